@@ -1,0 +1,47 @@
+# Installed: both libraries, headers, zarrc.pc, zarrcConfig.cmake, man pages and
+# completions. The static target is apart: its users need the foreign libraries.
+include(CMakePackageConfigHelpers)
+
+install(TARGETS zarrc EXPORT zarrcTargets)
+install(TARGETS zarrc_static EXPORT zarrcStaticTargets)
+install(DIRECTORY include/zarrc TYPE INCLUDE FILES_MATCHING PATTERN "*.h")
+
+# The words of zarrc.pc and of zarrcConfig.cmake that name foreign libraries.
+set(ZR_PC_REQUIRES "")
+set(ZR_CONFIG_FIND "")
+foreach(name IN LISTS ZR_LIBS)
+    if(DEFINED ZR_DEP_${name}_MODULE)
+        list(APPEND ZR_PC_REQUIRES ${ZR_DEP_${name}_MODULE})
+        string(APPEND ZR_CONFIG_FIND
+               "    pkg_check_modules(ZR_PC_${name} IMPORTED_TARGET QUIET ${ZR_DEP_${name}_MODULE})\n")
+    endif()
+endforeach()
+list(JOIN ZR_PC_REQUIRES ", " ZR_PC_REQUIRES)
+foreach(dir LIB INCLUDE)
+    if(IS_ABSOLUTE "${CMAKE_INSTALL_${dir}DIR}")
+        set(ZR_PC_${dir}DIR "${CMAKE_INSTALL_${dir}DIR}")
+    else()
+        set(ZR_PC_${dir}DIR "\${prefix}/${CMAKE_INSTALL_${dir}DIR}")
+    endif()
+endforeach()
+configure_file(cmake/zarrc.pc.in zarrc.pc @ONLY)
+install(FILES "${CMAKE_BINARY_DIR}/zarrc.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+
+set(_zr_config "${CMAKE_INSTALL_LIBDIR}/cmake/zarrc")
+configure_package_config_file(cmake/zarrcConfig.cmake.in zarrcConfig.cmake
+                              INSTALL_DESTINATION "${_zr_config}")
+write_basic_package_version_file(zarrcConfigVersion.cmake COMPATIBILITY SameMajorVersion)
+install(FILES "${CMAKE_BINARY_DIR}/zarrcConfig.cmake" "${CMAKE_BINARY_DIR}/zarrcConfigVersion.cmake"
+        DESTINATION "${_zr_config}")
+install(EXPORT zarrcTargets NAMESPACE zarrc:: DESTINATION "${_zr_config}")
+install(EXPORT zarrcStaticTargets NAMESPACE zarrc:: DESTINATION "${_zr_config}")
+
+foreach(section 1 3 7)
+    file(GLOB _zr_man CONFIGURE_DEPENDS "man/*.${section}") # generated pages: not listable by name
+    if(_zr_man)
+        install(FILES ${_zr_man} DESTINATION "${CMAKE_INSTALL_MANDIR}/man${section}")
+    endif()
+endforeach()
+if(TARGET zarrc_cli)
+    install(TARGETS zarrc_cli)
+endif()

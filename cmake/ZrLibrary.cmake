@@ -1,0 +1,24 @@
+# libzarrc.so.<major> and libzarrc.a, both from the rooms' objects.
+get_property(ZR_OBJECTS GLOBAL PROPERTY ZR_OBJECTS)
+get_property(ZR_LIBS GLOBAL PROPERTY ZR_LIBS)
+list(REMOVE_DUPLICATES ZR_LIBS)
+zr_dep_targets(ZR_LIB_TARGETS ${ZR_LIBS})
+
+add_library(zarrc SHARED ${ZR_OBJECTS})
+add_library(zarrc_static STATIC ${ZR_OBJECTS})
+add_library(zarrc::zarrc ALIAS zarrc)
+add_library(zarrc::zarrc_static ALIAS zarrc_static)
+set_target_properties(zarrc PROPERTIES
+    LINKER_LANGUAGE C
+    VERSION ${PROJECT_VERSION}
+    SOVERSION ${PROJECT_VERSION_MAJOR}
+    LINK_DEPENDS "${CMAKE_SOURCE_DIR}/src/zarrc.map")
+set_target_properties(zarrc_static PROPERTIES LINKER_LANGUAGE C OUTPUT_NAME zarrc)
+target_link_options(zarrc PRIVATE "-Wl,--version-script=${CMAKE_SOURCE_DIR}/src/zarrc.map")
+target_link_libraries(zarrc PRIVATE zr_flags ${ZR_LIB_TARGETS})
+target_link_libraries(zarrc_static PRIVATE ${ZR_LIB_TARGETS})
+foreach(target zarrc zarrc_static)
+    target_include_directories(${target} INTERFACE
+        "$<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include>"
+        "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>")
+endforeach()

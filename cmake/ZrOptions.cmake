@@ -1,0 +1,21 @@
+# What a builder may choose. Optional features are AUTO, ON or OFF and all stand
+# in the one table at the end; the core codecs are in every build.
+option(ZARR_BUILD_CLI "Build the command line program" ON)
+option(ZARR_BUILD_TESTS "Build the tests" ON)
+option(ZARR_BUILD_EXAMPLES "Build the examples" ON)
+option(ZARR_BUILD_BENCH "Build the benchmarks" ON)
+option(ZARR_WERROR "Treat warnings as errors" OFF)
+option(ZARR_FUZZ "Build libFuzzer programs (clang only)" OFF)
+option(ZARR_COVERAGE "Instrument for gcov" OFF)
+set(ZARR_SANITIZE "" CACHE STRING "Sanitizers, comma separated: address,undefined or thread")
+
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+    set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "Debug, RelWithDebInfo or Release" FORCE)
+endif()
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_C_STANDARD 17)
+set(CMAKE_C_STANDARD_REQUIRED ON)
+set(CMAKE_C_EXTENSIONS OFF)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin")
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/lib")
+set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/lib")

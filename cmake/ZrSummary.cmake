@@ -1,0 +1,10 @@
+# What will be built, printed once at the end of configuring.
+message(STATUS "zarrc ${PROJECT_VERSION}: ${CMAKE_BUILD_TYPE}, ${CMAKE_C_COMPILER_ID} ${CMAKE_C_COMPILER_VERSION}")
+if(ZR_SANITIZE)
+    message(STATUS "  sanitizers  ${ZR_SANITIZE}")
+endif()
+foreach(name zstd zlib libdeflate lz4 blosc png)
+    if(DEFINED ZR_DEP_${name}_VERSION)
+        message(STATUS "  ${name} ${ZR_DEP_${name}_VERSION}")
+    endif()
+endforeach()

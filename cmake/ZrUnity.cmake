@@ -1,0 +1,12 @@
+# Target unity: all of src/ as one translation unit. It fails when two files use
+# one static name for two things, and keeps an amalgamation possible.
+get_property(_zr_sources GLOBAL PROPERTY ZR_SOURCES)
+set(_zr_text "")
+foreach(source IN LISTS _zr_sources)
+    string(APPEND _zr_text "#include \"${source}\"\n")
+endforeach()
+file(CONFIGURE OUTPUT "${CMAKE_BINARY_DIR}/unity.c" CONTENT "${_zr_text}")
+add_library(unity OBJECT EXCLUDE_FROM_ALL "${CMAKE_BINARY_DIR}/unity.c")
+target_include_directories(unity PRIVATE "${CMAKE_SOURCE_DIR}/include" "${CMAKE_SOURCE_DIR}/src")
+target_compile_definitions(unity PRIVATE ZARR_BUILDING)
+target_link_libraries(unity PRIVATE zr_flags ${ZR_LIB_TARGETS})
