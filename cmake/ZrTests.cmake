@@ -53,7 +53,7 @@ function(zr_fuzz_target name)
     zr_link_rooms(fuzz_${name} ${F_ROOMS})
     target_include_directories(fuzz_${name} PRIVATE
         "${CMAKE_SOURCE_DIR}/include" "${CMAKE_SOURCE_DIR}/src" "${CMAKE_SOURCE_DIR}/tests")
-    target_compile_options(fuzz_${name} PRIVATE -Wno-missing-prototypes)
+    target_compile_options(fuzz_${name} PRIVATE "SHELL:-include ${CMAKE_SOURCE_DIR}/tests/fuzz/fuzz.h")
     set_target_properties(fuzz_${name} PROPERTIES
         RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/fuzz")
     if(ZARR_FUZZ)

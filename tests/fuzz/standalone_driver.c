@@ -12,8 +12,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-__attribute__((weak)) int LLVMFuzzerInitialize(int *argc, char ***argv);
+#include "fuzz.h"
+
+#pragma weak LLVMFuzzerInitialize
 
 static unsigned long n_replayed;
 
