@@ -1,5 +1,8 @@
 /*
- * base/version.c - which zarrc this is, at run time.
+ * base/version.c - which zarrc this is, at run time. The numbers live in
+ * zarrc/version.h alone, where the build reads them too; a program compares
+ * what it was compiled with (the macros) with what it runs with (these).
+ * Thread class: frozen.
  */
 #include <zarrc/version.h>
 

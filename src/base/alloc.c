@@ -1,0 +1,95 @@
+/*
+ * base/alloc.c - memory through the context's allocator, or malloc when there
+ * is none. This file and pages.c are the only places that take memory from the
+ * system. Nothing here aborts: every caller checks for NULL. Size 0 is rounded
+ * up to 1, so that NULL always means "no memory".
+ * zr_grow() is the one growing array of the library: the array stays a plain
+ * pointer of its own type, with count and capacity beside it.
+ * Thread class: as the allocator's; malloc is shared.
+ */
+#include "base/base.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void *zr_malloc(const zarr_allocator *a, size_t bytes)
+{
+    bytes += bytes == 0;
+    return a ? a->alloc(a->user, bytes) : malloc(bytes);
+}
+
+void *zr_calloc(const zarr_allocator *a, size_t n, size_t bytes)
+{
+    size_t total;
+    void *p;
+
+    if (!zr_mul_size(n, bytes, &total))
+        return NULL;
+    total += total == 0;
+    if (!a)
+        return calloc(1, total); /* fresh pages are known to be zero */
+    p = a->alloc(a->user, total);
+    if (p)
+        memset(p, 0, total);
+    return p;
+}
+
+void *zr_realloc(const zarr_allocator *a, void *p, size_t bytes)
+{
+    bytes += bytes == 0;
+    return a ? a->realloc(a->user, p, bytes) : realloc(p, bytes);
+}
+
+void zr_free(const zarr_allocator *a, void *p)
+{
+    if (!p)
+        return;
+    if (a)
+        a->free(a->user, p);
+    else
+        free(p);
+}
+
+char *zr_strndup(const zarr_allocator *a, const char *s, size_t n)
+{
+    const size_t len = strnlen(s, n);
+    char *copy = zr_malloc(a, len + 1);
+
+    if (copy) {
+        memcpy(copy, s, len);
+        copy[len] = '\0';
+    }
+    return copy;
+}
+
+char *zr_strdup(const zarr_allocator *a, const char *s)
+{
+    return zr_strndup(a, s, strlen(s));
+}
+
+zarr_status zr_grow(const zarr_allocator *a, void *p_ptr, size_t *cap, size_t need,
+                    size_t item_bytes, zarr_error *err)
+{
+    size_t new_cap, bytes;
+    void *p;
+
+    if (need <= *cap)
+        return ZARR_OK;
+    if (!zr_mul_size(*cap, 2, &new_cap) || new_cap < need)
+        new_cap = need;
+    new_cap = ZR_MAX(new_cap, (size_t)8);
+    if (!zr_mul_size(new_cap, item_bytes, &bytes)) {
+        new_cap = need;
+        if (!zr_mul_size(new_cap, item_bytes, &bytes))
+            return zr_fail_memory(err, UINT64_MAX);
+    }
+
+    memcpy(&p, p_ptr,
+           sizeof p); /* the caller's T *, read without aliasing it as void * */
+    p = zr_realloc(a, p, bytes);
+    if (!p)
+        return zr_fail_memory(err, bytes);
+    memcpy(p_ptr, &p, sizeof p);
+    *cap = new_cap;
+    return ZARR_OK;
+}

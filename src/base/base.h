@@ -1,0 +1,355 @@
+/*
+ * base/base.h - the door of the lowest room: status text and error filling,
+ * allocation, checked arithmetic, strings, growing arrays, maps, arenas, bytes
+ * in a given order, threads, log. It knows nothing of Zarr. The only room that
+ * may call malloc or pthread_*.
+ * Thread class: plain functions; objects here are solo unless they say locks.
+ */
+#ifndef ZR_BASE_H
+#define ZR_BASE_H
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <zarrc/base.h>
+#include <zarrc/context.h>
+#include <zarrc/error.h>
+#include <zarrc/limits.h>
+
+/* ---- errors ---------------------------------------------------------- */
+
+/* The one control-flow macro: assign to `st`, leave through `out`. */
+#define ZR_TRY(expr)                                                                     \
+    do {                                                                                 \
+        st = (expr);                                                                     \
+        if (st != ZARR_OK)                                                               \
+            goto out;                                                                    \
+    } while (0)
+
+#define ZR_COUNT(a)  (sizeof(a) / sizeof((a)[0]))
+#define ZR_MIN(a, b) ((a) < (b) ? (a) : (b))
+#define ZR_MAX(a, b) ((a) > (b) ? (a) : (b))
+#define ZR_UNUSED(x) ((void)(x))
+
+/* Fills err (may be NULL) and returns status, so that `return zr_fail(...)` reads well.
+ * Long text is cut at a UTF-8 boundary; control characters become '?': messages are one
+ * line. The arguments may quote err->message. */
+zarr_status zr_fail(zarr_error *err, zarr_status status, const char *fmt, ...)
+    ZARR_PRINTF(3, 4);
+/* The same with the errno of a failed system call; text gets ": strerror" behind it.
+ * ENOMEM gives NO_MEMORY whatever `status` says; ENOENT and ENOTDIR do not change it. */
+zarr_status zr_fail_os(zarr_error *err, zarr_status status, int os_code, const char *fmt,
+                       ...) ZARR_PRINTF(4, 5);
+zarr_status zr_fail_memory(zarr_error *err, uint64_t bytes);
+/* Puts an address in front of a message that is already there: "<prefix>: <message>".
+ * Sets the code to `status` and returns it; os_code and item stay. */
+zarr_status zr_prefix(zarr_error *err, zarr_status status, const char *fmt, ...)
+    ZARR_PRINTF(3, 4);
+/* For our own bugs only, in all builds: logs and returns INTERNAL from the caller, never
+ * aborts. */
+#define zr_internal(err)                                                                 \
+    zr_fail((err), ZARR_ERR_INTERNAL, "internal error at %s:%d", __FILE__, __LINE__)
+
+/* ---- options structs (zarrc/base.h states the rule) -------------------- */
+
+enum zr_tail {
+    ZR_TAIL_REFUSE,
+    ZR_TAIL_IGNORE
+}; /* options and tensors / vtables */
+/* Copies a caller's size-first struct over dst (dst_bytes long, zeroed first, its own
+ * struct_size set to dst_bytes). src NULL: all defaults. min_bytes: shortest ever
+ * published. */
+zarr_status zr_struct_read(void *dst, size_t dst_bytes, size_t min_bytes, const void *src,
+                           enum zr_tail tail, const char *name, zarr_error *err);
+
+/* ---- allocation ------------------------------------------------------ */
+
+/* NULL allocator = malloc. Sizes of 0 give a valid pointer. The caller checks for NULL.
+ */
+void *zr_malloc(const zarr_allocator *a, size_t bytes);
+void *zr_calloc(const zarr_allocator *a, size_t n, size_t bytes); /* product checked */
+void *zr_realloc(const zarr_allocator *a, void *p, size_t bytes);
+void zr_free(const zarr_allocator *a, void *p);
+char *zr_strdup(const zarr_allocator *a, const char *s);
+char *zr_strndup(const zarr_allocator *a, const char *s, size_t n);
+/* Grows *p to hold at least `need` items (amortised doubling, product checked). */
+zarr_status zr_grow(const zarr_allocator *a, void *p_ptr, size_t *cap, size_t need,
+                    size_t item_bytes, zarr_error *err);
+/* Pages straight from the system, zero; from 4 MiB on aligned to 2 MiB and huge. NULL: no
+ * memory. For pools and arenas. zr_pages_free takes the same `bytes`; NULL is fine. */
+void *zr_pages_alloc(size_t bytes);
+void zr_pages_free(void *p, size_t bytes);
+/* Asks for huge pages on the aligned interior of a block somebody else owns (a caller's
+ * fresh output). Does nothing below 4 MiB; never fails. */
+void zr_pages_advise(void *p, size_t bytes);
+
+/* ---- checked arithmetic: true when the result fits ------------------- */
+
+static inline bool zr_add_u64(uint64_t a, uint64_t b, uint64_t *r)
+{
+    return !__builtin_add_overflow(a, b, r);
+}
+static inline bool zr_sub_u64(uint64_t a, uint64_t b, uint64_t *r)
+{
+    return !__builtin_sub_overflow(a, b, r);
+}
+static inline bool zr_mul_u64(uint64_t a, uint64_t b, uint64_t *r)
+{
+    return !__builtin_mul_overflow(a, b, r);
+}
+static inline bool zr_add_i64(int64_t a, int64_t b, int64_t *r)
+{
+    return !__builtin_add_overflow(a, b, r);
+}
+static inline bool zr_mul_i64(int64_t a, int64_t b, int64_t *r)
+{
+    return !__builtin_mul_overflow(a, b, r);
+}
+static inline bool zr_add_size(size_t a, size_t b, size_t *r)
+{
+    return !__builtin_add_overflow(a, b, r);
+}
+static inline bool zr_mul_size(size_t a, size_t b, size_t *r)
+{
+    return !__builtin_mul_overflow(a, b, r);
+}
+static inline bool zr_to_size(uint64_t a, size_t *r)
+{
+    return !__builtin_add_overflow(a, (uint64_t)0, r);
+}
+static inline bool zr_to_i64(uint64_t a, int64_t *r)
+{
+    return !__builtin_add_overflow(a, (uint64_t)0, r);
+}
+/* Product of n factors; 1 for n = 0; a zero factor gives 0 even if the rest would
+ * overflow. */
+bool zr_product_u64(const uint64_t *v, size_t n, uint64_t *r);
+static inline uint64_t zr_ceil_div_u64(uint64_t a, uint64_t b)
+{
+    return a / b + (a % b != 0);
+}
+
+/* ---- strings --------------------------------------------------------- */
+
+/* A growing, always terminated text or byte string. {0} with .alloc set is empty and
+ * valid. Errors stick: after a failed append `failed` is set and further appends do
+ * nothing. */
+struct zr_str {
+    char *ptr; /* NULL while empty: use zr_str_text() */
+    size_t bytes, cap;
+    const zarr_allocator *alloc;
+    bool failed;
+};
+void zr_str_init(struct zr_str *s, const zarr_allocator *alloc);
+void zr_str_deinit(struct zr_str *s);
+void zr_str_clear(struct zr_str *s);
+void zr_str_append(struct zr_str *s, const void *bytes, size_t n);
+void zr_str_puts(struct zr_str *s, const char *text);
+void zr_str_putc(struct zr_str *s, char c);
+void zr_str_printf(struct zr_str *s, const char *fmt, ...) ZARR_PRINTF(2, 3);
+void zr_str_vprintf(struct zr_str *s, const char *fmt, va_list ap);
+void zr_str_u64(struct zr_str *s, uint64_t v);   /* decimal, fast: chunk keys */
+const char *zr_str_text(const struct zr_str *s); /* "" when empty */
+zarr_status zr_str_status(const struct zr_str *s, zarr_error *err);
+char *
+zr_str_take(struct zr_str *s); /* moved to the caller, zr_free(); NULL when failed */
+bool zr_streq(const char *a, const char *b);
+bool zr_starts_with(const char *s, const char *prefix);
+bool zr_ends_with(const char *s, const char *suffix);
+
+/* True for well-formed UTF-8 without surrogates. */
+bool zr_utf8_valid(const char *s, size_t n);
+/* Base64, RFC 4648 with padding. decode: tolerant of missing padding, not of other
+ * characters. */
+void zr_base64_encode(struct zr_str *out, const void *bytes, size_t n);
+bool zr_base64_decode(const char *text, size_t n, void *out, size_t cap,
+                      size_t *out_bytes);
+
+/* Numbers, independent of the locale. parse: the whole text, else false. Integers:
+ * digits, also with leading zeros; i64 with '-' or '+'. Reals: JSON's grammar, also with
+ * a leading '+', correctly rounded; too large reads as infinity: check isfinite() where
+ * that is wrong. */
+bool zr_parse_u64(const char *s, size_t n, uint64_t *out);
+bool zr_parse_i64(const char *s, size_t n, int64_t *out);
+bool zr_parse_f64(const char *s, size_t n, double *out);
+bool zr_parse_f32(const char *s, size_t n, float *out);
+/* Shortest text that reads back to the same bits, for finite values, as Python's repr()
+ * lays it out: always has '.' or 'e'. Returns length; cap >= 40. Others give NaN,
+ * Infinity, -Infinity. */
+size_t zr_format_f64(char *out, size_t cap, double v);
+size_t zr_format_f32(char *out, size_t cap, float v);
+
+/* ---- map: text key -> pointer, insertion order kept ------------------- */
+
+struct zr_map_item {
+    char *key; /* owned by the map */
+    size_t key_bytes;
+    void *value; /* borrowed; freed by free_value if given */
+    uint64_t hash;
+};
+struct zr_map {
+    struct zr_map_item *items;
+    size_t n, cap;
+    uint32_t *slots; /* open addressing, index + 1 */
+    size_t n_slots;
+    const zarr_allocator *alloc;
+    void (*free_value)(const zarr_allocator *alloc, void *value);
+};
+void zr_map_init(struct zr_map *m, const zarr_allocator *alloc,
+                 void (*free_value)(const zarr_allocator *, void *));
+void zr_map_deinit(struct zr_map *m);
+void *zr_map_get(const struct zr_map *m, const char *key);
+void *zr_map_get_n(const struct zr_map *m, const char *key, size_t n);
+/* Replaces and frees a former value. On failure `value` is still the caller's. */
+zarr_status zr_map_put(struct zr_map *m, const char *key, void *value, zarr_error *err);
+zarr_status zr_map_put_n(struct zr_map *m, const char *key, size_t n, void *value,
+                         zarr_error *err);             /* keys with zero bytes inside */
+bool zr_map_remove(struct zr_map *m, const char *key); /* keeps order; O(n) */
+
+/* ---- arena: many small blocks, freed at once -------------------------- */
+
+struct zr_arena {
+    struct zr_arena_block *head;
+    size_t next_bytes, used_bytes; /* used: handed out since init or reset */
+    const zarr_allocator *alloc;
+};
+void zr_arena_init(struct zr_arena *a, const zarr_allocator *alloc);
+void zr_arena_deinit(struct zr_arena *a);
+void zr_arena_reset(struct zr_arena *a); /* keeps the largest block */
+void *zr_arena_alloc(struct zr_arena *a,
+                     size_t bytes); /* 16-byte aligned; NULL: no memory */
+char *zr_arena_strndup(struct zr_arena *a, const char *s, size_t n);
+
+/* ---- bytes in a stated order ------------------------------------------ */
+
+static inline uint32_t zr_load_le32(const void *p)
+{
+    const uint8_t *b = (const uint8_t *)p;
+    return (uint32_t)b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 |
+           (uint32_t)b[3] << 24;
+}
+static inline uint64_t zr_load_le64(const void *p)
+{
+    return (uint64_t)zr_load_le32(p) | (uint64_t)zr_load_le32((const uint8_t *)p + 4)
+                                           << 32;
+}
+static inline void zr_store_le32(void *p, uint32_t v)
+{
+    uint8_t *b = (uint8_t *)p;
+    b[0] = (uint8_t)v;
+    b[1] = (uint8_t)(v >> 8);
+    b[2] = (uint8_t)(v >> 16);
+    b[3] = (uint8_t)(v >> 24);
+}
+static inline void zr_store_le64(void *p, uint64_t v)
+{
+    zr_store_le32(p, (uint32_t)v);
+    zr_store_le32((uint8_t *)p + 4, (uint32_t)(v >> 32));
+}
+static inline bool zr_host_is_little(void)
+{
+    const uint16_t one = 1;
+    return *(const uint8_t *)&one == 1;
+}
+/* Reverses every unit of unit_bytes (1, 2, 4, 8, 16) in place or from src to dst (same or
+ * disjoint; need not be aligned). */
+void zr_byteswap(void *dst, const void *src, size_t n_units, uint32_t unit_bytes);
+
+/* ---- threads ----------------------------------------------------------- */
+
+typedef pthread_mutex_t zr_mutex;
+typedef pthread_cond_t zr_cond; /* always on the monotonic clock: zr_cond_init() it */
+#define ZR_MUTEX_INIT PTHREAD_MUTEX_INITIALIZER
+void zr_mutex_init(zr_mutex *m);
+void zr_mutex_deinit(zr_mutex *m);
+void zr_mutex_lock(zr_mutex *m);
+void zr_mutex_unlock(zr_mutex *m);
+void zr_cond_init(zr_cond *c);
+void zr_cond_deinit(zr_cond *c);
+void zr_cond_wait(zr_cond *c, zr_mutex *m);
+/* deadline_ns on zr_now_ns()'s clock, UINT64_MAX: none; false when it passed. */
+bool zr_cond_wait_until(zr_cond *c, zr_mutex *m, uint64_t deadline_ns);
+void zr_cond_signal(zr_cond *c);
+void zr_cond_broadcast(zr_cond *c);
+typedef struct zr_thread {
+    pthread_t id;
+} zr_thread;
+/* Signals are blocked in threads started here: the library never handles the
+ * application's. */
+zarr_status zr_thread_start(zr_thread *t, void *(*fn)(void *), void *arg,
+                            zarr_error *err);
+void zr_thread_join(zr_thread *t);
+uint32_t zr_cpu_count(void); /* what this process may use (affinity), at least 1 */
+typedef pthread_once_t zr_once;
+#define ZR_ONCE_INIT PTHREAD_ONCE_INIT
+void zr_call_once(zr_once *once, void (*fn)(void));
+static inline void zr_cpu_relax(void) /* inside a short spin */
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ __volatile__("yield");
+#endif
+}
+
+/* A dense number of the calling thread among those that use the library; given back when
+ * the thread ends. For caches in arrays; ZR_THREAD_NO_SLOT: too many threads, do without.
+ */
+#define ZR_THREAD_SLOTS   1024
+#define ZR_THREAD_NO_SLOT UINT32_MAX
+uint32_t zr_thread_slot(void);
+
+/* ---- fork ---------------------------------------------------------------- */
+
+/* Grows by one in a forked child: an object that remembers it knows it was inherited. */
+uint64_t zr_fork_generation(void);
+/* Keeps a long-lived object usable in a forked child: `mutex` is held across the fork, so
+ * its object is consistent in the child; there, still holding it, child(arg) first resets
+ * what belonged to threads that no longer exist (may be NULL; init its conditions again,
+ * do not destroy them). Where two hooked locks nest, the outer one has the higher rank.
+ * Memory is the caller's; add and remove with no lock held; adding twice is fine. */
+struct zr_fork_hook {
+    zr_mutex *mutex;
+    void (*child)(void *arg);
+    void *arg;
+    uint32_t rank;
+    bool linked;
+    struct zr_fork_hook *prev, *next;
+};
+void zr_fork_hook_add(struct zr_fork_hook *hook);
+void zr_fork_hook_remove(struct zr_fork_hook *hook);
+
+uint64_t zr_now_ns(void);      /* monotonic */
+int64_t zr_wall_seconds(void); /* since 1970 */
+/* Unpredictable enough for temporary names; not for secrets. */
+uint64_t zr_random_u64(void);
+
+/* ---- log ---------------------------------------------------------------- */
+
+/* What the context hands down; copied by value. fn NULL: silent. */
+struct zr_log {
+    zarr_log_fn fn;
+    void *user;
+    uint32_t level; /* ZARR_LOG_*: messages above it are dropped before formatting */
+};
+void zr_log(const struct zr_log *log, uint32_t level, const char *fmt, ...)
+    ZARR_PRINTF(3, 4);
+
+/* ---- CPU ------------------------------------------------------------------ */
+
+enum {
+    ZR_CPU_SSE42 = 1,
+    ZR_CPU_AVX2 = 2,
+    ZR_CPU_PCLMUL = 4,
+    ZR_CPU_SSSE3 = 8
+};
+/* Features of this CPU less those named in ZARR_DISABLE_CPU=avx2,... (or "all"; read
+ * once). */
+uint32_t zr_cpu_features(void);
+
+#endif

@@ -1,0 +1,65 @@
+/*
+ * base/cpu.c - which instruction sets may be used. The compiler's runtime asked
+ * the CPU when the program was loaded (the question traps in a virtual machine,
+ * so it must not be put again); here its answers become our bits, less those
+ * that ZARR_DISABLE_CPU names, for testing the portable paths on a good machine.
+ * Names are separated by commas: sse42, ssse3, avx2, pclmul, all.
+ * Thread class: shared; the answer is made once and never changes.
+ */
+#include "base/base.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static bool cpu_name_is(const char *name, size_t n, const char *known)
+{
+    return strlen(known) == n && memcmp(name, known, n) == 0;
+}
+
+static uint32_t cpu_parse_names(const char *list)
+{
+    static const struct {
+        const char *name;
+        uint32_t bits;
+    } known[] = {
+        {"sse42", ZR_CPU_SSE42}, {"avx2", ZR_CPU_AVX2}, {"pclmul", ZR_CPU_PCLMUL},
+        {"ssse3", ZR_CPU_SSSE3}, {"all", UINT32_MAX},
+    };
+    uint32_t bits = 0;
+
+    while (list && *list) {
+        const size_t n = strcspn(list, ",");
+
+        for (size_t i = 0; i < ZR_COUNT(known); i++)
+            if (cpu_name_is(list, n, known[i].name))
+                bits |= known[i].bits;
+        list += n + (list[n] == ',');
+    }
+    return bits;
+}
+
+static uint32_t cpu_detect(void)
+{
+    uint32_t bits = 0;
+
+#if (defined(__x86_64__) || defined(__i386__)) && defined(__GNUC__)
+    __builtin_cpu_init();
+    bits |= __builtin_cpu_supports("ssse3") ? ZR_CPU_SSSE3 : 0U;
+    bits |= __builtin_cpu_supports("sse4.2") ? ZR_CPU_SSE42 : 0U;
+    bits |= __builtin_cpu_supports("avx2") ? ZR_CPU_AVX2 : 0U;
+    bits |= __builtin_cpu_supports("pclmul") ? ZR_CPU_PCLMUL : 0U;
+#endif
+    return bits & ~cpu_parse_names(getenv("ZARR_DISABLE_CPU"));
+}
+
+uint32_t zr_cpu_features(void)
+{
+    static _Atomic uint32_t cached; /* with the top bit set once known */
+    uint32_t bits = atomic_load_explicit(&cached, memory_order_relaxed);
+
+    if (!bits) {
+        bits = cpu_detect() | UINT32_C(1) << 31;
+        atomic_store_explicit(&cached, bits, memory_order_relaxed);
+    }
+    return bits & ~(UINT32_C(1) << 31);
+}

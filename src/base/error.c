@@ -1,0 +1,117 @@
+/*
+ * base/error.c - how a sentence gets into a zarr_error. The deepest room that
+ * knows the fact writes the sentence with zr_fail(); rooms above only put an
+ * address in front with zr_prefix(). Messages quote names and text that came
+ * from stores, so every message is made safe to print here, once: one line,
+ * control characters and malformed UTF-8 become '?', and a text that is too
+ * long is cut between characters, never inside one.
+ * Texts are formatted in a buffer of our own first, so a message may quote the
+ * very message that it replaces.
+ * Thread class: plain functions on the caller's struct; solo.
+ */
+#include "base/base.h"
+#include "base/text_int.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+const char *zarr_status_text(zarr_status status)
+{
+    static const char *const names[] = {
+        "ok",        "not found", "exists",    "invalid",  "unsupported",
+        "corrupt",   "io",        "no memory", "limit",    "device",
+        "cancelled", "abi",       "internal",  "conflict", "memory kind",
+    };
+    const int64_t i = -(int64_t)status;
+
+    if (i < 0 || i >= (int64_t)ZR_COUNT(names))
+        return "unknown";
+    return names[i];
+}
+
+static void error_set(zarr_error *err, zarr_status status, const char *text)
+{
+    err->code = status;
+    err->os_code = 0;
+    err->os_domain = ZARR_OS_NONE;
+    err->reserved = 0;
+    err->item = 0;
+    memcpy(err->message, text, strlen(text) + 1);
+}
+
+zarr_status zr_fail(zarr_error *err, zarr_status status, const char *fmt, ...)
+{
+    char text[ZARR_ERROR_MESSAGE_BYTES];
+    va_list ap;
+
+    if (!err)
+        return status;
+    va_start(ap, fmt);
+    zr_text_line(text, sizeof text, fmt, ap);
+    va_end(ap);
+    error_set(err, status, text);
+    return status;
+}
+
+/* GNU's strerror_r returns the text, POSIX's fills the buffer and returns a number: these
+ * two take either result. */
+static inline const char *error_gnu_text(const char *result, const char *buffer)
+{
+    ZR_UNUSED(buffer);
+    return result;
+}
+
+static inline const char *error_posix_text(int result, const char *buffer)
+{
+    return result == 0 ? buffer : "unknown error";
+}
+
+#define ZR_STRERROR(code, buffer, bytes)                                                 \
+    _Generic(strerror_r((code), (buffer), (bytes)), int                                  \
+             : error_posix_text, default                                                 \
+             : error_gnu_text)(strerror_r((code), (buffer), (bytes)), (buffer))
+
+zarr_status zr_fail_os(zarr_error *err, zarr_status status, int os_code, const char *fmt,
+                       ...)
+{
+    char text[ZARR_ERROR_MESSAGE_BYTES], cause[128] = "";
+    va_list ap;
+
+    if (os_code == ENOMEM)
+        status = ZARR_ERR_NO_MEMORY;
+    if (!err)
+        return status;
+    va_start(ap, fmt);
+    zr_text_line(text, sizeof text, fmt, ap);
+    va_end(ap);
+    zr_fail(err, status, "%s: %s", text, ZR_STRERROR(os_code, cause, sizeof cause));
+    err->os_code = os_code;
+    err->os_domain = ZARR_OS_ERRNO;
+    return status;
+}
+
+zarr_status zr_fail_memory(zarr_error *err, uint64_t bytes)
+{
+    return zr_fail(err, ZARR_ERR_NO_MEMORY, "cannot allocate %" PRIu64 " bytes", bytes);
+}
+
+zarr_status zr_prefix(zarr_error *err, zarr_status status, const char *fmt, ...)
+{
+    char prefix[ZARR_ERROR_MESSAGE_BYTES];
+    zarr_error old;
+    va_list ap;
+
+    if (!err)
+        return status;
+    va_start(ap, fmt);
+    zr_text_line(prefix, sizeof prefix, fmt, ap);
+    va_end(ap);
+    old = *err;
+    old.message[sizeof old.message - 1] = '\0';
+    zr_fail(err, status, "%s: %s", prefix, old.message);
+    err->os_code = old.os_code;
+    err->os_domain = old.os_domain;
+    err->item = old.item;
+    return status;
+}

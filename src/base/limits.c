@@ -1,0 +1,42 @@
+/*
+ * base/limits.c - the numbers behind zarr_limits. Each default is far above
+ * what real data uses and far below what hurts a machine; the untrusted set
+ * lowers those whose worst case is memory. encoded_bytes stays 0: the bound is
+ * computed from the decoded size and the codecs.
+ * Thread class: plain functions.
+ */
+#include "base/base.h"
+
+enum {
+    LIMIT_KI = 1 << 10,
+    LIMIT_MI = 1 << 20
+};
+
+void zarr_limits_default(zarr_limits *out)
+{
+    *out = (zarr_limits){
+        .struct_size = sizeof *out,
+        .metadata_bytes = 16 * (uint64_t)LIMIT_MI,
+        .consolidated_bytes = 256 * (uint64_t)LIMIT_MI,
+        .json_depth = 64,
+        .rank = ZARR_MAX_RANK,
+        .json_tokens = 4 * (uint64_t)LIMIT_MI,
+        .string_bytes = LIMIT_MI,
+        .codecs = 32,
+        .shard_depth = 4,
+        .chunks_per_shard = 16 * (uint64_t)LIMIT_MI,
+        .chunk_bytes = 2048 * (uint64_t)LIMIT_MI,
+        .encoded_bytes = 0,
+        .node_name_bytes = LIMIT_KI,
+        .dimension_name_bytes = 64 * LIMIT_KI,
+        .listing_keys = 10 * (uint64_t)LIMIT_MI,
+    };
+}
+
+void zarr_limits_untrusted(zarr_limits *out)
+{
+    zarr_limits_default(out);
+    out->metadata_bytes = 4 * (uint64_t)LIMIT_MI;
+    out->chunk_bytes = 256 * (uint64_t)LIMIT_MI;
+    out->listing_keys = LIMIT_MI;
+}

@@ -1,0 +1,56 @@
+/*
+ * base/struct.c - the one reader of structs that begin with their size, which
+ * lets options and vtables grow without a new ABI. A short struct comes from
+ * an older caller: the rest is default, that is zero. A long one comes from a
+ * newer caller: for options and tensors a non-zero byte that we do not know is
+ * a wish that we would silently ignore, so it is refused; for vtables it is an
+ * offer that we need not take.
+ * A size beyond 64 KiB is no struct of ours but memory nobody initialised, and
+ * must not lead us through it.
+ * Thread class: plain function.
+ */
+#include "base/base.h"
+
+#include <string.h>
+
+enum {
+    STRUCT_MAX_BYTES = 65536
+};
+
+static bool struct_all_zero(const unsigned char *p, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (p[i])
+            return false;
+    return true;
+}
+
+zarr_status zr_struct_read(void *dst, size_t dst_bytes, size_t min_bytes, const void *src,
+                           enum zr_tail tail, const char *name, zarr_error *err)
+{
+    const uint32_t own_size = (uint32_t)dst_bytes;
+    uint32_t size = 0;
+
+    memset(dst, 0, dst_bytes);
+    memcpy(dst, &own_size, sizeof own_size);
+    if (!src)
+        return ZARR_OK;
+
+    memcpy(&size, src, sizeof size);
+    if (size == 0)
+        return zr_fail(err, ZARR_ERR_ABI,
+                       "%s.struct_size is 0: initialise the struct with its _INIT macro",
+                       name);
+    if (size < min_bytes || size > STRUCT_MAX_BYTES)
+        return zr_fail(err, ZARR_ERR_ABI, "%s.struct_size is %" PRIu32 ", expected %zu",
+                       name, size, dst_bytes);
+    if (size > dst_bytes && tail == ZR_TAIL_REFUSE &&
+        !struct_all_zero((const unsigned char *)src + dst_bytes, size - dst_bytes))
+        return zr_fail(
+            err, ZARR_ERR_UNSUPPORTED,
+            "%s has members set that this version of the library does not know", name);
+
+    memcpy(dst, src, ZR_MIN((size_t)size, dst_bytes));
+    memcpy(dst, &own_size, sizeof own_size);
+    return ZARR_OK;
+}
