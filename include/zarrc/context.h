@@ -1,0 +1,100 @@
+/*
+ * zarrc/context.h - the context owns what calls share: allocator, limits,
+ * byte budget, registries, log. Make one at start and pass it on; several in
+ * one process are fine (the thread pool is the process's). Thread class: shared.
+ *
+ * Registries are filled by the built-ins, then by the application's
+ * zarr_context_register_*() (zarrc/plugin/plugin.h), and sealed by the first
+ * store that is opened; a later registration fails with ZARR_ERR_INVALID.
+ */
+#ifndef ZARRC_CONTEXT_H
+#define ZARRC_CONTEXT_H
+
+#include <zarrc/base.h>
+#include <zarrc/error.h>
+#include <zarrc/limits.h>
+#include <zarrc/memory.h>
+
+ZARR_BEGIN_DECLS
+
+/**
+ * Where the library takes host memory from. All three or none; called from any thread. Large
+ * page-aligned blocks for chunks come from `alloc` too, with their bytes.
+ */
+typedef struct zarr_allocator {
+    void *user;
+    void *(*alloc)(void *user, size_t bytes);              /**< NULL: no memory */
+    void *(*realloc)(void *user, void *block, size_t bytes); /**< block may be NULL; on NULL the old block stays */
+    void (*free)(void *user, void *block);                 /**< block may be NULL */
+} zarr_allocator;
+
+enum { ZARR_LOG_ERROR = 1, ZARR_LOG_WARN = 2, ZARR_LOG_INFO = 3, ZARR_LOG_DEBUG = 4, ZARR_LOG_TRACE = 5 };
+
+/** One finished line without newline; called from any thread, must not call back into the library. */
+typedef void (*zarr_log_fn)(void *user, uint32_t level, const char *text);
+
+typedef struct zarr_context_options {
+    uint32_t struct_size, flags;
+    const zarr_allocator *allocator; /**< borrowed, must outlive the context; NULL: malloc */
+    const zarr_limits *limits;       /**< copied; NULL: defaults */
+    zarr_log_fn log;                 /**< NULL: silent */
+    void *log_user;
+    uint32_t log_level;   /**< ZARR_LOG_*; 0: ZARR_LOG_WARN */
+    uint32_t n_threads;   /**< of the process's pool this context may use at once, the caller's included; 0: all cores */
+    uint64_t memory_bytes; /**< byte budget for buffers in flight; 0: an eighth of the machine, at least 256 MiB */
+    uint64_t wave_bytes;   /**< decoded bytes of a mini-batch; 0: 64 MiB */
+    const char *pipeline;  /**< "waves" (default), "serial", or a registered one; copied */
+    const char *codec_preference; /**< "zstd=cuda.nvcomp,cpu.libzstd;gzip=..."; copied; NULL: priorities decide */
+} zarr_context_options;
+
+#define ZARR_CONTEXT_OPTIONS_INIT {sizeof(zarr_context_options)}
+
+/**
+ * Makes a context. Environment: ZARR_THREADS, ZARR_MEMORY_BYTES, ZARR_PIPELINE, ZARR_CODEC_PREF
+ * and ZARR_LOG_LEVEL fill members left zero.
+ * @param out owned by the caller: zarr_context_free()
+ */
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_context_create(zarr_context **out,
+                                                         const zarr_context_options *opts,
+                                                         zarr_error *err);
+
+/** One more owner. Returns ctx. */
+ZARR_API zarr_context *zarr_context_ref(zarr_context *ctx);
+
+/** Gives up one ownership; NULL is fine. Stores, arrays and groups hold their context by themselves. */
+ZARR_API void zarr_context_free(zarr_context *ctx);
+
+/** The limits in force. */
+ZARR_API void zarr_context_limits(const zarr_context *ctx, zarr_limits *out);
+
+/** Gives cached buffers, codec contexts and idle pool memory back to the system. */
+ZARR_API void zarr_context_trim(zarr_context *ctx);
+
+enum {
+    ZARR_REGISTRY_DTYPE = 1,
+    ZARR_REGISTRY_CODEC = 2,
+    ZARR_REGISTRY_CODEC_IMPL = 3,
+    ZARR_REGISTRY_GRID = 4,
+    ZARR_REGISTRY_KEY_ENCODING = 5,
+    ZARR_REGISTRY_STORE = 6,
+    ZARR_REGISTRY_MEMORY = 7,
+    ZARR_REGISTRY_PIPELINE = 8
+};
+
+/** One row of a registry; texts are borrowed for the call. */
+typedef struct zarr_registry_item {
+    uint32_t struct_size, registry;
+    const char *name;   /**< "zstd", "cpu.libzstd", "float32" */
+    const char *origin; /**< "core", or who registered it */
+    const char *detail; /**< one line: kinds, priority, v2 spelling ...; "" if none */
+} zarr_registry_item;
+
+/** Calls fn for each row of one registry, or of all with registry 0, in registration order; a non-zero return of fn stops. */
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_context_list(zarr_context *ctx, uint32_t registry,
+                                                       int (*fn)(void *user,
+                                                                 const zarr_registry_item *item),
+                                                       void *user, zarr_error *err);
+
+ZARR_END_DECLS
+
+#endif

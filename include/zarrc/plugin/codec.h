@@ -1,0 +1,132 @@
+/*
+ * zarrc/plugin/codec.h - how to make a codec: what it means (a specification)
+ * apart from how it is done (an implementation). FOR EXTENDERS: stable per
+ * plug-in ABI number.
+ *
+ * A specification validates and canonicalises a configuration and says how
+ * shape, data type, fill value and sizes pass through. It knows no memory, no
+ * library. An implementation is registered for a specification's name with
+ * the memory kinds it takes and gives, a priority, and batched entries; the
+ * library chooses one per chain position (zarr_array_explain() shows which).
+ * Implementations read a specification through the getters below.
+ */
+#ifndef ZARRC_PLUGIN_CODEC_H
+#define ZARRC_PLUGIN_CODEC_H
+
+#include <zarrc/base.h>
+#include <zarrc/dtype.h>
+#include <zarrc/error.h>
+#include <zarrc/memory.h>
+
+ZARR_BEGIN_DECLS
+
+/** A validated codec of a chain: name + canonical configuration. Thread class: frozen. */
+typedef struct zarr_codec_spec zarr_codec_spec;
+
+/** Name under which the specification is registered (aliases resolved). Borrowed. */
+ZARR_API const char *zarr_codec_spec_name(const zarr_codec_spec *spec);
+/** Canonical configuration as JSON text, "{}" when empty. Borrowed. */
+ZARR_API const char *zarr_codec_spec_json(const zarr_codec_spec *spec);
+/** A member of the configuration; returns 0, or -1 when absent or of another type. */
+ZARR_API int zarr_codec_spec_i64(const zarr_codec_spec *spec, const char *member, int64_t *out);
+ZARR_API int zarr_codec_spec_f64(const zarr_codec_spec *spec, const char *member, double *out);
+ZARR_API int zarr_codec_spec_bool(const zarr_codec_spec *spec, const char *member, int *out);
+/** Borrowed text, or NULL. */
+ZARR_API const char *zarr_codec_spec_text(const zarr_codec_spec *spec, const char *member);
+/** Integers of an array member; returns how many there are (up to cap are stored), or -1. */
+ZARR_API int64_t zarr_codec_spec_i64s(const zarr_codec_spec *spec, const char *member, int64_t *out,
+                                      uint64_t cap);
+
+enum { ZARR_CODEC_ARRAY_ARRAY = 1, ZARR_CODEC_ARRAY_BYTES = 2, ZARR_CODEC_BYTES_BYTES = 3 };
+
+/** What a codec sees of a chunk. Arrays: all members. Bytes: only n_bytes (decoded side, exact or a bound) and exact. */
+typedef struct zarr_chunk_spec {
+    uint32_t struct_size;
+    int32_t ndim;
+    uint64_t shape[ZARR_MAX_RANK];
+    const zarr_dtype *dtype;
+    const void *fill;   /**< one native-endian element; NULL: zero */
+    uint64_t n_bytes;   /**< bytes of this representation: exact for arrays (elements x item_bytes) */
+    uint32_t exact;     /**< 1: n_bytes is exact for every chunk; 0: an upper bound */
+    uint32_t item_bytes_hint; /**< bytes side: item size of the array that went in (blosc's typesize), 1 if none */
+} zarr_chunk_spec;
+
+typedef struct zarr_codec_spec_vtable {
+    uint32_t struct_size, flags;
+    const char *name;           /**< "zstd" */
+    const char *const *aliases; /**< NULL-terminated names also accepted on read; NULL: none */
+    uint32_t kind, reserved;    /**< ZARR_CODEC_* */
+    /**
+     * Checks a configuration (JSON text of an object, "{}" if absent) and writes its canonical form; format is
+     * 2 or 3 and says which member spelling is meant (v2: numcodecs configuration less "id"). cap and needed
+     * length as snprintf has them. Errors name the member and the rule.
+     */
+    zarr_status (*canonical)(const char *json, int format, char *text, size_t cap,
+                             size_t *text_bytes, zarr_error *err);
+    /**
+     * What comes out of encode for what goes in: shape, dtype, fill, n_bytes, exact. `fill_out` has room for one
+     * element of the output data type (512 bytes). Called once per chain and chunk shape. Refuses what does not fit
+     * (rank, data type) with INVALID or UNSUPPORTED. NULL: array->array unchanged; bytes->bytes: worst case
+     * n_bytes + n_bytes / 8 + 64 KiB, not exact.
+     */
+    zarr_status (*resolve)(const zarr_codec_spec *spec, const zarr_chunk_spec *in,
+                           zarr_chunk_spec *out, void *fill_out, zarr_error *err);
+} zarr_codec_spec_vtable;
+
+/** One chunk of a batch. */
+typedef struct zarr_codec_job {
+    zarr_mem src;      /**< src.bytes is the exact length of the input */
+    zarr_mem dst;      /**< dst.bytes is the room; decoders must yield what metadata says, never more */
+    uint64_t dst_used; /**< out: bytes produced */
+    const uint64_t *chunk; /**< chunk coordinates, for codecs that depend on them; may be NULL */
+    zarr_status status;    /**< out */
+    uint32_t reserved;
+} zarr_codec_job;
+
+/** Per-call surroundings, made by the library. */
+typedef struct zarr_codec_exec {
+    uint32_t struct_size, flags;
+    void *thread_state; /**< what thread_open made for this implementation; used by one thread at a time */
+    void *stream;       /**< NULL: finished on return */
+    zarr_mem scratch;   /**< at least what scratch() asked for, in the implementation's output memory */
+    const uint64_t *chunk_shape; /**< reserved for grids with varying chunks; NULL: as bound */
+} zarr_codec_exec;
+
+enum {
+    ZARR_CODEC_CAN_DECODE = 1,
+    ZARR_CODEC_CAN_ENCODE = 2,
+    ZARR_CODEC_BATCH = 4,         /**< wants the whole mini-batch in one call; else called per chunk on any thread */
+    ZARR_CODEC_SAFE = 8,          /**< bounds-checked on any input */
+    ZARR_CODEC_DETERMINISTIC = 16 /**< equal input gives equal encoded bytes */
+};
+
+/** Memory kinds as bits of in_kinds and out_kinds: bit n is DLPack device type n (< 32). */
+#define ZARR_MEMORY_BIT(device_type) ((uint32_t)1 << (device_type))
+
+typedef struct zarr_codec_impl_vtable {
+    uint32_t struct_size, caps;  /**< ZARR_CODEC_* */
+    const char *codec, *impl;    /**< "zstd", "cpu.libzstd" */
+    uint32_t in_kinds, out_kinds; /**< encoded side and decoded side: ZARR_MEMORY_BIT of each kind usable */
+    int32_t priority;            /**< higher wins; the core's CPU implementations have 0 */
+    uint32_t reserved;
+    /** Makes an instance for one codec and the representation on its decoded side. */
+    zarr_status (*bind)(void **self, const zarr_codec_spec *spec, const zarr_chunk_spec *decoded,
+                        zarr_error *err);
+    /** Whether this encoded chunk can be done; NULL: always. A refused one goes to the next implementation. */
+    int (*accepts)(void *self, const zarr_codec_job *job);
+    /** Scratch bytes for a batch of n chunks of at most max_out decoded bytes each; NULL: none. */
+    uint64_t (*scratch)(void *self, uint64_t n, uint64_t max_out);
+    /** A state one thread uses at a time (a codec context). NULL: none. */
+    zarr_status (*thread_open)(void **state, zarr_error *err);
+    void (*thread_close)(void *state);
+    /** Each sets every job's status and dst_used; returns the first failing status, err has its text. */
+    zarr_status (*encode)(void *self, zarr_codec_job *jobs, uint64_t n, zarr_codec_exec *exec,
+                          zarr_error *err);
+    zarr_status (*decode)(void *self, zarr_codec_job *jobs, uint64_t n, zarr_codec_exec *exec,
+                          zarr_error *err);
+    void (*close)(void *self);
+} zarr_codec_impl_vtable;
+
+ZARR_END_DECLS
+
+#endif

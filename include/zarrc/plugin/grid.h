@@ -1,0 +1,52 @@
+/*
+ * zarrc/plugin/grid.h - how to make a chunk grid and a chunk key encoding.
+ * FOR EXTENDERS: stable per plug-in ABI number.
+ *
+ * A grid is separable: each dimension is cut into edges of its own. That covers
+ * regular and rectilinear grids and keeps projection a per-dimension matter.
+ */
+#ifndef ZARRC_PLUGIN_GRID_H
+#define ZARRC_PLUGIN_GRID_H
+
+#include <zarrc/base.h>
+#include <zarrc/error.h>
+
+ZARR_BEGIN_DECLS
+
+typedef struct zarr_grid_vtable {
+    uint32_t struct_size, flags;
+    const char *name; /**< metadata name, "regular" */
+    /**
+     * Makes a grid from its configuration (JSON text of the "configuration" object) for an array of this
+     * shape; called again after a resize. limits: none but rank has been checked.
+     */
+    zarr_status (*parse)(void **self, int32_t ndim, const uint64_t *shape, const char *json,
+                         zarr_error *err);
+    /** Canonical configuration as JSON text; cap and needed length as snprintf has them. */
+    zarr_status (*canonical)(const void *self, char *text, size_t cap, size_t *text_bytes,
+                             zarr_error *err);
+    /** Number of chunks along a dimension. */
+    uint64_t (*n_chunks)(const void *self, int32_t dim);
+    /** Chunk that holds coordinate `at` (< shape[dim]). */
+    uint64_t (*locate)(const void *self, int32_t dim, uint64_t at);
+    /** First coordinate and stored size of a chunk; edges may reach beyond the array. */
+    void (*extent)(const void *self, int32_t dim, uint64_t chunk, uint64_t *origin, uint64_t *size);
+    void (*free)(void *self);
+} zarr_grid_vtable;
+
+typedef struct zarr_key_encoding_vtable {
+    uint32_t struct_size, flags;
+    const char *name; /**< "default", "v2" */
+    zarr_status (*parse)(void **self, const char *json, zarr_error *err);
+    zarr_status (*canonical)(const void *self, char *text, size_t cap, size_t *text_bytes,
+                             zarr_error *err);
+    /** Writes the key of a chunk relative to its array; returns bytes needed less the terminator. */
+    size_t (*key)(const void *self, int32_t ndim, const uint64_t *chunk, char *text, size_t cap);
+    /** The inverse; returns 0, or -1 when the text is no chunk key of this encoding and rank. */
+    int (*chunk)(const void *self, int32_t ndim, const char *text, uint64_t *chunk);
+    void (*free)(void *self);
+} zarr_key_encoding_vtable;
+
+ZARR_END_DECLS
+
+#endif

@@ -1,0 +1,105 @@
+/*
+ * impl/impl.h - the door of doing: implementations of codecs per memory kind,
+ * and the placement pass that turns a chain of specifications into a program:
+ * a list of stages bound to implementations, with the copies between memories
+ * where they are needed. Transposes and byte order become facts of the
+ * program (permutation, swap) that the strided copy at its end carries out
+ * for free; everything else is a stage.
+ * Thread class: registry sealed; programs frozen; thread states are leased (struct zr_kit, pipe).
+ */
+#ifndef ZR_IMPL_H
+#define ZR_IMPL_H
+
+#include "base/base.h"
+#include "codec/codec.h"
+#include "mem/mem.h"
+
+struct zr_impl {
+    zarr_codec_impl_vtable vt;
+    const char *origin; /* "core" or who registered it */
+    uint32_t id;        /* dense, for tables of thread states */
+    uint32_t order;     /* registration order */
+};
+struct zr_impl_registry {
+    struct zr_impl **items; /* owned */
+    size_t n, cap;
+    const zarr_allocator *alloc;
+};
+void zr_impl_registry_init(struct zr_impl_registry *r, const zarr_allocator *alloc);
+void zr_impl_registry_deinit(struct zr_impl_registry *r);
+zarr_status zr_impl_register(struct zr_impl_registry *r, const zarr_codec_impl_vtable *v,
+                             const char *origin, zarr_error *err);
+/* CPU implementations of the core codecs, NULL-terminated, for ctx/builtin.c. */
+extern const zarr_codec_impl_vtable *const zr_impl_core[];
+
+/* One step of a program, in decoding order (encoding walks it backward). */
+enum zr_stage_kind { ZR_STAGE_CODEC, ZR_STAGE_COPY };
+struct zr_stage {
+    enum zr_stage_kind kind;
+    const struct zr_impl *impl; /* CODEC */
+    void *self;                 /* bound instance, owned by the program */
+    const zarr_codec_spec *spec;
+    uint64_t in_bytes, out_bytes; /* encoded side (bound), decoded side; see exact flags */
+    bool in_exact, out_exact;
+    int32_t in_device, out_device; /* DLPack types on the encoded and decoded side */
+};
+/*
+ * How one chunk's bytes become its elements for a given place. Decoding: fetched bytes (in memory
+ * `fetch_device`) go through stage[0..n) and yield elements in `decoded_device`, C order of the
+ * permuted shape, byte order `swap`ped against the host or not. `order` maps permuted dims to array dims:
+ * stored dim i is array dim order[i].
+ */
+struct zr_program {
+    struct zr_stage *stage;
+    uint32_t n;
+    int32_t ndim;
+    uint64_t stored_shape[ZARR_MAX_RANK]; /* permuted */
+    uint8_t order[ZARR_MAX_RANK];
+    uint32_t swap_bytes;    /* unit to reverse between stored and native order; 0 or 1: none */
+    uint32_t item_bytes;
+    uint64_t decoded_bytes; /* of one chunk */
+    uint64_t encoded_bound; /* of one stored chunk */
+    bool encoded_exact;     /* encoded_bound is the exact size: no bytes->bytes codec of varying size */
+    bool raw;               /* n == 0: stored bytes are the elements: ranges of it can be read */
+    int32_t fetch_device, decoded_device;
+    const zarr_allocator *alloc;
+};
+struct zr_placement_options {
+    int32_t target_device;    /* where elements are wanted or come from */
+    const int32_t *store_devices; /* memories the store moves bytes to directly; host always counts */
+    uint32_t n_store_devices;
+    const char *preference;   /* context's or array's codec_preference; NULL: priorities */
+    bool encode;              /* only implementations that encode */
+};
+/* Chooses implementations for the codecs of `chain` behind its array->array permutations. chain must not contain sharding as
+ * its array->bytes codec (plan takes shards apart). reps as resolved for this chunk shape. */
+zarr_status zr_program_make(struct zr_program **out, const struct zr_impl_registry *impls,
+                            const struct zr_chain *chain, const struct zr_chain_reps *reps,
+                            const struct zr_placement_options *opts, const zarr_allocator *alloc,
+                            zarr_error *err);
+/* The same for the bytes->bytes codecs only (outside a shard): out elements are the shard's bytes. */
+zarr_status zr_program_make_bytes(struct zr_program **out, const struct zr_impl_registry *impls,
+                                  const struct zr_chain *chain, const struct zr_chain_reps *reps,
+                                  const struct zr_placement_options *opts,
+                                  const zarr_allocator *alloc, zarr_error *err);
+void zr_program_free(struct zr_program *p);
+/* Human line for explain: "zstd@cpu.libzstd -> copy host->ext -> ...". */
+void zr_program_print(const struct zr_program *p, struct zr_str *out);
+
+/* Runs codec stage s of one chunk on this thread. thread_states: table by impl->id, filled on first use; its owner calls
+ * zr_thread_states_close(). Checks that decoders yield exactly what metadata says when out_exact. */
+struct zr_thread_states {
+    void **state; /* by impl id */
+    size_t n;
+    const zarr_allocator *alloc;
+};
+zarr_status zr_stage_decode(const struct zr_stage *s, zarr_codec_job *job,
+                            struct zr_thread_states *ts, zarr_mem scratch, zarr_error *err);
+zarr_status zr_stage_encode(const struct zr_stage *s, zarr_codec_job *job,
+                            struct zr_thread_states *ts, zarr_mem scratch, zarr_error *err);
+void zr_thread_states_close(const struct zr_impl_registry *r, struct zr_thread_states *ts);
+
+/* CRC-32C (Castagnoli, RFC 3720 B.4) of bytes, continuing from crc (0 to start). */
+uint32_t zr_crc32c(uint32_t crc, const void *bytes, size_t n);
+
+#endif

@@ -1,0 +1,131 @@
+/*
+ * json/json.h - the door to JSON text: one iterative parser that validates
+ * while it builds (depth, token and string limits, duplicate keys, UTF-8,
+ * escapes), a mutable tree in an arena, and a writer. Numbers keep their
+ * source text, so 64-bit integers and NaN spellings survive exactly. Bare NaN,
+ * Infinity, -Infinity tokens are read (real files have them; zr_json_doc says
+ * so) and never written.
+ * It is not a general library: no comments, no streaming, no schema.
+ * Thread class: a document is solo; a document nobody changes is frozen.
+ */
+#ifndef ZR_JSON_H
+#define ZR_JSON_H
+
+#include "base/base.h"
+
+enum zr_json_type {
+    ZR_JSON_NULL,
+    ZR_JSON_FALSE,
+    ZR_JSON_TRUE,
+    ZR_JSON_NUMBER, /* text: the literal as written, incl. NaN, Infinity, -Infinity */
+    ZR_JSON_STRING, /* text: unescaped UTF-8, may hold NUL: use bytes */
+    ZR_JSON_ARRAY,
+    ZR_JSON_OBJECT
+};
+
+/* A value. Children of arrays and objects are a singly linked list in source order. */
+struct zr_json {
+    enum zr_json_type type;
+    uint32_t key_bytes;
+    const char *key; /* inside an object: terminated; else NULL */
+    struct zr_json *next;
+    union {
+        struct {
+            const char *ptr; /* terminated */
+            size_t bytes;
+        } text;
+        struct {
+            struct zr_json *first, *last;
+            size_t n;
+        } kids;
+    } u;
+};
+
+/* Owns all values made in it. Values of other documents must be copied in. */
+struct zr_json_doc {
+    struct zr_arena arena;
+    struct zr_json *root;
+    struct zr_json *spare; /* nodes made ahead, n_spare of them */
+    size_t n_spare, slab;
+    bool failed;     /* some maker ran out of memory: zr_json_ok() */
+    bool nan_tokens; /* the parsed text had bare NaN, Infinity or -Infinity: invalid JSON,
+                        tolerated */
+};
+
+/* No document is read, and no tree written, compared or copied, that is deeper than this,
+ * whatever the limits say: it bounds the walkers' stacks, which are plain arrays (8 bytes
+ * a level). */
+enum {
+    ZR_JSON_DEPTH_MAX = 1024
+};
+
+void zr_json_doc_init(struct zr_json_doc *doc, const zarr_allocator *alloc);
+void zr_json_doc_deinit(struct zr_json_doc *doc);
+
+/* Parses the whole text into doc->root. CORRUPT with a byte position ("byte 17: ..."),
+ * LIMIT names the knob (json_depth, json_tokens, string_bytes). Leading UTF-8 BOM and
+ * surrounding blanks are fine. */
+zarr_status zr_json_parse(struct zr_json_doc *doc, const char *text, size_t bytes,
+                          const zarr_limits *limits, zarr_error *err);
+
+/* Makers; NULL when out of memory (checked once at the end by zr_json_ok or by the
+ * caller). All accept NULL parents and values and then do nothing: build first, check at
+ * the end. */
+struct zr_json *zr_json_new(struct zr_json_doc *doc, enum zr_json_type type);
+struct zr_json *zr_json_new_string(struct zr_json_doc *doc, const char *s, size_t bytes);
+struct zr_json *zr_json_new_text(struct zr_json_doc *doc,
+                                 const char *s); /* terminated string */
+struct zr_json *zr_json_new_u64(struct zr_json_doc *doc, uint64_t v);
+struct zr_json *zr_json_new_i64(struct zr_json_doc *doc, int64_t v);
+struct zr_json *zr_json_new_f64(struct zr_json_doc *doc,
+                                double v); /* NaN/Inf: the strings "NaN"... */
+struct zr_json *zr_json_new_number(struct zr_json_doc *doc, const char *literal);
+struct zr_json *zr_json_new_bool(struct zr_json_doc *doc, bool v);
+struct zr_json *zr_json_copy(struct zr_json_doc *doc,
+                             const struct zr_json *v); /* deep, iterative */
+void zr_json_append(struct zr_json_doc *doc, struct zr_json *array,
+                    struct zr_json *value);
+/* Appends a member without looking for an old one: for makers who know that the key is
+ * new. */
+void zr_json_add(struct zr_json_doc *doc, struct zr_json *object, const char *key,
+                 size_t key_bytes, struct zr_json *value);
+/* Adds or replaces in place; the key is copied. O(members). */
+void zr_json_set(struct zr_json_doc *doc, struct zr_json *object, const char *key,
+                 struct zr_json *value);
+bool zr_json_remove(struct zr_json *object, const char *key);
+/* True while no maker of this doc ran out of memory. */
+bool zr_json_ok(const struct zr_json_doc *doc);
+
+/* Readers: take NULL and wrong types gracefully (NULL / false). */
+struct zr_json *zr_json_get(const struct zr_json *object, const char *key);
+struct zr_json *zr_json_at(const struct zr_json *array,
+                           size_t i);          /* O(i): prefer walking ->next */
+size_t zr_json_count(const struct zr_json *v); /* members of array or object */
+bool zr_json_is(const struct zr_json *v, enum zr_json_type type);
+bool zr_json_is_text(const struct zr_json *v, const char *s); /* a string equal to s */
+/* Number without fraction or exponent that fits. */
+bool zr_json_u64(const struct zr_json *v, uint64_t *out);
+bool zr_json_i64(const struct zr_json *v, int64_t *out);
+bool zr_json_f64(const struct zr_json *v,
+                 double *out); /* any number, NaN tokens included */
+bool zr_json_bool(const struct zr_json *v, bool *out);
+const char *
+zr_json_string(const struct zr_json *v); /* NULL unless a string without NUL inside */
+/* Same JSON value: objects regardless of member order, numbers by value ("1.0" equals
+ * "1", "1e2" equals "100"; "-0.0" and "0" differ, because a fill value tells them apart).
+ * Quick when members come in the same order, else O(members^2) for that object. */
+bool zr_json_equal(const struct zr_json *a, const struct zr_json *b);
+/* "number", "object", "nothing" for NULL: for messages. */
+const char *zr_json_type_text(const struct zr_json *v);
+/* The value as one line of text for messages, cut to fit with "...": returns text. */
+const char *zr_json_excerpt(const struct zr_json *v, char *text, size_t cap);
+
+/* Writes JSON text. indent 0: compact {"a":1}; else so many blanks a level as Python's
+ * json.dumps(indent=). Strings: UTF-8 kept, control characters escaped. NaN and Infinity
+ * numbers are written as strings. Iterative; a tree deeper than ZR_JSON_DEPTH_MAX sets
+ * out->failed. */
+void zr_json_write(const struct zr_json *v, unsigned indent, struct zr_str *out);
+/* One string with its quotes; the bytes must be UTF-8. */
+void zr_json_write_string(struct zr_str *out, const char *s, size_t bytes);
+
+#endif

@@ -1,0 +1,210 @@
+/*
+ * plan/plan.h - the door of planning: what must be fetched, decoded and put
+ * where, worked out without I/O and without threads. Two nouns.
+ *
+ * A *layout* is an array prepared for one kind of memory: its levels (the
+ * chunk, and inside a shard the inner chunk, and so on), each with its chain
+ * taken apart: permutation, programs, index facts. Frozen, made once.
+ *
+ * A *plan* is one read unrolled lazily over a layout. It is pulled for waves
+ * (mini-batches cut by decoded bytes and items). It is fed: where it meets shards whose
+ * index it does not have it returns a wave of OPENs; the pipe fetches and
+ * zr_shard_parse() checks them; then the plan goes on. A wave's items are
+ * grouped in runs: neighbours in one source, read at once, done by one thread.
+ * Writes take the projector directly, unit by unit (pipe/write.c).
+ * Thread class: layouts frozen; plans solo (the pipeline locks); shards frozen, counted.
+ */
+#ifndef ZR_PLAN_H
+#define ZR_PLAN_H
+
+#include "base/base.h"
+#include "codec/codec.h"
+#include "grid/grid.h"
+#include "impl/impl.h"
+#include "mem/mem.h"
+#include <zarrc/plan.h>
+
+/* ---- layout ------------------------------------------------------------- */
+
+struct zr_level {
+    const struct zr_chain *chain; /* borrowed from the metadata */
+    struct zr_chain_reps reps;
+    int32_t ndim;
+    uint64_t shape[ZARR_MAX_RANK];    /* chunk at this level, in the order of dimensions its chain is given */
+    uint64_t array_shape[ZARR_MAX_RANK]; /* the same in array order */
+    uint8_t to_array[ZARR_MAX_RANK];  /* level dim i is array dim to_array[i] */
+    bool is_shard;
+    /* leaf */
+    struct zr_program *decode, *encode;
+    /* shard */
+    const struct zr_shard_spec *shard;
+    uint8_t order[ZARR_MAX_RANK];     /* transposes in front of the sharding: inner dim i is level dim order[i] */
+    bool permuted;
+    uint64_t inner_shape[ZARR_MAX_RANK], n_inner[ZARR_MAX_RANK]; /* permuted order */
+    uint64_t n_inner_all, index_bytes;
+    struct zr_level *index;            /* leaf level of the index array [n_inner..., 2] of uint64 */
+    struct zr_program *bytes_decode, *bytes_encode; /* bytes->bytes codecs around the shard, host; NULL: none */
+    uint64_t decoded_bytes, encoded_bound;
+};
+
+struct zr_layout_args {
+    const struct zr_grid *grid;       /* borrowed: outlives the layout */
+    const struct zr_chain *chain;     /* borrowed */
+    const struct zr_key_encoding *keys; /* borrowed */
+    const zarr_dtype *dtype;
+    const void *fill;                 /* one native element, borrowed; NULL: zero */
+    const zarr_dtype *index_dtype;    /* uint64 */
+    const struct zr_impl_registry *impls;
+    const zarr_limits *limits;
+    int32_t device_type;              /* where elements come from or go to */
+    const int32_t *store_devices;     /* memories the store moves bytes to itself */
+    uint32_t n_store_devices;
+    const char *preference;
+};
+struct zr_layout {
+    const struct zr_grid *grid;
+    const struct zr_key_encoding *keys;
+    const zarr_dtype *dtype;
+    uint32_t item_bytes, swap_unit;
+    uint8_t *fill; /* item_bytes, native */
+    int32_t device_type;
+    uint32_t n_levels;
+    struct zr_level *level; /* [0] outermost */
+    const zarr_allocator *alloc;
+};
+zarr_status zr_layout_make(struct zr_layout **out, const struct zr_layout_args *args,
+                           const zarr_allocator *alloc, zarr_error *err);
+void zr_layout_free(struct zr_layout *l);
+/* The innermost chunk's shape in array order of dimensions. */
+const uint64_t *zr_layout_leaf_shape(const struct zr_layout *l);
+
+/* ---- shards --------------------------------------------------------------- */
+
+/* Where encoded bytes are: a key of the store (from base_offset on), or a decoded buffer. */
+struct zr_shard {
+    atomic_uint refs;
+    char *key;              /* owned; of the object that holds it */
+    uint64_t base;          /* offset of this shard inside the object (nested shards) */
+    uint64_t bytes;         /* length of the shard's value; UINT64_MAX: not known */
+    uint64_t version[4];    /* of the object when the index was read; all zero: not known */
+    zarr_mem buffer;        /* host memory that holds the whole value; handle NULL: in the store */
+    void (*buffer_free)(void *arg, zarr_mem *buffer);
+    void *buffer_arg;
+    bool missing;           /* no such object: every inner chunk is missing */
+    uint64_t n;             /* inner chunks */
+    uint64_t *entry;        /* n x (offset, bytes), offsets from the shard's first byte; both all ones: missing */
+    const zarr_allocator *alloc;
+};
+/* Unpacks and checks a decoded index: n pairs, host order. shard_bytes: length of the value, UINT64_MAX unknown; entries must lie inside
+ * it, may not wrap, and may not overlap the index itself. CORRUPT names the entry. */
+zarr_status zr_shard_index_parse(struct zr_shard *s, const uint64_t *pairs, uint64_t n,
+                                 uint64_t shard_bytes, uint64_t index_offset, uint64_t index_bytes,
+                                 zarr_error *err);
+#define ZR_INDEX_MISSING UINT64_MAX
+struct zr_shard *zr_shard_new(const zarr_allocator *alloc, const char *key);
+struct zr_shard *zr_shard_ref(struct zr_shard *s);
+void zr_shard_free(struct zr_shard *s);
+
+/* ---- reading plans ---------------------------------------------------------- */
+
+/* A projection packed into a wave's arena: only ndim pieces, lists copied. */
+struct zr_target {
+    enum zr_projection_kind kind;
+    int32_t ndim;
+    bool arithmetic;
+    uint64_t n_items;
+    uint64_t *chunk;       /* ndim: coordinates in the level's grid */
+    struct zr_piece *dim;  /* ndim, in level order of dimensions */
+    uint64_t n_points;
+    const uint64_t *c_points, *r_points;
+};
+struct zr_item {
+    struct zr_target target;
+    uint64_t offset, bytes; /* in the source; bytes UINT64_MAX: the whole object; ZR_ITEM_MISSING: known to be missing */
+    uint64_t ordinal;       /* position in the request: errors are reported for the lowest */
+};
+#define ZR_ITEM_MISSING (UINT64_MAX - 1)
+/* Items that one thread does one after the other, fetched with one request. */
+struct zr_run {
+    const char *key;           /* object; NULL: shard->buffer */
+    struct zr_shard *shard;    /* NULL: an unsharded chunk */
+    uint64_t offset, bytes;    /* range that covers the items; UINT64_MAX: whole object */
+    struct zr_item **item;     /* sorted by offset */
+    uint32_t n_items;
+};
+/* A shard that must be opened before the plan can go on. The pipe fills `shard`. */
+struct zr_open {
+    char *key;
+    struct zr_shard *parent;   /* nested: the shard it lies in; NULL: an object */
+    uint64_t offset, bytes;    /* nested: range in the parent */
+    uint32_t level;
+    uint64_t ordinal;
+    struct zr_shard *shard;    /* out, counted */
+};
+enum zr_wave_kind { ZR_WAVE_END, ZR_WAVE_OPEN, ZR_WAVE_DATA };
+struct zr_wave {
+    enum zr_wave_kind kind;
+    struct zr_arena arena;
+    const struct zr_level *level; /* DATA: the leaf */
+    struct zr_run *run;
+    uint32_t n_runs, n_items;
+    struct zr_open *open;
+    uint32_t n_opens;
+    uint64_t decoded_bytes;
+    struct zr_shard **hold;      /* shards kept alive by this wave */
+    uint32_t n_hold;
+};
+struct zr_plan_args {
+    const struct zr_layout *layout;
+    const char *prefix;             /* of keys: the array's path, "" at the root */
+    const zarr_selection *selection; /* NULL: all */
+    uint64_t wave_bytes;
+    uint32_t wave_items;
+    uint64_t run_bytes, run_gap;    /* largest coalesced range, largest hole in it */
+    uint32_t threads;               /* cut runs so that so many threads have work */
+    bool plain;                     /* one item a run, one run a wave: the serial oracle */
+};
+struct zr_plan;
+zarr_status zr_plan_open(struct zr_plan **out, const struct zr_plan_args *args,
+                         const zarr_allocator *alloc, zarr_error *err);
+/* Fills w (initialised with zr_wave_init, reused). After an OPEN wave the caller must hand it back filled with zr_plan_feed before the next call. */
+zarr_status zr_plan_next(struct zr_plan *p, struct zr_wave *w, zarr_error *err);
+zarr_status zr_plan_feed(struct zr_plan *p, struct zr_wave *w, zarr_error *err);
+void zr_plan_free(struct zr_plan *p);
+void zr_wave_init(struct zr_wave *w, const zarr_allocator *alloc);
+void zr_wave_deinit(struct zr_wave *w);
+/* Chunks (leaf) the request touches, as far as known without indexes; saturating. */
+uint64_t zr_plan_count(const struct zr_plan *p);
+
+/* Text or JSON of what would happen; executes nothing. */
+struct zr_explain_args {
+    struct zr_plan_args plan;
+    bool write, json;
+    const char *pipeline, *store_name;
+    uint32_t n_threads;
+    int32_t tensor_device;
+    bool tensor_contiguous;
+    bool (*index_cached)(void *arg, const char *key);
+    void *arg;
+};
+zarr_status zr_plan_explain(const struct zr_explain_args *args, struct zr_str *out,
+                            const zarr_allocator *alloc, zarr_error *err);
+
+/* The box of one target between a chunk's stored elements and a view; list dims are walked by the callback form. */
+typedef zarr_status (*zr_box_fn)(void *arg, const zarr_box *box, zarr_error *err);
+/*
+ * Calls fn for each box of elements of a target. chunk_side: a C-order block of program->stored_shape at chunk_mem;
+ * level: gives the permutations; to_chunk false: src is the chunk, dst the view; true: the other way.
+ */
+struct zr_boxes {
+    const struct zr_layout *layout;
+    const struct zr_level *level;
+    const struct zr_program *program; /* NULL: fill: no chunk side */
+    const struct zr_view *view;
+    zarr_mem chunk_mem;
+    bool to_chunk;
+};
+zarr_status zr_target_boxes(const struct zr_boxes *b, const struct zr_target *t, zr_box_fn fn,
+                            void *arg, zarr_error *err);
+
+#endif
