@@ -1,0 +1,159 @@
+/*
+ * json/equal.c - are two values the same JSON value? Members may come in any
+ * order, strings compare by their unescaped bytes, numbers by value: as decimal
+ * digits, never through a double, so that 2^53+1 differs from 2^53. The walk
+ * keeps one position a level in plain arrays. Thread class: frozen.
+ */
+#include "json_int.h"
+
+#include <string.h>
+
+/* A literal as sign, digits without zeros at either end, and the power of ten of the
+ * first one. */
+struct decimal {
+    bool negative;
+    const char *first, *behind; /* may hold a '.' in between; equal: the value is zero */
+    int64_t power;
+    bool absurd; /* an exponent too big to count with: equal to its own spelling only */
+};
+
+static int64_t exponent_of(const char *p, const char *end, bool *absurd)
+{
+    int64_t e = 0;
+    bool negative = p < end && *p == '-';
+
+    p += p < end && (*p == '-' || *p == '+');
+    for (; p < end && !*absurd; p++) {
+        e = e * 10 + (*p - '0');
+        *absurd = e >= INT64_C(1) << 56;
+    }
+    return negative ? -e : e;
+}
+
+static struct decimal decimal_of(const struct zr_json *v)
+{
+    struct decimal d = {0};
+    const char *p = v->u.text.ptr, *end = p + v->u.text.bytes;
+    const char *dot = NULL, *stop;
+
+    d.negative = p < end && *p == '-';
+    p += d.negative;
+    for (stop = p; stop < end && *stop != 'e' && *stop != 'E'; stop++)
+        if (*stop == '.')
+            dot = stop;
+    d.first = p;
+    while (d.first < stop && (*d.first == '0' || *d.first == '.'))
+        d.first++;
+    d.behind = stop;
+    while (d.behind > d.first && (d.behind[-1] == '0' || d.behind[-1] == '.'))
+        d.behind--;
+    if (d.first == d.behind)
+        return d;
+    d.power = (dot ? dot : stop) - d.first;
+    d.power += d.power < 0; /* the '.' itself lies between */
+    if (stop < end)
+        d.power += exponent_of(stop + 1, end, &d.absurd);
+    return d;
+}
+
+static bool same_digits(const struct decimal *a, const struct decimal *b)
+{
+    const char *p = a->first, *q = b->first;
+
+    while (p < a->behind && q < b->behind) {
+        if (*p == '.')
+            p++;
+        if (*q == '.')
+            q++;
+        if (*p++ != *q++)
+            return false;
+    }
+    return p == a->behind && q == b->behind;
+}
+
+static bool same_number(const struct zr_json *v, const struct zr_json *w)
+{
+    const char *s = v->u.text.ptr, *t = w->u.text.ptr;
+    struct decimal a, b;
+
+    if (v->u.text.bytes == w->u.text.bytes && memcmp(s, t, v->u.text.bytes) == 0)
+        return true;
+    if (strpbrk(s, "NI") ||
+        strpbrk(t, "NI")) /* NaN and Infinity tokens have one spelling each */
+        return false;
+    a = decimal_of(v);
+    b = decimal_of(w);
+    return !a.absurd && !b.absurd && a.negative == b.negative && a.power == b.power &&
+           same_digits(&a, &b);
+}
+
+/* The same but for children. */
+static bool same_node(const struct zr_json *a, const struct zr_json *b)
+{
+    if (a->type != b->type)
+        return false;
+    if (a->type == ZR_JSON_NUMBER)
+        return same_number(a, b);
+    if (a->type == ZR_JSON_STRING)
+        return a->u.text.bytes == b->u.text.bytes &&
+               memcmp(a->u.text.ptr, b->u.text.ptr, a->u.text.bytes) == 0;
+    return a->type < ZR_JSON_ARRAY || a->u.kids.n == b->u.kids.n;
+}
+
+/* The member of `object` with v's key, looked for at `hint` first, which moves on. */
+static const struct zr_json *partner(const struct zr_json *v,
+                                     const struct zr_json *object,
+                                     const struct zr_json **hint)
+{
+    const struct zr_json *from = *hint ? *hint : object->u.kids.first;
+    const struct zr_json *w = from;
+
+    while (w &&
+           (w->key_bytes != v->key_bytes || memcmp(w->key, v->key, v->key_bytes) != 0)) {
+        w = w->next ? w->next : object->u.kids.first;
+        if (w == from)
+            return NULL;
+    }
+    if (w)
+        *hint = w->next;
+    return w;
+}
+
+struct equal_level {
+    const struct zr_json *a,
+        *b; /* next child of a; next child or, in objects, hint in b */
+    const struct zr_json *around; /* b's container */
+};
+
+bool zr_json_equal(const struct zr_json *a, const struct zr_json *b)
+{
+    struct equal_level level[ZR_JSON_DEPTH_MAX];
+    size_t depth = 0;
+
+    if (!a || !b)
+        return a == b;
+    for (;;) {
+        if (!same_node(a, b))
+            return false;
+        if (a->type >= ZR_JSON_ARRAY && a->u.kids.n > 0) {
+            if (depth == ZR_JSON_DEPTH_MAX)
+                return false;
+            level[depth++] = (struct equal_level){a->u.kids.first, b->u.kids.first, b};
+        }
+        while (depth > 0 && !level[depth - 1].a)
+            depth--;
+        if (depth == 0)
+            return true;
+        struct equal_level *top = &level[depth - 1];
+        a = top->a;
+        top->a = a->next;
+        if (top->around->type == ZR_JSON_OBJECT) {
+            b = partner(a, top->around, &top->b);
+            if (!b)
+                return false;
+        } else {
+            b = top->b;
+            top->b = b->next;
+        }
+    }
+}

@@ -1,0 +1,36 @@
+/*
+ * json/json_int.h - what the files of this room share: nodes from slabs, and
+ * the check that an object's keys differ. Not for other rooms.
+ */
+#ifndef ZR_JSON_INT_H
+#define ZR_JSON_INT_H
+
+#include "json/json.h"
+
+/* A zeroed node of this document; NULL: no memory, and doc->failed is set. */
+struct zr_json *zr_json_node(struct zr_json_doc *doc);
+
+static inline void zr_json_link(struct zr_json *around, struct zr_json *v)
+{
+    if (around->u.kids.last)
+        around->u.kids.last->next = v;
+    else
+        around->u.kids.first = v;
+    around->u.kids.last = v;
+    around->u.kids.n++;
+}
+
+/* Scratch for one parse: a hash set of key nodes, made on first need. */
+struct zr_json_keys {
+    const struct zr_json **slots;
+    size_t cap; /* slots, a power of two */
+    uint64_t seed[2];
+    const zarr_allocator *alloc;
+};
+void zr_json_keys_init(struct zr_json_keys *k, const zarr_allocator *alloc);
+void zr_json_keys_deinit(struct zr_json_keys *k);
+/* *twice: the first member whose key an earlier one has, or NULL. Linear time. */
+zarr_status zr_json_keys_check(struct zr_json_keys *k, const struct zr_json *object,
+                               const struct zr_json **twice, zarr_error *err);
+
+#endif

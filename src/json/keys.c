@@ -1,0 +1,135 @@
+/*
+ * json/keys.c - do two members of an object have the same key? Implementations
+ * disagree about which one counts, so such a document has two meanings and is
+ * refused. Small objects compare pairs; larger ones use a hash set whose seed
+ * is random (SipHash-1-3), so that no text can be made that costs more than
+ * linear time. Thread class: solo.
+ */
+#include "json_int.h"
+
+#include <string.h>
+
+/* 120 comparisons of lengths, mostly, cost about as much as 16 hashes. */
+enum {
+    PAIRS_MAX = 16
+};
+
+void zr_json_keys_init(struct zr_json_keys *k, const zarr_allocator *alloc)
+{
+    *k = (struct zr_json_keys){.alloc = alloc};
+}
+
+void zr_json_keys_deinit(struct zr_json_keys *k)
+{
+    zr_free(k->alloc, (void *)k->slots);
+    k->slots = NULL;
+    k->cap = 0;
+}
+
+static bool same_key(const struct zr_json *a, const struct zr_json *b)
+{
+    return a->key_bytes == b->key_bytes && memcmp(a->key, b->key, a->key_bytes) == 0;
+}
+
+static uint64_t rotate(uint64_t v, unsigned by)
+{
+    return v << by | v >> (64 - by);
+}
+
+static void sip_round(uint64_t v[4])
+{
+    v[0] += v[1];
+    v[1] = rotate(v[1], 13) ^ v[0];
+    v[0] = rotate(v[0], 32);
+    v[2] += v[3];
+    v[3] = rotate(v[3], 16) ^ v[2];
+    v[0] += v[3];
+    v[3] = rotate(v[3], 21) ^ v[0];
+    v[2] += v[1];
+    v[1] = rotate(v[1], 17) ^ v[2];
+    v[2] = rotate(v[2], 32);
+}
+
+static uint64_t sip_hash(const uint64_t seed[2], const char *s, size_t n)
+{
+    uint64_t v[4] = {seed[0] ^ 0x736f6d6570736575u, seed[1] ^ 0x646f72616e646f6du,
+                     seed[0] ^ 0x6c7967656e657261u, seed[1] ^ 0x7465646279746573u};
+    uint64_t tail = (uint64_t)n << 56;
+    size_t i = 0;
+
+    for (; n - i >= 8; i += 8) {
+        uint64_t m = zr_load_le64(s + i);
+
+        v[3] ^= m;
+        sip_round(v);
+        v[0] ^= m;
+    }
+    for (unsigned shift = 0; i < n; i++, shift += 8)
+        tail |= (uint64_t)(unsigned char)s[i] << shift;
+    v[3] ^= tail;
+    sip_round(v);
+    v[0] ^= tail;
+    v[2] ^= 0xFF;
+    for (int r = 0; r < 3; r++)
+        sip_round(v);
+    return v[0] ^ v[1] ^ v[2] ^ v[3];
+}
+
+static const struct zr_json *check_pairs(const struct zr_json *object)
+{
+    for (const struct zr_json *b = object->u.kids.first; b; b = b->next)
+        for (const struct zr_json *a = object->u.kids.first; a != b; a = a->next)
+            if (same_key(a, b))
+                return b;
+    return NULL;
+}
+
+/* At least two slots a member, all empty. */
+static zarr_status reserve_slots(struct zr_json_keys *k, size_t n, size_t *used,
+                                 zarr_error *err)
+{
+    size_t cap = 64;
+
+    while (cap / 2 < n)
+        cap *= 2;
+    if (cap > k->cap) {
+        zr_free(k->alloc, (void *)k->slots);
+        k->cap = 0;
+        k->slots = zr_malloc(k->alloc, cap * sizeof *k->slots);
+        if (!k->slots)
+            return zr_fail_memory(err, cap * sizeof *k->slots);
+        k->cap = cap;
+    }
+    if (k->seed[0] == 0) {
+        k->seed[0] = zr_random_u64() | 1;
+        k->seed[1] = zr_random_u64();
+    }
+    memset((void *)k->slots, 0, cap * sizeof *k->slots);
+    *used = cap;
+    return ZARR_OK;
+}
+
+zarr_status zr_json_keys_check(struct zr_json_keys *k, const struct zr_json *object,
+                               const struct zr_json **twice, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    size_t cap = 0;
+
+    *twice = NULL;
+    if (object->u.kids.n <= PAIRS_MAX) {
+        *twice = check_pairs(object);
+        goto out;
+    }
+    ZR_TRY(reserve_slots(k, object->u.kids.n, &cap, err));
+    for (const struct zr_json *v = object->u.kids.first; v && !*twice; v = v->next) {
+        size_t at = (size_t)sip_hash(k->seed, v->key, v->key_bytes) & (cap - 1);
+
+        while (k->slots[at] && !same_key(k->slots[at], v))
+            at = (at + 1) & (cap - 1);
+        if (k->slots[at])
+            *twice = v;
+        k->slots[at] = v;
+    }
+out:
+    return st;
+}

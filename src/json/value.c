@@ -1,0 +1,267 @@
+/*
+ * json/value.c - documents, nodes, and the makers that build a tree by hand.
+ * Nodes come from slabs of the document's arena; nothing is freed before the
+ * document is. A maker without memory returns NULL and marks the document, and
+ * every maker takes NULL, so a builder checks once, at its end. Thread class:
+ * solo.
+ */
+#include "json_int.h"
+
+#include <math.h>
+#include <string.h>
+
+void zr_json_doc_init(struct zr_json_doc *doc, const zarr_allocator *alloc)
+{
+    *doc = (struct zr_json_doc){.slab = 8};
+    zr_arena_init(&doc->arena, alloc);
+}
+
+void zr_json_doc_deinit(struct zr_json_doc *doc)
+{
+    if (!doc)
+        return;
+    zr_arena_deinit(&doc->arena);
+    doc->root = NULL;
+    doc->spare = NULL;
+    doc->n_spare = 0;
+}
+
+bool zr_json_ok(const struct zr_json_doc *doc)
+{
+    return !doc->failed;
+}
+
+struct zr_json *zr_json_node(struct zr_json_doc *doc)
+{
+    struct zr_json *v;
+
+    if (doc->n_spare == 0) {
+        doc->spare = zr_arena_alloc(&doc->arena, doc->slab * sizeof *doc->spare);
+        if (!doc->spare) {
+            doc->failed = true;
+            return NULL;
+        }
+        doc->n_spare = doc->slab;
+        doc->slab = ZR_MIN(doc->slab * 2, (size_t)1024);
+    }
+    v = doc->spare++;
+    doc->n_spare--;
+    *v = (struct zr_json){0};
+    return v;
+}
+
+struct zr_json *zr_json_new(struct zr_json_doc *doc, enum zr_json_type type)
+{
+    struct zr_json *v = zr_json_node(doc);
+
+    if (v) {
+        v->type = type;
+        if (type == ZR_JSON_NUMBER || type == ZR_JSON_STRING)
+            v->u.text.ptr = "";
+    }
+    return v;
+}
+
+static struct zr_json *new_text(struct zr_json_doc *doc, enum zr_json_type type,
+                                const char *s, size_t bytes)
+{
+    struct zr_json *v = zr_json_node(doc);
+    char *copy = v ? zr_arena_strndup(&doc->arena, s, bytes) : NULL;
+
+    if (!copy) {
+        doc->failed = true;
+        return NULL;
+    }
+    v->type = type;
+    v->u.text.ptr = copy;
+    v->u.text.bytes = bytes;
+    return v;
+}
+
+struct zr_json *zr_json_new_string(struct zr_json_doc *doc, const char *s, size_t bytes)
+{
+    return new_text(doc, ZR_JSON_STRING, s, bytes);
+}
+
+struct zr_json *zr_json_new_text(struct zr_json_doc *doc, const char *s)
+{
+    return new_text(doc, ZR_JSON_STRING, s, strlen(s));
+}
+
+struct zr_json *zr_json_new_number(struct zr_json_doc *doc, const char *literal)
+{
+    return new_text(doc, ZR_JSON_NUMBER, literal, strlen(literal));
+}
+
+/* Decimal digits of v into the end of a buffer; returns where they begin. */
+static char *put_decimal(char *end, uint64_t v)
+{
+    *--end = '\0';
+    do {
+        *--end = (char)('0' + v % 10);
+        v /= 10;
+    } while (v);
+    return end;
+}
+
+struct zr_json *zr_json_new_u64(struct zr_json_doc *doc, uint64_t v)
+{
+    char text[24];
+
+    return zr_json_new_number(doc, put_decimal(text + sizeof text, v));
+}
+
+struct zr_json *zr_json_new_i64(struct zr_json_doc *doc, int64_t v)
+{
+    char text[24], *s;
+
+    s = put_decimal(text + sizeof text, v < 0 ? 0 - (uint64_t)v : (uint64_t)v);
+    if (v < 0)
+        *--s = '-';
+    return zr_json_new_number(doc, s);
+}
+
+struct zr_json *zr_json_new_f64(struct zr_json_doc *doc, double v)
+{
+    char text[48];
+    size_t n;
+
+    if (isnan(v))
+        return zr_json_new_text(doc, "NaN");
+    if (isinf(v))
+        return zr_json_new_text(doc, v < 0 ? "-Infinity" : "Infinity");
+    n = zr_format_f64(text, sizeof text, v);
+    return new_text(doc, ZR_JSON_NUMBER, text, n);
+}
+
+struct zr_json *zr_json_new_bool(struct zr_json_doc *doc, bool v)
+{
+    return zr_json_new(doc, v ? ZR_JSON_TRUE : ZR_JSON_FALSE);
+}
+
+void zr_json_append(struct zr_json_doc *doc, struct zr_json *array, struct zr_json *value)
+{
+    ZR_UNUSED(doc);
+    if (!array || !value || array->type != ZR_JSON_ARRAY)
+        return;
+    value->next = NULL;
+    value->key = NULL;
+    value->key_bytes = 0;
+    zr_json_link(array, value);
+}
+
+void zr_json_add(struct zr_json_doc *doc, struct zr_json *object, const char *key,
+                 size_t key_bytes, struct zr_json *value)
+{
+    char *copy;
+
+    if (!object || !value || object->type != ZR_JSON_OBJECT)
+        return;
+    copy = key_bytes <= UINT32_MAX ? zr_arena_strndup(&doc->arena, key, key_bytes) : NULL;
+    if (!copy) {
+        doc->failed = true;
+        return;
+    }
+    value->next = NULL;
+    value->key = copy;
+    value->key_bytes = (uint32_t)key_bytes;
+    zr_json_link(object, value);
+}
+
+/* The link that points to the member of this key, or NULL; *before: the member in front
+ * of it. */
+static struct zr_json **find_link(struct zr_json *object, const char *key,
+                                  struct zr_json **before)
+{
+    size_t n = strlen(key);
+
+    *before = NULL;
+    if (!object || object->type != ZR_JSON_OBJECT)
+        return NULL;
+    for (struct zr_json **link = &object->u.kids.first; *link; link = &(*link)->next) {
+        if ((*link)->key_bytes == n && memcmp((*link)->key, key, n) == 0)
+            return link;
+        *before = *link;
+    }
+    return NULL;
+}
+
+void zr_json_set(struct zr_json_doc *doc, struct zr_json *object, const char *key,
+                 struct zr_json *value)
+{
+    struct zr_json *before = NULL, *old;
+    struct zr_json **link = find_link(object, key, &before);
+
+    if (!value || !link) {
+        zr_json_add(doc, object, key, strlen(key), value);
+        return;
+    }
+    old = *link;
+    if (old == value)
+        return;
+    value->key = old->key;
+    value->key_bytes = old->key_bytes;
+    value->next = old->next;
+    *link = value;
+    if (object->u.kids.last == old)
+        object->u.kids.last = value;
+}
+
+bool zr_json_remove(struct zr_json *object, const char *key)
+{
+    struct zr_json *before = NULL;
+    struct zr_json **link = find_link(object, key, &before);
+
+    if (!link)
+        return false;
+    if (object->u.kids.last == *link)
+        object->u.kids.last = before;
+    *link = (*link)->next;
+    object->u.kids.n--;
+    return true;
+}
+
+/* One node without its children. */
+static struct zr_json *copy_node(struct zr_json_doc *doc, const struct zr_json *v)
+{
+    if (v->type == ZR_JSON_STRING || v->type == ZR_JSON_NUMBER)
+        return new_text(doc, v->type, v->u.text.ptr, v->u.text.bytes);
+    return zr_json_new(doc, v->type);
+}
+
+struct zr_json *zr_json_copy(struct zr_json_doc *doc, const struct zr_json *v)
+{
+    const struct zr_json *from[ZR_JSON_DEPTH_MAX]; /* next to copy on each level */
+    struct zr_json *into[ZR_JSON_DEPTH_MAX];
+    struct zr_json *top = v ? copy_node(doc, v) : NULL;
+    size_t depth = 0;
+
+    if (!top || v->type < ZR_JSON_ARRAY)
+        return top;
+    from[0] = v->u.kids.first;
+    into[0] = top;
+    for (;;) {
+        const struct zr_json *kid = from[depth];
+        struct zr_json *made;
+
+        if (!kid) {
+            if (depth-- == 0)
+                return top;
+            continue;
+        }
+        from[depth] = kid->next;
+        made = copy_node(doc, kid);
+        if (kid->key)
+            zr_json_add(doc, into[depth], kid->key, kid->key_bytes, made);
+        else
+            zr_json_append(doc, into[depth], made);
+        if (!made || doc->failed || depth + 1 == ZR_JSON_DEPTH_MAX) {
+            doc->failed = true;
+            return NULL;
+        }
+        if (kid->type >= ZR_JSON_ARRAY) {
+            from[++depth] = kid->u.kids.first;
+            into[depth] = made;
+        }
+    }
+}

@@ -1,0 +1,185 @@
+/*
+ * json/write.c - tree to text, compact or in the layout of Python's
+ * json.dumps(indent=n), which is what other Zarr implementations write. Strict
+ * whatever was read: NaN and Infinity leave as strings. Strings stay UTF-8; only
+ * what must be escaped is. Iterative, one position a level. Thread class: solo
+ * in `out`, frozen in the tree.
+ */
+#include "json_int.h"
+
+#include <string.h>
+
+static void write_escape(struct zr_str *out, unsigned char c)
+{
+    static const char digits[] = "0123456789abcdef";
+    const char *named = NULL;
+    char text[6] = {'\\', 'u', '0', '0', 0, 0};
+
+    switch (c) {
+    case '"':
+        named = "\\\"";
+        break;
+    case '\\':
+        named = "\\\\";
+        break;
+    case '\b':
+        named = "\\b";
+        break;
+    case '\f':
+        named = "\\f";
+        break;
+    case '\n':
+        named = "\\n";
+        break;
+    case '\r':
+        named = "\\r";
+        break;
+    case '\t':
+        named = "\\t";
+        break;
+    default:
+        text[4] = digits[c >> 4];
+        text[5] = digits[c & 15];
+    }
+    zr_str_append(out, named ? named : text, named ? 2 : sizeof text);
+}
+
+void zr_json_write_string(struct zr_str *out, const char *s, size_t bytes)
+{
+    size_t done = 0;
+
+    zr_str_putc(out, '"');
+    for (size_t i = 0; i < bytes; i++) {
+        unsigned char c = (unsigned char)s[i];
+
+        if (c >= 0x20 && c != '"' && c != '\\')
+            continue;
+        zr_str_append(out, s + done, i - done);
+        write_escape(out, c);
+        done = i + 1;
+    }
+    zr_str_append(out, s + done, bytes - done);
+    zr_str_putc(out, '"');
+}
+
+static void write_number(struct zr_str *out, const struct zr_json *v)
+{
+    bool token = strpbrk(v->u.text.ptr, "NI") != NULL;
+
+    if (token)
+        zr_str_putc(out, '"');
+    zr_str_append(out, v->u.text.ptr, v->u.text.bytes);
+    if (token)
+        zr_str_putc(out, '"');
+}
+
+/* A value, or the opening bracket of one with children. */
+static void write_node(struct zr_str *out, const struct zr_json *v)
+{
+    static const char *const words[] = {"null", "false", "true"};
+
+    if (v->type == ZR_JSON_NUMBER)
+        write_number(out, v);
+    else if (v->type == ZR_JSON_STRING)
+        zr_json_write_string(out, v->u.text.ptr, v->u.text.bytes);
+    else if (v->type < ZR_JSON_NUMBER)
+        zr_str_puts(out, words[v->type]);
+    else if (v->u.kids.n == 0)
+        zr_str_puts(out, v->type == ZR_JSON_OBJECT ? "{}" : "[]");
+    else
+        zr_str_putc(out, v->type == ZR_JSON_OBJECT ? '{' : '[');
+}
+
+static void write_line(struct zr_str *out, unsigned indent, size_t depth)
+{
+    static const char blanks[] = "                                ";
+    size_t n = indent * depth;
+
+    if (indent == 0)
+        return;
+    zr_str_putc(out, '\n');
+    for (; n > sizeof blanks - 1; n -= sizeof blanks - 1)
+        zr_str_append(out, blanks, sizeof blanks - 1);
+    zr_str_append(out, blanks, n);
+}
+
+static void write_key(struct zr_str *out, const struct zr_json *v, unsigned indent)
+{
+    if (!v->key)
+        return;
+    zr_json_write_string(out, v->key, v->key_bytes);
+    zr_str_puts(out, indent ? ": " : ":");
+}
+
+void zr_json_write(const struct zr_json *v, unsigned indent, struct zr_str *out)
+{
+    const struct zr_json *around[ZR_JSON_DEPTH_MAX];
+    const struct zr_json *kid;
+    size_t depth = 0;
+
+    if (!v)
+        return;
+    for (write_node(out, v); !out->failed;) {
+        kid = NULL;
+        if (v->type >= ZR_JSON_ARRAY && v->u.kids.n > 0) { /* go down */
+            if (depth == ZR_JSON_DEPTH_MAX) {
+                out->failed = true;
+                return;
+            }
+            around[depth++] = v;
+            kid = v->u.kids.first;
+        }
+        while (!kid && depth > 0) { /* on, or up */
+            kid = v->next;
+            if (kid) {
+                zr_str_putc(out, ',');
+            } else {
+                v = around[--depth];
+                write_line(out, indent, depth);
+                zr_str_putc(out, v->type == ZR_JSON_OBJECT ? '}' : ']');
+            }
+        }
+        if (!kid)
+            return;
+        v = kid;
+        write_line(out, indent, depth);
+        write_key(out, v, indent);
+        write_node(out, v);
+    }
+}
+
+const char *zr_json_excerpt(const struct zr_json *v, char *text, size_t cap)
+{
+    size_t n;
+
+    if (cap < 8)
+        return "";
+    if (!v || v->type < ZR_JSON_NUMBER || v->type >= ZR_JSON_ARRAY) {
+        const char *name = v && zr_json_count(v) == 0 && v->type == ZR_JSON_ARRAY
+                               ? "[]"
+                               : zr_json_type_text(v);
+        n = ZR_MIN(strlen(name), cap - 1);
+        memcpy(text, name, n);
+        text[n] = '\0';
+        return text;
+    }
+    n = 0;
+    if (v->type == ZR_JSON_STRING)
+        text[n++] = '"';
+    for (size_t i = 0; i < v->u.text.bytes; i++) {
+        if (n + 5 >= cap) { /* room for ..." and the NUL */
+            while (n > 1 && ((unsigned char)v->u.text.ptr[i] & 0xC0) == 0x80) {
+                i--; /* not inside a UTF-8 sequence */
+                n--;
+            }
+            memcpy(text + n, "...", 3);
+            n += 3;
+            break;
+        }
+        text[n++] = v->u.text.ptr[i];
+    }
+    if (v->type == ZR_JSON_STRING)
+        text[n++] = '"';
+    text[n] = '\0';
+    return text;
+}

@@ -1,0 +1,257 @@
+/* unit/json/test_value.c - trees made by hand: written, compared, copied, changed. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "json/json.h"
+#include "unit/json/fail_alloc.h"
+
+static struct zr_json *made(struct zr_json_doc *doc)
+{
+    struct zr_json *o = zr_json_new(doc, ZR_JSON_OBJECT);
+    struct zr_json *a = zr_json_new(doc, ZR_JSON_ARRAY);
+
+    zr_json_append(doc, a, zr_json_new_u64(doc, UINT64_MAX));
+    zr_json_append(doc, a, zr_json_new_i64(doc, INT64_MIN));
+    zr_json_append(doc, a, zr_json_new_f64(doc, -0.0));
+    zr_json_append(doc, a, zr_json_new_f64(doc, 0.1));
+    zr_json_append(doc, a, zr_json_new_f64(doc, (double)NAN));
+    zr_json_append(doc, a, zr_json_new_number(doc, "-Infinity"));
+    zr_json_append(doc, a, zr_json_new_bool(doc, true));
+    zr_json_append(doc, a, zr_json_new(doc, ZR_JSON_NULL));
+    zr_json_set(doc, o, "list", a);
+    zr_json_set(doc, o, "empty", zr_json_new(doc, ZR_JSON_OBJECT));
+    zr_json_set(doc, o, "none", zr_json_new(doc, ZR_JSON_ARRAY));
+    zr_json_set(doc, o, "t\"\\\b\f\n\r\t\x01\x7f\xC3\xA9",
+                zr_json_new_string(doc, "a\0b", 3));
+    return o;
+}
+
+static void assert_text(const struct zr_json *v, unsigned indent, const char *want)
+{
+    struct zr_str s;
+
+    zr_str_init(&s, NULL);
+    zr_json_write(v, indent, &s);
+    assert_string_equal(zr_str_text(&s), want);
+    zr_str_deinit(&s);
+}
+
+static void written(void **state)
+{
+    struct zr_json_doc doc, back;
+    struct zr_json *v;
+
+    (void)state;
+    zr_json_doc_init(&doc, NULL);
+    zr_json_doc_init(&back, NULL);
+    v = made(&doc);
+    assert_true(zr_json_ok(&doc));
+    assert_text(v, 0,
+                "{\"list\":[18446744073709551615,-9223372036854775808,-0.0,0.1,\"NaN\","
+                "\"-Infinity\",true,null],\"empty\":{},\"none\":[],"
+                "\"t\\\"\\\\\\b\\f\\n\\r\\t\\u0001\x7f\xC3\xA9\":\"a\\u0000b\"}");
+    assert_int_equal(zr_json_parse(&back, "{\"a\":[1,{\"b\":\"c\"}],\"d\":{},\"e\":[[]]}",
+                                   35, NULL, NULL),
+                     ZARR_OK);
+    assert_text(
+        back.root, 2,
+        "{\n  \"a\": [\n    1,\n    {\n      \"b\": \"c\"\n    }\n  ],\n  \"d\": {},\n"
+        "  \"e\": [\n    []\n  ]\n}");
+    assert_text(NULL, 0, "");
+    zr_json_doc_deinit(&back);
+    zr_json_doc_deinit(&doc);
+}
+
+static void changed(void **state)
+{
+    struct zr_json_doc doc;
+    struct zr_json *o;
+
+    (void)state;
+    zr_json_doc_init(&doc, NULL);
+    o = zr_json_new(&doc, ZR_JSON_OBJECT);
+    for (int i = 0; i < 3; i++) {
+        char key[2] = {(char)('a' + i), 0};
+
+        zr_json_set(&doc, o, key, zr_json_new_i64(&doc, i));
+    }
+    zr_json_set(&doc, o, "b", zr_json_new_text(&doc, "x"));
+    assert_text(o, 0, "{\"a\":0,\"b\":\"x\",\"c\":2}");
+    zr_json_set(&doc, o, "c", zr_json_new_text(&doc, "y"));
+    assert_true(zr_json_remove(o, "a"));
+    assert_false(zr_json_remove(o, "a"));
+    zr_json_set(&doc, o, "d", zr_json_new(&doc, ZR_JSON_NULL));
+    assert_text(o, 0, "{\"b\":\"x\",\"c\":\"y\",\"d\":null}");
+    assert_true(zr_json_remove(o, "d"));
+    zr_json_add(&doc, o, "e", 1, zr_json_new_bool(&doc, false));
+    assert_text(o, 0, "{\"b\":\"x\",\"c\":\"y\",\"e\":false}");
+    assert_int_equal(zr_json_count(o), 3);
+    assert_true(zr_json_is_text(zr_json_get(o, "b"), "x"));
+    assert_false(zr_json_is_text(zr_json_get(o, "e"), "x"));
+    assert_false(zr_json_remove(NULL, "a"));
+    zr_json_set(&doc, NULL, "a", o);
+    zr_json_append(&doc, o, o); /* not an array: nothing */
+    assert_null(zr_json_get(NULL, "a"));
+    assert_int_equal(zr_json_count(NULL), 0);
+    zr_json_doc_deinit(&doc);
+}
+
+static const struct {
+    const char *a, *b;
+    bool same;
+} pairs[] = {
+    {"1", "1.0", true},
+    {"100", "1e2", true},
+    {"1e2", "0.1E+3", true},
+    {"0", "0.000e9", true},
+    {"-0", "-0.0", true},
+    {"-0.0", "0", false},
+    {"0", "1", false},
+    {"9007199254740993", "9007199254740992", false},
+    {"9007199254740993", "9007199254740993.0", true},
+    {"0.00012", "1.2e-4", true},
+    {"12.5", "125e-1", true},
+    {"12.5", "-12.5", false},
+    {"12", "1200e-2", true},
+    {"12", "120", false},
+    {"0.1", "0.10000000000000001", false},
+    {"1e99999999999999999999", "1e99999999999999999999", true},
+    {"1e99999999999999999999", "1e999999999999999999999", false},
+    {"NaN", "NaN", true},
+    {"NaN", "\"NaN\"", false},
+    {"Infinity", "-Infinity", false},
+    {"1e5", "NaN", false},
+    {"\"a\"", "\"\\u0061\"", true},
+    {"\"a\"", "\"a\\u0000\"", false},
+    {"[1,2]", "[1,2]", true},
+    {"[1,2]", "[2,1]", false},
+    {"[1,2]", "[1]", false},
+    {"[]", "{}", false},
+    {"{\"a\":1,\"b\":[2,{\"c\":3,\"d\":4}]}", "{\"b\":[2,{\"d\":4,\"c\":3}],\"a\":1}",
+     true},
+    {"{\"a\":1,\"b\":2,\"c\":3}", "{\"c\":3,\"b\":2,\"a\":1}", true},
+    {"{\"a\":1,\"b\":2}", "{\"a\":1,\"c\":2}", false},
+    {"{\"a\":1,\"b\":2}", "{\"a\":1,\"b\":3}", false},
+    {"{\"a\":{}}", "{\"a\":null}", false},
+    {"[[],[],{}]", "[[],[],{}]", true},
+    {"true", "false", false},
+    {"null", "null", true},
+};
+
+static void compared(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ZR_COUNT(pairs); i++) {
+        struct zr_json_doc a, b;
+
+        zr_json_doc_init(&a, NULL);
+        zr_json_doc_init(&b, NULL);
+        assert_int_equal(zr_json_parse(&a, pairs[i].a, strlen(pairs[i].a), NULL, NULL),
+                         ZARR_OK);
+        assert_int_equal(zr_json_parse(&b, pairs[i].b, strlen(pairs[i].b), NULL, NULL),
+                         ZARR_OK);
+        if (zr_json_equal(a.root, b.root) != pairs[i].same ||
+            zr_json_equal(b.root, a.root) != pairs[i].same)
+            fail_msg("%s and %s", pairs[i].a, pairs[i].b);
+        assert_true(zr_json_equal(a.root, a.root));
+        assert_false(zr_json_equal(a.root, NULL));
+        zr_json_doc_deinit(&a);
+        zr_json_doc_deinit(&b);
+    }
+    assert_true(zr_json_equal(NULL, NULL));
+}
+
+static void excerpts(void **state)
+{
+    struct zr_json_doc doc;
+    char text[12];
+
+    (void)state;
+    zr_json_doc_init(&doc, NULL);
+    assert_string_equal(zr_json_excerpt(NULL, text, sizeof text), "nothing");
+    assert_string_equal(zr_json_excerpt(zr_json_new_text(&doc, "abc"), text, sizeof text),
+                        "\"abc\"");
+    assert_string_equal(
+        zr_json_excerpt(zr_json_new_text(&doc, "abcdefghijkl"), text, sizeof text),
+        "\"abcdef...\"");
+    assert_string_equal(
+        zr_json_excerpt(zr_json_new_text(&doc, "abcde\xC3\xA9ghijkl"), text, sizeof text),
+        "\"abcde...\"");
+    assert_string_equal(zr_json_excerpt(zr_json_new_u64(&doc, 7), text, sizeof text),
+                        "7");
+    assert_string_equal(zr_json_excerpt(made(&doc), text, sizeof text), "object");
+    zr_json_doc_deinit(&doc);
+}
+
+/* Parse, copy, change, write with the k-th allocation failing: no crash, no leak, right
+ * code. */
+static zarr_status scenario(const zarr_allocator *alloc)
+{
+    zarr_status st = ZARR_OK;
+    struct zr_json_doc doc, copy;
+    struct zr_json *c;
+    struct zr_str s;
+    char text[4096] = "{\"x\":[";
+    size_t n = strlen(text);
+
+    for (int i = 0; i < 40; i++)
+        n += (size_t)snprintf(text + n, sizeof text - n, "{\"v\":%d},", i);
+    n += (size_t)snprintf(text + n, sizeof text - n, "0]");
+    for (int i = 0; i < 40; i++)
+        n += (size_t)snprintf(text + n, sizeof text - n, ",\"k%d\":\"v\"", i);
+    n += (size_t)snprintf(text + n, sizeof text - n, "}");
+    zr_json_doc_init(&doc, alloc);
+    zr_json_doc_init(&copy, alloc);
+    zr_str_init(&s, alloc);
+    ZR_TRY(zr_json_parse(&doc, text, n, NULL, NULL));
+    c = zr_json_copy(&copy, doc.root);
+    zr_json_set(&copy, c, "made", made(&copy));
+    zr_json_write(c, 2, &s);
+    if (!zr_json_ok(&copy) || s.failed)
+        st = ZARR_ERR_NO_MEMORY;
+out:
+    zr_str_deinit(&s);
+    zr_json_doc_deinit(&copy);
+    zr_json_doc_deinit(&doc);
+    return st;
+}
+
+static void no_memory(void **state)
+{
+    (void)state;
+    for (int for_ever = 0; for_ever < 2; for_ever++) {
+        for (size_t n = 1;; n++) {
+            struct fail_alloc f;
+            zarr_status st;
+
+            fail_alloc_init(&f, n, for_ever);
+            st = scenario(&f.alloc);
+            assert_int_equal(f.held, 0);
+            if (!f.failed) {
+                assert_int_equal(st, ZARR_OK);
+                assert_true(n > 4);
+                break;
+            }
+            if (st != ZARR_ERR_NO_MEMORY)
+                fail_msg("allocation %zu failed, status %d", n, st);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(written),   cmocka_unit_test(changed),
+        cmocka_unit_test(compared),  cmocka_unit_test(excerpts),
+        cmocka_unit_test(no_memory),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
