@@ -3,16 +3,14 @@ PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 60
 JOBS := $(shell nproc)
 
-.PHONY: all build demo test test-long test-unit test-asan test-tsan lint fmt fuzz bench docs install clean
+.PHONY: all setup build demo test test-long test-unit test-asan test-tsan lint fmt fuzz bench docs install clean
 
 all: build
 
 build: setup
-	@cmake --preset dev >build-dev.log 2>&1 || { cat build-dev.log; rm -f build-dev.log; exit 1; }
-	@rm -f build-dev.log
+	@cmake --preset dev --log-level=NOTICE
 	@cmake --build --preset dev -j $(JOBS)
 
-.PHONY: setup
 setup:
 	@scripts/setup </dev/null
 
@@ -46,7 +44,8 @@ fuzz: setup
 bench: setup
 	@scripts/bench
 
-docs: setup
+docs:
+	@scripts/setup doxygen </dev/null
 	@scripts/docs
 
 install: setup
