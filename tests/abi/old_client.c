@@ -11,7 +11,9 @@
 
 #include <zarrc/zarrc.h>
 
-enum { MAX_OPTIONS_BYTES = 1024 };
+enum {
+    MAX_OPTIONS_BYTES = 1024
+};
 
 struct old_options {
     uint32_t struct_size, flags;
@@ -22,8 +24,8 @@ static unsigned char *edge; /* first byte that may not be read */
 static int make_edge(void)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    unsigned char *pages = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE,
-                                MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    unsigned char *pages =
+        mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
     if (pages == MAP_FAILED || mprotect(pages + page, page, PROT_NONE) != 0)
         return -1;
@@ -43,15 +45,16 @@ static zarr_status open_with(uint32_t n_bytes, uint32_t struct_size, unsigned ch
     memcpy(options, &struct_size, sizeof struct_size);
     if (n_bytes > sizeof struct_size)
         options[n_bytes - 1] = last;
-    st = zarr_context_create(&ctx, (const zarr_context_options *)(const void *)options, &err);
+    st = zarr_context_create(&ctx, (const zarr_context_options *)(const void *)options,
+                             &err);
     zarr_context_free(ctx);
     return st;
 }
 
 static int expect(const char *what, zarr_status got, zarr_status want)
 {
-    printf("%s: %s (status %d, expected %d)\n", got == want ? "ok" : "FAILED", what, (int)got,
-           (int)want);
+    printf("%s: %s (status %d, expected %d)\n", got == want ? "ok" : "FAILED", what,
+           (int)got, (int)want);
     return got != want;
 }
 
@@ -72,6 +75,7 @@ int main(void)
                        open_with(longer, longer, 0), ZARR_OK);
     n_failed += expect("newer, longer options with an unknown wish",
                        open_with(longer, longer, 1), ZARR_ERR_UNSUPPORTED);
-    n_failed += expect("options whose size was not set", open_with(now, 0, 0), ZARR_ERR_ABI);
+    n_failed +=
+        expect("options whose size was not set", open_with(now, 0, 0), ZARR_ERR_ABI);
     return n_failed != 0;
 }

@@ -55,7 +55,8 @@ static int replay_dir(const char *dir)
         struct stat st;
         int len = snprintf(path, sizeof path, "%s/%s", dir, entries[i]->d_name);
 
-        if (len > 0 && (size_t)len < sizeof path && stat(path, &st) == 0 && S_ISREG(st.st_mode))
+        if (len > 0 && (size_t)len < sizeof path && stat(path, &st) == 0 &&
+            S_ISREG(st.st_mode))
             rc |= replay_file(path);
         free(entries[i]);
     }
