@@ -1,0 +1,179 @@
+/*
+ * sched/budget.c - bytes that may be in flight at once. Waiters stand in line
+ * on their own stacks, each with its own condition; only the first in line is
+ * ever granted, by whoever gives bytes back, and the grant is made for the
+ * waiter under the lock, so no wake-up is lost and nobody is overtaken. A
+ * request above the total would wait for ever; it is granted alone, when
+ * nothing else is in use.
+ * A waiter that gives up (deadline, cancel) leaves the line and lets the next
+ * ones through that it stood before.
+ * Fork: the lock is held across it; in the child nothing is in use and nobody
+ * waits.
+ * Thread class: shared.
+ */
+#include "sched/sched.h"
+
+#define BUDGET_CANCEL_NS                                                                 \
+    UINT64_C(10000000) /* how often a waiter looks at its cancel flag */
+
+struct zr_budget_waiter {
+    struct zr_budget_waiter *prev, *next;
+    uint64_t bytes;
+    bool granted;
+    zr_cond cond;
+};
+
+static void budget_in_child(void *arg)
+{
+    struct zr_budget *b = arg;
+
+    b->first = NULL;
+    b->last = NULL;
+    b->now = 0;
+    b->peak = 0;
+}
+
+void zr_budget_init(struct zr_budget *b, uint64_t total_bytes)
+{
+    *b = (struct zr_budget){.total = total_bytes};
+    zr_mutex_init(&b->mutex);
+    b->hook =
+        (struct zr_fork_hook){.mutex = &b->mutex, .child = budget_in_child, .arg = b};
+    zr_fork_hook_add(&b->hook);
+}
+
+void zr_budget_deinit(struct zr_budget *b)
+{
+    zr_fork_hook_remove(&b->hook);
+    zr_mutex_deinit(&b->mutex);
+}
+
+static bool budget_fits_locked(const struct zr_budget *b, uint64_t bytes)
+{
+    return b->now == 0 || (b->now <= b->total && bytes <= b->total - b->now);
+}
+
+static void budget_add_locked(struct zr_budget *b, uint64_t bytes)
+{
+    b->now += bytes;
+    b->peak = ZR_MAX(b->peak, b->now);
+}
+
+static void budget_unlink_locked(struct zr_budget *b, struct zr_budget_waiter *w)
+{
+    if (w->prev)
+        w->prev->next = w->next;
+    else
+        b->first = w->next;
+    if (w->next)
+        w->next->prev = w->prev;
+    else
+        b->last = w->prev;
+}
+
+static void budget_grant_locked(struct zr_budget *b)
+{
+    struct zr_budget_waiter *w;
+
+    while ((w = b->first) && budget_fits_locked(b, w->bytes)) {
+        budget_add_locked(b, w->bytes);
+        budget_unlink_locked(b, w);
+        w->granted = true;
+        zr_cond_signal(&w->cond);
+    }
+}
+
+static bool budget_try_locked(struct zr_budget *b, uint64_t bytes)
+{
+    const bool fits = !b->first && budget_fits_locked(b, bytes);
+
+    if (fits)
+        budget_add_locked(b, bytes);
+    return fits;
+}
+
+bool zr_budget_try(struct zr_budget *b, uint64_t bytes)
+{
+    bool fits;
+
+    zr_mutex_lock(&b->mutex);
+    fits = budget_try_locked(b, bytes);
+    zr_mutex_unlock(&b->mutex);
+    return fits;
+}
+
+static bool budget_is_cancelled(const atomic_bool *cancel)
+{
+    return cancel && atomic_load_explicit(cancel, memory_order_relaxed);
+}
+
+/* In line until granted, cancelled or too late. */
+static bool budget_queue_locked(struct zr_budget *b, uint64_t bytes, uint64_t deadline_ns,
+                                const atomic_bool *cancel)
+{
+    struct zr_budget_waiter w = {.prev = b->last, .bytes = bytes};
+    uint64_t now_ns = zr_now_ns();
+
+    zr_cond_init(&w.cond);
+    if (b->last)
+        b->last->next = &w;
+    else
+        b->first = &w;
+    b->last = &w;
+    while (!w.granted && now_ns < deadline_ns && !budget_is_cancelled(cancel)) {
+        const uint64_t look_ns = cancel ? now_ns + BUDGET_CANCEL_NS : UINT64_MAX;
+
+        zr_cond_wait_until(&w.cond, &b->mutex, ZR_MIN(deadline_ns, look_ns));
+        now_ns = zr_now_ns();
+    }
+    if (!w.granted) {
+        budget_unlink_locked(b, &w);
+        budget_grant_locked(b);
+    }
+    zr_cond_deinit(&w.cond);
+    return w.granted;
+}
+
+zarr_status zr_budget_take(struct zr_budget *b, uint64_t bytes, uint64_t deadline_ns,
+                           const atomic_bool *cancel, zarr_error *err)
+{
+    bool granted;
+
+    if (budget_is_cancelled(cancel))
+        return zr_fail(err, ZARR_ERR_CANCELLED, "cancelled");
+    if (zr_budget_try(b, bytes))
+        return ZARR_OK;
+
+    zr_block_begin();
+    zr_mutex_lock(&b->mutex);
+    granted =
+        budget_try_locked(b, bytes) || budget_queue_locked(b, bytes, deadline_ns, cancel);
+    zr_mutex_unlock(&b->mutex);
+    zr_block_end();
+    if (granted)
+        return ZARR_OK;
+    if (budget_is_cancelled(cancel))
+        return zr_fail(err, ZARR_ERR_CANCELLED, "cancelled while waiting for memory");
+    return zr_fail(err, ZARR_ERR_LIMIT,
+                   "no %" PRIu64
+                   " bytes came free in time in the memory budget of %" PRIu64
+                   " bytes (memory_bytes)",
+                   bytes, b->total);
+}
+
+void zr_budget_give(struct zr_budget *b, uint64_t bytes)
+{
+    zr_mutex_lock(&b->mutex);
+    b->now -= ZR_MIN(bytes, b->now);
+    budget_grant_locked(b);
+    zr_mutex_unlock(&b->mutex);
+}
+
+void zr_budget_stats_get(struct zr_budget *b, struct zr_budget_stats *out)
+{
+    zr_mutex_lock(&b->mutex);
+    *out = (struct zr_budget_stats){.total = b->total, .now = b->now, .peak = b->peak};
+    for (const struct zr_budget_waiter *w = b->first; w; w = w->next)
+        out->n_waiting++;
+    zr_mutex_unlock(&b->mutex);
+}

@@ -1,0 +1,190 @@
+/*
+ * sched/parallel.c - one loop on several threads. There is no queue of items:
+ * a counter holds the first item that nobody has taken, and each thread takes a
+ * small run from it. So items start in rising order, which makes the result
+ * exact: when item k fails, every item below k was taken before it and will
+ * complete, none above need start, and the lowest failure is the same in every
+ * run, whatever the threads did.
+ * A loop of one item or one thread runs right here, without a lock, an atomic
+ * or a thread; so does one that is announced to be shorter than it takes to
+ * wake a thread.
+ * Thread class: shared.
+ */
+#include "sched/pool_int.h"
+
+#define PARALLEL_WAKE_NS                                                                 \
+    UINT64_C(100000) /* work that makes one more thread worth waking */
+
+enum {
+    PARALLEL_RUN_MAX =
+        64, /* an atomic costs about 50 ns contended: small beside 64 items */
+    PARALLEL_RUNS_EACH =
+        32, /* so many runs a thread, so that all end at about the same time */
+};
+
+uint32_t zr_parallel_workers(uint64_t n, const struct zr_parallel_options *opts)
+{
+    uint64_t workers = opts && opts->max_threads ? opts->max_threads : zr_cpu_count();
+    uint64_t work_ns;
+
+    workers = ZR_MIN(workers, (uint64_t)ZR_MAX_THREADS);
+    if (opts && opts->item_ns && zr_mul_u64(n, opts->item_ns, &work_ns))
+        workers = ZR_MIN(workers, work_ns / PARALLEL_WAKE_NS);
+    workers = ZR_MIN(workers, n);
+    return (uint32_t)ZR_MAX(workers, (uint64_t)1);
+}
+
+bool zr_job_is_open(const struct zr_job *job)
+{
+    const uint64_t next = atomic_load_explicit(&job->next, memory_order_relaxed);
+
+    return next < job->n &&
+           next <= atomic_load_explicit(&job->first_bad, memory_order_relaxed) &&
+           !atomic_load_explicit(&job->cancelled, memory_order_relaxed);
+}
+
+/* Records a failure; the lowest item wins. */
+static void job_fail(struct zr_job *job, uint64_t i, zarr_status status,
+                     const zarr_error *err)
+{
+    zr_pool_lock();
+    if (i < atomic_load_explicit(&job->first_bad, memory_order_relaxed)) {
+        atomic_store_explicit(&job->first_bad, i, memory_order_relaxed);
+        job->locked.status = status;
+        job->locked.err = *err;
+    }
+    zr_pool_unlock();
+}
+
+/* Whether item i shall be started. */
+static bool job_may_start(struct zr_job *job, uint64_t i)
+{
+    if (i > atomic_load_explicit(&job->first_bad, memory_order_relaxed))
+        return false;
+    if (job->cancel && atomic_load_explicit(job->cancel, memory_order_relaxed)) {
+        atomic_store_explicit(&job->cancelled, true, memory_order_relaxed);
+        return false;
+    }
+    return true;
+}
+
+/* Items first .. end-1; false: take no more. */
+static bool job_work_run(struct zr_job *job, uint32_t worker, uint64_t first,
+                         uint64_t end)
+{
+    zarr_error err;
+    zarr_status st;
+
+    for (uint64_t i = first; i < end; i++) {
+        if (!job_may_start(job, i))
+            return false;
+        err.code = ZARR_OK;
+        st = job->fn(job->arg, i, worker, job->want_text ? &err : NULL);
+        if (zr_fork_generation() != job->generation)
+            return false; /* the child of an item that forked */
+        if (st != ZARR_OK) {
+            if (err.code == ZARR_OK) /* no text was given */
+                zr_fail(&err, st, "%s", zarr_status_text(st));
+            job_fail(job, i, st, &err);
+            return false;
+        }
+    }
+    return true;
+}
+
+void zr_job_work(struct zr_job *job, uint32_t worker)
+{
+    uint64_t first;
+
+    do {
+        if (!zr_job_is_open(job))
+            return;
+        first = atomic_fetch_add_explicit(&job->next, job->run, memory_order_relaxed);
+        if (first >= job->n)
+            return;
+    } while (job_work_run(job, worker, first, ZR_MIN(job->n, first + job->run)));
+}
+
+static zarr_status parallel_cancelled(zarr_error *err, bool forked)
+{
+    return zr_fail(err, ZARR_ERR_CANCELLED,
+                   forked ? "inherited through fork" : "cancelled");
+}
+
+static zarr_status parallel_inline(uint64_t n, const atomic_bool *cancel, zr_item_fn fn,
+                                   void *arg, zarr_error *err)
+{
+    for (uint64_t i = 0; i < n; i++) {
+        zarr_status st;
+
+        if (cancel && atomic_load_explicit(cancel, memory_order_relaxed))
+            return parallel_cancelled(err, false);
+        st = fn(arg, i, 0, err);
+        if (st != ZARR_OK) {
+            if (err)
+                err->item = i;
+            return st;
+        }
+    }
+    return ZARR_OK;
+}
+
+static zarr_status parallel_result(const struct zr_job *job, zarr_error *err)
+{
+    const uint64_t bad = atomic_load(&job->first_bad);
+
+    if (bad < job->n) {
+        if (err) {
+            *err = job->locked.err;
+            err->item = bad;
+        }
+        return job->locked.status;
+    }
+    if (atomic_load(&job->cancelled))
+        return parallel_cancelled(err, false);
+    return ZARR_OK;
+}
+
+zarr_status zr_parallel_run(uint64_t n, const struct zr_parallel_options *opts,
+                            zr_item_fn fn, void *arg, zarr_error *err)
+{
+    const struct zr_parallel_options defaults = {0}, *o = opts ? opts : &defaults;
+    const uint32_t workers = zr_parallel_workers(n, o);
+    uint64_t run;
+
+    if (n > INT64_MAX) /* the counter must not wrap */
+        return zr_internal(err);
+    if (workers == 1)
+        return parallel_inline(n, o->cancel, fn, arg, err);
+
+    run = o->run ? o->run : n / ((uint64_t)workers * PARALLEL_RUNS_EACH);
+    run = ZR_MAX((uint64_t)1, o->run ? run : ZR_MIN(run, (uint64_t)PARALLEL_RUN_MAX));
+    struct zr_job job = {.fn = fn,
+                         .arg = arg,
+                         .n = n,
+                         .run = (uint32_t)run,
+                         .max_workers = workers,
+                         .cancel = o->cancel,
+                         .generation = zr_fork_generation(),
+                         .want_text = err != NULL};
+    job.locked.n_joined = 1;
+    atomic_init(&job.next, 0);
+    atomic_init(&job.first_bad, n);
+    atomic_init(&job.cancelled, false);
+    atomic_init(&job.n_inside, 0);
+
+    zr_pool_open_job(&job);
+    zr_job_work(&job, 0);
+    if (zr_fork_generation() != job.generation)
+        return parallel_cancelled(err, true);
+    zr_pool_close_job(&job);
+    return parallel_result(&job, err);
+}
+
+zarr_status zr_parallel_for(uint64_t n, uint32_t max_threads, zr_item_fn fn, void *arg,
+                            zarr_error *err)
+{
+    const struct zr_parallel_options opts = {.max_threads = max_threads};
+
+    return zr_parallel_run(n, &opts, fn, arg, err);
+}

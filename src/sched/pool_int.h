@@ -1,0 +1,72 @@
+/*
+ * sched/pool_int.h - inside sched only: what parallel.c and task.c need of the
+ * pool. A job is one parallel loop; it lives on its caller's stack, and pool
+ * threads may touch it only between joining and leaving it, both under the
+ * pool's lock.
+ */
+#ifndef ZR_POOL_INT_H
+#define ZR_POOL_INT_H
+
+#include "sched/sched.h"
+
+enum {
+    POOL_CACHE_LINE = 64,
+    POOL_CALL_MAX =
+        2 /* threads that one thread calls at once: the called call further ones */
+};
+
+struct zr_job {
+    zr_item_fn fn;
+    void *arg;
+    uint64_t n;
+    uint32_t run, max_workers;
+    const atomic_bool *cancel;
+    uint64_t generation;
+    bool want_text; /* the caller has a zarr_error */
+
+    struct {
+        struct zr_job *prev, *next;
+        uint32_t n_joined;  /* worker numbers given out; the caller has 0 */
+        bool waiting;       /* the caller sleeps on `done` */
+        zr_cond done;       /* only while waiting */
+        zarr_status status; /* of the lowest failed item so far */
+        zarr_error err;
+    } locked; /* by the pool's lock */
+
+    _Alignas(POOL_CACHE_LINE) atomic_uint_fast64_t next; /* first item not yet taken */
+    _Alignas(POOL_CACHE_LINE)
+        atomic_uint_fast64_t first_bad; /* lowest failed item; n: none */
+    atomic_bool cancelled;              /* an item was not started because of *cancel */
+    atomic_uint
+        n_inside; /* pool threads between join and leave; changed under the lock */
+};
+
+/* Works on the job until nothing is left to take. */
+void zr_job_work(struct zr_job *job, uint32_t worker);
+bool zr_job_is_open(const struct zr_job *job);
+
+/* Threads to be started, found under the lock, started after it. */
+struct zr_pool_starts {
+    uint32_t n;
+    uint32_t index[POOL_CALL_MAX];
+};
+
+void zr_pool_setup(void); /* before the first lock */
+void zr_pool_lock(void);
+void zr_pool_unlock(void);
+/* Wakes up to `wanted` idle threads, or notes new ones to start. Lock held. */
+void zr_pool_call_locked(uint32_t wanted, struct zr_pool_starts *starts);
+/* Starts what was noted; false when one could not be. Lock not held. */
+bool zr_pool_start(const struct zr_pool_starts *starts);
+bool zr_pool_closed_locked(void);
+void zr_pool_want_locked(uint32_t n_threads);
+/* Threads that may ever take a new task. */
+uint32_t zr_pool_alive_locked(void);
+void zr_pool_put_task_locked(struct zr_task *t);
+bool zr_pool_drop_task_locked(const struct zr_task *t); /* false: it was taken already */
+
+/* Puts the job up for other threads and calls some; closing waits for those inside. */
+void zr_pool_open_job(struct zr_job *job);
+void zr_pool_close_job(struct zr_job *job);
+
+#endif
