@@ -17,7 +17,11 @@
 
 /* ---- grids ------------------------------------------------------------ */
 
-/* Registries: name -> vtable; the context owns one of each. Core names cannot be taken over (EXISTS). */
+/*
+ * Registries: name -> vtable; the context owns one of each. A name taken once stays taken
+ * (EXISTS), so the core's, registered first, cannot be taken over. Grids and encodings
+ * point into the registry: it must outlive them.
+ */
 struct zr_grid_registry {
     struct zr_map grids, encodings; /* values: copied vtables */
     const zarr_allocator *alloc;
@@ -27,13 +31,16 @@ zarr_status zr_grid_registry_init(struct zr_grid_registry *r, const zarr_allocat
 void zr_grid_registry_deinit(struct zr_grid_registry *r);
 zarr_status zr_grid_register(struct zr_grid_registry *r, const zarr_grid_vtable *v,
                              zarr_error *err);
-zarr_status zr_key_encoding_register(struct zr_grid_registry *r, const zarr_key_encoding_vtable *v,
-                                     zarr_error *err);
+zarr_status zr_key_encoding_register(struct zr_grid_registry *r,
+                                     const zarr_key_encoding_vtable *v, zarr_error *err);
 /* The built-ins, registered by ctx/builtin.c through the very calls above. */
 extern const zarr_grid_vtable zr_grid_regular;
 extern const zarr_key_encoding_vtable zr_key_default, zr_key_v2;
 
-/* A grid over one array shape. Regular grids are open-coded (chunk_shape set) because they are hot. */
+/*
+ * A grid over one array shape. Regular grids are open-coded (chunk_shape set) because
+ * they are hot. Lengths and edges are below 2^63 (INVALID).
+ */
 struct zr_grid {
     int32_t ndim;
     bool regular;
@@ -42,19 +49,29 @@ struct zr_grid {
     const zarr_grid_vtable *vt;          /* else */
     void *self;
 };
-/* From metadata: name and configuration (may be NULL). INVALID names field and rule. */
-zarr_status zr_grid_parse(struct zr_grid *out, const struct zr_grid_registry *r, int32_t ndim,
-                          const uint64_t *shape, const char *name, const struct zr_json *config,
-                          zarr_error *err);
+/*
+ * From metadata: name and configuration (may be NULL). INVALID names field and rule;
+ * UNSUPPORTED: nobody registered the name. Strict: edges are whole numbers >= 1, no
+ * unknown members.
+ */
+zarr_status zr_grid_parse(struct zr_grid *out, const struct zr_grid_registry *r,
+                          int32_t ndim, const uint64_t *shape, const char *name,
+                          const struct zr_json *config, zarr_error *err);
+/* An edge of 0 is read as 1 where the dimension is empty: old v2 arrays have it. */
 zarr_status zr_grid_init_regular(struct zr_grid *out, int32_t ndim, const uint64_t *shape,
                                  const uint64_t *chunk_shape, zarr_error *err);
 void zr_grid_deinit(struct zr_grid *g);
+/* Metadata name; appends the canonical configuration as JSON text. */
+const char *zr_grid_name(const struct zr_grid *g);
+zarr_status zr_grid_canonical(const struct zr_grid *g, struct zr_str *out,
+                              zarr_error *err);
 uint64_t zr_grid_n_chunks(const struct zr_grid *g, int32_t dim);
 /* Chunks of the whole grid, saturating at UINT64_MAX. 0-d: 1. */
 uint64_t zr_grid_n_chunks_all(const struct zr_grid *g);
+/* Chunk that holds coordinate `at` (< shape[dim]). */
 uint64_t zr_grid_locate(const struct zr_grid *g, int32_t dim, uint64_t at);
-void zr_grid_extent(const struct zr_grid *g, int32_t dim, uint64_t chunk, uint64_t *origin,
-                    uint64_t *size);
+void zr_grid_extent(const struct zr_grid *g, int32_t dim, uint64_t chunk,
+                    uint64_t *origin, uint64_t *size);
 /* Stored shape of one chunk (edge chunks of regular grids: full size). */
 void zr_grid_chunk_shape(const struct zr_grid *g, const uint64_t *chunk, uint64_t *shape);
 
@@ -62,24 +79,32 @@ struct zr_key_encoding {
     const zarr_key_encoding_vtable *vt;
     void *self;
 };
-zarr_status zr_key_encoding_parse(struct zr_key_encoding *out, const struct zr_grid_registry *r,
-                                  const char *name, const struct zr_json *config, zarr_error *err);
+zarr_status zr_key_encoding_parse(struct zr_key_encoding *out,
+                                  const struct zr_grid_registry *r, const char *name,
+                                  const struct zr_json *config, zarr_error *err);
 void zr_key_encoding_deinit(struct zr_key_encoding *k);
+/* Appends the canonical configuration as JSON text. */
+zarr_status zr_key_encoding_canonical(const struct zr_key_encoding *k, struct zr_str *out,
+                                      zarr_error *err);
 /* Appends the chunk's key, e.g. "c/3/0". */
-void zr_key_encoding_key(const struct zr_key_encoding *k, int32_t ndim, const uint64_t *chunk,
-                         struct zr_str *out);
-bool zr_key_encoding_chunk(const struct zr_key_encoding *k, int32_t ndim, const char *text,
-                           uint64_t *chunk);
+void zr_key_encoding_key(const struct zr_key_encoding *k, int32_t ndim,
+                         const uint64_t *chunk, struct zr_str *out);
+/* The inverse: false when the text is no chunk key of this encoding and rank. Strict. */
+bool zr_key_encoding_chunk(const struct zr_key_encoding *k, int32_t ndim,
+                           const char *text, uint64_t *chunk);
 
 /* ---- projections ------------------------------------------------------- */
 
 /*
- * What one chunk contributes, as a list of dimension pieces in *array* dimension order. A piece
- * pairs positions inside the chunk with positions in the result: for arithmetic pieces
- * chunk = c0 + i * c_step and result = r0 + i * r_step for i < n (steps may be negative, in units of
- * elements of that result dimension); list pieces give both position arrays. result_dim is the
- * result's dimension that this array dimension runs along, -1 when it was dropped (n is 1 then).
- * Points (kind POINTS) pair whole coordinate tuples with flat result positions instead.
+ * What one chunk contributes, as a list of dimension pieces in *array* dimension order. A
+ * piece pairs positions inside the chunk with positions in the result, both in elements
+ * of their dimension: for arithmetic pieces chunk = c0 + i * c_step and result = r0 + i *
+ * r_step for i < n, where c_step >= 1 and r_step may be negative, and both are 1 when n
+ * is 1, so that no step reaches beyond the chunk. List pieces give both position arrays,
+ * in the order of the selection (the steps are 0). result_dim is the result's dimension
+ * that this array dimension runs along, -1 when it was dropped (n is 1 then). Points
+ * (kind POINTS) pair whole coordinate tuples with flat result positions instead and leave
+ * dim[] unset.
  */
 struct zr_piece {
     uint64_t n;
@@ -88,54 +113,76 @@ struct zr_piece {
     const uint64_t *c_list, *r_list; /* NULL: arithmetic; borrowed from the iterator */
     int32_t result_dim;
 };
-enum zr_projection_kind { ZR_PROJ_DIMS, ZR_PROJ_POINTS };
+enum zr_projection_kind {
+    ZR_PROJ_DIMS,
+    ZR_PROJ_POINTS
+};
 struct zr_projection {
     enum zr_projection_kind kind;
     int32_t ndim;
+    bool whole; /* every element of the chunk that lies inside the array, each once: a
+                   write needs no old data */
+    bool arithmetic;                /* all pieces are */
+    uint64_t n_items;               /* elements taken */
     uint64_t chunk[ZARR_MAX_RANK];  /* grid coordinates */
     uint64_t origin[ZARR_MAX_RANK]; /* first array coordinate of the chunk */
     uint64_t shape[ZARR_MAX_RANK];  /* stored shape of the chunk */
-    uint64_t n_items;               /* elements taken */
-    bool whole;   /* every element of the chunk that lies inside the array, each once (writing: no old data needed) */
-    bool arithmetic; /* all pieces arithmetic */
+    uint64_t valid[ZARR_MAX_RANK];  /* what of it lies inside the array: the clip of inner
+                                       chunks */
     struct zr_piece dim[ZARR_MAX_RANK];
-    uint64_t n_points;          /* POINTS */
-    const uint64_t *c_points;   /* n_points * ndim coordinates inside the chunk, point-major */
-    const uint64_t *r_points;   /* n_points flat C-order positions in the result */
+    uint64_t n_points; /* POINTS */
+    const uint64_t
+        *c_points; /* n_points * ndim coordinates inside the chunk, point-major */
+    const uint64_t *r_points; /* n_points flat C-order positions in the result */
 };
 
 /*
- * Iterates over the chunks that a selection touches, in C order of chunk coordinates. Works on any
- * separable grid, and again inside a chunk: zr_project_open_inner() projects one chunk's pieces
- * on the grid of its inner chunks (shards, nested shards), after an optional permutation of
- * dimensions (a transpose codec in front: inner dim i is chunk dim order[i]).
+ * Iterates over the chunks that a selection touches, each once, in C order of chunk
+ * coordinates. Works on any separable grid, and again inside a chunk:
+ * zr_project_open_inner() projects one chunk's pieces on the grid of its inner chunks
+ * (shards, nested shards), after an optional permutation of dimensions (a transpose codec
+ * in front: inner dim i is chunk dim order[i]).
  */
 struct zr_projector;
+/* The grid is borrowed by the projector, the selection for the call only. INVALID: other
+ * shape. */
 zarr_status zr_project_open(struct zr_projector **out, const zarr_allocator *alloc,
                             const struct zr_grid *grid, const zarr_selection *selection,
                             zarr_error *err);
-/* outer must stay unchanged while the inner projector is used. inner_shape: edges of the inner chunks, in
- * permuted order; order NULL: identity. `clip` (may be NULL): extent of valid elements inside the outer chunk,
- * in unpermuted order: elements behind it are outside the array; it makes `whole` exact for edge shards.
- * The projection's origin is then relative to the outer chunk (permuted order), chunk = inner grid coordinates. */
+/*
+ * inner_shape: edges of the inner chunks, in permuted order; order NULL: identity. clip:
+ * extent of valid elements inside the outer chunk, in unpermuted order, elements behind
+ * it being outside the array; it makes `whole` exact for edge shards. NULL: outer->valid,
+ * which is just that. The projection's origin is then relative to the outer chunk
+ * (permuted order), chunk = inner grid coordinates. Everything given is borrowed for the
+ * call only, and the inner projection is a valid `outer` of the next level.
+ */
 zarr_status zr_project_open_inner(struct zr_projector **out, const zarr_allocator *alloc,
-                                  const struct zr_projection *outer, const uint64_t *inner_shape,
-                                  const uint8_t *order, const uint64_t *clip, zarr_error *err);
-/* Reuses a projector's memory for another outer chunk with the same inner grid. */
-zarr_status zr_project_reopen_inner(struct zr_projector *p, const struct zr_projection *outer,
+                                  const struct zr_projection *outer,
+                                  const uint64_t *inner_shape, const uint8_t *order,
+                                  const uint64_t *clip, zarr_error *err);
+/* Reuses a projector's memory for another outer chunk with the same inner edges and
+ * order. After a failure it yields nothing and can be reopened. */
+zarr_status zr_project_reopen_inner(struct zr_projector *p,
+                                    const struct zr_projection *outer,
                                     const uint64_t *clip, zarr_error *err);
-/* Number of chunks it will yield, saturating. */
+/* Number of chunks it will yield from the start, saturating. Free but for dimensions with
+ * steps on irregular grids, whose chunks are walked one dimension at a time. */
 uint64_t zr_project_count(const struct zr_projector *p);
-/* True and fills *out (valid until the next call), or false at the end. Never allocates for arithmetic dims. */
+/* True and fills *out (its lists valid until the next call), or false at the end. Never
+ * allocates. */
 bool zr_project_next(struct zr_projector *p, struct zr_projection *out);
 void zr_project_rewind(struct zr_projector *p);
 void zr_project_free(struct zr_projector *p);
 
 /* True when the selection was made for this shape. */
 bool zr_selection_fits(const zarr_selection *s, int32_t ndim, const uint64_t *shape);
-/* True when some element is selected twice (then a parallel write must keep order: last wins). */
+/* True when some element is selected twice (then a parallel write must keep order: last
+ * wins). Lists and points are sorted for it; true as well when there is no memory for
+ * that. */
 bool zr_selection_repeats(const zarr_selection *s);
-/* True for selections whose every dimension is arithmetic with step 1 and no dropped order: start and count per array dimension. */
+/* True for selections that are start and count per array dimension: arithmetic, step 1.
+ * Dropped dimensions count 1. Lists and masks that are such ranges qualify. */
 bool zr_selection_is_box(const zarr_selection *s, uint64_t *start, uint64_t *count);
 
 #endif

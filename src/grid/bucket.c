@@ -1,0 +1,203 @@
+/*
+ * grid/bucket.c - coordinates sorted into chunks, once. Every tuple gets its
+ * chunk as key (one number where the chunks can be numbered, else the tuple of
+ * chunk coordinates), the keys are sorted stably, and equal keys form a run.
+ * A bucket of rank 1 serves a list dimension, one of the array's rank serves
+ * points. Memory follows the coordinates given, not the grid.
+ *
+ * A run is `whole` when it names every existing element of its chunk once: the
+ * count must fit, and a bitmap of the chunk shows that none comes twice.
+ * Thread class: solo while filled, then frozen.
+ */
+#include "grid/grid_int.h"
+
+#include <string.h>
+
+void zr_bucket_deinit(struct zr_bucket *b, const zarr_allocator *alloc)
+{
+    zr_nums_deinit(&b->c, alloc);
+    zr_nums_deinit(&b->r, alloc);
+    zr_nums_deinit(&b->start, alloc);
+    zr_nums_deinit(&b->chunk, alloc);
+    zr_nums_deinit(&b->whole, alloc);
+    b->n_runs = 0;
+}
+
+static uint64_t coord_at(const struct zr_coords *in, uint64_t i, int32_t d)
+{
+    int32_t col = in->order ? in->order[d] : d;
+
+    return in->at[i * (uint64_t)in->rank + (uint64_t)col];
+}
+
+/* Chunks can be numbered: their count fits 64 bits. */
+static bool chunks_have_numbers(const struct zr_axis *axes, int32_t rank)
+{
+    uint64_t n = 1;
+
+    for (int32_t d = 0; d < rank; d++)
+        if (!zr_mul_u64(n, axes[d].n_cuts, &n))
+            return false;
+    return true;
+}
+
+/* Keys of all tuples into s->keys; *words: numbers per key. */
+static zarr_status bucket_keys(struct zr_sorter *s, const struct zr_axis *axes,
+                               const struct zr_coords *in, size_t *words, zarr_error *err)
+{
+    bool numbered = chunks_have_numbers(axes, in->rank);
+    zarr_status st = ZARR_OK;
+    uint64_t *key;
+
+    *words = numbered ? 1 : (size_t)in->rank;
+    ZR_TRY(zr_nums_need(&s->keys, s->alloc, in->n, *words, err));
+    key = s->keys.ptr;
+    for (uint64_t i = 0; i < in->n; i++, key += *words) {
+        key[0] = 0;
+        for (int32_t d = 0; d < in->rank; d++) {
+            uint64_t at = coord_at(in, i, d);
+            const struct zr_axis *x = &axes[d];
+            uint64_t chunk = x->edge ? at / x->edge : zr_grid_locate(x->grid, x->dim, at);
+            if (numbered)
+                key[0] = key[0] * x->n_cuts + chunk;
+            else
+                key[d] = chunk;
+        }
+    }
+out:
+    return st;
+}
+
+/* Whether the i-th and j-th item in order lie in one chunk. */
+static bool same_chunk(const struct zr_sorter *s, uint64_t i, uint64_t j, size_t words)
+{
+    const uint64_t *a = s->keys.ptr + zr_sorter_item(s, i) * words;
+    const uint64_t *b = s->keys.ptr + zr_sorter_item(s, j) * words;
+
+    return zr_keys_compare(a, b, words) == 0;
+}
+
+static uint64_t count_runs(const struct zr_sorter *s, uint64_t n, size_t words)
+{
+    uint64_t runs = n > 0;
+
+    for (uint64_t i = 1; i < n; i++)
+        runs += !same_chunk(s, i - 1, i, words);
+    return runs;
+}
+
+/* A run under construction: where its chunk lies, and its tuples inside it. */
+struct run {
+    int32_t rank;
+    uint64_t n;
+    const uint64_t *c;
+    uint64_t origin[ZARR_MAX_RANK], valid[ZARR_MAX_RANK];
+};
+
+/* Sets origin, valid and the chunk coordinates from the first tuple of a run. */
+static void run_locate(struct run *r, const struct zr_axis *axes,
+                       const struct zr_coords *in, uint64_t i, uint64_t *chunk)
+{
+    for (int32_t d = 0; d < r->rank; d++) {
+        uint64_t size = 0;
+        zr_axis_cut(&axes[d], coord_at(in, i, d), &chunk[d], &r->origin[d], &size);
+        r->valid[d] = zr_axis_valid(&axes[d], r->origin[d], size);
+    }
+}
+
+/* Marks every tuple in a bitmap of the chunk: true when none was marked before. */
+static bool run_is_distinct(const struct run *r, uint64_t *bits)
+{
+    const uint64_t *c = r->c;
+
+    memset(bits, 0, (size_t)(r->n / 64 + 1) * sizeof(*bits));
+    for (uint64_t i = 0; i < r->n; i++, c += r->rank) {
+        uint64_t flat = 0;
+        for (int32_t d = 0; d < r->rank; d++) {
+            if (c[d] >= r->valid[d])
+                return false;
+            flat = flat * r->valid[d] + c[d];
+        }
+        if (bits[flat / 64] >> flat % 64 & 1)
+            return false;
+        bits[flat / 64] |= (uint64_t)1 << flat % 64;
+    }
+    return true;
+}
+
+static zarr_status run_is_whole(const struct run *r, struct zr_sorter *s, uint64_t *whole,
+                                zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    uint64_t all = 1;
+
+    *whole = 0;
+    for (int32_t d = 0; d < r->rank; d++)
+        all = zr_sat_mul_u64(all, r->valid[d]);
+    if (all != r->n)
+        goto out;
+    ZR_TRY(zr_nums_need(&s->bits, s->alloc, r->n / 64 + 1, 1, err));
+    *whole = run_is_distinct(r, s->bits.ptr);
+out:
+    return st;
+}
+
+/* Copies items [from, to) of the order into the bucket as one run. */
+static zarr_status bucket_add_run(struct zr_bucket *b, struct zr_sorter *s,
+                                  const struct zr_axis *axes, const struct zr_coords *in,
+                                  uint64_t from, uint64_t to, zarr_error *err)
+{
+    uint64_t rank = (uint64_t)in->rank, k = b->n_runs;
+    struct run r = {.rank = in->rank, .n = to - from, .c = b->c.ptr + from * rank};
+
+    run_locate(&r, axes, in, zr_sorter_item(s, from), b->chunk.ptr + k * rank);
+    for (uint64_t i = from; i < to; i++) {
+        uint64_t item = zr_sorter_item(s, i);
+        uint64_t *c = b->c.ptr + i * rank;
+        for (int32_t d = 0; d < in->rank; d++)
+            c[d] = coord_at(in, item, d) - r.origin[d];
+        b->r.ptr[i] = in->result ? in->result[item] : item;
+    }
+    b->start.ptr[k] = from;
+    b->start.ptr[k + 1] = to;
+    b->n_runs = k + 1;
+    return run_is_whole(&r, s, &b->whole.ptr[k], err);
+}
+
+static zarr_status bucket_alloc(struct zr_bucket *b, const zarr_allocator *alloc,
+                                uint64_t n, uint64_t rank, uint64_t runs, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    /* Never nothing: rank 0 has no coordinates, but its pointers want a block. */
+    ZR_TRY(zr_nums_need(&b->c, alloc, ZR_MAX(n, 1), ZR_MAX(rank, 1), err));
+    ZR_TRY(zr_nums_need(&b->r, alloc, ZR_MAX(n, 1), 1, err));
+    ZR_TRY(zr_nums_need(&b->start, alloc, runs + 1, 1, err));
+    ZR_TRY(zr_nums_need(&b->chunk, alloc, ZR_MAX(runs, 1), ZR_MAX(rank, 1), err));
+    ZR_TRY(zr_nums_need(&b->whole, alloc, ZR_MAX(runs, 1), 1, err));
+out:
+    return st;
+}
+
+zarr_status zr_bucket_fill(struct zr_bucket *b, struct zr_sorter *s,
+                           const struct zr_axis *axes, const struct zr_coords *in,
+                           zarr_error *err)
+{
+    size_t words = 0;
+    uint64_t from = 0;
+    zarr_status st = ZARR_OK;
+
+    b->n_runs = 0;
+    ZR_TRY(bucket_keys(s, axes, in, &words, err));
+    ZR_TRY(zr_sorter_run(s, in->n, words, err));
+    ZR_TRY(bucket_alloc(b, s->alloc, in->n, (uint64_t)in->rank,
+                        count_runs(s, in->n, words), err));
+    for (uint64_t i = 1; i <= in->n; i++) {
+        if (i < in->n && same_chunk(s, i - 1, i, words))
+            continue;
+        ZR_TRY(bucket_add_run(b, s, axes, in, from, i, err));
+        from = i;
+    }
+out:
+    return st;
+}

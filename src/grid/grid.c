@@ -1,0 +1,283 @@
+/*
+ * grid/grid.c - chunk grids over one array shape. The regular grid is open-coded
+ * behind every call, since projection asks it for each chunk; every other grid
+ * is asked through its vtable. The regular grid's own vtable is here too, for
+ * the registry: its object is this very struct.
+ *
+ * Not here: limits on chunk bytes (the node room knows the data type), and
+ * canonical JSON of whole documents (meta).
+ * Thread class: frozen.
+ */
+#include "grid/config_int.h"
+#include "grid/grid_int.h"
+
+zarr_status zr_check_shape(int32_t ndim, const uint64_t *shape, zarr_error *err)
+{
+    if (ndim < 0 || ndim > ZARR_MAX_RANK)
+        return zr_fail(err, ZARR_ERR_INVALID, "rank %d, must be 0 to %d", (int)ndim,
+                       ZARR_MAX_RANK);
+    if (ndim > 0 && !shape)
+        return zr_fail(err, ZARR_ERR_INVALID, "no shape was given");
+    for (int32_t d = 0; d < ndim; d++)
+        if (shape[d] > INT64_MAX)
+            return zr_fail(err, ZARR_ERR_INVALID,
+                           "dimension %d: length %" PRIu64 ", must be below 2^63", (int)d,
+                           shape[d]);
+    return ZARR_OK;
+}
+
+/* ---- regular ----------------------------------------------------------------- */
+
+static zarr_status check_edges(const struct zr_grid *g, zarr_error *err)
+{
+    for (int32_t d = 0; d < g->ndim; d++) {
+        uint64_t edge = g->chunk_shape[d];
+        if (edge == 0 || edge > INT64_MAX)
+            return zr_fail(err, ZARR_ERR_INVALID,
+                           "chunk_shape[%d] is %" PRIu64 ", must be 1 to 2^63 - 1",
+                           (int)d, edge);
+    }
+    return ZARR_OK;
+}
+
+static zarr_status init_shape(struct zr_grid *g, int32_t ndim, const uint64_t *shape,
+                              zarr_error *err)
+{
+    zarr_status st = zr_check_shape(ndim, shape, err);
+
+    *g = (struct zr_grid){0};
+    if (st != ZARR_OK)
+        return st;
+    g->ndim = ndim;
+    for (int32_t d = 0; d < ndim; d++)
+        g->shape[d] = shape[d];
+    return ZARR_OK;
+}
+
+zarr_status zr_grid_init_regular(struct zr_grid *out, int32_t ndim, const uint64_t *shape,
+                                 const uint64_t *chunk_shape, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(init_shape(out, ndim, shape, err));
+    out->regular = true;
+    for (int32_t d = 0; d < ndim; d++)
+        out->chunk_shape[d] = chunk_shape[d] == 0 && shape[d] == 0 ? 1 : chunk_shape[d];
+    st = check_edges(out, err);
+out:
+    return st;
+}
+
+/* Reads {"chunk_shape": [...]} into a grid that has its shape. */
+static zarr_status read_chunk_shape(struct zr_grid *g, const struct zr_json *config,
+                                    zarr_error *err)
+{
+    const struct zr_json *list = zr_json_get(config, "chunk_shape");
+    const struct zr_json *item;
+    zarr_status st = ZARR_OK;
+    int32_t d = 0;
+
+    ZR_TRY(zr_config_check(config, "chunk grid \"regular\"", "chunk_shape", err));
+    if (!zr_json_is(list, ZR_JSON_ARRAY)) {
+        st = zr_fail(err, ZARR_ERR_INVALID, "chunk_shape is a %s, must be an array",
+                     zr_json_type_text(list));
+        goto out;
+    }
+    if (zr_json_count(list) != (size_t)g->ndim) {
+        st = zr_fail(err, ZARR_ERR_INVALID,
+                     "chunk_shape has %zu numbers, the array %d dimensions",
+                     zr_json_count(list), (int)g->ndim);
+        goto out;
+    }
+    for (item = list->u.kids.first; item; item = item->next, d++) {
+        if (!zr_json_u64(item, &g->chunk_shape[d])) {
+            st = zr_fail(err, ZARR_ERR_INVALID, "chunk_shape[%d] is no whole number >= 1",
+                         (int)d);
+            goto out;
+        }
+    }
+    g->regular = true;
+    st = check_edges(g, err);
+out:
+    return st;
+}
+
+static void regular_text(const struct zr_grid *g, struct zr_str *out)
+{
+    zr_str_puts(out, "{\"chunk_shape\":[");
+    for (int32_t d = 0; d < g->ndim; d++) {
+        if (d > 0)
+            zr_str_putc(out, ',');
+        zr_str_u64(out, g->chunk_shape[d]);
+    }
+    zr_str_puts(out, "]}");
+}
+
+static zarr_status regular_parse(void **self, int32_t ndim, const uint64_t *shape,
+                                 const char *json, zarr_error *err)
+{
+    struct zr_grid *g = zr_malloc(NULL, sizeof(*g));
+    struct zr_json_doc doc;
+    zarr_status st = ZARR_OK;
+
+    zr_json_doc_init(&doc, NULL);
+    if (!g) {
+        st = zr_fail_memory(err, sizeof(*g));
+        goto out;
+    }
+    ZR_TRY(init_shape(g, ndim, shape, err));
+    ZR_TRY(zr_config_parse(&doc, json, err));
+    ZR_TRY(read_chunk_shape(g, doc.root, err));
+    *self = g; /* moved */
+    g = NULL;
+out:
+    zr_json_doc_deinit(&doc);
+    zr_free(NULL, g);
+    return st;
+}
+
+static zarr_status regular_canonical(const void *self, char *text, size_t cap,
+                                     size_t *text_bytes, zarr_error *err)
+{
+    struct zr_str s;
+    zarr_status st;
+
+    zr_str_init(&s, NULL);
+    regular_text(self, &s);
+    st = zr_config_give(&s, text, cap, text_bytes, err);
+    zr_str_deinit(&s);
+    return st;
+}
+
+static uint64_t regular_n_chunks(const void *self, int32_t dim)
+{
+    return zr_grid_n_chunks(self, dim);
+}
+
+static uint64_t regular_locate(const void *self, int32_t dim, uint64_t at)
+{
+    return zr_grid_locate(self, dim, at);
+}
+
+static void regular_extent(const void *self, int32_t dim, uint64_t chunk,
+                           uint64_t *origin, uint64_t *size)
+{
+    zr_grid_extent(self, dim, chunk, origin, size);
+}
+
+static void regular_free(void *self)
+{
+    zr_free(NULL, self);
+}
+
+const zarr_grid_vtable zr_grid_regular = {
+    .struct_size = sizeof(zarr_grid_vtable),
+    .name = "regular",
+    .parse = regular_parse,
+    .canonical = regular_canonical,
+    .n_chunks = regular_n_chunks,
+    .locate = regular_locate,
+    .extent = regular_extent,
+    .free = regular_free,
+};
+
+/* ---- any grid ------------------------------------------------------------------ */
+
+static zarr_status parse_by_vtable(struct zr_grid *g, const zarr_grid_vtable *vt,
+                                   const struct zr_json *config,
+                                   const zarr_allocator *alloc, zarr_error *err)
+{
+    struct zr_str text;
+    zarr_status st = ZARR_OK;
+
+    zr_str_init(&text, alloc);
+    ZR_TRY(zr_config_text(config, &text, err));
+    ZR_TRY(vt->parse(&g->self, g->ndim, g->shape, zr_str_text(&text), err));
+    g->vt = vt;
+out:
+    zr_str_deinit(&text);
+    return st;
+}
+
+zarr_status zr_grid_parse(struct zr_grid *out, const struct zr_grid_registry *r,
+                          int32_t ndim, const uint64_t *shape, const char *name,
+                          const struct zr_json *config, zarr_error *err)
+{
+    const zarr_grid_vtable *vt;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(init_shape(out, ndim, shape, err));
+    vt = zr_map_get(&r->grids, name);
+    if (!vt) {
+        st = zr_fail(err, ZARR_ERR_UNSUPPORTED, "chunk grid \"%s\" is not known", name);
+        goto out;
+    }
+    if (vt->parse == regular_parse)
+        ZR_TRY(read_chunk_shape(out, config, err));
+    else
+        ZR_TRY(parse_by_vtable(out, vt, config, r->alloc, err));
+out:
+    return st;
+}
+
+void zr_grid_deinit(struct zr_grid *g)
+{
+    if (g->vt && g->vt->free)
+        g->vt->free(g->self);
+    *g = (struct zr_grid){0};
+}
+
+const char *zr_grid_name(const struct zr_grid *g)
+{
+    return g->vt ? g->vt->name : zr_grid_regular.name;
+}
+
+zarr_status zr_grid_canonical(const struct zr_grid *g, struct zr_str *out,
+                              zarr_error *err)
+{
+    if (g->vt)
+        return zr_config_take(g->self, g->vt->canonical, out, err);
+    regular_text(g, out);
+    return zr_str_status(out, err);
+}
+
+uint64_t zr_grid_n_chunks(const struct zr_grid *g, int32_t dim)
+{
+    if (!g->regular)
+        return g->vt->n_chunks(g->self, dim);
+    return zr_ceil_div_u64(g->shape[dim], g->chunk_shape[dim]);
+}
+
+uint64_t zr_grid_n_chunks_all(const struct zr_grid *g)
+{
+    uint64_t n[ZARR_MAX_RANK];
+    uint64_t all = 0;
+
+    for (int32_t d = 0; d < g->ndim; d++)
+        n[d] = zr_grid_n_chunks(g, d);
+    return zr_product_u64(n, (size_t)g->ndim, &all) ? all : UINT64_MAX;
+}
+
+uint64_t zr_grid_locate(const struct zr_grid *g, int32_t dim, uint64_t at)
+{
+    return g->regular ? at / g->chunk_shape[dim] : g->vt->locate(g->self, dim, at);
+}
+
+void zr_grid_extent(const struct zr_grid *g, int32_t dim, uint64_t chunk,
+                    uint64_t *origin, uint64_t *size)
+{
+    if (g->regular) {
+        *origin = chunk * g->chunk_shape[dim];
+        *size = g->chunk_shape[dim];
+    } else {
+        g->vt->extent(g->self, dim, chunk, origin, size);
+    }
+}
+
+void zr_grid_chunk_shape(const struct zr_grid *g, const uint64_t *chunk, uint64_t *shape)
+{
+    for (int32_t d = 0; d < g->ndim; d++) {
+        uint64_t origin = 0;
+        zr_grid_extent(g, d, chunk[d], &origin, &shape[d]);
+    }
+}

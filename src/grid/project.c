@@ -1,0 +1,354 @@
+/*
+ * grid/project.c - the projector: an odometer over one axis per dimension, the
+ * last one fastest, or a walk over the runs of a bucket of points. It is made
+ * from a selection and a grid, or from one projection and the inner chunks of
+ * its chunk; both fill the same axes, so an inner projection can be projected
+ * again. Its memory is a few hundred bytes a dimension plus the coordinates
+ * given; stepping it allocates nothing and cannot fail.
+ * Thread class: solo.
+ */
+#include "grid/grid_int.h"
+
+enum state {
+    FRESH,
+    RUNNING,
+    DONE
+};
+
+struct zr_projector {
+    const zarr_allocator *alloc;
+    int32_t ndim;
+    enum zr_projection_kind kind;
+    enum state state;
+    bool empty;      /* nothing is selected */
+    bool arithmetic; /* all axes are */
+    bool inner, permuted;
+    uint64_t run; /* points: the one that comes next */
+    uint8_t order[ZARR_MAX_RANK];
+    struct zr_bucket points;
+    struct zr_sorter sorter;
+    struct zr_axis axis[]; /* ndim */
+};
+
+static zarr_status projector_new(struct zr_projector **out, const zarr_allocator *alloc,
+                                 int32_t ndim, zarr_error *err)
+{
+    size_t bytes = sizeof(**out) + (size_t)ndim * sizeof(struct zr_axis);
+    struct zr_projector *p = zr_calloc(alloc, 1, bytes);
+
+    if (!p)
+        return zr_fail_memory(err, bytes);
+    p->alloc = alloc;
+    p->ndim = ndim;
+    p->empty = true;
+    p->state = DONE;
+    zr_sorter_init(&p->sorter, alloc);
+    *out = p;
+    return ZARR_OK;
+}
+
+void zr_project_free(struct zr_projector *p)
+{
+    if (!p)
+        return;
+    for (int32_t d = 0; d < p->ndim; d++)
+        zr_bucket_deinit(&p->axis[d].list, p->alloc);
+    zr_bucket_deinit(&p->points, p->alloc);
+    zr_sorter_deinit(&p->sorter);
+    zr_free(p->alloc, p);
+}
+
+static zarr_status axis_load_list(struct zr_projector *p, struct zr_axis *x, uint64_t n,
+                                  const uint64_t *list, const uint64_t *result,
+                                  zarr_error *err)
+{
+    struct zr_coords in = {.n = n, .rank = 1, .at = list, .result = result};
+
+    x->listed = true;
+    x->n = n;
+    p->arithmetic = false;
+    return zr_bucket_fill(&x->list, &p->sorter, x, &in, err);
+}
+
+/* ---- from a selection ------------------------------------------------------ */
+
+static zarr_status load_selected_dims(struct zr_projector *p, const zarr_selection *s,
+                                      zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    p->kind = ZR_PROJ_DIMS;
+    for (int32_t d = 0; d < p->ndim; d++) {
+        const struct zr_dim_sel *sel = &s->dim[d];
+        struct zr_axis *x = &p->axis[d];
+        x->result_dim = sel->result_dim;
+        if (sel->list)
+            ZR_TRY(axis_load_list(p, x, sel->n, sel->list, NULL, err));
+        else
+            zr_axis_set_arith(x, sel->n, sel->start, sel->step, 0, 1);
+    }
+out:
+    return st;
+}
+
+static zarr_status load_selected_points(struct zr_projector *p, const zarr_selection *s,
+                                        zarr_error *err)
+{
+    struct zr_coords in = {.n = s->n_points, .rank = p->ndim, .at = s->coords};
+
+    p->kind = ZR_PROJ_POINTS;
+    p->arithmetic = false;
+    return zr_bucket_fill(&p->points, &p->sorter, p->axis, &in, err);
+}
+
+zarr_status zr_project_open(struct zr_projector **out, const zarr_allocator *alloc,
+                            const struct zr_grid *grid, const zarr_selection *selection,
+                            zarr_error *err)
+{
+    struct zr_projector *p = NULL;
+    zarr_status st = ZARR_OK;
+
+    *out = NULL;
+    if (!zr_selection_fits(selection, grid->ndim, grid->shape)) {
+        st = zr_fail(err, ZARR_ERR_INVALID,
+                     "selection was made for an array of other shape");
+        goto out;
+    }
+    ZR_TRY(projector_new(&p, alloc, grid->ndim, err));
+    for (int32_t d = 0; d < p->ndim; d++) {
+        struct zr_axis *x = &p->axis[d];
+        x->grid = grid;
+        x->dim = d;
+        x->edge = grid->regular ? grid->chunk_shape[d] : 0;
+        x->extent = grid->shape[d];
+        x->n_cuts = zr_grid_n_chunks(grid, d);
+    }
+    p->empty = selection->n_items == 0;
+    p->arithmetic = true;
+    if (!p->empty)
+        ZR_TRY(selection->points ? load_selected_points(p, selection, err)
+                                 : load_selected_dims(p, selection, err));
+    zr_sorter_deinit(&p->sorter);
+    zr_project_rewind(p);
+    *out = p; /* moved */
+    p = NULL;
+out:
+    zr_project_free(p);
+    return st;
+}
+
+/* ---- from a projection ------------------------------------------------------ */
+
+static zarr_status load_outer_dims(struct zr_projector *p,
+                                   const struct zr_projection *outer, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    p->kind = ZR_PROJ_DIMS;
+    for (int32_t d = 0; d < p->ndim; d++) {
+        const struct zr_piece *from = &outer->dim[p->order[d]];
+        struct zr_axis *x = &p->axis[d];
+        x->result_dim = from->result_dim;
+        if (from->c_list)
+            ZR_TRY(axis_load_list(p, x, from->n, from->c_list, from->r_list, err));
+        else
+            zr_axis_set_arith(x, from->n, from->c0, from->c_step, from->r0, from->r_step);
+    }
+out:
+    return st;
+}
+
+static zarr_status load_outer_points(struct zr_projector *p,
+                                     const struct zr_projection *outer, zarr_error *err)
+{
+    struct zr_coords in = {.n = outer->n_points,
+                           .rank = p->ndim,
+                           .at = outer->c_points,
+                           .result = outer->r_points,
+                           .order = p->permuted ? p->order : NULL};
+
+    p->kind = ZR_PROJ_POINTS;
+    p->arithmetic = false;
+    return zr_bucket_fill(&p->points, &p->sorter, p->axis, &in, err);
+}
+
+zarr_status zr_project_reopen_inner(struct zr_projector *p,
+                                    const struct zr_projection *outer,
+                                    const uint64_t *clip, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    p->empty = true;
+    if (!p->inner || outer->ndim != p->ndim) {
+        st = zr_fail(err, ZARR_ERR_INVALID, "inner chunks of rank %d cannot cut rank %d",
+                     (int)p->ndim, (int)outer->ndim);
+        goto out;
+    }
+    for (int32_t d = 0; d < p->ndim; d++) {
+        struct zr_axis *x = &p->axis[d];
+        uint64_t shape = outer->shape[p->order[d]];
+        uint64_t valid = clip ? clip[p->order[d]] : outer->valid[p->order[d]];
+        x->extent = ZR_MIN(shape, valid);
+        x->n_cuts = zr_ceil_div_u64(shape, x->edge);
+    }
+    p->arithmetic = true;
+    if (outer->n_items > 0) {
+        ZR_TRY(outer->kind == ZR_PROJ_POINTS ? load_outer_points(p, outer, err)
+                                             : load_outer_dims(p, outer, err));
+        p->empty = false;
+    }
+out:
+    zr_project_rewind(p);
+    return st;
+}
+
+static zarr_status set_order(struct zr_projector *p, const uint8_t *order,
+                             zarr_error *err)
+{
+    uint64_t seen = 0;
+
+    for (int32_t d = 0; d < p->ndim; d++) {
+        uint8_t from = order ? order[d] : (uint8_t)d;
+        if (from >= p->ndim || seen >> from & 1)
+            return zr_fail(err, ZARR_ERR_INVALID,
+                           "order is no permutation of %d dimensions", (int)p->ndim);
+        seen |= (uint64_t)1 << from;
+        p->order[d] = from;
+        p->permuted |= from != d;
+    }
+    return ZARR_OK;
+}
+
+zarr_status zr_project_open_inner(struct zr_projector **out, const zarr_allocator *alloc,
+                                  const struct zr_projection *outer,
+                                  const uint64_t *inner_shape, const uint8_t *order,
+                                  const uint64_t *clip, zarr_error *err)
+{
+    struct zr_projector *p = NULL;
+    zarr_status st = ZARR_OK;
+
+    *out = NULL;
+    ZR_TRY(projector_new(&p, alloc, outer->ndim, err));
+    p->inner = true;
+    ZR_TRY(set_order(p, order, err));
+    for (int32_t d = 0; d < p->ndim; d++) {
+        if (inner_shape[d] == 0 || inner_shape[d] > INT64_MAX) {
+            st = zr_fail(err, ZARR_ERR_INVALID,
+                         "dimension %d: inner chunk edge is %" PRIu64, (int)d,
+                         inner_shape[d]);
+            goto out;
+        }
+        p->axis[d].edge = inner_shape[d];
+    }
+    ZR_TRY(zr_project_reopen_inner(p, outer, clip, err));
+    *out = p; /* moved */
+    p = NULL;
+out:
+    zr_project_free(p);
+    return st;
+}
+
+/* ---- walking ------------------------------------------------------------------ */
+
+uint64_t zr_project_count(const struct zr_projector *p)
+{
+    uint64_t n = 1;
+
+    if (p->empty)
+        return 0;
+    if (p->kind == ZR_PROJ_POINTS)
+        return p->points.n_runs;
+    for (int32_t d = 0; d < p->ndim; d++)
+        n = zr_sat_mul_u64(n, zr_axis_count(&p->axis[d]));
+    return n;
+}
+
+void zr_project_rewind(struct zr_projector *p)
+{
+    p->state = p->empty ? DONE : FRESH;
+    p->run = 0;
+    if (p->empty || p->kind == ZR_PROJ_POINTS)
+        return;
+    for (int32_t d = 0; d < p->ndim; d++)
+        zr_axis_first(&p->axis[d]);
+}
+
+static void fill_dims(const struct zr_projector *p, struct zr_projection *out)
+{
+    uint64_t n_items = 1;
+    bool whole = true;
+
+    out->kind = ZR_PROJ_DIMS;
+    for (int32_t d = 0; d < p->ndim; d++) {
+        const struct zr_axis *x = &p->axis[d];
+        out->chunk[d] = x->chunk;
+        out->origin[d] = x->origin;
+        out->shape[d] = x->size;
+        out->valid[d] = x->valid;
+        out->dim[d] = x->piece;
+        n_items = zr_sat_mul_u64(n_items, x->piece.n);
+        whole = whole && x->whole;
+    }
+    out->n_items = n_items;
+    out->whole = whole;
+    out->n_points = 0;
+    out->c_points = NULL;
+    out->r_points = NULL;
+}
+
+static void fill_points(const struct zr_projector *p, struct zr_projection *out)
+{
+    const struct zr_bucket *b = &p->points;
+    uint64_t rank = (uint64_t)p->ndim, k = p->run, start = b->start.ptr[k];
+
+    out->kind = ZR_PROJ_POINTS;
+    for (int32_t d = 0; d < p->ndim; d++) {
+        const struct zr_axis *x = &p->axis[d];
+        uint64_t chunk = b->chunk.ptr[k * rank + (uint64_t)d];
+        out->chunk[d] = chunk;
+        if (x->edge) {
+            out->origin[d] = chunk * x->edge;
+            out->shape[d] = x->edge;
+        } else {
+            zr_grid_extent(x->grid, x->dim, chunk, &out->origin[d], &out->shape[d]);
+        }
+        out->valid[d] = zr_axis_valid(x, out->origin[d], out->shape[d]);
+    }
+    out->n_points = b->start.ptr[k + 1] - start;
+    out->c_points = b->c.ptr + start * rank;
+    out->r_points = b->r.ptr + start;
+    out->n_items = out->n_points;
+    out->whole = b->whole.ptr[k] != 0;
+}
+
+/* Turns the odometer by one: false when it was at its end. */
+static bool advance_dims(struct zr_projector *p)
+{
+    for (int32_t d = p->ndim - 1; d >= 0; d--) {
+        if (zr_axis_next(&p->axis[d]))
+            return true;
+        zr_axis_first(&p->axis[d]);
+    }
+    return false;
+}
+
+static bool advance(struct zr_projector *p)
+{
+    return p->kind == ZR_PROJ_POINTS ? ++p->run < p->points.n_runs : advance_dims(p);
+}
+
+bool zr_project_next(struct zr_projector *p, struct zr_projection *out)
+{
+    if (p->state == RUNNING && !advance(p))
+        p->state = DONE;
+    if (p->state == DONE)
+        return false;
+    p->state = RUNNING;
+    out->ndim = p->ndim;
+    out->arithmetic = p->arithmetic;
+    if (p->kind == ZR_PROJ_POINTS)
+        fill_points(p, out);
+    else
+        fill_dims(p, out);
+    return true;
+}
