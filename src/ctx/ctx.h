@@ -1,8 +1,11 @@
 /*
  * ctx/ctx.h - the door of the context: it owns allocator, limits, log, byte
- * budget, pools, engine and registries, and holds the only table of
- * built-ins (ctx/builtin.c). Nothing below this room sees a context.
- * Thread class: shared. Registries are sealed by the first store that opens.
+ * budget, buffer pool, engine and registries, and holds the only table of
+ * built-ins (ctx/builtin.c). Nothing below this room sees a context; node
+ * takes what it needs from the members.
+ * Thread class: shared. Everything but `locked` and the registries' own locks
+ * is frozen once zarr_context_create() returned; the registries are sealed by
+ * the first store that opens.
  */
 #ifndef ZR_CTX_H
 #define ZR_CTX_H
@@ -19,27 +22,41 @@
 #include <zarrc/context.h>
 #include <zarrc/plugin/plugin.h>
 
+struct zr_ctx_row; /* one registration, for zarr_context_list() */
+
 struct zarr_context {
     atomic_uint refs;
     zarr_allocator allocator_copy;
     const zarr_allocator *alloc; /* NULL: malloc */
-    zarr_limits limits;
+    zarr_limits limits;          /* no zero but encoded_bytes */
     struct zr_log log;
     atomic_bool sealed;
-    zr_mutex register_mutex;
+    struct {
+        zr_mutex mutex; /* registering, until sealed */
+        struct zr_ctx_row *rows;
+        size_t n_rows, cap_rows;
+        struct zr_arena texts; /* origins */
+        bool core;             /* the built-ins are registering */
+    } locked;
     struct zr_dtype_registry dtypes;
     struct zr_codec_registry codecs;
     struct zr_impl_registry impls;
     struct zr_grid_registry grids;
     struct zr_memory_registry memory;
-    struct zr_store_registry stores;
+    struct zr_store_registry *stores;
     struct zr_pipeline_registry pipelines;
-    struct zr_budget *budget;
+    struct zr_budget budget;
     struct zr_pool *pool;
     struct zr_engine engine;
     const struct zr_pipeline *pipeline; /* default */
-    char *codec_preference;
-    const zarr_dtype *uint64; /* for shard indexes */
+    char *codec_preference;             /* NULL: priorities decide */
+    const zarr_dtype *uint64;           /* for shard indexes */
 };
+
+/* A pipeline by name, NULL or "": the context's. UNSUPPORTED names it. */
+zarr_status zr_ctx_pipeline(const zarr_context *ctx, const char *name,
+                            const struct zr_pipeline **out, zarr_error *err);
+/* Ends registration: from here on registries are read without a lock. */
+void zr_ctx_seal(zarr_context *ctx);
 
 #endif

@@ -1,0 +1,61 @@
+/*
+ * ctx/builtin.c - the one table of what is in this build. Every room brings a
+ * list of its own nouns; they are registered here through the very calls that
+ * applications use, under the origin "core", before anybody else can be. A
+ * name that is here cannot be taken over.
+ * Thread class: solo, while the context is created.
+ */
+#include "ctx/ctx_int.h"
+
+static zarr_status register_core_grids(zarr_context *ctx, zarr_error *err)
+{
+    static const zarr_key_encoding_vtable *const encodings[] = {&zr_key_default, &zr_key_v2};
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zarr_context_register_grid(ctx, &zr_grid_regular, ZR_CTX_CORE, err));
+    for (size_t i = 0; i < ZR_COUNT(encodings); i++)
+        ZR_TRY(zarr_context_register_key_encoding(ctx, encodings[i], ZR_CTX_CORE, err));
+out:
+    return st;
+}
+
+static zarr_status register_core_codecs(zarr_context *ctx, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    for (size_t i = 0; zr_codec_core_specs[i]; i++)
+        ZR_TRY(zarr_context_register_codec_spec(ctx, zr_codec_core_specs[i], ZR_CTX_CORE, err));
+    for (size_t i = 0; zr_impl_core[i]; i++)
+        ZR_TRY(zarr_context_register_codec_impl(ctx, zr_impl_core[i], ZR_CTX_CORE, err));
+out:
+    return st;
+}
+
+static zarr_status register_core_pipelines(zarr_context *ctx, zarr_error *err)
+{
+    static const struct zr_pipeline *const pipelines[] = {&zr_pipeline_waves,
+                                                          &zr_pipeline_serial};
+    zarr_status st = ZARR_OK;
+
+    for (size_t i = 0; i < ZR_COUNT(pipelines); i++)
+        ZR_TRY(zr_ctx_register_pipeline(ctx, pipelines[i], err));
+out:
+    return st;
+}
+
+zarr_status zr_ctx_register_core(zarr_context *ctx, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    ctx->locked.core = true;
+    for (size_t i = 0; zr_dtype_core[i]; i++)
+        ZR_TRY(zarr_context_register_dtype(ctx, zr_dtype_core[i], ZR_CTX_CORE, err));
+    ZR_TRY(register_core_grids(ctx, err));
+    ZR_TRY(register_core_codecs(ctx, err));
+    ZR_TRY(zr_store_registry_add_core(ctx->stores, err)); /* local and memory; host memory came
+                                                             with the registry */
+    ZR_TRY(register_core_pipelines(ctx, err));
+out:
+    ctx->locked.core = false;
+    return st;
+}

@@ -1,0 +1,175 @@
+/*
+ * ctx/context.c - the life of a context: built once from options, environment
+ * and the table of built-ins, then shared by reference until its last store,
+ * array or group is gone. Everything that other rooms need is made here and
+ * handed to them as arguments, so that they never see a context.
+ * Creation does no I/O, starts no thread and reserves no memory ahead.
+ * Thread class: shared.
+ */
+#include "ctx/ctx_int.h"
+
+#include <string.h>
+
+enum {
+    CONTEXT_KEEP_MAX = 1 << 30, /* idle pool memory */
+    CONTEXT_KEEP_PART = 4       /* of the byte budget */
+};
+
+static void context_destroy(zarr_context *ctx)
+{
+    const bool own = ctx->alloc != NULL;
+    const zarr_allocator alloc = ctx->allocator_copy;
+
+    if (ctx->engine.pool)
+        zr_engine_deinit(&ctx->engine);
+    zr_pool_free(ctx->pool);
+    zr_store_registry_free(ctx->stores);
+    zr_memory_registry_deinit(&ctx->memory);
+    zr_map_deinit(&ctx->pipelines.by_name);
+    zr_grid_registry_deinit(&ctx->grids);
+    zr_impl_registry_deinit(&ctx->impls);
+    zr_codec_registry_deinit(&ctx->codecs);
+    zr_dtype_registry_deinit(&ctx->dtypes);
+    zr_budget_deinit(&ctx->budget);
+    zr_free(ctx->alloc, ctx->codec_preference);
+    zr_free(ctx->alloc, ctx->locked.rows);
+    zr_arena_deinit(&ctx->locked.texts);
+    zr_mutex_deinit(&ctx->locked.mutex);
+    zr_free(own ? &alloc : NULL, ctx);
+}
+
+/* What cannot fail: afterwards context_destroy() is safe. */
+static void context_init_empty(zarr_context *ctx, uint64_t budget_bytes)
+{
+    const zarr_allocator *alloc = ctx->alloc;
+
+    atomic_init(&ctx->refs, 1);
+    atomic_init(&ctx->sealed, false);
+    zr_mutex_init(&ctx->locked.mutex);
+    zr_arena_init(&ctx->locked.texts, alloc);
+    zr_budget_init(&ctx->budget, budget_bytes);
+    zr_codec_registry_init(&ctx->codecs, alloc);
+    zr_impl_registry_init(&ctx->impls, alloc);
+    zr_map_init(&ctx->pipelines.by_name, alloc, NULL);
+}
+
+static zarr_status context_init_registries(zarr_context *ctx, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_dtype_registry_init(&ctx->dtypes, ctx->alloc, err));
+    ZR_TRY(zr_grid_registry_init(&ctx->grids, ctx->alloc, err));
+    ZR_TRY(zr_memory_registry_init(&ctx->memory, ctx->alloc, err));
+    ZR_TRY(zr_store_registry_create(&ctx->stores, ctx->alloc, err));
+    ZR_TRY(zr_ctx_register_core(ctx, err));
+out:
+    return st;
+}
+
+static zarr_status context_init_engine(zarr_context *ctx, const zarr_context_options *o,
+                                       zarr_error *err)
+{
+    const uint64_t keep = o->memory_bytes / CONTEXT_KEEP_PART;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_pool_create(&ctx->pool, &ctx->memory, ctx->alloc,
+                          ZR_MIN(keep, (uint64_t)CONTEXT_KEEP_MAX), err));
+    ctx->engine.alloc = ctx->alloc;
+    ctx->engine.limits = &ctx->limits;
+    ctx->engine.log = &ctx->log;
+    ctx->engine.memory = &ctx->memory;
+    ctx->engine.impls = &ctx->impls;
+    ctx->engine.pool = ctx->pool;
+    ctx->engine.budget = &ctx->budget;
+    ctx->engine.n_threads = o->n_threads;
+    ctx->engine.wave_bytes = o->wave_bytes;
+    ZR_TRY(zr_engine_init(&ctx->engine, err));
+    if (o->n_threads > zr_cpu_count())
+        zr_pool_want(o->n_threads);
+out:
+    return st;
+}
+
+static zarr_status context_init(zarr_context *ctx, const zarr_context_options *o,
+                                zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(context_init_registries(ctx, err));
+    ZR_TRY(zr_dtype_find(&ctx->dtypes, "uint64", &ctx->uint64, NULL, err));
+    if (o->codec_preference) {
+        ctx->codec_preference = zr_strdup(ctx->alloc, o->codec_preference);
+        if (!ctx->codec_preference)
+            ZR_TRY(zr_fail_memory(err, strlen(o->codec_preference)));
+    }
+    ZR_TRY(context_init_engine(ctx, o, err));
+    ctx->pipeline = &zr_pipeline_waves;
+    ZR_TRY(zr_ctx_pipeline(ctx, o->pipeline, &ctx->pipeline, err));
+out:
+    return st;
+}
+
+zarr_status zarr_context_create(zarr_context **out, const zarr_context_options *opts,
+                                zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    zarr_context *ctx = NULL;
+    zarr_context_options o;
+    zarr_limits limits;
+
+    *out = NULL;
+    ZR_TRY(zr_ctx_options_read(&o, opts, err));
+    ZR_TRY(zr_ctx_limits_read(&limits, o.limits, err));
+    ctx = zr_calloc(o.allocator, 1, sizeof *ctx);
+    if (!ctx)
+        ZR_TRY(zr_fail_memory(err, sizeof *ctx));
+    if (o.allocator) {
+        ctx->allocator_copy = *o.allocator;
+        ctx->alloc = &ctx->allocator_copy;
+    }
+    ctx->limits = limits;
+    ctx->log = (struct zr_log){.fn = o.log, .user = o.log_user, .level = o.log_level};
+    context_init_empty(ctx, o.memory_bytes);
+    ZR_TRY(context_init(ctx, &o, err));
+    *out = ctx; /* moved */
+    ctx = NULL;
+out:
+    if (ctx)
+        context_destroy(ctx);
+    return st;
+}
+
+zarr_context *zarr_context_ref(zarr_context *ctx)
+{
+    atomic_fetch_add_explicit(&ctx->refs, 1, memory_order_relaxed);
+    return ctx;
+}
+
+void zarr_context_free(zarr_context *ctx)
+{
+    if (ctx && atomic_fetch_sub_explicit(&ctx->refs, 1, memory_order_acq_rel) == 1)
+        context_destroy(ctx);
+}
+
+void zarr_context_limits(const zarr_context *ctx, zarr_limits *out)
+{
+    *out = ctx->limits;
+}
+
+void zarr_context_trim(zarr_context *ctx)
+{
+    zr_engine_trim(&ctx->engine);
+}
+
+zarr_status zr_ctx_pipeline(const zarr_context *ctx, const char *name,
+                            const struct zr_pipeline **out, zarr_error *err)
+{
+    const struct zr_pipeline *p = ctx->pipeline;
+
+    if (name && *name)
+        p = zr_map_get(&ctx->pipelines.by_name, name);
+    if (!p)
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED, "there is no pipeline \"%s\"", name);
+    *out = p;
+    return ZARR_OK;
+}

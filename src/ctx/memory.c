@@ -1,0 +1,65 @@
+/*
+ * ctx/memory.c - zarr_mem_*: memory of any kind for applications, through the
+ * backends that the context knows. Nothing is pooled here and nothing waits for
+ * the byte budget: what an application holds is its own affair.
+ * Thread class: shared.
+ */
+#include "ctx/ctx.h"
+
+/* Before sealing a backend may be registered at this moment. */
+static zarr_status find_backend(zarr_context *ctx, int32_t device_type,
+                                const struct zr_backend **out, zarr_error *err)
+{
+    zarr_status st;
+
+    if (atomic_load_explicit(&ctx->sealed, memory_order_acquire))
+        return zr_backend_find(&ctx->memory, device_type, out, err);
+    zr_mutex_lock(&ctx->locked.mutex);
+    st = zr_backend_find(&ctx->memory, device_type, out, err);
+    zr_mutex_unlock(&ctx->locked.mutex);
+    return st;
+}
+
+zarr_status zarr_mem_alloc(zarr_context *ctx, int32_t device_type, int32_t device_id,
+                           uint64_t bytes, zarr_mem *out, zarr_error *err)
+{
+    const struct zr_backend *backend = NULL;
+    zarr_status st = ZARR_OK;
+
+    *out = (zarr_mem){0};
+    if (device_type == 0)
+        device_type = ZARR_DEVICE_CPU;
+    ZR_TRY(find_backend(ctx, device_type, &backend, err));
+    ZR_TRY(backend->vt.alloc(backend->self, device_id, bytes, out, err));
+out:
+    return st;
+}
+
+void zarr_mem_free(zarr_context *ctx, zarr_mem *mem)
+{
+    const struct zr_backend *backend = NULL;
+
+    if (!mem || !mem->handle)
+        return;
+    if (find_backend(ctx, mem->device_type, &backend, NULL) == ZARR_OK && backend->vt.free)
+        backend->vt.free(backend->self, mem);
+    *mem = (zarr_mem){0};
+}
+
+zarr_status zarr_mem_copy(zarr_context *ctx, const zarr_mem *dst, const zarr_mem *src,
+                          uint64_t bytes, zarr_error *err)
+{
+    struct zr_copy_counters counters = {0};
+    const struct zr_backend *backend = NULL;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(find_backend(ctx, dst->device_type, &backend, err));
+    ZR_TRY(find_backend(ctx, src->device_type, &backend, err));
+    if (bytes > dst->bytes || bytes > src->bytes)
+        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
+                       "%" PRIu64 " bytes do not fit: from %" PRIu64 " to %" PRIu64 " bytes",
+                       bytes, src->bytes, dst->bytes));
+    ZR_TRY(zr_mem_copy_run(&ctx->memory, dst, src, bytes, &counters, err));
+out:
+    return st;
+}

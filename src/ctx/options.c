@@ -1,0 +1,168 @@
+/*
+ * ctx/options.c - what a context is asked for: the caller's struct, then the
+ * environment for members left zero, then defaults. The only place of the
+ * library (with the CPU switch of base/) that reads the environment, and only
+ * while a context is created: nobody's later setenv() can race with it.
+ * A variable that makes no sense fails the creation and is named: a typo in
+ * ZARR_MEMORY_BYTES must not cost a machine its memory.
+ * Thread class: plain functions.
+ */
+#include "ctx/ctx_int.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    OPTIONS_WAVE_BYTES = 64 << 20,
+    OPTIONS_BUDGET_MIN = 256 << 20,
+    OPTIONS_BUDGET_PART = 8 /* of the machine's memory */
+};
+
+static const char *env_text(const char *name)
+{
+    const char *text = getenv(name);
+
+    return text && *text ? text : NULL;
+}
+
+/* Digits, with K, M, G or T behind them for powers of 1024. */
+static bool env_parse_bytes(const char *text, uint64_t *out)
+{
+    static const char units[] = "KMGT";
+    const size_t n = strlen(text);
+    const char *unit = n ? strchr(units, text[n - 1]) : NULL;
+    uint64_t factor = 1;
+
+    if (unit && *unit)
+        factor = UINT64_C(1) << (10 * (unsigned)(unit - units + 1));
+    return zr_parse_u64(text, factor == 1 ? n : n - 1, out) &&
+           zr_mul_u64(*out, factor, out);
+}
+
+static zarr_status env_bytes(const char *name, uint64_t max, uint64_t *value, zarr_error *err)
+{
+    const char *text = *value == 0 ? env_text(name) : NULL;
+    uint64_t v = 0;
+
+    if (!text)
+        return ZARR_OK;
+    if (!env_parse_bytes(text, &v) || v > max)
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "environment variable %s: \"%s\" is no number up to %" PRIu64, name,
+                       text, max);
+    *value = v;
+    return ZARR_OK;
+}
+
+static zarr_status env_log_level(uint32_t *level, zarr_error *err)
+{
+    static const char *const names[] = {"error", "warn", "info", "debug", "trace"};
+    const char *text = *level == 0 ? env_text("ZARR_LOG_LEVEL") : NULL;
+
+    if (!text)
+        return ZARR_OK;
+    for (uint32_t i = 0; i < ZR_COUNT(names); i++)
+        if (zr_streq(text, names[i]) || (text[0] == (char)('1' + i) && !text[1])) {
+            *level = i + 1;
+            return ZARR_OK;
+        }
+    return zr_fail(err, ZARR_ERR_INVALID,
+                   "environment variable ZARR_LOG_LEVEL: \"%s\" is none of error, warn, "
+                   "info, debug, trace",
+                   text);
+}
+
+static uint64_t machine_memory_bytes(void)
+{
+    const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    uint64_t bytes = 0;
+
+    if (pages <= 0 || page <= 0 || !zr_mul_u64((uint64_t)pages, (uint64_t)page, &bytes))
+        return 0;
+    return bytes;
+}
+
+static zarr_status check_options(const zarr_context_options *o, zarr_error *err)
+{
+    const zarr_allocator *a = o->allocator;
+
+    if (o->flags)
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED, "context options: unknown flags 0x%" PRIx32,
+                       o->flags);
+    if (a && (!a->alloc || !a->realloc || !a->free))
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "allocator: alloc, realloc and free must all be given");
+    if (o->log_level > ZARR_LOG_TRACE)
+        return zr_fail(err, ZARR_ERR_INVALID, "log_level %" PRIu32 " is none of ZARR_LOG_*",
+                       o->log_level);
+    return ZARR_OK;
+}
+
+zarr_status zr_ctx_options_read(zarr_context_options *out, const zarr_context_options *opts,
+                                zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    uint64_t threads = 0;
+
+    ZR_TRY(zr_struct_read(out, sizeof *out, 2 * sizeof(uint32_t), opts, ZR_TAIL_REFUSE,
+                          "zarr_context_options", err));
+    ZR_TRY(check_options(out, err));
+    threads = out->n_threads;
+    ZR_TRY(env_bytes("ZARR_THREADS", UINT16_MAX, &threads, err));
+    ZR_TRY(env_bytes("ZARR_MEMORY_BYTES", UINT64_MAX, &out->memory_bytes, err));
+    ZR_TRY(env_log_level(&out->log_level, err));
+    if (!out->pipeline)
+        out->pipeline = env_text("ZARR_PIPELINE");
+    if (!out->codec_preference)
+        out->codec_preference = env_text("ZARR_CODEC_PREF");
+
+    if (threads == 0)
+        threads = zr_cpu_count();
+    out->n_threads = (uint32_t)ZR_MIN(threads, (uint64_t)ZR_MAX_THREADS);
+    if (out->log_level == 0)
+        out->log_level = ZARR_LOG_WARN;
+    if (out->wave_bytes == 0)
+        out->wave_bytes = OPTIONS_WAVE_BYTES;
+    if (out->memory_bytes == 0)
+        out->memory_bytes = ZR_MAX(machine_memory_bytes() / OPTIONS_BUDGET_PART,
+                                   (uint64_t)OPTIONS_BUDGET_MIN);
+out:
+    return st;
+}
+
+zarr_status zr_ctx_limits_read(zarr_limits *out, const zarr_limits *limits, zarr_error *err)
+{
+    zarr_limits given, usual;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_struct_read(&given, sizeof given, 2 * sizeof(uint32_t), limits, ZR_TAIL_REFUSE,
+                          "zarr_limits", err));
+    if (given.flags) {
+        st = zr_fail(err, ZARR_ERR_UNSUPPORTED, "limits: unknown flags 0x%" PRIx32,
+                     given.flags);
+        goto out;
+    }
+    zarr_limits_default(&usual);
+    *out = given;
+#define TAKE_DEFAULT(member)                                                             \
+    if (out->member == 0)                                                                \
+    out->member = usual.member
+    TAKE_DEFAULT(metadata_bytes);
+    TAKE_DEFAULT(consolidated_bytes);
+    TAKE_DEFAULT(json_depth);
+    TAKE_DEFAULT(rank);
+    TAKE_DEFAULT(json_tokens);
+    TAKE_DEFAULT(string_bytes);
+    TAKE_DEFAULT(codecs);
+    TAKE_DEFAULT(shard_depth);
+    TAKE_DEFAULT(chunks_per_shard);
+    TAKE_DEFAULT(chunk_bytes);
+    TAKE_DEFAULT(node_name_bytes);
+    TAKE_DEFAULT(dimension_name_bytes);
+    TAKE_DEFAULT(listing_keys);
+#undef TAKE_DEFAULT
+    out->rank = ZR_MIN(out->rank, (uint32_t)ZARR_MAX_RANK);
+out:
+    return st;
+}

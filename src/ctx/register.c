@@ -1,0 +1,156 @@
+/*
+ * ctx/register.c - the one door through which anything becomes known to a
+ * context, for built-ins and applications alike. Each call checks that the
+ * context is not sealed, lets the room that owns the noun check and copy the
+ * table, and notes a row for zarr_context_list(). The row's room is reserved
+ * first, so that a registration either happened whole or not at all.
+ * Sealing ends it: from then on the registries are read without any lock.
+ * Thread class: shared; the context's register lock is held throughout.
+ */
+#include "ctx/ctx_int.h"
+
+#include <string.h>
+
+/* Takes the lock, also when it fails. The row is complete but for index and name. */
+static zarr_status register_begin(zarr_context *ctx, uint32_t registry, const void *vtable,
+                                  const char *origin, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    const char *copy = ZR_CTX_CORE;
+
+    zr_mutex_lock(&ctx->locked.mutex);
+    if (!vtable || !origin || !*origin)
+        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID, "registering needs a table and an origin"));
+    if (atomic_load(&ctx->sealed))
+        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
+                       "the context is sealed: register before the first store is opened"));
+    if (!ctx->locked.core) {
+        if (zr_streq(origin, ZR_CTX_CORE))
+            ZR_TRY(zr_fail(err, ZARR_ERR_INVALID, "origin \"%s\" is the library's own",
+                           ZR_CTX_CORE));
+        copy = zr_arena_strndup(&ctx->locked.texts, origin, strlen(origin));
+        if (!copy)
+            ZR_TRY(zr_fail_memory(err, strlen(origin)));
+    }
+    ZR_TRY(zr_grow(ctx->alloc, &ctx->locked.rows, &ctx->locked.cap_rows,
+                   ctx->locked.n_rows + 1, sizeof *ctx->locked.rows, err));
+    ctx->locked.rows[ctx->locked.n_rows] =
+        (struct zr_ctx_row){.registry = registry, .origin = copy};
+out:
+    return st;
+}
+
+static struct zr_ctx_row *register_row(zarr_context *ctx)
+{
+    return &ctx->locked.rows[ctx->locked.n_rows];
+}
+
+static zarr_status register_end(zarr_context *ctx, zarr_status st, const char *name)
+{
+    if (st == ZARR_OK) {
+        register_row(ctx)->name = name;
+        ctx->locked.n_rows++;
+    }
+    zr_mutex_unlock(&ctx->locked.mutex);
+    return st;
+}
+
+zarr_status zarr_context_register_dtype(zarr_context *ctx, const zarr_dtype_vtable *vtable,
+                                        const char *origin, zarr_error *err)
+{
+    zarr_status st = register_begin(ctx, ZARR_REGISTRY_DTYPE, vtable, origin, err);
+
+    if (st == ZARR_OK)
+        st = zr_dtype_register(&ctx->dtypes, vtable, register_row(ctx)->origin, err);
+    return register_end(ctx, st, NULL); /* lists itself, some have no v3 name */
+}
+
+zarr_status zarr_context_register_codec_spec(zarr_context *ctx,
+                                             const zarr_codec_spec_vtable *vtable,
+                                             const char *origin, zarr_error *err)
+{
+    zarr_status st = register_begin(ctx, ZARR_REGISTRY_CODEC, vtable, origin, err);
+
+    if (st == ZARR_OK)
+        st = zr_codec_spec_register(&ctx->codecs, vtable, err);
+    return register_end(ctx, st, st == ZARR_OK ? vtable->name : NULL);
+}
+
+zarr_status zarr_context_register_codec_impl(zarr_context *ctx,
+                                             const zarr_codec_impl_vtable *vtable,
+                                             const char *origin, zarr_error *err)
+{
+    zarr_status st = register_begin(ctx, ZARR_REGISTRY_CODEC_IMPL, vtable, origin, err);
+
+    if (st == ZARR_OK) {
+        register_row(ctx)->index = (uint32_t)ctx->impls.n;
+        st = zr_impl_register(&ctx->impls, vtable, register_row(ctx)->origin, err);
+    }
+    return register_end(ctx, st, st == ZARR_OK ? vtable->impl : NULL);
+}
+
+zarr_status zarr_context_register_grid(zarr_context *ctx, const zarr_grid_vtable *vtable,
+                                       const char *origin, zarr_error *err)
+{
+    zarr_status st = register_begin(ctx, ZARR_REGISTRY_GRID, vtable, origin, err);
+
+    if (st == ZARR_OK)
+        st = zr_grid_register(&ctx->grids, vtable, err);
+    return register_end(ctx, st, st == ZARR_OK ? vtable->name : NULL);
+}
+
+zarr_status zarr_context_register_key_encoding(zarr_context *ctx,
+                                               const zarr_key_encoding_vtable *vtable,
+                                               const char *origin, zarr_error *err)
+{
+    zarr_status st = register_begin(ctx, ZARR_REGISTRY_KEY_ENCODING, vtable, origin, err);
+
+    if (st == ZARR_OK)
+        st = zr_key_encoding_register(&ctx->grids, vtable, err);
+    return register_end(ctx, st, st == ZARR_OK ? vtable->name : NULL);
+}
+
+zarr_status zarr_context_register_store(zarr_context *ctx, const zarr_store_vtable *vtable,
+                                        const char *origin, zarr_error *err)
+{
+    zarr_status st = register_begin(ctx, ZARR_REGISTRY_STORE, vtable, origin, err);
+
+    if (st == ZARR_OK)
+        st = zr_store_register(ctx->stores, vtable, register_row(ctx)->origin, err);
+    return register_end(ctx, st, st == ZARR_OK ? vtable->name : NULL);
+}
+
+zarr_status zarr_context_register_memory(zarr_context *ctx, const zarr_memory_vtable *vtable,
+                                         void *self, const char *origin, zarr_error *err)
+{
+    zarr_status st = register_begin(ctx, ZARR_REGISTRY_MEMORY, vtable, origin, err);
+
+    if (st == ZARR_OK) {
+        register_row(ctx)->index = (uint32_t)vtable->device_type;
+        st = zr_memory_register(&ctx->memory, vtable, self, register_row(ctx)->origin, err);
+    }
+    return register_end(ctx, st, st == ZARR_OK ? vtable->name : NULL);
+}
+
+zarr_status zr_ctx_register_pipeline(zarr_context *ctx, const struct zr_pipeline *pipeline,
+                                     zarr_error *err)
+{
+    zarr_status st = register_begin(ctx, ZARR_REGISTRY_PIPELINE, pipeline, ZR_CTX_CORE, err);
+
+    if (st == ZARR_OK && zr_map_get(&ctx->pipelines.by_name, pipeline->name))
+        st = zr_fail(err, ZARR_ERR_EXISTS, "pipeline \"%s\" is registered already",
+                     pipeline->name);
+    if (st == ZARR_OK) /* never written through: the map knows no const */
+        st = zr_map_put(&ctx->pipelines.by_name, pipeline->name, (void *)(uintptr_t)pipeline,
+                        err);
+    return register_end(ctx, st, st == ZARR_OK ? pipeline->name : NULL);
+}
+
+void zr_ctx_seal(zarr_context *ctx)
+{
+    if (atomic_load_explicit(&ctx->sealed, memory_order_acquire))
+        return;
+    zr_mutex_lock(&ctx->locked.mutex);
+    atomic_store_explicit(&ctx->sealed, true, memory_order_release);
+    zr_mutex_unlock(&ctx->locked.mutex);
+}

@@ -1,0 +1,44 @@
+/*
+ * ctx/store.c - opening stores: the moment at which a context's registries are
+ * sealed, and the place where a store is given what it needs of the context
+ * (allocator, log, limits, memories) without seeing it.
+ * Thread class: shared.
+ */
+#include "ctx/ctx.h"
+
+static void store_ref_context(zarr_context *ctx)
+{
+    zarr_context_ref(ctx);
+}
+
+static struct zr_store_env store_env(zarr_context *ctx)
+{
+    return (struct zr_store_env){
+        .alloc = ctx->alloc,
+        .log = ctx->log,
+        .limits = ctx->limits,
+        .memory = &ctx->memory,
+        .ctx = ctx,
+        .ctx_ref = store_ref_context,
+        .ctx_unref = zarr_context_free,
+    };
+}
+
+zarr_status zarr_store_open(zarr_store **out, zarr_context *ctx, const char *url,
+                            const zarr_store_options *opts, zarr_error *err)
+{
+    const struct zr_store_env env = store_env(ctx);
+
+    zr_ctx_seal(ctx);
+    return zr_store_open(out, ctx->stores, &env, url, opts, err);
+}
+
+zarr_status zarr_store_open_custom(zarr_store **out, zarr_context *ctx,
+                                   const zarr_store_vtable *vtable, void *self,
+                                   const zarr_store_options *opts, zarr_error *err)
+{
+    const struct zr_store_env env = store_env(ctx);
+
+    zr_ctx_seal(ctx);
+    return zr_store_open_custom(out, &env, vtable, self, opts, err);
+}
