@@ -19,13 +19,16 @@
 struct zr_codec_registry {
     struct zr_map specs;   /* name -> copied zarr_codec_spec_vtable */
     struct zr_map aliases; /* alias -> the same vtable (borrowed) */
+    struct zr_dtype_registry
+        *dtypes; /* borrowed: must outlive the registry and all its chains */
     const zarr_allocator *alloc;
 };
-void zr_codec_registry_init(struct zr_codec_registry *r, const zarr_allocator *alloc);
+void zr_codec_registry_init(struct zr_codec_registry *r, struct zr_dtype_registry *dtypes,
+                            const zarr_allocator *alloc);
 void zr_codec_registry_deinit(struct zr_codec_registry *r);
 /* EXISTS when a name or alias is taken. */
-zarr_status zr_codec_spec_register(struct zr_codec_registry *r, const zarr_codec_spec_vtable *v,
-                                   zarr_error *err);
+zarr_status zr_codec_spec_register(struct zr_codec_registry *r,
+                                   const zarr_codec_spec_vtable *v, zarr_error *err);
 const zarr_codec_spec_vtable *zr_codec_spec_lookup(const struct zr_codec_registry *r,
                                                    const char *name);
 /* The core's specifications, a NULL-terminated table for ctx/builtin.c. */
@@ -36,23 +39,38 @@ struct zr_chain;
 /* What `sharding_indexed` says. */
 struct zr_shard_spec {
     int32_t ndim;
-    uint64_t chunk_shape[ZARR_MAX_RANK]; /* inner chunks, in the order of dimensions the codec sees */
+    uint64_t chunk_shape[ZARR_MAX_RANK]; /* inner chunks, in the order of dimensions the
+                                            codec sees */
     struct zr_chain *inner;              /* owned */
     struct zr_chain *index;              /* owned; fixed size */
+    const zarr_dtype *index_dtype;       /* uint64 */
     bool index_at_end;
+};
+
+/* transpose: values of n_order for the spellings "C" and "F" of old drafts: any rank. */
+enum {
+    ZR_ORDER_C = -1,
+    ZR_ORDER_F = -2
 };
 
 struct zarr_codec_spec { /* one link */
     const zarr_codec_spec_vtable *vt;
-    char *json;              /* canonical configuration text */
-    struct zr_json_doc config; /* the same, parsed */
-    bool must_understand;    /* false only when the metadata said so */
-    struct zr_shard_spec *shard; /* sharding_indexed only, owned */
+    const zarr_allocator *alloc;
+    struct zr_dtype_registry *dtypes;
+    const struct zr_json *members; /* what the getters read: config.root, once parsed */
+    char *json;                    /* canonical configuration text */
+    struct zr_json_doc config;     /* the same, parsed */
+    bool must_understand;          /* false only when the metadata said so */
+    struct zr_shard_spec *shard;   /* sharding_indexed only, owned */
     /* frequent facts, parsed once */
-    uint8_t order[ZARR_MAX_RANK]; /* transpose: B dim i is A dim order[i] */
+    uint8_t order[ZARR_MAX_RANK]; /* transpose: B dim i is A dim order[i]; see
+                                     zr_spec_order() */
     int32_t n_order;
     uint32_t byte_order; /* bytes: ZARR_ORDER_LITTLE / BIG; NATIVE: not given */
 };
+/* The permutation of a transpose for this rank, also where it was spelled "C" or "F". */
+zarr_status zr_spec_order(const zarr_codec_spec *spec, int32_t ndim, uint8_t *order,
+                          zarr_error *err);
 
 struct zr_chain {
     struct zarr_codec_spec *codec; /* n of them */
@@ -61,24 +79,46 @@ struct zr_chain {
 };
 
 struct zr_chain_parse_options {
-    int format;               /* 2 or 3: spelling of members */
+    int format; /* 2 or 3: spelling of members */
     const zarr_limits *limits;
-    bool allow_missing_bytes; /* tolerate a chain without array->bytes codec where unambiguous (old drafts) */
+    bool allow_missing_bytes; /* tolerate a chain without array->bytes codec where
+                                 unambiguous (old drafts) */
 };
-/* Parses a JSON array of codec objects {name, configuration, must_understand} or bare strings (format 3);
- * for format 2 of {"id":..., members...}. Owned by the caller: zr_chain_free(). Unknown codecs are
- * UNSUPPORTED by name. Checks order and kinds of links, limits (codecs, shard_depth). */
+/* Parses a JSON array of codec objects {name, configuration, must_understand} or bare
+ * strings (format 3); for format 2 of {"id":..., members...}. Owned by the caller:
+ * zr_chain_free(). Unknown codecs are UNSUPPORTED by name. Checks order and kinds of
+ * links, limits (codecs, shard_depth). */
 zarr_status zr_chain_parse(struct zr_chain **out, const struct zr_codec_registry *r,
-                           const struct zr_json *codecs, const struct zr_chain_parse_options *opts,
+                           const struct zr_json *codecs,
+                           const struct zr_chain_parse_options *opts,
                            const zarr_allocator *alloc, zarr_error *err);
-/* Canonical JSON array of the chain (format 3: name + configuration; format 2: id + members). */
-struct zr_json *zr_chain_write(struct zr_json_doc *doc, const struct zr_chain *chain, int format);
+/* A number of NumPy's naming, byte order included: "<f8", ">i2", "|u1", "float32" (this
+ * machine's order). */
+struct zr_numpy_type {
+    char kind; /* i u f */
+    uint8_t item_bytes;
+    bool big; /* false for single bytes */
+};
+/* False: no integer, and no float of 32 or 64 bits. text may be NULL. */
+bool zr_numpy_parse(const char *text, struct zr_numpy_type *out);
+
+/* Fills in what depends on the array, so that what is written is complete: blosc's
+ * typesize and shuffle, transpose spelled by a letter; drops `endian` where elements have
+ * one byte or no order. Before the chain is shared: new arrays, conversions. `chunk` as
+ * for zr_chain_resolve(). */
+zarr_status zr_chain_complete(struct zr_chain *chain, const zarr_chunk_spec *chunk,
+                              zarr_error *err);
+/* Canonical JSON array of the chain (format 3: name + configuration; format 2: id +
+ * members). */
+struct zr_json *zr_chain_write(struct zr_json_doc *doc, const struct zr_chain *chain,
+                               int format);
 void zr_chain_free(struct zr_chain *chain);
 
 /*
- * Checks the chain against a chunk and tells every representation on the way: rep[0] is the chunk as
- * the array sees it, rep[i + 1] what codec i gives; n + 1 entries. Inner chains of shards are
- * checked too (divisibility, index of fixed size). fills holds the transformed fill values.
+ * Checks the chain against a chunk and tells every representation on the way: rep[0] is
+ * the chunk as the array sees it, rep[i + 1] what codec i gives; n + 1 entries. Inner
+ * chains of shards are checked too (divisibility, index of fixed size). fills holds the
+ * transformed fill values.
  */
 struct zr_chain_reps {
     zarr_chunk_spec *rep; /* n + 1 */
@@ -92,10 +132,12 @@ zarr_status zr_chain_resolve(struct zr_chain_reps *out, const struct zr_chain *c
                              const zarr_allocator *alloc, zarr_error *err);
 void zr_chain_reps_deinit(struct zr_chain_reps *reps);
 
-/* Encoded size of a shard's index (n_chunks entries of 16 bytes through the index chain). */
-zarr_status zr_shard_index_bytes(const struct zr_shard_spec *s, uint64_t n_chunks, uint64_t *out,
-                                 zarr_error *err);
-/* True when the chain is shards directly readable by ranges: array->bytes is sharding_indexed and no bytes->bytes codec follows. */
+/* Encoded size of a shard's index (n_chunks entries of 16 bytes through the index chain).
+ */
+zarr_status zr_shard_index_bytes(const struct zr_shard_spec *s, uint64_t n_chunks,
+                                 uint64_t *out, zarr_error *err);
+/* True when the chain is shards directly readable by ranges: array->bytes is
+ * sharding_indexed and no bytes->bytes codec follows. */
 bool zr_chain_is_ranged_shard(const struct zr_chain *chain);
 
 #endif

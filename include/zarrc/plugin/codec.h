@@ -14,6 +14,7 @@
 #define ZARRC_PLUGIN_CODEC_H
 
 #include <zarrc/base.h>
+#include <zarrc/context.h>
 #include <zarrc/dtype.h>
 #include <zarrc/error.h>
 #include <zarrc/memory.h>
@@ -28,46 +29,83 @@ ZARR_API const char *zarr_codec_spec_name(const zarr_codec_spec *spec);
 /** Canonical configuration as JSON text, "{}" when empty. Borrowed. */
 ZARR_API const char *zarr_codec_spec_json(const zarr_codec_spec *spec);
 /** A member of the configuration; returns 0, or -1 when absent or of another type. */
-ZARR_API int zarr_codec_spec_i64(const zarr_codec_spec *spec, const char *member, int64_t *out);
-ZARR_API int zarr_codec_spec_f64(const zarr_codec_spec *spec, const char *member, double *out);
-ZARR_API int zarr_codec_spec_bool(const zarr_codec_spec *spec, const char *member, int *out);
+ZARR_API int zarr_codec_spec_i64(const zarr_codec_spec *spec, const char *member,
+                                 int64_t *out);
+ZARR_API int zarr_codec_spec_f64(const zarr_codec_spec *spec, const char *member,
+                                 double *out);
+ZARR_API int zarr_codec_spec_bool(const zarr_codec_spec *spec, const char *member,
+                                  int *out);
 /** Borrowed text, or NULL. */
-ZARR_API const char *zarr_codec_spec_text(const zarr_codec_spec *spec, const char *member);
-/** Integers of an array member; returns how many there are (up to cap are stored), or -1. */
-ZARR_API int64_t zarr_codec_spec_i64s(const zarr_codec_spec *spec, const char *member, int64_t *out,
-                                      uint64_t cap);
+ZARR_API const char *zarr_codec_spec_text(const zarr_codec_spec *spec,
+                                          const char *member);
+/** Integers of an array member; returns how many there are (up to cap are stored), or -1.
+ */
+ZARR_API int64_t zarr_codec_spec_i64s(const zarr_codec_spec *spec, const char *member,
+                                      int64_t *out, uint64_t cap);
+/** Name of the i-th member of the configuration, NULL behind the last: to refuse unknown
+ * ones. Borrowed. */
+ZARR_API const char *zarr_codec_spec_member(const zarr_codec_spec *spec, uint64_t i);
+/** Where an instance bound to this codec takes host memory from; never NULL. Borrowed. */
+ZARR_API const zarr_allocator *zarr_codec_spec_allocator(const zarr_codec_spec *spec);
+/** A data type by v3 name, v2 string or v3 JSON, as zarr_dtype_find() takes them: for
+ * codecs that change it. Borrowed. */
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_codec_spec_dtype(const zarr_codec_spec *spec,
+                                                           const char *name,
+                                                           const zarr_dtype **out,
+                                                           zarr_error *err);
 
-enum { ZARR_CODEC_ARRAY_ARRAY = 1, ZARR_CODEC_ARRAY_BYTES = 2, ZARR_CODEC_BYTES_BYTES = 3 };
+enum {
+    ZARR_CODEC_ARRAY_ARRAY = 1,
+    ZARR_CODEC_ARRAY_BYTES = 2,
+    ZARR_CODEC_BYTES_BYTES = 3
+};
 
-/** What a codec sees of a chunk. Arrays: all members. Bytes: only n_bytes (decoded side, exact or a bound) and exact. */
+/** What a codec sees of a chunk. Arrays: all members. Bytes: only n_bytes (decoded side,
+ * exact or a bound) and exact. */
 typedef struct zarr_chunk_spec {
     uint32_t struct_size;
     int32_t ndim;
     uint64_t shape[ZARR_MAX_RANK];
     const zarr_dtype *dtype;
-    const void *fill;   /**< one native-endian element; NULL: zero */
-    uint64_t n_bytes;   /**< bytes of this representation: exact for arrays (elements x item_bytes) */
-    uint32_t exact;     /**< 1: n_bytes is exact for every chunk; 0: an upper bound */
-    uint32_t item_bytes_hint; /**< bytes side: item size of the array that went in (blosc's typesize), 1 if none */
+    const void *fill; /**< one native-endian element; NULL: zero */
+    uint64_t n_bytes; /**< bytes of this representation: exact for arrays (elements x
+                         item_bytes) */
+    uint32_t exact;   /**< 1: n_bytes is exact for every chunk; 0: an upper bound */
+    uint32_t item_bytes_hint; /**< bytes side: item size of the array that went in
+                                 (blosc's typesize), 1 if none */
 } zarr_chunk_spec;
 
-typedef struct zarr_codec_spec_vtable {
-    uint32_t struct_size, flags;
-    const char *name;           /**< "zstd" */
-    const char *const *aliases; /**< NULL-terminated names also accepted on read; NULL: none */
-    uint32_t kind, reserved;    /**< ZARR_CODEC_* */
-    /**
-     * Checks a configuration (JSON text of an object, "{}" if absent) and writes its canonical form; format is
-     * 2 or 3 and says which member spelling is meant (v2: numcodecs configuration less "id"). cap and needed
-     * length as snprintf has them. Errors name the member and the rule.
+enum {
+    /** A numcodecs codec: `name` is its v2 id; v3 metadata spells it "numcodecs." + name.
      */
-    zarr_status (*canonical)(const char *json, int format, char *text, size_t cap,
-                             size_t *text_bytes, zarr_error *err);
+    ZARR_CODEC_SPEC_NUMCODECS = 1,
+    ZARR_CODEC_SPEC_V3 = 2 /**< has no place in v2 metadata */
+};
+
+typedef struct zarr_codec_spec_vtable {
+    uint32_t struct_size, flags; /**< flags: ZARR_CODEC_SPEC_* */
+    const char *name;            /**< "zstd" */
+    const char *const
+        *aliases; /**< NULL-terminated v3 names also accepted on read; NULL: none */
+    uint32_t kind, reserved; /**< ZARR_CODEC_* */
     /**
-     * What comes out of encode for what goes in: shape, dtype, fill, n_bytes, exact. `fill_out` has room for one
-     * element of the output data type (512 bytes). Called once per chain and chunk shape. Refuses what does not fit
-     * (rank, data type) with INVALID or UNSUPPORTED. NULL: array->array unchanged; bytes->bytes: worst case
-     * n_bytes + n_bytes / 8 + 64 KiB, not exact.
+     * Checks a configuration and writes its canonical form, the JSON text of an object.
+     * `raw` is the configuration as it stands in the metadata, read by the getters above
+     * (an empty object if absent; v2: without "id"). format is 2 or 3 and says which
+     * spelling is meant: v3 names that begin with "numcodecs." come as 2. In format 3
+     * unknown members are refused. cap and *text_bytes as snprintf has them: text may be
+     * NULL when cap is 0. Errors name the codec, the member and the rule. NULL: any
+     * configuration, copied as it is.
+     */
+    zarr_status (*canonical)(const zarr_codec_spec *raw, int format, char *text,
+                             size_t cap, size_t *text_bytes, zarr_error *err);
+    /**
+     * What comes out of encode for what goes in: shape, dtype, fill, n_bytes, exact.
+     * `*out` arrives as a copy of *in with fill NULL. `fill_out` has room for one element
+     * of the output data type (512 bytes) and arrives zeroed. Called once per chain and
+     * chunk shape. Refuses what does not fit (rank, data type) with INVALID or
+     * UNSUPPORTED. For arrays n_bytes is computed by the caller. NULL: array->array
+     * unchanged; others: worst case n_bytes + n_bytes / 8 + 64 KiB, not exact.
      */
     zarr_status (*resolve)(const zarr_codec_spec *spec, const zarr_chunk_spec *in,
                            zarr_chunk_spec *out, void *fill_out, zarr_error *err);
@@ -76,54 +114,65 @@ typedef struct zarr_codec_spec_vtable {
 /** One chunk of a batch. */
 typedef struct zarr_codec_job {
     zarr_mem src;      /**< src.bytes is the exact length of the input */
-    zarr_mem dst;      /**< dst.bytes is the room; decoders must yield what metadata says, never more */
+    zarr_mem dst;      /**< dst.bytes is the room; decoders must yield what metadata says,
+                          never more */
     uint64_t dst_used; /**< out: bytes produced */
-    const uint64_t *chunk; /**< chunk coordinates, for codecs that depend on them; may be NULL */
-    zarr_status status;    /**< out */
+    const uint64_t
+        *chunk; /**< chunk coordinates, for codecs that depend on them; may be NULL */
+    zarr_status status; /**< out */
     uint32_t reserved;
 } zarr_codec_job;
 
 /** Per-call surroundings, made by the library. */
 typedef struct zarr_codec_exec {
     uint32_t struct_size, flags;
-    void *thread_state; /**< what thread_open made for this implementation; used by one thread at a time */
+    void *thread_state; /**< what thread_open made for this implementation; used by one
+                           thread at a time */
     void *stream;       /**< NULL: finished on return */
-    zarr_mem scratch;   /**< at least what scratch() asked for, in the implementation's output memory */
-    const uint64_t *chunk_shape; /**< reserved for grids with varying chunks; NULL: as bound */
+    zarr_mem scratch;   /**< at least what scratch() asked for, in the implementation's
+                           output memory */
+    const uint64_t
+        *chunk_shape; /**< reserved for grids with varying chunks; NULL: as bound */
 } zarr_codec_exec;
 
 enum {
     ZARR_CODEC_CAN_DECODE = 1,
     ZARR_CODEC_CAN_ENCODE = 2,
-    ZARR_CODEC_BATCH = 4,         /**< wants the whole mini-batch in one call; else called per chunk on any thread */
-    ZARR_CODEC_SAFE = 8,          /**< bounds-checked on any input */
+    ZARR_CODEC_BATCH = 4, /**< wants the whole mini-batch in one call; else called per
+                             chunk on any thread */
+    ZARR_CODEC_SAFE = 8,  /**< bounds-checked on any input */
     ZARR_CODEC_DETERMINISTIC = 16 /**< equal input gives equal encoded bytes */
 };
 
-/** Memory kinds as bits of in_kinds and out_kinds: bit n is DLPack device type n (< 32). */
+/** Memory kinds as bits of in_kinds and out_kinds: bit n is DLPack device type n (< 32).
+ */
 #define ZARR_MEMORY_BIT(device_type) ((uint32_t)1 << (device_type))
 
 typedef struct zarr_codec_impl_vtable {
-    uint32_t struct_size, caps;  /**< ZARR_CODEC_* */
-    const char *codec, *impl;    /**< "zstd", "cpu.libzstd" */
-    uint32_t in_kinds, out_kinds; /**< encoded side and decoded side: ZARR_MEMORY_BIT of each kind usable */
-    int32_t priority;            /**< higher wins; the core's CPU implementations have 0 */
+    uint32_t struct_size, caps;   /**< ZARR_CODEC_* */
+    const char *codec, *impl;     /**< "zstd", "cpu.libzstd" */
+    uint32_t in_kinds, out_kinds; /**< encoded side and decoded side: ZARR_MEMORY_BIT of
+                                     each kind usable */
+    int32_t priority; /**< higher wins; the core's CPU implementations have 0 */
     uint32_t reserved;
     /** Makes an instance for one codec and the representation on its decoded side. */
-    zarr_status (*bind)(void **self, const zarr_codec_spec *spec, const zarr_chunk_spec *decoded,
-                        zarr_error *err);
-    /** Whether this encoded chunk can be done; NULL: always. A refused one goes to the next implementation. */
+    zarr_status (*bind)(void **self, const zarr_codec_spec *spec,
+                        const zarr_chunk_spec *decoded, zarr_error *err);
+    /** Whether this encoded chunk can be done; NULL: always. A refused one goes to the
+     * next implementation. */
     int (*accepts)(void *self, const zarr_codec_job *job);
-    /** Scratch bytes for a batch of n chunks of at most max_out decoded bytes each; NULL: none. */
+    /** Scratch bytes for a batch of n chunks of at most max_out decoded bytes each; NULL:
+     * none. */
     uint64_t (*scratch)(void *self, uint64_t n, uint64_t max_out);
     /** A state one thread uses at a time (a codec context). NULL: none. */
     zarr_status (*thread_open)(void **state, zarr_error *err);
     void (*thread_close)(void *state);
-    /** Each sets every job's status and dst_used; returns the first failing status, err has its text. */
-    zarr_status (*encode)(void *self, zarr_codec_job *jobs, uint64_t n, zarr_codec_exec *exec,
-                          zarr_error *err);
-    zarr_status (*decode)(void *self, zarr_codec_job *jobs, uint64_t n, zarr_codec_exec *exec,
-                          zarr_error *err);
+    /** Each sets every job's status and dst_used; returns the first failing status, err
+     * has its text. */
+    zarr_status (*encode)(void *self, zarr_codec_job *jobs, uint64_t n,
+                          zarr_codec_exec *exec, zarr_error *err);
+    zarr_status (*decode)(void *self, zarr_codec_job *jobs, uint64_t n,
+                          zarr_codec_exec *exec, zarr_error *err);
     void (*close)(void *self);
 } zarr_codec_impl_vtable;
 

@@ -1,0 +1,88 @@
+/*
+ * codec/codec_int.h - shared inside the room: reading a raw configuration and
+ * writing its canonical text without allocating, and the tables of core specs.
+ */
+#ifndef ZR_CODEC_INT_H
+#define ZR_CODEC_INT_H
+
+#include "codec/codec.h"
+
+/* ---- configuration members (conf.c) ------------------------------------- */
+
+/* In format 3, INVALID for a member that is not among the NULL-terminated `known`. */
+zarr_status zr_conf_known(const zarr_codec_spec *raw, int format,
+                          const char *const *known, zarr_error *err);
+/* Each leaves *v alone when the member is absent or null, and refuses other types and
+ * values. */
+zarr_status zr_conf_i64(const zarr_codec_spec *raw, const char *member, int64_t lo,
+                        int64_t hi, int64_t *v, zarr_error *err);
+zarr_status zr_conf_bool(const zarr_codec_spec *raw, const char *member, int *v,
+                         zarr_error *err);
+/* *v: index into the NULL-terminated `words`. */
+zarr_status zr_conf_word(const zarr_codec_spec *raw, const char *member,
+                         const char *const *words, int *v, zarr_error *err);
+bool zr_conf_has(const zarr_codec_spec *raw, const char *member); /* and not null */
+
+/* Canonical text, counted as snprintf does. */
+struct zr_conf_text {
+    char *text;
+    size_t cap, bytes;
+    bool any; /* a member was written */
+};
+void zr_conf_open(struct zr_conf_text *t, char *text, size_t cap);
+void zr_conf_put_i64(struct zr_conf_text *t, const char *member, int64_t v);
+void zr_conf_put_bool(struct zr_conf_text *t, const char *member, int v);
+void zr_conf_put_word(struct zr_conf_text *t, const char *member, const char *v);
+void zr_conf_put_raw(struct zr_conf_text *t, const char *text); /* punctuation, numbers */
+void zr_conf_close(struct zr_conf_text *t, size_t *text_bytes);
+
+/* ---- specs ------------------------------------------------------------------ */
+
+extern const zarr_codec_spec_vtable zr_spec_bytes, zr_spec_transpose, zr_spec_sharding,
+    zr_spec_gzip, zr_spec_zlib, zr_spec_zstd, zr_spec_lz4, zr_spec_blosc, zr_spec_crc32c,
+    zr_spec_shuffle, zr_spec_delta, zr_spec_delta_array;
+
+/* n_bytes + extra into out->n_bytes, LIMIT when it does not fit. */
+zarr_status zr_spec_grow(zarr_chunk_spec *out, const char *codec, uint64_t n_bytes,
+                         uint64_t extra, zarr_error *err);
+
+/* ---- links (link.c) ---------------------------------------------------------- */
+
+void zr_link_deinit(struct zarr_codec_spec *s);
+/* Takes canonical text (moved, also on failure) and reads it into config and the frequent
+ * facts. */
+zarr_status zr_link_settle(struct zarr_codec_spec *s, char *json, zarr_error *err);
+/* Asks the vtable for the canonical form of what s->members points at, and settles it. */
+zarr_status zr_link_canonical(struct zarr_codec_spec *s, int format, zarr_error *err);
+
+/* ---- chains and shards --------------------------------------------------------- */
+
+struct zr_parse { /* one call of zr_chain_parse(), all nested chains together */
+    const struct zr_codec_registry *registry;
+    const zarr_allocator *alloc;
+    zarr_limits limits;
+    int format;
+    bool allow_missing_bytes;
+    uint32_t n_codecs; /* so far */
+    uint32_t depth;    /* of shards around this chain */
+};
+/* `label` names the list in messages: "codecs", "index_codecs". Recursion is bounded by
+ * limits.shard_depth. */
+zarr_status zr_chain_parse_list(struct zr_chain **out, struct zr_parse *p,
+                                const char *label, const struct zr_json *codecs,
+                                zarr_error *err);
+/* s->members is the raw configuration; fills s->shard and the canonical text. */
+zarr_status zr_shard_parse(struct zarr_codec_spec *s, struct zr_parse *p,
+                           zarr_error *err);
+void zr_shard_free(struct zr_shard_spec *shard, const zarr_allocator *alloc);
+/* Writes the configuration of a shard spec anew into s->json and s->config. */
+zarr_status zr_shard_settle(struct zarr_codec_spec *s, zarr_error *err);
+struct zr_json *zr_shard_write(struct zr_json_doc *doc,
+                               const struct zr_shard_spec *shard);
+zarr_status zr_shard_resolve(const struct zarr_codec_spec *s, const zarr_chunk_spec *in,
+                             zarr_chunk_spec *out, const zarr_limits *limits,
+                             const zarr_allocator *alloc, zarr_error *err);
+/* Every member set: zero means the default. limits NULL: all defaults. */
+void zr_codec_limits(zarr_limits *out, const zarr_limits *limits);
+
+#endif

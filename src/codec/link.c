@@ -1,0 +1,189 @@
+/*
+ * codec/link.c - one link of a chain: a specification with its canonical
+ * configuration, and the getters by which implementations and specifications
+ * read it. `members` is what the getters see: the raw configuration while the
+ * specification checks it, the canonical one from then on. Facts that the core
+ * asks for every chunk (a transpose's order, the byte order) are parsed once.
+ * Thread class: solo while parsed, then frozen.
+ */
+#include "codec/codec_int.h"
+
+#include <string.h>
+
+const char *zarr_codec_spec_name(const zarr_codec_spec *spec)
+{
+    return spec->vt->name;
+}
+
+const char *zarr_codec_spec_json(const zarr_codec_spec *spec)
+{
+    return spec->json ? spec->json : "{}";
+}
+
+const zarr_allocator *zarr_codec_spec_allocator(const zarr_codec_spec *spec)
+{
+    return spec->alloc;
+}
+
+zarr_status zarr_codec_spec_dtype(const zarr_codec_spec *spec, const char *name,
+                                  const zarr_dtype **out, zarr_error *err)
+{
+    return zr_dtype_find(spec->dtypes, name, out, NULL, err);
+}
+
+int zarr_codec_spec_i64(const zarr_codec_spec *spec, const char *member, int64_t *out)
+{
+    return zr_json_i64(zr_json_get(spec->members, member), out) ? 0 : -1;
+}
+
+int zarr_codec_spec_f64(const zarr_codec_spec *spec, const char *member, double *out)
+{
+    return zr_json_f64(zr_json_get(spec->members, member), out) ? 0 : -1;
+}
+
+int zarr_codec_spec_bool(const zarr_codec_spec *spec, const char *member, int *out)
+{
+    bool v = false;
+
+    if (!zr_json_bool(zr_json_get(spec->members, member), &v))
+        return -1;
+    *out = v;
+    return 0;
+}
+
+const char *zarr_codec_spec_text(const zarr_codec_spec *spec, const char *member)
+{
+    return zr_json_string(zr_json_get(spec->members, member));
+}
+
+int64_t zarr_codec_spec_i64s(const zarr_codec_spec *spec, const char *member,
+                             int64_t *out, uint64_t cap)
+{
+    const struct zr_json *list = zr_json_get(spec->members, member);
+    uint64_t n = 0;
+
+    if (!zr_json_is(list, ZR_JSON_ARRAY))
+        return -1;
+    for (const struct zr_json *v = list->u.kids.first; v; v = v->next, n++) {
+        int64_t number = 0;
+
+        if (!zr_json_i64(v, &number))
+            return -1;
+        if (n < cap)
+            out[n] = number;
+    }
+    return (int64_t)n;
+}
+
+const char *zarr_codec_spec_member(const zarr_codec_spec *spec, uint64_t i)
+{
+    const struct zr_json *v = NULL;
+
+    if (!zr_json_is(spec->members, ZR_JSON_OBJECT))
+        return NULL;
+    for (v = spec->members->u.kids.first; v && i > 0; v = v->next)
+        i--;
+    return v ? v->key : NULL;
+}
+
+void zr_link_deinit(struct zarr_codec_spec *s)
+{
+    zr_shard_free(s->shard, s->alloc);
+    zr_free(s->alloc, s->json);
+    if (s->config.root || s->json)
+        zr_json_doc_deinit(&s->config);
+    *s = (struct zarr_codec_spec){0};
+}
+
+/* The specification has checked all this: what does not fit here stays unset. */
+static void link_read_facts(struct zarr_codec_spec *s)
+{
+    int64_t order[ZARR_MAX_RANK] = {0};
+    const char *text = NULL;
+    int64_t n = 0;
+
+    if (s->vt->canonical == zr_spec_bytes.canonical) {
+        text = zarr_codec_spec_text(s, "endian");
+        s->byte_order = !text                   ? ZARR_ORDER_NATIVE
+                        : zr_streq(text, "big") ? ZARR_ORDER_BIG
+                                                : ZARR_ORDER_LITTLE;
+    }
+    if (s->vt->canonical == zr_spec_transpose.canonical) {
+        text = zarr_codec_spec_text(s, "order");
+        if (text) {
+            s->n_order = zr_streq(text, "F") ? ZR_ORDER_F : ZR_ORDER_C;
+            return;
+        }
+        n = zarr_codec_spec_i64s(s, "order", order, ZARR_MAX_RANK);
+        s->n_order = n > 0 && n <= ZARR_MAX_RANK ? (int32_t)n : 0;
+        for (int32_t i = 0; i < s->n_order; i++)
+            s->order[i] = (uint8_t)order[i];
+    }
+}
+
+zarr_status zr_link_settle(struct zarr_codec_spec *s, char *json, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    if (s->json) {
+        zr_free(s->alloc, s->json);
+        zr_json_doc_deinit(&s->config);
+    }
+    s->json = json;
+    s->members = NULL;
+    zr_json_doc_init(&s->config, s->alloc);
+    ZR_TRY(zr_json_parse(&s->config, json, strlen(json), NULL, err));
+    if (!zr_json_is(s->config.root, ZR_JSON_OBJECT)) {
+        st = zr_fail(err, ZARR_ERR_INTERNAL, "%s: canonical configuration is no object",
+                     s->vt->name);
+        goto out;
+    }
+    s->members = s->config.root;
+    link_read_facts(s);
+out:
+    return st;
+}
+
+static zarr_status link_copy_raw(const struct zarr_codec_spec *s, char **out,
+                                 zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    struct zr_str text;
+
+    zr_str_init(&text, s->alloc);
+    zr_json_write(s->members, 0, &text);
+    ZR_TRY(zr_str_status(&text, err));
+    *out = zr_str_take(&text);
+    if (!*out)
+        st = zr_fail_memory(err, text.bytes);
+out:
+    zr_str_deinit(&text);
+    return st;
+}
+
+zarr_status zr_link_canonical(struct zarr_codec_spec *s, int format, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    char small[512], *json = NULL;
+    size_t need = 0, cap = 0;
+
+    if (!s->vt->canonical) {
+        ZR_TRY(link_copy_raw(s, &json, err));
+    } else {
+        ZR_TRY(s->vt->canonical(s, format, small, sizeof small, &need, err));
+        if (!zr_add_size(need, 1, &cap) || !(json = zr_malloc(s->alloc, cap))) {
+            st = zr_fail_memory(err, need);
+            goto out;
+        }
+        if (need < sizeof small)
+            memcpy(json, small, cap);
+        else
+            ZR_TRY(s->vt->canonical(s, format, json, cap, &need, err));
+        json[cap - 1] = '\0';
+    }
+    st = zr_link_settle(s, json, err);
+    json = NULL; /* moved */
+out:
+    zr_free(s->alloc, json);
+    return st;
+}

@@ -1,0 +1,277 @@
+/*
+ * codec/parse.c - a JSON list of codecs becomes a chain. Accepted: objects
+ * {name, configuration} and bare names in v3, {id, members...} in v2. Refused:
+ * names nobody registered, whatever "must_understand" says, because bytes that
+ * were not decoded are not data; links out of order; more links than the limits
+ * allow, nested chains included.
+ * Old drafts of v3 had no array->bytes codec; where the caller allows it, one
+ * without byte order is put in, which is then refused for elements of several
+ * bytes: never a guess.
+ * Recursion: a shard's chains are lists again; limits.shard_depth ends that.
+ */
+#include "codec/codec_int.h"
+
+#include <string.h>
+
+void zr_codec_limits(zarr_limits *out, const zarr_limits *limits)
+{
+    zarr_limits def;
+
+    zarr_limits_default(&def);
+    *out = limits ? *limits : def;
+    if (!out->rank || out->rank > ZARR_MAX_RANK)
+        out->rank = def.rank;
+    if (!out->codecs)
+        out->codecs = def.codecs;
+    if (!out->shard_depth)
+        out->shard_depth = def.shard_depth;
+    if (!out->chunks_per_shard)
+        out->chunks_per_shard = def.chunks_per_shard;
+    if (!out->chunk_bytes)
+        out->chunk_bytes = def.chunk_bytes;
+}
+
+void zr_chain_free(struct zr_chain *chain)
+{
+    if (!chain)
+        return;
+    for (uint32_t i = 0; i < chain->n; i++)
+        zr_link_deinit(&chain->codec[i]);
+    zr_free(chain->alloc, chain->codec);
+    zr_free(chain->alloc, chain);
+}
+
+/* ---- one link ------------------------------------------------------------------ */
+
+static zarr_status link_find(const zarr_codec_spec_vtable **out, const struct zr_parse *p,
+                             const char *name, zarr_error *err)
+{
+    const zarr_codec_spec_vtable *v = zr_codec_spec_lookup(p->registry, name);
+    const bool own_name = v && zr_streq(v->name, name);
+
+    if (v && p->format == 3 && own_name && (v->flags & ZARR_CODEC_SPEC_NUMCODECS))
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                       "codec \"%s\" is unknown in Zarr v3, where it is \"numcodecs.%s\"",
+                       name, name);
+    if (!v || (p->format == 2 && (!own_name || (v->flags & ZARR_CODEC_SPEC_V3))))
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED, "codec \"%s\" is unknown", name);
+    *out = v;
+    return ZARR_OK;
+}
+
+/* The members of {name, configuration, must_understand}; *config NULL: none. */
+static zarr_status link_open_v3(struct zarr_codec_spec *s, const struct zr_json *item,
+                                const char **name, const struct zr_json **config,
+                                zarr_error *err)
+{
+    const struct zr_json *understand = NULL;
+
+    if (zr_json_is(item, ZR_JSON_STRING)) {
+        *name = zr_json_string(item);
+        return *name ? ZARR_OK : zr_fail(err, ZARR_ERR_INVALID, "name holds a NUL");
+    }
+    if (!zr_json_is(item, ZR_JSON_OBJECT))
+        return zr_fail(err, ZARR_ERR_INVALID, "a codec is an object or a name, not a %s",
+                       zr_json_type_text(item));
+    *name = zr_json_string(zr_json_get(item, "name"));
+    if (!*name)
+        return zr_fail(err, ZARR_ERR_INVALID, "name is missing or no string");
+    for (const struct zr_json *m = item->u.kids.first; m; m = m->next)
+        if (!zr_streq(m->key, "name") && !zr_streq(m->key, "configuration") &&
+            !zr_streq(m->key, "must_understand"))
+            return zr_fail(err, ZARR_ERR_INVALID, "codec \"%s\": unknown member \"%s\"",
+                           *name, m->key);
+    understand = zr_json_get(item, "must_understand");
+    if (understand && !zr_json_bool(understand, &s->must_understand))
+        return zr_fail(err, ZARR_ERR_INVALID, "codec \"%s\": must_understand is no bool",
+                       *name);
+    *config = zr_json_get(item, "configuration");
+    if (*config && (*config)->type == ZR_JSON_NULL)
+        *config = NULL;
+    if (*config && (*config)->type != ZR_JSON_OBJECT)
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "codec \"%s\": configuration is a %s, no object", *name,
+                       zr_json_type_text(*config));
+    return ZARR_OK;
+}
+
+/* The members of {id, ...}: a copy without "id", made in `doc`. */
+static zarr_status link_open_v2(struct zr_json_doc *doc, const struct zr_json *item,
+                                const char **name, const struct zr_json **config,
+                                zarr_error *err)
+{
+    struct zr_json *members = NULL;
+
+    if (!zr_json_is(item, ZR_JSON_OBJECT))
+        return zr_fail(err, ZARR_ERR_INVALID, "a codec is an object, not a %s",
+                       zr_json_type_text(item));
+    *name = zr_json_string(zr_json_get(item, "id"));
+    if (!*name)
+        return zr_fail(err, ZARR_ERR_INVALID, "id is missing or no string");
+    members = zr_json_copy(doc, item);
+    if (!members || !zr_json_ok(doc))
+        return zr_fail_memory(err, 0);
+    (void)zr_json_remove(members, "id");
+    *config = members;
+    return ZARR_OK;
+}
+
+static zarr_status link_parse(struct zarr_codec_spec *s, struct zr_parse *p,
+                              const struct zr_json *item, zarr_error *err)
+{
+    static const struct zr_json empty = {.type = ZR_JSON_OBJECT};
+    zarr_status st = ZARR_OK;
+    struct zr_json_doc doc;
+    const struct zr_json *config = NULL;
+    const char *name = NULL;
+    int spelling = p->format;
+
+    zr_json_doc_init(&doc, p->alloc);
+    s->must_understand = true;
+    if (p->format == 2)
+        ZR_TRY(link_open_v2(&doc, item, &name, &config, err));
+    else
+        ZR_TRY(link_open_v3(s, item, &name, &config, err));
+    ZR_TRY(link_find(&s->vt, p, name, err));
+    if (zr_starts_with(name, "numcodecs."))
+        spelling = 2;
+    s->members = config ? config : &empty;
+    if (s->vt->canonical == zr_spec_sharding.canonical)
+        ZR_TRY(zr_shard_parse(s, p, err));
+    else
+        ZR_TRY(zr_link_canonical(s, spelling, err));
+out:
+    zr_json_doc_deinit(&doc);
+    return st;
+}
+
+/* ---- the list --------------------------------------------------------------------- */
+
+/* Array codecs, one array->bytes codec, bytes codecs; finds chain->a2b. */
+static zarr_status chain_check_order(struct zr_chain *chain, const char *label,
+                                     zarr_error *err)
+{
+    uint32_t n_a2b = 0, stage = ZARR_CODEC_ARRAY_ARRAY;
+
+    for (uint32_t i = 0; i < chain->n; i++) {
+        const zarr_codec_spec_vtable *v = chain->codec[i].vt;
+
+        if (v->kind == ZARR_CODEC_ARRAY_BYTES) {
+            chain->a2b = i;
+            n_a2b++;
+        }
+        if (v->kind < stage || n_a2b > 1)
+            return zr_fail(err, ZARR_ERR_INVALID,
+                           "%s[%" PRIu32
+                           "]: \"%s\" takes an array, but bytes come before it",
+                           label, i, v->name);
+        if (v->kind == ZARR_CODEC_BYTES_BYTES && !n_a2b)
+            return zr_fail(err, ZARR_ERR_INVALID,
+                           "%s[%" PRIu32
+                           "]: \"%s\" takes bytes, but no array->bytes codec such "
+                           "as \"bytes\" comes before it",
+                           label, i, v->name);
+        stage = v->kind;
+    }
+    if (!n_a2b)
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "%s: no array->bytes codec such as \"bytes\" is among them",
+                       label);
+    return ZARR_OK;
+}
+
+static bool chain_lacks_bytes(const struct zr_chain *chain)
+{
+    for (uint32_t i = 0; i < chain->n; i++)
+        if (chain->codec[i].vt->kind == ZARR_CODEC_ARRAY_BYTES)
+            return false;
+    return true;
+}
+
+/* Room for one more was allocated. */
+static zarr_status chain_insert_bytes(struct zr_chain *chain, struct zr_parse *p,
+                                      zarr_error *err)
+{
+    static const struct zr_json empty = {.type = ZR_JSON_OBJECT};
+    struct zarr_codec_spec made = {
+        .alloc = p->alloc, .dtypes = p->registry->dtypes, .must_understand = true};
+    zarr_status st = ZARR_OK;
+    uint32_t at = 0;
+
+    ZR_TRY(link_find(&made.vt, p, "bytes", err));
+    made.members = &empty;
+    ZR_TRY(zr_link_canonical(&made, p->format, err));
+    while (at < chain->n && chain->codec[at].vt->kind == ZARR_CODEC_ARRAY_ARRAY)
+        at++;
+    memmove(&chain->codec[at + 1], &chain->codec[at], (chain->n - at) * sizeof made);
+    chain->codec[at] = made; /* moved */
+    chain->n++;
+    made = (struct zarr_codec_spec){0};
+out:
+    zr_link_deinit(&made);
+    return st;
+}
+
+zarr_status zr_chain_parse_list(struct zr_chain **out, struct zr_parse *p,
+                                const char *label, const struct zr_json *codecs,
+                                zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    struct zr_chain *chain = NULL;
+
+    if (!zr_json_is(codecs, ZR_JSON_ARRAY))
+        return zr_fail(err, ZARR_ERR_INVALID, "%s: a list is expected, not %s", label,
+                       zr_json_type_text(codecs));
+    if (zr_json_count(codecs) > p->limits.codecs - p->n_codecs)
+        return zr_fail(err, ZARR_ERR_LIMIT,
+                       "%s: more than %" PRIu32 " codecs (limit codecs)", label,
+                       p->limits.codecs);
+    p->n_codecs += (uint32_t)zr_json_count(codecs);
+
+    chain = zr_calloc(p->alloc, 1, sizeof *chain);
+    if (chain) {
+        chain->alloc = p->alloc;
+        chain->codec =
+            zr_calloc(p->alloc, zr_json_count(codecs) + 1, sizeof *chain->codec);
+    }
+    if (!chain || !chain->codec) {
+        st = zr_fail_memory(err, sizeof *chain + sizeof *chain->codec);
+        goto out;
+    }
+    for (const struct zr_json *v = codecs->u.kids.first; v; v = v->next) {
+        struct zarr_codec_spec *s = &chain->codec[chain->n];
+
+        s->alloc = p->alloc;
+        s->dtypes = p->registry->dtypes;
+        chain->n++;
+        st = link_parse(s, p, v, err);
+        if (st != ZARR_OK) {
+            st = zr_prefix(err, st, "%s[%" PRIu32 "]", label, chain->n - 1);
+            goto out;
+        }
+    }
+    if (p->allow_missing_bytes && chain_lacks_bytes(chain))
+        ZR_TRY(chain_insert_bytes(chain, p, err));
+    ZR_TRY(chain_check_order(chain, label, err));
+    *out = chain; /* moved */
+    chain = NULL;
+out:
+    zr_chain_free(chain);
+    return st;
+}
+
+zarr_status zr_chain_parse(struct zr_chain **out, const struct zr_codec_registry *r,
+                           const struct zr_json *codecs,
+                           const struct zr_chain_parse_options *opts,
+                           const zarr_allocator *alloc, zarr_error *err)
+{
+    struct zr_parse p = {.registry = r,
+                         .alloc = alloc,
+                         .format = opts->format,
+                         .allow_missing_bytes = opts->allow_missing_bytes};
+
+    if (opts->format != 2 && opts->format != 3)
+        return zr_internal(err);
+    zr_codec_limits(&p.limits, opts->limits);
+    return zr_chain_parse_list(out, &p, "codecs", codecs, err);
+}

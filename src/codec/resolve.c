@@ -1,0 +1,149 @@
+/*
+ * codec/resolve.c - how a chunk passes through a chain: shape, data type, fill
+ * value and size of every representation, checked once for each chunk shape and
+ * then trusted by everybody above. All sizes are products checked in 64 bits; a
+ * decoded chunk over limits.chunk_bytes is refused here, except that a shard is
+ * measured by its inner chunks.
+ * Thread class: plain functions; the result belongs to the caller.
+ */
+#include "codec/codec_int.h"
+
+#include <string.h>
+
+void zr_chain_reps_deinit(struct zr_chain_reps *reps)
+{
+    if (!reps)
+        return;
+    zr_free(reps->alloc, reps->rep);
+    zr_free(reps->alloc, reps->fills);
+    *reps = (struct zr_chain_reps){0};
+}
+
+/* Size of an array representation; its item size is the hint for what comes behind. */
+static zarr_status rep_measure(zarr_chunk_spec *rep, zarr_error *err)
+{
+    const uint64_t item_bytes = zarr_dtype_item_bytes(rep->dtype);
+
+    if (!zr_product_u64(rep->shape, (size_t)rep->ndim, &rep->n_bytes) ||
+        !zr_mul_u64(rep->n_bytes, item_bytes, &rep->n_bytes))
+        return zr_fail(err, ZARR_ERR_LIMIT, "a chunk's bytes do not fit 64 bits");
+    rep->exact = item_bytes != 0;
+    rep->item_bytes_hint =
+        item_bytes && item_bytes <= UINT32_MAX ? (uint32_t)item_bytes : 1;
+    return ZARR_OK;
+}
+
+/* What a codec gives when its specification does not say. */
+static zarr_status rep_default(zarr_chunk_spec *out, const struct zarr_codec_spec *s,
+                               const zarr_chunk_spec *in, zarr_error *err)
+{
+    if (s->vt->kind == ZARR_CODEC_ARRAY_ARRAY) {
+        out->fill = in->fill;
+        return ZARR_OK;
+    }
+    out->exact = 0;
+    out->item_bytes_hint = 1;
+    return zr_spec_grow(out, s->vt->name, in->n_bytes, in->n_bytes / 8 + 65536, err);
+}
+
+static zarr_status rep_check(zarr_chunk_spec *out, const struct zarr_codec_spec *s,
+                             zarr_error *err)
+{
+    out->struct_size = sizeof *out;
+    if (s->vt->kind == ZARR_CODEC_ARRAY_ARRAY) {
+        if (out->ndim < 0 || out->ndim > ZARR_MAX_RANK || !out->dtype ||
+            zarr_dtype_item_bytes(out->dtype) > ZR_FILL_BYTES)
+            return zr_fail(err, ZARR_ERR_INTERNAL,
+                           "%s: the specification gives no valid array", s->vt->name);
+        return rep_measure(out, err);
+    }
+    out->fill = NULL; /* bytes have none, and no shape either */
+    out->dtype = NULL;
+    out->ndim = 0;
+    memset(out->shape, 0, sizeof out->shape);
+    return ZARR_OK;
+}
+
+static zarr_status reps_open(struct zr_chain_reps *out, uint32_t n,
+                             const zarr_chunk_spec *chunk, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    const uint64_t item_bytes = zarr_dtype_item_bytes(chunk->dtype);
+
+    out->n = n;
+    out->rep = zr_calloc(out->alloc, (size_t)n + 1, sizeof *out->rep);
+    out->fills = zr_calloc(out->alloc, (size_t)n + 1, ZR_FILL_BYTES);
+    if (!out->rep || !out->fills)
+        return zr_fail_memory(err,
+                              ((uint64_t)n + 1) * (sizeof *out->rep + ZR_FILL_BYTES));
+    out->rep[0] = *chunk;
+    out->rep[0].struct_size = sizeof *out->rep;
+    if (chunk->fill && item_bytes <= ZR_FILL_BYTES) {
+        memcpy(out->fills, chunk->fill, (size_t)item_bytes);
+        out->rep[0].fill = out->fills;
+    }
+    ZR_TRY(rep_measure(&out->rep[0], err));
+out:
+    return st;
+}
+
+static zarr_status reps_step(struct zr_chain_reps *reps, uint32_t i,
+                             const struct zarr_codec_spec *s, const zarr_limits *limits,
+                             zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    zarr_chunk_spec *out = &reps->rep[i + 1];
+    uint8_t *fill = reps->fills + ((size_t)i + 1) * ZR_FILL_BYTES;
+
+    *out = reps->rep[i];
+    out->fill = NULL;
+    if (s->shard)
+        ZR_TRY(zr_shard_resolve(s, &reps->rep[i], out, limits, reps->alloc, err));
+    else if (s->vt->resolve)
+        ZR_TRY(s->vt->resolve(s, &reps->rep[i], out, fill, err));
+    else
+        ZR_TRY(rep_default(out, s, &reps->rep[i], err));
+    ZR_TRY(rep_check(out, s, err));
+    if (out->fill && out->dtype && out->fill != fill) {
+        memcpy(fill, out->fill, (size_t)zarr_dtype_item_bytes(out->dtype));
+        out->fill = fill;
+    }
+out:
+    return st;
+}
+
+zarr_status zr_chain_resolve(struct zr_chain_reps *out, const struct zr_chain *chain,
+                             const zarr_chunk_spec *chunk, const zarr_limits *limits,
+                             const zarr_allocator *alloc, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    struct zr_chain_reps reps = {.alloc = alloc};
+    zarr_limits lim;
+
+    zr_codec_limits(&lim, limits);
+    if (chunk->ndim < 0 || (uint32_t)chunk->ndim > lim.rank)
+        return zr_fail(err, ZARR_ERR_LIMIT,
+                       "chunk of %" PRId32 " dimensions (limit rank)", chunk->ndim);
+    if (!chunk->dtype)
+        return zr_internal(err);
+    ZR_TRY(reps_open(&reps, chain->n, chunk, err));
+    if (!chain->codec[chain->a2b].shard && reps.rep[0].n_bytes > lim.chunk_bytes) {
+        st = zr_fail(err, ZARR_ERR_LIMIT,
+                     "a chunk of %" PRIu64 " bytes is over %" PRIu64
+                     " (limit chunk_bytes)",
+                     reps.rep[0].n_bytes, lim.chunk_bytes);
+        goto out;
+    }
+    for (uint32_t i = 0; i < chain->n; i++)
+        ZR_TRY(reps_step(&reps, i, &chain->codec[i], &lim, err));
+    *out = reps; /* moved */
+    reps = (struct zr_chain_reps){0};
+out:
+    zr_chain_reps_deinit(&reps);
+    return st;
+}
+
+bool zr_chain_is_ranged_shard(const struct zr_chain *chain)
+{
+    return chain->codec[chain->a2b].shard && chain->a2b + 1 == chain->n;
+}

@@ -1,0 +1,213 @@
+/*
+ * codec/shard.c - the specification of `sharding_indexed`: a grid of inner
+ * chunks in one value, with an index of (offset, length) pairs before or behind
+ * them. Its configuration holds two chains, so it is parsed here and not by a
+ * flat canonical(); the inner chunk shape is that of the array as this codec
+ * sees it, behind any transpose, and must divide it.
+ * The index has an entry of 16 bytes for each inner chunk and goes through its
+ * own chain, whose output must have a fixed size: it is read before its length
+ * could be known. Thread class: frozen once parsed.
+ */
+#include "codec/codec_int.h"
+
+void zr_shard_free(struct zr_shard_spec *shard, const zarr_allocator *alloc)
+{
+    if (!shard)
+        return;
+    zr_chain_free(shard->inner);
+    zr_chain_free(shard->index);
+    zr_free(alloc, shard);
+}
+
+/* ---- parsing --------------------------------------------------------------------- */
+
+static zarr_status shard_parse_shape(struct zr_shard_spec *shard,
+                                     const zarr_codec_spec *raw,
+                                     const zarr_limits *limits, zarr_error *err)
+{
+    const struct zr_json *list = zr_json_get(raw->members, "chunk_shape");
+    int32_t n = 0;
+
+    if (!zr_json_is(list, ZR_JSON_ARRAY))
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "sharding_indexed: chunk_shape must be a list");
+    if (zr_json_count(list) > limits->rank)
+        return zr_fail(err, ZARR_ERR_LIMIT,
+                       "sharding_indexed: chunk_shape has %zu dimensions (limit rank)",
+                       zr_json_count(list));
+    for (const struct zr_json *v = list->u.kids.first; v; v = v->next, n++)
+        if (!zr_json_u64(v, &shard->chunk_shape[n]) || !shard->chunk_shape[n])
+            return zr_fail(err, ZARR_ERR_INVALID,
+                           "sharding_indexed: chunk_shape[%" PRId32
+                           "] must be a positive integer",
+                           n);
+    shard->ndim = n;
+    return ZARR_OK;
+}
+
+/* Nothing of varying size may be in an index: shards above all. */
+static zarr_status shard_check_index(const struct zr_chain *index, zarr_error *err)
+{
+    if (index->codec[index->a2b].shard)
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "sharding_indexed: index_codecs: an index cannot be sharded");
+    return ZARR_OK;
+}
+
+static zarr_status shard_parse_chains(struct zr_shard_spec *shard,
+                                      const zarr_codec_spec *raw, struct zr_parse *p,
+                                      zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    if (p->depth >= p->limits.shard_depth)
+        return zr_fail(err, ZARR_ERR_LIMIT,
+                       "shards nested deeper than %" PRIu32 " (limit shard_depth)",
+                       p->limits.shard_depth);
+    p->depth++;
+    ZR_TRY(zr_chain_parse_list(&shard->inner, p, "codecs",
+                               zr_json_get(raw->members, "codecs"), err));
+    ZR_TRY(zr_chain_parse_list(&shard->index, p, "index_codecs",
+                               zr_json_get(raw->members, "index_codecs"), err));
+    p->depth--;
+out:
+    return st == ZARR_OK ? ZARR_OK : zr_prefix(err, st, "sharding_indexed");
+}
+
+zarr_status zr_shard_parse(struct zarr_codec_spec *s, struct zr_parse *p, zarr_error *err)
+{
+    static const char *const known[] = {"chunk_shape", "codecs", "index_codecs",
+                                        "index_location", NULL};
+    static const char *const words[] = {"start", "end", NULL};
+    zarr_status st = ZARR_OK;
+    int location = 1;
+
+    s->shard = zr_calloc(s->alloc, 1, sizeof *s->shard);
+    if (!s->shard)
+        return zr_fail_memory(err, sizeof *s->shard);
+    ZR_TRY(zr_conf_known(s, 3, known, err));
+    ZR_TRY(shard_parse_shape(s->shard, s, &p->limits, err));
+    ZR_TRY(zr_conf_word(s, "index_location", words, &location, err));
+    s->shard->index_at_end = location == 1;
+    ZR_TRY(zr_dtype_find(s->dtypes, "uint64", &s->shard->index_dtype, NULL, err));
+    ZR_TRY(shard_parse_chains(s->shard, s, p, err));
+    ZR_TRY(shard_check_index(s->shard->index, err));
+    ZR_TRY(zr_shard_settle(s, err));
+out:
+    return st;
+}
+
+/* ---- sizes ------------------------------------------------------------------------- */
+
+/* An index of this shape (inner chunks a dimension) through its chain. */
+static zarr_status shard_index_resolve(const struct zr_shard_spec *s,
+                                       const uint64_t *grid, uint64_t *out,
+                                       zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    zarr_chunk_spec table = {.struct_size = sizeof table, .ndim = s->ndim + 1};
+    struct zr_chain_reps reps = {0};
+    zarr_limits limits = {.chunk_bytes = UINT64_MAX};
+
+    if (table.ndim > ZARR_MAX_RANK)
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                       "sharding_indexed: at most %d dimensions can be sharded",
+                       ZARR_MAX_RANK - 1);
+    for (int32_t i = 0; i < s->ndim; i++)
+        table.shape[i] = grid[i];
+    table.shape[s->ndim] = 2;
+    table.dtype = s->index_dtype;
+    ZR_TRY(zr_chain_resolve(&reps, s->index, &table, &limits, s->index->alloc, err));
+    if (!reps.rep[reps.n].exact) {
+        st = zr_fail(err, ZARR_ERR_INVALID, "the size of the encoded index is not fixed");
+        goto out;
+    }
+    *out = reps.rep[reps.n].n_bytes;
+out:
+    zr_chain_reps_deinit(&reps);
+    return st == ZARR_OK ? ZARR_OK : zr_prefix(err, st, "sharding_indexed: index_codecs");
+}
+
+zarr_status zr_shard_index_bytes(const struct zr_shard_spec *s, uint64_t n_chunks,
+                                 uint64_t *out, zarr_error *err)
+{
+    uint64_t grid[ZARR_MAX_RANK];
+
+    for (int32_t i = 0; i < s->ndim; i++)
+        grid[i] = i == 0 ? n_chunks : 1;
+    return shard_index_resolve(s, grid, out, err);
+}
+
+static zarr_status shard_grid(const struct zr_shard_spec *s, const zarr_chunk_spec *in,
+                              uint64_t *grid, uint64_t *n_chunks,
+                              const zarr_limits *limits, zarr_error *err)
+{
+    if (s->ndim != in->ndim)
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "sharding_indexed: chunk_shape has %" PRId32
+                       " dimensions, the shard %" PRId32,
+                       s->ndim, in->ndim);
+    for (int32_t i = 0; i < s->ndim; i++) {
+        if (in->shape[i] % s->chunk_shape[i])
+            return zr_fail(err, ZARR_ERR_INVALID,
+                           "sharding_indexed: chunk_shape[%" PRId32 "] %" PRIu64
+                           " does not divide the shard's %" PRIu64,
+                           i, s->chunk_shape[i], in->shape[i]);
+        grid[i] = in->shape[i] / s->chunk_shape[i];
+    }
+    if (!zr_product_u64(grid, (size_t)s->ndim, n_chunks) ||
+        *n_chunks > limits->chunks_per_shard)
+        return zr_fail(err, ZARR_ERR_LIMIT,
+                       "sharding_indexed: more than %" PRIu64
+                       " inner chunks in a shard (limit chunks_per_shard)",
+                       limits->chunks_per_shard);
+    return ZARR_OK;
+}
+
+zarr_status zr_shard_resolve(const struct zarr_codec_spec *s, const zarr_chunk_spec *in,
+                             zarr_chunk_spec *out, const zarr_limits *limits,
+                             const zarr_allocator *alloc, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    struct zr_chain_reps reps = {0};
+    zarr_chunk_spec inner = *in;
+    uint64_t grid[ZARR_MAX_RANK], n_chunks = 0, index_bytes = 0;
+
+    ZR_TRY(shard_grid(s->shard, in, grid, &n_chunks, limits, err));
+    ZR_TRY(shard_index_resolve(s->shard, grid, &index_bytes, err));
+    for (int32_t i = 0; i < in->ndim; i++)
+        inner.shape[i] = s->shard->chunk_shape[i];
+    st = zr_chain_resolve(&reps, s->shard->inner, &inner, limits, alloc, err);
+    if (st != ZARR_OK) {
+        st = zr_prefix(err, st, "sharding_indexed: codecs");
+        goto out;
+    }
+    out->exact = 0;
+    out->item_bytes_hint = 1;
+    if (!zr_mul_u64(n_chunks, reps.rep[reps.n].n_bytes, &out->n_bytes) ||
+        !zr_add_u64(out->n_bytes, index_bytes, &out->n_bytes))
+        st = zr_fail(err, ZARR_ERR_LIMIT, "sharding_indexed: the shard is too large");
+out:
+    zr_chain_reps_deinit(&reps);
+    return st;
+}
+
+/* Never asked: parse.c and resolve.c know a shard by this function. */
+static zarr_status shard_canonical(const zarr_codec_spec *raw, int format, char *text,
+                                   size_t cap, size_t *text_bytes, zarr_error *err)
+{
+    ZR_UNUSED(raw);
+    ZR_UNUSED(format);
+    ZR_UNUSED(text);
+    ZR_UNUSED(cap);
+    ZR_UNUSED(text_bytes);
+    return zr_internal(err);
+}
+
+const zarr_codec_spec_vtable zr_spec_sharding = {
+    .struct_size = sizeof(zarr_codec_spec_vtable),
+    .flags = ZARR_CODEC_SPEC_V3,
+    .name = "sharding_indexed",
+    .kind = ZARR_CODEC_ARRAY_BYTES,
+    .canonical = shard_canonical,
+};

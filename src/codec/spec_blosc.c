@@ -1,0 +1,88 @@
+/*
+ * codec/spec_blosc.c - blosc (the container of c-blosc 1). Canonical form is
+ * that of v3, with shuffle as a word. What v3 wants and v2 never says, the
+ * typesize, stays open until it is known which elements go in; so does shuffle
+ * "auto" (numcodecs' -1; zarr-python where it is missing): bits for
+ * elements of one byte, bytes for longer ones. zr_chain_complete() closes both.
+ * Thread class: plain functions.
+ */
+#include "codec/codec_int.h"
+
+static const char *const blosc_cnames[] = {"lz4",    "lz4hc", "blosclz", "zstd",
+                                           "snappy", "zlib",  NULL};
+/* In numcodecs' numbering, then the open choice. */
+static const char *const blosc_shuffles[] = {"noshuffle", "shuffle", "bitshuffle", "auto",
+                                             NULL};
+enum {
+    BLOSC_WORD_SHUFFLE = 1,
+    BLOSC_WORD_AUTO = 3
+};
+
+/* v3 has words; numbers, as numcodecs has them, are in v3 files too. */
+static zarr_status blosc_read_shuffle(const zarr_codec_spec *raw, int *shuffle,
+                                      zarr_error *err)
+{
+    int64_t number = 0;
+    zarr_status st = ZARR_OK;
+
+    if (zarr_codec_spec_i64(raw, "shuffle", &number) != 0)
+        return zr_conf_word(raw, "shuffle", blosc_shuffles, shuffle, err);
+    ZR_TRY(zr_conf_i64(raw, "shuffle", -1, 2, &number, err));
+    *shuffle = number < 0 ? BLOSC_WORD_AUTO : (int)number;
+out:
+    return st;
+}
+
+static zarr_status blosc_canonical(const zarr_codec_spec *raw, int format, char *text,
+                                   size_t cap, size_t *text_bytes, zarr_error *err)
+{
+    static const char *const known[] = {"typesize", "cname",     "clevel",
+                                        "shuffle",  "blocksize", NULL};
+    zarr_status st = ZARR_OK;
+    struct zr_conf_text t;
+    int cname = format == 3 ? 3 : 0;
+    int shuffle = format == 3 ? BLOSC_WORD_AUTO : BLOSC_WORD_SHUFFLE;
+    int64_t clevel = 5, blocksize = 0, typesize = 0;
+
+    ZR_TRY(zr_conf_known(raw, format, known, err));
+    ZR_TRY(zr_conf_i64(raw, "typesize", 1, INT32_MAX, &typesize, err));
+    ZR_TRY(zr_conf_word(raw, "cname", blosc_cnames, &cname, err));
+    ZR_TRY(zr_conf_i64(raw, "clevel", 0, 9, &clevel, err));
+    ZR_TRY(blosc_read_shuffle(raw, &shuffle, err));
+    ZR_TRY(zr_conf_i64(raw, "blocksize", 0, INT32_MAX, &blocksize, err));
+    zr_conf_open(&t, text, cap);
+    if (typesize)
+        zr_conf_put_i64(&t, "typesize", typesize);
+    zr_conf_put_word(&t, "cname", blosc_cnames[cname]);
+    zr_conf_put_i64(&t, "clevel", clevel);
+    zr_conf_put_word(&t, "shuffle", blosc_shuffles[shuffle]);
+    zr_conf_put_i64(&t, "blocksize", blocksize);
+    zr_conf_close(&t, text_bytes);
+out:
+    return st;
+}
+
+/* BLOSC_MAX_OVERHEAD is the header's 16 bytes: what does not shrink is stored behind it.
+ * BLOSC_MAX_BUFFERSIZE is INT_MAX less that. */
+static zarr_status blosc_resolve(const zarr_codec_spec *spec, const zarr_chunk_spec *in,
+                                 zarr_chunk_spec *out, void *fill_out, zarr_error *err)
+{
+    ZR_UNUSED(fill_out);
+    if (in->n_bytes > INT32_MAX - 16)
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "blosc: chunks have at most 2147483631 bytes, not %" PRIu64,
+                       in->n_bytes);
+    out->exact = 0;
+    out->item_bytes_hint = 1;
+    return zr_spec_grow(out, spec->vt->name, in->n_bytes, 16, err);
+}
+
+static const char *const blosc_aliases[] = {"numcodecs.blosc", NULL};
+const zarr_codec_spec_vtable zr_spec_blosc = {
+    .struct_size = sizeof(zarr_codec_spec_vtable),
+    .name = "blosc",
+    .aliases = blosc_aliases,
+    .kind = ZARR_CODEC_BYTES_BYTES,
+    .canonical = blosc_canonical,
+    .resolve = blosc_resolve,
+};

@@ -1,0 +1,259 @@
+/*
+ * codec/write.c - a chain back to JSON, complete and canonical, as zarr-python
+ * writes it: v3 objects of name and configuration (left out when empty), v2
+ * objects of id and members in numcodecs' spelling. zr_chain_complete() first
+ * settles what only the array can tell.
+ * Between the formats the differences are few: blosc says shuffle by number
+ * and no typesize in v2, zstd names its checksum there only when it has one, and
+ * filters of numcodecs (and its crc32c with the checksum in front) carry a
+ * prefix in v3, where `delta` moves in front of `bytes`.
+ * Thread class: writing reads a frozen chain; completing is solo.
+ * Recursion: through nested shards, whose depth the parser has bounded.
+ */
+#include "codec/codec_int.h"
+
+/* ---- completion -----------------------------------------------------------------------
+ */
+
+static char *complete_text(const struct zarr_codec_spec *s, const struct zr_conf_text *t,
+                           const char *text)
+{
+    return t->bytes < t->cap ? zr_strndup(s->alloc, text, t->bytes) : NULL;
+}
+
+static zarr_status complete_blosc(struct zarr_codec_spec *s, const zarr_chunk_spec *in,
+                                  zarr_error *err)
+{
+    const char *cname = zarr_codec_spec_text(s, "cname");
+    const char *shuffle = zarr_codec_spec_text(s, "shuffle");
+    int64_t typesize = in->item_bytes_hint ? in->item_bytes_hint : 1, clevel = 0,
+            blocksize = 0;
+    struct zr_conf_text t;
+    char text[256], *json = NULL;
+    size_t bytes = 0;
+
+    (void)zarr_codec_spec_i64(s, "typesize", &typesize);
+    (void)zarr_codec_spec_i64(s, "clevel", &clevel);
+    (void)zarr_codec_spec_i64(s, "blocksize", &blocksize);
+    if (zr_streq(shuffle, "auto"))
+        shuffle = typesize == 1 ? "bitshuffle" : "shuffle";
+    zr_conf_open(&t, text, sizeof text);
+    zr_conf_put_i64(&t, "typesize", typesize);
+    zr_conf_put_word(&t, "cname", cname);
+    zr_conf_put_i64(&t, "clevel", clevel);
+    zr_conf_put_word(&t, "shuffle", shuffle);
+    zr_conf_put_i64(&t, "blocksize", blocksize);
+    zr_conf_close(&t, &bytes);
+    json = complete_text(s, &t, text);
+    return json ? zr_link_settle(s, json, err) : zr_fail_memory(err, bytes);
+}
+
+static zarr_status complete_transpose(struct zarr_codec_spec *s,
+                                      const zarr_chunk_spec *in, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    uint8_t order[ZARR_MAX_RANK] = {0};
+    struct zr_str text;
+    char *json = NULL;
+
+    zr_str_init(&text, s->alloc);
+    ZR_TRY(zr_spec_order(s, in->ndim, order, err));
+    zr_str_puts(&text, "{\"order\":[");
+    for (int32_t i = 0; i < in->ndim; i++)
+        zr_str_printf(&text, "%s%d", i ? "," : "", order[i]);
+    zr_str_puts(&text, "]}");
+    ZR_TRY(zr_str_status(&text, err));
+    json = zr_str_take(&text);
+    st = json ? zr_link_settle(s, json, err) : zr_fail_memory(err, text.bytes);
+out:
+    zr_str_deinit(&text);
+    return st;
+}
+
+static zarr_status complete_bytes(struct zarr_codec_spec *s, const zarr_chunk_spec *in,
+                                  zarr_error *err)
+{
+    char *json = NULL;
+
+    if (zarr_dtype_swap_bytes(in->dtype) > 1 ||
+        zarr_dtype_kind(in->dtype) == ZARR_KIND_STRUCT)
+        return ZARR_OK;
+    json = zr_strdup(s->alloc, "{}");
+    return json ? zr_link_settle(s, json, err) : zr_fail_memory(err, 3);
+}
+
+static zarr_status complete_shard(struct zarr_codec_spec *s, const zarr_chunk_spec *in,
+                                  zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    zarr_chunk_spec inner = *in;
+    zarr_chunk_spec table = {.struct_size = sizeof table,
+                             .ndim = in->ndim + 1,
+                             .dtype = s->shard->index_dtype};
+
+    for (int32_t i = 0; i < in->ndim; i++) {
+        inner.shape[i] = s->shard->chunk_shape[i];
+        table.shape[i] = in->shape[i] / s->shard->chunk_shape[i];
+    }
+    table.shape[in->ndim] = 2; /* resolve has refused a rank without room for this */
+    ZR_TRY(zr_chain_complete(s->shard->inner, &inner, err));
+    ZR_TRY(zr_chain_complete(s->shard->index, &table, err));
+    ZR_TRY(zr_shard_settle(s, err));
+out:
+    return st;
+}
+
+zarr_status zr_chain_complete(struct zr_chain *chain, const zarr_chunk_spec *chunk,
+                              zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    struct zr_chain_reps reps = {0};
+    const zarr_limits limits = {.chunk_bytes = UINT64_MAX,
+                                .chunks_per_shard = UINT64_MAX};
+
+    ZR_TRY(zr_chain_resolve(&reps, chain, chunk, &limits, chain->alloc, err));
+    for (uint32_t i = 0; i < chain->n; i++) {
+        struct zarr_codec_spec *s = &chain->codec[i];
+
+        if (s->shard)
+            ZR_TRY(complete_shard(s, &reps.rep[i], err));
+        else if (s->vt->canonical == zr_spec_blosc.canonical)
+            ZR_TRY(complete_blosc(s, &reps.rep[i], err));
+        else if (s->vt->canonical == zr_spec_bytes.canonical)
+            ZR_TRY(complete_bytes(s, &reps.rep[i], err));
+        else if (s->vt->canonical == zr_spec_transpose.canonical && s->n_order < 0)
+            ZR_TRY(complete_transpose(s, &reps.rep[i], err));
+    }
+out:
+    zr_chain_reps_deinit(&reps);
+    return st;
+}
+
+/* ---- writing
+ * ------------------------------------------------------------------------------ */
+
+static void write_v2_members(struct zr_json_doc *doc, struct zr_json *out,
+                             const struct zarr_codec_spec *s)
+{
+    const bool blosc = s->vt->canonical == zr_spec_blosc.canonical;
+    const bool zstd = s->vt->canonical == zr_spec_zstd.canonical;
+
+    for (const struct zr_json *m = s->members->u.kids.first; m; m = m->next) {
+        struct zr_json *v = NULL;
+
+        if (blosc && zr_streq(m->key, "typesize"))
+            continue;
+        if (zstd && zr_streq(m->key, "checksum") && m->type == ZR_JSON_FALSE)
+            continue;
+        if (blosc && zr_streq(m->key, "shuffle"))
+            v = zr_json_new_i64(doc, zr_json_is_text(m, "noshuffle")    ? 0
+                                     : zr_json_is_text(m, "shuffle")    ? 1
+                                     : zr_json_is_text(m, "bitshuffle") ? 2
+                                                                        : -1);
+        else
+            v = zr_json_copy(doc, m);
+        zr_json_set(doc, out, m->key, v);
+    }
+}
+
+static struct zr_json *write_link_v2(struct zr_json_doc *doc,
+                                     const struct zarr_codec_spec *s)
+{
+    struct zr_json *out = zr_json_new(doc, ZR_JSON_OBJECT);
+
+    zr_json_set(doc, out, "id", zr_json_new_text(doc, s->vt->name));
+    if (out)
+        write_v2_members(doc, out, s);
+    return out;
+}
+
+static struct zr_json *write_link_v3(struct zr_json_doc *doc,
+                                     const struct zarr_codec_spec *s)
+{
+    struct zr_json *out = zr_json_new(doc, ZR_JSON_OBJECT);
+    const bool prefix =
+        (s->vt->flags & ZARR_CODEC_SPEC_NUMCODECS) || zr_conf_has(s, "location");
+    struct zr_str name;
+
+    zr_str_init(&name, s->alloc);
+    zr_str_printf(&name, "%s%s", prefix ? "numcodecs." : "", s->vt->name);
+    doc->failed |= name.failed;
+    zr_json_set(doc, out, "name", zr_json_new_text(doc, zr_str_text(&name)));
+    zr_str_deinit(&name);
+    if (s->shard)
+        zr_json_set(doc, out, "configuration", zr_shard_write(doc, s->shard));
+    else if (zr_json_count(s->members))
+        zr_json_set(doc, out, "configuration", zr_json_copy(doc, s->members));
+    return out;
+}
+
+/* The run of v2 deltas right behind `bytes`: in v3 they stand before it. */
+static uint32_t write_count_deltas(const struct zr_chain *chain)
+{
+    uint32_t n = 0;
+
+    while (chain->a2b + 1 + n < chain->n &&
+           chain->codec[chain->a2b + 1 + n].vt->resolve == zr_spec_delta.resolve)
+        n++;
+    return n;
+}
+
+struct zr_json *zr_chain_write(struct zr_json_doc *doc, const struct zr_chain *chain,
+                               int format)
+{
+    struct zr_json *out = zr_json_new(doc, ZR_JSON_ARRAY);
+    const uint32_t n_deltas = format == 3 ? write_count_deltas(chain) : 0;
+
+    for (uint32_t k = 0; k < chain->n; k++) {
+        uint32_t i = k;
+
+        if (k >= chain->a2b && k < chain->a2b + n_deltas)
+            i = k + 1;
+        else if (k == chain->a2b + n_deltas)
+            i = chain->a2b;
+        zr_json_append(doc, out,
+                       format == 2 ? write_link_v2(doc, &chain->codec[i])
+                                   : write_link_v3(doc, &chain->codec[i]));
+    }
+    return zr_json_ok(doc) ? out : NULL;
+}
+
+struct zr_json *zr_shard_write(struct zr_json_doc *doc, const struct zr_shard_spec *shard)
+{
+    struct zr_json *out = zr_json_new(doc, ZR_JSON_OBJECT);
+    struct zr_json *shape = zr_json_new(doc, ZR_JSON_ARRAY);
+
+    for (int32_t i = 0; i < shard->ndim; i++)
+        zr_json_append(doc, shape, zr_json_new_u64(doc, shard->chunk_shape[i]));
+    zr_json_set(doc, out, "chunk_shape", shape);
+    zr_json_set(doc, out, "codecs", zr_chain_write(doc, shard->inner, 3));
+    zr_json_set(doc, out, "index_codecs", zr_chain_write(doc, shard->index, 3));
+    zr_json_set(doc, out, "index_location",
+                zr_json_new_text(doc, shard->index_at_end ? "end" : "start"));
+    return out;
+}
+
+zarr_status zr_shard_settle(struct zarr_codec_spec *s, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    struct zr_json_doc doc;
+    struct zr_json *config = NULL;
+    struct zr_str text;
+    char *json = NULL;
+
+    zr_json_doc_init(&doc, s->alloc);
+    zr_str_init(&text, s->alloc);
+    config = zr_shard_write(&doc, s->shard);
+    if (!config || !zr_json_ok(&doc)) {
+        st = zr_fail_memory(err, 0);
+        goto out;
+    }
+    zr_json_write(config, 0, &text);
+    ZR_TRY(zr_str_status(&text, err));
+    json = zr_str_take(&text);
+    st = json ? zr_link_settle(s, json, err) : zr_fail_memory(err, text.bytes);
+out:
+    zr_str_deinit(&text);
+    zr_json_doc_deinit(&doc);
+    return st;
+}
