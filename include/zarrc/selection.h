@@ -2,7 +2,8 @@
  * zarrc/selection.h - which elements of an array, without touching data. A
  * selection is made for one array shape and can be used for any number of
  * reads and writes of arrays of that shape. Its memory grows with rank and the
- * coordinates given, never with the number of elements or chunks.
+ * coordinates given, never with the number of elements or chunks. Dimensions
+ * are shorter than 2^63 (INVALID).
  * Thread class: solo while it is built; frozen afterwards.
  *
  * Result shape: basic and orthogonal selections give one dimension per array
@@ -29,13 +30,13 @@ enum {
     ZARR_DIM_MASK = 4   /**< n_list bytes, one per element of the dimension, non-zero selects */
 };
 
-/** For ZARR_DIM_SLICE: "not given", as in Python's x[::2]. */
+/** For ZARR_DIM_SLICE, any of the three: "not given", as in Python's x[::2]. */
 #define ZARR_SLICE_DEFAULT INT64_MIN
 
 /** What is selected of one dimension. Arrays are borrowed for the call. */
 typedef struct zarr_dim_selection {
     uint32_t kind, reserved; /**< ZARR_DIM_* */
-    int64_t start, stop, step; /**< step 0: 1 */
+    int64_t start, stop, step; /**< step 0: 1; stop 0 is 0, not "to the end": see ZARR_SLICE_DEFAULT */
     const int64_t *list;
     const uint8_t *mask;
     uint64_t n_list;
@@ -67,6 +68,7 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_selection_box(zarr_selection **out, in
  * negative counts from the end. Result has shape result_shape (its product is n_points), or [n_points] when result_ndim is 0.
  * Repeats are allowed when reading; when writing the last one wins.
  */
+/* NOLINT(function-size): two shapes and the points, a struct would say no more */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_selection_points(zarr_selection **out, int32_t ndim,
                                                            const uint64_t *shape,
                                                            uint64_t n_points,
@@ -83,6 +85,7 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_selection_mask(zarr_selection **out, i
 /**
  * Block selection: like zarr_selection_dims() with ALL, SLICE (step 1) and INDEX, counted in chunks of
  * the given grid edges instead of elements (regular grids; an INDEX keeps its dimension).
+ * @param chunk_shape edges, borrowed; ndim entries
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_selection_blocks(zarr_selection **out, int32_t ndim,
                                                            const uint64_t *shape,
@@ -93,7 +96,9 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_selection_blocks(zarr_selection **out,
 
 /**
  * Parses "0:10,::2,-1,[3,5,7],..." as Python would write a basic or orthogonal selection, with or
- * without surrounding brackets; "" and "..." are all. The error names the dimension and the text.
+ * without surrounding brackets; "" and "..." are all. Brackets that hold nothing but numbers are a
+ * list: "[3,5]" selects two indexes of the first dimension, "3,5" and "[3,5,...]" one element of
+ * two. The error names the dimension and the text.
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_selection_parse(zarr_selection **out, int32_t ndim,
                                                           const uint64_t *shape, const char *text,
@@ -109,7 +114,7 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_selection_compose(zarr_selection **out
 ZARR_API int32_t zarr_selection_ndim(const zarr_selection *selection);
 /** Shape of the result, zarr_selection_ndim() entries; borrowed. */
 ZARR_API const uint64_t *zarr_selection_shape(const zarr_selection *selection);
-/** Elements in the result. */
+/** Elements in the result; UINT64_MAX when there are more than that. */
 ZARR_API uint64_t zarr_selection_n_items(const zarr_selection *selection);
 
 ZARR_API void zarr_selection_free(zarr_selection *selection);

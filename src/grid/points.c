@@ -57,6 +57,7 @@ static zarr_status set_coords(zarr_selection *s, uint64_t n, const int64_t *coor
     return ZARR_OK;
 }
 
+/* NOLINT(function-size): public; two shapes and the points, a struct would say no more */
 zarr_status zarr_selection_points(zarr_selection **out, int32_t ndim,
                                   const uint64_t *shape, uint64_t n_points,
                                   const int64_t *coords, int32_t result_ndim,
