@@ -2,7 +2,8 @@
  * base/alloc.c - memory through the context's allocator, or malloc when there
  * is none. This file and pages.c are the only places that take memory from the
  * system. Nothing here aborts: every caller checks for NULL. Size 0 is rounded
- * up to 1, so that NULL always means "no memory".
+ * up to 1, so that NULL always means "no memory"; a size above PTRDIFF_MAX, of
+ * which no array may be, is refused before it reaches an allocator.
  * zr_grow() is the one growing array of the library: the array stays a plain
  * pointer of its own type, with count and capacity beside it.
  * Thread class: as the allocator's; malloc is shared.
@@ -15,6 +16,8 @@
 void *zr_malloc(const zarr_allocator *a, size_t bytes)
 {
     bytes += bytes == 0;
+    if (bytes > PTRDIFF_MAX)
+        return NULL;
     return a ? a->alloc(a->user, bytes) : malloc(bytes);
 }
 
@@ -23,7 +26,7 @@ void *zr_calloc(const zarr_allocator *a, size_t n, size_t bytes)
     size_t total;
     void *p;
 
-    if (!zr_mul_size(n, bytes, &total))
+    if (!zr_mul_size(n, bytes, &total) || total > PTRDIFF_MAX)
         return NULL;
     total += total == 0;
     if (!a)
@@ -37,6 +40,8 @@ void *zr_calloc(const zarr_allocator *a, size_t n, size_t bytes)
 void *zr_realloc(const zarr_allocator *a, void *p, size_t bytes)
 {
     bytes += bytes == 0;
+    if (bytes > PTRDIFF_MAX)
+        return NULL;
     return a ? a->realloc(a->user, p, bytes) : realloc(p, bytes);
 }
 

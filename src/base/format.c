@@ -92,7 +92,7 @@ static void format_round(struct format_decimal *d, double v, int precision)
     for (; *s && *s != 'e'; s++) /* over the decimal point, whatever it is */
         if (*s >= '0' && *s <= '9' && d->n < 20)
             d->digits[d->n++] = *s;
-    d->exp10 = *s ? atoi(s + 1) : 0;
+    d->exp10 = *s ? (int)strtol(s + 1, NULL, 10) : 0;
 }
 
 /* One unit more in the last place. */

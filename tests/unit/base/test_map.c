@@ -1,0 +1,166 @@
+/* unit/base/test_map.c - maps against a plain list, and with failing memory. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/base.h"
+#include "unit/json/fail_alloc.h"
+
+enum {
+    MODEL_KEYS = 400
+};
+
+static long n_freed;
+
+static void count_free(const zarr_allocator *alloc, void *value)
+{
+    (void)alloc;
+    (void)value;
+    n_freed++;
+}
+
+static void order_and_replacement(void **state)
+{
+    static int values[3];
+    struct zr_map m;
+
+    (void)state;
+    n_freed = 0;
+    zr_map_init(&m, NULL, count_free);
+    assert_null(zr_map_get(&m, "a"));
+    assert_false(zr_map_remove(&m, "a"));
+    assert_int_equal(zr_map_put(&m, "a", &values[0], NULL), ZARR_OK);
+    assert_int_equal(zr_map_put(&m, "b", &values[1], NULL), ZARR_OK);
+    assert_int_equal(zr_map_put(&m, "a", &values[0], NULL), ZARR_OK); /* the same again */
+    assert_int_equal(n_freed, 0);
+    assert_int_equal(zr_map_put(&m, "a", &values[2], NULL), ZARR_OK);
+    assert_int_equal(n_freed, 1);
+    assert_int_equal(m.n, 2);
+    assert_string_equal(m.items[0].key, "a");
+    assert_ptr_equal(zr_map_get(&m, "a"), &values[2]);
+    assert_ptr_equal(zr_map_get_n(&m, "bcd", 1), &values[1]);
+    assert_null(zr_map_get_n(&m, "bcd", 2));
+
+    assert_int_equal(zr_map_put_n(&m, "a\0x", 3, &values[1], NULL), ZARR_OK);
+    assert_ptr_equal(zr_map_get_n(&m, "a\0x", 3), &values[1]);
+    assert_ptr_equal(zr_map_get(&m, "a"), &values[2]);
+    assert_int_equal(zr_map_put(&m, "", &values[0], NULL), ZARR_OK);
+    assert_ptr_equal(zr_map_get(&m, ""), &values[0]);
+    zr_map_deinit(&m);
+    assert_int_equal(n_freed, 5);
+    zr_map_deinit(&m);
+}
+
+/* Random puts and removes, compared with an array that does the same plainly. */
+static void against_a_model(void **state)
+{
+    int order[MODEL_KEYS], n = 0;
+    static int values[MODEL_KEYS];
+    uint64_t seed = 7;
+    struct zr_map m;
+    char key[300];
+
+    (void)state;
+    zr_map_init(&m, NULL, NULL);
+    for (int step = 0; step < 20000; step++) {
+        int k, at;
+
+        seed = seed * UINT64_C(6364136223846793005) + 1442695040888963407U;
+        k = (int)((seed >> 33) % MODEL_KEYS);
+        snprintf(key, sizeof key, "%d/%*d", k, k % 257, k); /* of many lengths */
+        for (at = 0; at < n && order[at] != k; at++)
+            ;
+        assert_ptr_equal(zr_map_get(&m, key), at < n ? &values[k] : NULL);
+        if ((seed >> 20) % 3) {
+            assert_int_equal(zr_map_put(&m, key, &values[k], NULL), ZARR_OK);
+            if (at == n)
+                order[n++] = k;
+        } else {
+            assert_int_equal(zr_map_remove(&m, key), at < n);
+            if (at < n)
+                memmove(order + at, order + at + 1, (size_t)(--n - at) * sizeof *order);
+        }
+        assert_int_equal(m.n, n);
+        for (int i = 0; step % 100 == 0 && i < n; i++)
+            assert_ptr_equal(m.items[i].value, &values[order[i]]);
+    }
+    zr_map_deinit(&m);
+}
+
+static zarr_status map_scenario(struct fail_alloc *f)
+{
+    static int values[100];
+    struct zr_map m;
+    zarr_status st = ZARR_OK;
+    char key[16];
+    size_t put = 0;
+
+    zr_map_init(&m, &f->alloc, NULL);
+    for (size_t i = 0; i < 100 && st == ZARR_OK; i++) {
+        snprintf(key, sizeof key, "k%zu", i);
+        st = zr_map_put(&m, key, &values[i], NULL);
+        put += st == ZARR_OK;
+    }
+    assert_int_equal(m.n, put); /* unchanged by the failure, and whole */
+    for (size_t i = 0; i < 100; i++) {
+        snprintf(key, sizeof key, "k%zu", i);
+        assert_ptr_equal(zr_map_get(&m, key), i < put ? &values[i] : NULL);
+    }
+    zr_map_deinit(&m);
+    return st;
+}
+
+static void failing_memory(void **state)
+{
+    struct fail_alloc f;
+    zarr_status st = ZARR_ERR_NO_MEMORY;
+
+    (void)state;
+    for (size_t n = 1; st != ZARR_OK && n < 1000; n++) {
+        fail_alloc_init(&f, n, 0);
+        st = map_scenario(&f);
+        assert_int_equal(st, f.failed ? ZARR_ERR_NO_MEMORY : ZARR_OK);
+        assert_int_equal(f.held, 0);
+    }
+    assert_int_equal(st, ZARR_OK);
+}
+
+static void many_keys(void **state)
+{
+    enum {
+        MANY = 50000
+    };
+    struct zr_map m;
+    char key[16];
+
+    (void)state;
+    zr_map_init(&m, NULL, NULL);
+    for (uintptr_t i = 1; i <= MANY; i++) {
+        snprintf(key, sizeof key, "%ju", (uintmax_t)i);
+        assert_int_equal(zr_map_put(&m, key, (void *)i, NULL), ZARR_OK);
+    }
+    for (uintptr_t i = 1; i <= MANY; i++) {
+        snprintf(key, sizeof key, "%ju", (uintmax_t)i);
+        assert_ptr_equal(zr_map_get(&m, key), (void *)i);
+    }
+    assert_null(zr_map_get(&m, "0"));
+    zr_map_deinit(&m);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(order_and_replacement),
+        cmocka_unit_test(against_a_model),
+        cmocka_unit_test(failing_memory),
+        cmocka_unit_test(many_keys),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
