@@ -1,0 +1,152 @@
+/*
+ * mem/host.c - the host's memory as a backend like any other. Blocks of 4 MiB
+ * and more are aligned to 2 MiB and ask for huge pages, since touching fresh
+ * 4 KiB pages costs more than all decoding; they come straight from the system,
+ * unless the application gave an allocator: then everything comes from it, with
+ * slack for the alignment and the allocator's own pointer just below the block.
+ * A block is given back with the same zarr_mem: its bytes say where it is from.
+ * Thread class: as the allocator's.
+ */
+#include "mem/mem_int.h"
+
+#include <string.h>
+
+static bool host_from_pages(const zarr_allocator *alloc, uint64_t bytes)
+{
+    return !alloc && bytes >= ZR_HOST_LARGE_BYTES;
+}
+
+/* Over-allocates, aligns and notes the allocator's pointer just below. */
+static void *host_alloc_aligned(const zarr_allocator *alloc, size_t bytes)
+{
+    const size_t align =
+        (size_t)(bytes >= ZR_HOST_LARGE_BYTES ? ZR_HOST_HUGE_BYTES : ZR_HOST_ALIGN_BYTES);
+    size_t total;
+    uint8_t *raw, *block;
+
+    if (!zr_add_size(bytes, align + sizeof raw, &total))
+        return NULL;
+    raw = zr_malloc(alloc, total);
+    if (!raw)
+        return NULL;
+    block = raw + sizeof raw;
+    block += (align - (uintptr_t)block % align) % align;
+    memcpy(block - sizeof raw, &raw, sizeof raw);
+    if (align == ZR_HOST_HUGE_BYTES)
+        zr_pages_advise(block, bytes);
+    return block;
+}
+
+static zarr_status host_alloc(void *self, int32_t device_id, uint64_t bytes,
+                              zarr_mem *out, zarr_error *err)
+{
+    const zarr_allocator *alloc = self;
+    size_t n;
+    void *p = NULL;
+
+    if (zr_to_size(bytes, &n))
+        p = host_from_pages(alloc, bytes) ? zr_pages_alloc(n)
+                                          : host_alloc_aligned(alloc, n);
+    if (!p)
+        return zr_fail_memory(err, bytes);
+    *out = zr_mem_of_host(p, bytes);
+    out->device_id = device_id;
+    return ZARR_OK;
+}
+
+static void host_free(void *self, zarr_mem *mem)
+{
+    const zarr_allocator *alloc = self;
+
+    if (mem->handle) {
+        if (host_from_pages(alloc, mem->bytes)) {
+            zr_pages_free(mem->handle, (size_t)mem->bytes);
+        } else {
+            void *raw;
+
+            memcpy(&raw, (uint8_t *)mem->handle - sizeof raw, sizeof raw);
+            zr_free(alloc, raw);
+        }
+    }
+    *mem = (zarr_mem){0};
+}
+
+static zarr_status host_copy(void *self, const zarr_mem *dst, const zarr_mem *src,
+                             uint64_t bytes, void *stream, zarr_error *err)
+{
+    ZR_UNUSED(self);
+    ZR_UNUSED(stream);
+    if (bytes > dst->bytes || bytes > src->bytes)
+        return zr_internal(err);
+    zr_host_copy(zr_mem_at(dst), zr_mem_at(src), (size_t)bytes);
+    return ZARR_OK;
+}
+
+static zarr_status host_copy_box(void *self, const zarr_box *box, void *stream,
+                                 zarr_error *err)
+{
+    ZR_UNUSED(self);
+    ZR_UNUSED(stream);
+    ZR_UNUSED(err);
+    zr_host_box_copy(box);
+    return ZARR_OK;
+}
+
+static zarr_status host_fill_box(void *self, const zarr_box *box, const void *pattern,
+                                 void *stream, zarr_error *err)
+{
+    ZR_UNUSED(self);
+    ZR_UNUSED(stream);
+    ZR_UNUSED(err);
+    zr_host_box_fill(box, pattern);
+    return ZARR_OK;
+}
+
+void zr_host_vtable(zarr_memory_vtable *out)
+{
+    *out = (zarr_memory_vtable){
+        .struct_size = sizeof *out,
+        .flags = ZARR_MEMORY_HOST_READ | ZARR_MEMORY_HOST_WRITE,
+        .name = "host",
+        .device_type = ZARR_DEVICE_CPU,
+        .alignment = (uint32_t)ZR_HOST_ALIGN_BYTES,
+        .alloc = host_alloc,
+        .free = host_free,
+        .copy = host_copy,
+        .copy_box = host_copy_box,
+        .fill_box = host_fill_box,
+    };
+}
+
+/* ---- with pointers ------------------------------------------------------------ */
+
+static bool host_is_big(const zarr_mem *mem)
+{
+    return mem->bytes >= ZR_NT_EXTENT_BYTES;
+}
+
+void zr_host_box_copy(const zarr_box *box)
+{
+    struct zr_strided s;
+
+    if (zr_strided_init(&s, box, zr_mem_at(&box->dst.mem), zr_mem_at(&box->src.mem))) {
+        s.nt = host_is_big(&box->dst.mem);
+        zr_strided_copy(&s);
+    }
+}
+
+void zr_host_box_fill(const zarr_box *box, const void *pattern)
+{
+    struct zr_strided s;
+
+    if (zr_strided_init(&s, box, zr_mem_at(&box->dst.mem), NULL)) {
+        s.nt = host_is_big(&box->dst.mem);
+        zr_strided_fill(&s, pattern, box->item_bytes);
+    }
+}
+
+void zr_host_copy(void *dst, const void *src, size_t bytes)
+{
+    if (bytes)
+        memcpy(dst, src, bytes);
+}

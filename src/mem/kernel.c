@@ -1,0 +1,187 @@
+/*
+ * mem/kernel.c - the portable inner loops of strided copies, and the choice of
+ * better ones by what the CPU offers. Loads and stores go through memcpy of a
+ * fixed size, which compilers turn into one instruction: elements need no
+ * alignment. Wide ones for x86 are in x86_sse2.c and x86_avx2.c.
+ * Thread class: plain functions.
+ */
+#include "mem/kernel_int.h"
+
+/* A plane of elements, each copied by one statement on d and s. */
+#define PLANE(name, copy)                                                                \
+    static void name(const struct zr_plane *p)                                           \
+    {                                                                                    \
+        const int64_t ds = p->ds0, ss = p->ss0;                                          \
+        const size_t run = p->run;                                                       \
+        ZR_UNUSED(run);                                                                  \
+        for (uint64_t i = 0; i < p->n1; i++) {                                           \
+            uint8_t *d = p->dst + (int64_t)i * p->ds1;                                   \
+            const uint8_t *s = p->src + (int64_t)i * p->ss1;                             \
+            for (uint64_t j = 0; j < p->n0; j++, d += ds, s += ss)                       \
+                copy;                                                                    \
+        }                                                                                \
+    }
+
+PLANE(plane_u8, zr_put_u8(d, zr_get_u8(s)))
+PLANE(plane_u16, zr_put_u16(d, zr_get_u16(s)))
+PLANE(plane_u32, zr_put_u32(d, zr_get_u32(s)))
+PLANE(plane_u64, zr_put_u64(d, zr_get_u64(s)))
+PLANE(plane_u128, zr_put_u128(d, zr_get_u128(s)))
+PLANE(plane_swap_u16, zr_put_u16(d, __builtin_bswap16(zr_get_u16(s))))
+PLANE(plane_swap_u32, zr_put_u32(d, __builtin_bswap32(zr_get_u32(s))))
+PLANE(plane_swap_u64, zr_put_u64(d, __builtin_bswap64(zr_get_u64(s))))
+PLANE(plane_swap_u128, zr_put_u128(d, zr_swap_u128(zr_get_u128(s))))
+
+/* ---- runs: several elements that lie side by side on both sides -------- */
+
+PLANE(plane_short, zr_copy_short(d, s, run))
+PLANE(plane_rows, memcpy(d, s, run))
+
+static void line_copy(uint8_t *dst, const uint8_t *src, size_t bytes)
+{
+    memcpy(dst, src, bytes);
+}
+
+static uint64_t swap_pairs(uint64_t v)
+{
+    const uint64_t low = UINT64_C(0x00ff00ff00ff00ff);
+
+    return (v & low) << 8 | (v >> 8 & low);
+}
+
+static void line_swap2(uint8_t *dst, const uint8_t *src, size_t bytes)
+{
+    size_t i = 0;
+
+    for (; i + 8 <= bytes; i += 8)
+        zr_put_u64(dst + i, swap_pairs(zr_get_u64(src + i)));
+    for (; i < bytes; i += 2)
+        zr_put_u16(dst + i, __builtin_bswap16(zr_get_u16(src + i)));
+}
+
+static void line_swap4(uint8_t *dst, const uint8_t *src, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i += 4)
+        zr_put_u32(dst + i, __builtin_bswap32(zr_get_u32(src + i)));
+}
+
+static void line_swap8(uint8_t *dst, const uint8_t *src, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i += 8)
+        zr_put_u64(dst + i, __builtin_bswap64(zr_get_u64(src + i)));
+}
+
+static void line_swap16(uint8_t *dst, const uint8_t *src, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i += 16)
+        zr_put_u128(dst + i, zr_swap_u128(zr_get_u128(src + i)));
+}
+
+PLANE(plane_swap_rows2, line_swap2(d, s, run))
+PLANE(plane_swap_rows4, line_swap4(d, s, run))
+PLANE(plane_swap_rows8, line_swap8(d, s, run))
+PLANE(plane_swap_rows16, line_swap16(d, s, run))
+
+/* Units of any other length. */
+static void plane_swap_odd(const struct zr_plane *p)
+{
+    for (uint64_t i = 0; i < p->n1; i++) {
+        for (uint64_t j = 0; j < p->n0; j++) {
+            uint8_t *d = p->dst + (int64_t)i * p->ds1 + (int64_t)j * p->ds0;
+            const uint8_t *s = p->src + (int64_t)i * p->ss1 + (int64_t)j * p->ss0;
+
+            for (size_t at = 0; at < p->run; at += p->unit)
+                for (size_t k = 0; k < p->unit; k++)
+                    d[at + k] = s[at + p->unit - 1 - k];
+        }
+    }
+}
+
+/* ---- equality ----------------------------------------------------------- */
+
+/* bytes is a multiple of what repeats in pattern64. */
+static bool equal_words(const uint8_t *data, size_t bytes, const uint8_t *pattern64)
+{
+    size_t i = 0;
+
+    for (; i + 64 <= bytes; i += 64) {
+        uint64_t differ = 0;
+
+        for (size_t k = 0; k < 64; k += 8)
+            differ |= zr_get_u64(data + i + k) ^ zr_get_u64(pattern64 + k);
+        if (differ)
+            return false;
+    }
+    return memcmp(data + i, pattern64, bytes - i) == 0;
+}
+
+/* ---- choice ---------------------------------------------------------------- */
+
+#define PORTABLE_SWAPS                                                                   \
+    .swap_rows = {plane_rows, plane_swap_rows2, plane_swap_rows4, plane_swap_rows8,      \
+                  plane_swap_rows16},                                                    \
+    .swap_line = {line_copy, line_swap2, line_swap4, line_swap8, line_swap16}
+
+#ifdef ZR_MEM_X86
+
+static const struct zr_kernels kernels_sse2 = {
+    PORTABLE_SWAPS,
+    .rows = plane_rows,
+    .rows_nt = zr_sse2_rows_nt,
+    .line_nt = zr_sse2_line_nt,
+    .fence = zr_sse2_fence,
+    .equal = equal_words,
+};
+
+static const struct zr_kernels kernels_avx2 = {
+    .rows = zr_avx2_rows,
+    .rows_nt = zr_avx2_rows_nt,
+    .line_nt = zr_avx2_line_nt,
+    .swap_rows = {plane_rows, zr_avx2_swap_rows2, zr_avx2_swap_rows4, zr_avx2_swap_rows8,
+                  zr_avx2_swap_rows16},
+    .swap_line = {line_copy, zr_avx2_swap_line2, zr_avx2_swap_line4, zr_avx2_swap_line8,
+                  zr_avx2_swap_line16},
+    .fence = zr_sse2_fence,
+    .equal = zr_avx2_equal,
+};
+
+const struct zr_kernels *zr_kernels(void)
+{
+    return zr_cpu_features() & ZR_CPU_AVX2 ? &kernels_avx2 : &kernels_sse2;
+}
+
+#else
+
+static void fence_none(void)
+{
+}
+
+static const struct zr_kernels kernels_portable = {
+    PORTABLE_SWAPS,       .rows = plane_rows,  .rows_nt = plane_rows,
+    .line_nt = line_copy, .fence = fence_none, .equal = equal_words,
+};
+
+const struct zr_kernels *zr_kernels(void)
+{
+    return &kernels_portable;
+}
+
+#endif
+
+zr_plane_fn zr_plane_items(size_t run, uint32_t unit)
+{
+    static const zr_plane_fn plain[] = {plane_u8, plane_u16, plane_u32, plane_u64,
+                                        plane_u128};
+    static const zr_plane_fn swapped[] = {plane_u8, plane_swap_u16, plane_swap_u32,
+                                          plane_swap_u64, plane_swap_u128};
+    const uint32_t log_run = zr_log2_small(run), log_unit = zr_log2_small(unit);
+
+    if (unit < 2) {
+        if (log_run < ZR_COUNT(plain))
+            return plain[log_run];
+        return run <= 64 ? plane_short : zr_kernels()->rows;
+    }
+    if (log_unit >= ZR_COUNT(swapped))
+        return plane_swap_odd;
+    return run == unit ? swapped[log_unit] : zr_kernels()->swap_rows[log_unit];
+}

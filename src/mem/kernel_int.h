@@ -1,0 +1,124 @@
+/*
+ * mem/kernel_int.h - the inner loops of strided copies, and the choice between
+ * portable ones and those for this CPU. A kernel copies a plane: n1 x n0
+ * elements of `run` bytes. Which kernel fits is strided.c's business.
+ */
+#ifndef ZR_MEM_KERNEL_INT_H
+#define ZR_MEM_KERNEL_INT_H
+
+#include "base/base.h"
+
+#include <string.h>
+
+struct zr_plane {
+    uint8_t *dst;
+    const uint8_t *src;
+    uint64_t n1, n0; /* n0 is the inner loop */
+    int64_t ds1, ss1, ds0, ss0;
+    size_t run;
+    uint32_t unit;
+};
+typedef void (*zr_plane_fn)(const struct zr_plane *p);
+
+/* One line of bytes; bytes is a multiple of unit for the swapping ones. */
+typedef void (*zr_line_fn)(uint8_t *dst, const uint8_t *src, size_t bytes);
+
+/* All that depends on the CPU. Index of swap: log2 of the unit. */
+struct zr_kernels {
+    zr_plane_fn rows;         /* run >= 64 */
+    zr_plane_fn rows_nt;      /* run >= 64, past the caches; ends with a fence */
+    zr_plane_fn swap_rows[5]; /* run is a multiple of the unit */
+    zr_line_fn line_nt;       /* no fence */
+    zr_line_fn swap_line[5];
+    void (*fence)(void);
+    bool (*equal)(const uint8_t *data, size_t bytes, const uint8_t *pattern64);
+};
+#if defined(__x86_64__) && defined(__GNUC__)
+#    define ZR_MEM_X86 1
+void zr_sse2_fence(void);
+void zr_sse2_line_nt(uint8_t *dst, const uint8_t *src, size_t bytes);
+void zr_sse2_rows_nt(const struct zr_plane *p);
+void zr_avx2_rows(const struct zr_plane *p);
+void zr_avx2_rows_nt(const struct zr_plane *p);
+void zr_avx2_line_nt(uint8_t *dst, const uint8_t *src, size_t bytes);
+void zr_avx2_swap_rows2(const struct zr_plane *p);
+void zr_avx2_swap_rows4(const struct zr_plane *p);
+void zr_avx2_swap_rows8(const struct zr_plane *p);
+void zr_avx2_swap_rows16(const struct zr_plane *p);
+void zr_avx2_swap_line2(uint8_t *dst, const uint8_t *src, size_t bytes);
+void zr_avx2_swap_line4(uint8_t *dst, const uint8_t *src, size_t bytes);
+void zr_avx2_swap_line8(uint8_t *dst, const uint8_t *src, size_t bytes);
+void zr_avx2_swap_line16(uint8_t *dst, const uint8_t *src, size_t bytes);
+bool zr_avx2_equal(const uint8_t *data, size_t bytes, const uint8_t *pattern64);
+#endif
+const struct zr_kernels *zr_kernels(void);
+
+/* The kernel for single elements or short runs, any strides. */
+zr_plane_fn zr_plane_items(size_t run, uint32_t unit);
+/* dst contiguous along n0, src along n1: exchanges the two. run is 1, 2, 4, 8 or 16 bytes
+ * and both lengths at least zr_transpose_min(run). */
+void zr_plane_transpose(const struct zr_plane *p);
+uint64_t zr_transpose_min(size_t run);
+
+/* Log2 of 1, 2, 4, 8, 16; 5 for all else. */
+static inline uint32_t zr_log2_small(size_t v)
+{
+    return v == 1 ? 0 : v == 2 ? 1 : v == 4 ? 2 : v == 8 ? 3 : v == 16 ? 4 : 5;
+}
+
+/* ---- words of unaligned memory ---------------------------------------- */
+
+struct zr_u128 {
+    uint64_t a, b;
+};
+#define ZR_WORD(type, name)                                                              \
+    static inline type zr_get_##name(const uint8_t *p)                                   \
+    {                                                                                    \
+        type v;                                                                          \
+        memcpy(&v, p, sizeof v);                                                         \
+        return v;                                                                        \
+    }                                                                                    \
+    static inline void zr_put_##name(uint8_t *p, type v)                                 \
+    {                                                                                    \
+        memcpy(p, &v, sizeof v);                                                         \
+    }
+ZR_WORD(uint8_t, u8)
+ZR_WORD(uint16_t, u16)
+ZR_WORD(uint32_t, u32)
+ZR_WORD(uint64_t, u64)
+ZR_WORD(struct zr_u128, u128)
+
+static inline struct zr_u128 zr_swap_u128(struct zr_u128 v)
+{
+    return (struct zr_u128){__builtin_bswap64(v.b), __builtin_bswap64(v.a)};
+}
+
+/* Copies 1 to 64 bytes with overlapping words. */
+static inline void zr_copy_short(uint8_t *d, const uint8_t *s, size_t n)
+{
+    if (n >= 16) {
+        const struct zr_u128 first = zr_get_u128(s), last = zr_get_u128(s + n - 16);
+        if (n > 32) {
+            const struct zr_u128 x = zr_get_u128(s + 16), y = zr_get_u128(s + n - 32);
+            zr_put_u128(d + 16, x);
+            zr_put_u128(d + n - 32, y);
+        }
+        zr_put_u128(d, first);
+        zr_put_u128(d + n - 16, last);
+    } else if (n >= 8) {
+        const uint64_t first = zr_get_u64(s), last = zr_get_u64(s + n - 8);
+        zr_put_u64(d, first);
+        zr_put_u64(d + n - 8, last);
+    } else if (n >= 4) {
+        const uint32_t first = zr_get_u32(s), last = zr_get_u32(s + n - 4);
+        zr_put_u32(d, first);
+        zr_put_u32(d + n - 4, last);
+    } else if (n) {
+        const uint8_t first = s[0], middle = s[n / 2], last = s[n - 1];
+        d[0] = first;
+        d[n / 2] = middle;
+        d[n - 1] = last;
+    }
+}
+
+#endif

@@ -1,0 +1,79 @@
+/*
+ * mem/mem_int.h - what the files of this room share: the normal form of a
+ * strided copy between host pointers, and who runs it. Nobody else includes it.
+ */
+#ifndef ZR_MEM_INT_H
+#define ZR_MEM_INT_H
+
+#include "mem/mem.h"
+
+/* Huge pages from here on; the alignment that they need. */
+#define ZR_HOST_LARGE_BYTES ((uint64_t)4 << 20)
+#define ZR_HOST_HUGE_BYTES  ((uint64_t)2 << 20)
+#define ZR_HOST_ALIGN_BYTES ((uint64_t)64)
+
+/* Piece in which memory goes through the host when there is no direct way. */
+#define ZR_STAGE_BYTES ((uint64_t)1 << 20)
+
+/* A destination at least this long is not going to be in a cache when it is complete:
+ * rows are written past the caches. Twice the usual second-level cache, measured in
+ * bench/micro. */
+#define ZR_NT_EXTENT_BYTES ((uint64_t)16 << 20)
+
+/*
+ * A strided copy in normal form. Dimension 0 is the innermost. Elements are `run` bytes,
+ * contiguous on both sides; strides of dst are not negative; dimensions of length 1 are
+ * gone and those that form one line are one. Big: the struct is filled up to ndim only.
+ */
+struct zr_strided {
+    uint8_t *dst;
+    const uint8_t *src; /* NULL in a fill */
+    size_t run;
+    uint32_t unit; /* bytes to reverse; 0: plain copy */
+    uint32_t ndim;
+    bool nt; /* destination is too big for the caches */
+    uint64_t n[ZARR_MAX_RANK];
+    int64_t ds[ZARR_MAX_RANK], ss[ZARR_MAX_RANK];
+};
+
+/* False: no elements, nothing to do. src NULL makes a fill: only dst is looked at. */
+bool zr_strided_init(struct zr_strided *out, const zarr_box *box, void *dst,
+                     const void *src);
+void zr_strided_copy(struct zr_strided *s);
+/* s made with src NULL; may be changed. The pattern is item_bytes long, as the box's
+ * elements. */
+void zr_strided_fill(struct zr_strided *s, const void *pattern, uint32_t item_bytes);
+
+/* Least and greatest byte that the elements touch, relative to the first element: [low,
+ * high). False when that is out of all proportion (2^60 bytes). No elements: both 0. */
+bool zr_extent(int32_t ndim, const uint64_t *shape, const int64_t *stride,
+               uint32_t item_bytes, int64_t *low, int64_t *high);
+enum zr_overlap {
+    ZR_OVERLAP_NO,
+    ZR_OVERLAP_YES,
+    ZR_OVERLAP_UNKNOWN
+};
+enum zr_overlap zr_strides_overlap(int32_t ndim, const uint64_t *shape,
+                                   const int64_t *stride, uint32_t item_bytes);
+
+/* Both sides' pointers are host pointers. */
+void zr_host_box_copy(const zarr_box *box);
+void zr_host_box_fill(const zarr_box *box, const void *pattern);
+void zr_host_copy(void *dst, const void *src, size_t bytes);
+
+/* Copies of boxes for which no single backend can do all. dst_be, src_be NULL: host. */
+zarr_status zr_stage_copy(const struct zr_memory_registry *r, const zarr_box *box,
+                          const struct zr_backend *dst_be,
+                          const struct zr_backend *src_be, zarr_error *err);
+zarr_status zr_stage_fill(const struct zr_memory_registry *r, const zarr_box *box,
+                          const void *pattern, const struct zr_backend *dst_be,
+                          zarr_error *err);
+
+void zr_host_vtable(zarr_memory_vtable *out);
+
+static inline uint8_t *zr_mem_at(const zarr_mem *m)
+{
+    return (uint8_t *)m->handle + m->offset;
+}
+
+#endif

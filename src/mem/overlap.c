@@ -1,0 +1,151 @@
+/*
+ * mem/overlap.c - how far strided elements reach, and whether two of them
+ * share a byte. Nearly all views are nested: sorted by stride, each one steps
+ * over all that lies below it; then nothing overlaps. Others (interleaved
+ * ones, made by hand) are decided exactly: two elements overlap if some
+ * difference of their indices, not all zero, gives less than an element's
+ * length. The search goes from the longest stride down, where the lengths
+ * below leave few differences open, and is cut off after a fixed effort.
+ * Thread class: plain functions.
+ */
+#include "mem/mem_int.h"
+
+/* About 10 ms at worst; views that need more are not written by people. */
+#define OVERLAP_STEPS (1 << 20)
+/* Farther than any memory, and low enough that sums of reaches fit. */
+#define REACH_BYTES ((int64_t)1 << 60)
+
+bool zr_extent(int32_t ndim, const uint64_t *shape, const int64_t *stride,
+               uint32_t item_bytes, int64_t *low, int64_t *high)
+{
+    *low = *high = 0;
+    for (int32_t k = 0; k < ndim; k++)
+        if (shape[k] == 0)
+            return true;
+    *high = item_bytes;
+    for (int32_t k = 0; k < ndim; k++) {
+        int64_t last, reach, *side;
+
+        if (shape[k] == 1)
+            continue; /* such a stride is never walked, and may be anything */
+        if (!zr_to_i64(shape[k] - 1, &last) || !zr_mul_i64(last, stride[k], &reach))
+            return false;
+        side = reach < 0 ? low : high;
+        if (!zr_add_i64(*side, reach, side))
+            return false;
+    }
+    return *low >= -REACH_BYTES && *high <= REACH_BYTES;
+}
+
+struct overlap_dims {
+    uint32_t n_dims;
+    int64_t item;
+    int64_t stride[ZARR_MAX_RANK]; /* ascending, positive */
+    int64_t last[ZARR_MAX_RANK];   /* greatest index */
+    int64_t below[ZARR_MAX_RANK];  /* reach of all smaller strides */
+};
+
+/* YES: an index runs over the same byte twice. UNKNOWN: to be decided. */
+static enum zr_overlap overlap_sort(struct overlap_dims *o, int32_t ndim,
+                                    const uint64_t *shape, const int64_t *stride)
+{
+    int64_t reach = 0;
+
+    o->n_dims = 0;
+    for (int32_t k = 0; k < ndim; k++) {
+        const int64_t size = stride[k] < 0 ? -stride[k] : stride[k];
+        uint32_t at;
+
+        if (shape[k] == 0)
+            return ZR_OVERLAP_NO;
+        if (shape[k] == 1)
+            continue;
+        if (size == 0)
+            return ZR_OVERLAP_YES;
+        for (at = o->n_dims++; at > 0 && o->stride[at - 1] > size; at--) {
+            o->stride[at] = o->stride[at - 1];
+            o->last[at] = o->last[at - 1];
+        }
+        o->stride[at] = size;
+        o->last[at] = (int64_t)(shape[k] - 1);
+    }
+    for (uint32_t k = 0; k < o->n_dims; k++) {
+        o->below[k] = reach;
+        reach += o->stride[k] * o->last[k]; /* fits: zr_extent() said yes before */
+    }
+    return ZR_OVERLAP_UNKNOWN;
+}
+
+static bool overlap_is_nested(const struct overlap_dims *o)
+{
+    for (uint32_t k = 0; k < o->n_dims; k++)
+        if (o->stride[k] < o->below[k] + o->item)
+            return false;
+    return true;
+}
+
+static int64_t overlap_div_floor(int64_t a, int64_t b)
+{
+    return a / b - (a % b != 0 && a < 0);
+}
+
+/* Indices' differences d of dimension k for which `sum` can still come near zero: [*from,
+ * *to]. */
+static void overlap_range(const struct overlap_dims *o, uint32_t k, int64_t sum,
+                          int64_t *from, int64_t *to)
+{
+    const int64_t near = o->below[k] + o->item - 1, s = o->stride[k];
+
+    *from = -overlap_div_floor(sum + near, s); /* ceil((-near - sum) / s) */
+    *to = overlap_div_floor(near - sum, s);
+    *from = ZR_MAX(*from, -o->last[k]);
+    *to = ZR_MIN(*to, o->last[k]);
+}
+
+/* Walks the tree of differences depth first; by symmetry the first one that is not zero
+ * is positive. */
+static enum zr_overlap overlap_search(const struct overlap_dims *o)
+{
+    int64_t d[ZARR_MAX_RANK], to[ZARR_MAX_RANK], sum[ZARR_MAX_RANK + 1];
+    const uint32_t top = o->n_dims;
+    uint32_t k = top; /* dimensions from k on are chosen; sum[k] is theirs */
+    bool zero[ZARR_MAX_RANK + 1];
+
+    sum[top] = 0;
+    zero[top] = true;
+    for (int steps = 0; steps < OVERLAP_STEPS; steps++) {
+        if (k == 0) {
+            if (!zero[0])
+                return ZR_OVERLAP_YES;
+            d[0]++; /* all zero: the element itself */
+        } else {
+            k--;
+            overlap_range(o, k, sum[k + 1], &d[k], &to[k]);
+            if (zero[k + 1])
+                d[k] = ZR_MAX(d[k], 0);
+        }
+        while (k < top && d[k] > to[k]) {
+            k++;
+            if (k < top)
+                d[k]++;
+        }
+        if (k == top)
+            return ZR_OVERLAP_NO;
+        sum[k] = sum[k + 1] + d[k] * o->stride[k];
+        zero[k] = zero[k + 1] && d[k] == 0;
+    }
+    return ZR_OVERLAP_UNKNOWN;
+}
+
+enum zr_overlap zr_strides_overlap(int32_t ndim, const uint64_t *shape,
+                                   const int64_t *stride, uint32_t item_bytes)
+{
+    struct overlap_dims o = {.item = item_bytes};
+    const enum zr_overlap quick = overlap_sort(&o, ndim, shape, stride);
+
+    if (quick != ZR_OVERLAP_UNKNOWN)
+        return quick;
+    if (overlap_is_nested(&o))
+        return ZR_OVERLAP_NO;
+    return overlap_search(&o);
+}

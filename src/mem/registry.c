@@ -1,0 +1,175 @@
+/*
+ * mem/registry.c - which kinds of memory there are: one backend for each of
+ * DLPack's device numbers, the host's own among them; and the one place where
+ * a handle becomes a pointer. Everything else that touches bytes asks here
+ * first, which a fake device with faulting pages proves in the tests.
+ * Thread class: filled by one thread, then frozen.
+ */
+#include "mem/mem_int.h"
+
+#include <string.h>
+
+#define HOST_ACCESS (ZARR_MEMORY_HOST_READ | ZARR_MEMORY_HOST_WRITE)
+
+/* A backend and its origin's text in one block. */
+static struct zr_backend *backend_new(const zarr_allocator *alloc,
+                                      const zarr_memory_vtable *v, void *self,
+                                      const char *origin)
+{
+    const char *text = origin ? origin : "";
+    const size_t bytes = strlen(text) + 1;
+    struct zr_backend *be = zr_malloc(alloc, sizeof *be + bytes);
+
+    if (be) {
+        char *copy = (char *)(be + 1);
+
+        memcpy(copy, text, bytes);
+        *be = (struct zr_backend){.vt = *v, .self = self, .origin = copy};
+    }
+    return be;
+}
+
+zarr_status zr_memory_registry_init(struct zr_memory_registry *r,
+                                    const zarr_allocator *alloc, zarr_error *err)
+{
+    zarr_memory_vtable v;
+
+    *r = (struct zr_memory_registry){.alloc = alloc};
+    zr_host_vtable(&v);
+    /* The host's self is the allocator itself; it is never written through. */
+    r->by_type[ZARR_DEVICE_CPU] =
+        backend_new(alloc, &v, (void *)(uintptr_t)(const void *)alloc, "core");
+    return r->by_type[ZARR_DEVICE_CPU] ? ZARR_OK
+                                       : zr_fail_memory(err, sizeof(struct zr_backend));
+}
+
+void zr_memory_registry_deinit(struct zr_memory_registry *r)
+{
+    for (size_t i = 0; i < ZR_COUNT(r->by_type); i++) {
+        struct zr_backend *be = r->by_type[i];
+
+        if (be && be->vt.close)
+            be->vt.close(be->self);
+        zr_free(r->alloc, be);
+        r->by_type[i] = NULL;
+    }
+}
+
+static zarr_status backend_check(const struct zr_memory_registry *r,
+                                 const zarr_memory_vtable *v, zarr_error *err)
+{
+    const char *name = v->name ? v->name : "";
+
+    if (!name[0] || !v->alloc || !v->free || !v->copy)
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "memory backend \"%s\" lacks its name, alloc, free or copy", name);
+    if (v->device_type < 1 || (size_t)v->device_type >= ZR_COUNT(r->by_type))
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "memory backend \"%s\": device type %" PRId32 " is not in 1..%zu",
+                       name, v->device_type, ZR_COUNT(r->by_type) - 1);
+    if (v->alignment & (v->alignment - 1))
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "memory backend \"%s\": alignment %" PRIu32 " is no power of two",
+                       name, v->alignment);
+    if (r->by_type[v->device_type])
+        return zr_fail(err, ZARR_ERR_EXISTS,
+                       "memory backend \"%s\": device type %" PRId32
+                       " is \"%s\" of %s already",
+                       name, v->device_type, r->by_type[v->device_type]->vt.name,
+                       r->by_type[v->device_type]->origin);
+    return ZARR_OK;
+}
+
+zarr_status zr_memory_register(struct zr_memory_registry *r, const zarr_memory_vtable *v,
+                               void *self, const char *origin, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    zarr_memory_vtable own;
+    struct zr_backend *be = NULL;
+
+    if (!v) {
+        st = zr_fail(err, ZARR_ERR_INVALID, "memory backend without a table");
+        goto out;
+    }
+    ZR_TRY(zr_struct_read(&own, sizeof own, sizeof own, v, ZR_TAIL_IGNORE,
+                          "zarr_memory_vtable", err));
+    if (own.alignment == 0)
+        own.alignment = (uint32_t)ZR_HOST_ALIGN_BYTES;
+    ZR_TRY(backend_check(r, &own, err));
+    be = backend_new(r->alloc, &own, self, origin);
+    if (!be) {
+        st = zr_fail_memory(err, sizeof *be);
+        goto out;
+    }
+    r->by_type[own.device_type] = be;
+out:
+    return st;
+}
+
+zarr_status zr_backend_find(const struct zr_memory_registry *r, int32_t device_type,
+                            const struct zr_backend **out, zarr_error *err)
+{
+    *out = NULL;
+    if (device_type > 0 && (size_t)device_type < ZR_COUNT(r->by_type))
+        *out = r->by_type[device_type];
+    if (!*out)
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                       "no memory backend for device type %" PRId32, device_type);
+    return ZARR_OK;
+}
+
+bool zr_device_is_host(const struct zr_memory_registry *r, int32_t device_type)
+{
+    const struct zr_backend *be;
+
+    if (zr_backend_find(r, device_type, &be, NULL) != ZARR_OK)
+        return false;
+    return (be->vt.flags & HOST_ACCESS) == HOST_ACCESS;
+}
+
+zarr_status zr_mem_host_ptr(const struct zr_memory_registry *r, const zarr_mem *mem,
+                            uint64_t bytes, void **out, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    const struct zr_backend *be;
+    uint64_t end;
+
+    *out = NULL;
+    ZR_TRY(zr_backend_find(r, mem->device_type, &be, err));
+    if (!zr_device_is_host(r, mem->device_type)) {
+        st = zr_fail(err, ZARR_ERR_MEMORY_KIND, "the host cannot touch \"%s\" memory",
+                     be->vt.name);
+        goto out;
+    }
+    if (bytes > mem->bytes || (bytes && !mem->handle) ||
+        !zr_add_u64((uint64_t)(uintptr_t)mem->handle, mem->offset, &end) ||
+        !zr_add_u64(end, bytes, &end) || end > UINTPTR_MAX) {
+        st = zr_fail(err, ZARR_ERR_INTERNAL,
+                     "internal error: %" PRIu64 " bytes at %" PRIu64
+                     " of a run of %" PRIu64,
+                     bytes, mem->offset, mem->bytes);
+        goto out;
+    }
+    if (mem->handle)
+        *out = zr_mem_at(mem);
+out:
+    return st;
+}
+
+zarr_mem zr_mem_of_host(void *p, uint64_t bytes)
+{
+    return (zarr_mem){.device_type = ZARR_DEVICE_CPU, .handle = p, .bytes = bytes};
+}
+
+bool zr_mem_slice(const zarr_mem *mem, uint64_t offset, uint64_t bytes, zarr_mem *out)
+{
+    zarr_mem part = *mem;
+    uint64_t end;
+
+    if (!zr_add_u64(offset, bytes, &end) || end > mem->bytes ||
+        !zr_add_u64(mem->offset, offset, &part.offset))
+        return false;
+    part.bytes = bytes;
+    *out = part;
+    return true;
+}

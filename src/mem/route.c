@@ -1,0 +1,218 @@
+/*
+ * mem/route.c - the way of bytes between any two memories. Both in the host's
+ * reach: our own strided kernels. One backend that knows both sides, and has a
+ * strided copy: that backend. All else goes through a piece of host memory
+ * (stage.c) and is counted as such. Extents are checked here once more, on
+ * every copy: this is the last place before bytes move.
+ * Thread class: plain functions; counters are the caller's own.
+ */
+#include "mem/mem_int.h"
+
+enum route_kind {
+    ROUTE_HOST,
+    ROUTE_UP,
+    ROUTE_DOWN,
+    ROUTE_DEVICE
+};
+
+struct route {
+    enum route_kind kind;
+    const struct zr_backend *dst, *src; /* NULL: host */
+};
+
+static zarr_status route_side(const struct zr_memory_registry *r, int32_t device_type,
+                              const struct zr_backend **out, zarr_error *err)
+{
+    const zarr_status st = zr_backend_find(r, device_type, out, err);
+
+    if (st == ZARR_OK && zr_device_is_host(r, device_type))
+        *out = NULL;
+    return st;
+}
+
+static zarr_status route_find(struct route *out, const struct zr_memory_registry *r,
+                              int32_t dst_type, int32_t src_type, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(route_side(r, dst_type, &out->dst, err));
+    ZR_TRY(route_side(r, src_type, &out->src, err));
+    out->kind = out->dst ? (out->src ? ROUTE_DEVICE : ROUTE_UP)
+                         : (out->src ? ROUTE_DOWN : ROUTE_HOST);
+out:
+    return st;
+}
+
+/* The one backend that can do it alone, or NULL. */
+static const struct zr_backend *route_backend(const struct route *way)
+{
+    if (way->dst && way->src && way->dst != way->src)
+        return NULL;
+    return way->dst ? way->dst : way->src;
+}
+
+static void route_count(struct zr_copy_counters *c, enum route_kind kind, uint64_t bytes)
+{
+    if (!c)
+        return;
+    switch (kind) {
+    case ROUTE_HOST:
+        c->copies_host++;
+        c->bytes_host += bytes;
+        break;
+    case ROUTE_UP:
+        c->copies_up++;
+        c->bytes_up += bytes;
+        break;
+    case ROUTE_DOWN:
+        c->copies_down++;
+        c->bytes_down += bytes;
+        break;
+    case ROUTE_DEVICE:
+        c->copies_device++;
+        c->bytes_device += bytes;
+        break;
+    }
+}
+
+/* A detour through the host; between two devices it is a way down and a way up. */
+static void route_count_staged(struct zr_copy_counters *c, enum route_kind kind,
+                               uint64_t bytes)
+{
+    if (c)
+        c->staged++;
+    if (kind == ROUTE_DEVICE) {
+        route_count(c, ROUTE_DOWN, bytes);
+        kind = ROUTE_UP;
+    }
+    route_count(c, kind, bytes);
+}
+
+/* ---- boxes -------------------------------------------------------------------- */
+
+static bool route_side_fits(const zarr_box *box, const zarr_box_side *side)
+{
+    const zarr_mem *m = &side->mem;
+    int64_t low, high;
+    uint64_t end;
+
+    return zr_extent(box->ndim, box->shape, side->stride, box->item_bytes, &low, &high) &&
+           (uint64_t)-low <= m->offset && zr_add_u64(m->offset, (uint64_t)high, &end) &&
+           end <= m->bytes;
+}
+
+/* Our own callers' mistakes; *bytes is 0 for an empty box. */
+static zarr_status route_check(const zarr_box *box, bool fill, uint64_t *bytes,
+                               zarr_error *err)
+{
+    *bytes = 0;
+    if (box->ndim < 0 || box->ndim > ZARR_MAX_RANK ||
+        (box->swap_bytes > 1 && box->item_bytes % box->swap_bytes))
+        return zr_internal(err);
+    if (!zr_product_u64(box->shape, (size_t)box->ndim, bytes) ||
+        !zr_mul_u64(*bytes, box->item_bytes, bytes))
+        return zr_internal(err);
+    if (*bytes &&
+        (!route_side_fits(box, &box->dst) || (!fill && !route_side_fits(box, &box->src))))
+        return zr_fail(err, ZARR_ERR_INTERNAL,
+                       "internal error: a box of %" PRIu64 " bytes leaves its memory",
+                       *bytes);
+    return ZARR_OK;
+}
+
+zarr_status zr_box_copy(const struct zr_memory_registry *r, const zarr_box *box,
+                        struct zr_copy_counters *c, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    const struct zr_backend *be;
+    struct route way;
+    uint64_t bytes;
+
+    ZR_TRY(route_check(box, false, &bytes, err));
+    ZR_TRY(route_find(&way, r, box->dst.mem.device_type, box->src.mem.device_type, err));
+    if (bytes == 0)
+        goto out;
+    if (way.kind == ROUTE_HOST) {
+        zr_host_box_copy(box);
+        route_count(c, ROUTE_HOST, bytes);
+        goto out;
+    }
+    be = route_backend(&way);
+    if (be && be->vt.copy_box) {
+        ZR_TRY(be->vt.copy_box(be->self, box, NULL, err));
+        route_count(c, way.kind, bytes);
+    } else {
+        ZR_TRY(zr_stage_copy(r, box, way.dst, way.src, err));
+        route_count_staged(c, way.kind, bytes);
+    }
+out:
+    return st;
+}
+
+zarr_status zr_box_fill(const struct zr_memory_registry *r, const zarr_box *box,
+                        const void *pattern, struct zr_copy_counters *c, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    const struct zr_backend *be;
+    uint64_t bytes;
+
+    ZR_TRY(route_check(box, true, &bytes, err));
+    ZR_TRY(route_side(r, box->dst.mem.device_type, &be, err));
+    if (bytes == 0)
+        goto out;
+    if (!be) {
+        zr_host_box_fill(box, pattern);
+        route_count(c, ROUTE_HOST, bytes);
+    } else if (be->vt.fill_box) {
+        ZR_TRY(be->vt.fill_box(be->self, box, pattern, NULL, err));
+        route_count(c, ROUTE_DEVICE, bytes);
+    } else {
+        ZR_TRY(zr_stage_fill(r, box, pattern, be, err));
+        route_count_staged(c, ROUTE_UP, bytes);
+    }
+out:
+    return st;
+}
+
+/* ---- runs --------------------------------------------------------------------- */
+
+zarr_status zr_mem_copy_run(const struct zr_memory_registry *r, const zarr_mem *dst,
+                            const zarr_mem *src, uint64_t bytes,
+                            struct zr_copy_counters *c, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    const struct zr_backend *be;
+    struct route way;
+    uint64_t end;
+
+    ZR_TRY(route_find(&way, r, dst->device_type, src->device_type, err));
+    if (bytes > dst->bytes || bytes > src->bytes ||
+        !zr_add_u64(dst->offset, bytes, &end) || !zr_add_u64(src->offset, bytes, &end))
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "copy of %" PRIu64 " bytes from a run of %" PRIu64
+                       " to one of %" PRIu64,
+                       bytes, src->bytes, dst->bytes);
+    if (bytes == 0)
+        goto out;
+    be = route_backend(&way);
+    if (way.kind == ROUTE_HOST) {
+        zr_host_copy(zr_mem_at(dst), zr_mem_at(src), (size_t)bytes);
+        route_count(c, ROUTE_HOST, bytes);
+    } else if (be) {
+        ZR_TRY(be->vt.copy(be->self, dst, src, bytes, NULL, err));
+        route_count(c, way.kind, bytes);
+    } else {
+        zarr_box box = {.struct_size = sizeof box, .ndim = 1, .item_bytes = 1};
+
+        box.shape[0] = bytes;
+        box.dst.mem = *dst;
+        box.src.mem = *src;
+        box.dst.mem.bytes += dst->offset; /* of a box: behind the handle */
+        box.src.mem.bytes += src->offset;
+        box.dst.stride[0] = box.src.stride[0] = 1;
+        ZR_TRY(zr_stage_copy(r, &box, way.dst, way.src, err));
+        route_count_staged(c, way.kind, bytes);
+    }
+out:
+    return st;
+}

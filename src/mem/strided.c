@@ -1,0 +1,238 @@
+/*
+ * mem/strided.c - copies between two strided host memories, the library's
+ * hottest loop: every chunk that is read or written passes here once. A box is
+ * brought into normal form (struct zr_strided), which shows what it really is:
+ * one run of bytes, rows, single elements, or a transposition where the two
+ * sides' fastest dimensions differ. Two dimensions go to a kernel (kernel.c,
+ * transpose.c, x86_*.c), the others are counted through here.
+ * Destinations too big for the caches are written past them, whole lines at a
+ * time, which nearly doubles the speed of a scatter. Nothing is allocated.
+ * Thread class: plain functions.
+ */
+#include "mem/kernel_int.h"
+#include "mem/mem_int.h"
+
+/* Rows shorter than a cache line cannot be written past the cache. */
+#define NT_RUN_BYTES 64
+/* Tile of the blocked loop when the two sides disagree about the fastest dimension and no
+ * transposing kernel fits: 32 x 32 elements touch 64 lines, an eighth of a small L1. */
+#define TILE_ITEMS 32
+
+/* ---- normal form ---------------------------------------------------------- */
+
+static uint64_t stride_size(int64_t stride)
+{
+    return stride < 0 ? 0 - (uint64_t)stride : (uint64_t)stride;
+}
+
+/* Keeps dimensions sorted: smallest stride of dst first, then of src. */
+static void dims_insert(struct zr_strided *s, uint64_t n, int64_t ds, int64_t ss)
+{
+    uint32_t k = s->ndim++;
+
+    for (; k > 0; k--) {
+        const uint64_t other = (uint64_t)s->ds[k - 1];
+        if (other < (uint64_t)ds ||
+            (other == (uint64_t)ds && stride_size(s->ss[k - 1]) <= stride_size(ss)))
+            break;
+        s->n[k] = s->n[k - 1];
+        s->ds[k] = s->ds[k - 1];
+        s->ss[k] = s->ss[k - 1];
+    }
+    s->n[k] = n;
+    s->ds[k] = ds;
+    s->ss[k] = ss;
+}
+
+/* Joins neighbours that form one line on both sides. */
+static void dims_merge(struct zr_strided *s)
+{
+    uint32_t last = 0;
+
+    for (uint32_t k = 1; k < s->ndim; k++) {
+        int64_t n = (int64_t)s->n[last], dline, sline;
+
+        if (zr_mul_i64(s->ds[last], n, &dline) && zr_mul_i64(s->ss[last], n, &sline) &&
+            dline == s->ds[k] && sline == s->ss[k]) {
+            s->n[last] *= s->n[k];
+            continue;
+        }
+        last++;
+        s->n[last] = s->n[k];
+        s->ds[last] = s->ds[k];
+        s->ss[last] = s->ss[k];
+    }
+    s->ndim = s->ndim ? last + 1 : 0;
+}
+
+static void dims_drop_inner(struct zr_strided *s)
+{
+    s->ndim--;
+    for (uint32_t k = 0; k < s->ndim; k++) {
+        s->n[k] = s->n[k + 1];
+        s->ds[k] = s->ds[k + 1];
+        s->ss[k] = s->ss[k + 1];
+    }
+}
+
+bool zr_strided_init(struct zr_strided *out, const zarr_box *box, void *dst,
+                     const void *src)
+{
+    const bool fill = !src;
+
+    out->dst = dst;
+    out->src = src;
+    out->run = box->item_bytes;
+    out->unit =
+        !fill && box->swap_bytes > 1 ? box->swap_bytes : 0; /* patterns are ready */
+    out->ndim = 0;
+    out->nt = false;
+    for (int32_t k = box->ndim - 1; k >= 0; k--) {
+        const uint64_t n = box->shape[k];
+        int64_t ds = box->dst.stride[k], ss = fill ? 0 : box->src.stride[k];
+
+        if (n == 0)
+            return false;
+        if (n == 1)
+            continue;
+        if (ds < 0) { /* walk the dimension from its other end */
+            out->dst += ds * (int64_t)(n - 1);
+            ds = -ds;
+            if (!fill)
+                out->src += ss * (int64_t)(n - 1);
+            ss = -ss;
+        }
+        dims_insert(out, n, ds, ss);
+    }
+    dims_merge(out);
+    if (out->ndim && out->ds[0] == (int64_t)out->run &&
+        (fill || out->ss[0] == (int64_t)out->run)) {
+        out->run *= out->n[0];
+        dims_drop_inner(out);
+    }
+    return out->run != 0;
+}
+
+/* ---- walking ---------------------------------------------------------------- */
+
+/* Runs fn on every plane: dimensions 0 and 1 are the kernel's. */
+static void planes_walk(const struct zr_strided *s, struct zr_plane *plane,
+                        zr_plane_fn fn)
+{
+    uint64_t at[ZARR_MAX_RANK];
+    uint32_t k;
+
+    for (k = 2; k < s->ndim; k++)
+        at[k] = 0;
+    for (;;) {
+        fn(plane);
+        for (k = 2; k < s->ndim; k++) {
+            if (++at[k] < s->n[k]) {
+                plane->dst += s->ds[k];
+                plane->src += s->ss[k];
+                break;
+            }
+            at[k] = 0;
+            plane->dst -= (int64_t)(s->n[k] - 1) * s->ds[k];
+            plane->src -= (int64_t)(s->n[k] - 1) * s->ss[k];
+        }
+        if (k >= s->ndim)
+            return;
+    }
+}
+
+/* A plane in tiles, so that the lines of both sides stay in the cache while they are
+ * used. */
+static void plane_tiled(const struct zr_plane *p)
+{
+    const zr_plane_fn fn = zr_plane_items(p->run, p->unit);
+    struct zr_plane tile = *p;
+
+    for (uint64_t i = 0; i < p->n1; i += TILE_ITEMS) {
+        tile.n1 = ZR_MIN(p->n1 - i, TILE_ITEMS);
+        for (uint64_t j = 0; j < p->n0; j += TILE_ITEMS) {
+            tile.n0 = ZR_MIN(p->n0 - j, TILE_ITEMS);
+            tile.dst = p->dst + (int64_t)i * p->ds1 + (int64_t)j * p->ds0;
+            tile.src = p->src + (int64_t)i * p->ss1 + (int64_t)j * p->ss0;
+            fn(&tile);
+        }
+    }
+}
+
+/* The dimension that is the fastest of the source. */
+static uint32_t source_inner(const struct zr_strided *s)
+{
+    uint32_t best = 0;
+
+    for (uint32_t k = 1; k < s->ndim; k++)
+        if (s->ss[k] != 0 && stride_size(s->ss[k]) < stride_size(s->ss[best]))
+            best = k;
+    return best;
+}
+
+/* Makes dimension k the second one; the others keep their order. */
+static void dims_second(struct zr_strided *s, uint32_t k)
+{
+    const uint64_t n = s->n[k];
+    const int64_t ds = s->ds[k], ss = s->ss[k];
+
+    for (; k > 1; k--) {
+        s->n[k] = s->n[k - 1];
+        s->ds[k] = s->ds[k - 1];
+        s->ss[k] = s->ss[k - 1];
+    }
+    s->n[1] = n;
+    s->ds[1] = ds;
+    s->ss[1] = ss;
+}
+
+/* Both lengths of the plane are worth tiles; a backward source is turned round. */
+static bool transposes(struct zr_strided *s)
+{
+    const uint64_t least = zr_transpose_min(s->run);
+
+    if (least == 0 || s->unit > s->run || zr_log2_small(s->unit ? s->unit : 1) > 4 ||
+        s->ds[0] != (int64_t)s->run || s->n[0] < least || s->n[1] < least)
+        return false;
+    if (s->ss[1] == -(int64_t)s->run) {
+        s->dst += s->ds[1] * (int64_t)(s->n[1] - 1);
+        s->src += s->ss[1] * (int64_t)(s->n[1] - 1);
+        s->ds[1] = -s->ds[1];
+        s->ss[1] = -s->ss[1];
+    }
+    return s->ss[1] == (int64_t)s->run;
+}
+
+static zr_plane_fn plane_choose(struct zr_strided *s)
+{
+    const uint32_t inner = source_inner(s);
+
+    if (s->run >= NT_RUN_BYTES)
+        return s->unit || !s->nt ? zr_plane_items(s->run, s->unit)
+                                 : zr_kernels()->rows_nt;
+    if (inner == 0)
+        return zr_plane_items(s->run, s->unit);
+    dims_second(s, inner);
+    return transposes(s) ? zr_plane_transpose : plane_tiled;
+}
+
+void zr_strided_copy(struct zr_strided *s)
+{
+    const zr_plane_fn fn = plane_choose(s);
+    struct zr_plane plane = {
+        .dst = s->dst, .src = s->src, .n1 = 1, .n0 = 1, .run = s->run, .unit = s->unit};
+
+    if (s->ndim > 0) {
+        plane.n0 = s->n[0];
+        plane.ds0 = s->ds[0];
+        plane.ss0 = s->ss[0];
+    }
+    if (s->ndim > 1) {
+        plane.n1 = s->n[1];
+        plane.ds1 = s->ds[1];
+        plane.ss1 = s->ss[1];
+    }
+    planes_walk(s, &plane, fn);
+    if (s->nt)
+        zr_kernels()->fence();
+}

@@ -1,0 +1,249 @@
+/*
+ * mem/view.c - the caller's tensor becomes a checked view. Nothing behind this
+ * door doubts a view again: rank, shape, strides, byte order and the extent in
+ * memory are right, and elements of a destination do not share bytes. That the
+ * pointer and data_bytes tell the truth is the caller's word.
+ * A tensor that does not say how far its memory reaches gets the extent that
+ * its strides span, and where that begins below its first element (a reversed
+ * array), the handle moves there: offsets are never negative.
+ * Thread class: plain functions.
+ */
+#include "mem/mem_int.h"
+
+#include <string.h>
+
+void zarr_tensor_host(zarr_tensor *out, void *data, uint64_t data_bytes, int32_t ndim,
+                      const int64_t *shape)
+{
+    *out = (zarr_tensor){.struct_size = sizeof *out,
+                         .device_type = ZARR_DEVICE_CPU,
+                         .ndim = ndim,
+                         .data = data,
+                         .shape = shape,
+                         .data_bytes = data_bytes};
+}
+
+/* C order; false when the whole does not fit. Lengths of 0 and 1 get stride 0. */
+static bool view_strides(int64_t *stride, int32_t ndim, const uint64_t *shape,
+                         uint32_t item_bytes)
+{
+    int64_t line = item_bytes, n;
+
+    for (int32_t k = ndim - 1; k >= 0; k--) {
+        stride[k] = 0;
+        if (shape[k] <= 1)
+            continue;
+        stride[k] = line;
+        if (!zr_to_i64(shape[k], &n) || !zr_mul_i64(line, n, &line))
+            return false;
+    }
+    return true;
+}
+
+void zr_view_contiguous(struct zr_view *out, zarr_mem base, int32_t ndim,
+                        const uint64_t *shape, uint32_t item_bytes, uint32_t swap_bytes)
+{
+    out->base = base;
+    out->base.bytes += base.offset; /* of a view: behind the handle */
+    out->ndim = ndim;
+    out->item_bytes = item_bytes;
+    out->swap_bytes = swap_bytes > 1 ? swap_bytes : 0;
+    for (int32_t k = 0; k < ndim; k++)
+        out->shape[k] = shape[k];
+    (void)view_strides(out->stride, ndim, shape, item_bytes);
+}
+
+bool zr_view_is_contiguous(const struct zr_view *v)
+{
+    int64_t line = v->item_bytes;
+
+    for (int32_t k = 0; k < v->ndim; k++)
+        if (v->shape[k] == 0)
+            return true;
+    for (int32_t k = v->ndim - 1; k >= 0; k--) {
+        if (v->shape[k] == 1)
+            continue;
+        if (v->stride[k] != line)
+            return false;
+        line *= (int64_t)v->shape[k]; /* fits: the extent was checked */
+    }
+    return true;
+}
+
+/* ---- checks ------------------------------------------------------------------- */
+
+static zarr_status view_check_form(const zarr_tensor *t, int32_t ndim, zarr_error *err)
+{
+    if (t->flags)
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED, "tensor: unknown flags 0x%" PRIx32,
+                       t->flags);
+    if (t->byte_order > ZARR_ORDER_BIG)
+        return zr_fail(err, ZARR_ERR_INVALID, "tensor: byte order %" PRIu32 " is none",
+                       t->byte_order);
+    if (t->ndim != ndim || ndim < 0 || ndim > ZARR_MAX_RANK)
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "tensor has %" PRId32 " dimensions, wanted are %" PRId32, t->ndim,
+                       ndim);
+    if (ndim > 0 && !t->shape)
+        return zr_fail(err, ZARR_ERR_INVALID, "tensor: shape is NULL");
+    return ZARR_OK;
+}
+
+static zarr_status view_take_shape(struct zr_view *v, const zarr_tensor *t,
+                                   const uint64_t *shape, bool *empty, zarr_error *err)
+{
+    *empty = false;
+    for (int32_t k = 0; k < v->ndim; k++) {
+        if (t->shape[k] < 0 || (uint64_t)t->shape[k] != shape[k])
+            return zr_fail(err, ZARR_ERR_INVALID,
+                           "tensor: length %" PRId64 " of dimension %" PRId32
+                           " should be %" PRIu64,
+                           t->shape[k], k, shape[k]);
+        v->shape[k] = shape[k];
+        *empty = *empty || shape[k] == 0;
+    }
+    return ZARR_OK;
+}
+
+/* Strides of lengths 0 and 1 become 0: whatever the caller has there is never walked. */
+static zarr_status view_take_strides(struct zr_view *v, const zarr_tensor *t, bool empty,
+                                     zarr_error *err)
+{
+    if (!t->strides) {
+        if (!view_strides(v->stride, v->ndim, v->shape, v->item_bytes) && !empty)
+            return zr_fail(err, ZARR_ERR_INVALID, "tensor is too large for any memory");
+        return ZARR_OK;
+    }
+    for (int32_t k = 0; k < v->ndim; k++)
+        v->stride[k] = v->shape[k] > 1 ? t->strides[k] : 0;
+    return ZARR_OK;
+}
+
+static bool view_handle_is_pointer(int32_t device_type)
+{
+    enum {
+        VULKAN = 7,
+        METAL = 8
+    }; /* DLPack's numbers of handles that are objects */
+
+    return device_type != ZARR_DEVICE_OPENCL && device_type != VULKAN &&
+           device_type != METAL;
+}
+
+/* The extent is not known: it is what the strides span. */
+static zarr_status view_span(struct zr_view *v, int64_t low, int64_t high,
+                             zarr_error *err)
+{
+    const uint64_t back = (uint64_t)-low; /* low <= 0 */
+    uint64_t start = v->base.offset, place;
+
+    if (back > v->base.offset) {
+        const uintptr_t at = (uintptr_t)v->base.handle;
+
+        if (!view_handle_is_pointer(v->base.device_type))
+            return zr_fail(
+                err, ZARR_ERR_INVALID,
+                "tensor: elements lie below the beginning of the memory object");
+        if (!zr_add_u64(at, v->base.offset, &place) || place < back)
+            return zr_fail(err, ZARR_ERR_INVALID,
+                           "tensor: strides reach below address zero");
+        v->base.handle = (uint8_t *)v->base.handle - (back - v->base.offset);
+        start = back;
+    }
+    v->base.offset = start;
+    v->base.bytes = start + (uint64_t)high;
+    return ZARR_OK;
+}
+
+static zarr_status view_check_extent(struct zr_view *v, const zarr_tensor *t,
+                                     zarr_error *err)
+{
+    int64_t low, high;
+    uint64_t end;
+
+    if (!zr_extent(v->ndim, v->shape, v->stride, v->item_bytes, &low, &high))
+        return zr_fail(err, ZARR_ERR_INVALID, "tensor: strides reach too far");
+    if (!zr_add_u64(t->byte_offset, (uint64_t)high, &end) || end > INT64_MAX)
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "tensor: byte_offset %" PRIu64 " is out of range", t->byte_offset);
+    if (t->data_bytes == 0) {
+        zarr_status st = view_span(v, low, high, err);
+        if (st != ZARR_OK)
+            return st;
+    } else if (end > t->data_bytes || (uint64_t)-low > t->byte_offset) {
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "tensor: elements span bytes %" PRId64 " to %" PRIu64
+                       ", the memory has %" PRIu64,
+                       (int64_t)t->byte_offset + low, end, t->data_bytes);
+    }
+    if (view_handle_is_pointer(v->base.device_type) &&
+        v->base.bytes > UINTPTR_MAX - (uintptr_t)v->base.handle)
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "tensor: memory reaches beyond all addresses");
+    return ZARR_OK;
+}
+
+static zarr_status view_check_overlap(const struct zr_view *v, zarr_error *err)
+{
+    switch (zr_strides_overlap(v->ndim, v->shape, v->stride, v->item_bytes)) {
+    case ZR_OVERLAP_NO:
+        return ZARR_OK;
+    case ZR_OVERLAP_YES:
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "tensor: elements of the destination overlap");
+    case ZR_OVERLAP_UNKNOWN:
+        break;
+    }
+    return zr_fail(
+        err, ZARR_ERR_INVALID,
+        "tensor: strides of the destination are too irregular to rule out overlap");
+}
+
+static uint32_t view_swap(uint32_t byte_order, uint32_t unit)
+{
+    const uint32_t host = zr_host_is_little() ? ZARR_ORDER_LITTLE : ZARR_ORDER_BIG;
+
+    return byte_order == ZARR_ORDER_NATIVE || byte_order == host || unit < 2 ? 0 : unit;
+}
+
+zarr_status zr_view_from_tensor(struct zr_view *out, const struct zr_memory_registry *r,
+                                const zarr_tensor *tensor, int32_t ndim,
+                                const uint64_t *shape, uint32_t item_bytes,
+                                uint32_t swap_unit, enum zr_view_role role,
+                                zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    const struct zr_backend *be;
+    zarr_tensor t;
+    bool empty;
+
+    if (!tensor)
+        return zr_fail(err, ZARR_ERR_INVALID, "tensor is NULL");
+    if (item_bytes == 0 || (swap_unit > 1 && item_bytes % swap_unit))
+        return zr_internal(err);
+    ZR_TRY(zr_struct_read(&t, sizeof t, sizeof t, tensor, ZR_TAIL_REFUSE, "zarr_tensor",
+                          err));
+    ZR_TRY(view_check_form(&t, ndim, err));
+    ZR_TRY(zr_backend_find(r, t.device_type, &be, err));
+    out->base = (zarr_mem){.device_type = t.device_type,
+                           .device_id = t.device_id,
+                           .handle = t.data,
+                           .offset = t.byte_offset,
+                           .bytes = t.data_bytes};
+    out->ndim = ndim;
+    out->item_bytes = item_bytes;
+    out->swap_bytes = view_swap(t.byte_order, swap_unit);
+    ZR_TRY(view_take_shape(out, &t, shape, &empty, err));
+    ZR_TRY(view_take_strides(out, &t, empty, err));
+    if (empty) /* nothing will be touched, be data NULL or not */
+        goto out;
+    if (!t.data) {
+        st = zr_fail(err, ZARR_ERR_INVALID, "tensor: data is NULL");
+        goto out;
+    }
+    ZR_TRY(view_check_extent(out, &t, err));
+    if (role == ZR_VIEW_DESTINATION)
+        ZR_TRY(view_check_overlap(out, err));
+out:
+    return st;
+}

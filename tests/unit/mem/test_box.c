@@ -1,0 +1,323 @@
+/*
+ * tests/unit/mem/test_box.c - strided copies and fills of host memory against a
+ * byte-by-byte reference: random ranks, shapes, strides, element sizes, byte
+ * swaps and alignments. The whole buffer is compared, so that a byte written
+ * next to the box fails too.
+ */
+#include "unit/mem/mem_test.h"
+
+enum {
+    BUFFER_BYTES = 1 << 21,
+    MAX_ITEMS = 20000
+};
+
+struct buffers {
+    struct zr_memory_registry registry;
+    uint8_t *dst, *want, *src;
+};
+
+static int buffers_make(void **state)
+{
+    struct buffers *b = calloc(1, sizeof *b);
+
+    assert_int_equal(zr_memory_registry_init(&b->registry, NULL, NULL), ZARR_OK);
+    b->dst = malloc(BUFFER_BYTES);
+    b->want = malloc(BUFFER_BYTES);
+    b->src = malloc(BUFFER_BYTES);
+    *state = b;
+    return 0;
+}
+
+static int buffers_end(void **state)
+{
+    struct buffers *b = *state;
+
+    zr_memory_registry_deinit(&b->registry);
+    free(b->dst);
+    free(b->want);
+    free(b->src);
+    free(b);
+    return 0;
+}
+
+static const struct {
+    uint32_t item, swap;
+} forms[] = {{1, 0},   {2, 0},   {4, 0},  {8, 0},  {16, 0}, {3, 0},   {5, 0},   {12, 0},
+             {40, 0},  {1, 1},   {2, 2},  {4, 4},  {8, 8},  {16, 16}, {8, 4},   {16, 8},
+             {24, 8},  {12, 4},  {6, 2},  {12, 3}, {64, 0}, {65, 0},  {96, 16}, {100, 0},
+             {100, 5}, {32, 32}, {16, 4}, {7, 0},  {80, 0}, {4, 2},   {8, 2},   {24, 0}};
+
+static uint64_t random_shape(struct rnd *r, int32_t ndim, uint64_t *shape, uint64_t most)
+{
+    static const uint64_t lengths[] = {1,  2,  3,  4,  5,  7,  8,  9,   13, 16,
+                                       17, 31, 32, 33, 64, 65, 71, 100, 129};
+    uint64_t total = 1;
+
+    for (int32_t k = 0; k < ndim; k++) {
+        uint64_t n = lengths[rnd_below(r, ZR_COUNT(lengths))];
+
+        while (n > 1 && total * n > most)
+            n /= 2;
+        if (rnd_below(r, 150) == 0)
+            n = 0;
+        shape[k] = n;
+        total *= n ? n : 1;
+    }
+    return total;
+}
+
+/* One random box; false when it does not fit the buffers. */
+static bool random_box(struct rnd *r, struct buffers *b, zarr_box *box)
+{
+    const size_t form = rnd_below(r, ZR_COUNT(forms));
+    uint64_t dst_span, src_span, first;
+    uint64_t most = 1 + rnd_below(r, rnd_below(r, 8) ? 600 : MAX_ITEMS);
+
+    *box = (zarr_box){.struct_size = sizeof *box};
+    box->item_bytes = forms[form].item;
+    box->swap_bytes = forms[form].swap;
+    box->ndim = (int32_t)rnd_below(r, rnd_below(r, 20) ? 5 : 65);
+    random_shape(r, box->ndim, box->shape, most);
+    dst_span = random_side(r, box->ndim, box->shape, box->item_bytes, false,
+                           box->dst.stride, &first);
+    box->dst.mem = zr_mem_of_host(b->dst, dst_span);
+    box->dst.mem.offset = first + rnd_below(r, 2) * rnd_below(r, 130);
+    src_span = random_side(r, box->ndim, box->shape, box->item_bytes, true,
+                           box->src.stride, &first);
+    box->src.mem = zr_mem_of_host(b->src, src_span);
+    box->src.mem.offset = first + rnd_below(r, 2) * rnd_below(r, 130);
+    box->dst.mem.bytes = BUFFER_BYTES;
+    box->src.mem.bytes = BUFFER_BYTES;
+    if (dst_span + 256 > BUFFER_BYTES || src_span + 256 > BUFFER_BYTES)
+        return false;
+    /* Not true, but not touched either: as if dst were a part of something big. */
+    if (rnd_below(r, 2))
+        box->dst.mem.bytes = UINT64_C(1) << 32;
+    return true;
+}
+
+/* Bytes that any side may have touched, and some more. */
+static size_t box_reach(const zarr_box *box, const zarr_box_side *side)
+{
+    uint64_t end = side->mem.offset + box->item_bytes;
+
+    for (int32_t k = 0; k < box->ndim; k++)
+        if (side->stride[k] > 0 && box->shape[k])
+            end += (box->shape[k] - 1) * (uint64_t)side->stride[k];
+    return end + 128 < BUFFER_BYTES ? (size_t)end + 128 : BUFFER_BYTES;
+}
+
+static void compare(struct buffers *b, size_t bytes, uint64_t seed, int n)
+{
+    if (memcmp(b->dst, b->want, bytes) == 0)
+        return;
+    for (size_t i = 0; i < bytes; i++)
+        if (b->dst[i] != b->want[i]) {
+            print_error("seed %" PRIu64 " case %d: byte %zu is %02x, not %02x\n", seed, n,
+                        i, b->dst[i], b->want[i]);
+            break;
+        }
+    fail();
+}
+
+static void copies_equal_reference(void **state)
+{
+    struct buffers *b = *state;
+    const uint64_t seed = rnd_seed(20260101);
+    struct rnd r = {seed};
+    zarr_box box;
+    int done = 0;
+
+    print_message("seed %" PRIu64 "\n", seed);
+    rnd_bytes(&r, b->src, BUFFER_BYTES);
+    rnd_bytes(&r, b->dst, BUFFER_BYTES);
+    for (int n = 0; done < 20000; n++) {
+        size_t bytes;
+
+        if (!random_box(&r, b, &box))
+            continue;
+        done++;
+        bytes = box_reach(&box, &box.dst);
+        memcpy(b->want, b->dst, bytes);
+        reference_copy(&box, b->want, b->src, NULL);
+        assert_int_equal(zr_box_copy(&b->registry, &box, NULL, NULL), ZARR_OK);
+        compare(b, bytes, seed, n);
+    }
+}
+
+static void fills_equal_reference(void **state)
+{
+    struct buffers *b = *state;
+    const uint64_t seed = rnd_seed(20260102);
+    struct rnd r = {seed};
+    uint8_t pattern[2000];
+    zarr_box box;
+
+    print_message("seed %" PRIu64 "\n", seed);
+    rnd_bytes(&r, b->dst, BUFFER_BYTES);
+    for (int n = 0; n < 5000; n++) {
+        size_t bytes;
+
+        if (!random_box(&r, b, &box))
+            continue;
+        rnd_bytes(&r, pattern, sizeof pattern);
+        if (rnd_below(&r, 3) == 0)
+            memset(pattern, pattern[0], sizeof pattern);
+        if (rnd_below(&r, 50) == 0) { /* longer than a block's piece */
+            box = (zarr_box){.struct_size = sizeof box, .ndim = 1, .item_bytes = 1500};
+            box.shape[0] = rnd_below(&r, 50);
+            box.dst.stride[0] = 1500;
+            box.dst.mem = zr_mem_of_host(b->dst, BUFFER_BYTES);
+        } else if (rnd_below(&r, 10) == 0) { /* one long run */
+            box.ndim = 1;
+            box.shape[0] = rnd_below(&r, 200000) / box.item_bytes;
+            box.dst.stride[0] = box.item_bytes;
+            box.dst.mem.offset = rnd_below(&r, 200);
+        }
+        bytes = box_reach(&box, &box.dst);
+        memcpy(b->want, b->dst, bytes);
+        reference_copy(&box, b->want, NULL, pattern);
+        assert_int_equal(zr_box_fill(&b->registry, &box, pattern, NULL, NULL), ZARR_OK);
+        compare(b, bytes, seed, n);
+    }
+}
+
+/* Every pair of orders of three axes, for element sizes with a transposing kernel and
+ * without. */
+static void transposes_equal_reference(void **state)
+{
+    static const int orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
+                                     {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
+    static const uint64_t shapes[][3] = {
+        {8, 9, 40}, {16, 16, 16}, {33, 5, 67}, {70, 64, 3}};
+    struct buffers *b = *state;
+    struct rnd r = {7};
+
+    rnd_bytes(&r, b->src, BUFFER_BYTES);
+    for (size_t f = 0; f < ZR_COUNT(forms); f++) {
+        for (size_t c = 0; c < ZR_COUNT(shapes) * 6; c++) {
+            zarr_box box = {.struct_size = sizeof box, .ndim = 3};
+            int64_t line = box.item_bytes = forms[f].item, dline = line;
+            const uint64_t *shape = shapes[c / 6];
+
+            box.swap_bytes = forms[f].swap;
+            for (int k = 2; k >= 0; k--) {
+                const int d = orders[c % 6][k];
+                box.shape[k] = shape[k];
+                box.src.stride[k] = line;
+                line *= (int64_t)shape[k];
+                box.dst.stride[d] = dline;
+                dline *= (int64_t)shape[d];
+            }
+            if (line > BUFFER_BYTES)
+                continue;
+            box.dst.mem = zr_mem_of_host(b->dst, BUFFER_BYTES);
+            box.src.mem = zr_mem_of_host(b->src, BUFFER_BYTES);
+            memset(b->want, 0, (size_t)line);
+            memset(b->dst, 0, (size_t)line);
+            reference_copy(&box, b->want, b->src, NULL);
+            assert_int_equal(zr_box_copy(&b->registry, &box, NULL, NULL), ZARR_OK);
+            compare(b, (size_t)line, f, (int)c);
+        }
+    }
+}
+
+static void boxes_outside_are_refused(void **state)
+{
+    struct buffers *b = *state;
+    zarr_box box = {.struct_size = sizeof box, .ndim = 1, .item_bytes = 4, .shape = {10}};
+    zarr_error err = {0};
+
+    box.dst.mem = zr_mem_of_host(b->dst, 40);
+    box.src.mem = zr_mem_of_host(b->src, 40);
+    box.dst.stride[0] = box.src.stride[0] = 4;
+    assert_int_equal(zr_box_copy(&b->registry, &box, NULL, &err), ZARR_OK);
+    box.dst.mem.bytes = 39;
+    assert_int_equal(zr_box_copy(&b->registry, &box, NULL, &err), ZARR_ERR_INTERNAL);
+    box.dst.mem.bytes = 40;
+    box.src.stride[0] = -4;
+    assert_int_equal(zr_box_copy(&b->registry, &box, NULL, &err), ZARR_ERR_INTERNAL);
+    box.src.mem.offset = 36;
+    assert_int_equal(zr_box_copy(&b->registry, &box, NULL, &err), ZARR_OK);
+    box.src.mem.offset = UINT64_MAX;
+    assert_int_equal(zr_box_copy(&b->registry, &box, NULL, &err), ZARR_ERR_INTERNAL);
+    box.shape[0] = UINT64_MAX;
+    assert_int_equal(zr_box_copy(&b->registry, &box, NULL, &err), ZARR_ERR_INTERNAL);
+    box.shape[0] = 0;
+    assert_int_equal(zr_box_copy(&b->registry, &box, NULL, &err), ZARR_OK);
+    box.swap_bytes = 3;
+    assert_int_equal(zr_box_copy(&b->registry, &box, NULL, &err), ZARR_ERR_INTERNAL);
+    box.swap_bytes = 0;
+    box.ndim = 65;
+    assert_int_equal(zr_box_copy(&b->registry, &box, NULL, &err), ZARR_ERR_INTERNAL);
+}
+
+static void all_equal_finds_each_difference(void **state)
+{
+    static const uint32_t items[] = {1, 2, 3, 4, 8, 12, 16, 40, 64, 100};
+    struct buffers *b = *state;
+    struct rnd r = {99};
+    uint8_t pattern[128];
+
+    for (size_t f = 0; f < ZR_COUNT(items); f++) {
+        for (int n = 0; n < 300; n++) {
+            const uint32_t item = items[f];
+            const uint64_t count = rnd_below(&r, 1 + rnd_below(&r, 400));
+            uint8_t *data = b->dst + rnd_below(&r, 64);
+            const size_t bytes = (size_t)(count * item);
+
+            rnd_bytes(&r, pattern, sizeof pattern);
+            for (uint64_t i = 0; i < count; i++)
+                memcpy(data + i * item, pattern, item);
+            data[bytes] = (uint8_t)~data[0]; /* not part of it */
+            assert_true(zr_all_equal(data, count, pattern, item));
+            if (bytes == 0)
+                continue;
+            data[rnd_below(&r, bytes)] ^= (uint8_t)(1 << rnd_below(&r, 8));
+            assert_false(zr_all_equal(data, count, pattern, item));
+        }
+    }
+    assert_true(zr_all_equal(NULL, 0, pattern, 4));
+}
+
+static void minus_zero_is_not_zero(void **state)
+{
+    const double zero = 0.0, data[] = {0.0, 0.0, -0.0};
+
+    ZR_UNUSED(state);
+    assert_true(zr_all_equal(data, 2, &zero, sizeof zero));
+    assert_false(zr_all_equal(data, 3, &zero, sizeof zero));
+}
+
+static void contiguous_copy_is_counted(void **state)
+{
+    struct buffers *b = *state;
+    struct zr_copy_counters c = {0};
+    zarr_box box = {
+        .struct_size = sizeof box, .ndim = 2, .item_bytes = 2, .shape = {3, 5}};
+
+    box.dst.mem = zr_mem_of_host(b->dst, 30);
+    box.src.mem = zr_mem_of_host(b->src, 30);
+    box.dst.stride[0] = box.src.stride[0] = 10;
+    box.dst.stride[1] = box.src.stride[1] = 2;
+    assert_int_equal(zr_box_copy(&b->registry, &box, &c, NULL), ZARR_OK);
+    assert_int_equal(zr_box_fill(&b->registry, &box, "ab", &c, NULL), ZARR_OK);
+    assert_int_equal(c.copies_host, 2);
+    assert_int_equal(c.bytes_host, 60);
+    assert_int_equal(c.copies_up + c.copies_down + c.copies_device + c.staged, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(copies_equal_reference),
+        cmocka_unit_test(fills_equal_reference),
+        cmocka_unit_test(transposes_equal_reference),
+        cmocka_unit_test(boxes_outside_are_refused),
+        cmocka_unit_test(all_equal_finds_each_difference),
+        cmocka_unit_test(minus_zero_is_not_zero),
+        cmocka_unit_test(contiguous_copy_is_counted),
+    };
+
+    return cmocka_run_group_tests_name("mem_box", tests, buffers_make, buffers_end);
+}
