@@ -1,0 +1,203 @@
+/* unit/sched/test_budget.c - the byte budget: bounds, order, giving up, stress. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "sched/sched.h"
+
+#define SECOND UINT64_C(1000000000)
+#define MS     UINT64_C(1000000)
+
+static void taking_and_trying(void **state)
+{
+    struct zr_budget b;
+    struct zr_budget_stats s;
+    zarr_error err = {0};
+
+    (void)state;
+    zr_budget_init(&b, 100);
+    assert_true(zr_budget_try(&b, 60));
+    assert_false(zr_budget_try(&b, 41));
+    assert_true(zr_budget_try(&b, 40));
+    assert_true(zr_budget_try(&b, 0));
+    zr_budget_give(&b, 100);
+    assert_true(zr_budget_try(&b, 1000)); /* too large, but alone */
+    assert_false(zr_budget_try(&b, 1));
+    assert_int_equal(zr_budget_take(&b, 1, zr_now_ns() + 5 * MS, NULL, &err),
+                     ZARR_ERR_LIMIT);
+    assert_non_null(strstr(err.message, "memory_bytes"));
+    assert_int_equal(zr_budget_take(&b, 1, 0, NULL, &err), ZARR_ERR_LIMIT);
+    zr_budget_give(&b, 1000);
+    assert_true(zr_budget_try(&b, UINT64_MAX));
+    assert_false(zr_budget_try(&b, UINT64_MAX));
+    zr_budget_give(&b, UINT64_MAX);
+    assert_int_equal(zr_budget_take(&b, 1, UINT64_MAX, NULL, &err), ZARR_OK);
+    zr_budget_stats_get(&b, &s);
+    assert_true(s.total == 100 && s.now == 1 && s.peak == UINT64_MAX && s.n_waiting == 0);
+    zr_budget_give(&b, 5); /* more than was taken: a bug, but it must not wrap */
+    zr_budget_stats_get(&b, &s);
+    assert_int_equal(s.now, 0);
+    zr_budget_deinit(&b);
+}
+
+struct taker {
+    struct zr_budget *b;
+    uint64_t bytes;
+    zr_thread thread;
+    atomic_bool cancel;
+    zarr_status status;
+    atomic_uint *order;
+    uint32_t place;
+};
+
+static void *take_one(void *arg)
+{
+    struct taker *t = arg;
+
+    t->status = zr_budget_take(t->b, t->bytes, UINT64_MAX, &t->cancel, NULL);
+    t->place = atomic_fetch_add(t->order, 1);
+    return NULL;
+}
+
+static void wait_for_waiters(struct zr_budget *b, uint32_t n)
+{
+    struct zr_budget_stats s;
+
+    do {
+        zr_budget_stats_get(b, &s);
+    } while (s.n_waiting != n);
+}
+
+static void start_taker(struct taker *t, struct zr_budget *b, uint64_t bytes,
+                        atomic_uint *order, uint32_t n_before)
+{
+    *t = (struct taker){.b = b, .bytes = bytes, .order = order, .status = 1};
+    assert_int_equal(zr_thread_start(&t->thread, take_one, t, NULL), ZARR_OK);
+    wait_for_waiters(b, n_before + 1);
+}
+
+static void first_come_first_served(void **state)
+{
+    struct zr_budget b;
+    struct taker large, small;
+    struct zr_budget_stats s;
+    atomic_uint order = 0;
+
+    (void)state;
+    zr_budget_init(&b, 100);
+    assert_true(zr_budget_try(&b, 50));
+    start_taker(&large, &b, 80, &order, 0);
+    start_taker(&small, &b, 30, &order, 1);
+    assert_false(zr_budget_try(&b, 1)); /* 50 are free, but others were first */
+    zr_budget_stats_get(&b, &s);
+    assert_int_equal(s.n_waiting, 2); /* the small one does not overtake */
+    zr_budget_give(&b, 50);
+    zr_thread_join(&large.thread);
+    assert_int_equal(large.status, ZARR_OK);
+    wait_for_waiters(&b, 1);
+    zr_budget_give(&b, 80);
+    zr_thread_join(&small.thread);
+    assert_int_equal(small.status, ZARR_OK);
+    assert_true(large.place < small.place);
+    zr_budget_stats_get(&b, &s);
+    assert_true(s.now == 30 && s.peak == 80);
+    zr_budget_give(&b, 30);
+    zr_budget_deinit(&b);
+}
+
+/* Who gives up lets those behind it through. */
+static void giving_up_in_the_line(void **state)
+{
+    struct zr_budget b;
+    struct taker large, small;
+    atomic_uint order = 0;
+
+    (void)state;
+    zr_budget_init(&b, 100);
+    assert_true(zr_budget_try(&b, 50));
+    start_taker(&large, &b, 80, &order, 0);
+    start_taker(&small, &b, 30, &order, 1);
+    atomic_store(&large.cancel, true);
+    zr_thread_join(&large.thread);
+    zr_thread_join(&small.thread);
+    assert_int_equal(large.status, ZARR_ERR_CANCELLED);
+    assert_int_equal(small.status, ZARR_OK);
+    assert_int_equal(zr_budget_take(&b, 1, UINT64_MAX, &large.cancel, NULL),
+                     ZARR_ERR_CANCELLED);
+    zr_budget_give(&b, 80);
+    zr_budget_deinit(&b);
+}
+
+struct stress {
+    struct zr_budget b;
+    atomic_uint_fast64_t inside, over;
+};
+
+static void *take_and_give(void *arg)
+{
+    struct stress *s = arg;
+    uint64_t seed = zr_thread_slot() + 1;
+
+    for (int i = 0; i < 3000; i++) {
+        uint64_t bytes, now;
+        bool got;
+
+        seed = seed * UINT64_C(6364136223846793005) + 1442695040888963407U;
+        bytes = (seed >> 40) % 120; /* of 100 */
+        if (seed % 3 == 0)
+            got = zr_budget_try(&s->b, bytes);
+        else
+            got = zr_budget_take(&s->b, bytes,
+                                 seed % 3 == 1 ? UINT64_MAX : zr_now_ns() + MS / 10, NULL,
+                                 NULL) == ZARR_OK;
+        if (!got)
+            continue;
+        now = atomic_fetch_add(&s->inside, bytes) + bytes;
+        if (now > 100 && now != bytes)
+            atomic_fetch_add(&s->over, 1);
+        if (i % 50 == 0)
+            zr_random_u64(); /* a system call: others get in */
+        atomic_fetch_sub(&s->inside, bytes);
+        zr_budget_give(&s->b, bytes);
+    }
+    return NULL;
+}
+
+static void stress(void **state)
+{
+    enum {
+        THREADS = 8
+    };
+    struct stress s = {.inside = 0};
+    struct zr_budget_stats stats;
+    zr_thread t[THREADS];
+
+    (void)state;
+    zr_budget_init(&s.b, 100);
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(zr_thread_start(&t[i], take_and_give, &s, NULL), ZARR_OK);
+    for (int i = 0; i < THREADS; i++)
+        zr_thread_join(&t[i]);
+    assert_int_equal(atomic_load(&s.over), 0);
+    zr_budget_stats_get(&s.b, &stats);
+    assert_true(stats.now == 0 && stats.n_waiting == 0 && stats.peak <= 119);
+    zr_budget_deinit(&s.b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(taking_and_trying),
+        cmocka_unit_test(first_come_first_served),
+        cmocka_unit_test(giving_up_in_the_line),
+        cmocka_unit_test(stress),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

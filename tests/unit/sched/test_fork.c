@@ -1,0 +1,288 @@
+/* unit/sched/test_fork.c - children forked while the pool is busy, from any thread. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "sched/sched.h"
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#ifdef __has_feature
+#    if __has_feature(thread_sanitizer)
+#        define __SANITIZE_THREAD__ 1 /* as gcc says it */
+#    endif
+#endif
+
+/* In a child the leak checker misses the stacks of the parent's threads and guesses. */
+#if defined(__SANITIZE_ADDRESS__)
+enum {
+    CHILD_MAY_EXIT = 0
+};
+#else
+enum {
+    CHILD_MAY_EXIT = 1
+};
+#endif
+
+#define SECOND UINT64_C(1000000000)
+
+enum {
+    FORKS = 50,
+    CHILD_SECONDS = 20
+};
+
+static struct zr_budget budget;
+static struct zr_event never; /* of the parent, never set */
+static struct zr_done_queue queue;
+static atomic_bool stop;
+
+static zarr_status use_everything(void *arg, uint64_t i, uint32_t worker, zarr_error *err)
+{
+    struct zr_event e;
+    const zarr_status st = zr_budget_take(&budget, 40, UINT64_MAX, &stop, err);
+
+    (void)worker;
+    if (st != ZARR_OK)
+        return st;
+    zr_event_init(&e);
+    zr_event_set(&e);
+    zr_event_wait(&e, UINT64_MAX);
+    zr_event_deinit(&e);
+    zr_budget_give(&budget, 40);
+    atomic_fetch_add((atomic_uint_fast64_t *)arg, i);
+    return ZARR_OK;
+}
+
+struct noise {
+    struct zr_task task;
+    struct zr_event done;
+};
+
+static void make_noise(void *arg)
+{
+    struct noise *n = arg;
+    atomic_uint_fast64_t sum = 0;
+
+    (void)zr_parallel_for(50, 4, use_everything, &sum, NULL);
+    zr_event_set(&n->done);
+}
+
+/* Keeps the pool busy with tasks and loops until told to stop. */
+static void *stay_busy(void *unused)
+{
+    while (!atomic_load(&stop)) {
+        struct noise n = {.task = {make_noise, &n, NULL}};
+        atomic_uint_fast64_t sum = 0;
+
+        zr_event_init(&n.done);
+        if (zr_task_submit(&n.task, NULL) == ZARR_OK) {
+            (void)zr_parallel_for(50, 4, use_everything, &sum, NULL);
+            zr_event_wait(&n.done, UINT64_MAX);
+        }
+        zr_event_deinit(&n.done);
+    }
+    return unused;
+}
+
+/* 0: everything works here as in a new process. */
+static int work_in_child(void)
+{
+    atomic_uint_fast64_t sum = 0;
+    struct zr_budget_stats stats;
+    struct zr_pool_stats pool;
+    struct zr_done_node node;
+    struct noise n = {.task = {make_noise, &n, NULL}};
+
+    alarm(CHILD_SECONDS); /* a deadlock ends as a signal */
+    zr_budget_stats_get(&budget, &stats);
+    zr_pool_stats_get(&pool);
+    if (zr_fork_generation() == 0 || stats.now != 0 || stats.n_waiting != 0 ||
+        pool.n_threads != 0 || pool.n_tasks != 0)
+        return 1;
+    if (zr_event_wait(&never, UINT64_MAX) || zr_done_take(&queue, UINT64_MAX))
+        return 2;
+    zr_done_push(&queue, &node);
+    zr_event_set(&never);
+    if (!zr_event_wait(&never, UINT64_MAX))
+        return 3;
+    zr_event_deinit(&never);
+    zr_done_deinit(&queue);
+    if (zr_parallel_for(1000, 4, use_everything, &sum, NULL) != ZARR_OK ||
+        atomic_load(&sum) != 499500)
+        return 4;
+    zr_event_init(&n.done);
+    if (zr_task_submit(&n.task, NULL) != ZARR_OK ||
+        !zr_event_wait(&n.done, zr_now_ns() + CHILD_SECONDS * SECOND))
+        return 5;
+    zr_event_deinit(&n.done);
+    return 0;
+}
+
+static void wait_for_child(pid_t pid)
+{
+    int status = 0;
+
+    assert_true(pid > 0);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+        fail_msg("child ended with status %#x", (unsigned)status);
+}
+
+static void forking_beside_a_busy_pool(void **state)
+{
+    zr_thread t[2];
+
+    (void)state;
+    zr_budget_init(&budget, 100);
+    zr_event_init(&never);
+    zr_done_init(&queue);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(zr_thread_start(&t[i], stay_busy, NULL, NULL), ZARR_OK);
+    for (int i = 0; i < FORKS; i++) {
+        const pid_t pid = fork();
+
+        if (pid == 0) {
+            const int rc = work_in_child();
+
+            if (i % 2 && CHILD_MAY_EXIT)
+                exit(rc); /* with the library's destructors */
+            _exit(rc);
+        }
+        wait_for_child(pid);
+    }
+    atomic_store(&stop, true);
+    for (int i = 0; i < 2; i++)
+        zr_thread_join(&t[i]);
+    atomic_store(&stop, false);
+}
+
+static void leave_child(void)
+{
+    _exit(0);
+}
+
+/* An item that forks: in the child the loop is over, whoever ran it. */
+struct forking {
+    atomic_uint done;
+    atomic_int pid;
+    bool in_task;
+};
+
+static zarr_status fork_in_item(void *arg, uint64_t i, uint32_t worker, zarr_error *err)
+{
+    struct forking *f = arg;
+
+    (void)worker;
+    (void)err;
+    atomic_fetch_add(&f->done, 1);
+    if (i == 100) {
+        const pid_t pid = fork();
+
+        if (pid != 0)
+            atomic_store(&f->pid, pid);
+        else if (alarm(CHILD_SECONDS) || (!CHILD_MAY_EXIT && atexit(leave_child)))
+            _exit(6);
+    }
+    return ZARR_OK;
+}
+
+static void forking_inside_a_loop(void **state)
+{
+    (void)state;
+    for (int turn = 0; turn < 20; turn++) {
+        struct forking f = {.done = 0};
+        const uint64_t before = zr_fork_generation();
+        const zarr_status st = zr_parallel_for(1000, 4, fork_in_item, &f, NULL);
+
+        if (zr_fork_generation() != before) /* the child, when this thread ran the item */
+            _exit(st == ZARR_ERR_CANCELLED ? work_in_child() : 9);
+        assert_int_equal(st, ZARR_OK);
+        assert_int_equal(atomic_load(&f.done), 1000);
+        wait_for_child(atomic_load(&f.pid)); /* a thread of the pool just ended there */
+    }
+}
+
+/* A pool that has only ever been used in a child. */
+static void grandchildren(void **state)
+{
+    pid_t pid = fork();
+
+    (void)state;
+    if (pid == 0) {
+        int rc = work_in_child(), status = 0;
+
+        zr_event_init(&never); /* the child's own: inherited again */
+        zr_done_init(&queue);
+        pid = fork();
+        if (pid == 0)
+            _exit(zr_fork_generation() == 2 ? work_in_child() : 8);
+        if (rc == 0 && (pid < 0 || waitpid(pid, &status, 0) != pid || status != 0))
+            rc = 7;
+        _exit(rc);
+    }
+    wait_for_child(pid);
+    zr_budget_deinit(&budget);
+    zr_event_deinit(&never);
+    zr_done_deinit(&queue);
+}
+
+static int work_without_threads(void)
+{
+    const struct rlimit little = {1 << 20, 1 << 20}; /* no room for a stack */
+    atomic_uint_fast64_t sum = 0;
+    struct noise n = {.task = {make_noise, &n, NULL}};
+    struct zr_pool_stats pool;
+    zarr_error err = {0};
+
+    alarm(CHILD_SECONDS);
+    if (setrlimit(RLIMIT_AS, &little) != 0)
+        return 1;
+    if (zr_parallel_for(1000, 4, use_everything, &sum, NULL) != ZARR_OK ||
+        atomic_load(&sum) != 499500)
+        return 2; /* the caller does it alone */
+    if (zr_task_submit(&n.task, &err) != ZARR_ERR_NO_MEMORY || err.code == ZARR_OK)
+        return 3;
+    zr_pool_stats_get(&pool);
+    return pool.n_threads != 0 || pool.n_tasks != 0 ? 4 : 0;
+}
+
+static void no_threads_to_be_had(void **state)
+{
+    pid_t pid;
+
+    (void)state;
+    if (!CHILD_MAY_EXIT)
+        skip(); /* the address sanitizer lives in more memory than we leave */
+    zr_budget_init(&budget, 100);
+    pid = fork();
+    if (pid == 0)
+        _exit(work_without_threads());
+    wait_for_child(pid);
+    zr_budget_deinit(&budget);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(forking_beside_a_busy_pool),
+        cmocka_unit_test(forking_inside_a_loop),
+        cmocka_unit_test(grandchildren),
+        cmocka_unit_test(no_threads_to_be_had),
+    };
+
+#if defined(__SANITIZE_THREAD__)
+    if (ZR_COUNT(tests) > 0) {
+        puts("SKIP: the thread sanitizer allows no threads in a child of a threaded "
+             "process");
+        return 77;
+    }
+#endif
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

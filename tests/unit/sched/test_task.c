@@ -1,0 +1,241 @@
+/* unit/sched/test_task.c - tasks: once each, in order, blocking ones, the pool round
+ * them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "sched/sched.h"
+
+#define SECOND UINT64_C(1000000000)
+
+struct counted {
+    struct zr_task task;
+    atomic_uint *n;
+    struct zr_event *last;
+    uint32_t want;
+};
+
+static void count_up(void *arg)
+{
+    struct counted *c = arg;
+    struct zr_event *last = c->last;
+    const uint32_t want = c->want;
+    atomic_uint *n = c->n;
+
+    free(c); /* the pool does not need it any more */
+    if (atomic_fetch_add(n, 1) + 1 == want)
+        zr_event_set(last);
+}
+
+static void each_runs_once(void **state)
+{
+    enum {
+        N = 5000
+    };
+    atomic_uint n = 0;
+    struct zr_event last;
+
+    (void)state;
+    zr_event_init(&last);
+    for (int i = 0; i < N; i++) {
+        struct counted *c = malloc(sizeof *c);
+
+        assert_non_null(c);
+        *c = (struct counted){{count_up, c, NULL}, &n, &last, N};
+        assert_int_equal(zr_task_submit(&c->task, NULL), ZARR_OK);
+    }
+    assert_true(zr_event_wait(&last, zr_now_ns() + 30 * SECOND));
+    zr_event_deinit(&last);
+    assert_int_equal(atomic_load(&n), N);
+}
+
+/* A chain: each task waits for the one submitted after it. */
+struct link {
+    struct zr_task task;
+    struct zr_event done;
+    struct link *after;
+    bool ok;
+};
+
+static void wait_for_next(void *arg)
+{
+    struct link *l = arg;
+
+    l->ok = !l->after || zr_event_wait(&l->after->done, zr_now_ns() + 30 * SECOND);
+    zr_event_set(&l->done);
+}
+
+static void tasks_that_wait_for_each_other(void **state)
+{
+    enum {
+        N = 40
+    }; /* many more than threads may work at once */
+    static struct link chain[N];
+    struct zr_pool_stats stats;
+
+    (void)state;
+    for (int turn = 0; turn < 10; turn++) {
+        for (int i = 0; i < N; i++) {
+            chain[i] = (struct link){.task = {wait_for_next, &chain[i], NULL},
+                                     .after = i + 1 < N ? &chain[i + 1] : NULL};
+            zr_event_init(&chain[i].done);
+        }
+        for (int i = 0; i < N; i++)
+            assert_int_equal(zr_task_submit(&chain[i].task, NULL), ZARR_OK);
+        for (int i = 0; i < N; i++)
+            assert_true(zr_event_wait(&chain[i].done, zr_now_ns() + 30 * SECOND));
+        for (int i = 0; i < N; i++) {
+            assert_true(chain[i].ok);
+            zr_event_deinit(&chain[i].done);
+        }
+    }
+    zr_pool_stats_get(&stats);
+    assert_int_equal(stats.n_tasks, 0);
+}
+
+static zarr_status add_item(void *arg, uint64_t i, uint32_t worker, zarr_error *err)
+{
+    (void)worker;
+    (void)err;
+    atomic_fetch_add((atomic_uint_fast64_t *)arg, i);
+    return ZARR_OK;
+}
+
+struct looping {
+    struct zr_task task;
+    struct zr_event done;
+    atomic_uint_fast64_t sum;
+    zarr_status status;
+};
+
+static void run_loop(void *arg)
+{
+    struct looping *l = arg;
+
+    l->status = zr_parallel_for(1000, 8, add_item, &l->sum, NULL);
+    zr_event_set(&l->done);
+}
+
+static void tasks_that_run_loops(void **state)
+{
+    enum {
+        N = 30
+    };
+    static struct looping l[N];
+
+    (void)state;
+    for (int turn = 0; turn < 10; turn++) {
+        for (int i = 0; i < N; i++) {
+            l[i].task = (struct zr_task){run_loop, &l[i], NULL};
+            atomic_init(&l[i].sum, 0);
+            zr_event_init(&l[i].done);
+            assert_int_equal(zr_task_submit(&l[i].task, NULL), ZARR_OK);
+        }
+        for (int i = 0; i < N; i++) {
+            assert_true(zr_event_wait(&l[i].done, zr_now_ns() + 30 * SECOND));
+            assert_int_equal(l[i].status, ZARR_OK);
+            assert_true(atomic_load(&l[i].sum) == 499500);
+            zr_event_deinit(&l[i].done);
+        }
+    }
+}
+
+struct blocking {
+    struct zr_task task;
+    atomic_uint *inside;
+    struct zr_event *go;
+    struct zr_event done;
+};
+
+static void block_openly(void *arg)
+{
+    struct blocking *b = arg;
+    uint32_t now;
+
+    zr_block_begin();
+    zr_block_begin(); /* may nest */
+    now = atomic_fetch_add(b->inside, 1) + 1;
+    if (now == 20)
+        zr_event_set(b->go);
+    zr_event_wait(b->go, zr_now_ns() + 30 * SECOND);
+    zr_block_end();
+    zr_block_end();
+    zr_event_set(&b->done);
+}
+
+static void blocked_threads_are_replaced(void **state)
+{
+    static struct blocking b[20];
+    atomic_uint inside = 0;
+    struct zr_event go;
+    struct zr_pool_stats stats;
+
+    (void)state;
+    zr_event_init(&go);
+    for (int i = 0; i < 20; i++) {
+        b[i] = (struct blocking){
+            .task = {block_openly, &b[i], NULL}, .inside = &inside, .go = &go};
+        zr_event_init(&b[i].done);
+        assert_int_equal(zr_task_submit(&b[i].task, NULL), ZARR_OK);
+    }
+    for (int i = 0; i < 20; i++) {
+        assert_true(zr_event_wait(&b[i].done, zr_now_ns() + 30 * SECOND));
+        zr_event_deinit(&b[i].done);
+    }
+    assert_int_equal(atomic_load(&inside), 20);
+    zr_event_deinit(&go);
+
+    zr_pool_stats_get(&stats);
+    assert_true(stats.n_threads >= 20);
+    for (int i = 0; i < 100 && stats.n_threads > stats.n_wanted;
+         i++) { /* idle ones end */
+        struct zr_event never;
+
+        zr_event_init(&never);
+        zr_event_wait(&never, zr_now_ns() + SECOND / 10);
+        zr_event_deinit(&never);
+        zr_pool_stats_get(&stats);
+    }
+    assert_true(stats.n_threads <= stats.n_wanted);
+    assert_int_equal(stats.n_blocked, 0);
+}
+
+static void wanting_more_threads(void **state)
+{
+    struct zr_pool_stats before, after;
+
+    (void)state;
+    zr_pool_stats_get(&before);
+    zr_pool_want(0);
+    zr_pool_want(1);
+    zr_pool_stats_get(&after);
+    assert_int_equal(after.n_wanted, before.n_wanted);
+    zr_pool_want(before.n_wanted + 3);
+    zr_pool_stats_get(&after);
+    assert_int_equal(after.n_wanted, before.n_wanted + 3);
+    zr_block_begin(); /* nothing on a thread that is not the pool's */
+    zr_block_end();
+    zr_pool_want(UINT32_MAX);
+    zr_pool_stats_get(&after);
+    assert_int_equal(after.n_wanted, ZR_MAX_THREADS);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_runs_once),
+        cmocka_unit_test(tasks_that_wait_for_each_other),
+        cmocka_unit_test(tasks_that_run_loops),
+        cmocka_unit_test(blocked_threads_are_replaced),
+        cmocka_unit_test(wanting_more_threads),
+        cmocka_unit_test(each_runs_once),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
