@@ -29,8 +29,8 @@ struct zr_dtype_registry {
         struct zr_map made; /* short name -> zarr_dtype, owned */
     } locked;
 };
-zarr_status zr_dtype_registry_init(struct zr_dtype_registry *r, const zarr_allocator *alloc,
-                                   zarr_error *err);
+zarr_status zr_dtype_registry_init(struct zr_dtype_registry *r,
+                                   const zarr_allocator *alloc, zarr_error *err);
 void zr_dtype_registry_deinit(struct zr_dtype_registry *r);
 /* The table is copied. EXISTS when a name, alias or v2 type is taken. */
 zarr_status zr_dtype_register(struct zr_dtype_registry *r, const zarr_dtype_vtable *v,
@@ -43,33 +43,41 @@ int zr_dtype_list(const struct zr_dtype_registry *r,
 
 /* ---- look-up ------------------------------------------------------------- */
 
-/* As zarr_dtype_find(): v3 name, v3 JSON, or v2 string. *byte_order (may be NULL): ZARR_ORDER_* of
+/* As zarr_dtype_find(): v3 name, v3 JSON, or v2 string. *byte_order (may be NULL):
+ * ZARR_ORDER_* of
  * "<" and ">" in a v2 string, else ZARR_ORDER_NATIVE. */
-zarr_status zr_dtype_find(struct zr_dtype_registry *r, const char *text, const zarr_dtype **out,
-                          uint32_t *byte_order, zarr_error *err);
+zarr_status zr_dtype_find(struct zr_dtype_registry *r, const char *text,
+                          const zarr_dtype **out, uint32_t *byte_order, zarr_error *err);
 /* A v3 `data_type`: a name, or an object {name, configuration}. */
 zarr_status zr_dtype_from_v3(struct zr_dtype_registry *r, const struct zr_json *v,
                              const zarr_dtype **out, zarr_error *err);
-/* A v2 `dtype`. *byte_order: ZARR_ORDER_LITTLE or _BIG; NATIVE where the type has no byte order. */
+/* A v2 `dtype`. *byte_order: ZARR_ORDER_LITTLE or _BIG; NATIVE where the type has no byte
+ * order. */
 zarr_status zr_dtype_from_v2(struct zr_dtype_registry *r, const struct zr_json *v,
-                             const zarr_dtype **out, uint32_t *byte_order, zarr_error *err);
+                             const zarr_dtype **out, uint32_t *byte_order,
+                             zarr_error *err);
 zarr_status zr_dtype_from_dlpack(struct zr_dtype_registry *r, uint8_t code, uint8_t bits,
                                  uint16_t lanes, const zarr_dtype **out, zarr_error *err);
 
 /* ---- metadata ------------------------------------------------------------- */
 
-/* What `data_type` says: a plain string where there is no configuration. NULL: no memory, or the type has no v3 name. */
+/* What `data_type` says: a plain string where there is no configuration. NULL: no memory,
+ * or the type has no v3 name. */
 struct zr_json *zr_dtype_write_v3(const zarr_dtype *dtype, struct zr_json_doc *doc);
-/* What `dtype` says, with the byte order given (NATIVE: little). NULL: no memory, or no v2 form. */
+/* What `dtype` says, with the byte order given (NATIVE: little). NULL: no memory, or no
+ * v2 form. */
 struct zr_json *zr_dtype_write_v2(const zarr_dtype *dtype, uint32_t byte_order,
                                   struct zr_json_doc *doc);
 
-/* One element from a fill value; format 2 or 3; JSON null is the caller's business (INVALID here). */
-zarr_status zr_dtype_fill_parse(const zarr_dtype *dtype, const struct zr_json *v, int format,
-                                void *element, zarr_error *err);
-/* *out belongs to doc. NO_MEMORY; CORRUPT where the element is no value (code points above U+10FFFF). */
+/* One element from a fill value; format 2 or 3; JSON null is the caller's business
+ * (INVALID here). */
+zarr_status zr_dtype_fill_parse(const zarr_dtype *dtype, const struct zr_json *v,
+                                int format, void *element, zarr_error *err);
+/* *out belongs to doc. NO_MEMORY; CORRUPT where the element is no value (code points
+ * above U+10FFFF). */
 zarr_status zr_dtype_fill_write(const zarr_dtype *dtype, const void *element, int format,
-                                struct zr_json_doc *doc, struct zr_json **out, zarr_error *err);
+                                struct zr_json_doc *doc, struct zr_json **out,
+                                zarr_error *err);
 /* The element that stands in where metadata has none: zero, "", NaT. */
 void zr_dtype_fill_default(const zarr_dtype *dtype, void *element);
 

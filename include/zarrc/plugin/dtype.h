@@ -37,25 +37,27 @@ enum {
 /** What a type is; parse() fills it, every other function reads it. */
 typedef struct zarr_dtype_info {
     uint32_t struct_size;
-    uint32_t kind;        /**< ZARR_KIND_* */
-    uint64_t item_bytes;  /**< one element in memory; 0: variable length */
-    uint64_t item_bits;   /**< significant bits of an element; 0: 8 * item_bytes */
-    uint32_t swap_bytes;  /**< unit that byte order applies to; 0: 1, no byte order */
-    uint32_t flags;       /**< ZARR_DTYPE_* */
-    uint8_t dlpack_code;  /**< ZARR_DLPACK_* */
-    uint8_t dlpack_bits;  /**< 0: DLPack has no such type */
+    uint32_t kind;       /**< ZARR_KIND_* */
+    uint64_t item_bytes; /**< one element in memory; 0: variable length */
+    uint64_t item_bits;  /**< significant bits of an element; 0: 8 * item_bytes */
+    uint32_t swap_bytes; /**< unit that byte order applies to; 0: 1, no byte order */
+    uint32_t flags;      /**< ZARR_DTYPE_* */
+    uint8_t dlpack_code; /**< ZARR_DLPACK_* */
+    uint8_t dlpack_bits; /**< 0: DLPack has no such type */
     uint16_t dlpack_lanes;
     uint32_t reserved;
-    uint64_t param[2];    /**< the type's own: a unit, a length ... */
-    void *self;           /**< the type's own, freed by free() */
-    const char *name;     /**< set by the library before parse(): for messages, borrowed */
+    uint64_t param[2]; /**< the type's own: a unit, a length ... */
+    void *self;        /**< the type's own, freed by free() */
+    const char *name;  /**< set by the library before parse(): for messages, borrowed */
     const zarr_allocator *allocator; /**< set by the library before parse(); never NULL */
 } zarr_dtype_info;
 
 enum {
-    ZARR_DTYPE_EXPERIMENTAL = 1, /**< in info.flags: not registered, or marked as not stable */
-    ZARR_DTYPE_FAMILY = 2,       /**< in vtable.flags: has members that differ by configuration */
-    ZARR_DTYPE_NUMBERED = 4      /**< with FAMILY: members are called name + decimal digits */
+    ZARR_DTYPE_EXPERIMENTAL =
+        1, /**< in info.flags: not registered, or marked as not stable */
+    ZARR_DTYPE_FAMILY =
+        2, /**< in vtable.flags: has members that differ by configuration */
+    ZARR_DTYPE_NUMBERED = 4 /**< with FAMILY: members are called name + decimal digits */
 };
 
 /** What parse() may ask the library for: other data types, for types made of types. */
@@ -69,34 +71,43 @@ typedef struct zarr_dtype_host {
 
 /** Which text write() shall give. */
 enum {
-    ZARR_DTYPE_TEXT_V3 = 1,   /**< v3 metadata: "\"r24\"" or {"name":...,"configuration":{...}} */
-    ZARR_DTYPE_TEXT_NAME = 2, /**< one word that parse() takes without json: "r24", "numpy.datetime64[10us]" */
+    ZARR_DTYPE_TEXT_V3 =
+        1, /**< v3 metadata: "\"r24\"" or {"name":...,"configuration":{...}} */
+    ZARR_DTYPE_TEXT_NAME = 2, /**< one word that parse() takes without json: "r24",
+                                 "numpy.datetime64[10us]" */
     ZARR_DTYPE_TEXT_V2 = 3    /**< v2 without byte order: "V3", "M8[10us]" */
 };
 
 typedef struct zarr_dtype_vtable {
     uint32_t struct_size, flags; /**< ZARR_DTYPE_FAMILY ... */
-    const char *name;            /**< v3 name, or its constant part; NULL: the type is in v2 only */
-    const char *const *aliases;  /**< further v3 names read but not written; NULL-terminated; NULL: none */
-    const char *v2;              /**< v2 type without byte order ("f4"), family: its letter ("S"); NULL: none */
+    const char *name; /**< v3 name, or its constant part; NULL: the type is in v2 only */
+    const char *const *aliases; /**< further v3 names read but not written;
+                                   NULL-terminated; NULL: none */
+    const char *v2; /**< v2 type without byte order ("f4"), family: its letter ("S");
+                       NULL: none */
     /**
-     * Fills *info. name: as found, "r24", "numpy.datetime64[10us]", an alias; json: text of the
-     * configuration object or NULL. Called once for a type that is no family, with json NULL.
+     * Fills *info. name: as found, "r24", "numpy.datetime64[10us]", an alias; json: text
+     * of the configuration object or NULL. Called once for a type that is no family, with
+     * json NULL.
      */
-    zarr_status (*parse)(zarr_dtype_info *info, const zarr_dtype_host *host, const char *name,
-                         const char *json, zarr_error *err);
-    /** The same from a v2 string without byte order, "M8[10us]". NULL where v2 is NULL; or no family: parse() is called. */
-    zarr_status (*parse_v2)(zarr_dtype_info *info, const zarr_dtype_host *host, const char *v2,
-                            zarr_error *err);
-    /** ZARR_DTYPE_TEXT_*; *text_bytes 0: there is none in that form. NULL: name and v2 as they stand above. */
-    zarr_status (*write)(const zarr_dtype_info *info, uint32_t what, char *text, size_t cap,
-                         size_t *text_bytes, zarr_error *err);
-    /** One element from the JSON text of a fill value; format 2 or 3. Reading is tolerant where the meaning is clear. */
+    zarr_status (*parse)(zarr_dtype_info *info, const zarr_dtype_host *host,
+                         const char *name, const char *json, zarr_error *err);
+    /** The same from a v2 string without byte order, "M8[10us]". NULL where v2 is NULL;
+     * or no family: parse() is called. */
+    zarr_status (*parse_v2)(zarr_dtype_info *info, const zarr_dtype_host *host,
+                            const char *v2, zarr_error *err);
+    /** ZARR_DTYPE_TEXT_*; *text_bytes 0: there is none in that form. NULL: name and v2 as
+     * they stand above. */
+    zarr_status (*write)(const zarr_dtype_info *info, uint32_t what, char *text,
+                         size_t cap, size_t *text_bytes, zarr_error *err);
+    /** One element from the JSON text of a fill value; format 2 or 3. Reading is tolerant
+     * where the meaning is clear. */
     zarr_status (*fill_parse)(const zarr_dtype_info *info, int format, const char *json,
                               void *element, zarr_error *err);
     /** JSON text of an element, strict. */
-    zarr_status (*fill_print)(const zarr_dtype_info *info, int format, const void *element,
-                              char *text, size_t cap, size_t *text_bytes, zarr_error *err);
+    zarr_status (*fill_print)(const zarr_dtype_info *info, int format,
+                              const void *element, char *text, size_t cap,
+                              size_t *text_bytes, zarr_error *err);
     /** The element where metadata has no fill value. NULL: all bytes zero. */
     void (*fill_default)(const zarr_dtype_info *info, void *element);
     /** Frees info->self. NULL: nothing to free. */

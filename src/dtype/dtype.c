@@ -1,0 +1,103 @@
+/*
+ * dtype/dtype.c - the public getters, and the two spellings of metadata. Plain
+ * look-ups in a frozen object. Thread class: frozen.
+ */
+#include "dtype_int.h"
+
+#include <string.h>
+
+const char *zarr_dtype_name(const zarr_dtype *dtype)
+{
+    return dtype ? dtype->name : NULL;
+}
+
+const char *zarr_dtype_v2(const zarr_dtype *dtype)
+{
+    return dtype ? dtype->v2 : NULL;
+}
+
+uint32_t zarr_dtype_kind(const zarr_dtype *dtype)
+{
+    return dtype ? dtype->info.kind : 0;
+}
+
+uint64_t zarr_dtype_item_bytes(const zarr_dtype *dtype)
+{
+    return dtype ? dtype->info.item_bytes : 0;
+}
+
+uint64_t zarr_dtype_item_bits(const zarr_dtype *dtype)
+{
+    return dtype ? dtype->info.item_bits : 0;
+}
+
+uint32_t zarr_dtype_swap_bytes(const zarr_dtype *dtype)
+{
+    return dtype ? dtype->info.swap_bytes : 1;
+}
+
+int zarr_dtype_experimental(const zarr_dtype *dtype)
+{
+    return dtype && (dtype->info.flags & ZARR_DTYPE_EXPERIMENTAL) ? 1 : 0;
+}
+
+int zarr_dtype_dlpack(const zarr_dtype *dtype, uint8_t *code, uint8_t *bits,
+                      uint16_t *lanes)
+{
+    if (!dtype || dtype->info.dlpack_bits == 0)
+        return -1;
+    if (code)
+        *code = dtype->info.dlpack_code;
+    if (bits)
+        *bits = dtype->info.dlpack_bits;
+    if (lanes)
+        *lanes = dtype->info.dlpack_lanes;
+    return 0;
+}
+
+int zarr_dtype_equal(const zarr_dtype *a, const zarr_dtype *b)
+{
+    /* Within a context types are interned; contexts are told apart by nothing but the
+     * name. */
+    if (a == b)
+        return 1;
+    return a && b && strcmp(a->info.name, b->info.name) == 0;
+}
+
+struct zr_json *zr_dtype_write_v3(const zarr_dtype *dtype, struct zr_json_doc *doc)
+{
+    struct zr_json *out = NULL;
+    struct zr_json_doc text;
+
+    if (!dtype->v3_json)
+        return NULL;
+    zr_json_doc_init(&text, doc->arena.alloc);
+    if (zr_json_parse(&text, dtype->v3_json, strlen(dtype->v3_json), NULL, NULL) ==
+        ZARR_OK)
+        out = zr_json_copy(doc, text.root);
+    else
+        doc->failed = true;
+    zr_json_doc_deinit(&text);
+    return out;
+}
+
+struct zr_json *zr_dtype_write_v2(const zarr_dtype *dtype, uint32_t byte_order,
+                                  struct zr_json_doc *doc)
+{
+    struct zr_json *out;
+
+    if (!dtype->v2)
+        return NULL;
+    out = zr_json_new_text(doc, dtype->v2);
+    if (out && byte_order == ZARR_ORDER_BIG && dtype->info.swap_bytes > 1) {
+        char *copy = zr_arena_strndup(&doc->arena, dtype->v2, strlen(dtype->v2));
+
+        if (!copy) {
+            doc->failed = true;
+            return NULL;
+        }
+        copy[0] = '>';
+        out->u.text.ptr = copy;
+    }
+    return out;
+}

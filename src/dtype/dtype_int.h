@@ -1,0 +1,102 @@
+/*
+ * dtype/dtype_int.h - what the files of this room share: the object behind a
+ * zarr_dtype, a bounded text sink, and the reading of small JSON texts. Not for
+ * other rooms.
+ */
+#ifndef ZR_DTYPE_INT_H
+#define ZR_DTYPE_INT_H
+
+#include "dtype/dtype.h"
+
+/* Elements larger than this are refused: nobody has them, and a fill value is held in
+ * memory. */
+#define ZR_ITEM_BYTES_MAX (UINT64_C(16) << 20)
+
+struct zr_dtype_entry {
+    zarr_dtype_vtable vt;
+    char *origin;
+    struct zarr_dtype *fixed; /* the one member of a type that is no family; owned */
+};
+
+struct zarr_dtype {
+    zarr_dtype_info info;
+    const struct zr_dtype_entry *entry;
+    char *name;                  /* short v3 name, "r24"; NULL: none */
+    char *v3_json;               /* "\"r24\"" or an object's text; NULL: none */
+    char *v2;                    /* "<f4"; NULL: none */
+    const zarr_allocator *alloc; /* NULL: malloc */
+};
+
+/* ---- make.c ---- */
+/* json: text of the configuration or NULL; v2: text without byte order, else NULL. */
+zarr_status zr_dtype_make(struct zarr_dtype **out, struct zr_dtype_registry *r,
+                          const struct zr_dtype_entry *entry, const char *name,
+                          const char *json, const char *v2, zarr_error *err);
+void zr_dtype_unmake(struct zarr_dtype *t);
+/* Gives the shared object equal to `made` (moved). */
+zarr_status zr_dtype_intern(struct zr_dtype_registry *r, struct zarr_dtype *made,
+                            const zarr_dtype **out, zarr_error *err);
+
+/* ---- text out: never beyond cap, counts what was needed ---- */
+struct zr_sink {
+    char *text;
+    size_t cap, n;
+};
+static inline void zr_sink_putc(struct zr_sink *s, char c)
+{
+    if (s->n < s->cap)
+        s->text[s->n] = c;
+    s->n++;
+}
+void zr_sink_put(struct zr_sink *s, const char *text, size_t n);
+void zr_sink_puts(struct zr_sink *s, const char *text);
+void zr_sink_u64(struct zr_sink *s, uint64_t v);
+void zr_sink_base64(struct zr_sink *s, const uint8_t *bytes, size_t n);
+/* Ends the text; *text_bytes: what was needed. */
+zarr_status zr_sink_end(struct zr_sink *s, size_t *text_bytes);
+
+/* ---- JSON text in ---- */
+struct zr_value {
+    struct zr_json_doc doc;
+    struct zr_json literal;
+    const struct zr_json *v;
+};
+/* Numbers are taken as they stand, without a parse; `json` must outlive the value. */
+zarr_status zr_value_open(struct zr_value *value, const zarr_dtype_info *info,
+                          const char *json, zarr_error *err);
+void zr_value_close(struct zr_value *value);
+/* "<v> is no <type name>: <rule>". */
+zarr_status zr_value_refuse(const zarr_dtype_info *info, const struct zr_json *v,
+                            const char *rule, zarr_error *err);
+/* An integer in [low, high] as two's complement bits; int-like floats and numeric strings
+ * are taken too. high is UINT64_MAX only for low 0. */
+zarr_status zr_value_integer(const zarr_dtype_info *info, const struct zr_json *v,
+                             int64_t low, uint64_t high, uint64_t *bits, zarr_error *err);
+/* The bytes of a base64 string: at most cap. False: it is none, or longer. */
+bool zr_value_base64(const struct zr_json *v, void *out, size_t cap, size_t *n);
+
+/* ---- one configuration member, a whole number in [1, max] ---- */
+zarr_status zr_config_u64(const char *type, const struct zr_json *config,
+                          const char *member, uint64_t max, uint64_t *out,
+                          zarr_error *err);
+/* length_bytes of a configuration that has nothing else, or of the short form
+ * "name[<length_bytes>]". */
+zarr_status zr_config_length(const zarr_dtype_info *info, const char *name,
+                             const char *json, uint64_t *n, zarr_error *err);
+/* "name[<inside>]": true and the part between the brackets. */
+bool zr_bracketed(const char *name, const char **inside, size_t *n);
+
+/* ---- half.c ---- */
+double zr_half_to_f64(uint16_t h);
+uint16_t zr_half_from_f64(double v); /* round half to even; overflow: infinity */
+/* The shortest text that reads back to h, finite. cap >= 40. */
+size_t zr_half_format(char *text, size_t cap, uint16_t h);
+
+/* ---- the core's tables ---- */
+extern const zarr_dtype_vtable zr_dtype_bool, zr_dtype_int8, zr_dtype_int16,
+    zr_dtype_int32, zr_dtype_int64, zr_dtype_uint8, zr_dtype_uint16, zr_dtype_uint32,
+    zr_dtype_uint64, zr_dtype_float16, zr_dtype_float32, zr_dtype_float64,
+    zr_dtype_complex64, zr_dtype_complex128, zr_dtype_raw, zr_dtype_null_terminated,
+    zr_dtype_utf32, zr_dtype_datetime64, zr_dtype_timedelta64;
+
+#endif

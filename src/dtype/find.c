@@ -1,0 +1,275 @@
+/*
+ * dtype/find.c - from what metadata or a caller says to a type. Exact v3 names
+ * and v2 strings of types without configuration answer from the sealed maps
+ * without a lock. The rest is a family: an object with a configuration, a name
+ * with a number ("r24") or brackets ("numpy.datetime64[10us]"), a v2 letter with
+ * more behind it ("M8[us]"). What nobody knows is UNSUPPORTED, by name; texts
+ * that can be no name are INVALID. Thread class: shared.
+ */
+#include "dtype_int.h"
+
+#include <string.h>
+
+static zarr_status not_known(const char *text, zarr_error *err)
+{
+    static const char *const wide[] = {"f12",        "f16",        "c24",     "c32",
+                                       "g",          "G",          "float96", "float128",
+                                       "longdouble", "complex256", "float80"};
+    const char *bare = strchr("<>|=", text[0]) && text[0] ? text + 1 : text;
+
+    for (size_t i = 0; i < ZR_COUNT(wide); i++)
+        if (strcmp(bare, wide[i]) == 0)
+            return zr_fail(
+                err, ZARR_ERR_UNSUPPORTED,
+                "data type \"%s\" (long double) is not supported: its layout differs "
+                "between machines",
+                text);
+    if (strcmp(bare, "O") == 0)
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                       "data type \"%s\" (Python objects) is not supported", text);
+    return zr_fail(err, ZARR_ERR_UNSUPPORTED, "data type \"%.128s\" is not known", text);
+}
+
+/* Parses a member of a family and gives the shared object. */
+static zarr_status member(struct zr_dtype_registry *r, const struct zr_dtype_entry *e,
+                          const char *name, const char *json, const char *v2,
+                          const zarr_dtype **out, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    struct zarr_dtype *made = NULL;
+
+    ZR_TRY(zr_dtype_make(&made, r, e, name, json, v2, err));
+    st = zr_dtype_intern(r, made, out, err);
+out:
+    return st;
+}
+
+/* The family that a name with a number or brackets belongs to, or NULL. */
+static const struct zr_dtype_entry *family_of(const struct zr_dtype_registry *r,
+                                              const char *name)
+{
+    size_t n = strlen(name), stem = n;
+    const struct zr_dtype_entry *e;
+    const char *inside;
+    bool numbered;
+
+    if (zr_bracketed(name, &inside, &n))
+        stem = (size_t)(inside - 1 - name);
+    else
+        while (stem > 0 && name[stem - 1] >= '0' && name[stem - 1] <= '9')
+            stem--;
+    if (stem == 0 || name[stem] == '\0')
+        return NULL;
+    e = zr_map_get_n(&r->v3, name, stem);
+    if (!e || !(e->vt.flags & ZARR_DTYPE_FAMILY))
+        return NULL;
+    /* Digits go behind the name of a numbered family, brackets behind all other names. */
+    numbered = (e->vt.flags & ZARR_DTYPE_NUMBERED) && stem == strlen(e->vt.name);
+    return numbered == (name[stem] != '[') ? e : NULL;
+}
+
+/* A v3 name with the text of a configuration or NULL. *out stays NULL when nobody knows
+ * it. */
+static zarr_status by_name(struct zr_dtype_registry *r, const char *name,
+                           const char *json, const zarr_dtype **out, zarr_error *err)
+{
+    const struct zr_dtype_entry *e = zr_map_get(&r->v3, name);
+
+    *out = NULL;
+    /* The stem of a numbered family ("r") is no name; its aliases are. */
+    if (e && (e->vt.flags & ZARR_DTYPE_NUMBERED) && zr_streq(name, e->vt.name))
+        e = NULL;
+    if (!e && !json)
+        e = family_of(r, name);
+    if (!e)
+        return ZARR_OK;
+    if (!e->fixed)
+        return member(r, e, name, json, NULL, out, err);
+    if (json && strcmp(json, "{}") != 0)
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "data type %s takes no configuration, not %.64s", name, json);
+    *out = e->fixed;
+    return ZARR_OK;
+}
+
+/* ---- v2 ------------------------------------------------------------------ */
+
+static uint32_t order_of(char c)
+{
+    if (c == '<')
+        return ZARR_ORDER_LITTLE;
+    return c == '>' ? ZARR_ORDER_BIG : ZARR_ORDER_NATIVE;
+}
+
+/* *out stays NULL when it is no v2 string that anybody knows. The byte order comes as
+ * written. */
+static zarr_status by_v2(struct zr_dtype_registry *r, const char *text,
+                         const zarr_dtype **out, uint32_t *byte_order, zarr_error *err)
+{
+    const char *bare = text[0] && strchr("<>|=", text[0]) ? text + 1 : text;
+    const struct zr_dtype_entry *e = zr_map_get(&r->v2, bare);
+    zarr_status st = ZARR_OK;
+
+    *out = NULL;
+    *byte_order = order_of(text[0]);
+    if (e && !e->fixed)
+        e = NULL; /* the letter alone, without a size */
+    if (!e && bare[0] && bare[1] >= '0' && bare[1] <= '9')
+        e = zr_map_get_n(&r->v2, bare, 1); /* a family goes by its letter */
+    if (!e)
+        goto out;
+    if (e->fixed)
+        *out = e->fixed;
+    else
+        ZR_TRY(member(r, e, NULL, NULL, bare, out, err));
+out:
+    return st;
+}
+
+static zarr_status bad_order(const char *text, zarr_error *err)
+{
+    return zr_fail(
+        err, ZARR_ERR_INVALID,
+        "dtype \"%s\" needs a byte order: \"<\" (little) or \">\" (big) in front", text);
+}
+
+zarr_status zr_dtype_from_v2(struct zr_dtype_registry *r, const struct zr_json *v,
+                             const zarr_dtype **out, uint32_t *byte_order,
+                             zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    const char *text = zr_json_string(v);
+    const zarr_dtype *found = NULL;
+
+    if (zr_json_is(v, ZR_JSON_ARRAY)) {
+        st = zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                     "dtype: structured types are not supported");
+        goto out;
+    }
+    if (!text || !*text) {
+        st = zr_fail(err, ZARR_ERR_INVALID,
+                     "dtype must be a string such as \"<f4\", not %s",
+                     text ? "an empty one" : zr_json_type_text(v));
+        goto out;
+    }
+    ZR_TRY(by_v2(r, text, &found, byte_order, err));
+    if (!found) {
+        st = not_known(text, err);
+        goto out;
+    }
+    if (found->info.swap_bytes <= 1)
+        *byte_order = ZARR_ORDER_NATIVE;
+    else if (*byte_order == ZARR_ORDER_NATIVE) {
+        st = bad_order(text, err);
+        goto out;
+    }
+    *out = found;
+out:
+    return st;
+}
+
+/* ---- v3 ------------------------------------------------------------------ */
+
+zarr_status zr_dtype_from_v3(struct zr_dtype_registry *r, const struct zr_json *v,
+                             const zarr_dtype **out, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    const struct zr_json *config = zr_json_get(v, "configuration");
+    const char *name =
+        zr_json_string(zr_json_is(v, ZR_JSON_OBJECT) ? zr_json_get(v, "name") : v);
+    const zarr_dtype *found = NULL;
+    struct zr_str json;
+
+    zr_str_init(&json, r->alloc);
+    if (!name || !*name || (config && !zr_json_is(config, ZR_JSON_OBJECT))) {
+        st = zr_fail(
+            err, ZARR_ERR_INVALID,
+            "data_type must be a name or an object with name and configuration, not %s",
+            zr_json_is(v, ZR_JSON_OBJECT) ? "this object" : zr_json_type_text(v));
+        goto out;
+    }
+    for (const struct zr_json *m = zr_json_is(v, ZR_JSON_OBJECT) ? v->u.kids.first : NULL;
+         m; m = m->next) {
+        if (strcmp(m->key, "name") == 0 || strcmp(m->key, "configuration") == 0 ||
+            (strcmp(m->key, "must_understand") == 0 && m->type == ZR_JSON_TRUE))
+            continue;
+        st = zr_fail(err, ZARR_ERR_INVALID, "data_type %s: unknown member \"%.64s\"",
+                     name, m->key);
+        goto out;
+    }
+    if (config)
+        zr_json_write(config, 0, &json);
+    ZR_TRY(zr_str_status(&json, err));
+    ZR_TRY(by_name(r, name, config ? zr_str_text(&json) : NULL, &found, err));
+    if (!found)
+        st = not_known(name, err);
+    else
+        *out = found;
+out:
+    zr_str_deinit(&json);
+    return st;
+}
+
+/* ---- both ---------------------------------------------------------------- */
+
+static zarr_status from_text(struct zr_dtype_registry *r, const char *text,
+                             const zarr_dtype **out, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    struct zr_json_doc doc;
+
+    zr_json_doc_init(&doc, r->alloc);
+    st = zr_json_parse(&doc, text, strlen(text), NULL, err);
+    if (st == ZARR_ERR_CORRUPT)
+        st = zr_prefix(err, ZARR_ERR_INVALID, "data type");
+    if (st == ZARR_OK)
+        st = zr_dtype_from_v3(r, doc.root, out, err);
+    zr_json_doc_deinit(&doc);
+    return st;
+}
+
+zarr_status zr_dtype_find(struct zr_dtype_registry *r, const char *text,
+                          const zarr_dtype **out, uint32_t *byte_order, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    const zarr_dtype *found = NULL;
+    uint32_t order = ZARR_ORDER_NATIVE;
+
+    if (!text || !*text) {
+        st = zr_fail(err, ZARR_ERR_INVALID, "a data type's name is needed");
+        goto out;
+    }
+    if (*text == '{' || *text == '"') {
+        ZR_TRY(from_text(r, text, &found, err));
+    } else {
+        ZR_TRY(by_name(r, text, NULL, &found, err));
+        if (!found)
+            ZR_TRY(by_v2(r, text, &found, &order, err));
+    }
+    if (!found) {
+        st = not_known(text, err);
+        goto out;
+    }
+    if (byte_order)
+        *byte_order = found->info.swap_bytes > 1 ? order : (uint32_t)ZARR_ORDER_NATIVE;
+    *out = found;
+out:
+    return st;
+}
+
+zarr_status zr_dtype_from_dlpack(struct zr_dtype_registry *r, uint8_t code, uint8_t bits,
+                                 uint16_t lanes, const zarr_dtype **out, zarr_error *err)
+{
+    for (size_t i = 0; i < r->n; i++) {
+        const struct zarr_dtype *t = r->entries[i]->fixed;
+
+        if (t && t->info.dlpack_bits == bits && t->info.dlpack_code == code &&
+            t->info.dlpack_lanes == lanes) {
+            *out = t;
+            return ZARR_OK;
+        }
+    }
+    return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                   "no data type for DLPack code %u, %u bits, %u lanes", code, bits,
+                   lanes);
+}

@@ -1,0 +1,189 @@
+/*
+ * dtype/make.c - one object a type. parse() fills the facts, which are checked
+ * once here so that nobody doubts them later; then the texts that getters hand
+ * out are written. Members of families are interned by their short name: the
+ * parse runs outside the lock (it may look up other types), and the loser of a
+ * race is thrown away. Thread class: shared where a registry is changed.
+ */
+#include "dtype_int.h"
+
+#include <string.h>
+
+void zr_dtype_unmake(struct zarr_dtype *t)
+{
+    if (!t)
+        return;
+    if (t->entry->vt.free && t->info.kind)
+        t->entry->vt.free(&t->info);
+    zr_free(t->alloc, t->name);
+    zr_free(t->alloc, t->v3_json);
+    zr_free(t->alloc, t->v2);
+    zr_free(t->alloc, t);
+}
+
+/* What tables get when the context has no allocator of its own. */
+static void *plain_alloc(void *user, size_t bytes)
+{
+    ZR_UNUSED(user);
+    return zr_malloc(NULL, bytes);
+}
+static void *plain_realloc(void *user, void *block, size_t bytes)
+{
+    ZR_UNUSED(user);
+    return zr_realloc(NULL, block, bytes);
+}
+static void plain_free(void *user, void *block)
+{
+    ZR_UNUSED(user);
+    zr_free(NULL, block);
+}
+static const zarr_allocator plain_allocator = {NULL, plain_alloc, plain_realloc,
+                                               plain_free};
+
+static zarr_status find_for_table(const zarr_dtype_host *host, const char *text,
+                                  const zarr_dtype **out, zarr_error *err)
+{
+    return zr_dtype_find(host->registry, text, out, NULL, err);
+}
+
+static zarr_status check_facts(zarr_dtype_info *info, zarr_error *err)
+{
+    if (info->item_bits == 0)
+        info->item_bits = info->item_bytes * 8;
+    if (info->swap_bytes == 0)
+        info->swap_bytes = 1;
+    if (info->item_bytes > ZR_ITEM_BYTES_MAX)
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                       "data type %s: elements of %" PRIu64 " bytes, at most %" PRIu64
+                       " are supported",
+                       info->name, info->item_bytes, ZR_ITEM_BYTES_MAX);
+    if (info->kind == 0 || info->item_bytes % info->swap_bytes != 0)
+        return zr_fail(err, ZARR_ERR_INTERNAL,
+                       "data type %s: its table gives wrong facts", info->name);
+    return ZARR_OK;
+}
+
+/* One of the table's texts, or what follows from its constant names. *text NULL: there is
+ * none. */
+static zarr_status write_text(const struct zarr_dtype *t, uint32_t what, char **text,
+                              zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    const zarr_dtype_vtable *vt = &t->entry->vt;
+    const char *plain = what == ZARR_DTYPE_TEXT_V2 ? vt->v2 : vt->name;
+    size_t n = 0, m = 0;
+
+    *text = NULL;
+    if (vt->write) {
+        ZR_TRY(vt->write(&t->info, what, NULL, 0, &n, err));
+        if (n == 0)
+            goto out;
+    } else if (!plain) {
+        goto out;
+    } else {
+        n = strlen(plain) + (what == ZARR_DTYPE_TEXT_V3 ? 2 : 0);
+    }
+    *text = zr_malloc(t->alloc, n + 1);
+    if (!*text) {
+        st = zr_fail_memory(err, n + 1);
+        goto out;
+    }
+    if (vt->write) {
+        ZR_TRY(vt->write(&t->info, what, *text, n + 1, &m, err));
+    } else {
+        struct zr_sink s = {*text, n + 1, 0};
+
+        if (what == ZARR_DTYPE_TEXT_V3)
+            zr_sink_putc(&s, '"');
+        zr_sink_puts(&s, plain);
+        if (what == ZARR_DTYPE_TEXT_V3)
+            zr_sink_putc(&s, '"');
+        st = zr_sink_end(&s, &m);
+    }
+out:
+    return st;
+}
+
+/* "f4" becomes "<f4"; one-byte units have no order: "|b1". */
+static zarr_status write_v2(struct zarr_dtype *t, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    char *bare = NULL;
+    size_t n;
+
+    ZR_TRY(write_text(t, ZARR_DTYPE_TEXT_V2, &bare, err));
+    if (!bare)
+        goto out;
+    n = strlen(bare);
+    t->v2 = zr_malloc(t->alloc, n + 2);
+    if (!t->v2) {
+        st = zr_fail_memory(err, n + 2);
+        goto out;
+    }
+    t->v2[0] = t->info.swap_bytes > 1 ? '<' : '|';
+    memcpy(t->v2 + 1, bare, n + 1);
+out:
+    zr_free(t->alloc, bare);
+    return st;
+}
+
+zarr_status zr_dtype_make(struct zarr_dtype **out, struct zr_dtype_registry *r,
+                          const struct zr_dtype_entry *entry, const char *name,
+                          const char *json, const char *v2, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    const zarr_dtype_host host = {
+        .struct_size = sizeof host, .registry = r, .find = find_for_table};
+    struct zarr_dtype *t = zr_calloc(r->alloc, 1, sizeof *t);
+
+    if (!t) {
+        st = zr_fail_memory(err, sizeof *t);
+        goto out;
+    }
+    t->entry = entry;
+    t->alloc = r->alloc;
+    t->info.struct_size = sizeof t->info;
+    t->info.allocator = r->alloc ? r->alloc : &plain_allocator;
+    t->info.name = v2 ? v2 : name;
+    if (v2)
+        ZR_TRY(entry->vt.parse_v2(&t->info, &host, v2, err));
+    else
+        ZR_TRY(entry->vt.parse(&t->info, &host, name, json, err));
+    ZR_TRY(check_facts(&t->info, err));
+    ZR_TRY(write_text(t, ZARR_DTYPE_TEXT_V3, &t->v3_json, err));
+    ZR_TRY(write_text(t, ZARR_DTYPE_TEXT_NAME, &t->name, err));
+    ZR_TRY(write_v2(t, err));
+    if (!t->name && !t->v2) {
+        st = zr_fail(err, ZARR_ERR_INTERNAL, "data type %s: its table gives no name",
+                     t->info.name);
+        goto out;
+    }
+    t->info.name = t->name ? t->name : t->v2;
+    *out = t;
+    t = NULL;
+out:
+    zr_dtype_unmake(t);
+    return st;
+}
+
+zarr_status zr_dtype_intern(struct zr_dtype_registry *r, struct zarr_dtype *made,
+                            const zarr_dtype **out, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    struct zarr_dtype *old;
+
+    zr_mutex_lock(&r->locked.mutex);
+    old = zr_map_get(&r->locked.made, made->info.name);
+    if (!old) {
+        st = zr_map_put(&r->locked.made, made->info.name, made, err);
+        if (st == ZARR_OK) {
+            old = made;
+            made = NULL;
+        }
+    }
+    zr_mutex_unlock(&r->locked.mutex);
+    if (st == ZARR_OK)
+        *out = old;
+    zr_dtype_unmake(made);
+    return st;
+}

@@ -1,0 +1,401 @@
+/* unit/dtype/test_names.c - types by every name they have, and what they say of
+ * themselves. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "dtype/dtype.h"
+#include "unit/json/fail_alloc.h"
+
+static zarr_status fill_registry(struct zr_dtype_registry *r, const zarr_allocator *alloc)
+{
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_dtype_registry_init(r, alloc, NULL));
+    for (const zarr_dtype_vtable *const *v = zr_dtype_core; *v; v++)
+        ZR_TRY(zr_dtype_register(r, *v, "core", NULL));
+out:
+    return st;
+}
+
+static const struct {
+    const char *find, *name, *v2;
+    uint32_t kind;
+    uint64_t bytes;
+    uint32_t swap;
+    int dlpack; /* code * 1000 + bits, or -1 */
+} known[] = {
+    {"bool", "bool", "|b1", ZARR_KIND_BOOL, 1, 1, 6008},
+    {"int8", "int8", "|i1", ZARR_KIND_INT, 1, 1, 8},
+    {"int16", "int16", "<i2", ZARR_KIND_INT, 2, 2, 16},
+    {"int32", "int32", "<i4", ZARR_KIND_INT, 4, 4, 32},
+    {"int64", "int64", "<i8", ZARR_KIND_INT, 8, 8, 64},
+    {"uint8", "uint8", "|u1", ZARR_KIND_UINT, 1, 1, 1008},
+    {"uint16", "uint16", "<u2", ZARR_KIND_UINT, 2, 2, 1016},
+    {"uint32", "uint32", "<u4", ZARR_KIND_UINT, 4, 4, 1032},
+    {"uint64", "uint64", "<u8", ZARR_KIND_UINT, 8, 8, 1064},
+    {"float16", "float16", "<f2", ZARR_KIND_FLOAT, 2, 2, 2016},
+    {"float32", "float32", "<f4", ZARR_KIND_FLOAT, 4, 4, 2032},
+    {"float64", "float64", "<f8", ZARR_KIND_FLOAT, 8, 8, 2064},
+    {"complex64", "complex64", "<c8", ZARR_KIND_COMPLEX, 8, 4, 5064},
+    {"complex128", "complex128", "<c16", ZARR_KIND_COMPLEX, 16, 8, 5128},
+    {"r24", "r24", "|V3", ZARR_KIND_RAW, 3, 1, -1},
+    {"raw_bytes[3]", "r24", "|V3", ZARR_KIND_RAW, 3, 1, -1},
+    {"{\"name\":\"raw_bytes\",\"configuration\":{\"length_bytes\":3}}", "r24", "|V3",
+     ZARR_KIND_RAW, 3, 1, -1},
+    {"null_terminated_bytes[5]", "null_terminated_bytes[5]", "|S5", ZARR_KIND_BYTES, 5, 1,
+     -1},
+    {"fixed_length_utf32[20]", "fixed_length_utf32[20]", "<U5", ZARR_KIND_UTF32, 20, 4,
+     -1},
+    {"numpy.datetime64[10us]", "numpy.datetime64[10us]", "<M8[10us]", ZARR_KIND_DATETIME,
+     8, 8, -1},
+    {"numpy.timedelta64[ns]", "numpy.timedelta64[ns]", "<m8[ns]", ZARR_KIND_TIMEDELTA, 8,
+     8, -1},
+    {"numpy.datetime64[generic]", "numpy.datetime64[generic]", "<M8", ZARR_KIND_DATETIME,
+     8, 8, -1},
+    {"{\"name\":\"numpy.datetime64\",\"configuration\":{\"unit\":\"us\",\"scale_factor\":"
+     "10}}",
+     "numpy.datetime64[10us]", "<M8[10us]", ZARR_KIND_DATETIME, 8, 8, -1},
+    {"{\"name\":\"int16\"}", "int16", "<i2", ZARR_KIND_INT, 2, 2, 16},
+    {"{\"name\":\"int16\",\"configuration\":{},\"must_understand\":true}", "int16", "<i2",
+     ZARR_KIND_INT, 2, 2, 16},
+    {"\"int16\"", "int16", "<i2", ZARR_KIND_INT, 2, 2, 16},
+    {"<i2", "int16", "<i2", ZARR_KIND_INT, 2, 2, 16},
+    {">i2", "int16", "<i2", ZARR_KIND_INT, 2, 2, 16},
+    {"i2", "int16", "<i2", ZARR_KIND_INT, 2, 2, 16},
+    {"=f8", "float64", "<f8", ZARR_KIND_FLOAT, 8, 8, 2064},
+    {"|b1", "bool", "|b1", ZARR_KIND_BOOL, 1, 1, 6008},
+    {"<u1", "uint8", "|u1", ZARR_KIND_UINT, 1, 1, 1008},
+    {"|S4", "null_terminated_bytes[4]", "|S4", ZARR_KIND_BYTES, 4, 1, -1},
+    {">U8", "fixed_length_utf32[32]", "<U8", ZARR_KIND_UTF32, 32, 4, -1},
+    {"|V16", "r128", "|V16", ZARR_KIND_RAW, 16, 1, -1},
+    {"<M8", "numpy.datetime64[generic]", "<M8", ZARR_KIND_DATETIME, 8, 8, -1},
+    {"<M8[\xCE\xBCs]", "numpy.datetime64[us]", "<M8[us]", ZARR_KIND_DATETIME, 8, 8, -1},
+    {">m8[25s]", "numpy.timedelta64[25s]", "<m8[25s]", ZARR_KIND_TIMEDELTA, 8, 8, -1},
+};
+
+static void names(void **state)
+{
+    struct zr_dtype_registry r;
+
+    (void)state;
+    assert_int_equal(fill_registry(&r, NULL), ZARR_OK);
+    for (size_t i = 0; i < ZR_COUNT(known); i++) {
+        const zarr_dtype *t = NULL, *again = NULL;
+        zarr_error err = {0};
+        uint8_t code = 0, bits = 0;
+        uint16_t lanes = 0;
+
+        if (zr_dtype_find(&r, known[i].find, &t, NULL, &err) != ZARR_OK)
+            fail_msg("%s: %s", known[i].find, err.message);
+        assert_string_equal(zarr_dtype_name(t), known[i].name);
+        assert_string_equal(zarr_dtype_v2(t), known[i].v2);
+        assert_int_equal(zarr_dtype_kind(t), known[i].kind);
+        assert_int_equal(zarr_dtype_item_bytes(t), known[i].bytes);
+        assert_int_equal(zarr_dtype_item_bits(t), known[i].bytes * 8);
+        assert_int_equal(zarr_dtype_swap_bytes(t), known[i].swap);
+        if (zarr_dtype_dlpack(t, &code, &bits, &lanes) == 0) {
+            assert_int_equal(known[i].dlpack, code * 1000 + bits);
+            assert_int_equal(zr_dtype_from_dlpack(&r, code, bits, lanes, &again, NULL),
+                             ZARR_OK);
+            assert_ptr_equal(again, t);
+        } else {
+            assert_int_equal(known[i].dlpack, -1);
+        }
+        /* Its own names lead back to the same object. */
+        assert_int_equal(zr_dtype_find(&r, zarr_dtype_name(t), &again, NULL, NULL),
+                         ZARR_OK);
+        assert_ptr_equal(again, t);
+        assert_int_equal(zr_dtype_find(&r, zarr_dtype_v2(t), &again, NULL, NULL),
+                         ZARR_OK);
+        assert_ptr_equal(again, t);
+        assert_true(zarr_dtype_equal(t, again));
+    }
+    zr_dtype_registry_deinit(&r);
+}
+
+static const struct {
+    const char *find;
+    zarr_status want;
+    const char *says;
+} unknown[] = {
+    {"", ZARR_ERR_INVALID, "needed"},
+    {"int7", ZARR_ERR_UNSUPPORTED, "\"int7\" is not known"},
+    {"Int16", ZARR_ERR_UNSUPPORTED, "Int16"},
+    {"<f16", ZARR_ERR_UNSUPPORTED, "long double"},
+    {"f16", ZARR_ERR_UNSUPPORTED, "long double"},
+    {">c32", ZARR_ERR_UNSUPPORTED, "long double"},
+    {"|O", ZARR_ERR_UNSUPPORTED, "Python objects"},
+    {"<x4", ZARR_ERR_UNSUPPORTED, "<x4"},
+    {"<i3", ZARR_ERR_UNSUPPORTED, "<i3"},
+    {"r", ZARR_ERR_UNSUPPORTED, "not known"},
+    {"r7", ZARR_ERR_INVALID, "8 divides"},
+    {"r08", ZARR_ERR_INVALID, "8 divides"},
+    {"r0", ZARR_ERR_INVALID, NULL},
+    {"r99999999999999999999999", ZARR_ERR_INVALID, "r99"},
+    {"r8000000000", ZARR_ERR_UNSUPPORTED, "elements of 1000000000 bytes"},
+    {"|S0", ZARR_ERR_UNSUPPORTED, "zero bytes"},
+    {"<U0", ZARR_ERR_UNSUPPORTED, "zero bytes"},
+    {"|S", ZARR_ERR_UNSUPPORTED, NULL},
+    {"|S4x", ZARR_ERR_INVALID, "number of bytes"},
+    {"<U99999999999999999999", ZARR_ERR_INVALID, NULL},
+    {"<U18446744073709551615", ZARR_ERR_INVALID, NULL},
+    {"<M8[10]", ZARR_ERR_INVALID, "unit"},
+    {"<M8[0us]", ZARR_ERR_INVALID, "unit"},
+    {"<M8[us/10]", ZARR_ERR_INVALID, "unit"},
+    {"<M8[2147483648us]", ZARR_ERR_INVALID, "unit"},
+    {"<M8[us", ZARR_ERR_INVALID, "unit"},
+    {"<M4[us]", ZARR_ERR_INVALID, "unit"},
+    {"<M8[5generic]", ZARR_ERR_INVALID, "generic"},
+    {"numpy.datetime64", ZARR_ERR_INVALID, "unit must be one of"},
+    {"fixed_length_utf32", ZARR_ERR_INVALID, "length_bytes"},
+    {"fixed_length_utf32[3]", ZARR_ERR_INVALID, "multiple of 4"},
+    {"fixed_length_utf32[x]", ZARR_ERR_INVALID, "brackets"},
+    {"int8[1]", ZARR_ERR_UNSUPPORTED, "int8[1]"},
+    {"null_terminated_bytes5", ZARR_ERR_UNSUPPORTED, NULL},
+    {"[", ZARR_ERR_UNSUPPORTED, NULL},
+    {"]", ZARR_ERR_UNSUPPORTED, NULL},
+    {"<", ZARR_ERR_UNSUPPORTED, NULL},
+    {"{\"name\":\"int8\"", ZARR_ERR_INVALID, "byte 14"},
+    {"{\"name\":7}", ZARR_ERR_INVALID, "name"},
+    {"{\"name\":\"int8\",\"configuration\":[]}", ZARR_ERR_INVALID, NULL},
+    {"{\"name\":\"int8\",\"configuration\":{\"a\":1}}", ZARR_ERR_INVALID,
+     "no configuration"},
+    {"{\"name\":\"int8\",\"other\":1}", ZARR_ERR_INVALID, "unknown member \"other\""},
+    {"{\"name\":\"int8\",\"must_understand\":false}", ZARR_ERR_INVALID,
+     "must_understand"},
+    {"{\"name\":\"r8\",\"configuration\":{\"a\":1}}", ZARR_ERR_INVALID,
+     "no configuration"},
+    {"{\"name\":\"fixed_length_utf32\",\"configuration\":{\"length_bytes\":8,\"x\":1}}",
+     ZARR_ERR_INVALID, "besides"},
+    {"{\"name\":\"fixed_length_utf32\",\"configuration\":{\"length_bytes\":-8}}",
+     ZARR_ERR_INVALID, "length_bytes must be a whole number"},
+    {"{\"name\":\"numpy.datetime64\",\"configuration\":{\"unit\":\"xs\"}}",
+     ZARR_ERR_INVALID, "not \"xs\""},
+    {"{\"name\":\"numpy.datetime64\",\"configuration\":{\"unit\":\"s\",\"scale_factor\":"
+     "0}}",
+     ZARR_ERR_INVALID, "scale_factor"},
+    {"{\"name\":\"numpy.datetime64\",\"configuration\":{\"unit\":\"s\",\"x\":1}}",
+     ZARR_ERR_INVALID, "besides"},
+};
+
+static void no_names(void **state)
+{
+    struct zr_dtype_registry r;
+
+    (void)state;
+    assert_int_equal(fill_registry(&r, NULL), ZARR_OK);
+    for (size_t i = 0; i < ZR_COUNT(unknown); i++) {
+        const zarr_dtype *t = NULL;
+        zarr_error err = {0};
+        zarr_status st = zr_dtype_find(&r, unknown[i].find, &t, NULL, &err);
+
+        if (st != unknown[i].want ||
+            (unknown[i].says && !strstr(err.message, unknown[i].says)))
+            fail_msg("%s: %d %s", unknown[i].find, st, err.message);
+        assert_null(t);
+    }
+    assert_int_equal(
+        zr_dtype_from_dlpack(&r, 2, 128, 1, &(const zarr_dtype *){NULL}, NULL),
+        ZARR_ERR_UNSUPPORTED);
+    zr_dtype_registry_deinit(&r);
+}
+
+static const struct {
+    const char *json;
+    zarr_status want;
+    uint32_t order;
+    const char *little, *big; /* written again */
+} v2_texts[] = {
+    {"\"<i4\"", ZARR_OK, ZARR_ORDER_LITTLE, "<i4", ">i4"},
+    {"\">i4\"", ZARR_OK, ZARR_ORDER_BIG, "<i4", ">i4"},
+    {"\"|i1\"", ZARR_OK, ZARR_ORDER_NATIVE, "|i1", "|i1"},
+    {"\">i1\"", ZARR_OK, ZARR_ORDER_NATIVE, "|i1", "|i1"},
+    {"\"<S3\"", ZARR_OK, ZARR_ORDER_NATIVE, "|S3", "|S3"},
+    {"\">U3\"", ZARR_OK, ZARR_ORDER_BIG, "<U3", ">U3"},
+    {"\"<M8[ns]\"", ZARR_OK, ZARR_ORDER_LITTLE, "<M8[ns]", ">M8[ns]"},
+    {"\"|i4\"", ZARR_ERR_INVALID, 0, NULL, NULL},
+    {"\"i4\"", ZARR_ERR_INVALID, 0, NULL, NULL},
+    {"\"\"", ZARR_ERR_INVALID, 0, NULL, NULL},
+    {"4", ZARR_ERR_INVALID, 0, NULL, NULL},
+    {"\"int32\"", ZARR_ERR_UNSUPPORTED, 0, NULL, NULL},
+    {"[[\"a\",\"<i4\"]]", ZARR_ERR_UNSUPPORTED, 0, NULL, NULL},
+};
+
+static void v2_metadata(void **state)
+{
+    struct zr_dtype_registry r;
+
+    (void)state;
+    assert_int_equal(fill_registry(&r, NULL), ZARR_OK);
+    for (size_t i = 0; i < ZR_COUNT(v2_texts); i++) {
+        struct zr_json_doc doc;
+        const zarr_dtype *t = NULL;
+        uint32_t order = 99;
+
+        zr_json_doc_init(&doc, NULL);
+        assert_int_equal(
+            zr_json_parse(&doc, v2_texts[i].json, strlen(v2_texts[i].json), NULL, NULL),
+            ZARR_OK);
+        assert_int_equal(zr_dtype_from_v2(&r, doc.root, &t, &order, NULL),
+                         v2_texts[i].want);
+        if (v2_texts[i].want == ZARR_OK) {
+            assert_int_equal(order, v2_texts[i].order);
+            assert_true(zr_json_is_text(zr_dtype_write_v2(t, ZARR_ORDER_LITTLE, &doc),
+                                        v2_texts[i].little));
+            assert_true(zr_json_is_text(zr_dtype_write_v2(t, ZARR_ORDER_BIG, &doc),
+                                        v2_texts[i].big));
+        }
+        zr_json_doc_deinit(&doc);
+    }
+    zr_dtype_registry_deinit(&r);
+}
+
+static void v3_metadata(void **state)
+{
+    static const char *const texts[] = {
+        "\"int16\"",
+        "\"r24\"",
+        "{\"name\":\"numpy.datetime64\",\"configuration\":{\"unit\":\"us\",\"scale_"
+        "factor\":10}}",
+        "{\"name\":\"numpy.timedelta64\",\"configuration\":{\"unit\":\"generic\",\"scale_"
+        "factor\":"
+        "1}}",
+        "{\"name\":\"fixed_length_utf32\",\"configuration\":{\"length_bytes\":8}}",
+        "{\"name\":\"null_terminated_bytes\",\"configuration\":{\"length_bytes\":7}}"};
+    struct zr_dtype_registry r;
+
+    (void)state;
+    assert_int_equal(fill_registry(&r, NULL), ZARR_OK);
+    for (size_t i = 0; i < ZR_COUNT(texts); i++) {
+        struct zr_json_doc doc;
+        struct zr_str text;
+        const zarr_dtype *t = NULL;
+
+        zr_json_doc_init(&doc, NULL);
+        zr_str_init(&text, NULL);
+        assert_int_equal(zr_dtype_find(&r, texts[i], &t, NULL, NULL), ZARR_OK);
+        zr_json_write(zr_dtype_write_v3(t, &doc), 0, &text);
+        assert_string_equal(zr_str_text(&text), texts[i]);
+        zr_str_deinit(&text);
+        zr_json_doc_deinit(&doc);
+    }
+    zr_dtype_registry_deinit(&r);
+}
+
+static int count_rows(void *user, const zarr_registry_item *item)
+{
+    assert_string_equal(item->origin, "core");
+    return ++*(int *)user == 5;
+}
+
+static void registering(void **state)
+{
+    struct zr_dtype_registry r;
+    zarr_dtype_vtable v = *zr_dtype_core[1];
+    const char *const aliases[] = {"mine", "int16", NULL};
+    const zarr_dtype *t = NULL;
+    int n = 0;
+
+    (void)state;
+    assert_int_equal(fill_registry(&r, NULL), ZARR_OK);
+    assert_int_equal(zr_dtype_register(&r, &v, "me", NULL), ZARR_ERR_EXISTS);
+    v.name = "other8";
+    assert_int_equal(zr_dtype_register(&r, &v, "me", NULL),
+                     ZARR_ERR_EXISTS); /* its v2 type */
+    v.v2 = NULL;
+    v.aliases = aliases;
+    assert_int_equal(zr_dtype_register(&r, &v, "me", NULL), ZARR_ERR_EXISTS);
+    v.aliases = NULL;
+    v.fill_print = NULL;
+    assert_int_equal(zr_dtype_register(&r, &v, "me", NULL), ZARR_ERR_INVALID);
+    v.fill_print = zr_dtype_core[1]->fill_print;
+    assert_int_equal(zr_dtype_find(&r, "other8", &t, NULL, NULL), ZARR_ERR_UNSUPPORTED);
+    assert_int_equal(zr_dtype_register(&r, &v, "me", NULL), ZARR_OK);
+    assert_int_equal(zr_dtype_find(&r, "other8", &t, NULL, NULL), ZARR_OK);
+    assert_string_equal(zarr_dtype_name(t), "other8");
+    assert_null(zarr_dtype_v2(t));
+    assert_int_equal(zr_dtype_list(&r, count_rows, &n), 1);
+    assert_int_equal(n, 5);
+    zr_dtype_registry_deinit(&r);
+    zr_dtype_registry_deinit(NULL);
+}
+
+static void no_type(void **state)
+{
+    (void)state;
+    assert_null(zarr_dtype_name(NULL));
+    assert_null(zarr_dtype_v2(NULL));
+    assert_int_equal(zarr_dtype_kind(NULL), 0);
+    assert_int_equal(zarr_dtype_dlpack(NULL, NULL, NULL, NULL), -1);
+    assert_false(zarr_dtype_experimental(NULL));
+    assert_int_equal(zarr_dtype_print(NULL, "", NULL, 0, NULL, NULL), ZARR_ERR_INVALID);
+    assert_int_equal(zarr_dtype_parse(NULL, "1", NULL, NULL), ZARR_ERR_INVALID);
+}
+
+/* The k-th allocation fails: right code, nothing lost. */
+static zarr_status scenario(const zarr_allocator *alloc)
+{
+    zarr_status st = ZARR_OK;
+    struct zr_dtype_registry r;
+    struct zr_json_doc doc;
+    struct zr_json *fill = NULL;
+    const zarr_dtype *t = NULL;
+    uint8_t element[2000];
+
+    zr_json_doc_init(&doc, alloc);
+    ZR_TRY(fill_registry(&r, alloc));
+    ZR_TRY(zr_dtype_find(
+        &r, "{\"name\":\"numpy.datetime64\",\"configuration\":{\"unit\":\"s\"}}", &t,
+        NULL, NULL));
+    ZR_TRY(zr_dtype_find(&r, "<U500", &t, NULL, NULL));
+    ZR_TRY(zarr_dtype_parse(t, "\"abc\\u00e9\"", element, NULL));
+    for (size_t i = 0; i < 500; i++)
+        memcpy(element + 4 * i, element, 4);
+    ZR_TRY(zr_dtype_fill_write(t, element, 3, &doc, &fill, NULL));
+    ZR_TRY(zr_dtype_fill_parse(t, fill, 3, element, NULL));
+    if (!zr_dtype_write_v3(t, &doc) || !zr_dtype_write_v2(t, ZARR_ORDER_BIG, &doc))
+        st = ZARR_ERR_NO_MEMORY;
+out:
+    zr_dtype_registry_deinit(&r);
+    zr_json_doc_deinit(&doc);
+    return st;
+}
+
+static void no_memory(void **state)
+{
+    (void)state;
+    for (int for_ever = 0; for_ever < 2; for_ever++) {
+        for (size_t n = 1;; n++) {
+            struct fail_alloc f;
+            zarr_status st;
+
+            fail_alloc_init(&f, n, for_ever);
+            st = scenario(&f.alloc);
+            assert_int_equal(f.held, 0);
+            if (!f.failed) {
+                assert_int_equal(st, ZARR_OK);
+                assert_true(n > 50);
+                break;
+            }
+            if (st != ZARR_ERR_NO_MEMORY)
+                fail_msg("allocation %zu failed, status %d", n, st);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(names),       cmocka_unit_test(no_names),
+        cmocka_unit_test(v2_metadata), cmocka_unit_test(v3_metadata),
+        cmocka_unit_test(registering), cmocka_unit_test(no_type),
+        cmocka_unit_test(no_memory),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
