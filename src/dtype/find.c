@@ -79,7 +79,8 @@ static zarr_status by_name(struct zr_dtype_registry *r, const char *name,
     /* The stem of a numbered family ("r") is no name; its aliases are. */
     if (e && (e->vt.flags & ZARR_DTYPE_NUMBERED) && zr_streq(name, e->vt.name))
         e = NULL;
-    if (!e && !json)
+    if (!e &&
+        !(json && strchr(name, '['))) /* brackets are the short form of a configuration */
         e = family_of(r, name);
     if (!e)
         return ZARR_OK;
