@@ -102,7 +102,7 @@ zarr_status zr_prefix(zarr_error *err, zarr_status status, const char *fmt, ...)
     zarr_error old;
     va_list ap;
 
-    if (!err)
+    if (!err || status == ZARR_OK)
         return status;
     va_start(ap, fmt);
     zr_text_line(prefix, sizeof prefix, fmt, ap);

@@ -59,8 +59,8 @@ struct zr_index_cache;
 zarr_status zr_index_cache_create(struct zr_index_cache **out, const zarr_allocator *alloc,
                                   uint64_t max_bytes, zarr_error *err);
 void zr_index_cache_free(struct zr_index_cache *c);
-struct zr_shard *zr_index_cache_get(struct zr_index_cache *c, const char *key); /* counted, or NULL */
-void zr_index_cache_put(struct zr_index_cache *c, const char *key, struct zr_shard *s);
+struct zr_shard_index *zr_index_cache_get(struct zr_index_cache *c, const char *key); /* counted, or NULL; NULL cache is fine */
+void zr_index_cache_put(struct zr_index_cache *c, const char *key, struct zr_shard_index *index);
 void zr_index_cache_drop(struct zr_index_cache *c, const char *key); /* NULL: all */
 
 /* One read or write; everything borrowed until it is done. */
@@ -86,7 +86,8 @@ struct zr_io {
 
 /* Runs to the end on this thread (and helpers). stats may be NULL. */
 zarr_status zr_io_run(const struct zr_io *io, zarr_stats *stats, zarr_error *err);
-/* Starts it and returns. release(owner) is called once when nothing of io is in use any more. io is copied. */
+/* Starts it and returns; io is copied. release(owner) is called once, by zarr_request_free(), when nothing of io is in use
+ * any more; not when this fails. */
 zarr_status zr_io_submit(zarr_request **out, const struct zr_io *io, void (*release)(void *owner),
                          void *owner, zarr_error *err);
 

@@ -80,27 +80,43 @@ const uint64_t *zr_layout_leaf_shape(const struct zr_layout *l);
 
 /* ---- shards --------------------------------------------------------------- */
 
-/* Where encoded bytes are: a key of the store (from base_offset on), or a decoded buffer. */
-struct zr_shard {
+/* A checked index: n x (offset, bytes), offsets from the shard's first byte; both all ones: missing. Frozen, counted, cacheable. */
+struct zr_shard_index {
     atomic_uint refs;
-    char *key;              /* owned; of the object that holds it */
-    uint64_t base;          /* offset of this shard inside the object (nested shards) */
-    uint64_t bytes;         /* length of the shard's value; UINT64_MAX: not known */
-    uint64_t version[4];    /* of the object when the index was read; all zero: not known */
-    zarr_mem buffer;        /* host memory that holds the whole value; handle NULL: in the store */
-    void (*buffer_free)(void *arg, zarr_mem *buffer);
-    void *buffer_arg;
-    bool missing;           /* no such object: every inner chunk is missing */
-    uint64_t n;             /* inner chunks */
-    uint64_t *entry;        /* n x (offset, bytes), offsets from the shard's first byte; both all ones: missing */
+    bool missing;        /* no such object: every inner chunk is missing */
+    uint64_t n;          /* inner chunks */
+    uint64_t shard_bytes; /* length of the shard's value; UINT64_MAX: not known */
+    uint64_t version[4]; /* of the object it was read from; all zero: not known */
+    uint64_t *entry;
     const zarr_allocator *alloc;
 };
-/* Unpacks and checks a decoded index: n pairs, host order. shard_bytes: length of the value, UINT64_MAX unknown; entries must lie inside
- * it, may not wrap, and may not overlap the index itself. CORRUPT names the entry. */
-zarr_status zr_shard_index_parse(struct zr_shard *s, const uint64_t *pairs, uint64_t n,
-                                 uint64_t shard_bytes, uint64_t index_offset, uint64_t index_bytes,
-                                 zarr_error *err);
 #define ZR_INDEX_MISSING UINT64_MAX
+/* What is to be unpacked: n pairs in host order and where the index itself lies in the value. */
+struct zr_shard_pairs {
+    const uint64_t *pairs;
+    uint64_t n, shard_bytes, index_offset, index_bytes;
+};
+/* Entries must lie inside the value, may not wrap and may not overlap the index. CORRUPT names the entry.
+ * pairs NULL: an index of n missing chunks (missing = true). */
+zarr_status zr_shard_index_parse(struct zr_shard_index **out, const struct zr_shard_pairs *in,
+                                 const zarr_allocator *alloc, zarr_error *err);
+struct zr_shard_index *zr_shard_index_ref(struct zr_shard_index *x);
+void zr_shard_index_free(struct zr_shard_index *x);
+
+/* A shard during one request: its index and where its encoded bytes are: an object of the store held still by the pipe
+ * (`held`), a part of it (nested: parent), or a decoded buffer. */
+struct zr_shard {
+    atomic_uint refs;
+    char *key;               /* owned; of the object that holds it */
+    uint64_t base;           /* offset of this shard inside the object or the buffer's value */
+    struct zr_shard_index *index;
+    struct zr_shard *parent; /* counted; NULL: outermost */
+    zarr_mem buffer;         /* host memory that holds the whole value; handle NULL: in the store */
+    void *held;              /* the pipe's; the outermost shard owns it */
+    void (*release)(struct zr_shard *s); /* frees held and buffer; may be NULL */
+    void *release_arg;
+    const zarr_allocator *alloc;
+};
 struct zr_shard *zr_shard_new(const zarr_allocator *alloc, const char *key);
 struct zr_shard *zr_shard_ref(struct zr_shard *s);
 void zr_shard_free(struct zr_shard *s);
@@ -113,8 +129,8 @@ struct zr_target {
     int32_t ndim;
     bool arithmetic;
     uint64_t n_items;
-    uint64_t *chunk;       /* ndim: coordinates in the level's grid */
-    struct zr_piece *dim;  /* ndim, in level order of dimensions */
+    const uint64_t *chunk;       /* ndim: coordinates in the level's grid */
+    const struct zr_piece *dim;  /* ndim, in level order of dimensions */
     uint64_t n_points;
     const uint64_t *c_points, *r_points;
 };
@@ -134,7 +150,7 @@ struct zr_run {
 };
 /* A shard that must be opened before the plan can go on. The pipe fills `shard`. */
 struct zr_open {
-    char *key;
+    const char *key;
     struct zr_shard *parent;   /* nested: the shard it lies in; NULL: an object */
     uint64_t offset, bytes;    /* nested: range in the parent */
     uint32_t level;
@@ -173,6 +189,8 @@ zarr_status zr_plan_feed(struct zr_plan *p, struct zr_wave *w, zarr_error *err);
 void zr_plan_free(struct zr_plan *p);
 void zr_wave_init(struct zr_wave *w, const zarr_allocator *alloc);
 void zr_wave_deinit(struct zr_wave *w);
+/* Key of an outer chunk: prefix, '/', key encoding. Replaces what is in out. */
+void zr_plan_key(const struct zr_plan_args *args, const uint64_t *chunk, struct zr_str *out);
 /* Chunks (leaf) the request touches, as far as known without indexes; saturating. */
 uint64_t zr_plan_count(const struct zr_plan *p);
 
@@ -193,12 +211,11 @@ zarr_status zr_plan_explain(const struct zr_explain_args *args, struct zr_str *o
 /* The box of one target between a chunk's stored elements and a view; list dims are walked by the callback form. */
 typedef zarr_status (*zr_box_fn)(void *arg, const zarr_box *box, zarr_error *err);
 /*
- * Calls fn for each box of elements of a target. chunk_side: a C-order block of program->stored_shape at chunk_mem;
- * level: gives the permutations; to_chunk false: src is the chunk, dst the view; true: the other way.
+ * Calls fn for each box of elements of a target. The chunk side is a C-order block of program->stored_shape at
+ * chunk_mem; to_chunk false: src is the chunk, dst the view; true: the other way.
  */
 struct zr_boxes {
-    const struct zr_layout *layout;
-    const struct zr_level *level;
+    uint32_t item_bytes, swap_unit;   /* of the data type */
     const struct zr_program *program; /* NULL: fill: no chunk side */
     const struct zr_view *view;
     zarr_mem chunk_mem;
@@ -206,5 +223,13 @@ struct zr_boxes {
 };
 zarr_status zr_target_boxes(const struct zr_boxes *b, const struct zr_target *t, zr_box_fn fn,
                             void *arg, zarr_error *err);
+/* *to is a copy of *from already; moves its lists and points into the arena, so that it outlives its projector's next step. */
+bool zr_projection_keep(struct zr_projection *to, const struct zr_projection *from,
+                        struct zr_arena *arena);
+/* A target that lends a projection's pieces instead of copying them: valid as long as the projection. */
+void zr_target_borrow(struct zr_target *out, const struct zr_projection *p);
+/* The target "all of a block onto a view of the same shape"; pieces: room for ndim of them. */
+void zr_target_whole(struct zr_target *out, struct zr_piece *pieces, int32_t ndim,
+                     const uint64_t *shape);
 
 #endif

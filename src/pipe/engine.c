@@ -1,0 +1,141 @@
+/*
+ * pipe/engine.c - what requests of one context share: idle worker kits. A kit
+ * is a worker's codec contexts, scratch blocks and counters; a worker takes
+ * one for the length of a loop, so a chunk costs no allocation and no lock in
+ * the steady state, and an idle thread holds nothing.
+ * Thread class: engine shared; a kit is its taker's alone.
+ */
+#include "pipe/pipe_int.h"
+
+#include <string.h>
+
+zarr_status zr_engine_init(struct zr_engine *e, zarr_error *err)
+{
+    ZR_UNUSED(err);
+    zr_mutex_init(&e->kits.mutex);
+    e->kits.free = NULL;
+    return ZARR_OK;
+}
+
+static void kit_free(struct zr_kit *kit)
+{
+    for (uint32_t i = 0; i < ZR_SCRATCH_SLOTS; i++)
+        zr_pool_give(kit->engine->pool, &kit->scratch[i]);
+    zr_thread_states_close(kit->engine->impls, &kit->states);
+    zr_str_deinit(&kit->key);
+    zr_free(kit->engine->alloc, kit);
+}
+
+static void free_kits(struct zr_engine *e)
+{
+    struct zr_kit *kit = NULL, *next = NULL;
+
+    zr_mutex_lock(&e->kits.mutex);
+    kit = e->kits.free;
+    e->kits.free = NULL;
+    zr_mutex_unlock(&e->kits.mutex);
+    for (; kit != NULL; kit = next) {
+        next = kit->next;
+        kit_free(kit);
+    }
+}
+
+void zr_engine_deinit(struct zr_engine *e)
+{
+    free_kits(e);
+    zr_mutex_deinit(&e->kits.mutex);
+}
+
+void zr_engine_trim(struct zr_engine *e)
+{
+    free_kits(e);
+    zr_pool_trim(e->pool);
+}
+
+zarr_status zr_kit_take(struct zr_engine *e, struct zr_kit **out, zarr_error *err)
+{
+    struct zr_kit *kit = NULL;
+
+    zr_mutex_lock(&e->kits.mutex);
+    kit = e->kits.free;
+    if (kit != NULL)
+        e->kits.free = kit->next;
+    zr_mutex_unlock(&e->kits.mutex);
+    if (kit == NULL) {
+        kit = zr_calloc(e->alloc, 1, sizeof(*kit));
+        if (kit == NULL)
+            return zr_fail_memory(err, sizeof(*kit));
+        kit->engine = e;
+        kit->states.alloc = e->alloc;
+        zr_str_init(&kit->key, e->alloc);
+    }
+    kit->next = NULL;
+    *out = kit;
+    return ZARR_OK;
+}
+
+void zr_kit_give(struct zr_kit *kit)
+{
+    struct zr_engine *e = NULL;
+
+    if (kit == NULL)
+        return;
+    e = kit->engine;
+    zr_mutex_lock(&e->kits.mutex);
+    kit->next = e->kits.free;
+    e->kits.free = kit;
+    zr_mutex_unlock(&e->kits.mutex);
+}
+
+zarr_status zr_kit_scratch(struct zr_kit *kit, enum zr_scratch_slot slot, int32_t device_type,
+                           int32_t device_id, uint64_t bytes, zarr_mem *out, zarr_error *err)
+{
+    zarr_mem *m = &kit->scratch[slot];
+
+    if (m->handle == NULL || m->device_type != device_type || m->device_id != device_id ||
+        m->bytes < bytes) {
+        zarr_status st = ZARR_OK;
+
+        zr_pool_give(kit->engine->pool, m);
+        *m = (zarr_mem){0};
+        st = zr_pool_take(kit->engine->pool, device_type, device_id, ZR_MAX(bytes, UINT64_C(64)),
+                          m, err);
+        if (st != ZARR_OK) {
+            *m = (zarr_mem){0};
+            return st;
+        }
+    }
+    *out = *m;
+    out->bytes = bytes;
+    return ZARR_OK;
+}
+
+void zr_crew_init(struct zr_crew *c, struct zarr_request *rq, uint32_t n_workers)
+{
+    c->rq = rq;
+    c->n = n_workers;
+    memset(c->kit, 0, n_workers * sizeof(struct zr_kit *));
+}
+
+zarr_status zr_crew_kit(struct zr_crew *c, uint32_t worker, struct zr_kit **out, zarr_error *err)
+{
+    if (c->kit[worker] == NULL) {
+        zarr_status st = zr_kit_take(c->rq->io.engine, &c->kit[worker], err);
+
+        if (st != ZARR_OK)
+            return st;
+    }
+    *out = c->kit[worker];
+    return ZARR_OK;
+}
+
+void zr_crew_deinit(struct zr_crew *c)
+{
+    for (uint32_t i = 0; i < c->n; i++) {
+        if (c->kit[i] == NULL)
+            continue;
+        zr_request_merge(c->rq, c->kit[i]);
+        zr_kit_give(c->kit[i]);
+        c->kit[i] = NULL;
+    }
+}

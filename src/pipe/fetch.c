@@ -1,0 +1,127 @@
+/*
+ * pipe/fetch.c - encoded bytes from the store into a worker's scratch: whole
+ * objects of unknown length, and exact ranges of objects held still. The
+ * room for an object comes from metadata; one that is longer than its codecs
+ * can explain is refused before memory is taken for it.
+ * Thread class: on the worker's kit.
+ */
+#include "pipe/pipe_int.h"
+
+enum { OBJECT_SLACK = 64 * 1024 };
+
+zarr_status zr_store_op_run(const struct zr_work *w, zarr_store_op *op, zarr_error *err)
+{
+    zarr_stats *s = &w->kit->stats;
+
+    if (op->verb == ZARR_STORE_GET) {
+        s->store_gets++;
+        s->store_ranges += op->offset != 0 || op->length != ZARR_STORE_TO_END;
+    } else if (op->verb == ZARR_STORE_PUT) {
+        s->store_puts++;
+    } else if (op->verb == ZARR_STORE_ERASE) {
+        s->store_erases++;
+    }
+    (void)zr_store_run_one(w->io->store, op, err);
+    if (op->status == ZARR_OK && (op->verb == ZARR_STORE_GET || op->verb == ZARR_STORE_PUT))
+        s->bytes_stored += op->done_bytes;
+    return op->status;
+}
+
+uint64_t zr_encoded_most(const struct zr_io *io, uint64_t encoded_bound, bool exact)
+{
+    uint64_t most = encoded_bound, slack = encoded_bound / 10 + OBJECT_SLACK;
+
+    if (io->engine->limits->encoded_bytes != 0)
+        return io->engine->limits->encoded_bytes;
+    if (exact)
+        return most;
+    return zr_add_u64(most, slack, &most) ? most : UINT64_MAX;
+}
+
+zarr_status zr_fetch_object(const struct zr_work *w, const struct zr_fetch *f, zarr_mem *out,
+                            zarr_error *err)
+{
+    zarr_store_op op = {.verb = ZARR_STORE_GET, .key = f->key, .length = ZARR_STORE_TO_END};
+    int32_t device = f->device_type != 0 ? f->device_type : ZARR_DEVICE_CPU;
+    int32_t id = device == w->io->view.base.device_type ? w->io->view.base.device_id : 0;
+    uint64_t room = f->expect;
+    zarr_status st = ZARR_OK;
+
+    op.flags = f->version != NULL ? ZARR_STORE_OP_WANT_VERSION : 0;
+    for (int tries = 0; tries < 4; tries++) {
+        op.object_bytes = UINT64_MAX;
+        ZR_TRY(zr_kit_scratch(w->kit, f->slot, device, id, room, &op.mem, err));
+        ZR_TRY(zr_store_op_run(w, &op, err));
+        if (f->version != NULL)
+            *f->version = op.version;
+        if (op.object_bytes == UINT64_MAX || op.object_bytes <= op.done_bytes) {
+            *out = op.mem;
+            out->bytes = op.done_bytes;
+            goto out;
+        }
+        /* The object is longer than expected, or grew since: once more with its real length. */
+        if (op.object_bytes > f->most)
+            ZR_TRY(zr_fail(err, ZARR_ERR_CORRUPT,
+                           "the object has %" PRIu64 " bytes, its chunk can explain %" PRIu64
+                           " (limit encoded_bytes)",
+                           op.object_bytes, f->most));
+        room = op.object_bytes;
+    }
+    st = zr_fail(err, ZARR_ERR_CONFLICT, "the object keeps growing while it is read");
+out:
+    return st;
+}
+
+zarr_status zr_fetch_exact(const struct zr_work *w, const char *key, const zarr_mem *dst,
+                           zarr_error *err)
+{
+    zarr_store_op op = {.verb = ZARR_STORE_GET,
+                        .key = key,
+                        .length = ZARR_STORE_TO_END,
+                        .mem = *dst,
+                        .object_bytes = UINT64_MAX};
+    zarr_status st = zr_store_op_run(w, &op, err);
+
+    if (st != ZARR_OK)
+        return st;
+    if (op.done_bytes != dst->bytes ||
+        (op.object_bytes != UINT64_MAX && op.object_bytes != dst->bytes))
+        return zr_fail(err, ZARR_ERR_CORRUPT,
+                       "chunk has %" PRIu64 " bytes where its shape and data type need %" PRIu64,
+                       op.object_bytes != UINT64_MAX ? op.object_bytes : op.done_bytes, dst->bytes);
+    return ZARR_OK;
+}
+
+static struct zr_store_pin *shard_pin(struct zr_shard *s)
+{
+    while (s->parent != NULL)
+        s = s->parent;
+    return s->held;
+}
+
+zarr_status zr_fetch_range(const struct zr_work *w, const char *key, struct zr_shard *shard,
+                           uint64_t offset, const zarr_mem *dst, zarr_error *err)
+{
+    zarr_store_op op = {.verb = ZARR_STORE_GET,
+                        .key = key,
+                        .offset = offset,
+                        .length = dst->bytes,
+                        .mem = *dst,
+                        .object_bytes = UINT64_MAX};
+    zarr_status st = ZARR_OK;
+
+    if (dst->bytes == 0)
+        return ZARR_OK;
+    if (shard != NULL) {
+        op.flags = ZR_STORE_OP_PINNED;
+        op.lock = shard_pin(shard);
+    }
+    st = zr_store_op_run(w, &op, err);
+    if (st == ZARR_ERR_NOT_FOUND && shard != NULL)
+        return zr_fail(err, ZARR_ERR_CONFLICT, "the shard was deleted while it was read");
+    if (st == ZARR_OK && op.done_bytes != dst->bytes)
+        st = zr_fail(err, ZARR_ERR_CORRUPT,
+                     "bytes %" PRIu64 "+%" PRIu64 " end after %" PRIu64 ": the object is short",
+                     offset, dst->bytes, op.done_bytes);
+    return st;
+}

@@ -1,0 +1,137 @@
+/*
+ * pipe/index_cache.c - decoded shard indexes of one array, by object key (and
+ * offset, for nested shards). Bounded by bytes, oldest out first. Entries are
+ * frozen and counted; whether one still fits its object is for the taker to
+ * check by the object's version.
+ * Thread class: shared (one lock).
+ */
+#include "pipe/pipe_int.h"
+
+#include <string.h>
+
+struct cached {
+    struct zr_shard_index *index;
+    uint64_t used; /* tick of the last use */
+    uint64_t bytes;
+};
+
+struct zr_index_cache {
+    const zarr_allocator *alloc;
+    uint64_t max_bytes;
+    struct {
+        zr_mutex mutex;
+        struct zr_map map; /* key -> struct cached */
+        uint64_t bytes, tick;
+    } locked;
+};
+
+static void cached_free(const zarr_allocator *alloc, void *value)
+{
+    struct cached *c = value;
+
+    zr_shard_index_free(c->index);
+    zr_free(alloc, c);
+}
+
+zarr_status zr_index_cache_create(struct zr_index_cache **out, const zarr_allocator *alloc,
+                                  uint64_t max_bytes, zarr_error *err)
+{
+    struct zr_index_cache *c = zr_calloc(alloc, 1, sizeof(*c));
+
+    if (c == NULL)
+        return zr_fail_memory(err, sizeof(*c));
+    c->alloc = alloc;
+    c->max_bytes = max_bytes;
+    zr_mutex_init(&c->locked.mutex);
+    zr_map_init(&c->locked.map, alloc, cached_free);
+    *out = c;
+    return ZARR_OK;
+}
+
+void zr_index_cache_free(struct zr_index_cache *c)
+{
+    if (c == NULL)
+        return;
+    zr_map_deinit(&c->locked.map);
+    zr_mutex_deinit(&c->locked.mutex);
+    zr_free(c->alloc, c);
+}
+
+struct zr_shard_index *zr_index_cache_get(struct zr_index_cache *c, const char *key)
+{
+    struct cached *found = NULL;
+    struct zr_shard_index *index = NULL;
+
+    if (c == NULL)
+        return NULL;
+    zr_mutex_lock(&c->locked.mutex);
+    found = zr_map_get(&c->locked.map, key);
+    if (found != NULL) {
+        found->used = ++c->locked.tick;
+        index = zr_shard_index_ref(found->index);
+    }
+    zr_mutex_unlock(&c->locked.mutex);
+    return index;
+}
+
+static void remove_locked(struct zr_index_cache *c, const char *key)
+{
+    struct cached *found = zr_map_get(&c->locked.map, key);
+
+    if (found == NULL)
+        return;
+    c->locked.bytes -= found->bytes;
+    (void)zr_map_remove(&c->locked.map, key);
+}
+
+static void evict_locked(struct zr_index_cache *c)
+{
+    while (c->locked.bytes > c->max_bytes && c->locked.map.n > 1) {
+        size_t oldest = 0;
+        const struct zr_map_item *items = c->locked.map.items;
+
+        for (size_t i = 1; i < c->locked.map.n; i++)
+            if (((struct cached *)items[i].value)->used <
+                ((struct cached *)items[oldest].value)->used)
+                oldest = i;
+        remove_locked(c, items[oldest].key);
+    }
+}
+
+void zr_index_cache_put(struct zr_index_cache *c, const char *key, struct zr_shard_index *index)
+{
+    struct cached *fresh = NULL;
+
+    if (c == NULL)
+        return;
+    fresh = zr_calloc(c->alloc, 1, sizeof(*fresh));
+    if (fresh == NULL)
+        return; /* a cache may forget */
+    fresh->index = zr_shard_index_ref(index);
+    fresh->bytes = index->missing ? 64 : 64 + index->n * 16;
+    zr_mutex_lock(&c->locked.mutex);
+    fresh->used = ++c->locked.tick;
+    remove_locked(c, key);
+    if (zr_map_put(&c->locked.map, key, fresh, NULL) == ZARR_OK) {
+        c->locked.bytes += fresh->bytes;
+        evict_locked(c);
+    } else {
+        cached_free(c->alloc, fresh);
+    }
+    zr_mutex_unlock(&c->locked.mutex);
+}
+
+void zr_index_cache_drop(struct zr_index_cache *c, const char *key)
+{
+    if (c == NULL)
+        return;
+    zr_mutex_lock(&c->locked.mutex);
+    if (key != NULL) {
+        remove_locked(c, key);
+    } else {
+        zr_map_deinit(&c->locked.map);
+        zr_map_init(&c->locked.map, c->alloc, cached_free);
+        c->locked.bytes = 0;
+    }
+    zr_mutex_unlock(&c->locked.mutex);
+}

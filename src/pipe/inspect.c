@@ -1,0 +1,115 @@
+/*
+ * pipe/inspect.c - looking at stored chunks one by one: opening a shard by
+ * key, an inner shard by its entry, and decoding a chunk only to see whether
+ * it can be decoded. Used by chunk lists and verify.
+ * Thread class: any thread; each call takes a kit.
+ */
+#include "pipe/pipe_int.h"
+
+#include <string.h>
+
+/* A request that never ends up anywhere: counters and cancel flag for the steps. */
+static void inspect_begin(struct zarr_request *rq, const struct zr_io *io)
+{
+    memset(rq, 0, sizeof(*rq));
+    rq->io = *io;
+    zr_mutex_init(&rq->locked.mutex);
+    atomic_init(&rq->cancel, false);
+}
+
+static void inspect_end(struct zarr_request *rq, struct zr_kit *kit)
+{
+    if (kit != NULL) {
+        zr_request_merge(rq, kit);
+        zr_kit_give(kit);
+    }
+    zr_mutex_deinit(&rq->locked.mutex);
+}
+
+static zarr_status open_with(const struct zr_io *io, struct zr_open *o, struct zr_shard **out,
+                             zarr_error *err)
+{
+    struct zarr_request rq;
+    struct zr_work w = {.io = io, .rq = &rq};
+    zarr_status st = ZARR_OK;
+
+    inspect_begin(&rq, io);
+    ZR_TRY(zr_kit_take(io->engine, &w.kit, err));
+    ZR_TRY(zr_open_exec(&w, o, err));
+    *out = o->shard;
+out:
+    inspect_end(&rq, w.kit);
+    return st;
+}
+
+zarr_status zr_shard_open_object(const struct zr_io *io, const char *key, struct zr_shard **out,
+                                 zarr_error *err)
+{
+    struct zr_open o = {.key = key};
+
+    return open_with(io, &o, out, err);
+}
+
+zarr_status zr_shard_open_inner(const struct zr_io *io, struct zr_shard *parent, uint64_t entry,
+                                uint32_t level, struct zr_shard **out, zarr_error *err)
+{
+    struct zr_open o = {.key = parent->key, .parent = parent, .level = level};
+
+    o.offset = parent->base + parent->index->entry[2 * entry];
+    o.bytes = parent->index->entry[2 * entry + 1];
+    return open_with(io, &o, out, err);
+}
+
+static zarr_status check_fetch(const struct zr_work *w, const struct zr_level *lv,
+                               const struct zr_open *at, zarr_mem *encoded, zarr_error *err)
+{
+    const struct zr_program *p = lv->decode;
+    uint64_t most = zr_encoded_most(w->io, p->encoded_bound, p->encoded_exact);
+    zarr_status st = ZARR_OK;
+
+    if (at->parent == NULL) {
+        struct zr_fetch f = {.key = at->key,
+                             .slot = ZR_SCRATCH_FETCH,
+                             .device_type = p->fetch_device,
+                             .expect = p->encoded_bound,
+                             .most = most};
+
+        return zr_fetch_object(w, &f, encoded, err);
+    }
+    if (at->bytes > most)
+        return zr_fail(err, ZARR_ERR_CORRUPT,
+                       "the shard index gives %" PRIu64 " bytes, the chunk can explain %" PRIu64,
+                       at->bytes, most);
+    if (at->parent->buffer.handle != NULL)
+        return zr_mem_slice(&at->parent->buffer, at->offset, at->bytes, encoded)
+                   ? ZARR_OK
+                   : zr_internal(err);
+    ZR_TRY(zr_kit_scratch(w->kit, ZR_SCRATCH_FETCH, ZARR_DEVICE_CPU, 0, at->bytes, encoded, err));
+    ZR_TRY(zr_fetch_range(w, at->key, at->parent, at->offset, encoded, err));
+out:
+    return st;
+}
+
+zarr_status zr_chunk_check(const struct zr_io *io, const char *key, struct zr_shard *shard,
+                           uint64_t entry, zarr_error *err)
+{
+    const struct zr_layout *l = io->layout;
+    const struct zr_level *lv = &l->level[l->n_levels - 1];
+    struct zr_open at = {.key = key, .parent = shard};
+    struct zarr_request rq;
+    struct zr_work w = {.io = io, .rq = &rq};
+    zarr_mem encoded = {0}, block = {0};
+    zarr_status st = ZARR_OK;
+
+    if (shard != NULL) {
+        at.offset = shard->base + shard->index->entry[2 * entry];
+        at.bytes = shard->index->entry[2 * entry + 1];
+    }
+    inspect_begin(&rq, io);
+    ZR_TRY(zr_kit_take(io->engine, &w.kit, err));
+    ZR_TRY(check_fetch(&w, lv, &at, &encoded, err));
+    ZR_TRY(zr_decode_stages(&w, lv->decode, &encoded, NULL, &block, err));
+out:
+    inspect_end(&rq, w.kit);
+    return st;
+}

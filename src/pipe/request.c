@@ -1,0 +1,279 @@
+/*
+ * pipe/request.c - a read or write under way: its counters, progress, and the
+ * two ways to run it. The blocking one runs on the caller's thread; the
+ * submitted one is the same function as a task of the pool. There is no third.
+ * Thread class: shared; a request inherited through fork is CANCELLED.
+ */
+#include "pipe/pipe_int.h"
+
+#include <string.h>
+
+enum { PROGRESS_NS = 50 * 1000 * 1000 };
+
+static void add_copies(struct zr_copy_counters *to, const struct zr_copy_counters *from)
+{
+    to->copies_host += from->copies_host;
+    to->bytes_host += from->bytes_host;
+    to->copies_up += from->copies_up;
+    to->bytes_up += from->bytes_up;
+    to->copies_down += from->copies_down;
+    to->bytes_down += from->bytes_down;
+    to->copies_device += from->copies_device;
+    to->bytes_device += from->bytes_device;
+    to->staged += from->staged;
+}
+
+static void add_stats(zarr_stats *to, const zarr_stats *from)
+{
+    to->chunks_done += from->chunks_done;
+    to->chunks_missing += from->chunks_missing;
+    to->chunks_direct += from->chunks_direct;
+    to->chunks_partial += from->chunks_partial;
+    to->chunks_fallback += from->chunks_fallback;
+    to->elements += from->elements;
+    to->bytes_stored += from->bytes_stored;
+    to->bytes_decoded += from->bytes_decoded;
+    to->store_gets += from->store_gets;
+    to->store_puts += from->store_puts;
+    to->store_erases += from->store_erases;
+    to->store_ranges += from->store_ranges;
+    to->index_reads += from->index_reads;
+    to->index_hits += from->index_hits;
+    to->copies_decoded_host += from->copies_decoded_host;
+    to->waves += from->waves;
+    to->read_modify_writes += from->read_modify_writes;
+}
+
+static void publish_locked(const struct zarr_request *rq, zarr_stats *out)
+{
+    const struct zr_copy_counters *c = &rq->locked.copies;
+
+    *out = rq->locked.stats;
+    out->struct_size = sizeof(*out);
+    out->copies_host = c->copies_host;
+    out->bytes_host = c->bytes_host;
+    out->copies_up = c->copies_up;
+    out->bytes_up = c->bytes_up;
+    out->copies_down = c->copies_down;
+    out->bytes_down = c->bytes_down;
+    out->copies_device = c->copies_device;
+    out->bytes_device = c->bytes_device;
+    out->chunks_total = ZR_MAX(out->chunks_total, out->chunks_done);
+    out->wall_ns = zr_now_ns() - rq->begun_ns;
+}
+
+void zr_request_merge(struct zarr_request *rq, struct zr_kit *kit)
+{
+    zarr_stats now;
+    bool call = false;
+
+    zr_mutex_lock(&rq->locked.mutex);
+    add_stats(&rq->locked.stats, &kit->stats);
+    add_copies(&rq->locked.copies, &kit->copies);
+    if (rq->io.progress != NULL && !rq->locked.in_progress_call &&
+        zr_now_ns() >= rq->locked.next_progress_ns) {
+        call = rq->locked.in_progress_call = true;
+        publish_locked(rq, &now);
+    }
+    zr_mutex_unlock(&rq->locked.mutex);
+    kit->stats = (zarr_stats){0};
+    kit->copies = (struct zr_copy_counters){0};
+    if (!call)
+        return;
+    rq->io.progress(rq->io.progress_user, &now);
+    zr_mutex_lock(&rq->locked.mutex);
+    rq->locked.in_progress_call = false;
+    rq->locked.next_progress_ns = zr_now_ns() + PROGRESS_NS;
+    zr_mutex_unlock(&rq->locked.mutex);
+}
+
+uint32_t zr_request_threads(const struct zarr_request *rq)
+{
+    uint32_t n = rq->io.max_threads != 0 ? rq->io.max_threads : rq->io.engine->n_threads;
+
+    return ZR_MIN(ZR_MAX(n, 1u), (uint32_t)ZR_MAX_THREADS);
+}
+
+uint64_t zr_request_wave_bytes(const struct zarr_request *rq)
+{
+    return rq->io.wave_bytes != 0 ? rq->io.wave_bytes : rq->io.engine->wave_bytes;
+}
+
+static void request_init(struct zarr_request *rq, const struct zr_io *io)
+{
+    memset(rq, 0, sizeof(*rq));
+    rq->io = *io;
+    zr_mutex_init(&rq->locked.mutex);
+    atomic_init(&rq->cancel, false);
+    rq->fork_generation = zr_fork_generation();
+    rq->begun_ns = zr_now_ns();
+    rq->locked.next_progress_ns = rq->begun_ns + PROGRESS_NS;
+}
+
+static uint64_t view_extent(const struct zr_view *v)
+{
+    uint64_t n = v->item_bytes;
+
+    for (int32_t d = 0; d < v->ndim; d++)
+        if (!zr_mul_u64(n, v->shape[d], &n))
+            return 0;
+    return n;
+}
+
+/* A fresh destination on huge pages is several times faster to fill than one on small pages. */
+static void advise_output(const struct zr_io *io)
+{
+    uint64_t bytes = view_extent(&io->view);
+    void *p = NULL;
+
+    if (io->write || io->no_huge_pages || bytes < (UINT64_C(4) << 20) ||
+        !zr_view_is_contiguous(&io->view) || io->view.base.device_type != ZARR_DEVICE_CPU ||
+        zr_mem_host_ptr(io->engine->memory, &io->view.base, bytes, &p, NULL) != ZARR_OK)
+        return;
+    zr_pages_advise(p, (size_t)bytes);
+}
+
+static zarr_status request_run(struct zarr_request *rq, zarr_error *err)
+{
+    const struct zr_io *io = &rq->io;
+    zarr_status st = ZARR_OK;
+
+    advise_output(io);
+    st = io->write ? io->pipeline->write(io, rq, err) : io->pipeline->read(io, rq, err);
+    if (st == ZARR_OK && atomic_load(&rq->cancel))
+        st = zr_fail(err, ZARR_ERR_CANCELLED, "the request was cancelled");
+    if (io->progress != NULL) {
+        zarr_stats now;
+
+        zr_mutex_lock(&rq->locked.mutex);
+        publish_locked(rq, &now);
+        zr_mutex_unlock(&rq->locked.mutex);
+        io->progress(io->progress_user, &now);
+    }
+    return st;
+}
+
+static void stats_out(struct zarr_request *rq, zarr_stats *out)
+{
+    zarr_stats now;
+    uint32_t bytes = 0;
+
+    if (out == NULL)
+        return;
+    zr_mutex_lock(&rq->locked.mutex);
+    publish_locked(rq, &now);
+    zr_mutex_unlock(&rq->locked.mutex);
+    bytes = out->struct_size;
+    now.struct_size = bytes;
+    memcpy(out, &now, ZR_MIN((size_t)bytes, sizeof(now))); /* an older caller's struct is shorter */
+}
+
+zarr_status zr_io_run(const struct zr_io *io, zarr_stats *stats, zarr_error *err)
+{
+    struct zarr_request rq;
+    zarr_status st = ZARR_OK;
+
+    request_init(&rq, io);
+    st = request_run(&rq, err);
+    stats_out(&rq, stats);
+    zr_mutex_deinit(&rq.locked.mutex);
+    return st;
+}
+
+static void request_task(void *arg)
+{
+    struct zarr_request *rq = arg;
+
+    rq->error = (zarr_error){0};
+    rq->status = request_run(rq, &rq->error);
+    zr_event_set(&rq->done);
+}
+
+zarr_status zr_io_submit(zarr_request **out, const struct zr_io *io, void (*release)(void *owner),
+                         void *owner, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    struct zarr_request *rq = zr_calloc(io->engine->alloc, 1, sizeof(*rq));
+
+    if (rq == NULL)
+        return zr_fail_memory(err, sizeof(*rq));
+    request_init(rq, io);
+    zr_event_init(&rq->done);
+    rq->release = release;
+    rq->owner = owner;
+    rq->submitted = true;
+    rq->task = (struct zr_task){.fn = request_task, .arg = rq};
+    st = zr_task_submit(&rq->task, err);
+    if (st != ZARR_OK) {
+        zr_event_deinit(&rq->done);
+        zr_mutex_deinit(&rq->locked.mutex);
+        zr_free(io->engine->alloc, rq);
+        return st;
+    }
+    *out = rq;
+    return ZARR_OK;
+}
+
+/* ---- the public door --------------------------------------------------------------- */
+
+static bool inherited(const zarr_request *rq)
+{
+    return rq->fork_generation != zr_fork_generation();
+}
+
+zarr_status zarr_request_wait(zarr_request *rq, uint64_t timeout_ns, int *done, zarr_error *err)
+{
+    uint64_t deadline = UINT64_MAX;
+
+    if (rq == NULL)
+        return zr_fail(err, ZARR_ERR_INVALID, "request is NULL");
+    if (inherited(rq)) {
+        if (done != NULL)
+            *done = 1;
+        return zr_fail(err, ZARR_ERR_CANCELLED, "the request belongs to the parent process");
+    }
+    if (timeout_ns != ZARR_WAIT_FOREVER && !zr_add_u64(zr_now_ns(), timeout_ns, &deadline))
+        deadline = UINT64_MAX;
+    if (!zr_event_wait(&rq->done, deadline)) {
+        if (done != NULL)
+            *done = 0;
+        return ZARR_OK;
+    }
+    if (done != NULL)
+        *done = 1;
+    if (rq->status != ZARR_OK && err != NULL)
+        *err = rq->error;
+    return rq->status;
+}
+
+void zarr_request_cancel(zarr_request *rq)
+{
+    if (rq != NULL)
+        atomic_store(&rq->cancel, true);
+}
+
+void zarr_request_progress(zarr_request *rq, zarr_stats *out)
+{
+    if (rq != NULL && !inherited(rq))
+        stats_out(rq, out);
+}
+
+void zarr_request_free(zarr_request *rq)
+{
+    void (*release)(void *) = NULL;
+    void *owner = NULL;
+
+    if (rq == NULL)
+        return;
+    if (!inherited(rq)) {
+        zarr_request_cancel(rq);
+        (void)zr_event_wait(&rq->done, UINT64_MAX);
+        zr_event_deinit(&rq->done);
+        zr_mutex_deinit(&rq->locked.mutex);
+    }
+    release = rq->release;
+    owner = rq->owner;
+    zr_free(rq->io.engine->alloc, rq);
+    if (release != NULL) /* last: the owner may hold the context, and so the engine */
+        release(owner);
+}

@@ -1,0 +1,337 @@
+/*
+ * pipe/run.c - one run of a data wave on one thread: fetch its range, and for
+ * each of its chunks decode and scatter. The shortcuts live here: stored
+ * elements that are wanted as they are go from the store into the caller's
+ * memory, a part of an uncompressed chunk is read as ranges, the last decoder
+ * writes into the destination where the layouts agree. `serial` turns them off.
+ * Thread class: on the worker's kit.
+ */
+#include "pipe/pipe_int.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { RANGE_COST = 32 * 1024 }; /* one more request costs as much as so many bytes */
+
+static zarr_status item_prefix(const struct zr_run *run, const struct zr_item *item,
+                               zarr_status st, zarr_error *err)
+{
+    char at[160] = "";
+    size_t n = 0;
+
+    if (st == ZARR_OK || err == NULL)
+        return st;
+    if (run->shard != NULL && item != NULL) {
+        for (int32_t d = 0; d < item->target.ndim && n + 24 < sizeof(at); d++) {
+            int k = snprintf(at + n, sizeof(at) - n, "%s%" PRIu64, d == 0 ? " inner chunk [" : ",",
+                             item->target.chunk[d]);
+            n += k > 0 ? (size_t)k : 0;
+        }
+        if (n + 2 < sizeof(at) && n > 0)
+            memcpy(at + n, "]", 2);
+    }
+    return zr_prefix(err, st, "%s%s", run->key != NULL ? run->key : run->shard->key, at);
+}
+
+static zarr_status fill_item(const struct zr_work *w, const struct zr_wave *wave,
+                             const struct zr_item *item, zarr_error *err)
+{
+    w->kit->stats.chunks_missing++;
+    w->kit->stats.chunks_done++;
+    w->kit->stats.elements += item->target.n_items;
+    if (w->io->missing_error)
+        return zr_fail(err, ZARR_ERR_NOT_FOUND, "the chunk is missing");
+    return zr_fill_target(w, wave->level, &item->target, err);
+}
+
+static void count_item(const struct zr_work *w, const struct zr_item *item, bool direct)
+{
+    w->kit->stats.chunks_done++;
+    w->kit->stats.chunks_direct += direct;
+    w->kit->stats.elements += item->target.n_items;
+}
+
+/* ---- parts of uncompressed chunks ------------------------------------------------- */
+
+/* The stored dimensions of a target as half-open spans, and how to read them: outer dimensions < split index by index. */
+struct span {
+    int32_t ndim, split;
+    uint64_t lo[ZARR_MAX_RANK], n[ZARR_MAX_RANK]; /* n: extent for dims >= split, count for dims < split */
+    int64_t step[ZARR_MAX_RANK];
+    uint64_t stride[ZARR_MAX_RANK];
+    uint64_t n_reads, read_bytes;
+};
+
+static void span_dims(const struct zr_program *p, const struct zr_target *t, struct span *s,
+                      uint64_t *extent)
+{
+    uint64_t stride = p->item_bytes;
+
+    s->ndim = p->ndim;
+    for (int32_t i = p->ndim - 1; i >= 0; i--) {
+        const struct zr_piece *q = &t->dim[p->order[i]];
+        uint64_t last = q->c0 + (uint64_t)((int64_t)(q->n - 1) * q->c_step);
+
+        s->lo[i] = ZR_MIN(q->c0, last);
+        s->n[i] = q->n;
+        s->step[i] = q->c_step < 0 ? -q->c_step : q->c_step;
+        extent[i] = ZR_MAX(q->c0, last) - s->lo[i] + 1;
+        s->stride[i] = stride;
+        stride *= p->stored_shape[i];
+    }
+}
+
+/* Chooses where to stop reading index by index and to read one span instead. */
+static uint64_t span_choose(const struct zr_program *p, const struct zr_target *t, struct span *s)
+{
+    uint64_t extent[ZARR_MAX_RANK + 1], best = UINT64_MAX, reads = 1;
+
+    span_dims(p, t, s, extent);
+    for (int32_t k = 0; k <= s->ndim; k++) {
+        uint64_t bytes = p->item_bytes, cost = 0, all = 0;
+
+        for (int32_t i = k; i < s->ndim; i++)
+            bytes += (extent[i] - 1) * s->stride[i];
+        if (!zr_add_u64(bytes, RANGE_COST, &cost) || !zr_mul_u64(cost, reads, &cost) ||
+            !zr_mul_u64(bytes, reads, &all))
+            break;
+        if (cost < best) {
+            best = cost;
+            s->split = k;
+            s->n_reads = reads;
+            s->read_bytes = bytes;
+        }
+        if (k < s->ndim && !zr_mul_u64(reads, s->n[k], &reads))
+            break;
+    }
+    return best;
+}
+
+static zarr_status read_spans(const struct zr_work *w, const struct zr_run *run, uint64_t base,
+                              const struct span *s, const zarr_mem *block, zarr_error *err)
+{
+    uint64_t at[ZARR_MAX_RANK] = {0};
+    zarr_status st = ZARR_OK;
+
+    for (uint64_t r = 0; r < s->n_reads && st == ZARR_OK; r++) {
+        uint64_t offset = 0;
+        zarr_mem dst;
+        int32_t k = s->split - 1;
+
+        for (int32_t i = 0; i < s->ndim; i++)
+            offset += (s->lo[i] + (i < s->split ? at[i] * (uint64_t)s->step[i] : 0)) *
+                      s->stride[i];
+        if (!zr_mem_slice(block, offset, s->read_bytes, &dst))
+            return zr_internal(err);
+        st = zr_fetch_range(w, run->key, run->shard, base + offset, &dst, err);
+        while (k >= 0 && ++at[k] == s->n[k])
+            at[k--] = 0;
+    }
+    return st;
+}
+
+/* Reads only what is wanted of an uncompressed chunk into its places in a block. *done false: not worth it. */
+static zarr_status read_partial(const struct zr_work *w, const struct zr_program *p,
+                                const struct zr_run *run, const struct zr_item *item,
+                                zarr_mem *block, bool *done, zarr_error *err)
+{
+    struct span s;
+    zarr_status st = ZARR_OK;
+    int32_t id = p->fetch_device == ZARR_DEVICE_CPU ? 0 : w->io->view.base.device_id;
+
+    *done = false;
+    if (w->io->no_direct || item->target.kind != ZR_PROJ_DIMS || !item->target.arithmetic ||
+        !zr_store_can(w->io->store, ZARR_STORE_CAP_RANGES) ||
+        item->target.n_items * 2 > p->decoded_bytes / p->item_bytes ||
+        span_choose(p, &item->target, &s) >= p->decoded_bytes)
+        return ZARR_OK;
+    ZR_TRY(zr_kit_scratch(w->kit, ZR_SCRATCH_A, p->fetch_device, id, p->decoded_bytes, block, err));
+    ZR_TRY(read_spans(w, run, item->offset, &s, block, err));
+    w->kit->stats.chunks_partial++;
+    w->kit->stats.bytes_decoded += s.n_reads * s.read_bytes;
+    *done = true;
+out:
+    return st;
+}
+
+/* ---- one chunk ------------------------------------------------------------------------ */
+
+static zarr_status decode_item(const struct zr_work *w, const struct zr_wave *wave,
+                               const struct zr_item *item, const zarr_mem *encoded,
+                               zarr_error *err)
+{
+    const struct zr_program *p = wave->level->decode;
+    zarr_mem at = {0}, block = {0};
+    bool direct = p->n > 0 && zr_target_direct(w->io, p, &item->target, &at);
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_decode_stages(w, p, encoded, direct ? &at : NULL, &block, err));
+    count_item(w, item, direct);
+    if (!direct)
+        ZR_TRY(zr_scatter(w, wave->level, p, &item->target, &block, err));
+out:
+    return st;
+}
+
+/* Stored elements, uncompressed: into place, in parts, or whole. *done false: go the general way. */
+static zarr_status read_raw(const struct zr_work *w, const struct zr_wave *wave,
+                            const struct zr_run *run, bool *done, zarr_error *err)
+{
+    const struct zr_program *p = wave->level->decode;
+    const struct zr_item *item = run->item[0];
+    zarr_mem at;
+    zarr_status st = ZARR_OK;
+
+    *done = false;
+    if (!p->raw || run->n_items != 1 || run->key == NULL)
+        return ZARR_OK;
+    if (item->bytes != UINT64_MAX && item->bytes != p->decoded_bytes)
+        return ZARR_OK; /* the general way says what is wrong */
+    if (p->fetch_device == w->io->view.base.device_type &&
+        zr_target_direct(w->io, p, &item->target, &at)) {
+        if (item->bytes == UINT64_MAX)
+            ZR_TRY(zr_fetch_exact(w, run->key, &at, err));
+        else
+            ZR_TRY(zr_fetch_range(w, run->key, run->shard, item->offset, &at, err));
+        w->kit->stats.bytes_decoded += p->decoded_bytes;
+        count_item(w, item, true);
+        *done = true;
+    } else {
+        ZR_TRY(read_partial(w, p, run, item, &at, done, err));
+        if (*done) {
+            count_item(w, item, false);
+            ZR_TRY(zr_scatter(w, wave->level, p, &item->target, &at, err));
+        }
+    }
+out:
+    return st;
+}
+
+static zarr_status run_whole(const struct zr_work *w, const struct zr_wave *wave,
+                             const struct zr_run *run, const zarr_mem *fetched, zarr_error *err)
+{
+    const struct zr_program *p = wave->level->decode;
+    struct zr_fetch f = {.key = run->key,
+                         .slot = ZR_SCRATCH_FETCH,
+                         .device_type = p->fetch_device,
+                         .expect = p->encoded_bound,
+                         .most = zr_encoded_most(w->io, p->encoded_bound, p->encoded_exact)};
+    zarr_mem encoded = {0};
+    bool done = false;
+    zarr_status st = ZARR_OK;
+
+    if (fetched != NULL) {
+        encoded = *fetched;
+    } else {
+        ZR_TRY(read_raw(w, wave, run, &done, err));
+        if (done)
+            goto out;
+        ZR_TRY(zr_fetch_object(w, &f, &encoded, err));
+    }
+    ZR_TRY(decode_item(w, wave, run->item[0], &encoded, err));
+out:
+    if (st == ZARR_ERR_NOT_FOUND) /* the store says so: the fill value */
+        st = fill_item(w, wave, run->item[0], err);
+    return item_prefix(run, run->item[0], st, err);
+}
+
+static zarr_status run_source(const struct zr_work *w, const struct zr_wave *wave,
+                              const struct zr_run *run, zarr_mem *out, zarr_error *err)
+{
+    int32_t device = wave->level->decode->fetch_device;
+    int32_t id = device == ZARR_DEVICE_CPU ? 0 : w->io->view.base.device_id;
+    zarr_status st = ZARR_OK;
+
+    if (run->key == NULL) {
+        if (!zr_mem_slice(&run->shard->buffer, run->offset, run->bytes, out))
+            return zr_internal(err);
+        return ZARR_OK;
+    }
+    ZR_TRY(zr_kit_scratch(w->kit, ZR_SCRATCH_FETCH, device, id, run->bytes, out, err));
+    ZR_TRY(zr_fetch_range(w, run->key, run->shard, run->offset, out, err));
+out:
+    return st;
+}
+
+static zarr_status check_item_bytes(const struct zr_work *w, const struct zr_program *p,
+                                    const struct zr_item *item, zarr_error *err)
+{
+    uint64_t most = zr_encoded_most(w->io, p->encoded_bound, p->encoded_exact);
+
+    if (item->bytes > most)
+        return zr_fail(err, ZARR_ERR_CORRUPT,
+                       "the shard index gives %" PRIu64 " bytes, the chunk can explain %" PRIu64
+                       " (limit encoded_bytes)",
+                       item->bytes, most);
+    return ZARR_OK;
+}
+
+static zarr_status run_range(const struct zr_work *w, const struct zr_wave *wave,
+                             const struct zr_run *run, const zarr_mem *fetched, zarr_error *err)
+{
+    zarr_mem range = {0}, encoded = {0};
+    const struct zr_item *item = run->item[0];
+    bool done = false;
+    zarr_status st = ZARR_OK;
+
+    for (uint32_t i = 0; i < run->n_items; i++) {
+        item = run->item[i];
+        ZR_TRY(check_item_bytes(w, wave->level->decode, item, err));
+    }
+    item = run->item[0];
+    if (fetched != NULL) {
+        range = *fetched;
+    } else {
+        ZR_TRY(read_raw(w, wave, run, &done, err));
+        if (done)
+            goto out;
+        ZR_TRY(run_source(w, wave, run, &range, err));
+    }
+    for (uint32_t i = 0; i < run->n_items; i++) {
+        item = run->item[i];
+        if (!zr_mem_slice(&range, item->offset - run->offset, item->bytes, &encoded))
+            ZR_TRY(zr_internal(err));
+        ZR_TRY(decode_item(w, wave, item, &encoded, err));
+    }
+out:
+    return item_prefix(run, item, st, err);
+}
+
+static zarr_status run_missing(const struct zr_work *w, const struct zr_wave *wave,
+                               const struct zr_run *run, zarr_error *err)
+{
+    for (uint32_t i = 0; i < run->n_items; i++) {
+        zarr_status st = fill_item(w, wave, run->item[i], err);
+
+        if (st != ZARR_OK)
+            return item_prefix(run, run->item[i], st, err);
+    }
+    return ZARR_OK;
+}
+
+static uint64_t run_budget(const struct zr_wave *wave, const struct zr_run *run)
+{
+    const struct zr_program *p = wave->level->decode;
+    uint64_t fetch = run->bytes == UINT64_MAX ? p->encoded_bound : run->bytes, sum = 0;
+
+    return zr_add_u64(fetch, p->decoded_bytes, &sum) ? sum : UINT64_MAX;
+}
+
+zarr_status zr_run_exec(const struct zr_work *w, const struct zr_wave *wave,
+                        const struct zr_run *run, const zarr_mem *fetched, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    uint64_t need = 0;
+
+    if (run->bytes == ZR_ITEM_MISSING)
+        return run_missing(w, wave, run, err);
+    need = run_budget(wave, run);
+    ZR_TRY(zr_budget_take(w->io->engine->budget, need, UINT64_MAX, &w->rq->cancel, err));
+    if (run->bytes == UINT64_MAX)
+        st = run_whole(w, wave, run, fetched, err);
+    else
+        st = run_range(w, wave, run, fetched, err);
+    zr_budget_give(w->io->engine->budget, need);
+out:
+    return st;
+}

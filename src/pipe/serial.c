@@ -1,0 +1,91 @@
+/*
+ * pipe/serial.c - the oracle: one chunk at a time on the caller's thread, each
+ * decoded whole and copied, no direct decoding, no ranges of uncompressed
+ * chunks, no joined requests, no threads. Tests hold `waves` against it.
+ * Thread class: solo.
+ */
+#include "pipe/pipe_int.h"
+
+static zarr_status serial_wave(const struct zr_work *w, struct zr_plan *plan,
+                               struct zr_wave *wave, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    for (uint32_t i = 0; i < wave->n_opens; i++)
+        ZR_TRY(zr_open_exec(w, &wave->open[i], err));
+    ZR_TRY(zr_plan_feed(plan, wave, err));
+    for (uint32_t i = 0; i < wave->n_runs; i++) {
+        w->kit->stats.waves++;
+        ZR_TRY(zr_run_exec(w, wave, &wave->run[i], NULL, err));
+    }
+    zr_request_merge(w->rq, w->kit);
+out:
+    return st;
+}
+
+static zarr_status serial_read(const struct zr_io *io, struct zarr_request *rq, zarr_error *err)
+{
+    struct zr_io plain = *io;
+    struct zr_work w = {.io = &plain, .rq = rq};
+    struct zr_plan_args args = {.layout = io->layout,
+                                .prefix = io->prefix,
+                                .selection = io->selection,
+                                .wave_bytes = 1,
+                                .wave_items = 1,
+                                .threads = 1,
+                                .plain = true};
+    struct zr_plan *plan = NULL;
+    struct zr_wave wave;
+    zarr_status st = ZARR_OK;
+
+    plain.no_direct = true;
+    zr_wave_init(&wave, io->engine->alloc);
+    ZR_TRY(zr_kit_take(io->engine, &w.kit, err));
+    ZR_TRY(zr_plan_open(&plan, &args, io->engine->alloc, err));
+    do {
+        ZR_TRY(zr_plan_next(plan, &wave, err));
+        ZR_TRY(serial_wave(&w, plan, &wave, err));
+    } while (wave.kind != ZR_WAVE_END && !atomic_load(&rq->cancel));
+out:
+    zr_wave_deinit(&wave);
+    zr_plan_free(plan);
+    if (w.kit != NULL)
+        zr_request_merge(rq, w.kit);
+    zr_kit_give(w.kit);
+    return st;
+}
+
+static zarr_status serial_write(const struct zr_io *io, struct zarr_request *rq, zarr_error *err)
+{
+    const struct zr_grid *grid = io->layout->grid;
+    struct zr_io plain = *io;
+    struct zr_work w = {.io = &plain, .rq = rq};
+    struct zr_projector *p = NULL;
+    struct zr_projection proj;
+    zarr_selection *all = NULL;
+    const zarr_selection *sel = io->selection;
+    zarr_status st = ZARR_OK;
+
+    plain.no_direct = true;
+    ZR_TRY(zr_kit_take(io->engine, &w.kit, err));
+    if (sel == NULL) {
+        ZR_TRY(zarr_selection_all(&all, grid->ndim, grid->shape, err));
+        sel = all;
+    }
+    ZR_TRY(zr_project_open(&p, io->engine->alloc, grid, sel, err));
+    while (!atomic_load(&rq->cancel) && zr_project_next(p, &proj)) {
+        ZR_TRY(zr_unit_write(&w, &proj, 1, err));
+        w.kit->stats.waves++;
+        zr_request_merge(rq, w.kit);
+    }
+out:
+    zr_project_free(p);
+    zarr_selection_free(all);
+    if (w.kit != NULL)
+        zr_request_merge(rq, w.kit);
+    zr_kit_give(w.kit);
+    return st;
+}
+
+const struct zr_pipeline zr_pipeline_serial = {
+    .name = "serial", .read = serial_read, .write = serial_write};

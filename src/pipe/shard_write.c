@@ -1,0 +1,377 @@
+/*
+ * pipe/shard_write.c - a new value of one shard: inner chunks in C order of
+ * their coordinates, so that equal content gives equal bytes, then (or first)
+ * the index. Touched chunks are encoded, several at a time, into slots and
+ * then appended; untouched ones keep their encoded bytes. Nested shards
+ * recurse, at most limits.shard_depth deep.
+ * Thread class: on the worker's kit; helpers take kits of their own.
+ */
+#include "pipe/pipe_int.h"
+
+#include <string.h>
+
+enum { BATCH = 64 };
+
+struct shard_writer {
+    const struct zr_work *w;
+    struct zr_shard_write *sw;
+    const struct zr_level *lv, *in; /* the shard's level and the inner one */
+    struct zr_shard_index *old;     /* NULL: no former value */
+    uint64_t *pairs;                /* the new index, host order */
+    uint64_t pos, next;             /* end of what was appended; first inner chunk not dealt with */
+    bool any;
+    /* one batch */
+    struct zr_projection *proj;
+    struct inner_result {
+        zarr_mem out, block; /* block: a pool block to give back */
+        bool empty;
+    } *result;
+    uint32_t n, batch;
+    zarr_mem slots;
+    uint64_t slot_bytes;
+    struct zr_arena lists;
+    struct zr_crew crew;
+};
+
+/* ---- appending ------------------------------------------------------------------------- */
+
+static zarr_status out_room(struct shard_writer *s, uint64_t more, zarr_error *err)
+{
+    struct zr_pool *pool = s->w->io->engine->pool;
+    uint64_t need = 0, want = 0;
+    zarr_mem bigger = {0};
+    zarr_status st = ZARR_OK;
+
+    if (!zr_add_u64(s->pos, more, &need))
+        return zr_fail(err, ZARR_ERR_LIMIT, "the shard grows beyond 64 bits");
+    if (need <= s->sw->out.bytes)
+        return ZARR_OK;
+    want = ZR_MAX(need, s->sw->out.bytes + s->sw->out.bytes / 2);
+    ZR_TRY(zr_pool_take(pool, ZARR_DEVICE_CPU, 0, want, &bigger, err));
+    if (s->pos > 0)
+        st = zr_mem_copy_run(s->w->io->engine->memory, &bigger, &s->sw->out, s->pos,
+                             &s->w->kit->copies, err);
+    zr_pool_give(pool, &s->sw->out);
+    s->sw->out = bigger;
+out:
+    return st;
+}
+
+static zarr_status append(struct shard_writer *s, uint64_t id, const zarr_mem *bytes,
+                          zarr_error *err)
+{
+    zarr_mem dst;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(out_room(s, bytes->bytes, err));
+    if (!zr_mem_slice(&s->sw->out, s->pos, bytes->bytes, &dst))
+        return zr_internal(err);
+    ZR_TRY(zr_mem_copy_run(s->w->io->engine->memory, &dst, bytes, bytes->bytes,
+                           &s->w->kit->copies, err));
+    s->pairs[2 * id] = s->pos;
+    s->pairs[2 * id + 1] = bytes->bytes;
+    s->pos += bytes->bytes;
+    s->any = true;
+out:
+    return st;
+}
+
+static zarr_status old_value(const struct shard_writer *s, uint64_t id, zarr_mem *out,
+                             zarr_error *err)
+{
+    *out = (zarr_mem){0};
+    if (s->old == NULL || s->old->entry[2 * id] == ZR_INDEX_MISSING)
+        return ZARR_OK;
+    if (!zr_mem_slice(&s->sw->old, s->old->entry[2 * id], s->old->entry[2 * id + 1], out))
+        return zr_internal(err);
+    return ZARR_OK;
+}
+
+/* Untouched inner chunks up to (not including) `end` keep their encoded bytes. */
+static zarr_status keep_until(struct shard_writer *s, uint64_t end, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    for (; s->next < end; s->next++) {
+        zarr_mem bytes;
+
+        ZR_TRY(old_value(s, s->next, &bytes, err));
+        if (bytes.handle != NULL)
+            ZR_TRY(append(s, s->next, &bytes, err));
+    }
+out:
+    return st;
+}
+
+/* ---- inner chunks ------------------------------------------------------------------------ */
+
+static uint64_t inner_id(const struct zr_level *lv, const uint64_t *chunk)
+{
+    uint64_t at = 0;
+
+    for (int32_t d = 0; d < lv->ndim; d++)
+        at = at * lv->n_inner[d] + chunk[d];
+    return at;
+}
+
+static zarr_status encode_nested(const struct zr_work *w, struct shard_writer *s, uint32_t i,
+                                 const zarr_mem *old, zarr_error *err)
+{
+    struct zr_shard_write sub = {
+        .level = s->sw->level + 1, .proj = &s->proj[i], .old = *old, .threads = 1};
+    struct zr_pool *pool = w->io->engine->pool;
+    struct inner_result *r = &s->result[i];
+    zarr_mem body = {0};
+    zarr_status st = ZARR_OK;
+
+    if (old->handle != NULL && s->in->bytes_decode != NULL) {
+        ZR_TRY(zr_body_decode(w, s->in, old, &body, err));
+        sub.old = body;
+    }
+    st = zr_shard_encode(w, &sub, err);
+    r->block = sub.out;
+    ZR_TRY(st);
+    r->empty = sub.empty;
+    r->out = sub.out;
+    r->out.bytes = sub.used;
+    if (!sub.empty && s->in->bytes_encode != NULL) {
+        zarr_mem wrapped = {0};
+
+        ZR_TRY(zr_body_encode(w, s->in, &r->out, &wrapped, err));
+        zr_pool_give(pool, &r->block);
+        r->block = r->out = wrapped;
+    }
+out:
+    zr_pool_give(pool, &body);
+    return st;
+}
+
+static zarr_status encode_inner(const struct zr_work *w, struct shard_writer *s, uint32_t i,
+                                zarr_error *err)
+{
+    struct zr_leaf_write lw = {.level = s->in, .proj = &s->proj[i]};
+    zarr_status st = ZARR_OK;
+
+    s->result[i] = (struct inner_result){0};
+    if (!s->proj[i].whole)
+        ZR_TRY(old_value(s, inner_id(s->lv, s->proj[i].chunk), &lw.old, err));
+    if (s->in->is_shard)
+        return encode_nested(w, s, i, &lw.old, err);
+    if (!zr_mem_slice(&s->slots, i * s->slot_bytes, s->slot_bytes, &lw.room))
+        return zr_internal(err);
+    ZR_TRY(zr_leaf_encode(w, &lw, err));
+    s->result[i].out = lw.out;
+    s->result[i].empty = lw.empty;
+    /* Elements stored as they are may lie in the worker's block, which the next chunk overwrites. */
+    if (!lw.empty && lw.out.handle == w->kit->scratch[ZR_SCRATCH_BLOCK].handle) {
+        zarr_mem room = lw.room;
+
+        room.bytes = lw.out.bytes;
+        ZR_TRY(zr_mem_copy_run(w->io->engine->memory, &room, &lw.out, lw.out.bytes,
+                               &w->kit->copies, err));
+        s->result[i].out = room;
+    }
+out:
+    return st;
+}
+
+static zarr_status inner_one(void *arg, uint64_t i, uint32_t worker, zarr_error *err)
+{
+    struct shard_writer *s = arg;
+    struct zr_work w = {.io = s->w->io, .rq = s->w->rq};
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_crew_kit(&s->crew, worker, &w.kit, err));
+    ZR_TRY(encode_inner(&w, s, (uint32_t)i, err));
+out:
+    return st;
+}
+
+static zarr_status encode_batch(struct shard_writer *s, zarr_error *err)
+{
+    struct zr_parallel_options opts = {.max_threads = s->sw->threads,
+                                       .run = 1,
+                                       .item_ns = 2000 + s->in->decoded_bytes,
+                                       .cancel = &s->w->rq->cancel};
+    zarr_status st = ZARR_OK;
+
+    if (s->sw->threads <= 1 || s->n == 1) {
+        for (uint32_t i = 0; i < s->n && st == ZARR_OK; i++)
+            st = encode_inner(s->w, s, i, err);
+        return st;
+    }
+    zr_crew_init(&s->crew, s->w->rq, zr_parallel_workers(s->n, &opts));
+    st = zr_parallel_run(s->n, &opts, inner_one, s, err);
+    zr_crew_deinit(&s->crew);
+    return st;
+}
+
+static zarr_status append_batch(struct shard_writer *s, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    for (uint32_t i = 0; i < s->n; i++) {
+        uint64_t id = inner_id(s->lv, s->proj[i].chunk);
+
+        ZR_TRY(keep_until(s, id, err));
+        if (!s->result[i].empty)
+            ZR_TRY(append(s, id, &s->result[i].out, err));
+        s->next = id + 1;
+    }
+out:
+    return st;
+}
+
+static void release_batch(struct shard_writer *s)
+{
+    for (uint32_t i = 0; i < s->n; i++)
+        zr_pool_give(s->w->io->engine->pool, &s->result[i].block);
+    memset(s->result, 0, s->batch * sizeof(*s->result));
+    s->n = 0;
+    zr_arena_reset(&s->lists);
+}
+
+static zarr_status write_inners(struct shard_writer *s, zarr_error *err)
+{
+    struct zr_projector *p = NULL;
+    struct zr_projection proj;
+    bool more = true;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_project_open_inner(&p, s->w->io->engine->alloc, s->sw->proj, s->lv->inner_shape,
+                                 s->lv->permuted ? s->lv->order : NULL, s->sw->clip, err));
+    while (more) {
+        while (s->n < s->batch && (more = zr_project_next(p, &proj))) {
+            s->proj[s->n] = proj;
+            if (!zr_projection_keep(&s->proj[s->n], &proj, &s->lists))
+                ZR_TRY(zr_fail_memory(err, sizeof(proj)));
+            s->n++;
+        }
+        if (s->n > 0) {
+            ZR_TRY(encode_batch(s, err));
+            ZR_TRY(append_batch(s, err));
+        }
+        release_batch(s);
+    }
+    ZR_TRY(keep_until(s, s->lv->n_inner_all, err));
+out:
+    release_batch(s);
+    zr_project_free(p);
+    return st;
+}
+
+/* ---- the shard ------------------------------------------------------------------------------ */
+
+static zarr_status writer_init(struct shard_writer *s, zarr_error *err)
+{
+    const zarr_allocator *alloc = s->w->io->engine->alloc;
+    uint64_t pairs = s->lv->n_inner_all * 2 * sizeof(uint64_t);
+    uint64_t bound = s->lv->reps.rep[s->lv->chain->a2b + 1].n_bytes;
+    zarr_status st = ZARR_OK;
+
+    zr_arena_init(&s->lists, alloc);
+    s->batch = (uint32_t)ZR_MIN((uint64_t)BATCH, s->lv->n_inner_all);
+    s->pairs = zr_malloc(alloc, (size_t)pairs);
+    s->proj = zr_malloc(alloc, s->batch * sizeof(*s->proj));
+    s->result = zr_calloc(alloc, s->batch, sizeof(*s->result));
+    if (s->pairs == NULL || s->proj == NULL || s->result == NULL)
+        ZR_TRY(zr_fail_memory(err, pairs));
+    memset(s->pairs, 0xff, (size_t)pairs);
+    if (!s->in->is_shard) {
+        uint64_t bytes = 0;
+
+        s->slot_bytes = s->in->encoded_bound;
+        if (!zr_mul_u64(s->slot_bytes, s->batch, &bytes))
+            ZR_TRY(zr_fail(err, ZARR_ERR_LIMIT, "the inner chunks are too large"));
+        ZR_TRY(zr_pool_take(s->w->io->engine->pool, ZARR_DEVICE_CPU, 0, bytes, &s->slots, err));
+    }
+    ZR_TRY(zr_pool_take(s->w->io->engine->pool, ZARR_DEVICE_CPU, 0,
+                        ZR_MAX(bound, s->sw->old.bytes + s->lv->index_bytes), &s->sw->out, err));
+    if (!s->lv->shard->index_at_end)
+        s->pos = s->lv->index_bytes;
+    if (s->sw->old.handle != NULL)
+        ZR_TRY(zr_index_from_value(s->w, s->lv, &s->sw->old, &s->old, err));
+out:
+    return st;
+}
+
+static void writer_deinit(struct shard_writer *s)
+{
+    const zarr_allocator *alloc = s->w->io->engine->alloc;
+
+    zr_pool_give(s->w->io->engine->pool, &s->slots);
+    zr_shard_index_free(s->old);
+    zr_free(alloc, s->pairs);
+    zr_free(alloc, s->proj);
+    zr_free(alloc, s->result);
+    zr_arena_deinit(&s->lists);
+}
+
+static zarr_status write_index(struct shard_writer *s, zarr_error *err)
+{
+    zarr_mem dst;
+    bool at_end = s->lv->shard->index_at_end;
+    zarr_status st = ZARR_OK;
+
+    if (at_end)
+        ZR_TRY(out_room(s, s->lv->index_bytes, err));
+    if (!zr_mem_slice(&s->sw->out, at_end ? s->pos : 0, s->lv->index_bytes, &dst))
+        return zr_internal(err);
+    ZR_TRY(zr_index_encode(s->w, s->lv, s->pairs, &dst, err));
+    s->sw->used = s->pos + (at_end ? s->lv->index_bytes : 0);
+out:
+    return st;
+}
+
+zarr_status zr_shard_encode(const struct zr_work *w, struct zr_shard_write *sw, zarr_error *err)
+{
+    const struct zr_layout *l = w->io->layout;
+    struct shard_writer s = {
+        .w = w, .sw = sw, .lv = &l->level[sw->level], .in = &l->level[sw->level + 1]};
+    zarr_status st = ZARR_OK;
+
+    sw->out = (zarr_mem){0};
+    sw->used = 0;
+    ZR_TRY(writer_init(&s, err));
+    ZR_TRY(write_inners(&s, err));
+    sw->empty = !s.any;
+    if (s.any)
+        ZR_TRY(write_index(&s, err));
+out:
+    if (s.result != NULL)
+        release_batch(&s);
+    writer_deinit(&s);
+    return st;
+}
+
+zarr_status zr_body_encode(const struct zr_work *w, const struct zr_level *lv,
+                           const zarr_mem *value, zarr_mem *out, zarr_error *err)
+{
+    const struct zr_program *p = lv->bytes_encode;
+    struct zr_pool *pool = w->io->engine->pool;
+    zarr_mem cur = *value, mine = {0};
+    zarr_status st = ZARR_OK;
+
+    *out = (zarr_mem){0};
+    for (uint32_t k = 0; k < p->n; k++) {
+        const struct zr_stage *s = &p->stage[p->n - 1 - k];
+        zarr_codec_job job = {.src = cur};
+        zarr_mem next = {0}, none = {0};
+
+        /* A former value that kept foreign bytes may be longer than the bound: room by what is there. */
+        ZR_TRY(zr_pool_take(pool, ZARR_DEVICE_CPU, 0,
+                            ZR_MAX(s->in_bytes, cur.bytes + cur.bytes / 8 + 65536), &next, err));
+        job.dst = next;
+        st = zr_stage_encode(s, &job, &w->kit->states, none, err);
+        zr_pool_give(pool, &mine);
+        mine = next;
+        ZR_TRY(st);
+        cur = next;
+        cur.bytes = job.dst_used;
+    }
+    *out = cur;
+    mine = (zarr_mem){0};
+out:
+    zr_pool_give(pool, &mine);
+    return st;
+}

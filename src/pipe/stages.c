@@ -1,0 +1,252 @@
+/*
+ * pipe/stages.c - one chunk through its program, and between its block of
+ * elements and the caller's memory. Decoding walks the stages forward into
+ * scratch blocks in turn, the last one straight into the destination where the
+ * layouts agree; encoding walks them backward. Sizes come from the program,
+ * that is from metadata, never from a stream.
+ * Thread class: on the worker's kit.
+ */
+#include "pipe/pipe_int.h"
+
+#include <string.h>
+
+static bool device_is_host(const struct zr_work *w, int32_t device_type)
+{
+    return zr_device_is_host(w->io->engine->memory, device_type);
+}
+
+static zarr_status run_codec(const struct zr_work *w, const struct zr_stage *s,
+                             const zarr_mem *src, const zarr_mem *dst, uint64_t *used,
+                             bool encode, zarr_error *err)
+{
+    zarr_codec_job job = {.src = *src, .dst = *dst};
+    zarr_mem scratch = {0};
+    zarr_status st = ZARR_OK;
+
+    st = encode ? zr_stage_encode(s, &job, &w->kit->states, scratch, err)
+                : zr_stage_decode(s, &job, &w->kit->states, scratch, err);
+    *used = job.dst_used;
+    return st;
+}
+
+static zarr_status run_copy(const struct zr_work *w, const zarr_mem *src, const zarr_mem *dst,
+                            bool decoded, zarr_error *err)
+{
+    if (decoded && (device_is_host(w, src->device_type) != device_is_host(w, dst->device_type)))
+        w->kit->stats.copies_decoded_host++;
+    return zr_mem_copy_run(w->io->engine->memory, dst, src, src->bytes, &w->kit->copies, err);
+}
+
+/* Where stage i of n puts its output: the last one at `last` when given, the others in turn. */
+static zarr_status stage_room(const struct zr_work *w, const struct zr_stage *s, uint32_t i,
+                              uint64_t bytes, int32_t device, zarr_mem *out, zarr_error *err)
+{
+    int32_t id = device_is_host(w, device) ? 0 : w->io->view.base.device_id;
+
+    ZR_UNUSED(s);
+    return zr_kit_scratch(w->kit, i % 2 == 0 ? ZR_SCRATCH_A : ZR_SCRATCH_B, device, id, bytes,
+                          out, err);
+}
+
+static zarr_status check_decoded(const struct zr_program *p, const zarr_mem *m, zarr_error *err)
+{
+    if (m->bytes == p->decoded_bytes)
+        return ZARR_OK;
+    return zr_fail(err, ZARR_ERR_CORRUPT,
+                   "chunk has %" PRIu64 " bytes where its shape and data type need %" PRIu64,
+                   m->bytes, p->decoded_bytes);
+}
+
+zarr_status zr_decode_stages(const struct zr_work *w, const struct zr_program *p,
+                             const zarr_mem *src, const zarr_mem *last, zarr_mem *out,
+                             zarr_error *err)
+{
+    zarr_mem cur = *src, next = {0};
+    zarr_status st = ZARR_OK;
+
+    for (uint32_t i = 0; i < p->n; i++) {
+        const struct zr_stage *s = &p->stage[i];
+        uint64_t used = cur.bytes;
+        bool to_last = i + 1 == p->n && last != NULL && last->handle != NULL;
+
+        if (to_last)
+            next = *last;
+        else
+            ZR_TRY(stage_room(w, s, i, s->kind == ZR_STAGE_COPY ? cur.bytes : s->out_bytes,
+                              s->out_device, &next, err));
+        if (s->kind == ZR_STAGE_COPY) {
+            if (next.bytes < cur.bytes)
+                ZR_TRY(check_decoded(p, &cur, err));
+            ZR_TRY(run_copy(w, &cur, &next, i + 1 == p->n, err));
+        } else {
+            ZR_TRY(run_codec(w, s, &cur, &next, &used, false, err));
+        }
+        cur = next;
+        cur.bytes = used;
+    }
+    w->kit->stats.bytes_decoded += cur.bytes;
+    ZR_TRY(check_decoded(p, &cur, err));
+    *out = cur;
+out:
+    return st;
+}
+
+zarr_status zr_encode_stages(const struct zr_work *w, const struct zr_program *p,
+                             const zarr_mem *src, const zarr_mem *dst, uint64_t *used,
+                             zarr_error *err)
+{
+    zarr_mem cur = *src, next = {0};
+    zarr_status st = ZARR_OK;
+
+    w->kit->stats.bytes_decoded += src->bytes;
+    for (uint32_t k = 0; k < p->n; k++) {
+        uint32_t i = p->n - 1 - k;
+        const struct zr_stage *s = &p->stage[i];
+        uint64_t n = cur.bytes;
+
+        if (i == 0)
+            next = *dst;
+        else
+            ZR_TRY(stage_room(w, s, k, s->kind == ZR_STAGE_COPY ? cur.bytes : s->in_bytes,
+                              s->in_device, &next, err));
+        if (s->kind == ZR_STAGE_COPY) {
+            if (next.bytes < cur.bytes)
+                ZR_TRY(zr_internal(err));
+            ZR_TRY(run_copy(w, &cur, &next, k == 0, err));
+        } else {
+            ZR_TRY(run_codec(w, s, &cur, &next, &n, true, err));
+        }
+        cur = next;
+        cur.bytes = n;
+    }
+    if (p->n == 0) { /* raw: the elements are the bytes */
+        if (dst->bytes < src->bytes)
+            ZR_TRY(zr_internal(err));
+        ZR_TRY(run_copy(w, src, dst, true, err));
+    }
+    *used = cur.bytes;
+out:
+    return st;
+}
+
+/* ---- boxes ------------------------------------------------------------------------ */
+
+struct box_arg {
+    const struct zr_work *w;
+    const void *pattern; /* fill */
+    bool crossing;       /* between host and other memory */
+};
+
+static zarr_status copy_one(void *arg, const zarr_box *box, zarr_error *err)
+{
+    const struct box_arg *a = arg;
+
+    if (a->crossing)
+        a->w->kit->stats.copies_decoded_host++;
+    return zr_box_copy(a->w->io->engine->memory, box, &a->w->kit->copies, err);
+}
+
+static zarr_status fill_one(void *arg, const zarr_box *box, zarr_error *err)
+{
+    const struct box_arg *a = arg;
+
+    return zr_box_fill(a->w->io->engine->memory, box, a->pattern, &a->w->kit->copies, err);
+}
+
+static zarr_status move_boxes(const struct zr_work *w, const struct zr_level *lv,
+                              const struct zr_program *p, const struct zr_target *t,
+                              const zarr_mem *block, bool to_chunk, zarr_error *err)
+{
+    const struct zr_layout *l = w->io->layout;
+    struct zr_boxes b = {.item_bytes = l->item_bytes,
+                         .swap_unit = l->swap_unit,
+                         .program = p,
+                         .view = &w->io->view,
+                         .chunk_mem = *block,
+                         .to_chunk = to_chunk};
+    struct box_arg arg = {.w = w,
+                          .crossing = device_is_host(w, block->device_type) !=
+                                      device_is_host(w, w->io->view.base.device_type)};
+
+    ZR_UNUSED(lv);
+    return zr_target_boxes(&b, t, copy_one, &arg, err);
+}
+
+zarr_status zr_scatter(const struct zr_work *w, const struct zr_level *lv,
+                       const struct zr_program *p, const struct zr_target *t,
+                       const zarr_mem *block, zarr_error *err)
+{
+    return move_boxes(w, lv, p, t, block, false, err);
+}
+
+zarr_status zr_gather(const struct zr_work *w, const struct zr_level *lv,
+                      const struct zr_program *p, const struct zr_target *t,
+                      const zarr_mem *block, zarr_error *err)
+{
+    return move_boxes(w, lv, p, t, block, true, err);
+}
+
+/* The fill element with its units reversed where the target's bytes are not in host order. */
+static const void *pattern_for(const struct zr_layout *l, uint32_t swap_bytes, uint8_t *room,
+                               size_t room_bytes)
+{
+    if (swap_bytes <= 1 || l->swap_unit <= 1 || l->item_bytes > room_bytes)
+        return l->fill;
+    zr_byteswap(room, l->fill, l->item_bytes / l->swap_unit, l->swap_unit);
+    return room;
+}
+
+zarr_status zr_fill_target(const struct zr_work *w, const struct zr_level *lv,
+                           const struct zr_target *t, zarr_error *err)
+{
+    const struct zr_layout *l = w->io->layout;
+    uint8_t room[ZR_FILL_BYTES];
+    struct zr_boxes b = {
+        .item_bytes = l->item_bytes, .swap_unit = l->swap_unit, .view = &w->io->view};
+    struct box_arg arg = {.w = w};
+
+    ZR_UNUSED(lv);
+    arg.pattern = pattern_for(l, w->io->view.swap_bytes, room, sizeof(room));
+    return zr_target_boxes(&b, t, fill_one, &arg, err);
+}
+
+zarr_status zr_fill_block(const struct zr_work *w, const struct zr_program *p,
+                          const zarr_mem *block, zarr_error *err)
+{
+    const struct zr_layout *l = w->io->layout;
+    uint8_t room[ZR_FILL_BYTES];
+    zarr_box box = {.struct_size = sizeof(box), .ndim = 1, .item_bytes = l->item_bytes};
+
+    box.shape[0] = p->decoded_bytes / l->item_bytes;
+    box.dst.mem = *block;
+    box.dst.stride[0] = (int64_t)l->item_bytes;
+    return zr_box_fill(w->io->engine->memory, &box,
+                       pattern_for(l, p->swap_bytes, room, sizeof(room)), &w->kit->copies, err);
+}
+
+bool zr_target_direct(const struct zr_io *io, const struct zr_program *p,
+                      const struct zr_target *t, zarr_mem *at)
+{
+    const struct zr_view *v = &io->view;
+    int64_t stride = (int64_t)io->layout->item_bytes, offset = 0;
+
+    if (io->no_direct || t->kind != ZR_PROJ_DIMS || !t->arithmetic ||
+        v->base.device_type != p->decoded_device ||
+        (p->swap_bytes > 1) != (v->swap_bytes > 1))
+        return false;
+    for (int32_t s = p->ndim - 1; s >= 0; s--) {
+        const struct zr_piece *piece = &t->dim[p->order[s]];
+        int64_t vs = piece->result_dim < 0 ? 0 : v->stride[piece->result_dim];
+
+        if (piece->n != p->stored_shape[s] || piece->c0 != 0)
+            return false;
+        if (piece->n > 1 && (piece->c_step != 1 || piece->r_step * vs != stride))
+            return false;
+        offset += (int64_t)piece->r0 * vs;
+        stride *= (int64_t)piece->n;
+    }
+    *at = v->base;
+    at->offset += (uint64_t)offset;
+    at->bytes = p->decoded_bytes;
+    return true;
+}

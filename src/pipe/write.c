@@ -1,0 +1,278 @@
+/*
+ * pipe/write.c - one unit of writing: an outer chunk, which is one object of
+ * the store. A unit that is covered completely needs no old data. One covered
+ * in part is read, changed and written while its lock is held; everything
+ * between lock and unlock happens inside one call on one thread, which may get
+ * help but never waits for another unit, so locks cannot wait for each other
+ * through the pool. A chunk equal to the fill value is erased, not stored.
+ * Thread class: on the worker's kit.
+ */
+#include "pipe/pipe_int.h"
+
+enum { CONFLICT_TRIES = 16 };
+
+/* ---- a leaf --------------------------------------------------------------------------- */
+
+static zarr_status block_old(const struct zr_work *w, const struct zr_leaf_write *lw,
+                             const zarr_mem *block, zarr_error *err)
+{
+    const struct zr_program *p = lw->level->decode;
+    zarr_mem got = {0};
+    bool straight = p->n > 0 && p->decoded_device == block->device_type;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_decode_stages(w, p, &lw->old, straight ? block : NULL, &got, err));
+    if (got.handle != block->handle || got.offset != block->offset)
+        ZR_TRY(zr_mem_copy_run(w->io->engine->memory, block, &got, got.bytes, &w->kit->copies,
+                               err));
+out:
+    return st;
+}
+
+/* The chunk's elements as they are stored: the caller's memory where that is the same, else a block. */
+static zarr_status leaf_elements(const struct zr_work *w, const struct zr_leaf_write *lw,
+                                 zarr_mem *out, zarr_error *err)
+{
+    const struct zr_program *p = lw->level->encode;
+    struct zr_target t;
+    int32_t id = p->decoded_device == ZARR_DEVICE_CPU ? 0 : w->io->view.base.device_id;
+    bool full = lw->proj->n_items == p->decoded_bytes / p->item_bytes && lw->proj->whole;
+    zarr_status st = ZARR_OK;
+
+    zr_target_borrow(&t, lw->proj);
+    w->kit->stats.elements += t.n_items;
+    if (lw->proj->whole && zr_target_direct(w->io, p, &t, out)) {
+        w->kit->stats.chunks_direct++;
+        return ZARR_OK;
+    }
+    ZR_TRY(zr_kit_scratch(w->kit, ZR_SCRATCH_BLOCK, p->decoded_device, id, p->decoded_bytes, out,
+                          err));
+    if (!full) {
+        if (!lw->proj->whole && lw->old.handle != NULL)
+            ZR_TRY(block_old(w, lw, out, err));
+        else
+            ZR_TRY(zr_fill_block(w, p, out, err));
+    }
+    ZR_TRY(zr_gather(w, lw->level, p, &t, out, err));
+out:
+    return st;
+}
+
+static zarr_status is_empty(const struct zr_work *w, const struct zr_program *p,
+                            const zarr_mem *elements, bool *empty, zarr_error *err)
+{
+    const struct zr_layout *l = w->io->layout;
+    uint8_t pattern[ZR_FILL_BYTES];
+    const void *fill = l->fill;
+    zarr_mem host = *elements;
+    void *ptr = NULL;
+    zarr_status st = ZARR_OK;
+
+    *empty = false;
+    if (!w->io->skip_empty)
+        return ZARR_OK;
+    if (p->swap_bytes > 1 && l->swap_unit > 1 && l->item_bytes <= sizeof(pattern)) {
+        zr_byteswap(pattern, l->fill, l->item_bytes / l->swap_unit, l->swap_unit);
+        fill = pattern;
+    }
+    if (!zr_device_is_host(w->io->engine->memory, elements->device_type)) {
+        ZR_TRY(zr_kit_scratch(w->kit, ZR_SCRATCH_A, ZARR_DEVICE_CPU, 0, elements->bytes, &host,
+                              err));
+        w->kit->stats.copies_decoded_host++;
+        ZR_TRY(zr_mem_copy_run(w->io->engine->memory, &host, elements, elements->bytes,
+                               &w->kit->copies, err));
+    }
+    ZR_TRY(zr_mem_host_ptr(w->io->engine->memory, &host, p->decoded_bytes, &ptr, err));
+    *empty = zr_all_equal(ptr, p->decoded_bytes / p->item_bytes, fill, p->item_bytes);
+out:
+    return st;
+}
+
+zarr_status zr_leaf_encode(const struct zr_work *w, struct zr_leaf_write *lw, zarr_error *err)
+{
+    const struct zr_program *p = lw->level->encode;
+    zarr_mem elements = {0};
+    uint64_t used = 0;
+    zarr_status st = ZARR_OK;
+
+    if (p == NULL)
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED, "this build can read these codecs, not write them");
+    ZR_TRY(leaf_elements(w, lw, &elements, err));
+    ZR_TRY(is_empty(w, p, &elements, &lw->empty, err));
+    w->kit->stats.chunks_done++;
+    if (lw->empty) {
+        w->kit->stats.chunks_missing++;
+        goto out;
+    }
+    if (p->n == 0 && zr_store_device_direct(w->io->store, elements.device_type)) {
+        lw->out = elements; /* stored as it is */
+        w->kit->stats.bytes_decoded += elements.bytes;
+        goto out;
+    }
+    ZR_TRY(zr_encode_stages(w, p, &elements, &lw->room, &used, err));
+    lw->out = lw->room;
+    lw->out.bytes = used;
+out:
+    return st;
+}
+
+/* ---- objects --------------------------------------------------------------------------- */
+
+struct unit {
+    const struct zr_work *w;
+    const struct zr_projection *proj;
+    const char *key;
+    void *lock;
+    bool conditional;
+    zarr_store_version version;
+    zarr_mem old, body, block;   /* body, block: pool blocks to give back */
+    uint32_t threads;
+};
+
+static zarr_status unit_store(struct unit *u, const zarr_mem *value, zarr_error *err)
+{
+    zarr_store_op op = {.verb = value != NULL ? ZARR_STORE_PUT : ZARR_STORE_ERASE, .key = u->key};
+    zarr_status st = ZARR_OK;
+
+    if (value != NULL)
+        op.mem = *value;
+    op.length = op.mem.bytes;
+    if (u->lock != NULL) {
+        op.flags |= ZARR_STORE_OP_LOCKED;
+        op.lock = u->lock;
+    }
+    if (u->conditional) {
+        op.flags |= ZARR_STORE_OP_IF_VERSION;
+        op.version = u->version;
+    }
+    st = zr_store_op_run(u->w, &op, err);
+    return value == NULL && st == ZARR_ERR_NOT_FOUND ? ZARR_OK : st;
+}
+
+static zarr_status unit_old(struct unit *u, const struct zr_level *lv, bool exact, zarr_error *err)
+{
+    struct zr_fetch f = {.key = u->key,
+                         .slot = ZR_SCRATCH_OLD,
+                         .expect = lv->encoded_bound,
+                         .most = zr_encoded_most(u->w->io, lv->encoded_bound, exact)};
+    zarr_status st = ZARR_OK;
+
+    if (u->proj->whole)
+        return ZARR_OK;
+    u->w->kit->stats.read_modify_writes++;
+    if (u->conditional)
+        f.version = &u->version;
+    u->version = (zarr_store_version){{0}};
+    st = zr_fetch_object(u->w, &f, &u->old, err);
+    if (st == ZARR_ERR_NOT_FOUND) {
+        u->old = (zarr_mem){0};
+        st = ZARR_OK;
+    }
+    return st;
+}
+
+static zarr_status unit_leaf(struct unit *u, zarr_error *err)
+{
+    const struct zr_level *lv = &u->w->io->layout->level[0];
+    struct zr_leaf_write lw = {.level = lv, .proj = u->proj};
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(unit_old(u, lv, lv->decode->encoded_exact, err));
+    lw.old = u->old;
+    ZR_TRY(zr_kit_scratch(u->w->kit, ZR_SCRATCH_BODY, ZARR_DEVICE_CPU, 0, lv->encoded_bound,
+                          &lw.room, err));
+    ZR_TRY(zr_leaf_encode(u->w, &lw, err));
+    ZR_TRY(unit_store(u, lw.empty ? NULL : &lw.out, err));
+out:
+    return st;
+}
+
+static zarr_status unit_shard(struct unit *u, zarr_error *err)
+{
+    const struct zr_level *lv = &u->w->io->layout->level[0];
+    const struct zr_grid *grid = u->w->io->layout->grid;
+    uint64_t clip[ZARR_MAX_RANK];
+    struct zr_shard_write sw = {
+        .level = 0, .proj = u->proj, .clip = clip, .threads = u->threads};
+    zarr_mem value = {0};
+    zarr_status st = ZARR_OK;
+
+    for (int32_t d = 0; d < grid->ndim; d++)
+        clip[d] = ZR_MIN(lv->shape[d], grid->shape[d] - u->proj->origin[d]);
+    ZR_TRY(unit_old(u, lv, false, err));
+    sw.old = u->old;
+    if (u->old.handle != NULL && lv->bytes_decode != NULL) {
+        ZR_TRY(zr_body_decode(u->w, lv, &u->old, &u->body, err));
+        sw.old = u->body;
+    }
+    st = zr_shard_encode(u->w, &sw, err);
+    u->block = sw.out;
+    ZR_TRY(st);
+    if (sw.empty) {
+        ZR_TRY(unit_store(u, NULL, err));
+        goto out;
+    }
+    value = sw.out;
+    value.bytes = sw.used;
+    if (lv->bytes_encode != NULL) {
+        zarr_mem wrapped = {0};
+
+        ZR_TRY(zr_body_encode(u->w, lv, &value, &wrapped, err));
+        zr_pool_give(u->w->io->engine->pool, &u->block);
+        u->block = wrapped;
+        value = wrapped;
+    }
+    ZR_TRY(unit_store(u, &value, err));
+out:
+    zr_index_cache_drop(u->w->io->indexes, u->key);
+    return st;
+}
+
+static zarr_status unit_attempt(struct unit *u, zarr_error *err)
+{
+    struct zr_pool *pool = u->w->io->engine->pool;
+    zarr_status st = ZARR_OK;
+
+    u->old = u->body = u->block = (zarr_mem){0};
+    if (!u->proj->whole)
+        ZR_TRY(zr_store_lock(u->w->io->store, u->key, &u->lock, err));
+    st = u->w->io->layout->level[0].is_shard ? unit_shard(u, err) : unit_leaf(u, err);
+out:
+    zr_store_unlock(u->w->io->store, u->lock);
+    u->lock = NULL;
+    zr_pool_give(pool, &u->body);
+    zr_pool_give(pool, &u->block);
+    return st;
+}
+
+static uint64_t unit_budget(const struct zr_level *lv)
+{
+    uint64_t sum = 0;
+
+    return zr_add_u64(lv->decoded_bytes, lv->encoded_bound, &sum) ? sum : UINT64_MAX;
+}
+
+zarr_status zr_unit_write(const struct zr_work *w, const struct zr_projection *proj,
+                          uint32_t threads, zarr_error *err)
+{
+    const struct zr_plan_args where = {.layout = w->io->layout, .prefix = w->io->prefix};
+    struct unit u = {.w = w, .proj = proj, .threads = threads};
+    uint64_t need = unit_budget(&w->io->layout->level[0]);
+    zarr_status st = ZARR_OK;
+
+    zr_plan_key(&where, proj->chunk, &w->kit->key);
+    ZR_TRY(zr_str_status(&w->kit->key, err));
+    u.key = zr_str_text(&w->kit->key);
+    u.conditional = !proj->whole && !zr_store_can(w->io->store, ZARR_STORE_CAP_LOCK) &&
+                    zr_store_can(w->io->store, ZARR_STORE_CAP_CONDITIONAL);
+    ZR_TRY(zr_budget_take(w->io->engine->budget, need, UINT64_MAX, &w->rq->cancel, err));
+    for (int tries = 0; tries < CONFLICT_TRIES; tries++) {
+        st = unit_attempt(&u, err);
+        if (st != ZARR_ERR_CONFLICT || !u.conditional)
+            break;
+    }
+    zr_budget_give(w->io->engine->budget, need);
+    st = zr_prefix(err, st, "%s", u.key);
+out:
+    return st;
+}

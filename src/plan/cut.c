@@ -1,0 +1,127 @@
+/*
+ * plan/cut.c - from the items of a wave to runs: what one thread fetches with
+ * one request and then decodes piece by piece. Items of one shard are sorted
+ * by offset and joined while the hole between them and the whole range stay
+ * small; whole objects get a run each; missing ones are put together.
+ * Thread class: solo, part of a plan.
+ */
+#include "plan/plan_int.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MISSING_A_RUN = 64 };
+
+static int by_offset(const void *a, const void *b)
+{
+    const struct zr_item *x = *(struct zr_item *const *)a, *y = *(struct zr_item *const *)b;
+
+    return x->offset < y->offset ? -1 : x->offset > y->offset;
+}
+
+static bool items_sorted(struct zr_item *const *item, uint32_t n)
+{
+    for (uint32_t i = 1; i < n; i++)
+        if (item[i]->offset < item[i - 1]->offset)
+            return false;
+    return true;
+}
+
+/* How many of the sorted items from `first` on make one run, and the range that covers them. */
+static uint32_t run_length(const struct zr_plan_args *a, struct zr_item *const *item, uint32_t n,
+                           uint32_t most, uint64_t *end_out)
+{
+    uint64_t start = item[0]->offset, end = start + item[0]->bytes;
+    uint32_t k = 1;
+
+    while (k < n && k < most) {
+        uint64_t next = item[k]->offset, next_end = next + item[k]->bytes;
+
+        if (next > end && next - end > a->run_gap)
+            break;
+        if (ZR_MAX(end, next_end) - start > a->run_bytes)
+            break;
+        end = ZR_MAX(end, next_end);
+        k++;
+    }
+    *end_out = end;
+    return k;
+}
+
+static void cut_present(struct zr_wave *w, const struct zr_plan_args *a, struct zr_run *from,
+                        uint32_t most)
+{
+    struct zr_item **item = from->item;
+    uint32_t n = from->n_items;
+
+    if (!items_sorted(item, n))
+        qsort(item, n, sizeof(struct zr_item *), by_offset);
+    for (uint32_t i = 0; i < n;) {
+        struct zr_run *r = &w->run[w->n_runs++];
+        uint64_t end = 0;
+
+        *r = *from;
+        r->item = item + i;
+        r->n_items = run_length(a, item + i, n - i, most, &end);
+        r->offset = item[i]->offset;
+        r->bytes = end - r->offset;
+        i += r->n_items;
+    }
+}
+
+static void cut_missing(struct zr_wave *w, const struct zr_run *from)
+{
+    for (uint32_t i = 0; i < from->n_items; i += MISSING_A_RUN) {
+        struct zr_run *r = &w->run[w->n_runs++];
+
+        *r = *from;
+        r->item = from->item + i;
+        r->n_items = ZR_MIN((uint32_t)MISSING_A_RUN, from->n_items - i);
+        r->bytes = ZR_ITEM_MISSING;
+    }
+}
+
+/* Puts the missing items of a group behind the present ones; returns how many are present. */
+static uint32_t part_missing(struct zr_item **item, uint32_t n)
+{
+    uint32_t present = 0;
+
+    for (uint32_t i = 0; i < n; i++) {
+        struct zr_item *it = item[i];
+
+        if (it->bytes == ZR_ITEM_MISSING)
+            continue;
+        item[i] = item[present];
+        item[present++] = it;
+    }
+    return present;
+}
+
+zarr_status zr_wave_cut(struct zr_wave *w, const struct zr_plan_args *a, zarr_error *err)
+{
+    struct zr_run *group = w->run; /* on entry: one group of items a source */
+    uint32_t n_groups = w->n_runs;
+    uint32_t workers = ZR_MAX(a->threads, 1u);
+    uint32_t most = a->plain ? 1 : ZR_MAX(w->n_items / (workers * 4), 1u);
+
+    w->run = zr_arena_alloc(&w->arena, ((size_t)w->n_items + 1) * sizeof(*w->run));
+    if (w->run == NULL)
+        return zr_fail_memory(err, w->n_items * sizeof(*w->run));
+    w->n_runs = 0;
+    for (uint32_t g = 0; g < n_groups; g++) {
+        struct zr_run part = group[g];
+        uint32_t present = 0;
+
+        if (part.shard == NULL) { /* whole objects: one item each */
+            w->run[w->n_runs++] = part;
+            continue;
+        }
+        present = part_missing(part.item, part.n_items);
+        part.n_items = present;
+        cut_present(w, a, &part, most);
+        part.item = group[g].item + present;
+        part.n_items = group[g].n_items - present;
+        cut_missing(w, &part);
+    }
+    return ZARR_OK;
+}

@@ -1,0 +1,238 @@
+/*
+ * plan/explain.c - what a request would do, in words or JSON: the path of its
+ * bytes (implementations, copies between memories), chunks, mini-batches, and
+ * what is not known yet (shard indexes). It walks the same plan as the
+ * pipeline, but only its outer level, and executes nothing.
+ * Thread class: plain functions.
+ */
+#include "plan/plan_int.h"
+
+#include <string.h>
+
+enum { COUNT_MOST = 1 << 20 };
+
+struct facts {
+    uint64_t objects, chunks, partial, cached, waves, elements;
+    bool counted; /* objects were walked one by one */
+};
+
+static const char *device_text(int32_t device)
+{
+    switch (device) {
+    case ZARR_DEVICE_CPU:
+        return "host";
+    case ZARR_DEVICE_CUDA:
+        return "cuda";
+    case ZARR_DEVICE_CUDA_HOST:
+        return "cuda_host";
+    case ZARR_DEVICE_OPENCL:
+        return "opencl";
+    case ZARR_DEVICE_EXT:
+        return "ext";
+    case ZARR_DEVICE_CUDA_MANAGED:
+        return "cuda_managed";
+    default:
+        return "other";
+    }
+}
+
+static void walk_objects(const struct zr_explain_args *a, struct zr_projector *p,
+                         struct zr_str *key, struct facts *f)
+{
+    struct zr_projection proj;
+
+    f->counted = f->objects <= COUNT_MOST;
+    if (!f->counted)
+        return;
+    while (zr_project_next(p, &proj)) {
+        f->partial += !proj.whole;
+        f->elements += proj.n_items;
+        if (a->index_cached == NULL || !a->plan.layout->level[0].is_shard)
+            continue;
+        zr_plan_key(&a->plan, proj.chunk, key);
+        f->cached += a->index_cached(a->arg, zr_str_text(key));
+    }
+}
+
+static zarr_status gather_facts(const struct zr_explain_args *a, struct facts *f,
+                                const zarr_allocator *alloc, zarr_error *err)
+{
+    const struct zr_layout *l = a->plan.layout;
+    struct zr_plan *plan = NULL;
+    struct zr_projector *p = NULL;
+    zarr_selection *all = NULL;
+    const zarr_selection *sel = a->plan.selection;
+    struct zr_str key;
+    uint64_t unit = l->level[a->write ? 0 : l->n_levels - 1].decoded_bytes, bytes = 0;
+    zarr_status st = ZARR_OK;
+
+    zr_str_init(&key, alloc);
+    if (sel == NULL) {
+        ZR_TRY(zarr_selection_all(&all, l->grid->ndim, l->grid->shape, err));
+        sel = all;
+    }
+    ZR_TRY(zr_project_open(&p, alloc, l->grid, sel, err));
+    ZR_TRY(zr_plan_open(&plan, &a->plan, alloc, err));
+    f->objects = zr_project_count(p);
+    f->chunks = zr_plan_count(plan);
+    walk_objects(a, p, &key, f);
+    if (!zr_mul_u64(a->write ? f->objects : f->chunks, unit, &bytes))
+        bytes = UINT64_MAX;
+    f->waves = f->chunks == 0 ? 0 : zr_ceil_div_u64(bytes, ZR_MAX(a->plan.wave_bytes, UINT64_C(1)));
+out:
+    zr_plan_free(plan);
+    zr_project_free(p);
+    zarr_selection_free(all);
+    zr_str_deinit(&key);
+    return st;
+}
+
+/* The route of one leaf chunk's bytes in the order they travel when reading. */
+static void route(const struct zr_explain_args *a, struct zr_str *out)
+{
+    const struct zr_layout *l = a->plan.layout;
+    const struct zr_level *leaf = &l->level[l->n_levels - 1];
+    const struct zr_program *p = a->write ? leaf->encode : leaf->decode;
+
+    if (p == NULL) {
+        zr_str_puts(out, "cannot be written by this build");
+        return;
+    }
+    zr_str_printf(out, "%s -> %s", a->store_name, device_text(p->fetch_device));
+    for (uint32_t i = 0; i + 1 < l->n_levels; i++) {
+        if (l->level[i].bytes_decode != NULL) {
+            zr_str_puts(out, " -> ");
+            zr_program_print(l->level[i].bytes_decode, out);
+        }
+        zr_str_printf(out, " -> shard index of %" PRIu64 " chunks (", l->level[i].n_inner_all);
+        zr_program_print(l->level[i].index->decode, out);
+        zr_str_putc(out, ')');
+    }
+    if (p->n > 0) {
+        zr_str_puts(out, " -> ");
+        zr_program_print(p, out);
+    }
+    zr_str_printf(out, " -> %s", device_text(a->tensor_device));
+}
+
+/* What the last step does when a chunk is wanted whole. */
+static const char *last_step(const struct zr_explain_args *a)
+{
+    const struct zr_layout *l = a->plan.layout;
+    const struct zr_program *p = l->level[l->n_levels - 1].decode;
+    bool permuted = false;
+
+    for (int32_t d = 0; d < p->ndim; d++)
+        permuted |= p->order[d] != d;
+    if (p->decoded_device != a->tensor_device)
+        return "copy between memories, strided";
+    if (permuted && p->swap_bytes > 1)
+        return "strided copy with transpose and byte swap";
+    if (permuted)
+        return "strided copy with transpose";
+    if (p->swap_bytes > 1)
+        return "strided copy with byte swap";
+    return a->tensor_contiguous ? "into the tensor where a chunk is contiguous there, else one strided copy"
+                                : "one strided copy a chunk";
+}
+
+static void print_shape(struct zr_str *out, int32_t ndim, const uint64_t *shape)
+{
+    zr_str_putc(out, '[');
+    for (int32_t d = 0; d < ndim; d++)
+        zr_str_printf(out, "%s%" PRIu64, d > 0 ? "," : "", shape[d]);
+    zr_str_putc(out, ']');
+}
+
+static void print_text(const struct zr_explain_args *a, const struct facts *f, struct zr_str *out)
+{
+    const struct zr_layout *l = a->plan.layout;
+    const struct zr_level *leaf = &l->level[l->n_levels - 1];
+
+    zr_str_printf(out, "%s \"%s\" from store %s, tensor in %s memory\n",
+                  a->write ? "write" : "read", a->plan.prefix, a->store_name,
+                  device_text(a->tensor_device));
+    zr_str_puts(out, "path:         ");
+    route(a, out);
+    zr_str_printf(out, "\ncopies:       %s\n", last_step(a));
+    zr_str_printf(out, "objects:      %" PRIu64 " of shape ", f->objects);
+    print_shape(out, l->grid->ndim, l->level[0].array_shape);
+    if (f->counted)
+        zr_str_printf(out, ", %" PRIu64 " covered in part", f->partial);
+    zr_str_printf(out, "\nchunks:       %" PRIu64 " of shape ", f->chunks);
+    print_shape(out, l->grid->ndim, leaf->array_shape);
+    zr_str_printf(out, ", %" PRIu64 " bytes each\n", leaf->decoded_bytes);
+    if (l->level[0].is_shard)
+        zr_str_printf(out, "indexes:      %" PRIu64 " cached, %" PRIu64 " to fetch\n", f->cached,
+                      f->objects - f->cached);
+    zr_str_printf(out, "mini-batches: %" PRIu64 " of at most %" PRIu64 " bytes\n", f->waves,
+                  a->plan.wave_bytes);
+    zr_str_printf(out, "pipeline:     %s, %" PRIu32 " threads\n", a->pipeline, a->n_threads);
+}
+
+static void json_text(struct zr_json_doc *doc, struct zr_json *o, const char *key,
+                      const char *text)
+{
+    zr_json_set(doc, o, key, zr_json_new_text(doc, text));
+}
+
+static void json_u64(struct zr_json_doc *doc, struct zr_json *o, const char *key, uint64_t v)
+{
+    zr_json_set(doc, o, key, zr_json_new_u64(doc, v));
+}
+
+static zarr_status print_json(const struct zr_explain_args *a, const struct facts *f,
+                              struct zr_str *out, const zarr_allocator *alloc, zarr_error *err)
+{
+    const struct zr_layout *l = a->plan.layout;
+    struct zr_json_doc doc;
+    struct zr_json *o = NULL;
+    struct zr_str path;
+    zarr_status st = ZARR_OK;
+
+    zr_json_doc_init(&doc, alloc);
+    zr_str_init(&path, alloc);
+    o = zr_json_new(&doc, ZR_JSON_OBJECT);
+    route(a, &path);
+    json_text(&doc, o, "operation", a->write ? "write" : "read");
+    json_text(&doc, o, "store", a->store_name);
+    json_text(&doc, o, "memory", device_text(a->tensor_device));
+    json_text(&doc, o, "path", zr_str_text(&path));
+    json_text(&doc, o, "copies", last_step(a));
+    json_u64(&doc, o, "objects", f->objects);
+    if (f->counted)
+        json_u64(&doc, o, "objects_partial", f->partial);
+    json_u64(&doc, o, "chunks", f->chunks);
+    json_u64(&doc, o, "chunk_bytes", l->level[l->n_levels - 1].decoded_bytes);
+    if (l->level[0].is_shard) {
+        json_u64(&doc, o, "indexes_cached", f->cached);
+        json_u64(&doc, o, "indexes_to_fetch", f->objects - f->cached);
+    }
+    json_u64(&doc, o, "mini_batches", f->waves);
+    json_u64(&doc, o, "wave_bytes", a->plan.wave_bytes);
+    json_text(&doc, o, "pipeline", a->pipeline);
+    json_u64(&doc, o, "threads", a->n_threads);
+    if (!zr_json_ok(&doc) || path.failed)
+        st = zr_fail_memory(err, 0);
+    else
+        zr_json_write(o, 2, out);
+    zr_str_deinit(&path);
+    zr_json_doc_deinit(&doc);
+    return st;
+}
+
+zarr_status zr_plan_explain(const struct zr_explain_args *args, struct zr_str *out,
+                            const zarr_allocator *alloc, zarr_error *err)
+{
+    struct facts f = {0};
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(gather_facts(args, &f, alloc, err));
+    if (args->json)
+        ZR_TRY(print_json(args, &f, out, alloc, err));
+    else
+        print_text(args, &f, out);
+    ZR_TRY(zr_str_status(out, err));
+out:
+    return st;
+}

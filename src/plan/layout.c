@@ -1,0 +1,298 @@
+/*
+ * plan/layout.c - an array prepared for one kind of memory: its chain taken
+ * apart into levels. Level 0 is the chunk of the grid; where its array->bytes
+ * codec is sharding_indexed, level 1 is the inner chunk, and so on. A level
+ * knows its shape in the order of dimensions its own chain is given (behind
+ * the transposes of the levels above), the permutation in front of its
+ * sharding, and the programs that turn bytes into elements and back.
+ * Thread class: frozen once made.
+ */
+#include "plan/plan_int.h"
+
+#include <string.h>
+
+struct level_maker {
+    struct zr_layout *layout;
+    const struct zr_layout_args *args;
+    const zarr_allocator *alloc;
+    zarr_error *err;
+};
+
+/* Composes the transposes before the sharding; other array->array codecs have no inner ranges. */
+static zarr_status level_order(struct zr_level *lv, zarr_error *err)
+{
+    for (int32_t d = 0; d < lv->ndim; d++)
+        lv->order[d] = (uint8_t)d;
+    for (uint32_t c = 0; c < lv->chain->a2b; c++) {
+        const struct zarr_codec_spec *spec = &lv->chain->codec[c];
+        uint8_t next[ZARR_MAX_RANK];
+
+        if (spec->n_order != lv->ndim)
+            return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                           "codec %s in front of sharding_indexed", zarr_codec_spec_name(spec));
+        for (int32_t d = 0; d < lv->ndim; d++)
+            next[d] = lv->order[spec->order[d]];
+        memcpy(lv->order, next, (size_t)lv->ndim);
+    }
+    for (int32_t d = 0; d < lv->ndim; d++)
+        lv->permuted |= lv->order[d] != d;
+    return ZARR_OK;
+}
+
+static void placement_fill(const struct level_maker *m, bool encode, bool host_only,
+                           struct zr_placement_options *out)
+{
+    *out = (struct zr_placement_options){
+        .target_device = host_only ? ZARR_DEVICE_CPU : m->args->device_type,
+        .store_devices = host_only ? NULL : m->args->store_devices,
+        .n_store_devices = host_only ? 0 : m->args->n_store_devices,
+        .preference = m->args->preference,
+        .encode = encode,
+    };
+}
+
+static zarr_status make_leaf(const struct level_maker *m, struct zr_level *lv, bool host_only)
+{
+    zarr_status st = ZARR_OK;
+    struct zr_placement_options opts;
+    zarr_error ignored;
+
+    placement_fill(m, false, host_only, &opts);
+    ZR_TRY(zr_program_make(&lv->decode, m->args->impls, lv->chain, &lv->reps, &opts, m->alloc,
+                           m->err));
+    placement_fill(m, true, host_only, &opts);
+    /* A chain that this build can only decode is still readable; writing says what is missing. */
+    st = zr_program_make(&lv->encode, m->args->impls, lv->chain, &lv->reps, &opts, m->alloc,
+                         &ignored);
+    if (st == ZARR_ERR_UNSUPPORTED)
+        st = ZARR_OK;
+    lv->decoded_bytes = lv->decode->decoded_bytes;
+    lv->encoded_bound = lv->decode->encoded_bound;
+out:
+    return st;
+}
+
+static zarr_status make_index(const struct level_maker *m, struct zr_level *lv)
+{
+    zarr_status st = ZARR_OK;
+    zarr_chunk_spec spec = {.struct_size = sizeof(spec)};
+    struct zr_level *ix = NULL;
+
+    if (lv->ndim >= ZARR_MAX_RANK)
+        return zr_fail(m->err, ZARR_ERR_LIMIT, "sharded arrays have at most rank %d",
+                       ZARR_MAX_RANK - 1);
+    ix = zr_calloc(m->alloc, 1, sizeof(*ix));
+    if (ix == NULL)
+        return zr_fail_memory(m->err, sizeof(*ix));
+    lv->index = ix;
+    ix->chain = lv->shard->index;
+    ix->ndim = lv->ndim + 1;
+    memcpy(ix->shape, lv->n_inner, (size_t)lv->ndim * sizeof(uint64_t));
+    ix->shape[lv->ndim] = 2;
+    for (int32_t d = 0; d < ix->ndim; d++)
+        ix->to_array[d] = (uint8_t)d;
+    memcpy(ix->array_shape, ix->shape, sizeof(ix->shape));
+    spec.ndim = ix->ndim;
+    memcpy(spec.shape, ix->shape, sizeof(spec.shape));
+    spec.dtype = m->args->index_dtype;
+    spec.n_bytes = lv->n_inner_all * 16;
+    spec.exact = 1;
+    ZR_TRY(zr_chain_resolve(&ix->reps, ix->chain, &spec, m->args->limits, m->alloc, m->err));
+    ZR_TRY(make_leaf(m, ix, true));
+    if (ix->encode == NULL)
+        ZR_TRY(zr_fail(m->err, ZARR_ERR_UNSUPPORTED, "shard index codecs cannot be written"));
+    if (!ix->decode->encoded_exact)
+        ZR_TRY(zr_fail(m->err, ZARR_ERR_INVALID, "index_codecs must have a fixed encoded size"));
+    lv->index_bytes = ix->decode->encoded_bound;
+out:
+    return st;
+}
+
+static zarr_status shard_shape(const struct level_maker *m, struct zr_level *lv)
+{
+    uint64_t n = 1;
+
+    for (int32_t d = 0; d < lv->ndim; d++) {
+        uint64_t outer = lv->shape[lv->order[d]], inner = lv->shard->chunk_shape[d];
+
+        if (inner == 0 || outer % inner != 0)
+            return zr_fail(m->err, ZARR_ERR_INVALID,
+                           "inner chunk edge %" PRIu64 " does not divide the shard's %" PRIu64
+                           " in dimension %d",
+                           inner, outer, (int)d);
+        lv->inner_shape[d] = inner;
+        lv->n_inner[d] = outer / inner;
+        if (!zr_mul_u64(n, lv->n_inner[d], &n) || n > m->args->limits->chunks_per_shard)
+            return zr_fail(m->err, ZARR_ERR_LIMIT, "a shard of more than %" PRIu64
+                           " chunks (limit chunks_per_shard)",
+                           m->args->limits->chunks_per_shard);
+    }
+    lv->n_inner_all = n;
+    return ZARR_OK;
+}
+
+static zarr_status make_shard(const struct level_maker *m, struct zr_level *lv)
+{
+    zarr_status st = ZARR_OK;
+
+    lv->shard = lv->chain->codec[lv->chain->a2b].shard;
+    ZR_TRY(level_order(lv, m->err));
+    ZR_TRY(shard_shape(m, lv));
+    ZR_TRY(make_index(m, lv));
+    if (lv->chain->n > lv->chain->a2b + 1) {
+        struct zr_placement_options opts;
+
+        placement_fill(m, false, true, &opts);
+        ZR_TRY(zr_program_make_bytes(&lv->bytes_decode, m->args->impls, lv->chain, &lv->reps,
+                                     &opts, m->alloc, m->err));
+        placement_fill(m, true, true, &opts);
+        ZR_TRY(zr_program_make_bytes(&lv->bytes_encode, m->args->impls, lv->chain, &lv->reps,
+                                     &opts, m->alloc, m->err));
+    }
+    lv->decoded_bytes = lv->reps.rep[0].n_bytes;
+    lv->encoded_bound = lv->reps.rep[lv->chain->n].n_bytes;
+out:
+    return st;
+}
+
+static zarr_status check_chunk_bytes(const struct level_maker *m, const struct zr_level *lv)
+{
+    if (lv->reps.rep[0].n_bytes > m->args->limits->chunk_bytes)
+        return zr_fail(m->err, ZARR_ERR_LIMIT,
+                       "a chunk of %" PRIu64 " bytes (limit chunk_bytes is %" PRIu64 ")",
+                       lv->reps.rep[0].n_bytes, m->args->limits->chunk_bytes);
+    return ZARR_OK;
+}
+
+static zarr_status make_level(const struct level_maker *m, struct zr_level *lv)
+{
+    zarr_status st = ZARR_OK;
+    zarr_chunk_spec spec = {.struct_size = sizeof(spec)};
+    uint64_t elements = 0;
+
+    spec.ndim = lv->ndim;
+    memcpy(spec.shape, lv->shape, sizeof(spec.shape));
+    spec.dtype = m->args->dtype;
+    spec.fill = m->layout->fill;
+    spec.exact = 1;
+    if (!zr_product_u64(lv->shape, (size_t)lv->ndim, &elements) ||
+        !zr_mul_u64(elements, m->layout->item_bytes, &spec.n_bytes))
+        return zr_fail(m->err, ZARR_ERR_LIMIT, "the chunk shape overflows 64 bits of bytes");
+    ZR_TRY(zr_chain_resolve(&lv->reps, lv->chain, &spec, m->args->limits, m->alloc, m->err));
+    lv->is_shard = lv->chain->codec[lv->chain->a2b].shard != NULL;
+    if (lv->is_shard) {
+        ZR_TRY(make_shard(m, lv));
+    } else {
+        ZR_TRY(check_chunk_bytes(m, lv));
+        ZR_TRY(make_leaf(m, lv, false));
+    }
+out:
+    return st;
+}
+
+static void next_level(const struct zr_level *lv, struct zr_level *in)
+{
+    in->chain = lv->shard->inner;
+    in->ndim = lv->ndim;
+    for (int32_t d = 0; d < lv->ndim; d++) {
+        in->shape[d] = lv->inner_shape[d];
+        in->to_array[d] = lv->to_array[lv->order[d]];
+        in->array_shape[in->to_array[d]] = in->shape[d];
+    }
+}
+
+static uint32_t count_levels(const struct zr_chain *chain)
+{
+    uint32_t n = 1;
+
+    while (chain->codec[chain->a2b].shard != NULL) {
+        chain = chain->codec[chain->a2b].shard->inner;
+        n++;
+    }
+    return n;
+}
+
+static zarr_status layout_levels(const struct level_maker *m)
+{
+    zarr_status st = ZARR_OK;
+    struct zr_layout *l = m->layout;
+    uint32_t n = count_levels(m->args->chain);
+
+    l->level = zr_calloc(m->alloc, n, sizeof(*l->level));
+    if (l->level == NULL)
+        return zr_fail_memory(m->err, n * sizeof(*l->level));
+    l->n_levels = n;
+    l->level[0].chain = m->args->chain;
+    l->level[0].ndim = l->grid->ndim;
+    for (int32_t d = 0; d < l->grid->ndim; d++) {
+        l->level[0].shape[d] = l->level[0].array_shape[d] = l->grid->chunk_shape[d];
+        l->level[0].to_array[d] = (uint8_t)d;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        ZR_TRY(make_level(m, &l->level[i]));
+        if (i + 1 < n)
+            next_level(&l->level[i], &l->level[i + 1]);
+    }
+out:
+    return st;
+}
+
+zarr_status zr_layout_make(struct zr_layout **out, const struct zr_layout_args *args,
+                           const zarr_allocator *alloc, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    struct zr_layout *l = zr_calloc(alloc, 1, sizeof(*l));
+    struct level_maker m = {.layout = l, .args = args, .alloc = alloc, .err = err};
+
+    if (l == NULL)
+        return zr_fail_memory(err, sizeof(*l));
+    l->alloc = alloc;
+    l->grid = args->grid;
+    l->keys = args->keys;
+    l->dtype = args->dtype;
+    l->device_type = args->device_type;
+    l->item_bytes = (uint32_t)zarr_dtype_item_bytes(args->dtype);
+    l->swap_unit = zarr_dtype_swap_bytes(args->dtype);
+    if (!args->grid->regular)
+        ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED, "elements of grids other than regular"));
+    l->fill = zr_calloc(alloc, 1, l->item_bytes > 0 ? l->item_bytes : 1);
+    if (l->fill == NULL)
+        ZR_TRY(zr_fail_memory(err, l->item_bytes));
+    if (args->fill != NULL)
+        memcpy(l->fill, args->fill, l->item_bytes);
+    ZR_TRY(layout_levels(&m));
+    *out = l;
+    l = NULL;
+out:
+    zr_layout_free(l);
+    return st;
+}
+
+static void level_deinit(struct zr_level *lv, const zarr_allocator *alloc)
+{
+    zr_program_free(lv->decode);
+    zr_program_free(lv->encode);
+    zr_program_free(lv->bytes_decode);
+    zr_program_free(lv->bytes_encode);
+    zr_chain_reps_deinit(&lv->reps);
+    if (lv->index != NULL) {
+        level_deinit(lv->index, alloc); /* an index is a leaf: one step deep */
+        zr_free(alloc, lv->index);
+    }
+}
+
+void zr_layout_free(struct zr_layout *l)
+{
+    if (l == NULL)
+        return;
+    for (uint32_t i = 0; i < l->n_levels; i++)
+        level_deinit(&l->level[i], l->alloc);
+    zr_free(l->alloc, l->level);
+    zr_free(l->alloc, l->fill);
+    zr_free(l->alloc, l);
+}
+
+const uint64_t *zr_layout_leaf_shape(const struct zr_layout *l)
+{
+    return l->level[l->n_levels - 1].array_shape;
+}
