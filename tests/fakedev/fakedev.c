@@ -1,0 +1,510 @@
+/*
+ * tests/fakedev/fakedev.c - the device of fakedev.h. Each allocation is a
+ * memfd mapped twice: without access (the handle) and with (for the device).
+ * The end of the memory lies at the end of its last page as far as alignment
+ * allows, and a page without access follows; the bytes between are checked when
+ * the memory is freed. Live allocations of all devices stand in one list.
+ */
+#include "fakedev.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum {
+    ALIGN_BYTES = 64,
+    GUARD_BYTE = 0xA5
+};
+
+struct fakedev {
+    pthread_mutex_t mutex;
+    int32_t device_type;
+    zarr_fakedev_counters count;
+    uint32_t fail_calls;
+    uint64_t fail_in;
+    zarr_status fail_status;
+};
+
+struct block {
+    struct block *next;
+    const struct fakedev *owner;
+    uint8_t *handle, *real; /* first byte in either mapping */
+    uint8_t *handle_map, *real_map;
+    uint64_t bytes, map_bytes,
+        guard_bytes; /* guard: before and after, in the last page */
+    uint64_t lead;   /* of the first byte in its mapping */
+    int32_t device_id;
+};
+
+static struct {
+    pthread_mutex_t mutex;
+    struct block *blocks;
+} all = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+
+static zarr_status fake_fail(zarr_error *err, zarr_status status, const char *text)
+{
+    if (err) {
+        memset(err, 0, sizeof *err);
+        err->code = status;
+        (void)snprintf(err->message, sizeof err->message, "fake device: %s", text);
+    }
+    return status;
+}
+
+/* A rule was broken. */
+static zarr_status fake_fault(struct fakedev *dev, zarr_error *err, const char *text)
+{
+    pthread_mutex_lock(&dev->mutex);
+    dev->count.faults++;
+    pthread_mutex_unlock(&dev->mutex);
+    return fake_fail(err, ZARR_ERR_DEVICE, text);
+}
+
+/* Whether this call is the one that shall fail. */
+static zarr_status fake_inject(struct fakedev *dev, uint32_t call, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    pthread_mutex_lock(&dev->mutex);
+    if ((dev->fail_calls & call) && dev->fail_in && --dev->fail_in == 0)
+        st = dev->fail_status;
+    pthread_mutex_unlock(&dev->mutex);
+    return st == ZARR_OK ? st : fake_fail(err, st, "injected failure");
+}
+
+/* ---- allocations -------------------------------------------------------------- */
+
+/* The block that holds the address, freed ones excepted. */
+static struct block *block_of_locked(const void *address)
+{
+    for (struct block *b = all.blocks; b; b = b->next)
+        if ((const uint8_t *)address >= b->handle_map &&
+            (const uint8_t *)address < b->handle_map + b->map_bytes)
+            return b;
+    return NULL;
+}
+
+static bool block_map(struct block *b)
+{
+    const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    const uint64_t data = (b->bytes + page - 1) / page * page;
+    const int fd = memfd_create("fakedev", MFD_CLOEXEC);
+
+    if (fd < 0)
+        return false;
+    b->map_bytes = data + page; /* the last page is never accessible, in either mapping */
+    b->lead = (data - b->bytes) / ALIGN_BYTES * ALIGN_BYTES;
+    b->guard_bytes = data - b->bytes;
+    b->handle_map = MAP_FAILED;
+    b->real_map = MAP_FAILED;
+    if (ftruncate(fd, (off_t)b->map_bytes) == 0) {
+        b->handle_map = mmap(NULL, b->map_bytes, PROT_NONE, MAP_SHARED, fd, 0);
+        b->real_map = mmap(NULL, b->map_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    }
+    close(fd);
+    if (b->handle_map == MAP_FAILED || b->real_map == MAP_FAILED ||
+        mprotect(b->real_map + data, page, PROT_NONE) != 0) {
+        if (b->handle_map != MAP_FAILED)
+            munmap(b->handle_map, b->map_bytes);
+        if (b->real_map != MAP_FAILED)
+            munmap(b->real_map, b->map_bytes);
+        return false;
+    }
+    b->handle = b->handle_map + b->lead;
+    b->real = b->real_map + b->lead;
+    /* What was never written looks like nothing a test expects. */
+    memset(b->real_map, GUARD_BYTE, data);
+    return true;
+}
+
+static bool block_guards_whole(const struct block *b)
+{
+    const uint64_t after = b->guard_bytes - b->lead;
+
+    for (uint64_t i = 0; i < b->lead; i++)
+        if (b->real_map[i] != GUARD_BYTE)
+            return false;
+    for (uint64_t i = 0; i < after; i++)
+        if (b->real[b->bytes + i] != GUARD_BYTE)
+            return false;
+    return true;
+}
+
+static zarr_status fake_alloc(void *self, int32_t device_id, uint64_t bytes,
+                              zarr_mem *out, zarr_error *err)
+{
+    struct fakedev *dev = self;
+    struct block *b;
+    zarr_status st = fake_inject(dev, ZARR_FAKEDEV_ALLOC, err);
+
+    if (st != ZARR_OK)
+        return st;
+    if (bytes > UINT64_C(1) << 40)
+        return fake_fail(err, ZARR_ERR_NO_MEMORY, "out of memory");
+    b = calloc(1, sizeof *b);
+    if (!b)
+        return fake_fail(err, ZARR_ERR_NO_MEMORY, "out of memory");
+    b->owner = dev;
+    b->bytes = bytes ? bytes : 1;
+    b->device_id = device_id;
+    if (!block_map(b)) {
+        free(b);
+        return fake_fail(err, ZARR_ERR_NO_MEMORY, "out of memory");
+    }
+    pthread_mutex_lock(&all.mutex);
+    b->next = all.blocks;
+    all.blocks = b;
+    pthread_mutex_unlock(&all.mutex);
+    pthread_mutex_lock(&dev->mutex);
+    dev->count.allocs++;
+    dev->count.live_blocks++;
+    dev->count.live_bytes += b->bytes;
+    if (dev->count.live_bytes > dev->count.peak_bytes)
+        dev->count.peak_bytes = dev->count.live_bytes;
+    *out = (zarr_mem){.device_type = dev->device_type,
+                      .device_id = device_id,
+                      .handle = b->handle,
+                      .bytes = bytes};
+    pthread_mutex_unlock(&dev->mutex);
+    return ZARR_OK;
+}
+
+static void fake_free(void *self, zarr_mem *mem)
+{
+    struct fakedev *dev = self;
+    struct block **at, *b;
+
+    if (!mem->handle)
+        return;
+    pthread_mutex_lock(&all.mutex);
+    for (at = &all.blocks; *at && (*at)->handle != mem->handle; at = &(*at)->next)
+        ;
+    b = *at;
+    if (b)
+        *at = b->next;
+    pthread_mutex_unlock(&all.mutex);
+    if (!b || b->owner != dev || !block_guards_whole(b)) {
+        (void)fprintf(stderr,
+                      "fake device: freed what it does not own, or a broken guard\n");
+        abort();
+    }
+    munmap(b->real_map, b->map_bytes);
+    munmap(b->handle_map, b->map_bytes);
+    pthread_mutex_lock(&dev->mutex);
+    dev->count.frees++;
+    dev->count.live_blocks--;
+    dev->count.live_bytes -= b->bytes;
+    pthread_mutex_unlock(&dev->mutex);
+    free(b);
+    *mem = (zarr_mem){0};
+}
+
+/* ---- copies ------------------------------------------------------------------- */
+
+/* One side of a copy, as the device sees it. */
+struct side {
+    uint8_t *p; /* address of handle + offset, accessible */
+    bool device;
+};
+
+/* low and high: bytes touched, relative to handle + offset. Handles may point into a
+ * block. */
+static zarr_status side_find(struct fakedev *dev, const zarr_mem *m, int64_t low,
+                             int64_t high, struct side *out, zarr_error *err)
+{
+    const uint8_t *first = (const uint8_t *)m->handle + m->offset;
+    const struct block *b;
+    const char *why = NULL;
+
+    pthread_mutex_lock(&all.mutex);
+    b = block_of_locked(m->handle);
+    if (m->device_type != dev->device_type) {
+        why = b ? "a device handle was passed as host memory" : NULL;
+        out->device = false;
+        out->p = (uint8_t *)m->handle + m->offset;
+    } else if (!b || b->owner != dev) {
+        why = "not a live handle of this device";
+    } else if (first + low < b->handle || first + high > b->handle + b->bytes) {
+        why = "access out of bounds";
+    } else if (m->device_id != b->device_id) {
+        why = "wrong device_id";
+    } else {
+        out->device = true;
+        out->p = b->real + (first - b->handle);
+    }
+    pthread_mutex_unlock(&all.mutex);
+    return why ? fake_fault(dev, err, why) : ZARR_OK;
+}
+
+static void count_copy(struct fakedev *dev, const struct side *dst,
+                       const struct side *src, uint64_t bytes)
+{
+    zarr_fakedev_counters *c = &dev->count;
+
+    pthread_mutex_lock(&dev->mutex);
+    if (dst->device && src->device) {
+        c->copies_device++;
+        c->bytes_device += bytes;
+    } else if (dst->device) {
+        c->copies_up++;
+        c->bytes_up += bytes;
+    } else {
+        c->copies_down++;
+        c->bytes_down += bytes;
+    }
+    pthread_mutex_unlock(&dev->mutex);
+}
+
+static zarr_status fake_copy(void *self, const zarr_mem *dst, const zarr_mem *src,
+                             uint64_t bytes, void *stream, zarr_error *err)
+{
+    struct fakedev *dev = self;
+    struct side d, s;
+    zarr_status st = fake_inject(dev, ZARR_FAKEDEV_COPY, err);
+
+    (void)stream;
+    if (st != ZARR_OK)
+        return st;
+    if (bytes > dst->bytes || bytes > src->bytes)
+        return fake_fault(dev, err, "copy longer than its memory");
+    st = side_find(dev, dst, 0, (int64_t)bytes, &d, err);
+    if (st == ZARR_OK)
+        st = side_find(dev, src, 0, (int64_t)bytes, &s, err);
+    if (st != ZARR_OK)
+        return st;
+    if (!d.device && !s.device)
+        return fake_fault(dev, err, "copy without a device side");
+    memmove(d.p, s.p, bytes);
+    count_copy(dev, &d, &s, bytes);
+    return ZARR_OK;
+}
+
+/* What the box touches on this side; bytes of a box's memory count from the handle. */
+static zarr_status box_side(struct fakedev *dev, const zarr_box *box,
+                            const zarr_box_side *from, struct side *out, zarr_error *err)
+{
+    int64_t low = 0, high = box->item_bytes;
+
+    for (int32_t k = 0; k < box->ndim; k++) {
+        const int64_t reach = (int64_t)(box->shape[k] - 1) * from->stride[k];
+
+        low += reach < 0 ? reach : 0;
+        high += reach > 0 ? reach : 0;
+    }
+    if ((int64_t)from->mem.offset + low < 0 ||
+        (uint64_t)((int64_t)from->mem.offset + high) > from->mem.bytes)
+        return fake_fault(dev, err, "box leaves its memory");
+    return side_find(dev, &from->mem, low, high, out, err);
+}
+
+static uint64_t box_items(const zarr_box *box)
+{
+    uint64_t n = 1;
+
+    for (int32_t k = 0; k < box->ndim; k++)
+        n *= box->shape[k];
+    return n;
+}
+
+/* Element by element, as slow as it is simple. src NULL: pattern. */
+static void box_move(const zarr_box *box, uint8_t *dst, const uint8_t *src,
+                     const uint8_t *pattern)
+{
+    const uint32_t unit = !pattern && box->swap_bytes > 1 ? box->swap_bytes : 1;
+    const uint64_t n = box_items(box);
+
+    for (uint64_t i = 0; i < n; i++) {
+        int64_t d = 0, s = 0;
+        uint64_t rest = i;
+
+        for (int32_t k = box->ndim - 1; k >= 0; k--) {
+            d += (int64_t)(rest % box->shape[k]) * box->dst.stride[k];
+            s += pattern ? 0 : (int64_t)(rest % box->shape[k]) * box->src.stride[k];
+            rest /= box->shape[k];
+        }
+        for (uint32_t j = 0; j < box->item_bytes; j++)
+            dst[d + j] =
+                pattern ? pattern[j] : src[s + (j / unit * unit + unit - 1 - j % unit)];
+    }
+}
+
+static zarr_status fake_copy_box(void *self, const zarr_box *box, void *stream,
+                                 zarr_error *err)
+{
+    struct fakedev *dev = self;
+    struct side d, s;
+    zarr_status st = fake_inject(dev, ZARR_FAKEDEV_BOX, err);
+
+    (void)stream;
+    if (st != ZARR_OK || box_items(box) == 0)
+        return st;
+    if (box->struct_size < sizeof *box)
+        return fake_fault(dev, err, "box without its size");
+    st = box_side(dev, box, &box->dst, &d, err);
+    if (st == ZARR_OK)
+        st = box_side(dev, box, &box->src, &s, err);
+    if (st != ZARR_OK)
+        return st;
+    if (!d.device && !s.device)
+        return fake_fault(dev, err, "box copy without a device side");
+    box_move(box, d.p, s.p, NULL);
+    count_copy(dev, &d, &s, box_items(box) * box->item_bytes);
+    pthread_mutex_lock(&dev->mutex);
+    dev->count.boxes++;
+    pthread_mutex_unlock(&dev->mutex);
+    return ZARR_OK;
+}
+
+static zarr_status fake_fill_box(void *self, const zarr_box *box, const void *pattern,
+                                 void *stream, zarr_error *err)
+{
+    struct fakedev *dev = self;
+    struct side d;
+    zarr_status st = fake_inject(dev, ZARR_FAKEDEV_FILL, err);
+
+    (void)stream;
+    if (st != ZARR_OK || box_items(box) == 0)
+        return st;
+    st = box_side(dev, box, &box->dst, &d, err);
+    if (st != ZARR_OK)
+        return st;
+    if (!d.device)
+        return fake_fault(dev, err, "fill of host memory");
+    box_move(box, d.p, NULL, pattern);
+    pthread_mutex_lock(&dev->mutex);
+    dev->count.fills++;
+    pthread_mutex_unlock(&dev->mutex);
+    return ZARR_OK;
+}
+
+static void fake_close(void *self)
+{
+    zarr_fakedev_free(self);
+}
+
+/* ---- door --------------------------------------------------------------------- */
+
+static const zarr_memory_vtable table_full = {
+    .struct_size = sizeof table_full,
+    .name = "fake",
+    .device_type = ZARR_DEVICE_EXT,
+    .alignment = ALIGN_BYTES,
+    .alloc = fake_alloc,
+    .free = fake_free,
+    .copy = fake_copy,
+    .copy_box = fake_copy_box,
+    .fill_box = fake_fill_box,
+    .close = fake_close,
+};
+static const zarr_memory_vtable table_plain = {
+    .struct_size = sizeof table_plain,
+    .name = "fake-plain",
+    .device_type = ZARR_DEVICE_EXT,
+    .alignment = ALIGN_BYTES,
+    .alloc = fake_alloc,
+    .free = fake_free,
+    .copy = fake_copy,
+    .close = fake_close,
+};
+
+const zarr_memory_vtable *zarr_fakedev_vtable(void)
+{
+    return &table_full;
+}
+
+const zarr_memory_vtable *zarr_fakedev_vtable_plain(void)
+{
+    return &table_plain;
+}
+
+void *zarr_fakedev_create(void)
+{
+    struct fakedev *dev = calloc(1, sizeof *dev);
+
+    if (dev) {
+        pthread_mutex_init(&dev->mutex, NULL);
+        dev->device_type = ZARR_DEVICE_EXT;
+    }
+    return dev;
+}
+
+void zarr_fakedev_free(void *self)
+{
+    struct fakedev *dev = self;
+
+    if (!dev)
+        return;
+    if (dev->count.live_blocks) {
+        (void)fprintf(stderr, "fake device: %llu blocks were never freed\n",
+                      (unsigned long long)dev->count.live_blocks);
+        abort();
+    }
+    pthread_mutex_destroy(&dev->mutex);
+    free(dev);
+}
+
+void zarr_fakedev_set_type(void *self, int32_t device_type)
+{
+    ((struct fakedev *)self)->device_type = device_type;
+}
+
+void zarr_fakedev_count(void *self, zarr_fakedev_counters *out)
+{
+    struct fakedev *dev = self;
+
+    pthread_mutex_lock(&dev->mutex);
+    *out = dev->count;
+    pthread_mutex_unlock(&dev->mutex);
+}
+
+void zarr_fakedev_fail(void *self, uint32_t calls, uint64_t k, zarr_status status)
+{
+    struct fakedev *dev = self;
+
+    pthread_mutex_lock(&dev->mutex);
+    dev->fail_calls = calls;
+    dev->fail_in = k;
+    dev->fail_status = status;
+    pthread_mutex_unlock(&dev->mutex);
+}
+
+/* The accessible address of a live handle's bytes, or NULL. */
+static uint8_t *real_of(const void *handle, uint64_t offset, uint64_t bytes)
+{
+    uint8_t *p = NULL;
+    const struct block *b;
+
+    pthread_mutex_lock(&all.mutex);
+    b = block_of_locked(handle);
+    if (b && (const uint8_t *)handle >= b->handle) {
+        const uint64_t start = (uint64_t)((const uint8_t *)handle - b->handle);
+
+        if (offset <= b->bytes - start && bytes <= b->bytes - start - offset)
+            p = b->real + start + offset;
+    }
+    pthread_mutex_unlock(&all.mutex);
+    return p;
+}
+
+int zarr_fakedev_peek(const void *handle, uint64_t offset, void *host, uint64_t bytes)
+{
+    const uint8_t *p = real_of(handle, offset, bytes);
+
+    if (p)
+        memcpy(host, p, bytes);
+    return p ? 0 : -1;
+}
+
+int zarr_fakedev_poke(const void *handle, uint64_t offset, const void *host,
+                      uint64_t bytes)
+{
+    uint8_t *p = real_of(handle, offset, bytes);
+
+    if (p)
+        memcpy(p, host, bytes);
+    return p ? 0 : -1;
+}

@@ -1,0 +1,274 @@
+/*
+ * tests/unit/mem/test_pool.c - pooled blocks: reuse newest first, classes, the
+ * cap and who goes first, device blocks, no allocation in the steady state,
+ * failing allocators, and many threads at once.
+ */
+#include "unit/mem/mem_test.h"
+
+#include <limits.h>
+
+#include "fakedev/fakedev.h"
+
+/* Fails each call whose number (from 1) is at least fail_from. */
+struct failing {
+    atomic_long calls, live;
+    long fail_from;
+};
+
+static void *failing_alloc(void *user, size_t bytes)
+{
+    struct failing *f = user;
+
+    if (atomic_fetch_add(&f->calls, 1) + 1 >= f->fail_from)
+        return NULL;
+    atomic_fetch_add(&f->live, 1);
+    return malloc(bytes);
+}
+
+static void *failing_realloc(void *user, void *block, size_t bytes)
+{
+    struct failing *f = user;
+
+    if (atomic_fetch_add(&f->calls, 1) + 1 >= f->fail_from)
+        return NULL;
+    if (!block)
+        atomic_fetch_add(&f->live, 1);
+    return realloc(block, bytes);
+}
+
+static void failing_free(void *user, void *block)
+{
+    struct failing *f = user;
+
+    if (block)
+        atomic_fetch_sub(&f->live, 1);
+    free(block);
+}
+
+struct bench {
+    struct failing f;
+    zarr_allocator alloc;
+    struct zr_memory_registry r;
+    struct zr_pool *pool;
+    void *dev;
+};
+
+static void bench_open(struct bench *b, uint64_t keep_bytes)
+{
+    memset(b, 0, sizeof *b);
+    b->f.fail_from = LONG_MAX;
+    b->alloc = (zarr_allocator){&b->f, failing_alloc, failing_realloc, failing_free};
+    b->dev = zarr_fakedev_create();
+    assert_int_equal(zr_memory_registry_init(&b->r, &b->alloc, NULL), ZARR_OK);
+    assert_int_equal(
+        zr_memory_register(&b->r, zarr_fakedev_vtable(), b->dev, "test", NULL), ZARR_OK);
+    assert_int_equal(zr_pool_create(&b->pool, &b->r, &b->alloc, keep_bytes, NULL),
+                     ZARR_OK);
+}
+
+static void bench_close(struct bench *b)
+{
+    zr_pool_free(b->pool);
+    zr_memory_registry_deinit(&b->r);
+    assert_int_equal(b->f.live, 0);
+}
+
+static zarr_mem take(struct bench *b, int32_t type, uint64_t bytes)
+{
+    zarr_mem m;
+
+    assert_int_equal(zr_pool_take(b->pool, type, 0, bytes, &m, NULL), ZARR_OK);
+    assert_true(m.bytes >= bytes);
+    assert_true(m.bytes <= (bytes < 64 ? 64 : bytes + bytes / 4));
+    return m;
+}
+
+static void newest_first_without_malloc(void **state)
+{
+    struct bench b;
+    zarr_mem x, y, z;
+    void *first, *second;
+    long calls;
+
+    ZR_UNUSED(state);
+    bench_open(&b, 1 << 20);
+    x = take(&b, ZARR_DEVICE_CPU, 1000);
+    y = take(&b, ZARR_DEVICE_CPU, 896); /* another class */
+    assert_int_equal((uintptr_t)x.handle % 64, 0);
+    first = x.handle;
+    second = y.handle;
+    zr_pool_give(b.pool, &x);
+    assert_null(x.handle);
+    zr_pool_give(b.pool, &x); /* empty: nothing */
+    zr_pool_give(b.pool, &y);
+    calls = b.f.calls;
+    for (int n = 0; n < 10; n++) {
+        x = take(&b, ZARR_DEVICE_CPU, 1000);
+        assert_ptr_equal(x.handle, first);
+        y = take(&b, ZARR_DEVICE_CPU, 896);
+        assert_ptr_equal(y.handle, second);
+        zr_pool_give(b.pool, &y);
+        zr_pool_give(b.pool, &x);
+    }
+    assert_int_equal(b.f.calls, calls);
+    x = take(&b, ZARR_DEVICE_CPU, 1000);
+    z = take(&b, ZARR_DEVICE_CPU, 1024); /* the same class, but x is out */
+    assert_ptr_not_equal(z.handle, first);
+    second = z.handle;
+    zr_pool_give(b.pool, &x);
+    zr_pool_give(b.pool, &z);
+    z = take(&b, ZARR_DEVICE_CPU, 1000);
+    assert_ptr_equal(z.handle, second); /* the newest */
+    zr_pool_give(b.pool, &z);
+    bench_close(&b);
+}
+
+static void oldest_goes_first(void **state)
+{
+    struct bench b;
+    zarr_mem m[4];
+    void *kept;
+
+    ZR_UNUSED(state);
+    bench_open(&b, 3 * 4096);
+    for (int k = 0; k < 4; k++)
+        m[k] = take(&b, k % 2 ? ZARR_DEVICE_EXT : ZARR_DEVICE_CPU, 4096);
+    kept = m[3].handle;
+    for (int k = 0; k < 4; k++)
+        zr_pool_give(b.pool, &m[k]);
+    m[3] = take(&b, ZARR_DEVICE_EXT, 4096);
+    assert_ptr_equal(m[3].handle, kept);
+    zr_pool_give(b.pool, &m[3]);
+    m[0] = take(&b, ZARR_DEVICE_CPU, 12289); /* never kept: larger than all */
+    zr_pool_give(b.pool, &m[0]);
+    m[0] = take(&b, ZARR_DEVICE_EXT, 12288); /* drives out all others */
+    zr_pool_give(b.pool, &m[0]);
+    {
+        zarr_fakedev_counters c;
+        zarr_fakedev_count(b.dev, &c);
+        assert_int_equal(c.live_bytes, 12288);
+        zr_pool_trim(b.pool);
+        zarr_fakedev_count(b.dev, &c);
+        assert_int_equal(c.live_bytes, 0);
+        assert_int_equal(c.faults, 0);
+    }
+    bench_close(&b);
+}
+
+static void keeps_nothing_with_cap_zero(void **state)
+{
+    struct bench b;
+    zarr_mem m;
+    long live;
+
+    ZR_UNUSED(state);
+    bench_open(&b, 0);
+    live = b.f.live;
+    m = take(&b, ZARR_DEVICE_CPU, 5000);
+    zr_pool_give(b.pool, &m);
+    assert_int_equal(b.f.live, live);
+    bench_close(&b);
+}
+
+static void without_memory(void **state)
+{
+    struct bench b;
+    zarr_error err = {0};
+    zarr_mem m, n;
+    struct zr_pool *none;
+
+    ZR_UNUSED(state);
+    bench_open(&b, 1 << 20);
+    m = take(&b, ZARR_DEVICE_CPU, 5000);
+    b.f.fail_from = 0;
+    assert_int_equal(zr_pool_create(&none, &b.r, &b.alloc, 1, &err), ZARR_ERR_NO_MEMORY);
+    assert_null(none);
+    assert_int_equal(zr_pool_take(b.pool, ZARR_DEVICE_CPU, 0, 5000, &n, &err),
+                     ZARR_ERR_NO_MEMORY);
+    zr_pool_give(b.pool, &m); /* no node to be had: freed */
+    assert_int_equal(zr_pool_take(b.pool, ZARR_DEVICE_CPU, 0, UINT64_MAX, &n, &err),
+                     ZARR_ERR_NO_MEMORY);
+    assert_int_equal(zr_pool_take(b.pool, ZARR_DEVICE_CUDA, 0, 1, &n, &err),
+                     ZARR_ERR_UNSUPPORTED);
+    bench_close(&b);
+}
+
+static void idle_blocks_make_room(void **state)
+{
+    struct bench b;
+    zarr_fakedev_counters c;
+    zarr_mem m;
+
+    ZR_UNUSED(state);
+    bench_open(&b, 1 << 20);
+    m = take(&b, ZARR_DEVICE_EXT, 5000);
+    zr_pool_give(b.pool, &m);
+    zarr_fakedev_fail(b.dev, ZARR_FAKEDEV_ALLOC, 1, ZARR_ERR_NO_MEMORY);
+    m = take(&b, ZARR_DEVICE_EXT, 50000); /* the second try, after a trim */
+    zarr_fakedev_count(b.dev, &c);
+    assert_int_equal(c.live_blocks, 1);
+    zr_pool_give(b.pool, &m);
+    bench_close(&b);
+}
+
+static void *pool_worker(void *arg)
+{
+    struct bench *b = arg;
+    struct rnd r = {(uint64_t)(uintptr_t)&b | 1};
+    zarr_mem held[8] = {{0}};
+
+    for (int n = 0; n < 3000; n++) {
+        zarr_mem *m = &held[rnd_below(&r, ZR_COUNT(held))];
+
+        if (m->handle) {
+            if (m->device_type == ZARR_DEVICE_CPU && *(uint64_t *)m->handle != m->bytes)
+                return (void *)1;
+            zr_pool_give(b->pool, m);
+        } else {
+            if (zr_pool_take(b->pool,
+                             rnd_below(&r, 20) ? ZARR_DEVICE_CPU : ZARR_DEVICE_EXT, 0,
+                             64 + rnd_below(&r, 20000), m, NULL) != ZARR_OK)
+                return (void *)1;
+            if (m->device_type == ZARR_DEVICE_CPU)
+                *(uint64_t *)m->handle = m->bytes;
+        }
+        if (rnd_below(&r, 1000) == 0)
+            zr_pool_trim(b->pool);
+    }
+    for (size_t k = 0; k < ZR_COUNT(held); k++)
+        zr_pool_give(b->pool, &held[k]);
+    return NULL;
+}
+
+static void many_threads(void **state)
+{
+    struct bench b;
+    pthread_t threads[4];
+    void *bad = NULL;
+
+    ZR_UNUSED(state);
+    bench_open(&b, 100000);
+    for (size_t k = 0; k < ZR_COUNT(threads); k++)
+        assert_int_equal(pthread_create(&threads[k], NULL, pool_worker, &b), 0);
+    for (size_t k = 0; k < ZR_COUNT(threads); k++) {
+        void *result;
+        pthread_join(threads[k], &result);
+        bad = result ? result : bad;
+    }
+    assert_null(bad);
+    bench_close(&b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(newest_first_without_malloc),
+        cmocka_unit_test(oldest_goes_first),
+        cmocka_unit_test(keeps_nothing_with_cap_zero),
+        cmocka_unit_test(without_memory),
+        cmocka_unit_test(idle_blocks_make_room),
+        cmocka_unit_test(many_threads),
+    };
+
+    return cmocka_run_group_tests_name("mem_pool", tests, NULL, NULL);
+}
