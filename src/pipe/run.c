@@ -135,7 +135,7 @@ static zarr_status read_partial(const struct zr_work *w, const struct zr_program
                                 const struct zr_run *run, const struct zr_item *item,
                                 zarr_mem *block, bool *done, zarr_error *err)
 {
-    struct span s;
+    struct span s = {0};
     zarr_status st = ZARR_OK;
     int32_t id = p->fetch_device == ZARR_DEVICE_CPU ? 0 : w->io->view.base.device_id;
 
