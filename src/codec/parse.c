@@ -137,7 +137,7 @@ static zarr_status link_parse(struct zarr_codec_spec *s, struct zr_parse *p,
         spelling = 2;
     s->members = config ? config : &empty;
     if (s->vt->canonical == zr_spec_sharding.canonical)
-        ZR_TRY(zr_shard_parse(s, p, err));
+        ZR_TRY(zr_shard_spec_parse(s, p, err));
     else
         ZR_TRY(zr_link_canonical(s, spelling, err));
 out:

@@ -98,7 +98,7 @@ static zarr_status reps_step(struct zr_chain_reps *reps, uint32_t i,
     *out = reps->rep[i];
     out->fill = NULL;
     if (s->shard)
-        ZR_TRY(zr_shard_resolve(s, &reps->rep[i], out, limits, reps->alloc, err));
+        ZR_TRY(zr_shard_spec_resolve(s, &reps->rep[i], out, limits, reps->alloc, err));
     else if (s->vt->resolve)
         ZR_TRY(s->vt->resolve(s, &reps->rep[i], out, fill, err));
     else

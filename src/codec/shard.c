@@ -10,7 +10,7 @@
  */
 #include "codec/codec_int.h"
 
-void zr_shard_free(struct zr_shard_spec *shard, const zarr_allocator *alloc)
+void zr_shard_spec_free(struct zr_shard_spec *shard, const zarr_allocator *alloc)
 {
     if (!shard)
         return;
@@ -74,7 +74,7 @@ out:
     return st == ZARR_OK ? ZARR_OK : zr_prefix(err, st, "sharding_indexed");
 }
 
-zarr_status zr_shard_parse(struct zarr_codec_spec *s, struct zr_parse *p, zarr_error *err)
+zarr_status zr_shard_spec_parse(struct zarr_codec_spec *s, struct zr_parse *p, zarr_error *err)
 {
     static const char *const known[] = {"chunk_shape", "codecs", "index_codecs",
                                         "index_location", NULL};
@@ -92,7 +92,7 @@ zarr_status zr_shard_parse(struct zarr_codec_spec *s, struct zr_parse *p, zarr_e
     ZR_TRY(zr_dtype_find(s->dtypes, "uint64", &s->shard->index_dtype, NULL, err));
     ZR_TRY(shard_parse_chains(s->shard, s, p, err));
     ZR_TRY(shard_check_index(s->shard->index, err));
-    ZR_TRY(zr_shard_settle(s, err));
+    ZR_TRY(zr_shard_spec_settle(s, err));
 out:
     return st;
 }
@@ -164,7 +164,7 @@ static zarr_status shard_grid(const struct zr_shard_spec *s, const zarr_chunk_sp
     return ZARR_OK;
 }
 
-zarr_status zr_shard_resolve(const struct zarr_codec_spec *s, const zarr_chunk_spec *in,
+zarr_status zr_shard_spec_resolve(const struct zarr_codec_spec *s, const zarr_chunk_spec *in,
                              zarr_chunk_spec *out, const zarr_limits *limits,
                              const zarr_allocator *alloc, zarr_error *err)
 {

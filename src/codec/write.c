@@ -98,7 +98,7 @@ static zarr_status complete_shard(struct zarr_codec_spec *s, const zarr_chunk_sp
     table.shape[in->ndim] = 2; /* resolve has refused a rank without room for this */
     ZR_TRY(zr_chain_complete(s->shard->inner, &inner, err));
     ZR_TRY(zr_chain_complete(s->shard->index, &table, err));
-    ZR_TRY(zr_shard_settle(s, err));
+    ZR_TRY(zr_shard_spec_settle(s, err));
 out:
     return st;
 }
@@ -181,7 +181,7 @@ static struct zr_json *write_link_v3(struct zr_json_doc *doc,
     zr_json_set(doc, out, "name", zr_json_new_text(doc, zr_str_text(&name)));
     zr_str_deinit(&name);
     if (s->shard)
-        zr_json_set(doc, out, "configuration", zr_shard_write(doc, s->shard));
+        zr_json_set(doc, out, "configuration", zr_shard_spec_write(doc, s->shard));
     else if (zr_json_count(s->members))
         zr_json_set(doc, out, "configuration", zr_json_copy(doc, s->members));
     return out;
@@ -218,7 +218,7 @@ struct zr_json *zr_chain_write(struct zr_json_doc *doc, const struct zr_chain *c
     return zr_json_ok(doc) ? out : NULL;
 }
 
-struct zr_json *zr_shard_write(struct zr_json_doc *doc, const struct zr_shard_spec *shard)
+struct zr_json *zr_shard_spec_write(struct zr_json_doc *doc, const struct zr_shard_spec *shard)
 {
     struct zr_json *out = zr_json_new(doc, ZR_JSON_OBJECT);
     struct zr_json *shape = zr_json_new(doc, ZR_JSON_ARRAY);
@@ -233,7 +233,7 @@ struct zr_json *zr_shard_write(struct zr_json_doc *doc, const struct zr_shard_sp
     return out;
 }
 
-zarr_status zr_shard_settle(struct zarr_codec_spec *s, zarr_error *err)
+zarr_status zr_shard_spec_settle(struct zarr_codec_spec *s, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
     struct zr_json_doc doc;
@@ -243,7 +243,7 @@ zarr_status zr_shard_settle(struct zarr_codec_spec *s, zarr_error *err)
 
     zr_json_doc_init(&doc, s->alloc);
     zr_str_init(&text, s->alloc);
-    config = zr_shard_write(&doc, s->shard);
+    config = zr_shard_spec_write(&doc, s->shard);
     if (!config || !zr_json_ok(&doc)) {
         st = zr_fail_memory(err, 0);
         goto out;

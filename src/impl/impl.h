@@ -5,7 +5,8 @@
  * where they are needed. Transposes and byte order become facts of the
  * program (permutation, swap) that the strided copy at its end carries out
  * for free; everything else is a stage.
- * Thread class: registry sealed; programs frozen; thread states are leased (struct zr_kit, pipe).
+ * Thread class: registry sealed; programs frozen; thread states are leased (struct
+ * zr_kit, pipe).
  */
 #ifndef ZR_IMPL_H
 #define ZR_IMPL_H
@@ -33,30 +34,35 @@ zarr_status zr_impl_register(struct zr_impl_registry *r, const zarr_codec_impl_v
 extern const zarr_codec_impl_vtable *const zr_impl_core[];
 
 /* One step of a program, in decoding order (encoding walks it backward). */
-enum zr_stage_kind { ZR_STAGE_CODEC, ZR_STAGE_COPY };
+enum zr_stage_kind {
+    ZR_STAGE_CODEC,
+    ZR_STAGE_COPY
+};
 struct zr_stage {
     enum zr_stage_kind kind;
     const struct zr_impl *impl; /* CODEC */
     void *self;                 /* bound instance, owned by the program */
     const zarr_codec_spec *spec;
-    uint64_t in_bytes, out_bytes; /* encoded side (bound), decoded side; see exact flags */
+    uint64_t in_bytes,
+        out_bytes; /* encoded side (bound), decoded side; see exact flags */
     bool in_exact, out_exact;
     int32_t in_device, out_device; /* DLPack types on the encoded and decoded side */
     /*
-     * CODEC: what to take for a chunk that impl's accepts() refuses: host memory on both sides (the
-     * caller copies in and out where in_device or out_device is another), owned by the program. It may
-     * have a fallback itself. NULL: impl takes every chunk, or nobody else can.
+     * CODEC: what to take for a chunk that impl's accepts() refuses: host memory on both
+     * sides (the caller copies in and out where in_device or out_device is another),
+     * owned by the program. It may have a fallback itself. NULL: impl takes every chunk,
+     * or nobody else can.
      */
     struct zr_stage *fallback;
 };
 /*
- * How one chunk's bytes become its elements for a given place. Decoding: fetched bytes (in memory
- * `fetch_device`) go through stage[0..n) and yield elements in `decoded_device`, C order of the
- * permuted shape, byte order `swap`ped against the host or not. `order` maps permuted dims to array dims:
- * stored dim i is array dim order[i]. Where an array->array codec that computes is among them, elements
- * leave the stages in native order, with its input's shape and type.
- * Sizes of representations that are not exact have slack when decoding: other writers' streams may be
- * longer than ours.
+ * How one chunk's bytes become its elements for a given place. Decoding: fetched bytes
+ * (in memory `fetch_device`) go through stage[0..n) and yield elements in
+ * `decoded_device`, C order of the permuted shape, byte order `swap`ped against the host
+ * or not. `order` maps permuted dims to array dims: stored dim i is array dim order[i].
+ * Where an array->array codec that computes is among them, elements leave the stages in
+ * native order, with its input's shape and type. Sizes of representations that are not
+ * exact have slack when decoding: other writers' streams may be longer than ours.
  */
 struct zr_program {
     struct zr_stage *stage;
@@ -64,34 +70,44 @@ struct zr_program {
     int32_t ndim;
     uint64_t stored_shape[ZARR_MAX_RANK]; /* permuted */
     uint8_t order[ZARR_MAX_RANK];
-    uint32_t swap_bytes;    /* unit to reverse between stored and native order; 0 or 1: none */
+    uint32_t
+        swap_bytes; /* unit to reverse between stored and native order; 0 or 1: none */
     uint32_t item_bytes;
     uint64_t decoded_bytes; /* of one chunk */
     uint64_t encoded_bound; /* of one stored chunk */
-    bool encoded_exact;     /* encoded_bound is the exact size: no bytes->bytes codec of varying size */
-    bool raw;               /* n == 0: stored bytes are the elements: ranges of it can be read */
-    int32_t fetch_device, decoded_device; /* raw: both the target where the store reaches it, else host */
+    bool encoded_exact;     /* encoded_bound is the exact size: no bytes->bytes codec of
+                               varying size */
+    bool raw; /* n == 0: stored bytes are the elements: ranges of it can be read */
+    int32_t fetch_device,
+        decoded_device; /* raw: both the target where the store reaches it, else host */
     bool encode;
     const zarr_allocator *alloc;
 };
 struct zr_placement_options {
-    int32_t target_device;    /* where elements are wanted or come from */
-    const int32_t *store_devices; /* memories the store moves bytes to directly; host always counts */
+    int32_t target_device;        /* where elements are wanted or come from */
+    const int32_t *store_devices; /* memories the store moves bytes to directly; host
+                                     always counts */
     uint32_t n_store_devices;
-    /* context's or array's codec_preference, "zstd=cuda.nvcomp,cpu.libzstd;gzip=cpu"; a name without its last
-     * part stands for the family; INVALID when malformed, names not registered are passed over. NULL: priorities */
+    /* context's or array's codec_preference, "zstd=cuda.nvcomp,cpu.libzstd;gzip=cpu"; a
+     * name without its last part stands for the family; INVALID when malformed, names not
+     * registered are passed over. NULL: priorities */
     const char *preference;
-    bool encode;              /* only implementations that encode */
+    bool encode; /* only implementations that encode */
 };
-/* Chooses implementations for the codecs of `chain` behind its array->array permutations. chain must not contain sharding as
- * its array->bytes codec (plan takes shards apart). reps as resolved for this chunk shape. */
+/* Chooses implementations for the codecs of `chain` behind its array->array permutations.
+ * chain must not contain sharding as its array->bytes codec (plan takes shards apart).
+ * reps as resolved for this chunk shape. */
 zarr_status zr_program_make(struct zr_program **out, const struct zr_impl_registry *impls,
-                            const struct zr_chain *chain, const struct zr_chain_reps *reps,
-                            const struct zr_placement_options *opts, const zarr_allocator *alloc,
-                            zarr_error *err);
-/* The same for the bytes->bytes codecs only (outside a shard): out elements are the shard's bytes. */
-zarr_status zr_program_make_bytes(struct zr_program **out, const struct zr_impl_registry *impls,
-                                  const struct zr_chain *chain, const struct zr_chain_reps *reps,
+                            const struct zr_chain *chain,
+                            const struct zr_chain_reps *reps,
+                            const struct zr_placement_options *opts,
+                            const zarr_allocator *alloc, zarr_error *err);
+/* The same for the bytes->bytes codecs only (outside a shard): out elements are the
+ * shard's bytes. */
+zarr_status zr_program_make_bytes(struct zr_program **out,
+                                  const struct zr_impl_registry *impls,
+                                  const struct zr_chain *chain,
+                                  const struct zr_chain_reps *reps,
                                   const struct zr_placement_options *opts,
                                   const zarr_allocator *alloc, zarr_error *err);
 void zr_program_free(struct zr_program *p);
@@ -103,20 +119,23 @@ bool zr_stage_accepts(const struct zr_stage *s, const zarr_codec_job *job);
 /* Scratch bytes in the output's memory that a call with n chunks needs; 0: none. */
 uint64_t zr_stage_scratch(const struct zr_stage *s, uint64_t n);
 
-/* Runs codec stage s of one chunk on this thread. thread_states: table by impl->id, filled on first use; its owner calls
- * zr_thread_states_close(). Checks that decoders yield exactly what metadata says when out_exact. */
+/* Runs codec stage s of one chunk on this thread. thread_states: table by impl->id,
+ * filled on first use; its owner calls zr_thread_states_close(). Checks that decoders
+ * yield exactly what metadata says when out_exact. */
 struct zr_thread_states {
     void **state; /* by impl id */
     size_t n;
     const zarr_allocator *alloc;
 };
 zarr_status zr_stage_decode(const struct zr_stage *s, zarr_codec_job *job,
-                            struct zr_thread_states *ts, zarr_mem scratch, zarr_error *err);
+                            struct zr_thread_states *ts, zarr_mem scratch,
+                            zarr_error *err);
 zarr_status zr_stage_encode(const struct zr_stage *s, zarr_codec_job *job,
-                            struct zr_thread_states *ts, zarr_mem scratch, zarr_error *err);
-/* The same for n chunks at once, for implementations with ZARR_CODEC_BATCH: all jobs get their status,
- * err->item is the first failed one. stream NULL: done on return; else dst_used and status are
- * the implementation's word, checked when it gave them. */
+                            struct zr_thread_states *ts, zarr_mem scratch,
+                            zarr_error *err);
+/* The same for n chunks at once, for implementations with ZARR_CODEC_BATCH: all jobs get
+ * their status, err->item is the first failed one. stream NULL: done on return; else
+ * dst_used and status are the implementation's word, checked when it gave them. */
 struct zr_stage_call {
     zarr_codec_job *jobs;
     uint64_t n;
@@ -124,9 +143,10 @@ struct zr_stage_call {
     zarr_mem scratch;
     void *stream;
 };
-zarr_status zr_stage_run(const struct zr_stage *s, const struct zr_stage_call *call, bool encode,
-                         zarr_error *err);
-void zr_thread_states_close(const struct zr_impl_registry *r, struct zr_thread_states *ts);
+zarr_status zr_stage_run(const struct zr_stage *s, const struct zr_stage_call *call,
+                         bool encode, zarr_error *err);
+void zr_thread_states_close(const struct zr_impl_registry *r,
+                            struct zr_thread_states *ts);
 
 /* CRC-32C (Castagnoli, RFC 3720 B.4) of bytes, continuing from crc (0 to start). */
 uint32_t zr_crc32c(uint32_t crc, const void *bytes, size_t n);

@@ -1,0 +1,16 @@
+/*
+ * impl/delta_int.h - differences between neighbours, apart from chunks and jobs.
+ */
+#ifndef ZR_DELTA_INT_H
+#define ZR_DELTA_INT_H
+
+#include "impl/impl_int.h"
+
+struct zr_delta {
+    struct zr_numpy_type dtype, astype; /* decoded and encoded elements */
+};
+/* n elements from src to dst, which do not overlap; neither needs to be aligned. */
+void zr_delta_run(const struct zr_delta *t, bool encode, uint8_t *dst, const uint8_t *src,
+                  size_t n);
+
+#endif

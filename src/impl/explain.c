@@ -1,0 +1,72 @@
+/*
+ * impl/explain.c - a program as one line a person can read, in the order in which
+ * things happen: "zstd@cpu.libzstd -> copy host->ext -> swap 4 -> transpose(1,0)".
+ * Implementations behind a slash are the ones next in line.
+ */
+#include "impl/impl_int.h"
+
+static void print_device(struct zr_str *out, int32_t device)
+{
+    const char *name = device == ZARR_DEVICE_CPU            ? "host"
+                       : device == ZARR_DEVICE_CUDA         ? "cuda"
+                       : device == ZARR_DEVICE_CUDA_HOST    ? "pinned"
+                       : device == ZARR_DEVICE_OPENCL       ? "opencl"
+                       : device == ZARR_DEVICE_EXT          ? "ext"
+                       : device == ZARR_DEVICE_CUDA_MANAGED ? "managed"
+                                                            : NULL;
+
+    if (name)
+        zr_str_puts(out, name);
+    else
+        zr_str_printf(out, "device%" PRId32, device);
+}
+
+static void print_stage(struct zr_str *out, const struct zr_stage *s, bool encode)
+{
+    if (s->kind == ZR_STAGE_COPY) {
+        zr_str_puts(out, "copy ");
+        print_device(out, encode ? s->out_device : s->in_device);
+        zr_str_puts(out, "->");
+        print_device(out, encode ? s->in_device : s->out_device);
+        return;
+    }
+    zr_str_printf(out, "%s@%s", zarr_codec_spec_name(s->spec), s->impl->vt.impl);
+    for (const struct zr_stage *f = s->fallback; f; f = f->fallback)
+        zr_str_printf(out, "/%s", f->impl->vt.impl);
+}
+
+/* What the copy between chunk and tensor does on the way; true when it said something. */
+static bool print_facts(struct zr_str *out, const struct zr_program *p,
+                        const char *before)
+{
+    bool permuted = false;
+
+    for (int32_t i = 0; i < p->ndim; i++)
+        permuted |= p->order[i] != i;
+    if (p->swap_bytes > 1)
+        zr_str_printf(out, "%sswap %" PRIu32, before, p->swap_bytes);
+    if (permuted) {
+        zr_str_printf(out, "%stranspose(", p->swap_bytes > 1 ? " -> " : before);
+        for (int32_t i = 0; i < p->ndim; i++)
+            zr_str_printf(out, "%s%d", i ? "," : "", p->order[i]);
+        zr_str_putc(out, ')');
+    }
+    return permuted || p->swap_bytes > 1;
+}
+
+void zr_program_print(const struct zr_program *p, struct zr_str *out)
+{
+    const char *join = "";
+
+    if (p->encode && print_facts(out, p, ""))
+        join = " -> ";
+    for (uint32_t i = 0; i < p->n; i++) {
+        zr_str_puts(out, join);
+        print_stage(out, &p->stage[p->encode ? p->n - 1 - i : i], p->encode);
+        join = " -> ";
+    }
+    if (!p->encode && print_facts(out, p, join))
+        join = " -> ";
+    if (!join[0])
+        zr_str_puts(out, "raw");
+}

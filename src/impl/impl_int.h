@@ -1,0 +1,96 @@
+/*
+ * impl/impl_int.h - shared inside the room: jobs as host bytes, the core's CPU
+ * implementations, kernels, preferences. Jobs reach us as runs of any memory;
+ * zr_jobs_each() is the one place here where they become pointers.
+ */
+#ifndef ZR_IMPL_INT_H
+#define ZR_IMPL_INT_H
+
+#include "impl/impl.h"
+
+/* Memory kinds that a CPU implementation reads and writes. */
+#define ZR_HOST_KINDS                                                                    \
+    (ZARR_MEMORY_BIT(ZARR_DEVICE_CPU) | ZARR_MEMORY_BIT(ZARR_DEVICE_CUDA_HOST) |         \
+     ZARR_MEMORY_BIT(ZARR_DEVICE_CUDA_MANAGED))
+
+/* ---- jobs (jobs.c) ----------------------------------------------------------- */
+
+/* One chunk as host bytes. Pointers are never NULL, even for no bytes. */
+struct zr_span {
+    const uint8_t *src;
+    size_t src_bytes;
+    uint8_t *dst;
+    size_t dst_bytes; /* room */
+};
+typedef zarr_status (*zr_span_fn)(void *self, const struct zr_span *io, size_t *used,
+                                  zarr_codec_exec *exec, zarr_error *err);
+/* Runs fn on each job, sets its status and dst_used; the first failure is returned, its
+ * text in err. */
+zarr_status zr_jobs_each(zr_span_fn fn, void *self, zarr_codec_job *jobs, uint64_t n,
+                         zarr_codec_exec *exec, zarr_error *err);
+/* "zstd: more than 4096 bytes". */
+zarr_status zr_too_long(zarr_error *err, const char *codec, size_t room);
+/* An encoder ran out of room, which resolve() had measured: a bug. */
+zarr_status zr_no_room(zarr_error *err, const char *codec);
+
+/* ---- the core's implementations -------------------------------------------------- */
+
+extern const zarr_codec_impl_vtable zr_cpu_bytes, zr_cpu_transpose, zr_cpu_zstd,
+    zr_cpu_gzip, zr_cpu_zlib, zr_cpu_lz4, zr_cpu_blosc, zr_cpu_crc32c, zr_cpu_shuffle,
+    zr_cpu_delta, zr_cpu_delta_array;
+
+/* ---- kernels ---------------------------------------------------------------------- */
+
+/* out[b * n + i] = in[i * width + b] and back, n elements of width bytes. */
+void zr_shuffle(uint8_t *out, const uint8_t *in, size_t n, size_t width);
+void zr_unshuffle(uint8_t *out, const uint8_t *in, size_t n, size_t width);
+
+#if defined(__x86_64__)
+uint32_t zr_crc32c_sse42(uint32_t crc, const uint8_t *p, size_t n);
+uint32_t zr_crc32c_pclmul(uint32_t crc, const uint8_t *p, size_t n);
+/* How many elements of 2, 4, 8 or 16 bytes were done; the rest is the caller's. */
+size_t zr_shuffle_sse2(uint8_t *out, const uint8_t *in, size_t n, size_t width);
+size_t zr_unshuffle_sse2(uint8_t *out, const uint8_t *in, size_t n, size_t width);
+#endif
+/* Without instructions for it; tests hold the others against this. */
+uint32_t zr_crc32c_table(uint32_t crc, const uint8_t *p, size_t n);
+
+/* ---- preferences (preference.c) ------------------------------------------------------
+ */
+
+/* INVALID with the place when it is not "codec=impl,impl;codec=...". NULL is fine. */
+zarr_status zr_preference_check(const char *text, zarr_error *err);
+/* Place of this implementation in its codec's list, 0 first; the list's length when not
+ * in it. */
+uint32_t zr_preference_rank(const char *text, const char *codec, const char *impl);
+
+/* ---- placement (place.c)
+ * ---------------------------------------------------------------- */
+
+struct zr_leg { /* one codec of the chain to be placed, in decoding order */
+    const zarr_codec_spec *spec;
+    const zarr_chunk_spec *encoded, *decoded;
+};
+struct zr_step { /* what was chosen: an implementation for leg i, or a copy (impl NULL)
+                    before it */
+    const struct zr_impl *impl;
+    uint32_t leg;
+    int32_t in_device, out_device;
+};
+struct zr_place {
+    const struct zr_impl_registry *impls;
+    const struct zr_placement_options *opts;
+    const struct zr_leg *legs;
+    uint32_t n_legs;
+    const bool *excluded; /* [leg * impls->n + impl]: refused to bind */
+    const zarr_allocator *alloc;
+};
+/* steps: room for 2 * n_legs + 1. UNSUPPORTED names the codec nobody does. */
+zarr_status zr_place_path(const struct zr_place *p, struct zr_step *steps,
+                          uint32_t *n_steps, zarr_error *err);
+/* Whether this implementation does this codec in the wanted direction between these
+ * memories; its cost. */
+bool zr_place_usable(const struct zr_place *p, uint32_t leg, const struct zr_impl *impl,
+                     int32_t in_device, int32_t out_device, int64_t *cost);
+
+#endif

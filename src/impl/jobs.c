@@ -1,0 +1,65 @@
+/*
+ * impl/jobs.c - the loop that every CPU implementation of ours runs in: a batch
+ * is n chunks, each with its own status. Memory is checked to be the host's here
+ * and nowhere else, and becomes pointers here; a run of no bytes gets the
+ * address of one idle byte, because libraries dislike NULL.
+ * Thread class: plain functions.
+ */
+#include "impl/impl_int.h"
+
+static bool job_is_host(const zarr_mem *m)
+{
+    return m->device_type > 0 && m->device_type < 32 &&
+           (ZARR_MEMORY_BIT(m->device_type) & ZR_HOST_KINDS) &&
+           (m->handle || m->bytes == 0);
+}
+
+static zarr_status job_open(const zarr_codec_job *job, struct zr_span *io, uint8_t *idle,
+                            zarr_error *err)
+{
+    if (!job_is_host(&job->src) || !job_is_host(&job->dst))
+        return zr_fail(err, ZARR_ERR_MEMORY_KIND,
+                       "a codec of the CPU got memory of device type %" PRId32,
+                       job_is_host(&job->src) ? job->dst.device_type
+                                              : job->src.device_type);
+    if (!zr_to_size(job->src.bytes, &io->src_bytes) ||
+        !zr_to_size(job->dst.bytes, &io->dst_bytes))
+        return zr_fail(err, ZARR_ERR_LIMIT,
+                       "a chunk does not fit this machine's addresses");
+    io->src = io->src_bytes ? (const uint8_t *)job->src.handle + job->src.offset : idle;
+    io->dst = io->dst_bytes ? (uint8_t *)job->dst.handle + job->dst.offset : idle;
+    return ZARR_OK;
+}
+
+zarr_status zr_jobs_each(zr_span_fn fn, void *self, zarr_codec_job *jobs, uint64_t n,
+                         zarr_codec_exec *exec, zarr_error *err)
+{
+    zarr_status first = ZARR_OK;
+    uint8_t idle = 0;
+
+    for (uint64_t i = 0; i < n; i++) {
+        zarr_error *text = first == ZARR_OK ? err : NULL;
+        struct zr_span io = {0};
+        size_t used = 0;
+
+        jobs[i].dst_used = 0;
+        jobs[i].status = job_open(&jobs[i], &io, &idle, text);
+        if (jobs[i].status == ZARR_OK)
+            jobs[i].status = fn(self, &io, &used, exec, text);
+        if (jobs[i].status == ZARR_OK)
+            jobs[i].dst_used = used;
+        else if (first == ZARR_OK)
+            first = jobs[i].status;
+    }
+    return first;
+}
+
+zarr_status zr_too_long(zarr_error *err, const char *codec, size_t room)
+{
+    return zr_fail(err, ZARR_ERR_CORRUPT, "%s: more than %zu bytes", codec, room);
+}
+
+zarr_status zr_no_room(zarr_error *err, const char *codec)
+{
+    return zr_fail(err, ZARR_ERR_INTERNAL, "%s: no room for the encoded chunk", codec);
+}

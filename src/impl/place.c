@@ -1,0 +1,209 @@
+/*
+ * impl/place.c - which implementation does each codec, and where the bytes lie
+ * meanwhile: the cheapest path through a graph. A node is (position in the
+ * chain, kind of memory); an edge is an implementation, which goes one position
+ * on, or a copy, which changes the memory. Forward over positions, so the cost is
+ * positions x memories^2 x implementations: a few hundred steps at open.
+ *
+ * Costs, in this order of weight: places in the preference's list; copies, where
+ * one nearer to the stored bytes is cheaper because those are fewer; priorities. So
+ * a device implementation is used when elements go to the device anyway, and
+ * compressed bytes travel; it is not used when they would have to come back, unless
+ * somebody prefers it. Equal costs: who registered first.
+ *
+ * Decoding and encoding walk the same graph, from stored to decoded; only what an
+ * implementation must be able to do differs.
+ */
+#include "impl/impl_int.h"
+
+enum {
+    PLACE_NODES = 8
+}; /* host, target, and what the store reaches: a handful */
+#define PLACE_COPY_COST INT64_C(100000)
+#define PLACE_COPY_STEP INT64_C(1000) /* a position further on */
+#define PLACE_PRIORITY_MAX                                                               \
+    400 /* below PLACE_COPY_STEP, for 32 codecs in a chain below a copy */
+#define PLACE_RANK_COST INT64_C(100000000)
+#define PLACE_NEVER     INT64_MAX
+
+struct place_node {
+    int64_t cost;
+    const struct zr_impl *impl; /* how we got here: by this one from `from`, */
+    uint32_t from;
+    bool copied; /* or by a copy from `from` at the same position */
+};
+struct place_grid {
+    struct place_node *node; /* [position * n + memory] */
+    int32_t device[PLACE_NODES];
+    uint32_t n;
+};
+
+static void place_add_device(struct place_grid *g, int32_t device)
+{
+    for (uint32_t i = 0; i < g->n; i++)
+        if (g->device[i] == device)
+            return;
+    if (g->n < PLACE_NODES)
+        g->device[g->n++] = device;
+}
+
+static bool place_kind(uint32_t kinds, int32_t device)
+{
+    return device > 0 && device < 32 && (kinds & ZARR_MEMORY_BIT(device));
+}
+
+bool zr_place_usable(const struct zr_place *p, uint32_t leg, const struct zr_impl *impl,
+                     int32_t in_device, int32_t out_device, int64_t *cost)
+{
+    const zarr_codec_impl_vtable *v = &impl->vt;
+    const char *codec = zarr_codec_spec_name(p->legs[leg].spec);
+    const uint32_t able = p->opts->encode ? ZARR_CODEC_CAN_ENCODE : ZARR_CODEC_CAN_DECODE;
+
+    if (!(v->caps & able) || !place_kind(v->in_kinds, in_device) ||
+        !place_kind(v->out_kinds, out_device) || !zr_streq(v->codec, codec))
+        return false;
+    if (p->excluded && p->excluded[leg * p->impls->n + impl->id])
+        return false;
+    *cost =
+        -(int64_t)ZR_MAX(ZR_MIN(v->priority, PLACE_PRIORITY_MAX), -PLACE_PRIORITY_MAX);
+    *cost += PLACE_PRIORITY_MAX;
+    *cost += PLACE_RANK_COST * zr_preference_rank(p->opts->preference, codec, v->impl);
+    return true;
+}
+
+/* One copy, from the best memory at this position, is as far as anybody must go. */
+static void place_copies(struct place_grid *g, uint32_t position)
+{
+    struct place_node *row = g->node + (size_t)position * g->n;
+    const int64_t price = PLACE_COPY_COST + PLACE_COPY_STEP * position;
+    uint32_t best = 0;
+
+    for (uint32_t i = 1; i < g->n; i++)
+        if (row[i].cost < row[best].cost)
+            best = i;
+    for (uint32_t i = 0; i < g->n; i++)
+        if (row[best].cost != PLACE_NEVER && row[i].cost > row[best].cost + price)
+            row[i] = (struct place_node){
+                .cost = row[best].cost + price, .from = best, .copied = true};
+}
+
+static void place_impls(const struct zr_place *p, struct place_grid *g, uint32_t leg)
+{
+    const struct place_node *from = g->node + (size_t)leg * g->n;
+    struct place_node *to = g->node + ((size_t)leg + 1) * g->n;
+
+    for (size_t k = 0; k < p->impls->n; k++) {
+        const struct zr_impl *impl = p->impls->items[k];
+
+        for (uint32_t i = 0; i < g->n; i++) {
+            if (from[i].cost == PLACE_NEVER)
+                continue;
+            for (uint32_t j = 0; j < g->n; j++) {
+                int64_t cost = 0;
+
+                if (zr_place_usable(p, leg, impl, g->device[i], g->device[j], &cost) &&
+                    from[i].cost + cost < to[j].cost)
+                    to[j] = (struct place_node){
+                        .cost = from[i].cost + cost, .impl = impl, .from = i};
+            }
+        }
+    }
+}
+
+/* The names of those who do this codec at all, for the message. */
+static zarr_status place_nobody(const struct zr_place *p, uint32_t leg, zarr_error *err)
+{
+    const char *codec = zarr_codec_spec_name(p->legs[leg].spec);
+    char names[160] = "none is registered";
+    size_t used = 0;
+
+    for (size_t k = 0; k < p->impls->n; k++) {
+        const zarr_codec_impl_vtable *v = &p->impls->items[k]->vt;
+
+        if (!zr_streq(v->codec, codec))
+            continue;
+        for (const char *c = used ? ", " : ""; *c && used + 1 < sizeof names; c++)
+            names[used++] = *c;
+        for (const char *c = v->impl; *c && used + 1 < sizeof names; c++)
+            names[used++] = *c;
+        names[used] = '\0';
+    }
+    return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                   "codec \"%s\": no implementation %s here (%s)", codec,
+                   p->opts->encode ? "encodes" : "decodes", names);
+}
+
+static zarr_status place_walk(const struct zr_place *p, struct place_grid *g,
+                              zarr_error *err)
+{
+    for (uint32_t leg = 0; leg < p->n_legs; leg++) {
+        bool reached = false;
+
+        place_copies(g, leg);
+        place_impls(p, g, leg);
+        for (uint32_t i = 0; i < g->n; i++)
+            reached |= g->node[((size_t)leg + 1) * g->n + i].cost != PLACE_NEVER;
+        if (!reached)
+            return place_nobody(p, leg, err);
+    }
+    if (p->n_legs)
+        place_copies(g, p->n_legs);
+    return ZARR_OK;
+}
+
+/* From the end back to the stored bytes, then turned round. */
+static uint32_t place_trace(const struct zr_place *p, const struct place_grid *g,
+                            uint32_t at, struct zr_step *steps)
+{
+    uint32_t position = p->n_legs, n = 0;
+
+    for (;;) {
+        const struct place_node *node = &g->node[(size_t)position * g->n + at];
+
+        if (!node->copied && position == 0)
+            break;
+        if (!node->copied)
+            position--;
+        steps[n++] = (struct zr_step){.impl = node->copied ? NULL : node->impl,
+                                      .leg = position,
+                                      .in_device = g->device[node->from],
+                                      .out_device = g->device[at]};
+        at = node->from;
+    }
+    for (uint32_t i = 0; i < n / 2; i++) {
+        const struct zr_step last = steps[n - 1 - i];
+
+        steps[n - 1 - i] = steps[i];
+        steps[i] = last;
+    }
+    return n;
+}
+
+zarr_status zr_place_path(const struct zr_place *p, struct zr_step *steps,
+                          uint32_t *n_steps, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    struct place_grid g = {0};
+    uint32_t target = 0;
+
+    place_add_device(&g, ZARR_DEVICE_CPU);
+    place_add_device(&g, p->opts->target_device);
+    target = g.n - 1;
+    for (uint32_t i = 0; i < p->opts->n_store_devices; i++)
+        place_add_device(&g, p->opts->store_devices[i]);
+    g.node = zr_calloc(p->alloc, ((size_t)p->n_legs + 1) * g.n, sizeof *g.node);
+    if (!g.node)
+        return zr_fail_memory(err, ((uint64_t)p->n_legs + 1) * g.n * sizeof *g.node);
+    for (size_t i = 0; i < ((size_t)p->n_legs + 1) * g.n; i++)
+        g.node[i].cost = PLACE_NEVER;
+    g.node[0].cost = 0; /* the host */
+    for (uint32_t i = 0; i < p->opts->n_store_devices; i++)
+        for (uint32_t k = 0; k < g.n; k++)
+            if (g.device[k] == p->opts->store_devices[i])
+                g.node[k].cost = 0;
+    ZR_TRY(place_walk(p, &g, err));
+    *n_steps = place_trace(p, &g, target, steps);
+out:
+    zr_free(p->alloc, g.node);
+    return st;
+}

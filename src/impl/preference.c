@@ -1,0 +1,92 @@
+/*
+ * impl/preference.c - "zstd=cuda.nvcomp,cpu.libzstd;gzip=cpu": for a codec, the
+ * implementations to be taken first, in this order. A name stands for itself and
+ * for all that begin with it and a dot. Codecs not named keep their priorities;
+ * names that nobody registered are passed over, because a plug-in may be
+ * missing on this machine: explain shows what was chosen. Blanks are ignored.
+ * Thread class: plain functions, text is read where it lies.
+ */
+#include "impl/impl_int.h"
+
+#include <string.h>
+
+/* The part of text up to one of the stops, less blanks; *next behind it. */
+struct pref_word {
+    const char *text;
+    size_t bytes;
+    char stop; /* what ended it: NUL at the end */
+    const char *next;
+};
+
+static struct pref_word pref_word(const char *text, const char *stops)
+{
+    struct pref_word w = {0};
+    const size_t n = strcspn(text, stops);
+
+    w.text = text;
+    w.bytes = n;
+    w.stop = text[n];
+    w.next = text[n] ? text + n + 1 : text + n;
+    while (w.bytes && w.text[0] == ' ') {
+        w.text++;
+        w.bytes--;
+    }
+    while (w.bytes && w.text[w.bytes - 1] == ' ')
+        w.bytes--;
+    return w;
+}
+
+zarr_status zr_preference_check(const char *text, zarr_error *err)
+{
+    const char *at = text ? text : "";
+
+    while (*at) {
+        struct pref_word w = pref_word(at, "=;,");
+
+        if (w.stop == '=' && w.bytes) {
+            do {
+                w = pref_word(w.next, "=;,");
+                if (!w.bytes || w.stop == '=')
+                    break;
+            } while (w.stop == ',');
+        } else if (!w.bytes && w.stop != '=' && w.stop != ',') {
+            at = w.next; /* an empty part between semicolons */
+            continue;
+        } else {
+            w.bytes = 0;
+        }
+        if (!w.bytes || w.stop == '=' || w.stop == ',')
+            return zr_fail(
+                err, ZARR_ERR_INVALID,
+                "codec preference: expected codec=implementation,... at \"%s\"", at);
+        at = w.next;
+    }
+    return ZARR_OK;
+}
+
+static bool pref_names(const struct pref_word *w, const char *impl)
+{
+    return strncmp(w->text, impl, w->bytes) == 0 &&
+           (impl[w->bytes] == '\0' || impl[w->bytes] == '.');
+}
+
+uint32_t zr_preference_rank(const char *text, const char *codec, const char *impl)
+{
+    const char *at = text ? text : "";
+    uint32_t rank = 0;
+
+    while (*at) {
+        struct pref_word w = pref_word(at, "=;");
+        const bool ours = w.stop == '=' && w.bytes == strlen(codec) &&
+                          strncmp(w.text, codec, w.bytes) == 0;
+
+        while (w.stop == '=' || w.stop == ',') {
+            w = pref_word(w.next, ",;");
+            if (ours && pref_names(&w, impl))
+                return rank;
+            rank += ours;
+        }
+        at = w.next;
+    }
+    return rank;
+}

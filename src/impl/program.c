@@ -1,0 +1,412 @@
+/*
+ * impl/program.c - a chain for one chunk shape becomes a program. Transposes in
+ * front, and the byte order of `bytes`, turn into facts that the copy between
+ * chunk and tensor carries out for free; the other codecs become stages where
+ * place.c put them, each bound to its implementation. An implementation that
+ * refuses to bind (UNSUPPORTED) is left out and the path is sought again.
+ *
+ * Where a codec between arrays computes, everything behind it runs as stages too:
+ * the swap and the permutations there have no copy to hide in.
+ *
+ * Stages that may refuse a chunk, and stages on devices, carry a chain of
+ * fallbacks on the host, for the chunks that their accepts() will not take.
+ * Thread class: frozen once made.
+ */
+#include "impl/impl_int.h"
+
+#include <string.h>
+
+/* ---- taking the chain apart ----------------------------------------------------------
+ */
+
+struct program_cut {
+    uint32_t first; /* codecs before it are permutations left to the copy */
+    bool computes;  /* some codec between arrays is a stage */
+};
+
+static bool codec_is(const struct zarr_codec_spec *s, const char *name)
+{
+    return zr_streq(s->vt->name, name);
+}
+
+static struct program_cut program_cut(const struct zr_chain *chain)
+{
+    struct program_cut cut = {.first = chain->a2b};
+
+    for (uint32_t i = 0; i < chain->a2b && !cut.computes; i++)
+        if (!codec_is(&chain->codec[i], "transpose")) {
+            cut.first = i;
+            cut.computes = true;
+        }
+    return cut;
+}
+
+static uint32_t program_swap(const struct zarr_codec_spec *s, const zarr_dtype *dtype)
+{
+    const bool big = s->byte_order == ZARR_ORDER_BIG;
+    const uint32_t unit = zarr_dtype_swap_bytes(dtype);
+
+    if (!codec_is(s, "bytes") || s->byte_order == ZARR_ORDER_NATIVE || unit < 2)
+        return 0;
+    return big == zr_host_is_little() ? unit : 0;
+}
+
+static zarr_status program_shape(struct zr_program *p, const struct zr_chain *chain,
+                                 const struct zr_chain_reps *reps, struct program_cut cut,
+                                 zarr_error *err)
+{
+    const zarr_chunk_spec *elements = &reps->rep[cut.first];
+    uint8_t order[ZARR_MAX_RANK], step[ZARR_MAX_RANK];
+    zarr_status st = ZARR_OK;
+
+    p->ndim = elements->ndim;
+    for (int32_t i = 0; i < p->ndim; i++)
+        p->order[i] = (uint8_t)i;
+    for (uint32_t k = 0; k < cut.first; k++) {
+        ZR_TRY(zr_spec_order(&chain->codec[k], p->ndim, step, err));
+        for (int32_t i = 0; i < p->ndim; i++)
+            order[i] = p->order[step[i]];
+        memcpy(p->order, order, sizeof p->order[0] * (size_t)p->ndim);
+    }
+    memcpy(p->stored_shape, elements->shape, sizeof p->stored_shape);
+    p->item_bytes = (uint32_t)zarr_dtype_item_bytes(elements->dtype);
+    if (!cut.computes)
+        p->swap_bytes = program_swap(&chain->codec[chain->a2b], elements->dtype);
+    p->decoded_bytes = elements->n_bytes;
+out:
+    return st;
+}
+
+/* Codecs n-1 down to first that are stages, in decoding order. */
+static uint32_t program_legs(struct zr_leg *legs, const struct zr_chain *chain,
+                             const struct zr_chain_reps *reps, uint32_t first,
+                             bool computes)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = chain->n; i-- > first;) {
+        const struct zarr_codec_spec *s = &chain->codec[i];
+
+        if (codec_is(s, "bytes") && (!computes || !program_swap(s, reps->rep[i].dtype)))
+            continue;
+        legs[n++] = (struct zr_leg){
+            .spec = s, .encoded = &reps->rep[i + 1], .decoded = &reps->rep[i]};
+    }
+    return n;
+}
+
+/* ---- stages --------------------------------------------------------------------------
+ */
+
+static uint64_t stage_room(const zarr_chunk_spec *rep, bool encode)
+{
+    uint64_t room = rep->n_bytes;
+
+    if (rep->exact || encode)
+        return room;
+    if (!zr_add_u64(room, room / 8 + 65536, &room))
+        room = UINT64_MAX;
+    return room;
+}
+
+static void stage_measure(struct zr_stage *s, const zarr_chunk_spec *encoded,
+                          const zarr_chunk_spec *decoded, bool encode)
+{
+    s->in_bytes = stage_room(encoded, encode);
+    s->out_bytes = stage_room(decoded, encode);
+    s->in_exact = encoded->exact != 0;
+    s->out_exact = decoded->exact != 0;
+}
+
+static void stage_close(struct zr_stage *s)
+{
+    if (s->impl && s->self && s->impl->vt.close)
+        s->impl->vt.close(s->self);
+    s->self = NULL;
+}
+
+static zarr_status stage_bind(struct zr_stage *s, const struct zr_leg *leg,
+                              const struct zr_impl *impl, bool encode, zarr_error *err)
+{
+    s->kind = ZR_STAGE_CODEC;
+    s->impl = impl;
+    s->spec = leg->spec;
+    stage_measure(s, leg->encoded, leg->decoded, encode);
+    return impl->vt.bind ? impl->vt.bind(&s->self, leg->spec, leg->decoded, err)
+                         : ZARR_OK;
+}
+
+/* May chunks come back from this one? */
+static bool stage_is_choosy(const struct zr_stage *s)
+{
+    return s->impl->vt.accepts || s->in_device != ZARR_DEVICE_CPU ||
+           s->out_device != ZARR_DEVICE_CPU;
+}
+
+/* The cheapest host implementation that is not in the chain of fallbacks yet. */
+static const struct zr_impl *stage_next_host(const struct zr_place *p, uint32_t leg,
+                                             const struct zr_stage *head)
+{
+    const struct zr_impl *best = NULL;
+    int64_t best_cost = INT64_MAX;
+
+    for (size_t k = 0; k < p->impls->n; k++) {
+        const struct zr_impl *impl = p->impls->items[k];
+        int64_t cost = 0;
+        bool taken = false;
+
+        for (const struct zr_stage *s = head; s; s = s->fallback)
+            taken |= s->impl == impl;
+        if (!taken &&
+            zr_place_usable(p, leg, impl, ZARR_DEVICE_CPU, ZARR_DEVICE_CPU, &cost) &&
+            cost < best_cost) {
+            best = impl;
+            best_cost = cost;
+        }
+    }
+    return best;
+}
+
+static zarr_status stage_add_fallbacks(const struct zr_place *p, uint32_t leg,
+                                       struct zr_stage *head, bool *excluded,
+                                       zarr_error *err)
+{
+    struct zr_stage *last = head;
+
+    while (stage_is_choosy(last)) {
+        const struct zr_impl *impl = stage_next_host(p, leg, head);
+        struct zr_stage *next = NULL;
+        zarr_status st = ZARR_OK;
+
+        if (!impl)
+            break;
+        next = zr_calloc(p->alloc, 1, sizeof *next);
+        if (!next)
+            return zr_fail_memory(err, sizeof *next);
+        next->in_device = next->out_device = ZARR_DEVICE_CPU;
+        st = stage_bind(next, &p->legs[leg], impl, p->opts->encode, NULL);
+        if (st == ZARR_OK) {
+            last->fallback = next; /* moved */
+            last = next;
+            continue;
+        }
+        zr_free(p->alloc, next);
+        if (st != ZARR_ERR_UNSUPPORTED)
+            return zr_fail(err, st, "codec \"%s\": \"%s\" did not bind",
+                           zarr_codec_spec_name(p->legs[leg].spec), impl->vt.impl);
+        excluded[leg * p->impls->n + impl->id] = true;
+    }
+    return ZARR_OK;
+}
+
+static void program_drop_stages(struct zr_program *p)
+{
+    for (uint32_t i = 0; i < p->n; i++) {
+        struct zr_stage *next = p->stage[i].fallback;
+
+        stage_close(&p->stage[i]);
+        while (next) {
+            struct zr_stage *s = next;
+
+            next = s->fallback;
+            stage_close(s);
+            zr_free(p->alloc, s);
+        }
+    }
+    zr_free(p->alloc, p->stage);
+    p->stage = NULL;
+    p->n = 0;
+}
+
+void zr_program_free(struct zr_program *p)
+{
+    if (!p)
+        return;
+    program_drop_stages(p);
+    zr_free(p->alloc, p);
+}
+
+static void stage_copy(struct zr_stage *s, const struct zr_place *place,
+                       const struct zr_step *step)
+{
+    const bool first = step->leg < place->n_legs;
+    const zarr_chunk_spec *rep =
+        first ? place->legs[step->leg].encoded : place->legs[place->n_legs - 1].decoded;
+
+    s->kind = ZR_STAGE_COPY;
+    stage_measure(s, rep, rep, place->opts->encode);
+}
+
+/* Binds what place.c chose. *refused: somebody did not bind and is excluded now: seek
+ * again. */
+static zarr_status program_bind(struct zr_program *p, const struct zr_place *place,
+                                const struct zr_step *steps, uint32_t n, bool *excluded,
+                                bool *refused, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    *refused = false;
+    p->stage = zr_calloc(p->alloc, ZR_MAX(n, 1U), sizeof *p->stage);
+    if (!p->stage)
+        return zr_fail_memory(err, n * sizeof *p->stage);
+    for (uint32_t i = 0; i < n; i++) {
+        struct zr_stage *s = &p->stage[i];
+
+        s->in_device = steps[i].in_device;
+        s->out_device = steps[i].out_device;
+        if (!steps[i].impl) {
+            stage_copy(s, place, &steps[i]);
+            p->n = i + 1;
+            continue;
+        }
+        st = stage_bind(s, &place->legs[steps[i].leg], steps[i].impl, p->encode, err);
+        if (st == ZARR_ERR_UNSUPPORTED) {
+            excluded[steps[i].leg * place->impls->n + steps[i].impl->id] = true;
+            *refused = true;
+        }
+        if (st != ZARR_OK)
+            goto out;
+        p->n = i + 1;
+        ZR_TRY(stage_add_fallbacks(place, steps[i].leg, s, excluded, err));
+    }
+out:
+    return st;
+}
+
+/* Every round excludes an implementation of a leg, or is the last. */
+static zarr_status program_place(struct zr_program *p, const struct zr_place *place,
+                                 bool *excluded, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    struct zr_step *steps = NULL;
+    uint32_t n = 0;
+    bool refused = false;
+
+    steps = zr_calloc(p->alloc, 2 * (size_t)place->n_legs + 1, sizeof *steps);
+    if (!steps)
+        return zr_fail_memory(err, (2 * (uint64_t)place->n_legs + 1) * sizeof *steps);
+    do {
+        const bool again = refused;
+
+        program_drop_stages(p);
+        st = zr_place_path(place, steps, &n, again ? NULL : err);
+        if (again && st == ZARR_ERR_UNSUPPORTED)
+            break; /* err says why the last one refused */
+        if (st != ZARR_OK)
+            goto out;
+        st = program_bind(p, place, steps, n, excluded, &refused, err);
+    } while (refused);
+out:
+    zr_free(p->alloc, steps);
+    return st;
+}
+
+static bool store_reaches(const struct zr_placement_options *opts, int32_t device)
+{
+    for (uint32_t i = 0; i < opts->n_store_devices; i++)
+        if (opts->store_devices[i] == device)
+            return true;
+    return false;
+}
+
+/* p has its shape; adds the stages of codecs from `first` on. */
+static zarr_status program_fill(struct zr_program *p, struct zr_place *place,
+                                const struct zr_chain *chain,
+                                const struct zr_chain_reps *reps, struct program_cut cut,
+                                zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    struct zr_leg *legs = zr_calloc(p->alloc, (size_t)chain->n + 1, sizeof *legs);
+    bool *excluded =
+        zr_calloc(p->alloc, ((size_t)chain->n + 1) * (place->impls->n + 1), 1);
+    const zarr_chunk_spec *stored = &reps->rep[reps->n];
+
+    if (!legs || !excluded) {
+        st = zr_fail_memory(err, (uint64_t)chain->n * sizeof *legs);
+        goto out;
+    }
+    p->encoded_bound = stage_room(stored, p->encode);
+    p->encoded_exact = stored->exact != 0;
+    place->legs = legs;
+    place->n_legs = program_legs(legs, chain, reps, cut.first, cut.computes);
+    place->excluded = excluded;
+    ZR_TRY(zr_preference_check(place->opts->preference, err));
+    if (place->n_legs) {
+        ZR_TRY(program_place(p, place, excluded, err));
+        p->fetch_device = p->stage[0].in_device;
+        p->decoded_device = p->stage[p->n - 1].out_device;
+        goto out;
+    }
+    p->raw = true;
+    p->fetch_device = store_reaches(place->opts, place->opts->target_device)
+                          ? place->opts->target_device
+                          : ZARR_DEVICE_CPU;
+    p->decoded_device = p->fetch_device;
+out:
+    zr_free(p->alloc, excluded);
+    zr_free(p->alloc, legs);
+    return st;
+}
+
+/* ---- making ---------------------------------------------------------------------------
+ */
+
+static zarr_status program_new(struct zr_program **out,
+                               const struct zr_placement_options *opts,
+                               const zarr_allocator *alloc, zarr_error *err)
+{
+    struct zr_program *p = zr_calloc(alloc, 1, sizeof *p);
+
+    if (!p)
+        return zr_fail_memory(err, sizeof *p);
+    p->alloc = alloc;
+    p->encode = opts->encode;
+    *out = p;
+    return ZARR_OK;
+}
+
+zarr_status zr_program_make(struct zr_program **out, const struct zr_impl_registry *impls,
+                            const struct zr_chain *chain,
+                            const struct zr_chain_reps *reps,
+                            const struct zr_placement_options *opts,
+                            const zarr_allocator *alloc, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    struct zr_place place = {.impls = impls, .opts = opts, .alloc = alloc};
+    const struct program_cut cut = program_cut(chain);
+    struct zr_program *p = NULL;
+
+    if (chain->codec[chain->a2b].shard)
+        return zr_internal(err);
+    ZR_TRY(program_new(&p, opts, alloc, err));
+    ZR_TRY(program_shape(p, chain, reps, cut, err));
+    ZR_TRY(program_fill(p, &place, chain, reps, cut, err));
+    *out = p; /* moved */
+    p = NULL;
+out:
+    zr_program_free(p);
+    return st;
+}
+
+zarr_status zr_program_make_bytes(struct zr_program **out,
+                                  const struct zr_impl_registry *impls,
+                                  const struct zr_chain *chain,
+                                  const struct zr_chain_reps *reps,
+                                  const struct zr_placement_options *opts,
+                                  const zarr_allocator *alloc, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    struct zr_place place = {.impls = impls, .opts = opts, .alloc = alloc};
+    const struct program_cut cut = {.first = chain->a2b + 1};
+    struct zr_program *p = NULL;
+
+    ZR_TRY(program_new(&p, opts, alloc, err));
+    p->item_bytes = 1;
+    p->decoded_bytes = stage_room(&reps->rep[cut.first], opts->encode);
+    ZR_TRY(program_fill(p, &place, chain, reps, cut, err));
+    *out = p; /* moved */
+    p = NULL;
+out:
+    zr_program_free(p);
+    return st;
+}

@@ -1,0 +1,85 @@
+/*
+ * impl/registry.c - who can do what: implementations in the order they came, the
+ * core's first. A vtable is copied; a shorter one of an older plug-in reads as
+ * NULL for the rest. Two of one name for one codec are refused, because a
+ * preference could not tell them apart. Ids are dense: tables of thread states are
+ * indexed by them.
+ * Thread class: solo while it is filled, frozen once sealed by its owner.
+ */
+#include "impl/impl_int.h"
+
+void zr_impl_registry_init(struct zr_impl_registry *r, const zarr_allocator *alloc)
+{
+    *r = (struct zr_impl_registry){.alloc = alloc};
+}
+
+void zr_impl_registry_deinit(struct zr_impl_registry *r)
+{
+    if (!r)
+        return;
+    for (size_t i = 0; i < r->n; i++)
+        zr_free(r->alloc, r->items[i]);
+    zr_free(r->alloc, r->items);
+    r->items = NULL;
+    r->n = r->cap = 0;
+}
+
+static zarr_status impl_check(const struct zr_impl_registry *r,
+                              const zarr_codec_impl_vtable *v, zarr_error *err)
+{
+    const char *codec = v->codec ? v->codec : "", *impl = v->impl ? v->impl : "";
+
+    if (!codec[0] || !impl[0])
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "codec implementation \"%s\" of \"%s\": no name", impl, codec);
+    if (((v->caps & ZARR_CODEC_CAN_DECODE) && !v->decode) ||
+        ((v->caps & ZARR_CODEC_CAN_ENCODE) && !v->encode) ||
+        !(v->caps & (ZARR_CODEC_CAN_DECODE | ZARR_CODEC_CAN_ENCODE)))
+        return zr_fail(
+            err, ZARR_ERR_INVALID,
+            "codec implementation \"%s\" of \"%s\": capabilities without functions", impl,
+            codec);
+    if (!v->in_kinds || !v->out_kinds)
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "codec implementation \"%s\" of \"%s\": no memory kinds", impl,
+                       codec);
+    for (size_t i = 0; i < r->n; i++)
+        if (zr_streq(r->items[i]->vt.codec, codec) &&
+            zr_streq(r->items[i]->vt.impl, impl))
+            return zr_fail(err, ZARR_ERR_EXISTS,
+                           "codec implementation \"%s\" of \"%s\" is registered already",
+                           impl, codec);
+    return ZARR_OK;
+}
+
+zarr_status zr_impl_register(struct zr_impl_registry *r, const zarr_codec_impl_vtable *v,
+                             const char *origin, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    zarr_codec_impl_vtable read;
+    struct zr_impl *impl = NULL;
+
+    if (!v)
+        return zr_fail(err, ZARR_ERR_INVALID, "codec implementation: no vtable");
+    ZR_TRY(zr_struct_read(&read, sizeof read, sizeof read, v, ZR_TAIL_IGNORE,
+                          "zarr_codec_impl_vtable", err));
+    ZR_TRY(impl_check(r, &read, err));
+    ZR_TRY(
+        zr_grow(r->alloc, &r->items, &r->cap, r->n + 1, sizeof(struct zr_impl *), err));
+    impl = zr_malloc(r->alloc, sizeof *impl);
+    if (!impl) {
+        st = zr_fail_memory(err, sizeof *impl);
+        goto out;
+    }
+    *impl = (struct zr_impl){
+        .vt = read, .origin = origin, .id = (uint32_t)r->n, .order = (uint32_t)r->n};
+    r->items[r->n++] = impl; /* moved */
+out:
+    return st;
+}
+
+const zarr_codec_impl_vtable *const zr_impl_core[] = {
+    &zr_cpu_bytes,   &zr_cpu_transpose, &zr_cpu_zstd,        &zr_cpu_gzip,
+    &zr_cpu_zlib,    &zr_cpu_lz4,       &zr_cpu_blosc,       &zr_cpu_crc32c,
+    &zr_cpu_shuffle, &zr_cpu_delta,     &zr_cpu_delta_array, NULL,
+};

@@ -1,0 +1,150 @@
+/*
+ * impl/stage.c - runs a codec stage and holds it to its word: an input of a size
+ * that metadata rules out is not even given to it; an output of another size
+ * than metadata says is damage, one larger than the room a bug. States that one
+ * thread uses at a time are opened on first use, in a table by implementation.
+ * Thread class: a table belongs to one thread at a time.
+ */
+#include "impl/impl_int.h"
+
+bool zr_stage_accepts(const struct zr_stage *s, const zarr_codec_job *job)
+{
+    return !s->impl->vt.accepts || s->impl->vt.accepts(s->self, job);
+}
+
+uint64_t zr_stage_scratch(const struct zr_stage *s, uint64_t n)
+{
+    return s->impl->vt.scratch ? s->impl->vt.scratch(s->self, n, s->out_bytes) : 0;
+}
+
+static zarr_status stage_thread_state(const struct zr_impl *impl,
+                                      struct zr_thread_states *ts, void **out,
+                                      zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    size_t cap = ts->n;
+
+    *out = NULL;
+    if (!impl->vt.thread_open)
+        return ZARR_OK;
+    if (impl->id >= ts->n) {
+        ZR_TRY(zr_grow(ts->alloc, &ts->state, &cap, (size_t)impl->id + 1, sizeof(void *),
+                       err));
+        for (; ts->n < cap; ts->n++)
+            ts->state[ts->n] = NULL;
+    }
+    if (!ts->state[impl->id])
+        ZR_TRY(impl->vt.thread_open(&ts->state[impl->id], err));
+    *out = ts->state[impl->id];
+out:
+    return st;
+}
+
+void zr_thread_states_close(const struct zr_impl_registry *r, struct zr_thread_states *ts)
+{
+    for (size_t i = 0; i < ts->n && i < r->n; i++)
+        if (ts->state[i] && r->items[i]->vt.thread_close)
+            r->items[i]->vt.thread_close(ts->state[i]);
+    zr_free(ts->alloc, ts->state);
+    ts->state = NULL;
+    ts->n = 0;
+}
+
+/* What the job may be given. A decoder's room is exactly what metadata says, never the
+ * block's. */
+static zarr_status stage_check_in(const struct zr_stage *s, zarr_codec_job *job,
+                                  bool encode, zarr_error *err)
+{
+    const char *codec = zarr_codec_spec_name(s->spec);
+
+    if (encode)
+        return s->out_exact && job->src.bytes != s->out_bytes ? zr_internal(err)
+                                                              : ZARR_OK;
+    if (s->in_exact && job->src.bytes != s->in_bytes)
+        return zr_fail(err, ZARR_ERR_CORRUPT,
+                       "%s: %" PRIu64 " encoded bytes, expected %" PRIu64, codec,
+                       job->src.bytes, s->in_bytes);
+    if (s->out_exact && job->dst.bytes < s->out_bytes)
+        return zr_internal(err);
+    job->dst.bytes = ZR_MIN(job->dst.bytes, s->out_bytes);
+    return ZARR_OK;
+}
+
+static zarr_status stage_check_out(const struct zr_stage *s, const zarr_codec_job *job,
+                                   bool encode, zarr_error *err)
+{
+    const char *codec = zarr_codec_spec_name(s->spec);
+
+    if (job->dst_used > job->dst.bytes)
+        return zr_fail(err, ZARR_ERR_INTERNAL,
+                       "%s: %s wrote %" PRIu64 " bytes into %" PRIu64, codec,
+                       s->impl->vt.impl, job->dst_used, job->dst.bytes);
+    if (encode && s->in_exact && job->dst_used != s->in_bytes)
+        return zr_fail(err, ZARR_ERR_INTERNAL,
+                       "%s: %s gave %" PRIu64 " bytes, not %" PRIu64, codec,
+                       s->impl->vt.impl, job->dst_used, s->in_bytes);
+    if (!encode && s->out_exact && job->dst_used != s->out_bytes)
+        return zr_fail(err, ZARR_ERR_CORRUPT, "%s: %" PRIu64 " bytes, expected %" PRIu64,
+                       codec, job->dst_used, s->out_bytes);
+    return ZARR_OK;
+}
+
+static zarr_status stage_first_failure(const struct zr_stage_call *call, zarr_error *err)
+{
+    for (uint64_t i = 0; i < call->n; i++)
+        if (call->jobs[i].status != ZARR_OK) {
+            if (err)
+                err->item = i;
+            return call->jobs[i].status;
+        }
+    return ZARR_OK;
+}
+
+zarr_status zr_stage_run(const struct zr_stage *s, const struct zr_stage_call *call,
+                         bool encode, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    const zarr_codec_impl_vtable *v = &s->impl->vt;
+    zarr_codec_exec exec = {
+        .struct_size = sizeof exec, .stream = call->stream, .scratch = call->scratch};
+
+    for (uint64_t i = 0; i < call->n; i++)
+        call->jobs[i].status = ZARR_OK;
+    ZR_TRY(stage_thread_state(s->impl, call->ts, &exec.thread_state, err));
+    for (uint64_t i = 0; i < call->n; i++) {
+        call->jobs[i].status = stage_check_in(s, &call->jobs[i], encode, err);
+        if (call->jobs[i].status != ZARR_OK)
+            return stage_first_failure(call, err);
+    }
+    st = (encode ? v->encode : v->decode)(s->self, call->jobs, call->n, &exec, err);
+    if (st != ZARR_OK) {
+        (void)stage_first_failure(call, err);
+        goto out;
+    }
+    for (uint64_t i = 0; i < call->n; i++) {
+        if (call->jobs[i].status == ZARR_OK)
+            call->jobs[i].status = stage_check_out(s, &call->jobs[i], encode, err);
+        if (call->jobs[i].status != ZARR_OK)
+            return stage_first_failure(call, err);
+    }
+out:
+    return st;
+}
+
+zarr_status zr_stage_decode(const struct zr_stage *s, zarr_codec_job *job,
+                            struct zr_thread_states *ts, zarr_mem scratch,
+                            zarr_error *err)
+{
+    const struct zr_stage_call call = {.jobs = job, .n = 1, .ts = ts, .scratch = scratch};
+
+    return zr_stage_run(s, &call, false, err);
+}
+
+zarr_status zr_stage_encode(const struct zr_stage *s, zarr_codec_job *job,
+                            struct zr_thread_states *ts, zarr_mem scratch,
+                            zarr_error *err)
+{
+    const struct zr_stage_call call = {.jobs = job, .n = 1, .ts = ts, .scratch = scratch};
+
+    return zr_stage_run(s, &call, true, err);
+}
