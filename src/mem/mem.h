@@ -61,18 +61,31 @@ struct zr_view {
     int64_t stride[ZARR_MAX_RANK];
 };
 enum zr_view_role { ZR_VIEW_SOURCE, ZR_VIEW_DESTINATION };
-/* From a caller's tensor: struct size, rank and shape against (ndim, shape), strides and extents in 64 bits, data_bytes,
- * byte order, overlap (destination). swap_unit: bytes of the data type's unit. */
+/* What the caller's tensor has to be. swap_unit: bytes of the data type's unit. */
+struct zr_view_want {
+    int32_t ndim;
+    const uint64_t *shape;
+    uint32_t item_bytes, swap_unit;
+    enum zr_view_role role;
+};
+/* From a caller's tensor: struct size, rank and shape against `want`, strides and extents in 64 bits, data_bytes,
+ * byte order, overlap (destination). base.bytes is the extent behind the handle, as in a box's sides. */
 zarr_status zr_view_from_tensor(struct zr_view *out, const struct zr_memory_registry *r,
-                                const zarr_tensor *tensor, int32_t ndim, const uint64_t *shape,
-                                uint32_t item_bytes, uint32_t swap_unit, enum zr_view_role role,
+                                const zarr_tensor *tensor, const struct zr_view_want *want,
                                 zarr_error *err);
-/* C-order view of a run of bytes. */
+/* C-order view of a run of bytes; base is an ordinary run, its bytes count from its offset. */
 void zr_view_contiguous(struct zr_view *out, zarr_mem base, int32_t ndim, const uint64_t *shape,
                         uint32_t item_bytes, uint32_t swap_bytes);
 bool zr_view_is_contiguous(const struct zr_view *v);
 
 /* ---- strided copies ------------------------------------------------------ */
+
+/*
+ * One side of a box over a run of bytes: the first element lies `at` bytes behind the run's
+ * offset. A run's bytes count from its offset, a side's from the handle (strides go both
+ * ways): this is the place where one becomes the other. Strides are the caller's to set.
+ */
+void zr_box_side_init(zarr_box_side *out, const zarr_mem *run, int64_t at);
 
 /*
  * Copies box->shape elements from src to dst, any memories, any strides, reversing units of swap_bytes.

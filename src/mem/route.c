@@ -90,6 +90,13 @@ static void route_count_staged(struct zr_copy_counters *c, enum route_kind kind,
 
 /* ---- boxes -------------------------------------------------------------------- */
 
+void zr_box_side_init(zarr_box_side *out, const zarr_mem *run, int64_t at)
+{
+    out->mem = *run;
+    out->mem.bytes += run->offset;
+    out->mem.offset += (uint64_t)at;
+}
+
 static bool route_side_fits(const zarr_box *box, const zarr_box_side *side)
 {
     const zarr_mem *m = &side->mem;
@@ -205,10 +212,8 @@ zarr_status zr_mem_copy_run(const struct zr_memory_registry *r, const zarr_mem *
         zarr_box box = {.struct_size = sizeof box, .ndim = 1, .item_bytes = 1};
 
         box.shape[0] = bytes;
-        box.dst.mem = *dst;
-        box.src.mem = *src;
-        box.dst.mem.bytes += dst->offset; /* of a box: behind the handle */
-        box.src.mem.bytes += src->offset;
+        zr_box_side_init(&box.dst, dst, 0);
+        zr_box_side_init(&box.src, src, 0);
         box.dst.stride[0] = box.src.stride[0] = 1;
         ZR_TRY(zr_stage_copy(r, &box, way.dst, way.src, err));
         route_count_staged(c, way.kind, bytes);

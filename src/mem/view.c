@@ -207,10 +207,8 @@ static uint32_t view_swap(uint32_t byte_order, uint32_t unit)
 }
 
 zarr_status zr_view_from_tensor(struct zr_view *out, const struct zr_memory_registry *r,
-                                const zarr_tensor *tensor, int32_t ndim,
-                                const uint64_t *shape, uint32_t item_bytes,
-                                uint32_t swap_unit, enum zr_view_role role,
-                                zarr_error *err)
+                                const zarr_tensor *tensor,
+                                const struct zr_view_want *want, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
     const struct zr_backend *be;
@@ -219,21 +217,22 @@ zarr_status zr_view_from_tensor(struct zr_view *out, const struct zr_memory_regi
 
     if (!tensor)
         return zr_fail(err, ZARR_ERR_INVALID, "tensor is NULL");
-    if (item_bytes == 0 || (swap_unit > 1 && item_bytes % swap_unit))
+    if (want->item_bytes == 0 ||
+        (want->swap_unit > 1 && want->item_bytes % want->swap_unit))
         return zr_internal(err);
     ZR_TRY(zr_struct_read(&t, sizeof t, sizeof t, tensor, ZR_TAIL_REFUSE, "zarr_tensor",
                           err));
-    ZR_TRY(view_check_form(&t, ndim, err));
+    ZR_TRY(view_check_form(&t, want->ndim, err));
     ZR_TRY(zr_backend_find(r, t.device_type, &be, err));
     out->base = (zarr_mem){.device_type = t.device_type,
                            .device_id = t.device_id,
                            .handle = t.data,
                            .offset = t.byte_offset,
                            .bytes = t.data_bytes};
-    out->ndim = ndim;
-    out->item_bytes = item_bytes;
-    out->swap_bytes = view_swap(t.byte_order, swap_unit);
-    ZR_TRY(view_take_shape(out, &t, shape, &empty, err));
+    out->ndim = want->ndim;
+    out->item_bytes = want->item_bytes;
+    out->swap_bytes = view_swap(t.byte_order, want->swap_unit);
+    ZR_TRY(view_take_shape(out, &t, want->shape, &empty, err));
     ZR_TRY(view_take_strides(out, &t, empty, err));
     if (empty) /* nothing will be touched, be data NULL or not */
         goto out;
@@ -242,7 +241,7 @@ zarr_status zr_view_from_tensor(struct zr_view *out, const struct zr_memory_regi
         goto out;
     }
     ZR_TRY(view_check_extent(out, &t, err));
-    if (role == ZR_VIEW_DESTINATION)
+    if (want->role == ZR_VIEW_DESTINATION)
         ZR_TRY(view_check_overlap(out, err));
 out:
     return st;

@@ -210,13 +210,9 @@ static void byte_order(void **state)
     t.byte_order = other;
     assert_int_equal(view_of(&v, &t, 1, want), ZARR_OK);
     assert_int_equal(v.swap_bytes, 4);
-    assert_int_equal(
-        zr_view_from_tensor(&v, &registry, &t, 1, want, 16, 8, ZR_VIEW_SOURCE, NULL),
-        ZARR_OK);
+    assert_int_equal(source_of(&v, &t, 1, want, 16, 8), ZARR_OK);
     assert_int_equal(v.swap_bytes, 8);
-    assert_int_equal(
-        zr_view_from_tensor(&v, &registry, &t, 1, want, 5, 1, ZR_VIEW_SOURCE, NULL),
-        ZARR_OK);
+    assert_int_equal(source_of(&v, &t, 1, want, 5, 1), ZARR_OK);
     assert_int_equal(v.swap_bytes, 0);
     t.byte_order = 3 - other;
     assert_int_equal(view_of(&v, &t, 1, want), ZARR_OK);
@@ -262,9 +258,7 @@ static void overlapping_destinations(void **state)
         t.strides = c->stride;
         assert_int_equal(view_of(&v, &t, c->ndim, want),
                          c->ok ? ZARR_OK : ZARR_ERR_INVALID);
-        assert_int_equal(zr_view_from_tensor(&v, &registry, &t, c->ndim, want, 4, 4,
-                                             ZR_VIEW_SOURCE, NULL),
-                         ZARR_OK);
+        assert_int_equal(source_of(&v, &t, c->ndim, want, 4, 4), ZARR_OK);
     }
 }
 
@@ -305,6 +299,7 @@ static void overlap_is_exact(void **state)
         const uint32_t item = 1 + (uint32_t)rnd_below(&r, 4);
         int64_t shape_signed[4], stride[4];
         uint64_t shape[4];
+        struct zr_view_want want;
         struct zr_view v;
         zarr_tensor t;
         bool overlap;
