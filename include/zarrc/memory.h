@@ -16,7 +16,8 @@ ZARR_BEGIN_DECLS
 typedef struct zarr_dtype zarr_dtype;
 typedef struct zarr_context zarr_context;
 
-/** DLPack's DLDeviceType numbers; others are legal when a memory backend registered them. */
+/** DLPack's DLDeviceType numbers; others are legal when a memory backend registered them.
+ */
 enum {
     ZARR_DEVICE_CPU = 1,
     ZARR_DEVICE_CUDA = 2,
@@ -26,7 +27,8 @@ enum {
     ZARR_DEVICE_CUDA_MANAGED = 13
 };
 
-/** A run of bytes anywhere. `handle` is a pointer or the backend's object (cl_mem); never dereferenced directly. */
+/** A run of bytes anywhere. `handle` is a pointer or the backend's object (cl_mem); never
+ * dereferenced directly. */
 typedef struct zarr_mem {
     int32_t device_type, device_id;
     void *handle;
@@ -34,7 +36,11 @@ typedef struct zarr_mem {
     uint64_t bytes;  /**< extent from offset on */
 } zarr_mem;
 
-enum { ZARR_ORDER_NATIVE = 0, ZARR_ORDER_LITTLE = 1, ZARR_ORDER_BIG = 2 };
+enum {
+    ZARR_ORDER_NATIVE = 0,
+    ZARR_ORDER_LITTLE = 1,
+    ZARR_ORDER_BIG = 2
+};
 
 /**
  * Where elements are or shall go. The caller owns everything in it, for the
@@ -54,19 +60,25 @@ typedef struct zarr_tensor {
     uint32_t byte_order, flags; /**< ZARR_ORDER_*; flags must be 0 */
 } zarr_tensor;
 
-#define ZARR_TENSOR_INIT {sizeof(zarr_tensor)}
+#define ZARR_TENSOR_INIT                                                                 \
+    {                                                                                    \
+        sizeof(zarr_tensor)                                                              \
+    }
 
-/** Fills *out as a C-order, native-endian host tensor over `data` (borrowed; so is shape). */
-ZARR_API void zarr_tensor_host(zarr_tensor *out, void *data, uint64_t data_bytes, int32_t ndim,
-                               const int64_t *shape);
+/** Fills *out as a C-order, native-endian host tensor over `data` (borrowed; so is
+ * shape). */
+ZARR_API void zarr_tensor_host(zarr_tensor *out, void *data, uint64_t data_bytes,
+                               int32_t ndim, const int64_t *shape);
 
 /**
- * Allocates `bytes` of the given device's memory through the context's backend; 64-byte aligned
- * or better, huge pages for large host blocks, counted in the byte budget's statistics only.
+ * Allocates `bytes` of the given device's memory through the context's backend; 64-byte
+ * aligned or better, huge pages for large host blocks, counted in the byte budget's
+ * statistics only.
  * @param out owned by the caller; give it back with zarr_mem_free()
  * @return UNSUPPORTED: no backend has that device type; NO_MEMORY; DEVICE
  */
-ZARR_API ZARR_MUST_CHECK zarr_status zarr_mem_alloc(zarr_context *ctx, int32_t device_type,
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_mem_alloc(zarr_context *ctx,
+                                                    int32_t device_type,
                                                     int32_t device_id, uint64_t bytes,
                                                     zarr_mem *out, zarr_error *err);
 

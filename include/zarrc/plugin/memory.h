@@ -21,13 +21,16 @@ enum {
     ZARR_MEMORY_STREAM_ORDERED = 4 /**< work is queued on a stream; sync() ends it */
 };
 
-/** One side of a strided box: byte strides of any sign, the address of its first element. */
+/** One side of a strided box: byte strides of any sign, the address of its first element.
+ */
 typedef struct zarr_box_side {
-    zarr_mem mem;   /**< offset is the first element's place; bytes the extent that may be touched behind handle + 0 */
+    zarr_mem mem; /**< offset is the first element's place; bytes the extent that may be
+                     touched behind handle + 0 */
     int64_t stride[ZARR_MAX_RANK];
 } zarr_box_side;
 
-/** Copies shape[0] x ... elements of item_bytes; swap_bytes > 1 reverses each unit of that many bytes on the way. */
+/** Copies shape[0] x ... elements of item_bytes; swap_bytes > 1 reverses each unit of
+ * that many bytes on the way. */
 typedef struct zarr_box {
     uint32_t struct_size;
     int32_t ndim;
@@ -45,14 +48,18 @@ typedef struct zarr_memory_vtable {
     zarr_status (*alloc)(void *self, int32_t device_id, uint64_t bytes, zarr_mem *out,
                          zarr_error *err);
     void (*free)(void *self, zarr_mem *mem);
-    /** Copies between two memories of this backend, or between one of it and host memory (either way). */
-    zarr_status (*copy)(void *self, const zarr_mem *dst, const zarr_mem *src, uint64_t bytes,
-                        void *stream, zarr_error *err);
-    /** The same for strided boxes. NULL: the library packs on the host and copies rows. */
-    zarr_status (*copy_box)(void *self, const zarr_box *box, void *stream, zarr_error *err);
-    /** Fills box->dst with one element's pattern (host memory, item_bytes long). NULL: staged from the host. */
-    zarr_status (*fill_box)(void *self, const zarr_box *box, const void *pattern, void *stream,
+    /** Copies between two memories of this backend, or between one of it and host memory
+     * (either way). */
+    zarr_status (*copy)(void *self, const zarr_mem *dst, const zarr_mem *src,
+                        uint64_t bytes, void *stream, zarr_error *err);
+    /** The same for strided boxes. NULL: the library packs on the host and copies rows.
+     */
+    zarr_status (*copy_box)(void *self, const zarr_box *box, void *stream,
                             zarr_error *err);
+    /** Fills box->dst with one element's pattern (host memory, item_bytes long). NULL:
+     * staged from the host. */
+    zarr_status (*fill_box)(void *self, const zarr_box *box, const void *pattern,
+                            void *stream, zarr_error *err);
     /** Waits for all work queued on stream. NULL: nothing is ever queued. */
     zarr_status (*sync)(void *self, void *stream, zarr_error *err);
     /** Frees self with the context; cannot fail. May be NULL. */

@@ -25,8 +25,17 @@ static int view_teardown(void **state)
 static zarr_status view_of(struct zr_view *v, const zarr_tensor *t, int32_t ndim,
                            const uint64_t *shape)
 {
-    return zr_view_from_tensor(v, &registry, t, ndim, shape, 4, 4, ZR_VIEW_DESTINATION,
-                               NULL);
+    const struct zr_view_want want = {ndim, shape, 4, 4, ZR_VIEW_DESTINATION};
+
+    return zr_view_from_tensor(v, &registry, t, &want, NULL);
+}
+
+static zarr_status source_of(struct zr_view *v, const zarr_tensor *t, int32_t ndim,
+                             const uint64_t *shape, uint32_t item, uint32_t unit)
+{
+    const struct zr_view_want want = {ndim, shape, item, unit, ZR_VIEW_SOURCE};
+
+    return zr_view_from_tensor(v, &registry, t, &want, NULL);
 }
 
 static void c_order_by_default(void **state)
@@ -313,9 +322,9 @@ static void overlap_is_exact(void **state)
         yes += overlap;
         zarr_tensor_host(&t, memory + 2048, 0, ndim, shape_signed);
         t.strides = stride;
-        if (zr_view_from_tensor(&v, &registry, &t, ndim, shape, item, 0,
-                                ZR_VIEW_DESTINATION,
-                                NULL) != (overlap ? ZARR_ERR_INVALID : ZARR_OK)) {
+        want = (struct zr_view_want){ndim, shape, item, 0, ZR_VIEW_DESTINATION};
+        if (zr_view_from_tensor(&v, &registry, &t, &want, NULL) !=
+            (overlap ? ZARR_ERR_INVALID : ZARR_OK)) {
             print_error("seed %" PRIu64 " case %d\n", seed, n);
             fail();
         }
