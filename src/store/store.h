@@ -23,42 +23,50 @@
 
 /* ---- keys ---------------------------------------------------------------- */
 
-enum { ZR_KEY_MAX_BYTES = 65535 };
+enum {
+    ZR_KEY_MAX_BYTES = 65535
+};
 
-/* The one check of every key, for all stores: non-empty UTF-8 segments joined by '/', none of them
+/* The one check of every key, for all stores: non-empty UTF-8 segments joined by '/',
+ * none of them
  * "." or "..", no NUL inside n, at most ZR_KEY_MAX_BYTES. INVALID names the byte. */
 zarr_status zr_key_validate(const char *key, size_t n, zarr_error *err);
 /* The same for the place of a listing: "" is fine and means all. */
 zarr_status zr_key_validate_prefix(const char *prefix, size_t n, zarr_error *err);
-/* True when key lies below prefix ("" is above all; "a" is above "a/b", not above "ab" or "a"). */
+/* True when key lies below prefix ("" is above all; "a" is above "a/b", not above "ab" or
+ * "a"). */
 bool zr_key_is_below(const char *key, const char *prefix);
 
 /* ---- opening -------------------------------------------------------------- */
 
-/* What a store is given for life. Copied; what is pointed to is borrowed and outlives the store. */
+/* What a store is given for life. Copied; what is pointed to is borrowed and outlives the
+ * store. */
 struct zr_store_env {
     const zarr_allocator *alloc;
     struct zr_log log;
     zarr_limits limits;
-    const struct zr_memory_registry *memory; /* NULL: host memory only */
+    const struct zr_memory_registry *memory; /* the host's at least */
     zarr_context *ctx;                       /* opaque; may be NULL */
     void (*ctx_ref)(zarr_context *ctx);      /* may be NULL, as may unref */
     void (*ctx_unref)(zarr_context *ctx);
 };
 
 struct zr_store_registry; /* stores by name, which is also the URL scheme */
-zarr_status zr_store_registry_create(struct zr_store_registry **out, const zarr_allocator *alloc,
-                                     zarr_error *err);
+zarr_status zr_store_registry_create(struct zr_store_registry **out,
+                                     const zarr_allocator *alloc, zarr_error *err);
 void zr_store_registry_free(struct zr_store_registry *r);
-/* "local" (also "file") and "memory". Call first: a name that is there cannot be taken over. */
+/* "local" (also "file") and "memory". Call first: a name that is there cannot be taken
+ * over. */
 zarr_status zr_store_registry_add_core(struct zr_store_registry *r, zarr_error *err);
-/* The vtable and its name are copied; it needs open, caps, and run or submit. EXISTS: name taken; INVALID. */
-zarr_status zr_store_register(struct zr_store_registry *r, const zarr_store_vtable *vtable,
-                              const char *origin, zarr_error *err);
+/* The vtable and its name are copied; it needs open, caps, and run or submit. EXISTS:
+ * name taken; INVALID. */
+zarr_status zr_store_register(struct zr_store_registry *r,
+                              const zarr_store_vtable *vtable, const char *origin,
+                              zarr_error *err);
 size_t zr_store_registry_count(const struct zr_store_registry *r);
 /* Row i; the texts are the registry's. */
-void zr_store_registry_item(const struct zr_store_registry *r, size_t i, const char **name,
-                            const char **origin, const char **detail);
+void zr_store_registry_item(const struct zr_store_registry *r, size_t i,
+                            const char **name, const char **origin, const char **detail);
 
 /* opts as zarr_store_open() takes them (NULL, short or long structs are read here). */
 zarr_status zr_store_open(zarr_store **out, const struct zr_store_registry *r,
@@ -68,11 +76,13 @@ zarr_status zr_store_open(zarr_store **out, const struct zr_store_registry *r,
 zarr_status zr_store_open_custom(zarr_store **out, const struct zr_store_env *env,
                                  const zarr_store_vtable *vtable, void *self,
                                  const zarr_store_options *opts, zarr_error *err);
-/* zarr_store_ref, _free, _close, _flush, _url, _get, _put, ... are implemented in this room. */
+/* zarr_store_ref, _free, _close, _flush, _url, _get, _put, ... are implemented in this
+ * room. */
 
 /* ---- what a store is ------------------------------------------------------- */
 
-/* As the store declared it, less WRITE when the handle is read-only. Borrowed, never changes. */
+/* As the store declared it, less WRITE when the handle is read-only. Borrowed, never
+ * changes. */
 const zarr_store_caps *zr_store_caps(const zarr_store *s);
 /* All ZARR_STORE_CAP_* in `caps` are there natively. */
 bool zr_store_can(const zarr_store *s, uint32_t caps);
@@ -86,44 +96,49 @@ zarr_context *zr_store_context(const zarr_store *s); /* borrowed */
 
 /*
  * Flag for GET besides the public ones: op->lock is a `struct zr_store_pin *` on op->key.
- * Public semantics of each verb: zarrc/plugin/store.h. Keys are validated here, mem may be any
- * registered kind, ranges and suffixes work on every store. Emulation never hides a lack that
- * matters: IF_VERSION without CAP_CONDITIONAL and PUT without CAP_WRITE are UNSUPPORTED, writes
- * through a read-only handle INVALID.
+ * Public semantics of each verb: zarrc/plugin/store.h. Keys are validated here, mem may
+ * be any registered kind, ranges and suffixes work on every store. Emulation never hides
+ * a lack that matters: IF_VERSION without CAP_CONDITIONAL and PUT without CAP_WRITE are
+ * UNSUPPORTED, writes through a read-only handle INVALID.
  */
 #define ZR_STORE_OP_PINNED UINT32_C(0x80000000)
 
-/* One operation, done on return; returns op->status (NOT_FOUND included) and fills err for it. On
- * the local and memory stores a GET takes no lock of ours and does not allocate. */
+/* One operation, done on return; returns op->status (NOT_FOUND included) and fills err
+ * for it. On the local and memory stores a GET takes no lock of ours and does not
+ * allocate. */
 zarr_status zr_store_run_one(zarr_store *s, zarr_store_op *op, zarr_error *err);
 /*
- * n operations, done on return, each with its own status. Returns the status of the lowest item
- * that is neither OK nor NOT_FOUND, err->item is its index. On stores without an event loop they run one
- * after the other on this thread: callers with many threads call it from each.
+ * n operations, done on return, each with its own status. Returns the status of the
+ * lowest item that is neither OK nor NOT_FOUND, err->item is its index. On stores without
+ * an event loop they run one after the other on this thread: callers with many threads
+ * call it from each.
  */
 zarr_status zr_store_run(zarr_store *s, zarr_store_op *ops, uint64_t n, zarr_error *err);
 
 typedef void (*zr_store_done_fn)(void *arg, zarr_store_op *op, const zarr_error *err);
 /*
- * Starts n operations; done(arg, op, err) comes once for each, from any thread, in any order, also
- * before this returns; err may be NULL and lives for the call. ops (the structs, not the array of
- * pointers), keys, memories and pins stay the store's until then. Stores with an event loop go on
- * by themselves; the others' operations run on the process's thread pool. Never fails itself.
+ * Starts n operations; done(arg, op, err) comes once for each, from any thread, in any
+ * order, also before this returns; err may be NULL and lives for the call. ops (the
+ * structs, not the array of pointers), keys, memories and pins stay the store's until
+ * then. Stores with an event loop go on by themselves; the others' operations run on the
+ * process's thread pool. Never fails itself.
  */
-void zr_store_submit(zarr_store *s, zarr_store_op **ops, uint64_t n, zr_store_done_fn done,
-                     void *arg);
-/* Asks that operations submitted with this arg end soon, as CANCELLED; done still comes for each. */
+void zr_store_submit(zarr_store *s, zarr_store_op **ops, uint64_t n,
+                     zr_store_done_fn done, void *arg);
+/* Asks that operations submitted with this arg end soon, as CANCELLED; done still comes
+ * for each. */
 void zr_store_cancel(zarr_store *s, void *arg);
 
 /* ---- locks: read-modify-write ------------------------------------------------- */
 
 /*
- * Waits for the exclusive right to change key and holds it over a GET and one PUT or ERASE with
- * ZARR_STORE_OP_LOCKED and op->lock. One PUT a lock: after it the right is spent, a second
- * is INVALID. Do not PUT the same key without the flag while holding it: that waits for ever.
- * With CAP_LOCK all cooperating writers are excluded (processes, TensorStore); without it only
- * other zr_store_lock() callers of this handle, and IF_VERSION is the way where CAP_CONDITIONAL is.
- * Hold at most one at a time a thread, or take them in key order.
+ * Waits for the exclusive right to change key and holds it over a GET and one PUT or
+ * ERASE with ZARR_STORE_OP_LOCKED and op->lock. One PUT a lock: after it the right is
+ * spent, a second is INVALID. Do not PUT the same key without the flag while holding it:
+ * that waits for ever. With CAP_LOCK all cooperating writers are excluded (processes,
+ * TensorStore); without it only other zr_store_lock() callers of this handle, and
+ * IF_VERSION is the way where CAP_CONDITIONAL is. Hold at most one at a time a thread, or
+ * take them in key order.
  */
 zarr_status zr_store_lock(zarr_store *s, const char *key, void **lock, zarr_error *err);
 void zr_store_unlock(zarr_store *s, void *lock); /* NULL is fine; any thread */
@@ -131,10 +146,11 @@ void zr_store_unlock(zarr_store *s, void *lock); /* NULL is fine; any thread */
 /* ---- pins: many reads of one value ------------------------------------------- */
 
 /*
- * One value held still, for reads of a shard: every GET through it sees the same bytes whatever writers
- * do meanwhile (local: an open descriptor, a GET costs one pread; memory: a reference), or fails
- * with CONFLICT on stores that can only compare versions. Stores that have neither (no CAP_CONDITIONAL) read as is.
- * The struct is the caller's storage; key is borrowed until deinit.
+ * One value held still, for reads of a shard: every GET through it sees the same bytes
+ * whatever writers do meanwhile (local: an open descriptor, a GET costs one pread;
+ * memory: a reference), or fails with CONFLICT on stores that can only compare versions.
+ * Stores that have neither (no CAP_CONDITIONAL) read as is. The struct is the caller's
+ * storage; key is borrowed until deinit.
  */
 struct zr_store_pin {
     zarr_store *store;
@@ -144,7 +160,8 @@ struct zr_store_pin {
     intptr_t held;              /* the store's: descriptor + 1, or a value */
     atomic_int state;
 };
-/* NOT_FOUND where the store can tell at once; on stores that hold nothing the GETs say it. */
+/* NOT_FOUND where the store can tell at once; on stores that hold nothing the GETs say
+ * it. */
 zarr_status zr_store_pin_init(struct zr_store_pin *p, zarr_store *s, const char *key,
                               zarr_error *err);
 void zr_store_pin_deinit(struct zr_store_pin *p); /* zeroed storage is fine */
@@ -152,8 +169,8 @@ bool zr_store_version_equal(const zarr_store_version *a, const zarr_store_versio
 
 /* ---- the rest, as the public functions do it ----------------------------------- */
 
-zarr_status zr_store_list(zarr_store *s, const char *prefix, uint32_t how, zarr_store_list_fn fn,
-                          void *user, zarr_error *err);
+zarr_status zr_store_list(zarr_store *s, const char *prefix, uint32_t how,
+                          zarr_store_list_fn fn, void *user, zarr_error *err);
 zarr_status zr_store_erase_prefix(zarr_store *s, const char *prefix, zarr_error *err);
 
 #endif

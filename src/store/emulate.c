@@ -1,0 +1,430 @@
+/*
+ * store/emulate.c - what a store lacks, made from what it has; the only file
+ * that does so. An operation is peeled: a lock that only this handle knows, a
+ * pin that is a remembered version, memory the store cannot reach (a bounce
+ * through host memory), then the range. A suffix is size + range, a range on a
+ * store without ranges is a whole read, STAT is an empty GET, erasing a prefix
+ * is list + erase. Several requests make one answer only if the value was the
+ * same in each: else the work begins again, and after a few times is CONFLICT.
+ * What cannot be made this way (conditions, locks between processes, listing)
+ * is refused elsewhere. Blocks its thread; allocates.
+ * Thread class: any thread.
+ */
+#include "store/store_int.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    EMULATE_TRIES = 8
+};
+
+/* ---- what is needed ---- */
+
+/* The store takes ops with this memory as they are. */
+static bool emulate_takes_memory(const zarr_store *s, const zarr_mem *mem)
+{
+    if (mem->bytes == 0)
+        return true;
+    /* A foreign store that lists nothing knows plain host memory only. */
+    if (s->native == NULL && s->caps.n_device_types == 0)
+        return mem->device_type == ZARR_DEVICE_CPU;
+    return zr_store_device_direct(s, mem->device_type);
+}
+
+static bool emulate_takes_range(const zarr_store *s, const zarr_store_op *op)
+{
+    if (op->offset == ZARR_STORE_SUFFIX)
+        return zr_store_can(s, ZARR_STORE_CAP_SUFFIX);
+    if (op->offset == 0 && op->length == ZARR_STORE_TO_END)
+        return true;
+    return zr_store_can(s, ZARR_STORE_CAP_RANGES);
+}
+
+static bool emulate_takes_lock(const zarr_store *s, const zarr_store_op *op)
+{
+    return !(op->flags & ZARR_STORE_OP_LOCKED) || zr_store_can(s, ZARR_STORE_CAP_LOCK);
+}
+
+bool zr_emulate_needed(const zarr_store *s, const zarr_store_op *op)
+{
+    switch (op->verb) {
+    case ZARR_STORE_GET:
+        if ((op->flags & ZR_STORE_OP_PINNED) && s->native == NULL)
+            return true;
+        return !emulate_takes_range(s, op) || !emulate_takes_memory(s, &op->mem);
+    case ZARR_STORE_PUT:
+        return !emulate_takes_memory(s, &op->mem) || !emulate_takes_lock(s, op);
+    case ZARR_STORE_ERASE:
+        return !emulate_takes_lock(s, op);
+    default:
+        return s->native == NULL; /* not every foreign store has STAT */
+    }
+}
+
+/* ---- STAT ---- */
+
+static void emulate_stat(zarr_store *s, zarr_store_op *op, zarr_error *err)
+{
+    zarr_store_op get = {
+        .verb = ZARR_STORE_GET, .key = op->key, .length = ZARR_STORE_TO_END};
+    zarr_error refusal; /* not the caller's business when the GET works */
+
+    op->object_bytes = UINT64_MAX;
+    zr_op_run_native(s, op, &refusal);
+    if (op->status != ZARR_ERR_UNSUPPORTED) {
+        if (op->status != ZARR_OK && err != NULL)
+            *err = refusal;
+        return;
+    }
+    get.mem = zr_mem_of_host(NULL, 0);
+    get.object_bytes = UINT64_MAX;
+    zr_op_run_native(s, &get, err);
+    /* A value that goes on behind no memory at all must be told; so this one is empty. */
+    op->object_bytes = get.object_bytes == UINT64_MAX ? 0 : get.object_bytes;
+    op->version = get.version;
+    zr_op_end(op, get.status, get.os_code);
+}
+
+/* ---- ranges; memory is what the store takes ---- */
+
+/* A native GET of [offset, length) into mem. */
+static void emulate_get(zarr_store *s, zarr_store_op *get, const zarr_store_op *op,
+                        uint64_t offset, uint64_t length, zarr_mem mem, zarr_error *err)
+{
+    *get = (zarr_store_op){.verb = ZARR_STORE_GET,
+                           .key = op->key,
+                           .offset = offset,
+                           .length = length,
+                           .mem = mem,
+                           .object_bytes = UINT64_MAX};
+    zr_op_run_native(s, get, err);
+}
+
+static void emulate_take_result(zarr_store_op *op, const zarr_store_op *get)
+{
+    op->done_bytes = get->done_bytes;
+    op->object_bytes = get->object_bytes;
+    op->version = get->version;
+    zr_op_end(op, get->status, get->os_code);
+}
+
+static void emulate_gave_up(zarr_store_op *op, zarr_error *err)
+{
+    zr_op_end(
+        op, zr_fail(err, ZARR_ERR_CONFLICT, "%s: changed each time it was read", op->key),
+        0);
+}
+
+/* Size, then the range that ends there. */
+static void emulate_suffix(zarr_store *s, zarr_store_op *op, zarr_error *err)
+{
+    zarr_store_op stat, get;
+    uint64_t offset, n;
+
+    for (int i = 0; i < EMULATE_TRIES; i++) {
+        stat = (zarr_store_op){.verb = ZARR_STORE_STAT, .key = op->key};
+        emulate_stat(s, &stat, err);
+        if (stat.status != ZARR_OK) {
+            emulate_take_result(op, &stat);
+            return;
+        }
+        zr_op_range(op, stat.object_bytes, &offset, &n);
+        if (n == 0) {
+            emulate_take_result(op, &stat);
+            op->done_bytes = 0;
+            return;
+        }
+        emulate_get(s, &get, op, offset, n, op->mem, err);
+        if (get.status == ZARR_OK &&
+            (get.done_bytes != n ||
+             (get.object_bytes != UINT64_MAX && get.object_bytes != stat.object_bytes) ||
+             (zr_store_can(s, ZARR_STORE_CAP_CONDITIONAL) &&
+              !zr_store_version_equal(&get.version, &stat.version))))
+            continue; /* replaced between the two */
+        emulate_take_result(op, &get);
+        op->object_bytes = stat.object_bytes;
+        return;
+    }
+    emulate_gave_up(op, err);
+}
+
+static zarr_status emulate_check_limit(const zarr_store *s, const zarr_store_op *op,
+                                       uint64_t bytes, zarr_error *err)
+{
+    uint64_t limit = s->env.limits.encoded_bytes;
+
+    if (limit == 0 || bytes <= limit)
+        return ZARR_OK;
+    return zr_fail(err, ZARR_ERR_LIMIT, "%s: %" PRIu64 " bytes (limit encoded_bytes)",
+                   op->key, bytes);
+}
+
+/* The part of a whole value in host memory that op wants. */
+static void emulate_cut(zarr_store *s, zarr_store_op *op, const zarr_mem *whole,
+                        const zarr_store_op *get, zarr_error *err)
+{
+    struct zr_copy_counters counters = {0};
+    zarr_mem part;
+    uint64_t offset, n;
+    zarr_status st = ZARR_OK;
+
+    emulate_take_result(op, get);
+    op->object_bytes = get->done_bytes;
+    zr_op_range(op, get->done_bytes, &offset, &n);
+    if (!zr_mem_slice(whole, offset, n, &part))
+        st = zr_internal(err);
+    else
+        st = zr_mem_copy_run(s->env.memory, &op->mem, &part, n, &counters, err);
+    op->done_bytes = st == ZARR_OK ? n : 0;
+    zr_op_end(op, st, 0);
+}
+
+/* One whole read into a block of `bytes`; false: the value is longer, *bytes says how
+ * long. */
+static bool emulate_whole_once(zarr_store *s, zarr_store_op *op, uint64_t *bytes,
+                               zarr_error *err)
+{
+    void *block = NULL;
+    zarr_store_op get;
+    zarr_mem mem;
+    zarr_status st = emulate_check_limit(s, op, *bytes, err);
+    size_t n;
+    bool is_done = true;
+
+    if (st == ZARR_OK &&
+        (!zr_to_size(*bytes, &n) || (block = zr_malloc(s->env.alloc, n)) == NULL))
+        st = zr_fail_memory(err, *bytes);
+    if (st != ZARR_OK) {
+        zr_op_end(op, st, 0);
+        return true;
+    }
+    mem = zr_mem_of_host(block, *bytes);
+    emulate_get(s, &get, op, 0, ZARR_STORE_TO_END, mem, err);
+    if (get.status != ZARR_OK) {
+        emulate_take_result(op, &get);
+    } else if (get.object_bytes != UINT64_MAX && get.object_bytes > *bytes) {
+        *bytes = get.object_bytes;
+        is_done = false;
+    } else {
+        emulate_cut(s, op, &mem, &get, err);
+    }
+    zr_free(s->env.alloc, block);
+    return is_done;
+}
+
+static void emulate_whole(zarr_store *s, zarr_store_op *op, zarr_error *err)
+{
+    zarr_store_op stat = {.verb = ZARR_STORE_STAT, .key = op->key}, get;
+    zarr_mem mem = op->mem;
+    uint64_t bytes;
+
+    if (op->offset == 0) { /* the beginning: read less instead of more */
+        mem.bytes = ZR_MIN(mem.bytes, op->length);
+        emulate_get(s, &get, op, 0, ZARR_STORE_TO_END, mem, err);
+        emulate_take_result(op, &get);
+        return;
+    }
+    emulate_stat(s, &stat, err);
+    if (stat.status != ZARR_OK) {
+        emulate_take_result(op, &stat);
+        return;
+    }
+    bytes = stat.object_bytes;
+    for (int i = 0; i < EMULATE_TRIES; i++)
+        if (emulate_whole_once(s, op, &bytes, err))
+            return;
+    emulate_gave_up(op, err);
+}
+
+static void emulate_range(zarr_store *s, zarr_store_op *op, zarr_error *err)
+{
+    if (op->verb != ZARR_STORE_GET || emulate_takes_range(s, op))
+        zr_op_run_native(s, op, err);
+    else if (op->offset == ZARR_STORE_SUFFIX && zr_store_can(s, ZARR_STORE_CAP_RANGES))
+        emulate_suffix(s, op, err);
+    else
+        emulate_whole(s, op, err);
+}
+
+/* ---- memory the store cannot reach ---- */
+
+/* Bytes that a bounce has to hold. */
+static uint64_t emulate_bounce_bytes(const zarr_store_op *op)
+{
+    return op->verb == ZARR_STORE_GET ? ZR_MIN(op->mem.bytes, op->length) : op->mem.bytes;
+}
+
+static void emulate_by_bounce(zarr_store *s, zarr_store_op *op, zarr_error *err)
+{
+    struct zr_copy_counters counters = {0};
+    uint64_t bytes = emulate_bounce_bytes(op);
+    zarr_mem device = op->mem, host;
+    void *block = NULL;
+    zarr_status st = ZARR_OK;
+    size_t n;
+
+    if (!zr_to_size(bytes, &n) || (block = zr_malloc(s->env.alloc, n)) == NULL) {
+        st = zr_fail_memory(err, bytes);
+        goto out;
+    }
+    host = zr_mem_of_host(block, bytes);
+    if (op->verb == ZARR_STORE_PUT)
+        ZR_TRY(zr_mem_copy_run(s->env.memory, &host, &device, bytes, &counters, err));
+    op->mem = host;
+    emulate_range(s, op, err);
+    op->mem = device;
+    st = op->status;
+    if (st == ZARR_OK && op->verb == ZARR_STORE_GET)
+        st = zr_mem_copy_run(s->env.memory, &device, &host, op->done_bytes, &counters,
+                             err);
+out:
+    if (st != op->status)
+        zr_op_end(op, st, 0);
+    zr_free(s->env.alloc, block);
+}
+
+static void emulate_memory(zarr_store *s, zarr_store_op *op, zarr_error *err)
+{
+    zarr_mem plain = zr_mem_of_host(NULL, 0), mem = op->mem;
+    void *host = NULL;
+    zarr_status st;
+
+    plain.bytes = 1; /* any: only the kind is asked */
+    if ((op->verb != ZARR_STORE_GET && op->verb != ZARR_STORE_PUT) ||
+        emulate_takes_memory(s, &op->mem)) {
+        emulate_range(s, op, err);
+    } else if (!emulate_takes_memory(s, &plain)) {
+        zr_op_end(op,
+                  zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                          "%s: the %s store reaches neither this memory nor the host's",
+                          op->key, s->name),
+                  0);
+    } else if (zr_device_is_host(s->env.memory, mem.device_type)) {
+        st = zr_mem_host_ptr(s->env.memory, &mem, mem.bytes, &host, err);
+        if (st != ZARR_OK) {
+            zr_op_end(op, st, 0);
+            return;
+        }
+        op->mem = zr_mem_of_host(host, mem.bytes);
+        emulate_range(s, op, err);
+        op->mem = mem;
+    } else {
+        emulate_by_bounce(s, op, err);
+    }
+}
+
+/* ---- all together ---- */
+
+void zr_emulate_run(zarr_store *s, zarr_store_op *op, zarr_error *err)
+{
+    const uint32_t flags = op->flags;
+    void *const lock = op->lock;
+    zarr_status st;
+
+    if (op->verb == ZARR_STORE_STAT) {
+        emulate_stat(s, op, err);
+        return;
+    }
+    if (!emulate_takes_lock(s, op)) {
+        const struct zr_handle_lock *held = lock;
+
+        if (strcmp(held->key, op->key) != 0) {
+            zr_op_end(op,
+                      zr_fail(err, ZARR_ERR_INVALID, "%s: write with another key's lock",
+                              op->key),
+                      0);
+            return;
+        }
+        op->flags &= ~(uint32_t)ZARR_STORE_OP_LOCKED;
+        op->lock = NULL;
+    }
+    if ((flags & ZR_STORE_OP_PINNED) && s->native == NULL) {
+        op->flags &= ~ZR_STORE_OP_PINNED;
+        op->lock = NULL;
+    }
+    emulate_memory(s, op, err);
+    op->flags = flags;
+    op->lock = lock;
+    if (op->status == ZARR_OK && (flags & ZR_STORE_OP_PINNED) && s->native == NULL) {
+        st = zr_pin_check(lock, op, err);
+        if (st != ZARR_OK)
+            zr_op_end(op, st, 0);
+    }
+}
+
+/* ---- erasing a prefix ---- */
+
+struct emulate_keys {
+    const zarr_allocator *alloc;
+    struct zr_str text;
+    const char **key;
+    size_t n, cap;
+    uint64_t limit;
+    zarr_status status;
+    zarr_error *err;
+};
+
+static int emulate_collect(void *user, const zarr_store_item *item)
+{
+    struct emulate_keys *k = user;
+
+    if (item->is_prefix)
+        return 0;
+    zr_str_append(&k->text, item->key, strlen(item->key) + 1);
+    k->n++;
+    k->status = zr_str_status(&k->text, k->err);
+    return k->status != ZARR_OK;
+}
+
+static int emulate_deeper_first(const void *a, const void *b)
+{
+    const char *x = *(const char *const *)a, *y = *(const char *const *)b;
+    int depth = 0;
+
+    for (const char *p = x; *p != '\0'; p++)
+        depth -= *p == '/';
+    for (const char *p = y; *p != '\0'; p++)
+        depth += *p == '/';
+    return depth != 0 ? depth : strcmp(x, y);
+}
+
+static zarr_status emulate_erase_keys(zarr_store *s, struct emulate_keys *k,
+                                      zarr_error *err)
+{
+    const char *at = zr_str_text(&k->text);
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_grow(k->alloc, &k->key, &k->cap, k->n, sizeof *k->key, err));
+    for (size_t i = 0; i < k->n; i++) {
+        k->key[i] = at;
+        at += strlen(at) + 1;
+    }
+    qsort(k->key, k->n, sizeof *k->key, emulate_deeper_first);
+    for (size_t i = 0; i < k->n; i++) {
+        zarr_store_op op = {.verb = ZARR_STORE_ERASE, .key = k->key[i]};
+
+        st = zr_store_run_one(s, &op, err);
+        if (st != ZARR_OK && st != ZARR_ERR_NOT_FOUND)
+            goto out;
+    }
+    st = ZARR_OK;
+out:
+    return st;
+}
+
+zarr_status zr_emulate_erase_prefix(zarr_store *s, const char *prefix, zarr_error *err)
+{
+    struct emulate_keys k = {.alloc = s->env.alloc, .err = err};
+    zarr_status st = ZARR_OK;
+
+    zr_str_init(&k.text, k.alloc);
+    ZR_TRY(zr_store_list(s, prefix, ZARR_LIST_RECURSIVE, emulate_collect, &k, err));
+    ZR_TRY(k.status);
+    if (k.n > 0)
+        ZR_TRY(emulate_erase_keys(s, &k, err));
+out:
+    zr_free(k.alloc, k.key);
+    zr_str_deinit(&k.text);
+    return st;
+}

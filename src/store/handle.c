@@ -1,0 +1,202 @@
+/*
+ * store/handle.c - the handle that everybody holds: opening it, counting its
+ * owners, and saying what the store behind it can do. Options are read once,
+ * here; a store only sees a full struct. What a store declares is checked for
+ * contradictions when it is opened, so that later calls need not ask.
+ * Thread class: frozen.
+ */
+#include "store/registry_int.h"
+
+#include <string.h>
+
+static void handle_destroy(zarr_store *s)
+{
+    struct zr_store_env env = s->env;
+
+    if (s->self != NULL && s->vt.close != NULL)
+        s->vt.close(s->self);
+    zr_fork_hook_remove(&s->fork);
+    zr_keylocks_deinit(&s->keylocks);
+    zr_mutex_deinit(&s->locked.mutex);
+    zr_free(env.alloc, s->url);
+    zr_free(env.alloc, s->name);
+    zr_free(env.alloc, s);
+    if (env.ctx_unref != NULL && env.ctx != NULL)
+        env.ctx_unref(env.ctx);
+}
+
+/* What was in flight in the parent is not ours to cancel. */
+static void handle_in_child(void *arg)
+{
+    zarr_store *s = arg;
+
+    s->locked.batches = NULL;
+}
+
+/* A handle without a store in it yet. */
+static zarr_status handle_create(zarr_store **out, const struct zr_store_env *env,
+                                 const zarr_store_vtable *vt, const char *url,
+                                 const zarr_store_options *opts, zarr_error *err)
+{
+    zarr_store *s = zr_calloc(env->alloc, 1, sizeof *s);
+
+    if (s == NULL)
+        return zr_fail_memory(err, sizeof *s);
+    atomic_init(&s->refs, 1);
+    s->vt = *vt;
+    s->env = *env;
+    s->read_only = (opts->flags & ZARR_STORE_READ_ONLY) != 0;
+    zr_keylocks_init(&s->keylocks);
+    zr_mutex_init(&s->locked.mutex);
+    s->fork = (struct zr_fork_hook){
+        .mutex = &s->locked.mutex, .child = handle_in_child, .arg = s};
+    zr_fork_hook_add(&s->fork);
+    if (env->ctx_ref != NULL && env->ctx != NULL)
+        env->ctx_ref(env->ctx);
+    s->url = zr_strdup(env->alloc, url);
+    s->name = zr_strdup(env->alloc, vt->name != NULL ? vt->name : "custom");
+    s->vt.name = s->name;
+    if (s->url == NULL || s->name == NULL) {
+        handle_destroy(s);
+        return zr_fail_memory(err, strlen(url));
+    }
+    *out = s;
+    return ZARR_OK;
+}
+
+/* Asks the opened store what it can do, and does not believe contradictions. */
+static zarr_status handle_read_caps(zarr_store *s, zarr_error *err)
+{
+    s->caps = (zarr_store_caps){.struct_size = sizeof s->caps};
+    s->vt.caps(s->self, &s->caps);
+    if ((s->caps.flags & ZARR_STORE_CAP_LIST) && s->vt.list == NULL)
+        return zr_fail(err, ZARR_ERR_INVALID, "store %s: says LIST but has no list",
+                       s->name);
+    if ((s->caps.flags & ZARR_STORE_CAP_LOCK) && s->vt.lock == NULL)
+        return zr_fail(err, ZARR_ERR_INVALID, "store %s: says LOCK but has no lock",
+                       s->name);
+    if (s->caps.device_types == NULL)
+        s->caps.n_device_types = 0;
+    if (s->caps.n_device_types > ZR_COUNT(s->device_types))
+        return zr_fail(err, ZARR_ERR_INVALID, "store %s: %" PRIu32 " device types",
+                       s->name, s->caps.n_device_types);
+    for (uint32_t i = 0; i < s->caps.n_device_types; i++)
+        s->device_types[i] = s->caps.device_types[i];
+    s->caps.device_types = s->caps.n_device_types > 0 ? s->device_types : NULL;
+    if (s->read_only)
+        s->caps.flags &= ~(uint32_t)ZARR_STORE_CAP_WRITE;
+    return ZARR_OK;
+}
+
+static zarr_status handle_read_options(zarr_store_options *out,
+                                       const zarr_store_options *opts, zarr_error *err)
+{
+    const uint32_t known = ZARR_STORE_READ_ONLY | ZARR_STORE_CREATE;
+    zarr_status st = zr_struct_read(out, sizeof *out, sizeof *out, opts, ZR_TAIL_REFUSE,
+                                    "zarr_store_options", err);
+
+    if (st == ZARR_OK && ((out->flags & ~known) != 0 || out->reserved != 0))
+        st = zr_fail(err, ZARR_ERR_INVALID, "zarr_store_options.flags has unknown bits");
+    return st;
+}
+
+zarr_status zr_store_open(zarr_store **out, const struct zr_store_registry *r,
+                          const struct zr_store_env *env, const char *url,
+                          const zarr_store_options *opts, zarr_error *err)
+{
+    const struct zr_store_row *row = NULL;
+    zarr_store_options o;
+    zarr_store *s = NULL;
+    zarr_status st = ZARR_OK;
+
+    if (url == NULL)
+        return zr_fail(err, ZARR_ERR_INVALID, "no URL");
+    ZR_TRY(handle_read_options(&o, opts, err));
+    ZR_TRY(zr_store_registry_for_url(r, url, o.kind, &row, err));
+    ZR_TRY(handle_create(&s, env, &row->vt, url, &o, err));
+    s->native = row->native;
+    if (s->native != NULL)
+        ZR_TRY(s->native->open(&s->self, &s->env, url, &o, err));
+    else
+        ZR_TRY(s->vt.open(&s->self, env->ctx, url, &o, err));
+    ZR_TRY(handle_read_caps(s, err));
+    *out = s;
+    s = NULL;
+out:
+    zarr_store_free(s);
+    return st;
+}
+
+zarr_status zr_store_open_custom(zarr_store **out, const struct zr_store_env *env,
+                                 const zarr_store_vtable *vtable, void *self,
+                                 const zarr_store_options *opts, zarr_error *err)
+{
+    zarr_store_vtable vt = {0};
+    zarr_store_options o;
+    zarr_store *s = NULL;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_store_vtable_read(&vt, vtable, err));
+    ZR_TRY(handle_read_options(&o, opts, err));
+    ZR_TRY(handle_create(&s, env, &vt, vt.name != NULL ? vt.name : "custom:", &o, err));
+    s->self = self;
+    self = NULL; /* the handle's: freed with it */
+    ZR_TRY(handle_read_caps(s, err));
+    *out = s;
+    s = NULL;
+out:
+    zarr_store_free(s);
+    if (self != NULL && vt.close != NULL)
+        vt.close(self);
+    return st;
+}
+
+zarr_store *zarr_store_ref(zarr_store *store)
+{
+    atomic_fetch_add(&store->refs, 1);
+    return store;
+}
+
+void zarr_store_free(zarr_store *store)
+{
+    if (store != NULL && atomic_fetch_sub(&store->refs, 1) == 1)
+        handle_destroy(store);
+}
+
+const char *zarr_store_url(const zarr_store *store)
+{
+    return store->url;
+}
+
+const zarr_store_caps *zr_store_caps(const zarr_store *s)
+{
+    return &s->caps;
+}
+
+bool zr_store_can(const zarr_store *s, uint32_t caps)
+{
+    return (s->caps.flags & caps) == caps;
+}
+
+bool zr_store_device_direct(const zarr_store *s, int32_t device_type)
+{
+    for (uint32_t i = 0; i < s->caps.n_device_types; i++)
+        if (s->device_types[i] == device_type)
+            return true;
+    return s->caps.n_device_types == 0 && zr_device_is_host(s->env.memory, device_type);
+}
+
+const char *zr_store_name(const zarr_store *s)
+{
+    return s->name;
+}
+
+bool zr_store_is_read_only(const zarr_store *s)
+{
+    return s->read_only;
+}
+
+zarr_context *zr_store_context(const zarr_store *s)
+{
+    return s->env.ctx;
+}

@@ -1,0 +1,89 @@
+/*
+ * store/hold.c - holding something still: locks (nobody else changes this key)
+ * and pins (I see one version of it). Stores that have the real thing give it.
+ * For the others a lock reaches to this handle's own callers only, and a pin
+ * remembers the first version it saw and fails with CONFLICT on another one.
+ * Thread class: locks may be given back by any thread; pins are frozen between
+ * init and deinit, their first version is settled by whoever reads first.
+ */
+#include "store/store_int.h"
+
+#include <string.h>
+
+/* ---- locks ---- */
+
+zarr_status zr_store_lock(zarr_store *s, const char *key, void **lock, zarr_error *err)
+{
+    zarr_store_op op = {.verb = ZARR_STORE_ERASE,
+                        .key = key}; /* what is asked of a write */
+    zarr_status st = zr_op_check(s, &op, err);
+
+    *lock = NULL;
+    if (st != ZARR_OK)
+        return st;
+    if (zr_store_can(s, ZARR_STORE_CAP_LOCK))
+        return s->vt.lock(s->self, key, lock, err);
+    return zr_handle_lock_take(&s->keylocks, s->env.alloc, key, lock, err);
+}
+
+void zr_store_unlock(zarr_store *s, void *lock)
+{
+    if (lock == NULL)
+        return;
+    if (zr_store_can(s, ZARR_STORE_CAP_LOCK))
+        s->vt.unlock(s->self, lock);
+    else
+        zr_handle_lock_give(&s->keylocks, s->env.alloc, lock);
+}
+
+/* ---- pins ---- */
+
+enum {
+    PIN_NO_VERSION,
+    PIN_SETTLING,
+    PIN_HAS_VERSION
+};
+
+zarr_status zr_store_pin_init(struct zr_store_pin *p, zarr_store *s, const char *key,
+                              zarr_error *err)
+{
+    zarr_store_op op = {.verb = ZARR_STORE_STAT, .key = key};
+    zarr_status st = zr_op_check(s, &op, err);
+
+    memset(p, 0, sizeof *p);
+    p->object_bytes = UINT64_MAX;
+    atomic_init(&p->state, PIN_NO_VERSION);
+    if (st != ZARR_OK)
+        return st;
+    p->key = key;
+    if (s->native != NULL)
+        st = s->native->pin(s->self, p, err);
+    if (st == ZARR_OK)
+        p->store = s;
+    return st;
+}
+
+void zr_store_pin_deinit(struct zr_store_pin *p)
+{
+    if (p->store != NULL && p->store->native != NULL)
+        p->store->native->unpin(p->store->self, p);
+    p->store = NULL;
+}
+
+zarr_status zr_pin_check(struct zr_store_pin *p, const zarr_store_op *op, zarr_error *err)
+{
+    int state = PIN_NO_VERSION;
+
+    if (!zr_store_can(p->store, ZARR_STORE_CAP_CONDITIONAL))
+        return ZARR_OK; /* versions say nothing here */
+    if (atomic_compare_exchange_strong(&p->state, &state, PIN_SETTLING)) {
+        p->version = op->version;
+        atomic_store(&p->state, PIN_HAS_VERSION);
+        return ZARR_OK;
+    }
+    while (atomic_load(&p->state) != PIN_HAS_VERSION)
+        ; /* the other thread is between two stores */
+    if (zr_store_version_equal(&p->version, &op->version))
+        return ZARR_OK;
+    return zr_fail(err, ZARR_ERR_CONFLICT, "%s: was replaced while it was read", op->key);
+}

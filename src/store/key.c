@@ -1,0 +1,69 @@
+/*
+ * store/key.c - what a key is, checked in one place for all stores: UTF-8
+ * segments joined by '/', none of them empty, "." or "..". No store has to be
+ * afraid of a key that came out of hostile metadata: it cannot climb out of the
+ * root, and no two spellings name one object. Names that only one store
+ * reserves (lock and temporary files) are that store's own business.
+ * Thread class: plain functions.
+ */
+#include "store/store_int.h"
+
+#include <string.h>
+
+static bool key_is_ascii(const char *key, size_t n)
+{
+    unsigned char all = 0;
+
+    for (size_t i = 0; i < n; i++)
+        all |= (unsigned char)key[i];
+    return all < 0x80;
+}
+
+/* "", "." and ".." name no object of their own. */
+static bool key_segment_is_bad(const char *s, size_t n)
+{
+    return n == 0 || (s[0] == '.' && (n == 1 || (n == 2 && s[1] == '.')));
+}
+
+static zarr_status key_fail(zarr_error *err, size_t at, const char *why)
+{
+    return zr_fail(err, ZARR_ERR_INVALID, "bad key: %s at byte %zu", why, at);
+}
+
+zarr_status zr_key_validate(const char *key, size_t n, zarr_error *err)
+{
+    size_t begin = 0;
+
+    if (key == NULL || n == 0)
+        return key_fail(err, 0, "it is empty");
+    if (n > ZR_KEY_MAX_BYTES)
+        return key_fail(err, ZR_KEY_MAX_BYTES, "it is too long");
+    for (size_t i = 0; i <= n; i++) {
+        if (i < n && key[i] == '\0')
+            return key_fail(err, i, "a NUL");
+        if (i < n && key[i] != '/')
+            continue;
+        if (key_segment_is_bad(key + begin, i - begin))
+            return key_fail(err, begin, "an empty, \".\" or \"..\" segment");
+        begin = i + 1;
+    }
+    if (!key_is_ascii(key, n) && !zr_utf8_valid(key, n))
+        return key_fail(err, 0, "not UTF-8");
+    return ZARR_OK;
+}
+
+zarr_status zr_key_validate_prefix(const char *prefix, size_t n, zarr_error *err)
+{
+    if (prefix != NULL && n == 0)
+        return ZARR_OK;
+    return zr_key_validate(prefix, n, err);
+}
+
+bool zr_key_is_below(const char *key, const char *prefix)
+{
+    size_t n = strlen(prefix);
+
+    if (n == 0)
+        return true;
+    return strncmp(key, prefix, n) == 0 && key[n] == '/';
+}

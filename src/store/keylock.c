@@ -1,0 +1,110 @@
+/*
+ * store/keylock.c - exclusive rights by key between the threads of one handle.
+ * A right is a node in its holder's storage, linked into a small table while
+ * held; so a right can be given back by another thread and nothing is
+ * allocated. Waiters share one condition: held keys are few and held briefly.
+ * Not a lock between processes: the local store puts that on top.
+ * Thread class: shared.
+ */
+#include "store/store_int.h"
+
+#include <string.h>
+
+/* Holders and waiters were other threads: they do not exist in a forked child. */
+static void keylocks_in_child(void *arg)
+{
+    struct zr_keylocks *k = arg;
+
+    zr_cond_init(&k->locked.given);
+    memset(k->locked.held, 0, sizeof k->locked.held);
+    k->locked.n_waiting = 0;
+}
+
+void zr_keylocks_init(struct zr_keylocks *k)
+{
+    memset(k, 0, sizeof *k);
+    zr_mutex_init(&k->locked.mutex);
+    zr_cond_init(&k->locked.given);
+    k->fork = (struct zr_fork_hook){
+        .mutex = &k->locked.mutex, .child = keylocks_in_child, .arg = k};
+    zr_fork_hook_add(&k->fork);
+}
+
+void zr_keylocks_deinit(struct zr_keylocks *k)
+{
+    zr_fork_hook_remove(&k->fork);
+    zr_cond_deinit(&k->locked.given);
+    zr_mutex_deinit(&k->locked.mutex);
+}
+
+static uint32_t keylock_bucket(const char *key)
+{
+    uint32_t h = UINT32_C(2166136261); /* FNV-1a */
+
+    for (; *key != '\0'; key++)
+        h = (h ^ (unsigned char)*key) * UINT32_C(16777619);
+    return (h ^ h >> 16) % ZR_KEYLOCK_BUCKETS;
+}
+
+static bool keylock_is_held_locked(const struct zr_keylocks *k, uint32_t bucket,
+                                   const char *key)
+{
+    for (const struct zr_keylock *l = k->locked.held[bucket]; l != NULL; l = l->next)
+        if (strcmp(l->key, key) == 0)
+            return true;
+    return false;
+}
+
+void zr_keylocks_take(struct zr_keylocks *k, struct zr_keylock *lock, const char *key)
+{
+    lock->key = key;
+    lock->bucket = keylock_bucket(key);
+    zr_mutex_lock(&k->locked.mutex);
+    while (keylock_is_held_locked(k, lock->bucket, key)) {
+        k->locked.n_waiting++;
+        zr_cond_wait(&k->locked.given, &k->locked.mutex);
+        k->locked.n_waiting--;
+    }
+    lock->next = k->locked.held[lock->bucket];
+    k->locked.held[lock->bucket] = lock;
+    zr_mutex_unlock(&k->locked.mutex);
+}
+
+void zr_keylocks_give(struct zr_keylocks *k, struct zr_keylock *lock)
+{
+    zr_mutex_lock(&k->locked.mutex);
+    for (struct zr_keylock **p = &k->locked.held[lock->bucket]; *p != NULL;
+         p = &(*p)->next) {
+        if (*p == lock) {
+            *p = lock->next;
+            break;
+        }
+    }
+    if (k->locked.n_waiting > 0)
+        zr_cond_broadcast(&k->locked.given);
+    zr_mutex_unlock(&k->locked.mutex);
+}
+
+zarr_status zr_handle_lock_take(struct zr_keylocks *k, const zarr_allocator *alloc,
+                                const char *key, void **lock, zarr_error *err)
+{
+    size_t n = strlen(key) + 1;
+    struct zr_handle_lock *held = zr_malloc(alloc, sizeof *held + n);
+
+    if (held == NULL)
+        return zr_fail_memory(err, sizeof *held + n);
+    memcpy(held->key, key, n);
+    zr_keylocks_take(k, &held->keylock, held->key);
+    *lock = held;
+    return ZARR_OK;
+}
+
+void zr_handle_lock_give(struct zr_keylocks *k, const zarr_allocator *alloc, void *lock)
+{
+    struct zr_handle_lock *held = lock;
+
+    if (held == NULL)
+        return;
+    zr_keylocks_give(k, &held->keylock);
+    zr_free(alloc, held);
+}

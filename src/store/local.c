@@ -1,0 +1,219 @@
+/*
+ * store/local.c - a directory as a store: opening it, what it can do, and the
+ * table of its verbs. Opening decides once what later calls only look up:
+ * whether the kernel has openat2(), whether the root lies on a network file
+ * system, which policies hold. Thread class: frozen after open.
+ */
+#include "store/local_int.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+/* Network file systems by statfs(2): errors of writes are told at fsync or close there.
+ */
+static bool local_is_remote(int fd)
+{
+    static const uint64_t magics[] = {
+        0x6969,     /* NFS */
+        0x517b,     /* SMB */
+        0xff534d42, /* CIFS */
+        0xfe534d42, /* SMB2 */
+        0x65735546, /* FUSE */
+        0x00c36400, /* CEPH */
+        0x0bd00bd0, /* Lustre */
+        0x01021997, /* 9P */
+        0x5346414f, /* AFS */
+        0x47504653, /* GPFS */
+        0x19830326, /* BeeGFS */
+    };
+    struct statfs fs;
+
+    if (fstatfs(fd, &fs) != 0)
+        return true;
+    for (size_t i = 0; i < ZR_COUNT(magics); i++)
+        if (((uint64_t)fs.f_type & UINT32_MAX) == magics[i])
+            return true;
+    return false;
+}
+
+static bool local_has_openat2(int root)
+{
+    struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_BENEATH};
+    int fd = (int)syscall(SYS_openat2, root, ".", &how, sizeof how);
+
+    if (fd >= 0)
+        close(fd);
+    return fd >= 0; /* else ENOSYS, or EPERM from a sandbox */
+}
+
+/* Makes path and what is missing above it. */
+static zarr_status local_make_root(const zarr_allocator *alloc, const char *path,
+                                   zarr_error *err)
+{
+    size_t n = strlen(path);
+    char *part = zr_strndup(alloc, path, n);
+    zarr_status st = ZARR_OK;
+
+    if (part == NULL)
+        return zr_fail_memory(err, n + 1);
+    for (size_t i = 1; i <= n; i++) {
+        if (path[i] != '/' && path[i] != '\0')
+            continue;
+        part[i] = '\0';
+        if (mkdir(part, 0777) != 0 && errno != EEXIST && (errno != EROFS || i == n) &&
+            (errno != EACCES || i == n)) {
+            st =
+                zr_fail_os(err, ZARR_ERR_IO, errno, "cannot make the directory %s", part);
+            goto out;
+        }
+        part[i] = path[i];
+    }
+out:
+    zr_free(alloc, part);
+    return st;
+}
+
+static zarr_status local_open_root(struct zr_local *l, const char *path, bool create,
+                                   zarr_error *err)
+{
+    int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
+    struct stat st;
+    zarr_status status;
+
+    l->root = zr_local_high_fd(open(path, flags));
+    if (l->root == -ENOENT && create) {
+        status = local_make_root(l->alloc, path, err);
+        if (status != ZARR_OK)
+            return status;
+        l->root = zr_local_high_fd(open(path, flags));
+    }
+    if (l->root == -ENOENT)
+        return zr_fail(err, ZARR_ERR_NOT_FOUND, "%s: no such directory", path);
+    if (l->root == -ENOTDIR)
+        return zr_fail_os(err, ZARR_ERR_INVALID, ENOTDIR, "%s", path);
+    if (l->root < 0)
+        return zr_fail_os(err, ZARR_ERR_IO, -l->root, "%s: cannot open", path);
+    if (fstat(l->root, &st) != 0)
+        return zr_fail_os(err, ZARR_ERR_IO, errno, "%s: fstat", path);
+    l->device = st.st_dev;
+    l->is_remote = local_is_remote(l->root);
+    l->has_openat2 = local_has_openat2(l->root);
+    return ZARR_OK;
+}
+
+static zarr_status local_read_options(struct zr_local *l, const zarr_store_options *o,
+                                      zarr_error *err)
+{
+    if (o->durability > ZARR_DURABILITY_EACH)
+        return zr_fail(err, ZARR_ERR_INVALID, "durability %" PRIu32 " is not known",
+                       o->durability);
+    if (o->locking > ZARR_LOCKING_NONE)
+        return zr_fail(err, ZARR_ERR_INVALID, "locking %" PRIu32 " is not known",
+                       o->locking);
+    if (o->symlinks > ZARR_SYMLINKS_FOLLOW)
+        return zr_fail(err, ZARR_ERR_INVALID, "symlinks %" PRIu32 " is not known",
+                       o->symlinks);
+    if (o->device_type != 0 && o->device_type != ZARR_DEVICE_CPU)
+        return zr_fail(err, ZARR_ERR_INVALID, "a local store has no device type");
+    l->durability = o->durability == 0 ? ZARR_DURABILITY_COMMIT : o->durability;
+    l->locking = o->locking == 0 ? ZARR_LOCKING_OS : o->locking;
+    l->symlinks = o->symlinks == 0 ? ZARR_SYMLINKS_WITHIN : o->symlinks;
+    return ZARR_OK;
+}
+
+static void local_close(void *self)
+{
+    struct zr_local *l = self;
+
+    if (l->root >= 0)
+        close(l->root);
+    zr_keylocks_deinit(&l->keylocks);
+    zr_free(l->alloc, l);
+}
+
+static zarr_status local_open(void **self, const struct zr_store_env *env,
+                              const char *url, const zarr_store_options *opts,
+                              zarr_error *err)
+{
+    struct zr_local *l = zr_calloc(env->alloc, 1, sizeof *l);
+    const char *path = zr_starts_with(url, "file://") ? url + 7 : url;
+    zarr_status st = ZARR_OK;
+
+    if (l == NULL)
+        return zr_fail_memory(err, sizeof *l);
+    l->alloc = env->alloc;
+    l->log = env->log;
+    l->memory = env->memory;
+    l->listing_keys = env->limits.listing_keys;
+    l->root = -1;
+    zr_keylocks_init(&l->keylocks);
+    ZR_TRY(local_read_options(l, opts, err));
+    if (*path == '\0') {
+        st = zr_fail(err, ZARR_ERR_INVALID, "%s: no path in it", url);
+        goto out;
+    }
+    ZR_TRY(local_open_root(l, path, (opts->flags & ZARR_STORE_CREATE) != 0, err));
+    *self = l;
+    l = NULL;
+out:
+    if (l != NULL)
+        local_close(l);
+    return st;
+}
+
+static void local_caps(void *self, zarr_store_caps *out)
+{
+    const struct zr_local *l = self;
+
+    out->flags = ZARR_STORE_CAP_RANGES | ZARR_STORE_CAP_SUFFIX | ZARR_STORE_CAP_LIST |
+                 ZARR_STORE_CAP_WRITE | ZARR_STORE_CAP_ATOMIC_PUT |
+                 ZARR_STORE_CAP_FAST_GET;
+    if (l->locking == ZARR_LOCKING_OS)
+        out->flags |= ZARR_STORE_CAP_LOCK | ZARR_STORE_CAP_CONDITIONAL;
+}
+
+static void local_run(void *self, zarr_store_op *op, zarr_error *err)
+{
+    switch (op->verb) {
+    case ZARR_STORE_GET:
+        zr_local_get(self, op, err);
+        break;
+    case ZARR_STORE_PUT:
+        zr_local_put(self, op, err);
+        break;
+    case ZARR_STORE_ERASE:
+        zr_local_erase(self, op, err);
+        break;
+    case ZARR_STORE_STAT:
+        zr_local_stat(self, op, err);
+        break;
+    default:
+        zr_op_end(op, zr_internal(err), 0);
+    }
+}
+
+const zarr_store_vtable zr_local_vtable = {
+    .struct_size = sizeof(zarr_store_vtable),
+    .name = "local",
+    .caps = local_caps,
+    .run = local_run,
+    .list = zr_local_list,
+    .lock = zr_local_lock,
+    .unlock = zr_local_unlock,
+    .flush = zr_local_flush,
+    .erase_prefix = zr_local_erase_prefix,
+    .clean = zr_local_clean,
+    .close = local_close,
+};
+
+const struct zr_store_native zr_local_native = {
+    .open = local_open,
+    .pin = zr_local_pin,
+    .unpin = zr_local_unpin,
+    .detail = "a directory; URL: a path or file://path",
+};

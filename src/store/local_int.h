@@ -1,0 +1,142 @@
+/*
+ * store/local_int.h - what the files of the local store share. A store is a
+ * directory, a key a file in it. All names are resolved from the root's
+ * descriptor, never from a path text, so a renamed or replaced parent of the
+ * root changes nothing.
+ */
+#ifndef ZR_LOCAL_INT_H
+#define ZR_LOCAL_INT_H
+
+#include "store/store_int.h"
+
+#include <limits.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+
+#define ZR_LOCK_SUFFIX ".__lock" /* TensorStore's, so that both exclude each other */
+#define ZR_TEMP_PREFIX ".zarrc-tmp-"
+
+struct zr_local {
+    const zarr_allocator *alloc;
+    struct zr_log log;
+    const struct zr_memory_registry *memory;
+    uint64_t listing_keys;
+    int root;
+    dev_t device; /* of the root: what syncfs() reaches */
+    uint32_t durability, locking, symlinks;
+    bool is_remote; /* network file system: errors of writes come at fsync and close */
+    bool has_openat2;
+    atomic_uint_fast64_t n_written,
+        n_synced;            /* writes done; done before the last good flush */
+    atomic_int sync_os_code; /* a flush failed once: final */
+    struct zr_keylocks keylocks;
+};
+
+/* ---- local_path.c: from keys to descriptors ------------------------------------ */
+
+/* Opens path below the root under the symlink policy: a descriptor above 2, or -errno.
+ * *via_link (may be NULL): a symlink stood on the way. */
+int zr_local_open(const struct zr_local *l, const char *path, int flags, bool *via_link);
+/* -ENOENT from zr_local_open with via_link: true when a symlink that leads nowhere is the
+ * cause. */
+bool zr_local_is_dangling(const struct zr_local *l, const char *path);
+/* The same guard for descriptors from other calls. */
+int zr_local_high_fd(int fd);
+
+/* The directory that holds a key's file, and the file's name (inside the key). */
+struct zr_local_dir {
+    int fd;
+    bool owned;
+    const char *name;
+};
+/* 0 or an errno. create: missing directories are made. */
+int zr_local_dir_open(const struct zr_local *l, const char *key, bool create,
+                      struct zr_local_dir *out);
+void zr_local_dir_close(struct zr_local_dir *d);     /* {-1} is fine */
+int zr_local_dir_sync(const struct zr_local_dir *d); /* 0 or an errno */
+
+enum zr_local_kind {
+    ZR_LOCAL_KEY,
+    ZR_LOCAL_LOCK,
+    ZR_LOCAL_TEMP,
+    ZR_LOCAL_PARTIAL
+};
+/* What a file name stands for; n bytes. */
+enum zr_local_kind zr_local_name_kind(const char *name, size_t n);
+/* INVALID for keys with a segment that this store reserves. */
+zarr_status zr_local_key_check(const char *key, zarr_error *err);
+
+/* ---- local_read.c ------------------------------------------------------------------ */
+
+void zr_local_version(const struct stat *st, zarr_store_version *out);
+/* Opens a key's file and looks at it: NOT_FOUND, or what is wrong. *fd owned. */
+zarr_status zr_local_open_value(const struct zr_local *l, zarr_store_op *op,
+                                const char *key, int *fd, struct stat *st,
+                                zarr_error *err);
+void zr_local_get(struct zr_local *l, zarr_store_op *op, zarr_error *err);
+void zr_local_stat(struct zr_local *l, zarr_store_op *op, zarr_error *err);
+zarr_status zr_local_pin(void *self, struct zr_store_pin *p, zarr_error *err);
+void zr_local_unpin(void *self, struct zr_store_pin *p);
+
+/* ---- local_lock.c: TensorStore's lock protocol
+ * ----------------------------------------- */
+
+struct zr_local_lock {
+    struct zr_keylock keylock;
+    struct zr_local_dir dir;
+    int fd;        /* the lock file; -1: not held */
+    bool is_dirty; /* bytes of a failed or foreign attempt are in it */
+    bool is_spent; /* renamed over the key: the right is gone */
+    bool has_keylock;
+    dev_t device;
+    uint64_t fork_generation;
+    char lock_name[NAME_MAX + 1];
+};
+/* Fails with NOT_FOUND when create is false and there is no such directory. lk: any
+ * storage, key borrowed. */
+zarr_status zr_local_lock_take(struct zr_local *l, struct zr_local_lock *lk,
+                               const char *key, bool create, int *os_code,
+                               zarr_error *err);
+/* Removes the lock file unless it became the value. Returns 0 or the errno of close(). */
+int zr_local_lock_give(struct zr_local *l, struct zr_local_lock *lk);
+/* Tries once on a descriptor: 0, EAGAIN (held), or an errno (no locks here). */
+int zr_local_lock_try(int fd);
+zarr_status zr_local_lock(void *self, const char *key, void **lock, zarr_error *err);
+void zr_local_unlock(void *self, void *lock);
+
+/* ---- local_write.c
+ * -------------------------------------------------------------------------- */
+
+void zr_local_put(struct zr_local *l, zarr_store_op *op, zarr_error *err);
+void zr_local_erase(struct zr_local *l, zarr_store_op *op, zarr_error *err);
+zarr_status zr_local_flush(void *self, zarr_error *err);
+
+/* ---- local_walk.c, local_list.c: directories
+ * ------------------------------------------------------ */
+
+enum zr_local_event {
+    ZR_LOCAL_FILE,
+    ZR_LOCAL_DEBRIS,
+    ZR_LOCAL_DIR,
+    ZR_LOCAL_DIR_END
+};
+enum {
+    ZR_LOCAL_WALK_FLAT = 1, /* one level: directories are told, not entered */
+    ZR_LOCAL_WALK_NO_LINKS =
+        2, /* symlinks count as files, what is behind them is not entered */
+    ZR_LOCAL_WALK_DIRS_FIRST = 4
+};
+/* Returns a status; *stop ends the walk. path is the full key, valid for the call. */
+typedef zarr_status (*zr_local_visit_fn)(void *user, enum zr_local_event event,
+                                         const char *path, bool *stop, zarr_error *err);
+/* Walks everything below prefix in the order of names, directories after what is in them
+ * (ZR_LOCAL_DIR before, ZR_LOCAL_DIR_END behind). A missing prefix is an empty one. */
+zarr_status zr_local_walk(struct zr_local *l, const char *prefix, uint32_t flags,
+                          zr_local_visit_fn visit, void *user, zarr_error *err);
+zarr_status zr_local_list(void *self, const char *prefix, uint32_t how,
+                          zarr_store_list_fn fn, void *user, zarr_error *err);
+zarr_status zr_local_erase_prefix(void *self, const char *prefix, zarr_error *err);
+zarr_status zr_local_clean(void *self, const char *prefix, uint64_t min_age_s,
+                           uint64_t *n_removed, zarr_error *err);
+
+#endif

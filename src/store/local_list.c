@@ -1,0 +1,189 @@
+/*
+ * store/local_list.c - what is done with a walk: listings, erasing a prefix,
+ * and sweeping debris. Debris is what a killed writer leaves: lock files,
+ * temporary files, zarr-python's ".partial" files. A lock file is swept only
+ * under its lock, so a living writer never loses it; a temporary file only when
+ * the process in its name is gone; the others by age alone.
+ * Thread class: any thread; a walk sees a directory as it was when it was read.
+ */
+#include "store/local_int.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- list ---- */
+
+struct local_listing {
+    uint32_t how;
+    zarr_store_list_fn fn;
+    void *user;
+};
+
+static zarr_status listing_visit(void *user, enum zr_local_event event, const char *path,
+                                 bool *stop, zarr_error *err)
+{
+    const struct local_listing *x = user;
+    zarr_store_item item = {.key = path, .bytes = UINT64_MAX};
+
+    ZR_UNUSED(err);
+    item.is_prefix = event == ZR_LOCAL_DIR;
+    if (event == ZR_LOCAL_DIR_END ||
+        (event == ZR_LOCAL_DEBRIS) != (x->how == ZARR_LIST_DEBRIS))
+        return ZARR_OK;
+    if (event == ZR_LOCAL_DIR && x->how != ZARR_LIST_DIRECTORY)
+        return ZARR_OK;
+    *stop = x->fn(x->user, &item) != 0;
+    return ZARR_OK;
+}
+
+zarr_status zr_local_list(void *self, const char *prefix, uint32_t how,
+                          zarr_store_list_fn fn, void *user, zarr_error *err)
+{
+    struct local_listing x = {how, fn, user};
+
+    return zr_local_walk(self, prefix,
+                         how == ZARR_LIST_DIRECTORY ? ZR_LOCAL_WALK_FLAT : 0,
+                         listing_visit, &x, err);
+}
+
+/* ---- debris ---- */
+
+/* With the lock of the file behind fd: removes it if the name still leads to it. */
+static bool debris_remove_locked(int dir, const char *name, int fd)
+{
+    struct stat mine, named;
+
+    return fstat(fd, &mine) == 0 &&
+           fstatat(dir, name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+           mine.st_dev == named.st_dev && mine.st_ino == named.st_ino &&
+           unlinkat(dir, name, 0) == 0;
+}
+
+static bool debris_sweep_lock(int dir, const char *name)
+{
+    bool removed = false;
+    int fd = zr_local_high_fd(
+        openat(dir, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+
+    if (fd < 0)
+        return false;
+    if (zr_local_lock_try(fd) == 0)
+        removed = debris_remove_locked(dir, name, fd);
+    close(fd); /* and the lock with it */
+    return removed;
+}
+
+/* .zarrc-tmp-<pid>-<rand>: its process is gone. Other hosts' processes look gone: age
+ * counts. */
+static bool debris_owner_is_gone(const char *name)
+{
+    const char *digits = name + sizeof ZR_TEMP_PREFIX - 1;
+    uint64_t pid = 0;
+
+    if (!zr_parse_u64(digits, strcspn(digits, "-"), &pid) || pid == 0 || pid > INT32_MAX)
+        return true;
+    return kill((pid_t)pid, 0) != 0 && errno == ESRCH;
+}
+
+static bool debris_sweep(struct zr_local *l, const char *path, uint64_t min_age_s)
+{
+    struct zr_local_dir dir;
+    enum zr_local_kind kind;
+    struct stat st;
+    int64_t age;
+    bool removed = false;
+
+    if (zr_local_dir_open(l, path, false, &dir) != 0)
+        goto out;
+    if (fstatat(dir.fd, dir.name, &st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(st.st_mode))
+        goto out;
+    age = zr_wall_seconds() - (int64_t)st.st_mtim.tv_sec;
+    if (age < 0 || (uint64_t)age < min_age_s)
+        goto out;
+    kind = zr_local_name_kind(dir.name, strlen(dir.name));
+    if (kind == ZR_LOCAL_LOCK)
+        removed = debris_sweep_lock(dir.fd, dir.name);
+    else if (kind == ZR_LOCAL_PARTIAL || debris_owner_is_gone(dir.name))
+        removed = unlinkat(dir.fd, dir.name, 0) == 0;
+out:
+    zr_local_dir_close(&dir);
+    return removed;
+}
+
+struct local_cleaning {
+    struct zr_local *l;
+    uint64_t min_age_s, n_removed;
+};
+
+static zarr_status cleaning_visit(void *user, enum zr_local_event event, const char *path,
+                                  bool *stop, zarr_error *err)
+{
+    struct local_cleaning *x = user;
+
+    ZR_UNUSED(stop);
+    ZR_UNUSED(err);
+    if (event == ZR_LOCAL_DEBRIS && debris_sweep(x->l, path, x->min_age_s))
+        x->n_removed++;
+    return ZARR_OK;
+}
+
+zarr_status zr_local_clean(void *self, const char *prefix, uint64_t min_age_s,
+                           uint64_t *n_removed, zarr_error *err)
+{
+    struct local_cleaning x = {self, min_age_s, 0};
+    zarr_status st =
+        zr_local_walk(self, prefix, ZR_LOCAL_WALK_NO_LINKS, cleaning_visit, &x, err);
+
+    *n_removed = x.n_removed;
+    return st;
+}
+
+/* ---- erase a prefix ---- */
+
+static zarr_status erasing_rmdir(struct zr_local *l, const char *path, zarr_error *err)
+{
+    struct zr_local_dir dir;
+    zarr_status st = ZARR_OK;
+    int os_code = zr_local_dir_open(l, path, false, &dir);
+
+    if (os_code == 0 && unlinkat(dir.fd, dir.name, AT_REMOVEDIR) != 0)
+        os_code = errno;
+    zr_local_dir_close(&dir);
+    /* Not empty: somebody else writes below; a link, or gone: nothing to remove. */
+    if (os_code != 0 && os_code != ENOTEMPTY && os_code != EEXIST && os_code != ENOENT &&
+        os_code != ENOTDIR)
+        st = zr_fail_os(err, ZARR_ERR_IO, os_code, "%s: cannot remove the directory",
+                        path);
+    return st;
+}
+
+static zarr_status erasing_visit(void *user, enum zr_local_event event, const char *path,
+                                 bool *stop, zarr_error *err)
+{
+    zarr_store_op op = {.verb = ZARR_STORE_ERASE, .key = path};
+    struct zr_local *l = user;
+
+    ZR_UNUSED(stop);
+    if (event == ZR_LOCAL_DEBRIS)
+        (void)debris_sweep(l, path, 0);
+    if (event == ZR_LOCAL_DIR_END)
+        return erasing_rmdir(l, path, err);
+    if (event != ZR_LOCAL_FILE)
+        return ZARR_OK;
+    zr_local_erase(l, &op, err);
+    return op.status == ZARR_ERR_NOT_FOUND ? ZARR_OK : op.status;
+}
+
+zarr_status zr_local_erase_prefix(void *self, const char *prefix, zarr_error *err)
+{
+    zarr_status st =
+        zr_local_walk(self, prefix, ZR_LOCAL_WALK_NO_LINKS | ZR_LOCAL_WALK_DIRS_FIRST,
+                      erasing_visit, self, err);
+
+    if (st == ZARR_OK && *prefix != '\0')
+        st = erasing_rmdir(self, prefix, err);
+    return st;
+}

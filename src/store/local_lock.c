@@ -1,0 +1,246 @@
+/*
+ * store/local_lock.c - the right to change one key, shared with TensorStore:
+ * whoever holds an exclusive lock on the file <key>.__lock, while that file
+ * still has that name, may remove it or rename it over the key. So the lock
+ * file is also where the new value is written. Taking the right:
+ *   1. open the lock file, making it if it is not there;
+ *   2. take the lock (open file description lock, on kernels without it flock);
+ *   3. look whether the name still leads to the file we locked: the former holder
+ *      renamed or removed it, perhaps; then begin again.
+ * Inside one handle a lock by key comes first, so threads queue without system
+ * calls. Waiting for other processes is by polling with growing pauses, never
+ * in the kernel, so that a wait can be given up one day.
+ * A forked child does not own its parent's locks: it only closes descriptors.
+ * Thread class: a struct zr_local_lock is its holder's.
+ */
+#include "store/local_int.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+enum {
+    LOCK_VANISHED_TRIES = 1000, /* somebody removes the directory each time we made it */
+    LOCK_YIELDS = 16,           /* first tries, about a microsecond each */
+    LOCK_PAUSE_MIN_NS = 20000,  /* a replaced chunk takes 50 us upwards */
+    LOCK_PAUSE_MAX_NS = 2000000 /* keeps a wait behind a slow writer cheap */
+};
+
+static struct flock lock_whole_file(short type)
+{
+    struct flock fl = {0};
+
+    fl.l_type = type;
+    fl.l_whence = SEEK_SET;
+    return fl;
+}
+
+int zr_local_lock_try(int fd)
+{
+    struct flock fl = lock_whole_file(F_WRLCK);
+
+    if (fcntl(fd, F_OFD_SETLK, &fl) == 0)
+        return 0;
+    if (errno == EACCES || errno == EAGAIN || errno == EINTR)
+        return EAGAIN;
+    if (errno != EINVAL)
+        return errno;
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+        return 0;
+    return errno == EINTR ? EAGAIN : errno;
+}
+
+/* Explicitly: a child forked meanwhile keeps the description, and so the lock, open. */
+static void lock_release(int fd)
+{
+    struct flock fl = lock_whole_file(F_UNLCK);
+
+    if (fcntl(fd, F_OFD_SETLK, &fl) != 0 && errno == EINVAL)
+        (void)flock(fd, LOCK_UN);
+}
+
+static int lock_wait(int fd)
+{
+    struct timespec pause = {0, LOCK_PAUSE_MIN_NS};
+    int os_code;
+
+    for (int i = 0;; i++) {
+        os_code = zr_local_lock_try(fd);
+        if (os_code != EAGAIN)
+            return os_code;
+        if (i < LOCK_YIELDS)
+            continue;
+        nanosleep(&pause, NULL);
+        pause.tv_nsec = ZR_MIN(pause.tv_nsec * 2, (long)LOCK_PAUSE_MAX_NS);
+    }
+}
+
+/* Opens or makes the lock file: 0, an errno. Its directory may vanish under us: ENOENT.
+ */
+static int lock_open(struct zr_local_lock *lk)
+{
+    int flags = O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+
+    do
+        lk->fd = openat(lk->dir.fd, lk->lock_name, flags, 0666);
+    while (lk->fd < 0 && errno == EINTR);
+    lk->fd = zr_local_high_fd(lk->fd);
+    return lk->fd < 0 ? -lk->fd : 0;
+}
+
+/* With the lock held: 0 and *same, or an errno. */
+static int lock_is_current(struct zr_local_lock *lk, bool *same)
+{
+    struct stat mine, named;
+
+    *same = false;
+    if (fstat(lk->fd, &mine) != 0)
+        return errno;
+    if (!S_ISREG(mine.st_mode))
+        return EINVAL;
+    if (fstatat(lk->dir.fd, lk->lock_name, &named, AT_SYMLINK_NOFOLLOW) != 0)
+        return errno == ENOENT ? 0 : errno;
+    *same = mine.st_dev == named.st_dev && mine.st_ino == named.st_ino;
+    lk->is_dirty = mine.st_size > 0;
+    lk->device = mine.st_dev;
+    return 0;
+}
+
+/* Steps 1 to 3 once; 0 and *same, or an errno. The lock file is closed unless it is the
+ * same. */
+static int lock_attempt(struct zr_local_lock *lk, bool *same)
+{
+    int os_code = lock_open(lk);
+
+    *same = false;
+    if (os_code != 0)
+        return os_code;
+    os_code = lock_wait(lk->fd);
+    if (os_code == 0)
+        os_code = lock_is_current(lk, same);
+    if (!*same) {
+        lock_release(lk->fd);
+        close(lk->fd);
+        lk->fd = -1;
+    }
+    return os_code;
+}
+
+static zarr_status lock_failed(const char *key, int os_code, zarr_error *err)
+{
+    if (os_code == ENOLCK || os_code == ENOSYS || os_code == EOPNOTSUPP ||
+        os_code == ENOTSUP)
+        return zr_fail_os(err, ZARR_ERR_UNSUPPORTED, os_code,
+                          "%s: this file system has no locks; with one writer a key "
+                          "open the store with locking none",
+                          key);
+    if (os_code == ENAMETOOLONG)
+        return zr_fail_os(err, ZARR_ERR_INVALID, os_code, "%s with " ZR_LOCK_SUFFIX, key);
+    return zr_fail_os(err, ZARR_ERR_IO, os_code, "%s: cannot lock for writing", key);
+}
+
+static int lock_set_name(struct zr_local_lock *lk)
+{
+    size_t n = strlen(lk->dir.name);
+
+    if (n + sizeof ZR_LOCK_SUFFIX > sizeof lk->lock_name)
+        return ENAMETOOLONG;
+    memcpy(lk->lock_name, lk->dir.name, n);
+    memcpy(lk->lock_name + n, ZR_LOCK_SUFFIX, sizeof ZR_LOCK_SUFFIX);
+    return 0;
+}
+
+zarr_status zr_local_lock_take(struct zr_local *l, struct zr_local_lock *lk,
+                               const char *key, bool create, int *os_code,
+                               zarr_error *err)
+{
+    int n_vanished = 0;
+    bool same = false;
+
+    *lk = (struct zr_local_lock){.dir = {.fd = -1}, .fd = -1};
+    lk->fork_generation = zr_fork_generation();
+    zr_keylocks_take(&l->keylocks, &lk->keylock, key);
+    lk->has_keylock = true;
+    do {
+        zr_local_dir_close(&lk->dir);
+        *os_code = zr_local_dir_open(l, key, create, &lk->dir);
+        if (*os_code == 0)
+            *os_code = lock_set_name(lk);
+        if (*os_code == 0)
+            *os_code = lock_attempt(lk, &same);
+        else if (*os_code == ENOENT)
+            break; /* no parents; making them failed for good */
+        if (*os_code == ENOENT && (!create || ++n_vanished > LOCK_VANISHED_TRIES))
+            break;
+    } while (*os_code == ENOENT || (*os_code == 0 && !same));
+    if (*os_code == 0)
+        return ZARR_OK;
+    zr_local_lock_give(l, lk);
+    if (!create && (*os_code == ENOENT || *os_code == ENOTDIR))
+        return zr_fail(err, ZARR_ERR_NOT_FOUND, "%s: no such key", key);
+    return lock_failed(key, *os_code, err);
+}
+
+int zr_local_lock_give(struct zr_local *l, struct zr_local_lock *lk)
+{
+    bool is_mine = lk->fork_generation == zr_fork_generation();
+    int os_code = 0;
+
+    if (lk->fd >= 0 && is_mine) {
+        if (!lk->is_spent && unlinkat(lk->dir.fd, lk->lock_name, 0) != 0)
+            zr_log(&l->log, ZARR_LOG_WARN, "%s: cannot remove the lock file: errno %d",
+                   lk->lock_name, errno);
+        lock_release(lk->fd);
+    }
+    if (lk->fd >= 0 && close(lk->fd) != 0 && errno != EINTR)
+        os_code = errno;
+    lk->fd = -1;
+    zr_local_dir_close(&lk->dir);
+    if (lk->has_keylock && is_mine)
+        zr_keylocks_give(&l->keylocks, &lk->keylock);
+    lk->has_keylock = false;
+    return os_code;
+}
+
+/* ---- the verbs of the vtable ---- */
+
+struct local_held_lock {
+    struct zr_local_lock lock; /* first: what op->lock points to */
+    char key[];
+};
+
+zarr_status zr_local_lock(void *self, const char *key, void **lock, zarr_error *err)
+{
+    struct zr_local *l = self;
+    size_t n = strlen(key) + 1;
+    struct local_held_lock *held = NULL;
+    int os_code = 0;
+    zarr_status st = zr_local_key_check(key, err);
+
+    if (st != ZARR_OK)
+        return st;
+    held = zr_malloc(l->alloc, sizeof *held + n);
+    if (held == NULL)
+        return zr_fail_memory(err, sizeof *held + n);
+    memcpy(held->key, key, n);
+    st = zr_local_lock_take(l, &held->lock, held->key, true, &os_code, err);
+    if (st != ZARR_OK)
+        zr_free(l->alloc, held);
+    else
+        *lock = held;
+    return st;
+}
+
+void zr_local_unlock(void *self, void *lock)
+{
+    struct zr_local *l = self;
+    struct local_held_lock *held = lock;
+
+    if (held == NULL)
+        return;
+    /* Where close() can fail for a value's sake, its PUT called fsync before. */
+    (void)zr_local_lock_give(l, &held->lock);
+    zr_free(l->alloc, held);
+}

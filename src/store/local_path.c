@@ -1,0 +1,329 @@
+/*
+ * store/local_path.c - from a key to a descriptor, without leaving the root.
+ * A key is opened in one openat2() from the root's descriptor. The first try
+ * refuses all symlinks: then ENOENT proves that the key is absent, and stores
+ * without links, nearly all, pay nothing. Only when a link stands in the way is
+ * the policy asked: deny, within (links that stay below the root) or follow;
+ * and an ENOENT behind a link that leads nowhere (an unmounted disk) is an
+ * error, never an absent key.
+ * Where the kernel has no openat2() the key is walked segment by segment with
+ * O_NOFOLLOW: "within" then refuses every link, which is safe.
+ * Descriptors 0 to 2 are never used: a stray message printed by somebody else
+ * would land in a chunk. Thread class: plain functions on a frozen zr_local.
+ */
+#include "store/local_int.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum {
+    OPEN_TRIES = 32,     /* openat2 gives EAGAIN while somebody renames directories */
+    MAKE_DIR_TRIES = 64, /* somebody removes directories while we make them */
+    PARTIAL_HEX_DIGITS = 32
+};
+
+int zr_local_high_fd(int fd)
+{
+    int high;
+
+    if (fd < 0)
+        return -errno;
+    if (fd > STDERR_FILENO)
+        return fd;
+    high = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    if (high < 0)
+        high = -errno;
+    close(fd);
+    return high;
+}
+
+static int path_openat2(int dir, const char *path, int flags, uint64_t resolve)
+{
+    struct open_how how = {0};
+    int fd;
+
+    how.flags = (uint64_t)(unsigned)(flags | O_CLOEXEC);
+    how.resolve = resolve;
+    for (int i = 0; i < OPEN_TRIES; i++) {
+        fd = (int)syscall(SYS_openat2, dir, path, &how, sizeof how);
+        if (fd >= 0 || (errno != EINTR && errno != EAGAIN))
+            break;
+    }
+    return zr_local_high_fd(fd);
+}
+
+static int path_openat(int dir, const char *path, int flags)
+{
+    int fd;
+
+    do
+        fd = openat(dir, path, flags | O_CLOEXEC);
+    while (fd < 0 && errno == EINTR);
+    return zr_local_high_fd(fd);
+}
+
+/* O_DIRECTORY on a symlink says ENOTDIR like on a file, but only a file proves absence.
+ */
+static bool path_is_link(int dir, const char *segment)
+{
+    struct stat st;
+
+    return fstatat(dir, segment, &st, AT_SYMLINK_NOFOLLOW) != 0 || S_ISLNK(st.st_mode);
+}
+
+/* Without openat2(): every segment by itself, no symlink anywhere. */
+static int path_walk(int root, const char *path, int flags)
+{
+    char segment[NAME_MAX + 1];
+    int dir = root, next = -1;
+
+    for (;;) {
+        size_t n = strcspn(path, "/");
+        bool is_last = path[n] == '\0';
+
+        if (n > NAME_MAX) {
+            next = -ENAMETOOLONG;
+            break;
+        }
+        memcpy(segment, path, n);
+        segment[n] = '\0';
+        next = path_openat(dir, segment,
+                           (is_last ? flags : O_PATH | O_DIRECTORY) | O_NOFOLLOW);
+        if (next == -ENOTDIR && path_is_link(dir, segment))
+            next = -ELOOP;
+        if (is_last || next < 0)
+            break;
+        if (dir != root)
+            close(dir);
+        dir = next;
+        path += n + 1;
+    }
+    if (dir != root)
+        close(dir);
+    return next;
+}
+
+static int path_open_once(const struct zr_local *l, const char *path, int flags,
+                          bool *via_link)
+{
+    uint64_t within = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
+    int fd;
+
+    if (l->has_openat2)
+        fd = path_openat2(l->root, path, flags, within | RESOLVE_NO_SYMLINKS);
+    else
+        fd = path_walk(l->root, path, flags);
+    if (fd != -ELOOP)
+        return fd;
+    *via_link = true;
+    if (l->symlinks == ZARR_SYMLINKS_FOLLOW)
+        return path_openat(l->root, path, flags);
+    if (l->symlinks == ZARR_SYMLINKS_DENY || !l->has_openat2)
+        return fd;
+    return path_openat2(l->root, path, flags, within);
+}
+
+int zr_local_open(const struct zr_local *l, const char *path, int flags, bool *via_link)
+{
+    struct timespec pause = {0, 1000000};
+    bool link = false;
+    int fd = path_open_once(l, path, flags, &link);
+
+    /* Other threads give descriptors back within microseconds: one more chance. */
+    if (fd == -EMFILE || fd == -ENFILE) {
+        nanosleep(&pause, NULL);
+        fd = path_open_once(l, path, flags, &link);
+    }
+    if (via_link != NULL)
+        *via_link = link;
+    return fd;
+}
+
+bool zr_local_is_dangling(const struct zr_local *l, const char *path)
+{
+    char part[PATH_MAX];
+    size_t n = strlen(path);
+    struct stat st;
+    int fd;
+
+    if (n >= sizeof part)
+        return false;
+    for (size_t i = 1; i <= n; i++) {
+        bool is_link;
+
+        if (path[i] != '/' && path[i] != '\0')
+            continue;
+        memcpy(part, path, i);
+        part[i] = '\0';
+        fd = zr_local_open(l, part, O_PATH | O_NOFOLLOW, NULL);
+        if (fd < 0)
+            return fd != -ENOENT && fd != -ENOTDIR;
+        is_link = fstat(fd, &st) == 0 && S_ISLNK(st.st_mode);
+        close(fd);
+        if (!is_link)
+            continue;
+        fd = zr_local_open(l, part, O_PATH, NULL);
+        if (fd < 0)
+            return true;
+        close(fd);
+    }
+    return false;
+}
+
+/* ---- directories ---- */
+
+/* Opens the longest part of path[0, *n) that is there; *n becomes its length, 0: the
+ * root. */
+static int dir_open_deepest(const struct zr_local *l, char *path, size_t *n)
+{
+    int fd = -ENOENT;
+
+    while (*n > 0) {
+        char cut = path[*n];
+
+        path[*n] = '\0';
+        fd = zr_local_open(l, path, O_PATH | O_DIRECTORY, NULL);
+        path[*n] = cut;
+        if (fd != -ENOENT)
+            return fd;
+        do
+            --*n;
+        while (*n > 0 && path[*n] != '/');
+    }
+    fd = fcntl(l->root, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    return fd < 0 ? -errno : fd;
+}
+
+/* Makes path[0, n), one segment behind `have`, inside parent; 0 or an errno. */
+static int dir_make_one(const struct zr_local *l, int parent, const char *path,
+                        size_t have, size_t n)
+{
+    char segment[NAME_MAX + 1];
+    size_t begin = have == 0 ? 0 : have + 1;
+    struct zr_local_dir d = {parent, false, NULL};
+
+    if (n - begin > NAME_MAX)
+        return ENAMETOOLONG;
+    memcpy(segment, path + begin, n - begin);
+    segment[n - begin] = '\0';
+    if (mkdirat(parent, segment, 0777) != 0 && errno != EEXIST)
+        return errno;
+    return l->durability == ZARR_DURABILITY_EACH ? zr_local_dir_sync(&d) : 0;
+}
+
+/* One pass over the missing directories of path[0, n). Returns the last one, or -errno.
+ */
+static int dir_make_missing(const struct zr_local *l, char *path, size_t n)
+{
+    size_t have = n, next;
+    int fd = dir_open_deepest(l, path, &have), os_code;
+
+    while (fd >= 0 && have < n) {
+        next = have + 1;
+        while (next < n && path[next] != '/')
+            next++;
+        os_code = dir_make_one(l, fd, path, have, next);
+        close(fd);
+        if (os_code != 0)
+            return -os_code;
+        path[next] = '\0';
+        fd = zr_local_open(l, path, O_PATH | O_DIRECTORY, NULL);
+        path[next] = next < n ? '/' : '\0';
+        have = next;
+    }
+    return fd;
+}
+
+int zr_local_dir_open(const struct zr_local *l, const char *key, bool create,
+                      struct zr_local_dir *out)
+{
+    const char *slash = strrchr(key, '/');
+    char path[PATH_MAX];
+    size_t n;
+    int fd;
+
+    *out = (struct zr_local_dir){l->root, false, key};
+    if (slash == NULL)
+        return 0;
+    n = (size_t)(slash - key);
+    if (n >= sizeof path)
+        return ENAMETOOLONG;
+    memcpy(path, key, n);
+    path[n] = '\0';
+    fd = zr_local_open(l, path, O_PATH | O_DIRECTORY, NULL);
+    for (int i = 0; fd == -ENOENT && create && i < MAKE_DIR_TRIES; i++)
+        fd = dir_make_missing(l, path, n);
+    *out = (struct zr_local_dir){fd, true, slash + 1};
+    return fd < 0 ? -fd : 0;
+}
+
+void zr_local_dir_close(struct zr_local_dir *d)
+{
+    if (d->owned && d->fd >= 0)
+        close(d->fd);
+    d->fd = -1;
+}
+
+int zr_local_dir_sync(const struct zr_local_dir *d)
+{
+    int fd = path_openat(d->fd, ".", O_RDONLY | O_DIRECTORY), os_code = 0;
+
+    if (fd < 0)
+        return -fd;
+    if (fsync(fd) != 0 &&
+        errno != EINVAL) /* EINVAL: this file system has no such thing */
+        os_code = errno;
+    close(fd);
+    return os_code;
+}
+
+/* ---- names ---- */
+
+/* zarr-python's temporary name: <name>.<32 hex digits>.partial */
+static bool name_is_partial(const char *name, size_t n)
+{
+    static const char tail[] = ".partial";
+    const size_t tail_bytes = sizeof tail - 1, hex = PARTIAL_HEX_DIGITS;
+    size_t begin;
+
+    if (n < tail_bytes + hex + 2 || memcmp(name + n - tail_bytes, tail, tail_bytes) != 0)
+        return false;
+    begin = n - tail_bytes - hex;
+    if (name[begin - 1] != '.')
+        return false;
+    for (size_t i = begin; i < begin + hex; i++)
+        if (strchr("0123456789abcdef", name[i]) == NULL || name[i] == '\0')
+            return false;
+    return true;
+}
+
+enum zr_local_kind zr_local_name_kind(const char *name, size_t n)
+{
+    const size_t lock = sizeof ZR_LOCK_SUFFIX - 1, temp = sizeof ZR_TEMP_PREFIX - 1;
+
+    if (n >= lock && memcmp(name + n - lock, ZR_LOCK_SUFFIX, lock) == 0)
+        return ZR_LOCAL_LOCK;
+    if (n >= temp && memcmp(name, ZR_TEMP_PREFIX, temp) == 0)
+        return ZR_LOCAL_TEMP;
+    return name_is_partial(name, n) ? ZR_LOCAL_PARTIAL : ZR_LOCAL_KEY;
+}
+
+zarr_status zr_local_key_check(const char *key, zarr_error *err)
+{
+    for (const char *s = key;; s++) {
+        size_t n = strcspn(s, "/");
+
+        if (zr_local_name_kind(s, n) != ZR_LOCAL_KEY)
+            return zr_fail(err, ZARR_ERR_INVALID,
+                           "key %s: the local store keeps such names for lock and "
+                           "temporary files",
+                           key);
+        s += n;
+        if (*s == '\0')
+            return ZARR_OK;
+    }
+}

@@ -1,0 +1,199 @@
+/*
+ * store/local_read.c - GET, STAT and pins of the local store: openat2, fstat,
+ * pread, close; no path is built, nothing is allocated, no lock is taken.
+ * Values are replaced by rename and never changed in place (by us, TensorStore
+ * and zarr-python), so an open descriptor is a snapshot. The fstat (a tenth of
+ * the whole) buys the version, the exact length, and that only regular files
+ * are read: O_NONBLOCK keeps a FIFO from stopping us, a directory or a device
+ * at a key is an error, never "absent".
+ * Absent is: ENOENT without a broken symlink on the way, or ENOTDIR (a parent
+ * is a file, so nothing can be below it). Thread class: any thread.
+ */
+#include "store/local_int.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+/* One read moves at most this much on Linux. */
+#define READ_MAX_BYTES ((size_t)0x7ffff000)
+
+void zr_local_version(const struct stat *st, zarr_store_version *out)
+{
+    out->word[0] = (uint64_t)st->st_dev;
+    out->word[1] = (uint64_t)st->st_ino;
+    out->word[2] = (uint64_t)st->st_mtim.tv_sec * UINT64_C(1000000000) +
+                   (uint64_t)st->st_mtim.tv_nsec;
+    out->word[3] = (uint64_t)st->st_size;
+}
+
+static zarr_status read_open_failed(const struct zr_local *l, zarr_store_op *op,
+                                    const char *key, int os_code, bool via_link,
+                                    zarr_error *err)
+{
+    const char *why = "cannot open";
+
+    if (os_code == ENOTDIR)
+        return zr_op_end(op, zr_fail(err, ZARR_ERR_NOT_FOUND, "%s: no such key", key), 0);
+    if (os_code == ENOENT && !(via_link && zr_local_is_dangling(l, key)))
+        return zr_op_end(op, zr_fail(err, ZARR_ERR_NOT_FOUND, "%s: no such key", key), 0);
+    if (os_code == ENOENT)
+        why = "a symlink on the way leads nowhere";
+    else if (os_code == EXDEV)
+        why = "a symlink leads out of the store (option symlinks)";
+    else if (os_code == ELOOP)
+        why = "a symlink where none is allowed (option symlinks), or too many";
+    else if (os_code == ENAMETOOLONG)
+        return zr_op_end(op, zr_fail_os(err, ZARR_ERR_INVALID, os_code, "%s", key),
+                         os_code);
+    return zr_op_end(op, zr_fail_os(err, ZARR_ERR_IO, os_code, "%s: %s", key, why),
+                     os_code);
+}
+
+static zarr_status read_not_regular(zarr_store_op *op, const char *key, mode_t mode,
+                                    zarr_error *err)
+{
+    const char *what = S_ISDIR(mode)    ? "a directory"
+                       : S_ISFIFO(mode) ? "a FIFO"
+                       : S_ISSOCK(mode) ? "a socket"
+                                        : "a device";
+    int os_code = S_ISDIR(mode) ? EISDIR : EINVAL;
+
+    return zr_op_end(op,
+                     zr_fail_os(err, ZARR_ERR_IO, os_code,
+                                "%s: stands for a value but is %s", key, what),
+                     os_code);
+}
+
+zarr_status zr_local_open_value(const struct zr_local *l, zarr_store_op *op,
+                                const char *key, int *fd, struct stat *st,
+                                zarr_error *err)
+{
+    zarr_status status = ZARR_OK;
+    bool via_link = false;
+
+    *fd = zr_local_open(l, key, O_RDONLY | O_NONBLOCK | O_NOCTTY, &via_link);
+    if (*fd == -ENXIO) /* a socket, or a device without a driver */
+        return read_not_regular(op, key, S_IFSOCK, err);
+    if (*fd < 0)
+        return read_open_failed(l, op, key, -*fd, via_link, err);
+    if (fstat(*fd, st) != 0) {
+        int os_code = errno;
+
+        status = zr_op_end(op, zr_fail_os(err, ZARR_ERR_IO, os_code, "%s: fstat", key),
+                           os_code);
+    } else if (!S_ISREG(st->st_mode)) {
+        status = read_not_regular(op, key, st->st_mode, err);
+    }
+    if (status != ZARR_OK) {
+        close(*fd);
+        *fd = -1;
+    }
+    return status;
+}
+
+/* Fills [to, to + n) from offset on. A value that ends early was changed in place
+ * meanwhile. */
+static zarr_status read_exactly(int fd, zarr_store_op *op, unsigned char *to,
+                                uint64_t offset, uint64_t n, zarr_error *err)
+{
+    uint64_t done = 0;
+
+    while (done < n) {
+        ssize_t got = pread(fd, to + done, (size_t)ZR_MIN(n - done, READ_MAX_BYTES),
+                            (off_t)(offset + done));
+
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0) {
+            int os_code = errno;
+
+            return zr_op_end(op,
+                             zr_fail_os(err, ZARR_ERR_IO, os_code,
+                                        "%s: read of %" PRIu64 " bytes at %" PRIu64,
+                                        op->key, n - done, offset + done),
+                             os_code);
+        }
+        if (got == 0)
+            return zr_op_end(op,
+                             zr_fail(err, ZARR_ERR_CONFLICT,
+                                     "%s: became shorter while it was read", op->key),
+                             0);
+        done += (uint64_t)got;
+    }
+    op->done_bytes = n;
+    return zr_op_end(op, ZARR_OK, 0);
+}
+
+static void read_range(struct zr_local *l, zarr_store_op *op, int fd,
+                       uint64_t object_bytes, zarr_error *err)
+{
+    uint64_t offset, n;
+    void *to = NULL;
+    zarr_status st;
+
+    op->object_bytes = object_bytes;
+    zr_op_range(op, object_bytes, &offset, &n);
+    if (n == 0) {
+        zr_op_end(op, ZARR_OK, 0);
+        return;
+    }
+    st = zr_mem_host_ptr(l->memory, &op->mem, n, &to, err);
+    if (st != ZARR_OK)
+        zr_op_end(op, st, 0);
+    else
+        read_exactly(fd, op, to, offset, n, err);
+}
+
+void zr_local_get(struct zr_local *l, zarr_store_op *op, zarr_error *err)
+{
+    struct stat st;
+    int fd;
+
+    if (op->flags & ZR_STORE_OP_PINNED) {
+        const struct zr_store_pin *p = op->lock;
+
+        op->version = p->version;
+        read_range(l, op, (int)(p->held - 1), p->object_bytes, err);
+        return;
+    }
+    if (zr_local_open_value(l, op, op->key, &fd, &st, err) != ZARR_OK)
+        return;
+    zr_local_version(&st, &op->version);
+    read_range(l, op, fd, (uint64_t)st.st_size, err);
+    close(fd); /* read only: nothing to lose */
+}
+
+void zr_local_stat(struct zr_local *l, zarr_store_op *op, zarr_error *err)
+{
+    struct stat st;
+    int fd;
+
+    if (zr_local_open_value(l, op, op->key, &fd, &st, err) != ZARR_OK)
+        return;
+    zr_local_version(&st, &op->version);
+    op->object_bytes = (uint64_t)st.st_size;
+    close(fd);
+    zr_op_end(op, ZARR_OK, 0);
+}
+
+zarr_status zr_local_pin(void *self, struct zr_store_pin *p, zarr_error *err)
+{
+    zarr_store_op op = {.verb = ZARR_STORE_STAT, .key = p->key};
+    struct stat st;
+    int fd;
+    zarr_status status = zr_local_open_value(self, &op, p->key, &fd, &st, err);
+
+    if (status != ZARR_OK)
+        return status;
+    zr_local_version(&st, &p->version);
+    p->object_bytes = (uint64_t)st.st_size;
+    p->held = (intptr_t)fd + 1;
+    return ZARR_OK;
+}
+
+void zr_local_unpin(void *self, struct zr_store_pin *p)
+{
+    ZR_UNUSED(self);
+    close((int)(p->held - 1));
+}

@@ -1,0 +1,294 @@
+/*
+ * store/local_walk.c - what is below a prefix, one directory at a time and
+ * without recursion. A directory is read whole, its names sorted, so the order
+ * is stable; then it is closed, so depth costs no descriptors. Names of all
+ * open levels lie in one text that grows and shrinks like a stack. Directories
+ * are entered from the root again each time, under the symlink policy; one that
+ * is its own ancestor (a link upwards) is not entered.
+ * What cannot be a key (FIFOs, names that are not UTF-8, links that lead nowhere
+ * or out) is passed over and logged. Thread class: one walk a thread.
+ */
+#include "store/local_int.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    WALK_READ_BYTES = 32768,
+    WALK_MAX_DEPTH = 1024 /* PATH_MAX allows 2048 one-letter segments */
+};
+
+struct walk_entry {
+    uint32_t is_dir;
+    size_t name; /* offset in names */
+};
+struct walk_level {
+    size_t path_bytes;             /* of this directory in walk.path */
+    size_t names_begin, next, end; /* its entries not yet told */
+    dev_t device;
+    ino_t inode;
+};
+struct local_walk {
+    struct zr_local *l;
+    uint32_t flags;
+    zr_local_visit_fn visit;
+    void *user;
+    bool stop;
+    uint64_t n_seen;
+    struct zr_str path, names;
+    struct walk_entry *entries;
+    size_t n_entries, cap_entries;
+    struct walk_level *levels;
+    size_t n_levels, cap_levels;
+};
+
+static void walk_path_cut(struct local_walk *w, size_t bytes)
+{
+    w->path.bytes = bytes;
+    if (w->path.ptr != NULL)
+        w->path.ptr[bytes] = '\0';
+}
+
+/* walk.path becomes <directory>/<name>. */
+static zarr_status walk_path_set(struct local_walk *w, size_t dir_bytes, const char *name,
+                                 zarr_error *err)
+{
+    walk_path_cut(w, dir_bytes);
+    if (dir_bytes > 0)
+        zr_str_putc(&w->path, '/');
+    zr_str_puts(&w->path, name);
+    return zr_str_status(&w->path, err);
+}
+
+/* ---- what an entry is ---- */
+
+enum walk_type {
+    WALK_FILE,
+    WALK_DIR,
+    WALK_OTHER
+};
+
+static enum walk_type walk_type_of_mode(mode_t mode)
+{
+    return S_ISREG(mode) ? WALK_FILE : S_ISDIR(mode) ? WALK_DIR : WALK_OTHER;
+}
+
+/* For symlinks and for file systems that do not tell types. walk.path is the entry's. */
+static enum walk_type walk_type_by_stat(struct local_walk *w, int dir, const char *name)
+{
+    struct stat st;
+    int fd;
+    enum walk_type type = WALK_OTHER;
+
+    if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+        return WALK_OTHER; /* gone */
+    if (!S_ISLNK(st.st_mode))
+        return walk_type_of_mode(st.st_mode);
+    if (w->flags & ZR_LOCAL_WALK_NO_LINKS)
+        return WALK_FILE;
+    fd = zr_local_open(w->l, zr_str_text(&w->path), O_PATH, NULL);
+    if (fd >= 0 && fstat(fd, &st) == 0)
+        type = walk_type_of_mode(st.st_mode);
+    if (fd >= 0)
+        close(fd);
+    return type;
+}
+
+static enum walk_type walk_type(struct local_walk *w, int dir, const char *name,
+                                unsigned char d_type)
+{
+    if (d_type == DT_REG)
+        return WALK_FILE;
+    if (d_type == DT_DIR)
+        return WALK_DIR;
+    if (d_type == DT_LNK || d_type == DT_UNKNOWN)
+        return walk_type_by_stat(w, dir, name);
+    return WALK_OTHER;
+}
+
+/* ---- reading one directory ---- */
+
+static zarr_status walk_add(struct local_walk *w, int dir, size_t dir_bytes,
+                            const char *name, unsigned char d_type, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    enum walk_type type;
+    size_t n = strlen(name);
+
+    if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
+        return ZARR_OK;
+    ZR_TRY(walk_path_set(w, dir_bytes, name, err));
+    type = walk_type(w, dir, name, d_type);
+    if (type == WALK_OTHER || !zr_utf8_valid(name, n) || w->path.bytes >= PATH_MAX) {
+        zr_log(&w->l->log, ZARR_LOG_WARN, "listing: %s cannot be a key", w->path.ptr);
+        goto out;
+    }
+    if (++w->n_seen > w->l->listing_keys) {
+        st = zr_fail(err, ZARR_ERR_LIMIT,
+                     "more than %" PRIu64 " keys in a listing (limit listing_keys)",
+                     w->l->listing_keys);
+        goto out;
+    }
+    ZR_TRY(zr_grow(w->l->alloc, &w->entries, &w->cap_entries, w->n_entries + 1,
+                   sizeof *w->entries, err));
+    w->entries[w->n_entries++] = (struct walk_entry){type == WALK_DIR, w->names.bytes};
+    zr_str_append(&w->names, name, n + 1);
+    ZR_TRY(zr_str_status(&w->names, err));
+out:
+    return st;
+}
+
+static zarr_status walk_read(struct local_walk *w, int dir, size_t dir_bytes,
+                             zarr_error *err)
+{
+    _Alignas(struct dirent64) char block[WALK_READ_BYTES];
+    zarr_status st = ZARR_OK;
+    ssize_t got;
+
+    while ((got = getdents64(dir, block, sizeof block)) > 0) {
+        for (ssize_t at = 0; at < got;) {
+            const struct dirent64 *d = (const void *)(block + at);
+
+            ZR_TRY(walk_add(w, dir, dir_bytes, d->d_name, d->d_type, err));
+            at += d->d_reclen;
+        }
+    }
+    if (got < 0 && errno != ENOENT) /* ENOENT: removed while we read it */
+        st = zr_fail_os(err, ZARR_ERR_IO, errno, "%.*s: cannot list", (int)dir_bytes,
+                        zr_str_text(&w->path));
+out:
+    walk_path_cut(w, dir_bytes);
+    return st;
+}
+
+static int walk_compare(const void *a, const void *b, void *arg)
+{
+    const struct walk_entry *x = a, *y = b;
+    const struct local_walk *w = arg;
+
+    if ((w->flags & ZR_LOCAL_WALK_DIRS_FIRST) && x->is_dir != y->is_dir)
+        return x->is_dir ? -1 : 1;
+    return strcmp(w->names.ptr + x->name, w->names.ptr + y->name);
+}
+
+/* ---- levels ---- */
+
+static bool walk_is_ancestor(const struct local_walk *w, const struct stat *st)
+{
+    for (size_t i = 0; i < w->n_levels; i++)
+        if (w->levels[i].device == st->st_dev && w->levels[i].inode == st->st_ino)
+            return true;
+    return false;
+}
+
+/* Reads the directory at walk.path and makes it the top level; one that is gone is empty.
+ */
+static zarr_status walk_enter(struct local_walk *w, zarr_error *err)
+{
+    const char *path = w->path.bytes > 0 ? w->path.ptr : ".";
+    struct walk_level *level;
+    struct stat dir;
+    zarr_status st = ZARR_OK;
+    int fd = zr_local_open(w->l, path, O_RDONLY | O_DIRECTORY, NULL);
+
+    if (fd == -ENOENT || fd == -ENOTDIR)
+        return ZARR_OK;
+    if (fd < 0)
+        return zr_fail_os(err, ZARR_ERR_IO, -fd, "%s: cannot list", path);
+    if (fstat(fd, &dir) != 0) {
+        st = zr_fail_os(err, ZARR_ERR_IO, errno, "%s: fstat", path);
+        goto out;
+    }
+    if (w->n_levels >= WALK_MAX_DEPTH || walk_is_ancestor(w, &dir))
+        goto out;
+    ZR_TRY(zr_grow(w->l->alloc, &w->levels, &w->cap_levels, w->n_levels + 1,
+                   sizeof *w->levels, err));
+    level = &w->levels[w->n_levels++];
+    *level = (struct walk_level){.path_bytes = w->path.bytes,
+                                 .names_begin = w->names.bytes,
+                                 .next = w->n_entries,
+                                 .end = w->n_entries,
+                                 .device = dir.st_dev,
+                                 .inode = dir.st_ino};
+    ZR_TRY(walk_read(w, fd, w->path.bytes, err));
+    level->end = w->n_entries;
+    if (level->end > level->next)
+        qsort_r(w->entries + level->next, level->end - level->next, sizeof *w->entries,
+                walk_compare, w);
+out:
+    close(fd);
+    return st;
+}
+
+/* All told: the top level's names go, and its end is told unless it is where we began. */
+static zarr_status walk_leave(struct local_walk *w, zarr_error *err)
+{
+    const struct walk_level *level = &w->levels[--w->n_levels];
+
+    w->names.bytes = level->names_begin;
+    w->n_entries = w->n_levels > 0 ? w->levels[w->n_levels - 1].end : 0;
+    walk_path_cut(w, level->path_bytes);
+    if (w->n_levels == 0)
+        return ZARR_OK;
+    return w->visit(w->user, ZR_LOCAL_DIR_END, w->path.ptr, &w->stop, err);
+}
+
+static zarr_status walk_tell(struct local_walk *w, const struct walk_entry *e,
+                             zarr_error *err)
+{
+    const char *name = w->names.ptr + e->name;
+    enum zr_local_kind kind = zr_local_name_kind(name, strlen(name));
+    size_t n_levels = w->n_levels;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(walk_path_set(w, w->levels[n_levels - 1].path_bytes, name, err));
+    if (!e->is_dir) {
+        st = w->visit(w->user, kind == ZR_LOCAL_KEY ? ZR_LOCAL_FILE : ZR_LOCAL_DEBRIS,
+                      w->path.ptr, &w->stop, err);
+        goto out;
+    }
+    if (kind != ZR_LOCAL_KEY) /* no key can be below */
+        goto out;
+    ZR_TRY(w->visit(w->user, ZR_LOCAL_DIR, w->path.ptr, &w->stop, err));
+    if (w->stop || (w->flags & ZR_LOCAL_WALK_FLAT))
+        goto out;
+    ZR_TRY(walk_enter(w, err));
+    if (w->n_levels == n_levels) /* gone, or its own ancestor */
+        st = w->visit(w->user, ZR_LOCAL_DIR_END, w->path.ptr, &w->stop, err);
+out:
+    return st;
+}
+
+zarr_status zr_local_walk(struct zr_local *l, const char *prefix, uint32_t flags,
+                          zr_local_visit_fn visit, void *user, zarr_error *err)
+{
+    struct local_walk w = {.l = l, .flags = flags, .visit = visit, .user = user};
+    zarr_status st = ZARR_OK;
+
+    zr_str_init(&w.path, l->alloc);
+    zr_str_init(&w.names, l->alloc);
+    if (*prefix != '\0')
+        ZR_TRY(walk_path_set(&w, 0, prefix, err));
+    ZR_TRY(walk_enter(&w, err));
+    while (w.n_levels > 0 && !w.stop) {
+        struct walk_level *top = &w.levels[w.n_levels - 1];
+
+        if (top->next == top->end) {
+            ZR_TRY(walk_leave(&w, err));
+        } else {
+            struct walk_entry e = w.entries[top->next++];
+
+            ZR_TRY(walk_tell(&w, &e, err));
+        }
+    }
+out:
+    zr_free(l->alloc, w.levels);
+    zr_free(l->alloc, w.entries);
+    zr_str_deinit(&w.names);
+    zr_str_deinit(&w.path);
+    return st;
+}

@@ -1,0 +1,366 @@
+/*
+ * store/local_write.c - PUT, ERASE and flush of the local store. A value is
+ * always written to another name and renamed over the key, so every reader at
+ * any time, and after any kill, finds the old or the new one. With locking os
+ * the other name is the lock file (local_lock.c); with locking none a
+ * temporary name of our own.
+ * Durability: none leaves it to the kernel; commit calls syncfs() once per
+ * flush; each calls fdatasync() before the rename and fsync() on the directory
+ * after it. On network file systems errors of writes come only at fsync or
+ * close, so there the file is synced before the rename in any case. A failed
+ * sync is final: the kernel may have dropped the pages, trying again would
+ * report success for lost bytes.
+ * The modification time is set by us, to the nanosecond: the kernel's own has
+ * the grain of its timer, and with an inode number that is soon used again two
+ * different values could carry one version. Thread class: any thread.
+ */
+#include "store/local_int.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define WRITE_MAX_BYTES ((size_t)0x7ffff000)
+
+enum {
+    ALLOCATE_FROM_BYTES = 1 << 20, /* below, delayed allocation does as well */
+    TEMP_NAME_BYTES = 64,
+    TEMP_TRIES = 16
+};
+
+/* ---- bytes into a file; all return 0 or an errno ---- */
+
+static int write_allocate(int fd, uint64_t n)
+{
+    if (n < ALLOCATE_FROM_BYTES || fallocate(fd, 0, 0, (off_t)n) == 0)
+        return 0;
+    return errno == EFBIG || errno == ENOSPC || errno == EDQUOT || errno == EIO ? errno
+                                                                                : 0;
+}
+
+static int write_all(int fd, const unsigned char *from, uint64_t n)
+{
+    uint64_t done = 0;
+
+    while (done < n) {
+        ssize_t put = pwrite(fd, from + done, (size_t)ZR_MIN(n - done, WRITE_MAX_BYTES),
+                             (off_t)done);
+
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put < 0)
+            return errno;
+        if (put == 0)
+            return ENOSPC;
+        done += (uint64_t)put;
+    }
+    return 0;
+}
+
+static bool write_syncs_each(const struct zr_local *l, dev_t device)
+{
+    if (l->durability == ZARR_DURABILITY_EACH)
+        return true;
+    /* A directory mounted or linked in from another file system: syncfs() misses it. */
+    return l->durability == ZARR_DURABILITY_COMMIT && device != l->device;
+}
+
+/* Fills an empty or left-over file with op's value and fills in op's version. */
+static int write_value(const struct zr_local *l, zarr_store_op *op, int fd, bool is_dirty,
+                       const void *from)
+{
+    struct timespec times[2] = {{0, UTIME_OMIT}, {0, 0}};
+    struct stat st;
+    int os_code = 0;
+
+    if (is_dirty && ftruncate(fd, 0) != 0)
+        return errno;
+    os_code = write_allocate(fd, op->mem.bytes);
+    if (os_code == 0)
+        os_code = write_all(fd, from, op->mem.bytes);
+    if (os_code != 0)
+        return os_code;
+    if (clock_gettime(CLOCK_REALTIME, &times[1]) == 0)
+        (void)futimens(fd, times); /* finer versions; the kernel's time does too */
+    if (fstat(fd, &st) != 0)
+        return errno;
+    if ((l->is_remote || write_syncs_each(l, st.st_dev)) && fdatasync(fd) != 0)
+        return errno;
+    if (l->is_remote && fstat(fd, &st) != 0)
+        return errno;
+    zr_local_version(&st, &op->version);
+    return 0;
+}
+
+static int write_rename(struct zr_local *l, const struct zr_local_dir *dir,
+                        const char *from_name, dev_t device)
+{
+    if (renameat(dir->fd, from_name, dir->fd, dir->name) != 0)
+        return errno;
+    atomic_fetch_add(&l->n_written, 1);
+    return write_syncs_each(l, device) ? zr_local_dir_sync(dir) : 0;
+}
+
+static zarr_status write_failed(zarr_store_op *op, int os_code, const char *verb,
+                                zarr_error *err)
+{
+    return zr_op_end(
+        op, zr_fail_os(err, ZARR_ERR_IO, os_code, "%s: cannot %s", op->key, verb),
+        os_code);
+}
+
+/* ---- conditions ---- */
+
+/* Under the lock: OK while the key is still op->version. */
+static zarr_status write_check_version(const struct zr_local *l, zarr_store_op *op,
+                                       zarr_error *err)
+{
+    zarr_store_op now = {.verb = ZARR_STORE_STAT, .key = op->key};
+    zarr_store_version version = {{0}};
+    struct stat st;
+    int fd = -1;
+    zarr_status status;
+
+    if (!(op->flags & ZARR_STORE_OP_IF_VERSION))
+        return ZARR_OK;
+    status = zr_local_open_value(l, &now, op->key, &fd, &st, err);
+    if (status == ZARR_OK) {
+        zr_local_version(&st, &version);
+        close(fd);
+    } else if (status != ZARR_ERR_NOT_FOUND) {
+        return zr_op_end(op, status, now.os_code);
+    }
+    if (zr_store_version_equal(&version, &op->version))
+        return ZARR_OK;
+    return zr_op_end(
+        op, zr_fail(err, ZARR_ERR_CONFLICT, "%s: changed meanwhile", op->key), 0);
+}
+
+/* The lock that the caller brought. */
+static zarr_status write_check_lock(zarr_store_op *op, zarr_error *err)
+{
+    const struct zr_local_lock *lk = op->lock;
+    const char *why = NULL;
+
+    if (lk == NULL || lk->fd < 0)
+        why = "no lock";
+    else if (strcmp(lk->keylock.key, op->key) != 0)
+        why = "the lock of another key";
+    else if (lk->is_spent)
+        why = "a lock that an earlier write used up";
+    else if (lk->fork_generation != zr_fork_generation())
+        why = "a lock of the parent process";
+    if (why == NULL)
+        return ZARR_OK;
+    return zr_op_end(
+        op, zr_fail(err, ZARR_ERR_INVALID, "%s: write with %s", op->key, why), 0);
+}
+
+/* ---- PUT ---- */
+
+static zarr_status put_into_lock(struct zr_local *l, zarr_store_op *op,
+                                 struct zr_local_lock *lk, const void *from,
+                                 zarr_error *err)
+{
+    zarr_status st = write_check_version(l, op, err);
+    int os_code;
+
+    if (st != ZARR_OK)
+        return st;
+    os_code = write_value(l, op, lk->fd, lk->is_dirty, from);
+    lk->is_dirty = true;
+    if (os_code != 0)
+        return write_failed(op, os_code, "write", err);
+    os_code = write_rename(l, &lk->dir, lk->lock_name, lk->device);
+    /* Spent also when only the directory's fsync failed; tell by the name that is gone.
+     */
+    lk->is_spent = os_code == 0 ||
+                   faccessat(lk->dir.fd, lk->lock_name, F_OK, AT_SYMLINK_NOFOLLOW) != 0;
+    if (os_code != 0)
+        return write_failed(op, os_code, "replace", err);
+    return zr_op_end(op, ZARR_OK, 0);
+}
+
+static zarr_status put_with_own_lock(struct zr_local *l, zarr_store_op *op,
+                                     const void *from, zarr_error *err)
+{
+    struct zr_local_lock lk;
+    int os_code = 0;
+    zarr_status st = zr_local_lock_take(l, &lk, op->key, true, &os_code, err);
+
+    if (st != ZARR_OK)
+        return zr_op_end(op, st, os_code);
+    st = put_into_lock(l, op, &lk, from, err);
+    os_code = zr_local_lock_give(l, &lk);
+    if (st == ZARR_OK && os_code != 0)
+        st = write_failed(op, os_code, "close", err);
+    return st;
+}
+
+/* Makes a temporary file beside the key: its descriptor, or -errno. */
+static int put_open_temp(const struct zr_local_dir *dir, char name[TEMP_NAME_BYTES])
+{
+    int fd = -EEXIST;
+
+    for (int i = 0; fd == -EEXIST && i < TEMP_TRIES; i++) {
+        snprintf(name, TEMP_NAME_BYTES, ZR_TEMP_PREFIX "%ld-%016" PRIx64, (long)getpid(),
+                 zr_random_u64());
+        fd = zr_local_high_fd(openat(
+            dir->fd, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
+    }
+    return fd;
+}
+
+static zarr_status put_by_temp(struct zr_local *l, zarr_store_op *op, const void *from,
+                               zarr_error *err)
+{
+    struct zr_local_dir dir = {-1, false, NULL};
+    char name[TEMP_NAME_BYTES];
+    struct stat st;
+    int os_code, fd = -ENOENT;
+
+    for (int i = 0; fd == -ENOENT && i < TEMP_TRIES; i++) { /* directories may vanish */
+        zr_local_dir_close(&dir);
+        os_code = zr_local_dir_open(l, op->key, true, &dir);
+        fd = os_code != 0 ? -os_code : put_open_temp(&dir, name);
+        if (os_code != 0)
+            break;
+    }
+    os_code = fd < 0 ? -fd : 0;
+    if (os_code == 0) {
+        os_code = write_value(l, op, fd, false, from);
+        if (os_code == 0 && fstat(fd, &st) != 0)
+            os_code = errno;
+        if (close(fd) != 0 && errno != EINTR && os_code == 0)
+            os_code = errno;
+        if (os_code == 0)
+            os_code = write_rename(l, &dir, name, st.st_dev);
+        if (os_code != 0)
+            (void)unlinkat(dir.fd, name, 0);
+    }
+    zr_local_dir_close(&dir);
+    if (os_code != 0)
+        return write_failed(op, os_code, "write", err);
+    return zr_op_end(op, ZARR_OK, 0);
+}
+
+void zr_local_put(struct zr_local *l, zarr_store_op *op, zarr_error *err)
+{
+    void *from = NULL;
+    zarr_status st = zr_local_key_check(op->key, err);
+
+    if (st == ZARR_OK && op->mem.bytes > 0)
+        st = zr_mem_host_ptr(l->memory, &op->mem, op->mem.bytes, &from, err);
+    if (st != ZARR_OK)
+        zr_op_end(op, st, 0);
+    else if (op->flags & ZARR_STORE_OP_LOCKED)
+        st = write_check_lock(op, err);
+    else if (l->locking == ZARR_LOCKING_NONE)
+        st = put_by_temp(l, op, from, err);
+    else
+        st = put_with_own_lock(l, op, from, err);
+    if (st == ZARR_OK && (op->flags & ZARR_STORE_OP_LOCKED))
+        st = put_into_lock(l, op, op->lock, from, err);
+    if (st == ZARR_OK)
+        op->done_bytes = op->object_bytes = op->mem.bytes;
+}
+
+/* ---- ERASE ---- */
+
+static zarr_status erase_in_dir(struct zr_local *l, zarr_store_op *op,
+                                const struct zr_local_dir *dir, zarr_error *err)
+{
+    zarr_status st = write_check_version(l, op, err);
+    int os_code = 0;
+
+    if (st != ZARR_OK)
+        return st;
+    if (unlinkat(dir->fd, dir->name, 0) != 0)
+        os_code = errno;
+    if (os_code == ENOENT)
+        return zr_op_end(op, zr_fail(err, ZARR_ERR_NOT_FOUND, "%s: no such key", op->key),
+                         0);
+    if (os_code == 0) {
+        atomic_fetch_add(&l->n_written, 1);
+        if (l->durability == ZARR_DURABILITY_EACH)
+            os_code = zr_local_dir_sync(dir);
+    }
+    if (os_code != 0)
+        return write_failed(op, os_code, "erase", err);
+    op->version = (zarr_store_version){{0}};
+    return zr_op_end(op, ZARR_OK, 0);
+}
+
+static zarr_status erase_with_own_lock(struct zr_local *l, zarr_store_op *op,
+                                       zarr_error *err)
+{
+    struct zr_local_lock lk;
+    int os_code = 0;
+    zarr_status st = zr_local_lock_take(l, &lk, op->key, false, &os_code, err);
+
+    if (st != ZARR_OK)
+        return zr_op_end(op, st, st == ZARR_ERR_NOT_FOUND ? 0 : os_code);
+    st = erase_in_dir(l, op, &lk.dir, err);
+    (void)zr_local_lock_give(l, &lk); /* nothing was written to its file */
+    return st;
+}
+
+static zarr_status erase_without_lock(struct zr_local *l, zarr_store_op *op,
+                                      zarr_error *err)
+{
+    struct zr_local_dir dir;
+    zarr_status st;
+    int os_code = zr_local_dir_open(l, op->key, false, &dir);
+
+    if (os_code == ENOENT || os_code == ENOTDIR)
+        st = zr_op_end(op, zr_fail(err, ZARR_ERR_NOT_FOUND, "%s: no such key", op->key),
+                       0);
+    else if (os_code != 0)
+        st = write_failed(op, os_code, "erase", err);
+    else
+        st = erase_in_dir(l, op, &dir, err);
+    zr_local_dir_close(&dir);
+    return st;
+}
+
+void zr_local_erase(struct zr_local *l, zarr_store_op *op, zarr_error *err)
+{
+    zarr_status st = zr_local_key_check(op->key, err);
+
+    if (st != ZARR_OK)
+        zr_op_end(op, st, 0);
+    else if (op->flags & ZARR_STORE_OP_LOCKED)
+        st = write_check_lock(op, err);
+    else if (l->locking == ZARR_LOCKING_NONE)
+        st = erase_without_lock(l, op, err);
+    else
+        st = erase_with_own_lock(l, op, err);
+    if (st == ZARR_OK && (op->flags & ZARR_STORE_OP_LOCKED))
+        (void)erase_in_dir(l, op, &((struct zr_local_lock *)op->lock)->dir, err);
+}
+
+/* ---- flush ---- */
+
+zarr_status zr_local_flush(void *self, zarr_error *err)
+{
+    struct zr_local *l = self;
+    uint64_t n_written = atomic_load(&l->n_written), n_synced = atomic_load(&l->n_synced);
+    int os_code = atomic_load(&l->sync_os_code);
+
+    if (os_code != 0)
+        return zr_fail_os(err, ZARR_ERR_IO, os_code,
+                          "an earlier flush failed; what was written since may be lost");
+    if (l->durability != ZARR_DURABILITY_COMMIT || n_synced >= n_written)
+        return ZARR_OK;
+    if (syncfs(l->root) == 0) {
+        while (n_synced < n_written &&
+               !atomic_compare_exchange_weak(&l->n_synced, &n_synced, n_written))
+            ; /* another thread's flush said less */
+        return ZARR_OK;
+    }
+    os_code = errno;
+    atomic_store(&l->sync_os_code, os_code);
+    return zr_fail_os(err, ZARR_ERR_IO, os_code, "cannot flush to the disk");
+}

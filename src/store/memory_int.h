@@ -1,0 +1,73 @@
+/*
+ * store/memory_int.h - the table behind the memory store: keys to counted
+ * values that never change.
+ */
+#ifndef ZR_MEMORY_STORE_INT_H
+#define ZR_MEMORY_STORE_INT_H
+
+#include "store/store_int.h"
+
+/* One value. Frozen once it is in the table; readers hold it by count. */
+struct zr_memory_value {
+    atomic_uint refs;
+    zarr_mem mem; /* exactly the value's bytes, in the store's memory */
+    const struct zr_backend *backend;
+    const zarr_allocator *alloc;
+    uint64_t version; /* unique in this store, never 0 */
+};
+/* bytes long, contents not set; refs 1. */
+zarr_status zr_memory_value_create(struct zr_memory_value **out,
+                                   const zarr_allocator *alloc,
+                                   const struct zr_backend *backend, int32_t device_id,
+                                   uint64_t bytes, zarr_error *err);
+void zr_memory_value_free(
+    struct zr_memory_value *v); /* gives up one count; NULL is fine */
+
+struct zr_memory_node {
+    struct zr_memory_node *next;
+    struct zr_memory_value *value; /* counted */
+    uint64_t hash;
+    char key[];
+};
+struct zr_memory_table {
+    const zarr_allocator *alloc;
+    struct {
+        zr_mutex mutex;
+        struct zr_memory_node **bucket;
+        size_t n_buckets, n_keys; /* n_buckets: a power of two */
+    } locked;
+    struct zr_fork_hook fork;
+};
+zarr_status zr_memory_table_init(struct zr_memory_table *t, const zarr_allocator *alloc,
+                                 zarr_error *err);
+void zr_memory_table_deinit(struct zr_memory_table *t);
+/* Counted for the caller; NULL: no such key. */
+struct zr_memory_value *zr_memory_table_get(struct zr_memory_table *t, const char *key);
+
+/* Exchanges a key's value if it is still `expected` (NULL: whatever it is). CONFLICT
+ * without text. */
+struct zr_memory_change {
+    const char *key;
+    const uint64_t *expected;   /* a version; 0: no such key */
+    struct zr_memory_value *to; /* moved on success; NULL: erase */
+    bool found;                 /* out: there was a value before */
+};
+zarr_status zr_memory_table_change(struct zr_memory_table *t, struct zr_memory_change *c,
+                                   zarr_error *err);
+/* A copy of the keys below a prefix, sorted. */
+struct zr_memory_row {
+    const char *key;
+    uint64_t bytes;
+};
+struct zr_memory_list {
+    struct zr_str text; /* the keys, each terminated */
+    struct zr_memory_row *row;
+    size_t n, cap;
+};
+/* LIMIT above max_keys. out is valid for deinit also after a failure. */
+zarr_status zr_memory_table_list(struct zr_memory_table *t, const char *prefix,
+                                 uint64_t max_keys, struct zr_memory_list *out,
+                                 zarr_error *err);
+void zr_memory_list_deinit(struct zr_memory_list *x);
+
+#endif

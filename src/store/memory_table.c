@@ -1,0 +1,261 @@
+/*
+ * store/memory_table.c - a hash table from key to value for the memory store.
+ * Values are counted and never change, so the one mutex is held for a look-up
+ * only; copying happens outside, and a reader of a replaced value keeps the old
+ * one until it is done. Chained buckets, doubled when full: erasing is O(1).
+ * Thread class: shared; survives fork (a hook holds the mutex across it).
+ */
+#include "store/memory_int.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    TABLE_FIRST_BUCKETS = 64
+};
+
+/* ---- values ---- */
+
+zarr_status zr_memory_value_create(struct zr_memory_value **out,
+                                   const zarr_allocator *alloc,
+                                   const struct zr_backend *backend, int32_t device_id,
+                                   uint64_t bytes, zarr_error *err)
+{
+    struct zr_memory_value *v = zr_calloc(alloc, 1, sizeof *v);
+    zarr_status st = ZARR_OK;
+
+    if (v == NULL)
+        return zr_fail_memory(err, sizeof *v);
+    atomic_init(&v->refs, 1);
+    v->alloc = alloc;
+    v->backend = backend;
+    if (bytes > 0)
+        st = backend->vt.alloc(backend->self, device_id, bytes, &v->mem, err);
+    if (st != ZARR_OK) {
+        zr_free(alloc, v);
+        return st;
+    }
+    v->mem.bytes = bytes;
+    *out = v;
+    return ZARR_OK;
+}
+
+void zr_memory_value_free(struct zr_memory_value *v)
+{
+    if (v == NULL || atomic_fetch_sub(&v->refs, 1) != 1)
+        return;
+    if (v->mem.bytes > 0)
+        v->backend->vt.free(v->backend->self, &v->mem);
+    zr_free(v->alloc, v);
+}
+
+/* ---- the table ---- */
+
+zarr_status zr_memory_table_init(struct zr_memory_table *t, const zarr_allocator *alloc,
+                                 zarr_error *err)
+{
+    size_t bytes = TABLE_FIRST_BUCKETS * sizeof(struct zr_memory_node *);
+
+    memset(t, 0, sizeof *t);
+    t->alloc = alloc;
+    t->locked.bucket = zr_calloc(alloc, TABLE_FIRST_BUCKETS, sizeof *t->locked.bucket);
+    if (t->locked.bucket == NULL)
+        return zr_fail_memory(err, bytes);
+    t->locked.n_buckets = TABLE_FIRST_BUCKETS;
+    zr_mutex_init(&t->locked.mutex);
+    t->fork = (struct zr_fork_hook){.mutex = &t->locked.mutex};
+    zr_fork_hook_add(&t->fork);
+    return ZARR_OK;
+}
+
+void zr_memory_table_deinit(struct zr_memory_table *t)
+{
+    struct zr_memory_node *node, *next;
+
+    if (t->locked.bucket == NULL)
+        return; /* init failed */
+    zr_fork_hook_remove(&t->fork);
+    for (size_t i = 0; i < t->locked.n_buckets; i++) {
+        for (node = t->locked.bucket[i]; node != NULL; node = next) {
+            next = node->next;
+            zr_memory_value_free(node->value);
+            zr_free(t->alloc, node);
+        }
+    }
+    zr_free(t->alloc, t->locked.bucket);
+    zr_mutex_deinit(&t->locked.mutex);
+}
+
+static uint64_t memory_hash(const char *key)
+{
+    uint64_t h = UINT64_C(14695981039346656037); /* FNV-1a */
+
+    for (; *key != '\0'; key++)
+        h = (h ^ (unsigned char)*key) * UINT64_C(1099511628211);
+    return h ^ h >> 32;
+}
+
+/* Where the pointer to key's node is, or would be put. */
+static struct zr_memory_node **memory_slot_locked(struct zr_memory_table *t,
+                                                  const char *key, uint64_t hash)
+{
+    struct zr_memory_node **p = &t->locked.bucket[hash & (t->locked.n_buckets - 1)];
+
+    while (*p != NULL && ((*p)->hash != hash || strcmp((*p)->key, key) != 0))
+        p = &(*p)->next;
+    return p;
+}
+
+struct zr_memory_value *zr_memory_table_get(struct zr_memory_table *t, const char *key)
+{
+    uint64_t hash = memory_hash(key);
+    struct zr_memory_value *v = NULL;
+    struct zr_memory_node *node;
+
+    zr_mutex_lock(&t->locked.mutex);
+    node = *memory_slot_locked(t, key, hash);
+    if (node != NULL) {
+        v = node->value;
+        atomic_fetch_add(&v->refs, 1);
+    }
+    zr_mutex_unlock(&t->locked.mutex);
+    return v;
+}
+
+/* Twice the buckets; without memory for them chains just get longer. */
+static void memory_rehash_locked(struct zr_memory_table *t)
+{
+    size_t n = t->locked.n_buckets * 2;
+    struct zr_memory_node **bucket, *node, *next;
+
+    if (t->locked.n_keys < t->locked.n_buckets)
+        return;
+    bucket = zr_calloc(t->alloc, n, sizeof *bucket);
+    if (bucket == NULL)
+        return;
+    for (size_t i = 0; i < t->locked.n_buckets; i++) {
+        for (node = t->locked.bucket[i]; node != NULL; node = next) {
+            next = node->next;
+            node->next = bucket[node->hash & (n - 1)];
+            bucket[node->hash & (n - 1)] = node;
+        }
+    }
+    zr_free(t->alloc, t->locked.bucket);
+    t->locked.bucket = bucket;
+    t->locked.n_buckets = n;
+}
+
+static zarr_status memory_insert_locked(struct zr_memory_table *t,
+                                        struct zr_memory_node **slot, const char *key,
+                                        uint64_t hash, struct zr_memory_value *value,
+                                        zarr_error *err)
+{
+    size_t key_bytes = strlen(key) + 1;
+    struct zr_memory_node *node = zr_malloc(t->alloc, sizeof *node + key_bytes);
+
+    if (node == NULL)
+        return zr_fail_memory(err, sizeof *node + key_bytes);
+    *node = (struct zr_memory_node){.value = value, .hash = hash};
+    memcpy(node->key, key, key_bytes);
+    *slot = node;
+    t->locked.n_keys++;
+    memory_rehash_locked(t);
+    return ZARR_OK;
+}
+
+zarr_status zr_memory_table_change(struct zr_memory_table *t, struct zr_memory_change *c,
+                                   zarr_error *err)
+{
+    uint64_t hash = memory_hash(c->key);
+    struct zr_memory_value *old = NULL;
+    struct zr_memory_node **slot, *node;
+    zarr_status st = ZARR_OK;
+
+    zr_mutex_lock(&t->locked.mutex);
+    slot = memory_slot_locked(t, c->key, hash);
+    node = *slot;
+    c->found = node != NULL;
+    if (c->expected != NULL &&
+        *c->expected != (node != NULL ? node->value->version : 0)) {
+        st = ZARR_ERR_CONFLICT;
+    } else if (c->to == NULL && node != NULL) {
+        old = node->value;
+        *slot = node->next;
+        zr_free(t->alloc, node);
+        t->locked.n_keys--;
+    } else if (c->to != NULL && node != NULL) {
+        old = node->value;
+        node->value = c->to;
+    } else if (c->to != NULL) {
+        st = memory_insert_locked(t, slot, c->key, hash, c->to, err);
+    }
+    zr_mutex_unlock(&t->locked.mutex);
+    zr_memory_value_free(old);
+    return st;
+}
+
+/* ---- listing ---- */
+
+static int memory_row_compare(const void *a, const void *b)
+{
+    const struct zr_memory_row *x = a, *y = b;
+
+    return strcmp(x->key, y->key);
+}
+
+static zarr_status memory_collect_locked(const struct zr_memory_table *t,
+                                         const char *prefix, uint64_t max_keys,
+                                         struct zr_memory_list *x, zarr_error *err)
+{
+    const struct zr_memory_node *node;
+    zarr_status st = ZARR_OK;
+
+    for (size_t i = 0; i < t->locked.n_buckets; i++) {
+        for (node = t->locked.bucket[i]; node != NULL; node = node->next) {
+            if (!zr_key_is_below(node->key, prefix))
+                continue;
+            if (x->n >= max_keys) {
+                st = zr_fail(err, ZARR_ERR_LIMIT,
+                             "more than %" PRIu64
+                             " keys in a listing (limit listing_keys)",
+                             max_keys);
+                goto out;
+            }
+            ZR_TRY(zr_grow(t->alloc, &x->row, &x->cap, x->n + 1, sizeof *x->row, err));
+            x->row[x->n++].bytes = node->value->mem.bytes;
+            zr_str_append(&x->text, node->key, strlen(node->key) + 1);
+        }
+    }
+    st = zr_str_status(&x->text, err);
+out:
+    return st;
+}
+
+zarr_status zr_memory_table_list(struct zr_memory_table *t, const char *prefix,
+                                 uint64_t max_keys, struct zr_memory_list *out,
+                                 zarr_error *err)
+{
+    const char *at;
+    zarr_status st;
+
+    *out = (struct zr_memory_list){.row = NULL};
+    zr_str_init(&out->text, t->alloc);
+    zr_mutex_lock(&t->locked.mutex);
+    st = memory_collect_locked(t, prefix, max_keys, out, err);
+    zr_mutex_unlock(&t->locked.mutex);
+    if (st != ZARR_OK || out->n == 0)
+        return st;
+    at = zr_str_text(&out->text); /* moves no more */
+    for (size_t i = 0; i < out->n; i++) {
+        out->row[i].key = at;
+        at += strlen(at) + 1;
+    }
+    qsort(out->row, out->n, sizeof *out->row, memory_row_compare);
+    return st;
+}
+
+void zr_memory_list_deinit(struct zr_memory_list *x)
+{
+    zr_free(x->text.alloc, x->row);
+    zr_str_deinit(&x->text);
+}

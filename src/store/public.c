@@ -1,0 +1,190 @@
+/*
+ * store/public.c - zarr_store_*() for applications, and listing, which upper
+ * rooms use through the same functions. One key at a time, host memory, done
+ * on return; messages begin with the store's URL, since nobody above adds an
+ * address here. What a foreign store lists is checked row by row: its keys
+ * become paths in somebody's hands. Thread class: any thread.
+ */
+#include "store/store_int.h"
+
+#include <string.h>
+
+static zarr_status public_run(zarr_store *store, zarr_store_op *op, zarr_error *err)
+{
+    zarr_status st = zr_store_run_one(store, op, err);
+
+    return st == ZARR_OK ? st : zr_prefix(err, st, "%s", store->url);
+}
+
+zarr_status zarr_store_get(zarr_store *store, const char *key, uint64_t offset,
+                           void *data, uint64_t *bytes, uint64_t *total_bytes,
+                           zarr_error *err)
+{
+    zarr_store_op op = {.verb = ZARR_STORE_GET, .key = key, .offset = offset};
+    zarr_status st;
+
+    if (offset == ZARR_STORE_SUFFIX)
+        return zr_fail(err, ZARR_ERR_INVALID, "offset is too large");
+    op.length = *bytes;
+    op.mem = zr_mem_of_host(data, *bytes);
+    st = public_run(store, &op, err);
+    if (st == ZARR_OK && total_bytes != NULL && op.object_bytes == UINT64_MAX) {
+        zarr_store_op stat = {.verb = ZARR_STORE_STAT, .key = key};
+
+        st = public_run(store, &stat, err);
+        op.object_bytes = stat.object_bytes;
+    }
+    if (st != ZARR_OK)
+        return st;
+    *bytes = op.done_bytes;
+    if (total_bytes != NULL)
+        *total_bytes = op.object_bytes;
+    return ZARR_OK;
+}
+
+zarr_status zarr_store_put(zarr_store *store, const char *key, const void *data,
+                           uint64_t bytes, zarr_error *err)
+{
+    zarr_store_op op = {.verb = ZARR_STORE_PUT, .key = key, .length = bytes};
+
+    op.mem = zr_mem_of_host((void *)(uintptr_t)data, bytes); /* a PUT only reads */
+    return public_run(store, &op, err);
+}
+
+zarr_status zarr_store_erase(zarr_store *store, const char *key, zarr_error *err)
+{
+    zarr_store_op op = {.verb = ZARR_STORE_ERASE, .key = key};
+
+    return public_run(store, &op, err);
+}
+
+/* ---- the whole store ---- */
+
+zarr_status zarr_store_flush(zarr_store *store, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    if (store->vt.flush != NULL && !store->read_only)
+        st = store->vt.flush(store->self, err);
+    return st == ZARR_OK ? st : zr_prefix(err, st, "%s", store->url);
+}
+
+zarr_status zarr_store_close(zarr_store *store, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    if (store == NULL)
+        return ZARR_OK;
+    st = zarr_store_flush(store, err);
+    zarr_store_free(store);
+    return st;
+}
+
+/* ---- listing ---- */
+
+struct public_listing {
+    const zarr_store *store;
+    const char *prefix;
+    zarr_store_list_fn fn;
+    void *user;
+    uint64_t n;
+    zarr_status status;
+    zarr_error *err;
+};
+
+static int public_list_row(void *user, const zarr_store_item *item)
+{
+    struct public_listing *x = user;
+    uint64_t limit = x->store->env.limits.listing_keys;
+
+    if (item->key == NULL ||
+        zr_key_validate(item->key, strlen(item->key), NULL) != ZARR_OK ||
+        !zr_key_is_below(item->key, x->prefix))
+        x->status =
+            zr_fail(x->err, ZARR_ERR_CORRUPT, "the %s store listed \"%s\" below \"%s\"",
+                    x->store->name, item->key != NULL ? item->key : "", x->prefix);
+    else if (++x->n > limit)
+        x->status = zr_fail(
+            x->err, ZARR_ERR_LIMIT,
+            "more than %" PRIu64 " keys in a listing (limit listing_keys)", limit);
+    else
+        return x->fn(x->user, item);
+    return 1;
+}
+
+zarr_status zr_store_list(zarr_store *s, const char *prefix, uint32_t how,
+                          zarr_store_list_fn fn, void *user, zarr_error *err)
+{
+    struct public_listing x = {s, prefix, fn, user, 0, ZARR_OK, err};
+    zarr_status st = ZARR_OK;
+
+    if (prefix == NULL || fn == NULL || how > ZARR_LIST_DEBRIS)
+        return zr_fail(err, ZARR_ERR_INVALID, "no prefix, no function, or unknown how");
+    ZR_TRY(zr_key_validate_prefix(prefix, strlen(prefix), err));
+    if (!zr_store_can(s, ZARR_STORE_CAP_LIST)) {
+        st = zr_fail(err, ZARR_ERR_UNSUPPORTED, "a %s store cannot list", s->name);
+        goto out;
+    }
+    if (s->native != NULL) {
+        st = s->vt.list(s->self, prefix, how, fn, user, err);
+        goto out;
+    }
+    ZR_TRY(s->vt.list(s->self, prefix, how, public_list_row, &x, err));
+    st = x.status;
+out:
+    return st;
+}
+
+zarr_status zarr_store_list(zarr_store *store, const char *prefix, uint32_t how,
+                            zarr_store_list_fn fn, void *user, zarr_error *err)
+{
+    zarr_status st = zr_store_list(store, prefix, how, fn, user, err);
+
+    return st == ZARR_OK ? st : zr_prefix(err, st, "%s", store->url);
+}
+
+/* ---- removing ---- */
+
+static zarr_status public_check_writable(const zarr_store *s, const char *prefix,
+                                         zarr_error *err)
+{
+    if (s->read_only)
+        return zr_fail(err, ZARR_ERR_INVALID, "the store is open read-only");
+    if (!zr_store_can(s, ZARR_STORE_CAP_WRITE))
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED, "a %s store cannot write", s->name);
+    if (prefix == NULL)
+        return zr_fail(err, ZARR_ERR_INVALID, "no prefix");
+    return zr_key_validate_prefix(prefix, strlen(prefix), err);
+}
+
+zarr_status zr_store_erase_prefix(zarr_store *s, const char *prefix, zarr_error *err)
+{
+    zarr_status st = public_check_writable(s, prefix, err);
+
+    if (st != ZARR_OK)
+        return st;
+    if (s->vt.erase_prefix != NULL)
+        return s->vt.erase_prefix(s->self, prefix, err);
+    return zr_emulate_erase_prefix(s, prefix, err);
+}
+
+zarr_status zarr_store_erase_prefix(zarr_store *store, const char *prefix,
+                                    zarr_error *err)
+{
+    zarr_status st = zr_store_erase_prefix(store, prefix, err);
+
+    return st == ZARR_OK ? st : zr_prefix(err, st, "%s", store->url);
+}
+
+zarr_status zarr_store_clean(zarr_store *store, const char *prefix, uint64_t min_age_s,
+                             uint64_t *n_removed, zarr_error *err)
+{
+    zarr_status st = public_check_writable(store, prefix, err);
+    uint64_t n = 0;
+
+    if (st == ZARR_OK && store->vt.clean != NULL)
+        st = store->vt.clean(store->self, prefix, min_age_s, &n, err);
+    if (n_removed != NULL)
+        *n_removed = n;
+    return st == ZARR_OK ? st : zr_prefix(err, st, "%s", store->url);
+}

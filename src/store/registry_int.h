@@ -1,0 +1,24 @@
+/*
+ * store/registry_int.h - what opening a store needs of the registry.
+ */
+#ifndef ZR_STORE_REGISTRY_INT_H
+#define ZR_STORE_REGISTRY_INT_H
+
+#include "store/store_int.h"
+
+struct zr_store_row {
+    zarr_store_vtable vt;
+    const struct zr_store_native *native; /* NULL: registered from outside */
+    char *name, *origin;
+};
+
+/* The row for a URL, or for kind when it is not NULL. UNSUPPORTED names what is missing.
+ */
+zarr_status zr_store_registry_for_url(const struct zr_store_registry *r, const char *url,
+                                      const char *kind, const struct zr_store_row **out,
+                                      zarr_error *err);
+/* Copies a vtable of any known length; INVALID when a required entry is missing. */
+zarr_status zr_store_vtable_read(zarr_store_vtable *out, const zarr_store_vtable *vtable,
+                                 zarr_error *err);
+
+#endif

@@ -1,0 +1,274 @@
+/*
+ * store/run.c - one operation from the caller to the store and back: what can
+ * be refused without asking is refused here (a bad key, a write through a
+ * read-only handle, a condition the store cannot keep), what the store cannot
+ * do goes through emulate.c, and what a foreign store gives back is looked at
+ * before anybody trusts it. Thread class: any thread; the op is its caller's.
+ */
+#include "store/store_int.h"
+
+#include "sched/sched.h"
+
+#include <string.h>
+
+zarr_status zr_op_end(zarr_store_op *op, zarr_status status, int os_code)
+{
+    op->status = status;
+    op->os_code = os_code;
+    return status;
+}
+
+void zr_op_range(const zarr_store_op *op, uint64_t object_bytes, uint64_t *offset,
+                 uint64_t *n)
+{
+    uint64_t want = op->length;
+
+    if (op->offset == ZARR_STORE_SUFFIX) {
+        want = ZR_MIN(want, object_bytes);
+        *offset = object_bytes - want;
+    } else {
+        *offset = ZR_MIN(op->offset, object_bytes);
+    }
+    *n = ZR_MIN(ZR_MIN(want, op->mem.bytes), object_bytes - *offset);
+}
+
+bool zr_store_version_equal(const zarr_store_version *a, const zarr_store_version *b)
+{
+    return memcmp(a, b, sizeof *a) == 0;
+}
+
+/* ---- before ---- */
+
+static zarr_status run_check_write(const zarr_store *s, const zarr_store_op *op,
+                                   zarr_error *err)
+{
+    if (s->read_only)
+        return zr_fail(err, ZARR_ERR_INVALID, "%s: the store is open read-only", op->key);
+    if (!zr_store_can(s, ZARR_STORE_CAP_WRITE))
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED, "%s: a %s store cannot write", op->key,
+                       s->name);
+    if ((op->flags & ZARR_STORE_OP_IF_VERSION) &&
+        !zr_store_can(s, ZARR_STORE_CAP_CONDITIONAL))
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                       "%s: a %s store cannot write conditionally", op->key, s->name);
+    if ((op->flags & ZARR_STORE_OP_LOCKED) && op->lock == NULL)
+        return zr_fail(err, ZARR_ERR_INVALID, "%s: locked write without a lock", op->key);
+    return ZARR_OK;
+}
+
+zarr_status zr_op_check(const zarr_store *s, const zarr_store_op *op, zarr_error *err)
+{
+    uint32_t known = 0;
+    zarr_status st = ZARR_OK;
+
+    if (op->key == NULL)
+        return zr_fail(err, ZARR_ERR_INVALID, "no key");
+    ZR_TRY(zr_key_validate(op->key, strlen(op->key), err));
+    switch (op->verb) {
+    case ZARR_STORE_GET:
+        known = ZR_STORE_OP_PINNED;
+        break;
+    case ZARR_STORE_PUT:
+    case ZARR_STORE_ERASE:
+        known = ZARR_STORE_OP_IF_VERSION | ZARR_STORE_OP_LOCKED;
+        ZR_TRY(run_check_write(s, op, err));
+        break;
+    case ZARR_STORE_STAT:
+        break;
+    default:
+        st = zr_fail(err, ZARR_ERR_INVALID, "%s: verb %" PRIu32 " is not known", op->key,
+                     op->verb);
+        goto out;
+    }
+    if (op->flags & ~known)
+        st = zr_fail(err, ZARR_ERR_INVALID,
+                     "%s: flags %#" PRIx32 " do not fit verb %" PRIu32, op->key,
+                     op->flags, op->verb);
+out:
+    return st;
+}
+
+/* ---- behind ---- */
+
+void zr_op_distrust(const zarr_store *s, zarr_store_op *op, zarr_error *err)
+{
+    if (op->status == ZARR_OK) {
+        if (op->verb == ZARR_STORE_GET &&
+            op->done_bytes > ZR_MIN(op->mem.bytes, op->length))
+            op->status = zr_fail(err, ZARR_ERR_INTERNAL,
+                                 "%s: the %s store gave more bytes than were asked for",
+                                 op->key, s->name);
+        return;
+    }
+    op->done_bytes = 0;
+    if (err != NULL && err->code != op->status)
+        zr_fail(err, op->status, "%s: the %s store says: %s", op->key, s->name,
+                zarr_status_text(op->status));
+}
+
+/* ---- between ---- */
+
+struct run_wait {
+    struct zr_event event;
+    zarr_error *err;
+};
+
+static void run_done(void *arg, zarr_store_op *op, const zarr_error *err)
+{
+    struct run_wait *w = arg;
+
+    if (op->status != ZARR_OK && err != NULL && w->err != NULL)
+        *w->err = *err;
+    zr_event_set(&w->event);
+}
+
+static void run_submit_and_wait(zarr_store *s, zarr_store_op *op, zarr_error *err)
+{
+    struct run_wait w = {.err = err};
+
+    zr_event_init(&w.event);
+    s->vt.submit(s->self, &op, 1, run_done, &w);
+    if (!zr_event_wait(&w.event, UINT64_MAX)) /* a forked child: it will never come */
+        zr_op_end(op,
+                  zr_fail(err, ZARR_ERR_CANCELLED, "%s: inherited through fork", op->key),
+                  0);
+    zr_event_deinit(&w.event);
+}
+
+void zr_op_run_native(zarr_store *s, zarr_store_op *op, zarr_error *err)
+{
+    zarr_error own;
+
+    if (s->native != NULL) {
+        s->vt.run(s->self, op, err);
+        return;
+    }
+    own.code = ZARR_OK; /* tells whether the store wrote a text */
+    zr_block_begin();
+    if (s->vt.run != NULL)
+        s->vt.run(s->self, op, &own);
+    else
+        run_submit_and_wait(s, op, &own);
+    zr_block_end();
+    zr_op_distrust(s, op, &own);
+    if (op->status != ZARR_OK && err != NULL)
+        *err = own;
+}
+
+void zr_op_run_checked(zarr_store *s, zarr_store_op *op, zarr_error *err)
+{
+    op->done_bytes = 0;
+    op->object_bytes = UINT64_MAX;
+    op->os_code = 0;
+    op->status = ZARR_ERR_INTERNAL; /* until the store says otherwise */
+    if (zr_emulate_needed(s, op))
+        zr_emulate_run(s, op, err);
+    else
+        zr_op_run_native(s, op, err);
+}
+
+zarr_status zr_store_run_one(zarr_store *s, zarr_store_op *op, zarr_error *err)
+{
+    zarr_status st = zr_op_check(s, op, err);
+
+    if (st == ZARR_OK)
+        zr_op_run_checked(s, op, err);
+    else
+        zr_op_end(op, st, 0);
+    return op->status;
+}
+
+/* ---- several ---- */
+
+struct run_many {
+    struct zr_event event;
+    zr_mutex mutex; /* first and *err */
+    zarr_store_op *ops;
+    atomic_uint_fast64_t left;
+    uint64_t first; /* lowest failed item so far */
+    zarr_error *err;
+};
+
+static void run_many_note(struct run_many *m, const zarr_store_op *op,
+                          const zarr_error *err)
+{
+    uint64_t i = (uint64_t)(op - m->ops);
+
+    if (op->status == ZARR_OK || op->status == ZARR_ERR_NOT_FOUND)
+        return;
+    zr_mutex_lock(&m->mutex);
+    if (i < m->first) {
+        m->first = i;
+        if (m->err != NULL && err != NULL)
+            *m->err = *err;
+    }
+    zr_mutex_unlock(&m->mutex);
+}
+
+static void run_many_done(void *arg, zarr_store_op *op, const zarr_error *err)
+{
+    struct run_many *m = arg;
+
+    run_many_note(m, op, err);
+    if (atomic_fetch_sub(&m->left, 1) == 1)
+        zr_event_set(&m->event);
+}
+
+static zarr_status run_many_end(struct run_many *m, uint64_t n, zarr_error *err)
+{
+    if (m->first >= n)
+        return ZARR_OK;
+    if (err != NULL)
+        err->item = m->first;
+    return m->ops[m->first].status;
+}
+
+/* On a store with an event loop: all at once. */
+static zarr_status run_many_submitted(zarr_store *s, zarr_store_op *ops, uint64_t n,
+                                      zarr_error *err)
+{
+    struct run_many m = {.ops = ops, .first = UINT64_MAX, .err = err};
+    zarr_store_op **ptrs = NULL;
+    zarr_status st = ZARR_OK;
+    uint64_t bytes;
+
+    if (zr_mul_u64(n, sizeof *ptrs, &bytes))
+        ptrs = zr_malloc(s->env.alloc, (size_t)bytes);
+    if (ptrs == NULL)
+        return zr_fail_memory(err, n);
+    for (uint64_t i = 0; i < n; i++)
+        ptrs[i] = &ops[i];
+    atomic_init(&m.left, n);
+    zr_mutex_init(&m.mutex);
+    zr_event_init(&m.event);
+    zr_store_submit(s, ptrs, n, run_many_done, &m);
+    if (zr_event_wait(&m.event, UINT64_MAX))
+        st = run_many_end(&m, n, err);
+    else
+        st = zr_fail(err, ZARR_ERR_CANCELLED, "inherited through fork");
+    zr_event_deinit(&m.event);
+    zr_mutex_deinit(&m.mutex);
+    zr_free(s->env.alloc, ptrs);
+    return st;
+}
+
+zarr_status zr_store_run(zarr_store *s, zarr_store_op *ops, uint64_t n, zarr_error *err)
+{
+    struct run_many m = {.ops = ops, .first = UINT64_MAX, .err = err};
+    zarr_error one;
+
+    if (n == 0)
+        return ZARR_OK;
+    if (s->vt.submit != NULL && n > 1)
+        return run_many_submitted(s, ops, n, err);
+    for (uint64_t i = 0; i < n; i++) {
+        zarr_status st = zr_store_run_one(s, &ops[i], &one);
+
+        if (st == ZARR_OK || st == ZARR_ERR_NOT_FOUND || m.first < i)
+            continue;
+        m.first = i;
+        if (err != NULL)
+            *err = one;
+    }
+    return run_many_end(&m, n, err);
+}

@@ -1,0 +1,106 @@
+/*
+ * store/store_int.h - what the files of this room share: the handle, the extra
+ * entries that built-in stores have, the arithmetic of ranges, locks by key.
+ */
+#ifndef ZR_STORE_INT_H
+#define ZR_STORE_INT_H
+
+#include "store/store.h"
+
+/* What a built-in store offers besides the plug-in vtable. */
+struct zr_store_native {
+    zarr_status (*open)(void **self, const struct zr_store_env *env, const char *url,
+                        const zarr_store_options *opts, zarr_error *err);
+    zarr_status (*pin)(void *self, struct zr_store_pin *p, zarr_error *err);
+    void (*unpin)(void *self, struct zr_store_pin *p);
+    const char *detail; /* one line for listings of the registry */
+};
+
+extern const zarr_store_vtable zr_local_vtable, zr_memory_vtable;
+extern const struct zr_store_native zr_local_native, zr_memory_native;
+
+/* ---- locks by key, inside one handle ----------------------------------------- */
+
+/* In the waiter's or holder's storage; key is borrowed until given back. */
+struct zr_keylock {
+    const char *key;
+    struct zr_keylock *next;
+    uint32_t bucket;
+};
+enum {
+    ZR_KEYLOCK_BUCKETS = 64
+};
+struct zr_keylocks {
+    struct {
+        zr_mutex mutex;
+        zr_cond given;
+        struct zr_keylock *held[ZR_KEYLOCK_BUCKETS];
+        uint32_t n_waiting;
+    } locked;
+    struct zr_fork_hook fork;
+};
+void zr_keylocks_init(struct zr_keylocks *k);
+void zr_keylocks_deinit(struct zr_keylocks *k);
+void zr_keylocks_take(struct zr_keylocks *k, struct zr_keylock *lock, const char *key);
+void zr_keylocks_give(struct zr_keylocks *k, struct zr_keylock *lock);
+
+/* What zr_store_lock() gives where such a lock is all there is. */
+struct zr_handle_lock {
+    struct zr_keylock keylock;
+    char key[]; /* terminated */
+};
+zarr_status zr_handle_lock_take(struct zr_keylocks *k, const zarr_allocator *alloc,
+                                const char *key, void **lock, zarr_error *err);
+void zr_handle_lock_give(struct zr_keylocks *k, const zarr_allocator *alloc, void *lock);
+
+/* ---- the handle ----------------------------------------------------------------- */
+
+struct zarr_store {
+    atomic_uint refs;
+    zarr_store_vtable vt;
+    const struct zr_store_native *native; /* NULL: a plug-in's or the application's */
+    void *self;
+    zarr_store_caps caps;
+    int32_t device_types[32]; /* caps.device_types points here */
+    struct zr_store_env env;
+    char *url, *name;
+    bool read_only;
+    struct zr_keylocks keylocks; /* for stores without CAP_LOCK */
+    struct {
+        zr_mutex mutex;
+        struct store_batch *batches; /* in flight, for cancel */
+    } locked;
+    struct zr_fork_hook fork;
+};
+
+/* ---- one operation ----------------------------------------------------------------- */
+
+/* Sets the second part of op and returns status, so that `return zr_op_end(...)` reads
+ * well. */
+zarr_status zr_op_end(zarr_store_op *op, zarr_status status, int os_code);
+/* Which bytes of a value of object_bytes a GET moves: [*offset, *offset + *n). */
+void zr_op_range(const zarr_store_op *op, uint64_t object_bytes, uint64_t *offset,
+                 uint64_t *n);
+/* Everything that can be said before the store is asked: key, verb, flags, rights. */
+zarr_status zr_op_check(const zarr_store *s, const zarr_store_op *op, zarr_error *err);
+
+/* Does a checked op, by emulation where the store cannot. */
+void zr_op_run_checked(zarr_store *s, zarr_store_op *op, zarr_error *err);
+/* The store's own run, or submit and wait; the store can do op as it is. */
+void zr_op_run_native(zarr_store *s, zarr_store_op *op, zarr_error *err);
+/* What a foreign store gave back, before anybody trusts it; fills err when it has no
+ * text. */
+void zr_op_distrust(const zarr_store *s, zarr_store_op *op, zarr_error *err);
+
+/* True when the store cannot do op as it is. */
+bool zr_emulate_needed(const zarr_store *s, const zarr_store_op *op);
+/* Does op by other operations, or says UNSUPPORTED where that would pretend. */
+void zr_emulate_run(zarr_store *s, zarr_store_op *op, zarr_error *err);
+zarr_status zr_emulate_erase_prefix(zarr_store *s, const char *prefix, zarr_error *err);
+
+/* A GET through a pin on a store that holds nothing: the version must be the first one's.
+ */
+zarr_status zr_pin_check(struct zr_store_pin *p, const zarr_store_op *op,
+                         zarr_error *err);
+
+#endif

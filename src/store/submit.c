@@ -1,0 +1,285 @@
+/*
+ * store/submit.c - many operations in flight. Those that a store with an event
+ * loop can do by itself go to it in one batch; all others (stores with `run`
+ * only, and what has to be emulated) are run by tasks on the process's pool,
+ * each task taking the next operation until none is left.
+ * A batch is one block: counts, the operations, the tasks. It is counted by its
+ * operations and tasks, and is gone before the last done() is called: the
+ * caller may free everything in there, even, with an event loop, the store.
+ * Thread class: shared.
+ */
+#include "store/store_int.h"
+
+#include "sched/sched.h"
+
+struct store_batch {
+    zarr_store *store; /* counted when the batch has tasks */
+    zr_store_done_fn done;
+    void *arg;
+    struct store_batch *next, *prev; /* under the store's mutex */
+    atomic_uint_fast64_t refs, next_op;
+    atomic_bool is_cancelled;
+    bool is_native;
+    uint64_t n_ops;
+    uint32_t n_tasks;
+    struct zr_task *task; /* behind the operations */
+    zarr_store_op *op[];
+};
+
+/* ---- life of a batch ---- */
+
+static zarr_status batch_create(struct store_batch **out, zarr_store *s, uint64_t n_ops,
+                                uint32_t n_tasks, zarr_error *err)
+{
+    uint64_t ops_bytes = 0, bytes = 0, tasks_bytes = n_tasks * sizeof(struct zr_task);
+    struct store_batch *b = NULL;
+
+    if (zr_mul_u64(n_ops, sizeof b->op[0], &ops_bytes) &&
+        zr_add_u64(ops_bytes, sizeof *b + tasks_bytes, &bytes))
+        b = zr_malloc(s->env.alloc, (size_t)bytes);
+    if (b == NULL)
+        return zr_fail_memory(err, bytes);
+    *b = (struct store_batch){.store = s, .n_ops = n_ops, .n_tasks = n_tasks};
+    b->task = (struct zr_task *)(void *)&b->op[n_ops];
+    *out = b;
+    return ZARR_OK;
+}
+
+static void batch_link(struct store_batch *b)
+{
+    zarr_store *s = b->store;
+
+    zr_mutex_lock(&s->locked.mutex);
+    b->next = s->locked.batches;
+    if (b->next != NULL)
+        b->next->prev = b;
+    s->locked.batches = b;
+    zr_mutex_unlock(&s->locked.mutex);
+}
+
+static void batch_unlink_locked(struct store_batch *b)
+{
+    if (b->prev != NULL)
+        b->prev->next = b->next;
+    else if (b->store->locked.batches == b)
+        b->store->locked.batches = b->next;
+    if (b->next != NULL)
+        b->next->prev = b->prev;
+}
+
+static void batch_unref(struct store_batch *b)
+{
+    zarr_store *s = b->store;
+    bool owns_store = !b->is_native;
+
+    if (atomic_fetch_sub(&b->refs, 1) != 1)
+        return;
+    zr_mutex_lock(&s->locked.mutex);
+    batch_unlink_locked(b);
+    zr_mutex_unlock(&s->locked.mutex);
+    zr_free(s->env.alloc, b);
+    if (owns_store)
+        zarr_store_free(s);
+}
+
+/* Lets go of one operation's count first: done() may free what the batch needs. */
+static void batch_finish(struct store_batch *b, zarr_store_op *op, const zarr_error *err)
+{
+    zr_store_done_fn done = b->done;
+    void *arg = b->arg;
+
+    batch_unref(b);
+    done(arg, op, err);
+}
+
+/* ---- operations that the store does by itself ---- */
+
+static void batch_native_done(void *arg, zarr_store_op *op, const zarr_error *err)
+{
+    struct store_batch *b = arg;
+    zarr_error own;
+
+    own.code = ZARR_OK;
+    if (op->status != ZARR_OK && err != NULL)
+        own = *err;
+    zr_op_distrust(b->store, op, &own);
+    batch_finish(b, op, op->status != ZARR_OK ? &own : NULL);
+}
+
+/* ---- operations on the pool ---- */
+
+static void batch_run_one(struct store_batch *b, zarr_store_op *op)
+{
+    zarr_error err;
+
+    if (atomic_load(&b->is_cancelled))
+        zr_op_end(op, zr_fail(&err, ZARR_ERR_CANCELLED, "%s: cancelled", op->key), 0);
+    else
+        zr_op_run_checked(b->store, op, &err);
+    batch_finish(b, op, op->status != ZARR_OK ? &err : NULL);
+}
+
+static void batch_task(void *arg)
+{
+    struct store_batch *b = arg;
+    uint64_t i;
+
+    while ((i = atomic_fetch_add(&b->next_op, 1)) < b->n_ops)
+        batch_run_one(b, b->op[i]);
+    batch_unref(b);
+}
+
+/* As many tasks as there are operations to have in flight. */
+static uint32_t batch_tasks_wanted(const zarr_store *s, uint64_t n_ops)
+{
+    uint32_t n = s->caps.parallel != 0 ? s->caps.parallel : zr_cpu_count();
+
+    return (uint32_t)ZR_MIN(n_ops, ZR_MIN(n, ZR_MAX_THREADS));
+}
+
+/* ---- submitting ---- */
+
+static void submit_refuse(zarr_store_op *op, const zarr_error *err, zr_store_done_fn done,
+                          void *arg)
+{
+    op->done_bytes = 0;
+    zr_op_end(op, err->code, 0);
+    done(arg, op, err);
+}
+
+/* Starts a filled batch; b must not be touched afterwards. */
+static void submit_start(struct store_batch *b)
+{
+    uint32_t n_tasks = b->n_tasks;
+    zarr_store *s = b->store;
+
+    if (b->is_native) {
+        /* One more count: the array of pointers is ours until submit returned. */
+        atomic_init(&b->refs, b->n_ops + 1);
+        batch_link(b);
+        s->vt.submit(s->self, b->op, b->n_ops, batch_native_done, b);
+        batch_unref(b);
+        return;
+    }
+    zarr_store_ref(s);
+    atomic_init(&b->refs, b->n_ops + n_tasks);
+    batch_link(b);
+    for (uint32_t i = 0; i < n_tasks; i++) {
+        b->task[i] = (struct zr_task){.fn = batch_task, .arg = b};
+        if (zr_task_submit(&b->task[i], NULL) != ZARR_OK)
+            batch_task(b); /* no thread to be had: here, then */
+    }
+}
+
+enum submit_way {
+    SUBMIT_NATIVE,
+    SUBMIT_TASKED,
+    SUBMIT_REFUSED
+};
+
+static enum submit_way submit_way_of(const zarr_store *s, const zarr_store_op *op,
+                                     zarr_error *err)
+{
+    if (zr_op_check(s, op, err) != ZARR_OK)
+        return SUBMIT_REFUSED;
+    return s->vt.submit != NULL && !zr_emulate_needed(s, op) ? SUBMIT_NATIVE
+                                                             : SUBMIT_TASKED;
+}
+
+/* An empty batch for n operations of one way; none for n = 0. */
+static zarr_status submit_prepare(struct store_batch **out, zarr_store *s,
+                                  enum submit_way way, uint64_t n, zr_store_done_fn done,
+                                  void *arg, zarr_error *err)
+{
+    uint32_t n_tasks = way == SUBMIT_NATIVE ? 0 : batch_tasks_wanted(s, n);
+    zarr_status st = n == 0 ? ZARR_OK : batch_create(out, s, n, n_tasks, err);
+
+    if (st == ZARR_OK && n > 0) {
+        (*out)->done = done;
+        (*out)->arg = arg;
+        (*out)->is_native = way == SUBMIT_NATIVE;
+    }
+    return st;
+}
+
+/* Every operation is looked at before any is started: a started one may be gone. */
+static void submit_fill(zarr_store *s, zarr_store_op **ops, uint64_t n,
+                        struct store_batch **batch, zr_store_done_fn done, void *arg)
+{
+    uint64_t used[2] = {0, 0};
+    zarr_error err;
+
+    for (uint64_t i = 0; i < n; i++) {
+        zarr_store_op *op = ops[i];
+        enum submit_way way = submit_way_of(s, op, &err);
+
+        if (way == SUBMIT_REFUSED) {
+            submit_refuse(op, &err, done, arg);
+            continue;
+        }
+        op->done_bytes = 0;
+        op->object_bytes = UINT64_MAX;
+        op->os_code = 0;
+        batch[way]->op[used[way]++] = op;
+    }
+}
+
+void zr_store_submit(zarr_store *s, zarr_store_op **ops, uint64_t n,
+                     zr_store_done_fn done, void *arg)
+{
+    struct store_batch *batch[2] = {NULL, NULL};
+    uint64_t n_way[3] = {0, 0, 0};
+    zarr_error err;
+    zarr_status st;
+
+    zarr_store_ref(s); /* the last done() may free the caller's while we are in here */
+    for (uint64_t i = 0; i < n; i++)
+        n_way[submit_way_of(s, ops[i], &err)]++;
+    st = submit_prepare(&batch[SUBMIT_NATIVE], s, SUBMIT_NATIVE, n_way[SUBMIT_NATIVE],
+                        done, arg, &err);
+    if (st == ZARR_OK)
+        st = submit_prepare(&batch[SUBMIT_TASKED], s, SUBMIT_TASKED, n_way[SUBMIT_TASKED],
+                            done, arg, &err);
+    if (st != ZARR_OK) {
+        zr_free(s->env.alloc, batch[SUBMIT_NATIVE]);
+        for (uint64_t i = 0; i < n; i++)
+            submit_refuse(ops[i], &err, done, arg);
+    } else {
+        submit_fill(s, ops, n, batch, done, arg);
+        for (int way = SUBMIT_NATIVE; way <= SUBMIT_TASKED; way++)
+            if (batch[way] != NULL)
+                submit_start(batch[way]);
+    }
+    zarr_store_free(s);
+}
+
+/* One batch of arg that is not cancelled yet, counted; NULL: none. */
+static struct store_batch *cancel_next(zarr_store *s, const void *arg)
+{
+    struct store_batch *b;
+    uint64_t refs;
+
+    zr_mutex_lock(&s->locked.mutex);
+    for (b = s->locked.batches; b != NULL; b = b->next) {
+        if (b->arg != arg || atomic_exchange(&b->is_cancelled, true))
+            continue;
+        refs = atomic_load(&b->refs);
+        while (refs > 0 && !atomic_compare_exchange_weak(&b->refs, &refs, refs + 1))
+            ;
+        if (refs > 0)
+            break; /* else it is ending right now */
+    }
+    zr_mutex_unlock(&s->locked.mutex);
+    return b;
+}
+
+void zr_store_cancel(zarr_store *s, void *arg)
+{
+    struct store_batch *b;
+
+    while ((b = cancel_next(s, arg)) != NULL) {
+        if (b->is_native && s->vt.cancel != NULL)
+            s->vt.cancel(s->self, b);
+        batch_unref(b);
+    }
+}
