@@ -271,10 +271,11 @@ static void no_threads_to_be_had(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(
+            no_threads_to_be_had), /* first: old stacks would be used again */
         cmocka_unit_test(forking_beside_a_busy_pool),
         cmocka_unit_test(forking_inside_a_loop),
         cmocka_unit_test(grandchildren),
-        cmocka_unit_test(no_threads_to_be_had),
     };
 
 #if defined(__SANITIZE_THREAD__)
