@@ -18,6 +18,9 @@ enum zr_scratch_slot {
     ZR_SCRATCH_OLD,     /* a former object */
     ZR_SCRATCH_OLD_BODY, /* the same behind its outer codecs */
     ZR_SCRATCH_BODY,    /* an encoded object under construction */
+    ZR_SCRATCH_CODEC,   /* what an implementation asks for */
+    ZR_SCRATCH_FALL_IN, /* a chunk on its way through a fallback on the host */
+    ZR_SCRATCH_FALL_OUT,
     ZR_SCRATCH_SLOTS
 };
 struct zr_kit {
@@ -104,6 +107,9 @@ zarr_status zr_decode_stages(const struct zr_work *w, const struct zr_program *p
 zarr_status zr_encode_stages(const struct zr_work *w, const struct zr_program *p,
                              const zarr_mem *src, const zarr_mem *dst, uint64_t *used,
                              zarr_error *err);
+/* One codec stage of one chunk, falling back to the host where the implementation refuses it. */
+zarr_status zr_stage_one(const struct zr_work *w, const struct zr_stage *s, zarr_codec_job *job,
+                         bool encode, zarr_error *err);
 /* Copies the boxes of a target between a block of elements and the view. */
 zarr_status zr_scatter(const struct zr_work *w, const struct zr_level *lv,
                        const struct zr_program *p, const struct zr_target *t,
@@ -122,6 +128,18 @@ bool zr_target_direct(const struct zr_io *io, const struct zr_program *p,
 /* One run of a data wave: fetch, decode, scatter. fetched: handle NULL, or the run's bytes got before. */
 zarr_status zr_run_exec(const struct zr_work *w, const struct zr_wave *wave,
                         const struct zr_run *run, const zarr_mem *fetched, zarr_error *err);
+/* A whole wave in lock step, stage by stage, for programs with an implementation that wants batches. fetched: by run, handle
+ * NULL where a run was not got in advance. */
+bool zr_wants_lockstep(const struct zr_program *p);
+zarr_status zr_lockstep_exec(const struct zr_io *io, struct zarr_request *rq, struct zr_wave *wave,
+                             const zarr_mem *fetched, zarr_error *err);
+/* The end of an item: its elements are in block (direct: already in place). */
+zarr_status zr_item_finish(const struct zr_work *w, const struct zr_wave *wave,
+                           const struct zr_item *item, const zarr_mem *block, bool direct,
+                           zarr_error *err);
+/* Prefixes an error with the address of an item. */
+zarr_status zr_item_prefix(const struct zr_run *run, const struct zr_item *item, zarr_status st,
+                           zarr_error *err);
 /* Opens one shard of an OPEN wave: fills o->shard. */
 zarr_status zr_open_exec(const struct zr_work *w, struct zr_open *o, zarr_error *err);
 /* Parses the index of a shard value held in host memory. */

@@ -13,8 +13,8 @@
 
 enum { RANGE_COST = 32 * 1024 }; /* one more request costs as much as so many bytes */
 
-static zarr_status item_prefix(const struct zr_run *run, const struct zr_item *item,
-                               zarr_status st, zarr_error *err)
+zarr_status zr_item_prefix(const struct zr_run *run, const struct zr_item *item, zarr_status st,
+                           zarr_error *err)
 {
     char at[160] = "";
     size_t n = 0;
@@ -156,6 +156,16 @@ out:
 
 /* ---- one chunk ------------------------------------------------------------------------ */
 
+zarr_status zr_item_finish(const struct zr_work *w, const struct zr_wave *wave,
+                           const struct zr_item *item, const zarr_mem *block, bool direct,
+                           zarr_error *err)
+{
+    count_item(w, item, direct);
+    if (direct)
+        return ZARR_OK;
+    return zr_scatter(w, wave->level, wave->level->decode, &item->target, block, err);
+}
+
 static zarr_status decode_item(const struct zr_work *w, const struct zr_wave *wave,
                                const struct zr_item *item, const zarr_mem *encoded,
                                zarr_error *err)
@@ -166,9 +176,7 @@ static zarr_status decode_item(const struct zr_work *w, const struct zr_wave *wa
     zarr_status st = ZARR_OK;
 
     ZR_TRY(zr_decode_stages(w, p, encoded, direct ? &at : NULL, &block, err));
-    count_item(w, item, direct);
-    if (!direct)
-        ZR_TRY(zr_scatter(w, wave->level, p, &item->target, &block, err));
+    ZR_TRY(zr_item_finish(w, wave, item, &block, direct, err));
 out:
     return st;
 }
@@ -232,7 +240,7 @@ static zarr_status run_whole(const struct zr_work *w, const struct zr_wave *wave
 out:
     if (st == ZARR_ERR_NOT_FOUND) /* the store says so: the fill value */
         st = fill_item(w, wave, run->item[0], err);
-    return item_prefix(run, run->item[0], st, err);
+    return zr_item_prefix(run, run->item[0], st, err);
 }
 
 static zarr_status run_source(const struct zr_work *w, const struct zr_wave *wave,
@@ -294,7 +302,7 @@ static zarr_status run_range(const struct zr_work *w, const struct zr_wave *wave
         ZR_TRY(decode_item(w, wave, item, &encoded, err));
     }
 out:
-    return item_prefix(run, item, st, err);
+    return zr_item_prefix(run, item, st, err);
 }
 
 static zarr_status run_missing(const struct zr_work *w, const struct zr_wave *wave,
@@ -304,7 +312,7 @@ static zarr_status run_missing(const struct zr_work *w, const struct zr_wave *wa
         zarr_status st = fill_item(w, wave, run->item[i], err);
 
         if (st != ZARR_OK)
-            return item_prefix(run, run->item[i], st, err);
+            return zr_item_prefix(run, run->item[i], st, err);
     }
     return ZARR_OK;
 }

@@ -15,16 +15,65 @@ static bool device_is_host(const struct zr_work *w, int32_t device_type)
     return zr_device_is_host(w->io->engine->memory, device_type);
 }
 
+/* The fallback works on host memory: copies in and out where the stage lies elsewhere. */
+static zarr_status run_fallback(const struct zr_work *w, const struct zr_stage *s,
+                                zarr_codec_job *job, bool encode, zarr_error *err)
+{
+    const struct zr_memory_registry *mem = w->io->engine->memory;
+    zarr_codec_job host = *job;
+    zarr_status st = ZARR_OK;
+
+    w->kit->stats.chunks_fallback++;
+    if (!device_is_host(w, job->src.device_type)) {
+        ZR_TRY(zr_kit_scratch(w->kit, ZR_SCRATCH_FALL_IN, ZARR_DEVICE_CPU, 0, job->src.bytes,
+                              &host.src, err));
+        ZR_TRY(zr_mem_copy_run(mem, &host.src, &job->src, job->src.bytes, &w->kit->copies, err));
+    }
+    if (!device_is_host(w, job->dst.device_type))
+        ZR_TRY(zr_kit_scratch(w->kit, ZR_SCRATCH_FALL_OUT, ZARR_DEVICE_CPU, 0, job->dst.bytes,
+                              &host.dst, err));
+    st = encode ? zr_stage_encode(s, &host, &w->kit->states, (zarr_mem){0}, err)
+                : zr_stage_decode(s, &host, &w->kit->states, (zarr_mem){0}, err);
+    job->status = st;
+    job->dst_used = host.dst_used;
+    ZR_TRY(st);
+    if (!device_is_host(w, job->dst.device_type))
+        ZR_TRY(zr_mem_copy_run(mem, &job->dst, &host.dst, host.dst_used, &w->kit->copies, err));
+out:
+    return st;
+}
+
+zarr_status zr_stage_one(const struct zr_work *w, const struct zr_stage *s, zarr_codec_job *job,
+                         bool encode, zarr_error *err)
+{
+    zarr_mem scratch = {0};
+    uint64_t need = zr_stage_scratch(s, 1);
+    int32_t device = encode ? s->in_device : s->out_device;
+    int32_t id = device_is_host(w, device) ? 0 : w->io->view.base.device_id;
+    zarr_status st = ZARR_OK;
+
+    if (!encode && s->fallback != NULL && !zr_stage_accepts(s, job)) {
+        const struct zr_stage *f = s->fallback;
+
+        while (f->fallback != NULL && !zr_stage_accepts(f, job))
+            f = f->fallback;
+        return run_fallback(w, f, job, encode, err);
+    }
+    if (need > 0)
+        ZR_TRY(zr_kit_scratch(w->kit, ZR_SCRATCH_CODEC, device, id, need, &scratch, err));
+    st = encode ? zr_stage_encode(s, job, &w->kit->states, scratch, err)
+                : zr_stage_decode(s, job, &w->kit->states, scratch, err);
+out:
+    return st;
+}
+
 static zarr_status run_codec(const struct zr_work *w, const struct zr_stage *s,
                              const zarr_mem *src, const zarr_mem *dst, uint64_t *used,
                              bool encode, zarr_error *err)
 {
     zarr_codec_job job = {.src = *src, .dst = *dst};
-    zarr_mem scratch = {0};
-    zarr_status st = ZARR_OK;
+    zarr_status st = zr_stage_one(w, s, &job, encode, err);
 
-    st = encode ? zr_stage_encode(s, &job, &w->kit->states, scratch, err)
-                : zr_stage_decode(s, &job, &w->kit->states, scratch, err);
     *used = job.dst_used;
     return st;
 }

@@ -254,12 +254,17 @@ static void do_wave(struct flow *f, struct zr_wave *w)
     struct prefetch p = {0};
     zarr_error err = {0};
     zarr_status st = ZARR_OK;
+    bool lockstep = zr_wants_lockstep(w->level->decode);
 
-    if (!zr_store_can(f->io->store, ZARR_STORE_CAP_FAST_GET) && w->n_runs > 1) {
+    if (lockstep ||
+        (!zr_store_can(f->io->store, ZARR_STORE_CAP_FAST_GET) && w->n_runs > 1)) {
         ZR_TRY(prefetch_run(f, w, &p, &err));
         j.fetched = p.mem;
     }
-    ZR_TRY(loop(&j, w->n_runs, run_one, run_ns(w), &err));
+    if (lockstep)
+        ZR_TRY(zr_lockstep_exec(f->io, f->rq, w, j.fetched, &err));
+    else
+        ZR_TRY(loop(&j, w->n_runs, run_one, run_ns(w), &err));
 out:
     prefetch_end(f, w, &p);
     zr_mutex_lock(&f->rq->locked.mutex);

@@ -1,0 +1,283 @@
+/*
+ * pipe/lockstep.c - a wave whose program has an implementation with a strategy
+ * of its own for batches (ZARR_CODEC_BATCH): all chunks of the wave go through
+ * each stage together. Stages without such an implementation are a parallel
+ * loop over the chunks; one with it is called once for all it accepts, and
+ * those it refuses go through its fallback one by one. Runs that were not got
+ * in advance (missing, short, odd) take the ordinary way, chunk by chunk.
+ * Thread class: one wave; helpers take kits.
+ */
+#include "pipe/pipe_int.h"
+
+#include <string.h>
+
+struct lock_item {
+    const struct zr_run *run;
+    const struct zr_item *item;
+    zarr_mem cur, next;
+    bool direct;
+};
+
+struct lockstep {
+    const struct zr_io *io;
+    struct zarr_request *rq;
+    struct zr_wave *wave;
+    const struct zr_program *p;
+    const zarr_mem *fetched;
+    struct lock_item *item;
+    zarr_codec_job *job;
+    uint32_t *job_item;
+    uint32_t n;
+    const struct zr_stage *stage; /* of the loop under way */
+    zarr_mem slab[2];             /* outputs of stages in turn, pool blocks */
+    struct zr_crew crew;
+};
+
+bool zr_wants_lockstep(const struct zr_program *p)
+{
+    for (uint32_t i = 0; i < p->n; i++)
+        if (p->stage[i].kind == ZR_STAGE_CODEC &&
+            (p->stage[i].impl->vt.caps & ZARR_CODEC_BATCH) != 0)
+            return true;
+    return false;
+}
+
+static int32_t device_id(const struct lockstep *l, int32_t device)
+{
+    return zr_device_is_host(l->io->engine->memory, device) ? 0 : l->io->view.base.device_id;
+}
+
+static zarr_status parallel(struct lockstep *l, uint64_t n, zr_item_fn fn, zarr_error *err)
+{
+    struct zr_parallel_options opts = {.max_threads = zr_request_threads(l->rq),
+                                       .cancel = &l->rq->cancel};
+    zarr_status st = ZARR_OK;
+
+    zr_crew_init(&l->crew, l->rq, zr_parallel_workers(n, &opts));
+    st = zr_parallel_run(n, &opts, fn, l, err);
+    zr_crew_deinit(&l->crew);
+    return st;
+}
+
+static zarr_status work_of(struct lockstep *l, uint32_t worker, struct zr_work *w,
+                           zarr_error *err)
+{
+    *w = (struct zr_work){.io = l->io, .rq = l->rq};
+    return zr_crew_kit(&l->crew, worker, &w->kit, err);
+}
+
+/* ---- who takes part --------------------------------------------------------------------- */
+
+static zarr_status ordinary_run(void *arg, uint64_t i, uint32_t worker, zarr_error *err)
+{
+    struct lockstep *l = arg;
+    struct zr_work w;
+    zarr_status st = work_of(l, worker, &w, err);
+
+    if (st != ZARR_OK || l->fetched[i].handle != NULL)
+        return st;
+    return zr_run_exec(&w, l->wave, &l->wave->run[i], NULL, err);
+}
+
+static zarr_status collect_run(struct lockstep *l, const struct zr_run *run, const zarr_mem *bytes,
+                               zarr_error *err)
+{
+    for (uint32_t k = 0; k < run->n_items; k++) {
+        struct lock_item *it = &l->item[l->n];
+        const struct zr_item *item = run->item[k];
+
+        *it = (struct lock_item){.run = run, .item = item, .cur = *bytes};
+        if (run->bytes != UINT64_MAX &&
+            !zr_mem_slice(bytes, item->offset - run->offset, item->bytes, &it->cur))
+            return zr_internal(err);
+        l->n++;
+    }
+    return ZARR_OK;
+}
+
+static zarr_status collect(struct lockstep *l, zarr_error *err)
+{
+    struct zr_arena *arena = &l->wave->arena;
+    uint32_t most = l->wave->n_items;
+    zarr_status st = ZARR_OK;
+
+    l->item = zr_arena_alloc(arena, (most + 1) * sizeof(*l->item));
+    l->job = zr_arena_alloc(arena, (most + 1) * sizeof(*l->job));
+    l->job_item = zr_arena_alloc(arena, (most + 1) * sizeof(*l->job_item));
+    if (l->item == NULL || l->job == NULL || l->job_item == NULL)
+        return zr_fail_memory(err, most * sizeof(*l->item));
+    for (uint32_t i = 0; i < l->wave->n_runs; i++)
+        if (l->fetched[i].handle != NULL)
+            ZR_TRY(collect_run(l, &l->wave->run[i], &l->fetched[i], err));
+out:
+    return st;
+}
+
+/* ---- stages ---------------------------------------------------------------------------------- */
+
+/* Room for every chunk's output: the destination itself after the last stage where it fits, else a part of a slab. */
+static zarr_status stage_rooms(struct lockstep *l, uint32_t i, zarr_error *err)
+{
+    const struct zr_stage *s = &l->p->stage[i];
+    zarr_mem *slab = &l->slab[i % 2];
+    uint64_t each = 0, all = 0, most = s->out_bytes;
+    zarr_status st = ZARR_OK;
+
+    if (s->kind == ZR_STAGE_COPY)
+        for (uint32_t k = 0; k < l->n; k++)
+            most = ZR_MAX(most, l->item[k].cur.bytes);
+    each = (most + 255) / 256 * 256; /* implementations on devices want aligned chunks */
+    if (!zr_mul_u64(each, l->n, &all))
+        return zr_fail(err, ZARR_ERR_LIMIT, "a mini-batch too large for memory");
+    zr_pool_give(l->io->engine->pool, slab);
+    *slab = (zarr_mem){0};
+    ZR_TRY(zr_pool_take(l->io->engine->pool, s->out_device, device_id(l, s->out_device),
+                        ZR_MAX(all, UINT64_C(256)), slab, err));
+    for (uint32_t k = 0; k < l->n; k++) {
+        struct lock_item *it = &l->item[k];
+
+        it->direct = i + 1 == l->p->n &&
+                     zr_target_direct(l->io, l->p, &it->item->target, &it->next);
+        if (!it->direct &&
+            !zr_mem_slice(slab, k * each, s->kind == ZR_STAGE_COPY ? it->cur.bytes : most,
+                          &it->next))
+            return zr_internal(err);
+    }
+out:
+    return st;
+}
+
+static zarr_status single_stage(void *arg, uint64_t i, uint32_t worker, zarr_error *err)
+{
+    struct lockstep *l = arg;
+    struct lock_item *it = &l->item[i];
+    zarr_codec_job job = {.src = it->cur, .dst = it->next};
+    struct zr_work w;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(work_of(l, worker, &w, err));
+    if (l->stage->kind == ZR_STAGE_COPY) {
+        if (it->next.bytes < it->cur.bytes)
+            ZR_TRY(zr_fail(err, ZARR_ERR_CORRUPT, "chunk is longer than its shape allows"));
+        ZR_TRY(zr_mem_copy_run(l->io->engine->memory, &it->next, &it->cur, it->cur.bytes,
+                               &w.kit->copies, err));
+        it->next.bytes = it->cur.bytes;
+    } else {
+        ZR_TRY(zr_stage_one(&w, l->stage, &job, false, err));
+        it->next.bytes = job.dst_used;
+    }
+    it->cur = it->next;
+out:
+    return zr_item_prefix(it->run, it->item, st, err);
+}
+
+static zarr_status batch_call(struct lockstep *l, struct zr_kit *kit, uint32_t n, zarr_error *err)
+{
+    const struct zr_stage *s = l->stage;
+    struct zr_stage_call call = {.jobs = l->job, .n = n, .ts = &kit->states};
+    uint64_t need = zr_stage_scratch(s, n);
+    zarr_status st = ZARR_OK;
+
+    if (need > 0)
+        ZR_TRY(zr_kit_scratch(kit, ZR_SCRATCH_CODEC, s->out_device, device_id(l, s->out_device),
+                              need, &call.scratch, err));
+    st = zr_stage_run(s, &call, false, err);
+    if (st != ZARR_OK) {
+        uint64_t k = err != NULL && err->item < n ? err->item : 0;
+        const struct lock_item *it = &l->item[l->job_item[k]];
+
+        return zr_item_prefix(it->run, it->item, st, err);
+    }
+    for (uint32_t k = 0; k < n; k++) {
+        struct lock_item *it = &l->item[l->job_item[k]];
+
+        it->cur = it->next;
+        it->cur.bytes = l->job[k].dst_used;
+    }
+out:
+    return st;
+}
+
+static zarr_status batch_stage(struct lockstep *l, zarr_error *err)
+{
+    struct zr_work w = {.io = l->io, .rq = l->rq};
+    uint32_t n = 0;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_kit_take(l->io->engine, &w.kit, err));
+    for (uint32_t i = 0; i < l->n; i++) {
+        struct lock_item *it = &l->item[i];
+        zarr_codec_job job = {.src = it->cur, .dst = it->next};
+
+        if (l->stage->fallback != NULL && !zr_stage_accepts(l->stage, &job)) {
+            st = zr_stage_one(&w, l->stage, &job, false, err);
+            ZR_TRY(zr_item_prefix(it->run, it->item, st, err));
+            it->cur = it->next;
+            it->cur.bytes = job.dst_used;
+            continue;
+        }
+        l->job[n] = job;
+        l->job_item[n++] = i;
+    }
+    if (n > 0)
+        ZR_TRY(batch_call(l, w.kit, n, err));
+out:
+    if (w.kit != NULL)
+        zr_request_merge(l->rq, w.kit);
+    zr_kit_give(w.kit);
+    return st;
+}
+
+static zarr_status run_stages(struct lockstep *l, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    for (uint32_t i = 0; i < l->p->n; i++) {
+        l->stage = &l->p->stage[i];
+        ZR_TRY(stage_rooms(l, i, err));
+        if (l->stage->kind == ZR_STAGE_CODEC &&
+            (l->stage->impl->vt.caps & ZARR_CODEC_BATCH) != 0)
+            ZR_TRY(batch_stage(l, err));
+        else
+            ZR_TRY(parallel(l, l->n, single_stage, err));
+    }
+out:
+    return st;
+}
+
+static zarr_status finish_one(void *arg, uint64_t i, uint32_t worker, zarr_error *err)
+{
+    struct lockstep *l = arg;
+    struct lock_item *it = &l->item[i];
+    struct zr_work w;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(work_of(l, worker, &w, err));
+    w.kit->stats.bytes_decoded += it->cur.bytes;
+    if (it->cur.bytes != l->p->decoded_bytes)
+        ZR_TRY(zr_fail(err, ZARR_ERR_CORRUPT,
+                       "chunk has %" PRIu64 " bytes where its shape and data type need %" PRIu64,
+                       it->cur.bytes, l->p->decoded_bytes));
+    ZR_TRY(zr_item_finish(&w, l->wave, it->item, &it->cur, it->direct, err));
+out:
+    return zr_item_prefix(it->run, it->item, st, err);
+}
+
+zarr_status zr_lockstep_exec(const struct zr_io *io, struct zarr_request *rq, struct zr_wave *wave,
+                             const zarr_mem *fetched, zarr_error *err)
+{
+    struct lockstep l = {.io = io, .rq = rq, .wave = wave, .fetched = fetched};
+    zarr_status st = ZARR_OK;
+
+    l.p = wave->level->decode;
+    ZR_TRY(parallel(&l, wave->n_runs, ordinary_run, err));
+    ZR_TRY(collect(&l, err));
+    if (l.n == 0)
+        goto out;
+    ZR_TRY(run_stages(&l, err));
+    ZR_TRY(parallel(&l, l.n, finish_one, err));
+out:
+    zr_pool_give(io->engine->pool, &l.slab[0]);
+    zr_pool_give(io->engine->pool, &l.slab[1]);
+    return st;
+}
