@@ -74,7 +74,8 @@ out:
     return st == ZARR_OK ? ZARR_OK : zr_prefix(err, st, "sharding_indexed");
 }
 
-zarr_status zr_shard_spec_parse(struct zarr_codec_spec *s, struct zr_parse *p, zarr_error *err)
+zarr_status zr_shard_spec_parse(struct zarr_codec_spec *s, struct zr_parse *p,
+                                zarr_error *err)
 {
     static const char *const known[] = {"chunk_shape", "codecs", "index_codecs",
                                         "index_location", NULL};
@@ -164,9 +165,10 @@ static zarr_status shard_grid(const struct zr_shard_spec *s, const zarr_chunk_sp
     return ZARR_OK;
 }
 
-zarr_status zr_shard_spec_resolve(const struct zarr_codec_spec *s, const zarr_chunk_spec *in,
-                             zarr_chunk_spec *out, const zarr_limits *limits,
-                             const zarr_allocator *alloc, zarr_error *err)
+zarr_status zr_shard_spec_resolve(const struct zarr_codec_spec *s,
+                                  const zarr_chunk_spec *in, zarr_chunk_spec *out,
+                                  const zarr_limits *limits, const zarr_allocator *alloc,
+                                  zarr_error *err)
 {
     zarr_status st = ZARR_OK;
     struct zr_chain_reps reps = {0};

@@ -10,6 +10,8 @@
  */
 #include "codec/codec_int.h"
 
+#include <stdio.h>
+
 static zarr_status bytes_canonical(const zarr_codec_spec *raw, int format, char *text,
                                    size_t cap, size_t *text_bytes, zarr_error *err)
 {
@@ -91,13 +93,9 @@ static zarr_status transpose_put(struct zr_conf_text *t, const zarr_codec_spec *
             "transpose: order must be a permutation of 0, 1, ... up to the rank");
     zr_conf_put_raw(t, "\"order\":[");
     for (int64_t i = 0; i < n; i++) {
-        char digits[4] = {0};
+        char digits[8];
 
-        if (i)
-            zr_conf_put_raw(t, ",");
-        digits[0] = order[i] >= 10 ? (char)('0' + order[i] / 10) : (char)('0' + order[i]);
-        if (order[i] >= 10)
-            digits[1] = (char)('0' + order[i] % 10);
+        (void)snprintf(digits, sizeof digits, "%s%d", i ? "," : "", (int)order[i]);
         zr_conf_put_raw(t, digits);
     }
     zr_conf_put_raw(t, "]");

@@ -218,7 +218,8 @@ struct zr_json *zr_chain_write(struct zr_json_doc *doc, const struct zr_chain *c
     return zr_json_ok(doc) ? out : NULL;
 }
 
-struct zr_json *zr_shard_spec_write(struct zr_json_doc *doc, const struct zr_shard_spec *shard)
+struct zr_json *zr_shard_spec_write(struct zr_json_doc *doc,
+                                    const struct zr_shard_spec *shard)
 {
     struct zr_json *out = zr_json_new(doc, ZR_JSON_OBJECT);
     struct zr_json *shape = zr_json_new(doc, ZR_JSON_ARRAY);
