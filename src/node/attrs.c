@@ -1,0 +1,198 @@
+/*
+ * node/attrs.c - attributes of arrays and groups: one JSON object, inside
+ * zarr.json for v3, in a document of its own for v2. A change is a read, edit
+ * and write of that document under its lock; every other member stays as it
+ * was, known or not, with its numbers as they were spelled. Before anything is
+ * written the caller may check the new document: a change must not turn a node
+ * into one that cannot be opened.
+ * Thread class: plain functions; changes may run from many threads.
+ */
+#include "node/node_int.h"
+
+#include <string.h>
+
+enum {
+    ATTRS_INDENT = 2
+};
+
+zarr_status zr_text_give(const char *from, size_t n, const struct zr_text_out *to)
+{
+    if (to->text && to->cap > 0) {
+        const size_t k = ZR_MIN(n, to->cap - 1);
+
+        memcpy(to->text, from, k);
+        to->text[k] = '\0';
+    }
+    if (to->bytes)
+        *to->bytes = n;
+    return ZARR_OK;
+}
+
+zarr_status zr_attrs_get(const struct zr_json *attrs, const char *name,
+                         const struct zr_text_out *to, const zarr_allocator *alloc,
+                         zarr_error *err)
+{
+    const struct zr_json *v = zr_json_get(attrs, name);
+    struct zr_str text;
+    zarr_status st = ZARR_OK;
+
+    zr_str_init(&text, alloc);
+    if (!v)
+        ZR_TRY(zr_fail(err, ZARR_ERR_NOT_FOUND, "there is no attribute \"%s\"", name));
+    zr_json_write(v, 0, &text);
+    ZR_TRY(zr_str_status(&text, err));
+    ZR_TRY(zr_text_give(zr_str_text(&text), text.bytes, to));
+out:
+    zr_str_deinit(&text);
+    return st;
+}
+
+/* ---- the edit ----------------------------------------------------------------- */
+
+struct attrs_editing {
+    const struct zr_attrs_change *change;
+    const zarr_limits *limits;
+    const zarr_allocator *alloc;
+    const struct zr_json *value; /* parsed */
+    struct zr_tree *tree;        /* the new document */
+};
+
+static zarr_status old_document(struct attrs_editing *e, const struct zr_doc *old,
+                                struct zr_json **attrs, zarr_error *err)
+{
+    struct zr_json_doc *json = NULL;
+    zarr_status st = ZARR_OK;
+
+    zr_tree_free(e->tree); /* of a turn that met a conflict */
+    e->tree = NULL;
+    ZR_TRY(zr_tree_new(&e->tree, e->alloc, err));
+    json = &e->tree->json;
+    if (old)
+        ZR_TRY(zr_doc_parse(json, old, e->limits, err));
+    else
+        json->root = zr_json_new(json, ZR_JSON_OBJECT);
+    *attrs = json->root;
+    if (e->change->format == 3) {
+        *attrs = zr_json_get(json->root, "attributes");
+        if (!zr_json_is(*attrs, ZR_JSON_OBJECT)) {
+            *attrs = zr_json_new(json, ZR_JSON_OBJECT);
+            zr_json_set(json, json->root, "attributes", *attrs);
+        }
+    }
+out:
+    return st;
+}
+
+static void merge_members(struct zr_json_doc *json, struct zr_json *into,
+                          const struct zr_json *from)
+{
+    for (const struct zr_json *v = from->u.kids.first; v; v = v->next)
+        zr_json_set(json, into, v->key, zr_json_copy(json, v));
+}
+
+static void replace_members(struct zr_json_doc *json, struct zr_json *into,
+                            const struct zr_json *from)
+{
+    into->u.kids.first = into->u.kids.last = NULL;
+    into->u.kids.n = 0;
+    for (const struct zr_json *v = from->u.kids.first; v; v = v->next)
+        zr_json_add(json, into, v->key, v->key_bytes, zr_json_copy(json, v));
+}
+
+static zarr_status apply_change(struct attrs_editing *e, struct zr_json *attrs, zarr_error *err)
+{
+    const struct zr_attrs_change *c = e->change;
+    struct zr_json_doc *json = &e->tree->json;
+
+    if (!attrs)
+        return zr_fail_memory(err, sizeof *attrs);
+    switch (c->verb) {
+    case ZR_ATTRS_SET:
+        zr_json_set(json, attrs, c->name, zr_json_copy(json, e->value));
+        break;
+    case ZR_ATTRS_DELETE:
+        if (!zr_json_remove(attrs, c->name))
+            return zr_fail(err, ZARR_ERR_NOT_FOUND, "there is no attribute \"%s\"", c->name);
+        break;
+    case ZR_ATTRS_MERGE:
+        merge_members(json, attrs, e->value);
+        break;
+    case ZR_ATTRS_REPLACE:
+        replace_members(json, attrs, e->value);
+        break;
+    }
+    if (!zr_json_ok(json))
+        return zr_fail_memory(err, json->arena.used_bytes);
+    return ZARR_OK;
+}
+
+static zarr_status edit_attributes(void *arg, const struct zr_doc *old, struct zr_str *text,
+                                   zarr_error *err)
+{
+    struct attrs_editing *e = arg;
+    struct zr_json *attrs = NULL;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(old_document(e, old, &attrs, err));
+    ZR_TRY(apply_change(e, attrs, err));
+    if (e->change->check)
+        ZR_TRY(e->change->check(e->change->arg, e->tree, err));
+    zr_json_write(e->tree->json.root, ATTRS_INDENT, text);
+out:
+    return st;
+}
+
+/* What the caller gave as JSON text. */
+static zarr_status parse_value(struct zr_json_doc *json, const struct zr_attrs_change *c,
+                               const zarr_limits *limits, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    if (c->verb == ZR_ATTRS_DELETE)
+        return ZARR_OK;
+    if (!c->json)
+        return zr_fail(err, ZARR_ERR_INVALID, "no JSON text is given");
+    st = zr_json_parse(json, c->json, strlen(c->json), limits, err);
+    if (st == ZARR_ERR_CORRUPT)
+        st = zr_prefix(err, ZARR_ERR_INVALID, "the JSON text of the attributes");
+    if (st == ZARR_OK && c->verb != ZR_ATTRS_SET && !zr_json_is(json->root, ZR_JSON_OBJECT))
+        st = zr_fail(err, ZARR_ERR_INVALID, "attributes must be a JSON object, not a %s",
+                     zr_json_type_text(json->root));
+    return st;
+}
+
+zarr_status zr_attrs_change(struct zr_tree **out, zarr_store *store, const char *path,
+                            const struct zr_attrs_change *change, zarr_error *err)
+{
+    const zarr_context *ctx = zr_store_context(store);
+    struct attrs_editing e = {
+        .change = change, .limits = &ctx->limits, .alloc = ctx->alloc};
+    const struct zr_doc_edit edit = {
+        .fn = edit_attributes, .arg = &e, .may_be_new = change->format == 2};
+    struct zr_json_doc value;
+    struct zr_doc_source src;
+    struct zr_str key;
+    zarr_status st = ZARR_OK;
+
+    zr_json_doc_init(&value, ctx->alloc);
+    zr_str_init(&key, ctx->alloc);
+    if (!change->name && change->verb <= ZR_ATTRS_DELETE)
+        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID, "no attribute is named"));
+    ZR_TRY(parse_value(&value, change, &ctx->limits, err));
+    e.value = value.root;
+    zr_path_key(&key, path, change->format == 3 ? ZR_DOC_V3 : ZR_DOC_ATTRS);
+    ZR_TRY(zr_str_status(&key, err));
+    src = zr_doc_source(store, zr_str_text(&key));
+    if (change->limit) {
+        src.limit = change->limit;
+        src.knob = "consolidated_bytes";
+    }
+    ZR_TRY(zr_doc_update(&src, &edit, err));
+    *out = e.tree; /* moved */
+    e.tree = NULL;
+out:
+    zr_tree_free(e.tree);
+    zr_str_deinit(&key);
+    zr_json_doc_deinit(&value);
+    return st;
+}

@@ -1,0 +1,268 @@
+/*
+ * node/consolidate.c - writing consolidated metadata in zarr-python's form, and
+ * comparing what was written with what the store has now. It is written last
+ * and in one piece: a reader sees the former document or the new one. Nobody
+ * keeps it up to date afterwards, by convention: whoever changes a node
+ * consolidates again, and zarr_group_consolidated_check() tells who forgot.
+ * Entries are sorted by depth, then by name without regard to case (ASCII).
+ * Thread class: plain functions.
+ */
+#include "node/node_int.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- writing -------------------------------------------------------------------- */
+
+static size_t path_depth(const char *p)
+{
+    size_t n = *p != '\0';
+
+    for (; *p; p++)
+        n += *p == '/';
+    return n;
+}
+
+static int fold_byte(char c)
+{
+    return c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : (unsigned char)c;
+}
+
+static int compare_gathered(const void *a, const void *b)
+{
+    const char *p = ((const struct zr_gathered_node *)a)->path;
+    const char *q = ((const struct zr_gathered_node *)b)->path;
+    const size_t m = path_depth(p), n = path_depth(q);
+
+    if (m != n)
+        return m < n ? -1 : 1;
+    for (size_t i = 0; p[i] || q[i]; i++)
+        if (fold_byte(p[i]) != fold_byte(q[i]))
+            return fold_byte(p[i]) < fold_byte(q[i]) ? -1 : 1;
+    return strcmp(p, q);
+}
+
+struct consolidating {
+    const zarr_context *ctx;
+    struct zr_gathered nodes;
+    struct zr_meta_node *meta; /* of them, in order */
+};
+
+static zarr_status list_nodes(struct consolidating *c, zarr_error *err)
+{
+    struct zr_gathered *g = &c->nodes;
+
+    qsort(g->node, g->n, sizeof *g->node, compare_gathered); /* the group stays first */
+    c->meta = zr_calloc(g->alloc, g->n, sizeof *c->meta);
+    if (!c->meta)
+        return zr_fail_memory(err, g->n * sizeof *c->meta);
+    for (size_t i = 0; i < g->n; i++)
+        c->meta[i] = (struct zr_meta_node){
+            .path = g->node[i].path,
+            .document = g->node[i].tree->json.root,
+            .attributes = g->node[i].attrs ? g->node[i].attrs->json.root : NULL,
+        };
+    return ZARR_OK;
+}
+
+/* Into the group's zarr.json as it is at this moment. */
+static zarr_status edit_consolidated_v3(void *arg, const struct zr_doc *old, struct zr_str *text,
+                                        zarr_error *err)
+{
+    const struct consolidating *c = arg;
+    const struct zr_meta_env env = zr_meta_env_of(c->ctx, true);
+    struct zr_json_doc in, made;
+    struct zr_json *root = NULL;
+    struct zr_group_meta meta;
+    zarr_status st = ZARR_OK;
+
+    zr_json_doc_init(&in, c->ctx->alloc);
+    zr_json_doc_init(&made, c->ctx->alloc);
+    ZR_TRY(zr_doc_parse(&in, old, &c->ctx->limits, err));
+    zr_json_set(&in, in.root, "consolidated_metadata",
+                zr_consolidated_write_v3(&in, c->meta + 1, c->nodes.n - 1));
+    if (!zr_json_ok(&in))
+        ZR_TRY(zr_fail_memory(err, in.arena.used_bytes));
+    ZR_TRY(zr_group_meta_parse(&meta, &env, 3, in.root, NULL, err));
+    ZR_TRY(zr_group_meta_write(&meta, &made, &root, err));
+    zr_json_write(root, ZR_META_INDENT, text);
+out:
+    zr_json_doc_deinit(&in);
+    zr_json_doc_deinit(&made);
+    return st;
+}
+
+static zarr_status edit_consolidated_v2(void *arg, const struct zr_doc *old, struct zr_str *text,
+                                        zarr_error *err)
+{
+    const struct consolidating *c = arg;
+    struct zr_json *root = NULL;
+    struct zr_json_doc made;
+    zarr_status st = ZARR_OK;
+
+    ZR_UNUSED(old);
+    zr_json_doc_init(&made, c->ctx->alloc);
+    root = zr_consolidated_write_v2(&made, c->meta, c->nodes.n);
+    if (!root || !zr_json_ok(&made))
+        ZR_TRY(zr_fail_memory(err, made.arena.used_bytes));
+    zr_json_write(root, 0, text);
+out:
+    zr_json_doc_deinit(&made);
+    return st;
+}
+
+static zarr_status write_consolidated(zarr_store *store, const char *path, const char *key,
+                                      struct consolidating *c, zarr_error *err)
+{
+    const bool v3 = c->nodes.format == 3;
+    const struct zr_doc_edit edit = {
+        .fn = v3 ? edit_consolidated_v3 : edit_consolidated_v2, .arg = c, .may_be_new = !v3};
+    struct zr_doc_source src;
+    struct zr_str full;
+    zarr_status st = ZARR_OK;
+
+    zr_str_init(&full, c->ctx->alloc);
+    zr_path_key(&full, path, v3 ? ZR_DOC_V3 : key ? key : ZR_DOC_CONSOLIDATED);
+    ZR_TRY(zr_str_status(&full, err));
+    src = zr_doc_source(store, zr_str_text(&full));
+    src.limit = c->ctx->limits.consolidated_bytes;
+    src.knob = "consolidated_bytes";
+    ZR_TRY(zr_doc_update(&src, &edit, err));
+out:
+    zr_str_deinit(&full);
+    return st;
+}
+
+zarr_status zarr_group_consolidate(zarr_store *store, const char *path, const char *key,
+                                   zarr_error *err)
+{
+    struct consolidating c = {.ctx = zr_store_context(store)};
+    char *normal = NULL;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_path_normal(&normal, c.ctx->alloc, path, &c.ctx->limits, err));
+    ZR_TRY(zr_gather(&c.nodes, store, normal, err));
+    if (key && c.nodes.format == 3)
+        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
+                       "/%s: v3 has its consolidated metadata in zarr.json: no key can be given",
+                       normal));
+    ZR_TRY(list_nodes(&c, err));
+    st = write_consolidated(store, normal, key, &c, err);
+    if (st != ZARR_OK)
+        zr_path_prefix(err, st, normal);
+out:
+    zr_free(c.ctx->alloc, c.meta);
+    zr_gathered_deinit(&c.nodes);
+    zr_free(c.ctx->alloc, normal);
+    return st;
+}
+
+/* ---- comparing ------------------------------------------------------------------------ */
+
+struct checking {
+    struct zr_gathered real;
+    const struct zr_consolidated *cons;
+    int (*fn)(void *user, const char *path, const char *what);
+    void *user;
+    bool stopped;
+};
+
+static void tell(struct checking *c, const char *path, const char *what)
+{
+    if (!c->stopped)
+        c->stopped = c->fn(c->user, path, what) != 0;
+}
+
+static bool is_compared(const struct zr_json *member)
+{
+    return !zr_streq(member->key, "consolidated_metadata");
+}
+
+/* Equal but for consolidated metadata of their own, which differs by design. */
+static bool same_document(const struct zr_json *a, const struct zr_json *b)
+{
+    size_t n = 0, m = 0;
+
+    for (const struct zr_json *v = a->u.kids.first; v; v = v->next) {
+        if (!is_compared(v))
+            continue;
+        if (!zr_json_equal(v, zr_json_get(b, v->key)))
+            return false;
+        n++;
+    }
+    for (const struct zr_json *v = b->u.kids.first; v; v = v->next)
+        m += is_compared(v);
+    return n == m;
+}
+
+static bool same_attributes(const struct zr_json *a, const struct zr_json *b)
+{
+    if (zr_json_count(a) == 0 && zr_json_count(b) == 0)
+        return true; /* none is as good as {} */
+    return a && b && zr_json_equal(a, b);
+}
+
+static int compare_by_path(const void *a, const void *b)
+{
+    return zr_path_compare(((const struct zr_gathered_node *)a)->path,
+                           ((const struct zr_gathered_node *)b)->path);
+}
+
+static void compare_pair(struct checking *c, const struct zr_gathered_node *node,
+                         const struct zr_entry *e)
+{
+    const struct zr_json *attrs = node->attrs ? node->attrs->json.root : NULL;
+
+    if (node->kind != e->kind)
+        tell(c, node->path, "is of another kind in the consolidated metadata");
+    else if (!same_document(node->tree->json.root, e->doc))
+        tell(c, node->path, "has another document in the consolidated metadata");
+    else if (e->format == 2 && !same_attributes(attrs, e->attrs))
+        tell(c, node->path, "has other attributes in the consolidated metadata");
+}
+
+/* Both lists are sorted: a merge. */
+static void compare_lists(struct checking *c)
+{
+    struct zr_gathered *g = &c->real;
+    size_t i = 1, j = 0; /* node 0 is the group itself */
+
+    qsort(g->node, g->n, sizeof *g->node, compare_by_path);
+    while (!c->stopped && (i < g->n || j < c->cons->n)) {
+        const int order = i == g->n            ? 1
+                          : j == c->cons->n    ? -1
+                                               : zr_path_compare(g->node[i].path,
+                                                                 c->cons->entry[j].path);
+
+        if (order < 0)
+            tell(c, g->node[i++].path, "is missing in the consolidated metadata");
+        else if (order > 0)
+            tell(c, c->cons->entry[j++].path, "is in the consolidated metadata only");
+        else
+            compare_pair(c, &g->node[i++], &c->cons->entry[j++]);
+    }
+}
+
+zarr_status zarr_group_consolidated_check(zarr_store *store, const char *path,
+                                          int (*fn)(void *user, const char *path,
+                                                    const char *what),
+                                          void *user, zarr_error *err)
+{
+    zarr_group_open_options opts = ZARR_GROUP_OPEN_OPTIONS_INIT;
+    struct checking c = {.fn = fn, .user = user};
+    struct zr_group_state *state = NULL;
+    zarr_group *group = NULL;
+    zarr_status st = ZARR_OK;
+
+    opts.consolidated = ZARR_CONSOLIDATED_MUST;
+    ZR_TRY(zarr_group_open(&group, store, path, &opts, err));
+    state = zr_group_state_get(group);
+    c.cons = state->cons;
+    ZR_TRY(zr_gather(&c.real, store, group->h.path, err));
+    compare_lists(&c);
+out:
+    zr_gathered_deinit(&c.real);
+    zr_group_state_free(state);
+    zarr_group_free(group);
+    return st;
+}

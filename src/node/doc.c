@@ -1,0 +1,241 @@
+/*
+ * node/doc.c - metadata documents as bytes: read with one GET, written whole,
+ * changed under the store's lock. Most documents fit the buffer inside
+ * struct zr_doc, so that opening an array allocates nothing for its text.
+ * A change is read, edit, write while holding the key's lock; where a store
+ * cannot lock but can compare versions, the write is conditional and the whole
+ * is tried again when somebody else was faster. A store that can do neither
+ * keeps out only writers through the same handle: it cannot be given more.
+ * Thread class: a document is solo; updates may run from many threads.
+ */
+#include "node/node_int.h"
+
+enum {
+    DOC_READS = 8,   /* a document that grows while it is read */
+    DOC_RETRIES = 64 /* conflicts in a row */
+};
+
+void zr_doc_init(struct zr_doc *d, const zarr_allocator *alloc)
+{
+    d->small[0] = '\0';
+    d->text = d->small;
+    d->bytes = 0;
+    d->found = false;
+    d->big = NULL;
+    d->big_bytes = 0;
+    d->version = (zarr_store_version){0};
+    d->alloc = alloc;
+}
+
+void zr_doc_deinit(struct zr_doc *d)
+{
+    zr_free(d->alloc, d->big);
+    zr_doc_init(d, d->alloc);
+}
+
+static zarr_status doc_room(struct zr_doc *d, uint64_t need, uint64_t limit, const char *knob,
+                            zarr_error *err)
+{
+    void *p = NULL;
+    size_t bytes = 0;
+
+    if (need > limit)
+        return zr_fail(err, ZARR_ERR_LIMIT, "%" PRIu64 " bytes are over the limit %s (%" PRIu64
+                                            ")",
+                       need, knob, limit);
+    if (!zr_to_size(need, &bytes) || !zr_add_size(bytes, 1, &bytes))
+        return zr_fail_memory(err, need);
+    p = zr_realloc(d->alloc, d->big, bytes);
+    if (!p)
+        return zr_fail_memory(err, need);
+    d->big = p;
+    d->big_bytes = bytes;
+    return ZARR_OK;
+}
+
+static void doc_op(struct zr_doc *d, const char *key, uint32_t flags, zarr_store_op *op)
+{
+    *op = (zarr_store_op){
+        .verb = ZARR_STORE_GET,
+        .flags = flags,
+        .key = key,
+        .length = ZARR_STORE_TO_END,
+        .mem = d->big ? zr_mem_of_host(d->big, d->big_bytes - 1)
+                      : zr_mem_of_host(d->small, sizeof d->small - 1),
+    };
+}
+
+static void doc_take(struct zr_doc *d, const zarr_store_op *op)
+{
+    char *text = d->big ? d->big : d->small;
+
+    d->bytes = (size_t)op->done_bytes;
+    text[d->bytes] = '\0';
+    d->text = text;
+    d->version = op->version;
+}
+
+static zarr_status doc_read(struct zr_doc *d, const struct zr_doc_source *src, uint32_t flags,
+                            zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    zarr_store_op op;
+
+    for (int i = 0; i < DOC_READS; i++) {
+        doc_op(d, src->key, flags, &op);
+        ZR_TRY(zr_store_run_one(src->store, &op, err));
+        if (op.object_bytes == UINT64_MAX || op.object_bytes <= op.done_bytes) {
+            if (op.done_bytes > src->limit)
+                ZR_TRY(doc_room(d, op.done_bytes, src->limit, src->knob, err));
+            doc_take(d, &op);
+            goto out;
+        }
+        ZR_TRY(doc_room(d, op.object_bytes, src->limit, src->knob, err));
+    }
+    st = zr_fail(err, ZARR_ERR_CONFLICT, "the document changes while it is read");
+out:
+    return st;
+}
+
+/* A missing document is often no failure: it leaves err alone. */
+static zarr_status doc_read_if_there(struct zr_doc *d, const struct zr_doc_source *src,
+                                     uint32_t flags, zarr_error *err)
+{
+    zarr_error e = {0};
+    const zarr_status st = doc_read(d, src, flags, &e);
+
+    if (err && st != ZARR_OK && st != ZARR_ERR_NOT_FOUND)
+        *err = e;
+    return st;
+}
+
+zarr_status zr_doc_get(struct zr_doc *d, const struct zr_doc_source *src, zarr_error *err)
+{
+    return doc_read_if_there(d, src, 0, err);
+}
+
+struct zr_doc_source zr_doc_source(zarr_store *store, const char *key)
+{
+    const zarr_limits *limits = &zr_store_context(store)->limits;
+
+    return (struct zr_doc_source){
+        .store = store, .key = key, .limit = limits->metadata_bytes, .knob = "metadata_bytes"};
+}
+
+zarr_status zr_doc_parse(struct zr_json_doc *json, const struct zr_doc *d,
+                         const zarr_limits *limits, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_json_parse(json, d->text, d->bytes, limits, err));
+    if (!zr_json_is(json->root, ZR_JSON_OBJECT))
+        ZR_TRY(zr_fail(err, ZARR_ERR_CORRUPT, "the document is no JSON object but a %s",
+                       zr_json_type_text(json->root)));
+out:
+    return st;
+}
+
+/* ---- writing ---------------------------------------------------------------- */
+
+static zarr_status doc_put(const struct zr_doc_source *src, const struct zr_str *text,
+                           zarr_store_op *op, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_str_status(text, err));
+    if (text->bytes > src->limit)
+        ZR_TRY(zr_fail(err, ZARR_ERR_LIMIT, "%zu bytes are over the limit %s (%" PRIu64 ")",
+                       text->bytes, src->knob, src->limit));
+    op->verb = ZARR_STORE_PUT;
+    op->key = src->key;
+    /* Sources of a PUT are only read. */
+    op->mem = zr_mem_of_host((void *)(uintptr_t)zr_str_text(text), text->bytes);
+    ZR_TRY(zr_store_run_one(src->store, op, err));
+out:
+    return st;
+}
+
+/* How a store can keep two changers of one document apart, across handles. */
+static bool use_versions(zarr_store *s)
+{
+    return !zr_store_can(s, ZARR_STORE_CAP_LOCK) && zr_store_can(s, ZARR_STORE_CAP_CONDITIONAL);
+}
+
+static zarr_status update_once(const struct zr_doc_source *src, const struct zr_doc_edit *edit,
+                               void *lock, zarr_error *err)
+{
+    const zarr_allocator *alloc = zr_store_context(src->store)->alloc;
+    const bool versions = use_versions(src->store);
+    zarr_store_op op = {.lock = lock, .flags = ZARR_STORE_OP_LOCKED};
+    zarr_status st = ZARR_OK;
+    struct zr_str text;
+    struct zr_doc old;
+
+    zr_doc_init(&old, alloc);
+    zr_str_init(&text, alloc);
+    st = doc_read_if_there(&old, src, versions ? ZARR_STORE_OP_WANT_VERSION : 0, err);
+    if (st == ZARR_ERR_NOT_FOUND)
+        st = edit->may_be_new ? ZARR_OK : zr_fail(err, st, "there is no %s", src->key);
+    else if (st == ZARR_OK && edit->must_be_new)
+        st = zr_fail(err, ZARR_ERR_EXISTS, "%s exists already", src->key);
+    else if (st == ZARR_OK)
+        old.found = true;
+    if (st != ZARR_OK)
+        goto out;
+    ZR_TRY(edit->fn(edit->arg, old.found ? &old : NULL, &text, err));
+    if (text.bytes == 0 && !text.failed) /* nothing to change */
+        goto out;
+    if (versions) {
+        op.flags |= ZARR_STORE_OP_IF_VERSION;
+        op.version = old.version;
+    }
+    ZR_TRY(doc_put(src, &text, &op, err));
+out:
+    zr_str_deinit(&text);
+    zr_doc_deinit(&old);
+    return st;
+}
+
+zarr_status zr_doc_update(const struct zr_doc_source *src, const struct zr_doc_edit *edit,
+                          zarr_error *err)
+{
+    zarr_status st = ZARR_ERR_CONFLICT;
+
+    for (int i = 0; i < DOC_RETRIES && st == ZARR_ERR_CONFLICT; i++) {
+        void *lock = NULL;
+
+        st = zr_store_lock(src->store, src->key, &lock, err);
+        if (st == ZARR_OK)
+            st = update_once(src, edit, lock, err);
+        zr_store_unlock(src->store, lock);
+        if (edit->give_up && *edit->give_up)
+            break;
+    }
+    return st;
+}
+
+struct put_text {
+    const char *text;
+    size_t bytes;
+};
+
+static zarr_status put_given_text(void *arg, const struct zr_doc *old, struct zr_str *text,
+                                  zarr_error *err)
+{
+    const struct put_text *p = arg;
+
+    ZR_UNUSED(old);
+    ZR_UNUSED(err);
+    zr_str_append(text, p->text, p->bytes);
+    return ZARR_OK;
+}
+
+zarr_status zr_doc_create(const struct zr_doc_source *src, const char *text, size_t bytes,
+                          bool replace, zarr_error *err)
+{
+    struct put_text p = {text, bytes};
+    const struct zr_doc_edit edit = {
+        .fn = put_given_text, .arg = &p, .may_be_new = true, .must_be_new = !replace};
+
+    return zr_doc_update(src, &edit, err);
+}

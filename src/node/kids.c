@@ -1,0 +1,124 @@
+/*
+ * node/kids.c - the children of one group as the store has them: names from a
+ * listing, sorted, then their documents, a block at a time and in parallel,
+ * because each is a request of its own. Names without a document are passed
+ * over: prefixes are no nodes. A document that cannot be read as one is told as
+ * a broken node; a store that fails ends it all.
+ * Thread class: solo.
+ */
+#include "node/node_int.h"
+
+enum {
+    KIDS_BLOCK = 32,
+    KIDS_FAST_NS = 10000 /* of a local GET */
+};
+
+zarr_status zr_kids_open(struct zr_kids *k, zarr_store *store, const char *path, int32_t first,
+                         zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    *k = (struct zr_kids){.store = store, .first = first};
+    k->alloc = zr_store_context(store)->alloc;
+    zr_names_init(&k->names, k->alloc);
+    k->path = zr_strdup(k->alloc, path);
+    if (!k->path)
+        ZR_TRY(zr_fail_memory(err, 1));
+    ZR_TRY(zr_names_below(&k->names, store, path, err));
+    k->cap = ZR_MIN(k->names.n, (size_t)KIDS_BLOCK);
+    k->block = zr_calloc(k->alloc, ZR_MAX(k->cap, 1), sizeof *k->block);
+    if (!k->block)
+        ZR_TRY(zr_fail_memory(err, k->cap * sizeof *k->block));
+out:
+    return st;
+}
+
+static void block_release(struct zr_kids *k)
+{
+    for (size_t i = 0; i < k->n; i++)
+        zr_found_deinit(&k->block[i].found);
+    k->n = 0;
+}
+
+void zr_kids_close(struct zr_kids *k)
+{
+    block_release(k);
+    zr_free(k->alloc, k->block);
+    zr_free(k->alloc, k->path);
+    zr_names_deinit(&k->names);
+    *k = (struct zr_kids){0};
+}
+
+static bool kid_is_broken(const struct zr_kid *kid)
+{
+    return kid->st == ZARR_ERR_LIMIT ||
+           (kid->found.format != 0 && kid->st != ZARR_OK && kid->st != ZARR_ERR_NO_MEMORY);
+}
+
+static zarr_status find_kid(void *arg, uint64_t i, uint32_t worker, zarr_error *err)
+{
+    struct zr_kids *k = arg;
+    struct zr_kid *kid = &k->block[i];
+    struct zr_find where = {.store = k->store, .first = k->first};
+    struct zr_str path;
+
+    ZR_UNUSED(worker);
+    zr_str_init(&path, k->alloc);
+    zr_path_key(&path, k->path, kid->name);
+    kid->st = zr_str_status(&path, &kid->err);
+    where.path = zr_str_text(&path);
+    where.limit = zr_store_context(k->store)->limits.consolidated_bytes;
+    if (kid->st == ZARR_OK)
+        kid->st = zr_node_find(&kid->found, &where, &kid->err);
+    if (kid->st != ZARR_OK && kid->st != ZARR_ERR_NOT_FOUND)
+        zr_path_prefix(&kid->err, kid->st, where.path);
+    zr_str_deinit(&path);
+    if (kid->st == ZARR_OK || kid->st == ZARR_ERR_NOT_FOUND || kid_is_broken(kid))
+        return ZARR_OK;
+    if (err)
+        *err = kid->err;
+    return kid->st;
+}
+
+static zarr_status block_fill(struct zr_kids *k, zarr_error *err)
+{
+    const struct zr_parallel_options opts = {
+        .max_threads = zr_store_context(k->store)->engine.n_threads,
+        .item_ns = zr_store_can(k->store, ZARR_STORE_CAP_FAST_GET) ? KIDS_FAST_NS : 0,
+    };
+
+    block_release(k);
+    k->at = 0;
+    while (k->n < k->cap && k->next < k->names.n) {
+        struct zr_kid *kid = &k->block[k->n++];
+
+        kid->name = k->names.item[k->next++];
+        kid->st = ZARR_OK;
+        zr_found_init(&kid->found, k->alloc);
+    }
+    return zr_parallel_run(k->n, &opts, find_kid, k, err);
+}
+
+zarr_status zr_kids_next(struct zr_kids *k, const struct zr_kid **out, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    *out = NULL;
+    for (;;) {
+        if (k->at == k->n) {
+            if (k->next == k->names.n)
+                goto out;
+            ZR_TRY(block_fill(k, err));
+        }
+        while (k->at < k->n) {
+            const struct zr_kid *kid = &k->block[k->at++];
+
+            if (kid->st != ZARR_ERR_NOT_FOUND) {
+                *out = kid;
+                goto out;
+            }
+        }
+    }
+out:
+    return st;
+}

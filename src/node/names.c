@@ -1,0 +1,120 @@
+/*
+ * node/names.c - names and keys below a path, collected from the store's
+ * listing and sorted, because stores list in any order and users should see
+ * one. The texts live in an arena; the limit listing_keys bounds what a store
+ * with too many keys may cost.
+ * Thread class: solo.
+ */
+#include "node/node_int.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void zr_names_init(struct zr_names *names, const zarr_allocator *alloc)
+{
+    *names = (struct zr_names){.alloc = alloc};
+    zr_arena_init(&names->arena, alloc);
+}
+
+void zr_names_deinit(struct zr_names *names)
+{
+    zr_free(names->alloc, names->item);
+    zr_arena_deinit(&names->arena);
+    zr_names_init(names, names->alloc);
+}
+
+struct names_listing {
+    struct zr_names *names;
+    size_t skip; /* bytes of the path and its slash */
+    bool prefixes;
+    uint64_t limit;
+    zarr_status st;
+    zarr_error *err;
+};
+
+static zarr_status add_name(struct names_listing *l, const char *name)
+{
+    struct zr_names *names = l->names;
+    zarr_status st = ZARR_OK;
+    char *copy = NULL;
+
+    if (names->n >= l->limit)
+        ZR_TRY(zr_fail(l->err, ZARR_ERR_LIMIT,
+                       "there are more keys than the limit listing_keys (%" PRIu64 ")",
+                       l->limit));
+    ZR_TRY(zr_grow(names->alloc, &names->item, &names->cap, names->n + 1,
+                   sizeof *names->item, l->err));
+    copy = zr_arena_strndup(&names->arena, name, strlen(name));
+    if (!copy)
+        ZR_TRY(zr_fail_memory(l->err, strlen(name)));
+    names->item[names->n++] = copy;
+out:
+    return st;
+}
+
+static int on_listed_name(void *user, const zarr_store_item *item)
+{
+    struct names_listing *l = user;
+
+    if (l->prefixes != (item->is_prefix != 0) || strlen(item->key) <= l->skip)
+        return 0;
+    l->st = add_name(l, item->key + l->skip);
+    return l->st != ZARR_OK;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static int compare_keys(const void *a, const void *b)
+{
+    return zr_path_compare(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* An application's store may tell a prefix once for each key below it. */
+static void drop_repeats(struct zr_names *names)
+{
+    size_t n = 1;
+
+    for (size_t i = 1; i < names->n; i++)
+        if (!zr_streq(names->item[i], names->item[n - 1]))
+            names->item[n++] = names->item[i];
+    names->n = n;
+}
+
+static zarr_status names_list(struct zr_names *names, zarr_store *store, const char *path,
+                              bool prefixes, zarr_error *err)
+{
+    struct names_listing l = {
+        .names = names,
+        .skip = *path ? strlen(path) + 1 : 0,
+        .prefixes = prefixes,
+        .limit = zr_store_context(store)->limits.listing_keys,
+        .err = err,
+    };
+    zarr_status st = zr_store_list(store, path,
+                                   prefixes ? ZARR_LIST_DIRECTORY : ZARR_LIST_RECURSIVE,
+                                   on_listed_name, &l, err);
+
+    if (st == ZARR_OK)
+        st = l.st;
+    if (st == ZARR_OK && names->n > 1) {
+        qsort(names->item, names->n, sizeof *names->item,
+              prefixes ? compare_names : compare_keys);
+        drop_repeats(names);
+    }
+    return st;
+}
+
+zarr_status zr_names_below(struct zr_names *names, zarr_store *store, const char *path,
+                           zarr_error *err)
+{
+    return names_list(names, store, path, true, err);
+}
+
+zarr_status zr_names_keys(struct zr_names *names, zarr_store *store, const char *path,
+                          zarr_error *err)
+{
+    return names_list(names, store, path, false, err);
+}

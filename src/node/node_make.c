@@ -1,0 +1,164 @@
+/*
+ * node/node_make.c - what making any node needs: that nothing is there yet,
+ * that what may be overwritten is gone, and that its parents are groups. A
+ * parent's document is only written where there is none of either format: a
+ * v2 group is left alone when a v3 node is made below it, because a zarr.json
+ * beside its .zgroup would hide it.
+ * Thread class: plain functions.
+ */
+#include "node/node_int.h"
+
+#include <string.h>
+
+static zarr_status parent_is_missing(zarr_store *store, const char *path, bool *missing,
+                                     zarr_error *err)
+{
+    struct zr_find where = {.store = store, .path = path};
+    struct zr_found found;
+    zarr_status st = ZARR_OK;
+
+    where.limit = zr_store_context(store)->limits.consolidated_bytes;
+    zr_found_init(&found, zr_store_context(store)->alloc);
+    st = zr_node_find(&found, &where, err);
+    *missing = st == ZARR_ERR_NOT_FOUND;
+    if (*missing)
+        st = ZARR_OK;
+    else if (st != ZARR_OK)
+        zr_path_prefix(err, st, path);
+    else if (found.kind == ZARR_NODE_ARRAY)
+        st = zr_fail(err, ZARR_ERR_INVALID, "/%s is an array: no node can be below it", path);
+    zr_found_deinit(&found);
+    return st;
+}
+
+static zarr_status write_parent(zarr_store *store, const char *path, int32_t format,
+                                zarr_error *err)
+{
+    const zarr_allocator *alloc = zr_store_context(store)->alloc;
+    struct zr_doc_source src;
+    struct zr_str key, text;
+    zarr_error e = {0};
+    zarr_status st = ZARR_OK;
+
+    zr_str_init(&key, alloc);
+    zr_str_init(&text, alloc);
+    zr_path_key(&key, path, format == 3 ? ZR_DOC_V3 : ZR_DOC_GROUP);
+    ZR_TRY(zr_str_status(&key, err));
+    ZR_TRY(zr_group_text(&text, format, NULL, alloc, err));
+    src = zr_doc_source(store, zr_str_text(&key));
+    st = zr_doc_create(&src, zr_str_text(&text), text.bytes, false, &e);
+    if (st == ZARR_ERR_EXISTS) /* somebody was faster: as good */
+        st = ZARR_OK;
+    else if (st != ZARR_OK && err)
+        *err = e;
+out:
+    zr_str_deinit(&key);
+    zr_str_deinit(&text);
+    return st;
+}
+
+/* From the nearest parent upwards until one is there; cut[] then holds the ends of the missing. */
+zarr_status zr_parents_create(zarr_store *store, const char *path, int32_t format,
+                              zarr_error *err)
+{
+    const zarr_allocator *alloc = zr_store_context(store)->alloc;
+    size_t *cut = NULL, n = 0, cap = 0, end = strlen(path);
+    char *parent = zr_strdup(alloc, path);
+    bool missing = true;
+    zarr_status st = ZARR_OK;
+
+    if (!parent)
+        ZR_TRY(zr_fail_memory(err, end + 1));
+    while (end > 0 && missing) {
+        end = zr_path_parent_bytes(parent);
+        parent[end] = '\0';
+        ZR_TRY(parent_is_missing(store, parent, &missing, err));
+        if (!missing)
+            break;
+        ZR_TRY(zr_grow(alloc, &cut, &cap, n + 1, sizeof *cut, err));
+        cut[n++] = end;
+    }
+    while (n > 0) {
+        end = cut[--n];
+        memcpy(parent, path, end);
+        parent[end] = '\0';
+        ZR_TRY(write_parent(store, parent, format, err));
+    }
+out:
+    zr_free(alloc, cut);
+    zr_free(alloc, parent);
+    return st;
+}
+
+zarr_status zr_node_must_be_new(zarr_store *store, const char *path, zarr_error *err)
+{
+    struct zr_find where = {.store = store, .path = path};
+    struct zr_found found;
+    zarr_status st = ZARR_OK;
+
+    where.limit = zr_store_context(store)->limits.consolidated_bytes;
+    zr_found_init(&found, zr_store_context(store)->alloc);
+    st = zr_node_find(&found, &where, err);
+    if (st == ZARR_OK)
+        st = zr_fail(err, ZARR_ERR_EXISTS, "there is a v%" PRId32 " %s already", found.format,
+                     zr_kind_text(found.kind));
+    else if (st == ZARR_ERR_NOT_FOUND)
+        st = ZARR_OK;
+    else if (found.format) /* a document that cannot be read is in the way, too */
+        st = zr_prefix(err, ZARR_ERR_EXISTS, "there is a broken node already");
+    zr_found_deinit(&found);
+    return st;
+}
+
+/* The documents first: half a node must not be taken for a node with missing chunks. */
+zarr_status zr_node_erase(zarr_store *store, const char *path, zarr_error *err)
+{
+    static const char *const names[] = {ZR_DOC_V3, ZR_DOC_ARRAY, ZR_DOC_GROUP};
+    struct zr_str key;
+    zarr_error e = {0};
+    zarr_status st = ZARR_OK;
+
+    zr_str_init(&key, zr_store_context(store)->alloc);
+    for (size_t i = 0; i < ZR_COUNT(names); i++) {
+        zr_path_key(&key, path, names[i]);
+        ZR_TRY(zr_str_status(&key, err));
+        st = zarr_store_erase(store, zr_str_text(&key), &e);
+        if (st != ZARR_OK && st != ZARR_ERR_NOT_FOUND) {
+            if (err)
+                *err = e;
+            goto out;
+        }
+    }
+    ZR_TRY(zr_store_erase_prefix(store, path, err));
+out:
+    zr_str_deinit(&key);
+    return st;
+}
+
+zarr_status zarr_node_delete(zarr_store *store, const char *path, zarr_error *err)
+{
+    const zarr_context *ctx = zr_store_context(store);
+    uint32_t kind = ZARR_NODE_NONE;
+    int32_t format = 0;
+    char *normal = NULL;
+    zarr_error e = {0};
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_path_normal(&normal, ctx->alloc, path, &ctx->limits, err));
+    /* A broken node can be deleted; one that the store cannot tell about cannot. */
+    st = zarr_node_probe(store, normal, &kind, &format, &e);
+    if (st != ZARR_OK && format == 0) {
+        if (err)
+            *err = e;
+        goto out;
+    }
+    st = ZARR_OK;
+    if (format == 0)
+        ZR_TRY(zr_fail(err, ZARR_ERR_NOT_FOUND, "/%s: there is no array or group", normal));
+    st = zr_node_erase(store, normal, err);
+    if (st != ZARR_OK)
+        zr_path_prefix(err, st, normal);
+out:
+    zr_free(ctx->alloc, normal);
+    return st;
+}

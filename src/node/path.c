@@ -1,0 +1,125 @@
+/*
+ * node/path.c - paths of nodes and keys of their documents. A path is
+ * normalised once, at the door: '\' becomes '/', slashes at the ends and runs
+ * of them go, "" is the root; "." and ".." are refused, here and again by every
+ * store. Opening takes any other name, because foreign writers made it; making
+ * a node is stricter: a name must not be one that a format reserves.
+ * Thread class: plain functions.
+ */
+#include "node/node_int.h"
+
+#include <string.h>
+
+static size_t segment_bytes(const char *p)
+{
+    size_t n = 0;
+
+    while (p[n] && p[n] != '/' && p[n] != '\\')
+        n++;
+    return n;
+}
+
+zarr_status zr_path_append(struct zr_str *out, const char *path, const zarr_limits *limits,
+                           zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    for (const char *p = path ? path : ""; *p;) {
+        const size_t n = segment_bytes(p);
+
+        if (n == 0) {
+            p++;
+            continue;
+        }
+        ZR_TRY(zr_node_name_check(p, n, limits, err));
+        if (out->bytes > 0)
+            zr_str_putc(out, '/');
+        zr_str_append(out, p, n);
+        p += n;
+    }
+    if (out->bytes > ZR_KEY_MAX_BYTES)
+        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID, "the path has more than %d bytes",
+                       ZR_KEY_MAX_BYTES));
+    ZR_TRY(zr_str_status(out, err));
+out:
+    return st;
+}
+
+zarr_status zr_path_normal(char **out, const zarr_allocator *alloc, const char *path,
+                           const zarr_limits *limits, zarr_error *err)
+{
+    struct zr_str s;
+    zarr_status st = ZARR_OK;
+
+    *out = NULL;
+    zr_str_init(&s, alloc);
+    ZR_TRY(zr_path_append(&s, path, limits, err));
+    *out = s.bytes ? zr_str_take(&s) : zr_strdup(alloc, "");
+    if (!*out)
+        ZR_TRY(zr_fail_memory(err, 1));
+out:
+    zr_str_deinit(&s);
+    return st;
+}
+
+const char *zr_path_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash ? slash + 1 : path;
+}
+
+size_t zr_path_parent_bytes(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash ? (size_t)(slash - path) : 0;
+}
+
+zarr_status zr_path_check_new(const char *path, int format, const zarr_limits *limits,
+                              zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    for (const char *p = path; *p;) {
+        const size_t n = segment_bytes(p);
+
+        ZR_TRY(zr_node_name_check_new(p, n, format, limits, err));
+        p += n + (p[n] == '/');
+    }
+out:
+    return st;
+}
+
+void zr_path_key(struct zr_str *out, const char *path, const char *name)
+{
+    zr_str_clear(out);
+    if (*path) {
+        zr_str_puts(out, path);
+        zr_str_putc(out, '/');
+    }
+    zr_str_puts(out, name);
+}
+
+/* '/' sorts before every other byte, so that a node comes right before all below it. */
+int zr_path_compare(const char *a, const char *b)
+{
+    const unsigned char *p = (const unsigned char *)a, *q = (const unsigned char *)b;
+
+    while (*p && *p == *q) {
+        p++;
+        q++;
+    }
+    if (*p == *q)
+        return 0;
+    if (!*p || !*q)
+        return *p ? 1 : -1;
+    if (*p == '/' || *q == '/')
+        return *p == '/' ? -1 : 1;
+    return *p < *q ? -1 : 1;
+}
+
+zarr_status zr_path_prefix(zarr_error *err, zarr_status st, const char *path)
+{
+    return zr_prefix(err, st, "/%s", path);
+}
