@@ -1,0 +1,169 @@
+/*
+ * meta/array_v2.c - reads a .zarray with its .zattrs into the same struct and
+ * the same kind of chain as v3: transpose for order F, `bytes` in the byte order
+ * of dtype, then filters and compressor, which keep their v2 spelling. Members
+ * that v2 does not know are kept and written back; what is missing means null.
+ * Thread class: plain functions.
+ */
+#include "meta_int.h"
+
+const char *const zr_array_v2_members[] = {
+    "zarr_format",         "shape", "chunks",  "dtype",
+    "fill_value",          "order", "filters", "compressor",
+    "dimension_separator", NULL,
+};
+
+static zarr_status read_order(struct zr_array_meta *m, const struct zr_json *v,
+                              zarr_error *err)
+{
+    m->order = 'C';
+    if (!v || v->type == ZR_JSON_NULL || zr_json_is_text(v, "C"))
+        return ZARR_OK;
+    if (!zr_json_is_text(v, "F"))
+        return zr_meta_refuse("order", "\"C\" or \"F\"", v, err);
+    m->order = 'F';
+    return ZARR_OK;
+}
+
+static zarr_status read_separator(struct zr_array_meta *m, const struct zr_meta_env *env,
+                                  const struct zr_json *v, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    struct zr_json_doc doc;
+    struct zr_json *config;
+
+    zr_json_doc_init(&doc, m->alloc);
+    m->separator_given = v && v->type != ZR_JSON_NULL;
+    if (m->separator_given && !zr_json_is_text(v, ".") && !zr_json_is_text(v, "/")) {
+        st = zr_meta_refuse("dimension_separator", "\".\" or \"/\"", v, err);
+        goto out;
+    }
+    config = zr_json_new(&doc, ZR_JSON_OBJECT);
+    zr_json_set(&doc, config, "separator",
+                zr_json_new_text(&doc, m->separator_given ? zr_json_string(v) : "."));
+    ZR_TRY(zr_meta_doc_status(&doc, err));
+    ZR_TRY(zr_key_encoding_parse(&m->keys, env->grids, "v2", config, err));
+out:
+    zr_json_doc_deinit(&doc);
+    return st;
+}
+
+static zarr_status read_codecs(struct zr_array_meta *m, const struct zr_json *root,
+                               zarr_error *err)
+{
+    const struct zr_json *filters = zr_json_get(root, "filters");
+    const struct zr_json *compressor = zr_json_get(root, "compressor");
+
+    if (filters && filters->type != ZR_JSON_NULL) {
+        if (filters->type != ZR_JSON_ARRAY)
+            return zr_meta_refuse("filters", "null or a list", filters, err);
+        if (zr_json_count(filters) > 0) /* [] is common and means null */
+            m->filters = filters;
+    }
+    if (compressor && compressor->type != ZR_JSON_NULL) {
+        if (compressor->type != ZR_JSON_OBJECT)
+            return zr_meta_refuse("compressor", "null or an object with an id",
+                                  compressor, err);
+        m->compressor = compressor;
+    }
+    return ZARR_OK;
+}
+
+static struct zr_json *new_transpose(struct zr_json_doc *doc, int32_t ndim)
+{
+    struct zr_json *v = zr_json_new(doc, ZR_JSON_OBJECT);
+    struct zr_json *order = zr_json_new(doc, ZR_JSON_ARRAY);
+
+    zr_json_set(doc, v, "id", zr_json_new_text(doc, "transpose"));
+    for (int32_t d = ndim - 1; d >= 0; d--)
+        zr_json_append(doc, order, zr_json_new_i64(doc, d));
+    zr_json_set(doc, v, "order", order);
+    return v;
+}
+
+static struct zr_json *new_bytes(struct zr_json_doc *doc, uint32_t byte_order)
+{
+    struct zr_json *v = zr_json_new(doc, ZR_JSON_OBJECT);
+
+    zr_json_set(doc, v, "id", zr_json_new_text(doc, "bytes"));
+    if (byte_order != ZARR_ORDER_NATIVE)
+        zr_json_set(
+            doc, v, "endian",
+            zr_json_new_text(doc, byte_order == ZARR_ORDER_BIG ? "big" : "little"));
+    return v;
+}
+
+static zarr_status make_chain(struct zr_array_meta *m, const struct zr_meta_env *env,
+                              zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    const struct zr_chain_parse_options options = {.format = 2, .limits = env->limits};
+    struct zr_json_doc doc;
+    struct zr_json *list;
+
+    zr_json_doc_init(&doc, m->alloc);
+    list = zr_json_new(&doc, ZR_JSON_ARRAY);
+    if (m->order == 'F' && m->ndim > 1)
+        zr_json_append(&doc, list, new_transpose(&doc, m->ndim));
+    zr_json_append(&doc, list, new_bytes(&doc, m->byte_order));
+    for (const struct zr_json *f = m->filters ? m->filters->u.kids.first : NULL; f;
+         f = f->next)
+        zr_json_append(&doc, list, zr_json_copy(&doc, f));
+    if (m->compressor)
+        zr_json_append(&doc, list, zr_json_copy(&doc, m->compressor));
+    ZR_TRY(zr_meta_doc_status(&doc, err));
+    st = zr_chain_parse(&m->chain, env->codecs, list, &options, m->alloc, err);
+    if (st != ZARR_OK)
+        zr_prefix(err, st, "filters and compressor, as a chain");
+out:
+    zr_json_doc_deinit(&doc);
+    return st;
+}
+
+/* xarray's names of dimensions, where they fit: attributes are free, so no error
+ * otherwise. */
+static zarr_status read_dimensions(struct zr_array_meta *m, zarr_error *err)
+{
+    const struct zr_json *v = zr_json_get(m->attributes, ZR_DIMENSIONS_ATTRIBUTE);
+    zarr_status st = ZARR_OK;
+    int32_t d = 0;
+
+    if (!zr_json_is(v, ZR_JSON_ARRAY) || zr_json_count(v) != (size_t)m->ndim ||
+        m->ndim == 0)
+        return ZARR_OK;
+    for (const struct zr_json *name = v->u.kids.first; name; name = name->next)
+        if (!zr_json_string(name))
+            return ZARR_OK;
+    st = zr_meta_names_alloc(m, err);
+    for (const struct zr_json *name = v->u.kids.first; st == ZARR_OK && name;
+         name = name->next)
+        m->dimension_names[d++] = zr_json_string(name);
+    return st;
+}
+
+zarr_status zr_array_v2_parse(struct zr_array_meta *m, const struct zr_meta_env *env,
+                              zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    const struct zr_json *root = m->document;
+    const struct zr_json *fill = zr_json_get(root, "fill_value");
+    uint64_t chunks[ZARR_MAX_RANK] = {0};
+
+    ZR_TRY(zr_meta_shape(m, zr_json_get(root, "shape"), env, err));
+    ZR_TRY(zr_meta_sizes("chunks", zr_json_get(root, "chunks"), m->ndim, chunks, err));
+    st = zr_grid_init_regular(&m->grid, m->ndim, m->shape, chunks, err);
+    if (st != ZARR_OK) {
+        zr_prefix(err, st, "chunks");
+        goto out;
+    }
+    ZR_TRY(zr_dtype_from_v2(env->dtypes, zr_json_get(root, "dtype"), &m->dtype,
+                            &m->byte_order, err));
+    ZR_TRY(read_order(m, zr_json_get(root, "order"), err));
+    ZR_TRY(read_separator(m, env, zr_json_get(root, "dimension_separator"), err));
+    ZR_TRY(zr_meta_fill(m, zr_json_is(fill, ZR_JSON_NULL) ? NULL : fill, err));
+    ZR_TRY(read_codecs(m, root, err));
+    ZR_TRY(make_chain(m, env, err));
+    ZR_TRY(read_dimensions(m, err));
+out:
+    return st;
+}

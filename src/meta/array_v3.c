@@ -1,0 +1,143 @@
+/*
+ * meta/array_v3.c - reads an array's zarr.json. Tolerated, because real files
+ * have it: bare names at extension points, null or [] for optional members,
+ * codecs of old drafts where they are unambiguous. An unknown member is fatal
+ * unless it says that it may be ignored; then it is kept and written back.
+ * Thread class: plain functions.
+ */
+#include "meta_int.h"
+
+const char *const zr_array_v3_members[] = {
+    "zarr_format",
+    "node_type",
+    "shape",
+    "data_type",
+    "chunk_grid",
+    "chunk_key_encoding",
+    "fill_value",
+    "codecs",
+    "attributes",
+    "dimension_names",
+    "storage_transformers",
+    "consolidated_metadata",
+    NULL,
+};
+
+static zarr_status read_transformers(const struct zr_json *v, zarr_error *err)
+{
+    const struct zr_json *first = zr_json_at(v, 0);
+    const struct zr_json *config = NULL;
+    const char *name = NULL;
+    zarr_status st = ZARR_OK;
+
+    if (!v || v->type == ZR_JSON_NULL || (v->type == ZR_JSON_ARRAY && !first))
+        return ZARR_OK;
+    if (!first)
+        return zr_meta_refuse("storage_transformers", "a list", v, err);
+    st = zr_meta_extension("storage_transformers[0]", first, &name, &config, err);
+    if (st == ZARR_OK)
+        st = zr_fail(err, ZARR_ERR_UNSUPPORTED, "storage transformer \"%s\" is not known",
+                     name);
+    return st;
+}
+
+static zarr_status read_grid(struct zr_array_meta *m, const struct zr_meta_env *env,
+                             const struct zr_json *v, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    const struct zr_json *config = NULL;
+    const char *name = NULL;
+
+    ZR_TRY(zr_meta_extension("chunk_grid", v, &name, &config, err));
+    st = zr_grid_parse(&m->grid, env->grids, m->ndim, m->shape, name, config, err);
+    if (st != ZARR_OK)
+        zr_prefix(err, st, "chunk_grid");
+out:
+    return st;
+}
+
+static zarr_status read_keys(struct zr_array_meta *m, const struct zr_meta_env *env,
+                             const struct zr_json *v, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    const struct zr_json *config = NULL;
+    const char *name = NULL;
+
+    ZR_TRY(zr_meta_extension("chunk_key_encoding", v, &name, &config, err));
+    st = zr_key_encoding_parse(&m->keys, env->grids, name, config, err);
+    if (st != ZARR_OK)
+        zr_prefix(err, st, "chunk_key_encoding");
+out:
+    return st;
+}
+
+static zarr_status read_names(struct zr_array_meta *m, const struct zr_meta_env *env,
+                              const struct zr_json *v, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    uint32_t limit = env->limits ? env->limits->dimension_name_bytes : 0;
+    int32_t d = 0;
+
+    limit = limit ? limit : 64 << 10; /* zarrc/limits.h */
+    if (!v || v->type == ZR_JSON_NULL)
+        goto out;
+    if (v->type != ZR_JSON_ARRAY || zr_json_count(v) != (size_t)m->ndim) {
+        st = zr_fail(err, ZARR_ERR_INVALID,
+                     "dimension_names must be a list of %" PRId32
+                     " names or nulls, not %s of %zu",
+                     m->ndim, zr_json_type_text(v), zr_json_count(v));
+        goto out;
+    }
+    ZR_TRY(zr_meta_names_alloc(m, err));
+    for (const struct zr_json *name = v->u.kids.first; name; name = name->next, d++) {
+        if (name->type == ZR_JSON_NULL)
+            continue;
+        m->dimension_names[d] = zr_json_string(name);
+        if (!m->dimension_names[d])
+            ZR_TRY(
+                zr_meta_refuse("dimension_names", "a list of names or nulls", name, err));
+        if (name->u.text.bytes > limit)
+            ZR_TRY(zr_fail(err, ZARR_ERR_LIMIT,
+                           "dimension_names[%" PRId32 "] has %zu bytes, limit "
+                           "dimension_name_bytes is %" PRIu32,
+                           d, name->u.text.bytes, limit));
+    }
+out:
+    return st;
+}
+
+static zarr_status read_fill(struct zr_array_meta *m, const struct zr_json *v,
+                             zarr_error *err)
+{
+    if (!v)
+        return zr_fail(err, ZARR_ERR_INVALID, "fill_value is missing");
+    return zr_meta_fill(m, v, err);
+}
+
+zarr_status zr_array_v3_parse(struct zr_array_meta *m, const struct zr_meta_env *env,
+                              zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    const struct zr_json *root = m->document;
+    const struct zr_json *type = zr_json_get(root, "node_type");
+    const struct zr_json *dtype = zr_json_get(root, "data_type");
+    const struct zr_chain_parse_options chain = {
+        .format = 3, .limits = env->limits, .allow_missing_bytes = true};
+
+    m->order = 'C';
+    if (!zr_json_is_text(type, "array"))
+        ZR_TRY(zr_meta_refuse("node_type", "\"array\"", type, err));
+    ZR_TRY(zr_meta_check_members(root, zr_array_v3_members, err));
+    ZR_TRY(read_transformers(zr_json_get(root, "storage_transformers"), err));
+    ZR_TRY(zr_meta_shape(m, zr_json_get(root, "shape"), env, err));
+    ZR_TRY(zr_dtype_from_v3(env->dtypes, dtype, &m->dtype, err));
+    ZR_TRY(read_grid(m, env, zr_json_get(root, "chunk_grid"), err));
+    ZR_TRY(read_keys(m, env, zr_json_get(root, "chunk_key_encoding"), err));
+    ZR_TRY(read_fill(m, zr_json_get(root, "fill_value"), err));
+    ZR_TRY(zr_chain_parse(&m->chain, env->codecs, zr_json_get(root, "codecs"), &chain,
+                          m->alloc, err));
+    ZR_TRY(read_names(m, env, zr_json_get(root, "dimension_names"), err));
+    ZR_TRY(zr_meta_attributes(zr_json_get(root, "attributes"), &m->attributes, err));
+out:
+    return st;
+}

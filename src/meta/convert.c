@@ -1,0 +1,196 @@
+/*
+ * meta/convert.c - the same array in the other format. The new document is
+ * written from the struct's fields and then read like any other, so a
+ * conversion cannot make what reading would refuse. v2 can say less: no
+ * sharding, no permutation but the full reversal, no codec that numcodecs does
+ * not know, and each of these is refused by name. Thread class: plain
+ * functions; the result is solo until handed on.
+ */
+#include "meta_int.h"
+
+#include <string.h>
+
+/* ---- to v2 ------------------------------------------------------------------ */
+
+static bool is_codec(const struct zarr_codec_spec *s, const char *name)
+{
+    return zr_streq(zarr_codec_spec_name(s), name);
+}
+
+/* order: 'C' or 'F' after this transpose. */
+static zarr_status reverse_order(const struct zarr_codec_spec *s, int32_t ndim,
+                                 char *order, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    uint8_t to[ZARR_MAX_RANK] = {0};
+    bool same = true, reversed = true;
+
+    ZR_TRY(zr_spec_order(s, ndim, to, err));
+    for (int32_t d = 0; d < ndim; d++) {
+        same = same && to[d] == d;
+        reversed = reversed && to[d] == ndim - 1 - d;
+    }
+    if (reversed && !same)
+        *order = *order == 'C' ? 'F' : 'C';
+    else if (!same)
+        st = zr_fail(
+            err, ZARR_ERR_UNSUPPORTED,
+            "Zarr v2 cannot say a transpose other than the reversal of all dimensions");
+out:
+    return st;
+}
+
+/* What comes before the bytes: transposes become the order, the rest must be a filter. */
+static zarr_status read_front(struct zr_array_meta *m, const struct zr_chain *chain,
+                              zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    const struct zarr_codec_spec *a2b = &chain->codec[chain->a2b];
+    bool filters = false;
+
+    m->order = 'C';
+    for (uint32_t i = 0; i < chain->a2b; i++) {
+        if (!is_codec(&chain->codec[i], "transpose")) {
+            filters = true;
+            continue;
+        }
+        if (filters)
+            ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                           "Zarr v2 cannot say a transpose behind a filter"));
+        ZR_TRY(reverse_order(&chain->codec[i], m->ndim, &m->order, err));
+    }
+    if (!is_codec(a2b, "bytes"))
+        ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED, "Zarr v2 cannot say codec \"%s\"",
+                       zarr_codec_spec_name(a2b)));
+    m->byte_order = zarr_dtype_swap_bytes(m->dtype) > 1 ? a2b->byte_order
+                                                        : (uint32_t)ZARR_ORDER_NATIVE;
+out:
+    return st;
+}
+
+/* filters and compressor: the last codec on bytes is the compressor, all others are
+ * filters. */
+static zarr_status read_back(struct zr_array_meta *m, const struct zr_chain *chain,
+                             struct zr_json_doc *doc, zarr_error *err)
+{
+    const struct zr_json *list = zr_chain_write(doc, chain, 2);
+    struct zr_json *filters = zr_json_new(doc, ZR_JSON_ARRAY);
+    const struct zr_json *v = list ? list->u.kids.first : NULL;
+
+    m->filters = m->compressor = NULL;
+    for (uint32_t i = 0; v && i < chain->n; i++, v = v->next) {
+        if (i == chain->a2b || is_codec(&chain->codec[i], "transpose"))
+            continue;
+        if (chain->codec[i].vt->flags & ZARR_CODEC_SPEC_V3)
+            return zr_fail(err, ZARR_ERR_UNSUPPORTED, "Zarr v2 cannot say codec \"%s\"",
+                           zarr_codec_spec_name(&chain->codec[i]));
+        if (i > chain->a2b && i + 1 == chain->n)
+            m->compressor = v;
+        else
+            zr_json_append(doc, filters, zr_json_copy(doc, v));
+    }
+    if (zr_json_count(filters) > 0)
+        m->filters = filters;
+    return zr_meta_doc_status(doc, err);
+}
+
+static zarr_status make_v2(struct zr_array_meta *fields, struct zr_json_doc *doc,
+                           struct zr_json **root, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    if (!fields->grid.regular)
+        ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED, "Zarr v2 cannot say chunk grid \"%s\"",
+                       zr_grid_name(&fields->grid)));
+    ZR_TRY(read_front(fields, fields->chain, err));
+    ZR_TRY(read_back(fields, fields->chain, doc, err));
+    ZR_TRY(zr_array_v2_write(fields, doc, root, err));
+out:
+    return st;
+}
+
+/* .zattrs: the attributes, and the dimension names where all have one. */
+static struct zr_json *v2_attributes(const struct zr_array_meta *in,
+                                     struct zr_json_doc *doc)
+{
+    struct zr_json *out = in->attributes ? zr_json_copy(doc, in->attributes)
+                                         : zr_json_new(doc, ZR_JSON_OBJECT);
+    struct zr_json *names;
+
+    if (!in->dimension_names || in->ndim == 0)
+        return out;
+    names = zr_json_new(doc, ZR_JSON_ARRAY);
+    for (int32_t d = 0; d < in->ndim; d++) {
+        if (!in->dimension_names[d])
+            return out;
+        zr_json_append(doc, names, zr_json_new_text(doc, in->dimension_names[d]));
+    }
+    zr_json_set(doc, out, ZR_DIMENSIONS_ATTRIBUTE, names);
+    return out;
+}
+
+/* ---- both ------------------------------------------------------------------- */
+
+static zarr_status to_v3(struct zr_array_meta *out, const struct zr_meta_env *env,
+                         const struct zr_array_meta *in, struct zr_json_doc *doc,
+                         zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    struct zr_array_meta again = {0};
+    struct zr_json *root = NULL;
+
+    /* A chain of our own, because v3 wants said what v2 leaves open (blosc's typesize).
+     */
+    ZR_TRY(
+        zr_array_meta_parse(&again, env, in->format, in->document, in->attributes, err));
+    ZR_TRY(zr_array_meta_complete(&again, err));
+    ZR_TRY(zr_array_v3_write(&again, doc, &root, err));
+    if (in->format == 2 && again.dimension_names)
+        zr_json_remove(zr_json_get(root, "attributes"), ZR_DIMENSIONS_ATTRIBUTE);
+    ZR_TRY(zr_array_meta_parse(out, env, 3, root, NULL, err));
+out:
+    zr_array_meta_deinit(&again);
+    return st;
+}
+
+static zarr_status to_v2(struct zr_array_meta *out, const struct zr_meta_env *env,
+                         const struct zr_array_meta *in, struct zr_json_doc *doc,
+                         zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    struct zr_array_meta fields = *in; /* borrows: not to be freed */
+    struct zr_json *root = NULL, *attributes = NULL;
+
+    if (in->format == 2) {
+        ZR_TRY(zr_array_v2_write(in, doc, &root, err));
+        attributes = in->attributes ? zr_json_copy(doc, in->attributes) : NULL;
+    } else {
+        ZR_TRY(make_v2(&fields, doc, &root, err));
+        attributes = v2_attributes(in, doc);
+    }
+    ZR_TRY(zr_meta_doc_status(doc, err));
+    ZR_TRY(zr_array_meta_parse(out, env, 2, root, attributes, err));
+out:
+    return st;
+}
+
+zarr_status zr_array_meta_convert(struct zr_array_meta *out,
+                                  const struct zr_meta_env *env,
+                                  const struct zr_array_meta *in, int to_format,
+                                  zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    struct zr_json_doc doc;
+
+    *out = (struct zr_array_meta){0};
+    zr_json_doc_init(&doc, env->alloc);
+    if (to_format == 3)
+        ZR_TRY(to_v3(out, env, in, &doc, err));
+    else
+        ZR_TRY(to_v2(out, env, in, &doc, err));
+    out->own = doc; /* moved */
+    zr_json_doc_init(&doc, env->alloc);
+out:
+    zr_json_doc_deinit(&doc);
+    return st;
+}

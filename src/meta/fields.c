@@ -1,0 +1,204 @@
+/*
+ * meta/fields.c - reading single members, each with the rule it breaks in the
+ * message. Sizes are whole numbers up to 2^63-1, because tensors count in
+ * int64; a number like 1e3 is refused where a size is wanted, since readers
+ * disagree about it. Thread class: plain functions.
+ */
+#include "meta_int.h"
+
+#include <string.h>
+
+/* zarrc/limits.h states these. */
+enum {
+    RANK_DEFAULT = 64,
+    DIMENSION_NAME_DEFAULT = 64 << 10
+};
+
+zarr_status zr_meta_refuse(const char *field, const char *want, const struct zr_json *v,
+                           zarr_error *err)
+{
+    char text[80];
+
+    return zr_fail(err, ZARR_ERR_INVALID, "%s must be %s, not %s", field, want,
+                   zr_json_excerpt(v, text, sizeof text));
+}
+
+zarr_status zr_meta_format(const struct zr_json *root, int format, zarr_error *err)
+{
+    const struct zr_json *v = zr_json_get(root, "zarr_format");
+    uint64_t found = 0;
+
+    if (!zr_json_is(root, ZR_JSON_OBJECT))
+        return zr_meta_refuse("the metadata document", "an object", root, err);
+    if (!zr_json_u64(v, &found) || found != (uint64_t)format)
+        return zr_meta_refuse("zarr_format", format == 3 ? "3" : "2", v, err);
+    return ZARR_OK;
+}
+
+static zarr_status read_size(const char *field, const struct zr_json *v, uint64_t *out,
+                             zarr_error *err)
+{
+    if (!zr_json_u64(v, out) || *out > INT64_MAX)
+        return zr_meta_refuse(field, "a list of whole numbers from 0 to 2^63-1", v, err);
+    return ZARR_OK;
+}
+
+zarr_status zr_meta_sizes(const char *field, const struct zr_json *v, int32_t ndim,
+                          uint64_t *out, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    int32_t d = 0;
+
+    if (!zr_json_is(v, ZR_JSON_ARRAY))
+        return zr_meta_refuse(field, "a list of whole numbers", v, err);
+    if (zr_json_count(v) != (size_t)ndim)
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "%s has %zu entries, the array has %" PRId32 " dimensions", field,
+                       zr_json_count(v), ndim);
+    for (const struct zr_json *n = v->u.kids.first; n; n = n->next)
+        ZR_TRY(read_size(field, n, &out[d++], err));
+out:
+    return st;
+}
+
+zarr_status zr_meta_shape(struct zr_array_meta *m, const struct zr_json *v,
+                          const struct zr_meta_env *env, zarr_error *err)
+{
+    uint32_t limit = env->limits && env->limits->rank ? env->limits->rank : RANK_DEFAULT;
+
+    limit = ZR_MIN(limit, (uint32_t)ZARR_MAX_RANK);
+    if (zr_json_count(v) > limit)
+        return zr_fail(err, ZARR_ERR_LIMIT,
+                       "shape has %zu dimensions, limit rank is %" PRIu32,
+                       zr_json_count(v), limit);
+    m->ndim = (int32_t)zr_json_count(v);
+    return zr_meta_sizes("shape", v, m->ndim, m->shape, err);
+}
+
+zarr_status zr_meta_extension(const char *field, const struct zr_json *v,
+                              const char **name, const struct zr_json **config,
+                              zarr_error *err)
+{
+    *config = NULL;
+    *name = zr_json_string(zr_json_is(v, ZR_JSON_OBJECT) ? zr_json_get(v, "name") : v);
+    if (!*name || !**name)
+        return zr_meta_refuse(field, "a name or an object with a name", v, err);
+    for (const struct zr_json *member = v->type == ZR_JSON_OBJECT ? v->u.kids.first
+                                                                  : NULL;
+         member; member = member->next) {
+        if (zr_streq(member->key, "configuration")) {
+            if (!zr_json_is(member, ZR_JSON_OBJECT))
+                return zr_fail(err, ZARR_ERR_INVALID,
+                               "%s \"%s\": configuration must be an object, not %s",
+                               field, *name, zr_json_type_text(member));
+            *config = member;
+        } else if (zr_streq(member->key, "must_understand")) {
+            if (member->type != ZR_JSON_TRUE)
+                return zr_fail(err, ZARR_ERR_INVALID,
+                               "%s \"%s\": must_understand can only be true here", field,
+                               *name);
+        } else if (!zr_streq(member->key, "name")) {
+            return zr_fail(err, ZARR_ERR_INVALID, "%s \"%s\": unknown member \"%.64s\"",
+                           field, *name, member->key);
+        }
+    }
+    return ZARR_OK;
+}
+
+zarr_status zr_meta_attributes(const struct zr_json *v, const struct zr_json **out,
+                               zarr_error *err)
+{
+    *out = NULL;
+    if (!v || v->type == ZR_JSON_NULL)
+        return ZARR_OK;
+    if (v->type != ZR_JSON_OBJECT)
+        return zr_meta_refuse("attributes", "an object", v, err);
+    *out = v;
+    return ZARR_OK;
+}
+
+bool zr_meta_is_known(const struct zr_json *member, const char *const *known)
+{
+    for (; *known; known++)
+        if (zr_streq(*known, member->key))
+            return true;
+    return false;
+}
+
+zarr_status zr_meta_check_members(const struct zr_json *root, const char *const *known,
+                                  zarr_error *err)
+{
+    for (const struct zr_json *v = root->u.kids.first; v; v = v->next) {
+        bool understand = true;
+
+        if (zr_meta_is_known(v, known))
+            continue;
+        if (zr_json_bool(zr_json_get(v, "must_understand"), &understand) && !understand)
+            continue;
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                       "member \"%.64s\" is not known, and it does not say "
+                       "\"must_understand\": false",
+                       v->key);
+    }
+    return ZARR_OK;
+}
+
+zarr_status zr_meta_fill(struct zr_array_meta *m, const struct zr_json *v,
+                         zarr_error *err)
+{
+    size_t bytes = 0;
+    zarr_status st = ZARR_OK;
+
+    if (!zr_to_size(zarr_dtype_item_bytes(m->dtype), &bytes) ||
+        !(m->fill = zr_calloc(m->alloc, 1, ZR_MAX(bytes, (size_t)1))))
+        return zr_fail_memory(err, zarr_dtype_item_bytes(m->dtype));
+    if (!v) {
+        zr_dtype_fill_default(m->dtype, m->fill);
+        return ZARR_OK;
+    }
+    st = zr_dtype_fill_parse(m->dtype, v, m->format, m->fill, err);
+    if (st != ZARR_OK)
+        return zr_prefix(err, st, "fill_value");
+    m->fill_defined = true;
+    return ZARR_OK;
+}
+
+zarr_status zr_meta_names_alloc(struct zr_array_meta *m, zarr_error *err)
+{
+    size_t n = (size_t)ZR_MAX(m->ndim, 1);
+
+    m->dimension_names = zr_calloc(m->alloc, n, sizeof *m->dimension_names);
+    return m->dimension_names ? ZARR_OK
+                              : zr_fail_memory(err, n * sizeof *m->dimension_names);
+}
+
+zarr_status zr_meta_check_chain(const struct zr_array_meta *m,
+                                const struct zr_meta_env *env, zarr_error *err)
+{
+    struct zr_chain_reps reps = {0};
+    zarr_chunk_spec chunk;
+    zarr_limits limits;
+    zarr_status st = ZARR_OK;
+
+    if (env->limits)
+        limits = *env->limits;
+    else
+        zarr_limits_default(&limits);
+    limits.chunk_bytes =
+        UINT64_MAX; /* looking at an array must be possible where reading is not */
+    zr_array_meta_chunk(m, &chunk);
+    st = zr_chain_resolve(&reps, m->chain, &chunk, &limits, m->alloc, err);
+    zr_chain_reps_deinit(&reps);
+    return st == ZARR_OK ? st : zr_prefix(err, st, "codecs");
+}
+
+zarr_status zr_meta_blame(const struct zr_meta_env *env, zarr_status st, zarr_error *err)
+{
+    if (env->stored && st == ZARR_ERR_INVALID)
+        st = ZARR_ERR_CORRUPT;
+    else if (!env->stored && st == ZARR_ERR_CORRUPT)
+        st = ZARR_ERR_INVALID;
+    if (err && st != ZARR_OK)
+        err->code = st;
+    return st;
+}

@@ -1,0 +1,161 @@
+/*
+ * meta/group.c - groups, and the consolidated metadata that sits in them: for v3
+ * a member of the group's zarr.json, for v2 a document of its own. What the
+ * documents inside say is read like any other document; here is only the frame
+ * around them. Thread class: plain functions.
+ */
+#include "meta_int.h"
+
+#include <string.h>
+
+static const char *const group_members[] = {"zarr_format", "node_type", "attributes",
+                                            "consolidated_metadata", NULL};
+static const char *const group_v2_members[] = {"zarr_format", "consolidated_metadata",
+                                               NULL};
+
+zarr_status zr_consolidated_map(const struct zr_json **out, int format,
+                                const struct zr_json *v, zarr_error *err)
+{
+    const struct zr_json *kind = zr_json_get(v, "kind");
+    const struct zr_json *map = zr_json_get(v, "metadata");
+    uint64_t version = 0;
+    char text[64];
+
+    *out = NULL;
+    if (!v || v->type == ZR_JSON_NULL)
+        return ZARR_OK;
+    if (v->type != ZR_JSON_OBJECT)
+        return zr_meta_refuse("consolidated_metadata", "an object", v, err);
+    if (format == 3 && kind && !zr_json_is_text(kind, "inline"))
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                       "consolidated_metadata: kind %s is not known",
+                       zr_json_excerpt(kind, text, sizeof text));
+    if (format == 2) {
+        const struct zr_json *said = zr_json_get(v, "zarr_consolidated_format");
+
+        if (!zr_json_u64(said, &version) || version != 1)
+            return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                           "zarr_consolidated_format must be 1, not %s",
+                           zr_json_excerpt(said, text, sizeof text));
+    }
+    if (!zr_json_is(map, ZR_JSON_OBJECT))
+        return zr_meta_refuse("metadata", "an object", map, err);
+    *out = map;
+    return ZARR_OK;
+}
+
+zarr_status zr_group_meta_parse(struct zr_group_meta *out, const struct zr_meta_env *env,
+                                int format, const struct zr_json *root,
+                                const struct zr_json *attributes, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    const struct zr_json *type = zr_json_get(root, "node_type");
+
+    *out = (struct zr_group_meta){.format = format, .document = root};
+    if (format != 2 && format != 3)
+        return zr_fail(err, ZARR_ERR_INVALID, "zarr_format must be 2 or 3, not %d",
+                       format);
+    ZR_TRY(zr_meta_format(root, format, err));
+    if (format == 2) {
+        ZR_TRY(zr_meta_attributes(attributes, &out->attributes, err));
+        goto out;
+    }
+    if (!zr_json_is_text(type, "group"))
+        ZR_TRY(zr_meta_refuse("node_type", "\"group\"", type, err));
+    ZR_TRY(zr_meta_check_members(root, group_members, err));
+    ZR_TRY(zr_meta_attributes(zr_json_get(root, "attributes"), &out->attributes, err));
+    ZR_TRY(zr_consolidated_map(&out->consolidated, 3,
+                               zr_json_get(root, "consolidated_metadata"), err));
+out:
+    return zr_meta_blame(env, st, err);
+}
+
+static struct zr_json *inline_map(struct zr_json_doc *doc, struct zr_json *map)
+{
+    struct zr_json *v = zr_json_new(doc, ZR_JSON_OBJECT);
+
+    zr_json_set(doc, v, "kind", zr_json_new_text(doc, "inline"));
+    zr_json_set(doc, v, "must_understand", zr_json_new_bool(doc, false));
+    zr_json_set(doc, v, "metadata", map);
+    return v;
+}
+
+zarr_status zr_group_meta_write(const struct zr_group_meta *m, struct zr_json_doc *doc,
+                                struct zr_json **out, zarr_error *err)
+{
+    struct zr_json *o = zr_json_new(doc, ZR_JSON_OBJECT);
+
+    if (m->format == 3)
+        zr_json_set(doc, o, "attributes",
+                    m->attributes ? zr_json_copy(doc, m->attributes)
+                                  : zr_json_new(doc, ZR_JSON_OBJECT));
+    zr_json_set(doc, o, "zarr_format", zr_json_new_i64(doc, m->format));
+    if (m->format == 3) {
+        if (m->consolidated)
+            zr_json_set(doc, o, "consolidated_metadata",
+                        inline_map(doc, zr_json_copy(doc, m->consolidated)));
+        zr_json_set(doc, o, "node_type", zr_json_new_text(doc, "group"));
+    }
+    zr_meta_write_others(doc, o, m->document,
+                         m->format == 3 ? group_members : group_v2_members);
+    *out = o;
+    return zr_meta_doc_status(doc, err);
+}
+
+/* ---- consolidating ------------------------------------------------------------- */
+
+/* A node's document as it stands in the map: groups say that nothing is consolidated in
+ * them. */
+static struct zr_json *copy_node(struct zr_json_doc *doc, const struct zr_meta_node *node)
+{
+    struct zr_json *v = zr_json_copy(doc, node->document);
+
+    if (zr_json_is_text(zr_json_get(v, "node_type"), "group"))
+        zr_json_set(doc, v, "consolidated_metadata",
+                    inline_map(doc, zr_json_new(doc, ZR_JSON_OBJECT)));
+    return v;
+}
+
+struct zr_json *zr_consolidated_write_v3(struct zr_json_doc *doc,
+                                         const struct zr_meta_node *nodes, size_t n)
+{
+    struct zr_json *map = zr_json_new(doc, ZR_JSON_OBJECT);
+
+    for (size_t i = 0; i < n; i++)
+        zr_json_add(doc, map, nodes[i].path, strlen(nodes[i].path),
+                    copy_node(doc, &nodes[i]));
+    return inline_map(doc, map);
+}
+
+static void add_document(struct zr_json_doc *doc, struct zr_json *map, const char *path,
+                         const char *name, const struct zr_json *v)
+{
+    struct zr_str key;
+
+    zr_str_init(&key, doc->arena.alloc);
+    zr_str_printf(&key, "%s%s%s", path, *path ? "/" : "", name);
+    if (key.failed)
+        doc->failed = true;
+    else
+        zr_json_add(doc, map, zr_str_text(&key), key.bytes, zr_json_copy(doc, v));
+    zr_str_deinit(&key);
+}
+
+struct zr_json *zr_consolidated_write_v2(struct zr_json_doc *doc,
+                                         const struct zr_meta_node *nodes, size_t n)
+{
+    struct zr_json *o = zr_json_new(doc, ZR_JSON_OBJECT);
+    struct zr_json *map = zr_json_new(doc, ZR_JSON_OBJECT);
+
+    for (size_t i = 0; i < n; i++) {
+        bool array = zr_json_get(nodes[i].document, "shape") != NULL;
+
+        add_document(doc, map, nodes[i].path, array ? ".zarray" : ".zgroup",
+                     nodes[i].document);
+        if (nodes[i].attributes)
+            add_document(doc, map, nodes[i].path, ".zattrs", nodes[i].attributes);
+    }
+    zr_json_set(doc, o, "metadata", map);
+    zr_json_set(doc, o, "zarr_consolidated_format", zr_json_new_u64(doc, 1));
+    return o;
+}

@@ -1,0 +1,208 @@
+/*
+ * meta/write.c - canonical documents, strict, complete and in zarr-python 3's
+ * order of members: codecs, grid and key encoding as objects with their
+ * configuration, data types without parameters as plain strings, explicit
+ * separators. Unknown members that were read are written back behind the known
+ * ones. v2 keeps filters and compressor as they were spelled. Thread class:
+ * solo in the document written, frozen in the metadata.
+ */
+#include "meta_int.h"
+
+zarr_status zr_meta_doc_status(const struct zr_json_doc *doc, zarr_error *err)
+{
+    return zr_json_ok(doc) ? ZARR_OK : zr_fail_memory(err, doc->arena.used_bytes);
+}
+
+static struct zr_json *new_sizes(struct zr_json_doc *doc, const uint64_t *v, int32_t n)
+{
+    struct zr_json *list = zr_json_new(doc, ZR_JSON_ARRAY);
+
+    for (int32_t d = 0; d < n; d++)
+        zr_json_append(doc, list, zr_json_new_u64(doc, v[d]));
+    return list;
+}
+
+/* {"name": name, "configuration": text}; *out belongs to doc. */
+static zarr_status new_extension(struct zr_json_doc *doc, const char *name,
+                                 const struct zr_str *text, struct zr_json **out,
+                                 zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    struct zr_json_doc config;
+    struct zr_json *v;
+
+    zr_json_doc_init(&config, doc->arena.alloc);
+    ZR_TRY(zr_json_parse(&config, zr_str_text(text), text->bytes, NULL, err));
+    v = zr_json_new(doc, ZR_JSON_OBJECT);
+    zr_json_add(doc, v, "name", 4, zr_json_new_text(doc, name));
+    zr_json_add(doc, v, "configuration", 13, zr_json_copy(doc, config.root));
+    *out = v;
+out:
+    zr_json_doc_deinit(&config);
+    return st;
+}
+
+static zarr_status new_grid(struct zr_json_doc *doc, const struct zr_array_meta *m,
+                            struct zr_json **out, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    struct zr_str text;
+
+    zr_str_init(&text, m->alloc);
+    ZR_TRY(zr_grid_canonical(&m->grid, &text, err));
+    ZR_TRY(new_extension(doc, zr_grid_name(&m->grid), &text, out, err));
+out:
+    zr_str_deinit(&text);
+    return st;
+}
+
+static zarr_status new_keys(struct zr_json_doc *doc, const struct zr_array_meta *m,
+                            struct zr_json **out, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    struct zr_str text;
+
+    zr_str_init(&text, m->alloc);
+    ZR_TRY(zr_key_encoding_canonical(&m->keys, &text, err));
+    ZR_TRY(new_extension(doc, m->keys.vt->name, &text, out, err));
+out:
+    zr_str_deinit(&text);
+    return st;
+}
+
+static struct zr_json *new_names(struct zr_json_doc *doc, const struct zr_array_meta *m)
+{
+    struct zr_json *list = zr_json_new(doc, ZR_JSON_ARRAY);
+
+    for (int32_t d = 0; d < m->ndim; d++)
+        zr_json_append(doc, list,
+                       m->dimension_names[d]
+                           ? zr_json_new_text(doc, m->dimension_names[d])
+                           : zr_json_new(doc, ZR_JSON_NULL));
+    return list;
+}
+
+static struct zr_json *copy_or_empty(struct zr_json_doc *doc,
+                                     const struct zr_json *object)
+{
+    return object ? zr_json_copy(doc, object) : zr_json_new(doc, ZR_JSON_OBJECT);
+}
+
+void zr_meta_write_others(struct zr_json_doc *doc, struct zr_json *to,
+                          const struct zr_json *from, const char *const *known)
+{
+    if (!zr_json_is(from, ZR_JSON_OBJECT))
+        return;
+    for (const struct zr_json *v = from->u.kids.first; v; v = v->next)
+        if (!zr_meta_is_known(v, known))
+            zr_json_add(doc, to, v->key, v->key_bytes, zr_json_copy(doc, v));
+}
+
+static zarr_status no_name(const struct zr_array_meta *m, int format, zarr_error *err)
+{
+    const char *name = zarr_dtype_name(m->dtype);
+
+    return zr_fail(err, ZARR_ERR_UNSUPPORTED, "data type %s has no form in Zarr v%d",
+                   name ? name : zarr_dtype_v2(m->dtype), format);
+}
+
+zarr_status zr_array_v3_write(const struct zr_array_meta *m, struct zr_json_doc *doc,
+                              struct zr_json **out, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    struct zr_json *o = zr_json_new(doc, ZR_JSON_OBJECT);
+    struct zr_json *dtype = zr_dtype_write_v3(m->dtype, doc);
+    struct zr_json *grid = NULL, *keys = NULL, *fill = NULL;
+
+    if (!dtype && zr_json_ok(doc))
+        ZR_TRY(no_name(m, 3, err));
+    ZR_TRY(new_grid(doc, m, &grid, err));
+    ZR_TRY(new_keys(doc, m, &keys, err));
+    ZR_TRY(zr_dtype_fill_write(m->dtype, m->fill, 3, doc, &fill, err));
+    zr_json_set(doc, o, "shape", new_sizes(doc, m->shape, m->ndim));
+    zr_json_set(doc, o, "data_type", dtype);
+    zr_json_set(doc, o, "chunk_grid", grid);
+    zr_json_set(doc, o, "chunk_key_encoding", keys);
+    zr_json_set(doc, o, "fill_value", fill);
+    zr_json_set(doc, o, "codecs", zr_chain_write(doc, m->chain, 3));
+    zr_json_set(doc, o, "attributes", copy_or_empty(doc, m->attributes));
+    if (m->dimension_names)
+        zr_json_set(doc, o, "dimension_names", new_names(doc, m));
+    zr_json_set(doc, o, "zarr_format", zr_json_new_u64(doc, 3));
+    zr_json_set(doc, o, "node_type", zr_json_new_text(doc, "array"));
+    zr_json_set(doc, o, "storage_transformers", zr_json_new(doc, ZR_JSON_ARRAY));
+    if (m->format == 3)
+        zr_meta_write_others(doc, o, m->document, zr_array_v3_members);
+    ZR_TRY(zr_meta_doc_status(doc, err));
+    *out = o;
+out:
+    return st;
+}
+
+/* The separator that the key encoding wrote down, as v2 has no other key encoding. */
+static zarr_status new_separator(struct zr_json_doc *doc, const struct zr_array_meta *m,
+                                 struct zr_json **out, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    struct zr_json *keys = NULL;
+    const char *separator = NULL;
+
+    ZR_TRY(new_keys(doc, m, &keys, err));
+    separator =
+        zr_json_string(zr_json_get(zr_json_get(keys, "configuration"), "separator"));
+    *out = zr_json_new_text(doc, separator ? separator : ".");
+out:
+    return st;
+}
+
+static struct zr_json *copy_or_null(struct zr_json_doc *doc, const struct zr_json *v)
+{
+    return v ? zr_json_copy(doc, v) : zr_json_new(doc, ZR_JSON_NULL);
+}
+
+zarr_status zr_array_v2_write(const struct zr_array_meta *m, struct zr_json_doc *doc,
+                              struct zr_json **out, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    struct zr_json *o = zr_json_new(doc, ZR_JSON_OBJECT);
+    struct zr_json *dtype = zr_dtype_write_v2(m->dtype, m->byte_order, doc);
+    struct zr_json *fill = NULL, *separator = NULL;
+    const char order[2] = {m->order, '\0'};
+
+    if (!dtype && zr_json_ok(doc))
+        ZR_TRY(no_name(m, 2, err));
+    if (m->fill_defined)
+        ZR_TRY(zr_dtype_fill_write(m->dtype, m->fill, 2, doc, &fill, err));
+    else
+        fill = zr_json_new(doc, ZR_JSON_NULL);
+    ZR_TRY(new_separator(doc, m, &separator, err));
+    zr_json_set(doc, o, "shape", new_sizes(doc, m->shape, m->ndim));
+    zr_json_set(doc, o, "chunks", new_sizes(doc, m->grid.chunk_shape, m->ndim));
+    zr_json_set(doc, o, "dtype", dtype);
+    zr_json_set(doc, o, "fill_value", fill);
+    zr_json_set(doc, o, "order", zr_json_new_text(doc, order));
+    zr_json_set(doc, o, "filters", copy_or_null(doc, m->filters));
+    zr_json_set(doc, o, "dimension_separator", separator);
+    zr_json_set(doc, o, "compressor", copy_or_null(doc, m->compressor));
+    zr_json_set(doc, o, "zarr_format", zr_json_new_u64(doc, 2));
+    if (m->format == 2)
+        zr_meta_write_others(doc, o, m->document, zr_array_v2_members);
+    ZR_TRY(zr_meta_doc_status(doc, err));
+    *out = o;
+out:
+    return st;
+}
+
+zarr_status zr_array_meta_write(const struct zr_array_meta *m, struct zr_json_doc *doc,
+                                struct zr_json **out, zarr_error *err)
+{
+    return m->format == 3 ? zr_array_v3_write(m, doc, out, err)
+                          : zr_array_v2_write(m, doc, out, err);
+}
+
+zarr_status zr_array_meta_codecs(const struct zr_array_meta *m, struct zr_json_doc *doc,
+                                 struct zr_json **out, zarr_error *err)
+{
+    *out = zr_chain_write(doc, m->chain, 3);
+    return *out ? ZARR_OK : zr_fail_memory(err, doc->arena.used_bytes);
+}
