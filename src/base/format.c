@@ -29,10 +29,15 @@ struct format_decimal {
 
 static void format_from_u64(struct format_decimal *d, uint64_t u, int scale)
 {
-    char text[24];
+    char text[20]; /* 2^64 has 20 */
+    size_t at = sizeof text;
 
-    d->n = snprintf(text, sizeof text, "%" PRIu64, u);
-    memcpy(d->digits, text, (size_t)d->n);
+    do {
+        text[--at] = (char)('0' + u % 10);
+        u /= 10;
+    } while (u);
+    d->n = (int)(sizeof text - at);
+    memcpy(d->digits, text + at, sizeof text - at);
     d->exp10 = d->n - 1 - scale;
 }
 
