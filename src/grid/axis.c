@@ -38,7 +38,7 @@ static void axis_fill(struct zr_axis *x, uint64_t i, uint64_t at)
     n = ZR_MIN(n, x->n - i);
     x->next = i + n;
     x->valid = zr_axis_valid(x, x->origin, x->size);
-    x->whole = n == x->valid && c0 == 0 && (n == 1 || x->step == 1);
+    x->whole = n == x->valid; /* distinct, so only all of them are as many */
     x->piece.n = n;
     x->piece.c0 = c0;
     x->piece.r0 = x->r0 + (uint64_t)x->r_step * i;

@@ -1,0 +1,803 @@
+/*
+ * unit/grid/test_model.c - projection against brute force. A random selection
+ * of a random small array is made twice: by the library, and as a plain map
+ * from flat result position to flat array position, computed by the most naive
+ * means. Then every (chunk, result) pair of every projection is checked
+ * against the map, two levels of inner projections included, as are order,
+ * count, `valid` and `whole`.
+ *
+ * A failing case prints its seed: ZR_SEED=<seed> ZR_CASES=1 runs it alone.
+ */
+#include "unit/grid/grid_test.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    MAX_ITEMS = 4096,
+    MAX_POINTS = 60,
+    N_LEVELS = 3
+};
+
+/* A selection and the same as a map. */
+struct both {
+    zarr_selection *sel;
+    int32_t ndim; /* of the result */
+    uint64_t shape[ZARR_MAX_RANK];
+    uint64_t n;
+    uint64_t *map; /* n flat positions in the array */
+};
+
+struct example {
+    struct rng rng;
+    int32_t ndim;
+    uint64_t shape[ZARR_MAX_RANK];
+    struct zr_grid grid;
+    struct both both;
+    uint32_t
+        *stamp; /* per result item: the projection of the level above that named it */
+    uint32_t n_stamps;
+};
+
+/* Where a level's chunks lie in the array. */
+struct place {
+    uint8_t dim[ZARR_MAX_RANK];   /* array dimension of each of the chunk's */
+    uint64_t base[ZARR_MAX_RANK]; /* array coordinates of its parent's origin */
+    uint64_t end[ZARR_MAX_RANK];  /* and where parent or array end */
+};
+
+struct level {
+    struct zr_projector *p;
+    uint64_t edge[ZARR_MAX_RANK];
+    uint8_t order[ZARR_MAX_RANK];
+};
+
+static uint64_t product(const uint64_t *v, int32_t n)
+{
+    uint64_t r = 1;
+
+    for (int32_t i = 0; i < n; i++)
+        r *= v[i];
+    return r;
+}
+
+static uint64_t flatten(const uint64_t *at, const uint64_t *shape, int32_t ndim)
+{
+    uint64_t flat = 0;
+
+    for (int32_t d = 0; d < ndim; d++)
+        flat = flat * shape[d] + at[d];
+    return flat;
+}
+
+/* Next coordinate in C order; false after the last. */
+static bool turn(uint64_t *at, const uint64_t *shape, int32_t ndim)
+{
+    for (int32_t d = ndim; d-- > 0;) {
+        if (++at[d] < shape[d])
+            return true;
+        at[d] = 0;
+    }
+    return false;
+}
+
+static void *must_alloc(uint64_t n, size_t size)
+{
+    void *p = calloc(n + 1, size);
+
+    assert_non_null(p);
+    return p;
+}
+
+static void both_free(struct both *b)
+{
+    zarr_selection_free(b->sel);
+    free(b->map);
+    *b = (struct both){0};
+}
+
+static void assert_same_shape(const struct both *b)
+{
+    assert_int_equal(zarr_selection_ndim(b->sel), b->ndim);
+    for (int32_t d = 0; d < b->ndim; d++)
+        assert_int_equal(zarr_selection_shape(b->sel)[d], b->shape[d]);
+    assert_int_equal(zarr_selection_n_items(b->sel), b->n);
+}
+
+/* ---- random selections by dimension ---------------------------------------------------
+ */
+
+/* One dimension: what the library gets, and which indexes that means. */
+struct dim_case {
+    zarr_dim_selection sel;
+    int64_t list[MAX_ITEMS + 1];
+    uint8_t mask[MAX_ITEMS + 1];
+    uint64_t n;
+    uint64_t index[MAX_ITEMS + 1];
+    bool dropped;
+};
+
+static int64_t python_end(int64_t v, int64_t len, int64_t lo, int64_t hi)
+{
+    if (v < 0)
+        v += len;
+    return v < lo ? lo : v > hi ? hi : v;
+}
+
+/* range(*slice(start, stop, step).indices(len)), one by one. */
+static void python_slice(struct dim_case *c, int64_t len)
+{
+    int64_t step =
+        c->sel.step == ZARR_SLICE_DEFAULT || c->sel.step == 0 ? 1 : c->sel.step;
+    int64_t lo = step < 0 ? -1 : 0, hi = step < 0 ? len - 1 : len;
+    int64_t start = step < 0 ? hi : lo, stop = step < 0 ? lo : hi;
+
+    if (c->sel.start != ZARR_SLICE_DEFAULT)
+        start = python_end(c->sel.start, len, lo, hi);
+    if (c->sel.stop != ZARR_SLICE_DEFAULT)
+        stop = python_end(c->sel.stop, len, lo, hi);
+    c->n = 0;
+    for (int64_t i = start; step > 0 ? i < stop : i > stop; i += step)
+        c->index[c->n++] = (uint64_t)i;
+}
+
+static int64_t random_end(struct rng *r, int64_t len)
+{
+    if (rng_chance(r, 25))
+        return ZARR_SLICE_DEFAULT;
+    if (rng_chance(r, 3))
+        return rng_chance(r, 50) ? INT64_MAX : INT64_MIN + 1;
+    return (int64_t)rng_below(r, (uint64_t)(2 * len + 5)) - len - 2;
+}
+
+static void random_slice(struct rng *r, struct dim_case *c, int64_t len)
+{
+    c->sel.kind = ZARR_DIM_SLICE;
+    c->sel.start = random_end(r, len);
+    c->sel.stop = random_end(r, len);
+    c->sel.step = rng_chance(r, 40) ? 1 : (int64_t)rng_below(r, 9) - 4;
+    if (rng_chance(r, 10))
+        c->sel.step = ZARR_SLICE_DEFAULT;
+    python_slice(c, len);
+}
+
+static void random_list(struct rng *r, struct dim_case *c, int64_t len)
+{
+    bool ordered = rng_chance(r, 30);
+
+    c->sel.kind = ZARR_DIM_LIST;
+    c->n = len ? rng_below(r, 20) : 0;
+    if (rng_chance(r, 20)) /* a shuffle: whole chunks out of order */
+        c->n = (uint64_t)len;
+    for (uint64_t i = 0; i < c->n; i++)
+        c->list[i] = (int64_t)(c->n == (uint64_t)len ? i : rng_below(r, (uint64_t)len));
+    for (uint64_t i = c->n; !ordered && i > 1; i--) {
+        uint64_t j = rng_below(r, i);
+        int64_t swap = c->list[i - 1];
+        c->list[i - 1] = c->list[j];
+        c->list[j] = swap;
+    }
+    for (uint64_t i = 0; i < c->n; i++) {
+        c->index[i] = (uint64_t)c->list[i];
+        if (rng_chance(r, 30))
+            c->list[i] -= len;
+    }
+    c->sel.list = c->list;
+    c->sel.n_list = c->n;
+}
+
+static void random_mask(struct rng *r, struct dim_case *c, int64_t len)
+{
+    unsigned percent = (unsigned)rng_below(r, 3) * 50;
+
+    c->sel.kind = ZARR_DIM_MASK;
+    c->sel.mask = c->mask;
+    c->sel.n_list = (uint64_t)len;
+    for (int64_t i = 0; i < len; i++) {
+        c->mask[i] = (uint8_t)(rng_chance(r, percent) ? 1 + rng_below(r, 255) : 0);
+        if (c->mask[i])
+            c->index[c->n++] = (uint64_t)i;
+    }
+}
+
+static void random_dim(struct rng *r, struct dim_case *c, uint64_t len)
+{
+    uint64_t kind = rng_below(r, 6);
+
+    *c = (struct dim_case){0};
+    if (kind == 2 && len > 0) {
+        c->sel.kind = ZARR_DIM_INDEX;
+        c->n = 1;
+        c->index[0] = rng_below(r, len);
+        c->sel.start = (int64_t)c->index[0] - (rng_chance(r, 30) ? (int64_t)len : 0);
+        c->dropped = true;
+    } else if (kind == 3) {
+        random_list(r, c, (int64_t)len);
+    } else if (kind == 4) {
+        random_mask(r, c, (int64_t)len);
+    } else if (kind == 0) {
+        for (; c->n < len; c->n++)
+            c->index[c->n] = c->n;
+    } else {
+        random_slice(r, c, (int64_t)len);
+    }
+}
+
+/* The map of independent dimensions: all combinations in C order. */
+static void map_dims(struct both *b, int32_t ndim, const uint64_t *shape,
+                     const struct dim_case *c)
+{
+    uint64_t n[ZARR_MAX_RANK], at[ZARR_MAX_RANK] = {0}, from[ZARR_MAX_RANK];
+
+    b->ndim = 0;
+    for (int32_t d = 0; d < ndim; d++) {
+        n[d] = c[d].n;
+        if (!c[d].dropped)
+            b->shape[b->ndim++] = c[d].n;
+    }
+    b->n = product(n, ndim);
+    b->map = must_alloc(b->n, sizeof(*b->map));
+    for (uint64_t i = 0; i < b->n; i++) {
+        for (int32_t d = 0; d < ndim; d++)
+            from[d] = c[d].index[at[d]];
+        b->map[i] = flatten(from, shape, ndim);
+        turn(at, n, ndim);
+    }
+}
+
+/* False when the result would be too large to be worth it. */
+static bool random_dims(struct rng *r, struct both *b, int32_t ndim,
+                        const uint64_t *shape)
+{
+    struct dim_case *c = must_alloc((uint64_t)ndim, sizeof(*c));
+    zarr_dim_selection dims[ZARR_MAX_RANK];
+    uint64_t n = 1;
+    int32_t given = ndim;
+
+    for (int32_t d = 0; d < ndim; d++) {
+        random_dim(r, &c[d], shape[d]);
+        dims[d] = c[d].sel;
+        n = n * c[d].n;
+        if (n > MAX_ITEMS) {
+            free(c);
+            return false;
+        }
+    }
+    while (given > 0 && dims[given - 1].kind == ZARR_DIM_ALL && rng_chance(r, 50))
+        given--;
+    assert_int_equal(zarr_selection_dims(&b->sel, ndim, shape, given, dims, NULL),
+                     ZARR_OK);
+    map_dims(b, ndim, shape, c);
+    free(c);
+    return true;
+}
+
+/* ---- other random selections
+ * ---------------------------------------------------------------- */
+
+static void random_points(struct rng *r, struct both *b, int32_t ndim,
+                          const uint64_t *shape)
+{
+    bool any = product(shape, ndim) > 0;
+    uint64_t n = any ? rng_below(r, MAX_POINTS) : 0;
+    bool all = any && product(shape, ndim) <= 200 && rng_chance(r, 30);
+    uint64_t result[2], at[ZARR_MAX_RANK] = {0};
+    int32_t result_ndim = 0;
+    int64_t *coords;
+
+    if (all)
+        n = product(shape, ndim);
+    coords = must_alloc(n * (uint64_t)ndim, sizeof(*coords));
+    b->n = n;
+    b->map = must_alloc(n, sizeof(*b->map));
+    for (uint64_t p = 0; p < n; p++) {
+        for (int32_t d = 0; d < ndim && !all; d++)
+            at[d] = rng_below(r, shape[d]);
+        b->map[p] = flatten(at, shape, ndim);
+        for (int32_t d = 0; d < ndim; d++)
+            coords[p * (uint64_t)ndim + (uint64_t)d] =
+                (int64_t)at[d] - (rng_chance(r, 20) ? (int64_t)shape[d] : 0);
+        if (all)
+            turn(at, shape, ndim);
+    }
+    b->ndim = 1;
+    b->shape[0] = n;
+    if (rng_chance(r, 30) && n % 2 == 0) {
+        b->ndim = result_ndim = 2;
+        b->shape[0] = result[0] = 2;
+        b->shape[1] = result[1] = n / 2;
+    }
+    assert_int_equal(
+        zarr_selection_points(&b->sel, ndim, shape, n, coords, result_ndim, result, NULL),
+        ZARR_OK);
+    free(coords);
+}
+
+static void random_full_mask(struct rng *r, struct both *b, int32_t ndim,
+                             const uint64_t *shape)
+{
+    uint64_t n = product(shape, ndim);
+    unsigned percent = (unsigned)rng_below(r, 5) * 25;
+    uint8_t *mask = must_alloc(n, 1);
+
+    b->map = must_alloc(n, sizeof(*b->map));
+    for (uint64_t i = 0; i < n; i++) {
+        mask[i] = rng_chance(r, percent);
+        if (mask[i])
+            b->map[b->n++] = i;
+    }
+    b->ndim = 1;
+    b->shape[0] = b->n;
+    assert_int_equal(zarr_selection_mask(&b->sel, ndim, shape, mask, NULL), ZARR_OK);
+    free(mask);
+}
+
+static void random_box(struct rng *r, struct both *b, int32_t ndim, const uint64_t *shape)
+{
+    struct dim_case *c = must_alloc((uint64_t)ndim, sizeof(*c));
+    uint64_t start[ZARR_MAX_RANK], count[ZARR_MAX_RANK];
+
+    for (int32_t d = 0; d < ndim; d++) {
+        start[d] = rng_below(r, shape[d] + 1);
+        c[d].n = count[d] = rng_below(r, shape[d] - start[d] + 1);
+        for (uint64_t i = 0; i < count[d]; i++)
+            c[d].index[i] = start[d] + i;
+    }
+    assert_int_equal(zarr_selection_box(&b->sel, ndim, shape, start, count, NULL),
+                     ZARR_OK);
+    map_dims(b, ndim, shape, c);
+    free(c);
+}
+
+static void random_blocks(struct rng *r, struct both *b, int32_t ndim,
+                          const uint64_t *shape)
+{
+    struct dim_case *c = must_alloc((uint64_t)ndim, sizeof(*c));
+    zarr_dim_selection dims[ZARR_MAX_RANK];
+    uint64_t edge[ZARR_MAX_RANK];
+
+    for (int32_t d = 0; d < ndim; d++) {
+        struct dim_case blocks = {0};
+        edge[d] = 1 + rng_below(r, 5);
+        do {
+            random_dim(r, &blocks, (shape[d] + edge[d] - 1) / edge[d]);
+        } while (blocks.sel.kind == ZARR_DIM_LIST || blocks.sel.kind == ZARR_DIM_MASK ||
+                 (blocks.sel.kind == ZARR_DIM_SLICE && blocks.sel.step != 1));
+        dims[d] = blocks.sel;
+        for (uint64_t i = 0; i < blocks.n; i++)
+            for (uint64_t e = blocks.index[i] * edge[d];
+                 e < (blocks.index[i] + 1) * edge[d] && e < shape[d]; e++)
+                c[d].index[c[d].n++] = e;
+    }
+    assert_int_equal(zarr_selection_blocks(&b->sel, ndim, shape, edge, ndim, dims, NULL),
+                     ZARR_OK);
+    map_dims(b, ndim, shape, c);
+    free(c);
+}
+
+static void random_simple(struct rng *r, struct both *b, int32_t ndim,
+                          const uint64_t *shape)
+{
+    uint64_t kind = rng_below(r, 20);
+
+    *b = (struct both){0};
+    if (kind < 4)
+        random_points(r, b, ndim, shape);
+    else if (kind < 6)
+        random_full_mask(r, b, ndim, shape);
+    else if (kind < 7)
+        random_box(r, b, ndim, shape);
+    else if (kind < 9)
+        random_blocks(r, b, ndim, shape);
+    else if (!random_dims(r, b, ndim, shape))
+        random_points(r, b, ndim, shape);
+    assert_same_shape(b);
+}
+
+static void random_selection(struct rng *r, struct both *b, int32_t ndim,
+                             const uint64_t *shape)
+{
+    random_simple(r, b, ndim, shape);
+    for (int depth = 0; depth < 2 && rng_chance(r, 25); depth++) {
+        struct both inner, outer = *b;
+        random_simple(r, &inner, outer.ndim, outer.shape);
+        *b = inner;
+        assert_int_equal(zarr_selection_compose(&b->sel, outer.sel, inner.sel, NULL),
+                         ZARR_OK);
+        for (uint64_t i = 0; i < b->n; i++)
+            b->map[i] = outer.map[inner.map[i]];
+        zarr_selection_free(inner.sel);
+        both_free(&outer);
+        assert_same_shape(b);
+    }
+}
+
+/* ---- random arrays and grids
+ * ------------------------------------------------------------------- */
+
+static void random_shape(struct example *x)
+{
+    struct rng *r = &x->rng;
+
+    x->ndim = rng_chance(r, 3) ? ZARR_MAX_RANK : (int32_t)rng_below(r, 6);
+    for (int32_t d = 0; d < x->ndim; d++)
+        x->shape[d] = x->ndim == ZARR_MAX_RANK ? 1 : 1 + rng_below(r, 13);
+    for (int i = 0; x->ndim == ZARR_MAX_RANK && i < 6; i++)
+        x->shape[rng_below(r, ZARR_MAX_RANK)] = 1 + rng_below(r, 3);
+    while (product(x->shape, x->ndim) > MAX_ITEMS)
+        x->shape[rng_below(r, (uint64_t)x->ndim)] = 2;
+    if (x->ndim == 1)
+        x->shape[0] = 1 + rng_below(r, 60);
+    if (x->ndim > 0 && rng_chance(r, 3))
+        x->shape[rng_below(r, (uint64_t)x->ndim)] = 0;
+}
+
+static void random_rect(struct example *x, const struct zr_grid_registry *registry)
+{
+    struct zr_str text;
+
+    zr_str_init(&text, NULL);
+    zr_str_puts(&text, "{\"edges\":[");
+    for (int32_t d = 0; d < x->ndim; d++) {
+        uint64_t end = 0;
+        zr_str_puts(&text, d ? ",[" : "[");
+        while (end < x->shape[d] || rng_chance(&x->rng, 20)) {
+            uint64_t edge = 1 + rng_below(&x->rng, 6);
+            zr_str_printf(&text, "%s%" PRIu64, end ? "," : "", edge);
+            end += edge;
+        }
+        zr_str_puts(&text, "]");
+    }
+    zr_str_puts(&text, "]}");
+    assert_int_equal(grid_make(&x->grid, registry, x->ndim, x->shape, "test.rect",
+                               zr_str_text(&text), NULL),
+                     ZARR_OK);
+    zr_str_deinit(&text);
+}
+
+static void random_regular(struct example *x)
+{
+    uint64_t edge[ZARR_MAX_RANK];
+
+    for (int32_t d = 0; d < x->ndim; d++)
+        edge[d] = 1 + rng_below(&x->rng, rng_chance(&x->rng, 50) ? 4 : x->shape[d] + 3);
+    assert_int_equal(zr_grid_init_regular(&x->grid, x->ndim, x->shape, edge, NULL),
+                     ZARR_OK);
+}
+
+/* ---- checking one projection
+ * ----------------------------------------------------------------- */
+
+/* The i-th pair of a projection of dimensions or points. */
+static void pair(const struct zr_projection *q, const struct both *b, uint64_t i,
+                 const uint64_t *at, uint64_t *c, uint64_t *r)
+{
+    uint64_t result[ZARR_MAX_RANK] = {0};
+
+    if (q->kind == ZR_PROJ_POINTS) {
+        memcpy(c, q->c_points + i * (uint64_t)q->ndim, (size_t)q->ndim * sizeof(*c));
+        *r = q->r_points[i];
+        return;
+    }
+    for (int32_t d = 0; d < q->ndim; d++) {
+        const struct zr_piece *piece = &q->dim[d];
+        uint64_t in_result;
+        assert_int_equal(piece->c_list == NULL, piece->r_list == NULL);
+        c[d] = piece->c_list ? piece->c_list[at[d]]
+                             : piece->c0 + at[d] * (uint64_t)piece->c_step;
+        in_result = piece->r_list ? piece->r_list[at[d]]
+                                  : piece->r0 + at[d] * (uint64_t)piece->r_step;
+        if (piece->result_dim >= 0)
+            result[piece->result_dim] = in_result;
+        else
+            assert_int_equal(piece->n, 1);
+    }
+    *r = flatten(result, b->shape, b->ndim);
+}
+
+static void check_pieces(const struct zr_projection *q)
+{
+    bool arithmetic = true;
+
+    for (int32_t d = 0; d < q->ndim; d++) {
+        const struct zr_piece *piece = &q->dim[d];
+        assert_true(piece->n > 0);
+        if (piece->c_list) {
+            arithmetic = false;
+            for (uint64_t i = 1; i < piece->n; i++) /* stable */
+                assert_true(piece->r_list[i] > piece->r_list[i - 1]);
+        } else {
+            assert_true(piece->c_step >= 1);
+            if (piece->n == 1)
+                assert_true(piece->c_step == 1 && piece->r_step == 1);
+        }
+    }
+    assert_int_equal(q->arithmetic, arithmetic);
+}
+
+/* The chunk's elements that exist, by walking them all; and the extent of these. */
+static uint64_t count_valid(const struct zr_projection *q, const struct place *w)
+{
+    uint64_t n = 1;
+
+    for (int32_t d = 0; d < q->ndim; d++) {
+        uint64_t valid = 0;
+        for (uint64_t c = 0; c < q->shape[d]; c++)
+            valid += w->base[w->dim[d]] + q->origin[d] + c < w->end[w->dim[d]];
+        assert_int_equal(q->valid[d], valid);
+        n *= valid;
+    }
+    return n;
+}
+
+/*
+ * Every pair must be in the map, inside the chunk, named by the outer
+ * projection (stamp `outer`) and named once; the stamp becomes `mine`.
+ */
+static void check_pairs(struct example *x, const struct zr_projection *q,
+                        const struct place *w, uint32_t outer, uint32_t mine)
+{
+    const struct both *b = &x->both;
+    uint64_t n[ZARR_MAX_RANK], at[ZARR_MAX_RANK] = {0}, c[ZARR_MAX_RANK],
+                               a[ZARR_MAX_RANK];
+    uint64_t r = 0, distinct = 0, last = 0;
+    uint8_t *seen = must_alloc(product(x->shape, x->ndim), 1);
+
+    for (int32_t d = 0; d < q->ndim; d++)
+        n[d] = q->kind == ZR_PROJ_DIMS ? q->dim[d].n : 1;
+    if (q->kind == ZR_PROJ_DIMS)
+        assert_int_equal(product(n, q->ndim), q->n_items);
+    else
+        assert_int_equal(q->n_points, q->n_items);
+    for (uint64_t i = 0; i < q->n_items; i++) {
+        pair(q, b, i, at, c, &r);
+        for (int32_t d = 0; d < q->ndim; d++) {
+            assert_true(c[d] < q->valid[d]);
+            a[w->dim[d]] = w->base[w->dim[d]] + q->origin[d] + c[d];
+        }
+        assert_true(r < b->n);
+        assert_int_equal(b->map[r], flatten(a, x->shape, x->ndim));
+        assert_int_equal(x->stamp[r], outer);
+        x->stamp[r] = mine;
+        distinct += !seen[b->map[r]];
+        seen[b->map[r]] = 1;
+        if (q->kind == ZR_PROJ_POINTS && i > 0)
+            assert_true(r > last); /* stable */
+        last = r;
+        turn(at, n, q->ndim);
+    }
+    free(seen);
+    assert_int_equal(q->whole, distinct == q->n_items && distinct == count_valid(q, w));
+}
+
+static void check_one(struct example *x, const struct zr_projection *q,
+                      const struct place *w, uint32_t outer, uint32_t mine)
+{
+    assert_int_equal(q->ndim, x->ndim);
+    if (q->kind == ZR_PROJ_DIMS)
+        check_pieces(q);
+    else
+        assert_false(q->arithmetic);
+    check_pairs(x, q, w, outer, mine);
+}
+
+/* Chunks come in C order, so each comes once. */
+static void check_order(uint64_t *last, const struct zr_projection *q, bool first)
+{
+    int32_t d = 0;
+
+    if (!first) {
+        while (d < q->ndim && q->chunk[d] == last[d])
+            d++;
+        assert_true(d < q->ndim && q->chunk[d] > last[d]);
+    }
+    memcpy(last, q->chunk, sizeof(q->chunk));
+}
+
+/* Grid coordinates, origin and shape agree with the cuts of this level. */
+static void check_cut(const struct example *x, const struct zr_projection *q,
+                      const struct level *level, int depth)
+{
+    for (int32_t d = 0; d < q->ndim; d++) {
+        uint64_t origin = q->chunk[d] * level->edge[d], size = level->edge[d];
+        if (depth == 0) {
+            assert_true(q->chunk[d] < zr_grid_n_chunks(&x->grid, d));
+            zr_grid_extent(&x->grid, d, q->chunk[d], &origin, &size);
+        }
+        assert_int_equal(q->origin[d], origin);
+        assert_int_equal(q->shape[d], size);
+    }
+}
+
+/* ---- walking levels
+ * --------------------------------------------------------------------------- */
+
+static void walk(struct example *x, struct level *levels, int depth,
+                 const struct place *w, uint32_t outer, uint64_t expected);
+
+static void random_level(struct example *x, struct level *level,
+                         const struct zr_projection *q)
+{
+    for (int32_t d = 0; d < q->ndim; d++)
+        level->order[d] = (uint8_t)d;
+    for (uint64_t d = (uint64_t)q->ndim; d > 1 && rng_chance(&x->rng, 70); d--) {
+        uint64_t other = rng_below(&x->rng, d);
+        uint8_t swap = level->order[d - 1];
+        level->order[d - 1] = level->order[other];
+        level->order[other] = swap;
+    }
+    for (int32_t d = 0; d < q->ndim; d++) {
+        uint64_t whole = q->shape[level->order[d]];
+        level->edge[d] = 1 + rng_below(&x->rng, whole);
+        while (rng_chance(&x->rng, 90) && whole % level->edge[d])
+            level->edge[d]--; /* mostly divides */
+    }
+}
+
+static bool is_identity(const struct level *level, int32_t ndim)
+{
+    for (int32_t d = 0; d < ndim; d++)
+        if (level->order[d] != d)
+            return false;
+    return true;
+}
+
+/* Projects q on its inner chunks and checks these against it. */
+static void descend(struct example *x, struct level *levels, int depth,
+                    const struct place *w, const struct zr_projection *q, uint32_t mine)
+{
+    struct level *level = &levels[depth + 1];
+    struct place in = *w;
+    uint64_t clip[ZARR_MAX_RANK];
+    bool clipped = rng_chance(&x->rng, 30);
+    zarr_status st;
+
+    for (int32_t d = 0; d < q->ndim; d++)
+        clip[d] = q->valid[d];
+    if (level->p) {
+        st = zr_project_reopen_inner(level->p, q, clipped ? clip : NULL, NULL);
+    } else {
+        random_level(x, level, q);
+        bool plain = is_identity(level, q->ndim) && rng_chance(&x->rng, 50);
+        st = zr_project_open_inner(&level->p, NULL, q, level->edge,
+                                   plain ? NULL : level->order, clipped ? clip : NULL,
+                                   NULL);
+    }
+    assert_int_equal(st, ZARR_OK);
+    for (int32_t d = 0; d < q->ndim; d++) {
+        uint8_t from = w->dim[level->order[d]];
+        in.dim[d] = from;
+    }
+    for (int32_t d = 0; d < q->ndim; d++) {
+        in.base[w->dim[d]] = w->base[w->dim[d]] + q->origin[d];
+        in.end[w->dim[d]] = ZR_MIN(w->end[w->dim[d]], in.base[w->dim[d]] + q->shape[d]);
+    }
+    walk(x, levels, depth + 1, &in, mine, q->n_items);
+}
+
+static void walk(struct example *x, struct level *levels, int depth,
+                 const struct place *w, uint32_t outer, uint64_t expected)
+{
+    struct zr_projector *p = levels[depth].p;
+    struct zr_projection *q = must_alloc(1, sizeof(*q));
+    uint64_t last[ZARR_MAX_RANK], n = 0, items = 0;
+    uint64_t rewinds = rng_chance(&x->rng, 20) ? 1 + rng_below(&x->rng, 3) : 0;
+
+    for (uint64_t i = 0; i < rewinds && zr_project_next(p, q); i++)
+        ;
+    if (rewinds)
+        zr_project_rewind(p);
+    while (zr_project_next(p, q)) {
+        uint32_t mine = ++x->n_stamps;
+        check_order(last, q, n == 0);
+        check_cut(x, q, &levels[depth], depth);
+        check_one(x, q, w, outer, mine);
+        items += q->n_items;
+        n++;
+        if (depth + 1 < N_LEVELS)
+            descend(x, levels, depth, w, q, mine);
+    }
+    assert_false(zr_project_next(p, q));
+    assert_int_equal(items, expected);
+    assert_int_equal(zr_project_count(p), n);
+    free(q);
+}
+
+/* ---- cases
+ * -----------------------------------------------------------------------------------------
+ */
+
+static bool map_repeats(const struct example *x)
+{
+    uint8_t *seen = must_alloc(product(x->shape, x->ndim), 1);
+    bool repeats = false;
+
+    for (uint64_t i = 0; i < x->both.n; i++)
+        repeats |= seen[x->both.map[i]]++ != 0;
+    free(seen);
+    return repeats;
+}
+
+/* A box is what its start and count say; nothing else claims to be one. */
+static void check_box(const struct example *x)
+{
+    uint64_t start[ZARR_MAX_RANK], count[ZARR_MAX_RANK], at[ZARR_MAX_RANK] = {0};
+    uint64_t a[ZARR_MAX_RANK];
+
+    if (!zr_selection_is_box(x->both.sel, start, count))
+        return;
+    assert_int_equal(product(count, x->ndim), x->both.n);
+    for (uint64_t i = 0; i < x->both.n; i++) {
+        for (int32_t d = 0; d < x->ndim; d++)
+            a[d] = start[d] + at[d];
+        assert_int_equal(x->both.map[i], flatten(a, x->shape, x->ndim));
+        turn(at, count, x->ndim);
+    }
+}
+
+static void run_case(const struct zr_grid_registry *registry, uint64_t seed)
+{
+    struct example x = {.rng.state = seed};
+    struct level levels[N_LEVELS] = {0};
+    struct place w = {0};
+
+    random_shape(&x);
+    if (rng_chance(&x.rng, 30))
+        random_rect(&x, registry);
+    else
+        random_regular(&x);
+    random_selection(&x.rng, &x.both, x.ndim, x.shape);
+    assert_int_equal(zr_selection_repeats(x.both.sel), map_repeats(&x));
+    check_box(&x);
+    x.stamp = must_alloc(x.both.n, sizeof(*x.stamp));
+    for (int32_t d = 0; d < x.ndim; d++) {
+        w.dim[d] = (uint8_t)d;
+        w.end[d] = x.shape[d];
+    }
+    assert_int_equal(zr_project_open(&levels[0].p, NULL, &x.grid, x.both.sel, NULL),
+                     ZARR_OK);
+    walk(&x, levels, 0, &w, 0, x.both.n);
+    for (int i = 0; i < N_LEVELS; i++)
+        zr_project_free(levels[i].p);
+    free(x.stamp);
+    both_free(&x.both);
+    zr_grid_deinit(&x.grid);
+}
+
+static uint64_t running; /* seed of the case that runs */
+
+/* An assertion jumps out of the case: say which it was. */
+static int tell_seed(void **state)
+{
+    (void)state;
+    if (running)
+        printf("failed: ZR_SEED=%" PRIu64 " ZR_CASES=1\n", running);
+    return 0;
+}
+
+static void test_projections_agree_with_brute_force(void **state)
+{
+    uint64_t seed = test_number("ZR_SEED", 20240607);
+    uint64_t n = test_number("ZR_CASES", 12000);
+    struct zr_grid_registry registry;
+
+    (void)state;
+    registry_make(&registry);
+    for (uint64_t i = 0; i < n; i++) {
+        running = seed + i;
+        run_case(&registry, running);
+    }
+    running = 0;
+    printf("%" PRIu64 " cases from seed %" PRIu64 "\n", n, seed);
+    zr_grid_registry_deinit(&registry);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(test_projections_agree_with_brute_force, tell_seed),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
