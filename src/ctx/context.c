@@ -48,7 +48,7 @@ static void context_init_empty(zarr_context *ctx, uint64_t budget_bytes)
     zr_mutex_init(&ctx->locked.mutex);
     zr_arena_init(&ctx->locked.texts, alloc);
     zr_budget_init(&ctx->budget, budget_bytes);
-    zr_codec_registry_init(&ctx->codecs, alloc);
+    zr_codec_registry_init(&ctx->codecs, &ctx->dtypes, alloc);
     zr_impl_registry_init(&ctx->impls, alloc);
     zr_map_init(&ctx->pipelines.by_name, alloc, NULL);
 }

@@ -14,6 +14,8 @@ zarr_status zr_engine_init(struct zr_engine *e, zarr_error *err)
     ZR_UNUSED(err);
     zr_mutex_init(&e->kits.mutex);
     e->kits.free = NULL;
+    e->fork = (struct zr_fork_hook){.mutex = &e->kits.mutex};
+    zr_fork_hook_add(&e->fork);
     return ZARR_OK;
 }
 
@@ -43,6 +45,7 @@ static void free_kits(struct zr_engine *e)
 void zr_engine_deinit(struct zr_engine *e)
 {
     free_kits(e);
+    zr_fork_hook_remove(&e->fork);
     zr_mutex_deinit(&e->kits.mutex);
 }
 

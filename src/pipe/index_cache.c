@@ -23,6 +23,7 @@ struct zr_index_cache {
         struct zr_map map; /* key -> struct cached */
         uint64_t bytes, tick;
     } locked;
+    struct zr_fork_hook fork; /* keeps the map whole in a forked child */
 };
 
 static void cached_free(const zarr_allocator *alloc, void *value)
@@ -44,6 +45,8 @@ zarr_status zr_index_cache_create(struct zr_index_cache **out, const zarr_alloca
     c->max_bytes = max_bytes;
     zr_mutex_init(&c->locked.mutex);
     zr_map_init(&c->locked.map, alloc, cached_free);
+    c->fork = (struct zr_fork_hook){.mutex = &c->locked.mutex};
+    zr_fork_hook_add(&c->fork);
     *out = c;
     return ZARR_OK;
 }
@@ -52,6 +55,7 @@ void zr_index_cache_free(struct zr_index_cache *c)
 {
     if (c == NULL)
         return;
+    zr_fork_hook_remove(&c->fork);
     zr_map_deinit(&c->locked.map);
     zr_mutex_deinit(&c->locked.mutex);
     zr_free(c->alloc, c);

@@ -48,6 +48,7 @@ struct zr_engine {
         zr_mutex mutex;
         struct zr_kit *free; /* list */
     } kits;
+    struct zr_fork_hook fork; /* keeps the list whole in a forked child */
 };
 /* All pointers are borrowed and outlive the engine. */
 zarr_status zr_engine_init(struct zr_engine *e, zarr_error *err);
