@@ -26,7 +26,7 @@ zarr_status zr_check_shape(int32_t ndim, const uint64_t *shape, zarr_error *err)
     return ZARR_OK;
 }
 
-/* ---- regular ----------------------------------------------------------------- */
+/* ---- regular -------------------------------------------------------------- */
 
 static zarr_status check_edges(const struct zr_grid *g, zarr_error *err)
 {
@@ -181,7 +181,7 @@ const zarr_grid_vtable zr_grid_regular = {
     .free = regular_free,
 };
 
-/* ---- any grid ------------------------------------------------------------------ */
+/* ---- any grid ------------------------------------------------------------- */
 
 static zarr_status parse_by_vtable(struct zr_grid *g, const zarr_grid_vtable *vt,
                                    const struct zr_json *config,

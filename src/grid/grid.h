@@ -15,7 +15,7 @@
 #include <zarrc/plugin/grid.h>
 #include <zarrc/selection.h>
 
-/* ---- grids ------------------------------------------------------------ */
+/* ---- grids ---------------------------------------------------------------- */
 
 /*
  * Registries: name -> vtable; the context owns one of each. A name taken once stays taken
@@ -93,7 +93,7 @@ void zr_key_encoding_key(const struct zr_key_encoding *k, int32_t ndim,
 bool zr_key_encoding_chunk(const struct zr_key_encoding *k, int32_t ndim,
                            const char *text, uint64_t *chunk);
 
-/* ---- projections ------------------------------------------------------- */
+/* ---- projections ---------------------------------------------------------- */
 
 /*
  * What one chunk contributes, as a list of dimension pieces in *array* dimension order. A

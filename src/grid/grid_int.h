@@ -11,7 +11,7 @@
 
 #include "grid/grid.h"
 
-/* ---- numbers ------------------------------------------------------------ */
+/* ---- numbers -------------------------------------------------------------- */
 
 static inline uint64_t zr_sat_mul_u64(uint64_t a, uint64_t b)
 {
@@ -49,7 +49,7 @@ static inline uint64_t zr_sorter_item(const struct zr_sorter *s, uint64_t i)
 /* Compares two keys of `words` numbers as tuples: <0, 0, >0. */
 int zr_keys_compare(const uint64_t *a, const uint64_t *b, size_t words);
 
-/* ---- selections ---------------------------------------------------------- */
+/* ---- selections ----------------------------------------------------------- */
 
 /* Indexes start + i * step for i < n, or the list when there is one. */
 struct zr_dim_sel {

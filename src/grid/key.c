@@ -101,7 +101,7 @@ static bool take_digits(const char **text, uint64_t *out)
     return true;
 }
 
-/* ---- default --------------------------------------------------------------------- */
+/* ---- default -------------------------------------------------------------- */
 
 static zarr_status default_parse(void **self, const char *json, zarr_error *err)
 {
@@ -188,8 +188,7 @@ const zarr_key_encoding_vtable zr_key_v2 = {
     .chunk = v2_chunk,
 };
 
-/* ---- any encoding
- * ---------------------------------------------------------------------- */
+/* ---- any encoding --------------------------------------------------------- */
 
 zarr_status zr_key_encoding_parse(struct zr_key_encoding *out,
                                   const struct zr_grid_registry *r, const char *name,

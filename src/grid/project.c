@@ -70,7 +70,7 @@ static zarr_status axis_load_list(struct zr_projector *p, struct zr_axis *x, uin
     return zr_bucket_fill(&x->list, &p->sorter, x, &in, err);
 }
 
-/* ---- from a selection ------------------------------------------------------ */
+/* ---- from a selection ----------------------------------------------------- */
 
 static zarr_status load_selected_dims(struct zr_projector *p, const zarr_selection *s,
                                       zarr_error *err)
@@ -137,7 +137,7 @@ out:
     return st;
 }
 
-/* ---- from a projection ------------------------------------------------------ */
+/* ---- from a projection ---------------------------------------------------- */
 
 static zarr_status load_outer_dims(struct zr_projector *p,
                                    const struct zr_projection *outer, zarr_error *err)
@@ -248,7 +248,7 @@ out:
     return st;
 }
 
-/* ---- walking ------------------------------------------------------------------ */
+/* ---- walking -------------------------------------------------------------- */
 
 uint64_t zr_project_count(const struct zr_projector *p)
 {

@@ -54,7 +54,7 @@ void zr_selection_finish(zarr_selection *s)
         s->n_items = UINT64_MAX;
 }
 
-/* ---- one dimension -------------------------------------------------------------- */
+/* ---- one dimension -------------------------------------------------------- */
 
 void zr_dim_sel_arith(struct zr_dim_sel *d, uint64_t n, uint64_t start, int64_t step)
 {
@@ -228,7 +228,7 @@ static zarr_status select_dim(struct zr_dim_sel *d, int32_t dim, uint64_t len,
     }
 }
 
-/* ---- constructors ---------------------------------------------------------------- */
+/* ---- constructors --------------------------------------------------------- */
 
 static zarr_status check_n_dims(int32_t ndim, int32_t n_dims,
                                 const zarr_dim_selection *dims, zarr_error *err)
@@ -353,7 +353,7 @@ out:
     return st;
 }
 
-/* ---- questions --------------------------------------------------------------------- */
+/* ---- questions ------------------------------------------------------------ */
 
 int32_t zarr_selection_ndim(const zarr_selection *s)
 {

@@ -162,8 +162,7 @@ const zarr_grid_vtable rect_grid = {
     .free = rect_free,
 };
 
-/* ---- makers
- * ------------------------------------------------------------------------------ */
+/* ---- makers --------------------------------------------------------------- */
 
 void registry_make(struct zr_grid_registry *r)
 {

@@ -22,7 +22,7 @@ static int drop_registry(void **state)
     return 0;
 }
 
-/* ---- registry ------------------------------------------------------------------ */
+/* ---- registry ------------------------------------------------------------- */
 
 static void test_names_are_taken_once(void **state)
 {
@@ -58,7 +58,7 @@ static void test_vtables_must_be_complete(void **state)
     assert_int_equal(zr_key_encoding_register(&registry, &key, NULL), ZARR_ERR_ABI);
 }
 
-/* ---- grids ------------------------------------------------------------------------ */
+/* ---- grids ---------------------------------------------------------------- */
 
 static void test_regular_from_metadata(void **state)
 {
@@ -405,8 +405,7 @@ static void test_key_errors(void **state)
                         "chunk key encoding \"default\": unknown member \"suffix\"");
 }
 
-/* ---- a plug-in's encoding
- * -------------------------------------------------------------- */
+/* ---- a plug-in's encoding ------------------------------------------------- */
 
 static size_t long_key(const void *self, int32_t ndim, const uint64_t *chunk, char *text,
                        size_t cap)

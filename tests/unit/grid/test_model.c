@@ -273,8 +273,7 @@ static bool random_dims(struct rng *r, struct both *b, int32_t ndim,
     return true;
 }
 
-/* ---- other random selections
- * ---------------------------------------------------------------- */
+/* ---- other random selections ---------------------------------------------- */
 
 static void random_points(struct rng *r, struct both *b, int32_t ndim,
                           const uint64_t *shape)
@@ -413,8 +412,7 @@ static void random_selection(struct rng *r, struct both *b, int32_t ndim,
     }
 }
 
-/* ---- random arrays and grids
- * ------------------------------------------------------------------- */
+/* ---- random arrays and grids ---------------------------------------------- */
 
 static void random_shape(struct example *x)
 {
@@ -466,8 +464,7 @@ static void random_regular(struct example *x)
                      ZARR_OK);
 }
 
-/* ---- checking one projection
- * ----------------------------------------------------------------- */
+/* ---- checking one projection ---------------------------------------------- */
 
 /* The i-th pair of a projection of dimensions or points. */
 static void pair(const struct zr_projection *q, const struct both *b, uint64_t i,
@@ -610,8 +607,7 @@ static void check_cut(const struct example *x, const struct zr_projection *q,
     }
 }
 
-/* ---- walking levels
- * --------------------------------------------------------------------------- */
+/* ---- walking levels ------------------------------------------------------- */
 
 static void walk(struct example *x, struct level *levels, int depth,
                  const struct place *w, uint32_t outer, uint64_t expected);
@@ -704,9 +700,7 @@ static void walk(struct example *x, struct level *levels, int depth,
     free(q);
 }
 
-/* ---- cases
- * -----------------------------------------------------------------------------------------
- */
+/* ---- cases ---------------------------------------------------------------- */
 
 static bool map_repeats(const struct example *x)
 {

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* ---- parse -------------------------------------------------------------------- */
+/* ---- parse ---------------------------------------------------------------- */
 
 /* Text for an array of shape (10, 20, 30), and what Python's x[text] would have. */
 struct parse_case {
@@ -181,7 +181,7 @@ static void test_parse_of_noise(void **state)
     }
 }
 
-/* ---- wrong arguments --------------------------------------------------------------- */
+/* ---- wrong arguments ------------------------------------------------------ */
 
 static void refused(zarr_status st, zarr_selection *s, const zarr_error *err,
                     const char *message)
