@@ -142,8 +142,7 @@ const zarr_key_encoding_vtable zr_key_default = {
     .chunk = default_chunk,
 };
 
-/* ---- v2 ------------------------------------------------------------------------------
- */
+/* ---- v2 ------------------------------------------------------------------- */
 
 static zarr_status v2_parse(void **self, const char *json, zarr_error *err)
 {

@@ -88,8 +88,7 @@ out:
     return st;
 }
 
-/* ---- masks ----------------------------------------------------------------------------
- */
+/* ---- masks ---------------------------------------------------------------- */
 
 /* Writes the tuples of all set bytes in C order. */
 static void mask_coords(zarr_selection *s, const uint8_t *mask, uint64_t n)

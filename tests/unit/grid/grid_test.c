@@ -34,8 +34,7 @@ uint64_t test_number(const char *name, uint64_t otherwise)
     return text ? strtoull(text, NULL, 0) : otherwise;
 }
 
-/* ---- the rectilinear grid -----------------------------------------------------------
- */
+/* ---- the rectilinear grid ------------------------------------------------- */
 
 struct rect {
     int32_t ndim;

@@ -62,8 +62,7 @@ void __wrap_free(void *p)
     __real_free(p);
 }
 
-/* ---- scenarios: no assertions inside, everything freed on every path ------------------
- */
+/* ---- scenarios: no assertions inside, everything freed on every path ------ */
 
 static const uint64_t shape[] = {12, 9};
 static const int64_t list[] = {11, 0, 5, 5, 2, 7};

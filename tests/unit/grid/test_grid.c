@@ -230,8 +230,7 @@ static void test_edges_of_v2(void **state)
                         "dimension 0: length 9223372036854775808, must be below 2^63");
 }
 
-/* ---- keys -----------------------------------------------------------------------------
- */
+/* ---- keys ----------------------------------------------------------------- */
 
 static zarr_status key_make(struct zr_key_encoding *k, const char *name,
                             const char *config, zarr_error *err)

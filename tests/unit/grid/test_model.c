@@ -105,8 +105,7 @@ static void assert_same_shape(const struct both *b)
     assert_int_equal(zarr_selection_n_items(b->sel), b->n);
 }
 
-/* ---- random selections by dimension ---------------------------------------------------
- */
+/* ---- random selections by dimension --------------------------------------- */
 
 /* One dimension: what the library gets, and which indexes that means. */
 struct dim_case {

@@ -386,8 +386,7 @@ static void test_inner_errors(void **state)
     zarr_selection_free(a);
 }
 
-/* ---- answers -------------------------------------------------------------------------
- */
+/* ---- answers -------------------------------------------------------------- */
 
 /* Lists and masks of even steps are slices in disguise, and slices of slices stay slices.
  */
