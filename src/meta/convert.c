@@ -68,22 +68,43 @@ out:
     return st;
 }
 
-/* filters and compressor: the last codec on bytes is the compressor, all others are
- * filters. */
-static zarr_status read_back(struct zr_array_meta *m, const struct zr_chain *chain,
-                             struct zr_json_doc *doc, zarr_error *err)
+/* The id that v2 has for a codec, NULL: none. What v3 calls "numcodecs.delta" is the
+ * filter "delta" there. */
+static const char *v2_id(const struct zr_meta_env *env, const struct zarr_codec_spec *s)
 {
-    const struct zr_json *list = zr_chain_write(doc, chain, 2);
+    const char *name = zarr_codec_spec_name(s);
+    const zarr_codec_spec_vtable *vt = s->vt;
+
+    if (!(vt->flags & ZARR_CODEC_SPEC_V3))
+        return name;
+    if (!zr_starts_with(name, "numcodecs."))
+        return NULL;
+    name += strlen("numcodecs.");
+    vt = zr_codec_spec_lookup(env->codecs, name);
+    return vt && !(vt->flags & ZARR_CODEC_SPEC_V3) && zr_streq(vt->name, name) ? name
+                                                                               : NULL;
+}
+
+/* The last codec on bytes is the compressor, all others are filters. */
+static zarr_status read_back(struct zr_array_meta *m, const struct zr_meta_env *env,
+                             const struct zr_chain *chain, struct zr_json_doc *doc,
+                             zarr_error *err)
+{
+    struct zr_json *list = zr_chain_write(doc, chain, 2);
     struct zr_json *filters = zr_json_new(doc, ZR_JSON_ARRAY);
-    const struct zr_json *v = list ? list->u.kids.first : NULL;
+    struct zr_json *v = list ? list->u.kids.first : NULL;
 
     m->filters = m->compressor = NULL;
     for (uint32_t i = 0; v && i < chain->n; i++, v = v->next) {
+        const char *id;
+
         if (i == chain->a2b || is_codec(&chain->codec[i], "transpose"))
             continue;
-        if (chain->codec[i].vt->flags & ZARR_CODEC_SPEC_V3)
+        id = v2_id(env, &chain->codec[i]);
+        if (!id)
             return zr_fail(err, ZARR_ERR_UNSUPPORTED, "Zarr v2 cannot say codec \"%s\"",
                            zarr_codec_spec_name(&chain->codec[i]));
+        zr_json_set(doc, v, "id", zr_json_new_text(doc, id));
         if (i > chain->a2b && i + 1 == chain->n)
             m->compressor = v;
         else
@@ -94,8 +115,9 @@ static zarr_status read_back(struct zr_array_meta *m, const struct zr_chain *cha
     return zr_meta_doc_status(doc, err);
 }
 
-static zarr_status make_v2(struct zr_array_meta *fields, struct zr_json_doc *doc,
-                           struct zr_json **root, zarr_error *err)
+static zarr_status make_v2(struct zr_array_meta *fields, const struct zr_meta_env *env,
+                           struct zr_json_doc *doc, struct zr_json **root,
+                           zarr_error *err)
 {
     zarr_status st = ZARR_OK;
 
@@ -103,7 +125,7 @@ static zarr_status make_v2(struct zr_array_meta *fields, struct zr_json_doc *doc
         ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED, "Zarr v2 cannot say chunk grid \"%s\"",
                        zr_grid_name(&fields->grid)));
     ZR_TRY(read_front(fields, fields->chain, err));
-    ZR_TRY(read_back(fields, fields->chain, doc, err));
+    ZR_TRY(read_back(fields, env, fields->chain, doc, err));
     ZR_TRY(zr_array_v2_write(fields, doc, root, err));
 out:
     return st;
@@ -165,7 +187,7 @@ static zarr_status to_v2(struct zr_array_meta *out, const struct zr_meta_env *en
         ZR_TRY(zr_array_v2_write(in, doc, &root, err));
         attributes = in->attributes ? zr_json_copy(doc, in->attributes) : NULL;
     } else {
-        ZR_TRY(make_v2(&fields, doc, &root, err));
+        ZR_TRY(make_v2(&fields, env, doc, &root, err));
         attributes = v2_attributes(in, doc);
     }
     ZR_TRY(zr_meta_doc_status(doc, err));
