@@ -7,6 +7,7 @@
  * A block is given back with the same zarr_mem: its bytes say where it is from.
  * Thread class: as the allocator's.
  */
+#include "mem/kernel_int.h"
 #include "mem/mem_int.h"
 
 #include <string.h>
@@ -147,6 +148,13 @@ void zr_host_box_fill(const zarr_box *box, const void *pattern)
 
 void zr_host_copy(void *dst, const void *src, size_t bytes)
 {
-    if (bytes)
-        memcpy(dst, src, bytes);
+    const struct zr_kernels *k = zr_kernels();
+
+    if (bytes < ZR_NT_EXTENT_BYTES) {
+        if (bytes)
+            k->line(dst, src, bytes);
+    } else {
+        k->line_nt(dst, src, bytes);
+        k->fence();
+    }
 }

@@ -34,6 +34,13 @@ PLANE(plane_swap_u128, zr_put_u128(d, zr_swap_u128(zr_get_u128(s))))
 
 /* ---- runs: several elements that lie side by side on both sides -------- */
 
+/* Frequent short ones (pixels, points) of a fixed length, then any. */
+PLANE(plane_bytes3, memcpy(d, s, 3))
+PLANE(plane_bytes6, memcpy(d, s, 6))
+PLANE(plane_bytes12, memcpy(d, s, 12))
+PLANE(plane_bytes24, memcpy(d, s, 24))
+PLANE(plane_bytes32, memcpy(d, s, 32))
+PLANE(plane_bytes64, memcpy(d, s, 64))
 PLANE(plane_short, zr_copy_short(d, s, run))
 PLANE(plane_rows, memcpy(d, s, run))
 
@@ -117,28 +124,35 @@ static bool equal_words(const uint8_t *data, size_t bytes, const uint8_t *patter
 
 /* ---- choice ---------------------------------------------------------------- */
 
-#define PORTABLE_SWAPS                                                                   \
-    .swap_rows = {plane_rows, plane_swap_rows2, plane_swap_rows4, plane_swap_rows8,      \
-                  plane_swap_rows16},                                                    \
-    .swap_line = {line_copy, line_swap2, line_swap4, line_swap8, line_swap16}
+#define SWAP_PLANES                                                                      \
+    {                                                                                    \
+        plane_rows, plane_swap_rows2, plane_swap_rows4, plane_swap_rows8,                \
+            plane_swap_rows16                                                            \
+    }
+#define PORTABLE                                                                         \
+    .rows = plane_rows, .swap_rows = SWAP_PLANES, .swap_rows_nt = SWAP_PLANES,           \
+    .line = line_copy,                                                                   \
+    .swap_line = {line_copy, line_swap2, line_swap4, line_swap8, line_swap16},           \
+    .equal = equal_words
 
 #ifdef ZR_MEM_X86
 
 static const struct zr_kernels kernels_sse2 = {
-    PORTABLE_SWAPS,
-    .rows = plane_rows,
+    PORTABLE,
     .rows_nt = zr_sse2_rows_nt,
     .line_nt = zr_sse2_line_nt,
     .fence = zr_sse2_fence,
-    .equal = equal_words,
 };
 
 static const struct zr_kernels kernels_avx2 = {
     .rows = zr_avx2_rows,
     .rows_nt = zr_avx2_rows_nt,
-    .line_nt = zr_avx2_line_nt,
     .swap_rows = {plane_rows, zr_avx2_swap_rows2, zr_avx2_swap_rows4, zr_avx2_swap_rows8,
                   zr_avx2_swap_rows16},
+    .swap_rows_nt = {plane_rows, zr_avx2_swap_rows_nt2, zr_avx2_swap_rows_nt4,
+                     zr_avx2_swap_rows_nt8, zr_avx2_swap_rows_nt16},
+    .line = zr_avx2_line,
+    .line_nt = zr_avx2_line_nt,
     .swap_line = {line_copy, zr_avx2_swap_line2, zr_avx2_swap_line4, zr_avx2_swap_line8,
                   zr_avx2_swap_line16},
     .fence = zr_sse2_fence,
@@ -157,8 +171,10 @@ static void fence_none(void)
 }
 
 static const struct zr_kernels kernels_portable = {
-    PORTABLE_SWAPS,       .rows = plane_rows,  .rows_nt = plane_rows,
-    .line_nt = line_copy, .fence = fence_none, .equal = equal_words,
+    PORTABLE,
+    .rows_nt = plane_rows,
+    .line_nt = line_copy,
+    .fence = fence_none,
 };
 
 const struct zr_kernels *zr_kernels(void)
@@ -168,20 +184,45 @@ const struct zr_kernels *zr_kernels(void)
 
 #endif
 
-zr_plane_fn zr_plane_items(size_t run, uint32_t unit)
+static zr_plane_fn plane_plain(size_t run, bool nt)
 {
-    static const zr_plane_fn plain[] = {plane_u8, plane_u16, plane_u32, plane_u64,
+    static const zr_plane_fn words[] = {plane_u8, plane_u16, plane_u32, plane_u64,
                                         plane_u128};
-    static const zr_plane_fn swapped[] = {plane_u8, plane_swap_u16, plane_swap_u32,
-                                          plane_swap_u64, plane_swap_u128};
-    const uint32_t log_run = zr_log2_small(run), log_unit = zr_log2_small(unit);
+    const uint32_t log = zr_log2_small(run);
 
-    if (unit < 2) {
-        if (log_run < ZR_COUNT(plain))
-            return plain[log_run];
-        return run <= 64 ? plane_short : zr_kernels()->rows;
+    if (log < ZR_COUNT(words))
+        return words[log];
+    switch (run) {
+    case 3:
+        return plane_bytes3;
+    case 6:
+        return plane_bytes6;
+    case 12:
+        return plane_bytes12;
+    case 24:
+        return plane_bytes24;
+    case 32:
+        return plane_bytes32;
+    case 64:
+        return plane_bytes64;
+    default:
+        if (run < 64)
+            return plane_short;
+        return nt ? zr_kernels()->rows_nt : zr_kernels()->rows;
     }
-    if (log_unit >= ZR_COUNT(swapped))
+}
+
+zr_plane_fn zr_plane_items(size_t run, uint32_t unit, bool nt)
+{
+    static const zr_plane_fn words[] = {plane_u8, plane_swap_u16, plane_swap_u32,
+                                        plane_swap_u64, plane_swap_u128};
+    const uint32_t log = zr_log2_small(unit);
+
+    if (unit < 2)
+        return plane_plain(run, nt);
+    if (log >= ZR_COUNT(words))
         return plane_swap_odd;
-    return run == unit ? swapped[log_unit] : zr_kernels()->swap_rows[log_unit];
+    if (run == unit)
+        return words[log];
+    return nt ? zr_kernels()->swap_rows_nt[log] : zr_kernels()->swap_rows[log];
 }

@@ -25,12 +25,14 @@ typedef void (*zr_line_fn)(uint8_t *dst, const uint8_t *src, size_t bytes);
 
 /* All that depends on the CPU. Index of swap: log2 of the unit. */
 struct zr_kernels {
-    zr_plane_fn rows;         /* run >= 64 */
-    zr_plane_fn rows_nt;      /* run >= 64, past the caches; ends with a fence */
+    zr_plane_fn rows;    /* run > 64 */
+    zr_plane_fn rows_nt; /* the same past the caches: for runs with whole lines inside */
     zr_plane_fn swap_rows[5]; /* run is a multiple of the unit */
-    zr_line_fn line_nt;       /* no fence */
+    zr_plane_fn swap_rows_nt[5];
+    zr_line_fn line;    /* any length */
+    zr_line_fn line_nt; /* the same past the caches */
     zr_line_fn swap_line[5];
-    void (*fence)(void);
+    void (*fence)(void); /* ends all that went past the caches */
     bool (*equal)(const uint8_t *data, size_t bytes, const uint8_t *pattern64);
 };
 #if defined(__x86_64__) && defined(__GNUC__)
@@ -40,21 +42,23 @@ void zr_sse2_line_nt(uint8_t *dst, const uint8_t *src, size_t bytes);
 void zr_sse2_rows_nt(const struct zr_plane *p);
 void zr_avx2_rows(const struct zr_plane *p);
 void zr_avx2_rows_nt(const struct zr_plane *p);
+void zr_avx2_line(uint8_t *dst, const uint8_t *src, size_t bytes);
 void zr_avx2_line_nt(uint8_t *dst, const uint8_t *src, size_t bytes);
-void zr_avx2_swap_rows2(const struct zr_plane *p);
-void zr_avx2_swap_rows4(const struct zr_plane *p);
-void zr_avx2_swap_rows8(const struct zr_plane *p);
-void zr_avx2_swap_rows16(const struct zr_plane *p);
-void zr_avx2_swap_line2(uint8_t *dst, const uint8_t *src, size_t bytes);
-void zr_avx2_swap_line4(uint8_t *dst, const uint8_t *src, size_t bytes);
-void zr_avx2_swap_line8(uint8_t *dst, const uint8_t *src, size_t bytes);
-void zr_avx2_swap_line16(uint8_t *dst, const uint8_t *src, size_t bytes);
+#    define ZR_AVX2_SWAP(unit)                                                           \
+        void zr_avx2_swap_rows##unit(const struct zr_plane *p);                          \
+        void zr_avx2_swap_rows_nt##unit(const struct zr_plane *p);                       \
+        void zr_avx2_swap_line##unit(uint8_t *dst, const uint8_t *src, size_t bytes);
+ZR_AVX2_SWAP(2)
+ZR_AVX2_SWAP(4)
+ZR_AVX2_SWAP(8)
+ZR_AVX2_SWAP(16)
 bool zr_avx2_equal(const uint8_t *data, size_t bytes, const uint8_t *pattern64);
 #endif
 const struct zr_kernels *zr_kernels(void);
 
-/* The kernel for single elements or short runs, any strides. */
-zr_plane_fn zr_plane_items(size_t run, uint32_t unit);
+/* The kernel for runs of any length, any strides. nt: past the caches where that is
+ * possible. */
+zr_plane_fn zr_plane_items(size_t run, uint32_t unit, bool nt);
 /* dst contiguous along n0, src along n1: exchanges the two. run is 1, 2, 4, 8 or 16 bytes
  * and both lengths at least zr_transpose_min(run). */
 void zr_plane_transpose(const struct zr_plane *p);

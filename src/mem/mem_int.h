@@ -15,9 +15,8 @@
 /* Piece in which memory goes through the host when there is no direct way. */
 #define ZR_STAGE_BYTES ((uint64_t)1 << 20)
 
-/* A destination at least this long is not going to be in a cache when it is complete:
- * rows are written past the caches. Twice the usual second-level cache, measured in
- * bench/micro. */
+/* A destination at least this long is not going to be in a cache when it is complete: its
+ * rows are written past the caches. Half of a usual third-level cache. */
 #define ZR_NT_EXTENT_BYTES ((uint64_t)16 << 20)
 
 /*

@@ -12,11 +12,15 @@
 #include "mem/kernel_int.h"
 #include "mem/mem_int.h"
 
-/* Rows shorter than a cache line cannot be written past the cache. */
-#define NT_RUN_BYTES 64
+/* Whole lines that each row must have to go past the caches: with one it is slower on
+ * some CPUs (Zen 3: 6.4 instead of 9.6 GB/s), with two it is never slower. */
+#define NT_LINES      2
+#define NT_LINE_BYTES 64
 /* Tile of the blocked loop when the two sides disagree about the fastest dimension and no
  * transposing kernel fits: 32 x 32 elements touch 64 lines, an eighth of a small L1. */
 #define TILE_ITEMS 32
+/* Fewer than these make no inner loop. */
+#define TILE_LEAST 8
 
 /* ---- normal form ---------------------------------------------------------- */
 
@@ -143,20 +147,38 @@ static void planes_walk(const struct zr_strided *s, struct zr_plane *plane,
 
 /* A plane in tiles, so that the lines of both sides stay in the cache while they are
  * used. */
-static void plane_tiled(const struct zr_plane *p)
+static void plane_tiles(const struct zr_plane *p, uint64_t n1, uint64_t n0)
 {
-    const zr_plane_fn fn = zr_plane_items(p->run, p->unit);
+    const zr_plane_fn fn = zr_plane_items(p->run, p->unit, false);
     struct zr_plane tile = *p;
 
-    for (uint64_t i = 0; i < p->n1; i += TILE_ITEMS) {
-        tile.n1 = ZR_MIN(p->n1 - i, TILE_ITEMS);
-        for (uint64_t j = 0; j < p->n0; j += TILE_ITEMS) {
-            tile.n0 = ZR_MIN(p->n0 - j, TILE_ITEMS);
+    for (uint64_t i = 0; i < p->n1; i += n1) {
+        tile.n1 = ZR_MIN(p->n1 - i, n1);
+        for (uint64_t j = 0; j < p->n0; j += n0) {
+            tile.n0 = ZR_MIN(p->n0 - j, n0);
             tile.dst = p->dst + (int64_t)i * p->ds1 + (int64_t)j * p->ds0;
             tile.src = p->src + (int64_t)i * p->ss1 + (int64_t)j * p->ss0;
             fn(&tile);
         }
     }
+}
+
+static void plane_tiled(const struct zr_plane *p)
+{
+    struct zr_plane turned = *p;
+
+    if (p->n0 >= TILE_LEAST) {
+        plane_tiles(p, TILE_ITEMS, TILE_ITEMS);
+        return;
+    }
+    /* The channels of a picture: a few long lines, and the inner loop along them. */
+    turned.n0 = p->n1;
+    turned.ds0 = p->ds1;
+    turned.ss0 = p->ss1;
+    turned.n1 = p->n0;
+    turned.ds1 = p->ds0;
+    turned.ss1 = p->ss0;
+    plane_tiles(&turned, TILE_LEAST, TILE_ITEMS * TILE_ITEMS / TILE_LEAST);
 }
 
 /* The dimension that is the fastest of the source. */
@@ -203,15 +225,25 @@ static bool transposes(struct zr_strided *s)
     return s->ss[1] == (int64_t)s->run;
 }
 
+/* Rows that have whole lines inside wherever they begin. */
+static bool rows_past_cache(const struct zr_strided *s)
+{
+    uint64_t places = (uintptr_t)s->dst;
+
+    if (!s->nt || s->run < NT_LINES * NT_LINE_BYTES)
+        return false;
+    for (uint32_t k = 0; k < s->ndim; k++)
+        places |= (uint64_t)s->ds[k];
+    return places % NT_LINE_BYTES == 0 || s->run >= (NT_LINES + 1) * NT_LINE_BYTES;
+}
+
 static zr_plane_fn plane_choose(struct zr_strided *s)
 {
     const uint32_t inner = source_inner(s);
 
-    if (s->run >= NT_RUN_BYTES)
-        return s->unit || !s->nt ? zr_plane_items(s->run, s->unit)
-                                 : zr_kernels()->rows_nt;
-    if (inner == 0)
-        return zr_plane_items(s->run, s->unit);
+    s->nt = rows_past_cache(s);
+    if (inner == 0 || s->run >= NT_LINE_BYTES)
+        return zr_plane_items(s->run, s->unit, s->nt);
     dims_second(s, inner);
     return transposes(s) ? zr_plane_transpose : plane_tiled;
 }

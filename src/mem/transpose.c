@@ -16,9 +16,12 @@
 #    include <emmintrin.h>
 #endif
 
-#define LINE_BYTES 64
+/* A row of the tile: two lines, which the CPU fetches as a pair. */
+#define LINE_BYTES 128
+/* Rows of the tile at most: as many lines of dst as a small TLB has pages. */
+#define TILE_ROWS 64
 
-/* Turns one block: row i of dst (64 bytes apart) gets column i of src. */
+/* Turns one block: row i of dst (LINE_BYTES apart) gets column i of src. */
 typedef void (*block_fn)(uint8_t *dst, const uint8_t *src, int64_t ss);
 
 #if defined(__SSE2__)
@@ -157,7 +160,7 @@ static uint64_t tile_length(uint64_t at, uint64_t n, uint64_t tile, uint64_t sid
     return left - tile < side ? tile - side : tile;
 }
 
-/* Turns ni x nj elements of src into rows of 64 bytes. */
+/* Turns ni x nj elements of src into rows of the buffer. */
 static void tile_turn(uint8_t *buf, const struct zr_plane *p, const uint8_t *src,
                       uint64_t ni, uint64_t nj)
 {
@@ -176,16 +179,27 @@ static void tile_turn(uint8_t *buf, const struct zr_plane *p, const uint8_t *src
     }
 }
 
+/* Up to LINE_BYTES. */
+static void tile_row(uint8_t *dst, const uint8_t *row, size_t bytes)
+{
+    const size_t first = ZR_MIN(bytes, 64);
+
+    zr_copy_short(dst, row, first);
+    if (bytes > first)
+        zr_copy_short(dst + first, row + first, bytes - first);
+}
+
 void zr_plane_transpose(const struct zr_plane *p)
 {
-    _Alignas(64) uint8_t buf[LINE_BYTES * LINE_BYTES];
+    _Alignas(64) uint8_t buf[TILE_ROWS * LINE_BYTES];
     const uint64_t side = blocks[zr_log2_small(p->run)].side, tile = LINE_BYTES / p->run;
+    const uint64_t rows = ZR_MIN(tile, TILE_ROWS);
     const zr_line_fn swap =
         p->unit ? zr_kernels()->swap_line[zr_log2_small(p->unit)] : NULL;
     uint64_t ni, nj;
 
     for (uint64_t i = 0; i < p->n1; i += ni) {
-        ni = tile_length(i, p->n1, tile, side);
+        ni = tile_length(i, p->n1, rows, side);
         for (uint64_t j = 0; j < p->n0; j += nj) {
             const uint8_t *src = p->src + (int64_t)j * p->ss0 + (int64_t)(i * p->run);
             uint8_t *dst = p->dst + (int64_t)i * p->ds1 + (int64_t)(j * p->run);
@@ -196,7 +210,7 @@ void zr_plane_transpose(const struct zr_plane *p)
                 if (swap)
                     swap(dst, buf + k * LINE_BYTES, nj * p->run);
                 else
-                    zr_copy_short(dst, buf + k * LINE_BYTES, nj * p->run);
+                    tile_row(dst, buf + k * LINE_BYTES, nj * p->run);
             }
         }
     }
