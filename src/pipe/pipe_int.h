@@ -111,10 +111,10 @@ zarr_status zr_encode_stages(const struct zr_work *w, const struct zr_program *p
 zarr_status zr_stage_one(const struct zr_work *w, const struct zr_stage *s, zarr_codec_job *job,
                          bool encode, zarr_error *err);
 /* Copies the boxes of a target between a block of elements and the view. */
-zarr_status zr_scatter(const struct zr_work *w, const struct zr_level *lv,
+zarr_status zr_scatter_target(const struct zr_work *w, const struct zr_level *lv,
                        const struct zr_program *p, const struct zr_target *t,
                        const zarr_mem *block, zarr_error *err);
-zarr_status zr_gather(const struct zr_work *w, const struct zr_level *lv,
+zarr_status zr_gather_target(const struct zr_work *w, const struct zr_level *lv,
                       const struct zr_program *p, const struct zr_target *t,
                       const zarr_mem *block, zarr_error *err);
 zarr_status zr_fill_target(const struct zr_work *w, const struct zr_level *lv,

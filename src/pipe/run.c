@@ -163,7 +163,7 @@ zarr_status zr_item_finish(const struct zr_work *w, const struct zr_wave *wave,
     count_item(w, item, direct);
     if (direct)
         return ZARR_OK;
-    return zr_scatter(w, wave->level, wave->level->decode, &item->target, block, err);
+    return zr_scatter_target(w, wave->level, wave->level->decode, &item->target, block, err);
 }
 
 static zarr_status decode_item(const struct zr_work *w, const struct zr_wave *wave,
@@ -208,7 +208,7 @@ static zarr_status read_raw(const struct zr_work *w, const struct zr_wave *wave,
         ZR_TRY(read_partial(w, p, run, item, &at, done, err));
         if (*done) {
             count_item(w, item, false);
-            ZR_TRY(zr_scatter(w, wave->level, p, &item->target, &at, err));
+            ZR_TRY(zr_scatter_target(w, wave->level, p, &item->target, &at, err));
         }
     }
 out:

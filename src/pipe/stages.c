@@ -221,14 +221,14 @@ static zarr_status move_boxes(const struct zr_work *w, const struct zr_level *lv
     return zr_target_boxes(&b, t, copy_one, &arg, err);
 }
 
-zarr_status zr_scatter(const struct zr_work *w, const struct zr_level *lv,
+zarr_status zr_scatter_target(const struct zr_work *w, const struct zr_level *lv,
                        const struct zr_program *p, const struct zr_target *t,
                        const zarr_mem *block, zarr_error *err)
 {
     return move_boxes(w, lv, p, t, block, false, err);
 }
 
-zarr_status zr_gather(const struct zr_work *w, const struct zr_level *lv,
+zarr_status zr_gather_target(const struct zr_work *w, const struct zr_level *lv,
                       const struct zr_program *p, const struct zr_target *t,
                       const zarr_mem *block, zarr_error *err)
 {
