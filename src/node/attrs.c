@@ -99,7 +99,8 @@ static void replace_members(struct zr_json_doc *json, struct zr_json *into,
         zr_json_add(json, into, v->key, v->key_bytes, zr_json_copy(json, v));
 }
 
-static zarr_status apply_change(struct attrs_editing *e, struct zr_json *attrs, zarr_error *err)
+static zarr_status apply_change(struct attrs_editing *e, struct zr_json *attrs,
+                                zarr_error *err)
 {
     const struct zr_attrs_change *c = e->change;
     struct zr_json_doc *json = &e->tree->json;
@@ -112,7 +113,8 @@ static zarr_status apply_change(struct attrs_editing *e, struct zr_json *attrs, 
         break;
     case ZR_ATTRS_DELETE:
         if (!zr_json_remove(attrs, c->name))
-            return zr_fail(err, ZARR_ERR_NOT_FOUND, "there is no attribute \"%s\"", c->name);
+            return zr_fail(err, ZARR_ERR_NOT_FOUND, "there is no attribute \"%s\"",
+                           c->name);
         break;
     case ZR_ATTRS_MERGE:
         merge_members(json, attrs, e->value);
@@ -126,8 +128,8 @@ static zarr_status apply_change(struct attrs_editing *e, struct zr_json *attrs, 
     return ZARR_OK;
 }
 
-static zarr_status edit_attributes(void *arg, const struct zr_doc *old, struct zr_str *text,
-                                   zarr_error *err)
+static zarr_status edit_attributes(void *arg, const struct zr_doc *old,
+                                   struct zr_str *text, zarr_error *err)
 {
     struct attrs_editing *e = arg;
     struct zr_json *attrs = NULL;
@@ -155,7 +157,8 @@ static zarr_status parse_value(struct zr_json_doc *json, const struct zr_attrs_c
     st = zr_json_parse(json, c->json, strlen(c->json), limits, err);
     if (st == ZARR_ERR_CORRUPT)
         st = zr_prefix(err, ZARR_ERR_INVALID, "the JSON text of the attributes");
-    if (st == ZARR_OK && c->verb != ZR_ATTRS_SET && !zr_json_is(json->root, ZR_JSON_OBJECT))
+    if (st == ZARR_OK && c->verb != ZR_ATTRS_SET &&
+        !zr_json_is(json->root, ZR_JSON_OBJECT))
         st = zr_fail(err, ZARR_ERR_INVALID, "attributes must be a JSON object, not a %s",
                      zr_json_type_text(json->root));
     return st;

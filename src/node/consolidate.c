@@ -66,8 +66,8 @@ static zarr_status list_nodes(struct consolidating *c, zarr_error *err)
 }
 
 /* Into the group's zarr.json as it is at this moment. */
-static zarr_status edit_consolidated_v3(void *arg, const struct zr_doc *old, struct zr_str *text,
-                                        zarr_error *err)
+static zarr_status edit_consolidated_v3(void *arg, const struct zr_doc *old,
+                                        struct zr_str *text, zarr_error *err)
 {
     const struct consolidating *c = arg;
     const struct zr_meta_env env = zr_meta_env_of(c->ctx, true);
@@ -92,8 +92,8 @@ out:
     return st;
 }
 
-static zarr_status edit_consolidated_v2(void *arg, const struct zr_doc *old, struct zr_str *text,
-                                        zarr_error *err)
+static zarr_status edit_consolidated_v2(void *arg, const struct zr_doc *old,
+                                        struct zr_str *text, zarr_error *err)
 {
     const struct consolidating *c = arg;
     struct zr_json *root = NULL;
@@ -111,12 +111,15 @@ out:
     return st;
 }
 
-static zarr_status write_consolidated(zarr_store *store, const char *path, const char *key,
-                                      struct consolidating *c, zarr_error *err)
+static zarr_status write_consolidated(zarr_store *store, const char *path,
+                                      const char *key, struct consolidating *c,
+                                      zarr_error *err)
 {
     const bool v3 = c->nodes.format == 3;
-    const struct zr_doc_edit edit = {
-        .fn = v3 ? edit_consolidated_v3 : edit_consolidated_v2, .arg = c, .may_be_new = !v3};
+    const struct zr_doc_edit edit = {.fn =
+                                         v3 ? edit_consolidated_v3 : edit_consolidated_v2,
+                                     .arg = c,
+                                     .may_be_new = !v3};
     struct zr_doc_source src;
     struct zr_str full;
     zarr_status st = ZARR_OK;
@@ -143,9 +146,10 @@ zarr_status zarr_group_consolidate(zarr_store *store, const char *path, const ch
     ZR_TRY(zr_path_normal(&normal, c.ctx->alloc, path, &c.ctx->limits, err));
     ZR_TRY(zr_gather(&c.nodes, store, normal, err));
     if (key && c.nodes.format == 3)
-        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
-                       "/%s: v3 has its consolidated metadata in zarr.json: no key can be given",
-                       normal));
+        ZR_TRY(zr_fail(
+            err, ZARR_ERR_INVALID,
+            "/%s: v3 has its consolidated metadata in zarr.json: no key can be given",
+            normal));
     ZR_TRY(list_nodes(&c, err));
     st = write_consolidated(store, normal, key, &c, err);
     if (st != ZARR_OK)
@@ -157,7 +161,8 @@ out:
     return st;
 }
 
-/* ---- comparing ------------------------------------------------------------------------ */
+/* ---- comparing ------------------------------------------------------------------------
+ */
 
 struct checking {
     struct zr_gathered real;
@@ -165,12 +170,15 @@ struct checking {
     int (*fn)(void *user, const char *path, const char *what);
     void *user;
     bool stopped;
+    const char *top; /* the group */
+    struct zr_str path;
 };
 
 static void tell(struct checking *c, const char *path, const char *what)
 {
-    if (!c->stopped)
-        c->stopped = c->fn(c->user, path, what) != 0;
+    zr_path_key(&c->path, c->top, path);
+    if (!c->stopped && !c->path.failed)
+        c->stopped = c->fn(c->user, zr_str_text(&c->path), what) != 0;
 }
 
 static bool is_compared(const struct zr_json *member)
@@ -229,10 +237,10 @@ static void compare_lists(struct checking *c)
 
     qsort(g->node, g->n, sizeof *g->node, compare_by_path);
     while (!c->stopped && (i < g->n || j < c->cons->n)) {
-        const int order = i == g->n            ? 1
-                          : j == c->cons->n    ? -1
-                                               : zr_path_compare(g->node[i].path,
-                                                                 c->cons->entry[j].path);
+        const int order = i == g->n ? 1
+                          : j == c->cons->n
+                              ? -1
+                              : zr_path_compare(g->node[i].path, c->cons->entry[j].path);
 
         if (order < 0)
             tell(c, g->node[i++].path, "is missing in the consolidated metadata");
@@ -248,7 +256,7 @@ zarr_status zarr_group_consolidated_check(zarr_store *store, const char *path,
                                                     const char *what),
                                           void *user, zarr_error *err)
 {
-    zarr_group_open_options opts = ZARR_GROUP_OPEN_OPTIONS_INIT;
+    zarr_group_open_options opts = {.struct_size = sizeof opts};
     struct checking c = {.fn = fn, .user = user};
     struct zr_group_state *state = NULL;
     zarr_group *group = NULL;
@@ -258,9 +266,13 @@ zarr_status zarr_group_consolidated_check(zarr_store *store, const char *path,
     ZR_TRY(zarr_group_open(&group, store, path, &opts, err));
     state = zr_group_state_get(group);
     c.cons = state->cons;
+    c.top = group->h.path;
+    zr_str_init(&c.path, group->h.ctx->alloc);
     ZR_TRY(zr_gather(&c.real, store, group->h.path, err));
     compare_lists(&c);
+    ZR_TRY(zr_str_status(&c.path, err));
 out:
+    zr_str_deinit(&c.path);
     zr_gathered_deinit(&c.real);
     zr_group_state_free(state);
     zarr_group_free(group);

@@ -36,7 +36,8 @@ void zr_consolidated_free(struct zr_consolidated *c)
     zr_free(c->alloc, c);
 }
 
-/* The key of an entry, or the part of it that is a path, must be a normal path already. */
+/* The key of an entry, or the part of it that is a path, must be a normal path already.
+ */
 static zarr_status check_entry_path(const char *path, const zarr_limits *limits,
                                     const zarr_allocator *alloc, zarr_error *err)
 {
@@ -88,8 +89,8 @@ out:
 
 /* ---- v2: key -> document --------------------------------------------------------- */
 
-static zarr_status entry_for_path(struct consolidated_parse *p, const char *path, size_t n,
-                                  struct zr_entry **out, zarr_error *err)
+static zarr_status entry_for_path(struct consolidated_parse *p, const char *path,
+                                  size_t n, struct zr_entry **out, zarr_error *err)
 {
     const char *copy = NULL;
     zarr_status st = ZARR_OK;
@@ -132,7 +133,8 @@ out:
     return st;
 }
 
-/* ---- the table ---------------------------------------------------------------------- */
+/* ---- the table ----------------------------------------------------------------------
+ */
 
 static int compare_entries(const void *a, const void *b)
 {
@@ -153,8 +155,9 @@ static void finish_table(struct zr_consolidated *c)
         qsort(c->entry, n, sizeof *c->entry, compare_entries);
 }
 
-static zarr_status fill_table(struct consolidated_parse *p, const struct zr_json *metadata,
-                              int32_t format, zarr_error *err)
+static zarr_status fill_table(struct consolidated_parse *p,
+                              const struct zr_json *metadata, int32_t format,
+                              zarr_error *err)
 {
     struct zr_consolidated *c = p->c;
     zarr_status st = ZARR_OK;
@@ -217,7 +220,8 @@ size_t zr_consolidated_seek(const struct zr_consolidated *c, const char *path)
     return low;
 }
 
-const struct zr_entry *zr_consolidated_find(const struct zr_consolidated *c, const char *path)
+const struct zr_entry *zr_consolidated_find(const struct zr_consolidated *c,
+                                            const char *path)
 {
     const size_t i = zr_consolidated_seek(c, path);
 

@@ -33,16 +33,16 @@ void zr_doc_deinit(struct zr_doc *d)
     zr_doc_init(d, d->alloc);
 }
 
-static zarr_status doc_room(struct zr_doc *d, uint64_t need, uint64_t limit, const char *knob,
-                            zarr_error *err)
+static zarr_status doc_room(struct zr_doc *d, uint64_t need, uint64_t limit,
+                            const char *knob, zarr_error *err)
 {
     void *p = NULL;
     size_t bytes = 0;
 
     if (need > limit)
-        return zr_fail(err, ZARR_ERR_LIMIT, "%" PRIu64 " bytes are over the limit %s (%" PRIu64
-                                            ")",
-                       need, knob, limit);
+        return zr_fail(err, ZARR_ERR_LIMIT,
+                       "%" PRIu64 " bytes are over the limit %s (%" PRIu64 ")", need,
+                       knob, limit);
     if (!zr_to_size(need, &bytes) || !zr_add_size(bytes, 1, &bytes))
         return zr_fail_memory(err, need);
     p = zr_realloc(d->alloc, d->big, bytes);
@@ -75,8 +75,8 @@ static void doc_take(struct zr_doc *d, const zarr_store_op *op)
     d->version = op->version;
 }
 
-static zarr_status doc_read(struct zr_doc *d, const struct zr_doc_source *src, uint32_t flags,
-                            zarr_error *err)
+static zarr_status doc_read(struct zr_doc *d, const struct zr_doc_source *src,
+                            uint32_t flags, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
     zarr_store_op op;
@@ -118,8 +118,10 @@ struct zr_doc_source zr_doc_source(zarr_store *store, const char *key)
 {
     const zarr_limits *limits = &zr_store_context(store)->limits;
 
-    return (struct zr_doc_source){
-        .store = store, .key = key, .limit = limits->metadata_bytes, .knob = "metadata_bytes"};
+    return (struct zr_doc_source){.store = store,
+                                  .key = key,
+                                  .limit = limits->metadata_bytes,
+                                  .knob = "metadata_bytes"};
 }
 
 zarr_status zr_doc_parse(struct zr_json_doc *json, const struct zr_doc *d,
@@ -144,8 +146,9 @@ static zarr_status doc_put(const struct zr_doc_source *src, const struct zr_str 
 
     ZR_TRY(zr_str_status(text, err));
     if (text->bytes > src->limit)
-        ZR_TRY(zr_fail(err, ZARR_ERR_LIMIT, "%zu bytes are over the limit %s (%" PRIu64 ")",
-                       text->bytes, src->knob, src->limit));
+        ZR_TRY(zr_fail(err, ZARR_ERR_LIMIT,
+                       "%zu bytes are over the limit %s (%" PRIu64 ")", text->bytes,
+                       src->knob, src->limit));
     op->verb = ZARR_STORE_PUT;
     op->key = src->key;
     /* Sources of a PUT are only read. */
@@ -158,11 +161,13 @@ out:
 /* How a store can keep two changers of one document apart, across handles. */
 static bool use_versions(zarr_store *s)
 {
-    return !zr_store_can(s, ZARR_STORE_CAP_LOCK) && zr_store_can(s, ZARR_STORE_CAP_CONDITIONAL);
+    return !zr_store_can(s, ZARR_STORE_CAP_LOCK) &&
+           zr_store_can(s, ZARR_STORE_CAP_CONDITIONAL);
 }
 
-static zarr_status update_once(const struct zr_doc_source *src, const struct zr_doc_edit *edit,
-                               void *lock, zarr_error *err)
+static zarr_status update_once(const struct zr_doc_source *src,
+                               const struct zr_doc_edit *edit, void *lock,
+                               zarr_error *err)
 {
     const zarr_allocator *alloc = zr_store_context(src->store)->alloc;
     const bool versions = use_versions(src->store);
@@ -219,8 +224,8 @@ struct put_text {
     size_t bytes;
 };
 
-static zarr_status put_given_text(void *arg, const struct zr_doc *old, struct zr_str *text,
-                                  zarr_error *err)
+static zarr_status put_given_text(void *arg, const struct zr_doc *old,
+                                  struct zr_str *text, zarr_error *err)
 {
     const struct put_text *p = arg;
 

@@ -20,8 +20,8 @@ void zr_gathered_deinit(struct zr_gathered *g)
     *g = (struct zr_gathered){0};
 }
 
-static zarr_status add_node(struct zr_gathered *g, const char *path, const struct zr_found *f,
-                            zarr_error *err)
+static zarr_status add_node(struct zr_gathered *g, const char *path,
+                            const struct zr_found *f, zarr_error *err)
 {
     struct zr_gathered_node *node = NULL;
     zarr_status st = ZARR_OK;
@@ -39,8 +39,8 @@ out:
 }
 
 /* Children of node i that are of its format; groups among them are looked at later. */
-static zarr_status gather_children(struct zr_gathered *g, zarr_store *store, const char *top,
-                                   size_t i, zarr_error *err)
+static zarr_status gather_children(struct zr_gathered *g, zarr_store *store,
+                                   const char *top, size_t i, zarr_error *err)
 {
     const struct zr_kid *kid = NULL;
     struct zr_kids kids = {0};
@@ -79,8 +79,8 @@ out:
     return st;
 }
 
-static zarr_status gather_attributes(struct zr_gathered *g, zarr_store *store, const char *top,
-                                     zarr_error *err)
+static zarr_status gather_attributes(struct zr_gathered *g, zarr_store *store,
+                                     const char *top, zarr_error *err)
 {
     struct zr_str full;
     zarr_status st = ZARR_OK;

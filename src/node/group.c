@@ -37,7 +37,8 @@ void zr_group_state_free(struct zr_group_state *s)
 
 struct zr_group_state *zr_group_state_get(const zarr_group *group)
 {
-    zarr_group *g = (zarr_group *)(uintptr_t)group; /* the lock is no part of what is frozen */
+    zarr_group *g =
+        (zarr_group *)(uintptr_t)group; /* the lock is no part of what is frozen */
     struct zr_group_state *s;
 
     zr_mutex_lock(&g->h.mutex);
@@ -58,9 +59,10 @@ static void group_state_swap(zarr_group *group, struct zr_group_state *s)
 }
 
 /* From a document; attrs_tree may be NULL. References what it keeps. */
-static zarr_status group_state_new(struct zr_group_state **out, const struct zr_meta_env *env,
-                                   int32_t format, struct zr_tree *tree,
-                                   const struct zr_json *root, zarr_error *err)
+static zarr_status group_state_new(struct zr_group_state **out,
+                                   const struct zr_meta_env *env, int32_t format,
+                                   struct zr_tree *tree, const struct zr_json *root,
+                                   zarr_error *err)
 {
     const zarr_allocator *alloc = tree->alloc;
     struct zr_group_state *s = NULL;
@@ -94,7 +96,8 @@ static void group_state_attrs(struct zr_group_state *s, struct zr_tree *attrs_tr
     s->attrs = attrs;
 }
 
-/* ---- consolidated metadata of an opened group ---------------------------------------- */
+/* ---- consolidated metadata of an opened group ----------------------------------------
+ */
 
 static zarr_status consolidated_of_v3(struct zr_group_state *s, const zarr_limits *limits,
                                       zarr_error *err)
@@ -102,7 +105,8 @@ static zarr_status consolidated_of_v3(struct zr_group_state *s, const zarr_limit
     const struct zr_json *map = NULL;
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_consolidated_map(&map, 3, zr_json_get(s->root, "consolidated_metadata"), err));
+    ZR_TRY(
+        zr_consolidated_map(&map, 3, zr_json_get(s->root, "consolidated_metadata"), err));
     if (map)
         ZR_TRY(zr_consolidated_parse(&s->cons, s->tree, map, 3, limits, err));
 out:
@@ -161,7 +165,8 @@ static zarr_status find_consolidated(struct zr_group_state *s, const zarr_group 
         return ZARR_OK;
     st = s->format == 3 ? consolidated_of_v3(s, &g->h.ctx->limits, &e)
                         : consolidated_of_v2(s, g, &e);
-    if (!must && (st == ZARR_ERR_CORRUPT || st == ZARR_ERR_UNSUPPORTED || st == ZARR_ERR_LIMIT)) {
+    if (!must &&
+        (st == ZARR_ERR_CORRUPT || st == ZARR_ERR_UNSUPPORTED || st == ZARR_ERR_LIMIT)) {
         zr_log(&g->h.ctx->log, ZARR_LOG_WARN, "/%s: not used: %s", g->h.path, e.message);
         st = ZARR_OK;
     }
@@ -172,7 +177,8 @@ static zarr_status find_consolidated(struct zr_group_state *s, const zarr_group 
     return st;
 }
 
-/* ---- opening ---------------------------------------------------------------------------- */
+/* ---- opening
+ * ---------------------------------------------------------------------------- */
 
 static void group_destroy(zarr_group *g)
 {
@@ -215,21 +221,22 @@ out:
 }
 
 static zarr_status read_group_options(zarr_group_open_options *o,
-                                      const zarr_group_open_options *opts, zarr_error *err)
+                                      const zarr_group_open_options *opts,
+                                      zarr_error *err)
 {
     zarr_status st = ZARR_OK;
 
     ZR_TRY(zr_struct_read(o, sizeof *o, 2 * sizeof(uint32_t), opts, ZR_TAIL_REFUSE,
                           "zarr_group_open_options", err));
     if (o->flags)
-        ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED, "group options: unknown flags 0x%" PRIx32,
-                       o->flags));
+        ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                       "group options: unknown flags 0x%" PRIx32, o->flags));
     if (o->zarr_format != 0 && o->zarr_format != 2 && o->zarr_format != 3)
-        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID, "zarr_format %" PRId32 " is neither 2 nor 3",
-                       o->zarr_format));
+        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
+                       "zarr_format %" PRId32 " is neither 2 nor 3", o->zarr_format));
     if (o->consolidated > ZARR_CONSOLIDATED_NEVER)
-        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID, "%" PRIu32 " is none of ZARR_CONSOLIDATED_*",
-                       o->consolidated));
+        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
+                       "%" PRIu32 " is none of ZARR_CONSOLIDATED_*", o->consolidated));
 out:
     return st;
 }
@@ -253,7 +260,8 @@ static zarr_status load_group(zarr_group *g, int32_t format, zarr_error *err)
         goto out;
     if (found.kind != ZARR_NODE_GROUP)
         ZR_TRY(zr_fail(err, ZARR_ERR_NOT_FOUND, "there is no group but an array"));
-    ZR_TRY(group_state_new(&g->state, &env, found.format, found.tree, found.tree->json.root, err));
+    ZR_TRY(group_state_new(&g->state, &env, found.format, found.tree,
+                           found.tree->json.root, err));
     if (found.format == 2) {
         ZR_TRY(zr_attrs_read(&attrs, g->h.store, g->h.path, err));
         group_state_attrs(g->state, attrs, attrs ? attrs->json.root : NULL);
@@ -302,8 +310,8 @@ static zarr_status open_group_entry(zarr_group **out, const zarr_group *parent,
     zarr_status st = ZARR_OK;
 
     if (e->kind != ZARR_NODE_GROUP)
-        ZR_TRY(zr_fail(err, ZARR_ERR_NOT_FOUND, "/%s: there is no group but an %s", child->path,
-                       zr_kind_text(e->kind)));
+        ZR_TRY(zr_fail(err, ZARR_ERR_NOT_FOUND, "/%s: there is no group but an %s",
+                       child->path, zr_kind_text(e->kind)));
     ZR_TRY(group_new(&g, parent->h.store, child->path, o, err));
     ZR_TRY(group_state_new(&g->state, &env, e->format, cons->tree, e->doc, err));
     if (e->format == 2)
@@ -333,7 +341,8 @@ void zarr_group_free(zarr_group *group)
         group_destroy(group);
 }
 
-/* ---- children -------------------------------------------------------------------------------- */
+/* ---- children
+ * -------------------------------------------------------------------------------- */
 
 void zr_child_release(struct zr_child_path *c, const zarr_allocator *alloc)
 {
@@ -342,8 +351,8 @@ void zr_child_release(struct zr_child_path *c, const zarr_allocator *alloc)
     *c = (struct zr_child_path){0};
 }
 
-zarr_status zr_child_find(struct zr_child_path *out, const zarr_group *group, const char *path,
-                          uint32_t consolidated, zarr_error *err)
+zarr_status zr_child_find(struct zr_child_path *out, const zarr_group *group,
+                          const char *path, uint32_t consolidated, zarr_error *err)
 {
     const zarr_context *ctx = group->h.ctx;
     struct zr_str full, inner;
@@ -363,7 +372,8 @@ zarr_status zr_child_find(struct zr_child_path *out, const zarr_group *group, co
                            "/%s: the consolidated metadata of its group has no such node",
                            zr_str_text(&full)));
     } else if (consolidated == ZARR_CONSOLIDATED_MUST) {
-        ZR_TRY(zr_fail(err, ZARR_ERR_NOT_FOUND, "/%s: its group has no consolidated metadata",
+        ZR_TRY(zr_fail(err, ZARR_ERR_NOT_FOUND,
+                       "/%s: its group has no consolidated metadata",
                        zr_str_text(&full)));
     }
     ZR_TRY(zr_str_status(&full, err));
@@ -397,7 +407,8 @@ out:
     return st;
 }
 
-/* ---- what it is ---------------------------------------------------------------------------------- */
+/* ---- what it is
+ * ---------------------------------------------------------------------------------- */
 
 /* Borrowed from the handle: good until the handle is changed or freed. */
 static struct zr_group_state *peek_state(const zarr_group *group)
@@ -445,7 +456,9 @@ zarr_store *zarr_group_store(const zarr_group *group)
     return group->h.store;
 }
 
-/* ---- attributes ---------------------------------------------------------------------------------------- */
+/* ---- attributes
+ * ----------------------------------------------------------------------------------------
+ */
 
 struct group_changing {
     zarr_group *group;
@@ -516,8 +529,9 @@ static zarr_status change_group(zarr_group *group, struct zr_attrs_change *chang
     return st;
 }
 
-zarr_status zarr_group_attribute_get(const zarr_group *group, const char *name, char *text,
-                                     size_t cap, size_t *text_bytes, zarr_error *err)
+zarr_status zarr_group_attribute_get(const zarr_group *group, const char *name,
+                                     char *text, size_t cap, size_t *text_bytes,
+                                     zarr_error *err)
 {
     const struct zr_text_out to = {text, cap, text_bytes};
     struct zr_group_state *s = zr_group_state_get(group);
@@ -527,15 +541,16 @@ zarr_status zarr_group_attribute_get(const zarr_group *group, const char *name, 
     return st == ZARR_OK ? st : zr_path_prefix(err, st, group->h.path);
 }
 
-zarr_status zarr_group_attribute_set(zarr_group *group, const char *name, const char *json,
-                                     zarr_error *err)
+zarr_status zarr_group_attribute_set(zarr_group *group, const char *name,
+                                     const char *json, zarr_error *err)
 {
     struct zr_attrs_change c = {.verb = ZR_ATTRS_SET, .name = name, .json = json};
 
     return change_group(group, &c, err);
 }
 
-zarr_status zarr_group_attribute_delete(zarr_group *group, const char *name, zarr_error *err)
+zarr_status zarr_group_attribute_delete(zarr_group *group, const char *name,
+                                        zarr_error *err)
 {
     struct zr_attrs_change c = {.verb = ZR_ATTRS_DELETE, .name = name};
 

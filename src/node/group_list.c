@@ -38,8 +38,8 @@ static bool walk_stopped(const struct walk_call *c)
 
 /* ---- consolidated ------------------------------------------------------------- */
 
-static zarr_status emit_entry(struct walk_call *c, const struct zr_entry *e, const char *rest,
-                              zarr_error *err)
+static zarr_status emit_entry(struct walk_call *c, const struct zr_entry *e,
+                              const char *rest, zarr_error *err)
 {
     zarr_node_item item = {.kind = e->kind, .zarr_format = e->format, .depth = 1};
     zarr_status st = ZARR_OK;
@@ -84,7 +84,8 @@ out:
     return st;
 }
 
-/* ---- in the store ------------------------------------------------------------------- */
+/* ---- in the store -------------------------------------------------------------------
+ */
 
 struct walk_stack {
     struct zr_kids *level;
@@ -148,8 +149,8 @@ static zarr_status walk_store(struct walk_call *c, zarr_error *err)
             break;
         if (c->deep && c->said != ZARR_WALK_SKIP && kid->st == ZARR_OK &&
             kid->found.kind == ZARR_NODE_GROUP)
-            ZR_TRY(walk_push(&s, c->group->h.store, zr_str_text(&c->path), kid->found.format,
-                             err));
+            ZR_TRY(walk_push(&s, c->group->h.store, zr_str_text(&c->path),
+                             kid->found.format, err));
     }
 out:
     while (s.n > 0)
@@ -174,12 +175,14 @@ static zarr_status walk_group(zarr_group *group, bool deep, zarr_node_fn fn, voi
     return st;
 }
 
-zarr_status zarr_group_list(zarr_group *group, zarr_node_fn fn, void *user, zarr_error *err)
+zarr_status zarr_group_list(zarr_group *group, zarr_node_fn fn, void *user,
+                            zarr_error *err)
 {
     return walk_group(group, false, fn, user, err);
 }
 
-zarr_status zarr_group_walk(zarr_group *group, zarr_node_fn fn, void *user, zarr_error *err)
+zarr_status zarr_group_walk(zarr_group *group, zarr_node_fn fn, void *user,
+                            zarr_error *err)
 {
     return walk_group(group, true, fn, user, err);
 }

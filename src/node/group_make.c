@@ -9,7 +9,8 @@
 
 struct zr_meta_env zr_meta_env_of(const zarr_context *ctx, bool stored)
 {
-    zarr_context *c = (zarr_context *)(uintptr_t)ctx; /* types are interned under a lock */
+    zarr_context *c =
+        (zarr_context *)(uintptr_t)ctx; /* types are interned under a lock */
 
     return (struct zr_meta_env){
         .dtypes = &c->dtypes,
@@ -21,8 +22,9 @@ struct zr_meta_env zr_meta_env_of(const zarr_context *ctx, bool stored)
     };
 }
 
-zarr_status zr_group_text(struct zr_str *out, int32_t format, const struct zr_json *attributes,
-                          const zarr_allocator *alloc, zarr_error *err)
+zarr_status zr_group_text(struct zr_str *out, int32_t format,
+                          const struct zr_json *attributes, const zarr_allocator *alloc,
+                          zarr_error *err)
 {
     const struct zr_group_meta meta = {.format = format, .attributes = attributes};
     struct zr_json *root = NULL;
@@ -139,7 +141,8 @@ zarr_status zarr_group_create(zarr_group **out, zarr_store *store, const char *p
                               int32_t zarr_format, const char *attributes, uint32_t flags,
                               zarr_error *err)
 {
-    const uint32_t known = ZARR_GROUP_OVERWRITE | ZARR_GROUP_NO_PARENTS | ZARR_GROUP_IF_MISSING;
+    const uint32_t known =
+        ZARR_GROUP_OVERWRITE | ZARR_GROUP_NO_PARENTS | ZARR_GROUP_IF_MISSING;
     const zarr_context *ctx = zr_store_context(store);
     struct group_making m = {.store = store, .flags = flags};
     struct zr_json_doc attrs;
@@ -150,10 +153,11 @@ zarr_status zarr_group_create(zarr_group **out, zarr_store *store, const char *p
     zr_json_doc_init(&attrs, ctx->alloc);
     m.format = zarr_format ? zarr_format : 3;
     if (m.format != 2 && m.format != 3)
-        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID, "zarr_format %" PRId32 " is neither 2 nor 3",
-                       m.format));
+        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
+                       "zarr_format %" PRId32 " is neither 2 nor 3", m.format));
     if (flags & ~known)
-        ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED, "group: unknown flags 0x%" PRIx32, flags));
+        ZR_TRY(
+            zr_fail(err, ZARR_ERR_UNSUPPORTED, "group: unknown flags 0x%" PRIx32, flags));
     ZR_TRY(zr_attributes_parse(&attrs, attributes, &ctx->limits, err));
     ZR_TRY(zr_path_normal(&normal, ctx->alloc, path, &ctx->limits, err));
     m.path = normal;

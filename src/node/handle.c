@@ -84,6 +84,8 @@ void zr_warn_hidden(zarr_store *store, const char *path)
     if (!log->fn || log->level < ZARR_LOG_WARN ||
         !zr_store_can(store, ZARR_STORE_CAP_FAST_GET))
         return;
-    if (object_is_there(store, path, ZR_DOC_ARRAY) || object_is_there(store, path, ZR_DOC_GROUP))
-        zr_log(log, ZARR_LOG_WARN, "/%s: has v2 and v3 metadata; the v3 metadata is used", path);
+    if (object_is_there(store, path, ZR_DOC_ARRAY) ||
+        object_is_there(store, path, ZR_DOC_GROUP))
+        zr_log(log, ZARR_LOG_WARN, "/%s: has v2 and v3 metadata; the v3 metadata is used",
+               path);
 }

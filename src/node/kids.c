@@ -13,8 +13,8 @@ enum {
     KIDS_FAST_NS = 10000 /* of a local GET */
 };
 
-zarr_status zr_kids_open(struct zr_kids *k, zarr_store *store, const char *path, int32_t first,
-                         zarr_error *err)
+zarr_status zr_kids_open(struct zr_kids *k, zarr_store *store, const char *path,
+                         int32_t first, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
 
@@ -51,8 +51,8 @@ void zr_kids_close(struct zr_kids *k)
 
 static bool kid_is_broken(const struct zr_kid *kid)
 {
-    return kid->st == ZARR_ERR_LIMIT ||
-           (kid->found.format != 0 && kid->st != ZARR_OK && kid->st != ZARR_ERR_NO_MEMORY);
+    return kid->st == ZARR_ERR_LIMIT || (kid->found.format != 0 && kid->st != ZARR_OK &&
+                                         kid->st != ZARR_ERR_NO_MEMORY);
 }
 
 static zarr_status find_kid(void *arg, uint64_t i, uint32_t worker, zarr_error *err)

@@ -93,9 +93,9 @@ static zarr_status names_list(struct zr_names *names, zarr_store *store, const c
         .limit = zr_store_context(store)->limits.listing_keys,
         .err = err,
     };
-    zarr_status st = zr_store_list(store, path,
-                                   prefixes ? ZARR_LIST_DIRECTORY : ZARR_LIST_RECURSIVE,
-                                   on_listed_name, &l, err);
+    zarr_status st =
+        zr_store_list(store, path, prefixes ? ZARR_LIST_DIRECTORY : ZARR_LIST_RECURSIVE,
+                      on_listed_name, &l, err);
 
     if (st == ZARR_OK)
         st = l.st;

@@ -17,8 +17,8 @@ struct node_copy {
     zarr_store *src, *dst;
     char *src_path, *dst_path;
     zarr_copy_options opts;
-    zarr_context *ctx;     /* of src: memory comes from it */
-    struct zr_names keys;  /* relative */
+    zarr_context *ctx;              /* of src: memory comes from it */
+    struct zr_names keys;           /* relative */
     const char **chunk, **document; /* into keys.item */
     size_t n_chunks, n_documents;
     struct {
@@ -50,7 +50,8 @@ struct copied_object {
     zarr_mem mem, old;
 };
 
-static zarr_status stat_object(zarr_store *s, const char *key, uint64_t *bytes, zarr_error *err)
+static zarr_status stat_object(zarr_store *s, const char *key, uint64_t *bytes,
+                               zarr_error *err)
 {
     zarr_store_op op = {.verb = ZARR_STORE_STAT, .key = key, .object_bytes = UINT64_MAX};
     const zarr_status st = zr_store_run_one(s, &op, err);
@@ -60,8 +61,8 @@ static zarr_status stat_object(zarr_store *s, const char *key, uint64_t *bytes, 
 }
 
 /* *whole false: the object has grown since it was measured. */
-static zarr_status get_object(zarr_store *s, const char *key, zarr_mem mem, uint64_t *bytes,
-                              bool *whole, zarr_error *err)
+static zarr_status get_object(zarr_store *s, const char *key, zarr_mem mem,
+                              uint64_t *bytes, bool *whole, zarr_error *err)
 {
     zarr_store_op op = {
         .verb = ZARR_STORE_GET, .key = key, .length = ZARR_STORE_TO_END, .mem = mem};
@@ -100,7 +101,8 @@ out:
     return st;
 }
 
-/* Reads the source object, whatever its size becomes meanwhile. `both`: room for the old one, too. */
+/* Reads the source object, whatever its size becomes meanwhile. `both`: room for the old
+ * one, too. */
 static zarr_status object_read(struct node_copy *c, struct copied_object *o, bool both,
                                zarr_error *err)
 {
@@ -111,7 +113,8 @@ static zarr_status object_read(struct node_copy *c, struct copied_object *o, boo
     for (int i = 0; i < 8 && !whole; i++) {
         object_release(c, o);
         ZR_TRY(object_reserve(c, o, both, err));
-        ZR_TRY(get_object(c->src, zr_str_text(&o->src_key), o->mem, &o->bytes, &whole, err));
+        ZR_TRY(
+            get_object(c->src, zr_str_text(&o->src_key), o->mem, &o->bytes, &whole, err));
     }
     if (!whole)
         st = zr_fail(err, ZARR_ERR_CONFLICT, "the object changes while it is copied");
@@ -119,8 +122,8 @@ out:
     return st;
 }
 
-static zarr_status object_is_there(struct node_copy *c, struct copied_object *o, bool *equal,
-                                   zarr_error *err)
+static zarr_status object_is_there(struct node_copy *c, struct copied_object *o,
+                                   bool *equal, zarr_error *err)
 {
     const char *key = zr_str_text(&o->dst_key);
     zarr_error e = {0};
@@ -181,7 +184,8 @@ out:
     return st;
 }
 
-static zarr_status copy_chunk_item(void *arg, uint64_t i, uint32_t worker, zarr_error *err)
+static zarr_status copy_chunk_item(void *arg, uint64_t i, uint32_t worker,
+                                   zarr_error *err)
 {
     struct node_copy *c = arg;
 
@@ -272,8 +276,9 @@ out:
 
 static bool same_store(zarr_store *a, zarr_store *b)
 {
-    return a == b || (zr_streq(zr_store_name(a), "local") && zr_streq(zr_store_name(b), "local") &&
-                      zr_streq(zarr_store_url(a), zarr_store_url(b)));
+    return a == b ||
+           (zr_streq(zr_store_name(a), "local") && zr_streq(zr_store_name(b), "local") &&
+            zr_streq(zarr_store_url(a), zarr_store_url(b)));
 }
 
 static bool is_at_or_below(const char *path, const char *top)
@@ -281,15 +286,17 @@ static bool is_at_or_below(const char *path, const char *top)
     return zr_streq(path, top) || *top == '\0' || zr_key_is_below(path, top);
 }
 
-static zarr_status prepare_destination(struct node_copy *c, int32_t format, zarr_error *err)
+static zarr_status prepare_destination(struct node_copy *c, int32_t format,
+                                       zarr_error *err)
 {
     const uint32_t flags = c->opts.flags;
     zarr_status st = ZARR_OK;
 
     if (same_store(c->src, c->dst) && (is_at_or_below(c->dst_path, c->src_path) ||
                                        is_at_or_below(c->src_path, c->dst_path)))
-        return zr_fail(err, ZARR_ERR_INVALID, "/%s cannot be copied to /%s of the same store",
-                       c->src_path, c->dst_path);
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "/%s cannot be copied to /%s of the same store", c->src_path,
+                       c->dst_path);
     ZR_TRY(zr_path_check_new(c->dst_path, format, &c->ctx->limits, err));
     if (!(flags & ZARR_COPY_SKIP_EQUAL)) {
         if (flags & ZARR_COPY_OVERWRITE)
@@ -304,9 +311,8 @@ out:
 
 static zarr_status copy_run(struct node_copy *c, zarr_error *err)
 {
-    struct zr_find where = {.store = c->src,
-                            .path = c->src_path,
-                            .limit = c->ctx->limits.consolidated_bytes};
+    struct zr_find where = {
+        .store = c->src, .path = c->src_path, .limit = c->ctx->limits.consolidated_bytes};
     const uint32_t threads = c->opts.max_threads;
     struct zr_found found;
     zarr_error e = {0};
@@ -337,19 +343,20 @@ out:
     return st;
 }
 
-static zarr_status copy_begin(struct node_copy *c, const char *src_path, const char *dst_path,
-                              const zarr_copy_options *opts, zarr_error *err)
+static zarr_status copy_begin(struct node_copy *c, const char *src_path,
+                              const char *dst_path, const zarr_copy_options *opts,
+                              zarr_error *err)
 {
     const zarr_limits *limits = &c->ctx->limits;
     zarr_status st = ZARR_OK;
 
     zr_mutex_init(&c->locked.mutex);
     zr_names_init(&c->keys, c->ctx->alloc);
-    ZR_TRY(zr_struct_read(&c->opts, sizeof c->opts, 2 * sizeof(uint32_t), opts, ZR_TAIL_REFUSE,
-                          "zarr_copy_options", err));
+    ZR_TRY(zr_struct_read(&c->opts, sizeof c->opts, 2 * sizeof(uint32_t), opts,
+                          ZR_TAIL_REFUSE, "zarr_copy_options", err));
     if (c->opts.flags & ~(uint32_t)(ZARR_COPY_OVERWRITE | ZARR_COPY_SKIP_EQUAL))
-        ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED, "copy options: unknown flags 0x%" PRIx32,
-                       c->opts.flags));
+        ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                       "copy options: unknown flags 0x%" PRIx32, c->opts.flags));
     ZR_TRY(zr_path_normal(&c->src_path, c->ctx->alloc, src_path, limits, err));
     ZR_TRY(zr_path_normal(&c->dst_path, c->ctx->alloc, dst_path, limits, err));
 out:

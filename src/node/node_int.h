@@ -28,9 +28,10 @@
 
 /* ---- paths ----------------------------------------------------------------- */
 
-/* Appends the segments of path to out, normalised, with '/' in front where out has some. */
-zarr_status zr_path_append(struct zr_str *out, const char *path, const zarr_limits *limits,
-                           zarr_error *err);
+/* Appends the segments of path to out, normalised, with '/' in front where out has some.
+ */
+zarr_status zr_path_append(struct zr_str *out, const char *path,
+                           const zarr_limits *limits, zarr_error *err);
 /* A normalised path, "" for the root; owned by the caller. */
 zarr_status zr_path_normal(char **out, const zarr_allocator *alloc, const char *path,
                            const zarr_limits *limits, zarr_error *err);
@@ -72,16 +73,20 @@ struct zr_doc_source {
     uint64_t limit;
     const char *knob; /* of zarr_limits */
 };
-struct zr_doc_source zr_doc_source(zarr_store *store, const char *key); /* metadata_bytes */
+struct zr_doc_source zr_doc_source(zarr_store *store,
+                                   const char *key); /* metadata_bytes */
 /* NOT_FOUND (leaves err alone), LIMIT, or what the store says. */
-zarr_status zr_doc_get(struct zr_doc *d, const struct zr_doc_source *src, zarr_error *err);
+zarr_status zr_doc_get(struct zr_doc *d, const struct zr_doc_source *src,
+                       zarr_error *err);
 /* Into json->root, which is an object. */
 zarr_status zr_doc_parse(struct zr_json_doc *json, const struct zr_doc *d,
                          const zarr_limits *limits, zarr_error *err);
 
-/* Makes the new text from the old one (NULL: there is none); an empty one changes nothing. */
+/* Makes the new text from the old one (NULL: there is none); an empty one changes
+ * nothing. */
 struct zr_doc_edit {
-    zarr_status (*fn)(void *arg, const struct zr_doc *old, struct zr_str *text, zarr_error *err);
+    zarr_status (*fn)(void *arg, const struct zr_doc *old, struct zr_str *text,
+                      zarr_error *err);
     void *arg;
     bool may_be_new, must_be_new;
     const bool *give_up; /* fn's CONFLICT is final once it set this; may be NULL */
@@ -99,17 +104,18 @@ struct zr_tree {
     struct zr_json_doc json;
     const zarr_allocator *alloc;
 };
-zarr_status zr_tree_new(struct zr_tree **out, const zarr_allocator *alloc, zarr_error *err);
+zarr_status zr_tree_new(struct zr_tree **out, const zarr_allocator *alloc,
+                        zarr_error *err);
 struct zr_tree *zr_tree_ref(struct zr_tree *t);
 void zr_tree_free(struct zr_tree *t);
 
 /* ---- what is at a path --------------------------------------------------------- */
 
 struct zr_found {
-    uint32_t kind;  /* ZARR_NODE_*; NONE: a document is there but broken */
-    int32_t format; /* 2, 3; 0: no document was read */
-    struct zr_doc doc;     /* zarr.json, .zarray or .zgroup */
-    struct zr_tree *tree;  /* the same, parsed; NULL when it does not parse */
+    uint32_t kind;        /* ZARR_NODE_*; NONE: a document is there but broken */
+    int32_t format;       /* 2, 3; 0: no document was read */
+    struct zr_doc doc;    /* zarr.json, .zarray or .zgroup */
+    struct zr_tree *tree; /* the same, parsed; NULL when it does not parse */
 };
 void zr_found_init(struct zr_found *f, const zarr_allocator *alloc);
 void zr_found_deinit(struct zr_found *f);
@@ -121,8 +127,10 @@ struct zr_find {
     int32_t first;    /* with format 0: which to try first; 0: 3 */
     uint64_t limit;   /* of a zarr.json; 0: metadata_bytes */
 };
-/* NOT_FOUND (leaves err alone): no document. A broken one is CORRUPT (or what is wrong) with *f's kind NONE. */
-zarr_status zr_node_find(struct zr_found *f, const struct zr_find *where, zarr_error *err);
+/* NOT_FOUND (leaves err alone): no document. A broken one is CORRUPT (or what is wrong)
+ * with *f's kind NONE. */
+zarr_status zr_node_find(struct zr_found *f, const struct zr_find *where,
+                         zarr_error *err);
 /* Reads path/.zattrs; *out stays NULL when there is none. */
 zarr_status zr_attrs_read(struct zr_tree **out, zarr_store *store, const char *path,
                           zarr_error *err);
@@ -152,7 +160,7 @@ struct zr_handle {
     atomic_uint refs;
     zarr_context *ctx;
     zarr_store *store;
-    char *path; /* normalised */
+    char *path;     /* normalised */
     zr_mutex mutex; /* guards the handle's pointer to its state, nothing else */
     struct zr_fork_hook fork;
 };
@@ -175,10 +183,11 @@ void zr_warn_hidden(zarr_store *store, const char *path);
 struct zr_group_state {
     atomic_uint refs;
     int32_t format;
-    struct zr_tree *tree, *attrs_tree; /* counted; attrs_tree: v2 */
+    struct zr_tree *tree, *attrs_tree;  /* counted; attrs_tree: v2 */
     const struct zr_json *root, *attrs; /* attrs may be NULL */
-    struct zr_consolidated *cons;       /* counted; NULL: children are looked for in the store */
-    char *prefix;                       /* of this group in cons */
+    struct zr_consolidated
+        *cons;    /* counted; NULL: children are looked for in the store */
+    char *prefix; /* of this group in cons */
     zr_lazy_text document, attributes;
     const zarr_allocator *alloc;
 };
@@ -197,11 +206,152 @@ struct zr_child_path {
     const struct zr_entry *entry; /* NULL: not consolidated */
     struct zr_group_state *state; /* counted: keeps the entry */
 };
-zarr_status zr_child_find(struct zr_child_path *out, const zarr_group *group, const char *path,
-                          uint32_t consolidated, zarr_error *err);
+zarr_status zr_child_find(struct zr_child_path *out, const zarr_group *group,
+                          const char *path, uint32_t consolidated, zarr_error *err);
 void zr_child_release(struct zr_child_path *c, const zarr_allocator *alloc);
 
-/* ---- children of a group in the store, block by block -------------------------------- */
+/* ---- arrays --------------------------------------------------------------------------
+ */
+
+struct zr_layout_slot;
+struct zr_array_state {
+    atomic_uint refs;
+    struct zr_tree *tree, *attrs_tree; /* counted; attrs_tree: v2, may be NULL */
+    const struct zr_json *root,
+        *attrs; /* of .zarray or zarr.json; v2: of .zattrs or NULL */
+    struct zr_array_meta meta;
+    uint64_t leaf_shape[ZARR_MAX_RANK]; /* regular grids */
+    bool sharded;
+    bool nested; /* v2: '/' although the metadata does not say so */
+    _Atomic(struct zr_layout_slot *) layouts; /* a list */
+    zr_lazy_text document, attributes, codecs;
+    const zarr_allocator *alloc;
+};
+struct zarr_array {
+    struct zr_handle h;
+    zarr_store *chunk_store;        /* counted */
+    struct zr_array_state *state;   /* under h.mutex */
+    struct zr_index_cache *indexes; /* NULL: no shards */
+    const struct zr_pipeline *pipeline;
+    char *codec_preference; /* NULL: the context's */
+    int32_t device_type, device_id;
+    uint32_t empty_chunks, missing_chunks; /* never DEFAULT */
+};
+
+/* What a state is made from; references are taken. */
+struct zr_array_source {
+    int32_t format;
+    struct zr_tree *tree, *attrs_tree;  /* attrs_tree: NULL unless it is another one */
+    const struct zr_json *root, *attrs; /* in them; attrs: v2, may be NULL */
+    bool asked; /* the document is a caller's wish: what is wrong is INVALID */
+};
+/* Whole documents. */
+struct zr_array_source zr_array_source_of(int32_t format, struct zr_tree *tree,
+                                          struct zr_tree *attrs_tree);
+zarr_status zr_array_state_new(struct zr_array_state **out, const zarr_context *ctx,
+                               const struct zr_array_source *src, zarr_error *err);
+struct zr_array_state *zr_array_state_ref(struct zr_array_state *s);
+void zr_array_state_free(struct zr_array_state *s);
+struct zr_array_state *zr_array_state_get(const zarr_array *array);    /* counted */
+struct zr_array_state *zr_array_state_peek(const zarr_array *array);   /* borrowed */
+void zr_array_state_swap(zarr_array *array, struct zr_array_state *s); /* s is moved */
+/* The layout for this kind of memory, made once; lives as long as the state. */
+zarr_status zr_array_layout(const struct zr_layout **out, const zarr_array *a,
+                            struct zr_array_state *s, int32_t device_type,
+                            zarr_error *err);
+
+zarr_status zr_array_options_read(zarr_array_open_options *o,
+                                  const zarr_array_open_options *opts, zarr_error *err);
+/* A handle without a state; path is moved, also when this fails. */
+zarr_status zr_array_new(zarr_array **out, zarr_store *store, char *path,
+                         const zarr_array_open_options *o, zarr_error *err);
+/* Reads the array's documents: format 2, 3, or 0 for either. */
+zarr_status zr_array_load(struct zr_array_state **out, const zarr_array *a,
+                          int32_t format, zarr_error *err);
+/* Gives a handle its first state (moved, also when this fails): v2 separators, index
+ * cache. */
+zarr_status zr_array_adopt(zarr_array *a, struct zr_array_state *s, zarr_error *err);
+/* v2 without dimension_separator: looks which one the stored chunks use. */
+zarr_status zr_separator_probe(const zarr_array *a, struct zr_array_state *s,
+                               zarr_error *err);
+/* What a probe found earlier, for a later state of the same array. */
+zarr_status zr_separator_inherit(const zarr_array *a, const struct zr_array_state *from,
+                                 struct zr_array_state *to, zarr_error *err);
+
+/* The io of a whole-array request on this state, for memory of the given kind; view and
+ * selection are the caller's to set. */
+zarr_status zr_array_io(struct zr_io *io, const zarr_array *a, struct zr_array_state *s,
+                        int32_t device_type, zarr_error *err);
+
+zarr_status zr_io_options_read(zarr_io_options *o, const zarr_io_options *opts,
+                               zarr_error *err);
+zarr_status zr_io_options_apply(struct zr_io *io, const zarr_array *a,
+                                const zarr_io_options *o, zarr_error *err);
+zarr_status zr_array_selection_check(const struct zr_array_state *s,
+                                     const zarr_selection *sel, zarr_error *err);
+/* zarr_array_write() on a state that need not be the handle's. */
+zarr_status zr_array_write_state(zarr_array *array, struct zr_array_state *s,
+                                 const zarr_selection *sel, const zarr_tensor *src,
+                                 const zarr_io_options *opts, zarr_error *err);
+
+/* Another shape for an array. */
+struct zr_shape_change {
+    zarr_array *array;
+    const struct zr_array_state *before;
+    const uint64_t *shape;
+    bool same_base; /* CONFLICT when the stored shape is not before's any more */
+    uint64_t *was;  /* out: the stored shape that was replaced; may be NULL */
+};
+/* A state with that shape, which nobody else sees. */
+zarr_status zr_shape_derive(struct zr_array_state **out,
+                            const struct zr_shape_change *change, zarr_error *err);
+/* Changes the stored document; *out: the state it describes now, counted. */
+zarr_status zr_shape_publish(struct zr_array_state **out,
+                             const struct zr_shape_change *change, zarr_error *err);
+
+/* Removes and resets what lies outside the new shape: chunks, and parts of chunks. */
+zarr_status zr_array_trim(const zarr_array *a, struct zr_array_state *old,
+                          const uint64_t *new_shape, zarr_error *err);
+
+/* Stored objects of an array, by the store's listing, sorted by chunk. */
+struct zr_stored {
+    int32_t ndim;
+    uint64_t *row; /* n rows of ndim coordinates and the object's bytes (UINT64_MAX: not
+                      known) */
+    size_t n, cap;
+    const zarr_allocator *alloc;
+};
+/* everything: chunks outside the grid as well. */
+zarr_status zr_stored_list(struct zr_stored *out, const zarr_array *a,
+                           const struct zr_array_state *s, bool everything,
+                           zarr_error *err);
+void zr_stored_deinit(struct zr_stored *s);
+static inline const uint64_t *zr_stored_chunk(const struct zr_stored *s, size_t i)
+{
+    return s->row + i * ((size_t)s->ndim + 1);
+}
+/* Key of a chunk, in place of what out held. */
+zarr_status zr_array_key(const zarr_array *a, const struct zr_array_state *s,
+                         const uint64_t *chunk, struct zr_str *out, zarr_error *err);
+
+/* One stored inner chunk of a shard, of the innermost level. */
+struct zr_inner_chunk {
+    struct zr_shard *shard; /* that it is an entry of */
+    uint64_t entry;
+    uint64_t origin[ZARR_MAX_RANK]; /* in elements of the array */
+    uint64_t offset; /* in the object; UINT64_MAX: inside a compressed shard */
+    uint64_t bytes;
+};
+typedef zarr_status (*zr_inner_fn)(void *arg, const struct zr_inner_chunk *inner,
+                                   zarr_error *err);
+/* Calls fn for each stored inner chunk of the shard `chunk`, in order; stops at its
+ * failure. */
+zarr_status zr_shard_walk(const struct zr_io *io, const struct zr_array_state *s,
+                          const uint64_t *chunk, const char *key, zr_inner_fn fn,
+                          void *arg, zarr_error *err);
+
+/* ---- children of a group in the store, block by block --------------------------------
+ */
 
 struct zr_kid {
     const char *name;
@@ -211,19 +361,20 @@ struct zr_kid {
 };
 struct zr_kids {
     zarr_store *store;
-    char *path; /* of the group */
+    char *path;    /* of the group */
     int32_t first; /* format to look for first */
     struct zr_names names;
-    size_t next;         /* name to look at next */
+    size_t next; /* name to look at next */
     struct zr_kid *block;
-    size_t cap, n, at;   /* of the block */
+    size_t cap, n, at; /* of the block */
     const zarr_allocator *alloc;
 };
 /* path: normalised. */
-zarr_status zr_kids_open(struct zr_kids *k, zarr_store *store, const char *path, int32_t first,
-                         zarr_error *err);
+zarr_status zr_kids_open(struct zr_kids *k, zarr_store *store, const char *path,
+                         int32_t first, zarr_error *err);
 void zr_kids_close(struct zr_kids *k); /* zeroed storage is fine */
-/* The next node by name (kind NONE: broken), valid until the next call; *out NULL behind the last. */
+/* The next node by name (kind NONE: broken), valid until the next call; *out NULL behind
+ * the last. */
 zarr_status zr_kids_next(struct zr_kids *k, const struct zr_kid **out, zarr_error *err);
 
 /* Every node below a group, with its documents, as the store has them. */
@@ -239,12 +390,14 @@ struct zr_gathered {
     int32_t format;
     const zarr_allocator *alloc;
 };
-/* Nodes of the other format are left out. A broken node is an error. NOT_FOUND: no group at path. */
+/* Nodes of the other format are left out. A broken node is an error. NOT_FOUND: no group
+ * at path. */
 zarr_status zr_gather(struct zr_gathered *out, zarr_store *store, const char *path,
                       zarr_error *err);
 void zr_gathered_deinit(struct zr_gathered *g);
 
-/* ---- consolidated metadata -------------------------------------------------------------- */
+/* ---- consolidated metadata
+ * -------------------------------------------------------------- */
 
 struct zr_entry {
     const char *path; /* relative to the consolidated group */
@@ -260,7 +413,8 @@ struct zr_consolidated {
     size_t n;
     const zarr_allocator *alloc;
 };
-/* metadata: the object of entries inside tree. CORRUPT for what is no list of documents. */
+/* metadata: the object of entries inside tree. CORRUPT for what is no list of documents.
+ */
 zarr_status zr_consolidated_parse(struct zr_consolidated **out, struct zr_tree *tree,
                                   const struct zr_json *metadata, int32_t format,
                                   const zarr_limits *limits, zarr_error *err);
@@ -269,9 +423,11 @@ void zr_consolidated_free(struct zr_consolidated *c);
 /* First entry not before path. */
 size_t zr_consolidated_seek(const struct zr_consolidated *c, const char *path);
 /* NULL: not there. */
-const struct zr_entry *zr_consolidated_find(const struct zr_consolidated *c, const char *path);
+const struct zr_entry *zr_consolidated_find(const struct zr_consolidated *c,
+                                            const char *path);
 
-/* ---- attributes ---------------------------------------------------------------------- */
+/* ---- attributes ----------------------------------------------------------------------
+ */
 
 /* Where a text goes as snprintf() has it; bytes may be NULL. */
 struct zr_text_out {
@@ -284,14 +440,20 @@ zarr_status zr_text_give(const char *from, size_t n, const struct zr_text_out *t
 zarr_status zr_attrs_get(const struct zr_json *attrs, const char *name,
                          const struct zr_text_out *to, const zarr_allocator *alloc,
                          zarr_error *err);
-enum zr_attrs_verb { ZR_ATTRS_SET, ZR_ATTRS_DELETE, ZR_ATTRS_MERGE, ZR_ATTRS_REPLACE };
+enum zr_attrs_verb {
+    ZR_ATTRS_SET,
+    ZR_ATTRS_DELETE,
+    ZR_ATTRS_MERGE,
+    ZR_ATTRS_REPLACE
+};
 struct zr_attrs_change {
     enum zr_attrs_verb verb;
     int32_t format;
     const char *name; /* SET, DELETE */
     const char *json; /* all but DELETE */
     uint64_t limit;   /* of the document; 0: metadata_bytes */
-    /* Called with the whole new document (v2: .zattrs) before it is written; may be NULL. */
+    /* Called with the whole new document (v2: .zattrs) before it is written; may be NULL.
+     */
     zarr_status (*check)(void *arg, struct zr_tree *tree, zarr_error *err);
     void *arg;
 };
@@ -301,16 +463,19 @@ zarr_status zr_attrs_change(struct zr_tree **out, zarr_store *store, const char 
 
 /* ---- making nodes ------------------------------------------------------------------ */
 
-/* Writes groups of this format where parents of path have no metadata; INVALID when one is an array. */
+/* Writes groups of this format where parents of path have no metadata; INVALID when one
+ * is an array. */
 zarr_status zr_parents_create(zarr_store *store, const char *path, int32_t format,
                               zarr_error *err);
 /* EXISTS when a node of any format is at path. */
 zarr_status zr_node_must_be_new(zarr_store *store, const char *path, zarr_error *err);
 /* Deletes whatever is at and below path; fine when nothing is. */
 zarr_status zr_node_erase(zarr_store *store, const char *path, zarr_error *err);
-/* Canonical text of a group's zarr.json or .zgroup; attributes may be NULL (v2: they have their own document). */
-zarr_status zr_group_text(struct zr_str *out, int32_t format, const struct zr_json *attributes,
-                          const zarr_allocator *alloc, zarr_error *err);
+/* Canonical text of a group's zarr.json or .zgroup; attributes may be NULL (v2: they have
+ * their own document). */
+zarr_status zr_group_text(struct zr_str *out, int32_t format,
+                          const struct zr_json *attributes, const zarr_allocator *alloc,
+                          zarr_error *err);
 /* A caller's attributes, into doc->root; NULL: none, doc->root stays NULL. INVALID. */
 zarr_status zr_attributes_parse(struct zr_json_doc *doc, const char *text,
                                 const zarr_limits *limits, zarr_error *err);

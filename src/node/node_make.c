@@ -26,7 +26,8 @@ static zarr_status parent_is_missing(zarr_store *store, const char *path, bool *
     else if (st != ZARR_OK)
         zr_path_prefix(err, st, path);
     else if (found.kind == ZARR_NODE_ARRAY)
-        st = zr_fail(err, ZARR_ERR_INVALID, "/%s is an array: no node can be below it", path);
+        st = zr_fail(err, ZARR_ERR_INVALID, "/%s is an array: no node can be below it",
+                     path);
     zr_found_deinit(&found);
     return st;
 }
@@ -57,7 +58,8 @@ out:
     return st;
 }
 
-/* From the nearest parent upwards until one is there; cut[] then holds the ends of the missing. */
+/* From the nearest parent upwards until one is there; cut[] then holds the ends of the
+ * missing. */
 zarr_status zr_parents_create(zarr_store *store, const char *path, int32_t format,
                               zarr_error *err)
 {
@@ -100,8 +102,8 @@ zarr_status zr_node_must_be_new(zarr_store *store, const char *path, zarr_error 
     zr_found_init(&found, zr_store_context(store)->alloc);
     st = zr_node_find(&found, &where, err);
     if (st == ZARR_OK)
-        st = zr_fail(err, ZARR_ERR_EXISTS, "there is a v%" PRId32 " %s already", found.format,
-                     zr_kind_text(found.kind));
+        st = zr_fail(err, ZARR_ERR_EXISTS, "there is a v%" PRId32 " %s already",
+                     found.format, zr_kind_text(found.kind));
     else if (st == ZARR_ERR_NOT_FOUND)
         st = ZARR_OK;
     else if (found.format) /* a document that cannot be read is in the way, too */
@@ -154,7 +156,8 @@ zarr_status zarr_node_delete(zarr_store *store, const char *path, zarr_error *er
     }
     st = ZARR_OK;
     if (format == 0)
-        ZR_TRY(zr_fail(err, ZARR_ERR_NOT_FOUND, "/%s: there is no array or group", normal));
+        ZR_TRY(
+            zr_fail(err, ZARR_ERR_NOT_FOUND, "/%s: there is no array or group", normal));
     st = zr_node_erase(store, normal, err);
     if (st != ZARR_OK)
         zr_path_prefix(err, st, normal);

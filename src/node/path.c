@@ -19,8 +19,8 @@ static size_t segment_bytes(const char *p)
     return n;
 }
 
-zarr_status zr_path_append(struct zr_str *out, const char *path, const zarr_limits *limits,
-                           zarr_error *err)
+zarr_status zr_path_append(struct zr_str *out, const char *path,
+                           const zarr_limits *limits, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
 

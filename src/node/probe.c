@@ -42,9 +42,10 @@ static zarr_status judge_document(struct zr_found *f, uint32_t kind, const char 
         format != (uint64_t)f->format) {
         char text[64];
 
-        return zr_fail(err, ZARR_ERR_CORRUPT, "%s: zarr_format is %s, expected %" PRId32, name,
-                       zr_json_excerpt(zr_json_get(root, "zarr_format"), text, sizeof text),
-                       f->format);
+        return zr_fail(
+            err, ZARR_ERR_CORRUPT, "%s: zarr_format is %s, expected %" PRId32, name,
+            zr_json_excerpt(zr_json_get(root, "zarr_format"), text, sizeof text),
+            f->format);
     }
     if (f->format == 2) {
         f->kind = kind;
@@ -61,8 +62,8 @@ static zarr_status judge_document(struct zr_found *f, uint32_t kind, const char 
 }
 
 /* kind: what the document's name says, for v2. */
-static zarr_status try_document(struct zr_found *f, const struct zr_find *where, uint32_t kind,
-                                const char *name, zarr_error *err)
+static zarr_status try_document(struct zr_found *f, const struct zr_find *where,
+                                uint32_t kind, const char *name, zarr_error *err)
 {
     const zarr_context *ctx = zr_store_context(where->store);
     struct zr_doc_source src;
@@ -93,8 +94,8 @@ out:
     return st;
 }
 
-static zarr_status find_format(struct zr_found *f, const struct zr_find *where, int32_t format,
-                               zarr_error *err)
+static zarr_status find_format(struct zr_found *f, const struct zr_find *where,
+                               int32_t format, zarr_error *err)
 {
     zarr_status st;
 

@@ -5,7 +5,8 @@
  */
 #include "node/node_int.h"
 
-zarr_status zr_tree_new(struct zr_tree **out, const zarr_allocator *alloc, zarr_error *err)
+zarr_status zr_tree_new(struct zr_tree **out, const zarr_allocator *alloc,
+                        zarr_error *err)
 {
     struct zr_tree *t = zr_calloc(alloc, 1, sizeof *t);
 

@@ -1,0 +1,137 @@
+/*
+ * node/array_shape.c - publishing another shape: the one edit of an array's
+ * document behind resize and append. The document is read again under its
+ * lock, so that whatever else changed in it stays; only "shape" is replaced,
+ * and the result is parsed before it is written.
+ * Thread class: changes may run from many threads.
+ */
+#include "node/node_int.h"
+
+#include <string.h>
+
+/* The state that the changed document in tree (v2: of .zarray) describes; changes tree.
+ */
+static zarr_status state_of_shape(struct zr_array_state **out,
+                                  const struct zr_shape_change *c, struct zr_tree *tree,
+                                  zarr_error *err)
+{
+    const struct zr_array_state *before = c->before;
+    struct zr_array_source src = zr_array_source_of(before->meta.format, tree, NULL);
+    struct zr_json_doc *json = &tree->json;
+    struct zr_json *shape = zr_json_new(json, ZR_JSON_ARRAY);
+    struct zr_array_state *s = NULL;
+    zarr_status st = ZARR_OK;
+
+    *out = NULL;
+    for (int32_t d = 0; d < before->meta.ndim; d++)
+        zr_json_append(json, shape, zr_json_new_u64(json, c->shape[d]));
+    zr_json_set(json, json->root, "shape", shape);
+    if (!zr_json_ok(json))
+        return zr_fail_memory(err, json->arena.used_bytes);
+    if (before->meta.format == 2) {
+        src.attrs_tree = before->attrs_tree;
+        src.attrs = before->attrs;
+        if (!src.attrs_tree && src.attrs) /* they lie in consolidated metadata */
+            src.attrs_tree = before->tree;
+    }
+    src.asked = true;
+    ZR_TRY(zr_array_state_new(&s, c->array->h.ctx, &src, err));
+    ZR_TRY(zr_separator_inherit(c->array, before, s, err));
+    *out = s; /* moved */
+    s = NULL;
+out:
+    zr_array_state_free(s);
+    return st;
+}
+
+zarr_status zr_shape_derive(struct zr_array_state **out,
+                            const struct zr_shape_change *change, zarr_error *err)
+{
+    struct zr_tree *tree = NULL;
+    zarr_status st = ZARR_OK;
+
+    *out = NULL;
+    ZR_TRY(zr_tree_new(&tree, change->array->h.ctx->alloc, err));
+    tree->json.root = zr_json_copy(&tree->json, change->before->root);
+    if (!zr_json_ok(&tree->json))
+        ZR_TRY(zr_fail_memory(err, tree->json.arena.used_bytes));
+    ZR_TRY(state_of_shape(out, change, tree, err));
+out:
+    zr_tree_free(tree);
+    return st;
+}
+
+struct shape_publishing {
+    const struct zr_shape_change *change;
+    struct zr_array_state *after;
+    bool give_up;
+};
+
+/* Somebody else may have resized the array, or put another in its place. */
+static zarr_status check_base_shape(struct shape_publishing *p, struct zr_tree *tree,
+                                    zarr_error *err)
+{
+    const struct zr_shape_change *c = p->change;
+    struct zr_array_source src = zr_array_source_of(c->before->meta.format, tree, NULL);
+    struct zr_array_state *now = NULL;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_array_state_new(&now, c->array->h.ctx, &src, err));
+    if (now->meta.ndim != c->before->meta.ndim)
+        st = zr_fail(err, ZARR_ERR_CONFLICT, "the array has another rank now");
+    for (int32_t d = 0; st == ZARR_OK && c->same_base && d < now->meta.ndim; d++)
+        if (now->meta.shape[d] != c->before->meta.shape[d])
+            st =
+                zr_fail(err, ZARR_ERR_CONFLICT, "the array was resized by somebody else");
+    if (st == ZARR_OK && c->was)
+        memcpy(c->was, now->meta.shape, (size_t)now->meta.ndim * sizeof *c->was);
+out:
+    if (st == ZARR_ERR_CONFLICT)
+        p->give_up = true;
+    zr_array_state_free(now);
+    return st;
+}
+
+static zarr_status edit_shape(void *arg, const struct zr_doc *old, struct zr_str *text,
+                              zarr_error *err)
+{
+    struct shape_publishing *p = arg;
+    const zarr_context *ctx = p->change->array->h.ctx;
+    struct zr_tree *tree = NULL;
+    zarr_status st = ZARR_OK;
+
+    zr_array_state_free(p->after); /* of a turn that met a conflict */
+    p->after = NULL;
+    ZR_TRY(zr_tree_new(&tree, ctx->alloc, err));
+    ZR_TRY(zr_doc_parse(&tree->json, old, &ctx->limits, err));
+    ZR_TRY(check_base_shape(p, tree, err));
+    ZR_TRY(state_of_shape(&p->after, p->change, tree, err));
+    zr_json_write(tree->json.root, ZR_META_INDENT, text);
+out:
+    zr_tree_free(tree);
+    return st;
+}
+
+zarr_status zr_shape_publish(struct zr_array_state **out,
+                             const struct zr_shape_change *change, zarr_error *err)
+{
+    const zarr_array *a = change->array;
+    struct shape_publishing p = {.change = change};
+    const struct zr_doc_edit edit = {.fn = edit_shape, .arg = &p, .give_up = &p.give_up};
+    struct zr_doc_source src;
+    struct zr_str key;
+    zarr_status st = ZARR_OK;
+
+    zr_str_init(&key, a->h.ctx->alloc);
+    zr_path_key(&key, a->h.path,
+                change->before->meta.format == 3 ? ZR_DOC_V3 : ZR_DOC_ARRAY);
+    ZR_TRY(zr_str_status(&key, err));
+    src = zr_doc_source(a->h.store, zr_str_text(&key));
+    ZR_TRY(zr_doc_update(&src, &edit, err));
+    *out = p.after; /* moved */
+    p.after = NULL;
+out:
+    zr_array_state_free(p.after);
+    zr_str_deinit(&key);
+    return st;
+}

@@ -1,0 +1,269 @@
+/*
+ * node/array_trim.c - after a shrink: chunks wholly outside the new shape are
+ * erased; of those cut by its border the part outside is set to the fill value,
+ * so that growing again shows fill and never the cells of before. A few chunks
+ * are tried one by one; where there are many the store is asked which exist,
+ * because a huge array may be nearly empty.
+ * Data structure: rows of chunk coordinates, worked on in parallel.
+ * Thread class: plain functions.
+ */
+#include "node/node_int.h"
+
+#include <string.h>
+
+enum {
+    TRIM_DIRECT_MAX = 256 /* chunks that are tried without a listing */
+};
+
+struct trimming {
+    const zarr_array *a;
+    struct zr_array_state *old;
+    const uint64_t *new_shape;
+    struct zr_stored rows;
+    uint64_t keep[ZARR_MAX_RANK]; /* chunks of each dimension wholly inside */
+};
+
+/* Cells of the old array that a chunk has in a dimension: [*low, *high). */
+static void chunk_span(const struct zr_array_state *s, int32_t d, uint64_t chunk,
+                       uint64_t *low, uint64_t *high)
+{
+    uint64_t size = 0;
+
+    if (chunk >= zr_grid_n_chunks(&s->meta.grid, d)) {
+        *low = *high = s->meta.shape[d];
+        return;
+    }
+    zr_grid_extent(&s->meta.grid, d, chunk, low, &size);
+    if (!zr_add_u64(*low, size, high))
+        *high = UINT64_MAX;
+    *high = ZR_MIN(*high, s->meta.shape[d]);
+}
+
+static void count_kept(struct trimming *t)
+{
+    const struct zr_grid *grid = &t->old->meta.grid;
+
+    for (int32_t d = 0; d < grid->ndim; d++) {
+        const uint64_t len = t->new_shape[d];
+        uint64_t low = 0, high = 0;
+
+        if (len >= grid->shape[d]) {
+            t->keep[d] = zr_grid_n_chunks(grid, d);
+        } else if (len == 0) {
+            t->keep[d] = 0;
+        } else {
+            t->keep[d] = zr_grid_locate(grid, d, len - 1);
+            chunk_span(t->old, d, t->keep[d], &low, &high);
+            t->keep[d] += high <= len;
+        }
+    }
+}
+
+/* ---- one chunk ------------------------------------------------------------------- */
+
+static zarr_status erase_chunk(const struct trimming *t, const uint64_t *chunk,
+                               zarr_error *err)
+{
+    zarr_error e = {0};
+    struct zr_str key;
+    zarr_status st = ZARR_OK;
+
+    zr_str_init(&key, t->a->h.ctx->alloc);
+    ZR_TRY(zr_array_key(t->a, t->old, chunk, &key, err));
+    st = zarr_store_erase(t->a->chunk_store, zr_str_text(&key), &e);
+    if (st == ZARR_ERR_NOT_FOUND)
+        st = ZARR_OK;
+    else if (st != ZARR_OK && err)
+        *err = e;
+    zr_index_cache_drop(t->a->indexes, zr_str_text(&key));
+out:
+    zr_str_deinit(&key);
+    return st;
+}
+
+static zarr_status chunk_is_stored(const struct trimming *t, const uint64_t *chunk,
+                                   bool *there, zarr_error *err)
+{
+    zarr_store_op op = {.verb = ZARR_STORE_STAT};
+    zarr_error e = {0};
+    struct zr_str key;
+    zarr_status st = ZARR_OK;
+
+    zr_str_init(&key, t->a->h.ctx->alloc);
+    ZR_TRY(zr_array_key(t->a, t->old, chunk, &key, err));
+    op.key = zr_str_text(&key);
+    st = zr_store_run_one(t->a->chunk_store, &op, &e);
+    *there = st == ZARR_OK;
+    if (st == ZARR_ERR_NOT_FOUND)
+        st = ZARR_OK;
+    else if (st != ZARR_OK && err)
+        *err = e;
+out:
+    zr_str_deinit(&key);
+    return st;
+}
+
+/* Writes one fill value to a box of the old array. */
+static zarr_status fill_box(const struct trimming *t, const uint64_t *start,
+                            const uint64_t *count, zarr_error *err)
+{
+    const struct zr_array_meta *m = &t->old->meta;
+    int64_t shape[ZARR_MAX_RANK], stride[ZARR_MAX_RANK] = {0};
+    const zarr_tensor tensor = {
+        .struct_size = sizeof tensor,
+        .device_type = ZARR_DEVICE_CPU,
+        .ndim = m->ndim,
+        .data = m->fill,
+        .shape = shape,
+        .strides = stride,
+        .data_bytes = zarr_dtype_item_bytes(m->dtype),
+    };
+    struct zr_view_want want = {.ndim = m->ndim, .shape = count, .role = ZR_VIEW_SOURCE};
+    zarr_selection *box = NULL;
+    struct zr_io io;
+    zarr_status st = ZARR_OK;
+
+    for (int32_t d = 0; d < m->ndim; d++)
+        shape[d] = (int64_t)count[d];
+    ZR_TRY(zarr_selection_box(&box, m->ndim, m->shape, start, count, err));
+    ZR_TRY(zr_array_io(&io, t->a, t->old, ZARR_DEVICE_CPU, err));
+    want.item_bytes = io.layout->item_bytes;
+    want.swap_unit = io.layout->swap_unit;
+    ZR_TRY(zr_view_from_tensor(&io.view, &t->a->h.ctx->memory, &tensor, &want, err));
+    io.selection = box;
+    io.write = true;
+    io.skip_empty = true;
+    io.missing_error = false;
+    io.max_threads = 1;
+    ZR_TRY(zr_io_run(&io, NULL, err));
+out:
+    zarr_selection_free(box);
+    return st;
+}
+
+/* What a chunk has outside is one box for each dimension that cuts it; they may overlap.
+ */
+static zarr_status reset_chunk(const struct trimming *t, const uint64_t *chunk,
+                               zarr_error *err)
+{
+    const int32_t ndim = t->old->meta.ndim;
+    uint64_t low[ZARR_MAX_RANK], high[ZARR_MAX_RANK], count[ZARR_MAX_RANK];
+    bool there = false;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(chunk_is_stored(t, chunk, &there, err));
+    if (!there)
+        goto out;
+    for (int32_t d = 0; d < ndim; d++) {
+        chunk_span(t->old, d, chunk[d], &low[d], &high[d]);
+        count[d] = high[d] - low[d];
+    }
+    for (int32_t d = 0; d < ndim; d++) {
+        const uint64_t from = low[d], n = count[d], cut = t->new_shape[d];
+
+        if (cut >= high[d])
+            continue;
+        low[d] = cut;
+        count[d] = high[d] - cut;
+        ZR_TRY(fill_box(t, low, count, err));
+        low[d] = from;
+        count[d] = n;
+    }
+out:
+    return st;
+}
+
+static zarr_status trim_row(void *arg, uint64_t i, uint32_t worker, zarr_error *err)
+{
+    const struct trimming *t = arg;
+    const uint64_t *chunk = zr_stored_chunk(&t->rows, i);
+    bool cut = false;
+
+    ZR_UNUSED(worker);
+    for (int32_t d = 0; d < t->rows.ndim; d++) {
+        uint64_t low = 0, high = 0;
+
+        chunk_span(t->old, d, chunk[d], &low, &high);
+        if (low >= t->new_shape[d])
+            return erase_chunk(t, chunk, err);
+        cut |= high > t->new_shape[d];
+    }
+    return cut ? reset_chunk(t, chunk, err) : ZARR_OK;
+}
+
+/* ---- which chunks -------------------------------------------------------------------
+ */
+
+/* Chunks of the old grid that are not wholly inside: for each dimension d those with
+ * all earlier ones inside and this one not. */
+static uint64_t count_candidates(const struct trimming *t)
+{
+    const struct zr_grid *grid = &t->old->meta.grid;
+    uint64_t total = 0;
+
+    for (int32_t d = 0; d < grid->ndim; d++) {
+        uint64_t n[ZARR_MAX_RANK], product = 0;
+
+        for (int32_t e = 0; e < grid->ndim; e++)
+            n[e] = e < d ? t->keep[e] : zr_grid_n_chunks(grid, e);
+        n[d] -= t->keep[d];
+        if (!zr_product_u64(n, (size_t)grid->ndim, &product) ||
+            !zr_add_u64(total, product, &total))
+            return UINT64_MAX;
+    }
+    return total;
+}
+
+static zarr_status add_candidates(struct trimming *t, int32_t d, zarr_error *err)
+{
+    const struct zr_grid *grid = &t->old->meta.grid;
+    const size_t width = (size_t)grid->ndim + 1;
+    uint64_t at[ZARR_MAX_RANK] = {0}, end[ZARR_MAX_RANK];
+    struct zr_stored *rows = &t->rows;
+    zarr_status st = ZARR_OK;
+
+    for (int32_t e = 0; e < grid->ndim; e++) {
+        end[e] = e < d ? t->keep[e] : zr_grid_n_chunks(grid, e);
+        at[e] = e == d ? t->keep[e] : 0;
+        if (at[e] >= end[e])
+            goto out;
+    }
+    for (int32_t e = 0; e >= 0;) {
+        ZR_TRY(zr_grow(rows->alloc, &rows->row, &rows->cap, rows->n + 1,
+                       width * sizeof *rows->row, err));
+        memcpy(rows->row + rows->n * width, at, (width - 1) * sizeof *at);
+        rows->row[rows->n++ * width + width - 1] = UINT64_MAX;
+        for (e = grid->ndim - 1; e >= 0 && ++at[e] == end[e]; e--)
+            at[e] = e == d ? t->keep[e] : 0;
+    }
+out:
+    return st;
+}
+
+static zarr_status find_rows(struct trimming *t, zarr_error *err)
+{
+    const uint64_t n = count_candidates(t);
+    zarr_status st = ZARR_OK;
+
+    t->rows = (struct zr_stored){.ndim = t->old->meta.ndim, .alloc = t->a->h.ctx->alloc};
+    if (n > TRIM_DIRECT_MAX && zr_store_can(t->a->chunk_store, ZARR_STORE_CAP_LIST))
+        return zr_stored_list(&t->rows, t->a, t->old, true, err);
+    for (int32_t d = 0; d < t->rows.ndim; d++)
+        ZR_TRY(add_candidates(t, d, err));
+out:
+    return st;
+}
+
+zarr_status zr_array_trim(const zarr_array *a, struct zr_array_state *old,
+                          const uint64_t *new_shape, zarr_error *err)
+{
+    struct trimming t = {.a = a, .old = old, .new_shape = new_shape};
+    zarr_status st = ZARR_OK;
+
+    count_kept(&t);
+    ZR_TRY(find_rows(&t, err));
+    ZR_TRY(zr_parallel_for(t.rows.n, a->h.ctx->engine.n_threads, trim_row, &t, err));
+out:
+    zr_stored_deinit(&t.rows);
+    return st;
+}

@@ -1,0 +1,148 @@
+/*
+ * node/array_verify.c - decodes everything that is stored and tells what cannot
+ * be: shards whose index does not hold, chunks that do not decode to what the
+ * metadata says. Objects are looked at in parallel; every fault is told, one
+ * thread at a time; a store that fails ends the call, because then nobody can
+ * say that the rest is good.
+ * Thread class: plain function.
+ */
+#include "node/node_int.h"
+
+struct verifying {
+    zarr_array *array;
+    struct zr_array_state *state; /* counted */
+    struct zr_stored stored;
+    struct zr_io io;
+    zarr_io_options opts;
+    int (*fn)(void *user, const zarr_verify_item *item);
+    void *user;
+    atomic_bool stopped;
+    struct {
+        zr_mutex mutex; /* the caller's functions are called under it */
+        zarr_stats stats;
+    } locked;
+};
+
+struct verified_object {
+    struct verifying *v;
+    const char *key;
+};
+
+/* What the stored bytes are to blame for. */
+static bool is_fault(zarr_status st)
+{
+    return st == ZARR_ERR_CORRUPT || st == ZARR_ERR_LIMIT || st == ZARR_ERR_UNSUPPORTED ||
+           st == ZARR_ERR_INVALID;
+}
+
+static void tell_fault(struct verifying *v, zarr_status st, const char *key,
+                       const char *message)
+{
+    const zarr_verify_item item = {
+        .struct_size = sizeof item, .status = st, .key = key, .message = message};
+
+    zr_mutex_lock(&v->locked.mutex);
+    if (!atomic_load(&v->stopped) && v->fn(v->user, &item) != 0)
+        atomic_store(&v->stopped, true);
+    zr_mutex_unlock(&v->locked.mutex);
+}
+
+/* OK where it was told or is none of ours. */
+static zarr_status judge(struct verifying *v, zarr_status st, const char *key,
+                         const zarr_error *e, zarr_error *err)
+{
+    if (st == ZARR_OK || st == ZARR_ERR_NOT_FOUND) /* erased meanwhile */
+        return ZARR_OK;
+    if (is_fault(st)) {
+        tell_fault(v, st, key, e->message);
+        return ZARR_OK;
+    }
+    if (err)
+        *err = *e;
+    return st;
+}
+
+static zarr_status check_inner(void *arg, const struct zr_inner_chunk *inner,
+                               zarr_error *err)
+{
+    struct verified_object *o = arg;
+    zarr_error e = {0};
+    zarr_status st = ZARR_OK;
+
+    if (atomic_load(&o->v->stopped))
+        return ZARR_OK;
+    st = zr_chunk_check(&o->v->io, o->key, inner->shard, inner->entry, &e);
+    if (is_fault(st))
+        zr_prefix(&e, st, "inner chunk %" PRIu64, inner->entry);
+    return judge(o->v, st, o->key, &e, err);
+}
+
+static void count_object(struct verifying *v)
+{
+    zr_mutex_lock(&v->locked.mutex);
+    v->locked.stats.chunks_done++;
+    if (v->opts.progress)
+        v->opts.progress(v->opts.progress_user, &v->locked.stats);
+    zr_mutex_unlock(&v->locked.mutex);
+}
+
+static zarr_status verify_object(void *arg, uint64_t i, uint32_t worker, zarr_error *err)
+{
+    struct verifying *v = arg;
+    const uint64_t *chunk = zr_stored_chunk(&v->stored, i);
+    struct verified_object o = {.v = v};
+    struct zr_str key;
+    zarr_error e = {0};
+    zarr_status st = ZARR_OK;
+
+    ZR_UNUSED(worker);
+    if (atomic_load(&v->stopped))
+        return ZARR_OK;
+    zr_str_init(&key, v->array->h.ctx->alloc);
+    ZR_TRY(zr_array_key(v->array, v->state, chunk, &key, err));
+    o.key = zr_str_text(&key);
+    if (v->state->sharded)
+        st = zr_shard_walk(&v->io, v->state, chunk, o.key, check_inner, &o, &e);
+    else
+        st = zr_chunk_check(&v->io, o.key, NULL, 0, &e);
+    ZR_TRY(judge(v, st, o.key, &e, err));
+    count_object(v);
+out:
+    zr_str_deinit(&key);
+    return st;
+}
+
+static zarr_status verify_all(struct verifying *v, zarr_error *err)
+{
+    const uint32_t threads =
+        v->opts.max_threads ? v->opts.max_threads : v->array->h.ctx->engine.n_threads;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_array_io(&v->io, v->array, v->state, ZARR_DEVICE_CPU, err));
+    v->io.indexes = NULL; /* what is remembered proves nothing */
+    ZR_TRY(zr_stored_list(&v->stored, v->array, v->state, false, err));
+    v->locked.stats = (zarr_stats){.struct_size = sizeof v->locked.stats};
+    v->locked.stats.chunks_total = v->stored.n;
+    ZR_TRY(zr_parallel_for(v->stored.n, threads, verify_object, v, err));
+out:
+    return st;
+}
+
+zarr_status zarr_array_verify(zarr_array *array,
+                              int (*fn)(void *user, const zarr_verify_item *item),
+                              void *user, const zarr_io_options *opts, zarr_error *err)
+{
+    struct verifying v = {.array = array, .fn = fn, .user = user};
+    zarr_status st = ZARR_OK;
+
+    atomic_init(&v.stopped, false);
+    zr_mutex_init(&v.locked.mutex);
+    v.state = zr_array_state_get(array);
+    st = zr_io_options_read(&v.opts, opts, err);
+    if (st == ZARR_OK)
+        st = verify_all(&v, err);
+    zr_stored_deinit(&v.stored);
+    zr_array_state_free(v.state);
+    zr_mutex_deinit(&v.locked.mutex);
+    return st;
+}
