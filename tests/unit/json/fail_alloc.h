@@ -16,7 +16,7 @@ struct fail_alloc {
     int for_ever, failed;
 };
 
-static int fail_alloc_now(struct fail_alloc *f)
+static inline int fail_alloc_now(struct fail_alloc *f)
 {
     f->calls++;
     if (f->fail_at == 0 || (f->for_ever ? f->calls < f->fail_at : f->calls != f->fail_at))
@@ -25,7 +25,7 @@ static int fail_alloc_now(struct fail_alloc *f)
     return 1;
 }
 
-static void *fail_alloc_alloc(void *user, size_t bytes)
+static inline void *fail_alloc_alloc(void *user, size_t bytes)
 {
     struct fail_alloc *f = user;
     void *p = fail_alloc_now(f) ? NULL : malloc(bytes ? bytes : 1);
@@ -34,7 +34,7 @@ static void *fail_alloc_alloc(void *user, size_t bytes)
     return p;
 }
 
-static void *fail_alloc_realloc(void *user, void *block, size_t bytes)
+static inline void *fail_alloc_realloc(void *user, void *block, size_t bytes)
 {
     struct fail_alloc *f = user;
     void *p = fail_alloc_now(f) ? NULL : realloc(block, bytes ? bytes : 1);
@@ -43,7 +43,7 @@ static void *fail_alloc_realloc(void *user, void *block, size_t bytes)
     return p;
 }
 
-static void fail_alloc_free(void *user, void *block)
+static inline void fail_alloc_free(void *user, void *block)
 {
     struct fail_alloc *f = user;
 
@@ -51,7 +51,7 @@ static void fail_alloc_free(void *user, void *block)
     free(block);
 }
 
-static void fail_alloc_init(struct fail_alloc *f, size_t fail_at, int for_ever)
+static inline void fail_alloc_init(struct fail_alloc *f, size_t fail_at, int for_ever)
 {
     *f = (struct fail_alloc){.fail_at = fail_at, .for_ever = for_ever};
     f->alloc = (zarr_allocator){f, fail_alloc_alloc, fail_alloc_realloc, fail_alloc_free};

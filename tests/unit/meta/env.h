@@ -16,7 +16,8 @@ struct meta_world {
     struct zr_meta_env env;
 };
 
-static zarr_status meta_world_open(struct meta_world *w, const zarr_allocator *alloc)
+static inline zarr_status meta_world_open(struct meta_world *w,
+                                          const zarr_allocator *alloc)
 {
     zarr_status st = ZARR_OK;
 
@@ -40,7 +41,7 @@ out:
     return st;
 }
 
-static void meta_world_close(struct meta_world *w)
+static inline void meta_world_close(struct meta_world *w)
 {
     zr_codec_registry_deinit(&w->codecs);
     zr_grid_registry_deinit(&w->grids);

@@ -1,0 +1,67 @@
+/*
+ * fuzz/fuzz_dtype.c - a line with the name of a data type, then the JSON text of
+ * an element. What is read is printed and read again: the bytes must be the
+ * same, for every type and also for bytes that no text gave.
+ */
+#include "fuzz.h"
+#include "fuzz_meta.h"
+
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+    (void)argc;
+    (void)argv;
+    fuzz_meta_open();
+    return 0;
+}
+
+static void fuzz_element(const zarr_dtype *t, const uint8_t *element, size_t bytes)
+{
+    uint8_t *again = malloc(bytes);
+    char *text = NULL;
+    size_t n = 0;
+
+    if (zarr_dtype_print(t, element, NULL, 0, &n, NULL) == ZARR_OK) {
+        text = malloc(n + 1);
+        fuzz_must(zarr_dtype_print(t, element, text, n + 1, &n, NULL) == ZARR_OK);
+        fuzz_must(strlen(text) == n);
+        fuzz_must(zarr_dtype_parse(t, text, again, NULL) == ZARR_OK);
+        fuzz_must(zarr_dtype_kind(t) == ZARR_KIND_BOOL ||
+                  memcmp(element, again, bytes) == 0);
+    }
+    free(text);
+    free(again);
+}
+
+static void fuzz_type(const zarr_dtype *t, const char *json, size_t json_bytes)
+{
+    size_t bytes = (size_t)zarr_dtype_item_bytes(t);
+    const zarr_dtype *same = NULL;
+    uint8_t *element = calloc(1, bytes);
+
+    fuzz_must(zr_dtype_find(&fuzz_world.dtypes, zarr_dtype_name(t), &same, NULL, NULL) ==
+              ZARR_OK);
+    fuzz_must(same == t);
+    if (zarr_dtype_parse(t, json, element, NULL) == ZARR_OK)
+        fuzz_element(t, element, bytes);
+    memcpy(element, json, ZR_MIN(json_bytes, bytes));
+    fuzz_element(t, element, bytes);
+    free(element);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    char *name = malloc(size + 1), *json;
+    const zarr_dtype *t = NULL;
+
+    memcpy(name, data, size);
+    name[size] = '\0';
+    json = strchr(name, '\n');
+    if (json) {
+        *json++ = '\0';
+        if (zr_dtype_find(&fuzz_world.dtypes, name, &t, NULL, NULL) == ZARR_OK &&
+            zarr_dtype_item_bytes(t) <= 4096)
+            fuzz_type(t, json, size - (size_t)(json - name));
+    }
+    free(name);
+    return 0;
+}

@@ -1,0 +1,192 @@
+/*
+ * fuzz/make_seeds.c - writes the seed corpora of the decoder targets and of
+ * fuzz_chain: `make_seeds tests/fuzz/corpus`. Chunks of several patterns
+ * through our own encoders, some streams that other writers make, and codec lists
+ * of every kind. Deterministic for given libraries; files are named by number.
+ */
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include <zlib.h>
+#include <zstd.h>
+
+#include "unit/impl/impl_test.h"
+
+static const char *seeds_root;
+static int seeds_failed;
+
+static void seed_write(const char *target, int number, uint8_t head, const void *bytes,
+                       size_t n)
+{
+    char path[512];
+    FILE *f = NULL;
+
+    (void)snprintf(path, sizeof path, "%s/%s", seeds_root, target);
+    (void)mkdir(path, 0777);
+    (void)snprintf(path, sizeof path, "%s/%s/seed-%02d", seeds_root, target, number);
+    f = fopen(path, "wb");
+    if (!f || fwrite(&head, 1, 1, f) != 1 || fwrite(bytes, 1, n, f) != n)
+        seeds_failed = 1;
+    if (f && fclose(f) != 0)
+        seeds_failed = 1;
+}
+
+static const struct {
+    const char *target, *codec;
+    uint8_t variant; /* place in the target's FUZZ_CODECS */
+} seeds[] = {
+    {"dec_zstd", "{\"id\":\"zstd\",\"level\":1}", 0},
+    {"dec_zstd", "{\"id\":\"zstd\",\"level\":19,\"checksum\":true}", 1},
+    {"dec_gzip", "{\"id\":\"gzip\",\"level\":0}", 0},
+    {"dec_gzip", "{\"id\":\"gzip\",\"level\":9}", 0},
+    {"dec_zlib", "{\"id\":\"zlib\",\"level\":0}", 0},
+    {"dec_zlib", "{\"id\":\"zlib\",\"level\":9}", 0},
+    {"dec_lz4", "{\"id\":\"lz4\"}", 0},
+    {"dec_crc32c", "{\"id\":\"crc32c\"}", 0},
+    {"dec_crc32c", "{\"id\":\"crc32c\",\"location\":\"start\"}", 1},
+    {"dec_shuffle", "{\"id\":\"shuffle\",\"elementsize\":1}", 0},
+    {"dec_shuffle", "{\"id\":\"shuffle\",\"elementsize\":8}", 3},
+    {"dec_delta", "{\"id\":\"delta\",\"dtype\":\"<i4\"}", 0},
+    {"dec_delta", "{\"id\":\"delta\",\"dtype\":\">i8\",\"astype\":\"|i1\"}", 1},
+    {"dec_delta", "{\"id\":\"delta\",\"dtype\":\"<f4\",\"astype\":\">f8\"}", 2},
+    {"dec_blosc", "{\"id\":\"blosc\",\"cname\":\"lz4\"}", 0},
+    {"dec_blosc", "{\"id\":\"blosc\",\"cname\":\"lz4hc\",\"blocksize\":512}", 0},
+    {"dec_blosc", "{\"id\":\"blosc\",\"cname\":\"zstd\",\"shuffle\":2}", 1},
+    {"dec_blosc", "{\"id\":\"blosc\",\"cname\":\"blosclz\",\"shuffle\":0}", 2},
+    {"dec_blosc", "{\"id\":\"blosc\",\"cname\":\"zlib\",\"shuffle\":1}", 3},
+    {"dec_blosc", "{\"id\":\"blosc\",\"cname\":\"snappy\",\"shuffle\":1}", 0},
+    {"dec_blosc", "{\"id\":\"blosc\",\"cname\":\"lz4\",\"clevel\":0}", 0},
+};
+
+/* Elements of 4 bytes, so that blosc has something to shuffle. */
+static void seeds_encoded(struct impl_env *env)
+{
+    static const uint64_t n_items[] = {2, 16, 250, 1024};
+    int number = 0;
+
+    for (size_t k = 0; k < ZR_COUNT(seeds); k++) {
+        number = k && zr_streq(seeds[k].target, seeds[k - 1].target) ? number : 0;
+        for (uint8_t i = 0; i < ZR_COUNT(n_items); i++) {
+            const uint64_t dims[] = {n_items[i], 0};
+            char text[256];
+            const struct impl_chain_args args = {
+                .format = 2, .codecs = text, .dtype = "int32", .dims = dims};
+            struct impl_chain c;
+            uint8_t plain[4096], *enc = NULL;
+            size_t n = 0;
+
+            (void)snprintf(text, sizeof text,
+                           "[{\"id\":\"bytes\",\"endian\":\"little\"},%s]",
+                           seeds[k].codec);
+            impl_pattern(plain, sizeof plain, i == 2 ? 1 : 3);
+            if (impl_chain_open(&c, env, &args, NULL) != ZARR_OK)
+                continue;
+            if (impl_run(c.encode, env, plain, 4 * (size_t)n_items[i], &enc, &n, NULL) ==
+                ZARR_OK)
+                seed_write(seeds[k].target, number++, (uint8_t)(seeds[k].variant * 5 + i),
+                           enc, n);
+            free(enc);
+            impl_chain_close(&c);
+        }
+    }
+}
+
+/* Two frames without their sizes, a skippable one between; two gzip members. */
+static void seeds_foreign(void)
+{
+    uint8_t plain[1000], out[4096];
+    ZSTD_CCtx *cctx = ZSTD_createCCtx();
+    z_stream z = {0};
+    size_t n = 0;
+
+    impl_pattern(plain, sizeof plain, 3);
+    (void)ZSTD_CCtx_setParameter(cctx, ZSTD_c_contentSizeFlag, 0);
+    n = ZSTD_compress2(cctx, out, sizeof out, plain, 400);
+    memcpy(out + n, "\x50\x2A\x4D\x18\x01\0\0\0!", 9);
+    n += 9;
+    n += ZSTD_compress2(cctx, out + n, sizeof out - n, plain + 400, 600);
+    seed_write("dec_zstd", 90, 2, out, n);
+    ZSTD_freeCCtx(cctx);
+
+    n = 0;
+    for (size_t half = 0; half < 2; half++) {
+        if (deflateInit2(&z, 6, Z_DEFLATED, 31, 8, Z_DEFAULT_STRATEGY) != Z_OK)
+            seeds_failed = 1;
+        z.next_in = plain + 500 * half;
+        z.avail_in = 500;
+        z.next_out = out + n;
+        z.avail_out = (uInt)(sizeof out - n);
+        (void)deflate(&z, Z_FINISH);
+        n = sizeof out - z.avail_out;
+        (void)deflateEnd(&z);
+    }
+    seed_write("dec_gzip", 90, 2, out, n);
+}
+
+#define LITTLE "{\"name\":\"bytes\",\"configuration\":{\"endian\":\"little\"}}"
+#define INDEX  "\"index_codecs\":[" LITTLE ",{\"name\":\"crc32c\"}]"
+static const struct {
+    uint8_t head, shape;
+    const char *text;
+} chains[] = {
+    {0, 1, "[\"bytes\"]"},
+    {4, 2,
+     "[" LITTLE
+     ",{\"name\":\"zstd\",\"configuration\":{\"level\":3,\"checksum\":true}}]"},
+    {4, 2,
+     "[{\"name\":\"transpose\",\"configuration\":{\"order\":[1,0]}}," LITTLE
+     ",{\"name\":\"blosc\",\"configuration\":{\"typesize\":2,\"cname\":\"lz4\","
+     "\"clevel\":"
+     "5,\"shuffle\":\"bitshuffle\",\"blocksize\":0}},{\"name\":\"gzip\","
+     "\"configuration\":"
+     "{\"level\":9}},\"crc32c\"]"},
+    {8, 3, "[{\"name\":\"transpose\",\"configuration\":{\"order\":\"F\"}}," LITTLE "]"},
+    {8, 1,
+     "[{\"name\":\"numcodecs.delta\",\"configuration\":{\"dtype\":\"<f4\",\"astype\":"
+     "\"<i2\"}}," LITTLE ",\"numcodecs.shuffle\",\"numcodecs.lz4\",\"numcodecs.zlib\"]"},
+    {4, 2,
+     "[{\"name\":\"sharding_indexed\",\"configuration\":{\"chunk_shape\":[2,3],"
+     "\"codecs\":"
+     "[" LITTLE ",\"zstd\"]," INDEX ",\"index_location\":\"start\"}}]"},
+    {4, 1,
+     "[{\"name\":\"sharding_indexed\",\"configuration\":{\"chunk_shape\":[6],\"codecs\":["
+     "{"
+     "\"name\":\"sharding_indexed\",\"configuration\":{\"chunk_shape\":[2],\"codecs\":["
+     "\"bytes\"]," INDEX "}}]," INDEX "}},\"gzip\"]"},
+    {2, 1, "[\"zstd\"]"},
+    {1, 1, "[{\"id\":\"bytes\"},{\"id\":\"zlib\",\"level\":1}]"},
+    {5, 2,
+     "[{\"id\":\"transpose\",\"order\":[1,0]},{\"id\":\"bytes\",\"endian\":\"big\"},{"
+     "\"id\""
+     ":\"delta\",\"dtype\":\">i2\",\"astype\":\"|i1\"},{\"id\":\"shuffle\","
+     "\"elementsize\":"
+     "2},{\"id\":\"blosc\",\"cname\":\"zstd\",\"clevel\":3,\"shuffle\":-1,\"blocksize\":"
+     "0}]"},
+    {1, 4,
+     "[{\"id\":\"bytes\"},{\"id\":\"crc32c\",\"location\":\"start\"},{\"id\":\"lz4\","
+     "\"acceleration\":1},{\"id\":\"zstd\",\"level\":0},{\"id\":\"gzip\",\"level\":5}]"},
+};
+
+static void seeds_chains(void)
+{
+    for (size_t i = 0; i < ZR_COUNT(chains); i++) {
+        char text[1024];
+
+        (void)snprintf(text, sizeof text, "%c%s", chains[i].shape, chains[i].text);
+        seed_write("chain", (int)i, chains[i].head, text, strlen(chains[i].text) + 1);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    struct impl_env env;
+
+    if (argc != 2 || impl_env_open(&env, NULL, NULL) != ZARR_OK)
+        return 2;
+    seeds_root = argv[1];
+    seeds_encoded(&env);
+    seeds_foreign();
+    seeds_chains();
+    impl_env_close(&env);
+    return seeds_failed;
+}

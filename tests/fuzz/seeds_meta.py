@@ -1,0 +1,58 @@
+#!/usr/bin/env python3
+"""Writes the seed corpora of the targets json, meta_v2, meta_v3, consolidated and dtype.
+
+The metadata seeds are a choice of tests/golden/zarr-python, compact, so that a mutation
+hits something. Files that a fuzzer found (crash-*, slow-*) are left alone.
+"""
+import json
+import pathlib
+
+HERE = pathlib.Path(__file__).parent
+GOLDEN = HERE.parent / "golden" / "zarr-python"
+
+JSON = [
+    '{"a":[1,-2.5e3,true,false,null,"x\\u00e9\\ud83d\\ude00\\n"],"b":{},"c":[]}',
+    "[NaN,Infinity,-Infinity,0,-0.0,1e-7]",
+    "[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]",
+    '"' + "long " * 20 + '"',
+    '{"k0":0,"k1":1,"k2":2,"k3":3,"k4":4,"k5":5,"k6":6,"k7":7,"k8":8,"k9":9,'
+    '"ka":0,"kb":1,"kc":2,"kd":3,"ke":4,"kf":5,"kg":6,"kh":7}',
+    '\ufeff {"bom":1}',
+    '{"a":1,"a":2}',
+    "18446744073709551615",
+]
+DTYPE = [
+    ("<i2", "-5"), ("uint64", "18446744073709551615"), ("float16", '"NaN"'),
+    ("float32", '"0x7fc00001"'), (">f8", "1e-7"), ("complex64", '[1.5,"Infinity"]'),
+    ("r24", "[0,1,255]"), ("|S4", '"YWI="'), ("<U3", '"a\\u00e9"'), ("<M8[10us]", '"NaT"'),
+    ("bool", "true"), ('{"name":"numpy.timedelta64","configuration":{"unit":"s",'
+                       '"scale_factor":3}}', "7"),
+    ('{"name":"fixed_length_utf32","configuration":{"length_bytes":8}}', '"xy"'),
+]
+
+
+def write(target, name, text):
+    folder = HERE / "corpus" / target
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_text(text, encoding="utf-8")
+
+
+def compact(path):
+    return json.dumps(json.loads(path.read_text()), separators=(",", ":"), ensure_ascii=False)
+
+
+def main():
+    for i, text in enumerate(JSON):
+        write("json", f"seed-{i}", text)
+    for i, (name, value) in enumerate(DTYPE):
+        write("dtype", f"seed-{i}", name + "\n" + value)
+    for path in sorted(GOLDEN.glob("*.json")):
+        kind, _, rest = path.stem.partition("-")
+        if kind in ("v2", "v3") and not rest.startswith("dtype-"):
+            write(f"meta_{kind}", rest, compact(path))
+        elif kind in ("group", "consolidated"):
+            write("consolidated", path.stem, compact(path))
+
+
+if __name__ == "__main__":
+    main()
