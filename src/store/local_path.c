@@ -66,13 +66,24 @@ static int path_openat(int dir, const char *path, int flags)
     return zr_local_high_fd(fd);
 }
 
-/* O_DIRECTORY on a symlink says ENOTDIR like on a file, but only a file proves absence.
- */
+/* The segment itself is a symlink. */
 static bool path_is_link(int dir, const char *segment)
 {
     struct stat st;
 
-    return fstatat(dir, segment, &st, AT_SYMLINK_NOFOLLOW) != 0 || S_ISLNK(st.st_mode);
+    return fstatat(dir, segment, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode);
+}
+
+/* One segment, no link followed: a link is ELOOP unless the caller wants the link itself.
+ */
+static int path_open_segment(int dir, const char *segment, int flags)
+{
+    int fd;
+
+    if ((flags & O_PATH) && !(flags & O_NOFOLLOW) && path_is_link(dir, segment))
+        return -ELOOP; /* O_PATH would give the link */
+    fd = path_openat(dir, segment, flags | O_NOFOLLOW);
+    return fd == -ENOTDIR && path_is_link(dir, segment) ? -ELOOP : fd;
 }
 
 /* Without openat2(): every segment by itself, no symlink anywhere. */
@@ -91,10 +102,7 @@ static int path_walk(int root, const char *path, int flags)
         }
         memcpy(segment, path, n);
         segment[n] = '\0';
-        next = path_openat(dir, segment,
-                           (is_last ? flags : O_PATH | O_DIRECTORY) | O_NOFOLLOW);
-        if (next == -ENOTDIR && path_is_link(dir, segment))
-            next = -ELOOP;
+        next = path_open_segment(dir, segment, is_last ? flags : O_PATH | O_DIRECTORY);
         if (is_last || next < 0)
             break;
         if (dir != root)

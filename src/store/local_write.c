@@ -106,9 +106,10 @@ static int write_rename(struct zr_local *l, const struct zr_local_dir *dir,
 static zarr_status write_failed(zarr_store_op *op, int os_code, const char *verb,
                                 zarr_error *err)
 {
-    return zr_op_end(
-        op, zr_fail_os(err, ZARR_ERR_IO, os_code, "%s: cannot %s", op->key, verb),
-        os_code);
+    zarr_status st = os_code == ENAMETOOLONG ? ZARR_ERR_INVALID : ZARR_ERR_IO;
+
+    return zr_op_end(op, zr_fail_os(err, st, os_code, "%s: cannot %s", op->key, verb),
+                     os_code);
 }
 
 /* ---- conditions ---- */

@@ -18,6 +18,14 @@ zarr_status zr_op_end(zarr_store_op *op, zarr_status status, int os_code)
     return status;
 }
 
+void zr_op_begin(zarr_store_op *op)
+{
+    op->done_bytes = 0;
+    op->object_bytes = UINT64_MAX;
+    op->os_code = 0;
+    op->status = ZARR_ERR_INTERNAL; /* until the store says otherwise */
+}
+
 void zr_op_range(const zarr_store_op *op, uint64_t object_bytes, uint64_t *offset,
                  uint64_t *n)
 {
@@ -92,16 +100,16 @@ out:
 
 void zr_op_distrust(const zarr_store *s, zarr_store_op *op, zarr_error *err)
 {
-    if (op->status == ZARR_OK) {
-        if (op->verb == ZARR_STORE_GET &&
-            op->done_bytes > ZR_MIN(op->mem.bytes, op->length))
-            op->status = zr_fail(err, ZARR_ERR_INTERNAL,
-                                 "%s: the %s store gave more bytes than were asked for",
-                                 op->key, s->name);
+    uint64_t most = ZR_MIN(op->mem.bytes, op->length);
+
+    if (op->status == ZARR_OK && op->verb == ZARR_STORE_GET && op->done_bytes > most)
+        op->status = zr_fail(err, ZARR_ERR_INTERNAL,
+                             "%s: the %s store gave more bytes than were asked for",
+                             op->key, s->name);
+    if (op->status == ZARR_OK)
         return;
-    }
     op->done_bytes = 0;
-    if (err != NULL && err->code != op->status)
+    if (err->code != op->status)
         zr_fail(err, op->status, "%s: the %s store says: %s", op->key, s->name,
                 zarr_status_text(op->status));
 }
@@ -157,10 +165,7 @@ void zr_op_run_native(zarr_store *s, zarr_store_op *op, zarr_error *err)
 
 void zr_op_run_checked(zarr_store *s, zarr_store_op *op, zarr_error *err)
 {
-    op->done_bytes = 0;
-    op->object_bytes = UINT64_MAX;
-    op->os_code = 0;
-    op->status = ZARR_ERR_INTERNAL; /* until the store says otherwise */
+    zr_op_begin(op);
     if (zr_emulate_needed(s, op))
         zr_emulate_run(s, op, err);
     else

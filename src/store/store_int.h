@@ -75,6 +75,8 @@ struct zarr_store {
 
 /* ---- one operation ----------------------------------------------------------------- */
 
+/* Empties the second part of op. */
+void zr_op_begin(zarr_store_op *op);
 /* Sets the second part of op and returns status, so that `return zr_op_end(...)` reads
  * well. */
 zarr_status zr_op_end(zarr_store_op *op, zarr_status status, int os_code);

@@ -3,9 +3,10 @@
  * loop can do by itself go to it in one batch; all others (stores with `run`
  * only, and what has to be emulated) are run by tasks on the process's pool,
  * each task taking the next operation until none is left.
- * A batch is one block: counts, the operations, the tasks. It is counted by its
- * operations and tasks, and is gone before the last done() is called: the
- * caller may free everything in there, even, with an event loop, the store.
+ * A batch is one block: counts, the operations, the tasks. It is gone before
+ * the last done() is called, so the caller may free everything in there, the
+ * store too; the last completion is held back until no task can still look.
+ * Each task starts the next, so that one at most waits in the pool for nothing.
  * Thread class: shared.
  */
 #include "store/store_int.h"
@@ -13,16 +14,22 @@
 #include "sched/sched.h"
 
 struct store_batch {
-    zarr_store *store; /* counted when the batch has tasks */
+    zarr_store *store;
     zr_store_done_fn done;
     void *arg;
     struct store_batch *next, *prev; /* under the store's mutex */
-    atomic_uint_fast64_t refs, next_op;
+    /* native: counted by operations; else by tasks. Who submits or cancels counts as
+     * well. */
+    atomic_uint_fast64_t refs;
+    atomic_uint_fast64_t next_op, ops_left; /* of tasks */
+    atomic_uint_fast32_t tasks_started;
     atomic_bool is_cancelled;
     bool is_native;
     uint64_t n_ops;
     uint32_t n_tasks;
-    struct zr_task *task; /* behind the operations */
+    struct zr_task *task;   /* behind the operations */
+    zarr_store_op *last_op; /* held back */
+    zarr_error last_err;
     zarr_store_op *op[];
 };
 
@@ -69,27 +76,23 @@ static void batch_unlink_locked(struct store_batch *b)
 
 static void batch_unref(struct store_batch *b)
 {
+    zr_store_done_fn done = b->done;
     zarr_store *s = b->store;
-    bool owns_store = !b->is_native;
+    zarr_store_op *op;
+    zarr_error err;
+    void *arg = b->arg;
 
     if (atomic_fetch_sub(&b->refs, 1) != 1)
         return;
     zr_mutex_lock(&s->locked.mutex);
     batch_unlink_locked(b);
     zr_mutex_unlock(&s->locked.mutex);
+    op = b->last_op;
+    if (op != NULL && op->status != ZARR_OK)
+        err = b->last_err;
     zr_free(s->env.alloc, b);
-    if (owns_store)
-        zarr_store_free(s);
-}
-
-/* Lets go of one operation's count first: done() may free what the batch needs. */
-static void batch_finish(struct store_batch *b, zarr_store_op *op, const zarr_error *err)
-{
-    zr_store_done_fn done = b->done;
-    void *arg = b->arg;
-
-    batch_unref(b);
-    done(arg, op, err);
+    if (op != NULL)
+        done(arg, op, op->status != ZARR_OK ? &err : NULL);
 }
 
 /* ---- operations that the store does by itself ---- */
@@ -97,13 +100,16 @@ static void batch_finish(struct store_batch *b, zarr_store_op *op, const zarr_er
 static void batch_native_done(void *arg, zarr_store_op *op, const zarr_error *err)
 {
     struct store_batch *b = arg;
+    zr_store_done_fn done = b->done;
+    void *const done_arg = b->arg;
     zarr_error own;
 
     own.code = ZARR_OK;
     if (op->status != ZARR_OK && err != NULL)
         own = *err;
     zr_op_distrust(b->store, op, &own);
-    batch_finish(b, op, op->status != ZARR_OK ? &own : NULL);
+    batch_unref(b); /* first: done() may free what the batch needs */
+    done(done_arg, op, op->status != ZARR_OK ? &own : NULL);
 }
 
 /* ---- operations on the pool ---- */
@@ -116,7 +122,31 @@ static void batch_run_one(struct store_batch *b, zarr_store_op *op)
         zr_op_end(op, zr_fail(&err, ZARR_ERR_CANCELLED, "%s: cancelled", op->key), 0);
     else
         zr_op_run_checked(b->store, op, &err);
-    batch_finish(b, op, op->status != ZARR_OK ? &err : NULL);
+    if (atomic_fetch_sub(&b->ops_left, 1) > 1) {
+        b->done(b->arg, op, op->status != ZARR_OK ? &err : NULL);
+        return;
+    }
+    b->last_op = op;
+    if (op->status != ZARR_OK)
+        b->last_err = err;
+}
+
+static void batch_task(void *arg);
+
+/* Has one more thread take part, if there is work for it. */
+static void batch_start_task(struct store_batch *b)
+{
+    uint_fast32_t i;
+
+    if (atomic_load(&b->next_op) >= b->n_ops)
+        return;
+    i = atomic_fetch_add(&b->tasks_started, 1);
+    if (i >= b->n_tasks)
+        return;
+    b->task[i] = (struct zr_task){.fn = batch_task, .arg = b};
+    atomic_fetch_add(&b->refs, 1);
+    if (zr_task_submit(&b->task[i], NULL) != ZARR_OK)
+        batch_task(b); /* no thread to be had: here, then */
 }
 
 static void batch_task(void *arg)
@@ -124,6 +154,7 @@ static void batch_task(void *arg)
     struct store_batch *b = arg;
     uint64_t i;
 
+    batch_start_task(b);
     while ((i = atomic_fetch_add(&b->next_op, 1)) < b->n_ops)
         batch_run_one(b, b->op[i]);
     batch_unref(b);
@@ -150,25 +181,17 @@ static void submit_refuse(zarr_store_op *op, const zarr_error *err, zr_store_don
 /* Starts a filled batch; b must not be touched afterwards. */
 static void submit_start(struct store_batch *b)
 {
-    uint32_t n_tasks = b->n_tasks;
     zarr_store *s = b->store;
 
-    if (b->is_native) {
-        /* One more count: the array of pointers is ours until submit returned. */
-        atomic_init(&b->refs, b->n_ops + 1);
-        batch_link(b);
-        s->vt.submit(s->self, b->op, b->n_ops, batch_native_done, b);
-        batch_unref(b);
-        return;
-    }
-    zarr_store_ref(s);
-    atomic_init(&b->refs, b->n_ops + n_tasks);
+    /* One count is ours: the array of pointers must last until submit returned. */
+    atomic_init(&b->refs, b->is_native ? b->n_ops + 1 : 1);
+    atomic_init(&b->ops_left, b->n_ops);
     batch_link(b);
-    for (uint32_t i = 0; i < n_tasks; i++) {
-        b->task[i] = (struct zr_task){.fn = batch_task, .arg = b};
-        if (zr_task_submit(&b->task[i], NULL) != ZARR_OK)
-            batch_task(b); /* no thread to be had: here, then */
-    }
+    if (b->is_native)
+        s->vt.submit(s->self, b->op, b->n_ops, batch_native_done, b);
+    else
+        batch_start_task(b);
+    batch_unref(b);
 }
 
 enum submit_way {
@@ -217,9 +240,7 @@ static void submit_fill(zarr_store *s, zarr_store_op **ops, uint64_t n,
             submit_refuse(op, &err, done, arg);
             continue;
         }
-        op->done_bytes = 0;
-        op->object_bytes = UINT64_MAX;
-        op->os_code = 0;
+        zr_op_begin(op);
         batch[way]->op[used[way]++] = op;
     }
 }

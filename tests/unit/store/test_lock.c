@@ -1,0 +1,383 @@
+/*
+ * unit/store/test_lock.c - no update is lost: counters in one value, incremented
+ * under its lock by threads and processes, end exact; writers that only know
+ * the protocol (TensorStore's, spelled out below with plain system calls) are
+ * part of it. Arguments: processes threads increments.
+ */
+#include "store_test.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static uint64_t n_processes = 4, n_threads = 4, n_increments = 50;
+
+/* ---- incrementing through the store ---- */
+
+static zarr_status increment_locked(zarr_store *s, const char *key)
+{
+    uint64_t value = 0;
+    void *lock = NULL;
+    zarr_store_op get = get_op(key, 0, sizeof value, &value, sizeof value);
+    zarr_store_op put = {
+        .verb = ZARR_STORE_PUT, .flags = ZARR_STORE_OP_LOCKED, .key = key};
+    zarr_error err = {0};
+    zarr_status st = zr_store_lock(s, key, &lock, &err);
+
+    if (st != ZARR_OK)
+        return st;
+    st = zr_store_run_one(s, &get, &err);
+    if (st == ZARR_OK || st == ZARR_ERR_NOT_FOUND) {
+        value++;
+        put.lock = lock;
+        put.mem = zr_mem_of_host(&value, sizeof value);
+        st = zr_store_run_one(s, &put, &err);
+    }
+    zr_store_unlock(s, lock);
+    if (st != ZARR_OK)
+        fprintf(stderr, "increment: %s\n", err.message);
+    return st;
+}
+
+static zarr_status increment_conditional(zarr_store *s, const char *key)
+{
+    zarr_status st;
+
+    do {
+        uint64_t value = 0;
+        zarr_store_op get = get_op(key, 0, sizeof value, &value, sizeof value);
+        zarr_store_op put = {
+            .verb = ZARR_STORE_PUT, .flags = ZARR_STORE_OP_IF_VERSION, .key = key};
+
+        st = zr_store_run_one(s, &get, NULL);
+        if (st == ZARR_ERR_NOT_FOUND)
+            get.version = (zarr_store_version){{0}};
+        else if (st != ZARR_OK)
+            return st;
+        value++;
+        put.version = get.version;
+        put.mem = zr_mem_of_host(&value, sizeof value);
+        st = zr_store_run_one(s, &put, NULL);
+    } while (st == ZARR_ERR_CONFLICT);
+    return st;
+}
+
+struct worker {
+    zarr_store *s;
+    zarr_status (*increment)(zarr_store *s, const char *key);
+    zarr_status st;
+    zr_thread thread;
+};
+
+static void *work(void *arg)
+{
+    struct worker *x = arg;
+
+    for (uint64_t i = 0; i < n_increments && x->st == ZARR_OK; i++)
+        x->st = x->increment(x->s, "a/counter");
+    return NULL;
+}
+
+/* 0: all went well. */
+static int work_in_threads(zarr_store *s,
+                           zarr_status (*increment)(zarr_store *, const char *))
+{
+    struct worker x[64] = {{0}};
+    int bad = 0;
+
+    for (uint64_t i = 0; i < n_threads; i++) {
+        x[i].s = s;
+        x[i].increment = increment;
+        bad |= zr_thread_start(&x[i].thread, work, &x[i], NULL) != ZARR_OK;
+    }
+    for (uint64_t i = 0; i < n_threads; i++) {
+        zr_thread_join(&x[i].thread);
+        bad |= x[i].st != ZARR_OK;
+    }
+    return bad;
+}
+
+/* ---- a writer that knows only the protocol ---- */
+
+static int protocol_open(const char *path)
+{
+    return open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+}
+
+static int protocol_increment(const char *dir)
+{
+    char data[256], lock[256];
+    struct flock fl = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    struct stat a, b;
+    uint64_t value = 0;
+    int fd, other, in;
+
+    snprintf(data, sizeof data, "%s/a/counter", dir);
+    snprintf(lock, sizeof lock, "%s/a/counter.__lock", dir);
+    fd = protocol_open(lock);
+    for (;;) {
+        if (fd < 0 || fcntl(fd, F_OFD_SETLKW, &fl) != 0)
+            return 1;
+        other = protocol_open(lock);
+        if (fstat(fd, &a) != 0 || fstat(other, &b) != 0)
+            return 1;
+        if (a.st_dev == b.st_dev && a.st_ino == b.st_ino)
+            break;
+        close(fd);
+        fd = other;
+    }
+    close(other);
+    in = open(data, O_RDONLY | O_CLOEXEC);
+    if (in >= 0 && read(in, &value, sizeof value) != sizeof value)
+        return 1;
+    if (in >= 0)
+        close(in);
+    value++;
+    if (ftruncate(fd, 0) != 0 || pwrite(fd, &value, sizeof value, 0) != sizeof value ||
+        rename(lock, data) != 0)
+        return 1;
+    close(fd);
+    return 0;
+}
+
+/* ---- all together ---- */
+
+static uint64_t total_in(zarr_store *s)
+{
+    uint64_t value = 0, n = sizeof value;
+    zarr_error err;
+
+    assert_status(zarr_store_get(s, "a/counter", 0, &value, &n, NULL, &err), ZARR_OK);
+    assert_int_equal(n, sizeof value);
+    return value;
+}
+
+static void wait_for(uint64_t n)
+{
+    for (uint64_t i = 0; i < n; i++) {
+        int status = 0;
+
+        assert_true(wait(&status) > 0);
+        assert_int_equal(status, 0);
+    }
+}
+
+static int count_rows(void *user, const zarr_store_item *item)
+{
+    (void)item;
+    ++*(int *)user;
+    return 0;
+}
+
+static void run_processes(zarr_status (*increment)(zarr_store *, const char *),
+                          bool strangers)
+{
+    zarr_store_options o = {.struct_size = sizeof o, .durability = ZARR_DURABILITY_NONE};
+    uint64_t want = n_processes * n_threads * n_increments;
+    struct world w;
+    zarr_store *s;
+    zarr_error err;
+    int n_debris = 0;
+
+    world_init(&w);
+    s = open_local(&w, &o);
+    assert_status(put_text(s, "a/other", ""), ZARR_OK);
+    for (uint64_t p = 0; p < n_processes; p++) {
+        if (fork() == 0) {
+            if (strangers && p % 2 == 0) {
+                for (uint64_t i = 0; i < n_threads * n_increments; i++)
+                    if (protocol_increment(w.dir) != 0)
+                        _exit(1);
+                _exit(0);
+            }
+            /* a handle of its own each second time, the inherited one else */
+            _exit(work_in_threads(p % 3 == 0 ? open_local(&w, &o) : s, increment));
+        }
+    }
+    wait_for(n_processes);
+    assert_int_equal(total_in(s), want);
+    assert_status(zarr_store_list(s, "", ZARR_LIST_DEBRIS, count_rows, &n_debris, &err),
+                  ZARR_OK);
+    assert_int_equal(n_debris, 0);
+    zarr_store_free(s);
+    world_free(&w);
+}
+
+static void processes_and_threads(void **state)
+{
+    (void)state;
+    run_processes(increment_locked, false);
+}
+
+static void processes_by_condition(void **state)
+{
+    (void)state;
+    run_processes(increment_conditional, false);
+}
+
+static void with_strangers(void **state)
+{
+    (void)state;
+    run_processes(increment_locked, true);
+}
+
+static void threads_on_every_store(void **state)
+{
+    static const struct {
+        enum sort sort;
+        zarr_status (*increment)(zarr_store *s, const char *key);
+    } cases[] = {
+        {SORT_LOCAL, increment_locked},          {SORT_LOCAL, increment_conditional},
+        {SORT_LOCAL_NO_LOCKS, increment_locked}, {SORT_MEMORY, increment_locked},
+        {SORT_MEMORY, increment_conditional},    {SORT_ASYNC, increment_locked},
+        {SORT_ASYNC, increment_conditional},     {SORT_PLAIN, increment_locked},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ZR_COUNT(cases); i++) {
+        struct world w;
+        zarr_store *s;
+
+        world_init(&w);
+        s = open_sort(&w, cases[i].sort);
+        assert_int_equal(work_in_threads(s, cases[i].increment), 0);
+        assert_int_equal(total_in(s), n_threads * n_increments);
+        zarr_store_free(s);
+        world_free(&w);
+    }
+}
+
+/* Readers and plain writers beside lock holders see whole values, and directories may
+ * vanish. */
+struct shaker {
+    zarr_store *s;
+    atomic_bool stop;
+    atomic_int n_bad;
+};
+
+static void *shake_erase(void *arg)
+{
+    struct shaker *x = arg;
+
+    while (!atomic_load(&x->stop)) {
+        if (zarr_store_erase_prefix(x->s, "d", NULL) != ZARR_OK)
+            atomic_fetch_add(&x->n_bad, 1);
+        usleep(200);
+    }
+    return NULL;
+}
+
+static void *shake_read(void *arg)
+{
+    struct shaker *x = arg;
+    char to[6000];
+
+    while (!atomic_load(&x->stop)) {
+        uint64_t n = sizeof to, total = 0;
+        zarr_status st = zarr_store_get(x->s, "d/e/f/v", 0, to, &n, &total, NULL);
+
+        if (st == ZARR_ERR_NOT_FOUND)
+            continue;
+        if (st != ZARR_OK || n != total || n < 1000) {
+            atomic_fetch_add(&x->n_bad, 1);
+            continue;
+        }
+        for (uint64_t i = 1; i < n; i++)
+            if (to[i] != to[0] || n != (uint64_t)(to[0] - 'a' + 1) * 1000) {
+                atomic_fetch_add(&x->n_bad, 1);
+                break;
+            }
+    }
+    return NULL;
+}
+
+static void vanishing_directories(void **state)
+{
+    static const enum sort sorts[] = {SORT_LOCAL, SORT_LOCAL_NO_LOCKS, SORT_MEMORY};
+    static char value[5000];
+
+    (void)state;
+    for (size_t k = 0; k < ZR_COUNT(sorts); k++) {
+        struct world w;
+        struct shaker x = {.s = NULL};
+        zr_thread eraser, reader;
+        zarr_error err = {0};
+        zarr_status st = ZARR_OK;
+
+        world_init(&w);
+        x.s = open_sort(&w, sorts[k]);
+        assert_status(zr_thread_start(&eraser, shake_erase, &x, NULL), ZARR_OK);
+        assert_status(zr_thread_start(&reader, shake_read, &x, NULL), ZARR_OK);
+        for (uint64_t i = 0; i < 10 * n_increments && st == ZARR_OK; i++) {
+            uint64_t n = 1 + i % 5;
+
+            memset(value, (int)('a' + n - 1), sizeof value);
+            st = zarr_store_put(x.s, "d/e/f/v", value, n * 1000, &err);
+            if (st == ZARR_ERR_IO && sorts[k] == SORT_LOCAL_NO_LOCKS &&
+                err.os_code == ENOENT)
+                st =
+                    ZARR_OK; /* its temporary file's directory went: told, nothing torn */
+        }
+        atomic_store(&x.stop, true);
+        zr_thread_join(&eraser);
+        zr_thread_join(&reader);
+        if (st != ZARR_OK)
+            fail_msg("%s", err.message);
+        assert_int_equal(x.n_bad, 0);
+        zarr_store_free(x.s);
+        world_free(&w);
+    }
+}
+
+/* A holder in another process is waited for; when it dies its right is free. */
+static void holder_dies(void **state)
+{
+    zarr_store_options o = {.struct_size = sizeof o, .durability = ZARR_DURABILITY_NONE};
+    struct world w;
+    zarr_store *s;
+    int pipe_fd[2], status;
+    uint64_t begin;
+    char byte;
+    pid_t pid;
+
+    (void)state;
+    world_init(&w);
+    s = open_local(&w, &o);
+    assert_int_equal(pipe(pipe_fd), 0);
+    pid = fork();
+    if (pid == 0) {
+        void *lock = NULL;
+        zarr_status st = zr_store_lock(s, "a/v", &lock, NULL);
+
+        (void)!write(pipe_fd[1], "", st == ZARR_OK);
+        usleep(100000);
+        _exit(0); /* without unlock: like a crash */
+    }
+    assert_int_equal(read(pipe_fd[0], &byte, 1), 1);
+    begin = zr_now_ns();
+    assert_status(put_text(s, "a/v", "mine"), ZARR_OK);
+    assert_true(zr_now_ns() - begin > 50000000);
+    waitpid(pid, &status, 0);
+    assert_string_equal(get_text(s, "a/v"), "mine");
+    close(pipe_fd[0]);
+    close(pipe_fd[1]);
+    zarr_store_free(s);
+    world_free(&w);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(processes_and_threads), cmocka_unit_test(processes_by_condition),
+        cmocka_unit_test(with_strangers),        cmocka_unit_test(threads_on_every_store),
+        cmocka_unit_test(vanishing_directories), cmocka_unit_test(holder_dies),
+    };
+    uint64_t *const number[] = {&n_processes, &n_threads, &n_increments};
+
+    for (int i = 1; i < argc && i <= 3; i++)
+        *number[i - 1] = strtoull(argv[i], NULL, 10);
+    return cmocka_run_group_tests_name("lock", tests, NULL, NULL);
+}
