@@ -267,7 +267,7 @@ zarr_status zr_fill_block(const struct zr_work *w, const struct zr_program *p,
     zarr_box box = {.struct_size = sizeof(box), .ndim = 1, .item_bytes = l->item_bytes};
 
     box.shape[0] = p->decoded_bytes / l->item_bytes;
-    box.dst.mem = *block;
+    zr_box_side_init(&box.dst, block, 0);
     box.dst.stride[0] = (int64_t)l->item_bytes;
     return zr_box_fill(w->io->engine->memory, &box,
                        pattern_for(l, p->swap_bytes, room, sizeof(room)), &w->kit->copies, err);

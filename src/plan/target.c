@@ -138,8 +138,7 @@ static zarr_status emit(struct walk *w)
     zarr_box_side *chunk = w->b->to_chunk ? &w->box.dst : &w->box.src;
     zarr_box_side *view = w->b->to_chunk ? &w->box.src : &w->box.dst;
 
-    chunk->mem = w->b->chunk_mem;
-    chunk->mem.offset += (uint64_t)w->chunk_at;
+    zr_box_side_init(chunk, &w->b->chunk_mem, w->chunk_at);
     view->mem = w->b->view->base;
     view->mem.offset += (uint64_t)w->view_at;
     return w->fn(w->arg, &w->box, w->err);
