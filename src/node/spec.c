@@ -1,0 +1,328 @@
+/*
+ * node/spec.c - from a wish (zarr_array_spec) to a metadata document as JSON,
+ * in either format. It only spells out what the caller left to defaults; the
+ * document is then judged by the same parser that reads stored ones, so that
+ * nothing can be created that could not be opened.
+ * Thread class: plain functions.
+ */
+#include "node/spec_int.h"
+
+#include <string.h>
+
+zarr_status zr_spec_json(struct zr_json **out, const zarr_context *ctx,
+                         struct zr_json_doc *doc, const char *text, const char *member,
+                         zarr_error *err)
+{
+    struct zr_json_doc parsed;
+    zarr_status st = ZARR_OK;
+
+    zr_json_doc_init(&parsed, ctx->alloc);
+    st = zr_json_parse(&parsed, text, strlen(text), &ctx->limits, err);
+    if (st != ZARR_OK) {
+        st = zr_prefix(err, st == ZARR_ERR_CORRUPT ? ZARR_ERR_INVALID : st, "%s", member);
+        goto out;
+    }
+    *out = zr_json_copy(doc, parsed.root);
+    if (!*out)
+        ZR_TRY(zr_fail_memory(err, strlen(text)));
+out:
+    zr_json_doc_deinit(&parsed);
+    return st;
+}
+
+struct zr_json *zr_spec_numbers(struct zr_json_doc *doc, const uint64_t *v, int32_t n)
+{
+    struct zr_json *list = zr_json_new(doc, ZR_JSON_ARRAY);
+
+    for (int32_t i = 0; i < n; i++)
+        zr_json_append(doc, list, zr_json_new_u64(doc, v[i]));
+    return list;
+}
+
+/* ---- reading the wish ----------------------------------------------------------- */
+
+static zarr_status check_spec(const zarr_array_spec *s, zarr_error *err)
+{
+    const uint32_t known = ZARR_SPEC_OVERWRITE | ZARR_SPEC_NO_PARENTS |
+                           ZARR_SPEC_INDEX_AT_START | ZARR_SPEC_IF_MISSING;
+
+    if (s->flags & ~known)
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED, "array spec: unknown flags 0x%" PRIx32,
+                       s->flags & ~known);
+    if (s->zarr_format != 0 && s->zarr_format != 2 && s->zarr_format != 3)
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "zarr_format %" PRId32 " is neither 2 nor 3", s->zarr_format);
+    if (s->ndim < 0 || s->ndim > ZARR_MAX_RANK)
+        return zr_fail(err, ZARR_ERR_INVALID, "ndim %" PRId32 " is not in 0 to %d",
+                       s->ndim, ZARR_MAX_RANK);
+    if (s->order && s->order != 'C' && s->order != 'F')
+        return zr_fail(err, ZARR_ERR_INVALID, "order must be 'C' or 'F'");
+    if (s->separator && s->separator != '/' && s->separator != '.')
+        return zr_fail(err, ZARR_ERR_INVALID, "separator must be '/' or '.'");
+    return ZARR_OK;
+}
+
+static zarr_status check_members(const zarr_array_spec *s, zarr_error *err)
+{
+    if (s->document) {
+        if (s->shape || s->chunk_shape || s->shard_shape || s->data_type ||
+            s->fill_value || s->codecs || s->index_codecs || s->dimension_names ||
+            s->key_encoding)
+            return zr_fail(err, ZARR_ERR_INVALID,
+                           "a document is given: no other member of the spec may be");
+        return ZARR_OK;
+    }
+    if (!s->data_type)
+        return zr_fail(err, ZARR_ERR_INVALID, "data_type is missing");
+    if (s->ndim > 0 && !s->shape)
+        return zr_fail(err, ZARR_ERR_INVALID, "shape is missing");
+    if (s->zarr_format == 2 && (s->shard_shape || s->index_codecs))
+        return zr_fail(err, ZARR_ERR_INVALID, "v2 arrays have no shards");
+    if (s->zarr_format == 2 && s->key_encoding)
+        return zr_fail(err, ZARR_ERR_INVALID, "v2 arrays have no choice of key_encoding");
+    if (!s->shard_shape && (s->index_codecs || s->flags & ZARR_SPEC_INDEX_AT_START))
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "an index is described, but there is no shard_shape");
+    return ZARR_OK;
+}
+
+zarr_status zr_spec_read(zarr_array_spec *out, const zarr_array_spec *spec,
+                         zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    if (!spec)
+        return zr_fail(err, ZARR_ERR_INVALID, "no array spec is given");
+    ZR_TRY(zr_struct_read(out, sizeof *out, 2 * sizeof(uint32_t), spec, ZR_TAIL_REFUSE,
+                          "zarr_array_spec", err));
+    ZR_TRY(check_spec(out, err));
+    ZR_TRY(check_members(out, err));
+out:
+    return st;
+}
+
+/* ---- its parts -------------------------------------------------------------------- */
+
+struct spec_work {
+    const zarr_context *ctx;
+    const zarr_array_spec *spec;
+    struct zr_json_doc *doc;
+    struct zr_json *root;
+    const zarr_dtype *dtype;
+    uint32_t byte_order; /* LITTLE or BIG */
+    int32_t format;
+    uint64_t chunk[ZARR_MAX_RANK]; /* unit of reading */
+};
+
+static zarr_status spec_dtype(struct spec_work *w, zarr_error *err)
+{
+    zarr_context *ctx =
+        (zarr_context *)(uintptr_t)w->ctx; /* types are interned under a lock */
+    struct zr_json *v = NULL;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(
+        zr_dtype_find(&ctx->dtypes, w->spec->data_type, &w->dtype, &w->byte_order, err));
+    if (w->byte_order != ZARR_ORDER_BIG)
+        w->byte_order = ZARR_ORDER_LITTLE;
+    v = w->format == 3 ? zr_dtype_write_v3(w->dtype, w->doc)
+                       : zr_dtype_write_v2(w->dtype, w->byte_order, w->doc);
+    if (!v && zr_json_ok(w->doc))
+        ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                       "data type \"%s\" does not exist in v%" PRId32, w->spec->data_type,
+                       w->format));
+    zr_json_set(w->doc, w->root, w->format == 3 ? "data_type" : "dtype", v);
+out:
+    return st;
+}
+
+static zarr_status spec_fill(struct spec_work *w, zarr_error *err)
+{
+    const uint64_t bytes = zarr_dtype_item_bytes(w->dtype);
+    struct zr_json *v = NULL;
+    void *element = NULL;
+    zarr_status st = ZARR_OK;
+
+    if (w->spec->fill_value) {
+        ZR_TRY(zr_spec_json(&v, w->ctx, w->doc, w->spec->fill_value, "fill_value", err));
+    } else {
+        element = zr_calloc(w->ctx->alloc, ZR_MAX((size_t)bytes, 1), 1);
+        if (!element)
+            ZR_TRY(zr_fail_memory(err, bytes));
+        zr_dtype_fill_default(w->dtype, element);
+        ZR_TRY(zr_dtype_fill_write(w->dtype, element, w->format, w->doc, &v, err));
+    }
+    zr_json_set(w->doc, w->root, "fill_value", v);
+out:
+    zr_free(w->ctx->alloc, element);
+    return st;
+}
+
+static void spec_chunk_shape(struct spec_work *w)
+{
+    const zarr_array_spec *s = w->spec;
+    const uint64_t bytes = zarr_dtype_item_bytes(w->dtype);
+
+    if (s->chunk_shape)
+        memcpy(w->chunk, s->chunk_shape, (size_t)s->ndim * sizeof *w->chunk);
+    else if (s->shard_shape)
+        zr_chunk_guess_in_shard(w->chunk, s->ndim, s->shard_shape, bytes);
+    else
+        zr_chunk_guess(w->chunk, s->ndim, s->shape, bytes);
+}
+
+static struct zr_json *named_config(struct zr_json_doc *doc, const char *name,
+                                    const char *member, struct zr_json *value)
+{
+    struct zr_json *config = zr_json_new(doc, ZR_JSON_OBJECT);
+    struct zr_json *v = zr_json_new(doc, ZR_JSON_OBJECT);
+
+    zr_json_set(doc, config, member, value);
+    zr_json_set(doc, v, "name", zr_json_new_text(doc, name));
+    zr_json_set(doc, v, "configuration", config);
+    return v;
+}
+
+static struct zr_json *spec_names(const struct spec_work *w)
+{
+    struct zr_json *list = zr_json_new(w->doc, ZR_JSON_ARRAY);
+
+    for (int32_t d = 0; d < w->spec->ndim; d++) {
+        const char *name = w->spec->dimension_names[d];
+
+        zr_json_append(w->doc, list,
+                       name ? zr_json_new_text(w->doc, name)
+                            : zr_json_new(w->doc, ZR_JSON_NULL));
+    }
+    return list;
+}
+
+static zarr_status spec_attributes(struct zr_json **out, const struct spec_work *w,
+                                   struct zr_json_doc *doc, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    *out = zr_json_new(doc, ZR_JSON_OBJECT);
+    if (w->spec->attributes)
+        ZR_TRY(zr_spec_json(out, w->ctx, doc, w->spec->attributes, "attributes", err));
+    if (*out && !zr_json_is(*out, ZR_JSON_OBJECT))
+        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
+                       "attributes must be a JSON object, not a %s",
+                       zr_json_type_text(*out)));
+out:
+    return st;
+}
+
+/* ---- the documents ------------------------------------------------------------------
+ */
+
+static zarr_status document_v3(struct spec_work *w, zarr_error *err)
+{
+    const zarr_array_spec *s = w->spec;
+    const char encoding[2] = {s->separator ? s->separator : '/', '\0'};
+    const struct zr_spec_codecs codecs = {
+        .ctx = w->ctx,
+        .doc = w->doc,
+        .spec = s,
+        .endian = w->byte_order == ZARR_ORDER_BIG ? "big" : "little",
+        .chunk_shape = w->chunk,
+    };
+    struct zr_json *v = NULL;
+    zarr_status st = ZARR_OK;
+
+    zr_json_set(w->doc, w->root, "node_type", zr_json_new_text(w->doc, "array"));
+    v = zr_spec_numbers(w->doc, s->shard_shape ? s->shard_shape : w->chunk, s->ndim);
+    zr_json_set(w->doc, w->root, "chunk_grid",
+                named_config(w->doc, "regular", "chunk_shape", v));
+    v = named_config(w->doc, s->key_encoding ? s->key_encoding : "default", "separator",
+                     zr_json_new_text(w->doc, encoding));
+    zr_json_set(w->doc, w->root, "chunk_key_encoding", v);
+    ZR_TRY(zr_spec_codecs_v3(&v, &codecs, err));
+    zr_json_set(w->doc, w->root, "codecs", v);
+    ZR_TRY(spec_attributes(&v, w, w->doc, err));
+    zr_json_set(w->doc, w->root, "attributes", v);
+    if (s->dimension_names)
+        zr_json_set(w->doc, w->root, "dimension_names", spec_names(w));
+out:
+    return st;
+}
+
+static zarr_status document_v2(struct spec_work *w, struct zr_tree *attrs,
+                               zarr_error *err)
+{
+    const zarr_array_spec *s = w->spec;
+    const char separator[2] = {s->separator ? s->separator : '.', '\0'};
+    const char order[2] = {s->order ? s->order : 'C', '\0'};
+    const struct zr_spec_codecs codecs = {.ctx = w->ctx, .doc = w->doc, .spec = s};
+    struct zr_json_doc *doc = w->doc;
+    zarr_status st = ZARR_OK;
+
+    zr_json_set(doc, w->root, "chunks", zr_spec_numbers(doc, w->chunk, s->ndim));
+    zr_json_set(doc, w->root, "order", zr_json_new_text(doc, order));
+    zr_json_set(doc, w->root, "dimension_separator", zr_json_new_text(doc, separator));
+    ZR_TRY(zr_spec_codecs_v2(w->root, &codecs, err));
+    ZR_TRY(spec_attributes(&attrs->json.root, w, &attrs->json, err));
+    if (s->dimension_names) {
+        w->doc = &attrs->json;
+        zr_json_set(w->doc, attrs->json.root, "_ARRAY_DIMENSIONS", spec_names(w));
+        w->doc = doc;
+    }
+out:
+    return st;
+}
+
+/* A whole document from the caller: only its format is looked at here. */
+static zarr_status given_document(struct spec_work *w, struct zr_tree *attrs,
+                                  int32_t *format, zarr_error *err)
+{
+    uint64_t told = 0;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(
+        zr_spec_json(&w->doc->root, w->ctx, w->doc, w->spec->document, "document", err));
+    if (!zr_json_is(w->doc->root, ZR_JSON_OBJECT) ||
+        !zr_json_u64(zr_json_get(w->doc->root, "zarr_format"), &told) ||
+        (told != 2 && told != 3))
+        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
+                       "document: it must be a JSON object with zarr_format 2 or 3"));
+    *format = (int32_t)told;
+    if (w->spec->zarr_format && w->spec->zarr_format != *format)
+        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
+                       "document: zarr_format is %" PRId32 ", asked for is %" PRId32,
+                       *format, w->spec->zarr_format));
+    if (w->spec->attributes && *format == 3)
+        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
+                       "document: a zarr.json has its attributes inside"));
+    if (*format == 2)
+        ZR_TRY(spec_attributes(&attrs->json.root, w, &attrs->json, err));
+out:
+    return st;
+}
+
+zarr_status zr_spec_document(struct zr_tree *tree, struct zr_tree *attrs, int32_t *format,
+                             const zarr_context *ctx, const zarr_array_spec *spec,
+                             zarr_error *err)
+{
+    struct spec_work w = {.ctx = ctx, .spec = spec, .doc = &tree->json};
+    zarr_status st = ZARR_OK;
+
+    if (spec->document) {
+        st = given_document(&w, attrs, format, err);
+        goto out;
+    }
+    *format = w.format = spec->zarr_format ? spec->zarr_format : 3;
+    tree->json.root = w.root = zr_json_new(w.doc, ZR_JSON_OBJECT);
+    zr_json_set(w.doc, w.root, "zarr_format", zr_json_new_u64(w.doc, (uint64_t)w.format));
+    zr_json_set(w.doc, w.root, "shape", zr_spec_numbers(w.doc, spec->shape, spec->ndim));
+    ZR_TRY(spec_dtype(&w, err));
+    spec_chunk_shape(&w);
+    ZR_TRY(spec_fill(&w, err));
+    if (w.format == 3)
+        ZR_TRY(document_v3(&w, err));
+    else
+        ZR_TRY(document_v2(&w, attrs, err));
+out:
+    if (st == ZARR_OK && (!zr_json_ok(&tree->json) || !zr_json_ok(&attrs->json)))
+        st = zr_fail_memory(err, tree->json.arena.used_bytes);
+    return st;
+}
