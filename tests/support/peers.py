@@ -1,0 +1,114 @@
+"""peers - zarr-python, zarrs and tensorstore behind one pair of functions, and what each
+of them is known to lack. All work on a folder whose metadata is there already."""
+import base64
+import warnings
+
+import numpy as np
+import tensorstore
+import zarr
+import zarrs  # noqa: F401  registers its pipeline
+
+PYTHON, ZARRS, TENSORSTORE = "zarr-python", "zarrs", "tensorstore"
+PIPELINES = {PYTHON: "zarr.core.codec_pipeline.BatchedCodecPipeline",
+             ZARRS: "zarrs.ZarrsCodecPipeline"}
+ZARR_AT_LEAST_3_3 = tuple(int(v) for v in zarr.__version__.split(".")[:2]) >= (3, 3)
+
+
+def open_zarr(peer, folder, mode="r", **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with zarr.config.set({"codec_pipeline.path": PIPELINES[peer]}):
+            return zarr.open_array(str(folder), mode=mode, **options)
+
+
+def open_tensorstore(folder, **options):
+    driver = "zarr3" if (folder / "zarr.json").exists() else "zarr"
+    spec = {"driver": driver, "kvstore": {"driver": "file", "path": f"{folder}/"}}
+    return tensorstore.open(spec, **options).result()
+
+
+def read(peer, folder):
+    if peer != TENSORSTORE:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return np.asarray(open_zarr(peer, folder)[...])
+    return open_tensorstore(folder).read().result()
+
+
+def write(peer, folder, data):
+    if peer != TENSORSTORE:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            open_zarr(peer, folder, "r+")[...] = data
+        return
+    open_tensorstore(folder).write(data).result()
+
+
+def spoken(document):
+    """The document as the peers speak it: none of them reads r<N> into elements, but zarr-python
+    has the same bytes by the name raw_bytes."""
+    dtype, fill = document["data_type"] if document["zarr_format"] == 3 else "", document["fill_value"]
+    if not isinstance(dtype, str) or not dtype.startswith("r"):
+        return document
+    if isinstance(fill, list):
+        fill = base64.b64encode(bytes(fill)).decode()
+    return {**document, "fill_value": fill, "data_type": {
+        "name": "raw_bytes", "configuration": {"length_bytes": int(dtype[1:]) // 8}}}
+
+
+# ---- what they lack ---------------------------------------------------------------------
+
+def permuted(shape, codec):
+    return [shape[d] for d in codec["configuration"]["order"]]
+
+
+def shard_shapes_divide(shape, codecs):
+    """zarr-python wants the inner shape to divide the shard as it is before transposition."""
+    for codec in codecs:
+        if codec["name"] == "sharding_indexed":
+            inner = codec["configuration"]["chunk_shape"]
+            if any(s % i for s, i in zip(shape, inner)):
+                return False
+            return shard_shapes_divide(inner, codec["configuration"]["codecs"])
+    return True
+
+
+def codecs_behind_shards(codecs):
+    for at, codec in enumerate(codecs):
+        if codec["name"] == "sharding_indexed":
+            return at + 1 < len(codecs) or codecs_behind_shards(codec["configuration"]["codecs"])
+    return False
+
+
+def names_in(codecs):
+    for codec in codecs:
+        yield codec["name"]
+        yield from names_in(codec.get("configuration", {}).get("codecs", []))
+
+
+def supporting(document):
+    """The peers that open this document."""
+    if document["zarr_format"] == 2:
+        return supporting_v2(document)
+    dtype, codecs = document["data_type"], document["codecs"]
+    rank, found = len(document["shape"]), []
+    chunks = document["chunk_grid"]["configuration"]["chunk_shape"]
+    if shard_shapes_divide(chunks, codecs):
+        if rank <= 32:
+            found.append(PYTHON)
+        found.append(ZARRS)
+    if isinstance(dtype, str) and dtype[0] != "r" and rank <= 32 and not codecs_behind_shards(codecs):
+        found.append(TENSORSTORE)
+    return found
+
+
+def supporting_v2(document):
+    """zarrs' pipeline refuses other byte orders and gets chunks of order F from zarr-python in a
+    form that it cannot take; tensorstore has no filters, texts or times."""
+    found, compressor = [PYTHON], document["compressor"] or {}
+    if document["dtype"][0] != ">" and document["order"] == "C":
+        found.append(ZARRS)
+    if document["dtype"][1] in "biufc" and not document["filters"] and \
+            compressor.get("id") != "lz4" and not compressor.get("checksum"):
+        found.append(TENSORSTORE)
+    return found
