@@ -200,7 +200,7 @@ static zarr_status fetch_index(const struct zr_work *w, const struct zr_level *l
 {
     struct zr_store_pin *pin = s->held;
     zarr_store_op op = {.verb = ZARR_STORE_GET,
-                        .flags = ZR_STORE_OP_PINNED | ZARR_STORE_OP_WANT_VERSION,
+                        .flags = ZR_STORE_OP_PINNED,
                         .key = s->key,
                         .length = lv->index_bytes,
                         .lock = pin,
