@@ -11,9 +11,9 @@
 
 /* The block: whole patterns and whole cache lines, so that consecutive pieces stay
  * aligned. */
-#define FILL_BLOCK_BYTES 4096
+#define FILL_BLOCK_BYTES ((size_t)4096)
 /* Longer patterns are copied one by one. */
-#define FILL_PATTERN_BYTES 1024
+#define FILL_PATTERN_BYTES ((size_t)1024)
 
 struct fill_source {
     uint32_t item;   /* bytes of the pattern */

@@ -106,7 +106,7 @@ static void overlap_range(const struct overlap_dims *o, uint32_t k, int64_t sum,
  * is positive. */
 static enum zr_overlap overlap_search(const struct overlap_dims *o)
 {
-    int64_t d[ZARR_MAX_RANK], to[ZARR_MAX_RANK], sum[ZARR_MAX_RANK + 1];
+    int64_t d[ZARR_MAX_RANK] = {0}, to[ZARR_MAX_RANK], sum[ZARR_MAX_RANK + 1];
     const uint32_t top = o->n_dims;
     uint32_t k = top; /* dimensions from k on are chosen; sum[k] is theirs */
     bool zero[ZARR_MAX_RANK + 1];

@@ -15,7 +15,7 @@
 /* Whole lines that each row must have to go past the caches: with one it is slower on
  * some CPUs (Zen 3: 6.4 instead of 9.6 GB/s), with two it is never slower. */
 #define NT_LINES      2
-#define NT_LINE_BYTES 64
+#define NT_LINE_BYTES ((size_t)64)
 /* Tile of the blocked loop when the two sides disagree about the fastest dimension and no
  * transposing kernel fits: 32 x 32 elements touch 64 lines, an eighth of a small L1. */
 #define TILE_ITEMS 32

@@ -17,7 +17,7 @@
 #endif
 
 /* A row of the tile: two lines, which the CPU fetches as a pair. */
-#define LINE_BYTES 128
+#define LINE_BYTES ((int64_t)128)
 /* Rows of the tile at most: as many lines of dst as a small TLB has pages. */
 #define TILE_ROWS 64
 
@@ -52,7 +52,7 @@ static void block_u8(uint8_t *dst, const uint8_t *src, int64_t ss)
 {
     __m128i a[4], b[4];
 
-    for (int k = 0; k < 4; k++)
+    for (int64_t k = 0; k < 4; k++)
         a[k] = _mm_unpacklo_epi8(block_load_half(src + 2 * k * ss),
                                  block_load_half(src + (2 * k + 1) * ss));
     b[0] = _mm_unpacklo_epi16(a[0], a[1]);
@@ -69,19 +69,19 @@ static void block_u16(uint8_t *dst, const uint8_t *src, int64_t ss)
 {
     __m128i a[8], b[8];
 
-    for (int k = 0; k < 4; k++) {
+    for (int64_t k = 0; k < 4; k++) {
         const __m128i x = block_load(src + 2 * k * ss),
                       y = block_load(src + (2 * k + 1) * ss);
         a[k] = _mm_unpacklo_epi16(x, y);
         a[k + 4] = _mm_unpackhi_epi16(x, y);
     }
-    for (int k = 0; k < 8; k += 4) {
+    for (int64_t k = 0; k < 8; k += 4) {
         b[k] = _mm_unpacklo_epi32(a[k], a[k + 1]);
         b[k + 1] = _mm_unpackhi_epi32(a[k], a[k + 1]);
         b[k + 2] = _mm_unpacklo_epi32(a[k + 2], a[k + 3]);
         b[k + 3] = _mm_unpackhi_epi32(a[k + 2], a[k + 3]);
     }
-    for (int k = 0; k < 8; k += 4) {
+    for (int64_t k = 0; k < 8; k += 4) {
         uint8_t *d = dst + k * LINE_BYTES;
         block_store(d, _mm_unpacklo_epi64(b[k], b[k + 2]));
         block_store(d + LINE_BYTES, _mm_unpackhi_epi64(b[k], b[k + 2]));
@@ -116,8 +116,8 @@ static void block_u64(uint8_t *dst, const uint8_t *src, int64_t ss)
 #    define BLOCK(name, bytes, n)                                                        \
         static void block_##name(uint8_t *dst, const uint8_t *src, int64_t ss)           \
         {                                                                                \
-            for (int i = 0; i < (n); i++)                                                \
-                for (int j = 0; j < (n); j++)                                            \
+            for (int64_t i = 0; i < (n); i++)                                            \
+                for (int64_t j = 0; j < (n); j++)                                        \
                     zr_put_##name(dst + i * LINE_BYTES + j * (bytes),                    \
                                   zr_get_##name(src + j * ss + i * (bytes)));            \
         }
@@ -174,7 +174,7 @@ static void tile_turn(uint8_t *buf, const struct zr_plane *p, const uint8_t *src
 
         for (uint64_t i0 = 0; i0 < ni; i0 += side) {
             const uint64_t i = ZR_MIN(i0, ni - side);
-            fn(buf + i * LINE_BYTES + j * p->run, row + i * p->run, p->ss0);
+            fn(buf + (int64_t)i * LINE_BYTES + j * p->run, row + i * p->run, p->ss0);
         }
     }
 }
@@ -192,7 +192,8 @@ static void tile_row(uint8_t *dst, const uint8_t *row, size_t bytes)
 void zr_plane_transpose(const struct zr_plane *p)
 {
     _Alignas(64) uint8_t buf[TILE_ROWS * LINE_BYTES];
-    const uint64_t side = blocks[zr_log2_small(p->run)].side, tile = LINE_BYTES / p->run;
+    const uint64_t side = blocks[zr_log2_small(p->run)].side,
+                   tile = (uint64_t)LINE_BYTES / p->run;
     const uint64_t rows = ZR_MIN(tile, TILE_ROWS);
     const zr_line_fn swap =
         p->unit ? zr_kernels()->swap_line[zr_log2_small(p->unit)] : NULL;
@@ -208,9 +209,9 @@ void zr_plane_transpose(const struct zr_plane *p)
             tile_turn(buf, p, src, ni, nj);
             for (uint64_t k = 0; k < ni; k++, dst += p->ds1) {
                 if (swap)
-                    swap(dst, buf + k * LINE_BYTES, nj * p->run);
+                    swap(dst, buf + (int64_t)k * LINE_BYTES, nj * p->run);
                 else
-                    tile_row(dst, buf + k * LINE_BYTES, nj * p->run);
+                    tile_row(dst, buf + (int64_t)k * LINE_BYTES, nj * p->run);
             }
         }
     }
