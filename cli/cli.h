@@ -320,6 +320,68 @@ void cli_json_raw(struct cli_json *j, const char *json); /* valid JSON text; NUL
 void cli_json_shape(struct cli_json *j, int32_t ndim,
                     const uint64_t *shape); /* NULL: null */
 
+/* ---- what a new array shall be: shared by create, import, reencode ---- */
+
+/* Rows for a table of options; cli_spec_read() reads them. */
+#define CLI_SPEC_OPTIONS                                                                 \
+    {                                                                                    \
+        "chunks", 'c',                                                                   \
+        0,        "SHAPE",                                                               \
+        NULL,     "chunk lengths, as 100,100; with shards those of the inner chunks"},   \
+        {"shards", 's',                                                                  \
+         0,        "SHAPE",                                                              \
+         NULL,     "shard lengths, multiples of the chunks; \"none\" for no shards"},    \
+        {"codec",                                                                        \
+         'C',                                                                            \
+         CLI_REPEAT,                                                                     \
+         "CODEC",                                                                        \
+         NULL,                                                                           \
+         "a codec, in order; NAME, NAME:LEVEL, NAME:KEY=VALUE,... or JSON; \"none\" "    \
+         "for "                                                                          \
+         "uncompressed"},                                                                \
+        {"index-codec", 0,    CLI_REPEAT,                                                \
+         "CODEC",       NULL, "codecs of shard indexes, instead of bytes and crc32c"},   \
+        {"index-at-start", 0, 0, NULL, NULL, "shard indexes in front of the chunks"},    \
+        {"fill", 0, 0, "JSON", NULL, "fill value, as the data type spells it"},          \
+        {"dims",  0,    0,                                                               \
+         "NAMES", NULL, "dimension names, as time,y,x; an empty one has no name"},       \
+        {"attributes", 'a', 0, "JSON", NULL, "attributes, a JSON object"},               \
+        {"format", 0, 0, "N", "2|3", "Zarr format of the new array"},                    \
+        {"key-encoding", 0, 0, "NAME", "default|v2", "how chunk keys are made (v3)"},    \
+        {"separator", 0, 0, "CHAR", "/|.", "separator in chunk keys"},                   \
+    {                                                                                    \
+        "order", 0, 0, "ORDER", "C|F", "order of the elements inside chunks"             \
+    }
+
+/* A zarr_array_spec with what it points to. Zero it before. */
+struct cli_spec {
+    zarr_array_spec spec;
+    uint64_t shape[ZARR_MAX_RANK], chunks[ZARR_MAX_RANK], shards[ZARR_MAX_RANK];
+    const char *names[ZARR_MAX_RANK];
+    char *text[8];  /* owned texts behind the pointers of spec */
+    bool no_shards; /* --shards=none was given */
+};
+/* Starts from a model: type, shape, chunks, shards, codecs, fill, names, attributes,
+ * format, keys. */
+int cli_spec_like(struct cli *cli, zarr_array *model, struct cli_spec *spec);
+/* Lays the options over what is in *spec. When the format changes and no --codec is
+ * given, codecs stay as v3 JSON and the library converts or refuses. */
+int cli_spec_read(struct cli *cli, struct cli_spec *spec);
+void cli_spec_free(struct cli_spec *spec);
+
+/* ---- reading JSON that the library wrote (valid, canonical) ---- */
+
+/* The value of a member of an object: pointer into json and length, or NULL. */
+const char *cli_json_member(const char *object, const char *key, size_t *bytes);
+/* The i-th value of an array, or NULL behind the last. */
+const char *cli_json_item(const char *array, size_t i, size_t *bytes);
+/* A JSON string as text (escapes resolved), or NULL when it is no string. Owned. */
+char *cli_json_unquote(const char *json, size_t bytes);
+/* Text as a JSON string with quotes. Owned. */
+char *cli_json_quote(const char *text);
+/* The i-th member: value as above, *key owned by the caller. */
+const char *cli_json_member_at(const char *object, size_t i, char **key, size_t *bytes);
+
 /* ---- small helpers ---- */
 
 /* Never NULL: without memory the program ends with a message and CLI_CORRUPT. */
