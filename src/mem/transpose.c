@@ -138,14 +138,14 @@ static void block_u128(uint8_t *dst, const uint8_t *src, int64_t ss)
 static const struct {
     uint64_t side;
     block_fn fn;
-} blocks[] = {
+} turn_blocks[] = {
     {8, block_u8}, {8, block_u16}, {4, block_u32}, {2, block_u64}, {1, block_u128}};
 
 uint64_t zr_transpose_min(size_t run)
 {
     const uint32_t log = zr_log2_small(run);
 
-    return log < ZR_COUNT(blocks) ? blocks[log].side : 0;
+    return log < ZR_COUNT(turn_blocks) ? turn_blocks[log].side : 0;
 }
 
 /* ---- tiles ------------------------------------------------------------------ */
@@ -165,8 +165,8 @@ static void tile_turn(uint8_t *buf, const struct zr_plane *p, const uint8_t *src
                       uint64_t ni, uint64_t nj)
 {
     const uint32_t log = zr_log2_small(p->run);
-    const uint64_t side = blocks[log].side;
-    const block_fn fn = blocks[log].fn;
+    const uint64_t side = turn_blocks[log].side;
+    const block_fn fn = turn_blocks[log].fn;
 
     for (uint64_t j0 = 0; j0 < nj; j0 += side) {
         const uint64_t j = ZR_MIN(j0, nj - side);
@@ -192,7 +192,7 @@ static void tile_row(uint8_t *dst, const uint8_t *row, size_t bytes)
 void zr_plane_transpose(const struct zr_plane *p)
 {
     _Alignas(64) uint8_t buf[TILE_ROWS * LINE_BYTES];
-    const uint64_t side = blocks[zr_log2_small(p->run)].side,
+    const uint64_t side = turn_blocks[zr_log2_small(p->run)].side,
                    tile = (uint64_t)LINE_BYTES / p->run;
     const uint64_t rows = ZR_MIN(tile, TILE_ROWS);
     const zr_line_fn swap =
