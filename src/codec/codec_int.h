@@ -73,15 +73,16 @@ zarr_status zr_chain_parse_list(struct zr_chain **out, struct zr_parse *p,
                                 zarr_error *err);
 /* s->members is the raw configuration; fills s->shard and the canonical text. */
 zarr_status zr_shard_spec_parse(struct zarr_codec_spec *s, struct zr_parse *p,
-                           zarr_error *err);
+                                zarr_error *err);
 void zr_shard_spec_free(struct zr_shard_spec *shard, const zarr_allocator *alloc);
 /* Writes the configuration of a shard spec anew into s->json and s->config. */
 zarr_status zr_shard_spec_settle(struct zarr_codec_spec *s, zarr_error *err);
 struct zr_json *zr_shard_spec_write(struct zr_json_doc *doc,
-                               const struct zr_shard_spec *shard);
-zarr_status zr_shard_spec_resolve(const struct zarr_codec_spec *s, const zarr_chunk_spec *in,
-                             zarr_chunk_spec *out, const zarr_limits *limits,
-                             const zarr_allocator *alloc, zarr_error *err);
+                                    const struct zr_shard_spec *shard);
+zarr_status zr_shard_spec_resolve(const struct zarr_codec_spec *s,
+                                  const zarr_chunk_spec *in, zarr_chunk_spec *out,
+                                  const zarr_limits *limits, const zarr_allocator *alloc,
+                                  zarr_error *err);
 /* Every member set: zero means the default. limits NULL: all defaults. */
 void zr_codec_limits(zarr_limits *out, const zarr_limits *limits);
 

@@ -187,23 +187,57 @@ static struct zr_json *write_link_v3(struct zr_json_doc *doc,
     return out;
 }
 
+static bool write_is_delta(const struct zarr_codec_spec *s)
+{
+    return s->vt->resolve == zr_spec_delta.resolve;
+}
+
+/* Between arrays there is one byte order, that of `bytes`: a filter that names another
+ * cannot move. */
+static bool write_delta_moves(const struct zarr_codec_spec *s,
+                              const struct zarr_codec_spec *bytes)
+{
+    const bool big = bytes->byte_order == ZARR_ORDER_BIG;
+    struct zr_numpy_type dtype, astype;
+
+    return zr_numpy_parse(zarr_codec_spec_text(s, "dtype"), &dtype) &&
+           zr_numpy_parse(zarr_codec_spec_text(s, "astype"), &astype) &&
+           (dtype.item_bytes == 1 || dtype.big == big) &&
+           (astype.item_bytes == 1 || astype.big == big);
+}
+
 /* The run of v2 deltas right behind `bytes`: in v3 they stand before it. */
 static uint32_t write_count_deltas(const struct zr_chain *chain)
 {
+    const struct zarr_codec_spec *behind = &chain->codec[chain->a2b + 1];
     uint32_t n = 0;
 
-    while (chain->a2b + 1 + n < chain->n &&
-           chain->codec[chain->a2b + 1 + n].vt->resolve == zr_spec_delta.resolve)
+    while (chain->a2b + 1 + n < chain->n && write_is_delta(&behind[n]) &&
+           write_delta_moves(&behind[n], &chain->codec[chain->a2b]))
         n++;
     return n;
+}
+
+static bool write_has_form(const struct zr_chain *chain, int format, uint32_t n_deltas)
+{
+    for (uint32_t i = 0; i < chain->n; i++) {
+        if (format == 2 && (chain->codec[i].vt->flags & ZARR_CODEC_SPEC_V3))
+            return false;
+        if (format == 3 && i > chain->a2b + n_deltas && write_is_delta(&chain->codec[i]))
+            return false;
+    }
+    return true;
 }
 
 struct zr_json *zr_chain_write(struct zr_json_doc *doc, const struct zr_chain *chain,
                                int format)
 {
-    struct zr_json *out = zr_json_new(doc, ZR_JSON_ARRAY);
     const uint32_t n_deltas = format == 3 ? write_count_deltas(chain) : 0;
+    struct zr_json *out = NULL;
 
+    if (!write_has_form(chain, format, n_deltas))
+        return NULL;
+    out = zr_json_new(doc, ZR_JSON_ARRAY);
     for (uint32_t k = 0; k < chain->n; k++) {
         uint32_t i = k;
 

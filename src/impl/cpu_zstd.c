@@ -14,8 +14,8 @@
 #include <zstd_errors.h>
 
 /* Sixteen magics mark frames to be passed over (RFC 8878, 3.1.2). */
-#define ZSTD_SKIPPABLE      UINT32_C(0x184D2A50)
-#define ZSTD_SKIPPABLE_MASK UINT32_C(0xFFFFFFF0)
+#define FRAME_SKIPPABLE      UINT32_C(0x184D2A50)
+#define FRAME_SKIPPABLE_MASK UINT32_C(0xFFFFFFF0)
 
 struct zstd_self {
     const zarr_allocator *alloc;
@@ -75,7 +75,8 @@ static zarr_status zstd_check_frames(const uint8_t *p, size_t n, zarr_error *err
         const uint32_t magic = n >= 4 ? zr_load_le32(p) : 0;
         size_t frame = 0;
 
-        if (magic != ZSTD_MAGICNUMBER && (magic & ZSTD_SKIPPABLE_MASK) != ZSTD_SKIPPABLE)
+        if (magic != ZSTD_MAGICNUMBER &&
+            (magic & FRAME_SKIPPABLE_MASK) != FRAME_SKIPPABLE)
             return zr_fail(err, ZARR_ERR_CORRUPT,
                            "zstd: no frame where one should start");
         frame = ZSTD_findFrameCompressedSize(p, n);

@@ -80,7 +80,7 @@ static bool delta_is_swapped(const struct zr_numpy_type *type)
 /* Cuts to the type's width, keeping the sign. */
 static uint64_t delta_wrap(uint64_t u, const struct zr_numpy_type *type)
 {
-    const unsigned spare = 64U - 8U * type->item_bytes;
+    const unsigned spare = (64U - 8U * type->item_bytes) & 63U; /* 0 to 56 */
 
     if (type->kind == 'u')
         return u << spare >> spare;

@@ -77,6 +77,7 @@ struct zr_program {
     uint64_t encoded_bound; /* of one stored chunk */
     bool encoded_exact;     /* encoded_bound is the exact size: no bytes->bytes codec of
                                varying size */
+    bool decoded_exact; /* false only around shards: decoded_bytes is then a bound too */
     bool raw; /* n == 0: stored bytes are the elements: ranges of it can be read */
     int32_t fetch_device,
         decoded_device; /* raw: both the target where the store reaches it, else host */

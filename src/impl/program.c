@@ -73,6 +73,7 @@ static zarr_status program_shape(struct zr_program *p, const struct zr_chain *ch
     if (!cut.computes)
         p->swap_bytes = program_swap(&chain->codec[chain->a2b], elements->dtype);
     p->decoded_bytes = elements->n_bytes;
+    p->decoded_exact = true;
 out:
     return st;
 }
@@ -98,7 +99,7 @@ static uint32_t program_legs(struct zr_leg *legs, const struct zr_chain *chain,
 /* ---- stages --------------------------------------------------------------------------
  */
 
-static uint64_t stage_room(const zarr_chunk_spec *rep, bool encode)
+static uint64_t stage_rep_bytes(const zarr_chunk_spec *rep, bool encode)
 {
     uint64_t room = rep->n_bytes;
 
@@ -112,8 +113,8 @@ static uint64_t stage_room(const zarr_chunk_spec *rep, bool encode)
 static void stage_measure(struct zr_stage *s, const zarr_chunk_spec *encoded,
                           const zarr_chunk_spec *decoded, bool encode)
 {
-    s->in_bytes = stage_room(encoded, encode);
-    s->out_bytes = stage_room(decoded, encode);
+    s->in_bytes = stage_rep_bytes(encoded, encode);
+    s->out_bytes = stage_rep_bytes(decoded, encode);
     s->in_exact = encoded->exact != 0;
     s->out_exact = decoded->exact != 0;
 }
@@ -325,7 +326,7 @@ static zarr_status program_fill(struct zr_program *p, struct zr_place *place,
         st = zr_fail_memory(err, (uint64_t)chain->n * sizeof *legs);
         goto out;
     }
-    p->encoded_bound = stage_room(stored, p->encode);
+    p->encoded_bound = stage_rep_bytes(stored, p->encode);
     p->encoded_exact = stored->exact != 0;
     place->legs = legs;
     place->n_legs = program_legs(legs, chain, reps, cut.first, cut.computes);
@@ -402,7 +403,8 @@ zarr_status zr_program_make_bytes(struct zr_program **out,
 
     ZR_TRY(program_new(&p, opts, alloc, err));
     p->item_bytes = 1;
-    p->decoded_bytes = stage_room(&reps->rep[cut.first], opts->encode);
+    p->decoded_bytes = stage_rep_bytes(&reps->rep[cut.first], opts->encode);
+    p->decoded_exact = reps->rep[cut.first].exact != 0;
     ZR_TRY(program_fill(p, &place, chain, reps, cut, err));
     *out = p; /* moved */
     p = NULL;

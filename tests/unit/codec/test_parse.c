@@ -163,6 +163,45 @@ static void reads_and_writes(void **state)
     }
 }
 
+/* What one format cannot say is not written: nothing, rather than another meaning. */
+static void writes_no_lies(void **state)
+{
+    static const struct {
+        int from, to;
+        const char *text;
+    } cases[] = {
+        {3, 2,
+         "[{\"name\":\"numcodecs.delta\",\"configuration\":{\"dtype\":\"<i4\"}}," BYTES
+         "]"},
+        {3, 2,
+         "[{\"name\":\"sharding_indexed\",\"configuration\":{\"chunk_shape\":[2],"
+         "\"codecs\":["
+         "\"bytes\"]," INDEX "}}]"},
+        {2, 3,
+         "[{\"id\":\"bytes\"},{\"id\":\"zlib\"},{\"id\":\"delta\",\"dtype\":\"|u1\"}]"},
+        {2, 3,
+         "[{\"id\":\"bytes\",\"endian\":\"little\"},{\"id\":\"delta\",\"dtype\":\">i4\"}"
+         "]"},
+        {2, 3,
+         "[{\"id\":\"bytes\",\"endian\":\"big\"},{\"id\":\"delta\",\"dtype\":\">i4\","
+         "\"astype\":"
+         "\"<i2\"}]"},
+    };
+
+    ZR_UNUSED(state);
+    for (size_t i = 0; i < ZR_COUNT(cases); i++) {
+        struct zr_chain *chain = NULL;
+        char text[1024];
+
+        assert_int_equal(
+            codec_env_parse(&chain, &env, cases[i].from, cases[i].text, NULL, NULL),
+            ZARR_OK);
+        assert_false(codec_env_write(chain, cases[i].to, text, sizeof text));
+        assert_true(codec_env_write(chain, cases[i].from, text, sizeof text));
+        zr_chain_free(chain);
+    }
+}
+
 #define SHARD(members) "[{\"name\":\"sharding_indexed\",\"configuration\":{" members "}}]"
 
 static const struct {
@@ -369,8 +408,11 @@ static void plugin_codecs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads_and_writes),       cmocka_unit_test(refuses),
-        cmocka_unit_test(limits_name_themselves), cmocka_unit_test(missing_bytes_codec),
+        cmocka_unit_test(reads_and_writes),
+        cmocka_unit_test(writes_no_lies),
+        cmocka_unit_test(refuses),
+        cmocka_unit_test(limits_name_themselves),
+        cmocka_unit_test(missing_bytes_codec),
         cmocka_unit_test(plugin_codecs),
     };
 
