@@ -108,10 +108,14 @@ bool zr_numpy_parse(const char *text, struct zr_numpy_type *out);
  * for zr_chain_resolve(). */
 zarr_status zr_chain_complete(struct zr_chain *chain, const zarr_chunk_spec *chunk,
                               zarr_error *err);
+/* Whether zr_chain_write() can say this chain; UNSUPPORTED: shards in v2, a filter
+ * `delta` behind others or of another byte order in v3. Before conversions. */
+zarr_status zr_chain_has_form(const struct zr_chain *chain, int format, zarr_error *err);
 /* Canonical JSON array of the chain (format 3: name + configuration; format 2: id +
  * members). v2 filters `delta` right behind `bytes` become v3's codecs between arrays, in
- * front of it. NULL: no memory, or, while zr_json_ok(doc), the chain has no form in this
- * format: shards in v2, a filter `delta` behind others or of another byte order in v3. */
+ * front of it; in format 2 links stay in the chain's order under their own names: the
+ * caller knows which of them v2 has. NULL: no memory, or no form (see above); doc has
+ * failed either way. */
 struct zr_json *zr_chain_write(struct zr_json_doc *doc, const struct zr_chain *chain,
                                int format);
 void zr_chain_free(struct zr_chain *chain);

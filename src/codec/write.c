@@ -218,15 +218,19 @@ static uint32_t write_count_deltas(const struct zr_chain *chain)
     return n;
 }
 
-static bool write_has_form(const struct zr_chain *chain, int format, uint32_t n_deltas)
+zarr_status zr_chain_has_form(const struct zr_chain *chain, int format, zarr_error *err)
 {
-    for (uint32_t i = 0; i < chain->n; i++) {
-        if (format == 2 && (chain->codec[i].vt->flags & ZARR_CODEC_SPEC_V3))
-            return false;
-        if (format == 3 && i > chain->a2b + n_deltas && write_is_delta(&chain->codec[i]))
-            return false;
-    }
-    return true;
+    const uint32_t n_deltas = format == 3 ? write_count_deltas(chain) : 0;
+
+    if (format == 2 && chain->codec[chain->a2b].shard)
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED, "Zarr v2 has no shards");
+    for (uint32_t i = chain->a2b + n_deltas + 1; format == 3 && i < chain->n; i++)
+        if (write_is_delta(&chain->codec[i]))
+            return zr_fail(
+                err, ZARR_ERR_UNSUPPORTED,
+                "Zarr v3 cannot say the filter \"delta\" here: it must come first and "
+                "have the array's byte order");
+    return ZARR_OK;
 }
 
 struct zr_json *zr_chain_write(struct zr_json_doc *doc, const struct zr_chain *chain,
@@ -235,8 +239,10 @@ struct zr_json *zr_chain_write(struct zr_json_doc *doc, const struct zr_chain *c
     const uint32_t n_deltas = format == 3 ? write_count_deltas(chain) : 0;
     struct zr_json *out = NULL;
 
-    if (!write_has_form(chain, format, n_deltas))
+    if (zr_chain_has_form(chain, format, NULL) != ZARR_OK) {
+        doc->failed = true; /* rather a wrong reason than a document without codecs */
         return NULL;
+    }
     out = zr_json_new(doc, ZR_JSON_ARRAY);
     for (uint32_t k = 0; k < chain->n; k++) {
         uint32_t i = k;

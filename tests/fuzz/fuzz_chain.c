@@ -28,19 +28,17 @@ static void fuzz_write_twice(const struct zr_chain *chain)
     const struct zr_chain_parse_options opts = {.format = 3};
     struct zr_json *first = NULL;
 
+    if (zr_chain_has_form(chain, 3, NULL) != ZARR_OK)
+        return;
     zr_json_doc_init(&doc, NULL);
     zr_json_doc_init(&doc2, NULL);
     first = zr_chain_write(&doc, chain, 3);
-    fuzz_check(zr_json_ok(&doc));
-    if (!first) { /* v2 only */
-        zr_json_doc_deinit(&doc);
-        return;
-    }
+    fuzz_check(first != NULL);
     fuzz_check(zr_chain_parse(&again, &fuzz_env.codec.codecs, first, &opts, NULL, NULL) ==
                ZARR_OK);
     fuzz_check(zr_json_equal(first, zr_chain_write(&doc2, again, 3)));
-    (void)zr_chain_write(&doc2, again, 2);
-    fuzz_check(zr_json_ok(&doc2));
+    if (zr_chain_has_form(again, 2, NULL) == ZARR_OK)
+        fuzz_check(zr_chain_write(&doc2, again, 2) != NULL);
     zr_chain_free(again);
     zr_json_doc_deinit(&doc);
     zr_json_doc_deinit(&doc2);
