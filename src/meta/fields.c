@@ -120,7 +120,7 @@ zarr_status zr_meta_attributes(const struct zr_json *v, const struct zr_json **o
 bool zr_meta_is_known(const struct zr_json *member, const char *const *known)
 {
     for (; *known; known++)
-        if (zr_streq(*known, member->key))
+        if ((*known)[0] == member->key[0] && zr_streq(*known, member->key))
             return true;
     return false;
 }

@@ -86,9 +86,9 @@ typedef struct zarr_dtype_vtable {
     const char *v2; /**< v2 type without byte order ("f4"), family: its letter ("S");
                        NULL: none */
     /**
-     * Fills *info. name: as found, "r24", "numpy.datetime64[10us]", an alias; json: text
-     * of the configuration object or NULL. Called once for a type that is no family, with
-     * json NULL.
+     * Fills *info; when it fails it leaves nothing to free. name: as found, "r24",
+     * "numpy.datetime64[10us]", an alias; json: text of the configuration object or NULL.
+     * Called once for a type that is no family, with json NULL.
      */
     zarr_status (*parse)(zarr_dtype_info *info, const zarr_dtype_host *host,
                          const char *name, const char *json, zarr_error *err);

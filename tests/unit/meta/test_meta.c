@@ -296,6 +296,33 @@ static void wishes(void **state)
     zr_array_meta_deinit(NULL);
 }
 
+static void limits(void **state)
+{
+    static const struct {
+        const char *patch, *knob;
+    } cases[] = {
+        {"{\"shape\":[1,2,3]}", "rank"},
+        {"{\"dimension_names\":[\"abcd\",\"abcde\"]}", "dimension_name_bytes"},
+        {"{\"codecs\":[" BYTES_LE ",\"crc32c\",\"crc32c\",\"crc32c\"]}", "codecs"},
+    };
+    const zarr_limits low = {.rank = 2, .dimension_name_bytes = 4, .codecs = 3};
+    struct zr_meta_env env = world.env;
+
+    (void)state;
+    env.limits = &low;
+    for (size_t i = 0; i < ZR_COUNT(cases); i++) {
+        struct zr_json_doc doc;
+        struct zr_array_meta m;
+        zarr_error err = {0};
+
+        patched(&doc, base_v3, cases[i].patch);
+        assert_int_equal(zr_array_meta_parse(&m, &env, 3, doc.root, NULL, &err),
+                         ZARR_ERR_LIMIT);
+        assert_non_null(strstr(err.message, cases[i].knob));
+        zr_json_doc_deinit(&doc);
+    }
+}
+
 static void v2_facts(void **state)
 {
     struct zr_json_doc doc, attrs;
@@ -455,6 +482,14 @@ static void dimensions_to_v2(void **state)
     zr_array_meta_deinit(&other);
     zr_array_meta_deinit(&m);
     zr_json_doc_deinit(&doc);
+    patched(&doc, base_v2, "{}");
+    assert_int_equal(zr_array_meta_parse(&m, &world.env, 2, doc.root, NULL, NULL),
+                     ZARR_OK);
+    assert_int_equal(zr_array_meta_convert(&other, &world.env, &m, 2, NULL), ZARR_OK);
+    zr_array_meta_deinit(&m); /* the copy stands alone */
+    zr_json_doc_deinit(&doc);
+    check_written(&other, &(struct refusal){"v2", ZARR_OK, "chunks=[10,20]"});
+    zr_array_meta_deinit(&other);
 }
 
 static const struct {
@@ -677,7 +712,7 @@ int main(void)
         cmocka_unit_test(v2_facts),         cmocka_unit_test(converted),
         cmocka_unit_test(dimensions_to_v2), cmocka_unit_test(group_documents),
         cmocka_unit_test(consolidated),     cmocka_unit_test(names),
-        cmocka_unit_test(no_memory),
+        cmocka_unit_test(no_memory),        cmocka_unit_test(limits),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);
