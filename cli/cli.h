@@ -393,12 +393,14 @@ char *cli_format(const char *format, ...) ZARR_PRINTF(1, 2);
 /* "a/b"; parts may be empty. Owned. */
 char *cli_path_join(const char *a, const char *b);
 
-/* Text that grows. Zero it before; text is NULL until the first byte; free(text). */
+/* Text that grows. Zero it before; text is NULL until the first byte. */
 struct cli_string {
     char *text;
     size_t n_bytes, cap;
 };
 void cli_string_add(struct cli_string *s, const void *data, size_t bytes);
+/* Frees the text and zeroes *s. */
+void cli_string_free(struct cli_string *s);
 void cli_string_printf(struct cli_string *s, const char *format, ...) ZARR_PRINTF(2, 3);
 
 /* "1.4 GiB" into the caller's buffer; returns it. */
