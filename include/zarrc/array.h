@@ -27,75 +27,126 @@ enum {
     ZARR_CONSOLIDATED_NEVER = 3
 };
 
-enum { ZARR_EMPTY_CHUNKS_DEFAULT = 0, ZARR_EMPTY_CHUNKS_SKIP = 1, ZARR_EMPTY_CHUNKS_WRITE = 2 };
-enum { ZARR_MISSING_DEFAULT = 0, ZARR_MISSING_FILL = 1, ZARR_MISSING_ERROR = 2 };
+enum {
+    ZARR_EMPTY_CHUNKS_DEFAULT = 0,
+    ZARR_EMPTY_CHUNKS_SKIP = 1,
+    ZARR_EMPTY_CHUNKS_WRITE = 2
+};
+enum {
+    ZARR_MISSING_DEFAULT = 0,
+    ZARR_MISSING_FILL = 1,
+    ZARR_MISSING_ERROR = 2
+};
 
 typedef struct zarr_array_open_options {
     uint32_t struct_size, flags;
-    int32_t zarr_format;     /**< 2, 3; 0: found, v3 first */
-    uint32_t consolidated;   /**< ZARR_CONSOLIDATED_* of the group it is opened through */
-    zarr_store *chunk_store; /**< borrowed (referenced): chunks live there, metadata in `store`; NULL: the same */
-    int32_t device_type, device_id; /**< default memory for calls that leave the choice open; 0: host */
-    const char *codec_preference;   /**< as in zarr_context_options; copied; NULL: the context's */
-    const char *pipeline;           /**< copied; NULL: the context's */
-    uint32_t empty_chunks;   /**< ZARR_EMPTY_CHUNKS_*: default SKIP: chunks equal to the fill value bit for bit are not stored */
+    int32_t zarr_format;   /**< 2, 3; 0: found, v3 first */
+    uint32_t consolidated; /**< ZARR_CONSOLIDATED_* of the group it is opened through */
+    /** borrowed (referenced): chunks live there, metadata in `store`; NULL: the same */
+    zarr_store *chunk_store;
+    /** default memory for calls that leave the choice open; 0: host */
+    int32_t device_type, device_id;
+    /** as in zarr_context_options; copied; NULL: the context's */
+    const char *codec_preference;
+    const char *pipeline; /**< copied; NULL: the context's */
+    /**
+     * ZARR_EMPTY_CHUNKS_*: default SKIP: chunks equal to the fill value bit for bit are
+     * not stored
+     */
+    uint32_t empty_chunks;
     uint32_t missing_chunks; /**< ZARR_MISSING_*: default FILL */
 } zarr_array_open_options;
 
-#define ZARR_ARRAY_OPEN_OPTIONS_INIT {sizeof(zarr_array_open_options)}
+#define ZARR_ARRAY_OPEN_OPTIONS_INIT                                                     \
+    {                                                                                    \
+        sizeof(zarr_array_open_options)                                                  \
+    }
 
 /**
  * Opens the array at `path` ("" or "/": the store's root) of a store.
  * @param out owned: zarr_array_free()
- * @return NOT_FOUND: no array there (the text says if there is a group); CORRUPT, UNSUPPORTED: the metadata, by name
+ * @return NOT_FOUND: no array there (the text says if there is a group); CORRUPT,
+ * UNSUPPORTED: the metadata, by name
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_open(zarr_array **out, zarr_store *store,
                                                      const char *path,
                                                      const zarr_array_open_options *opts,
                                                      zarr_error *err);
 
-/** What a new array shall be. Pointers are borrowed for the call; NULL and zero mean the default stated. */
+/**
+ * What a new array shall be. Pointers are borrowed for the call; NULL and zero mean the
+ * default stated.
+ */
 typedef struct zarr_array_spec {
     uint32_t struct_size, flags; /**< ZARR_SPEC_* */
     int32_t zarr_format;         /**< 2 or 3; 0: 3 */
     int32_t ndim;
     const uint64_t *shape;
-    const uint64_t *chunk_shape; /**< NULL: a guess of about 1 MiB. With shards: the inner chunks (the unit of reading) */
-    const uint64_t *shard_shape; /**< v3: NULL: no sharding; multiples of chunk_shape (the unit of writing) */
-    const char *data_type;       /**< as zarr_dtype_find() takes it; "<" or ">" in v2 spelling sets the stored byte order. Required */
-    const char *fill_value;      /**< JSON text as the data type spells it; v2 also "null". NULL: zero ("" for text) */
-    const char *codecs;          /**< JSON array of v3 codecs, or v2 {"filters": [...], "compressor": {...}|null}; for shards: of
-                                      the inner chunks. NULL: zstd. May hold a single bytes->bytes list: `bytes` is added */
-    const char *index_codecs;    /**< JSON array; NULL: bytes (little) + crc32c */
-    const char *attributes;      /**< JSON object; NULL: none */
-    const char *const *dimension_names; /**< ndim entries, NULL entries allowed; v3 (v2: _ARRAY_DIMENSIONS attribute) */
-    const char *key_encoding;    /**< "default" or "v2"; NULL: default for v3 (v2 arrays have no choice) */
-    char separator;              /**< '/' or '.'; 0: '/' for v3, '.' for v2 */
-    char order;                  /**< v2: 'C' or 'F'; v3: 'F' adds a transpose codec; 0: 'C' */
+    /**
+     * NULL: a guess of about 1 MiB. With shards: the inner chunks (the unit of reading)
+     */
+    const uint64_t *chunk_shape;
+    /** v3: NULL: no sharding; multiples of chunk_shape (the unit of writing) */
+    const uint64_t *shard_shape;
+    /**
+     * as zarr_dtype_find() takes it; "<" or ">" in v2 spelling sets the stored byte
+     * order. Required
+     */
+    const char *data_type;
+    /** JSON text as the data type spells it; v2 also "null". NULL: zero ("" for text) */
+    const char *fill_value;
+    /**
+     * JSON array of v3 codecs, or v2 {"filters": [...], "compressor": {...}|null}; for
+     * shards: of the inner chunks. NULL: zstd. May hold a single bytes->bytes list:
+     * `bytes` is added
+     */
+    const char *codecs;
+    const char *index_codecs; /**< JSON array; NULL: bytes (little) + crc32c */
+    const char *attributes;   /**< JSON object; NULL: none */
+    /** ndim entries, NULL entries allowed; v3 (v2: _ARRAY_DIMENSIONS attribute) */
+    const char *const *dimension_names;
+    /** "default" or "v2"; NULL: default for v3 (v2 arrays have no choice) */
+    const char *key_encoding;
+    char separator; /**< '/' or '.'; 0: '/' for v3, '.' for v2 */
+    /** v2: 'C' or 'F'; v3: 'F' adds a transpose codec; 0: 'C' */
+    char order;
     uint16_t reserved;
     uint32_t reserved2;
-    const char *document;        /**< whole zarr.json or .zarray text instead of all of the above; checked and written canonically */
+    /**
+     * whole zarr.json or .zarray text instead of all of the above; checked and written
+     * canonically
+     */
+    const char *document;
 } zarr_array_spec;
 
-#define ZARR_ARRAY_SPEC_INIT {sizeof(zarr_array_spec)}
+#define ZARR_ARRAY_SPEC_INIT                                                             \
+    {                                                                                    \
+        sizeof(zarr_array_spec)                                                          \
+    }
 
 enum {
-    ZARR_SPEC_OVERWRITE = 1,       /**< an existing node at path is deleted first, with everything below it */
-    ZARR_SPEC_NO_PARENTS = 2,      /**< don't write missing parent groups */
-    ZARR_SPEC_INDEX_AT_START = 4,  /**< shard index first */
-    ZARR_SPEC_IF_MISSING = 8       /**< an existing array with equal metadata is opened instead of EXISTS */
+    /** an existing node at path is deleted first, with everything below it */
+    ZARR_SPEC_OVERWRITE = 1,
+    ZARR_SPEC_NO_PARENTS = 2,     /**< don't write missing parent groups */
+    ZARR_SPEC_INDEX_AT_START = 4, /**< shard index first */
+    /** an existing array with equal metadata is opened instead of EXISTS */
+    ZARR_SPEC_IF_MISSING = 8
 };
 
-/** Creates an array (and missing parent groups) and opens it. EXISTS unless a flag says otherwise. */
-ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_create(zarr_array **out, zarr_store *store,
-                                                       const char *path,
-                                                       const zarr_array_spec *spec,
-                                                       const zarr_array_open_options *opts,
-                                                       zarr_error *err);
+/**
+ * Creates an array (and missing parent groups) and opens it. EXISTS unless a flag says
+ * otherwise.
+ */
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_create(
+    zarr_array **out, zarr_store *store, const char *path, const zarr_array_spec *spec,
+    const zarr_array_open_options *opts, zarr_error *err);
 
 /** One more owner. Returns array. */
 ZARR_API zarr_array *zarr_array_ref(zarr_array *array);
-/** NULL is fine. Nothing is buffered: writes are in the store when their call returned; zarr_store_flush() makes them durable. */
+/**
+ * NULL is fine. Nothing is buffered: writes are in the store when their call returned;
+ * zarr_store_flush() makes them durable.
+ */
 ZARR_API void zarr_array_free(zarr_array *array);
 
 /* ---- what it is; all borrowed from the handle -------------------------- */
@@ -104,9 +155,15 @@ ZARR_API int32_t zarr_array_zarr_format(const zarr_array *array);
 ZARR_API const char *zarr_array_path(const zarr_array *array);
 ZARR_API int32_t zarr_array_ndim(const zarr_array *array);
 ZARR_API const uint64_t *zarr_array_shape(const zarr_array *array);
-/** The unit of writing: chunks, or shards where the array has them. Regular grids; NULL for others. */
+/**
+ * The unit of writing: chunks, or shards where the array has them. Regular grids; NULL
+ * for others.
+ */
 ZARR_API const uint64_t *zarr_array_write_shape(const zarr_array *array);
-/** The unit of reading: chunks, or the innermost chunks of shards (array order of dimensions); NULL for other grids. */
+/**
+ * The unit of reading: chunks, or the innermost chunks of shards (array order of
+ * dimensions); NULL for other grids.
+ */
 ZARR_API const uint64_t *zarr_array_chunk_shape(const zarr_array *array);
 ZARR_API const zarr_dtype *zarr_array_dtype(const zarr_array *array);
 /** One native-endian element, or NULL where v2 says null (read as zero). */
@@ -130,15 +187,20 @@ typedef struct zarr_io_options {
     uint32_t max_threads;        /**< the caller's included; 0: the context's */
     uint32_t missing_chunks;     /**< ZARR_MISSING_*; 0: the array's */
     uint64_t wave_bytes;         /**< decoded bytes of a mini-batch; 0: the context's */
-    void *stream;                /**< device work is ordered on it; NULL: done on return */
-    zarr_stats *stats;           /**< borrowed, filled at the end; NULL: not wanted */
-    const char *pipeline;        /**< NULL: the array's */
-    void (*progress)(void *user, const zarr_stats *so_far); /**< called now and then, one thread at a time; NULL: none */
+    /** device work is ordered on it; NULL: done on return */
+    void *stream;
+    zarr_stats *stats;    /**< borrowed, filled at the end; NULL: not wanted */
+    const char *pipeline; /**< NULL: the array's */
+    /** called now and then, one thread at a time; NULL: none */
+    void (*progress)(void *user, const zarr_stats *so_far);
     void *progress_user;
     uint32_t empty_chunks, reserved; /**< ZARR_EMPTY_CHUNKS_*; 0: the array's */
 } zarr_io_options;
 
-#define ZARR_IO_OPTIONS_INIT {sizeof(zarr_io_options)}
+#define ZARR_IO_OPTIONS_INIT                                                             \
+    {                                                                                    \
+        sizeof(zarr_io_options)                                                          \
+    }
 
 enum {
     ZARR_IO_NO_HUGE_PAGES = 1, /**< leave the page size of the caller's memory alone */
@@ -146,60 +208,74 @@ enum {
 };
 
 /**
- * Reads the selected elements into dst (any memory kind, strides, byte order). dst->shape must be the
- * selection's shape. selection NULL: all. dst is undefined after a failure.
+ * Reads the selected elements into dst (any memory kind, strides, byte order). dst->shape
+ * must be the selection's shape. selection NULL: all. dst is undefined after a failure.
  * @return the error of the lowest failing chunk, with node, key and reason in the text
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_read(zarr_array *array,
                                                      const zarr_selection *selection,
                                                      const zarr_tensor *dst,
-                                                     const zarr_io_options *opts, zarr_error *err);
+                                                     const zarr_io_options *opts,
+                                                     zarr_error *err);
 
 /**
- * Writes src to the selected elements. A tensor whose dimensions have stride 0 broadcasts. Chunks and
- * shards covered in part are read, changed and written under a lock. After a failure each object of the
- * store is old or new.
+ * Writes src to the selected elements. A tensor whose dimensions have stride 0
+ * broadcasts. Chunks and shards covered in part are read, changed and written under a
+ * lock. After a failure each object of the store is old or new.
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_write(zarr_array *array,
                                                       const zarr_selection *selection,
                                                       const zarr_tensor *src,
-                                                      const zarr_io_options *opts, zarr_error *err);
-
-/** Starts a read; everything handed over stays the caller's and must stay valid until the request is done. */
-ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_read_submit(zarr_request **out, zarr_array *array,
-                                                            const zarr_selection *selection,
-                                                            const zarr_tensor *dst,
-                                                            const zarr_io_options *opts,
-                                                            zarr_error *err);
-ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_write_submit(zarr_request **out, zarr_array *array,
-                                                             const zarr_selection *selection,
-                                                             const zarr_tensor *src,
-                                                             const zarr_io_options *opts,
-                                                             zarr_error *err);
-
-enum { ZARR_EXPLAIN_READ = 0, ZARR_EXPLAIN_WRITE = 1, ZARR_EXPLAIN_JSON = 2 };
+                                                      const zarr_io_options *opts,
+                                                      zarr_error *err);
 
 /**
- * Tells what a read or write would do: path, implementations, copies, mini-batches. Executes nothing and
- * touches no data; a shard index not yet cached is shown as such. tensor may be NULL: the array's default memory.
- * @param text,cap the caller's buffer; @param text_bytes needed less the terminator (may exceed cap)
+ * Starts a read; everything handed over stays the caller's and must stay valid until the
+ * request is done.
  */
-ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_explain(zarr_array *array, uint32_t what,
-                                                        const zarr_selection *selection,
-                                                        const zarr_tensor *tensor,
-                                                        const zarr_io_options *opts, char *text,
-                                                        size_t cap, size_t *text_bytes,
-                                                        zarr_error *err);
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_read_submit(
+    zarr_request **out, zarr_array *array, const zarr_selection *selection,
+    const zarr_tensor *dst, const zarr_io_options *opts, zarr_error *err);
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_write_submit(
+    zarr_request **out, zarr_array *array, const zarr_selection *selection,
+    const zarr_tensor *src, const zarr_io_options *opts, zarr_error *err);
+
+enum {
+    ZARR_EXPLAIN_READ = 0,
+    ZARR_EXPLAIN_WRITE = 1,
+    ZARR_EXPLAIN_JSON = 2
+};
+
+/**
+ * Tells what a read or write would do: path, implementations, copies, mini-batches.
+ * Executes nothing and touches no data; a shard index not yet cached is shown as such.
+ * tensor may be NULL: the array's default memory.
+ * @param text,cap the caller's buffer; @param text_bytes needed less the terminator (may
+ * exceed cap)
+ */
+ZARR_API ZARR_MUST_CHECK zarr_status
+zarr_array_explain(zarr_array *array, uint32_t what, const zarr_selection *selection,
+                   const zarr_tensor *tensor, const zarr_io_options *opts, char *text,
+                   size_t cap, size_t *text_bytes, zarr_error *err);
 
 /* ---- shape and attributes ------------------------------------------------ */
 
-enum { ZARR_RESIZE_KEEP_CHUNKS = 1 /**< leave chunks that fall outside in the store */ };
+enum {
+    ZARR_RESIZE_KEEP_CHUNKS = 1 /**< leave chunks that fall outside in the store */
+};
 
-/** Changes the shape: metadata first when growing; when shrinking, chunks wholly outside are deleted afterwards. This handle has the new shape on return; rank stays. */
-ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_resize(zarr_array *array, const uint64_t *shape,
+/**
+ * Changes the shape: metadata first when growing; when shrinking, chunks wholly outside
+ * are deleted afterwards. This handle has the new shape on return; rank stays.
+ */
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_resize(zarr_array *array,
+                                                       const uint64_t *shape,
                                                        uint32_t flags, zarr_error *err);
 
-/** Grows `axis` by src's length along it and writes src there; data first, metadata last. src->ndim is the array's. */
+/**
+ * Grows `axis` by src's length along it and writes src there; data first, metadata last.
+ * src->ndim is the array's.
+ */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_append(zarr_array *array, int32_t axis,
                                                        const zarr_tensor *src,
                                                        const zarr_io_options *opts,
@@ -209,22 +285,34 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_append(zarr_array *array, int32_
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_refresh(zarr_array *array, int *changed,
                                                         zarr_error *err);
 
-/** One attribute as JSON text, or NULL. Copies into the caller's buffer as snprintf would. */
+/**
+ * One attribute as JSON text, or NULL. Copies into the caller's buffer as snprintf
+ * would.
+ */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_attribute_get(const zarr_array *array,
-                                                              const char *name, char *text,
-                                                              size_t cap, size_t *text_bytes,
+                                                              const char *name,
+                                                              char *text, size_t cap,
+                                                              size_t *text_bytes,
                                                               zarr_error *err);
-/** Sets one attribute from JSON text; read-modify-write of the metadata under its lock. */
-ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_attribute_set(zarr_array *array, const char *name,
-                                                              const char *json, zarr_error *err);
+/**
+ * Sets one attribute from JSON text; read-modify-write of the metadata under its lock.
+ */
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_attribute_set(zarr_array *array,
+                                                              const char *name,
+                                                              const char *json,
+                                                              zarr_error *err);
 /** Deletes one; NOT_FOUND when it is not there. */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_attribute_delete(zarr_array *array,
                                                                  const char *name,
                                                                  zarr_error *err);
-/** Merges an object's members over the attributes (replace_all 0), or replaces them all (1). */
+/**
+ * Merges an object's members over the attributes (replace_all 0), or replaces them all
+ * (1).
+ */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_attributes_merge(zarr_array *array,
                                                                  const char *json_object,
-                                                                 int replace_all, zarr_error *err);
+                                                                 int replace_all,
+                                                                 zarr_error *err);
 
 /* ---- chunks -------------------------------------------------------------- */
 
@@ -232,7 +320,11 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_attributes_merge(zarr_array *arr
 typedef struct zarr_chunk_info {
     uint32_t struct_size;
     int32_t ndim;
-    const uint64_t *chunk;  /**< grid coordinates in units of zarr_array_chunk_shape(), or of the write shape for whole objects */
+    /**
+     * grid coordinates in units of zarr_array_chunk_shape(), or of the write shape for
+     * whole objects
+     */
+    const uint64_t *chunk;
     const char *key;        /**< of the object in the chunk store */
     uint64_t offset, bytes; /**< inside the object */
     uint32_t inner;         /**< 1: an inner chunk of a shard; 0: a whole object */
@@ -241,20 +333,29 @@ typedef struct zarr_chunk_info {
 
 typedef int (*zarr_chunk_list_fn)(void *user, const zarr_chunk_info *chunk);
 
-enum { ZARR_CHUNKS_OBJECTS = 0, ZARR_CHUNKS_INNER = 1 /**< look into shards too (reads their indexes) */ };
-
-/** Lists the chunks that are stored, from the store's listing; bytes of objects may be UINT64_MAX (not known). */
-ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_chunk_list(zarr_array *array, uint32_t what,
-                                                           zarr_chunk_list_fn fn, void *user,
-                                                           zarr_error *err);
+enum {
+    ZARR_CHUNKS_OBJECTS = 0,
+    ZARR_CHUNKS_INNER = 1 /**< look into shards too (reads their indexes) */
+};
 
 /**
- * Encoded bytes of one stored object (unit of writing). *bytes: room in, length out (LIMIT with the
- * needed length when the room is too small). NOT_FOUND when it is not stored.
+ * Lists the chunks that are stored, from the store's listing; bytes of objects may be
+ * UINT64_MAX (not known).
+ */
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_chunk_list(zarr_array *array,
+                                                           uint32_t what,
+                                                           zarr_chunk_list_fn fn,
+                                                           void *user, zarr_error *err);
+
+/**
+ * Encoded bytes of one stored object (unit of writing). *bytes: room in, length out
+ * (LIMIT with the needed length when the room is too small). NOT_FOUND when it is not
+ * stored.
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_chunk_read_encoded(zarr_array *array,
                                                                    const uint64_t *chunk,
-                                                                   void *data, uint64_t *bytes,
+                                                                   void *data,
+                                                                   uint64_t *bytes,
                                                                    zarr_error *err);
 /** Stores encoded bytes as they are; they are the caller's responsibility. */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_chunk_write_encoded(zarr_array *array,
@@ -264,11 +365,13 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_chunk_write_encoded(zarr_array *
                                                                     zarr_error *err);
 /** Removes one stored object; NOT_FOUND when it was not stored. */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_chunk_erase(zarr_array *array,
-                                                            const uint64_t *chunk, zarr_error *err);
+                                                            const uint64_t *chunk,
+                                                            zarr_error *err);
 /** Key of an object in the chunk store; as snprintf. */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_chunk_key(const zarr_array *array,
-                                                          const uint64_t *chunk, char *text,
-                                                          size_t cap, size_t *text_bytes,
+                                                          const uint64_t *chunk,
+                                                          char *text, size_t cap,
+                                                          size_t *text_bytes,
                                                           zarr_error *err);
 
 /** A fault that zarr_array_verify() found. */
@@ -280,12 +383,13 @@ typedef struct zarr_verify_item {
 } zarr_verify_item;
 
 /**
- * Decodes every stored chunk and checks every shard index. fn is called for each fault, one thread at a
- * time; a non-zero return stops. The call is ZARR_OK when it could look at everything.
+ * Decodes every stored chunk and checks every shard index. fn is called for each fault,
+ * one thread at a time; a non-zero return stops. The call is ZARR_OK when it could look
+ * at everything.
  */
-ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_verify(
-    zarr_array *array, int (*fn)(void *user, const zarr_verify_item *item), void *user,
-    const zarr_io_options *opts, zarr_error *err);
+ZARR_API ZARR_MUST_CHECK zarr_status
+zarr_array_verify(zarr_array *array, int (*fn)(void *user, const zarr_verify_item *item),
+                  void *user, const zarr_io_options *opts, zarr_error *err);
 
 ZARR_END_DECLS
 

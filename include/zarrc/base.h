@@ -21,31 +21,31 @@
 #include <stdint.h>
 
 #if defined(_WIN32) && !defined(ZARR_STATIC)
-#ifdef ZARR_BUILDING
-#define ZARR_API __declspec(dllexport)
-#else
-#define ZARR_API __declspec(dllimport)
-#endif
+#    ifdef ZARR_BUILDING
+#        define ZARR_API __declspec(dllexport)
+#    else
+#        define ZARR_API __declspec(dllimport)
+#    endif
 #elif defined(__GNUC__)
-#define ZARR_API __attribute__((visibility("default")))
+#    define ZARR_API __attribute__((visibility("default")))
 #else
-#define ZARR_API
+#    define ZARR_API
 #endif
 
 #if defined(__GNUC__)
-#define ZARR_MUST_CHECK __attribute__((warn_unused_result))
-#define ZARR_PRINTF(fmt, first) __attribute__((format(printf, fmt, first)))
+#    define ZARR_MUST_CHECK         __attribute__((warn_unused_result))
+#    define ZARR_PRINTF(fmt, first) __attribute__((format(printf, fmt, first)))
 #else
-#define ZARR_MUST_CHECK
-#define ZARR_PRINTF(fmt, first)
+#    define ZARR_MUST_CHECK
+#    define ZARR_PRINTF(fmt, first)
 #endif
 
 #ifdef __cplusplus
-#define ZARR_BEGIN_DECLS extern "C" {
-#define ZARR_END_DECLS }
+#    define ZARR_BEGIN_DECLS extern "C" {
+#    define ZARR_END_DECLS   }
 #else
-#define ZARR_BEGIN_DECLS
-#define ZARR_END_DECLS
+#    define ZARR_BEGIN_DECLS
+#    define ZARR_END_DECLS
 #endif
 
 /** Highest rank of an array; DLPack and NumPy 2 agree on 64. */

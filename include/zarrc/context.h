@@ -18,40 +18,63 @@
 ZARR_BEGIN_DECLS
 
 /**
- * Where the library takes host memory from. All three or none; called from any thread. Large
- * page-aligned blocks for chunks come from `alloc` too, with their bytes.
+ * Where the library takes host memory from. All three or none; called from any thread.
+ * Large page-aligned blocks for chunks come from `alloc` too, with their bytes.
  */
 typedef struct zarr_allocator {
     void *user;
-    void *(*alloc)(void *user, size_t bytes);              /**< NULL: no memory */
-    void *(*realloc)(void *user, void *block, size_t bytes); /**< block may be NULL; on NULL the old block stays */
-    void (*free)(void *user, void *block);                 /**< block may be NULL */
+    void *(*alloc)(void *user, size_t bytes); /**< NULL: no memory */
+    /** block may be NULL; on NULL the old block stays */
+    void *(*realloc)(void *user, void *block, size_t bytes);
+    void (*free)(void *user, void *block); /**< block may be NULL */
 } zarr_allocator;
 
-enum { ZARR_LOG_ERROR = 1, ZARR_LOG_WARN = 2, ZARR_LOG_INFO = 3, ZARR_LOG_DEBUG = 4, ZARR_LOG_TRACE = 5 };
+enum {
+    ZARR_LOG_ERROR = 1,
+    ZARR_LOG_WARN = 2,
+    ZARR_LOG_INFO = 3,
+    ZARR_LOG_DEBUG = 4,
+    ZARR_LOG_TRACE = 5
+};
 
-/** One finished line without newline; called from any thread, must not call back into the library. */
+/**
+ * One finished line without newline; called from any thread, must not call back into the
+ * library.
+ */
 typedef void (*zarr_log_fn)(void *user, uint32_t level, const char *text);
 
 typedef struct zarr_context_options {
     uint32_t struct_size, flags;
-    const zarr_allocator *allocator; /**< borrowed, must outlive the context; NULL: malloc */
-    const zarr_limits *limits;       /**< copied; NULL: defaults */
-    zarr_log_fn log;                 /**< NULL: silent */
+    /** borrowed, must outlive the context; NULL: malloc */
+    const zarr_allocator *allocator;
+    const zarr_limits *limits; /**< copied; NULL: defaults */
+    zarr_log_fn log;           /**< NULL: silent */
     void *log_user;
-    uint32_t log_level;   /**< ZARR_LOG_*; 0: ZARR_LOG_WARN */
-    uint32_t n_threads;   /**< of the process's pool this context may use at once, the caller's included; 0: all cores */
-    uint64_t memory_bytes; /**< byte budget for buffers in flight; 0: an eighth of the machine, at least 256 MiB */
-    uint64_t wave_bytes;   /**< decoded bytes of a mini-batch; 0: 64 MiB */
-    const char *pipeline;  /**< "waves" (default), "serial", or a registered one; copied */
-    const char *codec_preference; /**< "zstd=cuda.nvcomp,cpu.libzstd;gzip=..."; copied; NULL: priorities decide */
+    uint32_t log_level; /**< ZARR_LOG_*; 0: ZARR_LOG_WARN */
+    /**
+     * of the process's pool this context may use at once, the caller's included; 0: all
+     * cores
+     */
+    uint32_t n_threads;
+    /**
+     * byte budget for buffers in flight; 0: an eighth of the machine, at least 256 MiB
+     */
+    uint64_t memory_bytes;
+    uint64_t wave_bytes; /**< decoded bytes of a mini-batch; 0: 64 MiB */
+    /** "waves" (default), "serial", or a registered one; copied */
+    const char *pipeline;
+    /** "zstd=cuda.nvcomp,cpu.libzstd;gzip=..."; copied; NULL: priorities decide */
+    const char *codec_preference;
 } zarr_context_options;
 
-#define ZARR_CONTEXT_OPTIONS_INIT {sizeof(zarr_context_options)}
+#define ZARR_CONTEXT_OPTIONS_INIT                                                        \
+    {                                                                                    \
+        sizeof(zarr_context_options)                                                     \
+    }
 
 /**
- * Makes a context. Environment: ZARR_THREADS, ZARR_MEMORY_BYTES, ZARR_PIPELINE, ZARR_CODEC_PREF
- * and ZARR_LOG_LEVEL fill members left zero.
+ * Makes a context. Environment: ZARR_THREADS, ZARR_MEMORY_BYTES, ZARR_PIPELINE,
+ * ZARR_CODEC_PREF and ZARR_LOG_LEVEL fill members left zero.
  * @param out owned by the caller: zarr_context_free()
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_context_create(zarr_context **out,
@@ -61,7 +84,10 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_context_create(zarr_context **out,
 /** One more owner. Returns ctx. */
 ZARR_API zarr_context *zarr_context_ref(zarr_context *ctx);
 
-/** Gives up one ownership; NULL is fine. Stores, arrays and groups hold their context by themselves. */
+/**
+ * Gives up one ownership; NULL is fine. Stores, arrays and groups hold their context by
+ * themselves.
+ */
 ZARR_API void zarr_context_free(zarr_context *ctx);
 
 /** The limits in force. */
@@ -89,11 +115,13 @@ typedef struct zarr_registry_item {
     const char *detail; /**< one line: kinds, priority, v2 spelling ...; "" if none */
 } zarr_registry_item;
 
-/** Calls fn for each row of one registry, or of all with registry 0, in registration order; a non-zero return of fn stops. */
-ZARR_API ZARR_MUST_CHECK zarr_status zarr_context_list(zarr_context *ctx, uint32_t registry,
-                                                       int (*fn)(void *user,
-                                                                 const zarr_registry_item *item),
-                                                       void *user, zarr_error *err);
+/**
+ * Calls fn for each row of one registry, or of all with registry 0, in registration
+ * order; a non-zero return of fn stops.
+ */
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_context_list(
+    zarr_context *ctx, uint32_t registry,
+    int (*fn)(void *user, const zarr_registry_item *item), void *user, zarr_error *err);
 
 ZARR_END_DECLS
 

@@ -13,28 +13,40 @@
 
 ZARR_BEGIN_DECLS
 
-/** 0 is success; each negative value is a decision that the caller can take. Values never change. */
+/**
+ * 0 is success; each negative value is a decision that the caller can take. Values never
+ * change.
+ */
 typedef int32_t zarr_status;
 
 enum {
     ZARR_OK = 0,
-    ZARR_ERR_NOT_FOUND = -1,   /**< no such node, key, member or file */
-    ZARR_ERR_EXISTS = -2,      /**< something is there already and overwriting was not asked for */
-    ZARR_ERR_INVALID = -3,     /**< an argument, option or requested metadata is wrong */
-    ZARR_ERR_UNSUPPORTED = -4, /**< legal, but not in this build, or an unknown extension (named) */
-    ZARR_ERR_CORRUPT = -5,     /**< stored bytes are not what the format or the metadata says */
-    ZARR_ERR_IO = -6,          /**< the store failed; os_code has the cause */
-    ZARR_ERR_NO_MEMORY = -7,   /**< an allocation failed; the object is unchanged */
-    ZARR_ERR_LIMIT = -8,       /**< over a limit of zarr_limits; the text names the knob */
-    ZARR_ERR_DEVICE = -9,      /**< a device or its driver failed */
-    ZARR_ERR_CANCELLED = -10,  /**< the request was cancelled, or inherited through fork */
-    ZARR_ERR_ABI = -11,        /**< struct_size or ABI number does not fit */
-    ZARR_ERR_INTERNAL = -12,   /**< a bug of ours */
-    ZARR_ERR_CONFLICT = -13,   /**< somebody else changed the object: read again and retry */
-    ZARR_ERR_MEMORY_KIND = -14 /**< this memory cannot be used here: pass other memory or allow staging */
+    ZARR_ERR_NOT_FOUND = -1, /**< no such node, key, member or file */
+    /** something is there already and overwriting was not asked for */
+    ZARR_ERR_EXISTS = -2,
+    ZARR_ERR_INVALID = -3, /**< an argument, option or requested metadata is wrong */
+    /** legal, but not in this build, or an unknown extension (named) */
+    ZARR_ERR_UNSUPPORTED = -4,
+    /** stored bytes are not what the format or the metadata says */
+    ZARR_ERR_CORRUPT = -5,
+    ZARR_ERR_IO = -6,        /**< the store failed; os_code has the cause */
+    ZARR_ERR_NO_MEMORY = -7, /**< an allocation failed; the object is unchanged */
+    /** over a limit of zarr_limits; the text names the knob */
+    ZARR_ERR_LIMIT = -8,
+    ZARR_ERR_DEVICE = -9, /**< a device or its driver failed */
+    /** the request was cancelled, or inherited through fork */
+    ZARR_ERR_CANCELLED = -10,
+    ZARR_ERR_ABI = -11,      /**< struct_size or ABI number does not fit */
+    ZARR_ERR_INTERNAL = -12, /**< a bug of ours */
+    /** somebody else changed the object: read again and retry */
+    ZARR_ERR_CONFLICT = -13,
+    /** this memory cannot be used here: pass other memory or allow staging */
+    ZARR_ERR_MEMORY_KIND = -14
 };
 
-enum { ZARR_ERROR_MESSAGE_BYTES = 488 };
+enum {
+    ZARR_ERROR_MESSAGE_BYTES = 488
+};
 
 /** 512 bytes, frozen layout. */
 typedef struct zarr_error {
@@ -46,9 +58,17 @@ typedef struct zarr_error {
     char message[ZARR_ERROR_MESSAGE_BYTES]; /**< UTF-8, one line, always terminated */
 } zarr_error;
 
-enum { ZARR_OS_NONE = 0, ZARR_OS_ERRNO = 1, ZARR_OS_HTTP = 2, ZARR_OS_DEVICE = 3 };
+enum {
+    ZARR_OS_NONE = 0,
+    ZARR_OS_ERRNO = 1,
+    ZARR_OS_HTTP = 2,
+    ZARR_OS_DEVICE = 3
+};
 
-/** Short English name of a status, e.g. "corrupt"; "unknown" for other numbers. Static text. */
+/**
+ * Short English name of a status, e.g. "corrupt"; "unknown" for other numbers. Static
+ * text.
+ */
 ZARR_API const char *zarr_status_text(zarr_status status);
 
 ZARR_END_DECLS

@@ -15,30 +15,47 @@ ZARR_BEGIN_DECLS
 
 typedef struct zarr_group zarr_group;
 
-enum { ZARR_NODE_NONE = 0, ZARR_NODE_ARRAY = 1, ZARR_NODE_GROUP = 2 };
+enum {
+    ZARR_NODE_NONE = 0,
+    ZARR_NODE_ARRAY = 1,
+    ZARR_NODE_GROUP = 2
+};
 
 typedef struct zarr_group_open_options {
     uint32_t struct_size, flags;
     int32_t zarr_format;   /**< 2, 3; 0: found, v3 first */
     uint32_t consolidated; /**< ZARR_CONSOLIDATED_*; default AUTO */
-    const char *consolidated_key; /**< v2: another name for ".zmetadata"; copied; NULL: that */
+    /** v2: another name for ".zmetadata"; copied; NULL: that */
+    const char *consolidated_key;
 } zarr_group_open_options;
 
-#define ZARR_GROUP_OPEN_OPTIONS_INIT {sizeof(zarr_group_open_options)}
+#define ZARR_GROUP_OPEN_OPTIONS_INIT                                                     \
+    {                                                                                    \
+        sizeof(zarr_group_open_options)                                                  \
+    }
 
-/** @param out owned: zarr_group_free(). NOT_FOUND: no group there (the text says if there is an array). */
+/**
+ * @param out owned: zarr_group_free(). NOT_FOUND: no group there (the text says if there
+ * is an array).
+ */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_group_open(zarr_group **out, zarr_store *store,
                                                      const char *path,
                                                      const zarr_group_open_options *opts,
                                                      zarr_error *err);
 
-enum { ZARR_GROUP_OVERWRITE = 1, ZARR_GROUP_NO_PARENTS = 2, ZARR_GROUP_IF_MISSING = 8 };
+enum {
+    ZARR_GROUP_OVERWRITE = 1,
+    ZARR_GROUP_NO_PARENTS = 2,
+    ZARR_GROUP_IF_MISSING = 8
+};
 
-/** Creates a group and missing parents, and opens it. attributes: JSON object or NULL; zarr_format 0: 3. */
-ZARR_API ZARR_MUST_CHECK zarr_status zarr_group_create(zarr_group **out, zarr_store *store,
-                                                       const char *path, int32_t zarr_format,
-                                                       const char *attributes, uint32_t flags,
-                                                       zarr_error *err);
+/**
+ * Creates a group and missing parents, and opens it. attributes: JSON object or NULL;
+ * zarr_format 0: 3.
+ */
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_group_create(
+    zarr_group **out, zarr_store *store, const char *path, int32_t zarr_format,
+    const char *attributes, uint32_t flags, zarr_error *err);
 ZARR_API zarr_group *zarr_group_ref(zarr_group *group);
 ZARR_API void zarr_group_free(zarr_group *group);
 
@@ -50,50 +67,66 @@ ZARR_API const char *zarr_group_metadata(const zarr_group *group);
 ZARR_API const char *zarr_group_attributes(const zarr_group *group);
 ZARR_API zarr_store *zarr_group_store(const zarr_group *group);
 
-/** Opens a child (path relative to the group), from consolidated metadata where the group has it. */
-ZARR_API ZARR_MUST_CHECK zarr_status zarr_group_open_array(zarr_array **out, zarr_group *group,
-                                                           const char *path,
-                                                           const zarr_array_open_options *opts,
-                                                           zarr_error *err);
-ZARR_API ZARR_MUST_CHECK zarr_status zarr_group_open_group(zarr_group **out, zarr_group *group,
-                                                           const char *path,
-                                                           const zarr_group_open_options *opts,
-                                                           zarr_error *err);
+/**
+ * Opens a child (path relative to the group), from consolidated metadata where the group
+ * has it.
+ */
+ZARR_API ZARR_MUST_CHECK zarr_status
+zarr_group_open_array(zarr_array **out, zarr_group *group, const char *path,
+                      const zarr_array_open_options *opts, zarr_error *err);
+ZARR_API ZARR_MUST_CHECK zarr_status
+zarr_group_open_group(zarr_group **out, zarr_group *group, const char *path,
+                      const zarr_group_open_options *opts, zarr_error *err);
 
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_group_attribute_get(const zarr_group *group,
-                                                              const char *name, char *text,
-                                                              size_t cap, size_t *text_bytes,
+                                                              const char *name,
+                                                              char *text, size_t cap,
+                                                              size_t *text_bytes,
                                                               zarr_error *err);
-ZARR_API ZARR_MUST_CHECK zarr_status zarr_group_attribute_set(zarr_group *group, const char *name,
-                                                              const char *json, zarr_error *err);
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_group_attribute_set(zarr_group *group,
+                                                              const char *name,
+                                                              const char *json,
+                                                              zarr_error *err);
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_group_attribute_delete(zarr_group *group,
                                                                  const char *name,
                                                                  zarr_error *err);
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_group_attributes_merge(zarr_group *group,
                                                                  const char *json_object,
-                                                                 int replace_all, zarr_error *err);
+                                                                 int replace_all,
+                                                                 zarr_error *err);
 
 /** One node of a listing; texts borrowed for the call. */
 typedef struct zarr_node_item {
     uint32_t struct_size;
-    uint32_t kind;        /**< ZARR_NODE_* */
-    const char *path;     /**< from the store's root */
-    const char *name;     /**< last segment */
+    uint32_t kind;    /**< ZARR_NODE_* */
+    const char *path; /**< from the store's root */
+    const char *name; /**< last segment */
     int32_t zarr_format;
-    int32_t depth;        /**< 1: a direct child */
-    const char *metadata; /**< its document's text (v2: .zarray or .zgroup), attributes not merged in */
+    int32_t depth; /**< 1: a direct child */
+    /** its document's text (v2: .zarray or .zgroup), attributes not merged in */
+    const char *metadata;
 } zarr_node_item;
 
-/** Non-zero stops; for zarr_group_walk() ZARR_WALK_SKIP leaves out what is below this group. */
+/**
+ * Non-zero stops; for zarr_group_walk() ZARR_WALK_SKIP leaves out what is below this
+ * group.
+ */
 typedef int (*zarr_node_fn)(void *user, const zarr_node_item *node);
-enum { ZARR_WALK_GO_ON = 0, ZARR_WALK_STOP = 1, ZARR_WALK_SKIP = 2 };
+enum {
+    ZARR_WALK_GO_ON = 0,
+    ZARR_WALK_STOP = 1,
+    ZARR_WALK_SKIP = 2
+};
 
 /** Direct children, sorted by name. A prefix without metadata is no node. */
-ZARR_API ZARR_MUST_CHECK zarr_status zarr_group_list(zarr_group *group, zarr_node_fn fn, void *user,
-                                                     zarr_error *err);
-/** All nodes below, parents before children, sorted by name. Iterative; a broken node is reported through its kind NONE and goes on. */
-ZARR_API ZARR_MUST_CHECK zarr_status zarr_group_walk(zarr_group *group, zarr_node_fn fn, void *user,
-                                                     zarr_error *err);
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_group_list(zarr_group *group, zarr_node_fn fn,
+                                                     void *user, zarr_error *err);
+/**
+ * All nodes below, parents before children, sorted by name. Iterative; a broken node is
+ * reported through its kind NONE and goes on.
+ */
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_group_walk(zarr_group *group, zarr_node_fn fn,
+                                                     void *user, zarr_error *err);
 
 /* ---- nodes by path -------------------------------------------------------- */
 
@@ -105,7 +138,11 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_node_probe(zarr_store *store, const ch
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_node_delete(zarr_store *store, const char *path,
                                                       zarr_error *err);
 
-enum { ZARR_COPY_OVERWRITE = 1, ZARR_COPY_SKIP_EQUAL = 2 /**< leave objects alone that are there with equal bytes: resumes a copy */ };
+enum {
+    ZARR_COPY_OVERWRITE = 1,
+    ZARR_COPY_SKIP_EQUAL =
+        2 /**< leave objects alone that are there with equal bytes: resumes a copy */
+};
 
 typedef struct zarr_copy_options {
     uint32_t struct_size, flags; /**< ZARR_COPY_* */
@@ -115,24 +152,41 @@ typedef struct zarr_copy_options {
     const int *cancel; /**< polled; non-zero: stop with CANCELLED; NULL: never */
 } zarr_copy_options;
 
-#define ZARR_COPY_OPTIONS_INIT {sizeof(zarr_copy_options)}
+#define ZARR_COPY_OPTIONS_INIT                                                           \
+    {                                                                                    \
+        sizeof(zarr_copy_options)                                                        \
+    }
 
-/** Copies a node with everything below it byte for byte, between any stores; metadata last. Missing parents are created. */
+/**
+ * Copies a node with everything below it byte for byte, between any stores; metadata
+ * last. Missing parents are created.
+ */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_node_copy(zarr_store *src, const char *src_path,
                                                     zarr_store *dst, const char *dst_path,
-                                                    const zarr_copy_options *opts, zarr_error *err);
+                                                    const zarr_copy_options *opts,
+                                                    zarr_error *err);
 /** Copy, then delete the source; between two paths of one local store a rename. */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_node_move(zarr_store *src, const char *src_path,
                                                     zarr_store *dst, const char *dst_path,
-                                                    const zarr_copy_options *opts, zarr_error *err);
+                                                    const zarr_copy_options *opts,
+                                                    zarr_error *err);
 
-/** Writes consolidated metadata of the group at path (v2: .zmetadata or `key`; v3: inside zarr.json), last and atomically. */
-ZARR_API ZARR_MUST_CHECK zarr_status zarr_group_consolidate(zarr_store *store, const char *path,
-                                                            const char *key, zarr_error *err);
-/** Compares consolidated with real metadata; fn gets the path and a sentence for each difference. */
-ZARR_API ZARR_MUST_CHECK zarr_status zarr_group_consolidated_check(
-    zarr_store *store, const char *path, int (*fn)(void *user, const char *path, const char *what),
-    void *user, zarr_error *err);
+/**
+ * Writes consolidated metadata of the group at path (v2: .zmetadata or `key`; v3: inside
+ * zarr.json), last and atomically.
+ */
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_group_consolidate(zarr_store *store,
+                                                            const char *path,
+                                                            const char *key,
+                                                            zarr_error *err);
+/**
+ * Compares consolidated with real metadata; fn gets the path and a sentence for each
+ * difference.
+ */
+ZARR_API ZARR_MUST_CHECK zarr_status
+zarr_group_consolidated_check(zarr_store *store, const char *path,
+                              int (*fn)(void *user, const char *path, const char *what),
+                              void *user, zarr_error *err);
 
 ZARR_END_DECLS
 

@@ -13,28 +13,37 @@ ZARR_BEGIN_DECLS
 /** Zero means the default, given behind each member. */
 typedef struct zarr_limits {
     uint32_t struct_size, flags;
-    uint64_t metadata_bytes;      /**< one metadata document; 16 MiB */
-    uint64_t consolidated_bytes;  /**< a consolidated document; 256 MiB */
-    uint32_t json_depth;          /**< 64 */
-    uint32_t rank;                /**< 64 */
-    uint64_t json_tokens;         /**< 4 Mi values in one document */
-    uint64_t string_bytes;        /**< one JSON string; 1 MiB */
-    uint32_t codecs;              /**< in one chain, and in all nested chains together; 32 */
-    uint32_t shard_depth;         /**< nested sharding; 4 */
-    uint64_t chunks_per_shard;    /**< inner chunks of one shard; 2^24 */
-    uint64_t chunk_bytes;         /**< one decoded chunk, the inner one when sharded; 2 GiB */
-    uint64_t encoded_bytes;       /**< one stored object; 0: computed from the decoded size and codecs */
-    uint32_t node_name_bytes;     /**< 1024 */
+    uint64_t metadata_bytes;     /**< one metadata document; 16 MiB */
+    uint64_t consolidated_bytes; /**< a consolidated document; 256 MiB */
+    uint32_t json_depth;         /**< 64 */
+    uint32_t rank;               /**< 64 */
+    uint64_t json_tokens;        /**< 4 Mi values in one document */
+    uint64_t string_bytes;       /**< one JSON string; 1 MiB */
+    /** in one chain, and in all nested chains together; 32 */
+    uint32_t codecs;
+    uint32_t shard_depth;      /**< nested sharding; 4 */
+    uint64_t chunks_per_shard; /**< inner chunks of one shard; 2^24 */
+    /** one decoded chunk, the inner one when sharded; 2 GiB */
+    uint64_t chunk_bytes;
+    /** one stored object; 0: computed from the decoded size and codecs */
+    uint64_t encoded_bytes;
+    uint32_t node_name_bytes;      /**< 1024 */
     uint32_t dimension_name_bytes; /**< 64 KiB */
-    uint64_t listing_keys;        /**< 10 Mi */
+    uint64_t listing_keys;         /**< 10 Mi */
 } zarr_limits;
 
-#define ZARR_LIMITS_INIT {sizeof(zarr_limits)}
+#define ZARR_LIMITS_INIT                                                                 \
+    {                                                                                    \
+        sizeof(zarr_limits)                                                              \
+    }
 
 /** Fills *out with the defaults above. */
 ZARR_API void zarr_limits_default(zarr_limits *out);
 
-/** Fills *out with hardened values for data from strangers: chunks 256 MiB, metadata 4 MiB, listing 1 Mi keys. */
+/**
+ * Fills *out with hardened values for data from strangers: chunks 256 MiB, metadata 4
+ * MiB, listing 1 Mi keys.
+ */
 ZARR_API void zarr_limits_untrusted(zarr_limits *out);
 
 ZARR_END_DECLS

@@ -10,34 +10,48 @@
 ZARR_BEGIN_DECLS
 
 /**
- * Counters of one request. Bytes are bytes of payload. "decoded copies" are copies of decoded
- * elements beyond the decoder's own output: a chunk decoded straight into the destination counts none.
+ * Counters of one request. Bytes are bytes of payload. "decoded copies" are copies of
+ * decoded elements beyond the decoder's own output: a chunk decoded straight into the
+ * destination counts none.
  */
 typedef struct zarr_stats {
     uint32_t struct_size, flags;
-    uint64_t chunks_total;     /**< chunks (inner ones of shards) the request touches */
+    uint64_t chunks_total; /**< chunks (inner ones of shards) the request touches */
     uint64_t chunks_done;
-    uint64_t chunks_missing;   /**< read: filled with the fill value; write: erased or left out as all-fill */
-    uint64_t chunks_direct;    /**< decoded into, or encoded from, the caller's memory without scratch */
-    uint64_t chunks_partial;   /**< decoded in part only */
-    uint64_t chunks_fallback;  /**< an implementation refused the chunk, the CPU did it */
-    uint64_t elements;         /**< elements moved */
-    uint64_t bytes_stored;     /**< encoded bytes read or written */
-    uint64_t bytes_decoded;    /**< bytes out of decoders, or into encoders */
-    uint64_t store_gets, store_puts, store_erases, store_ranges; /**< requests; ranges: GETs of a part */
-    uint64_t index_reads, index_hits; /**< shard indexes fetched / found in the array's cache */
-    uint64_t copies_host;      /**< copies host -> host of decoded elements (gather, scatter, blend) */
+    /** read: filled with the fill value; write: erased or left out as all-fill */
+    uint64_t chunks_missing;
+    /** decoded into, or encoded from, the caller's memory without scratch */
+    uint64_t chunks_direct;
+    uint64_t chunks_partial;  /**< decoded in part only */
+    uint64_t chunks_fallback; /**< an implementation refused the chunk, the CPU did it */
+    uint64_t elements;        /**< elements moved */
+    uint64_t bytes_stored;    /**< encoded bytes read or written */
+    uint64_t bytes_decoded;   /**< bytes out of decoders, or into encoders */
+    /** requests; ranges: GETs of a part */
+    uint64_t store_gets, store_puts, store_erases, store_ranges;
+    /** shard indexes fetched / found in the array's cache */
+    uint64_t index_reads, index_hits;
+    /** copies host -> host of decoded elements (gather, scatter, blend) */
+    uint64_t copies_host;
     uint64_t bytes_host;
-    uint64_t copies_up, bytes_up;     /**< host -> other memory, any payload */
-    uint64_t copies_down, bytes_down; /**< other memory -> host */
+    uint64_t copies_up, bytes_up;         /**< host -> other memory, any payload */
+    uint64_t copies_down, bytes_down;     /**< other memory -> host */
     uint64_t copies_device, bytes_device; /**< inside or between other memories */
-    uint64_t copies_decoded_host; /**< of all these: copies of decoded elements that touched host memory on their way to or from another memory */
-    uint64_t waves;            /**< mini-batches */
-    uint64_t read_modify_writes; /**< partial chunks or shards that were read, changed and written */
+    /**
+     * of all these: copies of decoded elements that touched host memory on their way to
+     * or from another memory
+     */
+    uint64_t copies_decoded_host;
+    uint64_t waves; /**< mini-batches */
+    /** partial chunks or shards that were read, changed and written */
+    uint64_t read_modify_writes;
     uint64_t wall_ns;
 } zarr_stats;
 
-#define ZARR_STATS_INIT {sizeof(zarr_stats)}
+#define ZARR_STATS_INIT                                                                  \
+    {                                                                                    \
+        sizeof(zarr_stats)                                                               \
+    }
 
 ZARR_END_DECLS
 

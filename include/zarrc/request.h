@@ -17,17 +17,25 @@ typedef struct zarr_request zarr_request;
 #define ZARR_WAIT_FOREVER UINT64_MAX
 
 /**
- * Waits until the request is done or timeout_ns have passed. *done (may be NULL) tells which.
- * @return the request's own status once done, ZARR_OK while it is not. A request inherited through
- *         fork() is CANCELLED in the child.
+ * Waits until the request is done or timeout_ns have passed. *done (may be NULL) tells
+ * which.
+ * @return the request's own status once done, ZARR_OK while it is not. A request
+ * inherited through fork() is CANCELLED in the child.
  */
-ZARR_API ZARR_MUST_CHECK zarr_status zarr_request_wait(zarr_request *request, uint64_t timeout_ns,
-                                                       int *done, zarr_error *err);
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_request_wait(zarr_request *request,
+                                                       uint64_t timeout_ns, int *done,
+                                                       zarr_error *err);
 
-/** Asks the request to stop; chunks under way are finished, no new ones begin. Wait afterwards: memory of the caller is in use until then. */
+/**
+ * Asks the request to stop; chunks under way are finished, no new ones begin. Wait
+ * afterwards: memory of the caller is in use until then.
+ */
 ZARR_API void zarr_request_cancel(zarr_request *request);
 
-/** Counters so far (chunks_done of chunks_total is the progress); the final ones once done. */
+/**
+ * Counters so far (chunks_done of chunks_total is the progress); the final ones once
+ * done.
+ */
 ZARR_API void zarr_request_progress(zarr_request *request, zarr_stats *out);
 
 /** Cancels, waits, and frees. NULL is fine. */

@@ -20,14 +20,17 @@ struct zarr_store_vtable; /* zarrc/plugin/store.h */
 enum {
     ZARR_DURABILITY_DEFAULT = 0, /**< commit */
     ZARR_DURABILITY_NONE = 1,    /**< survives the death of the process */
-    ZARR_DURABILITY_COMMIT = 2,  /**< survives power loss once zarr_store_flush() returned */
-    ZARR_DURABILITY_EACH = 3     /**< survives power loss once each write returned */
+    /** survives power loss once zarr_store_flush() returned */
+    ZARR_DURABILITY_COMMIT = 2,
+    ZARR_DURABILITY_EACH = 3 /**< survives power loss once each write returned */
 };
 
 enum {
     ZARR_LOCKING_DEFAULT = 0, /**< os */
-    ZARR_LOCKING_OS = 1,      /**< TensorStore's protocol: OFD lock on <key>.__lock; between threads and processes */
-    ZARR_LOCKING_NONE = 2     /**< temporary name + rename only: the application promises one writer a key */
+    /** TensorStore's protocol: OFD lock on <key>.__lock; between threads and processes */
+    ZARR_LOCKING_OS = 1,
+    /** temporary name + rename only: the application promises one writer a key */
+    ZARR_LOCKING_NONE = 2
 };
 
 enum {
@@ -41,10 +44,14 @@ typedef struct zarr_store_options {
     uint32_t struct_size, flags; /**< ZARR_STORE_* */
     uint32_t durability, locking, symlinks, reserved;
     int32_t device_type, device_id; /**< memory store: where values live; 0: host */
-    const char *kind;               /**< a registered store's name when the URL does not tell; NULL: by URL */
+    /** a registered store's name when the URL does not tell; NULL: by URL */
+    const char *kind;
 } zarr_store_options;
 
-#define ZARR_STORE_OPTIONS_INIT {sizeof(zarr_store_options)}
+#define ZARR_STORE_OPTIONS_INIT                                                          \
+    {                                                                                    \
+        sizeof(zarr_store_options)                                                       \
+    }
 
 enum {
     ZARR_STORE_READ_ONLY = 1, /**< writes fail with INVALID */
@@ -52,8 +59,9 @@ enum {
 };
 
 /**
- * Opens a store by URL: a path or file://path (local directory), "memory:" (a new, empty store in
- * memory), or the scheme of a registered store. A missing local root is NOT_FOUND unless CREATE.
+ * Opens a store by URL: a path or file://path (local directory), "memory:" (a new, empty
+ * store in memory), or the scheme of a registered store. A missing local root is
+ * NOT_FOUND unless CREATE.
  * @param out owned: zarr_store_free(); holds a reference to ctx; seals ctx's registries
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_open(zarr_store **out, zarr_context *ctx,
@@ -62,21 +70,20 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_open(zarr_store **out, zarr_cont
                                                      zarr_error *err);
 
 /**
- * A store made of the application's own functions. The vtable is copied; `self` is handed to each
- * of them and to vtable->close when the store is freed (also when this call fails).
+ * A store made of the application's own functions. The vtable is copied; `self` is handed
+ * to each of them and to vtable->close when the store is freed (also when this call
+ * fails).
  */
-ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_open_custom(zarr_store **out, zarr_context *ctx,
-                                                            const struct zarr_store_vtable *vtable,
-                                                            void *self,
-                                                            const zarr_store_options *opts,
-                                                            zarr_error *err);
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_open_custom(
+    zarr_store **out, zarr_context *ctx, const struct zarr_store_vtable *vtable,
+    void *self, const zarr_store_options *opts, zarr_error *err);
 
 /** One more owner. Returns store. */
 ZARR_API zarr_store *zarr_store_ref(zarr_store *store);
 
 /**
- * Ends what was written: with durability commit, everything written through this handle survives
- * power loss once this returned ZARR_OK. Errors of delayed writes arrive here.
+ * Ends what was written: with durability commit, everything written through this handle
+ * survives power loss once this returned ZARR_OK. Errors of delayed writes arrive here.
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_flush(zarr_store *store, zarr_error *err);
 
@@ -90,13 +97,16 @@ ZARR_API void zarr_store_free(zarr_store *store);
 ZARR_API const char *zarr_store_url(const zarr_store *store);
 
 /**
- * Reads [offset, offset + *bytes) of one value into host memory; `*bytes` becomes what was read
- * (less at the value's end). *total_bytes (may be NULL) becomes the value's length.
+ * Reads [offset, offset + *bytes) of one value into host memory; `*bytes` becomes what
+ * was read (less at the value's end). *total_bytes (may be NULL) becomes the value's
+ * length.
  * @return NOT_FOUND only when the store says that there is no such key
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_get(zarr_store *store, const char *key,
-                                                    uint64_t offset, void *data, uint64_t *bytes,
-                                                    uint64_t *total_bytes, zarr_error *err);
+                                                    uint64_t offset, void *data,
+                                                    uint64_t *bytes,
+                                                    uint64_t *total_bytes,
+                                                    zarr_error *err);
 
 /** Writes a whole value, atomically where the store can. */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_put(zarr_store *store, const char *key,
@@ -107,33 +117,49 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_put(zarr_store *store, const cha
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_erase(zarr_store *store, const char *key,
                                                       zarr_error *err);
 
-/** Removes all keys below prefix ("" = all; "a" means "a/..."), in the order children first. */
-ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_erase_prefix(zarr_store *store, const char *prefix,
+/**
+ * Removes all keys below prefix ("" = all; "a" means "a/..."), in the order children
+ * first.
+ */
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_erase_prefix(zarr_store *store,
+                                                             const char *prefix,
                                                              zarr_error *err);
 
 /** One row of a listing. */
 typedef struct zarr_store_item {
-    const char *key;  /**< full key, or for a directory row its path without trailing '/' */
-    uint64_t bytes;   /**< UINT64_MAX: not known without asking */
+    /** full key, or for a directory row its path without trailing '/' */
+    const char *key;
+    uint64_t bytes;               /**< UINT64_MAX: not known without asking */
     uint32_t is_prefix, reserved; /**< 1: stands for all keys below it */
 } zarr_store_item;
 
 typedef int (*zarr_store_list_fn)(void *user, const zarr_store_item *item);
 
-enum { ZARR_LIST_RECURSIVE = 0, ZARR_LIST_DIRECTORY = 1, ZARR_LIST_DEBRIS = 2 };
+enum {
+    ZARR_LIST_RECURSIVE = 0,
+    ZARR_LIST_DIRECTORY = 1,
+    ZARR_LIST_DEBRIS = 2
+};
 
 /**
- * Calls fn for keys below prefix; lock and temporary names are left out. `how`: RECURSIVE every
- * key; DIRECTORY the keys and prefixes one level down; DEBRIS only left-over temporary and lock
- * files. Order is the store's. A non-zero return of fn stops the listing (ZARR_OK).
+ * Calls fn for keys below prefix; lock and temporary names are left out. `how`: RECURSIVE
+ * every key; DIRECTORY the keys and prefixes one level down; DEBRIS only left-over
+ * temporary and lock files. Order is the store's. A non-zero return of fn stops the
+ * listing (ZARR_OK).
  */
-ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_list(zarr_store *store, const char *prefix,
-                                                     uint32_t how, zarr_store_list_fn fn,
-                                                     void *user, zarr_error *err);
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_list(zarr_store *store,
+                                                     const char *prefix, uint32_t how,
+                                                     zarr_store_list_fn fn, void *user,
+                                                     zarr_error *err);
 
-/** Removes left-over temporary and lock files below prefix that nobody holds and that are older than min_age_s; *n_removed may be NULL. */
-ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_clean(zarr_store *store, const char *prefix,
-                                                      uint64_t min_age_s, uint64_t *n_removed,
+/**
+ * Removes left-over temporary and lock files below prefix that nobody holds and that are
+ * older than min_age_s; *n_removed may be NULL.
+ */
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_clean(zarr_store *store,
+                                                      const char *prefix,
+                                                      uint64_t min_age_s,
+                                                      uint64_t *n_removed,
                                                       zarr_error *err);
 
 ZARR_END_DECLS

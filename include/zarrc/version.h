@@ -6,16 +6,19 @@
 
 #include <zarrc/base.h>
 
-#define ZARR_VERSION_MAJOR 0
-#define ZARR_VERSION_MINOR 1
-#define ZARR_VERSION_PATCH 0
+#define ZARR_VERSION_MAJOR  0
+#define ZARR_VERSION_MINOR  1
+#define ZARR_VERSION_PATCH  0
 #define ZARR_VERSION_STRING "0.1.0"
 /** major * 1000000 + minor * 1000 + patch */
 #define ZARR_VERSION_NUMBER 1000
 
 ZARR_BEGIN_DECLS
 
-/** Version of the library that runs, as ZARR_VERSION_STRING writes it. Static text. Thread class: frozen. */
+/**
+ * Version of the library that runs, as ZARR_VERSION_STRING writes it. Static text.
+ * Thread class: frozen.
+ */
 ZARR_API const char *zarr_version(void);
 
 /** Version of the library that runs, as ZARR_VERSION_NUMBER counts it. */

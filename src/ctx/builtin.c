@@ -9,7 +9,8 @@
 
 static zarr_status register_core_grids(zarr_context *ctx, zarr_error *err)
 {
-    static const zarr_key_encoding_vtable *const encodings[] = {&zr_key_default, &zr_key_v2};
+    static const zarr_key_encoding_vtable *const encodings[] = {&zr_key_default,
+                                                                &zr_key_v2};
     zarr_status st = ZARR_OK;
 
     ZR_TRY(zarr_context_register_grid(ctx, &zr_grid_regular, ZR_CTX_CORE, err));
@@ -24,7 +25,8 @@ static zarr_status register_core_codecs(zarr_context *ctx, zarr_error *err)
     zarr_status st = ZARR_OK;
 
     for (size_t i = 0; zr_codec_core_specs[i]; i++)
-        ZR_TRY(zarr_context_register_codec_spec(ctx, zr_codec_core_specs[i], ZR_CTX_CORE, err));
+        ZR_TRY(zarr_context_register_codec_spec(ctx, zr_codec_core_specs[i], ZR_CTX_CORE,
+                                                err));
     for (size_t i = 0; zr_impl_core[i]; i++)
         ZR_TRY(zarr_context_register_codec_impl(ctx, zr_impl_core[i], ZR_CTX_CORE, err));
 out:
@@ -52,8 +54,8 @@ zarr_status zr_ctx_register_core(zarr_context *ctx, zarr_error *err)
         ZR_TRY(zarr_context_register_dtype(ctx, zr_dtype_core[i], ZR_CTX_CORE, err));
     ZR_TRY(register_core_grids(ctx, err));
     ZR_TRY(register_core_codecs(ctx, err));
-    ZR_TRY(zr_store_registry_add_core(ctx->stores, err)); /* local and memory; host memory came
-                                                             with the registry */
+    ZR_TRY(zr_store_registry_add_core(ctx->stores, err)); /* local and memory; host memory
+                                                             came with the registry */
     ZR_TRY(register_core_pipelines(ctx, err));
 out:
     ctx->locked.core = false;

@@ -14,14 +14,15 @@ struct zr_ctx_row {
 };
 
 /* The caller's options with environment and defaults filled in. */
-zarr_status zr_ctx_options_read(zarr_context_options *out, const zarr_context_options *opts,
-                                zarr_error *err);
-zarr_status zr_ctx_limits_read(zarr_limits *out, const zarr_limits *limits, zarr_error *err);
+zarr_status zr_ctx_options_read(zarr_context_options *out,
+                                const zarr_context_options *opts, zarr_error *err);
+zarr_status zr_ctx_limits_read(zarr_limits *out, const zarr_limits *limits,
+                               zarr_error *err);
 
 /* Registers everything that is in this build. */
 zarr_status zr_ctx_register_core(zarr_context *ctx, zarr_error *err);
-zarr_status zr_ctx_register_pipeline(zarr_context *ctx, const struct zr_pipeline *pipeline,
-                                     zarr_error *err);
+zarr_status zr_ctx_register_pipeline(zarr_context *ctx,
+                                     const struct zr_pipeline *pipeline, zarr_error *err);
 #define ZR_CTX_CORE "core"
 
 #endif

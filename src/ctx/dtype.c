@@ -15,7 +15,8 @@ zarr_status zarr_dtype_find(zarr_context *ctx, const char *name, const zarr_dtyp
 }
 
 zarr_status zarr_dtype_from_dlpack(zarr_context *ctx, uint8_t code, uint8_t bits,
-                                   uint16_t lanes, const zarr_dtype **out, zarr_error *err)
+                                   uint16_t lanes, const zarr_dtype **out,
+                                   zarr_error *err)
 {
     *out = NULL;
     return zr_dtype_from_dlpack(&ctx->dtypes, code, bits, lanes, out, err);

@@ -89,13 +89,14 @@ static void row_detail(const zarr_context *ctx, const struct zr_ctx_row *row,
         detail_impl(&ctx->impls.items[row->index]->vt, out);
     else if (row->registry == ZARR_REGISTRY_MEMORY)
         zr_str_printf(out, "device type %" PRIu32, row->index);
-    else if (row->registry == ZARR_REGISTRY_PIPELINE && zr_streq(row->name, ctx->pipeline->name))
+    else if (row->registry == ZARR_REGISTRY_PIPELINE &&
+             zr_streq(row->name, ctx->pipeline->name))
         zr_str_puts(out, "default");
 }
 
 /* Row i of this registry at or after *at; the detail is made while the lock is held. */
-static bool next_row(zarr_context *ctx, uint32_t registry, size_t *at, struct zr_ctx_row *row,
-                     struct zr_str *detail)
+static bool next_row(zarr_context *ctx, uint32_t registry, size_t *at,
+                     struct zr_ctx_row *row, struct zr_str *detail)
 {
     bool found = false;
 
@@ -132,7 +133,8 @@ zarr_status zarr_context_list(zarr_context *ctx, uint32_t registry,
     if (registry > ZARR_REGISTRY_PIPELINE)
         return zr_fail(err, ZARR_ERR_INVALID, "%" PRIu32 " is no registry", registry);
     zr_str_init(&c.detail, ctx->alloc);
-    for (uint32_t r = ZARR_REGISTRY_DTYPE; r <= ZARR_REGISTRY_PIPELINE && !c.stopped; r++) {
+    for (uint32_t r = ZARR_REGISTRY_DTYPE; r <= ZARR_REGISTRY_PIPELINE && !c.stopped;
+         r++) {
         if (registry && r != registry)
             continue;
         if (r == ZARR_REGISTRY_DTYPE)

@@ -41,7 +41,8 @@ void zarr_mem_free(zarr_context *ctx, zarr_mem *mem)
 
     if (!mem || !mem->handle)
         return;
-    if (find_backend(ctx, mem->device_type, &backend, NULL) == ZARR_OK && backend->vt.free)
+    if (find_backend(ctx, mem->device_type, &backend, NULL) == ZARR_OK &&
+        backend->vt.free)
         backend->vt.free(backend->self, mem);
     *mem = (zarr_mem){0};
 }
@@ -57,7 +58,8 @@ zarr_status zarr_mem_copy(zarr_context *ctx, const zarr_mem *dst, const zarr_mem
     ZR_TRY(find_backend(ctx, src->device_type, &backend, err));
     if (bytes > dst->bytes || bytes > src->bytes)
         ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
-                       "%" PRIu64 " bytes do not fit: from %" PRIu64 " to %" PRIu64 " bytes",
+                       "%" PRIu64 " bytes do not fit: from %" PRIu64 " to %" PRIu64
+                       " bytes",
                        bytes, src->bytes, dst->bytes));
     ZR_TRY(zr_mem_copy_run(&ctx->memory, dst, src, bytes, &counters, err));
 out:

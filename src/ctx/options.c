@@ -40,7 +40,8 @@ static bool env_parse_bytes(const char *text, uint64_t *out)
            zr_mul_u64(*out, factor, out);
 }
 
-static zarr_status env_bytes(const char *name, uint64_t max, uint64_t *value, zarr_error *err)
+static zarr_status env_bytes(const char *name, uint64_t max, uint64_t *value,
+                             zarr_error *err)
 {
     const char *text = *value == 0 ? env_text(name) : NULL;
     uint64_t v = 0;
@@ -49,8 +50,8 @@ static zarr_status env_bytes(const char *name, uint64_t max, uint64_t *value, za
         return ZARR_OK;
     if (!env_parse_bytes(text, &v) || v > max)
         return zr_fail(err, ZARR_ERR_INVALID,
-                       "environment variable %s: \"%s\" is no number up to %" PRIu64, name,
-                       text, max);
+                       "environment variable %s: \"%s\" is no number up to %" PRIu64,
+                       name, text, max);
     *value = v;
     return ZARR_OK;
 }
@@ -88,19 +89,19 @@ static zarr_status check_options(const zarr_context_options *o, zarr_error *err)
     const zarr_allocator *a = o->allocator;
 
     if (o->flags)
-        return zr_fail(err, ZARR_ERR_UNSUPPORTED, "context options: unknown flags 0x%" PRIx32,
-                       o->flags);
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                       "context options: unknown flags 0x%" PRIx32, o->flags);
     if (a && (!a->alloc || !a->realloc || !a->free))
         return zr_fail(err, ZARR_ERR_INVALID,
                        "allocator: alloc, realloc and free must all be given");
     if (o->log_level > ZARR_LOG_TRACE)
-        return zr_fail(err, ZARR_ERR_INVALID, "log_level %" PRIu32 " is none of ZARR_LOG_*",
-                       o->log_level);
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "log_level %" PRIu32 " is none of ZARR_LOG_*", o->log_level);
     return ZARR_OK;
 }
 
-zarr_status zr_ctx_options_read(zarr_context_options *out, const zarr_context_options *opts,
-                                zarr_error *err)
+zarr_status zr_ctx_options_read(zarr_context_options *out,
+                                const zarr_context_options *opts, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
     uint64_t threads = 0;
@@ -131,13 +132,14 @@ out:
     return st;
 }
 
-zarr_status zr_ctx_limits_read(zarr_limits *out, const zarr_limits *limits, zarr_error *err)
+zarr_status zr_ctx_limits_read(zarr_limits *out, const zarr_limits *limits,
+                               zarr_error *err)
 {
     zarr_limits given, usual;
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_struct_read(&given, sizeof given, 2 * sizeof(uint32_t), limits, ZR_TAIL_REFUSE,
-                          "zarr_limits", err));
+    ZR_TRY(zr_struct_read(&given, sizeof given, 2 * sizeof(uint32_t), limits,
+                          ZR_TAIL_REFUSE, "zarr_limits", err));
     if (given.flags) {
         st = zr_fail(err, ZARR_ERR_UNSUPPORTED, "limits: unknown flags 0x%" PRIx32,
                      given.flags);

@@ -12,8 +12,8 @@
 #include <string.h>
 
 /* Takes the lock, also when it fails. The row is complete but for index and name. */
-static zarr_status register_begin(zarr_context *ctx, uint32_t registry, const void *vtable,
-                                  const char *origin, zarr_error *err)
+static zarr_status register_begin(zarr_context *ctx, uint32_t registry,
+                                  const void *vtable, const char *origin, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
     const char *copy = ZR_CTX_CORE;
@@ -22,8 +22,9 @@ static zarr_status register_begin(zarr_context *ctx, uint32_t registry, const vo
     if (!vtable || !origin || !*origin)
         ZR_TRY(zr_fail(err, ZARR_ERR_INVALID, "registering needs a table and an origin"));
     if (atomic_load(&ctx->sealed))
-        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
-                       "the context is sealed: register before the first store is opened"));
+        ZR_TRY(
+            zr_fail(err, ZARR_ERR_INVALID,
+                    "the context is sealed: register before the first store is opened"));
     if (!ctx->locked.core) {
         if (zr_streq(origin, ZR_CTX_CORE))
             ZR_TRY(zr_fail(err, ZARR_ERR_INVALID, "origin \"%s\" is the library's own",
@@ -55,7 +56,8 @@ static zarr_status register_end(zarr_context *ctx, zarr_status st, const char *n
     return st;
 }
 
-zarr_status zarr_context_register_dtype(zarr_context *ctx, const zarr_dtype_vtable *vtable,
+zarr_status zarr_context_register_dtype(zarr_context *ctx,
+                                        const zarr_dtype_vtable *vtable,
                                         const char *origin, zarr_error *err)
 {
     zarr_status st = register_begin(ctx, ZARR_REGISTRY_DTYPE, vtable, origin, err);
@@ -110,7 +112,8 @@ zarr_status zarr_context_register_key_encoding(zarr_context *ctx,
     return register_end(ctx, st, st == ZARR_OK ? vtable->name : NULL);
 }
 
-zarr_status zarr_context_register_store(zarr_context *ctx, const zarr_store_vtable *vtable,
+zarr_status zarr_context_register_store(zarr_context *ctx,
+                                        const zarr_store_vtable *vtable,
                                         const char *origin, zarr_error *err)
 {
     zarr_status st = register_begin(ctx, ZARR_REGISTRY_STORE, vtable, origin, err);
@@ -120,29 +123,32 @@ zarr_status zarr_context_register_store(zarr_context *ctx, const zarr_store_vtab
     return register_end(ctx, st, st == ZARR_OK ? vtable->name : NULL);
 }
 
-zarr_status zarr_context_register_memory(zarr_context *ctx, const zarr_memory_vtable *vtable,
-                                         void *self, const char *origin, zarr_error *err)
+zarr_status zarr_context_register_memory(zarr_context *ctx,
+                                         const zarr_memory_vtable *vtable, void *self,
+                                         const char *origin, zarr_error *err)
 {
     zarr_status st = register_begin(ctx, ZARR_REGISTRY_MEMORY, vtable, origin, err);
 
     if (st == ZARR_OK) {
         register_row(ctx)->index = (uint32_t)vtable->device_type;
-        st = zr_memory_register(&ctx->memory, vtable, self, register_row(ctx)->origin, err);
+        st = zr_memory_register(&ctx->memory, vtable, self, register_row(ctx)->origin,
+                                err);
     }
     return register_end(ctx, st, st == ZARR_OK ? vtable->name : NULL);
 }
 
-zarr_status zr_ctx_register_pipeline(zarr_context *ctx, const struct zr_pipeline *pipeline,
-                                     zarr_error *err)
+zarr_status zr_ctx_register_pipeline(zarr_context *ctx,
+                                     const struct zr_pipeline *pipeline, zarr_error *err)
 {
-    zarr_status st = register_begin(ctx, ZARR_REGISTRY_PIPELINE, pipeline, ZR_CTX_CORE, err);
+    zarr_status st =
+        register_begin(ctx, ZARR_REGISTRY_PIPELINE, pipeline, ZR_CTX_CORE, err);
 
     if (st == ZARR_OK && zr_map_get(&ctx->pipelines.by_name, pipeline->name))
         st = zr_fail(err, ZARR_ERR_EXISTS, "pipeline \"%s\" is registered already",
                      pipeline->name);
     if (st == ZARR_OK) /* never written through: the map knows no const */
-        st = zr_map_put(&ctx->pipelines.by_name, pipeline->name, (void *)(uintptr_t)pipeline,
-                        err);
+        st = zr_map_put(&ctx->pipelines.by_name, pipeline->name,
+                        (void *)(uintptr_t)pipeline, err);
     return register_end(ctx, st, st == ZARR_OK ? pipeline->name : NULL);
 }
 

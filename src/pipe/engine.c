@@ -90,8 +90,9 @@ void zr_kit_give(struct zr_kit *kit)
     zr_mutex_unlock(&e->kits.mutex);
 }
 
-zarr_status zr_kit_scratch(struct zr_kit *kit, enum zr_scratch_slot slot, int32_t device_type,
-                           int32_t device_id, uint64_t bytes, zarr_mem *out, zarr_error *err)
+zarr_status zr_kit_scratch(struct zr_kit *kit, enum zr_scratch_slot slot,
+                           int32_t device_type, int32_t device_id, uint64_t bytes,
+                           zarr_mem *out, zarr_error *err)
 {
     zarr_mem *m = &kit->scratch[slot];
 
@@ -101,8 +102,8 @@ zarr_status zr_kit_scratch(struct zr_kit *kit, enum zr_scratch_slot slot, int32_
 
         zr_pool_give(kit->engine->pool, m);
         *m = (zarr_mem){0};
-        st = zr_pool_take(kit->engine->pool, device_type, device_id, ZR_MAX(bytes, UINT64_C(64)),
-                          m, err);
+        st = zr_pool_take(kit->engine->pool, device_type, device_id,
+                          ZR_MAX(bytes, UINT64_C(64)), m, err);
         if (st != ZARR_OK) {
             *m = (zarr_mem){0};
             return st;
@@ -120,7 +121,8 @@ void zr_crew_init(struct zr_crew *c, struct zarr_request *rq, uint32_t n_workers
     memset(c->kit, 0, n_workers * sizeof(struct zr_kit *));
 }
 
-zarr_status zr_crew_kit(struct zr_crew *c, uint32_t worker, struct zr_kit **out, zarr_error *err)
+zarr_status zr_crew_kit(struct zr_crew *c, uint32_t worker, struct zr_kit **out,
+                        zarr_error *err)
 {
     if (c->kit[worker] == NULL) {
         zarr_status st = zr_kit_take(c->rq->io.engine, &c->kit[worker], err);

@@ -7,7 +7,9 @@
  */
 #include "pipe/pipe_int.h"
 
-enum { OBJECT_SLACK = 64 * 1024 };
+enum {
+    OBJECT_SLACK = 64 * 1024
+};
 
 zarr_status zr_store_op_run(const struct zr_work *w, zarr_store_op *op, zarr_error *err)
 {
@@ -22,7 +24,8 @@ zarr_status zr_store_op_run(const struct zr_work *w, zarr_store_op *op, zarr_err
         s->store_erases++;
     }
     (void)zr_store_run_one(w->io->store, op, err);
-    if (op->status == ZARR_OK && (op->verb == ZARR_STORE_GET || op->verb == ZARR_STORE_PUT))
+    if (op->status == ZARR_OK &&
+        (op->verb == ZARR_STORE_GET || op->verb == ZARR_STORE_PUT))
         s->bytes_stored += op->done_bytes;
     return op->status;
 }
@@ -38,10 +41,11 @@ uint64_t zr_encoded_most(const struct zr_io *io, uint64_t encoded_bound, bool ex
     return zr_add_u64(most, slack, &most) ? most : UINT64_MAX;
 }
 
-zarr_status zr_fetch_object(const struct zr_work *w, const struct zr_fetch *f, zarr_mem *out,
-                            zarr_error *err)
+zarr_status zr_fetch_object(const struct zr_work *w, const struct zr_fetch *f,
+                            zarr_mem *out, zarr_error *err)
 {
-    zarr_store_op op = {.verb = ZARR_STORE_GET, .key = f->key, .length = ZARR_STORE_TO_END};
+    zarr_store_op op = {
+        .verb = ZARR_STORE_GET, .key = f->key, .length = ZARR_STORE_TO_END};
     int32_t device = f->device_type != 0 ? f->device_type : ZARR_DEVICE_CPU;
     int32_t id = device == w->io->view.base.device_type ? w->io->view.base.device_id : 0;
     uint64_t room = f->expect;
@@ -59,10 +63,12 @@ zarr_status zr_fetch_object(const struct zr_work *w, const struct zr_fetch *f, z
             out->bytes = op.done_bytes;
             goto out;
         }
-        /* The object is longer than expected, or grew since: once more with its real length. */
+        /* The object is longer than expected, or grew since: once more with its real
+         * length. */
         if (op.object_bytes > f->most)
             ZR_TRY(zr_fail(err, ZARR_ERR_CORRUPT,
-                           "the object has %" PRIu64 " bytes, its chunk can explain %" PRIu64
+                           "the object has %" PRIu64
+                           " bytes, its chunk can explain %" PRIu64
                            " (limit encoded_bytes)",
                            op.object_bytes, f->most));
         room = op.object_bytes;
@@ -86,9 +92,10 @@ zarr_status zr_fetch_exact(const struct zr_work *w, const char *key, const zarr_
         return st;
     if (op.done_bytes != dst->bytes ||
         (op.object_bytes != UINT64_MAX && op.object_bytes != dst->bytes))
-        return zr_fail(err, ZARR_ERR_CORRUPT,
-                       "chunk has %" PRIu64 " bytes where its shape and data type need %" PRIu64,
-                       op.object_bytes != UINT64_MAX ? op.object_bytes : op.done_bytes, dst->bytes);
+        return zr_fail(
+            err, ZARR_ERR_CORRUPT,
+            "chunk has %" PRIu64 " bytes where its shape and data type need %" PRIu64,
+            op.object_bytes != UINT64_MAX ? op.object_bytes : op.done_bytes, dst->bytes);
     return ZARR_OK;
 }
 
@@ -99,8 +106,9 @@ static struct zr_store_pin *shard_pin(struct zr_shard *s)
     return s->held;
 }
 
-zarr_status zr_fetch_range(const struct zr_work *w, const char *key, struct zr_shard *shard,
-                           uint64_t offset, const zarr_mem *dst, zarr_error *err)
+zarr_status zr_fetch_range(const struct zr_work *w, const char *key,
+                           struct zr_shard *shard, uint64_t offset, const zarr_mem *dst,
+                           zarr_error *err)
 {
     zarr_store_op op = {.verb = ZARR_STORE_GET,
                         .key = key,
@@ -121,7 +129,8 @@ zarr_status zr_fetch_range(const struct zr_work *w, const char *key, struct zr_s
         return zr_fail(err, ZARR_ERR_CONFLICT, "the shard was deleted while it was read");
     if (st == ZARR_OK && op.done_bytes != dst->bytes)
         st = zr_fail(err, ZARR_ERR_CORRUPT,
-                     "bytes %" PRIu64 "+%" PRIu64 " end after %" PRIu64 ": the object is short",
+                     "bytes %" PRIu64 "+%" PRIu64 " end after %" PRIu64
+                     ": the object is short",
                      offset, dst->bytes, op.done_bytes);
     return st;
 }

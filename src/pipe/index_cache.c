@@ -34,8 +34,9 @@ static void cached_free(const zarr_allocator *alloc, void *value)
     zr_free(alloc, c);
 }
 
-zarr_status zr_index_cache_create(struct zr_index_cache **out, const zarr_allocator *alloc,
-                                  uint64_t max_bytes, zarr_error *err)
+zarr_status zr_index_cache_create(struct zr_index_cache **out,
+                                  const zarr_allocator *alloc, uint64_t max_bytes,
+                                  zarr_error *err)
 {
     struct zr_index_cache *c = zr_calloc(alloc, 1, sizeof(*c));
 
@@ -102,7 +103,8 @@ static void evict_locked(struct zr_index_cache *c)
     }
 }
 
-void zr_index_cache_put(struct zr_index_cache *c, const char *key, struct zr_shard_index *index)
+void zr_index_cache_put(struct zr_index_cache *c, const char *key,
+                        struct zr_shard_index *index)
 {
     struct cached *fresh = NULL;
 

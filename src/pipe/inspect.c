@@ -26,8 +26,8 @@ static void inspect_end(struct zarr_request *rq, struct zr_kit *kit)
     zr_mutex_deinit(&rq->locked.mutex);
 }
 
-static zarr_status open_with(const struct zr_io *io, struct zr_open *o, struct zr_shard **out,
-                             zarr_error *err)
+static zarr_status open_with(const struct zr_io *io, struct zr_open *o,
+                             struct zr_shard **out, zarr_error *err)
 {
     struct zarr_request rq;
     struct zr_work w = {.io = io, .rq = &rq};
@@ -42,16 +42,17 @@ out:
     return st;
 }
 
-zarr_status zr_shard_open_object(const struct zr_io *io, const char *key, struct zr_shard **out,
-                                 zarr_error *err)
+zarr_status zr_shard_open_object(const struct zr_io *io, const char *key,
+                                 struct zr_shard **out, zarr_error *err)
 {
     struct zr_open o = {.key = key};
 
     return open_with(io, &o, out, err);
 }
 
-zarr_status zr_shard_open_inner(const struct zr_io *io, struct zr_shard *parent, uint64_t entry,
-                                uint32_t level, struct zr_shard **out, zarr_error *err)
+zarr_status zr_shard_open_inner(const struct zr_io *io, struct zr_shard *parent,
+                                uint64_t entry, uint32_t level, struct zr_shard **out,
+                                zarr_error *err)
 {
     struct zr_open o = {.key = parent->key, .parent = parent, .level = level};
 
@@ -61,7 +62,8 @@ zarr_status zr_shard_open_inner(const struct zr_io *io, struct zr_shard *parent,
 }
 
 static zarr_status check_fetch(const struct zr_work *w, const struct zr_level *lv,
-                               const struct zr_open *at, zarr_mem *encoded, zarr_error *err)
+                               const struct zr_open *at, zarr_mem *encoded,
+                               zarr_error *err)
 {
     const struct zr_program *p = lv->decode;
     uint64_t most = zr_encoded_most(w->io, p->encoded_bound, p->encoded_exact);
@@ -78,20 +80,22 @@ static zarr_status check_fetch(const struct zr_work *w, const struct zr_level *l
     }
     if (at->bytes > most)
         return zr_fail(err, ZARR_ERR_CORRUPT,
-                       "the shard index gives %" PRIu64 " bytes, the chunk can explain %" PRIu64,
+                       "the shard index gives %" PRIu64
+                       " bytes, the chunk can explain %" PRIu64,
                        at->bytes, most);
     if (at->parent->buffer.handle != NULL)
         return zr_mem_slice(&at->parent->buffer, at->offset, at->bytes, encoded)
                    ? ZARR_OK
                    : zr_internal(err);
-    ZR_TRY(zr_kit_scratch(w->kit, ZR_SCRATCH_FETCH, ZARR_DEVICE_CPU, 0, at->bytes, encoded, err));
+    ZR_TRY(zr_kit_scratch(w->kit, ZR_SCRATCH_FETCH, ZARR_DEVICE_CPU, 0, at->bytes,
+                          encoded, err));
     ZR_TRY(zr_fetch_range(w, at->key, at->parent, at->offset, encoded, err));
 out:
     return st;
 }
 
-zarr_status zr_chunk_check(const struct zr_io *io, const char *key, struct zr_shard *shard,
-                           uint64_t entry, zarr_error *err)
+zarr_status zr_chunk_check(const struct zr_io *io, const char *key,
+                           struct zr_shard *shard, uint64_t entry, zarr_error *err)
 {
     const struct zr_layout *l = io->layout;
     const struct zr_level *lv = &l->level[l->n_levels - 1];

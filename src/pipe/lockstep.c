@@ -44,10 +44,12 @@ bool zr_wants_lockstep(const struct zr_program *p)
 
 static int32_t device_id(const struct lockstep *l, int32_t device)
 {
-    return zr_device_is_host(l->io->engine->memory, device) ? 0 : l->io->view.base.device_id;
+    return zr_device_is_host(l->io->engine->memory, device) ? 0
+                                                            : l->io->view.base.device_id;
 }
 
-static zarr_status parallel(struct lockstep *l, uint64_t n, zr_item_fn fn, zarr_error *err)
+static zarr_status parallel(struct lockstep *l, uint64_t n, zr_item_fn fn,
+                            zarr_error *err)
 {
     struct zr_parallel_options opts = {.max_threads = zr_request_threads(l->rq),
                                        .cancel = &l->rq->cancel};
@@ -66,7 +68,8 @@ static zarr_status work_of(struct lockstep *l, uint32_t worker, struct zr_work *
     return zr_crew_kit(&l->crew, worker, &w->kit, err);
 }
 
-/* ---- who takes part --------------------------------------------------------------------- */
+/* ---- who takes part
+ * --------------------------------------------------------------------- */
 
 static zarr_status ordinary_run(void *arg, uint64_t i, uint32_t worker, zarr_error *err)
 {
@@ -79,8 +82,8 @@ static zarr_status ordinary_run(void *arg, uint64_t i, uint32_t worker, zarr_err
     return zr_run_exec(&w, l->wave, &l->wave->run[i], NULL, err);
 }
 
-static zarr_status collect_run(struct lockstep *l, const struct zr_run *run, const zarr_mem *bytes,
-                               zarr_error *err)
+static zarr_status collect_run(struct lockstep *l, const struct zr_run *run,
+                               const zarr_mem *bytes, zarr_error *err)
 {
     for (uint32_t k = 0; k < run->n_items; k++) {
         struct lock_item *it = &l->item[l->n];
@@ -113,9 +116,11 @@ out:
     return st;
 }
 
-/* ---- stages ---------------------------------------------------------------------------------- */
+/* ---- stages
+ * ---------------------------------------------------------------------------------- */
 
-/* Room for every chunk's output: the destination itself after the last stage where it fits, else a part of a slab. */
+/* Room for every chunk's output: the destination itself after the last stage where it
+ * fits, else a part of a slab. */
 static zarr_status stage_rooms(struct lockstep *l, uint32_t i, zarr_error *err)
 {
     const struct zr_stage *s = &l->p->stage[i];
@@ -158,7 +163,8 @@ static zarr_status single_stage(void *arg, uint64_t i, uint32_t worker, zarr_err
     ZR_TRY(work_of(l, worker, &w, err));
     if (l->stage->kind == ZR_STAGE_COPY) {
         if (it->next.bytes < it->cur.bytes)
-            ZR_TRY(zr_fail(err, ZARR_ERR_CORRUPT, "chunk is longer than its shape allows"));
+            ZR_TRY(
+                zr_fail(err, ZARR_ERR_CORRUPT, "chunk is longer than its shape allows"));
         ZR_TRY(zr_mem_copy_run(l->io->engine->memory, &it->next, &it->cur, it->cur.bytes,
                                &w.kit->copies, err));
         it->next.bytes = it->cur.bytes;
@@ -171,7 +177,8 @@ out:
     return zr_item_prefix(it->run, it->item, st, err);
 }
 
-static zarr_status batch_call(struct lockstep *l, struct zr_kit *kit, uint32_t n, zarr_error *err)
+static zarr_status batch_call(struct lockstep *l, struct zr_kit *kit, uint32_t n,
+                              zarr_error *err)
 {
     const struct zr_stage *s = l->stage;
     struct zr_stage_call call = {.jobs = l->job, .n = n, .ts = &kit->states};
@@ -179,8 +186,8 @@ static zarr_status batch_call(struct lockstep *l, struct zr_kit *kit, uint32_t n
     zarr_status st = ZARR_OK;
 
     if (need > 0)
-        ZR_TRY(zr_kit_scratch(kit, ZR_SCRATCH_CODEC, s->out_device, device_id(l, s->out_device),
-                              need, &call.scratch, err));
+        ZR_TRY(zr_kit_scratch(kit, ZR_SCRATCH_CODEC, s->out_device,
+                              device_id(l, s->out_device), need, &call.scratch, err));
     st = zr_stage_run(s, &call, false, err);
     if (st != ZARR_OK) {
         uint64_t k = err != NULL && err->item < n ? err->item : 0;
@@ -256,15 +263,17 @@ static zarr_status finish_one(void *arg, uint64_t i, uint32_t worker, zarr_error
     w.kit->stats.bytes_decoded += it->cur.bytes;
     if (it->cur.bytes != l->p->decoded_bytes)
         ZR_TRY(zr_fail(err, ZARR_ERR_CORRUPT,
-                       "chunk has %" PRIu64 " bytes where its shape and data type need %" PRIu64,
+                       "chunk has %" PRIu64
+                       " bytes where its shape and data type need %" PRIu64,
                        it->cur.bytes, l->p->decoded_bytes));
     ZR_TRY(zr_item_finish(&w, l->wave, it->item, &it->cur, it->direct, err));
 out:
     return zr_item_prefix(it->run, it->item, st, err);
 }
 
-zarr_status zr_lockstep_exec(const struct zr_io *io, struct zarr_request *rq, struct zr_wave *wave,
-                             const zarr_mem *fetched, zarr_error *err)
+zarr_status zr_lockstep_exec(const struct zr_io *io, struct zarr_request *rq,
+                             struct zr_wave *wave, const zarr_mem *fetched,
+                             zarr_error *err)
 {
     struct lockstep l = {.io = io, .rq = rq, .wave = wave, .fetched = fetched};
     zarr_status st = ZARR_OK;

@@ -23,9 +23,11 @@ static void release_buffer(struct zr_shard *s)
     zr_pool_give(s->release_arg, &s->buffer);
 }
 
-/* ---- decoding an index ---------------------------------------------------------------- */
+/* ---- decoding an index ----------------------------------------------------------------
+ */
 
-/* An index is a small array of uint64 in host memory: the same steps, over a view of the pairs. */
+/* An index is a small array of uint64 in host memory: the same steps, over a view of the
+ * pairs. */
 struct index_work {
     struct zr_io io;
     struct zr_layout layout;
@@ -71,8 +73,8 @@ out:
     return st;
 }
 
-zarr_status zr_index_encode(const struct zr_work *w, const struct zr_level *lv, uint64_t *pairs,
-                            const zarr_mem *dst, zarr_error *err)
+zarr_status zr_index_encode(const struct zr_work *w, const struct zr_level *lv,
+                            uint64_t *pairs, const zarr_mem *dst, zarr_error *err)
 {
     const struct zr_program *p = lv->index->encode;
     struct index_work x;
@@ -81,8 +83,8 @@ zarr_status zr_index_encode(const struct zr_work *w, const struct zr_level *lv, 
     zarr_status st = ZARR_OK;
 
     index_work_init(&x, w, lv, pairs);
-    ZR_TRY(zr_kit_scratch(w->kit, ZR_SCRATCH_INDEX, ZARR_DEVICE_CPU, 0, p->decoded_bytes, &block,
-                          err));
+    ZR_TRY(zr_kit_scratch(w->kit, ZR_SCRATCH_INDEX, ZARR_DEVICE_CPU, 0, p->decoded_bytes,
+                          &block, err));
     ZR_TRY(zr_gather_target(&x.work, lv->index, p, &x.whole, &block, err));
     ZR_TRY(zr_encode_stages(&x.work, p, &block, dst, &used, err));
     if (used != lv->index_bytes)
@@ -91,7 +93,8 @@ out:
     return st;
 }
 
-/* encoded: the index's bytes; value_bytes: length of the shard's value, UINT64_MAX unknown. */
+/* encoded: the index's bytes; value_bytes: length of the shard's value, UINT64_MAX
+ * unknown. */
 static zarr_status index_parse(const struct zr_work *w, const struct zr_level *lv,
                                const zarr_mem *encoded, uint64_t value_bytes,
                                struct zr_shard_index **out, zarr_error *err)
@@ -129,10 +132,11 @@ zarr_status zr_index_from_value(const struct zr_work *w, const struct zr_level *
     return index_parse(w, lv, &encoded, value->bytes, out, err);
 }
 
-/* ---- values that are buffers ------------------------------------------------------------- */
+/* ---- values that are buffers
+ * ------------------------------------------------------------- */
 
 zarr_status zr_body_decode(const struct zr_work *w, const struct zr_level *lv,
-                               const zarr_mem *encoded, zarr_mem *out, zarr_error *err)
+                           const zarr_mem *encoded, zarr_mem *out, zarr_error *err)
 {
     const struct zr_program *p = lv->bytes_decode;
     zarr_mem cur = *encoded, next = {0};
@@ -145,7 +149,8 @@ zarr_status zr_body_decode(const struct zr_work *w, const struct zr_level *lv,
         zarr_mem none = {0};
 
         if (i + 1 == p->n) {
-            ZR_TRY(zr_pool_take(w->io->engine->pool, ZARR_DEVICE_CPU, 0, s->out_bytes, out, err));
+            ZR_TRY(zr_pool_take(w->io->engine->pool, ZARR_DEVICE_CPU, 0, s->out_bytes,
+                                out, err));
             next = *out;
         } else {
             ZR_TRY(zr_kit_scratch(w->kit, i % 2 == 0 ? ZR_SCRATCH_A : ZR_SCRATCH_B,
@@ -165,7 +170,8 @@ out:
 }
 
 static zarr_status shard_from_body(const struct zr_work *w, const struct zr_level *lv,
-                                   const zarr_mem *encoded, struct zr_shard *s, zarr_error *err)
+                                   const zarr_mem *encoded, struct zr_shard *s,
+                                   zarr_error *err)
 {
     zarr_status st = ZARR_OK;
 
@@ -178,7 +184,8 @@ out:
     return st;
 }
 
-/* ---- objects ---------------------------------------------------------------------------- */
+/* ---- objects
+ * ---------------------------------------------------------------------------- */
 
 static zarr_status missing_index(const struct zr_work *w, const struct zr_level *lv,
                                  struct zr_shard *s, zarr_error *err)
@@ -210,8 +217,8 @@ static zarr_status fetch_index(const struct zr_work *w, const struct zr_level *l
 
     if (lv->shard->index_at_end)
         op.offset = ZARR_STORE_SUFFIX;
-    ZR_TRY(zr_kit_scratch(w->kit, ZR_SCRATCH_INDEX, ZARR_DEVICE_CPU, 0, lv->index_bytes, &op.mem,
-                          err));
+    ZR_TRY(zr_kit_scratch(w->kit, ZR_SCRATCH_INDEX, ZARR_DEVICE_CPU, 0, lv->index_bytes,
+                          &op.mem, err));
     ZR_TRY(zr_store_op_run(w, &op, err));
     w->kit->stats.index_reads++;
     if (op.done_bytes != lv->index_bytes)
@@ -281,10 +288,11 @@ out:
     return st;
 }
 
-/* ---- nested shards ------------------------------------------------------------------------- */
+/* ---- nested shards
+ * ------------------------------------------------------------------------- */
 
-static zarr_status fetch_nested(const struct zr_work *w, struct zr_shard *s, uint64_t offset,
-                                const zarr_mem *dst, zarr_error *err)
+static zarr_status fetch_nested(const struct zr_work *w, struct zr_shard *s,
+                                uint64_t offset, const zarr_mem *dst, zarr_error *err)
 {
     return zr_fetch_range(w, s->key, s->parent, offset, dst, err);
 }
@@ -297,7 +305,8 @@ static zarr_status open_nested(const struct zr_work *w, const struct zr_level *l
     zarr_status st = ZARR_OK;
 
     if (bytes > zr_encoded_most(w->io, lv->encoded_bound, false))
-        ZR_TRY(zr_fail(err, ZARR_ERR_CORRUPT, "an inner shard of %" PRIu64 " bytes", bytes));
+        ZR_TRY(
+            zr_fail(err, ZARR_ERR_CORRUPT, "an inner shard of %" PRIu64 " bytes", bytes));
     if (s->parent->buffer.handle != NULL) {
         if (!zr_mem_slice(&s->parent->buffer, s->base, bytes, &value))
             ZR_TRY(zr_internal(err));
@@ -310,18 +319,20 @@ static zarr_status open_nested(const struct zr_work *w, const struct zr_level *l
         goto out;
     }
     if (lv->bytes_decode != NULL) {
-        ZR_TRY(zr_kit_scratch(w->kit, ZR_SCRATCH_FETCH, ZARR_DEVICE_CPU, 0, bytes, &value, err));
+        ZR_TRY(zr_kit_scratch(w->kit, ZR_SCRATCH_FETCH, ZARR_DEVICE_CPU, 0, bytes, &value,
+                              err));
         ZR_TRY(fetch_nested(w, s, s->base, &value, err));
         st = shard_from_body(w, lv, &value, s, err);
         goto out;
     }
     if (bytes < lv->index_bytes)
         ZR_TRY(zr_fail(err, ZARR_ERR_CORRUPT,
-                       "an inner shard of %" PRIu64 " bytes cannot hold its index of %" PRIu64,
+                       "an inner shard of %" PRIu64
+                       " bytes cannot hold its index of %" PRIu64,
                        bytes, lv->index_bytes));
     at = s->base + (lv->shard->index_at_end ? bytes - lv->index_bytes : 0);
-    ZR_TRY(zr_kit_scratch(w->kit, ZR_SCRATCH_INDEX, ZARR_DEVICE_CPU, 0, lv->index_bytes, &value,
-                          err));
+    ZR_TRY(zr_kit_scratch(w->kit, ZR_SCRATCH_INDEX, ZARR_DEVICE_CPU, 0, lv->index_bytes,
+                          &value, err));
     ZR_TRY(fetch_nested(w, s, at, &value, err));
     w->kit->stats.index_reads++;
     ZR_TRY(index_parse(w, lv, &value, bytes, &s->index, err));

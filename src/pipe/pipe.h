@@ -19,14 +19,15 @@
 #include <zarrc/array.h>
 #include <zarrc/request.h>
 
-struct zr_kit;   /* one worker's codec contexts and scratch */
+struct zr_kit; /* one worker's codec contexts and scratch */
 struct zr_io;
 
 /* A pipeline: how the work of a request is scheduled. Registered by name like codecs. */
 struct zr_pipeline {
     const char *name;
     zarr_status (*read)(const struct zr_io *io, struct zarr_request *rq, zarr_error *err);
-    zarr_status (*write)(const struct zr_io *io, struct zarr_request *rq, zarr_error *err);
+    zarr_status (*write)(const struct zr_io *io, struct zarr_request *rq,
+                         zarr_error *err);
 };
 extern const struct zr_pipeline zr_pipeline_waves, zr_pipeline_serial;
 
@@ -55,13 +56,18 @@ zarr_status zr_engine_init(struct zr_engine *e, zarr_error *err);
 void zr_engine_deinit(struct zr_engine *e);
 void zr_engine_trim(struct zr_engine *e); /* gives idle kits and pool blocks back */
 
-/* Decoded shard indexes of one array, bounded, shared between requests. A stale one is noticed by the object's version. */
+/* Decoded shard indexes of one array, bounded, shared between requests. A stale one is
+ * noticed by the object's version. */
 struct zr_index_cache;
-zarr_status zr_index_cache_create(struct zr_index_cache **out, const zarr_allocator *alloc,
-                                  uint64_t max_bytes, zarr_error *err);
+zarr_status zr_index_cache_create(struct zr_index_cache **out,
+                                  const zarr_allocator *alloc, uint64_t max_bytes,
+                                  zarr_error *err);
 void zr_index_cache_free(struct zr_index_cache *c);
-struct zr_shard_index *zr_index_cache_get(struct zr_index_cache *c, const char *key); /* counted, or NULL; NULL cache is fine */
-void zr_index_cache_put(struct zr_index_cache *c, const char *key, struct zr_shard_index *index);
+struct zr_shard_index *
+zr_index_cache_get(struct zr_index_cache *c,
+                   const char *key); /* counted, or NULL; NULL cache is fine */
+void zr_index_cache_put(struct zr_index_cache *c, const char *key,
+                        struct zr_shard_index *index);
 void zr_index_cache_drop(struct zr_index_cache *c, const char *key); /* NULL: all */
 
 /* One read or write; everything borrowed until it is done. */
@@ -69,14 +75,14 @@ struct zr_io {
     struct zr_engine *engine;
     const struct zr_pipeline *pipeline;
     const struct zr_layout *layout;
-    zarr_store *store;                /* of chunks */
-    const char *prefix;               /* array path, "" at the root */
-    struct zr_index_cache *indexes;   /* NULL: none */
-    const zarr_selection *selection;  /* NULL: all */
+    zarr_store *store;               /* of chunks */
+    const char *prefix;              /* array path, "" at the root */
+    struct zr_index_cache *indexes;  /* NULL: none */
+    const zarr_selection *selection; /* NULL: all */
     struct zr_view view;
     bool write;
-    bool skip_empty;     /* don't store chunks equal to the fill value */
-    bool missing_error;  /* a missing chunk is NOT_FOUND */
+    bool skip_empty;    /* don't store chunks equal to the fill value */
+    bool missing_error; /* a missing chunk is NOT_FOUND */
     bool no_direct, no_huge_pages;
     uint32_t max_threads; /* 0: the engine's */
     uint64_t wave_bytes;  /* 0: the engine's */
@@ -87,19 +93,21 @@ struct zr_io {
 
 /* Runs to the end on this thread (and helpers). stats may be NULL. */
 zarr_status zr_io_run(const struct zr_io *io, zarr_stats *stats, zarr_error *err);
-/* Starts it and returns; io is copied. release(owner) is called once, by zarr_request_free(), when nothing of io is in use
- * any more; not when this fails. */
-zarr_status zr_io_submit(zarr_request **out, const struct zr_io *io, void (*release)(void *owner),
-                         void *owner, zarr_error *err);
+/* Starts it and returns; io is copied. release(owner) is called once, by
+ * zarr_request_free(), when nothing of io is in use any more; not when this fails. */
+zarr_status zr_io_submit(zarr_request **out, const struct zr_io *io,
+                         void (*release)(void *owner), void *owner, zarr_error *err);
 
-/* Fetches and checks the shard index of a whole object (nested ones are opened from it); used by chunk lists and verify. */
-zarr_status zr_shard_open_object(const struct zr_io *io, const char *key, struct zr_shard **out,
-                                 zarr_error *err);
+/* Fetches and checks the shard index of a whole object (nested ones are opened from it);
+ * used by chunk lists and verify. */
+zarr_status zr_shard_open_object(const struct zr_io *io, const char *key,
+                                 struct zr_shard **out, zarr_error *err);
 /* The same for an inner shard at `entry` of parent, at the given level. */
-zarr_status zr_shard_open_inner(const struct zr_io *io, struct zr_shard *parent, uint64_t entry,
-                                uint32_t level, struct zr_shard **out, zarr_error *err);
+zarr_status zr_shard_open_inner(const struct zr_io *io, struct zr_shard *parent,
+                                uint64_t entry, uint32_t level, struct zr_shard **out,
+                                zarr_error *err);
 /* Decodes one stored leaf chunk into scratch and forgets it: verify. */
-zarr_status zr_chunk_check(const struct zr_io *io, const char *key, struct zr_shard *shard,
-                           uint64_t entry, zarr_error *err);
+zarr_status zr_chunk_check(const struct zr_io *io, const char *key,
+                           struct zr_shard *shard, uint64_t entry, zarr_error *err);
 
 #endif

@@ -10,16 +10,16 @@
 /* ---- kits: one worker's codec contexts, scratch and counters ---------------- */
 
 enum zr_scratch_slot {
-    ZR_SCRATCH_FETCH,   /* encoded bytes as fetched */
-    ZR_SCRATCH_A,       /* stages in turn */
+    ZR_SCRATCH_FETCH, /* encoded bytes as fetched */
+    ZR_SCRATCH_A,     /* stages in turn */
     ZR_SCRATCH_B,
-    ZR_SCRATCH_BLOCK,   /* the decoded chunk of a write */
-    ZR_SCRATCH_INDEX,   /* a shard's index */
-    ZR_SCRATCH_OLD,     /* a former object */
+    ZR_SCRATCH_BLOCK,    /* the decoded chunk of a write */
+    ZR_SCRATCH_INDEX,    /* a shard's index */
+    ZR_SCRATCH_OLD,      /* a former object */
     ZR_SCRATCH_OLD_BODY, /* the same behind its outer codecs */
-    ZR_SCRATCH_BODY,    /* an encoded object under construction */
-    ZR_SCRATCH_CODEC,   /* what an implementation asks for */
-    ZR_SCRATCH_FALL_IN, /* a chunk on its way through a fallback on the host */
+    ZR_SCRATCH_BODY,     /* an encoded object under construction */
+    ZR_SCRATCH_CODEC,    /* what an implementation asks for */
+    ZR_SCRATCH_FALL_IN,  /* a chunk on its way through a fallback on the host */
     ZR_SCRATCH_FALL_OUT,
     ZR_SCRATCH_SLOTS
 };
@@ -35,8 +35,9 @@ struct zr_kit {
 zarr_status zr_kit_take(struct zr_engine *e, struct zr_kit **out, zarr_error *err);
 void zr_kit_give(struct zr_kit *kit); /* counters must have been merged */
 /* At least `bytes` in the given memory; contents are lost when it grows. */
-zarr_status zr_kit_scratch(struct zr_kit *kit, enum zr_scratch_slot slot, int32_t device_type,
-                           int32_t device_id, uint64_t bytes, zarr_mem *out, zarr_error *err);
+zarr_status zr_kit_scratch(struct zr_kit *kit, enum zr_scratch_slot slot,
+                           int32_t device_type, int32_t device_id, uint64_t bytes,
+                           zarr_mem *out, zarr_error *err);
 
 /* The kits of one parallel loop, by worker number, taken at first use. */
 struct zr_crew {
@@ -45,7 +46,8 @@ struct zr_crew {
     uint32_t n;
 };
 void zr_crew_init(struct zr_crew *c, struct zarr_request *rq, uint32_t n_workers);
-zarr_status zr_crew_kit(struct zr_crew *c, uint32_t worker, struct zr_kit **out, zarr_error *err);
+zarr_status zr_crew_kit(struct zr_crew *c, uint32_t worker, struct zr_kit **out,
+                        zarr_error *err);
 void zr_crew_deinit(struct zr_crew *c); /* merges counters, gives kits back */
 
 /* ---- requests ------------------------------------------------------------------ */
@@ -70,7 +72,8 @@ struct zarr_request {
     void *owner;
     bool submitted;
 };
-void zr_request_merge(struct zarr_request *rq, struct zr_kit *kit); /* adds and zeroes the kit's counters */
+void zr_request_merge(struct zarr_request *rq,
+                      struct zr_kit *kit); /* adds and zeroes the kit's counters */
 uint32_t zr_request_threads(const struct zarr_request *rq);
 uint64_t zr_request_wave_bytes(const struct zarr_request *rq);
 
@@ -85,61 +88,70 @@ struct zr_work { /* what a step needs to know */
 struct zr_fetch {
     const char *key;
     enum zr_scratch_slot slot;
-    int32_t device_type;   /* of the scratch; 0: host */
-    uint64_t expect, most; /* likely upper bound; refused above */
+    int32_t device_type;         /* of the scratch; 0: host */
+    uint64_t expect, most;       /* likely upper bound; refused above */
     zarr_store_version *version; /* out; NULL: not wanted */
 };
-zarr_status zr_fetch_object(const struct zr_work *w, const struct zr_fetch *f, zarr_mem *out,
-                            zarr_error *err);
+zarr_status zr_fetch_object(const struct zr_work *w, const struct zr_fetch *f,
+                            zarr_mem *out, zarr_error *err);
 /* GET of a whole object that must have exactly dst->bytes. */
 zarr_status zr_fetch_exact(const struct zr_work *w, const char *key, const zarr_mem *dst,
                            zarr_error *err);
 /* Most bytes an encoded object of this level may have. */
 uint64_t zr_encoded_most(const struct zr_io *io, uint64_t encoded_bound, bool exact);
-/* GET of a range, exactly; short is CORRUPT. shard: read through its hold; NULL: the key itself. */
-zarr_status zr_fetch_range(const struct zr_work *w, const char *key, struct zr_shard *shard,
-                           uint64_t offset, const zarr_mem *dst, zarr_error *err);
-/* Runs a program's stages over src. last: where the elements shall go (its bytes must be the decoded size), or handle NULL: scratch; *out is where they are. */
+/* GET of a range, exactly; short is CORRUPT. shard: read through its hold; NULL: the key
+ * itself. */
+zarr_status zr_fetch_range(const struct zr_work *w, const char *key,
+                           struct zr_shard *shard, uint64_t offset, const zarr_mem *dst,
+                           zarr_error *err);
+/* Runs a program's stages over src. last: where the elements shall go (its bytes must be
+ * the decoded size), or handle NULL: scratch; *out is where they are. */
 zarr_status zr_decode_stages(const struct zr_work *w, const struct zr_program *p,
                              const zarr_mem *src, const zarr_mem *last, zarr_mem *out,
                              zarr_error *err);
-/* The stages backward; dst has room for p->encoded_bound in host memory; *used is the length. src may be given back as *out when n == 0. */
+/* The stages backward; dst has room for p->encoded_bound in host memory; *used is the
+ * length. src may be given back as *out when n == 0. */
 zarr_status zr_encode_stages(const struct zr_work *w, const struct zr_program *p,
                              const zarr_mem *src, const zarr_mem *dst, uint64_t *used,
                              zarr_error *err);
-/* One codec stage of one chunk, falling back to the host where the implementation refuses it. */
-zarr_status zr_stage_one(const struct zr_work *w, const struct zr_stage *s, zarr_codec_job *job,
-                         bool encode, zarr_error *err);
+/* One codec stage of one chunk, falling back to the host where the implementation
+ * refuses it. */
+zarr_status zr_stage_one(const struct zr_work *w, const struct zr_stage *s,
+                         zarr_codec_job *job, bool encode, zarr_error *err);
 /* Copies the boxes of a target between a block of elements and the view. */
 zarr_status zr_scatter_target(const struct zr_work *w, const struct zr_level *lv,
-                       const struct zr_program *p, const struct zr_target *t,
-                       const zarr_mem *block, zarr_error *err);
+                              const struct zr_program *p, const struct zr_target *t,
+                              const zarr_mem *block, zarr_error *err);
 zarr_status zr_gather_target(const struct zr_work *w, const struct zr_level *lv,
-                      const struct zr_program *p, const struct zr_target *t,
-                      const zarr_mem *block, zarr_error *err);
+                             const struct zr_program *p, const struct zr_target *t,
+                             const zarr_mem *block, zarr_error *err);
 zarr_status zr_fill_target(const struct zr_work *w, const struct zr_level *lv,
                            const struct zr_target *t, zarr_error *err);
 /* Fills a decoded block with the fill value as stored (byte order of the program). */
 zarr_status zr_fill_block(const struct zr_work *w, const struct zr_program *p,
                           const zarr_mem *block, zarr_error *err);
-/* True when the target is the whole chunk and the view holds it in exactly the program's layout; then *at is the place. */
+/* True when the target is the whole chunk and the view holds it in exactly the program's
+ * layout; then *at is the place. */
 bool zr_target_direct(const struct zr_io *io, const struct zr_program *p,
                       const struct zr_target *t, zarr_mem *at);
-/* One run of a data wave: fetch, decode, scatter. fetched: handle NULL, or the run's bytes got before. */
+/* One run of a data wave: fetch, decode, scatter. fetched: handle NULL, or the run's
+ * bytes got before. */
 zarr_status zr_run_exec(const struct zr_work *w, const struct zr_wave *wave,
-                        const struct zr_run *run, const zarr_mem *fetched, zarr_error *err);
-/* A whole wave in lock step, stage by stage, for programs with an implementation that wants batches. fetched: by run, handle
- * NULL where a run was not got in advance. */
+                        const struct zr_run *run, const zarr_mem *fetched,
+                        zarr_error *err);
+/* A whole wave in lock step, stage by stage, for programs with an implementation that
+ * wants batches. fetched: by run, handle NULL where a run was not got in advance. */
 bool zr_wants_lockstep(const struct zr_program *p);
-zarr_status zr_lockstep_exec(const struct zr_io *io, struct zarr_request *rq, struct zr_wave *wave,
-                             const zarr_mem *fetched, zarr_error *err);
+zarr_status zr_lockstep_exec(const struct zr_io *io, struct zarr_request *rq,
+                             struct zr_wave *wave, const zarr_mem *fetched,
+                             zarr_error *err);
 /* The end of an item: its elements are in block (direct: already in place). */
 zarr_status zr_item_finish(const struct zr_work *w, const struct zr_wave *wave,
                            const struct zr_item *item, const zarr_mem *block, bool direct,
                            zarr_error *err);
 /* Prefixes an error with the address of an item. */
-zarr_status zr_item_prefix(const struct zr_run *run, const struct zr_item *item, zarr_status st,
-                           zarr_error *err);
+zarr_status zr_item_prefix(const struct zr_run *run, const struct zr_item *item,
+                           zarr_status st, zarr_error *err);
 /* Opens one shard of an OPEN wave: fills o->shard. */
 zarr_status zr_open_exec(const struct zr_work *w, struct zr_open *o, zarr_error *err);
 /* Parses the index of a shard value held in host memory. */
@@ -158,29 +170,35 @@ struct zr_leaf_write {
     const struct zr_projection *proj;
     zarr_mem old;  /* its former encoded bytes, host; handle NULL: none */
     zarr_mem room; /* host, at least level->encoded_bound bytes */
-    zarr_mem out;  /* out: in room, or the caller's own memory when that can be stored as it is */
-    bool empty;    /* out: equal to the fill value, and such chunks are not stored */
+    /* out: in room, or the caller's own memory when that can be stored as it is */
+    zarr_mem out;
+    bool empty; /* out: equal to the fill value, and such chunks are not stored */
 };
-zarr_status zr_leaf_encode(const struct zr_work *w, struct zr_leaf_write *lw, zarr_error *err);
+zarr_status zr_leaf_encode(const struct zr_work *w, struct zr_leaf_write *lw,
+                           zarr_error *err);
 /* Encodes a shard, without the codecs around it. */
 struct zr_shard_write {
     uint32_t level;
     const struct zr_projection *proj;
     const uint64_t *clip; /* extent of valid elements; NULL: all */
-    zarr_mem old;         /* former value (behind outer codecs), host; handle NULL: none */
+    /* former value (behind outer codecs), host; handle NULL: none */
+    zarr_mem old;
     uint32_t threads;
-    zarr_mem out;         /* out: a pool block, the caller gives it back; its first `used` bytes */
+    /* out: a pool block, the caller gives it back; its first `used` bytes */
+    zarr_mem out;
     uint64_t used;
     bool empty;
 };
-zarr_status zr_shard_encode(const struct zr_work *w, struct zr_shard_write *sw, zarr_error *err);
-/* Runs the codecs around a shard backward (encode) into a pool block, or forward (decode). */
+zarr_status zr_shard_encode(const struct zr_work *w, struct zr_shard_write *sw,
+                            zarr_error *err);
+/* Runs the codecs around a shard backward (encode) into a pool block, or forward
+ * (decode). */
 zarr_status zr_body_encode(const struct zr_work *w, const struct zr_level *lv,
                            const zarr_mem *value, zarr_mem *out, zarr_error *err);
 zarr_status zr_body_decode(const struct zr_work *w, const struct zr_level *lv,
                            const zarr_mem *encoded, zarr_mem *out, zarr_error *err);
 /* Writes n_inner_all pairs through the index chain; dst has level->index_bytes. */
-zarr_status zr_index_encode(const struct zr_work *w, const struct zr_level *lv, uint64_t *pairs,
-                            const zarr_mem *dst, zarr_error *err);
+zarr_status zr_index_encode(const struct zr_work *w, const struct zr_level *lv,
+                            uint64_t *pairs, const zarr_mem *dst, zarr_error *err);
 
 #endif

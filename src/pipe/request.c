@@ -8,7 +8,9 @@
 
 #include <string.h>
 
-enum { PROGRESS_NS = 50 * 1000 * 1000 };
+enum {
+    PROGRESS_NS = 50 * 1000 * 1000
+};
 
 static void add_copies(struct zr_copy_counters *to, const struct zr_copy_counters *from)
 {
@@ -120,14 +122,16 @@ static uint64_t view_extent(const struct zr_view *v)
     return n;
 }
 
-/* A fresh destination on huge pages is several times faster to fill than one on small pages. */
+/* A fresh destination on huge pages is several times faster to fill than one on small
+ * pages. */
 static void advise_output(const struct zr_io *io)
 {
     uint64_t bytes = view_extent(&io->view);
     void *p = NULL;
 
     if (io->write || io->no_huge_pages || bytes < (UINT64_C(4) << 20) ||
-        !zr_view_is_contiguous(&io->view) || io->view.base.device_type != ZARR_DEVICE_CPU ||
+        !zr_view_is_contiguous(&io->view) ||
+        io->view.base.device_type != ZARR_DEVICE_CPU ||
         zr_mem_host_ptr(io->engine->memory, &io->view.base, bytes, &p, NULL) != ZARR_OK)
         return;
     zr_pages_advise(p, (size_t)bytes);
@@ -165,7 +169,8 @@ static void stats_out(struct zarr_request *rq, zarr_stats *out)
     zr_mutex_unlock(&rq->locked.mutex);
     bytes = out->struct_size;
     now.struct_size = bytes;
-    memcpy(out, &now, ZR_MIN((size_t)bytes, sizeof(now))); /* an older caller's struct is shorter */
+    memcpy(out, &now,
+           ZR_MIN((size_t)bytes, sizeof(now))); /* an older caller's struct is shorter */
 }
 
 zarr_status zr_io_run(const struct zr_io *io, zarr_stats *stats, zarr_error *err)
@@ -189,8 +194,8 @@ static void request_task(void *arg)
     zr_event_set(&rq->done);
 }
 
-zarr_status zr_io_submit(zarr_request **out, const struct zr_io *io, void (*release)(void *owner),
-                         void *owner, zarr_error *err)
+zarr_status zr_io_submit(zarr_request **out, const struct zr_io *io,
+                         void (*release)(void *owner), void *owner, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
     struct zarr_request *rq = zr_calloc(io->engine->alloc, 1, sizeof(*rq));
@@ -221,7 +226,8 @@ static bool inherited(const zarr_request *rq)
     return rq->fork_generation != zr_fork_generation();
 }
 
-zarr_status zarr_request_wait(zarr_request *rq, uint64_t timeout_ns, int *done, zarr_error *err)
+zarr_status zarr_request_wait(zarr_request *rq, uint64_t timeout_ns, int *done,
+                              zarr_error *err)
 {
     uint64_t deadline = UINT64_MAX;
 
@@ -230,9 +236,11 @@ zarr_status zarr_request_wait(zarr_request *rq, uint64_t timeout_ns, int *done, 
     if (inherited(rq)) {
         if (done != NULL)
             *done = 1;
-        return zr_fail(err, ZARR_ERR_CANCELLED, "the request belongs to the parent process");
+        return zr_fail(err, ZARR_ERR_CANCELLED,
+                       "the request belongs to the parent process");
     }
-    if (timeout_ns != ZARR_WAIT_FOREVER && !zr_add_u64(zr_now_ns(), timeout_ns, &deadline))
+    if (timeout_ns != ZARR_WAIT_FOREVER &&
+        !zr_add_u64(zr_now_ns(), timeout_ns, &deadline))
         deadline = UINT64_MAX;
     if (!zr_event_wait(&rq->done, deadline)) {
         if (done != NULL)

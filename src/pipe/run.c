@@ -11,10 +11,12 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { RANGE_COST = 32 * 1024 }; /* one more request costs as much as so many bytes */
+enum {
+    RANGE_COST = 32 * 1024
+}; /* one more request costs as much as so many bytes */
 
-zarr_status zr_item_prefix(const struct zr_run *run, const struct zr_item *item, zarr_status st,
-                           zarr_error *err)
+zarr_status zr_item_prefix(const struct zr_run *run, const struct zr_item *item,
+                           zarr_status st, zarr_error *err)
 {
     char at[160] = "";
     size_t n = 0;
@@ -23,8 +25,8 @@ zarr_status zr_item_prefix(const struct zr_run *run, const struct zr_item *item,
         return st;
     if (run->shard != NULL && item != NULL) {
         for (int32_t d = 0; d < item->target.ndim && n + 24 < sizeof(at); d++) {
-            int k = snprintf(at + n, sizeof(at) - n, "%s%" PRIu64, d == 0 ? " inner chunk [" : ",",
-                             item->target.chunk[d]);
+            int k = snprintf(at + n, sizeof(at) - n, "%s%" PRIu64,
+                             d == 0 ? " inner chunk [" : ",", item->target.chunk[d]);
             n += k > 0 ? (size_t)k : 0;
         }
         if (n + 2 < sizeof(at) && n > 0)
@@ -53,17 +55,19 @@ static void count_item(const struct zr_work *w, const struct zr_item *item, bool
 
 /* ---- parts of uncompressed chunks ------------------------------------------------- */
 
-/* The stored dimensions of a target as half-open spans, and how to read them: outer dimensions < split index by index. */
+/* The stored dimensions of a target as half-open spans, and how to read them: outer
+ * dimensions < split index by index. */
 struct span {
     int32_t ndim, split;
-    uint64_t lo[ZARR_MAX_RANK], n[ZARR_MAX_RANK]; /* n: extent for dims >= split, count for dims < split */
+    uint64_t lo[ZARR_MAX_RANK],
+        n[ZARR_MAX_RANK]; /* n: extent for dims >= split, count for dims < split */
     int64_t step[ZARR_MAX_RANK];
     uint64_t stride[ZARR_MAX_RANK];
     uint64_t n_reads, read_bytes;
 };
 
-static void span_dims(const struct zr_program *p, const struct zr_target *t, struct span *s,
-                      uint64_t *extent)
+static void span_dims(const struct zr_program *p, const struct zr_target *t,
+                      struct span *s, uint64_t *extent)
 {
     uint64_t stride = p->item_bytes;
 
@@ -82,7 +86,8 @@ static void span_dims(const struct zr_program *p, const struct zr_target *t, str
 }
 
 /* Chooses where to stop reading index by index and to read one span instead. */
-static uint64_t span_choose(const struct zr_program *p, const struct zr_target *t, struct span *s)
+static uint64_t span_choose(const struct zr_program *p, const struct zr_target *t,
+                            struct span *s)
 {
     uint64_t extent[ZARR_MAX_RANK + 1], best = UINT64_MAX, reads = 1;
 
@@ -107,8 +112,9 @@ static uint64_t span_choose(const struct zr_program *p, const struct zr_target *
     return best;
 }
 
-static zarr_status read_spans(const struct zr_work *w, const struct zr_run *run, uint64_t base,
-                              const struct span *s, const zarr_mem *block, zarr_error *err)
+static zarr_status read_spans(const struct zr_work *w, const struct zr_run *run,
+                              uint64_t base, const struct span *s, const zarr_mem *block,
+                              zarr_error *err)
 {
     uint64_t at[ZARR_MAX_RANK] = {0};
     zarr_status st = ZARR_OK;
@@ -130,7 +136,8 @@ static zarr_status read_spans(const struct zr_work *w, const struct zr_run *run,
     return st;
 }
 
-/* Reads only what is wanted of an uncompressed chunk into its places in a block. *done false: not worth it. */
+/* Reads only what is wanted of an uncompressed chunk into its places in a block. *done
+ * false: not worth it. */
 static zarr_status read_partial(const struct zr_work *w, const struct zr_program *p,
                                 const struct zr_run *run, const struct zr_item *item,
                                 zarr_mem *block, bool *done, zarr_error *err)
@@ -140,12 +147,13 @@ static zarr_status read_partial(const struct zr_work *w, const struct zr_program
     int32_t id = p->fetch_device == ZARR_DEVICE_CPU ? 0 : w->io->view.base.device_id;
 
     *done = false;
-    if (w->io->no_direct || item->target.kind != ZR_PROJ_DIMS || !item->target.arithmetic ||
-        !zr_store_can(w->io->store, ZARR_STORE_CAP_RANGES) ||
+    if (w->io->no_direct || item->target.kind != ZR_PROJ_DIMS ||
+        !item->target.arithmetic || !zr_store_can(w->io->store, ZARR_STORE_CAP_RANGES) ||
         item->target.n_items * 2 > p->decoded_bytes / p->item_bytes ||
         span_choose(p, &item->target, &s) >= p->decoded_bytes)
         return ZARR_OK;
-    ZR_TRY(zr_kit_scratch(w->kit, ZR_SCRATCH_A, p->fetch_device, id, p->decoded_bytes, block, err));
+    ZR_TRY(zr_kit_scratch(w->kit, ZR_SCRATCH_A, p->fetch_device, id, p->decoded_bytes,
+                          block, err));
     ZR_TRY(read_spans(w, run, item->offset, &s, block, err));
     w->kit->stats.chunks_partial++;
     w->kit->stats.bytes_decoded += s.n_reads * s.read_bytes;
@@ -154,7 +162,8 @@ out:
     return st;
 }
 
-/* ---- one chunk ------------------------------------------------------------------------ */
+/* ---- one chunk ------------------------------------------------------------------------
+ */
 
 zarr_status zr_item_finish(const struct zr_work *w, const struct zr_wave *wave,
                            const struct zr_item *item, const zarr_mem *block, bool direct,
@@ -163,7 +172,8 @@ zarr_status zr_item_finish(const struct zr_work *w, const struct zr_wave *wave,
     count_item(w, item, direct);
     if (direct)
         return ZARR_OK;
-    return zr_scatter_target(w, wave->level, wave->level->decode, &item->target, block, err);
+    return zr_scatter_target(w, wave->level, wave->level->decode, &item->target, block,
+                             err);
 }
 
 static zarr_status decode_item(const struct zr_work *w, const struct zr_wave *wave,
@@ -181,7 +191,8 @@ out:
     return st;
 }
 
-/* Stored elements, uncompressed: into place, in parts, or whole. *done false: go the general way. */
+/* Stored elements, uncompressed: into place, in parts, or whole. *done false: go the
+ * general way. */
 static zarr_status read_raw(const struct zr_work *w, const struct zr_wave *wave,
                             const struct zr_run *run, bool *done, zarr_error *err)
 {
@@ -216,14 +227,16 @@ out:
 }
 
 static zarr_status run_whole(const struct zr_work *w, const struct zr_wave *wave,
-                             const struct zr_run *run, const zarr_mem *fetched, zarr_error *err)
+                             const struct zr_run *run, const zarr_mem *fetched,
+                             zarr_error *err)
 {
     const struct zr_program *p = wave->level->decode;
     struct zr_fetch f = {.key = run->key,
                          .slot = ZR_SCRATCH_FETCH,
                          .device_type = p->fetch_device,
                          .expect = p->encoded_bound,
-                         .most = zr_encoded_most(w->io, p->encoded_bound, p->encoded_exact)};
+                         .most =
+                             zr_encoded_most(w->io, p->encoded_bound, p->encoded_exact)};
     zarr_mem encoded = {0};
     bool done = false;
     zarr_status st = ZARR_OK;
@@ -268,14 +281,15 @@ static zarr_status check_item_bytes(const struct zr_work *w, const struct zr_pro
 
     if (item->bytes > most)
         return zr_fail(err, ZARR_ERR_CORRUPT,
-                       "the shard index gives %" PRIu64 " bytes, the chunk can explain %" PRIu64
-                       " (limit encoded_bytes)",
+                       "the shard index gives %" PRIu64
+                       " bytes, the chunk can explain %" PRIu64 " (limit encoded_bytes)",
                        item->bytes, most);
     return ZARR_OK;
 }
 
 static zarr_status run_range(const struct zr_work *w, const struct zr_wave *wave,
-                             const struct zr_run *run, const zarr_mem *fetched, zarr_error *err)
+                             const struct zr_run *run, const zarr_mem *fetched,
+                             zarr_error *err)
 {
     zarr_mem range = {0}, encoded = {0};
     const struct zr_item *item = run->item[0];
@@ -326,7 +340,8 @@ static uint64_t run_budget(const struct zr_wave *wave, const struct zr_run *run)
 }
 
 zarr_status zr_run_exec(const struct zr_work *w, const struct zr_wave *wave,
-                        const struct zr_run *run, const zarr_mem *fetched, zarr_error *err)
+                        const struct zr_run *run, const zarr_mem *fetched,
+                        zarr_error *err)
 {
     zarr_status st = ZARR_OK;
     uint64_t need = 0;

@@ -23,7 +23,8 @@ out:
     return st;
 }
 
-static zarr_status serial_read(const struct zr_io *io, struct zarr_request *rq, zarr_error *err)
+static zarr_status serial_read(const struct zr_io *io, struct zarr_request *rq,
+                               zarr_error *err)
 {
     struct zr_io plain = *io;
     struct zr_work w = {.io = &plain, .rq = rq};
@@ -55,7 +56,8 @@ out:
     return st;
 }
 
-static zarr_status serial_write(const struct zr_io *io, struct zarr_request *rq, zarr_error *err)
+static zarr_status serial_write(const struct zr_io *io, struct zarr_request *rq,
+                                zarr_error *err)
 {
     const struct zr_grid *grid = io->layout->grid;
     struct zr_io plain = *io;

@@ -10,7 +10,9 @@
 
 #include <string.h>
 
-enum { BATCH = 64 };
+enum {
+    BATCH = 64
+};
 
 struct shard_writer {
     const struct zr_work *w;
@@ -18,14 +20,14 @@ struct shard_writer {
     const struct zr_level *lv, *in; /* the shard's level and the inner one */
     struct zr_shard_index *old;     /* NULL: no former value */
     uint64_t *pairs;                /* the new index, host order */
-    uint64_t pos, next;             /* end of what was appended; first inner chunk not dealt with */
+    uint64_t pos, next; /* end of what was appended; first inner chunk not dealt with */
     bool any;
     /* one batch */
     struct zr_projection *proj;
     struct inner_result {
         zarr_mem out, block; /* block: a pool block to give back */
         bool empty;
-    } *result;
+    } * result;
     uint32_t n, batch;
     zarr_mem slots;
     uint64_t slot_bytes;
@@ -33,7 +35,8 @@ struct shard_writer {
     struct zr_crew crew;
 };
 
-/* ---- appending ------------------------------------------------------------------------- */
+/* ---- appending
+ * ------------------------------------------------------------------------- */
 
 static zarr_status out_room(struct shard_writer *s, uint64_t more, zarr_error *err)
 {
@@ -103,7 +106,8 @@ out:
     return st;
 }
 
-/* ---- inner chunks ------------------------------------------------------------------------ */
+/* ---- inner chunks
+ * ------------------------------------------------------------------------ */
 
 static uint64_t inner_id(const struct zr_level *lv, const uint64_t *chunk)
 {
@@ -114,8 +118,8 @@ static uint64_t inner_id(const struct zr_level *lv, const uint64_t *chunk)
     return at;
 }
 
-static zarr_status encode_nested(const struct zr_work *w, struct shard_writer *s, uint32_t i,
-                                 const zarr_mem *old, zarr_error *err)
+static zarr_status encode_nested(const struct zr_work *w, struct shard_writer *s,
+                                 uint32_t i, const zarr_mem *old, zarr_error *err)
 {
     struct zr_shard_write sub = {
         .level = s->sw->level + 1, .proj = &s->proj[i], .old = *old, .threads = 1};
@@ -146,8 +150,8 @@ out:
     return st;
 }
 
-static zarr_status encode_inner(const struct zr_work *w, struct shard_writer *s, uint32_t i,
-                                zarr_error *err)
+static zarr_status encode_inner(const struct zr_work *w, struct shard_writer *s,
+                                uint32_t i, zarr_error *err)
 {
     struct zr_leaf_write lw = {.level = s->in, .proj = &s->proj[i]};
     zarr_status st = ZARR_OK;
@@ -162,7 +166,8 @@ static zarr_status encode_inner(const struct zr_work *w, struct shard_writer *s,
     ZR_TRY(zr_leaf_encode(w, &lw, err));
     s->result[i].out = lw.out;
     s->result[i].empty = lw.empty;
-    /* Elements stored as they are may lie in the worker's block, which the next chunk overwrites. */
+    /* Elements stored as they are may lie in the worker's block, which the next chunk
+     * overwrites. */
     if (!lw.empty && lw.out.handle == w->kit->scratch[ZR_SCRATCH_BLOCK].handle) {
         zarr_mem room = lw.room;
 
@@ -238,8 +243,9 @@ static zarr_status write_inners(struct shard_writer *s, zarr_error *err)
     bool more = true;
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_project_open_inner(&p, s->w->io->engine->alloc, s->sw->proj, s->lv->inner_shape,
-                                 s->lv->permuted ? s->lv->order : NULL, s->sw->clip, err));
+    ZR_TRY(zr_project_open_inner(
+        &p, s->w->io->engine->alloc, s->sw->proj, s->lv->inner_shape,
+        s->lv->permuted ? s->lv->order : NULL, s->sw->clip, err));
     while (more) {
         while (s->n < s->batch && (more = zr_project_next(p, &proj))) {
             s->proj[s->n] = proj;
@@ -260,7 +266,8 @@ out:
     return st;
 }
 
-/* ---- the shard ------------------------------------------------------------------------------ */
+/* ---- the shard
+ * ------------------------------------------------------------------------------ */
 
 static zarr_status writer_init(struct shard_writer *s, zarr_error *err)
 {
@@ -283,10 +290,12 @@ static zarr_status writer_init(struct shard_writer *s, zarr_error *err)
         s->slot_bytes = s->in->encoded_bound;
         if (!zr_mul_u64(s->slot_bytes, s->batch, &bytes))
             ZR_TRY(zr_fail(err, ZARR_ERR_LIMIT, "the inner chunks are too large"));
-        ZR_TRY(zr_pool_take(s->w->io->engine->pool, ZARR_DEVICE_CPU, 0, bytes, &s->slots, err));
+        ZR_TRY(zr_pool_take(s->w->io->engine->pool, ZARR_DEVICE_CPU, 0, bytes, &s->slots,
+                            err));
     }
     ZR_TRY(zr_pool_take(s->w->io->engine->pool, ZARR_DEVICE_CPU, 0,
-                        ZR_MAX(bound, s->sw->old.bytes + s->lv->index_bytes), &s->sw->out, err));
+                        ZR_MAX(bound, s->sw->old.bytes + s->lv->index_bytes), &s->sw->out,
+                        err));
     if (!s->lv->shard->index_at_end)
         s->pos = s->lv->index_bytes;
     if (s->sw->old.handle != NULL)
@@ -323,7 +332,8 @@ out:
     return st;
 }
 
-zarr_status zr_shard_encode(const struct zr_work *w, struct zr_shard_write *sw, zarr_error *err)
+zarr_status zr_shard_encode(const struct zr_work *w, struct zr_shard_write *sw,
+                            zarr_error *err)
 {
     const struct zr_layout *l = w->io->layout;
     struct shard_writer s = {
@@ -358,9 +368,11 @@ zarr_status zr_body_encode(const struct zr_work *w, const struct zr_level *lv,
         zarr_codec_job job = {.src = cur};
         zarr_mem next = {0}, none = {0};
 
-        /* A former value that kept foreign bytes may be longer than the bound: room by what is there. */
+        /* A former value that kept foreign bytes may be longer than the bound: room by
+         * what is there. */
         ZR_TRY(zr_pool_take(pool, ZARR_DEVICE_CPU, 0,
-                            ZR_MAX(s->in_bytes, cur.bytes + cur.bytes / 8 + 65536), &next, err));
+                            ZR_MAX(s->in_bytes, cur.bytes + cur.bytes / 8 + 65536), &next,
+                            err));
         job.dst = next;
         st = zr_stage_encode(s, &job, &w->kit->states, none, err);
         zr_pool_give(pool, &mine);

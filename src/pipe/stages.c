@@ -25,26 +25,28 @@ static zarr_status run_fallback(const struct zr_work *w, const struct zr_stage *
 
     w->kit->stats.chunks_fallback++;
     if (!device_is_host(w, job->src.device_type)) {
-        ZR_TRY(zr_kit_scratch(w->kit, ZR_SCRATCH_FALL_IN, ZARR_DEVICE_CPU, 0, job->src.bytes,
-                              &host.src, err));
-        ZR_TRY(zr_mem_copy_run(mem, &host.src, &job->src, job->src.bytes, &w->kit->copies, err));
+        ZR_TRY(zr_kit_scratch(w->kit, ZR_SCRATCH_FALL_IN, ZARR_DEVICE_CPU, 0,
+                              job->src.bytes, &host.src, err));
+        ZR_TRY(zr_mem_copy_run(mem, &host.src, &job->src, job->src.bytes, &w->kit->copies,
+                               err));
     }
     if (!device_is_host(w, job->dst.device_type))
-        ZR_TRY(zr_kit_scratch(w->kit, ZR_SCRATCH_FALL_OUT, ZARR_DEVICE_CPU, 0, job->dst.bytes,
-                              &host.dst, err));
+        ZR_TRY(zr_kit_scratch(w->kit, ZR_SCRATCH_FALL_OUT, ZARR_DEVICE_CPU, 0,
+                              job->dst.bytes, &host.dst, err));
     st = encode ? zr_stage_encode(s, &host, &w->kit->states, (zarr_mem){0}, err)
                 : zr_stage_decode(s, &host, &w->kit->states, (zarr_mem){0}, err);
     job->status = st;
     job->dst_used = host.dst_used;
     ZR_TRY(st);
     if (!device_is_host(w, job->dst.device_type))
-        ZR_TRY(zr_mem_copy_run(mem, &job->dst, &host.dst, host.dst_used, &w->kit->copies, err));
+        ZR_TRY(zr_mem_copy_run(mem, &job->dst, &host.dst, host.dst_used, &w->kit->copies,
+                               err));
 out:
     return st;
 }
 
-zarr_status zr_stage_one(const struct zr_work *w, const struct zr_stage *s, zarr_codec_job *job,
-                         bool encode, zarr_error *err)
+zarr_status zr_stage_one(const struct zr_work *w, const struct zr_stage *s,
+                         zarr_codec_job *job, bool encode, zarr_error *err)
 {
     zarr_mem scratch = {0};
     uint64_t need = zr_stage_scratch(s, 1);
@@ -78,31 +80,37 @@ static zarr_status run_codec(const struct zr_work *w, const struct zr_stage *s,
     return st;
 }
 
-static zarr_status run_copy(const struct zr_work *w, const zarr_mem *src, const zarr_mem *dst,
-                            bool decoded, zarr_error *err)
+static zarr_status run_copy(const struct zr_work *w, const zarr_mem *src,
+                            const zarr_mem *dst, bool decoded, zarr_error *err)
 {
-    if (decoded && (device_is_host(w, src->device_type) != device_is_host(w, dst->device_type)))
+    if (decoded &&
+        (device_is_host(w, src->device_type) != device_is_host(w, dst->device_type)))
         w->kit->stats.copies_decoded_host++;
-    return zr_mem_copy_run(w->io->engine->memory, dst, src, src->bytes, &w->kit->copies, err);
+    return zr_mem_copy_run(w->io->engine->memory, dst, src, src->bytes, &w->kit->copies,
+                           err);
 }
 
-/* Where stage i of n puts its output: the last one at `last` when given, the others in turn. */
-static zarr_status stage_room(const struct zr_work *w, const struct zr_stage *s, uint32_t i,
-                              uint64_t bytes, int32_t device, zarr_mem *out, zarr_error *err)
+/* Where stage i of n puts its output: the last one at `last` when given, the others in
+ * turn. */
+static zarr_status stage_room(const struct zr_work *w, const struct zr_stage *s,
+                              uint32_t i, uint64_t bytes, int32_t device, zarr_mem *out,
+                              zarr_error *err)
 {
     int32_t id = device_is_host(w, device) ? 0 : w->io->view.base.device_id;
 
     ZR_UNUSED(s);
-    return zr_kit_scratch(w->kit, i % 2 == 0 ? ZR_SCRATCH_A : ZR_SCRATCH_B, device, id, bytes,
-                          out, err);
+    return zr_kit_scratch(w->kit, i % 2 == 0 ? ZR_SCRATCH_A : ZR_SCRATCH_B, device, id,
+                          bytes, out, err);
 }
 
-static zarr_status check_decoded(const struct zr_program *p, const zarr_mem *m, zarr_error *err)
+static zarr_status check_decoded(const struct zr_program *p, const zarr_mem *m,
+                                 zarr_error *err)
 {
     if (m->bytes == p->decoded_bytes)
         return ZARR_OK;
     return zr_fail(err, ZARR_ERR_CORRUPT,
-                   "chunk has %" PRIu64 " bytes where its shape and data type need %" PRIu64,
+                   "chunk has %" PRIu64
+                   " bytes where its shape and data type need %" PRIu64,
                    m->bytes, p->decoded_bytes);
 }
 
@@ -121,7 +129,8 @@ zarr_status zr_decode_stages(const struct zr_work *w, const struct zr_program *p
         if (to_last)
             next = *last;
         else
-            ZR_TRY(stage_room(w, s, i, s->kind == ZR_STAGE_COPY ? cur.bytes : s->out_bytes,
+            ZR_TRY(stage_room(w, s, i,
+                              s->kind == ZR_STAGE_COPY ? cur.bytes : s->out_bytes,
                               s->out_device, &next, err));
         if (s->kind == ZR_STAGE_COPY) {
             if (next.bytes < cur.bytes)
@@ -199,7 +208,8 @@ static zarr_status fill_one(void *arg, const zarr_box *box, zarr_error *err)
 {
     const struct box_arg *a = arg;
 
-    return zr_box_fill(a->w->io->engine->memory, box, a->pattern, &a->w->kit->copies, err);
+    return zr_box_fill(a->w->io->engine->memory, box, a->pattern, &a->w->kit->copies,
+                       err);
 }
 
 static zarr_status move_boxes(const struct zr_work *w, const struct zr_level *lv,
@@ -222,22 +232,23 @@ static zarr_status move_boxes(const struct zr_work *w, const struct zr_level *lv
 }
 
 zarr_status zr_scatter_target(const struct zr_work *w, const struct zr_level *lv,
-                       const struct zr_program *p, const struct zr_target *t,
-                       const zarr_mem *block, zarr_error *err)
+                              const struct zr_program *p, const struct zr_target *t,
+                              const zarr_mem *block, zarr_error *err)
 {
     return move_boxes(w, lv, p, t, block, false, err);
 }
 
 zarr_status zr_gather_target(const struct zr_work *w, const struct zr_level *lv,
-                      const struct zr_program *p, const struct zr_target *t,
-                      const zarr_mem *block, zarr_error *err)
+                             const struct zr_program *p, const struct zr_target *t,
+                             const zarr_mem *block, zarr_error *err)
 {
     return move_boxes(w, lv, p, t, block, true, err);
 }
 
-/* The fill element with its units reversed where the target's bytes are not in host order. */
-static const void *pattern_for(const struct zr_layout *l, uint32_t swap_bytes, uint8_t *room,
-                               size_t room_bytes)
+/* The fill element with its units reversed where the target's bytes are not in host
+ * order. */
+static const void *pattern_for(const struct zr_layout *l, uint32_t swap_bytes,
+                               uint8_t *room, size_t room_bytes)
 {
     if (swap_bytes <= 1 || l->swap_unit <= 1 || l->item_bytes > room_bytes)
         return l->fill;
@@ -270,7 +281,8 @@ zarr_status zr_fill_block(const struct zr_work *w, const struct zr_program *p,
     zr_box_side_init(&box.dst, block, 0);
     box.dst.stride[0] = (int64_t)l->item_bytes;
     return zr_box_fill(w->io->engine->memory, &box,
-                       pattern_for(l, p->swap_bytes, room, sizeof(room)), &w->kit->copies, err);
+                       pattern_for(l, p->swap_bytes, room, sizeof(room)), &w->kit->copies,
+                       err);
 }
 
 bool zr_target_direct(const struct zr_io *io, const struct zr_program *p,

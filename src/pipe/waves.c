@@ -15,7 +15,10 @@
 
 #include <string.h>
 
-enum { FLIGHT = 3, CONFLICT_TRIES = 3 };
+enum {
+    FLIGHT = 3,
+    CONFLICT_TRIES = 3
+};
 
 struct flow {
     atomic_uint refs; /* runners that may still look here */
@@ -26,8 +29,8 @@ struct flow {
         zr_mutex mutex;
         zr_cond idle;
         struct zr_plan *plan;
-        bool closed;       /* no more waves for anyone */
-        uint32_t n_active; /* helpers inside a wave or the plan */
+        bool closed;        /* no more waves for anyone */
+        uint32_t n_active;  /* helpers inside a wave or the plan */
         uint64_t failed_at; /* ordinal of the lowest failing item */
         zarr_status status;
         zarr_error error;
@@ -41,7 +44,8 @@ struct wave_job {
     const zarr_mem *fetched; /* by run; NULL: not fetched in advance */
 };
 
-/* ---- carrying out one wave ------------------------------------------------------------ */
+/* ---- carrying out one wave ------------------------------------------------------------
+ */
 
 static zarr_status run_one(void *arg, uint64_t i, uint32_t worker, zarr_error *err)
 {
@@ -92,7 +96,8 @@ static uint64_t run_ns(const struct zr_wave *w)
     return 2000 + bytes / 2;
 }
 
-static void note_failure(struct flow *f, zarr_status st, const zarr_error *err, uint64_t ordinal)
+static void note_failure(struct flow *f, zarr_status st, const zarr_error *err,
+                         uint64_t ordinal)
 {
     zr_mutex_lock(&f->locked.mutex);
     if (f->locked.status == ZARR_OK || ordinal < f->locked.failed_at) {
@@ -104,13 +109,14 @@ static void note_failure(struct flow *f, zarr_status st, const zarr_error *err, 
     zr_mutex_unlock(&f->locked.mutex);
 }
 
-/* ---- batches for stores with their own concurrency ---------------------------------------- */
+/* ---- batches for stores with their own concurrency
+ * ---------------------------------------- */
 
 struct prefetch {
     zarr_store_op *op;
     zarr_store_op **ptr;
     zarr_mem *mem;
-    uint32_t *run;   /* op -> run */
+    uint32_t *run; /* op -> run */
     uint32_t n;
     uint64_t bytes;
     atomic_uint left;
@@ -130,8 +136,8 @@ static void fetched_one(void *arg, zarr_store_op *op, const zarr_error *err)
         zr_event_set(&p->all);
 }
 
-static zarr_status prefetch_ops(struct flow *f, const struct zr_wave *w, struct prefetch *p,
-                                zarr_error *err)
+static zarr_status prefetch_ops(struct flow *f, const struct zr_wave *w,
+                                struct prefetch *p, zarr_error *err)
 {
     const struct zr_program *prog = w->level->decode;
     zarr_status st = ZARR_OK;
@@ -142,15 +148,16 @@ static zarr_status prefetch_ops(struct flow *f, const struct zr_wave *w, struct 
         uint64_t bytes = r->bytes == UINT64_MAX ? prog->encoded_bound : r->bytes;
 
         if (r->bytes == ZR_ITEM_MISSING || r->key == NULL || r->bytes == 0 ||
-            (r->bytes != UINT64_MAX && bytes > zr_encoded_most(f->io, prog->encoded_bound,
-                                                               prog->encoded_exact) *
-                                                   (uint64_t)r->n_items +
-                                               f->io->engine->wave_bytes))
+            (r->bytes != UINT64_MAX &&
+             bytes > zr_encoded_most(f->io, prog->encoded_bound, prog->encoded_exact) *
+                             (uint64_t)r->n_items +
+                         f->io->engine->wave_bytes))
             continue;
         *op = (zarr_store_op){.verb = ZARR_STORE_GET,
                               .key = r->key,
                               .offset = r->bytes == UINT64_MAX ? 0 : r->offset,
-                              .length = r->bytes == UINT64_MAX ? ZARR_STORE_TO_END : r->bytes,
+                              .length =
+                                  r->bytes == UINT64_MAX ? ZARR_STORE_TO_END : r->bytes,
                               .object_bytes = UINT64_MAX};
         if (r->shard != NULL) {
             const struct zr_shard *root = r->shard;
@@ -160,10 +167,10 @@ static zarr_status prefetch_ops(struct flow *f, const struct zr_wave *w, struct 
             op->flags = ZR_STORE_OP_PINNED;
             op->lock = root->held;
         }
-        ZR_TRY(zr_pool_take(f->io->engine->pool, prog->fetch_device,
-                            prog->fetch_device == ZARR_DEVICE_CPU ? 0
-                                                                  : f->io->view.base.device_id,
-                            ZR_MAX(bytes, UINT64_C(64)), &p->mem[i], err));
+        ZR_TRY(zr_pool_take(
+            f->io->engine->pool, prog->fetch_device,
+            prog->fetch_device == ZARR_DEVICE_CPU ? 0 : f->io->view.base.device_id,
+            ZR_MAX(bytes, UINT64_C(64)), &p->mem[i], err));
         op->mem = p->mem[i];
         op->mem.bytes = bytes;
         p->run[p->n] = i;
@@ -174,16 +181,18 @@ out:
     return st;
 }
 
-/* Which runs were got completely; the others are left to the worker, which knows every case. */
+/* Which runs were got completely; the others are left to the worker, which knows every
+ * case. */
 static void prefetch_keep(struct flow *f, const struct zr_wave *w, struct prefetch *p)
 {
     for (uint32_t k = 0; k < p->n; k++) {
         const zarr_store_op *op = &p->op[k];
         uint32_t i = p->run[k];
         bool whole = w->run[i].bytes == UINT64_MAX;
-        bool good = op->status == ZARR_OK &&
-                    (whole ? op->object_bytes == UINT64_MAX || op->object_bytes <= op->done_bytes
-                           : op->done_bytes == w->run[i].bytes);
+        bool good =
+            op->status == ZARR_OK &&
+            (whole ? op->object_bytes == UINT64_MAX || op->object_bytes <= op->done_bytes
+                   : op->done_bytes == w->run[i].bytes);
 
         if (good)
             p->mem[i].bytes = op->done_bytes;
@@ -246,7 +255,8 @@ static void prefetch_end(struct flow *f, const struct zr_wave *w, struct prefetc
             zr_pool_give(f->io->engine->pool, &p->mem[i]);
 }
 
-/* ---- waves ------------------------------------------------------------------------------------ */
+/* ---- waves
+ * ------------------------------------------------------------------------------------ */
 
 static void do_wave(struct flow *f, struct zr_wave *w)
 {
@@ -272,7 +282,8 @@ out:
     zr_mutex_unlock(&f->rq->locked.mutex);
     if (st != ZARR_OK)
         note_failure(f, st, &err,
-                     err.item < w->n_runs ? w->run[err.item].item[0]->ordinal : UINT64_MAX);
+                     err.item < w->n_runs ? w->run[err.item].item[0]->ordinal
+                                          : UINT64_MAX);
 }
 
 static void do_opens(struct flow *f, struct zr_wave *w, zarr_status *st, zarr_error *err)
@@ -284,7 +295,8 @@ static void do_opens(struct flow *f, struct zr_wave *w, zarr_status *st, zarr_er
         *st = zr_plan_feed(f->locked.plan, w, err);
 }
 
-/* Pulls until there is data to carry out; false: nothing is left for this runner. Plan lock held inside. */
+/* Pulls until there is data to carry out; false: nothing is left for this runner. Plan
+ * lock held inside. */
 static bool pull_wave(struct flow *f, struct zr_wave *w)
 {
     zarr_status st = ZARR_OK;
@@ -301,8 +313,9 @@ static bool pull_wave(struct flow *f, struct zr_wave *w)
         if (st == ZARR_OK && w->n_opens > 0)
             do_opens(f, w, &st, &err);
         if (st != ZARR_OK) {
-            uint64_t at = w->n_opens > 0 && err.item < w->n_opens ? w->open[err.item].ordinal
-                                                                  : UINT64_MAX;
+            uint64_t at = w->n_opens > 0 && err.item < w->n_opens
+                              ? w->open[err.item].ordinal
+                              : UINT64_MAX;
             if (f->locked.status == ZARR_OK || at < f->locked.failed_at) {
                 f->locked.status = st;
                 f->locked.error = err;
@@ -329,7 +342,8 @@ static void runner(struct flow *f)
     zr_wave_deinit(&w);
 }
 
-/* ---- helpers: runners on the pool ---------------------------------------------------------------- */
+/* ---- helpers: runners on the pool
+ * ---------------------------------------------------------------- */
 
 struct helper {
     struct zr_task task;
@@ -410,7 +424,8 @@ static void plan_args(const struct zr_io *io, const struct zarr_request *rq,
     };
 }
 
-static zarr_status read_once(const struct zr_io *io, struct zarr_request *rq, zarr_error *err)
+static zarr_status read_once(const struct zr_io *io, struct zarr_request *rq,
+                             zarr_error *err)
 {
     struct zr_plan_args args;
     struct flow *f = zr_calloc(io->engine->alloc, 1, sizeof(*f));
@@ -451,7 +466,8 @@ out:
     return st;
 }
 
-static zarr_status waves_read(const struct zr_io *io, struct zarr_request *rq, zarr_error *err)
+static zarr_status waves_read(const struct zr_io *io, struct zarr_request *rq,
+                              zarr_error *err)
 {
     zarr_status st = ZARR_OK;
 
@@ -465,9 +481,13 @@ static zarr_status waves_read(const struct zr_io *io, struct zarr_request *rq, z
     return st;
 }
 
-/* ---- writing ---------------------------------------------------------------------------------------- */
+/* ---- writing
+ * ----------------------------------------------------------------------------------------
+ */
 
-enum { UNITS = 64 };
+enum {
+    UNITS = 64
+};
 
 struct units {
     const struct zr_io *io;
@@ -492,9 +512,8 @@ out:
 
 static zarr_status do_units(struct units *u, zarr_error *err)
 {
-    struct zr_parallel_options opts = {.max_threads = zr_request_threads(u->rq),
-                                       .run = 1,
-                                       .cancel = &u->rq->cancel};
+    struct zr_parallel_options opts = {
+        .max_threads = zr_request_threads(u->rq), .run = 1, .cancel = &u->rq->cancel};
     uint64_t bytes = u->io->layout->level[0].decoded_bytes;
     uint32_t threads = opts.max_threads;
     zarr_status st = ZARR_OK;
@@ -519,7 +538,8 @@ static bool keep_unit(struct units *u, const struct zr_projection *from)
     return zr_projection_keep(to, from, &u->lists);
 }
 
-static zarr_status waves_write(const struct zr_io *io, struct zarr_request *rq, zarr_error *err)
+static zarr_status waves_write(const struct zr_io *io, struct zarr_request *rq,
+                               zarr_error *err)
 {
     const struct zr_grid *grid = io->layout->grid;
     struct units u = {.io = io, .rq = rq};
@@ -527,8 +547,8 @@ static zarr_status waves_write(const struct zr_io *io, struct zarr_request *rq, 
     struct zr_projection proj;
     zarr_selection *all = NULL;
     const zarr_selection *sel = io->selection;
-    uint64_t most = zr_request_wave_bytes(rq) / ZR_MAX(io->layout->level[0].decoded_bytes,
-                                                       UINT64_C(1));
+    uint64_t most = zr_request_wave_bytes(rq) /
+                    ZR_MAX(io->layout->level[0].decoded_bytes, UINT64_C(1));
     zarr_status st = ZARR_OK;
     bool more = true;
 

@@ -9,9 +9,12 @@
  */
 #include "pipe/pipe_int.h"
 
-enum { CONFLICT_TRIES = 16 };
+enum {
+    CONFLICT_TRIES = 16
+};
 
-/* ---- a leaf --------------------------------------------------------------------------- */
+/* ---- a leaf ---------------------------------------------------------------------------
+ */
 
 static zarr_status block_old(const struct zr_work *w, const struct zr_leaf_write *lw,
                              const zarr_mem *block, zarr_error *err)
@@ -23,13 +26,14 @@ static zarr_status block_old(const struct zr_work *w, const struct zr_leaf_write
 
     ZR_TRY(zr_decode_stages(w, p, &lw->old, straight ? block : NULL, &got, err));
     if (got.handle != block->handle || got.offset != block->offset)
-        ZR_TRY(zr_mem_copy_run(w->io->engine->memory, block, &got, got.bytes, &w->kit->copies,
-                               err));
+        ZR_TRY(zr_mem_copy_run(w->io->engine->memory, block, &got, got.bytes,
+                               &w->kit->copies, err));
 out:
     return st;
 }
 
-/* The chunk's elements as they are stored: the caller's memory where that is the same, else a block. */
+/* The chunk's elements as they are stored: the caller's memory where that is the same,
+ * else a block. */
 static zarr_status leaf_elements(const struct zr_work *w, const struct zr_leaf_write *lw,
                                  zarr_mem *out, zarr_error *err)
 {
@@ -45,8 +49,8 @@ static zarr_status leaf_elements(const struct zr_work *w, const struct zr_leaf_w
         w->kit->stats.chunks_direct++;
         return ZARR_OK;
     }
-    ZR_TRY(zr_kit_scratch(w->kit, ZR_SCRATCH_BLOCK, p->decoded_device, id, p->decoded_bytes, out,
-                          err));
+    ZR_TRY(zr_kit_scratch(w->kit, ZR_SCRATCH_BLOCK, p->decoded_device, id,
+                          p->decoded_bytes, out, err));
     if (!full) {
         if (!lw->proj->whole && lw->old.handle != NULL)
             ZR_TRY(block_old(w, lw, out, err));
@@ -76,8 +80,8 @@ static zarr_status is_empty(const struct zr_work *w, const struct zr_program *p,
         fill = pattern;
     }
     if (!zr_device_is_host(w->io->engine->memory, elements->device_type)) {
-        ZR_TRY(zr_kit_scratch(w->kit, ZR_SCRATCH_A, ZARR_DEVICE_CPU, 0, elements->bytes, &host,
-                              err));
+        ZR_TRY(zr_kit_scratch(w->kit, ZR_SCRATCH_A, ZARR_DEVICE_CPU, 0, elements->bytes,
+                              &host, err));
         w->kit->stats.copies_decoded_host++;
         ZR_TRY(zr_mem_copy_run(w->io->engine->memory, &host, elements, elements->bytes,
                                &w->kit->copies, err));
@@ -88,7 +92,8 @@ out:
     return st;
 }
 
-zarr_status zr_leaf_encode(const struct zr_work *w, struct zr_leaf_write *lw, zarr_error *err)
+zarr_status zr_leaf_encode(const struct zr_work *w, struct zr_leaf_write *lw,
+                           zarr_error *err)
 {
     const struct zr_program *p = lw->level->encode;
     zarr_mem elements = {0};
@@ -96,7 +101,8 @@ zarr_status zr_leaf_encode(const struct zr_work *w, struct zr_leaf_write *lw, za
     zarr_status st = ZARR_OK;
 
     if (p == NULL)
-        return zr_fail(err, ZARR_ERR_UNSUPPORTED, "this build can read these codecs, not write them");
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                       "this build can read these codecs, not write them");
     ZR_TRY(leaf_elements(w, lw, &elements, err));
     ZR_TRY(is_empty(w, p, &elements, &lw->empty, err));
     w->kit->stats.chunks_done++;
@@ -116,7 +122,8 @@ out:
     return st;
 }
 
-/* ---- objects --------------------------------------------------------------------------- */
+/* ---- objects
+ * --------------------------------------------------------------------------- */
 
 struct unit {
     const struct zr_work *w;
@@ -125,13 +132,14 @@ struct unit {
     void *lock;
     bool conditional;
     zarr_store_version version;
-    zarr_mem old, body, block;   /* body, block: pool blocks to give back */
+    zarr_mem old, body, block; /* body, block: pool blocks to give back */
     uint32_t threads;
 };
 
 static zarr_status unit_store(struct unit *u, const zarr_mem *value, zarr_error *err)
 {
-    zarr_store_op op = {.verb = value != NULL ? ZARR_STORE_PUT : ZARR_STORE_ERASE, .key = u->key};
+    zarr_store_op op = {.verb = value != NULL ? ZARR_STORE_PUT : ZARR_STORE_ERASE,
+                        .key = u->key};
     zarr_status st = ZARR_OK;
 
     if (value != NULL)
@@ -149,7 +157,8 @@ static zarr_status unit_store(struct unit *u, const zarr_mem *value, zarr_error 
     return value == NULL && st == ZARR_ERR_NOT_FOUND ? ZARR_OK : st;
 }
 
-static zarr_status unit_old(struct unit *u, const struct zr_level *lv, bool exact, zarr_error *err)
+static zarr_status unit_old(struct unit *u, const struct zr_level *lv, bool exact,
+                            zarr_error *err)
 {
     struct zr_fetch f = {.key = u->key,
                          .slot = ZR_SCRATCH_OLD,
@@ -179,8 +188,8 @@ static zarr_status unit_leaf(struct unit *u, zarr_error *err)
 
     ZR_TRY(unit_old(u, lv, lv->decode->encoded_exact, err));
     lw.old = u->old;
-    ZR_TRY(zr_kit_scratch(u->w->kit, ZR_SCRATCH_BODY, ZARR_DEVICE_CPU, 0, lv->encoded_bound,
-                          &lw.room, err));
+    ZR_TRY(zr_kit_scratch(u->w->kit, ZR_SCRATCH_BODY, ZARR_DEVICE_CPU, 0,
+                          lv->encoded_bound, &lw.room, err));
     ZR_TRY(zr_leaf_encode(u->w, &lw, err));
     ZR_TRY(unit_store(u, lw.empty ? NULL : &lw.out, err));
 out:

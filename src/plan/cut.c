@@ -10,11 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MISSING_A_RUN = 64 };
+enum {
+    MISSING_A_RUN = 64
+};
 
 static int by_offset(const void *a, const void *b)
 {
-    const struct zr_item *x = *(struct zr_item *const *)a, *y = *(struct zr_item *const *)b;
+    const struct zr_item *x = *(struct zr_item *const *)a,
+                         *y = *(struct zr_item *const *)b;
 
     return x->offset < y->offset ? -1 : x->offset > y->offset;
 }
@@ -27,9 +30,10 @@ static bool items_sorted(struct zr_item *const *item, uint32_t n)
     return true;
 }
 
-/* How many of the sorted items from `first` on make one run, and the range that covers them. */
-static uint32_t run_length(const struct zr_plan_args *a, struct zr_item *const *item, uint32_t n,
-                           uint32_t most, uint64_t *end_out)
+/* How many of the sorted items from `first` on make one run, and the range that covers
+ * them. */
+static uint32_t run_length(const struct zr_plan_args *a, struct zr_item *const *item,
+                           uint32_t n, uint32_t most, uint64_t *end_out)
 {
     uint64_t start = item[0]->offset, end = start + item[0]->bytes;
     uint32_t k = 1;
@@ -48,8 +52,8 @@ static uint32_t run_length(const struct zr_plan_args *a, struct zr_item *const *
     return k;
 }
 
-static void cut_present(struct zr_wave *w, const struct zr_plan_args *a, struct zr_run *from,
-                        uint32_t most)
+static void cut_present(struct zr_wave *w, const struct zr_plan_args *a,
+                        struct zr_run *from, uint32_t most)
 {
     struct zr_item **item = from->item;
     uint32_t n = from->n_items;
@@ -81,7 +85,8 @@ static void cut_missing(struct zr_wave *w, const struct zr_run *from)
     }
 }
 
-/* Puts the missing items of a group behind the present ones; returns how many are present. */
+/* Puts the missing items of a group behind the present ones; returns how many are
+ * present. */
 static uint32_t part_missing(struct zr_item **item, uint32_t n)
 {
     uint32_t present = 0;

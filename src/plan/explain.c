@@ -9,7 +9,9 @@
 
 #include <string.h>
 
-enum { COUNT_MOST = 1 << 20 };
+enum {
+    COUNT_MOST = 1 << 20
+};
 
 struct facts {
     uint64_t objects, chunks, partial, cached, waves, elements;
@@ -78,7 +80,9 @@ static zarr_status gather_facts(const struct zr_explain_args *a, struct facts *f
     walk_objects(a, p, &key, f);
     if (!zr_mul_u64(a->write ? f->objects : f->chunks, unit, &bytes))
         bytes = UINT64_MAX;
-    f->waves = f->chunks == 0 ? 0 : zr_ceil_div_u64(bytes, ZR_MAX(a->plan.wave_bytes, UINT64_C(1)));
+    f->waves = f->chunks == 0
+                   ? 0
+                   : zr_ceil_div_u64(bytes, ZR_MAX(a->plan.wave_bytes, UINT64_C(1)));
 out:
     zr_plan_free(plan);
     zr_project_free(p);
@@ -104,7 +108,8 @@ static void route(const struct zr_explain_args *a, struct zr_str *out)
             zr_str_puts(out, " -> ");
             zr_program_print(l->level[i].bytes_decode, out);
         }
-        zr_str_printf(out, " -> shard index of %" PRIu64 " chunks (", l->level[i].n_inner_all);
+        zr_str_printf(out, " -> shard index of %" PRIu64 " chunks (",
+                      l->level[i].n_inner_all);
         zr_program_print(l->level[i].index->decode, out);
         zr_str_putc(out, ')');
     }
@@ -132,7 +137,8 @@ static const char *last_step(const struct zr_explain_args *a)
         return "strided copy with transpose";
     if (p->swap_bytes > 1)
         return "strided copy with byte swap";
-    return a->tensor_contiguous ? "into the tensor where a chunk is contiguous there, else one strided copy"
+    return a->tensor_contiguous ? "into the tensor where a chunk is contiguous there, "
+                                  "else one strided copy"
                                 : "one strided copy a chunk";
 }
 
@@ -144,7 +150,8 @@ static void print_shape(struct zr_str *out, int32_t ndim, const uint64_t *shape)
     zr_str_putc(out, ']');
 }
 
-static void print_text(const struct zr_explain_args *a, const struct facts *f, struct zr_str *out)
+static void print_text(const struct zr_explain_args *a, const struct facts *f,
+                       struct zr_str *out)
 {
     const struct zr_layout *l = a->plan.layout;
     const struct zr_level *leaf = &l->level[l->n_levels - 1];
@@ -163,11 +170,12 @@ static void print_text(const struct zr_explain_args *a, const struct facts *f, s
     print_shape(out, l->grid->ndim, leaf->array_shape);
     zr_str_printf(out, ", %" PRIu64 " bytes each\n", leaf->decoded_bytes);
     if (l->level[0].is_shard)
-        zr_str_printf(out, "indexes:      %" PRIu64 " cached, %" PRIu64 " to fetch\n", f->cached,
-                      f->objects - f->cached);
-    zr_str_printf(out, "mini-batches: %" PRIu64 " of at most %" PRIu64 " bytes\n", f->waves,
-                  a->plan.wave_bytes);
-    zr_str_printf(out, "pipeline:     %s, %" PRIu32 " threads\n", a->pipeline, a->n_threads);
+        zr_str_printf(out, "indexes:      %" PRIu64 " cached, %" PRIu64 " to fetch\n",
+                      f->cached, f->objects - f->cached);
+    zr_str_printf(out, "mini-batches: %" PRIu64 " of at most %" PRIu64 " bytes\n",
+                  f->waves, a->plan.wave_bytes);
+    zr_str_printf(out, "pipeline:     %s, %" PRIu32 " threads\n", a->pipeline,
+                  a->n_threads);
 }
 
 static void json_text(struct zr_json_doc *doc, struct zr_json *o, const char *key,
@@ -176,13 +184,15 @@ static void json_text(struct zr_json_doc *doc, struct zr_json *o, const char *ke
     zr_json_set(doc, o, key, zr_json_new_text(doc, text));
 }
 
-static void json_u64(struct zr_json_doc *doc, struct zr_json *o, const char *key, uint64_t v)
+static void json_u64(struct zr_json_doc *doc, struct zr_json *o, const char *key,
+                     uint64_t v)
 {
     zr_json_set(doc, o, key, zr_json_new_u64(doc, v));
 }
 
 static zarr_status print_json(const struct zr_explain_args *a, const struct facts *f,
-                              struct zr_str *out, const zarr_allocator *alloc, zarr_error *err)
+                              struct zr_str *out, const zarr_allocator *alloc,
+                              zarr_error *err)
 {
     const struct zr_layout *l = a->plan.layout;
     struct zr_json_doc doc;

@@ -18,7 +18,8 @@ struct level_maker {
     zarr_error *err;
 };
 
-/* Composes the transposes before the sharding; other array->array codecs have no inner ranges. */
+/* Composes the transposes before the sharding; other array->array codecs have no inner
+ * ranges. */
 static zarr_status level_order(struct zr_level *lv, zarr_error *err)
 {
     for (int32_t d = 0; d < lv->ndim; d++)
@@ -29,7 +30,8 @@ static zarr_status level_order(struct zr_level *lv, zarr_error *err)
 
         if (spec->n_order != lv->ndim)
             return zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                           "codec %s in front of sharding_indexed", zarr_codec_spec_name(spec));
+                           "codec %s in front of sharding_indexed",
+                           zarr_codec_spec_name(spec));
         for (int32_t d = 0; d < lv->ndim; d++)
             next[d] = lv->order[spec->order[d]];
         memcpy(lv->order, next, (size_t)lv->ndim);
@@ -51,19 +53,21 @@ static void placement_fill(const struct level_maker *m, bool encode, bool host_o
     };
 }
 
-static zarr_status make_leaf(const struct level_maker *m, struct zr_level *lv, bool host_only)
+static zarr_status make_leaf(const struct level_maker *m, struct zr_level *lv,
+                             bool host_only)
 {
     zarr_status st = ZARR_OK;
     struct zr_placement_options opts;
     zarr_error ignored;
 
     placement_fill(m, false, host_only, &opts);
-    ZR_TRY(zr_program_make(&lv->decode, m->args->impls, lv->chain, &lv->reps, &opts, m->alloc,
-                           m->err));
+    ZR_TRY(zr_program_make(&lv->decode, m->args->impls, lv->chain, &lv->reps, &opts,
+                           m->alloc, m->err));
     placement_fill(m, true, host_only, &opts);
-    /* A chain that this build can only decode is still readable; writing says what is missing. */
-    st = zr_program_make(&lv->encode, m->args->impls, lv->chain, &lv->reps, &opts, m->alloc,
-                         &ignored);
+    /* A chain that this build can only decode is still readable; writing says what is
+     * missing. */
+    st = zr_program_make(&lv->encode, m->args->impls, lv->chain, &lv->reps, &opts,
+                         m->alloc, &ignored);
     if (st == ZARR_ERR_UNSUPPORTED)
         st = ZARR_OK;
     lv->decoded_bytes = lv->decode->decoded_bytes;
@@ -97,12 +101,15 @@ static zarr_status make_index(const struct level_maker *m, struct zr_level *lv)
     spec.dtype = m->args->index_dtype;
     spec.n_bytes = lv->n_inner_all * 16;
     spec.exact = 1;
-    ZR_TRY(zr_chain_resolve(&ix->reps, ix->chain, &spec, m->args->limits, m->alloc, m->err));
+    ZR_TRY(
+        zr_chain_resolve(&ix->reps, ix->chain, &spec, m->args->limits, m->alloc, m->err));
     ZR_TRY(make_leaf(m, ix, true));
     if (ix->encode == NULL)
-        ZR_TRY(zr_fail(m->err, ZARR_ERR_UNSUPPORTED, "shard index codecs cannot be written"));
+        ZR_TRY(zr_fail(m->err, ZARR_ERR_UNSUPPORTED,
+                       "shard index codecs cannot be written"));
     if (!ix->decode->encoded_exact)
-        ZR_TRY(zr_fail(m->err, ZARR_ERR_INVALID, "index_codecs must have a fixed encoded size"));
+        ZR_TRY(zr_fail(m->err, ZARR_ERR_INVALID,
+                       "index_codecs must have a fixed encoded size"));
     lv->index_bytes = ix->decode->encoded_bound;
 out:
     return st;
@@ -117,13 +124,14 @@ static zarr_status shard_shape(const struct level_maker *m, struct zr_level *lv)
 
         if (inner == 0 || outer % inner != 0)
             return zr_fail(m->err, ZARR_ERR_INVALID,
-                           "inner chunk edge %" PRIu64 " does not divide the shard's %" PRIu64
-                           " in dimension %d",
+                           "inner chunk edge %" PRIu64
+                           " does not divide the shard's %" PRIu64 " in dimension %d",
                            inner, outer, (int)d);
         lv->inner_shape[d] = inner;
         lv->n_inner[d] = outer / inner;
         if (!zr_mul_u64(n, lv->n_inner[d], &n) || n > m->args->limits->chunks_per_shard)
-            return zr_fail(m->err, ZARR_ERR_LIMIT, "a shard of more than %" PRIu64
+            return zr_fail(m->err, ZARR_ERR_LIMIT,
+                           "a shard of more than %" PRIu64
                            " chunks (limit chunks_per_shard)",
                            m->args->limits->chunks_per_shard);
     }
@@ -143,11 +151,11 @@ static zarr_status make_shard(const struct level_maker *m, struct zr_level *lv)
         struct zr_placement_options opts;
 
         placement_fill(m, false, true, &opts);
-        ZR_TRY(zr_program_make_bytes(&lv->bytes_decode, m->args->impls, lv->chain, &lv->reps,
-                                     &opts, m->alloc, m->err));
+        ZR_TRY(zr_program_make_bytes(&lv->bytes_decode, m->args->impls, lv->chain,
+                                     &lv->reps, &opts, m->alloc, m->err));
         placement_fill(m, true, true, &opts);
-        ZR_TRY(zr_program_make_bytes(&lv->bytes_encode, m->args->impls, lv->chain, &lv->reps,
-                                     &opts, m->alloc, m->err));
+        ZR_TRY(zr_program_make_bytes(&lv->bytes_encode, m->args->impls, lv->chain,
+                                     &lv->reps, &opts, m->alloc, m->err));
     }
     lv->decoded_bytes = lv->reps.rep[0].n_bytes;
     lv->encoded_bound = lv->reps.rep[lv->chain->n].n_bytes;
@@ -155,7 +163,8 @@ out:
     return st;
 }
 
-static zarr_status check_chunk_bytes(const struct level_maker *m, const struct zr_level *lv)
+static zarr_status check_chunk_bytes(const struct level_maker *m,
+                                     const struct zr_level *lv)
 {
     if (lv->reps.rep[0].n_bytes > m->args->limits->chunk_bytes)
         return zr_fail(m->err, ZARR_ERR_LIMIT,
@@ -177,8 +186,10 @@ static zarr_status make_level(const struct level_maker *m, struct zr_level *lv)
     spec.exact = 1;
     if (!zr_product_u64(lv->shape, (size_t)lv->ndim, &elements) ||
         !zr_mul_u64(elements, m->layout->item_bytes, &spec.n_bytes))
-        return zr_fail(m->err, ZARR_ERR_LIMIT, "the chunk shape overflows 64 bits of bytes");
-    ZR_TRY(zr_chain_resolve(&lv->reps, lv->chain, &spec, m->args->limits, m->alloc, m->err));
+        return zr_fail(m->err, ZARR_ERR_LIMIT,
+                       "the chunk shape overflows 64 bits of bytes");
+    ZR_TRY(
+        zr_chain_resolve(&lv->reps, lv->chain, &spec, m->args->limits, m->alloc, m->err));
     lv->is_shard = lv->chain->codec[lv->chain->a2b].shard != NULL;
     if (lv->is_shard) {
         ZR_TRY(make_shard(m, lv));
@@ -254,7 +265,8 @@ zarr_status zr_layout_make(struct zr_layout **out, const struct zr_layout_args *
     l->item_bytes = (uint32_t)zarr_dtype_item_bytes(args->dtype);
     l->swap_unit = zarr_dtype_swap_bytes(args->dtype);
     if (!args->grid->regular)
-        ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED, "elements of grids other than regular"));
+        ZR_TRY(
+            zr_fail(err, ZARR_ERR_UNSUPPORTED, "elements of grids other than regular"));
     l->fill = zr_calloc(alloc, 1, l->item_bytes > 0 ? l->item_bytes : 1);
     if (l->fill == NULL)
         ZR_TRY(zr_fail_memory(err, l->item_bytes));

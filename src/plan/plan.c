@@ -11,7 +11,10 @@
 
 #include <string.h>
 
-enum { OPENS = 64, WAVE_RUN_SLOTS = 8 };
+enum {
+    OPENS = 64,
+    WAVE_RUN_SLOTS = 8
+};
 
 /* Shards of one level that are being worked through. */
 struct frame {
@@ -19,10 +22,10 @@ struct frame {
     struct zr_shard **shard;    /* fed, counted */
     uint64_t *ordinal;
     uint32_t n, pos;
-    bool waiting;               /* handed out, not fed yet */
+    bool waiting; /* handed out, not fed yet */
     struct zr_projector *inner;
     bool inner_active;
-    struct zr_arena lists;      /* copies of list pieces and points of proj */
+    struct zr_arena lists; /* copies of list pieces and points of proj */
 };
 
 struct zr_plan {
@@ -72,7 +75,8 @@ void zr_plan_key(const struct zr_plan_args *a, const uint64_t *chunk, struct zr_
 
 /* ---- opening and closing --------------------------------------------------- */
 
-static zarr_status frame_init(struct frame *f, const zarr_allocator *alloc, zarr_error *err)
+static zarr_status frame_init(struct frame *f, const zarr_allocator *alloc,
+                              zarr_error *err)
 {
     zr_arena_init(&f->lists, alloc);
     f->proj = zr_calloc(alloc, OPENS, sizeof(*f->proj));
@@ -159,8 +163,8 @@ uint64_t zr_plan_count(const struct zr_plan *p)
 
     if (p->n_frames == 0)
         return zr_project_count(p->outer);
-    if (zr_grid_init_regular(&leaf, grid->ndim, grid->shape, zr_layout_leaf_shape(p->a.layout),
-                             NULL) != ZARR_OK)
+    if (zr_grid_init_regular(&leaf, grid->ndim, grid->shape,
+                             zr_layout_leaf_shape(p->a.layout), NULL) != ZARR_OK)
         return 0;
     if (zr_project_open(&proj, p->alloc, &leaf, p->a.selection, NULL) == ZARR_OK)
         n = zr_project_count(proj);
@@ -205,7 +209,8 @@ static struct zr_item *new_item(struct wave_builder *b, const struct zr_projecti
     return item;
 }
 
-/* A group is a zr_run that has not been cut yet: all items of one source, in the order they came. */
+/* A group is a zr_run that has not been cut yet: all items of one source, in the order
+ * they came. */
 static struct zr_run *new_group(struct wave_builder *b)
 {
     struct zr_wave *w = b->w;
@@ -248,7 +253,8 @@ static struct zr_run *shard_group(struct wave_builder *b, struct zr_shard *shard
 
     if (w->n_runs > 0 && w->run[w->n_runs - 1].shard == shard)
         return &w->run[w->n_runs - 1];
-    if (!arena_grow(&w->arena, &w->hold, &b->hold_cap, w->n_hold, sizeof(struct zr_shard *)))
+    if (!arena_grow(&w->arena, &w->hold, &b->hold_cap, w->n_hold,
+                    sizeof(struct zr_shard *)))
         return NULL;
     group = new_group(b);
     if (group == NULL)
@@ -258,8 +264,9 @@ static struct zr_run *shard_group(struct wave_builder *b, struct zr_shard *shard
     return group;
 }
 
-static zarr_status add_inner(struct zr_plan *p, struct wave_builder *b, struct zr_shard *shard,
-                             const struct zr_projection *proj, uint64_t entry, zarr_error *err)
+static zarr_status add_inner(struct zr_plan *p, struct wave_builder *b,
+                             struct zr_shard *shard, const struct zr_projection *proj,
+                             uint64_t entry, zarr_error *err)
 {
     struct zr_item *item = new_item(b, proj);
     struct zr_run *group = shard_group(b, shard);
@@ -278,7 +285,8 @@ static zarr_status add_inner(struct zr_plan *p, struct wave_builder *b, struct z
     }
     group->item[group->n_items++] = item;
     b->w->n_items++;
-    b->w->decoded_bytes += item->bytes == ZR_ITEM_MISSING ? 0 : b->w->level->decoded_bytes;
+    b->w->decoded_bytes +=
+        item->bytes == ZR_ITEM_MISSING ? 0 : b->w->level->decoded_bytes;
     return ZARR_OK;
 }
 
@@ -357,7 +365,8 @@ out:
     return st;
 }
 
-static zarr_status start_inner(struct zr_plan *p, struct frame *f, uint32_t level, zarr_error *err)
+static zarr_status start_inner(struct zr_plan *p, struct frame *f, uint32_t level,
+                               zarr_error *err)
 {
     const struct zr_level *lv = &p->a.layout->level[level];
     const struct zr_projection *outer = &f->proj[f->pos];
@@ -470,7 +479,8 @@ static struct frame *deepest_frame(struct zr_plan *p, uint32_t *level)
     return NULL;
 }
 
-static zarr_status pull_sharded(struct zr_plan *p, struct wave_builder *b, zarr_error *err)
+static zarr_status pull_sharded(struct zr_plan *p, struct wave_builder *b,
+                                zarr_error *err)
 {
     zarr_status st = ZARR_OK;
     uint32_t level = 0;

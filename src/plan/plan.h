@@ -30,34 +30,38 @@ struct zr_level {
     const struct zr_chain *chain; /* borrowed from the metadata */
     struct zr_chain_reps reps;
     int32_t ndim;
-    uint64_t shape[ZARR_MAX_RANK];    /* chunk at this level, in the order of dimensions its chain is given */
+    /* chunk at this level, in the order of dimensions its chain is given */
+    uint64_t shape[ZARR_MAX_RANK];
     uint64_t array_shape[ZARR_MAX_RANK]; /* the same in array order */
-    uint8_t to_array[ZARR_MAX_RANK];  /* level dim i is array dim to_array[i] */
+    uint8_t to_array[ZARR_MAX_RANK];     /* level dim i is array dim to_array[i] */
     bool is_shard;
     /* leaf */
     struct zr_program *decode, *encode;
     /* shard */
     const struct zr_shard_spec *shard;
-    uint8_t order[ZARR_MAX_RANK];     /* transposes in front of the sharding: inner dim i is level dim order[i] */
+    /* transposes in front of the sharding: inner dim i is level dim order[i] */
+    uint8_t order[ZARR_MAX_RANK];
     bool permuted;
     uint64_t inner_shape[ZARR_MAX_RANK], n_inner[ZARR_MAX_RANK]; /* permuted order */
     uint64_t n_inner_all, index_bytes;
-    struct zr_level *index;            /* leaf level of the index array [n_inner..., 2] of uint64 */
-    struct zr_program *bytes_decode, *bytes_encode; /* bytes->bytes codecs around the shard, host; NULL: none */
+    /* leaf level of the index array [n_inner..., 2] of uint64 */
+    struct zr_level *index;
+    /* bytes->bytes codecs around the shard, host; NULL: none */
+    struct zr_program *bytes_decode, *bytes_encode;
     uint64_t decoded_bytes, encoded_bound;
 };
 
 struct zr_layout_args {
-    const struct zr_grid *grid;       /* borrowed: outlives the layout */
-    const struct zr_chain *chain;     /* borrowed */
+    const struct zr_grid *grid;         /* borrowed: outlives the layout */
+    const struct zr_chain *chain;       /* borrowed */
     const struct zr_key_encoding *keys; /* borrowed */
     const zarr_dtype *dtype;
-    const void *fill;                 /* one native element, borrowed; NULL: zero */
-    const zarr_dtype *index_dtype;    /* uint64 */
+    const void *fill;              /* one native element, borrowed; NULL: zero */
+    const zarr_dtype *index_dtype; /* uint64 */
     const struct zr_impl_registry *impls;
     const zarr_limits *limits;
-    int32_t device_type;              /* where elements come from or go to */
-    const int32_t *store_devices;     /* memories the store moves bytes to itself */
+    int32_t device_type;          /* where elements come from or go to */
+    const int32_t *store_devices; /* memories the store moves bytes to itself */
     uint32_t n_store_devices;
     const char *preference;
 };
@@ -80,39 +84,45 @@ const uint64_t *zr_layout_leaf_shape(const struct zr_layout *l);
 
 /* ---- shards --------------------------------------------------------------- */
 
-/* A checked index: n x (offset, bytes), offsets from the shard's first byte; both all ones: missing. Frozen, counted, cacheable. */
+/* A checked index: n x (offset, bytes), offsets from the shard's first byte; both all
+ * ones: missing. Frozen, counted, cacheable. */
 struct zr_shard_index {
     atomic_uint refs;
-    bool missing;        /* no such object: every inner chunk is missing */
-    uint64_t n;          /* inner chunks */
+    bool missing;         /* no such object: every inner chunk is missing */
+    uint64_t n;           /* inner chunks */
     uint64_t shard_bytes; /* length of the shard's value; UINT64_MAX: not known */
-    uint64_t version[4]; /* of the object it was read from; all zero: not known */
+    uint64_t version[4];  /* of the object it was read from; all zero: not known */
     uint64_t *entry;
     const zarr_allocator *alloc;
 };
 #define ZR_INDEX_MISSING UINT64_MAX
-/* What is to be unpacked: n pairs in host order and where the index itself lies in the value. */
+/* What is to be unpacked: n pairs in host order and where the index itself lies in the
+ * value. */
 struct zr_shard_pairs {
     const uint64_t *pairs;
     uint64_t n, shard_bytes, index_offset, index_bytes;
 };
-/* Entries must lie inside the value, may not wrap and may not overlap the index. CORRUPT names the entry.
- * pairs NULL: an index of n missing chunks (missing = true). */
-zarr_status zr_shard_index_parse(struct zr_shard_index **out, const struct zr_shard_pairs *in,
+/* Entries must lie inside the value, may not wrap and may not overlap the index. CORRUPT
+ * names the entry. pairs NULL: an index of n missing chunks (missing = true). */
+zarr_status zr_shard_index_parse(struct zr_shard_index **out,
+                                 const struct zr_shard_pairs *in,
                                  const zarr_allocator *alloc, zarr_error *err);
 struct zr_shard_index *zr_shard_index_ref(struct zr_shard_index *x);
 void zr_shard_index_free(struct zr_shard_index *x);
 
-/* A shard during one request: its index and where its encoded bytes are: an object of the store held still by the pipe
+/* A shard during one request: its index and where its encoded bytes are: an object of the
+ * store held still by the pipe
  * (`held`), a part of it (nested: parent), or a decoded buffer. */
 struct zr_shard {
     atomic_uint refs;
-    char *key;               /* owned; of the object that holds it */
-    uint64_t base;           /* offset of this shard inside the object or the buffer's value */
+    char *key; /* owned; of the object that holds it */
+    /* offset of this shard inside the object or the buffer's value */
+    uint64_t base;
     struct zr_shard_index *index;
     struct zr_shard *parent; /* counted; NULL: outermost */
-    zarr_mem buffer;         /* host memory that holds the whole value; handle NULL: in the store */
-    void *held;              /* the pipe's; the outermost shard owns it */
+    /* host memory that holds the whole value; handle NULL: in the store */
+    zarr_mem buffer;
+    void *held;                          /* the pipe's; the outermost shard owns it */
     void (*release)(struct zr_shard *s); /* frees held and buffer; may be NULL */
     void *release_arg;
     const zarr_allocator *alloc;
@@ -129,35 +139,44 @@ struct zr_target {
     int32_t ndim;
     bool arithmetic;
     uint64_t n_items;
-    const uint64_t *chunk;       /* ndim: coordinates in the level's grid */
-    const struct zr_piece *dim;  /* ndim, in level order of dimensions */
+    const uint64_t *chunk;      /* ndim: coordinates in the level's grid */
+    const struct zr_piece *dim; /* ndim, in level order of dimensions */
     uint64_t n_points;
     const uint64_t *c_points, *r_points;
 };
 struct zr_item {
     struct zr_target target;
-    uint64_t offset, bytes; /* in the source; bytes UINT64_MAX: the whole object; ZR_ITEM_MISSING: known to be missing */
-    uint64_t ordinal;       /* position in the request: errors are reported for the lowest */
+    /*
+     * in the source; bytes UINT64_MAX: the whole object; ZR_ITEM_MISSING: known to be
+     * missing
+     */
+    uint64_t offset, bytes;
+    /* position in the request: errors are reported for the lowest */
+    uint64_t ordinal;
 };
 #define ZR_ITEM_MISSING (UINT64_MAX - 1)
 /* Items that one thread does one after the other, fetched with one request. */
 struct zr_run {
-    const char *key;           /* object; NULL: shard->buffer */
-    struct zr_shard *shard;    /* NULL: an unsharded chunk */
-    uint64_t offset, bytes;    /* range that covers the items; UINT64_MAX: whole object */
-    struct zr_item **item;     /* sorted by offset */
+    const char *key;        /* object; NULL: shard->buffer */
+    struct zr_shard *shard; /* NULL: an unsharded chunk */
+    uint64_t offset, bytes; /* range that covers the items; UINT64_MAX: whole object */
+    struct zr_item **item;  /* sorted by offset */
     uint32_t n_items;
 };
 /* A shard that must be opened before the plan can go on. The pipe fills `shard`. */
 struct zr_open {
     const char *key;
-    struct zr_shard *parent;   /* nested: the shard it lies in; NULL: an object */
-    uint64_t offset, bytes;    /* nested: range in the parent */
+    struct zr_shard *parent; /* nested: the shard it lies in; NULL: an object */
+    uint64_t offset, bytes;  /* nested: range in the parent */
     uint32_t level;
     uint64_t ordinal;
-    struct zr_shard *shard;    /* out, counted */
+    struct zr_shard *shard; /* out, counted */
 };
-enum zr_wave_kind { ZR_WAVE_END, ZR_WAVE_OPEN, ZR_WAVE_DATA };
+enum zr_wave_kind {
+    ZR_WAVE_END,
+    ZR_WAVE_OPEN,
+    ZR_WAVE_DATA
+};
 struct zr_wave {
     enum zr_wave_kind kind;
     struct zr_arena arena;
@@ -167,30 +186,33 @@ struct zr_wave {
     struct zr_open *open;
     uint32_t n_opens;
     uint64_t decoded_bytes;
-    struct zr_shard **hold;      /* shards kept alive by this wave */
+    struct zr_shard **hold; /* shards kept alive by this wave */
     uint32_t n_hold;
 };
 struct zr_plan_args {
     const struct zr_layout *layout;
-    const char *prefix;             /* of keys: the array's path, "" at the root */
+    const char *prefix;              /* of keys: the array's path, "" at the root */
     const zarr_selection *selection; /* NULL: all */
     uint64_t wave_bytes;
     uint32_t wave_items;
-    uint64_t run_bytes, run_gap;    /* largest coalesced range, largest hole in it */
-    uint32_t threads;               /* cut runs so that so many threads have work */
-    bool plain;                     /* one item a run, one run a wave: the serial oracle */
+    uint64_t run_bytes, run_gap; /* largest coalesced range, largest hole in it */
+    uint32_t threads;            /* cut runs so that so many threads have work */
+    /* one item a run, one run a wave: the serial oracle */
+    bool plain;
 };
 struct zr_plan;
 zarr_status zr_plan_open(struct zr_plan **out, const struct zr_plan_args *args,
                          const zarr_allocator *alloc, zarr_error *err);
-/* Fills w (initialised with zr_wave_init, reused). After an OPEN wave the caller must hand it back filled with zr_plan_feed before the next call. */
+/* Fills w (initialised with zr_wave_init, reused). After an OPEN wave the caller must
+ * hand it back filled with zr_plan_feed before the next call. */
 zarr_status zr_plan_next(struct zr_plan *p, struct zr_wave *w, zarr_error *err);
 zarr_status zr_plan_feed(struct zr_plan *p, struct zr_wave *w, zarr_error *err);
 void zr_plan_free(struct zr_plan *p);
 void zr_wave_init(struct zr_wave *w, const zarr_allocator *alloc);
 void zr_wave_deinit(struct zr_wave *w);
 /* Key of an outer chunk: prefix, '/', key encoding. Replaces what is in out. */
-void zr_plan_key(const struct zr_plan_args *args, const uint64_t *chunk, struct zr_str *out);
+void zr_plan_key(const struct zr_plan_args *args, const uint64_t *chunk,
+                 struct zr_str *out);
 /* Chunks (leaf) the request touches, as far as known without indexes; saturating. */
 uint64_t zr_plan_count(const struct zr_plan *p);
 
@@ -208,11 +230,13 @@ struct zr_explain_args {
 zarr_status zr_plan_explain(const struct zr_explain_args *args, struct zr_str *out,
                             const zarr_allocator *alloc, zarr_error *err);
 
-/* The box of one target between a chunk's stored elements and a view; list dims are walked by the callback form. */
+/* The box of one target between a chunk's stored elements and a view; list dims are
+ * walked by the callback form. */
 typedef zarr_status (*zr_box_fn)(void *arg, const zarr_box *box, zarr_error *err);
 /*
- * Calls fn for each box of elements of a target. The chunk side is a C-order block of program->stored_shape at
- * chunk_mem; to_chunk false: src is the chunk, dst the view; true: the other way.
+ * Calls fn for each box of elements of a target. The chunk side is a C-order block of
+ * program->stored_shape at chunk_mem; to_chunk false: src is the chunk, dst the view;
+ * true: the other way.
  */
 struct zr_boxes {
     uint32_t item_bytes, swap_unit;   /* of the data type */
@@ -221,14 +245,17 @@ struct zr_boxes {
     zarr_mem chunk_mem;
     bool to_chunk;
 };
-zarr_status zr_target_boxes(const struct zr_boxes *b, const struct zr_target *t, zr_box_fn fn,
-                            void *arg, zarr_error *err);
-/* *to is a copy of *from already; moves its lists and points into the arena, so that it outlives its projector's next step. */
+zarr_status zr_target_boxes(const struct zr_boxes *b, const struct zr_target *t,
+                            zr_box_fn fn, void *arg, zarr_error *err);
+/* *to is a copy of *from already; moves its lists and points into the arena, so that it
+ * outlives its projector's next step. */
 bool zr_projection_keep(struct zr_projection *to, const struct zr_projection *from,
                         struct zr_arena *arena);
-/* A target that lends a projection's pieces instead of copying them: valid as long as the projection. */
+/* A target that lends a projection's pieces instead of copying them: valid as long as
+ * the projection. */
 void zr_target_borrow(struct zr_target *out, const struct zr_projection *p);
-/* The target "all of a block onto a view of the same shape"; pieces: room for ndim of them. */
+/* The target "all of a block onto a view of the same shape"; pieces: room for ndim of
+ * them. */
 void zr_target_whole(struct zr_target *out, struct zr_piece *pieces, int32_t ndim,
                      const uint64_t *shape);
 

@@ -15,7 +15,8 @@ static bool ranges_overlap(uint64_t a, uint64_t a_bytes, uint64_t b, uint64_t b_
     return a_bytes != 0 && b_bytes != 0 && a < b + b_bytes && b < a + a_bytes;
 }
 
-static zarr_status check_entry(const struct zr_shard_pairs *in, uint64_t i, zarr_error *err)
+static zarr_status check_entry(const struct zr_shard_pairs *in, uint64_t i,
+                               zarr_error *err)
 {
     uint64_t offset = in->pairs[2 * i], bytes = in->pairs[2 * i + 1], end = 0;
 
@@ -35,7 +36,8 @@ static zarr_status check_entry(const struct zr_shard_pairs *in, uint64_t i, zarr
     return ZARR_OK;
 }
 
-zarr_status zr_shard_index_parse(struct zr_shard_index **out, const struct zr_shard_pairs *in,
+zarr_status zr_shard_index_parse(struct zr_shard_index **out,
+                                 const struct zr_shard_pairs *in,
                                  const zarr_allocator *alloc, zarr_error *err)
 {
     zarr_status st = ZARR_OK;

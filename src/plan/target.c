@@ -46,7 +46,8 @@ static bool pack_points(struct zr_target *out, const struct zr_projection *p,
     return true;
 }
 
-bool zr_target_pack(struct zr_target *out, const struct zr_projection *p, struct zr_arena *arena)
+bool zr_target_pack(struct zr_target *out, const struct zr_projection *p,
+                    struct zr_arena *arena)
 {
     size_t ndim = (size_t)p->ndim;
     uint64_t *chunk = NULL;
@@ -90,7 +91,8 @@ bool zr_projection_keep(struct zr_projection *to, const struct zr_projection *fr
     return true;
 }
 
-/* One side of the walk: strides of each level dimension in the chunk, and of each piece in the view. */
+/* One side of the walk: strides of each level dimension in the chunk, and of each piece
+ * in the view. */
 struct walk {
     const struct zr_boxes *b;
     zr_box_fn fn;
@@ -171,8 +173,10 @@ static zarr_status walk_arithmetic(struct walk *w, const struct zr_target *t)
     return emit(w);
 }
 
-/* Length of the run of equal steps in a list piece that begins at i; the steps come out in elements. */
-static uint64_t list_run(const struct zr_piece *p, uint64_t i, int64_t *c_step, int64_t *r_step)
+/* Length of the run of equal steps in a list piece that begins at i; the steps come out
+ * in elements. */
+static uint64_t list_run(const struct zr_piece *p, uint64_t i, int64_t *c_step,
+                         int64_t *r_step)
 {
     uint64_t n = 1;
 
@@ -181,7 +185,8 @@ static uint64_t list_run(const struct zr_piece *p, uint64_t i, int64_t *c_step, 
         return 1;
     *c_step = (int64_t)(p->c_list[i + 1] - p->c_list[i]);
     *r_step = (int64_t)(p->r_list[i + 1] - p->r_list[i]);
-    while (i + n < p->n && (int64_t)(p->c_list[i + n] - p->c_list[i + n - 1]) == *c_step &&
+    while (i + n < p->n &&
+           (int64_t)(p->c_list[i + n] - p->c_list[i + n - 1]) == *c_step &&
            (int64_t)(p->r_list[i + n] - p->r_list[i + n - 1]) == *r_step)
         n++;
     return n;
@@ -251,12 +256,14 @@ static zarr_status walk_lists(struct walk *w, const struct zr_target *t)
     }
 }
 
-static int64_t point_chunk_offset(const struct walk *w, const struct zr_target *t, uint64_t i)
+static int64_t point_chunk_offset(const struct walk *w, const struct zr_target *t,
+                                  uint64_t i)
 {
     int64_t at = 0;
 
     for (int32_t d = 0; d < t->ndim; d++)
-        at += (int64_t)t->c_points[i * (uint64_t)t->ndim + (uint64_t)d] * w->chunk_stride[d];
+        at += (int64_t)t->c_points[i * (uint64_t)t->ndim + (uint64_t)d] *
+              w->chunk_stride[d];
     return at;
 }
 
@@ -278,7 +285,8 @@ static zarr_status walk_points(struct walk *w, const struct zr_target *t)
 
     begin_box(w);
     for (uint64_t i = 0; i < t->n_points && st == ZARR_OK;) {
-        int64_t c0 = point_chunk_offset(w, t, i), v0 = point_view_offset(w, t->r_points[i]);
+        int64_t c0 = point_chunk_offset(w, t, i),
+                v0 = point_view_offset(w, t->r_points[i]);
         int64_t c_step = 0, v_step = 0, c = c0, v = v0;
         uint64_t n = 1;
 
@@ -306,8 +314,8 @@ static zarr_status walk_points(struct walk *w, const struct zr_target *t)
     return st;
 }
 
-zarr_status zr_target_boxes(const struct zr_boxes *b, const struct zr_target *t, zr_box_fn fn,
-                            void *arg, zarr_error *err)
+zarr_status zr_target_boxes(const struct zr_boxes *b, const struct zr_target *t,
+                            zr_box_fn fn, void *arg, zarr_error *err)
 {
     struct walk w;
 
@@ -343,8 +351,8 @@ void zr_target_whole(struct zr_target *out, struct zr_piece *pieces, int32_t ndi
     uint64_t n = 1;
 
     for (int32_t d = 0; d < ndim; d++) {
-        pieces[d] = (struct zr_piece){
-            .n = shape[d], .c_step = 1, .r_step = 1, .result_dim = d};
+        pieces[d] =
+            (struct zr_piece){.n = shape[d], .c_step = 1, .r_step = 1, .result_dim = d};
         n *= shape[d]; /* a chunk's elements were counted when its layout was made */
     }
     *out = (struct zr_target){.kind = ZR_PROJ_DIMS,

@@ -17,12 +17,15 @@ typedef struct zarr_grid_vtable {
     uint32_t struct_size, flags;
     const char *name; /**< metadata name, "regular" */
     /**
-     * Makes a grid from its configuration (JSON text of the "configuration" object) for an array of this
-     * shape; called again after a resize. limits: none but rank has been checked.
+     * Makes a grid from its configuration (JSON text of the "configuration" object) for
+     * an array of this shape; called again after a resize. limits: none but rank has been
+     * checked.
      */
-    zarr_status (*parse)(void **self, int32_t ndim, const uint64_t *shape, const char *json,
-                         zarr_error *err);
-    /** Canonical configuration as JSON text; cap and needed length as snprintf has them. */
+    zarr_status (*parse)(void **self, int32_t ndim, const uint64_t *shape,
+                         const char *json, zarr_error *err);
+    /**
+     * Canonical configuration as JSON text; cap and needed length as snprintf has them.
+     */
     zarr_status (*canonical)(const void *self, char *text, size_t cap, size_t *text_bytes,
                              zarr_error *err);
     /** Number of chunks along a dimension. */
@@ -30,7 +33,8 @@ typedef struct zarr_grid_vtable {
     /** Chunk that holds coordinate `at` (< shape[dim]). */
     uint64_t (*locate)(const void *self, int32_t dim, uint64_t at);
     /** First coordinate and stored size of a chunk; edges may reach beyond the array. */
-    void (*extent)(const void *self, int32_t dim, uint64_t chunk, uint64_t *origin, uint64_t *size);
+    void (*extent)(const void *self, int32_t dim, uint64_t chunk, uint64_t *origin,
+                   uint64_t *size);
     void (*free)(void *self);
 } zarr_grid_vtable;
 
@@ -40,9 +44,16 @@ typedef struct zarr_key_encoding_vtable {
     zarr_status (*parse)(void **self, const char *json, zarr_error *err);
     zarr_status (*canonical)(const void *self, char *text, size_t cap, size_t *text_bytes,
                              zarr_error *err);
-    /** Writes the key of a chunk relative to its array; returns bytes needed less the terminator. */
-    size_t (*key)(const void *self, int32_t ndim, const uint64_t *chunk, char *text, size_t cap);
-    /** The inverse; returns 0, or -1 when the text is no chunk key of this encoding and rank. */
+    /**
+     * Writes the key of a chunk relative to its array; returns bytes needed less the
+     * terminator.
+     */
+    size_t (*key)(const void *self, int32_t ndim, const uint64_t *chunk, char *text,
+                  size_t cap);
+    /**
+     * The inverse; returns 0, or -1 when the text is no chunk key of this encoding and
+     * rank.
+     */
     int (*chunk)(const void *self, int32_t ndim, const char *text, uint64_t *chunk);
     void (*free)(void *self);
 } zarr_key_encoding_vtable;
