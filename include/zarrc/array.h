@@ -254,6 +254,7 @@ enum {
  * exceed cap)
  */
 ZARR_API ZARR_MUST_CHECK zarr_status
+/* NOLINT(function-size): a read's arguments, and a buffer as snprintf takes it */
 zarr_array_explain(zarr_array *array, uint32_t what, const zarr_selection *selection,
                    const zarr_tensor *tensor, const zarr_io_options *opts, char *text,
                    size_t cap, size_t *text_bytes, zarr_error *err);

@@ -76,8 +76,8 @@ zarr_selection_box(zarr_selection **out, int32_t ndim, const uint64_t *shape,
  * n_points), or [n_points] when result_ndim is 0. Repeats are allowed when reading; when
  * writing the last one wins.
  */
-/* NOLINT(function-size): two shapes and the points, a struct would say no more */
 ZARR_API ZARR_MUST_CHECK zarr_status
+/* NOLINT(function-size): two shapes and the points, a struct would say no more */
 zarr_selection_points(zarr_selection **out, int32_t ndim, const uint64_t *shape,
                       uint64_t n_points, const int64_t *coords, int32_t result_ndim,
                       const uint64_t *result_shape, zarr_error *err);

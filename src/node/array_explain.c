@@ -84,6 +84,7 @@ out:
     return st;
 }
 
+/* NOLINT(function-size): public; a read's arguments, and a buffer as snprintf takes it */
 zarr_status zarr_array_explain(zarr_array *array, uint32_t what,
                                const zarr_selection *selection, const zarr_tensor *tensor,
                                const zarr_io_options *opts, char *text, size_t cap,
