@@ -1,0 +1,292 @@
+/* unit/node/node_test.c - worlds, arrays and a plain store for tests. */
+#include "node_test.h"
+
+#include <ftw.h>
+#include <unistd.h>
+
+zarr_error terr;
+
+/* ---- allocator ---- */
+
+static int world_refuses(struct world *w)
+{
+    int_fast64_t at = atomic_load(&w->fail_at);
+
+    if (at == 0)
+        return 0;
+    if (at == 1 && w->forever)
+        return 1;
+    return atomic_fetch_sub(&w->fail_at, 1) == 1;
+}
+
+static void *world_alloc(void *user, size_t bytes)
+{
+    struct world *w = user;
+    void *p = world_refuses(w) ? NULL : malloc(bytes);
+
+    if (p)
+        atomic_fetch_add(&w->n_blocks, 1);
+    return p;
+}
+
+static void *world_realloc(void *user, void *block, size_t bytes)
+{
+    struct world *w = user;
+    void *p = world_refuses(w) ? NULL : realloc(block, bytes);
+
+    if (p && !block)
+        atomic_fetch_add(&w->n_blocks, 1);
+    return p;
+}
+
+static void world_free_block(void *user, void *block)
+{
+    struct world *w = user;
+
+    if (block)
+        atomic_fetch_sub(&w->n_blocks, 1);
+    free(block);
+}
+
+/* ---- a plain store: one operation at a time on a store in memory ---- */
+
+static void plain_caps(void *self, zarr_store_caps *out)
+{
+    (void)self;
+    *out =
+        (zarr_store_caps){.struct_size = sizeof *out,
+                          .flags = ZARR_STORE_CAP_LIST | ZARR_STORE_CAP_WRITE |
+                                   ZARR_STORE_CAP_ATOMIC_PUT | ZARR_STORE_CAP_FAST_GET};
+}
+
+static void plain_run(void *self, zarr_store_op *op, zarr_error *err)
+{
+    uint64_t total = 0;
+    char *p = op->mem.handle;
+
+    op->done_bytes = 0;
+    op->object_bytes = UINT64_MAX;
+    if (op->verb == ZARR_STORE_PUT) {
+        op->status =
+            zarr_store_put(self, op->key, p ? p + op->mem.offset : p, op->mem.bytes, err);
+    } else if (op->verb == ZARR_STORE_ERASE) {
+        op->status = zarr_store_erase(self, op->key, err);
+    } else {
+        op->done_bytes = op->verb == ZARR_STORE_GET ? op->mem.bytes : 0;
+        op->status = zarr_store_get(self, op->key, 0, p ? p + op->mem.offset : p,
+                                    &op->done_bytes, &total, err);
+        if (op->status == ZARR_OK)
+            op->object_bytes = total;
+    }
+}
+
+static zarr_status plain_list(void *self, const char *prefix, uint32_t how,
+                              zarr_store_list_fn fn, void *user, zarr_error *err)
+{
+    return zarr_store_list(self, prefix, how, fn, user, err);
+}
+
+static void plain_close(void *self)
+{
+    zarr_store_free(self);
+}
+
+static const zarr_store_vtable plain_vtable = {
+    .struct_size = sizeof plain_vtable,
+    .name = "plain",
+    .caps = plain_caps,
+    .run = plain_run,
+    .list = plain_list,
+    .close = plain_close,
+};
+
+/* ---- worlds ---- */
+
+const char *world_name(enum world_sort sort)
+{
+    static const char *const names[] = {"memory", "local", "plain"};
+
+    return names[sort];
+}
+
+static void world_log(void *user, uint32_t level, const char *text)
+{
+    struct world *w = user;
+    const size_t n = strlen(w->log);
+
+    snprintf(w->log + n, sizeof w->log - n, "%u %s\n", level, text);
+}
+
+void world_begin(struct world *w, enum world_sort sort)
+{
+    memset(w, 0, sizeof *w);
+    w->alloc = (zarr_allocator){w, world_alloc, world_realloc, world_free_block};
+    if (sort == WORLD_LOCAL) {
+        snprintf(w->dir, sizeof w->dir, "/tmp/zarrc-node-XXXXXX");
+        assert_non_null(mkdtemp(w->dir));
+    }
+}
+
+zarr_status world_context(struct world *w, zarr_error *err)
+{
+    const zarr_context_options opts = {.struct_size = sizeof opts,
+                                       .allocator = &w->alloc,
+                                       .log = world_log,
+                                       .log_user = w,
+                                       .n_threads = 2,
+                                       .memory_bytes = UINT64_C(256) << 20};
+
+    return zarr_context_create(&w->ctx, &opts, err);
+}
+
+zarr_status world_store(struct world *w, enum world_sort sort, zarr_error *err)
+{
+    zarr_store *below = NULL;
+    zarr_status st = zarr_store_open(&below, w->ctx,
+                                     sort == WORLD_LOCAL ? w->dir : "memory:", NULL, err);
+
+    if (st == ZARR_OK && sort == WORLD_PLAIN)
+        st = zarr_store_open_custom(&below, w->ctx, &plain_vtable, below, NULL, err);
+    w->store = st == ZARR_OK ? below : NULL;
+    return st;
+}
+
+void world_open(struct world *w, enum world_sort sort)
+{
+    world_begin(w, sort);
+    assert_ok(world_context(w, &terr));
+    assert_ok(world_store(w, sort, &terr));
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+    (void)st;
+    (void)type;
+    (void)ftw;
+    return remove(path);
+}
+
+void world_close(struct world *w)
+{
+    zarr_store_free(w->store);
+    zarr_context_free(w->ctx);
+    w->store = NULL;
+    w->ctx = NULL;
+    if (*w->dir)
+        nftw(w->dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    assert_int_equal(atomic_load(&w->n_blocks), 0);
+}
+
+void put_text(struct world *w, const char *key, const char *text)
+{
+    assert_ok(zarr_store_put(w->store, key, text, strlen(text), &terr));
+}
+
+const char *get_text(struct world *w, const char *key)
+{
+    static char text[65536];
+    uint64_t bytes = sizeof text - 1;
+    zarr_status st = zarr_store_get(w->store, key, 0, text, &bytes, NULL, &terr);
+
+    if (st == ZARR_ERR_NOT_FOUND)
+        return NULL;
+    assert_ok(st);
+    text[bytes] = '\0';
+    return text;
+}
+
+static int count_key(void *user, const zarr_store_item *item)
+{
+    *(int *)user += !item->is_prefix;
+    return 0;
+}
+
+int n_keys(struct world *w, const char *prefix)
+{
+    int n = 0;
+
+    assert_ok(
+        zarr_store_list(w->store, prefix, ZARR_LIST_RECURSIVE, count_key, &n, &terr));
+    return n;
+}
+
+/* ---- arrays ---- */
+
+zarr_array *make_array(struct world *w, const char *path, int kind, uint64_t rows,
+                       uint64_t cols)
+{
+    const uint64_t shape[2] = {rows, cols}, chunk[2] = {2, 2}, shard[2] = {4, 4};
+    const zarr_array_spec spec = {
+        .struct_size = sizeof spec,
+        .zarr_format = kind == 2 ? 2 : 3,
+        .ndim = 2,
+        .shape = shape,
+        .chunk_shape = chunk,
+        .shard_shape = kind == 4 ? shard : NULL,
+        .data_type = "int32",
+        .fill_value = "-1",
+    };
+    zarr_array *a = NULL;
+
+    assert_ok(zarr_array_create(&a, w->store, path, &spec, NULL, &terr));
+    return a;
+}
+
+static int32_t *copy_of(zarr_array *a, zarr_tensor *t, int64_t shape[2])
+{
+    const uint64_t *s = zarr_array_shape(a);
+    const uint64_t bytes = s[0] * s[1] * sizeof(int32_t);
+    int32_t *p = malloc(bytes + 1);
+
+    shape[0] = (int64_t)s[0];
+    shape[1] = (int64_t)s[1];
+    assert_non_null(p);
+    zarr_tensor_host(t, p, bytes, 2, shape);
+    return p;
+}
+
+void fill_array(zarr_array *a)
+{
+    int64_t shape[2];
+    zarr_tensor t;
+    int32_t *p = copy_of(a, &t, shape);
+
+    for (int64_t i = 0; i < shape[0]; i++)
+        for (int64_t j = 0; j < shape[1]; j++)
+            p[i * shape[1] + j] = (int32_t)(i * 1000 + j);
+    assert_ok(zarr_array_write(a, NULL, &t, NULL, &terr));
+    free(p);
+}
+
+int32_t read_at(zarr_array *a, uint64_t row, uint64_t col)
+{
+    const uint64_t start[2] = {row, col}, count[2] = {1, 1};
+    const int64_t shape[2] = {1, 1};
+    zarr_selection *sel = NULL;
+    int32_t v = 0;
+    zarr_tensor t;
+
+    zarr_tensor_host(&t, &v, sizeof v, 2, shape);
+    assert_ok(zarr_selection_box(&sel, 2, zarr_array_shape(a), start, count, &terr));
+    assert_ok(zarr_array_read(a, sel, &t, NULL, &terr));
+    zarr_selection_free(sel);
+    return v;
+}
+
+int count_wrong(zarr_array *a, uint64_t rows, uint64_t cols)
+{
+    int64_t shape[2];
+    zarr_tensor t;
+    int32_t *p = copy_of(a, &t, shape);
+    int wrong = 0;
+
+    assert_ok(zarr_array_read(a, NULL, &t, NULL, &terr));
+    for (int64_t i = 0; i < shape[0]; i++)
+        for (int64_t j = 0; j < shape[1]; j++) {
+            const int inside = (uint64_t)i < rows && (uint64_t)j < cols;
+
+            wrong += p[i * shape[1] + j] != (inside ? (int32_t)(i * 1000 + j) : -1);
+        }
+    free(p);
+    return wrong;
+}

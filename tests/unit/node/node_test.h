@@ -1,0 +1,89 @@
+/*
+ * unit/node/node_test.h - what the programs of this folder share: a context
+ * with a counting allocator, a store in memory or in a fresh directory, and
+ * short ways to make arrays and to write and read documents. world_close()
+ * asserts that nothing leaked.
+ */
+#ifndef ZR_NODE_TEST_H
+#define ZR_NODE_TEST_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <zarrc/plugin/plugin.h>
+#include <zarrc/zarrc.h>
+
+enum world_sort {
+    WORLD_MEMORY,
+    WORLD_LOCAL,
+    WORLD_PLAIN, /* the application's own store: no locks, no versions, no ranges */
+    N_WORLDS
+};
+
+struct world {
+    zarr_allocator alloc;
+    atomic_int_fast64_t n_blocks, fail_at; /* fail_at 1: the next call; 0: never */
+    int forever;
+    char log[4096]; /* lines of the context's log */
+    zarr_context *ctx;
+    zarr_store *store;
+    char dir[64];
+};
+
+/* Whole: context and store. The context may also be made apart, for failing allocators.
+ */
+void world_open(struct world *w, enum world_sort sort);
+void world_begin(struct world *w,
+                 enum world_sort sort); /* allocator and directory only */
+zarr_status world_context(struct world *w, zarr_error *err);
+zarr_status world_store(struct world *w, enum world_sort sort, zarr_error *err);
+void world_close(struct world *w);
+const char *world_name(enum world_sort sort);
+
+void put_text(struct world *w, const char *key, const char *text);
+/* In a static buffer; NULL: not found. */
+const char *get_text(struct world *w, const char *key);
+int n_keys(struct world *w, const char *prefix);
+
+/* 2-d int32 arrays of chunks 2 x 2, fill -1; format 2, 3, or 4: v3 with shards of 4 x 4.
+ */
+zarr_array *make_array(struct world *w, const char *path, int kind, uint64_t rows,
+                       uint64_t cols);
+/* Writes row * 1000 + col everywhere. */
+void fill_array(zarr_array *a);
+/* Element of a 2-d int32 array. */
+int32_t read_at(zarr_array *a, uint64_t row, uint64_t col);
+/* Wrong cells where [0, rows) x [0, cols) should be as fill_array() wrote it and the rest
+ * -1. */
+int count_wrong(zarr_array *a, uint64_t rows, uint64_t cols);
+
+extern zarr_error terr; /* of the last call in a macro below */
+#define assert_ok(call)                                                                  \
+    do {                                                                                 \
+        zarr_status got_ = (call);                                                       \
+        if (got_ != ZARR_OK)                                                             \
+            fail_msg("%s: %s: %s", #call, zarr_status_text(got_), terr.message);         \
+    } while (0)
+#define assert_status(call, want)                                                        \
+    do {                                                                                 \
+        zarr_status got_ = (call);                                                       \
+        if (got_ != (want))                                                              \
+            fail_msg("%s: got \"%s\", wanted \"%s\": %s", #call, zarr_status_text(got_), \
+                     zarr_status_text(want), terr.message);                              \
+    } while (0)
+/* The last message has this text in it. */
+#define assert_says(text)                                                                \
+    do {                                                                                 \
+        if (!strstr(terr.message, text))                                                 \
+            fail_msg("\"%s\" does not say \"%s\"", terr.message, text);                  \
+    } while (0)
+
+#endif
