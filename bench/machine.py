@@ -40,7 +40,7 @@ class Cube:
 def warm(nbytes):
     """Makes the host of a virtual machine give its memory before the clock runs: free guest
     memory goes back after a second or two, and touching it again costs seconds a GiB."""
-    block = mmap.mmap(-1, nbytes)
+    block = mmap.mmap(-1, nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     block.madvise(mmap.MADV_HUGEPAGE)
     view = np.frombuffer(block, np.uint8)
     view[::4096] = 1
