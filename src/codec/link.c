@@ -20,9 +20,31 @@ const char *zarr_codec_spec_json(const zarr_codec_spec *spec)
     return spec->json ? spec->json : "{}";
 }
 
+/* The library means malloc by no allocator; others get one that they can call. */
+static void *plain_alloc(void *user, size_t bytes)
+{
+    ZR_UNUSED(user);
+    return zr_malloc(NULL, bytes);
+}
+
+static void *plain_realloc(void *user, void *block, size_t bytes)
+{
+    ZR_UNUSED(user);
+    return zr_realloc(NULL, block, bytes);
+}
+
+static void plain_free(void *user, void *block)
+{
+    ZR_UNUSED(user);
+    zr_free(NULL, block);
+}
+
 const zarr_allocator *zarr_codec_spec_allocator(const zarr_codec_spec *spec)
 {
-    return spec->alloc;
+    static const zarr_allocator plain = {
+        .alloc = plain_alloc, .realloc = plain_realloc, .free = plain_free};
+
+    return spec->alloc ? spec->alloc : &plain;
 }
 
 zarr_status zarr_codec_spec_dtype(const zarr_codec_spec *spec, const char *name,

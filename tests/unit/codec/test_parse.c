@@ -366,6 +366,8 @@ static void plugin_codecs(void **state)
     zarr_codec_spec_vtable other = v;
     struct zr_chain *chain = NULL;
     const zarr_codec_spec *s = NULL;
+    const zarr_dtype *dtype = NULL;
+    void *block = NULL;
     int64_t i = 0, list[2];
     double f = 0;
     int b = 0;
@@ -386,6 +388,13 @@ static void plugin_codecs(void **state)
         ZARR_OK);
     s = &chain->codec[1];
     assert_string_equal(zarr_codec_spec_name(s), "x.test");
+    block = zarr_codec_spec_allocator(s)->alloc(zarr_codec_spec_allocator(s)->user, 8);
+    block = zarr_codec_spec_allocator(s)->realloc(zarr_codec_spec_allocator(s)->user,
+                                                  block, 80);
+    assert_non_null(block);
+    zarr_codec_spec_allocator(s)->free(zarr_codec_spec_allocator(s)->user, block);
+    assert_int_equal(zarr_codec_spec_dtype(s, "int8", &dtype, NULL), ZARR_OK);
+    assert_int_equal(zarr_dtype_item_bytes(dtype), 1);
     assert_int_equal(zarr_codec_spec_i64(s, "i", &i), 0);
     assert_int_equal(i, -5);
     assert_int_equal(zarr_codec_spec_i64(s, "f", &i), -1);
