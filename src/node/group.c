@@ -58,6 +58,44 @@ static void group_state_swap(zarr_group *group, struct zr_group_state *s)
     zr_group_state_free(old);
 }
 
+/* A group whose consolidated metadata is nonsense is still a group: judged without it. */
+static zarr_status check_bare_group(struct zr_group_meta *out,
+                                    const struct zr_meta_env *env,
+                                    const struct zr_json *root, zarr_error *err)
+{
+    struct zr_json *bare = NULL;
+    struct zr_json_doc doc;
+    zarr_status st = ZARR_OK;
+
+    zr_json_doc_init(&doc, env->alloc);
+    bare = zr_json_new(&doc, ZR_JSON_OBJECT);
+    for (const struct zr_json *v = root->u.kids.first; v; v = v->next)
+        if (!zr_streq(v->key, "consolidated_metadata"))
+            zr_json_add(&doc, bare, v->key, v->key_bytes, zr_json_copy(&doc, v));
+    if (!zr_json_ok(&doc))
+        ZR_TRY(zr_fail_memory(err, doc.arena.used_bytes));
+    ZR_TRY(zr_group_meta_parse(out, env, 3, bare, NULL, err));
+    out->attributes = out->attributes ? zr_json_get(root, "attributes") : NULL;
+    out->document = root;
+out:
+    zr_json_doc_deinit(&doc);
+    return st;
+}
+
+static zarr_status check_group(struct zr_group_meta *out, const struct zr_meta_env *env,
+                               int32_t format, const struct zr_json *root,
+                               zarr_error *err)
+{
+    zarr_error e = {0};
+    zarr_status st = zr_group_meta_parse(out, env, format, root, NULL, &e);
+
+    if (st != ZARR_OK && format == 3 && zr_json_get(root, "consolidated_metadata"))
+        return check_bare_group(out, env, root, err);
+    if (st != ZARR_OK && err)
+        *err = e;
+    return st;
+}
+
 /* From a document; attrs_tree may be NULL. References what it keeps. */
 static zarr_status group_state_new(struct zr_group_state **out,
                                    const struct zr_meta_env *env, int32_t format,
@@ -69,7 +107,7 @@ static zarr_status group_state_new(struct zr_group_state **out,
     struct zr_group_meta meta;
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_group_meta_parse(&meta, env, format, root, NULL, err));
+    ZR_TRY(check_group(&meta, env, format, root, err));
     s = zr_calloc(alloc, 1, sizeof *s);
     if (!s)
         ZR_TRY(zr_fail_memory(err, sizeof *s));
@@ -165,6 +203,8 @@ static zarr_status find_consolidated(struct zr_group_state *s, const zarr_group 
         return ZARR_OK;
     st = s->format == 3 ? consolidated_of_v3(s, &g->h.ctx->limits, &e)
                         : consolidated_of_v2(s, g, &e);
+    if (st == ZARR_ERR_INVALID) /* it was stored, not asked for */
+        st = e.code = ZARR_ERR_CORRUPT;
     if (!must &&
         (st == ZARR_ERR_CORRUPT || st == ZARR_ERR_UNSUPPORTED || st == ZARR_ERR_LIMIT)) {
         zr_log(&g->h.ctx->log, ZARR_LOG_WARN, "/%s: not used: %s", g->h.path, e.message);
