@@ -140,19 +140,19 @@ static void add_utf8(struct cli_string *s, unsigned c)
     cli_string_add(s, b, n);
 }
 
-/* The escape at t ("\n", "\u00e9" or a pair of them); returns what is behind. */
-static const char *add_escape(struct cli_string *s, const char *t)
+/* The escape at t ("\n", "\u00e9" or a pair of them) before end; returns what is behind. */
+static const char *add_escape(struct cli_string *s, const char *t, const char *end)
 {
     static const char from[] = "bfnrt", to[] = "\b\f\n\r\t";
     const char *at = strchr(from, t[1]);
     unsigned c;
 
-    if (t[1] != 'u') {
+    if (t[1] != 'u' || end - t < 6) {
         cli_string_add(s, at ? &to[at - from] : t + 1, 1);
         return t + 2;
     }
     c = hex4(t + 2);
-    if (c >= 0xd800 && c < 0xdc00 && t[6] == '\\' && t[7] == 'u') {
+    if (c >= 0xd800 && c < 0xdc00 && end - t >= 12 && t[6] == '\\' && t[7] == 'u') {
         c = 0x10000 + ((c - 0xd800) << 10) + (hex4(t + 8) - 0xdc00);
         t += 6;
     }
@@ -170,7 +170,7 @@ char *cli_json_unquote(const char *json, size_t bytes)
     cli_string_add(&s, "", 0);
     while (t < end)
         if (*t == '\\') {
-            t = add_escape(&s, t);
+            t = add_escape(&s, t, end);
         } else {
             cli_string_add(&s, t, 1);
             t++;

@@ -1,0 +1,50 @@
+/*
+ * dump.h - elements of an array as bytes or text: what cat and export share,
+ * and the .npy header that import reads as well.
+ */
+#ifndef CLI_DUMP_H
+#define CLI_DUMP_H
+
+#include "cli.h"
+
+/* ---- dump.c ---- */
+
+#define CLI_DUMP_FORMATS "text|csv|npy|raw|elements|json"
+
+struct cli_dump {
+    struct cli *cli;
+    const struct cli_node *node; /* an array */
+    const char *format;          /* one of CLI_DUMP_FORMATS */
+    FILE *file;                  /* stdout: through cli_out() */
+    bool wrap_json;              /* cat --json: an object round the elements */
+    const char *progress;        /* word for the progress line, or NULL */
+};
+/* Writes the node's region (or all). */
+int cli_dump(const struct cli_dump *dump);
+
+/* ---- text.c: one element ---- */
+
+/* The v3 fill-value JSON; raw and NUL-padded bytes as a base64 string. */
+int cli_element_json(struct cli *cli, const zarr_dtype *type, const void *element,
+                     struct cli_string *out);
+/* For people: 1.5, NaN, 1+2j, text without quotes, bytes with \xNN, raw as 0x... */
+int cli_element_text(struct cli *cli, const zarr_dtype *type, const void *element,
+                     struct cli_string *out);
+
+/* ---- npy.c ---- */
+
+struct cli_npy {
+    char type[64]; /* "<f4": as zarr_dtype_find() takes it */
+    bool fortran;
+    int32_t ndim;
+    uint64_t shape[ZARR_MAX_RANK];
+    uint64_t data_offset; /* of the first element in the file */
+};
+/* The header for little-endian C-order data; false: NumPy has no such type, so it is
+ * written as bytes (|V). */
+bool cli_npy_header(const zarr_dtype *type, int32_t ndim, const uint64_t *shape,
+                    struct cli_string *out);
+/* Reads the header (versions 1, 2, 3) from the beginning of a file; name is for messages. */
+int cli_npy_read(struct cli *cli, FILE *file, const char *name, struct cli_npy *out);
+
+#endif

@@ -1,0 +1,185 @@
+/*
+ * npy.c - the header of NumPy's .npy files: magic, version, length, and a Python
+ * dict of three members. Written: version 1, 2 where the header is longer
+ * than 64 KiB. Read: versions 1, 2 and 3, members in any order, and nothing
+ * but plain types: structured and object arrays are refused by name.
+ */
+#include "dump.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char magic[] = "\x93NUMPY";
+enum { MAGIC_BYTES = 6, ALIGNMENT = 64, MAX_HEADER = 1 << 20 };
+
+/* ---- writing -------------------------------------------------------------------- */
+
+static bool type_text(const zarr_dtype *type, char text[64])
+{
+    const char *v2 = zarr_dtype_v2(type);
+    const uint32_t kind = zarr_dtype_kind(type);
+    uint64_t bytes = zarr_dtype_item_bytes(type);
+
+    if (v2) {
+        snprintf(text, 64, "%s", v2);
+        return true;
+    }
+    if (kind == ZARR_KIND_RAW && bytes) {
+        snprintf(text, 64, "|V%" PRIu64, bytes);
+        return true;
+    }
+    if ((kind == ZARR_KIND_INT || kind == ZARR_KIND_UINT) && bytes == 1) { /* int4 in a byte */
+        snprintf(text, 64, "|%s1", kind == ZARR_KIND_INT ? "i" : "u");
+        return true;
+    }
+    snprintf(text, 64, "|V%" PRIu64, bytes);
+    return false;
+}
+
+bool cli_npy_header(const zarr_dtype *type, int32_t ndim, const uint64_t *shape,
+                    struct cli_string *out)
+{
+    struct cli_string dict = {0};
+    char text[64];
+    char *lengths = cli_shape_text(ndim, shape);
+    bool exact = type_text(type, text);
+    size_t head = MAGIC_BYTES + 2 + 2, padding;
+    unsigned char version[2] = {1, 0}, length[4];
+
+    cli_string_printf(&dict, "{'descr': '%s', 'fortran_order': False, 'shape': %s, }", text,
+                      lengths);
+    if (dict.n_bytes + ALIGNMENT > 65535) {
+        version[0] = 2;
+        head += 2;
+    }
+    padding = ALIGNMENT - (head + dict.n_bytes + 1) % ALIGNMENT;
+    for (size_t i = 0; i < padding % ALIGNMENT; i++)
+        cli_string_add(&dict, " ", 1);
+    cli_string_add(&dict, "\n", 1);
+    for (size_t i = 0; i < 4; i++)
+        length[i] = (unsigned char)(dict.n_bytes >> (8 * i));
+    cli_string_add(out, magic, MAGIC_BYTES);
+    cli_string_add(out, version, 2);
+    cli_string_add(out, length, version[0] == 1 ? 2 : 4);
+    cli_string_add(out, dict.text, dict.n_bytes);
+    cli_string_free(&dict);
+    free(lengths);
+    return exact;
+}
+
+/* ---- reading -------------------------------------------------------------------- */
+
+/* The text behind "'key':", or NULL. */
+static const char *member(const char *dict, const char *key)
+{
+    char quoted[2][32];
+
+    snprintf(quoted[0], sizeof quoted[0], "'%s'", key);
+    snprintf(quoted[1], sizeof quoted[1], "\"%s\"", key);
+    for (int i = 0; i < 2; i++) {
+        const char *at = strstr(dict, quoted[i]);
+
+        if (!at)
+            continue;
+        at += strlen(quoted[i]);
+        at += strspn(at, " ");
+        if (*at == ':')
+            return at + 1 + strspn(at + 1, " ");
+    }
+    return NULL;
+}
+
+static bool read_type(const char *at, char type[64])
+{
+    size_t n;
+
+    if (!at || (*at != '\'' && *at != '"'))
+        return false;
+    n = strcspn(at + 1, "'\"");
+    if (n == 0 || n >= 64)
+        return false;
+    memcpy(type, at + 1, n);
+    type[n] = '\0';
+    return true;
+}
+
+static bool read_shape(const char *at, struct cli_npy *out)
+{
+    if (!at || *at != '(')
+        return false;
+    at++;
+    for (;;) {
+        char *end;
+
+        at += strspn(at, " ");
+        if (*at == ')')
+            return true;
+        if (!isdigit((unsigned char)*at) || out->ndim == ZARR_MAX_RANK)
+            return false;
+        errno = 0;
+        out->shape[out->ndim++] = strtoull(at, &end, 10);
+        if (errno)
+            return false;
+        at = end + (*end == 'L'); /* Python 2 */
+        at += strspn(at, " ");
+        if (*at == ',')
+            at++;
+        else if (*at != ')')
+            return false;
+    }
+}
+
+static int wrong(struct cli *cli, const char *name, const char *what)
+{
+    return cli_error(cli, CLI_CORRUPT, NULL, "%s is no .npy file that can be read: %s", name, what);
+}
+
+static int parse_dict(struct cli *cli, const char *name, const char *dict, struct cli_npy *out)
+{
+    const char *type = member(dict, "descr");
+    const char *fortran = member(dict, "fortran_order");
+
+    if (type && *type == '[')
+        return cli_error(cli, CLI_UNSUPPORTED, "Import its fields one by one.",
+                         "%s has fields (a structured type)", name);
+    if (!read_type(type, out->type))
+        return wrong(cli, name, "no descr");
+    if (strchr(out->type, 'O'))
+        return cli_error(cli, CLI_UNSUPPORTED, NULL, "%s holds Python objects", name);
+    if (!fortran || (strncmp(fortran, "True", 4) != 0 && strncmp(fortran, "False", 5) != 0))
+        return wrong(cli, name, "no fortran_order");
+    out->fortran = *fortran == 'T';
+    if (!read_shape(member(dict, "shape"), out))
+        return wrong(cli, name, "no shape");
+    return CLI_OK;
+}
+
+int cli_npy_read(struct cli *cli, FILE *file, const char *name, struct cli_npy *out)
+{
+    unsigned char head[12];
+    size_t n_length, bytes = 0;
+    char *dict;
+    int rc;
+
+    *out = (struct cli_npy){.ndim = 0};
+    if (fread(head, 1, 8, file) != 8 || memcmp(head, magic, MAGIC_BYTES) != 0)
+        return wrong(cli, name, "it does not begin with \\x93NUMPY");
+    if (head[6] < 1 || head[6] > 3)
+        return cli_error(cli, CLI_UNSUPPORTED, NULL, "%s: .npy version %d", name, head[6]);
+    n_length = head[6] == 1 ? 2 : 4;
+    if (fread(head + 8, 1, n_length, file) != n_length)
+        return wrong(cli, name, "it ends in its header");
+    for (size_t i = n_length; i-- > 0;)
+        bytes = bytes << 8 | head[8 + i];
+    if (bytes > MAX_HEADER)
+        return cli_error(cli, CLI_CORRUPT, NULL, "%s: a header of %zu bytes", name, bytes);
+    dict = cli_alloc(bytes + 1);
+    rc = fread(dict, 1, bytes, file) == bytes ? parse_dict(cli, name, dict, out)
+                                              : wrong(cli, name, "it ends in its header");
+    out->data_offset = 8 + n_length + bytes;
+    free(dict);
+    return rc;
+}
