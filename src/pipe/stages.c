@@ -162,6 +162,8 @@ zarr_status zr_encode_stages(const struct zr_work *w, const struct zr_program *p
         const struct zr_stage *s = &p->stage[i];
         uint64_t n = cur.bytes;
 
+        if (i > 0 && s->kind == ZR_STAGE_COPY && cur.device_type == s->in_device)
+            continue; /* the caller brought it here */
         if (i == 0)
             next = *dst;
         else

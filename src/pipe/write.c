@@ -62,17 +62,19 @@ out:
     return st;
 }
 
+/* Elements that the CPU cannot read are brought to *host, which encoding may go on from. */
 static zarr_status is_empty(const struct zr_work *w, const struct zr_program *p,
-                            const zarr_mem *elements, bool *empty, zarr_error *err)
+                            const zarr_mem *elements, zarr_mem *host, bool *empty,
+                            zarr_error *err)
 {
     const struct zr_layout *l = w->io->layout;
     uint8_t pattern[ZR_FILL_BYTES];
     const void *fill = l->fill;
-    zarr_mem host = *elements;
     void *ptr = NULL;
     zarr_status st = ZARR_OK;
 
     *empty = false;
+    *host = *elements;
     if (!w->io->skip_empty)
         return ZARR_OK;
     if (p->swap_bytes > 1 && l->swap_unit > 1 && l->item_bytes <= sizeof(pattern)) {
@@ -81,12 +83,12 @@ static zarr_status is_empty(const struct zr_work *w, const struct zr_program *p,
     }
     if (!zr_device_is_host(w->io->engine->memory, elements->device_type)) {
         ZR_TRY(zr_kit_scratch(w->kit, ZR_SCRATCH_A, ZARR_DEVICE_CPU, 0, elements->bytes,
-                              &host, err));
+                              host, err));
         w->kit->stats.copies_decoded_host++;
-        ZR_TRY(zr_mem_copy_run(w->io->engine->memory, &host, elements, elements->bytes,
+        ZR_TRY(zr_mem_copy_run(w->io->engine->memory, host, elements, elements->bytes,
                                &w->kit->copies, err));
     }
-    ZR_TRY(zr_mem_host_ptr(w->io->engine->memory, &host, p->decoded_bytes, &ptr, err));
+    ZR_TRY(zr_mem_host_ptr(w->io->engine->memory, host, p->decoded_bytes, &ptr, err));
     *empty = zr_all_equal(ptr, p->decoded_bytes / p->item_bytes, fill, p->item_bytes);
 out:
     return st;
@@ -96,7 +98,7 @@ zarr_status zr_leaf_encode(const struct zr_work *w, struct zr_leaf_write *lw,
                            zarr_error *err)
 {
     const struct zr_program *p = lw->level->encode;
-    zarr_mem elements = {0};
+    zarr_mem elements = {0}, host = {0};
     uint64_t used = 0;
     zarr_status st = ZARR_OK;
 
@@ -104,7 +106,7 @@ zarr_status zr_leaf_encode(const struct zr_work *w, struct zr_leaf_write *lw,
         return zr_fail(err, ZARR_ERR_UNSUPPORTED,
                        "this build can read these codecs, not write them");
     ZR_TRY(leaf_elements(w, lw, &elements, err));
-    ZR_TRY(is_empty(w, p, &elements, &lw->empty, err));
+    ZR_TRY(is_empty(w, p, &elements, &host, &lw->empty, err));
     w->kit->stats.chunks_done++;
     if (lw->empty) {
         w->kit->stats.chunks_missing++;
@@ -115,6 +117,8 @@ zarr_status zr_leaf_encode(const struct zr_work *w, struct zr_leaf_write *lw,
         w->kit->stats.bytes_decoded += elements.bytes;
         goto out;
     }
+    if (p->n == 0 || p->stage[p->n - 1].kind == ZR_STAGE_COPY)
+        elements = host; /* that copy has been made */
     ZR_TRY(zr_encode_stages(w, p, &elements, &lw->room, &used, err));
     lw->out = lw->room;
     lw->out.bytes = used;
