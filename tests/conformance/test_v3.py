@@ -4,8 +4,8 @@ import pytest
 
 import both_ways
 import cases
-import peers
 from cases import BIG, CRC, LITTLE, PLAIN, blosc, gzip, sharding, transpose, zstd
+from zarrc_ctypes import ZarrcError
 
 TYPES = {**{name: (name, *rest) for name, rest in cases.V3_TYPES.items()}, **cases.V3_MORE}
 SHAPES = {
@@ -31,7 +31,7 @@ def halves(chunks):
 
 
 def reverse(chunks):
-    return transpose(*range(len(chunks)))if len(chunks) < 2 else transpose(*reversed(range(len(chunks))))
+    return transpose(*reversed(range(len(chunks))))
 
 
 def rotate(chunks):
@@ -93,9 +93,6 @@ def run(context, rng, folder, type_name, chains, chain, shape_name, big=False):
     one_byte = numpy_type.kind in "SV?" or numpy_type.itemsize == 1
     bytes_codec = PLAIN if one_byte else BIG if big else LITTLE
     codecs = chains[chain](list(chunks), bytes_codec, numpy_type.itemsize)
-    index_too_wide = len(chunks) >= 64 and "sharding_indexed" in peers.names_in(codecs)
-    if index_too_wide:
-        pytest.skip("the index of a shard has one dimension more than 64")
     data = cases.random_data(rng, shape, numpy_type)
     data = cases.with_holes(rng, data, chunks, fill_bytes)
     encoding = [("default", "/"), ("default", "."), ("v2", "."), ("v2", "/")][rng.integers(0, 4)]
@@ -103,8 +100,10 @@ def run(context, rng, folder, type_name, chains, chain, shape_name, big=False):
     both_ways.check(context, document, data, rng, folder)
 
 
-@pytest.mark.parametrize("chain", [*CHAINS, *SHARDS])
-@pytest.mark.parametrize("shape", SHAPES)
+# The index of a shard has one dimension more than the shard, so rank 64 cannot be sharded.
+@pytest.mark.parametrize("shape,chain", [
+    (shape, chain) for shape in SHAPES for chain in CHAINS | SHARDS
+    if shape != "rank-64" or chain in CHAINS])
 def test_shapes(context, rng, tmp_path, shape, chain):
     """Every chain with every shape; the data type goes round."""
     names = list(TYPES)
@@ -122,13 +121,20 @@ def test_types(context, rng, tmp_path, data_type, big, chain):
         ["2d-edge", "3d"][len(chain) % 2], big)
 
 
-@pytest.mark.parametrize("cname", ["lz4", "lz4hc", "blosclz", "zstd", "zlib", "snappy"])
+@pytest.mark.parametrize("cname", ["lz4", "lz4hc", "blosclz", "zstd", "zlib"])
 @pytest.mark.parametrize("shuffle", ["noshuffle", "shuffle", "bitshuffle"])
 @pytest.mark.parametrize("clevel", [0, 1, 9])
 def test_blosc(context, rng, tmp_path, cname, shuffle, clevel):
-    data = rng.integers(0, 50, (60, 70)).astype("f8")
+    data = rng.integers(0, 50, (20, 70)).astype("f8")
     codec = blosc(cname, shuffle, 8, clevel, blocksize=256 if clevel == 9 else 0)
-    document = cases.document_v3("float64", 0.0, [LITTLE, codec], data.shape, (40, 31))
-    if cname == "snappy":
-        pytest.skip("no peer in this environment has blosc with snappy")
+    document = cases.document_v3("float64", 0.0, [LITTLE, codec], data.shape, (20, 31))
     both_ways.check(context, document, data, rng, tmp_path)
+
+
+def test_shard_of_rank_64(context):
+    """Its index would have 65 dimensions: refused when it is made, not later."""
+    ones = (1,) * 64
+    document = cases.document_v3("uint8", 0, [sharding(ones, [PLAIN])], ones, ones)
+    with pytest.raises(ZarrcError) as caught:
+        context.store().create(document=document)
+    assert caught.value.code in ("LIMIT", "UNSUPPORTED", "INVALID")

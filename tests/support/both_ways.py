@@ -1,5 +1,6 @@
 """both_ways - one document and one array of data through every implementation, every kind of
 memory and both pipelines, with all results compared bit for bit."""
+import json
 import shutil
 
 import numpy as np
@@ -75,8 +76,8 @@ def check(context, document, data, rng, folder, compare_keys=True):
         peer_keys[peer] = set(store.keys())
     place = folder / "zarrc"
     dump = write_every_way(context, document, data, rng, place)
-    if peers.spoken(document) is not document:
-        cases.put_document(place, peers.spoken(document))
+    if document["zarr_format"] == 3:
+        cases.put_document(place, peers.spoken(json.loads(dump["zarr.json"])))
     for peer in supporting:
         cases.same_bits(peers.read(peer, place), data)
     if compare_keys and peers.PYTHON in peer_keys:

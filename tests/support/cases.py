@@ -190,6 +190,6 @@ def gaps_intact(view):
     touched = np.zeros(base.size, np.uint8)
     if view.size:
         offset = view.__array_interface__["data"][0] - base.ctypes.data
-        np.ndarray(view.shape + (view.dtype.itemsize,), np.uint8, touched, offset,
-                   view.strides + (1,))[...] = 1
+        n = view.dtype.itemsize
+        np.ndarray(view.shape, f"V{n}", touched, offset, view.strides)[...] = b"\1" * n
     return bool((base[touched == 0] == JUNK).all())

@@ -540,8 +540,10 @@ def array_spec(shape, dtype, zarr_format=0, chunks=None, shards=None, fill_value
     if shards is not None:
         spec.shard_shape = shape_of(shards)
     spec.data_type = text_of(dtype)
-    for name, value in [("fill_value", fill_value), ("codecs", codecs),
-                        ("index_codecs", index_codecs), ("attributes", attributes)]:
+    if fill_value is not None:  # a value, not its text: bytes are text
+        spec.fill_value = fill_value if isinstance(fill_value, bytes) else json.dumps(fill_value).encode()
+    for name, value in [("codecs", codecs), ("index_codecs", index_codecs),
+                        ("attributes", attributes)]:
         if value is not None:
             setattr(spec, name, text_of(value))
     if dimension_names is not None:
