@@ -62,7 +62,8 @@ out:
     return st;
 }
 
-/* Elements that the CPU cannot read are brought to *host, which encoding may go on from. */
+/* Elements that the CPU cannot read are brought to *host, which encoding may go on from.
+ */
 static zarr_status is_empty(const struct zr_work *w, const struct zr_program *p,
                             const zarr_mem *elements, zarr_mem *host, bool *empty,
                             zarr_error *err)
