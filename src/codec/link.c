@@ -21,19 +21,19 @@ const char *zarr_codec_spec_json(const zarr_codec_spec *spec)
 }
 
 /* The library means malloc by no allocator; others get one that they can call. */
-static void *plain_alloc(void *user, size_t bytes)
+static void *link_plain_alloc(void *user, size_t bytes)
 {
     ZR_UNUSED(user);
     return zr_malloc(NULL, bytes);
 }
 
-static void *plain_realloc(void *user, void *block, size_t bytes)
+static void *link_plain_realloc(void *user, void *block, size_t bytes)
 {
     ZR_UNUSED(user);
     return zr_realloc(NULL, block, bytes);
 }
 
-static void plain_free(void *user, void *block)
+static void link_plain_free(void *user, void *block)
 {
     ZR_UNUSED(user);
     zr_free(NULL, block);
@@ -41,8 +41,9 @@ static void plain_free(void *user, void *block)
 
 const zarr_allocator *zarr_codec_spec_allocator(const zarr_codec_spec *spec)
 {
-    static const zarr_allocator plain = {
-        .alloc = plain_alloc, .realloc = plain_realloc, .free = plain_free};
+    static const zarr_allocator plain = {.alloc = link_plain_alloc,
+                                         .realloc = link_plain_realloc,
+                                         .free = link_plain_free};
 
     return spec->alloc ? spec->alloc : &plain;
 }
