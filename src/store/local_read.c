@@ -73,6 +73,7 @@ zarr_status zr_local_open_value(const struct zr_local *l, zarr_store_op *op,
     bool via_link = false;
 
     *fd = zr_local_open(l, key, O_RDONLY | O_NONBLOCK | O_NOCTTY, &via_link);
+    *st = (struct stat){0};
     if (*fd == -ENXIO) /* a socket, or a device without a driver */
         return read_not_regular(op, key, S_IFSOCK, err);
     if (*fd < 0)

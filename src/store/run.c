@@ -155,7 +155,7 @@ void zr_op_run_native(zarr_store *s, zarr_store_op *op, zarr_error *err)
     zr_block_begin();
     if (s->vt.run != NULL)
         s->vt.run(s->self, op, &own);
-    else
+    else if (s->vt.submit != NULL) /* one of the two is there since it was opened */
         run_submit_and_wait(s, op, &own);
     zr_block_end();
     zr_op_distrust(s, op, &own);

@@ -236,6 +236,11 @@ static void submit_fill(zarr_store *s, zarr_store_op **ops, uint64_t n,
         zarr_store_op *op = ops[i];
         enum submit_way way = submit_way_of(s, op, &err);
 
+        if (way != SUBMIT_REFUSED &&
+            batch[way] == NULL) { /* counted otherwise: our bug */
+            zr_internal(&err);
+            way = SUBMIT_REFUSED;
+        }
         if (way == SUBMIT_REFUSED) {
             submit_refuse(op, &err, done, arg);
             continue;

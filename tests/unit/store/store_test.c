@@ -295,13 +295,13 @@ zarr_status open_async(zarr_store **out, struct world *w, zarr_error *err)
                                   .cancel = custom_cancel,
                                   .list = custom_list,
                                   .close = custom_close};
-    struct custom *c;
+    struct custom *c = NULL;
     zarr_status st = custom_create(&c, w,
                                    ZARR_STORE_CAP_RANGES | ZARR_STORE_CAP_LIST |
                                        ZARR_STORE_CAP_WRITE | ZARR_STORE_CAP_CONDITIONAL,
                                    err);
 
-    if (st != ZARR_OK)
+    if (c == NULL)
         return st;
     c->is_async = true;
     zr_mutex_init(&c->mutex);
@@ -318,10 +318,10 @@ zarr_status open_plain(zarr_store **out, struct world *w, uint32_t caps, zarr_er
                             .caps = custom_caps,
                             .run = custom_run,
                             .close = custom_close};
-    struct custom *c;
+    struct custom *c = NULL;
     zarr_status st = custom_create(&c, w, caps, err);
 
-    if (st != ZARR_OK)
+    if (c == NULL)
         return st;
     if (caps & ZARR_STORE_CAP_LIST)
         vt.list = custom_list;
