@@ -128,7 +128,8 @@ void zr_chain_free(struct zr_chain *chain);
  */
 struct zr_chain_reps {
     zarr_chunk_spec *rep; /* n + 1 */
-    uint8_t *fills;       /* (n + 1) * ZR_FILL_BYTES, pointed into by rep[].fill */
+    uint8_t *fills;       /* (n + 1) * fill_bytes, pointed into by rep[].fill */
+    uint64_t fill_bytes;  /* room for one element: ZR_FILL_BYTES or the array's item */
     uint32_t n;
     const zarr_allocator *alloc;
 };

@@ -47,12 +47,12 @@ static zarr_status rep_default(zarr_chunk_spec *out, const struct zarr_codec_spe
 }
 
 static zarr_status rep_check(zarr_chunk_spec *out, const struct zarr_codec_spec *s,
-                             zarr_error *err)
+                             uint64_t fill_bytes, zarr_error *err)
 {
     out->struct_size = sizeof *out;
     if (s->vt->kind == ZARR_CODEC_ARRAY_ARRAY) {
         if (out->ndim < 0 || out->ndim > ZARR_MAX_RANK || !out->dtype ||
-            zarr_dtype_item_bytes(out->dtype) > ZR_FILL_BYTES)
+            zarr_dtype_item_bytes(out->dtype) > fill_bytes)
             return zr_fail(err, ZARR_ERR_INTERNAL,
                            "%s: the specification gives no valid array", s->vt->name);
         return rep_measure(out, err);
@@ -71,14 +71,14 @@ static zarr_status reps_open(struct zr_chain_reps *out, uint32_t n,
     const uint64_t item_bytes = zarr_dtype_item_bytes(chunk->dtype);
 
     out->n = n;
+    out->fill_bytes = ZR_MAX(item_bytes, (uint64_t)ZR_FILL_BYTES);
     out->rep = zr_calloc(out->alloc, (size_t)n + 1, sizeof *out->rep);
-    out->fills = zr_calloc(out->alloc, (size_t)n + 1, ZR_FILL_BYTES);
+    out->fills = zr_calloc(out->alloc, (size_t)n + 1, (size_t)out->fill_bytes);
     if (!out->rep || !out->fills)
-        return zr_fail_memory(err,
-                              ((uint64_t)n + 1) * (sizeof *out->rep + ZR_FILL_BYTES));
+        return zr_fail_memory(err, out->fill_bytes);
     out->rep[0] = *chunk;
     out->rep[0].struct_size = sizeof *out->rep;
-    if (chunk->fill && item_bytes <= ZR_FILL_BYTES) {
+    if (chunk->fill) {
         memcpy(out->fills, chunk->fill, (size_t)item_bytes);
         out->rep[0].fill = out->fills;
     }
@@ -93,7 +93,7 @@ static zarr_status reps_step(struct zr_chain_reps *reps, uint32_t i,
 {
     zarr_status st = ZARR_OK;
     zarr_chunk_spec *out = &reps->rep[i + 1];
-    uint8_t *fill = reps->fills + ((size_t)i + 1) * ZR_FILL_BYTES;
+    uint8_t *fill = reps->fills + ((size_t)i + 1) * reps->fill_bytes;
 
     *out = reps->rep[i];
     out->fill = NULL;
@@ -103,7 +103,7 @@ static zarr_status reps_step(struct zr_chain_reps *reps, uint32_t i,
         ZR_TRY(s->vt->resolve(s, &reps->rep[i], out, fill, err));
     else
         ZR_TRY(rep_default(out, s, &reps->rep[i], err));
-    ZR_TRY(rep_check(out, s, err));
+    ZR_TRY(rep_check(out, s, reps->fill_bytes, err));
     if (out->fill && out->dtype && out->fill != fill) {
         memcpy(fill, out->fill, (size_t)zarr_dtype_item_bytes(out->dtype));
         out->fill = fill;

@@ -145,6 +145,23 @@ bool zr_wants_lockstep(const struct zr_program *p);
 zarr_status zr_lockstep_exec(const struct zr_io *io, struct zarr_request *rq,
                              struct zr_wave *wave, const zarr_mem *fetched,
                              zarr_error *err);
+/* A large uncompressed chunk in slabs of rows (slabs.c). n 0 after open: not this way. */
+struct zr_slabs {
+    struct zr_store_pin pin;
+    const struct zr_wave *wave;
+    const struct zr_run *run;
+    int32_t dim; /* stored dimension that is cut */
+    uint64_t n, rows, row_bytes;
+    bool straight; /* from the store into place */
+    zarr_mem at;
+};
+bool zr_slabs_fit(const struct zr_io *io, const struct zr_wave *wave, const struct zr_run *run);
+zarr_status zr_slabs_open(struct zr_slabs *s, const struct zr_io *io,
+                          const struct zr_wave *wave, const struct zr_run *run,
+                          zarr_error *err);
+zarr_status zr_slabs_one(const struct zr_work *w, struct zr_slabs *s, uint64_t i,
+                         zarr_error *err);
+void zr_slabs_close(struct zr_slabs *s); /* also after a failed open */
 /* The end of an item: its elements are in block (direct: already in place). */
 zarr_status zr_item_finish(const struct zr_work *w, const struct zr_wave *wave,
                            const struct zr_item *item, const zarr_mem *block, bool direct,

@@ -21,9 +21,12 @@ zarr_status zr_item_prefix(const struct zr_run *run, const struct zr_item *item,
     char at[160] = "";
     size_t n = 0;
 
+    const char *name = run->key != NULL ? run->key : "";
+
     if (st == ZARR_OK || err == NULL)
         return st;
     if (run->shard != NULL && item != NULL) {
+        name = run->shard->key;
         for (int32_t d = 0; d < item->target.ndim && n + 24 < sizeof(at); d++) {
             int k = snprintf(at + n, sizeof(at) - n, "%s%" PRIu64,
                              d == 0 ? " inner chunk [" : ",", item->target.chunk[d]);
@@ -32,7 +35,7 @@ zarr_status zr_item_prefix(const struct zr_run *run, const struct zr_item *item,
         if (n + 2 < sizeof(at) && n > 0)
             memcpy(at + n, "]", 2);
     }
-    return zr_prefix(err, st, "%s%s", run->key != NULL ? run->key : run->shard->key, at);
+    return zr_prefix(err, st, "%s%s", name, at);
 }
 
 static zarr_status fill_item(const struct zr_work *w, const struct zr_wave *wave,
@@ -191,6 +194,24 @@ out:
     return st;
 }
 
+static zarr_status read_slabs(const struct zr_work *w, const struct zr_wave *wave,
+                              const struct zr_run *run, bool *done, zarr_error *err)
+{
+    struct zr_slabs s;
+    zarr_status st = ZARR_OK;
+
+    *done = false;
+    if (!zr_slabs_fit(w->io, wave, run))
+        return ZARR_OK;
+    ZR_TRY(zr_slabs_open(&s, w->io, wave, run, err));
+    *done = s.n > 0;
+    for (uint64_t i = 0; i < s.n; i++)
+        ZR_TRY(zr_slabs_one(w, &s, i, err));
+out:
+    zr_slabs_close(&s);
+    return st;
+}
+
 /* Stored elements, uncompressed: into place, in parts, or whole. *done false: go the
  * general way. */
 static zarr_status read_raw(const struct zr_work *w, const struct zr_wave *wave,
@@ -244,6 +265,9 @@ static zarr_status run_whole(const struct zr_work *w, const struct zr_wave *wave
     if (fetched != NULL) {
         encoded = *fetched;
     } else {
+        ZR_TRY(read_slabs(w, wave, run, &done, err));
+        if (done)
+            goto out;
         ZR_TRY(read_raw(w, wave, run, &done, err));
         if (done)
             goto out;
@@ -292,7 +316,7 @@ static zarr_status run_range(const struct zr_work *w, const struct zr_wave *wave
                              zarr_error *err)
 {
     zarr_mem range = {0}, encoded = {0};
-    const struct zr_item *item = run->item[0];
+    const struct zr_item *item = NULL;
     bool done = false;
     zarr_status st = ZARR_OK;
 

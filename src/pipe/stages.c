@@ -247,28 +247,21 @@ zarr_status zr_gather_target(const struct zr_work *w, const struct zr_level *lv,
     return move_boxes(w, lv, p, t, block, true, err);
 }
 
-/* The fill element with its units reversed where the target's bytes are not in host
- * order. */
-static const void *pattern_for(const struct zr_layout *l, uint32_t swap_bytes,
-                               uint8_t *room, size_t room_bytes)
+static const void *pattern_for(const struct zr_layout *l, uint32_t swap_bytes)
 {
-    if (swap_bytes <= 1 || l->swap_unit <= 1 || l->item_bytes > room_bytes)
-        return l->fill;
-    zr_byteswap(room, l->fill, l->item_bytes / l->swap_unit, l->swap_unit);
-    return room;
+    return swap_bytes > 1 ? l->fill_swapped : l->fill;
 }
 
 zarr_status zr_fill_target(const struct zr_work *w, const struct zr_level *lv,
                            const struct zr_target *t, zarr_error *err)
 {
     const struct zr_layout *l = w->io->layout;
-    uint8_t room[ZR_FILL_BYTES];
     struct zr_boxes b = {
         .item_bytes = l->item_bytes, .swap_unit = l->swap_unit, .view = &w->io->view};
     struct box_arg arg = {.w = w};
 
     ZR_UNUSED(lv);
-    arg.pattern = pattern_for(l, w->io->view.swap_bytes, room, sizeof(room));
+    arg.pattern = pattern_for(l, w->io->view.swap_bytes);
     return zr_target_boxes(&b, t, fill_one, &arg, err);
 }
 
@@ -276,14 +269,13 @@ zarr_status zr_fill_block(const struct zr_work *w, const struct zr_program *p,
                           const zarr_mem *block, zarr_error *err)
 {
     const struct zr_layout *l = w->io->layout;
-    uint8_t room[ZR_FILL_BYTES];
     zarr_box box = {.struct_size = sizeof(box), .ndim = 1, .item_bytes = l->item_bytes};
 
     box.shape[0] = p->decoded_bytes / l->item_bytes;
     zr_box_side_init(&box.dst, block, 0);
     box.dst.stride[0] = (int64_t)l->item_bytes;
     return zr_box_fill(w->io->engine->memory, &box,
-                       pattern_for(l, p->swap_bytes, room, sizeof(room)), &w->kit->copies,
+                       pattern_for(l, p->swap_bytes), &w->kit->copies,
                        err);
 }
 

@@ -42,6 +42,7 @@ struct wave_job {
     struct zr_wave *wave;
     struct zr_crew crew;
     const zarr_mem *fetched; /* by run; NULL: not fetched in advance */
+    struct zr_slabs *slabs;
 };
 
 /* ---- carrying out one wave ------------------------------------------------------------
@@ -258,14 +259,52 @@ static void prefetch_end(struct flow *f, const struct zr_wave *w, struct prefetc
 /* ---- waves
  * ------------------------------------------------------------------------------------ */
 
+static zarr_status slab_one(void *arg, uint64_t i, uint32_t worker, zarr_error *err)
+{
+    struct wave_job *j = arg;
+    struct zr_work w = {.io = j->flow->io, .rq = j->flow->rq};
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_crew_kit(&j->crew, worker, &w.kit, err));
+    ZR_TRY(zr_item_prefix(j->slabs->run, NULL, zr_slabs_one(&w, j->slabs, i, err), err));
+out:
+    return st;
+}
+
+/* A wave of one large uncompressed chunk: all threads at that chunk. *done false: the common way. */
+static zarr_status one_in_slabs(struct wave_job *j, bool *done, zarr_error *err)
+{
+    const struct zr_io *io = j->flow->io;
+    struct zr_slabs s;
+    zarr_status st = ZARR_OK;
+
+    *done = false;
+    if (j->wave->n_runs != 1 || zr_request_threads(j->flow->rq) == 1 ||
+        !zr_slabs_fit(io, j->wave, &j->wave->run[0]))
+        return ZARR_OK;
+    /* A failure is told by the common way, which knows what is missing. */
+    if (zr_slabs_open(&s, io, j->wave, &j->wave->run[0], NULL) == ZARR_OK && s.n > 0) {
+        *done = true;
+        j->slabs = &s;
+        st = loop(j, s.n, slab_one, s.rows * s.row_bytes / 8, err);
+        if (err != NULL)
+            err->item = 0; /* the wave's only run */
+    }
+    zr_slabs_close(&s);
+    return st;
+}
+
 static void do_wave(struct flow *f, struct zr_wave *w)
 {
     struct wave_job j = {.flow = f, .wave = w};
     struct prefetch p = {0};
     zarr_error err = {0};
     zarr_status st = ZARR_OK;
-    bool lockstep = zr_wants_lockstep(w->level->decode);
+    bool lockstep = zr_wants_lockstep(w->level->decode), done = false;
 
+    ZR_TRY(one_in_slabs(&j, &done, &err));
+    if (done)
+        goto out;
     if (lockstep ||
         (!zr_store_can(f->io->store, ZARR_STORE_CAP_FAST_GET) && w->n_runs > 1)) {
         ZR_TRY(prefetch_run(f, w, &p, &err));

@@ -69,8 +69,7 @@ static zarr_status is_empty(const struct zr_work *w, const struct zr_program *p,
                             zarr_error *err)
 {
     const struct zr_layout *l = w->io->layout;
-    uint8_t pattern[ZR_FILL_BYTES];
-    const void *fill = l->fill;
+    const void *fill = p->swap_bytes > 1 ? l->fill_swapped : l->fill;
     void *ptr = NULL;
     zarr_status st = ZARR_OK;
 
@@ -78,10 +77,6 @@ static zarr_status is_empty(const struct zr_work *w, const struct zr_program *p,
     *host = *elements;
     if (!w->io->skip_empty)
         return ZARR_OK;
-    if (p->swap_bytes > 1 && l->swap_unit > 1 && l->item_bytes <= sizeof(pattern)) {
-        zr_byteswap(pattern, l->fill, l->item_bytes / l->swap_unit, l->swap_unit);
-        fill = pattern;
-    }
     if (!zr_device_is_host(w->io->engine->memory, elements->device_type)) {
         ZR_TRY(zr_kit_scratch(w->kit, ZR_SCRATCH_A, ZARR_DEVICE_CPU, 0, elements->bytes,
                               host, err));

@@ -248,6 +248,18 @@ out:
     return st;
 }
 
+static zarr_status swap_fill(struct zr_layout *l, zarr_error *err)
+{
+    l->fill_swapped = zr_calloc(l->alloc, 1, l->item_bytes > 0 ? l->item_bytes : 1);
+    if (l->fill_swapped == NULL)
+        return zr_fail_memory(err, l->item_bytes);
+    if (l->swap_unit > 1)
+        zr_byteswap(l->fill_swapped, l->fill, l->item_bytes / l->swap_unit, l->swap_unit);
+    else
+        memcpy(l->fill_swapped, l->fill, l->item_bytes);
+    return ZARR_OK;
+}
+
 zarr_status zr_layout_make(struct zr_layout **out, const struct zr_layout_args *args,
                            const zarr_allocator *alloc, zarr_error *err)
 {
@@ -272,6 +284,7 @@ zarr_status zr_layout_make(struct zr_layout **out, const struct zr_layout_args *
         ZR_TRY(zr_fail_memory(err, l->item_bytes));
     if (args->fill != NULL)
         memcpy(l->fill, args->fill, l->item_bytes);
+    ZR_TRY(swap_fill(l, err));
     ZR_TRY(layout_levels(&m));
     *out = l;
     l = NULL;
@@ -301,6 +314,7 @@ void zr_layout_free(struct zr_layout *l)
         level_deinit(&l->level[i], l->alloc);
     zr_free(l->alloc, l->level);
     zr_free(l->alloc, l->fill);
+    zr_free(l->alloc, l->fill_swapped);
     zr_free(l->alloc, l);
 }
 

@@ -70,7 +70,8 @@ struct zr_layout {
     const struct zr_key_encoding *keys;
     const zarr_dtype *dtype;
     uint32_t item_bytes, swap_unit;
-    uint8_t *fill; /* item_bytes, native */
+    uint8_t *fill;         /* item_bytes, native */
+    uint8_t *fill_swapped; /* the same with each unit reversed */
     int32_t device_type;
     uint32_t n_levels;
     struct zr_level *level; /* [0] outermost */

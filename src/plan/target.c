@@ -218,7 +218,7 @@ static zarr_status walk_inner_list(struct walk *w, const struct zr_target *t, in
 
 static zarr_status walk_lists(struct walk *w, const struct zr_target *t)
 {
-    int32_t list[ZARR_MAX_RANK], n_lists = 0;
+    int32_t list[ZARR_MAX_RANK] = {0}, n_lists = 0;
     uint64_t at[ZARR_MAX_RANK] = {0};
     int64_t chunk0 = 0, view0 = 0;
     zarr_status st = ZARR_OK;
