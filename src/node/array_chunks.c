@@ -106,7 +106,7 @@ zarr_status zarr_array_chunk_erase(zarr_array *array, const uint64_t *chunk,
     return st;
 }
 
-/* ---- lists ------------------------------------------------------------------------ */
+/* ---- lists -------------------------------------------------------------- */
 
 struct chunk_listing {
     zarr_array *array;

@@ -25,7 +25,7 @@ zarr_status zr_array_io(struct zr_io *io, const zarr_array *a, struct zr_array_s
     return zr_array_layout(&io->layout, a, s, device_type, err);
 }
 
-/* ---- options ------------------------------------------------------------------- */
+/* ---- options ------------------------------------------------------------ */
 
 zarr_status zr_io_options_read(zarr_io_options *o, const zarr_io_options *opts,
                                zarr_error *err)
@@ -71,7 +71,7 @@ zarr_status zr_io_options_apply(struct zr_io *io, const zarr_array *a,
     return zr_ctx_pipeline(a->h.ctx, o->pipeline, &io->pipeline, err);
 }
 
-/* ---- tensor and selection ---------------------------------------------------------- */
+/* ---- tensor and selection ----------------------------------------------- */
 
 zarr_status zr_array_selection_check(const struct zr_array_state *s,
                                      const zarr_selection *sel, zarr_error *err)
@@ -150,8 +150,7 @@ out:
     return st;
 }
 
-/* ---- blocking ------------------------------------------------------------------------
- */
+/* ---- blocking ----------------------------------------------------------- */
 
 static zarr_status run_io(zarr_array *array, const zarr_selection *sel,
                           const zarr_tensor *tensor, const zarr_io_options *opts,
@@ -194,8 +193,7 @@ zarr_status zarr_array_write(zarr_array *array, const zarr_selection *selection,
     return run_io(array, selection, src, opts, true, err);
 }
 
-/* ---- submitted ------------------------------------------------------------------------
- */
+/* ---- submitted ---------------------------------------------------------- */
 
 /* Kept until the request is freed. The last progress call of a request has its final
  * counters. */

@@ -75,7 +75,7 @@ zarr_status zarr_array_resize(zarr_array *array, const uint64_t *shape, uint32_t
     return st == ZARR_OK ? st : zr_path_prefix(err, st, array->h.path);
 }
 
-/* ---- append ---------------------------------------------------------------------- */
+/* ---- append ------------------------------------------------------------- */
 
 struct appending {
     zarr_array *array;

@@ -114,7 +114,7 @@ out:
     return st;
 }
 
-/* ---- layouts -------------------------------------------------------------------- */
+/* ---- layouts ------------------------------------------------------------ */
 
 static const struct zr_layout *layout_find(struct zr_layout_slot *slot,
                                            int32_t device_type)
@@ -184,8 +184,7 @@ out:
     return st;
 }
 
-/* ---- the handle's pointer to it ------------------------------------------------------
- */
+/* ---- the handle's pointer to it ----------------------------------------- */
 
 struct zr_array_state *zr_array_state_get(const zarr_array *array)
 {

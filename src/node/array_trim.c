@@ -59,7 +59,7 @@ static void count_kept(struct trimming *t)
     }
 }
 
-/* ---- one chunk ------------------------------------------------------------------- */
+/* ---- one chunk ---------------------------------------------------------- */
 
 static zarr_status erase_chunk(const struct trimming *t, const uint64_t *chunk,
                                zarr_error *err)
@@ -191,8 +191,7 @@ static zarr_status trim_row(void *arg, uint64_t i, uint32_t worker, zarr_error *
     return cut ? reset_chunk(t, chunk, err) : ZARR_OK;
 }
 
-/* ---- which chunks -------------------------------------------------------------------
- */
+/* ---- which chunks ------------------------------------------------------- */
 
 /* Chunks of the old grid that are not wholly inside: for each dimension d those with
  * all earlier ones inside and this one not. */

@@ -47,7 +47,7 @@ out:
     return st;
 }
 
-/* ---- the edit ----------------------------------------------------------------- */
+/* ---- the edit ----------------------------------------------------------- */
 
 struct attrs_editing {
     const struct zr_attrs_change *change;

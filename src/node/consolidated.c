@@ -65,7 +65,7 @@ out:
     return st;
 }
 
-/* ---- v3: path -> document ------------------------------------------------------ */
+/* ---- v3: path -> document ----------------------------------------------- */
 
 static zarr_status entry_of_v3(struct consolidated_parse *p, const struct zr_json *v,
                                zarr_error *err)
@@ -87,7 +87,7 @@ out:
     return st;
 }
 
-/* ---- v2: key -> document --------------------------------------------------------- */
+/* ---- v2: key -> document ------------------------------------------------ */
 
 static zarr_status entry_for_path(struct consolidated_parse *p, const char *path,
                                   size_t n, struct zr_entry **out, zarr_error *err)
@@ -133,8 +133,7 @@ out:
     return st;
 }
 
-/* ---- the table ----------------------------------------------------------------------
- */
+/* ---- the table ---------------------------------------------------------- */
 
 static int compare_entries(const void *a, const void *b)
 {

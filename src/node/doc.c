@@ -137,7 +137,7 @@ out:
     return st;
 }
 
-/* ---- writing ---------------------------------------------------------------- */
+/* ---- writing ------------------------------------------------------------ */
 
 static zarr_status doc_put(const struct zr_doc_source *src, const struct zr_str *text,
                            zarr_store_op *op, zarr_error *err)

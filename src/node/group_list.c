@@ -36,7 +36,7 @@ static bool walk_stopped(const struct walk_call *c)
     return c->said != ZARR_WALK_GO_ON && !(c->deep && c->said == ZARR_WALK_SKIP);
 }
 
-/* ---- consolidated ------------------------------------------------------------- */
+/* ---- consolidated ------------------------------------------------------- */
 
 static zarr_status emit_entry(struct walk_call *c, const struct zr_entry *e,
                               const char *rest, zarr_error *err)
@@ -84,8 +84,7 @@ out:
     return st;
 }
 
-/* ---- in the store -------------------------------------------------------------------
- */
+/* ---- in the store ------------------------------------------------------- */
 
 struct walk_stack {
     struct zr_kids *level;

@@ -42,7 +42,7 @@ static void copy_progress(struct node_copy *c, uint64_t bytes)
     zr_mutex_unlock(&c->locked.mutex);
 }
 
-/* ---- one object ------------------------------------------------------------- */
+/* ---- one object --------------------------------------------------------- */
 
 struct copied_object {
     struct zr_str src_key, dst_key;
@@ -193,7 +193,7 @@ static zarr_status copy_chunk_item(void *arg, uint64_t i, uint32_t worker,
     return copy_object(c, c->chunk[i], err);
 }
 
-/* ---- what to copy, in which order ---------------------------------------------- */
+/* ---- what to copy, in which order --------------------------------------- */
 
 static size_t key_depth(const char *key)
 {
@@ -272,7 +272,7 @@ out:
     return st;
 }
 
-/* ---- the copy -------------------------------------------------------------------- */
+/* ---- the copy ----------------------------------------------------------- */
 
 static bool same_store(zarr_store *a, zarr_store *b)
 {

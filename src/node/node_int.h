@@ -26,7 +26,7 @@
 #define ZR_DOC_ATTRS        ".zattrs"
 #define ZR_DOC_CONSOLIDATED ".zmetadata"
 
-/* ---- paths ----------------------------------------------------------------- */
+/* ---- paths -------------------------------------------------------------- */
 
 /* Appends the segments of path to out, normalised, with '/' in front where out has some.
  */
@@ -48,7 +48,7 @@ int zr_path_compare(const char *a, const char *b);
 /* Puts "/path" in front of a message. */
 zarr_status zr_path_prefix(zarr_error *err, zarr_status st, const char *path);
 
-/* ---- documents --------------------------------------------------------------- */
+/* ---- documents ---------------------------------------------------------- */
 
 enum {
     ZR_DOC_SMALL = 4096
@@ -109,7 +109,7 @@ zarr_status zr_tree_new(struct zr_tree **out, const zarr_allocator *alloc,
 struct zr_tree *zr_tree_ref(struct zr_tree *t);
 void zr_tree_free(struct zr_tree *t);
 
-/* ---- what is at a path --------------------------------------------------------- */
+/* ---- what is at a path -------------------------------------------------- */
 
 struct zr_found {
     uint32_t kind;        /* ZARR_NODE_*; NONE: a document is there but broken */
@@ -136,7 +136,7 @@ zarr_status zr_attrs_read(struct zr_tree **out, zarr_store *store, const char *p
                           zarr_error *err);
 const char *zr_kind_text(uint32_t kind); /* "array", "group", "broken node" */
 
-/* ---- names below a group -------------------------------------------------------- */
+/* ---- names below a group ------------------------------------------------ */
 
 struct zr_names {
     struct zr_arena arena;
@@ -153,7 +153,7 @@ zarr_status zr_names_below(struct zr_names *names, zarr_store *store, const char
 zarr_status zr_names_keys(struct zr_names *names, zarr_store *store, const char *path,
                           zarr_error *err);
 
-/* ---- handles --------------------------------------------------------------------- */
+/* ---- handles ------------------------------------------------------------ */
 
 /* First member of zarr_array and zarr_group. */
 struct zr_handle {
@@ -178,7 +178,7 @@ const char *zr_lazy_put(zr_lazy_text *slot, char *text, const zarr_allocator *al
 /* Logs when a v2 node is hidden behind the v3 node found at path. */
 void zr_warn_hidden(zarr_store *store, const char *path);
 
-/* ---- groups ------------------------------------------------------------------------ */
+/* ---- groups ------------------------------------------------------------- */
 
 struct zr_group_state {
     atomic_uint refs;
@@ -197,6 +197,16 @@ struct zarr_group {
     uint32_t consolidated;        /* ZARR_CONSOLIDATED_* */
     char *consolidated_key;       /* v2 */
 };
+/* From a document; references are taken. v2 attributes: zr_group_state_attrs(). */
+zarr_status zr_group_state_new(struct zr_group_state **out, const struct zr_meta_env *env,
+                               int32_t format, struct zr_tree *tree,
+                               const struct zr_json *root, zarr_error *err);
+void zr_group_state_attrs(struct zr_group_state *s, struct zr_tree *attrs_tree,
+                          const struct zr_json *attrs);
+/* Fills s->cons as the group's opener wants it. */
+zarr_status zr_group_find_consolidated(struct zr_group_state *s, const zarr_group *g,
+                                       zarr_error *err);
+void zr_group_state_swap(zarr_group *group, struct zr_group_state *s); /* s is moved */
 /* The state of this moment, counted. */
 struct zr_group_state *zr_group_state_get(const zarr_group *group);
 void zr_group_state_free(struct zr_group_state *s);
@@ -210,8 +220,7 @@ zarr_status zr_child_find(struct zr_child_path *out, const zarr_group *group,
                           const char *path, uint32_t consolidated, zarr_error *err);
 void zr_child_release(struct zr_child_path *c, const zarr_allocator *alloc);
 
-/* ---- arrays --------------------------------------------------------------------------
- */
+/* ---- arrays ------------------------------------------------------------- */
 
 struct zr_layout_slot;
 struct zr_array_state {
@@ -350,8 +359,7 @@ zarr_status zr_shard_walk(const struct zr_io *io, const struct zr_array_state *s
                           const uint64_t *chunk, const char *key, zr_inner_fn fn,
                           void *arg, zarr_error *err);
 
-/* ---- children of a group in the store, block by block --------------------------------
- */
+/* ---- children of a group in the store, block by block ------------------- */
 
 struct zr_kid {
     const char *name;
@@ -396,8 +404,7 @@ zarr_status zr_gather(struct zr_gathered *out, zarr_store *store, const char *pa
                       zarr_error *err);
 void zr_gathered_deinit(struct zr_gathered *g);
 
-/* ---- consolidated metadata
- * -------------------------------------------------------------- */
+/* ---- consolidated metadata ---------------------------------------------- */
 
 struct zr_entry {
     const char *path; /* relative to the consolidated group */
@@ -426,8 +433,7 @@ size_t zr_consolidated_seek(const struct zr_consolidated *c, const char *path);
 const struct zr_entry *zr_consolidated_find(const struct zr_consolidated *c,
                                             const char *path);
 
-/* ---- attributes ----------------------------------------------------------------------
- */
+/* ---- attributes --------------------------------------------------------- */
 
 /* Where a text goes as snprintf() has it; bytes may be NULL. */
 struct zr_text_out {
@@ -461,7 +467,7 @@ struct zr_attrs_change {
 zarr_status zr_attrs_change(struct zr_tree **out, zarr_store *store, const char *path,
                             const struct zr_attrs_change *change, zarr_error *err);
 
-/* ---- making nodes ------------------------------------------------------------------ */
+/* ---- making nodes ------------------------------------------------------- */
 
 /* Writes groups of this format where parents of path have no metadata; INVALID when one
  * is an array. */

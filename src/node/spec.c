@@ -39,7 +39,7 @@ struct zr_json *zr_spec_numbers(struct zr_json_doc *doc, const uint64_t *v, int3
     return list;
 }
 
-/* ---- reading the wish ----------------------------------------------------------- */
+/* ---- reading the wish --------------------------------------------------- */
 
 static zarr_status check_spec(const zarr_array_spec *s, zarr_error *err)
 {
@@ -101,7 +101,7 @@ out:
     return st;
 }
 
-/* ---- its parts -------------------------------------------------------------------- */
+/* ---- its parts ---------------------------------------------------------- */
 
 struct spec_work {
     const zarr_context *ctx;
@@ -213,8 +213,7 @@ out:
     return st;
 }
 
-/* ---- the documents ------------------------------------------------------------------
- */
+/* ---- the documents ------------------------------------------------------ */
 
 static zarr_status document_v3(struct spec_work *w, zarr_error *err)
 {

@@ -6,7 +6,7 @@
 
 zarr_error terr;
 
-/* ---- allocator ---- */
+/* ---- allocator ---------------------------------------------------------- */
 
 static int world_refuses(struct world *w)
 {
@@ -48,7 +48,7 @@ static void world_free_block(void *user, void *block)
     free(block);
 }
 
-/* ---- a plain store: one operation at a time on a store in memory ---- */
+/* ---- a plain store: one operation at a time on a store in memory -------- */
 
 static void plain_caps(void *self, zarr_store_caps *out)
 {
@@ -100,7 +100,7 @@ static const zarr_store_vtable plain_vtable = {
     .close = plain_close,
 };
 
-/* ---- worlds ---- */
+/* ---- worlds ------------------------------------------------------------- */
 
 const char *world_name(enum world_sort sort)
 {
@@ -210,7 +210,7 @@ int n_keys(struct world *w, const char *prefix)
     return n;
 }
 
-/* ---- arrays ---- */
+/* ---- arrays ------------------------------------------------------------- */
 
 zarr_array *make_array(struct world *w, const char *path, int kind, uint64_t rows,
                        uint64_t cols)

@@ -100,7 +100,7 @@ static void test_attributes(void **state)
         }
 }
 
-/* ---- listings ---- */
+/* ---- listings ----------------------------------------------------------- */
 
 struct told {
     char text[4096];
