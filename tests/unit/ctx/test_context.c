@@ -1,0 +1,303 @@
+/*
+ * unit/ctx/test_context.c - contexts: options of every age, the environment,
+ * limits, registering and sealing, lists, data types and memory for
+ * applications, and creation with its k-th allocation failing.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "../json/fail_alloc.h"
+#include "ctx/ctx.h"
+
+static zarr_error terr;
+
+#define assert_ok(call)                                                                  \
+    do {                                                                                 \
+        if ((call) != ZARR_OK)                                                           \
+            fail_msg("%s: %s", #call, terr.message);                                     \
+    } while (0)
+#define assert_status(call, want) assert_int_equal(call, want)
+
+static const char *const variables[] = {"ZARR_THREADS", "ZARR_MEMORY_BYTES",
+                                        "ZARR_PIPELINE", "ZARR_CODEC_PREF",
+                                        "ZARR_LOG_LEVEL"};
+
+static int clear_environment(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++)
+        unsetenv(variables[i]);
+    return 0;
+}
+
+static void test_defaults(void **state)
+{
+    zarr_context *ctx = NULL;
+    zarr_limits limits, usual;
+
+    (void)state;
+    assert_ok(zarr_context_create(&ctx, NULL, &terr));
+    zarr_context_limits(ctx, &limits);
+    zarr_limits_default(&usual);
+    assert_memory_equal(&limits, &usual, sizeof limits);
+    assert_true(ctx->budget.total >= UINT64_C(256) << 20);
+    assert_int_equal(ctx->engine.wave_bytes, 64 << 20);
+    assert_true(ctx->engine.n_threads >= 1);
+    assert_string_equal(ctx->pipeline->name, "waves");
+    assert_string_equal(zarr_dtype_name(ctx->uint64), "uint64");
+    zarr_context_trim(ctx);
+    zarr_context_free(zarr_context_ref(ctx));
+    zarr_context_free(ctx);
+    zarr_context_free(NULL);
+}
+
+static void test_options(void **state)
+{
+    struct {
+        zarr_context_options o;
+        uint64_t more;
+    } newer = {.o = {.struct_size = sizeof newer}};
+    zarr_limits limits = {.struct_size = sizeof limits, .rank = 3};
+    zarr_allocator half = {.alloc = fail_alloc_alloc};
+    zarr_context_options o = {.struct_size = sizeof o};
+    zarr_context *ctx = NULL;
+
+    (void)state;
+    o.limits = &limits;
+    o.n_threads = 3;
+    o.memory_bytes = 1000;
+    o.wave_bytes = 77;
+    o.pipeline = "serial";
+    o.codec_preference = "zstd=cpu.libzstd";
+    assert_ok(zarr_context_create(&ctx, &o, &terr));
+    assert_int_equal(ctx->limits.rank, 3);
+    assert_int_equal(ctx->limits.json_depth, 64);
+    assert_int_equal(ctx->engine.n_threads, 3);
+    assert_int_equal(ctx->budget.total, 1000);
+    assert_int_equal(ctx->engine.wave_bytes, 77);
+    assert_string_equal(ctx->pipeline->name, "serial");
+    assert_string_equal(ctx->codec_preference, "zstd=cpu.libzstd");
+    zarr_context_free(ctx);
+
+    o = (zarr_context_options){.struct_size = 8}; /* an older caller */
+    o.pipeline = "behind the end that was told";
+    assert_ok(zarr_context_create(&ctx, &o, &terr));
+    zarr_context_free(ctx);
+    assert_ok(zarr_context_create(&ctx, &newer.o, &terr));
+    zarr_context_free(ctx);
+    newer.more = 1;
+    assert_status(zarr_context_create(&ctx, &newer.o, &terr), ZARR_ERR_UNSUPPORTED);
+    assert_null(ctx);
+    o.struct_size = 0;
+    assert_status(zarr_context_create(&ctx, &o, &terr), ZARR_ERR_ABI);
+    o = (zarr_context_options){.struct_size = sizeof o, .flags = 1};
+    assert_status(zarr_context_create(&ctx, &o, &terr), ZARR_ERR_UNSUPPORTED);
+    o = (zarr_context_options){.struct_size = sizeof o, .log_level = 6};
+    assert_status(zarr_context_create(&ctx, &o, &terr), ZARR_ERR_INVALID);
+    o = (zarr_context_options){.struct_size = sizeof o, .allocator = &half};
+    assert_status(zarr_context_create(&ctx, &o, &terr), ZARR_ERR_INVALID);
+    o = (zarr_context_options){.struct_size = sizeof o, .pipeline = "nope"};
+    assert_status(zarr_context_create(&ctx, &o, &terr), ZARR_ERR_UNSUPPORTED);
+    assert_non_null(strstr(terr.message, "nope"));
+    limits.flags = 2;
+    o = (zarr_context_options){.struct_size = sizeof o, .limits = &limits};
+    assert_status(zarr_context_create(&ctx, &o, &terr), ZARR_ERR_UNSUPPORTED);
+}
+
+static void test_environment(void **state)
+{
+    zarr_context_options o = {.struct_size = sizeof o};
+    static const char *const bad[][2] = {
+        {"ZARR_THREADS", "many"},
+        {"ZARR_MEMORY_BYTES", "-1"},
+        {"ZARR_MEMORY_BYTES", "K"},
+        {"ZARR_MEMORY_BYTES", "99999999T99"},
+        {"ZARR_LOG_LEVEL", "loud"},
+        {"ZARR_PIPELINE", "nope"},
+        {"ZARR_MEMORY_BYTES", "99999999999T"},
+    };
+    zarr_context *ctx = NULL;
+
+    (void)state;
+    setenv("ZARR_THREADS", "5", 1);
+    setenv("ZARR_MEMORY_BYTES", "3M", 1);
+    setenv("ZARR_PIPELINE", "serial", 1);
+    setenv("ZARR_CODEC_PREF", "gzip=x", 1);
+    setenv("ZARR_LOG_LEVEL", "debug", 1);
+    assert_ok(zarr_context_create(&ctx, NULL, &terr));
+    assert_int_equal(ctx->engine.n_threads, 5);
+    assert_int_equal(ctx->budget.total, 3 << 20);
+    assert_string_equal(ctx->pipeline->name, "serial");
+    assert_string_equal(ctx->codec_preference, "gzip=x");
+    assert_int_equal(ctx->log.level, ZARR_LOG_DEBUG);
+    zarr_context_free(ctx);
+    o.n_threads = 1; /* what is given wins */
+    o.log_level = ZARR_LOG_ERROR;
+    assert_ok(zarr_context_create(&ctx, &o, &terr));
+    assert_int_equal(ctx->engine.n_threads, 1);
+    assert_int_equal(ctx->log.level, ZARR_LOG_ERROR);
+    zarr_context_free(ctx);
+    clear_environment(NULL);
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        setenv(bad[i][0], bad[i][1], 1);
+        assert_int_not_equal(zarr_context_create(&ctx, NULL, &terr), ZARR_OK);
+        if (strcmp(bad[i][0], "ZARR_PIPELINE") != 0)
+            assert_non_null(strstr(terr.message, bad[i][0]));
+        unsetenv(bad[i][0]);
+    }
+    setenv("ZARR_LOG_LEVEL", "2", 1);
+    assert_ok(zarr_context_create(&ctx, NULL, &terr));
+    assert_int_equal(ctx->log.level, ZARR_LOG_WARN);
+    zarr_context_free(ctx);
+    clear_environment(NULL);
+}
+
+/* ---- registering -------------------------------------------------------- */
+
+static const zarr_codec_spec_vtable own_codec = {
+    .struct_size = sizeof own_codec, .name = "test.own", .kind = ZARR_CODEC_BYTES_BYTES};
+
+struct rows {
+    int n, n_own;
+    uint32_t last;
+    char detail[200];
+    int stop_at;
+};
+
+static int see_row(void *user, const zarr_registry_item *item)
+{
+    struct rows *r = user;
+
+    assert_non_null(item->name);
+    assert_non_null(item->origin);
+    assert_non_null(item->detail);
+    assert_true(item->registry >= r->last);
+    r->last = item->registry;
+    r->n++;
+    r->n_own += strcmp(item->origin, "tests") == 0;
+    if (strcmp(item->name, "cpu.libzstd") == 0 || strcmp(item->origin, "tests") == 0)
+        snprintf(r->detail, sizeof r->detail, "%s", item->detail);
+    return r->n == r->stop_at;
+}
+
+static void test_register(void **state)
+{
+    zarr_context *ctx = NULL;
+    zarr_store *store = NULL;
+    zarr_codec_spec_vtable taken = own_codec;
+    struct rows all = {0}, codecs = {0}, some = {.stop_at = 3}, impls = {0};
+
+    (void)state;
+    assert_ok(zarr_context_create(&ctx, NULL, &terr));
+    assert_ok(zarr_context_register_codec_spec(ctx, &own_codec, "tests", &terr));
+    assert_status(zarr_context_register_codec_spec(ctx, &own_codec, "tests", &terr),
+                  ZARR_ERR_EXISTS);
+    taken.name = "zstd"; /* a core name */
+    assert_status(zarr_context_register_codec_spec(ctx, &taken, "tests", &terr),
+                  ZARR_ERR_EXISTS);
+    assert_status(zarr_context_register_grid(ctx, &zr_grid_regular, "tests", &terr),
+                  ZARR_ERR_EXISTS);
+    assert_status(zarr_context_register_codec_spec(ctx, NULL, "tests", &terr),
+                  ZARR_ERR_INVALID);
+    taken.name = "test.more";
+    assert_status(zarr_context_register_codec_spec(ctx, &taken, "", &terr),
+                  ZARR_ERR_INVALID);
+    assert_status(zarr_context_register_codec_spec(ctx, &taken, "core", &terr),
+                  ZARR_ERR_INVALID);
+
+    assert_ok(zarr_context_list(ctx, 0, see_row, &all, &terr));
+    assert_int_equal(all.n_own, 1);
+    assert_true(all.n > 40);
+    assert_ok(zarr_context_list(ctx, ZARR_REGISTRY_CODEC, see_row, &codecs, &terr));
+    assert_string_equal(codecs.detail, "bytes to bytes");
+    assert_ok(zarr_context_list(ctx, ZARR_REGISTRY_CODEC_IMPL, see_row, &impls, &terr));
+    assert_non_null(strstr(impls.detail, "zstd; decodes, encodes, priority 0"));
+    assert_ok(zarr_context_list(ctx, 0, see_row, &some, &terr));
+    assert_int_equal(some.n, 3);
+    assert_status(zarr_context_list(ctx, 99, see_row, &some, &terr), ZARR_ERR_INVALID);
+
+    assert_ok(zarr_store_open(&store, ctx, "memory:", NULL, &terr)); /* seals */
+    assert_status(zarr_context_register_codec_spec(ctx, &taken, "tests", &terr),
+                  ZARR_ERR_INVALID);
+    assert_non_null(strstr(terr.message, "sealed"));
+    zarr_context_free(ctx); /* the store holds it */
+    zarr_store_free(store);
+}
+
+static void test_dtypes_and_memory(void **state)
+{
+    zarr_context *ctx = NULL;
+    const zarr_dtype *a = NULL, *b = NULL;
+    zarr_mem m = {0}, n = {0};
+
+    (void)state;
+    assert_ok(zarr_context_create(&ctx, NULL, &terr));
+    assert_ok(zarr_dtype_find(ctx, "<f4", &a, &terr));
+    assert_ok(zarr_dtype_from_dlpack(ctx, 2, 32, 1, &b, &terr));
+    assert_ptr_equal(a, b);
+    assert_status(zarr_dtype_find(ctx, "nope", &b, &terr), ZARR_ERR_UNSUPPORTED);
+    assert_null(b);
+    assert_status(zarr_dtype_find(ctx, NULL, &b, &terr), ZARR_ERR_INVALID);
+
+    assert_ok(zarr_mem_alloc(ctx, ZARR_DEVICE_CPU, 0, 100, &m, &terr));
+    assert_ok(zarr_mem_alloc(ctx, 0, 0, 50, &n, &terr));
+    assert_int_equal((uintptr_t)m.handle % 64, 0);
+    memset(m.handle, 7, 100);
+    assert_ok(zarr_mem_copy(ctx, &n, &m, 50, &terr));
+    assert_int_equal(((uint8_t *)n.handle)[49], 7);
+    assert_status(zarr_mem_copy(ctx, &n, &m, 100000, &terr), ZARR_ERR_INVALID);
+    zarr_mem_free(ctx, &m);
+    assert_null(m.handle);
+    zarr_mem_free(ctx, &m);
+    zarr_mem_free(ctx, &n);
+    assert_status(zarr_mem_alloc(ctx, ZARR_DEVICE_CUDA, 0, 1, &m, &terr),
+                  ZARR_ERR_UNSUPPORTED);
+    zarr_context_free(ctx);
+}
+
+static void test_failing_allocations(void **state)
+{
+    (void)state;
+    for (int forever = 0; forever < 2; forever++)
+        for (size_t k = 1;; k++) {
+            struct fail_alloc f;
+            zarr_context_options o = {.struct_size = sizeof o, .codec_preference = "a=b"};
+            zarr_context *ctx = NULL;
+            zarr_status st;
+
+            fail_alloc_init(&f, k, forever);
+            o.allocator = &f.alloc;
+            st = zarr_context_create(&ctx, &o, &terr);
+            if (st == ZARR_OK)
+                st = zarr_context_register_codec_spec(ctx, &own_codec, "tests", &terr);
+            zarr_context_free(ctx);
+            assert_int_equal(f.held, 0);
+            if (!f.failed) {
+                assert_int_equal(st, ZARR_OK);
+                assert_true(k > 20);
+                break;
+            }
+            assert_int_equal(st, ZARR_ERR_NO_MEMORY);
+        }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_defaults),
+        cmocka_unit_test(test_options),
+        cmocka_unit_test(test_environment),
+        cmocka_unit_test(test_register),
+        cmocka_unit_test(test_dtypes_and_memory),
+        cmocka_unit_test(test_failing_allocations),
+    };
+
+    return cmocka_run_group_tests(tests, clear_environment, NULL);
+}
