@@ -40,11 +40,12 @@ static int put(const struct sink *s, const void *data, size_t bytes)
 
 static int put_text(struct sink *s, bool all)
 {
-    int rc = CLI_OK;
+    size_t n = s->text.n_bytes;
 
-    if (s->text.n_bytes >= BLOCK_BYTES || (all && s->text.n_bytes))
-        rc = put(s, s->text.text, s->text.n_bytes), s->text.n_bytes = 0;
-    return rc;
+    if (n == 0 || (n < BLOCK_BYTES && !all))
+        return CLI_OK;
+    s->text.n_bytes = 0;
+    return put(s, s->text.text, n);
 }
 
 /* ---- one element ----------------------------------------------------------------- */

@@ -1,0 +1,453 @@
+/*
+ * cmd_info.c - zarrc info: what a node is and how it is stored. Facts come from
+ * the metadata alone and cost one read; --stats lists the chunks that are
+ * stored. The text is for people and may change, --json is stable.
+ */
+#include "cli.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- stored chunks ----------------------------------------------------------------- */
+
+struct stats {
+    zarr_array *array;
+    uint64_t n_objects, bytes, n_total;
+    zarr_status st;
+    zarr_error *err;
+};
+
+static int count_chunk(void *user, const zarr_chunk_info *chunk)
+{
+    struct stats *s = user;
+    uint64_t bytes = chunk->bytes;
+
+    if (bytes == UINT64_MAX) { /* the store's listing does not say */
+        uint64_t none = 0;
+
+        s->st = zarr_store_get(zarr_array_chunk_store(s->array), chunk->key, 0, NULL, &none, &bytes,
+                               s->err);
+        if (s->st)
+            return 1;
+    }
+    s->n_objects++;
+    s->bytes += bytes;
+    return cli_cancel;
+}
+
+static uint64_t grid_count(const zarr_array *array, const uint64_t *unit)
+{
+    uint64_t n = 1;
+
+    for (int32_t d = 0; unit && d < zarr_array_ndim(array); d++) {
+        const uint64_t length = zarr_array_shape(array)[d];
+
+        n = cli_mul(n, unit[d] ? length / unit[d] + (length % unit[d] != 0) : 0);
+    }
+    return n;
+}
+
+static int get_stats(struct cli *cli, const struct cli_node *node, struct stats *s)
+{
+    zarr_error err = {0};
+    zarr_status st;
+
+    *s = (struct stats){.array = node->array, .err = &err};
+    s->n_total = grid_count(node->array, zarr_array_write_shape(node->array));
+    st = zarr_array_chunk_list(node->array, ZARR_CHUNKS_OBJECTS, count_chunk, s, &err);
+    s->err = NULL;
+    st = st ? st : s->st;
+    if (!st && cli_cancel)
+        st = ZARR_ERR_CANCELLED;
+    return st ? cli_fail(cli, st, &err, "cannot list the chunks of %s", node->shown) : CLI_OK;
+}
+
+/* ---- facts --------------------------------------------------------------------------- */
+
+static uint64_t decoded_bytes(const zarr_array *array)
+{
+    return cli_mul(cli_product(zarr_array_ndim(array), zarr_array_shape(array)),
+                   zarr_dtype_item_bytes(zarr_array_dtype(array)));
+}
+
+static bool is_sharded(const zarr_array *array)
+{
+    const uint64_t *chunks = zarr_array_chunk_shape(array), *units = zarr_array_write_shape(array);
+
+    return chunks && units &&
+           memcmp(chunks, units, (size_t)zarr_array_ndim(array) * sizeof *chunks) != 0;
+}
+
+static const char *type_name(const zarr_array *array)
+{
+    const char *name = zarr_dtype_name(zarr_array_dtype(array));
+
+    return name ? name : zarr_dtype_v2(zarr_array_dtype(array));
+}
+
+/* The fill value as JSON text; owned, NULL for v2's null. */
+static char *fill_text(const zarr_array *array)
+{
+    const void *fill = zarr_array_fill_value(array);
+    const zarr_dtype *type = zarr_array_dtype(array);
+    size_t n = 0;
+    char *text;
+
+    if (!fill || zarr_dtype_print(type, fill, NULL, 0, &n, NULL) != ZARR_OK)
+        return NULL;
+    text = cli_alloc(n + 1);
+    if (zarr_dtype_print(type, fill, text, n + 1, &n, NULL) != ZARR_OK) {
+        free(text);
+        return NULL;
+    }
+    return text;
+}
+
+/* ---- as text ---------------------------------------------------------------------------- */
+
+static void row(struct cli *cli, const char *name, const char *format, ...) ZARR_PRINTF(3, 4);
+
+static void row(struct cli *cli, const char *name, const char *format, ...)
+{
+    struct cli_string s = {0};
+    va_list args;
+    char text[64];
+    int n;
+
+    va_start(args, format);
+    n = vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    if (n >= (int)sizeof text) {
+        char *large = cli_alloc((size_t)n + 1);
+
+        va_start(args, format);
+        vsnprintf(large, (size_t)n + 1, format, args);
+        va_end(args);
+        cli_string_printf(&s, "%s", large);
+        free(large);
+    } else {
+        cli_string_printf(&s, "%s", text);
+    }
+    cli_printf(cli, cli->color_out ? "  \033[1m%-12s\033[0m %s\n" : "  %-12s %s\n", name, s.text);
+    cli_string_free(&s);
+}
+
+/* One codec as name(key=value, ...). */
+static void add_codec(struct cli_string *out, const char *codec)
+{
+    size_t n = 0, m = 0;
+    const char *name = cli_json_member(codec, "name", &n);
+    const char *conf = cli_json_member(codec, "configuration", &m);
+    char *key = NULL;
+
+    if (!name) {
+        name = codec;
+        n = strcspn(codec, ",]");
+    }
+    cli_string_printf(out, "%.*s", (int)(n > 1 ? n - 2 : n), n > 1 ? name + 1 : name);
+    if (!conf || m <= 2)
+        return;
+    for (size_t i = 0;; i++) {
+        const char *value = cli_json_member_at(conf, i, &key, &n);
+
+        if (!value)
+            break;
+        cli_string_printf(out, "%s%s=%.*s", i ? ", " : "(", key, (int)n, value);
+        free(key);
+    }
+    cli_string_add(out, ")", 1);
+}
+
+static void codecs_rows(struct cli *cli, const zarr_array *array)
+{
+    const char *codecs = zarr_array_codecs(array);
+    size_t n = 0;
+
+    for (size_t i = 0;; i++) {
+        struct cli_string text = {0};
+        const char *codec = cli_json_item(codecs, i, &n);
+
+        if (!codec)
+            return;
+        add_codec(&text, codec);
+        row(cli, i ? "" : "codecs", "%s", text.text);
+        cli_string_free(&text);
+    }
+}
+
+static void names_row(struct cli *cli, const zarr_array *array)
+{
+    struct cli_string s = {0};
+    bool any = false;
+
+    for (int32_t d = 0; d < zarr_array_ndim(array); d++) {
+        const char *name = zarr_array_dimension_name(array, d);
+
+        any = any || name;
+        cli_string_printf(&s, "%s%s", d ? ", " : "", name ? name : "-");
+    }
+    if (any)
+        row(cli, "dimensions", "%s", s.text);
+    cli_string_free(&s);
+}
+
+static void attributes_rows(struct cli *cli, const char *attributes)
+{
+    size_t n = 0;
+    char *key = NULL;
+
+    for (size_t i = 0;; i++) {
+        const char *value = cli_json_member_at(attributes, i, &key, &n);
+
+        if (!value)
+            return;
+        row(cli, i ? "" : "attributes", "%s: %.*s", key, (int)n, value);
+        free(key);
+    }
+}
+
+static void shape_row(struct cli *cli, const char *name, int32_t ndim, const uint64_t *shape,
+                      const char *more)
+{
+    char *text = shape ? cli_shape_text(ndim, shape) : cli_strdup("irregular");
+
+    row(cli, name, "%s%s", text, more);
+    free(text);
+}
+
+static void grid_rows(struct cli *cli, const zarr_array *a)
+{
+    const int32_t ndim = zarr_array_ndim(a);
+    char more[64];
+
+    snprintf(more, sizeof more, "  %" PRIu64 " of them",
+             grid_count(a, zarr_array_write_shape(a)));
+    if (is_sharded(a)) {
+        shape_row(cli, "shards", ndim, zarr_array_write_shape(a), more);
+        more[0] = '\0';
+    }
+    shape_row(cli, "chunks", ndim, zarr_array_chunk_shape(a), more);
+}
+
+static void stats_rows(struct cli *cli, const zarr_array *a, const struct stats *s)
+{
+    char text[16];
+    double all = (double)decoded_bytes(a);
+
+    row(cli, "stored", "%s in %" PRIu64 " of %" PRIu64 " objects", cli_bytes_text(s->bytes, text),
+        s->n_objects, s->n_total);
+    if (s->bytes && s->n_total)
+        row(cli, "ratio", "%.3g", all * ((double)s->n_objects / (double)s->n_total) /
+                                      (double)s->bytes);
+}
+
+static void array_text(struct cli *cli, const struct cli_node *node, const struct stats *stats)
+{
+    const zarr_array *a = node->array;
+    char *fill = fill_text(a), bytes[16];
+
+    cli_printf(cli, "%s\n", node->shown);
+    row(cli, "array", "Zarr v%d", (int)node->zarr_format);
+    shape_row(cli, "shape", zarr_array_ndim(a), zarr_array_shape(a), "");
+    names_row(cli, a);
+    row(cli, "data type", "%s", type_name(a));
+    row(cli, "fill value", "%s", fill ? fill : "null");
+    grid_rows(cli, a);
+    codecs_rows(cli, a);
+    row(cli, "size", "%s", cli_bytes_text(decoded_bytes(a), bytes));
+    if (stats)
+        stats_rows(cli, a, stats);
+    attributes_rows(cli, zarr_array_attributes(a));
+    free(fill);
+}
+
+/* ---- as JSON ---------------------------------------------------------------------------- */
+
+static void names_json(struct cli_json *j, const zarr_array *array)
+{
+    cli_json_list(j);
+    for (int32_t d = 0; d < zarr_array_ndim(array); d++)
+        cli_json_text(j, zarr_array_dimension_name(array, d));
+    cli_json_end(j);
+}
+
+static void stats_json(struct cli_json *j, const struct stats *s)
+{
+    cli_json_object(cli_key(j, "stored"));
+    cli_json_u64(cli_key(j, "objects"), s->n_objects);
+    cli_json_u64(cli_key(j, "objects_possible"), s->n_total);
+    cli_json_u64(cli_key(j, "bytes"), s->bytes);
+    cli_json_end(j);
+}
+
+static void array_json(struct cli *cli, const struct cli_node *node, const struct stats *stats)
+{
+    const zarr_array *a = node->array;
+    const int32_t ndim = zarr_array_ndim(a);
+    struct cli_json *j = cli_json(cli);
+    char *fill = fill_text(a);
+
+    cli_json_object(j);
+    cli_json_text(cli_key(j, "node"), node->shown);
+    cli_json_text(cli_key(j, "path"), node->path);
+    cli_json_text(cli_key(j, "kind"), "array");
+    cli_json_i64(cli_key(j, "zarr_format"), node->zarr_format);
+    cli_json_shape(cli_key(j, "shape"), ndim, zarr_array_shape(a));
+    names_json(cli_key(j, "dimension_names"), a);
+    cli_json_text(cli_key(j, "data_type"), type_name(a));
+    cli_json_u64(cli_key(j, "item_bytes"), zarr_dtype_item_bytes(zarr_array_dtype(a)));
+    cli_json_raw(cli_key(j, "fill_value"), fill);
+    cli_json_shape(cli_key(j, "chunks"), ndim, zarr_array_chunk_shape(a));
+    cli_json_shape(cli_key(j, "shards"), ndim, is_sharded(a) ? zarr_array_write_shape(a) : NULL);
+    cli_json_raw(cli_key(j, "codecs"), zarr_array_codecs(a));
+    cli_json_u64(cli_key(j, "bytes"), decoded_bytes(a));
+    if (stats)
+        stats_json(j, stats);
+    cli_json_raw(cli_key(j, "attributes"), zarr_array_attributes(a));
+    cli_json_raw(cli_key(j, "metadata"), zarr_array_metadata(a));
+    cli_json_end(j);
+    free(fill);
+}
+
+/* ---- groups ------------------------------------------------------------------------------ */
+
+static const char *kind_name(uint32_t kind)
+{
+    return kind == ZARR_NODE_ARRAY ? "array" : kind == ZARR_NODE_GROUP ? "group" : "broken";
+}
+
+static int child_text(void *user, const zarr_node_item *item)
+{
+    row(user, item->kind == ZARR_NODE_NONE ? "broken" : kind_name(item->kind), "%s", item->name);
+    return cli_cancel;
+}
+
+static int child_json(void *user, const zarr_node_item *item)
+{
+    struct cli_json *j = user;
+
+    cli_json_object(j);
+    cli_json_text(cli_key(j, "name"), item->name);
+    cli_json_text(cli_key(j, "kind"), kind_name(item->kind));
+    cli_json_end(j);
+    return cli_cancel;
+}
+
+static zarr_status group_json(struct cli *cli, const struct cli_node *node, zarr_group *group,
+                              zarr_error *err)
+{
+    struct cli_json *j = cli_json(cli);
+    zarr_status st;
+
+    cli_json_object(j);
+    cli_json_text(cli_key(j, "node"), node->shown);
+    cli_json_text(cli_key(j, "path"), node->path);
+    cli_json_text(cli_key(j, "kind"), "group");
+    cli_json_i64(cli_key(j, "zarr_format"), node->zarr_format);
+    cli_json_bool(cli_key(j, "consolidated"), zarr_group_is_consolidated(group) != 0);
+    cli_json_raw(cli_key(j, "attributes"), zarr_group_attributes(group));
+    cli_json_array(cli_key(j, "children"));
+    st = zarr_group_list(group, child_json, j, err);
+    cli_json_end(j);
+    cli_json_end(j);
+    return st;
+}
+
+static zarr_status group_text(struct cli *cli, const struct cli_node *node, zarr_group *group,
+                              zarr_error *err)
+{
+    cli_printf(cli, "%s\n", node->shown);
+    row(cli, "group", "Zarr v%d%s", (int)node->zarr_format,
+        zarr_group_is_consolidated(group) ? ", consolidated metadata" : "");
+    attributes_rows(cli, zarr_group_attributes(group));
+    return zarr_group_list(group, child_text, cli, err);
+}
+
+static int group_info(struct cli *cli, const struct cli_node *node)
+{
+    zarr_group *group = NULL;
+    zarr_error err = {0};
+    zarr_status st = zarr_group_open(&group, node->store, node->path, NULL, &err);
+
+    if (!st)
+        st = cli->json ? group_json(cli, node, group, &err) : group_text(cli, node, group, &err);
+    zarr_group_free(group);
+    return st ? cli_fail(cli, st, &err, "cannot read group %s", node->shown) : CLI_OK;
+}
+
+/* ---- the command -------------------------------------------------------------------------- */
+
+static int raw_metadata(struct cli *cli, const struct cli_node *node)
+{
+    zarr_group *group = NULL;
+    zarr_error err = {0};
+    zarr_status st;
+
+    if (node->kind == ZARR_NODE_ARRAY)
+        return cli_printf(cli, "%s\n", zarr_array_metadata(node->array));
+    st = zarr_group_open(&group, node->store, node->path, NULL, &err);
+    if (!st)
+        cli_printf(cli, "%s\n", zarr_group_metadata(group));
+    zarr_group_free(group);
+    return st ? cli_fail(cli, st, &err, "cannot read group %s", node->shown) : CLI_OK;
+}
+
+static int run_info(struct cli *cli)
+{
+    struct cli_node node = {0};
+    struct stats stats;
+    bool want = cli_flag(cli, "stats");
+    int rc = cli_node_open(cli, cli->args[0], CLI_OPEN_ANY, &node);
+
+    if (rc)
+        goto out;
+    if (cli_flag(cli, "metadata")) {
+        rc = raw_metadata(cli, &node);
+    } else if (node.kind == ZARR_NODE_GROUP) {
+        rc = group_info(cli, &node);
+    } else {
+        if (want)
+            rc = get_stats(cli, &node, &stats);
+        if (!rc && cli->json)
+            array_json(cli, &node, want ? &stats : NULL);
+        else if (!rc)
+            array_text(cli, &node, want ? &stats : NULL);
+    }
+out:
+    cli_node_close(&node);
+    return rc;
+}
+
+static const struct cli_option info_options[] = {
+    {"stats", 's', 0, NULL, NULL, "count the objects that are stored, and their bytes"},
+    {"metadata", 'm', 0, NULL, NULL, "write the metadata document, nothing else"},
+    {NULL, 0, 0, NULL, NULL, NULL}};
+
+static const struct cli_example info_examples[] = {
+    {"zarrc info x.zarr/temp", "Shape, chunks, data type, codecs and attributes."},
+    {"zarrc info --stats x.zarr/temp", "Also how much is stored, and the ratio of compression."},
+    {"zarrc info --metadata x.zarr/temp | python -m json.tool", "The metadata document."},
+    {"zarrc info --json x.zarr | jq .children", "What is in a group, for other programs."},
+    {NULL, NULL}};
+
+const struct cli_command cli_cmd_info = {
+    .name = "info",
+    .summary = "show what an array or group is, and how it is stored",
+    .operands = "NODE",
+    .min_args = 1,
+    .max_args = 1,
+    .about = "Shows an array's shape, data type, fill value, chunks, shards, codecs and "
+             "attributes, or a group's attributes and what is in it. Only metadata is read, unless "
+             "--stats asks for what is stored.",
+    .json = "node: as in messages. path: inside the store. kind: array or group. zarr_format: 2 or "
+            "3. attributes: an object.\n\nArrays: shape, dimension_names (null: no name), "
+            "data_type, item_bytes, fill_value, chunks, shards (null: none), codecs (the v3 chain "
+            "it is read through), bytes (decoded), metadata (the document). With --stats: stored, "
+            "an object with objects, objects_possible, bytes.\n\nGroups: consolidated, children "
+            "(list of objects with name and kind).",
+    .options = info_options,
+    .examples = info_examples,
+    .see_also = "zarrc-ls zarrc-attrs zarrc-explain",
+    .run = run_info,
+};
