@@ -1,0 +1,174 @@
+/*
+ * pipe/slabs.c - large uncompressed chunks, read in slabs of whole rows that
+ * stay in a core's cache: from the store into scratch, from there into place.
+ * One pass over memory less than reading the chunk at once, a scratch of a
+ * quarter MiB instead of a chunk, and work for several threads where a request
+ * touches one chunk only. The object is pinned, so all slabs see one version.
+ * A chunk that lies in the caller's memory as it is stored goes there straight
+ * only when both sides are aligned alike: kernels copy with `rep movsb`, which
+ * takes more than twice as long on some CPUs (Zen 3) when they are not, and
+ * numpy's large arrays begin 16 bytes behind a page.
+ * Thread class: open, then zr_slabs_one() from any threads, then close.
+ */
+#include "pipe/pipe_int.h"
+
+#include <string.h>
+
+enum {
+    SLAB_BYTES = 256 * 1024,
+    SLAB_MOST = 1024 * 1024,      /* a row longer than this is no slab */
+    SLABS_LEAST = 2 * 1024 * 1024 /* smaller chunks stay in the cache anyway */
+};
+
+/* The slowest stored dimension that has more than one row; -1: none. */
+static int32_t slab_dim(const struct zr_program *p)
+{
+    for (int32_t i = 0; i < p->ndim; i++)
+        if (p->stored_shape[i] > 1)
+            return i;
+    return -1;
+}
+
+static uint64_t row_bytes(const struct zr_program *p, int32_t dim)
+{
+    uint64_t n = p->item_bytes;
+
+    for (int32_t i = dim + 1; i < p->ndim; i++)
+        n *= p->stored_shape[i]; /* counted when the layout was made */
+    return n;
+}
+
+bool zr_slabs_fit(const struct zr_io *io, const struct zr_wave *wave, const struct zr_run *run)
+{
+    const struct zr_program *p = wave->level->decode;
+    const struct zr_target *t = &run->item[0]->target;
+    int32_t dim = -1;
+
+    if (!p->raw || io->no_direct || p->decoded_bytes < SLABS_LEAST || run->n_items != 1 ||
+        run->bytes != UINT64_MAX || run->shard != NULL || run->key == NULL ||
+        t->kind != ZR_PROJ_DIMS || !t->arithmetic ||
+        t->n_items * 2 <= p->decoded_bytes / p->item_bytes || /* ranges may be cheaper */
+        !zr_device_is_host(io->engine->memory, p->fetch_device) ||
+        !zr_device_is_host(io->engine->memory, io->view.base.device_type) ||
+        !zr_store_can(io->store, ZARR_STORE_CAP_FAST_GET) ||
+        !zr_store_can(io->store, ZARR_STORE_CAP_RANGES))
+        return false;
+    dim = slab_dim(p);
+    return dim >= 0 && t->dim[p->order[dim]].c_step == 1 && row_bytes(p, dim) <= SLAB_MOST;
+}
+
+/* Whether reading straight into place is as fast as it can be. */
+static bool straight(const struct zr_io *io, const struct zr_program *p,
+                     const struct zr_target *t, zarr_mem *at)
+{
+    void *ptr = NULL;
+
+    return p->fetch_device == io->view.base.device_type && zr_target_direct(io, p, t, at) &&
+           zr_mem_host_ptr(io->engine->memory, at, at->bytes, &ptr, NULL) == ZARR_OK &&
+           (uintptr_t)ptr % 64 == 0;
+}
+
+zarr_status zr_slabs_open(struct zr_slabs *s, const struct zr_io *io,
+                          const struct zr_wave *wave, const struct zr_run *run,
+                          zarr_error *err)
+{
+    const struct zr_program *p = wave->level->decode;
+    const struct zr_target *t = &run->item[0]->target;
+    zarr_status st = ZARR_OK;
+
+    memset(s, 0, sizeof(*s));
+    ZR_TRY(zr_store_pin_init(&s->pin, io->store, run->key, err));
+    if (s->pin.object_bytes != p->decoded_bytes) {
+        zr_store_pin_deinit(&s->pin); /* the general way says what is wrong */
+        goto out;
+    }
+    s->wave = wave;
+    s->run = run;
+    s->dim = slab_dim(p);
+    s->row_bytes = row_bytes(p, s->dim);
+    s->rows = ZR_MAX(SLAB_BYTES / s->row_bytes, UINT64_C(1));
+    s->n = (t->dim[p->order[s->dim]].n + s->rows - 1) / s->rows;
+    s->straight = straight(io, p, t, &s->at);
+out:
+    return st;
+}
+
+void zr_slabs_close(struct zr_slabs *s)
+{
+    zr_store_pin_deinit(&s->pin);
+}
+
+static zarr_status slab_fetch(const struct zr_work *w, struct zr_slabs *s, uint64_t offset,
+                              const zarr_mem *dst, zarr_error *err)
+{
+    zarr_store_op op = {.verb = ZARR_STORE_GET,
+                        .key = s->run->key,
+                        .flags = ZR_STORE_OP_PINNED,
+                        .lock = &s->pin,
+                        .offset = offset,
+                        .length = dst->bytes,
+                        .mem = *dst,
+                        .object_bytes = UINT64_MAX};
+
+    (void)zr_store_run_one(w->io->store, &op, err);
+    if (op.status == ZARR_ERR_NOT_FOUND)
+        return zr_fail(err, ZARR_ERR_CONFLICT, "the chunk was deleted while it was read");
+    if (op.status == ZARR_OK && op.done_bytes != dst->bytes)
+        return zr_fail(err, ZARR_ERR_CORRUPT,
+                       "bytes %" PRIu64 "+%" PRIu64 " end after %" PRIu64
+                       ": the object is short",
+                       offset, dst->bytes, op.done_bytes);
+    return op.status;
+}
+
+/* Rows first .. first + n of the target, which lie at the beginning of block. */
+static zarr_status slab_scatter(const struct zr_work *w, const struct zr_slabs *s,
+                                uint64_t first, uint64_t n, const zarr_mem *block,
+                                zarr_error *err)
+{
+    const struct zr_program *p = s->wave->level->decode;
+    struct zr_target t = s->run->item[0]->target;
+    struct zr_piece piece[ZARR_MAX_RANK];
+    struct zr_piece *rows = &piece[p->order[s->dim]];
+
+    memcpy(piece, t.dim, (size_t)t.ndim * sizeof(*piece));
+    t.n_items = t.n_items / rows->n * n;
+    rows->r0 = (uint64_t)((int64_t)rows->r0 + (int64_t)first * rows->r_step);
+    rows->c0 = 0;
+    rows->n = n;
+    t.dim = piece;
+    return zr_scatter_target(w, s->wave->level, p, &t, block, err);
+}
+
+zarr_status zr_slabs_one(const struct zr_work *w, struct zr_slabs *s, uint64_t i,
+                         zarr_error *err)
+{
+    const struct zr_program *p = s->wave->level->decode;
+    const struct zr_target *t = &s->run->item[0]->target;
+    const struct zr_piece *all = &t->dim[p->order[s->dim]];
+    uint64_t first = i * s->rows, n = ZR_MIN(s->rows, all->n - first);
+    uint64_t offset = (all->c0 + first) * s->row_bytes, bytes = n * s->row_bytes;
+    zarr_mem block = {0};
+    zarr_status st = ZARR_OK;
+
+    if (i == 0) { /* one chunk, got once, whatever the number of slabs */
+        w->kit->stats.store_gets++;
+        w->kit->stats.chunks_done++;
+        w->kit->stats.chunks_direct += s->straight;
+        w->kit->stats.elements += t->n_items;
+    }
+    if (s->straight) {
+        if (!zr_mem_slice(&s->at, offset, bytes, &block))
+            ZR_TRY(zr_internal(err));
+    } else {
+        ZR_TRY(zr_kit_scratch(w->kit, ZR_SCRATCH_A, ZARR_DEVICE_CPU, 0, bytes, &block, err));
+        block.bytes = bytes;
+    }
+    ZR_TRY(slab_fetch(w, s, offset, &block, err));
+    w->kit->stats.bytes_stored += bytes;
+    w->kit->stats.bytes_decoded += bytes;
+    if (!s->straight)
+        ZR_TRY(slab_scatter(w, s, first, n, &block, err));
+out:
+    return st;
+}
