@@ -1,0 +1,32 @@
+import os
+import pathlib
+import random
+import sys
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+
+
+def pytest_configure(config):
+    """One seed for all workers; it stands in the header, and ZARRC_SEED repeats it."""
+    from hypothesis import core
+    os.environ.setdefault("ZARRC_SEED", str(random.SystemRandom().randrange(2**32)))
+    core.global_force_seed = int(os.environ["ZARRC_SEED"])
+
+
+def pytest_report_header():
+    return f"ZARRC_SEED={os.environ['ZARRC_SEED']}"
+
+
+def pytest_terminal_summary(terminalreporter):
+    if terminalreporter.stats.get("failed"):
+        terminalreporter.write_line(f"repeat with ZARRC_SEED={os.environ['ZARRC_SEED']}")
+
+
+@pytest.fixture(scope="session")
+def context():
+    from zarrc_ctypes import Context
+    made = Context(n_threads=3)
+    yield made
+    assert made.counters().faults == 0
