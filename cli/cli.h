@@ -207,7 +207,8 @@ struct cli_node {
     uint32_t kind;       /* ZARR_NODE_* */
     int32_t zarr_format; /* 2, 3; 0 when kind is NONE */
     zarr_array *array;   /* open when kind is ARRAY */
-    bool made_root;      /* CLI_OPEN_NEW made the folder of the store */
+    bool
+        made_root; /* CLI_OPEN_NEW made the store's folder; closing removes it if empty */
 };
 
 /* Opens what `text` names. Without ":/" the root of the store is found by walking up: the
@@ -316,7 +317,8 @@ void cli_json_i64(struct cli_json *j, int64_t value);
 void cli_json_f64(struct cli_json *j, double value); /* "NaN", "Infinity", "-Infinity" */
 void cli_json_bool(struct cli_json *j, bool value);
 void cli_json_null(struct cli_json *j);
-void cli_json_raw(struct cli_json *j, const char *json); /* valid JSON text; NULL: null */
+/* Valid JSON text, laid out anew; NULL: null. */
+void cli_json_raw(struct cli_json *j, const char *json);
 void cli_json_shape(struct cli_json *j, int32_t ndim,
                     const uint64_t *shape); /* NULL: null */
 
@@ -379,6 +381,8 @@ const char *cli_json_item(const char *array, size_t i, size_t *bytes);
 char *cli_json_unquote(const char *json, size_t bytes);
 /* Text as a JSON string with quotes. Owned. */
 char *cli_json_quote(const char *text);
+/* The same value on one line: {"a": [1, 2]}. Owned. */
+char *cli_json_line(const char *json, size_t bytes);
 /* The i-th member: value as above, *key owned by the caller. */
 const char *cli_json_member_at(const char *object, size_t i, char **key, size_t *bytes);
 

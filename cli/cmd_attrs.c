@@ -15,7 +15,8 @@ struct target {
     zarr_group *group;
 };
 
-static int open_target(struct cli *cli, const char *text, unsigned flags, struct target *t)
+static int open_target(struct cli *cli, const char *text, unsigned flags,
+                       struct target *t)
 {
     zarr_group_open_options opts = {.struct_size = sizeof opts};
     zarr_error err = {0};
@@ -37,16 +38,18 @@ static void close_target(struct target *t)
 
 static const char *all_of(const struct target *t)
 {
-    return t->group ? zarr_group_attributes(t->group) : zarr_array_attributes(t->node.array);
+    return t->group ? zarr_group_attributes(t->group)
+                    : zarr_array_attributes(t->node.array);
 }
 
-static zarr_status get_one(const struct target *t, const char *name, char *text, size_t *bytes,
-                           zarr_error *err)
+static zarr_status get_one(const struct target *t, const char *name, char *text,
+                           size_t *bytes, zarr_error *err)
 {
     size_t cap = text ? *bytes : 0;
 
-    return t->group ? zarr_group_attribute_get(t->group, name, text, cap, bytes, err)
-                    : zarr_array_attribute_get(t->node.array, name, text, cap, bytes, err);
+    return t->group
+               ? zarr_group_attribute_get(t->group, name, text, cap, bytes, err)
+               : zarr_array_attribute_get(t->node.array, name, text, cap, bytes, err);
 }
 
 static zarr_status set_one(const struct target *t, const char *name, const char *json,
@@ -69,13 +72,14 @@ static zarr_status merge_all(const struct target *t, const char *json, int repla
                     : zarr_array_attributes_merge(t->node.array, json, replace, err);
 }
 
-/* ---- the verbs --------------------------------------------------------------------------- */
+/* ---- the verbs
+ * --------------------------------------------------------------------------- */
 
-static int list(struct cli *cli, const struct target *t)
+static int list_all(struct cli *cli, const struct target *t)
 {
     const char *all = all_of(t);
     size_t n = 0;
-    char *key = NULL;
+    char *key = NULL, *line;
 
     if (cli->json) {
         struct cli_json *j = cli_json(cli);
@@ -91,7 +95,9 @@ static int list(struct cli *cli, const struct target *t)
 
         if (!value)
             return CLI_OK;
-        cli_printf(cli, "%s: %.*s\n", key, (int)n, value);
+        line = cli_json_line(value, n);
+        cli_printf(cli, "%s: %s\n", key, line);
+        free(line);
         free(key);
     }
 }
@@ -110,7 +116,8 @@ static int no_attribute(struct cli *cli, const struct target *t, const char *nam
     near = cli_nearest(name, names);
     if (near)
         hint = cli_format("Did you mean \"%s\"?", near);
-    cli_error(cli, CLI_NOT_FOUND, hint, "%s has no attribute \"%s\"", t->node.shown, name);
+    cli_error(cli, CLI_NOT_FOUND, hint, "%s has no attribute \"%s\"", t->node.shown,
+              name);
     for (size_t i = 0; i < n; i++)
         free(owned[i]);
     free(hint);
@@ -128,7 +135,8 @@ static int get(struct cli *cli, const struct target *t)
     if (st == ZARR_ERR_NOT_FOUND)
         return no_attribute(cli, t, name);
     if (st)
-        return cli_fail(cli, st, &err, "cannot read attribute \"%s\" of %s", name, t->node.shown);
+        return cli_fail(cli, st, &err, "cannot read attribute \"%s\" of %s", name,
+                        t->node.shown);
     text = cli_alloc(++n);
     st = get_one(t, name, text, &n, &err);
     if (!st && cli->json) {
@@ -152,17 +160,19 @@ static int get(struct cli *cli, const struct target *t)
 static int set(struct cli *cli, const struct target *t)
 {
     const char *name = cli->args[2];
-    char *json = cli_flag(cli, "text") ? cli_json_quote(cli->args[3]) : cli_strdup(cli->args[3]);
+    char *json =
+        cli_flag(cli, "text") ? cli_json_quote(cli->args[3]) : cli_strdup(cli->args[3]);
     zarr_error err = {0};
     zarr_status st = set_one(t, name, json, &err);
     int rc = CLI_OK;
 
     if (st == ZARR_ERR_INVALID)
-        rc = cli_error(cli, CLI_USAGE, "For text write --text, or quotes inside quotes: '\"abc\"'.",
-                       "attribute \"%s\": \"%s\" is no JSON (%s)", name, cli->args[3],
-                       err.message);
+        rc = cli_error(
+            cli, CLI_USAGE, "For text write --text, or quotes inside quotes: '\"abc\"'.",
+            "attribute \"%s\": \"%s\" is no JSON (%s)", name, cli->args[3], err.message);
     else if (st)
-        rc = cli_fail(cli, st, &err, "cannot set attribute \"%s\" of %s", name, t->node.shown);
+        rc = cli_fail(cli, st, &err, "cannot set attribute \"%s\" of %s", name,
+                      t->node.shown);
     free(json);
     return rc;
 }
@@ -176,8 +186,8 @@ static int delete_all(struct cli *cli, const struct target *t)
         if (st == ZARR_ERR_NOT_FOUND)
             return no_attribute(cli, t, cli->args[i]);
         if (st)
-            return cli_fail(cli, st, &err, "cannot delete attribute \"%s\" of %s", cli->args[i],
-                            t->node.shown);
+            return cli_fail(cli, st, &err, "cannot delete attribute \"%s\" of %s",
+                            cli->args[i], t->node.shown);
     }
     return CLI_OK;
 }
@@ -222,7 +232,8 @@ static int merge(struct cli *cli, const struct target *t)
     return rc;
 }
 
-/* ---- the command -------------------------------------------------------------------------- */
+/* ---- the command
+ * -------------------------------------------------------------------------- */
 
 struct verb {
     const char *name;
@@ -231,9 +242,11 @@ struct verb {
     bool writes;
 };
 
-static const struct verb verbs[] = {
-    {"list", 2, 2, list, false},        {"get", 3, 3, get, false}, {"set", 4, 4, set, true},
-    {"del", 3, -1, delete_all, true}, {"merge", 3, 3, merge, true}};
+static const struct verb verbs[] = {{"list", 2, 2, list_all, false},
+                                    {"get", 3, 3, get, false},
+                                    {"set", 4, 4, set, true},
+                                    {"del", 3, -1, delete_all, true},
+                                    {"merge", 3, 3, merge, true}};
 
 static const struct verb *find_verb(struct cli *cli)
 {
@@ -255,7 +268,7 @@ static int run_verb(struct cli *cli, const struct verb *v, const char *place)
         close_target(&t);
         if (!rc && cli->json) { /* as they are in the store now */
             rc = open_target(cli, place, 0, &t);
-            rc = rc ? rc : list(cli, &t);
+            rc = rc ? rc : list_all(cli, &t);
         }
     }
     close_target(&t);
@@ -277,13 +290,14 @@ static int run_attrs(struct cli *cli)
                          near ? "; did you mean " : "", near ? near : "");
     }
     if (cli->n_args < v->min_args || (v->max_args >= 0 && cli->n_args > v->max_args))
-        return cli_error(cli, CLI_USAGE, "Try: zarrc attrs --help", "attrs %s: wrong operands",
-                         v->name);
+        return cli_error(cli, CLI_USAGE, "Try: zarrc attrs --help",
+                         "attrs %s: wrong operands", v->name);
     return run_verb(cli, v, cli->args[1]);
 }
 
 static const struct cli_option attrs_options[] = {
-    {"text", 't', 0, NULL, NULL, "set: VALUE is text, not JSON; get: write text without quotes"},
+    {"text", 't', 0, NULL, NULL,
+     "set: VALUE is text, not JSON; get: write text without quotes"},
     {"replace", 0, 0, NULL, NULL, "merge: remove all other attributes"},
     {NULL, 0, 0, NULL, NULL, NULL}};
 
@@ -302,12 +316,15 @@ const struct cli_command cli_cmd_attrs = {
     .operands = "[list|get|set|del|merge] NODE [NAME [VALUE]]",
     .min_args = 1,
     .max_args = -1,
-    .about =
-        "list NODE shows all attributes, get NODE NAME one of them as JSON. set NODE NAME VALUE "
-        "sets one to a JSON value; del NODE NAME... deletes; merge NODE OBJECT sets the members of "
-        "a JSON object, of @FILE, or of standard input (-).\n\nChanges are made under a lock: "
-        "writers of different attributes do not overwrite each other.",
-    .json = "list, set, del, merge: node and attributes (the object as it is then). get: node, "
+    .about = "list NODE shows all attributes, get NODE NAME one of them as JSON. set "
+             "NODE NAME VALUE "
+             "sets one to a JSON value; del NODE NAME... deletes; merge NODE OBJECT sets "
+             "the members of "
+             "a JSON object, of @FILE, or of standard input (-).\n\nChanges are made "
+             "under a lock: "
+             "writers of different attributes do not overwrite each other.",
+    .json = "list, set, del, merge: node and attributes (the object as it is then). get: "
+            "node, "
             "name, value.",
     .options = attrs_options,
     .examples = attrs_examples,

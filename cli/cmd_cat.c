@@ -27,14 +27,19 @@ static int run_cat(struct cli *cli)
     return rc;
 }
 
-static const char formats_about[] =
-    "text: numbers in columns, one line for each row, planes one after the other. csv: rows of a "
-    "1-D or 2-D array. npy: a NumPy file. raw: the elements alone, little-endian: bool one byte, "
-    "complex two floats, U as UTF-32, S padded with NUL, dates and times as int64. elements: one "
-    "element a line, as the v3 format spells a fill value: NaN as \"NaN\" (other NaNs as 0x... in "
-    "quotes), text as a JSON string, bytes as a base64 string, dates as an integer or \"NaT\". "
-    "json: nested lists of the same.\n\n"
-    "All are in C order. Memory does not grow with the array; --mem says how much may be used.";
+static const char formats_about[] = "text: numbers in columns, one line for each row, "
+                                    "planes one after the other. csv: rows of a "
+                                    "1-D or 2-D array. npy: a NumPy file. raw: the "
+                                    "elements alone, little-endian: bool one byte, "
+                                    "complex two floats, U as UTF-32, S padded with NUL, "
+                                    "dates and times as int64. elements: one "
+                                    "element a line, as the v3 format spells a fill "
+                                    "value: NaN as \"NaN\" (other NaNs as 0x... in "
+                                    "quotes), text as a JSON string, bytes as a base64 "
+                                    "string, dates as an integer or \"NaT\". "
+                                    "json: nested lists of the same.\n\n"
+                                    "All are in C order. Memory does not grow with the "
+                                    "array; --mem says how much may be used.";
 
 static const struct cli_option cat_options[] = {
     {"format", 'f', 0, "FORMAT", CLI_DUMP_FORMATS, "how to write (default: text)"},
@@ -46,7 +51,8 @@ static const struct cli_example cat_examples[] = {
     {"zarrc cat --format=npy x.zarr/temp | python -c 'import numpy, sys; "
      "print(numpy.load(sys.stdin.buffer).mean())'",
      "Straight into NumPy."},
-    {"zarrc cat --format=raw 'x.zarr/temp[:,10:20:2]' | sha256sum", "A checksum of a region."},
+    {"zarrc cat --format=raw 'x.zarr/temp[:,10:20:2]' | sha256sum",
+     "A checksum of a region."},
     {NULL, NULL}};
 
 const struct cli_command cli_cmd_cat = {
@@ -56,7 +62,8 @@ const struct cli_command cli_cmd_cat = {
     .min_args = 1,
     .max_args = 1,
     .about = formats_about,
-    .json = "node, data_type: texts. shape: of what follows. data: nested lists of elements, as "
+    .json = "node, data_type: texts. shape: of what follows. data: nested lists of "
+            "elements, as "
             "--format=json writes them.",
     .options = cat_options,
     .examples = cat_examples,
@@ -138,8 +145,10 @@ const struct cli_command cli_cmd_export = {
     .operands = "ARRAY[REGION] FILE",
     .min_args = 2,
     .max_args = 2,
-    .about = "Writes npy, raw, csv, text, elements or json; zarrc-cat(1) says what each is. The "
-             "file appears when it is complete, never in part. FILE - is standard output.",
+    .about =
+        "Writes npy, raw, csv, text, elements or json; zarrc-cat(1) says what each is. "
+        "The "
+        "file appears when it is complete, never in part. FILE - is standard output.",
     .json = "node, file, format: texts, when the file is complete.",
     .options = export_options,
     .examples = export_examples,

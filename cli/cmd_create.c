@@ -13,12 +13,15 @@
 static int refuse_existing(struct cli *cli, const struct cli_node *node)
 {
     if (node->kind == ZARR_NODE_GROUP)
-        return cli_error(cli, CLI_EXISTS, "zarrc rm removes it, with everything below it.",
-                         "%s is a group", node->shown);
-    if (node->kind == ZARR_NODE_ARRAY && !cli_flag(cli, "force") && !cli_flag(cli, "if-missing"))
         return cli_error(cli, CLI_EXISTS,
-                         "Nothing was changed. --force replaces it, --if-missing leaves it.",
-                         "%s is there already", node->shown);
+                         "zarrc rm removes it, with everything below it.",
+                         "%s is a group", node->shown);
+    if (node->kind == ZARR_NODE_ARRAY && !cli_flag(cli, "force") &&
+        !cli_flag(cli, "if-missing"))
+        return cli_error(
+            cli, CLI_EXISTS,
+            "Nothing was changed. --force replaces it, --if-missing leaves it.",
+            "%s is there already", node->shown);
     return CLI_OK;
 }
 
@@ -56,8 +59,8 @@ static int describe(struct cli *cli, struct cli_node *model, struct cli_spec *sp
     if (!rc)
         rc = cli_shape(cli, "shape", spec->shape, &ndim, &given);
     if (!rc && like && given && ndim != spec->spec.ndim)
-        rc = cli_error(cli, CLI_USAGE, NULL, "option --shape: %d dimensions, %s has %d", (int)ndim,
-                       model->shown, (int)spec->spec.ndim);
+        rc = cli_error(cli, CLI_USAGE, NULL, "option --shape: %d dimensions, %s has %d",
+                       (int)ndim, model->shown, (int)spec->spec.ndim);
     if (rc)
         return rc;
     if (given) {
@@ -70,7 +73,8 @@ static int describe(struct cli *cli, struct cli_node *model, struct cli_spec *sp
             spec->spec.fill_value = NULL; /* the model's may not fit */
     }
     if (!spec->spec.shape || !spec->spec.data_type)
-        return cli_error(cli, CLI_USAGE, "Try: zarrc create x.zarr/a --shape=100,100 --dtype=float32",
+        return cli_error(cli, CLI_USAGE,
+                         "Try: zarrc create x.zarr/a --shape=100,100 --dtype=float32",
                          "option --%s is missing", spec->spec.shape ? "dtype" : "shape");
     return cli_spec_read(cli, spec);
 }
@@ -112,9 +116,10 @@ static int create_group(struct cli *cli, struct cli_node *node)
     const char *format = cli_text(cli, "format");
     zarr_group *group = NULL;
     zarr_error err = {0};
-    zarr_status st = zarr_group_create(
-        &group, node->store, node->path, format ? *format - '0' : 0, cli_text(cli, "attributes"),
-        cli_flag(cli, "if-missing") ? ZARR_GROUP_IF_MISSING : 0u, &err);
+    zarr_status st =
+        zarr_group_create(&group, node->store, node->path, format ? *format - '0' : 0,
+                          cli_text(cli, "attributes"),
+                          cli_flag(cli, "if-missing") ? ZARR_GROUP_IF_MISSING : 0u, &err);
 
     zarr_group_free(group);
     return st ? cli_fail(cli, st, &err, "cannot create group %s", node->shown) : CLI_OK;
@@ -143,8 +148,10 @@ static int run_create(struct cli *cli)
 
     if (rc)
         goto out;
-    if (group && (cli_text(cli, "shape") || cli_text(cli, "dtype") || cli_text(cli, "like")))
-        rc = cli_error(cli, CLI_USAGE, NULL, "--group takes no shape, data type or model");
+    if (group &&
+        (cli_text(cli, "shape") || cli_text(cli, "dtype") || cli_text(cli, "like")))
+        rc =
+            cli_error(cli, CLI_USAGE, NULL, "--group takes no shape, data type or model");
     if (!rc && !(group && cli_flag(cli, "if-missing")))
         rc = refuse_existing(cli, &node);
     zarr_array_free(node.array);
@@ -161,9 +168,12 @@ out:
 }
 
 static const struct cli_option create_options[] = {
-    {"shape", 0, 0, "SHAPE", NULL, "lengths of the dimensions, as 100,200; \"\" for a scalar"},
-    {"dtype", 't', 0, "TYPE", NULL, "data type: float32, <i2, |S4, numpy.datetime64[ns] ..."},
-    {"like", 'l', CLI_VALUE_NODE, "ARRAY", NULL, "everything not said otherwise as in this array"},
+    {"shape", 0, 0, "SHAPE", NULL,
+     "lengths of the dimensions, as 100,200; \"\" for a scalar"},
+    {"dtype", 't', 0, "TYPE", NULL,
+     "data type: float32, <i2, |S4, numpy.datetime64[ns] ..."},
+    {"like", 'l', CLI_VALUE_NODE, "ARRAY", NULL,
+     "everything not said otherwise as in this array"},
     {"document", 0, CLI_VALUE_FILE, "FILE", NULL,
      "the whole metadata document (zarr.json or .zarray); - is standard input"},
     CLI_SPEC_OPTIONS,
@@ -175,12 +185,16 @@ static const struct cli_option create_options[] = {
 static const struct cli_example create_examples[] = {
     {"zarrc create x.zarr/temp --shape=365,720,1440 --dtype=float32 --chunks=1,720,1440",
      "An array, in a store that is made when it is missing."},
-    {"zarrc create x.zarr/a --shape=8192,8192 -t uint16 -c 256,256 -s 2048,2048 --codec=blosc:lz4",
+    {"zarrc create x.zarr/a --shape=8192,8192 -t uint16 -c 256,256 -s 2048,2048 "
+     "--codec=blosc:lz4",
      "Shards of 64 chunks each, compressed by blosc with lz4."},
-    {"zarrc create x.zarr/b --like x.zarr/a --codec=zstd:9", "As another one, compressed harder."},
-    {"zarrc create old.zarr/a --format=2 --shape=100 -t '<i4' --codec=zlib:5 --separator=/",
+    {"zarrc create x.zarr/b --like x.zarr/a --codec=zstd:9",
+     "As another one, compressed harder."},
+    {"zarrc create old.zarr/a --format=2 --shape=100 -t '<i4' --codec=zlib:5 "
+     "--separator=/",
      "An array of format 2."},
-    {"zarrc create --group x.zarr/model --attributes='{\"title\": \"run 7\"}'", "A group."},
+    {"zarrc create --group x.zarr/model --attributes='{\"title\": \"run 7\"}'",
+     "A group."},
     {NULL, NULL}};
 
 const struct cli_command cli_cmd_create = {
@@ -189,13 +203,18 @@ const struct cli_command cli_cmd_create = {
     .operands = "NODE",
     .min_args = 1,
     .max_args = 1,
-    .about =
-        "Creates an array from --shape and --dtype, from a model with --like, or from a metadata "
-        "document. Missing parent groups are made too. Elements read as the fill value until they "
-        "are written.\n\nA codec is NAME (crc32c), NAME:VALUE (zstd:5, gzip:6, blosc:lz4, "
-        "bytes:big, transpose:1,0), NAME:KEY=VALUE,... (blosc:cname=zstd,clevel=7,shuffle=bitshuffle) "
-        "or JSON; several make a chain in this order. bytes need not be named. In format 2 the "
-        "last one is the compressor, those before are filters. Without --codec it is zstd.",
+    .about = "Creates an array from --shape and --dtype, from a model with --like, or "
+             "from a metadata "
+             "document. Missing parent groups are made too. Elements read as the fill "
+             "value until they "
+             "are written.\n\nA codec is NAME (crc32c), NAME:VALUE (zstd:5, gzip:6, "
+             "blosc:lz4, "
+             "bytes:big, transpose:1,0), NAME:KEY=VALUE,... "
+             "(blosc:cname=zstd,clevel=7,shuffle=bitshuffle) "
+             "or JSON; several make a chain in this order. bytes need not be named. In "
+             "format 2 the "
+             "last one is the compressor, those before are filters. Without --codec it "
+             "is zstd.",
     .json = "node; kind: array or group; metadata: the document of the new array.",
     .options = create_options,
     .examples = create_examples,

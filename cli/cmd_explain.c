@@ -7,10 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int explain(struct cli *cli, const struct cli_node *node, const zarr_selection *selection)
+static int explain(struct cli *cli, const struct cli_node *node,
+                   const zarr_selection *selection)
 {
-    const uint32_t what = (cli_flag(cli, "write") ? ZARR_EXPLAIN_WRITE : ZARR_EXPLAIN_READ) |
-                          (cli->json ? ZARR_EXPLAIN_JSON : 0);
+    const uint32_t what =
+        (cli_flag(cli, "write") ? ZARR_EXPLAIN_WRITE : ZARR_EXPLAIN_READ) |
+        (cli->json ? ZARR_EXPLAIN_JSON : 0);
     zarr_error err = {0};
     size_t n = 0;
     zarr_status st;
@@ -20,14 +22,16 @@ static int explain(struct cli *cli, const struct cli_node *node, const zarr_sele
     st = zarr_array_explain(node->array, what, selection, NULL, NULL, NULL, 0, &n, &err);
     if (!st) {
         text = cli_alloc(n + 1);
-        st = zarr_array_explain(node->array, what, selection, NULL, NULL, text, n + 1, &n, &err);
+        st = zarr_array_explain(node->array, what, selection, NULL, NULL, text, n + 1, &n,
+                                &err);
     }
     if (st)
         rc = cli_fail(cli, st, &err, "cannot explain %s", node->shown);
     else if (cli->json)
         cli_json_raw(cli_json(cli), text);
     else
-        rc = cli_printf(cli, "%s%s", text, *text && text[strlen(text) - 1] == '\n' ? "" : "\n");
+        rc = cli_printf(cli, "%s%s", text,
+                        *text && text[strlen(text) - 1] == '\n' ? "" : "\n");
     free(text);
     return rc;
 }
@@ -48,10 +52,12 @@ static int run_explain(struct cli *cli)
 }
 
 static const struct cli_option explain_options[] = {
-    {"write", 'w', 0, NULL, NULL, "a write instead of a read"}, {NULL, 0, 0, NULL, NULL, NULL}};
+    {"write", 'w', 0, NULL, NULL, "a write instead of a read"},
+    {NULL, 0, 0, NULL, NULL, NULL}};
 
 static const struct cli_example explain_examples[] = {
-    {"zarrc explain 'x.zarr/temp[0:10]'", "How many chunks a read touches, and who decodes them."},
+    {"zarrc explain 'x.zarr/temp[0:10]'",
+     "How many chunks a read touches, and who decodes them."},
     {"zarrc explain --write 'x.zarr/temp[5:15]'", "Which chunks are written in part."},
     {NULL, NULL}};
 
@@ -61,9 +67,10 @@ const struct cli_command cli_cmd_explain = {
     .operands = "ARRAY[REGION]",
     .min_args = 1,
     .max_args = 1,
-    .about = "Tells which chunks a read or write would touch, which implementation does each "
-             "codec, which copies there are, and in how many batches. Nothing is read but "
-             "metadata.",
+    .about =
+        "Tells which chunks a read or write would touch, which implementation does each "
+        "codec, which copies there are, and in how many batches. Nothing is read but "
+        "metadata.",
     .json = "The library's own document; see zarr_array_explain().",
     .options = explain_options,
     .examples = explain_examples,
@@ -71,7 +78,8 @@ const struct cli_command cli_cmd_explain = {
     .run = run_explain,
 };
 
-/* ---- list ----------------------------------------------------------------------------- */
+/* ---- list -----------------------------------------------------------------------------
+ */
 
 struct registry {
     const char *name, *title;
@@ -88,15 +96,17 @@ static const struct registry registries[] = {
     {"memory", "memory", ZARR_REGISTRY_MEMORY},
     {"pipelines", "pipelines", ZARR_REGISTRY_PIPELINE},
 };
-enum { N_REGISTRIES = sizeof registries / sizeof registries[0] };
+enum {
+    N_REGISTRIES = sizeof registries / sizeof registries[0]
+};
 
 static int item_text(void *user, const zarr_registry_item *item)
 {
     struct cli *cli = user;
     bool core = strcmp(item->origin, "core") == 0;
 
-    return cli_printf(cli, "  %-24s %s%s%s%s\n", item->name, item->detail, core ? "" : "  (",
-                      core ? "" : item->origin, core ? "" : ")");
+    return cli_printf(cli, "  %-24s %s%s%s%s\n", item->name, item->detail,
+                      core ? "" : "  (", core ? "" : item->origin, core ? "" : ")");
 }
 
 static int item_json(void *user, const zarr_registry_item *item)
@@ -140,8 +150,9 @@ static int run_list(struct cli *cli)
     if (!found) {
         const char *near = cli_nearest(only, names);
 
-        return cli_error(cli, CLI_USAGE, "Try: zarrc list --help", "no registry \"%s\"%s%s", only,
-                         near ? "; did you mean " : "", near ? near : "");
+        return cli_error(cli, CLI_USAGE, "Try: zarrc list --help",
+                         "no registry \"%s\"%s%s", only, near ? "; did you mean " : "",
+                         near ? near : "");
     }
     if (cli->json)
         cli_json_object(cli_json(cli));
@@ -156,7 +167,8 @@ static int run_list(struct cli *cli)
 static const struct cli_example list_examples[] = {
     {"zarrc list", "All that this build has."},
     {"zarrc list codecs", "Only the codecs."},
-    {"zarrc list --json | jq -r '.dtypes[].name'", "Names of data types, for other programs."},
+    {"zarrc list --json | jq -r '.dtypes[].name'",
+     "Names of data types, for other programs."},
     {NULL, NULL}};
 
 const struct cli_command cli_cmd_list = {
@@ -164,10 +176,13 @@ const struct cli_command cli_cmd_list = {
     .summary = "list codecs, data types, stores and what else this build has",
     .operands = "[REGISTRY]",
     .max_args = 1,
-    .about = "Lists what the library's registries hold: dtypes, codecs, implementations, grids, "
-             "key-encodings, stores, memory, pipelines; or one of them. What did not come with the "
+    .about = "Lists what the library's registries hold: dtypes, codecs, implementations, "
+             "grids, "
+             "key-encodings, stores, memory, pipelines; or one of them. What did not "
+             "come with the "
              "library is marked with where it came from.",
-    .json = "A member for each registry; each is a list of objects with name, origin (core: came "
+    .json = "A member for each registry; each is a list of objects with name, origin "
+            "(core: came "
             "with the library) and detail.",
     .examples = list_examples,
     .see_also = "zarrc-version zarrc-explain",

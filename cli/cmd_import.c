@@ -29,7 +29,8 @@ struct import {
     bool created;
 };
 
-/* ---- what the file holds -------------------------------------------------------------- */
+/* ---- what the file holds --------------------------------------------------------------
+ */
 
 static int open_input(struct import *im)
 {
@@ -76,13 +77,15 @@ static int describe_raw(struct import *im)
         memcpy(im->head.shape, zarr_selection_shape(im->selection),
                (size_t)im->head.ndim * sizeof(uint64_t));
     } else if (!given) {
-        return cli_error(cli, CLI_USAGE, NULL, "option --shape is missing: a raw file says none");
+        return cli_error(cli, CLI_USAGE, NULL,
+                         "option --shape is missing: a raw file says none");
     }
     im->head.data_offset = offset;
     im->head.fortran = order && *order == 'F';
     for (uint64_t left = offset; left > 0; left--)
         if (!im->can_seek && getc(im->file) == EOF)
-            return cli_error(cli, CLI_CORRUPT, NULL, "%s is shorter than --offset", im->name);
+            return cli_error(cli, CLI_CORRUPT, NULL, "%s is shorter than --offset",
+                             im->name);
         else if (im->can_seek)
             break;
     return CLI_OK;
@@ -106,13 +109,15 @@ static int find_type(struct import *im)
     } else if (im->node.array) {
         im->type = zarr_array_dtype(im->node.array);
     } else {
-        return cli_error(cli, CLI_USAGE, NULL, "option --dtype is missing: a raw file says none");
+        return cli_error(cli, CLI_USAGE, NULL,
+                         "option --dtype is missing: a raw file says none");
     }
     if (endian && im->raw)
         im->byte_order = strcmp(endian, "big") == 0 ? ZARR_ORDER_BIG : ZARR_ORDER_LITTLE;
     im->item_bytes = (size_t)zarr_dtype_item_bytes(im->type);
     if (im->item_bytes == 0)
-        return cli_error(cli, CLI_UNSUPPORTED, NULL, "%s: elements of variable length", im->name);
+        return cli_error(cli, CLI_UNSUPPORTED, NULL, "%s: elements of variable length",
+                         im->name);
     return CLI_OK;
 }
 
@@ -133,12 +138,13 @@ static int check_length(struct import *im)
     if (have < want || (im->raw && have > want))
         return cli_error(im->cli, im->raw ? CLI_USAGE : CLI_CORRUPT,
                          im->raw ? "Check --shape, --dtype and --offset." : NULL,
-                         "%s holds %" PRIu64 " bytes of elements, not %" PRIu64, im->name, have,
-                         want);
+                         "%s holds %" PRIu64 " bytes of elements, not %" PRIu64, im->name,
+                         have, want);
     return CLI_OK;
 }
 
-/* ---- where it goes ---------------------------------------------------------------------- */
+/* ---- where it goes
+ * ---------------------------------------------------------------------- */
 
 static int open_target(struct import *im)
 {
@@ -155,9 +161,10 @@ static int open_target(struct import *im)
     if (im->node.kind == ZARR_NODE_NONE)
         return CLI_OK;
     if (!im->node.region && !cli_flag(cli, "force"))
-        return cli_error(cli, CLI_EXISTS,
-                         "Nothing was changed. --force replaces it; ARRAY[...] writes into it.",
-                         "%s is there already", im->node.shown);
+        return cli_error(
+            cli, CLI_EXISTS,
+            "Nothing was changed. --force replaces it; ARRAY[...] writes into it.",
+            "%s is there already", im->node.shown);
     if (im->node.region)
         return cli_node_select(cli, &im->node, im->node.array, &im->selection);
     zarr_array_free(im->node.array); /* --force: replaced */
@@ -183,8 +190,8 @@ static int create_target(struct import *im)
     if (cli_flag(im->cli, "force"))
         spec.spec.flags |= ZARR_SPEC_OVERWRITE;
     if (!rc) {
-        st = zarr_array_create(&im->node.array, im->node.store, im->node.path, &spec.spec, NULL,
-                               &err);
+        st = zarr_array_create(&im->node.array, im->node.store, im->node.path, &spec.spec,
+                               NULL, &err);
         if (st)
             rc = cli_fail(im->cli, st, &err, "cannot create array %s", im->node.shown);
         else
@@ -201,18 +208,20 @@ static int check_shape(struct import *im)
     char *have, *want;
     int rc = CLI_OK;
 
-    if (ndim == im->head.ndim && memcmp(shape, im->head.shape, (size_t)ndim * sizeof *shape) == 0)
+    if (ndim == im->head.ndim &&
+        memcmp(shape, im->head.shape, (size_t)ndim * sizeof *shape) == 0)
         return CLI_OK;
     have = cli_shape_text(im->head.ndim, im->head.shape);
     want = cli_shape_text(ndim, shape);
-    rc = cli_error(im->cli, CLI_USAGE, NULL, "%s has shape %s, the region has %s", im->name, have,
-                   want);
+    rc = cli_error(im->cli, CLI_USAGE, NULL, "%s has shape %s, the region has %s",
+                   im->name, have, want);
     free(have);
     free(want);
     return rc;
 }
 
-/* ---- the loop ----------------------------------------------------------------------------- */
+/* ---- the loop
+ * ----------------------------------------------------------------------------- */
 
 static void reverse(int32_t ndim, uint64_t *values)
 {
@@ -231,14 +240,15 @@ static int input_error(struct import *im)
     if (ferror(im->file))
         return cli_errno(im->cli, errno, "cannot read %s", im->name);
     return cli_error(im->cli, CLI_CORRUPT, NULL,
-                     "%s ended too soon: %" PRIu64 " bytes of elements were expected", im->name,
-                     data_bytes(im));
+                     "%s ended too soon: %" PRIu64 " bytes of elements were expected",
+                     im->name, data_bytes(im));
 }
 
 static int read_at(struct import *im, uint64_t item, void *to, size_t bytes)
 {
     if (im->can_seek &&
-        fseeko(im->file, (off_t)(im->head.data_offset + item * im->item_bytes), SEEK_SET) != 0)
+        fseeko(im->file, (off_t)(im->head.data_offset + item * im->item_bytes),
+               SEEK_SET) != 0)
         return cli_errno(im->cli, errno, "cannot read %s", im->name);
     errno = 0;
     return fread(to, 1, bytes, im->file) == bytes ? CLI_OK : input_error(im);
@@ -263,7 +273,8 @@ static int read_box(struct import *im, const struct cli_boxes *b, unsigned char 
 
         for (d = 0; d < b->ndim; d++)
             item = item * b->shape[d] + b->start[d] + at[d];
-        rc = read_at(im, item, to + n_done * im->item_bytes, (size_t)run * im->item_bytes);
+        rc =
+            read_at(im, item, to + n_done * im->item_bytes, (size_t)run * im->item_bytes);
         if (rc)
             return rc;
         n_done += run;
@@ -276,8 +287,8 @@ static int read_box(struct import *im, const struct cli_boxes *b, unsigned char 
     return CLI_OK;
 }
 
-static zarr_status write_box(struct import *im, const struct cli_boxes *file_box, void *data,
-                             uint64_t bytes, zarr_error *err)
+static zarr_status write_box(struct import *im, const struct cli_boxes *file_box,
+                             void *data, uint64_t bytes, zarr_error *err)
 {
     struct cli_boxes b = *file_box;
     int64_t shape[ZARR_MAX_RANK], strides[ZARR_MAX_RANK];
@@ -310,7 +321,8 @@ static zarr_status write_box(struct import *im, const struct cli_boxes *file_box
 
 static void plan_boxes(const struct import *im, struct cli_boxes *boxes)
 {
-    const uint64_t *unit = im->node.region ? NULL : zarr_array_write_shape(im->node.array);
+    const uint64_t *unit =
+        im->node.region ? NULL : zarr_array_write_shape(im->node.array);
     uint64_t shape[ZARR_MAX_RANK], units[ZARR_MAX_RANK];
     const int32_t ndim = im->head.ndim;
 
@@ -358,10 +370,12 @@ static int check_end(struct import *im)
     if (im->can_seek || getc(im->file) == EOF)
         return CLI_OK;
     return cli_error(im->cli, CLI_USAGE, "Check --shape and --dtype.",
-                     "%s holds more than %" PRIu64 " bytes of elements", im->name, data_bytes(im));
+                     "%s holds more than %" PRIu64 " bytes of elements", im->name,
+                     data_bytes(im));
 }
 
-/* ---- the command ---------------------------------------------------------------------------- */
+/* ---- the command
+ * ---------------------------------------------------------------------------- */
 
 static int prepare(struct import *im)
 {
@@ -411,7 +425,8 @@ static int run_import(struct cli *cli)
         rc = check_end(&im);
     if (!rc)
         rc = cli_node_flush(cli, &im.node);
-    if (rc && im.created && zarr_node_delete(im.node.store, im.node.path, NULL) != ZARR_OK)
+    if (rc && im.created &&
+        zarr_node_delete(im.node.store, im.node.path, NULL) != ZARR_OK)
         cli_warn(cli, "%s is incomplete and could not be removed", im.node.shown);
     if (!rc)
         report(&im);
@@ -423,10 +438,12 @@ static int run_import(struct cli *cli)
 }
 
 static const struct cli_option import_options[] = {
-    {"input", 'i', 0, "FORMAT", "auto|npy|raw", "what FILE is (default: raw when --dtype is given)"},
+    {"input", 'i', 0, "FORMAT", "auto|npy|raw",
+     "what FILE is (default: raw when --dtype is given)"},
     {"dtype", 't', 0, "TYPE", NULL, "raw: data type of the elements, as float32 or >i2"},
     {"shape", 0, 0, "SHAPE", NULL, "raw: lengths of the dimensions"},
-    {"endian", 0, 0, "ORDER", "little|big", "raw: byte order of the file (default: little)"},
+    {"endian", 0, 0, "ORDER", "little|big",
+     "raw: byte order of the file (default: little)"},
     {"offset", 0, 0, "BYTES", NULL, "raw: bytes in front of the elements"},
     CLI_SPEC_OPTIONS,
     {"force", 0, 0, NULL, NULL, "replace an existing array"},
@@ -437,7 +454,8 @@ static const struct cli_example import_examples[] = {
      "A NumPy file into a new array."},
     {"zarrc import --dtype=float32 --shape=100,200 data.bin x.zarr/a", "A raw file."},
     {"zarrc import t7.npy 'x.zarr/temp[7]'", "One plane of an array that is there."},
-    {"cat data.bin | zarrc import -t '>i2' --shape=1000 - x.zarr/b", "From a pipe, big-endian."},
+    {"cat data.bin | zarrc import -t '>i2' --shape=1000 - x.zarr/b",
+     "From a pipe, big-endian."},
     {NULL, NULL}};
 
 const struct cli_command cli_cmd_import = {
@@ -446,14 +464,19 @@ const struct cli_command cli_cmd_import = {
     .operands = "FILE ARRAY[REGION]",
     .min_args = 2,
     .max_args = 2,
-    .about =
-        "Reads a NumPy file (C or Fortran order, any byte order) or a raw one; FILE - is standard "
-        "input. Without a region a new array is made, by the options of zarrc-create(1); with a "
-        "region (ARRAY[...] for all of it) the elements go into the existing array, and shapes "
-        "must agree.\n\nMemory does not grow with the file; --mem says how much may be used. When "
-        "the import fails, a new array is removed again; with a region, chunks written until then "
-        "stay.\n\nFor a raw file --order says how the file is laid out, for others how elements "
-        "are ordered inside chunks.",
+    .about = "Reads a NumPy file (C or Fortran order, any byte order) or a raw one; FILE "
+             "- is standard "
+             "input. Without a region a new array is made, by the options of "
+             "zarrc-create(1); with a "
+             "region (ARRAY[...] for all of it) the elements go into the existing array, "
+             "and shapes "
+             "must agree.\n\nMemory does not grow with the file; --mem says how much may "
+             "be used. When "
+             "the import fails, a new array is removed again; with a region, chunks "
+             "written until then "
+             "stay.\n\nFor a raw file --order says how the file is laid out, for others "
+             "how elements "
+             "are ordered inside chunks.",
     .json = "node; created: true for a new array; shape and bytes: of what was written.",
     .options = import_options,
     .examples = import_examples,

@@ -26,8 +26,8 @@ static int count_chunk(void *user, const zarr_chunk_info *chunk)
     if (bytes == UINT64_MAX) { /* the store's listing does not say */
         uint64_t none = 0;
 
-        s->st = zarr_store_get(zarr_array_chunk_store(s->array), chunk->key, 0, NULL, &none, &bytes,
-                               s->err);
+        s->st = zarr_store_get(zarr_array_chunk_store(s->array), chunk->key, 0, NULL,
+                               &none, &bytes, s->err);
         if (s->st)
             return 1;
     }
@@ -60,10 +60,12 @@ static int get_stats(struct cli *cli, const struct cli_node *node, struct stats 
     st = st ? st : s->st;
     if (!st && cli_cancel)
         st = ZARR_ERR_CANCELLED;
-    return st ? cli_fail(cli, st, &err, "cannot list the chunks of %s", node->shown) : CLI_OK;
+    return st ? cli_fail(cli, st, &err, "cannot list the chunks of %s", node->shown)
+              : CLI_OK;
 }
 
-/* ---- facts --------------------------------------------------------------------------- */
+/* ---- facts ---------------------------------------------------------------------------
+ */
 
 static uint64_t decoded_bytes(const zarr_array *array)
 {
@@ -73,7 +75,8 @@ static uint64_t decoded_bytes(const zarr_array *array)
 
 static bool is_sharded(const zarr_array *array)
 {
-    const uint64_t *chunks = zarr_array_chunk_shape(array), *units = zarr_array_write_shape(array);
+    const uint64_t *chunks = zarr_array_chunk_shape(array),
+                   *units = zarr_array_write_shape(array);
 
     return chunks && units &&
            memcmp(chunks, units, (size_t)zarr_array_ndim(array) * sizeof *chunks) != 0;
@@ -104,9 +107,11 @@ static char *fill_text(const zarr_array *array)
     return text;
 }
 
-/* ---- as text ---------------------------------------------------------------------------- */
+/* ---- as text
+ * ---------------------------------------------------------------------------- */
 
-static void row(struct cli *cli, const char *name, const char *format, ...) ZARR_PRINTF(3, 4);
+static void row(struct cli *cli, const char *name, const char *format, ...)
+    ZARR_PRINTF(3, 4);
 
 static void row(struct cli *cli, const char *name, const char *format, ...)
 {
@@ -129,7 +134,8 @@ static void row(struct cli *cli, const char *name, const char *format, ...)
     } else {
         cli_string_printf(&s, "%s", text);
     }
-    cli_printf(cli, cli->color_out ? "  \033[1m%-12s\033[0m %s\n" : "  %-12s %s\n", name, s.text);
+    cli_printf(cli, cli->color_out ? "  \033[1m%-12s\033[0m %s\n" : "  %-12s %s\n", name,
+               s.text);
     cli_string_free(&s);
 }
 
@@ -139,7 +145,7 @@ static void add_codec(struct cli_string *out, const char *codec)
     size_t n = 0, m = 0;
     const char *name = cli_json_member(codec, "name", &n);
     const char *conf = cli_json_member(codec, "configuration", &m);
-    char *key = NULL;
+    char *key = NULL, *line;
 
     if (!name) {
         name = codec;
@@ -153,26 +159,66 @@ static void add_codec(struct cli_string *out, const char *codec)
 
         if (!value)
             break;
-        cli_string_printf(out, "%s%s=%.*s", i ? ", " : "(", key, (int)n, value);
+        line = cli_json_line(value, n);
+        cli_string_printf(out, "%s%s=%s", i ? ", " : "(", key, line);
+        free(line);
         free(key);
     }
     cli_string_add(out, ")", 1);
 }
 
+/* Of a sharding codec: what its chunks and its index go through; the inner list to go on
+ * with. */
+static const char *sharding_row(struct cli *cli, const char *codec, bool first, int depth)
+{
+    size_t n = 0;
+    const char *conf = cli_json_member(codec, "configuration", &n);
+    const char *place = conf ? cli_json_member(conf, "index_location", &n) : NULL;
+    const char *list = conf ? cli_json_member(conf, "index_codecs", &n) : NULL;
+    struct cli_string index = {0};
+
+    for (size_t i = 0; list; i++) {
+        const char *item = cli_json_item(list, i, &n);
+
+        if (!item)
+            break;
+        cli_string_add(&index, " ", i ? 1 : 0);
+        add_codec(&index, item);
+    }
+    row(cli, first ? "codecs" : "", "%*ssharding_indexed, index%s: %s", depth * 2, "",
+        place && strncmp(place, "\"start\"", 7) == 0 ? " at start" : "",
+        index.text ? index.text : "");
+    cli_string_free(&index);
+    return conf ? cli_json_member(conf, "codecs", &n) : NULL;
+}
+
+/* The chain, those inside shards indented. */
 static void codecs_rows(struct cli *cli, const zarr_array *array)
 {
-    const char *codecs = zarr_array_codecs(array);
-    size_t n = 0;
+    const char *list = zarr_array_codecs(array);
+    bool first = true;
 
-    for (size_t i = 0;; i++) {
-        struct cli_string text = {0};
-        const char *codec = cli_json_item(codecs, i, &n);
+    for (int depth = 0; list; depth++) {
+        const char *inner = NULL;
+        size_t n = 0, m = 0;
 
-        if (!codec)
-            return;
-        add_codec(&text, codec);
-        row(cli, i ? "" : "codecs", "%s", text.text);
-        cli_string_free(&text);
+        for (size_t i = 0;; i++) {
+            struct cli_string text = {0};
+            const char *codec = cli_json_item(list, i, &n);
+            const char *name = codec ? cli_json_member(codec, "name", &m) : NULL;
+
+            if (!codec)
+                break;
+            if (name && strncmp(name, "\"sharding_indexed\"", m) == 0) {
+                inner = sharding_row(cli, codec, first, depth);
+            } else {
+                add_codec(&text, codec);
+                row(cli, first ? "codecs" : "", "%*s%s", depth * 2, "", text.text);
+            }
+            cli_string_free(&text);
+            first = false;
+        }
+        list = inner;
     }
 }
 
@@ -195,20 +241,22 @@ static void names_row(struct cli *cli, const zarr_array *array)
 static void attributes_rows(struct cli *cli, const char *attributes)
 {
     size_t n = 0;
-    char *key = NULL;
+    char *key = NULL, *line;
 
     for (size_t i = 0;; i++) {
         const char *value = cli_json_member_at(attributes, i, &key, &n);
 
         if (!value)
             return;
-        row(cli, i ? "" : "attributes", "%s: %.*s", key, (int)n, value);
+        line = cli_json_line(value, n);
+        row(cli, i ? "" : "attributes", "%s: %s", key, line);
+        free(line);
         free(key);
     }
 }
 
-static void shape_row(struct cli *cli, const char *name, int32_t ndim, const uint64_t *shape,
-                      const char *more)
+static void shape_row(struct cli *cli, const char *name, int32_t ndim,
+                      const uint64_t *shape, const char *more)
 {
     char *text = shape ? cli_shape_text(ndim, shape) : cli_strdup("irregular");
 
@@ -235,14 +283,15 @@ static void stats_rows(struct cli *cli, const zarr_array *a, const struct stats 
     char text[16];
     double all = (double)decoded_bytes(a);
 
-    row(cli, "stored", "%s in %" PRIu64 " of %" PRIu64 " objects", cli_bytes_text(s->bytes, text),
-        s->n_objects, s->n_total);
+    row(cli, "stored", "%s in %" PRIu64 " of %" PRIu64 " objects",
+        cli_bytes_text(s->bytes, text), s->n_objects, s->n_total);
     if (s->bytes && s->n_total)
-        row(cli, "ratio", "%.3g", all * ((double)s->n_objects / (double)s->n_total) /
-                                      (double)s->bytes);
+        row(cli, "ratio", "%.3g",
+            all * ((double)s->n_objects / (double)s->n_total) / (double)s->bytes);
 }
 
-static void array_text(struct cli *cli, const struct cli_node *node, const struct stats *stats)
+static void array_text(struct cli *cli, const struct cli_node *node,
+                       const struct stats *stats)
 {
     const zarr_array *a = node->array;
     char *fill = fill_text(a), bytes[16];
@@ -262,7 +311,8 @@ static void array_text(struct cli *cli, const struct cli_node *node, const struc
     free(fill);
 }
 
-/* ---- as JSON ---------------------------------------------------------------------------- */
+/* ---- as JSON
+ * ---------------------------------------------------------------------------- */
 
 static void names_json(struct cli_json *j, const zarr_array *array)
 {
@@ -281,7 +331,8 @@ static void stats_json(struct cli_json *j, const struct stats *s)
     cli_json_end(j);
 }
 
-static void array_json(struct cli *cli, const struct cli_node *node, const struct stats *stats)
+static void array_json(struct cli *cli, const struct cli_node *node,
+                       const struct stats *stats)
 {
     const zarr_array *a = node->array;
     const int32_t ndim = zarr_array_ndim(a);
@@ -299,7 +350,8 @@ static void array_json(struct cli *cli, const struct cli_node *node, const struc
     cli_json_u64(cli_key(j, "item_bytes"), zarr_dtype_item_bytes(zarr_array_dtype(a)));
     cli_json_raw(cli_key(j, "fill_value"), fill);
     cli_json_shape(cli_key(j, "chunks"), ndim, zarr_array_chunk_shape(a));
-    cli_json_shape(cli_key(j, "shards"), ndim, is_sharded(a) ? zarr_array_write_shape(a) : NULL);
+    cli_json_shape(cli_key(j, "shards"), ndim,
+                   is_sharded(a) ? zarr_array_write_shape(a) : NULL);
     cli_json_raw(cli_key(j, "codecs"), zarr_array_codecs(a));
     cli_json_u64(cli_key(j, "bytes"), decoded_bytes(a));
     if (stats)
@@ -310,16 +362,20 @@ static void array_json(struct cli *cli, const struct cli_node *node, const struc
     free(fill);
 }
 
-/* ---- groups ------------------------------------------------------------------------------ */
+/* ---- groups
+ * ------------------------------------------------------------------------------ */
 
 static const char *kind_name(uint32_t kind)
 {
-    return kind == ZARR_NODE_ARRAY ? "array" : kind == ZARR_NODE_GROUP ? "group" : "broken";
+    return kind == ZARR_NODE_ARRAY   ? "array"
+           : kind == ZARR_NODE_GROUP ? "group"
+                                     : "broken";
 }
 
 static int child_text(void *user, const zarr_node_item *item)
 {
-    row(user, item->kind == ZARR_NODE_NONE ? "broken" : kind_name(item->kind), "%s", item->name);
+    row(user, item->kind == ZARR_NODE_NONE ? "broken" : kind_name(item->kind), "%s",
+        item->name);
     return cli_cancel;
 }
 
@@ -334,8 +390,8 @@ static int child_json(void *user, const zarr_node_item *item)
     return cli_cancel;
 }
 
-static zarr_status group_json(struct cli *cli, const struct cli_node *node, zarr_group *group,
-                              zarr_error *err)
+static zarr_status group_json(struct cli *cli, const struct cli_node *node,
+                              zarr_group *group, zarr_error *err)
 {
     struct cli_json *j = cli_json(cli);
     zarr_status st;
@@ -354,8 +410,8 @@ static zarr_status group_json(struct cli *cli, const struct cli_node *node, zarr
     return st;
 }
 
-static zarr_status group_text(struct cli *cli, const struct cli_node *node, zarr_group *group,
-                              zarr_error *err)
+static zarr_status group_text(struct cli *cli, const struct cli_node *node,
+                              zarr_group *group, zarr_error *err)
 {
     cli_printf(cli, "%s\n", node->shown);
     row(cli, "group", "Zarr v%d%s", (int)node->zarr_format,
@@ -371,12 +427,14 @@ static int group_info(struct cli *cli, const struct cli_node *node)
     zarr_status st = zarr_group_open(&group, node->store, node->path, NULL, &err);
 
     if (!st)
-        st = cli->json ? group_json(cli, node, group, &err) : group_text(cli, node, group, &err);
+        st = cli->json ? group_json(cli, node, group, &err)
+                       : group_text(cli, node, group, &err);
     zarr_group_free(group);
     return st ? cli_fail(cli, st, &err, "cannot read group %s", node->shown) : CLI_OK;
 }
 
-/* ---- the command -------------------------------------------------------------------------- */
+/* ---- the command
+ * -------------------------------------------------------------------------- */
 
 static int raw_metadata(struct cli *cli, const struct cli_node *node)
 {
@@ -426,9 +484,11 @@ static const struct cli_option info_options[] = {
 
 static const struct cli_example info_examples[] = {
     {"zarrc info x.zarr/temp", "Shape, chunks, data type, codecs and attributes."},
-    {"zarrc info --stats x.zarr/temp", "Also how much is stored, and the ratio of compression."},
+    {"zarrc info --stats x.zarr/temp",
+     "Also how much is stored, and the ratio of compression."},
     {"zarrc info --metadata x.zarr/temp | python -m json.tool", "The metadata document."},
-    {"zarrc info --json x.zarr | jq .children", "What is in a group, for other programs."},
+    {"zarrc info --json x.zarr | jq .children",
+     "What is in a group, for other programs."},
     {NULL, NULL}};
 
 const struct cli_command cli_cmd_info = {
@@ -438,14 +498,20 @@ const struct cli_command cli_cmd_info = {
     .min_args = 1,
     .max_args = 1,
     .about = "Shows an array's shape, data type, fill value, chunks, shards, codecs and "
-             "attributes, or a group's attributes and what is in it. Only metadata is read, unless "
+             "attributes, or a group's attributes and what is in it. Only metadata is "
+             "read, unless "
              "--stats asks for what is stored.",
-    .json = "node: as in messages. path: inside the store. kind: array or group. zarr_format: 2 or "
-            "3. attributes: an object.\n\nArrays: shape, dimension_names (null: no name), "
-            "data_type, item_bytes, fill_value, chunks, shards (null: none), codecs (the v3 chain "
-            "it is read through), bytes (decoded), metadata (the document). With --stats: stored, "
-            "an object with objects, objects_possible, bytes.\n\nGroups: consolidated, children "
-            "(list of objects with name and kind).",
+    .json =
+        "node: as in messages. path: inside the store. kind: array or group. "
+        "zarr_format: 2 or "
+        "3. attributes: an object.\n\nArrays: shape, dimension_names (null: no name), "
+        "data_type, item_bytes, fill_value, chunks, shards (null: none), codecs (the v3 "
+        "chain "
+        "it is read through), bytes (decoded), metadata (the document). With --stats: "
+        "stored, "
+        "an object with objects, objects_possible, bytes.\n\nGroups: consolidated, "
+        "children "
+        "(list of objects with name and kind).",
     .options = info_options,
     .examples = info_examples,
     .see_also = "zarrc-ls zarrc-attrs zarrc-explain",

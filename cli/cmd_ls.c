@@ -21,13 +21,13 @@ struct listing {
     size_t skip; /* bytes of the group's own path and its slash */
 };
 
-/* A member of the metadata as it stands there; owned, or NULL. */
+/* A member of the metadata on one line; owned, or NULL. */
 static char *member(const char *object, const char *key)
 {
     size_t n = 0;
     const char *value = object ? cli_json_member(object, key, &n) : NULL;
 
-    return value ? cli_format("%.*s", (int)n, value) : NULL;
+    return value ? cli_json_line(value, n) : NULL;
 }
 
 static char *unquoted(char *json)
@@ -117,7 +117,8 @@ static void add_array(const struct cli_node *node, struct listing *l)
     add_entry(l, &item);
 }
 
-static int gather(struct cli *cli, const struct cli_node *node, bool recursive, struct listing *l)
+static int gather(struct cli *cli, const struct cli_node *node, bool recursive,
+                  struct listing *l)
 {
     zarr_group *group = NULL;
     zarr_error err = {0};
@@ -140,10 +141,13 @@ static int gather(struct cli *cli, const struct cli_node *node, bool recursive, 
 
 static const char *kind_name(uint32_t kind)
 {
-    return kind == ZARR_NODE_ARRAY ? "array" : kind == ZARR_NODE_GROUP ? "group" : "broken";
+    return kind == ZARR_NODE_ARRAY   ? "array"
+           : kind == ZARR_NODE_GROUP ? "group"
+                                     : "broken";
 }
 
-static void listing_json(struct cli *cli, const struct cli_node *node, const struct listing *l)
+static void listing_json(struct cli *cli, const struct cli_node *node,
+                         const struct listing *l)
 {
     struct cli_json *j = cli_json(cli);
 
@@ -170,7 +174,8 @@ static void listing_json(struct cli *cli, const struct cli_node *node, const str
     cli_json_end(j);
 }
 
-/* ---- ls -------------------------------------------------------------------------------- */
+/* ---- ls
+ * -------------------------------------------------------------------------------- */
 
 static const char *name_of(const struct listing *l, const struct entry *e, bool recursive)
 {
@@ -191,8 +196,8 @@ static int list_long(struct cli *cli, const struct listing *l, bool recursive)
         const struct entry *e = &l->items[i];
 
         if (e->kind == ZARR_NODE_ARRAY)
-            rc = cli_printf(cli, "array v%d  %-*s  %-10s %s", (int)e->zarr_format, (int)wide,
-                            name_of(l, e, recursive), e->type ? e->type : "?",
+            rc = cli_printf(cli, "array v%d  %-*s  %-10s %s", (int)e->zarr_format,
+                            (int)wide, name_of(l, e, recursive), e->type ? e->type : "?",
                             e->shape ? e->shape : "?");
         else
             rc = cli_printf(cli, "%s v%d  %s", kind_name(e->kind), (int)e->zarr_format,
@@ -258,11 +263,16 @@ const struct cli_command cli_cmd_ls = {
     .summary = "list what is in a group",
     .operands = "[NODE]",
     .max_args = 1,
-    .about = "Lists the children of a group, sorted by name; without NODE of the current folder. "
-             "Consolidated metadata is used where the group has it. A folder without metadata is "
-             "no node and not listed; a node whose metadata cannot be read is called broken.",
-    .json = "node: what was listed. nodes: list of objects with path (from the store's root), "
-            "name, kind (array, group, broken), zarr_format, depth (1: a child); arrays also with "
+    .about =
+        "Lists the children of a group, sorted by name; without NODE of the current "
+        "folder. "
+        "Consolidated metadata is used where the group has it. A folder without metadata "
+        "is "
+        "no node and not listed; a node whose metadata cannot be read is called broken.",
+    .json = "node: what was listed. nodes: list of objects with path (from the store's "
+            "root), "
+            "name, kind (array, group, broken), zarr_format, depth (1: a child); arrays "
+            "also with "
             "shape, data_type, chunks (of the grid: shards, where there are any).",
     .options = ls_options,
     .examples = ls_examples,
@@ -270,7 +280,8 @@ const struct cli_command cli_cmd_ls = {
     .run = run_ls,
 };
 
-/* ---- tree ------------------------------------------------------------------------------- */
+/* ---- tree
+ * ------------------------------------------------------------------------------- */
 
 /* Whether no entry behind i has the same parent. */
 static bool is_last(const struct listing *l, size_t i)
@@ -299,10 +310,11 @@ static int tree_lines(struct cli *cli, const struct listing *l, bool ascii)
         margin.n_bytes = length[depth < l->n + 1 ? depth : l->n + 1];
         margin.text[margin.n_bytes] = '\0';
         rc = cli_printf(cli, "%s%s%s%s", margin.text,
-                        ascii ? (last ? "`-- " : "|-- ") : (last ? "└── " : "├── "), e->name,
-                        e->kind == ZARR_NODE_GROUP ? "/" : "");
+                        ascii ? (last ? "`-- " : "|-- ") : (last ? "└── " : "├── "),
+                        e->name, e->kind == ZARR_NODE_GROUP ? "/" : "");
         if (!rc && e->kind == ZARR_NODE_ARRAY)
-            rc = cli_printf(cli, "  %s %s", e->type ? e->type : "?", e->shape ? e->shape : "?");
+            rc = cli_printf(cli, "  %s %s", e->type ? e->type : "?",
+                            e->shape ? e->shape : "?");
         if (!rc)
             rc = cli_printf(cli, "%s\n", e->kind == ZARR_NODE_NONE ? "  (broken)" : "");
         cli_string_printf(&margin, "%s", last ? "    " : ascii ? "|   " : "│   ");

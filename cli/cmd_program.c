@@ -39,8 +39,8 @@ static int run_help(struct cli *cli)
     }
     c = cli_command_find(cli->args[0]);
     if (!c)
-        return cli_error(cli, CLI_USAGE, "zarrc help lists all.", "unknown command \"%s\"",
-                         cli->args[0]);
+        return cli_error(cli, CLI_USAGE, "zarrc help lists all.",
+                         "unknown command \"%s\"", cli->args[0]);
     cli_help_command(c, &text);
     return put(cli, &text);
 }
@@ -56,7 +56,8 @@ const struct cli_command cli_cmd_help = {
     .operands = "[COMMAND]",
     .max_args = 1,
     .flags = CLI_CMD_NO_CONTEXT,
-    .about = "Shows what zarrc COMMAND --help shows. The man pages say the same and more.",
+    .about =
+        "Shows what zarrc COMMAND --help shows. The man pages say the same and more.",
     .json = "An object with the member text.",
     .examples = help_examples,
     .run = run_help,
@@ -69,13 +70,15 @@ static int run_completion(struct cli *cli)
     struct cli_string text = {0};
 
     if (!cli_completion(cli->args[0], &text))
-        return cli_error(cli, CLI_USAGE, NULL, "\"%s\" is none of bash, zsh, fish", cli->args[0]);
+        return cli_error(cli, CLI_USAGE, NULL, "\"%s\" is none of bash, zsh, fish",
+                         cli->args[0]);
     return put(cli, &text);
 }
 
 static const struct cli_example completion_examples[] = {
     {"source <(zarrc completion bash)", "Completion in this bash."},
-    {"zarrc completion fish > ~/.config/fish/completions/zarrc.fish", "For fish, for good."},
+    {"zarrc completion fish > ~/.config/fish/completions/zarrc.fish",
+     "For fish, for good."},
     {NULL, NULL}};
 
 const struct cli_command cli_cmd_completion = {
@@ -85,7 +88,8 @@ const struct cli_command cli_cmd_completion = {
     .min_args = 1,
     .max_args = 1,
     .flags = CLI_CMD_NO_CONTEXT,
-    .about = "Writes the script to standard output. The script is made from the same table as the "
+    .about = "Writes the script to standard output. The script is made from the same "
+             "table as the "
              "options, so it knows all of them, and it never runs zarrc.",
     .json = "An object with the member text.",
     .examples = completion_examples,
@@ -162,18 +166,23 @@ static int run_version(struct cli *cli)
 
 static const struct cli_example version_examples[] = {
     {"zarrc version", "The version of the program and of the library it runs with."},
-    {"zarrc version --json", "The same for other programs, with the codecs of this build."},
+    {"zarrc version --json",
+     "The same for other programs, with the codecs of this build."},
     {NULL, NULL}};
 
 const struct cli_command cli_cmd_version = {
     .name = "version",
     .summary = "show versions and what this build has",
     .operands = "",
-    .about = "Shows the version of the program, of the library that it runs with, and how many "
+    .about = "Shows the version of the program, of the library that it runs with, and "
+             "how many "
              "codecs, data types and stores there are.",
-    .json = "program, library: versions as text. library_number: major * 1000000 + minor * 1000 + "
-            "patch. zarr_formats: list of numbers. codecs: list of objects with name, origin and "
-            "detail, one for each implementation of a codec; the detail says what it does and "
+    .json = "program, library: versions as text. library_number: major * 1000000 + minor "
+            "* 1000 + "
+            "patch. zarr_formats: list of numbers. codecs: list of objects with name, "
+            "origin and "
+            "detail, one for each implementation of a codec; the detail says what it "
+            "does and "
             "with which priority.",
     .examples = version_examples,
     .see_also = "zarrc-list",
@@ -240,7 +249,8 @@ static int run_generate(struct cli *cli)
         return write_man(cli, cli->args[1]);
     if (strcmp(cli->args[0], "completions") == 0)
         return write_completions(cli, cli->args[1]);
-    return cli_error(cli, CLI_USAGE, NULL, "\"%s\" is none of man, completions", cli->args[0]);
+    return cli_error(cli, CLI_USAGE, NULL, "\"%s\" is none of man, completions",
+                     cli->args[0]);
 }
 
 static const struct cli_example generate_examples[] = {

@@ -8,8 +8,9 @@
 #include <string.h>
 
 #define COMMANDS(X)                                                                      \
-    X(info) X(ls) X(tree) X(cat) X(attrs) X(create) X(import) X(export) X(explain)       \
-    X(list) X(version) X(help) X(completion) X(generate)
+    X(info)                                                                              \
+    X(ls) X(tree) X(cat) X(attrs) X(create) X(import) X(export) X(explain) X(list)       \
+        X(version) X(help) X(completion) X(generate)
 
 #define DECLARE(name) extern const struct cli_command cli_cmd_##name;
 COMMANDS(DECLARE)

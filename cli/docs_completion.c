@@ -31,7 +31,8 @@ static void bash_names(const struct cli_option *o, struct cli_string *out)
 }
 
 /* "command,--option) words of its value": one case for each choice. */
-static void bash_choices(const char *command, const struct cli_option *o, struct cli_string *out)
+static void bash_choices(const char *command, const struct cli_option *o,
+                         struct cli_string *out)
 {
     for (; o && o->name; o++) {
         if (!o->choices)
@@ -63,11 +64,12 @@ static void bash(struct cli_string *out)
     for (size_t i = 0; cli_commands[i]; i++)
         if (shown(cli_commands[i]))
             bash_choices(cli_commands[i]->name, cli_commands[i]->options, out);
-    cli_string_printf(out, "    esac\n"
-                           "    if [[ -n $words ]]; then\n"
-                           "        COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n"
-                           "        return\n    fi\n"
-                           "    if [[ -z $command && $cur != -* ]]; then\n        words='");
+    cli_string_printf(out,
+                      "    esac\n"
+                      "    if [[ -n $words ]]; then\n"
+                      "        COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n"
+                      "        return\n    fi\n"
+                      "    if [[ -z $command && $cur != -* ]]; then\n        words='");
     for (size_t i = 0; cli_commands[i]; i++)
         if (shown(cli_commands[i]))
             cli_string_printf(out, "%s%s", i ? " " : "", cli_commands[i]->name);
@@ -80,11 +82,12 @@ static void bash(struct cli_string *out)
             bash_names(cli_commands[i]->options, out);
             cli_string_printf(out, "' ;;\n");
         }
-    cli_string_printf(out, "        esac\n    else\n"
-                           "        COMPREPLY=($(compgen -f -- \"$cur\"))\n"
-                           "        compopt -o filenames 2>/dev/null\n        return\n    fi\n"
-                           "    COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n}\n"
-                           "complete -F _zarrc zarrc\n");
+    cli_string_printf(out,
+                      "        esac\n    else\n"
+                      "        COMPREPLY=($(compgen -f -- \"$cur\"))\n"
+                      "        compopt -o filenames 2>/dev/null\n        return\n    fi\n"
+                      "    COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n}\n"
+                      "complete -F _zarrc zarrc\n");
 }
 
 /* ---- zsh ------------------------------------------------------------------------ */
@@ -108,9 +111,11 @@ static void zsh_option(const struct cli_option *o, struct cli_string *out)
 
     for (int which = o->letter ? 0 : 1; which < 2; which++) {
         if (which == 0)
-            cli_string_printf(out, "        '%s-%c%s[", star, o->letter, o->value ? "+" : "");
+            cli_string_printf(out, "        '%s-%c%s[", star, o->letter,
+                              o->value ? "+" : "");
         else
-            cli_string_printf(out, "        '%s--%s%s[", star, o->name, o->value ? "=" : "");
+            cli_string_printf(out, "        '%s--%s%s[", star, o->name,
+                              o->value ? "=" : "");
         zsh_text(out, o->help);
         cli_string_add(out, "]", 1);
         if (o->value) {
@@ -146,11 +151,12 @@ static void zsh(struct cli_string *out)
             zsh_text(out, cli_commands[i]->summary);
             cli_string_printf(out, "'\n");
         }
-    cli_string_printf(out, "    )\n"
-                           "    if (( CURRENT == 2 )); then\n"
-                           "        _describe -t commands command commands\n"
-                           "        _arguments $common\n        return\n    fi\n"
-                           "    local command=$words[2]\n    options=()\n    case $command in\n");
+    cli_string_printf(
+        out, "    )\n"
+             "    if (( CURRENT == 2 )); then\n"
+             "        _describe -t commands command commands\n"
+             "        _arguments $common\n        return\n    fi\n"
+             "    local command=$words[2]\n    options=()\n    case $command in\n");
     for (size_t i = 0; cli_commands[i]; i++)
         if (shown(cli_commands[i]) && cli_commands[i]->options) {
             cli_string_printf(out, "    %s) options=(\n", cli_commands[i]->name);
@@ -173,7 +179,8 @@ static void fish_text(struct cli_string *out, const char *text)
             cli_string_add(out, text, 1);
 }
 
-static void fish_options(const char *when, const struct cli_option *o, struct cli_string *out)
+static void fish_options(const char *when, const struct cli_option *o,
+                         struct cli_string *out)
 {
     for (; o && o->name; o++) {
         if (o->flags & CLI_HIDDEN)
@@ -187,7 +194,8 @@ static void fish_options(const char *when, const struct cli_option *o, struct cl
             add_words(out, o->choices);
             cli_string_printf(out, "'");
         } else if (o->value) {
-            cli_string_printf(out, o->flags & (CLI_VALUE_FILE | CLI_VALUE_NODE) ? " -r" : " -x");
+            cli_string_printf(out, o->flags & (CLI_VALUE_FILE | CLI_VALUE_NODE) ? " -r"
+                                                                                : " -x");
         }
         cli_string_printf(out, " -d '");
         fish_text(out, o->help);
@@ -200,7 +208,8 @@ static void fish(struct cli_string *out)
     cli_string_printf(out, "# fish completion of zarrc; written by zarrc generate\n");
     for (size_t i = 0; cli_commands[i]; i++)
         if (shown(cli_commands[i])) {
-            cli_string_printf(out, "complete -c zarrc -n __fish_use_subcommand -f -a %s -d '",
+            cli_string_printf(out,
+                              "complete -c zarrc -n __fish_use_subcommand -f -a %s -d '",
                               cli_commands[i]->name);
             fish_text(out, cli_commands[i]->summary);
             cli_string_printf(out, "'\n");

@@ -50,11 +50,12 @@ static void add_paragraphs(struct cli_string *out, const char *text)
 
 static void add_head(struct cli_string *out, const char *name, const char *summary)
 {
-    cli_string_printf(out, ".\\\" Written by zarrc generate man; change the tables in cli/.\n.TH ");
+    cli_string_printf(
+        out, ".\\\" Written by zarrc generate man; change the tables in cli/.\n.TH ");
     for (const char *n = name; *n; n++)
         cli_string_printf(out, *n == '-' ? "\\-" : "%c", toupper((unsigned char)*n));
-    cli_string_printf(out, " 1 \"%s\" \"zarrc %s\" \"zarrc manual\"\n.SH NAME\n", page_date,
-                      ZARR_VERSION_STRING);
+    cli_string_printf(out, " 1 \"%s\" \"zarrc %s\" \"zarrc manual\"\n.SH NAME\n",
+                      page_date, ZARR_VERSION_STRING);
     add_roff(out, name);
     cli_string_printf(out, " \\- ");
     add_roff(out, summary);
@@ -135,7 +136,8 @@ static void add_see_also(struct cli_string *out, const char *names)
 void cli_man_command(const struct cli_command *c, struct cli_string *out)
 {
     char *name = cli_format("zarrc-%s", c->name);
-    char *also = cli_format("zarrc%s%s", c->see_also ? " " : "", c->see_also ? c->see_also : "");
+    char *also =
+        cli_format("zarrc%s%s", c->see_also ? " " : "", c->see_also ? c->see_also : "");
     struct cli_string owned[2] = {{name, 0, 1}, {also, 0, 1}};
 
     add_head(out, name, c->summary);
@@ -163,18 +165,27 @@ void cli_man_command(const struct cli_command *c, struct cli_string *out)
 }
 
 static const char program_about[] =
-    "zarrc looks at, reads, makes, changes and checks Zarr arrays and groups of the formats 2 "
+    "zarrc looks at, reads, makes, changes and checks Zarr arrays and groups of the "
+    "formats 2 "
     "and 3. Data and JSON go to standard output, everything else to standard error.\n\n"
-    "A place is a path: x.zarr/group/array. The root of the store is found by itself: the "
-    "topmost folder of the unbroken chain of nodes above the path. x.zarr:/group/array says "
-    "where the root is; file://x.zarr is the same as the path. Behind an array may stand a "
-    "region as Python writes it, x.zarr/temp[0:10,::2]; quote it, because shells read brackets "
+    "A place is a path: x.zarr/group/array. The root of the store is found by itself: "
+    "the "
+    "topmost folder of the unbroken chain of nodes above the path. x.zarr:/group/array "
+    "says "
+    "where the root is; file://x.zarr is the same as the path. Behind an array may stand "
+    "a "
+    "region as Python writes it, x.zarr/temp[0:10,::2]; quote it, because shells read "
+    "brackets "
     "and stars.\n\n"
-    "Options may stand anywhere; -- ends them. Options are never abbreviated. With --json every "
-    "command writes one JSON document, and errors come as one JSON object on a line of standard "
-    "error: {\"error\": {\"code\", \"exit\", \"what\", \"why\", \"next\"}}. Members may be "
+    "Options may stand anywhere; -- ends them. Options are never abbreviated. With "
+    "--json every "
+    "command writes one JSON document, and errors come as one JSON object on a line of "
+    "standard "
+    "error: {\"error\": {\"code\", \"exit\", \"what\", \"why\", \"next\"}}. Members may "
+    "be "
     "added, none is ever removed. Nothing depends on the locale.\n\n"
-    "An interrupt (Ctrl-C) ends the command cleanly: whole objects are in the store, temporary "
+    "An interrupt (Ctrl-C) ends the command cleanly: whole objects are in the store, "
+    "temporary "
     "files are removed. A second one ends it at once; zarrc clean removes what it left.";
 
 void cli_man_program(struct cli_string *out)
@@ -182,7 +193,8 @@ void cli_man_program(struct cli_string *out)
     static const struct cli_example examples[] = {
         {"zarrc ls -R x.zarr", "What is in a store."},
         {"zarrc info x.zarr/temp", "Shape, chunks, codecs and attributes of an array."},
-        {"zarrc cat --format=npy 'x.zarr/temp[0]' > t0.npy", "A part of an array for NumPy."},
+        {"zarrc cat --format=npy 'x.zarr/temp[0]' > t0.npy",
+         "A part of an array for NumPy."},
         {NULL, NULL}};
     struct cli_string also = {0};
 
@@ -197,14 +209,16 @@ void cli_man_program(struct cli_string *out)
         cli_string_printf(out, ".TP\n\\fB%s\\fR\n", cli_commands[i]->name);
         add_roff(out, cli_commands[i]->summary);
         cli_string_printf(out, ".\n");
-        cli_string_printf(&also, "%szarrc-%s", also.n_bytes ? " " : "", cli_commands[i]->name);
+        cli_string_printf(&also, "%szarrc-%s", also.n_bytes ? " " : "",
+                          cli_commands[i]->name);
     }
     cli_string_printf(out, ".SH COMMON OPTIONS\n");
     add_options(out, cli_common_options);
-    cli_string_printf(out, ".SH ENVIRONMENT\n"
-                           ".TP\nNO_COLOR\nNo colours when it is set and not empty.\n"
-                           ".TP\nZARR_THREADS, ZARR_MEMORY_BYTES, ZARR_LOG_LEVEL\n"
-                           "Defaults for \\-\\-threads, \\-\\-mem and \\-\\-log\\-level.\n");
+    cli_string_printf(out,
+                      ".SH ENVIRONMENT\n"
+                      ".TP\nNO_COLOR\nNo colours when it is set and not empty.\n"
+                      ".TP\nZARR_THREADS, ZARR_MEMORY_BYTES, ZARR_LOG_LEVEL\n"
+                      "Defaults for \\-\\-threads, \\-\\-mem and \\-\\-log\\-level.\n");
     add_exit_status(out);
     add_examples(out, examples);
     add_see_also(out, also.text);

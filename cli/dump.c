@@ -12,8 +12,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum style { STYLE_TEXT, STYLE_CSV, STYLE_NPY, STYLE_RAW, STYLE_ELEMENTS, STYLE_JSON };
-enum { BLOCK_BYTES = 1 << 16 };
+enum style {
+    STYLE_TEXT,
+    STYLE_CSV,
+    STYLE_NPY,
+    STYLE_RAW,
+    STYLE_ELEMENTS,
+    STYLE_JSON
+};
+enum {
+    BLOCK_BYTES = 1 << 16
+};
 
 struct sink {
     const struct cli_dump *dump;
@@ -212,8 +221,8 @@ static void add_json_head(struct sink *s)
     char *node = cli_json_quote(s->dump->node->shown);
     char *type = cli_json_quote(name ? name : zarr_dtype_v2(s->type));
 
-    cli_string_printf(&s->text, "{\n  \"node\": %s,\n  \"data_type\": %s,\n  \"shape\": [", node,
-                      type);
+    cli_string_printf(
+        &s->text, "{\n  \"node\": %s,\n  \"data_type\": %s,\n  \"shape\": [", node, type);
     for (int32_t d = 0; d < s->ndim; d++)
         cli_string_printf(&s->text, "%s%" PRIu64, d ? ", " : "", s->shape[d]);
     cli_string_printf(&s->text, "],\n  \"data\": ");
@@ -274,7 +283,8 @@ static zarr_status start(struct stream *s, struct slot *slot, zarr_error *err)
     cli_boxes_tensor(&slot->box, slot->data, s->slot_bytes, slot->shape, &tensor);
     if (s->sink->style == STYLE_NPY || s->sink->style == STYLE_RAW)
         tensor.byte_order = ZARR_ORDER_LITTLE;
-    return zarr_array_read_submit(&slot->request, array, slot->selection, &tensor, NULL, err);
+    return zarr_array_read_submit(&slot->request, array, slot->selection, &tensor, NULL,
+                                  err);
 }
 
 static zarr_status finish(struct slot *slot, zarr_error *err)
@@ -309,10 +319,9 @@ static int stream_run(struct stream *s)
     int rc = CLI_OK;
 
     if (s->sink->dump->progress)
-        cli_progress_begin(&progress, cli, s->sink->dump->progress,
-                           cli_mul(cli_product(s->sink->ndim, s->sink->shape),
-                                   s->sink->item_bytes),
-                           0);
+        cli_progress_begin(
+            &progress, cli, s->sink->dump->progress,
+            cli_mul(cli_product(s->sink->ndim, s->sink->shape), s->sink->item_bytes), 0);
     for (unsigned turn = 0; more && !st && !rc; turn++) {
         struct slot *now = &s->slots[turn % 2], *next = &s->slots[(turn + 1) % 2];
 
@@ -327,7 +336,8 @@ static int stream_run(struct stream *s)
         cli_progress_update(&progress, done, 0);
     }
     cli_progress_end(&progress, !st && !rc);
-    return st ? cli_fail(cli, st, &err, "cannot read %s", s->sink->dump->node->shown) : rc;
+    return st ? cli_fail(cli, st, &err, "cannot read %s", s->sink->dump->node->shown)
+              : rc;
 }
 
 static int stream(struct sink *sink, zarr_selection *selection)
@@ -376,8 +386,8 @@ int cli_dump(const struct cli_dump *dump)
     s.ndim = zarr_selection_ndim(selection);
     memcpy(s.shape, zarr_selection_shape(selection), (size_t)s.ndim * sizeof *s.shape);
     if (s.item_bytes == 0)
-        rc = cli_error(dump->cli, CLI_UNSUPPORTED, NULL, "%s: elements of variable length",
-                       node->shown);
+        rc = cli_error(dump->cli, CLI_UNSUPPORTED, NULL,
+                       "%s: elements of variable length", node->shown);
     else if (s.style == STYLE_CSV && s.ndim > 2)
         rc = cli_error(dump->cli, CLI_USAGE, "Choose a plane: NODE[0,:,:].",
                        "csv has rows and columns, not %d dimensions", (int)s.ndim);

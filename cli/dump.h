@@ -44,7 +44,8 @@ struct cli_npy {
  * written as bytes (|V). */
 bool cli_npy_header(const zarr_dtype *type, int32_t ndim, const uint64_t *shape,
                     struct cli_string *out);
-/* Reads the header (versions 1, 2, 3) from the beginning of a file; name is for messages. */
+/* Reads the header (versions 1, 2, 3) from the beginning of a file; name is for messages.
+ */
 int cli_npy_read(struct cli *cli, FILE *file, const char *name, struct cli_npy *out);
 
 #endif

@@ -18,10 +18,14 @@ const struct cli_exit_row cli_exit_rows[] = {
     {"130", "interrupted"},
     {NULL, NULL}};
 
-enum { WIDTH = 80, OPTION_COLUMN = 26 };
+enum {
+    WIDTH = 80,
+    OPTION_COLUMN = 26
+};
 
 /* Words of text from column `indent` on, broken at WIDTH. */
-static void add_words(struct cli_string *out, const char *text, size_t indent, size_t column)
+static void add_words(struct cli_string *out, const char *text, size_t indent,
+                      size_t column)
 {
     while (*text) {
         size_t n = strcspn(text, " \n");
@@ -121,8 +125,9 @@ void cli_help_command(const struct cli_command *command, struct cli_string *out)
 
 void cli_help_program(struct cli_string *out)
 {
-    cli_string_printf(out, "zarrc - Zarr arrays on the command line, formats 2 and 3\n\n"
-                           "usage: zarrc COMMAND [OPTION]... [OPERAND]...\n\ncommands:\n");
+    cli_string_printf(out,
+                      "zarrc - Zarr arrays on the command line, formats 2 and 3\n\n"
+                      "usage: zarrc COMMAND [OPTION]... [OPERAND]...\n\ncommands:\n");
     for (size_t i = 0; cli_commands[i]; i++)
         if (!(cli_commands[i]->flags & CLI_CMD_HIDDEN))
             cli_string_printf(out, "  %-12s %s\n", cli_commands[i]->name,
@@ -130,17 +135,17 @@ void cli_help_program(struct cli_string *out)
     cli_string_printf(out, "\ncommon options:\n");
     add_options(cli_common_options, out);
     cli_string_printf(
-        out,
-        "\nwhere things are:\n"
-        "  x.zarr/group/array   a node; the root of the store is found by itself\n"
-        "  x.zarr:/array        the same, with the root said\n"
-        "  x.zarr/a[0:10,::2]   a region of an array, as in Python (quote it for the shell)\n"
-        "\nexamples:\n"
-        "  zarrc ls -R x.zarr\n"
-        "  zarrc info x.zarr/temp\n"
-        "  zarrc cat 'x.zarr/temp[0,:5,:5]'\n"
-        "  zarrc import data.npy x.zarr/data --chunks 100,100\n"
-        "\nexit codes:\n");
+        out, "\nwhere things are:\n"
+             "  x.zarr/group/array   a node; the root of the store is found by itself\n"
+             "  x.zarr:/array        the same, with the root said\n"
+             "  x.zarr/a[0:10,::2]   a region of an array, as in Python (quote it for "
+             "the shell)\n"
+             "\nexamples:\n"
+             "  zarrc ls -R x.zarr\n"
+             "  zarrc info x.zarr/temp\n"
+             "  zarrc cat 'x.zarr/temp[0,:5,:5]'\n"
+             "  zarrc import data.npy x.zarr/data --chunks 100,100\n"
+             "\nexit codes:\n");
     for (const struct cli_exit_row *r = cli_exit_rows; r->code; r++)
         cli_string_printf(out, "  %-4s %s\n", r->code, r->text);
     cli_string_printf(out, "\nzarrc COMMAND --help shows one command.\n");

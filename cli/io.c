@@ -30,8 +30,8 @@ static zarr_status finish(zarr_request *request, zarr_error *err)
     return st;
 }
 
-zarr_status cli_read(zarr_array *array, const zarr_selection *selection, const zarr_tensor *dst,
-                     const zarr_io_options *opts, zarr_error *err)
+zarr_status cli_read(zarr_array *array, const zarr_selection *selection,
+                     const zarr_tensor *dst, const zarr_io_options *opts, zarr_error *err)
 {
     zarr_request *request = NULL;
     zarr_status st;
@@ -42,8 +42,9 @@ zarr_status cli_read(zarr_array *array, const zarr_selection *selection, const z
     return st ? st : finish(request, err);
 }
 
-zarr_status cli_write(zarr_array *array, const zarr_selection *selection, const zarr_tensor *src,
-                      const zarr_io_options *opts, zarr_error *err)
+zarr_status cli_write(zarr_array *array, const zarr_selection *selection,
+                      const zarr_tensor *src, const zarr_io_options *opts,
+                      zarr_error *err)
 {
     zarr_request *request = NULL;
     zarr_status st;

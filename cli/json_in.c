@@ -140,7 +140,8 @@ static void add_utf8(struct cli_string *s, unsigned c)
     cli_string_add(s, b, n);
 }
 
-/* The escape at t ("\n", "\u00e9" or a pair of them) before end; returns what is behind. */
+/* The escape at t ("\n", "\u00e9" or a pair of them) before end; returns what is behind.
+ */
 static const char *add_escape(struct cli_string *s, const char *t, const char *end)
 {
     static const char from[] = "bfnrt", to[] = "\b\f\n\r\t";

@@ -12,7 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_DEPTH = 64, FLUSH_BYTES = 1 << 16 };
+enum {
+    MAX_DEPTH = 256,
+    FLUSH_BYTES = 1 << 16,
+    LINE_BYTES = 76
+};
 
 struct level {
     char close;    /* '}' or ']' */
@@ -255,9 +259,85 @@ void cli_json_null(struct cli_json *j)
     raw(j, "null");
 }
 
+/* ---- JSON text laid out anew --------------------------------------------------- */
+
+/* Bytes of the container at text that matter (no space outside of strings), or more than
+ * LINE_BYTES when it is longer. */
+static size_t measure(const char *text)
+{
+    size_t n = 0;
+    int depth = 0;
+    bool inside = false;
+
+    for (const char *t = text; *t && n <= LINE_BYTES; t++) {
+        if (inside) {
+            n++;
+            if (*t == '\\' && t[1])
+                t++;
+            else
+                inside = *t != '"';
+            continue;
+        }
+        if (strchr(" \t\r\n", *t))
+            continue;
+        n += *t == ',' || *t == ':' ? 2 : 1;
+        inside = *t == '"';
+        depth += (*t == '{' || *t == '[') - (*t == '}' || *t == ']');
+        if (depth == 0)
+            break;
+    }
+    return n;
+}
+
+/* Bytes of the string, number or word at text. */
+static size_t scalar_length(const char *text)
+{
+    size_t n = 1;
+
+    if (*text != '"')
+        return strcspn(text, ",:]} \t\r\n");
+    while (text[n] && text[n] != '"')
+        n += text[n] == '\\' && text[n + 1] ? 2 : 1;
+    return text[n] ? n + 1 : n;
+}
+
 void cli_json_raw(struct cli_json *j, const char *json)
 {
-    raw(j, json ? json : "null");
+    const int outside = j->depth;
+    const char *t = json ? json : "null";
+
+    while (*t) {
+        size_t n = 1;
+
+        if (*t == '{' || *t == '[') {
+            open_level(j, *t, *t == '{' ? '}' : ']', measure(t) <= LINE_BYTES);
+        } else if (*t == '}' || *t == ']') {
+            if (j->depth <= outside)
+                return; /* not ours: no JSON */
+            cli_json_end(j);
+        } else if (*t == ':') {
+            cli_string_add(&j->buffer, ": ", 2);
+            j->after_key = true;
+        } else if (!strchr(", \t\r\n", *t)) {
+            n = scalar_length(t);
+            n = n ? n : 1;
+            before(j);
+            cli_string_add(&j->buffer, t, n);
+        }
+        t += n;
+    }
+}
+
+char *cli_json_line(const char *json, size_t bytes)
+{
+    char *text = cli_format("%.*s", (int)bytes, json);
+    struct cli_string out = {0};
+    struct cli_json *j = cli_json_start(NULL, &out, true);
+
+    cli_json_raw(j, text);
+    cli_json_done(j);
+    free(text);
+    return out.text;
 }
 
 void cli_json_shape(struct cli_json *j, int32_t ndim, const uint64_t *shape)

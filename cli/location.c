@@ -38,7 +38,8 @@ static bool exists(const char *path)
 
 static bool is_node(const char *folder)
 {
-    static const char *const documents[] = {"zarr.json", ".zgroup", ".zarray", ".zmetadata"};
+    static const char *const documents[] = {"zarr.json", ".zgroup", ".zarray",
+                                            ".zmetadata"};
     bool found = false;
 
     for (size_t i = 0; i < sizeof documents / sizeof documents[0] && !found; i++) {
@@ -98,7 +99,8 @@ static char *parent_of(const char *path)
         return cli_strdup(".");
     while (slash > path && slash[-1] == '/')
         slash--;
-    return slash == path ? cli_strdup("/") : cli_format("%.*s", (int)(slash - path), path);
+    return slash == path ? cli_strdup("/")
+                         : cli_format("%.*s", (int)(slash - path), path);
 }
 
 static void strip_slashes(char *path)
@@ -219,14 +221,17 @@ static int no_node(struct cli *cli, const struct cli_node *node)
     zarr_group *group = NULL;
     char *hint = NULL;
 
-    if (*node->path && zarr_group_open(&group, node->store, parent, NULL, NULL) == ZARR_OK &&
+    if (*node->path &&
+        zarr_group_open(&group, node->store, parent, NULL, NULL) == ZARR_OK &&
         zarr_group_list(group, add_name, &names, NULL) == ZARR_OK) {
         const char *near = cli_nearest(slash ? slash + 1 : node->path, names.list);
 
         if (near)
-            hint = cli_format("Did you mean \"%s%s%s\"?", parent, *parent ? "/" : "", near);
+            hint =
+                cli_format("Did you mean \"%s%s%s\"?", parent, *parent ? "/" : "", near);
     }
-    cli_error(cli, CLI_NOT_FOUND, hint, "there is no Zarr array or group at %s", node->shown);
+    cli_error(cli, CLI_NOT_FOUND, hint, "there is no Zarr array or group at %s",
+              node->shown);
     for (size_t i = 0; i < names.n; i++)
         free((void *)(uintptr_t)names.list[i]);
     zarr_group_free(group);
@@ -238,23 +243,25 @@ static int no_node(struct cli *cli, const struct cli_node *node)
 static int check_kind(struct cli *cli, unsigned flags, const struct cli_node *node)
 {
     if (node->region && !(flags & CLI_OPEN_REGION))
-        return cli_error(cli, CLI_USAGE, NULL, "%s takes no region: [%s]", cli->command->name,
-                         node->region);
+        return cli_error(cli, CLI_USAGE, NULL, "%s takes no region: [%s]",
+                         cli->command->name, node->region);
     if (node->kind == ZARR_NODE_NONE && !(flags & CLI_OPEN_NEW))
         return no_node(cli, node);
     if (node->kind == ZARR_NODE_GROUP && (flags & CLI_OPEN_ARRAY))
         return cli_error(cli, CLI_USAGE, "zarrc ls NODE shows what is in it.",
-                         "%s is a group, %s needs an array", node->shown, cli->command->name);
-    if (node->kind == ZARR_NODE_ARRAY && (flags & CLI_OPEN_GROUP))
-        return cli_error(cli, CLI_USAGE, NULL, "%s is an array, %s needs a group", node->shown,
+                         "%s is a group, %s needs an array", node->shown,
                          cli->command->name);
+    if (node->kind == ZARR_NODE_ARRAY && (flags & CLI_OPEN_GROUP))
+        return cli_error(cli, CLI_USAGE, NULL, "%s is an array, %s needs a group",
+                         node->shown, cli->command->name);
     if (node->kind == ZARR_NODE_GROUP && node->region)
         return cli_error(cli, CLI_USAGE, NULL, "%s is a group, a region is of an array",
                          node->shown);
     return CLI_OK;
 }
 
-static int open_store(struct cli *cli, const char *root, unsigned flags, struct cli_node *node)
+static int open_store(struct cli *cli, const char *root, unsigned flags,
+                      struct cli_node *node)
 {
     zarr_store_options opts = {.struct_size = sizeof opts};
     zarr_error err = {0};
@@ -270,7 +277,8 @@ static int open_store(struct cli *cli, const char *root, unsigned flags, struct 
     return st ? cli_fail(cli, st, &err, "cannot open %s", node->shown) : CLI_OK;
 }
 
-int cli_node_open(struct cli *cli, const char *text, unsigned flags, struct cli_node *node)
+int cli_node_open(struct cli *cli, const char *text, unsigned flags,
+                  struct cli_node *node)
 {
     struct place place = {0};
     zarr_error err = {0};
@@ -305,6 +313,11 @@ out:
 
 void cli_node_close(struct cli_node *node)
 {
+    const char *root =
+        node->made_root && node->store ? zarr_store_url(node->store) : NULL;
+
+    if (root)
+        rmdir(root); /* fails, as it should, when something is in it */
     zarr_array_free(node->array);
     zarr_store_free(node->store);
     free(node->path);
@@ -325,10 +338,11 @@ int cli_node_select(struct cli *cli, const struct cli_node *node, const zarr_arr
                     zarr_selection **out)
 {
     zarr_error err = {0};
-    zarr_status st = zarr_selection_parse(out, zarr_array_ndim(array), zarr_array_shape(array),
-                                          node->region ? node->region : "", &err);
+    zarr_status st =
+        zarr_selection_parse(out, zarr_array_ndim(array), zarr_array_shape(array),
+                             node->region ? node->region : "", &err);
 
-    return st ? cli_fail(cli, st, &err, "region [%s] of %s", node->region ? node->region : "",
-                         node->shown)
+    return st ? cli_fail(cli, st, &err, "region [%s] of %s",
+                         node->region ? node->region : "", node->shown)
               : CLI_OK;
 }

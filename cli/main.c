@@ -67,7 +67,8 @@ static int make_context(struct cli *cli)
     if (cli->memory_bytes) {
         const uint64_t wave = cli->memory_bytes / 8, most = 64u << 20;
 
-        opts.memory_bytes = cli->memory_bytes / 2; /* the other half: cli_buffer_bytes() */
+        opts.memory_bytes =
+            cli->memory_bytes / 2; /* the other half: cli_buffer_bytes() */
         opts.wave_bytes = wave < most ? wave : most;
     }
     st = zarr_context_create(&cli->ctx, &opts, &err);
@@ -103,7 +104,8 @@ static int run(struct cli *cli, int argc, char **argv)
     int rc;
 
     for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
-        cli->json = cli->json || strcmp(argv[i], "--json") == 0; /* for errors of parsing */
+        cli->json =
+            cli->json || strcmp(argv[i], "--json") == 0; /* for errors of parsing */
     rc = cli_options_parse(cli, argc, argv);
     if (!rc)
         rc = cli_options_common(cli);

@@ -152,7 +152,8 @@ static char *vformat(const char *format, va_list args)
     return text;
 }
 
-int cli_fail(struct cli *cli, zarr_status st, const zarr_error *err, const char *format, ...)
+int cli_fail(struct cli *cli, zarr_status st, const zarr_error *err, const char *format,
+             ...)
 {
     struct report r = {0};
     va_list args;
@@ -179,7 +180,7 @@ int cli_fail(struct cli *cli, zarr_status st, const zarr_error *err, const char 
 
 static const char *code_name(int exit_code)
 {
-    static const char *const names[] = {"ok",      "different", "usage",       "io",
+    static const char *const names[] = {"ok",      "different", "usage",      "not found",
                                         "corrupt", "exists",    "unsupported"};
 
     if (exit_code == CLI_INTERRUPTED)
@@ -189,7 +190,8 @@ static const char *code_name(int exit_code)
 
 int cli_error(struct cli *cli, int exit_code, const char *hint, const char *format, ...)
 {
-    struct report r = {.code = code_name(exit_code), .next = hint, .exit_code = exit_code};
+    struct report r = {
+        .code = code_name(exit_code), .next = hint, .exit_code = exit_code};
     va_list args;
     char *what;
 
@@ -247,8 +249,8 @@ void cli_warn(struct cli *cli, const char *format, ...)
 
     va_start(args, format);
     if (!cli->quiet)
-        line(cli->color_err ? "\033[1;33mzarrc: warning:\033[0m " : "zarrc: warning: ", format,
-             args);
+        line(cli->color_err ? "\033[1;33mzarrc: warning:\033[0m " : "zarrc: warning: ",
+             format, args);
     va_end(args);
 }
 
@@ -274,13 +276,15 @@ void cli_say(struct cli *cli, const char *format, ...)
 
 void cli_log(void *user, uint32_t level, const char *text)
 {
-    static const char *const names[] = {"log", "error", "warning", "info", "debug", "trace"};
+    static const char *const names[] = {"log",  "error", "warning",
+                                        "info", "debug", "trace"};
 
     (void)user;
     fprintf(stderr, "zarrc: %s: %s\n", names[level < 6 ? level : 0], text);
 }
 
-/* Edits between two words: insertion, deletion, exchange of a letter, at most 31 letters. */
+/* Edits between two words: insertion, deletion, exchange of a letter, at most 31 letters.
+ */
 static unsigned distance(const char *a, const char *b)
 {
     unsigned row[33];

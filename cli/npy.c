@@ -13,7 +13,11 @@
 #include <string.h>
 
 static const char magic[] = "\x93NUMPY";
-enum { MAGIC_BYTES = 6, ALIGNMENT = 64, MAX_HEADER = 1 << 20 };
+enum {
+    MAGIC_BYTES = 6,
+    ALIGNMENT = 64,
+    MAX_HEADER = 1 << 20
+};
 
 /* ---- writing -------------------------------------------------------------------- */
 
@@ -31,7 +35,8 @@ static bool type_text(const zarr_dtype *type, char text[64])
         snprintf(text, 64, "|V%" PRIu64, bytes);
         return true;
     }
-    if ((kind == ZARR_KIND_INT || kind == ZARR_KIND_UINT) && bytes == 1) { /* int4 in a byte */
+    if ((kind == ZARR_KIND_INT || kind == ZARR_KIND_UINT) &&
+        bytes == 1) { /* int4 in a byte */
         snprintf(text, 64, "|%s1", kind == ZARR_KIND_INT ? "i" : "u");
         return true;
     }
@@ -49,8 +54,8 @@ bool cli_npy_header(const zarr_dtype *type, int32_t ndim, const uint64_t *shape,
     size_t head = MAGIC_BYTES + 2 + 2, padding;
     unsigned char version[2] = {1, 0}, length[4];
 
-    cli_string_printf(&dict, "{'descr': '%s', 'fortran_order': False, 'shape': %s, }", text,
-                      lengths);
+    cli_string_printf(&dict, "{'descr': '%s', 'fortran_order': False, 'shape': %s, }",
+                      text, lengths);
     if (dict.n_bytes + ALIGNMENT > 65535) {
         version[0] = 2;
         head += 2;
@@ -134,10 +139,12 @@ static bool read_shape(const char *at, struct cli_npy *out)
 
 static int wrong(struct cli *cli, const char *name, const char *what)
 {
-    return cli_error(cli, CLI_CORRUPT, NULL, "%s is no .npy file that can be read: %s", name, what);
+    return cli_error(cli, CLI_CORRUPT, NULL, "%s is no .npy file that can be read: %s",
+                     name, what);
 }
 
-static int parse_dict(struct cli *cli, const char *name, const char *dict, struct cli_npy *out)
+static int parse_dict(struct cli *cli, const char *name, const char *dict,
+                      struct cli_npy *out)
 {
     const char *type = member(dict, "descr");
     const char *fortran = member(dict, "fortran_order");
@@ -149,7 +156,8 @@ static int parse_dict(struct cli *cli, const char *name, const char *dict, struc
         return wrong(cli, name, "no descr");
     if (strchr(out->type, 'O'))
         return cli_error(cli, CLI_UNSUPPORTED, NULL, "%s holds Python objects", name);
-    if (!fortran || (strncmp(fortran, "True", 4) != 0 && strncmp(fortran, "False", 5) != 0))
+    if (!fortran ||
+        (strncmp(fortran, "True", 4) != 0 && strncmp(fortran, "False", 5) != 0))
         return wrong(cli, name, "no fortran_order");
     out->fortran = *fortran == 'T';
     if (!read_shape(member(dict, "shape"), out))
@@ -168,14 +176,16 @@ int cli_npy_read(struct cli *cli, FILE *file, const char *name, struct cli_npy *
     if (fread(head, 1, 8, file) != 8 || memcmp(head, magic, MAGIC_BYTES) != 0)
         return wrong(cli, name, "it does not begin with \\x93NUMPY");
     if (head[6] < 1 || head[6] > 3)
-        return cli_error(cli, CLI_UNSUPPORTED, NULL, "%s: .npy version %d", name, head[6]);
+        return cli_error(cli, CLI_UNSUPPORTED, NULL, "%s: .npy version %d", name,
+                         head[6]);
     n_length = head[6] == 1 ? 2 : 4;
     if (fread(head + 8, 1, n_length, file) != n_length)
         return wrong(cli, name, "it ends in its header");
     for (size_t i = n_length; i-- > 0;)
         bytes = bytes << 8 | head[8 + i];
     if (bytes > MAX_HEADER)
-        return cli_error(cli, CLI_CORRUPT, NULL, "%s: a header of %zu bytes", name, bytes);
+        return cli_error(cli, CLI_CORRUPT, NULL, "%s: a header of %zu bytes", name,
+                         bytes);
     dict = cli_alloc(bytes + 1);
     rc = fread(dict, 1, bytes, file) == bytes ? parse_dict(cli, name, dict, out)
                                               : wrong(cli, name, "it ends in its header");

@@ -13,7 +13,8 @@
 #include <unistd.h>
 
 const struct cli_option cli_common_options[] = {
-    {"json", 0, 0, NULL, NULL, "write one JSON document to stdout, and errors as JSON to stderr"},
+    {"json", 0, 0, NULL, NULL,
+     "write one JSON document to stdout, and errors as JSON to stderr"},
     {"threads", 'j', 0, "N", NULL, "use at most N threads (default: all cores)"},
     {"mem", 0, 0, "SIZE", NULL,
      "memory for data in flight, as 512M or 4G (default: an eighth of the machine)"},
@@ -39,17 +40,20 @@ static const struct cli_option *find_in(const struct cli_option *table, const ch
     return NULL;
 }
 
-const struct cli_option *cli_option_find(const struct cli_command *command, const char *name,
-                                         size_t bytes)
+const struct cli_option *cli_option_find(const struct cli_command *command,
+                                         const char *name, size_t bytes)
 {
-    const struct cli_option *found = command ? find_in(command->options, name, bytes) : NULL;
+    const struct cli_option *found =
+        command ? find_in(command->options, name, bytes) : NULL;
 
     return found ? found : find_in(cli_common_options, name, bytes);
 }
 
-static const struct cli_option *find_letter(const struct cli_command *command, char letter)
+static const struct cli_option *find_letter(const struct cli_command *command,
+                                            char letter)
 {
-    const struct cli_option *tables[] = {command ? command->options : NULL, cli_common_options};
+    const struct cli_option *tables[] = {command ? command->options : NULL,
+                                         cli_common_options};
 
     for (size_t t = 0; t < 2; t++)
         for (const struct cli_option *o = tables[t]; o && o->name; o++)
@@ -82,8 +86,8 @@ static int unknown_option(struct cli *cli, const char *name, size_t bytes)
                 names[n++] = o->name;
     names[n] = NULL;
     near = cli_nearest(word, names);
-    cli_error(cli, CLI_USAGE, try_help(cli), near ? "unknown option --%s; did you mean --%s?"
-                                                  : "unknown option --%s",
+    cli_error(cli, CLI_USAGE, try_help(cli),
+              near ? "unknown option --%s; did you mean --%s?" : "unknown option --%s",
               word, near);
     free(word);
     return CLI_USAGE;
@@ -108,8 +112,9 @@ static int add_value(struct cli *cli, const struct cli_option *option, const cha
     struct cli_values *v = cli->values;
 
     if (text && option->choices && !is_choice(option->choices, text))
-        return cli_error(cli, CLI_USAGE, try_help(cli), "option --%s: \"%s\" is none of %s",
-                         option->name, text, option->choices);
+        return cli_error(cli, CLI_USAGE, try_help(cli),
+                         "option --%s: \"%s\" is none of %s", option->name, text,
+                         option->choices);
     v->items = cli_realloc(v->items, (v->n_items + 1) * sizeof *v->items);
     v->items[v->n_items++] = (struct cli_value){option, text};
     return CLI_OK;
@@ -134,8 +139,9 @@ static int parse_long(struct cli *cli, struct words *w, const char *name)
                          option->name);
     if (option->value && !value) {
         if (w->at >= w->n)
-            return cli_error(cli, CLI_USAGE, try_help(cli), "option --%s needs a value: --%s=%s",
-                             option->name, option->name, option->value);
+            return cli_error(cli, CLI_USAGE, try_help(cli),
+                             "option --%s needs a value: --%s=%s", option->name,
+                             option->name, option->value);
         value = w->item[w->at++];
     }
     return add_value(cli, option, value);
@@ -149,7 +155,8 @@ static int parse_short(struct cli *cli, struct words *w, const char *letters)
         const struct cli_option *option = find_letter(cli->command, *letters);
 
         if (!option)
-            return cli_error(cli, CLI_USAGE, try_help(cli), "unknown option -%c", *letters);
+            return cli_error(cli, CLI_USAGE, try_help(cli), "unknown option -%c",
+                             *letters);
         if (!option->value) {
             rc = add_value(cli, option, NULL);
             continue;
@@ -157,8 +164,9 @@ static int parse_short(struct cli *cli, struct words *w, const char *letters)
         if (letters[1])
             return add_value(cli, option, letters[1] == '=' ? letters + 2 : letters + 1);
         if (w->at >= w->n)
-            return cli_error(cli, CLI_USAGE, try_help(cli), "option -%c needs a value: -%c %s",
-                             *letters, *letters, option->value);
+            return cli_error(cli, CLI_USAGE, try_help(cli),
+                             "option -%c needs a value: -%c %s", *letters, *letters,
+                             option->value);
         return add_value(cli, option, w->item[w->at++]);
     }
     return rc;
@@ -195,10 +203,11 @@ static int check_operands(struct cli *cli)
     cli_string_add(&usage, "usage: ", 7);
     cli_help_usage(c, &usage);
     if (cli->n_args < c->min_args)
-        rc = cli_error(cli, CLI_USAGE, usage.text, "%s: %s missing", c->name, c->operands);
+        rc =
+            cli_error(cli, CLI_USAGE, usage.text, "%s: %s missing", c->name, c->operands);
     else if (c->max_args >= 0 && cli->n_args > c->max_args)
-        rc = cli_error(cli, CLI_USAGE, usage.text, "%s: \"%s\" is one operand too many", c->name,
-                       cli->args[c->max_args]);
+        rc = cli_error(cli, CLI_USAGE, usage.text, "%s: \"%s\" is one operand too many",
+                       c->name, cli->args[c->max_args]);
     free(usage.text);
     return rc;
 }

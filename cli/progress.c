@@ -52,7 +52,8 @@ static double seconds_since(const struct cli_progress *p, int64_t now)
 
 static double rate(const struct cli_progress *p, double elapsed)
 {
-    uint64_t fresh = p->done_bytes > p->skipped_bytes ? p->done_bytes - p->skipped_bytes : 0;
+    uint64_t fresh =
+        p->done_bytes > p->skipped_bytes ? p->done_bytes - p->skipped_bytes : 0;
 
     return elapsed > 0 ? (double)fresh / elapsed : 0;
 }
@@ -66,11 +67,11 @@ static double remaining(const struct cli_progress *p, double elapsed)
     if (done < 0 || elapsed < 0.2)
         return -1;
     if (p->total_bytes)
-        return per_second > 0
-                   ? (double)(p->total_bytes - (p->done_bytes < p->total_bytes ? p->done_bytes
-                                                                               : p->total_bytes)) /
-                         per_second
-                   : -1;
+        return per_second > 0 ? (double)(p->total_bytes - (p->done_bytes < p->total_bytes
+                                                               ? p->done_bytes
+                                                               : p->total_bytes)) /
+                                    per_second
+                              : -1;
     return done > 0 ? elapsed * (1 - done) / done : -1;
 }
 
@@ -86,7 +87,8 @@ static void add_time(struct cli_string *s, double seconds)
 }
 
 /* "copy  42 %  1.2 GiB of 2.9 GiB  310.0 MiB/s  0:05 left" */
-static void add_numbers(const struct cli_progress *p, double elapsed, struct cli_string *s)
+static void add_numbers(const struct cli_progress *p, double elapsed,
+                        struct cli_string *s)
 {
     char done[16], total[16], speed[16];
     double left = remaining(p, elapsed);

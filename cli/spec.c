@@ -11,7 +11,14 @@
 #include <string.h>
 
 /* Owned texts of a spec by what they are for. */
-enum { TEXT_CODECS, TEXT_INDEX, TEXT_FILL, TEXT_ATTRS, TEXT_NAMES, TEXT_TYPE };
+enum {
+    TEXT_CODECS,
+    TEXT_INDEX,
+    TEXT_FILL,
+    TEXT_ATTRS,
+    TEXT_NAMES,
+    TEXT_TYPE
+};
 
 static const char *keep(struct cli_spec *s, int which, char *text)
 {
@@ -33,10 +40,10 @@ void cli_spec_free(struct cli_spec *spec)
 static const char *positional(const char *name, size_t bytes)
 {
     static const char *const keys[][2] = {
-        {"zstd", "level"},      {"gzip", "level"},       {"zlib", "level"},
-        {"bz2", "level"},       {"lz4", "acceleration"}, {"blosc", "cname"},
-        {"transpose", "order"}, {"shuffle", "elementsize"},
-        {"bytes", "endian"},    {"endian", "endian"},    {"lzma", "preset"},
+        {"zstd", "level"},      {"gzip", "level"},          {"zlib", "level"},
+        {"bz2", "level"},       {"lz4", "acceleration"},    {"blosc", "cname"},
+        {"transpose", "order"}, {"shuffle", "elementsize"}, {"bytes", "endian"},
+        {"endian", "endian"},   {"lzma", "preset"},
     };
 
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
@@ -63,7 +70,8 @@ static void add_value(struct cli_string *out, const char *text)
     }
 }
 
-/* Commas between pairs; a piece without '=' belongs to the value before ("order=2,1,0"). */
+/* Commas between pairs; a piece without '=' belongs to the value before ("order=2,1,0").
+ */
 static size_t value_length(const char *text)
 {
     size_t n = strcspn(text, ",");
@@ -78,10 +86,11 @@ static size_t value_length(const char *text)
     return n;
 }
 
-static void add_pair(struct cli_string *out, const char *key, size_t key_bytes, char *value)
+static void add_pair(struct cli_string *out, const char *key, size_t key_bytes,
+                     char *value)
 {
-    cli_string_printf(out, "%s\"%.*s\": ", out->n_bytes && out->text[out->n_bytes - 1] != '{' ? ", "
-                                                                                           : "",
+    cli_string_printf(out, "%s\"%.*s\": ",
+                      out->n_bytes && out->text[out->n_bytes - 1] != '{' ? ", " : "",
                       (int)key_bytes, key);
     if (strncmp(key, "order", key_bytes) == 0)
         cli_string_printf(out, *value == '[' ? "%s" : "[%s]", value);
@@ -89,7 +98,8 @@ static void add_pair(struct cli_string *out, const char *key, size_t key_bytes, 
         add_value(out, value);
 }
 
-/* "NAME:VALUE,KEY=VALUE" as {"name": ..., "configuration": {...}} or, for v2, {"id": ..., ...}. */
+/* "NAME:VALUE,KEY=VALUE" as {"name": ..., "configuration": {...}} or, for v2, {"id": ...,
+ * ...}. */
 static int add_short(struct cli *cli, const char *text, bool v2, struct cli_string *out)
 {
     size_t name_bytes = strcspn(text, ":");
@@ -123,8 +133,8 @@ static int add_short(struct cli *cli, const char *text, bool v2, struct cli_stri
     if (v2)
         cli_string_printf(out, "%s", conf.text);
     else if (conf.n_bytes > 2)
-        cli_string_printf(out, "{\"name\": \"%.*s\", \"configuration\": %s}", (int)name_bytes, text,
-                          conf.text);
+        cli_string_printf(out, "{\"name\": \"%.*s\", \"configuration\": %s}",
+                          (int)name_bytes, text, conf.text);
     else
         cli_string_printf(out, "{\"name\": \"%.*s\"}", (int)name_bytes, text);
     cli_string_free(&conf);
@@ -230,15 +240,16 @@ static int read_names(struct cli *cli, struct cli_spec *s)
             break;
     }
     if (n != s->spec.ndim)
-        return cli_error(cli, CLI_USAGE, NULL, "option --dims: %d names for %d dimensions", (int)n,
+        return cli_error(cli, CLI_USAGE, NULL,
+                         "option --dims: %d names for %d dimensions", (int)n,
                          (int)s->spec.ndim);
     s->spec.dimension_names = s->names;
     return CLI_OK;
 }
 
 /* --chunks or --shards; a single number is for all dimensions. */
-static int read_lengths(struct cli *cli, const char *option, struct cli_spec *s, uint64_t *out,
-                        const uint64_t **member)
+static int read_lengths(struct cli *cli, const char *option, struct cli_spec *s,
+                        uint64_t *out, const uint64_t **member)
 {
     uint64_t lengths[ZARR_MAX_RANK];
     int32_t n = 0;
@@ -252,8 +263,9 @@ static int read_lengths(struct cli *cli, const char *option, struct cli_spec *s,
             lengths[n] = lengths[0];
     }
     if (n != s->spec.ndim)
-        return cli_error(cli, CLI_USAGE, NULL, "option --%s: %d lengths for %d dimensions", option,
-                         (int)n, (int)s->spec.ndim);
+        return cli_error(cli, CLI_USAGE, NULL,
+                         "option --%s: %d lengths for %d dimensions", option, (int)n,
+                         (int)s->spec.ndim);
     memcpy(out, lengths, (size_t)n * sizeof *out);
     *member = out;
     return CLI_OK;
@@ -265,7 +277,9 @@ static int read_shards(struct cli *cli, struct cli_spec *s)
 
     if (text && strcmp(text, "none") == 0) {
         s->no_shards = true;
-        s->spec.shard_shape = NULL;
+        s->spec.shard_shape = NULL; /* and nothing else of the model's shards */
+        s->spec.index_codecs = NULL;
+        s->spec.flags &= ~(uint32_t)ZARR_SPEC_INDEX_AT_START;
         return CLI_OK;
     }
     return read_lengths(cli, "shards", s, s->shards, &s->spec.shard_shape);
@@ -431,8 +445,10 @@ int cli_spec_like(struct cli *cli, zarr_array *model, struct cli_spec *spec)
     spec->spec.shape = spec->shape;
     spec->spec.chunk_shape = spec->chunks;
     spec->spec.shard_shape = sharded ? spec->shards : NULL;
-    spec->spec.data_type = keep(spec, TEXT_TYPE, cli_strdup(name ? name : zarr_dtype_v2(type)));
-    spec->spec.attributes = keep(spec, TEXT_ATTRS, cli_strdup(zarr_array_attributes(model)));
+    spec->spec.data_type =
+        keep(spec, TEXT_TYPE, cli_strdup(name ? name : zarr_dtype_v2(type)));
+    spec->spec.attributes =
+        keep(spec, TEXT_ATTRS, cli_strdup(zarr_array_attributes(model)));
     for (int32_t d = 0; d < ndim; d++) {
         spec->names[d] = zarr_array_dimension_name(model, d);
         if (spec->names[d])

@@ -11,7 +11,8 @@
 
 static void add_base64(const unsigned char *data, size_t n, struct cli_string *out)
 {
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    static const char digits[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
     for (size_t i = 0; i < n; i += 3) {
         unsigned v = (unsigned)data[i] << 16;
@@ -119,7 +120,8 @@ int cli_element_text(struct cli *cli, const zarr_dtype *type, const void *elemen
     int rc;
 
     if (is_opaque(kind)) {
-        add_raw(element, (size_t)zarr_dtype_item_bytes(type), kind != ZARR_KIND_BYTES, out);
+        add_raw(element, (size_t)zarr_dtype_item_bytes(type), kind != ZARR_KIND_BYTES,
+                out);
         return CLI_OK;
     }
     if (kind == ZARR_KIND_INT || kind == ZARR_KIND_UINT || kind == ZARR_KIND_BOOL)

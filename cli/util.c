@@ -12,7 +12,8 @@
 
 static void no_memory(size_t bytes)
 {
-    fprintf(stderr, "zarrc: no memory for %zu bytes\n  Try a smaller --mem or region.\n", bytes);
+    fprintf(stderr, "zarrc: no memory for %zu bytes\n  Try a smaller --mem or region.\n",
+            bytes);
     exit(CLI_CORRUPT);
 }
 

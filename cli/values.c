@@ -184,15 +184,17 @@ int cli_u64(struct cli *cli, const char *name, uint64_t *out)
 {
     const char *text = cli_text(cli, name);
 
-    return text && !cli_parse_u64(text, out) ? wrong_value(cli, name, "whole number from 0 up")
-                                             : CLI_OK;
+    return text && !cli_parse_u64(text, out)
+               ? wrong_value(cli, name, "whole number from 0 up")
+               : CLI_OK;
 }
 
 int cli_i64(struct cli *cli, const char *name, int64_t *out)
 {
     const char *text = cli_text(cli, name);
 
-    return text && !cli_parse_i64(text, out) ? wrong_value(cli, name, "whole number") : CLI_OK;
+    return text && !cli_parse_i64(text, out) ? wrong_value(cli, name, "whole number")
+                                             : CLI_OK;
 }
 
 int cli_f64(struct cli *cli, const char *name, double *out)
@@ -211,8 +213,8 @@ int cli_size(struct cli *cli, const char *name, uint64_t *out)
                : CLI_OK;
 }
 
-int cli_shape(struct cli *cli, const char *name, uint64_t out[ZARR_MAX_RANK], int32_t *ndim,
-              bool *given)
+int cli_shape(struct cli *cli, const char *name, uint64_t out[ZARR_MAX_RANK],
+              int32_t *ndim, bool *given)
 {
     const char *text = cli_text(cli, name);
 
