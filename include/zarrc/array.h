@@ -57,10 +57,7 @@ typedef struct zarr_array_open_options {
     uint32_t missing_chunks; /**< ZARR_MISSING_*: default FILL */
 } zarr_array_open_options;
 
-#define ZARR_ARRAY_OPEN_OPTIONS_INIT                                                     \
-    {                                                                                    \
-        sizeof(zarr_array_open_options)                                                  \
-    }
+#define ZARR_ARRAY_OPEN_OPTIONS_INIT ZARR_SIZE_FIRST(zarr_array_open_options)
 
 /**
  * Opens the array at `path` ("" or "/": the store's root) of a store.
@@ -119,10 +116,7 @@ typedef struct zarr_array_spec {
     const char *document;
 } zarr_array_spec;
 
-#define ZARR_ARRAY_SPEC_INIT                                                             \
-    {                                                                                    \
-        sizeof(zarr_array_spec)                                                          \
-    }
+#define ZARR_ARRAY_SPEC_INIT ZARR_SIZE_FIRST(zarr_array_spec)
 
 enum {
     /** an existing node at path is deleted first, with everything below it */
@@ -197,10 +191,7 @@ typedef struct zarr_io_options {
     uint32_t empty_chunks, reserved; /**< ZARR_EMPTY_CHUNKS_*; 0: the array's */
 } zarr_io_options;
 
-#define ZARR_IO_OPTIONS_INIT                                                             \
-    {                                                                                    \
-        sizeof(zarr_io_options)                                                          \
-    }
+#define ZARR_IO_OPTIONS_INIT ZARR_SIZE_FIRST(zarr_io_options)
 
 enum {
     ZARR_IO_NO_HUGE_PAGES = 1, /**< leave the page size of the caller's memory alone */

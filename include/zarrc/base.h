@@ -48,6 +48,19 @@
 #    define ZARR_END_DECLS
 #endif
 
+/** Initialiser of a struct that begins with its size: all other members zero. */
+#ifdef __cplusplus
+#    define ZARR_SIZE_FIRST(type)                                                        \
+        {                                                                                \
+            sizeof(type)                                                                 \
+        }
+#else
+#    define ZARR_SIZE_FIRST(type)                                                        \
+        {                                                                                \
+            .struct_size = sizeof(type)                                                  \
+        }
+#endif
+
 /** Highest rank of an array; DLPack and NumPy 2 agree on 64. */
 #define ZARR_MAX_RANK 64
 

@@ -67,10 +67,7 @@ typedef struct zarr_context_options {
     const char *codec_preference;
 } zarr_context_options;
 
-#define ZARR_CONTEXT_OPTIONS_INIT                                                        \
-    {                                                                                    \
-        sizeof(zarr_context_options)                                                     \
-    }
+#define ZARR_CONTEXT_OPTIONS_INIT ZARR_SIZE_FIRST(zarr_context_options)
 
 /**
  * Makes a context. Environment: ZARR_THREADS, ZARR_MEMORY_BYTES, ZARR_PIPELINE,

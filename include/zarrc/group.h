@@ -29,10 +29,7 @@ typedef struct zarr_group_open_options {
     const char *consolidated_key;
 } zarr_group_open_options;
 
-#define ZARR_GROUP_OPEN_OPTIONS_INIT                                                     \
-    {                                                                                    \
-        sizeof(zarr_group_open_options)                                                  \
-    }
+#define ZARR_GROUP_OPEN_OPTIONS_INIT ZARR_SIZE_FIRST(zarr_group_open_options)
 
 /**
  * @param out owned: zarr_group_free(). NOT_FOUND: no group there (the text says if there
@@ -152,10 +149,7 @@ typedef struct zarr_copy_options {
     const int *cancel; /**< polled; non-zero: stop with CANCELLED; NULL: never */
 } zarr_copy_options;
 
-#define ZARR_COPY_OPTIONS_INIT                                                           \
-    {                                                                                    \
-        sizeof(zarr_copy_options)                                                        \
-    }
+#define ZARR_COPY_OPTIONS_INIT ZARR_SIZE_FIRST(zarr_copy_options)
 
 /**
  * Copies a node with everything below it byte for byte, between any stores; metadata

@@ -32,10 +32,7 @@ typedef struct zarr_limits {
     uint64_t listing_keys;         /**< 10 Mi */
 } zarr_limits;
 
-#define ZARR_LIMITS_INIT                                                                 \
-    {                                                                                    \
-        sizeof(zarr_limits)                                                              \
-    }
+#define ZARR_LIMITS_INIT ZARR_SIZE_FIRST(zarr_limits)
 
 /** Fills *out with the defaults above. */
 ZARR_API void zarr_limits_default(zarr_limits *out);

@@ -60,10 +60,7 @@ typedef struct zarr_tensor {
     uint32_t byte_order, flags; /**< ZARR_ORDER_*; flags must be 0 */
 } zarr_tensor;
 
-#define ZARR_TENSOR_INIT                                                                 \
-    {                                                                                    \
-        sizeof(zarr_tensor)                                                              \
-    }
+#define ZARR_TENSOR_INIT ZARR_SIZE_FIRST(zarr_tensor)
 
 /** Fills *out as a C-order, native-endian host tensor over `data` (borrowed; so is
  * shape). */

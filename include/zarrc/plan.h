@@ -48,10 +48,7 @@ typedef struct zarr_stats {
     uint64_t wall_ns;
 } zarr_stats;
 
-#define ZARR_STATS_INIT                                                                  \
-    {                                                                                    \
-        sizeof(zarr_stats)                                                               \
-    }
+#define ZARR_STATS_INIT ZARR_SIZE_FIRST(zarr_stats)
 
 ZARR_END_DECLS
 

@@ -48,10 +48,7 @@ typedef struct zarr_store_options {
     const char *kind;
 } zarr_store_options;
 
-#define ZARR_STORE_OPTIONS_INIT                                                          \
-    {                                                                                    \
-        sizeof(zarr_store_options)                                                       \
-    }
+#define ZARR_STORE_OPTIONS_INIT ZARR_SIZE_FIRST(zarr_store_options)
 
 enum {
     ZARR_STORE_READ_ONLY = 1, /**< writes fail with INVALID */
