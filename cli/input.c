@@ -1,0 +1,125 @@
+/*
+ * input.c - an array in a file: .npy or raw bytes, in C or Fortran order.
+ * Regular files are mapped, so that one larger than memory can be written in
+ * one call; pipes are read piece by piece.
+ */
+#include "dump.h"
+#include "work.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+int cli_input_read(struct cli *cli, struct cli_input *in, void *data, uint64_t *bytes)
+{
+    uint64_t got = 0;
+
+    while (got < *bytes && !cli_cancel) {
+        size_t n = fread((char *)data + got, 1, (size_t)(*bytes - got), in->file);
+
+        got += n;
+        if (ferror(in->file) && errno == EINTR)
+            clearerr(in->file);
+        else if (ferror(in->file))
+            return cli_errno(cli, errno, "cannot read %s", in->name);
+        else if (feof(in->file))
+            break;
+    }
+    *bytes = got;
+    return cli_cancel ? CLI_INTERRUPTED : CLI_OK;
+}
+
+static int read_header(struct cli *cli, struct cli_input *in)
+{
+    struct cli_npy npy;
+    zarr_error err = {0};
+    zarr_status st;
+    int rc = cli_npy_read(cli, in->file, in->name, &npy);
+
+    if (rc)
+        return rc;
+    in->fortran = npy.fortran;
+    in->byte_order = npy.type[0] == '>' ? ZARR_ORDER_BIG : ZARR_ORDER_LITTLE;
+    in->ndim = npy.ndim;
+    in->data_at = npy.data_offset;
+    memcpy(in->shape, npy.shape, sizeof in->shape);
+    st = zarr_dtype_find(cli->ctx, npy.type, &in->dtype, &err);
+    return st ? cli_fail(cli, st, &err, "data type of %s", in->name) : CLI_OK;
+}
+
+static int map_file(struct cli *cli, struct cli_input *in)
+{
+    const int fd = fileno(in->file);
+    struct stat st;
+
+    in->data_bytes = UINT64_MAX;
+    if (fstat(fd, &st) != 0)
+        return cli_errno(cli, errno, "cannot look at %s", in->name);
+    if (S_ISDIR(st.st_mode))
+        return cli_errno(cli, EISDIR, "cannot read %s", in->name);
+    if (!S_ISREG(st.st_mode) || (uint64_t)st.st_size < in->data_at)
+        return CLI_OK;
+    in->data_bytes = (uint64_t)st.st_size - in->data_at;
+    in->map_bytes = (uint64_t)st.st_size;
+    if (in->data_bytes == 0)
+        return CLI_OK;
+    in->map = mmap(NULL, (size_t)in->map_bytes, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (in->map == MAP_FAILED) { /* read it as a stream */
+        in->map = NULL;
+        in->data_bytes = UINT64_MAX;
+    }
+    return CLI_OK;
+}
+
+static int check_length(struct cli *cli, const struct cli_input *in)
+{
+    uint64_t need = cli_product(in->ndim, in->shape);
+
+    need = cli_mul(need, zarr_dtype_item_bytes(in->dtype));
+    if (in->data_bytes != UINT64_MAX && in->data_bytes < need)
+        return cli_error(cli, CLI_CORRUPT, NULL,
+                         "%s is too short: %llu bytes of elements, %llu expected",
+                         in->name, (unsigned long long)in->data_bytes,
+                         (unsigned long long)need);
+    return CLI_OK;
+}
+
+int cli_input_open(struct cli *cli, const char *name, const char *format,
+                   struct cli_input *in)
+{
+    const bool is_stdin = strcmp(name, "-") == 0;
+    int rc = CLI_OK, first;
+
+    in->name = is_stdin ? "stdin" : name;
+    in->byte_order = ZARR_ORDER_LITTLE;
+    in->file = is_stdin ? stdin : fopen(name, "rbe");
+    if (!in->file)
+        return cli_errno(cli, errno, "cannot open %s", name);
+    if (format) {
+        in->is_npy = *format == 'n';
+    } else {
+        first = getc(in->file);
+        in->is_npy = first == 0x93;
+        if (first != EOF)
+            ungetc(first, in->file);
+    }
+    if (in->is_npy)
+        rc = read_header(cli, in);
+    if (!rc)
+        rc = map_file(cli, in);
+    if (!rc && in->is_npy)
+        rc = check_length(cli, in);
+    return rc;
+}
+
+void cli_input_close(struct cli_input *in)
+{
+    if (in->map)
+        munmap(in->map, (size_t)in->map_bytes);
+    if (in->file && in->file != stdin)
+        fclose(in->file);
+    *in = (struct cli_input){0};
+}

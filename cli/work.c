@@ -1,0 +1,189 @@
+/*
+ * work.c - lists of nodes and objects for commands that work on whole trees,
+ * and small facts about stores and places. Lists are made before the work
+ * begins, because most commands change what they would be walking over.
+ */
+#include "work.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+double cli_seconds(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+/* ---- nodes ---------------------------------------------------------------------- */
+
+const char *cli_path_below(const char *path, const char *top)
+{
+    size_t n = strlen(top);
+
+    if (n && strncmp(path, top, n) == 0)
+        path += n;
+    return path + (*path == '/');
+}
+
+static void tree_add(struct cli_tree *tree, const char *path, uint32_t kind,
+                     int32_t zarr_format)
+{
+    if (tree->n_items == tree->cap) {
+        tree->cap = tree->cap ? tree->cap * 2 : 16;
+        tree->items = cli_realloc(tree->items, tree->cap * sizeof *tree->items);
+    }
+    tree->items[tree->n_items++] =
+        (struct cli_tree_item){cli_strdup(path), kind, zarr_format};
+}
+
+struct listing {
+    struct cli_tree *tree;
+    const char *top;
+};
+
+static int tree_row(void *user, const zarr_node_item *item)
+{
+    struct listing *l = user;
+
+    tree_add(l->tree, cli_path_below(item->path, l->top), item->kind, item->zarr_format);
+    return cli_cancel ? ZARR_WALK_STOP : ZARR_WALK_GO_ON;
+}
+
+int cli_tree_list(struct cli *cli, const struct cli_node *node, struct cli_tree *out)
+{
+    zarr_group_open_options opts = {.struct_size = sizeof opts};
+    struct listing l = {out, node->path};
+    zarr_group *group = NULL;
+    zarr_error err = {0};
+    zarr_status st;
+
+    tree_add(out, "", node->kind, node->zarr_format);
+    if (node->kind != ZARR_NODE_GROUP)
+        return CLI_OK;
+    opts.consolidated = ZARR_CONSOLIDATED_NEVER;
+    st = zarr_group_open(&group, node->store, node->path, &opts, &err);
+    if (!st)
+        st = zarr_group_walk(group, tree_row, &l, &err);
+    zarr_group_free(group);
+    if (st || cli_cancel)
+        return cli_fail(cli, st, &err, "cannot list %s", node->shown);
+    return CLI_OK;
+}
+
+void cli_tree_free(struct cli_tree *tree)
+{
+    for (size_t i = 0; i < tree->n_items; i++)
+        free(tree->items[i].path);
+    free(tree->items);
+    *tree = (struct cli_tree){0};
+}
+
+char *cli_shown_below(const struct cli_node *node, const char *path)
+{
+    if (!*path)
+        return cli_strdup(node->shown);
+    return cli_format(*node->path ? "%s/%s" : "%s:/%s", node->shown, path);
+}
+
+/* ---- objects -------------------------------------------------------------------- */
+
+uint64_t cli_object_bytes(zarr_store *store, const char *key, uint64_t listed)
+{
+    uint64_t none = 0, total = 0;
+    char nothing = 0;
+
+    if (listed != UINT64_MAX)
+        return listed;
+    return zarr_store_get(store, key, 0, &nothing, &none, &total, NULL) == ZARR_OK ? total
+                                                                                   : 0;
+}
+
+struct counting {
+    zarr_store *store;
+    bool with_bytes;
+    struct cli_objects *out;
+};
+
+static int count_object(void *user, const zarr_store_item *item)
+{
+    struct counting *c = user;
+
+    if (!item->is_prefix) {
+        c->out->n_objects++;
+        if (c->with_bytes)
+            c->out->n_bytes += cli_object_bytes(c->store, item->key, item->bytes);
+    }
+    return cli_cancel;
+}
+
+int cli_objects_count(struct cli *cli, const struct cli_node *node, bool with_bytes,
+                      struct cli_objects *out)
+{
+    struct counting c = {node->store, with_bytes, out};
+    zarr_error err = {0};
+    zarr_status st = zarr_store_list(node->store, node->path, ZARR_LIST_RECURSIVE,
+                                     count_object, &c, &err);
+
+    if (st || cli_cancel)
+        return cli_fail(cli, st, &err, "cannot list %s", node->shown);
+    return CLI_OK;
+}
+
+/* ---- places --------------------------------------------------------------------- */
+
+static const char *local_root(const struct cli_node *node)
+{
+    const char *url = node->store ? zarr_store_url(node->store) : "";
+
+    return strncmp(url, "file://", 7) == 0 ? url + 7 : url;
+}
+
+void cli_unmake_root(const struct cli_node *node)
+{
+    if (node->made_root && node->store)
+        (void)rmdir(local_root(node)); /* fails where it is not empty: as it should */
+}
+
+bool cli_same_store(const struct cli_node *a, const struct cli_node *b)
+{
+    char *p = realpath(local_root(a), NULL), *q = realpath(local_root(b), NULL);
+    bool same = a->store == b->store || (p && q && strcmp(p, q) == 0);
+
+    free(p);
+    free(q);
+    return same;
+}
+
+bool cli_path_inside(const char *path, const char *top)
+{
+    size_t n = strlen(top);
+
+    return n == 0 || (strncmp(path, top, n) == 0 && (path[n] == '/' || path[n] == '\0'));
+}
+
+/* ---- consolidated metadata ------------------------------------------------------ */
+
+void cli_warn_consolidated(struct cli *cli, const struct cli_node *node)
+{
+    char *path = cli_strdup(node->path);
+
+    while (*path) {
+        zarr_group *group = NULL;
+        char *slash = strrchr(path, '/');
+
+        *(slash ? slash : path) = '\0';
+        if (zarr_group_open(&group, node->store, path, NULL, NULL) == ZARR_OK &&
+            zarr_group_is_consolidated(group))
+            cli_warn(cli,
+                     "consolidated metadata of %s:/%s is out of date now; "
+                     "zarrc consolidate writes it anew",
+                     zarr_store_url(node->store), path);
+        zarr_group_free(group);
+    }
+    free(path);
+}

@@ -1,0 +1,84 @@
+/*
+ * work.h - what the commands that copy, change and compare nodes share: lists
+ * of nodes and objects, clocks, elements as numbers. Commands that only look
+ * have no use for it.
+ */
+#ifndef CLI_WORK_H
+#define CLI_WORK_H
+
+#include "cli.h"
+
+/* ---- a node and all below it (work.c) ---- */
+
+struct cli_tree_item {
+    char *path;    /* below the top, "" for the top itself */
+    uint32_t kind; /* ZARR_NODE_*; NONE: its metadata cannot be read */
+    int32_t zarr_format;
+};
+
+/* Parents before children, sorted by name. Zero it before. */
+struct cli_tree {
+    struct cli_tree_item *items;
+    size_t n_items, cap;
+};
+/* Of an open node; looks at the store, never at consolidated metadata. */
+int cli_tree_list(struct cli *cli, const struct cli_node *node, struct cli_tree *out);
+void cli_tree_free(struct cli_tree *tree);
+/* "group/temp" below "group" is "temp"; borrowed. */
+const char *cli_path_below(const char *path, const char *top);
+/* How to name an item of node's tree in messages: "x.zarr:/group/temp". Owned. */
+char *cli_shown_below(const struct cli_node *node, const char *path);
+
+/* Objects below a node; with_bytes: and their lengths, which may cost a request each. */
+struct cli_objects {
+    uint64_t n_objects, n_bytes;
+};
+int cli_objects_count(struct cli *cli, const struct cli_node *node, bool with_bytes,
+                      struct cli_objects *out);
+/* Length of one object as a listing told it, else as the store says; 0: nobody knows. */
+uint64_t cli_object_bytes(zarr_store *store, const char *key, uint64_t listed);
+
+/* Removes the folder that CLI_OPEN_NEW made, unless there is something in it. */
+void cli_unmake_root(const struct cli_node *node);
+
+/* Warns of groups above a changed node that hold consolidated metadata. */
+void cli_warn_consolidated(struct cli *cli, const struct cli_node *node);
+
+/* Seconds of a steady clock. */
+double cli_seconds(void);
+
+/* Both nodes are in the same local folder, or the same store otherwise. */
+bool cli_same_store(const struct cli_node *a, const struct cli_node *b);
+/* path is top or lies below it. */
+bool cli_path_inside(const char *path, const char *top);
+
+/* ---- elements as numbers (elements.c) ---- */
+
+/* Real and imaginary part of one native-endian element. */
+typedef void (*cli_number_fn)(const void *element, double out[2]);
+/* NULL for a type that is no number: text, raw bytes. Times are their integers. */
+cli_number_fn cli_number_of(const zarr_dtype *dtype);
+
+/* ---- arrays as C-order files in memory (input.c) ---- */
+
+/* A .npy or raw file, mapped, or a stream, read piece by piece. Zero it before. */
+struct cli_input {
+    const char *name; /* borrowed */
+    FILE *file;
+    bool is_npy, fortran;
+    uint32_t byte_order; /* ZARR_ORDER_* */
+    const zarr_dtype *dtype;
+    int32_t ndim; /* 0 and no shape: a raw file */
+    uint64_t shape[ZARR_MAX_RANK];
+    uint64_t data_at, data_bytes; /* data_bytes: UINT64_MAX where it is not known */
+    void *map;                    /* NULL for a stream */
+    uint64_t map_bytes;
+};
+/* format: "npy", "raw" or NULL: npy where the file says so. */
+int cli_input_open(struct cli *cli, const char *name, const char *format,
+                   struct cli_input *in);
+/* Up to *bytes of a stream; less only at its end. */
+int cli_input_read(struct cli *cli, struct cli_input *in, void *data, uint64_t *bytes);
+void cli_input_close(struct cli_input *in);
+
+#endif
