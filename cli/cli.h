@@ -366,8 +366,8 @@ struct cli_spec {
 /* Starts from a model: type, shape, chunks, shards, codecs, fill, names, attributes,
  * format, keys. */
 int cli_spec_like(struct cli *cli, zarr_array *model, struct cli_spec *spec);
-/* Lays the options over what is in *spec. When the format changes and no --codec is
- * given, codecs stay as v3 JSON and the library converts or refuses. */
+/* Lays the options over what is in *spec; call it after cli_spec_like(), always: a
+ * model's chain is written as the new format wants it here. */
 int cli_spec_read(struct cli *cli, struct cli_spec *spec);
 void cli_spec_free(struct cli_spec *spec);
 

@@ -5,7 +5,7 @@
  * that the format wants, and the library judges it: no codec is known here but
  * by what its one positional value is called.
  */
-#include "cli.h"
+#include "spec.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -303,6 +303,31 @@ static void read_texts(struct cli *cli, struct cli_spec *s)
         s->spec.flags |= ZARR_SPEC_INDEX_AT_START;
 }
 
+/* A model's v3 chain for an array of format 2; the byte order goes into the data type. */
+static int codecs_to_v2(struct cli *cli, struct cli_spec *s)
+{
+    struct cli_v2_chain chain = {0};
+    const zarr_dtype *type = NULL;
+    zarr_error err = {0};
+    const char *v2;
+    zarr_status st;
+    int rc = cli_spec_chain_to_v2(cli, s->spec.codecs, &chain);
+
+    if (rc)
+        return rc;
+    s->spec.codecs = keep(s, TEXT_CODECS, chain.json);
+    s->spec.order = chain.fortran ? 'F' : s->spec.order;
+    if (!chain.big)
+        return CLI_OK;
+    st = zarr_dtype_find(cli->ctx, s->spec.data_type, &type, &err);
+    if (st)
+        return cli_fail(cli, st, &err, "data type %s", s->spec.data_type);
+    v2 = zarr_dtype_v2(type);
+    if (v2 && *v2 == '<')
+        s->spec.data_type = keep(s, TEXT_TYPE, cli_format(">%s", v2 + 1));
+    return CLI_OK;
+}
+
 int cli_spec_read(struct cli *cli, struct cli_spec *spec)
 {
     const char *format = cli_text(cli, "format");
@@ -314,6 +339,7 @@ int cli_spec_read(struct cli *cli, struct cli_spec *spec)
         if (spec->spec.zarr_format && spec->spec.zarr_format != *format - '0') {
             spec->spec.key_encoding = NULL; /* the model's keys are the other format's */
             spec->spec.separator = 0;
+            spec->spec.order = 0; /* its chain says so already */
         }
         spec->spec.zarr_format = *format - '0';
     }
@@ -325,6 +351,8 @@ int cli_spec_read(struct cli *cli, struct cli_spec *spec)
     if (!rc && cli_count(cli, "codec")) {
         rc = read_codecs(cli, "codec", TEXT_CODECS, v2, spec);
         spec->spec.codecs = spec->text[TEXT_CODECS];
+    } else if (!rc && v2 && spec->spec.codecs && *spec->spec.codecs == '[') {
+        rc = codecs_to_v2(cli, spec);
     }
     if (!rc && cli_count(cli, "index-codec")) {
         rc = read_codecs(cli, "index-codec", TEXT_INDEX, false, spec);
