@@ -62,6 +62,13 @@ bool zr_emulate_needed(const zarr_store *s, const zarr_store_op *op)
     }
 }
 
+/* What an operation says that has to come with its object's version, where there are
+ * versions. */
+static uint32_t emulate_version_flag(const zarr_store *s)
+{
+    return zr_store_can(s, ZARR_STORE_CAP_CONDITIONAL) ? ZARR_STORE_OP_WANT_VERSION : 0;
+}
+
 /* ---- STAT ---- */
 
 static void emulate_stat(zarr_store *s, zarr_store_op *op, zarr_error *err)
@@ -78,6 +85,7 @@ static void emulate_stat(zarr_store *s, zarr_store_op *op, zarr_error *err)
         return;
     }
     get.mem = zr_mem_of_host(NULL, 0);
+    get.flags = op->flags;
     get.object_bytes = UINT64_MAX;
     zr_op_run_native(s, &get, err);
     /* A value that goes on behind no memory at all must be told; so this one is empty. */
@@ -93,6 +101,7 @@ static void emulate_get(zarr_store *s, zarr_store_op *get, const zarr_store_op *
                         uint64_t offset, uint64_t length, zarr_mem mem, zarr_error *err)
 {
     *get = (zarr_store_op){.verb = ZARR_STORE_GET,
+                           .flags = emulate_version_flag(s),
                            .key = op->key,
                            .offset = offset,
                            .length = length,
@@ -123,7 +132,8 @@ static void emulate_suffix(zarr_store *s, zarr_store_op *op, zarr_error *err)
     uint64_t offset, n;
 
     for (int i = 0; i < EMULATE_TRIES; i++) {
-        stat = (zarr_store_op){.verb = ZARR_STORE_STAT, .key = op->key};
+        stat = (zarr_store_op){
+            .verb = ZARR_STORE_STAT, .flags = emulate_version_flag(s), .key = op->key};
         emulate_stat(s, &stat, err);
         if (stat.status != ZARR_OK) {
             emulate_take_result(op, &stat);
@@ -341,6 +351,7 @@ void zr_emulate_run(zarr_store *s, zarr_store_op *op, zarr_error *err)
     }
     if ((flags & ZR_STORE_OP_PINNED) && s->native == NULL) {
         op->flags &= ~ZR_STORE_OP_PINNED;
+        op->flags |= emulate_version_flag(s);
         op->lock = NULL;
     }
     emulate_memory(s, op, err);

@@ -74,14 +74,17 @@ zarr_status zr_op_check(const zarr_store *s, const zarr_store_op *op, zarr_error
     ZR_TRY(zr_key_validate(op->key, strlen(op->key), err));
     switch (op->verb) {
     case ZARR_STORE_GET:
-        known = ZR_STORE_OP_PINNED;
+        known = ZR_STORE_OP_PINNED | ZARR_STORE_OP_WANT_VERSION;
         break;
     case ZARR_STORE_PUT:
     case ZARR_STORE_ERASE:
         known = ZARR_STORE_OP_IF_VERSION | ZARR_STORE_OP_LOCKED;
+        if (op->verb == ZARR_STORE_PUT)
+            known |= ZARR_STORE_OP_WANT_VERSION;
         ZR_TRY(run_check_write(s, op, err));
         break;
     case ZARR_STORE_STAT:
+        known = ZARR_STORE_OP_WANT_VERSION;
         break;
     default:
         st = zr_fail(err, ZARR_ERR_INVALID, "%s: verb %" PRIu32 " is not known", op->key,

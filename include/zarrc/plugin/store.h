@@ -46,7 +46,8 @@ enum {
     ZARR_STORE_OP_IF_VERSION = 1,
     ZARR_STORE_OP_LOCKED = 2, /**< PUT, ERASE: the caller holds `lock` on this key */
     /**
-     * GET, PUT: fill `version` (it may cost a call); without it `version` is left alone
+     * GET, PUT, STAT: fill `version` (it may cost a call); without it `version` is left
+     * alone
      */
     ZARR_STORE_OP_WANT_VERSION = 4
 };
