@@ -979,6 +979,7 @@ class Selection(Handle):
 
 RANGES, SUFFIX, LIST, WRITE, ATOMIC_PUT, LOCK, CONDITIONAL, FAST_GET = (1 << i for i in range(8))
 STORE_GET, STORE_PUT, STORE_ERASE, STORE_STAT = 1, 2, 3, 4
+OP_IF_VERSION, OP_LOCKED, OP_WANT_VERSION = 1, 2, 4
 
 
 class DictStore:
@@ -990,15 +991,23 @@ class DictStore:
         self.caps, self.calls, self.mutex = caps, [], threading.Lock()
         self.locks, self.held, self.closed = {}, {}, 0
         self.numbers = itertools.count(1)
+        self.versions = dict.fromkeys(self.values, 0)
 
     def run(self, op):
         key = op.key.decode()
         with self.mutex:
             self.calls.append((op.verb, key, op.offset, op.length))
+            value = self.values.get(key)
+            if op.flags & OP_IF_VERSION:
+                assert self.caps & CONDITIONAL, "a condition that was not offered"
+                now = 0 if value is None else self.versions.get(key, 0) + 1
+                if op.version.word[0] != now:
+                    return NUMBER["CONFLICT"], "another version"
             if op.verb in (STORE_GET, STORE_STAT):
-                value = self.values.get(key)
                 if value is None:
                     return NUMBER["NOT_FOUND"], "no such key"
+                if self.caps & CONDITIONAL:
+                    op.version.word[0] = self.versions.get(key, 0) + 1
                 op.object_bytes = len(value)
                 if op.verb == STORE_STAT:
                     return 0, ""
@@ -1018,6 +1027,9 @@ class DictStore:
             if op.verb == STORE_PUT:
                 self.values[key] = ctypes.string_at(op.mem.handle + op.mem.offset, op.mem.bytes) \
                     if op.mem.bytes else b""
+                self.versions[key] = next(self.numbers)
+                if op.flags & OP_WANT_VERSION:
+                    op.version.word[0] = self.versions[key] + 1
                 return 0, ""
             if self.values.pop(key, None) is None:
                 return NUMBER["NOT_FOUND"], "no such key"

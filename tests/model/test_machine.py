@@ -1,0 +1,190 @@
+"""A life of one array: created, written, resized, appended to, deleted, opened again, read by
+others; against a numpy array and a dict. One handle stays open as long as it may, a second
+one is opened at will and must see what the first did once it is refreshed."""
+import json
+import pathlib
+import shutil
+import tempfile
+
+import numpy as np
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+import cases
+import peers
+import strategies
+from zarrc_ctypes import Context, ZarrcError
+
+memory_kinds = st.sampled_from(["host", "fake"])
+pipelines = st.sampled_from(["waves", "serial"])
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers(-2**53, 2**53) | st.text(max_size=5) |
+    st.floats(allow_nan=False, allow_infinity=False),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    max_leaves=5)
+CONTEXT = []
+
+
+class Life(RuleBasedStateMachine):
+    @initialize(case=st.one_of(strategies.cases_v3(), strategies.cases_v2()),
+                seed=st.integers(0, 2**32 - 1))
+    def begin(self, case, seed):
+        if not CONTEXT:
+            CONTEXT.append(Context(n_threads=2))
+        self.folder = tempfile.mkdtemp(prefix="zarrc-machine-")
+        self.store = CONTEXT[0].store(self.folder)
+        self.rng = np.random.default_rng(seed)
+        self.case, self.attributes = case, {}
+        self.create()
+
+    def create(self):
+        self.array = self.store.create("a/b", document=self.case.document)
+        self.other = self.store.open("a/b")
+        self.fill = self.array.fill_bytes
+        if self.fill is None:  # null in version 2: NaT or zero
+            self.fill = np.int64(-2**63).tobytes() if self.case.dtype.kind in "mM" \
+                else bytes(self.case.dtype.itemsize)
+        self.model = cases.filled(self.case.shape, self.case.dtype, self.fill)
+        cases.same_bits(self.array.read(self.case.dtype), self.model)
+        self.attributes = {}
+
+    def teardown(self):
+        if hasattr(self, "folder"):
+            for handle in (self.array, self.other, self.store):
+                handle.close()
+            shutil.rmtree(self.folder)
+
+    @property
+    def shape(self):
+        return self.model.shape
+
+    def values(self, shape):
+        return cases.random_data(self.rng, shape, self.case.dtype)
+
+    def view_of(self, values):
+        view = cases.layout(self.rng, values.shape, values.dtype)
+        view[...] = values
+        return view
+
+    @rule(data=st.data(), memory=memory_kinds, pipeline=pipelines, fill=st.integers(0, 4))
+    def write(self, data, memory, pipeline, fill):
+        chosen = data.draw(strategies.selections(self.shape, self.case.chunks), "selection")
+        values = self.values(chosen.flat.shape)
+        if fill == 0:
+            values = cases.filled(chosen.flat.shape, self.case.dtype, self.fill)
+        self.array.write(self.view_of(values), chosen.make(), memory=memory, pipeline=pipeline)
+        self.model = self.model.copy()
+        strategies.store_into(self.model, chosen.flat, values)
+
+    @rule(data=st.data(), memory=memory_kinds, pipeline=pipelines, second=st.booleans())
+    def read(self, data, memory, pipeline, second):
+        handle = self.array
+        if second:
+            self.other.refresh()
+            handle = self.other
+        chosen = data.draw(strategies.selections(self.shape, self.case.inner), "selection")
+        expected = strategies.apply(self.model, chosen.flat)
+        view = cases.layout(self.rng, expected.shape, self.case.dtype)
+        handle.read_into(view, chosen.make(), memory=memory, pipeline=pipeline)
+        cases.same_bits(view, expected)
+
+    @precondition(lambda self: self.model.ndim)
+    @rule(data=st.data())
+    def resize(self, data):
+        shape = tuple(data.draw(st.integers(0, n + 7)) for n in self.shape)
+        self.array.resize(shape)
+        grown = cases.filled(shape, self.case.dtype, self.fill)
+        common = tuple(slice(0, min(a, b)) for a, b in zip(shape, self.shape))
+        grown[common] = self.model[common]
+        self.model = grown
+        assert self.array.shape == shape
+        self.other.refresh()
+        assert self.other.shape == shape
+
+    @precondition(lambda self: self.model.ndim and self.model.size < 3000)
+    @rule(data=st.data(), memory=memory_kinds)
+    def append(self, data, memory):
+        axis = data.draw(st.integers(0, self.model.ndim - 1))
+        shape = list(self.shape)
+        shape[axis] = data.draw(st.integers(0, 5))
+        values = self.values(tuple(shape))
+        self.array.append(self.view_of(values), axis, memory=memory)
+        self.model = np.concatenate([self.model, values], axis)
+        assert self.array.shape == self.model.shape
+
+    @rule(name=st.text(max_size=3), value=json_values)
+    def set_attribute(self, name, value):
+        self.array.set_attribute(name, value)
+        self.attributes[name] = value
+
+    @rule(members=st.dictionaries(st.text(max_size=3), json_values, max_size=3), replace=st.booleans())
+    def merge_attributes(self, members, replace):
+        self.other.merge_attributes(members, replace)
+        self.attributes = members if replace else {**self.attributes, **members}
+        self.array.refresh()
+
+    @rule(name=st.text(max_size=1))
+    def delete_attribute(self, name):
+        try:
+            self.array.delete_attribute(name)
+            assert name in self.attributes
+        except ZarrcError as error:
+            assert error.code == "NOT_FOUND" and name not in self.attributes
+        self.attributes.pop(name, None)
+
+    @rule()
+    def erase_a_chunk(self):
+        stored = self.array.chunk_list()
+        if stored:
+            chunk = stored[int(self.rng.integers(0, len(stored)))][0]
+            self.array.erase_chunk(chunk)
+            box = tuple(slice(i * c, (i + 1) * c) for i, c in zip(chunk, self.case.chunks))
+            self.model = self.model.copy()
+            self.model[box] = np.frombuffer(self.fill, self.case.dtype)[0]
+
+    @rule()
+    def reopen(self):
+        self.array.close()
+        self.store.close()
+        self.store = CONTEXT[0].store(self.folder)
+        self.array = self.store.open("a/b")
+        self.other.close()
+        self.other = self.store.open("a/b")
+
+    @rule()
+    def delete_and_create(self):
+        self.store.delete_node("a/b")
+        assert self.store.probe("a/b") == (None, 0)
+        assert self.store.keys("a/b") == []
+        self.create()
+
+    @rule()
+    def others_read(self):
+        document = json_of(self.array)
+        if document["zarr_format"] == 3 and peers.spoken(document) is not document:
+            return
+        if peers.PYTHON in peers.supporting(document):
+            cases.same_bits(peers.read(peers.PYTHON, pathlib.Path(self.folder, "a", "b")), self.model)
+
+    @rule()
+    def verify(self):
+        assert self.array.verify() == []
+
+    @invariant()
+    def agree(self):
+        if hasattr(self, "array"):
+            assert self.array.attributes == self.attributes
+            assert self.array.shape == self.model.shape
+            keys = self.store.keys("a/b", how=2)
+            assert keys == [], keys  # no locks or temporary files are left
+
+
+def json_of(array):
+    return json.loads(array.metadata)
+
+
+TestLife = Life.TestCase
+TestLife.settings = settings(max_examples=settings.default.max_examples,
+                             stateful_step_count=25,
+                             suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
