@@ -7,9 +7,10 @@
 
 #include <zarrc/zarrc.h>
 
+#define N (4 << 20)
+
 int main(int argc, char **argv)
 {
-    enum { N = 4 << 20 };
     const uint64_t shape[1] = {N}, chunk[1] = {N / 64};
     const int64_t data_shape[1] = {N};
     const zarr_store_options create = {.struct_size = sizeof create,

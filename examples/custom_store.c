@@ -40,7 +40,7 @@ static void run(void *self, zarr_store_op *op, zarr_error *err)
 
 int main(void)
 {
-    const zarr_store_vtable table = {sizeof table, 0, "made", .caps = declare, .run = run};
+    const zarr_store_vtable made = {sizeof made, 0, "made", .caps = declare, .run = run};
     const int64_t shape[1] = {160000};
     static uint8_t data[160000];
     zarr_context *ctx = NULL;
@@ -51,7 +51,7 @@ int main(void)
 
     zarr_tensor_host(&tensor, data, sizeof data, 1, shape);
     if (zarr_context_create(&ctx, NULL, &err) ||
-        zarr_store_open_custom(&store, ctx, &table, NULL, NULL, &err) ||
+        zarr_store_open_custom(&store, ctx, &made, NULL, NULL, &err) ||
         zarr_array_open(&array, store, "", NULL, &err) ||
         zarr_array_read(array, NULL, &tensor, NULL, &err))
         fprintf(stderr, "%s: %s\n", zarr_status_text(err.code), err.message);

@@ -213,28 +213,40 @@ static uint64_t count_candidates(const struct trimming *t)
     return total;
 }
 
+/* The next chunk of a box in C order; false behind the last. */
+static bool step_in_box(uint64_t *at, const uint64_t *begin, const uint64_t *end,
+                        int32_t ndim)
+{
+    for (int32_t e = ndim - 1; e >= 0; e--) {
+        if (++at[e] < end[e])
+            return true;
+        at[e] = begin[e];
+    }
+    return false;
+}
+
 static zarr_status add_candidates(struct trimming *t, int32_t d, zarr_error *err)
 {
     const struct zr_grid *grid = &t->old->meta.grid;
     const size_t width = (size_t)grid->ndim + 1;
-    uint64_t at[ZARR_MAX_RANK] = {0}, end[ZARR_MAX_RANK];
+    uint64_t at[ZARR_MAX_RANK] = {0}, begin[ZARR_MAX_RANK] = {0},
+             end[ZARR_MAX_RANK] = {0};
     struct zr_stored *rows = &t->rows;
     zarr_status st = ZARR_OK;
 
     for (int32_t e = 0; e < grid->ndim; e++) {
         end[e] = e < d ? t->keep[e] : zr_grid_n_chunks(grid, e);
-        at[e] = e == d ? t->keep[e] : 0;
-        if (at[e] >= end[e])
+        begin[e] = e == d ? t->keep[e] : 0;
+        if (begin[e] >= end[e])
             goto out;
+        at[e] = begin[e];
     }
-    for (int32_t e = 0; e >= 0;) {
+    do {
         ZR_TRY(zr_grow(rows->alloc, &rows->row, &rows->cap, rows->n + 1,
                        width * sizeof *rows->row, err));
         memcpy(rows->row + rows->n * width, at, (width - 1) * sizeof *at);
         rows->row[rows->n++ * width + width - 1] = UINT64_MAX;
-        for (e = grid->ndim - 1; e >= 0 && ++at[e] == end[e]; e--)
-            at[e] = e == d ? t->keep[e] : 0;
-    }
+    } while (step_in_box(at, begin, end, grid->ndim));
 out:
     return st;
 }

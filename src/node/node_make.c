@@ -154,7 +154,6 @@ zarr_status zarr_node_delete(zarr_store *store, const char *path, zarr_error *er
             *err = e;
         goto out;
     }
-    st = ZARR_OK;
     if (format == 0)
         ZR_TRY(
             zr_fail(err, ZARR_ERR_NOT_FOUND, "/%s: there is no array or group", normal));
