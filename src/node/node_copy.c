@@ -122,8 +122,8 @@ out:
     return st;
 }
 
-static zarr_status object_is_there(struct node_copy *c, struct copied_object *o,
-                                   bool *equal, zarr_error *err)
+static zarr_status copy_is_there(struct node_copy *c, struct copied_object *o,
+                                 bool *equal, zarr_error *err)
 {
     const char *key = zr_str_text(&o->dst_key);
     zarr_error e = {0};
@@ -169,7 +169,7 @@ static zarr_status copy_object(struct node_copy *c, const char *name, zarr_error
     ZR_TRY(zr_str_status(&o.dst_key, err));
     ZR_TRY(object_read(c, &o, compare, err));
     if (compare)
-        ZR_TRY(object_is_there(c, &o, &equal, err));
+        ZR_TRY(copy_is_there(c, &o, &equal, err));
     if (!equal) {
         put.key = zr_str_text(&o.dst_key);
         if (!zr_mem_slice(&o.mem, 0, o.bytes, &put.mem))
