@@ -180,6 +180,9 @@ static int run(struct cli *cli)
 
     if (!rc)
         rc = cli_node_open(cli, cli->args[1], CLI_OPEN_NEW, &c.dst);
+    if (!rc && c.dst.kind == ZARR_NODE_NONE &&
+        (cli_flag(cli, "force") || !cli_flag(cli, "skip-equal")))
+        rc = cli_must_be_free(cli, &c.dst);
     if (!rc)
         rc = cli_objects_count(cli, &c.src, cli->progress != CLI_PROGRESS_NONE, &c.total);
     if (!rc)

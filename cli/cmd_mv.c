@@ -84,6 +84,8 @@ static int run(struct cli *cli)
 
     if (!rc)
         rc = cli_node_open(cli, cli->args[1], CLI_OPEN_NEW, &dst);
+    if (!rc && dst.kind == ZARR_NODE_NONE)
+        rc = cli_must_be_free(cli, &dst);
     if (!rc)
         rc = move(cli, &src, &dst, &m);
     if (rc)

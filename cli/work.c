@@ -134,6 +134,30 @@ int cli_objects_count(struct cli *cli, const struct cli_node *node, bool with_by
     return CLI_OK;
 }
 
+static int any_object(void *user, const zarr_store_item *item)
+{
+    bool *any = user;
+
+    (void)item;
+    *any = true;
+    return 1;
+}
+
+int cli_must_be_free(struct cli *cli, const struct cli_node *node)
+{
+    bool any = false;
+    zarr_error err = {0};
+    zarr_status st = zarr_store_list(node->store, node->path, ZARR_LIST_RECURSIVE,
+                                     any_object, &any, &err);
+
+    if (st)
+        return cli_fail(cli, st, &err, "cannot look at %s", node->shown);
+    if (any)
+        return cli_error(cli, CLI_EXISTS, "Choose another place, or empty it yourself.",
+                         "there are files at %s that are no Zarr node", node->shown);
+    return CLI_OK;
+}
+
 /* ---- places --------------------------------------------------------------------- */
 
 static const char *local_root(const struct cli_node *node)
