@@ -1,0 +1,60 @@
+/* Introduces: zarr_memory_vtable: memory that only its own functions touch, as a device's */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <zarrc/plugin/plugin.h>
+#include <zarrc/zarrc.h>
+
+static zarr_status own_alloc(void *self, int32_t id, uint64_t bytes, zarr_mem *out,
+                             zarr_error *err)
+{
+    (void)self, (void)err;
+    *out = (zarr_mem){ZARR_DEVICE_EXT, id, malloc((size_t)bytes + 1), 0, bytes};
+    return out->handle ? ZARR_OK : ZARR_ERR_NO_MEMORY;
+}
+static void own_free(void *self, zarr_mem *mem)
+{
+    (void)self;
+    free(mem->handle);
+}
+static zarr_status own_copy(void *self, const zarr_mem *dst, const zarr_mem *src,
+                            uint64_t bytes, void *stream, zarr_error *err)
+{
+    (void)self, (void)stream, (void)err;
+    memcpy((char *)dst->handle + dst->offset, (char *)src->handle + src->offset, bytes);
+    return ZARR_OK;
+}
+
+int main(void)
+{
+    const zarr_memory_vtable own = {
+        sizeof own,      0, "own", ZARR_DEVICE_EXT, .alloc = own_alloc, .free = own_free,
+        .copy = own_copy};
+    const uint64_t shape[] = {26};
+    const zarr_array_spec spec = {sizeof spec, .ndim = 1, .shape = shape,
+                                  .data_type = "uint8"};
+    char text[] = "an array of any memory....";
+    zarr_tensor host, dev = {sizeof dev, ZARR_DEVICE_EXT, 0, 1, .shape = (int64_t[]){26}};
+    zarr_context *ctx = NULL;
+    zarr_store *store = NULL;
+    zarr_array *array = NULL;
+    zarr_mem mem = {0};
+    zarr_error err = {0};
+
+    zarr_tensor_host(&host, text, 26, 1, dev.shape);
+    if (zarr_context_create(&ctx, NULL, &err) ||
+        zarr_context_register_memory(ctx, &own, NULL, "example", &err) ||
+        zarr_mem_alloc(ctx, ZARR_DEVICE_EXT, 0, 26, &mem, &err) ||
+        zarr_store_open(&store, ctx, "memory:", NULL, &err) ||
+        zarr_array_create(&array, store, "a", &spec, NULL, &err) ||
+        zarr_array_write(array, NULL, &host, NULL, &err) ||
+        (dev.data = mem.handle, zarr_array_read(array, NULL, &dev, NULL, &err)) ||
+        memcmp(mem.handle, text, 26) != 0)
+        return fprintf(stderr, "%s\n", err.message), 1;
+    zarr_mem_free(ctx, &mem);
+    zarr_array_free(array);
+    zarr_store_free(store);
+    zarr_context_free(ctx);
+    return 0;
+}
