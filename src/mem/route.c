@@ -127,9 +127,29 @@ static zarr_status route_check(const zarr_box *box, bool fill, uint64_t *bytes,
     return ZARR_OK;
 }
 
+/* Whether elements are written more than once (a repeated index): then only the last of
+ * each counts, and *out is the box of those. Copying all in any other order than the
+ * given one, as a device may, would leave another one there. */
+static bool route_last_ones(zarr_box *out, const zarr_box *box)
+{
+    bool found = false;
+
+    for (int32_t k = 0; k < box->ndim; k++) {
+        if (box->dst.stride[k] != 0 || box->shape[k] < 2)
+            continue;
+        if (!found)
+            *out = *box;
+        found = true;
+        out->src.mem.offset += (box->shape[k] - 1) * (uint64_t)box->src.stride[k];
+        out->shape[k] = 1;
+    }
+    return found;
+}
+
 zarr_status zr_box_copy(const struct zr_memory_registry *r, const zarr_box *box,
                         struct zr_copy_counters *c, zarr_error *err)
 {
+    zarr_box last;
     zarr_status st = ZARR_OK;
     const struct zr_backend *be;
     struct route way;
@@ -139,6 +159,10 @@ zarr_status zr_box_copy(const struct zr_memory_registry *r, const zarr_box *box,
     ZR_TRY(route_find(&way, r, box->dst.mem.device_type, box->src.mem.device_type, err));
     if (bytes == 0)
         goto out;
+    if (route_last_ones(&last, box)) {
+        box = &last;
+        ZR_TRY(route_check(box, false, &bytes, err));
+    }
     if (way.kind == ROUTE_HOST) {
         zr_host_box_copy(box);
         route_count(c, ROUTE_HOST, bytes);

@@ -222,6 +222,37 @@ static void transposes_equal_reference(void **state)
     }
 }
 
+/* A stride of 0 in the destination: the last element stays, whatever way the device side
+ * is walked. */
+static void last_of_repeated_elements_stays(void **state)
+{
+    struct buffers *b = *state;
+    zarr_box box = {
+        .struct_size = sizeof box, .ndim = 2, .item_bytes = 1, .shape = {3, 4}};
+
+    for (int turn = 0; turn < 4; turn++) {
+        const int64_t step = turn % 2 ? -1 : 1;
+        const bool rows = turn / 2 != 0; /* which dimension repeats */
+
+        for (int i = 0; i < 12; i++)
+            b->src[i] = (uint8_t)(i + 1);
+        memset(b->dst, 0, 16);
+        box.dst.mem = zr_mem_of_host(b->dst, 16);
+        box.src.mem = zr_mem_of_host(b->src, 12);
+        box.src.mem.offset = step < 0 ? 11 : 0;
+        box.src.stride[0] = 4 * step;
+        box.src.stride[1] = step;
+        box.dst.stride[0] = rows ? 0 : 1;
+        box.dst.stride[1] = rows ? 1 : 0;
+        assert_int_equal(zr_box_copy(&b->registry, &box, NULL, NULL), ZARR_OK);
+        for (int i = 0; i < (rows ? 4 : 3); i++) {
+            const int at = rows ? 8 + i : 4 * i + 3;
+
+            assert_int_equal(b->dst[i], step < 0 ? 12 - at : at + 1);
+        }
+    }
+}
+
 static void boxes_outside_are_refused(void **state)
 {
     struct buffers *b = *state;
@@ -313,6 +344,7 @@ int main(void)
         cmocka_unit_test(copies_equal_reference),
         cmocka_unit_test(fills_equal_reference),
         cmocka_unit_test(transposes_equal_reference),
+        cmocka_unit_test(last_of_repeated_elements_stays),
         cmocka_unit_test(boxes_outside_are_refused),
         cmocka_unit_test(all_equal_finds_each_difference),
         cmocka_unit_test(minus_zero_is_not_zero),
