@@ -170,11 +170,9 @@ void zr_json_add(struct zr_json_doc *doc, struct zr_json *object, const char *ke
 
 /* The link that points to the member of this key, or NULL; *before: the member in front
  * of it. */
-static struct zr_json **find_link(struct zr_json *object, const char *key,
+static struct zr_json **find_link(struct zr_json *object, const char *key, size_t n,
                                   struct zr_json **before)
 {
-    size_t n = strlen(key);
-
     *before = NULL;
     if (!object || object->type != ZR_JSON_OBJECT)
         return NULL;
@@ -189,11 +187,17 @@ static struct zr_json **find_link(struct zr_json *object, const char *key,
 void zr_json_set(struct zr_json_doc *doc, struct zr_json *object, const char *key,
                  struct zr_json *value)
 {
+    zr_json_set_n(doc, object, key, strlen(key), value);
+}
+
+void zr_json_set_n(struct zr_json_doc *doc, struct zr_json *object, const char *key,
+                   size_t key_bytes, struct zr_json *value)
+{
     struct zr_json *before = NULL, *old;
-    struct zr_json **link = find_link(object, key, &before);
+    struct zr_json **link = find_link(object, key, key_bytes, &before);
 
     if (!value || !link) {
-        zr_json_add(doc, object, key, strlen(key), value);
+        zr_json_add(doc, object, key, key_bytes, value);
         return;
     }
     old = *link;
@@ -210,7 +214,7 @@ void zr_json_set(struct zr_json_doc *doc, struct zr_json *object, const char *ke
 bool zr_json_remove(struct zr_json *object, const char *key)
 {
     struct zr_json *before = NULL;
-    struct zr_json **link = find_link(object, key, &before);
+    struct zr_json **link = find_link(object, key, strlen(key), &before);
 
     if (!link)
         return false;

@@ -87,7 +87,7 @@ static void merge_members(struct zr_json_doc *json, struct zr_json *into,
                           const struct zr_json *from)
 {
     for (const struct zr_json *v = from->u.kids.first; v; v = v->next)
-        zr_json_set(json, into, v->key, zr_json_copy(json, v));
+        zr_json_set_n(json, into, v->key, v->key_bytes, zr_json_copy(json, v));
 }
 
 static void replace_members(struct zr_json_doc *json, struct zr_json *into,
