@@ -167,6 +167,21 @@ class Life(RuleBasedStateMachine):
         if peers.PYTHON in peers.supporting(document):
             cases.same_bits(peers.read(peers.PYTHON, pathlib.Path(self.folder, "a", "b")), self.model)
 
+    @rule(data=st.data())
+    def others_write(self, data):
+        document = json_of(self.array)
+        if peers.PYTHON not in peers.supporting(document) or self.model.ndim == 0 or \
+                document["zarr_format"] == 3 and peers.spoken(document) is not document:
+            return
+        box = tuple(slice(*sorted([data.draw(st.integers(0, n)), data.draw(st.integers(0, n))]))
+                    for n in self.shape)
+        values = self.values(self.model[box].shape)
+        if values.size:
+            folder = pathlib.Path(self.folder, "a", "b")
+            peers.open_zarr(peers.PYTHON, folder, "r+")[box] = values
+            self.model = self.model.copy()
+            self.model[box] = values
+
     @rule()
     def verify(self):
         assert self.array.verify() == []

@@ -174,7 +174,11 @@ def test_threads_share_a_chunk(context, tmp_path, place, kind):
 
     def reader():
         while not stop.is_set():
-            got = one.read("i8")
+            try:
+                got = one.read("i8")
+            except ZarrcError as error:  # told, not torn: versions can be compared, not held
+                assert error.code == "CONFLICT" and place == "python-versions", error
+                continue
             rows = np.arange(32)[:, None] % 4
             assert (((got - rows) % 10 == 0) | (got == -1)).all()
 

@@ -1,0 +1,108 @@
+"""Arrays made from zarrc's own options (not from a document), as zarr-python sees them; and
+arrays too large for anything but a look at their corners."""
+import json
+import warnings
+
+import numpy as np
+import pytest
+import zarr
+
+import cases
+import peers
+from zarrc_ctypes import IF_MISSING, INDEX_AT_START, OVERWRITE, Selection, ZarrcError
+
+
+def theirs(folder):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return zarr.open_array(str(folder), mode="r+")
+
+
+SPECS = {
+    "least": {},
+    "chunks": {"chunks": (3, 4)},
+    "shards": {"chunks": (3, 4), "shards": (6, 8)},
+    "shards-start": {"chunks": (3, 4), "shards": (6, 8), "flags": INDEX_AT_START,
+                     "index_codecs": [cases.BIG]},
+    "fortran": {"chunks": (3, 4), "order": "F"},
+    "fortran-shards": {"chunks": (4, 4), "shards": (8, 8), "order": "F"},
+    "codecs": {"chunks": (3, 4), "codecs": [cases.gzip(3), cases.CRC]},
+    "codecs-whole": {"chunks": (3, 4), "codecs": [cases.transpose(1, 0), cases.BIG, cases.zstd(2)]},
+    "codecs-shards": {"chunks": (3, 4), "shards": (9, 4), "codecs": [cases.blosc("zstd", "shuffle", 4)]},
+    "none": {"chunks": (3, 4), "codecs": []},
+    "dots": {"chunks": (3, 4), "separator": "."},
+    "v2-keys": {"chunks": (3, 4), "key_encoding": "v2"},
+    "big": {"dtype": ">i4", "chunks": (3, 4)},
+    "fill": {"fill_value": -7, "attributes": {"a": {"b": [1]}}, "dimension_names": ["y", "x"]},
+    "v2": {"zarr_format": 2, "chunks": (3, 4)},
+    "v2-plain": {"zarr_format": 2, "chunks": (3, 4), "codecs": {"filters": [], "compressor": None}},
+    "v2-fortran": {"zarr_format": 2, "chunks": (3, 4), "order": "F", "separator": "/", "dtype": ">i4"},
+    "v2-filters": {"zarr_format": 2, "chunks": (3, 4), "codecs": {
+        "filters": [{"id": "delta", "dtype": "<i4"}, {"id": "shuffle", "elementsize": 4}],
+        "compressor": {"id": "blosc", "cname": "lz4", "clevel": 5, "shuffle": 0, "blocksize": 0}}},
+}
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_specs(context, rng, tmp_path, name):
+    options = {"dtype": "int32", **SPECS[name]}
+    store = context.store(str(tmp_path))
+    array = store.create("a", (10, 13), options.pop("dtype"), **options)
+    data = cases.random_data(rng, (10, 13), "i4")
+    array.write(data, memory="fake")
+    seen = theirs(tmp_path / "a")
+    cases.same_bits(seen[...], data)
+    assert seen.shape == array.shape
+    assert tuple(seen.chunks) == array.chunks
+    assert tuple(seen.shards or seen.chunks) == array.write_chunks
+    if options.get("chunks"):
+        assert array.chunks == options["chunks"]
+    if options.get("shards"):
+        assert array.write_chunks == options["shards"]
+    assert seen.fill_value == options.get("fill_value", 0)
+    seen[2:5, 3:11] = 5
+    data[2:5, 3:11] = 5
+    cases.same_bits(array.read("i4"), data)
+    # Its document makes the same array.
+    again = context.store().create(document=json.loads(array.metadata))
+    assert again.metadata == array.metadata
+
+
+def test_there_already(context):
+    store = context.store()
+    first = store.create("a", (4,), "int8", chunks=(2,), attributes={"k": 1})
+    first.write(np.ones(4, "i1"))
+    with pytest.raises(ZarrcError, match="EXISTS"):
+        store.create("a", (4,), "int8", chunks=(2,))
+    same = store.create("a", (4,), "int8", chunks=(2,), attributes={"k": 1}, flags=IF_MISSING)
+    assert same.read("i1").tolist() == [1] * 4
+    with pytest.raises(ZarrcError, match="EXISTS"):
+        store.create("a", (5,), "int8", chunks=(2,), flags=IF_MISSING)
+    fresh = store.create("a", (5,), "int8", chunks=(2,), flags=OVERWRITE)
+    assert fresh.read("i1").tolist() == [0] * 5
+    assert store.keys("a") == ["a/zarr.json"]
+    with pytest.raises(ZarrcError):
+        store.create("a/below", (1,), "int8")
+
+
+@pytest.mark.parametrize("codecs", [[cases.LITTLE], [cases.sharding((500, 500), [cases.LITTLE, cases.zstd()])]],
+                         ids=["chunks", "shards"])
+def test_huge(context, rng, tmp_path, codecs):
+    """2^40 x 2^38 elements; only the corners exist."""
+    shape, chunks = (2**40, 2**38 + 3), (1000, 1000)
+    document = cases.document_v3("int16", 9, codecs, shape, chunks)
+    array = context.store(str(tmp_path)).create(document=document)
+    corner = cases.random_data(rng, (7, 5), "i2")
+    part = Selection.dims(shape, slice(-7, None), slice(-5, None))
+    array.write(corner, part)
+    array.write(corner, Selection.dims(shape, slice(0, 7), slice(998, 1003)), memory="fake")
+    assert (array.read("i2", part, memory="fake") == corner).all()
+    points = Selection.points(shape, [(-1, -1), (0, 998), (5, 5), (2**39, 2**37)])
+    assert array.read("i2", points).tolist() == [corner[-1, -1], corner[0, 0], 9, 9]
+    seen = theirs(tmp_path)
+    assert (seen[-7:, -5:] == corner).all() and (seen[:7, 998:1003] == corner).all()
+    assert len(array.chunk_list()) == 3 and array.verify() == []
+    assert (peers.open_tensorstore(tmp_path)[2**40 - 7:, 2**38 - 2:].read().result() == corner).all()
+    assert "chunks" in array.explain()
+    array.resize((1000, 1000))
+    assert [row[0] for row in array.chunk_list()] == [(0, 0)]
