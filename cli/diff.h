@@ -1,0 +1,68 @@
+/*
+ * diff.h - one run of zarrc diff, split over diff_nodes.c (what nodes are),
+ * diff_elements.c (what is in arrays), diff_report.c (both kinds of output) and
+ * cmd_diff.c.
+ */
+#ifndef CLI_DIFF_H
+#define CLI_DIFF_H
+
+#include "work.h"
+
+struct diff {
+    struct cli *cli;
+    struct cli_node a, b;
+    uint64_t limit; /* elements to show of each array */
+    double rtol, atol;
+    bool tolerant, nan_differs, storage, data_only, ignore_attributes;
+    uint64_t n_nodes, n_different; /* different: nodes */
+    struct cli_progress progress;
+    uint64_t done_bytes;
+};
+
+/* Elements of two arrays of one type and shape. */
+struct diff_elements {
+    uint64_t n_compared, n_different, n_shown;
+    double largest; /* of |a - b|; negative: of what is no number */
+    uint64_t largest_at[ZARR_MAX_RANK];
+};
+
+/* A pair of nodes under work. */
+struct diff_pair {
+    struct diff *d;
+    const char *path; /* below both, "" for the top */
+    char *shown_a, *shown_b;
+    zarr_array *a, *b;
+    uint64_t n_facts; /* differences of what is not elements */
+    bool in_elements; /* JSON: the list of elements is open */
+    struct diff_elements elements;
+};
+
+/* ---- diff_report.c ---- */
+
+void cli_diff_begin(struct diff *d);
+void cli_diff_end(struct diff *d);
+/* A property with its two values; JSON: json texts where is_json. NULL: has none. */
+void cli_diff_fact(struct diff_pair *p, const char *what, const char *a, const char *b,
+                   bool is_json);
+/* A node that only one has: 'a' or 'b'. */
+void cli_diff_only(struct diff *d, const char *path, char side);
+void cli_diff_element(struct diff_pair *p, const uint64_t *at, const void *a,
+                      const void *b);
+void cli_diff_pair_begin(struct diff_pair *p);
+/* Counts the pair as different where it is. */
+void cli_diff_pair_end(struct diff_pair *p);
+
+/* ---- diff_nodes.c ---- */
+
+/* What both are: kind, shape, type, fill value, names, attributes; with --storage also
+ * chunks, codecs, format. */
+void cli_diff_arrays(struct diff_pair *p);
+void cli_diff_attributes(struct diff_pair *p, const char *a, const char *b);
+
+/* ---- diff_elements.c ---- */
+
+/* sa, sb: regions of the arrays, of one shape. */
+int cli_diff_elements(struct diff_pair *p, const zarr_selection *sa,
+                      const zarr_selection *sb);
+
+#endif

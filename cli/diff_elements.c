@@ -1,0 +1,207 @@
+/*
+ * diff_elements.c - elements of two arrays, box by box in bounded memory. Equal
+ * boxes cost one memcmp; only in others elements are looked at one by one.
+ * Without a tolerance elements are equal when their bits are, or when both are
+ * NaN; with one when |a - b| <= atol + rtol * |b|, as NumPy's isclose says it.
+ * Integers are subtracted exactly.
+ */
+#include "diff.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct comparing {
+    struct diff_pair *p;
+    struct cli_boxes boxes;
+    const zarr_selection *outer[2];
+    const zarr_dtype *type;
+    uint64_t item_bytes;
+    cli_number_fn number;
+    char *data[2];
+};
+
+static int64_t read_signed(const void *element, uint64_t bytes)
+{
+    int8_t a;
+    int16_t b;
+    int32_t c;
+    int64_t d;
+
+    switch (bytes) {
+    case 1:
+        memcpy(&a, element, 1);
+        return a;
+    case 2:
+        memcpy(&b, element, 2);
+        return b;
+    case 4:
+        memcpy(&c, element, 4);
+        return c;
+    default:
+        memcpy(&d, element, 8);
+        return d;
+    }
+}
+
+/* |a - b|; NaN where exactly one is NaN, 0 where both are (unless those differ). */
+static double distance(const struct comparing *c, const void *a, const void *b)
+{
+    double x[2], y[2];
+    bool nx, ny;
+
+    if (zarr_dtype_kind(c->type) == ZARR_KIND_INT) {
+        const int64_t p = read_signed(a, c->item_bytes);
+        const int64_t q = read_signed(b, c->item_bytes);
+
+        return (double)(p > q ? (uint64_t)p - (uint64_t)q : (uint64_t)q - (uint64_t)p);
+    }
+    if (zarr_dtype_kind(c->type) == ZARR_KIND_UINT && c->item_bytes == 8) {
+        uint64_t p, q;
+
+        memcpy(&p, a, 8);
+        memcpy(&q, b, 8);
+        return (double)(p > q ? p - q : q - p);
+    }
+    c->number(a, x);
+    c->number(b, y);
+    nx = isnan(x[0]) || isnan(x[1]);
+    ny = isnan(y[0]) || isnan(y[1]);
+    if (nx && ny)
+        return c->p->d->nan_differs ? (double)NAN : 0;
+    if (x[0] == y[0] && x[1] == y[1]) /* infinities, too */
+        return 0;
+    return hypot(x[0] - y[0], x[1] - y[1]);
+}
+
+static double magnitude(const struct comparing *c, const void *element)
+{
+    double x[2];
+
+    c->number(element, x);
+    return hypot(x[0], x[1]);
+}
+
+/* *by: the distance, negative where there is none. */
+static bool elements_equal(const struct comparing *c, const void *a, const void *b,
+                           double *by)
+{
+    const struct diff *d = c->p->d;
+    const bool same_bits = memcmp(a, b, (size_t)c->item_bytes) == 0;
+
+    *by = -1;
+    if (same_bits && !d->nan_differs)
+        return true;
+    if (!c->number)
+        return same_bits;
+    *by = distance(c, a, b);
+    if (same_bits)
+        return !isnan(*by);
+    if (*by == 0 && !d->tolerant) /* NaN of two kinds are equal, zeros of two signs not */
+        return isnan(magnitude(c, a));
+    if (!d->tolerant)
+        return false;
+    return *by == 0 || (isfinite(*by) && *by <= d->atol + d->rtol * magnitude(c, b));
+}
+
+static void count_element(struct comparing *c, const uint64_t *at, const char *a,
+                          const char *b, double by)
+{
+    struct diff_elements *e = &c->p->elements;
+
+    cli_diff_element(c->p, at, a, b);
+    if (by > e->largest) {
+        e->largest = by;
+        memcpy(e->largest_at, at, (size_t)c->boxes.ndim * sizeof *at);
+    }
+}
+
+static void compare_items(struct comparing *c)
+{
+    uint64_t at[ZARR_MAX_RANK];
+    const struct cli_boxes *b = &c->boxes;
+
+    memcpy(at, b->start, sizeof at);
+    for (uint64_t i = 0; i < b->n_items; i++) {
+        const char *x = c->data[0] + i * c->item_bytes;
+        const char *y = c->data[1] + i * c->item_bytes;
+        double by;
+
+        if (!elements_equal(c, x, y, &by))
+            count_element(c, at, x, y, by);
+        for (int32_t d = b->ndim - 1; d >= 0; d--) {
+            if (++at[d] < b->start[d] + b->count[d])
+                break;
+            at[d] = b->start[d];
+        }
+    }
+}
+
+static zarr_status read_box(struct comparing *c, int side, zarr_error *err)
+{
+    zarr_selection *selection = NULL;
+    int64_t shape[ZARR_MAX_RANK];
+    zarr_tensor tensor;
+    zarr_status st = cli_boxes_select(&c->boxes, c->outer[side], &selection, err);
+
+    cli_boxes_tensor(&c->boxes, c->data[side], c->boxes.n_items * c->item_bytes, shape,
+                     &tensor);
+    if (!st)
+        st = cli_read(side ? c->p->b : c->p->a, selection, &tensor, NULL, err);
+    zarr_selection_free(selection);
+    return st;
+}
+
+static int compare_box(struct comparing *c)
+{
+    struct diff *d = c->p->d;
+    const uint64_t bytes = c->boxes.n_items * c->item_bytes;
+    zarr_error err = {0};
+
+    for (int side = 0; side < 2; side++) {
+        const zarr_status st = read_box(c, side, &err);
+
+        if (st)
+            return cli_fail(d->cli, st, &err, "cannot read %s",
+                            side ? c->p->shown_b : c->p->shown_a);
+    }
+    if (d->nan_differs || memcmp(c->data[0], c->data[1], (size_t)bytes) != 0)
+        compare_items(c);
+    c->p->elements.n_compared += c->boxes.n_items;
+    d->done_bytes += bytes;
+    cli_progress_update(&d->progress, d->done_bytes, 0);
+    return d->cli->out_failed ? CLI_IO : CLI_OK;
+}
+
+int cli_diff_elements(struct diff_pair *p, const zarr_selection *sa,
+                      const zarr_selection *sb)
+{
+    struct comparing c = {.p = p, .outer = {sa, sb}};
+    const int32_t ndim = zarr_selection_ndim(sa);
+    const bool whole = ndim == zarr_array_ndim(p->a);
+    uint64_t most;
+    int rc = CLI_OK;
+
+    c.type = zarr_array_dtype(p->a);
+    c.item_bytes = zarr_dtype_item_bytes(c.type);
+    c.number = cli_number_of(c.type);
+    if (c.item_bytes == 0)
+        return cli_error(p->d->cli, CLI_UNSUPPORTED, NULL,
+                         "%s has elements of variable length", p->shown_a);
+    most = cli_buffer_bytes(p->d->cli) / 2 / c.item_bytes;
+    if (most > (64u << 20) / c.item_bytes)
+        most = (64u << 20) / c.item_bytes;
+    cli_boxes_init(&c.boxes, ndim, zarr_selection_shape(sa),
+                   whole ? zarr_array_write_shape(p->a) : NULL, most ? most : 1, !whole);
+    most = cli_boxes_max_items(&c.boxes) * c.item_bytes;
+    c.data[0] = cli_alloc((size_t)most);
+    c.data[1] = cli_alloc((size_t)most);
+    while (!rc && cli_boxes_next(&c.boxes)) {
+        rc = compare_box(&c);
+        if (p->d->cli->quiet && !p->d->cli->json && p->elements.n_different)
+            break; /* nobody asks how many */
+    }
+    free(c.data[0]);
+    free(c.data[1]);
+    return rc;
+}

@@ -1,0 +1,225 @@
+"""zarrc cp, mv, rm, resize, append, clean, consolidate: what changes a store."""
+import subprocess
+
+import numpy as np
+import pytest
+import zarr
+from conftest import PROGRAM
+
+
+def files(top):
+    return {p.relative_to(top).as_posix(): p.read_bytes()
+            for p in sorted(top.rglob("*")) if p.is_file()}
+
+
+@pytest.fixture
+def store(tmp_path, rng):
+    top = zarr.create_group(str(tmp_path / "x.zarr"), attributes={"t": 1})
+    top.create_array("temp", shape=(100, 200), chunks=(10, 50), dtype="f4")[:] = \
+        rng.random((100, 200))
+    deep = top.create_group("deep")
+    deep.create_array("b", shape=(64, 64), chunks=(8, 8), shards=(32, 32), dtype="i2")[:] = \
+        np.arange(4096).reshape(64, 64)
+    return tmp_path / "x.zarr"
+
+
+def read(path):
+    return zarr.open_array(str(path), mode="r")[...]
+
+
+# ---- cp
+
+def test_cp(zarrc, store, tmp_path):
+    done = zarrc("cp", "--verify", "--json", store, tmp_path / "y.zarr").json
+    assert files(store) == files(tmp_path / "y.zarr")
+    assert done["objects"] == len(files(store)) and done["verified"] is True
+    assert done["bytes"] == sum(map(len, files(store).values()))
+
+
+def test_cp_of_a_node_into_a_new_hierarchy(zarrc, store, tmp_path):
+    zarrc("cp", store / "temp", tmp_path / "new.zarr/a/b")
+    assert files(store / "temp") == files(tmp_path / "new.zarr/a/b")
+    assert zarr.open_group(str(tmp_path / "new.zarr"), mode="r")["a/b"].shape == (100, 200)
+
+
+def test_cp_never_overwrites_unasked(zarrc, store, tmp_path):
+    zarrc("cp", store / "temp", tmp_path / "y.zarr")
+    before = files(tmp_path / "y.zarr")
+    assert "exists" in zarrc("cp", store / "deep/b", tmp_path / "y.zarr", code=5).err
+    assert files(tmp_path / "y.zarr") == before
+    zarrc("cp", "--force", store / "deep/b", tmp_path / "y.zarr")
+    assert files(tmp_path / "y.zarr") == files(store / "deep/b")
+
+
+def test_cp_goes_on(zarrc, store, tmp_path):
+    zarrc("cp", store / "temp", tmp_path / "y.zarr")
+    (tmp_path / "y.zarr/zarr.json").unlink()
+    (tmp_path / "y.zarr/c/3/2").unlink()
+    stays = tmp_path / "y.zarr/c/0/0"
+    was = stays.stat()
+    zarrc("cp", store / "temp", tmp_path / "y.zarr", code=5)
+    zarrc("cp", "--skip-equal", "--verify", store / "temp", tmp_path / "y.zarr")
+    assert files(store / "temp") == files(tmp_path / "y.zarr")
+    assert (stays.stat().st_ino, stays.stat().st_mtime_ns) == (was.st_ino, was.st_mtime_ns)
+
+
+@pytest.mark.parametrize("command", [["cp", "--force"], ["cp"], ["mv", "--force"],
+                                     ["cp", "--force", "--skip-equal"]])
+def test_what_is_no_node_is_never_deleted(zarrc, store, tmp_path, command):
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "letter").write_text("dear")
+    before = files(store)
+    zarrc(*command, store, home, code=5)
+    assert files(home) == {"letter": b"dear"} and files(store) == before
+
+
+def test_cp_failures(zarrc, store, tmp_path):
+    zarrc("cp", store / "nothing", tmp_path / "y.zarr", code=3)
+    assert not (tmp_path / "y.zarr").exists()
+    zarrc("cp", store, store / "deep/copy", code=2)
+    zarrc("cp", store, code=2)
+
+
+# ---- mv, rm
+
+def test_mv(zarrc, store, tmp_path):
+    before = files(store / "temp")
+    zarrc("mv", store / "temp", store / "deep/renamed")
+    assert files(store / "deep/renamed") == before and not (store / "temp/zarr.json").exists()
+    zarrc("mv", "--json", store / "deep", tmp_path / "other.zarr")
+    assert files(tmp_path / "other.zarr/renamed") == before
+    zarrc("mv", store, store, code=2)
+    assert (store / "zarr.json").exists()
+
+
+def test_rm(zarrc, store, tmp_path):
+    assert "-r" in zarrc("rm", store / "deep", code=2).err
+    assert (store / "deep/b/zarr.json").exists()
+    zarrc("rm", "-n", "-r", store / "deep")
+    assert (store / "deep/b/zarr.json").exists()
+    zarrc("rm", store / "temp")
+    assert not (store / "temp").exists()
+    assert zarrc("rm", "-r", "--json", store / "deep").json[0]["deleted"] is True
+    assert files(store).keys() == {"zarr.json"}
+    zarrc("rm", store / "temp", code=3)
+    zarrc("rm", "-f", store / "temp")
+    zarrc("rm", store)
+    assert not store.exists()
+
+
+def test_rm_stays_inside(zarrc, store, tmp_path):
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "letter").write_text("dear")
+    (store / "deep/link").symlink_to(outside)
+    zarrc("rm", "-r", store / "deep", code=None)
+    assert files(outside) == {"letter": b"dear"}
+    zarrc("rm", "-r", f"{store}:/../outside", code=2)
+    assert files(outside) == {"letter": b"dear"}
+
+
+# ---- resize, append
+
+def test_resize(zarrc, store):
+    a = read(store / "temp")
+    zarrc("resize", store / "temp", "50,-")
+    np.testing.assert_array_equal(read(store / "temp"), a[:50])
+    assert not (store / "temp/c/5/0").exists() and (store / "temp/c/4/0").exists()
+    zarrc("resize", "--keep-chunks", store / "temp", "20,200")
+    done = zarrc("resize", "--json", store / "temp", "50,200").json
+    assert done["shape"] == [50, 200]
+    np.testing.assert_array_equal(read(store / "temp"), a[:50])
+    for wrong in ("5", "5,5,5", "a,b", "-1,5", ""):
+        zarrc("resize", store / "temp", wrong, code=2)
+    zarrc("resize", store / "deep", "5", code=2)
+
+
+@pytest.mark.parametrize("axis, shape", [(0, (7, 200)), (1, (100, 3)), (-1, (100, 1))])
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("dtype", ["<f4", ">f4"])
+def test_append_npy(zarrc, store, tmp_path, rng, axis, shape, order, dtype):
+    a = read(store / "temp")
+    more = np.array(rng.random(shape), dtype=dtype, order=order)
+    np.save(tmp_path / "more.npy", more)
+    zarrc("append", f"--axis={axis}", store / "temp", tmp_path / "more.npy")
+    np.testing.assert_array_equal(read(store / "temp"), np.concatenate([a, more], axis))
+
+
+def test_append_streams(zarrc, store, tmp_path, rng):
+    a = read(store / "temp")
+    more = rng.random((37, 200)).astype("f4")
+    np.save(tmp_path / "more.npy", more)
+    zarrc("append", store / "temp", "-", input=(tmp_path / "more.npy").read_bytes())
+    a = np.concatenate([a, more])
+    np.testing.assert_array_equal(read(store / "temp"), a)
+    done = zarrc("append", "--format=raw", "--json", store / "temp", "-", input=more.tobytes()).json
+    assert done["appended"] == 37 and done["shape"] == [174, 200]
+    np.testing.assert_array_equal(read(store / "temp"), np.concatenate([a, more]))
+    zarrc("append", "--format=raw", store / "temp", "-", input=b"12345", code=4)
+    zarrc("append", "--format=raw", "--axis=1", store / "temp", "-", input=b"1234", code=2)
+    (tmp_path / "raw").write_bytes(more[:2].astype(">f4").tobytes())
+    zarrc("append", "--format=raw", "--byte-order=big", store / "temp", tmp_path / "raw")
+    np.testing.assert_array_equal(read(store / "temp")[-2:], more[:2])
+
+
+def test_append_refuses(zarrc, store, tmp_path):
+    before = files(store)
+    for name, array in (("type", np.zeros((2, 200))), ("shape", np.zeros((2, 100), "f4")),
+                        ("rank", np.zeros((1, 2, 200), "f4"))):
+        np.save(tmp_path / f"{name}.npy", array)
+        zarrc("append", store / "temp", tmp_path / f"{name}.npy", code=2)
+    (tmp_path / "odd").write_bytes(b"1" * 801)
+    zarrc("append", store / "temp", tmp_path / "odd", code=2)
+    np.save(tmp_path / "short.npy", np.zeros((2, 200), "f4"))
+    short = (tmp_path / "short.npy").read_bytes()[:-4]
+    (tmp_path / "short.npy").write_bytes(short)
+    zarrc("append", store / "temp", tmp_path / "short.npy", code=4)
+    zarrc("append", store / "temp", tmp_path / "none.npy", code=3)
+    zarrc("append", "--axis=2", store / "temp", tmp_path / "odd", code=2)
+    assert files(store) == before
+
+
+# ---- clean, consolidate
+
+def test_clean(zarrc, store):
+    before = files(store)
+    debris = [store / "temp/c/0/.zarrc-tmp-999999-0123456789abcdef", store / "temp/c/0/0.__lock"]
+    for path in debris:
+        path.write_bytes(b"x")
+    assert len(zarrc("clean", "-n", store).text.splitlines()) == 2
+    assert zarrc("clean", "--json", store).json["removed"] == 0  # too young
+    assert zarrc("clean", "--json", "--age=0", store).json["removed"] == 2
+    assert files(store) == before
+    zarrc("clean", "--age=x", store, code=2)
+
+
+def test_consolidate(zarrc, store):
+    zarrc("consolidate", store)
+    top = zarr.open_consolidated(str(store))
+    assert sorted(k for k, _ in top.members(max_depth=None)) == ["deep", "deep/b", "temp"]
+    zarrc("consolidate", "--check", store)
+    told = zarrc("resize", store / "temp", "50,200").err
+    assert "consolidated" in told
+    done = zarrc("consolidate", "--check", "--json", store, code=1).json
+    assert done["differences"][0]["path"] == "temp"
+    zarrc("consolidate", store)
+    zarrc("consolidate", "--check", store)
+    zarrc("consolidate", store / "temp", code=2)
+
+
+def test_consolidate_v2(zarrc, tmp_path):
+    top = zarr.create_group(str(tmp_path / "x.zarr"), zarr_format=2)
+    top.create_array("a", shape=(3,), dtype="i4")
+    zarrc("consolidate", tmp_path / "x.zarr")
+    assert list(zarr.open_consolidated(str(tmp_path / "x.zarr"), zarr_format=2)) == ["a"]
+
+
+@pytest.mark.parametrize("command", ["cp", "mv", "rm", "resize", "append", "reencode", "verify",
+                                     "diff", "clean", "consolidate", "plot"])
+def test_help(zarrc, command):
+    text = zarrc(command, "--help").text
+    assert f"usage: zarrc {command}" in text.lower() and "--json" in text
+    zarrc(command, "--no-such-option", code=2)
+    done = subprocess.run([PROGRAM, command, "--json"], capture_output=True)
+    assert done.returncode == 2 and b'"error"' in done.stderr

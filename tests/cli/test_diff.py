@@ -1,0 +1,152 @@
+"""zarrc diff: 0 equal, 1 different, other codes when that cannot be said."""
+import numpy as np
+import pytest
+import zarr
+
+
+def make(path, values, **options):
+    array = zarr.create_array(str(path), shape=values.shape, dtype=values.dtype, overwrite=True,
+                              **options)
+    array[...] = values
+    return path
+
+
+@pytest.fixture
+def pair(tmp_path):
+    def build(a, b, **options):
+        return (make(tmp_path / "a.zarr", np.asarray(a), chunks=np.shape(a) or "auto"),
+                make(tmp_path / "b.zarr", np.asarray(b), **options))
+    return build
+
+
+def test_equal_in_other_chunks(zarrc, tmp_path, rng):
+    values = rng.random((50, 60))
+    a = make(tmp_path / "a.zarr", values, chunks=(10, 10))
+    b = make(tmp_path / "b.zarr", values, chunks=(7, 30), shards=(14, 60), dimension_names=None)
+    done = zarrc("diff", a, b)
+    assert done.out == b"" and done.err == ""
+    told = zarrc("diff", "--storage", a, b, code=1).text
+    assert "chunks: (10, 10) | (7, 30)" in told
+    assert zarrc("diff", "--json", a, b).json["equal"] is True
+
+
+def test_elements(zarrc, pair):
+    a = np.arange(20.0).reshape(4, 5)
+    b = a.copy()
+    b[1, 2] += 0.5
+    b[3, 4] -= 2
+    a, b = pair(a, b)
+    told = zarrc("diff", a, b, code=1).text
+    assert "  [1, 2]: 7.0 | 7.5\n" in told
+    assert "  2 of 20 elements differ, by 2 at most, at (3, 4)\n" in told
+    node = zarrc("diff", "--json", a, b, code=1).json["nodes"][0]
+    assert node["elements"][1] == {"index": [3, 4], "a": 19.0, "b": 17.0}
+    assert node["elements_different"] == 2 and node["largest_difference"] == 2
+    assert zarrc("diff", "-q", a, b, code=1).out == b""
+    assert zarrc("diff", "--limit=1", a, b, code=1).text.count("[") == 1
+    zarrc("diff", "--atol=2", a, b)
+    zarrc("diff", "--atol=1.9", a, b, code=1)
+    zarrc("diff", "--rtol=0.2", a, b)
+    zarrc("diff", "--rtol=-1", a, b, code=2)
+
+
+@pytest.mark.parametrize("a, b, options, code", [
+    ([np.nan, 1], [np.nan, 1], [], 0),
+    ([np.nan, 1], [np.nan, 1], ["--nan-differs"], 1),
+    ([np.nan, 1], [2, 1], ["--atol=9"], 1),
+    ([np.inf, 1], [np.inf, 1], ["--atol=0"], 0),
+    ([np.inf, 1], [-np.inf, 1], ["--atol=9"], 1),
+    ([0.0], [-0.0], [], 1),
+    ([0.0], [-0.0], ["--atol=0"], 0),
+    ([1 + 2j], [1 + 2.5j], ["--atol=0.5"], 0),
+    ([1 + 2j], [1 + 2.5j], [], 1),
+])
+def test_special(zarrc, pair, a, b, options, code):
+    zarrc("diff", *options, *pair(np.array(a), np.array(b)), code=code)
+
+
+def test_big_integers_are_exact(zarrc, pair):
+    a = np.array([2**63 - 1, -2**63, 5], "i8")
+    zarrc("diff", "--atol=0.5", *pair(a, a - np.array([1, 0, 0])), code=1)
+    told = zarrc("diff", *pair(a, a - np.array([1, 0, 0])), code=1).text
+    assert "9223372036854775807 | 9223372036854775806" in told
+    u = np.array([2**64 - 1], "u8")
+    told = zarrc("diff", *pair(u, u - np.uint64(1)), code=1).text
+    assert "by 1 at most" in told
+
+
+@pytest.mark.parametrize("dtype", ["b1", "i1", "u2", "f2", "f4", "M8[s]", "U2", "S3"])
+def test_types(zarrc, tmp_path, dtype):
+    a = np.array([0, 1, 0, 1]).astype("i8").astype(dtype)
+    b = a.copy()
+    b[2] = a[1]
+    for name, values in (("a", a), ("b", b)):
+        make(tmp_path / f"{name}.zarr", values, zarr_format=2)
+    zarrc("diff", tmp_path / "a.zarr", tmp_path / "a.zarr")
+    assert "1 of 4 elements differ" in zarrc("diff", tmp_path / "a.zarr", tmp_path / "b.zarr",
+                                             code=1).text
+
+
+def test_properties(zarrc, tmp_path):
+    values = np.arange(6.0)
+    a = make(tmp_path / "a.zarr", values, attributes={"u": "m", "same": 1, "gone": 1})
+    b = make(tmp_path / "b.zarr", values, attributes={"u": "km", "same": 1, "new": []},
+             fill_value=3, dimension_names=["x"])
+    told = zarrc("diff", a, b, code=1).text
+    for line in ('attribute u: "m" | "km"', "attribute gone: 1 | (none)",
+                 "attribute new: (none) | []", "fill value: 0.0 | 3.0",
+                 "name of dimension 0: (none) | x"):
+        assert f"  {line}\n" in told, told
+    assert "same" not in told
+    zarrc("diff", "--data", a, b)
+    c = make(tmp_path / "c.zarr", values.astype("f4"))
+    assert "data type: float64 | float32" in zarrc("diff", a, c, code=1).text
+    d = make(tmp_path / "d.zarr", values[:5])
+    assert "shape: (6,) | (5,)" in zarrc("diff", a, d, code=1).text
+    zarrc("diff", f"{a}[1:3]", f"{d}[1:3]", "--data")
+    zarrc("diff", f"{a}[1:3]", f"{d}[2:4]", "--data", code=1)
+
+
+def test_groups(zarrc, tmp_path):
+    for name in "ab":
+        top = zarr.create_group(str(tmp_path / f"{name}.zarr"), attributes={"v": 1})
+        top.create_array("same", shape=(3,), dtype="i4")[:] = 1
+        top.create_array("other", shape=(3,), dtype="i4")[:] = [1, 2, ord(name)]
+        top.create_group(f"only-{name}")
+        top.create_group("same-group")
+    top.create_group("kind")
+    zarr.open_group(str(tmp_path / "a.zarr")).create_array("kind", shape=(1,), dtype="i1")
+    told = zarrc("diff", tmp_path / "a.zarr", tmp_path / "b.zarr", code=1).text
+    assert "a.zarr:/only-a\n" in told and "b.zarr:/only-b\n" in told
+    assert "kind: array | group" in told and "[2]: 97 | 98" in told and "same" not in told
+    done = zarrc("diff", "--json", tmp_path / "a.zarr", tmp_path / "b.zarr", code=1).json
+    assert done["nodes_different"] == 4
+    assert {"path": "only-b", "only_in": "b"} in done["nodes"]
+    zarrc("diff", tmp_path / "a.zarr", tmp_path / "a.zarr")
+
+
+def test_v2_and_v3_are_equal(zarrc, tmp_path, rng):
+    values = rng.integers(0, 9, (20, 20))
+    a = make(tmp_path / "a.zarr", values, zarr_format=2, order="F")
+    b = make(tmp_path / "b.zarr", values, dimension_names=None)
+    zarrc("diff", a, b)
+    assert "format: 2 | 3" in zarrc("diff", "--storage", a, b, code=1).text
+
+
+def test_memory_is_bounded(zarrc, tmp_path, rng):
+    values = rng.integers(0, 9, (3000, 700))
+    a = make(tmp_path / "a.zarr", values, chunks=(100, 700))
+    values[2999, 699] += 1
+    b = make(tmp_path / "b.zarr", values, chunks=(300, 100))
+    told = zarrc("diff", "--mem=1M", a, b, code=1).text
+    assert "[2999, 699]" in told and "1 of 2100000 elements" in told
+
+
+def test_cannot_be_said(zarrc, tmp_path):
+    a = make(tmp_path / "a.zarr", np.arange(100.0), chunks=(10,))
+    zarrc("diff", a, tmp_path / "none.zarr", code=3)
+    zarrc("diff", a, code=2)
+    make(tmp_path / "b.zarr", np.arange(100.0), chunks=(10,))
+    chunk = tmp_path / "b.zarr/c/3"
+    chunk.write_bytes(chunk.read_bytes()[:7])
+    assert "c/3" in zarrc("diff", a, tmp_path / "b.zarr", code=4).err

@@ -1,0 +1,256 @@
+"""zarrc reencode: every element and all metadata arrive, in the layout that was asked for,
+and a run that is killed at any moment can be gone on with, to the same bytes."""
+import random
+import shutil
+import subprocess
+import time
+
+import numpy as np
+import pytest
+import zarr
+from conftest import PROGRAM
+
+
+def files(top):
+    """{relative path: bytes}"""
+    return {p.relative_to(top).as_posix(): p.read_bytes()
+            for p in sorted(top.rglob("*")) if p.is_file()}
+
+
+def make(path, values, **options):
+    array = zarr.create_array(str(path), shape=values.shape, dtype=values.dtype, **options)
+    array[...] = values
+    return array
+
+
+def same(path, values):
+    array = zarr.open_array(str(path), mode="r")
+    np.testing.assert_array_equal(array[...], values)
+    return array
+
+
+@pytest.fixture
+def source(tmp_path, rng):
+    values = rng.random((120, 90)).astype("f4")
+    values[:30] = np.nan
+    make(tmp_path / "a.zarr", values, chunks=(17, 20), fill_value=np.nan,
+         dimension_names=["y", "x"], attributes={"units": "K", "n": [1, {"a": None}]})
+    return tmp_path / "a.zarr", values
+
+
+def test_chunks_shards_and_codecs(zarrc, source, tmp_path):
+    path, values = source
+    before = files(path)
+    done = zarrc("reencode", "--chunks=10,15", "--shards=60,45", "--codec=zstd:3", "--verify",
+                 "--json", path, tmp_path / "b.zarr").json
+    array = same(tmp_path / "b.zarr", values)
+    assert array.chunks == (10, 15) and array.shards == (60, 45)
+    assert array.compressors[0].to_dict()["configuration"]["level"] == 3
+    assert array.attrs.asdict() == {"units": "K", "n": [1, {"a": None}]}
+    assert array.metadata.dimension_names == ("y", "x")
+    assert np.isnan(array.fill_value)
+    assert done["state"] == "new" and done["verified"] is True and done["objects_written"] == 4
+    assert files(path) == before, "the source was touched"
+    assert not list((tmp_path / "b.zarr").glob(".zarrc*"))
+
+
+def test_nothing_given_keeps_all(zarrc, source, tmp_path):
+    path, values = source
+    zarrc("reencode", path, tmp_path / "b.zarr")
+    a, b = zarr.open_array(str(path), mode="r"), same(tmp_path / "b.zarr", values)
+    assert a.metadata == b.metadata
+
+
+def test_to_v2_and_back(zarrc, source, tmp_path):
+    path, values = source
+    zarrc("reencode", "--format=2", path, tmp_path / "v2.zarr")
+    array = same(tmp_path / "v2.zarr", values)
+    assert array.metadata.zarr_format == 2 and array.chunks == (17, 20)
+    assert array.attrs["_ARRAY_DIMENSIONS"] == ["y", "x"]
+    zarrc("reencode", "--format=3", tmp_path / "v2.zarr", tmp_path / "v3.zarr")
+    array = same(tmp_path / "v3.zarr", values)
+    assert array.metadata == zarr.open_array(str(path), mode="r").metadata
+
+
+@pytest.mark.parametrize("dtype", ["<i2", ">i4", "|b1", "<f2", ">f8", "<c8", "<M8[s]", "<U3", "|S4"])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_v2_types_and_orders(zarrc, tmp_path, rng, dtype, order):
+    values = rng.integers(0, 99, (11, 13)).astype("i8")
+    values = values.astype(dtype) if dtype[1] != "U" else values.astype("U3")
+    make(tmp_path / "a.zarr", values, chunks=(4, 5), zarr_format=2, order=order)
+    zarrc("reencode", "--chunks=6,13", "--verify", tmp_path / "a.zarr", tmp_path / "b.zarr")
+    array = same(tmp_path / "b.zarr", values)
+    assert array.order == order and array.chunks == (6, 13)
+    assert (tmp_path / "a.zarr/.zarray").read_text().count(dtype) == 1
+    assert dtype in (tmp_path / "b.zarr/.zarray").read_text()
+
+
+@pytest.mark.parametrize("encoding, separator, key", [
+    ("default", "/", "c/1/2"), ("default", ".", "c.1.2"), ("v2", ".", "1.2"), ("v2", "/", "1/2")])
+def test_keys(zarrc, tmp_path, encoding, separator, key):
+    values = np.arange(120, dtype="u1").reshape(10, 12) + np.uint8(1)
+    make(tmp_path / "a.zarr", values, chunks=(5, 4))
+    zarrc("reencode", "--key-encoding", encoding, "--separator", separator, tmp_path / "a.zarr",
+          tmp_path / "b.zarr")
+    same(tmp_path / "b.zarr", values)
+    assert (tmp_path / "b.zarr" / key).is_file()
+
+
+def group(path):
+    top = zarr.create_group(str(path), attributes={"title": "x"})
+    top.create_array("lat", shape=(10,), chunks=(4,), dtype="f8")[:] = np.arange(10)
+    top.create_array("scalar", shape=(), dtype="i4")[...] = 7
+    top.create_array("none", shape=(0, 5), chunks=(2, 2), dtype="i4")
+    deep = top.create_group("deep", attributes={"z": 2})
+    deep.create_array("t", shape=(20, 30, 40), chunks=(5, 5, 5), dtype="i2")[:] = \
+        np.arange(24000).reshape(20, 30, 40)
+    deep.create_group("empty")
+
+
+def test_groups(zarrc, tmp_path):
+    group(tmp_path / "a.zarr")
+    done = zarrc("reencode", "--chunks=20,10,10", "--json", tmp_path / "a.zarr",
+                 tmp_path / "b.zarr/sub/copy").json
+    assert (done["arrays"], done["groups"]) == (4, 3)
+    top = zarr.open_group(str(tmp_path / "b.zarr"), mode="r")["sub/copy"]
+    assert top.attrs.asdict() == {"title": "x"} and top["deep"].attrs.asdict() == {"z": 2}
+    assert top["deep/t"].chunks == (20, 10, 10) and top["lat"].chunks == (4,)
+    np.testing.assert_array_equal(top["deep/t"][...].ravel(), np.arange(24000))
+    np.testing.assert_array_equal(top["lat"][...], np.arange(10))
+    assert top["scalar"][...] == 7 and top["none"].shape == (0, 5)
+    assert sorted(top["deep"].group_keys()) == ["empty"]
+    zarrc("diff", tmp_path / "a.zarr", tmp_path / "b.zarr/sub/copy")
+    zarrc("reencode", "--fill=1", tmp_path / "a.zarr", tmp_path / "c.zarr", code=2)
+    zarrc("reencode", tmp_path / "a.zarr", tmp_path / "a.zarr/deep/new", code=2)
+
+
+def test_memory_bounds_the_unit(zarrc, tmp_path, rng):
+    values = rng.integers(0, 9, (1000, 1500)).astype("i2")
+    make(tmp_path / "a.zarr", values, chunks=(100, 100))
+    zarrc("reencode", "--mem=1M", "--chunks=90,1500", "--verify", tmp_path / "a.zarr",
+          tmp_path / "b.zarr")
+    same(tmp_path / "b.zarr", values)
+    told = zarrc("reencode", "--mem=1M", "--chunks=1000,1500", "--force", tmp_path / "a.zarr",
+                 tmp_path / "b.zarr", code=4)
+    assert "--mem" in told.err
+    same(tmp_path / "b.zarr", values)  # asked before anything was deleted
+
+
+def test_what_is_there_stays(zarrc, source, tmp_path):
+    path, values = source
+    zarrc("reencode", path, tmp_path / "b.zarr")
+    for options in ([], ["--resume", "--chunks=50,50"]):
+        assert "there already" in zarrc("reencode", *options, path, tmp_path / "b.zarr", code=5).err
+    assert "complete" in zarrc("reencode", "--resume", path, tmp_path / "b.zarr").err
+    zarrc("reencode", "--force", "--resume", path, tmp_path / "b.zarr", code=2)
+    zarrc("reencode", "--force", "--chunks=50,50", path, tmp_path / "b.zarr")
+    assert same(tmp_path / "b.zarr", values).chunks == (50, 50)
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "letter").write_text("dear")
+    for options in ([], ["--force"], ["--resume"]):
+        zarrc("reencode", *options, path, home, code=5)
+    assert files(home) == {"letter": b"dear"}
+
+
+def kill_after(seconds, *arguments):
+    run = subprocess.Popen([PROGRAM, "reencode", *map(str, arguments)], stdout=subprocess.DEVNULL,
+                           stderr=subprocess.DEVNULL)
+    time.sleep(seconds)
+    run.kill()
+    return run.wait()
+
+
+def objects(top):
+    """{path: (inode, mtime)} of finished chunks."""
+    return {p: (p.stat().st_ino, p.stat().st_mtime_ns) for p in top.rglob("*")
+            if p.is_file() and ".zarrc" not in p.name and "__lock" not in p.name}
+
+
+@pytest.mark.parametrize("layout", [["--chunks=64,64"], ["--chunks=64,64", "--shards=256,640"]])
+def test_killed_and_resumed(zarrc, tmp_path, rng, layout):
+    """kill -9 at ten moments or more; nothing finished is written again; equal bytes."""
+    values = rng.integers(0, 50, (1280, 1280)).astype("i4")
+    values[256:512] = 0  # chunks that are the fill value are not stored
+    top = zarr.create_group(str(tmp_path / "a.zarr"), attributes={"k": 1})
+    for name in ("one", "two"):
+        top.create_array(name, shape=values.shape, chunks=(100, 110), dtype="i4")[...] = values
+    options = [*layout, "--codec=gzip:9", tmp_path / "a.zarr"]
+    began = time.monotonic()
+    zarrc("reencode", *options, tmp_path / "whole.zarr")
+    whole = time.monotonic() - began
+    target, moments = tmp_path / "b.zarr", random.Random(7)
+    kills = 0
+    for _ in range(14):
+        known = objects(target) if target.exists() else {}
+        code = kill_after(moments.uniform(0, whole / 14), "--resume", *options, target)
+        for path, was in known.items():
+            now = path.stat()
+            assert (now.st_ino, now.st_mtime_ns) == was, f"{path} was written again"
+        if code == 0:
+            break
+        assert code == -9
+        kills += 1
+        if not (target / "zarr.json").exists() and target.exists():
+            zarrc("info", target, code=3)  # no node before all is there
+    known = objects(target)
+    done = zarrc("reencode", "--resume", "--json", *options, target).json
+    assert all((p.stat().st_ino, p.stat().st_mtime_ns) == was for p, was in known.items())
+    assert done["state"] in ("resumed", "complete")
+    assert kills >= 10, "the machine was too fast for this test"
+    zarrc("clean", "--age=0", target)
+    assert files(target) == files(tmp_path / "whole.zarr")
+    assert files(target / "one") == files(tmp_path / "whole.zarr/one")
+    zarrc("verify", target)
+
+
+def test_resume_is_for_the_same_job(zarrc, tmp_path, rng):
+    values = rng.integers(0, 50, (1000, 1000)).astype("i4")
+    make(tmp_path / "a.zarr", values, chunks=(100, 100))
+    target = tmp_path / "b.zarr"
+    for _ in range(20):
+        shutil.rmtree(target, ignore_errors=True)
+        kill_after(0.1, "--codec=gzip:9", "--chunks=20,20", tmp_path / "a.zarr", target)
+        if (target / ".zarrc-job").exists():
+            break
+    else:
+        pytest.skip("the machine was too fast to interrupt")
+    told = zarrc("reencode", "--codec=gzip:9", "--chunks=20,20", tmp_path / "a.zarr", target, code=5)
+    assert "--resume" in told.err
+    told = zarrc("reencode", "--resume", "--chunks=30,20", tmp_path / "a.zarr", target, code=5)
+    assert "other options" in told.err
+    zarrc("reencode", "--force", "--chunks=30,20", tmp_path / "a.zarr", target)
+    assert same(target, values).chunks == (30, 20)
+
+
+def test_interrupt(tmp_path, rng):
+    values = rng.integers(0, 50, (1500, 1500)).astype("i4")
+    make(tmp_path / "a.zarr", values, chunks=(100, 100))
+    run = subprocess.Popen([PROGRAM, "reencode", "--codec=gzip:9", "--chunks=10,10",
+                            str(tmp_path / "a.zarr"), str(tmp_path / "b.zarr")],
+                           stderr=subprocess.PIPE)
+    time.sleep(0.15)
+    run.terminate()
+    _, err = run.communicate(timeout=30)
+    if run.returncode == 0:
+        pytest.skip("the machine was too fast to interrupt")
+    assert run.returncode == 130 and b"interrupted" in err
+    assert not (tmp_path / "b.zarr/zarr.json").exists()
+    debris = [p for p in (tmp_path / "b.zarr").rglob("*") if "-tmp-" in p.name or "__lock" in p.name]
+    assert not debris
+
+
+def test_progress(zarrc, tmp_path, rng):
+    values = rng.integers(0, 50, (600, 600)).astype("i4")
+    make(tmp_path / "a.zarr", values, chunks=(100, 100))
+    told = zarrc("reencode", "--progress=json", tmp_path / "a.zarr", tmp_path / "b.zarr").err
+    assert '"progress": "reencode"' in told and '"total_bytes": 1440000' in told
+    told = zarrc("reencode", "-q", tmp_path / "a.zarr", tmp_path / "c.zarr")
+    assert told.err == "" and told.out == b""
+
+
+@pytest.mark.parametrize("locale", ["C", "de_DE.UTF-8"])
+def test_no_locale(zarrc, source, tmp_path, locale):
+    path, values = source
+    zarrc("reencode", "--codec=zstd:1", path, tmp_path / "b.zarr", env={"LC_ALL": locale})
+    same(tmp_path / "b.zarr", values)

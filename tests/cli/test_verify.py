@@ -1,0 +1,136 @@
+"""zarrc verify: every kind of damage is found, named by key and reason; exit code 1."""
+import subprocess
+
+import numpy as np
+import pytest
+import zarr
+from conftest import PROGRAM
+
+
+@pytest.fixture
+def store(tmp_path, rng):
+    top = zarr.create_group(str(tmp_path / "x.zarr"))
+    values = rng.integers(0, 99, (64, 64)).astype("i4")
+    top.create_array("plain", shape=(64, 64), chunks=(16, 16), dtype="i4")[:] = values
+    top.create_array("sharded", shape=(64, 64), chunks=(8, 8), shards=(32, 32), dtype="i4")[:] = \
+        values
+    top.create_array("sums", shape=(64, 64), chunks=(32, 32), dtype="i4",
+                     compressors=[zarr.codecs.Crc32cCodec()])[:] = values
+    top.create_group("deep").create_array("x", shape=(10,), chunks=(5,), dtype="f8")[:] = 1
+    return tmp_path / "x.zarr"
+
+
+def damage(path, at, data=b"\xff\x00\xff"):
+    bytes_ = bytearray(path.read_bytes())
+    at = at if at >= 0 else len(bytes_) + at
+    bytes_[at:at + len(data)] = data
+    path.write_bytes(bytes_)
+
+
+def faults(zarrc, path, **options):
+    return zarrc("verify", "--json", path, code=1, **options).json["faults"]
+
+
+def test_valid(zarrc, store):
+    done = zarrc("verify", "--json", store).json
+    assert done["valid"] is True and done["faults"] == []
+    assert (done["arrays"], done["groups"], done["objects"]) == (4, 2, 16 + 4 + 4 + 2)
+    stored = [p for p in store.rglob("*") if p.is_file() and p.name != "zarr.json"]
+    assert done["bytes"] == sum(p.stat().st_size for p in stored)
+    text = zarrc("verify", store)
+    assert "valid" in text.err and text.out == b""
+    zarrc("verify", store / "plain")
+
+
+def test_missing_chunks_are_legal(zarrc, store):
+    (store / "plain/c/0/0").unlink()
+    (store / "sharded/c/0/0").unlink()
+    zarrc("verify", store)
+
+
+@pytest.mark.parametrize("key, at, reason", [
+    ("plain/c/1/2", 0, ""), ("sums/c/0/1", 17, ""), ("sums/c/0/1", -1, ""),
+    ("sharded/c/1/0", 3, "inner chunk"), ("sharded/c/1/0", -2, ""), ("sharded/c/1/0", -80, "")])
+def test_damage(zarrc, store, key, at, reason):
+    damage(store / key, at)
+    found = faults(zarrc, store)
+    assert {f["key"] for f in found} == {key} and found[0]["code"] == "corrupt"
+    assert any(reason in f["reason"] for f in found)
+    told = zarrc("verify", store, code=1)
+    assert told.text.startswith(f"{key}: ") and "NOT VALID" in told.err
+
+
+@pytest.mark.parametrize("key", ["plain/c/1/2", "sums/c/0/1", "sharded/c/1/0"])
+@pytest.mark.parametrize("keep", [0, 5, -1])
+def test_truncated(zarrc, store, key, keep):
+    path = store / key
+    path.write_bytes(path.read_bytes()[:keep])
+    assert {f["key"] for f in faults(zarrc, store)} == {key}
+
+
+def test_all_faults_are_told(zarrc, store):
+    for i in range(4):
+        damage(store / f"plain/c/{i}/{i}", 0)
+    damage(store / "sharded/c/0/1", -1)
+    assert len(faults(zarrc, store)) == 5
+
+
+def test_metadata(zarrc, store):
+    (store / "plain/zarr.json").write_text('{"zarr_format": 3')
+    found = faults(zarrc, store)
+    assert [f["node"] for f in found] == ["plain"] and "zarr.json" in found[0]["reason"]
+
+
+def test_consolidated(zarrc, store):
+    zarrc("consolidate", store)
+    zarrc("verify", store)
+    zarrc("resize", store / "plain", "32,64")
+    found = faults(zarrc, store)
+    assert len(found) == 1 and "plain" in found[0]["reason"]
+
+
+def test_v2(zarrc, tmp_path, rng):
+    path = tmp_path / "v2.zarr"
+    zarr.create_array(str(path), shape=(30, 30), chunks=(10, 10), dtype="i2", zarr_format=2)[:] = \
+        rng.integers(0, 99, (30, 30))
+    zarrc("verify", path)
+    (path / "1.1").write_bytes((path / "1.1").read_bytes()[:-3])
+    assert [f["key"] for f in faults(zarrc, path)] == ["1.1"]
+
+
+def test_not_there(zarrc, tmp_path):
+    zarrc("verify", tmp_path / "none.zarr", code=3)
+    zarrc("verify", code=2)
+
+
+def test_untrusted(zarrc, tmp_path):
+    path = tmp_path / "big.zarr"
+    zarr.create_array(str(path), shape=(2**27,), chunks=(2**27,), dtype="i4")
+    (path / "c").mkdir()
+    (path / "c/0").write_bytes(b"\x28\xb5\x2f\xfd" * 8)
+    assert faults(zarrc, path)[0]["code"] == "corrupt"
+    assert zarrc("verify", "--untrusted", "--json", path, code=None).code in (1, 4)
+
+
+def test_no_data(zarrc, store):
+    damage(store / "plain/c/1/2", 0)
+    zarrc("verify", "--no-data", store)
+
+
+def test_closed_pipe(store):
+    for i in range(4):
+        for k in range(4):
+            damage(store / f"plain/c/{i}/{k}", 0)
+    run = subprocess.Popen([PROGRAM, "verify", str(store)], stdout=subprocess.PIPE,
+                           stderr=subprocess.DEVNULL)
+    run.stdout.close()
+    assert run.wait() in (1, 3)
+
+
+def test_uncompressed_damage_needs_checksums(zarrc, tmp_path):
+    path = tmp_path / "raw.zarr"
+    zarr.create_array(str(path), shape=(8,), dtype="i4", compressors=None)[:] = np.arange(8) + 1
+    damage(path / "c/0", 4)
+    zarrc("verify", path)  # 32 bytes are 32 bytes
+    (path / "c/0").write_bytes(b"12345")
+    assert faults(zarrc, path)
