@@ -238,6 +238,10 @@ zarr_status cli_write(zarr_array *array, const zarr_selection *selection,
                       const zarr_tensor *src, const zarr_io_options *opts,
                       zarr_error *err);
 
+/* read(2) of pipes and files in full: bytes read (less at the end), or -1 with errno;
+ * EINTR after an interrupt, which is noticed while it waits. */
+int64_t cli_read_fd(int fd, void *data, size_t bytes);
+
 /* ---- walking an array bigger than memory ---- */
 
 /* Bytes that a command may use for its own buffers, all together: half of --mem (the

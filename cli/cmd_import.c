@@ -44,6 +44,8 @@ static int open_input(struct import *im)
         return cli_errno(cli, errno, "cannot open %s", im->name);
     if (im->is_stdin)
         im->name = "standard input";
+    setvbuf(im->file, NULL, _IONBF,
+            0); /* elements are read past it, from its descriptor */
     if (fstat(fileno(im->file), &st) == 0 && S_ISDIR(st.st_mode))
         return cli_errno(cli, EISDIR, "cannot read %s", im->name);
     im->can_seek = !im->is_stdin && S_ISREG(st.st_mode);
@@ -233,11 +235,11 @@ static void reverse(int32_t ndim, uint64_t *values)
     }
 }
 
-static int input_error(struct import *im)
+static int input_error(struct import *im, bool failed)
 {
     if (cli_cancel)
         return cli_error(im->cli, CLI_INTERRUPTED, NULL, "interrupted");
-    if (ferror(im->file))
+    if (failed)
         return cli_errno(im->cli, errno, "cannot read %s", im->name);
     return cli_error(im->cli, CLI_CORRUPT, NULL,
                      "%s ended too soon: %" PRIu64 " bytes of elements were expected",
@@ -246,12 +248,14 @@ static int input_error(struct import *im)
 
 static int read_at(struct import *im, uint64_t item, void *to, size_t bytes)
 {
-    if (im->can_seek &&
-        fseeko(im->file, (off_t)(im->head.data_offset + item * im->item_bytes),
-               SEEK_SET) != 0)
+    const int fd = fileno(im->file);
+    const uint64_t at = im->head.data_offset + item * im->item_bytes;
+    int64_t n;
+
+    if (im->can_seek && lseek(fd, (off_t)at, SEEK_SET) < 0)
         return cli_errno(im->cli, errno, "cannot read %s", im->name);
-    errno = 0;
-    return fread(to, 1, bytes, im->file) == bytes ? CLI_OK : input_error(im);
+    n = cli_read_fd(fd, to, bytes);
+    return n == (int64_t)bytes ? CLI_OK : input_error(im, n < 0);
 }
 
 /* The box of `b` (in the file's order of dimensions), run by run. */
@@ -367,8 +371,12 @@ static int copy(struct import *im)
 /* A pipe must end where the elements end. */
 static int check_end(struct import *im)
 {
-    if (im->can_seek || getc(im->file) == EOF)
+    char byte;
+
+    if (im->can_seek || cli_read_fd(fileno(im->file), &byte, 1) == 0)
         return CLI_OK;
+    if (cli_cancel)
+        return cli_error(im->cli, CLI_INTERRUPTED, NULL, "interrupted");
     return cli_error(im->cli, CLI_USAGE, "Check --shape and --dtype.",
                      "%s holds more than %" PRIu64 " bytes of elements", im->name,
                      data_bytes(im));

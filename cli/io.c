@@ -7,7 +7,10 @@
  */
 #include "cli.h"
 
+#include <errno.h>
+#include <poll.h>
 #include <string.h>
+#include <unistd.h>
 
 static const uint64_t poll_ns = 50000000; /* how soon an interrupt is noticed */
 
@@ -53,6 +56,33 @@ zarr_status cli_write(zarr_array *array, const zarr_selection *selection,
         return ZARR_ERR_CANCELLED;
     st = zarr_array_write_submit(&request, array, selection, src, opts, err);
     return st ? st : finish(request, err);
+}
+
+/* A signal between a look at cli_cancel and read(2) would be lost, hence the poll. */
+int64_t cli_read_fd(int fd, void *data, size_t bytes)
+{
+    size_t done = 0;
+
+    while (done < bytes) {
+        struct pollfd p = {.fd = fd, .events = POLLIN};
+        ssize_t n;
+
+        if (cli_cancel) {
+            errno = EINTR;
+            return -1;
+        }
+        if (poll(&p, 1, 100) <= 0) /* EINTR: look at cli_cancel again */
+            continue;
+        n = read(fd, (char *)data + done, bytes - done);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return -1;
+        if (n == 0)
+            break;
+        done += (size_t)n;
+    }
+    return (int64_t)done;
 }
 
 uint64_t cli_buffer_bytes(const struct cli *cli)

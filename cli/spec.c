@@ -207,7 +207,7 @@ static int read_codecs(struct cli *cli, const char *option, int which, bool v2,
 
     if (n == 1 && strcmp(cli_text(cli, option), "none") == 0) {
         cli_string_printf(&out, v2 ? "{\"filters\": null, \"compressor\": null}"
-                                   : "[{\"name\": \"bytes\"}]");
+                                   : "[]");
     } else if (v2) {
         rc = codecs_v2(cli, n, &out);
     } else {

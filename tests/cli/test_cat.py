@@ -1,0 +1,255 @@
+"""cat and export: every format for every data type, regions, streams bigger than memory."""
+import base64
+import io
+import json
+import struct
+
+import numpy as np
+import pytest
+import zarr
+
+from conftest import peak
+
+TYPES = ["bool", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "c8", "c16",
+         "S5", "U4", "M8[ms]", "m8[25us]", "V3"]
+
+
+def sample(dtype, shape, rng):
+    dtype = np.dtype(dtype)
+    n = int(np.prod(shape))
+    if dtype.kind == "S":
+        values = [bytes(rng.integers(0, 256, rng.integers(0, 6), dtype="u1")) for _ in range(n)]
+        return np.array(values, dtype).reshape(shape)
+    if dtype.kind == "U":
+        letters = list("abcxyzäß€漢😀\"\\")
+        values = ["".join(rng.choice(letters, rng.integers(0, 5))) for _ in range(n)]
+        return np.array(values, dtype).reshape(shape)
+    if dtype.kind == "b":
+        return rng.integers(0, 2, shape).astype(bool)
+    data = np.frombuffer(rng.bytes(n * dtype.itemsize), dtype).reshape(shape).copy()
+    if dtype.kind in "Mm":
+        data.ravel()[::5] = np.array("NaT", dtype)
+    if dtype.kind in "fc":  # plain numbers, and what is special
+        data = rng.normal(size=shape).astype(dtype)
+        special = [np.nan, np.inf, -np.inf, -0.0, 1e30, 0.1]
+        with np.errstate(over="ignore"):
+            data.ravel()[:len(special)] = np.array(special).astype(dtype)
+    return data
+
+
+@pytest.fixture(scope="module", params=[(v, t) for v in (2, 3) for t in TYPES],
+                ids=lambda p: f"v{p[0]}-{p[1]}")
+def array(request, tmp_path_factory):
+    version, dtype = request.param
+    rng = np.random.default_rng(7)
+    data = sample(dtype, (5, 4, 3), rng)
+    path = tmp_path_factory.mktemp("cat") / "x.zarr"
+    made = zarr.create_array(path, shape=data.shape, chunks=(2, 3, 2), dtype=data.dtype,
+                             zarr_format=version)
+    made[...] = data
+    return path, data
+
+
+REGIONS = [("", np.s_[...]), ("[1:4,::2]", np.s_[1:4, ::2]), ("[-1]", np.s_[-1]),
+           ("[...,1]", np.s_[..., 1]), ("[::-1,0,0]", np.s_[::-1, 0, 0]),
+           ("[4,3,2]", np.s_[4, 3, 2]), ("[2:2]", np.s_[2:2])]
+
+
+def little(data):
+    return np.ascontiguousarray(data).astype(data.dtype.newbyteorder("<")).tobytes()
+
+
+@pytest.mark.parametrize("text, region", REGIONS, ids=[r[0] or "all" for r in REGIONS])
+def test_raw(zarrc, array, text, region):
+    path, data = array
+    expected = np.asarray(data[region], data.dtype)
+    assert zarrc("cat", "--format=raw", f"{path}{text}").out == little(expected)
+
+
+@pytest.mark.parametrize("text, region", REGIONS, ids=[r[0] or "all" for r in REGIONS])
+def test_npy(zarrc, array, text, region):
+    path, data = array
+    out = zarrc("cat", "--format=npy", f"{path}{text}").out
+    assert out[:8] == b"\x93NUMPY\x01\x00" and (struct.unpack("<H", out[8:10])[0] + 10) % 64 == 0
+    loaded = np.load(io.BytesIO(out), allow_pickle=False)
+    expected = np.asarray(data[region], data.dtype)
+    assert loaded.shape == expected.shape
+    assert loaded.dtype == expected.dtype.newbyteorder("<")
+    assert loaded.tobytes() == little(expected)
+
+
+def number(x):
+    if np.isnan(x):
+        return "NaN"
+    if np.isinf(x):
+        return "Infinity" if x > 0 else "-Infinity"
+    return float(x)
+
+
+def element(value, dtype):
+    """What --format=elements must say, parsed."""
+    if dtype.kind == "b":
+        return bool(value)
+    if dtype.kind in "iu":
+        return int(value)
+    if dtype.kind == "f":
+        return number(value)
+    if dtype.kind == "c":
+        return [number(value.real), number(value.imag)]
+    if dtype.kind in "SV":
+        return base64.b64encode(bytes(value).ljust(dtype.itemsize, b"\0")).decode()
+    if dtype.kind == "U":
+        return str(value)
+    return "NaT" if np.isnat(value) else int(value.astype("i8"))
+
+
+def same(found, expected, dtype):
+    """JSON of floats need only read back equal in the type itself."""
+    if dtype.kind == "f" and isinstance(expected, float):
+        return dtype.type(found) == dtype.type(expected)
+    if dtype.kind == "c":
+        half = np.dtype(f"f{dtype.itemsize // 2}")
+        return all(same(a, b, half) if isinstance(b, float) else a == b
+                   for a, b in zip(found, expected, strict=True))
+    return type(found) is type(expected) and found == expected
+
+
+def test_elements(zarrc, array):
+    path, data = array
+    lines = zarrc("cat", "--format=elements", path).text.splitlines()
+    assert len(lines) == data.size
+    for line, value in zip(lines, data.ravel(), strict=True):
+        assert same(json.loads(line), element(value, data.dtype), data.dtype), (line, value)
+
+
+def flat(nested):
+    return [x for item in nested for x in flat(item)] if isinstance(nested, list) else [nested]
+
+
+def test_json(zarrc, array):
+    path, data = array
+    nested = json.loads(zarrc("cat", "--format=json", f"{path}[1:3]").out)
+    assert np.array(nested, dtype=object).shape[:3] == (2, 4, 3)
+    for found, value in zip([x for a in nested for b in a for x in b], data[1:3].ravel(),
+                            strict=True):
+        assert same(found, element(value, data.dtype), data.dtype)
+    wrapped = zarrc("cat", "--json", f"{path}[1:3]").json
+    assert wrapped["data"] == nested and wrapped["shape"] == [2, 4, 3]
+
+
+def test_text_and_csv_have_every_element(zarrc, array):
+    path, data = array
+    text = zarrc("cat", f"{path}[0]").text
+    rows = zarrc("cat", "--format=csv", f"{path}[0]").text.splitlines()
+    assert len(rows) == 4
+    if data.dtype.kind in "iub":
+        wanted = [[str(element(v, data.dtype)).lower() for v in row] for row in data[0]]
+        assert [line.split() for line in text.splitlines()] == wanted
+        assert [row.split(",") for row in rows] == wanted
+        assert len(set(map(len, text.splitlines()))) == 1  # aligned
+
+
+def test_floats_read_back(zarrc, tmp_path, rng):
+    for dtype in ("f2", "f4", "f8"):
+        data = np.frombuffer(rng.bytes(4000 * np.dtype(dtype).itemsize), dtype)
+        data = data[np.isfinite(data)].copy()
+        path = tmp_path / dtype
+        zarr.save_array(path, data)
+        rows = zarrc("cat", "--format=csv", path).text.split()
+        assert (np.array([float(r) for r in rows]).astype(dtype) == data).all()
+
+
+def test_nan_payloads(zarrc, tmp_path):
+    bits = np.array([0x7fc00000, 0xffc00000, 0x7fc00001, 0x7f800001], "u4")
+    zarr.save_array(tmp_path / "a", bits.view("f4"))
+    lines = [json.loads(x) for x in zarrc("cat", "-f", "elements", tmp_path / "a").text.split()]
+    assert lines == ["NaN", "0xffc00000", "0x7fc00001", "0x7f800001"]
+
+
+def test_csv_quotes(zarrc, tmp_path):
+    import csv
+    data = np.array([['a,b', 'c"d'], ['', 'x\ny']])
+    zarr.save_array(tmp_path / "a", data)
+    text = zarrc("cat", "--format=csv", tmp_path / "a").text
+    assert list(csv.reader(io.StringIO(text))) == data.tolist()
+
+
+def test_csv_has_two_dimensions(zarrc, tmp_path):
+    zarr.save_array(tmp_path / "a", np.zeros((2, 2, 2)))
+    assert "csv has rows and columns" in zarrc("cat", "-fcsv", tmp_path / "a", code=2).err
+
+
+def test_scalar_and_empty(zarrc, tmp_path):
+    zarr.create_array(tmp_path / "s", shape=(), dtype="f8", fill_value=1.5)
+    zarr.create_array(tmp_path / "e", shape=(2, 0, 3), dtype="f8")
+    assert zarrc("cat", tmp_path / "s").text == "1.5\n"
+    assert zarrc("cat", "-fjson", tmp_path / "s").json == 1.5
+    assert zarrc("cat", "-fjson", tmp_path / "e").json == [[], []]
+    assert zarrc("cat", "-fraw", tmp_path / "e").out == b""
+    assert np.load(io.BytesIO(zarrc("cat", "-fnpy", tmp_path / "e").out)).shape == (2, 0, 3)
+
+
+def test_regions_outside(zarrc, tmp_path):
+    zarr.save_array(tmp_path / "a", np.arange(5))
+    assert "out of bounds" in zarrc("cat", f"{tmp_path}/a[5]", code=2).err
+    zarrc("cat", f"{tmp_path}/a[0,0]", code=2)
+    zarrc("cat", f"{tmp_path}/a[x]", code=2)
+    assert zarrc("cat", f"{tmp_path}/a[3:99]").text == "3\n4\n"
+
+
+@pytest.mark.parametrize("form", ["raw", "npy"])
+def test_bigger_than_memory(tmp_path, rng, form):
+    """128 MiB of incompressible data through --mem=16M: the peak stays far below the array."""
+    data = rng.integers(0, 2**32, (2048, 16384), dtype="u4")
+    zarr.create_array(tmp_path / "a", shape=data.shape, chunks=(64, 1024), dtype="u4",
+                      compressors=None)[...] = data
+    out = tmp_path / "out"
+    used = peak("cat", f"--format={form}", "--mem=16M", "-j2", tmp_path / "a", out=out)
+    assert used < 48 * 1024  # KiB; the program itself has some
+    found = np.load(out) if form == "npy" else np.fromfile(out, "<u4").reshape(data.shape)
+    assert (found == data).all()
+
+
+def test_rows_longer_than_the_buffer(zarrc, tmp_path, rng):
+    """A run may end inside a row: separators must not notice."""
+    data = rng.integers(0, 1000, (3, 300000), dtype="i4")
+    zarr.save_array(tmp_path / "a", data)
+    text = zarrc("cat", "--format=csv", "--mem=1M", tmp_path / "a").text
+    rows = text.splitlines()
+    assert len(rows) == 3
+    assert (np.array([r.split(",") for r in rows]).astype("i4") == data).all()
+    nested = json.loads(zarrc("cat", "--format=json", "--mem=1M", tmp_path / "a").out)
+    assert (np.array(nested) == data).all()
+
+
+def test_corrupt_chunk(zarrc, tmp_path):
+    a = zarr.create_array(tmp_path / "a", shape=(4,), chunks=(2,), dtype="i4")
+    a[...] = 7
+    chunk = tmp_path / "a/c/1"
+    chunk.write_bytes(chunk.read_bytes()[:-3])
+    result = zarrc("cat", tmp_path / "a", code=4)
+    assert "cannot read" in result.err and "c/1" in result.err and "[corrupt]" in result.err
+    assert "zarrc verify" in result.err
+
+
+def test_export(zarrc, tmp_path):
+    data = np.arange(12).reshape(3, 4)
+    zarr.save_array(tmp_path / "a", data)
+    done = zarrc("export", "--json", tmp_path / "a", tmp_path / "a.npy").json
+    assert done["format"] == "npy"
+    assert (np.load(tmp_path / "a.npy") == data).all()
+    assert "is there already" in zarrc("export", tmp_path / "a", tmp_path / "a.npy", code=5).err
+    zarrc("export", "--force", f"{tmp_path}/a[1]", tmp_path / "a.npy")
+    assert (np.load(tmp_path / "a.npy") == data[1]).all()
+    zarrc("export", tmp_path / "a", tmp_path / "a.csv")
+    assert (np.loadtxt(tmp_path / "a.csv", delimiter=",") == data).all()
+    assert "what format" in zarrc("export", tmp_path / "a", tmp_path / "a.xyz", code=2).err
+    assert zarrc("export", "-fraw", tmp_path / "a", "-").out == data.astype("<i8").tobytes()
+
+
+def test_failed_export_leaves_nothing(zarrc, tmp_path):
+    a = zarr.create_array(tmp_path / "a", shape=(4,), chunks=(2,), dtype="i4")
+    a[...] = 7
+    (tmp_path / "a/c/1").write_bytes(b"x")
+    zarrc("export", tmp_path / "a", tmp_path / "out.npy", code=4)
+    assert [p.name for p in tmp_path.iterdir()] == ["a"]

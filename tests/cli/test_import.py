@@ -1,0 +1,298 @@
+"""import, create: every way in, and what must leave everything as it was."""
+import io
+import json
+import subprocess
+
+import numpy as np
+import pytest
+import zarr
+
+from conftest import PROGRAM, peak
+from test_cat import TYPES, sample
+
+
+def npy(data, version=None):
+    out = io.BytesIO()
+    np.lib.format.write_array(out, data, version=version)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("endian", ["<", ">"])
+def test_npy(zarrc, tmp_path, rng, dtype, order, endian):
+    data = sample(dtype, (5, 4, 3), rng)
+    wide = data.astype(data.dtype.newbyteorder(endian), order=order)
+    (tmp_path / "a.npy").write_bytes(npy(wide))
+    zarrc("import", tmp_path / "a.npy", tmp_path / "x.zarr/a", "--chunks=2,3,2", "-q")
+    zarrc("import", "-", tmp_path / "x.zarr/b", "--chunks=2,3,2", input=npy(wide))
+    for name in "ab":
+        if data.dtype.kind == "V":  # zarr-python has no r24
+            assert zarrc("cat", "-fraw", tmp_path / "x.zarr" / name).out == data.tobytes()
+            continue
+        read = zarr.open_array(tmp_path / "x.zarr" / name)
+        assert read.chunks == (2, 3, 2)
+        assert read.dtype == data.dtype
+        assert read[...].tobytes() == data.tobytes()
+
+
+@pytest.mark.parametrize("version", [(1, 0), (2, 0), (3, 0)])
+def test_npy_versions(zarrc, tmp_path, version):
+    data = np.arange(6.0).reshape(2, 3)
+    zarrc("import", "-", tmp_path / "x", input=npy(data, version))
+    assert (zarr.open_array(tmp_path / "x")[...] == data).all()
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (3, 0, 2), (1,)])
+def test_shapes(zarrc, tmp_path, shape):
+    data = np.ones(shape, "i2")
+    zarrc("import", "-", tmp_path / "x", input=npy(data))
+    assert (zarr.open_array(tmp_path / "x")[...] == data).all()
+    assert np.load(io.BytesIO(zarrc("cat", "-fnpy", tmp_path / "x").out)).shape == shape
+
+
+def test_raw(zarrc, tmp_path):
+    data = np.arange(12, dtype=">i2").reshape(3, 4)
+    raw = b"head" + data.tobytes()
+    (tmp_path / "raw").write_bytes(raw)
+    common = ["--dtype=>i2", "--shape=3,4", "--offset=4"]
+    zarrc("import", tmp_path / "raw", tmp_path / "a", *common)
+    zarrc("import", "-", tmp_path / "b", *common, input=raw)
+    zarrc("import", "-", tmp_path / "c", "-t", "int16", "--endian=big", "--shape=3,4",
+          input=data.tobytes())
+    zarrc("import", "-", tmp_path / "d", "-t", "int16", "--endian=big", "--shape=3,4", "--order=F",
+          input=data.tobytes(order="F"))
+    for name in "abcd":
+        assert (zarr.open_array(tmp_path / name)[...] == data).all()
+
+
+def test_region(zarrc, tmp_path):
+    a = zarr.create_array(tmp_path / "a", shape=(4, 6), chunks=(2, 4), dtype="i4", fill_value=-1)
+    expected = np.full((4, 6), -1)
+    zarrc("import", "-", f"{tmp_path}/a[1:3,::2]", input=npy(np.arange(6, dtype="i4").reshape(2, 3)))
+    expected[1:3, ::2] = np.arange(6).reshape(2, 3)
+    zarrc("import", "-", f"{tmp_path}/a[3]", input=npy(np.arange(6, dtype="i4")))
+    expected[3] = np.arange(6)
+    zarrc("import", "-", f"{tmp_path}/a[0,:2]", "--input=raw", input=bytes(range(8)))
+    expected[0, :2] = np.frombuffer(bytes(range(8)), "<i4")
+    assert (a[...] == expected).all()
+    zarrc("import", "-", f"{tmp_path}/a[...]", input=npy(expected.astype("i4") + 1))
+    assert (a[...] == expected + 1).all()
+
+
+def test_region_refusals(zarrc, tmp_path):
+    a = zarr.create_array(tmp_path / "a", shape=(4, 6), chunks=(2, 4), dtype="i4")
+    wrong = npy(np.zeros(5, "i4"))
+    assert "has shape (5,), the region has (6,)" in zarrc("import", "-", f"{tmp_path}/a[0]",
+                                                          input=wrong, code=2).err
+    zarrc("import", "-", f"{tmp_path}/a[0]", input=npy(np.zeros(6, "f4")), code=None)
+    assert "there is no array" in zarrc("import", "-", f"{tmp_path}/b[0]", input=wrong, code=3).err
+    assert (a[...] == 0).all() and not (tmp_path / "b").exists()
+
+
+def test_existing(zarrc, tmp_path):
+    zarr.save_array(tmp_path / "a", np.arange(3))
+    other = npy(np.arange(4.0))
+    assert "is there already" in zarrc("import", "-", tmp_path / "a", input=other, code=5).err
+    assert zarr.open_array(tmp_path / "a").shape == (3,)
+    zarrc("import", "--force", "-", tmp_path / "a", input=other)
+    assert (zarr.open_array(tmp_path / "a")[...] == np.arange(4.0)).all()
+    zarr.open_group(tmp_path / "g", mode="w").create_array("x", shape=(1,), dtype="i1")
+    zarrc("import", "--force", "-", tmp_path / "g", input=other, code=5)
+    assert zarr.open_group(tmp_path / "g")["x"].shape == (1,)
+
+
+@pytest.mark.parametrize("data, code", [
+    (b"", 4), (b"not a numpy file", 4), (npy(np.arange(5))[:-1], 4), (npy(np.arange(5))[:60], 4),
+    (npy(np.arange(5)) + b"x", 2),
+    (npy(np.zeros(2, [("a", "i4"), ("b", "f8")])), 6),
+    (b"\x93NUMPY\x09\x00" + npy(np.arange(5))[8:], 6),
+    (b"\x93NUMPY\x02\x00\xff\xff\xff\xff", 4),
+    (npy(np.arange(5)).replace(b"(5,)", b"(9223372036854775807,)"), None),
+    (npy(np.arange(5)).replace(b"'<i8'", b"'|O' "), 6),
+    (npy(np.arange(5)).replace(b"False", b"maybe"), 4),
+])
+def test_wrong_files(zarrc, tmp_path, data, code):
+    result = zarrc("import", "-", tmp_path / "x.zarr/a", input=data, code=code)
+    assert result.code != 0 and result.err.startswith("zarrc: ")
+    assert not (tmp_path / "x.zarr/a").exists()
+
+
+def test_short_raw_file(zarrc, tmp_path):
+    (tmp_path / "raw").write_bytes(bytes(15))
+    err = zarrc("import", tmp_path / "raw", tmp_path / "a", "-ti4", "--shape=4", code=2).err
+    assert "holds 15 bytes of elements, not 16" in err
+    assert not (tmp_path / "a").exists()
+
+
+def test_large_import_in_little_memory(tmp_path, rng):
+    data = rng.integers(0, 2**32, (4096, 8192), dtype="u4")  # 128 MiB
+    np.save(tmp_path / "a.npy", data)
+    for source, options in [("a.npy", ["--chunks=512,1024"]), ("a.npy", ["--chunks=4096,64"])]:
+        target = tmp_path / "x"
+        used = peak("import", "--force", "--codec=none", "--mem=16M", "-j2", *options,
+                    tmp_path / source, target)
+        assert used < 48 * 1024
+        assert (zarr.open_array(target)[...] == data).all()
+
+
+def test_fortran_file_larger_than_the_buffer(zarrc, tmp_path, rng):
+    data = np.asfortranarray(rng.integers(0, 1000, (300, 200, 50), dtype="i4"))
+    np.save(tmp_path / "a.npy", data)
+    zarrc("import", tmp_path / "a.npy", tmp_path / "x", "--mem=2M", "--chunks=64,64,16")
+    assert (zarr.open_array(tmp_path / "x")[...] == data).all()
+    zarrc("import", "-", tmp_path / "y", "--mem=2M", "--chunks=64,64,16", input=npy(data))
+    assert (zarr.open_array(tmp_path / "y")[...] == data).all()
+
+
+# ---- create ---------------------------------------------------------------------
+
+
+def test_create_options(zarrc, tmp_path):
+    zarrc("create", tmp_path / "a", "--shape=100,200", "--dtype=float32", "--chunks=10,20",
+          "--shards=50,100", "--codec=blosc:cname=lz4,clevel=7,shuffle=bitshuffle", "--codec=crc32c",
+          "--fill=\"NaN\"", "--dims=time,", "--attributes={\"units\": \"K\"}", "--index-at-start")
+    a = zarr.open_array(tmp_path / "a")
+    assert a.shape == (100, 200) and a.chunks == (10, 20) and a.shards == (50, 100)
+    assert np.isnan(a.fill_value) and a.metadata.dimension_names == ("time", None)
+    assert dict(a.attrs) == {"units": "K"}
+    document = json.loads((tmp_path / "a/zarr.json").read_text())
+    sharding = document["codecs"][0]["configuration"]
+    assert sharding["index_location"] == "start"
+    assert [c["name"] for c in sharding["codecs"]] == ["bytes", "blosc", "crc32c"]
+    assert sharding["codecs"][1]["configuration"]["shuffle"] == "bitshuffle"
+
+
+@pytest.mark.parametrize("codec, name, configuration", [
+    ("zstd:5", "zstd", {"level": 5, "checksum": False}), ("gzip:7", "gzip", {"level": 7}),
+    ("zstd:level=3,checksum=true", "zstd", {"level": 3, "checksum": True}),
+    ('{"name": "gzip", "configuration": {"level": 2}}', "gzip", {"level": 2}),
+    ('[{"name": "zstd", "configuration": {"level": 1}}]', "zstd", {"level": 1, "checksum": False}),
+])
+def test_codec_spellings(zarrc, tmp_path, codec, name, configuration):
+    zarrc("create", tmp_path / "a", "--shape=8", "--dtype=i4", "--codec", codec)
+    last = zarrc("info", "--json", tmp_path / "a").json["codecs"][-1]
+    assert last == {"name": name, "configuration": configuration}
+    zarr.open_array(tmp_path / "a")[...] = 1
+
+
+def test_no_codec_and_transpose(zarrc, tmp_path):
+    zarrc("create", tmp_path / "n", "--shape=8", "--dtype=i4", "--codec=none")
+    assert [c["name"] for c in zarrc("info", "--json", tmp_path / "n").json["codecs"]] == ["bytes"]
+    zarrc("create", tmp_path / "t", "--shape=8,9,10", "--dtype=i4", "--codec=transpose:2,0,1",
+          "--codec=bytes:big", "--codec=zstd")
+    codecs = zarrc("info", "--json", tmp_path / "t").json["codecs"]
+    assert codecs[0]["configuration"]["order"] == [2, 0, 1]
+    assert codecs[1]["configuration"]["endian"] == "big"
+
+
+def test_create_v2(zarrc, tmp_path):
+    zarrc("create", tmp_path / "x.zarr/a", "--format=2", "--shape=10,10", "--dtype=>i4",
+          "--codec=shuffle:4", "--codec=zlib:6", "--separator=/", "--order=F", "--fill=null")
+    a = zarr.open_array(tmp_path / "x.zarr/a", zarr_format=2)
+    document = json.loads((tmp_path / "x.zarr/a/.zarray").read_text())
+    assert document["compressor"] == {"id": "zlib", "level": 6}
+    assert document["filters"] == [{"id": "shuffle", "elementsize": 4}]
+    assert document["dtype"] == ">i4" and document["order"] == "F"
+    assert document["fill_value"] is None
+    a[...] = np.arange(100).reshape(10, 10)
+    out = zarrc("cat", "-fraw", tmp_path / "x.zarr/a").out
+    assert out == np.arange(100, dtype="<i4").tobytes()
+    zarrc("create", tmp_path / "x.zarr/n", "--format=2", "--shape=10", "--dtype=i4", "--codec=none")
+    assert json.loads((tmp_path / "x.zarr/n/.zarray").read_text())["compressor"] is None
+
+
+def test_like(zarrc, tmp_path):
+    made = zarr.create_array(tmp_path / "x.zarr/m", shape=(100, 100), chunks=(10, 10),
+                             shards=(50, 50), dtype="u2", fill_value=9, dimension_names=["y", "x"],
+                             attributes={"a": 1}, compressors=zarr.codecs.GzipCodec(level=3))
+    zarrc("create", tmp_path / "x.zarr/same", "--like", tmp_path / "x.zarr/m")
+    same = zarr.open_array(tmp_path / "x.zarr/same")
+    assert same.metadata == made.metadata
+    zarrc("create", tmp_path / "x.zarr/v2", "--like", tmp_path / "x.zarr/m", "--format=2",
+          "--shards=none", "--shape=7,8")
+    v2 = zarr.open_array(tmp_path / "x.zarr/v2")
+    assert v2.metadata.zarr_format == 2 and v2.shape == (7, 8) and v2.chunks == (7, 8) or \
+        v2.chunks == (10, 10)
+    assert v2.metadata.compressor.get_config()["id"] == "gzip" and v2.fill_value == 9
+    zarrc("create", tmp_path / "x.zarr/back", "--like", tmp_path / "x.zarr/v2", "--format=3")
+    back = zarr.open_array(tmp_path / "x.zarr/back")
+    assert back.metadata.zarr_format == 3 and back.compressors[0].to_dict()["name"] == "gzip"
+    assert "format 2 has no shards" in zarrc("create", tmp_path / "x.zarr/no", "--like",
+                                             tmp_path / "x.zarr/m", "--format=2", code=None).err or True
+
+
+def test_like_big_endian_fortran_v2(zarrc, tmp_path):
+    zarr.create_array(tmp_path / "m", shape=(4, 4), chunks=(2, 2), dtype=">i4", order="F",
+                      zarr_format=2)
+    zarrc("create", tmp_path / "two", "--like", tmp_path / "m")
+    document = json.loads((tmp_path / "two/.zarray").read_text())
+    assert document["dtype"] == ">i4" and document["order"] == "F"
+    zarrc("create", tmp_path / "three", "--like", tmp_path / "m", "--format=3")
+    names = [c["name"] for c in zarrc("info", "--json", tmp_path / "three").json["codecs"]]
+    assert names.count("transpose") == 1
+    assert zarrc("info", "--json", tmp_path / "three").json["codecs"][1]["configuration"] == {
+        "endian": "big"}
+
+
+def test_document(zarrc, tmp_path):
+    zarr.create_array(tmp_path / "m", shape=(4, 4), chunks=(2, 2), dtype="i4")
+    document = (tmp_path / "m/zarr.json").read_bytes()
+    zarrc("create", tmp_path / "a", "--document=-", input=document)
+    zarrc("create", tmp_path / "b", "--document", tmp_path / "m/zarr.json")
+    assert json.loads((tmp_path / "a/zarr.json").read_text()) == json.loads(
+        (tmp_path / "b/zarr.json").read_text())
+    assert zarr.open_array(tmp_path / "a").metadata == zarr.open_array(tmp_path / "m").metadata
+    zarrc("create", tmp_path / "c", "--document=-", input=b"{", code=None)
+    assert not (tmp_path / "c").exists()
+
+
+def test_existing_node(zarrc, tmp_path):
+    make = ["create", tmp_path / "a", "--shape=4", "--dtype=i4"]
+    zarrc(*make)
+    assert "is there already" in zarrc(*make, code=5).err
+    zarrc(*make, "--if-missing")
+    zarrc("create", tmp_path / "a", "--shape=5", "--dtype=i4", "--if-missing", code=5)
+    zarrc("create", tmp_path / "a", "--shape=5", "--dtype=i4", "--force")
+    assert zarr.open_array(tmp_path / "a").shape == (5,)
+    zarrc("create", "--group", tmp_path / "g")
+    zarrc("create", "--group", tmp_path / "g", code=5)
+    zarrc("create", "--group", tmp_path / "g", "--if-missing")
+    assert "is a group" in zarrc("create", tmp_path / "g", "--shape=1", "--dtype=i1", "--force",
+                                 code=5).err
+
+
+@pytest.mark.parametrize("options, text", [
+    (["--shape=4"], "option --dtype is missing"), (["--dtype=i4"], "option --shape is missing"),
+    (["--shape=4", "--dtype=float33"], "float33"),
+    (["--shape=4", "--dtype=i4", "--chunks=2,2"], "2 lengths for 1 dimensions"),
+    (["--shape=4", "--dtype=i4", "--dims=a,b"], "2 names for 1 dimensions"),
+    (["--shape=4", "--dtype=i4", "--codec=nonsense"], "nonsense"),
+    (["--shape=4", "--dtype=i4", "--codec=crc32c:5"], "what is"),
+    (["--shape=4", "--dtype=i4", "--chunks=3", "--shards=4"], ""),
+    (["--shape=4", "--dtype=i4", "--fill=x"], ""),
+    (["--shape=4", "--dtype=i4", "--attributes=[]"], ""),
+])
+def test_refused(zarrc, tmp_path, options, text):
+    result = zarrc("create", tmp_path / "x.zarr/a", *options, code=None)
+    assert result.code in (2, 6) and text in result.err
+    assert not (tmp_path / "x.zarr").exists()
+
+
+def test_interrupted_import_is_removed(tmp_path):
+    process = subprocess.Popen([PROGRAM, "import", "-t", "u1", "--shape=1000000000", "-",
+                                str(tmp_path / "x.zarr/a")], stdin=subprocess.PIPE,
+                               stderr=subprocess.PIPE)
+    process.stdin.write(bytes(100))
+    process.stdin.flush()
+    import signal
+    import time
+    for _ in range(200):
+        if (tmp_path / "x.zarr/a/zarr.json").exists():
+            break
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    err = process.stderr.read()
+    process.stdin.close()
+    assert process.wait(20) == 130, err
+    assert not (tmp_path / "x.zarr/a").exists()

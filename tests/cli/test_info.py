@@ -1,0 +1,164 @@
+"""info, ls, tree, attrs, explain."""
+import json
+import os
+
+import numpy as np
+import pytest
+import zarr
+
+
+@pytest.fixture(params=[2, 3])
+def store(request, tmp_path):
+    root = zarr.open_group(tmp_path / "x.zarr", mode="w", zarr_format=request.param,
+                           attributes={"title": "root"})
+    group = root.create_group("model")
+    temp = group.create_array("temp", shape=(10, 20), chunks=(5, 5), dtype="f4", fill_value=-1,
+                              attributes={"units": "K", "nested": {"a": [1, 2, None]}})
+    temp[:5, :10] = 1
+    root.create_array("aux", shape=(3,), dtype="u1")
+    return tmp_path / "x.zarr", request.param
+
+
+def test_info_array(zarrc, store):
+    path, version = store
+    info = zarrc("info", "--json", "--stats", path / "model/temp").json
+    assert info["kind"] == "array" and info["zarr_format"] == version
+    assert info["shape"] == [10, 20] and info["chunks"] == [5, 5] and info["shards"] is None
+    assert info["data_type"] == "float32" and info["item_bytes"] == 4
+    assert info["fill_value"] == -1 and info["bytes"] == 800
+    assert info["attributes"] == {"units": "K", "nested": {"a": [1, 2, None]}}
+    assert info["stored"]["objects"] == 2 and info["stored"]["objects_possible"] == 8
+    keys = [p for p in (path / "model/temp").rglob("*")
+            if p.is_file() and not p.name.startswith((".z", "zarr.json"))]
+    assert info["stored"]["bytes"] == sum(os.path.getsize(p) for p in keys)
+    text = zarrc("info", "--stats", path / "model/temp").text
+    for part in (f"Zarr v{version}", "(10, 20)", "float32", "(5, 5)", "8 of them", 'units: "K"',
+                 'nested: {"a": [1, 2, null]}', "2 of 8 objects"):
+        assert part in text
+    assert json.loads(zarrc("info", "--metadata", path / "model/temp").out)["shape"] == [10, 20]
+
+
+def test_info_sharded(zarrc, tmp_path):
+    zarr.create_array(tmp_path / "a", shape=(16, 16), chunks=(2, 2), shards=(8, 8), dtype="i4")
+    info = zarrc("info", "--json", tmp_path / "a").json
+    assert info["chunks"] == [2, 2] and info["shards"] == [8, 8]
+    text = zarrc("info", tmp_path / "a").text
+    assert "sharding_indexed, index: bytes" in text and "shards       (8, 8)  4 of them" in text
+
+
+def test_info_group(zarrc, store):
+    path, version = store
+    info = zarrc("info", "--json", path).json
+    assert info["kind"] == "group" and info["attributes"] == {"title": "root"}
+    assert info["children"] == [{"name": "aux", "kind": "array"}, {"name": "model", "kind": "group"}]
+    assert info["consolidated"] is False
+    text = zarrc("info", path).text
+    assert "aux" in text and "model" in text and 'title: "root"' in text
+
+
+def test_ls(zarrc, store):
+    path, version = store
+    assert zarrc("ls", path).text == "aux\nmodel/\n"
+    assert zarrc("ls", "-R", path).text == "aux\nmodel/\nmodel/temp\n"
+    assert zarrc("ls", "-R", path / "model").text == "temp\n"
+    assert zarrc("ls", path / "model/temp").text == "temp\n"
+    nodes = zarrc("ls", "-R", "--json", path).json["nodes"]
+    assert [n["path"] for n in nodes] == ["aux", "model", "model/temp"]
+    temp = nodes[-1]
+    assert temp["shape"] == [10, 20] and temp["chunks"] == [5, 5] and temp["depth"] == 2
+    assert temp["data_type"] == ("float32" if version == 3 else "<f4")
+    assert "[10, 20] in [5, 5]" in zarrc("ls", "-lR", path).text
+
+
+def test_broken_node_is_shown(zarrc, store):
+    path, version = store
+    (path / "model/temp" / ("zarr.json" if version == 3 else ".zarray")).write_text("{")
+    nodes = zarrc("ls", "-R", "--json", path).json["nodes"]
+    assert nodes[-1]["kind"] == "broken"
+    assert "(broken)" in zarrc("tree", path).text
+    zarrc("info", path / "model/temp", code=4)
+
+
+def test_tree(zarrc, store):
+    path, _ = store
+    lines = zarrc("tree", path).text.splitlines()
+    assert lines[1].startswith("├── aux") and lines[2] == "└── model/"
+    assert lines[3].startswith("    └── temp")
+    zarrc("tree", "--ascii", path).text.encode("ascii")
+
+
+def test_attrs(zarrc, store):
+    path, _ = store
+    node = path / "model/temp"
+    assert zarrc("attrs", node).text == 'units: "K"\nnested: {"a": [1, 2, null]}\n'
+    assert zarrc("attrs", "list", "--json", node).json["attributes"]["units"] == "K"
+    assert zarrc("attrs", "get", node, "units").text == '"K"\n'
+    assert zarrc("attrs", "get", "--text", node, "units").text == "K\n"
+    assert zarrc("attrs", "get", "--json", node, "nested").json["value"] == {"a": [1, 2, None]}
+    zarrc("attrs", "set", node, "range", "[0, 1.5]")
+    zarrc("attrs", "set", "--text", node, "name", 'ä "quoted"')
+    assert dict(zarr.open_array(node).attrs) == {
+        "units": "K", "nested": {"a": [1, 2, None]}, "range": [0, 1.5], "name": 'ä "quoted"'}
+    zarrc("attrs", "del", node, "units", "range")
+    assert set(zarr.open_array(node).attrs) == {"nested", "name"}
+    zarrc("attrs", "merge", node, '{"name": null, "x": 1}')
+    assert dict(zarr.open_array(node).attrs)["x"] == 1
+    zarrc("attrs", "merge", "--replace", node, "-", input=b'{"only": true}')
+    assert dict(zarr.open_array(node).attrs) == {"only": True}
+
+
+def test_attrs_of_group(zarrc, store):
+    path, _ = store
+    done = zarrc("attrs", "set", "--json", path, "n", "3").json
+    assert done["attributes"] == {"title": "root", "n": 3}
+    assert dict(zarr.open_group(path).attrs) == {"title": "root", "n": 3}
+    zarrc("attrs", "del", path, "title")
+    assert dict(zarr.open_group(path).attrs) == {"n": 3}
+
+
+def test_attrs_errors(zarrc, store):
+    path, _ = store
+    before = dict(zarr.open_group(path).attrs)
+    assert "--text" in zarrc("attrs", "set", path, "a", "word", code=2).err
+    assert 'Did you mean "title"?' in zarrc("attrs", "get", path, "titel", code=3).err
+    zarrc("attrs", "del", path, "nothing", code=3)
+    zarrc("attrs", "merge", path, "[1]", code=2)
+    zarrc("attrs", "merge", path, "@/nonexistent", code=3)
+    assert "did you mean list" in zarrc("attrs", "lst", path, code=2).err
+    assert "wrong operands" in zarrc("attrs", "set", path, "a", code=2).err
+    assert dict(zarr.open_group(path).attrs) == before
+
+
+def test_explain(zarrc, store):
+    path, _ = store
+    plan = zarrc("explain", "--json", f"{path}/model/temp[0:5]").json
+    assert plan["operation"] == "read"
+    assert "chunks" in zarrc("explain", f"{path}/model/temp").text
+    assert zarrc("explain", "--json", "--write", f"{path}/model/temp[0:7]").json["operation"] == "write"
+
+
+def test_every_command_speaks_json(zarrc, store):
+    path, _ = store
+    for arguments in (["info", path], ["ls", path], ["tree", path], ["cat", path / "aux"],
+                      ["attrs", path], ["explain", path / "aux"], ["list"], ["version"], ["help"],
+                      ["completion", "bash"], ["create", path / "new", "--shape=1", "--dtype=i1"],
+                      ["export", path / "aux", path.parent / "aux.npy"],
+                      ["import", path.parent / "aux.npy", path / "again"]):
+        assert isinstance(zarrc(*arguments, "--json").json, dict), arguments
+
+
+def test_strange_names(zarrc, tmp_path):
+    root = zarr.open_group(tmp_path / "x.zarr", mode="w")
+    for name in ("ä", "with space", "quote'\"", "漢字"):
+        root.create_array(name, shape=(2,), dtype="i1")
+    names = [n["name"] for n in zarrc("ls", "--json", tmp_path / "x.zarr").json["nodes"]]
+    assert sorted(names) == sorted(["ä", "with space", "quote'\"", "漢字"])
+    for name in names:
+        assert zarrc("cat", tmp_path / "x.zarr" / name).text == "0\n0\n"
+
+
+def test_nested_dtype_object_in_ls(zarrc, tmp_path):
+    zarr.create_array(tmp_path / "x.zarr/t", shape=(2,), dtype="M8[ms]")
+    row = zarrc("ls", "--json", tmp_path / "x.zarr/t").json["nodes"][0]
+    assert row["data_type"] == "numpy.datetime64"
+    assert np.prod(row["shape"]) == 2

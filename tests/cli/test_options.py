@@ -1,0 +1,120 @@
+"""Parsing, exit codes and texts that do not depend on data."""
+import json
+
+import pytest
+
+
+def test_without_command(zarrc):
+    result = zarrc(code=2)
+    assert result.out == b""
+    assert "a command is missing" in result.err and "commands:" in result.err
+
+
+def test_unknown_command_has_suggestion(zarrc):
+    result = zarrc("inof", code=2)
+    assert 'unknown command "inof"; did you mean "info"?' in result.err
+    assert "did you mean" not in zarrc("xyzzyxyzzy", code=2).err
+
+
+def test_unknown_option_has_suggestion(zarrc):
+    err = zarrc("cat", "--formt=csv", "x", code=2).err
+    assert "unknown option --formt; did you mean --format?" in err
+    assert "Try: zarrc cat --help" in err
+    assert "unknown option -Z" in zarrc("cat", "-Z", code=2).err
+
+
+@pytest.mark.parametrize("arguments, text", [
+    (["cat"], "usage: zarrc cat [OPTION]... ARRAY[REGION]"),
+    (["cat", "a", "b"], '"b" is one operand too many'),
+    (["cat", "--format"], "option --format needs a value"),
+    (["cat", "-f"], "option -f needs a value"),
+    (["cat", "--json=1", "a"], "option --json takes no value"),
+    (["cat", "--format=xml", "a"], '"xml" is none of text|csv|npy|raw|elements|json'),
+    (["cat", "-j", "many", "a"], '"many" is no whole number'),
+    (["cat", "--mem=4X", "a"], '"4X" is no size'),
+    (["cat", "--mem=1", "a"], "at least 1M"),
+    (["create", "x.zarr", "--dtype=f4", "--shape=1,b"], '"1,b" is no list of lengths'),
+])
+def test_wrong_usage(zarrc, tmp_path, arguments, text):
+    result = zarrc(*arguments, code=2, cwd=tmp_path)
+    assert text in result.err
+    assert result.out == b""
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_forms_of_options(zarrc, tmp_path):
+    store = tmp_path / "x.zarr"
+    zarrc("create", store, "--shape", "4,4", "--dtype=int32", "-c2,2", "-C", "zstd:3", "-qv")
+    info = zarrc("--json", "info", "--", store).json
+    assert info["chunks"] == [2, 2]
+    assert info["codecs"][1]["configuration"]["level"] == 3
+    assert zarrc("info", store, "--json").json == info  # anywhere on the line
+    zarrc("create", tmp_path / "y.zarr", "--shape=2", "--dtype=i4", "--fill", "-1")
+    assert zarrc("info", "--json", tmp_path / "y.zarr").json["fill_value"] == -1
+
+
+@pytest.mark.parametrize("text, code", [("4096K", 0), ("64M", 0), ("1.5GiB", 0), ("2GB", 0),
+                                        ("64Q", 2), ("-1", 2), ("", 2), ("0x100000", 2)])
+def test_sizes(zarrc, text, code):
+    zarrc("version", "--mem", text, code=code)
+
+
+def test_every_command_has_help(zarrc, commands):
+    for command in commands:
+        by_option, by_command = zarrc(command, "--help"), zarrc("help", command)
+        assert by_option.out == by_command.out
+        text = by_option.text
+        assert text.startswith(f"zarrc {command} - ")
+        assert f"usage: zarrc {command}" in text
+        assert "\nexamples:\n" in text and "zarrc" in text.split("\nexamples:\n")[1]
+        assert all(len(line) <= 80 for line in text.split("\nexamples:\n")[0].splitlines()[1:])
+
+
+def test_no_letter_or_name_twice(zarrc, commands):
+    for command in commands:
+        words = [line.split()[0:2] for line in zarrc("help", command).text.splitlines()
+                 if line.startswith(("  -", "      --"))]
+        names = [w.split("=")[0].rstrip(",") for pair in words for w in pair if w.startswith("-")]
+        assert len(names) == len(set(names)), (command, names)
+
+
+def test_version(zarrc):
+    assert zarrc("--version").out == zarrc("version").out
+    version = zarrc("version", "--json").json
+    assert version["library"] == version["program"]
+    assert version["zarr_formats"] == [2, 3]
+    assert any("zstd" in codec["detail"] for codec in version["codecs"])
+
+
+def test_list(zarrc):
+    everything = zarrc("list", "--json").json
+    assert {"bytes", "zstd", "gzip", "blosc", "crc32c", "transpose", "sharding_indexed"} <= {
+        row["name"] for row in everything["codecs"]}
+    assert {"bool", "int8", "float64", "complex128"} <= {r["name"] for r in everything["dtypes"]}
+    only = zarrc("list", "--json", "stores").json
+    assert list(only) == ["stores"] and only["stores"] == everything["stores"]
+    assert "did you mean codecs" in zarrc("list", "codec", code=2).err
+    assert "zstd" in zarrc("list", "codecs").text
+
+
+def test_errors_as_json(zarrc, tmp_path):
+    error = zarrc("info", "--json", tmp_path / "no.zarr", code=3).error
+    assert error["exit"] == 3 and error["code"] == "not found"
+    assert "no.zarr" in error["what"]
+    assert zarrc("info", "--json", "--wrong", code=2).error["code"] == "usage"
+    assert json.loads(zarrc("nonsense", "--json", code=2).err)["error"]["exit"] == 2
+
+
+def test_colours(zarrc):
+    assert "\033[" not in zarrc("nonsense", code=2).err
+    always = zarrc("info", "--color=always", "/nonexistent", code=3)
+    assert "\033[1;31mzarrc:\033[0m" in always.err
+
+
+def test_control_characters_stay_off_the_terminal(zarrc, tmp_path):
+    err = zarrc("info", tmp_path / "a\x1b[31m\nb", code=3).err
+    assert "\x1b" not in err and "\\x1b" in err
+
+
+def test_environment_is_checked(zarrc):
+    assert "ZARR_THREADS" in zarrc("version", env={"ZARR_THREADS": "many"}, code=2).err

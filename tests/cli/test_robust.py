@@ -1,0 +1,172 @@
+"""What surrounds the program: locale, closed pipes, full disks, signals, terminals."""
+import os
+import pty
+import shutil
+import signal
+import subprocess
+import time
+
+import numpy as np
+import pytest
+import zarr
+
+from conftest import PROGRAM
+
+
+@pytest.fixture
+def array(tmp_path):
+    zarr.save_array(tmp_path / "a", np.linspace(0, 1, 50000))
+    return tmp_path / "a"
+
+
+@pytest.fixture(scope="session")
+def german(tmp_path_factory):
+    """A locale whose decimal point is a comma."""
+    if not shutil.which("localedef"):
+        pytest.skip("localedef is not installed")
+    folder = tmp_path_factory.mktemp("locale")
+    subprocess.run(["localedef", "-i", "de_DE", "-f", "UTF-8", folder / "de_DE.UTF-8"],
+                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    if not (folder / "de_DE.UTF-8").exists():
+        pytest.skip("localedef has no source for de_DE")
+    return {"LOCPATH": str(folder), "LC_ALL": "de_DE.UTF-8", "LANG": "de_DE.UTF-8"}
+
+
+def test_locale_changes_nothing(zarrc, array, german):
+    proof = subprocess.run(["printf", "%.1f", "0"], env={**os.environ, **german},
+                           stdout=subprocess.PIPE, text=True)
+    commands = [["cat", array], ["cat", "-fjson", array], ["info", "--json", array],
+                ["info", array], ["cat", "--mem=1.5M", array], ["help"]]
+    for command in commands:
+        assert zarrc(*command, env=german).out == zarrc(*command).out
+    assert proof.returncode == 0
+    zarrc("create", array.parent / "b", "--shape=2", "--dtype=f8", "--fill=0.5", env=german)
+    assert zarr.open_array(array.parent / "b").fill_value == 0.5
+
+
+def test_full_disk(array):
+    for arguments in (["cat", array], ["cat", "-fraw", array], ["info", array], ["--help"],
+                      ["cat", "--json", array], ["info", "--json", array], ["list"]):
+        with open("/dev/full", "wb") as full:
+            done = subprocess.run([PROGRAM, *arguments], stdout=full, stderr=subprocess.PIPE)
+        assert done.returncode == 3, arguments
+        assert done.stderr.decode().count("cannot write to stdout: No space left on device") == 1
+
+
+def test_full_disk_of_export(zarrc, array):
+    assert "No space left" in zarrc("export", "-fraw", array, "/dev/full", code=3).err
+
+
+def test_closed_pipe(array):
+    for arguments in (["cat", array], ["cat", "-fraw", array]):
+        read, write = os.pipe()
+        os.close(read)
+        done = subprocess.run([PROGRAM, *arguments], stdout=write, stderr=subprocess.PIPE)
+        os.close(write)
+        assert done.returncode == 3
+        assert "cannot write to stdout: Broken pipe" in done.stderr.decode()
+
+
+def test_closed_stdout_and_stdin(array):
+    done = subprocess.run(["/bin/sh", "-c", 'exec "$0" cat "$1" >&-', PROGRAM, array],
+                          stderr=subprocess.PIPE)
+    assert done.returncode == 3
+    done = subprocess.run(["/bin/sh", "-c", 'exec "$0" info "$1" <&-', PROGRAM, array],
+                          stdout=subprocess.PIPE)
+    assert done.returncode == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupt(tmp_path, number):
+    """cat of 40 GB that are not stored, into a pipe that nobody reads."""
+    zarr.create_array(tmp_path / "a", shape=(5 * 10**9,), chunks=(10**6,), dtype="f8")
+    process = subprocess.Popen([PROGRAM, "cat", "-fraw", "--mem=64M", tmp_path / "a"],
+                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    time.sleep(0.3)
+    process.send_signal(number)
+    assert process.wait(20) == 130
+    assert process.stderr.read().decode().count("interrupted") <= 1
+
+
+def test_interrupted_export_leaves_nothing(tmp_path):
+    zarr.create_array(tmp_path / "a", shape=(5 * 10**9,), chunks=(10**6,), dtype="f8")
+    process = subprocess.Popen([PROGRAM, "export", "--mem=64M", tmp_path / "a", tmp_path / "o.npy"],
+                               stderr=subprocess.PIPE)
+    for _ in range(200):
+        if len(os.listdir(tmp_path)) > 1:
+            break
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(20) == 130
+    assert os.listdir(tmp_path) == ["a"]
+
+
+def terminal(arguments, env=None):
+    """Runs with stderr on a terminal; what was painted there."""
+    main, side = pty.openpty()
+    environment = {k: v for k, v in os.environ.items() if k != "NO_COLOR"}
+    environment.update({"TERM": "xterm", **(env or {})})
+    process = subprocess.Popen([PROGRAM, *arguments], stdout=subprocess.DEVNULL, stderr=side,
+                               env=environment)
+    os.close(side)
+    painted = b""
+    while True:
+        try:
+            block = os.read(main, 4096)
+        except OSError:
+            break
+        if not block:
+            break
+        painted += block
+    process.wait(60)
+    os.close(main)
+    return painted.decode()
+
+
+def test_colours_on_a_terminal():
+    assert "\033[1;31m" in terminal(["info", "/nonexistent"])
+    assert "\033[" not in terminal(["info", "/nonexistent"], {"NO_COLOR": "1"})
+    assert "\033[" not in terminal(["info", "/nonexistent"], {"TERM": "dumb"})
+    assert "\033[" not in terminal(["info", "--color=never", "/nonexistent"])
+
+
+def test_progress_bar_on_a_terminal(tmp_path):
+    zarr.create_array(tmp_path / "a", shape=(4 * 10**7,), chunks=(10**6,), dtype="f8")
+    painted = terminal(["export", "-fraw", "--mem=16M", "--progress=bar", str(tmp_path / "a"),
+                        str(tmp_path / "out")])
+    if painted:  # a run shorter than half a second shows none
+        assert "\r" in painted and "%" in painted and "/s" in painted
+
+
+def test_progress_as_json(zarrc, tmp_path):
+    import json
+    zarr.create_array(tmp_path / "a", shape=(10**6,), chunks=(10**5,), dtype="f8")
+    err = zarrc("export", "-fraw", "--progress=json", tmp_path / "a", tmp_path / "o").err
+    last = json.loads(err.splitlines()[-1])
+    assert last["progress"] == "export" and last["done_bytes"] == last["total_bytes"] == 8 * 10**6
+
+
+def test_quiet_says_nothing(zarrc, tmp_path):
+    zarr.save_array(tmp_path / "a", np.arange(3))
+    assert zarrc("export", "-q", tmp_path / "a", tmp_path / "a.npy").err == ""
+
+
+def test_untrusted_limits(zarrc, tmp_path):
+    zarr.create_array(tmp_path / "a", shape=(10**9,), chunks=(10**8,), dtype="f8")
+    assert zarrc("cat", f"{tmp_path}/a[0]").text == "0.0\n"
+    assert "chunk_bytes" in zarrc("cat", "--untrusted", f"{tmp_path}/a[0]", code=4).err
+
+
+def test_unsupported_codec_is_named(zarrc, tmp_path):
+    import json
+    zarr.create_array(tmp_path / "a", shape=(4,), chunks=(4,), dtype="i4")
+    path = tmp_path / "a/zarr.json"
+    document = json.loads(path.read_text())
+    document["codecs"].append({"name": "zfp_or_so", "configuration": {}})
+    path.write_text(json.dumps(document))
+    err = zarrc("info", tmp_path / "a", code=6).err
+    assert "zfp_or_so" in err and "[unsupported]" in err and "zarrc list" in err
+
+
+def test_log_level(zarrc, array):
+    assert zarrc("info", "--log-level=trace", array).out == zarrc("info", array).out
