@@ -99,7 +99,9 @@ static zarr_status make_index(const struct level_maker *m, struct zr_level *lv)
     spec.ndim = ix->ndim;
     memcpy(spec.shape, ix->shape, sizeof(spec.shape));
     spec.dtype = m->args->index_dtype;
-    spec.n_bytes = lv->n_inner_all * 16;
+    if (!zr_mul_u64(lv->n_inner_all, 2 * sizeof(uint64_t), &spec.n_bytes))
+        return zr_fail(m->err, ZARR_ERR_LIMIT, "a shard index of %" PRIu64 " chunks",
+                       lv->n_inner_all);
     spec.exact = 1;
     ZR_TRY(
         zr_chain_resolve(&ix->reps, ix->chain, &spec, m->args->limits, m->alloc, m->err));
@@ -139,6 +141,16 @@ static zarr_status shard_shape(const struct level_maker *m, struct zr_level *lv)
     return ZARR_OK;
 }
 
+static zarr_status check_chunk_bytes(const struct level_maker *m,
+                                     const struct zr_level *lv)
+{
+    if (lv->reps.rep[0].n_bytes > m->args->limits->chunk_bytes)
+        return zr_fail(m->err, ZARR_ERR_LIMIT,
+                       "a chunk of %" PRIu64 " bytes (limit chunk_bytes is %" PRIu64 ")",
+                       lv->reps.rep[0].n_bytes, m->args->limits->chunk_bytes);
+    return ZARR_OK;
+}
+
 static zarr_status make_shard(const struct level_maker *m, struct zr_level *lv)
 {
     zarr_status st = ZARR_OK;
@@ -150,6 +162,8 @@ static zarr_status make_shard(const struct level_maker *m, struct zr_level *lv)
     if (lv->chain->n > lv->chain->a2b + 1) {
         struct zr_placement_options opts;
 
+        /* Such a shard is decoded whole, so it is bounded like a chunk. */
+        ZR_TRY(check_chunk_bytes(m, lv));
         placement_fill(m, false, true, &opts);
         ZR_TRY(zr_program_make_bytes(&lv->bytes_decode, m->args->impls, lv->chain,
                                      &lv->reps, &opts, m->alloc, m->err));
@@ -161,16 +175,6 @@ static zarr_status make_shard(const struct level_maker *m, struct zr_level *lv)
     lv->encoded_bound = lv->reps.rep[lv->chain->n].n_bytes;
 out:
     return st;
-}
-
-static zarr_status check_chunk_bytes(const struct level_maker *m,
-                                     const struct zr_level *lv)
-{
-    if (lv->reps.rep[0].n_bytes > m->args->limits->chunk_bytes)
-        return zr_fail(m->err, ZARR_ERR_LIMIT,
-                       "a chunk of %" PRIu64 " bytes (limit chunk_bytes is %" PRIu64 ")",
-                       lv->reps.rep[0].n_bytes, m->args->limits->chunk_bytes);
-    return ZARR_OK;
 }
 
 static zarr_status make_level(const struct level_maker *m, struct zr_level *lv)

@@ -21,11 +21,12 @@ struct frame {
     struct zr_projection *proj; /* OPENS of them */
     struct zr_shard **shard;    /* fed, counted */
     uint64_t *ordinal;
-    uint32_t n, pos;
+    uint32_t n, pos, most;
     bool waiting; /* handed out, not fed yet */
     struct zr_projector *inner;
     bool inner_active;
-    struct zr_arena lists; /* copies of list pieces and points of proj */
+    struct zr_projector *leaves; /* counts the leaves of missing shards */
+    struct zr_arena lists;       /* copies of list pieces and points of proj */
 };
 
 struct zr_plan {
@@ -75,6 +76,20 @@ void zr_plan_key(const struct zr_plan_args *a, const uint64_t *chunk, struct zr_
 
 /* ---- opening and closing --------------------------------------------------- */
 
+/* How many shards of a level are open at once: their indexes, and their values where
+ * codecs lie around them, are in memory together. */
+static uint32_t opens_most(const struct zr_plan_args *a, const struct zr_level *lv)
+{
+    uint64_t each = lv->n_inner_all * 2 * sizeof(uint64_t), most = 0;
+
+    if (a->plain)
+        return 1;
+    if (lv->bytes_decode != NULL && !zr_add_u64(each, lv->decoded_bytes, &each))
+        return 1;
+    most = a->wave_bytes / ZR_MAX(each, UINT64_C(1));
+    return (uint32_t)ZR_MIN(ZR_MAX(most, UINT64_C(1)), (uint64_t)OPENS);
+}
+
 static zarr_status frame_init(struct frame *f, const zarr_allocator *alloc,
                               zarr_error *err)
 {
@@ -103,6 +118,7 @@ static void frame_deinit(struct frame *f, const zarr_allocator *alloc)
     if (f->shard != NULL)
         frame_clear(f);
     zr_project_free(f->inner);
+    zr_project_free(f->leaves);
     zr_arena_deinit(&f->lists);
     zr_free(alloc, f->proj);
     zr_free(alloc, f->shard);
@@ -131,8 +147,10 @@ zarr_status zr_plan_open(struct zr_plan **out, const struct zr_plan_args *args,
         if (p->frame == NULL)
             ZR_TRY(zr_fail_memory(err, sizeof(*p->frame)));
         p->n_frames = args->layout->n_levels - 1;
-        for (uint32_t i = 0; i < p->n_frames; i++)
+        for (uint32_t i = 0; i < p->n_frames; i++) {
             ZR_TRY(frame_init(&p->frame[i], alloc, err));
+            p->frame[i].most = opens_most(args, &args->layout->level[i]);
+        }
     }
     *out = p;
     p = NULL;
@@ -238,6 +256,7 @@ static zarr_status add_whole(struct zr_plan *p, struct wave_builder *b,
     item->offset = 0;
     item->bytes = UINT64_MAX;
     item->ordinal = p->ordinal++;
+    item->n_chunks = 1;
     group->bytes = UINT64_MAX;
     group->item[0] = item;
     group->n_items = 1;
@@ -277,6 +296,7 @@ static zarr_status add_inner(struct zr_plan *p, struct wave_builder *b,
                     sizeof(struct zr_item *)))
         return zr_fail_memory(err, sizeof(*item));
     item->ordinal = p->ordinal++;
+    item->n_chunks = 1;
     item->offset = 0;
     item->bytes = ZR_ITEM_MISSING;
     if (!x->missing && entry != UINT64_MAX && x->entry[2 * entry] != ZR_INDEX_MISSING) {
@@ -288,6 +308,42 @@ static zarr_status add_inner(struct zr_plan *p, struct wave_builder *b,
     b->w->decoded_bytes +=
         item->bytes == ZR_ITEM_MISSING ? 0 : b->w->level->decoded_bytes;
     return ZARR_OK;
+}
+
+/* How many leaf chunks a projection on a shard of level `level` touches; 1 when that
+ * cannot be told. */
+static uint64_t count_leaves(struct zr_plan *p, uint32_t level,
+                             const struct zr_projection *proj)
+{
+    const struct zr_level *lv = &p->a.layout->level[level];
+    const uint64_t *leaf = zr_layout_leaf_shape(p->a.layout);
+    struct frame *f = &p->frame[level];
+    uint64_t edge[ZARR_MAX_RANK];
+    zarr_status st = ZARR_OK;
+
+    for (int32_t d = 0; d < lv->ndim; d++)
+        edge[d] = leaf[lv->to_array[d]];
+    if (f->leaves != NULL)
+        st = zr_project_reopen_inner(f->leaves, proj, NULL, NULL);
+    else
+        st = zr_project_open_inner(&f->leaves, p->alloc, proj, edge, NULL, NULL, NULL);
+    return st == ZARR_OK ? zr_project_count(f->leaves) : 1;
+}
+
+/* One item for all that a request wants of a missing shard of level `level`. */
+static zarr_status add_missing(struct zr_plan *p, struct wave_builder *b,
+                               struct zr_shard *shard, const struct zr_projection *proj,
+                               uint32_t level, zarr_error *err)
+{
+    zarr_status st = add_inner(p, b, shard, proj, UINT64_MAX, err);
+
+    if (st == ZARR_OK) {
+        const struct zr_run *group = &b->w->run[b->w->n_runs - 1];
+        struct zr_item *item = group->item[group->n_items - 1];
+
+        item->n_chunks = count_leaves(p, level, proj);
+    }
+    return st;
 }
 
 static bool wave_full(const struct zr_plan *p, const struct zr_wave *w)
@@ -359,7 +415,7 @@ static zarr_status open_outer(struct zr_plan *p, struct zr_wave *w, zarr_error *
     ZR_TRY(begin_opens(p, w, 0, err));
     do {
         ZR_TRY(note_open(p, w, 0, &proj, NULL, err));
-    } while (w->n_opens < (p->a.plain ? 1 : OPENS) && zr_project_next(p->outer, &proj));
+    } while (w->n_opens < p->frame[0].most && zr_project_next(p->outer, &proj));
     p->frame[0].waiting = true;
 out:
     return st;
@@ -418,7 +474,7 @@ static zarr_status pull_shards(struct zr_plan *p, struct wave_builder *b, uint32
     struct zr_shard *shard = f->shard[f->pos];
     struct zr_projection proj;
     zarr_status st = ZARR_OK;
-    uint32_t most = p->a.plain ? 1 : OPENS;
+    uint32_t most = p->frame[level + 1].most;
 
     while (b->w->n_opens < most) {
         uint64_t entry = 0;
@@ -432,7 +488,7 @@ static zarr_status pull_shards(struct zr_plan *p, struct wave_builder *b, uint32
         }
         entry = inner_entry(&p->a.layout->level[level], proj.chunk);
         if (shard->index->missing || shard->index->entry[2 * entry] == ZR_INDEX_MISSING) {
-            ZR_TRY(add_inner(p, b, shard, &proj, UINT64_MAX, err));
+            ZR_TRY(add_missing(p, b, shard, &proj, level + 1, err));
             continue;
         }
         if (b->w->n_opens == 0)
@@ -453,7 +509,7 @@ static zarr_status pull_frame(struct zr_plan *p, struct wave_builder *b, uint32_
 
     if (!f->inner_active) {
         if (f->shard[f->pos]->index->missing) { /* one fill for all of it */
-            ZR_TRY(add_inner(p, b, f->shard[f->pos], &f->proj[f->pos], UINT64_MAX, err));
+            ZR_TRY(add_missing(p, b, f->shard[f->pos], &f->proj[f->pos], level, err));
             f->pos++;
             goto out;
         }

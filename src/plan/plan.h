@@ -123,6 +123,7 @@ struct zr_shard {
     struct zr_shard *parent; /* counted; NULL: outermost */
     /* host memory that holds the whole value; handle NULL: in the store */
     zarr_mem buffer;
+    zarr_mem block; /* the pool's, that buffer lies in; handle NULL: somebody else's */
     void *held;                          /* the pipe's; the outermost shard owns it */
     void (*release)(struct zr_shard *s); /* frees held and buffer; may be NULL */
     void *release_arg;
@@ -154,6 +155,7 @@ struct zr_item {
     uint64_t offset, bytes;
     /* position in the request: errors are reported for the lowest */
     uint64_t ordinal;
+    uint64_t n_chunks; /* 1; more where one item stands for a missing shard */
 };
 #define ZR_ITEM_MISSING (UINT64_MAX - 1)
 /* Items that one thread does one after the other, fetched with one request. */

@@ -22,7 +22,10 @@ static zarr_status check_entry(const struct zr_shard_pairs *in, uint64_t i,
 
     if (offset == ZR_INDEX_MISSING && bytes == ZR_INDEX_MISSING)
         return ZARR_OK;
-    if (!zr_add_u64(offset, bytes, &end) || end > in->shard_bytes)
+    /* Half of the mark of a missing chunk is none, also where the value's length is not
+     * known. */
+    if (offset == ZR_INDEX_MISSING || !zr_add_u64(offset, bytes, &end) ||
+        end > in->shard_bytes)
         return zr_fail(err, ZARR_ERR_CORRUPT,
                        "shard index entry %" PRIu64 " (offset %" PRIu64 ", %" PRIu64
                        " bytes) lies outside the shard of %" PRIu64 " bytes",
