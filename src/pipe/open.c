@@ -20,7 +20,7 @@ static void release_pin(struct zr_shard *s)
 
 static void release_buffer(struct zr_shard *s)
 {
-    zr_pool_give(s->release_arg, &s->buffer);
+    zr_pool_give(s->release_arg, &s->block);
 }
 
 /* ---- decoding an index ----------------------------------------------------------------
@@ -136,36 +136,34 @@ zarr_status zr_index_from_value(const struct zr_work *w, const struct zr_level *
  * ------------------------------------------------------------- */
 
 zarr_status zr_body_decode(const struct zr_work *w, const struct zr_level *lv,
-                           const zarr_mem *encoded, zarr_mem *out, zarr_error *err)
+                           const zarr_mem *encoded, zarr_mem *block, zarr_mem *out,
+                           zarr_error *err)
 {
     const struct zr_program *p = lv->bytes_decode;
     zarr_mem cur = *encoded, next = {0};
     zarr_status st = ZARR_OK;
 
-    *out = (zarr_mem){0};
+    *block = *out = (zarr_mem){0};
     for (uint32_t i = 0; i < p->n; i++) {
         const struct zr_stage *s = &p->stage[i];
-        zarr_codec_job job = {.src = cur};
-        zarr_mem none = {0};
+        uint64_t used = 0, room = s->kind == ZR_STAGE_COPY ? cur.bytes : s->out_bytes;
 
         if (i + 1 == p->n) {
-            ZR_TRY(zr_pool_take(w->io->engine->pool, ZARR_DEVICE_CPU, 0, s->out_bytes,
-                                out, err));
-            next = *out;
+            ZR_TRY(zr_pool_take(w->io->engine->pool, s->out_device, 0, room, block, err));
+            next = *block;
         } else {
             ZR_TRY(zr_kit_scratch(w->kit, i % 2 == 0 ? ZR_SCRATCH_A : ZR_SCRATCH_B,
-                                  ZARR_DEVICE_CPU, 0, s->out_bytes, &next, err));
+                                  s->out_device, 0, room, &next, err));
         }
-        next.bytes = s->out_bytes;
-        job.dst = next;
-        ZR_TRY(zr_stage_decode(s, &job, &w->kit->states, none, err));
+        next.bytes = room;
+        ZR_TRY(zr_stage_step(w, s, &cur, &next, &used, false, err));
         cur = next;
-        cur.bytes = job.dst_used;
+        cur.bytes = used;
     }
-    out->bytes = cur.bytes;
+    *out = cur;
 out:
     if (st != ZARR_OK)
-        zr_pool_give(w->io->engine->pool, out);
+        zr_pool_give(w->io->engine->pool, block);
     return st;
 }
 
@@ -175,7 +173,7 @@ static zarr_status shard_from_body(const struct zr_work *w, const struct zr_leve
 {
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_body_decode(w, lv, encoded, &s->buffer, err));
+    ZR_TRY(zr_body_decode(w, lv, encoded, &s->block, &s->buffer, err));
     s->release = release_buffer;
     s->release_arg = w->io->engine->pool;
     s->base = 0;
@@ -219,7 +217,10 @@ static zarr_status fetch_index(const struct zr_work *w, const struct zr_level *l
         op.offset = ZARR_STORE_SUFFIX;
     ZR_TRY(zr_kit_scratch(w->kit, ZR_SCRATCH_INDEX, ZARR_DEVICE_CPU, 0, lv->index_bytes,
                           &op.mem, err));
-    ZR_TRY(zr_store_op_run(w, &op, err));
+    st = zr_store_op_run(w, &op, err);
+    if (st == ZARR_ERR_NOT_FOUND) /* the store's word, and nobody else's */
+        return missing_index(w, lv, s, err);
+    ZR_TRY(st);
     w->kit->stats.index_reads++;
     if (op.done_bytes != lv->index_bytes)
         ZR_TRY(zr_fail(err, ZARR_ERR_CORRUPT,
@@ -266,7 +267,10 @@ static zarr_status open_object(const struct zr_work *w, const struct zr_level *l
                              .most = zr_encoded_most(w->io, bound, false)};
         zarr_mem encoded;
 
-        ZR_TRY(zr_fetch_object(w, &f, &encoded, err));
+        st = zr_fetch_object(w, &f, &encoded, err);
+        if (st == ZARR_ERR_NOT_FOUND)
+            return missing_index(w, lv, s, err);
+        ZR_TRY(st);
         ZR_TRY(shard_from_body(w, lv, &encoded, s, err));
         goto out;
     }
@@ -276,6 +280,8 @@ static zarr_status open_object(const struct zr_work *w, const struct zr_level *l
     st = zr_store_pin_init(pin, w->io->store, s->key, err);
     if (st != ZARR_OK) {
         zr_free(s->alloc, pin);
+        if (st == ZARR_ERR_NOT_FOUND)
+            st = missing_index(w, lv, s, err);
         goto out;
     }
     s->held = pin;
@@ -283,8 +289,6 @@ static zarr_status open_object(const struct zr_work *w, const struct zr_level *l
     if (!cached_index(w, s))
         ZR_TRY(fetch_index(w, lv, s, err));
 out:
-    if (st == ZARR_ERR_NOT_FOUND && s->index == NULL)
-        st = missing_index(w, lv, s, err);
     return st;
 }
 

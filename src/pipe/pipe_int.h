@@ -74,6 +74,11 @@ struct zarr_request {
 };
 void zr_request_merge(struct zarr_request *rq,
                       struct zr_kit *kit); /* adds and zeroes the kit's counters */
+/* chunks_total: leaf chunks that the request touches. */
+void zr_request_total(struct zarr_request *rq, uint64_t chunks);
+/* Before the same is done once more: counters of chunks start again, those of work
+ * (bytes, GETs, copies) go on. */
+void zr_request_again(struct zarr_request *rq);
 uint32_t zr_request_threads(const struct zarr_request *rq);
 uint64_t zr_request_wave_bytes(const struct zarr_request *rq);
 
@@ -83,6 +88,7 @@ struct zr_work { /* what a step needs to know */
     const struct zr_io *io;
     struct zarr_request *rq;
     struct zr_kit *kit;
+    bool granted; /* the wave took what its runs need from the budget */
 };
 /* GET of a whole object of unknown length into a scratch slot. */
 struct zr_fetch {
@@ -118,6 +124,10 @@ zarr_status zr_encode_stages(const struct zr_work *w, const struct zr_program *p
  * refuses it. */
 zarr_status zr_stage_one(const struct zr_work *w, const struct zr_stage *s,
                          zarr_codec_job *job, bool encode, zarr_error *err);
+/* One stage of any kind: a codec, or a copy between memories. */
+zarr_status zr_stage_step(const struct zr_work *w, const struct zr_stage *s,
+                          const zarr_mem *src, const zarr_mem *dst, uint64_t *used,
+                          bool encode, zarr_error *err);
 /* Copies the boxes of a target between a block of elements and the view. */
 zarr_status zr_scatter_target(const struct zr_work *w, const struct zr_level *lv,
                               const struct zr_program *p, const struct zr_target *t,
@@ -209,11 +219,13 @@ struct zr_shard_write {
 zarr_status zr_shard_encode(const struct zr_work *w, struct zr_shard_write *sw,
                             zarr_error *err);
 /* Runs the codecs around a shard backward (encode) into a pool block, or forward
- * (decode). */
+ * (decode). *block is the caller's to give back, the result its first bytes. */
 zarr_status zr_body_encode(const struct zr_work *w, const struct zr_level *lv,
-                           const zarr_mem *value, zarr_mem *out, zarr_error *err);
+                           const zarr_mem *value, zarr_mem *block, zarr_mem *out,
+                           zarr_error *err);
 zarr_status zr_body_decode(const struct zr_work *w, const struct zr_level *lv,
-                           const zarr_mem *encoded, zarr_mem *out, zarr_error *err);
+                           const zarr_mem *encoded, zarr_mem *block, zarr_mem *out,
+                           zarr_error *err);
 /* Writes n_inner_all pairs through the index chain; dst has level->index_bytes. */
 zarr_status zr_index_encode(const struct zr_work *w, const struct zr_level *lv,
                             uint64_t *pairs, const zarr_mem *dst, zarr_error *err);

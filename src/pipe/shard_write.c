@@ -11,7 +11,8 @@
 #include <string.h>
 
 enum {
-    BATCH = 64
+    BATCH = 64,
+    BATCH_BYTES = 32 * 1024 * 1024
 };
 
 struct shard_writer {
@@ -21,6 +22,7 @@ struct shard_writer {
     struct zr_shard_index *old;     /* NULL: no former value */
     uint64_t *pairs;                /* the new index, host order */
     uint64_t pos, next; /* end of what was appended; first inner chunk not dealt with */
+    uint64_t keep_most; /* bytes of untouched chunks that may still be kept */
     bool any;
     /* one batch */
     struct zr_projection *proj;
@@ -99,8 +101,15 @@ static zarr_status keep_until(struct shard_writer *s, uint64_t end, zarr_error *
         zarr_mem bytes;
 
         ZR_TRY(old_value(s, s->next, &bytes, err));
-        if (bytes.handle != NULL)
-            ZR_TRY(append(s, s->next, &bytes, err));
+        if (bytes.handle == NULL)
+            continue;
+        /* Entries may share bytes, but not so that a small shard becomes a huge one. */
+        if (bytes.bytes > s->keep_most)
+            ZR_TRY(
+                zr_fail(err, ZARR_ERR_CORRUPT,
+                        "the shard's index names more bytes than its chunks can have"));
+        s->keep_most -= bytes.bytes;
+        ZR_TRY(append(s, s->next, &bytes, err));
     }
 out:
     return st;
@@ -129,8 +138,7 @@ static zarr_status encode_nested(const struct zr_work *w, struct shard_writer *s
     zarr_status st = ZARR_OK;
 
     if (old->handle != NULL && s->in->bytes_decode != NULL) {
-        ZR_TRY(zr_body_decode(w, s->in, old, &body, err));
-        sub.old = body;
+        ZR_TRY(zr_body_decode(w, s->in, old, &body, &sub.old, err));
     }
     st = zr_shard_encode(w, &sub, err);
     r->block = sub.out;
@@ -139,11 +147,12 @@ static zarr_status encode_nested(const struct zr_work *w, struct shard_writer *s
     r->out = sub.out;
     r->out.bytes = sub.used;
     if (!sub.empty && s->in->bytes_encode != NULL) {
-        zarr_mem wrapped = {0};
+        zarr_mem block = {0}, wrapped = {0};
 
-        ZR_TRY(zr_body_encode(w, s->in, &r->out, &wrapped, err));
+        ZR_TRY(zr_body_encode(w, s->in, &r->out, &block, &wrapped, err));
         zr_pool_give(pool, &r->block);
-        r->block = r->out = wrapped;
+        r->block = block;
+        r->out = wrapped;
     }
 out:
     zr_pool_give(pool, &body);
@@ -269,6 +278,16 @@ out:
 /* ---- the shard
  * ------------------------------------------------------------------------------ */
 
+/* Inner chunks encoded before they are appended: enough for the threads, and no more than
+ * a few MiB of slots beyond that. */
+static uint32_t batch_most(const struct shard_writer *s)
+{
+    uint64_t most = BATCH_BYTES / ZR_MAX(s->in->encoded_bound, UINT64_C(1));
+
+    most = ZR_MAX(most, 2 * (uint64_t)ZR_MAX(s->sw->threads, 1u));
+    return (uint32_t)ZR_MIN(ZR_MIN(most, (uint64_t)BATCH), s->lv->n_inner_all);
+}
+
 static zarr_status writer_init(struct shard_writer *s, zarr_error *err)
 {
     const zarr_allocator *alloc = s->w->io->engine->alloc;
@@ -277,7 +296,10 @@ static zarr_status writer_init(struct shard_writer *s, zarr_error *err)
     zarr_status st = ZARR_OK;
 
     zr_arena_init(&s->lists, alloc);
-    s->batch = (uint32_t)ZR_MIN((uint64_t)BATCH, s->lv->n_inner_all);
+    s->batch = batch_most(s);
+    if (!zr_add_u64(zr_encoded_most(s->w->io, bound, false), s->sw->old.bytes,
+                    &s->keep_most))
+        s->keep_most = UINT64_MAX;
     s->pairs = zr_malloc(alloc, (size_t)pairs);
     s->proj = zr_malloc(alloc, s->batch * sizeof(*s->proj));
     s->result = zr_calloc(alloc, s->batch, sizeof(*s->result));
@@ -355,35 +377,36 @@ out:
 }
 
 zarr_status zr_body_encode(const struct zr_work *w, const struct zr_level *lv,
-                           const zarr_mem *value, zarr_mem *out, zarr_error *err)
+                           const zarr_mem *value, zarr_mem *block, zarr_mem *out,
+                           zarr_error *err)
 {
     const struct zr_program *p = lv->bytes_encode;
     struct zr_pool *pool = w->io->engine->pool;
-    zarr_mem cur = *value, mine = {0};
+    zarr_mem cur = *value;
     zarr_status st = ZARR_OK;
 
-    *out = (zarr_mem){0};
+    *block = *out = (zarr_mem){0};
     for (uint32_t k = 0; k < p->n; k++) {
         const struct zr_stage *s = &p->stage[p->n - 1 - k];
-        zarr_codec_job job = {.src = cur};
-        zarr_mem next = {0}, none = {0};
+        zarr_mem next = {0};
+        uint64_t used = 0, room = 0;
 
         /* A former value that kept foreign bytes may be longer than the bound: room by
          * what is there. */
-        ZR_TRY(zr_pool_take(pool, ZARR_DEVICE_CPU, 0,
-                            ZR_MAX(s->in_bytes, cur.bytes + cur.bytes / 8 + 65536), &next,
-                            err));
-        job.dst = next;
-        st = zr_stage_encode(s, &job, &w->kit->states, none, err);
-        zr_pool_give(pool, &mine);
-        mine = next;
+        if (!zr_add_u64(cur.bytes, cur.bytes / 8 + 65536, &room))
+            ZR_TRY(zr_fail(err, ZARR_ERR_LIMIT, "the shard grows beyond 64 bits"));
+        ZR_TRY(
+            zr_pool_take(pool, s->in_device, 0, ZR_MAX(s->in_bytes, room), &next, err));
+        st = zr_stage_step(w, s, &cur, &next, &used, true, err);
+        zr_pool_give(pool, block);
+        *block = next;
         ZR_TRY(st);
         cur = next;
-        cur.bytes = job.dst_used;
+        cur.bytes = used;
     }
     *out = cur;
-    mine = (zarr_mem){0};
 out:
-    zr_pool_give(pool, &mine);
+    if (st != ZARR_OK)
+        zr_pool_give(pool, block);
     return st;
 }

@@ -90,6 +90,18 @@ static zarr_status run_copy(const struct zr_work *w, const zarr_mem *src,
                            err);
 }
 
+zarr_status zr_stage_step(const struct zr_work *w, const struct zr_stage *s,
+                          const zarr_mem *src, const zarr_mem *dst, uint64_t *used,
+                          bool encode, zarr_error *err)
+{
+    if (s->kind != ZR_STAGE_COPY)
+        return run_codec(w, s, src, dst, used, encode, err);
+    if (dst->bytes < src->bytes)
+        return zr_internal(err);
+    *used = src->bytes;
+    return run_copy(w, src, dst, false, err);
+}
+
 /* Where stage i of n puts its output: the last one at `last` when given, the others in
  * turn. */
 static zarr_status stage_room(const struct zr_work *w, const struct zr_stage *s,
@@ -274,9 +286,8 @@ zarr_status zr_fill_block(const struct zr_work *w, const struct zr_program *p,
     box.shape[0] = p->decoded_bytes / l->item_bytes;
     zr_box_side_init(&box.dst, block, 0);
     box.dst.stride[0] = (int64_t)l->item_bytes;
-    return zr_box_fill(w->io->engine->memory, &box,
-                       pattern_for(l, p->swap_bytes), &w->kit->copies,
-                       err);
+    return zr_box_fill(w->io->engine->memory, &box, pattern_for(l, p->swap_bytes),
+                       &w->kit->copies, err);
 }
 
 bool zr_target_direct(const struct zr_io *io, const struct zr_program *p,

@@ -211,8 +211,7 @@ static zarr_status unit_shard(struct unit *u, zarr_error *err)
     ZR_TRY(unit_old(u, lv, false, err));
     sw.old = u->old;
     if (u->old.handle != NULL && lv->bytes_decode != NULL) {
-        ZR_TRY(zr_body_decode(u->w, lv, &u->old, &u->body, err));
-        sw.old = u->body;
+        ZR_TRY(zr_body_decode(u->w, lv, &u->old, &u->body, &sw.old, err));
     }
     st = zr_shard_encode(u->w, &sw, err);
     u->block = sw.out;
@@ -224,11 +223,11 @@ static zarr_status unit_shard(struct unit *u, zarr_error *err)
     value = sw.out;
     value.bytes = sw.used;
     if (lv->bytes_encode != NULL) {
-        zarr_mem wrapped = {0};
+        zarr_mem block = {0}, wrapped = {0};
 
-        ZR_TRY(zr_body_encode(u->w, lv, &value, &wrapped, err));
+        ZR_TRY(zr_body_encode(u->w, lv, &value, &block, &wrapped, err));
         zr_pool_give(u->w->io->engine->pool, &u->block);
-        u->block = wrapped;
+        u->block = block;
         value = wrapped;
     }
     ZR_TRY(unit_store(u, &value, err));
@@ -254,11 +253,24 @@ out:
     return st;
 }
 
-static uint64_t unit_budget(const struct zr_level *lv)
+/* Elements, the new value, and the former one where it is needed. */
+static uint64_t unit_budget(const struct zr_level *lv, bool whole)
 {
     uint64_t sum = 0;
 
-    return zr_add_u64(lv->decoded_bytes, lv->encoded_bound, &sum) ? sum : UINT64_MAX;
+    if (!zr_add_u64(lv->decoded_bytes, lv->encoded_bound, &sum) ||
+        (!whole && !zr_add_u64(sum, lv->encoded_bound, &sum)))
+        return UINT64_MAX;
+    return sum;
+}
+
+/* What a lost attempt did to chunks did not happen. */
+static void forget_chunks(zarr_stats *now, const zarr_stats *before)
+{
+    now->chunks_done = before->chunks_done;
+    now->chunks_missing = before->chunks_missing;
+    now->chunks_direct = before->chunks_direct;
+    now->elements = before->elements;
 }
 
 zarr_status zr_unit_write(const struct zr_work *w, const struct zr_projection *proj,
@@ -266,7 +278,7 @@ zarr_status zr_unit_write(const struct zr_work *w, const struct zr_projection *p
 {
     const struct zr_plan_args where = {.layout = w->io->layout, .prefix = w->io->prefix};
     struct unit u = {.w = w, .proj = proj, .threads = threads};
-    uint64_t need = unit_budget(&w->io->layout->level[0]);
+    uint64_t need = unit_budget(&w->io->layout->level[0], proj->whole);
     zarr_status st = ZARR_OK;
 
     zr_plan_key(&where, proj->chunk, &w->kit->key);
@@ -276,9 +288,12 @@ zarr_status zr_unit_write(const struct zr_work *w, const struct zr_projection *p
                     zr_store_can(w->io->store, ZARR_STORE_CAP_CONDITIONAL);
     ZR_TRY(zr_budget_take(w->io->engine->budget, need, UINT64_MAX, &w->rq->cancel, err));
     for (int tries = 0; tries < CONFLICT_TRIES; tries++) {
+        const zarr_stats before = w->kit->stats;
+
         st = unit_attempt(&u, err);
         if (st != ZARR_ERR_CONFLICT || !u.conditional)
             break;
+        forget_chunks(&w->kit->stats, &before);
     }
     zr_budget_give(w->io->engine->budget, need);
     st = zr_prefix(err, st, "%s", u.key);
