@@ -9,6 +9,10 @@
 
 #include <string.h>
 
+enum {
+    KIT_KEEPS_BYTES = 1024 * 1024 /* of a scratch block, while nobody uses the kit */
+};
+
 zarr_status zr_engine_init(struct zr_engine *e, zarr_error *err)
 {
     ZR_UNUSED(err);
@@ -84,6 +88,10 @@ void zr_kit_give(struct zr_kit *kit)
     if (kit == NULL)
         return;
     e = kit->engine;
+    /* Large blocks wait in the pool, which keeps a bounded number of bytes. */
+    for (uint32_t i = 0; i < ZR_SCRATCH_SLOTS; i++)
+        if (kit->scratch[i].bytes > KIT_KEEPS_BYTES)
+            zr_pool_give(e->pool, &kit->scratch[i]);
     zr_mutex_lock(&e->kits.mutex);
     kit->next = e->kits.free;
     e->kits.free = kit;

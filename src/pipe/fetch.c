@@ -48,7 +48,7 @@ zarr_status zr_fetch_object(const struct zr_work *w, const struct zr_fetch *f,
         .verb = ZARR_STORE_GET, .key = f->key, .length = ZARR_STORE_TO_END};
     int32_t device = f->device_type != 0 ? f->device_type : ZARR_DEVICE_CPU;
     int32_t id = device == w->io->view.base.device_type ? w->io->view.base.device_id : 0;
-    uint64_t room = f->expect;
+    uint64_t room = ZR_MIN(f->expect, f->most);
     zarr_status st = ZARR_OK;
 
     op.flags = f->version != NULL ? ZARR_STORE_OP_WANT_VERSION : 0;
@@ -125,7 +125,7 @@ zarr_status zr_fetch_range(const struct zr_work *w, const char *key,
         op.lock = shard_pin(shard);
     }
     st = zr_store_op_run(w, &op, err);
-    if (st == ZARR_ERR_NOT_FOUND && shard != NULL)
+    if (st == ZARR_ERR_NOT_FOUND && shard != NULL && shard->index != NULL)
         return zr_fail(err, ZARR_ERR_CONFLICT, "the shard was deleted while it was read");
     if (st == ZARR_OK && op.done_bytes != dst->bytes)
         st = zr_fail(err, ZARR_ERR_CORRUPT,

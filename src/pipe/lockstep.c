@@ -61,10 +61,21 @@ static zarr_status parallel(struct lockstep *l, uint64_t n, zr_item_fn fn,
     return st;
 }
 
+/* The same over the wave's items; err->item becomes that of the run, as callers expect.
+ */
+static zarr_status parallel_items(struct lockstep *l, zr_item_fn fn, zarr_error *err)
+{
+    zarr_status st = parallel(l, l->n, fn, err);
+
+    if (st != ZARR_OK && err != NULL && err->item < l->n)
+        err->item = (uint64_t)(l->item[err->item].run - l->wave->run);
+    return st;
+}
+
 static zarr_status work_of(struct lockstep *l, uint32_t worker, struct zr_work *w,
                            zarr_error *err)
 {
-    *w = (struct zr_work){.io = l->io, .rq = l->rq};
+    *w = (struct zr_work){.io = l->io, .rq = l->rq, .granted = true};
     return zr_crew_kit(&l->crew, worker, &w->kit, err);
 }
 
@@ -193,6 +204,8 @@ static zarr_status batch_call(struct lockstep *l, struct zr_kit *kit, uint32_t n
         uint64_t k = err != NULL && err->item < n ? err->item : 0;
         const struct lock_item *it = &l->item[l->job_item[k]];
 
+        if (err != NULL)
+            err->item = (uint64_t)(it->run - l->wave->run);
         return zr_item_prefix(it->run, it->item, st, err);
     }
     for (uint32_t k = 0; k < n; k++) {
@@ -218,6 +231,8 @@ static zarr_status batch_stage(struct lockstep *l, zarr_error *err)
 
         if (l->stage->fallback != NULL && !zr_stage_accepts(l->stage, &job)) {
             st = zr_stage_one(&w, l->stage, &job, false, err);
+            if (st != ZARR_OK && err != NULL)
+                err->item = (uint64_t)(it->run - l->wave->run);
             ZR_TRY(zr_item_prefix(it->run, it->item, st, err));
             it->cur = it->next;
             it->cur.bytes = job.dst_used;
@@ -246,7 +261,7 @@ static zarr_status run_stages(struct lockstep *l, zarr_error *err)
             (l->stage->impl->vt.caps & ZARR_CODEC_BATCH) != 0)
             ZR_TRY(batch_stage(l, err));
         else
-            ZR_TRY(parallel(l, l->n, single_stage, err));
+            ZR_TRY(parallel_items(l, single_stage, err));
     }
 out:
     return st;
@@ -284,7 +299,7 @@ zarr_status zr_lockstep_exec(const struct zr_io *io, struct zarr_request *rq,
     if (l.n == 0)
         goto out;
     ZR_TRY(run_stages(&l, err));
-    ZR_TRY(parallel(&l, l.n, finish_one, err));
+    ZR_TRY(parallel_items(&l, finish_one, err));
 out:
     zr_pool_give(io->engine->pool, &l.slab[0]);
     zr_pool_give(io->engine->pool, &l.slab[1]);

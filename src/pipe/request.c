@@ -89,6 +89,23 @@ void zr_request_merge(struct zarr_request *rq, struct zr_kit *kit)
     zr_mutex_unlock(&rq->locked.mutex);
 }
 
+void zr_request_total(struct zarr_request *rq, uint64_t chunks)
+{
+    zr_mutex_lock(&rq->locked.mutex);
+    rq->locked.stats.chunks_total = chunks;
+    zr_mutex_unlock(&rq->locked.mutex);
+}
+
+void zr_request_again(struct zarr_request *rq)
+{
+    zarr_stats *s = &rq->locked.stats;
+
+    zr_mutex_lock(&rq->locked.mutex);
+    s->chunks_done = s->chunks_missing = s->chunks_direct = 0;
+    s->chunks_partial = s->elements = 0;
+    zr_mutex_unlock(&rq->locked.mutex);
+}
+
 uint32_t zr_request_threads(const struct zarr_request *rq)
 {
     uint32_t n = rq->io.max_threads != 0 ? rq->io.max_threads : rq->io.engine->n_threads;
@@ -140,12 +157,16 @@ static void advise_output(const struct zr_io *io)
 static zarr_status request_run(struct zarr_request *rq, zarr_error *err)
 {
     const struct zr_io *io = &rq->io;
+    zarr_error failed = {0}; /* a chunk that is not there yet leaves its text, too */
     zarr_status st = ZARR_OK;
 
     advise_output(io);
-    st = io->write ? io->pipeline->write(io, rq, err) : io->pipeline->read(io, rq, err);
+    st = io->write ? io->pipeline->write(io, rq, &failed)
+                   : io->pipeline->read(io, rq, &failed);
     if (st == ZARR_OK && atomic_load(&rq->cancel))
-        st = zr_fail(err, ZARR_ERR_CANCELLED, "the request was cancelled");
+        st = zr_fail(&failed, ZARR_ERR_CANCELLED, "the request was cancelled");
+    if (st != ZARR_OK && err != NULL)
+        *err = failed;
     if (io->progress != NULL) {
         zarr_stats now;
 

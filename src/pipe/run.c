@@ -41,8 +41,8 @@ zarr_status zr_item_prefix(const struct zr_run *run, const struct zr_item *item,
 static zarr_status fill_item(const struct zr_work *w, const struct zr_wave *wave,
                              const struct zr_item *item, zarr_error *err)
 {
-    w->kit->stats.chunks_missing++;
-    w->kit->stats.chunks_done++;
+    w->kit->stats.chunks_missing += item->n_chunks;
+    w->kit->stats.chunks_done += item->n_chunks;
     w->kit->stats.elements += item->target.n_items;
     if (w->io->missing_error)
         return zr_fail(err, ZARR_ERR_NOT_FOUND, "the chunk is missing");
@@ -115,8 +115,22 @@ static uint64_t span_choose(const struct zr_program *p, const struct zr_target *
     return best;
 }
 
+/* Several ranges of a chunk are of one version of it: through the shard's pin or the
+ * chunk's own. */
+static zarr_status fetch_part(const struct zr_work *w, const struct zr_run *run,
+                              struct zr_store_pin *pin, uint64_t offset,
+                              const zarr_mem *dst, zarr_error *err)
+{
+    struct zr_shard held = {.held = pin};
+
+    return zr_fetch_range(w, run->key,
+                          run->shard == NULL && pin != NULL ? &held : run->shard, offset,
+                          dst, err);
+}
+
 static zarr_status read_spans(const struct zr_work *w, const struct zr_run *run,
-                              uint64_t base, const struct span *s, const zarr_mem *block,
+                              struct zr_store_pin *pin, uint64_t base,
+                              const struct span *s, const zarr_mem *block,
                               zarr_error *err)
 {
     uint64_t at[ZARR_MAX_RANK] = {0};
@@ -132,7 +146,7 @@ static zarr_status read_spans(const struct zr_work *w, const struct zr_run *run,
                       s->stride[i];
         if (!zr_mem_slice(block, offset, s->read_bytes, &dst))
             return zr_internal(err);
-        st = zr_fetch_range(w, run->key, run->shard, base + offset, &dst, err);
+        st = fetch_part(w, run, pin, base + offset, &dst, err);
         while (k >= 0 && ++at[k] == s->n[k])
             at[k--] = 0;
     }
@@ -146,6 +160,7 @@ static zarr_status read_partial(const struct zr_work *w, const struct zr_program
                                 zarr_mem *block, bool *done, zarr_error *err)
 {
     struct span s = {0};
+    struct zr_store_pin pin = {0}, *held = NULL;
     zarr_status st = ZARR_OK;
     int32_t id = p->fetch_device == ZARR_DEVICE_CPU ? 0 : w->io->view.base.device_id;
 
@@ -157,11 +172,19 @@ static zarr_status read_partial(const struct zr_work *w, const struct zr_program
         return ZARR_OK;
     ZR_TRY(zr_kit_scratch(w->kit, ZR_SCRATCH_A, p->fetch_device, id, p->decoded_bytes,
                           block, err));
-    ZR_TRY(read_spans(w, run, item->offset, &s, block, err));
+    if (run->shard == NULL && s.n_reads > 1) {
+        ZR_TRY(zr_store_pin_init(&pin, w->io->store, run->key, err));
+        held = &pin;
+    }
+    if (pin.object_bytes != UINT64_MAX && held != NULL &&
+        pin.object_bytes != p->decoded_bytes)
+        goto out; /* the general way says what is wrong */
+    ZR_TRY(read_spans(w, run, held, item->offset, &s, block, err));
     w->kit->stats.chunks_partial++;
     w->kit->stats.bytes_decoded += s.n_reads * s.read_bytes;
     *done = true;
 out:
+    zr_store_pin_deinit(&pin);
     return st;
 }
 
@@ -265,18 +288,20 @@ static zarr_status run_whole(const struct zr_work *w, const struct zr_wave *wave
     if (fetched != NULL) {
         encoded = *fetched;
     } else {
-        ZR_TRY(read_slabs(w, wave, run, &done, err));
-        if (done)
-            goto out;
-        ZR_TRY(read_raw(w, wave, run, &done, err));
-        if (done)
-            goto out;
-        ZR_TRY(zr_fetch_object(w, &f, &encoded, err));
+        st = read_slabs(w, wave, run, &done, err);
+        if (st == ZARR_OK && !done)
+            st = read_raw(w, wave, run, &done, err);
+        if (st == ZARR_OK && !done)
+            st = zr_fetch_object(w, &f, &encoded, err);
+        if (st == ZARR_ERR_NOT_FOUND) { /* the store says so: the fill value */
+            st = fill_item(w, wave, run->item[0], err);
+            done = true;
+        }
+        ZR_TRY(st);
     }
-    ZR_TRY(decode_item(w, wave, run->item[0], &encoded, err));
+    if (!done) /* a decoder that says NOT_FOUND does not make the chunk missing */
+        ZR_TRY(decode_item(w, wave, run->item[0], &encoded, err));
 out:
-    if (st == ZARR_ERR_NOT_FOUND) /* the store says so: the fill value */
-        st = fill_item(w, wave, run->item[0], err);
     return zr_item_prefix(run, run->item[0], st, err);
 }
 
@@ -372,13 +397,17 @@ zarr_status zr_run_exec(const struct zr_work *w, const struct zr_wave *wave,
 
     if (run->bytes == ZR_ITEM_MISSING)
         return run_missing(w, wave, run, err);
-    need = run_budget(wave, run);
-    ZR_TRY(zr_budget_take(w->io->engine->budget, need, UINT64_MAX, &w->rq->cancel, err));
+    if (!w->granted) {
+        need = run_budget(wave, run);
+        ZR_TRY(
+            zr_budget_take(w->io->engine->budget, need, UINT64_MAX, &w->rq->cancel, err));
+    }
     if (run->bytes == UINT64_MAX)
         st = run_whole(w, wave, run, fetched, err);
     else
         st = run_range(w, wave, run, fetched, err);
-    zr_budget_give(w->io->engine->budget, need);
+    if (!w->granted)
+        zr_budget_give(w->io->engine->budget, need);
 out:
     return st;
 }

@@ -22,7 +22,6 @@ enum {
 
 struct flow {
     atomic_uint refs; /* runners that may still look here */
-    const zarr_allocator *alloc;
     const struct zr_io *io;
     struct zarr_request *rq;
     struct {
@@ -42,6 +41,7 @@ struct wave_job {
     struct zr_wave *wave;
     struct zr_crew crew;
     const zarr_mem *fetched; /* by run; NULL: not fetched in advance */
+    bool granted;            /* the wave has its bytes from the budget */
     struct zr_slabs *slabs;
 };
 
@@ -51,7 +51,7 @@ struct wave_job {
 static zarr_status run_one(void *arg, uint64_t i, uint32_t worker, zarr_error *err)
 {
     struct wave_job *j = arg;
-    struct zr_work w = {.io = j->flow->io, .rq = j->flow->rq};
+    struct zr_work w = {.io = j->flow->io, .rq = j->flow->rq, .granted = j->granted};
     const zarr_mem *fetched = NULL;
     zarr_status st = ZARR_OK;
 
@@ -116,23 +116,19 @@ static void note_failure(struct flow *f, zarr_status st, const zarr_error *err,
 struct prefetch {
     zarr_store_op *op;
     zarr_store_op **ptr;
-    zarr_mem *mem;
-    uint32_t *run; /* op -> run */
+    zarr_mem *mem, *block; /* by run: what was got, and the pool's block it lies in */
+    uint32_t *run;         /* op -> run */
     uint32_t n;
-    uint64_t bytes;
     atomic_uint left;
     struct zr_event all;
-    zarr_error first; /* guarded by error_taken */
-    atomic_bool error_taken;
 };
 
 static void fetched_one(void *arg, zarr_store_op *op, const zarr_error *err)
 {
     struct prefetch *p = arg;
 
-    if (op->status != ZARR_OK && op->status != ZARR_ERR_NOT_FOUND && err != NULL &&
-        !atomic_exchange(&p->error_taken, true))
-        p->first = *err;
+    ZR_UNUSED(op);
+    ZR_UNUSED(err); /* the worker tries again and says what is wrong */
     if (atomic_fetch_sub(&p->left, 1) == 1)
         zr_event_set(&p->all);
 }
@@ -147,12 +143,13 @@ static zarr_status prefetch_ops(struct flow *f, const struct zr_wave *w,
         const struct zr_run *r = &w->run[i];
         zarr_store_op *op = &p->op[p->n];
         uint64_t bytes = r->bytes == UINT64_MAX ? prog->encoded_bound : r->bytes;
+        uint64_t most = zr_encoded_most(f->io, prog->encoded_bound, prog->encoded_exact);
 
+        if (!zr_mul_u64(most, r->n_items, &most))
+            most = UINT64_MAX;
         if (r->bytes == ZR_ITEM_MISSING || r->key == NULL || r->bytes == 0 ||
-            (r->bytes != UINT64_MAX &&
-             bytes > zr_encoded_most(f->io, prog->encoded_bound, prog->encoded_exact) *
-                             (uint64_t)r->n_items +
-                         f->io->engine->wave_bytes))
+            (r->bytes != UINT64_MAX && bytes > f->io->engine->wave_bytes &&
+             bytes - f->io->engine->wave_bytes > most))
             continue;
         *op = (zarr_store_op){.verb = ZARR_STORE_GET,
                               .key = r->key,
@@ -171,8 +168,8 @@ static zarr_status prefetch_ops(struct flow *f, const struct zr_wave *w,
         ZR_TRY(zr_pool_take(
             f->io->engine->pool, prog->fetch_device,
             prog->fetch_device == ZARR_DEVICE_CPU ? 0 : f->io->view.base.device_id,
-            ZR_MAX(bytes, UINT64_C(64)), &p->mem[i], err));
-        op->mem = p->mem[i];
+            ZR_MAX(bytes, UINT64_C(64)), &p->block[i], err));
+        op->mem = p->block[i];
         op->mem.bytes = bytes;
         p->run[p->n] = i;
         p->ptr[p->n] = op;
@@ -195,10 +192,12 @@ static void prefetch_keep(struct flow *f, const struct zr_wave *w, struct prefet
             (whole ? op->object_bytes == UINT64_MAX || op->object_bytes <= op->done_bytes
                    : op->done_bytes == w->run[i].bytes);
 
-        if (good)
+        if (good) {
+            p->mem[i] = p->block[i];
             p->mem[i].bytes = op->done_bytes;
-        else
-            zr_pool_give(f->io->engine->pool, &p->mem[i]);
+        } else {
+            zr_pool_give(f->io->engine->pool, &p->block[i]);
+        }
     }
 }
 
@@ -225,12 +224,15 @@ static zarr_status prefetch_run(struct flow *f, struct zr_wave *w, struct prefet
     p->op = zr_arena_alloc(&w->arena, (w->n_runs + 1) * sizeof(*p->op));
     p->ptr = zr_arena_alloc(&w->arena, (w->n_runs + 1) * sizeof(zarr_store_op *));
     p->mem = zr_arena_alloc(&w->arena, (w->n_runs + 1) * sizeof(*p->mem));
+    p->block = zr_arena_alloc(&w->arena, (w->n_runs + 1) * sizeof(*p->block));
     p->run = zr_arena_alloc(&w->arena, (w->n_runs + 1) * sizeof(*p->run));
-    if (p->op == NULL || p->ptr == NULL || p->mem == NULL || p->run == NULL) {
-        p->mem = NULL;
+    if (p->op == NULL || p->ptr == NULL || p->mem == NULL || p->block == NULL ||
+        p->run == NULL) {
+        p->block = NULL;
         return zr_fail_memory(err, w->n_runs * sizeof(*p->op));
     }
     memset(p->mem, 0, (w->n_runs + 1) * sizeof(*p->mem));
+    memset(p->block, 0, (w->n_runs + 1) * sizeof(*p->block));
     ZR_TRY(prefetch_ops(f, w, p, err));
     if (p->n == 0)
         goto out;
@@ -249,11 +251,10 @@ out:
 
 static void prefetch_end(struct flow *f, const struct zr_wave *w, struct prefetch *p)
 {
-    if (p->mem == NULL)
+    if (p->block == NULL)
         return;
     for (uint32_t i = 0; i < w->n_runs; i++)
-        if (p->mem[i].handle != NULL)
-            zr_pool_give(f->io->engine->pool, &p->mem[i]);
+        zr_pool_give(f->io->engine->pool, &p->block[i]);
 }
 
 /* ---- waves
@@ -271,7 +272,8 @@ out:
     return st;
 }
 
-/* A wave of one large uncompressed chunk: all threads at that chunk. *done false: the common way. */
+/* A wave of one large uncompressed chunk: all threads at that chunk. *done false: the
+ * common way. */
 static zarr_status one_in_slabs(struct wave_job *j, bool *done, zarr_error *err)
 {
     const struct zr_io *io = j->flow->io;
@@ -294,6 +296,34 @@ static zarr_status one_in_slabs(struct wave_job *j, bool *done, zarr_error *err)
     return st;
 }
 
+/* Runs are got for a whole wave at once, not one by one by the workers. */
+static bool wants_batches(const struct zr_io *io, const struct zr_program *p)
+{
+    return zr_wants_lockstep(p) || !zr_store_can(io->store, ZARR_STORE_CAP_FAST_GET);
+}
+
+/* What a wave that is got at once has in memory: encoded bytes of all its runs, and
+ * blocks of elements: of a chunk a worker, or in lock step of all chunks, in and out. */
+static uint64_t wave_budget(const struct flow *f, const struct zr_wave *w, bool lockstep)
+{
+    const struct zr_program *p = w->level->decode;
+    uint64_t n = lockstep ? 2 * (uint64_t)w->n_items
+                          : ZR_MIN(zr_request_threads(f->rq), w->n_runs);
+    uint64_t need = 0;
+
+    if (!zr_mul_u64(n, p->decoded_bytes, &need))
+        return UINT64_MAX;
+    for (uint32_t i = 0; i < w->n_runs; i++) {
+        const struct zr_run *r = &w->run[i];
+
+        if (r->bytes != ZR_ITEM_MISSING && r->key != NULL &&
+            !zr_add_u64(need, r->bytes == UINT64_MAX ? p->encoded_bound : r->bytes,
+                        &need))
+            return UINT64_MAX;
+    }
+    return need;
+}
+
 static void do_wave(struct flow *f, struct zr_wave *w)
 {
     struct wave_job j = {.flow = f, .wave = w};
@@ -301,12 +331,20 @@ static void do_wave(struct flow *f, struct zr_wave *w)
     zarr_error err = {0};
     zarr_status st = ZARR_OK;
     bool lockstep = zr_wants_lockstep(w->level->decode), done = false;
+    uint64_t need = 0;
 
     ZR_TRY(one_in_slabs(&j, &done, &err));
     if (done)
         goto out;
-    if (lockstep ||
-        (!zr_store_can(f->io->store, ZARR_STORE_CAP_FAST_GET) && w->n_runs > 1)) {
+    if (lockstep || (w->n_runs > 1 && wants_batches(f->io, w->level->decode))) {
+        need = wave_budget(f, w, lockstep);
+        st =
+            zr_budget_take(f->io->engine->budget, need, UINT64_MAX, &f->rq->cancel, &err);
+        if (st != ZARR_OK) {
+            need = 0;
+            goto out;
+        }
+        j.granted = true;
         ZR_TRY(prefetch_run(f, w, &p, &err));
         j.fetched = p.mem;
     }
@@ -316,6 +354,8 @@ static void do_wave(struct flow *f, struct zr_wave *w)
         ZR_TRY(loop(&j, w->n_runs, run_one, run_ns(w), &err));
 out:
     prefetch_end(f, w, &p);
+    if (need > 0)
+        zr_budget_give(f->io->engine->budget, need);
     zr_mutex_lock(&f->rq->locked.mutex);
     f->rq->locked.stats.waves++;
     zr_mutex_unlock(&f->rq->locked.mutex);
@@ -375,7 +415,7 @@ static void runner(struct flow *f)
 {
     struct zr_wave w;
 
-    zr_wave_init(&w, f->alloc);
+    zr_wave_init(&w, f->io->engine->alloc);
     while (pull_wave(f, &w))
         do_wave(f, &w);
     zr_wave_deinit(&w);
@@ -384,6 +424,8 @@ static void runner(struct flow *f)
 /* ---- helpers: runners on the pool
  * ---------------------------------------------------------------- */
 
+/* A helper that the pool starts late may outlive the request, and even the context with
+ * its allocator: flow and helpers are the process's memory. */
 struct helper {
     struct zr_task task;
     struct flow *flow;
@@ -395,7 +437,7 @@ static void flow_unref(struct flow *f)
         return;
     zr_cond_deinit(&f->locked.idle);
     zr_mutex_deinit(&f->locked.mutex);
-    zr_free(f->alloc, f);
+    zr_free(NULL, f);
 }
 
 static void helper_task(void *arg)
@@ -408,7 +450,7 @@ static void helper_task(void *arg)
     late = f->locked.closed;
     f->locked.n_active += !late;
     zr_mutex_unlock(&f->locked.mutex);
-    zr_free(f->alloc, h);
+    zr_free(NULL, h);
     if (!late) { /* the caller waits for us: what io borrows is alive */
         runner(f);
         zr_mutex_lock(&f->locked.mutex);
@@ -422,7 +464,7 @@ static void helper_task(void *arg)
 static void start_helpers(struct flow *f)
 {
     for (int i = 1; i < FLIGHT; i++) {
-        struct helper *h = zr_calloc(f->alloc, 1, sizeof(*h));
+        struct helper *h = zr_calloc(NULL, 1, sizeof(*h));
 
         if (h == NULL)
             return; /* fewer in flight: slower, not wrong */
@@ -431,7 +473,7 @@ static void start_helpers(struct flow *f)
         atomic_fetch_add(&f->refs, 1);
         if (zr_task_submit(&h->task, NULL) != ZARR_OK) {
             atomic_fetch_sub(&f->refs, 1);
-            zr_free(f->alloc, h);
+            zr_free(NULL, h);
             return;
         }
     }
@@ -449,6 +491,7 @@ static void wait_helpers(struct flow *f)
 static void plan_args(const struct zr_io *io, const struct zarr_request *rq,
                       struct zr_plan_args *out)
 {
+    const struct zr_program *leaf = io->layout->level[io->layout->n_levels - 1].decode;
     bool fast = zr_store_can(io->store, ZARR_STORE_CAP_FAST_GET);
 
     *out = (struct zr_plan_args){
@@ -461,38 +504,40 @@ static void plan_args(const struct zr_io *io, const struct zarr_request *rq,
         .run_gap = fast ? UINT64_C(16) << 10 : UINT64_C(1) << 20,
         .threads = zr_request_threads(rq),
     };
+    if (wants_batches(io, leaf)) { /* a whole wave is in memory: several must fit */
+        uint64_t share = ZR_MAX(io->engine->budget->total / (FLIGHT + 1), UINT64_C(1));
+
+        out->wave_bytes = ZR_MIN(out->wave_bytes, share);
+        share /= ZR_MAX(leaf->encoded_bound, UINT64_C(1));
+        out->wave_items =
+            (uint32_t)ZR_MIN(ZR_MAX(share, UINT64_C(1)), (uint64_t)out->wave_items);
+    }
 }
 
 static zarr_status read_once(const struct zr_io *io, struct zarr_request *rq,
                              zarr_error *err)
 {
     struct zr_plan_args args;
-    struct flow *f = zr_calloc(io->engine->alloc, 1, sizeof(*f));
+    struct flow *f = zr_calloc(NULL, 1, sizeof(*f));
     zarr_status st = ZARR_OK;
     uint64_t elements = 1;
 
     if (f == NULL)
         return zr_fail_memory(err, sizeof(*f));
     atomic_init(&f->refs, 1);
-    f->alloc = io->engine->alloc;
     f->io = io;
     f->rq = rq;
     zr_mutex_init(&f->locked.mutex);
     zr_cond_init(&f->locked.idle);
     plan_args(io, rq, &args);
-    ZR_TRY(zr_plan_open(&f->locked.plan, &args, f->alloc, err));
+    ZR_TRY(zr_plan_open(&f->locked.plan, &args, io->engine->alloc, err));
+    if (rq->submitted || io->progress != NULL)
+        zr_request_total(rq, zr_plan_count(f->locked.plan));
     for (int32_t d = 0; d < io->view.ndim; d++)
         elements *= io->view.shape[d];
     /* One wave's worth of elements is not worth a helper. */
     if (args.threads > 1 && elements * io->layout->item_bytes > args.wave_bytes)
         start_helpers(f);
-    if (rq->submitted || io->progress != NULL) {
-        uint64_t total = zr_plan_count(f->locked.plan);
-
-        zr_mutex_lock(&rq->locked.mutex);
-        rq->locked.stats.chunks_total = total;
-        zr_mutex_unlock(&rq->locked.mutex);
-    }
     runner(f);
     wait_helpers(f);
     st = f->locked.status;
@@ -516,6 +561,7 @@ static zarr_status waves_read(const struct zr_io *io, struct zarr_request *rq,
         if (st != ZARR_ERR_CONFLICT)
             break;
         zr_index_cache_drop(io->indexes, NULL);
+        zr_request_again(rq);
     }
     return st;
 }
@@ -577,6 +623,22 @@ static bool keep_unit(struct units *u, const struct zr_projection *from)
     return zr_projection_keep(to, from, &u->lists);
 }
 
+/* chunks_total means leaf chunks here as well. */
+static zarr_status count_written(const struct zr_io *io, struct zarr_request *rq,
+                                 const zarr_selection *sel, zarr_error *err)
+{
+    const struct zr_plan_args args = {
+        .layout = io->layout, .prefix = io->prefix, .selection = sel};
+    struct zr_plan *plan = NULL;
+    zarr_status st = zr_plan_open(&plan, &args, io->engine->alloc, err);
+
+    if (st != ZARR_OK)
+        return st;
+    zr_request_total(rq, zr_plan_count(plan));
+    zr_plan_free(plan);
+    return ZARR_OK;
+}
+
 static zarr_status waves_write(const struct zr_io *io, struct zarr_request *rq,
                                zarr_error *err)
 {
@@ -601,9 +663,8 @@ static zarr_status waves_write(const struct zr_io *io, struct zarr_request *rq,
         sel = all;
     }
     ZR_TRY(zr_project_open(&p, io->engine->alloc, grid, sel, err));
-    zr_mutex_lock(&rq->locked.mutex);
-    rq->locked.stats.chunks_total = zr_project_count(p);
-    zr_mutex_unlock(&rq->locked.mutex);
+    if (rq->submitted || io->progress != NULL)
+        ZR_TRY(count_written(io, rq, sel, err));
     while (more && !atomic_load(&rq->cancel)) {
         u.n = 0;
         zr_arena_reset(&u.lists);
