@@ -1,0 +1,101 @@
+"""Every store of stores.py under probe.c: the right status, a text that names the place,
+no value that is not there, in time and in little memory. The sanitizers' build runs the
+same set, without the last two."""
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from stores import CASES
+
+BUILD = pathlib.Path(os.environ["ZARRC_BUILD"])
+SANITIZED = BUILD.name in ("asan", "tsan")
+SECONDS, KIB = (60, None) if SANITIZED else (2, 256 << 10)
+REQUIRED = ("open", "read", "first", "last", "chunks", "verify", "fault", "texts", "group", "list",
+            "walk", "child", "check", "write")
+ENVIRONMENT = dict(os.environ, ASAN_OPTIONS="detect_leaks=1:allocator_may_return_null=1",
+                   UBSAN_OPTIONS="print_stacktrace=1:halt_on_error=1")
+
+
+def write_store(root, made):
+    root.mkdir()
+    for key, value in made.files.items():
+        path = root / key
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(value)
+    if made.prepare:
+        made.prepare(str(root))
+
+
+def probe(root, made):
+    """{step: (status, text)}, seconds of the slowest step, peak in KiB."""
+    command = [BUILD / "tests" / "hostile_probe", root] + (["untrusted"] if made.untrusted else [])
+    done = subprocess.run(command, capture_output=True, env=ENVIRONMENT, timeout=200)
+    output = done.stdout.decode(errors="replace")
+    assert done.returncode == 0, f"exit {done.returncode}\n{output}\n" \
+                                 f"{done.stderr.decode(errors='replace')[-6000:]}"
+    steps, slowest, peak = {}, 0.0, None
+    for line in output.splitlines():
+        word, *rest = line.split("\t")
+        if word == "peak":
+            peak = int(rest[0])
+        else:
+            steps[word] = (rest[0], rest[2])
+            slowest = max(slowest, float(rest[1]) / 1000)
+    assert peak, output
+    return steps, slowest, peak
+
+
+def judge(step, got, wanted):
+    """What is wrong with one step, or nothing."""
+    status, text = got
+    if status not in ("ok", "corrupt", "unsupported", "limit", "io", "not found",
+                      "invalid"):
+        return f"{step}: {status}: {text}"
+    if wanted is None:
+        return None
+    if status != wanted[0] or wanted[1] not in text:
+        return f"{step}: {status}: {text[:300]!r}, wanted {wanted}"
+    if status != "ok" and not re.search(r"/a\b|\ba/|^/d|zarr\.json|\.z(array|attrs|group|metadata)", text):
+        return f"{step}: {text!r} does not name the node"
+    return None
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_store(name, tmp_path):
+    made = CASES[name]()
+    root = tmp_path / "store"
+    write_store(root, made)
+    before = {key: value for key, value in made.files.items() if (root / key).is_file()}
+    steps, slowest, peak = probe(root, made)
+    opened = steps["open"][0] == "ok"
+    wrong = []
+    for step in REQUIRED:
+        if step not in steps:
+            continue
+        default = None if step == "check" else ("ok", "")
+        wanted = made.steps.get(step, default)
+        if not opened and step == "child" and step not in made.steps:
+            wanted = made.steps.get("open", default)
+        wrong.append(judge(step, steps[step], wanted))
+    for step, value in made.values.items():
+        if steps.get(step) != ("ok", value):
+            wrong.append(f"{step}: {steps.get(step)}, wanted the value {value}")
+    if steps.get("write", ("ok",))[0] != "ok":
+        for key, value in before.items():
+            if not made.prepare and (root / key).read_bytes() != value:
+                wrong.append(f"a write that failed changed {key}")
+    if slowest > SECONDS:
+        wrong.append(f"{slowest:.2f} s for one step")
+    if KIB and peak > KIB:
+        wrong.append(f"peak of {peak >> 10} MiB")
+    wrong = [line for line in wrong if line]
+    assert not wrong, "\n".join(wrong)
+    shutil.rmtree(root, ignore_errors=True)
+
+
+def test_there_are_enough():
+    assert len(CASES) >= 200
