@@ -68,8 +68,8 @@ def test_commands_document_json(zarrc, commands, pages):
 
 def complete(script, *words):
     """What bash would offer for the last word."""
-    line = " ".join(words)
-    code = (f"source '{script}'; COMP_WORDS=({line}{' \"\"' if not words[-1] else ''}); "
+    line = " ".join(words) + ('' if words[-1] else ' ""')
+    code = (f"source '{script}'; COMP_WORDS=({line}); "
             f"COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); _zarrc 2>/dev/null; "
             "printf '%s\\n' \"${COMPREPLY[@]}\"")
     return subprocess.run(["bash", "--norc", "-c", code], stdout=subprocess.PIPE, text=True,
