@@ -206,8 +206,7 @@ static int read_codecs(struct cli *cli, const char *option, int which, bool v2,
     int n = cli_count(cli, option), rc = CLI_OK;
 
     if (n == 1 && strcmp(cli_text(cli, option), "none") == 0) {
-        cli_string_printf(&out, v2 ? "{\"filters\": null, \"compressor\": null}"
-                                   : "[]");
+        cli_string_printf(&out, v2 ? "{\"filters\": null, \"compressor\": null}" : "[]");
     } else if (v2) {
         rc = codecs_v2(cli, n, &out);
     } else {

@@ -120,7 +120,7 @@ def test_attrs_errors(zarrc, store):
     path, _ = store
     before = dict(zarr.open_group(path).attrs)
     assert "--text" in zarrc("attrs", "set", path, "a", "word", code=2).err
-    assert 'Did you mean "title"?' in zarrc("attrs", "get", path, "titel", code=3).err
+    assert 'Did you mean "title"?' in zarrc("attrs", "get", path, "titlee", code=3).err
     zarrc("attrs", "del", path, "nothing", code=3)
     zarrc("attrs", "merge", path, "[1]", code=2)
     zarrc("attrs", "merge", path, "@/nonexistent", code=3)

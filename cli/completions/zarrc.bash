@@ -1,0 +1,74 @@
+# bash completion of zarrc; written by zarrc generate
+_zarrc()
+{
+    local cur prev words='' command='' i
+    cur=${COMP_WORDS[COMP_CWORD]}
+    prev=${COMP_WORDS[COMP_CWORD - 1]}
+    [[ $cur == = ]] && cur=''
+    [[ $prev == = ]] && prev=${COMP_WORDS[COMP_CWORD - 2]}
+    for ((i = 1; i < COMP_CWORD; i++)); do
+        if [[ ${COMP_WORDS[i]} != -* ]]; then
+            command=${COMP_WORDS[i]}
+            break
+        fi
+    done
+    case $command,$prev in
+    *,--progress) words='auto bar lines json none' ;;
+    *,--color) words='auto always never' ;;
+    *,--log-level) words='error warn info debug trace' ;;
+    cat,--format|cat,-f) words='text csv npy raw elements json' ;;
+    create,--format) words='2 3' ;;
+    create,--key-encoding) words='default v2' ;;
+    create,--separator) words='/ .' ;;
+    create,--order) words='C F' ;;
+    import,--input|import,-i) words='auto npy raw' ;;
+    import,--endian) words='little big' ;;
+    import,--format) words='2 3' ;;
+    import,--key-encoding) words='default v2' ;;
+    import,--separator) words='/ .' ;;
+    import,--order) words='C F' ;;
+    export,--format|export,-f) words='text csv npy raw elements json' ;;
+    append,--format) words='npy raw' ;;
+    append,--byte-order) words='little big' ;;
+    reencode,--format) words='2 3' ;;
+    reencode,--key-encoding) words='default v2' ;;
+    reencode,--separator) words='/ .' ;;
+    reencode,--order) words='C F' ;;
+    esac
+    if [[ -n $words ]]; then
+        COMPREPLY=($(compgen -W "$words" -- "$cur"))
+        return
+    fi
+    if [[ -z $command && $cur != -* ]]; then
+        words='info ls tree cat attrs create import export explain cp mv rm resize append reencode verify diff clean consolidate list version help completion'
+    elif [[ $cur == -* ]]; then
+        words=' --json -j --threads --mem --untrusted --progress --color --log-level -q --quiet -v --verbose -h --help'
+        case $command in
+        info) words+=' -s --stats -m --metadata' ;;
+        ls) words+=' -l --long -R --recursive' ;;
+        tree) words+=' --ascii' ;;
+        cat) words+=' -f --format' ;;
+        attrs) words+=' -t --text --replace' ;;
+        create) words+=' --shape -t --dtype -l --like --document -c --chunks -s --shards -C --codec --index-codec --index-at-start --fill --dims -a --attributes --format --key-encoding --separator --order -g --group --force --if-missing' ;;
+        import) words+=' -i --input -t --dtype --shape --endian --offset -c --chunks -s --shards -C --codec --index-codec --index-at-start --fill --dims -a --attributes --format --key-encoding --separator --order --force' ;;
+        export) words+=' -f --format --force' ;;
+        explain) words+=' -w --write' ;;
+        cp) words+=' -f --force --skip-equal --verify' ;;
+        mv) words+=' -f --force' ;;
+        rm) words+=' -r --recursive -f --force -n --dry-run' ;;
+        resize) words+=' --keep-chunks' ;;
+        append) words+=' --axis --format --byte-order' ;;
+        reencode) words+=' -c --chunks -s --shards -C --codec --index-codec --index-at-start --fill --dims -a --attributes --format --key-encoding --separator --order --resume -f --force --verify' ;;
+        verify) words+=' --no-data' ;;
+        diff) words+=' --rtol --atol --nan-differs -N --limit --storage --data' ;;
+        clean) words+=' -n --dry-run --age' ;;
+        consolidate) words+=' --check --key' ;;
+        esac
+    else
+        COMPREPLY=($(compgen -f -- "$cur"))
+        compopt -o filenames 2>/dev/null
+        return
+    fi
+    COMPREPLY=($(compgen -W "$words" -- "$cur"))
+}
+complete -F _zarrc zarrc
