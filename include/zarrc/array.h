@@ -143,7 +143,10 @@ ZARR_API zarr_array *zarr_array_ref(zarr_array *array);
  */
 ZARR_API void zarr_array_free(zarr_array *array);
 
-/* ---- what it is; all borrowed from the handle -------------------------- */
+/* ---- what it is ---------------------------------------------------------- */
+
+/* All borrowed: good as long as the handle, also when it is changed meanwhile. Texts are
+ * made when first asked for; NULL where one is promised: no memory. */
 
 ZARR_API int32_t zarr_array_zarr_format(const zarr_array *array);
 ZARR_API const char *zarr_array_path(const zarr_array *array);

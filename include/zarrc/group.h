@@ -56,6 +56,8 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_group_create(
 ZARR_API zarr_group *zarr_group_ref(zarr_group *group);
 ZARR_API void zarr_group_free(zarr_group *group);
 
+/* What it is: good as long as the handle, also when it is changed meanwhile. Texts are
+ * made when first asked for; NULL: no memory. */
 ZARR_API int32_t zarr_group_zarr_format(const zarr_group *group);
 ZARR_API const char *zarr_group_path(const zarr_group *group);
 /** 1 when children are answered from consolidated metadata. */
@@ -127,7 +129,8 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_group_walk(zarr_group *group, zarr_nod
 
 /* ---- nodes by path -------------------------------------------------------- */
 
-/** What is at path: *kind is ZARR_NODE_*, *zarr_format 2, 3 or 0. */
+/** What is at path: *kind is ZARR_NODE_*, *zarr_format 2, 3 or 0.
+ * A broken document is an error that leaves its format there and kind NONE. */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_node_probe(zarr_store *store, const char *path,
                                                      uint32_t *kind, int32_t *zarr_format,
                                                      zarr_error *err);

@@ -35,9 +35,7 @@ void zr_array_state_free(struct zr_array_state *s)
         zr_free(s->alloc, slot);
         slot = next;
     }
-    zr_free(s->alloc, atomic_load(&s->document));
-    zr_free(s->alloc, atomic_load(&s->attributes));
-    zr_free(s->alloc, atomic_load(&s->codecs));
+    zr_free(s->alloc, s->facts);
     zr_array_meta_deinit(&s->meta);
     zr_tree_free(s->tree);
     zr_tree_free(s->attrs_tree);
@@ -107,6 +105,7 @@ zarr_status zr_array_state_new(struct zr_array_state **out, const zarr_context *
     s->sharded = s->meta.chain->codec[s->meta.chain->a2b].shard != NULL;
     if (s->meta.grid.regular)
         ZR_TRY(leaf_shape(s, err));
+    ZR_TRY(zr_array_facts_make(&s->facts, s, err));
     *out = s; /* moved */
     s = NULL;
 out:
@@ -198,23 +197,17 @@ struct zr_array_state *zr_array_state_get(const zarr_array *array)
     return s;
 }
 
-struct zr_array_state *zr_array_state_peek(const zarr_array *array)
-{
-    zarr_array *a = (zarr_array *)(uintptr_t)array;
-    struct zr_array_state *s;
-
-    zr_mutex_lock(&a->h.mutex);
-    s = a->state;
-    zr_mutex_unlock(&a->h.mutex);
-    return s;
-}
-
 void zr_array_state_swap(zarr_array *array, struct zr_array_state *s)
 {
     struct zr_array_state *old;
 
     zr_mutex_lock(&array->h.mutex);
     old = array->state;
+    if (old && old->facts->lent) { /* somebody may still look at them */
+        old->facts->link.next = array->h.kept;
+        array->h.kept = &old->facts->link;
+        old->facts = NULL;
+    }
     array->state = s;
     zr_mutex_unlock(&array->h.mutex);
     zr_array_state_free(old);

@@ -141,6 +141,8 @@ zarr_status zarr_array_verify(zarr_array *array,
     st = zr_io_options_read(&v.opts, opts, err);
     if (st == ZARR_OK)
         st = verify_all(&v, err);
+    if (st == ZARR_ERR_LIMIT) /* no chunk's: those are told through fn */
+        zr_path_prefix(err, st, array->h.path);
     zr_stored_deinit(&v.stored);
     zr_array_state_free(v.state);
     zr_mutex_deinit(&v.locked.mutex);

@@ -240,21 +240,13 @@ out:
 
 /* ---- what it is --------------------------------------------------------- */
 
-/* Borrowed from the handle: good until the handle is changed or freed. */
-static struct zr_group_state *peek_state(const zarr_group *group)
-{
-    zarr_group *g = (zarr_group *)(uintptr_t)group;
-    struct zr_group_state *s;
-
-    zr_mutex_lock(&g->h.mutex);
-    s = g->state;
-    zr_mutex_unlock(&g->h.mutex);
-    return s;
-}
-
 int32_t zarr_group_zarr_format(const zarr_group *group)
 {
-    return peek_state(group)->format;
+    struct zr_group_state *s = zr_group_state_get(group);
+    const int32_t format = s->format;
+
+    zr_group_state_free(s);
+    return format;
 }
 
 const char *zarr_group_path(const zarr_group *group)
@@ -264,21 +256,35 @@ const char *zarr_group_path(const zarr_group *group)
 
 int zarr_group_is_consolidated(const zarr_group *group)
 {
-    return peek_state(group)->cons != NULL;
+    struct zr_group_state *s = zr_group_state_get(group);
+    const int is = s->cons != NULL;
+
+    zr_group_state_free(s);
+    return is;
 }
 
 const char *zarr_group_metadata(const zarr_group *group)
 {
-    struct zr_group_state *s = peek_state(group);
+    struct zr_handle *h = (struct zr_handle *)(uintptr_t)&group->h;
+    struct zr_group_state *s = zr_group_state_get(group);
+    const char *text = zr_handle_text(h, &s->document);
 
-    return zr_lazy_json(&s->document, s->root, ZR_META_INDENT, s->alloc);
+    if (!text)
+        text = zr_handle_keep_json(h, &s->document, s->root, ZR_META_INDENT);
+    zr_group_state_free(s);
+    return text;
 }
 
 const char *zarr_group_attributes(const zarr_group *group)
 {
-    struct zr_group_state *s = peek_state(group);
+    struct zr_handle *h = (struct zr_handle *)(uintptr_t)&group->h;
+    struct zr_group_state *s = zr_group_state_get(group);
+    const char *text = zr_handle_text(h, &s->attributes);
 
-    return zr_lazy_json(&s->attributes, s->attrs, ZR_META_INDENT, s->alloc);
+    if (!text)
+        text = zr_handle_keep_json(h, &s->attributes, s->attrs, ZR_META_INDENT);
+    zr_group_state_free(s);
+    return text;
 }
 
 zarr_store *zarr_group_store(const zarr_group *group)

@@ -20,8 +20,6 @@ void zr_group_state_free(struct zr_group_state *s)
     zr_tree_free(s->attrs_tree);
     zr_consolidated_free(s->cons);
     zr_free(s->alloc, s->prefix);
-    zr_free(s->alloc, atomic_load(&s->document));
-    zr_free(s->alloc, atomic_load(&s->attributes));
     zr_free(s->alloc, s);
 }
 

@@ -1,11 +1,16 @@
 /*
  * node/handle.c - what arrays and groups have in common: owners, a lock for the
- * one pointer that a handle changes, and texts that are made when somebody
- * asks. The lock is held for a few instructions; it is hooked into fork all
- * the same, so that a handle works in a child whenever the parent forked.
+ * one pointer that a handle changes, and what callers have borrowed. Handles
+ * are shared between threads, one of which may change the array while another
+ * still looks at its shape: so whatever was lent lives as long as the handle.
+ * Only what was asked for is kept: a loop of appends keeps nothing.
+ * The lock is held for a few instructions; it is hooked into fork all the same,
+ * so that a handle works in a child whenever the parent forked.
  * Thread class: shared.
  */
 #include "node/node_int.h"
+
+#include <string.h>
 
 enum {
     HANDLE_FORK_RANK = 1000 /* outermost: nothing is locked before it */
@@ -26,37 +31,63 @@ void zr_handle_deinit(struct zr_handle *h)
 {
     zr_fork_hook_remove(&h->fork);
     zr_mutex_deinit(&h->mutex);
+    while (h->kept) {
+        struct zr_kept *next = h->kept->next;
+
+        zr_free(h->ctx->alloc, h->kept);
+        h->kept = next;
+    }
     zr_free(h->ctx->alloc, h->path);
     zarr_store_free(h->store);
     zarr_context_free(h->ctx);
 }
 
-const char *zr_lazy_put(zr_lazy_text *slot, char *text, const zarr_allocator *alloc)
+const char *zr_handle_text(struct zr_handle *h, const char **slot)
 {
-    char *there = NULL;
+    const char *there;
 
-    if (!text)
-        return NULL;
-    if (atomic_compare_exchange_strong(slot, &there, text))
-        return text;
-    zr_free(alloc, text); /* another thread was faster */
+    zr_mutex_lock(&h->mutex);
+    there = *slot;
+    zr_mutex_unlock(&h->mutex);
     return there;
 }
 
-const char *zr_lazy_json(zr_lazy_text *slot, const struct zr_json *v, unsigned indent,
-                         const zarr_allocator *alloc)
+const char *zr_handle_keep_text(struct zr_handle *h, const char **slot,
+                                const struct zr_str *text)
 {
-    const char *there = atomic_load(slot);
+    struct zr_kept *kept = NULL;
+    const char *there = NULL;
+
+    if (!text->failed)
+        kept = zr_malloc(h->ctx->alloc, sizeof *kept + text->bytes + 1);
+    if (!kept)
+        return NULL;
+    memcpy(kept + 1, zr_str_text(text), text->bytes + 1);
+    zr_mutex_lock(&h->mutex);
+    if (!*slot) { /* else another thread was faster */
+        *slot = (const char *)(kept + 1);
+        kept->next = h->kept;
+        h->kept = kept;
+        kept = NULL;
+    }
+    there = *slot;
+    zr_mutex_unlock(&h->mutex);
+    zr_free(h->ctx->alloc, kept);
+    return there;
+}
+
+const char *zr_handle_keep_json(struct zr_handle *h, const char **slot,
+                                const struct zr_json *v, unsigned indent)
+{
+    const char *there = NULL;
     struct zr_str text;
 
-    if (there)
-        return there;
-    zr_str_init(&text, alloc);
+    zr_str_init(&text, h->ctx->alloc);
     if (v)
         zr_json_write(v, indent, &text);
     else
         zr_str_puts(&text, "{}");
-    there = zr_lazy_put(slot, zr_str_take(&text), alloc);
+    there = zr_handle_keep_text(h, slot, &text);
     zr_str_deinit(&text);
     return there;
 }

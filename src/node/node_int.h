@@ -155,25 +155,32 @@ zarr_status zr_names_keys(struct zr_names *names, zarr_store *store, const char 
 
 /* ---- handles ------------------------------------------------------------ */
 
+/* What a caller has borrowed from a handle: kept until the handle is freed, whatever
+ * becomes of the state that it came from. The payload follows. */
+struct zr_kept {
+    struct zr_kept *next;
+};
 /* First member of zarr_array and zarr_group. */
 struct zr_handle {
     atomic_uint refs;
     zarr_context *ctx;
     zarr_store *store;
     char *path;     /* normalised */
-    zr_mutex mutex; /* guards the handle's pointer to its state, nothing else */
+    zr_mutex mutex; /* guards the handle's pointer to its state, and what is kept */
+    struct zr_kept *kept;
     struct zr_fork_hook fork;
 };
 /* References store and context; path is moved. Cannot fail. */
 void zr_handle_init(struct zr_handle *h, zarr_store *store, char *path);
 void zr_handle_deinit(struct zr_handle *h);
-
-/* Texts that are made when first asked for. NULL: no memory. */
-typedef _Atomic(char *) zr_lazy_text;
-const char *zr_lazy_json(zr_lazy_text *slot, const struct zr_json *v, unsigned indent,
-                         const zarr_allocator *alloc);
-/* Takes a finished text (moved; may be NULL); returns the one that won. */
-const char *zr_lazy_put(zr_lazy_text *slot, char *text, const zarr_allocator *alloc);
+/* A text that is made when first asked for. The slot is in a state that the caller holds
+ * and is guarded by the handle's mutex. NULL: no memory. */
+const char *zr_handle_text(struct zr_handle *h, const char **slot);
+const char *zr_handle_keep_text(struct zr_handle *h, const char **slot,
+                                const struct zr_str *text);
+/* The same from JSON; v NULL: "{}". */
+const char *zr_handle_keep_json(struct zr_handle *h, const char **slot,
+                                const struct zr_json *v, unsigned indent);
 
 /* Logs when a v2 node is hidden behind the v3 node found at path. */
 void zr_warn_hidden(zarr_store *store, const char *path);
@@ -188,7 +195,8 @@ struct zr_group_state {
     struct zr_consolidated
         *cons;    /* counted; NULL: children are looked for in the store */
     char *prefix; /* of this group in cons */
-    zr_lazy_text document, attributes;
+    const char *document,
+        *attributes; /* the handle's, under its mutex; NULL: not made yet */
     const zarr_allocator *alloc;
 };
 struct zarr_group {
@@ -222,6 +230,14 @@ void zr_child_release(struct zr_child_path *c, const zarr_allocator *alloc);
 
 /* ---- arrays ------------------------------------------------------------- */
 
+/* What getters lend. */
+struct zr_array_facts {
+    struct zr_kept link;
+    bool lent;                                  /* under the handle's mutex */
+    uint64_t *shape, *write_shape, *leaf_shape; /* the latter two NULL: no regular grid */
+    const char **name;                          /* of dimensions; NULL: none */
+    void *fill;                                 /* NULL: not defined */
+};
 struct zr_layout_slot;
 struct zr_array_state {
     atomic_uint refs;
@@ -232,8 +248,9 @@ struct zr_array_state {
     uint64_t leaf_shape[ZARR_MAX_RANK]; /* regular grids */
     bool sharded;
     bool nested; /* v2: '/' although the metadata does not say so */
-    _Atomic(struct zr_layout_slot *) layouts; /* a list */
-    zr_lazy_text document, attributes, codecs;
+    _Atomic(struct zr_layout_slot *) layouts;   /* a list */
+    struct zr_array_facts *facts;               /* the handle's once it is lent */
+    const char *document, *attributes, *codecs; /* the handle's, under its mutex */
     const zarr_allocator *alloc;
 };
 struct zarr_array {
@@ -261,8 +278,11 @@ zarr_status zr_array_state_new(struct zr_array_state **out, const zarr_context *
                                const struct zr_array_source *src, zarr_error *err);
 struct zr_array_state *zr_array_state_ref(struct zr_array_state *s);
 void zr_array_state_free(struct zr_array_state *s);
-struct zr_array_state *zr_array_state_get(const zarr_array *array);    /* counted */
-struct zr_array_state *zr_array_state_peek(const zarr_array *array);   /* borrowed */
+struct zr_array_state *zr_array_state_get(const zarr_array *array); /* counted */
+zarr_status zr_array_facts_make(struct zr_array_facts **out,
+                                const struct zr_array_state *s, zarr_error *err);
+/* What the array is at this moment, good as long as the handle. */
+const struct zr_array_facts *zr_array_facts_lend(const zarr_array *array);
 void zr_array_state_swap(zarr_array *array, struct zr_array_state *s); /* s is moved */
 /* The layout for this kind of memory, made once; lives as long as the state. */
 zarr_status zr_array_layout(const struct zr_layout **out, const zarr_array *a,

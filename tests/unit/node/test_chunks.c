@@ -149,12 +149,65 @@ static void test_verify(void **state)
         }
 }
 
+/* Shards in shards behind transposes: inner chunks are told in the array's own
+ * dimensions. */
+#define NAMED(name, config) "{\"name\":\"" name "\",\"configuration\":{" config "}}"
+#define TURN                NAMED("transpose", "\"order\":[1,0]")
+#define BYTES               NAMED("bytes", "\"endian\":\"little\"")
+#define SHARD(shape, codecs)                                                             \
+    NAMED("sharding_indexed", "\"chunk_shape\":" shape ",\"codecs\":[" codecs            \
+                              "],\"index_codecs\":[" BYTES "]")
+static const char nested[] =
+    "{\"zarr_format\":3,\"node_type\":\"array\",\"shape\":[10,9],\"data_type\":\"int32\","
+    "\"chunk_grid\":" NAMED(
+        "regular",
+        "\"chunk_shape\":[8,12]") ","
+                                  "\"chunk_key_encoding\":\"default\",\"fill_value\":-1,"
+                                  "\"codecs\":[" TURN
+                                  "," SHARD("[6,4]", TURN "," SHARD("[2,3]", BYTES)) "]}";
+
+static int mark_inner(void *user, const zarr_chunk_info *c)
+{
+    int(*seen)[3] = user;
+
+    assert_true(c->inner && c->chunk[0] < 5 && c->chunk[1] < 3);
+    seen[c->chunk[0]][c->chunk[1]]++;
+    return 0;
+}
+
+static void test_nested(void **state)
+{
+    zarr_array_spec spec = {.struct_size = sizeof spec, .document = nested};
+    struct world w;
+    zarr_array *a = NULL;
+    struct seen faults = {0};
+    int seen[5][3] = {{0}};
+
+    (void)state;
+    world_open(&w, WORLD_LOCAL);
+    assert_ok(zarr_array_create(&a, w.store, "x", &spec, NULL, &terr));
+    assert_int_equal(zarr_array_write_shape(a)[0], 8);
+    assert_int_equal(zarr_array_write_shape(a)[1], 12);
+    assert_int_equal(zarr_array_chunk_shape(a)[0], 2);
+    assert_int_equal(zarr_array_chunk_shape(a)[1], 3);
+    fill_array(a);
+    assert_int_equal(count_wrong(a, 10, 9), 0);
+    assert_ok(zarr_array_chunk_list(a, ZARR_CHUNKS_INNER, mark_inner, seen, &terr));
+    for (int i = 0; i < 15; i++)
+        assert_int_equal(seen[i / 3][i % 3], 1);
+    assert_ok(zarr_array_verify(a, see_fault, &faults, NULL, &terr));
+    assert_string_equal(faults.faults, "");
+    zarr_array_free(a);
+    world_close(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_list),
         cmocka_unit_test(test_encoded),
         cmocka_unit_test(test_verify),
+        cmocka_unit_test(test_nested),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -148,6 +148,75 @@ static void test_append_second_axis(void **state)
     world_close(&w);
 }
 
+/* What getters lent stays good while the handle changes. */
+static void test_lent(void **state)
+{
+    struct world w;
+    zarr_array *a = NULL;
+    const uint64_t small[2] = {2, 3}, *shape = NULL, *chunk = NULL;
+    const char *attributes = NULL, *document = NULL;
+    const int32_t *fill = NULL;
+
+    (void)state;
+    world_open(&w, WORLD_MEMORY);
+    a = make_array(&w, "x", 4, 6, 7);
+    shape = zarr_array_shape(a);
+    chunk = zarr_array_chunk_shape(a);
+    fill = zarr_array_fill_value(a);
+    attributes = zarr_array_attributes(a);
+    document = zarr_array_metadata(a);
+    assert_ptr_equal(attributes, zarr_array_attributes(a));
+    assert_ok(zarr_array_resize(a, small, 0, &terr));
+    assert_ok(zarr_array_attribute_set(a, "k", "1", &terr));
+    assert_int_equal(shape[1], 7);
+    assert_int_equal(chunk[1], 2);
+    assert_int_equal(*fill, -1);
+    assert_string_equal(attributes, "{}");
+    assert_non_null(strstr(document, "\"shape\""));
+    assert_int_equal(zarr_array_shape(a)[1], 3);
+    assert_string_equal(zarr_array_attributes(a), "{\n  \"k\": 1\n}");
+    zarr_array_free(a);
+    world_close(&w);
+}
+
+static void test_read_only(void **state)
+{
+    const uint64_t small[2] = {2, 2};
+    const zarr_store_options opts = {.struct_size = sizeof opts,
+                                     .flags = ZARR_STORE_READ_ONLY};
+    const int64_t one[2] = {1, 4};
+    struct world w;
+    zarr_store *store = NULL;
+    zarr_array *a = NULL, *b = NULL;
+    zarr_group *g = NULL;
+    int32_t row[4] = {0};
+    zarr_tensor t;
+
+    (void)state;
+    world_open(&w, WORLD_LOCAL);
+    a = make_array(&w, "x", 3, 4, 4);
+    fill_array(a);
+    zarr_array_free(a);
+    assert_ok(zarr_store_open(&store, w.ctx, w.dir, &opts, &terr));
+    assert_ok(zarr_array_open(&a, store, "x", NULL, &terr));
+    assert_int_equal(count_wrong(a, 4, 4), 0);
+    zarr_tensor_host(&t, row, sizeof row, 2, one);
+    assert_status(zarr_array_resize(a, small, 0, &terr), ZARR_ERR_INVALID);
+    assert_status(zarr_array_append(a, 0, &t, NULL, &terr), ZARR_ERR_INVALID);
+    assert_status(zarr_array_attribute_set(a, "k", "1", &terr), ZARR_ERR_INVALID);
+    assert_status(zarr_group_create(&g, store, "g", 3, NULL, 0, &terr), ZARR_ERR_INVALID);
+    assert_status(zarr_node_delete(store, "x", &terr), ZARR_ERR_INVALID);
+    assert_status(zarr_node_copy(store, "x", store, "y", NULL, &terr), ZARR_ERR_INVALID);
+    assert_status(zarr_node_move(store, "x", w.store, "y", NULL, &terr),
+                  ZARR_ERR_INVALID);
+    assert_status(zarr_group_consolidate(store, "", NULL, &terr), ZARR_ERR_INVALID);
+    assert_null(b);
+    assert_int_equal(count_wrong(a, 4, 4), 0);
+    zarr_array_free(a);
+    zarr_store_free(store);
+    world_close(&w);
+}
+
 /* Somebody puts another node in the place of an open array. */
 static void test_replaced(void **state)
 {
@@ -189,6 +258,8 @@ int main(void)
         cmocka_unit_test(test_append),
         cmocka_unit_test(test_append_second_axis),
         cmocka_unit_test(test_replaced),
+        cmocka_unit_test(test_lent),
+        cmocka_unit_test(test_read_only),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
