@@ -1,0 +1,153 @@
+/*
+ * unit/pipe/pipe_test.h - what the programs of this folder share: a context
+ * with a counting allocator, arrays of int32 over chains of every sort, and a
+ * model of their elements in plain memory.
+ */
+#ifndef ZR_PIPE_TEST_H
+#define ZR_PIPE_TEST_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "ctx/ctx.h"
+#include <zarrc/plugin/plugin.h>
+#include <zarrc/zarrc.h>
+
+struct pw {
+    zarr_allocator alloc;
+    atomic_int_fast64_t n_blocks, n_calls;
+    zarr_context *ctx;
+    zarr_store *store;
+};
+
+static zarr_error terr;
+
+#define assert_ok(call)                                                                  \
+    do {                                                                                 \
+        zarr_status got_ = (call);                                                       \
+        if (got_ != ZARR_OK)                                                             \
+            fail_msg("%s: %s: %s", #call, zarr_status_text(got_), terr.message);         \
+    } while (0)
+#define assert_status(call, want)                                                        \
+    do {                                                                                 \
+        zarr_status got_ = (call);                                                       \
+        if (got_ != (want))                                                              \
+            fail_msg("%s: got \"%s\", wanted \"%s\": %s", #call, zarr_status_text(got_), \
+                     zarr_status_text(want), terr.message);                              \
+    } while (0)
+
+static void *pw_alloc(void *user, size_t bytes)
+{
+    struct pw *w = user;
+
+    atomic_fetch_add(&w->n_calls, 1);
+    atomic_fetch_add(&w->n_blocks, 1);
+    return malloc(bytes);
+}
+
+static void *pw_realloc(void *user, void *block, size_t bytes)
+{
+    struct pw *w = user;
+
+    atomic_fetch_add(&w->n_calls, 1);
+    atomic_fetch_add(&w->n_blocks, block == NULL);
+    return realloc(block, bytes);
+}
+
+static void pw_free(void *user, void *block)
+{
+    struct pw *w = user;
+
+    atomic_fetch_sub(&w->n_blocks, block != NULL);
+    free(block);
+}
+
+static inline void pw_context(struct pw *w, uint32_t threads, uint64_t memory,
+                              uint64_t wave)
+{
+    zarr_context_options opts = {.struct_size = sizeof opts};
+
+    memset(w, 0, sizeof *w);
+    w->alloc = (zarr_allocator){w, pw_alloc, pw_realloc, pw_free};
+    opts.allocator = &w->alloc;
+    opts.n_threads = threads;
+    opts.memory_bytes = memory;
+    opts.wave_bytes = wave;
+    assert_ok(zarr_context_create(&w->ctx, &opts, &terr));
+}
+
+static inline void pw_open(struct pw *w, uint32_t threads, uint64_t memory, uint64_t wave)
+{
+    pw_context(w, threads, memory, wave);
+    assert_ok(zarr_store_open(&w->store, w->ctx, "memory:", NULL, &terr));
+}
+
+static inline void pw_close(struct pw *w)
+{
+    zarr_store_free(w->store);
+    zarr_context_free(w->ctx);
+    assert_int_equal(atomic_load(&w->n_blocks), 0);
+}
+
+#define BYTES "{\"name\":\"bytes\",\"configuration\":{\"endian\":\"little\"}}"
+#define BIG   "{\"name\":\"bytes\",\"configuration\":{\"endian\":\"big\"}}"
+#define CRC   "{\"name\":\"crc32c\"}"
+#define GZIP  "{\"name\":\"gzip\",\"configuration\":{\"level\":1}}"
+#define TURN  "{\"name\":\"transpose\",\"configuration\":{\"order\":[1,0]}}"
+#define SHARD(chunk, codecs, where)                                                      \
+    "{\"name\":\"sharding_indexed\",\"configuration\":{\"chunk_shape\":" chunk           \
+    ",\"codecs\":[" codecs "],\"index_codecs\":[" BYTES "," CRC                          \
+    "],\"index_location\":\"" where "\"}}"
+
+static inline zarr_array *pw_array(zarr_store *store, const char *path,
+                                   const char *codecs, const uint64_t *shape,
+                                   const uint64_t *chunk)
+{
+    const zarr_array_spec spec = {.struct_size = sizeof spec,
+                                  .ndim = 2,
+                                  .shape = shape,
+                                  .chunk_shape = chunk,
+                                  .data_type = "int32",
+                                  .fill_value = "-1",
+                                  .codecs = codecs};
+    zarr_array *a = NULL;
+
+    assert_ok(zarr_array_create(&a, store, path, &spec, NULL, &terr));
+    return a;
+}
+
+static inline zarr_tensor pw_tensor(void *data, const int64_t *shape, uint64_t bytes)
+{
+    return (zarr_tensor){.struct_size = sizeof(zarr_tensor),
+                         .device_type = ZARR_DEVICE_CPU,
+                         .ndim = 2,
+                         .data = data,
+                         .shape = shape,
+                         .data_bytes = bytes};
+}
+
+/* Reads or writes the box at `at` of n x m elements. */
+static inline zarr_status pw_box(zarr_array *a, const uint64_t *at, const uint64_t *n,
+                                 int32_t *data, const zarr_io_options *opts, bool write)
+{
+    const int64_t shape[2] = {(int64_t)n[0], (int64_t)n[1]};
+    const zarr_tensor t = pw_tensor(data, shape, n[0] * n[1] * sizeof *data);
+    zarr_selection *sel = NULL;
+    zarr_status st;
+
+    assert_ok(zarr_selection_box(&sel, 2, zarr_array_shape(a), at, n, &terr));
+    st = write ? zarr_array_write(a, sel, &t, opts, &terr)
+               : zarr_array_read(a, sel, &t, opts, &terr);
+    zarr_selection_free(sel);
+    return st;
+}
+
+#endif
