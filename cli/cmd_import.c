@@ -84,12 +84,10 @@ static int describe_raw(struct import *im)
     }
     im->head.data_offset = offset;
     im->head.fortran = order && *order == 'F';
-    for (uint64_t left = offset; left > 0; left--)
-        if (!im->can_seek && getc(im->file) == EOF)
+    while (!im->can_seek && offset-- > 0)
+        if (getc(im->file) == EOF)
             return cli_error(cli, CLI_CORRUPT, NULL, "%s is shorter than --offset",
                              im->name);
-        else if (im->can_seek)
-            break;
     return CLI_OK;
 }
 

@@ -295,7 +295,27 @@ static bool is_last(const struct listing *l, size_t i)
     return true;
 }
 
-static int tree_lines(struct cli *cli, const struct listing *l, bool ascii)
+/* What is in front of a name, and of the names below it. */
+struct twig {
+    const char *last, *other, *below_last, *below_other;
+};
+static const struct twig twigs[] = {{"└── ", "├── ", "    ", "│   "},
+                                    {"`-- ", "|-- ", "    ", "|   "}};
+
+static int tree_line(struct cli *cli, const struct entry *e, const char *margin,
+                     const char *twig)
+{
+    int rc = cli_printf(cli, "%s%s%s", margin, twig, e->name);
+
+    if (rc)
+        return rc;
+    if (e->kind == ZARR_NODE_ARRAY)
+        return cli_printf(cli, "  %s %s\n", e->type ? e->type : "?",
+                          e->shape ? e->shape : "?");
+    return cli_printf(cli, "%s\n", e->kind == ZARR_NODE_GROUP ? "/" : "  (broken)");
+}
+
+static int tree_lines(struct cli *cli, const struct listing *l, const struct twig *twig)
 {
     struct cli_string margin = {0};
     size_t *length = cli_alloc((l->n + 2) * sizeof *length); /* of the margin by depth */
@@ -304,22 +324,16 @@ static int tree_lines(struct cli *cli, const struct listing *l, bool ascii)
     cli_string_add(&margin, "", 0);
     for (size_t i = 0; i < l->n && !rc; i++) {
         const struct entry *e = &l->items[i];
+        const bool last = is_last(l, i);
         size_t depth = e->depth > 0 ? (size_t)e->depth : 1;
-        bool last = is_last(l, i);
 
-        margin.n_bytes = length[depth < l->n + 1 ? depth : l->n + 1];
-        margin.text[margin.n_bytes] = '\0';
-        rc = cli_printf(cli, "%s%s%s%s", margin.text,
-                        ascii ? (last ? "`-- " : "|-- ") : (last ? "└── " : "├── "),
-                        e->name, e->kind == ZARR_NODE_GROUP ? "/" : "");
-        if (!rc && e->kind == ZARR_NODE_ARRAY)
-            rc = cli_printf(cli, "  %s %s", e->type ? e->type : "?",
-                            e->shape ? e->shape : "?");
-        if (!rc)
-            rc = cli_printf(cli, "%s\n", e->kind == ZARR_NODE_NONE ? "  (broken)" : "");
-        cli_string_printf(&margin, "%s", last ? "    " : ascii ? "|   " : "│   ");
-        if (depth + 1 < l->n + 2)
-            length[depth + 1] = margin.n_bytes;
+        depth =
+            depth <= l->n ? depth : l->n; /* parents come first, so it cannot be more */
+        margin.n_bytes = length[depth];
+        cli_string_add(&margin, "", 0);
+        rc = tree_line(cli, e, margin.text, last ? twig->last : twig->other);
+        cli_string_printf(&margin, "%s", last ? twig->below_last : twig->below_other);
+        length[depth + 1] = margin.n_bytes;
     }
     free(length);
     cli_string_free(&margin);
@@ -339,7 +353,7 @@ static int run_tree(struct cli *cli)
     else if (!rc)
         rc = cli_printf(cli, "%s\n", node.shown);
     if (!rc && !cli->json)
-        rc = tree_lines(cli, &l, cli_flag(cli, "ascii"));
+        rc = tree_lines(cli, &l, &twigs[cli_flag(cli, "ascii")]);
     listing_free(&l);
     cli_node_close(&node);
     return rc;

@@ -221,6 +221,6 @@ void cli_man_program(struct cli_string *out)
                       "Defaults for \\-\\-threads, \\-\\-mem and \\-\\-log\\-level.\n");
     add_exit_status(out);
     add_examples(out, examples);
-    add_see_also(out, also.text);
+    add_see_also(out, also.text ? also.text : "");
     cli_string_free(&also);
 }

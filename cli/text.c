@@ -126,6 +126,7 @@ int cli_element_text(struct cli *cli, const zarr_dtype *type, const void *elemen
     }
     if (kind == ZARR_KIND_INT || kind == ZARR_KIND_UINT || kind == ZARR_KIND_BOOL)
         return add_printed(cli, type, element, out);
+    cli_string_add(&json, "", 0);
     rc = add_printed(cli, type, element, &json);
     if (!rc && kind == ZARR_KIND_COMPLEX)
         add_complex(json.text, out);
