@@ -226,7 +226,7 @@ bool zr_json_remove(struct zr_json *object, const char *key)
 }
 
 /* One node without its children. */
-static struct zr_json *copy_node(struct zr_json_doc *doc, const struct zr_json *v)
+static struct zr_json *copy_value(struct zr_json_doc *doc, const struct zr_json *v)
 {
     if (v->type == ZR_JSON_STRING || v->type == ZR_JSON_NUMBER)
         return new_text(doc, v->type, v->u.text.ptr, v->u.text.bytes);
@@ -237,7 +237,7 @@ struct zr_json *zr_json_copy(struct zr_json_doc *doc, const struct zr_json *v)
 {
     const struct zr_json *from[ZR_JSON_DEPTH_MAX]; /* next to copy on each level */
     struct zr_json *into[ZR_JSON_DEPTH_MAX];
-    struct zr_json *top = v ? copy_node(doc, v) : NULL;
+    struct zr_json *top = v ? copy_value(doc, v) : NULL;
     size_t depth = 0;
 
     if (!top || v->type < ZR_JSON_ARRAY)
@@ -254,7 +254,7 @@ struct zr_json *zr_json_copy(struct zr_json_doc *doc, const struct zr_json *v)
             continue;
         }
         from[depth] = kid->next;
-        made = copy_node(doc, kid);
+        made = copy_value(doc, kid);
         if (kid->key)
             zr_json_add(doc, into[depth], kid->key, kid->key_bytes, made);
         else

@@ -17,7 +17,7 @@
 
 enum {
     FLIGHT = 3,
-    CONFLICT_TRIES = 3
+    READ_TRIES = 3
 };
 
 struct flow {
@@ -556,7 +556,7 @@ static zarr_status waves_read(const struct zr_io *io, struct zarr_request *rq,
     zarr_status st = ZARR_OK;
 
     /* A shard replaced between its index and its chunks: read everything again. */
-    for (int tries = 0; tries < CONFLICT_TRIES; tries++) {
+    for (int tries = 0; tries < READ_TRIES; tries++) {
         st = read_once(io, rq, err);
         if (st != ZARR_ERR_CONFLICT)
             break;
