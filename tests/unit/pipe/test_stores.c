@@ -1,0 +1,495 @@
+/*
+ * unit/pipe/test_stores.c - the pipeline over stores of an application's own:
+ * batches submitted, conditional writes that lose, faults that are no missing
+ * chunks, cancel and waiting; and codecs of its own: batches in lock step,
+ * refused chunks, decoders that lie about NOT_FOUND.
+ */
+#include "unit/pipe/pipe_test.h"
+
+#include <time.h>
+
+/* ---- a store over a store in memory ---------------------------------------- */
+
+struct over {
+    zarr_store *below;
+    uint32_t caps;
+    atomic_int n_submitted, n_gets, n_conflicts;
+    int fail_get;  /* status of GETs of chunks; 0: none */
+    int conflicts; /* so many conditional PUTs find another value */
+    int slow_ms;
+};
+
+static void over_caps(void *self, zarr_store_caps *out)
+{
+    const struct over *o = self;
+
+    *out = (zarr_store_caps){.struct_size = sizeof *out, .flags = o->caps};
+}
+
+static void over_do(struct over *o, zarr_store_op *op, zarr_error *err)
+{
+    const struct timespec ms = {0, o->slow_ms * 1000000L};
+    const bool chunk = strstr(op->key, "c/") != NULL;
+
+    if (op->verb == ZARR_STORE_GET && chunk) {
+        atomic_fetch_add(&o->n_gets, 1);
+        if (o->slow_ms)
+            nanosleep(&ms, NULL);
+        if (o->fail_get) {
+            op->status = zr_fail(err, (zarr_status)o->fail_get, "made to fail");
+            return;
+        }
+    }
+    if (op->verb == ZARR_STORE_PUT && (op->flags & ZARR_STORE_OP_IF_VERSION) &&
+        o->conflicts > 0) {
+        o->conflicts--;
+        atomic_fetch_add(&o->n_conflicts, 1);
+        op->status = zr_fail(err, ZARR_ERR_CONFLICT, "somebody was faster");
+        return;
+    }
+    op->flags |= o->caps & ZARR_STORE_CAP_CONDITIONAL ? ZARR_STORE_OP_WANT_VERSION : 0;
+    (void)zr_store_run_one(o->below, op, err);
+}
+
+static void over_run(void *self, zarr_store_op *op, zarr_error *err)
+{
+    over_do(self, op, err);
+}
+
+static void over_submit(void *self, zarr_store_op **ops, uint64_t n,
+                        void (*done)(void *arg, zarr_store_op *op, const zarr_error *err),
+                        void *arg)
+{
+    struct over *o = self;
+    zarr_error err;
+
+    atomic_fetch_add(&o->n_submitted, (int)n);
+    for (uint64_t i = n; i-- > 0;) { /* in another order */
+        zarr_store_op *op = ops[i];
+
+        err.code = ZARR_OK;
+        over_do(o, op, &err);
+        done(arg, op, op->status != ZARR_OK ? &err : NULL);
+    }
+}
+
+static zarr_status over_list(void *self, const char *prefix, uint32_t how,
+                             zarr_store_list_fn fn, void *user, zarr_error *err)
+{
+    return zarr_store_list(((struct over *)self)->below, prefix, how, fn, user, err);
+}
+
+static void over_close(void *self)
+{
+    zarr_store_free(((struct over *)self)->below);
+}
+
+static const zarr_store_vtable over_runs = {.struct_size = sizeof over_runs,
+                                            .name = "over",
+                                            .caps = over_caps,
+                                            .run = over_run,
+                                            .list = over_list,
+                                            .close = over_close};
+static const zarr_store_vtable over_submits = {.struct_size = sizeof over_submits,
+                                               .name = "over",
+                                               .caps = over_caps,
+                                               .submit = over_submit,
+                                               .list = over_list,
+                                               .close = over_close};
+
+static void over_open(struct pw *w, struct over *o, const zarr_store_vtable *vt,
+                      uint32_t caps)
+{
+    memset(o, 0, sizeof *o);
+    o->caps =
+        caps | ZARR_STORE_CAP_LIST | ZARR_STORE_CAP_WRITE | ZARR_STORE_CAP_ATOMIC_PUT;
+    o->below = w->store;
+    w->store = NULL;
+    assert_ok(zarr_store_open_custom(&w->store, w->ctx, vt, o, NULL, &terr));
+}
+
+enum {
+    N = 64
+};
+static const uint64_t shape[2] = {N, N}, chunk[2] = {16, 16}, zero[2] = {0, 0};
+static int32_t data[N * N], got[N * N];
+
+static void make_data(int seed)
+{
+    for (int i = 0; i < N * N; i++)
+        data[i] = i * 3 + seed;
+}
+
+/* ---- batches of the store ---------------------------------------------------- */
+
+static void test_prefetch(void **state)
+{
+    static const char *const codecs[] = {"[" BYTES "]", "[" BYTES "," GZIP "]",
+                                         "[" SHARD("[4,8]", BYTES "," GZIP, "end") "]",
+                                         "[" SHARD("[4,8]", BYTES, "start") "," CRC "]"};
+    const uint64_t part[2] = {3, 5}, at[2] = {14, 14};
+
+    (void)state;
+    for (int caps = 0; caps < 2; caps++)
+        for (size_t i = 0; i < ZR_COUNT(codecs); i++) {
+            struct over o;
+            struct pw w;
+            zarr_array *a;
+
+            pw_open(&w, 3, UINT64_C(4) << 20, 4096);
+            over_open(&w, &o, &over_submits,
+                      caps ? ZARR_STORE_CAP_RANGES | ZARR_STORE_CAP_SUFFIX : 0);
+            a = pw_array(w.store, "a", codecs[i], shape, chunk);
+            memset(got, 0, sizeof got);
+            assert_ok(pw_box(a, zero, shape, got, NULL, false));
+            assert_int_equal(got[77], -1);
+            make_data((int)i);
+            assert_ok(pw_box(a, zero, shape, data, NULL, true));
+            assert_ok(pw_box(a, at, part, data, NULL, true));
+            assert_ok(pw_box(a, at, part, got, NULL, false));
+            assert_memory_equal(got, data, 15 * sizeof *got);
+            for (uint64_t r = 0; r < 3; r++)
+                for (uint64_t c = 0; c < 5; c++)
+                    got[r * 5 + c] = data[(r + 14) * N + c + 14];
+            assert_ok(pw_box(a, at, part, got, NULL, true));
+            assert_ok(pw_box(a, zero, shape, got, NULL, false));
+            assert_memory_equal(got, data, sizeof data);
+            assert_true(atomic_load(&o.n_submitted) > 16);
+            zarr_array_free(a);
+            pw_close(&w);
+        }
+}
+
+/* A part of a missing raw chunk, in several ranges, on a store that holds nothing. */
+static void test_missing_part(void **state)
+{
+    const uint64_t big[2] = {512, 512}, part[2] = {2, 2}, at[2] = {1, 1};
+    struct over o;
+    struct pw w;
+    zarr_array *a;
+
+    (void)state;
+    pw_open(&w, 2, UINT64_C(64) << 20, 0);
+    over_open(&w, &o, &over_runs, ZARR_STORE_CAP_RANGES | ZARR_STORE_CAP_FAST_GET);
+    a = pw_array(w.store, "a", "[" BYTES "]", big, big);
+    assert_ok(pw_box(a, at, part, got, NULL, false));
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(got[i], -1);
+    zarr_array_free(a);
+    pw_close(&w);
+}
+
+/* ---- faults and conflicts ------------------------------------------------------ */
+
+static void test_faults_are_not_missing(void **state)
+{
+    static const int faults[] = {ZARR_ERR_IO, ZARR_ERR_CORRUPT, ZARR_ERR_LIMIT};
+
+    (void)state;
+    for (int batch = 0; batch < 2; batch++)
+        for (size_t i = 0; i < ZR_COUNT(faults); i++) {
+            struct over o;
+            struct pw w;
+            zarr_array *a;
+            zarr_io_options strict = {.struct_size = sizeof strict,
+                                      .missing_chunks = ZARR_MISSING_ERROR};
+
+            pw_open(&w, 2, UINT64_C(64) << 20, 0);
+            over_open(&w, &o, batch ? &over_submits : &over_runs,
+                      batch ? 0 : ZARR_STORE_CAP_FAST_GET);
+            a = pw_array(w.store, "a", "[" BYTES "," GZIP "]", shape, chunk);
+            assert_status(pw_box(a, zero, shape, got, &strict, false),
+                          ZARR_ERR_NOT_FOUND);
+            assert_non_null(strstr(terr.message, "c/0/0"));
+            o.fail_get = faults[i];
+            assert_status(pw_box(a, zero, shape, got, NULL, false),
+                          (zarr_status)faults[i]);
+            assert_non_null(strstr(terr.message, "c/0/0"));
+            o.fail_get = 0;
+            assert_ok(pw_box(a, zero, shape, got, NULL, false));
+            zarr_array_free(a);
+            pw_close(&w);
+        }
+}
+
+static void test_conflicts(void **state)
+{
+    const uint64_t part[2] = {3, 5}, at[2] = {1, 2};
+    struct over o;
+    struct pw w;
+    zarr_array *a;
+    zarr_stats stats = ZARR_STATS_INIT;
+    zarr_io_options opts = {.struct_size = sizeof opts, .stats = &stats};
+
+    (void)state;
+    pw_open(&w, 2, UINT64_C(64) << 20, 0);
+    over_open(&w, &o, &over_runs, ZARR_STORE_CAP_CONDITIONAL | ZARR_STORE_CAP_FAST_GET);
+    a = pw_array(w.store, "a", "[" BYTES "," GZIP "]", shape, chunk);
+    make_data(1);
+    assert_ok(pw_box(a, zero, shape, data, NULL, true));
+    o.conflicts = 3;
+    assert_ok(pw_box(a, at, part, data, &opts, true));
+    assert_int_equal(atomic_load(&o.n_conflicts), 3);
+    assert_int_equal(stats.read_modify_writes, 4);
+    assert_int_equal(stats.chunks_done, 1);
+    assert_int_equal(stats.elements, 15);
+    assert_ok(pw_box(a, at, part, got, NULL, false));
+    assert_memory_equal(got, data, 15 * sizeof *got);
+    o.conflicts = 1000;
+    assert_status(pw_box(a, at, part, data, NULL, true), ZARR_ERR_CONFLICT);
+    o.conflicts = 0;
+    zarr_array_free(a);
+    pw_close(&w);
+}
+
+/* ---- requests -------------------------------------------------------------------- */
+
+static void count_progress(void *user, const zarr_stats *so_far)
+{
+    zarr_stats *last = user;
+
+    assert_true(so_far->chunks_done <= so_far->chunks_total);
+    *last = *so_far;
+}
+
+static void test_requests(void **state)
+{
+    const int64_t dims[2] = {N, N};
+    const zarr_tensor t = pw_tensor(got, dims, sizeof got);
+    zarr_stats last = ZARR_STATS_INIT;
+    zarr_io_options opts = {.struct_size = sizeof opts,
+                            .max_threads = 2,
+                            .progress = count_progress,
+                            .progress_user = &last};
+    struct over o;
+    struct pw w;
+    zarr_array *a;
+    zarr_request *rq = NULL;
+    int done = 1;
+
+    (void)state;
+    pw_open(&w, 2, UINT64_C(64) << 20, 1024);
+    over_open(&w, &o, &over_runs, ZARR_STORE_CAP_RANGES | ZARR_STORE_CAP_SUFFIX);
+    a = pw_array(w.store, "a", "[" SHARD("[4,4]", BYTES, "end") "]", shape, chunk);
+    make_data(5);
+    assert_ok(pw_box(a, zero, shape, data, &opts, true));
+    assert_int_equal(last.chunks_total, 256);
+    assert_int_equal(last.chunks_done, 256);
+    o.slow_ms = 3;
+    assert_ok(zarr_array_read_submit(&rq, a, NULL, &t, &opts, &terr));
+    assert_ok(zarr_request_wait(rq, 1000, &done, &terr));
+    assert_int_equal(done, 0);
+    assert_ok(zarr_request_wait(rq, ZARR_WAIT_FOREVER, &done, &terr));
+    assert_int_equal(done, 1);
+    assert_memory_equal(got, data, sizeof data);
+    assert_int_equal(last.chunks_done, 256);
+    zarr_request_free(rq);
+
+    assert_ok(zarr_array_read_submit(&rq, a, NULL, &t, &opts, &terr));
+    assert_ok(zarr_request_wait(rq, 20000000, &done, &terr));
+    zarr_request_cancel(rq);
+    assert_status(zarr_request_wait(rq, ZARR_WAIT_FOREVER, &done, &terr),
+                  ZARR_ERR_CANCELLED);
+    zarr_request_free(rq);
+    zarr_array_free(a);
+    pw_close(&w);
+}
+
+/* Many short requests whose helpers come late, each with a context of its own. */
+static void test_late_helpers(void **state)
+{
+    (void)state;
+    make_data(9);
+    for (int i = 0; i < 100; i++) {
+        struct pw w;
+        zarr_array *a;
+
+        pw_open(&w, 4, UINT64_C(64) << 20, 256);
+        a = pw_array(w.store, "a", "[" BYTES "]", shape, chunk);
+        assert_ok(pw_box(a, zero, shape, data, NULL, true));
+        assert_ok(pw_box(a, zero, shape, got, NULL, false));
+        assert_memory_equal(got, data, sizeof data);
+        zarr_array_free(a);
+        pw_close(&w);
+    }
+}
+
+/* ---- codecs ------------------------------------------------------------------------ */
+
+static atomic_int n_batches, batch_most, n_single;
+static int flip_fails;
+
+static zarr_status flip(zarr_codec_job *jobs, uint64_t n, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    for (uint64_t i = 0; i < n && st == ZARR_OK; i++) {
+        const uint8_t *src = (uint8_t *)jobs[i].src.handle + jobs[i].src.offset;
+        uint8_t *dst = (uint8_t *)jobs[i].dst.handle + jobs[i].dst.offset;
+
+        if (flip_fails)
+            return jobs[i].status = zr_fail(err, (zarr_status)flip_fails, "flip fails");
+        for (uint64_t k = 0; k < jobs[i].src.bytes; k++)
+            dst[k] = src[k] ^ 0x5a;
+        jobs[i].dst_used = jobs[i].src.bytes;
+        jobs[i].status = ZARR_OK;
+    }
+    return st;
+}
+
+static zarr_status flip_single(void *self, zarr_codec_job *jobs, uint64_t n,
+                               zarr_codec_exec *exec, zarr_error *err)
+{
+    (void)self;
+    (void)exec;
+    atomic_fetch_add(&n_single, (int)n);
+    return flip(jobs, n, err);
+}
+
+static zarr_status flip_batch(void *self, zarr_codec_job *jobs, uint64_t n,
+                              zarr_codec_exec *exec, zarr_error *err)
+{
+    (void)self;
+    assert_true(exec->scratch.bytes >= 100 * n);
+    atomic_fetch_add(&n_batches, 1);
+    if ((int)n > atomic_load(&batch_most))
+        atomic_store(&batch_most, (int)n);
+    return flip(jobs, n, err);
+}
+
+/* Refuses some of the chunks. */
+static int flip_accepts(void *self, const zarr_codec_job *job)
+{
+    const uint8_t *src = (uint8_t *)job->src.handle + job->src.offset;
+
+    (void)self;
+    return ((src[0] ^ 0x5a) & 16) != 0;
+}
+
+static uint64_t flip_scratch(void *self, uint64_t n, uint64_t max_out)
+{
+    (void)self;
+    (void)max_out;
+    return 100 * n;
+}
+
+static zarr_status flip_resolve(const zarr_codec_spec *spec, const zarr_chunk_spec *in,
+                                zarr_chunk_spec *out, void *fill_out, zarr_error *err)
+{
+    (void)spec;
+    (void)in;
+    (void)out;
+    (void)fill_out;
+    (void)err;
+    return ZARR_OK; /* as long as it was */
+}
+
+static void register_flip(zarr_context *ctx, bool batch)
+{
+    const uint32_t cpu = ZARR_MEMORY_BIT(ZARR_DEVICE_CPU);
+    const zarr_codec_spec_vtable spec = {.struct_size = sizeof spec,
+                                         .name = "test.flip",
+                                         .kind = ZARR_CODEC_BYTES_BYTES,
+                                         .resolve = flip_resolve};
+    zarr_codec_impl_vtable v = {.struct_size = sizeof v,
+                                .caps = ZARR_CODEC_CAN_DECODE | ZARR_CODEC_CAN_ENCODE,
+                                .codec = "test.flip",
+                                .impl = "cpu.single",
+                                .in_kinds = cpu,
+                                .out_kinds = cpu,
+                                .encode = flip_single,
+                                .decode = flip_single};
+
+    assert_ok(zarr_context_register_codec_spec(ctx, &spec, "test", &terr));
+    assert_ok(zarr_context_register_codec_impl(ctx, &v, "test", &terr));
+    if (!batch)
+        return;
+    v.caps = ZARR_CODEC_CAN_DECODE | ZARR_CODEC_BATCH;
+    v.impl = "cpu.batch";
+    v.priority = 1000;
+    v.encode = NULL;
+    v.decode = flip_batch;
+    v.accepts = flip_accepts;
+    v.scratch = flip_scratch;
+    assert_ok(zarr_context_register_codec_impl(ctx, &v, "test", &terr));
+}
+
+#define FLIP "{\"name\":\"test.flip\"}"
+
+static void test_lockstep(void **state)
+{
+    static const char *const codecs[] = {
+        "[" BYTES "," FLIP "]", "[" BYTES "," GZIP "," FLIP "," CRC "]",
+        "[" BIG "," FLIP "," FLIP "]", "[" SHARD("[4,8]", BYTES "," FLIP, "end") "]",
+        "[" SHARD("[4,8]", BYTES, "end") "," FLIP "]"};
+
+    (void)state;
+    for (size_t i = 0; i < ZR_COUNT(codecs); i++) {
+        zarr_stats stats = ZARR_STATS_INIT;
+        zarr_io_options opts = {.struct_size = sizeof opts, .stats = &stats};
+        struct pw w;
+        zarr_array *a;
+
+        atomic_store(&n_batches, 0);
+        atomic_store(&batch_most, 0);
+        pw_context(&w, 3, UINT64_C(64) << 20, 0);
+        register_flip(w.ctx, true);
+        assert_ok(zarr_store_open(&w.store, w.ctx, "memory:", NULL, &terr));
+        a = pw_array(w.store, "a", codecs[i], shape, chunk);
+        make_data((int)i);
+        assert_ok(pw_box(a, zero, shape, data, NULL, true));
+        assert_ok(zarr_array_chunk_erase(a, (const uint64_t[]){1, 1}, &terr));
+        assert_ok(pw_box(a, zero, shape, got, &opts, false));
+        for (int k = 0; k < N * N; k++)
+            assert_int_equal(got[k], k / N / 16 == 1 && k % N / 16 == 1 ? -1 : data[k]);
+        assert_true(atomic_load(&n_batches) > 0);
+        if (i == 0 || i == 3) {
+            assert_true(stats.chunks_fallback > 0);
+            assert_true(atomic_load(&batch_most) > 1);
+        }
+        assert_int_equal(stats.chunks_done, i < 3 ? 16 : 128);
+        assert_int_equal(stats.elements, N * N);
+        zarr_array_free(a);
+        pw_close(&w);
+    }
+}
+
+/* What a decoder says is no word on whether the chunk is there. */
+static void test_decoder_not_found(void **state)
+{
+    static const char *const codecs[] = {"[" BYTES "," FLIP "]",
+                                         "[" SHARD("[4,8]", BYTES, "end") "," FLIP "]",
+                                         "[" SHARD("[4,8]", BYTES "," FLIP, "end") "]"};
+
+    (void)state;
+    for (size_t i = 0; i < ZR_COUNT(codecs); i++) {
+        struct pw w;
+        zarr_array *a;
+
+        pw_context(&w, 2, UINT64_C(64) << 20, 0);
+        register_flip(w.ctx, false);
+        assert_ok(zarr_store_open(&w.store, w.ctx, "memory:", NULL, &terr));
+        a = pw_array(w.store, "a", codecs[i], shape, chunk);
+        make_data(3);
+        assert_ok(pw_box(a, zero, shape, data, NULL, true));
+        flip_fails = ZARR_ERR_NOT_FOUND;
+        assert_status(pw_box(a, zero, shape, got, NULL, false), ZARR_ERR_NOT_FOUND);
+        flip_fails = 0;
+        assert_ok(pw_box(a, zero, shape, got, NULL, false));
+        assert_memory_equal(got, data, sizeof data);
+        zarr_array_free(a);
+        pw_close(&w);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_prefetch),  cmocka_unit_test(test_missing_part),
+        cmocka_unit_test(test_conflicts), cmocka_unit_test(test_faults_are_not_missing),
+        cmocka_unit_test(test_requests),  cmocka_unit_test(test_late_helpers),
+        cmocka_unit_test(test_lockstep),  cmocka_unit_test(test_decoder_not_found),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
