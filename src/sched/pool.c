@@ -61,23 +61,23 @@ static struct {
     zr_mutex mutex;
     atomic_uint tokens; /* changed under the lock; spinners look without it */
     struct pool_state locked;
-} pool = {.mutex = ZR_MUTEX_INIT};
+} the_pool = {.mutex = ZR_MUTEX_INIT};
 
 static _Thread_local struct pool_thread *pool_self; /* NULL: not a thread of the pool */
 
 void zr_pool_lock(void)
 {
-    zr_mutex_lock(&pool.mutex);
+    zr_mutex_lock(&the_pool.mutex);
 }
 
 void zr_pool_unlock(void)
 {
-    zr_mutex_unlock(&pool.mutex);
+    zr_mutex_unlock(&the_pool.mutex);
 }
 
 static void pool_ready_locked(void)
 {
-    struct pool_state *p = &pool.locked;
+    struct pool_state *p = &the_pool.locked;
 
     if (p->ready)
         return;
@@ -91,14 +91,14 @@ static void pool_ready_locked(void)
 static void pool_in_child(void *unused)
 {
     ZR_UNUSED(unused);
-    memset(&pool.locked, 0, sizeof pool.locked);
-    atomic_store(&pool.tokens, 0);
+    memset(&the_pool.locked, 0, sizeof the_pool.locked);
+    atomic_store(&the_pool.tokens, 0);
     pool_self = NULL;
 }
 
 static void pool_install(void)
 {
-    static struct zr_fork_hook hook = {.mutex = &pool.mutex, .child = pool_in_child};
+    static struct zr_fork_hook hook = {.mutex = &the_pool.mutex, .child = pool_in_child};
 
     zr_fork_hook_add(&hook);
 }
@@ -115,26 +115,26 @@ void zr_pool_setup(void)
 
 bool zr_pool_closed_locked(void)
 {
-    return pool.locked.closed;
+    return the_pool.locked.closed;
 }
 
 void zr_pool_want_locked(uint32_t n_threads)
 {
-    struct pool_state *p = &pool.locked;
+    struct pool_state *p = &the_pool.locked;
 
     p->n_wanted = ZR_MAX(p->n_wanted, ZR_MIN(n_threads, (uint32_t)ZR_MAX_THREADS));
 }
 
 uint32_t zr_pool_alive_locked(void)
 {
-    return pool.locked.n_threads - pool.locked.n_blocked;
+    return the_pool.locked.n_threads - the_pool.locked.n_blocked;
 }
 
 /* ---- threads: calling, waiting, ending ------------------------------------ */
 
 static bool pool_reserve_locked(struct zr_pool_starts *starts)
 {
-    struct pool_state *p = &pool.locked;
+    struct pool_state *p = &the_pool.locked;
     uint32_t i = 0;
 
     if (starts->n == POOL_CALL_MAX || zr_pool_alive_locked() >= p->n_wanted)
@@ -155,14 +155,14 @@ static bool pool_reserve_locked(struct zr_pool_starts *starts)
 
 void zr_pool_call_locked(uint32_t wanted, struct zr_pool_starts *starts)
 {
-    struct pool_state *p = &pool.locked;
+    struct pool_state *p = &the_pool.locked;
 
     wanted = ZR_MIN(wanted, (uint32_t)POOL_CALL_MAX);
     for (; wanted > 0 && !p->closed; wanted--) {
-        const uint32_t tokens = atomic_load(&pool.tokens);
+        const uint32_t tokens = atomic_load(&the_pool.tokens);
 
         if (p->n_waiting > tokens) {
-            atomic_store(&pool.tokens, tokens + 1);
+            atomic_store(&the_pool.tokens, tokens + 1);
             if (tokens + 1 > p->n_waiting - p->n_sleeping)
                 zr_cond_signal(&p->idle);
         } else if (!pool_reserve_locked(starts)) {
@@ -178,7 +178,7 @@ bool zr_pool_start(const struct zr_pool_starts *starts)
     bool all = true;
 
     for (uint32_t i = 0; i < starts->n; i++) {
-        struct pool_thread *t = &pool.locked.threads[starts->index[i]];
+        struct pool_thread *t = &the_pool.locked.threads[starts->index[i]];
         const bool was_running = t->state == POOL_RUNNING; /* reserved: only we look */
         bool started;
 
@@ -188,7 +188,7 @@ bool zr_pool_start(const struct zr_pool_starts *starts)
         zr_pool_lock();
         t->state = started ? POOL_RUNNING : POOL_FREE;
         if (!started)
-            pool.locked.n_threads--;
+            the_pool.locked.n_threads--;
         zr_pool_unlock();
         all = all && started;
     }
@@ -197,9 +197,9 @@ bool zr_pool_start(const struct zr_pool_starts *starts)
 
 static void pool_spin(void)
 {
-    const uint64_t end = zr_now_ns() + pool.locked.spin_ns; /* constant since setup */
+    const uint64_t end = zr_now_ns() + the_pool.locked.spin_ns; /* constant since setup */
 
-    while (atomic_load_explicit(&pool.tokens, memory_order_relaxed) == 0) {
+    while (atomic_load_explicit(&the_pool.tokens, memory_order_relaxed) == 0) {
         for (int i = 0; i < 16; i++)
             zr_cpu_relax();
         if (zr_now_ns() >= end)
@@ -210,26 +210,26 @@ static void pool_spin(void)
 /* Until called; false: this thread shall end. */
 static bool pool_wait_locked(void)
 {
-    struct pool_state *p = &pool.locked;
+    struct pool_state *p = &the_pool.locked;
     bool in_time = true;
 
     p->n_waiting++;
-    if (atomic_load(&pool.tokens) == 0 && p->spin_ns && !p->closed) {
+    if (atomic_load(&the_pool.tokens) == 0 && p->spin_ns && !p->closed) {
         zr_pool_unlock();
         pool_spin();
         zr_pool_lock();
     }
-    while (in_time && atomic_load(&pool.tokens) == 0 && !p->closed) {
+    while (in_time && atomic_load(&the_pool.tokens) == 0 && !p->closed) {
         const bool surplus = zr_pool_alive_locked() > p->n_wanted;
 
         p->n_sleeping++;
-        in_time = zr_cond_wait_until(&p->idle, &pool.mutex,
+        in_time = zr_cond_wait_until(&p->idle, &the_pool.mutex,
                                      surplus ? zr_now_ns() + POOL_LINGER_NS : UINT64_MAX);
         p->n_sleeping--;
     }
     p->n_waiting--;
-    if (atomic_load(&pool.tokens) > 0) {
-        atomic_fetch_sub(&pool.tokens, 1);
+    if (atomic_load(&the_pool.tokens) > 0) {
+        atomic_fetch_sub(&the_pool.tokens, 1);
         return true;
     }
     return !p->closed && zr_pool_alive_locked() <= p->n_wanted;
@@ -239,7 +239,7 @@ static bool pool_wait_locked(void)
 
 void zr_pool_put_task_locked(struct zr_task *t)
 {
-    struct pool_state *p = &pool.locked;
+    struct pool_state *p = &the_pool.locked;
 
     t->next = NULL;
     if (p->last_task)
@@ -252,7 +252,7 @@ void zr_pool_put_task_locked(struct zr_task *t)
 
 static struct zr_task *pool_pop_task_locked(void)
 {
-    struct pool_state *p = &pool.locked;
+    struct pool_state *p = &the_pool.locked;
     struct zr_task *t = p->first_task;
 
     if (t) {
@@ -266,7 +266,7 @@ static struct zr_task *pool_pop_task_locked(void)
 
 bool zr_pool_drop_task_locked(const struct zr_task *t)
 {
-    struct pool_state *p = &pool.locked;
+    struct pool_state *p = &the_pool.locked;
     struct zr_task *before = NULL, *at = p->first_task;
 
     for (; at && at != t; at = at->next)
@@ -286,7 +286,7 @@ bool zr_pool_drop_task_locked(const struct zr_task *t)
 /* A loop that one more thread may join. */
 static struct zr_job *pool_find_job_locked(void)
 {
-    struct zr_job *j = pool.locked.first_job;
+    struct zr_job *j = the_pool.locked.first_job;
 
     while (j && (j->locked.n_joined >= j->max_workers || !zr_job_is_open(j)))
         j = j->locked.next;
@@ -339,7 +339,7 @@ static bool pool_run_job(struct zr_job *job, uint64_t generation)
  */
 static bool pool_work_once(uint64_t generation, bool *worked)
 {
-    struct pool_state *p = &pool.locked;
+    struct pool_state *p = &the_pool.locked;
     struct zr_task *t = NULL;
     struct zr_job *job = NULL;
     bool here = true;
@@ -370,15 +370,15 @@ static void *pool_thread_main(void *arg)
     zr_pool_lock();
     generation = zr_fork_generation();
     self->block_depth = 0;
-    while (stay && !pool.locked.closed) {
+    while (stay && !the_pool.locked.closed) {
         if (!pool_work_once(generation, &worked))
             return NULL; /* the only thread of a forked child: nothing here is ours */
         if (!worked)
             stay = pool_wait_locked();
     }
     self->ended = true;
-    pool.locked.n_threads--;
-    zr_cond_signal(&pool.locked.ended);
+    the_pool.locked.n_threads--;
+    zr_cond_signal(&the_pool.locked.ended);
     zr_pool_unlock();
     return NULL;
 }
@@ -387,7 +387,7 @@ static void *pool_thread_main(void *arg)
 
 void zr_pool_open_job(struct zr_job *job)
 {
-    struct pool_state *p = &pool.locked;
+    struct pool_state *p = &the_pool.locked;
     struct zr_pool_starts starts = {0};
 
     zr_pool_setup();
@@ -406,7 +406,7 @@ void zr_pool_open_job(struct zr_job *job)
 
 static void pool_unlink_job_locked(struct zr_job *job)
 {
-    struct pool_state *p = &pool.locked;
+    struct pool_state *p = &the_pool.locked;
 
     if (job->locked.prev)
         job->locked.prev->locked.next = job->locked.next;
@@ -451,7 +451,7 @@ void zr_pool_close_job(struct zr_job *job)
     zr_cond_init(&job->locked.done);
     job->locked.waiting = true;
     while (atomic_load(&job->n_inside))
-        zr_cond_wait(&job->locked.done, &pool.mutex);
+        zr_cond_wait(&job->locked.done, &the_pool.mutex);
     zr_pool_unlock();
     zr_cond_deinit(&job->locked.done);
     zr_block_end();
@@ -461,7 +461,7 @@ void zr_pool_close_job(struct zr_job *job)
 
 void zr_block_begin(void)
 {
-    struct pool_state *p = &pool.locked;
+    struct pool_state *p = &the_pool.locked;
     struct zr_pool_starts starts = {0};
 
     if (!pool_self || pool_self->block_depth++ > 0)
@@ -480,8 +480,8 @@ void zr_block_end(void)
     if (!pool_self || --pool_self->block_depth > 0)
         return;
     zr_pool_lock();
-    pool.locked.n_blocked--;
-    pool.locked.n_active++;
+    the_pool.locked.n_blocked--;
+    the_pool.locked.n_active++;
     zr_pool_unlock();
 }
 
@@ -495,7 +495,7 @@ void zr_pool_want(uint32_t n_threads)
 
 void zr_pool_stats_get(struct zr_pool_stats *out)
 {
-    const struct pool_state *p = &pool.locked;
+    const struct pool_state *p = &the_pool.locked;
 
     zr_pool_setup();
     zr_pool_lock();
@@ -509,7 +509,7 @@ void zr_pool_stats_get(struct zr_pool_stats *out)
 
 __attribute__((destructor)) static void pool_unload(void)
 {
-    struct pool_state *p = &pool.locked;
+    struct pool_state *p = &the_pool.locked;
     const uint32_t own = pool_self != NULL; /* exit() called by a task */
     const uint64_t end = zr_now_ns() + POOL_EXIT_NS;
     bool in_time = true;
@@ -519,7 +519,7 @@ __attribute__((destructor)) static void pool_unload(void)
     if (p->ready)
         zr_cond_broadcast(&p->idle);
     while (in_time && p->n_threads > own)
-        in_time = zr_cond_wait_until(&p->ended, &pool.mutex, end);
+        in_time = zr_cond_wait_until(&p->ended, &the_pool.mutex, end);
     for (uint32_t i = 0; i < ZR_MAX_THREADS; i++) {
         if (p->threads[i].state != POOL_RUNNING || !p->threads[i].ended)
             continue;
