@@ -1,0 +1,55 @@
+/*
+ * fault/test_alloc.c - every scenario with the k-th call of the context's
+ * allocator failing, once and from there on, for every k until it is not reached:
+ * the status says "no memory" or all went well, the store holds old or new, the
+ * same context carries the scenario out afterwards, and no block is left.
+ */
+#include "fault.h"
+
+static void run_once(const struct scenario *s, int64_t k, bool forever, bool *reached)
+{
+    struct world w;
+    zarr_store *store = NULL;
+    zarr_error err = {0};
+    zarr_status st;
+
+    world_context(&w, 1);
+    assert_int_equal(zarr_store_open(&store, w.ctx, "memory:", NULL, &err), ZARR_OK);
+    world_fill(&w, store);
+    zarr_context_trim(w.ctx); /* what is warm already needs no memory */
+    fuse_set(&w.memory, k, forever);
+    err = (zarr_error){0};
+    st = s->run(&w, &err);
+    *reached = fuse_off(&w.memory);
+    if (st != ZARR_OK && (st != ZARR_ERR_NO_MEMORY || !strstr(err.message, "allocate") ||
+                          !*reached))
+        fail_msg("%s, k %d, %s: %s: %s", s->name, (int)k, forever ? "for ever" : "once",
+                 zarr_status_text(st), err.message);
+    world_check(&w, s, st == ZARR_OK);
+    world_close(&w);
+}
+
+static void test_scenario(void **state)
+{
+    const struct scenario *s = *state;
+
+    for (int forever = 0; forever < 2; forever++) {
+        bool reached = true;
+        int64_t k = 0;
+
+        while (reached)
+            run_once(s, ++k, forever, &reached);
+        assert_true(k > 3);
+        print_message("%s: %d allocations\n", s->name, (int)k - 1);
+    }
+}
+
+int main(void)
+{
+    static struct CMUnitTest tests[64];
+
+    for (int i = 0; i < n_scenarios; i++)
+        tests[i] = (struct CMUnitTest){scenarios[i].name, test_scenario, NULL, NULL,
+                                       (void *)(uintptr_t)&scenarios[i]};
+    return _cmocka_run_group_tests("alloc", tests, (size_t)n_scenarios, NULL, NULL);
+}

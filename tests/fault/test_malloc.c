@@ -1,0 +1,114 @@
+/*
+ * fault/test_malloc.c - the k-th malloc, calloc, realloc, aligned allocation or mmap of
+ * the whole process fails while a scenario runs: what zstd, libdeflate, the C library and
+ * the thread pool ask for, too. Nothing may crash or hang; a failure is said, and the
+ * store holds old or new. The functions below stand in front of the C library's.
+ */
+#include "fault.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+void *__libc_malloc(size_t bytes);           /* NOLINT(bugprone-reserved-identifier) */
+void *__libc_calloc(size_t n, size_t bytes); /* NOLINT(bugprone-reserved-identifier) */
+void *__libc_realloc(void *block, size_t bytes); /* NOLINT(bugprone-reserved-identifier) */
+void *__libc_memalign(size_t align, size_t bytes); /* NOLINT(bugprone-reserved-identifier) */
+
+static struct fuse process_memory;
+
+static bool out_of_memory(void)
+{
+    if (!fuse_burns(&process_memory))
+        return false;
+    errno = ENOMEM;
+    return true;
+}
+
+void *malloc(size_t bytes)
+{
+    return out_of_memory() ? NULL : __libc_malloc(bytes);
+}
+
+void *calloc(size_t n, size_t bytes)
+{
+    return out_of_memory() ? NULL : __libc_calloc(n, bytes);
+}
+
+void *realloc(void *block, size_t bytes)
+{
+    return out_of_memory() ? NULL : __libc_realloc(block, bytes);
+}
+
+void *aligned_alloc(size_t align, size_t bytes)
+{
+    return out_of_memory() ? NULL : __libc_memalign(align, bytes);
+}
+
+int posix_memalign(void **out, size_t align, size_t bytes)
+{
+    void *block = out_of_memory() ? NULL : __libc_memalign(align, bytes);
+
+    if (!block)
+        return ENOMEM;
+    *out = block;
+    return 0;
+}
+
+void *mmap(void *at, size_t bytes, int prot, int flags, int fd, off_t offset)
+{
+    if (out_of_memory())
+        return MAP_FAILED;
+    return (void *)syscall(SYS_mmap, at, bytes, prot, flags, fd, offset);
+}
+
+static void run_once(const struct scenario *s, int64_t k, bool forever, bool *reached)
+{
+    struct world w;
+    zarr_store *store = NULL;
+    zarr_error err = {0};
+    zarr_status st;
+
+    world_context(&w, 2);
+    assert_int_equal(zarr_store_open(&store, w.ctx, "memory:", NULL, &err), ZARR_OK);
+    world_fill(&w, store);
+    zarr_context_trim(w.ctx);
+    fuse_set(&process_memory, k, forever);
+    atomic_store(&w.memory.blown, true); /* see no_fault() */
+    st = s->run(&w, &err);
+    *reached = fuse_off(&process_memory);
+    if (st != ZARR_OK && (st != ZARR_ERR_NO_MEMORY || !*reached))
+        fail_msg("%s, k %d, %s: %s: %s", s->name, (int)k, forever ? "for ever" : "once",
+                 zarr_status_text(st), err.message);
+    world_check(&w, s, st == ZARR_OK);
+    world_close(&w);
+}
+
+/* With two threads the count differs from run to run: three misses in a row are the end. */
+static void test_scenario(void **state)
+{
+    const struct scenario *s = *state;
+
+    for (int forever = 0; forever < 2; forever++) {
+        int misses = 0;
+
+        for (int64_t k = 1; misses < 3; k++) {
+            bool reached = false;
+
+            run_once(s, k, forever, &reached);
+            misses = reached ? 0 : misses + 1;
+        }
+    }
+}
+
+int main(void)
+{
+    static struct CMUnitTest tests[64];
+
+    for (int i = 0; i < n_scenarios; i++)
+        tests[i] = (struct CMUnitTest){scenarios[i].name, test_scenario, NULL, NULL,
+                                       (void *)(uintptr_t)&scenarios[i]};
+    return _cmocka_run_group_tests("malloc", tests, (size_t)n_scenarios, NULL, NULL);
+}
