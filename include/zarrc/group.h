@@ -134,7 +134,10 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_group_walk(zarr_group *group, zarr_nod
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_node_probe(zarr_store *store, const char *path,
                                                      uint32_t *kind, int32_t *zarr_format,
                                                      zarr_error *err);
-/** Deletes a node and everything below it. NOT_FOUND when there is none. */
+/**
+ * Deletes a node and everything below it; can be called again after a failure. NOT_FOUND
+ * when there is neither a node nor what such a failure left.
+ */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_node_delete(zarr_store *store, const char *path,
                                                       zarr_error *err);
 

@@ -167,9 +167,11 @@ static zarr_status list_chunks(struct chunk_listing *l, zarr_error *err)
     zarr_error e = {0};
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_stored_list(&l->stored, l->array, l->state, false, err));
-    if (inner)
-        ZR_TRY(zr_array_io(&l->io, l->array, l->state, ZARR_DEVICE_CPU, err));
+    st = zr_stored_list(&l->stored, l->array, l->state, false, err);
+    if (st == ZARR_OK && inner)
+        st = zr_array_io(&l->io, l->array, l->state, ZARR_DEVICE_CPU, err);
+    if (st != ZARR_OK)
+        ZR_TRY(zr_path_prefix(err, st, l->array->h.path));
     for (size_t i = 0; i < l->stored.n && !l->stopped; i++) {
         const uint64_t *row = zr_stored_chunk(&l->stored, i);
 

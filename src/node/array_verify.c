@@ -74,6 +74,8 @@ static zarr_status check_inner(void *arg, const struct zr_inner_chunk *inner,
     st = zr_chunk_check(&o->v->io, o->key, inner->shard, inner->entry, &e);
     if (is_fault(st))
         zr_prefix(&e, st, "inner chunk %" PRIu64, inner->entry);
+    else if (st != ZARR_OK)
+        zr_prefix(&e, st, "%s: inner chunk %" PRIu64, o->key, inner->entry);
     return judge(o->v, st, o->key, &e, err);
 }
 
@@ -105,6 +107,8 @@ static zarr_status verify_object(void *arg, uint64_t i, uint32_t worker, zarr_er
         st = zr_shard_walk(&v->io, v->state, chunk, o.key, check_inner, &o, &e);
     else
         st = zr_chunk_check(&v->io, o.key, NULL, 0, &e);
+    if (st != ZARR_OK && !is_fault(st) && !v->state->sharded)
+        zr_prefix(&e, st, "%s", o.key);
     ZR_TRY(judge(v, st, o.key, &e, err));
     count_object(v);
 out:
@@ -118,9 +122,12 @@ static zarr_status verify_all(struct verifying *v, zarr_error *err)
         v->opts.max_threads ? v->opts.max_threads : v->array->h.ctx->engine.n_threads;
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_array_io(&v->io, v->array, v->state, ZARR_DEVICE_CPU, err));
+    st = zr_array_io(&v->io, v->array, v->state, ZARR_DEVICE_CPU, err);
     v->io.indexes = NULL; /* what is remembered proves nothing */
-    ZR_TRY(zr_stored_list(&v->stored, v->array, v->state, false, err));
+    if (st == ZARR_OK)
+        st = zr_stored_list(&v->stored, v->array, v->state, false, err);
+    if (st != ZARR_OK)
+        ZR_TRY(zr_path_prefix(err, st, v->array->h.path));
     v->locked.stats = (zarr_stats){.struct_size = sizeof v->locked.stats};
     v->locked.stats.chunks_total = v->stored.n;
     ZR_TRY(zr_parallel_for(v->stored.n, threads, verify_object, v, err));
@@ -141,8 +148,6 @@ zarr_status zarr_array_verify(zarr_array *array,
     st = zr_io_options_read(&v.opts, opts, err);
     if (st == ZARR_OK)
         st = verify_all(&v, err);
-    if (st == ZARR_ERR_LIMIT) /* no chunk's: those are told through fn */
-        zr_path_prefix(err, st, array->h.path);
     zr_stored_deinit(&v.stored);
     zr_array_state_free(v.state);
     zr_mutex_deinit(&v.locked.mutex);

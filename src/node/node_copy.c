@@ -178,6 +178,8 @@ static zarr_status copy_object(struct node_copy *c, const char *name, zarr_error
     }
     copy_progress(c, o.bytes);
 out:
+    if (st == ZARR_ERR_IO) /* not every store names the key */
+        zr_prefix(err, st, "%s", name);
     object_release(c, &o);
     zr_str_deinit(&o.src_key);
     zr_str_deinit(&o.dst_key);

@@ -137,8 +137,40 @@ out:
     return st;
 }
 
+static int note_item(void *user, const zarr_store_item *item)
+{
+    ZR_UNUSED(item);
+    *(bool *)user = true;
+    return 1;
+}
+
+/* Without a document, but with keys below and in no array: what a delete that failed left
+ * behind. */
+static zarr_status left_behind(zarr_store *store, char *path, bool *yes, zarr_error *err)
+{
+    uint32_t kind = ZARR_NODE_NONE;
+    int32_t format = 0;
+    zarr_status st = ZARR_OK;
+
+    *yes = false;
+    ZR_TRY(zarr_store_list(store, path, ZARR_LIST_DIRECTORY, note_item, yes, err));
+    for (size_t i = strlen(path); *yes && i-- > 0;) {
+        if (path[i] != '/')
+            continue;
+        path[i] = '\0';
+        st = zarr_node_probe(store, path, &kind, &format, err);
+        path[i] = '/';
+        if (st != ZARR_OK)
+            goto out;
+        *yes = kind != ZARR_NODE_ARRAY;
+    }
+out:
+    return st;
+}
+
 zarr_status zarr_node_delete(zarr_store *store, const char *path, zarr_error *err)
 {
+    bool found = true;
     const zarr_context *ctx = zr_store_context(store);
     uint32_t kind = ZARR_NODE_NONE;
     int32_t format = 0;
@@ -155,6 +187,8 @@ zarr_status zarr_node_delete(zarr_store *store, const char *path, zarr_error *er
         goto out;
     }
     if (format == 0)
+        ZR_TRY(left_behind(store, normal, &found, err));
+    if (!found)
         ZR_TRY(
             zr_fail(err, ZARR_ERR_NOT_FOUND, "/%s: there is no array or group", normal));
     st = zr_node_erase(store, normal, err);
