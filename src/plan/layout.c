@@ -58,7 +58,7 @@ static zarr_status make_leaf(const struct level_maker *m, struct zr_level *lv,
 {
     zarr_status st = ZARR_OK;
     struct zr_placement_options opts;
-    zarr_error ignored;
+    zarr_error refusal = {0};
 
     placement_fill(m, false, host_only, &opts);
     ZR_TRY(zr_program_make(&lv->decode, m->args->impls, lv->chain, &lv->reps, &opts,
@@ -67,9 +67,11 @@ static zarr_status make_leaf(const struct level_maker *m, struct zr_level *lv,
     /* A chain that this build can only decode is still readable; writing says what is
      * missing. */
     st = zr_program_make(&lv->encode, m->args->impls, lv->chain, &lv->reps, &opts,
-                         m->alloc, &ignored);
+                         m->alloc, &refusal);
     if (st == ZARR_ERR_UNSUPPORTED)
         st = ZARR_OK;
+    else if (st != ZARR_OK && m->err != NULL)
+        *m->err = refusal;
     lv->decoded_bytes = lv->decode->decoded_bytes;
     lv->encoded_bound = lv->decode->encoded_bound;
 out:
