@@ -129,7 +129,9 @@ zarr_status zr_store_list(zarr_store *s, const char *prefix, uint32_t how,
         st = s->vt.list(s->self, prefix, how, fn, user, err);
         goto out;
     }
-    ZR_TRY(s->vt.list(s->self, prefix, how, public_list_row, &x, err));
+    st = s->vt.list(s->self, prefix, how, public_list_row, &x, err);
+    if (st != ZARR_OK)
+        ZR_TRY(zr_prefix(err, st, "%s/: cannot list", prefix));
     st = x.status;
 out:
     return st;
