@@ -23,6 +23,8 @@ json_values = st.recursive(
     st.floats(allow_nan=False, allow_infinity=False),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
     max_leaves=5)
+# Names that a C string can hold; whole documents may have others.
+c_names = st.text(st.characters(exclude_characters="\0", codec="utf-8"), max_size=2)
 CONTEXT = []
 
 
@@ -113,7 +115,7 @@ class Life(RuleBasedStateMachine):
         self.model = np.concatenate([self.model, values], axis)
         assert self.array.shape == self.model.shape
 
-    @rule(name=st.text(max_size=3), value=json_values)
+    @rule(name=c_names, value=json_values)
     def set_attribute(self, name, value):
         self.array.set_attribute(name, value)
         self.attributes[name] = value
@@ -124,7 +126,7 @@ class Life(RuleBasedStateMachine):
         self.attributes = members if replace else {**self.attributes, **members}
         self.array.refresh()
 
-    @rule(name=st.text(max_size=1))
+    @rule(name=c_names)
     def delete_attribute(self, name):
         try:
             self.array.delete_attribute(name)
