@@ -150,12 +150,14 @@ static int make_element(struct sink *s, const unsigned char *data)
     return cli_element_json(s->dump->cli, s->type, data, &s->element);
 }
 
-/* Columns as wide as the widest element of this run. */
+/* Columns as wide as the widest of the first elements of this run: looking at all would
+ * make every number twice, and a wider one later only moves its own line. */
 static int measure(struct sink *s, const unsigned char *data, uint64_t n_items)
 {
     int rc = CLI_OK;
 
-    for (uint64_t i = 0; i < n_items && !rc && !cli_cancel; i++) {
+    n_items = n_items < MEASURED ? n_items : MEASURED;
+    for (uint64_t i = 0; i < n_items && !rc; i++) {
         rc = make_element(s, data + i * s->item_bytes);
         if (s->element.n_bytes > s->width)
             s->width = s->element.n_bytes;
