@@ -283,7 +283,7 @@ meta("v3_document_over_limit", LIMIT, "metadata_bytes",
      raw=json.dumps(dict(V3, attributes={"x": "y" * 1000})).encode() + b" " * (17 * MIB))
 meta("v3_million_keys", LIMIT, "json_tokens",
      raw=json.dumps(V3).encode().replace(b'"attributes": {}', b'"attributes": {"x": ['
-                                         + b"1," * (5 * MIB) + b"1]}"))
+                                         + b"1," * (4 * MIB + 100) + b"1]}"))
 meta("v3_node_type", CORRUPT, "node_type", node_type="arroy")
 meta("v3_grid_of_edges", UNSUPPORTED, "rectilinear",
      chunk_grid=codec("rectilinear", kind="inline", chunk_shapes=[[[1, 10**9]], [2, 2]]))
@@ -292,7 +292,7 @@ add("v3_nan_fill", v3(raw=swapped('"fill_value": 7', '"fill_value": NaN')
                       .replace(b"uint16", b"float32")), values={"read": '"NaN"'})
 add("v3_many_attributes",
     lambda: v3(attributes={"x": list(range(400000)), **{f"k{i}": i for i in range(50000)}}))
-add("v3_huge_shape", v3(shape=[2**63 - 1, 2**62], chunk_grid=grid(1, 2**20)),
+add("v3_huge_shape", v3(shape=[2**63 - 1, 2**62], chunk_grid=grid(1, 2**22)),
     values={"read": "7", "last": "7"})
 add("v3_shape_beyond_signed", v3(shape=[2**64 - 1, 2], chunk_grid=grid(2, 2)),
     open=(CORRUPT, "shape"))
