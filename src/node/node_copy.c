@@ -308,6 +308,8 @@ static zarr_status prepare_destination(struct node_copy *c, int32_t format,
     }
     ZR_TRY(zr_parents_create(c->dst, c->dst_path, format, err));
 out:
+    if (st == ZARR_ERR_IO)
+        zr_path_prefix(err, st, c->dst_path);
     return st;
 }
 
