@@ -21,7 +21,8 @@ enum style {
     STYLE_JSON
 };
 enum {
-    BLOCK_BYTES = 1 << 16
+    BLOCK_BYTES = 1 << 16,
+    MEASURED = 1 << 16
 };
 
 struct sink {
