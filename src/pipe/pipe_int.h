@@ -165,7 +165,8 @@ struct zr_slabs {
     bool straight; /* from the store into place */
     zarr_mem at;
 };
-bool zr_slabs_fit(const struct zr_io *io, const struct zr_wave *wave, const struct zr_run *run);
+bool zr_slabs_fit(const struct zr_io *io, const struct zr_wave *wave,
+                  const struct zr_run *run);
 zarr_status zr_slabs_open(struct zr_slabs *s, const struct zr_io *io,
                           const struct zr_wave *wave, const struct zr_run *run,
                           zarr_error *err);

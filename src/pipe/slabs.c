@@ -38,7 +38,8 @@ static uint64_t row_bytes(const struct zr_program *p, int32_t dim)
     return n;
 }
 
-bool zr_slabs_fit(const struct zr_io *io, const struct zr_wave *wave, const struct zr_run *run)
+bool zr_slabs_fit(const struct zr_io *io, const struct zr_wave *wave,
+                  const struct zr_run *run)
 {
     const struct zr_program *p = wave->level->decode;
     const struct zr_target *t = &run->item[0]->target;
@@ -54,7 +55,8 @@ bool zr_slabs_fit(const struct zr_io *io, const struct zr_wave *wave, const stru
         !zr_store_can(io->store, ZARR_STORE_CAP_RANGES))
         return false;
     dim = slab_dim(p);
-    return dim >= 0 && t->dim[p->order[dim]].c_step == 1 && row_bytes(p, dim) <= SLAB_MOST;
+    return dim >= 0 && t->dim[p->order[dim]].c_step == 1 &&
+           row_bytes(p, dim) <= SLAB_MOST;
 }
 
 /* Whether reading straight into place is as fast as it can be. */
@@ -63,7 +65,8 @@ static bool straight(const struct zr_io *io, const struct zr_program *p,
 {
     void *ptr = NULL;
 
-    return p->fetch_device == io->view.base.device_type && zr_target_direct(io, p, t, at) &&
+    return p->fetch_device == io->view.base.device_type &&
+           zr_target_direct(io, p, t, at) &&
            zr_mem_host_ptr(io->engine->memory, at, at->bytes, &ptr, NULL) == ZARR_OK &&
            (uintptr_t)ptr % 64 == 0;
 }
@@ -98,8 +101,8 @@ void zr_slabs_close(struct zr_slabs *s)
     zr_store_pin_deinit(&s->pin);
 }
 
-static zarr_status slab_fetch(const struct zr_work *w, struct zr_slabs *s, uint64_t offset,
-                              const zarr_mem *dst, zarr_error *err)
+static zarr_status slab_fetch(const struct zr_work *w, struct zr_slabs *s,
+                              uint64_t offset, const zarr_mem *dst, zarr_error *err)
 {
     zarr_store_op op = {.verb = ZARR_STORE_GET,
                         .key = s->run->key,
@@ -161,7 +164,8 @@ zarr_status zr_slabs_one(const struct zr_work *w, struct zr_slabs *s, uint64_t i
         if (!zr_mem_slice(&s->at, offset, bytes, &block))
             ZR_TRY(zr_internal(err));
     } else {
-        ZR_TRY(zr_kit_scratch(w->kit, ZR_SCRATCH_A, ZARR_DEVICE_CPU, 0, bytes, &block, err));
+        ZR_TRY(
+            zr_kit_scratch(w->kit, ZR_SCRATCH_A, ZARR_DEVICE_CPU, 0, bytes, &block, err));
         block.bytes = bytes;
     }
     ZR_TRY(slab_fetch(w, s, offset, &block, err));
