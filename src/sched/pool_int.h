@@ -33,13 +33,14 @@ struct zr_job {
         zarr_error err;
     } locked; /* by the pool's lock */
 
-    /* Lines of their own by distance, not by alignment: a job lies on the stack, and gcc 12
-     * puts over-aligned locals at wrong addresses when ASan checks uses after return. */
+    /* Lines of their own by distance, not by alignment: a job lies on the stack, and gcc
+     * 12 puts over-aligned locals at wrong addresses when ASan checks uses after return.
+     */
     char pad_before[POOL_CACHE_LINE];
     atomic_uint_fast64_t next; /* first item not yet taken */
     char pad_behind[POOL_CACHE_LINE];
     atomic_uint_fast64_t first_bad; /* lowest failed item; n: none */
-    atomic_bool cancelled;              /* an item was not started because of *cancel */
+    atomic_bool cancelled;          /* an item was not started because of *cancel */
     atomic_uint
         n_inside; /* pool threads between join and leave; changed under the lock */
 };
