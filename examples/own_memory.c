@@ -32,8 +32,7 @@ int main(void)
     const zarr_memory_vtable own = {
         sizeof own,      0, "own", ZARR_DEVICE_EXT, .alloc = own_alloc, .free = own_free,
         .copy = own_copy};
-    const uint64_t shape[] = {26};
-    const zarr_array_spec spec = {sizeof spec, .ndim = 1, .shape = shape,
+    const zarr_array_spec spec = {sizeof spec, .ndim = 1, .shape = (uint64_t[]){26},
                                   .data_type = "uint8"};
     char text[] = "an array of any memory....";
     zarr_tensor host, dev = {sizeof dev, ZARR_DEVICE_EXT, 0, 1, .shape = (int64_t[]){26}};
