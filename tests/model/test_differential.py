@@ -16,7 +16,8 @@ import peers
 import strategies
 from zarrc_ctypes import FAKE, Context, Stats
 
-EXAMPLES = settings.default.max_examples
+EXAMPLES = max(200, settings.default.max_examples)
+pytestmark = pytest.mark.timeout(3600)
 
 
 def by_zarr_python(dump, document):
@@ -136,7 +137,7 @@ def test_v3(context, plain_context, part):
     context = plain_context if part == 2 else context
 
     @seed(SEED + part)
-    @settings(max_examples=EXAMPLES * 2)
+    @settings(max_examples=EXAMPLES)
     @given(case=strategies.cases_v3(), data=st.data())
     def examples(case, data):
         run(context, case, data)
@@ -146,14 +147,14 @@ def test_v3(context, plain_context, part):
 @pytest.mark.parametrize("part", range(2))
 def test_v2(context, part):
     @seed(SEED + part)
-    @settings(max_examples=EXAMPLES * 2)
+    @settings(max_examples=EXAMPLES)
     @given(case=strategies.cases_v2(), data=st.data())
     def examples(case, data):
         run(context, case, data)
     examples()
 
 
-@settings(max_examples=EXAMPLES * 2)
+@settings(max_examples=EXAMPLES)
 @given(shape=strategies.shapes, data=st.data())
 def test_selection_of_a_selection(context, shape, data):
     """compose: x[outer][inner] in one."""

@@ -7,6 +7,7 @@ import shutil
 import tempfile
 
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -201,7 +202,7 @@ def json_of(array):
     return json.loads(array.metadata)
 
 
-TestLife = Life.TestCase
-TestLife.settings = settings(max_examples=settings.default.max_examples,
+TestLife = pytest.mark.timeout(3600)(Life.TestCase)
+TestLife.settings = settings(max_examples=min(1000, settings.default.max_examples),
                              stateful_step_count=25,
                              suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
