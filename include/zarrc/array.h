@@ -163,7 +163,7 @@ ZARR_API const uint64_t *zarr_array_write_shape(const zarr_array *array);
  */
 ZARR_API const uint64_t *zarr_array_chunk_shape(const zarr_array *array);
 ZARR_API const zarr_dtype *zarr_array_dtype(const zarr_array *array);
-/** One native-endian element, or NULL where v2 says null (read as zero). */
+/** One native-endian element, or NULL where v2 says null (read as zero, times as NaT). */
 ZARR_API const void *zarr_array_fill_value(const zarr_array *array);
 /** Name of a dimension or NULL. */
 ZARR_API const char *zarr_array_dimension_name(const zarr_array *array, int32_t dim);
