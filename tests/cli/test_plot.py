@@ -1,0 +1,226 @@
+"""zarrc plot: pixels of known arrays, ranges, what is read of large ones, the terminal."""
+import struct
+import time
+import zlib
+
+import numpy as np
+import pytest
+import zarr
+
+VIRIDIS = (68, 1, 84), (253, 231, 37)
+MISSING = (205, 205, 205)
+
+
+def png(data):
+    """Pixels (height, width, 3) and texts of an RGB PNG; checks each CRC."""
+    assert data[:8] == b"\x89PNG\r\n\x1a\n"
+    at, packed, texts = 8, b"", {}
+    while at < len(data):
+        n, kind = struct.unpack(">I4s", data[at:at + 8])
+        body = data[at + 8:at + 8 + n]
+        assert zlib.crc32(kind + body) == struct.unpack(">I", data[at + 8 + n:at + 12 + n])[0]
+        at += 12 + n
+        if kind == b"IHDR":
+            width, height, depth, color = struct.unpack(">IIBB", body[:10])
+            assert (depth, color) == (8, 2)
+        elif kind == b"IDAT":
+            packed += body
+        elif kind == b"tEXt":
+            key, text = body.split(b"\0", 1)
+            texts[key.decode()] = text.decode("latin-1")
+    packed, stride, before = zlib.decompress(packed), 3 * width, bytes(3 * width)
+    out = bytearray()
+    for y in range(height):
+        kind = packed[y * (stride + 1)]
+        before = unfilter(kind, bytearray(packed[y * (stride + 1) + 1:(y + 1) * (stride + 1)]), before)
+        out += before
+    return np.frombuffer(bytes(out), "u1").reshape(height, width, 3), texts
+
+
+def unfilter(kind, row, up):
+    """One row of a PNG: none, sub, up, average, Paeth."""
+    for i in range(len(row) if kind else 0):
+        a, b, c = (row[i - 3], up[i], up[i - 3]) if i >= 3 else (0, up[i], 0)
+        if kind == 4:
+            p, q, r = abs(b - c), abs(a - c), abs(a + b - 2 * c)
+            guess = a if p <= q and p <= r else b if q <= r else c
+        else:
+            guess = (a, b, (a + b) >> 1)[kind - 1]
+        row[i] = (row[i] + guess) & 255
+    return row
+
+
+def make(path, values, **options):
+    zarr.create_array(str(path), shape=values.shape, dtype=values.dtype, **options)[...] = values
+    return path
+
+
+@pytest.fixture
+def draw(zarrc):
+    def run(place, *options):
+        return png(zarrc("plot", "-o", "-", *options, place).out)
+    return run
+
+
+def test_pixels(tmp_path, draw):
+    values = np.array([[0, 1, 2], [3, 4, np.nan]])
+    path = make(tmp_path / "a.zarr", values)
+    pixels, texts = draw(path, "--bare", "--size=30x20", "--min=0", "--max=4")
+    assert pixels.shape == (20, 30, 3) and texts["Title"].endswith("a.zarr")
+    assert tuple(pixels[5, 5]) == VIRIDIS[0] and tuple(pixels[15, 15]) == VIRIDIS[1]
+    assert tuple(pixels[15, 25]) == MISSING and tuple(pixels[5, 25]) == (33, 144, 141)
+    assert (pixels[:10, :10] == pixels[0, 0]).all()
+    lower, _ = draw(path, "--bare", "--size=30x20", "--min=0", "--max=4", "--origin=lower")
+    np.testing.assert_array_equal(lower, pixels[::-1])
+    gray, _ = draw(path, "--bare", "--size=3x2", "--min=0", "--max=4", "--map=gray")
+    assert gray[0].tolist() == [[0] * 3, [64] * 3, [128] * 3]
+
+
+def test_full_picture(tmp_path, draw, rng):
+    path = make(tmp_path / "a.zarr", rng.random((60, 90)), dimension_names=["lat", "lon"])
+    pixels, texts = draw(f"{path}[::2,10:]", "--size=500x400")
+    assert pixels.shape == (400, 500, 3) and texts["Title"].endswith("a.zarr[::2, 10:]")
+    assert (pixels[0] == 255).all() and (pixels[-1] == 255).all()  # a margin
+    assert len(np.unique(pixels.reshape(-1, 3), axis=0)) > 300
+    low, _ = draw(path)
+    assert low.shape[1] == 1000 and low.shape[0] < 750  # no empty rows
+    again, _ = draw(path)
+    np.testing.assert_array_equal(low, again)
+
+
+@pytest.mark.parametrize("dtype", ["b1", "i1", "u2", "i4", "u8", "f2", "f4", "f8", "c8", "c16", "M8[s]"])
+def test_types(zarrc, tmp_path, dtype):
+    values = (np.arange(600).reshape(20, 30) % 100).astype("i8").astype(dtype)
+    path = make(tmp_path / "a.zarr", values, zarr_format=2)
+    told = zarrc("plot", "--json", path).json
+    assert (told["min"], told["max"]) == ((0, 1) if dtype == "b1" else (0, 99))
+    assert told["shape"] == [20, 30] and told["missing"] == 0 and told["sampled"] is False
+
+
+def test_no_numbers(zarrc, tmp_path):
+    path = make(tmp_path / "a.zarr", np.array(["a", "b"]), zarr_format=2)
+    zarrc("plot", "--json", path, code=6)
+
+
+def test_ranges(zarrc, tmp_path):
+    values = np.arange(1001.0).reshape(7, 143)
+    values[0, 0] = 1e30
+    values[1, 1] = np.inf
+    values[2, 2] = np.nan
+    path = make(tmp_path / "a.zarr", values)
+    told = zarrc("plot", "--json", path).json
+    assert 15 < told["low"] < 25 and 975 < told["high"] < 985
+    assert told["max"] == 1e30 and told["missing"] == 2
+    told = zarrc("plot", "--json", "--percentiles=0,50", path).json
+    assert told["low"] == 1 and 495 < told["high"] < 505
+    told = zarrc("plot", "--json", "--min=-3", "--max=7.5", path).json
+    assert (told["low"], told["high"]) == (-3, 7.5)
+    for wrong in ("50", "5,5", "90,10", "-1,50", "1,101", "a,b"):
+        zarrc("plot", "--json", f"--percentiles={wrong}", path, code=2)
+    zarrc("plot", "--json", "--min=5", "--max=5", path, code=2)
+    equal = make(tmp_path / "b.zarr", np.full((3, 3), 7))
+    told = zarrc("plot", "--json", equal).json
+    assert told["low"] < 7 < told["high"]
+    nothing = make(tmp_path / "c.zarr", np.full((3, 3), np.nan))
+    assert zarrc("plot", "--json", nothing).json["missing"] == 9
+
+
+def test_hide_fill(zarrc, tmp_path):
+    values = np.full((5, 5), -999, "i4")
+    values[2] = 3
+    path = make(tmp_path / "a.zarr", values, fill_value=-999)
+    told = zarrc("plot", "--json", "--hide-fill", path).json
+    assert told["missing"] == 20 and told["min"] == 3
+
+
+def test_regions(zarrc, tmp_path):
+    values = np.arange(2 * 3 * 4 * 5).reshape(2, 3, 4, 5)
+    path = make(tmp_path / "a.zarr", values)
+
+    def told(region, *options):
+        return zarrc("plot", "--json", *options, f"{path}{region}").json
+    assert (told("")["min"], told("")["region"]) == (0, "[0, 0, :, :]")
+    assert told("[1]")["min"] == 60 and told("[1]")["region"] == "[1, 0, :, :]"
+    assert told("[1,:,2]")["shape"] == [3, 5] and told("[1,:,2]")["max"] == 60 + 2 * 20 + 14
+    assert told("[...,3]")["shape"] == [3, 4]
+    assert told("[1,2,3]")["shape"] == [5]
+    assert told("[:,0,0,0]")["max"] == 60
+    assert told("[0,0,::-2,[1,3]]")["shape"] == [2, 2]
+    assert told("", "--slice=1,1:2")["min"] == 80
+    zarrc("plot", "--json", f"{path}[1]", "--slice=1", code=2)
+    zarrc("plot", "--json", f"{path}[5]", code=2)
+    zarrc("plot", "--json", f"{path}[0,0,0,0]", code=2)
+    zarrc("plot", "--json", f"{path}[0:0]", code=2)
+
+
+def test_line(tmp_path, draw):
+    values = np.sin(np.arange(500) / 30)
+    values[200:220] = np.nan
+    path = make(tmp_path / "a.zarr", values, dimension_names=["t"])
+    pixels, _ = draw(path, "--size=400x300")
+    blue = (pixels[..., 2].astype(int) - pixels[..., 0] > 100).any(axis=0)
+    columns = np.flatnonzero(blue)
+    assert columns[0] < 60 and columns[-1] > 370
+    gap = np.diff(columns).max()
+    assert 8 < gap < 20  # NaN breaks the line
+
+
+def test_any_size_is_quick(zarrc, tmp_path):
+    zarr.create_array(str(tmp_path / "a.zarr"), shape=(10**6, 10**6, 10**4), chunks=(64, 64, 64),
+                      dtype="u2", fill_value=3)
+    began = time.monotonic()
+    told = zarrc("plot", "--json", "-o", tmp_path / "a.png", tmp_path / "a.zarr").json
+    assert time.monotonic() - began < 5
+    assert told["sampled"] is True and told["min"] == told["max"] == 3
+    assert told["samples"] == [750, 1000]
+
+
+def test_samples_are_in_their_place(tmp_path, draw):
+    """Chunks are left out where there are too many; what is shown is where it belongs."""
+    rows = np.arange(960, dtype="u2")
+    path = make(tmp_path / "a.zarr", np.broadcast_to(rows[:, None], (960, 960)).copy(),
+                chunks=(10, 10), shards=(960, 960))
+    pixels, _ = draw(path, "--bare", "--size=320x320", "--min=0", "--max=959", "--map=gray")
+    shown = pixels[:, 0, 0].astype(int)
+    wanted = np.arange(320) / 319 * 255
+    assert np.abs(shown - wanted).max() < 8 and (np.diff(shown) >= 0).all()
+
+
+def test_terminal(zarrc, tmp_path):
+    path = make(tmp_path / "a.zarr", np.arange(400.0).reshape(20, 20))
+    text = zarrc("plot", "--term", "--size=40x13", "--color=always", path,
+                 env={"COLORTERM": "truecolor"}).text
+    assert "\033[38;2;68;1;84m" in text and "\u2580" in text and text.endswith("\n")
+    text = zarrc("plot", "--term", "--size=40x13", "--color=always", path, env={"COLORTERM": ""}).text
+    assert "\033[38;5;" in text
+    lines = zarrc("plot", "--term", "--size=40x13", path).text.splitlines()
+    assert len(lines) == 12 and "\033" not in "".join(lines) and lines[1][0] == " "
+    assert lines[-2].endswith("@") and len(lines[1]) == 20
+    line = make(tmp_path / "l.zarr", np.arange(50))
+    lines = zarrc("plot", "--term", "--size=64x10", line).text.splitlines()
+    assert len(lines) == 8 and lines[-1].endswith("\u2588" * 10)
+
+
+def test_where_it_goes(zarrc, tmp_path):
+    path = make(tmp_path / "a.zarr", np.arange(9).reshape(3, 3))
+    zarrc("plot", path, code=2)
+    zarrc("plot", "-o", tmp_path / "a.png", path)
+    before = (tmp_path / "a.png").read_bytes()
+    assert "--force" in zarrc("plot", "-o", tmp_path / "a.png", path, code=5).err
+    zarrc("plot", "--force", "--size=20x20", "-o", tmp_path / "a.png", path)
+    assert (tmp_path / "a.png").read_bytes() != before
+    zarrc("plot", "-o", tmp_path / "none/a.png", path, code=3)
+    zarrc("plot", "-o", tmp_path / "b.png", tmp_path / "none.zarr", code=3)
+    assert not (tmp_path / "b.png").exists()
+    for wrong in (["--term", "-o", "x"], ["--json", "-o", "-"], ["--json", "--size=5"],
+                  ["--json", "--size=0x5"], ["--json", "--map=jet"]):
+        zarrc("plot", *wrong, path, code=2)
+
+
+@pytest.mark.parametrize("size", ["1x1", "3x200", "200x3", "160x160", "161x300"])
+def test_small_pictures(tmp_path, draw, size):
+    path = make(tmp_path / "a.zarr", np.arange(90).reshape(9, 10))
+    pixels, _ = draw(path, f"--size={size}")
+    assert f"{pixels.shape[1]}x{pixels.shape[0]}" == size
+    pixels, _ = draw(f"{path}[3]", f"--size={size}")
+    assert f"{pixels.shape[1]}x{pixels.shape[0]}" == size
