@@ -126,18 +126,16 @@ static zarr_status make(struct world *w, const char *path, int kind, zarr_error 
 static zarr_status rows_io(struct world *w, const char *path, bool write, uint64_t first,
                            uint64_t n, int32_t *data, zarr_error *err)
 {
+    const uint64_t start[2] = {first, 0}, count[2] = {n, COLS};
+    const int64_t shape[2] = {(int64_t)n, COLS};
     zarr_array *a = NULL;
     zarr_selection *sel = NULL;
     zarr_tensor t;
     zarr_status st = zarr_array_open(&a, w->store, path, NULL, err);
 
-    if (st == ZARR_OK) {
-        const uint64_t start[2] = {first, 0}, count[2] = {n, zarr_array_shape(a)[1]};
-        const int64_t shape[2] = {(int64_t)n, (int64_t)count[1]};
-
-        zarr_tensor_host(&t, data, n * count[1] * sizeof *data, 2, shape);
+    zarr_tensor_host(&t, data, n * COLS * sizeof *data, 2, shape);
+    if (st == ZARR_OK)
         st = zarr_selection_box(&sel, 2, zarr_array_shape(a), start, count, err);
-    }
     if (st == ZARR_OK)
         st = write ? zarr_array_write(a, sel, &t, NULL, err)
                    : zarr_array_read(a, sel, &t, NULL, err);
