@@ -178,7 +178,7 @@ static zarr_status copy_object(struct node_copy *c, const char *name, zarr_error
     }
     copy_progress(c, o.bytes);
 out:
-    if (st == ZARR_ERR_IO) /* not every store names the key */
+    if (st == ZARR_ERR_IO || st == ZARR_ERR_CONFLICT) /* not every store names the key */
         zr_prefix(err, st, "%s", name);
     object_release(c, &o);
     zr_str_deinit(&o.src_key);
