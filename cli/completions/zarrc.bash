@@ -34,13 +34,16 @@ _zarrc()
     reencode,--key-encoding) words='default v2' ;;
     reencode,--separator) words='/ .' ;;
     reencode,--order) words='C F' ;;
+    plot,--map|plot,-m) words='viridis cividis magma gray coolwarm turbo' ;;
+    plot,--origin) words='upper lower' ;;
+    plot,--aspect) words='auto equal fill' ;;
     esac
     if [[ -n $words ]]; then
         COMPREPLY=($(compgen -W "$words" -- "$cur"))
         return
     fi
     if [[ -z $command && $cur != -* ]]; then
-        words='info ls tree cat attrs create import export explain cp mv rm resize append reencode verify diff clean consolidate list version help completion'
+        words='info ls tree cat attrs create import export explain cp mv rm resize append reencode verify diff clean consolidate plot list version help completion'
     elif [[ $cur == -* ]]; then
         words=' --json -j --threads --mem --untrusted --progress --color --log-level -q --quiet -v --verbose -h --help'
         case $command in
@@ -63,6 +66,7 @@ _zarrc()
         diff) words+=' --rtol --atol --nan-differs -N --limit --storage --data' ;;
         clean) words+=' -n --dry-run --age' ;;
         consolidate) words+=' --check --key' ;;
+        plot) words+=' -o --output -f --force -t --term -s --slice --size -m --map -p --percentiles --min --max --hide-fill --origin --aspect --bare --title' ;;
         esac
     else
         COMPREPLY=($(compgen -f -- "$cur"))

@@ -38,7 +38,7 @@ def png(data):
 
 
 def unfilter(kind, row, up):
-    """One row of a PNG: none, sub, up, average, Paeth."""
+    """One row of a PNG: none, sub, up, average, or the nearest of three."""
     for i in range(len(row) if kind else 0):
         a, b, c = (row[i - 3], up[i], up[i - 3]) if i >= 3 else (0, up[i], 0)
         if kind == 4:
