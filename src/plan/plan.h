@@ -124,7 +124,7 @@ struct zr_shard {
     /* host memory that holds the whole value; handle NULL: in the store */
     zarr_mem buffer;
     zarr_mem block; /* the pool's, that buffer lies in; handle NULL: somebody else's */
-    void *held;                          /* the pipe's; the outermost shard owns it */
+    void *held;     /* the pipe's; the outermost shard owns it */
     void (*release)(struct zr_shard *s); /* frees held and buffer; may be NULL */
     void *release_arg;
     const zarr_allocator *alloc;

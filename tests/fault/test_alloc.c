@@ -21,8 +21,8 @@ static void run_once(const struct scenario *s, int64_t k, bool forever, bool *re
     err = (zarr_error){0};
     st = s->run(&w, &err);
     *reached = fuse_off(&w.memory);
-    if (st != ZARR_OK && (st != ZARR_ERR_NO_MEMORY || !strstr(err.message, "allocate") ||
-                          !*reached))
+    if (st != ZARR_OK &&
+        (st != ZARR_ERR_NO_MEMORY || !strstr(err.message, "allocate") || !*reached))
         fail_msg("%s, k %d, %s: %s: %s", s->name, (int)k, forever ? "for ever" : "once",
                  zarr_status_text(st), err.message);
     world_check(&w, s, st == ZARR_OK);

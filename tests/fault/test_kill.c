@@ -34,7 +34,8 @@ static zarr_store *open_store(zarr_context **ctx)
 
 static void make_array(zarr_store *store, const char *path, bool sharded)
 {
-    const uint64_t shape[2] = {EDGE, EDGE}, chunk[2] = {INNER, INNER}, shard[2] = {32, 64};
+    const uint64_t shape[2] = {EDGE, EDGE}, chunk[2] = {INNER, INNER},
+                   shard[2] = {32, 64};
     const zarr_array_spec spec = {.struct_size = sizeof spec,
                                   .ndim = 2,
                                   .shape = shape,
@@ -112,8 +113,8 @@ static uint32_t check_array(zarr_store *store, const char *path, uint32_t last)
         const uint32_t first = data[row / INNER * INNER * EDGE + col / INNER * INNER];
 
         if (data[i] != first || data[i] > last)
-            fail_msg("%s: cell %d, %d is %u, its chunk's first %u", path, row, col, data[i],
-                     first);
+            fail_msg("%s: cell %d, %d is %u, its chunk's first %u", path, row, col,
+                     data[i], first);
         newest = data[i] > newest ? data[i] : newest;
     }
     zarr_array_free(a);
@@ -161,15 +162,17 @@ static void test_kills(void **state)
                   (uint32_t)i * 100000;
         check_array(store, "plain", (uint32_t)(i + 1) * 100000);
     }
-    assert_int_equal(zarr_store_list(store, "", ZARR_LIST_DEBRIS, count_row, &n_debris, NULL),
-                     ZARR_OK);
+    assert_int_equal(
+        zarr_store_list(store, "", ZARR_LIST_DEBRIS, count_row, &n_debris, NULL),
+        ZARR_OK);
     assert_int_equal(zarr_store_clean(store, "", 0, &n_removed, NULL), ZARR_OK);
     print_message("%d kills, %d of %d rounds wrote before, %d files left\n", 2 * n_kills,
                   n_seen, n_kills, n_debris);
     assert_true(n_seen > n_kills / 4);
     n_debris = 0;
-    assert_int_equal(zarr_store_list(store, "", ZARR_LIST_DEBRIS, count_row, &n_debris, NULL),
-                     ZARR_OK);
+    assert_int_equal(
+        zarr_store_list(store, "", ZARR_LIST_DEBRIS, count_row, &n_debris, NULL),
+        ZARR_OK);
     assert_int_equal(n_debris, 0);
     zarr_store_free(store);
     zarr_context_free(ctx);

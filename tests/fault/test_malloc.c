@@ -14,8 +14,10 @@
 
 void *__libc_malloc(size_t bytes);           /* NOLINT(bugprone-reserved-identifier) */
 void *__libc_calloc(size_t n, size_t bytes); /* NOLINT(bugprone-reserved-identifier) */
-void *__libc_realloc(void *block, size_t bytes); /* NOLINT(bugprone-reserved-identifier) */
-void *__libc_memalign(size_t align, size_t bytes); /* NOLINT(bugprone-reserved-identifier) */
+void *__libc_realloc(void *block,
+                     size_t bytes); /* NOLINT(bugprone-reserved-identifier) */
+void *__libc_memalign(size_t align,
+                      size_t bytes); /* NOLINT(bugprone-reserved-identifier) */
 
 static struct fuse process_memory;
 
@@ -86,7 +88,8 @@ static void run_once(const struct scenario *s, int64_t k, bool forever, bool *re
     world_close(&w);
 }
 
-/* With two threads the count differs from run to run: three misses in a row are the end. */
+/* With two threads the count differs from run to run: three misses in a row are the end.
+ */
 static void test_scenario(void **state)
 {
     const struct scenario *s = *state;

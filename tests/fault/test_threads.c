@@ -26,7 +26,8 @@ struct job {
 
 static zarr_array *make_array(struct world *w)
 {
-    const uint64_t shape[2] = {EDGE, EDGE}, chunk[2] = {INNER, INNER}, shard[2] = {32, 32};
+    const uint64_t shape[2] = {EDGE, EDGE}, chunk[2] = {INNER, INNER},
+                   shard[2] = {32, 32};
     const zarr_array_spec spec = {.struct_size = sizeof spec,
                                   .ndim = 2,
                                   .shape = shape,

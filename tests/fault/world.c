@@ -112,8 +112,10 @@ static zarr_status make(struct world *w, const char *path, int kind, zarr_error 
         .shard_shape = kind == 4 ? shard : NULL,
         .data_type = "int32",
         .fill_value = "-1",
-        .codecs = kind == 5 ? "[{\"name\": \"bytes\", \"configuration\": {\"endian\": \"big\"}}]"
-                            : NULL,
+        .codecs =
+            kind == 5
+                ? "[{\"name\": \"bytes\", \"configuration\": {\"endian\": \"big\"}}]"
+                : NULL,
         .attributes = "{\"was\": 1}"};
     zarr_array *a = NULL;
     zarr_status st = zarr_array_create(&a, w->store, path, &spec, NULL, err);
@@ -154,8 +156,8 @@ static zarr_status write_rows(struct world *w, const char *path, int seed, uint6
     return rows_io(w, path, true, first, n, data, err);
 }
 
-static zarr_status read_rows(struct world *w, const char *path, uint64_t first, uint64_t n,
-                             zarr_error *err)
+static zarr_status read_rows(struct world *w, const char *path, uint64_t first,
+                             uint64_t n, zarr_error *err)
 {
     int32_t data[CELLS];
     zarr_status st = rows_io(w, path, false, first, n, data, err);
@@ -168,7 +170,8 @@ static zarr_status read_rows(struct world *w, const char *path, uint64_t first, 
 static const struct {
     const char *path;
     int kind;
-} arrays[] = {{"g/v3", 3}, {"g/shard", 4}, {"g/plain", 5}, {"v2/x", 2}, {"g/gone/deep", 4}};
+} arrays[] = {
+    {"g/v3", 3}, {"g/shard", 4}, {"g/plain", 5}, {"v2/x", 2}, {"g/gone/deep", 4}};
 
 void world_fill(struct world *w, zarr_store *store)
 {
@@ -181,7 +184,8 @@ void world_fill(struct world *w, zarr_store *store)
     }
 }
 
-/* ---- checks ------------------------------------------------------------------------- */
+/* ---- checks -------------------------------------------------------------------------
+ */
 
 /* Each chunk of 2 x 5 is old (seed 1) or, in rows below `rows`, new (seed 2); all of it
  * new when done. Rows come and go with resizes: `shape` rows are expected. */
@@ -321,7 +325,8 @@ static void check_shrink(struct world *w, bool done)
 
     if (rows != 5 && (done || rows != ROWS))
         fail_msg("%d rows", (int)rows);
-    must(read_rows(w, "g/shard", 0, rows == ROWS && !done ? ROWS : 5, &err), &err, "shrink");
+    must(read_rows(w, "g/shard", 0, rows == ROWS && !done ? ROWS : 5, &err), &err,
+         "shrink");
 }
 
 static zarr_status append(struct world *w, zarr_error *err)

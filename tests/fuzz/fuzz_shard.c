@@ -1,8 +1,8 @@
 /*
  * fuzz/fuzz_shard.c - metadata and the bytes of a shard together, through the public API
  * over a memory store: open, read all and one element, list, verify, change one element,
- * read again. The input is the text of zarr.json, a zero byte, and the object. Whatever it
- * is, a failure has a text, and what was written is read.
+ * read again. The input is the text of zarr.json, a zero byte, and the object. Whatever
+ * it is, a failure has a text, and what was written is read.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -132,8 +132,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     fuzz_check(zarr_store_put(store, "zarr.json", data, (uint64_t)(end - data), NULL) ==
                ZARR_OK);
     if (zarr_array_open(&a, store, "", NULL, NULL) == ZARR_OK) {
-        if (zarr_array_chunk_write_encoded(a, origin, end + 1,
-                                           (uint64_t)(data + size - end - 1), NULL) == ZARR_OK)
+        if (zarr_array_chunk_write_encoded(
+                a, origin, end + 1, (uint64_t)(data + size - end - 1), NULL) == ZARR_OK)
             fuzz_array(a);
     }
     zarr_array_free(a);

@@ -203,8 +203,8 @@ static void inspect(zarr_array *a)
     say("verify", st, err.message);
     say("fault", faults.first, faults.text);
     begin();
-    say("texts", zarr_array_metadata(a) && zarr_array_codecs(a) ? ZARR_OK
-                                                                : ZARR_ERR_NO_MEMORY,
+    say("texts",
+        zarr_array_metadata(a) && zarr_array_codecs(a) ? ZARR_OK : ZARR_ERR_NO_MEMORY,
         "");
 }
 
