@@ -98,7 +98,7 @@ static int compare_object(struct copying *c, const char *key, unsigned char *buf
 
 static int compare_all(struct copying *c)
 {
-    unsigned char *buffer = cli_alloc(2 * PIECE);
+    unsigned char *buffer = cli_alloc((size_t)2 * PIECE);
     struct keys keys = {0};
     zarr_error err = {0};
     zarr_status st = zarr_store_list(c->src.store, c->src.path, ZARR_LIST_RECURSIVE,

@@ -8,6 +8,7 @@
 
 static const struct cli_option options[] = {
     {"force", 'f', 0, NULL, NULL, "delete what is at DESTINATION first"},
+    {"skip-equal", 0, 0, NULL, NULL, "go on with a move that was interrupted"},
     {NULL, 0, 0, NULL, NULL, NULL}};
 
 static const struct cli_example examples[] = {
@@ -40,6 +41,7 @@ static int move(struct cli *cli, struct cli_node *src, struct cli_node *dst,
     if (rc)
         return rc;
     opts.flags = cli_flag(cli, "force") ? ZARR_COPY_OVERWRITE : 0u;
+    opts.flags |= cli_flag(cli, "skip-equal") ? ZARR_COPY_SKIP_EQUAL : 0u;
     opts.max_threads = cli->n_threads;
     opts.progress = tell_progress;
     opts.progress_user = m;
@@ -84,7 +86,8 @@ static int run(struct cli *cli)
 
     if (!rc)
         rc = cli_node_open(cli, cli->args[1], CLI_OPEN_NEW, &dst);
-    if (!rc && dst.kind == ZARR_NODE_NONE)
+    if (!rc && dst.kind == ZARR_NODE_NONE &&
+        (cli_flag(cli, "force") || !cli_flag(cli, "skip-equal")))
         rc = cli_must_be_free(cli, &dst);
     if (!rc)
         rc = move(cli, &src, &dst, &m);
@@ -103,11 +106,13 @@ const struct cli_command cli_cmd_mv = {
     .operands = "SOURCE DESTINATION",
     .min_args = 2,
     .max_args = 2,
-    .about = "Moves an array or a group with everything below it, inside a store or to "
-             "another one. DESTINATION is its new name; nothing may be there yet unless "
-             "--force is given.\n\n"
-             "SOURCE is deleted when all of it is at DESTINATION; if the command is "
-             "interrupted before, SOURCE is whole.",
+    .about =
+        "Moves an array or a group with everything below it, inside a store or to "
+        "another one. DESTINATION is its new name; nothing may be there yet unless "
+        "--force is given.\n\n"
+        "SOURCE is deleted when all of it is at DESTINATION; if the command is "
+        "interrupted before, SOURCE is whole, and the same command with --skip-equal "
+        "goes on.",
     .json = "source, destination: places. objects, bytes: moved.",
     .options = options,
     .examples = examples,

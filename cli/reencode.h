@@ -64,6 +64,6 @@ struct reencode_shape {
     int n_buffers;
 };
 int cli_reencode_shape(struct reencode *r, const struct reencode_pair *pair,
-                       struct reencode_shape *out);
+                       struct reencode_shape *s);
 
 #endif

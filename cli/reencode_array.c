@@ -435,13 +435,13 @@ static int compare_box(struct work *w, void *a, void *b)
 int cli_reencode_compare(struct reencode *r, const struct reencode_pair *pair)
 {
     struct work w = {.r = r, .pair = pair};
-    void *a = NULL, *b = NULL;
     int rc = cli_reencode_shape(r, pair, &w.s);
+    void *a, *b;
 
-    if (!rc && !w.s.boxes.done) {
-        a = cli_alloc((size_t)w.s.buffer_bytes);
-        b = cli_alloc((size_t)w.s.buffer_bytes);
-    }
+    if (rc || w.s.boxes.done)
+        return rc;
+    a = cli_alloc((size_t)w.s.buffer_bytes);
+    b = cli_alloc((size_t)w.s.buffer_bytes);
     while (!rc && cli_boxes_next(&w.s.boxes)) {
         rc = compare_box(&w, a, b);
         r->done_bytes += w.s.boxes.n_items * w.s.item_bytes;

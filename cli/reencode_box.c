@@ -16,6 +16,7 @@ static uint64_t least(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
+/* Of two lengths, neither of them 0. */
 static uint64_t common_multiple(uint64_t a, uint64_t b)
 {
     uint64_t x = a, y = b;
@@ -26,7 +27,7 @@ static uint64_t common_multiple(uint64_t a, uint64_t b)
         x = y;
         y = rest;
     }
-    return cli_mul(a / x, b);
+    return x ? cli_mul(a / x, b) : 0;
 }
 
 /* Bytes of a box if step[d] were n. */

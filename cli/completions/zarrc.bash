@@ -57,7 +57,7 @@ _zarrc()
         export) words+=' -f --format --force' ;;
         explain) words+=' -w --write' ;;
         cp) words+=' -f --force --skip-equal --verify' ;;
-        mv) words+=' -f --force' ;;
+        mv) words+=' -f --force --skip-equal' ;;
         rm) words+=' -r --recursive -f --force -n --dry-run' ;;
         resize) words+=' --keep-chunks' ;;
         append) words+=' --axis --format --byte-order' ;;

@@ -85,6 +85,7 @@ complete -c zarrc -n '__fish_seen_subcommand_from cp' -s f -l force -d 'delete w
 complete -c zarrc -n '__fish_seen_subcommand_from cp' -l skip-equal -d 'leave objects alone that are there with equal bytes: goes on with an interrupted copy; with --force, other objects are replaced and superfluous ones deleted'
 complete -c zarrc -n '__fish_seen_subcommand_from cp' -l verify -d 'read both afterwards and compare all bytes'
 complete -c zarrc -n '__fish_seen_subcommand_from mv' -s f -l force -d 'delete what is at DESTINATION first'
+complete -c zarrc -n '__fish_seen_subcommand_from mv' -l skip-equal -d 'go on with a move that was interrupted'
 complete -c zarrc -n '__fish_seen_subcommand_from rm' -s r -l recursive -d 'groups, too, with everything below them'
 complete -c zarrc -n '__fish_seen_subcommand_from rm' -s f -l force -d 'a node that is not there is no error'
 complete -c zarrc -n '__fish_seen_subcommand_from rm' -s n -l dry-run -d 'say what would be deleted, delete nothing'

@@ -93,6 +93,15 @@ def test_mv(zarrc, store, tmp_path):
     assert (store / "zarr.json").exists()
 
 
+def test_mv_goes_on(zarrc, store, tmp_path):
+    before = files(store / "temp")
+    zarrc("cp", store / "temp", tmp_path / "y.zarr")
+    (tmp_path / "y.zarr/zarr.json").unlink()
+    zarrc("mv", store / "temp", tmp_path / "y.zarr", code=5)
+    zarrc("mv", "--skip-equal", store / "temp", tmp_path / "y.zarr")
+    assert files(tmp_path / "y.zarr") == before and not (store / "temp").exists()
+
+
 def test_rm(zarrc, store, tmp_path):
     assert "-r" in zarrc("rm", store / "deep", code=2).err
     assert (store / "deep/b/zarr.json").exists()

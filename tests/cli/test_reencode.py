@@ -1,5 +1,7 @@
 """zarrc reencode: every element and all metadata arrive, in the layout that was asked for,
 and a run that is killed at any moment can be gone on with, to the same bytes."""
+import os
+import pty
 import random
 import shutil
 import subprocess
@@ -254,3 +256,23 @@ def test_no_locale(zarrc, source, tmp_path, locale):
     path, values = source
     zarrc("reencode", "--codec=zstd:1", path, tmp_path / "b.zarr", env={"LC_ALL": locale})
     same(tmp_path / "b.zarr", values)
+
+
+def test_bar_on_a_terminal(tmp_path, rng):
+    values = rng.integers(0, 50, (2000, 2000)).astype("i4")
+    make(tmp_path / "a.zarr", values, chunks=(500, 500))
+    terminal, side = pty.openpty()
+    run = subprocess.Popen([PROGRAM, "reencode", "--codec=gzip:9", "--chunks=50,50", "-j1",
+                            tmp_path / "a.zarr", tmp_path / "b.zarr"], stdin=side, stdout=side,
+                           stderr=side)
+    os.close(side)
+    shown = b""
+    while True:
+        try:
+            shown += os.read(terminal, 65536)
+        except OSError:  # the other side is closed
+            break
+    assert run.wait() == 0
+    os.close(terminal)
+    assert b"reencode" in shown and b"MiB of 15.3 MiB" in shown and b"iB/s" in shown
+    assert b"left" in shown and b"100 %" in shown
