@@ -28,7 +28,7 @@ static void make_source(struct world *w)
     zarr_group *g = NULL;
 
     for (int kind = 2; kind <= 4; kind++) {
-        char path[16];
+        char path[24];
 
         snprintf(path, sizeof path, "src/k%d", kind);
         a = make_array(w, path, kind, 6, 7);
