@@ -165,7 +165,7 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_node_copy(zarr_store *src, const char 
                                                     zarr_store *dst, const char *dst_path,
                                                     const zarr_copy_options *opts,
                                                     zarr_error *err);
-/** Copy, then delete the source; between two paths of one local store a rename. */
+/** Copy, then delete the source once everything is there. */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_node_move(zarr_store *src, const char *src_path,
                                                     zarr_store *dst, const char *dst_path,
                                                     const zarr_copy_options *opts,
