@@ -114,7 +114,7 @@ static bool next_row(zarr_context *ctx, uint32_t registry, size_t *at,
 
 static void list_rows(zarr_context *ctx, uint32_t registry, struct list_call *c)
 {
-    struct zr_ctx_row row;
+    struct zr_ctx_row row = {0};
 
     /* The host backend comes with the memory registry. */
     if (registry == ZARR_REGISTRY_MEMORY)
