@@ -163,7 +163,7 @@ void zr_plan_free(struct zr_plan *p)
 {
     if (p == NULL)
         return;
-    for (uint32_t i = 0; i < p->n_frames; i++)
+    for (uint32_t i = 0; p->frame != NULL && i < p->n_frames; i++)
         frame_deinit(&p->frame[i], p->alloc);
     zr_free(p->alloc, p->frame);
     zr_project_free(p->outer);

@@ -201,6 +201,8 @@ static zarr_status walk_inner_list(struct walk *w, const struct zr_target *t, in
     int64_t cs = w->chunk_stride[dim], vs = view_stride(w, p->result_dim);
     zarr_status st = ZARR_OK;
 
+    if (p->c_list == NULL || p->r_list == NULL)
+        return zr_internal(w->err);
     for (uint64_t i = 0; i < p->n && st == ZARR_OK;) {
         int64_t c_step = 0, r_step = 0;
         uint64_t n = list_run(p, i, &c_step, &r_step);
@@ -237,6 +239,9 @@ static zarr_status walk_lists(struct walk *w, const struct zr_target *t)
         chunk0 += (int64_t)p->c0 * w->chunk_stride[d];
         view0 += (int64_t)p->r0 * vs;
         add_dim(w, p->n, p->c_step * w->chunk_stride[d], p->r_step * vs);
+    }
+    if (n_lists == 0) { /* not arithmetic, and no lists: a bug of the projector */
+        return zr_internal(w->err);
     }
     for (;;) {
         int64_t c = chunk0, v = view0;
@@ -319,6 +324,7 @@ zarr_status zr_target_boxes(const struct zr_boxes *b, const struct zr_target *t,
 {
     struct walk w;
 
+    memset(w.chunk_stride, 0, sizeof(w.chunk_stride));
     w.b = b;
     w.fn = fn;
     w.arg = arg;
