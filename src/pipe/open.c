@@ -65,7 +65,7 @@ static zarr_status decode_pairs(const struct zr_work *w, const struct zr_level *
         return zr_fail_memory(err, bytes);
     index_work_init(&x, w, lv, pairs);
     ZR_TRY(zr_decode_stages(&x.work, ix->decode, encoded, NULL, &block, err));
-    ZR_TRY(zr_scatter_target(&x.work, ix, ix->decode, &x.whole, &block, err));
+    ZR_TRY(zr_scatter_target(&x.work, ix->decode, &x.whole, &block, err));
     *out = pairs;
     pairs = NULL;
 out:
@@ -85,7 +85,7 @@ zarr_status zr_index_encode(const struct zr_work *w, const struct zr_level *lv,
     index_work_init(&x, w, lv, pairs);
     ZR_TRY(zr_kit_scratch(w->kit, ZR_SCRATCH_INDEX, ZARR_DEVICE_CPU, 0, p->decoded_bytes,
                           &block, err));
-    ZR_TRY(zr_gather_target(&x.work, lv->index, p, &x.whole, &block, err));
+    ZR_TRY(zr_gather_target(&x.work, p, &x.whole, &block, err));
     ZR_TRY(zr_encode_stages(&x.work, p, &block, dst, &used, err));
     if (used != lv->index_bytes)
         ZR_TRY(zr_internal(err));

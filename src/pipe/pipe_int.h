@@ -129,14 +129,14 @@ zarr_status zr_stage_step(const struct zr_work *w, const struct zr_stage *s,
                           const zarr_mem *src, const zarr_mem *dst, uint64_t *used,
                           bool encode, zarr_error *err);
 /* Copies the boxes of a target between a block of elements and the view. */
-zarr_status zr_scatter_target(const struct zr_work *w, const struct zr_level *lv,
-                              const struct zr_program *p, const struct zr_target *t,
-                              const zarr_mem *block, zarr_error *err);
-zarr_status zr_gather_target(const struct zr_work *w, const struct zr_level *lv,
-                             const struct zr_program *p, const struct zr_target *t,
-                             const zarr_mem *block, zarr_error *err);
-zarr_status zr_fill_target(const struct zr_work *w, const struct zr_level *lv,
-                           const struct zr_target *t, zarr_error *err);
+zarr_status zr_scatter_target(const struct zr_work *w, const struct zr_program *p,
+                              const struct zr_target *t, const zarr_mem *block,
+                              zarr_error *err);
+zarr_status zr_gather_target(const struct zr_work *w, const struct zr_program *p,
+                             const struct zr_target *t, const zarr_mem *block,
+                             zarr_error *err);
+zarr_status zr_fill_target(const struct zr_work *w, const struct zr_target *t,
+                           zarr_error *err);
 /* Fills a decoded block with the fill value as stored (byte order of the program). */
 zarr_status zr_fill_block(const struct zr_work *w, const struct zr_program *p,
                           const zarr_mem *block, zarr_error *err);

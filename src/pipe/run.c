@@ -38,15 +38,15 @@ zarr_status zr_item_prefix(const struct zr_run *run, const struct zr_item *item,
     return zr_prefix(err, st, "%s%s", name, at);
 }
 
-static zarr_status fill_item(const struct zr_work *w, const struct zr_wave *wave,
-                             const struct zr_item *item, zarr_error *err)
+static zarr_status fill_item(const struct zr_work *w, const struct zr_item *item,
+                             zarr_error *err)
 {
     w->kit->stats.chunks_missing += item->n_chunks;
     w->kit->stats.chunks_done += item->n_chunks;
     w->kit->stats.elements += item->target.n_items;
     if (w->io->missing_error)
         return zr_fail(err, ZARR_ERR_NOT_FOUND, "the chunk is missing");
-    return zr_fill_target(w, wave->level, &item->target, err);
+    return zr_fill_target(w, &item->target, err);
 }
 
 static void count_item(const struct zr_work *w, const struct zr_item *item, bool direct)
@@ -198,8 +198,7 @@ zarr_status zr_item_finish(const struct zr_work *w, const struct zr_wave *wave,
     count_item(w, item, direct);
     if (direct)
         return ZARR_OK;
-    return zr_scatter_target(w, wave->level, wave->level->decode, &item->target, block,
-                             err);
+    return zr_scatter_target(w, wave->level->decode, &item->target, block, err);
 }
 
 static zarr_status decode_item(const struct zr_work *w, const struct zr_wave *wave,
@@ -263,7 +262,7 @@ static zarr_status read_raw(const struct zr_work *w, const struct zr_wave *wave,
         ZR_TRY(read_partial(w, p, run, item, &at, done, err));
         if (*done) {
             count_item(w, item, false);
-            ZR_TRY(zr_scatter_target(w, wave->level, p, &item->target, &at, err));
+            ZR_TRY(zr_scatter_target(w, p, &item->target, &at, err));
         }
     }
 out:
@@ -294,7 +293,7 @@ static zarr_status run_whole(const struct zr_work *w, const struct zr_wave *wave
         if (st == ZARR_OK && !done)
             st = zr_fetch_object(w, &f, &encoded, err);
         if (st == ZARR_ERR_NOT_FOUND) { /* the store says so: the fill value */
-            st = fill_item(w, wave, run->item[0], err);
+            st = fill_item(w, run->item[0], err);
             done = true;
         }
         ZR_TRY(st);
@@ -368,11 +367,11 @@ out:
     return zr_item_prefix(run, item, st, err);
 }
 
-static zarr_status run_missing(const struct zr_work *w, const struct zr_wave *wave,
-                               const struct zr_run *run, zarr_error *err)
+static zarr_status run_missing(const struct zr_work *w, const struct zr_run *run,
+                               zarr_error *err)
 {
     for (uint32_t i = 0; i < run->n_items; i++) {
-        zarr_status st = fill_item(w, wave, run->item[i], err);
+        zarr_status st = fill_item(w, run->item[i], err);
 
         if (st != ZARR_OK)
             return zr_item_prefix(run, run->item[i], st, err);
@@ -396,7 +395,7 @@ zarr_status zr_run_exec(const struct zr_work *w, const struct zr_wave *wave,
     uint64_t need = 0;
 
     if (run->bytes == ZR_ITEM_MISSING)
-        return run_missing(w, wave, run, err);
+        return run_missing(w, run, err);
     if (!w->granted) {
         need = run_budget(wave, run);
         ZR_TRY(

@@ -140,7 +140,7 @@ static zarr_status slab_scatter(const struct zr_work *w, const struct zr_slabs *
     rows->c0 = 0;
     rows->n = n;
     t.dim = piece;
-    return zr_scatter_target(w, s->wave->level, p, &t, block, err);
+    return zr_scatter_target(w, p, &t, block, err);
 }
 
 zarr_status zr_slabs_one(const struct zr_work *w, struct zr_slabs *s, uint64_t i,

@@ -104,13 +104,11 @@ zarr_status zr_stage_step(const struct zr_work *w, const struct zr_stage *s,
 
 /* Where stage i of n puts its output: the last one at `last` when given, the others in
  * turn. */
-static zarr_status stage_room(const struct zr_work *w, const struct zr_stage *s,
-                              uint32_t i, uint64_t bytes, int32_t device, zarr_mem *out,
-                              zarr_error *err)
+static zarr_status stage_room(const struct zr_work *w, uint32_t i, uint64_t bytes,
+                              int32_t device, zarr_mem *out, zarr_error *err)
 {
     int32_t id = device_is_host(w, device) ? 0 : w->io->view.base.device_id;
 
-    ZR_UNUSED(s);
     return zr_kit_scratch(w->kit, i % 2 == 0 ? ZR_SCRATCH_A : ZR_SCRATCH_B, device, id,
                           bytes, out, err);
 }
@@ -141,8 +139,7 @@ zarr_status zr_decode_stages(const struct zr_work *w, const struct zr_program *p
         if (to_last)
             next = *last;
         else
-            ZR_TRY(stage_room(w, s, i,
-                              s->kind == ZR_STAGE_COPY ? cur.bytes : s->out_bytes,
+            ZR_TRY(stage_room(w, i, s->kind == ZR_STAGE_COPY ? cur.bytes : s->out_bytes,
                               s->out_device, &next, err));
         if (s->kind == ZR_STAGE_COPY) {
             if (next.bytes < cur.bytes)
@@ -179,7 +176,7 @@ zarr_status zr_encode_stages(const struct zr_work *w, const struct zr_program *p
         if (i == 0)
             next = *dst;
         else
-            ZR_TRY(stage_room(w, s, k, s->kind == ZR_STAGE_COPY ? cur.bytes : s->in_bytes,
+            ZR_TRY(stage_room(w, k, s->kind == ZR_STAGE_COPY ? cur.bytes : s->in_bytes,
                               s->in_device, &next, err));
         if (s->kind == ZR_STAGE_COPY) {
             if (next.bytes < cur.bytes)
@@ -226,9 +223,9 @@ static zarr_status fill_one(void *arg, const zarr_box *box, zarr_error *err)
                        err);
 }
 
-static zarr_status move_boxes(const struct zr_work *w, const struct zr_level *lv,
-                              const struct zr_program *p, const struct zr_target *t,
-                              const zarr_mem *block, bool to_chunk, zarr_error *err)
+static zarr_status move_boxes(const struct zr_work *w, const struct zr_program *p,
+                              const struct zr_target *t, const zarr_mem *block,
+                              bool to_chunk, zarr_error *err)
 {
     const struct zr_layout *l = w->io->layout;
     struct zr_boxes b = {.item_bytes = l->item_bytes,
@@ -241,22 +238,21 @@ static zarr_status move_boxes(const struct zr_work *w, const struct zr_level *lv
                           .crossing = device_is_host(w, block->device_type) !=
                                       device_is_host(w, w->io->view.base.device_type)};
 
-    ZR_UNUSED(lv);
     return zr_target_boxes(&b, t, copy_one, &arg, err);
 }
 
-zarr_status zr_scatter_target(const struct zr_work *w, const struct zr_level *lv,
-                              const struct zr_program *p, const struct zr_target *t,
-                              const zarr_mem *block, zarr_error *err)
+zarr_status zr_scatter_target(const struct zr_work *w, const struct zr_program *p,
+                              const struct zr_target *t, const zarr_mem *block,
+                              zarr_error *err)
 {
-    return move_boxes(w, lv, p, t, block, false, err);
+    return move_boxes(w, p, t, block, false, err);
 }
 
-zarr_status zr_gather_target(const struct zr_work *w, const struct zr_level *lv,
-                             const struct zr_program *p, const struct zr_target *t,
-                             const zarr_mem *block, zarr_error *err)
+zarr_status zr_gather_target(const struct zr_work *w, const struct zr_program *p,
+                             const struct zr_target *t, const zarr_mem *block,
+                             zarr_error *err)
 {
-    return move_boxes(w, lv, p, t, block, true, err);
+    return move_boxes(w, p, t, block, true, err);
 }
 
 static const void *pattern_for(const struct zr_layout *l, uint32_t swap_bytes)
@@ -264,15 +260,14 @@ static const void *pattern_for(const struct zr_layout *l, uint32_t swap_bytes)
     return swap_bytes > 1 ? l->fill_swapped : l->fill;
 }
 
-zarr_status zr_fill_target(const struct zr_work *w, const struct zr_level *lv,
-                           const struct zr_target *t, zarr_error *err)
+zarr_status zr_fill_target(const struct zr_work *w, const struct zr_target *t,
+                           zarr_error *err)
 {
     const struct zr_layout *l = w->io->layout;
     struct zr_boxes b = {
         .item_bytes = l->item_bytes, .swap_unit = l->swap_unit, .view = &w->io->view};
     struct box_arg arg = {.w = w};
 
-    ZR_UNUSED(lv);
     arg.pattern = pattern_for(l, w->io->view.swap_bytes);
     return zr_target_boxes(&b, t, fill_one, &arg, err);
 }

@@ -57,7 +57,7 @@ static zarr_status leaf_elements(const struct zr_work *w, const struct zr_leaf_w
         else
             ZR_TRY(zr_fill_block(w, p, out, err));
     }
-    ZR_TRY(zr_gather_target(w, lw->level, p, &t, out, err));
+    ZR_TRY(zr_gather_target(w, p, &t, out, err));
 out:
     return st;
 }
