@@ -155,6 +155,25 @@ bool zr_wants_lockstep(const struct zr_program *p);
 zarr_status zr_lockstep_exec(const struct zr_io *io, struct zarr_request *rq,
                              struct zr_wave *wave, const zarr_mem *fetched,
                              zarr_error *err);
+/* Runs got for a whole wave at once, not one by one by the workers (prefetch.c). */
+struct zr_prefetch {
+    zarr_store_op *op;
+    zarr_store_op **ptr;
+    zarr_mem *mem, *block; /* by run: what was got, and the pool's block it lies in */
+    uint32_t *run;         /* op -> run */
+    uint32_t n;
+    atomic_uint left;
+    struct zr_event all;
+};
+bool zr_wants_batches(const struct zr_io *io, const struct zr_program *p);
+/* What a wave that is got at once has in memory: encoded bytes of all its runs, and
+ * blocks of elements: of a chunk a worker, or in lock step of all chunks, in and out. */
+uint64_t zr_prefetch_budget(const struct zarr_request *rq, const struct zr_wave *w,
+                            bool lockstep);
+zarr_status zr_prefetch_run(const struct zr_io *io, struct zarr_request *rq,
+                            struct zr_wave *w, struct zr_prefetch *p, zarr_error *err);
+void zr_prefetch_end(const struct zr_io *io, const struct zr_wave *w,
+                     struct zr_prefetch *p); /* also after a failed run */
 /* A large uncompressed chunk in slabs of rows (slabs.c). n 0 after open: not this way. */
 struct zr_slabs {
     struct zr_store_pin pin;
@@ -189,6 +208,9 @@ zarr_status zr_index_from_value(const struct zr_work *w, const struct zr_level *
 /* Store verb helper: counts it and runs it. */
 zarr_status zr_store_op_run(const struct zr_work *w, zarr_store_op *op, zarr_error *err);
 
+/* All units of a request, several at once (units.c). */
+zarr_status zr_waves_write(const struct zr_io *io, struct zarr_request *rq,
+                           zarr_error *err);
 /* Writes one unit (outer chunk): threads may be 1. */
 zarr_status zr_unit_write(const struct zr_work *w, const struct zr_projection *proj,
                           uint32_t threads, zarr_error *err);

@@ -5,8 +5,7 @@
  * chunks are decoded the next one's are being fetched. The caller's thread is
  * the first runner; the others are tasks that may come late or never, so no
  * request waits for a busy pool. Shards are opened by the runner that holds
- * the plan. Stores that are not answered from the decoding thread get the
- * whole wave's ranges as one batch first.
+ * the plan. Writing is in units.c, batches for slow stores in prefetch.c.
  *
  * What makes a wave: docs/internals/pipe.md.
  * Thread class: one flow a request, locks inside.
@@ -45,8 +44,7 @@ struct wave_job {
     struct zr_slabs *slabs;
 };
 
-/* ---- carrying out one wave ------------------------------------------------------------
- */
+/* ---- carrying out one wave --------------------------------------------------- */
 
 static zarr_status run_one(void *arg, uint64_t i, uint32_t worker, zarr_error *err)
 {
@@ -110,155 +108,7 @@ static void note_failure(struct flow *f, zarr_status st, const zarr_error *err,
     zr_mutex_unlock(&f->locked.mutex);
 }
 
-/* ---- batches for stores with their own concurrency
- * ---------------------------------------- */
-
-struct prefetch {
-    zarr_store_op *op;
-    zarr_store_op **ptr;
-    zarr_mem *mem, *block; /* by run: what was got, and the pool's block it lies in */
-    uint32_t *run;         /* op -> run */
-    uint32_t n;
-    atomic_uint left;
-    struct zr_event all;
-};
-
-static void fetched_one(void *arg, zarr_store_op *op, const zarr_error *err)
-{
-    struct prefetch *p = arg;
-
-    ZR_UNUSED(op);
-    ZR_UNUSED(err); /* the worker tries again and says what is wrong */
-    if (atomic_fetch_sub(&p->left, 1) == 1)
-        zr_event_set(&p->all);
-}
-
-static zarr_status prefetch_ops(struct flow *f, const struct zr_wave *w,
-                                struct prefetch *p, zarr_error *err)
-{
-    const struct zr_program *prog = w->level->decode;
-    zarr_status st = ZARR_OK;
-
-    for (uint32_t i = 0; i < w->n_runs; i++) {
-        const struct zr_run *r = &w->run[i];
-        zarr_store_op *op = &p->op[p->n];
-        uint64_t bytes = r->bytes == UINT64_MAX ? prog->encoded_bound : r->bytes;
-        uint64_t most = zr_encoded_most(f->io, prog->encoded_bound, prog->encoded_exact);
-
-        if (!zr_mul_u64(most, r->n_items, &most))
-            most = UINT64_MAX;
-        if (r->bytes == ZR_ITEM_MISSING || r->key == NULL || r->bytes == 0 ||
-            (r->bytes != UINT64_MAX && bytes > f->io->engine->wave_bytes &&
-             bytes - f->io->engine->wave_bytes > most))
-            continue;
-        *op = (zarr_store_op){.verb = ZARR_STORE_GET,
-                              .key = r->key,
-                              .offset = r->bytes == UINT64_MAX ? 0 : r->offset,
-                              .length =
-                                  r->bytes == UINT64_MAX ? ZARR_STORE_TO_END : r->bytes,
-                              .object_bytes = UINT64_MAX};
-        if (r->shard != NULL) {
-            const struct zr_shard *root = r->shard;
-
-            while (root->parent != NULL)
-                root = root->parent;
-            op->flags = ZR_STORE_OP_PINNED;
-            op->lock = root->held;
-        }
-        ZR_TRY(zr_pool_take(
-            f->io->engine->pool, prog->fetch_device,
-            prog->fetch_device == ZARR_DEVICE_CPU ? 0 : f->io->view.base.device_id,
-            ZR_MAX(bytes, UINT64_C(64)), &p->block[i], err));
-        op->mem = p->block[i];
-        op->mem.bytes = bytes;
-        p->run[p->n] = i;
-        p->ptr[p->n] = op;
-        p->n++;
-    }
-out:
-    return st;
-}
-
-/* Which runs were got completely; the others are left to the worker, which knows every
- * case. */
-static void prefetch_keep(struct flow *f, const struct zr_wave *w, struct prefetch *p)
-{
-    for (uint32_t k = 0; k < p->n; k++) {
-        const zarr_store_op *op = &p->op[k];
-        uint32_t i = p->run[k];
-        bool whole = w->run[i].bytes == UINT64_MAX;
-        bool good =
-            op->status == ZARR_OK &&
-            (whole ? op->object_bytes == UINT64_MAX || op->object_bytes <= op->done_bytes
-                   : op->done_bytes == w->run[i].bytes);
-
-        if (good) {
-            p->mem[i] = p->block[i];
-            p->mem[i].bytes = op->done_bytes;
-        } else {
-            zr_pool_give(f->io->engine->pool, &p->block[i]);
-        }
-    }
-}
-
-static void prefetch_count(struct flow *f, const struct prefetch *p)
-{
-    struct zr_kit *kit = NULL;
-
-    if (zr_kit_take(f->io->engine, &kit, NULL) != ZARR_OK)
-        return;
-    kit->stats.store_gets += p->n;
-    for (uint32_t k = 0; k < p->n; k++) {
-        kit->stats.store_ranges += p->op[k].length != ZARR_STORE_TO_END;
-        kit->stats.bytes_stored += p->op[k].status == ZARR_OK ? p->op[k].done_bytes : 0;
-    }
-    zr_request_merge(f->rq, kit);
-    zr_kit_give(kit);
-}
-
-static zarr_status prefetch_run(struct flow *f, struct zr_wave *w, struct prefetch *p,
-                                zarr_error *err)
-{
-    zarr_status st = ZARR_OK;
-
-    p->op = zr_arena_alloc(&w->arena, (w->n_runs + 1) * sizeof(*p->op));
-    p->ptr = zr_arena_alloc(&w->arena, (w->n_runs + 1) * sizeof(zarr_store_op *));
-    p->mem = zr_arena_alloc(&w->arena, (w->n_runs + 1) * sizeof(*p->mem));
-    p->block = zr_arena_alloc(&w->arena, (w->n_runs + 1) * sizeof(*p->block));
-    p->run = zr_arena_alloc(&w->arena, (w->n_runs + 1) * sizeof(*p->run));
-    if (p->op == NULL || p->ptr == NULL || p->mem == NULL || p->block == NULL ||
-        p->run == NULL) {
-        p->block = NULL;
-        return zr_fail_memory(err, w->n_runs * sizeof(*p->op));
-    }
-    memset(p->mem, 0, (w->n_runs + 1) * sizeof(*p->mem));
-    memset(p->block, 0, (w->n_runs + 1) * sizeof(*p->block));
-    ZR_TRY(prefetch_ops(f, w, p, err));
-    if (p->n == 0)
-        goto out;
-    atomic_init(&p->left, p->n);
-    zr_event_init(&p->all);
-    zr_store_submit(f->io->store, p->ptr, p->n, fetched_one, p);
-    while (!zr_event_wait(&p->all, zr_now_ns() + UINT64_C(20000000)))
-        if (atomic_load(&f->rq->cancel))
-            zr_store_cancel(f->io->store, p);
-    zr_event_deinit(&p->all);
-    prefetch_count(f, p);
-    prefetch_keep(f, w, p);
-out:
-    return st;
-}
-
-static void prefetch_end(struct flow *f, const struct zr_wave *w, struct prefetch *p)
-{
-    if (p->block == NULL)
-        return;
-    for (uint32_t i = 0; i < w->n_runs; i++)
-        zr_pool_give(f->io->engine->pool, &p->block[i]);
-}
-
-/* ---- waves
- * ------------------------------------------------------------------------------------ */
+/* ---- waves ------------------------------------------------------------------- */
 
 static zarr_status slab_one(void *arg, uint64_t i, uint32_t worker, zarr_error *err)
 {
@@ -296,38 +146,10 @@ static zarr_status one_in_slabs(struct wave_job *j, bool *done, zarr_error *err)
     return st;
 }
 
-/* Runs are got for a whole wave at once, not one by one by the workers. */
-static bool wants_batches(const struct zr_io *io, const struct zr_program *p)
-{
-    return zr_wants_lockstep(p) || !zr_store_can(io->store, ZARR_STORE_CAP_FAST_GET);
-}
-
-/* What a wave that is got at once has in memory: encoded bytes of all its runs, and
- * blocks of elements: of a chunk a worker, or in lock step of all chunks, in and out. */
-static uint64_t wave_budget(const struct flow *f, const struct zr_wave *w, bool lockstep)
-{
-    const struct zr_program *p = w->level->decode;
-    uint64_t n = lockstep ? 2 * (uint64_t)w->n_items
-                          : ZR_MIN(zr_request_threads(f->rq), w->n_runs);
-    uint64_t need = 0;
-
-    if (!zr_mul_u64(n, p->decoded_bytes, &need))
-        return UINT64_MAX;
-    for (uint32_t i = 0; i < w->n_runs; i++) {
-        const struct zr_run *r = &w->run[i];
-
-        if (r->bytes != ZR_ITEM_MISSING && r->key != NULL &&
-            !zr_add_u64(need, r->bytes == UINT64_MAX ? p->encoded_bound : r->bytes,
-                        &need))
-            return UINT64_MAX;
-    }
-    return need;
-}
-
 static void do_wave(struct flow *f, struct zr_wave *w)
 {
     struct wave_job j = {.flow = f, .wave = w};
-    struct prefetch p = {0};
+    struct zr_prefetch p = {0};
     zarr_error err = {0};
     zarr_status st = ZARR_OK;
     bool lockstep = zr_wants_lockstep(w->level->decode), done = false;
@@ -336,8 +158,8 @@ static void do_wave(struct flow *f, struct zr_wave *w)
     ZR_TRY(one_in_slabs(&j, &done, &err));
     if (done)
         goto out;
-    if (lockstep || (w->n_runs > 1 && wants_batches(f->io, w->level->decode))) {
-        need = wave_budget(f, w, lockstep);
+    if (lockstep || (w->n_runs > 1 && zr_wants_batches(f->io, w->level->decode))) {
+        need = zr_prefetch_budget(f->rq, w, lockstep);
         st =
             zr_budget_take(f->io->engine->budget, need, UINT64_MAX, &f->rq->cancel, &err);
         if (st != ZARR_OK) {
@@ -345,7 +167,7 @@ static void do_wave(struct flow *f, struct zr_wave *w)
             goto out;
         }
         j.granted = true;
-        ZR_TRY(prefetch_run(f, w, &p, &err));
+        ZR_TRY(zr_prefetch_run(f->io, f->rq, w, &p, &err));
         j.fetched = p.mem;
     }
     if (lockstep)
@@ -353,7 +175,7 @@ static void do_wave(struct flow *f, struct zr_wave *w)
     else
         ZR_TRY(loop(&j, w->n_runs, run_one, run_ns(w), &err));
 out:
-    prefetch_end(f, w, &p);
+    zr_prefetch_end(f->io, w, &p);
     if (need > 0)
         zr_budget_give(f->io->engine->budget, need);
     zr_mutex_lock(&f->rq->locked.mutex);
@@ -421,8 +243,7 @@ static void runner(struct flow *f)
     zr_wave_deinit(&w);
 }
 
-/* ---- helpers: runners on the pool
- * ---------------------------------------------------------------- */
+/* ---- helpers: runners on the pool --------------------------------------------- */
 
 /* A helper that the pool starts late may outlive the request, and even the context with
  * its allocator: flow and helpers are the process's memory. */
@@ -504,7 +325,7 @@ static void plan_args(const struct zr_io *io, const struct zarr_request *rq,
         .run_gap = fast ? UINT64_C(16) << 10 : UINT64_C(1) << 20,
         .threads = zr_request_threads(rq),
     };
-    if (wants_batches(io, leaf)) { /* a whole wave is in memory: several must fit */
+    if (zr_wants_batches(io, leaf)) { /* a whole wave is in memory: several must fit */
         uint64_t share = ZR_MAX(io->engine->budget->total / (FLIGHT + 1), UINT64_C(1));
 
         out->wave_bytes = ZR_MIN(out->wave_bytes, share);
@@ -566,123 +387,5 @@ static zarr_status waves_read(const struct zr_io *io, struct zarr_request *rq,
     return st;
 }
 
-/* ---- writing
- * ----------------------------------------------------------------------------------------
- */
-
-enum {
-    UNITS = 64
-};
-
-struct units {
-    const struct zr_io *io;
-    struct zarr_request *rq;
-    struct zr_projection *proj;
-    struct zr_arena lists;
-    struct zr_crew crew;
-    uint32_t n, threads_each;
-};
-
-static zarr_status unit_one(void *arg, uint64_t i, uint32_t worker, zarr_error *err)
-{
-    struct units *u = arg;
-    struct zr_work w = {.io = u->io, .rq = u->rq};
-    zarr_status st = ZARR_OK;
-
-    ZR_TRY(zr_crew_kit(&u->crew, worker, &w.kit, err));
-    ZR_TRY(zr_unit_write(&w, &u->proj[i], u->threads_each, err));
-out:
-    return st;
-}
-
-static zarr_status do_units(struct units *u, zarr_error *err)
-{
-    struct zr_parallel_options opts = {
-        .max_threads = zr_request_threads(u->rq), .run = 1, .cancel = &u->rq->cancel};
-    uint64_t bytes = u->io->layout->level[0].decoded_bytes;
-    uint32_t threads = opts.max_threads;
-    zarr_status st = ZARR_OK;
-
-    opts.item_ns = 20000 + bytes;
-    u->threads_each = u->n >= threads ? 1 : threads;
-    zr_crew_init(&u->crew, u->rq, zr_parallel_workers(u->n, &opts));
-    st = zr_parallel_run(u->n, &opts, unit_one, u, err);
-    zr_crew_deinit(&u->crew);
-    zr_mutex_lock(&u->rq->locked.mutex);
-    u->rq->locked.stats.waves++;
-    zr_mutex_unlock(&u->rq->locked.mutex);
-    return st;
-}
-
-/* Copies a projection so that it outlives the projector's next step. */
-static bool keep_unit(struct units *u, const struct zr_projection *from)
-{
-    struct zr_projection *to = &u->proj[u->n];
-
-    *to = *from;
-    return zr_projection_keep(to, from, &u->lists);
-}
-
-/* chunks_total means leaf chunks here as well. */
-static zarr_status count_written(const struct zr_io *io, struct zarr_request *rq,
-                                 const zarr_selection *sel, zarr_error *err)
-{
-    const struct zr_plan_args args = {
-        .layout = io->layout, .prefix = io->prefix, .selection = sel};
-    struct zr_plan *plan = NULL;
-    zarr_status st = zr_plan_open(&plan, &args, io->engine->alloc, err);
-
-    if (st != ZARR_OK)
-        return st;
-    zr_request_total(rq, zr_plan_count(plan));
-    zr_plan_free(plan);
-    return ZARR_OK;
-}
-
-static zarr_status waves_write(const struct zr_io *io, struct zarr_request *rq,
-                               zarr_error *err)
-{
-    const struct zr_grid *grid = io->layout->grid;
-    struct units u = {.io = io, .rq = rq};
-    struct zr_projector *p = NULL;
-    struct zr_projection proj;
-    zarr_selection *all = NULL;
-    const zarr_selection *sel = io->selection;
-    uint64_t most = zr_request_wave_bytes(rq) /
-                    ZR_MAX(io->layout->level[0].decoded_bytes, UINT64_C(1));
-    zarr_status st = ZARR_OK;
-    bool more = true;
-
-    zr_arena_init(&u.lists, io->engine->alloc);
-    most = ZR_MIN(ZR_MAX(most, (uint64_t)zr_request_threads(rq)), (uint64_t)UNITS);
-    u.proj = zr_malloc(io->engine->alloc, most * sizeof(*u.proj));
-    if (u.proj == NULL)
-        ZR_TRY(zr_fail_memory(err, most * sizeof(*u.proj)));
-    if (sel == NULL) {
-        ZR_TRY(zarr_selection_all(&all, grid->ndim, grid->shape, err));
-        sel = all;
-    }
-    ZR_TRY(zr_project_open(&p, io->engine->alloc, grid, sel, err));
-    if (rq->submitted || io->progress != NULL)
-        ZR_TRY(count_written(io, rq, sel, err));
-    while (more && !atomic_load(&rq->cancel)) {
-        u.n = 0;
-        zr_arena_reset(&u.lists);
-        while (u.n < most && (more = zr_project_next(p, &proj))) {
-            if (!keep_unit(&u, &proj))
-                ZR_TRY(zr_fail_memory(err, sizeof(proj)));
-            u.n++;
-        }
-        if (u.n > 0)
-            ZR_TRY(do_units(&u, err));
-    }
-out:
-    zr_project_free(p);
-    zarr_selection_free(all);
-    zr_free(io->engine->alloc, u.proj);
-    zr_arena_deinit(&u.lists);
-    return st;
-}
-
 const struct zr_pipeline zr_pipeline_waves = {
-    .name = "waves", .read = waves_read, .write = waves_write};
+    .name = "waves", .read = waves_read, .write = zr_waves_write};

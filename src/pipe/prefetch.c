@@ -1,0 +1,173 @@
+/*
+ * pipe/prefetch.c - batches for stores with their own concurrency: those that
+ * are not answered from the decoding thread get the ranges of a whole wave at
+ * once, before its chunks are decoded. What could not be got is left to the
+ * worker, which knows every case.
+ * Thread class: on the runner of the wave.
+ */
+#include "pipe/pipe_int.h"
+
+#include <string.h>
+
+static void fetched_one(void *arg, zarr_store_op *op, const zarr_error *err)
+{
+    struct zr_prefetch *p = arg;
+
+    ZR_UNUSED(op);
+    ZR_UNUSED(err); /* the worker tries again and says what is wrong */
+    if (atomic_fetch_sub(&p->left, 1) == 1)
+        zr_event_set(&p->all);
+}
+
+static zarr_status prefetch_ops(const struct zr_io *io, const struct zr_wave *w,
+                                struct zr_prefetch *p, zarr_error *err)
+{
+    const struct zr_program *prog = w->level->decode;
+    zarr_status st = ZARR_OK;
+
+    for (uint32_t i = 0; i < w->n_runs; i++) {
+        const struct zr_run *r = &w->run[i];
+        zarr_store_op *op = &p->op[p->n];
+        uint64_t bytes = r->bytes == UINT64_MAX ? prog->encoded_bound : r->bytes;
+        uint64_t most = zr_encoded_most(io, prog->encoded_bound, prog->encoded_exact);
+
+        if (!zr_mul_u64(most, r->n_items, &most))
+            most = UINT64_MAX;
+        if (r->bytes == ZR_ITEM_MISSING || r->key == NULL || r->bytes == 0 ||
+            (r->bytes != UINT64_MAX && bytes > io->engine->wave_bytes &&
+             bytes - io->engine->wave_bytes > most))
+            continue;
+        *op = (zarr_store_op){.verb = ZARR_STORE_GET,
+                              .key = r->key,
+                              .offset = r->bytes == UINT64_MAX ? 0 : r->offset,
+                              .length =
+                                  r->bytes == UINT64_MAX ? ZARR_STORE_TO_END : r->bytes,
+                              .object_bytes = UINT64_MAX};
+        if (r->shard != NULL) {
+            const struct zr_shard *root = r->shard;
+
+            while (root->parent != NULL)
+                root = root->parent;
+            op->flags = ZR_STORE_OP_PINNED;
+            op->lock = root->held;
+        }
+        ZR_TRY(zr_pool_take(
+            io->engine->pool, prog->fetch_device,
+            prog->fetch_device == ZARR_DEVICE_CPU ? 0 : io->view.base.device_id,
+            ZR_MAX(bytes, UINT64_C(64)), &p->block[i], err));
+        op->mem = p->block[i];
+        op->mem.bytes = bytes;
+        p->run[p->n] = i;
+        p->ptr[p->n] = op;
+        p->n++;
+    }
+out:
+    return st;
+}
+
+/* Which runs were got completely; the others are left to the worker, which knows every
+ * case. */
+static void prefetch_keep(const struct zr_io *io, const struct zr_wave *w,
+                          struct zr_prefetch *p)
+{
+    for (uint32_t k = 0; k < p->n; k++) {
+        const zarr_store_op *op = &p->op[k];
+        uint32_t i = p->run[k];
+        bool whole = w->run[i].bytes == UINT64_MAX;
+        bool good =
+            op->status == ZARR_OK &&
+            (whole ? op->object_bytes == UINT64_MAX || op->object_bytes <= op->done_bytes
+                   : op->done_bytes == w->run[i].bytes);
+
+        if (good) {
+            p->mem[i] = p->block[i];
+            p->mem[i].bytes = op->done_bytes;
+        } else {
+            zr_pool_give(io->engine->pool, &p->block[i]);
+        }
+    }
+}
+
+static void prefetch_count(const struct zr_io *io, struct zarr_request *rq,
+                           const struct zr_prefetch *p)
+{
+    struct zr_kit *kit = NULL;
+
+    if (zr_kit_take(io->engine, &kit, NULL) != ZARR_OK)
+        return;
+    kit->stats.store_gets += p->n;
+    for (uint32_t k = 0; k < p->n; k++) {
+        kit->stats.store_ranges += p->op[k].length != ZARR_STORE_TO_END;
+        kit->stats.bytes_stored += p->op[k].status == ZARR_OK ? p->op[k].done_bytes : 0;
+    }
+    zr_request_merge(rq, kit);
+    zr_kit_give(kit);
+}
+
+zarr_status zr_prefetch_run(const struct zr_io *io, struct zarr_request *rq,
+                            struct zr_wave *w, struct zr_prefetch *p, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    p->op = zr_arena_alloc(&w->arena, (w->n_runs + 1) * sizeof(*p->op));
+    p->ptr = zr_arena_alloc(&w->arena, (w->n_runs + 1) * sizeof(zarr_store_op *));
+    p->mem = zr_arena_alloc(&w->arena, (w->n_runs + 1) * sizeof(*p->mem));
+    p->block = zr_arena_alloc(&w->arena, (w->n_runs + 1) * sizeof(*p->block));
+    p->run = zr_arena_alloc(&w->arena, (w->n_runs + 1) * sizeof(*p->run));
+    if (p->op == NULL || p->ptr == NULL || p->mem == NULL || p->block == NULL ||
+        p->run == NULL) {
+        p->block = NULL;
+        return zr_fail_memory(err, w->n_runs * sizeof(*p->op));
+    }
+    memset(p->mem, 0, (w->n_runs + 1) * sizeof(*p->mem));
+    memset(p->block, 0, (w->n_runs + 1) * sizeof(*p->block));
+    ZR_TRY(prefetch_ops(io, w, p, err));
+    if (p->n == 0)
+        goto out;
+    atomic_init(&p->left, p->n);
+    zr_event_init(&p->all);
+    zr_store_submit(io->store, p->ptr, p->n, fetched_one, p);
+    while (!zr_event_wait(&p->all, zr_now_ns() + UINT64_C(20000000)))
+        if (atomic_load(&rq->cancel))
+            zr_store_cancel(io->store, p);
+    zr_event_deinit(&p->all);
+    prefetch_count(io, rq, p);
+    prefetch_keep(io, w, p);
+out:
+    return st;
+}
+
+void zr_prefetch_end(const struct zr_io *io, const struct zr_wave *w,
+                     struct zr_prefetch *p)
+{
+    if (p->block == NULL)
+        return;
+    for (uint32_t i = 0; i < w->n_runs; i++)
+        zr_pool_give(io->engine->pool, &p->block[i]);
+}
+
+bool zr_wants_batches(const struct zr_io *io, const struct zr_program *p)
+{
+    return zr_wants_lockstep(p) || !zr_store_can(io->store, ZARR_STORE_CAP_FAST_GET);
+}
+
+uint64_t zr_prefetch_budget(const struct zarr_request *rq, const struct zr_wave *w,
+                            bool lockstep)
+{
+    const struct zr_program *p = w->level->decode;
+    uint64_t n =
+        lockstep ? 2 * (uint64_t)w->n_items : ZR_MIN(zr_request_threads(rq), w->n_runs);
+    uint64_t need = 0;
+
+    if (!zr_mul_u64(n, p->decoded_bytes, &need))
+        return UINT64_MAX;
+    for (uint32_t i = 0; i < w->n_runs; i++) {
+        const struct zr_run *r = &w->run[i];
+
+        if (r->bytes != ZR_ITEM_MISSING && r->key != NULL &&
+            !zr_add_u64(need, r->bytes == UINT64_MAX ? p->encoded_bound : r->bytes,
+                        &need))
+            return UINT64_MAX;
+    }
+    return need;
+}
