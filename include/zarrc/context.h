@@ -101,20 +101,35 @@ enum {
     ZARR_REGISTRY_KEY_ENCODING = 5,
     ZARR_REGISTRY_STORE = 6,
     ZARR_REGISTRY_MEMORY = 7,
-    ZARR_REGISTRY_PIPELINE = 8
+    ZARR_REGISTRY_PIPELINE = 8,
+    /** no registry: names that the library refuses on purpose; detail is the reason */
+    ZARR_REGISTRY_REFUSED = 9
 };
 
-/** One row of a registry; texts are borrowed for the call. */
+enum {
+    ZARR_ITEM_EXPERIMENTAL = 1, /**< not in Zarr's registry, or marked as not stable */
+    ZARR_ITEM_FAMILY = 2,       /**< data type: members differ by configuration */
+    ZARR_ITEM_DEFAULT = 4       /**< pipeline: the context's own */
+};
+
+/** One row of a registry; texts are borrowed for the call, never NULL. */
 typedef struct zarr_registry_item {
     uint32_t struct_size, registry;
     const char *name;   /**< "zstd", "cpu.libzstd", "float32" */
     const char *origin; /**< "core", or who registered it */
     const char *detail; /**< one line: kinds, priority, v2 spelling ...; "" if none */
+    uint32_t flags, reserved; /**< ZARR_ITEM_* */
+    const char *v3;           /**< name in v3 metadata; "" if it has none there */
+    const char *v2;           /**< name in v2 metadata; "" if it has none there */
+    const char *aliases;      /**< further names that are read, with blanks between; "" */
+    /** implementation: its codec; refused: of what kind, "codec"; else "" */
+    const char *of;
+    const char *capabilities; /**< words with blanks between, "decode encode batch"; "" */
 } zarr_registry_item;
 
 /**
- * Calls fn for each row of one registry, or of all with registry 0, in registration
- * order; a non-zero return of fn stops.
+ * Calls fn for each row of one registry, or of all with registry 0 (refusals too), in
+ * registration order; a non-zero return of fn stops.
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_context_list(
     zarr_context *ctx, uint32_t registry,

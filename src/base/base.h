@@ -55,6 +55,22 @@ zarr_status zr_prefix(zarr_error *err, zarr_status status, const char *fmt, ...)
 #define zr_internal(err)                                                                 \
     zr_fail((err), ZARR_ERR_INTERNAL, "internal error at %s:%d", __FILE__, __LINE__)
 
+/* ---- what is refused on purpose ------------------------------------------ */
+
+/* A name that is known and yet refused, and why: data of the rooms, so that an error and
+ * the status pages give the same reason. A name may end in '*': any rest. A table ends
+ * with kind NULL. What somebody registers under such a name is not refused: tables are
+ * asked last. */
+struct zr_refusal {
+    const char *kind, *name, *reason;
+};
+/* The row for this name, or NULL. */
+const struct zr_refusal *zr_refusal_find(const struct zr_refusal *table, const char *kind,
+                                         const char *name);
+/* UNSUPPORTED: `<kind> "<name>" is refused: <reason>`, or `... is not known`. */
+zarr_status zr_fail_refused(zarr_error *err, const struct zr_refusal *table,
+                            const char *kind, const char *name);
+
 /* ---- options structs (zarrc/base.h states the rule) -------------------- */
 
 enum zr_tail {

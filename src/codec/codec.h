@@ -33,6 +33,8 @@ const zarr_codec_spec_vtable *zr_codec_spec_lookup(const struct zr_codec_registr
                                                    const char *name);
 /* The core's specifications, a NULL-terminated table for ctx/builtin.c. */
 extern const zarr_codec_spec_vtable *const zr_codec_core_specs[];
+/* What is refused on purpose: kinds "codec" and "storage transformer". */
+extern const struct zr_refusal zr_codec_refused[];
 
 struct zr_chain;
 

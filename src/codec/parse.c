@@ -43,6 +43,15 @@ void zr_chain_free(struct zr_chain *chain)
 
 /* ---- one link ------------------------------------------------------------------ */
 
+static zarr_status link_unknown(const char *name, zarr_error *err)
+{
+    const char *id = zr_starts_with(name, "numcodecs.") ? strchr(name, '.') + 1 : name;
+
+    if (zr_refusal_find(zr_codec_refused, "codec", id))
+        return zr_fail_refused(err, zr_codec_refused, "codec", id);
+    return zr_fail(err, ZARR_ERR_UNSUPPORTED, "codec \"%s\" is unknown", name);
+}
+
 static zarr_status link_find(const zarr_codec_spec_vtable **out, const struct zr_parse *p,
                              const char *name, zarr_error *err)
 {
@@ -54,7 +63,7 @@ static zarr_status link_find(const zarr_codec_spec_vtable **out, const struct zr
                        "codec \"%s\" is unknown in Zarr v3, where it is \"numcodecs.%s\"",
                        name, name);
     if (!v || (p->format == 2 && (!own_name || (v->flags & ZARR_CODEC_SPEC_V3))))
-        return zr_fail(err, ZARR_ERR_UNSUPPORTED, "codec \"%s\" is unknown", name);
+        return link_unknown(name, err);
     *out = v;
     return ZARR_OK;
 }

@@ -12,24 +12,27 @@ struct list_call {
     int (*fn)(void *user, const zarr_registry_item *item);
     void *user;
     bool stopped;
-    struct zr_str detail;
+    struct zr_str detail, v3, aliases, capabilities; /* of the row at hand */
 };
 
-static void list_emit(struct list_call *c, uint32_t registry, const char *name,
-                      const char *origin, const char *detail)
+static zarr_registry_item list_item(uint32_t registry, const char *name,
+                                    const char *origin)
 {
-    const zarr_registry_item item = {
-        .struct_size = sizeof item,
+    return (zarr_registry_item){
+        .struct_size = sizeof(zarr_registry_item),
         .registry = registry,
         .name = name,
         .origin = origin,
-        .detail = detail,
+        .detail = "",
+        .v3 = "",
+        .v2 = "",
+        .aliases = "",
+        .of = "",
+        .capabilities = "",
     };
-
-    c->stopped = c->fn(c->user, &item) != 0;
 }
 
-static int list_dtype_item(void *user, const zarr_registry_item *item)
+static int list_emit(void *user, const zarr_registry_item *item)
 {
     struct list_call *c = user;
 
@@ -37,29 +40,57 @@ static int list_dtype_item(void *user, const zarr_registry_item *item)
     return c->stopped;
 }
 
+static void word_if(struct zr_str *s, bool said, const char *word)
+{
+    if (said)
+        zr_str_printf(s, "%s%s", zr_str_text(s)[0] ? " " : "", word);
+}
+
 static void list_stores(const zarr_context *ctx, struct list_call *c)
 {
     for (size_t i = 0; i < zr_store_registry_count(ctx->stores) && !c->stopped; i++) {
         const char *name = NULL, *origin = NULL, *detail = NULL;
+        zarr_registry_item item;
 
         zr_store_registry_item(ctx->stores, i, &name, &origin, &detail);
-        list_emit(c, ZARR_REGISTRY_STORE, name, origin, detail ? detail : "");
+        item = list_item(ZARR_REGISTRY_STORE, name, origin);
+        item.detail = detail ? detail : "";
+        list_emit(c, &item);
     }
 }
 
-static void detail_codec(const zarr_codec_spec_vtable *vt, struct zr_str *out)
+static void list_refused(const struct zr_refusal *row, struct list_call *c)
+{
+    for (; row->kind && !c->stopped; row++) {
+        zarr_registry_item item =
+            list_item(ZARR_REGISTRY_REFUSED, row->name, ZR_CTX_CORE);
+
+        item.of = row->kind;
+        item.detail = row->reason;
+        list_emit(c, &item);
+    }
+}
+
+static void tell_codec(const zarr_codec_spec_vtable *vt, struct list_call *c,
+                       zarr_registry_item *item)
 {
     static const char *const kinds[] = {"", "array to array", "array to bytes",
                                         "bytes to bytes"};
 
     if (!vt)
         return;
-    zr_str_puts(out, kinds[vt->kind < ZR_COUNT(kinds) ? vt->kind : 0]);
+    zr_str_puts(&c->detail, kinds[vt->kind < ZR_COUNT(kinds) ? vt->kind : 0]);
     for (size_t i = 0; vt->aliases && vt->aliases[i]; i++)
-        zr_str_printf(out, "%s %s", i ? "," : "; also", vt->aliases[i]);
+        word_if(&c->aliases, true, vt->aliases[i]);
+    if (vt->flags & ZARR_CODEC_SPEC_EXPERIMENTAL)
+        item->flags |= ZARR_ITEM_EXPERIMENTAL;
+    if (!(vt->flags & ZARR_CODEC_SPEC_V3))
+        item->v2 = vt->name;
+    zr_str_printf(&c->v3, "%s%s",
+                  vt->flags & ZARR_CODEC_SPEC_NUMCODECS ? "numcodecs." : "", vt->name);
 }
 
-static void detail_kinds(uint32_t kinds, struct zr_str *out)
+static void put_kinds(uint32_t kinds, struct zr_str *out)
 {
     const char *comma = "";
 
@@ -70,57 +101,97 @@ static void detail_kinds(uint32_t kinds, struct zr_str *out)
         }
 }
 
-static void detail_impl(const zarr_codec_impl_vtable *vt, struct zr_str *out)
+static void tell_impl(const zarr_codec_impl_vtable *vt, struct list_call *c,
+                      zarr_registry_item *item)
 {
-    zr_str_printf(out, "%s;%s%s priority %" PRId32 "; memory ", vt->codec,
-                  vt->caps & ZARR_CODEC_CAN_DECODE ? " decodes," : "",
-                  vt->caps & ZARR_CODEC_CAN_ENCODE ? " encodes," : "", vt->priority);
-    detail_kinds(vt->in_kinds, out);
-    zr_str_puts(out, " -> ");
-    detail_kinds(vt->out_kinds, out);
+    static const struct {
+        uint32_t cap;
+        const char *word;
+    } caps[] = {{ZARR_CODEC_CAN_DECODE, "decode"},
+                {ZARR_CODEC_CAN_ENCODE, "encode"},
+                {ZARR_CODEC_BATCH, "batch"},
+                {ZARR_CODEC_SAFE, "safe"},
+                {ZARR_CODEC_DETERMINISTIC, "deterministic"}};
+
+    for (size_t i = 0; i < ZR_COUNT(caps); i++)
+        word_if(&c->capabilities, vt->caps & caps[i].cap, caps[i].word);
+    item->of = vt->codec;
+    zr_str_printf(&c->detail, "%s; priority %" PRId32 "; memory ", vt->codec,
+                  vt->priority);
+    put_kinds(vt->in_kinds, &c->detail);
+    zr_str_puts(&c->detail, " -> ");
+    put_kinds(vt->out_kinds, &c->detail);
 }
 
-static void row_detail(const zarr_context *ctx, const struct zr_ctx_row *row,
-                       struct zr_str *out)
+static void tell_row(const zarr_context *ctx, const struct zr_ctx_row *row,
+                     struct list_call *c, zarr_registry_item *item)
 {
     if (row->registry == ZARR_REGISTRY_CODEC)
-        detail_codec(zr_codec_spec_lookup(&ctx->codecs, row->name), out);
+        tell_codec(zr_codec_spec_lookup(&ctx->codecs, row->name), c, item);
     else if (row->registry == ZARR_REGISTRY_CODEC_IMPL)
-        detail_impl(&ctx->impls.items[row->index]->vt, out);
+        tell_impl(&ctx->impls.items[row->index]->vt, c, item);
     else if (row->registry == ZARR_REGISTRY_MEMORY)
-        zr_str_printf(out, "device type %" PRIu32, row->index);
+        zr_str_printf(&c->detail, "device type %" PRIu32, row->index);
     else if (row->registry == ZARR_REGISTRY_PIPELINE &&
-             zr_streq(row->name, ctx->pipeline->name))
-        zr_str_puts(out, "default");
+             zr_streq(row->name, ctx->pipeline->name)) {
+        item->flags |= ZARR_ITEM_DEFAULT;
+        zr_str_puts(&c->detail, "default");
+    } else if (row->registry == ZARR_REGISTRY_GRID ||
+               row->registry == ZARR_REGISTRY_KEY_ENCODING)
+        zr_str_puts(&c->v3, row->name);
 }
 
-/* Row i of this registry at or after *at; the detail is made while the lock is held. */
+/* The next row of this registry at or after *at; its texts are made while the lock is
+ * held. */
 static bool next_row(zarr_context *ctx, uint32_t registry, size_t *at,
-                     struct zr_ctx_row *row, struct zr_str *detail)
+                     struct list_call *c, zarr_registry_item *item)
 {
+    struct zr_ctx_row row = {0};
     bool found = false;
 
     zr_mutex_lock(&ctx->locked.mutex);
     for (; *at < ctx->locked.n_rows && !found; (*at)++) {
-        *row = ctx->locked.rows[*at];
-        found = row->registry == registry;
+        row = ctx->locked.rows[*at];
+        found = row.registry == registry;
     }
-    zr_str_clear(detail);
-    if (found)
-        row_detail(ctx, row, detail);
+    zr_str_clear(&c->detail);
+    zr_str_clear(&c->v3);
+    zr_str_clear(&c->aliases);
+    zr_str_clear(&c->capabilities);
+    if (found) {
+        *item = list_item(registry, row.name, row.origin);
+        tell_row(ctx, &row, c, item);
+        item->detail = zr_str_text(&c->detail);
+        item->v3 = zr_str_text(&c->v3);
+        item->aliases = zr_str_text(&c->aliases);
+        item->capabilities = zr_str_text(&c->capabilities);
+    }
     zr_mutex_unlock(&ctx->locked.mutex);
     return found;
 }
 
 static void list_rows(zarr_context *ctx, uint32_t registry, struct list_call *c)
 {
-    struct zr_ctx_row row = {0};
+    zarr_registry_item item = list_item(registry, "host", ZR_CTX_CORE);
 
-    /* The host backend comes with the memory registry. */
-    if (registry == ZARR_REGISTRY_MEMORY)
-        list_emit(c, registry, "host", ZR_CTX_CORE, "device type 1");
-    for (size_t at = 0; !c->stopped && next_row(ctx, registry, &at, &row, &c->detail);)
-        list_emit(c, registry, row.name, row.origin, zr_str_text(&c->detail));
+    item.detail = "device type 1";
+    if (registry == ZARR_REGISTRY_MEMORY) /* comes with the memory registry */
+        list_emit(c, &item);
+    for (size_t at = 0; !c->stopped && next_row(ctx, registry, &at, c, &item);)
+        list_emit(c, &item);
+}
+
+static zarr_status list_texts_end(struct list_call *c, zarr_error *err)
+{
+    struct zr_str *const texts[] = {&c->detail, &c->v3, &c->aliases, &c->capabilities};
+    zarr_status st = ZARR_OK;
+
+    for (size_t i = 0; i < ZR_COUNT(texts); i++) {
+        if (st == ZARR_OK)
+            st = zr_str_status(texts[i], err);
+        zr_str_deinit(texts[i]);
+    }
+    return st;
 }
 
 zarr_status zarr_context_list(zarr_context *ctx, uint32_t registry,
@@ -128,23 +199,28 @@ zarr_status zarr_context_list(zarr_context *ctx, uint32_t registry,
                               void *user, zarr_error *err)
 {
     struct list_call c = {.fn = fn, .user = user};
-    zarr_status st = ZARR_OK;
 
-    if (registry > ZARR_REGISTRY_PIPELINE)
+    if (registry > ZARR_REGISTRY_REFUSED)
         return zr_fail(err, ZARR_ERR_INVALID, "%" PRIu32 " is no registry", registry);
     zr_str_init(&c.detail, ctx->alloc);
-    for (uint32_t r = ZARR_REGISTRY_DTYPE; r <= ZARR_REGISTRY_PIPELINE && !c.stopped;
+    zr_str_init(&c.v3, ctx->alloc);
+    zr_str_init(&c.aliases, ctx->alloc);
+    zr_str_init(&c.capabilities, ctx->alloc);
+    for (uint32_t r = ZARR_REGISTRY_DTYPE; r <= ZARR_REGISTRY_REFUSED && !c.stopped;
          r++) {
         if (registry && r != registry)
             continue;
-        if (r == ZARR_REGISTRY_DTYPE)
-            (void)zr_dtype_list(&ctx->dtypes, list_dtype_item, &c);
-        else if (r == ZARR_REGISTRY_STORE)
+        if (r == ZARR_REGISTRY_DTYPE) {
+            (void)zr_dtype_list(&ctx->dtypes, list_emit, &c);
+        } else if (r == ZARR_REGISTRY_STORE) {
             list_stores(ctx, &c);
-        else
+        } else if (r == ZARR_REGISTRY_REFUSED) {
+            list_refused(zr_dtype_refused, &c);
+            list_refused(zr_codec_refused, &c);
+            list_refused(zr_grid_refused, &c);
+        } else {
             list_rows(ctx, r, &c);
+        }
     }
-    st = zr_str_status(&c.detail, err);
-    zr_str_deinit(&c.detail);
-    return st;
+    return list_texts_end(&c, err);
 }

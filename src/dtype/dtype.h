@@ -37,6 +37,8 @@ zarr_status zr_dtype_register(struct zr_dtype_registry *r, const zarr_dtype_vtab
                               const char *origin, zarr_error *err);
 /* The core's types, a NULL-terminated table for ctx/builtin.c. */
 extern const zarr_dtype_vtable *const zr_dtype_core[];
+/* What is refused on purpose: kind "data type". */
+extern const struct zr_refusal zr_dtype_refused[];
 /* Rows for zarr_context_list(); stops on non-zero and returns it. */
 int zr_dtype_list(const struct zr_dtype_registry *r,
                   int (*fn)(void *user, const zarr_registry_item *item), void *user);

@@ -12,22 +12,11 @@
 
 static zarr_status not_known(const char *text, zarr_error *err)
 {
-    static const char *const wide[] = {"f12",        "f16",        "c24",     "c32",
-                                       "g",          "G",          "float96", "float128",
-                                       "longdouble", "complex256", "float80"};
     const char *bare = strchr("<>|=", text[0]) && text[0] ? text + 1 : text;
 
-    for (size_t i = 0; i < ZR_COUNT(wide); i++)
-        if (strcmp(bare, wide[i]) == 0)
-            return zr_fail(
-                err, ZARR_ERR_UNSUPPORTED,
-                "data type \"%s\" (long double) is not supported: its layout differs "
-                "between machines",
-                text);
-    if (strcmp(bare, "O") == 0)
-        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                       "data type \"%s\" (Python objects) is not supported", text);
-    return zr_fail(err, ZARR_ERR_UNSUPPORTED, "data type \"%.128s\" is not known", text);
+    return zr_fail_refused(err, zr_dtype_refused, "data type",
+                           zr_refusal_find(zr_dtype_refused, "data type", bare) ? bare
+                                                                                : text);
 }
 
 /* Parses a member of a family and gives the shared object. */

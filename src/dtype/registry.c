@@ -170,6 +170,13 @@ static void describe(const struct zr_dtype_entry *e, char *text, size_t cap)
                  e->vt.v2 ? e->vt.v2 : "");
 }
 
+/* A family is what its table says; of a single type its object knows. */
+static bool experimental(const struct zr_dtype_entry *e)
+{
+    return ((e->fixed ? e->fixed->info.flags : e->vt.flags) & ZARR_DTYPE_EXPERIMENTAL) !=
+           0;
+}
+
 int zr_dtype_list(const struct zr_dtype_registry *r,
                   int (*fn)(void *user, const zarr_registry_item *item), void *user)
 {
@@ -177,13 +184,31 @@ int zr_dtype_list(const struct zr_dtype_registry *r,
 
     for (size_t i = 0; i < r->n && !stop; i++) {
         const struct zr_dtype_entry *e = r->entries[i];
-        char detail[128], name[64];
-        zarr_registry_item item = {sizeof item, ZARR_REGISTRY_DTYPE, name, e->origin,
-                                   detail};
+        const bool family = (e->vt.flags & ZARR_DTYPE_FAMILY) != 0;
+        char detail[128], name[64], aliases[128] = "";
+        zarr_registry_item item = {
+            .struct_size = sizeof item,
+            .registry = ZARR_REGISTRY_DTYPE,
+            .name = name,
+            .origin = e->origin,
+            .detail = detail,
+            .flags = (family ? ZARR_ITEM_FAMILY : 0) |
+                     (experimental(e) ? ZARR_ITEM_EXPERIMENTAL : 0),
+            .v3 = e->vt.name ? e->vt.name : "",
+            .v2 = e->vt.v2 ? e->vt.v2 : "",
+            .aliases = aliases,
+            .of = "",
+            .capabilities = "",
+        };
 
         snprintf(name, sizeof name, "%s%s", e->vt.name ? e->vt.name : e->vt.v2,
                  e->vt.flags & ZARR_DTYPE_NUMBERED ? "<N>" : "");
         describe(e, detail, sizeof detail);
+        for (const char *const *alias = e->vt.aliases; alias && *alias; alias++) {
+            const size_t n = strlen(aliases);
+
+            snprintf(aliases + n, sizeof aliases - n, "%s%s", n ? " " : "", *alias);
+        }
         stop = fn(user, &item);
     }
     return stop;

@@ -209,7 +209,7 @@ zarr_status zr_grid_parse(struct zr_grid *out, const struct zr_grid_registry *r,
     ZR_TRY(init_shape(out, ndim, shape, err));
     vt = zr_map_get(&r->grids, name);
     if (!vt) {
-        st = zr_fail(err, ZARR_ERR_UNSUPPORTED, "chunk grid \"%s\" is not known", name);
+        st = zr_fail_refused(err, zr_grid_refused, "chunk grid", name);
         goto out;
     }
     if (vt->parse == regular_parse)

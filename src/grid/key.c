@@ -200,8 +200,7 @@ zarr_status zr_key_encoding_parse(struct zr_key_encoding *out,
     *out = (struct zr_key_encoding){0};
     zr_str_init(&text, r->alloc);
     if (!vt) {
-        st = zr_fail(err, ZARR_ERR_UNSUPPORTED, "chunk key encoding \"%s\" is not known",
-                     name);
+        st = zr_fail_refused(err, zr_grid_refused, "chunk key encoding", name);
         goto out;
     }
     ZR_TRY(zr_config_text(config, &text, err));

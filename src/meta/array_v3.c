@@ -36,8 +36,7 @@ static zarr_status read_transformers(const struct zr_json *v, zarr_error *err)
         return zr_meta_refuse("storage_transformers", "a list", v, err);
     st = zr_meta_extension("storage_transformers[0]", first, &name, &config, err);
     if (st == ZARR_OK)
-        st = zr_fail(err, ZARR_ERR_UNSUPPORTED, "storage transformer \"%s\" is not known",
-                     name);
+        st = zr_fail_refused(err, zr_codec_refused, "storage transformer", name);
     return st;
 }
 

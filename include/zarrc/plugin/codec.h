@@ -79,7 +79,8 @@ enum {
     /** A numcodecs codec: `name` is its v2 id; v3 metadata spells it "numcodecs." + name.
      */
     ZARR_CODEC_SPEC_NUMCODECS = 1,
-    ZARR_CODEC_SPEC_V3 = 2 /**< has no place in v2 metadata */
+    ZARR_CODEC_SPEC_V3 = 2,          /**< has no place in v2 metadata */
+    ZARR_CODEC_SPEC_EXPERIMENTAL = 4 /**< not in Zarr's registry: shown by listings */
 };
 
 typedef struct zarr_codec_spec_vtable {

@@ -228,6 +228,8 @@ static const struct {
     {3, "[{\"name\":\"bytes\",\"configuration\":[]}]", ZARR_ERR_INVALID, "no object"},
     {3, "[\"bytes\",\"nope\"]", ZARR_ERR_UNSUPPORTED,
      "codecs[1]: codec \"nope\" is unknown"},
+    {3, "[\"bytes\", \"numcodecs.pickle\"]", ZARR_ERR_UNSUPPORTED,
+     "codecs[1]: codec \"pickle\" is refused: decoding it would run"},
     {3, "[\"bytes\",{\"name\":\"nope\",\"must_understand\":false}]", ZARR_ERR_UNSUPPORTED,
      "codec \"nope\" is unknown"},
     {3, "[\"bytes\",\"lz4\"]", ZARR_ERR_UNSUPPORTED, "\"numcodecs.lz4\""},

@@ -218,7 +218,7 @@ static void test_register(void **state)
     assert_ok(zarr_context_list(ctx, ZARR_REGISTRY_CODEC, see_row, &codecs, &terr));
     assert_string_equal(codecs.detail, "bytes to bytes");
     assert_ok(zarr_context_list(ctx, ZARR_REGISTRY_CODEC_IMPL, see_row, &impls, &terr));
-    assert_non_null(strstr(impls.detail, "zstd; decodes, encodes, priority 0"));
+    assert_non_null(strstr(impls.detail, "zstd; priority 0; memory"));
     assert_ok(zarr_context_list(ctx, 0, see_row, &some, &terr));
     assert_int_equal(some.n, 3);
     assert_status(zarr_context_list(ctx, 99, see_row, &some, &terr), ZARR_ERR_INVALID);
@@ -229,6 +229,46 @@ static void test_register(void **state)
     assert_non_null(strstr(terr.message, "sealed"));
     zarr_context_free(ctx); /* the store holds it */
     zarr_store_free(store);
+}
+
+/* Refusals are told with their reason, and nothing is both refused and known. */
+static int check_refused(void *user, const zarr_registry_item *item)
+{
+    zarr_context *ctx = user;
+    const zarr_dtype *dtype = NULL;
+
+    assert_int_equal(item->registry, ZARR_REGISTRY_REFUSED);
+    assert_true(*item->name && *item->of && *item->detail);
+    if (zr_streq(item->of, "data type")) {
+        assert_status(zarr_dtype_find(ctx, item->name, &dtype, &terr),
+                      ZARR_ERR_UNSUPPORTED);
+        assert_non_null(strstr(terr.message, item->detail));
+    } else if (zr_streq(item->of, "codec")) {
+        assert_null(zr_codec_spec_lookup(&ctx->codecs, item->name));
+    } else if (zr_streq(item->of, "chunk grid")) {
+        assert_null(zr_map_get(&ctx->grids.grids, item->name));
+    } else if (zr_streq(item->of, "chunk key encoding")) {
+        assert_null(zr_map_get(&ctx->grids.encodings, item->name));
+    } else {
+        assert_string_equal(item->of, "storage transformer");
+    }
+    return 0;
+}
+
+static void test_refused(void **state)
+{
+    zarr_context *ctx = NULL;
+
+    (void)state;
+    assert_ok(zarr_context_create(&ctx, NULL, &terr));
+    assert_ok(zarr_context_list(ctx, ZARR_REGISTRY_REFUSED, check_refused, ctx, &terr));
+    zarr_context_free(ctx);
+    assert_status(zr_fail_refused(&terr, zr_codec_refused, "codec", "imagecodecs_jpeg2k"),
+                  ZARR_ERR_UNSUPPORTED);
+    assert_non_null(strstr(terr.message, "\"imagecodecs_jpeg2k\" is refused: "));
+    assert_status(zr_fail_refused(&terr, zr_codec_refused, "codec", "imagecodec"),
+                  ZARR_ERR_UNSUPPORTED);
+    assert_string_equal(terr.message, "codec \"imagecodec\" is not known");
 }
 
 static void test_dtypes_and_memory(void **state)
@@ -295,6 +335,7 @@ int main(void)
         cmocka_unit_test(test_options),
         cmocka_unit_test(test_environment),
         cmocka_unit_test(test_register),
+        cmocka_unit_test(test_refused),
         cmocka_unit_test(test_dtypes_and_memory),
         cmocka_unit_test(test_failing_allocations),
     };

@@ -1,0 +1,38 @@
+/*
+ * base/refusal.c - names that are refused on purpose, and the sentence for it. The rooms
+ * bring the tables (codec/refused.c ...); nothing is decided here.
+ * Thread class: plain functions.
+ */
+#include "base/base.h"
+
+#include <string.h>
+
+static bool refusal_names(const char *pattern, const char *name)
+{
+    size_t n = strlen(pattern);
+
+    if (n > 0 && pattern[n - 1] == '*')
+        return strncmp(pattern, name, n - 1) == 0;
+    return strcmp(pattern, name) == 0;
+}
+
+const struct zr_refusal *zr_refusal_find(const struct zr_refusal *table, const char *kind,
+                                         const char *name)
+{
+    for (; table->kind != NULL; table++)
+        if (strcmp(table->kind, kind) == 0 && refusal_names(table->name, name))
+            return table;
+    return NULL;
+}
+
+zarr_status zr_fail_refused(zarr_error *err, const struct zr_refusal *table,
+                            const char *kind, const char *name)
+{
+    const struct zr_refusal *row = zr_refusal_find(table, kind, name);
+
+    if (row == NULL)
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED, "%s \"%.128s\" is not known", kind,
+                       name);
+    return zr_fail(err, ZARR_ERR_UNSUPPORTED, "%s \"%.128s\" is refused: %s", kind, name,
+                   row->reason);
+}

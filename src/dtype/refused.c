@@ -1,0 +1,23 @@
+/*
+ * dtype/refused.c - data types that real files name and that this library refuses on
+ * purpose, each with its reason: v3 names, v2 and NumPy types without byte order.
+ */
+#include "dtype_int.h"
+
+#define LONG_DOUBLE "long double; its layout differs between machines"
+
+const struct zr_refusal zr_dtype_refused[] = {
+    {"data type", "f12", LONG_DOUBLE},
+    {"data type", "f16", LONG_DOUBLE},
+    {"data type", "c24", LONG_DOUBLE},
+    {"data type", "c32", LONG_DOUBLE},
+    {"data type", "g", LONG_DOUBLE},
+    {"data type", "G", LONG_DOUBLE},
+    {"data type", "float80", LONG_DOUBLE},
+    {"data type", "float96", LONG_DOUBLE},
+    {"data type", "float128", LONG_DOUBLE},
+    {"data type", "longdouble", LONG_DOUBLE},
+    {"data type", "complex256", LONG_DOUBLE},
+    {"data type", "O", "Python objects, and no filter says how they are stored"},
+    {NULL, NULL, NULL},
+};
