@@ -21,6 +21,9 @@ struct zr_codec_registry {
     struct zr_map aliases; /* alias -> the same vtable (borrowed) */
     struct zr_dtype_registry
         *dtypes; /* borrowed: must outlive the registry and all its chains */
+    /* of the room above, opaque here: what runners of chains inside codecs bind; set by
+     * the owner of both; NULL: such chains cannot be run */
+    const void *impls;
     const zarr_allocator *alloc;
 };
 void zr_codec_registry_init(struct zr_codec_registry *r, struct zr_dtype_registry *dtypes,
@@ -55,6 +58,13 @@ enum {
     ZR_ORDER_F = -2
 };
 
+/* A chain in the configuration of a codec (vtable.chains). */
+struct zr_sub_chain {
+    const char *member;     /* the vtable's */
+    struct zr_chain *chain; /* owned */
+    char *json;             /* canonical, owned */
+};
+
 struct zarr_codec_spec { /* one link */
     const zarr_codec_spec_vtable *vt;
     const zarr_allocator *alloc;
@@ -64,6 +74,10 @@ struct zarr_codec_spec { /* one link */
     struct zr_json_doc config;     /* the same, parsed */
     bool must_understand;          /* false only when the metadata said so */
     struct zr_shard_spec *shard;   /* sharding_indexed only, owned */
+    const struct zr_codec_registry *registry; /* borrowed */
+    struct zr_sub_chain *sub;                 /* n_sub of them, owned */
+    uint32_t n_sub;
+    uint64_t most_bytes; /* limits.chunk_bytes when it was parsed */
     /* frequent facts, parsed once */
     uint8_t order[ZARR_MAX_RANK]; /* transpose: B dim i is A dim order[i]; see
                                      zr_spec_order() */
@@ -76,7 +90,8 @@ zarr_status zr_spec_order(const zarr_codec_spec *spec, int32_t ndim, uint8_t *or
 
 struct zr_chain {
     struct zarr_codec_spec *codec; /* n of them */
-    uint32_t n, a2b;               /* a2b: index of the array->bytes codec */
+    uint32_t n, a2b;               /* a2b: index of the array->bytes codec; n: none, only
+                                      in chains inside other codecs */
     const zarr_allocator *alloc;
 };
 
@@ -133,13 +148,26 @@ struct zr_chain_reps {
     uint8_t *fills;       /* (n + 1) * fill_bytes, pointed into by rep[].fill */
     uint64_t fill_bytes;  /* room for one element: ZR_FILL_BYTES or the array's item */
     uint32_t n;
+    bool loose; /* a size is bounded by limits.chunk_bytes only: such bounds are nothing
+                   to allocate by */
     const zarr_allocator *alloc;
 };
 #define ZR_FILL_BYTES 512
 zarr_status zr_chain_resolve(struct zr_chain_reps *out, const struct zr_chain *chain,
                              const zarr_chunk_spec *chunk, const zarr_limits *limits,
                              const zarr_allocator *alloc, zarr_error *err);
+/* The same; `varies`: the array has one dimension of any length up to shape[0]. chunk
+ * without dtype: n_bytes bytes for a chain of bytes->bytes codecs, exact as it says. */
+zarr_status zr_chain_resolve_any(struct zr_chain_reps *out, const struct zr_chain *chain,
+                                 const zarr_chunk_spec *chunk, bool varies,
+                                 const zarr_limits *limits, const zarr_allocator *alloc,
+                                 zarr_error *err);
 void zr_chain_reps_deinit(struct zr_chain_reps *reps);
+/* What a bytes->bytes codec makes of n_bytes at most. */
+zarr_status zr_spec_bound(const zarr_codec_spec *spec, uint64_t n_bytes,
+                          uint64_t *encoded, zarr_error *err);
+/* A chain of the configuration; NULL: absent. */
+const struct zr_sub_chain *zr_spec_sub(const zarr_codec_spec *spec, const char *member);
 
 /* Encoded size of a shard's index (n_chunks entries of 16 bytes through the index chain).
  */

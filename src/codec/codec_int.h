@@ -55,6 +55,12 @@ zarr_status zr_link_settle(struct zarr_codec_spec *s, char *json, zarr_error *er
 /* Asks the vtable for the canonical form of what s->members points at, and settles it. */
 zarr_status zr_link_canonical(struct zarr_codec_spec *s, int format, zarr_error *err);
 
+/* Parses the chains that s->vt->chains names (sub.c). Recursion is bounded by
+ * limits.codecs: each level has a codec. */
+struct zr_parse;
+zarr_status zr_sub_parse(struct zarr_codec_spec *s, struct zr_parse *p, zarr_error *err);
+void zr_sub_free(struct zarr_codec_spec *s);
+
 /* ---- chains and shards --------------------------------------------------------- */
 
 struct zr_parse { /* one call of zr_chain_parse(), all nested chains together */
@@ -63,6 +69,7 @@ struct zr_parse { /* one call of zr_chain_parse(), all nested chains together */
     zarr_limits limits;
     int format;
     bool allow_missing_bytes;
+    bool sub; /* a chain inside another codec: may be without array->bytes codec */
     uint32_t n_codecs; /* so far */
     uint32_t depth;    /* of shards around this chain */
 };

@@ -112,6 +112,7 @@ const char *zarr_codec_spec_member(const zarr_codec_spec *spec, uint64_t i)
 void zr_link_deinit(struct zarr_codec_spec *s)
 {
     zr_shard_spec_free(s->shard, s->alloc);
+    zr_sub_free(s);
     zr_free(s->alloc, s->json);
     if (s->config.root || s->json)
         zr_json_doc_deinit(&s->config);

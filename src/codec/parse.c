@@ -147,8 +147,10 @@ static zarr_status link_parse(struct zarr_codec_spec *s, struct zr_parse *p,
     s->members = config ? config : &empty;
     if (s->vt->canonical == zr_spec_sharding.canonical)
         ZR_TRY(zr_shard_spec_parse(s, p, err));
-    else
+    else {
+        ZR_TRY(zr_sub_parse(s, p, err));
         ZR_TRY(zr_link_canonical(s, spelling, err));
+    }
 out:
     zr_json_doc_deinit(&doc);
     return st;
@@ -157,7 +159,7 @@ out:
 /* ---- the list --------------------------------------------------------------------- */
 
 /* Array codecs, one array->bytes codec, bytes codecs; finds chain->a2b. */
-static zarr_status chain_check_order(struct zr_chain *chain, const char *label,
+static zarr_status chain_check_order(struct zr_chain *chain, const char *label, bool sub,
                                      zarr_error *err)
 {
     uint32_t n_a2b = 0, stage = ZARR_CODEC_ARRAY_ARRAY;
@@ -174,7 +176,8 @@ static zarr_status chain_check_order(struct zr_chain *chain, const char *label,
                            "%s[%" PRIu32
                            "]: \"%s\" takes an array, but bytes come before it",
                            label, i, v->name);
-        if (v->kind == ZARR_CODEC_BYTES_BYTES && !n_a2b)
+        if (v->kind == ZARR_CODEC_BYTES_BYTES && !n_a2b &&
+            (!sub || chain->codec[0].vt->kind != ZARR_CODEC_BYTES_BYTES))
             return zr_fail(err, ZARR_ERR_INVALID,
                            "%s[%" PRIu32
                            "]: \"%s\" takes bytes, but no array->bytes codec such "
@@ -183,6 +186,8 @@ static zarr_status chain_check_order(struct zr_chain *chain, const char *label,
         stage = v->kind;
     }
     if (!n_a2b)
+        chain->a2b = chain->n;
+    if (!n_a2b && (!sub || (chain->n && stage != ZARR_CODEC_BYTES_BYTES)))
         return zr_fail(err, ZARR_ERR_INVALID,
                        "%s: no array->bytes codec such as \"bytes\" is among them",
                        label);
@@ -202,8 +207,11 @@ static zarr_status chain_insert_bytes(struct zr_chain *chain, struct zr_parse *p
                                       zarr_error *err)
 {
     static const struct zr_json empty = {.type = ZR_JSON_OBJECT};
-    struct zarr_codec_spec made = {
-        .alloc = p->alloc, .dtypes = p->registry->dtypes, .must_understand = true};
+    struct zarr_codec_spec made = {.alloc = p->alloc,
+                                   .dtypes = p->registry->dtypes,
+                                   .registry = p->registry,
+                                   .most_bytes = p->limits.chunk_bytes,
+                                   .must_understand = true};
     zarr_status st = ZARR_OK;
     uint32_t at = 0;
 
@@ -252,6 +260,8 @@ zarr_status zr_chain_parse_list(struct zr_chain **out, struct zr_parse *p,
 
         s->alloc = p->alloc;
         s->dtypes = p->registry->dtypes;
+        s->registry = p->registry;
+        s->most_bytes = p->limits.chunk_bytes;
         chain->n++;
         st = link_parse(s, p, v, err);
         if (st != ZARR_OK) {
@@ -259,9 +269,9 @@ zarr_status zr_chain_parse_list(struct zr_chain **out, struct zr_parse *p,
             goto out;
         }
     }
-    if (p->allow_missing_bytes && chain_lacks_bytes(chain))
+    if (p->allow_missing_bytes && !p->sub && chain_lacks_bytes(chain))
         ZR_TRY(chain_insert_bytes(chain, p, err));
-    ZR_TRY(chain_check_order(chain, label, err));
+    ZR_TRY(chain_check_order(chain, label, p->sub, err));
     *out = chain; /* moved */
     chain = NULL;
 out:

@@ -20,14 +20,14 @@ void zr_chain_reps_deinit(struct zr_chain_reps *reps)
 }
 
 /* Size of an array representation; its item size is the hint for what comes behind. */
-static zarr_status rep_measure(zarr_chunk_spec *rep, zarr_error *err)
+static zarr_status rep_measure(zarr_chunk_spec *rep, bool varies, zarr_error *err)
 {
     const uint64_t item_bytes = zarr_dtype_item_bytes(rep->dtype);
 
     if (!zr_product_u64(rep->shape, (size_t)rep->ndim, &rep->n_bytes) ||
         !zr_mul_u64(rep->n_bytes, item_bytes, &rep->n_bytes))
         return zr_fail(err, ZARR_ERR_LIMIT, "a chunk's bytes do not fit 64 bits");
-    rep->exact = item_bytes != 0;
+    rep->exact = !varies;
     rep->item_bytes_hint =
         item_bytes && item_bytes <= UINT32_MAX ? (uint32_t)item_bytes : 1;
     return ZARR_OK;
@@ -47,7 +47,7 @@ static zarr_status rep_default(zarr_chunk_spec *out, const struct zarr_codec_spe
 }
 
 static zarr_status rep_check(zarr_chunk_spec *out, const struct zarr_codec_spec *s,
-                             uint64_t fill_bytes, zarr_error *err)
+                             uint64_t fill_bytes, bool varies, zarr_error *err)
 {
     out->struct_size = sizeof *out;
     if (s->vt->kind == ZARR_CODEC_ARRAY_ARRAY) {
@@ -55,7 +55,7 @@ static zarr_status rep_check(zarr_chunk_spec *out, const struct zarr_codec_spec 
             zarr_dtype_item_bytes(out->dtype) > fill_bytes)
             return zr_fail(err, ZARR_ERR_INTERNAL,
                            "%s: the specification gives no valid array", s->vt->name);
-        return rep_measure(out, err);
+        return rep_measure(out, varies, err);
     }
     out->fill = NULL; /* bytes have none, and no shape either */
     out->dtype = NULL;
@@ -65,10 +65,10 @@ static zarr_status rep_check(zarr_chunk_spec *out, const struct zarr_codec_spec 
 }
 
 static zarr_status reps_open(struct zr_chain_reps *out, uint32_t n,
-                             const zarr_chunk_spec *chunk, zarr_error *err)
+                             const zarr_chunk_spec *chunk, bool varies, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
-    const uint64_t item_bytes = zarr_dtype_item_bytes(chunk->dtype);
+    const uint64_t item_bytes = chunk->dtype ? zarr_dtype_item_bytes(chunk->dtype) : 0;
 
     out->n = n;
     out->fill_bytes = ZR_MAX(item_bytes, (uint64_t)ZR_FILL_BYTES);
@@ -82,7 +82,8 @@ static zarr_status reps_open(struct zr_chain_reps *out, uint32_t n,
         memcpy(out->fills, chunk->fill, (size_t)item_bytes);
         out->rep[0].fill = out->fills;
     }
-    ZR_TRY(rep_measure(&out->rep[0], err));
+    if (chunk->dtype)
+        ZR_TRY(rep_measure(&out->rep[0], varies, err));
 out:
     return st;
 }
@@ -103,7 +104,12 @@ static zarr_status reps_step(struct zr_chain_reps *reps, uint32_t i,
         ZR_TRY(s->vt->resolve(s, &reps->rep[i], out, fill, err));
     else
         ZR_TRY(rep_default(out, s, &reps->rep[i], err));
-    ZR_TRY(rep_check(out, s, reps->fill_bytes, err));
+    ZR_TRY(rep_check(out, s, reps->fill_bytes, !reps->rep[i].exact, err));
+    if (s->vt->kind != ZARR_CODEC_ARRAY_ARRAY && out->n_bytes == UINT64_MAX) {
+        out->n_bytes = limits->chunk_bytes;
+        out->exact = 0;
+        reps->loose = true;
+    }
     if (out->fill && out->dtype && out->fill != fill) {
         memcpy(fill, out->fill, (size_t)zarr_dtype_item_bytes(out->dtype));
         out->fill = fill;
@@ -112,22 +118,48 @@ out:
     return st;
 }
 
+static zarr_status resolve_check(const struct zr_chain *chain,
+                                 const zarr_chunk_spec *chunk, bool varies,
+                                 const zarr_limits *lim, zarr_error *err)
+{
+    if (chunk->ndim < 0 || (uint32_t)chunk->ndim > lim->rank)
+        return zr_fail(err, ZARR_ERR_LIMIT,
+                       "chunk of %" PRId32 " dimensions (limit rank)", chunk->ndim);
+    if (varies && chunk->ndim != 1)
+        return zr_internal(err);
+    if (chunk->dtype && chain->a2b >= chain->n)
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "no array->bytes codec such as \"bytes\" is among them");
+    if (!chunk->dtype && chain->a2b < chain->n)
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "\"%s\" takes an array, only bytes->bytes codecs can be here",
+                       chain->codec[0].vt->name);
+    return ZARR_OK;
+}
+
 zarr_status zr_chain_resolve(struct zr_chain_reps *out, const struct zr_chain *chain,
                              const zarr_chunk_spec *chunk, const zarr_limits *limits,
                              const zarr_allocator *alloc, zarr_error *err)
+{
+    if (!chunk->dtype)
+        return zr_internal(err);
+    return zr_chain_resolve_any(out, chain, chunk, false, limits, alloc, err);
+}
+
+zarr_status zr_chain_resolve_any(struct zr_chain_reps *out, const struct zr_chain *chain,
+                                 const zarr_chunk_spec *chunk, bool varies,
+                                 const zarr_limits *limits, const zarr_allocator *alloc,
+                                 zarr_error *err)
 {
     zarr_status st = ZARR_OK;
     struct zr_chain_reps reps = {.alloc = alloc};
     zarr_limits lim;
 
     zr_codec_limits(&lim, limits);
-    if (chunk->ndim < 0 || (uint32_t)chunk->ndim > lim.rank)
-        return zr_fail(err, ZARR_ERR_LIMIT,
-                       "chunk of %" PRId32 " dimensions (limit rank)", chunk->ndim);
-    if (!chunk->dtype)
-        return zr_internal(err);
-    ZR_TRY(reps_open(&reps, chain->n, chunk, err));
-    if (!chain->codec[chain->a2b].shard && reps.rep[0].n_bytes > lim.chunk_bytes) {
+    ZR_TRY(resolve_check(chain, chunk, varies, &lim, err));
+    ZR_TRY(reps_open(&reps, chain->n, chunk, varies, err));
+    if (chain->a2b < chain->n && !chain->codec[chain->a2b].shard &&
+        reps.rep[0].n_bytes > lim.chunk_bytes) {
         st = zr_fail(err, ZARR_ERR_LIMIT,
                      "a chunk of %" PRIu64 " bytes is over %" PRIu64
                      " (limit chunk_bytes)",
@@ -140,6 +172,23 @@ zarr_status zr_chain_resolve(struct zr_chain_reps *out, const struct zr_chain *c
     reps = (struct zr_chain_reps){0};
 out:
     zr_chain_reps_deinit(&reps);
+    return st;
+}
+
+zarr_status zr_spec_bound(const zarr_codec_spec *spec, uint64_t n_bytes,
+                          uint64_t *encoded, zarr_error *err)
+{
+    const zarr_chunk_spec in = {
+        .struct_size = sizeof in, .n_bytes = n_bytes, .exact = 1, .item_bytes_hint = 1};
+    zarr_chunk_spec out = in;
+    zarr_status st = ZARR_OK;
+
+    if (spec->vt->resolve)
+        ZR_TRY(spec->vt->resolve(spec, &in, &out, NULL, err));
+    else
+        ZR_TRY(rep_default(&out, spec, &in, err));
+    *encoded = out.n_bytes;
+out:
     return st;
 }
 

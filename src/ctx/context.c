@@ -50,6 +50,7 @@ static void context_init_empty(zarr_context *ctx, uint64_t budget_bytes)
     zr_budget_init(&ctx->budget, budget_bytes);
     zr_codec_registry_init(&ctx->codecs, &ctx->dtypes, alloc);
     zr_impl_registry_init(&ctx->impls, alloc);
+    ctx->codecs.impls = &ctx->impls;
     zr_map_init(&ctx->pipelines.by_name, alloc, NULL);
 }
 

@@ -76,16 +76,17 @@ static zarr_status blosc_read_header(struct blosc_header *h, const struct zr_spa
                                .blocksize = zr_load_le32(io->src + 8),
                                .cbytes = zr_load_le32(io->src + 12)};
     ZR_TRY(blosc_check_kind(h, err));
-    if (h->nbytes > io->dst_bytes || h->nbytes > BLOSC_MAX_BUFFERSIZE) {
+    if (h->nbytes > io->dst_bytes || h->nbytes > BLOSC_MAX_BUFFERSIZE)
         st = zr_fail(err, ZARR_ERR_CORRUPT,
                      "blosc: chunk says it has %" PRIu32 " bytes, expected %zu",
                      h->nbytes, io->dst_bytes);
-        goto out;
-    }
-    if (h->cbytes != io->src_bytes)
+    else if (h->cbytes != io->src_bytes)
         st = zr_fail(err, ZARR_ERR_CORRUPT,
                      "blosc: chunk says it is stored in %" PRIu32 " bytes, there are %zu",
                      h->cbytes, io->src_bytes);
+    if (st != ZARR_OK && h->nbytes > io->dst_bytes && h->nbytes <= BLOSC_MAX_BUFFERSIZE &&
+        h->cbytes == io->src_bytes)
+        st = ZR_NO_ROOM;
 out:
     return st;
 }
@@ -252,6 +253,14 @@ static zarr_status blosc_encode(void *self, zarr_codec_job *jobs, uint64_t n,
     return zr_jobs_each(blosc_encode_one, self, jobs, n, exec, err);
 }
 
+static uint64_t blosc_size_hint(void *self, const zarr_codec_job *job, int encode)
+{
+    uint8_t head[8];
+
+    ZR_UNUSED(self);
+    return !encode && zr_job_peek(job, 0, head, sizeof head) ? zr_load_le32(head + 4) : 0;
+}
+
 const zarr_codec_impl_vtable zr_cpu_blosc = {
     .struct_size = sizeof(zarr_codec_impl_vtable),
     .caps = ZARR_CODEC_CAN_DECODE | ZARR_CODEC_CAN_ENCODE | ZARR_CODEC_SAFE |
@@ -264,4 +273,5 @@ const zarr_codec_impl_vtable zr_cpu_blosc = {
     .encode = blosc_encode,
     .decode = blosc_decode,
     .close = blosc_close,
+    .size_hint = blosc_size_hint,
 };

@@ -97,7 +97,7 @@ static zarr_status deflate_by_zlib(const struct deflate_self *self,
         *dst_used = io->dst_bytes - z.avail_out;
     } else if (rc == Z_MEM_ERROR) {
         st = zr_fail_memory(err, 0);
-    } else if (rc == Z_BUF_ERROR && z.avail_in > 0) {
+    } else if (rc == Z_BUF_ERROR && z.avail_out == 0) {
         st = zr_too_long(err, deflate_name(self), io->dst_bytes);
     } else {
         st = zr_fail(err, ZARR_ERR_CORRUPT, "%s: %s", deflate_name(self),

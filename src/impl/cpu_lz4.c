@@ -66,10 +66,12 @@ static zarr_status lz4_decode_one(void *self, const struct zr_span *io, size_t *
         return zr_fail(err, ZARR_ERR_CORRUPT, "lz4: %zu bytes are no block",
                        io->src_bytes);
     says = zr_load_le32(io->src);
-    if (says > io->dst_bytes || says > LZ4_MAX_INPUT_SIZE)
-        return zr_fail(err, ZARR_ERR_CORRUPT,
-                       "lz4: block says it has %" PRIu32 " bytes, expected %zu", says,
-                       io->dst_bytes);
+    if (says > io->dst_bytes || says > LZ4_MAX_INPUT_SIZE) {
+        (void)zr_fail(err, ZARR_ERR_CORRUPT,
+                      "lz4: block says it has %" PRIu32 " bytes, expected %zu", says,
+                      io->dst_bytes);
+        return says > LZ4_MAX_INPUT_SIZE ? ZARR_ERR_CORRUPT : ZR_NO_ROOM;
+    }
     got = LZ4_decompress_safe((const char *)io->src + LZ4_PREFIX_BYTES, (char *)io->dst,
                               (int)block, (int)says);
     if (got < 0 || (uint32_t)got != says)
@@ -113,6 +115,14 @@ static zarr_status lz4_encode(void *self, zarr_codec_job *jobs, uint64_t n,
     return zr_jobs_each(lz4_encode_one, self, jobs, n, exec, err);
 }
 
+static uint64_t lz4_size_hint(void *self, const zarr_codec_job *job, int encode)
+{
+    uint8_t head[LZ4_PREFIX_BYTES];
+
+    ZR_UNUSED(self);
+    return !encode && zr_job_peek(job, 0, head, sizeof head) ? zr_load_le32(head) : 0;
+}
+
 const zarr_codec_impl_vtable zr_cpu_lz4 = {
     .struct_size = sizeof(zarr_codec_impl_vtable),
     .caps = ZARR_CODEC_CAN_DECODE | ZARR_CODEC_CAN_ENCODE | ZARR_CODEC_SAFE |
@@ -127,4 +137,5 @@ const zarr_codec_impl_vtable zr_cpu_lz4 = {
     .encode = lz4_encode,
     .decode = lz4_decode,
     .close = lz4_close,
+    .size_hint = lz4_size_hint,
 };

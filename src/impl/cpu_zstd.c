@@ -150,6 +150,19 @@ static zarr_status zstd_encode(void *self, zarr_codec_job *jobs, uint64_t n,
     return zr_jobs_each(zstd_encode_one, self, jobs, n, exec, err);
 }
 
+/* The first frame's word; further frames are found by growing. */
+static uint64_t zstd_size_hint(void *self, const zarr_codec_job *job, int encode)
+{
+    uint8_t head[18]; /* the longest header */
+    const size_t n = (size_t)ZR_MIN(job->src.bytes, (uint64_t)sizeof head);
+    unsigned long long says = ZSTD_CONTENTSIZE_UNKNOWN;
+
+    ZR_UNUSED(self);
+    if (!encode && zr_job_peek(job, 0, head, n))
+        says = ZSTD_getFrameContentSize(head, n);
+    return says == ZSTD_CONTENTSIZE_UNKNOWN || says == ZSTD_CONTENTSIZE_ERROR ? 0 : says;
+}
+
 const zarr_codec_impl_vtable zr_cpu_zstd = {
     .struct_size = sizeof(zarr_codec_impl_vtable),
     .caps = ZARR_CODEC_CAN_DECODE | ZARR_CODEC_CAN_ENCODE | ZARR_CODEC_SAFE |
@@ -164,4 +177,5 @@ const zarr_codec_impl_vtable zr_cpu_zstd = {
     .encode = zstd_encode,
     .decode = zstd_decode,
     .close = zstd_close,
+    .size_hint = zstd_size_hint,
 };

@@ -78,6 +78,9 @@ struct zr_program {
     bool encoded_exact;     /* encoded_bound is the exact size: no bytes->bytes codec of
                                varying size */
     bool decoded_exact; /* false only around shards: decoded_bytes is then a bound too */
+    /* sizes of the bytes side are limits, not bounds: run it with zr_grow_decode() and
+     * zr_grow_encode(), allocate nothing by encoded_bound */
+    bool loose;
     bool raw; /* n == 0: stored bytes are the elements: ranges of it can be read */
     int32_t fetch_device,
         decoded_device; /* raw: both the target where the store reaches it, else host */
@@ -123,9 +126,17 @@ uint64_t zr_stage_scratch(const struct zr_stage *s, uint64_t n);
 /* Runs codec stage s of one chunk on this thread. thread_states: table by impl->id,
  * filled on first use; its owner calls zr_thread_states_close(). Checks that decoders
  * yield exactly what metadata says when out_exact. */
+struct zr_buffer { /* host memory that grows; what is in it is lost then */
+    uint8_t *p;
+    size_t bytes;
+};
 struct zr_thread_states {
     void **state; /* by impl id */
     size_t n;
+    /* a stack: runners inside codecs push what they need, and a stage that returns pops
+     * it; the memory stays for the next chunk */
+    struct zr_buffer *buffer;
+    size_t n_buffers, top;
     const zarr_allocator *alloc;
 };
 zarr_status zr_stage_decode(const struct zr_stage *s, zarr_codec_job *job,
@@ -146,6 +157,30 @@ struct zr_stage_call {
 };
 zarr_status zr_stage_run(const struct zr_stage *s, const struct zr_stage_call *call,
                          bool encode, zarr_error *err);
+/*
+ * Runs the stages of a program on host memory where sizes are not known: a decoder that
+ * finds its room too small is called again with more, up to the stage's bound; then it is
+ * LIMIT where the limits set that bound, else CORRUPT. buffer[0] and [1] are used in
+ * turn, [2] is an implementation's scratch; they belong to the caller.
+ * dst: where the elements go, exactly p->decoded_bytes or (decoded_exact false) as many
+ * as come and fit; NULL: into a buffer, or src itself where there is no stage.
+ */
+struct zr_growth {
+    struct zr_thread_states *ts;
+    struct zr_buffer *buffer; /* three */
+    const zarr_allocator *alloc;
+    bool no_room; /* out, of a failed call: dst is too small */
+};
+zarr_status zr_grow_decode(const struct zr_program *p, struct zr_growth *g,
+                           const zarr_mem *src, const zarr_mem *dst, zarr_mem *out,
+                           zarr_error *err);
+zarr_status zr_grow_encode(const struct zr_program *p, struct zr_growth *g,
+                           const zarr_mem *src, const zarr_mem *dst, zarr_mem *out,
+                           zarr_error *err);
+zarr_status zr_buffer_need(struct zr_buffer *b, uint64_t bytes,
+                           const zarr_allocator *alloc, zarr_error *err);
+void zr_buffer_free(struct zr_buffer *b, const zarr_allocator *alloc);
+
 void zr_thread_states_close(const struct zr_impl_registry *r,
                             struct zr_thread_states *ts);
 

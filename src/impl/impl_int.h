@@ -28,7 +28,15 @@ typedef zarr_status (*zr_span_fn)(void *self, const struct zr_span *io, size_t *
  * text in err. */
 zarr_status zr_jobs_each(zr_span_fn fn, void *self, zarr_codec_job *jobs, uint64_t n,
                          zarr_codec_exec *exec, zarr_error *err);
-/* "zstd: more than 4096 bytes". */
+/*
+ * What a function under zr_jobs_each() returns when the output is longer than the room;
+ * its job fails with CORRUPT and ZARR_CODEC_JOB_NO_ROOM, and may be given more.
+ */
+#define ZR_NO_ROOM ((zarr_status)-1000)
+/* n bytes of the input at `at`, for size hints; false: it has not so many, or is not the
+ * host's. */
+bool zr_job_peek(const zarr_codec_job *job, uint64_t at, void *out, size_t n);
+/* "zstd: more than 4096 bytes"; ZR_NO_ROOM. */
 zarr_status zr_too_long(zarr_error *err, const char *codec, size_t room);
 /* An encoder ran out of room, which resolve() had measured: a bug. */
 zarr_status zr_no_room(zarr_error *err, const char *codec);
@@ -63,6 +71,16 @@ zarr_status zr_preference_check(const char *text, zarr_error *err);
 /* Place of this implementation in its codec's list, 0 first; the list's length when not
  * in it. */
 uint32_t zr_preference_rank(const char *text, const char *codec, const char *impl);
+
+/* ---- programs of runners (program.c) ---------------------------------------------- */
+
+/* All codecs of the chain are stages on the host; nothing is left to a copy. reps as
+ * resolved by zr_chain_resolve_any(). */
+zarr_status zr_program_make_plain(struct zr_program **out,
+                                  const struct zr_impl_registry *impls,
+                                  const struct zr_chain *chain,
+                                  const struct zr_chain_reps *reps, bool encode,
+                                  const zarr_allocator *alloc, zarr_error *err);
 
 /* ---- placement (place.c)
  * ---------------------------------------------------------------- */

@@ -7,6 +7,8 @@
  */
 #include "impl/impl_int.h"
 
+#include <string.h>
+
 static bool job_is_host(const zarr_mem *m)
 {
     return m->device_type > 0 && m->device_type < 32 &&
@@ -46,6 +48,10 @@ zarr_status zr_jobs_each(zr_span_fn fn, void *self, zarr_codec_job *jobs, uint64
         jobs[i].status = job_open(&jobs[i], &io, &idle, text);
         if (jobs[i].status == ZARR_OK)
             jobs[i].status = fn(self, &io, &used, exec, text);
+        if (jobs[i].status == ZR_NO_ROOM) {
+            jobs[i].status = ZARR_ERR_CORRUPT;
+            jobs[i].flags |= ZARR_CODEC_JOB_NO_ROOM;
+        }
         if (jobs[i].status == ZARR_OK)
             jobs[i].dst_used = used;
         else if (first == ZARR_OK)
@@ -56,7 +62,16 @@ zarr_status zr_jobs_each(zr_span_fn fn, void *self, zarr_codec_job *jobs, uint64
 
 zarr_status zr_too_long(zarr_error *err, const char *codec, size_t room)
 {
-    return zr_fail(err, ZARR_ERR_CORRUPT, "%s: more than %zu bytes", codec, room);
+    (void)zr_fail(err, ZARR_ERR_CORRUPT, "%s: more than %zu bytes", codec, room);
+    return ZR_NO_ROOM;
+}
+
+bool zr_job_peek(const zarr_codec_job *job, uint64_t at, void *out, size_t n)
+{
+    if (!job_is_host(&job->src) || job->src.bytes < n || at > job->src.bytes - n || !n)
+        return false;
+    memcpy(out, (const uint8_t *)job->src.handle + job->src.offset + at, n);
+    return true;
 }
 
 zarr_status zr_no_room(zarr_error *err, const char *codec)

@@ -328,6 +328,7 @@ static zarr_status program_fill(struct zr_program *p, struct zr_place *place,
     }
     p->encoded_bound = stage_rep_bytes(stored, p->encode);
     p->encoded_exact = stored->exact != 0;
+    p->loose = reps->loose;
     place->legs = legs;
     place->n_legs = program_legs(legs, chain, reps, cut.first, cut.computes);
     place->excluded = excluded;
@@ -405,6 +406,31 @@ zarr_status zr_program_make_bytes(struct zr_program **out,
     p->item_bytes = 1;
     p->decoded_bytes = stage_rep_bytes(&reps->rep[cut.first], opts->encode);
     p->decoded_exact = reps->rep[cut.first].exact != 0;
+    ZR_TRY(program_fill(p, &place, chain, reps, cut, err));
+    *out = p; /* moved */
+    p = NULL;
+out:
+    zr_program_free(p);
+    return st;
+}
+
+zarr_status zr_program_make_plain(struct zr_program **out,
+                                  const struct zr_impl_registry *impls,
+                                  const struct zr_chain *chain,
+                                  const struct zr_chain_reps *reps, bool encode,
+                                  const zarr_allocator *alloc, zarr_error *err)
+{
+    const struct zr_placement_options opts = {.target_device = ZARR_DEVICE_CPU,
+                                              .encode = encode};
+    zarr_status st = ZARR_OK;
+    struct zr_place place = {.impls = impls, .opts = &opts, .alloc = alloc};
+    const struct program_cut cut = {.first = 0, .computes = true};
+    struct zr_program *p = NULL;
+
+    ZR_TRY(program_new(&p, &opts, alloc, err));
+    p->item_bytes = 1;
+    p->decoded_bytes = stage_rep_bytes(&reps->rep[0], encode);
+    p->decoded_exact = reps->rep[0].exact != 0;
     ZR_TRY(program_fill(p, &place, chain, reps, cut, err));
     *out = p; /* moved */
     p = NULL;

@@ -48,6 +48,11 @@ void zr_thread_states_close(const struct zr_impl_registry *r, struct zr_thread_s
     zr_free(ts->alloc, ts->state);
     ts->state = NULL;
     ts->n = 0;
+    for (size_t i = 0; i < ts->n_buffers; i++)
+        zr_buffer_free(&ts->buffer[i], ts->alloc);
+    zr_free(ts->alloc, ts->buffer);
+    ts->buffer = NULL;
+    ts->n_buffers = ts->top = 0;
 }
 
 /* What the job may be given. A decoder's room is exactly what metadata says, never the
@@ -105,11 +110,16 @@ zarr_status zr_stage_run(const struct zr_stage *s, const struct zr_stage_call *c
 {
     zarr_status st = ZARR_OK;
     const zarr_codec_impl_vtable *v = &s->impl->vt;
-    zarr_codec_exec exec = {
-        .struct_size = sizeof exec, .stream = call->stream, .scratch = call->scratch};
+    const size_t top = call->ts->top;
+    zarr_codec_exec exec = {.struct_size = sizeof exec,
+                            .stream = call->stream,
+                            .scratch = call->scratch,
+                            .inner = call->ts};
 
-    for (uint64_t i = 0; i < call->n; i++)
+    for (uint64_t i = 0; i < call->n; i++) {
         call->jobs[i].status = ZARR_OK;
+        call->jobs[i].flags = 0;
+    }
     ZR_TRY(stage_thread_state(s->impl, call->ts, &exec.thread_state, err));
     for (uint64_t i = 0; i < call->n; i++) {
         call->jobs[i].status = stage_check_in(s, &call->jobs[i], encode, err);
@@ -117,6 +127,9 @@ zarr_status zr_stage_run(const struct zr_stage *s, const struct zr_stage_call *c
             return stage_first_failure(call, err);
     }
     st = (encode ? v->encode : v->decode)(s->self, call->jobs, call->n, &exec, err);
+    call->ts->top = top; /* what runners gave is done with */
+    if (st != ZARR_OK && call->n == 1)
+        call->jobs[0].flags |= exec.flags & ZARR_CODEC_JOB_NO_ROOM;
     if (st != ZARR_OK) {
         (void)stage_first_failure(call, err);
         goto out;

@@ -102,6 +102,7 @@ typedef struct zarr_codec_spec_vtable {
                              size_t cap, size_t *text_bytes, zarr_error *err);
     /**
      * What comes out of encode for what goes in: shape, dtype, fill, n_bytes, exact.
+     * n_bytes UINT64_MAX: nothing in the metadata bounds it; limits.chunk_bytes does.
      * `*out` arrives as a copy of *in with fill NULL. `fill_out` has room for one element
      * of the output data type (512 bytes) and arrives zeroed. Called once per chain and
      * chunk shape. Refuses what does not fit (rank, data type) with INVALID or
@@ -110,7 +111,34 @@ typedef struct zarr_codec_spec_vtable {
      */
     zarr_status (*resolve)(const zarr_codec_spec *spec, const zarr_chunk_spec *in,
                            zarr_chunk_spec *out, void *fill_out, zarr_error *err);
+    /**
+     * Members of the configuration that are lists of codecs: NULL-terminated; NULL: none.
+     * They are parsed before canonical() is called, which takes their text from
+     * zarr_codec_spec_chain_json(). Each is a whole chain, or of bytes->bytes codecs
+     * only; all nested ones count against limits.codecs.
+     */
+    const char *const *chains;
 } zarr_codec_spec_vtable;
+
+/** Canonical JSON of the chain that a member of the configuration holds; NULL: absent.
+ * Borrowed. */
+ZARR_API const char *zarr_codec_spec_chain_json(const zarr_codec_spec *spec,
+                                                const char *member);
+/** How many codecs it has; -1: absent. *array: 1 for a whole chain, 0 for bytes->bytes
+ * codecs only (or none at all); may be NULL. */
+ZARR_API int64_t zarr_codec_spec_chain_codecs(const zarr_codec_spec *spec,
+                                              const char *member, int *array);
+/** Name of its i-th codec, NULL behind the last. Borrowed. */
+ZARR_API const char *zarr_codec_spec_chain_name(const zarr_codec_spec *spec,
+                                                const char *member, uint64_t i);
+/**
+ * What the chain makes of `in`: *out is its encoded side (n_bytes, exact). For resolve().
+ * in->dtype NULL: bytes. An array with exact 0 has one dimension of any length up to
+ * shape[0].
+ */
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_codec_spec_chain_resolve(
+    const zarr_codec_spec *spec, const char *member, const zarr_chunk_spec *in,
+    zarr_chunk_spec *out, zarr_error *err);
 
 /** One chunk of a batch. */
 typedef struct zarr_codec_job {
@@ -121,12 +149,20 @@ typedef struct zarr_codec_job {
     const uint64_t
         *chunk; /**< chunk coordinates, for codecs that depend on them; may be NULL */
     zarr_status status; /**< out */
-    uint32_t reserved;
+    uint32_t flags;     /**< out: ZARR_CODEC_JOB_* */
 } zarr_codec_job;
+
+enum {
+    /** With a failed status: the output is longer than dst. Where metadata does not tell
+     * the length, the library calls again with more room, up to a limit. */
+    ZARR_CODEC_JOB_NO_ROOM = 1
+};
 
 /** Per-call surroundings, made by the library. */
 typedef struct zarr_codec_exec {
-    uint32_t struct_size, flags;
+    uint32_t struct_size;
+    uint32_t
+        flags; /**< ZARR_CODEC_JOB_NO_ROOM: set by a runner; the library hands it on */
     void *thread_state; /**< what thread_open made for this implementation; used by one
                            thread at a time */
     void *stream;       /**< NULL: finished on return */
@@ -134,6 +170,7 @@ typedef struct zarr_codec_exec {
                            output memory */
     const uint64_t
         *chunk_shape; /**< reserved for grids with varying chunks; NULL: as bound */
+    void *inner;      /**< for runners: pass this struct on, don't look */
 } zarr_codec_exec;
 
 enum {
@@ -175,7 +212,48 @@ typedef struct zarr_codec_impl_vtable {
     zarr_status (*decode)(void *self, zarr_codec_job *jobs, uint64_t n,
                           zarr_codec_exec *exec, zarr_error *err);
     void (*close)(void *self);
+    /**
+     * Bytes of output that job->src will give, as far as that is cheap to tell: when
+     * decoding what a header says, which is believed in so far as memory is reserved by
+     * it, within limits; when encoding a bound. 0: not known. NULL: never known.
+     */
+    uint64_t (*size_hint)(void *self, const zarr_codec_job *job, int encode);
 } zarr_codec_impl_vtable;
+
+/**
+ * Runs a chain that is a member of a codec's configuration, on host memory: made in
+ * bind(), used in encode() and decode(), closed in close(). Sizes that metadata does not
+ * tell are found by growing buffers up to limits.chunk_bytes.
+ * Thread class: frozen; what a call needs (codec contexts, buffers) it takes from exec.
+ * An implementation with a thread_state of its own must not use that across a call here:
+ * the chain may hold the same codec again.
+ */
+typedef struct zarr_codec_runner zarr_codec_runner;
+
+/**
+ * @param decoded the chain's decoded side, as for zarr_codec_spec_chain_resolve()
+ * @return UNSUPPORTED where a codec has no implementation on the host, or is
+ * sharding_indexed; INVALID where the member is absent or does not fit
+ */
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_codec_runner_open(
+    zarr_codec_runner **out, const zarr_codec_spec *spec, const char *member,
+    const zarr_chunk_spec *decoded, zarr_error *err);
+/**
+ * Decodes src. dst->handle not NULL: there, dst->bytes is the room. NULL: into memory of
+ * this thread that stays until the implementation's encode() or decode() returns, or into
+ * src itself where the chain changes nothing. dst->bytes becomes the length.
+ * @return CORRUPT, LIMIT; CORRUPT also where the room is too small, which the caller's
+ * own job is marked with when it fails then
+ */
+ZARR_API ZARR_MUST_CHECK zarr_status
+zarr_codec_runner_decode(const zarr_codec_runner *runner, zarr_codec_exec *exec,
+                         const zarr_mem *src, zarr_mem *dst, zarr_error *err);
+/** The same backward. */
+ZARR_API ZARR_MUST_CHECK zarr_status
+zarr_codec_runner_encode(const zarr_codec_runner *runner, zarr_codec_exec *exec,
+                         const zarr_mem *src, zarr_mem *dst, zarr_error *err);
+/** NULL is fine. */
+ZARR_API void zarr_codec_runner_close(zarr_codec_runner *runner);
 
 ZARR_END_DECLS
 

@@ -32,6 +32,7 @@ static inline zarr_status impl_env_open(struct impl_env *e, const zarr_allocator
     *e = (struct impl_env){.threads = {.alloc = alloc}};
     zr_impl_registry_init(&e->impls, alloc);
     ZR_TRY(codec_env_open(&e->codec, alloc, err));
+    e->codec.codecs.impls = &e->impls;
     for (size_t i = 0; zr_impl_core[i] && st == ZARR_OK; i++)
         st = zr_impl_register(&e->impls, zr_impl_core[i], "core", err);
     if (st != ZARR_OK)

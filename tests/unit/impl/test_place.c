@@ -523,7 +523,7 @@ static void batches_and_their_word(void **state)
     struct impl_chain c;
     char src[3] = {'a', 'b', 'x'};
     uint8_t dst[3][40];
-    zarr_codec_job jobs[3] = {{.reserved = 0}};
+    zarr_codec_job jobs[3] = {{.dst_used = 0}};
     struct zr_stage_call call = {.jobs = jobs, .n = 3, .ts = &env.threads};
     zarr_error err = {0};
 

@@ -1,0 +1,249 @@
+/*
+ * impl/grow.c - a program on host memory where metadata does not tell the sizes:
+ * variable-length elements, and chains inside codecs. A decoder gets room by what
+ * the encoded header says, in so far as its input can explain that, and is called
+ * again with four times as much while it finds that too small, up to the bound of
+ * its stage. Encoders get what their specification promises for the input at hand.
+ * Thread class: the caller's buffers and thread states; one thread.
+ */
+#include "impl/impl_int.h"
+
+#include <string.h>
+
+enum {
+    GROW_LEAST = 4096,   /* room that needs no reason */
+    GROW_EXPLAINS = 256, /* decoded bytes that one encoded byte may announce */
+    GROW_FACTOR = 4
+};
+
+void zr_buffer_free(struct zr_buffer *b, const zarr_allocator *alloc)
+{
+    zr_free(alloc, b->p);
+    *b = (struct zr_buffer){0};
+}
+
+zarr_status zr_buffer_need(struct zr_buffer *b, uint64_t bytes,
+                           const zarr_allocator *alloc, zarr_error *err)
+{
+    size_t want = 0;
+
+    if (bytes <= b->bytes && b->p)
+        return ZARR_OK;
+    if (!zr_to_size(ZR_MAX(bytes, (uint64_t)GROW_LEAST), &want))
+        return zr_fail(err, ZARR_ERR_LIMIT,
+                       "a chunk does not fit this machine's addresses");
+    zr_buffer_free(b, alloc);
+    b->p = zr_malloc(alloc, want);
+    if (!b->p)
+        return zr_fail_memory(err, want);
+    b->bytes = want;
+    return ZARR_OK;
+}
+
+/* Where a stage writes: the caller's dst, or a buffer of its own. */
+struct grow_step {
+    const struct zr_program *p;
+    const struct zr_stage *stage;
+    struct zr_growth *g;
+    const zarr_mem *dst; /* NULL: buffer */
+    struct zr_buffer *buffer;
+    bool encode;
+};
+
+static zarr_status step_call(const struct grow_step *s, zarr_codec_job *job,
+                             zarr_error *err)
+{
+    const struct zr_stage *stage = s->stage;
+    zarr_mem scratch = {0};
+    uint64_t need = 0;
+    zarr_status st = ZARR_OK;
+
+    while (!s->encode && stage->fallback && !zr_stage_accepts(stage, job))
+        stage = stage->fallback;
+    if (stage->impl->vt.scratch)
+        need = stage->impl->vt.scratch(stage->self, 1,
+                                       s->encode ? job->src.bytes : job->dst.bytes);
+    if (need) {
+        ZR_TRY(zr_buffer_need(&s->g->buffer[2], need, s->g->alloc, err));
+        scratch = zr_mem_of_host(s->g->buffer[2].p, need);
+    }
+    st = s->encode ? zr_stage_encode(stage, job, s->g->ts, scratch, err)
+                   : zr_stage_decode(stage, job, s->g->ts, scratch, err);
+out:
+    return st;
+}
+
+static uint64_t step_hint(const struct grow_step *s, const zarr_codec_job *job)
+{
+    const zarr_codec_impl_vtable *v = &s->stage->impl->vt;
+
+    return v->size_hint ? v->size_hint(s->stage->self, job, s->encode) : 0;
+}
+
+static uint64_t times(uint64_t n, uint64_t factor)
+{
+    uint64_t out = 0;
+
+    return zr_mul_u64(n, factor, &out) ? out : UINT64_MAX;
+}
+
+/* A header's word reserves memory only as far as the input can explain it. */
+static zarr_status decode_room(const struct grow_step *s, const zarr_codec_job *job,
+                               uint64_t *room, zarr_error *err)
+{
+    const uint64_t bound = s->stage->out_bytes, hint = step_hint(s, job);
+    const uint64_t explained =
+        ZR_MAX(times(job->src.bytes, GROW_EXPLAINS), (uint64_t)GROW_LEAST);
+
+    if (hint > bound && s->p->loose)
+        return zr_fail(err, ZARR_ERR_LIMIT,
+                       "%s: the chunk says it has %" PRIu64 " bytes, over %" PRIu64
+                       " (limit chunk_bytes)",
+                       zarr_codec_spec_name(s->stage->spec), hint, bound);
+    *room = hint ? ZR_MIN(hint, explained) : times(job->src.bytes, GROW_FACTOR);
+    *room = ZR_MIN(ZR_MAX(*room, (uint64_t)GROW_LEAST), bound);
+    return ZARR_OK;
+}
+
+static zarr_status encode_room(const struct grow_step *s, const zarr_codec_job *job,
+                               uint64_t *room, zarr_error *err)
+{
+    const struct zr_stage *stage = s->stage;
+    zarr_status st = ZARR_OK;
+
+    *room = step_hint(s, job);
+    if (*room)
+        goto out;
+    *room = s->p->loose ? UINT64_MAX : stage->in_bytes;
+    if (stage->spec->vt->kind == ZARR_CODEC_BYTES_BYTES)
+        ZR_TRY(zr_spec_bound(stage->spec, job->src.bytes, room, err));
+    if (*room == UINT64_MAX)
+        *room = ZR_MIN(ZR_MAX(times(job->src.bytes, GROW_FACTOR), (uint64_t)GROW_LEAST),
+                       stage->in_bytes);
+out:
+    return st;
+}
+
+static zarr_status step_bound(const struct grow_step *s, zarr_status st, zarr_error *err)
+{
+    if (!s->p->loose)
+        return st;
+    return zr_fail(err, ZARR_ERR_LIMIT, "%s: a chunk of more than %" PRIu64 " bytes %s",
+                   zarr_codec_spec_name(s->stage->spec),
+                   s->encode ? s->stage->in_bytes : s->stage->out_bytes,
+                   "(limit chunk_bytes)");
+}
+
+/* Into a buffer that grows while that helps. */
+static zarr_status step_grow(const struct grow_step *s, zarr_codec_job *job,
+                             zarr_error *err)
+{
+    const struct zr_stage *stage = s->stage;
+    const bool exact = s->encode ? stage->in_exact : stage->out_exact;
+    uint64_t room = s->encode ? stage->in_bytes : stage->out_bytes;
+    const uint64_t bound = room;
+    zarr_status st = ZARR_OK;
+
+    if (!exact)
+        ZR_TRY(s->encode ? encode_room(s, job, &room, err)
+                         : decode_room(s, job, &room, err));
+    if (room > bound && !(s->encode && !s->p->loose))
+        ZR_TRY(step_bound(s, ZARR_ERR_LIMIT, err));
+    for (;;) {
+        ZR_TRY(zr_buffer_need(s->buffer, room, s->g->alloc, err));
+        job->dst = zr_mem_of_host(s->buffer->p, exact ? room : s->buffer->bytes);
+        st = step_call(s, job, err);
+        if (st == ZARR_OK || exact || !(job->flags & ZARR_CODEC_JOB_NO_ROOM))
+            break;
+        room = job->dst.bytes;
+        if (room >= bound) {
+            st = step_bound(s, st, err);
+            break;
+        }
+        room = ZR_MIN(times(room, GROW_FACTOR), bound);
+    }
+out:
+    return st;
+}
+
+static zarr_status step_run(const struct grow_step *s, zarr_mem *cur, zarr_error *err)
+{
+    zarr_codec_job job = {.src = *cur};
+    zarr_status st = ZARR_OK;
+
+    if (s->stage->kind != ZR_STAGE_CODEC)
+        return zr_internal(err);
+    if (s->dst) {
+        job.dst = *s->dst;
+        st = step_call(s, &job, err);
+        s->g->no_room = st != ZARR_OK && (job.flags & ZARR_CODEC_JOB_NO_ROOM);
+    } else {
+        st = step_grow(s, &job, err);
+    }
+    *cur = job.dst;
+    cur->bytes = job.dst_used;
+    return st;
+}
+
+static zarr_status grow_run(const struct zr_program *p, struct zr_growth *g,
+                            const zarr_mem *src, const zarr_mem *dst, zarr_mem *out,
+                            zarr_error *err)
+{
+    zarr_mem cur = *src;
+    zarr_status st = ZARR_OK;
+
+    g->no_room = false;
+    for (uint32_t k = 0; k < p->n; k++) {
+        const struct grow_step s = {.p = p,
+                                    .stage = &p->stage[p->encode ? p->n - 1 - k : k],
+                                    .g = g,
+                                    .dst = k + 1 == p->n ? dst : NULL,
+                                    .buffer = &g->buffer[k % 2],
+                                    .encode = p->encode};
+
+        ZR_TRY(step_run(&s, &cur, err));
+    }
+    if (p->n == 0 && dst) {
+        g->no_room = dst->bytes < cur.bytes;
+        if (g->no_room)
+            return zr_fail(err, ZARR_ERR_CORRUPT,
+                           "%" PRIu64 " bytes, there is room for %" PRIu64, cur.bytes,
+                           dst->bytes);
+        if (cur.bytes)
+            memcpy((uint8_t *)dst->handle + dst->offset,
+                   (const uint8_t *)cur.handle + cur.offset, (size_t)cur.bytes);
+        cur = (zarr_mem){.handle = dst->handle,
+                         .offset = dst->offset,
+                         .bytes = cur.bytes,
+                         .device_type = dst->device_type,
+                         .device_id = dst->device_id};
+    }
+    *out = cur;
+out:
+    return st;
+}
+
+zarr_status zr_grow_decode(const struct zr_program *p, struct zr_growth *g,
+                           const zarr_mem *src, const zarr_mem *dst, zarr_mem *out,
+                           zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    if (p->encode)
+        return zr_internal(err);
+    ZR_TRY(grow_run(p, g, src, dst, out, err));
+    if (p->decoded_exact ? out->bytes != p->decoded_bytes : out->bytes > p->decoded_bytes)
+        st = zr_fail(err, ZARR_ERR_CORRUPT,
+                     "chunk has %" PRIu64
+                     " bytes where its shape and data type need %s%" PRIu64,
+                     out->bytes, p->decoded_exact ? "" : "at most ", p->decoded_bytes);
+out:
+    return st;
+}
+
+zarr_status zr_grow_encode(const struct zr_program *p, struct zr_growth *g,
+                           const zarr_mem *src, const zarr_mem *dst, zarr_mem *out,
+                           zarr_error *err)
+{
+    return p->encode ? grow_run(p, g, src, dst, out, err) : zr_internal(err);
+}

@@ -1,0 +1,181 @@
+/*
+ * impl/runner.c - chains inside codecs, run for the implementation that holds them.
+ * A runner is bound once, with that implementation, and shared by threads; codec
+ * contexts and buffers are those of the thread that calls, found through the exec
+ * that the implementation was called with. Buffers are a stack: what a runner gives
+ * stays until the stage returns that called it.
+ * Recursion: through runners inside runners, whose depth is the metadata's nesting,
+ * bounded by limits.codecs.
+ * Thread class: frozen.
+ */
+#include "impl/impl_int.h"
+
+#include <string.h>
+
+struct zarr_codec_runner {
+    struct zr_program *decode, *encode; /* either may be NULL: nobody does that */
+    struct zr_chain_reps reps;
+    const char *name, *member;
+    const zarr_allocator *alloc;
+};
+
+void zarr_codec_runner_close(zarr_codec_runner *runner)
+{
+    if (!runner)
+        return;
+    zr_program_free(runner->decode);
+    zr_program_free(runner->encode);
+    zr_chain_reps_deinit(&runner->reps);
+    zr_free(runner->alloc, runner);
+}
+
+/* One direction may be missing: the one that is wanted says so when it is used. */
+static zarr_status runner_bind(zarr_codec_runner *r, const struct zr_chain *chain,
+                               const struct zr_impl_registry *impls, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    st = zr_program_make_plain(&r->decode, impls, chain, &r->reps, false, r->alloc, err);
+    if (st != ZARR_OK && st != ZARR_ERR_UNSUPPORTED)
+        goto out;
+    st = zr_program_make_plain(&r->encode, impls, chain, &r->reps, true, r->alloc,
+                               r->decode ? NULL : err);
+    if (st == ZARR_ERR_UNSUPPORTED && r->decode)
+        st = ZARR_OK;
+    else if (st != ZARR_OK && r->decode)
+        st = zr_fail(err, st, "an encoder did not bind");
+out:
+    return st;
+}
+
+zarr_status zarr_codec_runner_open(zarr_codec_runner **out, const zarr_codec_spec *spec,
+                                   const char *member, const zarr_chunk_spec *decoded,
+                                   zarr_error *err)
+{
+    const struct zr_sub_chain *sub = zr_spec_sub(spec, member);
+    const zarr_limits limits = {.chunk_bytes = spec->most_bytes};
+    zarr_codec_runner *r = NULL;
+    zarr_status st = ZARR_OK;
+
+    *out = NULL;
+    if (!sub)
+        return zr_fail(err, ZARR_ERR_INVALID, "%s: %s is missing",
+                       zarr_codec_spec_name(spec), member);
+    if (!spec->registry || !spec->registry->impls)
+        return zr_internal(err);
+    for (uint32_t i = 0; i < sub->chain->n; i++)
+        if (sub->chain->codec[i].shard)
+            return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                           "%s: %s: sharding_indexed cannot be inside another codec",
+                           zarr_codec_spec_name(spec), member);
+    r = zr_calloc(spec->alloc, 1, sizeof *r);
+    if (!r)
+        return zr_fail_memory(err, sizeof *r);
+    r->alloc = spec->alloc;
+    r->name = zarr_codec_spec_name(spec);
+    r->member = sub->member;
+    ZR_TRY(zr_chain_resolve_any(&r->reps, sub->chain, decoded,
+                                decoded->dtype && !decoded->exact, &limits, r->alloc,
+                                err));
+    ZR_TRY(runner_bind(r, sub->chain, spec->registry->impls, err));
+    *out = r; /* moved */
+    r = NULL;
+out:
+    zarr_codec_runner_close(r);
+    return st == ZARR_OK
+               ? ZARR_OK
+               : zr_prefix(err, st, "%s: %s", zarr_codec_spec_name(spec), member);
+}
+
+/* ---- running ------------------------------------------------------------------------
+ */
+
+static zarr_status runner_push(struct zr_thread_states *ts, size_t n, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    size_t cap = ts->n_buffers;
+
+    if (ts->top + n > ts->n_buffers) {
+        ZR_TRY(
+            zr_grow(ts->alloc, &ts->buffer, &cap, ts->top + n, sizeof *ts->buffer, err));
+        memset(ts->buffer + ts->n_buffers, 0, (cap - ts->n_buffers) * sizeof *ts->buffer);
+        ts->n_buffers = cap;
+    }
+    ts->top += n;
+out:
+    return st;
+}
+
+/* While the stages run, others may push and so move the table: the three buffers are
+ * taken out of it and put back. What holds the result stays on the stack, the rest is
+ * free again. */
+static zarr_status runner_run(const struct zr_program *p, struct zr_thread_states *ts,
+                              const zarr_mem *src, zarr_mem *dst, bool *no_room,
+                              zarr_error *err)
+{
+    struct zr_buffer own[3];
+    struct zr_growth g = {.ts = ts, .buffer = own, .alloc = ts->alloc};
+    const size_t at = ts->top;
+    const bool given = dst->handle != NULL;
+    zarr_mem got = {0};
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(runner_push(ts, 3, err));
+    memcpy(own, &ts->buffer[at], sizeof own);
+    memset(&ts->buffer[at], 0, sizeof own);
+    st = p->encode ? zr_grow_encode(p, &g, src, given ? dst : NULL, &got, err)
+                   : zr_grow_decode(p, &g, src, given ? dst : NULL, &got, err);
+    if (!given && p->n > 0 && p->n % 2 == 0) { /* the result to the bottom */
+        const struct zr_buffer b = own[0];
+
+        own[0] = own[1];
+        own[1] = b;
+    }
+    memcpy(&ts->buffer[at], own, sizeof own);
+    ts->top = given || st != ZARR_OK ? at : at + 1;
+    *no_room = g.no_room;
+    if (st == ZARR_OK)
+        *dst = got;
+out:
+    return st;
+}
+
+static zarr_status runner_call(const zarr_codec_runner *r, const struct zr_program *p,
+                               zarr_codec_exec *exec, const zarr_mem *src, zarr_mem *dst,
+                               zarr_error *err)
+{
+    bool no_room = false;
+    zarr_status st = ZARR_OK;
+
+    if (!exec->inner)
+        return zr_internal(err);
+    st = runner_run(p, exec->inner, src, dst, &no_room, err);
+    if (no_room)
+        exec->flags |= ZARR_CODEC_JOB_NO_ROOM;
+    return st == ZARR_OK ? ZARR_OK : zr_prefix(err, st, "%s: %s", r->name, r->member);
+}
+
+static zarr_status runner_none(const zarr_codec_runner *r, const char *what,
+                               zarr_error *err)
+{
+    return zr_fail(err, ZARR_ERR_UNSUPPORTED, "%s: %s: nobody %s these codecs", r->name,
+                   r->member, what);
+}
+
+zarr_status zarr_codec_runner_decode(const zarr_codec_runner *runner,
+                                     zarr_codec_exec *exec, const zarr_mem *src,
+                                     zarr_mem *dst, zarr_error *err)
+{
+    if (!runner->decode)
+        return runner_none(runner, "decodes", err);
+    return runner_call(runner, runner->decode, exec, src, dst, err);
+}
+
+zarr_status zarr_codec_runner_encode(const zarr_codec_runner *runner,
+                                     zarr_codec_exec *exec, const zarr_mem *src,
+                                     zarr_mem *dst, zarr_error *err)
+{
+    if (!runner->encode)
+        return runner_none(runner, "encodes", err);
+    return runner_call(runner, runner->encode, exec, src, dst, err);
+}
