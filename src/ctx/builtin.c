@@ -9,11 +9,14 @@
 
 static zarr_status register_core_grids(zarr_context *ctx, zarr_error *err)
 {
-    static const zarr_key_encoding_vtable *const encodings[] = {&zr_key_default,
-                                                                &zr_key_v2};
+    static const zarr_grid_vtable *const grids[] = {
+        &zr_grid_regular, &zr_grid_rectilinear, &zr_grid_bounded};
+    static const zarr_key_encoding_vtable *const encodings[] = {
+        &zr_key_default, &zr_key_v2, &zr_key_default_suffix, &zr_key_suffix};
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(zarr_context_register_grid(ctx, &zr_grid_regular, ZR_CTX_CORE, err));
+    for (size_t i = 0; i < ZR_COUNT(grids); i++)
+        ZR_TRY(zarr_context_register_grid(ctx, grids[i], ZR_CTX_CORE, err));
     for (size_t i = 0; i < ZR_COUNT(encodings); i++)
         ZR_TRY(zarr_context_register_key_encoding(ctx, encodings[i], ZR_CTX_CORE, err));
 out:

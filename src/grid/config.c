@@ -8,8 +8,24 @@
 
 #include <string.h>
 
+static bool is_known(const char *key, const char *const *members)
+{
+    for (; *members; members++)
+        if (zr_streq(key, *members))
+            return true;
+    return false;
+}
+
 zarr_status zr_config_check(const struct zr_json *config, const char *what,
                             const char *member, zarr_error *err)
+{
+    const char *const members[] = {member, NULL};
+
+    return zr_config_known(config, what, members, err);
+}
+
+zarr_status zr_config_known(const struct zr_json *config, const char *what,
+                            const char *const *members, zarr_error *err)
 {
     if (!config)
         return ZARR_OK;
@@ -18,7 +34,7 @@ zarr_status zr_config_check(const struct zr_json *config, const char *what,
                        "%s: configuration is a %s, must be an object", what,
                        zr_json_type_text(config));
     for (const struct zr_json *m = config->u.kids.first; m; m = m->next)
-        if (!zr_streq(m->key, member))
+        if (!is_known(m->key, members))
             return zr_fail(err, ZARR_ERR_UNSUPPORTED, "%s: unknown member \"%s\"", what,
                            m->key);
     return ZARR_OK;

@@ -10,8 +10,10 @@
 typedef zarr_status (*zr_canonical_fn)(const void *self, char *text, size_t cap,
                                        size_t *text_bytes, zarr_error *err);
 
-/* INVALID unless config is NULL or an object; UNSUPPORTED for members other than this
- * one. */
+/* INVALID unless config is NULL or an object; UNSUPPORTED for members other than these
+ * (NULL ends the list), or than this one. */
+zarr_status zr_config_known(const struct zr_json *config, const char *what,
+                            const char *const *members, zarr_error *err);
 zarr_status zr_config_check(const struct zr_json *config, const char *what,
                             const char *member, zarr_error *err);
 zarr_status zr_config_parse(struct zr_json_doc *doc, const char *json, zarr_error *err);

@@ -11,6 +11,10 @@
 #include "grid/config_int.h"
 #include "grid/grid_int.h"
 
+enum {
+    WALK_MOST = 65536 /* chunks that are asked one by one */
+};
+
 zarr_status zr_check_shape(int32_t ndim, const uint64_t *shape, zarr_error *err)
 {
     if (ndim < 0 || ndim > ZARR_MAX_RANK)
@@ -68,6 +72,19 @@ out:
     return st;
 }
 
+zarr_status zr_grid_check_list(const struct zr_json *list, const char *member,
+                               int32_t ndim, zarr_error *err)
+{
+    if (!zr_json_is(list, ZR_JSON_ARRAY))
+        return zr_fail(err, ZARR_ERR_INVALID, "%s is a %s, must be an array", member,
+                       zr_json_type_text(list));
+    if (zr_json_count(list) != (size_t)ndim)
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "%s has %zu numbers, the array %d dimensions", member,
+                       zr_json_count(list), (int)ndim);
+    return ZARR_OK;
+}
+
 /* Reads {"chunk_shape": [...]} into a grid that has its shape. */
 static zarr_status read_chunk_shape(struct zr_grid *g, const struct zr_json *config,
                                     zarr_error *err)
@@ -78,17 +95,7 @@ static zarr_status read_chunk_shape(struct zr_grid *g, const struct zr_json *con
     int32_t d = 0;
 
     ZR_TRY(zr_config_check(config, "chunk grid \"regular\"", "chunk_shape", err));
-    if (!zr_json_is(list, ZR_JSON_ARRAY)) {
-        st = zr_fail(err, ZARR_ERR_INVALID, "chunk_shape is a %s, must be an array",
-                     zr_json_type_text(list));
-        goto out;
-    }
-    if (zr_json_count(list) != (size_t)g->ndim) {
-        st = zr_fail(err, ZARR_ERR_INVALID,
-                     "chunk_shape has %zu numbers, the array %d dimensions",
-                     zr_json_count(list), (int)g->ndim);
-        goto out;
-    }
+    ZR_TRY(zr_grid_check_list(list, "chunk_shape", g->ndim, err));
     for (item = list->u.kids.first; item; item = item->next, d++) {
         if (!zr_json_u64(item, &g->chunk_shape[d])) {
             st = zr_fail(err, ZARR_ERR_INVALID, "chunk_shape[%d] is no whole number >= 1",
@@ -214,6 +221,8 @@ zarr_status zr_grid_parse(struct zr_grid *out, const struct zr_grid_registry *r,
     }
     if (vt->parse == regular_parse)
         ZR_TRY(read_chunk_shape(out, config, err));
+    else if (vt->parse == zr_grid_rectilinear.parse) /* may be large: no way over text */
+        ZR_TRY(zr_rectilinear_make(out, config, r->alloc, err));
     else
         ZR_TRY(parse_by_vtable(out, vt, config, r->alloc, err));
 out:
@@ -272,6 +281,96 @@ void zr_grid_extent(const struct zr_grid *g, int32_t dim, uint64_t chunk,
     } else {
         g->vt->extent(g->self, dim, chunk, origin, size);
     }
+}
+
+uint64_t zr_grid_run(const struct zr_grid *g, int32_t dim, uint64_t chunk)
+{
+    uint64_t left = zr_grid_n_chunks(g, dim) - chunk, n = 1;
+
+    if (g->regular)
+        return left;
+    if (g->vt->run)
+        n = g->vt->run(g->self, dim, chunk);
+    return ZR_MIN(ZR_MAX(n, UINT64_C(1)), left);
+}
+
+void zr_grid_largest(const struct zr_grid *g, uint64_t *shape)
+{
+    for (int32_t d = 0; d < g->ndim; d++) {
+        uint64_t n = zr_grid_n_chunks(g, d), asked = 0;
+
+        shape[d] = g->regular ? g->chunk_shape[d] : 1;
+        if (g->regular)
+            continue;
+        for (uint64_t i = 0; i < n && (g->vt->run || asked < WALK_MOST); asked++) {
+            uint64_t origin = 0, size = 0;
+
+            zr_grid_extent(g, d, i, &origin, &size);
+            shape[d] = ZR_MAX(shape[d], size);
+            i += zr_grid_run(g, d, i);
+        }
+    }
+}
+
+/* ---- other shapes ---------------------------------------------------------- */
+
+struct resizing {
+    const struct zr_grid *g;
+    const uint64_t *shape;
+};
+
+static zarr_status resized_text(const void *arg, char *text, size_t cap,
+                                size_t *text_bytes, zarr_error *err)
+{
+    const struct resizing *r = arg;
+
+    return r->g->vt->resize(r->g->self, r->shape, text, cap, text_bytes, err);
+}
+
+zarr_status zr_grid_resized(const struct zr_grid *g, const uint64_t *shape,
+                            struct zr_str *out, zarr_error *err)
+{
+    const struct resizing r = {.g = g, .shape = shape};
+
+    if (!g->vt || !g->vt->resize)
+        return zr_grid_canonical(g, out, err);
+    return zr_config_take(&r, resized_text, out, err);
+}
+
+static zarr_status dim_keeps(const struct zr_grid *old, const struct zr_grid *now,
+                             int32_t d, zarr_error *err)
+{
+    uint64_t n = ZR_MIN(zr_grid_n_chunks(old, d), zr_grid_n_chunks(now, d));
+
+    for (uint64_t i = 0; i < n;) {
+        uint64_t at = 0, was_at = 0, size = 0, was_size = 0;
+
+        zr_grid_extent(old, d, i, &was_at, &was_size);
+        zr_grid_extent(now, d, i, &at, &size);
+        if (at != was_at || size != was_size)
+            return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                           "chunk grid \"%s\": with length %" PRIu64
+                           " of dimension %d chunk %" PRIu64 " would have %" PRIu64
+                           " elements instead of %" PRIu64
+                           " along it: resizing would need what is stored written anew",
+                           zr_grid_name(now), now->shape[d], (int)d, i, size, was_size);
+        i += ZR_MIN(zr_grid_run(old, d, i), zr_grid_run(now, d, i));
+    }
+    return ZARR_OK;
+}
+
+zarr_status zr_grid_keeps(const struct zr_grid *old, const struct zr_grid *now,
+                          zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    if (old->regular && !old->vt && now->regular && !now->vt)
+        return ZARR_OK; /* the configuration stays, and so do the chunks */
+    for (int32_t d = 0; d < now->ndim; d++)
+        if (old->shape[d] != now->shape[d])
+            ZR_TRY(dim_keeps(old, now, d, err));
+out:
+    return st;
 }
 
 void zr_grid_chunk_shape(const struct zr_grid *g, const uint64_t *chunk, uint64_t *shape)

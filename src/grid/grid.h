@@ -36,19 +36,21 @@ zarr_status zr_grid_register(struct zr_grid_registry *r, const zarr_grid_vtable 
 zarr_status zr_key_encoding_register(struct zr_grid_registry *r,
                                      const zarr_key_encoding_vtable *v, zarr_error *err);
 /* The built-ins, registered by ctx/builtin.c through the very calls above. */
-extern const zarr_grid_vtable zr_grid_regular;
-extern const zarr_key_encoding_vtable zr_key_default, zr_key_v2;
+extern const zarr_grid_vtable zr_grid_regular, zr_grid_rectilinear, zr_grid_bounded;
+extern const zarr_key_encoding_vtable zr_key_default, zr_key_v2, zr_key_default_suffix,
+    zr_key_suffix;
 
 /*
- * A grid over one array shape. Regular grids are open-coded (chunk_shape set) because
- * they are hot. Lengths and edges are below 2^63 (INVALID).
+ * A grid over one array shape. Grids whose chunks all have one shape are open-coded
+ * (regular, chunk_shape set) because they are hot; they have a vtable nevertheless where
+ * the metadata calls them otherwise. Lengths and edges are below 2^63 (INVALID).
  */
 struct zr_grid {
     int32_t ndim;
     bool regular;
     uint64_t shape[ZARR_MAX_RANK];
     uint64_t chunk_shape[ZARR_MAX_RANK]; /* regular: edge lengths, >= 1 */
-    const zarr_grid_vtable *vt;          /* else */
+    const zarr_grid_vtable *vt;          /* name and object; NULL: "regular" */
     void *self;
 };
 /*
@@ -76,6 +78,22 @@ void zr_grid_extent(const struct zr_grid *g, int32_t dim, uint64_t chunk,
                     uint64_t *origin, uint64_t *size);
 /* Stored shape of one chunk (edge chunks of regular grids: full size). */
 void zr_grid_chunk_shape(const struct zr_grid *g, const uint64_t *chunk, uint64_t *shape);
+/* Chunks from this one on (< n_chunks) that have its size, itself included. */
+uint64_t zr_grid_run(const struct zr_grid *g, int32_t dim, uint64_t chunk);
+/* The largest chunk's shape, 1 along dimensions without chunks; of grids that cannot be
+ * walked by runs, the largest of the first 65536 chunks of each dimension. */
+void zr_grid_largest(const struct zr_grid *g, uint64_t *shape);
+/* Appends the configuration for another shape. */
+zarr_status zr_grid_resized(const struct zr_grid *g, const uint64_t *shape,
+                            struct zr_str *out, zarr_error *err);
+/* UNSUPPORTED unless chunks that both grids have lie at the same place with the same
+ * size: what is stored could not be read any more. */
+zarr_status zr_grid_keeps(const struct zr_grid *old, const struct zr_grid *now,
+                          zarr_error *err);
+/* As zarr_selection_blocks(), on any grid. */
+zarr_status zr_grid_select_blocks(zarr_selection **out, const struct zr_grid *g,
+                                  int32_t n_dims, const zarr_dim_selection *dims,
+                                  zarr_error *err);
 
 struct zr_key_encoding {
     const zarr_key_encoding_vtable *vt;

@@ -75,6 +75,13 @@ struct zarr_selection {
     struct zr_dim_sel dim[ZARR_MAX_RANK]; /* unless points */
 };
 
+/* INVALID unless this is a list of one item a dimension. */
+zarr_status zr_grid_check_list(const struct zr_json *list, const char *member,
+                               int32_t ndim, zarr_error *err);
+/* Fills self and vt, and what a grid of one chunk shape has, from the configuration. */
+zarr_status zr_rectilinear_make(struct zr_grid *g, const struct zr_json *config,
+                                const zarr_allocator *alloc, zarr_error *err);
+
 /* INVALID unless 0 <= ndim <= ZARR_MAX_RANK and every length is below 2^63. */
 zarr_status zr_check_shape(int32_t ndim, const uint64_t *shape, zarr_error *err);
 /* An empty selection for this shape: no dim is set yet. */

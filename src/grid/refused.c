@@ -6,5 +6,6 @@
 #include "grid/grid_int.h"
 
 const struct zr_refusal zr_grid_refused[] = {
+    {"chunk grid", "rectangular", "a draft (ZEP 3) that \"rectilinear\" has replaced"},
     {NULL, NULL, NULL},
 };

@@ -320,36 +320,62 @@ out:
     return st;
 }
 
-zarr_status zarr_selection_blocks(zarr_selection **out, int32_t ndim,
-                                  const uint64_t *shape, const uint64_t *chunk_shape,
+/* Elements [*start, *start + *n) of blocks; a block begins inside the array, the last one
+ * may end behind it. */
+static void block_range(const struct zr_grid *g, int32_t dim,
+                        const struct zr_dim_sel *blocks, uint64_t *start, uint64_t *n)
+{
+    uint64_t last = 0, size = 0;
+
+    *start = *n = 0;
+    if (blocks->n == 0)
+        return;
+    zr_grid_extent(g, dim, blocks->start, start, &size);
+    zr_grid_extent(g, dim, blocks->start + blocks->n - 1, &last, &size);
+    size = ZR_MIN(size, g->shape[dim] - last);
+    *n = last - *start + size;
+}
+
+zarr_status zr_grid_select_blocks(zarr_selection **out, const struct zr_grid *g,
                                   int32_t n_dims, const zarr_dim_selection *dims,
                                   zarr_error *err)
 {
     const zarr_dim_selection all = {.kind = ZARR_DIM_ALL};
     zarr_selection *s = NULL;
-    struct zr_grid grid;
     zarr_status st = ZARR_OK;
 
     *out = NULL;
-    ZR_TRY(zr_selection_new(&s, ndim, shape, err));
-    ZR_TRY(check_n_dims(ndim, n_dims, dims, err));
-    ZR_TRY(zr_grid_init_regular(&grid, ndim, shape, chunk_shape, err));
-    for (int32_t d = 0; d < ndim; d++) {
-        uint64_t edge = grid.chunk_shape[d], start, stop;
+    ZR_TRY(zr_selection_new(&s, g->ndim, g->shape, err));
+    ZR_TRY(check_n_dims(g->ndim, n_dims, dims, err));
+    for (int32_t d = 0; d < g->ndim; d++) {
         struct zr_dim_sel b = {0};
-        ZR_TRY(select_blocks(&b, d, zr_grid_n_chunks(&grid, d),
-                             d < n_dims ? &dims[d] : &all, err));
-        /* A block begins inside the array; the last one may end behind it. */
-        start = b.start * edge;
-        stop = zr_sat_mul_u64(b.start + b.n, edge);
-        stop = b.n > 0 ? ZR_MIN(stop, shape[d]) : start;
-        zr_dim_sel_arith(&s->dim[d], stop - start, start, 1);
+        uint64_t start = 0, n = 0;
+
+        ZR_TRY(select_blocks(&b, d, zr_grid_n_chunks(g, d), d < n_dims ? &dims[d] : &all,
+                             err));
+        block_range(g, d, &b, &start, &n);
+        zr_dim_sel_arith(&s->dim[d], n, start, 1);
     }
     zr_selection_finish(s);
     *out = s; /* moved */
     s = NULL;
 out:
     zarr_selection_free(s);
+    return st;
+}
+
+zarr_status zarr_selection_blocks(zarr_selection **out, int32_t ndim,
+                                  const uint64_t *shape, const uint64_t *chunk_shape,
+                                  int32_t n_dims, const zarr_dim_selection *dims,
+                                  zarr_error *err)
+{
+    struct zr_grid grid;
+    zarr_status st = ZARR_OK;
+
+    *out = NULL;
+    ZR_TRY(zr_grid_init_regular(&grid, ndim, shape, chunk_shape, err));
+    st = zr_grid_select_blocks(out, &grid, n_dims, dims, err);
+out:
     return st;
 }
 

@@ -36,6 +36,18 @@ typedef struct zarr_grid_vtable {
     void (*extent)(const void *self, int32_t dim, uint64_t chunk, uint64_t *origin,
                    uint64_t *size);
     void (*free)(void *self);
+    /**
+     * How many chunks from `chunk` on, itself included, have its size: grids of few
+     * different edges are then walked by runs. NULL: every chunk is asked for.
+     */
+    uint64_t (*run)(const void *self, int32_t dim, uint64_t chunk);
+    /**
+     * Canonical configuration for the same array with another shape, out as in
+     * canonical(). Chunks that exist before and after must keep place and size, else the
+     * resize is refused. NULL: the configuration stays.
+     */
+    zarr_status (*resize)(const void *self, const uint64_t *shape, char *text, size_t cap,
+                          size_t *text_bytes, zarr_error *err);
 } zarr_grid_vtable;
 
 typedef struct zarr_key_encoding_vtable {

@@ -1,6 +1,6 @@
 /*
- * unit/grid/grid_test.h - what the grid tests share: a seeded generator, and a
- * rectilinear chunk grid made for the tests, which proves that any separable
+ * unit/grid/grid_test.h - what the grid tests share: a seeded generator, and an
+ * irregular chunk grid made for the tests, which proves that any separable
  * grid works through the vtable alone.
  */
 #ifndef GRID_TEST_H

@@ -239,6 +239,50 @@ out:
     return st;
 }
 
+/* Irregular grids and suffixes, from tree and from text, and what is made of them. */
+static zarr_status scenario_irregular(size_t i, zarr_error *err)
+{
+    static const char rect[] =
+        "{\"kind\":\"inline\",\"chunk_shapes\":[[7,[2,3],1,[1,9]],[4,5]]}";
+    const uint64_t larger[] = {40, 9};
+    struct zr_grid_registry r = {0};
+    struct zr_grid g = {0};
+    struct zr_key_encoding k = {0};
+    struct zr_json_doc a, b;
+    struct zr_str text;
+    zarr_selection *blocks = NULL;
+    void *self = NULL;
+    zarr_status st = ZARR_OK;
+
+    (void)i;
+    zr_json_doc_init(&a, NULL);
+    zr_json_doc_init(&b, NULL);
+    zr_str_init(&text, NULL);
+    ZR_TRY(zr_grid_registry_init(&r, NULL, err));
+    ZR_TRY(zr_grid_register(&r, &zr_grid_rectilinear, err));
+    ZR_TRY(zr_key_encoding_register(&r, &zr_key_suffix, err));
+    ZR_TRY(parse_text(&a, rect, err));
+    ZR_TRY(parse_text(&b, "{\"suffix\":\".z\",\"base_encoding\":\"v2\"}", err));
+    ZR_TRY(zr_grid_parse(&g, &r, 2, shape, "rectilinear", a.root, err));
+    ZR_TRY(zr_grid_canonical(&g, &text, err));
+    ZR_TRY(zr_grid_resized(&g, larger, &text, err));
+    ZR_TRY(zr_grid_select_blocks(&blocks, &g, 0, NULL, err));
+    ZR_TRY(zr_key_encoding_parse(&k, &r, "suffix", b.root, err));
+    ZR_TRY(zr_key_encoding_canonical(&k, &text, err));
+    ZR_TRY(zr_grid_rectilinear.parse(&self, 2, shape, rect, err));
+out:
+    if (self)
+        zr_grid_rectilinear.free(self);
+    zarr_selection_free(blocks);
+    zr_key_encoding_deinit(&k);
+    zr_grid_deinit(&g);
+    zr_grid_registry_deinit(&r);
+    zr_json_doc_deinit(&a);
+    zr_json_doc_deinit(&b);
+    zr_str_deinit(&text);
+    return st;
+}
+
 /* ---- the loop ------------------------------------------------------------- */
 
 typedef zarr_status (*scenario_fn)(size_t i, zarr_error *err);
@@ -286,6 +330,12 @@ static void test_registry(void **state)
     fail_each(scenario_registry, 0);
 }
 
+static void test_irregular_grids(void **state)
+{
+    (void)state;
+    fail_each(scenario_irregular, 0);
+}
+
 static void test_repeats_says_yes_without_memory(void **state)
 {
     const int64_t distinct[] = {4, 1, 2};
@@ -309,6 +359,7 @@ int main(void)
         cmocka_unit_test(test_selections_and_projections),
         cmocka_unit_test(test_compositions),
         cmocka_unit_test(test_registry),
+        cmocka_unit_test(test_irregular_grids),
         cmocka_unit_test(test_repeats_says_yes_without_memory),
     };
 

@@ -286,6 +286,25 @@ static void test_keys_and_back(void **state)
         {"v2", "{}", "{\"separator\":\".\"}", "0", "0", "0.10.18446744073709551615"},
         {"v2", "{\"separator\":\"/\"}", "{\"separator\":\"/\"}", "0", "0",
          "0/10/18446744073709551615"},
+        {"zarrs.default_suffix", "{\"suffix\":\".tif\"}",
+         "{\"separator\":\"/\",\"suffix\":\".tif\"}", "c.tif", "c/0.tif",
+         "c/0/10/18446744073709551615.tif"},
+        {"zarrs.default_suffix", "{\"suffix\":\"0\",\"separator\":\".\"}",
+         "{\"separator\":\".\",\"suffix\":\"0\"}", "c0", "c.00",
+         "c.0.10.184467440737095516150"},
+        {"suffix", "{\"suffix\":\".tiff\",\"base-encoding\":{\"name\":\"default\"}}",
+         "{\"suffix\":\".tiff\",\"base_encoding\":{\"name\":\"default\","
+         "\"configuration\":{"
+         "\"separator\":\"/\"}}}",
+         "c.tiff", "c/0.tiff", "c/0/10/18446744073709551615.tiff"},
+        {"suffix", "{\"suffix\":\".\\\"z\",\"base_encoding\":\"v2\"}",
+         "{\"suffix\":\".\\\"z\",\"base_encoding\":{\"name\":\"v2\",\"configuration\":{"
+         "\"separator\":\".\"}}}",
+         "0.\"z", "0.\"z", "0.10.18446744073709551615.\"z"},
+        {"suffix", "{\"suffix\":\"\",\"base_encoding\":\"default\"}",
+         "{\"suffix\":\"\",\"base_encoding\":{\"name\":\"default\",\"configuration\":{"
+         "\"separator\":\"/\"}}}",
+         "c", "c/0", "c/0/10/18446744073709551615"},
     };
 
     (void)state;
@@ -404,6 +423,52 @@ static void test_key_errors(void **state)
                         "chunk key encoding \"default\": unknown member \"suffix\"");
 }
 
+static void test_suffix_errors(void **state)
+{
+    static const struct {
+        const char *name, *config;
+        zarr_status st;
+        const char *text;
+    } bad[] = {
+        {"zarrs.default_suffix", NULL, ZARR_ERR_INVALID,
+         "chunk key encoding \"zarrs.default_suffix\": suffix is a nothing, must be a "
+         "string"},
+        {"zarrs.default_suffix", "{\"suffix\":\"a\\u0000b\"}", ZARR_ERR_INVALID,
+         "must be a string"},
+        {"zarrs.default_suffix", "{\"suffix\":\".a\",\"separator\":\"-\"}",
+         ZARR_ERR_INVALID, "separator must be"},
+        {"zarrs.default_suffix", "{\"suffix\":\".a\",\"prefix\":\"-\"}",
+         ZARR_ERR_UNSUPPORTED, "unknown member \"prefix\""},
+        {"suffix", "{\"suffix\":\".a\"}", ZARR_ERR_INVALID, "base_encoding is a nothing"},
+        {"suffix", "{\"base_encoding\":\"v2\"}", ZARR_ERR_INVALID, "suffix is a nothing"},
+        {"suffix", "{\"suffix\":\".a\",\"base_encoding\":\"suffix\"}",
+         ZARR_ERR_UNSUPPORTED, "base_encoding \"suffix\", only"},
+        {"suffix", "{\"suffix\":\"\",\"base_encoding\":\"v2\",\"base-encoding\":\"v2\"}",
+         ZARR_ERR_INVALID, "base_encoding is given twice"},
+        {"suffix", "{\"suffix\":\"\",\"base_encoding\":{\"name\":\"v2\",\"x\":1}}",
+         ZARR_ERR_UNSUPPORTED, "base_encoding: unknown member \"x\""},
+    };
+    uint64_t chunk[2];
+    struct zr_key_encoding k;
+
+    (void)state;
+    for (size_t i = 0; i < ZR_COUNT(bad); i++) {
+        zarr_error err = {0};
+
+        assert_int_equal(key_make(&k, bad[i].name, bad[i].config, &err), bad[i].st);
+        if (!strstr(err.message, bad[i].text))
+            fail_msg("%s", err.message);
+    }
+    assert_int_equal(key_make(&k, "zarrs.default_suffix", "{\"suffix\":\".tif\"}", NULL),
+                     ZARR_OK);
+    assert_false(zr_key_encoding_chunk(&k, 2, "c/0/1", chunk));
+    assert_false(zr_key_encoding_chunk(&k, 2, ".tif", chunk));
+    assert_false(zr_key_encoding_chunk(&k, 2, "tif", chunk));
+    assert_false(zr_key_encoding_chunk(&k, 2, "c/0/1.tif.tif", chunk));
+    assert_true(zr_key_encoding_chunk(&k, 2, "c/0/1.tif", chunk));
+    zr_key_encoding_deinit(&k);
+}
+
 /* ---- a plug-in's encoding ------------------------------------------------- */
 
 static size_t long_key(const void *self, int32_t ndim, const uint64_t *chunk, char *text,
@@ -451,6 +516,7 @@ int main(void)
         cmocka_unit_test(test_keys_that_are_none),
         cmocka_unit_test(test_longest_key),
         cmocka_unit_test(test_key_errors),
+        cmocka_unit_test(test_suffix_errors),
         cmocka_unit_test(test_long_key_of_a_plugin),
     };
 
