@@ -188,7 +188,11 @@ typedef struct zarr_io_options {
     void *stream;
     zarr_stats *stats;    /**< borrowed, filled at the end; NULL: not wanted */
     const char *pipeline; /**< NULL: the array's */
-    /** called now and then, one thread at a time; NULL: none */
+    /**
+     * called now and then, one thread at a time; NULL: none. The library holds no lock
+     * and no memory of the budget meanwhile: it may read and write, this chunk too (but
+     * not append to the array that is being appended to, nor wait for its own request)
+     */
     void (*progress)(void *user, const zarr_stats *so_far);
     void *progress_user;
     uint32_t empty_chunks, reserved; /**< ZARR_EMPTY_CHUNKS_*; 0: the array's */
@@ -379,8 +383,8 @@ typedef struct zarr_verify_item {
 
 /**
  * Decodes every stored chunk and checks every shard index. fn is called for each fault,
- * one thread at a time; a non-zero return stops. The call is ZARR_OK when it could look
- * at everything.
+ * one thread at a time and with no lock held; a non-zero return stops. The call is
+ * ZARR_OK when it could look at everything.
  */
 ZARR_API ZARR_MUST_CHECK zarr_status
 zarr_array_verify(zarr_array *array, int (*fn)(void *user, const zarr_verify_item *item),

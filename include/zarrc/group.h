@@ -150,6 +150,7 @@ enum {
 typedef struct zarr_copy_options {
     uint32_t struct_size, flags; /**< ZARR_COPY_* */
     uint32_t max_threads, reserved;
+    /** one thread at a time, with no lock held; numbers rise, not each is told */
     void (*progress)(void *user, uint64_t objects_done, uint64_t bytes_done);
     void *progress_user;
     const int *cancel; /**< polled; non-zero: stop with CANCELLED; NULL: never */

@@ -284,6 +284,7 @@ typedef pthread_cond_t zr_cond; /* always on the monotonic clock: zr_cond_init()
 void zr_mutex_init(zr_mutex *m);
 void zr_mutex_deinit(zr_mutex *m);
 void zr_mutex_lock(zr_mutex *m);
+bool zr_mutex_try(zr_mutex *m); /* false: somebody holds it */
 void zr_mutex_unlock(zr_mutex *m);
 void zr_cond_init(zr_cond *c);
 void zr_cond_deinit(zr_cond *c);

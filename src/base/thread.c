@@ -32,6 +32,11 @@ void zr_mutex_lock(zr_mutex *m)
     pthread_mutex_lock(m);
 }
 
+bool zr_mutex_try(zr_mutex *m)
+{
+    return pthread_mutex_trylock(m) == 0;
+}
+
 void zr_mutex_unlock(zr_mutex *m)
 {
     pthread_mutex_unlock(m);

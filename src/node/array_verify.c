@@ -18,7 +18,9 @@ struct verifying {
     void *user;
     atomic_bool stopped;
     struct {
-        zr_mutex mutex; /* the caller's functions are called under it */
+        zr_mutex mutex;
+        zr_cond free;
+        bool telling; /* a thread is in one of the caller's functions */
         zarr_stats stats;
     } locked;
 };
@@ -35,16 +37,40 @@ static bool is_fault(zarr_status st)
            st == ZARR_ERR_INVALID;
 }
 
+/* The caller's functions are called one thread at a time, but with no lock held. */
+static void turn_take(struct verifying *v, zarr_stats *now)
+{
+    zr_mutex_lock(&v->locked.mutex);
+    if (v->locked.telling) {
+        zr_block_begin();
+        while (v->locked.telling)
+            zr_cond_wait(&v->locked.free, &v->locked.mutex);
+        zr_block_end();
+    }
+    v->locked.telling = true;
+    if (now)
+        *now = v->locked.stats;
+    zr_mutex_unlock(&v->locked.mutex);
+}
+
+static void turn_give(struct verifying *v)
+{
+    zr_mutex_lock(&v->locked.mutex);
+    v->locked.telling = false;
+    zr_cond_broadcast(&v->locked.free);
+    zr_mutex_unlock(&v->locked.mutex);
+}
+
 static void tell_fault(struct verifying *v, zarr_status st, const char *key,
                        const char *message)
 {
     const zarr_verify_item item = {
         .struct_size = sizeof item, .status = st, .key = key, .message = message};
 
-    zr_mutex_lock(&v->locked.mutex);
+    turn_take(v, NULL);
     if (!atomic_load(&v->stopped) && v->fn(v->user, &item) != 0)
         atomic_store(&v->stopped, true);
-    zr_mutex_unlock(&v->locked.mutex);
+    turn_give(v);
 }
 
 /* OK where it was told or is none of ours. */
@@ -81,11 +107,16 @@ static zarr_status check_inner(void *arg, const struct zr_inner_chunk *inner,
 
 static void count_object(struct verifying *v)
 {
+    zarr_stats now;
+
     zr_mutex_lock(&v->locked.mutex);
     v->locked.stats.chunks_done++;
-    if (v->opts.progress)
-        v->opts.progress(v->opts.progress_user, &v->locked.stats);
     zr_mutex_unlock(&v->locked.mutex);
+    if (!v->opts.progress)
+        return;
+    turn_take(v, &now);
+    v->opts.progress(v->opts.progress_user, &now);
+    turn_give(v);
 }
 
 static zarr_status verify_object(void *arg, uint64_t i, uint32_t worker, zarr_error *err)
@@ -144,12 +175,14 @@ zarr_status zarr_array_verify(zarr_array *array,
 
     atomic_init(&v.stopped, false);
     zr_mutex_init(&v.locked.mutex);
+    zr_cond_init(&v.locked.free);
     v.state = zr_array_state_get(array);
     st = zr_io_options_read(&v.opts, opts, err);
     if (st == ZARR_OK)
         st = verify_all(&v, err);
     zr_stored_deinit(&v.stored);
     zr_array_state_free(v.state);
+    zr_cond_deinit(&v.locked.free);
     zr_mutex_deinit(&v.locked.mutex);
     return st;
 }

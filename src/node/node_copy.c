@@ -24,6 +24,7 @@ struct node_copy {
     struct {
         zr_mutex mutex;
         uint64_t objects, bytes;
+        bool told, telling; /* told: the caller knows these numbers */
     } locked;
 };
 
@@ -32,13 +33,23 @@ static bool copy_cancelled(const struct node_copy *c)
     return c->opts.cancel && *(const volatile int *)c->opts.cancel != 0;
 }
 
+/* The caller's function is called by one thread at a time, with no lock held and without
+ * the others waiting: what they finish meanwhile is told by that thread afterwards. */
 static void copy_progress(struct node_copy *c, uint64_t bytes)
 {
     zr_mutex_lock(&c->locked.mutex);
     c->locked.objects++;
     c->locked.bytes += bytes;
-    if (c->opts.progress)
-        c->opts.progress(c->opts.progress_user, c->locked.objects, c->locked.bytes);
+    c->locked.told = !c->opts.progress;
+    while (!c->locked.told && !c->locked.telling) {
+        const uint64_t objects = c->locked.objects, sum = c->locked.bytes;
+
+        c->locked.told = c->locked.telling = true;
+        zr_mutex_unlock(&c->locked.mutex);
+        c->opts.progress(c->opts.progress_user, objects, sum);
+        zr_mutex_lock(&c->locked.mutex);
+        c->locked.telling = false;
+    }
     zr_mutex_unlock(&c->locked.mutex);
 }
 
@@ -176,13 +187,14 @@ static zarr_status copy_object(struct node_copy *c, const char *name, zarr_error
             ZR_TRY(zr_internal(err));
         ZR_TRY(zr_store_run_one(c->dst, &put, err));
     }
-    copy_progress(c, o.bytes);
 out:
     if (st == ZARR_ERR_IO || st == ZARR_ERR_CONFLICT) /* not every store names the key */
         zr_prefix(err, st, "%s", name);
     object_release(c, &o);
     zr_str_deinit(&o.src_key);
     zr_str_deinit(&o.dst_key);
+    if (st == ZARR_OK)
+        copy_progress(c, o.bytes);
     return st;
 }
 

@@ -211,6 +211,9 @@ static zarr_status fetch_index(const struct zr_work *w, const struct zr_level *l
                         .lock = pin,
                         .object_bytes = UINT64_MAX};
     uint64_t value_bytes = 0;
+    /* One that only the GET tells cannot be compared before the next GET: no use in
+     * remembering an index by it. */
+    const bool pinned = version_known(&pin->version);
     zarr_status st = ZARR_OK;
 
     if (lv->shard->index_at_end)
@@ -228,7 +231,7 @@ static zarr_status fetch_index(const struct zr_work *w, const struct zr_level *l
                        op.done_bytes, lv->index_bytes));
     value_bytes = pin->object_bytes != UINT64_MAX ? pin->object_bytes : op.object_bytes;
     ZR_TRY(index_parse(w, lv, &op.mem, value_bytes, &s->index, err));
-    if (version_known(&pin->version)) {
+    if (pinned) {
         memcpy(s->index->version, &pin->version, sizeof(s->index->version));
         zr_index_cache_put(w->io->indexes, s->key, s->index);
     }

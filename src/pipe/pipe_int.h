@@ -74,6 +74,9 @@ struct zarr_request {
 };
 void zr_request_merge(struct zarr_request *rq,
                       struct zr_kit *kit); /* adds and zeroes the kit's counters */
+/* Calls the caller's progress function if it is due. It may read and write, even the same
+ * chunk: only where this thread holds no lock and nothing of the budget. */
+void zr_request_report(struct zarr_request *rq);
 /* chunks_total: leaf chunks that the request touches. */
 void zr_request_total(struct zarr_request *rq, uint64_t chunks);
 /* Before the same is done once more: counters of chunks start again, those of work

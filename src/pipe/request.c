@@ -9,7 +9,8 @@
 #include <string.h>
 
 enum {
-    PROGRESS_NS = 50 * 1000 * 1000
+    PROGRESS_NS = 50 * 1000 * 1000,
+    READ_TRIES = 3
 };
 
 static void add_copies(struct zr_copy_counters *to, const struct zr_copy_counters *from)
@@ -66,23 +67,37 @@ static void publish_locked(const struct zarr_request *rq, zarr_stats *out)
 
 void zr_request_merge(struct zarr_request *rq, struct zr_kit *kit)
 {
-    zarr_stats now;
-    bool call = false;
-
     zr_mutex_lock(&rq->locked.mutex);
     add_stats(&rq->locked.stats, &kit->stats);
     add_copies(&rq->locked.copies, &kit->copies);
-    if (rq->io.progress != NULL && !rq->locked.in_progress_call &&
-        zr_now_ns() >= rq->locked.next_progress_ns) {
+    zr_mutex_unlock(&rq->locked.mutex);
+    kit->stats = (zarr_stats){0};
+    kit->copies = (struct zr_copy_counters){0};
+}
+
+static void call_progress(const struct zarr_request *rq, const zarr_stats *now)
+{
+    zr_block_begin(); /* who knows how long */
+    rq->io.progress(rq->io.progress_user, now);
+    zr_block_end();
+}
+
+void zr_request_report(struct zarr_request *rq)
+{
+    zarr_stats now;
+    bool call = false;
+
+    if (rq->io.progress == NULL)
+        return;
+    zr_mutex_lock(&rq->locked.mutex);
+    if (!rq->locked.in_progress_call && zr_now_ns() >= rq->locked.next_progress_ns) {
         call = rq->locked.in_progress_call = true;
         publish_locked(rq, &now);
     }
     zr_mutex_unlock(&rq->locked.mutex);
-    kit->stats = (zarr_stats){0};
-    kit->copies = (struct zr_copy_counters){0};
     if (!call)
         return;
-    rq->io.progress(rq->io.progress_user, &now);
+    call_progress(rq, &now);
     zr_mutex_lock(&rq->locked.mutex);
     rq->locked.in_progress_call = false;
     rq->locked.next_progress_ns = zr_now_ns() + PROGRESS_NS;
@@ -154,6 +169,23 @@ static void advise_output(const struct zr_io *io)
     zr_pages_advise(p, (size_t)bytes);
 }
 
+/* A shard replaced between its index and its chunks: everything is read again, with
+ * whatever pipeline. */
+static zarr_status request_read(struct zarr_request *rq, zarr_error *err)
+{
+    const struct zr_io *io = &rq->io;
+    zarr_status st = ZARR_OK;
+
+    for (int tries = 0; tries < READ_TRIES; tries++) {
+        st = io->pipeline->read(io, rq, err);
+        if (st != ZARR_ERR_CONFLICT)
+            break;
+        zr_index_cache_drop(io->indexes, NULL);
+        zr_request_again(rq);
+    }
+    return st;
+}
+
 static zarr_status request_run(struct zarr_request *rq, zarr_error *err)
 {
     const struct zr_io *io = &rq->io;
@@ -161,8 +193,7 @@ static zarr_status request_run(struct zarr_request *rq, zarr_error *err)
     zarr_status st = ZARR_OK;
 
     advise_output(io);
-    st = io->write ? io->pipeline->write(io, rq, &failed)
-                   : io->pipeline->read(io, rq, &failed);
+    st = io->write ? io->pipeline->write(io, rq, &failed) : request_read(rq, &failed);
     if (st == ZARR_OK && atomic_load(&rq->cancel))
         st = zr_fail(&failed, ZARR_ERR_CANCELLED, "the request was cancelled");
     if (st != ZARR_OK && err != NULL)
@@ -173,7 +204,7 @@ static zarr_status request_run(struct zarr_request *rq, zarr_error *err)
         zr_mutex_lock(&rq->locked.mutex);
         publish_locked(rq, &now);
         zr_mutex_unlock(&rq->locked.mutex);
-        io->progress(io->progress_user, &now);
+        call_progress(rq, &now);
     }
     return st;
 }

@@ -19,6 +19,7 @@ static zarr_status serial_wave(const struct zr_work *w, struct zr_plan *plan,
         ZR_TRY(zr_run_exec(w, wave, &wave->run[i], NULL, err));
     }
     zr_request_merge(w->rq, w->kit);
+    zr_request_report(w->rq);
 out:
     return st;
 }
@@ -79,6 +80,7 @@ static zarr_status serial_write(const struct zr_io *io, struct zarr_request *rq,
         ZR_TRY(zr_unit_write(&w, &proj, 1, err));
         w.kit->stats.waves++;
         zr_request_merge(rq, w.kit);
+        zr_request_report(rq);
     }
 out:
     zr_project_free(p);

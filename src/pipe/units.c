@@ -27,6 +27,10 @@ static zarr_status unit_one(void *arg, uint64_t i, uint32_t worker, zarr_error *
 
     ZR_TRY(zr_crew_kit(&u->crew, worker, &w.kit, err));
     ZR_TRY(zr_unit_write(&w, &u->proj[i], u->threads_each, err));
+    if (u->io->progress != NULL) {
+        zr_request_merge(u->rq, w.kit);
+        zr_request_report(u->rq);
+    }
 out:
     return st;
 }

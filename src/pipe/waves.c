@@ -15,8 +15,7 @@
 #include <string.h>
 
 enum {
-    FLIGHT = 3,
-    READ_TRIES = 3
+    FLIGHT = 3
 };
 
 struct flow {
@@ -108,6 +107,16 @@ static void note_failure(struct flow *f, zarr_status st, const zarr_error *err,
     zr_mutex_unlock(&f->locked.mutex);
 }
 
+/* Its holder may be opening shards: a long wait for a thread of the pool. */
+static void lock_plan(struct flow *f)
+{
+    if (zr_mutex_try(&f->locked.mutex))
+        return;
+    zr_block_begin();
+    zr_mutex_lock(&f->locked.mutex);
+    zr_block_end();
+}
+
 /* ---- waves ------------------------------------------------------------------- */
 
 static zarr_status slab_one(void *arg, uint64_t i, uint32_t worker, zarr_error *err)
@@ -181,6 +190,7 @@ out:
     zr_mutex_lock(&f->rq->locked.mutex);
     f->rq->locked.stats.waves++;
     zr_mutex_unlock(&f->rq->locked.mutex);
+    zr_request_report(f->rq);
     if (st != ZARR_OK)
         note_failure(f, st, &err,
                      err.item < w->n_runs ? w->run[err.item].item[0]->ordinal
@@ -204,7 +214,7 @@ static bool pull_wave(struct flow *f, struct zr_wave *w)
     zarr_error err = {0};
     bool have = false;
 
-    zr_mutex_lock(&f->locked.mutex);
+    lock_plan(f);
     while (!f->locked.closed && !have) {
         if (atomic_load(&f->rq->cancel)) {
             f->locked.closed = true;
@@ -267,14 +277,14 @@ static void helper_task(void *arg)
     struct flow *f = h->flow;
     bool late = false;
 
-    zr_mutex_lock(&f->locked.mutex);
+    lock_plan(f);
     late = f->locked.closed;
     f->locked.n_active += !late;
     zr_mutex_unlock(&f->locked.mutex);
     zr_free(NULL, h);
     if (!late) { /* the caller waits for us: what io borrows is alive */
         runner(f);
-        zr_mutex_lock(&f->locked.mutex);
+        lock_plan(f);
         if (--f->locked.n_active == 0)
             zr_cond_broadcast(&f->locked.idle);
         zr_mutex_unlock(&f->locked.mutex);
@@ -335,8 +345,8 @@ static void plan_args(const struct zr_io *io, const struct zarr_request *rq,
     }
 }
 
-static zarr_status read_once(const struct zr_io *io, struct zarr_request *rq,
-                             zarr_error *err)
+static zarr_status waves_read(const struct zr_io *io, struct zarr_request *rq,
+                              zarr_error *err)
 {
     struct zr_plan_args args;
     struct flow *f = zr_calloc(NULL, 1, sizeof(*f));
@@ -368,22 +378,6 @@ out:
     zr_plan_free(f->locked.plan);
     f->locked.plan = NULL;
     flow_unref(f);
-    return st;
-}
-
-static zarr_status waves_read(const struct zr_io *io, struct zarr_request *rq,
-                              zarr_error *err)
-{
-    zarr_status st = ZARR_OK;
-
-    /* A shard replaced between its index and its chunks: read everything again. */
-    for (int tries = 0; tries < READ_TRIES; tries++) {
-        st = read_once(io, rq, err);
-        if (st != ZARR_ERR_CONFLICT)
-            break;
-        zr_index_cache_drop(io->indexes, NULL);
-        zr_request_again(rq);
-    }
     return st;
 }
 

@@ -8,6 +8,8 @@
  */
 #include "store/store_int.h"
 
+#include "sched/sched.h"
+
 #include <string.h>
 
 /* Holders and waiters were other threads: they do not exist in a forked child. */
@@ -60,9 +62,13 @@ void zr_keylocks_take(struct zr_keylocks *k, struct zr_keylock *lock, const char
     lock->key = key;
     lock->bucket = keylock_bucket(key);
     zr_mutex_lock(&k->locked.mutex);
-    while (keylock_is_held_locked(k, lock->bucket, key)) {
+    if (keylock_is_held_locked(k, lock->bucket, key)) {
         k->locked.n_waiting++;
-        zr_cond_wait(&k->locked.given, &k->locked.mutex);
+        zr_block_begin();
+        do
+            zr_cond_wait(&k->locked.given, &k->locked.mutex);
+        while (keylock_is_held_locked(k, lock->bucket, key));
+        zr_block_end();
         k->locked.n_waiting--;
     }
     lock->next = k->locked.held[lock->bucket];

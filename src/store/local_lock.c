@@ -15,6 +15,8 @@
  */
 #include "store/local_int.h"
 
+#include "sched/sched.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -72,7 +74,9 @@ static int lock_wait(int fd)
             return os_code;
         if (i < LOCK_YIELDS)
             continue;
+        zr_block_begin();
         nanosleep(&pause, NULL);
+        zr_block_end();
         pause.tv_nsec = ZR_MIN(pause.tv_nsec * 2, (long)LOCK_PAUSE_MAX_NS);
     }
 }
@@ -186,12 +190,11 @@ zarr_status zr_local_lock_take(struct zr_local *l, struct zr_local_lock *lk,
 int zr_local_lock_give(struct zr_local *l, struct zr_local_lock *lk)
 {
     bool is_mine = lk->fork_generation == zr_fork_generation();
-    int os_code = 0;
+    int os_code = 0, left_over = 0;
 
     if (lk->fd >= 0 && is_mine) {
         if (!lk->is_spent && unlinkat(lk->dir.fd, lk->lock_name, 0) != 0)
-            zr_log(&l->log, ZARR_LOG_WARN, "%s: cannot remove the lock file: errno %d",
-                   lk->lock_name, errno);
+            left_over = errno;
         lock_release(lk->fd);
     }
     if (lk->fd >= 0 && close(lk->fd) != 0 && errno != EINTR)
@@ -201,6 +204,9 @@ int zr_local_lock_give(struct zr_local *l, struct zr_local_lock *lk)
     if (lk->has_keylock && is_mine)
         zr_keylocks_give(&l->keylocks, &lk->keylock);
     lk->has_keylock = false;
+    if (left_over != 0) /* with no lock held: the application's function may take long */
+        zr_log(&l->log, ZARR_LOG_WARN, "%s: cannot remove the lock file: errno %d",
+               lk->lock_name, left_over);
     return os_code;
 }
 

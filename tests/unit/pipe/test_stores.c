@@ -7,6 +7,7 @@
 #include "unit/pipe/pipe_test.h"
 
 #include <time.h>
+#include <unistd.h>
 
 /* ---- a store over a store in memory ---------------------------------------- */
 
@@ -14,8 +15,9 @@ struct over {
     zarr_store *below;
     uint32_t caps;
     atomic_int n_submitted, n_gets, n_conflicts;
-    int fail_get;  /* status of GETs of chunks; 0: none */
-    int conflicts; /* so many conditional PUTs find another value */
+    int fail_get;   /* status of GETs of chunks; 0: none */
+    int conflicts;  /* so many conditional PUTs find another value */
+    int replace_at; /* this GET of a chunk finds another version; 0: none */
     int slow_ms;
 };
 
@@ -26,13 +28,24 @@ static void over_caps(void *self, zarr_store_caps *out)
     *out = (zarr_store_caps){.struct_size = sizeof *out, .flags = o->caps};
 }
 
+/* The same bytes as a new version. */
+static void over_replace(struct over *o, const char *key)
+{
+    static char value[65536];
+    uint64_t n = sizeof value;
+
+    assert_ok(zarr_store_get(o->below, key, 0, value, &n, NULL, &terr));
+    assert_ok(zarr_store_put(o->below, key, value, n, &terr));
+}
+
 static void over_do(struct over *o, zarr_store_op *op, zarr_error *err)
 {
     const struct timespec ms = {0, o->slow_ms * 1000000L};
     const bool chunk = strstr(op->key, "c/") != NULL;
 
     if (op->verb == ZARR_STORE_GET && chunk) {
-        atomic_fetch_add(&o->n_gets, 1);
+        if (atomic_fetch_add(&o->n_gets, 1) + 1 == o->replace_at)
+            over_replace(o, op->key);
         if (o->slow_ms)
             nanosleep(&ms, NULL);
         if (o->fail_get) {
@@ -242,6 +255,41 @@ static void test_conflicts(void **state)
     pw_close(&w);
 }
 
+/* A shard replaced between its index and its chunks is read again, by each pipeline. */
+static void test_replaced_shard(void **state)
+{
+    static const char *const pipelines[] = {"waves", "serial"};
+
+    (void)state;
+    for (size_t i = 0; i < ZR_COUNT(pipelines); i++) {
+        zarr_stats stats = ZARR_STATS_INIT;
+        zarr_io_options opts = {
+            .struct_size = sizeof opts, .pipeline = pipelines[i], .stats = &stats};
+        struct over o;
+        struct pw w;
+        zarr_array *a;
+
+        pw_open(&w, 1, UINT64_C(64) << 20, 0);
+        over_open(&w, &o, &over_runs,
+                  ZARR_STORE_CAP_CONDITIONAL | ZARR_STORE_CAP_RANGES |
+                      ZARR_STORE_CAP_SUFFIX | ZARR_STORE_CAP_FAST_GET);
+        a = pw_array(w.store, "a", "[" SHARD("[4,8]", BYTES, "end") "]", shape, chunk);
+        make_data(7);
+        assert_ok(pw_box(a, zero, shape, data, NULL, true));
+        atomic_store(&o.n_gets, 0);
+        o.replace_at = 18; /* 16 indexes, then chunks; in serial the ninth shard's */
+        memset(got, 0, sizeof got);
+        assert_ok(pw_box(a, zero, shape, got, &opts, false));
+        assert_memory_equal(got, data, sizeof data);
+        assert_true(atomic_load(&o.n_gets) >= 18);
+        assert_int_equal(stats.chunks_done, 128);
+        assert_int_equal(stats.elements, N * N);
+        assert_true(stats.index_reads > 16);
+        zarr_array_free(a);
+        pw_close(&w);
+    }
+}
+
 /* ---- requests -------------------------------------------------------------------- */
 
 static void count_progress(void *user, const zarr_stats *so_far)
@@ -293,6 +341,64 @@ static void test_requests(void **state)
     zarr_request_free(rq);
     zarr_array_free(a);
     pw_close(&w);
+}
+
+/* A progress function that reads and writes the same chunks: no lock may be held round
+ * it, and nothing of a budget that has no room for two. */
+struct nosy {
+    zarr_array *array;
+    int calls;
+    bool busy;
+};
+
+static void nosy_progress(void *user, const zarr_stats *so_far)
+{
+    const uint64_t part[2] = {1, 3}, at[2] = {1, 1};
+    struct nosy *n = user;
+    int32_t few[3];
+
+    (void)so_far;
+    assert_false(n->busy);
+    n->busy = true;
+    n->calls++;
+    assert_ok(pw_box(n->array, at, part, few, NULL, false));
+    assert_ok(pw_box(n->array, at, part, few, NULL, true));
+    n->busy = false;
+}
+
+static void test_progress_holds_nothing(void **state)
+{
+    static const char *const codecs[] = {"[" BYTES "," GZIP "]",
+                                         "[" SHARD("[4,4]", BYTES "," GZIP, "end") "]"};
+    static const char *const pipelines[] = {"waves", "serial"};
+    const uint64_t part[2] = {14, 15}, at[2] = {1, 1};
+
+    (void)state;
+    alarm(60); /* a lock held would stop us for ever */
+    for (size_t i = 0; i < ZR_COUNT(codecs) * ZR_COUNT(pipelines) * 2; i++) {
+        struct nosy nosy = {0};
+        zarr_io_options opts = {.struct_size = sizeof opts,
+                                .pipeline = pipelines[i % 2],
+                                .progress = nosy_progress,
+                                .progress_user = &nosy};
+        struct over o;
+        struct pw w;
+
+        pw_open(&w, 2, 1, 0); /* a budget for one at a time */
+        over_open(&w, &o, i < 4 ? &over_runs : &over_submits,
+                  ZARR_STORE_CAP_RANGES | ZARR_STORE_CAP_SUFFIX);
+        nosy.array = pw_array(w.store, "a", codecs[i / 2 % 2], shape, chunk);
+        make_data(3);
+        assert_ok(pw_box(nosy.array, zero, shape, data, NULL, true));
+        o.slow_ms = i / 2 % 2 ? 20 : 60;
+        memcpy(got, data, sizeof got);
+        assert_ok(pw_box(nosy.array, at, part, got, &opts, true));
+        assert_ok(pw_box(nosy.array, at, part, got, &opts, false));
+        assert_true(nosy.calls > 2);
+        zarr_array_free(nosy.array);
+        pw_close(&w);
+    }
+    alarm(0);
 }
 
 /* Many short requests whose helpers come late, each with a context of its own. */
@@ -485,10 +591,16 @@ static void test_decoder_not_found(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_prefetch),  cmocka_unit_test(test_missing_part),
-        cmocka_unit_test(test_conflicts), cmocka_unit_test(test_faults_are_not_missing),
-        cmocka_unit_test(test_requests),  cmocka_unit_test(test_late_helpers),
-        cmocka_unit_test(test_lockstep),  cmocka_unit_test(test_decoder_not_found),
+        cmocka_unit_test(test_prefetch),
+        cmocka_unit_test(test_missing_part),
+        cmocka_unit_test(test_conflicts),
+        cmocka_unit_test(test_faults_are_not_missing),
+        cmocka_unit_test(test_requests),
+        cmocka_unit_test(test_late_helpers),
+        cmocka_unit_test(test_lockstep),
+        cmocka_unit_test(test_decoder_not_found),
+        cmocka_unit_test(test_replaced_shard),
+        cmocka_unit_test(test_progress_holds_nothing),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
