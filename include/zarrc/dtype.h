@@ -27,16 +27,17 @@ enum {
     ZARR_KIND_UTF32 = 8,    /**< fixed length UCS-4, zero-padded: v2 U<n> */
     ZARR_KIND_DATETIME = 9, /**< int64 since 1970 in a unit; INT64_MIN is NaT */
     ZARR_KIND_TIMEDELTA = 10,
-    ZARR_KIND_STRUCT = 11, /**< reserved: fields */
+    ZARR_KIND_STRUCT = 11, /**< named fields, packed, each in native byte order */
     ZARR_KIND_STRING = 12, /**< reserved: variable-length UTF-8 */
     ZARR_KIND_VBYTES = 13  /**< reserved: variable-length bytes */
 };
 
 /**
  * Looks a data type up by its v3 name ("int16", "r24", "numpy.datetime64[10us]"), by its
- * v2/NumPy string ("<i2", "|S4", "<U8", "<M8[10us]"; the byte order is ignored), or by a
+ * v2/NumPy string ("<i2", "|S4", "<U8", "<M8[10us]"; the byte order is ignored), by a
  * v3 JSON object
- * ({"name":..., "configuration":...}).
+ * ({"name":..., "configuration":...}), or by a v2/NumPy list of fields
+ * ([["a","<i4"],["b",">f8",[2,3]]]).
  * @param out borrowed, lives as long as ctx
  * @return UNSUPPORTED with the name for an unknown type; INVALID for malformed text
  */
@@ -44,12 +45,13 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_dtype_find(zarr_context *ctx, const ch
                                                      const zarr_dtype **out,
                                                      zarr_error *err);
 
-/** v3 name, e.g. "float32", or NULL if the type has none. Borrowed. */
+/** v3 name, e.g. "float32", or NULL if the type has none. A struct's is its JSON object,
+ * which zarr_dtype_find() takes. Borrowed. */
 ZARR_API const char *zarr_dtype_name(const zarr_dtype *dtype);
 
 /**
  * v2 string in little-endian spelling, e.g. "<f4", "|b1", "|S4", or NULL if it has none.
- * Borrowed.
+ * A struct's is the JSON text of its list of fields. Borrowed.
  */
 ZARR_API const char *zarr_dtype_v2(const zarr_dtype *dtype);
 
@@ -84,6 +86,50 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_dtype_from_dlpack(zarr_context *ctx,
 
 /** 1 when both are the same type with the same configuration. */
 ZARR_API int zarr_dtype_equal(const zarr_dtype *a, const zarr_dtype *b);
+
+/* ---- fields of structs ------------------------------------------------------------- */
+
+/** One field of a struct, or of structs inside it. */
+typedef struct zarr_dtype_field {
+    uint32_t struct_size;
+    int32_t ndim;            /**< of the subarray; 0: a single value */
+    const char *name;        /**< its own name, without a path; borrowed from the type */
+    const zarr_dtype *dtype; /**< of one value */
+    uint64_t offset;         /**< bytes from the beginning of the element to the first */
+    uint64_t shape[ZARR_MAX_RANK]; /**< of the subarray: ndim entries */
+    uint64_t
+        stride[ZARR_MAX_RANK]; /**< bytes from one value to the next in each of them */
+} zarr_dtype_field;
+
+#define ZARR_DTYPE_FIELD_INIT ZARR_SIZE_FIRST(zarr_dtype_field)
+
+/** How many fields a struct has; 0: it is none. */
+ZARR_API uint64_t zarr_dtype_n_fields(const zarr_dtype *dtype);
+
+/**
+ * Field i of a struct, in the order of storage.
+ * @param out initialise with ZARR_DTYPE_FIELD_INIT
+ * @return INVALID: no struct, or no such field
+ */
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_dtype_field_at(const zarr_dtype *dtype,
+                                                         uint64_t i,
+                                                         zarr_dtype_field *out,
+                                                         zarr_error *err);
+
+/**
+ * The field with this name, or, with dots, a field of a struct inside: "a.b". A field
+ * whose own name has dots is found by it first. What lies in a subarray of structs has
+ * that subarray's dimensions in front of its own.
+ * @param out initialise with ZARR_DTYPE_FIELD_INIT
+ * @return NOT_FOUND names what there is; INVALID: no struct, or more dimensions than
+ * ZARR_MAX_RANK
+ */
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_dtype_field_find(const zarr_dtype *dtype,
+                                                           const char *path,
+                                                           zarr_dtype_field *out,
+                                                           zarr_error *err);
+
+/* ---- elements as text -------------------------------------------------------------- */
 
 /**
  * Writes one native-endian element as JSON text, as a v3 fill value would spell it.

@@ -82,7 +82,9 @@ struct zarr_codec_spec { /* one link */
     uint8_t order[ZARR_MAX_RANK]; /* transpose: B dim i is A dim order[i]; see
                                      zr_spec_order() */
     int32_t n_order;
-    uint32_t byte_order; /* bytes: ZARR_ORDER_LITTLE / BIG; NATIVE: not given */
+    /* bytes: ZARR_ORDER_LITTLE / BIG; NATIVE: not given; MIXED in v2, whose leaves are
+     * borrowed from config */
+    struct zr_order stored;
 };
 /* The permutation of a transpose for this rank, also where it was spelled "C" or "F". */
 zarr_status zr_spec_order(const zarr_codec_spec *spec, int32_t ndim, uint8_t *order,
@@ -152,6 +154,10 @@ bool zr_numpy_parse(const char *text, struct zr_numpy_type *out);
  * for zr_chain_resolve(). */
 zarr_status zr_chain_complete(struct zr_chain *chain, const zarr_chunk_spec *chunk,
                               zarr_error *err);
+/* Elements in an order that `bytes` does not say, in this chain or inside its shards, are
+ * little-endian: so did the writers of `structured`. Before the chain is shared. */
+zarr_status zr_chain_settle_order(struct zr_chain *chain, const zarr_dtype *dtype,
+                                  zarr_error *err);
 /* Whether zr_chain_write() can say this chain; UNSUPPORTED: shards in v2, a filter
  * `delta` behind others or of another byte order in v3. Before conversions. */
 zarr_status zr_chain_has_form(const struct zr_chain *chain, int format, zarr_error *err);

@@ -128,9 +128,11 @@ static void link_read_facts(struct zarr_codec_spec *s)
 
     if (s->vt->canonical == zr_spec_bytes.canonical) {
         text = zarr_codec_spec_text(s, "endian");
-        s->byte_order = !text                   ? ZARR_ORDER_NATIVE
-                        : zr_streq(text, "big") ? ZARR_ORDER_BIG
-                                                : ZARR_ORDER_LITTLE;
+        s->stored.order = !text                          ? ZARR_ORDER_NATIVE
+                          : *text == '<' || *text == '>' ? ZR_ORDER_MIXED
+                          : zr_streq(text, "big")        ? ZARR_ORDER_BIG
+                                                         : ZARR_ORDER_LITTLE;
+        s->stored.leaves = text;
     }
     if (s->vt->canonical == zr_spec_transpose.canonical) {
         text = zarr_codec_spec_text(s, "order");

@@ -3,29 +3,39 @@
  * permutes dimensions, `bytes` lays elements out in C order with a stated byte
  * order. Neither is ever run as a step of its own where it can be a fact of the
  * copy that ends a read (impl/placement).
- * v3 requires `endian` for elements of several bytes; the struct type of old
- * writers may go without, which means little. Old drafts spell the order of a
- * transpose "C" or "F", for any rank.
- * Thread class: plain functions.
+ * v3 requires `endian` for elements of several bytes; the structs of old writers
+ * may go without, which means little (zr_chain_settle_order()). Old drafts spell the
+ * order of a transpose "C" or "F", for any rank. Thread class: plain functions.
  */
 #include "codec/codec_int.h"
 
 #include <stdio.h>
+#include <string.h>
+
+/* In v2 the fields of a struct may differ: a letter for each, "<><". */
+static bool bytes_is_mixed(const char *text)
+{
+    return text && *text && text[strspn(text, "<>")] == '\0';
+}
 
 static zarr_status bytes_canonical(const zarr_codec_spec *raw, int format, char *text,
                                    size_t cap, size_t *text_bytes, zarr_error *err)
 {
     static const char *const known[] = {"endian", NULL};
     static const char *const words[] = {"little", "big", NULL};
+    const char *leaves = zarr_codec_spec_text(raw, "endian");
     zarr_status st = ZARR_OK;
     struct zr_conf_text t;
     int endian = -1;
 
     ZR_TRY(zr_conf_known(raw, format, known, err));
-    ZR_TRY(zr_conf_word(raw, "endian", words, &endian, err));
+    if (format == 2 && bytes_is_mixed(leaves))
+        endian = 2;
+    else
+        ZR_TRY(zr_conf_word(raw, "endian", words, &endian, err));
     zr_conf_open(&t, text, cap);
     if (endian >= 0)
-        zr_conf_put_word(&t, "endian", words[endian]);
+        zr_conf_put_word(&t, "endian", endian == 2 ? leaves : words[endian]);
     zr_conf_close(&t, text_bytes);
 out:
     return st;
@@ -43,9 +53,12 @@ static zarr_status bytes_resolve(const zarr_codec_spec *spec, const zarr_chunk_s
         return zr_fail(err, ZARR_ERR_UNSUPPORTED,
                        "bytes: elements of type %s have no fixed size",
                        name ? name : "?");
-    if (spec->byte_order == ZARR_ORDER_NATIVE && zarr_dtype_swap_bytes(in->dtype) > 1 &&
-        zarr_dtype_kind(in->dtype) != ZARR_KIND_STRUCT)
+    if (spec->stored.order == ZARR_ORDER_NATIVE && zr_dtype_has_order(in->dtype))
         return zr_fail(err, ZARR_ERR_INVALID, "bytes: endian is required for type %s",
+                       name ? name : "?");
+    if (spec->stored.order == ZR_ORDER_MIXED &&
+        !zr_dtype_leaves_fit(in->dtype, spec->stored.leaves))
+        return zr_fail(err, ZARR_ERR_INVALID, "bytes: endian does not fit type %s",
                        name ? name : "?");
     out->n_bytes = in->n_bytes;
     out->item_bytes_hint = in->item_bytes_hint;

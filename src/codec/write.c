@@ -75,8 +75,7 @@ static zarr_status complete_bytes(struct zarr_codec_spec *s, const zarr_chunk_sp
 {
     char *json = NULL;
 
-    if (zarr_dtype_swap_bytes(in->dtype) > 1 ||
-        zarr_dtype_kind(in->dtype) == ZARR_KIND_STRUCT)
+    if (zr_dtype_has_order(in->dtype))
         return ZARR_OK;
     json = zr_strdup(s->alloc, "{}");
     return json ? zr_link_settle(s, json, err) : zr_fail_memory(err, 3);
@@ -126,6 +125,25 @@ zarr_status zr_chain_complete(struct zr_chain *chain, const zarr_chunk_spec *chu
     }
 out:
     zr_chain_reps_deinit(&reps);
+    return st;
+}
+
+zarr_status zr_chain_settle_order(struct zr_chain *chain, const zarr_dtype *dtype,
+                                  zarr_error *err)
+{
+    struct zarr_codec_spec *s = &chain->codec[chain->a2b];
+    zarr_status st = ZARR_OK;
+    char *json = NULL;
+
+    if (s->shard) {
+        ZR_TRY(zr_chain_settle_order(s->shard->inner, dtype, err));
+        st = zr_shard_spec_settle(s, err);
+    } else if (s->vt->canonical == zr_spec_bytes.canonical &&
+               s->stored.order == ZARR_ORDER_NATIVE && zr_dtype_has_order(dtype)) {
+        json = zr_strdup(s->alloc, "{\"endian\":\"little\"}");
+        st = json ? zr_link_settle(s, json, err) : zr_fail_memory(err, 20);
+    }
+out:
     return st;
 }
 
@@ -197,7 +215,7 @@ static bool write_is_delta(const struct zarr_codec_spec *s)
 static bool write_delta_moves(const struct zarr_codec_spec *s,
                               const struct zarr_codec_spec *bytes)
 {
-    const bool big = bytes->byte_order == ZARR_ORDER_BIG;
+    const bool big = bytes->stored.order == ZARR_ORDER_BIG;
     struct zr_numpy_type dtype, astype;
 
     return zr_numpy_parse(zarr_codec_spec_text(s, "dtype"), &dtype) &&

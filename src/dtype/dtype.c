@@ -80,24 +80,3 @@ struct zr_json *zr_dtype_write_v3(const zarr_dtype *dtype, struct zr_json_doc *d
     zr_json_doc_deinit(&text);
     return out;
 }
-
-struct zr_json *zr_dtype_write_v2(const zarr_dtype *dtype, uint32_t byte_order,
-                                  struct zr_json_doc *doc)
-{
-    struct zr_json *out;
-
-    if (!dtype->v2)
-        return NULL;
-    out = zr_json_new_text(doc, dtype->v2);
-    if (out && byte_order == ZARR_ORDER_BIG && dtype->info.swap_bytes > 1) {
-        char *copy = zr_arena_strndup(&doc->arena, dtype->v2, strlen(dtype->v2));
-
-        if (!copy) {
-            doc->failed = true;
-            return NULL;
-        }
-        copy[0] = '>';
-        out->u.text.ptr = copy;
-    }
-    return out;
-}

@@ -54,12 +54,42 @@ zarr_status zr_dtype_find(struct zr_dtype_registry *r, const char *text,
 zarr_status zr_dtype_from_v3(struct zr_dtype_registry *r, const struct zr_json *v,
                              const zarr_dtype **out, zarr_error *err);
 /* A v2 `dtype`. *byte_order: ZARR_ORDER_LITTLE or _BIG; NATIVE where the type has no byte
- * order. */
+ * order; ZR_ORDER_MIXED for structs whose fields differ (zr_dtype_v2_order()). */
 zarr_status zr_dtype_from_v2(struct zr_dtype_registry *r, const struct zr_json *v,
                              const zarr_dtype **out, uint32_t *byte_order,
                              zarr_error *err);
 zarr_status zr_dtype_from_dlpack(struct zr_dtype_registry *r, uint8_t code, uint8_t bits,
                                  uint16_t lanes, const zarr_dtype **out, zarr_error *err);
+
+/* ---- storage order -------------------------------------------------------- */
+
+/*
+ * The byte order that elements have in storage. In memory all parts of a struct have this
+ * machine's, so its type has no byte order (swap_bytes 1); in v2 files each field may
+ * have its own.
+ */
+enum {
+    ZR_ORDER_MIXED = 3 /* beside ZARR_ORDER_* */
+};
+struct zr_order {
+    uint32_t order;     /* ZARR_ORDER_LITTLE, _BIG, _NATIVE, or MIXED */
+    const char *leaves; /* MIXED: '<' or '>' for each field that has a byte order, nested
+                           ones in place, subarrays once */
+};
+/* Whether byte order matters to the type, or to a field of it. */
+bool zr_dtype_has_order(const zarr_dtype *dtype);
+/* Whether `leaves` has as many letters as the type has parts with a byte order. */
+bool zr_dtype_leaves_fit(const zarr_dtype *dtype, const char *leaves);
+/* What the fields of a v2 `dtype` list say, which was read as this type; INVALID where
+ * one says nothing. leaves (may be NULL): appended to, if it is mixed. */
+zarr_status zr_dtype_v2_order(const zarr_dtype *dtype, const struct zr_json *v,
+                              uint32_t *byte_order, struct zr_str *leaves,
+                              zarr_error *err);
+/* Whether elements in this order differ from those in memory. */
+bool zr_dtype_is_swapped(const zarr_dtype *dtype, const struct zr_order *order);
+/* Turns n elements from that order to this machine's, or back, where they stand. */
+void zr_dtype_swap(const zarr_dtype *dtype, const struct zr_order *order, void *data,
+                   uint64_t n);
 
 /* ---- metadata ------------------------------------------------------------- */
 
@@ -68,7 +98,7 @@ zarr_status zr_dtype_from_dlpack(struct zr_dtype_registry *r, uint8_t code, uint
 struct zr_json *zr_dtype_write_v3(const zarr_dtype *dtype, struct zr_json_doc *doc);
 /* What `dtype` says, with the byte order given (NATIVE: little). NULL: no memory, or no
  * v2 form. */
-struct zr_json *zr_dtype_write_v2(const zarr_dtype *dtype, uint32_t byte_order,
+struct zr_json *zr_dtype_write_v2(const zarr_dtype *dtype, const struct zr_order *order,
                                   struct zr_json_doc *doc);
 
 /* One element from a fill value; format 2 or 3; JSON null is the caller's business
@@ -80,6 +110,13 @@ zarr_status zr_dtype_fill_parse(const zarr_dtype *dtype, const struct zr_json *v
 zarr_status zr_dtype_fill_write(const zarr_dtype *dtype, const void *element, int format,
                                 struct zr_json_doc *doc, struct zr_json **out,
                                 zarr_error *err);
+/* The same for v2, where base64 of a struct has the order of the stored elements. */
+zarr_status zr_dtype_fill_parse_v2(const zarr_dtype *dtype, const struct zr_json *v,
+                                   const struct zr_order *order, void *element,
+                                   zarr_error *err);
+zarr_status zr_dtype_fill_write_v2(const zarr_dtype *dtype, const void *element,
+                                   const struct zr_order *order, struct zr_json_doc *doc,
+                                   struct zr_json **out, zarr_error *err);
 /* The element that stands in where metadata has none: zero, "", NaT. */
 void zr_dtype_fill_default(const zarr_dtype *dtype, void *element);
 

@@ -23,7 +23,7 @@ struct zarr_dtype {
     const struct zr_dtype_entry *entry;
     char *name;                  /* short v3 name, "r24"; NULL: none */
     char *v3_json;               /* "\"r24\"" or an object's text; NULL: none */
-    char *v2;                    /* "<f4"; NULL: none */
+    char *v2;                    /* "<f4"; a struct: "[[...]]"; NULL: none */
     const zarr_allocator *alloc; /* NULL: malloc */
 };
 
@@ -36,6 +36,10 @@ void zr_dtype_unmake(struct zarr_dtype *t);
 /* Gives the shared object equal to `made` (moved). */
 zarr_status zr_dtype_intern(struct zr_dtype_registry *r, struct zarr_dtype *made,
                             const zarr_dtype **out, zarr_error *err);
+
+/* ---- order.c ---- */
+/* INVALID: a v2 type that has a byte order comes without one. */
+zarr_status zr_v2_no_order(const char *text, zarr_error *err);
 
 /* ---- text out: never beyond cap, counts what was needed ---- */
 struct zr_sink {
@@ -97,6 +101,6 @@ extern const zarr_dtype_vtable zr_dtype_bool, zr_dtype_int8, zr_dtype_int16,
     zr_dtype_int32, zr_dtype_int64, zr_dtype_uint8, zr_dtype_uint16, zr_dtype_uint32,
     zr_dtype_uint64, zr_dtype_float16, zr_dtype_float32, zr_dtype_float64,
     zr_dtype_complex64, zr_dtype_complex128, zr_dtype_raw, zr_dtype_null_terminated,
-    zr_dtype_utf32, zr_dtype_datetime64, zr_dtype_timedelta64;
+    zr_dtype_utf32, zr_dtype_datetime64, zr_dtype_timedelta64, zr_dtype_struct;
 
 #endif

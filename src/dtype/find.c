@@ -104,7 +104,7 @@ static zarr_status by_v2(struct zr_dtype_registry *r, const char *text,
     *byte_order = order_of(text[0]);
     if (e && !e->fixed)
         e = NULL; /* the letter alone, without a size */
-    if (!e && bare[0] && bare[1] >= '0' && bare[1] <= '9')
+    if (!e && bare[0] && ((bare[1] >= '0' && bare[1] <= '9') || *text == '['))
         e = zr_map_get_n(&r->v2, bare, 1); /* a family goes by its letter */
     if (!e)
         goto out;
@@ -116,11 +116,28 @@ out:
     return st;
 }
 
-static zarr_status bad_order(const char *text, zarr_error *err)
+/* A list of fields. */
+static zarr_status struct_v2(struct zr_dtype_registry *r, const struct zr_json *v,
+                             const zarr_dtype **out, uint32_t *byte_order,
+                             zarr_error *err)
 {
-    return zr_fail(
-        err, ZARR_ERR_INVALID,
-        "dtype \"%s\" needs a byte order: \"<\" (little) or \">\" (big) in front", text);
+    zarr_status st = ZARR_OK;
+    const zarr_dtype *found = NULL;
+    struct zr_str text;
+
+    zr_str_init(&text, r->alloc);
+    zr_json_write(v, 0, &text);
+    ZR_TRY(zr_str_status(&text, err));
+    ZR_TRY(by_v2(r, zr_str_text(&text), &found, byte_order, err));
+    if (!found) {
+        st = not_known("struct", err);
+        goto out;
+    }
+    ZR_TRY(zr_dtype_v2_order(found, v, byte_order, NULL, err));
+    *out = found;
+out:
+    zr_str_deinit(&text);
+    return st;
 }
 
 zarr_status zr_dtype_from_v2(struct zr_dtype_registry *r, const struct zr_json *v,
@@ -132,8 +149,7 @@ zarr_status zr_dtype_from_v2(struct zr_dtype_registry *r, const struct zr_json *
     const zarr_dtype *found = NULL;
 
     if (zr_json_is(v, ZR_JSON_ARRAY)) {
-        st = zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                     "dtype: structured types are not supported");
+        st = struct_v2(r, v, out, byte_order, err);
         goto out;
     }
     if (!text || !*text) {
@@ -150,7 +166,7 @@ zarr_status zr_dtype_from_v2(struct zr_dtype_registry *r, const struct zr_json *
     if (found->info.swap_bytes <= 1)
         *byte_order = ZARR_ORDER_NATIVE;
     else if (*byte_order == ZARR_ORDER_NATIVE) {
-        st = bad_order(text, err);
+        st = zr_v2_no_order(text, err);
         goto out;
     }
     *out = found;

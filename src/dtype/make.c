@@ -104,7 +104,8 @@ out:
     return st;
 }
 
-/* "f4" becomes "<f4"; one-byte units have no order: "|b1". */
+/* "f4" becomes "<f4"; one-byte units have no order: "|b1". A struct's list says it in
+ * its fields. */
 static zarr_status write_v2(struct zarr_dtype *t, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
@@ -114,6 +115,11 @@ static zarr_status write_v2(struct zarr_dtype *t, zarr_error *err)
     ZR_TRY(write_text(t, ZARR_DTYPE_TEXT_V2, &bare, err));
     if (!bare)
         goto out;
+    if (bare[0] == '[') {
+        t->v2 = bare; /* moved */
+        bare = NULL;
+        goto out;
+    }
     n = strlen(bare);
     t->v2 = zr_malloc(t->alloc, n + 2);
     if (!t->v2) {

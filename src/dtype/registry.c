@@ -11,16 +11,27 @@
 #include <string.h>
 
 const zarr_dtype_vtable *const zr_dtype_core[] = {
-    &zr_dtype_bool,        &zr_dtype_int8,
-    &zr_dtype_int16,       &zr_dtype_int32,
-    &zr_dtype_int64,       &zr_dtype_uint8,
-    &zr_dtype_uint16,      &zr_dtype_uint32,
-    &zr_dtype_uint64,      &zr_dtype_float16,
-    &zr_dtype_float32,     &zr_dtype_float64,
-    &zr_dtype_complex64,   &zr_dtype_complex128,
-    &zr_dtype_raw,         &zr_dtype_null_terminated,
-    &zr_dtype_utf32,       &zr_dtype_datetime64,
-    &zr_dtype_timedelta64, NULL,
+    &zr_dtype_bool,
+    &zr_dtype_int8,
+    &zr_dtype_int16,
+    &zr_dtype_int32,
+    &zr_dtype_int64,
+    &zr_dtype_uint8,
+    &zr_dtype_uint16,
+    &zr_dtype_uint32,
+    &zr_dtype_uint64,
+    &zr_dtype_float16,
+    &zr_dtype_float32,
+    &zr_dtype_float64,
+    &zr_dtype_complex64,
+    &zr_dtype_complex128,
+    &zr_dtype_raw,
+    &zr_dtype_null_terminated,
+    &zr_dtype_utf32,
+    &zr_dtype_datetime64,
+    &zr_dtype_timedelta64,
+    &zr_dtype_struct,
+    NULL,
 };
 
 static void free_made(const zarr_allocator *alloc, void *value)

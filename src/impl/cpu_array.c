@@ -7,10 +7,15 @@
 
 #include <string.h>
 
+enum {
+    SWAP_BLOCK = 32 * 1024 /* what is copied and then turned round in the cache */
+};
+
 struct array_self {
     const zarr_allocator *alloc;
     int32_t ndim;
-    uint32_t swap_bytes;
+    const zarr_dtype *dtype;
+    struct zr_order stored; /* borrowed from the specification */
     size_t item_bytes, n_items;
     bool varies;                  /* any number of items, up to n_items */
     size_t shape[ZARR_MAX_RANK];  /* of the encoded side */
@@ -72,13 +77,12 @@ static zarr_status array_check(const struct array_self *self, const struct zr_sp
 static zarr_status swap_bind(void **out, const zarr_codec_spec *spec,
                              const zarr_chunk_spec *decoded, zarr_error *err)
 {
-    const bool big = spec->byte_order == ZARR_ORDER_BIG;
     struct array_self *self = NULL;
     zarr_status st = ZARR_OK;
 
     ZR_TRY(array_new(&self, spec, decoded, err));
-    if (spec->byte_order != ZARR_ORDER_NATIVE && big == zr_host_is_little())
-        self->swap_bytes = zarr_dtype_swap_bytes(decoded->dtype);
+    self->dtype = decoded->dtype;
+    self->stored = spec->stored;
     *out = self;
 out:
     return st;
@@ -88,14 +92,17 @@ static zarr_status swap_one(void *self_ptr, const struct zr_span *io, size_t *us
                             zarr_codec_exec *exec, zarr_error *err)
 {
     const struct array_self *self = self_ptr;
+    const size_t block = ZR_MAX(SWAP_BLOCK / self->item_bytes, (size_t)1);
     zarr_status st = ZARR_OK;
 
     ZR_UNUSED(exec);
     ZR_TRY(array_check(self, io, "bytes", err));
-    if (self->swap_bytes > 1)
-        zr_byteswap(io->dst, io->src, io->src_bytes / self->swap_bytes, self->swap_bytes);
-    else
-        memcpy(io->dst, io->src, io->src_bytes);
+    for (size_t i = 0; i < self->n_items; i += block) {
+        const size_t n = ZR_MIN(block, self->n_items - i), at = i * self->item_bytes;
+
+        memcpy(io->dst + at, io->src + at, n * self->item_bytes);
+        zr_dtype_swap(self->dtype, &self->stored, io->dst + at, n);
+    }
     *used = io->src_bytes;
 out:
     return st;

@@ -5,8 +5,9 @@
  * place.c put them, each bound to its implementation. An implementation that
  * refuses to bind (UNSUPPORTED) is left out and the path is sought again.
  *
- * Where a codec between arrays computes, everything behind it runs as stages too:
- * the swap and the permutations there have no copy to hide in.
+ * Structs in another byte order than this machine's are turned round by a stage, since
+ * their fields differ in size. Where a codec between arrays computes, everything behind
+ * it runs as stages too: the swap and the permutations there have no copy to hide in.
  *
  * Stages that may refuse a chunk, and stages on devices, carry a chain of
  * fallbacks on the host, for the chunks that their accepts() will not take.
@@ -43,12 +44,20 @@ static struct program_cut program_cut(const struct zr_chain *chain)
 
 static uint32_t program_swap(const struct zarr_codec_spec *s, const zarr_dtype *dtype)
 {
-    const bool big = s->byte_order == ZARR_ORDER_BIG;
+    const bool big = s->stored.order == ZARR_ORDER_BIG;
     const uint32_t unit = zarr_dtype_swap_bytes(dtype);
 
-    if (!codec_is(s, "bytes") || s->byte_order == ZARR_ORDER_NATIVE || unit < 2)
+    if (!codec_is(s, "bytes") || s->stored.order == ZARR_ORDER_NATIVE || unit < 2)
         return 0;
     return big == zr_host_is_little() ? unit : 0;
+}
+
+/* The copy at the end turns elements of one unit round, not the fields of a struct. */
+static bool bytes_is_stage(const struct zarr_codec_spec *s, const zarr_dtype *dtype,
+                           bool computes)
+{
+    return zr_dtype_is_swapped(dtype, &s->stored) &&
+           (computes || zarr_dtype_kind(dtype) == ZARR_KIND_STRUCT);
 }
 
 static zarr_status program_shape(struct zr_program *p, const struct zr_chain *chain,
@@ -88,7 +97,7 @@ static uint32_t program_legs(struct zr_leg *legs, const struct zr_chain *chain,
     for (uint32_t i = chain->n; i-- > first;) {
         const struct zarr_codec_spec *s = &chain->codec[i];
 
-        if (codec_is(s, "bytes") && (!computes || !program_swap(s, reps->rep[i].dtype)))
+        if (codec_is(s, "bytes") && !bytes_is_stage(s, reps->rep[i].dtype, computes))
             continue;
         legs[n++] = (struct zr_leg){
             .spec = s, .encoded = &reps->rep[i + 1], .decoded = &reps->rep[i]};

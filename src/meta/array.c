@@ -38,6 +38,7 @@ void zr_array_meta_deinit(struct zr_array_meta *m)
     zr_key_encoding_deinit(&m->keys);
     zr_free(m->alloc, m->dimension_names);
     zr_free(m->alloc, m->fill);
+    zr_free(m->alloc, m->leaves);
     zr_json_doc_deinit(&m->own);
     *m = (struct zr_array_meta){0};
 }

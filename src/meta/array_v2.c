@@ -81,16 +81,37 @@ static struct zr_json *new_transpose(struct zr_json_doc *doc, int32_t ndim)
     return v;
 }
 
-static struct zr_json *new_bytes(struct zr_json_doc *doc, uint32_t byte_order)
+static struct zr_json *new_bytes(struct zr_json_doc *doc, const struct zr_array_meta *m)
 {
     struct zr_json *v = zr_json_new(doc, ZR_JSON_OBJECT);
 
     zr_json_set(doc, v, "id", zr_json_new_text(doc, "bytes"));
-    if (byte_order != ZARR_ORDER_NATIVE)
-        zr_json_set(
-            doc, v, "endian",
-            zr_json_new_text(doc, byte_order == ZARR_ORDER_BIG ? "big" : "little"));
+    if (m->byte_order != ZARR_ORDER_NATIVE)
+        zr_json_set(doc, v, "endian",
+                    zr_json_new_text(doc, m->byte_order == ZR_ORDER_MIXED   ? m->leaves
+                                          : m->byte_order == ZARR_ORDER_BIG ? "big"
+                                                                            : "little"));
     return v;
+}
+
+/* m->dtype, and how its elements are stored. */
+static zarr_status read_dtype(struct zr_array_meta *m, const struct zr_meta_env *env,
+                              const struct zr_json *v, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    struct zr_str leaves;
+
+    zr_str_init(&leaves, m->alloc);
+    ZR_TRY(zr_dtype_from_v2(env->dtypes, v, &m->dtype, &m->byte_order, err));
+    if (m->byte_order != ZR_ORDER_MIXED)
+        goto out;
+    ZR_TRY(zr_dtype_v2_order(m->dtype, v, &m->byte_order, &leaves, err));
+    m->leaves = zr_str_take(&leaves);
+    if (!m->leaves)
+        st = zr_fail_memory(err, leaves.bytes);
+out:
+    zr_str_deinit(&leaves);
+    return st;
 }
 
 static zarr_status make_chain(struct zr_array_meta *m, const struct zr_meta_env *env,
@@ -105,7 +126,7 @@ static zarr_status make_chain(struct zr_array_meta *m, const struct zr_meta_env 
     list = zr_json_new(&doc, ZR_JSON_ARRAY);
     if (m->order == 'F' && m->ndim > 1)
         zr_json_append(&doc, list, new_transpose(&doc, m->ndim));
-    zr_json_append(&doc, list, new_bytes(&doc, m->byte_order));
+    zr_json_append(&doc, list, new_bytes(&doc, m));
     for (const struct zr_json *f = m->filters ? m->filters->u.kids.first : NULL; f;
          f = f->next)
         zr_json_append(&doc, list, zr_json_copy(&doc, f));
@@ -156,8 +177,7 @@ zarr_status zr_array_v2_parse(struct zr_array_meta *m, const struct zr_meta_env 
         zr_prefix(err, st, "chunks");
         goto out;
     }
-    ZR_TRY(zr_dtype_from_v2(env->dtypes, zr_json_get(root, "dtype"), &m->dtype,
-                            &m->byte_order, err));
+    ZR_TRY(read_dtype(m, env, zr_json_get(root, "dtype"), err));
     ZR_TRY(read_order(m, zr_json_get(root, "order"), err));
     ZR_TRY(read_separator(m, env, zr_json_get(root, "dimension_separator"), err));
     ZR_TRY(zr_meta_fill(m, zr_json_is(fill, ZR_JSON_NULL) ? NULL : fill, err));

@@ -113,6 +113,12 @@ static zarr_status read_fill(struct zr_array_meta *m, const struct zr_json *v,
     return zr_meta_fill(m, v, err);
 }
 
+/* The forerunner of `struct`, which says less. */
+static bool is_structured(const struct zr_json *dtype)
+{
+    return zr_json_is_text(zr_json_get(dtype, "name"), "structured");
+}
+
 zarr_status zr_array_v3_parse(struct zr_array_meta *m, const struct zr_meta_env *env,
                               zarr_error *err)
 {
@@ -135,6 +141,8 @@ zarr_status zr_array_v3_parse(struct zr_array_meta *m, const struct zr_meta_env 
     ZR_TRY(read_fill(m, zr_json_get(root, "fill_value"), err));
     ZR_TRY(zr_chain_parse(&m->chain, env->codecs, zr_json_get(root, "codecs"), &chain,
                           m->alloc, err));
+    if (is_structured(dtype))
+        ZR_TRY(zr_chain_settle_order(m->chain, m->dtype, err));
     ZR_TRY(read_names(m, env, zr_json_get(root, "dimension_names"), err));
     ZR_TRY(zr_meta_attributes(zr_json_get(root, "attributes"), &m->attributes, err));
 out:

@@ -62,8 +62,8 @@ static zarr_status read_front(struct zr_array_meta *m, const struct zr_chain *ch
     if (!is_codec(a2b, "bytes"))
         ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED, "Zarr v2 cannot say codec \"%s\"",
                        zarr_codec_spec_name(a2b)));
-    m->byte_order = zarr_dtype_swap_bytes(m->dtype) > 1 ? a2b->byte_order
-                                                        : (uint32_t)ZARR_ORDER_NATIVE;
+    m->byte_order =
+        zr_dtype_has_order(m->dtype) ? a2b->stored.order : (uint32_t)ZARR_ORDER_NATIVE;
 out:
     return st;
 }
@@ -165,6 +165,10 @@ static zarr_status to_v3(struct zr_array_meta *out, const struct zr_meta_env *en
      */
     ZR_TRY(
         zr_array_meta_parse(&again, env, in->format, in->document, in->attributes, err));
+    if (again.byte_order == ZR_ORDER_MIXED)
+        ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                       "Zarr v3 cannot say a struct whose fields differ in byte order: "
+                       "its chunks must be written anew"));
     ZR_TRY(zr_array_meta_complete(&again, err));
     ZR_TRY(zr_array_v3_write(&again, doc, &root, err));
     if (in->format == 2 && again.dimension_names)

@@ -146,6 +146,7 @@ zarr_status zr_meta_check_members(const struct zr_json *root, const char *const 
 zarr_status zr_meta_fill(struct zr_array_meta *m, const struct zr_json *v,
                          zarr_error *err)
 {
+    const struct zr_order order = zr_meta_order(m);
     size_t bytes = 0;
     zarr_status st = ZARR_OK;
 
@@ -156,7 +157,10 @@ zarr_status zr_meta_fill(struct zr_array_meta *m, const struct zr_json *v,
         zr_dtype_fill_default(m->dtype, m->fill);
         return ZARR_OK;
     }
-    st = zr_dtype_fill_parse(m->dtype, v, m->format, m->fill, err);
+    if (m->format == 2)
+        st = zr_dtype_fill_parse_v2(m->dtype, v, &order, m->fill, err);
+    else
+        st = zr_dtype_fill_parse(m->dtype, v, m->format, m->fill, err);
     if (st != ZARR_OK)
         return zr_prefix(err, st, "fill_value");
     m->fill_defined = true;

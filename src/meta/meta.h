@@ -43,7 +43,8 @@ struct zr_array_meta {
     uint64_t shape[ZARR_MAX_RANK];
     const zarr_dtype *dtype;
     uint32_t byte_order; /* v2: as stored, ZARR_ORDER_*; NATIVE where the type has none,
-                            and in v3 */
+                            and in v3; ZR_ORDER_MIXED with */
+    char *leaves;        /* the orders of a struct's fields (zr_order) */
     bool fill_defined;   /* false: v2 null */
     uint8_t
         *fill; /* one native-endian element; the type's default where it is not defined */

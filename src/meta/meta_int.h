@@ -34,7 +34,13 @@ zarr_status zr_meta_attributes(const struct zr_json *v, const struct zr_json **o
 zarr_status zr_meta_check_members(const struct zr_json *root, const char *const *known,
                                   zarr_error *err);
 bool zr_meta_is_known(const struct zr_json *member, const char *const *known);
-/* m->fill from a value; with v NULL the type's default. Needs m->dtype. */
+/* How elements are stored, as far as the fields say. */
+static inline struct zr_order zr_meta_order(const struct zr_array_meta *m)
+{
+    return (struct zr_order){m->byte_order, m->leaves};
+}
+/* m->fill from a value; with v NULL the type's default. Needs m->dtype and, in v2, the
+ * byte order. */
 zarr_status zr_meta_fill(struct zr_array_meta *m, const struct zr_json *v,
                          zarr_error *err);
 /* m->dimension_names with room for ndim names, all NULL. */

@@ -165,14 +165,15 @@ zarr_status zr_array_v2_write(const struct zr_array_meta *m, struct zr_json_doc 
 {
     zarr_status st = ZARR_OK;
     struct zr_json *o = zr_json_new(doc, ZR_JSON_OBJECT);
-    struct zr_json *dtype = zr_dtype_write_v2(m->dtype, m->byte_order, doc);
+    const struct zr_order stored = zr_meta_order(m);
+    struct zr_json *dtype = zr_dtype_write_v2(m->dtype, &stored, doc);
     struct zr_json *fill = NULL, *separator = NULL;
     const char order[2] = {m->order, '\0'};
 
     if (!dtype && zr_json_ok(doc))
         ZR_TRY(no_name(m, 2, err));
     if (m->fill_defined)
-        ZR_TRY(zr_dtype_fill_write(m->dtype, m->fill, 2, doc, &fill, err));
+        ZR_TRY(zr_dtype_fill_write_v2(m->dtype, m->fill, &stored, doc, &fill, err));
     else
         fill = zr_json_new(doc, ZR_JSON_NULL);
     ZR_TRY(new_separator(doc, m, &separator, err));

@@ -109,30 +109,56 @@ struct spec_work {
     struct zr_json_doc *doc;
     struct zr_json *root;
     const zarr_dtype *dtype;
-    uint32_t byte_order; /* LITTLE or BIG */
+    uint32_t byte_order; /* LITTLE or BIG; v2 also MIXED */
     int32_t format;
     uint64_t chunk[ZARR_MAX_RANK]; /* unit of reading */
 };
+
+/* The fields of a v2 list may each have their order; v3 takes one for all. */
+static zarr_status spec_order(const struct spec_work *w, uint32_t *order,
+                              struct zr_str *leaves, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    struct zr_json_doc doc;
+
+    zr_json_doc_init(&doc, w->ctx->alloc);
+    if (w->spec->data_type[0] != '[')
+        goto out;
+    ZR_TRY(
+        zr_json_parse(&doc, w->spec->data_type, strlen(w->spec->data_type), NULL, err));
+    ZR_TRY(zr_dtype_v2_order(w->dtype, doc.root, order, leaves, err));
+    if (*order == ZR_ORDER_MIXED && w->format == 3)
+        *order = ZARR_ORDER_LITTLE;
+out:
+    zr_json_doc_deinit(&doc);
+    return st;
+}
 
 static zarr_status spec_dtype(struct spec_work *w, zarr_error *err)
 {
     zarr_context *ctx =
         (zarr_context *)(uintptr_t)w->ctx; /* types are interned under a lock */
+    struct zr_order order = {0};
     struct zr_json *v = NULL;
+    struct zr_str leaves;
     zarr_status st = ZARR_OK;
 
+    zr_str_init(&leaves, ctx->alloc);
     ZR_TRY(
         zr_dtype_find(&ctx->dtypes, w->spec->data_type, &w->dtype, &w->byte_order, err));
-    if (w->byte_order != ZARR_ORDER_BIG)
+    ZR_TRY(spec_order(w, &w->byte_order, &leaves, err));
+    if (w->byte_order == ZARR_ORDER_NATIVE)
         w->byte_order = ZARR_ORDER_LITTLE;
+    order = (struct zr_order){w->byte_order, zr_str_text(&leaves)};
     v = w->format == 3 ? zr_dtype_write_v3(w->dtype, w->doc)
-                       : zr_dtype_write_v2(w->dtype, w->byte_order, w->doc);
+                       : zr_dtype_write_v2(w->dtype, &order, w->doc);
     if (!v && zr_json_ok(w->doc))
         ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED,
                        "data type \"%s\" does not exist in v%" PRId32, w->spec->data_type,
                        w->format));
     zr_json_set(w->doc, w->root, w->format == 3 ? "data_type" : "dtype", v);
 out:
+    zr_str_deinit(&leaves);
     return st;
 }
 

@@ -1,0 +1,302 @@
+/*
+ * dtype/struct.c - records of named fields, packed: v3 `struct` (fields as
+ * objects) and its forerunner `structured` (fields as pairs), v2 lists such as
+ * [["a","<i4"],["b",">f8",[2,3]],["c",[["d","|u1"]]]]. In memory every field has
+ * this machine's byte order, so the type as a whole has none; how storage
+ * differs is told beside it (order.c). Subarrays are v2's: v3 has no form for
+ * them.
+ * Thread class: frozen once parsed.
+ * Recursion: a field's type may be a struct again; the parser's limit of depth
+ * ends that, since every level is nested JSON.
+ */
+#include "struct_int.h"
+
+#include <string.h>
+
+/* Levels of JSON: a struct in a v3 struct is four below it, in v2 two. Less than the
+ * parser's own default, so that what is written from a type can be read again. */
+static const zarr_limits struct_limits = {.json_depth = 60, .string_bytes = 1 << 20};
+
+void zr_struct_free(struct zr_struct *s)
+{
+    if (!s)
+        return;
+    for (size_t i = 0; i < s->n; i++) {
+        zr_free(s->alloc, s->field[i].name);
+        zr_free(s->alloc, s->field[i].quoted);
+        zr_free(s->alloc, s->field[i].shape);
+    }
+    zr_free(s->alloc, s->field);
+    zr_map_deinit(&s->by_name);
+    zr_free(s->alloc, s);
+}
+
+static void struct_free(zarr_dtype_info *info)
+{
+    zr_struct_free(info->self);
+    info->self = NULL;
+}
+
+const struct zr_struct *zr_struct_of(const zarr_dtype *dtype)
+{
+    return dtype && dtype->entry->vt.free == struct_free ? dtype->info.self : NULL;
+}
+
+/* ---- one field ----------------------------------------------------------- */
+
+static zarr_status field_refuse(const struct zr_field *f, const char *rule,
+                                zarr_error *err)
+{
+    return zr_fail(err, ZARR_ERR_INVALID, "struct: field \"%.64s\" %s", f->name, rule);
+}
+
+static zarr_status field_name(struct zr_struct *s, struct zr_field *f,
+                              const struct zr_json *v, zarr_error *err)
+{
+    const char *name = zr_json_string(v);
+    zarr_status st = ZARR_OK;
+    struct zr_str quoted;
+
+    zr_str_init(&quoted, s->alloc);
+    if (!name || !*name) {
+        st = zr_fail(err, ZARR_ERR_INVALID,
+                     "struct: a field's name must be a string, not %s",
+                     name ? "an empty one" : zr_json_type_text(v));
+        goto out;
+    }
+    if (zr_map_get(&s->by_name, name)) {
+        st = zr_fail(err, ZARR_ERR_INVALID, "struct: two fields are called \"%.64s\"",
+                     name);
+        goto out;
+    }
+    zr_json_write_string(&quoted, name, strlen(name));
+    ZR_TRY(zr_str_status(&quoted, err));
+    f->quoted = zr_str_take(&quoted);
+    f->name = zr_strdup(s->alloc, name);
+    if (!f->quoted || !f->name) {
+        st = zr_fail_memory(err, strlen(name));
+        goto out;
+    }
+    st = zr_map_put(&s->by_name, name, f, err);
+out:
+    zr_str_deinit(&quoted);
+    return st;
+}
+
+/* [2,3], or 2 for [2]. */
+static zarr_status field_shape(const struct zr_struct *s, struct zr_field *f,
+                               const struct zr_json *v, zarr_error *err)
+{
+    const struct zr_json *item = zr_json_is(v, ZR_JSON_ARRAY) ? v->u.kids.first : v;
+    const size_t n = zr_json_is(v, ZR_JSON_ARRAY) ? zr_json_count(v) : 1;
+
+    if (n > ZARR_MAX_RANK)
+        return field_refuse(f, "has a subarray of too many dimensions", err);
+    f->shape = zr_calloc(s->alloc, ZR_MAX(n, (size_t)1), sizeof *f->shape);
+    if (!f->shape)
+        return zr_fail_memory(err, n * sizeof *f->shape);
+    for (; f->ndim < (int32_t)n; item = item->next, f->ndim++)
+        if (!zr_json_u64(item, &f->shape[f->ndim]) || f->shape[f->ndim] == 0)
+            return field_refuse(
+                f, "has a subarray whose shape is no list of whole numbers from 1", err);
+    if (!zr_product_u64(f->shape, n, &f->n_items))
+        return field_refuse(f, "has a subarray too large to count", err);
+    return ZARR_OK;
+}
+
+static zarr_status field_type(const struct zr_struct *s, struct zr_field *f,
+                              const zarr_dtype_host *host, const struct zr_json *v,
+                              bool v2, zarr_error *err)
+{
+    const char *bare = v2 ? zr_json_string(v) : NULL; /* "<i4" is no v3 text */
+    zarr_status st = ZARR_OK;
+    struct zr_str text;
+
+    zr_str_init(&text, s->alloc);
+    if (!zr_json_is(v, ZR_JSON_STRING) &&
+        !zr_json_is(v, v2 ? ZR_JSON_ARRAY : ZR_JSON_OBJECT)) {
+        st = field_refuse(f, "has no data type", err);
+        goto out;
+    }
+    if (bare) {
+        zr_str_puts(&text, bare);
+    } else {
+        zr_json_write(v, 0, &text);
+    }
+    ZR_TRY(zr_str_status(&text, err));
+    st = host->find(host, zr_str_text(&text), &f->dtype, err);
+    if (st != ZARR_OK) {
+        zr_prefix(err, st, "struct: field \"%.64s\"", f->name);
+        goto out;
+    }
+    if (f->dtype->info.item_bytes == 0 || f->dtype->info.kind == ZARR_KIND_STRING ||
+        f->dtype->info.kind == ZARR_KIND_VBYTES)
+        st = field_refuse(f, "has a data type of variable length", err);
+out:
+    zr_str_deinit(&text);
+    return st;
+}
+
+/* The field is complete: where it lies, and what it adds to the whole. */
+static zarr_status field_place(struct zr_struct *s, struct zr_field *f, zarr_error *err)
+{
+    const struct zr_struct *below = zr_struct_of(f->dtype);
+    uint64_t bytes = 0;
+
+    f->offset = s->bytes;
+    if (!zr_mul_u64(f->n_items, f->dtype->info.item_bytes, &bytes) ||
+        !zr_add_u64(s->bytes, bytes, &s->bytes) || s->bytes > ZR_ITEM_BYTES_MAX)
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                       "struct: elements have more than %" PRIu64 " bytes, which is the "
+                       "most that is supported",
+                       ZR_ITEM_BYTES_MAX);
+    s->n_fields += 1 + (below ? below->n_fields : 0);
+    s->n_orders += below ? below->n_orders : f->dtype->info.swap_bytes > 1;
+    s->depth = ZR_MAX(s->depth, 1 + (below ? below->depth : 0));
+    s->subarrays |= f->ndim > 0 || (below && below->subarrays);
+    if (s->n_fields > ZR_STRUCT_FIELDS_MAX || s->depth > ZR_STRUCT_DEPTH_MAX)
+        return zr_fail(err, ZARR_ERR_LIMIT,
+                       "struct: more than %d fields, or nested deeper than %d",
+                       (int)ZR_STRUCT_FIELDS_MAX, (int)ZR_STRUCT_DEPTH_MAX);
+    return ZARR_OK;
+}
+
+/* {"name":..., "data_type":...}, or the old pair [name, data_type]; v2: [name, dtype],
+ * [name, dtype, shape]. */
+static zarr_status field_parse(struct zr_struct *s, struct zr_field *f,
+                               const zarr_dtype_host *host, const struct zr_json *v,
+                               bool v2, zarr_error *err)
+{
+    const bool pair = zr_json_is(v, ZR_JSON_ARRAY);
+    const size_t n = zr_json_count(v);
+    const struct zr_json *name = pair ? zr_json_at(v, 0) : zr_json_get(v, "name");
+    const struct zr_json *type = pair ? zr_json_at(v, 1) : zr_json_get(v, "data_type");
+    zarr_status st = ZARR_OK;
+    char text[64];
+
+    if ((!pair && (v2 || !zr_json_is(v, ZR_JSON_OBJECT))) || !name || !type ||
+        (n != 2 && !(v2 && n == 3)))
+        return zr_fail(err, ZARR_ERR_INVALID, "struct: a field must be %s, not %s",
+                       v2 ? "a list of name, dtype and perhaps a shape"
+                          : "an object with name and data_type",
+                       zr_json_excerpt(v, text, sizeof text));
+    f->n_items = 1;
+    ZR_TRY(field_name(s, f, name, err));
+    ZR_TRY(field_type(s, f, host, type, v2, err));
+    if (n == 3)
+        ZR_TRY(field_shape(s, f, zr_json_at(v, 2), err));
+    st = field_place(s, f, err);
+out:
+    return st;
+}
+
+/* ---- the struct ----------------------------------------------------------- */
+
+static zarr_status fields_parse(struct zr_struct *s, const zarr_dtype_host *host,
+                                const struct zr_json *list, bool v2, zarr_error *err)
+{
+    const size_t n = zr_json_count(list);
+    zarr_status st = ZARR_OK;
+
+    if (!zr_json_is(list, ZR_JSON_ARRAY) || n == 0)
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "struct: fields must be a list of at least one field");
+    if (n > ZR_STRUCT_FIELDS_MAX)
+        return zr_fail(err, ZARR_ERR_LIMIT,
+                       "struct: %zu fields, at most %d are supported", n,
+                       (int)ZR_STRUCT_FIELDS_MAX);
+    s->field = zr_calloc(s->alloc, n, sizeof *s->field);
+    if (!s->field)
+        return zr_fail_memory(err, n * sizeof *s->field);
+    for (const struct zr_json *v = list->u.kids.first; v; v = v->next)
+        ZR_TRY(field_parse(s, &s->field[s->n++], host, v, v2, err));
+out:
+    return st;
+}
+
+static zarr_status struct_make(zarr_dtype_info *info, const zarr_dtype_host *host,
+                               const struct zr_json *fields, bool v2, zarr_error *err)
+{
+    struct zr_struct *s = zr_calloc(info->allocator, 1, sizeof *s);
+    zarr_status st = ZARR_OK;
+
+    if (!s)
+        return zr_fail_memory(err, sizeof *s);
+    s->alloc = info->allocator;
+    zr_map_init(&s->by_name, s->alloc, NULL);
+    ZR_TRY(fields_parse(s, host, fields, v2, err));
+    info->kind = ZARR_KIND_STRUCT;
+    info->item_bytes = s->bytes;
+    info->swap_bytes = 1;
+    info->self = s;
+    s = NULL;
+out:
+    zr_struct_free(s);
+    return st;
+}
+
+/* Text that is no valid JSON, or too deep: the caller's fault, or the document's. */
+static zarr_status struct_json(struct zr_json_doc *doc, const char *text, zarr_error *err)
+{
+    zarr_status st = zr_json_parse(doc, text, strlen(text), &struct_limits, err);
+
+    if (st == ZARR_ERR_CORRUPT)
+        st = ZARR_ERR_INVALID;
+    return st == ZARR_OK ? st : zr_prefix(err, st, "struct");
+}
+
+static zarr_status struct_parse(zarr_dtype_info *info, const zarr_dtype_host *host,
+                                const char *name, const char *json, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    struct zr_json_doc config;
+
+    zr_json_doc_init(&config, info->allocator);
+    if (!json) {
+        st = zr_fail(err, ZARR_ERR_INVALID,
+                     "data type %.64s needs a configuration with fields", name);
+        goto out;
+    }
+    ZR_TRY(struct_json(&config, json, err));
+    if (zr_json_count(config.root) != 1 || !zr_json_get(config.root, "fields")) {
+        st = zr_fail(err, ZARR_ERR_INVALID,
+                     "data type %.64s: the configuration must have fields and nothing "
+                     "else",
+                     name);
+        goto out;
+    }
+    st = struct_make(info, host, zr_json_get(config.root, "fields"), false, err);
+out:
+    zr_json_doc_deinit(&config);
+    return st;
+}
+
+static zarr_status struct_parse_v2(zarr_dtype_info *info, const zarr_dtype_host *host,
+                                   const char *v2, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    struct zr_json_doc list;
+
+    zr_json_doc_init(&list, info->allocator);
+    ZR_TRY(struct_json(&list, v2, err));
+    st = struct_make(info, host, list.root, true, err);
+out:
+    zr_json_doc_deinit(&list);
+    return st;
+}
+
+static const char *const struct_aliases[] = {"structured", NULL};
+const zarr_dtype_vtable zr_dtype_struct = {
+    .struct_size = sizeof(zarr_dtype_vtable),
+    .flags = ZARR_DTYPE_FAMILY,
+    .name = "struct",
+    .aliases = struct_aliases,
+    .v2 = "[",
+    .parse = struct_parse,
+    .parse_v2 = struct_parse_v2,
+    .write = zr_struct_write,
+    .fill_parse = zr_struct_fill_parse,
+    .fill_print = zr_struct_fill_print,
+    .fill_default = zr_struct_fill_default,
+    .free = struct_free,
+};

@@ -1,0 +1,55 @@
+/*
+ * dtype/struct_int.h - what the files of the struct type share: its fields as
+ * parsed, and the walk over those that have a byte order. Not for other rooms,
+ * nor for other types.
+ */
+#ifndef ZR_DTYPE_STRUCT_INT_H
+#define ZR_DTYPE_STRUCT_INT_H
+
+#include "dtype_int.h"
+
+/* Nobody has more; each level of nesting costs a level of recursion. */
+enum {
+    ZR_STRUCT_FIELDS_MAX = 65536, /* nested ones counted */
+    ZR_STRUCT_DEPTH_MAX = 32
+};
+
+struct zr_field {
+    char *name;   /* as it is, without NUL */
+    char *quoted; /* the same as JSON text */
+    const zarr_dtype *dtype;
+    uint64_t offset, n_items; /* n_items: elements of the subarray, 1 without one */
+    uint64_t *shape;          /* ndim of them */
+    int32_t ndim;
+};
+struct zr_struct {
+    const zarr_allocator *alloc;
+    struct zr_field *field;
+    size_t n;
+    struct zr_map by_name; /* -> struct zr_field, borrowed */
+    uint64_t bytes;
+    uint32_t n_fields; /* those of nested structs counted, those of subarrays once */
+    uint32_t n_orders; /* of these, what has a byte order */
+    uint32_t depth;
+    bool subarrays; /* here or below: no v3 form */
+};
+/* NULL: no struct. */
+const struct zr_struct *zr_struct_of(const zarr_dtype *dtype);
+void zr_struct_free(struct zr_struct *s);
+
+/* ---- order.c ---- */
+/* As zr_dtype_swap(). */
+void zr_struct_swap(const struct zr_struct *s, const struct zr_order *order, void *data,
+                    uint64_t n);
+
+/* ---- struct_text.c: the table's functions that write and read text ---- */
+zarr_status zr_struct_write(const zarr_dtype_info *info, uint32_t what, char *text,
+                            size_t cap, size_t *text_bytes, zarr_error *err);
+zarr_status zr_struct_fill_parse(const zarr_dtype_info *info, int format,
+                                 const char *json, void *element, zarr_error *err);
+zarr_status zr_struct_fill_print(const zarr_dtype_info *info, int format,
+                                 const void *element, char *text, size_t cap,
+                                 size_t *text_bytes, zarr_error *err);
+void zr_struct_fill_default(const zarr_dtype_info *info, void *element);
+
+#endif
