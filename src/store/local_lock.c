@@ -182,7 +182,7 @@ zarr_status zr_local_lock_take(struct zr_local *l, struct zr_local_lock *lk,
     if (*os_code == 0)
         return ZARR_OK;
     zr_local_lock_give(l, lk);
-    if (!create && (*os_code == ENOENT || *os_code == ENOTDIR))
+    if (!create && *os_code == ENOENT)
         return zr_fail(err, ZARR_ERR_NOT_FOUND, "%s: no such key", key);
     return lock_failed(key, *os_code, err);
 }

@@ -6,8 +6,9 @@
  * the whole) buys the version, the exact length, and that only regular files
  * are read: O_NONBLOCK keeps a FIFO from stopping us, a directory or a device
  * at a key is an error, never "absent".
- * Absent is: ENOENT without a broken symlink on the way, or ENOTDIR (a parent
- * is a file, so nothing can be below it). Thread class: any thread.
+ * Absent is: ENOENT without a broken symlink on the way, and nothing else. ENOTDIR
+ * (a parent is a file) is damage: whoever put the file there may have put it in
+ * the place of a directory of chunks. Thread class: any thread.
  */
 #include "store/local_int.h"
 
@@ -33,12 +34,12 @@ static zarr_status read_open_failed(const struct zr_local *l, zarr_store_op *op,
 {
     const char *why = "cannot open";
 
-    if (os_code == ENOTDIR)
-        return zr_op_end(op, zr_fail(err, ZARR_ERR_NOT_FOUND, "%s: no such key", key), 0);
     if (os_code == ENOENT && !(via_link && zr_local_is_dangling(l, key)))
         return zr_op_end(op, zr_fail(err, ZARR_ERR_NOT_FOUND, "%s: no such key", key), 0);
     if (os_code == ENOENT)
         why = "a symlink on the way leads nowhere";
+    else if (os_code == ENOTDIR)
+        why = "a parent is a file";
     else if (os_code == EXDEV)
         why = "a symlink leads out of the store (option symlinks)";
     else if (os_code == ELOOP)

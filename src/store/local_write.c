@@ -315,7 +315,7 @@ static zarr_status erase_without_lock(struct zr_local *l, zarr_store_op *op,
     zarr_status st;
     int os_code = zr_local_dir_open(l, op->key, false, &dir);
 
-    if (os_code == ENOENT || os_code == ENOTDIR)
+    if (os_code == ENOENT)
         st = zr_op_end(op, zr_fail(err, ZARR_ERR_NOT_FOUND, "%s: no such key", op->key),
                        0);
     else if (os_code != 0)
