@@ -106,6 +106,38 @@ static struct zr_store_pin *shard_pin(struct zr_shard *s)
     return s->held;
 }
 
+static zarr_status range_is_short(const zarr_store_op *op, zarr_error *err)
+{
+    return zr_fail(err, ZARR_ERR_CORRUPT,
+                   "bytes %" PRIu64 "+%" PRIu64 " end after %" PRIu64
+                   ": the object is short",
+                   op->offset, op->mem.bytes, op->done_bytes);
+}
+
+zarr_status zr_fetch_part(const struct zr_work *w, const char *key,
+                          struct zr_store_pin *pin, uint64_t object_bytes,
+                          uint64_t offset, const zarr_mem *dst, zarr_error *err)
+{
+    zarr_store_op op = {.verb = ZARR_STORE_GET,
+                        .flags = pin != NULL ? ZR_STORE_OP_PINNED : 0,
+                        .key = key,
+                        .offset = offset,
+                        .length = dst->bytes,
+                        .mem = *dst,
+                        .lock = pin,
+                        .object_bytes = UINT64_MAX};
+    zarr_status st = zr_store_op_run(w, &op, err);
+
+    if (st == ZARR_OK && op.object_bytes != UINT64_MAX && op.object_bytes != object_bytes)
+        st = zr_fail(err, ZARR_ERR_CORRUPT,
+                     "chunk has %" PRIu64
+                     " bytes where its shape and data type need %" PRIu64,
+                     op.object_bytes, object_bytes);
+    else if (st == ZARR_OK && op.done_bytes != dst->bytes)
+        st = range_is_short(&op, err);
+    return st;
+}
+
 zarr_status zr_fetch_range(const struct zr_work *w, const char *key,
                            struct zr_shard *shard, uint64_t offset, const zarr_mem *dst,
                            zarr_error *err)
@@ -128,9 +160,6 @@ zarr_status zr_fetch_range(const struct zr_work *w, const char *key,
     if (st == ZARR_ERR_NOT_FOUND && shard != NULL && shard->index != NULL)
         return zr_fail(err, ZARR_ERR_CONFLICT, "the shard was deleted while it was read");
     if (st == ZARR_OK && op.done_bytes != dst->bytes)
-        st = zr_fail(err, ZARR_ERR_CORRUPT,
-                     "bytes %" PRIu64 "+%" PRIu64 " end after %" PRIu64
-                     ": the object is short",
-                     offset, dst->bytes, op.done_bytes);
+        st = range_is_short(&op, err);
     return st;
 }

@@ -113,6 +113,12 @@ uint64_t zr_encoded_most(const struct zr_io *io, uint64_t encoded_bound, bool ex
 zarr_status zr_fetch_range(const struct zr_work *w, const char *key,
                            struct zr_shard *shard, uint64_t offset, const zarr_mem *dst,
                            zarr_error *err);
+/* GET of a part of an object that must have exactly object_bytes, which the store's
+ * answer tells without another request where it knows. pin: NULL, or the object held
+ * still. */
+zarr_status zr_fetch_part(const struct zr_work *w, const char *key,
+                          struct zr_store_pin *pin, uint64_t object_bytes,
+                          uint64_t offset, const zarr_mem *dst, zarr_error *err);
 /* Runs a program's stages over src. last: where the elements shall go (its bytes must be
  * the decoded size), or handle NULL: scratch; *out is where they are. */
 zarr_status zr_decode_stages(const struct zr_work *w, const struct zr_program *p,

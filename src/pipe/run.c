@@ -116,23 +116,12 @@ static uint64_t span_choose(const struct zr_program *p, const struct zr_target *
 }
 
 /* Several ranges of a chunk are of one version of it: through the shard's pin or the
- * chunk's own. */
-static zarr_status fetch_part(const struct zr_work *w, const struct zr_run *run,
-                              struct zr_store_pin *pin, uint64_t offset,
-                              const zarr_mem *dst, zarr_error *err)
-{
-    struct zr_shard held = {.held = pin};
-
-    return zr_fetch_range(w, run->key,
-                          run->shard == NULL && pin != NULL ? &held : run->shard, offset,
-                          dst, err);
-}
-
+ * chunk's own. block: room for the whole chunk. */
 static zarr_status read_spans(const struct zr_work *w, const struct zr_run *run,
-                              struct zr_store_pin *pin, uint64_t base,
-                              const struct span *s, const zarr_mem *block,
-                              zarr_error *err)
+                              struct zr_store_pin *pin, const struct span *s,
+                              const zarr_mem *block, zarr_error *err)
 {
+    const uint64_t base = run->item[0]->offset;
     uint64_t at[ZARR_MAX_RANK] = {0};
     zarr_status st = ZARR_OK;
 
@@ -146,7 +135,10 @@ static zarr_status read_spans(const struct zr_work *w, const struct zr_run *run,
                       s->stride[i];
         if (!zr_mem_slice(block, offset, s->read_bytes, &dst))
             return zr_internal(err);
-        st = fetch_part(w, run, pin, base + offset, &dst, err);
+        if (run->shard != NULL)
+            st = zr_fetch_range(w, run->key, run->shard, base + offset, &dst, err);
+        else
+            st = zr_fetch_part(w, run->key, pin, block->bytes, offset, &dst, err);
         while (k >= 0 && ++at[k] == s->n[k])
             at[k--] = 0;
     }
@@ -179,7 +171,7 @@ static zarr_status read_partial(const struct zr_work *w, const struct zr_program
     if (pin.object_bytes != UINT64_MAX && held != NULL &&
         pin.object_bytes != p->decoded_bytes)
         goto out; /* the general way says what is wrong */
-    ZR_TRY(read_spans(w, run, held, item->offset, &s, block, err));
+    ZR_TRY(read_spans(w, run, held, &s, block, err));
     w->kit->stats.chunks_partial++;
     w->kit->stats.bytes_decoded += s.n_reads * s.read_bytes;
     *done = true;

@@ -192,6 +192,107 @@ static void test_missing_part(void **state)
     pw_close(&w);
 }
 
+static void make_dir(char *dir, size_t cap)
+{
+    const char *tmp = getenv("TMPDIR");
+
+    snprintf(dir, cap, "%s/zarrc-pipe-XXXXXX", tmp != NULL ? tmp : "/tmp");
+    assert_non_null(mkdtemp(dir));
+}
+
+/* A file where the directory of the chunks should be is damage, not missing chunks. */
+static void test_file_as_parent(void **state)
+{
+    static const char *const pipelines[] = {"waves", "serial"};
+    static const char *const codecs[] = {"[" BYTES "]", "[" BYTES "," GZIP "]",
+                                         "[" SHARD("[4,8]", BYTES, "end") "]"};
+    const uint64_t part[2] = {2, 2};
+    char dir[256];
+    struct pw w;
+
+    (void)state;
+    make_dir(dir, sizeof dir);
+    pw_context(&w, 2, UINT64_C(64) << 20, 0);
+    assert_ok(zarr_store_open(&w.store, w.ctx, dir, NULL, &terr));
+    for (size_t i = 0; i < ZR_COUNT(codecs) * 2; i++) {
+        zarr_io_options opts = {.struct_size = sizeof opts, .pipeline = pipelines[i % 2]};
+        zarr_array *a = pw_array(w.store, "a", codecs[i / 2], shape, chunk);
+
+        assert_ok(zarr_store_put(w.store, "a/c", "x", 1, &terr));
+        assert_status(pw_box(a, zero, shape, got, &opts, false), ZARR_ERR_IO);
+        assert_non_null(strstr(terr.message, "a/c/0/0"));
+        assert_status(pw_box(a, zero, part, got, &opts, false), ZARR_ERR_IO);
+        assert_status(pw_box(a, zero, part, data, &opts, true), ZARR_ERR_IO);
+        zarr_array_free(a);
+        assert_ok(zarr_store_erase_prefix(w.store, "", &terr));
+    }
+    pw_close(&w);
+    assert_int_equal(rmdir(dir), 0);
+}
+
+static int cut_chunk(void *user, const zarr_store_item *item)
+{
+    static unsigned char value[65536];
+    const int more = *(const int *)((void **)user)[1];
+    zarr_store *store = ((void **)user)[0];
+    uint64_t n = sizeof value;
+
+    if (item->is_prefix || strstr(item->key, "/c/") == NULL)
+        return 0;
+    assert_ok(zarr_store_get(store, item->key, 0, value, &n, NULL, &terr));
+    assert_ok(
+        zarr_store_put(store, item->key, value, (uint64_t)((int64_t)n + more), &terr));
+    return 0;
+}
+
+/* A part of an uncompressed chunk that is cut short, or too long, elsewhere: the answer
+ * to the range tells its length, so that costs no request. */
+static void test_part_of_cut_chunk(void **state)
+{
+    static const uint64_t big[2] = {96, 96};
+    static const uint64_t at[3][2] = {{1, 1}, {0, 0}, {3, 90}},
+                          part[3][2] = {{1, 4}, {2, 96}, {5, 2}};
+    static const int more[] = {0, -1, -20000, 1};
+    char dir[256], url[300];
+
+    (void)state;
+    make_dir(dir, sizeof dir);
+    for (size_t i = 0; i < ZR_COUNT(more) * ZR_COUNT(at) * 2; i++) {
+        const size_t k = i / 2 % ZR_COUNT(at), cut = i / 2 / ZR_COUNT(at);
+        zarr_stats stats = ZARR_STATS_INIT;
+        zarr_io_options opts = {.struct_size = sizeof opts, .stats = &stats};
+        void *user[2];
+        struct pw w;
+        zarr_array *a;
+
+        pw_context(&w, 1, UINT64_C(64) << 20, 0);
+        snprintf(url, sizeof url, i % 2 ? "memory:" : "%s/%zu", dir, i);
+        assert_ok(zarr_store_open(
+            &w.store, w.ctx, url,
+            &(zarr_store_options){.struct_size = sizeof(zarr_store_options),
+                                  .flags = ZARR_STORE_CREATE},
+            &terr));
+        a = pw_array(w.store, "a", "[" BYTES "]", big, big);
+        make_data(1);
+        assert_ok(pw_box(a, zero, shape, data, NULL, true));
+        user[0] = w.store;
+        user[1] = (void *)(uintptr_t)&more[cut];
+        assert_ok(
+            zarr_store_list(w.store, "a", ZARR_LIST_RECURSIVE, cut_chunk, user, &terr));
+        assert_status(pw_box(a, at[k], part[k], got, &opts, false),
+                      cut == 0 ? ZARR_OK : ZARR_ERR_CORRUPT);
+        if (cut == 0) {
+            assert_int_equal(stats.chunks_partial, 1);
+            assert_true(stats.bytes_stored < 96 * 96 * 4 / 2);
+        }
+        assert_ok(zarr_store_erase_prefix(w.store, "a", &terr));
+        zarr_array_free(a);
+        pw_close(&w);
+        (void)rmdir(url);
+    }
+    (void)rmdir(dir);
+}
+
 /* ---- faults and conflicts ------------------------------------------------------ */
 
 static void test_faults_are_not_missing(void **state)
@@ -599,6 +700,8 @@ int main(void)
         cmocka_unit_test(test_late_helpers),
         cmocka_unit_test(test_lockstep),
         cmocka_unit_test(test_decoder_not_found),
+        cmocka_unit_test(test_part_of_cut_chunk),
+        cmocka_unit_test(test_file_as_parent),
         cmocka_unit_test(test_replaced_shard),
         cmocka_unit_test(test_progress_holds_nothing),
     };
