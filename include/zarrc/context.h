@@ -87,8 +87,17 @@ ZARR_API zarr_context *zarr_context_ref(zarr_context *ctx);
  */
 ZARR_API void zarr_context_free(zarr_context *ctx);
 
-/** The limits in force. */
-ZARR_API void zarr_context_limits(const zarr_context *ctx, zarr_limits *out);
+/**
+ * The limits in force, in the first out_bytes of *out. For other languages; C and C++ use
+ * zarr_context_limits(), which knows the size.
+ */
+ZARR_API void zarr_context_limits_sized(const zarr_context *ctx, zarr_limits *out,
+                                        uint32_t out_bytes);
+/** The limits in force. Thread class: plain function. */
+static inline void zarr_context_limits(const zarr_context *ctx, zarr_limits *out)
+{
+    zarr_context_limits_sized(ctx, out, (uint32_t)sizeof *out);
+}
 
 /** Gives cached buffers, codec contexts and idle pool memory back to the system. */
 ZARR_API void zarr_context_trim(zarr_context *ctx);

@@ -34,14 +34,29 @@ typedef struct zarr_limits {
 
 #define ZARR_LIMITS_INIT ZARR_SIZE_FIRST(zarr_limits)
 
-/** Fills *out with the defaults above. */
-ZARR_API void zarr_limits_default(zarr_limits *out);
+/**
+ * Fills the first out_bytes of *out with the defaults above, struct_size included: a
+ * program compiled with a shorter struct gets its own members and no byte more. For other
+ * languages; C and C++ use the function without _sized, which knows the size.
+ */
+ZARR_API void zarr_limits_default_sized(zarr_limits *out, uint32_t out_bytes);
+/** The same with the values of zarr_limits_untrusted(). */
+ZARR_API void zarr_limits_untrusted_sized(zarr_limits *out, uint32_t out_bytes);
+
+/** Fills *out with the defaults above. Thread class: plain function. */
+static inline void zarr_limits_default(zarr_limits *out)
+{
+    zarr_limits_default_sized(out, (uint32_t)sizeof *out);
+}
 
 /**
  * Fills *out with hardened values for data from strangers: chunks 256 MiB, metadata 4
- * MiB, listing 1 Mi keys.
+ * MiB, listing 1 Mi keys. Thread class: plain function.
  */
-ZARR_API void zarr_limits_untrusted(zarr_limits *out);
+static inline void zarr_limits_untrusted(zarr_limits *out)
+{
+    zarr_limits_untrusted_sized(out, (uint32_t)sizeof *out);
+}
 
 ZARR_END_DECLS
 

@@ -62,10 +62,20 @@ typedef struct zarr_tensor {
 
 #define ZARR_TENSOR_INIT ZARR_SIZE_FIRST(zarr_tensor)
 
+/**
+ * Fills the first out_bytes of *out as zarr_tensor_host() does. For other languages; C
+ * and C++ use that function, which knows the size.
+ */
+ZARR_API void zarr_tensor_host_sized(zarr_tensor *out, uint32_t out_bytes, void *data,
+                                     uint64_t data_bytes, int32_t ndim,
+                                     const int64_t *shape);
 /** Fills *out as a C-order, native-endian host tensor over `data` (borrowed; so is
- * shape). */
-ZARR_API void zarr_tensor_host(zarr_tensor *out, void *data, uint64_t data_bytes,
-                               int32_t ndim, const int64_t *shape);
+ * shape). Thread class: plain function. */
+static inline void zarr_tensor_host(zarr_tensor *out, void *data, uint64_t data_bytes,
+                                    int32_t ndim, const int64_t *shape)
+{
+    zarr_tensor_host_sized(out, (uint32_t)sizeof *out, data, data_bytes, ndim, shape);
+}
 
 /**
  * Allocates `bytes` of the given device's memory through the context's backend; 64-byte

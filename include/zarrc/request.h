@@ -34,7 +34,7 @@ ZARR_API void zarr_request_cancel(zarr_request *request);
 
 /**
  * Counters so far (chunks_done of chunks_total is the progress); the final ones once
- * done.
+ * done. out->struct_size (ZARR_STATS_INIT) says how many bytes are written; 0: none.
  */
 ZARR_API void zarr_request_progress(zarr_request *request, zarr_stats *out);
 

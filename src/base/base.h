@@ -82,6 +82,9 @@ enum zr_tail {
  * published. */
 zarr_status zr_struct_read(void *dst, size_t dst_bytes, size_t min_bytes, const void *src,
                            enum zr_tail tail, const char *name, zarr_error *err);
+/* The other direction: fills a caller's struct of dst_bytes with what there is of src,
+ * the rest with zeros, and sets its struct_size. */
+void zr_struct_give(void *dst, size_t dst_bytes, const void *src, size_t src_bytes);
 
 /* ---- allocation ------------------------------------------------------ */
 

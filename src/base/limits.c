@@ -12,10 +12,10 @@ enum {
     LIMIT_MI = 1 << 20
 };
 
-void zarr_limits_default(zarr_limits *out)
+static zarr_limits limits_usual(void)
 {
-    *out = (zarr_limits){
-        .struct_size = sizeof *out,
+    return (zarr_limits){
+        .struct_size = sizeof(zarr_limits),
         .metadata_bytes = 16 * (uint64_t)LIMIT_MI,
         .consolidated_bytes = 256 * (uint64_t)LIMIT_MI,
         .json_depth = 64,
@@ -33,10 +33,19 @@ void zarr_limits_default(zarr_limits *out)
     };
 }
 
-void zarr_limits_untrusted(zarr_limits *out)
+void zarr_limits_default_sized(zarr_limits *out, uint32_t out_bytes)
 {
-    zarr_limits_default(out);
-    out->metadata_bytes = 4 * (uint64_t)LIMIT_MI;
-    out->chunk_bytes = 256 * (uint64_t)LIMIT_MI;
-    out->listing_keys = LIMIT_MI;
+    const zarr_limits all = limits_usual();
+
+    zr_struct_give(out, out_bytes, &all, sizeof all);
+}
+
+void zarr_limits_untrusted_sized(zarr_limits *out, uint32_t out_bytes)
+{
+    zarr_limits all = limits_usual();
+
+    all.metadata_bytes = 4 * (uint64_t)LIMIT_MI;
+    all.chunk_bytes = 256 * (uint64_t)LIMIT_MI;
+    all.listing_keys = LIMIT_MI;
+    zr_struct_give(out, out_bytes, &all, sizeof all);
 }

@@ -1,5 +1,5 @@
 /*
- * base/struct.c - the one reader of structs that begin with their size, which
+ * base/struct.c - the one reader and writer of structs that begin with their size, which
  * lets options and vtables grow without a new ABI. A short struct comes from
  * an older caller: the rest is default, that is zero. A long one comes from a
  * newer caller: for options and tensors a non-zero byte that we do not know is
@@ -53,4 +53,16 @@ zarr_status zr_struct_read(void *dst, size_t dst_bytes, size_t min_bytes, const 
     memcpy(dst, src, ZR_MIN((size_t)size, dst_bytes));
     memcpy(dst, &own_size, sizeof own_size);
     return ZARR_OK;
+}
+
+void zr_struct_give(void *dst, size_t dst_bytes, const void *src, size_t src_bytes)
+{
+    const size_t n = ZR_MIN(dst_bytes, src_bytes);
+    const uint32_t size = (uint32_t)dst_bytes;
+
+    if (dst_bytes < sizeof size)
+        return;
+    memcpy(dst, src, n);
+    memset((unsigned char *)dst + n, 0, dst_bytes - n);
+    memcpy(dst, &size, sizeof size);
 }

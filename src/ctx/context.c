@@ -152,9 +152,10 @@ void zarr_context_free(zarr_context *ctx)
         context_destroy(ctx);
 }
 
-void zarr_context_limits(const zarr_context *ctx, zarr_limits *out)
+void zarr_context_limits_sized(const zarr_context *ctx, zarr_limits *out,
+                               uint32_t out_bytes)
 {
-    *out = ctx->limits;
+    zr_struct_give(out, out_bytes, &ctx->limits, sizeof ctx->limits);
 }
 
 void zarr_context_trim(zarr_context *ctx)

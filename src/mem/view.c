@@ -12,15 +12,16 @@
 
 #include <string.h>
 
-void zarr_tensor_host(zarr_tensor *out, void *data, uint64_t data_bytes, int32_t ndim,
-                      const int64_t *shape)
+void zarr_tensor_host_sized(zarr_tensor *out, uint32_t out_bytes, void *data,
+                            uint64_t data_bytes, int32_t ndim, const int64_t *shape)
 {
-    *out = (zarr_tensor){.struct_size = sizeof *out,
-                         .device_type = ZARR_DEVICE_CPU,
-                         .ndim = ndim,
-                         .data = data,
-                         .shape = shape,
-                         .data_bytes = data_bytes};
+    const zarr_tensor t = {.device_type = ZARR_DEVICE_CPU,
+                           .ndim = ndim,
+                           .data = data,
+                           .shape = shape,
+                           .data_bytes = data_bytes};
+
+    zr_struct_give(out, out_bytes, &t, sizeof t);
 }
 
 /* C order; false when the whole does not fit. Lengths of 0 and 1 get stride 0. */

@@ -9,6 +9,10 @@
 
 #include <string.h>
 
+enum {
+    CAPS_ROOM = 512
+};
+
 static void handle_destroy(zarr_store *s)
 {
     struct zr_store_env env = s->env;
@@ -64,11 +68,19 @@ static zarr_status handle_create(zarr_store **out, const struct zr_store_env *en
     return ZARR_OK;
 }
 
-/* Asks the opened store what it can do, and does not believe contradictions. */
+/* Asks the opened store what it can do, and does not believe contradictions. A store
+ * compiled when the struct was longer may assign all of it: there is room. */
 static zarr_status handle_read_caps(zarr_store *s, zarr_error *err)
 {
-    s->caps = (zarr_store_caps){.struct_size = sizeof s->caps};
-    s->vt.caps(s->self, &s->caps);
+    union {
+        zarr_store_caps caps;
+        unsigned char room[CAPS_ROOM];
+    } u = {.room = {0}};
+
+    u.caps.struct_size = sizeof u.caps;
+    s->vt.caps(s->self, &u.caps);
+    s->caps = u.caps;
+    s->caps.struct_size = sizeof s->caps;
     if ((s->caps.flags & ZARR_STORE_CAP_LIST) && s->vt.list == NULL)
         return zr_fail(err, ZARR_ERR_INVALID, "store %s: says LIST but has no list",
                        s->name);

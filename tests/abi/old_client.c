@@ -51,6 +51,37 @@ static zarr_status open_with(uint32_t n_bytes, uint32_t struct_size, unsigned ch
     return st;
 }
 
+/* Structs that the library fills: `bytes` of them, flush against the page that faults. */
+static int given_structs(uint32_t bytes)
+{
+    zarr_limits all = ZARR_LIMITS_INIT, part;
+    zarr_tensor t;
+    zarr_context *ctx = NULL;
+    zarr_error err;
+    void *out = edge - bytes;
+    int bad = 0;
+
+    memset(&part, 0, sizeof part);
+    if (zarr_context_create(&ctx, NULL, &err) != ZARR_OK)
+        return 1;
+    zarr_limits_default(&all);
+    zarr_limits_default_sized(out, bytes);
+    memcpy(&part, out, bytes < sizeof part ? bytes : sizeof part);
+    bad |= part.struct_size != bytes || part.metadata_bytes != all.metadata_bytes;
+    zarr_limits_untrusted_sized(out, bytes);
+    zarr_context_limits_sized(ctx, out, bytes);
+    memcpy(&part, out, bytes < sizeof part ? bytes : sizeof part);
+    bad |= part.struct_size != bytes || part.metadata_bytes != all.metadata_bytes;
+    zarr_tensor_host_sized(out, bytes, &bad, sizeof bad, 0, NULL);
+    memset(&t, 0, sizeof t);
+    memcpy(&t, out, bytes < sizeof t ? bytes : sizeof t);
+    bad |= t.struct_size != bytes || t.device_type != ZARR_DEVICE_CPU;
+    for (size_t i = sizeof all; i < bytes; i++)
+        bad |= edge[-(long)bytes + (long)i] != 0;
+    zarr_context_free(ctx);
+    return bad;
+}
+
 static int expect(const char *what, zarr_status got, zarr_status want)
 {
     printf("%s: %s (status %d, expected %d)\n", got == want ? "ok" : "FAILED", what,
@@ -77,5 +108,8 @@ int main(void)
                        open_with(longer, longer, 1), ZARR_ERR_UNSUPPORTED);
     n_failed +=
         expect("options whose size was not set", open_with(now, 0, 0), ZARR_ERR_ABI);
+    n_failed += expect("shorter structs to fill", given_structs(16), 0);
+    n_failed +=
+        expect("longer structs to fill", given_structs(sizeof(zarr_limits) + 64), 0);
     return n_failed != 0;
 }

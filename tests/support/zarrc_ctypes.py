@@ -206,7 +206,7 @@ TEXT = [S, c_size_t, POINTER(c_size_t), E]
 FUNCTIONS = {
     "zarr_version": (S, []), "zarr_status_text": (S, [T]),
     "zarr_context_create": (T, [OUT, POINTER(ContextOptions), E]), "zarr_context_free": (None, [P]),
-    "zarr_context_trim": (None, [P]), "zarr_context_limits": (None, [P, POINTER(Limits)]),
+    "zarr_context_trim": (None, [P]), "zarr_context_limits_sized": (None, [P, POINTER(Limits), c_uint32]),
     "zarr_context_register_memory": (T, [P, P, P, S, E]),
     "zarr_mem_alloc": (T, [P, T, T, U, POINTER(Mem), E]), "zarr_mem_free": (None, [P, POINTER(Mem)]),
     "zarr_mem_copy": (T, [P, POINTER(Mem), POINTER(Mem), U, E]),

@@ -108,7 +108,7 @@ typedef struct zarr_store_vtable {
     /** Opens `url`; NULL: only zarr_store_open_custom(). */
     zarr_status (*open)(void **self, zarr_context *ctx, const char *url,
                         const zarr_store_options *opts, zarr_error *err);
-    /** Required. */
+    /** Required. Sets members of *out that lie below out->struct_size. */
     void (*caps)(void *self, zarr_store_caps *out);
     /**
      * Does one operation before it returns; fills op's second part; err gets text for
