@@ -21,6 +21,7 @@ static const struct registry registries[] = {
     {"memory", "memory", ZARR_REGISTRY_MEMORY},
     {"pipelines", "pipelines", ZARR_REGISTRY_PIPELINE},
     {"refused", "refused on purpose", ZARR_REGISTRY_REFUSED},
+    {"plugins", "plug-ins", ZARR_REGISTRY_PLUGIN},
 };
 enum {
     N_REGISTRIES = sizeof registries / sizeof registries[0]
@@ -132,11 +133,13 @@ const struct cli_command cli_cmd_list = {
     .summary = "list codecs, data types, stores and what else this build has",
     .operands = "[REGISTRY]",
     .max_args = 1,
-    .about = "Lists what the library's registries hold: dtypes, codecs, implementations, "
-             "grids, "
-             "key-encodings, stores, memory, pipelines; and refused: names that it "
-             "knows and will not take, with the reason; or one of them. What did not "
-             "come with the library is marked with where it came from.",
+    .about =
+        "Lists what the library's registries hold: dtypes, codecs, implementations, "
+        "grids, "
+        "key-encodings, stores, memory, pipelines; and refused: names that it "
+        "knows and will not take, with the reason; and plugins that are loaded; or one "
+        "of them. What did not "
+        "come with the library is marked with where it came from.",
     .json = "A member for each registry; each is a list of objects with name, origin "
             "(core: came with the library) and detail. Data types and codecs: v3 and v2 "
             "(the name there, or null), aliases and experimental; implementations: of "

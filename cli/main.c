@@ -50,8 +50,21 @@ static uint32_t log_level(const struct cli *cli)
     return 0; /* ZARR_LOG_LEVEL, or warnings */
 }
 
+/* The values of --plugin, NULL-terminated; to be freed. */
+static const char **plugin_files(const struct cli *cli)
+{
+    const int n = cli_count(cli, "plugin");
+    const char **files = cli_alloc(((size_t)n + 1) * sizeof *files);
+
+    for (int i = 0; i < n; i++)
+        files[i] = cli_text_at(cli, "plugin", i);
+    files[n] = NULL;
+    return files;
+}
+
 static int make_context(struct cli *cli)
 {
+    const char **plugins = plugin_files(cli);
     zarr_context_options opts = {.struct_size = sizeof opts};
     zarr_limits limits = {.struct_size = sizeof limits};
     zarr_error err = {0};
@@ -71,7 +84,9 @@ static int make_context(struct cli *cli)
             cli->memory_bytes / 2; /* the other half: cli_buffer_bytes() */
         opts.wave_bytes = wave < most ? wave : most;
     }
+    opts.plugins = plugins;
     st = zarr_context_create(&cli->ctx, &opts, &err);
+    free(plugins);
     return st ? cli_fail(cli, st, &err, "cannot start") : CLI_OK;
 }
 

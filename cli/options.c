@@ -24,6 +24,9 @@ const struct cli_option cli_common_options[] = {
      "how to show progress on stderr; auto: a bar on a terminal, else a line every 10 s"},
     {"color", 0, 0, "WHEN", "auto|always|never",
      "colours; auto: on a terminal, unless NO_COLOR is set"},
+    {"plugin", 0, CLI_REPEAT, "FILE", NULL,
+     "load a plug-in: a shared library with codecs, data types, stores or pipelines; may "
+     "be given again"},
     {"log-level", 0, 0, "LEVEL", "error|warn|info|debug|trace",
      "what the library tells on stderr (default: warn)"},
     {"quiet", 'q', 0, NULL, NULL, "say nothing but errors"},

@@ -29,6 +29,7 @@ complete -c zarrc -l mem -x -d 'memory for data in flight, as 512M or 4G (defaul
 complete -c zarrc -l untrusted -d 'narrow limits for data from strangers: chunks up to 256 MiB, metadata up to 4 MiB'
 complete -c zarrc -l progress -x -a 'auto bar lines json none' -d 'how to show progress on stderr; auto: a bar on a terminal, else a line every 10 s'
 complete -c zarrc -l color -x -a 'auto always never' -d 'colours; auto: on a terminal, unless NO_COLOR is set'
+complete -c zarrc -l plugin -x -d 'load a plug-in: a shared library with codecs, data types, stores or pipelines; may be given again'
 complete -c zarrc -l log-level -x -a 'error warn info debug trace' -d 'what the library tells on stderr (default: warn)'
 complete -c zarrc -s q -l quiet -d 'say nothing but errors'
 complete -c zarrc -s v -l verbose -d 'say more; twice: still more'

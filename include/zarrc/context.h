@@ -4,8 +4,8 @@
  * one process are fine (the thread pool is the process's). Thread class: shared.
  *
  * Registries are filled by the built-ins, then by the application's
- * zarr_context_register_*() (zarrc/plugin/plugin.h), and sealed by the first
- * store that is opened; a later registration fails with ZARR_ERR_INVALID.
+ * zarr_context_register_*() or by plug-ins (zarrc/plugin/plugin.h), and sealed by the
+ * first store that is opened; a later registration fails with ZARR_ERR_INVALID.
  */
 #ifndef ZARRC_CONTEXT_H
 #define ZARRC_CONTEXT_H
@@ -65,6 +65,11 @@ typedef struct zarr_context_options {
     const char *pipeline;
     /** "zstd=cuda.nvcomp,cpu.libzstd;gzip=..."; copied; NULL: priorities decide */
     const char *codec_preference;
+    /**
+     * files of plug-ins to load (zarrc/plugin/plugin.h), NULL-terminated, borrowed for
+     * the call; before those of ZARR_PLUGIN_PATH. NULL: none
+     */
+    const char *const *plugins;
 } zarr_context_options;
 
 #define ZARR_CONTEXT_OPTIONS_INIT ZARR_SIZE_FIRST(zarr_context_options)
@@ -72,6 +77,12 @@ typedef struct zarr_context_options {
 /**
  * Makes a context. Environment: ZARR_THREADS, ZARR_MEMORY_BYTES, ZARR_PIPELINE,
  * ZARR_CODEC_PREF and ZARR_LOG_LEVEL fill members left zero.
+ *
+ * ZARR_PLUGIN_PATH names more plug-ins to load, with colons between: absolute paths of
+ * files, or of folders, of which every *.so is loaded, by name. What is missing or cannot
+ * be loaded fails the creation, naming it; an empty part means nothing, never the
+ * working directory. It is ignored in a program that runs with another user's rights
+ * (set-user-ID). ZARR_PLUGIN_PATH is read by the library only here.
  * @param out owned by the caller: zarr_context_free()
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_context_create(zarr_context **out,
@@ -112,7 +123,9 @@ enum {
     ZARR_REGISTRY_MEMORY = 7,
     ZARR_REGISTRY_PIPELINE = 8,
     /** no registry: names that the library refuses on purpose; detail is the reason */
-    ZARR_REGISTRY_REFUSED = 9
+    ZARR_REGISTRY_REFUSED = 9,
+    /** no registry: the plug-ins that are loaded; origin is the file */
+    ZARR_REGISTRY_PLUGIN = 10
 };
 
 enum {

@@ -38,12 +38,12 @@ out:
 
 static zarr_status register_core_pipelines(zarr_context *ctx, zarr_error *err)
 {
-    static const struct zr_pipeline *const pipelines[] = {&zr_pipeline_waves,
-                                                          &zr_pipeline_serial};
+    static const zarr_pipeline_vtable *const pipelines[] = {&zr_pipeline_waves,
+                                                            &zr_pipeline_serial};
     zarr_status st = ZARR_OK;
 
     for (size_t i = 0; i < ZR_COUNT(pipelines); i++)
-        ZR_TRY(zr_ctx_register_pipeline(ctx, pipelines[i], err));
+        ZR_TRY(zarr_context_register_pipeline(ctx, pipelines[i], NULL, ZR_CTX_CORE, err));
 out:
     return st;
 }

@@ -25,11 +25,12 @@ static void context_destroy(zarr_context *ctx)
     zr_pool_free(ctx->pool);
     zr_store_registry_free(ctx->stores);
     zr_memory_registry_deinit(&ctx->memory);
-    zr_map_deinit(&ctx->pipelines.by_name);
+    zr_pipeline_registry_deinit(&ctx->pipelines);
     zr_grid_registry_deinit(&ctx->grids);
     zr_impl_registry_deinit(&ctx->impls);
     zr_codec_registry_deinit(&ctx->codecs);
     zr_dtype_registry_deinit(&ctx->dtypes);
+    zr_plugins_deinit(&ctx->plugins, ctx->alloc); /* nothing of theirs is left */
     zr_budget_deinit(&ctx->budget);
     zr_free(ctx->alloc, ctx->codec_preference);
     zr_free(ctx->alloc, ctx->locked.rows);
@@ -46,12 +47,13 @@ static void context_init_empty(zarr_context *ctx, uint64_t budget_bytes)
     atomic_init(&ctx->refs, 1);
     atomic_init(&ctx->sealed, false);
     zr_mutex_init(&ctx->locked.mutex);
+    zr_plugins_init(&ctx->plugins);
     zr_arena_init(&ctx->locked.texts, alloc);
     zr_budget_init(&ctx->budget, budget_bytes);
     zr_codec_registry_init(&ctx->codecs, &ctx->dtypes, alloc);
     zr_impl_registry_init(&ctx->impls, alloc);
     ctx->codecs.impls = &ctx->impls;
-    zr_map_init(&ctx->pipelines.by_name, alloc, NULL);
+    zr_pipeline_registry_init(&ctx->pipelines, alloc);
 }
 
 static zarr_status context_init_registries(zarr_context *ctx, zarr_error *err)
@@ -91,6 +93,20 @@ out:
     return st;
 }
 
+static zarr_status context_init_plugins(zarr_context *ctx, const zarr_context_options *o,
+                                        zarr_error *err)
+{
+    const char *path = zr_ctx_plugin_path();
+    zarr_status st = ZARR_OK;
+
+    for (const char *const *file = o->plugins; file && *file; file++)
+        ZR_TRY(zarr_context_load(ctx, *file, err));
+    if (path)
+        ZR_TRY(zr_plugins_load_path(ctx, path, err));
+out:
+    return st;
+}
+
 static zarr_status context_init(zarr_context *ctx, const zarr_context_options *o,
                                 zarr_error *err)
 {
@@ -104,7 +120,8 @@ static zarr_status context_init(zarr_context *ctx, const zarr_context_options *o
             ZR_TRY(zr_fail_memory(err, strlen(o->codec_preference)));
     }
     ZR_TRY(context_init_engine(ctx, o, err));
-    ctx->pipeline = &zr_pipeline_waves;
+    ctx->pipeline = zr_pipeline_find(&ctx->pipelines, zr_pipeline_waves.name);
+    ZR_TRY(context_init_plugins(ctx, o, err));
     ZR_TRY(zr_ctx_pipeline(ctx, o->pipeline, &ctx->pipeline, err));
 out:
     return st;
@@ -169,7 +186,7 @@ zarr_status zr_ctx_pipeline(const zarr_context *ctx, const char *name,
     const struct zr_pipeline *p = ctx->pipeline;
 
     if (name && *name)
-        p = zr_map_get(&ctx->pipelines.by_name, name);
+        p = zr_pipeline_find(&ctx->pipelines, name);
     if (!p)
         return zr_fail(err, ZARR_ERR_UNSUPPORTED, "there is no pipeline \"%s\"", name);
     *out = p;

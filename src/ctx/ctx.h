@@ -1,11 +1,11 @@
 /*
  * ctx/ctx.h - the door of the context: it owns allocator, limits, log, byte
  * budget, buffer pool, engine and registries, and holds the only table of
- * built-ins (ctx/builtin.c). Nothing below this room sees a context; node
- * takes what it needs from the members.
- * Thread class: shared. Everything but `locked` and the registries' own locks
- * is frozen once zarr_context_create() returned; the registries are sealed by
- * the first store that opens.
+ * built-ins (ctx/builtin.c) and the loader of plug-ins (ctx/plugin.c). Nothing below this
+ * room sees a context; node takes what it needs from the members. Thread class: shared.
+ * Everything but `locked` and the registries' own locks is frozen once
+ * zarr_context_create() returned; the registries are sealed by the first store that
+ * opens.
  */
 #ifndef ZR_CTX_H
 #define ZR_CTX_H
@@ -23,6 +23,15 @@
 #include <zarrc/plugin/plugin.h>
 
 struct zr_ctx_row; /* one registration, for zarr_context_list() */
+
+struct zr_plugin;
+
+struct zr_plugins { /* in the order they were loaded */
+    zr_mutex mutex; /* one is loaded at a time; never taken while `locked` is */
+    struct zr_plugin **item;
+    size_t n, cap;
+    _Atomic(const char *) loading; /* whose load() is running: the origin */
+};
 
 struct zarr_context {
     atomic_uint refs;
@@ -45,6 +54,7 @@ struct zarr_context {
     struct zr_memory_registry memory;
     struct zr_store_registry *stores;
     struct zr_pipeline_registry pipelines;
+    struct zr_plugins plugins;
     struct zr_budget budget;
     struct zr_pool *pool;
     struct zr_engine engine;

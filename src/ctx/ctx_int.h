@@ -19,10 +19,23 @@ zarr_status zr_ctx_options_read(zarr_context_options *out,
 zarr_status zr_ctx_limits_read(zarr_limits *out, const zarr_limits *limits,
                                zarr_error *err);
 
+/* ZARR_PLUGIN_PATH, or NULL; not for programs with another user's rights. */
+const char *zr_ctx_plugin_path(void);
+
+/* ---- plug-ins (plugin.c, host.c) ---- */
+
+void zr_plugins_init(struct zr_plugins *p);
+/* Unloads them; every registry is empty by then. */
+void zr_plugins_deinit(struct zr_plugins *p, const zarr_allocator *alloc);
+/* Loads all that a list in the form of ZARR_PLUGIN_PATH names. */
+zarr_status zr_plugins_load_path(zarr_context *ctx, const char *list, zarr_error *err);
+/* The i-th plug-in; false behind the last. */
+bool zr_plugins_get(zarr_context *ctx, size_t i, const zarr_plugin **info,
+                    const char **path);
+extern const zarr_host zr_host;
+
 /* Registers everything that is in this build. */
 zarr_status zr_ctx_register_core(zarr_context *ctx, zarr_error *err);
-zarr_status zr_ctx_register_pipeline(zarr_context *ctx,
-                                     const struct zr_pipeline *pipeline, zarr_error *err);
 #define ZR_CTX_CORE "core"
 
 #endif

@@ -71,6 +71,23 @@ static void list_refused(const struct zr_refusal *row, struct list_call *c)
     }
 }
 
+static void list_plugins(zarr_context *ctx, struct list_call *c)
+{
+    const zarr_plugin *info = NULL;
+    const char *path = NULL;
+
+    for (size_t i = 0; !c->stopped && zr_plugins_get(ctx, i, &info, &path); i++) {
+        zarr_registry_item item = list_item(ZARR_REGISTRY_PLUGIN, info->name, path);
+
+        zr_str_clear(&c->detail);
+        zr_str_printf(&c->detail, "%s%s%s", info->version ? info->version : "",
+                      info->version && info->license ? "; " : "",
+                      info->license ? info->license : "");
+        item.detail = zr_str_text(&c->detail);
+        list_emit(c, &item);
+    }
+}
+
 static void tell_codec(const zarr_codec_spec_vtable *vt, struct list_call *c,
                        zarr_registry_item *item)
 {
@@ -200,14 +217,13 @@ zarr_status zarr_context_list(zarr_context *ctx, uint32_t registry,
 {
     struct list_call c = {.fn = fn, .user = user};
 
-    if (registry > ZARR_REGISTRY_REFUSED)
+    if (registry > ZARR_REGISTRY_PLUGIN)
         return zr_fail(err, ZARR_ERR_INVALID, "%" PRIu32 " is no registry", registry);
     zr_str_init(&c.detail, ctx->alloc);
     zr_str_init(&c.v3, ctx->alloc);
     zr_str_init(&c.aliases, ctx->alloc);
     zr_str_init(&c.capabilities, ctx->alloc);
-    for (uint32_t r = ZARR_REGISTRY_DTYPE; r <= ZARR_REGISTRY_REFUSED && !c.stopped;
-         r++) {
+    for (uint32_t r = ZARR_REGISTRY_DTYPE; r <= ZARR_REGISTRY_PLUGIN && !c.stopped; r++) {
         if (registry && r != registry)
             continue;
         if (r == ZARR_REGISTRY_DTYPE) {
@@ -218,6 +234,8 @@ zarr_status zarr_context_list(zarr_context *ctx, uint32_t registry,
             list_refused(zr_dtype_refused, &c);
             list_refused(zr_codec_refused, &c);
             list_refused(zr_grid_refused, &c);
+        } else if (r == ZARR_REGISTRY_PLUGIN) {
+            list_plugins(ctx, &c);
         } else {
             list_rows(ctx, r, &c);
         }

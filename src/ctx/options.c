@@ -100,6 +100,13 @@ static zarr_status check_options(const zarr_context_options *o, zarr_error *err)
     return ZARR_OK;
 }
 
+const char *zr_ctx_plugin_path(void)
+{
+    const char *text = secure_getenv("ZARR_PLUGIN_PATH");
+
+    return text && *text ? text : NULL;
+}
+
 zarr_status zr_ctx_options_read(zarr_context_options *out,
                                 const zarr_context_options *opts, zarr_error *err)
 {

@@ -46,11 +46,40 @@ static struct zr_ctx_row *register_row(zarr_context *ctx)
     return &ctx->locked.rows[ctx->locked.n_rows];
 }
 
-static zarr_status register_end(zarr_context *ctx, zarr_status st, const char *name)
+/* Who registered this name, or NULL: for rooms that do not remember it themselves. */
+static const char *register_owner(const zarr_context *ctx, uint32_t registry,
+                                  const char *name)
+{
+    for (size_t i = 0; i < ctx->locked.n_rows; i++) {
+        const struct zr_ctx_row *row = &ctx->locked.rows[i];
+
+        if (row->registry == registry && row->name && zr_streq(row->name, name))
+            return row->origin;
+    }
+    return NULL;
+}
+
+static const char *codec_owner(const zarr_context *ctx, const zarr_codec_spec_vtable *vt)
+{
+    const zarr_codec_spec_vtable *had = zr_codec_spec_lookup(&ctx->codecs, vt->name);
+
+    for (size_t i = 0; !had && vt->aliases && vt->aliases[i]; i++)
+        had = zr_codec_spec_lookup(&ctx->codecs, vt->aliases[i]);
+    return had ? register_owner(ctx, ZARR_REGISTRY_CODEC, had->name) : NULL;
+}
+
+/* Ends a registration; a failed one names who tried, and who has the name (owner; NULL:
+ * the room has told). */
+static zarr_status register_end(zarr_context *ctx, zarr_status st, const char *name,
+                                const char *origin, const char *owner, zarr_error *err)
 {
     if (st == ZARR_OK) {
         register_row(ctx)->name = name;
         ctx->locked.n_rows++;
+    } else if (origin && !ctx->locked.core && err) {
+        if (st == ZARR_ERR_EXISTS && owner)
+            (void)zr_fail(err, st, "%s, by %s", err->message, owner);
+        (void)zr_prefix(err, st, "%s", origin);
     }
     zr_mutex_unlock(&ctx->locked.mutex);
     return st;
@@ -64,7 +93,8 @@ zarr_status zarr_context_register_dtype(zarr_context *ctx,
 
     if (st == ZARR_OK)
         st = zr_dtype_register(&ctx->dtypes, vtable, register_row(ctx)->origin, err);
-    return register_end(ctx, st, NULL); /* lists itself, some have no v3 name */
+    return register_end(ctx, st, NULL, origin, NULL,
+                        err); /* lists itself, some have no v3 name */
 }
 
 zarr_status zarr_context_register_codec_spec(zarr_context *ctx,
@@ -75,7 +105,8 @@ zarr_status zarr_context_register_codec_spec(zarr_context *ctx,
 
     if (st == ZARR_OK)
         st = zr_codec_spec_register(&ctx->codecs, vtable, err);
-    return register_end(ctx, st, st == ZARR_OK ? vtable->name : NULL);
+    return register_end(ctx, st, st == ZARR_OK ? vtable->name : NULL, origin,
+                        st == ZARR_ERR_EXISTS ? codec_owner(ctx, vtable) : NULL, err);
 }
 
 zarr_status zarr_context_register_codec_impl(zarr_context *ctx,
@@ -88,7 +119,7 @@ zarr_status zarr_context_register_codec_impl(zarr_context *ctx,
         register_row(ctx)->index = (uint32_t)ctx->impls.n;
         st = zr_impl_register(&ctx->impls, vtable, register_row(ctx)->origin, err);
     }
-    return register_end(ctx, st, st == ZARR_OK ? vtable->impl : NULL);
+    return register_end(ctx, st, st == ZARR_OK ? vtable->impl : NULL, origin, NULL, err);
 }
 
 zarr_status zarr_context_register_grid(zarr_context *ctx, const zarr_grid_vtable *vtable,
@@ -98,7 +129,11 @@ zarr_status zarr_context_register_grid(zarr_context *ctx, const zarr_grid_vtable
 
     if (st == ZARR_OK)
         st = zr_grid_register(&ctx->grids, vtable, err);
-    return register_end(ctx, st, st == ZARR_OK ? vtable->name : NULL);
+    return register_end(ctx, st, st == ZARR_OK ? vtable->name : NULL, origin,
+                        st == ZARR_ERR_EXISTS
+                            ? register_owner(ctx, ZARR_REGISTRY_GRID, vtable->name)
+                            : NULL,
+                        err);
 }
 
 zarr_status zarr_context_register_key_encoding(zarr_context *ctx,
@@ -109,7 +144,12 @@ zarr_status zarr_context_register_key_encoding(zarr_context *ctx,
 
     if (st == ZARR_OK)
         st = zr_key_encoding_register(&ctx->grids, vtable, err);
-    return register_end(ctx, st, st == ZARR_OK ? vtable->name : NULL);
+    return register_end(
+        ctx, st, st == ZARR_OK ? vtable->name : NULL, origin,
+        st == ZARR_ERR_EXISTS
+            ? register_owner(ctx, ZARR_REGISTRY_KEY_ENCODING, vtable->name)
+            : NULL,
+        err);
 }
 
 zarr_status zarr_context_register_store(zarr_context *ctx,
@@ -120,7 +160,7 @@ zarr_status zarr_context_register_store(zarr_context *ctx,
 
     if (st == ZARR_OK)
         st = zr_store_register(ctx->stores, vtable, register_row(ctx)->origin, err);
-    return register_end(ctx, st, st == ZARR_OK ? vtable->name : NULL);
+    return register_end(ctx, st, st == ZARR_OK ? vtable->name : NULL, origin, NULL, err);
 }
 
 zarr_status zarr_context_register_memory(zarr_context *ctx,
@@ -134,22 +174,22 @@ zarr_status zarr_context_register_memory(zarr_context *ctx,
         st = zr_memory_register(&ctx->memory, vtable, self, register_row(ctx)->origin,
                                 err);
     }
-    return register_end(ctx, st, st == ZARR_OK ? vtable->name : NULL);
+    return register_end(ctx, st, st == ZARR_OK ? vtable->name : NULL, origin, NULL, err);
 }
 
-zarr_status zr_ctx_register_pipeline(zarr_context *ctx,
-                                     const struct zr_pipeline *pipeline, zarr_error *err)
+zarr_status zarr_context_register_pipeline(zarr_context *ctx,
+                                           const zarr_pipeline_vtable *vtable, void *self,
+                                           const char *origin, zarr_error *err)
 {
-    zarr_status st =
-        register_begin(ctx, ZARR_REGISTRY_PIPELINE, pipeline, ZR_CTX_CORE, err);
+    zarr_status st = register_begin(ctx, ZARR_REGISTRY_PIPELINE, vtable, origin, err);
 
-    if (st == ZARR_OK && zr_map_get(&ctx->pipelines.by_name, pipeline->name))
-        st = zr_fail(err, ZARR_ERR_EXISTS, "pipeline \"%s\" is registered already",
-                     pipeline->name);
-    if (st == ZARR_OK) /* never written through: the map knows no const */
-        st = zr_map_put(&ctx->pipelines.by_name, pipeline->name,
-                        (void *)(uintptr_t)pipeline, err);
-    return register_end(ctx, st, st == ZARR_OK ? pipeline->name : NULL);
+    if (st == ZARR_OK)
+        st = zr_pipeline_register(&ctx->pipelines, vtable, self, err);
+    return register_end(ctx, st, st == ZARR_OK ? vtable->name : NULL, origin,
+                        st == ZARR_ERR_EXISTS
+                            ? register_owner(ctx, ZARR_REGISTRY_PIPELINE, vtable->name)
+                            : NULL,
+                        err);
 }
 
 void zr_ctx_seal(zarr_context *ctx)

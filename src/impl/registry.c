@@ -47,8 +47,9 @@ static zarr_status impl_check(const struct zr_impl_registry *r,
         if (zr_streq(r->items[i]->vt.codec, codec) &&
             zr_streq(r->items[i]->vt.impl, impl))
             return zr_fail(err, ZARR_ERR_EXISTS,
-                           "codec implementation \"%s\" of \"%s\" is registered already",
-                           impl, codec);
+                           "codec implementation \"%s\" of \"%s\" is registered "
+                           "already, by %s",
+                           impl, codec, r->items[i]->origin);
     return ZARR_OK;
 }
 

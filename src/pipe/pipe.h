@@ -17,23 +17,35 @@
 #include "sched/sched.h"
 #include "store/store.h"
 #include <zarrc/array.h>
+#include <zarrc/plugin/pipeline.h>
 #include <zarrc/request.h>
 
 struct zr_kit; /* one worker's codec contexts and scratch */
 struct zr_io;
 
-/* A pipeline: how the work of a request is scheduled. Registered by name like codecs. */
+/* A pipeline: how the work of a request is scheduled. Registered by name like codecs;
+ * the core's ignore `steps` and use what is inside. */
 struct zr_pipeline {
-    const char *name;
-    zarr_status (*read)(const struct zr_io *io, struct zarr_request *rq, zarr_error *err);
-    zarr_status (*write)(const struct zr_io *io, struct zarr_request *rq,
-                         zarr_error *err);
+    const char *name; /* the table's */
+    zarr_pipeline_vtable vt;
+    void *self;
 };
-extern const struct zr_pipeline zr_pipeline_waves, zr_pipeline_serial;
+extern const zarr_pipeline_vtable zr_pipeline_waves, zr_pipeline_serial;
+extern const zarr_pipeline_steps zr_pipeline_steps;
 
 struct zr_pipeline_registry {
-    struct zr_map by_name; /* borrowed struct zr_pipeline */
+    struct zr_map by_name; /* struct zr_pipeline, owned */
+    const zarr_allocator *alloc;
 };
+void zr_pipeline_registry_init(struct zr_pipeline_registry *r,
+                               const zarr_allocator *alloc);
+void zr_pipeline_registry_deinit(struct zr_pipeline_registry *r); /* closes them */
+/* The table is copied. EXISTS when the name is taken. */
+zarr_status zr_pipeline_register(struct zr_pipeline_registry *r,
+                                 const zarr_pipeline_vtable *vtable, void *self,
+                                 zarr_error *err);
+const struct zr_pipeline *zr_pipeline_find(const struct zr_pipeline_registry *r,
+                                           const char *name); /* or NULL */
 
 struct zr_engine {
     const zarr_allocator *alloc;

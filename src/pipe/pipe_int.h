@@ -93,6 +93,9 @@ struct zr_work { /* what a step needs to know */
     struct zr_kit *kit;
     bool granted; /* the wave took what its runs need from the budget */
 };
+/* How `waves` cuts the waves of a read. */
+void zr_waves_cut(const struct zr_io *io, const struct zarr_request *rq,
+                  struct zr_plan_args *out);
 /* GET of a whole object of unknown length into a scratch slot. */
 struct zr_fetch {
     const char *key;
@@ -158,6 +161,13 @@ bool zr_target_direct(const struct zr_io *io, const struct zr_program *p,
 zarr_status zr_run_exec(const struct zr_work *w, const struct zr_wave *wave,
                         const struct zr_run *run, const zarr_mem *fetched,
                         zarr_error *err);
+/* The encoded bytes of a run, in a scratch block or where they are; NOT_FOUND: missing.
+ */
+zarr_status zr_run_fetch(const struct zr_work *w, const struct zr_wave *wave,
+                         const struct zr_run *run, zarr_mem *out, zarr_error *err);
+/* The item is missing: the fill value, or NOT_FOUND where the caller wants that. */
+zarr_status zr_item_fill(const struct zr_work *w, const struct zr_item *item,
+                         zarr_error *err);
 /* A whole wave in lock step, stage by stage, for programs with an implementation that
  * wants batches. fetched: by run, handle NULL where a run was not got in advance. */
 bool zr_wants_lockstep(const struct zr_program *p);
@@ -218,7 +228,7 @@ zarr_status zr_index_from_value(const struct zr_work *w, const struct zr_level *
 zarr_status zr_store_op_run(const struct zr_work *w, zarr_store_op *op, zarr_error *err);
 
 /* All units of a request, several at once (units.c). */
-zarr_status zr_waves_write(const struct zr_io *io, struct zarr_request *rq,
+zarr_status zr_waves_write(void *self, zarr_request *rq, const zarr_pipeline_steps *steps,
                            zarr_error *err);
 /* Writes one unit (outer chunk): threads may be 1. */
 zarr_status zr_unit_write(const struct zr_work *w, const struct zr_projection *proj,
@@ -261,5 +271,25 @@ zarr_status zr_body_decode(const struct zr_work *w, const struct zr_level *lv,
 /* Writes n_inner_all pairs through the index chain; dst has level->index_bytes. */
 zarr_status zr_index_encode(const struct zr_work *w, const struct zr_level *lv,
                             uint64_t *pairs, const zarr_mem *dst, zarr_error *err);
+
+/* ---- steps for pipelines of plug-ins (steps.c, steps_write.c) ------------------ */
+
+struct zarr_pipeline_worker {
+    struct zr_io io; /* a copy, without short cuts where that was asked for */
+    struct zr_work w;
+};
+zarr_status zr_step_units_open(zarr_request *rq, zarr_pipeline_units **out,
+                               zarr_error *err);
+void zr_step_units_close(zarr_pipeline_units *units);
+zarr_status zr_step_units_next(zarr_pipeline_units *units, uint32_t most, uint32_t *n,
+                               zarr_error *err);
+void zr_step_unit_get(const zarr_pipeline_units *units, uint32_t i,
+                      zarr_pipeline_unit *out);
+zarr_status zr_step_write(zarr_pipeline_worker *worker, const zarr_pipeline_units *units,
+                          uint32_t i, uint32_t threads, zarr_error *err);
+zarr_status zr_step_encode(zarr_pipeline_worker *worker, const zarr_pipeline_units *units,
+                           uint32_t i, zarr_mem *out, int *empty, zarr_error *err);
+zarr_status zr_step_put(zarr_pipeline_worker *worker, const zarr_pipeline_units *units,
+                        uint32_t i, const zarr_mem *bytes, zarr_error *err);
 
 #endif

@@ -169,18 +169,17 @@ static void advise_output(const struct zr_io *io)
     zr_pages_advise(p, (size_t)bytes);
 }
 
-/* A shard replaced between its index and its chunks: everything is read again, with
- * whatever pipeline. */
 static zarr_status request_read(struct zarr_request *rq, zarr_error *err)
 {
-    const struct zr_io *io = &rq->io;
+    const struct zr_pipeline *p = rq->io.pipeline;
     zarr_status st = ZARR_OK;
 
+    /* A shard replaced between its index and its chunks: read everything again. */
     for (int tries = 0; tries < READ_TRIES; tries++) {
-        st = io->pipeline->read(io, rq, err);
+        st = p->vt.read(p->self, rq, &zr_pipeline_steps, err);
         if (st != ZARR_ERR_CONFLICT)
             break;
-        zr_index_cache_drop(io->indexes, NULL);
+        zr_index_cache_drop(rq->io.indexes, NULL);
         zr_request_again(rq);
     }
     return st;
@@ -193,7 +192,9 @@ static zarr_status request_run(struct zarr_request *rq, zarr_error *err)
     zarr_status st = ZARR_OK;
 
     advise_output(io);
-    st = io->write ? io->pipeline->write(io, rq, &failed) : request_read(rq, &failed);
+    st = io->write
+             ? io->pipeline->vt.write(io->pipeline->self, rq, &zr_pipeline_steps, &failed)
+             : request_read(rq, &failed);
     if (st == ZARR_OK && atomic_load(&rq->cancel))
         st = zr_fail(&failed, ZARR_ERR_CANCELLED, "the request was cancelled");
     if (st != ZARR_OK && err != NULL)

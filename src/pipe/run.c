@@ -38,8 +38,8 @@ zarr_status zr_item_prefix(const struct zr_run *run, const struct zr_item *item,
     return zr_prefix(err, st, "%s%s", name, at);
 }
 
-static zarr_status fill_item(const struct zr_work *w, const struct zr_item *item,
-                             zarr_error *err)
+zarr_status zr_item_fill(const struct zr_work *w, const struct zr_item *item,
+                         zarr_error *err)
 {
     w->kit->stats.chunks_missing += item->n_chunks;
     w->kit->stats.chunks_done += item->n_chunks;
@@ -261,9 +261,8 @@ out:
     return st;
 }
 
-static zarr_status run_whole(const struct zr_work *w, const struct zr_wave *wave,
-                             const struct zr_run *run, const zarr_mem *fetched,
-                             zarr_error *err)
+static zarr_status run_object(const struct zr_work *w, const struct zr_wave *wave,
+                              const struct zr_run *run, zarr_mem *out, zarr_error *err)
 {
     const struct zr_program *p = wave->level->decode;
     struct zr_fetch f = {.key = run->key,
@@ -272,6 +271,14 @@ static zarr_status run_whole(const struct zr_work *w, const struct zr_wave *wave
                          .expect = p->encoded_bound,
                          .most =
                              zr_encoded_most(w->io, p->encoded_bound, p->encoded_exact)};
+
+    return zr_fetch_object(w, &f, out, err);
+}
+
+static zarr_status run_whole(const struct zr_work *w, const struct zr_wave *wave,
+                             const struct zr_run *run, const zarr_mem *fetched,
+                             zarr_error *err)
+{
     zarr_mem encoded = {0};
     bool done = false;
     zarr_status st = ZARR_OK;
@@ -283,9 +290,9 @@ static zarr_status run_whole(const struct zr_work *w, const struct zr_wave *wave
         if (st == ZARR_OK && !done)
             st = read_raw(w, wave, run, &done, err);
         if (st == ZARR_OK && !done)
-            st = zr_fetch_object(w, &f, &encoded, err);
+            st = run_object(w, wave, run, &encoded, err);
         if (st == ZARR_ERR_NOT_FOUND) { /* the store says so: the fill value */
-            st = fill_item(w, run->item[0], err);
+            st = zr_item_fill(w, run->item[0], err);
             done = true;
         }
         ZR_TRY(st);
@@ -327,6 +334,22 @@ static zarr_status check_item_bytes(const struct zr_work *w, const struct zr_pro
     return ZARR_OK;
 }
 
+/* *item: the one that is wrong, else the first. */
+static zarr_status check_run_bytes(const struct zr_work *w, const struct zr_wave *wave,
+                                   const struct zr_run *run, const struct zr_item **item,
+                                   zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    for (uint32_t i = 0; i < run->n_items; i++) {
+        *item = run->item[i];
+        ZR_TRY(check_item_bytes(w, wave->level->decode, *item, err));
+    }
+    *item = run->item[0];
+out:
+    return st;
+}
+
 static zarr_status run_range(const struct zr_work *w, const struct zr_wave *wave,
                              const struct zr_run *run, const zarr_mem *fetched,
                              zarr_error *err)
@@ -336,11 +359,7 @@ static zarr_status run_range(const struct zr_work *w, const struct zr_wave *wave
     bool done = false;
     zarr_status st = ZARR_OK;
 
-    for (uint32_t i = 0; i < run->n_items; i++) {
-        item = run->item[i];
-        ZR_TRY(check_item_bytes(w, wave->level->decode, item, err));
-    }
-    item = run->item[0];
+    ZR_TRY(check_run_bytes(w, wave, run, &item, err));
     if (fetched != NULL) {
         range = *fetched;
     } else {
@@ -363,7 +382,7 @@ static zarr_status run_missing(const struct zr_work *w, const struct zr_run *run
                                zarr_error *err)
 {
     for (uint32_t i = 0; i < run->n_items; i++) {
-        zarr_status st = fill_item(w, run->item[i], err);
+        zarr_status st = zr_item_fill(w, run->item[i], err);
 
         if (st != ZARR_OK)
             return zr_item_prefix(run, run->item[i], st, err);
@@ -399,6 +418,22 @@ zarr_status zr_run_exec(const struct zr_work *w, const struct zr_wave *wave,
         st = run_range(w, wave, run, fetched, err);
     if (!w->granted)
         zr_budget_give(w->io->engine->budget, need);
+out:
+    return st;
+}
+
+zarr_status zr_run_fetch(const struct zr_work *w, const struct zr_wave *wave,
+                         const struct zr_run *run, zarr_mem *out, zarr_error *err)
+{
+    const struct zr_item *item = NULL;
+    zarr_status st = ZARR_OK;
+
+    if (run->bytes == ZR_ITEM_MISSING)
+        return zr_fail(err, ZARR_ERR_NOT_FOUND, "the chunk is missing");
+    if (run->bytes == UINT64_MAX)
+        return run_object(w, wave, run, out, err);
+    ZR_TRY(check_run_bytes(w, wave, run, &item, err));
+    ZR_TRY(run_source(w, wave, run, out, err));
 out:
     return st;
 }

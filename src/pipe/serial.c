@@ -24,9 +24,10 @@ out:
     return st;
 }
 
-static zarr_status serial_read(const struct zr_io *io, struct zarr_request *rq,
-                               zarr_error *err)
+static zarr_status serial_read(void *self, zarr_request *rq,
+                               const zarr_pipeline_steps *steps, zarr_error *err)
 {
+    const struct zr_io *io = &rq->io;
     struct zr_io plain = *io;
     struct zr_work w = {.io = &plain, .rq = rq};
     struct zr_plan_args args = {.layout = io->layout,
@@ -40,6 +41,8 @@ static zarr_status serial_read(const struct zr_io *io, struct zarr_request *rq,
     struct zr_wave wave;
     zarr_status st = ZARR_OK;
 
+    ZR_UNUSED(self);
+    ZR_UNUSED(steps);
     plain.no_direct = true;
     zr_wave_init(&wave, io->engine->alloc);
     ZR_TRY(zr_kit_take(io->engine, &w.kit, err));
@@ -57,9 +60,10 @@ out:
     return st;
 }
 
-static zarr_status serial_write(const struct zr_io *io, struct zarr_request *rq,
-                                zarr_error *err)
+static zarr_status serial_write(void *self, zarr_request *rq,
+                                const zarr_pipeline_steps *steps, zarr_error *err)
 {
+    const struct zr_io *io = &rq->io;
     const struct zr_grid *grid = io->layout->grid;
     struct zr_io plain = *io;
     struct zr_work w = {.io = &plain, .rq = rq};
@@ -69,6 +73,8 @@ static zarr_status serial_write(const struct zr_io *io, struct zarr_request *rq,
     const zarr_selection *sel = io->selection;
     zarr_status st = ZARR_OK;
 
+    ZR_UNUSED(self);
+    ZR_UNUSED(steps);
     plain.no_direct = true;
     ZR_TRY(zr_kit_take(io->engine, &w.kit, err));
     if (sel == NULL) {
@@ -91,5 +97,7 @@ out:
     return st;
 }
 
-const struct zr_pipeline zr_pipeline_serial = {
-    .name = "serial", .read = serial_read, .write = serial_write};
+const zarr_pipeline_vtable zr_pipeline_serial = {.struct_size = sizeof zr_pipeline_serial,
+                                                 .name = "serial",
+                                                 .read = serial_read,
+                                                 .write = serial_write};

@@ -79,9 +79,10 @@ static zarr_status count_written(const struct zr_io *io, struct zarr_request *rq
     return ZARR_OK;
 }
 
-zarr_status zr_waves_write(const struct zr_io *io, struct zarr_request *rq,
+zarr_status zr_waves_write(void *self, zarr_request *rq, const zarr_pipeline_steps *steps,
                            zarr_error *err)
 {
+    const struct zr_io *io = &rq->io;
     const struct zr_grid *grid = io->layout->grid;
     struct units u = {.io = io, .rq = rq};
     struct zr_projector *p = NULL;
@@ -93,6 +94,8 @@ zarr_status zr_waves_write(const struct zr_io *io, struct zarr_request *rq,
     zarr_status st = ZARR_OK;
     bool more = true;
 
+    ZR_UNUSED(self);
+    ZR_UNUSED(steps);
     zr_arena_init(&u.lists, io->engine->alloc);
     most = ZR_MIN(ZR_MAX(most, (uint64_t)zr_request_threads(rq)), (uint64_t)UNITS);
     u.proj = zr_malloc(io->engine->alloc, most * sizeof(*u.proj));

@@ -319,8 +319,8 @@ static void wait_helpers(struct flow *f)
     zr_mutex_unlock(&f->locked.mutex);
 }
 
-static void plan_args(const struct zr_io *io, const struct zarr_request *rq,
-                      struct zr_plan_args *out)
+void zr_waves_cut(const struct zr_io *io, const struct zarr_request *rq,
+                  struct zr_plan_args *out)
 {
     const struct zr_program *leaf = io->layout->level[io->layout->n_levels - 1].decode;
     bool fast = zr_store_can(io->store, ZARR_STORE_CAP_FAST_GET);
@@ -345,14 +345,17 @@ static void plan_args(const struct zr_io *io, const struct zarr_request *rq,
     }
 }
 
-static zarr_status waves_read(const struct zr_io *io, struct zarr_request *rq,
-                              zarr_error *err)
+static zarr_status waves_read(void *self, zarr_request *rq,
+                              const zarr_pipeline_steps *steps, zarr_error *err)
 {
+    const struct zr_io *io = &rq->io;
     struct zr_plan_args args;
     struct flow *f = zr_calloc(NULL, 1, sizeof(*f));
     zarr_status st = ZARR_OK;
     uint64_t elements = 1;
 
+    ZR_UNUSED(self);
+    ZR_UNUSED(steps);
     if (f == NULL)
         return zr_fail_memory(err, sizeof(*f));
     atomic_init(&f->refs, 1);
@@ -360,7 +363,7 @@ static zarr_status waves_read(const struct zr_io *io, struct zarr_request *rq,
     f->rq = rq;
     zr_mutex_init(&f->locked.mutex);
     zr_cond_init(&f->locked.idle);
-    plan_args(io, rq, &args);
+    zr_waves_cut(io, rq, &args);
     ZR_TRY(zr_plan_open(&f->locked.plan, &args, io->engine->alloc, err));
     if (rq->submitted || io->progress != NULL)
         zr_request_total(rq, zr_plan_count(f->locked.plan));
@@ -381,5 +384,7 @@ out:
     return st;
 }
 
-const struct zr_pipeline zr_pipeline_waves = {
-    .name = "waves", .read = waves_read, .write = zr_waves_write};
+const zarr_pipeline_vtable zr_pipeline_waves = {.struct_size = sizeof zr_pipeline_waves,
+                                                .name = "waves",
+                                                .read = waves_read,
+                                                .write = zr_waves_write};

@@ -62,10 +62,12 @@ static zarr_status registry_add(struct zr_store_registry *r, const zarr_store_vt
                                 const char *origin, zarr_error *err)
 {
     struct zr_store_row *row;
+    const struct zr_store_row *old = registry_find(r, name, strlen(name));
     zarr_status st = ZARR_OK;
 
-    if (registry_find(r, name, strlen(name)) != NULL)
-        return zr_fail(err, ZARR_ERR_EXISTS, "there is a store named %s already", name);
+    if (old != NULL)
+        return zr_fail(err, ZARR_ERR_EXISTS, "there is a store named %s already, by %s",
+                       name, old->origin);
     ZR_TRY(zr_grow(r->alloc, &r->row, &r->cap, r->n + 1, sizeof *r->row, err));
     row = &r->row[r->n];
     *row = (struct zr_store_row){.vt = *vt, .native = native};

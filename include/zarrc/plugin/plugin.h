@@ -1,12 +1,19 @@
 /*
  * zarrc/plugin/plugin.h - registering one's own data types, codecs, grids,
- * stores and memories with a context, before its first store is opened. FOR
- * EXTENDERS: stable per plug-in ABI number. The library's own are registered
- * through the same tables.
+ * stores, memories and pipelines with a context, before its first store is opened: by
+ * the application, or by a plug-in. FOR EXTENDERS: stable per plug-in ABI number. The
+ * library's own are registered through the same tables.
+ *
+ * A plug-in is a shared library that exports one function, zarr_plugin_v1(), and links
+ * to nothing of ours: whatever it calls comes in the table zarr_host. Compile against
+ * these headers, with -shared -fPIC, and load the file by
+ * zarr_context_options.plugins, zarr_context_load(), ZARR_PLUGIN_PATH or
+ * `zarrc --plugin=FILE`. Nothing is ever searched for elsewhere: not the working
+ * directory, not the installation, no other process is started.
  *
  * `origin` names who registers (shown by zarr_context_list()); core names cannot be taken
- * over: EXISTS. Tables are copied; the functions and texts they point to must outlive the
- * context.
+ * over, nor can names of others: EXISTS, naming both. Tables are copied; the functions
+ * and texts they point to must outlive the context.
  */
 #ifndef ZARRC_PLUGIN_PLUGIN_H
 #define ZARRC_PLUGIN_PLUGIN_H
@@ -16,7 +23,9 @@
 #include <zarrc/plugin/dtype.h>
 #include <zarrc/plugin/grid.h>
 #include <zarrc/plugin/memory.h>
+#include <zarrc/plugin/pipeline.h>
 #include <zarrc/plugin/store.h>
+#include <zarrc/store.h>
 
 ZARR_BEGIN_DECLS
 
@@ -42,6 +51,161 @@ zarr_context_register_store(zarr_context *ctx, const zarr_store_vtable *vtable,
 ZARR_API ZARR_MUST_CHECK zarr_status
 zarr_context_register_memory(zarr_context *ctx, const zarr_memory_vtable *vtable,
                              void *self, const char *origin, zarr_error *err);
+
+/** `self` is handed to read, write and to vtable->close with the context. */
+ZARR_API ZARR_MUST_CHECK zarr_status
+zarr_context_register_pipeline(zarr_context *ctx, const zarr_pipeline_vtable *vtable,
+                               void *self, const char *origin, zarr_error *err);
+
+/* ---- plug-ins ------------------------------------------------------------- */
+
+/** The number in zarr_plugin_v1, and zarr_plugin.abi. */
+#define ZARR_PLUGIN_ABI 1
+
+/** One item of zarr_host.parallel; worker is below max_threads, each one thread. */
+typedef zarr_status (*zarr_parallel_fn)(void *arg, uint64_t i, uint32_t worker,
+                                        zarr_error *err);
+
+/**
+ * What the library gives to plug-ins. Static: a plug-in may keep the pointer. Grows at
+ * the end only: look at struct_size before using what is newer than the headers you need.
+ * Every entry without a comment is the public function of its name (dtype_name:
+ * zarr_dtype_name()). Thread class: frozen.
+ */
+typedef struct zarr_host {
+    uint32_t struct_size, abi; /**< abi: ZARR_PLUGIN_ABI */
+    const char *version;       /**< zarr_version() */
+
+    /** Fills err (may be NULL), printf-like, one line; returns status. */
+    zarr_status (*fail)(zarr_error *err, zarr_status status, const char *fmt, ...)
+        ZARR_PRINTF(3, 4);
+    /** The same with an errno, whose text it puts behind. */
+    zarr_status (*fail_os)(zarr_error *err, zarr_status status, int os_code,
+                           const char *fmt, ...) ZARR_PRINTF(4, 5);
+    /** A line of the context's log, if its level asks for it; ZARR_LOG_*. */
+    void (*log)(zarr_context *ctx, uint32_t level, const char *fmt, ...)
+        ZARR_PRINTF(3, 4);
+
+    /** Host memory by the context's allocator; NULL: no memory. */
+    void *(*alloc)(zarr_context *ctx, size_t bytes);
+    void *(*realloc)(zarr_context *ctx, void *block, size_t bytes);
+    void (*free)(zarr_context *ctx, void *block);
+    zarr_status (*mem_alloc)(zarr_context *ctx, int32_t device_type, int32_t device_id,
+                             uint64_t bytes, zarr_mem *out, zarr_error *err);
+    void (*mem_free)(zarr_context *ctx, zarr_mem *mem);
+    zarr_status (*mem_copy)(zarr_context *ctx, const zarr_mem *dst, const zarr_mem *src,
+                            uint64_t bytes, zarr_error *err);
+
+    /** Only inside load(); the origin is the plug-in's name. */
+    zarr_status (*register_dtype)(zarr_context *ctx, const zarr_dtype_vtable *vtable,
+                                  zarr_error *err);
+    zarr_status (*register_codec_spec)(zarr_context *ctx,
+                                       const zarr_codec_spec_vtable *vtable,
+                                       zarr_error *err);
+    zarr_status (*register_codec_impl)(zarr_context *ctx,
+                                       const zarr_codec_impl_vtable *vtable,
+                                       zarr_error *err);
+    zarr_status (*register_grid)(zarr_context *ctx, const zarr_grid_vtable *vtable,
+                                 zarr_error *err);
+    zarr_status (*register_key_encoding)(zarr_context *ctx,
+                                         const zarr_key_encoding_vtable *vtable,
+                                         zarr_error *err);
+    zarr_status (*register_store)(zarr_context *ctx, const zarr_store_vtable *vtable,
+                                  zarr_error *err);
+    zarr_status (*register_memory)(zarr_context *ctx, const zarr_memory_vtable *vtable,
+                                   void *self, zarr_error *err);
+    zarr_status (*register_pipeline)(zarr_context *ctx,
+                                     const zarr_pipeline_vtable *vtable, void *self,
+                                     zarr_error *err);
+
+    const char *(*spec_name)(const zarr_codec_spec *spec);
+    const char *(*spec_json)(const zarr_codec_spec *spec);
+    int (*spec_i64)(const zarr_codec_spec *spec, const char *member, int64_t *out);
+    int (*spec_f64)(const zarr_codec_spec *spec, const char *member, double *out);
+    int (*spec_bool)(const zarr_codec_spec *spec, const char *member, int *out);
+    const char *(*spec_text)(const zarr_codec_spec *spec, const char *member);
+    int64_t (*spec_i64s)(const zarr_codec_spec *spec, const char *member, int64_t *out,
+                         uint64_t cap);
+    const char *(*spec_member)(const zarr_codec_spec *spec, uint64_t i);
+    const zarr_allocator *(*spec_allocator)(const zarr_codec_spec *spec);
+    zarr_status (*spec_dtype)(const zarr_codec_spec *spec, const char *name,
+                              const zarr_dtype **out, zarr_error *err);
+
+    zarr_status (*dtype_find)(zarr_context *ctx, const char *name, const zarr_dtype **out,
+                              zarr_error *err);
+    const char *(*dtype_name)(const zarr_dtype *dtype);
+    const char *(*dtype_v2)(const zarr_dtype *dtype);
+    uint32_t (*dtype_kind)(const zarr_dtype *dtype);
+    uint64_t (*dtype_item_bytes)(const zarr_dtype *dtype);
+    uint64_t (*dtype_item_bits)(const zarr_dtype *dtype);
+    uint32_t (*dtype_swap_bytes)(const zarr_dtype *dtype);
+    int (*dtype_equal)(const zarr_dtype *a, const zarr_dtype *b);
+
+    /** Other stores, for a store in front of one. A context is sealed by then: only from
+     * zarr_store_vtable.open on, never in load(). */
+    zarr_status (*store_open)(zarr_store **out, zarr_context *ctx, const char *url,
+                              const zarr_store_options *opts, zarr_error *err);
+    zarr_status (*store_flush)(zarr_store *store, zarr_error *err);
+    void (*store_free)(zarr_store *store);
+    zarr_status (*store_get)(zarr_store *store, const char *key, uint64_t offset,
+                             void *data, uint64_t *bytes, uint64_t *total_bytes,
+                             zarr_error *err);
+    zarr_status (*store_put)(zarr_store *store, const char *key, const void *data,
+                             uint64_t bytes, zarr_error *err);
+    zarr_status (*store_erase)(zarr_store *store, const char *key, zarr_error *err);
+    zarr_status (*store_list)(zarr_store *store, const char *prefix, uint32_t how,
+                              zarr_store_list_fn fn, void *user, zarr_error *err);
+
+    /**
+     * fn for each i < n on the library's threads, the caller's included; 0 max_threads:
+     * as many as there are cores. The first failure (by i) ends it and is returned.
+     */
+    zarr_status (*parallel)(uint64_t n, uint32_t max_threads, zarr_parallel_fn fn,
+                            void *arg, zarr_error *err);
+} zarr_host;
+
+/** What a plug-in says of itself; static, its texts too. */
+typedef struct zarr_plugin {
+    uint32_t struct_size, abi;     /**< abi: ZARR_PLUGIN_ABI as it was compiled */
+    const char *name;              /**< origin of all that it registers; a word, "acme" */
+    const char *version, *license; /**< "1.0", "MIT"; NULL: not told */
+    /**
+     * Registers, once for each context that loads the plug-in. *self (may be left NULL)
+     * is handed to unload(). When it fails, it has freed what it made, and err says why.
+     */
+    zarr_status (*load)(const zarr_host *host, zarr_context *ctx, void **self,
+                        zarr_error *err);
+    /** With the context's end, when nothing that was registered is in use any more;
+     * cannot fail. Plug-ins of one context are unloaded last first. NULL: nothing to do.
+     */
+    void (*unload)(void *self);
+} zarr_plugin;
+
+/** The one symbol of a plug-in. A later ABI has another name: both may be exported. */
+typedef const zarr_plugin *(*zarr_plugin_fn)(void);
+
+/** Put in front of the definition, `ZARR_PLUGIN_EXPORT const zarr_plugin
+ * *zarr_plugin_v1(void) { ... }`. */
+#if defined(_WIN32)
+#    define ZARR_PLUGIN_EXPORT __declspec(dllexport)
+#elif defined(__GNUC__)
+#    define ZARR_PLUGIN_EXPORT __attribute__((visibility("default")))
+#else
+#    define ZARR_PLUGIN_EXPORT
+#endif
+
+/**
+ * Loads one plug-in, before the first store is opened. A file that this context has
+ * loaded already is fine. When it fails, what the plug-in had registered until then stays
+ * registered and the file stays mapped: best free the context.
+ * @param path of the shared library, taken as it stands: no folders are searched, and a
+ * relative one is relative to the working directory as for open()
+ * @return NOT_FOUND, IO: no such file, or it cannot be loaded; ABI: no plug-in, or of
+ * another ABI number; EXISTS: a name is taken (who has it is told), also the plug-in's
+ * own; INVALID: the context is sealed; or what the plug-in's load() says. All name path
+ */
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_context_load(zarr_context *ctx,
+                                                       const char *path, zarr_error *err);
 
 ZARR_END_DECLS
 

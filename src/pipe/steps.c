@@ -1,0 +1,422 @@
+/*
+ * pipe/steps.c - the steps of a request as functions for pipelines of plug-ins
+ * (zarrc/plugin/pipeline.h): reads. Nothing is done here that `waves` and `serial` do
+ * not do through the same inner functions; what is opaque outside is one struct around
+ * the inner one. steps_write.c has writes.
+ * Thread class: as each step says; the table is frozen.
+ */
+#include "pipe/pipe_int.h"
+
+#include <string.h>
+
+struct zarr_pipeline_plan {
+    struct zarr_request *rq;
+    struct zr_plan *plan;
+};
+
+struct zarr_pipeline_wave {
+    const struct zarr_pipeline_plan *plan;
+    struct zr_wave wave;
+};
+
+/* ---- the request ------------------------------------------------------------- */
+
+static void step_request(zarr_request *rq, zarr_pipeline_request *out)
+{
+    const struct zr_layout *l = rq->io.layout;
+
+    *out = (zarr_pipeline_request){
+        .struct_size = sizeof *out,
+        .write = rq->io.write,
+        .threads = zr_request_threads(rq),
+        .ndim = l->grid->ndim,
+        .wave_bytes = zr_request_wave_bytes(rq),
+        .prefix = rq->io.prefix,
+        .dtype = l->dtype,
+        .shape = l->grid->shape,
+        .device_type = rq->io.view.base.device_type,
+        .device_id = rq->io.view.base.device_id,
+        .levels = l->n_levels,
+    };
+}
+
+static const zarr_codec_spec *step_codec(zarr_request *rq, uint32_t level, uint64_t i)
+{
+    const struct zr_layout *l = rq->io.layout;
+
+    if (level >= l->n_levels || i >= l->level[level].chain->n)
+        return NULL;
+    return &l->level[level].chain->codec[i];
+}
+
+static int step_cancelled(zarr_request *rq)
+{
+    return atomic_load(&rq->cancel);
+}
+
+static zarr_status step_reserve(zarr_request *rq, uint64_t bytes, zarr_error *err)
+{
+    return zr_budget_take(rq->io.engine->budget, bytes, UINT64_MAX, &rq->cancel, err);
+}
+
+static void step_release(zarr_request *rq, uint64_t bytes)
+{
+    zr_budget_give(rq->io.engine->budget, bytes);
+}
+
+/* ---- workers ------------------------------------------------------------------- */
+
+static zarr_status step_worker_open(zarr_request *rq, uint32_t flags,
+                                    zarr_pipeline_worker **out, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    struct zarr_pipeline_worker *worker = NULL;
+
+    *out = NULL;
+    if (flags & ~(uint32_t)ZARR_PIPELINE_PLAIN)
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED, "worker: unknown flags 0x%" PRIx32,
+                       flags);
+    worker = zr_calloc(rq->io.engine->alloc, 1, sizeof *worker);
+    if (worker == NULL)
+        return zr_fail_memory(err, sizeof *worker);
+    worker->io = rq->io;
+    worker->io.no_direct = worker->io.no_direct || (flags & ZARR_PIPELINE_PLAIN) != 0;
+    worker->w = (struct zr_work){.io = &worker->io, .rq = rq};
+    ZR_TRY(zr_kit_take(rq->io.engine, &worker->w.kit, err));
+    *out = worker;
+    worker = NULL; /* moved */
+out:
+    if (worker != NULL)
+        zr_free(rq->io.engine->alloc, worker);
+    return st;
+}
+
+static void step_worker_close(zarr_pipeline_worker *worker)
+{
+    if (worker == NULL)
+        return;
+    zr_request_merge(worker->w.rq, worker->w.kit);
+    zr_kit_give(worker->w.kit);
+    zr_free(worker->io.engine->alloc, worker);
+}
+
+struct step_loop {
+    zarr_request *rq;
+    zarr_status (*fn)(void *arg, uint64_t i, zarr_pipeline_worker *worker,
+                      zarr_error *err);
+    void *arg;
+    zarr_pipeline_worker *worker[ZR_MAX_THREADS];
+};
+
+static zarr_status step_loop_one(void *arg, uint64_t i, uint32_t worker, zarr_error *err)
+{
+    struct step_loop *l = arg;
+    zarr_status st = ZARR_OK;
+
+    if (l->worker[worker] == NULL)
+        ZR_TRY(step_worker_open(l->rq, 0, &l->worker[worker], err));
+    ZR_TRY(l->fn(l->arg, i, l->worker[worker], err));
+out:
+    return st;
+}
+
+static zarr_status step_parallel(zarr_request *rq, uint64_t n,
+                                 zarr_status (*fn)(void *arg, uint64_t i,
+                                                   zarr_pipeline_worker *worker,
+                                                   zarr_error *err),
+                                 void *arg, zarr_error *err)
+{
+    const struct zr_parallel_options opts = {.max_threads = zr_request_threads(rq),
+                                             .cancel = &rq->cancel};
+    struct step_loop l = {.rq = rq, .fn = fn, .arg = arg};
+    zarr_status st = zr_parallel_run(n, &opts, step_loop_one, &l, err);
+
+    for (size_t i = 0; i < ZR_COUNT(l.worker); i++)
+        step_worker_close(l.worker[i]);
+    return st;
+}
+
+/* ---- plans and waves ------------------------------------------------------------- */
+
+static void take_u64(uint64_t *to, uint64_t wish)
+{
+    if (wish != 0)
+        *to = wish;
+}
+
+static zarr_status step_plan_open(zarr_request *rq, const zarr_pipeline_cut *wish,
+                                  zarr_pipeline_plan **out, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    struct zarr_pipeline_plan *plan = NULL;
+    struct zr_plan_args args;
+    zarr_pipeline_cut cut;
+
+    *out = NULL;
+    ZR_TRY(zr_struct_read(&cut, sizeof cut, 2 * sizeof(uint32_t), wish, ZR_TAIL_REFUSE,
+                          "zarr_pipeline_cut", err));
+    if (cut.flags & ~(uint32_t)ZARR_PIPELINE_PLAIN)
+        ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED, "plan: unknown flags 0x%" PRIx32,
+                       cut.flags));
+    zr_waves_cut(&rq->io, rq, &args);
+    take_u64(&args.wave_bytes, cut.wave_bytes);
+    take_u64(&args.run_bytes, cut.run_bytes);
+    take_u64(&args.run_gap, cut.run_gap);
+    args.wave_items = cut.wave_items != 0 ? cut.wave_items : args.wave_items;
+    args.threads = cut.threads != 0 ? cut.threads : args.threads;
+    if (cut.flags & ZARR_PIPELINE_PLAIN) {
+        args.wave_items = args.threads = 1;
+        args.wave_bytes = 1;
+        args.plain = true;
+    }
+    plan = zr_calloc(rq->io.engine->alloc, 1, sizeof *plan);
+    if (plan == NULL)
+        ZR_TRY(zr_fail_memory(err, sizeof *plan));
+    plan->rq = rq;
+    ZR_TRY(zr_plan_open(&plan->plan, &args, rq->io.engine->alloc, err));
+    if (rq->submitted || rq->io.progress != NULL)
+        zr_request_total(rq, zr_plan_count(plan->plan));
+    *out = plan;
+    plan = NULL; /* moved */
+out:
+    zr_free(rq->io.engine->alloc, plan);
+    return st;
+}
+
+static void step_plan_close(zarr_pipeline_plan *plan)
+{
+    if (plan == NULL)
+        return;
+    zr_plan_free(plan->plan);
+    zr_free(plan->rq->io.engine->alloc, plan);
+}
+
+static zarr_status step_wave_open(zarr_pipeline_plan *plan, zarr_pipeline_wave **out,
+                                  zarr_error *err)
+{
+    const zarr_allocator *alloc = plan->rq->io.engine->alloc;
+    struct zarr_pipeline_wave *wave = zr_calloc(alloc, 1, sizeof *wave);
+
+    *out = wave;
+    if (wave == NULL)
+        return zr_fail_memory(err, sizeof *wave);
+    wave->plan = plan;
+    zr_wave_init(&wave->wave, alloc);
+    return ZARR_OK;
+}
+
+static void step_wave_close(zarr_pipeline_wave *wave)
+{
+    if (wave == NULL)
+        return;
+    zr_wave_deinit(&wave->wave);
+    zr_free(wave->plan->rq->io.engine->alloc, wave);
+}
+
+static zarr_status step_next(zarr_pipeline_plan *plan, zarr_pipeline_wave *wave,
+                             uint32_t *kind, zarr_error *err)
+{
+    zarr_status st = zr_plan_next(plan->plan, &wave->wave, err);
+    struct zarr_request *rq = plan->rq;
+
+    *kind = ZARR_WAVE_END;
+    if (st != ZARR_OK || (wave->wave.kind == ZR_WAVE_END && wave->wave.n_runs == 0))
+        return st;
+    *kind = ZARR_WAVE_MORE;
+    if (wave->wave.n_runs > 0) {
+        zr_mutex_lock(&rq->locked.mutex);
+        rq->locked.stats.waves++;
+        zr_mutex_unlock(&rq->locked.mutex);
+    }
+    return ZARR_OK;
+}
+
+static void step_wave_counts(const zarr_pipeline_wave *wave, uint32_t *n_opens,
+                             uint32_t *n_runs)
+{
+    *n_opens = wave->wave.n_opens;
+    *n_runs = wave->wave.n_runs;
+}
+
+static zarr_status out_of(const char *what, uint32_t i, uint32_t n, zarr_error *err)
+{
+    return zr_fail(err, ZARR_ERR_INVALID,
+                   "pipeline: there is no %s %" PRIu32 " among %" PRIu32, what, i, n);
+}
+
+static zarr_status step_open(zarr_pipeline_worker *worker, zarr_pipeline_wave *wave,
+                             uint32_t i, zarr_error *err)
+{
+    if (i >= wave->wave.n_opens)
+        return out_of("shard", i, wave->wave.n_opens, err);
+    return zr_open_exec(&worker->w, &wave->wave.open[i], err);
+}
+
+static zarr_status step_feed(zarr_pipeline_plan *plan, zarr_pipeline_wave *wave,
+                             zarr_error *err)
+{
+    return zr_plan_feed(plan->plan, &wave->wave, err);
+}
+
+/* ---- runs and items ---------------------------------------------------------------- */
+
+static zarr_status step_run(zarr_pipeline_worker *worker, zarr_pipeline_wave *wave,
+                            uint32_t i, zarr_error *err)
+{
+    if (i >= wave->wave.n_runs)
+        return out_of("run", i, wave->wave.n_runs, err);
+    return zr_run_exec(&worker->w, &wave->wave, &wave->wave.run[i], NULL, err);
+}
+
+static void step_run_get(const zarr_pipeline_wave *wave, uint32_t i,
+                         zarr_pipeline_run *out)
+{
+    const struct zr_run *r = &wave->wave.run[i];
+
+    *out = (zarr_pipeline_run){
+        .struct_size = sizeof *out,
+        .n_items = r->n_items,
+        .key = r->key,
+        .offset = r->offset,
+        .bytes = r->bytes,
+        .device_type = r->key == NULL ? r->shard->buffer.device_type
+                                      : wave->wave.level->decode->fetch_device,
+    };
+}
+
+static void step_item_get(const zarr_pipeline_wave *wave, uint32_t i, uint32_t item,
+                          zarr_pipeline_item *out)
+{
+    const struct zr_run *r = &wave->wave.run[i];
+    const struct zr_item *it = r->item[item];
+    const struct zr_program *p = wave->wave.level->decode;
+
+    *out = (zarr_pipeline_item){
+        .struct_size = sizeof *out,
+        .ndim = it->target.ndim,
+        .from = r->bytes >= ZR_ITEM_MISSING ? 0 : it->offset - r->offset,
+        .bytes = it->bytes,
+        .chunk = it->target.chunk,
+        .n_elements = it->target.n_items,
+        .block_shape = p->stored_shape,
+        .block_bytes = p->decoded_bytes,
+        .swap_bytes = p->swap_bytes,
+        .device_type = p->decoded_device,
+    };
+}
+
+static zarr_status find_item(const zarr_pipeline_wave *wave, uint32_t i, uint32_t item,
+                             const struct zr_run **run, zarr_error *err)
+{
+    if (i >= wave->wave.n_runs)
+        return out_of("run", i, wave->wave.n_runs, err);
+    *run = &wave->wave.run[i];
+    return item < (*run)->n_items ? ZARR_OK : out_of("item", item, (*run)->n_items, err);
+}
+
+static zarr_status step_fetch(zarr_pipeline_worker *worker,
+                              const zarr_pipeline_wave *wave, uint32_t i, zarr_mem *out,
+                              zarr_error *err)
+{
+    const struct zr_run *run = NULL;
+    zarr_status st = find_item(wave, i, 0, &run, err);
+
+    *out = (zarr_mem){0};
+    if (st == ZARR_OK)
+        st = zr_run_fetch(&worker->w, &wave->wave, run, out, err);
+    return st == ZARR_OK ? st : zr_item_prefix(run, NULL, st, err);
+}
+
+static zarr_status step_decode(zarr_pipeline_worker *worker,
+                               const zarr_pipeline_wave *wave, uint32_t i, uint32_t item,
+                               const zarr_mem *fetched, zarr_mem *block, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    const struct zr_run *run = NULL;
+    zarr_pipeline_item at;
+    zarr_mem encoded = *fetched;
+
+    *block = (zarr_mem){0};
+    ZR_TRY(find_item(wave, i, item, &run, err));
+    step_item_get(wave, i, item, &at);
+    if (at.bytes == ZARR_PIPELINE_MISSING)
+        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID, "pipeline: a missing item is not decoded"));
+    if (at.bytes != ZARR_PIPELINE_WHOLE &&
+        !zr_mem_slice(fetched, at.from, at.bytes, &encoded))
+        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
+                       "pipeline: %" PRIu64 " bytes at %" PRIu64
+                       " are not in the %" PRIu64 " given",
+                       at.bytes, at.from, fetched->bytes));
+    st = zr_decode_stages(&worker->w, wave->wave.level->decode, &encoded, NULL, block,
+                          err);
+    st = zr_item_prefix(run, run->item[item], st, err);
+out:
+    return st;
+}
+
+static zarr_status step_scatter(zarr_pipeline_worker *worker,
+                                const zarr_pipeline_wave *wave, uint32_t i, uint32_t item,
+                                const zarr_mem *block, zarr_error *err)
+{
+    const struct zr_program *p = wave->wave.level->decode;
+    const struct zr_run *run = NULL;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(find_item(wave, i, item, &run, err));
+    if (block->bytes < p->decoded_bytes)
+        ZR_TRY(zr_fail(err, ZARR_ERR_CORRUPT,
+                       "pipeline: a block of %" PRIu64
+                       " bytes where the chunk has %" PRIu64,
+                       block->bytes, p->decoded_bytes));
+    st = zr_item_finish(&worker->w, &wave->wave, run->item[item], block, false, err);
+    st = zr_item_prefix(run, run->item[item], st, err);
+out:
+    return st;
+}
+
+static zarr_status step_fill(zarr_pipeline_worker *worker, const zarr_pipeline_wave *wave,
+                             uint32_t i, uint32_t item, zarr_error *err)
+{
+    const struct zr_run *run = NULL;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(find_item(wave, i, item, &run, err));
+    st = zr_item_fill(&worker->w, run->item[item], err);
+    st = zr_item_prefix(run, run->item[item], st, err);
+out:
+    return st;
+}
+
+const zarr_pipeline_steps zr_pipeline_steps = {
+    .struct_size = sizeof(zarr_pipeline_steps),
+    .request = step_request,
+    .codec = step_codec,
+    .cancelled = step_cancelled,
+    .worker_open = step_worker_open,
+    .worker_close = step_worker_close,
+    .reserve = step_reserve,
+    .release = step_release,
+    .parallel = step_parallel,
+    .plan_open = step_plan_open,
+    .plan_close = step_plan_close,
+    .wave_open = step_wave_open,
+    .wave_close = step_wave_close,
+    .next = step_next,
+    .wave_counts = step_wave_counts,
+    .open = step_open,
+    .feed = step_feed,
+    .run = step_run,
+    .run_get = step_run_get,
+    .item_get = step_item_get,
+    .fetch = step_fetch,
+    .decode = step_decode,
+    .scatter = step_scatter,
+    .fill = step_fill,
+    .units_open = zr_step_units_open,
+    .units_close = zr_step_units_close,
+    .units_next = zr_step_units_next,
+    .unit_get = zr_step_unit_get,
+    .write = zr_step_write,
+    .encode = zr_step_encode,
+    .put = zr_step_put,
+};

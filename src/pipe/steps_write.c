@@ -1,0 +1,168 @@
+/*
+ * pipe/steps_write.c - the steps of a write for pipelines of plug-ins: units, one outer
+ * chunk each, kept in batches so that several threads can work on them. The table is in
+ * steps.c.
+ * Thread class: units solo while they are gathered, then frozen.
+ */
+#include "pipe/pipe_int.h"
+
+enum {
+    STEP_UNITS_MAX = 1024
+};
+
+struct zarr_pipeline_units {
+    struct zarr_request *rq;
+    struct zr_projector *projector;
+    zarr_selection *all; /* made here where the request has no selection */
+    struct zr_projection *unit;
+    size_t cap;
+    uint32_t n;
+    struct zr_arena lists;
+};
+
+void zr_step_units_close(zarr_pipeline_units *u)
+{
+    if (u == NULL)
+        return;
+    zr_project_free(u->projector);
+    zarr_selection_free(u->all);
+    zr_free(u->rq->io.engine->alloc, u->unit);
+    zr_arena_deinit(&u->lists);
+    zr_free(u->rq->io.engine->alloc, u);
+}
+
+zarr_status zr_step_units_open(zarr_request *rq, zarr_pipeline_units **out,
+                               zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    const struct zr_grid *grid = rq->io.layout->grid;
+    const zarr_selection *sel = rq->io.selection;
+    struct zarr_pipeline_units *u = zr_calloc(rq->io.engine->alloc, 1, sizeof *u);
+
+    *out = NULL;
+    if (u == NULL)
+        return zr_fail_memory(err, sizeof *u);
+    u->rq = rq;
+    zr_arena_init(&u->lists, rq->io.engine->alloc);
+    if (sel == NULL) {
+        ZR_TRY(zarr_selection_all(&u->all, grid->ndim, grid->shape, err));
+        sel = u->all;
+    }
+    ZR_TRY(zr_project_open(&u->projector, rq->io.engine->alloc, grid, sel, err));
+    *out = u;
+    u = NULL; /* moved */
+out:
+    zr_step_units_close(u);
+    return st;
+}
+
+zarr_status zr_step_units_next(zarr_pipeline_units *u, uint32_t most, uint32_t *n,
+                               zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    struct zr_projection proj;
+
+    *n = u->n = 0;
+    zr_arena_reset(&u->lists);
+    most = ZR_MIN(most, (uint32_t)STEP_UNITS_MAX);
+    while (u->n < most && zr_project_next(u->projector, &proj)) {
+        ZR_TRY(zr_grow(u->rq->io.engine->alloc, &u->unit, &u->cap, u->n + (size_t)1,
+                       sizeof *u->unit, err));
+        u->unit[u->n] = proj;
+        if (!zr_projection_keep(&u->unit[u->n], &proj, &u->lists))
+            ZR_TRY(zr_fail_memory(err, sizeof proj));
+        u->n++;
+    }
+    *n = u->n;
+    if (u->n > 0) {
+        zr_mutex_lock(&u->rq->locked.mutex);
+        u->rq->locked.stats.waves++;
+        zr_mutex_unlock(&u->rq->locked.mutex);
+    }
+out:
+    return st;
+}
+
+static bool unit_simple(const zarr_pipeline_units *u, uint32_t i)
+{
+    return u->unit[i].whole && !u->rq->io.layout->level[0].is_shard;
+}
+
+void zr_step_unit_get(const zarr_pipeline_units *u, uint32_t i, zarr_pipeline_unit *out)
+{
+    *out = (zarr_pipeline_unit){
+        .struct_size = sizeof *out,
+        .ndim = u->unit[i].ndim,
+        .chunk = u->unit[i].chunk,
+        .n_elements = u->unit[i].n_items,
+        .simple = unit_simple(u, i),
+    };
+}
+
+static zarr_status unit_check(const zarr_pipeline_units *u, uint32_t i, bool simple,
+                              zarr_error *err)
+{
+    if (i >= u->n)
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "pipeline: there is no unit %" PRIu32 " among %" PRIu32, i, u->n);
+    if (simple && !unit_simple(u, i))
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "pipeline: unit %" PRIu32 " is no simple one: write() it", i);
+    return ZARR_OK;
+}
+
+zarr_status zr_step_write(zarr_pipeline_worker *worker, const zarr_pipeline_units *u,
+                          uint32_t i, uint32_t threads, zarr_error *err)
+{
+    zarr_status st = unit_check(u, i, false, err);
+
+    if (st == ZARR_OK)
+        st = zr_unit_write(&worker->w, &u->unit[i], ZR_MAX(threads, 1u), err);
+    return st;
+}
+
+zarr_status zr_step_encode(zarr_pipeline_worker *worker, const zarr_pipeline_units *u,
+                           uint32_t i, zarr_mem *out, int *empty, zarr_error *err)
+{
+    const struct zr_level *lv = &u->rq->io.layout->level[0];
+    struct zr_leaf_write lw = {.level = lv};
+    zarr_status st = ZARR_OK;
+
+    *out = (zarr_mem){0};
+    *empty = 0;
+    ZR_TRY(unit_check(u, i, true, err));
+    lw.proj = &u->unit[i];
+    ZR_TRY(zr_kit_scratch(worker->w.kit, ZR_SCRATCH_BODY, ZARR_DEVICE_CPU, 0,
+                          lv->encoded_bound, &lw.room, err));
+    ZR_TRY(zr_leaf_encode(&worker->w, &lw, err));
+    *empty = lw.empty;
+    if (!lw.empty)
+        *out = lw.out;
+out:
+    return st;
+}
+
+zarr_status zr_step_put(zarr_pipeline_worker *worker, const zarr_pipeline_units *u,
+                        uint32_t i, const zarr_mem *bytes, zarr_error *err)
+{
+    const struct zr_plan_args where = {.layout = u->rq->io.layout,
+                                       .prefix = u->rq->io.prefix};
+    zarr_store_op op = {.verb = bytes != NULL ? ZARR_STORE_PUT : ZARR_STORE_ERASE};
+    struct zr_str *key = &worker->w.kit->key;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(unit_check(u, i, true, err));
+    zr_plan_key(&where, u->unit[i].chunk, key);
+    ZR_TRY(zr_str_status(key, err));
+    op.key = zr_str_text(key);
+    if (bytes != NULL) {
+        op.mem = *bytes;
+        op.length = bytes->bytes;
+    }
+    st = zr_store_op_run(&worker->w, &op, err);
+    if (bytes == NULL && st == ZARR_ERR_NOT_FOUND)
+        st = ZARR_OK;
+    st = zr_prefix(err, st, "%s", op.key);
+out:
+    return st;
+}
