@@ -1,0 +1,329 @@
+"""The JSON documents that zarr-metadata and zarr-indexing test themselves with.
+
+scripts/venv fetches their source packages beside the Python packages (tests/sdists.txt).
+Every array document must open, and what zarrc writes for it must mean the same; every
+case of a codec, grid, key encoding, data type or fill value is put into a document that
+suits it; every selection must pick the elements that its normal form says.
+"""
+import json
+import pathlib
+import sys
+import tarfile
+
+import numpy as np
+import pytest
+
+from zarrc_ctypes import ZarrcError, Selection
+
+FOLDER = pathlib.Path(sys.prefix) / "sdists"
+
+
+def documents(package, under):
+    """{path below `under`: parsed JSON} of a source package; empty when it isn't there."""
+    found = {}
+    for archive in FOLDER.glob(f"{package}-*.tar.gz"):
+        with tarfile.open(archive) as tar:
+            for member in tar:
+                path = member.name.partition("/")[2]
+                if member.isfile() and path.startswith(under) and path.endswith(".json"):
+                    found[path[len(under):-5]] = json.load(tar.extractfile(member))
+    return found
+
+
+METADATA = documents("zarr_metadata", "tests/")
+INDEXING = documents("zarr_indexing", "tests/conformance/")
+BYTES = {"name": "bytes", "configuration": {"endian": "little"}}
+# What a codec of these cases needs around it: data type, fill value, chunk shape.
+SUITS = {"scale_offset": ("float64", 0.0), "cast_value": ("float64", 0.0)}
+ONE_BYTE = {"bool", "int8", "uint8", "raw"}
+ABSENT = "the source packages were not to be had: scripts/sdists says why"
+
+
+def array(**changes):
+    document = {"zarr_format": 3, "node_type": "array", "shape": [20, 50], "data_type": "int32",
+                "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [20, 50]}},
+                "chunk_key_encoding": {"name": "default"}, "fill_value": 0, "codecs": [BYTES]}
+    return {**document, **changes}
+
+
+def names(field):
+    """A named thing in its long form, with an empty configuration left out."""
+    if isinstance(field, str):
+        return {"name": field}
+    return {k: v for k, v in field.items() if not (k == "configuration" and not v)}
+
+
+def spelled(value):
+    """Documents that mean the same become equal: see what is_same() ignores."""
+    if isinstance(value, dict):
+        return {k: spelled(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [spelled(v) for v in value]
+    return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def check_same(written, document):
+    """What was said is still said; members that have a default may have been added."""
+    for name in ("shape", "zarr_format", "node_type", "attributes", "chunks", "order"):
+        if name in document:
+            assert written[name] == document[name], name
+    for name in ("chunk_grid", "chunk_key_encoding"):
+        if name in document:
+            said, again = names(document[name]), names(written[name])
+            assert again["name"] == said["name"]
+            for member, value in said.get("configuration", {}).items():
+                assert again["configuration"][member] == value, (name, member)
+    if "codecs" in document:
+        assert len(written["codecs"]) == len(document["codecs"])
+        for again, said in zip(map(names, written["codecs"]), map(names, document["codecs"])):
+            assert again["name"] == said["name"]
+
+
+# ---- whole documents --------------------------------------------------------------------
+
+def put(context, key, document):
+    store = context.store("memory:")
+    store.put(key, json.dumps(document).encode())
+    return store
+
+
+@pytest.mark.parametrize("name", [n for n in METADATA if n.startswith("v3/array/")] or [None])
+def test_array_v3(context, name):
+    if name is None:
+        pytest.skip(ABSENT)
+    opened = put(context, "zarr.json", METADATA[name]).open("")
+    check_same(json.loads(opened.metadata), METADATA[name])
+
+
+@pytest.mark.parametrize("name", [n for n in METADATA if n.startswith("v2/array/")] or [None])
+def test_array_v2(context, name):
+    if name is None:
+        pytest.skip(ABSENT)
+    opened = put(context, ".zarray", METADATA[name]).open("")
+    written = json.loads(opened.metadata)
+    check_same(written, METADATA[name])
+    assert written["dtype"] == METADATA[name]["dtype"]
+    assert (written["filters"] or []) == (METADATA[name]["filters"] or [])
+
+
+@pytest.mark.parametrize("name", [n for n in METADATA if "/group/" in n] or [None])
+def test_group(context, name):
+    if name is None:
+        pytest.skip(ABSENT)
+    document = METADATA[name]
+    key = "zarr.json" if document["zarr_format"] == 3 else ".zgroup"
+    group = put(context, key, document).group("")
+    assert group.attributes == document.get("attributes", {})
+
+
+@pytest.mark.parametrize("name", [n for n in METADATA if "/consolidated/" in n] or [None])
+def test_consolidated(context, name):
+    if name is None:
+        pytest.skip(ABSENT)
+    document = METADATA[name]
+    if name.startswith("v2/"):
+        store = put(context, ".zmetadata", document)
+        store.put(".zgroup", b'{"zarr_format":2}')
+        expected = {key.rpartition("/")[0] for key in document["metadata"]}
+    else:
+        store = put(context, "zarr.json", {"zarr_format": 3, "node_type": "group",
+                                           "consolidated_metadata": document})
+        expected = set(document["metadata"])
+    group = store.group("", consolidated=2)  # it, and nothing else
+    listed = {item[0].strip("/") for item in group.walk()}
+    assert listed - {""} == expected - {""}
+
+
+# ---- parts ------------------------------------------------------------------------------
+
+def parts(kind):
+    """[(id, name of the extension, case)]"""
+    rows = []
+    for path, cases in METADATA.items():
+        folder = f"v3/{kind}/"
+        if path.startswith(folder) and path.endswith("/cases"):
+            name = path[len(folder):-len("/cases")]
+            rows += [pytest.param(name, case, id=f"{name}-{label}") for label, case in cases.items()]
+    return rows or [pytest.param(None, None, id="absent")]
+
+
+def chain(name, case):
+    """The codec at its place in a chain, and the array that it takes."""
+    dtype, fill = SUITS.get(name, ("int32", 0))
+    said = names(case)
+    configuration = said.get("configuration", {})
+    document = array(data_type=dtype, fill_value=fill)
+    if name == "bytes":
+        if "endian" not in configuration:
+            document.update(data_type="uint8")
+        codecs = [case]
+    elif name == "sharding_indexed":
+        document["shape"] = document["chunk_grid"]["configuration"]["chunk_shape"] = [
+            4 * n for n in configuration["chunk_shape"]]
+        codecs = [case]
+    elif name == "transpose":
+        rank = len(configuration["order"])
+        document["shape"] = document["chunk_grid"]["configuration"]["chunk_shape"] = [4] * rank
+        codecs = [case, BYTES]
+    elif name in ("cast_value", "scale_offset"):
+        codecs = [case, BYTES]
+    else:
+        codecs = [BYTES, case]
+    return {**document, "codecs": codecs}
+
+
+@pytest.mark.parametrize("name, case", parts("codec"))
+def test_codec(context, name, case):
+    if name is None:
+        pytest.skip(ABSENT)
+    document = chain(name, case)
+    configuration = names(case).get("configuration", {})
+    refused = (name == "cast_value" and isinstance(configuration.get("data_type"), dict)  # no number
+               or configuration.get("offset") == "NaN")  # the fill value would not come back
+    store = put(context, "zarr.json", document)
+    if refused:
+        with pytest.raises(ZarrcError) as told:
+            store.open("")
+        assert name in told.value.message
+        return
+    opened = store.open("")
+    check_same(json.loads(opened.metadata), document)
+
+
+@pytest.mark.parametrize("name, case", parts("chunk_grid"))
+def test_chunk_grid(context, name, case):
+    if name is None:
+        pytest.skip(ABSENT)
+    shape = case["configuration"].get("chunk_shape")
+    if shape is None:  # edges, a length repeated, or one length for all
+        shape = [10 if isinstance(edges, int) else
+                 sum(e if isinstance(e, int) else e[0] * e[1] for e in edges)
+                 for edges in case["configuration"]["chunk_shapes"]]
+    document = array(shape=shape, chunk_grid=case)
+    check_same(json.loads(put(context, "zarr.json", document).open("").metadata), document)
+
+
+@pytest.mark.parametrize("name, case", parts("chunk_key_encoding"))
+def test_chunk_key_encoding(context, name, case):
+    if name is None:
+        pytest.skip(ABSENT)
+    document = array(chunk_key_encoding=case)
+    check_same(json.loads(put(context, "zarr.json", document).open("").metadata), document)
+
+
+def fill_values():
+    rows = []
+    for path, fills in METADATA.items():
+        if path.startswith("v3/data_type/") and path.endswith("/fill_values"):
+            name = path.split("/")[2]
+            described = METADATA.get(f"v3/data_type/{name}/data_type")
+            rows += [pytest.param(name, described, fill, id=f"{name}-{label}")
+                     for label, fill in fills.items()]
+    return rows or [pytest.param(None, None, None, id="absent")]
+
+
+@pytest.mark.parametrize("name, described, fill", fill_values())
+def test_fill_value(context, name, described, fill):
+    if name is None:
+        pytest.skip(ABSENT)
+    dtype = described or {"raw": f"r{8 * len(fill)}"}.get(name, name) if name == "raw" else \
+        described or name
+    codecs = {"string": ["vlen-utf8"], "bytes": ["vlen-bytes"]}.get(
+        name, ["bytes"] if name in ONE_BYTE else [BYTES])
+    document = array(data_type=dtype, fill_value=fill, codecs=codecs)
+    written = json.loads(put(context, "zarr.json", document).open("").metadata)
+    again = json.loads(put(context, "zarr.json", written).open("").metadata)
+    assert again == written
+    if isinstance(fill, (int, float, bool)):
+        assert written["fill_value"] == fill
+    elif isinstance(fill, dict):
+        assert spelled(written["fill_value"]) == spelled(fill)
+
+
+# ---- selections -------------------------------------------------------------------------
+
+def picked(transform):
+    """Coordinates, one row a dimension of the array, that a normal form picks in C order."""
+    low, high = transform["input_inclusive_min"], transform["input_exclusive_max"]
+    domain = np.meshgrid(*[np.arange(a, b) for a, b in zip(low, high)], indexing="ij")
+    domain = [axis.reshape(-1) for axis in domain]
+    n = len(domain[0]) if domain else 1
+    rows = []
+    for output in transform["output"]:
+        offset, stride = output.get("offset", 0), output.get("stride", 1)
+        if "input_dimension" in output:
+            rows.append(offset + stride * domain[output["input_dimension"]])
+        elif "index_array" in output:
+            rows.append(offset + stride * np.array(output["index_array"], np.int64).reshape(-1))
+        else:
+            rows.append(np.full(n, offset))
+    return rows
+
+
+def cases(*files):
+    rows = [pytest.param(case, id=case["name"]) for file in files for case in INDEXING.get(file, [])]
+    return rows or [pytest.param(None, id="absent")]
+
+
+def chosen(message, shape, shift):
+    """The message as one of our selections of an array that begins at -shift."""
+    kind = message["kind"]
+    if kind == "slice":
+        steps = message.get("step") or [1] * len(message["start"])
+        return Selection.dims(shape, *[slice(a + s, b + s, c) for a, b, c, s in
+                                       zip(message["start"], message["stop"], steps, shift)])
+    if kind == "box":
+        low = message.get("inclusive_min") or [0] * len(shape)
+        if "shape" in message:
+            counts = message["shape"]
+        elif "inclusive_max" in message:
+            counts = [b + 1 - a for a, b in zip(low, message["inclusive_max"])]
+        else:
+            counts = [b - a for a, b in zip(low, message["exclusive_max"])]
+        return Selection.box(shape, low, counts)
+    if kind == "point":
+        return Selection.dims(shape, *message["coords"])
+    return Selection.points(shape, np.array(message["coords"], np.int64).reshape(-1, len(shape)))
+
+
+@pytest.mark.parametrize("case", cases("slice", "box", "point", "points"))
+def test_selection(context, case):
+    if case is None:
+        pytest.skip(ABSENT)
+    message = case["input"]
+    if "inf" in json.dumps(message):
+        return  # arrays have no infinite bounds
+    rows = picked(case["normalized"])
+    if max((int(r.max()) for r in rows if r.size), default=0) > 1000:
+        huge = context.store("memory:").create("", (2**62,), "uint8", chunks=(1,), fill_value=3)
+        assert huge.read("u1", Selection.dims(huge.shape, *message["coords"])) == 3
+        return
+    rank = len(rows) or len(message["coords"] and message["coords"][0] or [])
+    least = [min(0, int(r.min())) if r.size else 0 for r in rows]
+    shift = [1 - n if n < 0 or message["kind"] == "slice" else 0 for n in least]
+    shape = (40,) * max(rank, 1 if message["kind"] == "points" else 0)
+    data = np.arange(int(np.prod(shape)), dtype="i4").reshape(shape)
+    stored = context.store("memory:").create("", shape, "int32", chunks=(7,) * len(shape))
+    stored.write(data)
+    got = stored.read("i4", chosen(message, shape, shift)).reshape(-1)
+    expected = data[tuple(r + s for r, s in zip(rows, shift))].reshape(-1) if rows else \
+        data.reshape(-1)[:len(message["coords"]) if message["kind"] == "points" else 1]
+    np.testing.assert_array_equal(got, expected)
+
+
+# Of the errors' codes those that selections have too; others are of the notation's syntax.
+OURS = [case for case in INDEXING.get("errors", [])
+        if case["error"] in ("step_zero", "rank_mismatch") and case["input"]["kind"] == "slice"]
+
+
+@pytest.mark.parametrize("case", OURS or [None], ids=lambda case: case and case["name"])
+def test_refused_selection(case):
+    if case is None:
+        pytest.skip(ABSENT)
+    message = case["input"]
+    stop = message["stop"]
+    steps = message.get("step") or [1] * len(message["start"])
+    text = ",".join(f"{a}:{b}:{c}" for a, b, c in zip(message["start"], stop * 2, steps))
+    with pytest.raises(ZarrcError) as told:
+        Selection.parse((40,) * len(stop), text)
+    assert told.value.code == "INVALID"
