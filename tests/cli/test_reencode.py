@@ -1,5 +1,6 @@
 """zarrc reencode: every element and all metadata arrive, in the layout that was asked for,
 and a run that is killed at any moment can be gone on with, to the same bytes."""
+import json
 import os
 import pty
 import random
@@ -56,11 +57,16 @@ def test_chunks_shards_and_codecs(zarrc, source, tmp_path):
     assert not list((tmp_path / "b.zarr").glob(".zarrc*"))
 
 
+def said(array):
+    """Its metadata as text: a NaN is not equal to itself."""
+    return json.dumps(array.metadata.to_dict(), sort_keys=True, default=repr)
+
+
 def test_nothing_given_keeps_all(zarrc, source, tmp_path):
     path, values = source
     zarrc("reencode", path, tmp_path / "b.zarr")
     a, b = zarr.open_array(str(path), mode="r"), same(tmp_path / "b.zarr", values)
-    assert a.metadata == b.metadata
+    assert said(a) == said(b)
 
 
 def test_to_v2_and_back(zarrc, source, tmp_path):
@@ -71,7 +77,7 @@ def test_to_v2_and_back(zarrc, source, tmp_path):
     assert array.attrs["_ARRAY_DIMENSIONS"] == ["y", "x"]
     zarrc("reencode", "--format=3", tmp_path / "v2.zarr", tmp_path / "v3.zarr")
     array = same(tmp_path / "v3.zarr", values)
-    assert array.metadata == zarr.open_array(str(path), mode="r").metadata
+    assert said(array) == said(zarr.open_array(str(path), mode="r"))
 
 
 @pytest.mark.parametrize("dtype", ["<i2", ">i4", "|b1", "<f2", ">f8", "<c8", "<M8[s]", "<U3", "|S4"])

@@ -87,6 +87,14 @@ def names_in(codecs):
         yield from names_in(codec.get("configuration", {}).get("codecs", []))
 
 
+def old_zarr_fails(dtype, rank, codecs):
+    """zarr-python 3.1 can't hash the fill value of raw types, which its shards do, and has no
+    shards of rank 0."""
+    if ZARR_AT_LEAST_3_3 or "sharding_indexed" not in names_in(codecs):
+        return False
+    return rank == 0 or not isinstance(dtype, str) or dtype[0] == "r"
+
+
 def supporting(document):
     """The peers that open this document."""
     if document["zarr_format"] == 2:
@@ -96,7 +104,7 @@ def supporting(document):
     chunks = document["chunk_grid"]["configuration"]["chunk_shape"]
     if rank > 32:  # NumPy's own broadcasting ends there, and tensorstore
         return found
-    if shard_shapes_divide(chunks, codecs):
+    if shard_shapes_divide(chunks, codecs) and not old_zarr_fails(dtype, rank, codecs):
         found.append(PYTHON)
         # zarrs reads missing NaNs as its own NaN, and mixes up the halves of big-endian complex
         # numbers when it decodes a chunk in part.
