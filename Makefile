@@ -3,7 +3,7 @@ PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 60
 JOBS := $(shell nproc)
 
-.PHONY: all setup build demo test test-long test-unit test-asan test-tsan lint fmt fuzz bench docs install clean
+.PHONY: all setup build demo test test-long test-unit test-asan test-tsan test-s390x lint fmt fuzz bench docs install clean
 
 all: build
 
@@ -31,6 +31,9 @@ test-asan: setup
 
 test-tsan: setup
 	@scripts/run-tests tsan
+
+test-s390x: setup
+	@scripts/run-tests s390x
 
 lint: setup
 	@scripts/lint

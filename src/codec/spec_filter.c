@@ -4,7 +4,8 @@
  * its own data types; v3's "numcodecs.delta" is the same arithmetic between
  * arrays, in front of `bytes`.
  * NumPy's names of data types are read here for numbers only, byte order
- * included: "<f8", ">i2", "|u1", "float32"; "=" is the order of this machine.
+ * included: "<f8", ">i2", "|u1", "float32"; one without an order is little,
+ * so that a store means the same on every machine.
  * Thread class: plain functions.
  */
 #include "codec/codec_int.h"
@@ -120,7 +121,7 @@ bool zr_numpy_parse(const char *text, struct zr_numpy_type *out)
         return false;
     *out =
         (struct zr_numpy_type){.kind = code[0], .item_bytes = (uint8_t)(code[1] - '0')};
-    out->big = order == '>' || (order != '<' && !zr_host_is_little());
+    out->big = order == '>';
     if (out->item_bytes == 1)
         out->big = false;
     return true;

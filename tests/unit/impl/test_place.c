@@ -118,10 +118,15 @@ static void open_with(struct impl_env *env, const struct made_up_row *rows)
 /* ---- placement ------------------------------------------------------------------------
  */
 
-#define LITTLE "{\"name\":\"bytes\",\"configuration\":{\"endian\":\"little\"}}"
-#define BIG    "{\"name\":\"bytes\",\"configuration\":{\"endian\":\"big\"}}"
-#define TURN   "{\"name\":\"transpose\",\"configuration\":{\"order\":[1,0]}}"
-#define DELTA  "{\"name\":\"numcodecs.delta\",\"configuration\":{\"dtype\":\"<i4\"}}"
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#    define LITTLE "{\"name\":\"bytes\",\"configuration\":{\"endian\":\"little\"}}"
+#    define BIG    "{\"name\":\"bytes\",\"configuration\":{\"endian\":\"big\"}}"
+#else /* what is free, and what needs a swap */
+#    define LITTLE "{\"name\":\"bytes\",\"configuration\":{\"endian\":\"big\"}}"
+#    define BIG    "{\"name\":\"bytes\",\"configuration\":{\"endian\":\"little\"}}"
+#endif
+#define TURN  "{\"name\":\"transpose\",\"configuration\":{\"order\":[1,0]}}"
+#define DELTA "{\"name\":\"numcodecs.delta\",\"configuration\":{\"dtype\":\"<i4\"}}"
 
 static const struct {
     struct made_up_row rows[4];
@@ -407,6 +412,14 @@ static void registration(void **state)
     impl_env_close(&env);
 }
 
+static int32_t native32(const uint8_t *at)
+{
+    int32_t v;
+
+    memcpy(&v, at, sizeof v);
+    return v;
+}
+
 /* ---- programs that compute, run
  * ------------------------------------------------------------ */
 
@@ -437,7 +450,7 @@ static void computing_chain_runs(void **state)
         assert_int_equal(impl_run(c.encode, &env, data, sizeof data, &enc, &n, NULL),
                          ZARR_OK);
         if (k == 0) /* differences, in the array's order */
-            assert_int_equal((int32_t)zr_load_le32(enc + 8), data[2] - data[1]);
+            assert_int_equal(native32(enc + 8), data[2] - data[1]);
         assert_int_equal(impl_run(c.decode, &env, enc, n, &dec, &n, NULL), ZARR_OK);
         assert_int_equal(n, sizeof data);
         assert_memory_equal(dec, data, n);
@@ -468,7 +481,7 @@ static void transpose_stage(void **state)
                      ZARR_OK);
     assert_int_equal(n, sizeof want);
     for (size_t i = 0; i < 6; i++)
-        assert_int_equal((int32_t)zr_load_le32(enc + 4 * i), want[i]);
+        assert_int_equal(native32(enc + 4 * i), want[i]);
     free(enc);
     impl_chain_close(&c);
     impl_env_close(&env);

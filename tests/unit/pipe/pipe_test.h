@@ -97,11 +97,16 @@ static inline void pw_close(struct pw *w)
     assert_int_equal(atomic_load(&w->n_blocks), 0);
 }
 
-#define BYTES "{\"name\":\"bytes\",\"configuration\":{\"endian\":\"little\"}}"
-#define BIG   "{\"name\":\"bytes\",\"configuration\":{\"endian\":\"big\"}}"
-#define CRC   "{\"name\":\"crc32c\"}"
-#define GZIP  "{\"name\":\"gzip\",\"configuration\":{\"level\":1}}"
-#define TURN  "{\"name\":\"transpose\",\"configuration\":{\"order\":[1,0]}}"
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#    define BYTES "{\"name\":\"bytes\",\"configuration\":{\"endian\":\"little\"}}"
+#    define BIG   "{\"name\":\"bytes\",\"configuration\":{\"endian\":\"big\"}}"
+#else /* what is free, and what needs a swap */
+#    define BYTES "{\"name\":\"bytes\",\"configuration\":{\"endian\":\"big\"}}"
+#    define BIG   "{\"name\":\"bytes\",\"configuration\":{\"endian\":\"little\"}}"
+#endif
+#define CRC  "{\"name\":\"crc32c\"}"
+#define GZIP "{\"name\":\"gzip\",\"configuration\":{\"level\":1}}"
+#define TURN "{\"name\":\"transpose\",\"configuration\":{\"order\":[1,0]}}"
 #define SHARD(chunk, codecs, where)                                                      \
     "{\"name\":\"sharding_indexed\",\"configuration\":{\"chunk_shape\":" chunk           \
     ",\"codecs\":[" codecs "],\"index_codecs\":[" BYTES "," CRC                          \
