@@ -67,12 +67,42 @@ ZARR_API uint64_t zarr_dtype_item_bits(const zarr_dtype *dtype);
 /** Bytes of the unit that byte order applies to: int32 4, complex128 8, U<n> 4, raw 1. */
 ZARR_API uint32_t zarr_dtype_swap_bytes(const zarr_dtype *dtype);
 
+/** Numbers in one element, equal in size: 2 for complex types, else 1. */
+ZARR_API uint32_t zarr_dtype_components(const zarr_dtype *dtype);
+
+/** Significant bits of one component: bool 1, int4 4, complex64 32. */
+ZARR_API uint64_t zarr_dtype_component_bits(const zarr_dtype *dtype);
+
+/**
+ * NumPy's name of the type: a type string in little-endian spelling ("<f4", "|V3",
+ * "<M8[ns]"), the name that Python's ml_dtypes gives it ("bfloat16", "int4"), or NULL.
+ * Borrowed.
+ */
+ZARR_API const char *zarr_dtype_numpy(const zarr_dtype *dtype);
+
+/**
+ * The data type for NumPy's: a type string (the byte order is ignored) or the name of a
+ * numeric type ("float32", "bfloat16", "datetime64[us]").
+ * @param out borrowed, lives as long as ctx
+ * @return UNSUPPORTED with the name where there is none
+ */
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_dtype_from_numpy(zarr_context *ctx,
+                                                           const char *numpy,
+                                                           const zarr_dtype **out,
+                                                           zarr_error *err);
+
+/** The codec that turns elements into bytes in arrays made without naming one: "bytes",
+ * "vlen-utf8" ... Borrowed. */
+ZARR_API const char *zarr_dtype_codec(const zarr_dtype *dtype);
+
 /** 1 when the registry calls the type experimental. */
 ZARR_API int zarr_dtype_experimental(const zarr_dtype *dtype);
 
 /**
  * DLPack code, bits and lanes; returns 0 and fills them, or -1 where DLPack has no
- * equivalent.
+ * equivalent. Types of less than 8 bits (int4: 4) are one byte each here: say so in the
+ * DLManagedTensorVersioned with DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED, or ask for
+ * ZARR_TENSOR_PACKED.
  */
 ZARR_API int zarr_dtype_dlpack(const zarr_dtype *dtype, uint8_t *code, uint8_t *bits,
                                uint16_t *lanes);
@@ -84,7 +114,8 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_dtype_from_dlpack(zarr_context *ctx,
                                                             const zarr_dtype **out,
                                                             zarr_error *err);
 
-/** 1 when both are the same type with the same configuration. */
+/** 1 when both are the same type with the same configuration, however it is spelled
+ * ("r24", "raw_bytes[3]"). */
 ZARR_API int zarr_dtype_equal(const zarr_dtype *a, const zarr_dtype *b);
 
 /* ---- fields of structs ------------------------------------------------------------- */
@@ -148,6 +179,22 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_dtype_print(const zarr_dtype *dtype,
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_dtype_parse(const zarr_dtype *dtype,
                                                       const char *json, void *element,
                                                       zarr_error *err);
+
+/**
+ * Order of two native-endian elements: below 0, 0 or above 0. Total: numbers by value
+ * with -0 before 0 and NaN behind all, complex numbers by real part first, text by
+ * characters, NaT last, all else by bytes. 0 only for the same element, NaN payload
+ * included.
+ */
+ZARR_API int zarr_dtype_compare(const zarr_dtype *dtype, const void *a, const void *b);
+
+/**
+ * One native-endian element as doubles, one each component: exact for all but 64-bit
+ * integers above 2^53, which are rounded to nearest. Times are their count; NaT is NaN.
+ * @return how many were written, at most 2; 0: the elements are no numbers
+ */
+ZARR_API uint32_t zarr_dtype_number(const zarr_dtype *dtype, const void *element,
+                                    double out[2]);
 
 ZARR_END_DECLS
 

@@ -202,6 +202,13 @@ bool zr_parse_f32(const char *s, size_t n, float *out);
  * Infinity, -Infinity. */
 size_t zr_format_f64(char *out, size_t cap, double v);
 size_t zr_format_f32(char *out, size_t cap, float v);
+/* The same for c * 2^q of any binary format, c < 2^53, -1074 <= q <= 971. narrow_below:
+ * the neighbour below is half as far away as the one above (c is a power of two and its
+ * exponent not the least); even: ties are rounded to this number. */
+size_t zr_format_binary(char *out, size_t cap, bool minus, uint64_t c, int q,
+                        bool narrow_below, bool even);
+/* Its digits; returns the power of ten they are multiplied by. c > 0. */
+int zr_shortest(uint64_t c, int q, bool narrow_below, bool even, uint64_t *digits);
 
 /* ---- map: text key -> pointer, insertion order kept ------------------- */
 

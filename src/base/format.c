@@ -1,35 +1,25 @@
 /*
  * base/format.c - real numbers to the shortest text that reads back to the same
- * bits, and of the shortest ones the nearest. Laid out as Python's repr() does,
- * so that metadata we write reads like metadata zarr-python writes.
- * Most numbers in metadata are integers or have few decimals: for those the
- * digits come from one exact multiplication, checked by the exact division back.
- * The rest is found by trying: every decimal of 15 digits (float: 6) survives
- * the way through a normal binary number, so if those many round trip, the text
- * without its trailing zeros is shortest; else one more digit, and one more.
- * Two cases need care. Subnormals have less precision: start at one digit. Below
- * a power of two the numbers lie twice as dense as above it, so that the nearest
- * decimal may miss where its upper neighbour hits.
- * snprintf() and strtod() see no decimal point of any locale: we read digits
- * over it and give strtod() none. Thread class: plain functions.
+ * bits, and of the shortest ones the nearest (shortest.c). Laid out as Python's
+ * repr() does, so that metadata we write reads like metadata zarr-python writes.
+ * No locale has a say. Thread class: plain functions.
  */
 #include "base/base.h"
 
-#include <float.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* digits d1d2d3... mean d1.d2d3... times ten to exp10 */
 struct format_decimal {
-    char digits[24];
+    char digits[20]; /* 2^64 has 20 */
     int n, exp10;
 };
 
-static void format_from_u64(struct format_decimal *d, uint64_t u, int scale)
+/* u * 10^exp10, without the zeros at its end. */
+static void format_decimal_set(struct format_decimal *d, uint64_t u, int exp10)
 {
-    char text[20]; /* 2^64 has 20 */
+    char text[20];
     size_t at = sizeof text;
 
     do {
@@ -38,108 +28,9 @@ static void format_from_u64(struct format_decimal *d, uint64_t u, int scale)
     } while (u);
     d->n = (int)(sizeof text - at);
     memcpy(d->digits, text + at, sizeof text - at);
-    d->exp10 = d->n - 1 - scale;
-}
-
-static const double format_tens[] = {1e0, 1e1, 1e2, 1e3, 1e4, 1e5,
-                                     1e6, 1e7, 1e8, 1e9, 1e10};
-
-/* v > 0 with few decimals: true when found. */
-static bool format_few_decimals_f64(struct format_decimal *d, double v)
-{
-    if (v < 1e15 && v == (double)(uint64_t)v) {
-        format_from_u64(d, (uint64_t)v, 0);
-        return true;
-    }
-    if (FLT_EVAL_METHOD != 0 || v < 1e-3)
-        return false;
-    for (int k = 1; k < (int)ZR_COUNT(format_tens); k++) {
-        const double scaled = v * format_tens[k];
-
-        if (scaled >= 1e15)
-            return false; /* 15 digits: unique, hence shortest */
-        if (scaled == (double)(uint64_t)scaled && scaled / format_tens[k] == v) {
-            format_from_u64(d, (uint64_t)scaled, k);
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool format_few_decimals_f32(struct format_decimal *d, float v)
-{
-    if (v < 1e6F && v == (float)(uint32_t)v) {
-        format_from_u64(d, (uint64_t)v, 0);
-        return true;
-    }
-    if (FLT_EVAL_METHOD != 0 || v < 1e-3F)
-        return false;
-    for (int k = 1; k < (int)ZR_COUNT(format_tens); k++) {
-        const float ten = (float)format_tens[k], scaled = v * ten;
-
-        if (scaled >= 1e6F)
-            return false;
-        if (scaled == (float)(uint32_t)scaled && scaled / ten == v) {
-            format_from_u64(d, (uint64_t)scaled, k);
-            return true;
-        }
-    }
-    return false;
-}
-
-static void format_round(struct format_decimal *d, double v, int precision)
-{
-    char text[40];
-    const char *s = text;
-
-    snprintf(text, sizeof text, "%.*e", precision - 1, v);
-    d->n = 0;
-    for (; *s && *s != 'e'; s++) /* over the decimal point, whatever it is */
-        if (*s >= '0' && *s <= '9' && d->n < 20)
-            d->digits[d->n++] = *s;
-    d->exp10 = *s ? (int)strtol(s + 1, NULL, 10) : 0;
-}
-
-/* One unit more in the last place. */
-static void format_step_up(struct format_decimal *d)
-{
-    int i = d->n - 1;
-
-    for (; i >= 0 && d->digits[i] == '9'; i--)
-        d->digits[i] = '0';
-    if (i >= 0) {
-        d->digits[i]++;
-        return;
-    }
-    d->digits[0] = '1';
-    d->exp10++;
-}
-
-static bool format_reads_back(const struct format_decimal *d, double v, bool single)
-{
-    char text[48];
-
-    snprintf(text, sizeof text, "%.*se%d", d->n, d->digits, d->exp10 - (d->n - 1));
-    return single ? (double)strtof(text, NULL) == v : strtod(text, NULL) == v;
-}
-
-static void format_search(struct format_decimal *d, double v, bool single)
-{
-    const int most = single ? FLT_DECIMAL_DIG : DBL_DECIMAL_DIG;
-    const bool normal = v >= (single ? (double)FLT_MIN : DBL_MIN);
-    int exponent;
-    const bool power_of_two = frexp(v, &exponent) == 0.5;
-
-    for (int p = !normal ? 1 : single ? FLT_DIG : DBL_DIG; p <= most; p++) {
-        format_round(d, v, p);
-        if (format_reads_back(d, v, single))
-            break;
-        if (power_of_two && p < most) {
-            format_step_up(d);
-            if (format_reads_back(d, v, single))
-                break;
-        }
-    }
+    d->exp10 = d->n - 1 + exp10;
+    while (d->n > 1 && d->digits[d->n - 1] == '0')
+        d->n--;
 }
 
 static char *format_zeros(char *to, int n)
@@ -162,19 +53,30 @@ static char *format_digits(char *out, const struct format_decimal *d, int from, 
     return format_zeros(out, to - from);
 }
 
+static char *format_exponent(char *to, int exponent)
+{
+    const int e = abs(exponent);
+
+    *to++ = 'e';
+    *to++ = exponent < 0 ? '-' : '+';
+    if (e >= 100)
+        *to++ = (char)('0' + e / 100);
+    *to++ = (char)('0' + e / 10 % 10);
+    *to++ = (char)('0' + e % 10);
+    return to;
+}
+
 /* Python's repr(): plain from 1e-4 to below 1e16, else with an exponent of two digits or
  * more. */
-static char *format_layout(char *to, struct format_decimal *d)
+static char *format_layout(char *to, const struct format_decimal *d)
 {
-    while (d->n > 1 && d->digits[d->n - 1] == '0')
-        d->n--;
     if (d->exp10 < -4 || d->exp10 >= 16) {
         *to++ = d->digits[0];
         if (d->n > 1) {
             *to++ = '.';
             to = format_digits(to, d, 1, d->n);
         }
-        return to + snprintf(to, 8, "e%c%02d", d->exp10 < 0 ? '-' : '+', abs(d->exp10));
+        return format_exponent(to, d->exp10);
     }
     if (d->exp10 < 0) {
         *to++ = '0';
@@ -187,24 +89,8 @@ static char *format_layout(char *to, struct format_decimal *d)
     return format_digits(to, d, d->exp10 + 1, ZR_MAX(d->n, d->exp10 + 2));
 }
 
-static size_t format_real(char *out, size_t cap, double v, bool single)
+static size_t format_out(char *out, size_t cap, const char *text, size_t n)
 {
-    struct format_decimal d = {.digits = "0", .n = 1};
-    char text[48], *to = text;
-    size_t n;
-
-    if (signbit(v) && !isnan(v))
-        *to++ = '-';
-    v = fabs(v);
-    if (!isfinite(v)) { /* not asked for; still no garbage */
-        to += snprintf(to, 16, "%s", isnan(v) ? "NaN" : "Infinity");
-    } else {
-        if (v > 0 && !(single ? format_few_decimals_f32(&d, (float)v)
-                              : format_few_decimals_f64(&d, v)))
-            format_search(&d, v, single);
-        to = format_layout(to, &d);
-    }
-    n = (size_t)(to - text);
     if (n >= cap)
         n = cap ? cap - 1 : 0;
     if (cap) {
@@ -214,12 +100,63 @@ static size_t format_real(char *out, size_t cap, double v, bool single)
     return n;
 }
 
+size_t zr_format_binary(char *out, size_t cap, bool minus, uint64_t c, int q,
+                        bool narrow_below, bool even)
+{
+    struct format_decimal d = {.digits = "0", .n = 1};
+    char text[48], *to = text;
+    uint64_t digits = 0;
+
+    if (minus)
+        *to++ = '-';
+    if (c) {
+        const int exp10 = zr_shortest(c, q, narrow_below, even, &digits);
+
+        format_decimal_set(&d, digits, exp10);
+    }
+    to = format_layout(to, &d);
+    return format_out(out, cap, text, (size_t)(to - text));
+}
+
+/* A number with so many bits behind the hidden one; exponent: the field, bias: what makes
+ * the fraction an integer. */
+static size_t format_fields(char *out, size_t cap, bool minus, uint64_t exponent,
+                            uint64_t fraction, int fraction_bits, int bias)
+{
+    const uint64_t hidden = UINT64_C(1) << fraction_bits;
+    const uint64_t c = exponent ? fraction | hidden : fraction;
+    const int q = (exponent ? (int)exponent : 1) - bias;
+
+    return zr_format_binary(out, cap, minus, c, q, fraction == 0 && exponent > 1,
+                            (fraction & 1) == 0);
+}
+
+/* Not asked for; still no garbage. */
+static size_t format_special(char *out, size_t cap, bool nan, bool minus)
+{
+    const char *text = nan ? "NaN" : minus ? "-Infinity" : "Infinity";
+
+    return format_out(out, cap, text, strlen(text));
+}
+
 size_t zr_format_f64(char *out, size_t cap, double v)
 {
-    return format_real(out, cap, v, false);
+    uint64_t bits;
+
+    memcpy(&bits, &v, sizeof bits);
+    if (!isfinite(v))
+        return format_special(out, cap, isnan(v), v < 0);
+    return format_fields(out, cap, bits >> 63, bits >> 52 & 0x7ff,
+                         bits & ((UINT64_C(1) << 52) - 1), 52, 1075);
 }
 
 size_t zr_format_f32(char *out, size_t cap, float v)
 {
-    return format_real(out, cap, (double)v, true);
+    uint32_t bits;
+
+    memcpy(&bits, &v, sizeof bits);
+    if (!isfinite(v))
+        return format_special(out, cap, isnan(v), v < 0);
+    return format_fields(out, cap, bits >> 31, bits >> 23 & 0xff, bits & 0x7fffff, 23,
+                         150);
 }

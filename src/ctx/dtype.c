@@ -21,3 +21,10 @@ zarr_status zarr_dtype_from_dlpack(zarr_context *ctx, uint8_t code, uint8_t bits
     *out = NULL;
     return zr_dtype_from_dlpack(&ctx->dtypes, code, bits, lanes, out, err);
 }
+
+zarr_status zarr_dtype_from_numpy(zarr_context *ctx, const char *numpy,
+                                  const zarr_dtype **out, zarr_error *err)
+{
+    *out = NULL;
+    return zr_dtype_from_numpy(&ctx->dtypes, numpy, out, NULL, err);
+}

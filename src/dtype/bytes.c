@@ -4,11 +4,17 @@
  * encoding (v2 S<n>, v3 null_terminated_bytes). Both write base64 of all n
  * bytes, r<N> in v3 a list of byte values, which is what the specification
  * says; both forms are read for both. v2 files hold older spellings of S, which
- * are told from base64 by length and alphabet. Thread class: frozen.
+ * are told from base64 by length and alphabet.
+ * raw_bytes is zarr-python's spelling of r<N>, the only one it reads: whoever asks
+ * for it, or opens an array that has it, keeps it. Thread class: frozen.
  */
 #include "dtype_int.h"
 
 #include <string.h>
+
+enum {
+    SPELLED_RAW_BYTES = 1 /* in info->param[0] */
+};
 
 /* ---- facts and names ------------------------------------------------------- */
 
@@ -39,6 +45,8 @@ static zarr_status raw_parse(zarr_dtype_info *info, const zarr_dtype_host *host,
     ZR_UNUSED(host);
     if (zr_starts_with(name, "raw_bytes")) {
         ZR_TRY(zr_config_length(info, name, json, &n, err));
+        info->param[0] = SPELLED_RAW_BYTES;
+        info->flags |= ZARR_DTYPE_EXPERIMENTAL;
     } else {
         if (json && strcmp(json, "{}") != 0) {
             st = bad_name(info, "it takes no configuration", err);
@@ -88,19 +96,36 @@ static zarr_status bytes_parse_v2(zarr_dtype_info *info, const zarr_dtype_host *
     return bytes_facts(info, ZARR_KIND_BYTES, n, err);
 }
 
+/* `stem` and the length: v3 object, short form in brackets, v2. */
+static void write_length(struct zr_sink *s, uint32_t what, const char *stem, char v2,
+                         uint64_t n)
+{
+    if (what == ZARR_DTYPE_TEXT_V2) {
+        zr_sink_putc(s, v2);
+        zr_sink_u64(s, n);
+        return;
+    }
+    zr_sink_puts(s, what == ZARR_DTYPE_TEXT_V3 ? "{\"name\":\"" : "");
+    zr_sink_puts(s, stem);
+    zr_sink_puts(s, what == ZARR_DTYPE_TEXT_V3 ? "\",\"configuration\":{\"length_bytes\":"
+                                               : "[");
+    zr_sink_u64(s, n);
+    zr_sink_puts(s, what == ZARR_DTYPE_TEXT_V3 ? "}}" : "]");
+}
+
 static zarr_status raw_write(const zarr_dtype_info *info, uint32_t what, char *text,
                              size_t cap, size_t *text_bytes, zarr_error *err)
 {
     struct zr_sink s = {text, cap, 0};
-    bool v2 = what == ZARR_DTYPE_TEXT_V2;
 
     ZR_UNUSED(err);
-    if (what == ZARR_DTYPE_TEXT_V3)
-        zr_sink_putc(&s, '"');
-    zr_sink_putc(&s, v2 ? 'V' : 'r');
-    zr_sink_u64(&s, v2 ? info->item_bytes : info->item_bytes * 8);
-    if (what == ZARR_DTYPE_TEXT_V3)
-        zr_sink_putc(&s, '"');
+    if (what == ZARR_DTYPE_TEXT_V2 || info->param[0] == SPELLED_RAW_BYTES) {
+        write_length(&s, what, "raw_bytes", 'V', info->item_bytes);
+    } else {
+        zr_sink_puts(&s, what == ZARR_DTYPE_TEXT_V3 ? "\"r" : "r");
+        zr_sink_u64(&s, info->item_bytes * 8);
+        zr_sink_puts(&s, what == ZARR_DTYPE_TEXT_V3 ? "\"" : "");
+    }
     return zr_sink_end(&s, text_bytes);
 }
 
@@ -108,21 +133,10 @@ static zarr_status null_terminated_write(const zarr_dtype_info *info, uint32_t w
                                          char *text, size_t cap, size_t *text_bytes,
                                          zarr_error *err)
 {
-    static const char *const before[] = {
-        [ZARR_DTYPE_TEXT_V3] =
-            "{\"name\":\"null_terminated_bytes\",\"configuration\":{\"length_bytes\":",
-        [ZARR_DTYPE_TEXT_NAME] = "null_terminated_bytes[",
-        [ZARR_DTYPE_TEXT_V2] = "S",
-    };
-    static const char *const behind[] = {[ZARR_DTYPE_TEXT_V3] = "}}",
-                                         [ZARR_DTYPE_TEXT_NAME] = "]",
-                                         [ZARR_DTYPE_TEXT_V2] = ""};
     struct zr_sink s = {text, cap, 0};
 
     ZR_UNUSED(err);
-    zr_sink_puts(&s, before[what]);
-    zr_sink_u64(&s, info->item_bytes);
-    zr_sink_puts(&s, behind[what]);
+    write_length(&s, what, "null_terminated_bytes", 'S', info->item_bytes);
     return zr_sink_end(&s, text_bytes);
 }
 
@@ -227,7 +241,7 @@ static zarr_status raw_fill_print(const zarr_dtype_info *info, int format,
     struct zr_sink s = {text, cap, 0};
     const uint8_t *bytes = element;
 
-    if (format == 2)
+    if (format == 2 || info->param[0] == SPELLED_RAW_BYTES)
         return base64_fill_print(info, format, element, text, cap, text_bytes, err);
     for (uint64_t i = 0; i < info->item_bytes; i++) {
         zr_sink_putc(&s, i ? ',' : '[');
@@ -250,11 +264,12 @@ const zarr_dtype_vtable zr_dtype_raw = {
     .write = raw_write,
     .fill_parse = bytes_fill_parse,
     .fill_print = raw_fill_print,
+    .numpy = "V",
 };
 
 const zarr_dtype_vtable zr_dtype_null_terminated = {
     .struct_size = sizeof(zarr_dtype_vtable),
-    .flags = ZARR_DTYPE_FAMILY,
+    .flags = ZARR_DTYPE_FAMILY | ZARR_DTYPE_EXPERIMENTAL,
     .name = "null_terminated_bytes",
     .v2 = "S",
     .parse = null_terminated_parse,
@@ -262,4 +277,5 @@ const zarr_dtype_vtable zr_dtype_null_terminated = {
     .write = null_terminated_write,
     .fill_parse = bytes_fill_parse,
     .fill_print = base64_fill_print,
+    .numpy = "S",
 };

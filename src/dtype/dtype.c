@@ -55,13 +55,67 @@ int zarr_dtype_dlpack(const zarr_dtype *dtype, uint8_t *code, uint8_t *bits,
     return 0;
 }
 
+uint32_t zarr_dtype_components(const zarr_dtype *dtype)
+{
+    return dtype ? dtype->info.components : 0;
+}
+
+uint64_t zarr_dtype_component_bits(const zarr_dtype *dtype)
+{
+    return dtype ? dtype->info.component_bits : 0;
+}
+
+uint32_t zr_dtype_padded_bits(const zarr_dtype *dtype)
+{
+    const zarr_dtype_info *info = &dtype->info;
+
+    return info->kind <= ZARR_KIND_COMPLEX && info->item_bytes == info->components &&
+                   info->component_bits < 8
+               ? info->component_bits
+               : 0;
+}
+
+const char *zarr_dtype_numpy(const zarr_dtype *dtype)
+{
+    return dtype ? dtype->numpy : NULL;
+}
+
+const char *zarr_dtype_codec(const zarr_dtype *dtype)
+{
+    return dtype && dtype->entry->vt.codec ? dtype->entry->vt.codec : "bytes";
+}
+
+int zarr_dtype_compare(const zarr_dtype *dtype, const void *a, const void *b)
+{
+    if (dtype->entry->vt.compare)
+        return dtype->entry->vt.compare(&dtype->info, a, b);
+    return memcmp(a, b, (size_t)dtype->info.item_bytes);
+}
+
+uint32_t zarr_dtype_number(const zarr_dtype *dtype, const void *element, double out[2])
+{
+    if (!dtype->entry->vt.number)
+        return 0;
+    dtype->entry->vt.number(&dtype->info, element, out);
+    return dtype->info.components;
+}
+
+/* r24 and raw_bytes[3] are two spellings of one type. */
+static bool same_raw(const zarr_dtype *a, const zarr_dtype *b)
+{
+    return a->info.kind == ZARR_KIND_RAW && b->info.kind == ZARR_KIND_RAW &&
+           a->info.item_bytes == b->info.item_bytes &&
+           a->entry->vt.fill_print == zr_dtype_raw.fill_print &&
+           b->entry->vt.fill_print == zr_dtype_raw.fill_print;
+}
+
 int zarr_dtype_equal(const zarr_dtype *a, const zarr_dtype *b)
 {
     /* Within a context types are interned; contexts are told apart by nothing but the
      * name. */
     if (a == b)
         return 1;
-    return a && b && strcmp(a->info.name, b->info.name) == 0;
+    return a && b && (strcmp(a->info.name, b->info.name) == 0 || same_raw(a, b));
 }
 
 struct zr_json *zr_dtype_write_v3(const zarr_dtype *dtype, struct zr_json_doc *doc)

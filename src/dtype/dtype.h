@@ -22,7 +22,8 @@ struct zr_dtype_entry;
 struct zr_dtype_registry {
     struct zr_dtype_entry **entries; /* in registration order, owned */
     size_t n, cap;
-    struct zr_map v3, v2; /* name or alias, v2 type or letter -> entry, borrowed */
+    struct zr_map v3, v2, numpy; /* name or alias, v2 type or letter, NumPy's -> entry,
+                                    borrowed */
     const zarr_allocator *alloc;
     struct {
         zr_mutex mutex;
@@ -32,7 +33,8 @@ struct zr_dtype_registry {
 zarr_status zr_dtype_registry_init(struct zr_dtype_registry *r,
                                    const zarr_allocator *alloc, zarr_error *err);
 void zr_dtype_registry_deinit(struct zr_dtype_registry *r);
-/* The table is copied. EXISTS when a name, alias or v2 type is taken. */
+/* The table is copied. EXISTS, naming both origins, when a name, alias, v2 type, NumPy
+ * type or DLPack type is taken. */
 zarr_status zr_dtype_register(struct zr_dtype_registry *r, const zarr_dtype_vtable *v,
                               const char *origin, zarr_error *err);
 /* The core's types, a NULL-terminated table for ctx/builtin.c. */
@@ -58,8 +60,51 @@ zarr_status zr_dtype_from_v3(struct zr_dtype_registry *r, const struct zr_json *
 zarr_status zr_dtype_from_v2(struct zr_dtype_registry *r, const struct zr_json *v,
                              const zarr_dtype **out, uint32_t *byte_order,
                              zarr_error *err);
-zarr_status zr_dtype_from_dlpack(struct zr_dtype_registry *r, uint8_t code, uint8_t bits,
-                                 uint16_t lanes, const zarr_dtype **out, zarr_error *err);
+zarr_status zr_dtype_from_dlpack(const struct zr_dtype_registry *r, uint8_t code,
+                                 uint8_t bits, uint16_t lanes, const zarr_dtype **out,
+                                 zarr_error *err);
+/* As zarr_dtype_from_numpy(); *byte_order as in zr_dtype_find(). */
+zarr_status zr_dtype_from_numpy(struct zr_dtype_registry *r, const char *text,
+                                const zarr_dtype **out, uint32_t *byte_order,
+                                zarr_error *err);
+
+/* ---- what an element is -------------------------------------------------------- */
+
+/* Significant bits of an element of one byte a component, whose other bits stores may
+ * hold anything in: bool 1, int4 4, complex_float4 4; 0: all bits of the type count. */
+uint32_t zr_dtype_padded_bits(const zarr_dtype *dtype);
+
+/* A binary floating-point format. A number is (-1)^sign * 2^(exponent - bias)
+ * * 1.fraction; without a sign bit the exponent is all there is. */
+struct zr_float {
+    const char *name;
+    uint8_t bytes, bits, fraction_bits;
+    uint8_t dlpack;    /* ZARR_DLPACK_* */
+    bool unregistered; /* known to others under this name, but not registered */
+    int16_t bias;
+    uint64_t sign;          /* mask; 0: no sign, no zero */
+    uint64_t infinity, nan; /* +infinity and the canonical NaN; 0: none */
+    uint64_t largest;       /* the largest finite magnitude */
+};
+extern const struct zr_float zr_floats[]; /* ends with a row without name */
+const struct zr_float *zr_float_named(const char *name, size_t n);
+/* The format of a core float, or of the parts of a core complex type; NULL: another type.
+ */
+const struct zr_float *zr_dtype_float(const zarr_dtype *dtype);
+/* An element's bits; bits above the format's are left out. */
+uint64_t zr_float_load(const struct zr_float *f, const void *p);
+void zr_float_store(const struct zr_float *f, void *p, uint64_t bits);
+bool zr_float_is_nan(const struct zr_float *f, uint64_t bits);
+double zr_float_to_f64(const struct zr_float *f, uint64_t bits); /* exact */
+/* To nearest, ties to even, as IEEE 754 has it; false where it does not fit (*bits is
+ * then of no use): too large, an infinity or NaN that the format has not, a sign or zero
+ * that it has not. */
+bool zr_float_from_f64(const struct zr_float *f, double v, uint64_t *bits);
+/* The same from decimal text, rounded once. False: no number; *fits as above. */
+bool zr_float_from_text(const struct zr_float *f, const char *s, size_t n, uint64_t *bits,
+                        bool *fits);
+/* A finite number's text. cap >= 40. */
+size_t zr_float_format(const struct zr_float *f, uint64_t bits, char *text, size_t cap);
 
 /* ---- storage order -------------------------------------------------------- */
 

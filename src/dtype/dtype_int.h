@@ -24,6 +24,7 @@ struct zarr_dtype {
     char *name;                  /* short v3 name, "r24"; NULL: none */
     char *v3_json;               /* "\"r24\"" or an object's text; NULL: none */
     char *v2;                    /* "<f4"; a struct: "[[...]]"; NULL: none */
+    char *numpy;                 /* "<f4", "bfloat16"; NULL: none */
     const zarr_allocator *alloc; /* NULL: malloc */
 };
 
@@ -90,17 +91,36 @@ zarr_status zr_config_length(const zarr_dtype_info *info, const char *name,
 /* "name[<inside>]": true and the part between the brackets. */
 bool zr_bracketed(const char *name, const char **inside, size_t *n);
 
-/* ---- half.c ---- */
-double zr_half_to_f64(uint16_t h);
-uint16_t zr_half_from_f64(double v); /* round half to even; overflow: infinity */
-/* The shortest text that reads back to h, finite. cap >= 40. */
-size_t zr_half_format(char *text, size_t cap, uint16_t h);
+/* The low bytes (1, 2, 4 or 8) of a pattern, in the host's order. */
+void zr_store_low(void *element, uint64_t bits, uint64_t n);
+uint64_t zr_load_low(const void *element, uint64_t n);
+
+/* ---- real.c ---- */
+zarr_status zr_real_fill_print(const zarr_dtype_info *info, int format,
+                               const void *element, char *text, size_t cap,
+                               size_t *text_bytes, zarr_error *err);
+
+/* ---- registry.c, find.c ---- */
+/* "V8", the form of any type of so many bytes: shared by all, the raw type's in look-ups.
+ */
+bool zr_is_raw_form(const char *type);
+/* "f4", "M8[ns]": a letter and a size, not a name. */
+bool zr_is_typestr(const char *type);
+/* The family that a name with a number or brackets, or a v2 type, belongs to, or NULL. */
+const struct zr_dtype_entry *zr_family_of(const struct zr_dtype_registry *r,
+                                          const char *name);
+const struct zr_dtype_entry *zr_family_of_v2(const struct zr_dtype_registry *r,
+                                             const char *bare);
 
 /* ---- the core's tables ---- */
-extern const zarr_dtype_vtable zr_dtype_bool, zr_dtype_int8, zr_dtype_int16,
-    zr_dtype_int32, zr_dtype_int64, zr_dtype_uint8, zr_dtype_uint16, zr_dtype_uint32,
-    zr_dtype_uint64, zr_dtype_float16, zr_dtype_float32, zr_dtype_float64,
-    zr_dtype_complex64, zr_dtype_complex128, zr_dtype_raw, zr_dtype_null_terminated,
-    zr_dtype_utf32, zr_dtype_datetime64, zr_dtype_timedelta64, zr_dtype_struct;
+enum {
+    ZR_DTYPE_REALS = 29
+};
+extern const zarr_dtype_vtable zr_dtype_reals[ZR_DTYPE_REALS];
+extern const zarr_dtype_vtable zr_dtype_bool, zr_dtype_int2, zr_dtype_int4, zr_dtype_int8,
+    zr_dtype_int16, zr_dtype_int32, zr_dtype_int64, zr_dtype_uint2, zr_dtype_uint4,
+    zr_dtype_uint8, zr_dtype_uint16, zr_dtype_uint32, zr_dtype_uint64, zr_dtype_raw,
+    zr_dtype_null_terminated, zr_dtype_utf32, zr_dtype_datetime64, zr_dtype_timedelta64,
+    zr_dtype_struct;
 
 #endif

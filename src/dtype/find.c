@@ -8,6 +8,7 @@
  */
 #include "dtype_int.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static zarr_status not_known(const char *text, zarr_error *err)
@@ -33,9 +34,8 @@ out:
     return st;
 }
 
-/* The family that a name with a number or brackets belongs to, or NULL. */
-static const struct zr_dtype_entry *family_of(const struct zr_dtype_registry *r,
-                                              const char *name)
+const struct zr_dtype_entry *zr_family_of(const struct zr_dtype_registry *r,
+                                          const char *name)
 {
     size_t n = strlen(name), stem = n;
     const struct zr_dtype_entry *e;
@@ -70,7 +70,7 @@ static zarr_status by_name(struct zr_dtype_registry *r, const char *name,
         e = NULL;
     if (!e &&
         !(json && strchr(name, '['))) /* brackets are the short form of a configuration */
-        e = family_of(r, name);
+        e = zr_family_of(r, name);
     if (!e)
         return ZARR_OK;
     if (!e->fixed)
@@ -91,6 +91,17 @@ static uint32_t order_of(char c)
     return c == '>' ? ZARR_ORDER_BIG : ZARR_ORDER_NATIVE;
 }
 
+/* A family goes by its letter, structs by "[". */
+const struct zr_dtype_entry *zr_family_of_v2(const struct zr_dtype_registry *r,
+                                             const char *bare)
+{
+    const struct zr_dtype_entry *e = NULL;
+
+    if (bare[0] == '[' || (bare[0] && bare[1] >= '0' && bare[1] <= '9'))
+        e = zr_map_get_n(&r->v2, bare, 1);
+    return e && !e->fixed ? e : NULL;
+}
+
 /* *out stays NULL when it is no v2 string that anybody knows. The byte order comes as
  * written. */
 static zarr_status by_v2(struct zr_dtype_registry *r, const char *text,
@@ -103,9 +114,9 @@ static zarr_status by_v2(struct zr_dtype_registry *r, const char *text,
     *out = NULL;
     *byte_order = order_of(text[0]);
     if (e && !e->fixed)
-        e = NULL; /* the letter alone, without a size */
-    if (!e && bare[0] && ((bare[1] >= '0' && bare[1] <= '9') || *text == '['))
-        e = zr_map_get_n(&r->v2, bare, 1); /* a family goes by its letter */
+        e = NULL;                             /* the letter alone, without a size */
+    if (!e && (bare == text || *bare != '[')) /* no order before a list */
+        e = zr_family_of_v2(r, bare);
     if (!e)
         goto out;
     if (e->fixed)
@@ -165,6 +176,8 @@ zarr_status zr_dtype_from_v2(struct zr_dtype_registry *r, const struct zr_json *
     }
     if (found->info.swap_bytes <= 1)
         *byte_order = ZARR_ORDER_NATIVE;
+    else if (found->entry->vt.flags & ZARR_DTYPE_V2_PLAIN)
+        *byte_order = *byte_order == ZARR_ORDER_BIG ? ZARR_ORDER_BIG : ZARR_ORDER_LITTLE;
     else if (*byte_order == ZARR_ORDER_NATIVE) {
         st = zr_v2_no_order(text, err);
         goto out;
@@ -263,8 +276,9 @@ out:
     return st;
 }
 
-zarr_status zr_dtype_from_dlpack(struct zr_dtype_registry *r, uint8_t code, uint8_t bits,
-                                 uint16_t lanes, const zarr_dtype **out, zarr_error *err)
+zarr_status zr_dtype_from_dlpack(const struct zr_dtype_registry *r, uint8_t code,
+                                 uint8_t bits, uint16_t lanes, const zarr_dtype **out,
+                                 zarr_error *err)
 {
     for (size_t i = 0; i < r->n; i++) {
         const struct zarr_dtype *t = r->entries[i]->fixed;
@@ -278,4 +292,55 @@ zarr_status zr_dtype_from_dlpack(struct zr_dtype_registry *r, uint8_t code, uint
     return zr_fail(err, ZARR_ERR_UNSUPPORTED,
                    "no data type for DLPack code %u, %u bits, %u lanes", code, bits,
                    lanes);
+}
+
+/* "float32", "datetime64[us]": what NumPy calls types that have a type string. */
+static zarr_status by_numpy_name(struct zr_dtype_registry *r, const char *text,
+                                 const zarr_dtype **out, zarr_error *err)
+{
+    const char *bare = strchr("<>|=", text[0]) ? text + 1 : text;
+    const zarr_dtype *found = NULL;
+    char name[64];
+
+    if (zr_starts_with(bare, "datetime64") || zr_starts_with(bare, "timedelta64"))
+        snprintf(name, sizeof name, "numpy.%.40s%s", bare,
+                 strchr(bare, '[') ? "" : "[generic]");
+    else
+        snprintf(name, sizeof name, "%.63s", bare);
+    if (strlen(bare) < 40 && by_name(r, name, NULL, &found, err))
+        return ZARR_ERR_INVALID;
+    if (!found || !found->numpy ||
+        (found->info.kind > ZARR_KIND_COMPLEX && found->info.kind != ZARR_KIND_DATETIME &&
+         found->info.kind != ZARR_KIND_TIMEDELTA))
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED, "no data type for NumPy's \"%.64s\"",
+                       text);
+    *out = found;
+    return ZARR_OK;
+}
+
+zarr_status zr_dtype_from_numpy(struct zr_dtype_registry *r, const char *text,
+                                const zarr_dtype **out, uint32_t *byte_order,
+                                zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    const char *bare = text && text[0] && strchr("<>|=", text[0]) ? text + 1 : text;
+    const zarr_dtype *found = NULL;
+    const struct zr_dtype_entry *e;
+    uint32_t order = ZARR_ORDER_NATIVE;
+
+    if (!text || !*text)
+        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID, "a NumPy type is needed"));
+    e = zr_map_get(&r->numpy, bare);
+    if (e && e->fixed)
+        found = e->fixed;
+    else if (zr_is_typestr(bare))
+        ZR_TRY(by_v2(r, text, &found, &order, err)); /* families: the same text */
+    if (!found)
+        ZR_TRY(by_numpy_name(r, text, &found, err));
+    if (byte_order)
+        *byte_order =
+            found->info.swap_bytes > 1 ? order_of(text[0]) : (uint32_t)ZARR_ORDER_NATIVE;
+    *out = found;
+out:
+    return st;
 }

@@ -18,6 +18,7 @@ void zr_dtype_unmake(struct zarr_dtype *t)
     zr_free(t->alloc, t->name);
     zr_free(t->alloc, t->v3_json);
     zr_free(t->alloc, t->v2);
+    zr_free(t->alloc, t->numpy);
     zr_free(t->alloc, t);
 }
 
@@ -52,12 +53,19 @@ static zarr_status check_facts(zarr_dtype_info *info, zarr_error *err)
         info->item_bits = info->item_bytes * 8;
     if (info->swap_bytes == 0)
         info->swap_bytes = 1;
+    if (info->components == 0)
+        info->components = 1;
+    if (info->component_bits == 0)
+        info->component_bits = (uint32_t)(info->item_bits / info->components);
     if (info->item_bytes > ZR_ITEM_BYTES_MAX)
         return zr_fail(err, ZARR_ERR_UNSUPPORTED,
                        "data type %s: elements of %" PRIu64 " bytes, at most %" PRIu64
                        " are supported",
                        info->name, info->item_bytes, ZR_ITEM_BYTES_MAX);
-    if (info->kind == 0 || info->item_bytes % info->swap_bytes != 0)
+    if (info->kind == 0 || info->item_bytes % info->swap_bytes != 0 ||
+        info->components > 2 || info->item_bytes % info->components != 0 ||
+        info->item_bits > info->item_bytes * 8 ||
+        info->component_bits > info->item_bits / info->components)
         return zr_fail(err, ZARR_ERR_INTERNAL,
                        "data type %s: its table gives wrong facts", info->name);
     return ZARR_OK;
@@ -104,30 +112,42 @@ out:
     return st;
 }
 
-/* "f4" becomes "<f4"; one-byte units have no order: "|b1". A struct's list says it in
- * its fields. */
+/* "f4" becomes "<f4"; one-byte units have no order: "|b1". Names stay what they are, and
+ * a struct's list says it in its fields. */
+static char *with_order(const struct zarr_dtype *t, const char *bare, bool plain)
+{
+    const size_t n = strlen(bare);
+    char *text;
+
+    if (plain || bare[0] == '[')
+        return zr_strdup(t->alloc, bare);
+    text = zr_malloc(t->alloc, n + 2);
+    if (text) {
+        text[0] = t->info.swap_bytes > 1 ? '<' : '|';
+        memcpy(text + 1, bare, n + 1);
+    }
+    return text;
+}
+
 static zarr_status write_v2(struct zarr_dtype *t, zarr_error *err)
 {
+    const zarr_dtype_vtable *vt = &t->entry->vt;
     zarr_status st = ZARR_OK;
     char *bare = NULL;
-    size_t n;
+    const char *numpy;
 
     ZR_TRY(write_text(t, ZARR_DTYPE_TEXT_V2, &bare, err));
-    if (!bare)
-        goto out;
-    if (bare[0] == '[') {
-        t->v2 = bare; /* moved */
-        bare = NULL;
-        goto out;
+    if (bare) {
+        t->v2 = with_order(t, bare, (vt->flags & ZARR_DTYPE_V2_PLAIN) != 0);
+        if (!t->v2)
+            st = zr_fail_memory(err, strlen(bare));
     }
-    n = strlen(bare);
-    t->v2 = zr_malloc(t->alloc, n + 2);
-    if (!t->v2) {
-        st = zr_fail_memory(err, n + 2);
-        goto out;
+    numpy = vt->numpy && (vt->flags & ZARR_DTYPE_FAMILY) ? bare : vt->numpy;
+    if (st == ZARR_OK && numpy) {
+        t->numpy = with_order(t, numpy, !zr_is_typestr(numpy));
+        if (!t->numpy)
+            st = zr_fail_memory(err, strlen(numpy));
     }
-    t->v2[0] = t->info.swap_bytes > 1 ? '<' : '|';
-    memcpy(t->v2 + 1, bare, n + 1);
 out:
     zr_free(t->alloc, bare);
     return st;

@@ -263,8 +263,9 @@ struct zr_json *zr_dtype_write_v2(const zarr_dtype *dtype, const struct zr_order
 {
     struct zr_json *out;
 
-    if (!dtype->v2)
-        return NULL;
+    if (!dtype->v2 || (order->order == ZARR_ORDER_BIG && dtype->info.swap_bytes > 1 &&
+                       (dtype->entry->vt.flags & ZARR_DTYPE_V2_PLAIN)))
+        return NULL; /* bfloat16 and the like are little-endian there */
     if (zr_struct_of(dtype))
         return write_struct_v2(dtype, order, doc);
     out = zr_json_new_text(doc, dtype->v2);

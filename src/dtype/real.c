@@ -1,62 +1,30 @@
 /*
- * dtype/real.c - float16, float32, float64 and the complex pairs of the last
- * two. A float is a number, "NaN", "Infinity", "-Infinity", or its bits as
- * "0x..." with the most significant digit first; bare NaN tokens and numbers in
- * quotes are read too. Written are: the shortest decimal that reads back, and
- * in v3 the bits of a NaN that is not the canonical one; v2 has no words for
- * those. Bits, not values, are handled: signalling NaNs pass unchanged.
- * Thread class: frozen.
+ * dtype/real.c - floats of 4 to 64 bits and the complex pairs of them. A float
+ * is a number, "NaN", "Infinity", "-Infinity" where its format has them, or its
+ * bits as "0x..." with the most significant digit first; bare NaN tokens and
+ * numbers in quotes are read too. Written are: the shortest decimal that reads
+ * back (formats of one byte: the value itself), and in v3 the bits of a NaN that
+ * is not the canonical one; v2 has no words for those. Bits, not values, are
+ * handled: signalling NaNs pass unchanged.
+ * info->param[0]: the format's row in zr_floats. Thread class: frozen.
  */
 #include "dtype_int.h"
 
-#include <math.h>
 #include <string.h>
 
-/* Masks of one width. NaN: all exponent bits and some fraction bit. */
-struct float_form {
-    unsigned bytes;
-    uint64_t infinity, sign, canonical_nan;
-};
-static const struct float_form float_forms[] = {
-    {2, 0x7c00, 0x8000, 0x7e00},
-    {4, 0x7f800000, 0x80000000, 0x7fc00000},
-    {8, UINT64_C(0x7ff0000000000000), UINT64_C(1) << 63, UINT64_C(0x7ff8000000000000)},
-};
-
-static const struct float_form *form_of(uint64_t bytes)
+static const struct zr_float *form_of(const zarr_dtype_info *info)
 {
-    return &float_forms[bytes == 2 ? 0 : bytes == 4 ? 1 : 2];
+    return &zr_floats[info->param[0]];
 }
 
-static uint64_t load_bits(const void *p, unsigned bytes)
+const struct zr_float *zr_dtype_float(const zarr_dtype *dtype)
 {
-    uint16_t half;
-    uint32_t single;
-    uint64_t bits;
+    const bool real =
+        dtype->info.kind == ZARR_KIND_FLOAT || dtype->info.kind == ZARR_KIND_COMPLEX;
 
-    if (bytes == 2) {
-        memcpy(&half, p, 2);
-        return half;
-    }
-    if (bytes == 4) {
-        memcpy(&single, p, 4);
-        return single;
-    }
-    memcpy(&bits, p, 8);
-    return bits;
-}
-
-static void store_bits(void *p, unsigned bytes, uint64_t bits)
-{
-    uint16_t half = (uint16_t)bits;
-    uint32_t single = (uint32_t)bits;
-
-    if (bytes == 2)
-        memcpy(p, &half, 2);
-    else if (bytes == 4)
-        memcpy(p, &single, 4);
-    else
-        memcpy(p, &bits, 8);
+    return real && dtype->entry->vt.fill_print == zr_real_fill_print
+               ? form_of(&dtype->info)
+               : NULL;
 }
 
 /* ---- in ------------------------------------------------------------------- */
@@ -66,22 +34,22 @@ static bool is_word(const char *s, size_t n, const char *word)
     return n == strlen(word) && memcmp(s, word, n) == 0;
 }
 
-static bool special_bits(const struct float_form *f, const char *s, size_t n,
+static bool special_bits(const struct zr_float *f, const char *s, size_t n,
                          uint64_t *bits)
 {
     if (is_word(s, n, "NaN"))
-        *bits = f->canonical_nan;
+        *bits = f->nan;
     else if (is_word(s, n, "Infinity") || is_word(s, n, "+Infinity"))
         *bits = f->infinity;
     else if (is_word(s, n, "-Infinity"))
-        *bits = f->infinity | f->sign;
+        *bits = f->infinity ? f->infinity | f->sign : 0;
     else
         return false;
     return true;
 }
 
 /* "0x" and all digits of this width. */
-static bool hex_bits(const struct float_form *f, const char *s, size_t n, uint64_t *bits)
+static bool hex_bits(const struct zr_float *f, const char *s, size_t n, uint64_t *bits)
 {
     if (n != 2 + 2 * (size_t)f->bytes || s[0] != '0' || (s[1] | 0x20) != 'x')
         return false;
@@ -101,27 +69,36 @@ static bool hex_bits(const struct float_form *f, const char *s, size_t n, uint64
     return true;
 }
 
-static bool decimal_bits(const struct float_form *f, const char *s, size_t n,
-                         uint64_t *bits)
+/* TensorStore writes v2 fill values of types that NumPy does not have in base64. */
+static bool base64_bits(const struct zr_float *f, const struct zr_json *v, uint64_t *bits)
 {
-    float single = 0;
-    double v = 0;
+    uint8_t bytes[8];
+    size_t n = 0;
 
-    if (f->bytes == 4) {
-        if (!zr_parse_f32(s, n, &single))
-            return false;
-        *bits = load_bits(&single, 4);
-        return true;
-    }
-    if (!zr_parse_f64(s, n, &v))
+    if (f->bytes != 1 || !zr_value_base64(v, bytes, sizeof bytes, &n) || n != 1)
         return false;
-    *bits = f->bytes == 2 ? zr_half_from_f64(v) : load_bits(&v, 8);
+    *bits = bytes[0];
     return true;
 }
 
-static zarr_status parse_float(const zarr_dtype_info *info, const struct float_form *f,
+static zarr_status parse_number(const zarr_dtype_info *info, const struct zr_float *f,
+                                const struct zr_json *v, uint64_t *bits, zarr_error *err)
+{
+    bool fits = false;
+
+    if (!zr_float_from_text(f, v->u.text.ptr, v->u.text.bytes, bits, &fits))
+        return zr_value_refuse(
+            info, v,
+            "a number, \"NaN\", \"Infinity\", \"-Infinity\" or all digits "
+            "of \"0x...\" are expected",
+            err);
+    return fits ? ZARR_OK : zr_value_refuse(info, v, "out of range", err);
+}
+
+static zarr_status parse_float(const zarr_dtype_info *info, int format,
                                const struct zr_json *v, void *element, zarr_error *err)
 {
+    const struct zr_float *f = form_of(info);
     uint64_t bits = 0;
     const char *s;
     size_t n;
@@ -130,54 +107,48 @@ static zarr_status parse_float(const zarr_dtype_info *info, const struct float_f
         return zr_value_refuse(info, v, "a number is expected", err);
     s = v->u.text.ptr;
     n = v->u.text.bytes;
-    if (!special_bits(f, s, n, &bits) && !hex_bits(f, s, n, &bits)) {
-        if (!decimal_bits(f, s, n, &bits))
-            return zr_value_refuse(
-                info, v,
-                "a number, \"NaN\", \"Infinity\", \"-Infinity\" or all digits "
-                "of \"0x...\" are expected",
-                err);
-        if ((bits & f->infinity) == f->infinity)
+    if (special_bits(f, s, n, &bits)) {
+        if (bits == 0)
+            return zr_value_refuse(info, v, "the type has no such value", err);
+    } else if (hex_bits(f, s, n, &bits) || (format == 2 && base64_bits(f, v, &bits))) {
+        if (bits & ~(UINT64_MAX >> (64 - f->bits)))
             return zr_value_refuse(info, v, "out of range", err);
+    } else if (parse_number(info, f, v, &bits, err)) {
+        return ZARR_ERR_INVALID;
     }
-    store_bits(element, f->bytes, bits);
+    zr_float_store(f, element, bits);
     return ZARR_OK;
 }
 
-static zarr_status float_fill_parse(const zarr_dtype_info *info, int format,
-                                    const char *json, void *element, zarr_error *err)
+static zarr_status parse_pair(const zarr_dtype_info *info, int format,
+                              const struct zr_json *v, void *element, zarr_error *err)
 {
+    uint8_t *imaginary = (uint8_t *)element + form_of(info)->bytes;
     zarr_status st = ZARR_OK;
-    struct zr_value value;
 
-    ZR_UNUSED(format);
-    ZR_TRY(zr_value_open(&value, info, json, err));
-    ZR_TRY(parse_float(info, form_of(info->item_bytes), value.v, element, err));
+    if (!zr_json_is(v, ZR_JSON_ARRAY)) { /* old files: the real part alone */
+        ZR_TRY(parse_float(info, format, v, element, err));
+        memset(imaginary, 0, form_of(info)->bytes);
+        goto out;
+    }
+    if (zr_json_count(v) != 2)
+        ZR_TRY(zr_value_refuse(info, v, "a pair [real, imaginary] is expected", err));
+    ZR_TRY(parse_float(info, format, zr_json_at(v, 0), element, err));
+    ZR_TRY(parse_float(info, format, zr_json_at(v, 1), imaginary, err));
 out:
-    zr_value_close(&value);
     return st;
 }
 
-static zarr_status complex_fill_parse(const zarr_dtype_info *info, int format,
-                                      const char *json, void *element, zarr_error *err)
+static zarr_status real_fill_parse(const zarr_dtype_info *info, int format,
+                                   const char *json, void *element, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
     struct zr_value value;
-    const struct float_form *f = form_of(info->item_bytes / 2);
-    uint8_t *imaginary = (uint8_t *)element + f->bytes;
 
-    ZR_UNUSED(format);
     ZR_TRY(zr_value_open(&value, info, json, err));
-    if (zr_json_is(value.v, ZR_JSON_ARRAY)) {
-        if (zr_json_count(value.v) != 2)
-            ZR_TRY(zr_value_refuse(info, value.v, "a pair [real, imaginary] is expected",
-                                   err));
-        ZR_TRY(parse_float(info, f, zr_json_at(value.v, 0), element, err));
-        ZR_TRY(parse_float(info, f, zr_json_at(value.v, 1), imaginary, err));
-    } else { /* old files: the real part alone */
-        ZR_TRY(parse_float(info, f, value.v, element, err));
-        store_bits(imaginary, f->bytes, 0);
-    }
+    st = info->kind == ZARR_KIND_COMPLEX
+             ? parse_pair(info, format, value.v, element, err)
+             : parse_float(info, format, value.v, element, err);
 out:
     zr_value_close(&value);
     return st;
@@ -185,113 +156,182 @@ out:
 
 /* ---- out ------------------------------------------------------------------ */
 
-static void put_hex(struct zr_sink *s, const struct float_form *f, uint64_t bits)
+static void put_hex(struct zr_sink *s, const struct zr_float *f, uint64_t bits)
 {
     static const char digits[] = "0123456789abcdef";
 
     zr_sink_puts(s, "\"0x");
-    for (int shift = (int)f->bytes * 8 - 4; shift >= 0; shift -= 4)
+    for (int shift = f->bytes * 8 - 4; shift >= 0; shift -= 4)
         zr_sink_putc(s, digits[bits >> shift & 15]);
     zr_sink_putc(s, '"');
 }
 
-static void print_float(struct zr_sink *s, const struct float_form *f, int format,
+static void print_float(struct zr_sink *s, const struct zr_float *f, int format,
                         const void *element)
 {
-    uint64_t bits = load_bits(element, f->bytes);
+    uint64_t bits = zr_float_load(f, element);
     char text[48];
-    float single;
-    double v;
-    size_t n;
 
-    if ((bits & ~f->sign) == f->infinity) {
-        zr_sink_puts(s, bits & f->sign ? "\"-Infinity\"" : "\"Infinity\"");
-        return;
-    }
-    if ((bits & f->infinity) == f->infinity) {
-        if (bits == f->canonical_nan || format == 2)
+    if (zr_float_is_nan(f, bits)) {
+        if (bits == f->nan || format == 2)
             zr_sink_puts(s, "\"NaN\"");
         else
             put_hex(s, f, bits);
-        return;
-    }
-    if (f->bytes == 2) {
-        n = zr_half_format(text, sizeof text, (uint16_t)bits);
-    } else if (f->bytes == 4) {
-        memcpy(&single, element, 4);
-        n = zr_format_f32(text, sizeof text, single);
+    } else if (f->infinity && (bits & ~f->sign) == f->infinity) {
+        zr_sink_puts(s, bits & f->sign ? "\"-Infinity\"" : "\"Infinity\"");
     } else {
-        memcpy(&v, element, 8);
-        n = zr_format_f64(text, sizeof text, v);
+        zr_sink_put(s, text, zr_float_format(f, bits, text, sizeof text));
     }
-    zr_sink_put(s, text, n);
 }
 
-static zarr_status float_fill_print(const zarr_dtype_info *info, int format,
-                                    const void *element, char *text, size_t cap,
-                                    size_t *text_bytes, zarr_error *err)
+zarr_status zr_real_fill_print(const zarr_dtype_info *info, int format,
+                               const void *element, char *text, size_t cap,
+                               size_t *text_bytes, zarr_error *err)
 {
     struct zr_sink s = {text, cap, 0};
+    const struct zr_float *f = form_of(info);
 
     ZR_UNUSED(err);
-    print_float(&s, form_of(info->item_bytes), format, element);
+    if (info->kind == ZARR_KIND_COMPLEX) {
+        zr_sink_putc(&s, '[');
+        print_float(&s, f, format, element);
+        zr_sink_putc(&s, ',');
+        print_float(&s, f, format, (const uint8_t *)element + f->bytes);
+        zr_sink_putc(&s, ']');
+    } else {
+        print_float(&s, f, format, element);
+    }
     return zr_sink_end(&s, text_bytes);
 }
 
-static zarr_status complex_fill_print(const zarr_dtype_info *info, int format,
-                                      const void *element, char *text, size_t cap,
-                                      size_t *text_bytes, zarr_error *err)
-{
-    struct zr_sink s = {text, cap, 0};
-    const struct float_form *f = form_of(info->item_bytes / 2);
+/* ---- values ---------------------------------------------------------------- */
 
-    ZR_UNUSED(err);
-    zr_sink_putc(&s, '[');
-    print_float(&s, f, format, element);
-    zr_sink_putc(&s, ',');
-    print_float(&s, f, format, (const uint8_t *)element + f->bytes);
-    zr_sink_putc(&s, ']');
-    return zr_sink_end(&s, text_bytes);
+static int order_of_bits(uint64_t a, uint64_t b)
+{
+    return (a > b) - (a < b);
+}
+
+static int compare_float(const struct zr_float *f, const void *a, const void *b)
+{
+    const uint64_t x = zr_float_load(f, a), y = zr_float_load(f, b);
+    const bool x_nan = zr_float_is_nan(f, x), y_nan = zr_float_is_nan(f, y);
+
+    if (x_nan || y_nan)
+        return x_nan && y_nan ? order_of_bits(x, y) : x_nan - y_nan;
+    if ((x ^ y) & f->sign)
+        return x & f->sign ? -1 : 1;
+    return x & f->sign ? order_of_bits(y, x) : order_of_bits(x, y);
+}
+
+static int real_compare(const zarr_dtype_info *info, const void *a, const void *b)
+{
+    const struct zr_float *f = form_of(info);
+    const int order = compare_float(f, a, b);
+
+    if (order || info->components < 2)
+        return order;
+    return compare_float(f, (const uint8_t *)a + f->bytes, (const uint8_t *)b + f->bytes);
+}
+
+static void real_number(const zarr_dtype_info *info, const void *element, double *out)
+{
+    const struct zr_float *f = form_of(info);
+
+    for (uint32_t i = 0; i < info->components; i++)
+        out[i] = zr_float_to_f64(
+            f, zr_float_load(f, (const uint8_t *)element + (size_t)i * f->bytes));
 }
 
 /* ---- tables --------------------------------------------------------------- */
 
-static zarr_status real_facts(zarr_dtype_info *info, uint8_t bytes, uint8_t parts)
+static zarr_status real_parse(zarr_dtype_info *info, const zarr_dtype_host *host,
+                              const char *name, const char *json, zarr_error *err)
 {
-    info->kind = parts == 2 ? ZARR_KIND_COMPLEX : ZARR_KIND_FLOAT;
-    info->item_bytes = (uint64_t)bytes * parts;
-    info->swap_bytes = bytes;
-    info->dlpack_code = parts == 2 ? ZARR_DLPACK_COMPLEX : ZARR_DLPACK_FLOAT;
-    info->dlpack_bits = (uint8_t)(bytes * 8 * parts);
+    const bool pair = zr_starts_with(name, "complex");
+    const char *part = !pair                          ? name
+                       : zr_streq(name, "complex64")  ? "float32"
+                       : zr_streq(name, "complex128") ? "float64"
+                                                      : name + strlen("complex_");
+    const struct zr_float *f = zr_float_named(part, strlen(part));
+
+    ZR_UNUSED(host);
+    ZR_UNUSED(json);
+    if (!f)
+        return zr_internal(err);
+    info->param[0] = (uint64_t)(f - zr_floats);
+    info->kind = pair ? ZARR_KIND_COMPLEX : ZARR_KIND_FLOAT;
+    info->components = pair ? 2 : 1;
+    info->component_bits = f->bits;
+    info->item_bytes = (uint64_t)f->bytes * info->components;
+    info->item_bits = (uint64_t)f->bits * info->components;
+    info->swap_bytes = f->bytes;
+    if (f->unregistered)
+        info->flags |= ZARR_DTYPE_EXPERIMENTAL;
+    if (pair && f->dlpack != ZARR_DLPACK_FLOAT)
+        return ZARR_OK;
+    info->dlpack_code = pair ? ZARR_DLPACK_COMPLEX : f->dlpack;
+    info->dlpack_bits = (uint8_t)info->item_bits;
     info->dlpack_lanes = 1;
     return ZARR_OK;
 }
 
-#define REAL_TABLE(table, v3_name, v2_type, function, bytes, parts, read, print)         \
-    static zarr_status function(zarr_dtype_info *info, const zarr_dtype_host *host,      \
-                                const char *name, const char *json, zarr_error *err)     \
+#define REAL(v3_name, v2_type, numpy_type)                                               \
     {                                                                                    \
-        ZR_UNUSED(host);                                                                 \
-        ZR_UNUSED(name);                                                                 \
-        ZR_UNUSED(json);                                                                 \
-        ZR_UNUSED(err);                                                                  \
-        return real_facts(info, bytes, parts);                                           \
-    }                                                                                    \
-    const zarr_dtype_vtable table = {                                                    \
-        .struct_size = sizeof(zarr_dtype_vtable),                                        \
-        .name = v3_name,                                                                 \
-        .v2 = v2_type,                                                                   \
-        .parse = function,                                                               \
-        .fill_parse = read,                                                              \
-        .fill_print = print,                                                             \
+        .struct_size = sizeof(zarr_dtype_vtable), .name = v3_name, .v2 = v2_type,        \
+        .parse = real_parse, .fill_parse = real_fill_parse,                              \
+        .fill_print = zr_real_fill_print, .numpy = numpy_type, .compare = real_compare,  \
+        .number = real_number                                                            \
     }
-REAL_TABLE(zr_dtype_float16, "float16", "f2", parse_float16, 2, 1, float_fill_parse,
-           float_fill_print);
-REAL_TABLE(zr_dtype_float32, "float32", "f4", parse_float32, 4, 1, float_fill_parse,
-           float_fill_print);
-REAL_TABLE(zr_dtype_float64, "float64", "f8", parse_float64, 8, 1, float_fill_parse,
-           float_fill_print);
-REAL_TABLE(zr_dtype_complex64, "complex64", "c8", parse_complex64, 4, 2,
-           complex_fill_parse, complex_fill_print);
-REAL_TABLE(zr_dtype_complex128, "complex128", "c16", parse_complex128, 8, 2,
-           complex_fill_parse, complex_fill_print);
+/* Types that NumPy itself does not have: ml_dtypes' names. Those that TensorStore also
+ * writes in v2 have that name there. */
+#define SMALL(v3_name) REAL(v3_name, NULL, v3_name)
+#define SMALL_V2(v3_name)                                                                \
+    {                                                                                    \
+        .struct_size = sizeof(zarr_dtype_vtable), .flags = ZARR_DTYPE_V2_PLAIN,          \
+        .name = v3_name, .v2 = v3_name, .parse = real_parse,                             \
+        .fill_parse = real_fill_parse, .fill_print = zr_real_fill_print,                 \
+        .numpy = v3_name, .compare = real_compare, .number = real_number                 \
+    }
+
+static const char *const complex64_aliases[] = {"complex_float32", NULL};
+static const char *const complex128_aliases[] = {"complex_float64", NULL};
+
+#define PAIR(v3_name, v2_type, other_names)                                              \
+    {                                                                                    \
+        .struct_size = sizeof(zarr_dtype_vtable), .name = v3_name,                       \
+        .aliases = other_names, .v2 = v2_type, .parse = real_parse,                      \
+        .fill_parse = real_fill_parse, .fill_print = zr_real_fill_print,                 \
+        .numpy = v2_type, .compare = real_compare, .number = real_number                 \
+    }
+
+const zarr_dtype_vtable zr_dtype_reals[ZR_DTYPE_REALS] = {
+    REAL("float16", "f2", "f2"),
+    REAL("float32", "f4", "f4"),
+    REAL("float64", "f8", "f8"),
+    SMALL_V2("bfloat16"),
+    SMALL_V2("float8_e3m4"),
+    SMALL("float8_e4m3"),
+    SMALL_V2("float8_e4m3b11fnuz"),
+    SMALL_V2("float8_e4m3fn"),
+    SMALL_V2("float8_e4m3fnuz"),
+    SMALL_V2("float8_e5m2"),
+    SMALL_V2("float8_e5m2fnuz"),
+    SMALL_V2("float8_e8m0fnu"),
+    SMALL("float6_e2m3fn"),
+    SMALL("float6_e3m2fn"),
+    SMALL_V2("float4_e2m1fn"),
+    PAIR("complex64", "c8", complex64_aliases),
+    PAIR("complex128", "c16", complex128_aliases),
+    REAL("complex_float16", NULL, "complex32"),
+    REAL("complex_bfloat16", NULL, "bcomplex32"),
+    REAL("complex_float8_e3m4", NULL, NULL),
+    REAL("complex_float8_e4m3", NULL, NULL),
+    REAL("complex_float8_e4m3b11fnuz", NULL, NULL),
+    REAL("complex_float8_e4m3fnuz", NULL, NULL),
+    REAL("complex_float8_e5m2", NULL, NULL),
+    REAL("complex_float8_e5m2fnuz", NULL, NULL),
+    REAL("complex_float8_e8m0fnu", NULL, NULL),
+    REAL("complex_float6_e2m3fn", NULL, NULL),
+    REAL("complex_float6_e3m2fn", NULL, NULL),
+    REAL("complex_float4_e2m1fn", NULL, NULL),
+};

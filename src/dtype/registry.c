@@ -1,7 +1,8 @@
 /*
  * dtype/registry.c - the tables of one context and the names they answer to. A
- * name, alias or v2 type belongs to whoever registered it first, so that a core
- * type cannot be taken over. Types without configuration are made here, once;
+ * name, alias, v2, NumPy or DLPack type belongs to whoever registered it first, so
+ * that a core type cannot be taken over; only raw bytes of a size ("V4") may be
+ * the v2 or NumPy form of many. Types without configuration are made here, once;
  * members of families are made on demand (make.c). Thread class: filled by one
  * thread, then sealed.
  */
@@ -10,21 +11,33 @@
 #include <stdio.h>
 #include <string.h>
 
+#define REALS_OF_FIVE(i)                                                                 \
+    &zr_dtype_reals[i], &zr_dtype_reals[(i) + 1], &zr_dtype_reals[(i) + 2],              \
+        &zr_dtype_reals[(i) + 3], &zr_dtype_reals[(i) + 4]
+
 const zarr_dtype_vtable *const zr_dtype_core[] = {
     &zr_dtype_bool,
+    &zr_dtype_int2,
+    &zr_dtype_int4,
     &zr_dtype_int8,
     &zr_dtype_int16,
     &zr_dtype_int32,
     &zr_dtype_int64,
+    &zr_dtype_uint2,
+    &zr_dtype_uint4,
     &zr_dtype_uint8,
     &zr_dtype_uint16,
     &zr_dtype_uint32,
     &zr_dtype_uint64,
-    &zr_dtype_float16,
-    &zr_dtype_float32,
-    &zr_dtype_float64,
-    &zr_dtype_complex64,
-    &zr_dtype_complex128,
+    REALS_OF_FIVE(0),
+    REALS_OF_FIVE(5),
+    REALS_OF_FIVE(10),
+    REALS_OF_FIVE(15),
+    REALS_OF_FIVE(20),
+    &zr_dtype_reals[25],
+    &zr_dtype_reals[26],
+    &zr_dtype_reals[27],
+    &zr_dtype_reals[28],
     &zr_dtype_raw,
     &zr_dtype_null_terminated,
     &zr_dtype_utf32,
@@ -33,6 +46,7 @@ const zarr_dtype_vtable *const zr_dtype_core[] = {
     &zr_dtype_struct,
     NULL,
 };
+_Static_assert(ZR_DTYPE_REALS == 29, "each is listed above");
 
 static void free_made(const zarr_allocator *alloc, void *value)
 {
@@ -47,6 +61,7 @@ zarr_status zr_dtype_registry_init(struct zr_dtype_registry *r,
     *r = (struct zr_dtype_registry){.alloc = alloc};
     zr_map_init(&r->v3, alloc, NULL);
     zr_map_init(&r->v2, alloc, NULL);
+    zr_map_init(&r->numpy, alloc, NULL);
     zr_map_init(&r->locked.made, alloc, free_made);
     zr_mutex_init(&r->locked.mutex);
     return ZARR_OK;
@@ -68,6 +83,7 @@ void zr_dtype_registry_deinit(struct zr_dtype_registry *r)
     zr_map_deinit(&r->locked.made);
     zr_map_deinit(&r->v3);
     zr_map_deinit(&r->v2);
+    zr_map_deinit(&r->numpy);
     while (r->n > 0) /* types made of types were registered behind them */
         free_entry(r->alloc, r->entries[--r->n]);
     zr_free(r->alloc, r->entries);
@@ -76,37 +92,109 @@ void zr_dtype_registry_deinit(struct zr_dtype_registry *r)
     r->cap = 0;
 }
 
-static zarr_status check_free(const struct zr_map *names, const char *name,
-                              zarr_error *err)
+bool zr_is_typestr(const char *type)
 {
-    const struct zr_dtype_entry *old = name ? zr_map_get(names, name) : NULL;
-
-    if (!old)
-        return ZARR_OK;
-    return zr_fail(err, ZARR_ERR_EXISTS, "data type \"%s\" is taken by %s", name,
-                   old->origin);
+    return type[0] && strchr("biufcmMSUV", type[0]) &&
+           (type[1] == '\0' || (type[1] >= '0' && type[1] <= '9'));
 }
 
-static zarr_status check_table(const struct zr_dtype_registry *r,
-                               const zarr_dtype_vtable *v, zarr_error *err)
+bool zr_is_raw_form(const char *type)
 {
+    return type && type[0] == 'V' && type[1] >= '0' && type[1] <= '9';
+}
+
+/* A newcomer: its table, and who registers it. */
+struct claim {
+    const zarr_dtype_vtable *vt;
+    const char *origin;
+};
+
+static const char *table_name(const zarr_dtype_vtable *vt)
+{
+    return vt->name ? vt->name : vt->v2 ? vt->v2 : "";
+}
+
+static zarr_status taken(const struct claim *c, const char *what, const char *name,
+                         const struct zr_dtype_entry *old, zarr_error *err)
+{
+    if (!old)
+        return ZARR_OK;
+    return zr_fail(
+        err, ZARR_ERR_EXISTS,
+        "data type \"%.64s\" of %s: the %s \"%.64s\" is taken by %s's \"%.64s\"",
+        table_name(c->vt), c->origin, what, name, old->origin, table_name(&old->vt));
+}
+
+static zarr_status check_name(const struct zr_dtype_registry *r, const struct claim *c,
+                              const char *name, zarr_error *err)
+{
+    const struct zr_dtype_entry *old = name ? zr_map_get(&r->v3, name) : NULL;
+
+    if (name && !old)
+        old = zr_family_of(r, name); /* "r24" is a member of a family already */
+    return taken(c, "name", name, old, err);
+}
+
+/* In the maps of v2 and NumPy. What all types of a size share has no owner. */
+static zarr_status check_type(const struct zr_dtype_registry *r, const struct zr_map *map,
+                              const struct claim *c, const char *what, const char *type,
+                              zarr_error *err)
+{
+    const struct zr_dtype_entry *old = NULL;
+
+    if (type && !zr_is_raw_form(type)) {
+        old = zr_map_get(map, type);
+        if (!old)
+            old = zr_family_of_v2(r, type);
+    }
+    return taken(c, what, type, old, err);
+}
+
+static zarr_status check_dlpack(const struct zr_dtype_registry *r, const struct claim *c,
+                                const struct zarr_dtype *t, zarr_error *err)
+{
+    const zarr_dtype *old = NULL;
+    char numbers[32];
+
+    if (!t || t->info.dlpack_bits == 0 ||
+        zr_dtype_from_dlpack(r, t->info.dlpack_code, t->info.dlpack_bits,
+                             t->info.dlpack_lanes, &old, NULL) != ZARR_OK)
+        return ZARR_OK;
+    snprintf(numbers, sizeof numbers, "%u,%u,%u", t->info.dlpack_code,
+             t->info.dlpack_bits, t->info.dlpack_lanes);
+    return taken(c, "DLPack type", numbers, old->entry, err);
+}
+
+static bool table_is_whole(const zarr_dtype_vtable *v)
+{
+    const bool family = (v->flags & ZARR_DTYPE_FAMILY) != 0;
+
+    if ((!v->name && !v->v2) || !v->parse || !v->fill_parse || !v->fill_print)
+        return false;
+    if (family && (!v->write || (v->v2 && !v->parse_v2)))
+        return false;
+    return !family || !v->numpy || zr_streq(v->numpy, v->v2);
+}
+
+static zarr_status check_table(const struct zr_dtype_registry *r, const struct claim *c,
+                               zarr_error *err)
+{
+    const zarr_dtype_vtable *v = c->vt;
     zarr_status st = ZARR_OK;
 
-    if ((!v->name && !v->v2) || !v->parse || !v->fill_parse || !v->fill_print ||
-        ((v->flags & ZARR_DTYPE_FAMILY) && (!v->write || (v->v2 && !v->parse_v2)))) {
+    if (!table_is_whole(v)) {
         st = zr_fail(
             err, ZARR_ERR_INVALID,
-            "data type \"%s\": the table needs a name, parse, fill_parse, fill_print, "
-            "and write for a family",
-            v->name ? v->name
-            : v->v2 ? v->v2
-                    : "");
+            "data type \"%.64s\" of %s: the table needs a name, parse, fill_parse, "
+            "fill_print, and for a family write, parse_v2 and the same letter for NumPy",
+            table_name(v), c->origin);
         goto out;
     }
-    ZR_TRY(check_free(&r->v3, v->name, err));
-    ZR_TRY(check_free(&r->v2, v->v2, err));
+    ZR_TRY(check_name(r, c, v->name, err));
     for (const char *const *alias = v->aliases; alias && *alias; alias++)
-        ZR_TRY(check_free(&r->v3, *alias, err));
+        ZR_TRY(check_name(r, c, *alias, err));
+    ZR_TRY(check_type(r, &r->v2, c, "v2 type", v->v2, err));
+    ZR_TRY(check_type(r, &r->numpy, c, "NumPy type", v->numpy, err));
 out:
     return st;
 }
@@ -117,6 +205,8 @@ static void forget_names(struct zr_dtype_registry *r, const zarr_dtype_vtable *v
         zr_map_remove(&r->v3, v->name);
     if (v->v2)
         zr_map_remove(&r->v2, v->v2);
+    if (v->numpy)
+        zr_map_remove(&r->numpy, v->numpy);
     for (const char *const *alias = v->aliases; alias && *alias; alias++)
         zr_map_remove(&r->v3, *alias);
 }
@@ -128,8 +218,10 @@ static zarr_status learn_names(struct zr_dtype_registry *r, struct zr_dtype_entr
 
     if (e->vt.name)
         ZR_TRY(zr_map_put(&r->v3, e->vt.name, e, err));
-    if (e->vt.v2)
+    if (e->vt.v2 && !zr_is_raw_form(e->vt.v2))
         ZR_TRY(zr_map_put(&r->v2, e->vt.v2, e, err));
+    if (e->vt.numpy && !zr_is_raw_form(e->vt.numpy))
+        ZR_TRY(zr_map_put(&r->numpy, e->vt.numpy, e, err));
     for (const char *const *alias = e->vt.aliases; alias && *alias; alias++)
         ZR_TRY(zr_map_put(&r->v3, *alias, e, err));
 out:
@@ -143,15 +235,16 @@ zarr_status zr_dtype_register(struct zr_dtype_registry *r, const zarr_dtype_vtab
 {
     zarr_status st = ZARR_OK;
     zarr_dtype_vtable vt;
+    struct claim claim = {.vt = &vt, .origin = origin ? origin : ""};
     struct zr_dtype_entry *e = NULL;
 
     ZR_TRY(zr_struct_read(&vt, sizeof vt, sizeof vt, v, ZR_TAIL_IGNORE,
                           "zarr_dtype_vtable", err));
-    ZR_TRY(check_table(r, &vt, err));
+    ZR_TRY(check_table(r, &claim, err));
     ZR_TRY(zr_grow(r->alloc, &r->entries, &r->cap, r->n + 1, sizeof *r->entries, err));
     e = zr_calloc(r->alloc, 1, sizeof *e);
     if (e)
-        e->origin = zr_strdup(r->alloc, origin ? origin : "");
+        e->origin = zr_strdup(r->alloc, claim.origin);
     if (!e || !e->origin) {
         st = zr_fail_memory(err, sizeof *e);
         goto out;
@@ -160,6 +253,7 @@ zarr_status zr_dtype_register(struct zr_dtype_registry *r, const zarr_dtype_vtab
     if (!(vt.flags & ZARR_DTYPE_FAMILY))
         ZR_TRY(
             zr_dtype_make(&e->fixed, r, e, vt.name ? vt.name : vt.v2, NULL, NULL, err));
+    ZR_TRY(check_dlpack(r, &claim, e->fixed, err));
     ZR_TRY(learn_names(r, e, err));
     r->entries[r->n++] = e;
     e = NULL;

@@ -60,6 +60,47 @@ zarr_status zr_sink_end(struct zr_sink *s, size_t *text_bytes)
     return ZARR_OK;
 }
 
+/* ---- bits ----------------------------------------------------------------- */
+
+void zr_store_low(void *element, uint64_t bits, uint64_t n)
+{
+    uint8_t one = (uint8_t)bits;
+    uint16_t two = (uint16_t)bits;
+    uint32_t four = (uint32_t)bits;
+
+    if (n == 1)
+        memcpy(element, &one, 1);
+    else if (n == 2)
+        memcpy(element, &two, 2);
+    else if (n == 4)
+        memcpy(element, &four, 4);
+    else
+        memcpy(element, &bits, 8);
+}
+
+uint64_t zr_load_low(const void *element, uint64_t n)
+{
+    uint8_t one;
+    uint16_t two;
+    uint32_t four;
+    uint64_t eight;
+
+    if (n == 1) {
+        memcpy(&one, element, 1);
+        return one;
+    }
+    if (n == 2) {
+        memcpy(&two, element, 2);
+        return two;
+    }
+    if (n == 4) {
+        memcpy(&four, element, 4);
+        return four;
+    }
+    memcpy(&eight, element, 8);
+    return eight;
+}
+
 /* ---- in ------------------------------------------------------------------- */
 
 zarr_status zr_value_open(struct zr_value *value, const zarr_dtype_info *info,

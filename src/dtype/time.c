@@ -7,6 +7,7 @@
  */
 #include "dtype_int.h"
 
+#include <math.h>
 #include <string.h>
 
 enum {
@@ -226,6 +227,28 @@ static zarr_status time_fill_print(const zarr_dtype_info *info, int format,
     return zr_sink_end(&s, text_bytes);
 }
 
+/* NaT behind all times, as NumPy sorts them. */
+static int time_compare(const zarr_dtype_info *info, const void *a, const void *b)
+{
+    int64_t x, y;
+
+    ZR_UNUSED(info);
+    memcpy(&x, a, sizeof x);
+    memcpy(&y, b, sizeof y);
+    if (x == INT64_MIN || y == INT64_MIN)
+        return (x == INT64_MIN) - (y == INT64_MIN);
+    return (x > y) - (x < y);
+}
+
+static void time_number(const zarr_dtype_info *info, const void *element, double *out)
+{
+    int64_t v;
+
+    ZR_UNUSED(info);
+    memcpy(&v, element, sizeof v);
+    *out = v == INT64_MIN ? (double)NAN : (double)v;
+}
+
 #define TIME_TABLE(table, v3_name, v2_letter, function)                                  \
     const zarr_dtype_vtable table = {                                                    \
         .struct_size = sizeof(zarr_dtype_vtable),                                        \
@@ -238,6 +261,9 @@ static zarr_status time_fill_print(const zarr_dtype_info *info, int format,
         .fill_parse = time_fill_parse,                                                   \
         .fill_print = time_fill_print,                                                   \
         .fill_default = time_fill_default,                                               \
+        .numpy = v2_letter,                                                              \
+        .compare = time_compare,                                                         \
+        .number = time_number,                                                           \
     }
 TIME_TABLE(zr_dtype_datetime64, "numpy.datetime64", "M", datetime_parse);
 TIME_TABLE(zr_dtype_timedelta64, "numpy.timedelta64", "m", timedelta_parse);

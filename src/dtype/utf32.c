@@ -191,6 +191,17 @@ static zarr_status utf32_fill_print(const zarr_dtype_info *info, int format,
     return zr_sink_end(&s, text_bytes);
 }
 
+static int utf32_compare(const zarr_dtype_info *info, const void *a, const void *b)
+{
+    for (uint64_t i = 0; i < info->item_bytes / 4; i++) {
+        const uint32_t x = code_point(a, i), y = code_point(b, i);
+
+        if (x != y)
+            return x < y ? -1 : 1;
+    }
+    return 0;
+}
+
 const zarr_dtype_vtable zr_dtype_utf32 = {
     .struct_size = sizeof(zarr_dtype_vtable),
     .flags = ZARR_DTYPE_FAMILY,
@@ -201,4 +212,6 @@ const zarr_dtype_vtable zr_dtype_utf32 = {
     .write = utf32_write,
     .fill_parse = utf32_fill_parse,
     .fill_print = utf32_fill_print,
+    .numpy = "U",
+    .compare = utf32_compare,
 };

@@ -31,7 +31,18 @@ enum {
     ZARR_DLPACK_FLOAT = 2,
     ZARR_DLPACK_BFLOAT = 4,
     ZARR_DLPACK_COMPLEX = 5,
-    ZARR_DLPACK_BOOL = 6
+    ZARR_DLPACK_BOOL = 6,
+    ZARR_DLPACK_FLOAT8_E3M4 = 7,
+    ZARR_DLPACK_FLOAT8_E4M3 = 8,
+    ZARR_DLPACK_FLOAT8_E4M3B11FNUZ = 9,
+    ZARR_DLPACK_FLOAT8_E4M3FN = 10,
+    ZARR_DLPACK_FLOAT8_E4M3FNUZ = 11,
+    ZARR_DLPACK_FLOAT8_E5M2 = 12,
+    ZARR_DLPACK_FLOAT8_E5M2FNUZ = 13,
+    ZARR_DLPACK_FLOAT8_E8M0FNU = 14,
+    ZARR_DLPACK_FLOAT6_E2M3FN = 15,
+    ZARR_DLPACK_FLOAT6_E3M2FN = 16,
+    ZARR_DLPACK_FLOAT4_E2M1FN = 17
 };
 
 /** What a type is; parse() fills it, every other function reads it. */
@@ -50,6 +61,13 @@ typedef struct zarr_dtype_info {
     void *self;        /**< the type's own, freed by free() */
     const char *name;  /**< set by the library before parse(): for messages, borrowed */
     const zarr_allocator *allocator; /**< set by the library before parse(); never NULL */
+    uint32_t components; /**< numbers in an element, equal in size: complex 2; 0: 1 */
+    /**
+     * Significant bits of one component, the lowest of its bytes: bool 1, int4 4; 0: all
+     * of item_bits. Where they are fewer than the component's one byte, the bits above
+     * are ignored in stores and repeat the sign (ZARR_KIND_INT) or are zero in memory.
+     */
+    uint32_t component_bits;
 } zarr_dtype_info;
 
 enum {
@@ -57,7 +75,9 @@ enum {
         1, /**< in info.flags: not registered, or marked as not stable */
     ZARR_DTYPE_FAMILY =
         2, /**< in vtable.flags: has members that differ by configuration */
-    ZARR_DTYPE_NUMBERED = 4 /**< with FAMILY: members are called name + decimal digits */
+    ZARR_DTYPE_NUMBERED = 4, /**< with FAMILY: members are called name + decimal digits */
+    ZARR_DTYPE_V2_PLAIN = 32 /**< in vtable.flags: the v2 type is written without a byte
+                                order and means little-endian ("bfloat16") */
 };
 
 /** What parse() may ask the library for: other data types, for types made of types. */
@@ -112,6 +132,20 @@ typedef struct zarr_dtype_vtable {
     void (*fill_default)(const zarr_dtype_info *info, void *element);
     /** Frees info->self. NULL: nothing to free. */
     void (*free)(zarr_dtype_info *info);
+    /**
+     * NumPy's type without byte order ("f4") or the name that ml_dtypes gives it
+     * ("bfloat16"); family: its v2 letter again, the members then have their v2 text.
+     * NULL: none. Forms of raw bytes ("V4") may be shared, all others are this type's.
+     */
+    const char *numpy;
+    const char
+        *codec; /**< array->bytes codec of arrays made without one; NULL: "bytes" */
+    /** Order of two elements, below 0, 0, above 0; total, 0 only for the same element.
+     * NULL: by their bytes. */
+    int (*compare)(const zarr_dtype_info *info, const void *a, const void *b);
+    /** The components as doubles, nearest where a double can't hold them; out has room
+     * for info->components. NULL: the elements are no numbers. */
+    void (*number)(const zarr_dtype_info *info, const void *element, double *out);
 } zarr_dtype_vtable;
 
 ZARR_END_DECLS

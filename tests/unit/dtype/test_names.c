@@ -48,9 +48,9 @@ static const struct {
     {"complex64", "complex64", "<c8", ZARR_KIND_COMPLEX, 8, 4, 5064},
     {"complex128", "complex128", "<c16", ZARR_KIND_COMPLEX, 16, 8, 5128},
     {"r24", "r24", "|V3", ZARR_KIND_RAW, 3, 1, -1},
-    {"raw_bytes[3]", "r24", "|V3", ZARR_KIND_RAW, 3, 1, -1},
-    {"{\"name\":\"raw_bytes\",\"configuration\":{\"length_bytes\":3}}", "r24", "|V3",
-     ZARR_KIND_RAW, 3, 1, -1},
+    {"raw_bytes[3]", "raw_bytes[3]", "|V3", ZARR_KIND_RAW, 3, 1, -1},
+    {"{\"name\":\"raw_bytes\",\"configuration\":{\"length_bytes\":3}}", "raw_bytes[3]",
+     "|V3", ZARR_KIND_RAW, 3, 1, -1},
     {"null_terminated_bytes[5]", "null_terminated_bytes[5]", "|S5", ZARR_KIND_BYTES, 5, 1,
      -1},
     {"fixed_length_utf32[20]", "fixed_length_utf32[20]", "<U5", ZARR_KIND_UTF32, 20, 4,
@@ -64,6 +64,19 @@ static const struct {
     {"{\"name\":\"numpy.datetime64\",\"configuration\":{\"unit\":\"us\",\"scale_factor\":"
      "10}}",
      "numpy.datetime64[10us]", "<M8[10us]", ZARR_KIND_DATETIME, 8, 8, -1},
+    {"complex_float32", "complex64", "<c8", ZARR_KIND_COMPLEX, 8, 4, 5064},
+    {"complex_float64", "complex128", "<c16", ZARR_KIND_COMPLEX, 16, 8, 5128},
+    {"bfloat16", "bfloat16", "bfloat16", ZARR_KIND_FLOAT, 2, 2, 4016},
+    {"float8_e3m4", "float8_e3m4", "float8_e3m4", ZARR_KIND_FLOAT, 1, 1, 7008},
+    {"float8_e4m3b11fnuz", "float8_e4m3b11fnuz", "float8_e4m3b11fnuz", ZARR_KIND_FLOAT, 1,
+     1, 9008},
+    {"float8_e4m3fn", "float8_e4m3fn", "float8_e4m3fn", ZARR_KIND_FLOAT, 1, 1, 10008},
+    {"float8_e4m3fnuz", "float8_e4m3fnuz", "float8_e4m3fnuz", ZARR_KIND_FLOAT, 1, 1,
+     11008},
+    {"float8_e5m2", "float8_e5m2", "float8_e5m2", ZARR_KIND_FLOAT, 1, 1, 12008},
+    {"float8_e5m2fnuz", "float8_e5m2fnuz", "float8_e5m2fnuz", ZARR_KIND_FLOAT, 1, 1,
+     13008},
+    {"float8_e8m0fnu", "float8_e8m0fnu", "float8_e8m0fnu", ZARR_KIND_FLOAT, 1, 1, 14008},
     {"{\"name\":\"int16\"}", "int16", "<i2", ZARR_KIND_INT, 2, 2, 16},
     {"{\"name\":\"int16\",\"configuration\":{},\"must_understand\":true}", "int16", "<i2",
      ZARR_KIND_INT, 2, 2, 16},
@@ -116,9 +129,145 @@ static void names(void **state)
         assert_ptr_equal(again, t);
         assert_int_equal(zr_dtype_find(&r, zarr_dtype_v2(t), &again, NULL, NULL),
                          ZARR_OK);
-        assert_ptr_equal(again, t);
+        assert_true(again == t || zr_starts_with(known[i].name, "raw_bytes"));
+        assert_true(zarr_dtype_equal(t, again)); /* r24 and raw_bytes[3] are */
+        assert_string_equal(zarr_dtype_numpy(t), zarr_dtype_v2(t));
+        assert_int_equal(zr_dtype_from_numpy(&r, zarr_dtype_numpy(t), &again, NULL, NULL),
+                         ZARR_OK);
         assert_true(zarr_dtype_equal(t, again));
+        assert_string_equal(zarr_dtype_codec(t), "bytes");
     }
+    zr_dtype_registry_deinit(&r);
+}
+
+/* Types whose NumPy or v2 form is not both, or whose bits are not all of their bytes. */
+static const struct {
+    const char *name, *v2, *numpy;
+    uint32_t kind, bytes, bits, components, component_bits;
+    int dlpack, experimental;
+} small[] = {
+    {"bool", "|b1", "|b1", ZARR_KIND_BOOL, 1, 8, 1, 1, 6008, 0},
+    {"int2", "int2", "int2", ZARR_KIND_INT, 1, 2, 1, 2, 2, 0},
+    {"int4", "int4", "int4", ZARR_KIND_INT, 1, 4, 1, 4, 4, 0},
+    {"uint2", NULL, "uint2", ZARR_KIND_UINT, 1, 2, 1, 2, 1002, 0},
+    {"uint4", NULL, "uint4", ZARR_KIND_UINT, 1, 4, 1, 4, 1004, 0},
+    {"float8_e4m3", NULL, "float8_e4m3", ZARR_KIND_FLOAT, 1, 8, 1, 8, 8008, 0},
+    {"float8_e4m3fn", "float8_e4m3fn", "float8_e4m3fn", ZARR_KIND_FLOAT, 1, 8, 1, 8,
+     10008, 1},
+    {"float6_e2m3fn", NULL, "float6_e2m3fn", ZARR_KIND_FLOAT, 1, 6, 1, 6, 15006, 0},
+    {"float6_e3m2fn", NULL, "float6_e3m2fn", ZARR_KIND_FLOAT, 1, 6, 1, 6, 16006, 0},
+    {"float4_e2m1fn", "float4_e2m1fn", "float4_e2m1fn", ZARR_KIND_FLOAT, 1, 4, 1, 4,
+     17004, 0},
+    {"complex64", "<c8", "<c8", ZARR_KIND_COMPLEX, 8, 64, 2, 32, 5064, 0},
+    {"complex_float16", NULL, "complex32", ZARR_KIND_COMPLEX, 4, 32, 2, 16, 5032, 0},
+    {"complex_bfloat16", NULL, "bcomplex32", ZARR_KIND_COMPLEX, 4, 32, 2, 16, -1, 0},
+    {"complex_float8_e3m4", NULL, NULL, ZARR_KIND_COMPLEX, 2, 16, 2, 8, -1, 0},
+    {"complex_float8_e4m3", NULL, NULL, ZARR_KIND_COMPLEX, 2, 16, 2, 8, -1, 0},
+    {"complex_float8_e4m3b11fnuz", NULL, NULL, ZARR_KIND_COMPLEX, 2, 16, 2, 8, -1, 0},
+    {"complex_float8_e4m3fnuz", NULL, NULL, ZARR_KIND_COMPLEX, 2, 16, 2, 8, -1, 0},
+    {"complex_float8_e5m2", NULL, NULL, ZARR_KIND_COMPLEX, 2, 16, 2, 8, -1, 0},
+    {"complex_float8_e5m2fnuz", NULL, NULL, ZARR_KIND_COMPLEX, 2, 16, 2, 8, -1, 0},
+    {"complex_float8_e8m0fnu", NULL, NULL, ZARR_KIND_COMPLEX, 2, 16, 2, 8, -1, 0},
+    {"complex_float6_e2m3fn", NULL, NULL, ZARR_KIND_COMPLEX, 2, 12, 2, 6, -1, 0},
+    {"complex_float6_e3m2fn", NULL, NULL, ZARR_KIND_COMPLEX, 2, 12, 2, 6, -1, 0},
+    {"complex_float4_e2m1fn", NULL, NULL, ZARR_KIND_COMPLEX, 2, 8, 2, 4, -1, 0},
+    {"r24", "|V3", "|V3", ZARR_KIND_RAW, 3, 24, 1, 24, -1, 0},
+    {"raw_bytes[3]", "|V3", "|V3", ZARR_KIND_RAW, 3, 24, 1, 24, -1, 1},
+    {"null_terminated_bytes[3]", "|S3", "|S3", ZARR_KIND_BYTES, 3, 24, 1, 24, -1, 1},
+};
+
+static void assert_text(const char *have, const char *want)
+{
+    if (want)
+        assert_string_equal(have, want);
+    else
+        assert_null(have);
+}
+
+static void small_types(void **state)
+{
+    struct zr_dtype_registry r;
+
+    (void)state;
+    assert_int_equal(fill_registry(&r, NULL), ZARR_OK);
+    for (size_t i = 0; i < ZR_COUNT(small); i++) {
+        const uint32_t padded = small[i].component_bits < 8 ? small[i].component_bits : 0;
+        const zarr_dtype *t = NULL, *again = NULL;
+        uint8_t code = 0, bits = 0;
+        uint16_t lanes = 0;
+
+        assert_int_equal(zr_dtype_find(&r, small[i].name, &t, NULL, NULL), ZARR_OK);
+        assert_text(zarr_dtype_v2(t), small[i].v2);
+        assert_text(zarr_dtype_numpy(t), small[i].numpy);
+        assert_int_equal(zarr_dtype_kind(t), small[i].kind);
+        assert_int_equal(zarr_dtype_item_bytes(t), small[i].bytes);
+        assert_int_equal(zarr_dtype_item_bits(t), small[i].bits);
+        assert_int_equal(zarr_dtype_components(t), small[i].components);
+        assert_int_equal(zarr_dtype_component_bits(t), small[i].component_bits);
+        assert_int_equal(zr_dtype_padded_bits(t), padded);
+        assert_int_equal(zarr_dtype_experimental(t), small[i].experimental);
+        if (zarr_dtype_dlpack(t, &code, &bits, &lanes) == 0)
+            assert_int_equal(small[i].dlpack, code * 1000 + bits);
+        else
+            assert_int_equal(small[i].dlpack, -1);
+        if (small[i].dlpack >= 0) {
+            assert_int_equal(zr_dtype_from_dlpack(&r, code, bits, lanes, &again, NULL),
+                             ZARR_OK);
+            assert_ptr_equal(again, t);
+        }
+        if (!small[i].numpy)
+            continue;
+        assert_int_equal(zr_dtype_from_numpy(&r, small[i].numpy, &again, NULL, NULL),
+                         ZARR_OK);
+        assert_true(zarr_dtype_equal(again, t));
+    }
+    zr_dtype_registry_deinit(&r);
+}
+
+static void numpy_names(void **state)
+{
+    static const struct {
+        const char *numpy, *name;
+        uint32_t order;
+    } known_to_numpy[] = {
+        {"<f4", "float32", ZARR_ORDER_LITTLE},
+        {">f4", "float32", ZARR_ORDER_BIG},
+        {"f4", "float32", ZARR_ORDER_NATIVE},
+        {"float32", "float32", ZARR_ORDER_NATIVE},
+        {"bool", "bool", ZARR_ORDER_NATIVE},
+        {"complex64", "complex64", ZARR_ORDER_NATIVE},
+        {"|V7", "r56", ZARR_ORDER_NATIVE},
+        {">U2", "fixed_length_utf32[8]", ZARR_ORDER_BIG},
+        {"<M8[25s]", "numpy.datetime64[25s]", ZARR_ORDER_LITTLE},
+        {"datetime64[ns]", "numpy.datetime64[ns]", ZARR_ORDER_NATIVE},
+        {"timedelta64", "numpy.timedelta64[generic]", ZARR_ORDER_NATIVE},
+        {"bfloat16", "bfloat16", ZARR_ORDER_NATIVE},
+    };
+    static const char *const unknown[] = {
+        "r24",          "float7", "complex_float8_e4m3", "O", "<q4", "datetime64[parsec]",
+        "raw_bytes[3]", "g"};
+    struct zr_dtype_registry r;
+    const zarr_dtype *t = NULL;
+
+    (void)state;
+    assert_int_equal(fill_registry(&r, NULL), ZARR_OK);
+    for (size_t i = 0; i < ZR_COUNT(known_to_numpy); i++) {
+        uint32_t order = 99;
+
+        assert_int_equal(
+            zr_dtype_from_numpy(&r, known_to_numpy[i].numpy, &t, &order, NULL), ZARR_OK);
+        assert_string_equal(zarr_dtype_name(t), known_to_numpy[i].name);
+        assert_int_equal(order, known_to_numpy[i].order);
+    }
+    for (size_t i = 0; i < ZR_COUNT(unknown); i++) {
+        zarr_error err = {0};
+
+        assert_int_not_equal(zr_dtype_from_numpy(&r, unknown[i], &t, NULL, &err),
+                             ZARR_OK);
+        assert_non_null(strstr(err.message, unknown[i]));
+    }
+    assert_int_equal(zr_dtype_from_numpy(&r, "", &t, NULL, NULL), ZARR_ERR_INVALID);
+    assert_int_equal(zr_dtype_from_numpy(&r, NULL, &t, NULL, NULL), ZARR_ERR_INVALID);
     zr_dtype_registry_deinit(&r);
 }
 
@@ -264,6 +413,9 @@ static void v3_metadata(void **state)
     static const char *const texts[] = {
         "\"int16\"",
         "\"r24\"",
+        "\"bfloat16\"",
+        "\"complex_float6_e3m2fn\"",
+        "{\"name\":\"raw_bytes\",\"configuration\":{\"length_bytes\":3}}",
         "{\"name\":\"numpy.datetime64\",\"configuration\":{\"unit\":\"us\",\"scale_"
         "factor\":10}}",
         "{\"name\":\"numpy.timedelta64\",\"configuration\":{\"unit\":\"generic\",\"scale_"
@@ -297,32 +449,86 @@ static int count_rows(void *user, const zarr_registry_item *item)
     return ++*(int *)user == 5;
 }
 
+static zarr_status byte_parse(zarr_dtype_info *info, const zarr_dtype_host *host,
+                              const char *name, const char *json, zarr_error *err)
+{
+    ZR_UNUSED(host);
+    ZR_UNUSED(name);
+    ZR_UNUSED(json);
+    ZR_UNUSED(err);
+    info->kind = ZARR_KIND_INT;
+    info->item_bytes = 1;
+    return ZARR_OK;
+}
+
+/* 16 bits, and DLPack's number for int16. */
+static zarr_status dlpack_parse(zarr_dtype_info *info, const zarr_dtype_host *host,
+                                const char *name, const char *json, zarr_error *err)
+{
+    info->dlpack_code = ZARR_DLPACK_INT;
+    info->dlpack_bits = 16;
+    info->dlpack_lanes = 1;
+    return byte_parse(info, host, name, json, err);
+}
+
 static void registering(void **state)
 {
+    static const struct {
+        const char *name, *alias, *v2, *numpy;
+        const char *taken; /* what the message says; NULL: it is registered */
+    } claims[] = {
+        {"int8", NULL, NULL, NULL, "name \"int8\" is taken by core's \"int8\""},
+        {"x", "int16", NULL, NULL, "name \"int16\" is taken by core's \"int16\""},
+        {"r24", NULL, NULL, NULL, "name \"r24\" is taken by core's \"r\""},
+        {"numpy.datetime64[s]", NULL, NULL, NULL, "taken by core's \"numpy.datetime64\""},
+        {"x", NULL, "i1", NULL, "v2 type \"i1\" is taken by core's \"int8\""},
+        {"x", NULL, "S7", NULL, "taken by core's \"null_terminated_bytes\""},
+        {"x", NULL, "bfloat16", NULL, "v2 type \"bfloat16\" is taken by core's"},
+        {"x", NULL, NULL, "f8", "NumPy type \"f8\" is taken by core's \"float64\""},
+        {"x", NULL, NULL, "int4", "NumPy type \"int4\" is taken by core's \"int4\""},
+        {"a", "b", "V1", "V1", NULL},
+        {"c", NULL, "V1", "V1", NULL}, /* a form that all types of a size share */
+        {"b", NULL, NULL, NULL, "name \"b\" is taken by me's \"a\""},
+    };
+    const char *aliases[] = {NULL, NULL};
     struct zr_dtype_registry r;
-    zarr_dtype_vtable v = *zr_dtype_core[1];
-    const char *const aliases[] = {"mine", "int16", NULL};
+    zarr_dtype_vtable v = *zr_dtype_core[3];
     const zarr_dtype *t = NULL;
+    zarr_error err = {0};
     int n = 0;
 
     (void)state;
     assert_int_equal(fill_registry(&r, NULL), ZARR_OK);
-    assert_int_equal(zr_dtype_register(&r, &v, "me", NULL), ZARR_ERR_EXISTS);
-    v.name = "other8";
-    assert_int_equal(zr_dtype_register(&r, &v, "me", NULL),
-                     ZARR_ERR_EXISTS); /* its v2 type */
-    v.v2 = NULL;
+    v.parse = byte_parse;
     v.aliases = aliases;
-    assert_int_equal(zr_dtype_register(&r, &v, "me", NULL), ZARR_ERR_EXISTS);
-    v.aliases = NULL;
+    for (size_t i = 0; i < ZR_COUNT(claims); i++) {
+        v.name = claims[i].name;
+        aliases[0] = claims[i].alias;
+        v.v2 = claims[i].v2;
+        v.numpy = claims[i].numpy;
+        assert_int_equal(zr_dtype_register(&r, &v, i == 11 ? "you" : "me", &err),
+                         claims[i].taken ? ZARR_ERR_EXISTS : ZARR_OK);
+        if (claims[i].taken && (!strstr(err.message, claims[i].taken) ||
+                                !strstr(err.message, i == 11 ? "of you:" : "of me:")))
+            fail_msg("%s", err.message);
+    }
+    aliases[0] = v.v2 = v.numpy = NULL;
+    v.name = "other8";
+    v.parse = dlpack_parse;
+    assert_int_equal(zr_dtype_register(&r, &v, "me", &err), ZARR_ERR_EXISTS);
+    assert_non_null(strstr(err.message, "DLPack type \"0,16,1\" is taken by core's"));
+    v.parse = byte_parse;
     v.fill_print = NULL;
     assert_int_equal(zr_dtype_register(&r, &v, "me", NULL), ZARR_ERR_INVALID);
-    v.fill_print = zr_dtype_core[1]->fill_print;
+    v.fill_print = zr_dtype_core[3]->fill_print;
     assert_int_equal(zr_dtype_find(&r, "other8", &t, NULL, NULL), ZARR_ERR_UNSUPPORTED);
     assert_int_equal(zr_dtype_register(&r, &v, "me", NULL), ZARR_OK);
+    v.name = "changed"; /* the table was copied */
     assert_int_equal(zr_dtype_find(&r, "other8", &t, NULL, NULL), ZARR_OK);
     assert_string_equal(zarr_dtype_name(t), "other8");
     assert_null(zarr_dtype_v2(t));
+    assert_int_equal(zr_dtype_find(&r, "|V1", &t, NULL, NULL), ZARR_OK);
+    assert_string_equal(zarr_dtype_name(t), "r8"); /* not one of those that share it */
     assert_int_equal(zr_dtype_list(&r, count_rows, &n), 1);
     assert_int_equal(n, 5);
     zr_dtype_registry_deinit(&r);
@@ -388,8 +594,8 @@ static void plugged_in(void **state)
                                  .name = "pair",
                                  .parse = pair_parse,
                                  .write = pair_write,
-                                 .fill_parse = zr_dtype_core[1]->fill_parse,
-                                 .fill_print = zr_dtype_core[1]->fill_print,
+                                 .fill_parse = zr_dtype_core[3]->fill_parse,
+                                 .fill_print = zr_dtype_core[3]->fill_print,
                                  .free = pair_free};
 
     (void)state;
@@ -501,6 +707,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names),
+        cmocka_unit_test(small_types),
+        cmocka_unit_test(numpy_names),
         cmocka_unit_test(no_names),
         cmocka_unit_test(v2_metadata),
         cmocka_unit_test(v3_metadata),

@@ -69,10 +69,6 @@ static void assert_same_document(const struct zr_array_meta *m,
 
         if (zr_streq(v->key, "fill_value"))
             assert_same_fill(m, v, w, name);
-        else if (zr_streq(v->key, "data_type") &&
-                 zr_json_is_text(zr_json_get(v, "name"), "raw_bytes"))
-            assert_int_equal(w->u.text.ptr[0],
-                             'r'); /* r<N> is what the specification calls it */
         else if (!zr_json_equal(v, w))
             fail_msg("%s: %s differs", name, v->key);
     }
@@ -111,7 +107,8 @@ static void check_conversion(struct meta_world *w, const struct zr_array_meta *m
     if (st != ZARR_OK)
         fail_msg("%s: %s", name, err.message);
     assert_int_equal(other.format, 5 - m->format);
-    assert_ptr_equal(other.dtype, m->dtype);
+    assert_true(
+        zarr_dtype_equal(other.dtype, m->dtype)); /* raw_bytes comes back as r<N> */
     assert_int_equal(other.chain->n, m->chain->n);
     st = zr_array_meta_convert(&again, &w->env, &other, m->format, &err);
     if (st != ZARR_OK)

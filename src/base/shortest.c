@@ -1,0 +1,73 @@
+/*
+ * base/shortest.c - the shortest decimal inside the rounding interval of a binary
+ * number, and of the shortest ones the nearest, in integers only: Giulietti's
+ * method (Schubfach). All decimals of one power of ten that may matter are
+ * neighbours of the number scaled by it, so two candidates of that power and two
+ * of the next larger one are all there is to look at. The scaled number is taken
+ * to 64 bits with a sticky bit: its fraction is never nearer to zero than the
+ * error of a power of ten with 128 bits, so comparisons are exact.
+ * Thread class: plain functions.
+ */
+#include "base/base.h"
+#include "pow10.h"
+
+enum {
+    POW10_FIRST = -292
+};
+
+/* floor(e * log10(2)), floor(e * log10(2) + log10(3/4)), floor(e * log2(10)): by
+ * multiplication, exact for |e| <= 1500. */
+static int floor_log10_pow2(int e)
+{
+    return (int)(((int64_t)e * 1292913986) >> 32);
+}
+
+static int floor_log10_three_quarters_pow2(int e)
+{
+    return (int)(((int64_t)e * 1292913986 - 536607789) >> 32);
+}
+
+static int floor_log2_pow10(int e)
+{
+    return (int)(((int64_t)e * 1741647) >> 19);
+}
+
+__extension__ typedef unsigned __int128 wide;
+
+/* c * power / 2^128, with the lowest bit set where something is cut off. */
+static uint64_t scale_sticky(const uint64_t power[2], uint64_t c)
+{
+    const wide low = (wide)power[1] * c;
+    const wide high = (wide)power[0] * c + (uint64_t)(low >> 64);
+
+    return (uint64_t)(high >> 64) | ((uint64_t)high > 1);
+}
+
+int zr_shortest(uint64_t c, int q, bool narrow_below, bool even, uint64_t *digits)
+{
+    const int k = narrow_below ? floor_log10_three_quarters_pow2(q) : floor_log10_pow2(q);
+    const int shift = q + floor_log2_pow10(-k) + 1;
+    const uint64_t *power = pow10_bits[-k - POW10_FIRST];
+    const uint64_t v = scale_sticky(power, (4 * c) << shift);
+    uint64_t low = scale_sticky(power, (4 * c - (narrow_below ? 1 : 2)) << shift);
+    uint64_t high = scale_sticky(power, (4 * c + 2) << shift);
+    const uint64_t s = v / 4, ten = s / 10;
+    bool below, above;
+
+    low += !even; /* ties go to even numbers: the ends belong to those only */
+    high -= !even;
+    if (s >= 10) {
+        below = low <= 40 * ten;
+        above = 40 * ten + 40 <= high;
+        if (below != above) {
+            *digits = ten + above;
+            return k + 1;
+        }
+    }
+    below = low <= 4 * s;
+    above = 4 * s + 4 <= high;
+    if (below == above)
+        above = v > 4 * s + 2 || (v == 4 * s + 2 && (s & 1));
+    *digits = s + above;
+    return k;
+}
