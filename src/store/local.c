@@ -78,19 +78,28 @@ out:
     return st;
 }
 
+static int local_open_dir(const char *path)
+{
+    int fd;
+
+    do
+        fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    while (fd < 0 && errno == EINTR);
+    return zr_local_high_fd(fd);
+}
+
 static zarr_status local_open_root(struct zr_local *l, const char *path, bool create,
                                    zarr_error *err)
 {
-    int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
     struct stat st;
     zarr_status status;
 
-    l->root = zr_local_high_fd(open(path, flags));
+    l->root = local_open_dir(path);
     if (l->root == -ENOENT && create) {
         status = local_make_root(l->alloc, path, err);
         if (status != ZARR_OK)
             return status;
-        l->root = zr_local_high_fd(open(path, flags));
+        l->root = local_open_dir(path);
     }
     if (l->root == -ENOENT)
         return zr_fail(err, ZARR_ERR_NOT_FOUND, "%s: no such directory", path);

@@ -282,9 +282,11 @@ int zr_local_dir_sync(const struct zr_local_dir *d)
 
     if (fd < 0)
         return -fd;
-    if (fsync(fd) != 0 &&
-        errno != EINVAL) /* EINVAL: this file system has no such thing */
-        os_code = errno;
+    do
+        os_code = fsync(fd) == 0 ? 0 : errno;
+    while (os_code == EINTR);
+    if (os_code == EINVAL) /* this file system has no such thing */
+        os_code = 0;
     close(fd);
     return os_code;
 }

@@ -78,36 +78,41 @@ static enum walk_type walk_type_of_mode(mode_t mode)
 }
 
 /* For symlinks and for file systems that do not tell types. walk.path is the entry's. */
-static enum walk_type walk_type_by_stat(struct local_walk *w, int dir, const char *name)
+static zarr_status walk_type_by_stat(struct local_walk *w, int dir, const char *name,
+                                     enum walk_type *type, zarr_error *err)
 {
     struct stat st;
-    int fd;
-    enum walk_type type = WALK_OTHER;
+    int fd, os_code = 0;
 
-    if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
-        return WALK_OTHER; /* gone */
-    if (!S_ISLNK(st.st_mode))
-        return walk_type_of_mode(st.st_mode);
-    if (w->flags & ZR_LOCAL_WALK_NO_LINKS)
-        return WALK_FILE;
-    fd = zr_local_open(w->l, zr_str_text(&w->path), O_PATH, NULL);
-    if (fd >= 0 && fstat(fd, &st) == 0)
-        type = walk_type_of_mode(st.st_mode);
-    if (fd >= 0)
-        close(fd);
-    return type;
+    *type = WALK_OTHER;
+    if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) != 0) {
+        os_code = errno;
+    } else if (!S_ISLNK(st.st_mode)) {
+        *type = walk_type_of_mode(st.st_mode);
+    } else if (w->flags & ZR_LOCAL_WALK_NO_LINKS) {
+        *type = WALK_FILE;
+    } else {
+        fd = zr_local_open(w->l, zr_str_text(&w->path), O_PATH, NULL);
+        if (fd >= 0 && fstat(fd, &st) == 0)
+            *type = walk_type_of_mode(st.st_mode);
+        else if (fd >= 0 || fd == -EIO)
+            os_code = fd >= 0 ? errno : -fd;
+        if (fd >= 0)
+            close(fd);
+    }
+    if (os_code == 0 || os_code == ENOENT) /* ENOENT: gone */
+        return ZARR_OK;
+    return zr_fail_os(err, ZARR_ERR_IO, os_code, "%s: cannot tell what it is",
+                      zr_str_text(&w->path));
 }
 
-static enum walk_type walk_type(struct local_walk *w, int dir, const char *name,
-                                unsigned char d_type)
+static zarr_status walk_type(struct local_walk *w, int dir, const char *name,
+                             unsigned char d_type, enum walk_type *type, zarr_error *err)
 {
-    if (d_type == DT_REG)
-        return WALK_FILE;
-    if (d_type == DT_DIR)
-        return WALK_DIR;
+    *type = d_type == DT_REG ? WALK_FILE : d_type == DT_DIR ? WALK_DIR : WALK_OTHER;
     if (d_type == DT_LNK || d_type == DT_UNKNOWN)
-        return walk_type_by_stat(w, dir, name);
-    return WALK_OTHER;
+        return walk_type_by_stat(w, dir, name, type, err);
+    return ZARR_OK;
 }
 
 /* ---- reading one directory ---- */
@@ -116,13 +121,13 @@ static zarr_status walk_add(struct local_walk *w, int dir, size_t dir_bytes,
                             const char *name, unsigned char d_type, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
-    enum walk_type type;
+    enum walk_type type = WALK_OTHER;
     size_t n = strlen(name);
 
     if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
         return ZARR_OK;
     ZR_TRY(walk_path_set(w, dir_bytes, name, err));
-    type = walk_type(w, dir, name, d_type);
+    ZR_TRY(walk_type(w, dir, name, d_type, &type, err));
     if (type == WALK_OTHER || !zr_utf8_valid(name, n) || w->path.bytes >= PATH_MAX) {
         zr_log(&w->l->log, ZARR_LOG_WARN, "listing: %s cannot be a key", w->path.ptr);
         goto out;
@@ -149,7 +154,8 @@ static zarr_status walk_read(struct local_walk *w, int dir, size_t dir_bytes,
     zarr_status st = ZARR_OK;
     ssize_t got;
 
-    while ((got = getdents64(dir, block, sizeof block)) > 0) {
+    while ((got = getdents64(dir, block, sizeof block)) > 0 ||
+           (got < 0 && errno == EINTR)) {
         for (ssize_t at = 0; at < got;) {
             const struct dirent64 *d = (const void *)(block + at);
 

@@ -67,6 +67,26 @@ static bool write_syncs_each(const struct zr_local *l, dev_t device)
     return l->durability == ZARR_DURABILITY_COMMIT && device != l->device;
 }
 
+static int write_sync(int fd)
+{
+    int st;
+
+    do
+        st = fdatasync(fd);
+    while (st != 0 && errno == EINTR);
+    return st;
+}
+
+static int write_empty(int fd)
+{
+    int st;
+
+    do
+        st = ftruncate(fd, 0);
+    while (st != 0 && errno == EINTR);
+    return st;
+}
+
 /* Fills an empty or left-over file with op's value and fills in op's version. */
 static int write_value(const struct zr_local *l, zarr_store_op *op, int fd, bool is_dirty,
                        const void *from)
@@ -75,7 +95,7 @@ static int write_value(const struct zr_local *l, zarr_store_op *op, int fd, bool
     struct stat st;
     int os_code = 0;
 
-    if (is_dirty && ftruncate(fd, 0) != 0)
+    if (is_dirty && write_empty(fd) != 0)
         return errno;
     os_code = write_allocate(fd, op->mem.bytes);
     if (os_code == 0)
@@ -86,7 +106,7 @@ static int write_value(const struct zr_local *l, zarr_store_op *op, int fd, bool
         (void)futimens(fd, times); /* finer versions; the kernel's time does too */
     if (fstat(fd, &st) != 0)
         return errno;
-    if ((l->is_remote || write_syncs_each(l, st.st_dev)) && fdatasync(fd) != 0)
+    if ((l->is_remote || write_syncs_each(l, st.st_dev)) && write_sync(fd) != 0)
         return errno;
     if (l->is_remote && fstat(fd, &st) != 0)
         return errno;
@@ -205,7 +225,7 @@ static int put_open_temp(const struct zr_local_dir *dir, char name[TEMP_NAME_BYT
 {
     int fd = -EEXIST;
 
-    for (int i = 0; fd == -EEXIST && i < TEMP_TRIES; i++) {
+    for (int i = 0; (fd == -EEXIST || fd == -EINTR) && i < TEMP_TRIES; i++) {
         snprintf(name, TEMP_NAME_BYTES, ZR_TEMP_PREFIX "%ld-%016" PRIx64, (long)getpid(),
                  zr_random_u64());
         fd = zr_local_high_fd(openat(
@@ -355,13 +375,15 @@ zarr_status zr_local_flush(void *self, zarr_error *err)
                           "an earlier flush failed; what was written since may be lost");
     if (l->durability != ZARR_DURABILITY_COMMIT || n_synced >= n_written)
         return ZARR_OK;
-    if (syncfs(l->root) == 0) {
+    do
+        os_code = syncfs(l->root) == 0 ? 0 : errno;
+    while (os_code == EINTR);
+    if (os_code == 0) {
         while (n_synced < n_written &&
                !atomic_compare_exchange_weak(&l->n_synced, &n_synced, n_written))
             ; /* another thread's flush said less */
         return ZARR_OK;
     }
-    os_code = errno;
     atomic_store(&l->sync_os_code, os_code);
     return zr_fail_os(err, ZARR_ERR_IO, os_code, "cannot flush to the disk");
 }

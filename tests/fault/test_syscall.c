@@ -1,0 +1,363 @@
+/*
+ * fault/test_syscall.c - the local store while the k-th system call of a class fails,
+ * once and from there on, is interrupted, or moves fewer bytes than asked for. Nothing
+ * may crash, hang or leak a descriptor; a failure is said with its errno; every object
+ * is old or new; what is left over has names that no listing shows. The functions below
+ * stand in front of the C library's.
+ */
+#include "fault.h"
+
+#include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum call {
+    CALL_NONE,
+    CALL_OPEN,
+    CALL_READ,
+    CALL_WRITE,
+    CALL_SYNC,
+    CALL_RENAME,
+    CALL_UNLINK,
+    CALL_CLOSE,
+    CALL_READDIR,
+    CALL_STAT,
+    CALL_LOCK,
+    CALL_MKDIR,
+    N_CALLS
+};
+static const char *const call_names[N_CALLS] = {"",        "open",   "read",   "write",
+                                                "sync",    "rename", "unlink", "close",
+                                                "readdir", "stat",   "lock",   "mkdir"};
+
+enum how {
+    HOW_FAILS,
+    HOW_INTERRUPTED, /* EINTR, once */
+    HOW_SHORT        /* half of the bytes, from there on */
+};
+
+static struct {
+    struct fuse fuse;
+    enum call call;
+    enum how how;
+} trap;
+
+/* The C library's own function of this name; the cast is POSIX's way to say it. */
+#define REAL(type, name, params)                                                         \
+    static type(*real_##name) params;                                                    \
+    if (!real_##name)                                                                    \
+    *(void **)(&real_##name) = dlsym(RTLD_NEXT, #name)
+
+static bool trapped(enum call call)
+{
+    if (trap.call != call || !fuse_burns(&trap.fuse))
+        return false;
+    errno = trap.how == HOW_INTERRUPTED ? EINTR : EIO;
+    return true;
+}
+
+#define PLAIN(call, name, params, args)                                                  \
+    int name params                                                                      \
+    {                                                                                    \
+        REAL(int, name, params);                                                         \
+        return trapped(call) ? -1 : real_##name args;                                    \
+    }
+
+PLAIN(CALL_RENAME, renameat, (int a, const char *b, int c, const char *d), (a, b, c, d))
+PLAIN(CALL_UNLINK, unlinkat, (int dir, const char *name, int flags), (dir, name, flags))
+PLAIN(CALL_MKDIR, mkdirat, (int dir, const char *name, mode_t mode), (dir, name, mode))
+PLAIN(CALL_STAT, fstat64, (int fd, struct stat64 *st), (fd, st))
+PLAIN(CALL_STAT, fstatat64, (int dir, const char *name, struct stat64 *st, int flags),
+      (dir, name, st, flags))
+PLAIN(CALL_WRITE, ftruncate64, (int fd, off64_t n), (fd, n))
+PLAIN(CALL_WRITE, fallocate64, (int fd, int mode, off64_t at, off64_t n),
+      (fd, mode, at, n))
+
+/* Nothing is worth waiting for a disk here. */
+int fsync(int fd)
+{
+    (void)fd;
+    return trapped(CALL_SYNC) ? -1 : 0;
+}
+
+int fdatasync(int fd)
+{
+    (void)fd;
+    return trapped(CALL_SYNC) ? -1 : 0;
+}
+
+int syncfs(int fd)
+{
+    (void)fd;
+    return trapped(CALL_SYNC) ? -1 : 0;
+}
+
+int close(int fd)
+{
+    const bool fails = trapped(CALL_CLOSE);
+
+    REAL(int, close, (int));
+    return real_close(fd) != 0 || fails ? (errno = EIO, -1) : 0;
+}
+
+int openat64(int dir, const char *path, int flags, ...)
+{
+    va_list ap;
+    mode_t mode;
+
+    REAL(int, openat64, (int, const char *, int, ...));
+    va_start(ap, flags);
+    mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(ap, mode_t) : 0;
+    va_end(ap);
+    return trapped(CALL_OPEN) ? -1 : real_openat64(dir, path, flags, mode);
+}
+
+long syscall(long n, ...)
+{
+    long a[6];
+    va_list ap;
+
+    REAL(long, syscall, (long, ...));
+    va_start(ap, n);
+    for (int i = 0; i < 6; i++)
+        a[i] = va_arg(ap, long);
+    va_end(ap);
+    if (n == SYS_openat2 && trapped(CALL_OPEN))
+        return -1;
+    return real_syscall(n, a[0], a[1], a[2], a[3], a[4], a[5]);
+}
+
+int fcntl64(int fd, int what, ...)
+{
+    va_list ap;
+    void *arg;
+
+    REAL(int, fcntl64, (int, int, ...));
+    va_start(ap, what);
+    arg = va_arg(ap, void *);
+    va_end(ap);
+    if (what == F_OFD_SETLK && ((struct flock *)arg)->l_type == F_WRLCK &&
+        trapped(CALL_LOCK))
+        return -1;
+    return real_fcntl64(fd, what, arg);
+}
+
+/* Half of n bytes, at least one, where the trap says so. */
+static size_t cut(enum call call, size_t n)
+{
+    return trap.call == call && trap.how == HOW_SHORT && n > 1 && fuse_burns(&trap.fuse)
+               ? n / 2
+               : n;
+}
+
+ssize_t pread64(int fd, void *to, size_t n, off64_t at)
+{
+    REAL(ssize_t, pread64, (int, void *, size_t, off64_t));
+    if (trap.how != HOW_SHORT && trapped(CALL_READ))
+        return -1;
+    return real_pread64(fd, to, cut(CALL_READ, n), at);
+}
+
+ssize_t pwrite64(int fd, const void *from, size_t n, off64_t at)
+{
+    REAL(ssize_t, pwrite64, (int, const void *, size_t, off64_t));
+    if (trap.how != HOW_SHORT && trapped(CALL_WRITE))
+        return -1;
+    return real_pwrite64(fd, from, cut(CALL_WRITE, n), at);
+}
+
+ssize_t getdents64(int fd, void *to, size_t n)
+{
+    REAL(ssize_t, getdents64, (int, void *, size_t));
+    return trapped(CALL_READDIR) ? -1 : real_getdents64(fd, to, n);
+}
+
+/* ---- the runs ------------------------------------------------------------------------
+ */
+
+static int count_descriptors(void)
+{
+    DIR *d = opendir("/proc/self/fd");
+    int n = 0;
+
+    assert_non_null(d);
+    while (readdir(d))
+        n++;
+    closedir(d);
+    return n;
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *at)
+{
+    (void)st;
+    (void)type;
+    (void)at;
+    return remove(path);
+}
+
+static int no_debris(void *user, const zarr_store_item *item)
+{
+    const char *name = strrchr(item->key, '/');
+
+    name = name ? name + 1 : item->key;
+    if (strstr(name, ".__lock") || strstr(name, ".zarrc-tmp"))
+        fail_msg("%s is listed", item->key);
+    ++*(int *)user;
+    return 0;
+}
+
+static int any_debris(void *user, const zarr_store_item *item)
+{
+    /* A temporary file is swept once its process is gone. */
+    if (!strstr(item->key, ".zarrc-tmp"))
+        fail_msg("%s cannot be swept", item->key);
+    (void)user;
+    return 0;
+}
+
+struct mode {
+    uint32_t durability, locking;
+};
+static const struct mode modes[] = {{ZARR_DURABILITY_EACH, ZARR_LOCKING_OS},
+                                    {ZARR_DURABILITY_COMMIT, ZARR_LOCKING_NONE}};
+
+static char root[256];
+
+static void open_world(struct world *w, const struct mode *m)
+{
+    zarr_store_options opts = ZARR_STORE_OPTIONS_INIT;
+    zarr_store *store = NULL;
+    zarr_error err;
+
+    opts.flags = ZARR_STORE_CREATE;
+    opts.durability = m->durability;
+    opts.locking = m->locking;
+    world_context(w, 1);
+    if (zarr_store_open(&store, w->ctx, root, &opts, &err) != ZARR_OK)
+        fail_msg("%s", err.message);
+    world_fill(w, store);
+}
+
+static void close_world(struct world *w)
+{
+    world_close(w);
+    assert_int_equal(nftw(root, remove_one, 16, FTW_DEPTH | FTW_PHYS), 0);
+}
+
+static void check_left_over(struct world *w)
+{
+    zarr_error err;
+    uint64_t n_removed = 0;
+    int n = 0;
+
+    if (zarr_store_list(w->store, "", ZARR_LIST_RECURSIVE, no_debris, &n, &err) !=
+            ZARR_OK ||
+        zarr_store_clean(w->store, "", 0, &n_removed, &err) != ZARR_OK ||
+        zarr_store_list(w->store, "", ZARR_LIST_DEBRIS, any_debris, NULL, &err) !=
+            ZARR_OK)
+        fail_msg("%s", err.message);
+    assert_true(n > 10);
+}
+
+/* Scenarios that change nothing share a world. */
+static bool only_reads(const struct scenario *s)
+{
+    static const char *const names[] = {"open", "read", "list", "inspect", "submit"};
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strncmp(s->name, names[i], strlen(names[i])) == 0)
+            return true;
+    return false;
+}
+
+static bool run_once(struct world *w, const struct scenario *s, int64_t k, bool forever)
+{
+    const int before = count_descriptors();
+    zarr_error err = {0};
+    zarr_status st;
+    bool reached;
+
+    atomic_store(&w->memory.blown, true); /* see no_fault() */
+    fuse_set(&trap.fuse, k, forever);
+    st = s->run(w, &err);
+    reached = fuse_off(&trap.fuse);
+    if (st != ZARR_OK && (trap.how != HOW_FAILS || st != ZARR_ERR_IO || !reached ||
+                          err.os_code != EIO || strchr(err.message, '/') == NULL))
+        fail_msg("%s, %s %d, how %d, %s: %s: %s", s->name, call_names[trap.call], (int)k,
+                 trap.how, forever ? "for ever" : "once", zarr_status_text(st),
+                 err.message);
+    if (count_descriptors() != before)
+        fail_msg("%s, %s %d: %d descriptors, %d before", s->name, call_names[trap.call],
+                 (int)k, count_descriptors(), before);
+    world_check(w, s, st == ZARR_OK);
+    check_left_over(w);
+    return reached;
+}
+
+/* Each k; from there on: each of the first, then some. Returns the number of runs. */
+static int run_class(const struct scenario *s, const struct mode *m, bool forever)
+{
+    const bool keep = only_reads(s);
+    bool reached = true;
+    struct world w;
+    int n = 0;
+
+    if (keep)
+        open_world(&w, m);
+    for (int64_t k = 1; reached; k += forever && k > 6 ? 5 : 1, n++) {
+        if (!keep)
+            open_world(&w, m);
+        reached = run_once(&w, s, k, forever);
+        if (!keep)
+            close_world(&w);
+    }
+    if (keep)
+        close_world(&w);
+    return n;
+}
+
+static void test_scenario(void **state)
+{
+    const struct scenario *s = *state;
+    int n = 0;
+
+    for (size_t m = 0; m < sizeof modes / sizeof *modes; m++) {
+        if (m > 0 && only_reads(s))
+            continue;
+        trap.how = HOW_FAILS;
+        for (trap.call = 1; trap.call < N_CALLS; trap.call++)
+            n += run_class(s, &modes[m], false) + run_class(s, &modes[m], true);
+        trap.how = HOW_INTERRUPTED;
+        for (trap.call = 1; trap.call < N_CALLS; trap.call++)
+            if (trap.call == CALL_OPEN || trap.call == CALL_READ ||
+                trap.call == CALL_WRITE || trap.call == CALL_SYNC ||
+                trap.call == CALL_READDIR || trap.call == CALL_LOCK)
+                n += run_class(s, &modes[m], false);
+        trap.how = HOW_SHORT;
+        trap.call = CALL_READ;
+        n += run_class(s, &modes[m], true);
+        trap.call = CALL_WRITE;
+        n += run_class(s, &modes[m], true);
+    }
+    trap.call = CALL_NONE;
+    print_message("%s: %d runs\n", s->name, n);
+}
+
+int main(void)
+{
+    static struct CMUnitTest tests[64];
+    const char *tmp = getenv("TMPDIR");
+
+    if (access("/dev/shm", W_OK) == 0)
+        tmp = "/dev/shm"; /* thousands of small worlds */
+    snprintf(root, sizeof root, "%s/zarrc-syscall-%d", tmp ? tmp : "/tmp", (int)getpid());
+    for (int i = 0; i < n_scenarios; i++)
+        tests[i] = (struct CMUnitTest){scenarios[i].name, test_scenario, NULL, NULL,
+                                       (void *)(uintptr_t)&scenarios[i]};
+    return _cmocka_run_group_tests("syscall", tests, (size_t)n_scenarios, NULL, NULL);
+}
