@@ -83,7 +83,11 @@ static zarr_status doc_read(struct zr_doc *d, const struct zr_doc_source *src,
 
     for (int i = 0; i < DOC_READS; i++) {
         doc_op(d, src->key, flags, &op);
-        ZR_TRY(zr_store_run_one(src->store, &op, err));
+        st = zr_store_run_one(src->store, &op, err);
+        if (st == ZARR_ERR_NOT_FOUND && i > 0)
+            st = zr_fail(err, ZARR_ERR_CONFLICT,
+                         "the document was deleted while it was read");
+        ZR_TRY(st);
         if (op.object_bytes == UINT64_MAX || op.object_bytes <= op.done_bytes) {
             if (op.done_bytes > src->limit)
                 ZR_TRY(doc_room(d, op.done_bytes, src->limit, src->knob, err));

@@ -71,7 +71,7 @@ static zarr_status stat_object(zarr_store *s, const char *key, uint64_t *bytes,
     return st;
 }
 
-/* *whole false: the object has grown since it was measured. */
+/* *whole false: the object goes on behind *bytes. */
 static zarr_status get_object(zarr_store *s, const char *key, zarr_mem mem,
                               uint64_t *bytes, bool *whole, zarr_error *err)
 {
@@ -80,7 +80,7 @@ static zarr_status get_object(zarr_store *s, const char *key, zarr_mem mem,
     const zarr_status st = zr_store_run_one(s, &op, err);
 
     *whole = op.object_bytes == UINT64_MAX || op.object_bytes <= op.done_bytes;
-    *bytes = *whole ? op.done_bytes : op.object_bytes;
+    *bytes = op.done_bytes;
     return st;
 }
 
@@ -120,12 +120,14 @@ static zarr_status object_read(struct node_copy *c, struct copied_object *o, boo
     bool whole = false;
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(stat_object(c->src, zr_str_text(&o->src_key), &o->bytes, err));
     for (int i = 0; i < 8 && !whole; i++) {
+        uint64_t got = 0;
+
         object_release(c, o);
+        ZR_TRY(stat_object(c->src, zr_str_text(&o->src_key), &o->bytes, err));
         ZR_TRY(object_reserve(c, o, both, err));
-        ZR_TRY(
-            get_object(c->src, zr_str_text(&o->src_key), o->mem, &o->bytes, &whole, err));
+        ZR_TRY(get_object(c->src, zr_str_text(&o->src_key), o->mem, &got, &whole, err));
+        whole = whole && got == o->bytes; /* as long as it was measured */
     }
     if (!whole)
         st = zr_fail(err, ZARR_ERR_CONFLICT, "the object changes while it is copied");
@@ -188,7 +190,8 @@ static zarr_status copy_object(struct node_copy *c, const char *name, zarr_error
         ZR_TRY(zr_store_run_one(c->dst, &put, err));
     }
 out:
-    if (st == ZARR_ERR_IO || st == ZARR_ERR_CONFLICT) /* not every store names the key */
+    /* Not every store names the key, and the allocator does not know it. */
+    if (st == ZARR_ERR_IO || st == ZARR_ERR_CONFLICT || st == ZARR_ERR_NO_MEMORY)
         zr_prefix(err, st, "%s", name);
     object_release(c, &o);
     zr_str_deinit(&o.src_key);

@@ -55,7 +55,11 @@ zarr_status zr_fetch_object(const struct zr_work *w, const struct zr_fetch *f,
     for (int tries = 0; tries < 4; tries++) {
         op.object_bytes = UINT64_MAX;
         ZR_TRY(zr_kit_scratch(w->kit, f->slot, device, id, room, &op.mem, err));
-        ZR_TRY(zr_store_op_run(w, &op, err));
+        st = zr_store_op_run(w, &op, err);
+        if (st == ZARR_ERR_NOT_FOUND && tries > 0)
+            st = zr_fail(err, ZARR_ERR_CONFLICT,
+                         "the object was deleted while it was read");
+        ZR_TRY(st);
         if (f->version != NULL)
             *f->version = op.version;
         if (op.object_bytes == UINT64_MAX || op.object_bytes <= op.done_bytes) {

@@ -139,6 +139,9 @@ static zarr_status read_spans(const struct zr_work *w, const struct zr_run *run,
             st = zr_fetch_range(w, run->key, run->shard, base + offset, &dst, err);
         else
             st = zr_fetch_part(w, run->key, pin, block->bytes, offset, &dst, err);
+        if (st == ZARR_ERR_NOT_FOUND && r > 0) /* it was there a moment ago */
+            st = zr_fail(err, ZARR_ERR_CONFLICT,
+                         "the chunk was deleted while it was read");
         while (k >= 0 && ++at[k] == s->n[k])
             at[k--] = 0;
     }

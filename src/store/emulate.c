@@ -146,6 +146,8 @@ static void emulate_suffix(zarr_store *s, zarr_store_op *op, zarr_error *err)
             return;
         }
         emulate_get(s, &get, op, offset, n, op->mem, err);
+        if (get.status == ZARR_ERR_NOT_FOUND) /* deleted between the two */
+            continue;
         if (get.status == ZARR_OK &&
             (get.done_bytes != n ||
              (get.object_bytes != UINT64_MAX && get.object_bytes != stat.object_bytes) ||
@@ -242,7 +244,8 @@ static void emulate_whole(zarr_store *s, zarr_store_op *op, zarr_error *err)
     }
     bytes = stat.object_bytes;
     for (int i = 0; i < EMULATE_TRIES; i++)
-        if (emulate_whole_once(s, op, &bytes, err))
+        if (emulate_whole_once(s, op, &bytes, err) &&
+            op->status != ZARR_ERR_NOT_FOUND) /* it was there a moment ago */
             return;
     emulate_gave_up(op, err);
 }

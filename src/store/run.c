@@ -109,6 +109,12 @@ void zr_op_distrust(const zarr_store *s, zarr_store_op *op, zarr_error *err)
         op->status = zr_fail(err, ZARR_ERR_INTERNAL,
                              "%s: the %s store gave more bytes than were asked for",
                              op->key, s->name);
+    /* done_bytes of a PUT may be left alone. */
+    if (op->status == ZARR_OK && op->verb == ZARR_STORE_PUT && op->done_bytes != 0 &&
+        op->done_bytes < op->mem.bytes)
+        op->status = zr_fail(err, ZARR_ERR_IO,
+                             "%s: the %s store kept %" PRIu64 " of %" PRIu64 " bytes",
+                             op->key, s->name, op->done_bytes, op->mem.bytes);
     if (op->status == ZARR_OK)
         return;
     op->done_bytes = 0;

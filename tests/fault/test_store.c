@@ -1,8 +1,9 @@
 /*
  * fault/test_store.c - every scenario over a store whose k-th operation goes wrong, once
  * and from there on: it fails before or after it was done, or gives less than was asked
- * for. The status is the store's or says that bytes are missing, the text names a key,
- * the store holds old or new, and what was written before can be read afterwards.
+ * for; or it lies. The status is the store's or says that bytes are missing, the text
+ * names a key, the store holds old or new, and what was written before can be read
+ * afterwards.
  */
 #include "fault.h"
 
@@ -12,6 +13,12 @@ enum how {
     HOW_EARLY, /* IO, nothing done */
     HOW_LATE,  /* IO, done all the same */
     HOW_SHORT, /* a GET that gives half of the bytes and says so */
+    /* Lies. */
+    HOW_GONE,  /* NOT_FOUND for a key that was there before in this run */
+    HOW_CUT,   /* a GET that gives half of the bytes as if that were all */
+    HOW_HUGE,  /* a value that says it goes on for an exabyte */
+    HOW_SMALL, /* a value that says it is shorter than what was given */
+    HOW_KEPT_HALF /* a PUT that says it kept half */,
     N_HOW
 };
 
@@ -20,6 +27,8 @@ struct flaky {
     zarr_store *inner;
     struct fuse fuse;
     enum how how;
+    char seen[256][64]; /* keys that a GET or STAT found, for HOW_GONE */
+    int n_seen;
 };
 
 static void flaky_caps(void *self, zarr_store_caps *out)
@@ -73,11 +82,61 @@ static void fail_op(zarr_store_op *op, zarr_error *err)
     }
 }
 
+/* Whether a GET or STAT found this key before; remembers it. */
+static bool seen_before(struct flaky *f, const char *key)
+{
+    for (int i = 0; i < f->n_seen; i++)
+        if (strcmp(f->seen[i], key) == 0)
+            return true;
+    if (f->n_seen < 256)
+        snprintf(f->seen[f->n_seen++], sizeof f->seen[0], "%s", key);
+    return false;
+}
+
+static bool is_read(const zarr_store_op *op)
+{
+    return op->verb == ZARR_STORE_GET || op->verb == ZARR_STORE_STAT;
+}
+
+/* A finished operation as the store tells it. */
+static void tell_lie(const struct flaky *f, zarr_store_op *op)
+{
+    if (f->how == HOW_CUT && op->verb == ZARR_STORE_GET) {
+        op->done_bytes /= 2;
+        op->object_bytes = op->done_bytes;
+    } else if (f->how == HOW_HUGE && is_read(op)) {
+        op->object_bytes = UINT64_C(1) << 60;
+    } else if (f->how == HOW_SMALL && is_read(op)) {
+        op->object_bytes /= 2;
+    } else if (f->how == HOW_KEPT_HALF && op->verb == ZARR_STORE_PUT) {
+        op->done_bytes = op->mem.bytes / 2;
+    }
+}
+
+static void run_lie(struct flaky *f, zarr_store_op *op, zarr_error *err)
+{
+    op->status = flaky_do(f, op, err);
+    if (op->status != ZARR_OK)
+        return;
+    if (f->how == HOW_GONE) {
+        if (is_read(op) && seen_before(f, op->key) && fuse_burns(&f->fuse))
+            op->status = ZARR_ERR_NOT_FOUND;
+        return;
+    }
+    if ((op->verb == ZARR_STORE_PUT) == (f->how == HOW_KEPT_HALF) && fuse_burns(&f->fuse))
+        tell_lie(f, op);
+}
+
 static void flaky_run(void *self, zarr_store_op *op, zarr_error *err)
 {
     struct flaky *f = self;
-    const bool burns = fuse_burns(&f->fuse);
+    bool burns;
 
+    if (f->how >= HOW_GONE) {
+        run_lie(f, op, err);
+        return;
+    }
+    burns = fuse_burns(&f->fuse);
     if (burns && f->how == HOW_EARLY) {
         fail_op(op, err);
         return;
@@ -130,6 +189,10 @@ static void flaky_open(struct flaky *f, struct world *w, zarr_store **out)
 /* IO as the store said; what a cut value may turn into. */
 static bool is_expected(enum how how, zarr_status st)
 {
+    if (how >= HOW_GONE)
+        return st == ZARR_ERR_CORRUPT || st == ZARR_ERR_CONFLICT || st == ZARR_ERR_IO ||
+               (how == HOW_GONE && st == ZARR_ERR_NOT_FOUND) ||
+               (how == HOW_HUGE && (st == ZARR_ERR_LIMIT || st == ZARR_ERR_NO_MEMORY));
     return st == ZARR_ERR_IO ||
            (how == HOW_SHORT && (st == ZARR_ERR_CORRUPT || st == ZARR_ERR_CONFLICT));
 }
@@ -158,16 +221,29 @@ static void run_once(const struct scenario *s, enum how how, int64_t k, bool for
     flaky_open(&f, &w, &store);
     world_fill(&w, store);
     f.how = how;
+    f.n_seen = 0;
     fuse_set(&f.fuse, k, forever);
     atomic_store(&w.memory.blown, true); /* see no_fault() */
     st = s->run(&w, &err);
     *reached = fuse_off(&f.fuse);
+    f.how = HOW_EARLY; /* the truth again */
     if (st != ZARR_OK &&
         (!is_expected(how, st) || !names_something(err.message) || !*reached))
         fail_msg("%s, how %d, k %d, %s: %s: %s", s->name, how, (int)k,
                  forever ? "for ever" : "once", zarr_status_text(st), err.message);
     world_check(&w, s, st == ZARR_OK);
     world_close(&w);
+}
+
+/* What nobody can tell from the truth: a key that is gone for good was deleted, so was an
+ * attributes document that is gone at its second reading; a cut document is a broken
+ * node, and listed as one. */
+static bool could_be_true(const struct scenario *s, enum how how, bool forever)
+{
+    if (how == HOW_GONE)
+        return forever ||
+               (strncmp(s->name, "read", 4) != 0 && strncmp(s->name, "write", 5) != 0);
+    return how > HOW_GONE && strcmp(s->name, "list") == 0;
 }
 
 static void test_scenario(void **state)
@@ -177,7 +253,7 @@ static void test_scenario(void **state)
 
     for (enum how how = 0; how < N_HOW; how++)
         for (int forever = 0; forever < 2; forever++) {
-            bool reached = true;
+            bool reached = !could_be_true(s, how, forever);
 
             for (int64_t k = 1; reached; k++, n++)
                 run_once(s, how, k, forever, &reached);

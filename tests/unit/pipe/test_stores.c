@@ -17,6 +17,7 @@ struct over {
     atomic_int n_submitted, n_gets, n_conflicts;
     int fail_get;   /* status of GETs of chunks; 0: none */
     int conflicts;  /* so many conditional PUTs find another value */
+    int gone_at;    /* this GET of a chunk says that there is none; 0: none */
     int replace_at; /* this GET of a chunk finds another version; 0: none */
     int slow_ms;
 };
@@ -48,6 +49,10 @@ static void over_do(struct over *o, zarr_store_op *op, zarr_error *err)
             over_replace(o, op->key);
         if (o->slow_ms)
             nanosleep(&ms, NULL);
+        if (o->gone_at && atomic_load(&o->n_gets) == o->gone_at) {
+            op->status = ZARR_ERR_NOT_FOUND;
+            return;
+        }
         if (o->fail_get) {
             op->status = zr_fail(err, (zarr_status)o->fail_get, "made to fail");
             return;
@@ -176,7 +181,7 @@ static void test_prefetch(void **state)
 /* A part of a missing raw chunk, in several ranges, on a store that holds nothing. */
 static void test_missing_part(void **state)
 {
-    const uint64_t big[2] = {512, 512}, part[2] = {2, 2}, at[2] = {1, 1};
+    const uint64_t big[2] = {3, 16384}, part[2] = {2, 2}, at[2] = {1, 1};
     struct over o;
     struct pw w;
     zarr_array *a;
@@ -188,6 +193,15 @@ static void test_missing_part(void **state)
     assert_ok(pw_box(a, at, part, got, NULL, false));
     for (int i = 0; i < 4; i++)
         assert_int_equal(got[i], -1);
+    /* One that is there at the first range and not at the second is no missing chunk. */
+    make_data(4);
+    assert_ok(pw_box(a, at, part, data, NULL, true));
+    atomic_store(&o.n_gets, 0);
+    o.gone_at = 2;
+    assert_ok(pw_box(a, at, part, got, NULL, false));
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(got[i], data[i]);
+    assert_int_equal(atomic_load(&o.n_gets), 4);
     zarr_array_free(a);
     pw_close(&w);
 }
