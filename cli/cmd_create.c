@@ -29,15 +29,17 @@ static int read_file(struct cli *cli, const char *path, struct cli_string *out)
 {
     FILE *file = strcmp(path, "-") == 0 ? stdin : fopen(path, "rb");
     char block[4096];
-    size_t n;
+    int64_t n;
     int rc = CLI_OK;
 
     if (!file)
         return cli_errno(cli, errno, "cannot open %s", path);
     cli_string_add(out, "", 0);
-    while ((n = fread(block, 1, sizeof block, file)) > 0)
-        cli_string_add(out, block, n);
-    if (ferror(file))
+    while ((n = cli_read_fd(fileno(file), block, sizeof block)) > 0)
+        cli_string_add(out, block, (size_t)n);
+    if (n < 0 && cli_cancel)
+        rc = cli_error(cli, CLI_INTERRUPTED, NULL, "interrupted");
+    else if (n < 0)
         rc = cli_errno(cli, errno, "cannot read %s", path);
     if (file != stdin)
         fclose(file);

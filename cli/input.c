@@ -15,20 +15,16 @@
 
 int cli_input_read(struct cli *cli, struct cli_input *in, void *data, uint64_t *bytes)
 {
-    uint64_t got = 0;
+    const size_t kept = in->has_first && *bytes > 0;
+    int64_t n;
 
-    while (got < *bytes && !cli_cancel) {
-        size_t n = fread((char *)data + got, 1, (size_t)(*bytes - got), in->file);
-
-        got += n;
-        if (ferror(in->file) && errno == EINTR)
-            clearerr(in->file);
-        else if (ferror(in->file))
-            return cli_errno(cli, errno, "cannot read %s", in->name);
-        else if (feof(in->file))
-            break;
-    }
-    *bytes = got;
+    if (kept)
+        *(unsigned char *)data = in->first;
+    in->has_first = in->has_first && !kept;
+    n = cli_read_fd(fileno(in->file), (char *)data + kept, (size_t)*bytes - kept);
+    if (n < 0 && !cli_cancel)
+        return cli_errno(cli, errno, "cannot read %s", in->name);
+    *bytes = kept + (n < 0 ? 0 : (uint64_t)n);
     return cli_cancel ? CLI_INTERRUPTED : CLI_OK;
 }
 
@@ -87,26 +83,38 @@ static int check_length(struct cli *cli, const struct cli_input *in)
     return CLI_OK;
 }
 
+/* Looks at the first byte, which a pipe does not give twice. */
+static int peek(struct cli *cli, struct cli_input *in)
+{
+    const int64_t n = cli_read_fd(fileno(in->file), &in->first, 1);
+
+    if (n < 0)
+        return cli_cancel ? CLI_INTERRUPTED
+                          : cli_errno(cli, errno, "cannot read %s", in->name);
+    in->is_npy = n == 1 && in->first == 0x93;
+    in->has_first = n == 1 && !in->is_npy;
+    if (in->is_npy)
+        ungetc(in->first, in->file);
+    return CLI_OK;
+}
+
 int cli_input_open(struct cli *cli, const char *name, const char *format,
                    struct cli_input *in)
 {
     const bool is_stdin = strcmp(name, "-") == 0;
-    int rc = CLI_OK, first;
+    int rc = CLI_OK;
 
     in->name = is_stdin ? "stdin" : name;
     in->byte_order = ZARR_ORDER_LITTLE;
     in->file = is_stdin ? stdin : fopen(name, "rbe");
     if (!in->file)
         return cli_errno(cli, errno, "cannot open %s", name);
-    if (format) {
+    setvbuf(in->file, NULL, _IONBF, 0); /* the elements are read past it */
+    if (format)
         in->is_npy = *format == 'n';
-    } else {
-        first = getc(in->file);
-        in->is_npy = first == 0x93;
-        if (first != EOF)
-            ungetc(first, in->file);
-    }
-    if (in->is_npy)
+    else
+        rc = peek(cli, in);
+    if (!rc && in->is_npy)
         rc = read_header(cli, in);
     if (!rc)
         rc = map_file(cli, in);

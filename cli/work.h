@@ -77,6 +77,8 @@ struct cli_input {
     uint64_t data_at, data_bytes; /* data_bytes: UINT64_MAX where it is not known */
     void *map;                    /* NULL for a stream */
     uint64_t map_bytes;
+    bool has_first; /* the first byte of a raw stream, read to see what it is */
+    unsigned char first;
 };
 /* format: "npy", "raw" or NULL: npy where the file says so. */
 int cli_input_open(struct cli *cli, const char *name, const char *format,

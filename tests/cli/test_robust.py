@@ -88,6 +88,21 @@ def test_interrupt(tmp_path, number):
     assert process.stderr.read().decode().count("interrupted") <= 1
 
 
+@pytest.mark.parametrize("given", [b"", b"x" * 100, b"\x93NUMPY"])
+@pytest.mark.parametrize("command", [["append", "a", "-"], ["attrs", "merge", "a", "-"]])
+def test_interrupt_of_stdin(tmp_path, command, given):
+    """Whoever waits for a pipe that says nothing any more can be stopped."""
+    zarr.create_array(tmp_path / "a", shape=(8, 8), chunks=(4, 4), dtype="u1")
+    process = subprocess.Popen([PROGRAM, *command], cwd=tmp_path, stdin=subprocess.PIPE,
+                               stderr=subprocess.PIPE)
+    process.stdin.write(given)
+    process.stdin.flush()
+    time.sleep(0.3)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(20) == 130, process.stderr.read()
+    process.stdin.close()
+
+
 def test_interrupted_export_leaves_nothing(tmp_path):
     zarr.create_array(tmp_path / "a", shape=(5 * 10**9,), chunks=(10**6,), dtype="f8")
     process = subprocess.Popen([PROGRAM, "export", "--mem=64M", tmp_path / "a", tmp_path / "o.npy"],
