@@ -29,6 +29,19 @@ DTYPE = [
                        '"scale_factor":3}}', "7"),
     ('{"name":"fixed_length_utf32","configuration":{"length_bytes":8}}', '"xy"'),
 ]
+GROUP = '{"zarr_format":3,"node_type":"group"}'
+V3 = ('{"zarr_format":3,"node_type":"group","consolidated_metadata":'
+      '{"kind":"inline","must_understand":false,"metadata":{%s}}}')
+V2 = '{"zarr_consolidated_format":1,"metadata":{%s}}'
+NODES = [
+    V3 % f'"a":{GROUP},"a/b":{GROUP},"a-b":{GROUP},"x/y/z":{GROUP}',
+    V3 % f'"../a":{GROUP}', V3 % f'"a//b":{GROUP}', V3 % f'"":{GROUP}',
+    V3 % f'"a":{GROUP},"a":{GROUP}', V3 % '"a":[]', V3 % '"a":{"zarr_format":2}',
+    V3 % f'"{"d/" * 300}e":{GROUP}',
+    V2 % '".zgroup":{"zarr_format":2},"a/.zgroup":{"zarr_format":2},"a/.zattrs":{"x":1}',
+    V2 % '"a/.zarray":{},"a/.zgroup":{"zarr_format":2}', V2 % '"b/.zattrs":{},"c":1',
+    V2 % '"/.zgroup":{"zarr_format":2}', V2 % '"a/../.zgroup":{"zarr_format":2}',
+]
 
 
 def write(target, name, text):
@@ -52,6 +65,9 @@ def main():
             write(f"meta_{kind}", rest, compact(path))
         elif kind in ("group", "consolidated"):
             write("consolidated", path.stem, compact(path))
+            write("nodes", path.stem, compact(path))
+    for i, text in enumerate(NODES):
+        write("nodes", f"seed-{i}", text)
 
 
 if __name__ == "__main__":
