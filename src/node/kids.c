@@ -8,6 +8,8 @@
  */
 #include "node/node_int.h"
 
+#include <errno.h>
+
 enum {
     KIDS_BLOCK = 32,
     KIDS_FAST_NS = 10000 /* of a local GET */
@@ -49,10 +51,19 @@ void zr_kids_close(struct zr_kids *k)
     *k = (struct zr_kids){0};
 }
 
+/* Something in a document's place that is no file: a folder, a FIFO, a device. That is
+ * the node's fault, not the store's. */
+static bool kid_is_no_file(const struct zr_kid *kid)
+{
+    return kid->st == ZARR_ERR_IO && kid->err.os_domain == ZARR_OS_ERRNO &&
+           (kid->err.os_code == EISDIR || kid->err.os_code == EINVAL);
+}
+
 static bool kid_is_broken(const struct zr_kid *kid)
 {
-    return kid->st == ZARR_ERR_LIMIT || (kid->found.format != 0 && kid->st != ZARR_OK &&
-                                         kid->st != ZARR_ERR_NO_MEMORY);
+    return kid->st == ZARR_ERR_LIMIT || kid_is_no_file(kid) ||
+           (kid->found.format != 0 && kid->st != ZARR_OK &&
+            kid->st != ZARR_ERR_NO_MEMORY);
 }
 
 static zarr_status find_kid(void *arg, uint64_t i, uint32_t worker, zarr_error *err)

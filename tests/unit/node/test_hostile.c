@@ -5,6 +5,8 @@
  */
 #include "node_test.h"
 
+#include <sys/stat.h>
+
 #define V3(shape, chunk, more)                                                           \
     "{\"zarr_format\":3,\"node_type\":\"array\",\"shape\":" shape                        \
     ",\"data_type\":\"int32\",\"chunk_grid\":{\"name\":\"regular\",\"configuration\":{"  \
@@ -198,6 +200,45 @@ static void test_sizes(void **state)
     world_close(&w);
 }
 
+static int note_node(void *user, const zarr_node_item *node)
+{
+    char *seen = user;
+
+    strcat(seen, node->kind == ZARR_NODE_NONE ? "!" : "");
+    strcat(seen, node->name);
+    strcat(seen, " ");
+    return 0;
+}
+
+/* A folder or a FIFO called zarr.json: told as a broken node, and the walk goes on. */
+static void test_no_files(void **state)
+{
+    struct world w;
+    zarr_group *g = NULL;
+    char path[256], seen[256] = "";
+
+    (void)state;
+    world_open(&w, WORLD_LOCAL);
+    put_text(&w, "zarr.json", "{\"zarr_format\":3,\"node_type\":\"group\"}");
+    put_text(&w, "b/zarr.json/x", "1");
+    put_text(&w, "c/other", "1");
+    put_text(&w, "d/.zarray/x", "1");
+    zarr_array_free(make_array(&w, "a", 3, 4, 4));
+    zarr_array_free(make_array(&w, "e", 2, 4, 4));
+    snprintf(path, sizeof path, "%s/c/zarr.json", w.dir);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    assert_ok(zarr_group_open(&g, w.store, "", NULL, &terr));
+    assert_ok(zarr_group_walk(g, note_node, seen, &terr));
+    assert_string_equal(seen, "a !b !c !d e ");
+    seen[0] = '\0';
+    assert_ok(zarr_group_list(g, note_node, seen, &terr));
+    assert_string_equal(seen, "a !b !c !d e ");
+    assert_non_null(strstr(w.log, "FIFO"));
+    zarr_group_free(g);
+    assert_int_equal(remove(path), 0);
+    world_close(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -206,6 +247,7 @@ int main(void)
         cmocka_unit_test(test_attributes_document),
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_no_files),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
