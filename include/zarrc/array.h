@@ -196,6 +196,12 @@ typedef struct zarr_io_options {
     void (*progress)(void *user, const zarr_stats *so_far);
     void *progress_user;
     uint32_t empty_chunks, reserved; /**< ZARR_EMPTY_CHUNKS_*; 0: the array's */
+    /**
+     * one field of an array of structs, as zarr_dtype_field_find() takes it: "a.b". The
+     * tensor then has the field's data type, and a subarray's dimensions behind those of
+     * the selection; writing leaves the other fields alone. NULL: whole elements
+     */
+    const char *field;
 } zarr_io_options;
 
 #define ZARR_IO_OPTIONS_INIT ZARR_SIZE_FIRST(zarr_io_options)

@@ -49,7 +49,8 @@ static void explain_args(struct zr_explain_args *out, zarr_array *array,
         .store_name = zr_store_name(array->chunk_store),
         .n_threads = threads,
         .tensor_device = io->layout->device_type,
-        .tensor_contiguous = tensor_is_contiguous(tensor, io->layout->item_bytes),
+        .tensor_contiguous =
+            !io->part.on && tensor_is_contiguous(tensor, io->layout->item_bytes),
         .index_cached = index_is_cached,
         .arg = array,
     };
@@ -63,6 +64,7 @@ static zarr_status explain_to(struct zr_str *text, zarr_array *array, uint32_t w
         tensor && tensor->device_type ? tensor->device_type : array->device_type;
     struct zr_array_state *s = zr_array_state_get(array);
     struct zr_explain_args args;
+    const zarr_dtype *dtype = NULL;
     zarr_io_options o;
     struct zr_io io;
     zarr_status st = ZARR_OK;
@@ -73,6 +75,7 @@ static zarr_status explain_to(struct zr_str *text, zarr_array *array, uint32_t w
     ZR_TRY(zr_array_selection_check(s, sel, err));
     ZR_TRY(zr_array_io(&io, array, s, device, err));
     ZR_TRY(zr_io_options_apply(&io, array, &o, err));
+    ZR_TRY(zr_io_part(&io, s, o.field, &dtype, err));
     io.selection = sel;
     explain_args(&args, array, &io, what, tensor);
     ZR_TRY(zr_plan_explain(&args, text, array->h.ctx->alloc, err));

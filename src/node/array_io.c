@@ -82,17 +82,22 @@ zarr_status zr_array_selection_check(const struct zr_array_state *s,
     return ZARR_OK;
 }
 
-static zarr_status check_tensor_dtype(const struct zr_array_state *s,
-                                      const zarr_dtype *dtype, zarr_error *err)
+static zarr_status check_tensor_dtype(const zarr_tensor *t, const zarr_dtype *dtype,
+                                      zarr_error *err)
 {
+    const uint32_t host = zr_host_is_little() ? ZARR_ORDER_LITTLE : ZARR_ORDER_BIG;
     const char *have = NULL, *want = NULL;
 
-    if (!dtype || dtype == s->meta.dtype || zarr_dtype_equal(dtype, s->meta.dtype))
+    if (zarr_dtype_kind(dtype) == ZARR_KIND_STRUCT && zr_dtype_has_order(dtype) &&
+        t->byte_order != ZARR_ORDER_NATIVE && t->byte_order != host)
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                       "tensor: structs have this machine's byte order in memory");
+    if (!t->dtype || t->dtype == dtype || zarr_dtype_equal(t->dtype, dtype))
         return ZARR_OK;
-    have = zarr_dtype_name(dtype) ? zarr_dtype_name(dtype) : zarr_dtype_v2(dtype);
-    want = zarr_dtype_name(s->meta.dtype) ? zarr_dtype_name(s->meta.dtype)
-                                          : zarr_dtype_v2(s->meta.dtype);
-    return zr_fail(err, ZARR_ERR_INVALID, "the tensor is %s, the array %s",
+    have =
+        zarr_dtype_name(t->dtype) ? zarr_dtype_name(t->dtype) : zarr_dtype_v2(t->dtype);
+    want = zarr_dtype_name(dtype) ? zarr_dtype_name(dtype) : zarr_dtype_v2(dtype);
+    return zr_fail(err, ZARR_ERR_INVALID, "the tensor is %.200s, the array %.200s",
                    have ? have : "of another type",
                    want ? want : "of a type without a name");
 }
@@ -120,7 +125,20 @@ struct io_call {
     struct zr_array_state *state; /* counted */
     struct zr_io io;
     zarr_io_options opts;
+    uint8_t *part_fill; /* owned; io points to it */
 };
+
+/* The result's shape, and behind it that of a field's subarray. */
+static void want_shape(struct zr_view_want *want, const struct zr_part *part,
+                       uint64_t *room)
+{
+    if (part->ndim == 0)
+        return;
+    memcpy(room, want->shape, (size_t)want->ndim * sizeof *room);
+    memcpy(room + want->ndim, part->shape, (size_t)part->ndim * sizeof *room);
+    want->shape = room;
+    want->ndim += part->ndim;
+}
 
 static zarr_status prepare_io(struct io_call *c, const zarr_selection *sel,
                               const zarr_tensor *tensor, const zarr_io_options *opts,
@@ -132,18 +150,23 @@ static zarr_status prepare_io(struct io_call *c, const zarr_selection *sel,
         .shape = sel ? zarr_selection_shape(sel) : m->shape,
         .role = write ? ZR_VIEW_SOURCE : ZR_VIEW_DESTINATION,
     };
+    const zarr_dtype *dtype = NULL;
+    uint64_t room[ZARR_MAX_RANK];
     zarr_tensor t;
     zarr_status st = ZARR_OK;
 
     ZR_TRY(zr_io_options_read(&c->opts, opts, err));
     ZR_TRY(read_tensor(&t, tensor, c->array, err));
     ZR_TRY(zr_array_selection_check(c->state, sel, err));
-    ZR_TRY(check_tensor_dtype(c->state, t.dtype, err));
     ZR_TRY(zr_array_io(&c->io, c->array, c->state, t.device_type, err));
     ZR_TRY(zr_io_options_apply(&c->io, c->array, &c->opts, err));
-    want.item_bytes = c->io.layout->item_bytes;
-    want.swap_unit = c->io.layout->swap_unit;
+    ZR_TRY(zr_io_part(&c->io, c->state, c->opts.field, &dtype, err));
+    ZR_TRY(check_tensor_dtype(&t, dtype, err));
+    want.item_bytes = (uint32_t)zarr_dtype_item_bytes(dtype);
+    want.swap_unit = zarr_dtype_swap_bytes(dtype);
+    want_shape(&want, &c->io.part, room);
     ZR_TRY(zr_view_from_tensor(&c->io.view, &c->array->h.ctx->memory, &t, &want, err));
+    ZR_TRY(zr_io_part_fill(&c->part_fill, &c->io, err));
     c->io.selection = sel;
     c->io.write = write;
 out:
@@ -163,6 +186,7 @@ static zarr_status run_io(zarr_array *array, const zarr_selection *sel,
         zr_path_prefix(err, st, array->h.path);
     else
         st = zr_io_run(&c.io, c.opts.stats, err);
+    zr_free(array->h.ctx->alloc, c.part_fill);
     zr_array_state_free(c.state);
     return st;
 }
@@ -176,6 +200,7 @@ zarr_status zr_array_write_state(zarr_array *array, struct zr_array_state *s,
 
     if (st == ZARR_OK)
         st = zr_io_run(&c.io, c.opts.stats, err);
+    zr_free(array->h.ctx->alloc, c.part_fill);
     return st;
 }
 
@@ -218,6 +243,7 @@ static void release_submitted(void *owner)
     zarr_array *array = c->array;
 
     zr_array_state_free(c->state);
+    zr_free(array->h.ctx->alloc, c->part_fill);
     zr_free(array->h.ctx->alloc, c);
     zarr_array_free(array);
 }

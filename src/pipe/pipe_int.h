@@ -140,6 +140,16 @@ zarr_status zr_stage_one(const struct zr_work *w, const struct zr_stage *s,
 zarr_status zr_stage_step(const struct zr_work *w, const struct zr_stage *s,
                           const zarr_mem *src, const zarr_mem *dst, uint64_t *used,
                           bool encode, zarr_error *err);
+/* The next unit that a write touches; with all elements a field is still not all of
+ * it. */
+static inline bool zr_next_unit(const struct zr_io *io, struct zr_projector *p,
+                                struct zr_projection *out)
+{
+    if (!zr_project_next(p, out))
+        return false;
+    out->whole = out->whole && !io->part.on;
+    return true;
+}
 /* Copies the boxes of a target between a block of elements and the view. */
 zarr_status zr_scatter_target(const struct zr_work *w, const struct zr_program *p,
                               const struct zr_target *t, const zarr_mem *block,

@@ -82,7 +82,7 @@ static zarr_status serial_write(void *self, zarr_request *rq,
         sel = all;
     }
     ZR_TRY(zr_project_open(&p, io->engine->alloc, grid, sel, err));
-    while (!atomic_load(&rq->cancel) && zr_project_next(p, &proj)) {
+    while (!atomic_load(&rq->cancel) && zr_next_unit(io, p, &proj)) {
         ZR_TRY(zr_unit_write(&w, &proj, 1, err));
         w.kit->stats.waves++;
         zr_request_merge(rq, w.kit);

@@ -256,7 +256,7 @@ static zarr_status write_inners(struct shard_writer *s, zarr_error *err)
         &p, s->w->io->engine->alloc, s->sw->proj, s->lv->inner_shape,
         s->lv->permuted ? s->lv->order : NULL, s->sw->clip, err));
     while (more) {
-        while (s->n < s->batch && (more = zr_project_next(p, &proj))) {
+        while (s->n < s->batch && (more = zr_next_unit(s->w->io, p, &proj))) {
             s->proj[s->n] = proj;
             if (!zr_projection_keep(&s->proj[s->n], &proj, &s->lists))
                 ZR_TRY(zr_fail_memory(err, sizeof(proj)));

@@ -228,8 +228,10 @@ static zarr_status move_boxes(const struct zr_work *w, const struct zr_program *
                               bool to_chunk, zarr_error *err)
 {
     const struct zr_layout *l = w->io->layout;
-    struct zr_boxes b = {.item_bytes = l->item_bytes,
-                         .swap_unit = l->swap_unit,
+    const struct zr_part *part = w->io->part.on ? &w->io->part : NULL;
+    struct zr_boxes b = {.item_bytes = part != NULL ? part->item_bytes : l->item_bytes,
+                         .swap_unit = part != NULL ? part->swap_unit : l->swap_unit,
+                         .part = part,
                          .program = p,
                          .view = &w->io->view,
                          .chunk_mem = *block,
@@ -260,6 +262,47 @@ static const void *pattern_for(const struct zr_layout *l, uint32_t swap_bytes)
     return swap_bytes > 1 ? l->fill_swapped : l->fill;
 }
 
+/* A subarray whose values differ: each is filled in on its own. */
+static zarr_status fill_each(const struct zr_work *w, const struct zr_target *t,
+                             zarr_error *err)
+{
+    const struct zr_part *part = &w->io->part;
+    struct zr_view v = w->io->view;
+    struct zr_boxes b = {
+        .item_bytes = part->item_bytes, .swap_unit = part->swap_unit, .view = &v};
+    struct box_arg arg = {.w = w};
+    zarr_status st = ZARR_OK;
+
+    v.ndim -= part->ndim;
+    for (uint64_t i = 0; i < part->n_values && st == ZARR_OK; i++) {
+        uint64_t rest = i;
+        int64_t at = 0;
+
+        for (int32_t d = part->ndim - 1; d >= 0; d--) {
+            at += (int64_t)(rest % part->shape[d]) * v.stride[v.ndim + d];
+            rest /= part->shape[d];
+        }
+        v.base.offset = w->io->view.base.offset + (uint64_t)at;
+        arg.pattern = part->fill + i * part->item_bytes;
+        st = zr_target_boxes(&b, t, fill_one, &arg, err);
+    }
+    return st;
+}
+
+static zarr_status fill_part(const struct zr_work *w, const struct zr_target *t,
+                             zarr_error *err)
+{
+    const struct zr_part *part = &w->io->part;
+    struct zr_boxes b = {.item_bytes = part->item_bytes,
+                         .swap_unit = part->swap_unit,
+                         .part = part,
+                         .view = &w->io->view};
+    struct box_arg arg = {.w = w, .pattern = part->fill};
+
+    return part->all_alike ? zr_target_boxes(&b, t, fill_one, &arg, err)
+                           : fill_each(w, t, err);
+}
+
 zarr_status zr_fill_target(const struct zr_work *w, const struct zr_target *t,
                            zarr_error *err)
 {
@@ -268,6 +311,8 @@ zarr_status zr_fill_target(const struct zr_work *w, const struct zr_target *t,
         .item_bytes = l->item_bytes, .swap_unit = l->swap_unit, .view = &w->io->view};
     struct box_arg arg = {.w = w};
 
+    if (w->io->part.on)
+        return fill_part(w, t, err);
     arg.pattern = pattern_for(l, w->io->view.swap_bytes);
     return zr_target_boxes(&b, t, fill_one, &arg, err);
 }
@@ -291,7 +336,7 @@ bool zr_target_direct(const struct zr_io *io, const struct zr_program *p,
     const struct zr_view *v = &io->view;
     int64_t stride = (int64_t)io->layout->item_bytes, offset = 0;
 
-    if (io->no_direct || t->kind != ZR_PROJ_DIMS || !t->arithmetic ||
+    if (io->no_direct || io->part.on || t->kind != ZR_PROJ_DIMS || !t->arithmetic ||
         v->base.device_type != p->decoded_device ||
         (p->swap_bytes > 1) != (v->swap_bytes > 1))
         return false;

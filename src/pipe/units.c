@@ -111,7 +111,7 @@ zarr_status zr_waves_write(void *self, zarr_request *rq, const zarr_pipeline_ste
     while (more && !atomic_load(&rq->cancel)) {
         u.n = 0;
         zr_arena_reset(&u.lists);
-        while (u.n < most && (more = zr_project_next(p, &proj))) {
+        while (u.n < most && (more = zr_next_unit(io, p, &proj))) {
             if (!keep_unit(&u, &proj))
                 ZR_TRY(zr_fail_memory(err, sizeof(proj)));
             u.n++;

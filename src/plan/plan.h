@@ -233,6 +233,24 @@ struct zr_explain_args {
 zarr_status zr_plan_explain(const struct zr_explain_args *args, struct zr_str *out,
                             const zarr_allocator *alloc, zarr_error *err);
 
+/*
+ * One field of structs, instead of whole elements: the view has its data type, and the
+ * dimensions of its subarray behind the others.
+ */
+struct zr_part {
+    bool on;
+    uint64_t offset;                /* in the element */
+    uint32_t item_bytes, swap_unit; /* of one value */
+    int32_t ndim;                   /* of the subarray */
+    uint64_t shape[ZARR_MAX_RANK];
+    int64_t stride[ZARR_MAX_RANK]; /* bytes in the element */
+    uint64_t n_values;
+    /* its fill value: n_values in the view's byte order, packed; all_alike: the first
+     * stands for all */
+    const uint8_t *fill;
+    bool all_alike;
+};
+
 /* The box of one target between a chunk's stored elements and a view; list dims are
  * walked by the callback form. */
 typedef zarr_status (*zr_box_fn)(void *arg, const zarr_box *box, zarr_error *err);
@@ -242,7 +260,8 @@ typedef zarr_status (*zr_box_fn)(void *arg, const zarr_box *box, zarr_error *err
  * true: the other way.
  */
 struct zr_boxes {
-    uint32_t item_bytes, swap_unit;   /* of the data type */
+    uint32_t item_bytes, swap_unit;   /* of the view's data type */
+    const struct zr_part *part;       /* NULL: whole elements */
     const struct zr_program *program; /* NULL: fill: no chunk side */
     const struct zr_view *view;
     zarr_mem chunk_mem;

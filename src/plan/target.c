@@ -106,12 +106,13 @@ struct walk {
 static void chunk_strides(struct walk *w, int32_t ndim)
 {
     const struct zr_program *p = w->b->program;
-    int64_t stride = (int64_t)w->b->item_bytes;
+    int64_t stride = 0;
 
     for (int32_t d = 0; d < ndim; d++)
         w->chunk_stride[d] = 0;
     if (p == NULL)
         return;
+    stride = (int64_t)(w->b->part != NULL ? p->item_bytes : w->b->item_bytes);
     for (int32_t s = ndim - 1; s >= 0; s--) {
         w->chunk_stride[p->order[s]] = stride;
         stride *= (int64_t)p->stored_shape[s];
@@ -135,15 +136,30 @@ static void add_dim(struct walk *w, uint64_t n, int64_t chunk_stride, int64_t st
     box->ndim++;
 }
 
+/* Dimensions of the view that belong to the selection. */
+static int32_t result_ndim(const struct walk *w)
+{
+    return w->b->view->ndim - (w->b->part != NULL ? w->b->part->ndim : 0);
+}
+
 static zarr_status emit(struct walk *w)
 {
     zarr_box_side *chunk = w->b->to_chunk ? &w->box.dst : &w->box.src;
     zarr_box_side *view = w->b->to_chunk ? &w->box.src : &w->box.dst;
+    const struct zr_part *part = w->b->part;
+    int32_t ndim = w->box.ndim;
+    zarr_status st = ZARR_OK;
 
-    zr_box_side_init(chunk, &w->b->chunk_mem, w->chunk_at);
+    for (int32_t d = 0; part != NULL && d < part->ndim; d++)
+        add_dim(w, part->shape[d], part->stride[d],
+                w->b->view->stride[result_ndim(w) + d]);
+    zr_box_side_init(chunk, &w->b->chunk_mem,
+                     w->chunk_at + (part != NULL ? (int64_t)part->offset : 0));
     view->mem = w->b->view->base;
     view->mem.offset += (uint64_t)w->view_at;
-    return w->fn(w->arg, &w->box, w->err);
+    st = w->fn(w->arg, &w->box, w->err);
+    w->box.ndim = ndim;
+    return st;
 }
 
 static void begin_box(struct walk *w)
@@ -277,7 +293,7 @@ static int64_t point_view_offset(const struct walk *w, uint64_t flat)
     const struct zr_view *v = w->b->view;
     int64_t at = 0;
 
-    for (int32_t d = v->ndim - 1; d >= 0; d--) {
+    for (int32_t d = result_ndim(w) - 1; d >= 0; d--) {
         at += (int64_t)(flat % v->shape[d]) * v->stride[d];
         flat /= v->shape[d];
     }

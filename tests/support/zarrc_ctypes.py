@@ -120,7 +120,8 @@ class IoOptions(Sized):
     _fields_ = [("struct_size", c_uint32), ("flags", c_uint32), ("max_threads", c_uint32),
                 ("missing_chunks", c_uint32), ("wave_bytes", c_uint64), ("stream", c_void_p),
                 ("stats", POINTER(Stats)), ("pipeline", c_char_p), ("progress", ProgressFn),
-                ("progress_user", c_void_p), ("empty_chunks", c_uint32), ("reserved", c_uint32)]
+                ("progress_user", c_void_p), ("empty_chunks", c_uint32), ("reserved", c_uint32),
+                ("field", c_char_p)]
 
 
 class DimSelection(Structure):
@@ -632,8 +633,10 @@ class Tensor:
         return self.view
 
 
-def io_options(stats=None, pipeline=None, progress=None, **options):
+def io_options(stats=None, pipeline=None, progress=None, field=None, **options):
     opts = IoOptions(**options)
+    if field:
+        opts.field = field.encode()
     if stats is not None:
         opts.stats = ctypes.pointer(stats)
     if pipeline:
