@@ -274,6 +274,34 @@ zarr_status cli_boxes_select(const struct cli_boxes *boxes, const zarr_selection
 void cli_boxes_tensor(const struct cli_boxes *boxes, void *data, uint64_t data_bytes,
                       int64_t shape_out[ZARR_MAX_RANK], zarr_tensor *out);
 
+/* ---- one field of structs (field.c) ---- */
+
+#define CLI_FIELD_OPTION                                                                 \
+    {                                                                                    \
+        "field", 0, 0, "PATH", NULL,                                                     \
+            "one field of an array of structs; a.b: of a struct inside"                  \
+    }
+/* What --field chooses; without it the elements as they are. */
+struct cli_field {
+    const zarr_dtype *type;        /* of one value */
+    uint64_t offset;               /* in the element */
+    int32_t ndim;                  /* of the subarray */
+    uint64_t shape[ZARR_MAX_RANK]; /* its lengths, behind those of the selection */
+    uint64_t n_values;             /* in one element */
+    zarr_io_options options;       /* for the reads */
+};
+int cli_field_find(struct cli *cli, const struct cli_node *node, struct cli_field *out);
+/* Adds the subarray's dimensions to a tensor over the selection's; shape is the
+ * tensor's. */
+void cli_field_tensor(const struct cli_field *field, int64_t shape[ZARR_MAX_RANK],
+                      zarr_tensor *tensor);
+/* Turns n structs of a file round to this machine's byte order, where they stand. orders:
+ * '<' or '>' for each field that is no struct, or NULL: all are in byte_order. */
+void cli_struct_turn(const zarr_dtype *type, const char *orders, uint32_t byte_order,
+                     void *data, uint64_t n);
+/* The orders in a v2 list of fields, such as [["a","<i4"]]. Owned. */
+char *cli_struct_orders(const char *list);
+
 /* ---- progress ---- */
 
 /* A bar on a terminal (bytes, rate, time left), a line every 10 s in a log, JSON lines,

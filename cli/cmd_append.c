@@ -49,6 +49,11 @@ static int read_axis(struct appending *a)
     return rc;
 }
 
+static const char *type_name(const zarr_dtype *type)
+{
+    return zarr_dtype_name(type) ? zarr_dtype_name(type) : zarr_dtype_v2(type);
+}
+
 /* The file's shape against the array's; one step may come without its axis. */
 static int match_npy(struct appending *a)
 {
@@ -58,8 +63,8 @@ static int match_npy(struct appending *a)
 
     if (!zarr_dtype_equal(in->dtype, zarr_array_dtype(a->node.array)))
         return cli_error(a->cli, CLI_USAGE, NULL, "%s holds %s, the array %s", in->name,
-                         zarr_dtype_name(in->dtype),
-                         zarr_dtype_name(zarr_array_dtype(a->node.array)));
+                         type_name(in->dtype),
+                         type_name(zarr_array_dtype(a->node.array)));
     if (in->ndim == a->ndim - 1) {
         memmove(&in->shape[a->axis + 1], &in->shape[a->axis],
                 (size_t)(in->ndim - a->axis) * sizeof *in->shape);

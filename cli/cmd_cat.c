@@ -36,13 +36,15 @@ static const char formats_about[] = "text: numbers in columns, one line for each
                                     "element a line, as the v3 format spells a fill "
                                     "value: NaN as \"NaN\" (other NaNs as 0x... in "
                                     "quotes), text as a JSON string, bytes as a base64 "
-                                    "string, dates as an integer or \"NaT\". "
+                                    "string, dates as an integer or \"NaT\", structs "
+                                    "as an object of their fields. "
                                     "json: nested lists of the same.\n\n"
                                     "All are in C order. Memory does not grow with the "
                                     "array; --mem says how much may be used.";
 
 static const struct cli_option cat_options[] = {
     {"format", 'f', 0, "FORMAT", CLI_DUMP_FORMATS, "how to write (default: text)"},
+    CLI_FIELD_OPTION,
     {NULL, 0, 0, NULL, NULL, NULL}};
 
 static const struct cli_example cat_examples[] = {
@@ -51,6 +53,8 @@ static const struct cli_example cat_examples[] = {
     {"zarrc cat --format=npy x.zarr/temp | python -c 'import numpy, sys; "
      "print(numpy.load(sys.stdin.buffer).mean())'",
      "Straight into NumPy."},
+    {"zarrc cat --field=pos.x --format=csv x.zarr/particles",
+     "One field of an array of structs."},
     {"zarrc cat --format=raw 'x.zarr/temp[:,10:20:2]' | sha256sum",
      "A checksum of a region."},
     {NULL, NULL}};
@@ -131,6 +135,7 @@ static int run_export(struct cli *cli)
 static const struct cli_option export_options[] = {
     {"format", 'f', 0, "FORMAT", CLI_DUMP_FORMATS,
      "how to write (default: by the file's name: .npy, .csv, .json, .txt, .raw, .bin)"},
+    CLI_FIELD_OPTION,
     {"force", 0, 0, NULL, NULL, "overwrite the file"},
     {NULL, 0, 0, NULL, NULL, NULL}};
 

@@ -25,6 +25,7 @@ struct import {
     const zarr_dtype *type;
     size_t item_bytes;
     uint32_t byte_order;
+    char *orders; /* of a struct's fields; NULL: all are in byte_order */
     zarr_selection *selection;
     bool created;
 };
@@ -94,7 +95,9 @@ static int describe_raw(struct import *im)
 static int find_type(struct import *im)
 {
     struct cli *cli = im->cli;
-    const char *text = im->raw ? cli_text(cli, "dtype") : im->head.type;
+    const char *text = im->raw           ? cli_text(cli, "dtype")
+                       : im->head.fields ? im->head.fields
+                                         : im->head.type;
     const char *endian = cli_text(cli, "endian");
     zarr_error err = {0};
     zarr_status st;
@@ -111,6 +114,12 @@ static int find_type(struct import *im)
     } else {
         return cli_error(cli, CLI_USAGE, NULL,
                          "option --dtype is missing: a raw file says none");
+    }
+    if (text && *text == '[')
+        im->orders = cli_struct_orders(text);
+    if (endian && im->raw) { /* of all fields */
+        free(im->orders);
+        im->orders = NULL;
     }
     if (endian && im->raw)
         im->byte_order = strcmp(endian, "big") == 0 ? ZARR_ORDER_BIG : ZARR_ORDER_LITTLE;
@@ -315,6 +324,10 @@ static zarr_status write_box(struct import *im, const struct cli_boxes *file_box
     if (im->head.fortran)
         tensor.strides = strides;
     tensor.byte_order = im->byte_order;
+    if (zarr_dtype_n_fields(im->type) > 0) {
+        cli_struct_turn(im->type, im->orders, im->byte_order, data, b.n_items);
+        tensor.byte_order = ZARR_ORDER_NATIVE;
+    }
     tensor.dtype = im->type;
     st = cli_write(im->node.array, selection, &tensor, NULL, err);
     zarr_selection_free(selection);
@@ -437,6 +450,8 @@ static int run_import(struct cli *cli)
     if (!rc)
         report(&im);
     zarr_selection_free(im.selection);
+    free(im.orders);
+    free(im.head.fields);
     cli_node_close(&im.node);
     if (im.file && !im.is_stdin)
         fclose(im.file);

@@ -107,6 +107,21 @@ static char *fill_text(const zarr_array *array)
     return text;
 }
 
+/* "int16[2,3]": a field's type as people read it. */
+static char *field_type_text(const zarr_dtype_field *f)
+{
+    const char *name = zarr_dtype_name(f->dtype);
+    char *shape = f->ndim ? cli_shape_text(f->ndim, f->shape) : cli_strdup("");
+    char *text = cli_format("%s%s%s",
+                            zarr_dtype_n_fields(f->dtype)
+                                ? "struct"
+                                : (name ? name : zarr_dtype_v2(f->dtype)),
+                            *shape ? " " : "", shape);
+
+    free(shape);
+    return text;
+}
+
 /* ---- as text
  * ---------------------------------------------------------------------------- */
 
@@ -290,6 +305,23 @@ static void stats_rows(struct cli *cli, const zarr_array *a, const struct stats 
             all * ((double)s->n_objects / (double)s->n_total) / (double)s->bytes);
 }
 
+/* A struct's fields, those of structs inside it indented. */
+static void fields_rows(struct cli *cli, const zarr_dtype *type, int depth)
+{
+    for (uint64_t i = 0; i < zarr_dtype_n_fields(type); i++) {
+        zarr_dtype_field f = ZARR_DTYPE_FIELD_INIT;
+        char *text;
+
+        if (zarr_dtype_field_at(type, i, &f, NULL) != ZARR_OK)
+            return;
+        text = field_type_text(&f);
+        row(cli, depth || i ? "" : "fields", "%*s%s: %s, byte %" PRIu64, depth * 2, "",
+            f.name, text, f.offset);
+        free(text);
+        fields_rows(cli, f.dtype, depth + 1);
+    }
+}
+
 static void array_text(struct cli *cli, const struct cli_node *node,
                        const struct stats *stats)
 {
@@ -300,7 +332,12 @@ static void array_text(struct cli *cli, const struct cli_node *node,
     row(cli, "array", "Zarr v%d", (int)node->zarr_format);
     shape_row(cli, "shape", zarr_array_ndim(a), zarr_array_shape(a), "");
     names_row(cli, a);
-    row(cli, "data type", "%s", type_name(a));
+    if (zarr_dtype_n_fields(zarr_array_dtype(a)) > 0)
+        row(cli, "data type", "struct of %" PRIu64 " bytes",
+            zarr_dtype_item_bytes(zarr_array_dtype(a)));
+    else
+        row(cli, "data type", "%s", type_name(a));
+    fields_rows(cli, zarr_array_dtype(a), 0);
     row(cli, "fill value", "%s", fill ? fill : "null");
     grid_rows(cli, a);
     codecs_rows(cli, a);
@@ -319,6 +356,28 @@ static void names_json(struct cli_json *j, const zarr_array *array)
     cli_json_list(j);
     for (int32_t d = 0; d < zarr_array_ndim(array); d++)
         cli_json_text(j, zarr_array_dimension_name(array, d));
+    cli_json_end(j);
+}
+
+static void fields_json(struct cli_json *j, const zarr_dtype *type)
+{
+    cli_json_list(j);
+    for (uint64_t i = 0; i < zarr_dtype_n_fields(type); i++) {
+        zarr_dtype_field f = ZARR_DTYPE_FIELD_INIT;
+        const char *name;
+
+        if (zarr_dtype_field_at(type, i, &f, NULL) != ZARR_OK)
+            break;
+        name = zarr_dtype_name(f.dtype);
+        cli_json_object(j);
+        cli_json_text(cli_key(j, "name"), f.name);
+        cli_json_text(cli_key(j, "data_type"), name ? name : zarr_dtype_v2(f.dtype));
+        cli_json_u64(cli_key(j, "offset"), f.offset);
+        cli_json_shape(cli_key(j, "shape"), f.ndim, f.shape);
+        if (zarr_dtype_n_fields(f.dtype) > 0)
+            fields_json(cli_key(j, "fields"), f.dtype);
+        cli_json_end(j);
+    }
     cli_json_end(j);
 }
 
@@ -348,6 +407,8 @@ static void array_json(struct cli *cli, const struct cli_node *node,
     names_json(cli_key(j, "dimension_names"), a);
     cli_json_text(cli_key(j, "data_type"), type_name(a));
     cli_json_u64(cli_key(j, "item_bytes"), zarr_dtype_item_bytes(zarr_array_dtype(a)));
+    if (zarr_dtype_n_fields(zarr_array_dtype(a)) > 0)
+        fields_json(cli_key(j, "fields"), zarr_array_dtype(a));
     cli_json_raw(cli_key(j, "fill_value"), fill);
     cli_json_shape(cli_key(j, "chunks"), ndim, zarr_array_chunk_shape(a));
     cli_json_shape(cli_key(j, "shards"), ndim,
@@ -507,7 +568,9 @@ const struct cli_command cli_cmd_info = {
         "3. attributes: an object.\n\nArrays: shape, dimension_names (null: no name), "
         "data_type, item_bytes, fill_value, chunks, shards (null: none), codecs (the v3 "
         "chain "
-        "it is read through), bytes (decoded), metadata (the document). With --stats: "
+        "it is read through), fields (of structs: name, data_type, offset, shape of the "
+        "subarray, and fields of a struct inside), bytes (decoded), metadata (the "
+        "document). With --stats: "
         "stored, "
         "an object with objects, objects_possible, bytes.\n\nGroups: consolidated, "
         "children "

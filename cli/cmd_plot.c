@@ -15,6 +15,7 @@ static const struct cli_option options[] = {
     {"term", 't', 0, NULL, NULL,
      "draw in the terminal (so it does without -o when stdout is one)"},
     {"slice", 's', 0, "REGION", NULL, "the same as NODE[REGION]: 3,:,: or ::10"},
+    CLI_FIELD_OPTION,
     {"size", 0, 0, "WxH", NULL,
      "pixels (default: 1000 wide, up to 750 high), in the terminal characters"},
     {"map", 'm', 0, "NAME", PLOT_MAPS, "colours (default: viridis)"},

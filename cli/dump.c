@@ -30,7 +30,8 @@ struct sink {
     enum style style;
     const zarr_dtype *type;
     size_t item_bytes;
-    int32_t ndim;
+    struct cli_field field;
+    int32_t ndim; /* the field's subarray included */
     uint64_t shape[ZARR_MAX_RANK], at[ZARR_MAX_RANK];
     size_t width; /* text: of a column */
     struct cli_string text, element;
@@ -284,10 +285,11 @@ static zarr_status start(struct stream *s, struct slot *slot, zarr_error *err)
     if (!slot->data)
         slot->data = cli_alloc((size_t)s->slot_bytes);
     cli_boxes_tensor(&slot->box, slot->data, s->slot_bytes, slot->shape, &tensor);
+    cli_field_tensor(&s->sink->field, slot->shape, &tensor);
     if (s->sink->style == STYLE_NPY || s->sink->style == STYLE_RAW)
         tensor.byte_order = ZARR_ORDER_LITTLE;
-    return zarr_array_read_submit(&slot->request, array, slot->selection, &tensor, NULL,
-                                  err);
+    return zarr_array_read_submit(&slot->request, array, slot->selection, &tensor,
+                                  &s->sink->field.options, err);
 }
 
 static zarr_status finish(struct slot *slot, zarr_error *err)
@@ -314,6 +316,7 @@ static void slot_clear(struct slot *slot)
 static int stream_run(struct stream *s)
 {
     struct cli *cli = s->sink->dump->cli;
+    const uint64_t n_values = s->sink->field.n_values;
     struct cli_progress progress = {0};
     bool more = cli_boxes_next(&s->boxes);
     uint64_t done = 0;
@@ -333,8 +336,8 @@ static int stream_run(struct stream *s)
         if (!st && more)
             st = start(s, next, &err);
         if (!st)
-            rc = put_run(s->sink, now->data, now->box.n_items);
-        done += now->box.n_items * s->sink->item_bytes;
+            rc = put_run(s->sink, now->data, now->box.n_items * n_values);
+        done += now->box.n_items * n_values * s->sink->item_bytes;
         slot_clear(now);
         cli_progress_update(&progress, done, 0);
     }
@@ -348,11 +351,13 @@ static int stream(struct sink *sink, zarr_selection *selection)
     struct stream s = {.sink = sink, .outer = selection};
     const struct cli_node *node = sink->dump->node;
     const uint64_t *unit = node->region ? NULL : zarr_array_chunk_shape(node->array);
-    uint64_t max_items = cli_buffer_bytes(sink->dump->cli) / 2 / sink->item_bytes;
+    const uint64_t bytes = sink->field.n_values * sink->item_bytes;
+    uint64_t max_items = cli_buffer_bytes(sink->dump->cli) / 2 / bytes;
     int rc;
 
-    cli_boxes_init(&s.boxes, sink->ndim, sink->shape, unit, max_items, true);
-    s.slot_bytes = cli_boxes_max_items(&s.boxes) * sink->item_bytes;
+    cli_boxes_init(&s.boxes, sink->ndim - sink->field.ndim, sink->shape, unit, max_items,
+                   true);
+    s.slot_bytes = cli_boxes_max_items(&s.boxes) * bytes;
     rc = begin(sink);
     if (!rc)
         rc = stream_run(&s);
@@ -380,14 +385,18 @@ int cli_dump(const struct cli_dump *dump)
     struct sink s = {.dump = dump, .style = style_of(dump->format)};
     zarr_selection *selection = NULL;
     const struct cli_node *node = dump->node;
-    int rc = cli_node_select(dump->cli, node, node->array, &selection);
+    int rc = cli_field_find(dump->cli, node, &s.field);
 
+    if (!rc)
+        rc = cli_node_select(dump->cli, node, node->array, &selection);
     if (rc)
         return rc;
-    s.type = zarr_array_dtype(node->array);
+    s.type = s.field.type;
     s.item_bytes = (size_t)zarr_dtype_item_bytes(s.type);
     s.ndim = zarr_selection_ndim(selection);
     memcpy(s.shape, zarr_selection_shape(selection), (size_t)s.ndim * sizeof *s.shape);
+    for (int32_t d = 0; d < s.field.ndim && s.ndim < ZARR_MAX_RANK; d++)
+        s.shape[s.ndim++] = s.field.shape[d];
     if (s.item_bytes == 0)
         rc = cli_error(dump->cli, CLI_UNSUPPORTED, NULL,
                        "%s: elements of variable length", node->shown);

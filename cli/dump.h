@@ -34,7 +34,8 @@ int cli_element_text(struct cli *cli, const zarr_dtype *type, const void *elemen
 /* ---- npy.c ---- */
 
 struct cli_npy {
-    char type[64]; /* "<f4": as zarr_dtype_find() takes it */
+    char type[64]; /* "<f4": as zarr_dtype_find() takes it; "": fields */
+    char *fields;  /* of structs: [["a","<i4"],...], owned by who read it; else NULL */
     bool fortran;
     int32_t ndim;
     uint64_t shape[ZARR_MAX_RANK];

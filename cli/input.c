@@ -39,10 +39,17 @@ static int read_header(struct cli *cli, struct cli_input *in)
         return rc;
     in->fortran = npy.fortran;
     in->byte_order = npy.type[0] == '>' ? ZARR_ORDER_BIG : ZARR_ORDER_LITTLE;
+    if (npy.fields && strstr(npy.fields, "\">")) { /* it is written from its pages */
+        free(npy.fields);
+        return cli_error(cli, CLI_UNSUPPORTED,
+                         "zarrc import can: into a region of the array.",
+                         "%s has fields that are big-endian", in->name);
+    }
     in->ndim = npy.ndim;
     in->data_at = npy.data_offset;
     memcpy(in->shape, npy.shape, sizeof in->shape);
-    st = zarr_dtype_find(cli->ctx, npy.type, &in->dtype, &err);
+    st = zarr_dtype_find(cli->ctx, npy.fields ? npy.fields : npy.type, &in->dtype, &err);
+    free(npy.fields);
     return st ? cli_fail(cli, st, &err, "data type of %s", in->name) : CLI_OK;
 }
 

@@ -1,8 +1,9 @@
 /*
  * npy.c - the header of NumPy's .npy files: magic, version, length, and a Python
  * dict of three members. Written: version 1, 2 where the header is longer
- * than 64 KiB. Read: versions 1, 2 and 3, members in any order, and nothing
- * but plain types: structured and object arrays are refused by name.
+ * than 64 KiB, 3 where a field's name is not ASCII. Read: versions 1, 2 and 3,
+ * members in any order; fields of structs become the JSON list that v2 metadata
+ * has for them. Object arrays are refused.
  */
 #include "dump.h"
 
@@ -44,20 +45,76 @@ static bool type_text(const zarr_dtype *type, char text[64])
     return false;
 }
 
+/* A Python string. */
+static void add_name(struct cli_string *out, const char *name)
+{
+    cli_string_add(out, "'", 1);
+    for (; *name; name++)
+        if (*name == '\'' || *name == '\\')
+            cli_string_printf(out, "\\%c", *name);
+        else if ((unsigned char)*name < 0x20)
+            cli_string_printf(out, "\\x%02x", (unsigned)*name);
+        else
+            cli_string_add(out, name, 1);
+    cli_string_add(out, "'", 1);
+}
+
+/* The type as NumPy's descr has it: "'<f4'", or a list of fields. Recursion: as deep as
+ * the type. */
+static bool add_descr(struct cli_string *out, const zarr_dtype *type)
+{
+    const uint64_t n = zarr_dtype_n_fields(type);
+    bool exact = true;
+    char text[64];
+
+    if (n == 0) {
+        exact = type_text(type, text);
+        cli_string_printf(out, "'%s'", text);
+        return exact;
+    }
+    for (uint64_t i = 0; i < n; i++) {
+        zarr_dtype_field f = ZARR_DTYPE_FIELD_INIT;
+
+        if (zarr_dtype_field_at(type, i, &f, NULL) != ZARR_OK)
+            return false;
+        cli_string_printf(out, i ? ", (" : "[(");
+        add_name(out, f.name);
+        cli_string_printf(out, ", ");
+        exact = add_descr(out, f.dtype) && exact;
+        if (f.ndim > 0) {
+            char *shape = cli_shape_text(f.ndim, f.shape);
+
+            cli_string_printf(out, ", %s", shape);
+            free(shape);
+        }
+        cli_string_printf(out, ")");
+    }
+    cli_string_printf(out, "]");
+    return exact;
+}
+
+static bool is_ascii(const struct cli_string *s)
+{
+    for (size_t i = 0; i < s->n_bytes; i++)
+        if ((unsigned char)s->text[i] > 0x7f)
+            return false;
+    return true;
+}
+
 bool cli_npy_header(const zarr_dtype *type, int32_t ndim, const uint64_t *shape,
                     struct cli_string *out)
 {
     struct cli_string dict = {0};
-    char text[64];
     char *lengths = cli_shape_text(ndim, shape);
-    bool exact = type_text(type, text);
+    bool exact;
     size_t head = MAGIC_BYTES + 2 + 2, padding;
     unsigned char version[2] = {1, 0}, length[4];
 
-    cli_string_printf(&dict, "{'descr': '%s', 'fortran_order': False, 'shape': %s, }",
-                      text, lengths);
-    if (dict.n_bytes + ALIGNMENT > 65535) {
-        version[0] = 2;
+    cli_string_printf(&dict, "{'descr': ");
+    exact = add_descr(&dict, type);
+    cli_string_printf(&dict, ", 'fortran_order': False, 'shape': %s, }", lengths);
+    if (dict.n_bytes + ALIGNMENT > 65535 || !is_ascii(&dict)) {
+        version[0] = is_ascii(&dict) ? 2 : 3;
         head += 2;
     }
     padding = ALIGNMENT - (head + dict.n_bytes + 1) % ALIGNMENT;
@@ -111,6 +168,70 @@ static bool read_type(const char *at, char type[64])
     return true;
 }
 
+/* A Python string as a JSON one; *at is its quote, and is left behind it. latin1: of an
+ * old version's header, not UTF-8. */
+static bool add_string(struct cli_string *out, const char **at, bool latin1)
+{
+    const char quote = *(*at)++;
+    const char *s = *at;
+
+    cli_string_add(out, "\"", 1);
+    for (; *s && *s != quote; s++) {
+        const unsigned char c = (unsigned char)*s;
+
+        if (c == '\\' && s[1] == 'x' && isxdigit((unsigned char)s[2]) &&
+            isxdigit((unsigned char)s[3])) {
+            cli_string_printf(out, "\\u00%.2s", s + 2);
+            s += 3;
+        } else if (c == '\\' && s[1]) {
+            s++;
+            cli_string_printf(out, *s == '\'' ? "'" : "\\%c", *s);
+        } else if (c == '"') {
+            cli_string_add(out, "\\\"", 2);
+        } else if (c > 0x7f && latin1) {
+            cli_string_printf(out, "\\u00%02x", c);
+        } else {
+            cli_string_add(out, s, 1);
+        }
+    }
+    cli_string_add(out, "\"", 1);
+    *at = s + 1;
+    return *s == quote;
+}
+
+/* A list of tuples becomes one of lists; what is in them the library judges. */
+static char *read_fields(const char *at, bool latin1)
+{
+    struct cli_string out = {0};
+    int depth = 0;
+
+    do {
+        if (*at == '(' || *at == '[') {
+            cli_string_add(&out, "[", 1);
+            depth++;
+        } else if (*at == ')' || *at == ']') {
+            if (out.text[out.n_bytes - 1] == ',') /* a tuple of one */
+                out.n_bytes--;
+            cli_string_add(&out, "]", 1);
+            depth--;
+        } else if (*at == '\'' || *at == '"') {
+            if (!add_string(&out, &at, latin1))
+                break;
+            continue;
+        } else if (*at == ',' || isdigit((unsigned char)*at)) {
+            cli_string_add(&out, at, 1);
+        } else if (!strchr(" uL", *at) || !*at) {
+            break;
+        }
+        at++;
+    } while (depth > 0);
+    if (depth > 0) {
+        cli_string_free(&out);
+        return NULL;
+    }
+    return out.text;
+}
+
 static bool read_shape(const char *at, struct cli_npy *out)
 {
     if (!at || *at != '(')
@@ -143,16 +264,17 @@ static int wrong(struct cli *cli, const char *name, const char *what)
                      name, what);
 }
 
-static int parse_dict(struct cli *cli, const char *name, const char *dict,
+static int parse_dict(struct cli *cli, const char *name, const char *dict, bool latin1,
                       struct cli_npy *out)
 {
     const char *type = member(dict, "descr");
     const char *fortran = member(dict, "fortran_order");
 
-    if (type && *type == '[')
-        return cli_error(cli, CLI_UNSUPPORTED, "Import its fields one by one.",
-                         "%s has fields (a structured type)", name);
-    if (!read_type(type, out->type))
+    if (type && *type == '[') {
+        out->fields = read_fields(type, latin1);
+        if (!out->fields)
+            return wrong(cli, name, "no list of fields in descr");
+    } else if (!read_type(type, out->type))
         return wrong(cli, name, "no descr");
     if (strchr(out->type, 'O'))
         return cli_error(cli, CLI_UNSUPPORTED, NULL, "%s holds Python objects", name);
@@ -187,8 +309,9 @@ int cli_npy_read(struct cli *cli, FILE *file, const char *name, struct cli_npy *
         return cli_error(cli, CLI_CORRUPT, NULL, "%s: a header of %zu bytes", name,
                          bytes);
     dict = cli_alloc(bytes + 1);
-    rc = fread(dict, 1, bytes, file) == bytes ? parse_dict(cli, name, dict, out)
-                                              : wrong(cli, name, "it ends in its header");
+    rc = fread(dict, 1, bytes, file) == bytes
+             ? parse_dict(cli, name, dict, head[6] < 3, out)
+             : wrong(cli, name, "it ends in its header");
     out->data_offset = 8 + n_length + bytes;
     free(dict);
     return rc;

@@ -204,6 +204,7 @@ struct reading {
     struct part parts[ZARR_MAX_RANK];
     struct sampling axis[2];
     int n_axes;
+    struct cli_field field;
 };
 
 /* The last two dimensions longer than 1, or the last one. */
@@ -266,13 +267,15 @@ static zarr_status make_selection(struct reading *r, zarr_error *err)
 static void convert(struct reading *r, const char *elements, cli_number_fn number)
 {
     struct plot_data *out = r->out;
-    const zarr_dtype *type = zarr_array_dtype(r->array);
+    const zarr_dtype *type = r->field.type;
     const size_t bytes = (size_t)zarr_dtype_item_bytes(type);
-    const void *fill = r->q->hide_fill ? zarr_array_fill_value(r->array) : NULL;
+    const char *fill = r->q->hide_fill ? zarr_array_fill_value(r->array) : NULL;
     const bool is_complex = zarr_dtype_kind(type) == ZARR_KIND_COMPLEX;
     const bool is_time = zarr_dtype_kind(type) == ZARR_KIND_DATETIME ||
                          zarr_dtype_kind(type) == ZARR_KIND_TIMEDELTA;
 
+    if (fill)
+        fill += r->field.offset;
     out->is_integer = zarr_dtype_kind(type) != ZARR_KIND_FLOAT && !is_complex;
     out->min = (double)INFINITY;
     out->max = -(double)INFINITY;
@@ -297,7 +300,7 @@ static void convert(struct reading *r, const char *elements, cli_number_fn numbe
 static int read_values(struct reading *r)
 {
     struct plot_data *out = r->out;
-    const zarr_dtype *type = zarr_array_dtype(r->array);
+    const zarr_dtype *type = r->field.type;
     const cli_number_fn number = cli_number_of(type);
     int64_t shape[2] = {0, 0};
     zarr_tensor tensor;
@@ -306,6 +309,14 @@ static int read_values(struct reading *r)
     uint64_t bytes;
     char *elements;
 
+    if (zarr_dtype_n_fields(type) > 0)
+        return cli_error(r->q->cli, CLI_USAGE, "Choose a field: --field=NAME.",
+                         "%s holds structs", r->q->node->shown);
+    if (r->field.ndim > 0)
+        return cli_error(r->q->cli, CLI_UNSUPPORTED, NULL,
+                         "field %s of %s is a subarray: a picture has one value for each "
+                         "element",
+                         r->field.options.field, r->q->node->shown);
     if (!number)
         return cli_error(
             r->q->cli, CLI_UNSUPPORTED, NULL, "elements of type %s are no numbers",
@@ -319,7 +330,7 @@ static int read_values(struct reading *r)
     for (int i = 0; i < r->n_axes; i++)
         shape[i] = (int64_t)r->axis[2 - r->n_axes + i].n_samples;
     zarr_tensor_host(&tensor, elements, bytes, r->n_axes, shape);
-    st = cli_read(r->array, r->whole, &tensor, NULL, &err);
+    st = cli_read(r->array, r->whole, &tensor, &r->field.options, &err);
     if (!st) {
         out->values = cli_alloc((size_t)out->n_values * sizeof *out->values);
         convert(r, elements, number);
@@ -365,8 +376,10 @@ static void describe(struct reading *r)
 int cli_plot_read(const struct plot_request *request, struct plot_data *out)
 {
     struct reading r = {.q = request, .out = out, .array = request->node->array};
-    int rc = cli_node_select(request->cli, request->node, r.array, &r.outer);
+    int rc = cli_field_find(request->cli, request->node, &r.field);
 
+    if (!rc)
+        rc = cli_node_select(request->cli, request->node, r.array, &r.outer);
     if (rc)
         return rc;
     read_region(request->node->region ? request->node->region : "",

@@ -302,6 +302,43 @@ static void read_texts(struct cli *cli, struct cli_spec *s)
         s->spec.flags |= ZARR_SPEC_INDEX_AT_START;
 }
 
+/* The byte order of each field where a v2 model's differ, "<><"; owned, or NULL. */
+static char *mixed_orders(const char *codecs)
+{
+    static const char member[] = "\"endian\":\"";
+    const char *at = strstr(codecs, member);
+    size_t n = 0;
+
+    if (at)
+        n = strspn(at + sizeof member - 1, "<>");
+    return n ? cli_format("%.*s", (int)n, at + sizeof member - 1) : NULL;
+}
+
+/* v3 has one order for all fields: little-endian. */
+static void unmix_codecs(struct cli_spec *s)
+{
+    char *orders = mixed_orders(s->spec.codecs), *at;
+
+    if (!orders)
+        return;
+    at = strstr(s->text[TEXT_CODECS], orders);
+    s->spec.codecs = keep(s, TEXT_CODECS,
+                          cli_format("%.*slittle%s", (int)(at - s->text[TEXT_CODECS]),
+                                     s->text[TEXT_CODECS], at + strlen(orders)));
+    free(orders);
+}
+
+/* A struct's list with these orders; NULL: all big-endian. Types stand behind a comma,
+ * names behind a bracket. Owned. */
+static char *list_in_order(const char *v2, const char *orders)
+{
+    char *list = cli_strdup(v2);
+
+    for (char *at = list; (at = strstr(at, ",\"<")) != NULL; at += 3)
+        at[2] = orders && *orders ? *orders++ : '>';
+    return list;
+}
+
 /* A model's v3 chain for an array of format 2; the byte order goes into the data type. */
 static int codecs_to_v2(struct cli *cli, struct cli_spec *s)
 {
@@ -309,22 +346,29 @@ static int codecs_to_v2(struct cli *cli, struct cli_spec *s)
     const zarr_dtype *type = NULL;
     zarr_error err = {0};
     const char *v2;
-    zarr_status st;
+    zarr_status st = ZARR_OK;
+    char *orders = mixed_orders(s->spec.codecs);
     int rc = cli_spec_chain_to_v2(cli, s->spec.codecs, &chain);
 
     if (rc)
-        return rc;
+        goto out;
     s->spec.codecs = keep(s, TEXT_CODECS, chain.json);
     s->spec.order = chain.fortran ? 'F' : s->spec.order;
-    if (!chain.big)
-        return CLI_OK;
+    if (!chain.big && !orders)
+        goto out;
     st = zarr_dtype_find(cli->ctx, s->spec.data_type, &type, &err);
-    if (st)
-        return cli_fail(cli, st, &err, "data type %s", s->spec.data_type);
+    if (st) {
+        rc = cli_fail(cli, st, &err, "data type %s", s->spec.data_type);
+        goto out;
+    }
     v2 = zarr_dtype_v2(type);
-    if (v2 && *v2 == '<')
+    if (v2 && *v2 == '[')
+        s->spec.data_type = keep(s, TEXT_TYPE, list_in_order(v2, orders));
+    else if (v2 && *v2 == '<')
         s->spec.data_type = keep(s, TEXT_TYPE, cli_format(">%s", v2 + 1));
-    return CLI_OK;
+out:
+    free(orders);
+    return rc;
 }
 
 int cli_spec_read(struct cli *cli, struct cli_spec *spec)
@@ -352,6 +396,8 @@ int cli_spec_read(struct cli *cli, struct cli_spec *spec)
         spec->spec.codecs = spec->text[TEXT_CODECS];
     } else if (!rc && v2 && spec->spec.codecs && *spec->spec.codecs == '[') {
         rc = codecs_to_v2(cli, spec);
+    } else if (!rc && !v2 && spec->text[TEXT_CODECS]) {
+        unmix_codecs(spec);
     }
     if (!rc && cli_count(cli, "index-codec")) {
         rc = read_codecs(cli, "index-codec", TEXT_INDEX, false, spec);

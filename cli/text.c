@@ -34,7 +34,7 @@ static void add_base64(const unsigned char *data, size_t n, struct cli_string *o
 
 static bool is_opaque(uint32_t kind)
 {
-    return kind == ZARR_KIND_RAW || kind == ZARR_KIND_BYTES || kind == ZARR_KIND_STRUCT;
+    return kind == ZARR_KIND_RAW || kind == ZARR_KIND_BYTES;
 }
 
 /* The library's text; grows for long strings. */

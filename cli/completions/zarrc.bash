@@ -50,11 +50,11 @@ _zarrc()
         info) words+=' -s --stats -m --metadata' ;;
         ls) words+=' -l --long -R --recursive' ;;
         tree) words+=' --ascii' ;;
-        cat) words+=' -f --format' ;;
+        cat) words+=' -f --format --field' ;;
         attrs) words+=' -t --text --replace' ;;
         create) words+=' --shape -t --dtype -l --like --document -c --chunks -s --shards -C --codec --index-codec --index-at-start --fill --dims -a --attributes --format --key-encoding --separator --order -g --group --force --if-missing' ;;
         import) words+=' -i --input -t --dtype --shape --endian --offset -c --chunks -s --shards -C --codec --index-codec --index-at-start --fill --dims -a --attributes --format --key-encoding --separator --order --force' ;;
-        export) words+=' -f --format --force' ;;
+        export) words+=' -f --format --field --force' ;;
         explain) words+=' -w --write' ;;
         cp) words+=' -f --force --skip-equal --verify' ;;
         mv) words+=' -f --force --skip-equal' ;;
@@ -66,7 +66,7 @@ _zarrc()
         diff) words+=' --rtol --atol --nan-differs -N --limit --storage --data' ;;
         clean) words+=' -n --dry-run --age' ;;
         consolidate) words+=' --check --key' ;;
-        plot) words+=' -o --output -f --force -t --term -s --slice --size -m --map -p --percentiles --min --max --hide-fill --origin --aspect --bare --title' ;;
+        plot) words+=' -o --output -f --force -t --term -s --slice --field --size -m --map -p --percentiles --min --max --hide-fill --origin --aspect --bare --title' ;;
         esac
     else
         COMPREPLY=($(compgen -f -- "$cur"))

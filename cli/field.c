@@ -1,0 +1,133 @@
+/*
+ * field.c - arrays of structs: the field that --field chooses, and the byte
+ * order of fields in files, which the library leaves to whoever reads them.
+ */
+#include "cli.h"
+
+#include <string.h>
+
+int cli_field_find(struct cli *cli, const struct cli_node *node, struct cli_field *out)
+{
+    zarr_dtype_field f = ZARR_DTYPE_FIELD_INIT;
+    zarr_error err = {0};
+    zarr_status st = ZARR_OK;
+
+    *out = (struct cli_field){.n_values = 1,
+                              .type = zarr_array_dtype(node->array),
+                              .options = ZARR_IO_OPTIONS_INIT};
+    out->options.field = cli_text(cli, "field");
+    if (!out->options.field)
+        return CLI_OK;
+    st = zarr_dtype_field_find(out->type, out->options.field, &f, &err);
+    if (st)
+        return cli_fail(cli, st, &err, "cannot choose a field of %s", node->shown);
+    out->type = f.dtype;
+    out->offset = f.offset;
+    out->ndim = f.ndim;
+    memcpy(out->shape, f.shape, sizeof f.shape);
+    out->n_values = cli_product(f.ndim, f.shape);
+    return CLI_OK;
+}
+
+void cli_field_tensor(const struct cli_field *field, int64_t shape[ZARR_MAX_RANK],
+                      zarr_tensor *tensor)
+{
+    for (int32_t d = 0; d < field->ndim; d++)
+        shape[tensor->ndim + d] = (int64_t)field->shape[d];
+    tensor->ndim += field->ndim;
+}
+
+/* ---- byte order in files ------------------------------------------------------------
+ */
+
+static bool host_is_little(void)
+{
+    const uint16_t one = 1;
+
+    return *(const unsigned char *)&one == 1;
+}
+
+static void turn_units(unsigned char *at, uint64_t n, uint32_t unit)
+{
+    for (; n > 0; n--, at += unit)
+        for (uint32_t i = 0; i < unit / 2; i++) {
+            unsigned char byte = at[i];
+
+            at[i] = at[unit - 1 - i];
+            at[unit - 1 - i] = byte;
+        }
+}
+
+struct turning {
+    const char *next; /* letter of the next field that is no struct; NULL: all alike */
+    bool all;
+};
+
+/* n structs, `stride` bytes apart. Recursion: as deep as the type. */
+static void turn_fields(struct turning *t, const zarr_dtype *type, unsigned char *at,
+                        uint64_t n, uint64_t stride)
+{
+    const char ours = host_is_little() ? '<' : '>';
+
+    for (uint64_t i = 0; i < zarr_dtype_n_fields(type); i++) {
+        zarr_dtype_field f = ZARR_DTYPE_FIELD_INIT;
+        uint64_t values, bytes;
+
+        if (zarr_dtype_field_at(type, i, &f, NULL) != ZARR_OK)
+            return;
+        values = cli_product(f.ndim, f.shape);
+        bytes = zarr_dtype_item_bytes(f.dtype);
+        if (zarr_dtype_n_fields(f.dtype) > 0) {
+            const char *first = t->next;
+
+            for (uint64_t k = 0; k < n; k++) {
+                t->next = first;
+                turn_fields(t, f.dtype, at + f.offset + k * stride, values, bytes);
+            }
+        } else {
+            const uint32_t unit = zarr_dtype_swap_bytes(f.dtype);
+            const char letter = t->next && *t->next ? *t->next++ : '\0';
+
+            if (unit < 2 || (letter ? letter == ours || letter == '=' : !t->all))
+                continue;
+            for (uint64_t k = 0; k < n; k++)
+                turn_units(at + f.offset + k * stride, values * (bytes / unit), unit);
+        }
+    }
+}
+
+void cli_struct_turn(const zarr_dtype *type, const char *orders, uint32_t byte_order,
+                     void *data, uint64_t n)
+{
+    struct turning t = {orders, (byte_order == ZARR_ORDER_BIG) == host_is_little()};
+    const uint64_t bytes = zarr_dtype_item_bytes(type);
+
+    if (!orders && !t.all)
+        return;
+    for (uint64_t i = 0; i < n; i++) {
+        t.next = orders;
+        turn_fields(&t, type, (unsigned char *)data + i * bytes, 1, bytes);
+    }
+}
+
+char *cli_struct_orders(const char *list)
+{
+    struct cli_string out = {0};
+    bool in_name = false; /* the first string of a field's list is its name */
+
+    cli_string_add(&out, "", 0);
+    for (const char *s = list; *s; s++) {
+        if (*s == '[')
+            in_name = true;
+        if (*s != '"')
+            continue;
+        if (!in_name)
+            cli_string_add(&out, s[1] == '>' ? ">" : s[1] == '=' ? "=" : "<", 1);
+        in_name = false;
+        for (s++; *s && *s != '"'; s++)
+            s += *s == '\\' && s[1];
+        if (!*s)
+            break;
+    }
+    return out.text;
+}
