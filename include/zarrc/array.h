@@ -102,7 +102,10 @@ typedef struct zarr_array_spec {
     const char *attributes;   /**< JSON object; NULL: none */
     /** ndim entries, NULL entries allowed; v3 (v2: _ARRAY_DIMENSIONS attribute) */
     const char *const *dimension_names;
-    /** "default" or "v2"; NULL: default for v3 (v2 arrays have no choice) */
+    /**
+     * "default" or "v2", or the JSON object of an encoding (then no separator); NULL:
+     * default for v3 (v2 arrays have no choice)
+     */
     const char *key_encoding;
     char separator; /**< '/' or '.'; 0: '/' for v3, '.' for v2 */
     /** v2: 'C' or 'F'; v3: 'F' adds a transpose codec; 0: 'C' */
@@ -114,6 +117,13 @@ typedef struct zarr_array_spec {
      * canonically
      */
     const char *document;
+    /**
+     * v3: JSON object {"name": ..., "configuration": ...} of the grid of the units of
+     * writing, for chunks that differ in shape ("rectilinear", a plug-in's); NULL:
+     * regular. Without chunk_shape it is the grid of the chunks; with it of shards,
+     * whose edges are multiples of chunk_shape. Not with shard_shape
+     */
+    const char *chunk_grid;
 } zarr_array_spec;
 
 #define ZARR_ARRAY_SPEC_INIT ZARR_SIZE_FIRST(zarr_array_spec)
@@ -153,15 +163,41 @@ ZARR_API const char *zarr_array_path(const zarr_array *array);
 ZARR_API int32_t zarr_array_ndim(const zarr_array *array);
 ZARR_API const uint64_t *zarr_array_shape(const zarr_array *array);
 /**
- * The unit of writing: chunks, or shards where the array has them. Regular grids; NULL
- * for others.
+ * The unit of writing: chunks, or shards where the array has them. NULL where they differ
+ * in shape: zarr_array_chunk_extent() tells each.
  */
 ZARR_API const uint64_t *zarr_array_write_shape(const zarr_array *array);
 /**
  * The unit of reading: chunks, or the innermost chunks of shards (array order of
- * dimensions); NULL for other grids.
+ * dimensions; they are all alike, also where shards differ). NULL where chunks differ.
  */
 ZARR_API const uint64_t *zarr_array_chunk_shape(const zarr_array *array);
+/** The grid of the units of writing as a JSON object: name and configuration. */
+ZARR_API const char *zarr_array_chunk_grid(const zarr_array *array);
+/**
+ * How many units of writing there are along each dimension.
+ * @param counts ndim entries, filled
+ */
+ZARR_API void zarr_array_chunk_counts(const zarr_array *array, uint64_t *counts);
+/**
+ * Where a unit of writing (a chunk, or a shard) begins in the array, and the shape it is
+ * stored with, which may reach beyond the array. Either may be NULL. ndim entries each.
+ * Thread class: any.
+ * @return INVALID: no such chunk
+ */
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_chunk_extent(const zarr_array *array,
+                                                             const uint64_t *chunk,
+                                                             uint64_t *origin,
+                                                             uint64_t *shape,
+                                                             zarr_error *err);
+/**
+ * Block selection on the array's own grid of units of writing: zarr_selection_blocks()
+ * for chunks of any shapes.
+ * @param out owned: zarr_selection_free()
+ */
+ZARR_API ZARR_MUST_CHECK zarr_status
+zarr_array_select_blocks(const zarr_array *array, zarr_selection **out, int32_t n_dims,
+                         const zarr_dim_selection *dims, zarr_error *err);
 ZARR_API const zarr_dtype *zarr_array_dtype(const zarr_array *array);
 /** One native-endian element, or NULL where v2 says null (read as zero, times as NaT). */
 ZARR_API const void *zarr_array_fill_value(const zarr_array *array);

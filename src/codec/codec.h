@@ -97,6 +97,11 @@ struct zr_chain {
     const zarr_allocator *alloc;
 };
 
+/* What each edge of a chunk must be a multiple of: the inner chunk's of a shard, else 1.
+ */
+zarr_status zr_chain_unit(const struct zr_chain *chain, int32_t ndim, uint64_t *unit,
+                          zarr_error *err);
+
 struct zr_chain_parse_options {
     int format; /* 2 or 3: spelling of members */
     const zarr_limits *limits;

@@ -213,3 +213,29 @@ const zarr_codec_spec_vtable zr_spec_sharding = {
     .kind = ZARR_CODEC_ARRAY_BYTES,
     .canonical = shard_canonical,
 };
+
+zarr_status zr_chain_unit(const struct zr_chain *chain, int32_t ndim, uint64_t *unit,
+                          zarr_error *err)
+{
+    const struct zr_shard_spec *shard = chain->codec[chain->a2b].shard;
+    uint8_t to[ZARR_MAX_RANK] = {0}, order[ZARR_MAX_RANK], next[ZARR_MAX_RANK];
+    zarr_status st = ZARR_OK;
+
+    for (int32_t d = 0; d < ndim; d++) {
+        to[d] = (uint8_t)d;
+        unit[d] = 1;
+    }
+    for (uint32_t c = 0; shard && c < chain->a2b; c++) {
+        if (chain->codec[c].n_order == 0)
+            continue;
+        ZR_TRY(zr_spec_order(&chain->codec[c], ndim, order, err));
+        for (int32_t d = 0; d < ndim; d++)
+            next[d] = to[order[d]];
+        for (int32_t d = 0; d < ndim; d++)
+            to[d] = next[d];
+    }
+    for (int32_t d = 0; shard && d < ndim && d < shard->ndim; d++)
+        unit[to[d]] = shard->chunk_shape[d];
+out:
+    return st;
+}

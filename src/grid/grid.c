@@ -312,6 +312,29 @@ void zr_grid_largest(const struct zr_grid *g, uint64_t *shape)
     }
 }
 
+zarr_status zr_grid_check_unit(const struct zr_grid *g, const uint64_t *unit,
+                               zarr_error *err)
+{
+    for (int32_t d = 0; d < g->ndim; d++) {
+        uint64_t n = unit[d] == 1 ? 0 : zr_grid_n_chunks(g, d), asked = 0;
+
+        for (uint64_t i = 0; i < n && (g->regular || g->vt->run || asked < WALK_MOST);
+             asked++) {
+            uint64_t origin = 0, size = 0;
+
+            zr_grid_extent(g, d, i, &origin, &size);
+            if (size % unit[d] != 0)
+                return zr_fail(err, ZARR_ERR_INVALID,
+                               "the edge %" PRIu64 " of chunk %" PRIu64
+                               " in dimension %d is no multiple of the inner chunk's "
+                               "%" PRIu64,
+                               size, i, (int)d, unit[d]);
+            i += zr_grid_run(g, d, i);
+        }
+    }
+    return ZARR_OK;
+}
+
 /* ---- other shapes ---------------------------------------------------------- */
 
 struct resizing {

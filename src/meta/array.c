@@ -47,15 +47,20 @@ void zr_array_meta_chunk(const struct zr_array_meta *m, zarr_chunk_spec *out)
 {
     uint64_t origin;
 
+    uint64_t unit[ZARR_MAX_RANK];
+
     *out = (zarr_chunk_spec){
         .struct_size = sizeof *out, .ndim = m->ndim, .dtype = m->dtype, .fill = m->fill};
+    if (zr_chain_unit(m->chain, m->ndim, unit, NULL) != ZARR_OK)
+        for (int32_t d = 0; d < m->ndim; d++)
+            unit[d] = 1; /* resolving the chain says what is wrong */
     for (int32_t d = 0; d < m->ndim; d++) {
         if (m->grid.regular)
             out->shape[d] = m->grid.chunk_shape[d];
         else if (zr_grid_n_chunks(&m->grid, d) > 0)
             zr_grid_extent(&m->grid, d, 0, &origin, &out->shape[d]);
         else
-            out->shape[d] = 1;
+            out->shape[d] = unit[d];
     }
 }
 

@@ -193,6 +193,13 @@ zarr_status zr_meta_check_chain(const struct zr_array_meta *m,
     zr_array_meta_chunk(m, &chunk);
     st = zr_chain_resolve(&reps, m->chain, &chunk, &limits, m->alloc, err);
     zr_chain_reps_deinit(&reps);
+    if (st == ZARR_OK && !m->grid.regular) { /* that was the first chunk */
+        uint64_t unit[ZARR_MAX_RANK];
+
+        st = zr_chain_unit(m->chain, m->ndim, unit, err);
+        if (st == ZARR_OK)
+            st = zr_grid_check_unit(&m->grid, unit, err);
+    }
     return st == ZARR_OK ? st : zr_prefix(err, st, "codecs");
 }
 

@@ -86,6 +86,9 @@ zarr_status zr_array_meta_complete(struct zr_array_meta *m, zarr_error *err);
 zarr_status zr_array_meta_write(const struct zr_array_meta *m, struct zr_json_doc *doc,
                                 struct zr_json **out, zarr_error *err);
 /* Codecs as a v3 list; v2 arrays too, as the chain they are read through. */
+/* The chunk grid, name and configuration; v2: as v3 would have it. */
+zarr_status zr_array_meta_grid(const struct zr_array_meta *m, struct zr_json_doc *doc,
+                               struct zr_json **out, zarr_error *err);
 zarr_status zr_array_meta_codecs(const struct zr_array_meta *m, struct zr_json_doc *doc,
                                  struct zr_json **out, zarr_error *err);
 /*

@@ -42,8 +42,8 @@ out:
     return st;
 }
 
-static zarr_status new_grid(struct zr_json_doc *doc, const struct zr_array_meta *m,
-                            struct zr_json **out, zarr_error *err)
+zarr_status zr_array_meta_grid(const struct zr_array_meta *m, struct zr_json_doc *doc,
+                               struct zr_json **out, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
     struct zr_str text;
@@ -116,7 +116,7 @@ zarr_status zr_array_v3_write(const struct zr_array_meta *m, struct zr_json_doc 
 
     if (!dtype && zr_json_ok(doc))
         ZR_TRY(no_name(m, 3, err));
-    ZR_TRY(new_grid(doc, m, &grid, err));
+    ZR_TRY(zr_array_meta_grid(m, doc, &grid, err));
     ZR_TRY(new_keys(doc, m, &keys, err));
     ZR_TRY(zr_dtype_fill_write(m->dtype, m->fill, 3, doc, &fill, err));
     zr_json_set(doc, o, "shape", new_sizes(doc, m->shape, m->ndim));

@@ -23,6 +23,49 @@ static zarr_status check_chunk(const struct zr_array_state *s, const uint64_t *c
     return ZARR_OK;
 }
 
+zarr_status zarr_array_chunk_extent(const zarr_array *array, const uint64_t *chunk,
+                                    uint64_t *origin, uint64_t *shape, zarr_error *err)
+{
+    struct zr_array_state *s = zr_array_state_get(array);
+    zarr_status st = check_chunk(s, chunk, err);
+
+    for (int32_t d = 0; st == ZARR_OK && d < s->meta.ndim; d++) {
+        uint64_t at = 0, size = 0;
+
+        zr_grid_extent(&s->meta.grid, d, chunk[d], &at, &size);
+        if (origin)
+            origin[d] = at;
+        if (shape)
+            shape[d] = size;
+    }
+    if (st != ZARR_OK)
+        zr_path_prefix(err, st, array->h.path);
+    zr_array_state_free(s);
+    return st;
+}
+
+void zarr_array_chunk_counts(const zarr_array *array, uint64_t *counts)
+{
+    struct zr_array_state *s = zr_array_state_get(array);
+
+    for (int32_t d = 0; d < s->meta.ndim; d++)
+        counts[d] = zr_grid_n_chunks(&s->meta.grid, d);
+    zr_array_state_free(s);
+}
+
+zarr_status zarr_array_select_blocks(const zarr_array *array, zarr_selection **out,
+                                     int32_t n_dims, const zarr_dim_selection *dims,
+                                     zarr_error *err)
+{
+    struct zr_array_state *s = zr_array_state_get(array);
+    zarr_status st = zr_grid_select_blocks(out, &s->meta.grid, n_dims, dims, err);
+
+    if (st != ZARR_OK)
+        zr_path_prefix(err, st, array->h.path);
+    zr_array_state_free(s);
+    return st;
+}
+
 /* Key of a chunk inside the grid; out is initialised here. */
 static zarr_status checked_key(const zarr_array *a, const uint64_t *chunk,
                                struct zr_str *out, zarr_error *err)

@@ -54,10 +54,10 @@ zarr_status zr_array_facts_make(struct zr_array_facts **out,
         return zr_fail_memory(err, bytes);
     numbers = (uint64_t *)(f + 1);
     f->shape = memcpy(numbers, m->shape, shape_bytes);
-    if (m->grid.regular) {
+    if (m->grid.regular)
         f->write_shape = memcpy(numbers + rank, m->grid.chunk_shape, shape_bytes);
+    if (m->grid.regular || s->sharded)
         f->leaf_shape = memcpy(numbers + 2 * rank, s->leaf_shape, shape_bytes);
-    }
     rest = (char *)(numbers + 3 * rank) + rank * sizeof(char *);
     if (m->fill_defined)
         f->fill = memcpy(rest, m->fill, fill_bytes);
@@ -192,6 +192,16 @@ const char *zarr_array_codecs(const zarr_array *array)
     struct zr_handle *h = (struct zr_handle *)(uintptr_t)&array->h;
     struct zr_array_state *s = zr_array_state_get(array);
     const char *text = written_text(h, &s->codecs, &s->meta, zr_array_meta_codecs, 0);
+
+    zr_array_state_free(s);
+    return text;
+}
+
+const char *zarr_array_chunk_grid(const zarr_array *array)
+{
+    struct zr_handle *h = (struct zr_handle *)(uintptr_t)&array->h;
+    struct zr_array_state *s = zr_array_state_get(array);
+    const char *text = written_text(h, &s->grid, &s->meta, zr_array_meta_grid, 0);
 
     zr_array_state_free(s);
     return text;

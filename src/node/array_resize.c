@@ -21,35 +21,18 @@ static bool is_smaller(const struct zr_array_state *old, const uint64_t *shape)
     return false;
 }
 
-/* The state of the shape that was stored, which may be newer than the handle's. */
-static zarr_status state_of_old_shape(struct zr_array_state **out, zarr_array *array,
-                                      struct zr_array_state *before, const uint64_t *was,
-                                      zarr_error *err)
-{
-    const struct zr_shape_change change = {
-        .array = array, .before = before, .shape = was};
-
-    if (memcmp(was, before->meta.shape, (size_t)before->meta.ndim * sizeof *was) == 0) {
-        *out = zr_array_state_ref(before);
-        return ZARR_OK;
-    }
-    return zr_shape_derive(out, &change, err);
-}
-
 static zarr_status resize_array(zarr_array *array, const uint64_t *shape, uint32_t flags,
                                 zarr_error *err)
 {
-    uint64_t was[ZARR_MAX_RANK] = {0};
     struct zr_array_state *before = zr_array_state_get(array), *old = NULL, *after = NULL;
     const struct zr_shape_change change = {
-        .array = array, .before = before, .shape = shape, .was = was};
+        .array = array, .before = before, .shape = shape, .old = &old};
     zarr_status st = ZARR_OK;
 
     ZR_TRY(zr_shape_publish(&after, &change, err));
     zr_array_state_swap(array, after);
     if (flags & ZARR_RESIZE_KEEP_CHUNKS)
         goto out;
-    ZR_TRY(state_of_old_shape(&old, array, before, was, err));
     if (!is_smaller(old, shape))
         goto out;
     st = zr_array_trim(array, old, shape, err);

@@ -9,11 +9,34 @@
 
 #include <string.h>
 
-/* The state that the changed document in tree (v2: of .zarray) describes; changes tree.
- */
+/* Grids of several edges may need more of them for a larger shape. */
+static zarr_status set_grid(const struct zr_grid *grid, const struct zr_shape_change *c,
+                            struct zr_json_doc *json, zarr_error *err)
+{
+    const zarr_limits *limits = &c->array->h.ctx->limits;
+    struct zr_json *v = zr_json_get(json->root, "chunk_grid");
+    struct zr_json_doc config;
+    struct zr_str text;
+    zarr_status st = ZARR_OK;
+
+    if (!grid->vt || !grid->vt->resize || !zr_json_is(v, ZR_JSON_OBJECT))
+        return ZARR_OK;
+    zr_str_init(&text, c->array->h.ctx->alloc);
+    zr_json_doc_init(&config, c->array->h.ctx->alloc);
+    ZR_TRY(zr_grid_resized(grid, c->shape, &text, err));
+    ZR_TRY(zr_json_parse(&config, zr_str_text(&text), text.bytes, limits, err));
+    zr_json_set(json, v, "configuration", zr_json_copy(json, config.root));
+out:
+    zr_json_doc_deinit(&config);
+    zr_str_deinit(&text);
+    return st;
+}
+
+/* The state that the changed document in tree (v2: of .zarray) describes; changes tree,
+ * whose grid is given. */
 static zarr_status state_of_shape(struct zr_array_state **out,
                                   const struct zr_shape_change *c, struct zr_tree *tree,
-                                  zarr_error *err)
+                                  const struct zr_grid *grid, zarr_error *err)
 {
     const struct zr_array_state *before = c->before;
     struct zr_array_source src = zr_array_source_of(before->meta.format, tree, NULL);
@@ -25,6 +48,7 @@ static zarr_status state_of_shape(struct zr_array_state **out,
     *out = NULL;
     for (int32_t d = 0; d < before->meta.ndim; d++)
         zr_json_append(json, shape, zr_json_new_u64(json, c->shape[d]));
+    ZR_TRY(set_grid(grid, c, json, err));
     zr_json_set(json, json->root, "shape", shape);
     if (!zr_json_ok(json))
         return zr_fail_memory(err, json->arena.used_bytes);
@@ -36,6 +60,7 @@ static zarr_status state_of_shape(struct zr_array_state **out,
     }
     src.asked = true;
     ZR_TRY(zr_array_state_new(&s, c->array->h.ctx, &src, err));
+    ZR_TRY(zr_grid_keeps(grid, &s->meta.grid, err));
     ZR_TRY(zr_separator_inherit(c->array, before, s, err));
     *out = s; /* moved */
     s = NULL;
@@ -55,7 +80,7 @@ zarr_status zr_shape_derive(struct zr_array_state **out,
     tree->json.root = zr_json_copy(&tree->json, change->before->root);
     if (!zr_json_ok(&tree->json))
         ZR_TRY(zr_fail_memory(err, tree->json.arena.used_bytes));
-    ZR_TRY(state_of_shape(out, change, tree, err));
+    ZR_TRY(state_of_shape(out, change, tree, &change->before->meta.grid, err));
 out:
     zr_tree_free(tree);
     return st;
@@ -63,7 +88,7 @@ out:
 
 struct shape_publishing {
     const struct zr_shape_change *change;
-    struct zr_array_state *after;
+    struct zr_array_state *old, *after; /* of the stored document */
     bool give_up;
 };
 
@@ -77,14 +102,17 @@ static zarr_status check_base_shape(struct shape_publishing *p, struct zr_tree *
     zarr_status st = ZARR_OK;
 
     ZR_TRY(zr_array_state_new(&now, c->array->h.ctx, &src, err));
+    ZR_TRY(zr_separator_inherit(c->array, c->before, now, err));
     if (now->meta.ndim != c->before->meta.ndim)
         st = zr_fail(err, ZARR_ERR_CONFLICT, "the array has another rank now");
     for (int32_t d = 0; st == ZARR_OK && c->same_base && d < now->meta.ndim; d++)
         if (now->meta.shape[d] != c->before->meta.shape[d])
             st =
                 zr_fail(err, ZARR_ERR_CONFLICT, "the array was resized by somebody else");
-    if (st == ZARR_OK && c->was)
-        memcpy(c->was, now->meta.shape, (size_t)now->meta.ndim * sizeof *c->was);
+    if (st == ZARR_OK) {
+        p->old = now; /* moved */
+        now = NULL;
+    }
 out:
     if (st == ZARR_ERR_CONFLICT)
         p->give_up = true;
@@ -100,12 +128,13 @@ static zarr_status edit_shape(void *arg, const struct zr_doc *old, struct zr_str
     struct zr_tree *tree = NULL;
     zarr_status st = ZARR_OK;
 
-    zr_array_state_free(p->after); /* of a turn that met a conflict */
-    p->after = NULL;
+    zr_array_state_free(p->old); /* of a turn that met a conflict */
+    zr_array_state_free(p->after);
+    p->old = p->after = NULL;
     ZR_TRY(zr_tree_new(&tree, ctx->alloc, err));
     ZR_TRY(zr_doc_parse(&tree->json, old, &ctx->limits, err));
     ZR_TRY(check_base_shape(p, tree, err));
-    ZR_TRY(state_of_shape(&p->after, p->change, tree, err));
+    ZR_TRY(state_of_shape(&p->after, p->change, tree, &p->old->meta.grid, err));
     zr_json_write(tree->json.root, ZR_META_INDENT, text);
 out:
     zr_tree_free(tree);
@@ -130,7 +159,12 @@ zarr_status zr_shape_publish(struct zr_array_state **out,
     ZR_TRY(zr_doc_update(&src, &edit, err));
     *out = p.after; /* moved */
     p.after = NULL;
+    if (change->old) {
+        *change->old = p.old; /* moved */
+        p.old = NULL;
+    }
 out:
+    zr_array_state_free(p.old);
     zr_array_state_free(p.after);
     zr_str_deinit(&key);
     return st;

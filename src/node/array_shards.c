@@ -16,7 +16,8 @@ struct shard_frame {
 struct shard_walk {
     const struct zr_io *io;
     const char *key;
-    struct shard_frame *frame; /* one a level but the last */
+    const struct zr_level *outermost; /* of this very shard */
+    struct shard_frame *frame;        /* one a level but the last */
     uint32_t n;
 };
 
@@ -24,8 +25,9 @@ struct shard_walk {
 static void entry_origin(const struct shard_walk *w, const struct shard_frame *f,
                          uint64_t i, uint64_t *origin)
 {
-    const struct zr_level *outer = &w->io->layout->level[w->n - 1];
-    const struct zr_level *inner = outer + 1;
+    const struct zr_level *level = w->io->layout->level;
+    const struct zr_level *outer = w->n == 1 ? w->outermost : &level[w->n - 1];
+    const struct zr_level *inner = &level[w->n];
 
     for (int32_t d = outer->ndim - 1; d >= 0; d--) {
         const int32_t to = inner->to_array[d];
@@ -94,20 +96,22 @@ zarr_status zr_shard_walk(const struct zr_io *io, const struct zr_array_state *s
 {
     const uint32_t levels = io->layout->n_levels;
     struct shard_walk w = {.io = io, .key = key};
-    uint64_t size = 0;
+    uint64_t shape[ZARR_MAX_RANK];
     zarr_status st = ZARR_OK;
 
     w.frame = zr_calloc(s->alloc, levels, sizeof *w.frame);
     if (!w.frame)
         return zr_fail_memory(err, levels * sizeof *w.frame);
     for (int32_t d = 0; d < s->meta.ndim; d++)
-        zr_grid_extent(&s->meta.grid, d, chunk[d], &w.frame[0].origin[d], &size);
-    ZR_TRY(zr_shard_open_object(io, key, &w.frame[0].shard, err));
+        zr_grid_extent(&s->meta.grid, d, chunk[d], &w.frame[0].origin[d], &shape[d]);
+    ZR_TRY(zr_layout_outer(io->layout, shape, &w.outermost, err));
+    ZR_TRY(zr_shard_open_object(io, w.outermost, key, &w.frame[0].shard, err));
     w.n = 1;
     ZR_TRY(walk_entries_of_shard(&w, fn, arg, err));
 out:
     for (uint32_t i = 0; i < levels; i++)
         zr_shard_free(w.frame[i].shard);
+    zr_level_give(w.outermost);
     zr_free(s->alloc, w.frame);
     return st;
 }

@@ -51,7 +51,7 @@ static zarr_status leaf_shape(struct zr_array_state *s, zarr_error *err)
 
     for (int32_t i = 0; i < s->meta.ndim; i++) {
         to_array[i] = (uint8_t)i;
-        s->leaf_shape[i] = s->meta.grid.chunk_shape[i];
+        s->leaf_shape[i] = s->meta.grid.regular ? s->meta.grid.chunk_shape[i] : 0;
     }
     while (chain) {
         const struct zr_shard_spec *shard = chain->codec[chain->a2b].shard;
@@ -103,8 +103,7 @@ zarr_status zr_array_state_new(struct zr_array_state **out, const zarr_context *
     s->attrs = src->attrs;
     ZR_TRY(zr_array_meta_parse(&s->meta, &env, src->format, s->root, s->attrs, err));
     s->sharded = s->meta.chain->codec[s->meta.chain->a2b].shard != NULL;
-    if (s->meta.grid.regular)
-        ZR_TRY(leaf_shape(s, err));
+    ZR_TRY(leaf_shape(s, err));
     ZR_TRY(zr_array_facts_make(&s->facts, s, err));
     *out = s; /* moved */
     s = NULL;

@@ -92,17 +92,35 @@ static zarr_status check_inner(void *arg, const struct zr_inner_chunk *inner,
                                zarr_error *err)
 {
     struct verified_object *o = arg;
+    const struct zr_layout *l = o->v->io.layout;
     zarr_error e = {0};
     zarr_status st = ZARR_OK;
 
     if (atomic_load(&o->v->stopped))
         return ZARR_OK;
-    st = zr_chunk_check(&o->v->io, o->key, inner->shard, inner->entry, &e);
+    st = zr_chunk_check(&o->v->io, &l->level[l->n_levels - 1], o->key, inner->shard,
+                        inner->entry, &e);
     if (is_fault(st))
         zr_prefix(&e, st, "inner chunk %" PRIu64, inner->entry);
     else if (st != ZARR_OK)
         zr_prefix(&e, st, "%s: inner chunk %" PRIu64, o->key, inner->entry);
     return judge(o->v, st, o->key, &e, err);
+}
+
+/* A chunk that is no shard. */
+static zarr_status check_whole(const struct verifying *v, const uint64_t *chunk,
+                               const char *key, zarr_error *err)
+{
+    const struct zr_level *lv = NULL;
+    uint64_t shape[ZARR_MAX_RANK];
+    zarr_status st = ZARR_OK;
+
+    zr_grid_chunk_shape(&v->state->meta.grid, chunk, shape);
+    ZR_TRY(zr_layout_outer(v->io.layout, shape, &lv, err));
+    ZR_TRY(zr_chunk_check(&v->io, lv, key, NULL, 0, err));
+out:
+    zr_level_give(lv);
+    return st;
 }
 
 static void count_object(struct verifying *v)
@@ -137,7 +155,7 @@ static zarr_status verify_object(void *arg, uint64_t i, uint32_t worker, zarr_er
     if (v->state->sharded)
         st = zr_shard_walk(&v->io, v->state, chunk, o.key, check_inner, &o, &e);
     else
-        st = zr_chunk_check(&v->io, o.key, NULL, 0, &e);
+        st = check_whole(v, chunk, o.key, &e);
     if (st != ZARR_OK && !is_fault(st) && !v->state->sharded)
         zr_prefix(&e, st, "%s", o.key);
     ZR_TRY(judge(v, st, o.key, &e, err));

@@ -234,7 +234,7 @@ void zr_child_release(struct zr_child_path *c, const zarr_allocator *alloc);
 struct zr_array_facts {
     struct zr_kept link;
     bool lent;                                  /* under the handle's mutex */
-    uint64_t *shape, *write_shape, *leaf_shape; /* the latter two NULL: no regular grid */
+    uint64_t *shape, *write_shape, *leaf_shape; /* NULL: they differ */
     const char **name;                          /* of dimensions; NULL: none */
     void *fill;                                 /* NULL: not defined */
 };
@@ -245,12 +245,12 @@ struct zr_array_state {
     const struct zr_json *root,
         *attrs; /* of .zarray or zarr.json; v2: of .zattrs or NULL */
     struct zr_array_meta meta;
-    uint64_t leaf_shape[ZARR_MAX_RANK]; /* regular grids */
+    uint64_t leaf_shape[ZARR_MAX_RANK]; /* 0: chunks differ */
     bool sharded;
     bool nested; /* v2: '/' although the metadata does not say so */
-    _Atomic(struct zr_layout_slot *) layouts;   /* a list */
-    struct zr_array_facts *facts;               /* the handle's once it is lent */
-    const char *document, *attributes, *codecs; /* the handle's, under its mutex */
+    _Atomic(struct zr_layout_slot *) layouts;          /* a list */
+    struct zr_array_facts *facts;                      /* the handle's once it is lent */
+    const char *document, *attributes, *codecs, *grid; /* the handle's, under its mutex */
     const zarr_allocator *alloc;
 };
 struct zarr_array {
@@ -337,7 +337,9 @@ struct zr_shape_change {
     const struct zr_array_state *before;
     const uint64_t *shape;
     bool same_base; /* CONFLICT when the stored shape is not before's any more */
-    uint64_t *was;  /* out: the stored shape that was replaced; may be NULL */
+    /* out, counted: the stored array that was replaced, but for its document, which is
+     * shared with the new one; may be NULL */
+    struct zr_array_state **old;
 };
 /* A state with that shape, which nobody else sees. */
 zarr_status zr_shape_derive(struct zr_array_state **out,

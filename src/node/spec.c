@@ -67,7 +67,7 @@ static zarr_status check_members(const zarr_array_spec *s, zarr_error *err)
     if (s->document) {
         if (s->shape || s->chunk_shape || s->shard_shape || s->data_type ||
             s->fill_value || s->codecs || s->index_codecs || s->dimension_names ||
-            s->key_encoding)
+            s->key_encoding || s->chunk_grid)
             return zr_fail(err, ZARR_ERR_INVALID,
                            "a document is given: no other member of the spec may be");
         return ZARR_OK;
@@ -76,13 +76,21 @@ static zarr_status check_members(const zarr_array_spec *s, zarr_error *err)
         return zr_fail(err, ZARR_ERR_INVALID, "data_type is missing");
     if (s->ndim > 0 && !s->shape)
         return zr_fail(err, ZARR_ERR_INVALID, "shape is missing");
+    if (s->zarr_format == 2 && s->chunk_grid)
+        return zr_fail(err, ZARR_ERR_INVALID, "v2 arrays have no choice of chunk_grid");
+    if (s->chunk_grid && s->shard_shape)
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "chunk_grid and shard_shape both say what the shards are");
+    if (s->separator && s->key_encoding && *s->key_encoding == '{')
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "key_encoding is given as an object: no separator may be");
     if (s->zarr_format == 2 && (s->shard_shape || s->index_codecs))
         return zr_fail(err, ZARR_ERR_INVALID, "v2 arrays have no shards");
     if (s->zarr_format == 2 && s->key_encoding)
         return zr_fail(err, ZARR_ERR_INVALID, "v2 arrays have no choice of key_encoding");
-    if (!s->shard_shape && (s->index_codecs || s->flags & ZARR_SPEC_INDEX_AT_START))
+    if (!zr_spec_sharded(s) && (s->index_codecs || s->flags & ZARR_SPEC_INDEX_AT_START))
         return zr_fail(err, ZARR_ERR_INVALID,
-                       "an index is described, but there is no shard_shape");
+                       "an index is described, but there are no shards");
     return ZARR_OK;
 }
 
@@ -239,12 +247,35 @@ out:
     return st;
 }
 
+static zarr_status spec_grid(struct zr_json **out, struct spec_work *w, zarr_error *err)
+{
+    const zarr_array_spec *s = w->spec;
+
+    if (s->chunk_grid)
+        return zr_spec_json(out, w->ctx, w->doc, s->chunk_grid, "chunk_grid", err);
+    *out = named_config(
+        w->doc, "regular", "chunk_shape",
+        zr_spec_numbers(w->doc, s->shard_shape ? s->shard_shape : w->chunk, s->ndim));
+    return ZARR_OK;
+}
+
+static zarr_status spec_keys(struct zr_json **out, struct spec_work *w, zarr_error *err)
+{
+    const zarr_array_spec *s = w->spec;
+    const char separator[2] = {s->separator ? s->separator : '/', '\0'};
+
+    if (s->key_encoding && *s->key_encoding == '{')
+        return zr_spec_json(out, w->ctx, w->doc, s->key_encoding, "key_encoding", err);
+    *out = named_config(w->doc, s->key_encoding ? s->key_encoding : "default",
+                        "separator", zr_json_new_text(w->doc, separator));
+    return ZARR_OK;
+}
+
 /* ---- the documents ------------------------------------------------------ */
 
 static zarr_status document_v3(struct spec_work *w, zarr_error *err)
 {
     const zarr_array_spec *s = w->spec;
-    const char encoding[2] = {s->separator ? s->separator : '/', '\0'};
     const struct zr_spec_codecs codecs = {
         .ctx = w->ctx,
         .doc = w->doc,
@@ -256,11 +287,9 @@ static zarr_status document_v3(struct spec_work *w, zarr_error *err)
     zarr_status st = ZARR_OK;
 
     zr_json_set(w->doc, w->root, "node_type", zr_json_new_text(w->doc, "array"));
-    v = zr_spec_numbers(w->doc, s->shard_shape ? s->shard_shape : w->chunk, s->ndim);
-    zr_json_set(w->doc, w->root, "chunk_grid",
-                named_config(w->doc, "regular", "chunk_shape", v));
-    v = named_config(w->doc, s->key_encoding ? s->key_encoding : "default", "separator",
-                     zr_json_new_text(w->doc, encoding));
+    ZR_TRY(spec_grid(&v, w, err));
+    zr_json_set(w->doc, w->root, "chunk_grid", v);
+    ZR_TRY(spec_keys(&v, w, err));
     zr_json_set(w->doc, w->root, "chunk_key_encoding", v);
     ZR_TRY(zr_spec_codecs_v3(&v, &codecs, err));
     zr_json_set(w->doc, w->root, "codecs", v);

@@ -128,7 +128,7 @@ zarr_status zr_spec_codecs_v3(struct zr_json **out, const struct zr_spec_codecs 
 
     ZR_TRY(chunk_codecs(&inner, c, err));
     *out = inner;
-    if (!c->spec->shard_shape)
+    if (!zr_spec_sharded(c->spec))
         goto out;
     ZR_TRY(shard_index_codecs(&index, c, err));
     config = zr_json_new(c->doc, ZR_JSON_OBJECT);

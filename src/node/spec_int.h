@@ -33,6 +33,11 @@ zarr_status zr_spec_codecs_v2(struct zr_json *root, const struct zr_spec_codecs 
 zarr_status zr_spec_json(struct zr_json **out, const zarr_context *ctx,
                          struct zr_json_doc *doc, const char *text, const char *member,
                          zarr_error *err);
+/* Whether it asks for shards. */
+static inline bool zr_spec_sharded(const zarr_array_spec *s)
+{
+    return s->shard_shape || (s->chunk_grid && s->chunk_shape);
+}
 struct zr_json *zr_spec_numbers(struct zr_json_doc *doc, const uint64_t *v, int32_t n);
 
 void zr_chunk_guess(uint64_t *chunk, int32_t ndim, const uint64_t *shape,

@@ -42,10 +42,10 @@ out:
     return st;
 }
 
-zarr_status zr_shard_open_object(const struct zr_io *io, const char *key,
-                                 struct zr_shard **out, zarr_error *err)
+zarr_status zr_shard_open_object(const struct zr_io *io, const struct zr_level *lv,
+                                 const char *key, struct zr_shard **out, zarr_error *err)
 {
-    struct zr_open o = {.key = key};
+    struct zr_open o = {.key = key, .lv = lv};
 
     return open_with(io, &o, out, err);
 }
@@ -54,7 +54,10 @@ zarr_status zr_shard_open_inner(const struct zr_io *io, struct zr_shard *parent,
                                 uint64_t entry, uint32_t level, struct zr_shard **out,
                                 zarr_error *err)
 {
-    struct zr_open o = {.key = parent->key, .parent = parent, .level = level};
+    struct zr_open o = {.key = parent->key,
+                        .parent = parent,
+                        .level = level,
+                        .lv = &io->layout->level[level]};
 
     o.offset = parent->base + parent->index->entry[2 * entry];
     o.bytes = parent->index->entry[2 * entry + 1];
@@ -94,11 +97,10 @@ out:
     return st;
 }
 
-zarr_status zr_chunk_check(const struct zr_io *io, const char *key,
-                           struct zr_shard *shard, uint64_t entry, zarr_error *err)
+zarr_status zr_chunk_check(const struct zr_io *io, const struct zr_level *lv,
+                           const char *key, struct zr_shard *shard, uint64_t entry,
+                           zarr_error *err)
 {
-    const struct zr_layout *l = io->layout;
-    const struct zr_level *lv = &l->level[l->n_levels - 1];
     struct zr_open at = {.key = key, .parent = shard};
     struct zarr_request rq;
     struct zr_work w = {.io = io, .rq = &rq};

@@ -28,6 +28,8 @@ struct lockstep {
     zarr_codec_job *job;
     uint32_t *job_item;
     uint32_t n;
+    const struct zr_level **level; /* of the runs: each goes through its own program */
+    uint32_t n_levels;
     const struct zr_stage *stage; /* of the loop under way */
     zarr_mem slab[2];             /* outputs of stages in turn, pool blocks */
     struct zr_crew crew;
@@ -90,7 +92,7 @@ static zarr_status ordinary_run(void *arg, uint64_t i, uint32_t worker, zarr_err
 
     if (st != ZARR_OK || l->fetched[i].handle != NULL)
         return st;
-    return zr_run_exec(&w, l->wave, &l->wave->run[i], NULL, err);
+    return zr_run_exec(&w, &l->wave->run[i], NULL, err);
 }
 
 static zarr_status collect_run(struct lockstep *l, const struct zr_run *run,
@@ -109,19 +111,45 @@ static zarr_status collect_run(struct lockstep *l, const struct zr_run *run,
     return ZARR_OK;
 }
 
-static zarr_status collect(struct lockstep *l, zarr_error *err)
+static zarr_status collect_room(struct lockstep *l, zarr_error *err)
 {
     struct zr_arena *arena = &l->wave->arena;
     uint32_t most = l->wave->n_items;
-    zarr_status st = ZARR_OK;
 
     l->item = zr_arena_alloc(arena, (most + 1) * sizeof(*l->item));
     l->job = zr_arena_alloc(arena, (most + 1) * sizeof(*l->job));
     l->job_item = zr_arena_alloc(arena, (most + 1) * sizeof(*l->job_item));
-    if (l->item == NULL || l->job == NULL || l->job_item == NULL)
+    l->level =
+        zr_arena_alloc(arena, ((size_t)l->wave->n_runs + 1) * sizeof(struct zr_level *));
+    if (l->item == NULL || l->job == NULL || l->job_item == NULL || l->level == NULL)
         return zr_fail_memory(err, most * sizeof(*l->item));
+    return ZARR_OK;
+}
+
+/* The levels of the runs that were got: one, but where chunks differ in shape. */
+static void collect_levels(struct lockstep *l)
+{
+    for (uint32_t i = 0; i < l->wave->n_runs; i++) {
+        const struct zr_level *lv = l->wave->run[i].level;
+        uint32_t k = 0;
+
+        if (l->fetched[i].handle == NULL)
+            continue;
+        while (k < l->n_levels && l->level[k] != lv)
+            k++;
+        if (k == l->n_levels)
+            l->level[l->n_levels++] = lv;
+    }
+}
+
+static zarr_status collect(struct lockstep *l, const struct zr_level *lv, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    l->n = 0;
+    l->p = lv->decode;
     for (uint32_t i = 0; i < l->wave->n_runs; i++)
-        if (l->fetched[i].handle != NULL)
+        if (l->fetched[i].handle != NULL && l->wave->run[i].level == lv)
             ZR_TRY(collect_run(l, &l->wave->run[i], &l->fetched[i], err));
 out:
     return st;
@@ -281,7 +309,7 @@ static zarr_status finish_one(void *arg, uint64_t i, uint32_t worker, zarr_error
                        "chunk has %" PRIu64
                        " bytes where its shape and data type need %" PRIu64,
                        it->cur.bytes, l->p->decoded_bytes));
-    ZR_TRY(zr_item_finish(&w, l->wave, it->item, &it->cur, it->direct, err));
+    ZR_TRY(zr_item_finish(&w, it->run, it->item, &it->cur, it->direct, err));
 out:
     return zr_item_prefix(it->run, it->item, st, err);
 }
@@ -293,13 +321,14 @@ zarr_status zr_lockstep_exec(const struct zr_io *io, struct zarr_request *rq,
     struct lockstep l = {.io = io, .rq = rq, .wave = wave, .fetched = fetched};
     zarr_status st = ZARR_OK;
 
-    l.p = wave->level->decode;
     ZR_TRY(parallel(&l, wave->n_runs, ordinary_run, err));
-    ZR_TRY(collect(&l, err));
-    if (l.n == 0)
-        goto out;
-    ZR_TRY(run_stages(&l, err));
-    ZR_TRY(parallel_items(&l, finish_one, err));
+    ZR_TRY(collect_room(&l, err));
+    collect_levels(&l);
+    for (uint32_t k = 0; k < l.n_levels; k++) {
+        ZR_TRY(collect(&l, l.level[k], err));
+        ZR_TRY(run_stages(&l, err));
+        ZR_TRY(parallel_items(&l, finish_one, err));
+    }
 out:
     zr_pool_give(io->engine->pool, &l.slab[0]);
     zr_pool_give(io->engine->pool, &l.slab[1]);

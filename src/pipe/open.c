@@ -240,7 +240,7 @@ out:
     return st;
 }
 
-static bool cached_index(const struct zr_work *w, struct zr_shard *s)
+static bool cached_index(const struct zr_work *w, uint64_t n, struct zr_shard *s)
 {
     const struct zr_store_pin *pin = s->held;
     struct zr_shard_index *x = NULL;
@@ -248,7 +248,8 @@ static bool cached_index(const struct zr_work *w, struct zr_shard *s)
     if (!version_known(&pin->version))
         return false;
     x = zr_index_cache_get(w->io->indexes, s->key);
-    if (x != NULL && memcmp(x->version, &pin->version, sizeof(x->version)) == 0) {
+    if (x != NULL && x->n == n &&
+        memcmp(x->version, &pin->version, sizeof(x->version)) == 0) {
         w->kit->stats.index_hits++;
         s->index = x;
         return true;
@@ -290,7 +291,7 @@ static zarr_status open_object(const struct zr_work *w, const struct zr_level *l
     }
     s->held = pin;
     s->release = release_pin;
-    if (!cached_index(w, s))
+    if (!cached_index(w, lv->n_inner_all, s))
         ZR_TRY(fetch_index(w, lv, s, err));
 out:
     return st;
@@ -350,7 +351,7 @@ out:
 
 zarr_status zr_open_exec(const struct zr_work *w, struct zr_open *o, zarr_error *err)
 {
-    const struct zr_level *lv = &w->io->layout->level[o->level];
+    const struct zr_level *lv = o->lv;
     struct zr_shard *s = zr_shard_new(w->io->engine->alloc, o->key);
     zarr_status st = ZARR_OK;
 

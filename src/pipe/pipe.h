@@ -112,15 +112,16 @@ zarr_status zr_io_submit(zarr_request **out, const struct zr_io *io,
                          void (*release)(void *owner), void *owner, zarr_error *err);
 
 /* Fetches and checks the shard index of a whole object (nested ones are opened from it);
- * used by chunk lists and verify. */
-zarr_status zr_shard_open_object(const struct zr_io *io, const char *key,
-                                 struct zr_shard **out, zarr_error *err);
+ * lv is of this very object. Used by chunk lists and verify. */
+zarr_status zr_shard_open_object(const struct zr_io *io, const struct zr_level *lv,
+                                 const char *key, struct zr_shard **out, zarr_error *err);
 /* The same for an inner shard at `entry` of parent, at the given level. */
 zarr_status zr_shard_open_inner(const struct zr_io *io, struct zr_shard *parent,
                                 uint64_t entry, uint32_t level, struct zr_shard **out,
                                 zarr_error *err);
 /* Decodes one stored leaf chunk into scratch and forgets it: verify. */
-zarr_status zr_chunk_check(const struct zr_io *io, const char *key,
-                           struct zr_shard *shard, uint64_t entry, zarr_error *err);
+zarr_status zr_chunk_check(const struct zr_io *io, const struct zr_level *lv,
+                           const char *key, struct zr_shard *shard, uint64_t entry,
+                           zarr_error *err);
 
 #endif

@@ -168,13 +168,12 @@ bool zr_target_direct(const struct zr_io *io, const struct zr_program *p,
                       const struct zr_target *t, zarr_mem *at);
 /* One run of a data wave: fetch, decode, scatter. fetched: handle NULL, or the run's
  * bytes got before. */
-zarr_status zr_run_exec(const struct zr_work *w, const struct zr_wave *wave,
-                        const struct zr_run *run, const zarr_mem *fetched,
-                        zarr_error *err);
+zarr_status zr_run_exec(const struct zr_work *w, const struct zr_run *run,
+                        const zarr_mem *fetched, zarr_error *err);
 /* The encoded bytes of a run, in a scratch block or where they are; NOT_FOUND: missing.
  */
-zarr_status zr_run_fetch(const struct zr_work *w, const struct zr_wave *wave,
-                         const struct zr_run *run, zarr_mem *out, zarr_error *err);
+zarr_status zr_run_fetch(const struct zr_work *w, const struct zr_run *run, zarr_mem *out,
+                         zarr_error *err);
 /* The item is missing: the fill value, or NOT_FOUND where the caller wants that. */
 zarr_status zr_item_fill(const struct zr_work *w, const struct zr_item *item,
                          zarr_error *err);
@@ -206,23 +205,20 @@ void zr_prefetch_end(const struct zr_io *io, const struct zr_wave *w,
 /* A large uncompressed chunk in slabs of rows (slabs.c). n 0 after open: not this way. */
 struct zr_slabs {
     struct zr_store_pin pin;
-    const struct zr_wave *wave;
     const struct zr_run *run;
     int32_t dim; /* stored dimension that is cut */
     uint64_t n, rows, row_bytes;
     bool straight; /* from the store into place */
     zarr_mem at;
 };
-bool zr_slabs_fit(const struct zr_io *io, const struct zr_wave *wave,
-                  const struct zr_run *run);
+bool zr_slabs_fit(const struct zr_io *io, const struct zr_run *run);
 zarr_status zr_slabs_open(struct zr_slabs *s, const struct zr_io *io,
-                          const struct zr_wave *wave, const struct zr_run *run,
-                          zarr_error *err);
+                          const struct zr_run *run, zarr_error *err);
 zarr_status zr_slabs_one(const struct zr_work *w, struct zr_slabs *s, uint64_t i,
                          zarr_error *err);
 void zr_slabs_close(struct zr_slabs *s); /* also after a failed open */
 /* The end of an item: its elements are in block (direct: already in place). */
-zarr_status zr_item_finish(const struct zr_work *w, const struct zr_wave *wave,
+zarr_status zr_item_finish(const struct zr_work *w, const struct zr_run *run,
                            const struct zr_item *item, const zarr_mem *block, bool direct,
                            zarr_error *err);
 /* Prefixes an error with the address of an item. */
@@ -258,6 +254,7 @@ zarr_status zr_leaf_encode(const struct zr_work *w, struct zr_leaf_write *lw,
 /* Encodes a shard, without the codecs around it. */
 struct zr_shard_write {
     uint32_t level;
+    const struct zr_level *lv; /* of this very shard */
     const struct zr_projection *proj;
     const uint64_t *clip; /* extent of valid elements; NULL: all */
     /* former value (behind outer codecs), host; handle NULL: none */

@@ -22,11 +22,11 @@ static void fetched_one(void *arg, zarr_store_op *op, const zarr_error *err)
 static zarr_status prefetch_ops(const struct zr_io *io, const struct zr_wave *w,
                                 struct zr_prefetch *p, zarr_error *err)
 {
-    const struct zr_program *prog = w->level->decode;
     zarr_status st = ZARR_OK;
 
     for (uint32_t i = 0; i < w->n_runs; i++) {
         const struct zr_run *r = &w->run[i];
+        const struct zr_program *prog = r->level->decode;
         zarr_store_op *op = &p->op[p->n];
         uint64_t bytes = r->bytes == UINT64_MAX ? prog->encoded_bound : r->bytes;
         uint64_t most = zr_encoded_most(io, prog->encoded_bound, prog->encoded_exact);
@@ -165,8 +165,9 @@ uint64_t zr_prefetch_budget(const struct zarr_request *rq, const struct zr_wave 
         const struct zr_run *r = &w->run[i];
 
         if (r->bytes != ZR_ITEM_MISSING && r->key != NULL &&
-            !zr_add_u64(need, r->bytes == UINT64_MAX ? p->encoded_bound : r->bytes,
-                        &need))
+            !zr_add_u64(
+                need, r->bytes == UINT64_MAX ? r->level->decode->encoded_bound : r->bytes,
+                &need))
             return UINT64_MAX;
     }
     return need;

@@ -186,41 +186,41 @@ out:
 /* ---- one chunk ------------------------------------------------------------------------
  */
 
-zarr_status zr_item_finish(const struct zr_work *w, const struct zr_wave *wave,
+zarr_status zr_item_finish(const struct zr_work *w, const struct zr_run *run,
                            const struct zr_item *item, const zarr_mem *block, bool direct,
                            zarr_error *err)
 {
     count_item(w, item, direct);
     if (direct)
         return ZARR_OK;
-    return zr_scatter_target(w, wave->level->decode, &item->target, block, err);
+    return zr_scatter_target(w, run->level->decode, &item->target, block, err);
 }
 
-static zarr_status decode_item(const struct zr_work *w, const struct zr_wave *wave,
+static zarr_status decode_item(const struct zr_work *w, const struct zr_run *run,
                                const struct zr_item *item, const zarr_mem *encoded,
                                zarr_error *err)
 {
-    const struct zr_program *p = wave->level->decode;
+    const struct zr_program *p = run->level->decode;
     zarr_mem at = {0}, block = {0};
     bool direct = p->n > 0 && zr_target_direct(w->io, p, &item->target, &at);
     zarr_status st = ZARR_OK;
 
     ZR_TRY(zr_decode_stages(w, p, encoded, direct ? &at : NULL, &block, err));
-    ZR_TRY(zr_item_finish(w, wave, item, &block, direct, err));
+    ZR_TRY(zr_item_finish(w, run, item, &block, direct, err));
 out:
     return st;
 }
 
-static zarr_status read_slabs(const struct zr_work *w, const struct zr_wave *wave,
-                              const struct zr_run *run, bool *done, zarr_error *err)
+static zarr_status read_slabs(const struct zr_work *w, const struct zr_run *run,
+                              bool *done, zarr_error *err)
 {
     struct zr_slabs s;
     zarr_status st = ZARR_OK;
 
     *done = false;
-    if (!zr_slabs_fit(w->io, wave, run))
+    if (!zr_slabs_fit(w->io, run))
         return ZARR_OK;
-    ZR_TRY(zr_slabs_open(&s, w->io, wave, run, err));
+    ZR_TRY(zr_slabs_open(&s, w->io, run, err));
     *done = s.n > 0;
     for (uint64_t i = 0; i < s.n; i++)
         ZR_TRY(zr_slabs_one(w, &s, i, err));
@@ -231,10 +231,10 @@ out:
 
 /* Stored elements, uncompressed: into place, in parts, or whole. *done false: go the
  * general way. */
-static zarr_status read_raw(const struct zr_work *w, const struct zr_wave *wave,
-                            const struct zr_run *run, bool *done, zarr_error *err)
+static zarr_status read_raw(const struct zr_work *w, const struct zr_run *run, bool *done,
+                            zarr_error *err)
 {
-    const struct zr_program *p = wave->level->decode;
+    const struct zr_program *p = run->level->decode;
     const struct zr_item *item = run->item[0];
     zarr_mem at;
     zarr_status st = ZARR_OK;
@@ -264,10 +264,10 @@ out:
     return st;
 }
 
-static zarr_status run_object(const struct zr_work *w, const struct zr_wave *wave,
-                              const struct zr_run *run, zarr_mem *out, zarr_error *err)
+static zarr_status run_object(const struct zr_work *w, const struct zr_run *run,
+                              zarr_mem *out, zarr_error *err)
 {
-    const struct zr_program *p = wave->level->decode;
+    const struct zr_program *p = run->level->decode;
     struct zr_fetch f = {.key = run->key,
                          .slot = ZR_SCRATCH_FETCH,
                          .device_type = p->fetch_device,
@@ -278,9 +278,8 @@ static zarr_status run_object(const struct zr_work *w, const struct zr_wave *wav
     return zr_fetch_object(w, &f, out, err);
 }
 
-static zarr_status run_whole(const struct zr_work *w, const struct zr_wave *wave,
-                             const struct zr_run *run, const zarr_mem *fetched,
-                             zarr_error *err)
+static zarr_status run_whole(const struct zr_work *w, const struct zr_run *run,
+                             const zarr_mem *fetched, zarr_error *err)
 {
     zarr_mem encoded = {0};
     bool done = false;
@@ -289,11 +288,11 @@ static zarr_status run_whole(const struct zr_work *w, const struct zr_wave *wave
     if (fetched != NULL) {
         encoded = *fetched;
     } else {
-        st = read_slabs(w, wave, run, &done, err);
+        st = read_slabs(w, run, &done, err);
         if (st == ZARR_OK && !done)
-            st = read_raw(w, wave, run, &done, err);
+            st = read_raw(w, run, &done, err);
         if (st == ZARR_OK && !done)
-            st = run_object(w, wave, run, &encoded, err);
+            st = run_object(w, run, &encoded, err);
         if (st == ZARR_ERR_NOT_FOUND) { /* the store says so: the fill value */
             st = zr_item_fill(w, run->item[0], err);
             done = true;
@@ -301,15 +300,15 @@ static zarr_status run_whole(const struct zr_work *w, const struct zr_wave *wave
         ZR_TRY(st);
     }
     if (!done) /* a decoder that says NOT_FOUND does not make the chunk missing */
-        ZR_TRY(decode_item(w, wave, run->item[0], &encoded, err));
+        ZR_TRY(decode_item(w, run, run->item[0], &encoded, err));
 out:
     return zr_item_prefix(run, run->item[0], st, err);
 }
 
-static zarr_status run_source(const struct zr_work *w, const struct zr_wave *wave,
-                              const struct zr_run *run, zarr_mem *out, zarr_error *err)
+static zarr_status run_source(const struct zr_work *w, const struct zr_run *run,
+                              zarr_mem *out, zarr_error *err)
 {
-    int32_t device = wave->level->decode->fetch_device;
+    int32_t device = run->level->decode->fetch_device;
     int32_t id = device == ZARR_DEVICE_CPU ? 0 : w->io->view.base.device_id;
     zarr_status st = ZARR_OK;
 
@@ -338,44 +337,42 @@ static zarr_status check_item_bytes(const struct zr_work *w, const struct zr_pro
 }
 
 /* *item: the one that is wrong, else the first. */
-static zarr_status check_run_bytes(const struct zr_work *w, const struct zr_wave *wave,
-                                   const struct zr_run *run, const struct zr_item **item,
-                                   zarr_error *err)
+static zarr_status check_run_bytes(const struct zr_work *w, const struct zr_run *run,
+                                   const struct zr_item **item, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
 
     for (uint32_t i = 0; i < run->n_items; i++) {
         *item = run->item[i];
-        ZR_TRY(check_item_bytes(w, wave->level->decode, *item, err));
+        ZR_TRY(check_item_bytes(w, run->level->decode, *item, err));
     }
     *item = run->item[0];
 out:
     return st;
 }
 
-static zarr_status run_range(const struct zr_work *w, const struct zr_wave *wave,
-                             const struct zr_run *run, const zarr_mem *fetched,
-                             zarr_error *err)
+static zarr_status run_range(const struct zr_work *w, const struct zr_run *run,
+                             const zarr_mem *fetched, zarr_error *err)
 {
     zarr_mem range = {0}, encoded = {0};
     const struct zr_item *item = NULL;
     bool done = false;
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(check_run_bytes(w, wave, run, &item, err));
+    ZR_TRY(check_run_bytes(w, run, &item, err));
     if (fetched != NULL) {
         range = *fetched;
     } else {
-        ZR_TRY(read_raw(w, wave, run, &done, err));
+        ZR_TRY(read_raw(w, run, &done, err));
         if (done)
             goto out;
-        ZR_TRY(run_source(w, wave, run, &range, err));
+        ZR_TRY(run_source(w, run, &range, err));
     }
     for (uint32_t i = 0; i < run->n_items; i++) {
         item = run->item[i];
         if (!zr_mem_slice(&range, item->offset - run->offset, item->bytes, &encoded))
             ZR_TRY(zr_internal(err));
-        ZR_TRY(decode_item(w, wave, item, &encoded, err));
+        ZR_TRY(decode_item(w, run, item, &encoded, err));
     }
 out:
     return zr_item_prefix(run, item, st, err);
@@ -393,17 +390,16 @@ static zarr_status run_missing(const struct zr_work *w, const struct zr_run *run
     return ZARR_OK;
 }
 
-static uint64_t run_budget(const struct zr_wave *wave, const struct zr_run *run)
+static uint64_t run_budget(const struct zr_run *run)
 {
-    const struct zr_program *p = wave->level->decode;
+    const struct zr_program *p = run->level->decode;
     uint64_t fetch = run->bytes == UINT64_MAX ? p->encoded_bound : run->bytes, sum = 0;
 
     return zr_add_u64(fetch, p->decoded_bytes, &sum) ? sum : UINT64_MAX;
 }
 
-zarr_status zr_run_exec(const struct zr_work *w, const struct zr_wave *wave,
-                        const struct zr_run *run, const zarr_mem *fetched,
-                        zarr_error *err)
+zarr_status zr_run_exec(const struct zr_work *w, const struct zr_run *run,
+                        const zarr_mem *fetched, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
     uint64_t need = 0;
@@ -411,22 +407,22 @@ zarr_status zr_run_exec(const struct zr_work *w, const struct zr_wave *wave,
     if (run->bytes == ZR_ITEM_MISSING)
         return run_missing(w, run, err);
     if (!w->granted) {
-        need = run_budget(wave, run);
+        need = run_budget(run);
         ZR_TRY(
             zr_budget_take(w->io->engine->budget, need, UINT64_MAX, &w->rq->cancel, err));
     }
     if (run->bytes == UINT64_MAX)
-        st = run_whole(w, wave, run, fetched, err);
+        st = run_whole(w, run, fetched, err);
     else
-        st = run_range(w, wave, run, fetched, err);
+        st = run_range(w, run, fetched, err);
     if (!w->granted)
         zr_budget_give(w->io->engine->budget, need);
 out:
     return st;
 }
 
-zarr_status zr_run_fetch(const struct zr_work *w, const struct zr_wave *wave,
-                         const struct zr_run *run, zarr_mem *out, zarr_error *err)
+zarr_status zr_run_fetch(const struct zr_work *w, const struct zr_run *run, zarr_mem *out,
+                         zarr_error *err)
 {
     const struct zr_item *item = NULL;
     zarr_status st = ZARR_OK;
@@ -434,9 +430,9 @@ zarr_status zr_run_fetch(const struct zr_work *w, const struct zr_wave *wave,
     if (run->bytes == ZR_ITEM_MISSING)
         return zr_fail(err, ZARR_ERR_NOT_FOUND, "the chunk is missing");
     if (run->bytes == UINT64_MAX)
-        return run_object(w, wave, run, out, err);
-    ZR_TRY(check_run_bytes(w, wave, run, &item, err));
-    ZR_TRY(run_source(w, wave, run, out, err));
+        return run_object(w, run, out, err);
+    ZR_TRY(check_run_bytes(w, run, &item, err));
+    ZR_TRY(run_source(w, run, out, err));
 out:
     return st;
 }

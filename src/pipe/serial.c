@@ -16,7 +16,7 @@ static zarr_status serial_wave(const struct zr_work *w, struct zr_plan *plan,
     ZR_TRY(zr_plan_feed(plan, wave, err));
     for (uint32_t i = 0; i < wave->n_runs; i++) {
         w->kit->stats.waves++;
-        ZR_TRY(zr_run_exec(w, wave, &wave->run[i], NULL, err));
+        ZR_TRY(zr_run_exec(w, &wave->run[i], NULL, err));
     }
     zr_request_merge(w->rq, w->kit);
     zr_request_report(w->rq);

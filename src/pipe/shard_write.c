@@ -130,8 +130,11 @@ static uint64_t inner_id(const struct zr_level *lv, const uint64_t *chunk)
 static zarr_status encode_nested(const struct zr_work *w, struct shard_writer *s,
                                  uint32_t i, const zarr_mem *old, zarr_error *err)
 {
-    struct zr_shard_write sub = {
-        .level = s->sw->level + 1, .proj = &s->proj[i], .old = *old, .threads = 1};
+    struct zr_shard_write sub = {.level = s->sw->level + 1,
+                                 .lv = s->in,
+                                 .proj = &s->proj[i],
+                                 .old = *old,
+                                 .threads = 1};
     struct zr_pool *pool = w->io->engine->pool;
     struct inner_result *r = &s->result[i];
     zarr_mem body = {0};
@@ -359,7 +362,7 @@ zarr_status zr_shard_encode(const struct zr_work *w, struct zr_shard_write *sw,
 {
     const struct zr_layout *l = w->io->layout;
     struct shard_writer s = {
-        .w = w, .sw = sw, .lv = &l->level[sw->level], .in = &l->level[sw->level + 1]};
+        .w = w, .sw = sw, .lv = sw->lv, .in = &l->level[sw->level + 1]};
     zarr_status st = ZARR_OK;
 
     sw->out = (zarr_mem){0};

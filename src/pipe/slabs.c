@@ -38,10 +38,9 @@ static uint64_t row_bytes(const struct zr_program *p, int32_t dim)
     return n;
 }
 
-bool zr_slabs_fit(const struct zr_io *io, const struct zr_wave *wave,
-                  const struct zr_run *run)
+bool zr_slabs_fit(const struct zr_io *io, const struct zr_run *run)
 {
-    const struct zr_program *p = wave->level->decode;
+    const struct zr_program *p = run->level->decode;
     const struct zr_target *t = &run->item[0]->target;
     int32_t dim = -1;
 
@@ -72,10 +71,9 @@ static bool straight(const struct zr_io *io, const struct zr_program *p,
 }
 
 zarr_status zr_slabs_open(struct zr_slabs *s, const struct zr_io *io,
-                          const struct zr_wave *wave, const struct zr_run *run,
-                          zarr_error *err)
+                          const struct zr_run *run, zarr_error *err)
 {
-    const struct zr_program *p = wave->level->decode;
+    const struct zr_program *p = run->level->decode;
     const struct zr_target *t = &run->item[0]->target;
     zarr_status st = ZARR_OK;
 
@@ -85,7 +83,6 @@ zarr_status zr_slabs_open(struct zr_slabs *s, const struct zr_io *io,
         zr_store_pin_deinit(&s->pin); /* the general way says what is wrong */
         goto out;
     }
-    s->wave = wave;
     s->run = run;
     s->dim = slab_dim(p);
     s->row_bytes = row_bytes(p, s->dim);
@@ -129,7 +126,7 @@ static zarr_status slab_scatter(const struct zr_work *w, const struct zr_slabs *
                                 uint64_t first, uint64_t n, const zarr_mem *block,
                                 zarr_error *err)
 {
-    const struct zr_program *p = s->wave->level->decode;
+    const struct zr_program *p = s->run->level->decode;
     struct zr_target t = s->run->item[0]->target;
     struct zr_piece piece[ZARR_MAX_RANK];
     struct zr_piece *rows = &piece[p->order[s->dim]];
@@ -146,7 +143,7 @@ static zarr_status slab_scatter(const struct zr_work *w, const struct zr_slabs *
 zarr_status zr_slabs_one(const struct zr_work *w, struct zr_slabs *s, uint64_t i,
                          zarr_error *err)
 {
-    const struct zr_program *p = s->wave->level->decode;
+    const struct zr_program *p = s->run->level->decode;
     const struct zr_target *t = &s->run->item[0]->target;
     const struct zr_piece *all = &t->dim[p->order[s->dim]];
     uint64_t first = i * s->rows, n = ZR_MIN(s->rows, all->n - first);

@@ -265,7 +265,7 @@ static zarr_status step_run(zarr_pipeline_worker *worker, zarr_pipeline_wave *wa
 {
     if (i >= wave->wave.n_runs)
         return out_of("run", i, wave->wave.n_runs, err);
-    return zr_run_exec(&worker->w, &wave->wave, &wave->wave.run[i], NULL, err);
+    return zr_run_exec(&worker->w, &wave->wave.run[i], NULL, err);
 }
 
 static void step_run_get(const zarr_pipeline_wave *wave, uint32_t i,
@@ -280,7 +280,7 @@ static void step_run_get(const zarr_pipeline_wave *wave, uint32_t i,
         .offset = r->offset,
         .bytes = r->bytes,
         .device_type = r->key == NULL ? r->shard->buffer.device_type
-                                      : wave->wave.level->decode->fetch_device,
+                                      : r->level->decode->fetch_device,
     };
 }
 
@@ -289,7 +289,7 @@ static void step_item_get(const zarr_pipeline_wave *wave, uint32_t i, uint32_t i
 {
     const struct zr_run *r = &wave->wave.run[i];
     const struct zr_item *it = r->item[item];
-    const struct zr_program *p = wave->wave.level->decode;
+    const struct zr_program *p = r->level->decode;
 
     *out = (zarr_pipeline_item){
         .struct_size = sizeof *out,
@@ -323,7 +323,7 @@ static zarr_status step_fetch(zarr_pipeline_worker *worker,
 
     *out = (zarr_mem){0};
     if (st == ZARR_OK)
-        st = zr_run_fetch(&worker->w, &wave->wave, run, out, err);
+        st = zr_run_fetch(&worker->w, run, out, err);
     return st == ZARR_OK ? st : zr_item_prefix(run, NULL, st, err);
 }
 
@@ -347,8 +347,7 @@ static zarr_status step_decode(zarr_pipeline_worker *worker,
                        "pipeline: %" PRIu64 " bytes at %" PRIu64
                        " are not in the %" PRIu64 " given",
                        at.bytes, at.from, fetched->bytes));
-    st = zr_decode_stages(&worker->w, wave->wave.level->decode, &encoded, NULL, block,
-                          err);
+    st = zr_decode_stages(&worker->w, run->level->decode, &encoded, NULL, block, err);
     st = zr_item_prefix(run, run->item[item], st, err);
 out:
     return st;
@@ -358,17 +357,18 @@ static zarr_status step_scatter(zarr_pipeline_worker *worker,
                                 const zarr_pipeline_wave *wave, uint32_t i, uint32_t item,
                                 const zarr_mem *block, zarr_error *err)
 {
-    const struct zr_program *p = wave->wave.level->decode;
+    const struct zr_program *p = NULL;
     const struct zr_run *run = NULL;
     zarr_status st = ZARR_OK;
 
     ZR_TRY(find_item(wave, i, item, &run, err));
+    p = run->level->decode;
     if (block->bytes < p->decoded_bytes)
         ZR_TRY(zr_fail(err, ZARR_ERR_CORRUPT,
                        "pipeline: a block of %" PRIu64
                        " bytes where the chunk has %" PRIu64,
                        block->bytes, p->decoded_bytes));
-    st = zr_item_finish(&worker->w, &wave->wave, run->item[item], block, false, err);
+    st = zr_item_finish(&worker->w, run, run->item[item], block, false, err);
     st = zr_item_prefix(run, run->item[item], st, err);
 out:
     return st;

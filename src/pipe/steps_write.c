@@ -124,21 +124,22 @@ zarr_status zr_step_write(zarr_pipeline_worker *worker, const zarr_pipeline_unit
 zarr_status zr_step_encode(zarr_pipeline_worker *worker, const zarr_pipeline_units *u,
                            uint32_t i, zarr_mem *out, int *empty, zarr_error *err)
 {
-    const struct zr_level *lv = &u->rq->io.layout->level[0];
-    struct zr_leaf_write lw = {.level = lv};
+    struct zr_leaf_write lw = {0};
     zarr_status st = ZARR_OK;
 
     *out = (zarr_mem){0};
     *empty = 0;
     ZR_TRY(unit_check(u, i, true, err));
     lw.proj = &u->unit[i];
+    ZR_TRY(zr_layout_outer(u->rq->io.layout, lw.proj->shape, &lw.level, err));
     ZR_TRY(zr_kit_scratch(worker->w.kit, ZR_SCRATCH_BODY, ZARR_DEVICE_CPU, 0,
-                          lv->encoded_bound, &lw.room, err));
+                          lw.level->encoded_bound, &lw.room, err));
     ZR_TRY(zr_leaf_encode(&worker->w, &lw, err));
     *empty = lw.empty;
     if (!lw.empty)
         *out = lw.out;
 out:
+    zr_level_give(lw.level);
     return st;
 }
 

@@ -55,7 +55,7 @@ static zarr_status run_one(void *arg, uint64_t i, uint32_t worker, zarr_error *e
     ZR_TRY(zr_crew_kit(&j->crew, worker, &w.kit, err));
     if (j->fetched != NULL && j->fetched[i].handle != NULL)
         fetched = &j->fetched[i];
-    ZR_TRY(zr_run_exec(&w, j->wave, &j->wave->run[i], fetched, err));
+    ZR_TRY(zr_run_exec(&w, &j->wave->run[i], fetched, err));
 out:
     return st;
 }
@@ -141,10 +141,10 @@ static zarr_status one_in_slabs(struct wave_job *j, bool *done, zarr_error *err)
 
     *done = false;
     if (j->wave->n_runs != 1 || zr_request_threads(j->flow->rq) == 1 ||
-        !zr_slabs_fit(io, j->wave, &j->wave->run[0]))
+        !zr_slabs_fit(io, &j->wave->run[0]))
         return ZARR_OK;
     /* A failure is told by the common way, which knows what is missing. */
-    if (zr_slabs_open(&s, io, j->wave, &j->wave->run[0], NULL) == ZARR_OK && s.n > 0) {
+    if (zr_slabs_open(&s, io, &j->wave->run[0], NULL) == ZARR_OK && s.n > 0) {
         *done = true;
         j->slabs = &s;
         st = loop(j, s.n, slab_one, s.rows * s.row_bytes / 8, err);

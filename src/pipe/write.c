@@ -128,6 +128,7 @@ out:
 struct unit {
     const struct zr_work *w;
     const struct zr_projection *proj;
+    const struct zr_level *lv; /* of this chunk */
     const char *key;
     void *lock;
     bool conditional;
@@ -182,7 +183,7 @@ static zarr_status unit_old(struct unit *u, const struct zr_level *lv, bool exac
 
 static zarr_status unit_leaf(struct unit *u, zarr_error *err)
 {
-    const struct zr_level *lv = &u->w->io->layout->level[0];
+    const struct zr_level *lv = u->lv;
     struct zr_leaf_write lw = {.level = lv, .proj = u->proj};
     zarr_status st = ZARR_OK;
 
@@ -198,11 +199,11 @@ out:
 
 static zarr_status unit_shard(struct unit *u, zarr_error *err)
 {
-    const struct zr_level *lv = &u->w->io->layout->level[0];
+    const struct zr_level *lv = u->lv;
     const struct zr_grid *grid = u->w->io->layout->grid;
     uint64_t clip[ZARR_MAX_RANK];
     struct zr_shard_write sw = {
-        .level = 0, .proj = u->proj, .clip = clip, .threads = u->threads};
+        .level = 0, .lv = lv, .proj = u->proj, .clip = clip, .threads = u->threads};
     zarr_mem value = {0};
     zarr_status st = ZARR_OK;
 
@@ -244,7 +245,7 @@ static zarr_status unit_attempt(struct unit *u, zarr_error *err)
     u->old = u->body = u->block = (zarr_mem){0};
     if (!u->proj->whole)
         ZR_TRY(zr_store_lock(u->w->io->store, u->key, &u->lock, err));
-    st = u->w->io->layout->level[0].is_shard ? unit_shard(u, err) : unit_leaf(u, err);
+    st = u->lv->is_shard ? unit_shard(u, err) : unit_leaf(u, err);
 out:
     zr_store_unlock(u->w->io->store, u->lock);
     u->lock = NULL;
@@ -278,12 +279,16 @@ zarr_status zr_unit_write(const struct zr_work *w, const struct zr_projection *p
 {
     const struct zr_plan_args where = {.layout = w->io->layout, .prefix = w->io->prefix};
     struct unit u = {.w = w, .proj = proj, .threads = threads};
-    uint64_t need = unit_budget(&w->io->layout->level[0], proj->whole);
+    uint64_t need = 0;
     zarr_status st = ZARR_OK;
 
     zr_plan_key(&where, proj->chunk, &w->kit->key);
     ZR_TRY(zr_str_status(&w->kit->key, err));
     u.key = zr_str_text(&w->kit->key);
+    st = zr_layout_outer(w->io->layout, proj->shape, &u.lv, err);
+    if (st != ZARR_OK)
+        return zr_prefix(err, st, "%s", u.key);
+    need = unit_budget(u.lv, proj->whole);
     u.conditional = !proj->whole && !zr_store_can(w->io->store, ZARR_STORE_CAP_LOCK) &&
                     zr_store_can(w->io->store, ZARR_STORE_CAP_CONDITIONAL);
     ZR_TRY(zr_budget_take(w->io->engine->budget, need, UINT64_MAX, &w->rq->cancel, err));
@@ -298,5 +303,6 @@ zarr_status zr_unit_write(const struct zr_work *w, const struct zr_projection *p
     zr_budget_give(w->io->engine->budget, need);
     st = zr_prefix(err, st, "%s", u.key);
 out:
+    zr_level_give(u.lv);
     return st;
 }

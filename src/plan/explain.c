@@ -164,11 +164,15 @@ static void print_text(const struct zr_explain_args *a, const struct facts *f,
     zr_str_printf(out, "\ncopies:       %s\n", last_step(a));
     zr_str_printf(out, "objects:      %" PRIu64 " of shape ", f->objects);
     print_shape(out, l->grid->ndim, l->level[0].array_shape);
+    if (l->variants != NULL)
+        zr_str_puts(out, " and smaller");
     if (f->counted)
         zr_str_printf(out, ", %" PRIu64 " covered in part", f->partial);
     zr_str_printf(out, "\nchunks:       %" PRIu64 " of shape ", f->chunks);
     print_shape(out, l->grid->ndim, leaf->array_shape);
-    zr_str_printf(out, ", %" PRIu64 " bytes each\n", leaf->decoded_bytes);
+    zr_str_printf(out, "%s, %" PRIu64 " bytes each\n",
+                  l->variants != NULL && leaf == l->level ? " and smaller" : "",
+                  leaf->decoded_bytes);
     if (l->level[0].is_shard)
         zr_str_printf(out, "indexes:      %" PRIu64 " cached, %" PRIu64 " to fetch\n",
                       f->cached, f->objects - f->cached);
@@ -213,6 +217,8 @@ static zarr_status print_json(const struct zr_explain_args *a, const struct fact
     if (f->counted)
         json_u64(&doc, o, "objects_partial", f->partial);
     json_u64(&doc, o, "chunks", f->chunks);
+    if (l->variants != NULL && l->n_levels == 1)
+        zr_json_set(&doc, o, "chunks_differ", zr_json_new_bool(&doc, true));
     json_u64(&doc, o, "chunk_bytes", l->level[l->n_levels - 1].decoded_bytes);
     if (l->level[0].is_shard) {
         json_u64(&doc, o, "indexes_cached", f->cached);

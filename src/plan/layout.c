@@ -5,6 +5,8 @@
  * knows its shape in the order of dimensions its own chain is given (behind
  * the transposes of the levels above), the permutation in front of its
  * sharding, and the programs that turn bytes into elements and back.
+ * Where outer chunks differ in shape level 0 is the largest one's, and the
+ * others' are made when they are met (variants.c); inner chunks never differ.
  * Thread class: frozen once made.
  */
 #include "plan/plan_int.h"
@@ -12,7 +14,7 @@
 #include <string.h>
 
 struct level_maker {
-    struct zr_layout *layout;
+    const struct zr_layout *layout;
     const struct zr_layout_args *args;
     const zarr_allocator *alloc;
     zarr_error *err;
@@ -229,27 +231,64 @@ static uint32_t count_levels(const struct zr_chain *chain)
     return n;
 }
 
-static zarr_status layout_levels(const struct level_maker *m)
+static zarr_status make_outer(const struct level_maker *m, const uint64_t *shape,
+                              struct zr_level *lv)
+{
+    lv->chain = m->args->chain;
+    lv->ndim = m->args->grid->ndim;
+    for (int32_t d = 0; d < lv->ndim; d++) {
+        lv->shape[d] = lv->array_shape[d] = shape[d];
+        lv->to_array[d] = (uint8_t)d;
+    }
+    return make_level(m, lv);
+}
+
+zarr_status zr_level_outer_make(const struct zr_layout *l,
+                                const struct zr_layout_args *args, const uint64_t *shape,
+                                struct zr_level *out, zarr_error *err)
+{
+    const struct level_maker m = {
+        .layout = l, .args = args, .alloc = l->alloc, .err = err};
+
+    return make_outer(&m, shape, out);
+}
+
+/* The largest chunk; along dimensions without chunks the smallest that could be. */
+static zarr_status largest_shape(const struct level_maker *m, uint64_t *shape)
+{
+    const struct zr_grid *grid = m->args->grid;
+    uint64_t unit[ZARR_MAX_RANK];
+    zarr_status st = ZARR_OK;
+
+    zr_grid_largest(grid, shape);
+    if (grid->regular)
+        return ZARR_OK;
+    ZR_TRY(zr_chain_unit(m->args->chain, grid->ndim, unit, m->err));
+    for (int32_t d = 0; d < grid->ndim; d++)
+        if (zr_grid_n_chunks(grid, d) == 0)
+            shape[d] = unit[d];
+out:
+    return st;
+}
+
+static zarr_status layout_levels(const struct level_maker *m, struct zr_layout *l)
 {
     zarr_status st = ZARR_OK;
-    struct zr_layout *l = m->layout;
     uint32_t n = count_levels(m->args->chain);
+    uint64_t shape[ZARR_MAX_RANK];
 
     l->level = zr_calloc(m->alloc, n, sizeof(*l->level));
     if (l->level == NULL)
         return zr_fail_memory(m->err, n * sizeof(*l->level));
     l->n_levels = n;
-    l->level[0].chain = m->args->chain;
-    l->level[0].ndim = l->grid->ndim;
-    for (int32_t d = 0; d < l->grid->ndim; d++) {
-        l->level[0].shape[d] = l->level[0].array_shape[d] = l->grid->chunk_shape[d];
-        l->level[0].to_array[d] = (uint8_t)d;
-    }
+    ZR_TRY(largest_shape(m, shape));
     for (uint32_t i = 0; i < n; i++) {
-        ZR_TRY(make_level(m, &l->level[i]));
+        ZR_TRY(i == 0 ? make_outer(m, shape, &l->level[0]) : make_level(m, &l->level[i]));
         if (i + 1 < n)
             next_level(&l->level[i], &l->level[i + 1]);
     }
+    if (!l->grid->regular)
+        ZR_TRY(zr_variants_make(&l->variants, m->args, m->alloc, m->err));
 out:
     return st;
 }
@@ -282,16 +321,13 @@ zarr_status zr_layout_make(struct zr_layout **out, const struct zr_layout_args *
     l->device_type = args->device_type;
     l->item_bytes = (uint32_t)zarr_dtype_item_bytes(args->dtype);
     l->swap_unit = zarr_dtype_swap_bytes(args->dtype);
-    if (!args->grid->regular)
-        ZR_TRY(
-            zr_fail(err, ZARR_ERR_UNSUPPORTED, "elements of grids other than regular"));
     l->fill = zr_calloc(alloc, 1, l->item_bytes > 0 ? l->item_bytes : 1);
     if (l->fill == NULL)
         ZR_TRY(zr_fail_memory(err, l->item_bytes));
     if (args->fill != NULL)
         memcpy(l->fill, args->fill, l->item_bytes);
     ZR_TRY(swap_fill(l, err));
-    ZR_TRY(layout_levels(&m));
+    ZR_TRY(layout_levels(&m, l));
     *out = l;
     l = NULL;
 out:
@@ -299,7 +335,7 @@ out:
     return st;
 }
 
-static void level_deinit(struct zr_level *lv, const zarr_allocator *alloc)
+void zr_level_deinit(struct zr_level *lv, const zarr_allocator *alloc)
 {
     zr_program_free(lv->decode);
     zr_program_free(lv->encode);
@@ -307,7 +343,7 @@ static void level_deinit(struct zr_level *lv, const zarr_allocator *alloc)
     zr_program_free(lv->bytes_encode);
     zr_chain_reps_deinit(&lv->reps);
     if (lv->index != NULL) {
-        level_deinit(lv->index, alloc); /* an index is a leaf: one step deep */
+        zr_level_deinit(lv->index, alloc); /* an index is a leaf: one step deep */
         zr_free(alloc, lv->index);
     }
 }
@@ -316,8 +352,9 @@ void zr_layout_free(struct zr_layout *l)
 {
     if (l == NULL)
         return;
+    zr_variants_free(l->variants);
     for (uint32_t i = 0; i < l->n_levels; i++)
-        level_deinit(&l->level[i], l->alloc);
+        zr_level_deinit(&l->level[i], l->alloc);
     zr_free(l->alloc, l->level);
     zr_free(l->alloc, l->fill);
     zr_free(l->alloc, l->fill_swapped);

@@ -19,6 +19,7 @@ enum {
 /* Shards of one level that are being worked through. */
 struct frame {
     struct zr_projection *proj; /* OPENS of them */
+    const struct zr_level **lv; /* of each shard, counted */
     struct zr_shard **shard;    /* fed, counted */
     uint64_t *ordinal;
     uint32_t n, pos, most;
@@ -48,6 +49,9 @@ void zr_wave_init(struct zr_wave *w, const zarr_allocator *alloc)
 
 static void wave_release(struct zr_wave *w)
 {
+    for (uint32_t i = 0; i < w->n_runs; i++)
+        if (w->run[i].shard == NULL) /* inner chunks' level is the layout's */
+            zr_level_give(w->run[i].level);
     for (uint32_t i = 0; i < w->n_hold; i++)
         zr_shard_free(w->hold[i]);
     for (uint32_t i = 0; i < w->n_opens; i++) {
@@ -95,9 +99,10 @@ static zarr_status frame_init(struct frame *f, const zarr_allocator *alloc,
 {
     zr_arena_init(&f->lists, alloc);
     f->proj = zr_calloc(alloc, OPENS, sizeof(*f->proj));
+    f->lv = zr_calloc(alloc, OPENS, sizeof(const struct zr_level *));
     f->shard = zr_calloc(alloc, OPENS, sizeof(*f->shard));
     f->ordinal = zr_calloc(alloc, OPENS, sizeof(*f->ordinal));
-    if (f->proj == NULL || f->shard == NULL || f->ordinal == NULL)
+    if (f->proj == NULL || f->lv == NULL || f->shard == NULL || f->ordinal == NULL)
         return zr_fail_memory(err, OPENS * sizeof(*f->proj));
     return ZARR_OK;
 }
@@ -107,6 +112,7 @@ static void frame_clear(struct frame *f)
     for (uint32_t i = 0; i < f->n; i++) {
         zr_shard_free(f->shard[i]);
         f->shard[i] = NULL;
+        zr_level_give(f->lv[i]);
     }
     f->n = f->pos = 0;
     f->inner_active = false;
@@ -115,12 +121,13 @@ static void frame_clear(struct frame *f)
 
 static void frame_deinit(struct frame *f, const zarr_allocator *alloc)
 {
-    if (f->shard != NULL)
+    if (f->shard != NULL && f->lv != NULL)
         frame_clear(f);
     zr_project_free(f->inner);
     zr_project_free(f->leaves);
     zr_arena_deinit(&f->lists);
     zr_free(alloc, f->proj);
+    zr_free(alloc, f->lv);
     zr_free(alloc, f->shard);
     zr_free(alloc, f->ordinal);
 }
@@ -245,12 +252,16 @@ static zarr_status add_whole(struct zr_plan *p, struct wave_builder *b,
 {
     struct zr_item *item = new_item(b, proj);
     struct zr_run *group = new_group(b);
+    zarr_status st = ZARR_OK;
 
     if (item == NULL || group == NULL)
         return zr_fail_memory(err, sizeof(*item));
+    st = zr_layout_outer(p->a.layout, proj->shape, &group->level, err);
     zr_plan_key(&p->a, proj->chunk, &p->key);
     group->key = zr_arena_strndup(&b->w->arena, zr_str_text(&p->key), p->key.bytes);
     group->item = zr_arena_alloc(&b->w->arena, sizeof(struct zr_item *));
+    if (st != ZARR_OK)
+        return zr_prefix(err, st, "%s", zr_str_text(&p->key));
     if (group->key == NULL || group->item == NULL || p->key.failed)
         return zr_fail_memory(err, p->key.bytes);
     item->offset = 0;
@@ -261,7 +272,7 @@ static zarr_status add_whole(struct zr_plan *p, struct wave_builder *b,
     group->item[0] = item;
     group->n_items = 1;
     b->w->n_items++;
-    b->w->decoded_bytes += b->w->level->decoded_bytes;
+    b->w->decoded_bytes += group->level->decoded_bytes;
     return ZARR_OK;
 }
 
@@ -279,6 +290,7 @@ static struct zr_run *shard_group(struct wave_builder *b, struct zr_shard *shard
     if (group == NULL)
         return NULL;
     group->shard = w->hold[w->n_hold++] = zr_shard_ref(shard);
+    group->level = w->level;
     group->key = shard->buffer.handle != NULL ? NULL : shard->key;
     return group;
 }
@@ -375,22 +387,30 @@ static zarr_status note_open(struct zr_plan *p, struct zr_wave *w, uint32_t leve
     f->proj[f->n] = *proj;
     if (!zr_projection_keep(&f->proj[f->n], proj, &f->lists))
         return zr_fail_memory(err, sizeof(*proj));
+    f->lv[f->n] = &p->a.layout->level[level];
     if (parent == NULL) {
+        zarr_status st = ZARR_OK;
+
         zr_plan_key(&p->a, proj->chunk, &p->key);
+        st = zr_layout_outer(p->a.layout, proj->shape, &f->lv[f->n], err);
+        if (st != ZARR_OK)
+            return zr_prefix(err, st, "%s", zr_str_text(&p->key));
     } else {
-        uint64_t entry = inner_entry(&p->a.layout->level[level - 1], proj->chunk);
+        uint64_t entry =
+            inner_entry(p->frame[level - 1].lv[p->frame[level - 1].pos], proj->chunk);
 
         zr_str_clear(&p->key);
         zr_str_puts(&p->key, parent->key);
         o->offset = parent->base + parent->index->entry[2 * entry];
         o->bytes = parent->index->entry[2 * entry + 1];
     }
+    f->ordinal[f->n] = p->ordinal++;
+    f->shard[f->n] = NULL;
+    o->lv = f->lv[f->n++];
     o->key = zr_arena_strndup(&w->arena, zr_str_text(&p->key), p->key.bytes);
     if (o->key == NULL || p->key.failed)
         return zr_fail_memory(err, p->key.bytes);
     o->parent = parent == NULL ? NULL : zr_shard_ref(parent);
-    f->ordinal[f->n] = p->ordinal++;
-    f->shard[f->n++] = NULL;
     w->n_opens++;
     return ZARR_OK;
 }
@@ -424,7 +444,7 @@ out:
 static zarr_status start_inner(struct zr_plan *p, struct frame *f, uint32_t level,
                                zarr_error *err)
 {
-    const struct zr_level *lv = &p->a.layout->level[level];
+    const struct zr_level *lv = f->lv[f->pos];
     const struct zr_projection *outer = &f->proj[f->pos];
     const struct zr_grid *grid = p->a.layout->grid;
     uint64_t clip[ZARR_MAX_RANK], *clip_ptr = NULL;
@@ -459,8 +479,8 @@ static zarr_status pull_leaves(struct zr_plan *p, struct wave_builder *b, uint32
             f->pos++;
             break;
         }
-        ZR_TRY(add_inner(p, b, shard, &proj,
-                         inner_entry(&p->a.layout->level[level], proj.chunk), err));
+        ZR_TRY(
+            add_inner(p, b, shard, &proj, inner_entry(f->lv[f->pos], proj.chunk), err));
     }
 out:
     return st;
@@ -486,7 +506,7 @@ static zarr_status pull_shards(struct zr_plan *p, struct wave_builder *b, uint32
             f->pos++;
             break;
         }
-        entry = inner_entry(&p->a.layout->level[level], proj.chunk);
+        entry = inner_entry(f->lv[f->pos], proj.chunk);
         if (shard->index->missing || shard->index->entry[2 * entry] == ZR_INDEX_MISSING) {
             ZR_TRY(add_missing(p, b, shard, &proj, level + 1, err));
             continue;

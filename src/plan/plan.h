@@ -26,7 +26,11 @@
 
 /* ---- layout ------------------------------------------------------------- */
 
+struct zr_variant;
+struct zr_variants;
+
 struct zr_level {
+    struct zr_variant *variant;   /* who counts it; NULL: the layout's own */
     const struct zr_chain *chain; /* borrowed from the metadata */
     struct zr_chain_reps reps;
     int32_t ndim;
@@ -74,14 +78,38 @@ struct zr_layout {
     uint8_t *fill_swapped; /* the same with each unit reversed */
     int32_t device_type;
     uint32_t n_levels;
-    struct zr_level *level; /* [0] outermost */
+    /* [0] outermost; where chunks differ in shape [0] is the largest one's */
+    struct zr_level *level;
+    struct zr_variants *variants; /* NULL: level[0] is every chunk's */
     const zarr_allocator *alloc;
 };
 zarr_status zr_layout_make(struct zr_layout **out, const struct zr_layout_args *args,
                            const zarr_allocator *alloc, zarr_error *err);
 void zr_layout_free(struct zr_layout *l);
-/* The innermost chunk's shape in array order of dimensions. */
+/* The innermost chunk's shape in array order of dimensions; where chunks differ and have
+ * no inner ones, the largest. */
 const uint64_t *zr_layout_leaf_shape(const struct zr_layout *l);
+/* The same layout for outer chunks of this stored shape: made at its first need, counted,
+ * kept for the next chunk of that shape; a bounded number of shapes is kept. Only for
+ * layouts with variants. Thread class: shared. */
+zarr_status zr_variant_take(const struct zr_layout *l, const uint64_t *shape,
+                            const struct zr_level **out, zarr_error *err);
+void zr_variant_give(const struct zr_level *lv);
+/* The outermost level of a chunk of this shape; to be given back. */
+static inline zarr_status zr_layout_outer(const struct zr_layout *l,
+                                          const uint64_t *shape,
+                                          const struct zr_level **out, zarr_error *err)
+{
+    if (l->variants != NULL)
+        return zr_variant_take(l, shape, out, err);
+    *out = &l->level[0];
+    return ZARR_OK;
+}
+static inline void zr_level_give(const struct zr_level *lv)
+{
+    if (lv != NULL && lv->variant != NULL)
+        zr_variant_give(lv);
+}
 
 /* ---- shards --------------------------------------------------------------- */
 
@@ -160,8 +188,9 @@ struct zr_item {
 #define ZR_ITEM_MISSING (UINT64_MAX - 1)
 /* Items that one thread does one after the other, fetched with one request. */
 struct zr_run {
-    const char *key;        /* object; NULL: shard->buffer */
-    struct zr_shard *shard; /* NULL: an unsharded chunk */
+    const struct zr_level *level; /* the leaf that its items are of */
+    const char *key;              /* object; NULL: shard->buffer */
+    struct zr_shard *shard;       /* NULL: an unsharded chunk */
     uint64_t offset, bytes; /* range that covers the items; UINT64_MAX: whole object */
     struct zr_item **item;  /* sorted by offset */
     uint32_t n_items;
@@ -172,6 +201,7 @@ struct zr_open {
     struct zr_shard *parent; /* nested: the shard it lies in; NULL: an object */
     uint64_t offset, bytes;  /* nested: range in the parent */
     uint32_t level;
+    const struct zr_level *lv; /* of this very shard; borrowed from the plan */
     uint64_t ordinal;
     struct zr_shard *shard; /* out, counted */
 };
@@ -183,7 +213,7 @@ enum zr_wave_kind {
 struct zr_wave {
     enum zr_wave_kind kind;
     struct zr_arena arena;
-    const struct zr_level *level; /* DATA: the leaf */
+    const struct zr_level *level; /* DATA: the leaf; where chunks differ, the largest's */
     struct zr_run *run;
     uint32_t n_runs, n_items;
     struct zr_open *open;

@@ -6,6 +6,16 @@
 
 #include "plan/plan.h"
 
+/* What layout.c and variants.c share: makes the outermost level for chunks of this shape
+ * (array order), and takes a level apart. */
+zarr_status zr_level_outer_make(const struct zr_layout *l,
+                                const struct zr_layout_args *args, const uint64_t *shape,
+                                struct zr_level *out, zarr_error *err);
+void zr_level_deinit(struct zr_level *lv, const zarr_allocator *alloc);
+zarr_status zr_variants_make(struct zr_variants **out, const struct zr_layout_args *args,
+                             const zarr_allocator *alloc, zarr_error *err);
+void zr_variants_free(struct zr_variants *v);
+
 /* Copies a projection into an arena, lists and points included; false: no memory. */
 bool zr_target_pack(struct zr_target *out, const struct zr_projection *p,
                     struct zr_arena *arena);

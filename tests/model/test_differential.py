@@ -32,7 +32,8 @@ def by_zarr_python(dump, document):
     values[name] = cpu.Buffer.from_bytes(json.dumps(spoken).encode())
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        array = zarr.open_array(zarr.storage.MemoryStore(values), mode="r")
+        with zarr.config.set(peers.RECTILINEAR):
+            array = zarr.open_array(zarr.storage.MemoryStore(values), mode="r")
         return np.asarray(array[...], array.dtype)
 
 

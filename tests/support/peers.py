@@ -1,6 +1,7 @@
 """peers - zarr-python, zarrs and tensorstore behind one pair of functions, and what each
 of them is known to lack. All work on a folder whose metadata is there already."""
 import base64
+import math
 import warnings
 
 import numpy as np
@@ -14,10 +15,13 @@ PIPELINES = {PYTHON: "zarr.core.codec_pipeline.BatchedCodecPipeline",
 ZARR_AT_LEAST_3_3 = tuple(int(v) for v in zarr.__version__.split(".")[:2]) >= (3, 3)
 
 
+RECTILINEAR = {"array.rectilinear_chunks": True} if "rectilinear_chunks" in zarr.config.get("array") else {}
+
+
 def open_zarr(peer, folder, mode="r", **options):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        with zarr.config.set({"codec_pipeline.path": PIPELINES[peer]}):
+        with zarr.config.set({"codec_pipeline.path": PIPELINES[peer], **RECTILINEAR}):
             return zarr.open_array(str(folder), mode=mode, **options)
 
 
@@ -101,6 +105,10 @@ def supporting(document):
         return supporting_v2(document)
     dtype, codecs = document["data_type"], document["codecs"]
     rank, found = len(document["shape"]), []
+    if document["chunk_grid"]["name"] == "rectilinear":
+        return supporting_rectilinear(document)
+    if document["chunk_grid"]["name"] != "regular":
+        return found
     chunks = document["chunk_grid"]["configuration"]["chunk_shape"]
     if rank > 32:  # NumPy's own broadcasting ends there, and tensorstore
         return found
@@ -115,6 +123,32 @@ def supporting(document):
             (rank < 32 or "sharding_indexed" not in names_in(codecs)):
         found.append(TENSORSTORE)
     return found
+
+
+def edges_of(spec, length):
+    """Edges of one dimension of a rectilinear grid, written out: those that the array reaches."""
+    if isinstance(spec, int):
+        return [spec] * -(-length // spec)
+    edges, found, end = [], [], 0
+    for item in spec:
+        edges += [item[0]] * item[1] if isinstance(item, list) else [item]
+    for edge in edges:
+        if end >= length:
+            break
+        found.append(edge)
+        end += edge
+    return found
+
+
+def supporting_rectilinear(document):
+    """zarr-python behind its flag, with every edge a multiple of the untransposed inner one."""
+    first = [d if isinstance(d, int) else None for d in document["chunk_grid"]["configuration"]["chunk_shapes"]]
+    for at, spec in enumerate(document["chunk_grid"]["configuration"]["chunk_shapes"]):
+        if first[at] is not None:
+            continue
+        edges = {item[0] if isinstance(item, list) else item for item in spec}
+        first[at] = math.gcd(*edges)
+    return [PYTHON] if RECTILINEAR and shard_shapes_divide(first, document["codecs"]) else []
 
 
 def supporting_v2(document):

@@ -80,6 +80,35 @@ def chains(draw, shape, one_byte, itemsize, depth=0):
 shapes = st.lists(st.one_of(st.integers(1, 9), st.integers(0, 12)), max_size=4).map(tuple)
 
 
+def unit_of(chunks, codecs):
+    """What edges of chunks must be multiples of: the outermost inner chunk's, or 1."""
+    order = list(range(len(chunks)))
+    for codec in codecs:
+        if codec["name"] == "transpose":
+            order = [order[d] for d in codec["configuration"]["order"]]
+        elif codec["name"] == "sharding_indexed":
+            unit = [0] * len(chunks)
+            for place, d in enumerate(order):
+                unit[d] = codec["configuration"]["chunk_shape"][place]
+            return unit
+    return [1] * len(chunks)
+
+
+@st.composite
+def edge_lists(draw, length, unit):
+    """Edges that reach the end of a dimension, or beyond, spelled in any way."""
+    if draw(st.integers(0, 4)) == 0:
+        return unit * draw(st.integers(1, 3))
+    spelled, end = [], 0
+    while end < length or not spelled:
+        edge, count = unit * draw(st.integers(1, 4)), draw(st.sampled_from([1, 1, 1, 2, 3]))
+        spelled.append([edge, count] if count > 1 or draw(st.booleans()) else edge)
+        end += edge * count
+    if draw(st.integers(0, 5)) == 0:
+        spelled.append(unit * draw(st.integers(1, 4)))
+    return spelled
+
+
 @st.composite
 def cases_v3(draw):
     name = draw(st.sampled_from(sorted(TYPES_V3)))
@@ -91,6 +120,13 @@ def cases_v3(draw):
     codecs, inner = draw(chains(list(chunks), one_byte, numpy_type.itemsize))
     encoding = draw(st.sampled_from([("default", "/"), ("default", "."), ("v2", "."), ("v2", "/")]))
     document = cases.document_v3(data_type, fill, codecs, shape, chunks, *encoding)
+    if shape and draw(st.integers(0, 2)) == 0:
+        edges = [draw(edge_lists(n, u)) for n, u in zip(shape, unit_of(chunks, codecs))]
+        document["chunk_grid"] = {"name": "rectilinear", "configuration": {
+            "kind": "inline", "chunk_shapes": edges}}
+    elif draw(st.integers(0, 9)) == 0 and all(
+            n % u == 0 for n, u in zip(shape, unit_of(chunks, codecs))):
+        document["chunk_grid"]["name"] = "zarrs.regular_bounded"
     return Case(document, numpy_type, shape, chunks, tuple(inner))
 
 

@@ -110,7 +110,8 @@ class ArraySpec(Sized):
                 ("fill_value", c_char_p), ("codecs", c_char_p), ("index_codecs", c_char_p),
                 ("attributes", c_char_p), ("dimension_names", POINTER(c_char_p)),
                 ("key_encoding", c_char_p), ("separator", c_char), ("order", c_char),
-                ("reserved", ctypes.c_uint16), ("reserved2", c_uint32), ("document", c_char_p)]
+                ("reserved", ctypes.c_uint16), ("reserved2", c_uint32), ("document", c_char_p),
+                ("chunk_grid", c_char_p)]
 
 
 ProgressFn = CFUNCTYPE(None, c_void_p, POINTER(Stats))
@@ -237,6 +238,9 @@ FUNCTIONS = {
     "zarr_array_free": (None, [P]), "zarr_array_zarr_format": (c_int32, [P]),
     "zarr_array_path": (S, [P]), "zarr_array_ndim": (c_int32, [P]), "zarr_array_shape": (SHAPE, [P]),
     "zarr_array_write_shape": (SHAPE, [P]), "zarr_array_chunk_shape": (SHAPE, [P]),
+    "zarr_array_chunk_grid": (S, [P]), "zarr_array_chunk_counts": (None, [P, SHAPE]),
+    "zarr_array_chunk_extent": (T, [P, SHAPE, SHAPE, SHAPE, E]),
+    "zarr_array_select_blocks": (T, [P, OUT, T, POINTER(DimSelection), E]),
     "zarr_array_dtype": (P, [P]), "zarr_array_fill_value": (P, [P]),
     "zarr_array_dimension_name": (S, [P, T]), "zarr_array_metadata": (S, [P]),
     "zarr_array_attributes": (S, [P]), "zarr_array_codecs": (S, [P]),
@@ -530,7 +534,7 @@ OVERWRITE, NO_PARENTS, INDEX_AT_START, IF_MISSING = 1, 2, 4, 8
 
 def array_spec(shape, dtype, zarr_format=0, chunks=None, shards=None, fill_value=None, codecs=None,
                index_codecs=None, attributes=None, dimension_names=None, key_encoding=None,
-               separator="", order="", flags=0, document=None):
+               separator="", order="", flags=0, document=None, chunk_grid=None):
     spec = ArraySpec(flags=flags, zarr_format=zarr_format, ndim=len(shape))
     if document is not None:
         spec.document = text_of(document)
@@ -551,7 +555,9 @@ def array_spec(shape, dtype, zarr_format=0, chunks=None, shards=None, fill_value
         names = [None if n is None else n.encode() for n in dimension_names]
         spec.dimension_names = (c_char_p * max(1, len(names)))(*names)
     if key_encoding:
-        spec.key_encoding = key_encoding.encode()
+        spec.key_encoding = text_of(key_encoding)
+    if chunk_grid is not None:
+        spec.chunk_grid = text_of(chunk_grid)
     if separator:
         spec.separator = separator.encode()
     if order:
@@ -686,11 +692,30 @@ class Array(Handle):
 
     @property
     def chunks(self):
-        return tuple(lib.zarr_array_chunk_shape(self.pointer)[:self.ndim])
+        """None where chunks differ in shape."""
+        found = lib.zarr_array_chunk_shape(self.pointer)
+        return tuple(found[:self.ndim]) if found else None
 
     @property
     def write_chunks(self):
-        return tuple(lib.zarr_array_write_shape(self.pointer)[:self.ndim])
+        found = lib.zarr_array_write_shape(self.pointer)
+        return tuple(found[:self.ndim]) if found else None
+
+    @property
+    def chunk_grid(self):
+        return json.loads(lib.zarr_array_chunk_grid(self.pointer))
+
+    @property
+    def chunk_counts(self):
+        counts = (c_uint64 * max(1, self.ndim))()
+        lib.zarr_array_chunk_counts(self.pointer, counts)
+        return tuple(counts[:self.ndim])
+
+    def chunk_extent(self, *chunk):
+        """(origin, shape)"""
+        origin, shape = ((c_uint64 * max(1, self.ndim))() for _ in range(2))
+        call("zarr_array_chunk_extent", self.pointer, shape_of(chunk), origin, shape)
+        return tuple(origin[:self.ndim]), tuple(shape[:self.ndim])
 
     @property
     def zarr_format(self):
@@ -969,6 +994,15 @@ class Selection(Handle):
                          len(items), dims)
         del keep
         return made
+
+    @classmethod
+    def blocks_of(cls, array, *items):
+        """Blocks of the array's own grid."""
+        dims, keep = dim_selections(items)
+        out = c_void_p()
+        call("zarr_array_select_blocks", array.pointer, byref(out), len(items), dims)
+        del keep
+        return cls(out.value)
 
     @classmethod
     def parse(cls, shape, text):

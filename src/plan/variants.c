@@ -1,0 +1,203 @@
+/*
+ * plan/variants.c - the outermost levels of a layout whose chunks differ in
+ * shape: one for each shape that was met lately. They are made outside the
+ * lock, found by a hash of the shape, counted while somebody works with them,
+ * and the one unused for longest goes when there are too many.
+ * Thread class: shared.
+ */
+#include "plan/plan_int.h"
+
+#include <string.h>
+
+enum {
+    VARIANTS_MOST = 64
+};
+
+struct zr_variant {
+    struct zr_level level;
+    atomic_uint refs;
+    const zarr_allocator *alloc;
+};
+
+struct zr_variants {
+    struct zr_layout_args args;
+    int32_t *store_devices; /* owned */
+    char *preference;
+    const zarr_allocator *alloc;
+    struct zr_fork_hook fork;
+    struct {
+        zr_mutex mutex;
+        uint32_t n;
+        uint64_t clock;
+        struct {
+            uint64_t hash, used;
+            struct zr_variant *variant; /* counted */
+        } slot[VARIANTS_MOST];
+    } locked;
+};
+
+static void variant_unref(struct zr_variant *v)
+{
+    if (v == NULL || atomic_fetch_sub_explicit(&v->refs, 1, memory_order_acq_rel) != 1)
+        return;
+    zr_level_deinit(&v->level, v->alloc);
+    zr_free(v->alloc, v);
+}
+
+void zr_variant_give(const struct zr_level *lv)
+{
+    variant_unref(lv->variant);
+}
+
+zarr_status zr_variants_make(struct zr_variants **out, const struct zr_layout_args *args,
+                             const zarr_allocator *alloc, zarr_error *err)
+{
+    size_t bytes = args->n_store_devices * sizeof(*args->store_devices);
+    struct zr_variants *v = zr_calloc(alloc, 1, sizeof(*v));
+    zarr_status st = ZARR_OK;
+
+    if (v == NULL)
+        return zr_fail_memory(err, sizeof(*v));
+    v->args = *args;
+    v->alloc = alloc;
+    zr_mutex_init(&v->locked.mutex);
+    v->fork.mutex = &v->locked.mutex;
+    zr_fork_hook_add(&v->fork);
+    if (args->preference != NULL) {
+        v->args.preference = v->preference = zr_strdup(alloc, args->preference);
+        if (v->preference == NULL)
+            ZR_TRY(zr_fail_memory(err, strlen(args->preference)));
+    }
+    if (bytes > 0) {
+        v->args.store_devices = v->store_devices = zr_malloc(alloc, bytes);
+        if (v->store_devices == NULL)
+            ZR_TRY(zr_fail_memory(err, bytes));
+        memcpy(v->store_devices, args->store_devices, bytes);
+    }
+    *out = v;
+    v = NULL;
+out:
+    zr_variants_free(v);
+    return st;
+}
+
+void zr_variants_free(struct zr_variants *v)
+{
+    if (v == NULL)
+        return;
+    for (uint32_t i = 0; i < v->locked.n; i++)
+        variant_unref(v->locked.slot[i].variant);
+    zr_fork_hook_remove(&v->fork);
+    zr_mutex_deinit(&v->locked.mutex);
+    zr_free(v->alloc, v->preference);
+    zr_free(v->alloc, v->store_devices);
+    zr_free(v->alloc, v);
+}
+
+static uint64_t shape_hash(const uint64_t *shape, int32_t ndim)
+{
+    uint64_t h = UINT64_C(0xcbf29ce484222325);
+
+    for (int32_t d = 0; d < ndim; d++) {
+        h = (h ^ shape[d]) * UINT64_C(0x9e3779b97f4a7c15);
+        h ^= h >> 29;
+    }
+    return h;
+}
+
+static bool same_shape(const struct zr_level *lv, const uint64_t *shape)
+{
+    return memcmp(lv->shape, shape, (size_t)lv->ndim * sizeof(*shape)) == 0;
+}
+
+/* Counted, or NULL. */
+static struct zr_variant *find_locked(struct zr_variants *v, const uint64_t *shape,
+                                      uint64_t hash)
+{
+    for (uint32_t i = 0; i < v->locked.n; i++) {
+        struct zr_variant *there = v->locked.slot[i].variant;
+
+        if (v->locked.slot[i].hash != hash || !same_shape(&there->level, shape))
+            continue;
+        v->locked.slot[i].used = ++v->locked.clock;
+        atomic_fetch_add_explicit(&there->refs, 1, memory_order_relaxed);
+        return there;
+    }
+    return NULL;
+}
+
+/* Puts one in its slot, counted once more; the one that had to go is the caller's to
+ * give back. */
+static struct zr_variant *put_locked(struct zr_variants *v, struct zr_variant *made,
+                                     uint64_t hash)
+{
+    uint32_t at = v->locked.n;
+    struct zr_variant *gone = NULL;
+
+    if (at < VARIANTS_MOST) {
+        v->locked.n++;
+    } else {
+        at = 0;
+        for (uint32_t i = 1; i < VARIANTS_MOST; i++)
+            if (v->locked.slot[i].used < v->locked.slot[at].used)
+                at = i;
+        gone = v->locked.slot[at].variant;
+    }
+    atomic_fetch_add_explicit(&made->refs, 1, memory_order_relaxed);
+    v->locked.slot[at].variant = made;
+    v->locked.slot[at].hash = hash;
+    v->locked.slot[at].used = ++v->locked.clock;
+    return gone;
+}
+
+static zarr_status variant_make(struct zr_variant **out, const struct zr_layout *l,
+                                const uint64_t *shape, zarr_error *err)
+{
+    struct zr_variant *made = zr_calloc(l->alloc, 1, sizeof(*made));
+    zarr_status st = ZARR_OK;
+
+    if (made == NULL)
+        return zr_fail_memory(err, sizeof(*made));
+    atomic_init(&made->refs, 1);
+    made->alloc = l->alloc;
+    made->level.variant = made;
+    ZR_TRY(zr_level_outer_make(l, &l->variants->args, shape, &made->level, err));
+    *out = made;
+    made = NULL;
+out:
+    variant_unref(made);
+    return st;
+}
+
+zarr_status zr_variant_take(const struct zr_layout *l, const uint64_t *shape,
+                            const struct zr_level **out, zarr_error *err)
+{
+    struct zr_variants *v = l->variants;
+    struct zr_variant *there = NULL, *made = NULL, *gone = NULL;
+    uint64_t hash = 0;
+    zarr_status st = ZARR_OK;
+
+    *out = &l->level[0];
+    if (same_shape(&l->level[0], shape))
+        return ZARR_OK;
+    hash = shape_hash(shape, l->grid->ndim);
+    zr_mutex_lock(&v->locked.mutex);
+    there = find_locked(v, shape, hash);
+    zr_mutex_unlock(&v->locked.mutex);
+    if (there == NULL) {
+        ZR_TRY(variant_make(&made, l, shape, err));
+        zr_mutex_lock(&v->locked.mutex);
+        there = find_locked(v, shape, hash); /* somebody was quicker */
+        if (there == NULL) {
+            gone = put_locked(v, made, hash);
+            there = made;
+            made = NULL;
+        }
+        zr_mutex_unlock(&v->locked.mutex);
+    }
+    *out = &there->level;
+out:
+    variant_unref(made);
+    variant_unref(gone);
+    return st;
+}
