@@ -15,7 +15,10 @@
 
 /* Levels of JSON: a struct in a v3 struct is four below it, in v2 two. Less than the
  * parser's own default, so that what is written from a type can be read again. */
-static const zarr_limits struct_limits = {.json_depth = 60, .string_bytes = 1 << 20};
+static const zarr_limits struct_limits = {
+    .json_depth = 60,
+    .json_tokens = 8 * ZR_STRUCT_FIELDS_MAX + 64, /* each level holds its own tree */
+    .string_bytes = 1 << 20};
 
 void zr_struct_free(struct zr_struct *s)
 {

@@ -10,7 +10,7 @@
 
 /* Nobody has more; each level of nesting costs a level of recursion. */
 enum {
-    ZR_STRUCT_FIELDS_MAX = 65536, /* nested ones counted */
+    ZR_STRUCT_FIELDS_MAX = 16384, /* nested ones counted */
     ZR_STRUCT_DEPTH_MAX = 32
 };
 

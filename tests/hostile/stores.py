@@ -232,6 +232,42 @@ meta("v3_unknown_dtype", UNSUPPORTED, "float7", data_type="float7")
 meta("v3_dtype_number", CORRUPT, "data_type", data_type=16)
 meta("v3_raw_type_huge", UNSUPPORTED, "16777216", data_type="r18446744073709551608", fill_value=[0])
 meta("v3_raw_type_bits", CORRUPT, "r7", data_type="r7", fill_value=[0])
+
+
+def fields(*types):
+    return {"name": "struct", "configuration": {"fields": [
+        {"name": f"f{n}", "data_type": kind} for n, kind in enumerate(types)]}}
+
+
+def nested(depth):
+    kind = "int32"
+    for _ in range(depth):
+        kind = fields(kind)
+    return kind
+
+
+add("v3_struct", v3(whole(bytes(range(48))), data_type=fields("int32", "float64"),
+                    fill_value={"f0": 1, "f1": 2}), values={"read": '{"f0":50462976,"f1":1.733947411150308e-255} and others'})
+add("v3_struct_short_chunk", v3(whole(bytes(49)), data_type=fields("int32", "float64"),
+                                fill_value={"f0": 1, "f1": 2}), data=(CORRUPT, "48"))
+meta("v3_struct_no_fields", CORRUPT, "at least one field", data_type=fields())
+meta("v3_struct_no_configuration", CORRUPT, "needs a configuration", data_type="struct")
+meta("v3_struct_twice", CORRUPT, "two fields", data_type={"name": "struct", "configuration": {
+    "fields": [{"name": "x", "data_type": "int8"}, {"name": "x", "data_type": "int8"}]}})
+meta("v3_struct_more_members", CORRUPT, "name and data_type", data_type={
+    "name": "struct", "configuration": {"fields": [{"name": "x", "data_type": "int8", "offset": 4}]}})
+meta("v3_struct_unknown_inside", UNSUPPORTED, "float7", data_type=fields("int8", fields("float7")))
+meta("v3_struct_deep", LIMIT, "json_depth", data_type=nested(16))
+meta("v3_struct_huge", UNSUPPORTED, "16777216", data_type=fields("r128000000", "r128000000"))
+meta("v3_struct_wide", LIMIT, "fields", data_type={"name": "struct", "configuration": {
+    "fields": [[f"{_n:x}", "int8"] for _n in range(16385)]}})
+meta("v3_struct_no_endian", CORRUPT, "endian is required", data_type=fields("int32"),
+     fill_value={"f0": 0}, codecs=[{"name": "bytes"}])
+meta("v3_struct_fill_part", CORRUPT, "f1", data_type=fields("int32", "int8"), fill_value={"f0": 1})
+meta("v3_struct_fill_more", CORRUPT, "no field", data_type=fields("int8"),
+     fill_value={"f0": 1, "f1": 1})
+meta("v3_struct_fill_zero", CORRUPT, "every field", data_type=fields("int8"), fill_value=0)
+meta("v3_struct_fill_range", CORRUPT, "f0", data_type=fields("int8"), fill_value={"f0": 128})
 meta("v3_unknown_codec", UNSUPPORTED, "snake_oil", codecs=[BYTES, codec("snake_oil")])
 meta("v3_codec_says_ignore_me", UNSUPPORTED, "snake_oil",
      codecs=[BYTES, dict(codec("snake_oil"), must_understand=False)])
@@ -333,9 +369,28 @@ for _i, (_name, _status) in enumerate([
         ("|V0", UNSUPPORTED), ("<M8[parsec]", CORRUPT), ("<M8[0s]", CORRUPT), ("<M8[", CORRUPT),
         ("|O", UNSUPPORTED), ("<f\u0668", UNSUPPORTED), ("<i4" * 100000, UNSUPPORTED)]):
     meta2(f"v2_dtype_{_i}", _status, "", dtype=_name, fill_value=None)
-meta2("v2_dtype_struct", UNSUPPORTED, "", dtype=[["x", "<i4"], ["y", "<f8"]], fill_value=None)
+FIELDS = [["x", "<i4"], ["y", ">f8"]]
+add("v2_struct", v2({"0.0": bytes(range(48))}, dtype=FIELDS, fill_value=None),
+    values={"read": '{"x":50462976,"y":2.6966222901940374e-289} and others'})
+add("v2_struct_short_chunk", v2({"0.0": bytes(47)}, dtype=FIELDS, fill_value=None), data=(CORRUPT, "48"))
 meta2("v2_dtype_struct_deep", LIMIT, "json_depth", fill_value=None,
       raw=text(V2, {"dtype": "@"}).replace(b'"@"', b'[["x",' * 1000 + b'"<i4"' + b"]]" * 1000))
+meta2("v2_dtype_struct_wide", LIMIT, "json_tokens",
+      raw=text(V2, {"dtype": "@"}).replace(b'"@"', b"[" + b",".join(
+          b'["%x","<i4"]' % _n for _n in range(1000000)) + b"]"))
+meta2("v2_struct_empty", CORRUPT, "at least one field", dtype=[])
+meta2("v2_struct_twice", CORRUPT, "two fields", dtype=[["x", "<i4"], ["x", "<i4"]])
+meta2("v2_struct_no_order", CORRUPT, "byte order", dtype=[["x", "i4"]])
+meta2("v2_struct_unknown_inside", UNSUPPORTED, "<q9", dtype=[["x", [["y", "<q9"]]]])
+meta2("v2_struct_object_inside", UNSUPPORTED, "", dtype=[["x", "|O"]])
+meta2("v2_struct_subarray_wraps", CORRUPT, "too large", dtype=[["x", "<i4", [2**33, 2**33]]])
+meta2("v2_struct_subarray_huge", UNSUPPORTED, "16777216", dtype=[["x", "<i4", [2**23]]])
+meta2("v2_struct_subarray_zero", CORRUPT, "whole numbers from 1", dtype=[["x", "<i4", [0]]])
+meta2("v2_struct_subarray_rank", CORRUPT, "too many dimensions", dtype=[["x", "<i4", [1] * 65]])
+meta2("v2_struct_sum_huge", UNSUPPORTED, "16777216", dtype=[["x", "|V16000000"], ["y", "|V16000000"]])
+meta2("v2_struct_title", CORRUPT, "name", dtype=[[["title", "x"], "<i4"]])
+meta2("v2_struct_fill_short", CORRUPT, "base64 of its 12 bytes", dtype=FIELDS, fill_value="AAAA")
+meta2("v2_struct_fill_list", CORRUPT, "every field", dtype=FIELDS, fill_value=[1, 2.0])
 meta2("v2_dtype_null", CORRUPT, "dtype", dtype=None)
 meta2("v2_order", CORRUPT, "order", order="K")
 meta2("v2_separator", CORRUPT, "dimension_separator", dimension_separator="..")

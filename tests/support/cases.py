@@ -106,6 +106,27 @@ V3_MORE = {
     "bytes": ({"name": "null_terminated_bytes", "configuration": {"length_bytes": 4}}, "S4", "YWI=",
               b"ab\0\0"),
 }
+# zarr-python reads them, too
+V3_STRUCTS = {
+    "struct": ({"name": "struct", "configuration": {"fields": [
+        {"name": "a", "data_type": "int32"}, {"name": "b", "data_type": "uint8"},
+        {"name": "c", "data_type": "complex64"}]}},
+        np.dtype([("a", "i4"), ("b", "u1"), ("c", "c8")]), {"a": -1, "b": 7, "c": [0.5, -0.0]},
+        _n(-1, "i4") + b"\7" + _n([0.5, -0.0], "f4")),
+    "struct-nested": ({"name": "struct", "configuration": {"fields": [
+        {"name": "n", "data_type": {"name": "struct", "configuration": {"fields": [
+            {"name": "x", "data_type": "float64"}, {"name": "y", "data_type": "int16"}]}}},
+        {"name": "t", "data_type": "bool"}]}},
+        np.dtype([("n", [("x", "f8"), ("y", "i2")]), ("t", "?")]),
+        {"n": {"x": 1.5, "y": -2}, "t": True}, _n(1.5, "f8") + _n(-2, "i2") + b"\1"),
+}
+V2_STRUCTS = {
+    "struct-mixed": ([["a", ">i4"], ["b", "<f8"], ["c", "|u1"]],
+                     np.dtype([("a", "i4"), ("b", "f8"), ("c", "u1")]), "AAAAAQAAAAAAAPg/Bw=="),
+    "struct-subarrays": ([["s", ">i2", [2, 2]], ["n", [["x", "<f4"], ["y", "|S2"]], [2]]],
+                         np.dtype([("s", "i2", (2, 2)), ("n", [("x", "f4"), ("y", "S2")], (2,))]),
+                         "AAEAAgADAAQAAIA/YWIAAABAAAA="),
+}
 
 
 def native(array):
@@ -134,6 +155,12 @@ def random_data(rng, shape, dtype):
     """Any bits where any are legal."""
     dtype = np.dtype(dtype)
     n = int(np.prod(shape, dtype=object))
+    if dtype.names:
+        out = np.zeros(shape, dtype)
+        for name in dtype.names:
+            base, sub = dtype[name].subdtype or (dtype[name], ())
+            out[name] = random_data(rng, (*shape, *sub), base)
+        return out
     if dtype.kind == "b":
         return rng.integers(0, 2, shape).astype(bool)
     if dtype.kind in "SU":
@@ -164,6 +191,8 @@ def with_holes(rng, data, chunks, fill):
 def layout(rng, shape, dtype, swap=None, plain=False):
     """A view of any strides, of either sign, at any address, in memory full of JUNK."""
     dtype = np.dtype(dtype)
+    if dtype.names:
+        swap = False  # in memory structs have the machine's order
     if swap if swap is not None else rng.integers(0, 3) == 0:
         dtype = dtype.newbyteorder("S")
     if plain:

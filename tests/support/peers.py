@@ -109,6 +109,7 @@ def supporting(document):
         return supporting_rectilinear(document)
     if document["chunk_grid"]["name"] != "regular":
         return found
+    struct = isinstance(dtype, dict) and dtype["name"] == "struct"
     chunks = document["chunk_grid"]["configuration"]["chunk_shape"]
     if rank > 32:  # NumPy's own broadcasting ends there, and tensorstore
         return found
@@ -117,7 +118,7 @@ def supporting(document):
         # zarrs reads missing NaNs as its own NaN, and mixes up the halves of big-endian complex
         # numbers when it decodes a chunk in part.
         big_complex = str(dtype).startswith("complex") and "'big'" in str(codecs)
-        if "0x7f" not in str(document["fill_value"]) and not big_complex:
+        if "0x7f" not in str(document["fill_value"]) and not big_complex and not struct:
             found.append(ZARRS)
     if isinstance(dtype, str) and dtype[0] != "r" and not codecs_behind_shards(codecs) and \
             (rank < 32 or "sharding_indexed" not in names_in(codecs)):
@@ -155,6 +156,8 @@ def supporting_v2(document):
     """zarrs' pipeline refuses other byte orders and gets chunks of order F from zarr-python in a
     form that it cannot take; tensorstore has no filters, texts or times."""
     found, compressor = [PYTHON], document["compressor"] or {}
+    if isinstance(document["dtype"], list):  # tensorstore opens one field of it
+        return [] if any(len(field) > 2 for field in document["dtype"]) else [PYTHON]
     if document["dtype"][0] != ">" and document["order"] == "C":
         found.append(ZARRS)
     if document["dtype"][1] in "biufc" and not document["filters"] and \

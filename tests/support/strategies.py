@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 import cases
 from zarrc_ctypes import Selection
 
-TYPES_V3 = {**{name: (name, *rest) for name, rest in cases.V3_TYPES.items()}, **cases.V3_MORE}
+TYPES_V3 = {**{name: (name, *rest) for name, rest in cases.V3_TYPES.items()}, **cases.V3_MORE,
+            **cases.V3_STRUCTS}
 TYPES_V2 = {
     "|b1": False, "|i1": -3, "|u1": 9, "<i2": 0, ">i2": 5, "<u4": 2**32 - 1, ">i4": 0, "<i8": -1,
     ">u8": 2**64 - 1, "<f2": 0.5, ">f4": "NaN", "<f8": -0.0, "<c8": [0.0, 1.0], ">c16": [0.0, 0.0],
@@ -116,7 +117,7 @@ def cases_v3(draw):
     numpy_type = np.dtype(numpy_type)
     shape = draw(shapes)
     chunks = tuple(draw(st.one_of(st.integers(1, 6), st.sampled_from([4, 6, 8, 12]))) for _ in shape)
-    one_byte = numpy_type.kind in "SV?" or numpy_type.itemsize == 1
+    one_byte = not numpy_type.names and (numpy_type.kind in "SV?" or numpy_type.itemsize == 1)
     codecs, inner = draw(chains(list(chunks), one_byte, numpy_type.itemsize))
     encoding = draw(st.sampled_from([("default", "/"), ("default", "."), ("v2", "."), ("v2", "/")]))
     document = cases.document_v3(data_type, fill, codecs, shape, chunks, *encoding)
@@ -132,8 +133,11 @@ def cases_v3(draw):
 
 @st.composite
 def cases_v2(draw):
-    name = draw(st.sampled_from(sorted(TYPES_V2)))
-    numpy_type = np.dtype(name).newbyteorder("=")
+    name = draw(st.sampled_from(sorted([*TYPES_V2, *cases.V2_STRUCTS])))
+    if name in cases.V2_STRUCTS:
+        name, numpy_type, fill = cases.V2_STRUCTS[name]
+    else:
+        numpy_type, fill = np.dtype(name).newbyteorder("="), TYPES_V2[name]
     shape = draw(shapes)
     chunks = tuple(draw(st.integers(1, 6)) for _ in shape)
     compressor = draw(st.sampled_from([
@@ -146,7 +150,7 @@ def cases_v2(draw):
             {"id": "shuffle", "elementsize": numpy_type.itemsize}, {"id": "delta", "dtype": name}]),
             min_size=1, max_size=2, unique_by=lambda f: f["id"]))
         filters.sort(key=lambda f: f["id"])  # a difference of shuffled bytes has no meaning
-    fill = draw(st.sampled_from([TYPES_V2[name], None]))
+    fill = draw(st.sampled_from([fill, None]))
     document = cases.document_v2(name, fill, shape, chunks, draw(st.sampled_from("CF")), compressor,
                                  filters, draw(st.sampled_from("./")))
     return Case(document, numpy_type, shape, chunks, chunks)
