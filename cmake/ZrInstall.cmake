@@ -8,12 +8,15 @@ install(DIRECTORY include/zarrc TYPE INCLUDE FILES_MATCHING PATTERN "*.h")
 
 # The words of zarrc.pc and of zarrcConfig.cmake that name foreign libraries.
 set(ZR_PC_REQUIRES "")
+set(ZR_PC_LIBS "")
 set(ZR_CONFIG_FIND "")
 foreach(name IN LISTS ZR_LIBS)
     if(DEFINED ZR_DEP_${name}_MODULE)
         list(APPEND ZR_PC_REQUIRES ${ZR_DEP_${name}_MODULE})
         string(APPEND ZR_CONFIG_FIND
                "    pkg_check_modules(ZR_PC_${name} IMPORTED_TARGET QUIET ${ZR_DEP_${name}_MODULE})\n")
+    elseif(name IN_LIST ZR_OPTIONAL)
+        string(APPEND ZR_PC_LIBS " -l${ZR_DEP_${name}_TARGET}")
     endif()
 endforeach()
 list(JOIN ZR_PC_REQUIRES ", " ZR_PC_REQUIRES)

@@ -19,3 +19,12 @@ set(CMAKE_C_EXTENSIONS OFF)
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin")
 set(CMAKE_LIBRARY_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/lib")
 set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/lib")
+
+# Optional libraries: AUTO takes what is installed, ON demands it, OFF leaves it out. What
+# needs a missing one is still read as metadata and refused by name when data is wanted.
+set(ZR_OPTIONAL bz2 lzma)
+foreach(name IN LISTS ZR_OPTIONAL)
+    string(TOUPPER ${name} upper)
+    set(ZARR_WITH_${upper} AUTO CACHE STRING "lib${name}: AUTO, ON or OFF")
+    set_property(CACHE ZARR_WITH_${upper} PROPERTY STRINGS AUTO ON OFF)
+endforeach()

@@ -102,6 +102,33 @@ struct zr_chain {
 zarr_status zr_chain_unit(const struct zr_chain *chain, int32_t ndim, uint64_t *unit,
                           zarr_error *err);
 
+/* jenkins_lookup3: most bytes in `prefix`. */
+#define ZR_JENKINS_PREFIX_MAX 64
+
+/* lzma: one entry of `filters`, as Python's module lzma names its members. */
+enum zr_lzma_member {
+    ZR_LZMA_PRESET,
+    ZR_LZMA_DICT_SIZE,
+    ZR_LZMA_LC,
+    ZR_LZMA_LP,
+    ZR_LZMA_PB,
+    ZR_LZMA_MODE,
+    ZR_LZMA_NICE_LEN,
+    ZR_LZMA_MF,
+    ZR_LZMA_DEPTH,
+    ZR_LZMA_DIST,
+    ZR_LZMA_START_OFFSET,
+    ZR_LZMA_MEMBERS
+};
+struct zr_lzma_filter {
+    int64_t id;                      /* liblzma's */
+    int64_t member[ZR_LZMA_MEMBERS]; /* -1: not said */
+};
+#define ZR_LZMA_FILTERS_MAX 4
+/* How many there are, in encoding order; 0: none are said. */
+uint32_t zr_spec_lzma_filters(const zarr_codec_spec *spec,
+                              struct zr_lzma_filter out[ZR_LZMA_FILTERS_MAX]);
+
 struct zr_chain_parse_options {
     int format; /* 2 or 3: spelling of members */
     const zarr_limits *limits;

@@ -41,6 +41,8 @@ void zr_conf_close(struct zr_conf_text *t, size_t *text_bytes);
 extern const zarr_codec_spec_vtable zr_spec_bytes, zr_spec_transpose, zr_spec_sharding,
     zr_spec_gzip, zr_spec_zlib, zr_spec_zstd, zr_spec_lz4, zr_spec_blosc, zr_spec_crc32c,
     zr_spec_shuffle, zr_spec_delta, zr_spec_delta_array;
+extern const zarr_codec_spec_vtable zr_spec_bz2, zr_spec_lzma, zr_spec_base64,
+    zr_spec_crc32, zr_spec_adler32, zr_spec_fletcher32, zr_spec_jenkins_lookup3;
 
 /* n_bytes + extra into out->n_bytes, LIMIT when it does not fit. */
 zarr_status zr_spec_grow(zarr_chunk_spec *out, const char *codec, uint64_t n_bytes,

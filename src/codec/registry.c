@@ -98,5 +98,12 @@ const zarr_codec_spec_vtable *const zr_codec_core_specs[] = {
     &zr_spec_shuffle,
     &zr_spec_delta,
     &zr_spec_delta_array,
+    &zr_spec_bz2,
+    &zr_spec_lzma,
+    &zr_spec_base64,
+    &zr_spec_crc32,
+    &zr_spec_adler32,
+    &zr_spec_fletcher32,
+    &zr_spec_jenkins_lookup3,
     NULL,
 };

@@ -1,5 +1,5 @@
 /*
- * codec/spec_filter.c - crc32c, and numcodecs' shuffle and delta. All have
+ * codec/spec_filter.c - numcodecs' filters shuffle, base64 and delta. All have
  * exact sizes. delta exists twice: in v2 it is a filter over bytes that names
  * its own data types; v3's "numcodecs.delta" is the same arithmetic between
  * arrays, in front of `bytes`.
@@ -11,45 +11,6 @@
 #include "codec/codec_int.h"
 
 #include <string.h>
-
-/* ---- crc32c ------------------------------------------------------------------- */
-
-static zarr_status crc32c_canonical(const zarr_codec_spec *raw, int format, char *text,
-                                    size_t cap, size_t *text_bytes, zarr_error *err)
-{
-    static const char *const known[] = {NULL};
-    static const char *const words[] = {"end", "start", NULL};
-    zarr_status st = ZARR_OK;
-    struct zr_conf_text t;
-    int location = 0;
-
-    ZR_TRY(zr_conf_known(raw, format, known, err));
-    ZR_TRY(zr_conf_word(raw, "location", words, &location, err));
-    zr_conf_open(&t, text, cap);
-    if (location)
-        zr_conf_put_word(&t, "location", words[location]);
-    zr_conf_close(&t, text_bytes);
-out:
-    return st;
-}
-
-static zarr_status crc32c_resolve(const zarr_codec_spec *spec, const zarr_chunk_spec *in,
-                                  zarr_chunk_spec *out, void *fill_out, zarr_error *err)
-{
-    ZR_UNUSED(fill_out);
-    out->item_bytes_hint = 1;
-    return zr_spec_grow(out, spec->vt->name, in->n_bytes, 4, err);
-}
-
-static const char *const crc32c_aliases[] = {"numcodecs.crc32c", NULL};
-const zarr_codec_spec_vtable zr_spec_crc32c = {
-    .struct_size = sizeof(zarr_codec_spec_vtable),
-    .name = "crc32c",
-    .aliases = crc32c_aliases,
-    .kind = ZARR_CODEC_BYTES_BYTES,
-    .canonical = crc32c_canonical,
-    .resolve = crc32c_resolve,
-};
 
 /* ---- shuffle ------------------------------------------------------------------- */
 
@@ -95,6 +56,47 @@ const zarr_codec_spec_vtable zr_spec_shuffle = {
     .kind = ZARR_CODEC_BYTES_BYTES,
     .canonical = shuffle_canonical,
     .resolve = shuffle_resolve,
+};
+
+/* ---- base64 ---------------------------------------------------------------------- */
+
+static zarr_status base64_canonical(const zarr_codec_spec *raw, int format, char *text,
+                                    size_t cap, size_t *text_bytes, zarr_error *err)
+{
+    static const char *const known[] = {NULL};
+    zarr_status st = ZARR_OK;
+    struct zr_conf_text t;
+
+    ZR_TRY(zr_conf_known(raw, format, known, err));
+    zr_conf_open(&t, text, cap);
+    zr_conf_close(&t, text_bytes);
+out:
+    return st;
+}
+
+static zarr_status base64_resolve(const zarr_codec_spec *spec, const zarr_chunk_spec *in,
+                                  zarr_chunk_spec *out, void *fill_out, zarr_error *err)
+{
+    const uint64_t groups = in->n_bytes / 3 + (in->n_bytes % 3 != 0);
+
+    ZR_UNUSED(fill_out);
+    out->item_bytes_hint = 1;
+    if (!zr_mul_u64(groups, 4, &out->n_bytes))
+        return zr_fail(err, ZARR_ERR_LIMIT,
+                       "%s: a chunk of %" PRIu64 " bytes is too large", spec->vt->name,
+                       in->n_bytes);
+    return ZARR_OK;
+}
+
+static const char *const base64_aliases[] = {"numcodecs.base64", NULL};
+const zarr_codec_spec_vtable zr_spec_base64 = {
+    .struct_size = sizeof(zarr_codec_spec_vtable),
+    .flags = ZARR_CODEC_SPEC_NUMCODECS,
+    .name = "base64",
+    .aliases = base64_aliases,
+    .kind = ZARR_CODEC_BYTES_BYTES,
+    .canonical = base64_canonical,
+    .resolve = base64_resolve,
 };
 
 /* ---- delta ----------------------------------------------------------------------- */

@@ -46,12 +46,27 @@ zarr_status zr_no_room(zarr_error *err, const char *codec);
 extern const zarr_codec_impl_vtable zr_cpu_bytes, zr_cpu_transpose, zr_cpu_zstd,
     zr_cpu_gzip, zr_cpu_zlib, zr_cpu_lz4, zr_cpu_blosc, zr_cpu_crc32c, zr_cpu_shuffle,
     zr_cpu_delta, zr_cpu_delta_array;
+extern const zarr_codec_impl_vtable zr_cpu_base64, zr_cpu_crc32, zr_cpu_adler32,
+    zr_cpu_fletcher32, zr_cpu_jenkins_lookup3;
+/* With their libraries: ZR_HAVE_*. */
+extern const zarr_codec_impl_vtable zr_cpu_bz2, zr_cpu_lzma;
+
+/* Why this build cannot do a codec that it knows, and what could; NULL: nothing to say.
+ */
+const char *zr_impl_absent(const char *codec);
 
 /* ---- kernels ---------------------------------------------------------------------- */
 
 /* out[b * n + i] = in[i * width + b] and back, n elements of width bytes. */
 void zr_shuffle(uint8_t *out, const uint8_t *in, size_t n, size_t width);
 void zr_unshuffle(uint8_t *out, const uint8_t *in, size_t n, size_t width);
+
+/* HDF5's Fletcher sum. */
+uint32_t zr_fletcher32(const uint8_t *p, size_t n);
+/* Bob Jenkins' lookup3 over the prefix and then p; prefix may be NULL when it has no
+ * bytes. */
+uint32_t zr_jenkins_lookup3(uint32_t initval, const uint8_t *prefix, size_t prefix_bytes,
+                            const uint8_t *p, size_t n);
 
 #if defined(__x86_64__)
 uint32_t zr_crc32c_sse42(uint32_t crc, const uint8_t *p, size_t n);

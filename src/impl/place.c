@@ -114,6 +114,7 @@ static void place_impls(const struct zr_place *p, struct place_grid *g, uint32_t
 static zarr_status place_nobody(const struct zr_place *p, uint32_t leg, zarr_error *err)
 {
     const char *codec = zarr_codec_spec_name(p->legs[leg].spec);
+    const char *absent = zr_impl_absent(codec);
     char names[160] = "none is registered";
     size_t used = 0;
 
@@ -129,8 +130,9 @@ static zarr_status place_nobody(const struct zr_place *p, uint32_t leg, zarr_err
         names[used] = '\0';
     }
     return zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                   "codec \"%s\": no implementation %s here (%s)", codec,
-                   p->opts->encode ? "encodes" : "decodes", names);
+                   "codec \"%s\": no implementation %s here (%s)%s%s", codec,
+                   p->opts->encode ? "encodes" : "decodes", names,
+                   !used && absent ? ": " : "", !used && absent ? absent : "");
 }
 
 static zarr_status place_walk(const struct zr_place *p, struct place_grid *g,

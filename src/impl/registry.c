@@ -80,7 +80,27 @@ out:
 }
 
 const zarr_codec_impl_vtable *const zr_impl_core[] = {
-    &zr_cpu_bytes,   &zr_cpu_transpose, &zr_cpu_zstd,        &zr_cpu_gzip,
-    &zr_cpu_zlib,    &zr_cpu_lz4,       &zr_cpu_blosc,       &zr_cpu_crc32c,
-    &zr_cpu_shuffle, &zr_cpu_delta,     &zr_cpu_delta_array, NULL,
+    &zr_cpu_bytes,
+    &zr_cpu_transpose,
+    &zr_cpu_zstd,
+    &zr_cpu_gzip,
+    &zr_cpu_zlib,
+    &zr_cpu_lz4,
+    &zr_cpu_blosc,
+    &zr_cpu_crc32c,
+    &zr_cpu_shuffle,
+    &zr_cpu_delta,
+    &zr_cpu_delta_array,
+    &zr_cpu_base64,
+    &zr_cpu_crc32,
+    &zr_cpu_adler32,
+    &zr_cpu_fletcher32,
+    &zr_cpu_jenkins_lookup3,
+#if defined(ZR_HAVE_BZ2)
+    &zr_cpu_bz2,
+#endif
+#if defined(ZR_HAVE_LZMA)
+    &zr_cpu_lzma,
+#endif
+    NULL,
 };

@@ -127,6 +127,27 @@ static const struct {
      "\"|i1\"},{\"id\":\"shuffle\",\"elementsize\":4},{\"id\":\"lz4\",\"acceleration\":1}"
      ",{"
      "\"id\":\"gzip\",\"level\":1}]"},
+    {2,
+     "[{\"id\":\"bytes\"},{\"id\":\"crc32\",\"location\":\"start\"},{\"id\":"
+     "\"adler32\",\"location\":\"end\"},{\"id\":\"fletcher32\"},{\"id\":"
+     "\"jenkins_lookup3\",\"prefix\":[7,8]},{\"id\":\"base64\"},{\"id\":\"bz2\"}]",
+     "[{\"name\":\"bytes\"},{\"name\":\"numcodecs.crc32\"},{\"name\":"
+     "\"numcodecs.adler32\",\"configuration\":{\"location\":\"end\"}},{\"name\":"
+     "\"numcodecs.fletcher32\"},{\"name\":\"numcodecs.jenkins_lookup3\","
+     "\"configuration\":{\"initval\":0,\"prefix\":[7,8]}},{\"name\":"
+     "\"numcodecs.base64\"},{\"name\":\"numcodecs.bz2\",\"configuration\":{"
+     "\"level\":1}}]",
+     "[{\"id\":\"bytes\"},{\"id\":\"crc32\"},{\"id\":\"adler32\",\"location\":"
+     "\"end\"},{\"id\":\"fletcher32\"},{\"id\":\"jenkins_lookup3\",\"initval\":0,"
+     "\"prefix\":[7,8]},{\"id\":\"base64\"},{\"id\":\"bz2\",\"level\":1}]"},
+    {2,
+     "[{\"id\":\"bytes\"},{\"id\":\"lzma\"},{\"id\":\"lzma\",\"format\":3,"
+     "\"filters\":[{\"dist\":2,\"id\":3},{\"id\":33,\"preset\":2147483657}]}]",
+     "[{\"name\":\"bytes\"},{\"name\":\"numcodecs.lzma\",\"configuration\":{"
+     "\"format\":1,\"check\":-1,\"preset\":null,\"filters\":null}},{\"name\":"
+     "\"numcodecs.lzma\",\"configuration\":{\"format\":3,\"check\":-1,\"preset\":null,"
+     "\"filters\":[{\"id\":3,\"dist\":2},{\"id\":33,\"preset\":2147483657}]}}]",
+     NULL},
     {2, "[{\"id\":\"bytes\"},{\"id\":\"crc32c\",\"location\":\"start\"}]",
      "[{\"name\":\"bytes\"},{\"name\":\"numcodecs.crc32c\",\"configuration\":{"
      "\"location\":"
@@ -233,7 +254,52 @@ static const struct {
     {3, "[\"bytes\",{\"name\":\"nope\",\"must_understand\":false}]", ZARR_ERR_UNSUPPORTED,
      "codec \"nope\" is unknown"},
     {3, "[\"bytes\",\"lz4\"]", ZARR_ERR_UNSUPPORTED, "\"numcodecs.lz4\""},
-    {3, "[\"bytes\",\"numcodecs.bz2\"]", ZARR_ERR_UNSUPPORTED, "numcodecs.bz2"},
+    {3, "[\"bytes\",\"bz2\"]", ZARR_ERR_UNSUPPORTED, "\"numcodecs.bz2\""},
+    {3, "[\"bytes\",\"numcodecs.bz3\"]", ZARR_ERR_UNSUPPORTED, "numcodecs.bz3"},
+    {2, "[{\"id\":\"bytes\"},{\"id\":\"bz2\",\"level\":0}]", ZARR_ERR_INVALID,
+     "bz2: level is 0, must be an integer from 1 to 9"},
+    {2, "[{\"id\":\"bytes\"},{\"id\":\"crc32\",\"location\":\"middle\"}]",
+     ZARR_ERR_INVALID, "crc32: location is \"middle\", must be one of \"end\" \"start\""},
+    {2, "[{\"id\":\"bytes\"},{\"id\":\"jenkins_lookup3\",\"initval\":-1}]",
+     ZARR_ERR_INVALID, "jenkins_lookup3: initval is -1"},
+    {2, "[{\"id\":\"bytes\"},{\"id\":\"jenkins_lookup3\",\"prefix\":\"a\"}]",
+     ZARR_ERR_INVALID, "jenkins_lookup3: prefix must be null or a list"},
+    {2, "[{\"id\":\"bytes\"},{\"id\":\"jenkins_lookup3\",\"prefix\":[1,256]}]",
+     ZARR_ERR_INVALID, "jenkins_lookup3: prefix[1] is 256"},
+    {2, "[{\"id\":\"bytes\"},{\"id\":\"lzma\",\"format\":4}]", ZARR_ERR_INVALID,
+     "lzma: format is 4, must be an integer from 1 to 3"},
+    {2, "[{\"id\":\"bytes\"},{\"id\":\"lzma\",\"format\":3}]", ZARR_ERR_INVALID,
+     "lzma: format 3 (raw) needs filters"},
+    {2, "[{\"id\":\"bytes\"},{\"id\":\"lzma\",\"check\":3}]", ZARR_ERR_INVALID,
+     "lzma: check is 3, must be one of -1 0 1 4 10"},
+    {2, "[{\"id\":\"bytes\"},{\"id\":\"lzma\",\"format\":2,\"check\":4}]",
+     ZARR_ERR_INVALID, "lzma: check is 4, only format 1"},
+    {2, "[{\"id\":\"bytes\"},{\"id\":\"lzma\",\"preset\":10}]", ZARR_ERR_INVALID,
+     "lzma: preset is 10"},
+    {2, "[{\"id\":\"bytes\"},{\"id\":\"lzma\",\"filters\":{}}]", ZARR_ERR_INVALID,
+     "lzma: filters must be null or a list of 1 to 4 objects"},
+    {2, "[{\"id\":\"bytes\"},{\"id\":\"lzma\",\"filters\":[{\"id\":99}]}]",
+     ZARR_ERR_INVALID, "lzma: filters[0].id is 99"},
+    {2,
+     "[{\"id\":\"bytes\"},{\"id\":\"lzma\",\"filters\":[{\"id\":3},{\"id\":33,"
+     "\"dist\":1}]}]",
+     ZARR_ERR_INVALID, "lzma: filters[1].dist is 1"},
+    {2,
+     "[{\"id\":\"bytes\"},{\"id\":\"lzma\",\"filters\":[{\"id\":33,\"lc\":4,"
+     "\"lp\":1}]}]",
+     ZARR_ERR_INVALID, "lzma: filters[0]: lc and lp are 5 together"},
+    {2, "[{\"id\":\"bytes\"},{\"id\":\"lzma\",\"filters\":[{\"id\":3}]}]",
+     ZARR_ERR_INVALID, "lzma: the last of filters must be LZMA1 or LZMA2"},
+    {2, "[{\"id\":\"bytes\"},{\"id\":\"lzma\",\"filters\":[{\"id\":33},{\"id\":33}]}]",
+     ZARR_ERR_INVALID, "lzma: filters[0] must be the last one"},
+    {2,
+     "[{\"id\":\"bytes\"},{\"id\":\"lzma\",\"preset\":1,\"filters\":[{\"id\":33}]"
+     "}]",
+     ZARR_ERR_INVALID, "lzma: preset and filters exclude each other"},
+    {2,
+     "[{\"id\":\"bytes\"},{\"id\":\"lzma\",\"format\":2,\"filters\":[{\"id\":33}]"
+     "}]",
+     ZARR_ERR_INVALID, "lzma: format 2 takes LZMA1"},
     {3, "[{\"name\":\"bytes\",\"configuration\":{\"endian\":\"middle\"}}]",
      ZARR_ERR_INVALID, "bytes: endian is \"middle\", must be one of \"little\" \"big\""},
     {3, "[{\"name\":\"bytes\",\"configuration\":{\"order\":1}}]", ZARR_ERR_INVALID,

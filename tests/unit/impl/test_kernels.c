@@ -195,12 +195,38 @@ static void delta_anything(void **state)
         }
 }
 
+/* lookup3 as its author's own examples have it, fletcher32 as numcodecs computes it. */
+static void sums_of_hdf5(void **state)
+{
+    static const char text[] = "Four score and seven years ago";
+    uint8_t block[3000] = {0};
+
+    ZR_UNUSED(state);
+    assert_int_equal(zr_jenkins_lookup3(0, NULL, 0, block, 0), 0xDEADBEEF);
+    assert_int_equal(zr_jenkins_lookup3(0xDEADBEEF, NULL, 0, block, 0), 0xBD5B7DDE);
+    assert_int_equal(zr_jenkins_lookup3(0, NULL, 0, (const uint8_t *)text, 30),
+                     0x17770551);
+    assert_int_equal(zr_jenkins_lookup3(1, NULL, 0, (const uint8_t *)text, 30),
+                     0xCD628161);
+    impl_pattern(block, sizeof block, 2);
+    for (size_t n = 1; n < 100; n++)
+        for (size_t k = 0; k <= ZR_MIN(n, (size_t)ZR_JENKINS_PREFIX_MAX); k++)
+            assert_int_equal(zr_jenkins_lookup3(7, block, k, block + k, n - k),
+                             zr_jenkins_lookup3(7, NULL, 0, block, n));
+    assert_int_equal(zr_fletcher32(block, 0), 0);
+    assert_int_equal(zr_fletcher32((const uint8_t *)"abcde", 5), 0x4FF029C7);
+    memset(block, 0xFF, sizeof block);
+    assert_int_equal(zr_fletcher32(block, 2), 0xFFFFFFFF);
+    assert_int_equal(zr_fletcher32(block, sizeof block), 0xFFFFFFFF);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(crc_vectors), cmocka_unit_test(crc_routes_agree),
-        cmocka_unit_test(shuffles),    cmocka_unit_test(deltas),
-        cmocka_unit_test(delta_names), cmocka_unit_test(delta_anything),
+        cmocka_unit_test(crc_vectors),      cmocka_unit_test(sums_of_hdf5),
+        cmocka_unit_test(crc_routes_agree), cmocka_unit_test(shuffles),
+        cmocka_unit_test(deltas),           cmocka_unit_test(delta_names),
+        cmocka_unit_test(delta_anything),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

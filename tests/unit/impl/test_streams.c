@@ -8,6 +8,12 @@
 #include <cmocka.h>
 
 #include <blosc.h>
+#if defined(ZR_HAVE_BZ2)
+#    include <bzlib.h>
+#endif
+#if defined(ZR_HAVE_LZMA)
+#    include <lzma.h>
+#endif
 #include <zlib.h>
 #include <zstd.h>
 
@@ -34,7 +40,8 @@ static int close_env(void **state)
     return 0;
 }
 
-/* Decodes with one v2 codec into `want` bytes; the text of a failure ends in *err. */
+/* Decodes with one v2 codec ("lzma,\"format\":2") into `want` bytes; the text of a
+ * failure ends in *err. */
 static zarr_status decode(const char *codec, const void *src, size_t n, size_t want,
                           zarr_error *err)
 {
@@ -47,7 +54,8 @@ static zarr_status decode(const char *codec, const void *src, size_t n, size_t w
     size_t dec_bytes = 0;
     zarr_status st = ZARR_OK;
 
-    (void)snprintf(text, sizeof text, "[{\"id\":\"bytes\"},{\"id\":\"%s\"}]", codec);
+    (void)snprintf(text, sizeof text, "[{\"id\":\"bytes\"},{\"id\":\"%.*s\"%s}]",
+                   (int)strcspn(codec, ","), codec, codec + strcspn(codec, ","));
     assert_int_equal(impl_chain_open(&c, &env, &args, NULL), ZARR_OK);
     st = impl_run(c.decode, &env, src, n, &dec, &dec_bytes, err);
     if (st == ZARR_OK && want <= N)
@@ -196,6 +204,89 @@ static void gzip_is_deterministic(void **state)
     impl_chain_close(&c);
 }
 
+/* ---- bz2, lzma
+ * -------------------------------------------------------------------------- */
+
+static void bz2_streams(void **state)
+{
+    ZR_UNUSED(state);
+#if defined(ZR_HAVE_BZ2)
+    uint8_t out[2 * N];
+    unsigned n = sizeof out, more = 0;
+
+    assert_int_equal(
+        BZ2_bzBuffToBuffCompress((char *)out, &n, (char *)plain, 1234, 9, 0, 0), BZ_OK);
+    more = (unsigned)sizeof out - n;
+    assert_int_equal(
+        BZ2_bzBuffToBuffCompress((char *)out + n, &more, (char *)plain, 0, 1, 0, 0),
+        BZ_OK);
+    n += more;
+    more = (unsigned)sizeof out - n;
+    assert_int_equal(BZ2_bzBuffToBuffCompress((char *)out + n, &more,
+                                              (char *)plain + 1234, N - 1234, 1, 0, 0),
+                     BZ_OK);
+    n += more;
+    expect("bz2", out, n, ZARR_OK, NULL);
+    out[n] = 0;
+    expect("bz2", out, n + 1, ZARR_ERR_CORRUPT, "bz2:");
+    expect("bz2", out, n - 1, ZARR_ERR_CORRUPT, "bz2: truncated");
+    expect("bz2", "", 0, ZARR_ERR_CORRUPT, "bz2: truncated");
+    expect("bz2", "BZx9", 4, ZARR_ERR_CORRUPT, "bz2: no stream");
+#else
+    skip(); /* no libbz2 in this build */
+#endif
+}
+
+static void lzma_streams(void **state)
+{
+    ZR_UNUSED(state);
+#if defined(ZR_HAVE_LZMA)
+    static const uint8_t huge[] = {0x5D, 0xFF, 0xFF, 0xFF, 0x7F, 0xFF, 0xFF, 0xFF, 0xFF,
+                                   0xFF, 0xFF, 0xFF, 0xFF, 0,    0,    0,    0,    0};
+    uint8_t out[2 * N];
+    size_t n = 0;
+    lzma_options_lzma options;
+    lzma_stream z = LZMA_STREAM_INIT;
+
+    assert_int_equal(lzma_easy_buffer_encode(1, LZMA_CHECK_SHA256, NULL, plain, 1234, out,
+                                             &n, sizeof out),
+                     LZMA_OK);
+    memset(out + n, 0, 8); /* padding between streams: fours of zeros */
+    n += 8;
+    assert_int_equal(lzma_easy_buffer_encode(9, LZMA_CHECK_NONE, NULL, plain + 1234,
+                                             N - 1234, out, &n, sizeof out),
+                     LZMA_OK);
+    expect("lzma", out, n, ZARR_OK, NULL);
+    expect("lzma", out, n - 1, ZARR_ERR_CORRUPT, "lzma: truncated");
+    memset(out + n, 0, 4);
+    expect("lzma", out, n + 4, ZARR_OK, NULL);
+    expect("lzma", out, n + 3, ZARR_ERR_CORRUPT, "lzma:");
+    expect("lzma,\"format\":2", out, n, ZARR_ERR_CORRUPT, "lzma:");
+    expect("lzma", "", 0, ZARR_ERR_CORRUPT, "lzma: truncated");
+    expect("lzma", "no stream at all", 16, ZARR_ERR_CORRUPT, "lzma: no stream");
+    /* a dictionary of 2 GiB for 6000 bytes */
+    expect("lzma,\"format\":2", huge, sizeof huge, ZARR_ERR_LIMIT,
+           "bytes of memory, more than");
+
+    (void)lzma_lzma_preset(&options, 0);
+    for (size_t half = 0; half < 2; half++) {
+        assert_int_equal(lzma_alone_encoder(&z, &options), LZMA_OK);
+        z.next_in = plain + half * N / 2;
+        z.avail_in = N / 2;
+        if (!half) {
+            z.next_out = out;
+            z.avail_out = sizeof out;
+        }
+        while (lzma_code(&z, LZMA_FINISH) == LZMA_OK)
+            ;
+    }
+    expect("lzma,\"format\":2", out, sizeof out - z.avail_out, ZARR_OK, NULL);
+    lzma_end(&z);
+#else
+    skip(); /* no liblzma in this build */
+#endif
+}
+
 /* ---- blosc
  * ------------------------------------------------------------------------------ */
 
@@ -245,8 +336,26 @@ static void blosc_containers(void **state)
 
 static void empty_chunks(void **state)
 {
-    static const char *const codecs[] = {"zstd",  "gzip",   "zlib",   "lz4",
-                                         "blosc", "crc32c", "shuffle"};
+    static const char *const codecs[] = {
+        "zstd",
+        "gzip",
+        "zlib",
+        "lz4",
+        "blosc",
+        "crc32c",
+        "shuffle",
+        "base64",
+        "crc32",
+        "adler32",
+        "fletcher32",
+        "jenkins_lookup3",
+#if defined(ZR_HAVE_BZ2)
+        "bz2",
+#endif
+#if defined(ZR_HAVE_LZMA)
+        "lzma",
+#endif
+    };
 
     ZR_UNUSED(state);
     for (size_t k = 0; k < ZR_COUNT(codecs); k++) {
@@ -286,6 +395,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(zstd_streams),          cmocka_unit_test(gzip_streams),
         cmocka_unit_test(gzip_is_deterministic), cmocka_unit_test(blosc_containers),
+        cmocka_unit_test(bz2_streams),           cmocka_unit_test(lzma_streams),
         cmocka_unit_test(empty_chunks),
     };
 

@@ -1,0 +1,26 @@
+/*
+ * impl/absent.c - codecs that this build knows and cannot do: which library is
+ * missing, for the message. An implementation that a plug-in registers does them
+ * all the same.
+ */
+#include "impl/impl_int.h"
+
+static const struct {
+    const char *codec, *why;
+} absent[] = {
+#if !defined(ZR_HAVE_BZ2)
+    {"bz2", "this build has no libbz2 (Debian package libbz2-dev)"},
+#endif
+#if !defined(ZR_HAVE_LZMA)
+    {"lzma", "this build has no liblzma (Debian package liblzma-dev)"},
+#endif
+    {NULL, NULL},
+};
+
+const char *zr_impl_absent(const char *codec)
+{
+    for (size_t i = 0; absent[i].codec; i++)
+        if (zr_streq(absent[i].codec, codec))
+            return absent[i].why;
+    return NULL;
+}
