@@ -22,7 +22,7 @@ set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/lib")
 
 # Optional libraries: AUTO takes what is installed, ON demands it, OFF leaves it out. What
 # needs a missing one is still read as metadata and refused by name when data is wanted.
-set(ZR_OPTIONAL bz2 lzma)
+set(ZR_OPTIONAL bz2 lzma zfp)
 foreach(name IN LISTS ZR_OPTIONAL)
     string(TOUPPER ${name} upper)
     set(ZARR_WITH_${upper} AUTO CACHE STRING "lib${name}: AUTO, ON or OFF")

@@ -105,6 +105,52 @@ zarr_status zr_chain_unit(const struct zr_chain *chain, int32_t ndim, uint64_t *
 /* jenkins_lookup3: most bytes in `prefix`. */
 #define ZR_JENKINS_PREFIX_MAX 64
 
+/* packbits for elements of a data type. */
+struct zr_packbits {
+    uint32_t components, bytes, bits; /* of an element; in memory and significant, each */
+    uint32_t first, kept;             /* which bits are stored */
+    bool is_signed, boolean;
+    bool padding_first, padding_last; /* a byte counts the padding bits */
+};
+/* INVALID, UNSUPPORTED: the type has no such bits, or is no number. */
+zarr_status zr_spec_packbits(const zarr_codec_spec *spec, const zarr_dtype *dtype,
+                             struct zr_packbits *out, zarr_error *err);
+
+/* zfp: what it makes of a data type and a configuration. */
+enum zr_zfp_scalar { /* zfp's own types */
+    ZR_ZFP_INT32,
+    ZR_ZFP_INT64,
+    ZR_ZFP_FLOAT,
+    ZR_ZFP_DOUBLE
+};
+enum zr_zfp_mode { /* numbered as zfp does */
+    ZR_ZFP_EXPERT = 1,
+    ZR_ZFP_RATE,
+    ZR_ZFP_PRECISION,
+    ZR_ZFP_ACCURACY,
+    ZR_ZFP_REVERSIBLE
+};
+struct zr_zfp {
+    enum zr_zfp_scalar scalar;
+    enum zr_zfp_mode mode;
+    uint32_t item_bytes;         /* of the data type */
+    uint32_t bits;               /* narrower than 32: the integer is shifted up; else 0 */
+    const struct zr_float *real; /* narrower than 32 bits: cast to float; else NULL */
+    bool is_unsigned;
+    bool header;      /* numcodecs' zfpy */
+    uint32_t dims;    /* 1 to 4 */
+    uint64_t size[4]; /* slowest first */
+    uint64_t n_items, n_blocks;
+    uint32_t minbits, maxbits, maxprec; /* the four of the expert mode; for other modes */
+    int32_t minexp;                     /* bounds for a block of 4^dims */
+    double number;                      /* rate, precision or tolerance */
+};
+/* `array` is the decoded side. INVALID, UNSUPPORTED. */
+zarr_status zr_spec_zfp(const zarr_codec_spec *spec, const zarr_chunk_spec *array,
+                        struct zr_zfp *out, zarr_error *err);
+/* Most bits that a block takes. */
+uint64_t zr_zfp_block_bits(const struct zr_zfp *z);
+
 /* lzma: one entry of `filters`, as Python's module lzma names its members. */
 enum zr_lzma_member {
     ZR_LZMA_PRESET,

@@ -21,6 +21,9 @@ zarr_status zr_conf_bool(const zarr_codec_spec *raw, const char *member, int *v,
 /* *v: index into the NULL-terminated `words`. */
 zarr_status zr_conf_word(const zarr_codec_spec *raw, const char *member,
                          const char *const *words, int *v, zarr_error *err);
+/* INVALID: "<codec>: <member> is <what it is>, must be <rule>". */
+zarr_status zr_conf_refuse(const zarr_codec_spec *raw, const char *member,
+                           const char *rule, zarr_error *err);
 bool zr_conf_has(const zarr_codec_spec *raw, const char *member); /* and not null */
 
 /* Canonical text, counted as snprintf does. */
@@ -31,6 +34,7 @@ struct zr_conf_text {
 };
 void zr_conf_open(struct zr_conf_text *t, char *text, size_t cap);
 void zr_conf_put_i64(struct zr_conf_text *t, const char *member, int64_t v);
+void zr_conf_put_f64(struct zr_conf_text *t, const char *member, double v); /* finite */
 void zr_conf_put_bool(struct zr_conf_text *t, const char *member, int v);
 void zr_conf_put_word(struct zr_conf_text *t, const char *member, const char *v);
 void zr_conf_put_raw(struct zr_conf_text *t, const char *text); /* punctuation, numbers */
@@ -42,7 +46,8 @@ extern const zarr_codec_spec_vtable zr_spec_bytes, zr_spec_transpose, zr_spec_sh
     zr_spec_gzip, zr_spec_zlib, zr_spec_zstd, zr_spec_lz4, zr_spec_blosc, zr_spec_crc32c,
     zr_spec_shuffle, zr_spec_delta, zr_spec_delta_array;
 extern const zarr_codec_spec_vtable zr_spec_bz2, zr_spec_lzma, zr_spec_base64,
-    zr_spec_crc32, zr_spec_adler32, zr_spec_fletcher32, zr_spec_jenkins_lookup3;
+    zr_spec_crc32, zr_spec_adler32, zr_spec_fletcher32, zr_spec_jenkins_lookup3,
+    zr_spec_packbits_bits, zr_spec_packbits_array, zr_spec_zfp_bare, zr_spec_zfpy;
 
 /* n_bytes + extra into out->n_bytes, LIMIT when it does not fit. */
 zarr_status zr_spec_grow(zarr_chunk_spec *out, const char *codec, uint64_t n_bytes,

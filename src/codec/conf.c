@@ -38,8 +38,8 @@ bool zr_conf_has(const zarr_codec_spec *raw, const char *member)
     return v && v->type != ZR_JSON_NULL;
 }
 
-static zarr_status conf_refuse(const zarr_codec_spec *raw, const char *member,
-                               const char *rule, zarr_error *err)
+zarr_status zr_conf_refuse(const zarr_codec_spec *raw, const char *member,
+                           const char *rule, zarr_error *err)
 {
     char text[64];
 
@@ -62,7 +62,7 @@ zarr_status zr_conf_i64(const zarr_codec_spec *raw, const char *member, int64_t 
         return ZARR_OK;
     }
     (void)snprintf(rule, sizeof rule, "an integer from %" PRId64 " to %" PRId64, lo, hi);
-    return conf_refuse(raw, member, rule, err);
+    return zr_conf_refuse(raw, member, rule, err);
 }
 
 zarr_status zr_conf_bool(const zarr_codec_spec *raw, const char *member, int *v,
@@ -70,7 +70,7 @@ zarr_status zr_conf_bool(const zarr_codec_spec *raw, const char *member, int *v,
 {
     if (!zr_conf_has(raw, member) || zarr_codec_spec_bool(raw, member, v) == 0)
         return ZARR_OK;
-    return conf_refuse(raw, member, "true or false", err);
+    return zr_conf_refuse(raw, member, "true or false", err);
 }
 
 zarr_status zr_conf_word(const zarr_codec_spec *raw, const char *member,
@@ -91,7 +91,7 @@ zarr_status zr_conf_word(const zarr_codec_spec *raw, const char *member,
             used +=
                 (size_t)snprintf(rule + used, sizeof rule - used, " \"%s\"", words[i]);
     }
-    return conf_refuse(raw, member, rule, err);
+    return zr_conf_refuse(raw, member, rule, err);
 }
 
 /* ---- canonical text ------------------------------------------------------ */
@@ -125,6 +125,15 @@ void zr_conf_put_i64(struct zr_conf_text *t, const char *member, int64_t v)
     char digits[24];
 
     (void)snprintf(digits, sizeof digits, "%" PRId64, v);
+    conf_put_key(t, member);
+    zr_conf_put_raw(t, digits);
+}
+
+void zr_conf_put_f64(struct zr_conf_text *t, const char *member, double v)
+{
+    char digits[40];
+
+    (void)zr_format_f64(digits, sizeof digits, v);
     conf_put_key(t, member);
     zr_conf_put_raw(t, digits);
 }

@@ -185,6 +185,7 @@ static struct zr_json *write_link_v2(struct zr_json_doc *doc,
     return out;
 }
 
+/* zarr-python wants numcodecs' to have a configuration, be it empty. */
 static struct zr_json *write_link_v3(struct zr_json_doc *doc,
                                      const struct zarr_codec_spec *s)
 {
@@ -197,11 +198,12 @@ static struct zr_json *write_link_v3(struct zr_json_doc *doc,
     zr_str_printf(&name, "%s%s", prefix ? "numcodecs." : "", s->vt->name);
     doc->failed |= name.failed;
     zr_json_set(doc, out, "name", zr_json_new_text(doc, zr_str_text(&name)));
-    zr_str_deinit(&name);
     if (s->shard)
         zr_json_set(doc, out, "configuration", zr_shard_spec_write(doc, s->shard));
-    else if (zr_json_count(s->members))
+    else if (zr_json_count(s->members) ||
+             zr_starts_with(zr_str_text(&name), "numcodecs."))
         zr_json_set(doc, out, "configuration", zr_json_copy(doc, s->members));
+    zr_str_deinit(&name);
     return out;
 }
 

@@ -7,20 +7,24 @@
 
 static const struct {
     const char *codec, *why;
-} absent[] = {
+} absent_codecs[] = {
 #if !defined(ZR_HAVE_BZ2)
     {"bz2", "this build has no libbz2 (Debian package libbz2-dev)"},
 #endif
 #if !defined(ZR_HAVE_LZMA)
     {"lzma", "this build has no liblzma (Debian package liblzma-dev)"},
 #endif
+#if !defined(ZR_HAVE_ZFP)
+    {"zfp", "this build has no libzfp (Debian package libzfp-dev)"},
+    {"zfpy", "this build has no libzfp (Debian package libzfp-dev)"},
+#endif
     {NULL, NULL},
 };
 
 const char *zr_impl_absent(const char *codec)
 {
-    for (size_t i = 0; absent[i].codec; i++)
-        if (zr_streq(absent[i].codec, codec))
-            return absent[i].why;
+    for (size_t i = 0; absent_codecs[i].codec; i++)
+        if (zr_streq(absent_codecs[i].codec, codec))
+            return absent_codecs[i].why;
     return NULL;
 }

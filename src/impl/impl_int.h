@@ -47,9 +47,9 @@ extern const zarr_codec_impl_vtable zr_cpu_bytes, zr_cpu_transpose, zr_cpu_zstd,
     zr_cpu_gzip, zr_cpu_zlib, zr_cpu_lz4, zr_cpu_blosc, zr_cpu_crc32c, zr_cpu_shuffle,
     zr_cpu_delta, zr_cpu_delta_array;
 extern const zarr_codec_impl_vtable zr_cpu_base64, zr_cpu_crc32, zr_cpu_adler32,
-    zr_cpu_fletcher32, zr_cpu_jenkins_lookup3;
+    zr_cpu_fletcher32, zr_cpu_jenkins_lookup3, zr_cpu_packbits, zr_cpu_packbits_array;
 /* With their libraries: ZR_HAVE_*. */
-extern const zarr_codec_impl_vtable zr_cpu_bz2, zr_cpu_lzma;
+extern const zarr_codec_impl_vtable zr_cpu_bz2, zr_cpu_lzma, zr_cpu_zfp, zr_cpu_zfpy;
 
 /* Why this build cannot do a codec that it knows, and what could; NULL: nothing to say.
  */

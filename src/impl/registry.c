@@ -96,11 +96,17 @@ const zarr_codec_impl_vtable *const zr_impl_core[] = {
     &zr_cpu_adler32,
     &zr_cpu_fletcher32,
     &zr_cpu_jenkins_lookup3,
+    &zr_cpu_packbits,
+    &zr_cpu_packbits_array,
 #if defined(ZR_HAVE_BZ2)
     &zr_cpu_bz2,
 #endif
 #if defined(ZR_HAVE_LZMA)
     &zr_cpu_lzma,
+#endif
+#if defined(ZR_HAVE_ZFP)
+    &zr_cpu_zfp,
+    &zr_cpu_zfpy,
 #endif
     NULL,
 };

@@ -131,11 +131,14 @@ static const struct {
      "[{\"id\":\"bytes\"},{\"id\":\"crc32\",\"location\":\"start\"},{\"id\":"
      "\"adler32\",\"location\":\"end\"},{\"id\":\"fletcher32\"},{\"id\":"
      "\"jenkins_lookup3\",\"prefix\":[7,8]},{\"id\":\"base64\"},{\"id\":\"bz2\"}]",
-     "[{\"name\":\"bytes\"},{\"name\":\"numcodecs.crc32\"},{\"name\":"
+     "[{\"name\":\"bytes\"},{\"name\":\"numcodecs.crc32\",\"configuration\":{"
+     "}},{\"name\":"
      "\"numcodecs.adler32\",\"configuration\":{\"location\":\"end\"}},{\"name\":"
-     "\"numcodecs.fletcher32\"},{\"name\":\"numcodecs.jenkins_lookup3\","
+     "\"numcodecs.fletcher32\",\"configuration\":{}},{\"name\":\"numcodecs.jenkins_"
+     "lookup3\","
      "\"configuration\":{\"initval\":0,\"prefix\":[7,8]}},{\"name\":"
-     "\"numcodecs.base64\"},{\"name\":\"numcodecs.bz2\",\"configuration\":{"
+     "\"numcodecs.base64\",\"configuration\":{}},{\"name\":\"numcodecs.bz2\","
+     "\"configuration\":{"
      "\"level\":1}}]",
      "[{\"id\":\"bytes\"},{\"id\":\"crc32\"},{\"id\":\"adler32\",\"location\":"
      "\"end\"},{\"id\":\"fletcher32\"},{\"id\":\"jenkins_lookup3\",\"initval\":0,"

@@ -1,0 +1,513 @@
+/*
+ * impl/cpu_zfp.c - zfp and zfpy by libzfp. The library reads and writes whole words and
+ * never looks where its stream ends, so a chunk is decoded from a copy followed by as
+ * many zeros as the metadata lets it read, and must have been used up exactly. A header
+ * (zfpy) must name the field that the metadata names. Streams are words of 64 bits, low
+ * byte first, as every little-endian machine writes them.
+ * The stream object and both buffers are kept by thread.
+ */
+#include "impl/impl_int.h"
+
+#include <math.h>
+#include <string.h>
+#include <zfp.h>
+
+enum {
+    ZFP_WORD = 8,
+    ZFP_HEADER_ROOM = 40 /* a header has at most 148 bits */
+};
+
+struct zfp_self {
+    const zarr_allocator *alloc;
+    struct zr_zfp z;
+    const char *codec;
+};
+struct zfp_thread {
+    zfp_stream *stream;
+    void *words, *items; /* aligned for any number */
+    size_t words_bytes, items_bytes;
+};
+
+static zarr_status zfp_bind(void **out, const zarr_codec_spec *spec,
+                            const zarr_chunk_spec *decoded, zarr_error *err)
+{
+    const zarr_allocator *alloc = zarr_codec_spec_allocator(spec);
+    struct zfp_self *self = zr_calloc(alloc, 1, sizeof *self);
+    zarr_status st = ZARR_OK;
+
+    if (!self)
+        return zr_fail_memory(err, sizeof *self);
+    self->alloc = alloc;
+    self->codec = zarr_codec_spec_name(spec);
+    st = zr_spec_zfp(spec, decoded, &self->z, err);
+    if (st == ZARR_OK)
+        *out = self;
+    else
+        zr_free(alloc, self);
+    return st;
+}
+
+static void zfp_close(void *self)
+{
+    if (self)
+        zr_free(((struct zfp_self *)self)->alloc, self);
+}
+
+static zarr_status zfp_thread_open(void **state, zarr_error *err)
+{
+    struct zfp_thread *t = zr_calloc(NULL, 1, sizeof *t);
+
+    if (!t)
+        return zr_fail_memory(err, sizeof *t);
+    *state = t;
+    return ZARR_OK;
+}
+
+static void zfp_thread_close(void *state)
+{
+    struct zfp_thread *t = state;
+
+    if (!t)
+        return;
+    if (t->stream)
+        zfp_stream_close(t->stream);
+    zr_free(NULL, t->words);
+    zr_free(NULL, t->items);
+    zr_free(NULL, t);
+}
+
+static zarr_status zfp_room(void **buffer, size_t *have, uint64_t need, zarr_error *err)
+{
+    size_t bytes = 0;
+
+    if (need <= *have)
+        return ZARR_OK;
+    zr_free(NULL, *buffer);
+    *have = 0;
+    *buffer = zr_to_size(need, &bytes) ? zr_malloc(NULL, bytes) : NULL;
+    if (!*buffer)
+        return zr_fail_memory(err, need);
+    *have = bytes;
+    return ZARR_OK;
+}
+
+/* ---- fields ------------------------------------------------------------------------ */
+
+static size_t zfp_item_bytes(const struct zr_zfp *z)
+{
+    return z->scalar == ZR_ZFP_INT32 || z->scalar == ZR_ZFP_FLOAT ? 4 : 8;
+}
+
+static void zfp_field_set(zfp_field *f, const struct zr_zfp *z, void *items)
+{
+    static const zfp_type types[] = {[ZR_ZFP_INT32] = zfp_type_int32,
+                                     [ZR_ZFP_INT64] = zfp_type_int64,
+                                     [ZR_ZFP_FLOAT] = zfp_type_float,
+                                     [ZR_ZFP_DOUBLE] = zfp_type_double};
+
+    *f = (zfp_field){.type = types[z->scalar], .data = items};
+    f->nx = (size_t)z->size[z->dims - 1];
+    f->ny = z->dims > 1 ? (size_t)z->size[z->dims - 2] : 0;
+    f->nz = z->dims > 2 ? (size_t)z->size[z->dims - 3] : 0;
+    f->nw = z->dims > 3 ? (size_t)z->size[z->dims - 4] : 0;
+}
+
+static bool zfp_set_mode(zfp_stream *s, const struct zr_zfp *z, const zfp_field *f)
+{
+    switch (z->mode) {
+    case ZR_ZFP_EXPERT:
+        return !z->header &&
+               zfp_stream_set_params(s, z->minbits, z->maxbits, z->maxprec, z->minexp);
+    case ZR_ZFP_RATE:
+        return zfp_stream_set_rate(s, z->number, f->type, z->dims, zfp_false) > 0;
+    case ZR_ZFP_PRECISION:
+        return zfp_stream_set_precision(s, (uint)ZR_MIN(z->number, 64.0)) > 0;
+    case ZR_ZFP_ACCURACY:
+        return zfp_stream_set_accuracy(s, z->number) >= 0;
+    default:
+        zfp_stream_set_reversible(s);
+        return true;
+    }
+}
+
+static zarr_status zfp_stream_of(struct zfp_thread *t, zfp_stream **out, zarr_error *err)
+{
+    if (!t->stream)
+        t->stream = zfp_stream_open(NULL);
+    *out = t->stream;
+    return t->stream ? ZARR_OK : zr_fail_memory(err, sizeof(zfp_stream));
+}
+
+static uint64_t zfp_whole_words(uint64_t bytes)
+{
+    return (bytes + ZFP_WORD - 1) / ZFP_WORD * ZFP_WORD;
+}
+
+/* On machines of the other kind words are turned round in memory. */
+static void zfp_order_words(void *words, size_t bytes)
+{
+    const size_t word = stream_word_bits / 8;
+
+    if (!zr_host_is_little() && word > 1)
+        zr_byteswap(words, words, bytes / word, (uint32_t)word);
+}
+
+/* ---- numbers that are promoted ------------------------------------------------------
+ */
+
+static bool zfp_promotes(const struct zr_zfp *z)
+{
+    return z->bits || z->is_unsigned || z->real;
+}
+
+static void zfp_promote_reals(const struct zr_zfp *z, const uint8_t *from, float *to)
+{
+    for (size_t i = 0; i < z->n_items; i++, from += z->item_bytes)
+        to[i] = (float)zr_float_to_f64(z->real, zr_float_load(z->real, from));
+}
+
+/* What a lossy stream takes out of the range becomes its end, as for integers. */
+static void zfp_demote_reals(const struct zr_zfp *z, const float *from, uint8_t *to)
+{
+    const struct zr_float *f = z->real;
+
+    for (size_t i = 0; i < z->n_items; i++, to += z->item_bytes) {
+        uint64_t bits = 0;
+
+        if (!zr_float_from_f64(f, (double)from[i], &bits)) {
+            const bool minus = from[i] < 0;
+
+            bits = isnan(from[i]) ? f->nan : minus && !f->sign ? 0 : f->largest;
+            if (minus)
+                bits |= f->sign;
+        }
+        zr_float_store(f, to, bits);
+    }
+}
+
+/* Integers of any width as what the field holds; false: one does not fit. */
+static bool zfp_promote(const struct zr_zfp *z, const uint8_t *from, void *to)
+{
+    for (size_t i = 0; i < z->n_items; i++, from += z->item_bytes) {
+        int64_t v = 0;
+        int32_t four = 0;
+
+        if (z->item_bytes == 1) {
+            v = z->is_unsigned ? from[0] : (int8_t)from[0];
+        } else if (z->item_bytes == 2) {
+            int16_t two = 0;
+
+            memcpy(&two, from, 2);
+            v = z->is_unsigned ? (uint16_t)two : two;
+        } else if (z->item_bytes == 4) {
+            memcpy(&four, from, 4);
+            v = z->is_unsigned ? (int64_t)(uint32_t)four : four;
+        } else {
+            memcpy(&v, from, 8);
+        }
+        if (z->bits) {
+            v -= z->is_unsigned ? INT64_C(1) << (z->bits - 1) : 0;
+            v *= INT64_C(1) << (31 - z->bits);
+        }
+        if (v < INT32_MIN || (v > INT32_MAX && z->scalar == ZR_ZFP_INT32) ||
+            (z->is_unsigned && !z->bits && v < 0))
+            return false;
+        if (z->scalar == ZR_ZFP_INT64) {
+            ((int64_t *)to)[i] = v;
+            continue;
+        }
+        ((int32_t *)to)[i] = (int32_t)v;
+    }
+    return true;
+}
+
+static int64_t zfp_clamp(int64_t v, int64_t lo, int64_t hi)
+{
+    return v < lo ? lo : v > hi ? hi : v;
+}
+
+/* A lossy stream may leave the range: what is outside becomes its end. */
+static void zfp_demote(const struct zr_zfp *z, const void *from, uint8_t *to)
+{
+    for (size_t i = 0; i < z->n_items; i++, to += z->item_bytes) {
+        int64_t v = z->scalar == ZR_ZFP_INT64 ? ((const int64_t *)from)[i]
+                                              : ((const int32_t *)from)[i];
+        const uint32_t bits = z->bits;
+
+        if (bits) {
+            const int64_t half = INT64_C(1) << (bits - 1);
+            const int64_t unit = INT64_C(1) << (31 - bits);
+
+            v = v >= 0 ? v / unit : -((-v + unit - 1) / unit); /* towards minus */
+            v = z->is_unsigned ? zfp_clamp(v + half, 0, 2 * half - 1)
+                               : zfp_clamp(v, -half, half - 1);
+        } else if (v < 0) {
+            v = 0;
+        }
+        if (z->item_bytes == 1) {
+            *to = (uint8_t)v;
+        } else if (z->item_bytes == 2) {
+            const uint16_t two = (uint16_t)v;
+
+            memcpy(to, &two, 2);
+        } else if (z->item_bytes == 4) {
+            const uint32_t four = (uint32_t)v;
+
+            memcpy(to, &four, 4);
+        } else {
+            memcpy(to, &v, 8);
+        }
+    }
+}
+
+/* ---- decoding --------------------------------------------------------------------- */
+
+/* The header of zfpy: sets the stream's mode; its field must be ours. */
+static zarr_status zfp_take_header(zfp_stream *s, const zfp_field *want,
+                                   const struct zfp_self *self, zarr_error *err)
+{
+    zfp_field f = {.type = zfp_type_none};
+    uint64_t n = 1;
+
+    if (!zfp_read_header(s, &f, ZFP_HEADER_FULL))
+        return zr_fail(err, ZARR_ERR_CORRUPT, "%s: damaged header", self->codec);
+    if (!zr_mul_u64(n, ZR_MAX(f.nx, (size_t)1), &n) ||
+        !zr_mul_u64(n, ZR_MAX(f.ny, (size_t)1), &n) ||
+        !zr_mul_u64(n, ZR_MAX(f.nz, (size_t)1), &n) ||
+        !zr_mul_u64(n, ZR_MAX(f.nw, (size_t)1), &n) || f.type != want->type ||
+        f.nx != want->nx || f.ny != want->ny || f.nz != want->nz || f.nw != want->nw)
+        return zr_fail(err, ZARR_ERR_CORRUPT,
+                       "%s: the header names another field: type %d, %zu x %zu x %zu x "
+                       "%zu",
+                       self->codec, (int)f.type, f.nw, f.nz, f.ny, f.nx);
+    return ZARR_OK;
+}
+
+/* The mode of a stream that has a header, from its first bytes. */
+static zarr_status zfp_peek(zfp_stream *s, const zfp_field *want,
+                            const struct zfp_self *self, const struct zr_span *io,
+                            zarr_error *err)
+{
+    uint64_t front[ZFP_HEADER_ROOM / ZFP_WORD] = {0};
+    bitstream *bits = stream_open(front, sizeof front);
+    zarr_status st = ZARR_OK;
+
+    if (!bits)
+        return zr_fail_memory(err, sizeof front);
+    memcpy(front, io->src, ZR_MIN(io->src_bytes, sizeof front));
+    zfp_order_words(front, sizeof front);
+    zfp_stream_set_bit_stream(s, bits);
+    zfp_stream_rewind(s);
+    st = zfp_take_header(s, want, self, err);
+    zfp_stream_set_bit_stream(s, NULL);
+    stream_close(bits);
+    return st;
+}
+
+/* A copy of the stream with room behind it for all that the decoder may read. */
+static zarr_status zfp_copy_in(struct zfp_thread *t, const struct zfp_self *self,
+                               const zfp_stream *s, const zfp_field *f,
+                               const struct zr_span *io, size_t *bytes, zarr_error *err)
+{
+    const uint64_t most = zfp_stream_maximum_size(s, f);
+    const uint64_t src_bits = (uint64_t)io->src_bytes * 8;
+    uint64_t room = 0, least = 0;
+    zarr_status st = ZARR_OK;
+
+    if (!zr_mul_u64(self->z.n_blocks, s->minbits, &least) || least > src_bits + 63)
+        return zr_fail(err, ZARR_ERR_CORRUPT, "%s: truncated stream: %zu bytes",
+                       self->codec, io->src_bytes);
+    /* a damaged stream can make a block longer than any encoder would, by a bit */
+    if (!zr_add_u64(ZR_MAX(most, (uint64_t)io->src_bytes), self->z.n_blocks / 8 + 64,
+                    &room))
+        return zr_internal(err);
+    room -= room % ZFP_WORD;
+    ZR_TRY(zfp_room(&t->words, &t->words_bytes, room, err));
+    memcpy(t->words, io->src, io->src_bytes);
+    memset((uint8_t *)t->words + io->src_bytes, 0, (size_t)room - io->src_bytes);
+    *bytes = (size_t)room;
+    zfp_order_words(t->words, *bytes);
+out:
+    return st;
+}
+
+static zarr_status zfp_decode_words(const struct zfp_self *self, zfp_stream *s,
+                                    zfp_field *f, const struct zr_span *io,
+                                    zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    size_t got = 0;
+
+    zfp_stream_rewind(s);
+    if (self->z.header)
+        ZR_TRY(zfp_take_header(s, f, self, err));
+    got = zfp_decompress(s, f);
+    if (!got)
+        st = zr_fail(err, ZARR_ERR_CORRUPT, "%s: damaged stream", self->codec);
+    else if (zfp_whole_words(got) > zfp_whole_words(io->src_bytes))
+        st = zr_fail(err, ZARR_ERR_CORRUPT, "%s: truncated stream: %zu bytes of %zu",
+                     self->codec, io->src_bytes, got);
+    else if (zfp_whole_words(got) < zfp_whole_words(io->src_bytes))
+        st = zr_fail(err, ZARR_ERR_CORRUPT, "%s: %zu bytes, the stream ends after %zu",
+                     self->codec, io->src_bytes, got);
+out:
+    return st;
+}
+
+static zarr_status zfp_decode_one(void *self_ptr, const struct zr_span *io, size_t *used,
+                                  zarr_codec_exec *exec, zarr_error *err)
+{
+    const struct zfp_self *self = self_ptr;
+    struct zfp_thread *t = exec->thread_state;
+    const struct zr_zfp *z = &self->z;
+    const size_t item = zfp_item_bytes(z), want = (size_t)z->n_items * z->item_bytes;
+    const bool aside = zfp_promotes(z) || (uintptr_t)io->dst % item;
+    zarr_status st = ZARR_OK;
+    zfp_stream *s = NULL;
+    bitstream *bits = NULL;
+    zfp_field f;
+    size_t bytes = 0;
+
+    if (io->dst_bytes < want)
+        return zr_no_room(err, self->codec);
+    if (!io->src_bytes)
+        return zr_fail(err, ZARR_ERR_CORRUPT, "%s: a chunk of no bytes", self->codec);
+    ZR_TRY(zfp_stream_of(t, &s, err));
+    if (aside)
+        ZR_TRY(zfp_room(&t->items, &t->items_bytes, z->n_items * item, err));
+    zfp_field_set(&f, z, aside ? t->items : io->dst);
+    if (z->header)
+        ZR_TRY(zfp_peek(s, &f, self, io, err));
+    else if (!zfp_set_mode(s, z, &f))
+        ZR_TRY(zr_internal(err));
+    ZR_TRY(zfp_copy_in(t, self, s, &f, io, &bytes, err));
+    bits = stream_open(t->words, bytes);
+    if (!bits) {
+        st = zr_fail_memory(err, 64);
+        goto out;
+    }
+    zfp_stream_set_bit_stream(s, bits);
+    ZR_TRY(zfp_decode_words(self, s, &f, io, err));
+    if (z->real)
+        zfp_demote_reals(z, t->items, io->dst);
+    else if (zfp_promotes(z))
+        zfp_demote(z, t->items, io->dst);
+    else if (aside)
+        memcpy(io->dst, t->items, want);
+    *used = want;
+out:
+    if (bits) {
+        zfp_stream_set_bit_stream(s, NULL);
+        stream_close(bits);
+    }
+    return st;
+}
+
+static zarr_status zfp_decode(void *self, zarr_codec_job *jobs, uint64_t n,
+                              zarr_codec_exec *exec, zarr_error *err)
+{
+    return zr_jobs_each(zfp_decode_one, self, jobs, n, exec, err);
+}
+
+/* ---- encoding --------------------------------------------------------------------- */
+
+static zarr_status zfp_items(struct zfp_thread *t, const struct zfp_self *self,
+                             const struct zr_span *io, void **items, zarr_error *err)
+{
+    const struct zr_zfp *z = &self->z;
+    const size_t item = zfp_item_bytes(z);
+    zarr_status st = ZARR_OK;
+
+    *items = (void *)(uintptr_t)io->src; /* read only */
+    if (!zfp_promotes(z) && (uintptr_t)io->src % item == 0)
+        goto out;
+    ZR_TRY(zfp_room(&t->items, &t->items_bytes, z->n_items * item, err));
+    *items = t->items;
+    if (z->real)
+        zfp_promote_reals(z, io->src, t->items);
+    else if (!zfp_promotes(z))
+        memcpy(t->items, io->src, io->src_bytes);
+    else if (!zfp_promote(z, io->src, t->items))
+        st = zr_fail(err, ZARR_ERR_INVALID,
+                     "%s: an unsigned element uses the highest bit, which zfp's type "
+                     "has no room for",
+                     self->codec);
+out:
+    return st;
+}
+
+static zarr_status zfp_encode_one(void *self_ptr, const struct zr_span *io, size_t *used,
+                                  zarr_codec_exec *exec, zarr_error *err)
+{
+    const struct zfp_self *self = self_ptr;
+    struct zfp_thread *t = exec->thread_state;
+    zarr_status st = ZARR_OK;
+    zfp_stream *s = NULL;
+    bitstream *bits = NULL;
+    zfp_field f;
+    void *items = NULL;
+    uint64_t most = 0;
+    size_t got = 0;
+
+    if (io->src_bytes != (size_t)self->z.n_items * self->z.item_bytes)
+        return zr_internal(err);
+    ZR_TRY(zfp_stream_of(t, &s, err));
+    ZR_TRY(zfp_items(t, self, io, &items, err));
+    zfp_field_set(&f, &self->z, items);
+    if (!zfp_set_mode(s, &self->z, &f)) {
+        st = zr_fail(err, ZARR_ERR_UNSUPPORTED, "%s: mode %d cannot be written",
+                     self->codec, (int)self->z.mode);
+        goto out;
+    }
+    /* and what a last word may take that is begun and not needed */
+    most = zfp_whole_words(zfp_stream_maximum_size(s, &f)) + ZFP_HEADER_ROOM;
+    ZR_TRY(zfp_room(&t->words, &t->words_bytes, most, err));
+    bits = stream_open(t->words, t->words_bytes);
+    if (!bits) {
+        st = zr_fail_memory(err, 64);
+        goto out;
+    }
+    zfp_stream_set_bit_stream(s, bits);
+    zfp_stream_rewind(s);
+    if (self->z.header && !zfp_write_header(s, &f, ZFP_HEADER_FULL)) {
+        st = zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                     "%s: chunks of this shape or mode have no header", self->codec);
+        goto out;
+    }
+    got = zfp_compress(s, &f);
+    *used = (size_t)zfp_whole_words(got);
+    if (!got || *used > t->words_bytes)
+        st = zr_internal(err);
+    else if (*used > io->dst_bytes)
+        st = zr_no_room(err, self->codec);
+    if (st != ZARR_OK)
+        goto out;
+    memset((uint8_t *)t->words + got, 0, *used - got);
+    zfp_order_words(t->words, *used);
+    memcpy(io->dst, t->words, *used);
+out:
+    if (bits) {
+        zfp_stream_set_bit_stream(s, NULL);
+        stream_close(bits);
+    }
+    return st;
+}
+
+static zarr_status zfp_encode(void *self, zarr_codec_job *jobs, uint64_t n,
+                              zarr_codec_exec *exec, zarr_error *err)
+{
+    return zr_jobs_each(zfp_encode_one, self, jobs, n, exec, err);
+}
+
+#define ZFP_VTABLE(name)                                                                 \
+    {                                                                                    \
+        .struct_size = sizeof(zarr_codec_impl_vtable),                                   \
+        .caps = ZARR_CODEC_CAN_DECODE | ZARR_CODEC_CAN_ENCODE | ZARR_CODEC_SAFE |        \
+                ZARR_CODEC_DETERMINISTIC,                                                \
+        .codec = name, .impl = "cpu.libzfp", .in_kinds = ZR_HOST_KINDS,                  \
+        .out_kinds = ZR_HOST_KINDS, .bind = zfp_bind, .thread_open = zfp_thread_open,    \
+        .thread_close = zfp_thread_close, .encode = zfp_encode, .decode = zfp_decode,    \
+        .close = zfp_close,                                                              \
+    }
+const zarr_codec_impl_vtable zr_cpu_zfp = ZFP_VTABLE("zfp");
+const zarr_codec_impl_vtable zr_cpu_zfpy = ZFP_VTABLE("zfpy");
