@@ -144,36 +144,51 @@ out:
 /* ---- decoding -----------------------------------------------------------------------
  */
 
+/* Reads the header, and checks what stands behind it in every chunk. */
+static zarr_status blosc_open(struct blosc_header *h, const struct zr_span *io,
+                              zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    size_t nbytes = 0;
+
+    ZR_TRY(blosc_read_header(h, io, err));
+    if (h->flags & BLOSC_FLAG_STORED) {
+        if (io->src_bytes - BLOSC_HEADER_BYTES != h->nbytes)
+            st = zr_fail(err, ZARR_ERR_CORRUPT,
+                         "blosc: stored chunk of %" PRIu32 " bytes has %zu", h->nbytes,
+                         io->src_bytes - BLOSC_HEADER_BYTES);
+        goto out;
+    }
+    if (h->nbytes == 0)
+        goto out;
+    ZR_TRY(blosc_check_blocks(h, io, err));
+    if (blosc_cbuffer_validate(io->src, io->src_bytes, &nbytes) != 0 ||
+        nbytes != h->nbytes)
+        st = blosc_damaged(err, "damaged header");
+out:
+    return st;
+}
+
 static zarr_status blosc_decode_one(void *self, const struct zr_span *io, size_t *used,
                                     zarr_codec_exec *exec, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
     struct blosc_header h = {0};
-    size_t nbytes = 0;
     int got = 0;
 
     ZR_UNUSED(self);
     ZR_UNUSED(exec);
-    ZR_TRY(blosc_read_header(&h, io, err));
+    ZR_TRY(blosc_open(&h, io, err));
+    *used = h.nbytes;
     if (h.flags & BLOSC_FLAG_STORED) {
-        if (io->src_bytes - BLOSC_HEADER_BYTES != h.nbytes)
-            return zr_fail(err, ZARR_ERR_CORRUPT,
-                           "blosc: stored chunk of %" PRIu32 " bytes has %zu", h.nbytes,
-                           io->src_bytes - BLOSC_HEADER_BYTES);
         memcpy(io->dst, io->src + BLOSC_HEADER_BYTES, h.nbytes);
-        *used = h.nbytes;
         goto out;
     }
     if (h.nbytes == 0)
         goto out;
-    ZR_TRY(blosc_check_blocks(&h, io, err));
-    if (blosc_cbuffer_validate(io->src, io->src_bytes, &nbytes) != 0 ||
-        nbytes != h.nbytes)
-        return blosc_damaged(err, "damaged header");
     got = blosc_decompress_ctx(io->src, io->dst, h.nbytes, 1);
     if (got < 0 || (uint32_t)got != h.nbytes)
         st = blosc_damaged(err, "damaged block");
-    *used = h.nbytes;
 out:
     return st;
 }
@@ -182,6 +197,119 @@ static zarr_status blosc_decode(void *self, zarr_codec_job *jobs, uint64_t n,
                                 zarr_codec_exec *exec, zarr_error *err)
 {
     return zr_jobs_each(blosc_decode_one, self, jobs, n, exec, err);
+}
+
+/* ---- in part -----------------------------------------------------------------------
+ */
+
+struct blosc_part {
+    void *self;
+    const zarr_codec_range *ranges;
+    uint64_t n;
+};
+struct blosc_blocks { /* neighbours, [first, end) */
+    size_t first, end;
+};
+
+/* The next blocks that one range after another wants; *at goes on. */
+static struct blosc_blocks blosc_next_blocks(const struct blosc_header *h,
+                                             const struct blosc_part *part, uint64_t *at)
+{
+    struct blosc_blocks run = {0};
+
+    for (; *at < part->n; (*at)++) {
+        const zarr_codec_range *r = &part->ranges[*at];
+        const size_t first = (size_t)(r->offset / h->blocksize);
+        const size_t end = (size_t)((r->offset + r->bytes - 1) / h->blocksize) + 1;
+
+        if (run.end && first > run.end)
+            break;
+        if (!run.end)
+            run.first = first;
+        run.end = ZR_MAX(run.end, end);
+    }
+    return run;
+}
+
+static size_t blosc_count_blocks(const struct blosc_header *h,
+                                 const struct blosc_part *part)
+{
+    size_t n = 0;
+
+    for (uint64_t at = 0; at < part->n;) {
+        const struct blosc_blocks run = blosc_next_blocks(h, part, &at);
+
+        n += run.end - run.first;
+    }
+    return n;
+}
+
+/* The library gives whole items, so blocks and chunk must be made of such; the table of
+ * blocks has been walked before it is asked. */
+static bool blosc_parts_pay(const struct blosc_header *h, const struct blosc_part *part)
+{
+    return h->blocksize % h->typesize == 0 && h->nbytes % h->typesize == 0 &&
+           blosc_count_blocks(h, part) < h->n_blocks - h->n_blocks / 4;
+}
+
+static zarr_status blosc_some_blocks(const struct blosc_header *h,
+                                     const struct blosc_part *part,
+                                     const struct zr_span *io, size_t *used,
+                                     zarr_error *err)
+{
+    for (uint64_t at = 0; at < part->n;) {
+        const struct blosc_blocks run = blosc_next_blocks(h, part, &at);
+        const size_t from = run.first * h->blocksize;
+        const size_t n = ZR_MIN(run.end * h->blocksize, (size_t)h->nbytes) - from;
+        const int got = blosc_getitem(io->src, (int)(from / h->typesize),
+                                      (int)(n / h->typesize), io->dst + from);
+
+        if (got < 0 || (size_t)got != n)
+            return blosc_damaged(err, "damaged block");
+        *used += n;
+    }
+    return ZARR_OK;
+}
+
+static zarr_status blosc_partial_one(void *part_ptr, const struct zr_span *io,
+                                     size_t *used, zarr_codec_exec *exec, zarr_error *err)
+{
+    const struct blosc_part *part = part_ptr;
+    zarr_status st = ZARR_OK;
+    struct blosc_header h = {0};
+
+    for (uint64_t i = 0; i < part->n; i++)
+        if (!part->ranges[i].bytes || part->ranges[i].bytes > io->dst_bytes ||
+            part->ranges[i].offset > io->dst_bytes - part->ranges[i].bytes)
+            return zr_internal(err);
+    ZR_TRY(blosc_open(&h, io, err));
+    if (h.nbytes != io->dst_bytes) {
+        st = zr_fail(err, ZARR_ERR_CORRUPT, "blosc: %" PRIu32 " bytes, expected %zu",
+                     h.nbytes, io->dst_bytes);
+    } else if (h.flags & BLOSC_FLAG_STORED) {
+        for (uint64_t i = 0; i < part->n; i++) {
+            const size_t at = (size_t)part->ranges[i].offset;
+            const size_t n = (size_t)part->ranges[i].bytes;
+
+            memcpy(io->dst + at, io->src + BLOSC_HEADER_BYTES + at, n);
+            *used += n;
+        }
+    } else if (blosc_parts_pay(&h, part)) {
+        st = blosc_some_blocks(&h, part, io, used, err);
+    } else {
+        st = blosc_decode_one(part->self, io, used, exec, err);
+    }
+out:
+    return st;
+}
+
+static zarr_status blosc_partial(void *self, zarr_codec_job *job,
+                                 const zarr_codec_range *ranges, uint64_t n,
+                                 zarr_codec_exec *exec, zarr_error *err)
+{
+    struct blosc_part part = {.self = self, .ranges = ranges, .n = n};
+
+    return zr_jobs_each(blosc_partial_one, &part, job, 1, exec, err);
 }
 
 /* ---- encoding -------------------------------------------------------------------------
@@ -274,4 +402,5 @@ const zarr_codec_impl_vtable zr_cpu_blosc = {
     .decode = blosc_decode,
     .close = blosc_close,
     .size_hint = blosc_size_hint,
+    .partial = blosc_partial,
 };

@@ -145,7 +145,14 @@ zarr_status zr_stage_decode(const struct zr_stage *s, zarr_codec_job *job,
 zarr_status zr_stage_encode(const struct zr_stage *s, zarr_codec_job *job,
                             struct zr_thread_states *ts, zarr_mem scratch,
                             zarr_error *err);
-/* The same for n chunks at once, for implementations with ZARR_CODEC_BATCH: all jobs get
+/* Whether a stage decodes parts of chunks (it must accept the chunk, too); and doing so:
+ * job->dst has the decoded chunk's exact size. */
+bool zr_stage_parts(const struct zr_stage *s);
+zarr_status zr_stage_partial(const struct zr_stage *s, zarr_codec_job *job,
+                             const zarr_codec_range *ranges, uint64_t n,
+                             struct zr_thread_states *ts, zarr_mem scratch,
+                             zarr_error *err);
+/* Either for n chunks at once, for implementations with ZARR_CODEC_BATCH: all jobs get
  * their status, err->item is the first failed one. stream NULL: done on return; else
  * dst_used and status are the implementation's word, checked when it gave them. */
 struct zr_stage_call {

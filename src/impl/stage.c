@@ -161,3 +161,30 @@ zarr_status zr_stage_encode(const struct zr_stage *s, zarr_codec_job *job,
 
     return zr_stage_run(s, &call, true, err);
 }
+
+bool zr_stage_parts(const struct zr_stage *s)
+{
+    return s->kind == ZR_STAGE_CODEC && s->impl->vt.partial && s->out_exact;
+}
+
+zarr_status zr_stage_partial(const struct zr_stage *s, zarr_codec_job *job,
+                             const zarr_codec_range *ranges, uint64_t n,
+                             struct zr_thread_states *ts, zarr_mem scratch,
+                             zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    const size_t top = ts->top;
+    zarr_codec_exec exec = {.struct_size = sizeof exec, .scratch = scratch, .inner = ts};
+
+    job->status = ZARR_OK;
+    job->flags = 0;
+    ZR_TRY(stage_thread_state(s->impl, ts, &exec.thread_state, err));
+    ZR_TRY(stage_check_in(s, job, false, err));
+    st = s->impl->vt.partial(s->self, job, ranges, n, &exec, err);
+    ts->top = top;
+    job->status = st;
+    if (st == ZARR_OK && job->dst_used > job->dst.bytes)
+        st = zr_internal(err);
+out:
+    return st;
+}

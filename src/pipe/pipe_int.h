@@ -202,6 +202,28 @@ zarr_status zr_prefetch_run(const struct zr_io *io, struct zarr_request *rq,
                             struct zr_wave *w, struct zr_prefetch *p, zarr_error *err);
 void zr_prefetch_end(const struct zr_io *io, const struct zr_wave *w,
                      struct zr_prefetch *p); /* also after a failed run */
+/* What a target needs of a chunk, as ranges (spans.c): outer dimensions < split index by
+ * index, the others as one span. */
+struct zr_spans {
+    int32_t ndim, split;
+    uint64_t lo[ZARR_MAX_RANK],
+        n[ZARR_MAX_RANK]; /* n: extent for dims >= split, count for dims < split */
+    int64_t step[ZARR_MAX_RANK];
+    uint64_t stride[ZARR_MAX_RANK];
+    uint64_t n_reads, read_bytes;
+};
+/* Chooses where to stop reading index by index and to read one span instead; `each`: what
+ * one more range costs, in bytes. Returns the cost, UINT64_MAX: too much for 64 bits. The
+ * target is arithmetic. */
+uint64_t zr_spans_choose(const struct zr_program *p, const struct zr_target *t,
+                         uint64_t each, struct zr_spans *s);
+/* Offset of the range at[], which goes on to the next; begin with zeros. */
+uint64_t zr_spans_next(const struct zr_spans *s, uint64_t *at);
+/* Decodes what an item needs into its places in a block of scratch, if the program is one
+ * codec that can decode in part and it pays. */
+zarr_status zr_decode_part(const struct zr_work *w, const struct zr_program *p,
+                           const struct zr_item *item, const zarr_mem *encoded,
+                           zarr_mem *block, bool *done, zarr_error *err);
 /* A large uncompressed chunk in slabs of rows (slabs.c). n 0 after open: not this way. */
 struct zr_slabs {
     struct zr_store_pin pin;

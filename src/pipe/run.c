@@ -58,67 +58,10 @@ static void count_item(const struct zr_work *w, const struct zr_item *item, bool
 
 /* ---- parts of uncompressed chunks ------------------------------------------------- */
 
-/* The stored dimensions of a target as half-open spans, and how to read them: outer
- * dimensions < split index by index. */
-struct span {
-    int32_t ndim, split;
-    uint64_t lo[ZARR_MAX_RANK],
-        n[ZARR_MAX_RANK]; /* n: extent for dims >= split, count for dims < split */
-    int64_t step[ZARR_MAX_RANK];
-    uint64_t stride[ZARR_MAX_RANK];
-    uint64_t n_reads, read_bytes;
-};
-
-static void span_dims(const struct zr_program *p, const struct zr_target *t,
-                      struct span *s, uint64_t *extent)
-{
-    uint64_t stride = p->item_bytes;
-
-    s->ndim = p->ndim;
-    for (int32_t i = p->ndim - 1; i >= 0; i--) {
-        const struct zr_piece *q = &t->dim[p->order[i]];
-        uint64_t last = q->c0 + (uint64_t)((int64_t)(q->n - 1) * q->c_step);
-
-        s->lo[i] = ZR_MIN(q->c0, last);
-        s->n[i] = q->n;
-        s->step[i] = q->c_step < 0 ? -q->c_step : q->c_step;
-        extent[i] = ZR_MAX(q->c0, last) - s->lo[i] + 1;
-        s->stride[i] = stride;
-        stride *= p->stored_shape[i];
-    }
-}
-
-/* Chooses where to stop reading index by index and to read one span instead. */
-static uint64_t span_choose(const struct zr_program *p, const struct zr_target *t,
-                            struct span *s)
-{
-    uint64_t extent[ZARR_MAX_RANK + 1], best = UINT64_MAX, reads = 1;
-
-    span_dims(p, t, s, extent);
-    for (int32_t k = 0; k <= s->ndim; k++) {
-        uint64_t bytes = p->item_bytes, cost = 0, all = 0;
-
-        for (int32_t i = k; i < s->ndim; i++)
-            bytes += (extent[i] - 1) * s->stride[i];
-        if (!zr_add_u64(bytes, RANGE_COST, &cost) || !zr_mul_u64(cost, reads, &cost) ||
-            !zr_mul_u64(bytes, reads, &all))
-            break;
-        if (cost < best) {
-            best = cost;
-            s->split = k;
-            s->n_reads = reads;
-            s->read_bytes = bytes;
-        }
-        if (k < s->ndim && !zr_mul_u64(reads, s->n[k], &reads))
-            break;
-    }
-    return best;
-}
-
 /* Several ranges of a chunk are of one version of it: through the shard's pin or the
  * chunk's own. block: room for the whole chunk. */
 static zarr_status read_spans(const struct zr_work *w, const struct zr_run *run,
-                              struct zr_store_pin *pin, const struct span *s,
+                              struct zr_store_pin *pin, const struct zr_spans *s,
                               const zarr_mem *block, zarr_error *err)
 {
     const uint64_t base = run->item[0]->offset;
@@ -126,13 +69,9 @@ static zarr_status read_spans(const struct zr_work *w, const struct zr_run *run,
     zarr_status st = ZARR_OK;
 
     for (uint64_t r = 0; r < s->n_reads && st == ZARR_OK; r++) {
-        uint64_t offset = 0;
+        const uint64_t offset = zr_spans_next(s, at);
         zarr_mem dst;
-        int32_t k = s->split - 1;
 
-        for (int32_t i = 0; i < s->ndim; i++)
-            offset += (s->lo[i] + (i < s->split ? at[i] * (uint64_t)s->step[i] : 0)) *
-                      s->stride[i];
         if (!zr_mem_slice(block, offset, s->read_bytes, &dst))
             return zr_internal(err);
         if (run->shard != NULL)
@@ -142,8 +81,6 @@ static zarr_status read_spans(const struct zr_work *w, const struct zr_run *run,
         if (st == ZARR_ERR_NOT_FOUND && r > 0) /* it was there a moment ago */
             st = zr_fail(err, ZARR_ERR_CONFLICT,
                          "the chunk was deleted while it was read");
-        while (k >= 0 && ++at[k] == s->n[k])
-            at[k--] = 0;
     }
     return st;
 }
@@ -154,7 +91,7 @@ static zarr_status read_partial(const struct zr_work *w, const struct zr_program
                                 const struct zr_run *run, const struct zr_item *item,
                                 zarr_mem *block, bool *done, zarr_error *err)
 {
-    struct span s = {0};
+    struct zr_spans s = {0};
     struct zr_store_pin pin = {0}, *held = NULL;
     zarr_status st = ZARR_OK;
     int32_t id = p->fetch_device == ZARR_DEVICE_CPU ? 0 : w->io->view.base.device_id;
@@ -163,7 +100,7 @@ static zarr_status read_partial(const struct zr_work *w, const struct zr_program
     if (w->io->no_direct || item->target.kind != ZR_PROJ_DIMS ||
         !item->target.arithmetic || !zr_store_can(w->io->store, ZARR_STORE_CAP_RANGES) ||
         item->target.n_items * 2 > p->decoded_bytes / p->item_bytes ||
-        span_choose(p, &item->target, &s) >= p->decoded_bytes)
+        zr_spans_choose(p, &item->target, RANGE_COST, &s) >= p->decoded_bytes)
         return ZARR_OK;
     ZR_TRY(zr_kit_scratch(w->kit, ZR_SCRATCH_A, p->fetch_device, id, p->decoded_bytes,
                           block, err));
@@ -203,9 +140,13 @@ static zarr_status decode_item(const struct zr_work *w, const struct zr_run *run
     const struct zr_program *p = run->level->decode;
     zarr_mem at = {0}, block = {0};
     bool direct = p->n > 0 && zr_target_direct(w->io, p, &item->target, &at);
+    bool done = false;
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_decode_stages(w, p, encoded, direct ? &at : NULL, &block, err));
+    if (!direct)
+        ZR_TRY(zr_decode_part(w, p, item, encoded, &block, &done, err));
+    if (!done)
+        ZR_TRY(zr_decode_stages(w, p, encoded, direct ? &at : NULL, &block, err));
     ZR_TRY(zr_item_finish(w, run, item, &block, direct, err));
 out:
     return st;

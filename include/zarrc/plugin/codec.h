@@ -158,6 +158,11 @@ enum {
     ZARR_CODEC_JOB_NO_ROOM = 1
 };
 
+/** Bytes of a chunk's decoded side. */
+typedef struct zarr_codec_range {
+    uint64_t offset, bytes;
+} zarr_codec_range;
+
 /** Per-call surroundings, made by the library. */
 typedef struct zarr_codec_exec {
     uint32_t struct_size;
@@ -218,6 +223,16 @@ typedef struct zarr_codec_impl_vtable {
      * it, within limits; when encoding a bound. 0: not known. NULL: never known.
      */
     uint64_t (*size_hint)(void *self, const zarr_codec_job *job, int encode);
+    /**
+     * Decodes parts of one chunk, for reads that want little of it. job->src is the whole
+     * encoded chunk, job->dst has room for exactly the decoded one; each range's bytes
+     * must come to its offset there, and what else is written is free. Ranges rise, do
+     * not overlap and lie inside. Sets job->dst_used to the bytes decoded. Damage that
+     * lies elsewhere in the chunk may go unseen. NULL: chunks are decoded whole.
+     */
+    zarr_status (*partial)(void *self, zarr_codec_job *job,
+                           const zarr_codec_range *ranges, uint64_t n,
+                           zarr_codec_exec *exec, zarr_error *err);
 } zarr_codec_impl_vtable;
 
 /**

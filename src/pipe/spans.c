@@ -1,0 +1,120 @@
+/*
+ * pipe/spans.c - which bytes of a chunk a target needs, as ranges: outer dimensions are
+ * walked index by index, inner ones taken as one span with what lies between. For
+ * uncompressed chunks the store reads them (run.c); here a codec that can decode in part
+ * gets them (blosc: its blocks), when most of the chunk is not wanted.
+ * Thread class: plain functions; on the worker's kit.
+ */
+#include "pipe/pipe_int.h"
+
+enum {
+    PART_COST = 4 * 1024 /* one more range costs a decoder as much as so many bytes */
+};
+
+static void span_dims(const struct zr_program *p, const struct zr_target *t,
+                      struct zr_spans *s, uint64_t *extent)
+{
+    uint64_t stride = p->item_bytes;
+
+    s->ndim = p->ndim;
+    for (int32_t i = p->ndim - 1; i >= 0; i--) {
+        const struct zr_piece *q = &t->dim[p->order[i]];
+        uint64_t last = q->c0 + (uint64_t)((int64_t)(q->n - 1) * q->c_step);
+
+        s->lo[i] = ZR_MIN(q->c0, last);
+        s->n[i] = q->n;
+        s->step[i] = q->c_step < 0 ? -q->c_step : q->c_step;
+        extent[i] = ZR_MAX(q->c0, last) - s->lo[i] + 1;
+        s->stride[i] = stride;
+        stride *= p->stored_shape[i];
+    }
+}
+
+uint64_t zr_spans_choose(const struct zr_program *p, const struct zr_target *t,
+                         uint64_t each, struct zr_spans *s)
+{
+    uint64_t extent[ZARR_MAX_RANK + 1], best = UINT64_MAX, reads = 1;
+
+    span_dims(p, t, s, extent);
+    for (int32_t k = 0; k <= s->ndim; k++) {
+        uint64_t bytes = p->item_bytes, cost = 0, all = 0;
+
+        for (int32_t i = k; i < s->ndim; i++)
+            bytes += (extent[i] - 1) * s->stride[i];
+        if (!zr_add_u64(bytes, each, &cost) || !zr_mul_u64(cost, reads, &cost) ||
+            !zr_mul_u64(bytes, reads, &all))
+            break;
+        if (cost < best) {
+            best = cost;
+            s->split = k;
+            s->n_reads = reads;
+            s->read_bytes = bytes;
+        }
+        if (k < s->ndim && !zr_mul_u64(reads, s->n[k], &reads))
+            break;
+    }
+    return best;
+}
+
+uint64_t zr_spans_next(const struct zr_spans *s, uint64_t *at)
+{
+    uint64_t offset = 0;
+    int32_t k = s->split - 1;
+
+    for (int32_t i = 0; i < s->ndim; i++)
+        offset +=
+            (s->lo[i] + (i < s->split ? at[i] * (uint64_t)s->step[i] : 0)) * s->stride[i];
+    while (k >= 0 && ++at[k] == s->n[k])
+        at[k--] = 0;
+    return offset;
+}
+
+/* ---- decoding in part -------------------------------------------------------------- */
+
+static bool part_fits(const struct zr_work *w, const struct zr_program *p,
+                      const struct zr_target *t)
+{
+    return !w->io->no_direct && p->n == 1 && zr_stage_parts(&p->stage[0]) &&
+           p->decoded_device == ZARR_DEVICE_CPU && t->kind == ZR_PROJ_DIMS &&
+           t->arithmetic && t->n_items * 2 <= p->decoded_bytes / p->item_bytes;
+}
+
+zarr_status zr_decode_part(const struct zr_work *w, const struct zr_program *p,
+                           const struct zr_item *item, const zarr_mem *encoded,
+                           zarr_mem *block, bool *done, zarr_error *err)
+{
+    struct zr_spans s = {0};
+    uint64_t at[ZARR_MAX_RANK] = {0}, bytes = 0;
+    zarr_codec_job job = {.src = *encoded};
+    zarr_codec_range *ranges = NULL;
+    zarr_mem list = {0}, scratch = {0};
+    zarr_status st = ZARR_OK;
+
+    *done = false;
+    if (!part_fits(w, p, &item->target) ||
+        zr_spans_choose(p, &item->target, PART_COST, &s) > p->decoded_bytes / 2 ||
+        !zr_mul_u64(s.n_reads, sizeof *ranges, &bytes))
+        return ZARR_OK;
+    ZR_TRY(zr_kit_scratch(w->kit, ZR_SCRATCH_A, ZARR_DEVICE_CPU, 0, p->decoded_bytes,
+                          block, err));
+    ZR_TRY(zr_kit_scratch(w->kit, ZR_SCRATCH_B, ZARR_DEVICE_CPU, 0, bytes, &list, err));
+    bytes = zr_stage_scratch(&p->stage[0], 1);
+    if (bytes)
+        ZR_TRY(zr_kit_scratch(w->kit, ZR_SCRATCH_CODEC, ZARR_DEVICE_CPU, 0, bytes,
+                              &scratch, err));
+    ranges = (zarr_codec_range *)((uintptr_t)list.handle + list.offset);
+    for (uint64_t r = 0; r < s.n_reads; r++)
+        ranges[r] = (zarr_codec_range){zr_spans_next(&s, at), s.read_bytes};
+    job.dst = *block;
+    job.dst.bytes = p->decoded_bytes;
+    if (!zr_stage_accepts(&p->stage[0], &job))
+        goto out;
+    ZR_TRY(zr_stage_partial(&p->stage[0], &job, ranges, s.n_reads, &w->kit->states,
+                            scratch, err));
+    w->kit->stats.chunks_partial++;
+    w->kit->stats.bytes_decoded += job.dst_used;
+    block->bytes = p->decoded_bytes;
+    *done = true;
+out:
+    return st;
+}
