@@ -29,7 +29,8 @@ enum {
     ZARR_KIND_TIMEDELTA = 10,
     ZARR_KIND_STRUCT = 11, /**< named fields, packed, each in native byte order */
     ZARR_KIND_STRING = 12, /**< reserved: variable-length UTF-8 */
-    ZARR_KIND_VBYTES = 13  /**< reserved: variable-length bytes */
+    ZARR_KIND_VBYTES = 13, /**< reserved: variable-length bytes */
+    ZARR_KIND_OTHER = 255  /**< a plug-in's own: zarr_dtype_print() says what it is */
 };
 
 /**

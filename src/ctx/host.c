@@ -128,4 +128,12 @@ const zarr_host zr_host = {
     .store_erase = zarr_store_erase,
     .store_list = zarr_store_list,
     .parallel = zr_parallel_for,
+    .spec_chain_json = zarr_codec_spec_chain_json,
+    .spec_chain_codecs = zarr_codec_spec_chain_codecs,
+    .spec_chain_name = zarr_codec_spec_chain_name,
+    .spec_chain_resolve = zarr_codec_spec_chain_resolve,
+    .runner_open = zarr_codec_runner_open,
+    .runner_decode = zarr_codec_runner_decode,
+    .runner_encode = zarr_codec_runner_encode,
+    .runner_close = zarr_codec_runner_close,
 };

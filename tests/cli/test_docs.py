@@ -34,6 +34,14 @@ def test_completions_are_fresh(pages):
     assert contents(pages / "completions") == contents(ROOT / "cli/completions"), AGAIN
 
 
+def test_status_is_fresh(zarrc):
+    done = subprocess.run([ROOT / "scripts/status", "--check", zarrc.program],
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if done.returncode == 77:
+        pytest.skip(done.stdout.strip())
+    assert done.returncode == 0, done.stdout
+
+
 def test_one_page_for_each_command(pages, commands):
     names = {p.name for p in (pages / "man").iterdir()}
     assert names == {"zarrc.1"} | {f"zarrc-{c}.1" for c in commands}

@@ -160,8 +160,9 @@ typedef struct zarr_pipeline_steps {
     void (*run_get)(const zarr_pipeline_wave *wave, uint32_t i, zarr_pipeline_run *out);
     void (*item_get)(const zarr_pipeline_wave *wave, uint32_t i, uint32_t item,
                      zarr_pipeline_item *out);
-    /** The encoded bytes of run i, valid until this worker's next step of another run.
-     * NOT_FOUND: the store says that there is no such chunk: fill() its items. */
+    /** The encoded bytes of run i, valid until this worker's next step of another run;
+     * they may be overwritten, but not where the run's key is NULL. NOT_FOUND: the store
+     * says that there is no such chunk: fill() its items. */
     zarr_status (*fetch)(zarr_pipeline_worker *worker, const zarr_pipeline_wave *wave,
                          uint32_t i, zarr_mem *out, zarr_error *err);
     /** The item's block, from what fetch() gave; valid until this worker's next step. */

@@ -70,7 +70,7 @@ typedef zarr_status (*zarr_parallel_fn)(void *arg, uint64_t i, uint32_t worker,
  * What the library gives to plug-ins. Static: a plug-in may keep the pointer. Grows at
  * the end only: look at struct_size before using what is newer than the headers you need.
  * Every entry without a comment is the public function of its name (dtype_name:
- * zarr_dtype_name()). Thread class: frozen.
+ * zarr_dtype_name(), spec_i64 and runner_open: zarr_codec_...). Thread class: frozen.
  */
 typedef struct zarr_host {
     uint32_t struct_size, abi; /**< abi: ZARR_PLUGIN_ABI */
@@ -162,6 +162,23 @@ typedef struct zarr_host {
      */
     zarr_status (*parallel)(uint64_t n, uint32_t max_threads, zarr_parallel_fn fn,
                             void *arg, zarr_error *err);
+
+    const char *(*spec_chain_json)(const zarr_codec_spec *spec, const char *member);
+    int64_t (*spec_chain_codecs)(const zarr_codec_spec *spec, const char *member,
+                                 int *array);
+    const char *(*spec_chain_name)(const zarr_codec_spec *spec, const char *member,
+                                   uint64_t i);
+    zarr_status (*spec_chain_resolve)(const zarr_codec_spec *spec, const char *member,
+                                      const zarr_chunk_spec *in, zarr_chunk_spec *out,
+                                      zarr_error *err);
+    zarr_status (*runner_open)(zarr_codec_runner **out, const zarr_codec_spec *spec,
+                               const char *member, const zarr_chunk_spec *decoded,
+                               zarr_error *err);
+    zarr_status (*runner_decode)(const zarr_codec_runner *runner, zarr_codec_exec *exec,
+                                 const zarr_mem *src, zarr_mem *dst, zarr_error *err);
+    zarr_status (*runner_encode)(const zarr_codec_runner *runner, zarr_codec_exec *exec,
+                                 const zarr_mem *src, zarr_mem *dst, zarr_error *err);
+    void (*runner_close)(zarr_codec_runner *runner);
 } zarr_host;
 
 /** What a plug-in says of itself; static, its texts too. */

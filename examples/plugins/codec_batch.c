@@ -1,0 +1,191 @@
+/*
+ * codec_batch.c - a codec with a strategy of its own: "example.rle", runs of equal bytes
+ * as (length 1..255, byte). It asks for whole mini-batches (ZARR_CODEC_BATCH), sorts the
+ * chunks by their encoded size and hands the longest out first, so that no thread is left
+ * with a long one at the end. A GPU or SIMD codec would take the batch in the same place.
+ *
+ *     cc -shared -fPIC -o codec_batch.so codec_batch.c
+ *     zarrc --plugin=./codec_batch.so create --codec=example.rle ...
+ */
+#include <zarrc/plugin/plugin.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+static const zarr_host *host;
+
+/* The worst case is two bytes for each byte. */
+static zarr_status resolve(const zarr_codec_spec *spec, const zarr_chunk_spec *in,
+                           zarr_chunk_spec *out, void *fill_out, zarr_error *err)
+{
+    (void)spec;
+    (void)fill_out;
+    if (in->n_bytes > UINT64_MAX / 2)
+        return host->fail(err, ZARR_ERR_LIMIT, "example.rle: the chunk is too large");
+    out->n_bytes = 2 * in->n_bytes;
+    out->exact = 0;
+    return ZARR_OK;
+}
+
+static const zarr_codec_spec_vtable meaning = {
+    .struct_size = sizeof meaning,
+    .flags = ZARR_CODEC_SPEC_EXPERIMENTAL,
+    .name = "example.rle",
+    .kind = ZARR_CODEC_BYTES_BYTES,
+    .resolve = resolve, /* no configuration: canonical is NULL */
+};
+
+static unsigned char *bytes_of(const zarr_mem *mem)
+{
+    return (unsigned char *)mem->handle + mem->offset;
+}
+
+static void encode_one(zarr_codec_job *job)
+{
+    const unsigned char *src = bytes_of(&job->src);
+    unsigned char *dst = bytes_of(&job->dst);
+    uint64_t at = 0, used = 0;
+
+    job->status = job->dst.bytes < 2 * job->src.bytes ? ZARR_ERR_INTERNAL : ZARR_OK;
+    while (job->status == ZARR_OK && at < job->src.bytes) {
+        uint64_t n = 1;
+
+        while (n < 255 && at + n < job->src.bytes && src[at + n] == src[at])
+            n++;
+        dst[used++] = (unsigned char)n;
+        dst[used++] = src[at];
+        at += n;
+    }
+    job->dst_used = used;
+}
+
+static void decode_one(zarr_codec_job *job)
+{
+    const unsigned char *src = bytes_of(&job->src);
+    uint64_t used = 0;
+
+    job->status = job->src.bytes % 2 ? ZARR_ERR_CORRUPT : ZARR_OK;
+    for (uint64_t at = 0; job->status == ZARR_OK && at < job->src.bytes; at += 2) {
+        if (src[at] == 0 || src[at] > job->dst.bytes - used) /* stored bytes may lie */
+            job->status = ZARR_ERR_CORRUPT;
+        else
+            memset(bytes_of(&job->dst) + used, src[at + 1], src[at]);
+        used += job->status == ZARR_OK ? src[at] : 0;
+    }
+    job->dst_used = used;
+}
+
+/* ---- the batch ---- */
+
+struct batch {
+    zarr_codec_job **order; /* the longest first */
+    int encode;
+};
+
+static int longer_first(const void *a, const void *b)
+{
+    const uint64_t x = (*(zarr_codec_job *const *)a)->src.bytes;
+    const uint64_t y = (*(zarr_codec_job *const *)b)->src.bytes;
+
+    return (x < y) - (x > y);
+}
+
+static zarr_status one(void *arg, uint64_t i, uint32_t worker, zarr_error *err)
+{
+    const struct batch *b = (const struct batch *)arg;
+
+    (void)worker;
+    (void)err;
+    if (b->encode)
+        encode_one(b->order[i]);
+    else
+        decode_one(b->order[i]);
+    return ZARR_OK; /* each job has its own status */
+}
+
+static zarr_status run(zarr_codec_job *jobs, uint64_t n, zarr_codec_exec *exec,
+                       int encode, zarr_error *err)
+{
+    /* scratch() asked for this memory: nothing is allocated here. */
+    struct batch b = {(zarr_codec_job **)(void *)bytes_of(&exec->scratch), encode};
+    zarr_status st = ZARR_OK;
+
+    for (uint64_t i = 0; i < n; i++)
+        b.order[i] = &jobs[i];
+    qsort(b.order, (size_t)n, sizeof *b.order, longer_first);
+    st = host->parallel(n, 0, one, &b, err);
+    for (uint64_t i = 0; i < n && st == ZARR_OK; i++)
+        if (jobs[i].status != ZARR_OK)
+            st = host->fail(err, jobs[i].status, "example.rle: these are no runs");
+    return st;
+}
+
+static zarr_status encode(void *self, zarr_codec_job *jobs, uint64_t n,
+                          zarr_codec_exec *exec, zarr_error *err)
+{
+    (void)self;
+    return run(jobs, n, exec, 1, err);
+}
+
+static zarr_status decode(void *self, zarr_codec_job *jobs, uint64_t n,
+                          zarr_codec_exec *exec, zarr_error *err)
+{
+    (void)self;
+    return run(jobs, n, exec, 0, err);
+}
+
+static zarr_status bind(void **self, const zarr_codec_spec *spec,
+                        const zarr_chunk_spec *decoded, zarr_error *err)
+{
+    (void)spec;
+    (void)decoded;
+    (void)err;
+    *self = NULL;
+    return ZARR_OK;
+}
+
+static uint64_t scratch(void *self, uint64_t n, uint64_t max_out)
+{
+    (void)self;
+    (void)max_out;
+    return n * sizeof(zarr_codec_job *);
+}
+
+static const zarr_codec_impl_vtable way = {
+    .struct_size = sizeof way,
+    .caps = ZARR_CODEC_CAN_DECODE | ZARR_CODEC_CAN_ENCODE | ZARR_CODEC_BATCH |
+            ZARR_CODEC_SAFE | ZARR_CODEC_DETERMINISTIC,
+    .codec = "example.rle",
+    .impl = "cpu.example",
+    .in_kinds = ZARR_MEMORY_BIT(ZARR_DEVICE_CPU),
+    .out_kinds = ZARR_MEMORY_BIT(ZARR_DEVICE_CPU),
+    .bind = bind,
+    .scratch = scratch,
+    .encode = encode,
+    .decode = decode,
+};
+
+static zarr_status load(const zarr_host *given, zarr_context *ctx, void **self,
+                        zarr_error *err)
+{
+    zarr_status st;
+
+    (void)self;
+    host = given;
+    st = host->register_codec_spec(ctx, &meaning, err);
+    return st != ZARR_OK ? st : host->register_codec_impl(ctx, &way, err);
+}
+
+static const zarr_plugin plugin = {.struct_size = sizeof plugin,
+                                   .abi = ZARR_PLUGIN_ABI,
+                                   .name = "example-rle",
+                                   .version = "1.0",
+                                   .license = "Apache-2.0",
+                                   .load = load};
+
+ZARR_PLUGIN_EXPORT const zarr_plugin *zarr_plugin_v1(void);
+
+const zarr_plugin *zarr_plugin_v1(void)
+{
+    return &plugin;
+}

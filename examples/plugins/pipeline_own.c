@@ -1,0 +1,194 @@
+/*
+ * pipeline_own.c - a pipeline: "example.own". Every thread takes the next run of a wave.
+ * Chunks encoded by "example.xor" alone behind little-endian `bytes` it understands, and
+ * does itself what the library would do in decode(): the bytes of a whole run are turned
+ * at once, in place, before the chunks are scattered. All else is the library's steps.
+ * Writes: chunks that are covered completely are encoded, then stored; others are the
+ * library's affair, because old data and locks come into it.
+ *
+ *     cc -shared -fPIC -o pipeline_own.so pipeline_own.c
+ *     ZARR_PIPELINE=example.own zarrc --plugin=./pipeline_own.so cat x.zarr
+ */
+#include <zarrc/plugin/plugin.h>
+
+#include <string.h>
+
+static const zarr_host *host;
+
+struct flow {
+    const zarr_pipeline_steps *steps;
+    zarr_pipeline_wave *wave;
+    const zarr_pipeline_units *units;
+    int key; /* of example.xor, or -1: not ours */
+};
+
+/* ---- reading ---- */
+
+static zarr_status open_one(void *arg, uint64_t i, zarr_pipeline_worker *worker,
+                            zarr_error *err)
+{
+    const struct flow *f = (const struct flow *)arg;
+
+    return f->steps->open(worker, f->wave, (uint32_t)i, err);
+}
+
+/* Decodes all chunks of a run by hand. Every block is native: swap_bytes says so. */
+static zarr_status run_own(const struct flow *f, zarr_pipeline_worker *worker, uint32_t i,
+                           uint32_t n_items, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    zarr_mem got;
+    unsigned char *bytes;
+
+    st = f->steps->fetch(worker, f->wave, i, &got, err);
+    if (st == ZARR_ERR_NOT_FOUND) { /* no such object: fill values */
+        st = ZARR_OK;
+        for (uint32_t k = 0; k < n_items && st == ZARR_OK; k++)
+            st = f->steps->fill(worker, f->wave, i, k, err);
+        return st;
+    }
+    if (st != ZARR_OK)
+        return st;
+    bytes = (unsigned char *)got.handle + got.offset;
+    for (uint64_t k = 0; k < got.bytes; k++)
+        bytes[k] ^= (unsigned char)f->key;
+    for (uint32_t k = 0; k < n_items && st == ZARR_OK; k++) {
+        zarr_pipeline_item item;
+        zarr_mem block = got;
+
+        f->steps->item_get(f->wave, i, k, &item);
+        if (item.bytes != ZARR_PIPELINE_WHOLE) {
+            block.offset += item.from;
+            block.bytes = item.bytes;
+        }
+        if (block.bytes != item.block_bytes)
+            return host->fail(
+                err, ZARR_ERR_CORRUPT, "example.own: a chunk of %llu bytes, not %llu",
+                (unsigned long long)block.bytes, (unsigned long long)item.block_bytes);
+        st = f->steps->scatter(worker, f->wave, i, k, &block, err);
+    }
+    return st;
+}
+
+static zarr_status run_one(void *arg, uint64_t i, zarr_pipeline_worker *worker,
+                           zarr_error *err)
+{
+    const struct flow *f = (const struct flow *)arg;
+    zarr_pipeline_run run;
+
+    f->steps->run_get(f->wave, (uint32_t)i, &run);
+    /* key NULL: the bytes are a decoded shard's, shared with others. */
+    if (f->key < 0 || run.key == NULL || run.device_type != ZARR_DEVICE_CPU)
+        return f->steps->run(worker, f->wave, (uint32_t)i, err);
+    return run_own(f, worker, (uint32_t)i, run.n_items, err);
+}
+
+/* The key when the chain is `bytes`, example.xor; else -1. */
+static int own_key(zarr_request *request, const zarr_pipeline_steps *steps)
+{
+    const zarr_codec_spec *first = steps->codec(request, 0, 0);
+    const zarr_codec_spec *second = steps->codec(request, 0, 1);
+    int64_t key = -1;
+
+    if (first == NULL || second == NULL || steps->codec(request, 0, 2) != NULL ||
+        strcmp(host->spec_name(first), "bytes") != 0 ||
+        strcmp(host->spec_name(second), "example.xor") != 0 ||
+        host->spec_i64(second, "key", &key) != 0)
+        return -1;
+    return (int)key;
+}
+
+static zarr_status read_all(void *self, zarr_request *request,
+                            const zarr_pipeline_steps *steps, zarr_error *err)
+{
+    struct flow f = {steps, NULL, NULL, own_key(request, steps)};
+    zarr_pipeline_plan *plan = NULL;
+    uint32_t kind = ZARR_WAVE_MORE, n_opens = 0, n_runs = 0;
+    zarr_status st = steps->plan_open(request, NULL, &plan, err);
+
+    (void)self;
+    if (st == ZARR_OK)
+        st = steps->wave_open(plan, &f.wave, err);
+    while (st == ZARR_OK && kind == ZARR_WAVE_MORE && !steps->cancelled(request)) {
+        st = steps->next(plan, f.wave, &kind, err);
+        if (st != ZARR_OK || kind != ZARR_WAVE_MORE)
+            break;
+        steps->wave_counts(f.wave, &n_opens, &n_runs);
+        if (n_opens > 0) {
+            st = steps->parallel(request, n_opens, open_one, &f, err);
+            st = st == ZARR_OK ? steps->feed(plan, f.wave, err) : st;
+        }
+        if (st == ZARR_OK)
+            st = steps->parallel(request, n_runs, run_one, &f, err);
+    }
+    steps->wave_close(f.wave);
+    steps->plan_close(plan);
+    return st;
+}
+
+/* ---- writing ---- */
+
+static zarr_status write_one(void *arg, uint64_t i, zarr_pipeline_worker *worker,
+                             zarr_error *err)
+{
+    const struct flow *f = (const struct flow *)arg;
+    zarr_pipeline_unit unit;
+    zarr_mem bytes;
+    int empty = 0;
+    zarr_status st;
+
+    f->steps->unit_get(f->units, (uint32_t)i, &unit);
+    if (!unit.simple)
+        return f->steps->write(worker, f->units, (uint32_t)i, 1, err);
+    st = f->steps->encode(worker, f->units, (uint32_t)i, &bytes, &empty, err);
+    return st != ZARR_OK
+               ? st
+               : f->steps->put(worker, f->units, (uint32_t)i, empty ? NULL : &bytes, err);
+}
+
+static zarr_status write_all(void *self, zarr_request *request,
+                             const zarr_pipeline_steps *steps, zarr_error *err)
+{
+    struct flow f = {steps, NULL, NULL, -1};
+    zarr_pipeline_units *units = NULL;
+    uint32_t n = 1;
+    zarr_status st = steps->units_open(request, &units, err);
+
+    (void)self;
+    f.units = units;
+    while (st == ZARR_OK && !steps->cancelled(request)) {
+        st = steps->units_next(units, 64, &n, err);
+        if (st != ZARR_OK || n == 0)
+            break;
+        st = steps->parallel(request, n, write_one, &f, err);
+    }
+    steps->units_close(units);
+    return st;
+}
+
+static const zarr_pipeline_vtable pipeline = {.struct_size = sizeof pipeline,
+                                              .name = "example.own",
+                                              .read = read_all,
+                                              .write = write_all};
+
+static zarr_status load(const zarr_host *given, zarr_context *ctx, void **self,
+                        zarr_error *err)
+{
+    (void)self;
+    host = given;
+    return host->register_pipeline(ctx, &pipeline, NULL, err);
+}
+
+static const zarr_plugin plugin = {.struct_size = sizeof plugin,
+                                   .abi = ZARR_PLUGIN_ABI,
+                                   .name = "example-own",
+                                   .version = "1.0",
+                                   .license = "Apache-2.0",
+                                   .load = load};
+
+ZARR_PLUGIN_EXPORT const zarr_plugin *zarr_plugin_v1(void);
+
+const zarr_plugin *zarr_plugin_v1(void)
+{
+    return &plugin;
+}

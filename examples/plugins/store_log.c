@@ -1,0 +1,157 @@
+/*
+ * store_log.c - a store in front of a store: "log:URL", or "log://URL", hands every
+ * operation on to URL and tells the context's log about it (zarrc -v shows it).
+ *
+ *     cc -shared -fPIC -o store_log.so store_log.c
+ *     zarrc --plugin=./store_log.so -v info log:///data/x.zarr
+ */
+#include <zarrc/plugin/plugin.h>
+
+#include <string.h>
+
+static const zarr_host *host;
+
+struct log_store {
+    zarr_context *ctx; /* borrowed: the library's store holds it */
+    zarr_store *inner;
+};
+
+static zarr_status store_open(void **self, zarr_context *ctx, const char *url,
+                              const zarr_store_options *opts, zarr_error *err)
+{
+    struct log_store *s = (struct log_store *)host->alloc(ctx, sizeof *s);
+    zarr_store_options inner = ZARR_STORE_OPTIONS_INIT;
+    zarr_status st;
+
+    if (s == NULL)
+        return host->fail(err, ZARR_ERR_NO_MEMORY, "log: no memory");
+    if (opts != NULL)
+        inner = *opts;
+    inner.kind = NULL;
+    s->ctx = ctx;
+    url += strlen("log:");
+    url += strncmp(url, "//", 2) == 0 ? 2 : 0;
+    st = host->store_open(&s->inner, ctx, url, &inner, err);
+    if (st != ZARR_OK) {
+        host->free(ctx, s);
+        return st;
+    }
+    *self = s;
+    return ZARR_OK;
+}
+
+static void store_caps(void *self, zarr_store_caps *out)
+{
+    (void)
+        self; /* host memory; suffixes, locks and the rest are emulated by the library */
+    out->flags = ZARR_STORE_CAP_RANGES | ZARR_STORE_CAP_LIST | ZARR_STORE_CAP_WRITE |
+                 ZARR_STORE_CAP_ATOMIC_PUT;
+}
+
+static zarr_status get(const struct log_store *s, zarr_store_op *op, zarr_error *err)
+{
+    uint64_t bytes = op->length < op->mem.bytes ? op->length : op->mem.bytes;
+    uint64_t total = UINT64_MAX;
+    zarr_status st =
+        host->store_get(s->inner, op->key, op->offset,
+                        (char *)op->mem.handle + op->mem.offset, &bytes, &total, err);
+
+    op->done_bytes = bytes;
+    op->object_bytes = total;
+    return st;
+}
+
+static zarr_status stat_object(const struct log_store *s, zarr_store_op *op,
+                               zarr_error *err)
+{
+    char none;
+    uint64_t bytes = 0;
+
+    return host->store_get(s->inner, op->key, 0, &none, &bytes, &op->object_bytes, err);
+}
+
+static void store_run(void *self, zarr_store_op *op, zarr_error *err)
+{
+    static const char *const verbs[] = {"?", "GET", "PUT", "ERASE", "STAT"};
+    const struct log_store *s = (const struct log_store *)self;
+
+    switch (op->verb) {
+    case ZARR_STORE_GET:
+        op->status = get(s, op, err);
+        break;
+    case ZARR_STORE_PUT:
+        op->status = host->store_put(s->inner, op->key,
+                                     (const char *)op->mem.handle + op->mem.offset,
+                                     op->mem.bytes, err);
+        op->done_bytes = op->mem.bytes;
+        break;
+    case ZARR_STORE_ERASE:
+        op->status = host->store_erase(s->inner, op->key, err);
+        break;
+    case ZARR_STORE_STAT:
+        op->status = stat_object(s, op, err);
+        break;
+    default:
+        op->status =
+            host->fail(err, ZARR_ERR_UNSUPPORTED, "log: verb %u", (unsigned)op->verb);
+    }
+    host->log(s->ctx, ZARR_LOG_INFO, "log: %s %s: status %d",
+              verbs[op->verb <= ZARR_STORE_STAT ? op->verb : 0], op->key,
+              (int)op->status);
+}
+
+static zarr_status store_list(void *self, const char *prefix, uint32_t how,
+                              zarr_store_list_fn fn, void *user, zarr_error *err)
+{
+    const struct log_store *s = (const struct log_store *)self;
+
+    host->log(s->ctx, ZARR_LOG_INFO, "log: LIST %s", prefix);
+    return host->store_list(s->inner, prefix, how, fn, user, err);
+}
+
+static zarr_status store_flush(void *self, zarr_error *err)
+{
+    return host->store_flush(((const struct log_store *)self)->inner, err);
+}
+
+static void store_close(void *self)
+{
+    struct log_store *s = (struct log_store *)self;
+    zarr_context *ctx = s->ctx;
+
+    host->store_free(s->inner);
+    host->free(ctx, s);
+}
+
+static const zarr_store_vtable store = {
+    .struct_size = sizeof store,
+    .name = "log",
+    .open = store_open,
+    .caps = store_caps,
+    .run = store_run,
+    .list = store_list,
+    .flush = store_flush,
+    .close = store_close,
+};
+
+static zarr_status load(const zarr_host *given, zarr_context *ctx, void **self,
+                        zarr_error *err)
+{
+    (void)self;
+    host = given;
+    return host->register_store(ctx, &store, err);
+}
+
+static const zarr_plugin plugin = {.struct_size = sizeof plugin,
+                                   .abi = ZARR_PLUGIN_ABI,
+                                   .name = "example-log",
+                                   .version = "1.0",
+                                   .license = "Apache-2.0",
+                                   .load = load};
+
+ZARR_PLUGIN_EXPORT const zarr_plugin *zarr_plugin_v1(void);
+
+const zarr_plugin *zarr_plugin_v1(void)
+{
+    return &plugin;
+}

@@ -1,0 +1,145 @@
+/*
+ * client.c - an application with the plug-ins of examples/plugins: arrays with their
+ * codecs, sharded or not, written through one pipeline and read through the others, in
+ * whole and in part; and the errors of loading. argv[1]: the folder of the plug-ins.
+ */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <zarrc/plugin/plugin.h>
+#include <zarrc/zarrc.h>
+
+enum {
+    ROWS = 60,
+    COLS = 50
+};
+
+static zarr_error err;
+
+#define CHECK(call)                                                                      \
+    do {                                                                                 \
+        if ((call) != ZARR_OK) {                                                         \
+            printf("%s:%d: %s\n", __FILE__, __LINE__, err.message);                      \
+            exit(1);                                                                     \
+        }                                                                                \
+    } while (0)
+#define EXPECT(what)                                                                     \
+    do {                                                                                 \
+        if (!(what)) {                                                                   \
+            printf("%s:%d: not so: %s\n", __FILE__, __LINE__, #what);                    \
+            exit(1);                                                                     \
+        }                                                                                \
+    } while (0)
+
+static int16_t model[ROWS][COLS], got[ROWS][COLS];
+
+static void read_by(zarr_array *array, const char *pipeline, int64_t row, int64_t rows)
+{
+    static const uint64_t shape[] = {ROWS, COLS};
+    const uint64_t start[] = {(uint64_t)row, 0}, count[] = {(uint64_t)rows, COLS};
+    const int64_t size[] = {rows, COLS};
+    zarr_io_options io = ZARR_IO_OPTIONS_INIT;
+    zarr_stats stats = ZARR_STATS_INIT;
+    zarr_selection *sel = NULL;
+    zarr_tensor t;
+
+    io.pipeline = pipeline;
+    io.stats = &stats;
+    memset(got, 0x55, sizeof got);
+    zarr_tensor_host(&t, got, sizeof got, 2, size);
+    CHECK(zarr_selection_box(&sel, 2, shape, start, count, &err));
+    CHECK(zarr_array_read(array, sel, &t, &io, &err));
+    EXPECT(memcmp(got, model[row], (size_t)rows * sizeof model[0]) == 0);
+    EXPECT(stats.chunks_done > 0 && stats.elements == (uint64_t)(rows * COLS));
+    EXPECT(stats.waves > 0);
+    zarr_selection_free(sel);
+}
+
+static void write_by(zarr_array *array, const char *pipeline, int64_t row, int64_t rows,
+                     int value)
+{
+    static const uint64_t shape[] = {ROWS, COLS};
+    const uint64_t start[] = {(uint64_t)row, 0}, count[] = {(uint64_t)rows, COLS};
+    const int64_t size[] = {rows, COLS};
+    zarr_io_options io = ZARR_IO_OPTIONS_INIT;
+    zarr_selection *sel = NULL;
+    zarr_tensor t;
+
+    for (int64_t r = row; r < row + rows; r++)
+        for (int c = 0; c < COLS; c++)
+            model[r][c] = (int16_t)(value < 0 ? 0 : value + (int)r * 3 + c / 7);
+    io.pipeline = pipeline;
+    zarr_tensor_host(&t, model[row], (uint64_t)rows * sizeof model[0], 2, size);
+    CHECK(zarr_selection_box(&sel, 2, shape, start, count, &err));
+    CHECK(zarr_array_write(array, sel, &t, &io, &err));
+    zarr_selection_free(sel);
+}
+
+static void use(zarr_store *store, const char *path, const char *codecs, int sharded)
+{
+    static const char *const pipelines[] = {"waves", "serial", "example.own"};
+    static const uint64_t shape[] = {ROWS, COLS}, chunk[] = {8, 16}, shard[] = {24, 32};
+    zarr_array_spec spec = ZARR_ARRAY_SPEC_INIT;
+    zarr_array *array = NULL;
+
+    memset(model, 0, sizeof model);
+    spec.ndim = 2;
+    spec.shape = shape;
+    spec.chunk_shape = chunk;
+    spec.shard_shape = sharded ? shard : NULL;
+    spec.data_type = "int16";
+    spec.codecs = codecs;
+    CHECK(zarr_array_create(&array, store, path, &spec, NULL, &err));
+    for (int i = 0; i < 3; i++) {
+        write_by(array, pipelines[i], 0, ROWS, 100 * i); /* whole */
+        write_by(array, pipelines[i], 5, 20, 1000 + i);  /* in part */
+        write_by(array, pipelines[i], 24, 16, -1);       /* fill values: erased */
+        for (int k = 0; k < 3; k++) {
+            read_by(array, pipelines[k], 0, ROWS);
+            read_by(array, pipelines[k], 11, 30);
+        }
+    }
+    zarr_array_free(array);
+}
+
+int main(int argc, char **argv)
+{
+    static const char *const names[] = {"dtype_fixed", "codec_xor", "codec_batch",
+                                        "store_log", "pipeline_own"};
+    char text[5][1024], url[1100];
+    const char *plugins[6] = {NULL};
+    zarr_context_options o = ZARR_CONTEXT_OPTIONS_INIT;
+    zarr_store_options so = ZARR_STORE_OPTIONS_INIT;
+    zarr_context *ctx = NULL;
+    zarr_store *store = NULL;
+
+    EXPECT(argc == 2);
+    for (int i = 0; i < 5; i++) {
+        snprintf(text[i], sizeof text[i], "%s/%s.so", argv[1], names[i]);
+        plugins[i] = text[i];
+    }
+    o.plugins = plugins;
+    CHECK(zarr_context_create(&ctx, &o, &err));
+    so.flags = ZARR_STORE_CREATE;
+    snprintf(url, sizeof url, "log:client.zarr");
+    CHECK(zarr_store_open(&store, ctx, url, &so, &err));
+    EXPECT(zarr_context_load(ctx, plugins[0], &err) == ZARR_ERR_INVALID);
+    use(store, "rle", "[\"example.rle\"]", 0);
+    use(store, "xor", "[{\"name\":\"example.xor\",\"configuration\":{\"key\":7}}]", 0);
+    use(store, "big",
+        "[{\"name\":\"bytes\",\"configuration\":{\"endian\":\"big\"}},"
+        "{\"name\":\"example.xor\",\"configuration\":{\"key\":200}}]",
+        0);
+    use(store, "both",
+        "[{\"name\":\"example.xor\",\"configuration\":{\"key\":255}},\"example.rle\"]",
+        0);
+    use(store, "rle_in_shards", "[\"example.rle\"]", 1);
+    use(store, "xor_in_shards",
+        "[{\"name\":\"example.xor\",\"configuration\":{\"key\":1}}]", 1);
+    zarr_store_free(store);
+    zarr_context_free(ctx);
+    puts("client: 6 arrays, 3 pipelines");
+    return 0;
+}
