@@ -57,8 +57,8 @@ zarr_status zr_codec_spec_register(struct zr_codec_registry *r,
 
     if (!v)
         return zr_fail(err, ZARR_ERR_INVALID, "codec specification: no vtable");
-    ZR_TRY(zr_struct_read(&read, sizeof read, sizeof read, v, ZR_TAIL_IGNORE,
-                          "zarr_codec_spec_vtable", err));
+    ZR_TRY(zr_struct_read(&read, sizeof read, offsetof(zarr_codec_spec_vtable, chains), v,
+                          ZR_TAIL_IGNORE, "zarr_codec_spec_vtable", err));
     ZR_TRY(codec_vtable_check(r, &read, err));
     copy = zr_malloc(r->alloc, sizeof *copy);
     if (!copy) {

@@ -238,8 +238,8 @@ zarr_status zr_dtype_register(struct zr_dtype_registry *r, const zarr_dtype_vtab
     struct claim claim = {.vt = &vt, .origin = origin ? origin : ""};
     struct zr_dtype_entry *e = NULL;
 
-    ZR_TRY(zr_struct_read(&vt, sizeof vt, sizeof vt, v, ZR_TAIL_IGNORE,
-                          "zarr_dtype_vtable", err));
+    ZR_TRY(zr_struct_read(&vt, sizeof vt, offsetof(zarr_dtype_vtable, numpy), v,
+                          ZR_TAIL_IGNORE, "zarr_dtype_vtable", err));
     ZR_TRY(check_table(r, &claim, err));
     ZR_TRY(zr_grow(r->alloc, &r->entries, &r->cap, r->n + 1, sizeof *r->entries, err));
     e = zr_calloc(r->alloc, 1, sizeof *e);

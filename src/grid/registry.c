@@ -50,8 +50,8 @@ zarr_status zr_grid_register(struct zr_grid_registry *r, const zarr_grid_vtable 
 
     if (!copy)
         return zr_fail_memory(err, sizeof(*copy));
-    ZR_TRY(zr_struct_read(copy, sizeof(*copy), sizeof(*copy), v, ZR_TAIL_IGNORE,
-                          "zarr_grid_vtable", err));
+    ZR_TRY(zr_struct_read(copy, sizeof(*copy), offsetof(zarr_grid_vtable, run), v,
+                          ZR_TAIL_IGNORE, "zarr_grid_vtable", err));
     if (!copy->parse || !copy->canonical || !copy->n_chunks || !copy->locate ||
         !copy->extent) {
         st = zr_fail(err, ZARR_ERR_INVALID, "chunk grid \"%s\" lacks a function",

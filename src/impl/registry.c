@@ -62,8 +62,8 @@ zarr_status zr_impl_register(struct zr_impl_registry *r, const zarr_codec_impl_v
 
     if (!v)
         return zr_fail(err, ZARR_ERR_INVALID, "codec implementation: no vtable");
-    ZR_TRY(zr_struct_read(&read, sizeof read, sizeof read, v, ZR_TAIL_IGNORE,
-                          "zarr_codec_impl_vtable", err));
+    ZR_TRY(zr_struct_read(&read, sizeof read, offsetof(zarr_codec_impl_vtable, size_hint),
+                          v, ZR_TAIL_IGNORE, "zarr_codec_impl_vtable", err));
     ZR_TRY(impl_check(r, &read, err));
     ZR_TRY(
         zr_grow(r->alloc, &r->items, &r->cap, r->n + 1, sizeof(struct zr_impl *), err));

@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <zarrc/plugin/plugin.h>
 #include <zarrc/zarrc.h>
 
 enum {
@@ -89,6 +90,109 @@ static int expect(const char *what, zarr_status got, zarr_status want)
     return got != want;
 }
 
+/* ---- tables of plug-ins that were compiled with the first headers ---------------- */
+
+enum { /* sizes of then */
+    OLD_SPEC_BYTES = 48,
+    OLD_IMPL_BYTES = 104,
+    OLD_GRID_BYTES = 64
+};
+
+static zarr_status no_decode(void *self, zarr_codec_job *jobs, uint64_t n,
+                             zarr_codec_exec *exec, zarr_error *err)
+{
+    (void)self;
+    (void)jobs;
+    (void)n;
+    (void)exec;
+    (void)err;
+    return ZARR_ERR_UNSUPPORTED;
+}
+
+static zarr_status no_grid(void **self, int32_t ndim, const uint64_t *shape,
+                           const char *json, zarr_error *err)
+{
+    (void)self;
+    (void)ndim;
+    (void)shape;
+    (void)json;
+    (void)err;
+    return ZARR_ERR_UNSUPPORTED;
+}
+
+static zarr_status no_text(const void *self, char *text, size_t cap, size_t *text_bytes,
+                           zarr_error *err)
+{
+    (void)self;
+    (void)text;
+    (void)cap;
+    (void)text_bytes;
+    (void)err;
+    return ZARR_ERR_UNSUPPORTED;
+}
+
+static uint64_t no_chunks(const void *self, int32_t dim)
+{
+    (void)self;
+    (void)dim;
+    return 0;
+}
+
+static uint64_t no_chunk_at(const void *self, int32_t dim, uint64_t at)
+{
+    (void)self;
+    (void)dim;
+    return at;
+}
+
+static void no_extent(const void *self, int32_t dim, uint64_t chunk, uint64_t *origin,
+                      uint64_t *size)
+{
+    (void)self;
+    (void)dim;
+    *origin = *size = chunk;
+}
+
+/* The first `bytes` of a table, flush against the page that faults. */
+static const void *cut(const void *table, uint32_t bytes)
+{
+    memcpy(edge - bytes, table, bytes);
+    memcpy(edge - bytes, &bytes, sizeof bytes); /* struct_size */
+    return edge - bytes;
+}
+
+/* Short by this many bytes. */
+static zarr_status register_old(uint32_t missing)
+{
+    const zarr_codec_spec_vtable spec = {.name = "old", .kind = ZARR_CODEC_BYTES_BYTES};
+    const zarr_codec_impl_vtable impl = {.caps = ZARR_CODEC_CAN_DECODE,
+                                         .codec = "old",
+                                         .impl = "cpu.old",
+                                         .in_kinds = ZARR_MEMORY_BIT(ZARR_DEVICE_CPU),
+                                         .out_kinds = ZARR_MEMORY_BIT(ZARR_DEVICE_CPU),
+                                         .decode = no_decode};
+    const zarr_grid_vtable grid = {.name = "old",
+                                   .parse = no_grid,
+                                   .canonical = no_text,
+                                   .n_chunks = no_chunks,
+                                   .locate = no_chunk_at,
+                                   .extent = no_extent};
+    zarr_context *ctx = NULL;
+    zarr_error err;
+    zarr_status st = zarr_context_create(&ctx, NULL, &err);
+
+    if (st == ZARR_OK)
+        st = zarr_context_register_codec_spec(ctx, cut(&spec, OLD_SPEC_BYTES - missing),
+                                              "old", &err);
+    if (missing == 0 && st == ZARR_OK)
+        st = zarr_context_register_codec_impl(ctx, cut(&impl, OLD_IMPL_BYTES), "old",
+                                              &err);
+    if (missing == 0 && st == ZARR_OK)
+        st = zarr_context_register_grid(ctx, cut(&grid, OLD_GRID_BYTES), "old", &err);
+    zarr_context_free(ctx);
+    return st;
+}
+
 int main(void)
 {
     int n_failed = 0;
@@ -111,5 +215,7 @@ int main(void)
     n_failed += expect("shorter structs to fill", given_structs(16), 0);
     n_failed +=
         expect("longer structs to fill", given_structs(sizeof(zarr_limits) + 64), 0);
+    n_failed += expect("older, shorter tables of plug-ins", register_old(0), ZARR_OK);
+    n_failed += expect("tables shorter than ever", register_old(8), ZARR_ERR_ABI);
     return n_failed != 0;
 }

@@ -5,6 +5,7 @@ import shutil
 import subprocess
 
 import pytest
+from conftest import PROGRAM
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 AGAIN = "stale: run `cmake --build build/dev --target docs_cli`"
@@ -34,8 +35,8 @@ def test_completions_are_fresh(pages):
     assert contents(pages / "completions") == contents(ROOT / "cli/completions"), AGAIN
 
 
-def test_status_is_fresh(zarrc):
-    done = subprocess.run([ROOT / "scripts/status", "--check", zarrc.program],
+def test_status_is_fresh():
+    done = subprocess.run([ROOT / "scripts/status", "--check", PROGRAM],
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if done.returncode == 77:
         pytest.skip(done.stdout.strip())
