@@ -253,6 +253,7 @@ uint64_t cli_buffer_bytes(const struct cli *cli);
  * `unit`s, except where one unit is over the limit (for copies and comparisons). */
 struct cli_boxes {
     int32_t ndim;
+    const zarr_array *grid; /* boxes end where its chunks do, if they can; NULL: steps */
     uint64_t shape[ZARR_MAX_RANK], step[ZARR_MAX_RANK];
     uint64_t start[ZARR_MAX_RANK], count[ZARR_MAX_RANK]; /* the box of this turn */
     uint64_t n_items;                                    /* in this box */
@@ -358,13 +359,20 @@ void cli_json_shape(struct cli_json *j, int32_t ndim,
 
 /* Rows for a table of options; cli_spec_read() reads them. */
 #define CLI_SPEC_OPTIONS                                                                 \
-    {                                                                                    \
-        "chunks", 'c',                                                                   \
-        0,        "SHAPE",                                                               \
-        NULL,     "chunk lengths, as 100,100; with shards those of the inner chunks"},   \
-        {"shards", 's',                                                                  \
-         0,        "SHAPE",                                                              \
-         NULL,     "shard lengths, multiples of the chunks; \"none\" for no shards"},    \
+    {"chunks",                                                                           \
+     'c',                                                                                \
+     0,                                                                                  \
+     "SHAPE",                                                                            \
+     NULL,                                                                               \
+     "chunk lengths, as 100,100; with shards those of the inner chunks; edges that "     \
+     "differ as 2+3x4,10: 2, then 3 four times, along the first dimension"},             \
+        {"shards",                                                                       \
+         's',                                                                            \
+         0,                                                                              \
+         "SHAPE",                                                                        \
+         NULL,                                                                           \
+         "shard lengths or edges, multiples of the chunks; \"none\" for no "             \
+         "shards"},                                                                      \
         {"codec",                                                                        \
          'C',                                                                            \
          CLI_REPEAT,                                                                     \
@@ -402,6 +410,10 @@ int cli_spec_like(struct cli *cli, zarr_array *model, struct cli_spec *spec);
  * model's chain is written as the new format wants it here. */
 int cli_spec_read(struct cli *cli, struct cli_spec *spec);
 void cli_spec_free(struct cli_spec *spec);
+/* "2+3x4,10" as the JSON of a rectilinear grid, appended; false: no edges that differ.
+ * The caller frees *out. */
+struct cli_string;
+bool cli_edges_parse(const char *text, struct cli_string *out, int32_t *ndim);
 
 /* ---- reading JSON that the library wrote (valid, canonical) ---- */
 

@@ -158,11 +158,15 @@ static uint64_t piece_steps(const struct appending *a)
 {
     const uint64_t *unit = zarr_array_write_shape(a->node.array);
     uint64_t fit = cli_buffer_bytes(a->cli) / a->row_bytes;
-    uint64_t n = unit && unit[a->axis] ? unit[a->axis] : 1;
+    uint64_t largest[ZARR_MAX_RANK], n = unit && unit[a->axis] ? unit[a->axis] : 1;
     uint64_t old = zarr_array_shape(a->node.array)[a->axis];
 
     if (fit < 1)
         fit = 1;
+    if (!unit) { /* each piece may become a chunk of its own: one like the others */
+        zarr_array_chunk_largest(a->node.array, largest);
+        return largest[a->axis] < fit ? largest[a->axis] : fit;
+    }
     return n - old % n < fit ? n - old % n : fit;
 }
 

@@ -36,16 +36,12 @@ static int count_chunk(void *user, const zarr_chunk_info *chunk)
     return cli_cancel;
 }
 
-static uint64_t grid_count(const zarr_array *array, const uint64_t *unit)
+static uint64_t grid_count(const zarr_array *array)
 {
-    uint64_t n = 1;
+    uint64_t counts[ZARR_MAX_RANK];
 
-    for (int32_t d = 0; unit && d < zarr_array_ndim(array); d++) {
-        const uint64_t length = zarr_array_shape(array)[d];
-
-        n = cli_mul(n, unit[d] ? length / unit[d] + (length % unit[d] != 0) : 0);
-    }
-    return n;
+    zarr_array_chunk_counts(array, counts);
+    return cli_product(zarr_array_ndim(array), counts);
 }
 
 static int get_stats(struct cli *cli, const struct cli_node *node, struct stats *s)
@@ -54,7 +50,7 @@ static int get_stats(struct cli *cli, const struct cli_node *node, struct stats 
     zarr_status st;
 
     *s = (struct stats){.array = node->array, .err = &err};
-    s->n_total = grid_count(node->array, zarr_array_write_shape(node->array));
+    s->n_total = grid_count(node->array);
     st = zarr_array_chunk_list(node->array, ZARR_CHUNKS_OBJECTS, count_chunk, s, &err);
     s->err = NULL;
     st = st ? st : s->st;
@@ -78,8 +74,9 @@ static bool is_sharded(const zarr_array *array)
     const uint64_t *chunks = zarr_array_chunk_shape(array),
                    *units = zarr_array_write_shape(array);
 
-    return chunks && units &&
-           memcmp(chunks, units, (size_t)zarr_array_ndim(array) * sizeof *chunks) != 0;
+    return chunks &&
+           (!units ||
+            memcmp(chunks, units, (size_t)zarr_array_ndim(array) * sizeof *chunks) != 0);
 }
 
 static const char *type_name(const zarr_array *array)
@@ -270,10 +267,23 @@ static void attributes_rows(struct cli *cli, const char *attributes)
     }
 }
 
-static void shape_row(struct cli *cli, const char *name, int32_t ndim,
+/* Edges of chunks that differ, as metadata has them: [[2,3,2],[[6,3]]]. */
+static char *grid_text(const zarr_array *a)
+{
+    const char *grid = zarr_array_chunk_grid(a);
+    size_t n = 0;
+    const char *config = grid ? cli_json_member(grid, "configuration", &n) : NULL;
+    const char *edges = config ? cli_json_member(config, "chunk_shapes", &n) : NULL;
+
+    if (edges)
+        return cli_format("%.*s", (int)n, edges);
+    return cli_strdup(grid ? grid : "irregular");
+}
+
+static void shape_row(struct cli *cli, const char *name, const zarr_array *a,
                       const uint64_t *shape, const char *more)
 {
-    char *text = shape ? cli_shape_text(ndim, shape) : cli_strdup("irregular");
+    char *text = shape ? cli_shape_text(zarr_array_ndim(a), shape) : grid_text(a);
 
     row(cli, name, "%s%s", text, more);
     free(text);
@@ -281,16 +291,14 @@ static void shape_row(struct cli *cli, const char *name, int32_t ndim,
 
 static void grid_rows(struct cli *cli, const zarr_array *a)
 {
-    const int32_t ndim = zarr_array_ndim(a);
     char more[64];
 
-    snprintf(more, sizeof more, "  %" PRIu64 " of them",
-             grid_count(a, zarr_array_write_shape(a)));
+    snprintf(more, sizeof more, "  %" PRIu64 " of them", grid_count(a));
     if (is_sharded(a)) {
-        shape_row(cli, "shards", ndim, zarr_array_write_shape(a), more);
+        shape_row(cli, "shards", a, zarr_array_write_shape(a), more);
         more[0] = '\0';
     }
-    shape_row(cli, "chunks", ndim, zarr_array_chunk_shape(a), more);
+    shape_row(cli, "chunks", a, zarr_array_chunk_shape(a), more);
 }
 
 static void stats_rows(struct cli *cli, const zarr_array *a, const struct stats *s)
@@ -330,7 +338,7 @@ static void array_text(struct cli *cli, const struct cli_node *node,
 
     cli_printf(cli, "%s\n", node->shown);
     row(cli, "array", "Zarr v%d", (int)node->zarr_format);
-    shape_row(cli, "shape", zarr_array_ndim(a), zarr_array_shape(a), "");
+    shape_row(cli, "shape", a, zarr_array_shape(a), "");
     names_row(cli, a);
     if (zarr_dtype_n_fields(zarr_array_dtype(a)) > 0)
         row(cli, "data type", "struct of %" PRIu64 " bytes",
@@ -413,6 +421,7 @@ static void array_json(struct cli *cli, const struct cli_node *node,
     cli_json_shape(cli_key(j, "chunks"), ndim, zarr_array_chunk_shape(a));
     cli_json_shape(cli_key(j, "shards"), ndim,
                    is_sharded(a) ? zarr_array_write_shape(a) : NULL);
+    cli_json_raw(cli_key(j, "chunk_grid"), zarr_array_chunk_grid(a));
     cli_json_raw(cli_key(j, "codecs"), zarr_array_codecs(a));
     cli_json_u64(cli_key(j, "bytes"), decoded_bytes(a));
     if (stats)

@@ -64,6 +64,8 @@ static char *chunks_of(const char *metadata)
         return member(metadata, "chunks"); /* v2 */
     conf = member(grid, "configuration");
     chunks = member(conf, "chunk_shape");
+    if (!chunks)
+        chunks = member(conf, "chunk_shapes"); /* rectilinear */
     free(conf);
     free(grid);
     return chunks;

@@ -72,6 +72,9 @@ static void storage(struct diff_pair *p)
         cli_diff_fact(p, "format", formats[a & 3], formats[b & 3], true);
     shapes(p, "chunks", zarr_array_chunk_shape(p->a), zarr_array_chunk_shape(p->b));
     shapes(p, "shards", zarr_array_write_shape(p->a), zarr_array_write_shape(p->b));
+    if (!zarr_array_write_shape(p->a) || !zarr_array_write_shape(p->b))
+        texts(p, "chunk grid", zarr_array_chunk_grid(p->a), zarr_array_chunk_grid(p->b),
+              true);
     texts(p, "codecs", zarr_array_codecs(p->a), zarr_array_codecs(p->b), true);
 }
 

@@ -59,7 +59,8 @@ int cli_reencode_compare(struct reencode *r, const struct reencode_pair *pair);
  */
 struct reencode_shape {
     struct cli_boxes boxes;
-    uint64_t unit[ZARR_MAX_RANK], grid[ZARR_MAX_RANK]; /* grid: units in a dimension */
+    /* the largest unit, and how many there are in a dimension */
+    uint64_t unit[ZARR_MAX_RANK], grid[ZARR_MAX_RANK];
     uint64_t item_bytes, buffer_bytes, unit_bytes;
     int n_buffers;
 };

@@ -229,33 +229,41 @@ static int list_finished(struct work *w)
 
 /* ---- units of a box ------------------------------------------------------------- */
 
+/* A unit in array coordinates, cut off at the array's end. */
+static void unit_box(const struct work *w, const uint64_t *unit, struct box *out)
+{
+    /* The unit is one of the grid's: this cannot fail. */
+    (void)!zarr_array_chunk_extent(w->pair->dst, unit, out->start, out->count, NULL);
+    for (int32_t d = 0; d < w->s.boxes.ndim; d++) {
+        const uint64_t rest = w->s.boxes.shape[d] - out->start[d];
+
+        out->count[d] = rest < out->count[d] ? rest : out->count[d];
+    }
+}
+
 /* Walks the units of a box: the first one, then the next; false behind the last. */
 static bool first_unit(const struct work *w, const struct box *box, uint64_t *unit)
 {
-    for (int32_t d = 0; d < w->s.boxes.ndim; d++)
-        unit[d] = box->start[d] / w->s.unit[d];
-    return true;
+    return zarr_array_chunk_locate(w->pair->dst, box->start, unit, NULL) == ZARR_OK;
 }
 
 static bool next_unit(const struct work *w, const struct box *box, uint64_t *unit)
 {
+    uint64_t first[ZARR_MAX_RANK];
+
+    if (!first_unit(w, box, first))
+        return false;
     for (int32_t d = w->s.boxes.ndim - 1; d >= 0; d--) {
-        unit[d]++;
-        if (unit[d] * w->s.unit[d] < box->start[d] + box->count[d])
-            return true;
-        unit[d] = box->start[d] / w->s.unit[d];
+        struct box one;
+
+        if (++unit[d] < w->s.grid[d]) {
+            unit_box(w, unit, &one);
+            if (one.start[d] < box->start[d] + box->count[d])
+                return true;
+        }
+        unit[d] = first[d];
     }
     return false;
-}
-
-static void unit_box(const struct work *w, const uint64_t *unit, struct box *out)
-{
-    for (int32_t d = 0; d < w->s.boxes.ndim; d++) {
-        const uint64_t rest = w->s.boxes.shape[d] - unit[d] * w->s.unit[d];
-
-        out->start[d] = unit[d] * w->s.unit[d];
-        out->count[d] = rest < w->s.unit[d] ? rest : w->s.unit[d];
-    }
 }
 
 /* How many units of the box are there; *total: of all. */

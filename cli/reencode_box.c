@@ -5,7 +5,8 @@
  * whole, because an object that is there counts as finished. So a box is made
  * of whole units; where memory allows it is widened to whole chunks of the
  * source as well (the least common multiple, or the next multiple of the unit),
- * then to whole rows.
+ * then to whole rows. Where units differ in shape a box is as many of them as
+ * fit into the steps, which are as long as the largest unit or longer.
  */
 #include "reencode.h"
 
@@ -102,25 +103,24 @@ int cli_reencode_shape(struct reencode *r, const struct reencode_pair *pair,
                        struct reencode_shape *s)
 {
     static const uint64_t enough = 64u << 20; /* larger boxes gain nothing */
-    const uint64_t *unit = zarr_array_write_shape(pair->dst);
+    const bool alike = zarr_array_write_shape(pair->dst) != NULL;
     const uint64_t *chunk = zarr_array_chunk_shape(pair->src);
     const uint64_t limit = cli_buffer_bytes(r->cli);
     int32_t ndim = zarr_array_ndim(pair->dst);
     uint64_t grow;
 
     s->item_bytes = zarr_dtype_item_bytes(zarr_array_dtype(pair->dst));
-    if (!unit || s->item_bytes == 0)
-        return cli_error(r->cli, CLI_UNSUPPORTED, NULL,
-                         "%s: elements of variable length or an irregular grid",
+    if (s->item_bytes == 0)
+        return cli_error(r->cli, CLI_UNSUPPORTED, NULL, "%s: elements of variable length",
                          pair->shown);
     cli_boxes_init(&s->boxes, ndim, zarr_array_shape(pair->dst), NULL, 1, false);
     if (s->boxes.done) /* no elements */
         return CLI_OK;
-    for (int32_t d = 0; d < ndim; d++) {
-        s->unit[d] = unit[d];
-        s->grid[d] = (s->boxes.shape[d] - 1) / unit[d] + 1;
-        s->boxes.step[d] = least(unit[d], s->boxes.shape[d]);
-    }
+    zarr_array_chunk_largest(pair->dst, s->unit);
+    zarr_array_chunk_counts(pair->dst, s->grid);
+    s->boxes.grid = alike ? NULL : pair->dst;
+    for (int32_t d = 0; d < ndim; d++)
+        s->boxes.step[d] = least(s->unit[d], s->boxes.shape[d]);
     if (cli_product(ndim, s->grid) == UINT64_MAX)
         return cli_error(r->cli, CLI_CORRUPT, "Choose larger chunks.",
                          "%s would have more than 2^64 chunks", pair->shown);
@@ -128,7 +128,7 @@ int cli_reencode_shape(struct reencode *r, const struct reencode_pair *pair,
     if (s->unit_bytes > limit && r->cli->memory_bytes)
         return over_limit(r, pair, s->unit_bytes);
     s->n_buffers = s->unit_bytes > limit / 2 ? 1 : 2;
-    if (chunk)
+    if (chunk && alike)
         align_to_source(s, chunk, limit / 2);
     grow = least(limit / 2, enough);
     widen(s, grow);

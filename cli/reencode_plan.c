@@ -48,14 +48,19 @@ static int plan_group(struct reencode *r, const struct cli_tree_item *item,
 static bool fits_rank(const struct reencode *r, const struct cli_value *value,
                       int32_t ndim)
 {
+    struct cli_string grid = {0};
     uint64_t lengths[ZARR_MAX_RANK];
     int32_t n = 0;
 
     if (r->src.kind != ZARR_NODE_GROUP || !value->option || !value->text ||
         (strcmp(value->option->name, "chunks") != 0 &&
          strcmp(value->option->name, "shards") != 0) ||
-        !cli_parse_shape(value->text, lengths, &n))
+        (!cli_parse_shape(value->text, lengths, &n) &&
+         !cli_edges_parse(value->text, &grid, &n))) {
+        cli_string_free(&grid);
         return true;
+    }
+    cli_string_free(&grid);
     return n == ndim || (n == 1 && ndim > 1);
 }
 

@@ -17,7 +17,8 @@ enum {
     TEXT_FILL,
     TEXT_ATTRS,
     TEXT_NAMES,
-    TEXT_TYPE
+    TEXT_TYPE,
+    TEXT_GRID,
 };
 
 static const char *keep(struct cli_spec *s, int which, char *text)
@@ -246,6 +247,74 @@ static int read_names(struct cli *cli, struct cli_spec *s)
     return CLI_OK;
 }
 
+/* One dimension of "2+3+2,6x3,10": edges joined by '+', each with a count behind 'x'. A
+ * single number stands for itself. Appends JSON, returns what is behind or NULL. */
+static const char *read_edges(const char *at, struct cli_string *out)
+{
+    const size_t n = strcspn(at, ",");
+    const bool list = strcspn(at, "+x") < n;
+
+    cli_string_printf(out, "%s", list ? "[" : "");
+    for (bool more = true; more; at += more) {
+        const size_t edge = strspn(at, "0123456789");
+        const size_t count = at[edge] == 'x' ? strspn(at + edge + 1, "0123456789") : 0;
+
+        if (edge == 0 || (at[edge] == 'x' && count == 0))
+            return NULL;
+        if (count)
+            cli_string_printf(out, "[%.*s,%.*s]", (int)edge, at, (int)count,
+                              at + edge + 1);
+        else
+            cli_string_printf(out, "%.*s", (int)edge, at);
+        at += edge + (count ? count + 1 : 0);
+        more = *at == '+';
+        cli_string_printf(out, "%s", more ? "," : "");
+    }
+    cli_string_printf(out, "%s", list ? "]" : "");
+    return *at == ',' || *at == '\0' ? at : NULL;
+}
+
+bool cli_edges_parse(const char *text, struct cli_string *out, int32_t *ndim)
+{
+    const char *at = text;
+
+    *ndim = 0;
+    if (strcspn(text, "+x") == strlen(text) ||
+        strspn(text, "0123456789+x,") != strlen(text))
+        return false;
+    cli_string_printf(out, "{\"name\":\"rectilinear\",\"configuration\":{\"kind\":"
+                           "\"inline\",\"chunk_shapes\":[");
+    do {
+        at = read_edges(at, out);
+        if (!at)
+            return false;
+        ++*ndim;
+        cli_string_printf(out, "%s", *at ? "," : "]}}");
+    } while (*at++);
+    return true;
+}
+
+/* --chunks or --shards whose chunks differ; *done false: it is none such. */
+static int read_grid(struct cli *cli, const char *option, struct cli_spec *s, bool *done)
+{
+    const char *text = cli_text(cli, option);
+    struct cli_string grid = {0};
+    int32_t n = 0;
+
+    *done = text && cli_edges_parse(text, &grid, &n);
+    if (*done && n != s->spec.ndim) {
+        cli_string_free(&grid);
+        return cli_error(cli, CLI_USAGE, NULL,
+                         "option --%s: edges of %d dimensions for %d", option, (int)n,
+                         (int)s->spec.ndim);
+    }
+    if (*done)
+        s->spec.chunk_grid = keep(s, TEXT_GRID, grid.text); /* moved */
+    else
+        cli_string_free(&grid);
+    return CLI_OK;
+}
+
 /* --chunks or --shards; a single number is for all dimensions. */
 static int read_lengths(struct cli *cli, const char *option, struct cli_spec *s,
                         uint64_t *out, const uint64_t **member)
@@ -270,18 +339,51 @@ static int read_lengths(struct cli *cli, const char *option, struct cli_spec *s,
     return CLI_OK;
 }
 
+/* --chunks: with shards they are the inner ones, which are all alike. */
+static int read_chunks(struct cli *cli, struct cli_spec *s)
+{
+    const char *text = cli_text(cli, "chunks"), *shards = cli_text(cli, "shards");
+    bool no_shards = !shards || strcmp(shards, "none") == 0, done = false;
+    int rc = CLI_OK;
+
+    if (text && no_shards)
+        rc = read_grid(cli, "chunks", s, &done);
+    if (done) {
+        s->spec.chunk_shape = NULL; /* and the model's shards go */
+        s->spec.shard_shape = NULL;
+    }
+    if (text && !done && !s->spec.chunk_shape)
+        s->spec.chunk_grid = NULL; /* the model's, which had no shards */
+    return rc || done ? rc
+                      : read_lengths(cli, "chunks", s, s->chunks, &s->spec.chunk_shape);
+}
+
 static int read_shards(struct cli *cli, struct cli_spec *s)
 {
     const char *text = cli_text(cli, "shards");
+    bool done = false;
+    int rc = CLI_OK;
 
-    if (text && strcmp(text, "none") == 0) {
+    if (!text)
+        return CLI_OK;
+    if (strcmp(text, "none") == 0) {
         s->no_shards = true;
         s->spec.shard_shape = NULL; /* and nothing else of the model's shards */
+        if (s->spec.chunk_shape)
+            s->spec.chunk_grid = NULL;
         s->spec.index_codecs = NULL;
         s->spec.flags &= ~(uint32_t)ZARR_SPEC_INDEX_AT_START;
         return CLI_OK;
     }
-    return read_lengths(cli, "shards", s, s->shards, &s->spec.shard_shape);
+    s->spec.chunk_grid = NULL;
+    rc = read_grid(cli, "shards", s, &done);
+    if (!done)
+        return read_lengths(cli, "shards", s, s->shards, &s->spec.shard_shape);
+    s->spec.shard_shape = NULL;
+    if (!rc && !s->spec.chunk_shape)
+        rc = cli_error(cli, CLI_USAGE, NULL,
+                       "option --shards: --chunks must be given with edges of shards");
+    return rc;
 }
 
 static void read_texts(struct cli *cli, struct cli_spec *s)
@@ -388,7 +490,7 @@ int cli_spec_read(struct cli *cli, struct cli_spec *spec)
     }
     v2 = spec->spec.zarr_format == 2;
     read_texts(cli, spec);
-    rc = read_lengths(cli, "chunks", spec, spec->chunks, &spec->spec.chunk_shape);
+    rc = read_chunks(cli, spec);
     if (!rc)
         rc = read_shards(cli, spec);
     if (!rc && cli_count(cli, "codec")) {
@@ -506,18 +608,19 @@ int cli_spec_like(struct cli *cli, zarr_array *model, struct cli_spec *spec)
     size_t bytes = (size_t)ndim * sizeof(uint64_t);
     bool sharded;
 
-    if (!chunks || !units)
-        return cli_error(cli, CLI_UNSUPPORTED, NULL, "a model with an irregular grid");
-    sharded = memcmp(chunks, units, bytes) != 0;
+    sharded = chunks && (!units || memcmp(chunks, units, bytes) != 0);
     cli_spec_free(spec);
     spec->spec.zarr_format = zarr_array_zarr_format(model);
     spec->spec.ndim = ndim;
     memcpy(spec->shape, zarr_array_shape(model), bytes);
-    memcpy(spec->chunks, chunks, bytes);
-    memcpy(spec->shards, units, bytes);
     spec->spec.shape = spec->shape;
-    spec->spec.chunk_shape = spec->chunks;
-    spec->spec.shard_shape = sharded ? spec->shards : NULL;
+    if (chunks)
+        spec->spec.chunk_shape = memcpy(spec->chunks, chunks, bytes);
+    if (units && sharded)
+        spec->spec.shard_shape = memcpy(spec->shards, units, bytes);
+    if (!units)
+        spec->spec.chunk_grid =
+            keep(spec, TEXT_GRID, cli_strdup(zarr_array_chunk_grid(model)));
     spec->spec.data_type =
         keep(spec, TEXT_TYPE, cli_strdup(name ? name : zarr_dtype_v2(type)));
     spec->spec.attributes =

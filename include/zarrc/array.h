@@ -190,6 +190,17 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_chunk_extent(const zarr_array *a
                                                              uint64_t *origin,
                                                              uint64_t *shape,
                                                              zarr_error *err);
+/** The unit of writing that holds an element. INVALID: no such element. ndim entries. */
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_chunk_locate(const zarr_array *array,
+                                                             const uint64_t *at,
+                                                             uint64_t *chunk,
+                                                             zarr_error *err);
+/**
+ * The shape of the largest unit of writing, for buffers; 1 along dimensions that have
+ * none. (Of a plug-in's grid that tells no runs: of the first 65536 along each
+ * dimension.)
+ */
+ZARR_API void zarr_array_chunk_largest(const zarr_array *array, uint64_t *shape);
 /**
  * Block selection on the array's own grid of units of writing: zarr_selection_blocks()
  * for chunks of any shapes.

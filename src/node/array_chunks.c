@@ -53,6 +53,35 @@ void zarr_array_chunk_counts(const zarr_array *array, uint64_t *counts)
     zr_array_state_free(s);
 }
 
+zarr_status zarr_array_chunk_locate(const zarr_array *array, const uint64_t *at,
+                                    uint64_t *chunk, zarr_error *err)
+{
+    struct zr_array_state *s = zr_array_state_get(array);
+    zarr_status st = ZARR_OK;
+
+    for (int32_t d = 0; st == ZARR_OK && d < s->meta.ndim; d++) {
+        if (at[d] >= s->meta.shape[d])
+            st = zr_fail(err, ZARR_ERR_INVALID,
+                         "dimension %" PRId32 ": element %" PRIu64
+                         " is not below %" PRIu64,
+                         d, at[d], s->meta.shape[d]);
+        else
+            chunk[d] = zr_grid_locate(&s->meta.grid, d, at[d]);
+    }
+    if (st != ZARR_OK)
+        zr_path_prefix(err, st, array->h.path);
+    zr_array_state_free(s);
+    return st;
+}
+
+void zarr_array_chunk_largest(const zarr_array *array, uint64_t *shape)
+{
+    struct zr_array_state *s = zr_array_state_get(array);
+
+    zr_grid_largest(&s->meta.grid, shape);
+    zr_array_state_free(s);
+}
+
 zarr_status zarr_array_select_blocks(const zarr_array *array, zarr_selection **out,
                                      int32_t n_dims, const zarr_dim_selection *dims,
                                      zarr_error *err)

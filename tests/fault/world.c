@@ -102,13 +102,22 @@ static int32_t cell(int seed, int64_t i)
 
 static zarr_status make(struct world *w, const char *path, int kind, zarr_error *err)
 {
+    static const char edges[] =
+        "{\"name\":\"rectilinear\",\"configuration\":{\"kind\":\"inline\","
+        "\"chunk_shapes\":[[1,[2,2],40],[3,[4,9]]]}}";
+    static const char shards[] =
+        "{\"name\":\"rectilinear\",\"configuration\":{\"kind\":\"inline\","
+        "\"chunk_shapes\":[[2,[4,9]],[5,[10,9]]]}}";
     const uint64_t shape[2] = {ROWS, COLS}, chunk[2] = {2, 5}, shard[2] = {6, 10};
     const zarr_array_spec spec = {
         .struct_size = sizeof spec,
         .zarr_format = kind == 2 ? 2 : 3,
         .ndim = 2,
         .shape = shape,
-        .chunk_shape = chunk,
+        .chunk_shape = kind == 6 ? NULL : chunk,
+        .chunk_grid = kind == 6   ? edges
+                      : kind == 7 ? shards
+                                  : NULL,
         .shard_shape = kind == 4 ? shard : NULL,
         .data_type = "int32",
         .fill_value = "-1",
@@ -170,8 +179,8 @@ static zarr_status read_rows(struct world *w, const char *path, uint64_t first,
 static const struct {
     const char *path;
     int kind;
-} arrays[] = {
-    {"g/v3", 3}, {"g/shard", 4}, {"g/plain", 5}, {"v2/x", 2}, {"g/gone/deep", 4}};
+} arrays[] = {{"g/v3", 3},    {"g/shard", 4},  {"g/plain", 5},    {"v2/x", 2},
+              {"g/edges", 6}, {"g/uneven", 7}, {"g/gone/deep", 4}};
 
 void world_fill(struct world *w, zarr_store *store)
 {
@@ -272,6 +281,8 @@ SCENARIO_READ(read_v2, "v2/x", 0, ROWS)
 SCENARIO_READ(read_shard, "g/shard", 0, ROWS)
 SCENARIO_READ(read_part, "g/shard", 3, 2)
 SCENARIO_READ(read_plain, "g/plain", 5, 4)
+SCENARIO_READ(read_edges, "g/edges", 0, ROWS)
+SCENARIO_READ(read_uneven, "g/uneven", 0, ROWS)
 
 #define SCENARIO_WRITE(name, path, n)                                                    \
     static zarr_status name(struct world *w, zarr_error *err)                            \
@@ -288,6 +299,8 @@ SCENARIO_WRITE(write_part, "g/v3", 3)
 SCENARIO_WRITE(write_plain, "g/plain", 3)
 SCENARIO_WRITE(write_shard, "g/shard", ROWS)
 SCENARIO_WRITE(write_shard_part, "g/shard", 7)
+SCENARIO_WRITE(write_edges, "g/edges", 4)
+SCENARIO_WRITE(write_uneven, "g/uneven", 4)
 
 static zarr_status resize_to(struct world *w, uint64_t rows, zarr_error *err)
 {
@@ -519,6 +532,10 @@ const struct scenario scenarios[] = {
     {"write part of plain chunks", write_plain, check_write_plain},
     {"write shards", write_shard, check_write_shard},
     {"write part of shards", write_shard_part, check_write_shard_part},
+    {"read chunks that differ", read_edges, check_none},
+    {"read shards that differ", read_uneven, check_none},
+    {"write chunks that differ", write_edges, check_write_edges},
+    {"write shards that differ", write_uneven, check_write_uneven},
     {"shrink", shrink, check_shrink},
     {"append", append, check_append},
     {"attribute", set_attribute, check_attribute},

@@ -42,6 +42,28 @@ NODES = [
     V2 % '"a/.zarray":{},"a/.zgroup":{"zarr_format":2}', V2 % '"b/.zattrs":{},"c":1',
     V2 % '"/.zgroup":{"zarr_format":2}', V2 % '"a/../.zgroup":{"zarr_format":2}',
 ]
+GRIDS = {
+    "grid-rectilinear": ({"name": "rectilinear", "configuration": {
+        "kind": "inline", "chunk_shapes": [4, [1, [2, 3], 40], [[1, 1000000000], 7]]}}, None),
+    "grid-rectilinear-shards": ({"name": "rectilinear", "configuration": {
+        "kind": "inline", "chunk_shapes": [[2, 4], [[2, 9]], 6]}}, [2, 2, 3]),
+    "grid-bounded": ({"name": "zarrs.regular_bounded", "configuration": {"chunk_shape": [4, 3, 7]}}, None),
+}
+KEYS = {
+    "keys-default-suffix": {"name": "zarrs.default_suffix", "configuration": {"separator": ".", "suffix": ".tif"}},
+    "keys-suffix": {"name": "suffix", "configuration": {"suffix": ".x", "base_encoding": {"name": "v2"}}},
+}
+
+
+def grid_document(grid, inner=None, keys="default"):
+    codecs = ["bytes"]
+    if inner:
+        codecs = [{"name": "sharding_indexed", "configuration": {
+            "chunk_shape": inner, "codecs": codecs, "index_codecs": ["bytes"]}}]
+    return json.dumps({
+        "zarr_format": 3, "node_type": "array", "shape": [5, 7, 9], "data_type": "uint8",
+        "chunk_grid": grid, "chunk_key_encoding": keys, "fill_value": 0, "codecs": codecs},
+        separators=(",", ":"))
 
 
 def write(target, name, text):
@@ -59,6 +81,11 @@ def main():
         write("json", f"seed-{i}", text)
     for i, (name, value) in enumerate(DTYPE):
         write("dtype", f"seed-{i}", name + "\n" + value)
+    for name, (grid, inner) in GRIDS.items():
+        write("meta_v3", name, grid_document(grid, inner))
+    for name, keys in KEYS.items():
+        write("meta_v3", name, grid_document({"name": "regular", "configuration": {
+            "chunk_shape": [1, 2, 3]}}, keys=keys))
     for path in sorted(GOLDEN.glob("*.json")):
         kind, _, rest = path.stem.partition("-")
         if kind in ("v2", "v3") and not rest.startswith("dtype-"):

@@ -321,8 +321,41 @@ meta("v3_million_keys", LIMIT, "json_tokens",
      raw=json.dumps(V3).encode().replace(b'"attributes": {}', b'"attributes": {"x": ['
                                          + b"1," * (4 * MIB + 100) + b"1]}"))
 meta("v3_node_type", CORRUPT, "node_type", node_type="arroy")
-meta("v3_grid_of_edges", UNSUPPORTED, "rectilinear",
-     chunk_grid=codec("rectilinear", kind="inline", chunk_shapes=[[[1, 10**9]], [2, 2]]))
+
+
+def edges(*shapes, **more):
+    return codec("rectilinear", kind="inline", chunk_shapes=list(shapes), **more)
+
+
+add("v3_edges_good", lambda: v3({"c/0/0": CHUNK, "c/1/0": CHUNK * 3}, chunk_grid=edges([1, 3], 4)))
+meta("v3_edges_of_other_kind", UNSUPPORTED, "outline",
+     chunk_grid=codec("rectilinear", kind="outline", chunk_shapes=[2, 2]))
+meta("v3_edges_without_kind", CORRUPT, "kind", chunk_grid=codec("rectilinear", chunk_shapes=[2, 2]))
+meta("v3_edges_rank", CORRUPT, "chunk_shapes", chunk_grid=edges([4]))
+meta("v3_edges_short", CORRUPT, "sum to 3", chunk_grid=edges([1, 2], 2))
+meta("v3_edges_none", CORRUPT, "no edges", chunk_grid=edges([], 2))
+meta("v3_edges_zero", CORRUPT, "edge 0", chunk_grid=edges([2, 0, 2], 2))
+meta("v3_edges_negative", CORRUPT, "edge -2", chunk_grid=edges([2, -2, 4], 2))
+meta("v3_edges_fraction", CORRUPT, "edge 1.5", chunk_grid=edges([1.5, 2.5], 2))
+meta("v3_edges_count_zero", CORRUPT, "count", chunk_grid=edges([[2, 0], 4], 2))
+meta("v3_edges_count_negative", CORRUPT, "count", chunk_grid=edges([[2, -1], 4], 2))
+meta("v3_edges_triple", CORRUPT, "pair", chunk_grid=edges([[2, 1, 1], 4], 2))
+meta("v3_edges_nested", CORRUPT, "edge", chunk_grid=edges([[[2, 1], 1], 4], 2))
+meta("v3_edges_2_64", CORRUPT, "edge", chunk_grid=edges([2**64, 4], 2))
+meta("v3_edges_overflow", CORRUPT, "2^63", chunk_grid=edges([[2**62, 2], 4], 2))
+meta("v3_edges_count_overflow", CORRUPT, "2^63", chunk_grid=edges([[2, 2**64 - 1]], 2))
+meta("v3_edges_sum_overflow", CORRUPT, "2^63", chunk_grid=edges([2**63 - 1, 1], 2))
+meta("v3_edges_undivided", CORRUPT, "no multiple", chunk_grid=edges([2, 3], 2),
+     codecs=[codec("sharding_indexed", chunk_shape=[2, 2], codecs=[BYTES], index_codecs=[BYTES])])
+meta("v3_suffix_without_base", CORRUPT, "base_encoding", chunk_key_encoding=codec("suffix", suffix=".x"))
+meta("v3_suffix_is_none", CORRUPT, "suffix", chunk_key_encoding=codec("zarrs.default_suffix"))
+# 10^9 chunks of one element are as cheap as one; nothing is stored, so all is fill.
+add("v3_edges_10_9_chunks", lambda: v3(chunk_grid=edges([[1, 10**9]], [[2, 10**9]])))
+# One chunk, far larger than the array: refused where elements are needed.
+add("v3_edges_beyond", lambda: v3(chunk_grid=edges([2, 2**40], 4)), data=(LIMIT, "chunk_bytes"))
+# Each chunk must be of its own size.
+add("v3_edges_sizes_swapped",
+    lambda: v3({"c/0/0": CHUNK * 3, "c/1/0": CHUNK}, chunk_grid=edges([1, 3], 4)), data=(CORRUPT, "c/"))
 add("v3_nan_attribute", v3(raw=swapped('"attributes": {}', '"attributes": {"x": NaN}')))
 add("v3_nan_fill", v3(raw=swapped('"fill_value": 7', '"fill_value": NaN')
                       .replace(b"uint16", b"float32")), values={"read": '"NaN"'})
