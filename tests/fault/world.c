@@ -416,7 +416,7 @@ static zarr_status list(struct world *w, zarr_error *err)
     if (st == ZARR_OK)
         st = zarr_group_walk(g, count_node, &n, err);
     if (st == ZARR_OK)
-        assert_int_equal(n, 8);
+        assert_int_equal(n, 10);
     zarr_group_free(g);
     return st;
 }

@@ -352,10 +352,13 @@ meta("v3_suffix_is_none", CORRUPT, "suffix", chunk_key_encoding=codec("zarrs.def
 # 10^9 chunks of one element are as cheap as one; nothing is stored, so all is fill.
 add("v3_edges_10_9_chunks", lambda: v3(chunk_grid=edges([[1, 10**9]], [[2, 10**9]])))
 # One chunk, far larger than the array: refused where elements are needed.
-add("v3_edges_beyond", lambda: v3(chunk_grid=edges([2, 2**40], 4)), data=(LIMIT, "chunk_bytes"))
+OVER = (LIMIT, "chunk_bytes")
+add("v3_edges_beyond", lambda: v3(chunk_grid=edges([2, 2**40], 4)),
+    read=OVER, first=OVER, last=OVER, verify=OVER, write=OVER)
 # Each chunk must be of its own size.
 add("v3_edges_sizes_swapped",
-    lambda: v3({"c/0/0": CHUNK * 3, "c/1/0": CHUNK}, chunk_grid=edges([1, 3], 4)), data=(CORRUPT, "c/"))
+    lambda: v3({"c/0/0": CHUNK * 3, "c/1/0": CHUNK}, chunk_grid=edges([1, 3], 4)),
+    data=(CORRUPT, "c/"), last=(CORRUPT, "c/"))
 add("v3_nan_attribute", v3(raw=swapped('"attributes": {}', '"attributes": {"x": NaN}')))
 add("v3_nan_fill", v3(raw=swapped('"fill_value": 7', '"fill_value": NaN')
                       .replace(b"uint16", b"float32")), values={"read": '"NaN"'})
