@@ -71,8 +71,11 @@ static void summary(struct cli *cli, const struct cli_node *src,
         cli_json_u64(cli_key(j, "bytes"), m->bytes);
         cli_json_end(j);
     }
-    cli_say(cli, "moved %s to %s: %" PRIu64 " objects", src->shown, dst->shown,
-            m->objects);
+    if (m->objects == 0) /* in one step */
+        cli_say(cli, "moved %s to %s", src->shown, dst->shown);
+    else
+        cli_say(cli, "moved %s to %s: %" PRIu64 " objects", src->shown, dst->shown,
+                m->objects);
     cli_warn_consolidated(cli, src);
     if (!cli_same_store(src, dst))
         cli_warn_consolidated(cli, dst);
@@ -110,10 +113,13 @@ const struct cli_command cli_cmd_mv = {
         "Moves an array or a group with everything below it, inside a store or to "
         "another one. DESTINATION is its new name; nothing may be there yet unless "
         "--force is given.\n\n"
-        "SOURCE is deleted when all of it is at DESTINATION; if the command is "
+        "Inside one store it is one step. Else SOURCE is deleted when all of it is at "
+        "DESTINATION; if the command is "
         "interrupted before, SOURCE is whole, and the same command with --skip-equal "
         "goes on.",
-    .json = "source, destination: places. objects, bytes: moved.",
+    .json =
+        "source, destination: places. objects, bytes: copied; 0 where the store could "
+        "rename.",
     .options = options,
     .examples = examples,
     .see_also = "zarrc-cp zarrc-rm",

@@ -166,7 +166,14 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_node_copy(zarr_store *src, const char 
                                                     zarr_store *dst, const char *dst_path,
                                                     const zarr_copy_options *opts,
                                                     zarr_error *err);
-/** Copy, then delete the source once everything is there. */
+/**
+ * Moves a node with everything below it. Inside one store that can rename (local, memory)
+ * it is one step once the destination is free: a reader finds the whole node here or
+ * there; symlinks below move as they are; progress is not called. Else (between stores or
+ * disks, or where something lies at the destination already) it is a copy, and the source
+ * is deleted once everything is there. Nobody may write below the source meanwhile.
+ * Consolidated metadata of parents is left as it is.
+ */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_node_move(zarr_store *src, const char *src_path,
                                                     zarr_store *dst, const char *dst_path,
                                                     const zarr_copy_options *opts,

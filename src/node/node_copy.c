@@ -1,10 +1,11 @@
 /*
- * node/node_copy.c - copying a node with everything below it, object by object
+ * node/node_copy.c - copying and moving a node with everything below it, object by object
  * and byte for byte, between any two stores. Chunks go first, in parallel;
  * then the documents, deepest first and the node's own last: until that one is
  * there, the copy is not a node that anybody could take for complete. What an
  * interrupted copy left can be kept (SKIP_EQUAL): objects that are there with
  * equal bytes are not written again.
+ * A move inside one store that can rename is that, in one step.
  * One object is in memory per thread, counted in the context's byte budget.
  * Thread class: plain functions.
  */
@@ -17,6 +18,7 @@ struct node_copy {
     zarr_store *src, *dst;
     char *src_path, *dst_path;
     zarr_copy_options opts;
+    bool is_move;
     zarr_context *ctx;              /* of src: memory comes from it */
     struct zr_names keys;           /* relative */
     const char **chunk, **document; /* into keys.item */
@@ -289,14 +291,34 @@ out:
     return st;
 }
 
-/* ---- the copy ----------------------------------------------------------- */
-
 static bool same_store(zarr_store *a, zarr_store *b)
 {
     return a == b ||
            (zr_streq(zr_store_name(a), "local") && zr_streq(zr_store_name(b), "local") &&
             zr_streq(zarr_store_url(a), zarr_store_url(b)));
 }
+
+/* One step, where both places are in one store that can. *moved false: copy. */
+static zarr_status try_rename(struct node_copy *c, bool *moved, zarr_error *err)
+{
+    zarr_error e = {0};
+    zarr_status st = ZARR_OK;
+
+    *moved = false;
+    if (!c->is_move || !same_store(c->src, c->dst) || !*c->src_path || !*c->dst_path)
+        return ZARR_OK;
+    if (copy_cancelled(c))
+        return zr_fail(err, ZARR_ERR_CANCELLED, "the move was cancelled");
+    st = zr_store_rename(c->src, c->src_path, c->dst_path, &e);
+    *moved = st == ZARR_OK;
+    if (st == ZARR_OK || st == ZARR_ERR_UNSUPPORTED)
+        return ZARR_OK;
+    if (err)
+        *err = e;
+    return st;
+}
+
+/* ---- the copy ----------------------------------------------------------- */
 
 static bool is_at_or_below(const char *path, const char *top)
 {
@@ -335,6 +357,7 @@ static zarr_status copy_run(struct node_copy *c, zarr_error *err)
     const uint32_t threads = c->opts.max_threads;
     struct zr_found found;
     zarr_error e = {0};
+    bool moved = false;
     zarr_status st = ZARR_OK;
 
     zr_found_init(&found, c->ctx->alloc);
@@ -348,6 +371,9 @@ static zarr_status copy_run(struct node_copy *c, zarr_error *err)
         goto out;
     }
     ZR_TRY(prepare_destination(c, found.format, err));
+    ZR_TRY(try_rename(c, &moved, err));
+    if (moved)
+        goto out;
     ZR_TRY(zr_names_keys(&c->keys, c->src, c->src_path, err));
     ZR_TRY(sort_keys(c, err));
     ZR_TRY(zr_parallel_for(c->n_chunks, threads ? threads : c->ctx->engine.n_threads,
@@ -357,6 +383,11 @@ static zarr_status copy_run(struct node_copy *c, zarr_error *err)
         ZR_TRY(erase_surplus(c, err));
     for (size_t i = 0; i < c->n_documents; i++)
         ZR_TRY(copy_object(c, c->document[i], err));
+    if (c->is_move) {
+        st = zr_node_erase(c->src, c->src_path, err);
+        if (st != ZARR_OK)
+            ZR_TRY(zr_path_prefix(err, st, c->src_path));
+    }
 out:
     zr_found_deinit(&found);
     return st;
@@ -408,15 +439,14 @@ zarr_status zarr_node_move(zarr_store *src, const char *src_path, zarr_store *ds
                            const char *dst_path, const zarr_copy_options *opts,
                            zarr_error *err)
 {
-    struct node_copy c = {.src = src, .dst = dst, .ctx = zr_store_context(src)};
+    struct node_copy c = {
+        .src = src, .dst = dst, .ctx = zr_store_context(src), .is_move = true};
     zarr_status st = copy_begin(&c, src_path, dst_path, opts, err);
 
     if (st == ZARR_OK && zr_store_is_read_only(src))
         st = zr_fail(err, ZARR_ERR_INVALID, "the source store is read-only");
     if (st == ZARR_OK)
         st = copy_run(&c, err);
-    if (st == ZARR_OK)
-        st = zr_node_erase(src, c.src_path, err);
     copy_end(&c);
     return st;
 }

@@ -218,6 +218,7 @@ const zarr_store_vtable zr_local_vtable = {
     .erase_prefix = zr_local_erase_prefix,
     .clean = zr_local_clean,
     .close = local_close,
+    .rename = zr_local_rename,
 };
 
 const struct zr_store_native zr_local_native = {

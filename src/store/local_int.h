@@ -136,6 +136,8 @@ zarr_status zr_local_walk(struct zr_local *l, const char *prefix, uint32_t flags
 zarr_status zr_local_list(void *self, const char *prefix, uint32_t how,
                           zarr_store_list_fn fn, void *user, zarr_error *err);
 zarr_status zr_local_erase_prefix(void *self, const char *prefix, zarr_error *err);
+zarr_status zr_local_rename(void *self, const char *from, const char *to,
+                            zarr_error *err);
 zarr_status zr_local_clean(void *self, const char *prefix, uint64_t min_age_s,
                            uint64_t *n_removed, zarr_error *err);
 

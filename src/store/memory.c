@@ -239,6 +239,14 @@ static void memory_unlock(void *self, void *lock)
     zr_handle_lock_give(&m->keylocks, m->env.alloc, lock);
 }
 
+static zarr_status memory_rename(void *self, const char *from, const char *to,
+                                 zarr_error *err)
+{
+    struct memory_store *m = self;
+
+    return zr_memory_table_rename(&m->table, from, to, err);
+}
+
 /* ---- listing ---- */
 
 struct memory_listing {
@@ -308,6 +316,7 @@ const zarr_store_vtable zr_memory_vtable = {
     .lock = memory_lock,
     .unlock = memory_unlock,
     .close = memory_close,
+    .rename = memory_rename,
 };
 
 const struct zr_store_native zr_memory_native = {

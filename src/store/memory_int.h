@@ -54,6 +54,9 @@ struct zr_memory_change {
 };
 zarr_status zr_memory_table_change(struct zr_memory_table *t, struct zr_memory_change *c,
                                    zarr_error *err);
+/* Moves all keys below `from` below `to`, at once; as the store's rename. */
+zarr_status zr_memory_table_rename(struct zr_memory_table *t, const char *from,
+                                   const char *to, zarr_error *err);
 /* A copy of the keys below a prefix, sorted. */
 struct zr_memory_row {
     const char *key;

@@ -194,6 +194,86 @@ zarr_status zr_memory_table_change(struct zr_memory_table *t, struct zr_memory_c
     return st;
 }
 
+/* ---- renaming ---- */
+
+/* Nodes of the new keys, not in the table yet, their values still the old nodes'. Fails
+ * with a part of them in *out. */
+static zarr_status memory_copies_locked(struct zr_memory_table *t, const char *from,
+                                        const char *to, struct zr_memory_node **out,
+                                        zarr_error *err)
+{
+    const size_t cut = strlen(from), add = strlen(to);
+
+    for (size_t i = 0; i < t->locked.n_buckets; i++) {
+        for (const struct zr_memory_node *old = t->locked.bucket[i]; old != NULL;
+             old = old->next) {
+            struct zr_memory_node *node;
+            size_t rest;
+
+            if (zr_key_is_below(old->key, to))
+                return zr_fail(err, ZARR_ERR_UNSUPPORTED, "there is something below %s",
+                               to);
+            if (!zr_key_is_below(old->key, from))
+                continue;
+            rest = strlen(old->key + cut) + 1;
+            node = zr_malloc(t->alloc, sizeof *node + add + rest);
+            if (node == NULL)
+                return zr_fail_memory(err, sizeof *node + add + rest);
+            *node = (struct zr_memory_node){.next = *out, .value = old->value};
+            memcpy(node->key, to, add);
+            memcpy(node->key + add, old->key + cut, rest);
+            node->hash = memory_hash(node->key);
+            *out = node;
+        }
+    }
+    return ZARR_OK;
+}
+
+static void memory_drop_below_locked(struct zr_memory_table *t, const char *prefix)
+{
+    for (size_t i = 0; i < t->locked.n_buckets; i++) {
+        struct zr_memory_node **slot = &t->locked.bucket[i];
+
+        while (*slot != NULL) {
+            struct zr_memory_node *node = *slot;
+
+            if (!zr_key_is_below(node->key, prefix)) {
+                slot = &node->next;
+                continue;
+            }
+            *slot = node->next;
+            zr_free(t->alloc, node); /* its value is the new node's */
+        }
+    }
+}
+
+zarr_status zr_memory_table_rename(struct zr_memory_table *t, const char *from,
+                                   const char *to, zarr_error *err)
+{
+    struct zr_memory_node *fresh = NULL, *next;
+    zarr_status st = ZARR_OK;
+
+    zr_mutex_lock(&t->locked.mutex);
+    ZR_TRY(memory_copies_locked(t, from, to, &fresh, err));
+    if (fresh == NULL)
+        ZR_TRY(zr_fail(err, ZARR_ERR_NOT_FOUND, "%s: no keys below", from));
+    memory_drop_below_locked(t, from);
+    for (; fresh != NULL; fresh = next) {
+        struct zr_memory_node **slot = memory_slot_locked(t, fresh->key, fresh->hash);
+
+        next = fresh->next;
+        fresh->next = NULL;
+        *slot = fresh;
+    }
+out:
+    zr_mutex_unlock(&t->locked.mutex);
+    for (; fresh != NULL; fresh = next) {
+        next = fresh->next;
+        zr_free(t->alloc, fresh);
+    }
+    return st;
+}
+
 /* ---- listing ---- */
 
 static int memory_row_compare(const void *a, const void *b)

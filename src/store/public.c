@@ -170,6 +170,23 @@ zarr_status zr_store_erase_prefix(zarr_store *s, const char *prefix, zarr_error 
     return zr_emulate_erase_prefix(s, prefix, err);
 }
 
+zarr_status zr_store_rename(zarr_store *s, const char *from, const char *to,
+                            zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(public_check_writable(s, from, err));
+    ZR_TRY(public_check_writable(s, to, err));
+    if (*from == '\0' || *to == '\0' || strcmp(from, to) == 0 ||
+        zr_key_is_below(from, to) || zr_key_is_below(to, from))
+        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID, "%s cannot be renamed to %s", from, to));
+    if (s->vt.rename == NULL)
+        ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED, "a %s store cannot rename", s->name));
+    st = s->vt.rename(s->self, from, to, err);
+out:
+    return st;
+}
+
 zarr_status zarr_store_erase_prefix(zarr_store *store, const char *prefix,
                                     zarr_error *err)
 {

@@ -103,8 +103,8 @@ zarr_status zr_store_vtable_read(zarr_store_vtable *out, const zarr_store_vtable
 
     if (vtable == NULL)
         return zr_fail(err, ZARR_ERR_INVALID, "no store vtable");
-    ZR_TRY(zr_struct_read(out, sizeof *out, sizeof *out, vtable, ZR_TAIL_IGNORE,
-                          "zarr_store_vtable", err));
+    ZR_TRY(zr_struct_read(out, sizeof *out, offsetof(zarr_store_vtable, rename), vtable,
+                          ZR_TAIL_IGNORE, "zarr_store_vtable", err));
     if (out->caps == NULL || (out->run == NULL && out->submit == NULL))
         st = zr_fail(err, ZARR_ERR_INVALID,
                      "store vtable: caps and run or submit are needed");

@@ -497,6 +497,28 @@ static zarr_status copy_node(struct world *w, zarr_error *err)
     return zarr_node_copy(w->store, "v2", w->store, "other", NULL, err);
 }
 
+static zarr_status move_node(struct world *w, zarr_error *err)
+{
+    return zarr_node_move(w->store, "g/gone", w->store, "g/moved/there", NULL, err);
+}
+
+/* Once the top document is there, all is; before, all is where it was. */
+static void check_move(struct world *w, bool done)
+{
+    zarr_error err;
+    uint32_t from = 0, to = 0;
+    int32_t format = 0;
+
+    must(zarr_node_probe(w->store, "g/gone", &from, &format, &err), &err, "probe");
+    must(zarr_node_probe(w->store, "g/moved/there", &to, &format, &err), &err, "probe");
+    if (done)
+        assert_int_equal(from, ZARR_NODE_NONE);
+    if (done || to != ZARR_NODE_NONE)
+        must(read_rows(w, "g/moved/there/deep", 0, ROWS, &err), &err, "moved");
+    else
+        must(read_rows(w, "g/gone/deep", 0, ROWS, &err), &err, "not moved");
+}
+
 static zarr_status submit(struct world *w, zarr_error *err)
 {
     const int64_t shape[2] = {ROWS, COLS};
@@ -544,6 +566,7 @@ const struct scenario scenarios[] = {
     {"delete", delete_node, check_delete},
     {"inspect", inspect, check_none},
     {"copy", copy_node, check_none},
+    {"move", move_node, check_move},
     {"submit", submit, check_none},
 };
 const int n_scenarios = sizeof scenarios / sizeof *scenarios;

@@ -144,6 +144,14 @@ typedef struct zarr_store_vtable {
                          uint64_t *n_removed, zarr_error *err);
     /** Frees self; cannot fail. */
     void (*close)(void *self);
+    /**
+     * Moves every key below prefix `from` to the same place below `to`, in one step: a
+     * reader finds all of them there or all here, whatever happens in between. Neither
+     * prefix is empty or below the other. NOT_FOUND: nothing is below `from`.
+     * UNSUPPORTED: not these two (something is below `to`, another disk ...), nothing was
+     * changed and the caller copies and deletes. Default: that.
+     */
+    zarr_status (*rename)(void *self, const char *from, const char *to, zarr_error *err);
 } zarr_store_vtable;
 
 ZARR_END_DECLS

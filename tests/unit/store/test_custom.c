@@ -107,6 +107,9 @@ static void registering(void **state)
                            &origin, &detail);
     assert_string_equal(name, "null");
     assert_string_equal(origin, "test");
+    vt.struct_size = offsetof(zarr_store_vtable, rename); /* an older program's */
+    vt.name = "older";
+    assert_status(zr_store_register(w->registry, &vt, NULL, &err), ZARR_OK);
 }
 
 /* self is closed exactly once, also when opening fails. */

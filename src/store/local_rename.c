@@ -1,0 +1,74 @@
+/*
+ * store/local_rename.c - a whole folder under another name: one rename(2), so a
+ * reader finds all of it here or there, after any kill too. An open descriptor
+ * (a pin, a lock) goes on in the folder wherever it is. What rename(2) cannot do
+ * (another disk, a folder that is not empty in the way) and what would change its
+ * meaning (a symlink as the folder) is left to who can copy.
+ * Thread class: any thread.
+ */
+#include "store/local_int.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+
+/* What a copy can do all the same. */
+static bool rename_is_for_copy(int os_code)
+{
+    return os_code == EXDEV || os_code == ENOTEMPTY || os_code == EEXIST ||
+           os_code == ENOTDIR || os_code == EBUSY || os_code == ENOSYS ||
+           os_code == EOPNOTSUPP;
+}
+
+static zarr_status rename_failed(const char *from, const char *to, int os_code,
+                                 zarr_error *err)
+{
+    zarr_status st = rename_is_for_copy(os_code) ? ZARR_ERR_UNSUPPORTED : ZARR_ERR_IO;
+
+    return zr_fail_os(err, st, os_code, "%s: cannot rename it to %s", from, to);
+}
+
+/* 0, or an errno. ENOTDIR: something else stands for the folder. */
+static int rename_look(const struct zr_local_dir *d)
+{
+    struct stat st;
+
+    if (fstatat(d->fd, d->name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+        return errno;
+    return S_ISDIR(st.st_mode) ? 0 : ENOTDIR;
+}
+
+zarr_status zr_local_rename(void *self, const char *from, const char *to, zarr_error *err)
+{
+    struct zr_local *l = self;
+    struct zr_local_dir a = {.fd = -1}, b = {.fd = -1};
+    int os_code = 0;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_local_key_check(from, err));
+    ZR_TRY(zr_local_key_check(to, err));
+    os_code = zr_local_dir_open(l, from, false, &a);
+    if (os_code == 0)
+        os_code = rename_look(&a);
+    if (os_code == ENOENT)
+        ZR_TRY(zr_fail(err, ZARR_ERR_NOT_FOUND, "%s: no such folder", from));
+    if (os_code == 0)
+        os_code = zr_local_dir_open(l, to, true, &b);
+    if (os_code == 0 && renameat(a.fd, a.name, b.fd, b.name) != 0)
+        os_code = errno;
+    if (os_code != 0)
+        ZR_TRY(rename_failed(from, to, os_code, err));
+    atomic_fetch_add(&l->n_written, 1);
+    if (l->durability == ZARR_DURABILITY_EACH) {
+        os_code = zr_local_dir_sync(&b);
+        if (os_code == 0)
+            os_code = zr_local_dir_sync(&a);
+        if (os_code != 0)
+            st = zr_fail_os(err, ZARR_ERR_IO, os_code,
+                            "%s: renamed to %s, but not synced", from, to);
+    }
+out:
+    zr_local_dir_close(&a);
+    zr_local_dir_close(&b);
+    return st;
+}
