@@ -107,7 +107,7 @@ ZARR_API void zarr_context_limits_sized(const zarr_context *ctx, zarr_limits *ou
 /** The limits in force. Thread class: plain function. */
 static inline void zarr_context_limits(const zarr_context *ctx, zarr_limits *out)
 {
-    zarr_context_limits_sized(ctx, out, (uint32_t)sizeof *out);
+    zarr_context_limits_sized(ctx, out, sizeof *out);
 }
 
 /** Gives cached buffers, codec contexts and idle pool memory back to the system. */

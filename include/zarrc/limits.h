@@ -46,7 +46,7 @@ ZARR_API void zarr_limits_untrusted_sized(zarr_limits *out, uint32_t out_bytes);
 /** Fills *out with the defaults above. Thread class: plain function. */
 static inline void zarr_limits_default(zarr_limits *out)
 {
-    zarr_limits_default_sized(out, (uint32_t)sizeof *out);
+    zarr_limits_default_sized(out, sizeof *out);
 }
 
 /**
@@ -55,7 +55,7 @@ static inline void zarr_limits_default(zarr_limits *out)
  */
 static inline void zarr_limits_untrusted(zarr_limits *out)
 {
-    zarr_limits_untrusted_sized(out, (uint32_t)sizeof *out);
+    zarr_limits_untrusted_sized(out, sizeof *out);
 }
 
 ZARR_END_DECLS

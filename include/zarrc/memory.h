@@ -74,7 +74,7 @@ ZARR_API void zarr_tensor_host_sized(zarr_tensor *out, uint32_t out_bytes, void 
 static inline void zarr_tensor_host(zarr_tensor *out, void *data, uint64_t data_bytes,
                                     int32_t ndim, const int64_t *shape)
 {
-    zarr_tensor_host_sized(out, (uint32_t)sizeof *out, data, data_bytes, ndim, shape);
+    zarr_tensor_host_sized(out, sizeof *out, data, data_bytes, ndim, shape);
 }
 
 /**
