@@ -29,6 +29,12 @@ enum {
 
 enum {
     ZARR_EMPTY_CHUNKS_DEFAULT = 0,
+    /**
+     * A chunk equal to the fill value bit for bit is erased, not stored. The CPU
+     * compares: a chunk in a memory that it cannot read is copied down for that once
+     * (encoding goes on from the copy where it can); ZARR_EMPTY_CHUNKS_WRITE does
+     * without.
+     */
     ZARR_EMPTY_CHUNKS_SKIP = 1,
     ZARR_EMPTY_CHUNKS_WRITE = 2
 };
@@ -326,7 +332,9 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_resize(zarr_array *array,
 
 /**
  * Grows `axis` by src's length along it and writes src there; data first, metadata last.
- * src->ndim is the array's.
+ * src->ndim is the array's. Appends of the same array wait for each other. It cannot be
+ * cancelled, because it has no request: zarr_array_resize() and zarr_array_write_submit()
+ * can, and then readers see the new shape before the data.
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_append(zarr_array *array, int32_t axis,
                                                        const zarr_tensor *src,
