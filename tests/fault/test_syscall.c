@@ -61,6 +61,8 @@ static bool trapped(enum call call)
     return true;
 }
 
+/* NOLINTBEGIN(readability-inconsistent-declaration-parameter-name): the C library's own
+ * names for them are reserved. */
 #define PLAIN(call, name, params, args)                                                  \
     int name params                                                                      \
     {                                                                                    \
@@ -176,6 +178,8 @@ ssize_t getdents64(int fd, void *to, size_t n)
     REAL(ssize_t, getdents64, (int, void *, size_t));
     return trapped(CALL_READDIR) ? -1 : real_getdents64(fd, to, n);
 }
+
+/* NOLINTEND(readability-inconsistent-declaration-parameter-name) */
 
 /* ---- the runs ------------------------------------------------------------------------
  */
