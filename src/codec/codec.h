@@ -19,6 +19,7 @@
 struct zr_codec_registry {
     struct zr_map specs;   /* name -> copied zarr_codec_spec_vtable */
     struct zr_map aliases; /* alias -> the same vtable (borrowed) */
+    struct zr_map v2;      /* name -> vtable (owned) with ZARR_CODEC_SPEC_V2 */
     struct zr_dtype_registry
         *dtypes; /* borrowed: must outlive the registry and all its chains */
     /* of the room above, opaque here: what runners of chains inside codecs bind; set by
@@ -34,6 +35,9 @@ zarr_status zr_codec_spec_register(struct zr_codec_registry *r,
                                    const zarr_codec_spec_vtable *v, zarr_error *err);
 const zarr_codec_spec_vtable *zr_codec_spec_lookup(const struct zr_codec_registry *r,
                                                    const char *name);
+/* What a v2 id means; NULL: nothing. */
+const zarr_codec_spec_vtable *zr_codec_spec_lookup_v2(const struct zr_codec_registry *r,
+                                                      const char *id);
 /* The core's specifications, a NULL-terminated table for ctx/builtin.c. */
 extern const zarr_codec_spec_vtable *const zr_codec_core_specs[];
 /* What is refused on purpose: kinds "codec" and "storage transformer". */
@@ -192,12 +196,164 @@ zarr_status zr_chain_parse(struct zr_chain **out, const struct zr_codec_registry
 /* A number of NumPy's naming, byte order included: "<f8", ">i2", "|u1", "float32" (this
  * machine's order). */
 struct zr_numpy_type {
-    char kind; /* i u f */
+    char kind; /* b i u f */
     uint8_t item_bytes;
     bool big; /* false for single bytes */
 };
-/* False: no integer, and no float of 32 or 64 bits. text may be NULL. */
+/* False: no bool, integer, or float of 16 to 64 bits. text may be NULL. */
 bool zr_numpy_parse(const char *text, struct zr_numpy_type *out);
+
+struct zr_numpy_value { /* which member counts, the type says */
+    uint64_t u;         /* bool, integers: extended by their sign */
+    double d;
+};
+/* One element of any alignment; and what NumPy's astype() makes of one: floats that do
+ * not fit an integer type become its lowest value, as on x86. */
+struct zr_numpy_value zr_numpy_load(const struct zr_numpy_type *type, const void *p);
+void zr_numpy_store(const struct zr_numpy_type *type, void *p, struct zr_numpy_value v);
+struct zr_numpy_value zr_numpy_convert(const struct zr_numpy_type *from,
+                                       const struct zr_numpy_type *to,
+                                       struct zr_numpy_value v);
+void zr_numpy_cast(const struct zr_numpy_type *from, const struct zr_numpy_type *to,
+                   const void *src, void *dst);
+/* Cuts to the type's width, keeping the sign. */
+uint64_t zr_numpy_wrap(const struct zr_numpy_type *type, uint64_t u);
+/* A whole number of that kind in C's conversion. */
+uint64_t zr_numpy_whole(const struct zr_numpy_type *type, double d);
+/* To the digits of a float of so many bytes, half to even. */
+double zr_numpy_round(unsigned float_bytes, double d);
+
+enum zr_filter_kind {
+    ZR_FILTER_DELTA,
+    ZR_FILTER_SCALE, /* fixedscaleoffset */
+    ZR_FILTER_QUANTIZE,
+    ZR_FILTER_ASTYPE
+};
+struct zr_filter_factor { /* a number of the configuration, as Python reads it */
+    double f;
+    uint64_t u; /* whole: two's complement */
+    bool whole, minus;
+};
+/* What a filter of numcodecs that computes says: in v2 over bytes, in v3 between arrays.
+ */
+struct zr_filter {
+    enum zr_filter_kind kind;
+    struct zr_numpy_type dtype, astype; /* decoded and encoded elements */
+    struct zr_filter_factor offset, scale;
+    double quantum; /* quantize: 1 / its step */
+};
+/* `array`: the type on the decoded side where that is an array, whose elements have this
+ * machine's byte order; NULL for bytes. */
+zarr_status zr_filter_read(const zarr_codec_spec *spec, const zarr_dtype *array,
+                           struct zr_filter *out, zarr_error *err);
+
+/* ---- numbers -------------------------------------------------------------------- */
+
+enum {                       /* where a float format has infinity and NaN */
+    ZR_FLOAT_IEEE,           /* both, in the highest exponent */
+    ZR_FLOAT_NAN_ONES,       /* "fn": NaN is all ones */
+    ZR_FLOAT_NAN_MINUS_ZERO, /* "fnuz": NaN is what would be -0 */
+    ZR_FLOAT_POWERS,         /* "e8m0fnu": powers of two; NaN is all ones */
+    ZR_FLOAT_FINITE          /* neither */
+};
+/* What the numbers of a data type are made of. */
+struct zr_number {
+    uint8_t kind;  /* ZARR_KIND_INT, _UINT, _FLOAT */
+    uint8_t bytes; /* in memory, of one part */
+    uint8_t bits;  /* that count, the lowest of them */
+    uint8_t parts; /* 2: complex */
+    uint8_t fraction_bits, special;
+    int16_t bias;
+};
+/* False: no integer of 2 to 64 bits, float or complex that we know. */
+bool zr_number_of(const zarr_dtype *dtype, struct zr_number *out);
+/* One part between memory (native order, any alignment) and its bits. */
+uint64_t zr_number_bits(const struct zr_number *n, const void *p);
+void zr_number_put(const struct zr_number *n, void *p, uint64_t bits);
+
+enum { /* as cast_value spells them, in this order */
+    ZR_ROUND_EVEN,
+    ZR_ROUND_ZERO,
+    ZR_ROUND_POSITIVE,
+    ZR_ROUND_NEGATIVE,
+    ZR_ROUND_AWAY
+};
+enum {
+    ZR_RANGE_ERROR,
+    ZR_RANGE_CLAMP, /* to infinity where there is one */
+    ZR_RANGE_WRAP   /* integers */
+};
+enum {
+    ZR_SCALAR_FINITE,
+    ZR_SCALAR_INFINITY,
+    ZR_SCALAR_NAN
+};
+struct zr_scalar { /* (minus ? -1 : 1) * c * 2^q; NaN: c is the payload from the top */
+    uint8_t kind;
+    bool minus;
+    int32_t q;
+    uint64_t c;
+};
+enum zr_cast_result {
+    ZR_CAST_OK,
+    ZR_CAST_NAN,
+    ZR_CAST_INFINITY,
+    ZR_CAST_RANGE /* why there is no value */
+};
+struct zr_scalar zr_scalar_of(const struct zr_number *n, uint64_t bits);
+/* The rounding comes first, to the target's digits with any exponent, then the range. */
+enum zr_cast_result zr_scalar_cast(const struct zr_scalar *v, const struct zr_number *to,
+                                   uint32_t rounding, uint32_t out_of_range,
+                                   uint64_t *bits);
+double zr_scalar_f64(const struct zr_scalar *v); /* nearest */
+
+/* Equal for equal numbers: all NaN are one, and so are both zeros. */
+uint64_t zr_number_key(const struct zr_number *n, uint64_t bits);
+
+struct zr_cast_pair { /* of a scalar_map */
+    uint64_t key, value;
+    size_t order;
+};
+/* What cast_value does in one direction. */
+struct zr_cast {
+    struct zr_number from, to;
+    uint32_t rounding, range;
+    struct zr_cast_pair *map; /* n_map of them by key, owned */
+    size_t n_map;
+    const zarr_allocator *alloc;
+};
+/* array: the type on the decoded side. */
+zarr_status zr_cast_open(struct zr_cast *c, const zarr_codec_spec *spec,
+                         const zarr_dtype *array, bool encode,
+                         const zarr_allocator *alloc, zarr_error *err);
+void zr_cast_close(struct zr_cast *c);
+const struct zr_cast_pair *zr_cast_mapped(const struct zr_cast *c, uint64_t bits);
+enum zr_cast_result zr_cast_one(const struct zr_cast *c, uint64_t bits, uint64_t *out);
+const char *zr_cast_reason(enum zr_cast_result result); /* "NaN, which ..." */
+
+/* What scale_offset does. */
+struct zr_affine {
+    struct zr_number number;
+    double offset, scale;               /* floats: exactly these */
+    uint64_t whole_offset, whole_scale; /* integers: two's complement */
+};
+zarr_status zr_affine_open(struct zr_affine *a, const zarr_codec_spec *spec,
+                           const zarr_dtype *dtype, zarr_error *err);
+/* One element, by its bits or as an integer. False: the type has no such result. */
+bool zr_affine_one(const struct zr_affine *a, bool encode, uint64_t bits, uint64_t *out);
+bool zr_affine_signed(const struct zr_affine *a, bool encode, int64_t v, int64_t *out);
+bool zr_affine_unsigned(const struct zr_affine *a, bool encode, uint64_t v,
+                        uint64_t *out);
+
+/* What bitround works on: units of so many bytes, `parts` of them an element. */
+struct zr_round {
+    uint8_t unit_bytes, parts, fraction_bits;
+    bool real; /* floats; else integers, from the highest bit that is set */
+};
+bool zr_round_of(const zarr_dtype *dtype, struct zr_round *out);
+
+/* ---- completing and writing ---------------------------------------------------------
+ */
 
 /* Fills in what depends on the array, so that what is written is complete: blosc's
  * typesize and shuffle, transpose spelled by a letter; drops `endian` where elements have
@@ -210,13 +366,13 @@ zarr_status zr_chain_complete(struct zr_chain *chain, const zarr_chunk_spec *chu
 zarr_status zr_chain_settle_order(struct zr_chain *chain, const zarr_dtype *dtype,
                                   zarr_error *err);
 /* Whether zr_chain_write() can say this chain; UNSUPPORTED: shards in v2, a filter
- * `delta` behind others or of another byte order in v3. Before conversions. */
+ * that computes behind others or of another byte order in v3. Before conversions. */
 zarr_status zr_chain_has_form(const struct zr_chain *chain, int format, zarr_error *err);
 /* Canonical JSON array of the chain (format 3: name + configuration; format 2: id +
- * members). v2 filters `delta` right behind `bytes` become v3's codecs between arrays, in
- * front of it; in format 2 links stay in the chain's order under their own names: the
- * caller knows which of them v2 has. NULL: no memory, or no form (see above); doc has
- * failed either way. */
+ * members). v2 filters that compute, right behind `bytes`, become v3's codecs between
+ * arrays, in front of it; in format 2 links stay in the chain's order under their own
+ * names: the caller knows which of them v2 has. NULL: no memory, or no form (see above);
+ * doc has failed either way. */
 struct zr_json *zr_chain_write(struct zr_json_doc *doc, const struct zr_chain *chain,
                                int format);
 void zr_chain_free(struct zr_chain *chain);

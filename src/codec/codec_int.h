@@ -30,7 +30,8 @@ bool zr_conf_has(const zarr_codec_spec *raw, const char *member); /* and not nul
 struct zr_conf_text {
     char *text;
     size_t cap, bytes;
-    bool any; /* a member was written */
+    bool any;    /* a member was written */
+    bool failed; /* no memory: zr_conf_end() says so */
 };
 void zr_conf_open(struct zr_conf_text *t, char *text, size_t cap);
 void zr_conf_put_i64(struct zr_conf_text *t, const char *member, int64_t v);
@@ -38,7 +39,11 @@ void zr_conf_put_f64(struct zr_conf_text *t, const char *member, double v); /* f
 void zr_conf_put_bool(struct zr_conf_text *t, const char *member, int v);
 void zr_conf_put_word(struct zr_conf_text *t, const char *member, const char *v);
 void zr_conf_put_raw(struct zr_conf_text *t, const char *text); /* punctuation, numbers */
+void zr_conf_put_json(struct zr_conf_text *t, const zarr_codec_spec *raw,
+                      const char *member); /* as it stands, if it does */
 void zr_conf_close(struct zr_conf_text *t, size_t *text_bytes);
+/* The same, with the status of what was put. */
+zarr_status zr_conf_end(struct zr_conf_text *t, size_t *text_bytes, zarr_error *err);
 
 /* ---- specs ------------------------------------------------------------------ */
 
@@ -48,6 +53,24 @@ extern const zarr_codec_spec_vtable zr_spec_bytes, zr_spec_transpose, zr_spec_sh
 extern const zarr_codec_spec_vtable zr_spec_bz2, zr_spec_lzma, zr_spec_base64,
     zr_spec_crc32, zr_spec_adler32, zr_spec_fletcher32, zr_spec_jenkins_lookup3,
     zr_spec_packbits_bits, zr_spec_packbits_array, zr_spec_zfp_bare, zr_spec_zfpy;
+extern const zarr_codec_spec_vtable zr_spec_fixedscaleoffset,
+    zr_spec_fixedscaleoffset_array, zr_spec_quantize, zr_spec_quantize_array,
+    zr_spec_astype, zr_spec_astype_array, zr_spec_bitround, zr_spec_bitround_v2,
+    zr_spec_reshape, zr_spec_squeeze, zr_spec_cast_value, zr_spec_scale_offset;
+
+void zr_numpy_print(const struct zr_numpy_type *type, char out[4]);
+/* v3 or v2 name for messages, never NULL. */
+const char *zr_spec_type_name(const zarr_dtype *dtype);
+/* A fill value for messages, "" where it cannot be told. */
+const char *zr_spec_fill_text(const zarr_dtype *dtype, const void *fill, char *text,
+                              size_t cap);
+/* Whether what flows through the filters of a v2 chain suits those that don't name it.
+ */
+zarr_status zr_filters_check(const struct zr_chain *chain, const zarr_dtype *dtype,
+                             zarr_error *err);
+/* Names the types that a filter between arrays has left to them. */
+zarr_status zr_filter_complete(struct zarr_codec_spec *s, const zarr_chunk_spec *in,
+                               zarr_error *err);
 
 /* n_bytes + extra into out->n_bytes, LIMIT when it does not fit. */
 zarr_status zr_spec_grow(zarr_chunk_spec *out, const char *codec, uint64_t n_bytes,

@@ -3,9 +3,9 @@
  * members with their rule, refuse members nobody knows, and write the canonical
  * text. Reading goes through the public getters, so that the core's codecs need
  * nothing a plug-in would not have; writing counts bytes as snprintf does and
- * never allocates. A null member counts as absent, as Python's None does.
- * Texts written here are our own words: nothing in them needs escaping.
- * Thread class: plain functions.
+ * allocates for nothing but JSON values that are taken as they stand. A null member
+ * counts as absent, as Python's None does. Texts written here are our own words: nothing
+ * in them needs escaping. Thread class: plain functions.
  */
 #include "codec/codec_int.h"
 
@@ -152,10 +152,31 @@ void zr_conf_put_word(struct zr_conf_text *t, const char *member, const char *v)
     zr_conf_put_raw(t, "\"");
 }
 
+void zr_conf_put_json(struct zr_conf_text *t, const zarr_codec_spec *raw,
+                      const char *member)
+{
+    struct zr_str text;
+
+    if (!zr_conf_has(raw, member))
+        return;
+    zr_str_init(&text, raw->alloc);
+    zr_json_write(zr_json_get(raw->members, member), 0, &text);
+    t->failed |= text.failed;
+    conf_put_key(t, member);
+    zr_conf_put_raw(t, zr_str_text(&text));
+    zr_str_deinit(&text);
+}
+
 void zr_conf_close(struct zr_conf_text *t, size_t *text_bytes)
 {
     zr_conf_put_raw(t, "}");
     if (t->cap)
         t->text[ZR_MIN(t->bytes, t->cap - 1)] = '\0';
     *text_bytes = t->bytes;
+}
+
+zarr_status zr_conf_end(struct zr_conf_text *t, size_t *text_bytes, zarr_error *err)
+{
+    zr_conf_close(t, text_bytes);
+    return t->failed ? zr_fail_memory(err, t->bytes) : ZARR_OK;
 }

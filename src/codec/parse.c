@@ -55,14 +55,16 @@ static zarr_status link_unknown(const char *name, zarr_error *err)
 static zarr_status link_find(const zarr_codec_spec_vtable **out, const struct zr_parse *p,
                              const char *name, zarr_error *err)
 {
-    const zarr_codec_spec_vtable *v = zr_codec_spec_lookup(p->registry, name);
-    const bool own_name = v && zr_streq(v->name, name);
+    const zarr_codec_spec_vtable *v = p->format == 2
+                                          ? zr_codec_spec_lookup_v2(p->registry, name)
+                                          : zr_codec_spec_lookup(p->registry, name);
 
-    if (v && p->format == 3 && own_name && (v->flags & ZARR_CODEC_SPEC_NUMCODECS))
+    if (v && p->format == 3 && zr_streq(v->name, name) &&
+        (v->flags & ZARR_CODEC_SPEC_NUMCODECS))
         return zr_fail(err, ZARR_ERR_UNSUPPORTED,
                        "codec \"%s\" is unknown in Zarr v3, where it is \"numcodecs.%s\"",
                        name, name);
-    if (!v || (p->format == 2 && (!own_name || (v->flags & ZARR_CODEC_SPEC_V3))))
+    if (!v)
         return link_unknown(name, err);
     *out = v;
     return ZARR_OK;

@@ -20,12 +20,14 @@ void zr_codec_registry_init(struct zr_codec_registry *r, struct zr_dtype_registr
     *r = (struct zr_codec_registry){.dtypes = dtypes, .alloc = alloc};
     zr_map_init(&r->specs, alloc, codec_vtable_free);
     zr_map_init(&r->aliases, alloc, NULL);
+    zr_map_init(&r->v2, alloc, codec_vtable_free);
 }
 
 void zr_codec_registry_deinit(struct zr_codec_registry *r)
 {
     if (!r)
         return;
+    zr_map_deinit(&r->v2);
     zr_map_deinit(&r->aliases);
     zr_map_deinit(&r->specs);
 }
@@ -38,7 +40,8 @@ static zarr_status codec_vtable_check(const struct zr_codec_registry *r,
     if (v->kind < ZARR_CODEC_ARRAY_ARRAY || v->kind > ZARR_CODEC_BYTES_BYTES)
         return zr_fail(err, ZARR_ERR_INVALID,
                        "codec \"%s\": kind %" PRIu32 " is not known", v->name, v->kind);
-    if (zr_codec_spec_lookup(r, v->name))
+    if ((v->flags & ZARR_CODEC_SPEC_V2) ? zr_codec_spec_lookup_v2(r, v->name) != NULL
+                                        : zr_codec_spec_lookup(r, v->name) != NULL)
         return zr_fail(err, ZARR_ERR_EXISTS, "codec \"%s\" is registered already",
                        v->name);
     for (size_t i = 0; v->aliases && v->aliases[i]; i++)
@@ -68,7 +71,8 @@ zarr_status zr_codec_spec_register(struct zr_codec_registry *r,
     *copy = read;
     for (; copy->aliases && copy->aliases[n]; n++)
         ZR_TRY(zr_map_put(&r->aliases, copy->aliases[n], copy, err));
-    ZR_TRY(zr_map_put(&r->specs, copy->name, copy, err));
+    ZR_TRY(zr_map_put((copy->flags & ZARR_CODEC_SPEC_V2) ? &r->v2 : &r->specs, copy->name,
+                      copy, err));
     copy = NULL; /* moved */
 out:
     for (size_t i = 0; copy && i < n; i++)
@@ -83,6 +87,16 @@ const zarr_codec_spec_vtable *zr_codec_spec_lookup(const struct zr_codec_registr
     const zarr_codec_spec_vtable *v = zr_map_get(&r->specs, name);
 
     return v ? v : zr_map_get(&r->aliases, name);
+}
+
+const zarr_codec_spec_vtable *zr_codec_spec_lookup_v2(const struct zr_codec_registry *r,
+                                                      const char *id)
+{
+    const zarr_codec_spec_vtable *v = zr_map_get(&r->v2, id);
+
+    if (!v)
+        v = zr_map_get(&r->specs, id);
+    return v && !(v->flags & ZARR_CODEC_SPEC_V3) ? v : NULL;
 }
 
 const zarr_codec_spec_vtable *const zr_codec_core_specs[] = {
@@ -109,5 +123,17 @@ const zarr_codec_spec_vtable *const zr_codec_core_specs[] = {
     &zr_spec_packbits_array,
     &zr_spec_zfp_bare,
     &zr_spec_zfpy,
+    &zr_spec_fixedscaleoffset,
+    &zr_spec_fixedscaleoffset_array,
+    &zr_spec_quantize,
+    &zr_spec_quantize_array,
+    &zr_spec_astype,
+    &zr_spec_astype_array,
+    &zr_spec_bitround,
+    &zr_spec_bitround_v2,
+    &zr_spec_reshape,
+    &zr_spec_squeeze,
+    &zr_spec_cast_value,
+    &zr_spec_scale_offset,
     NULL,
 };

@@ -168,6 +168,7 @@ zarr_status zr_chain_resolve_any(struct zr_chain_reps *out, const struct zr_chai
     }
     for (uint32_t i = 0; i < chain->n; i++)
         ZR_TRY(reps_step(&reps, i, &chain->codec[i], &lim, err));
+    ZR_TRY(zr_filters_check(chain, reps.rep[chain->a2b].dtype, err));
     *out = reps; /* moved */
     reps = (struct zr_chain_reps){0};
 out:

@@ -6,7 +6,7 @@
  * Between the formats the differences are few: blosc says shuffle by number
  * and no typesize in v2, zstd names its checksum there only when it has one, and
  * filters of numcodecs (and its crc32c with the checksum in front) carry a
- * prefix in v3, where `delta` moves in front of `bytes`.
+ * prefix in v3, where those that compute move in front of `bytes`.
  * Thread class: writing reads a frozen chain; completing is solo.
  * Recursion: through nested shards, whose depth the parser has bounded.
  */
@@ -120,6 +120,8 @@ zarr_status zr_chain_complete(struct zr_chain *chain, const zarr_chunk_spec *chu
             ZR_TRY(complete_blosc(s, &reps.rep[i], err));
         else if (s->vt->canonical == zr_spec_bytes.canonical)
             ZR_TRY(complete_bytes(s, &reps.rep[i], err));
+        else if (s->vt->resolve == zr_spec_delta_array.resolve)
+            ZR_TRY(zr_filter_complete(s, &reps.rep[i], err));
         else if (s->vt->canonical == zr_spec_transpose.canonical && s->n_order < 0)
             ZR_TRY(complete_transpose(s, &reps.rep[i], err));
     }
@@ -150,11 +152,27 @@ out:
 /* ---- writing
  * ------------------------------------------------------------------------------ */
 
+/* A data type named between arrays has no byte order; a v2 filter's has that of the bytes
+ * that flow. */
+static struct zr_json *write_v2_type(struct zr_json_doc *doc, const struct zr_json *m,
+                                     bool big)
+{
+    struct zr_numpy_type type;
+    char name[4];
+
+    if (!zr_numpy_parse(zr_json_string(m), &type))
+        return zr_json_copy(doc, m);
+    type.big = type.item_bytes > 1 && big;
+    zr_numpy_print(&type, name);
+    return zr_json_new_string(doc, name, 3);
+}
+
 static void write_v2_members(struct zr_json_doc *doc, struct zr_json *out,
-                             const struct zarr_codec_spec *s)
+                             const struct zarr_codec_spec *s, bool big)
 {
     const bool blosc = s->vt->canonical == zr_spec_blosc.canonical;
     const bool zstd = s->vt->canonical == zr_spec_zstd.canonical;
+    const bool array = s->vt->resolve == zr_spec_delta_array.resolve;
 
     for (const struct zr_json *m = s->members->u.kids.first; m; m = m->next) {
         struct zr_json *v = NULL;
@@ -169,19 +187,21 @@ static void write_v2_members(struct zr_json_doc *doc, struct zr_json *out,
                                      : zr_json_is_text(m, "bitshuffle") ? 2
                                                                         : -1);
         else
-            v = zr_json_copy(doc, m);
+            v = array ? write_v2_type(doc, m, big) : zr_json_copy(doc, m);
         zr_json_set(doc, out, m->key, v);
     }
 }
 
 static struct zr_json *write_link_v2(struct zr_json_doc *doc,
-                                     const struct zarr_codec_spec *s)
+                                     const struct zr_chain *chain, uint32_t i)
 {
+    const struct zarr_codec_spec *s = &chain->codec[i];
     struct zr_json *out = zr_json_new(doc, ZR_JSON_OBJECT);
 
     zr_json_set(doc, out, "id", zr_json_new_text(doc, s->vt->name));
     if (out)
-        write_v2_members(doc, out, s);
+        write_v2_members(doc, out, s,
+                         chain->codec[chain->a2b].stored.order == ZARR_ORDER_BIG);
     return out;
 }
 
@@ -207,73 +227,108 @@ static struct zr_json *write_link_v3(struct zr_json_doc *doc,
     return out;
 }
 
-static bool write_is_delta(const struct zarr_codec_spec *s)
+/* ---- v2 filters in v3 ----------------------------------------------------------------
+ */
+
+/* The run of v2 filters right behind `bytes` that v3 has between arrays, before it. */
+struct write_run {
+    uint32_t n;
+    uint32_t item_bytes; /* of what comes out; 0: as it went in */
+    bool big;
+};
+
+static bool write_is_round(const struct zarr_codec_spec *s)
 {
-    return s->vt->resolve == zr_spec_delta.resolve;
+    return s->vt->resolve == zr_spec_bitround_v2.resolve;
 }
 
-/* Between arrays there is one byte order, that of `bytes`: a filter that names another
- * cannot move. */
-static bool write_delta_moves(const struct zarr_codec_spec *s,
-                              const struct zarr_codec_spec *bytes)
+static bool write_is_filter(const struct zarr_codec_spec *s)
 {
-    const bool big = bytes->stored.order == ZARR_ORDER_BIG;
-    struct zr_numpy_type dtype, astype;
-
-    return zr_numpy_parse(zarr_codec_spec_text(s, "dtype"), &dtype) &&
-           zr_numpy_parse(zarr_codec_spec_text(s, "astype"), &astype) &&
-           (dtype.item_bytes == 1 || dtype.big == big) &&
-           (astype.item_bytes == 1 || astype.big == big);
+    return s->vt->resolve == zr_spec_delta.resolve || write_is_round(s);
 }
 
-/* The run of v2 deltas right behind `bytes`: in v3 they stand before it. */
-static uint32_t write_count_deltas(const struct zr_chain *chain)
+/* Between arrays there is no byte order, so each must name the one that it gets. */
+static struct write_run write_find_run(const struct zr_chain *chain)
 {
     const struct zarr_codec_spec *behind = &chain->codec[chain->a2b + 1];
-    uint32_t n = 0;
+    struct write_run run = {.big =
+                                chain->codec[chain->a2b].stored.order == ZARR_ORDER_BIG};
+    struct zr_filter f;
 
-    while (chain->a2b + 1 + n < chain->n && write_is_delta(&behind[n]) &&
-           write_delta_moves(&behind[n], &chain->codec[chain->a2b]))
-        n++;
-    return n;
+    for (; chain->a2b + 1 + run.n < chain->n; run.n++) {
+        if (!write_is_filter(&behind[run.n]))
+            break;
+        if (write_is_round(&behind[run.n]))
+            continue;
+        if (zr_filter_read(&behind[run.n], NULL, &f, NULL) != ZARR_OK ||
+            (f.dtype.item_bytes > 1 && f.dtype.big != run.big))
+            break;
+        run.item_bytes = f.astype.item_bytes;
+        run.big = f.astype.big;
+    }
+    return run;
 }
 
 zarr_status zr_chain_has_form(const struct zr_chain *chain, int format, zarr_error *err)
 {
-    const uint32_t n_deltas = format == 3 ? write_count_deltas(chain) : 0;
+    const uint32_t n = format == 3 ? write_find_run(chain).n : 0;
 
     if (format == 2 && chain->codec[chain->a2b].shard)
         return zr_fail(err, ZARR_ERR_UNSUPPORTED, "Zarr v2 has no shards");
-    for (uint32_t i = chain->a2b + n_deltas + 1; format == 3 && i < chain->n; i++)
-        if (write_is_delta(&chain->codec[i]))
-            return zr_fail(
-                err, ZARR_ERR_UNSUPPORTED,
-                "Zarr v3 cannot say the filter \"delta\" here: it must come first and "
-                "have the array's byte order");
+    for (uint32_t i = chain->a2b + n + 1; format == 3 && i < chain->n; i++)
+        if (write_is_filter(&chain->codec[i]))
+            return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                           "Zarr v3 cannot say the filter \"%s\" here: such filters must "
+                           "come first and name the byte order that they get",
+                           chain->codec[i].vt->name);
     return ZARR_OK;
+}
+
+/* `bytes` behind the filters that moved: the order is that of what they give. */
+static struct zr_json *write_bytes_v3(struct zr_json_doc *doc,
+                                      const struct zarr_codec_spec *s,
+                                      const struct write_run *run)
+{
+    struct zr_json *out = write_link_v3(doc, s);
+    struct zr_json *config = zr_json_get(out, "configuration");
+
+    if (run->item_bytes == 1) {
+        zr_json_remove(out, "configuration");
+    } else if (run->item_bytes > 1) {
+        if (!config) {
+            zr_json_set(doc, out, "configuration", zr_json_new(doc, ZR_JSON_OBJECT));
+            config = zr_json_get(out, "configuration");
+        }
+        zr_json_set(doc, config, "endian",
+                    zr_json_new_text(doc, run->big ? "big" : "little"));
+    }
+    return out;
 }
 
 struct zr_json *zr_chain_write(struct zr_json_doc *doc, const struct zr_chain *chain,
                                int format)
 {
-    const uint32_t n_deltas = format == 3 ? write_count_deltas(chain) : 0;
+    struct write_run run = {0};
     struct zr_json *out = NULL;
 
     if (zr_chain_has_form(chain, format, NULL) != ZARR_OK) {
         doc->failed = true; /* rather a wrong reason than a document without codecs */
         return NULL;
     }
+    if (format == 3)
+        run = write_find_run(chain);
     out = zr_json_new(doc, ZR_JSON_ARRAY);
     for (uint32_t k = 0; k < chain->n; k++) {
         uint32_t i = k;
 
-        if (k >= chain->a2b && k < chain->a2b + n_deltas)
+        if (k >= chain->a2b && k < chain->a2b + run.n)
             i = k + 1;
-        else if (k == chain->a2b + n_deltas)
+        else if (k == chain->a2b + run.n)
             i = chain->a2b;
         zr_json_append(doc, out,
-                       format == 2 ? write_link_v2(doc, &chain->codec[i])
-                                   : write_link_v3(doc, &chain->codec[i]));
+                       format == 2       ? write_link_v2(doc, chain, i)
+                       : i == chain->a2b ? write_bytes_v3(doc, &chain->codec[i], &run)
+                                         : write_link_v3(doc, &chain->codec[i]));
     }
     return zr_json_ok(doc) ? out : NULL;
 }

@@ -48,6 +48,9 @@ extern const zarr_codec_impl_vtable zr_cpu_bytes, zr_cpu_transpose, zr_cpu_zstd,
     zr_cpu_delta, zr_cpu_delta_array;
 extern const zarr_codec_impl_vtable zr_cpu_base64, zr_cpu_crc32, zr_cpu_adler32,
     zr_cpu_fletcher32, zr_cpu_jenkins_lookup3, zr_cpu_packbits, zr_cpu_packbits_array;
+extern const zarr_codec_impl_vtable zr_cpu_fixedscaleoffset,
+    zr_cpu_fixedscaleoffset_array, zr_cpu_quantize, zr_cpu_quantize_array, zr_cpu_astype,
+    zr_cpu_astype_array, zr_cpu_bitround, zr_cpu_cast_value, zr_cpu_scale_offset;
 /* With their libraries: ZR_HAVE_*. */
 extern const zarr_codec_impl_vtable zr_cpu_bz2, zr_cpu_lzma, zr_cpu_zfp, zr_cpu_zfpy;
 

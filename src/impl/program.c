@@ -8,6 +8,8 @@
  * Structs in another byte order than this machine's are turned round by a stage, since
  * their fields differ in size. Where a codec between arrays computes, everything behind
  * it runs as stages too: the swap and the permutations there have no copy to hide in.
+ * Codecs that only change the shape are no stages, nor are those whose decoding changes
+ * nothing.
  *
  * Stages that may refuse a chunk, and stages on devices, carry a chain of
  * fallbacks on the host, for the chunks that their accepts() will not take.
@@ -34,11 +36,12 @@ static struct program_cut program_cut(const struct zr_chain *chain)
 {
     struct program_cut cut = {.first = chain->a2b};
 
-    for (uint32_t i = 0; i < chain->a2b && !cut.computes; i++)
-        if (!codec_is(&chain->codec[i], "transpose")) {
-            cut.first = i;
-            cut.computes = true;
-        }
+    for (uint32_t i = 0; i < chain->a2b; i++) {
+        if (cut.first == chain->a2b && codec_is(&chain->codec[i], "transpose"))
+            continue;
+        cut.first = ZR_MIN(cut.first, i);
+        cut.computes |= !(chain->codec[i].vt->flags & ZARR_CODEC_SPEC_RESHAPES);
+    }
     return cut;
 }
 
@@ -89,15 +92,18 @@ out:
 
 /* Codecs n-1 down to first that are stages, in decoding order. */
 static uint32_t program_legs(struct zr_leg *legs, const struct zr_chain *chain,
-                             const struct zr_chain_reps *reps, uint32_t first,
-                             bool computes)
+                             const struct zr_chain_reps *reps, struct program_cut cut,
+                             bool encode)
 {
     uint32_t n = 0;
 
-    for (uint32_t i = chain->n; i-- > first;) {
+    for (uint32_t i = chain->n; i-- > cut.first;) {
         const struct zarr_codec_spec *s = &chain->codec[i];
 
-        if (codec_is(s, "bytes") && !bytes_is_stage(s, reps->rep[i].dtype, computes))
+        if (codec_is(s, "bytes") && !bytes_is_stage(s, reps->rep[i].dtype, cut.computes))
+            continue;
+        if ((s->vt->flags & ZARR_CODEC_SPEC_RESHAPES) ||
+            (!encode && (s->vt->flags & ZARR_CODEC_SPEC_DECODES_NOTHING)))
             continue;
         legs[n++] = (struct zr_leg){
             .spec = s, .encoded = &reps->rep[i + 1], .decoded = &reps->rep[i]};
@@ -339,7 +345,7 @@ static zarr_status program_fill(struct zr_program *p, struct zr_place *place,
     p->encoded_exact = stored->exact != 0;
     p->loose = reps->loose;
     place->legs = legs;
-    place->n_legs = program_legs(legs, chain, reps, cut.first, cut.computes);
+    place->n_legs = program_legs(legs, chain, reps, cut, p->encode);
     place->excluded = excluded;
     ZR_TRY(zr_preference_check(place->opts->preference, err));
     if (place->n_legs) {

@@ -108,5 +108,14 @@ const zarr_codec_impl_vtable *const zr_impl_core[] = {
     &zr_cpu_zfp,
     &zr_cpu_zfpy,
 #endif
+    &zr_cpu_fixedscaleoffset,
+    &zr_cpu_fixedscaleoffset_array,
+    &zr_cpu_quantize,
+    &zr_cpu_quantize_array,
+    &zr_cpu_astype,
+    &zr_cpu_astype_array,
+    &zr_cpu_bitround,
+    &zr_cpu_cast_value,
+    &zr_cpu_scale_offset,
     NULL,
 };

@@ -73,16 +73,12 @@ out:
 static const char *v2_id(const struct zr_meta_env *env, const struct zarr_codec_spec *s)
 {
     const char *name = zarr_codec_spec_name(s);
-    const zarr_codec_spec_vtable *vt = s->vt;
 
-    if (!(vt->flags & ZARR_CODEC_SPEC_V3))
+    if (!(s->vt->flags & ZARR_CODEC_SPEC_V3))
         return name;
-    if (!zr_starts_with(name, "numcodecs."))
-        return NULL;
-    name += strlen("numcodecs.");
-    vt = zr_codec_spec_lookup(env->codecs, name);
-    return vt && !(vt->flags & ZARR_CODEC_SPEC_V3) && zr_streq(vt->name, name) ? name
-                                                                               : NULL;
+    if (zr_starts_with(name, "numcodecs."))
+        name += strlen("numcodecs.");
+    return zr_codec_spec_lookup_v2(env->codecs, name) ? name : NULL;
 }
 
 /* The last codec on bytes is the compressor, all others are filters. */

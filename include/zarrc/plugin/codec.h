@@ -79,8 +79,19 @@ enum {
     /** A numcodecs codec: `name` is its v2 id; v3 metadata spells it "numcodecs." + name.
      */
     ZARR_CODEC_SPEC_NUMCODECS = 1,
-    ZARR_CODEC_SPEC_V3 = 2,          /**< has no place in v2 metadata */
-    ZARR_CODEC_SPEC_EXPERIMENTAL = 4 /**< not in Zarr's registry: shown by listings */
+    ZARR_CODEC_SPEC_V3 = 2,           /**< has no place in v2 metadata */
+    ZARR_CODEC_SPEC_EXPERIMENTAL = 4, /**< not in Zarr's registry: shown by listings */
+    /** Only for v2 metadata, where its name may mean something else than in v3. */
+    ZARR_CODEC_SPEC_V2 = 8,
+    /** Decoding changes nothing, and the encoded side has the decoded side's shape, data
+     * type and bytes. */
+    ZARR_CODEC_SPEC_DECODES_NOTHING = 16,
+    /** array->array: changes the shape only; elements stay in C order. Needs no
+     * implementation. */
+    ZARR_CODEC_SPEC_RESHAPES = 32,
+    /** array->array: every element by itself, the shape stays: commutes with cutting a
+     * chunk into parts. */
+    ZARR_CODEC_SPEC_ELEMENTWISE = 64
 };
 
 typedef struct zarr_codec_spec_vtable {

@@ -156,13 +156,15 @@ static void deltas(void **state)
     check_delta("=f8", "=f4", (double[]){0.5, 1.5, -2}, (float[]){0.5f, 1, -3.5f}, 3);
     check_delta("=f4", "=f4", (float[]){0.5f, 1.5f, -2}, (float[]){0.5f, 1, -3.5f}, 3);
     check_delta("=f8", "=i2", (double[]){10, 300, 299}, (int16_t[]){10, 290, -1}, 3);
+    check_delta("=f2", "=f2", (uint16_t[]){0x3c00, 0x4000, 0xc000},
+                (uint16_t[]){0x3c00, 0x3c00, 0xc400}, 3);
 }
 
 static void delta_names(void **state)
 {
-    static const char *const bad[] = {NULL,   "",        "<",   "<f2", "<i3",
-                                      "<i16", "|b1",     "<c8", "i",   "<M8[s]",
-                                      "<<i4", "float16", "|S4"};
+    static const char *const bad[] = {NULL,   "",       "<",   "<f1", "<i3",
+                                      "<i16", "|b2",    "<c8", "i",   "<M8[s]",
+                                      "<<i4", "float8", "|S4"};
     struct zr_numpy_type t;
 
     ZR_UNUSED(state);

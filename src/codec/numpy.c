@@ -1,0 +1,185 @@
+/*
+ * codec/numpy.c - NumPy's names of numbers, byte order included: "<f8", ">i2", "|u1",
+ * "float32"; one without an order is little, so that a store means the same on every
+ * machine. And single elements from one of these
+ * types to another, as NumPy's astype() has it. What they are for is in spec_numeric.c.
+ * Thread class: plain functions.
+ */
+#include "codec/codec_int.h"
+
+#include <string.h>
+
+bool zr_numpy_parse(const char *text, struct zr_numpy_type *out)
+{
+    static const struct {
+        const char *name, *code;
+    } names[] = {
+        {"bool", "b1"},   {"int8", "i1"},    {"int16", "i2"},   {"int32", "i4"},
+        {"int64", "i8"},  {"uint8", "u1"},   {"uint16", "u2"},  {"uint32", "u4"},
+        {"uint64", "u8"}, {"float16", "f2"}, {"float32", "f4"}, {"float64", "f8"},
+        {"half", "f2"},   {"single", "f4"},  {"double", "f8"},  {"float", "f8"},
+        {"int", "i8"},    {"uint", "u8"},    {"?", "b1"}};
+    const char *code = text;
+    char order = '=';
+
+    if (!text)
+        return false;
+    for (size_t i = 0; i < ZR_COUNT(names); i++)
+        if (zr_streq(names[i].name, text))
+            code = names[i].code;
+    if (*code == '<' || *code == '>' || *code == '=' || *code == '|')
+        order = *code++;
+    if (strlen(code) != 2 || !strchr("biuf", code[0]) || !strchr("1248", code[1]) ||
+        (code[0] == 'f' && code[1] == '1') || (code[0] == 'b' && code[1] != '1'))
+        return false;
+    *out =
+        (struct zr_numpy_type){.kind = code[0], .item_bytes = (uint8_t)(code[1] - '0')};
+    out->big = order == '>';
+    if (out->item_bytes == 1)
+        out->big = false;
+    return true;
+}
+
+void zr_numpy_print(const struct zr_numpy_type *type, char out[4])
+{
+    out[0] = type->item_bytes == 1 ? '|' : type->big ? '>' : '<';
+    out[1] = type->kind;
+    out[2] = (char)('0' + type->item_bytes);
+    out[3] = '\0';
+}
+
+/* ---- elements -----------------------------------------------------------------------
+ */
+
+uint64_t zr_numpy_wrap(const struct zr_numpy_type *type, uint64_t u)
+{
+    const unsigned spare = (64U - 8U * type->item_bytes) & 63U; /* 0 to 56 */
+
+    if (type->kind == 'b')
+        return u != 0;
+    if (type->kind == 'u')
+        return u << spare >> spare;
+    return (uint64_t)((int64_t)(u << spare) >> spare);
+}
+
+uint64_t zr_numpy_whole(const struct zr_numpy_type *type, double d)
+{
+    const double two63 = 9223372036854775808.0;
+
+    if (type->kind == 'b')
+        return d != 0;
+    if (type->kind == 'u' && d >= two63 && d < 2 * two63)
+        return (uint64_t)d;
+    if (d >= -two63 && d < two63)
+        return (uint64_t)(int64_t)d;
+    return (uint64_t)INT64_MIN;
+}
+
+static const struct zr_number numpy_half = {.kind = ZARR_KIND_FLOAT,
+                                            .bytes = 2,
+                                            .bits = 16,
+                                            .parts = 1,
+                                            .fraction_bits = 10,
+                                            .special = ZR_FLOAT_IEEE,
+                                            .bias = 15};
+static const struct zr_number numpy_double = {.kind = ZARR_KIND_FLOAT,
+                                              .bytes = 8,
+                                              .bits = 64,
+                                              .parts = 1,
+                                              .fraction_bits = 52,
+                                              .special = ZR_FLOAT_IEEE,
+                                              .bias = 1023};
+
+static uint64_t numpy_half_bits(double d)
+{
+    uint64_t bits;
+    struct zr_scalar v;
+
+    memcpy(&bits, &d, sizeof bits);
+    v = zr_scalar_of(&numpy_double, bits);
+    (void)zr_scalar_cast(&v, &numpy_half, ZR_ROUND_EVEN, ZR_RANGE_CLAMP, &bits);
+    return bits;
+}
+
+static double numpy_half_value(uint64_t bits)
+{
+    const struct zr_scalar v = zr_scalar_of(&numpy_half, bits & 0xffff);
+
+    return zr_scalar_f64(&v);
+}
+
+double zr_numpy_round(unsigned float_bytes, double d)
+{
+    if (float_bytes == 4)
+        return (double)(float)d;
+    return float_bytes == 2 ? numpy_half_value(numpy_half_bits(d)) : d;
+}
+
+struct zr_numpy_value zr_numpy_load(const struct zr_numpy_type *type, const void *p)
+{
+    const uint8_t *from = p;
+    struct zr_numpy_value v = {0};
+    uint8_t bytes[8] = {0};
+    float f;
+
+    for (unsigned i = 0; i < type->item_bytes; i++)
+        bytes[i] = from[type->big ? type->item_bytes - 1U - i : i];
+    v.u = zr_load_le64(bytes);
+    if (type->kind != 'f') {
+        v.u = zr_numpy_wrap(type, v.u);
+    } else if (type->item_bytes == 8) {
+        memcpy(&v.d, &v.u, sizeof v.d);
+    } else if (type->item_bytes == 4) {
+        const uint32_t bits = (uint32_t)v.u;
+
+        memcpy(&f, &bits, sizeof f);
+        v.d = (double)f;
+    } else {
+        v.d = numpy_half_value(v.u);
+    }
+    return v;
+}
+
+void zr_numpy_store(const struct zr_numpy_type *type, void *p, struct zr_numpy_value v)
+{
+    uint8_t *to = p, bytes[8];
+
+    if (type->kind == 'f' && type->item_bytes == 8) {
+        memcpy(&v.u, &v.d, sizeof v.u);
+    } else if (type->kind == 'f' && type->item_bytes == 4) {
+        const float f = (float)v.d;
+        uint32_t bits;
+
+        memcpy(&bits, &f, sizeof bits);
+        v.u = bits;
+    } else if (type->kind == 'f') {
+        v.u = numpy_half_bits(v.d);
+    }
+    zr_store_le64(bytes, v.u);
+    for (unsigned i = 0; i < type->item_bytes; i++)
+        to[type->big ? type->item_bytes - 1U - i : i] = bytes[i];
+}
+
+struct zr_numpy_value zr_numpy_convert(const struct zr_numpy_type *from,
+                                       const struct zr_numpy_type *to,
+                                       struct zr_numpy_value v)
+{
+    const bool real = from->kind == 'f', sign = from->kind == 'i';
+
+    if (to->kind != 'f')
+        v.u = zr_numpy_wrap(to, real ? zr_numpy_whole(to, v.d) : v.u);
+    else if (real)
+        v.d = zr_numpy_round(to->item_bytes, v.d);
+    else if (to->item_bytes == 8)
+        v.d = sign ? (double)(int64_t)v.u : (double)v.u;
+    else /* NumPy goes to half by way of float, which holds all integers of that range */
+        v.d = zr_numpy_round(to->item_bytes,
+                             (double)(sign ? (float)(int64_t)v.u : (float)v.u));
+    return v;
+}
+
+void zr_numpy_cast(const struct zr_numpy_type *from, const struct zr_numpy_type *to,
+                   const void *src, void *dst)
+{
+    zr_numpy_store(to, dst, zr_numpy_convert(from, to, zr_numpy_load(from, src)));
+}

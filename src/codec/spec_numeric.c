@@ -1,0 +1,357 @@
+/*
+ * codec/spec_numeric.c - numcodecs' filters that compute: delta, fixedscaleoffset,
+ * quantize, astype. Each exists twice: in v2 it is a filter over bytes that names its own
+ * data types, byte order included; v3's "numcodecs.<id>" is the same arithmetic between
+ * arrays, in front of `bytes`, where a byte order that it names means nothing.
+ * Numbers of the configuration keep their spelling: to NumPy 10 is no 10.0. As numcodecs
+ * has it, a fill value is not computed with, only brought to the other type.
+ * Thread class: plain functions.
+ */
+#include "codec/codec_int.h"
+
+#include <math.h>
+#include <string.h>
+
+struct filter_form {  /* what one of them says */
+    const char *name; /* v2 id */
+    enum zr_filter_kind kind;
+    const char *known[6];
+    const char *dtype, *astype; /* names of the members for the two types */
+    const char *kinds, *rule;   /* types that fit both sides */
+};
+static const struct filter_form filter_forms[] = {
+    {"delta",
+     ZR_FILTER_DELTA,
+     {"dtype", "astype", NULL},
+     "dtype",
+     "astype",
+     "iuf",
+     "integers or floats of 16 to 64 bits"},
+    {"fixedscaleoffset",
+     ZR_FILTER_SCALE,
+     {"scale", "offset", "dtype", "astype", NULL},
+     "dtype",
+     "astype",
+     "iuf",
+     "integers or floats of 16 to 64 bits"},
+    {"quantize",
+     ZR_FILTER_QUANTIZE,
+     {"digits", "dtype", "astype", NULL},
+     "dtype",
+     "astype",
+     "f",
+     "floats of 16 to 64 bits"},
+    {"astype",
+     ZR_FILTER_ASTYPE,
+     {"encode_dtype", "decode_dtype", NULL},
+     "decode_dtype",
+     "encode_dtype",
+     "biuf",
+     "bools, integers or floats of 16 to 64 bits"},
+};
+
+static const struct filter_form *filter_form(const char *name)
+{
+    if (zr_starts_with(name, "numcodecs."))
+        name += strlen("numcodecs.");
+    for (size_t i = 0; i < ZR_COUNT(filter_forms); i++)
+        if (zr_streq(filter_forms[i].name, name))
+            return &filter_forms[i];
+    return NULL;
+}
+
+/* ---- members ---------------------------------------------------------------------- */
+
+static zarr_status filter_type(const zarr_codec_spec *raw, const struct filter_form *form,
+                               const char *member, struct zr_numpy_type *type,
+                               zarr_error *err)
+{
+    const char *text = zarr_codec_spec_text(raw, member);
+
+    if (zr_numpy_parse(text, type) && strchr(form->kinds, type->kind))
+        return ZARR_OK;
+    if (text)
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED, "%s: %s \"%s\" is no type of %s",
+                       form->name, member, text, form->rule);
+    return zr_fail(err, ZARR_ERR_INVALID, "%s: %s must be a NumPy type such as \"<i4\"",
+                   form->name, member);
+}
+
+/* A finite number; whole ones fit 64 bits. */
+static zarr_status filter_factor(const zarr_codec_spec *raw,
+                                 const struct filter_form *form, const char *member,
+                                 struct zr_filter_factor *out, zarr_error *err)
+{
+    const struct zr_json *v = zr_json_get(raw->members, member);
+    int64_t number = 0;
+    char text[64];
+
+    *out = (struct zr_filter_factor){0};
+    if (zr_json_is(v, ZR_JSON_NUMBER) && !strpbrk(v->u.text.ptr, ".eEIN")) {
+        out->whole = true;
+        if (zr_json_u64(v, &out->u)) {
+            out->f = (double)out->u;
+            return ZARR_OK;
+        }
+        if (zr_json_i64(v, &number)) {
+            out->minus = true;
+            out->u = (uint64_t)number;
+            out->f = (double)number;
+            return ZARR_OK;
+        }
+    } else if (zr_json_is(v, ZR_JSON_NUMBER) && zr_json_f64(v, &out->f) &&
+               isfinite(out->f)) {
+        out->minus = out->f < 0;
+        return ZARR_OK;
+    }
+    return zr_fail(err, ZARR_ERR_INVALID,
+                   "%s: %s is %s, must be a finite number, whole ones of 64 bits",
+                   form->name, member, zr_json_excerpt(v, text, sizeof text));
+}
+
+/* The step that numcodecs derives from the digits. What its own arithmetic cannot do is
+ * refused. */
+static zarr_status filter_quantum(const zarr_codec_spec *raw, double *out,
+                                  zarr_error *err)
+{
+    int64_t digits = 0;
+    double exponent;
+
+    if (!zr_conf_has(raw, "digits"))
+        return zr_fail(err, ZARR_ERR_INVALID, "quantize: digits is missing");
+    if (zarr_codec_spec_i64(raw, "digits", &digits) != 0 || digits < -300 || digits > 300)
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "quantize: digits must be an integer from -300 to 300");
+    exponent = log10(pow(10.0, -(double)digits));
+    exponent = exponent < 0 ? floor(exponent) : ceil(exponent);
+    *out = pow(2.0, ceil(log2(pow(10.0, -exponent))));
+    return ZARR_OK;
+}
+
+zarr_status zr_filter_read(const zarr_codec_spec *spec, const zarr_dtype *array,
+                           struct zr_filter *out, zarr_error *err)
+{
+    const struct filter_form *form = filter_form(zarr_codec_spec_name(spec));
+    const bool big = !zr_host_is_little();
+    zarr_status st = ZARR_OK;
+
+    *out = (struct zr_filter){0};
+    if (!form)
+        return zr_internal(err);
+    out->kind = form->kind;
+    if (array && !zr_conf_has(spec, form->dtype)) {
+        if (!zr_numpy_parse(zarr_dtype_v2(array), &out->dtype) ||
+            !strchr(form->kinds, out->dtype.kind))
+            ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                           "%s: elements of type %s, must be %s", form->name,
+                           zr_spec_type_name(array), form->rule));
+    } else {
+        ZR_TRY(filter_type(spec, form, form->dtype, &out->dtype, err));
+    }
+    out->astype = out->dtype;
+    if (zr_conf_has(spec, form->astype) || form->kind == ZR_FILTER_ASTYPE)
+        ZR_TRY(filter_type(spec, form, form->astype, &out->astype, err));
+    if (form->kind == ZR_FILTER_SCALE) {
+        ZR_TRY(filter_factor(spec, form, "offset", &out->offset, err));
+        ZR_TRY(filter_factor(spec, form, "scale", &out->scale, err));
+    }
+    if (form->kind == ZR_FILTER_QUANTIZE)
+        ZR_TRY(filter_quantum(spec, &out->quantum, err));
+    if (array) {
+        out->dtype.big = out->dtype.item_bytes > 1 && big;
+        out->astype.big = out->astype.item_bytes > 1 && big;
+    }
+out:
+    return st;
+}
+
+static void filter_put_type(struct zr_conf_text *t, const char *member,
+                            const struct zr_numpy_type *type)
+{
+    char name[4];
+
+    zr_numpy_print(type, name);
+    zr_conf_put_word(t, member, name);
+}
+
+/* Absent types are left out, all else stays as it is. */
+static zarr_status
+filter_write(const zarr_codec_spec *raw, const struct filter_form *form,
+             const struct zr_numpy_type *dtype, const struct zr_numpy_type *astype,
+             struct zr_conf_text *t, size_t *text_bytes, zarr_error *err)
+{
+    for (size_t i = 0; form->known[i]; i++) {
+        const bool is_dtype = zr_streq(form->known[i], form->dtype);
+        const bool is_astype = zr_streq(form->known[i], form->astype);
+
+        if (is_dtype && dtype->kind)
+            filter_put_type(t, form->dtype, dtype);
+        else if (is_astype && astype->kind)
+            filter_put_type(t, form->astype, astype);
+        else if (!is_dtype && !is_astype)
+            zr_conf_put_json(t, raw, form->known[i]);
+    }
+    return zr_conf_end(t, text_bytes, err);
+}
+
+/* In v3 the decoded type may be left to the array. */
+static zarr_status filter_canonical(const zarr_codec_spec *raw, int format, char *text,
+                                    size_t cap, size_t *text_bytes, zarr_error *err)
+{
+    const struct filter_form *form = filter_form(zarr_codec_spec_name(raw));
+    const bool array = (raw->vt->flags & ZARR_CODEC_SPEC_V3) != 0;
+    struct zr_numpy_type dtype = {0}, astype = {0};
+    struct zr_filter_factor factor;
+    zarr_status st = ZARR_OK;
+    struct zr_conf_text t;
+    double quantum = 0;
+
+    ZR_TRY(zr_conf_known(raw, format, form->known, err));
+    if (!array || form->kind == ZR_FILTER_DELTA || zr_conf_has(raw, form->dtype))
+        ZR_TRY(filter_type(raw, form, form->dtype, &dtype, err));
+    astype = dtype;
+    if (zr_conf_has(raw, form->astype) || form->kind == ZR_FILTER_ASTYPE)
+        ZR_TRY(filter_type(raw, form, form->astype, &astype, err));
+    if (form->kind == ZR_FILTER_SCALE) {
+        ZR_TRY(filter_factor(raw, form, "scale", &factor, err));
+        ZR_TRY(filter_factor(raw, form, "offset", &factor, err));
+    }
+    if (form->kind == ZR_FILTER_QUANTIZE)
+        ZR_TRY(filter_quantum(raw, &quantum, err));
+    zr_conf_open(&t, text, cap);
+    ZR_TRY(filter_write(raw, form, &dtype, &astype, &t, text_bytes, err));
+out:
+    return st;
+}
+
+zarr_status zr_filter_complete(struct zarr_codec_spec *s, const zarr_chunk_spec *in,
+                               zarr_error *err)
+{
+    const struct filter_form *form = filter_form(zarr_codec_spec_name(s));
+    zarr_status st = ZARR_OK;
+    struct zr_conf_text t;
+    struct zr_filter f;
+    char *json = NULL;
+    size_t bytes = 0;
+
+    if (zr_conf_has(s, form->dtype) && zr_conf_has(s, form->astype))
+        return ZARR_OK;
+    ZR_TRY(zr_filter_read(s, in->dtype, &f, err));
+    f.dtype.big = f.astype.big = false;
+    zr_conf_open(&t, NULL, 0);
+    ZR_TRY(filter_write(s, form, &f.dtype, &f.astype, &t, &bytes, err));
+    json = zr_malloc(s->alloc, bytes + 1);
+    if (!json)
+        return zr_fail_memory(err, bytes + 1);
+    zr_conf_open(&t, json, bytes + 1);
+    st = filter_write(s, form, &f.dtype, &f.astype, &t, &bytes, err);
+    if (st == ZARR_OK) {
+        st = zr_link_settle(s, json, err);
+        json = NULL; /* moved */
+    }
+    zr_free(s->alloc, json);
+out:
+    return st;
+}
+
+/* ---- over bytes ----------------------------------------------------------------------
+ */
+
+static zarr_status filter_resolve(const zarr_codec_spec *spec, const zarr_chunk_spec *in,
+                                  zarr_chunk_spec *out, void *fill_out, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    struct zr_filter f;
+
+    ZR_UNUSED(fill_out);
+    ZR_TRY(zr_filter_read(spec, NULL, &f, err));
+    if (in->exact && in->n_bytes % f.dtype.item_bytes)
+        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
+                       "%s: %" PRIu64 " bytes are no whole number of elements of %d",
+                       spec->vt->name, in->n_bytes, f.dtype.item_bytes));
+    out->item_bytes_hint = f.astype.item_bytes;
+    if (!zr_mul_u64(in->n_bytes / f.dtype.item_bytes, f.astype.item_bytes, &out->n_bytes))
+        st = zr_fail(err, ZARR_ERR_LIMIT, "%s: a chunk of %" PRIu64 " bytes is too large",
+                     spec->vt->name, in->n_bytes);
+out:
+    return st;
+}
+
+zarr_status zr_filters_check(const struct zr_chain *chain, const zarr_dtype *dtype,
+                             zarr_error *err)
+{
+    struct zr_numpy_type now = {0};
+    struct zr_filter f;
+
+    if (!dtype || !zr_numpy_parse(zarr_dtype_v2(dtype), &now))
+        now.kind = 0;
+    now.big = now.item_bytes > 1 && chain->a2b < chain->n &&
+              chain->codec[chain->a2b].stored.order == ZARR_ORDER_BIG;
+    for (uint32_t i = chain->a2b + 1; i < chain->n; i++) {
+        const struct zarr_codec_spec *s = &chain->codec[i];
+
+        if (s->vt->resolve == zr_spec_bitround_v2.resolve && (now.kind != 'f' || now.big))
+            return zr_fail(err, ZARR_ERR_INVALID,
+                           "bitround: what it gets are no little-endian floats of 16 to "
+                           "64 bits, all that numcodecs takes");
+        if (s->vt->resolve == zr_spec_bitround_v2.resolve)
+            now.kind = 'i'; /* numcodecs gives the bits on as integers */
+        else if (s->vt->resolve == filter_resolve &&
+                 zr_filter_read(s, NULL, &f, NULL) == ZARR_OK)
+            now = f.astype;
+        else
+            now.kind = 0;
+    }
+    return ZARR_OK;
+}
+
+/* ---- between arrays ------------------------------------------------------------------
+ */
+
+static zarr_status filter_array_resolve(const zarr_codec_spec *spec,
+                                        const zarr_chunk_spec *in, zarr_chunk_spec *out,
+                                        void *fill_out, zarr_error *err)
+{
+    const struct filter_form *form = filter_form(zarr_codec_spec_name(spec));
+    const zarr_dtype *dtype = NULL;
+    zarr_status st = ZARR_OK;
+    struct zr_filter f;
+    char name[4];
+
+    ZR_TRY(zr_filter_read(spec, in->dtype, &f, err));
+    zr_numpy_print(&f.dtype, name);
+    ZR_TRY(zarr_codec_spec_dtype(spec, name, &dtype, err));
+    if (!zarr_dtype_equal(dtype, in->dtype))
+        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID, "%s: %s \"%s\" is not the array's, %s",
+                       form->name, form->dtype, name, zr_spec_type_name(in->dtype)));
+    zr_numpy_print(&f.astype, name);
+    ZR_TRY(zarr_codec_spec_dtype(spec, name, &out->dtype, err));
+    if (in->fill) {
+        zr_numpy_cast(&f.dtype, &f.astype, in->fill, fill_out);
+        out->fill = fill_out;
+    }
+out:
+    return st;
+}
+
+#define FILTER_SPEC(id, table, more)                                                     \
+    const zarr_codec_spec_vtable table = {                                               \
+        .struct_size = sizeof(zarr_codec_spec_vtable),                                   \
+        .flags = ZARR_CODEC_SPEC_NUMCODECS,                                              \
+        .name = id,                                                                      \
+        .kind = ZARR_CODEC_BYTES_BYTES,                                                  \
+        .canonical = filter_canonical,                                                   \
+        .resolve = filter_resolve,                                                       \
+    };                                                                                   \
+    const zarr_codec_spec_vtable table##_array = {                                       \
+        .struct_size = sizeof(zarr_codec_spec_vtable),                                   \
+        .flags = ZARR_CODEC_SPEC_V3 | (more),                                            \
+        .name = "numcodecs." id,                                                         \
+        .kind = ZARR_CODEC_ARRAY_ARRAY,                                                  \
+        .canonical = filter_canonical,                                                   \
+        .resolve = filter_array_resolve,                                                 \
+    }
+FILTER_SPEC("delta", zr_spec_delta, 0);
+FILTER_SPEC("fixedscaleoffset", zr_spec_fixedscaleoffset, ZARR_CODEC_SPEC_ELEMENTWISE);
+FILTER_SPEC("quantize", zr_spec_quantize, ZARR_CODEC_SPEC_ELEMENTWISE);
+FILTER_SPEC("astype", zr_spec_astype, ZARR_CODEC_SPEC_ELEMENTWISE);

@@ -1,0 +1,105 @@
+/*
+ * codec/spec_round.c - `bitround`: fewer significant bits. Decoding changes nothing, so
+ * a fill value stays what it is. v3's codec stands between arrays; numcodecs' filter of
+ * v2 takes the floats that flow through its chain, whose size is all that bytes tell:
+ * zr_filters_check() knows their kind.
+ * Thread class: plain functions.
+ */
+#include "codec/codec_int.h"
+
+static zarr_status round_canonical(const zarr_codec_spec *raw, int format, char *text,
+                                   size_t cap, size_t *text_bytes, zarr_error *err)
+{
+    static const char *const known[] = {"keepbits", NULL};
+    zarr_status st = ZARR_OK;
+    struct zr_conf_text t;
+    int64_t keepbits = -1;
+
+    ZR_TRY(zr_conf_known(raw, format, known, err));
+    ZR_TRY(zr_conf_i64(raw, "keepbits", 0, INT32_MAX, &keepbits, err));
+    if (keepbits < 0)
+        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID, "%s: keepbits is missing",
+                       zarr_codec_spec_name(raw)));
+    zr_conf_open(&t, text, cap);
+    zr_conf_put_i64(&t, "keepbits", keepbits);
+    zr_conf_close(&t, text_bytes);
+out:
+    return st;
+}
+
+bool zr_round_of(const zarr_dtype *dtype, struct zr_round *out)
+{
+    const uint32_t kind = zarr_dtype_kind(dtype);
+    struct zr_number n;
+
+    *out = (struct zr_round){0};
+    if (kind == ZARR_KIND_DATETIME || kind == ZARR_KIND_TIMEDELTA) {
+        *out = (struct zr_round){.unit_bytes = 8, .parts = 1};
+        return true;
+    }
+    if (!zr_number_of(dtype, &n) || n.bits < 8)
+        return false;
+    if (n.kind == ZARR_KIND_FLOAT && (n.special != ZR_FLOAT_IEEE || n.bits < 16))
+        return false;
+    *out = (struct zr_round){.unit_bytes = n.bytes,
+                             .parts = n.parts,
+                             .fraction_bits = n.fraction_bits,
+                             .real = n.kind == ZARR_KIND_FLOAT};
+    return true;
+}
+
+static zarr_status round_resolve(const zarr_codec_spec *spec, const zarr_chunk_spec *in,
+                                 zarr_chunk_spec *out, void *fill_out, zarr_error *err)
+{
+    struct zr_round round;
+
+    ZR_UNUSED(fill_out);
+    if (!zr_round_of(in->dtype, &round))
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                       "%s: elements of type %s, must be integers, times, or floats of "
+                       "16 to 64 bits",
+                       zarr_codec_spec_name(spec), zr_spec_type_name(in->dtype));
+    out->fill = in->fill;
+    return ZARR_OK;
+}
+
+static const char *const round_aliases[] = {
+    "numcodecs.bitround", "https://codec.zarrs.dev/array_to_bytes/bitround", NULL};
+const zarr_codec_spec_vtable zr_spec_bitround = {
+    .struct_size = sizeof(zarr_codec_spec_vtable),
+    .flags = ZARR_CODEC_SPEC_V3 | ZARR_CODEC_SPEC_DECODES_NOTHING |
+             ZARR_CODEC_SPEC_ELEMENTWISE,
+    .name = "bitround",
+    .aliases = round_aliases,
+    .kind = ZARR_CODEC_ARRAY_ARRAY,
+    .canonical = round_canonical,
+    .resolve = round_resolve,
+};
+
+/* ---- v2 ---------------------------------------------------------------------- */
+
+static zarr_status round_v2_resolve(const zarr_codec_spec *spec,
+                                    const zarr_chunk_spec *in, zarr_chunk_spec *out,
+                                    void *fill_out, zarr_error *err)
+{
+    const uint32_t unit = in->item_bytes_hint;
+
+    ZR_UNUSED(spec);
+    ZR_UNUSED(out);
+    ZR_UNUSED(fill_out);
+    if (in->exact && unit && in->n_bytes % unit)
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "bitround: %" PRIu64
+                       " bytes are no whole number of elements of %" PRIu32,
+                       in->n_bytes, unit);
+    return ZARR_OK;
+}
+
+const zarr_codec_spec_vtable zr_spec_bitround_v2 = {
+    .struct_size = sizeof(zarr_codec_spec_vtable),
+    .flags = ZARR_CODEC_SPEC_V2 | ZARR_CODEC_SPEC_DECODES_NOTHING,
+    .name = "bitround",
+    .kind = ZARR_CODEC_BYTES_BYTES,
+    .canonical = round_canonical,
+    .resolve = round_v2_resolve,
+};
