@@ -1,9 +1,9 @@
 /*
  * impl/delta.c - the arithmetic of numcodecs' delta: e[0] = a[0], e[i] = a[i] -
- * a[i-1] in the data type, integers wrapping, then cast to the stored type; back:
- * cast, then running sum. Equal types run in tight loops over native numbers;
- * different ones, and halves, go value by value. Bytes come unaligned and in any order.
- * Thread class: plain functions.
+ * a[i-1] in the data type, integers wrapping, then cast to the stored type; back: a
+ * running sum in NumPy's promotion of both types, cast to the data type. Equal types run
+ * in tight loops over native numbers; different ones, and halves, go value by value.
+ * Bytes come unaligned and in any order. Thread class: plain functions.
  */
 #include "impl/delta_int.h"
 
@@ -83,11 +83,40 @@ static struct zr_numpy_value delta_join(struct zr_numpy_value a, struct zr_numpy
     return v;
 }
 
+static struct zr_numpy_type delta_float(uint8_t bytes)
+{
+    return (struct zr_numpy_type){'f', bytes, bytes > 1 && !zr_host_is_little()};
+}
+
+/* The type that NumPy sums up in: its promotion of both. Where integers meet in a float,
+ * sums of 64 bits lose digits there, too. */
+static struct zr_numpy_type delta_promote(const struct zr_numpy_type *a,
+                                          const struct zr_numpy_type *b)
+{
+    const uint8_t wide = ZR_MAX(a->item_bytes, b->item_bytes);
+
+    if (a->kind == b->kind)
+        return a->item_bytes >= b->item_bytes ? *a : *b;
+    if (a->kind == 'f' || b->kind == 'f') {
+        const uint8_t real = a->kind == 'f' ? a->item_bytes : b->item_bytes;
+        const uint8_t whole = a->kind == 'f' ? b->item_bytes : a->item_bytes;
+        const uint8_t least = whole == 1 ? 2 : whole == 2 ? 4 : 8;
+
+        return delta_float(ZR_MAX(real, least));
+    }
+    if ((a->kind == 'i' ? a->item_bytes : b->item_bytes) >
+        (a->kind == 'u' ? a->item_bytes : b->item_bytes))
+        return (struct zr_numpy_type){'i', wide, false};
+    return wide == 8 ? delta_float(8)
+                     : (struct zr_numpy_type){'i', (uint8_t)(2 * wide), false};
+}
+
 static void delta_general(const struct zr_delta *t, bool encode, uint8_t *dst,
                           const uint8_t *src, size_t n)
 {
     const struct zr_numpy_type *from = encode ? &t->dtype : &t->astype;
     const struct zr_numpy_type *to = encode ? &t->astype : &t->dtype;
+    const struct zr_numpy_type sum = delta_promote(&t->astype, &t->dtype);
     struct zr_numpy_value last = {0};
 
     for (size_t i = 0; i < n; i++) {
@@ -99,9 +128,10 @@ static void delta_general(const struct zr_delta *t, bool encode, uint8_t *dst,
             zr_numpy_store(to, dst + i * to->item_bytes, zr_numpy_convert(from, to, d));
             last = v;
         } else {
-            v = zr_numpy_convert(from, to, v);
-            last = i ? delta_join(last, v, false, &t->dtype) : v;
-            zr_numpy_store(to, dst + i * to->item_bytes, last);
+            v = zr_numpy_convert(from, &sum, v);
+            last = i ? delta_join(last, v, false, &sum) : v;
+            zr_numpy_store(to, dst + i * to->item_bytes,
+                           zr_numpy_convert(&sum, to, last));
         }
     }
 }
