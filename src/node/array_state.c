@@ -56,7 +56,7 @@ static zarr_status leaf_shape(struct zr_array_state *s, zarr_error *err)
     while (chain) {
         const struct zr_shard_spec *shard = chain->codec[chain->a2b].shard;
 
-        for (uint32_t c = 0; c < chain->a2b; c++) {
+        for (uint32_t c = 0; shard && c < chain->a2b; c++) {
             if (chain->codec[c].n_order == 0)
                 continue;
             ZR_TRY(zr_spec_order(&chain->codec[c], s->meta.ndim, order, err));

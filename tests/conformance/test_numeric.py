@@ -1,0 +1,475 @@
+"""Codecs that compute: numcodecs' filters in v2 and v3, bitround, cast_value, scale_offset,
+reshape, squeeze. What they lose is part of what they mean, so bytes are compared with those
+of the other implementation, and what is read with what it reads."""
+import json
+import warnings
+
+import numcodecs
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import cases
+import peers
+from zarrc_ctypes import ZarrcError
+
+try:
+    import cast_value_rs
+except ImportError:
+    cast_value_rs = None
+needs_cast = pytest.mark.skipif(cast_value_rs is None, reason="cast-value-rs is not installed")
+
+N = 700  # more than one block of the loops
+INTEGERS = ["i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"]
+FLOATS = ["f2", "f4", "f8"]
+V3_NAMES = {"i": "int", "u": "uint", "f": "float"}
+
+
+def spell(code, order="<"):
+    return ("|" if code.endswith("1") else order) + code
+
+
+def v3_name(code):
+    dtype = np.dtype(code)
+    return V3_NAMES[dtype.kind] + str(8 * dtype.itemsize)
+
+
+def quiet(function, *arguments, **options):
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        return function(*arguments, **options)
+
+
+def small(rng, dtype, limit=100):
+    """Whole numbers that every type holds, with halves for floats."""
+    dtype = np.dtype(dtype)
+    low = 0 if dtype.kind in "ub" else -limit
+    data = rng.integers(low, limit + 1, N)
+    return (data / 2 if dtype.kind == "f" else data).astype(dtype)
+
+
+def any_bits(rng, dtype):
+    return np.frombuffer(rng.bytes(N * np.dtype(dtype).itemsize), dtype).copy()
+
+
+def make(context, document, chunk=None):
+    store = context.store()
+    array = store.create(document=document)
+    if chunk is not None:
+        store.put("c/0" if document["zarr_format"] == 3 else "0", chunk)
+    return store, array
+
+
+def chunk_of(store, document):
+    return store.get("c/0" if document["zarr_format"] == 3 else "0")
+
+
+# ---- numcodecs ---------------------------------------------------------------------------
+
+@st.composite
+def filters(draw):
+    """(configuration, decoded type, encoded type)."""
+    order = draw(st.sampled_from("<<<>"))
+    kind = draw(st.sampled_from(["delta", "fixedscaleoffset", "quantize", "astype", "bitround"]))
+    types = FLOATS if kind in ("quantize", "bitround") else INTEGERS + FLOATS
+    dtype, astype = draw(st.sampled_from(types)), draw(st.sampled_from(types))
+    if draw(st.booleans()):
+        astype = dtype
+    if kind == "bitround":
+        return {"id": kind, "keepbits": draw(st.integers(0, 10))}, spell(dtype), spell(dtype)
+    if kind == "astype":
+        return ({"id": kind, "encode_dtype": spell(astype, order), "decode_dtype": spell(dtype, order)},
+                spell(dtype, order), spell(astype, order))
+    config = {"id": kind, "dtype": spell(dtype, order), "astype": spell(astype, order)}
+    if kind == "quantize":
+        config["digits"] = draw(st.integers(-3, 6))
+    if kind == "fixedscaleoffset":
+        config["offset"] = draw(st.sampled_from([0, 1, 7, 0.5, 2.0, -3, 1e3, 0.1, 123456789]))
+        config["scale"] = draw(st.sampled_from([1, 2, 10, 0.5, 10.0, 100.0, 0.1, 3, 1 / 3]))
+    return config, spell(dtype, order), spell(astype, order)
+
+
+def document_of(config, dtype, astype, format):
+    if format == 2:
+        return cases.document_v2(dtype, 0, (N,), (N,), filters=[config])
+    config = dict(config)
+    name = "numcodecs." + config.pop("id")
+    little = {"name": "bytes", "configuration": {"endian": "little"}}
+    return cases.document_v3(v3_name(dtype), 0, [{"name": name, "configuration": config},
+                                                 little if astype[1:] not in ("i1", "u1") else cases.PLAIN],
+                             (N,), (N,))
+
+
+def stored(config, data, format):
+    encoded = quiet(numcodecs.get_codec(config).encode, data)
+    return (encoded if format == 2 else cases.native(encoded)).tobytes()
+
+
+def fits(config, data, astype):
+    """Whether NumPy's casts are defined: nothing out of the integers' range."""
+    to = np.dtype(astype)
+    if to.kind not in "iu" or config["id"] in ("delta", "bitround"):
+        return True
+    values = data.astype("f8")
+    if config["id"] == "fixedscaleoffset":
+        typed = cases.native(data)
+        values = quiet(lambda: np.rint((typed - config["offset"]) * config["scale"]).astype("f8")) \
+            if typed.dtype.kind == "f" else np.rint((values - config["offset"]) * config["scale"])
+    info = np.iinfo(to)
+    return bool((values >= info.min).all() and (values <= min(info.max, 2**62)).all())
+
+
+@pytest.mark.parametrize("format", [2, 3])
+@given(filters(), st.integers(0, 2**32))
+def test_numcodecs_encodes(context, format, chosen, seed):
+    config, dtype, astype = chosen
+    rng = np.random.default_rng(seed)
+    whole = np.dtype(dtype).kind in "iu" and np.dtype(astype).kind in "iu"
+    data = any_bits(rng, dtype) if config["id"] == "bitround" or \
+        (whole and config["id"] in ("delta", "astype")) else small(rng, dtype)
+    if config["id"] == "delta" and np.dtype(astype).kind != "f" and np.dtype(dtype).kind == "f":
+        data = np.rint(np.abs(data)).cumsum().astype(dtype)
+        if np.diff(data).max(initial=0) > 100 or data[0] < 0:
+            return
+    if config["id"] == "bitround":
+        data = data[~np.isnan(data)]
+        data = np.resize(data, N)
+    if not fits(config, data, astype):
+        return
+    try:
+        expected = stored(config, data, format)
+    except (OverflowError, ValueError) as error:  # an integer that the type lacks; keepbits
+        store, array = make(context, document_of(config, dtype, astype, format))
+        if isinstance(error, OverflowError) and config["id"] == "fixedscaleoffset":
+            with pytest.raises(ZarrcError):
+                array.write(data)
+        return
+    document = document_of(config, dtype, astype, format)
+    store, array = make(context, document)
+    document["fill_value"] = 77
+    array.write(data)
+    if not (cases.native(data) == 0).all():
+        assert chunk_of(store, document) == expected
+
+
+@pytest.mark.parametrize("format", [2, 3])
+@given(filters(), st.integers(0, 2**32))
+def test_numcodecs_decodes(context, format, chosen, seed):
+    config, dtype, astype = chosen
+    rng = np.random.default_rng(seed)
+    kinds = np.dtype(dtype).kind + np.dtype(astype).kind
+    wild = config["id"] != "fixedscaleoffset" and kinds in ("ii", "iu", "ui", "uu") or kinds[0] == "f"
+    encoded = any_bits(rng, astype) if wild else small(rng, astype, 10)
+    if config["id"] == "fixedscaleoffset" and kinds[0] in "iu":
+        values = encoded.astype("f8") / config["scale"] + config["offset"]
+        info = np.iinfo(dtype)
+        if (values < info.min).any() or (values > min(info.max, 2**62)).any():
+            return
+    if config["id"] == "delta" and (kinds in ("fi", "iu", "ui") or dtype[1:] != astype[1:]):
+        encoded = np.minimum(small(rng, astype, 1), 1).astype(astype)  # sums fit every type
+    if kinds[0] in "iu" and kinds[1] == "f":
+        encoded = np.abs(np.rint(encoded)).astype(astype)
+    if config["id"] == "delta" and dtype[1:] != astype[1:] and kinds[0] in "iu":
+        encoded[60:] = 0
+    chunk = (encoded if format == 2 else cases.native(encoded)).tobytes()
+    document = document_of(config, dtype, astype, format)
+    _, array = make(context, document, chunk)
+    native = np.dtype(dtype).newbyteorder("=")
+    expected = cases.native(quiet(numcodecs.get_codec(config).decode, encoded.tobytes()).view(dtype))
+    got = array.read(native)
+    nan = np.isnan(expected)
+    assert (np.isnan(got) == nan).all()
+    cases.same_bits(np.where(nan, 0, got).astype(native), np.where(nan, 0, expected).astype(native))
+
+
+CHAINS = {
+    "fixedscaleoffset": [{"id": "fixedscaleoffset", "offset": 10, "scale": 10, "dtype": "<f4", "astype": "|u1"}],
+    "quantize": [{"id": "quantize", "digits": 2, "dtype": "<f4", "astype": "<f2"}],
+    "astype-delta": [{"id": "astype", "encode_dtype": "<i4", "decode_dtype": "<f4"},
+                     {"id": "delta", "dtype": "<i4", "astype": "<i2"}],
+    "bitround-shuffle": [{"id": "bitround", "keepbits": 5}, {"id": "shuffle", "elementsize": 4}],
+    "scale-bitround": [{"id": "fixedscaleoffset", "offset": 1.5, "scale": 3, "dtype": "<f4", "astype": "<f8"},
+                       {"id": "bitround", "keepbits": 3}],
+}
+
+
+@pytest.mark.parametrize("compressor", [None, {"id": "zlib", "level": 1}])
+@pytest.mark.parametrize("order", "CF")
+@pytest.mark.parametrize("chain", CHAINS)
+def test_v2_chains(context, rng, tmp_path, chain, order, compressor):
+    """zarr-python writes, we read the same and store the same."""
+    if chain == "bitround-shuffle" and order == "F":
+        pytest.skip("numcodecs' bitround turns a chunk of order F into order C, which does not come back")
+    document = cases.document_v2("<f4", 11, (7, 13), (4, 6), order, compressor, CHAINS[chain])
+    data = (rng.integers(100, 300, (7, 13)) / 10).astype("f4")
+    data[:4, :6] = 11
+    there = tmp_path / "python"
+    cases.put_document(there, document)
+    quiet(peers.write, peers.PYTHON, there, data)
+    expected = quiet(peers.read, peers.PYTHON, there)
+    theirs = context.store(str(there))
+    cases.same_bits(theirs.open().read("f4"), expected)
+    store = context.store(str(tmp_path / "zarrc"), create=True)
+    array = store.create(document=document)
+    array.write(data)
+    if compressor is None:
+        assert {k: v for k, v in store.dump().items() if k[0] != "."} == \
+            {k: v for k, v in theirs.dump().items() if k[0] != "."}
+    cases.same_bits(quiet(peers.read, peers.PYTHON, tmp_path / "zarrc"), expected)
+
+
+# ---- zarr-python's and zarrs' own -----------------------------------------------------------
+
+def both(context, rng, folder, document, data, peer=peers.PYTHON, compare=True):
+    """The peer writes, we read the same and store the same bytes."""
+    native = np.dtype(data.dtype).newbyteorder("=")
+    there, here = folder / "peer", folder / "zarrc"
+    cases.put_document(there, document)
+    quiet(peers.write, peer, there, data)
+    expected = quiet(peers.read, peer, there)
+    theirs = context.store(str(there))
+    cases.same_bits(theirs.open().read(native), expected)
+    store = context.store(str(here), create=True)
+    array = store.create(document=document)
+    array.write(data)
+    cases.same_bits(array.read(native), expected)
+    cases.same_bits(quiet(peers.read, peer, here), expected)
+    if compare:
+        assert {k: v for k, v in store.dump().items() if k != "zarr.json"} == \
+            {k: v for k, v in theirs.dump().items() if k != "zarr.json"}
+
+
+def scale_offset(**config):
+    return {"name": "scale_offset", "configuration": config}
+
+
+def cast_value(**config):
+    return {"name": "cast_value", "configuration": config}
+
+
+@pytest.mark.parametrize("dtype", INTEGERS + FLOATS)
+@pytest.mark.parametrize("config", [{}, {"offset": 5}, {"scale": 3}, {"offset": 2, "scale": 2}])
+def test_scale_offset(context, rng, tmp_path, dtype, config):
+    if dtype[0] == "f":
+        config = {k: v + 0.1 for k, v in config.items()}
+        data = (rng.standard_normal((7, 13)) * 100).astype(dtype)
+    else:
+        data = rng.integers(5, 40, (7, 13)).astype(dtype)
+    document = cases.document_v3(v3_name(dtype), 7, [scale_offset(**config), cases.LITTLE], (7, 13), (4, 6))
+    both(context, rng, tmp_path, document, data)
+
+
+@pytest.mark.parametrize("dtype,config,value", [
+    ("i1", {"scale": 2}, 100), ("u1", {"offset": 5}, 4), ("u8", {"scale": 2}, 2**63),
+    ("i8", {"offset": -1}, 2**63 - 1), ("i4", {"offset": 1}, -2**31)])
+def test_scale_offset_overflow(context, dtype, config, value):
+    document = cases.document_v3(v3_name(dtype), 9, [scale_offset(**config), cases.LITTLE], (N,), (N,))
+    _, array = make(context, document)
+    data = np.full(N, 9, dtype)
+    data[600] = value
+    with pytest.raises(ZarrcError, match="element 600 "):
+        array.write(data)
+
+
+def test_scale_offset_inexact(context):
+    document = cases.document_v3("int32", 0, [scale_offset(scale=3), cases.LITTLE], (N,), (N,))
+    encoded = 3 * np.arange(N, dtype="<i4")
+    _, array = make(context, document, encoded.tobytes())
+    cases.same_bits(array.read("i4"), np.arange(N, dtype="i4"))
+    encoded[601] += 1
+    _, array = make(context, document, encoded.tobytes())
+    with pytest.raises(ZarrcError, match="element 601 "):
+        array.read("i4")
+
+
+def interesting(rng, dtype):
+    dtype = np.dtype(dtype)
+    parts = [any_bits(rng, dtype)[:200], small(rng, dtype)[:200]]
+    if dtype.kind == "f":
+        parts.append(np.array([0.0, -0.0, 0.5, 1.5, 2.5, -0.5, -1.5, 127.5, 128.5, 255.5, -128.5, 65519,
+                               65520, -65504, 2**31, 2.0**24 + 1, 1e-8, 6e-8, 3e-8, 1e-46], "f8").astype(dtype))
+    else:
+        info = np.iinfo(dtype)
+        parts.append(np.array([info.min, info.max, info.max - 1, info.max // 2 + 1, 1, 0], dtype))
+    return np.concatenate(parts)
+
+
+def expected_cast(data, to, rounding, out_of_range, pairs=None):
+    try:
+        return quiet(cast_value_rs.cast_array, data, target_dtype=np.dtype(to).newbyteorder("="),
+                     rounding_mode=rounding, out_of_range_mode=out_of_range, scalar_map_entries=pairs)
+    except ValueError:
+        return None
+
+
+ROUNDINGS = ["nearest-even", "towards-zero", "towards-positive", "towards-negative", "nearest-away"]
+
+
+@needs_cast
+@pytest.mark.parametrize("source", INTEGERS + FLOATS)
+@pytest.mark.parametrize("target", INTEGERS + FLOATS)
+def test_cast_value(context, rng, source, target):
+    """Element by element what cast-value-rs makes of it, errors included."""
+    for rounding in ROUNDINGS:
+        for out_of_range in (None, "clamp", "wrap"):
+            if out_of_range == "wrap" and target[0] == "f":
+                continue
+            data = quiet(interesting, rng, source)
+            alone = [expected_cast(data[i:i + 1], target, rounding, out_of_range) for i in range(len(data))]
+            good = np.array([v is not None for v in alone])
+            config = {"data_type": v3_name(target), "rounding": rounding}
+            if out_of_range:
+                config["out_of_range"] = out_of_range
+            document = cases.document_v3(v3_name(source), 1, [cast_value(**config), cases.LITTLE],
+                                         (int(good.sum()),), (int(good.sum()),))
+            store, array = make(context, document)
+            array.write(data[good])
+            expected = np.concatenate([v for v in alone if v is not None])
+            got = np.frombuffer(chunk_of(store, document), np.dtype(target).newbyteorder("<"))
+            same_numbers(got, expected)
+            bad = data[~good]
+            document["shape"] = document["chunk_grid"]["configuration"]["chunk_shape"] = [1]
+            for value in bad[:40]:
+                _, array = make(context, document)
+                with pytest.raises(ZarrcError, match="cast_value: element 0 "):
+                    array.write(np.array([value], source))
+
+
+def same_numbers(got, expected):
+    """Bit for bit, but all NaN are one."""
+    assert got.shape == expected.shape
+    if expected.dtype.kind == "f":
+        nan = np.isnan(expected)
+        assert (np.isnan(got) == nan).all()
+        got, expected = np.where(nan, 0, got).astype(expected.dtype), np.where(nan, 0, expected)
+    cases.same_bits(got, expected)
+
+
+@needs_cast
+@pytest.mark.parametrize("source,target,pairs", [
+    ("f8", "i2", [["NaN", -1], ["Infinity", 32767], ["-Infinity", -32768], [1.0, 77], [1.0, 78]]),
+    ("f4", "u1", [["NaN", 0], ["+Infinity", 255]]), ("i4", "f4", [[-9999, "NaN"]]), ("i2", "u1", [[-1, 255]])])
+def test_cast_value_map(context, rng, tmp_path, source, target, pairs):
+    back = [[b, a] for a, b in pairs]
+    config = {"data_type": v3_name(target), "scalar_map": {"encode": pairs, "decode": back}}
+    document = cases.document_v3(v3_name(source), 5, [cast_value(**config), cases.LITTLE], (N,), (N,))
+    data = rng.integers(1, 100, N).astype(source)
+    numbers = {"NaN": np.nan, "Infinity": np.inf, "+Infinity": np.inf, "-Infinity": -np.inf}
+    for at, (key, _) in zip((3, 520, 699, 44), pairs):
+        data[at] = numbers.get(key, key)
+    store, array = make(context, document)
+    array.write(data)
+    entries, seen = [], set()
+    for key, value in pairs:
+        if str(key) not in seen:
+            entries.append((numbers.get(key, key), numbers.get(value, value)))
+        seen.add(str(key))
+    got = np.frombuffer(chunk_of(store, document), np.dtype(target).newbyteorder("<"))
+    same_numbers(got, expected_cast(data, target, "nearest-even", None, entries))
+    again = array.read(source)
+    assert np.array_equal(again, data, equal_nan=source[0] == "f") or source == "f8"
+
+
+@needs_cast
+@pytest.mark.parametrize("sharded", [None, "inside"])
+@pytest.mark.parametrize("turned", [False, True])
+def test_scale_then_cast(context, rng, tmp_path, sharded, turned):
+    """The pair that packs floats into integers, also within shards."""
+    pair = [scale_offset(offset=10.0, scale=10.0), cast_value(data_type="int16", out_of_range="clamp")]
+    if turned:
+        pair.insert(1, cases.transpose(1, 0))
+    plain, codecs = [cases.LITTLE, cases.zstd()], pair + [cases.LITTLE]
+    if sharded:
+        codecs = [cases.sharding((2, 3), pair + plain)]
+    document = cases.document_v3("float64", 12.5, codecs, (9, 13), (4, 6))
+    data = (rng.integers(-1000, 1000, (9, 13)) / 10 + 10)
+    data[:4, :6] = 12.5
+    both(context, rng, tmp_path, document, data, compare=sharded is None)
+
+
+@pytest.mark.parametrize("dtype", FLOATS + ["c8", "c16"])
+@pytest.mark.parametrize("keepbits", [1, 3, 9])
+def test_bitround(context, rng, dtype, keepbits):
+    """Floats and their pairs as numcodecs rounds them; the specification's integers are in the
+    unit tests, since no installed peer rounds any."""
+    name = {"c": "complex"}.get(dtype[0]) or V3_NAMES[dtype[0]]
+    document = cases.document_v3(name + str(8 * np.dtype(dtype).itemsize),
+                                 [1.0, 2.0] if dtype[0] == "c" else 1,
+                                 [{"name": "bitround", "configuration": {"keepbits": keepbits}}, cases.LITTLE],
+                                 (N,), (N,))
+    data = cases.random_data(rng, (N,), dtype)
+    parts = data.view(f"f{data.itemsize // 2}") if dtype[0] == "c" else data
+    parts[~np.isfinite(parts)] = 1
+    store, array = make(context, document)
+    array.write(data)
+    expected = numcodecs.BitRound(keepbits).encode(parts)
+    assert chunk_of(store, document) == expected.tobytes()
+    cases.same_bits(array.read(dtype), expected.view(dtype))
+
+
+def zarrs_only(context, rng, folder, document, data):
+    """zarr-python does not know the codec and only carries its metadata to zarrs."""
+    import zarr
+    store = context.store(str(folder / "zarrc"), create=True)
+    array = store.create(document=document)
+    array.write(data)
+    register_unknown()
+    there = folder / "peer"
+    cases.put_document(there, document)
+    with zarr.config.set({"codec_pipeline.path": peers.PIPELINES[peers.ZARRS]}):
+        quiet(peers.write, peers.ZARRS, there, data)
+        expected = quiet(peers.read, peers.ZARRS, there)
+        cases.same_bits(quiet(peers.read, peers.ZARRS, folder / "zarrc"), expected)
+    theirs = context.store(str(there))
+    native = np.dtype(data.dtype).newbyteorder("=")
+    cases.same_bits(theirs.open().read(native), expected)
+    assert {k: v for k, v in store.dump().items() if k != "zarr.json"} == \
+        {k: v for k, v in theirs.dump().items() if k != "zarr.json"}
+
+
+def register_unknown():
+    """Names for zarr-python, which only carries their metadata to zarrs."""
+    from dataclasses import dataclass
+
+    from zarr.abc.codec import ArrayArrayCodec
+    from zarr.registry import register_codec
+
+    for known in ("reshape", "zarrs.squeeze"):
+        @dataclass(frozen=True)
+        class Carried(ArrayArrayCodec):
+            data: str
+            name = known
+            is_fixed_size = True
+
+            @classmethod
+            def from_dict(cls, data):
+                return cls(data=json.dumps(data))
+
+            def to_dict(self):
+                return json.loads(self.data)
+
+            def compute_encoded_size(self, n, spec):
+                return n
+
+            async def _encode_single(self, *_):
+                raise NotImplementedError
+
+            _decode_single = _encode_single
+        register_codec(known, Carried)
+
+
+@pytest.mark.parametrize("codecs", [
+    [{"name": "reshape", "configuration": {"shape": [[0, 1], [2], 3]}}],
+    [{"name": "reshape", "configuration": {"shape": [-1]}}],
+    [{"name": "reshape", "configuration": {"shape": [[0], -1, [3]]}}, cases.transpose(2, 0, 1)],
+    [cases.transpose(1, 0, 3, 2), {"name": "reshape", "configuration": {"shape": [[0, 1, 2, 3]]}}],
+    [{"name": "zarrs.squeeze"}], [cases.transpose(3, 1, 0, 2), {"name": "zarrs.squeeze"}]],
+    ids=["groups", "flat", "then-transpose", "transposed", "squeeze", "transpose-squeeze"])
+@pytest.mark.parametrize("endian", ["little", "big"])
+def test_shapes(context, rng, tmp_path, codecs, endian):
+    chunks = (2, 1, 4, 3)
+    document = cases.document_v3("int32", 7, codecs + [{"name": "bytes", "configuration": {"endian": endian}}],
+                                 (4, 2, 8, 3), chunks)  # zarrs decodes no part of a reshaped chunk
+    data = rng.integers(-1000, 1000, (4, 2, 8, 3)).astype("i4")
+    zarrs_only(context, rng, tmp_path, document, data)
