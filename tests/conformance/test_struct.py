@@ -378,6 +378,26 @@ def test_field_of_missing_chunks(context, rng):
     assert (whole["b"][2:4] == 9).all() and (whole["b"][4:] == 7.5).all()
 
 
+def test_field_of_chunks_that_differ(context, rng):
+    """A rectilinear grid: every chunk has a shape of its own."""
+    dtype = native(PLAIN["mixed"])
+    document = cases.document_v3(v3_type(PLAIN["mixed"]), json_value(dtype, np.zeros(1, dtype)[0]),
+                                 [cases.BIG, cases.zstd()], (7, 5), (4, 3))
+    document["chunk_grid"] = {"name": "rectilinear", "configuration": {
+        "kind": "inline", "chunk_shapes": [[2, 4, 3], [1, [2, 2]]]}}
+    array = context.store("memory:").create(document=document)
+    data = random_struct(rng, (7, 5), dtype)
+    array.write(data)
+    for memory, pipeline in WAYS:
+        got = array.read_into(np.empty((6, 5), "f8"), Selection.parse((7, 5), "1:7"), memory, pipeline=pipeline,
+                              field="b")
+        cases.same_bits(got, data["b"][1:7])
+        data["b"][1:7] = cases.random_data(rng, (6, 5), np.dtype("f8"))
+        array.write(np.ascontiguousarray(data["b"][1:7]), Selection.parse((7, 5), "1:7"), memory,
+                    pipeline=pipeline, field="b")
+        same(array.read(dtype), data)
+
+
 def test_field_refusals(context, rng):
     array, data = make_fields(context, rng, "nested-subarray", "v2")
     for field, says in (("x", "no field \"x\"; there are n, k"), ("n.z", "there are x, y"), ("k.a", "no field")):

@@ -253,6 +253,15 @@ static const struct refusal v2_table[] = {
     {"{\"dtype\":\"<f16\"}", ZARR_ERR_UNSUPPORTED, "long double"},
     {"{\"dtype\":[[\"a\",\"i4\"]]}", ZARR_ERR_CORRUPT, "byte order"},
     {"{\"dtype\":[]}", ZARR_ERR_CORRUPT, "at least one field"},
+    {"{\"dtype\":[[\"a\",\">i2\"],[\"b\",\"<i2\",[2]]],\"fill_value\":\"AAECAAMA\"}",
+     ZARR_OK, "dtype=[[\"a\",\">i2\"],[\"b\",\"<i2\",[2]]]"},
+    {"{\"dtype\":[[\"a\",\">i2\"],[\"b\",\"<i2\",[2]]],\"fill_value\":\"AAECAAMA\"}",
+     ZARR_OK, "fill_value=\"AAECAAMA\""},
+    {"{\"dtype\":[[\"a\",\">i2\"],[\"b\",\"<i2\"]],\"fill_value\":{\"a\":1,\"b\":2}}",
+     ZARR_OK, "fill_value=\"AAECAA==\""},
+    {"{\"dtype\":[[\"a\",\">i2\"]],\"fill_value\":0}", ZARR_OK, "fill_value=\"AAA=\""},
+    {"{\"dtype\":[[\"a\",\">i2\"]],\"fill_value\":\"AAAA\"}", ZARR_ERR_CORRUPT,
+     "base64 of its 2"},
     {"{\"fill_value\":\"x\"}", ZARR_ERR_CORRUPT, "fill_value"},
     {"{\"fill_value\":[1,2]}", ZARR_ERR_CORRUPT, "fill_value"},
     {"{\"order\":\"A\"}", ZARR_ERR_CORRUPT, "order must be"},
@@ -373,6 +382,25 @@ static const struct {
     zarr_status want;
     const char *says; /* with ZARR_OK: "key=json" of the other document */
 } conversions[] = {
+    {2, "{\"dtype\":[[\"a\",\">i2\"],[\"b\",\">i4\"]],\"fill_value\":\"AAEAAAAC\"}", NULL,
+     ZARR_OK, "fill_value={\"a\":1,\"b\":2}"},
+    {2, "{\"dtype\":[[\"a\",\">i2\"],[\"b\",\">i4\"]],\"fill_value\":\"AAEAAAAC\"}", NULL,
+     ZARR_OK, "codecs=[{\"name\":\"bytes\",\"configuration\":{\"endian\":\"big\"}}]"},
+    {2, "{\"dtype\":[[\"a\",\">i2\"],[\"b\",\"<i4\"]],\"fill_value\":null}", NULL,
+     ZARR_ERR_UNSUPPORTED, "differ in byte order"},
+    {2, "{\"dtype\":[[\"a\",\"<i2\",[2]]],\"fill_value\":null}", NULL,
+     ZARR_ERR_UNSUPPORTED, "no form in Zarr v3"},
+    {3,
+     "{\"data_type\":{\"name\":\"struct\",\"configuration\":{\"fields\":[{\"name\":\"a\","
+     "\"data_"
+     "type\":\"int16\"}]}},\"fill_value\":{\"a\":1},\"codecs\":[{\"name\":\"bytes\","
+     "\"configuration\":{\"endian\":\"big\"}}]}",
+     NULL, ZARR_OK, "dtype=[[\"a\",\">i2\"]]"},
+    {3,
+     "{\"data_type\":{\"name\":\"structured\",\"configuration\":{\"fields\":[[\"a\","
+     "\"int16\"]]}},"
+     "\"fill_value\":\"AQA=\",\"codecs\":[\"bytes\"]}",
+     NULL, ZARR_OK, "dtype=[[\"a\",\"<i2\"]]"},
     {3, "{}", NULL, ZARR_OK, "dimension_separator=\"/\""},
     {3, "{\"chunk_key_encoding\":{\"name\":\"v2\"}}", NULL, ZARR_OK,
      "dimension_separator=\".\""},
