@@ -17,7 +17,7 @@ struct comparing {
     const zarr_selection *outer[2];
     const zarr_dtype *type;
     uint64_t item_bytes;
-    cli_number_fn number;
+    bool is_number;
     char *data[2];
 };
 
@@ -63,8 +63,8 @@ static double distance(const struct comparing *c, const void *a, const void *b)
         memcpy(&q, b, 8);
         return (double)(p > q ? p - q : q - p);
     }
-    c->number(a, x);
-    c->number(b, y);
+    cli_number(c->type, a, x);
+    cli_number(c->type, b, y);
     nx = isnan(x[0]) || isnan(x[1]);
     ny = isnan(y[0]) || isnan(y[1]);
     if (nx && ny)
@@ -78,7 +78,7 @@ static double magnitude(const struct comparing *c, const void *element)
 {
     double x[2];
 
-    c->number(element, x);
+    cli_number(c->type, element, x);
     return hypot(x[0], x[1]);
 }
 
@@ -92,7 +92,7 @@ static bool elements_equal(const struct comparing *c, const void *a, const void 
     *by = -1;
     if (same_bits && !d->nan_differs)
         return true;
-    if (!c->number)
+    if (!c->is_number)
         return same_bits;
     *by = distance(c, a, b);
     if (same_bits)
@@ -184,7 +184,7 @@ int cli_diff_elements(struct diff_pair *p, const zarr_selection *sa,
 
     c.type = zarr_array_dtype(p->a);
     c.item_bytes = zarr_dtype_item_bytes(c.type);
-    c.number = cli_number_of(c.type);
+    c.is_number = cli_is_number(c.type);
     if (c.item_bytes == 0)
         return cli_error(p->d->cli, CLI_UNSUPPORTED, NULL,
                          "%s has elements of variable length", p->shown_a);

@@ -24,16 +24,12 @@ enum {
 
 static bool type_text(const zarr_dtype *type, char text[64])
 {
-    const char *v2 = zarr_dtype_v2(type);
+    const char *numpy = zarr_dtype_numpy(type);
     const uint32_t kind = zarr_dtype_kind(type);
     uint64_t bytes = zarr_dtype_item_bytes(type);
 
-    if (v2) {
-        snprintf(text, 64, "%s", v2);
-        return true;
-    }
-    if (kind == ZARR_KIND_RAW && bytes) {
-        snprintf(text, 64, "|V%" PRIu64, bytes);
+    if (numpy && (*numpy == '<' || *numpy == '|')) {
+        snprintf(text, 64, "%s", numpy);
         return true;
     }
     if ((kind == ZARR_KIND_INT || kind == ZARR_KIND_UINT) &&
@@ -41,7 +37,8 @@ static bool type_text(const zarr_dtype *type, char text[64])
         snprintf(text, 64, "|%s1", kind == ZARR_KIND_INT ? "i" : "u");
         return true;
     }
-    snprintf(text, 64, "|V%" PRIu64, bytes);
+    /* As NumPy saves types of others: load it and view() it as ml_dtypes' type. */
+    snprintf(text, 64, "%cV%" PRIu64, bytes > 1 ? '<' : '|', bytes);
     return false;
 }
 

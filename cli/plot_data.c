@@ -264,15 +264,13 @@ static zarr_status make_selection(struct reading *r, zarr_error *err)
     return st ? st : zarr_selection_compose(&r->whole, r->outer, r->inner, err);
 }
 
-static void convert(struct reading *r, const char *elements, cli_number_fn number)
+static void convert(struct reading *r, const char *elements)
 {
     struct plot_data *out = r->out;
     const zarr_dtype *type = r->field.type;
     const size_t bytes = (size_t)zarr_dtype_item_bytes(type);
     const char *fill = r->q->hide_fill ? zarr_array_fill_value(r->array) : NULL;
     const bool is_complex = zarr_dtype_kind(type) == ZARR_KIND_COMPLEX;
-    const bool is_time = zarr_dtype_kind(type) == ZARR_KIND_DATETIME ||
-                         zarr_dtype_kind(type) == ZARR_KIND_TIMEDELTA;
 
     if (fill)
         fill += r->field.offset;
@@ -283,11 +281,11 @@ static void convert(struct reading *r, const char *elements, cli_number_fn numbe
         const char *element = elements + i * bytes;
         double v[2];
 
-        number(element, v);
+        cli_number(type, element, v); /* not a time: NaN */
         if (is_complex)
             v[0] = hypot(v[0], v[1]);
-        if ((fill && memcmp(element, fill, bytes) == 0) || (is_time && v[0] < -9.2233e18))
-            v[0] = (double)NAN; /* the latter: not a time */
+        if (fill && memcmp(element, fill, bytes) == 0)
+            v[0] = (double)NAN;
         out->values[i] = v[0];
         if (isfinite(v[0])) {
             out->n_finite++;
@@ -301,7 +299,6 @@ static int read_values(struct reading *r)
 {
     struct plot_data *out = r->out;
     const zarr_dtype *type = r->field.type;
-    const cli_number_fn number = cli_number_of(type);
     int64_t shape[2] = {0, 0};
     zarr_tensor tensor;
     zarr_error err = {0};
@@ -317,7 +314,7 @@ static int read_values(struct reading *r)
                          "field %s of %s is a subarray: a picture has one value for each "
                          "element",
                          r->field.options.field, r->q->node->shown);
-    if (!number)
+    if (!cli_is_number(type))
         return cli_error(
             r->q->cli, CLI_UNSUPPORTED, NULL, "elements of type %s are no numbers",
             zarr_dtype_name(type) ? zarr_dtype_name(type) : zarr_dtype_v2(type));
@@ -333,7 +330,7 @@ static int read_values(struct reading *r)
     st = cli_read(r->array, r->whole, &tensor, &r->field.options, &err);
     if (!st) {
         out->values = cli_alloc((size_t)out->n_values * sizeof *out->values);
-        convert(r, elements, number);
+        convert(r, elements);
     }
     free(elements);
     return st ? cli_fail(r->q->cli, st, &err, "cannot read %s", r->q->node->shown)

@@ -58,10 +58,10 @@ bool cli_path_inside(const char *path, const char *top);
 
 /* ---- elements as numbers (elements.c) ---- */
 
+/* False for text, raw bytes, structs. Times are numbers: their count. */
+bool cli_is_number(const zarr_dtype *type);
 /* Real and imaginary part of one native-endian element. */
-typedef void (*cli_number_fn)(const void *element, double out[2]);
-/* NULL for a type that is no number: text, raw bytes. Times are their integers. */
-cli_number_fn cli_number_of(const zarr_dtype *dtype);
+void cli_number(const zarr_dtype *type, const void *element, double out[2]);
 
 /* ---- arrays as C-order files in memory (input.c) ---- */
 

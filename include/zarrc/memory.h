@@ -57,8 +57,19 @@ typedef struct zarr_tensor {
     const zarr_dtype *dtype;
     const int64_t *shape, *strides;
     uint64_t byte_offset, data_bytes;
-    uint32_t byte_order, flags; /**< ZARR_ORDER_*; flags must be 0 */
+    uint32_t byte_order, flags; /**< ZARR_ORDER_*; ZARR_TENSOR_* */
 } zarr_tensor;
+
+/** In zarr_tensor.flags. */
+enum {
+    /**
+     * Several elements a byte, for types of 2, 4 and 6 bits: element i has the bits from
+     * i * width on, counted from the lowest of the first byte (DLPack's packing). In host
+     * memory, without strides; `shape` counts elements, data_bytes bytes. Taken by
+     * zarr_array_read() and _write(), which need a byte an element beside it meanwhile.
+     */
+    ZARR_TENSOR_PACKED = 1
+};
 
 #define ZARR_TENSOR_INIT ZARR_SIZE_FIRST(zarr_tensor)
 

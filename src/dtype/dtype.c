@@ -65,16 +65,6 @@ uint64_t zarr_dtype_component_bits(const zarr_dtype *dtype)
     return dtype ? dtype->info.component_bits : 0;
 }
 
-uint32_t zr_dtype_padded_bits(const zarr_dtype *dtype)
-{
-    const zarr_dtype_info *info = &dtype->info;
-
-    return info->kind <= ZARR_KIND_COMPLEX && info->item_bytes == info->components &&
-                   info->component_bits < 8
-               ? info->component_bits
-               : 0;
-}
-
 const char *zarr_dtype_numpy(const zarr_dtype *dtype)
 {
     return dtype ? dtype->numpy : NULL;

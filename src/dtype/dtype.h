@@ -73,6 +73,17 @@ zarr_status zr_dtype_from_numpy(struct zr_dtype_registry *r, const char *text,
 /* Significant bits of an element of one byte a component, whose other bits stores may
  * hold anything in: bool 1, int4 4, complex_float4 4; 0: all bits of the type count. */
 uint32_t zr_dtype_padded_bits(const zarr_dtype *dtype);
+/* Has such elements, or is a struct with such fields. */
+bool zr_dtype_is_padded(const zarr_dtype *dtype);
+/* n elements from a store, in place: the unused bits are set as memory has them. */
+void zr_dtype_unpad(const zarr_dtype *dtype, void *data, size_t n);
+/* The same for n elements on their way to a store. INVALID: unused bits are neither zero
+ * nor the sign. */
+zarr_status zr_dtype_pad(const zarr_dtype *dtype, void *data, size_t n, zarr_error *err);
+/* n elements between the packed form and one byte each; of types with padded bits and one
+ * component. The last packed byte's unused bits are zero. */
+void zr_packed_get(const zarr_dtype *dtype, void *elements, const void *packed, size_t n);
+void zr_packed_put(const zarr_dtype *dtype, void *packed, const void *elements, size_t n);
 
 /* A binary floating-point format. A number is (-1)^sign * 2^(exponent - bias)
  * * 1.fraction; without a sign bit the exponent is all there is. */
@@ -80,6 +91,7 @@ struct zr_float {
     const char *name;
     uint8_t bytes, bits, fraction_bits;
     uint8_t dlpack;    /* ZARR_DLPACK_* */
+    bool v2_base64;    /* TensorStore's v2 takes fill values in no other form */
     bool unregistered; /* known to others under this name, but not registered */
     int16_t bias;
     uint64_t sign;          /* mask; 0: no sign, no zero */

@@ -61,7 +61,15 @@ const struct zr_float zr_floats[] = {
      .largest = 0xfe},
     FINITE("float6_e2m3fn", FLOAT6_E2M3FN, 6, 3, 1, 0x1f, 0),
     FINITE("float6_e3m2fn", FLOAT6_E3M2FN, 6, 2, 3, 0x1f, 0),
-    FINITE("float4_e2m1fn", FLOAT4_E2M1FN, 4, 1, 1, 0x7, 0),
+    {.name = "float4_e2m1fn",
+     .bytes = 1,
+     .bits = 4,
+     .fraction_bits = 1,
+     .bias = 1,
+     .dlpack = ZARR_DLPACK_FLOAT4_E2M1FN,
+     .v2_base64 = true,
+     .sign = 8,
+     .largest = 7},
     {.name = NULL},
 };
 

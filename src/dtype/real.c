@@ -172,7 +172,13 @@ static void print_float(struct zr_sink *s, const struct zr_float *f, int format,
     uint64_t bits = zr_float_load(f, element);
     char text[48];
 
-    if (zr_float_is_nan(f, bits)) {
+    if (f->v2_base64 && format == 2) {
+        const uint8_t byte = (uint8_t)bits;
+
+        zr_sink_putc(s, '"');
+        zr_sink_base64(s, &byte, 1);
+        zr_sink_putc(s, '"');
+    } else if (zr_float_is_nan(f, bits)) {
         if (bits == f->nan || format == 2)
             zr_sink_puts(s, "\"NaN\"");
         else

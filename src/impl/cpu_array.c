@@ -1,7 +1,9 @@
 /*
  * impl/cpu_array.c - `bytes` and `transpose` as steps of their own, for the rare
  * chain that computes between arrays: what stands behind such a codec cannot be
- * left to the copy that ends a read. Plain loops; nothing here is a hot path.
+ * left to the copy that ends a read. `bytes` is also a step for types with bits that
+ * do not count (bool, int4): what stands there is not shown to anybody.
+ * Plain loops; nothing here is a hot path.
  */
 #include "impl/impl_int.h"
 
@@ -17,6 +19,7 @@ struct array_self {
     const zarr_dtype *dtype;
     struct zr_order stored; /* borrowed from the specification */
     size_t item_bytes, n_items;
+    bool padded;                  /* elements have bits that do not count */
     bool varies;                  /* any number of items, up to n_items */
     size_t shape[ZARR_MAX_RANK];  /* of the encoded side */
     size_t stride[ZARR_MAX_RANK]; /* bytes on the decoded side a step in that dimension
@@ -83,24 +86,30 @@ static zarr_status swap_bind(void **out, const zarr_codec_spec *spec,
     ZR_TRY(array_new(&self, spec, decoded, err));
     self->dtype = decoded->dtype;
     self->stored = spec->stored;
+    self->padded = zr_dtype_is_padded(decoded->dtype);
     *out = self;
 out:
     return st;
 }
 
-static zarr_status swap_one(void *self_ptr, const struct zr_span *io, size_t *used,
-                            zarr_codec_exec *exec, zarr_error *err)
+/* Encoding and decoding differ in what they make of bits that do not count. */
+static zarr_status swap_one(const struct array_self *self, const struct zr_span *io,
+                            bool encode, size_t *used, zarr_error *err)
 {
-    const struct array_self *self = self_ptr;
     const size_t block = ZR_MAX(SWAP_BLOCK / self->item_bytes, (size_t)1);
     zarr_status st = ZARR_OK;
+    size_t n_items = 0;
 
-    ZR_UNUSED(exec);
     ZR_TRY(array_check(self, io, "bytes", err));
-    for (size_t i = 0; i < self->n_items; i += block) {
-        const size_t n = ZR_MIN(block, self->n_items - i), at = i * self->item_bytes;
+    n_items = io->src_bytes / self->item_bytes;
+    for (size_t i = 0; i < n_items; i += block) {
+        const size_t n = ZR_MIN(block, n_items - i), at = i * self->item_bytes;
 
         memcpy(io->dst + at, io->src + at, n * self->item_bytes);
+        if (self->padded && encode)
+            ZR_TRY(zr_dtype_pad(self->dtype, io->dst + at, n, err));
+        else if (self->padded)
+            zr_dtype_unpad(self->dtype, io->dst + at, n);
         zr_dtype_swap(self->dtype, &self->stored, io->dst + at, n);
     }
     *used = io->src_bytes;
@@ -108,10 +117,30 @@ out:
     return st;
 }
 
-static zarr_status swap_run(void *self, zarr_codec_job *jobs, uint64_t n,
-                            zarr_codec_exec *exec, zarr_error *err)
+static zarr_status swap_decode_one(void *self, const struct zr_span *io, size_t *used,
+                                   zarr_codec_exec *exec, zarr_error *err)
 {
-    return zr_jobs_each(swap_one, self, jobs, n, exec, err);
+    ZR_UNUSED(exec);
+    return swap_one(self, io, false, used, err);
+}
+
+static zarr_status swap_encode_one(void *self, const struct zr_span *io, size_t *used,
+                                   zarr_codec_exec *exec, zarr_error *err)
+{
+    ZR_UNUSED(exec);
+    return swap_one(self, io, true, used, err);
+}
+
+static zarr_status swap_decode(void *self, zarr_codec_job *jobs, uint64_t n,
+                               zarr_codec_exec *exec, zarr_error *err)
+{
+    return zr_jobs_each(swap_decode_one, self, jobs, n, exec, err);
+}
+
+static zarr_status swap_encode(void *self, zarr_codec_job *jobs, uint64_t n,
+                               zarr_codec_exec *exec, zarr_error *err)
+{
+    return zr_jobs_each(swap_encode_one, self, jobs, n, exec, err);
 }
 
 const zarr_codec_impl_vtable zr_cpu_bytes = {
@@ -123,8 +152,8 @@ const zarr_codec_impl_vtable zr_cpu_bytes = {
     .in_kinds = ZR_HOST_KINDS,
     .out_kinds = ZR_HOST_KINDS,
     .bind = swap_bind,
-    .encode = swap_run,
-    .decode = swap_run,
+    .encode = swap_encode,
+    .decode = swap_decode,
     .close = array_close,
 };
 

@@ -55,12 +55,14 @@ static uint32_t program_swap(const struct zarr_codec_spec *s, const zarr_dtype *
     return big == zr_host_is_little() ? unit : 0;
 }
 
-/* The copy at the end turns elements of one unit round, not the fields of a struct. */
+/* The copy at the end turns elements of one unit round, not the fields of a struct, and
+ * it moves bits as they are. */
 static bool bytes_is_stage(const struct zarr_codec_spec *s, const zarr_dtype *dtype,
                            bool computes)
 {
-    return zr_dtype_is_swapped(dtype, &s->stored) &&
-           (computes || zarr_dtype_kind(dtype) == ZARR_KIND_STRUCT);
+    return zr_dtype_is_padded(dtype) ||
+           (zr_dtype_is_swapped(dtype, &s->stored) &&
+            (computes || zarr_dtype_kind(dtype) == ZARR_KIND_STRUCT));
 }
 
 static zarr_status program_shape(struct zr_program *p, const struct zr_chain *chain,

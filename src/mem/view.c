@@ -75,6 +75,10 @@ bool zr_view_is_contiguous(const struct zr_view *v)
 
 static zarr_status view_check_form(const zarr_tensor *t, int32_t ndim, zarr_error *err)
 {
+    if (t->flags & ZARR_TENSOR_PACKED)
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                       "tensor: packed elements are for zarr_array_read() and "
+                       "zarr_array_write() only");
     if (t->flags)
         return zr_fail(err, ZARR_ERR_UNSUPPORTED, "tensor: unknown flags 0x%" PRIx32,
                        t->flags);

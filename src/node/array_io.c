@@ -175,13 +175,39 @@ out:
 
 /* ---- blocking ----------------------------------------------------------- */
 
+struct packed_call {
+    struct io_call *c;
+    const zarr_selection *sel;
+    const zarr_io_options *opts;
+    bool write;
+};
+
+static zarr_status run_unpacked(void *arg, const zarr_tensor *tensor, zarr_error *err)
+{
+    struct packed_call *p = arg;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(prepare_io(p->c, p->sel, tensor, p->opts, p->write, err));
+    st = zr_io_run(&p->c->io, p->c->opts.stats, err);
+out:
+    return st;
+}
+
 static zarr_status run_io(zarr_array *array, const zarr_selection *sel,
                           const zarr_tensor *tensor, const zarr_io_options *opts,
                           bool write, zarr_error *err)
 {
     struct io_call c = {.array = array, .state = zr_array_state_get(array)};
-    zarr_status st = prepare_io(&c, sel, tensor, opts, write, err);
+    struct packed_call p = {&c, sel, opts, write};
+    zarr_status st = ZARR_OK;
 
+    if (zr_tensor_is_packed(tensor)) {
+        st = zr_packed_io(array, c.state->meta.dtype, tensor, write, run_unpacked, &p,
+                          err);
+        zr_array_state_free(c.state);
+        return st;
+    }
+    st = prepare_io(&c, sel, tensor, opts, write, err);
     if (st != ZARR_OK)
         zr_path_prefix(err, st, array->h.path);
     else

@@ -524,4 +524,13 @@ zarr_status zr_attributes_write_v2(zarr_store *store, const char *path,
 /* What meta needs of a context. */
 struct zr_meta_env zr_meta_env_of(const zarr_context *ctx, bool stored);
 
+/* ---- array_packed.c ---- */
+bool zr_tensor_is_packed(const zarr_tensor *tensor);
+/* Calls run(arg, tensor with a byte an element), between the packed tensor's elements. */
+typedef zarr_status (*zr_packed_fn)(void *arg, const zarr_tensor *tensor,
+                                    zarr_error *err);
+zarr_status zr_packed_io(zarr_array *array, const zarr_dtype *dtype,
+                         const zarr_tensor *tensor, bool write, zr_packed_fn run,
+                         void *arg, zarr_error *err);
+
 #endif

@@ -310,6 +310,20 @@ meta("v3_fill_missing", CORRUPT, "fill_value", fill_value=DELETE)
 meta("v3_fill_hex_length", CORRUPT, "fill_value", data_type="float32", fill_value="0x7fc0")
 meta("v3_fill_hex_huge", CORRUPT, "fill_value", data_type="float32", fill_value="0x" + "f" * 10**6)
 meta("v3_fill_raw_short", CORRUPT, "fill_value", data_type="r32", fill_value=[1, 2])
+for _name, _type, _value in (
+        ("int4_high", "int4", 9), ("int4_low", "int4", -9), ("int2", "int2", 2), ("uint2", "uint2", 4),
+        ("uint4_negative", "uint4", -1), ("uint4_fraction", "uint4", 1.5),
+        ("e4m3fn_infinity", "float8_e4m3fn", "Infinity"), ("e4m3fn_large", "float8_e4m3fn", 465),
+        ("e4m3fnuz_large", "float8_e4m3fnuz", 1e300), ("e5m2_hex", "float8_e5m2", "0x123"),
+        ("e8m0_zero", "float8_e8m0fnu", 0), ("e8m0_negative", "float8_e8m0fnu", -1),
+        ("fp4_nan", "float4_e2m1fn", "NaN"), ("fp4_large", "float4_e2m1fn", 7),
+        ("fp4_hex", "float4_e2m1fn", "0x10"), ("fp6_hex", "float6_e3m2fn", "0x40"),
+        ("bf16_large", "bfloat16", 3.4e38), ("bf16_long", "bfloat16", "1" * 10**5),
+        ("pair_one", "complex_float8_e5m2", [1]), ("pair_three", "complex_float4_e2m1fn", [1, 2, 3]),
+        ("raw_bytes_short", {"name": "raw_bytes", "configuration": {"length_bytes": 4}}, "AQI=")):
+    meta("v3_fill_" + _name, CORRUPT, "fill_value", data_type=_type, fill_value=_value)
+meta("v3_small_configured", CORRUPT, "int4", data_type={"name": "int4", "configuration": {"bits": 3}},
+     fill_value=0)
 meta("v3_names_count", CORRUPT, "dimension_names", dimension_names=["y"])
 meta("v3_names_number", CORRUPT, "dimension_names", dimension_names=["y", 3])
 meta("v3_name_100kb", LIMIT, "dimension_name_bytes", dimension_names=["y" * 100000, "x"])
