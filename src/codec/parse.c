@@ -231,6 +231,30 @@ out:
     return st;
 }
 
+/* v2 never names `bytes`: the reader of its documents puts one in front of the filters. A
+ * filter that makes bytes of the array itself (zfpy) takes its place, and gets elements
+ * of this machine's order; libraries of such filters know little-endian ones only. */
+static zarr_status chain_drop_bytes(struct zr_chain *chain, const char *label,
+                                    zarr_error *err)
+{
+    uint32_t i = 0;
+
+    while (i + 1 < chain->n && chain->codec[i].vt->kind == ZARR_CODEC_ARRAY_ARRAY)
+        i++;
+    if (i + 1 >= chain->n || chain->codec[i].vt->canonical != zr_spec_bytes.canonical ||
+        chain->codec[i + 1].vt->kind != ZARR_CODEC_ARRAY_BYTES)
+        return ZARR_OK;
+    if (chain->codec[i].stored.order == ZARR_ORDER_BIG)
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                       "%s[%" PRIu32 "]: \"%s\" takes little-endian elements only", label,
+                       i + 1, chain->codec[i + 1].vt->name);
+    zr_link_deinit(&chain->codec[i]);
+    chain->n--;
+    memmove(&chain->codec[i], &chain->codec[i + 1],
+            (chain->n - i) * sizeof chain->codec[0]);
+    return ZARR_OK;
+}
+
 zarr_status zr_chain_parse_list(struct zr_chain **out, struct zr_parse *p,
                                 const char *label, const struct zr_json *codecs,
                                 zarr_error *err)
@@ -273,6 +297,8 @@ zarr_status zr_chain_parse_list(struct zr_chain **out, struct zr_parse *p,
     }
     if (p->allow_missing_bytes && !p->sub && chain_lacks_bytes(chain))
         ZR_TRY(chain_insert_bytes(chain, p, err));
+    if (p->format == 2)
+        ZR_TRY(chain_drop_bytes(chain, label, err));
     ZR_TRY(chain_check_order(chain, label, p->sub, err));
     *out = chain; /* moved */
     chain = NULL;

@@ -10,6 +10,9 @@ const struct zr_refusal zr_codec_refused[] = {
     {"codec", "pickle", "decoding it would run whatever code the file brings"},
     {"codec", "imagecodecs_*",
      "a codec of the Python package imagecodecs; nothing describes its bytes"},
+    {"codec", "szip",
+     "NCZarr leaves its scan lines to the netCDF dimensions, which the array's metadata "
+     "does not hold"},
     {"storage transformer", "chunk-manifest-json",
      "it sends reads to keys and files that the store itself does not hold"},
     {"storage transformer", "*",

@@ -123,6 +123,8 @@ const zarr_codec_spec_vtable *const zr_codec_core_specs[] = {
     &zr_spec_packbits_array,
     &zr_spec_zfp_bare,
     &zr_spec_zfpy,
+    &zr_spec_pcodec,
+    &zr_spec_gdeflate,
     &zr_spec_fixedscaleoffset,
     &zr_spec_fixedscaleoffset_array,
     &zr_spec_quantize,

@@ -18,6 +18,10 @@ static const struct {
     {"zfp", "this build has no libzfp (Debian package libzfp-dev)"},
     {"zfpy", "this build has no libzfp (Debian package libzfp-dev)"},
 #endif
+    {"pcodec", "its library, pco, is in Rust and has no form for C: a plug-in that "
+               "registers an implementation of \"pcodec\" can provide it"},
+    {"zarrs.gdeflate", "no library of Debian has GDeflate: a plug-in that registers an "
+                       "implementation of \"zarrs.gdeflate\" can provide it"},
     {NULL, NULL},
 };
 

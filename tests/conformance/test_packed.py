@@ -287,6 +287,36 @@ def test_zfpy_array(context, rng, tmp_path):
         assert np.abs(got - data).max() <= 0.01
 
 
+def test_zfpy_v2(context, rng, tmp_path):
+    """A compressor that sees the array, not its bytes."""
+    numcodecs_zfpy = pytest.importorskip("numcodecs.zfpy", reason="the oracle, zfpy, has no wheel here")
+    pytest.importorskip("zfpy", reason="the oracle, zfpy, has no wheel here")
+    data = zfp_data(rng, (20, 30), "float32")
+    config = numcodecs_zfpy.ZFPY(mode=2, rate=16).get_config()
+    document = cases.document_v2("<f4", 0, (20, 30), (16, 16), compressor=config)
+    cases.put_document(tmp_path / "theirs", document)
+    peers.write(peers.PYTHON, tmp_path / "theirs", data)
+    context.store(str(tmp_path / "ours"), create=True).create(document=document).write(data)
+    for place in ("theirs", "ours"):
+        got = context.store(str(tmp_path / place)).open().read("f4")
+        np.testing.assert_array_equal(got, peers.read(peers.PYTHON, tmp_path / place))
+    with pytest.raises(ZarrcError, match="UNSUPPORTED.*zfpy.*little-endian"):
+        context.store().create(document={**document, "dtype": ">f4"})
+
+
+def test_pcodec_is_named(context, rng, tmp_path):
+    """No library for C: the array opens, its data says what is missing."""
+    codec = {"name": "numcodecs.pcodec", "configuration": {"level": 4}}
+    document = cases.document_v3("float32", 0.0, [codec], (10,), (10,))
+    cases.put_document(tmp_path, document)
+    peers.write(peers.PYTHON, tmp_path, rng.normal(size=10).astype("f4")) \
+        if "pcodec" in numcodecs.registry.codec_registry else context.store(str(tmp_path)).put("c/0", b"pco!")
+    array = context.store(str(tmp_path)).open()
+    assert array.shape == (10,)
+    with pytest.raises(ZarrcError, match='UNSUPPORTED.*"pcodec".*pco, is in Rust.*plug-in'):
+        array.read("f4")
+
+
 # ---- damage ------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("members", [{"mode": "reversible"}, {"mode": "fixed_rate", "rate": 9},

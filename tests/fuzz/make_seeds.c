@@ -44,6 +44,16 @@ static const struct {
     {"dec_lz4", "{\"id\":\"lz4\"}", 0},
     {"dec_crc32c", "{\"id\":\"crc32c\"}", 0},
     {"dec_crc32c", "{\"id\":\"crc32c\",\"location\":\"start\"}", 1},
+    {"dec_base64", "{\"id\":\"base64\"}", 0},
+    {"dec_sums", "{\"id\":\"crc32\"}", 0},
+    {"dec_sums", "{\"id\":\"adler32\"}", 1},
+    {"dec_sums", "{\"id\":\"fletcher32\"}", 2},
+    {"dec_sums", "{\"id\":\"jenkins_lookup3\"}", 3},
+    {"dec_sums", "{\"id\":\"adler32\",\"location\":\"end\"}", 5},
+    {"dec_bz2", "{\"id\":\"bz2\"}", 0},
+    {"dec_lzma", "{\"id\":\"lzma\",\"preset\":0}", 0},
+    {"dec_lzma", "{\"id\":\"lzma\",\"format\":2,\"preset\":0}", 1},
+    {"dec_lzma", "{\"id\":\"lzma\",\"format\":3,\"filters\":[{\"id\":33}]}", 2},
     {"dec_shuffle", "{\"id\":\"shuffle\",\"elementsize\":1}", 0},
     {"dec_shuffle", "{\"id\":\"shuffle\",\"elementsize\":8}", 3},
     {"dec_delta", "{\"id\":\"delta\",\"dtype\":\"<i4\"}", 0},
@@ -89,6 +99,50 @@ static void seeds_encoded(struct impl_env *env)
             impl_chain_close(&c);
         }
     }
+}
+
+/* Codecs that make bytes of arrays: as many items as the targets' sizes say. */
+static void seeds_arrays(struct impl_env *env)
+{
+    static const struct {
+        const char *target, *codec, *dtype;
+        uint8_t variant;
+    } arrays[] = {
+        {"dec_packbits",
+         "{\"name\":\"packbits\",\"configuration\":{\"first_bit\":2,\"last_bit\":12,"
+         "\"padding_encoding\":\"first_byte\"}}",
+         "int16", 0},
+        {"dec_zfp", "{\"name\":\"zfp\",\"configuration\":{\"mode\":\"reversible\"}}",
+         "float32", 0},
+        {"dec_zfp",
+         "{\"name\":\"zfp\",\"configuration\":{\"mode\":\"fixed_rate\",\"rate\":6}}",
+         "float32", 1},
+        {"dec_zfp", "{\"name\":\"numcodecs.zfpy\",\"configuration\":{\"mode\":4}}",
+         "float32", 4},
+    };
+    static const uint64_t n_items[] = {8, 64, 1000};
+
+    for (size_t k = 0; k < ZR_COUNT(arrays); k++)
+        for (uint8_t i = 0; i < ZR_COUNT(n_items); i++) {
+            const uint64_t dims[] = {n_items[i], 0};
+            char text[256];
+            const struct impl_chain_args args = {
+                .format = 3, .codecs = text, .dtype = arrays[k].dtype, .dims = dims};
+            struct impl_chain c;
+            uint8_t plain[4000], *enc = NULL;
+            size_t n = 0;
+
+            (void)snprintf(text, sizeof text, "[%s]", arrays[k].codec);
+            impl_pattern(plain, sizeof plain, 1);
+            if (impl_chain_open(&c, env, &args, NULL) != ZARR_OK)
+                continue;
+            if (impl_run(c.encode, env, plain, (size_t)c.encode->decoded_bytes, &enc, &n,
+                         NULL) == ZARR_OK)
+                seed_write(arrays[k].target, (int)(10 * k + i),
+                           (uint8_t)(arrays[k].variant * 5 + i), enc, n);
+            free(enc);
+            impl_chain_close(&c);
+        }
 }
 
 /* Two frames without their sizes, a skippable one between; two gzip members. */
@@ -185,6 +239,7 @@ int main(int argc, char **argv)
         return 2;
     seeds_root = argv[1];
     seeds_encoded(&env);
+    seeds_arrays(&env);
     seeds_foreign();
     seeds_chains();
     impl_env_close(&env);

@@ -649,6 +649,48 @@ static void allocations_fail(void **state)
         }
 }
 
+/* Codecs that are known and that nobody here does: the message says what could. */
+static void absent_libraries(void **state)
+{
+    static const struct {
+        const char *codecs, *dtype, *says;
+    } cases[] = {
+        {"[{\"name\":\"numcodecs.pcodec\"}]", "uint16",
+         "codec \"pcodec\": no implementation decodes here (none is registered): its "
+         "library, pco, is in Rust"},
+        {"[\"bytes\",\"zarrs.gdeflate\"]", "uint8", "no library of Debian has GDeflate"},
+#if !defined(ZR_HAVE_BZ2)
+        {"[\"bytes\",\"numcodecs.bz2\"]", "uint8", "this build has no libbz2"},
+#endif
+#if !defined(ZR_HAVE_LZMA)
+        {"[\"bytes\",\"numcodecs.lzma\"]", "uint8", "this build has no liblzma"},
+#endif
+#if !defined(ZR_HAVE_ZFP)
+        {"[{\"name\":\"zfp\",\"configuration\":{\"mode\":\"reversible\"}}]", "int32",
+         "this build has no libzfp"},
+        {"[\"numcodecs.zfpy\"]", "int32", "this build has no libzfp"},
+#endif
+    };
+    const uint64_t dims[] = {9, 0};
+
+    ZR_UNUSED(state);
+    for (size_t i = 0; i < ZR_COUNT(cases); i++) {
+        struct impl_env env;
+        struct impl_chain c;
+        const struct impl_chain_args args = {.format = 3,
+                                             .codecs = cases[i].codecs,
+                                             .dtype = cases[i].dtype,
+                                             .dims = dims};
+        zarr_error err = {0};
+
+        assert_int_equal(impl_env_open(&env, NULL, NULL), ZARR_OK);
+        assert_int_equal(impl_chain_open(&c, &env, &args, &err), ZARR_ERR_UNSUPPORTED);
+        if (!strstr(err.message, cases[i].says))
+            fail_msg("%s: \"%s\"", cases[i].codecs, err.message);
+        impl_env_close(&env);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -662,6 +704,7 @@ int main(void)
         cmocka_unit_test(bytes_around_shards),
         cmocka_unit_test(batches_and_their_word),
         cmocka_unit_test(foreign_memory),
+        cmocka_unit_test(absent_libraries),
         cmocka_unit_test(allocations_fail),
     };
 
