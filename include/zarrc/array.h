@@ -255,6 +255,8 @@ typedef struct zarr_io_options {
      * the selection; writing leaves the other fields alone. NULL: whole elements
      */
     const char *field;
+    /** reads of elements of variable length: takes their bytes (zarrc/vlen.h) */
+    struct zarr_heap *heap;
 } zarr_io_options;
 
 #define ZARR_IO_OPTIONS_INIT ZARR_SIZE_FIRST(zarr_io_options)

@@ -28,10 +28,21 @@ enum {
     ZARR_KIND_DATETIME = 9, /**< int64 since 1970 in a unit; INT64_MIN is NaT */
     ZARR_KIND_TIMEDELTA = 10,
     ZARR_KIND_STRUCT = 11, /**< named fields, packed, each in native byte order */
-    ZARR_KIND_STRING = 12, /**< reserved: variable-length UTF-8 */
-    ZARR_KIND_VBYTES = 13, /**< reserved: variable-length bytes */
+    ZARR_KIND_STRING = 12, /**< UTF-8 of any length: zarr_vlen */
+    ZARR_KIND_VBYTES = 13, /**< bytes of any length: zarr_vlen */
     ZARR_KIND_OTHER = 255  /**< a plug-in's own: zarr_dtype_print() says what it is */
 };
+
+/**
+ * One element of a type of variable length, in host memory. Text has no NUL at its end
+ * and may have some inside: the length counts. data may be NULL where bytes is 0. Whose
+ * the bytes are: read, a zarr_heap's (zarrc/vlen.h); written, the caller's until the call
+ * or request is done.
+ */
+typedef struct zarr_vlen {
+    const void *data;
+    uint64_t bytes;
+} zarr_vlen;
 
 /**
  * Looks a data type up by its v3 name ("int16", "r24", "numpy.datetime64[10us]"), by its
@@ -59,10 +70,14 @@ ZARR_API const char *zarr_dtype_v2(const zarr_dtype *dtype);
 /** One of ZARR_KIND_*. */
 ZARR_API uint32_t zarr_dtype_kind(const zarr_dtype *dtype);
 
-/** Bytes of one element in memory; 0: variable length. */
+/** Bytes of one element in memory; where it is of variable length those of a zarr_vlen.
+ */
 ZARR_API uint64_t zarr_dtype_item_bytes(const zarr_dtype *dtype);
 
-/** Significant bits of one element (bool: 8; int4: 4); 0: variable length. */
+/** 1 when elements have no fixed length: each is a zarr_vlen. */
+ZARR_API int zarr_dtype_variable(const zarr_dtype *dtype);
+
+/** Significant bits of one element (bool: 8; int4: 4). */
 ZARR_API uint64_t zarr_dtype_item_bits(const zarr_dtype *dtype);
 
 /** Bytes of the unit that byte order applies to: int32 4, complex128 8, U<n> 4, raw 1. */
@@ -196,6 +211,12 @@ ZARR_API int zarr_dtype_compare(const zarr_dtype *dtype, const void *a, const vo
  */
 ZARR_API uint32_t zarr_dtype_number(const zarr_dtype *dtype, const void *element,
                                     double out[2]);
+
+/**
+ * Frees the bytes that zarr_dtype_parse() made for an element of variable length and
+ * leaves it empty; nothing to do for other types.
+ */
+ZARR_API void zarr_dtype_release(const zarr_dtype *dtype, void *element);
 
 ZARR_END_DECLS
 

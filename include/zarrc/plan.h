@@ -46,6 +46,8 @@ typedef struct zarr_stats {
     /** partial chunks or shards that were read, changed and written */
     uint64_t read_modify_writes;
     uint64_t wall_ns;
+    uint64_t
+        bytes_heap; /**< of elements of variable length, put into the caller's heap */
 } zarr_stats;
 
 #define ZARR_STATS_INIT ZARR_SIZE_FIRST(zarr_stats)

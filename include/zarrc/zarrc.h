@@ -18,5 +18,6 @@
 #include <zarrc/selection.h>
 #include <zarrc/store.h>
 #include <zarrc/version.h>
+#include <zarrc/vlen.h>
 
 #endif

@@ -49,7 +49,8 @@ zarr_status zr_conf_end(struct zr_conf_text *t, size_t *text_bytes, zarr_error *
 
 extern const zarr_codec_spec_vtable zr_spec_bytes, zr_spec_transpose, zr_spec_sharding,
     zr_spec_gzip, zr_spec_zlib, zr_spec_zstd, zr_spec_lz4, zr_spec_blosc, zr_spec_crc32c,
-    zr_spec_shuffle, zr_spec_delta, zr_spec_delta_array;
+    zr_spec_shuffle, zr_spec_delta, zr_spec_delta_array, zr_spec_vlen_utf8,
+    zr_spec_vlen_bytes;
 extern const zarr_codec_spec_vtable zr_spec_bz2, zr_spec_lzma, zr_spec_base64,
     zr_spec_crc32, zr_spec_adler32, zr_spec_fletcher32, zr_spec_jenkins_lookup3,
     zr_spec_packbits_bits, zr_spec_packbits_array, zr_spec_zfp_bare, zr_spec_zfpy,
@@ -117,10 +118,13 @@ void zr_shard_spec_free(struct zr_shard_spec *shard, const zarr_allocator *alloc
 zarr_status zr_shard_spec_settle(struct zarr_codec_spec *s, zarr_error *err);
 struct zr_json *zr_shard_spec_write(struct zr_json_doc *doc,
                                     const struct zr_shard_spec *shard);
+/* rep[i + 1] from rep[i] of `around`, and whether it is loose. */
 zarr_status zr_shard_spec_resolve(const struct zarr_codec_spec *s,
-                                  const zarr_chunk_spec *in, zarr_chunk_spec *out,
-                                  const zarr_limits *limits, const zarr_allocator *alloc,
-                                  zarr_error *err);
+                                  struct zr_chain_reps *around, uint32_t i,
+                                  const zarr_limits *limits, zarr_error *err);
+/* Where limits.chunk_bytes is more than this, a size that metadata does not tell is
+ * bounded by this: products of many must fit 64 bits. */
+#define ZR_LOOSE_BYTES (UINT64_C(1) << 36)
 /* Every member set: zero means the default. limits NULL: all defaults. */
 void zr_codec_limits(zarr_limits *out, const zarr_limits *limits);
 

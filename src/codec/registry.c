@@ -137,5 +137,7 @@ const zarr_codec_spec_vtable *const zr_codec_core_specs[] = {
     &zr_spec_squeeze,
     &zr_spec_cast_value,
     &zr_spec_scale_offset,
+    &zr_spec_vlen_utf8,
+    &zr_spec_vlen_bytes,
     NULL,
 };

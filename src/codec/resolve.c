@@ -84,6 +84,7 @@ static zarr_status reps_open(struct zr_chain_reps *out, uint32_t n,
     }
     if (chunk->dtype)
         ZR_TRY(rep_measure(&out->rep[0], varies, err));
+    out->loose = chunk->dtype && zarr_dtype_variable(chunk->dtype);
 out:
     return st;
 }
@@ -99,17 +100,20 @@ static zarr_status reps_step(struct zr_chain_reps *reps, uint32_t i,
     *out = reps->rep[i];
     out->fill = NULL;
     if (s->shard)
-        ZR_TRY(zr_shard_spec_resolve(s, &reps->rep[i], out, limits, reps->alloc, err));
+        ZR_TRY(zr_shard_spec_resolve(s, reps, i, limits, err));
     else if (s->vt->resolve)
         ZR_TRY(s->vt->resolve(s, &reps->rep[i], out, fill, err));
     else
         ZR_TRY(rep_default(out, s, &reps->rep[i], err));
     ZR_TRY(rep_check(out, s, reps->fill_bytes, !reps->rep[i].exact, err));
     if (s->vt->kind != ZARR_CODEC_ARRAY_ARRAY && out->n_bytes == UINT64_MAX) {
-        out->n_bytes = limits->chunk_bytes;
+        out->n_bytes = ZR_MIN(limits->chunk_bytes, (uint64_t)ZR_LOOSE_BYTES);
         out->exact = 0;
         reps->loose = true;
     }
+    /* A shard inside other codecs is decoded whole: bounded like a chunk. */
+    if (s->shard && reps->loose && i + 1 < reps->n)
+        out->n_bytes = ZR_MIN(out->n_bytes, limits->chunk_bytes);
     if (out->fill && out->dtype && out->fill != fill) {
         memcpy(fill, out->fill, (size_t)zarr_dtype_item_bytes(out->dtype));
         out->fill = fill;

@@ -166,10 +166,12 @@ static zarr_status shard_grid(const struct zr_shard_spec *s, const zarr_chunk_sp
 }
 
 zarr_status zr_shard_spec_resolve(const struct zarr_codec_spec *s,
-                                  const zarr_chunk_spec *in, zarr_chunk_spec *out,
-                                  const zarr_limits *limits, const zarr_allocator *alloc,
-                                  zarr_error *err)
+                                  struct zr_chain_reps *around, uint32_t i_codec,
+                                  const zarr_limits *limits, zarr_error *err)
 {
+    const zarr_chunk_spec *in = &around->rep[i_codec];
+    zarr_chunk_spec *out = &around->rep[i_codec + 1];
+    const zarr_allocator *alloc = around->alloc;
     zarr_status st = ZARR_OK;
     struct zr_chain_reps reps = {0};
     zarr_chunk_spec inner = *in;
@@ -186,6 +188,7 @@ zarr_status zr_shard_spec_resolve(const struct zarr_codec_spec *s,
     }
     out->exact = 0;
     out->item_bytes_hint = 1;
+    around->loose |= reps.loose;
     if (!zr_mul_u64(n_chunks, reps.rep[reps.n].n_bytes, &out->n_bytes) ||
         !zr_add_u64(out->n_bytes, index_bytes, &out->n_bytes))
         st = zr_fail(err, ZARR_ERR_LIMIT, "sharding_indexed: the shard is too large");

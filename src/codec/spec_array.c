@@ -49,7 +49,7 @@ static zarr_status bytes_resolve(const zarr_codec_spec *spec, const zarr_chunk_s
     ZR_UNUSED(fill_out);
     if (!name)
         name = zarr_dtype_v2(in->dtype);
-    if (!zarr_dtype_item_bytes(in->dtype))
+    if (zarr_dtype_variable(in->dtype))
         return zr_fail(err, ZARR_ERR_UNSUPPORTED,
                        "bytes: elements of type %s have no fixed size",
                        name ? name : "?");

@@ -63,6 +63,11 @@ struct zarr_context {
     const zarr_dtype *uint64;           /* for shard indexes */
 };
 
+struct zarr_heap {
+    struct zr_heap heap;
+    zarr_context *ctx; /* counted */
+};
+
 /* A pipeline by name, NULL or "": the context's. UNSUPPORTED names it. */
 zarr_status zr_ctx_pipeline(const zarr_context *ctx, const char *name,
                             const struct zr_pipeline **out, zarr_error *err);

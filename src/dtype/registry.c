@@ -44,6 +44,8 @@ const zarr_dtype_vtable *const zr_dtype_core[] = {
     &zr_dtype_datetime64,
     &zr_dtype_timedelta64,
     &zr_dtype_struct,
+    &zr_dtype_string,
+    &zr_dtype_vbytes,
     NULL,
 };
 _Static_assert(ZR_DTYPE_REALS == 29, "each is listed above");
@@ -265,10 +267,12 @@ out:
 static void describe(const struct zr_dtype_entry *e, char *text, size_t cap)
 {
     const struct zarr_dtype *t = e->fixed;
+    char size[40] = "any length";
 
+    if (t && !(t->info.flags & ZARR_DTYPE_VARIABLE))
+        snprintf(size, sizeof size, "%" PRIu64 " bytes", t->info.item_bytes);
     if (t)
-        snprintf(text, cap, "%" PRIu64 " bytes%s%s%s", t->info.item_bytes,
-                 t->v2 ? ", v2 " : "", t->v2 ? t->v2 : "",
+        snprintf(text, cap, "%s%s%s%s", size, t->v2 ? ", v2 " : "", t->v2 ? t->v2 : "",
                  t->info.flags & ZARR_DTYPE_EXPERIMENTAL ? ", experimental" : "");
     else
         snprintf(text, cap, "family%s%s", e->vt.v2 ? ", v2 " : "",

@@ -74,7 +74,8 @@ struct zr_program {
         swap_bytes; /* unit to reverse between stored and native order; 0 or 1: none */
     uint32_t item_bytes;
     uint64_t decoded_bytes; /* of one chunk */
-    uint64_t encoded_bound; /* of one stored chunk */
+    uint64_t encoded_bound; /* of one stored chunk; loose: a guess, to count with */
+    uint64_t encoded_most;  /* loose: what limits allow; else encoded_bound */
     bool encoded_exact;     /* encoded_bound is the exact size: no bytes->bytes codec of
                                varying size */
     bool decoded_exact; /* false only around shards: decoded_bytes is then a bound too */

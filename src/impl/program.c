@@ -338,6 +338,7 @@ static zarr_status program_fill(struct zr_program *p, struct zr_place *place,
     bool *excluded =
         zr_calloc(p->alloc, ((size_t)chain->n + 1) * (place->impls->n + 1), 1);
     const zarr_chunk_spec *stored = &reps->rep[reps->n];
+    uint64_t guess = 0;
 
     if (!legs || !excluded) {
         st = zr_fail_memory(err, (uint64_t)chain->n * sizeof *legs);
@@ -345,7 +346,11 @@ static zarr_status program_fill(struct zr_program *p, struct zr_place *place,
     }
     p->encoded_bound = stage_rep_bytes(stored, p->encode);
     p->encoded_exact = stored->exact != 0;
+    p->encoded_most = p->encoded_bound;
     p->loose = reps->loose;
+    if (p->loose && zr_mul_u64(p->decoded_bytes, 2, &guess) &&
+        zr_add_u64(guess, 4096, &guess))
+        p->encoded_bound = ZR_MIN(guess, p->encoded_most);
     place->legs = legs;
     place->n_legs = program_legs(legs, chain, reps, cut, p->encode);
     place->excluded = excluded;

@@ -43,6 +43,23 @@ zarr_mem zr_mem_of_host(void *p, uint64_t bytes);
 /* A part of a run; false when it is not inside. */
 bool zr_mem_slice(const zarr_mem *mem, uint64_t offset, uint64_t bytes, zarr_mem *out);
 
+/* ---- heaps ---------------------------------------------------------------- */
+
+/* Blocks of host memory that live until all are cleared at once. Shared; clearing solo.
+ */
+struct zr_heap_block;
+struct zr_heap {
+    _Atomic(struct zr_heap_block *) first;
+    atomic_uint_fast64_t bytes; /* of all blocks */
+    uint64_t most;
+    const zarr_allocator *alloc;
+};
+void zr_heap_init(struct zr_heap *h, uint64_t most, const zarr_allocator *alloc);
+void zr_heap_clear(struct zr_heap *h);
+uint64_t zr_heap_bytes(const struct zr_heap *h);
+/* LIMIT above h->most. *out is aligned for any element and never NULL. */
+zarr_status zr_heap_alloc(struct zr_heap *h, uint64_t bytes, void **out, zarr_error *err);
+
 /* ---- counters ----------------------------------------------------------- */
 
 /* Copies by route; each worker has its own, added up at the end. */

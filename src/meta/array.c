@@ -37,6 +37,7 @@ void zr_array_meta_deinit(struct zr_array_meta *m)
     zr_grid_deinit(&m->grid);
     zr_key_encoding_deinit(&m->keys);
     zr_free(m->alloc, m->dimension_names);
+    zarr_dtype_release(m->dtype, m->fill);
     zr_free(m->alloc, m->fill);
     zr_free(m->alloc, m->leaves);
     zr_json_doc_deinit(&m->own);

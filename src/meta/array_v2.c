@@ -95,7 +95,7 @@ static struct zr_json *new_bytes(struct zr_json_doc *doc, const struct zr_array_
 }
 
 /* m->dtype, and how its elements are stored. */
-static zarr_status read_dtype(struct zr_array_meta *m, const struct zr_meta_env *env,
+static zarr_status read_plain(struct zr_array_meta *m, const struct zr_meta_env *env,
                               const struct zr_json *v, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
@@ -114,6 +114,65 @@ out:
     return st;
 }
 
+/* The type that an object codec makes bytes of; NULL: none that we know. */
+static const char *object_type(const struct zr_json *codec)
+{
+    static const char *const known[][2] = {{"vlen-utf8", "string"},
+                                           {"vlen-bytes", "variable_length_bytes"}};
+
+    for (size_t i = 0; zr_json_is(codec, ZR_JSON_OBJECT) && i < ZR_COUNT(known); i++)
+        if (zr_json_is_text(zr_json_get(codec, "id"), known[i][0]))
+            return known[i][1];
+    return NULL;
+}
+
+/* Which codec makes bytes of "|O": the first filter, a compressor alone, or what stands
+ * beside them under the name that NumPy's users gave it. */
+static const struct zr_json *object_codec(const struct zr_array_meta *m,
+                                          const struct zr_json *root)
+{
+    const struct zr_json *first = m->filters ? m->filters->u.kids.first : m->compressor;
+    const struct zr_json *beside = zr_json_get(root, "object_codec");
+
+    if (!object_type(first) && zr_json_is(beside, ZR_JSON_OBJECT))
+        return beside;
+    return first;
+}
+
+static bool is_object(const struct zr_json *dtype)
+{
+    const char *text = zr_json_string(dtype);
+
+    return text && (zr_streq(text, "|O") || zr_streq(text, "O"));
+}
+
+static zarr_status read_dtype(struct zr_array_meta *m, const struct zr_meta_env *env,
+                              const struct zr_json *root, zarr_error *err)
+{
+    const struct zr_json *v = zr_json_get(root, "dtype"), *codec = NULL;
+    const char *name = NULL, *id = NULL;
+
+    if (!is_object(v))
+        return read_plain(m, env, v, err);
+    codec = object_codec(m, root);
+    name = object_type(codec);
+    id = zr_json_string(zr_json_get(codec, "id"));
+    m->byte_order = ZARR_ORDER_NATIVE;
+    if (name) {
+        m->object_codec = codec;
+        return zr_dtype_find(env->dtypes, name, &m->dtype, NULL, err);
+    }
+    if (id && zr_refusal_find(zr_codec_refused, "codec", id))
+        return zr_fail_refused(err, zr_codec_refused, "codec", id);
+    if (id)
+        return zr_fail(
+            err, ZARR_ERR_UNSUPPORTED,
+            "data type \"|O\" with the filter \"%.64s\" in front is not known: "
+            "\"vlen-utf8\" and \"vlen-bytes\" are",
+            id);
+    return read_plain(m, env, v, err);
+}
+
 static zarr_status make_chain(struct zr_array_meta *m, const struct zr_meta_env *env,
                               zarr_error *err)
 {
@@ -126,11 +185,14 @@ static zarr_status make_chain(struct zr_array_meta *m, const struct zr_meta_env 
     list = zr_json_new(&doc, ZR_JSON_ARRAY);
     if (m->order == 'F' && m->ndim > 1)
         zr_json_append(&doc, list, new_transpose(&doc, m->ndim));
-    zr_json_append(&doc, list, new_bytes(&doc, m));
+    zr_json_append(&doc, list,
+                   m->object_codec ? zr_json_copy(&doc, m->object_codec)
+                                   : new_bytes(&doc, m));
     for (const struct zr_json *f = m->filters ? m->filters->u.kids.first : NULL; f;
          f = f->next)
-        zr_json_append(&doc, list, zr_json_copy(&doc, f));
-    if (m->compressor)
+        if (f != m->object_codec)
+            zr_json_append(&doc, list, zr_json_copy(&doc, f));
+    if (m->compressor && m->compressor != m->object_codec)
         zr_json_append(&doc, list, zr_json_copy(&doc, m->compressor));
     ZR_TRY(zr_meta_doc_status(&doc, err));
     st = zr_chain_parse(&m->chain, env->codecs, list, &options, m->alloc, err);
@@ -177,11 +239,11 @@ zarr_status zr_array_v2_parse(struct zr_array_meta *m, const struct zr_meta_env 
         zr_prefix(err, st, "chunks");
         goto out;
     }
-    ZR_TRY(read_dtype(m, env, zr_json_get(root, "dtype"), err));
+    ZR_TRY(read_codecs(m, root, err));
+    ZR_TRY(read_dtype(m, env, root, err));
     ZR_TRY(read_order(m, zr_json_get(root, "order"), err));
     ZR_TRY(read_separator(m, env, zr_json_get(root, "dimension_separator"), err));
     ZR_TRY(zr_meta_fill(m, zr_json_is(fill, ZR_JSON_NULL) ? NULL : fill, err));
-    ZR_TRY(read_codecs(m, root, err));
     ZR_TRY(make_chain(m, env, err));
     ZR_TRY(read_dimensions(m, err));
 out:

@@ -59,7 +59,7 @@ static zarr_status read_front(struct zr_array_meta *m, const struct zr_chain *ch
                            "Zarr v2 cannot say a transpose behind a filter"));
         ZR_TRY(reverse_order(&chain->codec[i], m->ndim, &m->order, err));
     }
-    if (!is_codec(a2b, "bytes"))
+    if (!is_codec(a2b, "bytes") && !zarr_dtype_variable(m->dtype))
         ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED, "Zarr v2 cannot say codec \"%s\"",
                        zarr_codec_spec_name(a2b)));
     m->byte_order =
@@ -94,7 +94,8 @@ static zarr_status read_back(struct zr_array_meta *m, const struct zr_meta_env *
     for (uint32_t i = 0; v && i < chain->n; i++, v = v->next) {
         const char *id;
 
-        if (i == chain->a2b || is_codec(&chain->codec[i], "transpose"))
+        if ((i == chain->a2b && is_codec(&chain->codec[i], "bytes")) ||
+            is_codec(&chain->codec[i], "transpose"))
             continue;
         id = v2_id(env, &chain->codec[i]);
         if (!id)

@@ -45,7 +45,8 @@ struct zr_array_meta {
     uint32_t byte_order; /* v2: as stored, ZARR_ORDER_*; NATIVE where the type has none,
                             and in v3; ZR_ORDER_MIXED with */
     char *leaves;        /* the orders of a struct's fields (zr_order) */
-    bool fill_defined;   /* false: v2 null */
+    const struct zr_json *object_codec; /* v2 "|O": of the filters, or beside them */
+    bool fill_defined;                  /* false: v2 null */
     uint8_t
         *fill; /* one native-endian element; the type's default where it is not defined */
     struct zr_grid grid;

@@ -35,7 +35,18 @@ static void copy_names(struct zr_array_facts *f, const struct zr_array_meta *m,
     }
 }
 
-/* One block: the struct, three shapes, the names' pointers, fill value, the names. */
+/* Bytes that a fill value of variable length points to. */
+static size_t fill_tail_bytes(const struct zr_array_meta *m)
+{
+    zarr_vlen item = {0};
+
+    if (m->fill_defined && zarr_dtype_variable(m->dtype))
+        memcpy(&item, m->fill, sizeof item);
+    return (size_t)item.bytes;
+}
+
+/* One block: the struct, three shapes, the names' pointers, fill value, the names, the
+ * bytes of a fill value that points to them. */
 zarr_status zr_array_facts_make(struct zr_array_facts **out,
                                 const struct zr_array_state *s, zarr_error *err)
 {
@@ -43,8 +54,9 @@ zarr_status zr_array_facts_make(struct zr_array_facts **out,
     const size_t rank = (size_t)m->ndim, shape_bytes = rank * sizeof *m->shape;
     const size_t fill_bytes =
         m->fill_defined ? (size_t)zarr_dtype_item_bytes(m->dtype) : 0;
+    const size_t tail_bytes = fill_tail_bytes(m), names = name_bytes(m);
     const size_t bytes = sizeof(struct zr_array_facts) + 3 * shape_bytes +
-                         rank * sizeof(char *) + fill_bytes + name_bytes(m);
+                         rank * sizeof(char *) + fill_bytes + names + tail_bytes;
     struct zr_array_facts *f = zr_calloc(s->alloc, 1, bytes);
     uint64_t *numbers = NULL;
     char *rest = NULL;
@@ -61,6 +73,13 @@ zarr_status zr_array_facts_make(struct zr_array_facts **out,
     rest = (char *)(numbers + 3 * rank) + rank * sizeof(char *);
     if (m->fill_defined)
         f->fill = memcpy(rest, m->fill, fill_bytes);
+    if (tail_bytes) {
+        zarr_vlen item;
+
+        memcpy(&item, f->fill, sizeof item);
+        item.data = memcpy(rest + fill_bytes + names, item.data, tail_bytes);
+        memcpy(f->fill, &item, sizeof item);
+    }
     if (m->dimension_names) {
         f->name = (const char **)(numbers + 3 * rank);
         copy_names(f, m, rest + fill_bytes);

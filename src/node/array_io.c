@@ -140,6 +140,24 @@ static void want_shape(struct zr_view_want *want, const struct zr_part *part,
     want->ndim += part->ndim;
 }
 
+/* Elements that point to their bytes are the host's, and read they need a place. */
+static zarr_status check_variable(struct io_call *c, int32_t device_type, bool write,
+                                  zarr_error *err)
+{
+    if (!c->io.layout->variable)
+        return ZARR_OK;
+    if (device_type != ZARR_DEVICE_CPU)
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                       "elements of variable length are in host memory only, not in "
+                       "memory of device type %" PRId32,
+                       device_type);
+    if (!write && !c->opts.heap)
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "elements of variable length need a heap (zarr_io_options.heap)");
+    c->io.heap = c->opts.heap ? &c->opts.heap->heap : NULL;
+    return ZARR_OK;
+}
+
 static zarr_status prepare_io(struct io_call *c, const zarr_selection *sel,
                               const zarr_tensor *tensor, const zarr_io_options *opts,
                               bool write, zarr_error *err)
@@ -167,6 +185,7 @@ static zarr_status prepare_io(struct io_call *c, const zarr_selection *sel,
     want_shape(&want, &c->io.part, room);
     ZR_TRY(zr_view_from_tensor(&c->io.view, &c->array->h.ctx->memory, &t, &want, err));
     ZR_TRY(zr_io_part_fill(&c->part_fill, &c->io, err));
+    ZR_TRY(check_variable(c, t.device_type, write, err));
     c->io.selection = sel;
     c->io.write = write;
 out:

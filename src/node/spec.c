@@ -280,6 +280,7 @@ static zarr_status document_v3(struct spec_work *w, zarr_error *err)
         .ctx = w->ctx,
         .doc = w->doc,
         .spec = s,
+        .dtype = w->dtype,
         .endian = w->byte_order == ZARR_ORDER_BIG ? "big" : "little",
         .chunk_shape = w->chunk,
     };
@@ -307,7 +308,8 @@ static zarr_status document_v2(struct spec_work *w, struct zr_tree *attrs,
     const zarr_array_spec *s = w->spec;
     const char separator[2] = {s->separator ? s->separator : '.', '\0'};
     const char order[2] = {s->order ? s->order : 'C', '\0'};
-    const struct zr_spec_codecs codecs = {.ctx = w->ctx, .doc = w->doc, .spec = s};
+    const struct zr_spec_codecs codecs = {
+        .ctx = w->ctx, .doc = w->doc, .spec = s, .dtype = w->dtype};
     struct zr_json_doc *doc = w->doc;
     zarr_status st = ZARR_OK;
 

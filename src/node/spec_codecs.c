@@ -21,12 +21,20 @@ static struct zr_json *named_codec(struct zr_json_doc *doc, const char *name,
     return codec;
 }
 
-static struct zr_json *bytes_codec(struct zr_json_doc *doc, const char *endian)
+static struct zr_json *endian_codec(struct zr_json_doc *doc, const char *endian)
 {
     struct zr_json *config = zr_json_new(doc, ZR_JSON_OBJECT);
 
     zr_json_set(doc, config, "endian", zr_json_new_text(doc, endian));
     return named_codec(doc, "bytes", config);
+}
+
+static struct zr_json *bytes_codec(const struct zr_spec_codecs *c)
+{
+    const char *name = zarr_dtype_codec(c->dtype);
+
+    return zr_streq(name, "bytes") ? endian_codec(c->doc, c->endian)
+                                   : named_codec(c->doc, name, NULL);
 }
 
 static struct zr_json *zstd_codec(struct zr_json_doc *doc)
@@ -77,13 +85,13 @@ static struct zr_json *complete_list(const struct zr_spec_codecs *c,
         has_bytes |= codec_kind(c->ctx, v) == ZARR_CODEC_ARRAY_BYTES;
     for (const struct zr_json *v = given->u.kids.first; v; v = v->next) {
         if (!has_bytes && codec_kind(c->ctx, v) == ZARR_CODEC_BYTES_BYTES) {
-            zr_json_append(c->doc, list, bytes_codec(c->doc, c->endian));
+            zr_json_append(c->doc, list, bytes_codec(c));
             has_bytes = true;
         }
         zr_json_append(c->doc, list, zr_json_copy(c->doc, v));
     }
     if (!has_bytes)
-        zr_json_append(c->doc, list, bytes_codec(c->doc, c->endian));
+        zr_json_append(c->doc, list, bytes_codec(c));
     return list;
 }
 
@@ -114,7 +122,7 @@ static zarr_status shard_index_codecs(struct zr_json **out,
         return zr_spec_json(out, c->ctx, c->doc, c->spec->index_codecs, "index_codecs",
                             err);
     *out = zr_json_new(c->doc, ZR_JSON_ARRAY);
-    zr_json_append(c->doc, *out, bytes_codec(c->doc, "little"));
+    zr_json_append(c->doc, *out, endian_codec(c->doc, "little"));
     zr_json_append(c->doc, *out, named_codec(c->doc, "crc32c", NULL));
     return ZARR_OK;
 }
@@ -144,6 +152,28 @@ out:
     return st;
 }
 
+/* v2 says how objects are stored by its first filter. */
+static void object_filter(struct zr_json *root, const struct zr_spec_codecs *c)
+{
+    const char *name = zarr_dtype_codec(c->dtype);
+    const struct zr_json *filters = zr_json_get(root, "filters"), *first = NULL;
+    struct zr_json *list = NULL, *v = NULL;
+
+    if (zr_streq(name, "bytes"))
+        return;
+    if (zr_json_is(filters, ZR_JSON_ARRAY))
+        first = filters->u.kids.first;
+    if (first && zr_json_is_text(zr_json_get(first, "id"), name))
+        return;
+    list = zr_json_new(c->doc, ZR_JSON_ARRAY);
+    v = zr_json_new(c->doc, ZR_JSON_OBJECT);
+    zr_json_set(c->doc, v, "id", zr_json_new_text(c->doc, name));
+    zr_json_append(c->doc, list, v);
+    for (; first; first = first->next)
+        zr_json_append(c->doc, list, zr_json_copy(c->doc, first));
+    zr_json_set(c->doc, root, "filters", list);
+}
+
 zarr_status zr_spec_codecs_v2(struct zr_json *root, const struct zr_spec_codecs *c,
                               zarr_error *err)
 {
@@ -156,6 +186,7 @@ zarr_status zr_spec_codecs_v2(struct zr_json *root, const struct zr_spec_codecs 
         zr_json_set(c->doc, v, "id", zr_json_new_text(c->doc, "zstd"));
         zr_json_set(c->doc, v, "level", zr_json_new_u64(c->doc, 0));
         zr_json_set(c->doc, root, "compressor", v);
+        object_filter(root, c);
         goto out;
     }
     ZR_TRY(zr_spec_json(&given, c->ctx, c->doc, c->spec->codecs, "codecs", err));
@@ -172,6 +203,7 @@ zarr_status zr_spec_codecs_v2(struct zr_json *root, const struct zr_spec_codecs 
                            v->key));
         zr_json_set(c->doc, root, v->key, zr_json_copy(c->doc, v));
     }
+    object_filter(root, c);
 out:
     return st;
 }

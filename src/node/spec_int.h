@@ -20,6 +20,7 @@ struct zr_spec_codecs {
     const zarr_context *ctx;
     struct zr_json_doc *doc;
     const zarr_array_spec *spec;
+    const zarr_dtype *dtype;
     const char *endian;          /* "little" or "big" */
     const uint64_t *chunk_shape; /* with shards: of the inner chunks */
 };

@@ -28,6 +28,10 @@ static void kit_free(struct zr_kit *kit)
     for (uint32_t i = 0; i < ZR_SCRATCH_SLOTS; i++)
         zr_pool_give(kit->engine->pool, &kit->scratch[i]);
     zr_thread_states_close(kit->engine->impls, &kit->states);
+    for (size_t i = 0; i < ZR_COUNT(kit->decode_buffer); i++) {
+        zr_buffer_free(&kit->decode_buffer[i], kit->engine->alloc);
+        zr_buffer_free(&kit->encode_buffer[i], kit->engine->alloc);
+    }
     zr_str_deinit(&kit->key);
     zr_free(kit->engine->alloc, kit);
 }

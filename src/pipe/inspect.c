@@ -69,7 +69,7 @@ static zarr_status check_fetch(const struct zr_work *w, const struct zr_level *l
                                zarr_error *err)
 {
     const struct zr_program *p = lv->decode;
-    uint64_t most = zr_encoded_most(w->io, p->encoded_bound, p->encoded_exact);
+    uint64_t most = zr_encoded_most(w->io, p->encoded_most, p->encoded_exact);
     zarr_status st = ZARR_OK;
 
     if (at->parent == NULL) {

@@ -136,6 +136,31 @@ zarr_status zr_index_from_value(const struct zr_work *w, const struct zr_level *
 /* ---- values that are buffers
  * ------------------------------------------------------------- */
 
+/* Of a length that only the decoder knows; then to a block that stays. */
+static zarr_status body_decode_loose(const struct zr_work *w, const struct zr_program *p,
+                                     const zarr_mem *encoded, zarr_mem *block,
+                                     zarr_mem *out, zarr_error *err)
+{
+    struct zr_growth g = {.ts = &w->kit->states,
+                          .buffer = w->kit->decode_buffer,
+                          .alloc = w->io->engine->alloc};
+    zarr_mem got = {0};
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_grow_decode(p, &g, encoded, NULL, &got, err));
+    ZR_TRY(zr_pool_take(w->io->engine->pool, ZARR_DEVICE_CPU, 0,
+                        ZR_MAX(got.bytes, UINT64_C(64)), block, err));
+    *out = *block;
+    out->bytes = got.bytes;
+    if (got.bytes != 0)
+        ZR_TRY(zr_mem_copy_run(w->io->engine->memory, out, &got, got.bytes,
+                               &w->kit->copies, err));
+out:
+    if (st != ZARR_OK)
+        zr_pool_give(w->io->engine->pool, block);
+    return st;
+}
+
 zarr_status zr_body_decode(const struct zr_work *w, const struct zr_level *lv,
                            const zarr_mem *encoded, zarr_mem *block, zarr_mem *out,
                            zarr_error *err)
@@ -145,6 +170,8 @@ zarr_status zr_body_decode(const struct zr_work *w, const struct zr_level *lv,
     zarr_status st = ZARR_OK;
 
     *block = *out = (zarr_mem){0};
+    if (p->loose)
+        return body_decode_loose(w, p, encoded, block, out, err);
     for (uint32_t i = 0; i < p->n; i++) {
         const struct zr_stage *s = &p->stage[i];
         uint64_t used = 0, room = s->kind == ZR_STAGE_COPY ? cur.bytes : s->out_bytes;
@@ -265,11 +292,10 @@ static zarr_status open_object(const struct zr_work *w, const struct zr_level *l
     zarr_status st = ZARR_OK;
 
     if (lv->bytes_decode != NULL) {
-        uint64_t bound = lv->encoded_bound;
         struct zr_fetch f = {.key = s->key,
                              .slot = ZR_SCRATCH_FETCH,
-                             .expect = bound,
-                             .most = zr_encoded_most(w->io, bound, false)};
+                             .expect = lv->encoded_bound,
+                             .most = zr_encoded_most(w->io, lv->encoded_most, false)};
         zarr_mem encoded;
 
         st = zr_fetch_object(w, &f, &encoded, err);
@@ -313,7 +339,7 @@ static zarr_status open_nested(const struct zr_work *w, const struct zr_level *l
     uint64_t at = 0;
     zarr_status st = ZARR_OK;
 
-    if (bytes > zr_encoded_most(w->io, lv->encoded_bound, false))
+    if (bytes > zr_encoded_most(w->io, lv->encoded_most, false))
         ZR_TRY(
             zr_fail(err, ZARR_ERR_CORRUPT, "an inner shard of %" PRIu64 " bytes", bytes));
     if (s->parent->buffer.handle != NULL) {

@@ -27,6 +27,8 @@ struct zr_kit {
     struct zr_engine *engine;
     struct zr_thread_states states;
     zarr_mem scratch[ZR_SCRATCH_SLOTS];
+    /* of programs without sizes (vlen.c); decoded elements point into the first */
+    struct zr_buffer decode_buffer[3], encode_buffer[3];
     zarr_stats stats;
     struct zr_copy_counters copies;
     struct zr_str key;
@@ -162,6 +164,23 @@ zarr_status zr_fill_target(const struct zr_work *w, const struct zr_target *t,
 /* Fills a decoded block with the fill value as stored (byte order of the program). */
 zarr_status zr_fill_block(const struct zr_work *w, const struct zr_program *p,
                           const zarr_mem *block, zarr_error *err);
+/* The same for programs without sizes: decoded elements of variable length point into src
+ * or the kit's decode_buffer; *out of encoding is in encode_buffer (or src). Both until
+ * the kit's next. */
+zarr_status zr_decode_loose(const struct zr_work *w, const struct zr_program *p,
+                            const zarr_mem *src, const zarr_mem *last, zarr_mem *out,
+                            zarr_error *err);
+zarr_status zr_encode_loose(const struct zr_work *w, const struct zr_program *p,
+                            const zarr_mem *src, zarr_mem *out, zarr_error *err);
+/* Elements of variable length to the view, their bytes to the heap. */
+zarr_status zr_vlen_scatter(const struct zr_work *w, const struct zr_program *p,
+                            const struct zr_target *t, const zarr_mem *block,
+                            zarr_error *err);
+/* A fill value whose bytes are in the heap. */
+zarr_status zr_vlen_fill(const struct zr_work *w, const struct zr_target *t,
+                         zarr_vlen *fill, zarr_error *err);
+/* Whether all n elements have the fill value's bytes. */
+bool zr_vlen_all_fill(const struct zr_layout *l, const void *block, uint64_t n);
 /* True when the target is the whole chunk and the view holds it in exactly the program's
  * layout; then *at is the place. */
 bool zr_target_direct(const struct zr_io *io, const struct zr_program *p,

@@ -45,6 +45,7 @@ static void add_stats(zarr_stats *to, const zarr_stats *from)
     to->copies_decoded_host += from->copies_decoded_host;
     to->waves += from->waves;
     to->read_modify_writes += from->read_modify_writes;
+    to->bytes_heap += from->bytes_heap;
 }
 
 static void publish_locked(const struct zarr_request *rq, zarr_stats *out)

@@ -139,11 +139,13 @@ static zarr_status decode_item(const struct zr_work *w, const struct zr_run *run
 {
     const struct zr_program *p = run->level->decode;
     zarr_mem at = {0}, block = {0};
-    bool direct = p->n > 0 && zr_target_direct(w->io, p, &item->target, &at);
+    /* elements of variable length point into scratch until they are moved */
+    bool direct = p->n > 0 && !w->io->layout->variable &&
+                  zr_target_direct(w->io, p, &item->target, &at);
     bool done = false;
     zarr_status st = ZARR_OK;
 
-    if (!direct)
+    if (!direct && !p->loose)
         ZR_TRY(zr_decode_part(w, p, item, encoded, &block, &done, err));
     if (!done)
         ZR_TRY(zr_decode_stages(w, p, encoded, direct ? &at : NULL, &block, err));
@@ -214,7 +216,7 @@ static zarr_status run_object(const struct zr_work *w, const struct zr_run *run,
                          .device_type = p->fetch_device,
                          .expect = p->encoded_bound,
                          .most =
-                             zr_encoded_most(w->io, p->encoded_bound, p->encoded_exact)};
+                             zr_encoded_most(w->io, p->encoded_most, p->encoded_exact)};
 
     return zr_fetch_object(w, &f, out, err);
 }
@@ -267,7 +269,7 @@ out:
 static zarr_status check_item_bytes(const struct zr_work *w, const struct zr_program *p,
                                     const struct zr_item *item, zarr_error *err)
 {
-    uint64_t most = zr_encoded_most(w->io, p->encoded_bound, p->encoded_exact);
+    uint64_t most = zr_encoded_most(w->io, p->encoded_most, p->encoded_exact);
 
     if (item->bytes > most)
         return zr_fail(err, ZARR_ERR_CORRUPT,

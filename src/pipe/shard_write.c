@@ -173,11 +173,23 @@ static zarr_status encode_inner(const struct zr_work *w, struct shard_writer *s,
         ZR_TRY(old_value(s, inner_id(s->lv, s->proj[i].chunk), &lw.old, err));
     if (s->in->is_shard)
         return encode_nested(w, s, i, &lw.old, err);
-    if (!zr_mem_slice(&s->slots, i * s->slot_bytes, s->slot_bytes, &lw.room))
+    if (!s->in->loose &&
+        !zr_mem_slice(&s->slots, i * s->slot_bytes, s->slot_bytes, &lw.room))
         return zr_internal(err);
     ZR_TRY(zr_leaf_encode(w, &lw, err));
     s->result[i].out = lw.out;
     s->result[i].empty = lw.empty;
+    if (s->in->loose && !lw.empty) { /* in the worker's buffer: to a block of its own */
+        zarr_mem *block = &s->result[i].block;
+
+        ZR_TRY(zr_pool_take(w->io->engine->pool, ZARR_DEVICE_CPU, 0,
+                            ZR_MAX(lw.out.bytes, UINT64_C(64)), block, err));
+        s->result[i].out = *block;
+        s->result[i].out.bytes = lw.out.bytes;
+        ZR_TRY(zr_mem_copy_run(w->io->engine->memory, &s->result[i].out, &lw.out,
+                               lw.out.bytes, &w->kit->copies, err));
+        goto out;
+    }
     /* Elements stored as they are may lie in the worker's block, which the next chunk
      * overwrites. */
     if (!lw.empty && lw.out.handle == w->kit->scratch[ZR_SCRATCH_BLOCK].handle) {
@@ -300,6 +312,8 @@ static zarr_status writer_init(struct shard_writer *s, zarr_error *err)
 
     zr_arena_init(&s->lists, alloc);
     s->batch = batch_most(s);
+    if (s->lv->loose) /* no sum of bounds: what limits let a chunk have */
+        bound = ZR_MIN(bound, s->w->io->engine->limits->chunk_bytes);
     if (!zr_add_u64(zr_encoded_most(s->w->io, bound, false), s->sw->old.bytes,
                     &s->keep_most))
         s->keep_most = UINT64_MAX;
@@ -309,7 +323,7 @@ static zarr_status writer_init(struct shard_writer *s, zarr_error *err)
     if (s->pairs == NULL || s->proj == NULL || s->result == NULL)
         ZR_TRY(zr_fail_memory(err, pairs));
     memset(s->pairs, 0xff, (size_t)pairs);
-    if (!s->in->is_shard) {
+    if (!s->in->is_shard && !s->in->loose) {
         uint64_t bytes = 0;
 
         s->slot_bytes = s->in->encoded_bound;
@@ -319,8 +333,9 @@ static zarr_status writer_init(struct shard_writer *s, zarr_error *err)
                             err));
     }
     ZR_TRY(zr_pool_take(s->w->io->engine->pool, ZARR_DEVICE_CPU, 0,
-                        ZR_MAX(bound, s->sw->old.bytes + s->lv->index_bytes), &s->sw->out,
-                        err));
+                        ZR_MAX(s->lv->loose ? s->lv->encoded_bound : bound,
+                               s->sw->old.bytes + s->lv->index_bytes),
+                        &s->sw->out, err));
     if (!s->lv->shard->index_at_end)
         s->pos = s->lv->index_bytes;
     if (s->sw->old.handle != NULL)
@@ -398,8 +413,11 @@ zarr_status zr_body_encode(const struct zr_work *w, const struct zr_level *lv,
          * what is there. */
         if (!zr_add_u64(cur.bytes, cur.bytes / 8 + 65536, &room))
             ZR_TRY(zr_fail(err, ZARR_ERR_LIMIT, "the shard grows beyond 64 bits"));
-        ZR_TRY(
-            zr_pool_take(pool, s->in_device, 0, ZR_MAX(s->in_bytes, room), &next, err));
+        if (p->loose)
+            ZR_TRY(zr_spec_bound(s->spec, cur.bytes, &room, err));
+        else
+            room = ZR_MAX(s->in_bytes, room);
+        ZR_TRY(zr_pool_take(pool, s->in_device, 0, room, &next, err));
         st = zr_stage_step(w, s, &cur, &next, &used, true, err);
         zr_pool_give(pool, block);
         *block = next;

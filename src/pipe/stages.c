@@ -131,6 +131,8 @@ zarr_status zr_decode_stages(const struct zr_work *w, const struct zr_program *p
     zarr_mem cur = *src, next = {0};
     zarr_status st = ZARR_OK;
 
+    if (p->loose)
+        return zr_decode_loose(w, p, src, last, out, err);
     for (uint32_t i = 0; i < p->n; i++) {
         const struct zr_stage *s = &p->stage[i];
         uint64_t used = cur.bytes;
@@ -247,6 +249,8 @@ zarr_status zr_scatter_target(const struct zr_work *w, const struct zr_program *
                               const struct zr_target *t, const zarr_mem *block,
                               zarr_error *err)
 {
+    if (w->io->layout->variable)
+        return zr_vlen_scatter(w, p, t, block, err);
     return move_boxes(w, p, t, block, false, err);
 }
 
@@ -310,11 +314,19 @@ zarr_status zr_fill_target(const struct zr_work *w, const struct zr_target *t,
     struct zr_boxes b = {
         .item_bytes = l->item_bytes, .swap_unit = l->swap_unit, .view = &w->io->view};
     struct box_arg arg = {.w = w};
+    zarr_vlen item;
+    zarr_status st = ZARR_OK;
 
     if (w->io->part.on)
         return fill_part(w, t, err);
     arg.pattern = pattern_for(l, w->io->view.swap_bytes);
-    return zr_target_boxes(&b, t, fill_one, &arg, err);
+    if (l->variable) {
+        ZR_TRY(zr_vlen_fill(w, t, &item, err));
+        arg.pattern = &item;
+    }
+    ZR_TRY(zr_target_boxes(&b, t, fill_one, &arg, err));
+out:
+    return st;
 }
 
 zarr_status zr_fill_block(const struct zr_work *w, const struct zr_program *p,

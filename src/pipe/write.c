@@ -85,7 +85,9 @@ static zarr_status is_empty(const struct zr_work *w, const struct zr_program *p,
                                &w->kit->copies, err));
     }
     ZR_TRY(zr_mem_host_ptr(w->io->engine->memory, host, p->decoded_bytes, &ptr, err));
-    *empty = zr_all_equal(ptr, p->decoded_bytes / p->item_bytes, fill, p->item_bytes);
+    *empty = l->variable ? zr_vlen_all_fill(l, ptr, p->decoded_bytes / p->item_bytes)
+                         : zr_all_equal(ptr, p->decoded_bytes / p->item_bytes, fill,
+                                        p->item_bytes);
 out:
     return st;
 }
@@ -115,6 +117,10 @@ zarr_status zr_leaf_encode(const struct zr_work *w, struct zr_leaf_write *lw,
     }
     if (p->n == 0 || p->stage[p->n - 1].kind == ZR_STAGE_COPY)
         elements = host; /* that copy has been made */
+    if (p->loose) {
+        ZR_TRY(zr_encode_loose(w, p, &elements, &lw->out, err));
+        goto out;
+    }
     ZR_TRY(zr_encode_stages(w, p, &elements, &lw->room, &used, err));
     lw->out = lw->room;
     lw->out.bytes = used;
@@ -164,7 +170,7 @@ static zarr_status unit_old(struct unit *u, const struct zr_level *lv, bool exac
     struct zr_fetch f = {.key = u->key,
                          .slot = ZR_SCRATCH_OLD,
                          .expect = lv->encoded_bound,
-                         .most = zr_encoded_most(u->w->io, lv->encoded_bound, exact)};
+                         .most = zr_encoded_most(u->w->io, lv->encoded_most, exact)};
     zarr_status st = ZARR_OK;
 
     if (u->proj->whole)
@@ -189,8 +195,9 @@ static zarr_status unit_leaf(struct unit *u, zarr_error *err)
 
     ZR_TRY(unit_old(u, lv, lv->decode->encoded_exact, err));
     lw.old = u->old;
-    ZR_TRY(zr_kit_scratch(u->w->kit, ZR_SCRATCH_BODY, ZARR_DEVICE_CPU, 0,
-                          lv->encoded_bound, &lw.room, err));
+    if (!lv->loose)
+        ZR_TRY(zr_kit_scratch(u->w->kit, ZR_SCRATCH_BODY, ZARR_DEVICE_CPU, 0,
+                              lv->encoded_bound, &lw.room, err));
     ZR_TRY(zr_leaf_encode(u->w, &lw, err));
     ZR_TRY(unit_store(u, lw.empty ? NULL : &lw.out, err));
 out:

@@ -76,6 +76,8 @@ static zarr_status make_leaf(const struct level_maker *m, struct zr_level *lv,
         *m->err = refusal;
     lv->decoded_bytes = lv->decode->decoded_bytes;
     lv->encoded_bound = lv->decode->encoded_bound;
+    lv->encoded_most = lv->decode->encoded_most;
+    lv->loose = lv->decode->loose;
 out:
     return st;
 }
@@ -176,7 +178,15 @@ static zarr_status make_shard(const struct level_maker *m, struct zr_level *lv)
                                      &lv->reps, &opts, m->alloc, m->err));
     }
     lv->decoded_bytes = lv->reps.rep[0].n_bytes;
-    lv->encoded_bound = lv->reps.rep[lv->chain->n].n_bytes;
+    lv->encoded_most = lv->encoded_bound = lv->reps.rep[lv->chain->n].n_bytes;
+    lv->loose = lv->reps.loose;
+    if (lv->loose) {
+        uint64_t guess = 0;
+
+        if (zr_mul_u64(lv->decoded_bytes, 2, &guess) &&
+            zr_add_u64(guess, lv->index_bytes + 65536, &guess))
+            lv->encoded_bound = ZR_MIN(guess, lv->encoded_most);
+    }
 out:
     return st;
 }
@@ -321,6 +331,7 @@ zarr_status zr_layout_make(struct zr_layout **out, const struct zr_layout_args *
     l->device_type = args->device_type;
     l->item_bytes = (uint32_t)zarr_dtype_item_bytes(args->dtype);
     l->swap_unit = zarr_dtype_swap_bytes(args->dtype);
+    l->variable = zarr_dtype_variable(args->dtype) != 0;
     l->fill = zr_calloc(alloc, 1, l->item_bytes > 0 ? l->item_bytes : 1);
     if (l->fill == NULL)
         ZR_TRY(zr_fail_memory(err, l->item_bytes));

@@ -52,7 +52,10 @@ struct zr_level {
     struct zr_level *index;
     /* bytes->bytes codecs around the shard, host; NULL: none */
     struct zr_program *bytes_decode, *bytes_encode;
-    uint64_t decoded_bytes, encoded_bound;
+    uint64_t decoded_bytes;
+    uint64_t encoded_bound; /* loose: a guess, to count with */
+    uint64_t encoded_most;  /* loose: what limits allow; else encoded_bound */
+    bool loose;             /* as in struct zr_program */
 };
 
 struct zr_layout_args {
@@ -74,7 +77,8 @@ struct zr_layout {
     const struct zr_key_encoding *keys;
     const zarr_dtype *dtype;
     uint32_t item_bytes, swap_unit;
-    uint8_t *fill;         /* item_bytes, native */
+    bool variable;         /* elements are zarr_vlen */
+    uint8_t *fill;         /* item_bytes, native; variable: its bytes are args->fill's */
     uint8_t *fill_swapped; /* the same with each unit reversed */
     int32_t device_type;
     uint32_t n_levels;

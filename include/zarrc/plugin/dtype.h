@@ -49,7 +49,7 @@ enum {
 typedef struct zarr_dtype_info {
     uint32_t struct_size;
     uint32_t kind;       /**< ZARR_KIND_* */
-    uint64_t item_bytes; /**< one element in memory; 0: variable length */
+    uint64_t item_bytes; /**< one element in memory; variable length: a zarr_vlen's */
     uint64_t item_bits;  /**< significant bits of an element; 0: 8 * item_bytes */
     uint32_t swap_bytes; /**< unit that byte order applies to; 0: 1, no byte order */
     uint32_t flags;      /**< ZARR_DTYPE_* */
@@ -76,6 +76,9 @@ enum {
     ZARR_DTYPE_FAMILY =
         2, /**< in vtable.flags: has members that differ by configuration */
     ZARR_DTYPE_NUMBERED = 4, /**< with FAMILY: members are called name + decimal digits */
+    /** in info.flags: an element is a zarr_vlen. fill_parse() takes its bytes from
+     * info->allocator, none for length 0; the library frees them. */
+    ZARR_DTYPE_VARIABLE = 8,
     ZARR_DTYPE_V2_PLAIN = 32 /**< in vtable.flags: the v2 type is written without a byte
                                 order and means little-endian ("bfloat16") */
 };

@@ -1,0 +1,76 @@
+/*
+ * codec/spec_vlen.c - `vlen-utf8` and `vlen-bytes`: the number of elements, then each
+ * as its length and its bytes, numbers in 32 bits and little-endian. v3 has them as
+ * array->bytes codecs, v2 as the first filter (meta/array_v2.c puts it where `bytes`
+ * would be). What comes out is as long as the elements are: no size follows from the
+ * metadata.
+ * Thread class: plain functions.
+ */
+#include "codec/codec_int.h"
+
+static zarr_status vlen_canonical(const zarr_codec_spec *raw, int format, char *text,
+                                  size_t cap, size_t *text_bytes, zarr_error *err)
+{
+    static const char *const known[] = {NULL};
+    zarr_status st = ZARR_OK;
+    struct zr_conf_text t;
+
+    ZR_TRY(zr_conf_known(raw, format, known, err));
+    zr_conf_open(&t, text, cap);
+    zr_conf_close(&t, text_bytes);
+out:
+    return st;
+}
+
+static zarr_status vlen_resolve(const zarr_codec_spec *spec, const zarr_chunk_spec *in,
+                                zarr_chunk_spec *out, uint32_t kind, zarr_error *err)
+{
+    const char *name = zarr_dtype_name(in->dtype);
+
+    if (zarr_dtype_kind(in->dtype) != kind)
+        return zr_fail(err, ZARR_ERR_INVALID, "%s: elements of type %s, must be %s",
+                       spec->vt->name, name ? name : zarr_dtype_v2(in->dtype),
+                       kind == ZARR_KIND_STRING ? "string" : "variable_length_bytes");
+    if (in->n_bytes / sizeof(zarr_vlen) > UINT32_MAX)
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "%s: chunks of %" PRIu64 " elements, at most 2^32 - 1 can be said",
+                       spec->vt->name, in->n_bytes / (uint64_t)sizeof(zarr_vlen));
+    out->n_bytes = UINT64_MAX;
+    out->exact = 0;
+    out->item_bytes_hint = 1;
+    return ZARR_OK;
+}
+
+static zarr_status utf8_resolve(const zarr_codec_spec *spec, const zarr_chunk_spec *in,
+                                zarr_chunk_spec *out, void *fill_out, zarr_error *err)
+{
+    ZR_UNUSED(fill_out);
+    return vlen_resolve(spec, in, out, ZARR_KIND_STRING, err);
+}
+
+static zarr_status vbytes_resolve(const zarr_codec_spec *spec, const zarr_chunk_spec *in,
+                                  zarr_chunk_spec *out, void *fill_out, zarr_error *err)
+{
+    ZR_UNUSED(fill_out);
+    return vlen_resolve(spec, in, out, ZARR_KIND_VBYTES, err);
+}
+
+static const char *const utf8_aliases[] = {"numcodecs.vlen-utf8", NULL};
+const zarr_codec_spec_vtable zr_spec_vlen_utf8 = {
+    .struct_size = sizeof(zarr_codec_spec_vtable),
+    .name = "vlen-utf8",
+    .aliases = utf8_aliases,
+    .kind = ZARR_CODEC_ARRAY_BYTES,
+    .canonical = vlen_canonical,
+    .resolve = utf8_resolve,
+};
+
+static const char *const vbytes_aliases[] = {"numcodecs.vlen-bytes", NULL};
+const zarr_codec_spec_vtable zr_spec_vlen_bytes = {
+    .struct_size = sizeof(zarr_codec_spec_vtable),
+    .name = "vlen-bytes",
+    .aliases = vbytes_aliases,
+    .kind = ZARR_CODEC_ARRAY_BYTES,
+    .canonical = vlen_canonical,
+    .resolve = vbytes_resolve,
+};

@@ -1,0 +1,334 @@
+/*
+ * dtype/vlen.c - elements of any length: text in UTF-8 (`string`) and bytes. In memory
+ * an element is a zarr_vlen, an address and a length; whose memory that is, the caller
+ * says. A fill value's bytes are the parser's and end with zr_dtype_release(). In v2
+ * both are "|O": the filter says which (meta/array_v2.c).
+ * Fill values: text is a JSON string; bytes are base64, lists of numbers are read too.
+ * Thread class: frozen.
+ */
+#include "dtype_int.h"
+
+#include <string.h>
+
+int zarr_dtype_variable(const zarr_dtype *dtype)
+{
+    return dtype && (dtype->info.flags & ZARR_DTYPE_VARIABLE) ? 1 : 0;
+}
+
+void zarr_dtype_release(const zarr_dtype *dtype, void *element)
+{
+    zarr_vlen item;
+
+    if (!zarr_dtype_variable(dtype) || !element)
+        return;
+    memcpy(&item, element, sizeof item);
+    if (item.bytes)
+        zr_free(dtype->info.allocator, (void *)(uintptr_t)item.data);
+    memset(element, 0, sizeof item);
+}
+
+static zarr_status vlen_parse(zarr_dtype_info *info, uint32_t kind)
+{
+    info->kind = kind;
+    info->item_bytes = sizeof(zarr_vlen);
+    info->flags = ZARR_DTYPE_VARIABLE;
+    return ZARR_OK;
+}
+
+static zarr_status string_parse(zarr_dtype_info *info, const zarr_dtype_host *host,
+                                const char *name, const char *json, zarr_error *err)
+{
+    ZR_UNUSED(host);
+    ZR_UNUSED(name);
+    ZR_UNUSED(json);
+    ZR_UNUSED(err);
+    return vlen_parse(info, ZARR_KIND_STRING);
+}
+
+static zarr_status vbytes_parse(zarr_dtype_info *info, const zarr_dtype_host *host,
+                                const char *name, const char *json, zarr_error *err)
+{
+    ZR_UNUSED(host);
+    ZR_UNUSED(name);
+    ZR_UNUSED(json);
+    ZR_UNUSED(err);
+    return vlen_parse(info, ZARR_KIND_VBYTES);
+}
+
+static zarr_status vlen_write(const char *name, uint32_t what, char *text, size_t cap,
+                              size_t *text_bytes)
+{
+    struct zr_sink s = {text, cap, 0};
+
+    if (what == ZARR_DTYPE_TEXT_V2) {
+        zr_sink_puts(&s, "O");
+        return zr_sink_end(&s, text_bytes);
+    }
+    zr_sink_puts(&s, what == ZARR_DTYPE_TEXT_V3 ? "\"" : "");
+    zr_sink_puts(&s, name);
+    zr_sink_puts(&s, what == ZARR_DTYPE_TEXT_V3 ? "\"" : "");
+    return zr_sink_end(&s, text_bytes);
+}
+
+static zarr_status string_write(const zarr_dtype_info *info, uint32_t what, char *text,
+                                size_t cap, size_t *text_bytes, zarr_error *err)
+{
+    ZR_UNUSED(info);
+    ZR_UNUSED(err);
+    return vlen_write("string", what, text, cap, text_bytes);
+}
+
+/* The name that zarr-python writes; it reads both. */
+static zarr_status vbytes_write(const zarr_dtype_info *info, uint32_t what, char *text,
+                                size_t cap, size_t *text_bytes, zarr_error *err)
+{
+    ZR_UNUSED(info);
+    ZR_UNUSED(err);
+    return vlen_write("variable_length_bytes", what, text, cap, text_bytes);
+}
+
+/* ---- fill values ------------------------------------------------------------ */
+
+/* *item of n bytes of its own. */
+static zarr_status item_take(const zarr_dtype_info *info, void *element, size_t n,
+                             uint8_t **data, zarr_error *err)
+{
+    zarr_vlen item = {0};
+
+    memcpy(element, &item, sizeof item);
+    *data = NULL;
+    if (n == 0)
+        return ZARR_OK;
+    *data = zr_malloc(info->allocator, n);
+    if (!*data)
+        return zr_fail_memory(err, n);
+    item = (zarr_vlen){.data = *data, .bytes = n};
+    memcpy(element, &item, sizeof item);
+    return ZARR_OK;
+}
+
+/* Old v2 files have 0 for nothing. */
+static bool is_v2_zero(const struct zr_json *v, int format)
+{
+    uint64_t zero = 1;
+
+    return format == 2 && zr_json_u64(v, &zero) && zero == 0;
+}
+
+static zarr_status string_fill_parse(const zarr_dtype_info *info, int format,
+                                     const char *json, void *element, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    struct zr_value value;
+    uint8_t *data = NULL;
+
+    memset(element, 0, sizeof(zarr_vlen));
+    ZR_TRY(zr_value_open(&value, info, json, err));
+    if (is_v2_zero(value.v, format))
+        goto out;
+    if (!zr_json_is(value.v, ZR_JSON_STRING)) {
+        st = zr_value_refuse(info, value.v, "text is expected", err);
+        goto out;
+    }
+    ZR_TRY(item_take(info, element, value.v->u.text.bytes, &data, err));
+    if (data)
+        memcpy(data, value.v->u.text.ptr, value.v->u.text.bytes);
+out:
+    zr_value_close(&value);
+    return st;
+}
+
+static void element_free(const zarr_dtype_info *info, void *element)
+{
+    zarr_vlen item;
+
+    memcpy(&item, element, sizeof item);
+    zr_free(info->allocator, (void *)(uintptr_t)item.data);
+    memset(element, 0, sizeof item);
+}
+
+static zarr_status vbytes_from_base64(const zarr_dtype_info *info,
+                                      const struct zr_json *v, void *element,
+                                      zarr_error *err)
+{
+    const size_t room = v->u.text.bytes / 4 * 3;
+    zarr_status st = ZARR_OK;
+    uint8_t *data = NULL;
+    size_t n = 0;
+    zarr_vlen item;
+
+    ZR_TRY(item_take(info, element, room, &data, err));
+    if (!room && v->u.text.bytes == 0)
+        goto out;
+    if (!room || !zr_value_base64(v, data, room, &n)) {
+        element_free(info, element);
+        st = zr_value_refuse(info, v, "base64 text is expected", err);
+        goto out;
+    }
+    if (n == 0)
+        element_free(info, element);
+    item = (zarr_vlen){.data = n ? data : NULL, .bytes = n};
+    memcpy(element, &item, sizeof item);
+out:
+    return st;
+}
+
+static zarr_status vbytes_from_list(const zarr_dtype_info *info, const struct zr_json *v,
+                                    void *element, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    uint8_t *data = NULL;
+    size_t i = 0;
+
+    ZR_TRY(item_take(info, element, zr_json_count(v), &data, err));
+    for (const struct zr_json *e = v->u.kids.first; e; e = e->next) {
+        uint64_t byte = 0;
+
+        if (!zr_json_u64(e, &byte) || byte > 255) {
+            element_free(info, element);
+            st = zr_value_refuse(info, v, "numbers from 0 to 255 are expected", err);
+            goto out;
+        }
+        data[i++] = (uint8_t)byte;
+    }
+out:
+    return st;
+}
+
+static zarr_status vbytes_fill_parse(const zarr_dtype_info *info, int format,
+                                     const char *json, void *element, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    struct zr_value value;
+
+    memset(element, 0, sizeof(zarr_vlen));
+    ZR_TRY(zr_value_open(&value, info, json, err));
+    if (zr_json_is(value.v, ZR_JSON_STRING))
+        ZR_TRY(vbytes_from_base64(info, value.v, element, err));
+    else if (zr_json_is(value.v, ZR_JSON_ARRAY))
+        ZR_TRY(vbytes_from_list(info, value.v, element, err));
+    else if (!is_v2_zero(value.v, format))
+        ZR_TRY(zr_value_refuse(info, value.v,
+                               "base64 text or a list of numbers is expected", err));
+out:
+    zr_value_close(&value);
+    return st;
+}
+
+static zarr_status item_read(const zarr_dtype_info *info, const void *element,
+                             zarr_vlen *item, zarr_error *err)
+{
+    memcpy(item, element, sizeof *item);
+    if (!item->data && item->bytes)
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "%s: an element of %" PRIu64 " bytes at address NULL", info->name,
+                       item->bytes);
+    return ZARR_OK;
+}
+
+static void put_escape(struct zr_sink *s, unsigned char c)
+{
+    static const char hex[] = "0123456789abcdef";
+
+    if (c == '"' || c == '\\') {
+        zr_sink_putc(s, '\\');
+        zr_sink_putc(s, (char)c);
+        return;
+    }
+    zr_sink_puts(s, "\\u00");
+    zr_sink_putc(s, hex[c >> 4]);
+    zr_sink_putc(s, hex[c & 15]);
+}
+
+static zarr_status string_fill_print(const zarr_dtype_info *info, int format,
+                                     const void *element, char *text, size_t cap,
+                                     size_t *text_bytes, zarr_error *err)
+{
+    struct zr_sink s = {text, cap, 0};
+    zarr_status st = ZARR_OK;
+    zarr_vlen item;
+    const char *p = NULL;
+
+    ZR_UNUSED(format);
+    ZR_TRY(item_read(info, element, &item, err));
+    p = item.data;
+    if (item.bytes > SIZE_MAX / 8 || !zr_utf8_valid(p ? p : "", (size_t)item.bytes)) {
+        st = zr_fail(err, ZARR_ERR_CORRUPT, "%s: an element is no UTF-8", info->name);
+        goto out;
+    }
+    zr_sink_putc(&s, '"');
+    for (uint64_t i = 0; i < item.bytes; i++) {
+        const unsigned char c = (unsigned char)p[i];
+
+        if (c < 0x20 || c == '"' || c == '\\' || c == 0x7f)
+            put_escape(&s, c);
+        else
+            zr_sink_putc(&s, (char)c);
+    }
+    zr_sink_putc(&s, '"');
+    st = zr_sink_end(&s, text_bytes);
+out:
+    return st;
+}
+
+static zarr_status vbytes_fill_print(const zarr_dtype_info *info, int format,
+                                     const void *element, char *text, size_t cap,
+                                     size_t *text_bytes, zarr_error *err)
+{
+    struct zr_sink s = {text, cap, 0};
+    zarr_status st = ZARR_OK;
+    zarr_vlen item;
+
+    ZR_UNUSED(format);
+    ZR_TRY(item_read(info, element, &item, err));
+    if (item.bytes > SIZE_MAX / 8) {
+        st = zr_fail(err, ZARR_ERR_LIMIT, "%s: an element of %" PRIu64 " bytes",
+                     info->name, item.bytes);
+        goto out;
+    }
+    zr_sink_putc(&s, '"');
+    zr_sink_base64(&s, item.data, (size_t)item.bytes);
+    zr_sink_putc(&s, '"');
+    st = zr_sink_end(&s, text_bytes);
+out:
+    return st;
+}
+
+/* By bytes, which for UTF-8 is the order of its characters. */
+static int vlen_compare(const zarr_dtype_info *info, const void *a, const void *b)
+{
+    zarr_vlen x, y;
+    int order = 0;
+
+    ZR_UNUSED(info);
+    memcpy(&x, a, sizeof x);
+    memcpy(&y, b, sizeof y);
+    if (x.bytes && y.bytes)
+        order = memcmp(x.data, y.data, (size_t)ZR_MIN(x.bytes, y.bytes));
+    return order ? order : (x.bytes > y.bytes) - (x.bytes < y.bytes);
+}
+
+const zarr_dtype_vtable zr_dtype_string = {
+    .struct_size = sizeof(zarr_dtype_vtable),
+    .name = "string",
+    .parse = string_parse,
+    .write = string_write,
+    .fill_parse = string_fill_parse,
+    .fill_print = string_fill_print,
+    .codec = "vlen-utf8",
+    .compare = vlen_compare,
+};
+
+static const char *const vbytes_aliases[] = {"bytes", "binary", NULL};
+
+const zarr_dtype_vtable zr_dtype_vbytes = {
+    .struct_size = sizeof(zarr_dtype_vtable),
+    .name = "variable_length_bytes",
+    .aliases = vbytes_aliases,
+    .parse = vbytes_parse,
+    .write = vbytes_write,
+    .fill_parse = vbytes_fill_parse,
+    .fill_print = vbytes_fill_print,
+    .codec = "vlen-bytes",
+    .compare = vlen_compare,
+};

@@ -1,0 +1,189 @@
+/*
+ * pipe/vlen.c - elements of variable length. Decoded, a block of them points into the
+ * encoded bytes, in the kit's buffers or the store's; only those that are wanted are
+ * copied to the caller's heap, in one block a chunk. Sizes of what is encoded follow
+ * from nothing but the elements, so programs run with buffers that grow.
+ * Decoders and encoders have buffers of their own: what is read, changed and written
+ * is encoded while its old elements still point into the decoder's.
+ * Thread class: on the worker's kit.
+ */
+#include "pipe/pipe_int.h"
+
+#include <string.h>
+
+/* ---- programs without sizes ---------------------------------------------------------
+ */
+
+zarr_status zr_decode_loose(const struct zr_work *w, const struct zr_program *p,
+                            const zarr_mem *src, const zarr_mem *last, zarr_mem *out,
+                            zarr_error *err)
+{
+    struct zr_growth g = {.ts = &w->kit->states,
+                          .buffer = w->kit->decode_buffer,
+                          .alloc = w->io->engine->alloc};
+    zarr_mem block = {0};
+    zarr_status st = ZARR_OK;
+
+    if (last != NULL && last->handle != NULL)
+        block = *last;
+    else
+        ZR_TRY(zr_kit_scratch(w->kit, ZR_SCRATCH_A, ZARR_DEVICE_CPU, 0, p->decoded_bytes,
+                              &block, err));
+    ZR_TRY(zr_grow_decode(p, &g, src, &block, out, err));
+    w->kit->stats.bytes_decoded += out->bytes;
+out:
+    return st;
+}
+
+zarr_status zr_encode_loose(const struct zr_work *w, const struct zr_program *p,
+                            const zarr_mem *src, zarr_mem *out, zarr_error *err)
+{
+    struct zr_growth g = {.ts = &w->kit->states,
+                          .buffer = w->kit->encode_buffer,
+                          .alloc = w->io->engine->alloc};
+
+    w->kit->stats.bytes_decoded += src->bytes;
+    return zr_grow_encode(p, &g, src, NULL, out, err);
+}
+
+/* ---- elements ------------------------------------------------------------------------
+ */
+
+struct vlen_boxes {
+    const struct zr_work *w;
+    uint8_t *to, *end; /* in the heap; NULL: only count */
+    uint64_t bytes;    /* counted */
+};
+
+static zarr_status side_address(const struct zr_work *w, const zarr_box_side *side,
+                                uint8_t **out, zarr_error *err)
+{
+    zarr_mem at = side->mem;
+    void *p = NULL;
+    zarr_status st = ZARR_OK;
+
+    at.bytes = sizeof(zarr_vlen);
+    ZR_TRY(zr_mem_host_ptr(w->io->engine->memory, &at, sizeof(zarr_vlen), &p, err));
+    *out = p;
+out:
+    return st;
+}
+
+static zarr_status vlen_one(struct vlen_boxes *v, uint8_t *dst, const uint8_t *src,
+                            zarr_error *err)
+{
+    zarr_vlen item;
+
+    memcpy(&item, src, sizeof item);
+    if (v->to == NULL)
+        return zr_add_u64(v->bytes, item.bytes, &v->bytes)
+                   ? ZARR_OK
+                   : zr_fail(err, ZARR_ERR_LIMIT, "elements of more than 2^64 bytes");
+    if (item.bytes > (uint64_t)(v->end - v->to))
+        return zr_internal(err);
+    if (item.bytes != 0)
+        memcpy(v->to, item.data, (size_t)item.bytes);
+    item.data = v->to;
+    v->to += item.bytes;
+    memcpy(dst, &item, sizeof item);
+    return ZARR_OK;
+}
+
+/* One box, element by element: dst is the view, src the chunk. */
+static zarr_status vlen_box(void *arg, const zarr_box *box, zarr_error *err)
+{
+    struct vlen_boxes *v = arg;
+    uint64_t at[ZARR_MAX_RANK] = {0};
+    uint8_t *dst = NULL, *src = NULL;
+    int32_t d = 0;
+    zarr_status st = ZARR_OK;
+
+    for (int32_t i = 0; i < box->ndim; i++)
+        if (box->shape[i] == 0)
+            return ZARR_OK;
+    ZR_TRY(side_address(v->w, &box->dst, &dst, err));
+    ZR_TRY(side_address(v->w, &box->src, &src, err));
+    do {
+        ZR_TRY(vlen_one(v, dst, src, err));
+        for (d = box->ndim - 1; d >= 0; d--) {
+            dst += box->dst.stride[d];
+            src += box->src.stride[d];
+            if (++at[d] < box->shape[d])
+                break;
+            dst -= box->dst.stride[d] * (int64_t)box->shape[d];
+            src -= box->src.stride[d] * (int64_t)box->shape[d];
+            at[d] = 0;
+        }
+    } while (d >= 0);
+out:
+    return st;
+}
+
+static zarr_status vlen_room(const struct zr_work *w, uint64_t bytes, void **out,
+                             zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    if (w->io->heap == NULL)
+        return zr_internal(err);
+    ZR_TRY(zr_heap_alloc(w->io->heap, bytes, out, err));
+    w->kit->stats.bytes_heap += bytes;
+out:
+    return st;
+}
+
+zarr_status zr_vlen_scatter(const struct zr_work *w, const struct zr_program *p,
+                            const struct zr_target *t, const zarr_mem *block,
+                            zarr_error *err)
+{
+    const struct zr_boxes b = {.item_bytes = w->io->layout->item_bytes,
+                               .swap_unit = w->io->layout->swap_unit,
+                               .program = p,
+                               .view = &w->io->view,
+                               .chunk_mem = *block};
+    struct vlen_boxes v = {.w = w};
+    void *room = NULL;
+    zarr_status st = ZARR_OK;
+
+    if (t->n_items == 0)
+        return ZARR_OK;
+    ZR_TRY(zr_target_boxes(&b, t, vlen_box, &v, err));
+    ZR_TRY(vlen_room(w, v.bytes, &room, err));
+    v.to = room;
+    v.end = v.to + v.bytes;
+    ZR_TRY(zr_target_boxes(&b, t, vlen_box, &v, err));
+out:
+    return st;
+}
+
+zarr_status zr_vlen_fill(const struct zr_work *w, const struct zr_target *t,
+                         zarr_vlen *fill, zarr_error *err)
+{
+    void *room = NULL;
+    zarr_status st = ZARR_OK;
+
+    memcpy(fill, w->io->layout->fill, sizeof *fill);
+    if (t->n_items == 0)
+        return ZARR_OK;
+    ZR_TRY(vlen_room(w, fill->bytes, &room, err));
+    if (fill->bytes != 0)
+        memcpy(room, fill->data, (size_t)fill->bytes);
+    fill->data = room;
+out:
+    return st;
+}
+
+bool zr_vlen_all_fill(const struct zr_layout *l, const void *block, uint64_t n)
+{
+    zarr_vlen fill, item;
+
+    memcpy(&fill, l->fill, sizeof fill);
+    for (uint64_t i = 0; i < n; i++) {
+        memcpy(&item, (const uint8_t *)block + i * sizeof item, sizeof item);
+        if (item.bytes != fill.bytes ||
+            (item.bytes != 0 && (item.data == NULL ||
+                                 memcmp(item.data, fill.data, (size_t)item.bytes) != 0)))
+            return false;
+    }
+    return true;
+}
