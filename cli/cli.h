@@ -247,6 +247,10 @@ int64_t cli_read_fd(int fd, void *data, size_t bytes);
 /* Bytes that a command may use for its own buffers, all together: half of --mem (the
  * library has the other half), or 256 MiB. */
 uint64_t cli_buffer_bytes(const struct cli *cli);
+/* Makes a heap for elements of variable length, or clears the one there is; nothing for
+ * other types. */
+zarr_status cli_heap(const struct cli *cli, const zarr_dtype *type, zarr_heap **heap,
+                     zarr_error *err);
 
 /* Boxes that follow each other in C order and together cover `shape` exactly. Runs: each
  * box is one run of the array in C order (for streams). Otherwise boxes are made of whole

@@ -120,7 +120,8 @@ static int match(struct appending *a)
     one[a->axis] = 1;
     a->row_bytes = cli_mul(cli_product(a->ndim, one),
                            zarr_dtype_item_bytes(zarr_array_dtype(a->node.array)));
-    if (a->row_bytes == UINT64_MAX || a->row_bytes == 0)
+    if (a->row_bytes == UINT64_MAX || a->row_bytes == 0 ||
+        zarr_dtype_variable(zarr_array_dtype(a->node.array)))
         return cli_error(a->cli, CLI_UNSUPPORTED, NULL,
                          "elements of this type cannot be appended from a file");
     return a->in.is_npy ? match_npy(a) : match_raw(a);

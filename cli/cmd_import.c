@@ -124,8 +124,10 @@ static int find_type(struct import *im)
     if (endian && im->raw)
         im->byte_order = strcmp(endian, "big") == 0 ? ZARR_ORDER_BIG : ZARR_ORDER_LITTLE;
     im->item_bytes = (size_t)zarr_dtype_item_bytes(im->type);
-    if (im->item_bytes == 0)
-        return cli_error(cli, CLI_UNSUPPORTED, NULL, "%s: elements of variable length",
+    if (zarr_dtype_variable(im->type))
+        return cli_error(cli, CLI_UNSUPPORTED, NULL,
+                         "%s: elements of variable length cannot be read from a file of "
+                         "raw elements",
                          im->name);
     return CLI_OK;
 }

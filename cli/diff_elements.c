@@ -19,6 +19,7 @@ struct comparing {
     uint64_t item_bytes;
     bool is_number;
     char *data[2];
+    zarr_heap *heap[2]; /* of elements of variable length, else NULL */
 };
 
 static int64_t read_signed(const void *element, uint64_t bytes)
@@ -87,7 +88,9 @@ static bool elements_equal(const struct comparing *c, const void *a, const void 
                            double *by)
 {
     const struct diff *d = c->p->d;
-    const bool same_bits = memcmp(a, b, (size_t)c->item_bytes) == 0;
+    const bool same_bits = zarr_dtype_variable(c->type)
+                               ? zarr_dtype_compare(c->type, a, b) == 0
+                               : memcmp(a, b, (size_t)c->item_bytes) == 0;
 
     *by = -1;
     if (same_bits && !d->nan_differs)
@@ -139,6 +142,7 @@ static void compare_items(struct comparing *c)
 
 static zarr_status read_box(struct comparing *c, int side, zarr_error *err)
 {
+    zarr_io_options opts = {.struct_size = sizeof opts};
     zarr_selection *selection = NULL;
     int64_t shape[ZARR_MAX_RANK];
     zarr_tensor tensor;
@@ -147,7 +151,10 @@ static zarr_status read_box(struct comparing *c, int side, zarr_error *err)
     cli_boxes_tensor(&c->boxes, c->data[side], c->boxes.n_items * c->item_bytes, shape,
                      &tensor);
     if (!st)
-        st = cli_read(side ? c->p->b : c->p->a, selection, &tensor, NULL, err);
+        st = cli_heap(c->p->d->cli, c->type, &c->heap[side], err);
+    opts.heap = c->heap[side];
+    if (!st)
+        st = cli_read(side ? c->p->b : c->p->a, selection, &tensor, &opts, err);
     zarr_selection_free(selection);
     return st;
 }
@@ -165,7 +172,8 @@ static int compare_box(struct comparing *c)
             return cli_fail(d->cli, st, &err, "cannot read %s",
                             side ? c->p->shown_b : c->p->shown_a);
     }
-    if (d->nan_differs || memcmp(c->data[0], c->data[1], (size_t)bytes) != 0)
+    if (d->nan_differs || zarr_dtype_variable(c->type) ||
+        memcmp(c->data[0], c->data[1], (size_t)bytes) != 0)
         compare_items(c);
     c->p->elements.n_compared += c->boxes.n_items;
     d->done_bytes += bytes;
@@ -185,9 +193,6 @@ int cli_diff_elements(struct diff_pair *p, const zarr_selection *sa,
     c.type = zarr_array_dtype(p->a);
     c.item_bytes = zarr_dtype_item_bytes(c.type);
     c.is_number = cli_is_number(c.type);
-    if (c.item_bytes == 0)
-        return cli_error(p->d->cli, CLI_UNSUPPORTED, NULL,
-                         "%s has elements of variable length", p->shown_a);
     most = cli_buffer_bytes(p->d->cli) / 2 / c.item_bytes;
     if (most > (64u << 20) / c.item_bytes)
         most = (64u << 20) / c.item_bytes;
@@ -201,7 +206,9 @@ int cli_diff_elements(struct diff_pair *p, const zarr_selection *sa,
         if (p->d->cli->quiet && !p->d->cli->json && p->elements.n_different)
             break; /* nobody asks how many */
     }
-    free(c.data[0]);
-    free(c.data[1]);
+    for (int side = 0; side < 2; side++) {
+        zarr_heap_free(c.heap[side]);
+        free(c.data[side]);
+    }
     return rc;
 }

@@ -261,6 +261,7 @@ struct slot {
     struct cli_boxes box;
     zarr_selection *selection;
     zarr_request *request;
+    zarr_heap *heap; /* of elements of variable length, else NULL */
     int64_t shape[ZARR_MAX_RANK];
 };
 
@@ -275,6 +276,7 @@ struct stream {
 static zarr_status start(struct stream *s, struct slot *slot, zarr_error *err)
 {
     zarr_tensor tensor = {.struct_size = sizeof tensor};
+    zarr_io_options opts;
     zarr_array *array = s->sink->dump->node->array;
     zarr_status st;
 
@@ -288,8 +290,12 @@ static zarr_status start(struct stream *s, struct slot *slot, zarr_error *err)
     cli_field_tensor(&s->sink->field, slot->shape, &tensor);
     if (s->sink->style == STYLE_NPY || s->sink->style == STYLE_RAW)
         tensor.byte_order = ZARR_ORDER_LITTLE;
-    return zarr_array_read_submit(&slot->request, array, slot->selection, &tensor,
-                                  &s->sink->field.options, err);
+    opts = s->sink->field.options;
+    st = cli_heap(s->sink->dump->cli, s->sink->type, &slot->heap, err);
+    opts.heap = slot->heap;
+    return st ? st
+              : zarr_array_read_submit(&slot->request, array, slot->selection, &tensor,
+                                       &opts, err);
 }
 
 static zarr_status finish(struct slot *slot, zarr_error *err)
@@ -365,6 +371,7 @@ static int stream(struct sink *sink, zarr_selection *selection)
         rc = end(sink);
     for (int i = 0; i < 2; i++) {
         slot_clear(&s.slots[i]);
+        zarr_heap_free(s.slots[i].heap);
         free(s.slots[i].data);
     }
     return rc;
@@ -397,9 +404,10 @@ int cli_dump(const struct cli_dump *dump)
     memcpy(s.shape, zarr_selection_shape(selection), (size_t)s.ndim * sizeof *s.shape);
     for (int32_t d = 0; d < s.field.ndim && s.ndim < ZARR_MAX_RANK; d++)
         s.shape[s.ndim++] = s.field.shape[d];
-    if (s.item_bytes == 0)
-        rc = cli_error(dump->cli, CLI_UNSUPPORTED, NULL,
-                       "%s: elements of variable length", node->shown);
+    if (zarr_dtype_variable(s.type) && (s.style == STYLE_NPY || s.style == STYLE_RAW))
+        rc = cli_error(
+            dump->cli, CLI_UNSUPPORTED, "Choose --format=elements (or text, csv, json).",
+            "%s: elements of variable length have no %s form", node->shown, dump->format);
     else if (s.style == STYLE_CSV && s.ndim > 2)
         rc = cli_error(dump->cli, CLI_USAGE, "Choose a plane: NODE[0,:,:].",
                        "csv has rows and columns, not %d dimensions", (int)s.ndim);

@@ -85,6 +85,17 @@ int64_t cli_read_fd(int fd, void *data, size_t bytes)
     return (int64_t)done;
 }
 
+zarr_status cli_heap(const struct cli *cli, const zarr_dtype *type, zarr_heap **heap,
+                     zarr_error *err)
+{
+    if (!zarr_dtype_variable(type))
+        return ZARR_OK;
+    if (!*heap)
+        return zarr_heap_create(heap, cli->ctx, 0, err);
+    zarr_heap_clear(*heap);
+    return ZARR_OK;
+}
+
 uint64_t cli_buffer_bytes(const struct cli *cli)
 {
     return cli->memory_bytes ? cli->memory_bytes / 2 : 256u << 20;

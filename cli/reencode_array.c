@@ -35,6 +35,7 @@ struct box {
 
 struct slot {
     void *data;
+    zarr_heap *heap; /* of elements of variable length, else NULL */
     struct box box;
     uint64_t bytes;
     struct transfer read, write;
@@ -120,6 +121,9 @@ static zarr_status start_read(struct work *w, struct slot *slot, zarr_error *err
     struct transfer *t = &slot->read;
     zarr_status st = transfer_begin(w, t, &slot->box, slot, err);
 
+    if (!st)
+        st = cli_heap(w->r->cli, zarr_array_dtype(w->pair->src), &slot->heap, err);
+    t->opts.heap = slot->heap;
     return st ? st
               : zarr_array_read_submit(&t->request, w->pair->src, t->selection,
                                        &t->tensor, &t->opts, err);
@@ -380,6 +384,7 @@ static void work_end(struct work *w)
     for (size_t i = 0; i < 2; i++) {
         transfer_end(&w->slots[i].read);
         transfer_end(&w->slots[i].write);
+        zarr_heap_free(w->slots[i].heap);
         free(w->slots[i].data);
     }
     free(w->finished);
@@ -404,6 +409,18 @@ int cli_reencode_array(struct reencode *r, const struct reencode_pair *pair)
 
 /* ---- --verify ------------------------------------------------------------------- */
 
+static bool same_elements(const struct work *w, const char *a, const char *b, uint64_t n)
+{
+    const zarr_dtype *type = zarr_array_dtype(w->pair->dst);
+
+    if (!zarr_dtype_variable(type))
+        return memcmp(a, b, (size_t)(n * w->s.item_bytes)) == 0;
+    for (uint64_t i = 0; i < n; i++, a += w->s.item_bytes, b += w->s.item_bytes)
+        if (zarr_dtype_compare(type, a, b) != 0)
+            return false;
+    return true;
+}
+
 static int compare_box(struct work *w, void *a, void *b)
 {
     struct cli_boxes *boxes = &w->s.boxes;
@@ -411,21 +428,23 @@ static int compare_box(struct work *w, void *a, void *b)
     int64_t shape[ZARR_MAX_RANK];
     zarr_selection *selection = NULL;
     zarr_tensor tensor;
+    zarr_io_options opts = {.struct_size = sizeof opts};
     zarr_error err = {0};
     zarr_status st = cli_boxes_select(boxes, NULL, &selection, &err);
     int rc = CLI_OK;
 
-    if (!st) {
-        cli_boxes_tensor(boxes, a, bytes, shape, &tensor);
-        st = cli_read(w->pair->src, selection, &tensor, NULL, &err);
-    }
-    if (!st) {
-        cli_boxes_tensor(boxes, b, bytes, shape, &tensor);
-        st = cli_read(w->pair->dst, selection, &tensor, NULL, &err);
+    for (int side = 0; side < 2 && !st; side++) {
+        zarr_array *array = side ? w->pair->dst : w->pair->src;
+
+        cli_boxes_tensor(boxes, side ? b : a, bytes, shape, &tensor);
+        st = cli_heap(w->r->cli, zarr_array_dtype(array), &w->slots[side].heap, &err);
+        opts.heap = w->slots[side].heap;
+        if (!st)
+            st = cli_read(array, selection, &tensor, &opts, &err);
     }
     if (st) {
         rc = cli_fail(w->r->cli, st, &err, "cannot compare %s", w->pair->shown);
-    } else if (memcmp(a, b, (size_t)bytes) != 0) {
+    } else if (!same_elements(w, a, b, boxes->n_items)) {
         char *at = cli_shape_text(boxes->ndim, boxes->start);
 
         rc = cli_error(w->r->cli, CLI_DIFFERENT,
@@ -455,6 +474,7 @@ int cli_reencode_compare(struct reencode *r, const struct reencode_pair *pair)
         r->done_bytes += w.s.boxes.n_items * w.s.item_bytes;
         cli_progress_update(&r->progress, r->done_bytes, 0);
     }
+    work_end(&w);
     free(a);
     free(b);
     return rc;

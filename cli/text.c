@@ -86,6 +86,17 @@ static void add_raw(const unsigned char *data, size_t n, bool hex, struct cli_st
             cli_string_add(out, data + i, 1);
 }
 
+/* Text as it is, but for what a terminal or a line of CSV would take for its own. */
+static void add_line(const unsigned char *data, size_t n, struct cli_string *out)
+{
+    cli_string_add(out, "", 0);
+    for (size_t i = 0; i < n; i++)
+        if (data[i] < 0x20 || data[i] == 0x7f)
+            cli_string_printf(out, "\\x%02x", data[i]);
+        else
+            cli_string_add(out, data + i, 1);
+}
+
 /* A JSON string without its quotes, anything else as it is. */
 static void add_plain(const char *json, size_t bytes, struct cli_string *out)
 {
@@ -122,6 +133,16 @@ int cli_element_text(struct cli *cli, const zarr_dtype *type, const void *elemen
     if (is_opaque(kind)) {
         add_raw(element, (size_t)zarr_dtype_item_bytes(type), kind != ZARR_KIND_BYTES,
                 out);
+        return CLI_OK;
+    }
+    if (zarr_dtype_variable(type)) {
+        zarr_vlen item;
+
+        memcpy(&item, element, sizeof item);
+        if (kind == ZARR_KIND_STRING)
+            add_line(item.data, (size_t)item.bytes, out);
+        else
+            add_raw(item.data, (size_t)item.bytes, true, out);
         return CLI_OK;
     }
     if (kind == ZARR_KIND_INT || kind == ZARR_KIND_UINT || kind == ZARR_KIND_BOOL)

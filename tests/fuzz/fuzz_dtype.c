@@ -41,7 +41,10 @@ static void fuzz_element(const zarr_dtype *t, const uint8_t *element, size_t byt
         fuzz_must(zarr_dtype_print(t, element, text, n + 1, &n, NULL) == ZARR_OK);
         fuzz_must(strlen(text) == n);
         fuzz_must(zarr_dtype_parse(t, text, again, NULL) == ZARR_OK);
-        fuzz_must(fuzz_has_bool(t) || memcmp(element, again, bytes) == 0);
+        fuzz_must(fuzz_has_bool(t) ||
+                  (zarr_dtype_variable(t) ? zarr_dtype_compare(t, element, again) == 0
+                                          : memcmp(element, again, bytes) == 0));
+        zarr_dtype_release(t, again);
     }
     free(text);
     free(again);
@@ -58,9 +61,12 @@ static void fuzz_type(const zarr_dtype *t, const char *json, size_t json_bytes)
     fuzz_must(same == t);
     if (zarr_dtype_parse(t, json, element, NULL) == ZARR_OK)
         fuzz_element(t, element, bytes);
-    memcpy(element, json, ZR_MIN(json_bytes, bytes));
-    zr_dtype_unpad(t, element, 1); /* as elements are in memory */
-    fuzz_element(t, element, bytes);
+    zarr_dtype_release(t, element);
+    if (!zarr_dtype_variable(t)) { /* else these would be addresses */
+        memcpy(element, json, ZR_MIN(json_bytes, bytes));
+        zr_dtype_unpad(t, element, 1); /* as elements are in memory */
+        fuzz_element(t, element, bytes);
+    }
     free(element);
 }
 

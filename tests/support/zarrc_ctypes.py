@@ -122,7 +122,12 @@ class IoOptions(Sized):
                 ("missing_chunks", c_uint32), ("wave_bytes", c_uint64), ("stream", c_void_p),
                 ("stats", POINTER(Stats)), ("pipeline", c_char_p), ("progress", ProgressFn),
                 ("progress_user", c_void_p), ("empty_chunks", c_uint32), ("reserved", c_uint32),
-                ("field", c_char_p)]
+                ("field", c_char_p), ("heap", c_void_p)]
+
+
+class VlenColumn(Sized):
+    _fields_ = [("struct_size", c_uint32), ("flags", c_uint32), ("n", c_uint64),
+                ("offsets", POINTER(c_uint64)), ("bytes", c_void_p), ("owner", c_void_p)]
 
 
 class DimSelection(Structure):
@@ -260,6 +265,9 @@ FUNCTIONS = {
     "zarr_array_chunk_write_encoded": (T, [P, SHAPE, P, U, E]),
     "zarr_array_chunk_erase": (T, [P, SHAPE, E]), "zarr_array_chunk_key": (T, [P, SHAPE, *TEXT]),
     "zarr_array_verify": (T, [P, VerifyFn, P, POINTER(IoOptions), E]),
+    "zarr_array_read_vlen": (T, [P, P, POINTER(VlenColumn), POINTER(IoOptions), E]),
+    "zarr_array_write_vlen": (T, [P, P, POINTER(VlenColumn), POINTER(IoOptions), E]),
+    "zarr_vlen_column_free": (None, [POINTER(VlenColumn)]),
     "zarr_request_wait": (T, [P, U, POINTER(c_int), E]), "zarr_request_cancel": (None, [P]),
     "zarr_request_progress": (None, [P, POINTER(Stats)]), "zarr_request_free": (None, [P]),
     "zarr_group_open": (T, [OUT, P, S, POINTER(GroupOpenOptions), E]),
@@ -768,6 +776,24 @@ class Array(Handle):
         tensor = Tensor(np.asarray(view), self.context, memory)
         call("zarr_array_write", self.pointer, selection and selection.pointer,
              byref(tensor.struct), byref(io_options(**options)))
+
+    def read_vlen(self, selection=None, **options):
+        """The elements of variable length as a flat list of bytes."""
+        column = VlenColumn()
+        call("zarr_array_read_vlen", self.pointer, selection and selection.pointer,
+             byref(column), byref(io_options(**options)))
+        ends = column.offsets[:column.n + 1]
+        data = ctypes.string_at(column.bytes, ends[-1])
+        lib.zarr_vlen_column_free(byref(column))
+        return [data[a:b] for a, b in zip(ends, ends[1:])]
+
+    def write_vlen(self, items, selection=None, **options):
+        data = b"".join(items)
+        ends = [0, *itertools.accumulate(map(len, items))]
+        column = VlenColumn(n=len(items), offsets=(c_uint64 * len(ends))(*ends),
+                            bytes=ctypes.cast(ctypes.c_char_p(data), c_void_p).value)
+        call("zarr_array_write_vlen", self.pointer, selection and selection.pointer,
+             byref(column), byref(io_options(**options)))
 
     def submit(self, verb, view, selection=None, memory="host", **options):
         tensor = Tensor(view, self.context, memory)
