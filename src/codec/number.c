@@ -26,7 +26,7 @@
             .fraction_bits = fraction, .special = flavour, .bias = offset,               \
         }                                                                                \
     }
-#define PAIR(text, size, width, fraction, offset)                                        \
+#define NUMBER_PAIR(text, size, width, fraction, offset)                                 \
     {                                                                                    \
         text,                                                                            \
         {                                                                                \
@@ -66,12 +66,12 @@ static const struct {
     FLOAT("float6_e2m3fn", 1, 6, 3, 1, ZR_FLOAT_FINITE),
     FLOAT("float6_e3m2fn", 1, 6, 2, 3, ZR_FLOAT_FINITE),
     FLOAT("float4_e2m1fn", 1, 4, 1, 1, ZR_FLOAT_FINITE),
-    PAIR("complex64", 4, 32, 23, 127),
-    PAIR("complex128", 8, 64, 52, 1023),
-    PAIR("complex_float16", 2, 16, 10, 15),
-    PAIR("complex_bfloat16", 2, 16, 7, 127),
-    PAIR("complex_float32", 4, 32, 23, 127),
-    PAIR("complex_float64", 8, 64, 52, 1023),
+    NUMBER_PAIR("complex64", 4, 32, 23, 127),
+    NUMBER_PAIR("complex128", 8, 64, 52, 1023),
+    NUMBER_PAIR("complex_float16", 2, 16, 10, 15),
+    NUMBER_PAIR("complex_bfloat16", 2, 16, 7, 127),
+    NUMBER_PAIR("complex_float32", 4, 32, 23, 127),
+    NUMBER_PAIR("complex_float64", 8, 64, 52, 1023),
 };
 
 bool zr_number_of(const zarr_dtype *dtype, struct zr_number *out)

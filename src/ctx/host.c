@@ -25,7 +25,7 @@ static void host_log(zarr_context *ctx, uint32_t level, const char *fmt, ...)
     zr_log(&ctx->log, level, "%s", line);
 }
 
-static void *host_alloc(zarr_context *ctx, size_t bytes)
+static void *context_alloc(zarr_context *ctx, size_t bytes)
 {
     return zr_malloc(ctx->alloc, bytes);
 }
@@ -35,7 +35,7 @@ static void *host_realloc(zarr_context *ctx, void *block, size_t bytes)
     return zr_realloc(ctx->alloc, block, bytes);
 }
 
-static void host_free(zarr_context *ctx, void *block)
+static void context_free(zarr_context *ctx, void *block)
 {
     zr_free(ctx->alloc, block);
 }
@@ -88,9 +88,9 @@ const zarr_host zr_host = {
     .fail = zr_fail,
     .fail_os = zr_fail_os,
     .log = host_log,
-    .alloc = host_alloc,
+    .alloc = context_alloc,
     .realloc = host_realloc,
-    .free = host_free,
+    .free = context_free,
     .mem_alloc = zarr_mem_alloc,
     .mem_free = zarr_mem_free,
     .mem_copy = zarr_mem_copy,

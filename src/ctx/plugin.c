@@ -217,7 +217,7 @@ zarr_status zarr_context_load(zarr_context *ctx, const char *path, zarr_error *e
 /* ---- ZARR_PLUGIN_PATH ---------------------------------------------------------------
  */
 
-static int compare_names(const void *a, const void *b)
+static int compare_files(const void *a, const void *b)
 {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
@@ -253,7 +253,7 @@ static zarr_status folder_files(const char *folder, struct zr_arena *texts, char
         memcpy((*out)[*n] + strlen(folder) + 1, e->d_name, bytes + 1);
         ++*n;
     }
-    qsort(*out, *n, sizeof **out, compare_names);
+    qsort(*out, *n, sizeof **out, compare_files);
 out:
     (void)closedir(dir);
     return st;

@@ -216,16 +216,16 @@ bool zr_float_from_f64(const struct zr_float *f, double v, uint64_t *bits)
 
 /* ---- from text -------------------------------------------------------------- */
 
-struct decimal {
+struct float_digits {
     const char *s, *end; /* what is left of the digits */
     int64_t exp10;       /* the power of ten above the first digit that is not zero */
 };
 
 /* At the first digit that is not zero. The text is a number as zr_parse_f64() takes it.
  */
-static struct decimal decimal_open(const char *s, size_t n)
+static struct float_digits float_digits_open(const char *s, size_t n)
 {
-    struct decimal d = {.s = s, .end = s + n};
+    struct float_digits d = {.s = s, .end = s + n};
     int64_t before = 0, exponent = 0;
     const char *e = s, *first = NULL;
 
@@ -247,7 +247,7 @@ static struct decimal decimal_open(const char *s, size_t n)
     return d;
 }
 
-static int decimal_next(struct decimal *d)
+static int float_digits_next(struct float_digits *d)
 {
     while (d->s < d->end && (*d->s < '0' || *d->s > '9'))
         d->s++;
@@ -258,19 +258,19 @@ static int decimal_next(struct decimal *d)
 static int compare_decimal(const char *s, size_t n, double v)
 {
     char exact[160];
-    struct decimal a = decimal_open(s, n), b;
+    struct float_digits a = float_digits_open(s, n), b;
     const int bytes = snprintf(exact, sizeof exact, "%.140e", v);
     int x = 0, y = 0;
 
     for (char *p = exact; *p; p++)
         if (*p == ',') /* some locale's */
             *p = '.';
-    b = decimal_open(exact, (size_t)bytes);
+    b = float_digits_open(exact, (size_t)bytes);
     if (a.exp10 != b.exp10)
         return a.exp10 < b.exp10 ? -1 : 1;
     while (x >= 0 || y >= 0) {
-        x = decimal_next(&a);
-        y = decimal_next(&b);
+        x = float_digits_next(&a);
+        y = float_digits_next(&b);
         if (ZR_MAX(x, 0) != ZR_MAX(y, 0))
             return x < y ? -1 : 1;
     }

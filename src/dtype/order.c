@@ -11,7 +11,7 @@
 /* ---- carrying it out --------------------------------------------------------- */
 
 enum {
-    SWAP_BLOCK = 32 * 1024 /* every field walks it once: it should stay in the cache */
+    ORDER_BLOCK = 32 * 1024 /* every field walks it once: it should stay in the cache */
 };
 
 struct swap_walk {
@@ -87,7 +87,7 @@ static bool order_is_swapped(uint32_t order)
 void zr_struct_swap(const struct zr_struct *s, const struct zr_order *order, void *data,
                     uint64_t n)
 {
-    const uint64_t block = ZR_MAX(SWAP_BLOCK / s->bytes, UINT64_C(1));
+    const uint64_t block = ZR_MAX(ORDER_BLOCK / s->bytes, UINT64_C(1));
     const bool mixed = order->order == ZR_ORDER_MIXED;
 
     for (uint64_t i = 0; i < n; i += block) {

@@ -45,7 +45,7 @@ struct padded_form {
     bool truth;
 };
 
-static struct padded_form form_of(const zarr_dtype *dtype)
+static struct padded_form padded_form_of(const zarr_dtype *dtype)
 {
     const uint32_t bits = zr_dtype_padded_bits(dtype);
     struct padded_form f = {.keep = (uint8_t)((1U << bits) - 1)};
@@ -78,7 +78,7 @@ static uint8_t mend_row(struct padded_form f, uint8_t *p, size_t n)
 
 static uint8_t mend_column(const zarr_dtype *dtype, struct padded_column c)
 {
-    const struct padded_form f = form_of(dtype);
+    const struct padded_form f = padded_form_of(dtype);
     uint8_t bad = 0;
 
     if (c.stride == c.count)

@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-static const struct zr_float *form_of(const zarr_dtype_info *info)
+static const struct zr_float *real_form(const zarr_dtype_info *info)
 {
     return &zr_floats[info->param[0]];
 }
@@ -23,7 +23,7 @@ const struct zr_float *zr_dtype_float(const zarr_dtype *dtype)
         dtype->info.kind == ZARR_KIND_FLOAT || dtype->info.kind == ZARR_KIND_COMPLEX;
 
     return real && dtype->entry->vt.fill_print == zr_real_fill_print
-               ? form_of(&dtype->info)
+               ? real_form(&dtype->info)
                : NULL;
 }
 
@@ -98,7 +98,7 @@ static zarr_status parse_number(const zarr_dtype_info *info, const struct zr_flo
 static zarr_status parse_float(const zarr_dtype_info *info, int format,
                                const struct zr_json *v, void *element, zarr_error *err)
 {
-    const struct zr_float *f = form_of(info);
+    const struct zr_float *f = real_form(info);
     uint64_t bits = 0;
     const char *s;
     size_t n;
@@ -123,12 +123,12 @@ static zarr_status parse_float(const zarr_dtype_info *info, int format,
 static zarr_status parse_pair(const zarr_dtype_info *info, int format,
                               const struct zr_json *v, void *element, zarr_error *err)
 {
-    uint8_t *imaginary = (uint8_t *)element + form_of(info)->bytes;
+    uint8_t *imaginary = (uint8_t *)element + real_form(info)->bytes;
     zarr_status st = ZARR_OK;
 
     if (!zr_json_is(v, ZR_JSON_ARRAY)) { /* old files: the real part alone */
         ZR_TRY(parse_float(info, format, v, element, err));
-        memset(imaginary, 0, form_of(info)->bytes);
+        memset(imaginary, 0, real_form(info)->bytes);
         goto out;
     }
     if (zr_json_count(v) != 2)
@@ -195,7 +195,7 @@ zarr_status zr_real_fill_print(const zarr_dtype_info *info, int format,
                                size_t *text_bytes, zarr_error *err)
 {
     struct zr_sink s = {text, cap, 0};
-    const struct zr_float *f = form_of(info);
+    const struct zr_float *f = real_form(info);
 
     ZR_UNUSED(err);
     if (info->kind == ZARR_KIND_COMPLEX) {
@@ -231,7 +231,7 @@ static int compare_float(const struct zr_float *f, const void *a, const void *b)
 
 static int real_compare(const zarr_dtype_info *info, const void *a, const void *b)
 {
-    const struct zr_float *f = form_of(info);
+    const struct zr_float *f = real_form(info);
     const int order = compare_float(f, a, b);
 
     if (order || info->components < 2)
@@ -241,7 +241,7 @@ static int real_compare(const zarr_dtype_info *info, const void *a, const void *
 
 static void real_number(const zarr_dtype_info *info, const void *element, double *out)
 {
-    const struct zr_float *f = form_of(info);
+    const struct zr_float *f = real_form(info);
 
     for (uint32_t i = 0; i < info->components; i++)
         out[i] = zr_float_to_f64(

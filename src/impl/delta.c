@@ -93,7 +93,7 @@ static struct zr_numpy_type delta_float(uint8_t bytes)
 static struct zr_numpy_type delta_promote(const struct zr_numpy_type *a,
                                           const struct zr_numpy_type *b)
 {
-    const uint8_t wide = ZR_MAX(a->item_bytes, b->item_bytes);
+    const uint8_t widest = ZR_MAX(a->item_bytes, b->item_bytes);
 
     if (a->kind == b->kind)
         return a->item_bytes >= b->item_bytes ? *a : *b;
@@ -106,9 +106,9 @@ static struct zr_numpy_type delta_promote(const struct zr_numpy_type *a,
     }
     if ((a->kind == 'i' ? a->item_bytes : b->item_bytes) >
         (a->kind == 'u' ? a->item_bytes : b->item_bytes))
-        return (struct zr_numpy_type){'i', wide, false};
-    return wide == 8 ? delta_float(8)
-                     : (struct zr_numpy_type){'i', (uint8_t)(2 * wide), false};
+        return (struct zr_numpy_type){'i', widest, false};
+    return widest == 8 ? delta_float(8)
+                       : (struct zr_numpy_type){'i', (uint8_t)(2 * widest), false};
 }
 
 static void delta_general(const struct zr_delta *t, bool encode, uint8_t *dst,

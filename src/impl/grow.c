@@ -166,7 +166,8 @@ out:
     return st;
 }
 
-static zarr_status step_run(const struct grow_step *s, zarr_mem *cur, zarr_error *err)
+static zarr_status grow_step_run(const struct grow_step *s, zarr_mem *cur,
+                                 zarr_error *err)
 {
     zarr_codec_job job = {.src = *cur};
     zarr_status st = ZARR_OK;
@@ -201,7 +202,7 @@ static zarr_status grow_run(const struct zr_program *p, struct zr_growth *g,
                                     .buffer = &g->buffer[k % 2],
                                     .encode = p->encode};
 
-        ZR_TRY(step_run(&s, &cur, err));
+        ZR_TRY(grow_step_run(&s, &cur, err));
     }
     if (p->n == 0 && dst) {
         g->no_room = dst->bytes < cur.bytes;

@@ -38,11 +38,11 @@ static inline uint64_t crc_load64(const uint8_t *p)
 __attribute__((target("sse4.2"))) static uint32_t crc_stream(uint32_t c, const uint8_t *p,
                                                              size_t n)
 {
-    uint64_t wide = c;
+    uint64_t sum = c;
 
     for (; n >= 8; n -= 8, p += 8)
-        wide = _mm_crc32_u64(wide, crc_load64(p));
-    c = (uint32_t)wide;
+        sum = _mm_crc32_u64(sum, crc_load64(p));
+    c = (uint32_t)sum;
     for (; n > 0; n--, p++)
         c = _mm_crc32_u8(c, *p);
     return c;
