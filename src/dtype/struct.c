@@ -132,8 +132,7 @@ static zarr_status field_type(const struct zr_struct *s, struct zr_field *f,
         zr_prefix(err, st, "struct: field \"%.64s\"", f->name);
         goto out;
     }
-    if (f->dtype->info.item_bytes == 0 || f->dtype->info.kind == ZARR_KIND_STRING ||
-        f->dtype->info.kind == ZARR_KIND_VBYTES)
+    if (f->dtype->info.item_bytes == 0 || zarr_dtype_variable(f->dtype))
         st = field_refuse(f, "has a data type of variable length", err);
 out:
     zr_str_deinit(&text);

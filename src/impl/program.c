@@ -344,6 +344,16 @@ static zarr_status program_fill(struct zr_program *p, struct zr_place *place,
         st = zr_fail_memory(err, (uint64_t)chain->n * sizeof *legs);
         goto out;
     }
+    /* Their elements point into what the stage before read; a second one would reuse it.
+     */
+    if (chain->a2b > cut.first + 1 && zarr_dtype_variable(reps->rep[cut.first].dtype)) {
+        st = zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                     "elements of variable length behind more than one codec between "
+                     "arrays (\"%s\" and \"%s\")",
+                     zarr_codec_spec_name(&chain->codec[cut.first]),
+                     zarr_codec_spec_name(&chain->codec[cut.first + 1]));
+        goto out;
+    }
     p->encoded_bound = stage_rep_bytes(stored, p->encode);
     p->encoded_exact = stored->exact != 0;
     p->encoded_most = p->encoded_bound;

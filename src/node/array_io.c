@@ -129,15 +129,20 @@ struct io_call {
 };
 
 /* The result's shape, and behind it that of a field's subarray. */
-static void want_shape(struct zr_view_want *want, const struct zr_part *part,
-                       uint64_t *room)
+static zarr_status want_shape(struct zr_view_want *want, const struct zr_part *part,
+                              uint64_t *room, zarr_error *err)
 {
     if (part->ndim == 0)
-        return;
+        return ZARR_OK;
+    if (want->ndim > ZARR_MAX_RANK - part->ndim)
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "a result of %d dimensions and a field of %d more: at most %d",
+                       (int)want->ndim, (int)part->ndim, ZARR_MAX_RANK);
     memcpy(room, want->shape, (size_t)want->ndim * sizeof *room);
     memcpy(room + want->ndim, part->shape, (size_t)part->ndim * sizeof *room);
     want->shape = room;
     want->ndim += part->ndim;
+    return ZARR_OK;
 }
 
 /* Elements that point to their bytes are the host's, and read they need a place. */
@@ -182,7 +187,7 @@ static zarr_status prepare_io(struct io_call *c, const zarr_selection *sel,
     ZR_TRY(check_tensor_dtype(&t, dtype, err));
     want.item_bytes = (uint32_t)zarr_dtype_item_bytes(dtype);
     want.swap_unit = zarr_dtype_swap_bytes(dtype);
-    want_shape(&want, &c->io.part, room);
+    ZR_TRY(want_shape(&want, &c->io.part, room, err));
     ZR_TRY(zr_view_from_tensor(&c->io.view, &c->array->h.ctx->memory, &t, &want, err));
     ZR_TRY(zr_io_part_fill(&c->part_fill, &c->io, err));
     ZR_TRY(check_variable(c, t.device_type, write, err));

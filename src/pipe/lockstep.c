@@ -37,6 +37,8 @@ struct lockstep {
 
 bool zr_wants_lockstep(const struct zr_program *p)
 {
+    if (p->loose) /* sizes that only each chunk tells */
+        return false;
     for (uint32_t i = 0; i < p->n; i++)
         if (p->stage[i].kind == ZR_STAGE_CODEC &&
             (p->stage[i].impl->vt.caps & ZARR_CODEC_BATCH) != 0)

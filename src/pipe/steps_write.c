@@ -65,7 +65,7 @@ zarr_status zr_step_units_next(zarr_pipeline_units *u, uint32_t most, uint32_t *
     *n = u->n = 0;
     zr_arena_reset(&u->lists);
     most = ZR_MIN(most, (uint32_t)STEP_UNITS_MAX);
-    while (u->n < most && zr_project_next(u->projector, &proj)) {
+    while (u->n < most && zr_next_unit(&u->rq->io, u->projector, &proj)) {
         ZR_TRY(zr_grow(u->rq->io.engine->alloc, &u->unit, &u->cap, u->n + (size_t)1,
                        sizeof *u->unit, err));
         u->unit[u->n] = proj;

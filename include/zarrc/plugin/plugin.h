@@ -188,7 +188,8 @@ typedef struct zarr_plugin {
     const char *version, *license; /**< "1.0", "MIT"; NULL: not told */
     /**
      * Registers, once for each context that loads the plug-in. *self (may be left NULL)
-     * is handed to unload(). When it fails, it has freed what it made, and err says why.
+     * is handed to unload(). When it fails, it has freed what it made and not registered,
+     * and err says why.
      */
     zarr_status (*load)(const zarr_host *host, zarr_context *ctx, void **self,
                         zarr_error *err);
