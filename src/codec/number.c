@@ -263,6 +263,17 @@ static uint64_t round_shift(const struct zr_scalar *v, uint32_t shift, uint32_t 
     return kept + up;
 }
 
+/* The magnitude as an integer; *huge: it has more than 64 bits. */
+static uint64_t cast_magnitude(const struct zr_scalar *v, uint32_t rounding, bool *huge)
+{
+    if (v->q < 0)
+        return round_shift(v, (uint32_t)-v->q, rounding, false, false);
+    if (v->q == 0)
+        return v->c;
+    *huge = v->c && (v->q >= 64 || v->c >> (64 - v->q));
+    return v->q < 64 ? v->c << v->q : 0;
+}
+
 static enum zr_cast_result cast_to_integer(const struct zr_scalar *v,
                                            const struct zr_number *to, uint32_t rounding,
                                            uint32_t out_of_range, uint64_t *bits)
@@ -270,17 +281,12 @@ static enum zr_cast_result cast_to_integer(const struct zr_scalar *v,
     const uint64_t mask = UINT64_MAX >> (64 - to->bits);
     const bool sign = to->kind == ZARR_KIND_INT;
     const uint64_t most = sign ? mask >> 1 : mask, least = sign ? (mask >> 1) + 1 : 0;
-    uint64_t c = v->c;
     bool huge = false;
+    uint64_t c = 0;
 
     if (v->kind != ZR_SCALAR_FINITE)
         return v->kind == ZR_SCALAR_NAN ? ZR_CAST_NAN : ZR_CAST_INFINITY;
-    if (v->q < 0) {
-        c = round_shift(v, (uint32_t)-v->q, rounding, false, false);
-    } else if (v->q > 0) {
-        huge = c && (v->q >= 64 || c >> (64 - v->q));
-        c = v->q < 64 ? c << v->q : 0;
-    }
+    c = cast_magnitude(v, rounding, &huge);
     if (huge || c > (v->minus ? least : most)) {
         if (out_of_range == ZR_RANGE_CLAMP)
             *bits = v->minus ? least & mask : most;

@@ -119,7 +119,7 @@ static zarr_status lzma_read_filter(const struct zr_json *v, uint32_t at,
 static zarr_status lzma_check_filters(const struct zr_lzma_filter *f, uint32_t n,
                                       int64_t format, zarr_error *err)
 {
-    const int64_t last = f[n - 1].id;
+    const int64_t last = n ? f[n - 1].id : 0;
 
     for (uint32_t i = 0; i + 1 < n; i++)
         if (lzma_family(f[i].id) == LZMA_FAMILY_LZMA)

@@ -65,11 +65,11 @@ const zarr_codec_spec_vtable zr_spec_vlen_utf8 = {
     .resolve = utf8_resolve,
 };
 
-static const char *const vbytes_aliases[] = {"numcodecs.vlen-bytes", NULL};
+static const char *const vlen_bytes_aliases[] = {"numcodecs.vlen-bytes", NULL};
 const zarr_codec_spec_vtable zr_spec_vlen_bytes = {
     .struct_size = sizeof(zarr_codec_spec_vtable),
     .name = "vlen-bytes",
-    .aliases = vbytes_aliases,
+    .aliases = vlen_bytes_aliases,
     .kind = ZARR_CODEC_ARRAY_BYTES,
     .canonical = vlen_canonical,
     .resolve = vbytes_resolve,

@@ -167,6 +167,17 @@ static struct zr_json *write_v2_type(struct zr_json_doc *doc, const struct zr_js
     return zr_json_new_string(doc, name, 3);
 }
 
+/* c-blosc's number of a shuffle that v3 spells as a word. */
+static struct zr_json *write_v2_shuffle(struct zr_json_doc *doc, const struct zr_json *m)
+{
+    static const char *const words[] = {"noshuffle", "shuffle", "bitshuffle"};
+
+    for (int64_t i = 0; i < (int64_t)ZR_COUNT(words); i++)
+        if (zr_json_is_text(m, words[i]))
+            return zr_json_new_i64(doc, i);
+    return zr_json_new_i64(doc, -1);
+}
+
 static void write_v2_members(struct zr_json_doc *doc, struct zr_json *out,
                              const struct zarr_codec_spec *s, bool big)
 {
@@ -182,10 +193,7 @@ static void write_v2_members(struct zr_json_doc *doc, struct zr_json *out,
         if (zstd && zr_streq(m->key, "checksum") && m->type == ZR_JSON_FALSE)
             continue;
         if (blosc && zr_streq(m->key, "shuffle"))
-            v = zr_json_new_i64(doc, zr_json_is_text(m, "noshuffle")    ? 0
-                                     : zr_json_is_text(m, "shuffle")    ? 1
-                                     : zr_json_is_text(m, "bitshuffle") ? 2
-                                                                        : -1);
+            v = write_v2_shuffle(doc, m);
         else
             v = array ? write_v2_type(doc, m, big) : zr_json_copy(doc, m);
         zr_json_set(doc, out, m->key, v);

@@ -81,8 +81,8 @@ static void round_close(void *self)
             if (length > keep) {                                                         \
                 const unsigned drop = length - keep;                                     \
                 const type half = (type)((((type)1) << (drop - 1)) - 1);                 \
-                const type odd = drop < width ? (type)(v >> drop & 1) : 0;               \
-                const type mask = drop < width ? (type)((type) ~(type)0 << drop) : 0;    \
+                const type odd = (type)(drop < width ? v >> drop & 1 : 0);               \
+                const type mask = (type)(drop < width ? (type) ~(type)0 << drop : 0);    \
                 const type add = (type)(half + odd);                                     \
                 const type sum = (type)(v + add);                                        \
                 v = (type)((sum < v ? (type) ~(type)0 : sum) & mask);                    \

@@ -185,26 +185,33 @@ static void zfp_demote_reals(const struct zr_zfp *z, const float *from, uint8_t 
     }
 }
 
+static int64_t zfp_load(const struct zr_zfp *z, const uint8_t *from)
+{
+    int16_t two = 0;
+    int32_t four = 0;
+    int64_t v = 0;
+
+    switch (z->item_bytes) {
+    case 1:
+        return z->is_unsigned ? from[0] : (int8_t)from[0];
+    case 2:
+        memcpy(&two, from, 2);
+        return z->is_unsigned ? (uint16_t)two : two;
+    case 4:
+        memcpy(&four, from, 4);
+        return z->is_unsigned ? (int64_t)(uint32_t)four : four;
+    default:
+        memcpy(&v, from, 8);
+        return v;
+    }
+}
+
 /* Integers of any width as what the field holds; false: one does not fit. */
 static bool zfp_promote(const struct zr_zfp *z, const uint8_t *from, void *to)
 {
     for (size_t i = 0; i < z->n_items; i++, from += z->item_bytes) {
-        int64_t v = 0;
-        int32_t four = 0;
+        int64_t v = zfp_load(z, from);
 
-        if (z->item_bytes == 1) {
-            v = z->is_unsigned ? from[0] : (int8_t)from[0];
-        } else if (z->item_bytes == 2) {
-            int16_t two = 0;
-
-            memcpy(&two, from, 2);
-            v = z->is_unsigned ? (uint16_t)two : two;
-        } else if (z->item_bytes == 4) {
-            memcpy(&four, from, 4);
-            v = z->is_unsigned ? (int64_t)(uint32_t)four : four;
-        } else {
-            memcpy(&v, from, 8);
-        }
         if (z->bits) {
             v -= z->is_unsigned ? INT64_C(1) << (z->bits - 1) : 0;
             v *= INT64_C(1) << (31 - z->bits);
