@@ -8,6 +8,7 @@ import sys
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/support"))
 PROGRAM = os.environ.get("ZARRC", str(ROOT / "build/dev/bin/zarrc"))
 
 

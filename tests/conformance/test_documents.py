@@ -62,6 +62,11 @@ def spelled(value):
     return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
+def edges(shapes):
+    return [each if isinstance(each, int) else
+            sum(([e] if isinstance(e, int) else [e[0]] * e[1] for e in each), []) for each in shapes]
+
+
 def check_same(written, document):
     """What was said is still said; members that have a default may have been added."""
     for name in ("shape", "zarr_format", "node_type", "attributes", "chunks", "order"):
@@ -72,7 +77,10 @@ def check_same(written, document):
             said, again = names(document[name]), names(written[name])
             assert again["name"] == said["name"]
             for member, value in said.get("configuration", {}).items():
-                assert again["configuration"][member] == value, (name, member)
+                now = again["configuration"][member]
+                if member == "chunk_shapes":  # runs may be told in other ways
+                    value, now = edges(value), edges(now)
+                assert now == value, (name, member)
     if "codecs" in document:
         assert len(written["codecs"]) == len(document["codecs"])
         for again, said in zip(map(names, written["codecs"]), map(names, document["codecs"])):
@@ -178,8 +186,7 @@ def test_codec(context, name, case):
         pytest.skip(ABSENT)
     document = chain(name, case)
     configuration = names(case).get("configuration", {})
-    refused = (name == "cast_value" and isinstance(configuration.get("data_type"), dict)  # no number
-               or configuration.get("offset") == "NaN")  # the fill value would not come back
+    refused = isinstance(configuration.get("data_type"), dict)  # cast_value to what is no number
     store = put(context, "zarr.json", document)
     if refused:
         with pytest.raises(ZarrcError) as told:

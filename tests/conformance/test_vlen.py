@@ -8,6 +8,7 @@ import zarr
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import peers
 from zarrc_ctypes import Selection
 
 PIPELINES = ["waves", "serial"]
@@ -53,6 +54,8 @@ def boxed(items, shape):
 def test_both_ways(context, rng, tmp_path, kind, case, shape):
     if case[2] and shape == ():
         pytest.skip("zarr-python makes no shards without a dimension")
+    if case[1] == "F" and case[0] == 3 and not peers.ZARR_AT_LEAST_3_3:
+        pytest.skip(f"zarr-python {zarr.__version__} mixes up texts of order F")
     fill = "fü" if kind == "text" else b"\0f"
     n = int(np.prod(shape))
     theirs = make(tmp_path / "theirs", kind, shape, case, fill)

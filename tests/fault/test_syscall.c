@@ -157,6 +157,11 @@ static size_t cut(enum call call, size_t n)
                : n;
 }
 
+/* The C library declares some of these inline. */
+#ifdef __clang__
+#    pragma clang diagnostic ignored "-Wstatic-in-inline"
+#endif
+
 ssize_t pread64(int fd, void *to, size_t n, off64_t at)
 {
     REAL(ssize_t, pread64, (int, void *, size_t, off64_t));

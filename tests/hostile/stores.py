@@ -385,11 +385,9 @@ add("v3_shape_beyond_signed", v3(shape=[2**64 - 1, 2], chunk_grid=grid(2, 2)),
 add("v3_scalar_missing", v3(shape=[], chunk_grid=grid()), values={"read": "7"})
 add("v3_empty", v3(shape=[0, 2**62], chunk_grid=grid(2, 2)), values={"read": "empty"})
 add("v3_missing_chunks", v3(), values={"read": "7", "first": "7", "last": "7"})
-add("v3_document_is_folder", lambda: v3(), open=(IO, "zarr.json"), list=(IO, "a/zarr.json"),
-    walk=(IO, "a/zarr.json"),
+add("v3_document_is_folder", lambda: v3(), open=(IO, "zarr.json"),
     prepare=lambda root: (os.unlink(f"{root}/a/zarr.json"), os.mkdir(f"{root}/a/zarr.json")))
-add("v3_document_is_fifo", lambda: v3(), open=(IO, "zarr.json"), list=(IO, "a/zarr.json"),
-    walk=(IO, "a/zarr.json"),
+add("v3_document_is_fifo", lambda: v3(), open=(IO, "zarr.json"),
     prepare=lambda root: (os.unlink(f"{root}/a/zarr.json"), os.mkfifo(f"{root}/a/zarr.json")))
 add("v3_document_leads_out", lambda: v3(), open=(IO, "zarr.json"), list=(IO, "a/zarr.json"),
     walk=(IO, "a/zarr.json"),
@@ -568,7 +566,7 @@ add("chunks_of_a_gib", lambda: v3({"c/0": b"short"}, shape=[2**30], chunk_grid=g
     first=None)
 add("chunk_keys_that_are_none",
     lambda: v3({key: b"x" for key in ("c/0/00", "c/-1/0", "c/9/9", "c/1", "c/0/1e0", "c/1e3/0", "x",
-                                      "c/18446744073709551616/0")}), values={"read": "7"})
+                                      "c/18446744073709551616/0")}), read=(IO, "a/c/1/0"), last=(IO, "a/c/1/1"))
 
 special("chunk_is_fifo", lambda path, _: os.mkfifo(path), IO)
 special("chunk_is_folder", lambda path, _: os.mkdir(path), IO)
@@ -579,7 +577,8 @@ special("chunk_leads_out_relative",
 special("chunk_leads_to_itself", lambda path, _: os.symlink("0", path), IO)
 add("folder_of_chunks_leads_out", lambda: v3(), data=(IO, "a/c/0/0"), last=(IO, "a/c/"), fault=None,
     chunks=None, prepare=lambda root: os.symlink("/etc", f"{root}/a/c"))
-add("folder_of_chunks_is_file", lambda: v3({"c": b"x"}), values={"read": "7"}, write=(IO, "a/c"))
+add("folder_of_chunks_is_file", lambda: v3({"c": b"x"}), data=(IO, "a/c/0/0"), last=(IO, "a/c/1/1"), fault=None,
+    write=(IO, "a/c"))
 
 # ---- shards ---------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ import math
 import warnings
 
 import numpy as np
+import pytest
 import tensorstore
 import zarr
 import zarrs  # noqa: F401  registers its pipeline
@@ -13,6 +14,8 @@ PYTHON, ZARRS, TENSORSTORE = "zarr-python", "zarrs", "tensorstore"
 PIPELINES = {PYTHON: "zarr.core.codec_pipeline.BatchedCodecPipeline",
              ZARRS: "zarrs.ZarrsCodecPipeline"}
 ZARR_AT_LEAST_3_3 = tuple(int(v) for v in zarr.__version__.split(".")[:2]) >= (3, 3)
+needs_zarr_3_3 = pytest.mark.skipif(not ZARR_AT_LEAST_3_3,
+                                    reason=f"zarr-python {zarr.__version__} lacks it")
 
 
 RECTILINEAR = {"array.rectilinear_chunks": True} if "rectilinear_chunks" in zarr.config.get("array") else {}
