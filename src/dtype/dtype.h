@@ -29,6 +29,7 @@ struct zr_dtype_registry {
         zr_mutex mutex;
         struct zr_map made; /* short name -> zarr_dtype, owned */
     } locked;
+    struct zr_fork_hook fork;
 };
 zarr_status zr_dtype_registry_init(struct zr_dtype_registry *r,
                                    const zarr_allocator *alloc, zarr_error *err);

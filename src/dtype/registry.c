@@ -66,6 +66,8 @@ zarr_status zr_dtype_registry_init(struct zr_dtype_registry *r,
     zr_map_init(&r->numpy, alloc, NULL);
     zr_map_init(&r->locked.made, alloc, free_made);
     zr_mutex_init(&r->locked.mutex);
+    r->fork = (struct zr_fork_hook){.mutex = &r->locked.mutex};
+    zr_fork_hook_add(&r->fork);
     return ZARR_OK;
 }
 
@@ -89,6 +91,7 @@ void zr_dtype_registry_deinit(struct zr_dtype_registry *r)
     while (r->n > 0) /* types made of types were registered behind them */
         free_entry(r->alloc, r->entries[--r->n]);
     zr_free(r->alloc, r->entries);
+    zr_fork_hook_remove(&r->fork);
     zr_mutex_deinit(&r->locked.mutex);
     r->entries = NULL;
     r->cap = 0;

@@ -42,6 +42,7 @@ struct zr_pool {
         struct pool_block *spare; /* nodes without a block, by next */
         uint64_t kept_bytes;
     } locked;
+    struct zr_fork_hook fork; /* keeps the shelves whole in a forked child */
 };
 
 /* ---- classes ------------------------------------------------------------------ */
@@ -186,6 +187,8 @@ zarr_status zr_pool_create(struct zr_pool **out, const struct zr_memory_registry
     p->alloc = alloc;
     p->keep_bytes = keep_bytes;
     zr_mutex_init(&p->locked.mutex);
+    p->fork = (struct zr_fork_hook){.mutex = &p->locked.mutex};
+    zr_fork_hook_add(&p->fork);
     return ZARR_OK;
 }
 
@@ -203,6 +206,7 @@ void zr_pool_free(struct zr_pool *p)
 {
     if (!p)
         return;
+    zr_fork_hook_remove(&p->fork);
     zr_pool_trim(p);
     for (struct pool_block *b = p->locked.spare, *next; b; b = next) {
         next = b->next;
