@@ -6,6 +6,8 @@
  */
 #include "fault.h"
 
+#include "../sanitizers.h"
+
 #include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -197,19 +199,15 @@ static int child(zarr_array *a, zarr_request *rq)
 
 static void test_fork(void **state)
 {
-#ifdef __SANITIZE_THREAD__
-    (void)state;
-    print_message("skipped: the thread sanitizer allows no threads after a fork\n");
-    (void)child;
-    skip();
-#else
     struct world w;
     static uint32_t data[EDGE * EDGE];
     const int64_t shape[2] = {EDGE, EDGE};
-    zarr_array *a = make_array(&w);
+    zarr_array *a;
     zarr_tensor t;
 
     (void)state;
+    SKIP_WITHOUT_THREADED_FORK();
+    a = make_array(&w);
     zarr_tensor_host(&t, data, sizeof data, 2, shape);
     for (int i = 0; i < 20; i++) {
         zarr_request *rq = NULL;
@@ -231,7 +229,6 @@ static void test_fork(void **state)
     }
     zarr_array_free(a);
     world_close(&w);
-#endif
 }
 
 int main(void)

@@ -3,6 +3,7 @@
  * attribute and no appended row is lost, readers are not disturbed by resizes,
  * one of many creators wins, and a handle works in a forked child.
  */
+#include "../../sanitizers.h"
 #include "node_test.h"
 
 #include <pthread.h>
@@ -177,6 +178,7 @@ static void test_readers_and_resizes(void **state)
     zarr_array *a = NULL;
 
     (void)state;
+    SKIP_WITHOUT_THREADED_FORK();
     world_open(&w, WORLD_LOCAL);
     a = make_array(&w, "x", 4, 4, 4);
     fill_array(a);
@@ -250,6 +252,7 @@ static void test_fork(void **state)
     zarr_array *a = NULL;
 
     (void)state;
+    SKIP_WITHOUT_THREADED_FORK();
     world_open(&w, WORLD_LOCAL);
     a = make_array(&w, "x", 4, 4, 4);
     fill_array(a);

@@ -9,16 +9,11 @@
 
 #include <cmocka.h>
 
+#include "../../sanitizers.h"
 #include "sched/sched.h"
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#ifdef __has_feature
-#    if __has_feature(thread_sanitizer)
-#        define __SANITIZE_THREAD__ 1 /* as gcc says it */
-#    endif
-#endif
 
 /* In a child the leak checker misses the stacks of the parent's threads and guesses. */
 #if defined(__SANITIZE_ADDRESS__)
@@ -140,9 +135,7 @@ static void forking_beside_a_busy_pool(void **state)
     zr_thread t[2];
 
     (void)state;
-    zr_budget_init(&budget, 100);
-    zr_event_init(&never);
-    zr_done_init(&queue);
+    SKIP_WITHOUT_THREADED_FORK();
     for (int i = 0; i < 2; i++)
         assert_int_equal(zr_thread_start(&t[i], stay_busy, NULL, NULL), ZARR_OK);
     for (int i = 0; i < FORKS; i++) {
@@ -196,6 +189,7 @@ static zarr_status fork_in_item(void *arg, uint64_t i, uint32_t worker, zarr_err
 static void forking_inside_a_loop(void **state)
 {
     (void)state;
+    SKIP_WITHOUT_THREADED_FORK();
     for (int turn = 0; turn < 20; turn++) {
         struct forking f = {.done = 0};
         const uint64_t before = zr_fork_generation();
@@ -212,9 +206,10 @@ static void forking_inside_a_loop(void **state)
 /* A pool that has only ever been used in a child. */
 static void grandchildren(void **state)
 {
-    pid_t pid = fork();
+    pid_t pid;
 
     (void)state;
+    pid = fork();
     if (pid == 0) {
         int rc = work_in_child(), status = 0;
 
@@ -228,9 +223,6 @@ static void grandchildren(void **state)
         _exit(rc);
     }
     wait_for_child(pid);
-    zr_budget_deinit(&budget);
-    zr_event_deinit(&never);
-    zr_done_deinit(&queue);
 }
 
 static int work_without_threads(void)
@@ -260,12 +252,28 @@ static void no_threads_to_be_had(void **state)
     (void)state;
     if (!CHILD_MAY_EXIT)
         skip(); /* the address sanitizer lives in more memory than we leave */
-    zr_budget_init(&budget, 100);
     pid = fork();
     if (pid == 0)
         _exit(work_without_threads());
     wait_for_child(pid);
+}
+
+static int open_world(void **state)
+{
+    (void)state;
+    zr_budget_init(&budget, 100);
+    zr_event_init(&never);
+    zr_done_init(&queue);
+    return 0;
+}
+
+static int close_world(void **state)
+{
+    (void)state;
     zr_budget_deinit(&budget);
+    zr_event_deinit(&never);
+    zr_done_deinit(&queue);
+    return 0;
 }
 
 int main(void)
@@ -280,10 +288,9 @@ int main(void)
 
 #if defined(__SANITIZE_THREAD__)
     if (ZR_COUNT(tests) > 0) {
-        puts("SKIP: the thread sanitizer allows no threads in a child of a threaded "
-             "process");
+        puts("SKIP: " ZR_NO_THREADED_FORK);
         return 77;
     }
 #endif
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, open_world, close_world);
 }

@@ -1,0 +1,38 @@
+/*
+ * sanitizers.h - what a test cannot ask of a program that was built with a sanitizer.
+ */
+#ifndef ZR_TESTS_SANITIZERS_H
+#define ZR_TESTS_SANITIZERS_H
+
+#ifdef __has_feature
+#    if __has_feature(thread_sanitizer) && !defined(__SANITIZE_THREAD__)
+#        define __SANITIZE_THREAD__ 1 /* as gcc says it */
+#    endif
+#    if __has_feature(address_sanitizer) && !defined(__SANITIZE_ADDRESS__)
+#        define __SANITIZE_ADDRESS__ 1
+#    endif
+#endif
+
+/* NULL, or why a child of a process that has threads can't be used. (The allocator of
+ * gcc 12's libasan has locks of its own and no hook at fork: one that a thread held
+ * stays locked in the child, and the child's next thread hangs in it.) */
+#if defined(__SANITIZE_THREAD__)
+#    define ZR_NO_THREADED_FORK "the thread sanitizer allows no threads in a child"
+#elif defined(__SANITIZE_ADDRESS__)
+#    define ZR_NO_THREADED_FORK                                                          \
+        "the address sanitizer's allocator may stay locked in a child of a process "     \
+        "with threads"
+#else
+#    define ZR_NO_THREADED_FORK ((const char *)0)
+#endif
+
+/* Skips a cmocka test that forks beside other threads. */
+#define SKIP_WITHOUT_THREADED_FORK()                                                     \
+    do {                                                                                 \
+        if (ZR_NO_THREADED_FORK != NULL) {                                               \
+            print_message("skipped: %s\n", ZR_NO_THREADED_FORK);                         \
+            skip();                                                                      \
+        }                                                                                \
+    } while (0)
+
+#endif
