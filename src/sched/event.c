@@ -1,11 +1,9 @@
 /*
- * sched/event.c - waiting for one thing, and for the next of many. An event is
- * set once; a completion queue collects nodes from any thread for one drainer.
- * Both are made so that the waiter may free the object the moment it has its
- * answer: the setter does everything under the lock, and the waiter goes
- * through the lock once more before it returns. Waits spin a few microseconds
- * first, since many answers are nearly there; a thread of the pool that then
- * sleeps lets another one work (zr_block_begin).
+ * sched/event.c - waiting for one thing. An event is set once, and made so that the
+ * waiter may free it the moment it has its answer: the setter does everything under
+ * the lock, and the waiter goes through the lock once more before it returns. Waits
+ * spin a few microseconds first, since many answers are nearly there; a thread of the
+ * pool that then sleeps lets another one work (zr_block_begin).
  * Objects inherited through fork belong to threads that do not exist: waits on
  * them end at once, without touching a lock that may be held for ever.
  * Thread class: shared.
@@ -85,71 +83,4 @@ bool zr_event_wait(struct zr_event *e, uint64_t deadline_ns)
     zr_mutex_unlock(&e->mutex);
     zr_block_end();
     return set;
-}
-
-void zr_done_init(struct zr_done_queue *q)
-{
-    *q = (struct zr_done_queue){.generation = zr_fork_generation()};
-    zr_mutex_init(&q->mutex);
-    zr_cond_init(&q->cond);
-}
-
-void zr_done_deinit(struct zr_done_queue *q)
-{
-    if (event_inherited(q->generation))
-        return;
-    zr_mutex_lock(&q->mutex); /* until the last pusher is out of it */
-    zr_mutex_unlock(&q->mutex);
-    zr_cond_deinit(&q->cond);
-    zr_mutex_deinit(&q->mutex);
-}
-
-void zr_done_push(struct zr_done_queue *q, struct zr_done_node *node)
-{
-    if (event_inherited(q->generation))
-        return;
-    zr_mutex_lock(&q->mutex);
-    node->next = NULL;
-    if (q->last)
-        q->last->next = node;
-    else
-        q->first = node;
-    q->last = node;
-    if (q->n_waiting)
-        zr_cond_signal(&q->cond);
-    zr_mutex_unlock(&q->mutex);
-}
-
-static struct zr_done_node *done_drain_locked(struct zr_done_queue *q)
-{
-    struct zr_done_node *list = q->first;
-
-    q->first = NULL;
-    q->last = NULL;
-    return list;
-}
-
-struct zr_done_node *zr_done_take(struct zr_done_queue *q, uint64_t deadline_ns)
-{
-    struct zr_done_node *list;
-    bool in_time = true;
-
-    if (event_inherited(q->generation))
-        return NULL;
-    zr_mutex_lock(&q->mutex);
-    list = done_drain_locked(q);
-    zr_mutex_unlock(&q->mutex);
-    if (list || deadline_ns == 0)
-        return list;
-
-    zr_block_begin();
-    zr_mutex_lock(&q->mutex);
-    q->n_waiting++;
-    while (!q->first && in_time)
-        in_time = zr_cond_wait_until(&q->cond, &q->mutex, deadline_ns);
-    q->n_waiting--;
-    list = done_drain_locked(q);
-    zr_mutex_unlock(&q->mutex);
-    zr_block_end();
-    return list;
 }

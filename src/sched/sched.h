@@ -1,7 +1,7 @@
 /*
  * sched/sched.h - the door of the room that shares out time and memory: the
  * process's one thread pool (parallel loops and asynchronous tasks), waiting
- * (events, completion queues) and the byte budget. It knows nothing of Zarr.
+ * (events) and the byte budget. It knows nothing of Zarr.
  *
  * The pool starts with the first need, is shared by all contexts, and grows up
  * to what its callers ask for. A parallel loop's caller always takes part, so a
@@ -101,27 +101,6 @@ void zr_event_set(struct zr_event *e);
 bool zr_event_is_set(struct zr_event *e);
 /* deadline_ns on zr_now_ns()'s clock, UINT64_MAX: none. True: it is set. */
 bool zr_event_wait(struct zr_event *e, uint64_t deadline_ns);
-
-/* ---- completion queues ----------------------------------------------------- */
-
-/* What completes on any thread and is drained by one. The nodes are the caller's, usually
- * the first member of a larger struct. Nodes come out in the order they went in. */
-struct zr_done_node {
-    struct zr_done_node *next;
-};
-struct zr_done_queue {
-    zr_mutex mutex;
-    zr_cond cond;
-    struct zr_done_node *first, *last;
-    uint32_t n_waiting;
-    uint64_t generation;
-};
-void zr_done_init(struct zr_done_queue *q);
-void zr_done_deinit(struct zr_done_queue *q); /* nodes left in it are forgotten */
-void zr_done_push(struct zr_done_queue *q, struct zr_done_node *node);
-/* All nodes there are, as a list; waits for at least one; NULL: the deadline passed, or
- * the queue was inherited through fork. */
-struct zr_done_node *zr_done_take(struct zr_done_queue *q, uint64_t deadline_ns);
 
 /* ---- byte budget ------------------------------------------------------------- */
 

@@ -35,7 +35,6 @@ enum {
 
 static struct zr_budget budget;
 static struct zr_event never; /* of the parent, never set */
-static struct zr_done_queue queue;
 static atomic_bool stop;
 
 static zarr_status use_everything(void *arg, uint64_t i, uint32_t worker, zarr_error *err)
@@ -92,7 +91,6 @@ static int work_in_child(void)
     atomic_uint_fast64_t sum = 0;
     struct zr_budget_stats stats;
     struct zr_pool_stats pool;
-    struct zr_done_node node;
     struct noise n = {.task = {make_noise, &n, NULL}};
 
     alarm(CHILD_SECONDS); /* a deadlock ends as a signal */
@@ -101,14 +99,12 @@ static int work_in_child(void)
     if (zr_fork_generation() == 0 || stats.now != 0 || stats.n_waiting != 0 ||
         pool.n_threads != 0 || pool.n_tasks != 0)
         return 1;
-    if (zr_event_wait(&never, UINT64_MAX) || zr_done_take(&queue, UINT64_MAX))
+    if (zr_event_wait(&never, UINT64_MAX))
         return 2;
-    zr_done_push(&queue, &node);
     zr_event_set(&never);
     if (!zr_event_wait(&never, UINT64_MAX))
         return 3;
     zr_event_deinit(&never);
-    zr_done_deinit(&queue);
     if (zr_parallel_for(1000, 4, use_everything, &sum, NULL) != ZARR_OK ||
         atomic_load(&sum) != 499500)
         return 4;
@@ -214,7 +210,6 @@ static void grandchildren(void **state)
         int rc = work_in_child(), status = 0;
 
         zr_event_init(&never); /* the child's own: inherited again */
-        zr_done_init(&queue);
         pid = fork();
         if (pid == 0)
             _exit(zr_fork_generation() == 2 ? work_in_child() : 8);
@@ -263,7 +258,6 @@ static int open_world(void **state)
     (void)state;
     zr_budget_init(&budget, 100);
     zr_event_init(&never);
-    zr_done_init(&queue);
     return 0;
 }
 
@@ -272,7 +266,6 @@ static int close_world(void **state)
     (void)state;
     zr_budget_deinit(&budget);
     zr_event_deinit(&never);
-    zr_done_deinit(&queue);
     return 0;
 }
 
