@@ -1,4 +1,4 @@
-/* base/pow10.h - powers of ten, written by scripts/gen-pow10. */
+/* base/pow10_int.h - powers of ten, written by scripts/gen-pow10. */
 #ifndef ZR_BASE_POW10_H
 #define ZR_BASE_POW10_H
 

@@ -9,7 +9,7 @@
  * Thread class: plain functions.
  */
 #include "base/base.h"
-#include "pow10.h"
+#include "base/pow10_int.h"
 
 enum {
     POW10_FIRST = -292

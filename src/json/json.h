@@ -77,8 +77,6 @@ struct zr_json *zr_json_new_text(struct zr_json_doc *doc,
                                  const char *s); /* terminated string */
 struct zr_json *zr_json_new_u64(struct zr_json_doc *doc, uint64_t v);
 struct zr_json *zr_json_new_i64(struct zr_json_doc *doc, int64_t v);
-struct zr_json *zr_json_new_f64(struct zr_json_doc *doc,
-                                double v); /* NaN/Inf: the strings "NaN"... */
 struct zr_json *zr_json_new_number(struct zr_json_doc *doc, const char *literal);
 struct zr_json *zr_json_new_bool(struct zr_json_doc *doc, bool v);
 struct zr_json *zr_json_copy(struct zr_json_doc *doc,

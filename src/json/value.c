@@ -7,7 +7,6 @@
  */
 #include "json_int.h"
 
-#include <math.h>
 #include <string.h>
 
 void zr_json_doc_init(struct zr_json_doc *doc, const zarr_allocator *alloc)
@@ -119,19 +118,6 @@ struct zr_json *zr_json_new_i64(struct zr_json_doc *doc, int64_t v)
     if (v < 0)
         *--s = '-';
     return zr_json_new_number(doc, s);
-}
-
-struct zr_json *zr_json_new_f64(struct zr_json_doc *doc, double v)
-{
-    char text[48];
-    size_t n;
-
-    if (isnan(v))
-        return zr_json_new_text(doc, "NaN");
-    if (isinf(v))
-        return zr_json_new_text(doc, v < 0 ? "-Infinity" : "Infinity");
-    n = zr_format_f64(text, sizeof text, v);
-    return new_text(doc, ZR_JSON_NUMBER, text, n);
 }
 
 struct zr_json *zr_json_new_bool(struct zr_json_doc *doc, bool v)

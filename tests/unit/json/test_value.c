@@ -19,9 +19,9 @@ static struct zr_json *made(struct zr_json_doc *doc)
 
     zr_json_append(doc, a, zr_json_new_u64(doc, UINT64_MAX));
     zr_json_append(doc, a, zr_json_new_i64(doc, INT64_MIN));
-    zr_json_append(doc, a, zr_json_new_f64(doc, -0.0));
-    zr_json_append(doc, a, zr_json_new_f64(doc, 0.1));
-    zr_json_append(doc, a, zr_json_new_f64(doc, (double)NAN));
+    zr_json_append(doc, a, zr_json_new_number(doc, "-0.0"));
+    zr_json_append(doc, a, zr_json_new_number(doc, "0.1"));
+    zr_json_append(doc, a, zr_json_new_text(doc, "NaN"));
     zr_json_append(doc, a, zr_json_new_number(doc, "-Infinity"));
     zr_json_append(doc, a, zr_json_new_bool(doc, true));
     zr_json_append(doc, a, zr_json_new(doc, ZR_JSON_NULL));
