@@ -413,8 +413,5 @@ const struct zr_sub_chain *zr_spec_sub(const zarr_codec_spec *spec, const char *
  */
 zarr_status zr_shard_index_bytes(const struct zr_shard_spec *s, uint64_t n_chunks,
                                  uint64_t *out, zarr_error *err);
-/* True when the chain is shards directly readable by ranges: array->bytes is
- * sharding_indexed and no bytes->bytes codec follows. */
-bool zr_chain_is_ranged_shard(const struct zr_chain *chain);
 
 #endif

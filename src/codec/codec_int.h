@@ -44,6 +44,9 @@ void zr_conf_put_json(struct zr_conf_text *t, const zarr_codec_spec *raw,
 void zr_conf_close(struct zr_conf_text *t, size_t *text_bytes);
 /* The same, with the status of what was put. */
 zarr_status zr_conf_end(struct zr_conf_text *t, size_t *text_bytes, zarr_error *err);
+/* canonical() of a specification that has no members. */
+zarr_status zr_conf_none(const zarr_codec_spec *raw, int format, char *text, size_t cap,
+                         size_t *text_bytes, zarr_error *err);
 
 /* ---- specs ------------------------------------------------------------------ */
 

@@ -180,3 +180,17 @@ zarr_status zr_conf_end(struct zr_conf_text *t, size_t *text_bytes, zarr_error *
     zr_conf_close(t, text_bytes);
     return t->failed ? zr_fail_memory(err, t->bytes) : ZARR_OK;
 }
+
+zarr_status zr_conf_none(const zarr_codec_spec *raw, int format, char *text, size_t cap,
+                         size_t *text_bytes, zarr_error *err)
+{
+    static const char *const known[] = {NULL};
+    zarr_status st = ZARR_OK;
+    struct zr_conf_text t;
+
+    ZR_TRY(zr_conf_known(raw, format, known, err));
+    zr_conf_open(&t, text, cap);
+    zr_conf_close(&t, text_bytes);
+out:
+    return st;
+}

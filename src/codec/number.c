@@ -361,12 +361,12 @@ static enum zr_cast_result cast_to_power(const struct zr_scalar *v,
     const int top = bit_length(v->c) - 1;
     int code = v->q + top + to->bias;
 
+    if (top > 0)
+        code += round_shift(v, (uint32_t)top, rounding, (code & 1) != 0, true) > 1;
     if (v->minus || !v->c || code < 0) {
         *bits = 0;
         return out_of_range == ZR_RANGE_CLAMP ? ZR_CAST_OK : ZR_CAST_RANGE;
     }
-    if (top > 0)
-        code += round_shift(v, (uint32_t)top, rounding, (code & 1) != 0, true) > 1;
     if (code > 0xfe)
         return cast_clamp(v, to, out_of_range, bits);
     *bits = (uint64_t)code;

@@ -64,6 +64,27 @@ static zarr_status rep_check(zarr_chunk_spec *out, const struct zarr_codec_spec 
     return ZARR_OK;
 }
 
+/* What the plan and the program skip must be what its flags say. */
+static zarr_status rep_flags(const zarr_chunk_spec *out, const struct zarr_codec_spec *s,
+                             const zarr_chunk_spec *in, zarr_error *err)
+{
+    const uint32_t same = ZARR_CODEC_SPEC_RESHAPES | ZARR_CODEC_SPEC_DECODES_NOTHING;
+    const bool shape =
+        !(s->vt->flags & ZARR_CODEC_SPEC_DECODES_NOTHING) ||
+        (out->ndim == in->ndim &&
+         memcmp(out->shape, in->shape, sizeof *in->shape * ZARR_MAX_RANK) == 0);
+
+    if (!(s->vt->flags & same))
+        return ZARR_OK;
+    if (out->n_bytes != in->n_bytes || out->exact != in->exact || !shape ||
+        !out->dtype != !in->dtype ||
+        (in->dtype && !zarr_dtype_equal(out->dtype, in->dtype)))
+        return zr_fail(err, ZARR_ERR_INTERNAL,
+                       "%s: the specification changes what its flags say it keeps",
+                       s->vt->name);
+    return ZARR_OK;
+}
+
 static zarr_status reps_open(struct zr_chain_reps *out, uint32_t n,
                              const zarr_chunk_spec *chunk, bool varies, zarr_error *err)
 {
@@ -106,6 +127,7 @@ static zarr_status reps_step(struct zr_chain_reps *reps, uint32_t i,
     else
         ZR_TRY(rep_default(out, s, &reps->rep[i], err));
     ZR_TRY(rep_check(out, s, reps->fill_bytes, !reps->rep[i].exact, err));
+    ZR_TRY(rep_flags(out, s, &reps->rep[i], err));
     if (s->vt->kind != ZARR_CODEC_ARRAY_ARRAY && out->n_bytes == UINT64_MAX) {
         out->n_bytes = ZR_MIN(limits->chunk_bytes, (uint64_t)ZR_LOOSE_BYTES);
         out->exact = 0;
@@ -186,18 +208,14 @@ zarr_status zr_spec_bound(const zarr_codec_spec *spec, uint64_t n_bytes,
     const zarr_chunk_spec in = {
         .struct_size = sizeof in, .n_bytes = n_bytes, .exact = 1, .item_bytes_hint = 1};
     zarr_chunk_spec out = in;
+    uint64_t fill[ZR_FILL_BYTES / sizeof(uint64_t)]; /* promised to resolve(), unread */
     zarr_status st = ZARR_OK;
 
     if (spec->vt->resolve)
-        ZR_TRY(spec->vt->resolve(spec, &in, &out, NULL, err));
+        ZR_TRY(spec->vt->resolve(spec, &in, &out, fill, err));
     else
         ZR_TRY(rep_default(&out, spec, &in, err));
     *encoded = out.n_bytes;
 out:
     return st;
-}
-
-bool zr_chain_is_ranged_shard(const struct zr_chain *chain)
-{
-    return chain->codec[chain->a2b].shard && chain->a2b + 1 == chain->n;
 }

@@ -41,20 +41,6 @@ static zarr_status at_start_canonical(const zarr_codec_spec *raw, int format, ch
     return checksum_location(raw, format, 1, text, cap, text_bytes, err);
 }
 
-static zarr_status fletcher_canonical(const zarr_codec_spec *raw, int format, char *text,
-                                      size_t cap, size_t *text_bytes, zarr_error *err)
-{
-    static const char *const known[] = {NULL};
-    zarr_status st = ZARR_OK;
-    struct zr_conf_text t;
-
-    ZR_TRY(zr_conf_known(raw, format, known, err));
-    zr_conf_open(&t, text, cap);
-    zr_conf_close(&t, text_bytes);
-out:
-    return st;
-}
-
 /* `prefix`: bytes as a list of numbers. (numcodecs takes it from programs only: its own
  * metadata can't say it.) */
 static zarr_status jenkins_prefix(const zarr_codec_spec *raw, struct zr_conf_text *t,
@@ -131,6 +117,6 @@ const zarr_codec_spec_vtable zr_spec_crc32 = CHECKSUM_VTABLE(
 const zarr_codec_spec_vtable zr_spec_adler32 = CHECKSUM_VTABLE(
     "adler32", adler32_aliases, ZARR_CODEC_SPEC_NUMCODECS, at_start_canonical);
 const zarr_codec_spec_vtable zr_spec_fletcher32 = CHECKSUM_VTABLE(
-    "fletcher32", fletcher32_aliases, ZARR_CODEC_SPEC_NUMCODECS, fletcher_canonical);
+    "fletcher32", fletcher32_aliases, ZARR_CODEC_SPEC_NUMCODECS, zr_conf_none);
 const zarr_codec_spec_vtable zr_spec_jenkins_lookup3 = CHECKSUM_VTABLE(
     "jenkins_lookup3", jenkins_aliases, ZARR_CODEC_SPEC_NUMCODECS, jenkins_canonical);

@@ -52,20 +52,6 @@ const zarr_codec_spec_vtable zr_spec_shuffle = {
 
 /* ---- base64 ---------------------------------------------------------------------- */
 
-static zarr_status base64_canonical(const zarr_codec_spec *raw, int format, char *text,
-                                    size_t cap, size_t *text_bytes, zarr_error *err)
-{
-    static const char *const known[] = {NULL};
-    zarr_status st = ZARR_OK;
-    struct zr_conf_text t;
-
-    ZR_TRY(zr_conf_known(raw, format, known, err));
-    zr_conf_open(&t, text, cap);
-    zr_conf_close(&t, text_bytes);
-out:
-    return st;
-}
-
 static zarr_status base64_resolve(const zarr_codec_spec *spec, const zarr_chunk_spec *in,
                                   zarr_chunk_spec *out, void *fill_out, zarr_error *err)
 {
@@ -87,6 +73,6 @@ const zarr_codec_spec_vtable zr_spec_base64 = {
     .name = "base64",
     .aliases = base64_aliases,
     .kind = ZARR_CODEC_BYTES_BYTES,
-    .canonical = base64_canonical,
+    .canonical = zr_conf_none,
     .resolve = base64_resolve,
 };

@@ -159,20 +159,6 @@ const zarr_codec_spec_vtable zr_spec_packbits_bits = {
 
 /* ---- numcodecs.packbits, between arrays ---------------------------------------- */
 
-static zarr_status packbits_no_members(const zarr_codec_spec *raw, int format, char *text,
-                                       size_t cap, size_t *text_bytes, zarr_error *err)
-{
-    static const char *const known[] = {NULL};
-    zarr_status st = ZARR_OK;
-    struct zr_conf_text t;
-
-    ZR_TRY(zr_conf_known(raw, format, known, err));
-    zr_conf_open(&t, text, cap);
-    zr_conf_close(&t, text_bytes);
-out:
-    return st;
-}
-
 static zarr_status packbits_array_resolve(const zarr_codec_spec *spec,
                                           const zarr_chunk_spec *in, zarr_chunk_spec *out,
                                           void *fill_out, zarr_error *err)
@@ -199,6 +185,6 @@ const zarr_codec_spec_vtable zr_spec_packbits_array = {
     .flags = ZARR_CODEC_SPEC_V3,
     .name = "numcodecs.packbits",
     .kind = ZARR_CODEC_ARRAY_ARRAY,
-    .canonical = packbits_no_members,
+    .canonical = zr_conf_none,
     .resolve = packbits_array_resolve,
 };

@@ -185,20 +185,6 @@ const zarr_codec_spec_vtable zr_spec_reshape = {
 
 /* ---- squeeze ---------------------------------------------------------------------- */
 
-static zarr_status squeeze_canonical(const zarr_codec_spec *raw, int format, char *text,
-                                     size_t cap, size_t *text_bytes, zarr_error *err)
-{
-    static const char *const known[] = {NULL};
-    zarr_status st = ZARR_OK;
-    struct zr_conf_text t;
-
-    ZR_TRY(zr_conf_known(raw, format, known, err));
-    zr_conf_open(&t, text, cap);
-    zr_conf_close(&t, text_bytes);
-out:
-    return st;
-}
-
 /* One dimension of size 1 stays where nothing else would. */
 static zarr_status squeeze_resolve(const zarr_codec_spec *spec, const zarr_chunk_spec *in,
                                    zarr_chunk_spec *out, void *fill_out, zarr_error *err)
@@ -225,6 +211,6 @@ const zarr_codec_spec_vtable zr_spec_squeeze = {
     .name = "zarrs.squeeze",
     .aliases = squeeze_aliases,
     .kind = ZARR_CODEC_ARRAY_ARRAY,
-    .canonical = squeeze_canonical,
+    .canonical = zr_conf_none,
     .resolve = squeeze_resolve,
 };

@@ -8,20 +8,6 @@
  */
 #include "codec/codec_int.h"
 
-static zarr_status vlen_canonical(const zarr_codec_spec *raw, int format, char *text,
-                                  size_t cap, size_t *text_bytes, zarr_error *err)
-{
-    static const char *const known[] = {NULL};
-    zarr_status st = ZARR_OK;
-    struct zr_conf_text t;
-
-    ZR_TRY(zr_conf_known(raw, format, known, err));
-    zr_conf_open(&t, text, cap);
-    zr_conf_close(&t, text_bytes);
-out:
-    return st;
-}
-
 static zarr_status vlen_resolve(const zarr_codec_spec *spec, const zarr_chunk_spec *in,
                                 zarr_chunk_spec *out, uint32_t kind, zarr_error *err)
 {
@@ -61,7 +47,7 @@ const zarr_codec_spec_vtable zr_spec_vlen_utf8 = {
     .name = "vlen-utf8",
     .aliases = utf8_aliases,
     .kind = ZARR_CODEC_ARRAY_BYTES,
-    .canonical = vlen_canonical,
+    .canonical = zr_conf_none,
     .resolve = utf8_resolve,
 };
 
@@ -71,6 +57,6 @@ const zarr_codec_spec_vtable zr_spec_vlen_bytes = {
     .name = "vlen-bytes",
     .aliases = vlen_bytes_aliases,
     .kind = ZARR_CODEC_ARRAY_BYTES,
-    .canonical = vlen_canonical,
+    .canonical = zr_conf_none,
     .resolve = vbytes_resolve,
 };

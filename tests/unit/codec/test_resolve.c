@@ -241,8 +241,42 @@ static void shapes_and_fills_pass(void **state)
     assert_int_equal(reps.rep[2].item_bytes_hint, 2);
     assert_null(reps.rep[2].dtype);
     assert_null(reps.rep[2].fill);
-    assert_false(zr_chain_is_ranged_shard(chain));
     zr_chain_reps_deinit(&reps);
+    zr_chain_free(chain);
+}
+
+static zarr_status resolve_to_less(const zarr_codec_spec *spec, const zarr_chunk_spec *in,
+                                   zarr_chunk_spec *out, void *fill_out, zarr_error *err)
+{
+    ZR_UNUSED(spec);
+    ZR_UNUSED(fill_out);
+    ZR_UNUSED(err);
+    out->shape[0] = in->shape[0] - 1;
+    return ZARR_OK;
+}
+
+/* A plug-in whose flags say that what it makes smaller keeps its size. */
+static void flags_that_lie(void **state)
+{
+    static const zarr_codec_spec_vtable v = {.struct_size = sizeof v,
+                                             .flags = ZARR_CODEC_SPEC_RESHAPES,
+                                             .name = "x.lies",
+                                             .kind = ZARR_CODEC_ARRAY_ARRAY,
+                                             .resolve = resolve_to_less};
+    const uint64_t dims[] = {2, 3, 0};
+    struct zr_chain *chain = NULL;
+    struct zr_chain_reps reps;
+    zarr_chunk_spec chunk;
+    zarr_error err = {0};
+
+    ZR_UNUSED(state);
+    assert_int_equal(zr_codec_spec_register(&env.codecs, &v, NULL), ZARR_OK);
+    assert_int_equal(
+        codec_env_parse(&chain, &env, 3, "[\"x.lies\",\"bytes\"]", NULL, NULL), ZARR_OK);
+    assert_int_equal(codec_env_chunk(&chunk, &env, "int8", dims, NULL), ZARR_OK);
+    assert_int_equal(zr_chain_resolve(&reps, chain, &chunk, NULL, NULL, &err),
+                     ZARR_ERR_INTERNAL);
+    assert_non_null(strstr(err.message, "x.lies"));
     zr_chain_free(chain);
 }
 
@@ -261,7 +295,6 @@ static void index_bytes(void **state)
     assert_int_equal(
         zr_shard_index_bytes(chain->codec[0].shard, UINT64_MAX / 2, &bytes, NULL),
         ZARR_ERR_LIMIT);
-    assert_true(zr_chain_is_ranged_shard(chain));
     zr_chain_free(chain);
 }
 
@@ -375,6 +408,7 @@ int main(void)
         cmocka_unit_test(misfits_are_named),
         cmocka_unit_test(shards_are_measured_inside),
         cmocka_unit_test(shapes_and_fills_pass),
+        cmocka_unit_test(flags_that_lie),
         cmocka_unit_test(index_bytes),
         cmocka_unit_test(completes),
         cmocka_unit_test(allocations_fail),
