@@ -56,8 +56,8 @@ extern const zarr_codec_spec_vtable zr_spec_bytes, zr_spec_transpose, zr_spec_sh
     zr_spec_vlen_bytes;
 extern const zarr_codec_spec_vtable zr_spec_bz2, zr_spec_lzma, zr_spec_base64,
     zr_spec_crc32, zr_spec_adler32, zr_spec_fletcher32, zr_spec_jenkins_lookup3,
-    zr_spec_packbits_bits, zr_spec_packbits_array, zr_spec_zfp_bare, zr_spec_zfpy,
-    zr_spec_pcodec, zr_spec_gdeflate;
+    zr_spec_packbits_bits, zr_spec_packbits_array, zr_spec_packbits_v2, zr_spec_zfp_bare,
+    zr_spec_zfpy, zr_spec_pcodec, zr_spec_gdeflate;
 extern const zarr_codec_spec_vtable zr_spec_fixedscaleoffset,
     zr_spec_fixedscaleoffset_array, zr_spec_quantize, zr_spec_quantize_array,
     zr_spec_astype, zr_spec_astype_array, zr_spec_bitround, zr_spec_bitround_v2,

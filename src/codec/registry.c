@@ -121,6 +121,7 @@ const zarr_codec_spec_vtable *const zr_codec_core_specs[] = {
     &zr_spec_jenkins_lookup3,
     &zr_spec_packbits_bits,
     &zr_spec_packbits_array,
+    &zr_spec_packbits_v2,
     &zr_spec_zfp_bare,
     &zr_spec_zfpy,
     &zr_spec_pcodec,

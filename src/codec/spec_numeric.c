@@ -294,8 +294,13 @@ zarr_status zr_filters_check(const struct zr_chain *chain, const zarr_dtype *dty
             return zr_fail(err, ZARR_ERR_INVALID,
                            "bitround: what it gets are no little-endian floats of 16 to "
                            "64 bits, all that numcodecs takes");
+        if (s->vt->resolve == zr_spec_packbits_v2.resolve && now.kind != 'b')
+            return zr_fail(err, ZARR_ERR_INVALID,
+                           "packbits: what it gets are no bools, all that it keeps");
         if (s->vt->resolve == zr_spec_bitround_v2.resolve)
             now.kind = 'i'; /* numcodecs gives the bits on as integers */
+        else if (s->vt->resolve == zr_spec_packbits_v2.resolve)
+            now = (struct zr_numpy_type){'u', 1, false};
         else if (s->vt->resolve == filter_resolve &&
                  zr_filter_read(s, NULL, &f, NULL) == ZARR_OK)
             now = f.astype;

@@ -188,3 +188,26 @@ const zarr_codec_spec_vtable zr_spec_packbits_array = {
     .canonical = zr_conf_none,
     .resolve = packbits_array_resolve,
 };
+
+/* ---- numcodecs' filter, over bytes: one a bool ------------------------------------ */
+
+static zarr_status packbits_v2_resolve(const zarr_codec_spec *spec,
+                                       const zarr_chunk_spec *in, zarr_chunk_spec *out,
+                                       void *fill_out, zarr_error *err)
+{
+    ZR_UNUSED(spec);
+    ZR_UNUSED(fill_out);
+    ZR_UNUSED(err);
+    out->n_bytes = 1 + in->n_bytes / 8 + (in->n_bytes % 8 != 0);
+    out->item_bytes_hint = 1;
+    return ZARR_OK;
+}
+
+const zarr_codec_spec_vtable zr_spec_packbits_v2 = {
+    .struct_size = sizeof(zarr_codec_spec_vtable),
+    .flags = ZARR_CODEC_SPEC_V2,
+    .name = "packbits",
+    .kind = ZARR_CODEC_BYTES_BYTES,
+    .canonical = zr_conf_none,
+    .resolve = packbits_v2_resolve,
+};

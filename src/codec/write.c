@@ -213,13 +213,18 @@ static struct zr_json *write_link_v2(struct zr_json_doc *doc,
     return out;
 }
 
+static bool write_is_packbits(const struct zarr_codec_spec *s)
+{
+    return s->vt->resolve == zr_spec_packbits_v2.resolve;
+}
+
 /* zarr-python wants numcodecs' to have a configuration, be it empty. */
 static struct zr_json *write_link_v3(struct zr_json_doc *doc,
                                      const struct zarr_codec_spec *s)
 {
     struct zr_json *out = zr_json_new(doc, ZR_JSON_OBJECT);
-    const bool prefix =
-        (s->vt->flags & ZARR_CODEC_SPEC_NUMCODECS) || zr_conf_has(s, "location");
+    const bool prefix = (s->vt->flags & ZARR_CODEC_SPEC_NUMCODECS) ||
+                        zr_conf_has(s, "location") || write_is_packbits(s);
     struct zr_str name;
 
     zr_str_init(&name, s->alloc);
@@ -252,7 +257,8 @@ static bool write_is_round(const struct zarr_codec_spec *s)
 
 static bool write_is_filter(const struct zarr_codec_spec *s)
 {
-    return s->vt->resolve == zr_spec_delta.resolve || write_is_round(s);
+    return s->vt->resolve == zr_spec_delta.resolve || write_is_round(s) ||
+           write_is_packbits(s);
 }
 
 /* Between arrays there is no byte order, so each must name the one that it gets. */
@@ -268,6 +274,11 @@ static struct write_run write_find_run(const struct zr_chain *chain)
             break;
         if (write_is_round(&behind[run.n]))
             continue;
+        if (write_is_packbits(&behind[run.n])) {
+            run.item_bytes = 1;
+            run.big = false;
+            continue;
+        }
         if (zr_filter_read(&behind[run.n], NULL, &f, NULL) != ZARR_OK ||
             (f.dtype.item_bytes > 1 && f.dtype.big != run.big))
             break;

@@ -8,7 +8,7 @@
 
 struct zr_ctx_row {
     uint32_t registry; /* ZARR_REGISTRY_* */
-    uint32_t index;    /* in its registry, where that counts */
+    uint32_t index;    /* in its registry, where that counts; codecs: 0, or v2 only */
     const char *name;  /* the vtable's */
     const char *origin;
 };

@@ -103,8 +103,10 @@ static void tell_codec(const zarr_codec_spec_vtable *vt, struct list_call *c,
         item->flags |= ZARR_ITEM_EXPERIMENTAL;
     if (!(vt->flags & ZARR_CODEC_SPEC_V3))
         item->v2 = vt->name;
-    zr_str_printf(&c->v3, "%s%s",
-                  vt->flags & ZARR_CODEC_SPEC_NUMCODECS ? "numcodecs." : "", vt->name);
+    if (!(vt->flags & ZARR_CODEC_SPEC_V2))
+        zr_str_printf(&c->v3, "%s%s",
+                      vt->flags & ZARR_CODEC_SPEC_NUMCODECS ? "numcodecs." : "",
+                      vt->name);
 }
 
 static void put_kinds(uint32_t kinds, struct zr_str *out)
@@ -144,7 +146,9 @@ static void tell_row(const zarr_context *ctx, const struct zr_ctx_row *row,
                      struct list_call *c, zarr_registry_item *item)
 {
     if (row->registry == ZARR_REGISTRY_CODEC)
-        tell_codec(zr_codec_spec_lookup(&ctx->codecs, row->name), c, item);
+        tell_codec(row->index ? zr_codec_spec_lookup_v2(&ctx->codecs, row->name)
+                              : zr_codec_spec_lookup(&ctx->codecs, row->name),
+                   c, item);
     else if (row->registry == ZARR_REGISTRY_CODEC_IMPL)
         tell_impl(&ctx->impls.items[row->index]->vt, c, item);
     else if (row->registry == ZARR_REGISTRY_MEMORY)

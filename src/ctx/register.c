@@ -105,6 +105,8 @@ zarr_status zarr_context_register_codec_spec(zarr_context *ctx,
 
     if (st == ZARR_OK)
         st = zr_codec_spec_register(&ctx->codecs, vtable, err);
+    if (st == ZARR_OK)
+        register_row(ctx)->index = vtable->flags & ZARR_CODEC_SPEC_V2;
     return register_end(ctx, st, st == ZARR_OK ? vtable->name : NULL, origin,
                         st == ZARR_ERR_EXISTS ? codec_owner(ctx, vtable) : NULL, err);
 }

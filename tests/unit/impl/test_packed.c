@@ -32,8 +32,10 @@ static void open_codec(struct impl_chain *c, const char *codec, const char *dtyp
                        const uint64_t *dims)
 {
     char text[512];
-    const struct impl_chain_args args = {
-        .format = 3, .codecs = text, .dtype = dtype, .dims = dims};
+    const struct impl_chain_args args = {.format = strstr(codec, "\"id\"") ? 2 : 3,
+                                         .codecs = text,
+                                         .dtype = dtype,
+                                         .dims = dims};
     zarr_error err = {0};
 
     (void)snprintf(text, sizeof text, "[%s]", codec);
@@ -97,6 +99,10 @@ static void packbits_layout(void **state)
                    complex64, 8, "\x7F\x00\x03", 3, complex64);
     there_and_back("{\"name\":\"numcodecs.packbits\"},\"bytes\"", "bool", 9, bools, 9,
                    "\x07\x9A\x80", 3, bools);
+    there_and_back("{\"id\":\"bytes\"},{\"id\":\"packbits\"}", "bool", 9, bools, 9,
+                   "\x07\x9A\x80", 3, bools);
+    there_and_back("{\"id\":\"bytes\"},{\"id\":\"packbits\"}", "bool", 8, bools, 8,
+                   "\x00\x9A", 2, bools);
 }
 
 static void packbits_damage(void **state)
@@ -114,6 +120,12 @@ static void packbits_damage(void **state)
          "counts 0 padding bits, it has 7"},
         {"{\"name\":\"numcodecs.packbits\"},\"bytes\"", "\0\1\2", 3,
          "counts 0 padding bits, it has 7"},
+        {"{\"id\":\"bytes\"},{\"id\":\"packbits\"}", "\0\1\2", 3,
+         "counts 0 padding bits, it has 7"},
+        {"{\"id\":\"bytes\"},{\"id\":\"packbits\"}", "\7\1", 2,
+         "packbits: 2 encoded bytes, expected 3"},
+        {"{\"id\":\"bytes\"},{\"id\":\"packbits\"}", "", 0,
+         "packbits: 0 encoded bytes, expected 3"},
     };
     const uint64_t dims[] = {9, 0};
 
