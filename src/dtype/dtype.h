@@ -81,6 +81,8 @@ void zr_dtype_unpad(const zarr_dtype *dtype, void *data, size_t n);
 /* The same for n elements on their way to a store. INVALID: unused bits are neither zero
  * nor the sign. */
 zarr_status zr_dtype_pad(const zarr_dtype *dtype, void *data, size_t n, zarr_error *err);
+/* Whether zr_dtype_pad() would leave all n elements as they are. */
+bool zr_dtype_is_padded_well(const zarr_dtype *dtype, const void *data, size_t n);
 /* n elements between the packed form and one byte each; of types with padded bits and one
  * component. The last packed byte's unused bits are zero. */
 void zr_packed_get(const zarr_dtype *dtype, void *elements, const void *packed, size_t n);

@@ -83,6 +83,10 @@ struct zr_program {
      * zr_grow_encode(), allocate nothing by encoded_bound */
     bool loose;
     bool raw; /* n == 0: stored bytes are the elements: ranges of it can be read */
+    /* elements leave the stages, or are read, with bits that do not count; they go
+     * through zr_program_unpad() then, and through zr_program_pad() before they are
+     * encoded. In host memory only; NULL: none */
+    const zarr_dtype *padded;
     int32_t fetch_device,
         decoded_device; /* raw: both the target where the store reaches it, else host */
     bool encode;
@@ -116,6 +120,15 @@ zarr_status zr_program_make_bytes(struct zr_program **out,
                                   const struct zr_placement_options *opts,
                                   const zarr_allocator *alloc, zarr_error *err);
 void zr_program_free(struct zr_program *p);
+/* Stored elements in place, any whole number of them, as memory has them; nothing where
+ * the program is not padded. */
+void zr_program_unpad(const struct zr_program *p, void *elements, uint64_t bytes);
+/* The other way. INVALID: an element is not of its type. */
+zarr_status zr_program_pad(const struct zr_program *p, void *elements, uint64_t bytes,
+                           zarr_error *err);
+/* Whether zr_program_pad() would leave them as they are. */
+bool zr_program_is_padded_well(const struct zr_program *p, const void *elements,
+                               uint64_t bytes);
 /* Human line for explain: "zstd@cpu.libzstd -> copy host->ext -> ...". */
 void zr_program_print(const struct zr_program *p, struct zr_str *out);
 

@@ -9,7 +9,8 @@
  * their fields differ in size. Where a codec between arrays computes, everything behind
  * it runs as stages too: the swap and the permutations there have no copy to hide in.
  * Codecs that only change the shape are no stages, nor are those whose decoding changes
- * nothing.
+ * nothing. Bits that do not count (bool, int4) are a fact too where elements end in host
+ * memory, and a stage elsewhere.
  *
  * Stages that may refuse a chunk, and stages on devices, carry a chain of
  * fallbacks on the host, for the chunks that their accepts() will not take.
@@ -25,6 +26,7 @@
 struct program_cut {
     uint32_t first; /* codecs before it are permutations left to the copy */
     bool computes;  /* some codec between arrays is a stage */
+    bool mends;     /* the caller can mend elements with bits that do not count */
 };
 
 static bool codec_is(const struct zarr_codec_spec *s, const char *name)
@@ -58,11 +60,11 @@ static uint32_t program_swap(const struct zarr_codec_spec *s, const zarr_dtype *
 /* The copy at the end turns elements of one unit round, not the fields of a struct, and
  * it moves bits as they are. */
 static bool bytes_is_stage(const struct zarr_codec_spec *s, const zarr_dtype *dtype,
-                           bool computes)
+                           struct program_cut cut)
 {
-    return zr_dtype_is_padded(dtype) ||
+    return (!cut.mends && zr_dtype_is_padded(dtype)) ||
            (zr_dtype_is_swapped(dtype, &s->stored) &&
-            (computes || zarr_dtype_kind(dtype) == ZARR_KIND_STRUCT));
+            (cut.computes || zarr_dtype_kind(dtype) == ZARR_KIND_STRUCT));
 }
 
 static zarr_status program_shape(struct zr_program *p, const struct zr_chain *chain,
@@ -88,6 +90,9 @@ static zarr_status program_shape(struct zr_program *p, const struct zr_chain *ch
         p->swap_bytes = program_swap(&chain->codec[chain->a2b], elements->dtype);
     p->decoded_bytes = elements->n_bytes;
     p->decoded_exact = true;
+    if (cut.mends && zr_dtype_is_padded(elements->dtype) &&
+        !bytes_is_stage(&chain->codec[chain->a2b], elements->dtype, cut))
+        p->padded = elements->dtype;
 out:
     return st;
 }
@@ -102,7 +107,7 @@ static uint32_t program_legs(struct zr_leg *legs, const struct zr_chain *chain,
     for (uint32_t i = chain->n; i-- > cut.first;) {
         const struct zarr_codec_spec *s = &chain->codec[i];
 
-        if (codec_is(s, "bytes") && !bytes_is_stage(s, reps->rep[i].dtype, cut.computes))
+        if (codec_is(s, "bytes") && !bytes_is_stage(s, reps->rep[i].dtype, cut))
             continue;
         if ((s->vt->flags & ZARR_CODEC_SPEC_RESHAPES) ||
             (!encode && (s->vt->flags & ZARR_CODEC_SPEC_DECODES_NOTHING)))
@@ -399,26 +404,53 @@ static zarr_status program_new(struct zr_program **out,
     return ZARR_OK;
 }
 
+static bool device_is_hosts(int32_t device)
+{
+    return ZARR_MEMORY_BIT(device) & ZR_HOST_KINDS;
+}
+
+static zarr_status program_try(struct zr_program **out, struct zr_place *place,
+                               const struct zr_chain *chain,
+                               const struct zr_chain_reps *reps, struct program_cut cut,
+                               zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    struct zr_program *p = NULL;
+
+    ZR_TRY(program_new(&p, place->opts, place->alloc, err));
+    ZR_TRY(program_shape(p, chain, reps, cut, err));
+    ZR_TRY(program_fill(p, place, chain, reps, cut, err));
+    *out = p; /* moved */
+    p = NULL;
+out:
+    zr_program_free(p);
+    return st;
+}
+
 zarr_status zr_program_make(struct zr_program **out, const struct zr_impl_registry *impls,
                             const struct zr_chain *chain,
                             const struct zr_chain_reps *reps,
                             const struct zr_placement_options *opts,
                             const zarr_allocator *alloc, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
     struct zr_place place = {.impls = impls, .opts = opts, .alloc = alloc};
-    const struct program_cut cut = program_cut(chain);
+    struct program_cut cut = program_cut(chain);
     struct zr_program *p = NULL;
+    zarr_status st = ZARR_OK;
 
     if (chain->codec[chain->a2b].shard)
         return zr_internal(err);
-    ZR_TRY(program_new(&p, opts, alloc, err));
-    ZR_TRY(program_shape(p, chain, reps, cut, err));
-    ZR_TRY(program_fill(p, &place, chain, reps, cut, err));
-    *out = p; /* moved */
-    p = NULL;
+    cut.mends = !cut.computes && codec_is(&chain->codec[chain->a2b], "bytes") &&
+                device_is_hosts(opts->target_device);
+    ZR_TRY(program_try(&p, &place, chain, reps, cut, err));
+    if (p->padded && !device_is_hosts(p->decoded_device)) {
+        zr_program_free(p);
+        p = NULL;
+        cut.mends = false;
+        ZR_TRY(program_try(&p, &place, chain, reps, cut, err));
+    }
+    *out = p;
 out:
-    zr_program_free(p);
     return st;
 }
 

@@ -311,6 +311,7 @@ static zarr_status finish_one(void *arg, uint64_t i, uint32_t worker, zarr_error
                        "chunk has %" PRIu64
                        " bytes where its shape and data type need %" PRIu64,
                        it->cur.bytes, l->p->decoded_bytes));
+    ZR_TRY(zr_block_unpad(&w, l->p, &it->cur, err));
     ZR_TRY(zr_item_finish(&w, it->run, it->item, &it->cur, it->direct, err));
 out:
     return zr_item_prefix(it->run, it->item, st, err);

@@ -164,6 +164,10 @@ zarr_status zr_fill_target(const struct zr_work *w, const struct zr_target *t,
 /* Fills a decoded block with the fill value as stored (byte order of the program). */
 zarr_status zr_fill_block(const struct zr_work *w, const struct zr_program *p,
                           const zarr_mem *block, zarr_error *err);
+/* Elements with bits that do not count, where they were decoded or read to: as memory has
+ * them. Any whole number of elements. */
+zarr_status zr_block_unpad(const struct zr_work *w, const struct zr_program *p,
+                           const zarr_mem *block, zarr_error *err);
 /* The same for programs without sizes: decoded elements of variable length point into src
  * or the kit's decode_buffer; *out of encoding is in encode_buffer (or src). Both until
  * the kit's next. */

@@ -78,6 +78,8 @@ static zarr_status read_spans(const struct zr_work *w, const struct zr_run *run,
             st = zr_fetch_range(w, run->key, run->shard, base + offset, &dst, err);
         else
             st = zr_fetch_part(w, run->key, pin, block->bytes, offset, &dst, err);
+        if (st == ZARR_OK)
+            st = zr_block_unpad(w, run->level->decode, &dst, err);
         if (st == ZARR_ERR_NOT_FOUND && r > 0) /* it was there a moment ago */
             st = zr_fail(err, ZARR_ERR_CONFLICT,
                          "the chunk was deleted while it was read");
@@ -193,6 +195,7 @@ static zarr_status read_raw(const struct zr_work *w, const struct zr_run *run, b
             ZR_TRY(zr_fetch_exact(w, run->key, &at, err));
         else
             ZR_TRY(zr_fetch_range(w, run->key, run->shard, item->offset, &at, err));
+        ZR_TRY(zr_block_unpad(w, p, &at, err));
         w->kit->stats.bytes_decoded += p->decoded_bytes;
         count_item(w, item, true);
         *done = true;

@@ -168,6 +168,7 @@ zarr_status zr_slabs_one(const struct zr_work *w, struct zr_slabs *s, uint64_t i
     ZR_TRY(slab_fetch(w, s, offset, &block, err));
     w->kit->stats.bytes_stored += bytes;
     w->kit->stats.bytes_decoded += bytes;
+    ZR_TRY(zr_block_unpad(w, p, &block, err));
     if (!s->straight)
         ZR_TRY(slab_scatter(w, s, first, n, &block, err));
 out:

@@ -111,6 +111,13 @@ zarr_status zr_decode_part(const struct zr_work *w, const struct zr_program *p,
         goto out;
     ZR_TRY(zr_stage_partial(&p->stage[0], &job, ranges, s.n_reads, &w->kit->states,
                             scratch, err));
+    for (uint64_t r = 0; r < s.n_reads && p->padded != NULL; r++) {
+        zarr_mem part;
+
+        if (!zr_mem_slice(&job.dst, ranges[r].offset, ranges[r].bytes, &part))
+            ZR_TRY(zr_internal(err));
+        ZR_TRY(zr_block_unpad(w, p, &part, err));
+    }
     w->kit->stats.chunks_partial++;
     w->kit->stats.bytes_decoded += job.dst_used;
     block->bytes = p->decoded_bytes;

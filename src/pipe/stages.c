@@ -124,6 +124,41 @@ static zarr_status check_decoded(const struct zr_program *p, const zarr_mem *m,
                    m->bytes, p->decoded_bytes);
 }
 
+zarr_status zr_block_unpad(const struct zr_work *w, const struct zr_program *p,
+                           const zarr_mem *block, zarr_error *err)
+{
+    void *elements = NULL;
+    zarr_status st = ZARR_OK;
+
+    if (p->padded == NULL)
+        return ZARR_OK;
+    ZR_TRY(zr_mem_host_ptr(w->io->engine->memory, block, block->bytes, &elements, err));
+    zr_program_unpad(p, elements, block->bytes);
+out:
+    return st;
+}
+
+/* What was decoded, where it is; in memory that is not this worker's, a copy of it. */
+static zarr_status decoded_unpad(const struct zr_work *w, const struct zr_program *p,
+                                 const zarr_mem *src, zarr_mem *out, zarr_error *err)
+{
+    const zarr_mem from = *out;
+    zarr_status st = ZARR_OK;
+
+    if (p->padded == NULL)
+        return ZARR_OK;
+    if (from.handle == src->handle &&
+        from.handle != w->kit->scratch[ZR_SCRATCH_FETCH].handle) {
+        ZR_TRY(zr_kit_scratch(w->kit, ZR_SCRATCH_A, ZARR_DEVICE_CPU, 0, from.bytes, out,
+                              err));
+        out->bytes = from.bytes;
+        ZR_TRY(run_copy(w, &from, out, true, err));
+    }
+    ZR_TRY(zr_block_unpad(w, p, out, err));
+out:
+    return st;
+}
+
 zarr_status zr_decode_stages(const struct zr_work *w, const struct zr_program *p,
                              const zarr_mem *src, const zarr_mem *last, zarr_mem *out,
                              zarr_error *err)
@@ -131,8 +166,10 @@ zarr_status zr_decode_stages(const struct zr_work *w, const struct zr_program *p
     zarr_mem cur = *src, next = {0};
     zarr_status st = ZARR_OK;
 
-    if (p->loose)
-        return zr_decode_loose(w, p, src, last, out, err);
+    if (p->loose) {
+        ZR_TRY(zr_decode_loose(w, p, src, last, out, err));
+        return decoded_unpad(w, p, src, out, err);
+    }
     for (uint32_t i = 0; i < p->n; i++) {
         const struct zr_stage *s = &p->stage[i];
         uint64_t used = cur.bytes;
@@ -156,6 +193,7 @@ zarr_status zr_decode_stages(const struct zr_work *w, const struct zr_program *p
     w->kit->stats.bytes_decoded += cur.bytes;
     ZR_TRY(check_decoded(p, &cur, err));
     *out = cur;
+    ZR_TRY(decoded_unpad(w, p, src, out, err));
 out:
     return st;
 }

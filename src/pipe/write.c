@@ -32,6 +32,22 @@ out:
     return st;
 }
 
+/* The caller's elements may be stored, bits that do not count as well. */
+static zarr_status elements_as_is(const struct zr_work *w, const struct zr_program *p,
+                                  const zarr_mem *elements, bool *out, zarr_error *err)
+{
+    void *ptr = NULL;
+    zarr_status st = ZARR_OK;
+
+    *out = true;
+    if (p->padded == NULL)
+        return ZARR_OK;
+    ZR_TRY(zr_mem_host_ptr(w->io->engine->memory, elements, p->decoded_bytes, &ptr, err));
+    *out = zr_program_is_padded_well(p, ptr, p->decoded_bytes);
+out:
+    return st;
+}
+
 /* The chunk's elements as they are stored: the caller's memory where that is the same,
  * else a block. */
 static zarr_status leaf_elements(const struct zr_work *w, const struct zr_leaf_write *lw,
@@ -46,8 +62,13 @@ static zarr_status leaf_elements(const struct zr_work *w, const struct zr_leaf_w
     zr_target_borrow(&t, lw->proj);
     w->kit->stats.elements += t.n_items;
     if (lw->proj->whole && zr_target_direct(w->io, p, &t, out)) {
-        w->kit->stats.chunks_direct++;
-        return ZARR_OK;
+        bool as_is = true;
+
+        ZR_TRY(elements_as_is(w, p, out, &as_is, err));
+        if (as_is) {
+            w->kit->stats.chunks_direct++;
+            return ZARR_OK;
+        }
     }
     ZR_TRY(zr_kit_scratch(w->kit, ZR_SCRATCH_BLOCK, p->decoded_device, id,
                           p->decoded_bytes, out, err));
@@ -58,6 +79,13 @@ static zarr_status leaf_elements(const struct zr_work *w, const struct zr_leaf_w
             ZR_TRY(zr_fill_block(w, p, out, err));
     }
     ZR_TRY(zr_gather_target(w, p, &t, out, err));
+    if (p->padded != NULL) {
+        void *elements = NULL;
+
+        ZR_TRY(zr_mem_host_ptr(w->io->engine->memory, out, p->decoded_bytes, &elements,
+                               err));
+        ZR_TRY(zr_program_pad(p, elements, p->decoded_bytes, err));
+    }
 out:
     return st;
 }
