@@ -27,10 +27,12 @@ enum {
     ZARR_KIND_UTF32 = 8,    /**< fixed length UCS-4, zero-padded: v2 U<n> */
     ZARR_KIND_DATETIME = 9, /**< int64 since 1970 in a unit; INT64_MIN is NaT */
     ZARR_KIND_TIMEDELTA = 10,
-    ZARR_KIND_STRUCT = 11, /**< named fields, packed, each in native byte order */
-    ZARR_KIND_STRING = 12, /**< UTF-8 of any length: zarr_vlen */
-    ZARR_KIND_VBYTES = 13, /**< bytes of any length: zarr_vlen */
-    ZARR_KIND_OTHER = 255  /**< a plug-in's own: zarr_dtype_print() says what it is */
+    ZARR_KIND_STRUCT = 11,   /**< named fields, packed, each in native byte order */
+    ZARR_KIND_STRING = 12,   /**< UTF-8 of any length: zarr_vlen */
+    ZARR_KIND_VBYTES = 13,   /**< bytes of any length: zarr_vlen */
+    ZARR_KIND_OPTIONAL = 14, /**< a value's item and one byte: 1, or 0 where it is
+                                missing (the item's bytes are zero then) */
+    ZARR_KIND_OTHER = 255    /**< a plug-in's own: zarr_dtype_print() says what it is */
 };
 
 /**
@@ -133,6 +135,14 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_dtype_from_dlpack(zarr_context *ctx,
 /** 1 when both are the same type with the same configuration, however it is spelled
  * ("r24", "raw_bytes[3]"). */
 ZARR_API int zarr_dtype_equal(const zarr_dtype *a, const zarr_dtype *b);
+
+/**
+ * The type of the values of an optional type: an element is one of its items and then a
+ * byte, 1 where there is a value, 0 where it is missing and the item's bytes are zero.
+ * Itself optional in nested types.
+ * @return borrowed; NULL where dtype is no optional type
+ */
+ZARR_API const zarr_dtype *zarr_dtype_underlying(const zarr_dtype *dtype);
 
 /* ---- fields of structs ------------------------------------------------------------- */
 

@@ -120,6 +120,12 @@ struct zr_packbits {
 zarr_status zr_spec_packbits(const zarr_codec_spec *spec, const zarr_dtype *dtype,
                              struct zr_packbits *out, zarr_error *err);
 
+/* optional: the arrays that its two chains get, for a chunk of n elements: the mask, of
+ * the same shape, and the values, of any number up to n. INVALID: no optional type. */
+zarr_status zr_spec_optional_parts(const zarr_codec_spec *spec,
+                                   const zarr_chunk_spec *decoded, zarr_chunk_spec *mask,
+                                   zarr_chunk_spec *data, zarr_error *err);
+
 /* zfp: what it makes of a data type and a configuration. */
 enum zr_zfp_scalar { /* zfp's own types */
     ZR_ZFP_INT32,

@@ -140,5 +140,7 @@ const zarr_codec_spec_vtable *const zr_codec_core_specs[] = {
     &zr_spec_scale_offset,
     &zr_spec_vlen_utf8,
     &zr_spec_vlen_bytes,
+    &zr_spec_optional,
+    &zr_spec_zarrs_optional,
     NULL,
 };

@@ -49,6 +49,10 @@ static zarr_status bytes_resolve(const zarr_codec_spec *spec, const zarr_chunk_s
     ZR_UNUSED(fill_out);
     if (!name)
         name = zarr_dtype_v2(in->dtype);
+    if (zarr_dtype_underlying(in->dtype))
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "bytes: elements of type %s may be missing: use codec \"%s\"",
+                       name ? name : "?", zarr_dtype_codec(in->dtype));
     if (zarr_dtype_variable(in->dtype))
         return zr_fail(err, ZARR_ERR_UNSUPPORTED,
                        "bytes: elements of type %s have no fixed size",

@@ -101,6 +101,11 @@ static bool same_raw(const zarr_dtype *a, const zarr_dtype *b)
 
 int zarr_dtype_equal(const zarr_dtype *a, const zarr_dtype *b)
 {
+    /* `optional` and `zarrs.optional` are one type, too. */
+    while (a != b && zarr_dtype_underlying(a) && zarr_dtype_underlying(b)) {
+        a = zarr_dtype_underlying(a);
+        b = zarr_dtype_underlying(b);
+    }
     /* Within a context types are interned; contexts are told apart by nothing but the
      * name. */
     if (a == b)

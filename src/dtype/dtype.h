@@ -161,8 +161,8 @@ struct zr_json *zr_dtype_write_v3(const zarr_dtype *dtype, struct zr_json_doc *d
 struct zr_json *zr_dtype_write_v2(const zarr_dtype *dtype, const struct zr_order *order,
                                   struct zr_json_doc *doc);
 
-/* One element from a fill value; format 2 or 3; JSON null is the caller's business
- * (INVALID here). */
+/* One element from a fill value; format 2 or 3; JSON null is an optional type's
+ * missing value, else the caller's business (INVALID here). */
 zarr_status zr_dtype_fill_parse(const zarr_dtype *dtype, const struct zr_json *v,
                                 int format, void *element, zarr_error *err);
 /* *out belongs to doc. NO_MEMORY; CORRUPT where the element is no value (code points

@@ -121,6 +121,7 @@ extern const zarr_dtype_vtable zr_dtype_bool, zr_dtype_int2, zr_dtype_int4, zr_d
     zr_dtype_int16, zr_dtype_int32, zr_dtype_int64, zr_dtype_uint2, zr_dtype_uint4,
     zr_dtype_uint8, zr_dtype_uint16, zr_dtype_uint32, zr_dtype_uint64, zr_dtype_raw,
     zr_dtype_null_terminated, zr_dtype_utf32, zr_dtype_datetime64, zr_dtype_timedelta64,
-    zr_dtype_struct, zr_dtype_string, zr_dtype_vbytes;
+    zr_dtype_struct, zr_dtype_string, zr_dtype_vbytes, zr_dtype_optional,
+    zr_dtype_zarrs_optional;
 
 #endif

@@ -46,6 +46,8 @@ const zarr_dtype_vtable *const zr_dtype_core[] = {
     &zr_dtype_struct,
     &zr_dtype_string,
     &zr_dtype_vbytes,
+    &zr_dtype_optional,
+    &zr_dtype_zarrs_optional,
     NULL,
 };
 _Static_assert(ZR_DTYPE_REALS == 29, "each is listed above");

@@ -134,6 +134,8 @@ static zarr_status field_type(const struct zr_struct *s, struct zr_field *f,
     }
     if (f->dtype->info.item_bytes == 0 || zarr_dtype_variable(f->dtype))
         st = field_refuse(f, "has a data type of variable length", err);
+    else if (f->dtype->info.kind == ZARR_KIND_OPTIONAL)
+        st = field_refuse(f, "may be missing, which no record can say", err);
 out:
     zr_str_deinit(&text);
     return st;

@@ -13,6 +13,7 @@ struct pack_self {
     const zarr_allocator *alloc;
     struct zr_packbits p;
     size_t n_items; /* components */
+    bool varies;    /* any number of elements, up to n_items components */
     bool bools;     /* numcodecs' */
 };
 
@@ -92,6 +93,7 @@ static zarr_status pack_bind(void **out, const zarr_codec_spec *spec,
     if (!self->bools)
         ZR_TRY(zr_spec_packbits(spec, decoded->dtype, &self->p, err));
     self->n_items = (size_t)(decoded->n_bytes / self->p.bytes);
+    self->varies = decoded->dtype && !decoded->exact && !self->bools;
     *out = self; /* moved */
     self = NULL;
 out:
@@ -104,9 +106,10 @@ struct pack_sizes {
     uint8_t padding;
 };
 
-static struct pack_sizes pack_measure(const struct pack_self *self)
+/* n components, not more than n_items. */
+static struct pack_sizes pack_measure(const struct pack_self *self, size_t n)
 {
-    const uint64_t bits = (uint64_t)self->n_items * self->p.kept; /* fits: resolve() */
+    const uint64_t bits = (uint64_t)n * self->p.kept; /* fits: resolve() */
     const size_t packed = (size_t)(bits / 8 + (bits % 8 != 0));
 
     return (struct pack_sizes){.packed = packed,
@@ -177,14 +180,35 @@ static void unpack_bits(const struct zr_packbits *p, const uint8_t *from, uint8_
     }
 }
 
+/* How many components a stream of any length has: the byte of padding says it; without
+ * one they are as many whole elements as there is room for and bits for. */
+static size_t pack_count(const struct pack_self *self, const struct zr_span *io)
+{
+    const bool counted = self->p.padding_first || self->p.padding_last;
+    const size_t whole = io->src_bytes - (counted && io->src_bytes);
+    const uint64_t most = (uint64_t)ZR_MIN(whole, SIZE_MAX / 8) * 8 / self->p.kept;
+    uint64_t n = ZR_MIN(most, io->dst_bytes / self->p.bytes), over = 0;
+
+    if (counted && io->src_bytes) {
+        over = io->src[self->p.padding_first ? 0 : whole];
+        n = over < 8 && whole ? ((uint64_t)whole * 8 - over) / self->p.kept : 0;
+    }
+    n -= n % self->p.components;
+    return (size_t)ZR_MIN(n, (uint64_t)self->n_items);
+}
+
 static zarr_status pack_decode_one(void *self_ptr, const struct zr_span *io, size_t *used,
                                    zarr_codec_exec *exec, zarr_error *err)
 {
     const struct pack_self *self = self_ptr;
-    const struct pack_sizes size = pack_measure(self);
+    const size_t n = self->varies ? pack_count(self, io) : self->n_items;
+    const struct pack_sizes size = pack_measure(self, n);
     const uint8_t *from = io->src + self->p.padding_first;
 
     ZR_UNUSED(exec);
+    if (self->varies && io->src_bytes > size.whole && n < self->n_items &&
+        n == io->dst_bytes / self->p.bytes)
+        return zr_too_long(err, "packbits", io->dst_bytes);
     if (io->src_bytes != size.whole)
         return zr_fail(err, ZARR_ERR_CORRUPT, "packbits: %zu bytes, expected %zu",
                        io->src_bytes, size.whole);
@@ -192,10 +216,11 @@ static zarr_status pack_decode_one(void *self_ptr, const struct zr_span *io, siz
         return pack_wrong_padding(err, io->src[0], size.padding);
     if (self->p.padding_last && io->src[size.packed] != size.padding)
         return pack_wrong_padding(err, io->src[size.packed], size.padding);
-    if (io->dst_bytes / self->p.bytes < self->n_items)
-        return zr_no_room(err, "packbits");
-    unpack_bits(&self->p, from, io->dst, self->n_items);
-    *used = self->n_items * self->p.bytes;
+    if (io->dst_bytes / self->p.bytes < n)
+        return self->varies ? zr_too_long(err, "packbits", io->dst_bytes)
+                            : zr_no_room(err, "packbits");
+    unpack_bits(&self->p, from, io->dst, n);
+    *used = n * self->p.bytes;
     return ZARR_OK;
 }
 
@@ -203,18 +228,21 @@ static zarr_status pack_encode_one(void *self_ptr, const struct zr_span *io, siz
                                    zarr_codec_exec *exec, zarr_error *err)
 {
     const struct pack_self *self = self_ptr;
-    const struct pack_sizes size = pack_measure(self);
+    const size_t n = io->src_bytes / self->p.bytes;
+    struct pack_sizes size = {0};
 
     ZR_UNUSED(exec);
-    if (io->src_bytes / self->p.bytes != self->n_items)
+    if (self->varies ? n > self->n_items : n != self->n_items)
         return zr_internal(err);
+    size = pack_measure(self, n);
     if (io->dst_bytes < size.whole)
-        return zr_no_room(err, "packbits");
+        return self->varies ? zr_too_long(err, "packbits", io->dst_bytes)
+                            : zr_no_room(err, "packbits");
     if (self->p.padding_first)
         io->dst[0] = size.padding;
     if (self->p.padding_last)
         io->dst[size.packed] = size.padding;
-    pack_bits(&self->p, io->src, self->n_items, io->dst + self->p.padding_first);
+    pack_bits(&self->p, io->src, n, io->dst + self->p.padding_first);
     *used = size.whole;
     return ZARR_OK;
 }
@@ -225,7 +253,7 @@ static zarr_status bools_decode_one(void *self_ptr, const struct zr_span *io,
                                     size_t *used, zarr_codec_exec *exec, zarr_error *err)
 {
     const struct pack_self *self = self_ptr;
-    const struct pack_sizes size = pack_measure(self);
+    const struct pack_sizes size = pack_measure(self, self->n_items);
 
     ZR_UNUSED(exec);
     if (io->src_bytes != size.packed + 1)
@@ -245,7 +273,7 @@ static zarr_status bools_encode_one(void *self_ptr, const struct zr_span *io,
                                     size_t *used, zarr_codec_exec *exec, zarr_error *err)
 {
     const struct pack_self *self = self_ptr;
-    const struct pack_sizes size = pack_measure(self);
+    const struct pack_sizes size = pack_measure(self, self->n_items);
 
     ZR_UNUSED(exec);
     if (io->src_bytes != self->n_items)

@@ -45,7 +45,8 @@ zarr_status zr_no_room(zarr_error *err, const char *codec);
 
 extern const zarr_codec_impl_vtable zr_cpu_bytes, zr_cpu_transpose, zr_cpu_zstd,
     zr_cpu_gzip, zr_cpu_zlib, zr_cpu_lz4, zr_cpu_blosc, zr_cpu_crc32c, zr_cpu_shuffle,
-    zr_cpu_delta, zr_cpu_delta_array, zr_cpu_vlen_utf8, zr_cpu_vlen_bytes;
+    zr_cpu_delta, zr_cpu_delta_array, zr_cpu_vlen_utf8, zr_cpu_vlen_bytes,
+    zr_cpu_optional, zr_cpu_zarrs_optional;
 extern const zarr_codec_impl_vtable zr_cpu_base64, zr_cpu_crc32, zr_cpu_adler32,
     zr_cpu_fletcher32, zr_cpu_jenkins_lookup3, zr_cpu_packbits, zr_cpu_packbits_array;
 extern const zarr_codec_impl_vtable zr_cpu_fixedscaleoffset,

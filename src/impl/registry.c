@@ -93,6 +93,8 @@ const zarr_codec_impl_vtable *const zr_impl_core[] = {
     &zr_cpu_delta_array,
     &zr_cpu_vlen_utf8,
     &zr_cpu_vlen_bytes,
+    &zr_cpu_optional,
+    &zr_cpu_zarrs_optional,
     &zr_cpu_base64,
     &zr_cpu_crc32,
     &zr_cpu_adler32,

@@ -29,12 +29,43 @@ static struct zr_json *endian_codec(struct zr_json_doc *doc, const char *endian)
     return named_codec(doc, "bytes", config);
 }
 
-static struct zr_json *bytes_codec(const struct zr_spec_codecs *c)
+static struct zr_json *type_codec(const struct zr_spec_codecs *c, const zarr_dtype *dtype)
 {
-    const char *name = zarr_dtype_codec(c->dtype);
+    const char *name = zarr_dtype_codec(dtype);
 
     return zr_streq(name, "bytes") ? endian_codec(c->doc, c->endian)
                                    : named_codec(c->doc, name, NULL);
+}
+
+/* Inside out: each level of an optional type has a codec of its own. */
+static struct zr_json *optional_codec(const struct zr_spec_codecs *c,
+                                      const zarr_dtype *dtype)
+{
+    const zarr_dtype *value = dtype, *outer = NULL;
+    struct zr_json *codec = NULL;
+
+    while (zarr_dtype_underlying(value))
+        value = zarr_dtype_underlying(value);
+    for (codec = type_codec(c, value); value != dtype; value = outer) {
+        struct zr_json *config = zr_json_new(c->doc, ZR_JSON_OBJECT);
+        struct zr_json *mask = zr_json_new(c->doc, ZR_JSON_ARRAY);
+        struct zr_json *data = zr_json_new(c->doc, ZR_JSON_ARRAY);
+
+        for (outer = dtype; zarr_dtype_underlying(outer) != value;)
+            outer = zarr_dtype_underlying(outer);
+        zr_json_append(c->doc, mask, named_codec(c->doc, "packbits", NULL));
+        zr_json_append(c->doc, data, codec);
+        zr_json_set(c->doc, config, "mask_codecs", mask);
+        zr_json_set(c->doc, config, "data_codecs", data);
+        codec = named_codec(c->doc, zarr_dtype_codec(outer), config);
+    }
+    return codec;
+}
+
+static struct zr_json *bytes_codec(const struct zr_spec_codecs *c)
+{
+    return zarr_dtype_underlying(c->dtype) ? optional_codec(c, c->dtype)
+                                           : type_codec(c, c->dtype);
 }
 
 static struct zr_json *zstd_codec(struct zr_json_doc *doc)

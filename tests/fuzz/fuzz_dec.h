@@ -35,7 +35,7 @@ static void fuzz_open(void)
     for (size_t k = 0; k < ZR_COUNT(fuzz_codecs); k++)
         for (size_t i = 0; i < ZR_COUNT(fuzz_sizes); i++) {
             const uint64_t dims[] = {fuzz_sizes[i], 0};
-            char text[256];
+            char text[512];
             const struct impl_chain_args args = {
                 .format = FUZZ_FORMAT, .codecs = text, .dtype = FUZZ_DTYPE, .dims = dims};
 

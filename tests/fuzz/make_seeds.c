@@ -101,31 +101,45 @@ static void seeds_encoded(struct impl_env *env)
     }
 }
 
+#define BIG "{\"name\":\"bytes\",\"configuration\":{\"endian\":\"big\"}}"
+#define OPTIONAL(mask, data)                                                             \
+    "{\"name\":\"optional\",\"configuration\":{\"mask_codecs\":[" mask                   \
+    "],\"data_codecs\":[" data "]}}"
+
 /* Codecs that make bytes of arrays: as many items as the targets' sizes say. */
 static void seeds_arrays(struct impl_env *env)
 {
     static const struct {
         const char *target, *codec, *dtype;
         uint8_t variant;
+        bool bits; /* bytes are 0 or 1 */
     } arrays[] = {
         {"dec_packbits",
          "{\"name\":\"packbits\",\"configuration\":{\"first_bit\":2,\"last_bit\":12,"
          "\"padding_encoding\":\"first_byte\"}}",
-         "int16", 0},
+         "int16", 0, false},
         {"dec_zfp", "{\"name\":\"zfp\",\"configuration\":{\"mode\":\"reversible\"}}",
-         "float32", 0},
+         "float32", 0, false},
         {"dec_zfp",
          "{\"name\":\"zfp\",\"configuration\":{\"mode\":\"fixed_rate\",\"rate\":6}}",
-         "float32", 1},
+         "float32", 1, false},
         {"dec_zfp", "{\"name\":\"numcodecs.zfpy\",\"configuration\":{\"mode\":4}}",
-         "float32", 4},
+         "float32", 4, false},
+        {"dec_optional", OPTIONAL("\"packbits\"", OPTIONAL("\"packbits\"", BIG)),
+         "optional[optional[int16]]", 0, true},
+        {"dec_optional",
+         OPTIONAL("\"bytes\",\"zstd\"",
+                  OPTIONAL("{\"name\":\"packbits\",\"configuration\":{"
+                           "\"padding_encoding\":\"first_byte\"}}",
+                           BIG) ",\"crc32c\""),
+         "optional[optional[int16]]", 1, true},
     };
     static const uint64_t n_items[] = {8, 64, 1000};
 
     for (size_t k = 0; k < ZR_COUNT(arrays); k++)
         for (uint8_t i = 0; i < ZR_COUNT(n_items); i++) {
             const uint64_t dims[] = {n_items[i], 0};
-            char text[256];
+            char text[512];
             const struct impl_chain_args args = {
                 .format = 3, .codecs = text, .dtype = arrays[k].dtype, .dims = dims};
             struct impl_chain c;
@@ -134,6 +148,8 @@ static void seeds_arrays(struct impl_env *env)
 
             (void)snprintf(text, sizeof text, "[%s]", arrays[k].codec);
             impl_pattern(plain, sizeof plain, 1);
+            for (size_t at = 0; arrays[k].bits && at < sizeof plain; at++)
+                plain[at] &= 1;
             if (impl_chain_open(&c, env, &args, NULL) != ZARR_OK)
                 continue;
             if (impl_run(c.encode, env, plain, (size_t)c.encode->decoded_bytes, &enc, &n,

@@ -107,15 +107,21 @@ static inline zarr_status impl_run(const struct zr_program *p, struct impl_env *
         const struct zr_stage *s = &p->stage[p->encode ? p->n - 1 - k : k];
         const size_t room = (size_t)(p->encode ? s->in_bytes : s->out_bytes);
         uint8_t *next = malloc(room ? room : 1);
+        const size_t need = (size_t)zr_stage_scratch(s, 1);
+        uint8_t *own = malloc(need ? need : 1);
+        const zarr_mem scratch = need ? zr_mem_of_host(own, need) : (zarr_mem){0};
         zarr_codec_job job = {.src = zr_mem_of_host(cur, cur_bytes),
                               .dst = zr_mem_of_host(next, room)};
 
-        if (!next) {
+        if (!next || !own) {
+            free(next);
+            free(own);
             st = ZARR_ERR_NO_MEMORY;
             goto out;
         }
-        st = p->encode ? zr_stage_encode(s, &job, &e->threads, (zarr_mem){0}, err)
-                       : zr_stage_decode(s, &job, &e->threads, (zarr_mem){0}, err);
+        st = p->encode ? zr_stage_encode(s, &job, &e->threads, scratch, err)
+                       : zr_stage_decode(s, &job, &e->threads, scratch, err);
+        free(own);
         free(cur);
         cur = next;
         cur_bytes = (size_t)job.dst_used;

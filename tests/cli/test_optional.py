@@ -1,0 +1,52 @@
+"""Arrays whose elements may be missing: created, filled from raw items, shown and compared."""
+import json
+import struct
+
+import pytest
+
+
+def document(path):
+    return json.loads((path / "zarr.json").read_text())
+
+
+def raw(items):
+    return b"".join(struct.pack("<hB", v or 0, v is not None) for v in items)
+
+
+@pytest.mark.parametrize("name", ["optional", "zarrs.optional"])
+def test_create(zarrc, tmp_path, name):
+    zarrc("create", tmp_path / "x", "--shape=4,4", "--chunks=2,2", f"--dtype={name}[{name}[int16]]", "--fill=[null]")
+    doc = document(tmp_path / "x")
+    inner = {"name": name, "configuration": {"name": "int16", "configuration": {}}}
+    assert doc["data_type"] == {"name": name, "configuration": inner}
+    assert doc["fill_value"] == [None]
+    codec = doc["codecs"][0]
+    assert codec["name"] == name and codec["configuration"]["data_codecs"][0]["name"] == name
+    assert zarrc("cat", "--format=elements", tmp_path / "x").text.split() == ["[null]"] * 16
+    info = zarrc("--json", "info", tmp_path / "x").json
+    assert json.dumps(inner) in json.dumps(info)
+
+
+@pytest.mark.parametrize("extra", [[], ["--shards=4,4"], ["--codec=none"]])
+def test_import(zarrc, tmp_path, extra):
+    items = [None if i % 3 == 1 else i * 7 - 20 for i in range(20)]
+    zarrc("create", tmp_path / "x", "--shape=4,5", "--chunks=2,2", "--dtype=optional[int16]", "--fill=null",
+          *[e for e in extra if e != "--shards=4,4"], *[e.replace("4,4", "4,6") for e in extra if "shards" in e])
+    (tmp_path / "d.raw").write_bytes(raw(items))
+    zarrc("import", "--force", "--dtype=optional[int16]", "--shape=4,5", tmp_path / "d.raw", tmp_path / "x")
+    shown = zarrc("cat", "--format=elements", tmp_path / "x").text.split()
+    assert shown == ["null" if v is None else f"[{v}]" for v in items]
+    assert zarrc("cat", "--format=raw", tmp_path / "x").out == raw(items)
+    zarrc("cp", tmp_path / "x", tmp_path / "y")
+    zarrc("diff", tmp_path / "x", tmp_path / "y")
+    (tmp_path / "e.raw").write_bytes(raw([None if v == 1 else v for v in items]))
+    zarrc("import", "--force", "--dtype=optional[int16]", "--shape=4,5", tmp_path / "e.raw", tmp_path / "y")
+    assert "null" in zarrc("diff", tmp_path / "x", tmp_path / "y", code=1).text
+
+
+def test_refused(zarrc, tmp_path):
+    make = ["create", tmp_path / "x", "--shape=4"]
+    assert "null or a list of one value" in zarrc(*make, "--dtype=optional[int16]", "--fill=5", code=2).err
+    assert "optional" in zarrc(*make, "--dtype=optional", code=2).err
+    assert "nested" in zarrc(*make, "--dtype=" + "optional[" * 20 + "int8" + "]" * 20, code=None).err
+    assert not (tmp_path / "x").exists()
