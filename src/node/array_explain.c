@@ -34,26 +34,18 @@ static bool tensor_is_contiguous(const zarr_tensor *t, uint64_t item_bytes)
 static void explain_args(struct zr_explain_args *out, zarr_array *array,
                          const struct zr_io *io, uint32_t what, const zarr_tensor *tensor)
 {
-    const struct zr_engine *e = io->engine;
-    const uint32_t threads = io->max_threads ? io->max_threads : e->n_threads;
-
     *out = (struct zr_explain_args){
-        .plan = {.layout = io->layout,
-                 .prefix = io->prefix,
-                 .selection = io->selection,
-                 .wave_bytes = io->wave_bytes ? io->wave_bytes : e->wave_bytes,
-                 .threads = threads},
         .write = (what & ZARR_EXPLAIN_WRITE) != 0,
         .json = (what & ZARR_EXPLAIN_JSON) != 0,
         .pipeline = io->pipeline->name,
         .store_name = zr_store_name(array->chunk_store),
-        .n_threads = threads,
         .tensor_device = io->layout->device_type,
         .tensor_contiguous =
             !io->part.on && tensor_is_contiguous(tensor, io->layout->item_bytes),
         .index_cached = index_is_cached,
         .arg = array,
     };
+    zr_io_cut(io, &out->plan);
 }
 
 static zarr_status explain_to(struct zr_str *text, zarr_array *array, uint32_t what,

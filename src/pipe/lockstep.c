@@ -55,7 +55,7 @@ static int32_t device_id(const struct lockstep *l, int32_t device)
 static zarr_status parallel(struct lockstep *l, uint64_t n, zr_item_fn fn,
                             zarr_error *err)
 {
-    struct zr_parallel_options opts = {.max_threads = zr_request_threads(l->rq),
+    struct zr_parallel_options opts = {.max_threads = zr_io_threads(&l->rq->io),
                                        .cancel = &l->rq->cancel};
     zarr_status st = ZARR_OK;
 

@@ -84,8 +84,8 @@ void zr_request_total(struct zarr_request *rq, uint64_t chunks);
 /* Before the same is done once more: counters of chunks start again, those of work
  * (bytes, GETs, copies) go on. */
 void zr_request_again(struct zarr_request *rq);
-uint32_t zr_request_threads(const struct zarr_request *rq);
-uint64_t zr_request_wave_bytes(const struct zarr_request *rq);
+uint32_t zr_io_threads(const struct zr_io *io); /* at least 1 */
+uint64_t zr_io_wave_bytes(const struct zr_io *io);
 
 /* ---- steps ------------------------------------------------------------------------ */
 
@@ -95,9 +95,8 @@ struct zr_work { /* what a step needs to know */
     struct zr_kit *kit;
     bool granted; /* the wave took what its runs need from the budget */
 };
-/* How `waves` cuts the waves of a read. */
-void zr_waves_cut(const struct zr_io *io, const struct zarr_request *rq,
-                  struct zr_plan_args *out);
+void zr_waves_cut(const struct zr_io *io, struct zr_plan_args *out);
+void zr_serial_cut(const struct zr_io *io, struct zr_plan_args *out);
 /* GET of a whole object of unknown length into a scratch slot. */
 struct zr_fetch {
     const char *key;

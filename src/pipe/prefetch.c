@@ -156,7 +156,7 @@ uint64_t zr_prefetch_budget(const struct zarr_request *rq, const struct zr_wave 
 {
     const struct zr_program *p = w->level->decode;
     uint64_t n =
-        lockstep ? 2 * (uint64_t)w->n_items : ZR_MIN(zr_request_threads(rq), w->n_runs);
+        lockstep ? 2 * (uint64_t)w->n_items : ZR_MIN(zr_io_threads(&rq->io), w->n_runs);
     uint64_t need = 0;
 
     if (!zr_mul_u64(n, p->decoded_bytes, &need))

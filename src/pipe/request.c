@@ -122,16 +122,22 @@ void zr_request_again(struct zarr_request *rq)
     zr_mutex_unlock(&rq->locked.mutex);
 }
 
-uint32_t zr_request_threads(const struct zarr_request *rq)
+uint32_t zr_io_threads(const struct zr_io *io)
 {
-    uint32_t n = rq->io.max_threads != 0 ? rq->io.max_threads : rq->io.engine->n_threads;
+    const uint32_t n = io->max_threads != 0 ? io->max_threads : io->engine->n_threads;
 
     return ZR_MIN(ZR_MAX(n, 1u), (uint32_t)ZR_MAX_THREADS);
 }
 
-uint64_t zr_request_wave_bytes(const struct zarr_request *rq)
+uint64_t zr_io_wave_bytes(const struct zr_io *io)
 {
-    return rq->io.wave_bytes != 0 ? rq->io.wave_bytes : rq->io.engine->wave_bytes;
+    return io->wave_bytes != 0 ? io->wave_bytes : io->engine->wave_bytes;
+}
+
+void zr_io_cut(const struct zr_io *io, struct zr_plan_args *out)
+{
+    /* names of the core can't be taken by others */
+    (zr_streq(io->pipeline->name, "serial") ? zr_serial_cut : zr_waves_cut)(io, out);
 }
 
 static void request_init(struct zarr_request *rq, const struct zr_io *io)

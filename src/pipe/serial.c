@@ -24,19 +24,25 @@ out:
     return st;
 }
 
+/* Chunk after chunk, on the caller's thread. */
+void zr_serial_cut(const struct zr_io *io, struct zr_plan_args *out)
+{
+    *out = (struct zr_plan_args){.layout = io->layout,
+                                 .prefix = io->prefix,
+                                 .selection = io->selection,
+                                 .wave_bytes = 1,
+                                 .wave_items = 1,
+                                 .threads = 1,
+                                 .plain = true};
+}
+
 static zarr_status serial_read(void *self, zarr_request *rq,
                                const zarr_pipeline_steps *steps, zarr_error *err)
 {
     const struct zr_io *io = &rq->io;
     struct zr_io plain = *io;
     struct zr_work w = {.io = &plain, .rq = rq};
-    struct zr_plan_args args = {.layout = io->layout,
-                                .prefix = io->prefix,
-                                .selection = io->selection,
-                                .wave_bytes = 1,
-                                .wave_items = 1,
-                                .threads = 1,
-                                .plain = true};
+    struct zr_plan_args args;
     struct zr_plan *plan = NULL;
     struct zr_wave wave;
     zarr_status st = ZARR_OK;
@@ -45,6 +51,7 @@ static zarr_status serial_read(void *self, zarr_request *rq,
     ZR_UNUSED(steps);
     plain.no_direct = true;
     zr_wave_init(&wave, io->engine->alloc);
+    zr_serial_cut(io, &args);
     ZR_TRY(zr_kit_take(io->engine, &w.kit, err));
     ZR_TRY(zr_plan_open(&plan, &args, io->engine->alloc, err));
     do {

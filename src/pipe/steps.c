@@ -28,9 +28,9 @@ static void step_request(zarr_request *rq, zarr_pipeline_request *out)
     *out = (zarr_pipeline_request){
         .struct_size = sizeof *out,
         .write = rq->io.write,
-        .threads = zr_request_threads(rq),
+        .threads = zr_io_threads(&rq->io),
         .ndim = l->grid->ndim,
-        .wave_bytes = zr_request_wave_bytes(rq),
+        .wave_bytes = zr_io_wave_bytes(&rq->io),
         .prefix = rq->io.prefix,
         .dtype = l->dtype,
         .shape = l->grid->shape,
@@ -126,7 +126,7 @@ static zarr_status step_parallel(zarr_request *rq, uint64_t n,
                                                    zarr_error *err),
                                  void *arg, zarr_error *err)
 {
-    const struct zr_parallel_options opts = {.max_threads = zr_request_threads(rq),
+    const struct zr_parallel_options opts = {.max_threads = zr_io_threads(&rq->io),
                                              .cancel = &rq->cancel};
     struct step_loop l = {.rq = rq, .fn = fn, .arg = arg};
     zarr_status st = zr_parallel_run(n, &opts, step_loop_one, &l, err);
@@ -158,7 +158,7 @@ static zarr_status step_plan_open(zarr_request *rq, const zarr_pipeline_cut *wis
     if (cut.flags & ~(uint32_t)ZARR_PIPELINE_PLAIN)
         ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED, "plan: unknown flags 0x%" PRIx32,
                        cut.flags));
-    zr_waves_cut(&rq->io, rq, &args);
+    zr_waves_cut(&rq->io, &args);
     take_u64(&args.wave_bytes, cut.wave_bytes);
     take_u64(&args.run_bytes, cut.run_bytes);
     take_u64(&args.run_gap, cut.run_gap);

@@ -38,7 +38,7 @@ out:
 static zarr_status do_units(struct units *u, zarr_error *err)
 {
     struct zr_parallel_options opts = {
-        .max_threads = zr_request_threads(u->rq), .run = 1, .cancel = &u->rq->cancel};
+        .max_threads = zr_io_threads(&u->rq->io), .run = 1, .cancel = &u->rq->cancel};
     uint64_t bytes = u->io->layout->level[0].decoded_bytes;
     uint32_t threads = opts.max_threads;
     zarr_status st = ZARR_OK;
@@ -89,7 +89,7 @@ zarr_status zr_waves_write(void *self, zarr_request *rq, const zarr_pipeline_ste
     struct zr_projection proj;
     zarr_selection *all = NULL;
     const zarr_selection *sel = io->selection;
-    uint64_t most = zr_request_wave_bytes(rq) /
+    uint64_t most = zr_io_wave_bytes(&rq->io) /
                     ZR_MAX(io->layout->level[0].decoded_bytes, UINT64_C(1));
     zarr_status st = ZARR_OK;
     bool more = true;
@@ -97,7 +97,7 @@ zarr_status zr_waves_write(void *self, zarr_request *rq, const zarr_pipeline_ste
     ZR_UNUSED(self);
     ZR_UNUSED(steps);
     zr_arena_init(&u.lists, io->engine->alloc);
-    most = ZR_MIN(ZR_MAX(most, (uint64_t)zr_request_threads(rq)), (uint64_t)UNITS);
+    most = ZR_MIN(ZR_MAX(most, (uint64_t)zr_io_threads(&rq->io)), (uint64_t)UNITS);
     u.proj = zr_malloc(io->engine->alloc, most * sizeof(*u.proj));
     if (u.proj == NULL)
         ZR_TRY(zr_fail_memory(err, most * sizeof(*u.proj)));

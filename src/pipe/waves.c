@@ -75,7 +75,7 @@ out:
 static zarr_status loop(struct wave_job *j, uint64_t n, zr_item_fn fn, uint64_t item_ns,
                         zarr_error *err)
 {
-    struct zr_parallel_options opts = {.max_threads = zr_request_threads(j->flow->rq),
+    struct zr_parallel_options opts = {.max_threads = zr_io_threads(&j->flow->rq->io),
                                        .item_ns = item_ns,
                                        .cancel = &j->flow->rq->cancel};
     zarr_status st = ZARR_OK;
@@ -140,7 +140,7 @@ static zarr_status one_in_slabs(struct wave_job *j, bool *done, zarr_error *err)
     zarr_status st = ZARR_OK;
 
     *done = false;
-    if (j->wave->n_runs != 1 || zr_request_threads(j->flow->rq) == 1 ||
+    if (j->wave->n_runs != 1 || zr_io_threads(&j->flow->rq->io) == 1 ||
         !zr_slabs_fit(io, &j->wave->run[0]))
         return ZARR_OK;
     /* A failure is told by the common way, which knows what is missing. */
@@ -319,8 +319,7 @@ static void wait_helpers(struct flow *f)
     zr_mutex_unlock(&f->locked.mutex);
 }
 
-void zr_waves_cut(const struct zr_io *io, const struct zarr_request *rq,
-                  struct zr_plan_args *out)
+void zr_waves_cut(const struct zr_io *io, struct zr_plan_args *out)
 {
     const struct zr_program *leaf = io->layout->level[io->layout->n_levels - 1].decode;
     bool fast = zr_store_can(io->store, ZARR_STORE_CAP_FAST_GET);
@@ -329,11 +328,11 @@ void zr_waves_cut(const struct zr_io *io, const struct zarr_request *rq,
         .layout = io->layout,
         .prefix = io->prefix,
         .selection = io->selection,
-        .wave_bytes = zr_request_wave_bytes(rq),
+        .wave_bytes = zr_io_wave_bytes(io),
         .wave_items = 4096,
         .run_bytes = fast ? UINT64_C(1) << 20 : UINT64_C(16) << 20,
         .run_gap = fast ? UINT64_C(16) << 10 : UINT64_C(1) << 20,
-        .threads = zr_request_threads(rq),
+        .threads = zr_io_threads(io),
     };
     if (zr_wants_batches(io, leaf)) { /* a whole wave is in memory: several must fit */
         uint64_t share = ZR_MAX(io->engine->budget->total / (FLIGHT + 1), UINT64_C(1));
@@ -363,7 +362,7 @@ static zarr_status waves_read(void *self, zarr_request *rq,
     f->rq = rq;
     zr_mutex_init(&f->locked.mutex);
     zr_cond_init(&f->locked.idle);
-    zr_waves_cut(io, rq, &args);
+    zr_waves_cut(io, &args);
     ZR_TRY(zr_plan_open(&f->locked.plan, &args, io->engine->alloc, err));
     if (rq->submitted || io->progress != NULL)
         zr_request_total(rq, zr_plan_count(f->locked.plan));

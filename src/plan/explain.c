@@ -15,7 +15,8 @@ enum {
 
 struct facts {
     uint64_t objects, chunks, partial, cached, waves, elements;
-    bool counted; /* objects were walked one by one */
+    uint64_t wave_bytes; /* of units that fit one mini-batch */
+    bool counted;        /* objects were walked one by one */
 };
 
 static const char *device_text(int32_t device)
@@ -56,6 +57,21 @@ static void walk_objects(const struct zr_explain_args *a, struct zr_projector *p
     }
 }
 
+/* A wave takes units (chunks; objects when writing) until it has its bytes or items. */
+static void count_waves(const struct zr_explain_args *a, struct facts *f)
+{
+    const struct zr_layout *l = a->plan.layout;
+    const uint64_t unit = l->level[a->write ? 0 : l->n_levels - 1].decoded_bytes;
+    uint64_t per_wave = zr_ceil_div_u64(ZR_MAX(a->plan.wave_bytes, UINT64_C(1)),
+                                        ZR_MAX(unit, UINT64_C(1)));
+
+    if (a->plan.wave_items != 0)
+        per_wave = ZR_MIN(per_wave, (uint64_t)a->plan.wave_items);
+    f->waves = zr_ceil_div_u64(a->write ? f->objects : f->chunks, per_wave);
+    if (!zr_mul_u64(per_wave, unit, &f->wave_bytes))
+        f->wave_bytes = UINT64_MAX;
+}
+
 static zarr_status gather_facts(const struct zr_explain_args *a, struct facts *f,
                                 const zarr_allocator *alloc, zarr_error *err)
 {
@@ -65,7 +81,6 @@ static zarr_status gather_facts(const struct zr_explain_args *a, struct facts *f
     zarr_selection *all = NULL;
     const zarr_selection *sel = a->plan.selection;
     struct zr_str key;
-    uint64_t unit = l->level[a->write ? 0 : l->n_levels - 1].decoded_bytes, bytes = 0;
     zarr_status st = ZARR_OK;
 
     zr_str_init(&key, alloc);
@@ -78,11 +93,7 @@ static zarr_status gather_facts(const struct zr_explain_args *a, struct facts *f
     f->objects = zr_project_count(p);
     f->chunks = zr_plan_count(plan);
     walk_objects(a, p, &key, f);
-    if (!zr_mul_u64(a->write ? f->objects : f->chunks, unit, &bytes))
-        bytes = UINT64_MAX;
-    f->waves = f->chunks == 0
-                   ? 0
-                   : zr_ceil_div_u64(bytes, ZR_MAX(a->plan.wave_bytes, UINT64_C(1)));
+    count_waves(a, f);
 out:
     zr_plan_free(plan);
     zr_project_free(p);
@@ -177,9 +188,9 @@ static void print_text(const struct zr_explain_args *a, const struct facts *f,
         zr_str_printf(out, "indexes:      %" PRIu64 " cached, %" PRIu64 " to fetch\n",
                       f->cached, f->objects - f->cached);
     zr_str_printf(out, "mini-batches: %" PRIu64 " of at most %" PRIu64 " bytes\n",
-                  f->waves, a->plan.wave_bytes);
+                  f->waves, f->wave_bytes);
     zr_str_printf(out, "pipeline:     %s, %" PRIu32 " threads\n", a->pipeline,
-                  a->n_threads);
+                  a->plan.threads);
 }
 
 static void json_text(struct zr_json_doc *doc, struct zr_json *o, const char *key,
@@ -225,9 +236,9 @@ static zarr_status print_json(const struct zr_explain_args *a, const struct fact
         json_u64(&doc, o, "indexes_to_fetch", f->objects - f->cached);
     }
     json_u64(&doc, o, "mini_batches", f->waves);
-    json_u64(&doc, o, "wave_bytes", a->plan.wave_bytes);
+    json_u64(&doc, o, "wave_bytes", f->wave_bytes);
     json_text(&doc, o, "pipeline", a->pipeline);
-    json_u64(&doc, o, "threads", a->n_threads);
+    json_u64(&doc, o, "threads", a->plan.threads);
     if (!zr_json_ok(&doc) || path.failed)
         st = zr_fail_memory(err, 0);
     else

@@ -258,7 +258,6 @@ struct zr_explain_args {
     struct zr_plan_args plan;
     bool write, json;
     const char *pipeline, *store_name;
-    uint32_t n_threads;
     int32_t tensor_device;
     bool tensor_contiguous;
     bool (*index_cached)(void *arg, const char *key);

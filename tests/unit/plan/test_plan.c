@@ -403,7 +403,6 @@ static void test_explain(void **state)
     struct env e;
     struct zr_explain_args args = {.pipeline = "waves",
                                    .store_name = "memory",
-                                   .n_threads = 3,
                                    .tensor_device = ZARR_DEVICE_CPU,
                                    .tensor_contiguous = true};
     struct zr_str out;
@@ -411,8 +410,8 @@ static void test_explain(void **state)
     (void)state;
     env_open(&e, chains[2].codecs, chains[2].chunk);
     zr_str_init(&out, NULL);
-    args.plan =
-        (struct zr_plan_args){.layout = e.layout, .prefix = "a", .wave_bytes = 150};
+    args.plan = (struct zr_plan_args){
+        .layout = e.layout, .prefix = "a", .wave_bytes = 140, .threads = 3};
     assert_ok(zr_plan_explain(&args, &out, NULL, &terr));
     assert_non_null(strstr(zr_str_text(&out), "read \"a\" from store memory"));
     assert_non_null(strstr(zr_str_text(&out), "objects:      21 of shape [6,10]"));
@@ -420,9 +419,12 @@ static void test_explain(void **state)
     assert_non_null(strstr(zr_str_text(&out), "mini-batches: 8 of at most 150 bytes"));
     zr_str_clear(&out);
     args.json = true;
+    args.plan.wave_items = 1;
     assert_ok(zr_plan_explain(&args, &out, NULL, &terr));
     assert_non_null(strstr(zr_str_text(&out), "\"chunks\": 78"));
     assert_non_null(strstr(zr_str_text(&out), "\"indexes_to_fetch\": 21"));
+    assert_non_null(strstr(zr_str_text(&out), "\"mini_batches\": 78"));
+    assert_non_null(strstr(zr_str_text(&out), "\"wave_bytes\": 15"));
     zr_str_deinit(&out);
     env_close(&e);
 }
