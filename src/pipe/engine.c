@@ -85,6 +85,16 @@ zarr_status zr_kit_take(struct zr_engine *e, struct zr_kit **out, zarr_error *er
     return ZARR_OK;
 }
 
+void zr_kit_count(struct zr_kit *kit, const zarr_store_op *op)
+{
+    if (op->status == ZARR_OK)
+        kit->stats.bytes_stored += op->done_bytes;
+    kit->copies.copies_up += op->up_bytes != 0;
+    kit->copies.bytes_up += op->up_bytes;
+    kit->copies.copies_down += op->down_bytes != 0;
+    kit->copies.bytes_down += op->down_bytes;
+}
+
 void zr_kit_give(struct zr_kit *kit)
 {
     struct zr_engine *e = NULL;

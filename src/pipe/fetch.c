@@ -24,9 +24,8 @@ zarr_status zr_store_op_run(const struct zr_work *w, zarr_store_op *op, zarr_err
         s->store_erases++;
     }
     (void)zr_store_run_one(w->io->store, op, err);
-    if (op->status == ZARR_OK &&
-        (op->verb == ZARR_STORE_GET || op->verb == ZARR_STORE_PUT))
-        s->bytes_stored += op->done_bytes;
+    if (op->verb == ZARR_STORE_GET || op->verb == ZARR_STORE_PUT)
+        zr_kit_count(w->kit, op);
     return op->status;
 }
 

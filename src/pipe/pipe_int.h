@@ -36,6 +36,8 @@ struct zr_kit {
 };
 zarr_status zr_kit_take(struct zr_engine *e, struct zr_kit **out, zarr_error *err);
 void zr_kit_give(struct zr_kit *kit); /* counters must have been merged */
+/* What a GET or PUT moved, between memories too. */
+void zr_kit_count(struct zr_kit *kit, const zarr_store_op *op);
 /* At least `bytes` in the given memory; contents are lost when it grows. */
 zarr_status zr_kit_scratch(struct zr_kit *kit, enum zr_scratch_slot slot,
                            int32_t device_type, int32_t device_id, uint64_t bytes,

@@ -98,7 +98,7 @@ static void prefetch_count(const struct zr_io *io, struct zarr_request *rq,
     kit->stats.store_gets += p->n;
     for (uint32_t k = 0; k < p->n; k++) {
         kit->stats.store_ranges += p->op[k].length != ZARR_STORE_TO_END;
-        kit->stats.bytes_stored += p->op[k].status == ZARR_OK ? p->op[k].done_bytes : 0;
+        zr_kit_count(kit, &p->op[k]);
     }
     zr_request_merge(rq, kit);
     zr_kit_give(kit);

@@ -111,6 +111,7 @@ static zarr_status slab_fetch(const struct zr_work *w, struct zr_slabs *s,
                         .object_bytes = UINT64_MAX};
 
     (void)zr_store_run_one(w->io->store, &op, err);
+    zr_kit_count(w->kit, &op);
     if (op.status == ZARR_ERR_NOT_FOUND)
         return zr_fail(err, ZARR_ERR_CONFLICT, "the chunk was deleted while it was read");
     if (op.status == ZARR_OK && op.done_bytes != dst->bytes)
@@ -166,7 +167,6 @@ zarr_status zr_slabs_one(const struct zr_work *w, struct zr_slabs *s, uint64_t i
         block.bytes = bytes;
     }
     ZR_TRY(slab_fetch(w, s, offset, &block, err));
-    w->kit->stats.bytes_stored += bytes;
     w->kit->stats.bytes_decoded += bytes;
     ZR_TRY(zr_block_unpad(w, p, &block, err));
     if (!s->straight)

@@ -115,6 +115,8 @@ static void emulate_take_result(zarr_store_op *op, const zarr_store_op *get)
     op->done_bytes = get->done_bytes;
     op->object_bytes = get->object_bytes;
     op->version = get->version;
+    op->up_bytes = get->up_bytes;
+    op->down_bytes = get->down_bytes;
     zr_op_end(op, get->status, get->os_code);
 }
 
@@ -188,6 +190,7 @@ static void emulate_cut(zarr_store *s, zarr_store_op *op, const zarr_mem *whole,
         st = zr_internal(err);
     else
         st = zr_mem_copy_run(s->env.memory, &op->mem, &part, n, &counters, err);
+    zr_op_copied(op, &counters);
     op->done_bytes = st == ZARR_OK ? n : 0;
     zr_op_end(op, st, 0);
 }
@@ -292,6 +295,7 @@ static void emulate_by_bounce(zarr_store *s, zarr_store_op *op, zarr_error *err)
         st = zr_mem_copy_run(s->env.memory, &device, &host, op->done_bytes, &counters,
                              err);
 out:
+    zr_op_copied(op, &counters);
     if (st != op->status)
         zr_op_end(op, st, 0);
     zr_free(s->env.alloc, block);

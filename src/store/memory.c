@@ -102,6 +102,7 @@ static void memory_read_value(struct memory_store *m, zarr_store_op *op,
         st = zr_internal(err);
     else if (n > 0)
         st = zr_mem_copy_run(m->env.memory, &op->mem, &from, n, &counters, err);
+    zr_op_copied(op, &counters);
     if (st == ZARR_OK)
         op->done_bytes = n;
     zr_op_end(op, st, 0);
@@ -207,6 +208,7 @@ static void memory_put(struct memory_store *m, zarr_store_op *op, zarr_error *er
     if (op->mem.bytes > 0)
         ZR_TRY(zr_mem_copy_run(m->env.memory, &v->mem, &op->mem, op->mem.bytes, &counters,
                                err));
+    zr_op_copied(op, &counters);
     ZR_TRY(memory_change_with_lock(m, op, v, err));
     v = NULL; /* the table's */
     op->done_bytes = op->object_bytes = op->mem.bytes;

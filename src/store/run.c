@@ -23,7 +23,14 @@ void zr_op_begin(zarr_store_op *op)
     op->done_bytes = 0;
     op->object_bytes = UINT64_MAX;
     op->os_code = 0;
+    op->up_bytes = op->down_bytes = 0;
     op->status = ZARR_ERR_INTERNAL; /* until the store says otherwise */
+}
+
+void zr_op_copied(zarr_store_op *op, const struct zr_copy_counters *c)
+{
+    op->up_bytes += c->bytes_up;
+    op->down_bytes += c->bytes_down;
 }
 
 void zr_op_range(const zarr_store_op *op, uint64_t object_bytes, uint64_t *offset,

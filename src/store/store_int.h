@@ -76,6 +76,8 @@ struct zarr_store {
 /* ---- one operation ----------------------------------------------------------------- */
 
 /* Empties the second part of op. */
+/* Copies between two memories that an operation needed. */
+void zr_op_copied(zarr_store_op *op, const struct zr_copy_counters *c);
 void zr_op_begin(zarr_store_op *op);
 /* Sets the second part of op and returns status, so that `return zr_op_end(...)` reads
  * well. */

@@ -30,6 +30,8 @@ def check_counters(stats, data, memory, pipeline):
     if memory == "host":
         assert stats.copies_up == stats.copies_down == stats.copies_device == 0, stats
         assert stats.copies_decoded_host == 0, stats
+    elif stats.bytes_stored:  # what files hold comes to the device by a copy, always counted
+        assert stats.copies_up > 0 and stats.bytes_up > 0, stats
     if pipeline == "serial":
         assert stats.chunks_direct == 0, stats
 

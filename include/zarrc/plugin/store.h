@@ -74,6 +74,9 @@ typedef struct zarr_store_op {
     zarr_status status;
     int32_t os_code;
     void *tag; /**< the submitter's */
+    /** out: bytes of `mem` that came from host memory to it (up) or went to host memory
+     * (down) in a copy that the store had to make; the library counts its own */
+    uint64_t up_bytes, down_bytes;
 } zarr_store_op;
 
 enum {
