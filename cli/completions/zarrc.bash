@@ -34,6 +34,7 @@ _zarrc()
     reencode,--key-encoding) words='default v2' ;;
     reencode,--separator) words='/ .' ;;
     reencode,--order) words='C F' ;;
+    migrate,--format) words='2 3' ;;
     plot,--map|plot,-m) words='viridis cividis magma gray coolwarm turbo' ;;
     plot,--origin) words='upper lower' ;;
     plot,--aspect) words='auto equal fill' ;;
@@ -43,7 +44,7 @@ _zarrc()
         return
     fi
     if [[ -z $command && $cur != -* ]]; then
-        words='info ls tree cat attrs create import export explain cp mv rm resize append reencode verify diff clean consolidate plot list version help completion'
+        words='info ls tree cat attrs create import export explain cp mv rm resize append reencode migrate verify diff clean consolidate plot list version help completion'
     elif [[ $cur == -* ]]; then
         words=' --json -j --threads --mem --untrusted --progress --color --plugin --log-level -q --quiet -v --verbose -h --help'
         case $command in
@@ -62,6 +63,7 @@ _zarrc()
         resize) words+=' --keep-chunks' ;;
         append) words+=' --axis --format --byte-order' ;;
         reencode) words+=' -c --chunks -s --shards -C --codec --index-codec --index-at-start --fill --dims -a --attributes --format --key-encoding --separator --order --resume -f --force --verify' ;;
+        migrate) words+=' --format -n --dry-run -f --force --remove-old' ;;
         verify) words+=' --no-data' ;;
         diff) words+=' --rtol --atol --nan-differs -N --limit --storage --data' ;;
         clean) words+=' -n --dry-run --age' ;;

@@ -179,6 +179,73 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_node_move(zarr_store *src, const char 
                                                     const zarr_copy_options *opts,
                                                     zarr_error *err);
 
+/* ---- metadata of the other format ------------------------------------------ */
+
+enum {
+    ZARR_MIGRATE_DRY_RUN =
+        1, /**< check everything, tell what would be done, write nothing */
+    ZARR_MIGRATE_OVERWRITE =
+        2, /**< replace documents of the new format that say something else */
+    ZARR_MIGRATE_REMOVE = 4 /**< delete the documents of the old format afterwards */
+};
+
+enum {
+    ZARR_MIGRATED_WRITTEN = 1,
+    ZARR_MIGRATED_REPLACED = 2,
+    ZARR_MIGRATED_KEPT = 3, /**< it was there already and says the same */
+    ZARR_MIGRATED_CONSOLIDATED = 4,
+    ZARR_MIGRATED_REMOVED = 5,
+    ZARR_MIGRATED_REFUSED =
+        6 /**< this node has no form in the other format: nothing is written */
+};
+
+/** What was done (with DRY_RUN: would be) with one document; texts borrowed for the call.
+ */
+typedef struct zarr_migrate_item {
+    uint32_t struct_size;
+    uint32_t action; /**< ZARR_MIGRATED_* */
+    uint32_t kind;   /**< of the node: ZARR_NODE_* */
+    uint32_t reserved;
+    const char *path; /**< of the node, from the store's root */
+    const char *key;  /**< of the document, from the store's root; REFUSED: NULL */
+    const char *text; /**< WRITTEN, REPLACED: the document; REFUSED: why; else NULL */
+} zarr_migrate_item;
+
+typedef struct zarr_migrate_options {
+    uint32_t struct_size, flags; /**< ZARR_MIGRATE_* */
+    int32_t zarr_format;         /**< of the new documents: 2 or 3; 0: 3 */
+    uint32_t reserved;
+    void (*tell)(void *user, const zarr_migrate_item *item); /**< may be NULL */
+    void *user;
+    const int *cancel; /**< polled; non-zero: stop with CANCELLED; NULL: never */
+} zarr_migrate_options;
+
+#define ZARR_MIGRATE_OPTIONS_INIT ZARR_SIZE_FIRST(zarr_migrate_options)
+
+/**
+ * Writes the metadata of the node at path and of all nodes below it in the other format,
+ * beside the documents that are there (v3 wins where a node has both). No chunk is read
+ * or written: the new documents describe the stored chunks as they lie. v2 to v3: the key
+ * encoding is "v2", order F a transpose, filters and compressor codecs, the data type's
+ * byte order that of `bytes`; a null fill value becomes the type's default,
+ * _ARRAY_DIMENSIONS the dimension names. v3 to v2 goes where v2 can say it: no shards, a
+ * regular grid, key encoding "v2". Groups that have consolidated metadata in the old
+ * format get it in the new one. Members of documents that neither format knows are left
+ * behind.
+ *
+ * The whole tree is converted and checked before the first document is written. Documents
+ * are written below before above, each in one piece, then those of the old format are
+ * deleted if asked for: stopped at any moment, the tree can be read, and the same call
+ * goes on. Nobody may change the metadata meanwhile.
+ * @return UNSUPPORTED what the other format cannot say; EXISTS a document of the new
+ * format that says something else; the text names node, field and rule. Nothing is
+ * written then.
+ */
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_node_migrate(zarr_store *store,
+                                                       const char *path,
+                                                       const zarr_migrate_options *opts,
+                                                       zarr_error *err);
+
 /**
  * Writes consolidated metadata of the group at path (v2: .zmetadata or `key`; v3: inside
  * zarr.json), last and atomically.

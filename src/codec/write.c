@@ -218,13 +218,38 @@ static bool write_is_packbits(const struct zarr_codec_spec *s)
     return s->vt->resolve == zr_spec_packbits_v2.resolve;
 }
 
-/* zarr-python wants numcodecs' to have a configuration, be it empty. */
+static bool write_is_round(const struct zarr_codec_spec *s)
+{
+    return s->vt->resolve == zr_spec_bitround_v2.resolve;
+}
+
+static bool write_is_filter(const struct zarr_codec_spec *s)
+{
+    return s->vt->resolve == zr_spec_delta.resolve || write_is_round(s) ||
+           write_is_packbits(s);
+}
+
+/* A v2 filter between arrays: what it gets has this machine's order there, and
+ * zarr-python takes the name of another one by its word. */
+static struct zr_json *write_filter_members(struct zr_json_doc *doc,
+                                            const struct zarr_codec_spec *s)
+{
+    struct zr_json *out = zr_json_new(doc, ZR_JSON_OBJECT);
+
+    for (const struct zr_json *m = s->members->u.kids.first; m; m = m->next)
+        zr_json_set(doc, out, m->key, write_v2_type(doc, m, false));
+    return out;
+}
+
+/* zarr-python wants numcodecs' to have a configuration, be it empty. A v2 bitround and a
+ * v2 packbits are numcodecs', too. */
 static struct zr_json *write_link_v3(struct zr_json_doc *doc,
                                      const struct zarr_codec_spec *s)
 {
     struct zr_json *out = zr_json_new(doc, ZR_JSON_OBJECT);
     const bool prefix = (s->vt->flags & ZARR_CODEC_SPEC_NUMCODECS) ||
-                        zr_conf_has(s, "location") || write_is_packbits(s);
+                        zr_conf_has(s, "location") || write_is_round(s) ||
+                        write_is_packbits(s);
     struct zr_str name;
 
     zr_str_init(&name, s->alloc);
@@ -233,6 +258,8 @@ static struct zr_json *write_link_v3(struct zr_json_doc *doc,
     zr_json_set(doc, out, "name", zr_json_new_text(doc, zr_str_text(&name)));
     if (s->shard)
         zr_json_set(doc, out, "configuration", zr_shard_spec_write(doc, s->shard));
+    else if (write_is_filter(s))
+        zr_json_set(doc, out, "configuration", write_filter_members(doc, s));
     else if (zr_json_count(s->members) ||
              zr_starts_with(zr_str_text(&name), "numcodecs."))
         zr_json_set(doc, out, "configuration", zr_json_copy(doc, s->members));
@@ -249,17 +276,6 @@ struct write_run {
     uint32_t item_bytes; /* of what comes out; 0: as it went in */
     bool big;
 };
-
-static bool write_is_round(const struct zarr_codec_spec *s)
-{
-    return s->vt->resolve == zr_spec_bitround_v2.resolve;
-}
-
-static bool write_is_filter(const struct zarr_codec_spec *s)
-{
-    return s->vt->resolve == zr_spec_delta.resolve || write_is_round(s) ||
-           write_is_packbits(s);
-}
 
 /* Between arrays there is no byte order, so each must name the one that it gets. */
 static struct write_run write_find_run(const struct zr_chain *chain)

@@ -3,11 +3,12 @@
  * written from the struct's fields and then read like any other, so a
  * conversion cannot make what reading would refuse. v2 can say less: no
  * sharding, no permutation but the full reversal, no codec that numcodecs does
- * not know, and each of these is refused by name. Thread class: plain
- * functions; the result is solo until handed on.
+ * not know, no key encoding but its own, and each of these is refused by name.
+ * Thread class: plain functions; the result is solo until handed on.
  */
 #include "meta_int.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* ---- to v2 ------------------------------------------------------------------ */
@@ -121,6 +122,11 @@ static zarr_status make_v2(struct zr_array_meta *fields, const struct zr_meta_en
     if (!fields->grid.regular)
         ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED, "Zarr v2 cannot say chunk grid \"%s\"",
                        zr_grid_name(&fields->grid)));
+    if (!zr_streq(fields->keys.vt->name, "v2"))
+        ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                       "Zarr v2 cannot say chunk key encoding \"%s\": its chunks have "
+                       "other names there",
+                       fields->keys.vt->name));
     ZR_TRY(read_front(fields, fields->chain, err));
     ZR_TRY(read_back(fields, env, fields->chain, doc, err));
     ZR_TRY(zr_array_v2_write(fields, doc, root, err));
@@ -150,12 +156,39 @@ static struct zr_json *v2_attributes(const struct zr_array_meta *in,
 
 /* ---- both ------------------------------------------------------------------- */
 
+/* The array was fine as it was: what reading refuses now, the other format cannot say. */
+static zarr_status read_made(struct zr_array_meta *out, const struct zr_meta_env *env,
+                             int format, const struct zr_json *root,
+                             const struct zr_json *attributes, zarr_error *err)
+{
+    const zarr_status st = zr_array_meta_parse(out, env, format, root, attributes, err);
+
+    if (st == ZARR_ERR_CORRUPT || st == ZARR_ERR_INVALID)
+        return zr_prefix(err, ZARR_ERR_UNSUPPORTED, "as Zarr v%d", format);
+    return st;
+}
+
+/* Of the two names of raw bytes, zarr-python reads this one only, and v2's come from it.
+ */
+static zarr_status spell_raw(struct zr_array_meta *m, const struct zr_meta_env *env,
+                             zarr_error *err)
+{
+    char text[40];
+
+    if (m->format == 3 || zarr_dtype_kind(m->dtype) != ZARR_KIND_RAW)
+        return ZARR_OK;
+    (void)snprintf(text, sizeof text, "raw_bytes[%" PRIu64 "]",
+                   zarr_dtype_item_bytes(m->dtype));
+    return zr_dtype_find(env->dtypes, text, &m->dtype, NULL, err);
+}
+
 static zarr_status to_v3(struct zr_array_meta *out, const struct zr_meta_env *env,
                          const struct zr_array_meta *in, struct zr_json_doc *doc,
                          zarr_error *err)
 {
     zarr_status st = ZARR_OK;
     struct zr_array_meta again = {0};
+    struct zr_key_encoding said = {0};
     struct zr_json *root = NULL;
 
     /* A chain of our own, because v3 wants said what v2 leaves open (blosc's typesize).
@@ -167,10 +200,17 @@ static zarr_status to_v3(struct zr_array_meta *out, const struct zr_meta_env *en
                        "Zarr v3 cannot say a struct whose fields differ in byte order: "
                        "its chunks must be written anew"));
     ZR_TRY(zr_array_meta_complete(&again, err));
-    ZR_TRY(zr_array_v3_write(&again, doc, &root, err));
+    ZR_TRY(zr_chain_has_form(again.chain, 3, err));
+    ZR_TRY(spell_raw(&again, env, err));
+    said = again.keys;
+    again.keys = in->keys; /* the caller may know the separator from the chunks */
+    st = zr_array_v3_write(&again, doc, &root, err);
+    again.keys = said;
+    if (st != ZARR_OK)
+        goto out;
     if (in->format == 2 && again.dimension_names)
         zr_json_remove(zr_json_get(root, "attributes"), ZR_DIMENSIONS_ATTRIBUTE);
-    ZR_TRY(zr_array_meta_parse(out, env, 3, root, NULL, err));
+    ZR_TRY(read_made(out, env, 3, root, NULL, err));
 out:
     zr_array_meta_deinit(&again);
     return st;
@@ -192,7 +232,7 @@ static zarr_status to_v2(struct zr_array_meta *out, const struct zr_meta_env *en
         attributes = v2_attributes(in, doc);
     }
     ZR_TRY(zr_meta_doc_status(doc, err));
-    ZR_TRY(zr_array_meta_parse(out, env, 2, root, attributes, err));
+    ZR_TRY(read_made(out, env, 2, root, attributes, err));
 out:
     return st;
 }

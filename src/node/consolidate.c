@@ -136,28 +136,39 @@ out:
     return st;
 }
 
-zarr_status zarr_group_consolidate(zarr_store *store, const char *path, const char *key,
-                                   zarr_error *err)
+zarr_status zr_group_consolidate(zarr_store *store, const char *path, const char *key,
+                                 int32_t format, zarr_error *err)
 {
     struct consolidating c = {.ctx = zr_store_context(store)};
-    char *normal = NULL;
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_path_normal(&normal, c.ctx->alloc, path, &c.ctx->limits, err));
-    ZR_TRY(zr_gather(&c.nodes, store, normal, err));
+    ZR_TRY(zr_gather(&c.nodes, store, path, format, err));
     if (key && c.nodes.format == 3)
         ZR_TRY(zr_fail(
             err, ZARR_ERR_INVALID,
             "/%s: v3 has its consolidated metadata in zarr.json: no key can be given",
-            normal));
+            path));
     ZR_TRY(list_nodes(&c, err));
-    st = write_consolidated(store, normal, key, &c, err);
+    st = write_consolidated(store, path, key, &c, err);
     if (st != ZARR_OK)
-        zr_path_prefix(err, st, normal);
+        zr_path_prefix(err, st, path);
 out:
     zr_free(c.ctx->alloc, c.meta);
     zr_gathered_deinit(&c.nodes);
-    zr_free(c.ctx->alloc, normal);
+    return st;
+}
+
+zarr_status zarr_group_consolidate(zarr_store *store, const char *path, const char *key,
+                                   zarr_error *err)
+{
+    const zarr_context *ctx = zr_store_context(store);
+    char *normal = NULL;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_path_normal(&normal, ctx->alloc, path, &ctx->limits, err));
+    ZR_TRY(zr_group_consolidate(store, normal, key, 0, err));
+out:
+    zr_free(ctx->alloc, normal);
     return st;
 }
 
@@ -185,8 +196,8 @@ static bool is_compared(const struct zr_json *member)
     return !zr_streq(member->key, "consolidated_metadata");
 }
 
-/* Equal but for consolidated metadata of their own, which differs by design. */
-static bool same_document(const struct zr_json *a, const struct zr_json *b)
+/* Consolidated metadata of their own differs by design. */
+bool zr_same_document(const struct zr_json *a, const struct zr_json *b)
 {
     size_t n = 0, m = 0;
 
@@ -202,7 +213,7 @@ static bool same_document(const struct zr_json *a, const struct zr_json *b)
     return n == m;
 }
 
-static bool same_attributes(const struct zr_json *a, const struct zr_json *b)
+bool zr_same_attributes(const struct zr_json *a, const struct zr_json *b)
 {
     if (zr_json_count(a) == 0 && zr_json_count(b) == 0)
         return true; /* none is as good as {} */
@@ -222,9 +233,9 @@ static void compare_pair(struct checking *c, const struct zr_gathered_node *node
 
     if (node->kind != e->kind)
         tell(c, node->path, "is of another kind in the consolidated metadata");
-    else if (!same_document(node->tree->json.root, e->doc))
+    else if (!zr_same_document(node->tree->json.root, e->doc))
         tell(c, node->path, "has another document in the consolidated metadata");
-    else if (e->format == 2 && !same_attributes(attrs, e->attrs))
+    else if (e->format == 2 && !zr_same_attributes(attrs, e->attrs))
         tell(c, node->path, "has other attributes in the consolidated metadata");
 }
 
@@ -267,7 +278,7 @@ zarr_status zarr_group_consolidated_check(zarr_store *store, const char *path,
     c.cons = state->cons;
     c.top = group->h.path;
     zr_str_init(&c.path, group->h.ctx->alloc);
-    ZR_TRY(zr_gather(&c.real, store, group->h.path, err));
+    ZR_TRY(zr_gather(&c.real, store, group->h.path, state->format, err));
     compare_lists(&c);
     ZR_TRY(zr_str_status(&c.path, err));
 out:

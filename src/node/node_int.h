@@ -429,9 +429,9 @@ struct zr_gathered {
     const zarr_allocator *alloc;
 };
 /* Nodes of the other format are left out. A broken node is an error. NOT_FOUND: no group
- * at path. */
+ * at path. format 0: the group's, v3 first. */
 zarr_status zr_gather(struct zr_gathered *out, zarr_store *store, const char *path,
-                      zarr_error *err);
+                      int32_t format, zarr_error *err);
 void zr_gathered_deinit(struct zr_gathered *g);
 
 /* ---- consolidated metadata ---------------------------------------------- */
@@ -462,6 +462,15 @@ size_t zr_consolidated_seek(const struct zr_consolidated *c, const char *path);
 /* NULL: not there. */
 const struct zr_entry *zr_consolidated_find(const struct zr_consolidated *c,
                                             const char *path);
+
+/* zarr_group_consolidate() for the group of this format, also where v3 hides v2. path:
+ * normalised; key may be NULL. */
+zarr_status zr_group_consolidate(zarr_store *store, const char *path, const char *key,
+                                 int32_t format, zarr_error *err);
+/* Equal but for consolidated metadata of their own. */
+bool zr_same_document(const struct zr_json *a, const struct zr_json *b);
+/* Equal, where none is as good as {}. */
+bool zr_same_attributes(const struct zr_json *a, const struct zr_json *b);
 
 /* ---- attributes --------------------------------------------------------- */
 

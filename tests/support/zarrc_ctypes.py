@@ -179,6 +179,20 @@ class StoreCaps(Sized):
                 ("n_device_types", c_uint32), ("parallel", c_uint32)]
 
 
+class MigrateItem(Structure):
+    _fields_ = [("struct_size", c_uint32), ("action", c_uint32), ("kind", c_uint32),
+                ("reserved", c_uint32), ("path", c_char_p), ("key", c_char_p), ("text", c_char_p)]
+
+
+MigrateFn = CFUNCTYPE(None, c_void_p, POINTER(MigrateItem))
+
+
+class MigrateOptions(Sized):
+    _fields_ = [("struct_size", c_uint32), ("flags", c_uint32), ("zarr_format", c_int32),
+                ("reserved", c_uint32), ("tell", MigrateFn), ("user", c_void_p),
+                ("cancel", POINTER(c_int))]
+
+
 ItemFn = CFUNCTYPE(c_int, c_void_p, POINTER(StoreItem))
 ChunkFn = CFUNCTYPE(c_int, c_void_p, POINTER(ChunkInfo))
 VerifyFn = CFUNCTYPE(c_int, c_void_p, POINTER(VerifyItem))
@@ -285,6 +299,7 @@ FUNCTIONS = {
     "zarr_node_delete": (T, [P, S, E]), "zarr_node_copy": (T, [P, S, P, S, P, E]),
     "zarr_node_move": (T, [P, S, P, S, P, E]), "zarr_group_consolidate": (T, [P, S, S, E]),
     "zarr_group_consolidated_check": (T, [P, S, CheckFn, P, E]),
+    "zarr_node_migrate": (T, [P, S, POINTER(MigrateOptions), E]),
 }
 
 
@@ -507,6 +522,19 @@ class Store(Handle):
             return 0
         call("zarr_group_consolidated_check", self.pointer, path.encode(), each, None)
         return found
+
+    def migrate(self, path="", zarr_format=3, dry_run=False, overwrite=False, remove=False):
+        """[(action, key)] in the order of doing."""
+        actions = [None, "write", "replace", "keep", "consolidate", "remove", "refuse"]
+        told = []
+
+        def each(_, item):
+            key = item.contents.key
+            told.append((actions[item.contents.action], key and key.decode()))
+        options = MigrateOptions(flags=dry_run | overwrite << 1 | remove << 2, zarr_format=zarr_format,
+                                 tell=MigrateFn(each))
+        call("zarr_node_migrate", self.pointer, path.encode(), byref(options))
+        return told
 
     def create(self, path="", shape=(), dtype="uint8", options=None, **spec):
         """An array; see array_spec() for the members."""

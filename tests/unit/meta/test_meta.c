@@ -402,6 +402,8 @@ static const struct {
      "\"fill_value\":\"AQA=\",\"codecs\":[\"bytes\"]}",
      NULL, ZARR_OK, "dtype=[[\"a\",\"<i2\"]]"},
     {3, "{}", NULL, ZARR_OK, "dimension_separator=\"/\""},
+    {3, "{\"chunk_key_encoding\":\"default\"}", NULL, ZARR_ERR_UNSUPPORTED,
+     "chunk key encoding \"default\""},
     {3, "{\"chunk_key_encoding\":{\"name\":\"v2\"}}", NULL, ZARR_OK,
      "dimension_separator=\".\""},
     {3,
@@ -444,7 +446,17 @@ static const struct {
     {2, "{\"fill_value\":null}", NULL, ZARR_OK, "fill_value=0"},
     {2, "{\"dtype\":\"<M8[us]\",\"fill_value\":null}", NULL, ZARR_OK,
      "fill_value=\"NaT\""},
-    {2, "{\"dtype\":\"|V2\",\"fill_value\":\"AQI=\"}", NULL, ZARR_OK, "fill_value=[1,2]"},
+    {2, "{\"dtype\":\"|V2\",\"fill_value\":\"AQI=\"}", NULL, ZARR_OK,
+     "fill_value=\"AQI=\""},
+    {2, "{\"dtype\":\"|V2\",\"fill_value\":null}", NULL, ZARR_OK,
+     "data_type={\"name\":\"raw_bytes\",\"configuration\":{\"length_bytes\":2}}"},
+    {2, "{\"dtype\":\">i4\",\"filters\":[{\"id\":\"delta\",\"dtype\":\">i4\"}]}", NULL,
+     ZARR_OK,
+     "codecs=[{\"name\":\"numcodecs.delta\",\"configuration\":{\"dtype\":\"<i4\","
+     "\"astype\":\"<i4\"}},{\"name\":\"bytes\",\"configuration\":{\"endian\":"
+     "\"big\"}}]"},
+    {2, "{\"dtype\":\">i4\",\"filters\":[{\"id\":\"delta\",\"dtype\":\"<i4\"}]}", NULL,
+     ZARR_ERR_UNSUPPORTED, "delta"},
     {2, "{}", "{\"a\":1,\"_ARRAY_DIMENSIONS\":[\"y\",\"x\"]}", ZARR_OK,
      "attributes={\"a\":1}"},
     {2, "{}", "{\"a\":1,\"_ARRAY_DIMENSIONS\":[\"y\",\"x\"]}", ZARR_OK,
@@ -461,6 +473,21 @@ static const struct {
      "\"clevel\":5,\"shuffle\":\"shuffle\",\"blocksize\":0}}]"},
 };
 
+/* The base of v3, with chunk keys that v2 has as well unless the patch says which. */
+static void patched_v3(struct zr_json_doc *doc, const char *patch)
+{
+    patched(doc, base_v3, patch);
+    if (!strstr(patch, "chunk_key_encoding")) {
+        struct zr_json *keys = zr_json_new(doc, ZR_JSON_OBJECT);
+        struct zr_json *config = zr_json_new(doc, ZR_JSON_OBJECT);
+
+        zr_json_set(doc, config, "separator", zr_json_new_text(doc, "/"));
+        zr_json_set(doc, keys, "name", zr_json_new_text(doc, "v2"));
+        zr_json_set(doc, keys, "configuration", config);
+        zr_json_set(doc, doc->root, "chunk_key_encoding", keys);
+    }
+}
+
 static void converted(void **state)
 {
     (void)state;
@@ -471,7 +498,10 @@ static void converted(void **state)
         zarr_error err = {0};
         zarr_status st;
 
-        patched(&doc, from == 3 ? base_v3 : base_v2, conversions[i].patch);
+        if (from == 3)
+            patched_v3(&doc, conversions[i].patch);
+        else
+            patched(&doc, base_v2, conversions[i].patch);
         patched(&attrs, conversions[i].attrs ? conversions[i].attrs : "{}", "{}");
         assert_int_equal(
             zr_array_meta_parse(&m, &world.env, from, doc.root, attrs.root, &err),
@@ -497,8 +527,7 @@ static void dimensions_to_v2(void **state)
     struct zr_json_doc doc;
 
     (void)state;
-    patched(&doc, base_v3,
-            "{\"dimension_names\":[\"y\",\"x\"],\"attributes\":{\"a\":1}}");
+    patched_v3(&doc, "{\"dimension_names\":[\"y\",\"x\"],\"attributes\":{\"a\":1}}");
     assert_int_equal(zr_array_meta_parse(&m, &world.env, 3, doc.root, NULL, NULL),
                      ZARR_OK);
     assert_int_equal(zr_array_meta_convert(&other, &world.env, &m, 2, NULL), ZARR_OK);
@@ -693,7 +722,7 @@ static zarr_status scenario(const zarr_allocator *alloc)
                                 "\"name\":\"transpose\",\"configuration\":{"
                                 "\"order\":[1,0]}}," BYTES_LE ",\"zstd\"]}";
 
-    patched(&doc, base_v3, patch);
+    patched_v3(&doc, patch);
     zr_json_doc_init(&out, alloc);
     ZR_TRY(meta_world_open(&w, alloc));
     ZR_TRY(zr_array_meta_parse(&m, &w.env, 3, doc.root, NULL, NULL));

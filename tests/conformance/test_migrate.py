@@ -1,0 +1,242 @@
+"""Metadata of the other format over the same chunks: what zarr-python wrote as v2 is migrated,
+read as v3 by zarr-python and by us, and back. Each read must give what the first one gave."""
+import json
+import shutil
+
+import numcodecs
+import numpy as np
+import pytest
+import zarr
+from zarrc_ctypes import ZarrcError
+
+SHAPE, CHUNKS = (7, 10), (3, 4)
+DTYPES = ["?", "i1", "u1", "<i2", ">i2", "<i4", ">i4", "<u8", ">u8", "<f2", ">f2", "<f4", ">f4", "<f8",
+          ">f8", "<c8", ">c16", "<M8[ns]", ">M8[us]", "<m8[s]", "S5", "<U4", ">U4", "V3",
+          [("a", "<i4"), ("b", "<f8")], [("a", ">i4"), ("b", ">f8")], [("a", "u1"), ("b", "S3")]]
+COMPRESSORS = [None, {"id": "zstd", "level": 1}, {"id": "zstd", "level": 3, "checksum": True},
+               {"id": "blosc", "cname": "lz4", "clevel": 5, "shuffle": 1},
+               {"id": "blosc", "cname": "zstd", "clevel": 1, "shuffle": 2},
+               {"id": "blosc", "cname": "lz4", "clevel": 1, "shuffle": -1},
+               {"id": "zlib", "level": 1}, {"id": "gzip", "level": 1}, {"id": "bz2", "level": 1},
+               {"id": "lzma"}, {"id": "lz4"}, {"id": "shuffle", "elementsize": 4}, {"id": "crc32"},
+               {"id": "adler32"}, {"id": "crc32c"}, {"id": "fletcher32"}, {"id": "jenkins_lookup3"}]
+
+
+def elements(rng, dtype):
+    if dtype.names:
+        out = np.zeros(SHAPE, dtype)
+        for name in dtype.names:
+            out[name] = elements(rng, dtype[name])
+        return out
+    if dtype.kind == "V":
+        return np.frombuffer(rng.bytes(70 * dtype.itemsize), dtype).reshape(SHAPE)
+    if dtype.kind in "mM":
+        return rng.integers(0, 1000, SHAPE).astype("i8").view(dtype.newbyteorder("=")).astype(dtype)
+    if dtype.kind in "fc":
+        return (rng.integers(0, 1000, SHAPE) / 8).astype(dtype)
+    return rng.integers(0, 2 if dtype.kind == "b" else 100, SHAPE).astype(dtype)
+
+
+def write_v2(path, data, dtype, order="C", filters=None, compressor=None, separator="."):
+    array = zarr.create_array(
+        path, shape=SHAPE, chunks=CHUNKS, dtype=dtype, zarr_format=2, order=order,
+        filters=[numcodecs.get_codec(dict(f)) for f in filters] if filters else None,
+        compressors=numcodecs.get_codec(dict(compressor)) if compressor else None,
+        chunk_key_encoding={"name": "v2", "separator": separator})
+    array[:6, :9] = data[:6, :9]  # some chunks are missing
+    return array[:]
+
+
+def same(a, b):
+    if a.dtype.kind in "OT":
+        return a.astype(object).tolist() == b.astype(object).tolist()
+    return a.dtype.newbyteorder("=") == b.dtype.newbyteorder("=") and \
+        a.astype(b.dtype).tobytes() == b.tobytes()
+
+
+def ours(context, path, want):
+    with context.store(str(path)) as store, store.open() as array:
+        return same(array.read(want.dtype.newbyteorder("=")), want)
+
+
+def migrate(context, path, **options):
+    with context.store(str(path)) as store:
+        return store.migrate(**options)
+
+
+def check_round(context, path, want, by_us=True):
+    """v2 as zarr-python wrote it -> v3, without the v2 documents -> v2, without the v3 ones."""
+    before = {p: p.read_bytes() for p in path.rglob("*") if p.is_file() and p.name[0].isdigit()}
+    migrate(context, path, remove=True)
+    assert not (path / ".zarray").exists() and not (path / ".zattrs").exists()
+    assert same(zarr.open_array(path, mode="r", zarr_format=3)[:], want)
+    if by_us:
+        assert ours(context, path, want)
+    migrate(context, path, zarr_format=2, remove=True)
+    assert not (path / "zarr.json").exists()
+    assert same(zarr.open_array(path, mode="r", zarr_format=2)[:], want)
+    if by_us:
+        assert ours(context, path, want)
+    assert before == {p: p.read_bytes() for p in before}  # no chunk was touched
+
+
+@pytest.mark.parametrize("order", "CF")
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_data_types(context, rng, tmp_path, dtype, order):
+    dtype = np.dtype(dtype)
+    for i, compressor in enumerate(COMPRESSORS[:4]):
+        path = tmp_path / str(i)
+        want = write_v2(path, elements(rng, dtype), dtype, order, None, compressor, "./"[i % 2])
+        check_round(context, path, want, by_us=not dtype.names)
+
+
+@pytest.mark.parametrize("compressor", COMPRESSORS, ids=str)
+def test_compressors(context, rng, tmp_path, compressor):
+    for i, dtype in enumerate(("<i4", ">f8")):
+        dtype, path = np.dtype(dtype), tmp_path / str(i)
+        check_round(context, path, write_v2(path, elements(rng, dtype), dtype, compressor=compressor))
+
+
+@pytest.mark.parametrize("order", "CF")
+@pytest.mark.parametrize("dtype", ["<i4", ">i4", "<f4", ">f4"])
+def test_filters(context, rng, tmp_path, dtype, order):
+    real = "f" in dtype
+    chains = [[{"id": "delta", "dtype": dtype}],
+              [{"id": "delta", "dtype": dtype, "astype": "<i2"}],
+              [{"id": "fixedscaleoffset", "offset": 0, "scale": 8, "dtype": dtype, "astype": dtype}],
+              [{"id": "fixedscaleoffset", "offset": 0, "scale": 1, "dtype": dtype, "astype": "u1"}],
+              [{"id": "shuffle", "elementsize": 4}],
+              [{"id": "delta", "dtype": dtype}, {"id": "shuffle", "elementsize": 4}],
+              [{"id": "crc32"}],
+              [{"id": "quantize", "digits": 3, "dtype": dtype}] if real else
+              [{"id": "astype", "encode_dtype": "<i8", "decode_dtype": dtype}]]
+    if dtype == "<f4":  # numcodecs cannot round the other order
+        chains.append([{"id": "bitround", "keepbits": 5}])
+    data = rng.integers(0, 100, SHAPE).astype(dtype)
+    for i, filters in enumerate(chains):
+        for compressor in (None, {"id": "zlib", "level": 1}):
+            path = tmp_path / f"{i}{compressor is None}"
+            check_round(context, path, write_v2(path, data, np.dtype(dtype), order, filters, compressor))
+
+
+@pytest.mark.parametrize("order", "CF")
+def test_strings(context, tmp_path, order):
+    data = np.array([str(i) * (i % 3) for i in range(70)], object).reshape(SHAPE)
+    want = write_v2(tmp_path, data, str, order, [{"id": "vlen-utf8"}], {"id": "zstd", "level": 1})
+    check_round(context, tmp_path, want, by_us=False)
+
+
+def test_filter_of_the_other_order(context, rng, tmp_path):
+    write_v2(tmp_path, rng.integers(0, 100, SHAPE), np.dtype(">i4"),
+             filters=[{"id": "delta", "dtype": "<i4"}])
+    with pytest.raises(ZarrcError, match="filter \"delta\""):
+        migrate(context, tmp_path)
+    assert not (tmp_path / "zarr.json").exists()
+
+
+def their_document(path, copy):
+    """What zarr-python's own migration writes; None: it cannot."""
+    from zarr.metadata.migrate_v3 import migrate_v2_to_v3
+    from zarr.storage import LocalStore
+    shutil.copytree(path, copy)
+    try:
+        migrate_v2_to_v3(input_store=LocalStore(copy))
+    except (TypeError, ValueError):  # filters on bytes, blosc's shuffle -1
+        return None
+    return json.loads((copy / "zarr.json").read_text())
+
+
+@pytest.mark.parametrize("dtype", [t for t in DTYPES if isinstance(t, str)] + DTYPES[-3:-2], ids=str)
+def test_same_document_as_theirs(context, rng, tmp_path, dtype):
+    dtype, n = np.dtype(dtype), 0
+    for i, compressor in enumerate(COMPRESSORS):
+        path = tmp_path / str(i)
+        write_v2(path, elements(rng, dtype), dtype, "CF"[i % 2], None, compressor)
+        theirs = their_document(path, tmp_path / f"{i}.theirs")
+        migrate(context, path)
+        made = json.loads((path / "zarr.json").read_text())
+        if theirs is None or compressor in ({"id": "crc32c"}, {"id": "jenkins_lookup3"}):
+            continue  # the core's name for numcodecs' crc32c; a null that we leave out
+        if dtype.kind in "mMS":  # "NaT" for -2^63, all bytes of S
+            del made["fill_value"], theirs["fill_value"]
+        assert made == theirs
+        n += 1
+    assert n > 10
+
+
+def test_hierarchy(context, rng, tmp_path):
+    root = zarr.create_group(tmp_path, zarr_format=2, attributes={"title": "x"})
+    root.create_group("a/b", attributes={"deep": [1, {"y": None}]})
+    for name in ("x", "a/y", "a/b/z"):
+        array = root.create_array(name, shape=SHAPE, chunks=CHUNKS, dtype="f4",
+                                  attributes={"_ARRAY_DIMENSIONS": ["row", "col"], "of": name})
+        array[:] = rng.random(SHAPE)
+    zarr.consolidate_metadata(tmp_path, zarr_format=2)
+    want = {n: a[:] for n, a in root.members(max_depth=None) if isinstance(a, zarr.Array)}
+
+    told = migrate(context, tmp_path, dry_run=True)
+    assert not list(tmp_path.rglob("zarr.json"))
+    assert migrate(context, tmp_path) == told
+    assert [key for action, key in told if action == "write"][-1] == "zarr.json"  # the root last
+    again = zarr.open_group(tmp_path, mode="r", zarr_format=3)
+    assert again.metadata.consolidated_metadata is not None
+    assert dict(again.attrs) == {"title": "x"}
+    assert dict(again["a/b"].attrs) == {"deep": [1, {"y": None}]}
+    for name, data in want.items():
+        array = again[name]
+        assert array.metadata.dimension_names == ("row", "col") and dict(array.attrs) == {"of": name}
+        assert np.array_equal(array[:], data)
+    assert {action for action, _ in migrate(context, tmp_path)} == {"keep", "consolidate"}
+
+    # One document is not ours any more: nothing happens, unless it may be replaced.
+    before = (tmp_path / "x/zarr.json").read_bytes()
+    zarr.open_array(tmp_path / "x", zarr_format=3).attrs["new"] = 1
+    (tmp_path / "a/y/zarr.json").unlink()
+    with pytest.raises(ZarrcError, match="/x: there is a zarr.json already"):
+        migrate(context, tmp_path)
+    assert not (tmp_path / "a/y/zarr.json").exists()
+    migrate(context, tmp_path, overwrite=True)
+    assert json.loads((tmp_path / "x/zarr.json").read_bytes()) == json.loads(before)
+
+    # And back, where v2 goes its own way.
+    for old in list(tmp_path.rglob(".z*")):
+        old.unlink()
+    migrate(context, tmp_path, zarr_format=2, remove=True)
+    assert not list(tmp_path.rglob("zarr.json"))
+    again = zarr.open_group(tmp_path, mode="r", zarr_format=2)
+    assert again.metadata.consolidated_metadata is not None
+    assert dict(again["a/b"].attrs) == {"deep": [1, {"y": None}]}
+    for name, data in want.items():
+        assert dict(again[name].attrs) == {"_ARRAY_DIMENSIONS": ["row", "col"], "of": name}
+        assert np.array_equal(again[name][:], data)
+
+
+CANNOT = {
+    "keys": ({}, 'chunk key encoding "default"'),
+    "shards": ({"shards": (6, 8)}, "sharding_indexed"),
+    "order": ({"shape": (2, 3, 4), "chunks": (1, 2, 2),
+               "filters": [zarr.codecs.TransposeCodec(order=(1, 0, 2))]}, "transpose"),
+}
+
+
+@pytest.mark.parametrize("name", CANNOT)
+def test_what_v2_cannot_say(context, tmp_path, name):
+    more, says = CANNOT[name]
+    keys = {"name": "default" if name == "keys" else "v2", "separator": "."}
+    root = zarr.create_group(tmp_path, zarr_format=3)
+    root.create_array("good", shape=(4,), chunks=(2,), dtype="i4", chunk_key_encoding=keys | {"name": "v2"})
+    root.create_array("bad", **{"shape": (6, 8), "chunks": (3, 4), **more}, dtype="i4",
+                      chunk_key_encoding=keys)
+    with pytest.raises(ZarrcError, match="/bad: .*" + says):
+        migrate(context, tmp_path, zarr_format=2)
+    assert not list(tmp_path.rglob(".z*"))
+
+
+def test_separator_of_the_chunks(context, tmp_path):
+    """Old writers of nested chunks left dimension_separator out: v3 must say it."""
+    want = write_v2(tmp_path, np.arange(70).reshape(SHAPE), np.dtype("<i4"), separator="/")
+    document = json.loads((tmp_path / ".zarray").read_text())
+    del document["dimension_separator"]
+    (tmp_path / ".zarray").write_text(json.dumps(document))
+    migrate(context, tmp_path)
+    assert same(zarr.open_array(tmp_path, mode="r", zarr_format=3)[:], want)
