@@ -70,11 +70,12 @@ static zarr_status rep_flags(const zarr_chunk_spec *out, const struct zarr_codec
 {
     const uint32_t same = ZARR_CODEC_SPEC_RESHAPES | ZARR_CODEC_SPEC_DECODES_NOTHING;
     const bool shape =
-        !(s->vt->flags & ZARR_CODEC_SPEC_DECODES_NOTHING) ||
+        !(s->vt->flags &
+          (ZARR_CODEC_SPEC_DECODES_NOTHING | ZARR_CODEC_SPEC_ELEMENTWISE)) ||
         (out->ndim == in->ndim &&
          memcmp(out->shape, in->shape, sizeof *in->shape * ZARR_MAX_RANK) == 0);
 
-    if (!(s->vt->flags & same))
+    if (!(s->vt->flags & same) && shape)
         return ZARR_OK;
     if (out->n_bytes != in->n_bytes || out->exact != in->exact || !shape ||
         !out->dtype != !in->dtype ||

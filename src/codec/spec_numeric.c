@@ -357,6 +357,6 @@ out:
         .resolve = filter_array_resolve,                                                 \
     }
 FILTER_SPEC("delta", zr_spec_delta, 0);
-FILTER_SPEC("fixedscaleoffset", zr_spec_fixedscaleoffset, 0);
-FILTER_SPEC("quantize", zr_spec_quantize, 0);
-FILTER_SPEC("astype", zr_spec_astype, 0);
+FILTER_SPEC("fixedscaleoffset", zr_spec_fixedscaleoffset, ZARR_CODEC_SPEC_ELEMENTWISE);
+FILTER_SPEC("quantize", zr_spec_quantize, ZARR_CODEC_SPEC_ELEMENTWISE);
+FILTER_SPEC("astype", zr_spec_astype, ZARR_CODEC_SPEC_ELEMENTWISE);

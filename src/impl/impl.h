@@ -202,6 +202,13 @@ zarr_status zr_buffer_need(struct zr_buffer *b, uint64_t bytes,
                            const zarr_allocator *alloc, zarr_error *err);
 void zr_buffer_free(struct zr_buffer *b, const zarr_allocator *alloc);
 
+/* What one element is that behind all codecs of the chain, which are array->array, is the
+ * fill value they made of reps' (NULL: zero). out: room for one of reps->rep[0]. */
+zarr_status zr_element_decode(const struct zr_impl_registry *impls,
+                              const struct zr_chain *chain,
+                              const struct zr_chain_reps *reps, void *out,
+                              const zarr_allocator *alloc, zarr_error *err);
+
 void zr_thread_states_close(const struct zr_impl_registry *r,
                             struct zr_thread_states *ts);
 

@@ -160,11 +160,13 @@ zarr_status zr_scatter_target(const struct zr_work *w, const struct zr_program *
 zarr_status zr_gather_target(const struct zr_work *w, const struct zr_program *p,
                              const struct zr_target *t, const zarr_mem *block,
                              zarr_error *err);
-zarr_status zr_fill_target(const struct zr_work *w, const struct zr_target *t,
-                           zarr_error *err);
+/* lv: whose fill. */
+zarr_status zr_fill_target(const struct zr_work *w, const struct zr_level *lv,
+                           const struct zr_target *t, zarr_error *err);
 /* Fills a decoded block with the fill value as stored (byte order of the program). */
-zarr_status zr_fill_block(const struct zr_work *w, const struct zr_program *p,
-                          const zarr_mem *block, zarr_error *err);
+zarr_status zr_fill_block(const struct zr_work *w, const struct zr_level *lv,
+                          const struct zr_program *p, const zarr_mem *block,
+                          zarr_error *err);
 /* Elements with bits that do not count, where they were decoded or read to: as memory has
  * them. Any whole number of elements. */
 zarr_status zr_block_unpad(const struct zr_work *w, const struct zr_program *p,
@@ -289,18 +291,22 @@ zarr_status zr_unit_write(const struct zr_work *w, const struct zr_projection *p
 struct zr_leaf_write {
     const struct zr_level *level;
     const struct zr_projection *proj;
+    const struct zr_level *missing; /* whose fill it has where there is no old; NULL: its
+                                       own level's */
     zarr_mem old;  /* its former encoded bytes, host; handle NULL: none */
     zarr_mem room; /* host, at least level->encoded_bound bytes */
     /* out: in room, or the caller's own memory when that can be stored as it is */
     zarr_mem out;
-    bool empty; /* out: equal to the fill value, and such chunks are not stored */
+    bool empty;  /* out: equal to its level's fill, and such chunks are not stored */
+    bool filled; /* out: the same, of the array's fill value */
 };
 zarr_status zr_leaf_encode(const struct zr_work *w, struct zr_leaf_write *lw,
                            zarr_error *err);
 /* Encodes a shard, without the codecs around it. */
 struct zr_shard_write {
     uint32_t level;
-    const struct zr_level *lv; /* of this very shard */
+    const struct zr_level *lv;      /* of this very shard */
+    const struct zr_level *missing; /* whose fill it has where there is no old */
     const struct zr_projection *proj;
     const uint64_t *clip; /* extent of valid elements; NULL: all */
     /* former value (behind outer codecs), host; handle NULL: none */
@@ -309,7 +315,8 @@ struct zr_shard_write {
     /* out: a pool block, the caller gives it back; its first `used` bytes */
     zarr_mem out;
     uint64_t used;
-    bool empty;
+    bool empty;  /* out: need not be stored */
+    bool filled; /* out: has nothing but the array's fill value */
 };
 zarr_status zr_shard_encode(const struct zr_work *w, struct zr_shard_write *sw,
                             zarr_error *err);

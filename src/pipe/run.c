@@ -46,7 +46,7 @@ zarr_status zr_item_fill(const struct zr_work *w, const struct zr_item *item,
     w->kit->stats.elements += item->target.n_items;
     if (w->io->missing_error)
         return zr_fail(err, ZARR_ERR_NOT_FOUND, "the chunk is missing");
-    return zr_fill_target(w, &item->target, err);
+    return zr_fill_target(w, &w->io->layout->level[item->fill_level], &item->target, err);
 }
 
 static void count_item(const struct zr_work *w, const struct zr_item *item, bool direct)

@@ -24,11 +24,12 @@ struct shard_writer {
     uint64_t pos, next; /* end of what was appended; first inner chunk not dealt with */
     uint64_t keep_most; /* bytes of untouched chunks that may still be kept */
     bool any;
+    bool filled; /* all that was written is the array's fill value */
     /* one batch */
     struct zr_projection *proj;
     struct inner_result {
         zarr_mem out, block; /* block: a pool block to give back */
-        bool empty;
+        bool empty, filled;
     } * result;
     uint32_t n, batch;
     zarr_mem slots;
@@ -127,11 +128,18 @@ static uint64_t inner_id(const struct zr_level *lv, const uint64_t *chunk)
     return at;
 }
 
+/* Whose fill an inner chunk has that is not stored. */
+static const struct zr_level *missing_level(const struct shard_writer *s)
+{
+    return s->old != NULL ? s->in : s->sw->missing;
+}
+
 static zarr_status encode_nested(const struct zr_work *w, struct shard_writer *s,
                                  uint32_t i, const zarr_mem *old, zarr_error *err)
 {
     struct zr_shard_write sub = {.level = s->sw->level + 1,
                                  .lv = s->in,
+                                 .missing = missing_level(s),
                                  .proj = &s->proj[i],
                                  .old = *old,
                                  .threads = 1};
@@ -147,6 +155,7 @@ static zarr_status encode_nested(const struct zr_work *w, struct shard_writer *s
     r->block = sub.out;
     ZR_TRY(st);
     r->empty = sub.empty;
+    r->filled = sub.filled;
     r->out = sub.out;
     r->out.bytes = sub.used;
     if (!sub.empty && s->in->bytes_encode != NULL) {
@@ -165,7 +174,8 @@ out:
 static zarr_status encode_inner(const struct zr_work *w, struct shard_writer *s,
                                 uint32_t i, zarr_error *err)
 {
-    struct zr_leaf_write lw = {.level = s->in, .proj = &s->proj[i]};
+    struct zr_leaf_write lw = {
+        .level = s->in, .proj = &s->proj[i], .missing = missing_level(s)};
     zarr_status st = ZARR_OK;
 
     s->result[i] = (struct inner_result){0};
@@ -179,6 +189,7 @@ static zarr_status encode_inner(const struct zr_work *w, struct shard_writer *s,
     ZR_TRY(zr_leaf_encode(w, &lw, err));
     s->result[i].out = lw.out;
     s->result[i].empty = lw.empty;
+    s->result[i].filled = lw.filled;
     if (s->in->loose && !lw.empty) { /* in the worker's buffer: to a block of its own */
         zarr_mem *block = &s->result[i].block;
 
@@ -245,6 +256,7 @@ static zarr_status append_batch(struct shard_writer *s, zarr_error *err)
         ZR_TRY(keep_until(s, id, err));
         if (!s->result[i].empty)
             ZR_TRY(append(s, id, &s->result[i].out, err));
+        s->filled = s->filled && s->result[i].filled;
         s->next = id + 1;
     }
 out:
@@ -372,20 +384,33 @@ out:
     return st;
 }
 
+/* Whether this shard need not be stored: as its missing inner chunks it would read as it
+ * does when it is missing itself; or it is one of the array's own, new, and has nothing
+ * but the array's fill value. */
+static bool shard_is_empty(const struct shard_writer *s)
+{
+    const size_t n = s->w->io->layout->item_bytes;
+
+    return (!s->any &&
+            (s->lv->fill == s->in->fill || memcmp(s->lv->fill, s->in->fill, n) == 0)) ||
+           (s->sw->level == 0 && s->old == NULL && s->filled);
+}
+
 zarr_status zr_shard_encode(const struct zr_work *w, struct zr_shard_write *sw,
                             zarr_error *err)
 {
     const struct zr_layout *l = w->io->layout;
     struct shard_writer s = {
-        .w = w, .sw = sw, .lv = sw->lv, .in = &l->level[sw->level + 1]};
+        .w = w, .sw = sw, .lv = sw->lv, .in = &l->level[sw->level + 1], .filled = true};
     zarr_status st = ZARR_OK;
 
     sw->out = (zarr_mem){0};
     sw->used = 0;
     ZR_TRY(writer_init(&s, err));
     ZR_TRY(write_inners(&s, err));
-    sw->empty = !s.any;
-    if (s.any)
+    sw->empty = shard_is_empty(&s);
+    sw->filled = s.filled && s.old == NULL;
+    if (!sw->empty)
         ZR_TRY(write_index(&s, err));
 out:
     if (s.result != NULL)

@@ -299,9 +299,9 @@ zarr_status zr_gather_target(const struct zr_work *w, const struct zr_program *p
     return move_boxes(w, p, t, block, true, err);
 }
 
-static const void *pattern_for(const struct zr_layout *l, uint32_t swap_bytes)
+static const void *pattern_for(const struct zr_level *lv, uint32_t swap_bytes)
 {
-    return swap_bytes > 1 ? l->fill_swapped : l->fill;
+    return swap_bytes > 1 ? lv->fill_swapped : lv->fill;
 }
 
 /* A subarray whose values differ: each is filled in on its own. */
@@ -345,8 +345,8 @@ static zarr_status fill_part(const struct zr_work *w, const struct zr_target *t,
                            : fill_each(w, t, err);
 }
 
-zarr_status zr_fill_target(const struct zr_work *w, const struct zr_target *t,
-                           zarr_error *err)
+zarr_status zr_fill_target(const struct zr_work *w, const struct zr_level *lv,
+                           const struct zr_target *t, zarr_error *err)
 {
     const struct zr_layout *l = w->io->layout;
     struct zr_boxes b = {
@@ -357,7 +357,7 @@ zarr_status zr_fill_target(const struct zr_work *w, const struct zr_target *t,
 
     if (w->io->part.on)
         return fill_part(w, t, err);
-    arg.pattern = pattern_for(l, w->io->view.swap_bytes);
+    arg.pattern = pattern_for(lv, w->io->view.swap_bytes);
     if (l->variable) {
         ZR_TRY(zr_vlen_fill(w, t, &item, err));
         arg.pattern = &item;
@@ -367,8 +367,9 @@ out:
     return st;
 }
 
-zarr_status zr_fill_block(const struct zr_work *w, const struct zr_program *p,
-                          const zarr_mem *block, zarr_error *err)
+zarr_status zr_fill_block(const struct zr_work *w, const struct zr_level *lv,
+                          const struct zr_program *p, const zarr_mem *block,
+                          zarr_error *err)
 {
     const struct zr_layout *l = w->io->layout;
     zarr_box box = {.struct_size = sizeof(box), .ndim = 1, .item_bytes = l->item_bytes};
@@ -376,7 +377,7 @@ zarr_status zr_fill_block(const struct zr_work *w, const struct zr_program *p,
     box.shape[0] = p->decoded_bytes / l->item_bytes;
     zr_box_side_init(&box.dst, block, 0);
     box.dst.stride[0] = (int64_t)l->item_bytes;
-    return zr_box_fill(w->io->engine->memory, &box, pattern_for(l, p->swap_bytes),
+    return zr_box_fill(w->io->engine->memory, &box, pattern_for(lv, p->swap_bytes),
                        &w->kit->copies, err);
 }
 

@@ -76,7 +76,8 @@ static zarr_status leaf_elements(const struct zr_work *w, const struct zr_leaf_w
         if (!lw->proj->whole && lw->old.handle != NULL)
             ZR_TRY(block_old(w, lw, out, err));
         else
-            ZR_TRY(zr_fill_block(w, p, out, err));
+            ZR_TRY(zr_fill_block(w, lw->missing != NULL ? lw->missing : lw->level, p, out,
+                                 err));
     }
     ZR_TRY(zr_gather_target(w, p, &t, out, err));
     if (p->padded != NULL) {
@@ -92,16 +93,17 @@ out:
 
 /* Elements that the CPU cannot read are brought to *host, which encoding may go on from.
  */
-static zarr_status is_empty(const struct zr_work *w, const struct zr_program *p,
-                            const zarr_mem *elements, zarr_mem *host, bool *empty,
-                            zarr_error *err)
+static zarr_status is_empty(const struct zr_work *w, struct zr_leaf_write *lw,
+                            const zarr_mem *elements, zarr_mem *host, zarr_error *err)
 {
     const struct zr_layout *l = w->io->layout;
-    const void *fill = p->swap_bytes > 1 ? l->fill_swapped : l->fill;
+    const struct zr_level *lv = lw->level;
+    const struct zr_program *p = lv->encode;
+    const uint64_t n = p->decoded_bytes / p->item_bytes;
     void *ptr = NULL;
     zarr_status st = ZARR_OK;
 
-    *empty = false;
+    lw->empty = lw->filled = false;
     *host = *elements;
     if (!w->io->skip_empty)
         return ZARR_OK;
@@ -113,9 +115,14 @@ static zarr_status is_empty(const struct zr_work *w, const struct zr_program *p,
                                &w->kit->copies, err));
     }
     ZR_TRY(zr_mem_host_ptr(w->io->engine->memory, host, p->decoded_bytes, &ptr, err));
-    *empty = l->variable ? zr_vlen_all_fill(l, ptr, p->decoded_bytes / p->item_bytes)
-                         : zr_all_equal(ptr, p->decoded_bytes / p->item_bytes, fill,
-                                        p->item_bytes);
+    if (l->variable)
+        lw->empty = zr_vlen_all_fill(l, ptr, n);
+    else
+        lw->empty = zr_all_equal(ptr, n, p->swap_bytes > 1 ? lv->fill_swapped : lv->fill,
+                                 p->item_bytes);
+    lw->filled = lw->empty;
+    if (lv->own_fill != NULL) /* its programs end in native order */
+        lw->filled = zr_all_equal(ptr, n, l->fill, p->item_bytes);
 out:
     return st;
 }
@@ -132,7 +139,7 @@ zarr_status zr_leaf_encode(const struct zr_work *w, struct zr_leaf_write *lw,
         return zr_fail(err, ZARR_ERR_UNSUPPORTED,
                        "this build can read these codecs, not write them");
     ZR_TRY(leaf_elements(w, lw, &elements, err));
-    ZR_TRY(is_empty(w, p, &elements, &host, &lw->empty, err));
+    ZR_TRY(is_empty(w, lw, &elements, &host, err));
     w->kit->stats.chunks_done++;
     if (lw->empty) {
         w->kit->stats.chunks_missing++;
@@ -238,7 +245,7 @@ static zarr_status unit_shard(struct unit *u, zarr_error *err)
     const struct zr_grid *grid = u->w->io->layout->grid;
     uint64_t clip[ZARR_MAX_RANK];
     struct zr_shard_write sw = {
-        .level = 0, .lv = lv, .proj = u->proj, .clip = clip, .threads = u->threads};
+        .lv = lv, .missing = lv, .proj = u->proj, .clip = clip, .threads = u->threads};
     zarr_mem value = {0};
     zarr_status st = ZARR_OK;
 

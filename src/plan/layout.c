@@ -20,8 +20,9 @@ struct level_maker {
     zarr_error *err;
 };
 
-/* Composes the transposes before the sharding; other array->array codecs have no inner
- * ranges. */
+/* Composes the transposes before the sharding; elementwise codecs are the inner chunks'
+ * (front.c). What else computes works on the shard as a whole: no inner chunk could be
+ * read or written alone. */
 static zarr_status level_order(struct zr_level *lv, zarr_error *err)
 {
     for (int32_t d = 0; d < lv->ndim; d++)
@@ -30,9 +31,12 @@ static zarr_status level_order(struct zr_level *lv, zarr_error *err)
         const struct zarr_codec_spec *spec = &lv->chain->codec[c];
         uint8_t next[ZARR_MAX_RANK];
 
+        if (zr_codec_commutes(spec))
+            continue;
         if (spec->n_order != lv->ndim)
             return zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                           "codec %s in front of sharding_indexed",
+                           "codec %s in front of sharding_indexed: it does not work "
+                           "element by element, inner chunks could not be read alone",
                            zarr_codec_spec_name(spec));
         for (int32_t d = 0; d < lv->ndim; d++)
             next[d] = lv->order[spec->order[d]];
@@ -219,15 +223,16 @@ out:
     return st;
 }
 
-static void next_level(const struct zr_level *lv, struct zr_level *in)
+static zarr_status next_level(const struct level_maker *m, const struct zr_level *lv,
+                              struct zr_level *in)
 {
-    in->chain = lv->shard->inner;
     in->ndim = lv->ndim;
     for (int32_t d = 0; d < lv->ndim; d++) {
         in->shape[d] = lv->inner_shape[d];
         in->to_array[d] = lv->to_array[lv->order[d]];
         in->array_shape[in->to_array[d]] = in->shape[d];
     }
+    return zr_level_inner_chain(lv, in, m->alloc, m->err);
 }
 
 static uint32_t count_levels(const struct zr_chain *chain)
@@ -245,6 +250,8 @@ static zarr_status make_outer(const struct level_maker *m, const uint64_t *shape
                               struct zr_level *lv)
 {
     lv->chain = m->args->chain;
+    lv->fill = m->layout->fill;
+    lv->fill_swapped = m->layout->fill_swapped;
     lv->ndim = m->args->grid->ndim;
     for (int32_t d = 0; d < lv->ndim; d++) {
         lv->shape[d] = lv->array_shape[d] = shape[d];
@@ -293,9 +300,13 @@ static zarr_status layout_levels(const struct level_maker *m, struct zr_layout *
     l->n_levels = n;
     ZR_TRY(largest_shape(m, shape));
     for (uint32_t i = 0; i < n; i++) {
-        ZR_TRY(i == 0 ? make_outer(m, shape, &l->level[0]) : make_level(m, &l->level[i]));
-        if (i + 1 < n)
-            next_level(&l->level[i], &l->level[i + 1]);
+        if (i == 0) {
+            ZR_TRY(make_outer(m, shape, &l->level[0]));
+        } else {
+            ZR_TRY(next_level(m, &l->level[i - 1], &l->level[i]));
+            ZR_TRY(make_level(m, &l->level[i]));
+            ZR_TRY(zr_level_inner_fill(l, m->args, &l->level[i], m->err));
+        }
     }
     if (!l->grid->regular)
         ZR_TRY(zr_variants_make(&l->variants, m->args, m->alloc, m->err));
@@ -353,6 +364,8 @@ void zr_level_deinit(struct zr_level *lv, const zarr_allocator *alloc)
     zr_program_free(lv->bytes_decode);
     zr_program_free(lv->bytes_encode);
     zr_chain_reps_deinit(&lv->reps);
+    zr_free(alloc, lv->own.codec);
+    zr_free(alloc, lv->own_fill);
     if (lv->index != NULL) {
         zr_level_deinit(lv->index, alloc); /* an index is a leaf: one step deep */
         zr_free(alloc, lv->index);

@@ -268,6 +268,7 @@ static zarr_status add_whole(struct zr_plan *p, struct wave_builder *b,
     item->bytes = UINT64_MAX;
     item->ordinal = p->ordinal++;
     item->n_chunks = 1;
+    item->fill_level = 0;
     group->bytes = UINT64_MAX;
     group->item[0] = item;
     group->n_items = 1;
@@ -297,7 +298,7 @@ static struct zr_run *shard_group(struct wave_builder *b, struct zr_shard *shard
 
 static zarr_status add_inner(struct zr_plan *p, struct wave_builder *b,
                              struct zr_shard *shard, const struct zr_projection *proj,
-                             uint64_t entry, zarr_error *err)
+                             uint64_t entry, uint32_t fill_level, zarr_error *err)
 {
     struct zr_item *item = new_item(b, proj);
     struct zr_run *group = shard_group(b, shard);
@@ -309,6 +310,7 @@ static zarr_status add_inner(struct zr_plan *p, struct wave_builder *b,
         return zr_fail_memory(err, sizeof(*item));
     item->ordinal = p->ordinal++;
     item->n_chunks = 1;
+    item->fill_level = fill_level;
     item->offset = 0;
     item->bytes = ZR_ITEM_MISSING;
     if (!x->missing && entry != UINT64_MAX && x->entry[2 * entry] != ZR_INDEX_MISSING) {
@@ -347,7 +349,7 @@ static zarr_status add_missing(struct zr_plan *p, struct wave_builder *b,
                                struct zr_shard *shard, const struct zr_projection *proj,
                                uint32_t level, zarr_error *err)
 {
-    zarr_status st = add_inner(p, b, shard, proj, UINT64_MAX, err);
+    zarr_status st = add_inner(p, b, shard, proj, UINT64_MAX, level, err);
 
     if (st == ZARR_OK) {
         const struct zr_run *group = &b->w->run[b->w->n_runs - 1];
@@ -479,8 +481,8 @@ static zarr_status pull_leaves(struct zr_plan *p, struct wave_builder *b, uint32
             f->pos++;
             break;
         }
-        ZR_TRY(
-            add_inner(p, b, shard, &proj, inner_entry(f->lv[f->pos], proj.chunk), err));
+        ZR_TRY(add_inner(p, b, shard, &proj, inner_entry(f->lv[f->pos], proj.chunk),
+                         level + 1, err));
     }
 out:
     return st;

@@ -30,8 +30,17 @@ struct zr_variant;
 struct zr_variants;
 
 struct zr_level {
-    struct zr_variant *variant;   /* who counts it; NULL: the layout's own */
-    const struct zr_chain *chain; /* borrowed from the metadata */
+    struct zr_variant *variant; /* who counts it; NULL: the layout's own */
+    /* borrowed from the metadata, or own: the elementwise codecs that lie in front of the
+     * shards around it, and then the inner chain */
+    const struct zr_chain *chain;
+    uint32_t n_front;    /* how many they are */
+    struct zr_chain own; /* codec NULL: none; specifications are the metadata's */
+    /* one native element, and the same with each unit reversed: what a chunk of this
+     * level reads as that is missing in a shard which is there; the layout's, or own_fill
+     */
+    const uint8_t *fill, *fill_swapped;
+    uint8_t *own_fill; /* owned, both; NULL: the layout's */
     struct zr_chain_reps reps;
     int32_t ndim;
     /* chunk at this level, in the order of dimensions its chain is given */
@@ -187,7 +196,8 @@ struct zr_item {
     uint64_t offset, bytes;
     /* position in the request: errors are reported for the lowest */
     uint64_t ordinal;
-    uint64_t n_chunks; /* 1; more where one item stands for a missing shard */
+    uint64_t n_chunks;   /* 1; more where one item stands for a missing shard */
+    uint32_t fill_level; /* missing: which level's fill its elements have */
 };
 #define ZR_ITEM_MISSING (UINT64_MAX - 1)
 /* Items that one thread does one after the other, fetched with one request. */

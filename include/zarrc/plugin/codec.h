@@ -90,7 +90,8 @@ enum {
      * implementation. */
     ZARR_CODEC_SPEC_RESHAPES = 32,
     /** array->array: every element by itself, the shape stays: commutes with cutting a
-     * chunk into parts. */
+     * chunk into parts. In front of a shard it is done to the inner chunks, one by one;
+     * without this flag a codec that computes is refused there. */
     ZARR_CODEC_SPEC_ELEMENTWISE = 64
 };
 

@@ -1,0 +1,66 @@
+/*
+ * impl/element.c - one element back through codecs between arrays: what a fill value that
+ * such codecs have changed reads as. Made for layouts, once; not for chunks.
+ * Thread class: plain functions.
+ */
+#include "impl/impl_int.h"
+
+#include <string.h>
+
+/* The representations of the whole chunk, for a chunk of one element. */
+static zarr_status element_reps(struct zr_chain_reps *out,
+                                const struct zr_chain_reps *reps, uint32_t n,
+                                const zarr_allocator *alloc, zarr_error *err)
+{
+    out->alloc = alloc;
+    out->n = n;
+    out->rep = zr_calloc(alloc, (size_t)n + 1, sizeof *out->rep);
+    if (!out->rep)
+        return zr_fail_memory(err, sizeof *out->rep);
+    for (uint32_t i = 0; i <= n; i++) {
+        zarr_chunk_spec *rep = &out->rep[i];
+
+        *rep = reps->rep[i];
+        rep->ndim = 1;
+        rep->shape[0] = 1;
+        rep->n_bytes = zarr_dtype_item_bytes(rep->dtype);
+        rep->exact = 1;
+    }
+    return ZARR_OK;
+}
+
+zarr_status zr_element_decode(const struct zr_impl_registry *impls,
+                              const struct zr_chain *chain,
+                              const struct zr_chain_reps *reps, void *out,
+                              const zarr_allocator *alloc, zarr_error *err)
+{
+    const uint64_t bytes = zarr_dtype_item_bytes(reps->rep[0].dtype);
+    const zarr_chunk_spec *stored = &reps->rep[chain->n];
+    const uint64_t stored_bytes = zarr_dtype_item_bytes(stored->dtype);
+    struct zr_thread_states ts = {.alloc = alloc};
+    struct zr_buffer buffer[3] = {{0}}, element = {0};
+    struct zr_growth g = {.ts = &ts, .buffer = buffer, .alloc = alloc};
+    struct zr_chain_reps one = {0};
+    struct zr_program *p = NULL;
+    const zarr_mem dst = zr_mem_of_host(out, bytes);
+    zarr_mem src, got;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(element_reps(&one, reps, chain->n, alloc, err));
+    ZR_TRY(zr_buffer_need(&element, stored_bytes, alloc, err));
+    if (stored->fill)
+        memcpy(element.p, stored->fill, (size_t)stored_bytes);
+    else
+        memset(element.p, 0, (size_t)stored_bytes);
+    src = zr_mem_of_host(element.p, stored_bytes);
+    ZR_TRY(zr_program_make_plain(&p, impls, chain, &one, false, alloc, err));
+    ZR_TRY(zr_grow_decode(p, &g, &src, &dst, &got, err));
+out:
+    zr_thread_states_close(impls, &ts);
+    for (size_t i = 0; i < ZR_COUNT(buffer); i++)
+        zr_buffer_free(&buffer[i], alloc);
+    zr_buffer_free(&element, alloc);
+    zr_program_free(p);
+    zr_chain_reps_deinit(&one);
+    return st;
+}
