@@ -26,6 +26,16 @@ class Case:
     shape: tuple
     chunks: tuple  # the unit of writing
     inner: tuple   # the unit of reading
+    pool: object = None        # the elements to choose from; None: any
+    fill: object = None        # the fill value's bytes, where they are known
+    peer_dtype: object = None  # what zarr-python's elements are made to be
+
+    def values(self, rng, shape):
+        if self.pool is None:
+            return cases.random_data(rng, shape, self.dtype)
+        values = np.empty(shape, self.dtype)
+        values[...] = self.pool[rng.integers(0, len(self.pool), shape)]
+        return values
 
     def __repr__(self):
         return f"Case({self.document})"
