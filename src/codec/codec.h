@@ -126,6 +126,12 @@ zarr_status zr_spec_optional_parts(const zarr_codec_spec *spec,
                                    const zarr_chunk_spec *decoded, zarr_chunk_spec *mask,
                                    zarr_chunk_spec *data, zarr_error *err);
 
+/* zarrs.vlen: the arrays that its two chains get, for a chunk of n elements: the index of
+ * n + 1 offsets, and the bytes, of any number that limits allow. */
+zarr_status zr_spec_vlen_parts(const zarr_codec_spec *spec,
+                               const zarr_chunk_spec *decoded, zarr_chunk_spec *index,
+                               zarr_chunk_spec *data, zarr_error *err);
+
 /* zfp: what it makes of a data type and a configuration. */
 enum zr_zfp_scalar { /* zfp's own types */
     ZR_ZFP_INT32,

@@ -53,7 +53,8 @@ zarr_status zr_conf_none(const zarr_codec_spec *raw, int format, char *text, siz
 extern const zarr_codec_spec_vtable zr_spec_bytes, zr_spec_transpose, zr_spec_sharding,
     zr_spec_gzip, zr_spec_zlib, zr_spec_zstd, zr_spec_lz4, zr_spec_blosc, zr_spec_crc32c,
     zr_spec_shuffle, zr_spec_delta, zr_spec_delta_array, zr_spec_vlen_utf8,
-    zr_spec_vlen_bytes, zr_spec_optional, zr_spec_zarrs_optional;
+    zr_spec_vlen_bytes, zr_spec_optional, zr_spec_zarrs_optional, zr_spec_n5_default,
+    zr_spec_conditional, zr_spec_zarrs_vlen, zr_spec_vlen_v2;
 extern const zarr_codec_spec_vtable zr_spec_bz2, zr_spec_lzma, zr_spec_base64,
     zr_spec_crc32, zr_spec_adler32, zr_spec_fletcher32, zr_spec_jenkins_lookup3,
     zr_spec_packbits_bits, zr_spec_packbits_array, zr_spec_packbits_v2, zr_spec_zfp_bare,

@@ -142,5 +142,9 @@ const zarr_codec_spec_vtable *const zr_codec_core_specs[] = {
     &zr_spec_vlen_bytes,
     &zr_spec_optional,
     &zr_spec_zarrs_optional,
+    &zr_spec_n5_default,
+    &zr_spec_conditional,
+    &zr_spec_zarrs_vlen,
+    &zr_spec_vlen_v2,
     NULL,
 };

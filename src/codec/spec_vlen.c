@@ -2,9 +2,9 @@
  * codec/spec_vlen.c - `vlen-utf8` and `vlen-bytes`: the number of elements, then each
  * as its length and its bytes, numbers in 32 bits and little-endian. v3 has them as
  * array->bytes codecs, v2 as the first filter (meta/array_v2.c puts it where `bytes`
- * would be). What comes out is as long as the elements are: no size follows from the
- * metadata.
- * Thread class: plain functions.
+ * would be); zarrs has the same for either type as `zarrs.vlen_v2`. What comes out is as
+ * long as the elements are: no size follows from the metadata. Thread class: plain
+ * functions.
  */
 #include "codec/codec_int.h"
 
@@ -59,4 +59,26 @@ const zarr_codec_spec_vtable zr_spec_vlen_bytes = {
     .kind = ZARR_CODEC_ARRAY_BYTES,
     .canonical = zr_conf_none,
     .resolve = vbytes_resolve,
+};
+
+static zarr_status vlen_v2_resolve(const zarr_codec_spec *spec, const zarr_chunk_spec *in,
+                                   zarr_chunk_spec *out, void *fill_out, zarr_error *err)
+{
+    ZR_UNUSED(fill_out);
+    return vlen_resolve(spec, in, out,
+                        zarr_dtype_kind(in->dtype) == ZARR_KIND_STRING ? ZARR_KIND_STRING
+                                                                       : ZARR_KIND_VBYTES,
+                        err);
+}
+
+static const char *const vlen_v2_aliases[] = {
+    "https://codec.zarrs.dev/array_to_bytes/vlen_v2", NULL};
+const zarr_codec_spec_vtable zr_spec_vlen_v2 = {
+    .struct_size = sizeof(zarr_codec_spec_vtable),
+    .flags = ZARR_CODEC_SPEC_V3 | ZARR_CODEC_SPEC_EXPERIMENTAL,
+    .name = "zarrs.vlen_v2",
+    .aliases = vlen_v2_aliases,
+    .kind = ZARR_CODEC_ARRAY_BYTES,
+    .canonical = zr_conf_none,
+    .resolve = vlen_v2_resolve,
 };

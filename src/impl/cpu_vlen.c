@@ -1,8 +1,8 @@
 /*
- * impl/cpu_vlen.c - vlen-utf8 and vlen-bytes: u32 count, then u32 length and bytes for
- * each element, little-endian. Decoding copies nothing: elements point into the encoded
- * bytes, which whoever runs the program keeps until he has moved them. Everything a
- * stream says is held against what is there: the count against the chunk, lengths
+ * impl/cpu_vlen.c - vlen-utf8, vlen-bytes, zarrs.vlen_v2: u32 count, then u32 length and
+ * bytes for each element, little-endian. Decoding copies nothing: elements point into the
+ * encoded bytes, which whoever runs the program keeps until he has moved them. Everything
+ * a stream says is held against what is there: the count against the chunk, lengths
  * against the rest, text against UTF-8, and nothing may be left over.
  */
 #include "impl/impl_int.h"
@@ -165,3 +165,4 @@ static uint64_t vlen_size_hint(void *self, const zarr_codec_job *job, int encode
     }
 const zarr_codec_impl_vtable zr_cpu_vlen_utf8 = VLEN_VTABLE("vlen-utf8");
 const zarr_codec_impl_vtable zr_cpu_vlen_bytes = VLEN_VTABLE("vlen-bytes");
+const zarr_codec_impl_vtable zr_cpu_vlen_v2 = VLEN_VTABLE("zarrs.vlen_v2");

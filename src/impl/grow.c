@@ -13,7 +13,8 @@
 enum {
     GROW_LEAST = 4096,   /* room that needs no reason */
     GROW_EXPLAINS = 256, /* decoded bytes that one encoded byte may announce */
-    GROW_FACTOR = 4
+    GROW_FACTOR = 4,
+    GROW_ARRAY = 16 /* more than any codec between arrays makes of an element */
 };
 
 void zr_buffer_free(struct zr_buffer *b, const zarr_allocator *alloc)
@@ -117,6 +118,9 @@ static zarr_status encode_room(const struct grow_step *s, const zarr_codec_job *
     *room = s->p->loose ? UINT64_MAX : stage->in_bytes;
     if (stage->spec->vt->kind == ZARR_CODEC_BYTES_BYTES)
         ZR_TRY(zr_spec_bound(stage->spec, job->src.bytes, room, err));
+    else if (!stage->out_exact) /* an array of any length: its bound says little */
+        *room = ZR_MIN(*room,
+                       ZR_MAX(times(job->src.bytes, GROW_ARRAY), (uint64_t)GROW_LEAST));
     if (*room == UINT64_MAX)
         *room = ZR_MIN(ZR_MAX(times(job->src.bytes, GROW_FACTOR), (uint64_t)GROW_LEAST),
                        stage->in_bytes);

@@ -144,13 +144,16 @@ struct zr_buffer { /* host memory that grows; what is in it is lost then */
     uint8_t *p;
     size_t bytes;
 };
+/* Runners inside codecs push what they need, and a stage that returns pops it; the memory
+ * stays, with what is in it, until the next chunk. */
+struct zr_buffer_stack {
+    struct zr_buffer *buffer;
+    size_t n, top;
+};
 struct zr_thread_states {
     void **state; /* by impl id */
     size_t n;
-    /* a stack: runners inside codecs push what they need, and a stage that returns pops
-     * it; the memory stays for the next chunk */
-    struct zr_buffer *buffer;
-    size_t n_buffers, top;
+    struct zr_buffer_stack decode, encode;
     const zarr_allocator *alloc;
 };
 zarr_status zr_stage_decode(const struct zr_stage *s, zarr_codec_job *job,

@@ -46,7 +46,8 @@ zarr_status zr_no_room(zarr_error *err, const char *codec);
 extern const zarr_codec_impl_vtable zr_cpu_bytes, zr_cpu_transpose, zr_cpu_zstd,
     zr_cpu_gzip, zr_cpu_zlib, zr_cpu_lz4, zr_cpu_blosc, zr_cpu_crc32c, zr_cpu_shuffle,
     zr_cpu_delta, zr_cpu_delta_array, zr_cpu_vlen_utf8, zr_cpu_vlen_bytes,
-    zr_cpu_optional, zr_cpu_zarrs_optional;
+    zr_cpu_optional, zr_cpu_zarrs_optional, zr_cpu_n5_default, zr_cpu_conditional,
+    zr_cpu_zarrs_vlen, zr_cpu_vlen_v2;
 extern const zarr_codec_impl_vtable zr_cpu_base64, zr_cpu_crc32, zr_cpu_adler32,
     zr_cpu_fletcher32, zr_cpu_jenkins_lookup3, zr_cpu_packbits, zr_cpu_packbits_array;
 extern const zarr_codec_impl_vtable zr_cpu_fixedscaleoffset,
@@ -100,6 +101,17 @@ zarr_status zr_program_make_plain(struct zr_program **out,
                                   const struct zr_chain *chain,
                                   const struct zr_chain_reps *reps, bool encode,
                                   const zarr_allocator *alloc, zarr_error *err);
+
+/* ---- runners (runner.c) ----------------------------------------------------------- */
+
+/* A runner of n codecs of that chain from `first` on; decoded: what the first of them
+ * gives when decoding. */
+zarr_status zr_runner_open_part(zarr_codec_runner **out, const zarr_codec_spec *spec,
+                                const char *member, uint32_t first, uint32_t n,
+                                const zarr_chunk_spec *decoded, zarr_error *err);
+/* Memory of the thread for an encoder, until its stage returns. */
+zarr_status zr_exec_room(zarr_codec_exec *exec, uint64_t bytes, uint8_t **out,
+                         zarr_error *err);
 
 /* ---- placement (place.c)
  * ---------------------------------------------------------------- */

@@ -48,23 +48,18 @@ out:
     return st;
 }
 
-zarr_status zarr_codec_runner_open(zarr_codec_runner **out, const zarr_codec_spec *spec,
-                                   const char *member, const zarr_chunk_spec *decoded,
-                                   zarr_error *err)
+static zarr_status runner_open(zarr_codec_runner **out, const zarr_codec_spec *spec,
+                               const char *member, const struct zr_chain *chain,
+                               const zarr_chunk_spec *decoded, zarr_error *err)
 {
-    const struct zr_sub_chain *sub = zr_spec_sub(spec, member);
     const zarr_limits limits = {.chunk_bytes = spec->most_bytes};
     zarr_codec_runner *r = NULL;
     zarr_status st = ZARR_OK;
 
-    *out = NULL;
-    if (!sub)
-        return zr_fail(err, ZARR_ERR_INVALID, "%s: %s is missing",
-                       zarr_codec_spec_name(spec), member);
     if (!spec->registry || !spec->registry->impls)
         return zr_internal(err);
-    for (uint32_t i = 0; i < sub->chain->n; i++)
-        if (sub->chain->codec[i].shard)
+    for (uint32_t i = 0; i < chain->n; i++)
+        if (chain->codec[i].shard)
             return zr_fail(err, ZARR_ERR_UNSUPPORTED,
                            "%s: %s: sharding_indexed cannot be inside another codec",
                            zarr_codec_spec_name(spec), member);
@@ -73,11 +68,11 @@ zarr_status zarr_codec_runner_open(zarr_codec_runner **out, const zarr_codec_spe
         return zr_fail_memory(err, sizeof *r);
     r->alloc = spec->alloc;
     r->name = zarr_codec_spec_name(spec);
-    r->member = sub->member;
-    ZR_TRY(zr_chain_resolve_any(&r->reps, sub->chain, decoded,
+    r->member = member;
+    ZR_TRY(zr_chain_resolve_any(&r->reps, chain, decoded,
                                 decoded->dtype && !decoded->exact, &limits, r->alloc,
                                 err));
-    ZR_TRY(runner_bind(r, sub->chain, spec->registry->impls, err));
+    ZR_TRY(runner_bind(r, chain, spec->registry->impls, err));
     *out = r; /* moved */
     r = NULL;
 out:
@@ -87,42 +82,88 @@ out:
                : zr_prefix(err, st, "%s: %s", zarr_codec_spec_name(spec), member);
 }
 
+zarr_status zr_runner_open_part(zarr_codec_runner **out, const zarr_codec_spec *spec,
+                                const char *member, uint32_t first, uint32_t n,
+                                const zarr_chunk_spec *decoded, zarr_error *err)
+{
+    const struct zr_sub_chain *sub = zr_spec_sub(spec, member);
+    struct zr_chain part = {0};
+
+    *out = NULL;
+    if (!sub)
+        return zr_fail(err, ZARR_ERR_INVALID, "%s: %s is missing",
+                       zarr_codec_spec_name(spec), member);
+    if (first > sub->chain->n || n > sub->chain->n - first)
+        return zr_internal(err);
+    part = (struct zr_chain){
+        .codec = sub->chain->codec + first, .n = n, .a2b = n, .alloc = sub->chain->alloc};
+    if (sub->chain->a2b >= first && sub->chain->a2b - first < n)
+        part.a2b = sub->chain->a2b - first;
+    return runner_open(out, spec, sub->member, &part, decoded, err);
+}
+
+zarr_status zarr_codec_runner_open(zarr_codec_runner **out, const zarr_codec_spec *spec,
+                                   const char *member, const zarr_chunk_spec *decoded,
+                                   zarr_error *err)
+{
+    const struct zr_sub_chain *sub = zr_spec_sub(spec, member);
+
+    return zr_runner_open_part(out, spec, member, 0, sub ? sub->chain->n : 0, decoded,
+                               err);
+}
+
 /* ---- running ------------------------------------------------------------------------
  */
 
-static zarr_status runner_push(struct zr_thread_states *ts, size_t n, zarr_error *err)
+static zarr_status runner_push(struct zr_buffer_stack *s, size_t n,
+                               const zarr_allocator *alloc, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
-    size_t cap = ts->n_buffers;
+    size_t cap = s->n;
 
-    if (ts->top + n > ts->n_buffers) {
-        ZR_TRY(
-            zr_grow(ts->alloc, &ts->buffer, &cap, ts->top + n, sizeof *ts->buffer, err));
-        memset(ts->buffer + ts->n_buffers, 0, (cap - ts->n_buffers) * sizeof *ts->buffer);
-        ts->n_buffers = cap;
+    if (s->top + n > s->n) {
+        ZR_TRY(zr_grow(alloc, &s->buffer, &cap, s->top + n, sizeof *s->buffer, err));
+        memset(s->buffer + s->n, 0, (cap - s->n) * sizeof *s->buffer);
+        s->n = cap;
     }
-    ts->top += n;
+    s->top += n;
+out:
+    return st;
+}
+
+zarr_status zr_exec_room(zarr_codec_exec *exec, uint64_t bytes, uint8_t **out,
+                         zarr_error *err)
+{
+    struct zr_thread_states *ts = exec->inner;
+    struct zr_buffer_stack *s = &ts->encode;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(runner_push(s, 1, ts->alloc, err));
+    ZR_TRY(zr_buffer_need(&s->buffer[s->top - 1], bytes, ts->alloc, err));
+    *out = s->buffer[s->top - 1].p;
 out:
     return st;
 }
 
 /* While the stages run, others may push and so move the table: the three buffers are
  * taken out of it and put back. What holds the result stays on the stack, the rest is
- * free again. */
+ * free again. Decoding and encoding have a stack each: elements of variable length that
+ * were decoded are encoded while they still point into what the decoder gave. */
 static zarr_status runner_run(const struct zr_program *p, struct zr_thread_states *ts,
                               const zarr_mem *src, zarr_mem *dst, bool *no_room,
                               zarr_error *err)
 {
     struct zr_buffer own[3];
     struct zr_growth g = {.ts = ts, .buffer = own, .alloc = ts->alloc};
-    const size_t at = ts->top;
+    struct zr_buffer_stack *stack = p->encode ? &ts->encode : &ts->decode;
+    const size_t at = stack->top;
     const bool given = dst->handle != NULL;
     zarr_mem got = {0};
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(runner_push(ts, 3, err));
-    memcpy(own, &ts->buffer[at], sizeof own);
-    memset(&ts->buffer[at], 0, sizeof own);
+    ZR_TRY(runner_push(stack, 3, ts->alloc, err));
+    memcpy(own, &stack->buffer[at], sizeof own);
+    memset(&stack->buffer[at], 0, sizeof own);
     st = p->encode ? zr_grow_encode(p, &g, src, given ? dst : NULL, &got, err)
                    : zr_grow_decode(p, &g, src, given ? dst : NULL, &got, err);
     if (!given && p->n > 0 && p->n % 2 == 0) { /* the result to the bottom */
@@ -131,8 +172,8 @@ static zarr_status runner_run(const struct zr_program *p, struct zr_thread_state
         own[0] = own[1];
         own[1] = b;
     }
-    memcpy(&ts->buffer[at], own, sizeof own);
-    ts->top = given || st != ZARR_OK ? at : at + 1;
+    memcpy(&stack->buffer[at], own, sizeof own);
+    stack->top = given || st != ZARR_OK ? at : at + 1;
     *no_room = g.no_room;
     if (st == ZARR_OK)
         *dst = got;

@@ -40,6 +40,14 @@ out:
     return st;
 }
 
+static void stack_close(struct zr_buffer_stack *s, const zarr_allocator *alloc)
+{
+    for (size_t i = 0; i < s->n; i++)
+        zr_buffer_free(&s->buffer[i], alloc);
+    zr_free(alloc, s->buffer);
+    *s = (struct zr_buffer_stack){0};
+}
+
 void zr_thread_states_close(const struct zr_impl_registry *r, struct zr_thread_states *ts)
 {
     for (size_t i = 0; i < ts->n && i < r->n; i++)
@@ -48,11 +56,8 @@ void zr_thread_states_close(const struct zr_impl_registry *r, struct zr_thread_s
     zr_free(ts->alloc, ts->state);
     ts->state = NULL;
     ts->n = 0;
-    for (size_t i = 0; i < ts->n_buffers; i++)
-        zr_buffer_free(&ts->buffer[i], ts->alloc);
-    zr_free(ts->alloc, ts->buffer);
-    ts->buffer = NULL;
-    ts->n_buffers = ts->top = 0;
+    stack_close(&ts->decode, ts->alloc);
+    stack_close(&ts->encode, ts->alloc);
 }
 
 /* What the job may be given. A decoder's room is exactly what metadata says, never the
@@ -110,7 +115,8 @@ zarr_status zr_stage_run(const struct zr_stage *s, const struct zr_stage_call *c
 {
     zarr_status st = ZARR_OK;
     const zarr_codec_impl_vtable *v = &s->impl->vt;
-    const size_t top = call->ts->top;
+    struct zr_buffer_stack *stack = encode ? &call->ts->encode : &call->ts->decode;
+    const size_t top = stack->top;
     zarr_codec_exec exec = {.struct_size = sizeof exec,
                             .stream = call->stream,
                             .scratch = call->scratch,
@@ -127,7 +133,7 @@ zarr_status zr_stage_run(const struct zr_stage *s, const struct zr_stage_call *c
             return stage_first_failure(call, err);
     }
     st = (encode ? v->encode : v->decode)(s->self, call->jobs, call->n, &exec, err);
-    call->ts->top = top; /* what runners gave is done with */
+    stack->top = top; /* what runners gave is done with */
     if (st != ZARR_OK && call->n == 1)
         call->jobs[0].flags |= exec.flags & ZARR_CODEC_JOB_NO_ROOM;
     if (st != ZARR_OK) {
@@ -173,7 +179,7 @@ zarr_status zr_stage_partial(const struct zr_stage *s, zarr_codec_job *job,
                              zarr_error *err)
 {
     zarr_status st = ZARR_OK;
-    const size_t top = ts->top;
+    const size_t top = ts->decode.top;
     zarr_codec_exec exec = {.struct_size = sizeof exec, .scratch = scratch, .inner = ts};
 
     job->status = ZARR_OK;
@@ -181,7 +187,7 @@ zarr_status zr_stage_partial(const struct zr_stage *s, zarr_codec_job *job,
     ZR_TRY(stage_thread_state(s->impl, ts, &exec.thread_state, err));
     ZR_TRY(stage_check_in(s, job, false, err));
     st = s->impl->vt.partial(s->self, job, ranges, n, &exec, err);
-    ts->top = top;
+    ts->decode.top = top;
     job->status = st;
     if (st == ZARR_OK && job->dst_used > job->dst.bytes)
         st = zr_internal(err);

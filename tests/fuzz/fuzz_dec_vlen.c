@@ -1,15 +1,20 @@
 /*
  * fuzz/fuzz_dec_vlen.c - elements of variable length. The first input byte picks text or
- * bytes, a number of elements and whether zstd is behind; the rest is an encoded chunk.
- * What decodes lies inside the encoded bytes and comes back the same.
+ * bytes, a number of elements, whether zstd is behind, and an index; the rest is an
+ * encoded chunk. What decodes lies inside the encoded bytes and comes back the same.
  */
 #include "fuzz.h"
 #include "unit/impl/impl_test.h"
 
 enum {
-    FUZZ_CHAINS = 4,
+    FUZZ_CHAINS = 6,
     FUZZ_COUNTS = 4
 };
+
+#define FUZZ_INDEXED(index, data, more)                                                  \
+    "[{\"name\":\"zarrs.vlen\",\"configuration\":{\"index_data_type\":\"uint32\","       \
+    "\"index_codecs\":[{\"name\":\"bytes\",\"configuration\":{\"endian\":\"little\"}"    \
+    "}" index "],\"data_codecs\":[\"bytes\"" data "]" more "}}]"
 
 static struct impl_env fuzz_env;
 static struct impl_chain fuzz_chain[FUZZ_CHAINS][FUZZ_COUNTS];
@@ -34,7 +39,10 @@ static void fuzz_open(void)
                 .codecs = k == 0   ? "[\"vlen-utf8\"]"
                           : k == 1 ? "[\"vlen-bytes\"]"
                           : k == 2 ? "[\"vlen-utf8\",{\"name\":\"zstd\"}]"
-                                   : "[\"vlen-bytes\",{\"name\":\"zstd\"}]",
+                          : k == 3 ? "[\"vlen-bytes\",{\"name\":\"zstd\"}]"
+                          : k == 4 ? FUZZ_INDEXED("", "", "")
+                                   : FUZZ_INDEXED(",\"crc32c\"", ",\"zstd\"",
+                                                  ",\"index_location\":\"end\""),
                 .dtype = k % 2 ? "bytes" : "string",
                 .dims = dims};
 

@@ -106,6 +106,12 @@ static void seeds_encoded(struct impl_env *env)
     "{\"name\":\"optional\",\"configuration\":{\"mask_codecs\":[" mask                   \
     "],\"data_codecs\":[" data "]}}"
 
+#define N5(behind)                                                                       \
+    "{\"name\":\"n5_default\",\"configuration\":{\"codecs\":[{\"name\":\"transpose\","   \
+    "\"configuration\":{\"order\":[0]}}," BIG behind "]}}"
+#define IF(codecs)                                                                       \
+    "{\"name\":\"conditional\",\"configuration\":{\"codecs\":[" codecs "]}}"
+
 /* Codecs that make bytes of arrays: as many items as the targets' sizes say. */
 static void seeds_arrays(struct impl_env *env)
 {
@@ -133,6 +139,17 @@ static void seeds_arrays(struct impl_env *env)
                            "\"padding_encoding\":\"first_byte\"}}",
                            BIG) ",\"crc32c\""),
          "optional[optional[int16]]", 1, true},
+        {"dec_n5", N5(""), "uint16", 0, false},
+        {"dec_n5", N5(",{\"name\":\"gzip\",\"configuration\":{\"level\":1}}"), "uint16",
+         1, false},
+        {"dec_n5", N5(",\"crc32c\""), "uint16", 2, false},
+        {"dec_conditional", "\"bytes\"," IF("\"zstd\""), "uint8", 0, false},
+        {"dec_conditional",
+         "\"bytes\"," IF("\"numcodecs.shuffle\",\"numcodecs.lz4\",\"crc32c\""), "uint8",
+         1, false},
+        {"dec_conditional",
+         "\"bytes\"," IF(IF("\"zstd\",\"crc32c\"") "," IF("\"crc32c\"")), "uint8", 2,
+         false},
     };
     static const uint64_t n_items[] = {8, 64, 1000};
 

@@ -46,7 +46,7 @@ static void must_be(const struct zr_program *p, const void *from, size_t n,
     assert_int_equal(bytes, want_bytes);
     assert_memory_equal(got, want, want_bytes);
     free(got);
-    assert_int_equal(env.threads.top, 0);
+    assert_int_equal(env.threads.decode.top + env.threads.encode.top, 0);
 }
 
 static void must_fail(const struct zr_program *p, const void *from, size_t n,
@@ -59,7 +59,7 @@ static void must_fail(const struct zr_program *p, const void *from, size_t n,
     assert_int_equal(impl_run(p, &env, from, n, &got, &bytes, &error), want);
     if (!strstr(error.message, text))
         fail_msg("\"%s\" is not in \"%s\"", text, error.message);
-    assert_int_equal(env.threads.top, 0);
+    assert_int_equal(env.threads.decode.top + env.threads.encode.top, 0);
 }
 
 static void refused(const char *codecs, const char *dtype, const uint64_t *dims,
