@@ -50,6 +50,29 @@ void world_fill(struct world *w, zarr_store *store);
 /* Asserts that no block is left. */
 void world_close(struct world *w);
 
+/* ---- for scenarios ---- */
+
+enum {
+    ROWS = 12,
+    COLS = 10,
+    CELLS = ROWS * COLS
+};
+
+void world_must(zarr_status st, const zarr_error *err, const char *what);
+/* The element at i (C order) that `seed` writes: 1 by world_fill(), 2 by scenarios. */
+int32_t world_cell(int seed, int64_t i);
+/* An array of ROWS x COLS; kind 2: format 2, 3: one of format 3, 4: shards, 5: without
+ * compression, 6: chunks that differ, 7: shards that differ. */
+zarr_status world_make(struct world *w, const char *path, int kind, zarr_error *err);
+/* Rows first .. first + n of the array, all columns: in or out. */
+zarr_status world_rows_io(struct world *w, const char *path, bool write, uint64_t first,
+                          uint64_t n, int32_t *data, zarr_error *err);
+zarr_status world_write_rows(struct world *w, const char *path, int seed, uint64_t first,
+                             uint64_t n, zarr_error *err);
+/* They must be what world_fill() wrote. */
+zarr_status world_read_rows(struct world *w, const char *path, uint64_t first, uint64_t n,
+                            zarr_error *err);
+
 struct scenario {
     const char *name;
     zarr_status (*run)(struct world *w, zarr_error *err);

@@ -1,0 +1,464 @@
+/*
+ * fault/scenarios.c - what is done while something fails, and what the store may hold
+ * afterwards: what it held before, or all of what was asked for.
+ */
+#include "fault.h"
+
+/* ---- checks -------------------------------------------------------------------------
+ */
+
+/* Each chunk of 2 x 5 is old (seed 1) or, in rows below `rows`, new (seed 2); all of it
+ * new when done. Rows come and go with resizes: `shape` rows are expected. */
+static void check_cells(struct world *w, const char *path, uint64_t rows, bool done)
+{
+    static int32_t data[CELLS];
+    zarr_error err;
+    zarr_status st = world_rows_io(w, path, false, 0, ROWS, data, &err);
+
+    world_must(st, &err, path);
+    for (int64_t i = 0; i < CELLS; i++) {
+        const bool is_new = data[i] == world_cell(2, i),
+                   may_be_new = i < (int64_t)rows * COLS;
+
+        if (!(data[i] == world_cell(1, i) && !(done && may_be_new)) &&
+            !(is_new && may_be_new))
+            fail_msg("%s: cell %d is %d", path, (int)i, (int)data[i]);
+    }
+}
+
+static void check_none(struct world *w, bool done)
+{
+    (void)w;
+    (void)done;
+}
+
+static zarr_status create_v3(struct world *w, zarr_error *err)
+{
+    return world_make(w, "new/deep/er", 4, err);
+}
+
+static zarr_status create_v2(struct world *w, zarr_error *err)
+{
+    return world_make(w, "v2/new/er", 2, err);
+}
+
+static void check_created(struct world *w, bool done, const char *path, int kind)
+{
+    zarr_error err;
+    zarr_array *a = NULL;
+    zarr_status st = zarr_array_open(&a, w->store, path, NULL, &err);
+
+    if (st == ZARR_ERR_NOT_FOUND && !done) {
+        world_must(world_make(w, path, kind, &err), &err, "again");
+        return;
+    }
+    world_must(st, &err, path);
+    zarr_array_free(a);
+}
+
+static void check_create_v3(struct world *w, bool done)
+{
+    check_created(w, done, "new/deep/er", 4);
+}
+
+static void check_create_v2(struct world *w, bool done)
+{
+    check_created(w, done, "v2/new/er", 2);
+}
+
+static zarr_status open_v3(struct world *w, zarr_error *err)
+{
+    zarr_array *a = NULL;
+    zarr_status st = zarr_array_open(&a, w->store, "g/shard", NULL, err);
+
+    zarr_array_free(a);
+    return st;
+}
+
+static zarr_status open_v2(struct world *w, zarr_error *err)
+{
+    zarr_array *a = NULL;
+    zarr_status st = zarr_array_open(&a, w->store, "v2/x", NULL, err);
+
+    zarr_array_free(a);
+    return st;
+}
+
+#define SCENARIO_READ(name, path, first, n)                                              \
+    static zarr_status name(struct world *w, zarr_error *err)                            \
+    {                                                                                    \
+        return world_read_rows(w, path, first, n, err);                                  \
+    }
+SCENARIO_READ(read_v3, "g/v3", 0, ROWS)
+SCENARIO_READ(read_v2, "v2/x", 0, ROWS)
+SCENARIO_READ(read_shard, "g/shard", 0, ROWS)
+SCENARIO_READ(read_part, "g/shard", 3, 2)
+SCENARIO_READ(read_plain, "g/plain", 5, 4)
+SCENARIO_READ(read_edges, "g/edges", 0, ROWS)
+SCENARIO_READ(read_uneven, "g/uneven", 0, ROWS)
+
+#define SCENARIO_WRITE(name, path, n)                                                    \
+    static zarr_status name(struct world *w, zarr_error *err)                            \
+    {                                                                                    \
+        return world_write_rows(w, path, 2, 0, n, err);                                  \
+    }                                                                                    \
+    static void check_##name(struct world *w, bool done)                                 \
+    {                                                                                    \
+        check_cells(w, path, n, done);                                                   \
+    }
+SCENARIO_WRITE(write_v3, "g/v3", ROWS)
+SCENARIO_WRITE(write_v2, "v2/x", ROWS)
+SCENARIO_WRITE(write_part, "g/v3", 3)
+SCENARIO_WRITE(write_plain, "g/plain", 3)
+SCENARIO_WRITE(write_shard, "g/shard", ROWS)
+SCENARIO_WRITE(write_shard_part, "g/shard", 7)
+SCENARIO_WRITE(write_edges, "g/edges", 4)
+SCENARIO_WRITE(write_uneven, "g/uneven", 4)
+
+static zarr_status resize_to(struct world *w, uint64_t rows, zarr_error *err)
+{
+    const uint64_t shape[2] = {rows, COLS};
+    zarr_array *a = NULL;
+    zarr_status st = zarr_array_open(&a, w->store, "g/shard", NULL, err);
+
+    if (st == ZARR_OK)
+        st = zarr_array_resize(a, shape, 0, err);
+    zarr_array_free(a);
+    return st;
+}
+
+static zarr_status shrink(struct world *w, zarr_error *err)
+{
+    return resize_to(w, 5, err);
+}
+
+static uint64_t rows_now(struct world *w, const char *path)
+{
+    zarr_error err;
+    zarr_array *a = NULL;
+    uint64_t rows = 0;
+
+    world_must(zarr_array_open(&a, w->store, path, NULL, &err), &err, path);
+    rows = zarr_array_shape(a)[0];
+    zarr_array_free(a);
+    return rows;
+}
+
+static void check_shrink(struct world *w, bool done)
+{
+    zarr_error err;
+    const uint64_t rows = rows_now(w, "g/shard");
+
+    if (rows != 5 && (done || rows != ROWS))
+        fail_msg("%d rows", (int)rows);
+    world_must(world_read_rows(w, "g/shard", 0, rows == ROWS && !done ? ROWS : 5, &err),
+               &err, "shrink");
+}
+
+static zarr_status append(struct world *w, zarr_error *err)
+{
+    const int64_t shape[2] = {3, COLS};
+    int32_t data[3 * COLS];
+    zarr_tensor t;
+    zarr_array *a = NULL;
+    zarr_status st = zarr_array_open(&a, w->store, "g/shard", NULL, err);
+
+    for (int i = 0; i < 3 * COLS; i++)
+        data[i] = world_cell(1, CELLS + i);
+    zarr_tensor_host(&t, data, sizeof data, 2, shape);
+    if (st == ZARR_OK)
+        st = zarr_array_append(a, 0, &t, NULL, err);
+    zarr_array_free(a);
+    return st;
+}
+
+static void check_append(struct world *w, bool done)
+{
+    zarr_error err;
+    int32_t data[3 * COLS];
+    const uint64_t rows = rows_now(w, "g/shard");
+
+    world_must(world_read_rows(w, "g/shard", 0, ROWS, &err), &err, "append");
+    if (rows == ROWS && !done)
+        return;
+    assert_int_equal(rows, ROWS + 3);
+    world_must(world_rows_io(w, "g/shard", false, ROWS, 3, data, &err), &err, "append");
+    for (int i = 0; i < 3 * COLS; i++)
+        assert_int_equal(data[i], world_cell(1, CELLS + i));
+}
+
+static zarr_status set_attribute(struct world *w, zarr_error *err)
+{
+    zarr_array *a = NULL;
+    zarr_status st = zarr_array_open(&a, w->store, "v2/x", NULL, err);
+
+    if (st == ZARR_OK)
+        st = zarr_array_attribute_set(a, "new", "{\"v\": [1, 2, 3]}", err);
+    zarr_array_free(a);
+    return st;
+}
+
+static void check_attribute(struct world *w, bool done)
+{
+    char text[64];
+    zarr_error err;
+    zarr_array *a = NULL;
+    zarr_status st;
+
+    world_must(zarr_array_open(&a, w->store, "v2/x", NULL, &err), &err, "v2/x");
+    world_must(zarr_array_attribute_get(a, "was", text, sizeof text, NULL, &err), &err,
+               "was");
+    st = zarr_array_attribute_get(a, "new", text, sizeof text, NULL, &err);
+    if (st != ZARR_ERR_NOT_FOUND || done)
+        world_must(st, &err, "new");
+    zarr_array_free(a);
+}
+
+static int count_node(void *user, const zarr_node_item *node)
+{
+    (void)node;
+    ++*(int *)user;
+    return 0;
+}
+
+static zarr_status list(struct world *w, zarr_error *err)
+{
+    zarr_group *g = NULL;
+    int n = 0;
+    zarr_status st = zarr_group_open(&g, w->store, "", NULL, err);
+
+    if (st == ZARR_OK)
+        st = zarr_group_walk(g, count_node, &n, err);
+    if (st == ZARR_OK)
+        assert_int_equal(n, 10);
+    zarr_group_free(g);
+    return st;
+}
+
+/* And everything opened through it. */
+static zarr_status consolidate(struct world *w, zarr_error *err)
+{
+    zarr_group *g = NULL;
+    zarr_array *a = NULL;
+    int n = 0;
+    zarr_status st = zarr_group_consolidate(w->store, "g", NULL, err);
+
+    if (st == ZARR_OK)
+        st = zarr_group_open(&g, w->store, "g", NULL, err);
+    if (st == ZARR_OK)
+        st = zarr_group_open_array(&a, g, "v3", NULL, err);
+    if (st == ZARR_OK)
+        st = zarr_group_walk(g, count_node, &n, err);
+    zarr_array_free(a);
+    zarr_group_free(g);
+    return st;
+}
+
+static void check_consolidate(struct world *w, bool done)
+{
+    zarr_error err;
+    zarr_group *g = NULL;
+    zarr_array *a = NULL;
+
+    world_must(zarr_group_open(&g, w->store, "g", NULL, &err), &err, "g");
+    if (done)
+        assert_int_equal(zarr_group_is_consolidated(g), 1);
+    world_must(zarr_group_open_array(&a, g, "v3", NULL, &err), &err, "g/v3");
+    zarr_array_free(a);
+    zarr_group_free(g);
+}
+
+static zarr_status create_group(struct world *w, zarr_error *err)
+{
+    zarr_group *g = NULL;
+    zarr_status st =
+        zarr_group_create(&g, w->store, "new/deep", 3, "{\"k\": 1}", 0, err);
+
+    zarr_group_free(g);
+    return st;
+}
+
+static void check_create_group(struct world *w, bool done)
+{
+    zarr_error err;
+    zarr_group *g = NULL;
+    const zarr_status st = zarr_group_open(&g, w->store, "new/deep", NULL, &err);
+
+    if (st != ZARR_ERR_NOT_FOUND || done)
+        world_must(st, &err, "new/deep");
+    zarr_group_free(g);
+}
+
+static zarr_status set_group_attribute(struct world *w, zarr_error *err)
+{
+    zarr_group *g = NULL;
+    zarr_status st = zarr_group_open(&g, w->store, "g", NULL, err);
+
+    if (st == ZARR_OK)
+        st = zarr_group_attributes_merge(g, "{\"new\": [1, 2, 3]}", 0, err);
+    zarr_group_free(g);
+    return st;
+}
+
+static void check_group_attribute(struct world *w, bool done)
+{
+    char text[64];
+    zarr_error err;
+    zarr_group *g = NULL;
+    zarr_status st;
+
+    world_must(zarr_group_open(&g, w->store, "g", NULL, &err), &err, "g");
+    st = zarr_group_attribute_get(g, "new", text, sizeof text, NULL, &err);
+    if (st != ZARR_ERR_NOT_FOUND || done)
+        world_must(st, &err, "new");
+    zarr_group_free(g);
+}
+
+static zarr_status delete_node(struct world *w, zarr_error *err)
+{
+    return zarr_node_delete(w->store, "g/gone", err);
+}
+
+/* Deleted in part is allowed, but then it can be deleted again. */
+static void check_delete(struct world *w, bool done)
+{
+    uint32_t kind = 0;
+    int32_t format = 0;
+    zarr_error err;
+    zarr_status st;
+
+    if (!done) {
+        st = zarr_node_delete(w->store, "g/gone", &err);
+        if (st != ZARR_ERR_NOT_FOUND)
+            world_must(st, &err, "delete again");
+    }
+    world_must(zarr_node_probe(w->store, "g/gone/deep", &kind, &format, &err), &err,
+               "probe");
+    assert_int_equal(kind, ZARR_NODE_NONE);
+}
+
+static int ignore_chunk(void *user, const zarr_chunk_info *chunk)
+{
+    (void)user;
+    (void)chunk;
+    return 0;
+}
+
+static int no_fault(void *user, const zarr_verify_item *item)
+{
+    struct world *w = user;
+
+    /* A chunk that could not be looked at is no fault of the store's. */
+    if (!atomic_load(&w->memory.blown) && item->status == ZARR_ERR_CORRUPT)
+        fail_msg("%s: %s", item->key, item->message);
+    return 0;
+}
+
+static zarr_status inspect(struct world *w, zarr_error *err)
+{
+    zarr_array *a = NULL;
+    zarr_status st = zarr_array_open(&a, w->store, "g/shard", NULL, err);
+
+    if (st == ZARR_OK)
+        st = zarr_array_chunk_list(a, ZARR_CHUNKS_INNER, ignore_chunk, NULL, err);
+    if (st == ZARR_OK)
+        st = zarr_array_verify(a, no_fault, w, NULL, err);
+    zarr_array_free(a);
+    return st;
+}
+
+static zarr_status copy_node(struct world *w, zarr_error *err)
+{
+    return zarr_node_copy(w->store, "v2", w->store, "other", NULL, err);
+}
+
+static zarr_status move_node(struct world *w, zarr_error *err)
+{
+    return zarr_node_move(w->store, "g/gone", w->store, "g/moved/there", NULL, err);
+}
+
+/* Once the top document is there, all is; before, all is where it was. */
+static void check_move(struct world *w, bool done)
+{
+    zarr_error err;
+    uint32_t from = 0, to = 0;
+    int32_t format = 0;
+
+    world_must(zarr_node_probe(w->store, "g/gone", &from, &format, &err), &err, "probe");
+    world_must(zarr_node_probe(w->store, "g/moved/there", &to, &format, &err), &err,
+               "probe");
+    if (done)
+        assert_int_equal(from, ZARR_NODE_NONE);
+    if (done || to != ZARR_NODE_NONE)
+        world_must(world_read_rows(w, "g/moved/there/deep", 0, ROWS, &err), &err,
+                   "moved");
+    else
+        world_must(world_read_rows(w, "g/gone/deep", 0, ROWS, &err), &err, "not moved");
+}
+
+static zarr_status submit(struct world *w, zarr_error *err)
+{
+    const int64_t shape[2] = {ROWS, COLS};
+    int32_t data[CELLS];
+    zarr_tensor t;
+    zarr_request *rq = NULL;
+    zarr_array *a = NULL;
+    zarr_status st = zarr_array_open(&a, w->store, "g/shard", NULL, err);
+
+    zarr_tensor_host(&t, data, sizeof data, 2, shape);
+    if (st == ZARR_OK)
+        st = zarr_array_read_submit(&rq, a, NULL, &t, NULL, err);
+    if (st == ZARR_OK)
+        st = zarr_request_wait(rq, ZARR_WAIT_FOREVER, NULL, err);
+    zarr_request_free(rq);
+    zarr_array_free(a);
+    return st;
+}
+
+const struct scenario scenarios[] = {
+    {"create v3", create_v3, check_create_v3},
+    {"create v2", create_v2, check_create_v2},
+    {"open v3", open_v3, check_none},
+    {"open v2", open_v2, check_none},
+    {"read v3", read_v3, check_none},
+    {"read v2", read_v2, check_none},
+    {"read shards", read_shard, check_none},
+    {"read part of a shard", read_part, check_none},
+    {"read ranges", read_plain, check_none},
+    {"write v3", write_v3, check_write_v3},
+    {"write v2", write_v2, check_write_v2},
+    {"write part", write_part, check_write_part},
+    {"write part of plain chunks", write_plain, check_write_plain},
+    {"write shards", write_shard, check_write_shard},
+    {"write part of shards", write_shard_part, check_write_shard_part},
+    {"read chunks that differ", read_edges, check_none},
+    {"read shards that differ", read_uneven, check_none},
+    {"write chunks that differ", write_edges, check_write_edges},
+    {"write shards that differ", write_uneven, check_write_uneven},
+    {"shrink", shrink, check_shrink},
+    {"append", append, check_append},
+    {"attribute", set_attribute, check_attribute},
+    {"create group", create_group, check_create_group},
+    {"group attribute", set_group_attribute, check_group_attribute},
+    {"list", list, check_none},
+    {"consolidate", consolidate, check_consolidate},
+    {"delete", delete_node, check_delete},
+    {"inspect", inspect, check_none},
+    {"copy", copy_node, check_none},
+    {"move", move_node, check_move},
+    {"submit", submit, check_none},
+};
+const int n_scenarios = sizeof scenarios / sizeof *scenarios;
+
+void world_check(struct world *w, const struct scenario *s, bool done)
+{
+    zarr_error err;
+
+    s->check(w, done);
+    if (s->check == check_none)
+        world_must(world_read_rows(w, "g/shard", 0, ROWS, &err), &err, "g/shard");
+    if (s->run != write_v2)
+        world_must(world_read_rows(w, "v2/x", 0, ROWS, &err), &err, "v2/x");
+    if (s->run != write_plain)
+        world_must(world_read_rows(w, "g/plain", 0, ROWS, &err), &err, "g/plain");
+}
