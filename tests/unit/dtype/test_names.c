@@ -684,23 +684,7 @@ out:
 static void no_memory(void **state)
 {
     (void)state;
-    for (int for_ever = 0; for_ever < 2; for_ever++) {
-        for (size_t n = 1;; n++) {
-            struct fail_alloc f;
-            zarr_status st;
-
-            fail_alloc_init(&f, n, for_ever);
-            st = scenario(&f.alloc);
-            assert_int_equal(f.held, 0);
-            if (!f.failed) {
-                assert_int_equal(st, ZARR_OK);
-                assert_true(n > 50);
-                break;
-            }
-            if (st != ZARR_ERR_NO_MEMORY)
-                fail_msg("allocation %zu failed, status %d", n, st);
-        }
-    }
+    fail_alloc_every(scenario, 50);
 }
 
 int main(void)

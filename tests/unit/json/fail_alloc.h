@@ -57,4 +57,28 @@ static inline void fail_alloc_init(struct fail_alloc *f, size_t fail_at, int for
     f->alloc = (zarr_allocator){f, fail_alloc_alloc, fail_alloc_realloc, fail_alloc_free};
 }
 
+/* scenario() with every n-th call failing, once and from there on: nothing may be lost,
+ * and NO_MEMORY be all that comes of it. least: calls that it is known to need. */
+static inline void fail_alloc_every(zarr_status (*scenario)(const zarr_allocator *),
+                                    size_t least)
+{
+    for (int for_ever = 0; for_ever < 2; for_ever++)
+        for (size_t n = 1;; n++) {
+            struct fail_alloc f;
+            zarr_status st;
+
+            fail_alloc_init(&f, n, for_ever);
+            st = scenario(&f.alloc);
+            if (f.held != 0)
+                fail_msg("allocation %zu failed: %zu blocks lost", n, f.held);
+            if (!f.failed) {
+                assert_int_equal(st, ZARR_OK);
+                assert_true(n > least);
+                break;
+            }
+            if (st != ZARR_ERR_NO_MEMORY)
+                fail_msg("allocation %zu failed, status %d", n, st);
+        }
+}
+
 #endif
