@@ -271,8 +271,7 @@ static void check_consolidate(struct world *w, bool done)
 static zarr_status create_group(struct world *w, zarr_error *err)
 {
     zarr_group *g = NULL;
-    zarr_status st =
-        zarr_group_create(&g, w->store, "new/deep", 3, "{\"k\": 1}", 0, err);
+    zarr_status st = zarr_group_create(&g, w->store, "new/deep", 3, "{\"k\": 1}", 0, err);
 
     zarr_group_free(g);
     return st;
