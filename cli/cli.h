@@ -440,6 +440,15 @@ const char *cli_json_member_at(const char *object, size_t i, char **key, size_t 
 void *cli_alloc(size_t bytes);
 void *cli_realloc(void *block, size_t bytes);
 char *cli_strdup(const char *text);
+
+/* Keys of a store, collected by zarr_store_list(); all zero: none yet. */
+struct cli_keys {
+    char **items;
+    size_t n_items, cap;
+};
+/* A zarr_store_list_fn; user is a struct cli_keys. */
+int cli_keys_add(void *user, const zarr_store_item *item);
+void cli_keys_free(struct cli_keys *k);
 /* As snprintf into new memory; owned by the caller. */
 char *cli_format(const char *format, ...) ZARR_PRINTF(1, 2);
 /* "a/b"; parts may be empty. Owned. */

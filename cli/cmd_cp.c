@@ -48,25 +48,6 @@ enum {
     PIECE = 1 << 20
 };
 
-struct keys {
-    char **items;
-    size_t n_items, cap;
-};
-
-static int add_key(void *user, const zarr_store_item *item)
-{
-    struct keys *k = user;
-
-    if (item->is_prefix)
-        return 0;
-    if (k->n_items == k->cap) {
-        k->cap = k->cap ? 2 * k->cap : 64;
-        k->items = cli_realloc(k->items, k->cap * sizeof *k->items);
-    }
-    k->items[k->n_items++] = cli_strdup(item->key);
-    return cli_cancel;
-}
-
 /* One object of both sides, piece by piece. */
 static int compare_object(struct copying *c, const char *key, unsigned char *buffer)
 {
@@ -99,10 +80,10 @@ static int compare_object(struct copying *c, const char *key, unsigned char *buf
 static int compare_all(struct copying *c)
 {
     unsigned char *buffer = cli_alloc((size_t)2 * PIECE);
-    struct keys keys = {0};
+    struct cli_keys keys = {0};
     zarr_error err = {0};
     zarr_status st = zarr_store_list(c->src.store, c->src.path, ZARR_LIST_RECURSIVE,
-                                     add_key, &keys, &err);
+                                     cli_keys_add, &keys, &err);
     int rc = CLI_OK;
 
     c->objects = c->bytes = 0;
@@ -116,9 +97,7 @@ static int compare_all(struct copying *c)
         rc = cli_fail(c->cli, ZARR_ERR_CANCELLED, NULL, "cannot compare");
     cli_progress_end(&c->progress, rc == CLI_OK);
     c->verified = rc == CLI_OK;
-    for (size_t i = 0; i < keys.n_items; i++)
-        free(keys.items[i]);
-    free(keys.items);
+    cli_keys_free(&keys);
     free(buffer);
     return rc;
 }

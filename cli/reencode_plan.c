@@ -172,25 +172,6 @@ static int plan_consolidated(struct reencode *r)
 
 /* ---- the job -------------------------------------------------------------------- */
 
-struct keys {
-    char **items;
-    size_t n_items, cap;
-};
-
-static int add_key(void *user, const zarr_store_item *item)
-{
-    struct keys *k = user;
-
-    if (item->is_prefix)
-        return 0;
-    if (k->n_items == k->cap) {
-        k->cap = k->cap ? 2 * k->cap : 16;
-        k->items = cli_realloc(k->items, k->cap * sizeof *k->items);
-    }
-    k->items[k->n_items++] = cli_strdup(item->key);
-    return 0;
-}
-
 static int compare_keys(const void *a, const void *b)
 {
     return strcmp(*(char *const *)a, *(char *const *)b);
@@ -241,10 +222,10 @@ static void add_source(struct reencode *r)
 
 static int make_job(struct reencode *r)
 {
-    struct keys keys = {0};
+    struct cli_keys keys = {0};
     zarr_error err = {0};
-    zarr_status st = zarr_store_list(r->target, r->dst.path, ZARR_LIST_RECURSIVE, add_key,
-                                     &keys, &err);
+    zarr_status st = zarr_store_list(r->target, r->dst.path, ZARR_LIST_RECURSIVE,
+                                     cli_keys_add, &keys, &err);
 
     if (keys.n_items)
         qsort(keys.items, keys.n_items, sizeof *keys.items, compare_keys);
@@ -259,9 +240,7 @@ static int make_job(struct reencode *r)
         free(text);
     }
     cli_string_printf(&r->job, "}}\n");
-    for (size_t i = 0; i < keys.n_items; i++)
-        free(keys.items[i]);
-    free(keys.items);
+    cli_keys_free(&keys);
     return st ? cli_fail(r->cli, st, &err, "cannot plan %s", r->dst.shown) : CLI_OK;
 }
 
@@ -285,9 +264,9 @@ int cli_reencode_plan(struct reencode *r)
 /* All documents are there as planned. */
 static bool documents_equal(struct reencode *r)
 {
-    struct keys keys = {0};
-    bool equal = zarr_store_list(r->target, r->dst.path, ZARR_LIST_RECURSIVE, add_key,
-                                 &keys, NULL) == ZARR_OK;
+    struct cli_keys keys = {0};
+    bool equal = zarr_store_list(r->target, r->dst.path, ZARR_LIST_RECURSIVE,
+                                 cli_keys_add, &keys, NULL) == ZARR_OK;
 
     for (size_t i = 0; i < keys.n_items; i++) {
         zarr_status st = ZARR_OK;
@@ -297,9 +276,8 @@ static bool documents_equal(struct reencode *r)
         equal = equal && a && b && strcmp(a, b) == 0;
         free(a);
         free(b);
-        free(keys.items[i]);
     }
-    free(keys.items);
+    cli_keys_free(&keys);
     return equal;
 }
 

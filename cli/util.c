@@ -167,3 +167,24 @@ uint64_t cli_product(int32_t ndim, const uint64_t *shape)
         n = cli_mul(n, shape[d]);
     return n;
 }
+
+int cli_keys_add(void *user, const zarr_store_item *item)
+{
+    struct cli_keys *k = user;
+
+    if (item->is_prefix)
+        return 0;
+    if (k->n_items == k->cap) {
+        k->cap = k->cap ? 2 * k->cap : 64;
+        k->items = cli_realloc(k->items, k->cap * sizeof *k->items);
+    }
+    k->items[k->n_items++] = cli_strdup(item->key);
+    return 0; /* a list that SIGINT cut short would pass for a whole one */
+}
+
+void cli_keys_free(struct cli_keys *k)
+{
+    for (size_t i = 0; i < k->n_items; i++)
+        free(k->items[i]);
+    free(k->items);
+}
