@@ -293,13 +293,17 @@ def chosen(message, shape, shift):
     return Selection.points(shape, np.array(message["coords"], np.int64).reshape(-1, len(shape)))
 
 
-@pytest.mark.parametrize("case", cases("slice", "box", "point", "points"))
+def bounded(row):
+    """Whether it is no selection without an end: arrays have none."""
+    case = row.values[0]
+    return case is None or "inf" not in json.dumps(case["input"])
+
+
+@pytest.mark.parametrize("case", list(filter(bounded, cases("slice", "box", "point", "points"))))
 def test_selection(context, case):
     if case is None:
         pytest.skip(ABSENT)
     message = case["input"]
-    if "inf" in json.dumps(message):
-        return  # arrays have no infinite bounds
     rows = picked(case["normalized"])
     if max((int(r.max()) for r in rows if r.size), default=0) > 1000:
         huge = context.store("memory:").create("", (2**62,), "uint8", chunks=(1,), fill_value=3)

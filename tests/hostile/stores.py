@@ -565,8 +565,10 @@ add("chunks_of_a_gib", lambda: v3({"c/0": b"short"}, shape=[2**30], chunk_grid=g
                                   data_type="uint8"), data=(CORRUPT, "a/c/0"), last=(CORRUPT, "a/c/0"),
     first=None)
 add("chunk_keys_that_are_none",
-    lambda: v3({key: b"x" for key in ("c/0/00", "c/-1/0", "c/9/9", "c/1", "c/0/1e0", "c/1e3/0", "x",
-                                      "c/18446744073709551616/0")}), read=(IO, "a/c/1/0"), last=(IO, "a/c/1/1"))
+    lambda: v3({key: b"x" for key in ("c/0/00", "c/-1/0", "c/9/9", "c/0/1e0", "c/1e3/0", "x",
+                                      "c/18446744073709551616/0")}), values={"read": "7", "first": "7", "last": "7"})
+add("file_where_a_folder_of_chunks_belongs", lambda: v3({"c/1": b"x"}), read=(IO, "a/c/1/0"),
+    last=(IO, "a/c/1/1"), values={"first": "7"})
 
 special("chunk_is_fifo", lambda path, _: os.mkfifo(path), IO)
 special("chunk_is_folder", lambda path, _: os.mkdir(path), IO)
