@@ -304,6 +304,14 @@ void cli_field_tensor(const struct cli_field *field, int64_t shape[ZARR_MAX_RANK
  * '<' or '>' for each field that is no struct, or NULL: all are in byte_order. */
 void cli_struct_turn(const zarr_dtype *type, const char *orders, uint32_t byte_order,
                      void *data, uint64_t n);
+/* NumPy writes holes between fields as ["","|V4"]. */
+bool cli_fields_padded(const char *list);
+/* The list with names for the holes, and the one without them; both owned. False: a field
+ * without a name is none. */
+bool cli_fields_unpad(const char *list, char **whole, char **kept);
+/* Moves n structs of such a file together, to the front of data. */
+void cli_struct_pack(const zarr_dtype *from, const zarr_dtype *to, void *data,
+                     uint64_t n);
 /* The orders in a v2 list of fields, such as [["a","<i4"]]. Owned. */
 char *cli_struct_orders(const char *list);
 
@@ -425,6 +433,9 @@ bool cli_edges_parse(const char *text, struct cli_string *out, int32_t *ndim);
 const char *cli_json_member(const char *object, const char *key, size_t *bytes);
 /* The i-th value of an array, or NULL behind the last. */
 const char *cli_json_item(const char *array, size_t i, size_t *bytes);
+/* Behind the value that begins at text; also of text that may be no JSON: never behind
+ * its end. */
+const char *cli_json_value_end(const char *text);
 /* A JSON string as text (escapes resolved), or NULL when it is no string. Owned. */
 char *cli_json_unquote(const char *json, size_t bytes);
 /* Text as a JSON string with quotes. Owned. */

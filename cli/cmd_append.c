@@ -4,8 +4,10 @@
  * that readers see all of it or nothing. A stream is appended piece by piece,
  * each of them whole, as long as it lasts: that is what a sensor needs.
  */
+#include "dump.h"
 #include "work.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,8 +15,9 @@
 static const struct cli_option options[] = {
     {"axis", 0, 0, "N", NULL,
      "the dimension that grows; negative ones count from the last (default: 0)"},
-    {"format", 0, 0, "FORMAT", "npy|raw",
-     "what FILE is (default: npy where its first bytes say so, else raw)"},
+    {"format", 0, 0, "FORMAT", "npy|raw|" CLI_TEXT_FORMATS,
+     "what FILE is (default: npy where its first bytes say so, else raw); a JSON array, "
+     "elements (one JSON value a line), or lines (each one text)"},
     {"byte-order", 0, 0, "ORDER", "little|big", "of a raw file (default: little)"},
     {NULL, 0, 0, NULL, NULL, NULL}};
 
@@ -22,6 +25,7 @@ static const struct cli_example examples[] = {
     {"zarrc append x.zarr/temp day.npy", "Append along the first dimension."},
     {"sensor | zarrc append --format=raw x.zarr/temp -",
      "A stream of little-endian elements, as long as it lasts."},
+    {"zarrc append --format=lines x.zarr/names new.txt", "A text a line."},
     {NULL, NULL}};
 
 struct appending {
@@ -122,8 +126,10 @@ static int match(struct appending *a)
                            zarr_dtype_item_bytes(zarr_array_dtype(a->node.array)));
     if (a->row_bytes == UINT64_MAX || a->row_bytes == 0 ||
         zarr_dtype_variable(zarr_array_dtype(a->node.array)))
-        return cli_error(a->cli, CLI_UNSUPPORTED, NULL,
-                         "elements of this type cannot be appended from a file");
+        return cli_error(a->cli, CLI_UNSUPPORTED,
+                         "--format=lines, elements or json take text.",
+                         "elements of this type cannot be appended from a file of raw "
+                         "elements");
     return a->in.is_npy ? match_npy(a) : match_raw(a);
 }
 
@@ -228,12 +234,44 @@ static void report(struct appending *a)
     free(shape);
 }
 
+/* Lines are a list: they fit arrays of one dimension, JSON any. */
+static int append_text(struct appending *a, const char *format)
+{
+    struct cli *cli = a->cli;
+    struct cli_elements e = {0};
+    const bool is_stdin = strcmp(cli->args[1], "-") == 0;
+    int rc = CLI_OK;
+
+    a->in.name = is_stdin ? "stdin" : cli->args[1];
+    a->in.file = is_stdin ? stdin : fopen(cli->args[1], "rbe");
+    if (!a->in.file)
+        return cli_errno(cli, errno, "cannot open %s", a->in.name);
+    a->in.dtype = zarr_array_dtype(a->node.array);
+    a->in.byte_order = ZARR_ORDER_NATIVE;
+    if (a->ndim == 0)
+        rc = cli_error(cli, CLI_USAGE, NULL, "%s is a scalar and cannot grow",
+                       a->node.shown);
+    if (!rc)
+        rc = cli_elements_read(cli, a->in.file, a->in.name, format, a->in.dtype, &e);
+    a->in.ndim = e.ndim;
+    memcpy(a->in.shape, e.shape, sizeof e.shape);
+    if (!rc)
+        rc = match_npy(a);
+    if (!rc && e.n > 0)
+        rc = append_tensor(a, e.data, e.n * e.item_bytes, a->in.shape[a->axis]);
+    cli_elements_free(&e);
+    return rc ? rc : cli_node_flush(cli, &a->node);
+}
+
 static int append(struct appending *a)
 {
+    const char *format = cli_text(a->cli, "format");
     int rc = read_axis(a);
 
+    if (!rc && cli_is_text_format(format))
+        return append_text(a, format);
     if (!rc)
-        rc = cli_input_open(a->cli, a->cli->args[1], cli_text(a->cli, "format"), &a->in);
+        rc = cli_input_open(a->cli, a->cli->args[1], format, &a->in);
     if (!rc)
         rc = match(a);
     if (rc)
@@ -271,8 +309,9 @@ const struct cli_command cli_cmd_append = {
     .min_args = 2,
     .max_args = 2,
     .about =
-        "Grows an array along one axis by the elements of FILE, a .npy or a raw file of "
-        "the array's data type; - is stdin. Other lengths must be equal; a .npy with one "
+        "Grows an array along one axis by the elements of FILE, a .npy, a raw file of "
+        "the array's data type, or text; - is stdin. Other lengths must be equal; a .npy "
+        "with one "
         "dimension less is one step.\n\n"
         "A file is appended as a whole: its chunks are written first, the new shape "
         "last, so that readers see all or nothing. A stream is appended in pieces of "

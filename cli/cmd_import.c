@@ -23,10 +23,15 @@ struct import {
     bool is_stdin, can_seek, raw;
     struct cli_npy head; /* of a raw file: made from the options */
     const zarr_dtype *type;
-    size_t item_bytes;
+    const zarr_dtype
+        *padded;       /* the file's, where it has holes between fields; else NULL */
+    size_t item_bytes; /* in the file */
     uint32_t byte_order;
     char *orders; /* of a struct's fields; NULL: all are in byte_order */
     zarr_selection *selection;
+    struct cli_elements elements; /* of a text */
+    bool text, convert;           /* convert: to elements of variable length */
+    bool told;                    /* what cannot be converted */
     bool created;
 };
 
@@ -57,6 +62,8 @@ static bool is_raw(const struct import *im)
 {
     const char *format = cli_text(im->cli, "input");
 
+    if (cli_is_text_format(format))
+        return false;
     if (format && strcmp(format, "auto") != 0)
         return strcmp(format, "raw") == 0;
     return cli_text(im->cli, "dtype") != NULL; /* a .npy file says its own */
@@ -92,6 +99,30 @@ static int describe_raw(struct import *im)
     return CLI_OK;
 }
 
+/* A .npy of NumPy's align=True: the holes stay behind. */
+static int find_padded(struct import *im)
+{
+    char *whole = NULL, *kept = NULL;
+    zarr_error err = {0};
+    zarr_status st = ZARR_OK;
+    int rc = CLI_OK;
+
+    if (!cli_fields_padded(im->head.fields))
+        return CLI_OK;
+    if (!cli_fields_unpad(im->head.fields, &whole, &kept))
+        rc = cli_error(im->cli, CLI_UNSUPPORTED, NULL, "%s has a field without a name",
+                       im->name);
+    if (!rc)
+        st = zarr_dtype_find(im->cli->ctx, whole, &im->padded, &err);
+    if (!rc && !st)
+        st = zarr_dtype_find(im->cli->ctx, kept, &im->type, &err);
+    if (st)
+        rc = cli_fail(im->cli, st, &err, "data type of %s", im->name);
+    free(whole);
+    free(kept);
+    return rc;
+}
+
 static int find_type(struct import *im)
 {
     struct cli *cli = im->cli;
@@ -101,17 +132,21 @@ static int find_type(struct import *im)
     const char *endian = cli_text(cli, "endian");
     zarr_error err = {0};
     zarr_status st;
+    int rc;
 
     im->byte_order = ZARR_ORDER_LITTLE;
-    if (text) {
+    rc = find_padded(im);
+    if (rc)
+        return rc;
+    if (text && !im->padded) {
         st = zarr_dtype_find(cli->ctx, text, &im->type, &err);
         if (st)
             return cli_fail(cli, st, &err, "data type of %s", im->name);
         if (*text == '>')
             im->byte_order = ZARR_ORDER_BIG;
-    } else if (im->node.array) {
+    } else if (!text && im->node.array) {
         im->type = zarr_array_dtype(im->node.array);
-    } else {
+    } else if (!text) {
         return cli_error(cli, CLI_USAGE, NULL,
                          "option --dtype is missing: a raw file says none");
     }
@@ -123,7 +158,7 @@ static int find_type(struct import *im)
     }
     if (endian && im->raw)
         im->byte_order = strcmp(endian, "big") == 0 ? ZARR_ORDER_BIG : ZARR_ORDER_LITTLE;
-    im->item_bytes = (size_t)zarr_dtype_item_bytes(im->type);
+    im->item_bytes = (size_t)zarr_dtype_item_bytes(im->padded ? im->padded : im->type);
     if (zarr_dtype_variable(im->type))
         return cli_error(cli, CLI_UNSUPPORTED, NULL,
                          "%s: elements of variable length cannot be read from a file of "
@@ -132,8 +167,64 @@ static int find_type(struct import *im)
     return CLI_OK;
 }
 
+/* A text: its type by --dtype, else the array's, else text of any length. Lists have a
+ * shape; lines take that of --shape or of the region. */
+static int read_text(struct import *im)
+{
+    struct cli *cli = im->cli;
+    const char *format = cli_text(cli, "input");
+    const char *text = cli_text(cli, "dtype");
+    zarr_error err = {0};
+    zarr_status st = ZARR_OK;
+    bool given = false;
+    int rc = cli_shape(cli, "shape", im->head.shape, &im->head.ndim, &given);
+
+    if (rc)
+        return rc;
+    if (im->node.array)
+        im->type = zarr_array_dtype(im->node.array);
+    else
+        st = zarr_dtype_find(cli->ctx, text ? text : "string", &im->type, &err);
+    if (st)
+        return cli_fail(cli, st, &err, "data type of %s", im->name);
+    im->item_bytes = (size_t)zarr_dtype_item_bytes(im->type);
+    rc = cli_elements_read(cli, im->file, im->name, format, im->type, &im->elements);
+    if (!given && *format != 'j' && im->selection) {
+        given = true;
+        im->head.ndim = zarr_selection_ndim(im->selection);
+        memcpy(im->head.shape, zarr_selection_shape(im->selection),
+               (size_t)im->head.ndim * sizeof(uint64_t));
+    }
+    if (!rc && !given) {
+        im->head.ndim = im->elements.ndim;
+        memcpy(im->head.shape, im->elements.shape, sizeof im->head.shape);
+    } else if (!rc && cli_product(im->head.ndim, im->head.shape) != im->elements.n) {
+        rc = cli_error(cli, CLI_USAGE, NULL,
+                       "%s holds %" PRIu64 " elements, not %" PRIu64, im->name,
+                       im->elements.n, cli_product(im->head.ndim, im->head.shape));
+    }
+    return rc;
+}
+
+/* Elements of a fixed length go into an array of variable length one by one. */
+static int check_types(struct import *im)
+{
+    const zarr_dtype *to = im->node.array ? zarr_array_dtype(im->node.array) : im->type;
+
+    im->convert = zarr_dtype_variable(to) && !zarr_dtype_variable(im->type);
+    if (im->convert && im->byte_order != ZARR_ORDER_LITTLE &&
+        zarr_dtype_swap_bytes(im->type) > 1)
+        return cli_error(im->cli, CLI_UNSUPPORTED, NULL,
+                         "%s: big-endian elements cannot become elements of variable "
+                         "length",
+                         im->name);
+    return CLI_OK;
+}
+
 static uint64_t data_bytes(const struct import *im)
 {
+    if (im->text)
+        return im->elements.text_bytes;
     return cli_mul(cli_product(im->head.ndim, im->head.shape), im->item_bytes);
 }
 
@@ -300,12 +391,39 @@ static int read_box(struct import *im, const struct cli_boxes *b, unsigned char 
     return CLI_OK;
 }
 
+/* The same tensor, of items of another length. */
+static zarr_status write_converted(struct import *im, const zarr_selection *selection,
+                                   const zarr_tensor *from, uint64_t n, zarr_error *err)
+{
+    const zarr_dtype *type = zarr_array_dtype(im->node.array);
+    const int64_t bytes = (int64_t)zarr_dtype_item_bytes(type);
+    struct cli_elements elements = {0};
+    int64_t strides[ZARR_MAX_RANK];
+    zarr_tensor tensor = *from;
+    zarr_status st = ZARR_ERR_INVALID;
+
+    im->told = cli_elements_convert(im->cli, im->type, from->data, n, im->name, type,
+                                    &elements) != CLI_OK;
+    for (int32_t d = 0; d < from->ndim && from->strides; d++)
+        strides[d] = from->strides[d] / (int64_t)im->item_bytes * bytes;
+    if (from->strides)
+        tensor.strides = strides;
+    tensor.data = elements.data;
+    tensor.data_bytes = elements.n * elements.item_bytes;
+    tensor.dtype = type;
+    tensor.byte_order = ZARR_ORDER_NATIVE;
+    if (!im->told)
+        st = cli_write(im->node.array, selection, &tensor, NULL, err);
+    cli_elements_free(&elements);
+    return st;
+}
+
 static zarr_status write_box(struct import *im, const struct cli_boxes *file_box,
                              void *data, uint64_t bytes, zarr_error *err)
 {
     struct cli_boxes b = *file_box;
     int64_t shape[ZARR_MAX_RANK], strides[ZARR_MAX_RANK];
-    int64_t stride = (int64_t)im->item_bytes;
+    int64_t stride = (int64_t)zarr_dtype_item_bytes(im->type);
     zarr_tensor tensor = {.struct_size = sizeof tensor};
     zarr_selection *selection = NULL;
     zarr_status st;
@@ -327,11 +445,17 @@ static zarr_status write_box(struct import *im, const struct cli_boxes *file_box
         tensor.strides = strides;
     tensor.byte_order = im->byte_order;
     if (zarr_dtype_n_fields(im->type) > 0) {
-        cli_struct_turn(im->type, im->orders, im->byte_order, data, b.n_items);
+        cli_struct_turn(im->padded ? im->padded : im->type, im->orders, im->byte_order,
+                        data, b.n_items);
+        if (im->padded)
+            cli_struct_pack(im->padded, im->type, data, b.n_items);
         tensor.byte_order = ZARR_ORDER_NATIVE;
     }
     tensor.dtype = im->type;
-    st = cli_write(im->node.array, selection, &tensor, NULL, err);
+    if (im->convert)
+        st = write_converted(im, selection, &tensor, b.n_items, err);
+    else
+        st = cli_write(im->node.array, selection, &tensor, NULL, err);
     zarr_selection_free(selection);
     return st;
 }
@@ -378,7 +502,21 @@ static int copy(struct import *im)
     }
     cli_progress_end(&progress, !rc && !st);
     free(data);
+    if (im->told)
+        return CLI_CORRUPT;
     return st ? cli_fail(im->cli, st, &err, "cannot write %s", im->node.shown) : rc;
+}
+
+static int write_text(struct import *im)
+{
+    int64_t shape[ZARR_MAX_RANK];
+    zarr_error err = {0};
+    zarr_tensor tensor;
+    zarr_status st;
+
+    cli_elements_tensor(&im->elements, im->head.ndim, im->head.shape, shape, &tensor);
+    st = cli_write(im->node.array, im->selection, &tensor, NULL, &err);
+    return st ? cli_fail(im->cli, st, &err, "cannot write %s", im->node.shown) : CLI_OK;
 }
 
 /* A pipe must end where the elements end. */
@@ -405,13 +543,18 @@ static int prepare(struct import *im)
     if (!rc)
         rc = open_target(im);
     im->raw = is_raw(im);
-    if (!rc && !im->raw)
+    im->text = cli_is_text_format(cli_text(im->cli, "input"));
+    if (!rc && im->text)
+        rc = read_text(im);
+    if (!rc && !im->raw && !im->text)
         rc = cli_npy_read(im->cli, im->file, im->name, &im->head);
     if (!rc && im->raw)
         rc = describe_raw(im);
-    if (!rc)
+    if (!rc && !im->text)
         rc = find_type(im);
-    if (!rc)
+    if (!rc && !im->text)
+        rc = check_types(im);
+    if (!rc && !im->text)
         rc = check_length(im);
     if (!rc && im->selection)
         rc = check_shape(im);
@@ -441,8 +584,8 @@ static int run_import(struct cli *cli)
     int rc = prepare(&im);
 
     if (!rc)
-        rc = copy(&im);
-    if (!rc)
+        rc = im.text ? write_text(&im) : copy(&im);
+    if (!rc && !im.text)
         rc = check_end(&im);
     if (!rc)
         rc = cli_node_flush(cli, &im.node);
@@ -452,6 +595,7 @@ static int run_import(struct cli *cli)
     if (!rc)
         report(&im);
     zarr_selection_free(im.selection);
+    cli_elements_free(&im.elements);
     free(im.orders);
     free(im.head.fields);
     cli_node_close(&im.node);
@@ -461,10 +605,13 @@ static int run_import(struct cli *cli)
 }
 
 static const struct cli_option import_options[] = {
-    {"input", 'i', 0, "FORMAT", "auto|npy|raw",
-     "what FILE is (default: raw when --dtype is given)"},
-    {"dtype", 't', 0, "TYPE", NULL, "raw: data type of the elements, as float32 or >i2"},
-    {"shape", 0, 0, "SHAPE", NULL, "raw: lengths of the dimensions"},
+    {"input", 'i', 0, "FORMAT", "auto|npy|raw|" CLI_TEXT_FORMATS,
+     "what FILE is: npy, raw (the default when --dtype is given), a JSON array, elements "
+     "(one JSON value a line), or lines (each one text)"},
+    {"dtype", 't', 0, "TYPE", NULL,
+     "raw, text: data type of the elements, as float32 or >i2 (text of a new array: "
+     "string)"},
+    {"shape", 0, 0, "SHAPE", NULL, "raw, elements, lines: lengths of the dimensions"},
     {"endian", 0, 0, "ORDER", "little|big",
      "raw: byte order of the file (default: little)"},
     {"offset", 0, 0, "BYTES", NULL, "raw: bytes in front of the elements"},
@@ -479,27 +626,34 @@ static const struct cli_example import_examples[] = {
     {"zarrc import t7.npy 'x.zarr/temp[7]'", "One plane of an array that is there."},
     {"cat data.bin | zarrc import -t '>i2' --shape=1000 - x.zarr/b",
      "From a pipe, big-endian."},
+    {"ls | zarrc import --input=lines - x.zarr/names", "An array of text, a line each."},
+    {"zarrc import --input=json new.json 'x.zarr/names[2:5]'",
+     "A JSON array into a region, as zarrc-cat writes it."},
     {NULL, NULL}};
 
 const struct cli_command cli_cmd_import = {
     .name = "import",
-    .summary = "write a .npy or raw file into a new array or a region",
+    .summary = "write a .npy, raw or text file into a new array or a region",
     .operands = "FILE ARRAY[REGION]",
     .min_args = 2,
     .max_args = 2,
-    .about = "Reads a NumPy file (C or Fortran order, any byte order) or a raw one; FILE "
-             "- is standard "
-             "input. Without a region a new array is made, by the options of "
-             "zarrc-create(1); with a "
-             "region (ARRAY[...] for all of it) the elements go into the existing array, "
-             "and shapes "
-             "must agree.\n\nMemory does not grow with the file; --mem says how much may "
-             "be used. When "
-             "the import fails, a new array is removed again; with a region, chunks "
-             "written until then "
-             "stay.\n\nFor a raw file --order says how the file is laid out, for others "
-             "how elements "
-             "are ordered inside chunks.",
+    .about =
+        "Reads a NumPy file (C or Fortran order, any byte order), a raw one, or "
+        "elements as text; FILE - is standard "
+        "input. Without a region a new array is made, by the options of "
+        "zarrc-create(1); with a "
+        "region (ARRAY[...] for all of it) the elements go into the existing array, "
+        "and shapes "
+        "must agree.\n\nMemory does not grow with the file; --mem says how much may "
+        "be used. When "
+        "the import fails, a new array is removed again; with a region, chunks "
+        "written until then "
+        "stay. Text is read whole: JSON takes every element as zarrc-cat(1) writes "
+        "it, lists are dimensions. Text and bytes of fixed length (npy: U and S) may "
+        "go into arrays of variable length.\n\nFor a raw file --order says how the file "
+        "is laid out, for others "
+        "how elements "
+        "are ordered inside chunks.",
     .json = "node; created: true for a new array; shape and bytes: of what was written.",
     .options = import_options,
     .examples = import_examples,

@@ -31,6 +31,35 @@ int cli_element_json(struct cli *cli, const zarr_dtype *type, const void *elemen
 int cli_element_text(struct cli *cli, const zarr_dtype *type, const void *element,
                      struct cli_string *out);
 
+void cli_base64(const void *bytes, size_t n, struct cli_string *out);
+
+/* ---- text_in.c: elements that come as text ---- */
+
+struct cli_elements {
+    const zarr_dtype *type;
+    size_t item_bytes;
+    unsigned char *data; /* n items in C order */
+    uint64_t n, cap;
+    int32_t ndim;
+    uint64_t shape[ZARR_MAX_RANK]; /* as the text is nested; of lines: their number */
+    uint64_t text_bytes;
+};
+#define CLI_TEXT_FORMATS "json|elements|lines"
+bool cli_is_text_format(const char *format); /* NULL: false */
+/* Reads a file of one of these formats whole. Always free *out. */
+int cli_elements_read(struct cli *cli, FILE *file, const char *name, const char *format,
+                      const zarr_dtype *type, struct cli_elements *out);
+/* n elements of another type, by their JSON: text of fixed length to `string`, and so on.
+ * native byte order. Always free *out. */
+int cli_elements_convert(struct cli *cli, const zarr_dtype *from, const void *data,
+                         uint64_t n, const char *name, const zarr_dtype *to,
+                         struct cli_elements *out);
+/* All of them in this shape. */
+void cli_elements_tensor(const struct cli_elements *e, int32_t ndim,
+                         const uint64_t *shape, int64_t shape_out[ZARR_MAX_RANK],
+                         zarr_tensor *out);
+void cli_elements_free(struct cli_elements *e);
+
 /* ---- npy.c ---- */
 
 struct cli_npy {

@@ -4,6 +4,7 @@
  */
 #include "cli.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 int cli_field_find(struct cli *cli, const struct cli_node *node, struct cli_field *out)
@@ -130,4 +131,79 @@ char *cli_struct_orders(const char *list)
             break;
     }
     return out.text;
+}
+
+/* ---- padding in files ---------------------------------------------------------------
+ */
+
+bool cli_fields_padded(const char *list)
+{
+    return list && strstr(list, "[\"\",") != NULL;
+}
+
+bool cli_fields_unpad(const char *list, char **whole, char **kept)
+{
+    struct cli_string all = {0}, some = {0};
+    bool ok = true;
+    int n = 0;
+
+    cli_string_add(&some, "", 0);
+    while (*list && ok) {
+        const char *end;
+
+        if (strncmp(list, "[\"\",", 4) != 0) {
+            cli_string_add(&all, list, 1);
+            if (*list != ',' || some.text[some.n_bytes - 1] != '[') /* of what is gone */
+                cli_string_add(&some, list, 1);
+            list++;
+            continue;
+        }
+        end = cli_json_value_end(list);
+        ok = strncmp(list + 4, "\"|V", 3) == 0;
+        cli_string_printf(&all, "[\"\\u0001%d\",", n++);
+        cli_string_add(&all, list + 4, (size_t)(end - list) - 4);
+        if (some.n_bytes > 0 && some.text[some.n_bytes - 1] == ',')
+            some.n_bytes--;
+        list = end;
+    }
+    some.text[some.n_bytes] = '\0';
+    *whole = all.text;
+    *kept = some.text;
+    return ok;
+}
+
+/* To the front: what is written lies never behind what is read. Recursion: as deep as the
+ * type. */
+static void pack_fields(const zarr_dtype *from, const unsigned char *src,
+                        const zarr_dtype *to, unsigned char *dst)
+{
+    uint64_t k = 0;
+
+    for (uint64_t i = 0; i < zarr_dtype_n_fields(from); i++) {
+        zarr_dtype_field f = ZARR_DTYPE_FIELD_INIT, t = ZARR_DTYPE_FIELD_INIT;
+        uint64_t n, bytes, packed;
+
+        if (zarr_dtype_field_at(from, i, &f, NULL) != ZARR_OK || f.name[0] == '\1' ||
+            zarr_dtype_field_at(to, k++, &t, NULL) != ZARR_OK)
+            continue;
+        n = cli_product(f.ndim, f.shape);
+        bytes = zarr_dtype_item_bytes(f.dtype);
+        packed = zarr_dtype_item_bytes(t.dtype);
+        if (zarr_dtype_n_fields(f.dtype) == 0)
+            memmove(dst + t.offset, src + f.offset, (size_t)(n * bytes));
+        else
+            for (uint64_t v = 0; v < n; v++)
+                pack_fields(f.dtype, src + f.offset + v * bytes, t.dtype,
+                            dst + t.offset + v * packed);
+    }
+}
+
+void cli_struct_pack(const zarr_dtype *from, const zarr_dtype *to, void *data, uint64_t n)
+{
+    const uint64_t bytes = zarr_dtype_item_bytes(from),
+                   packed = zarr_dtype_item_bytes(to);
+
+    for (uint64_t i = 0; i < n; i++)
+        pack_fields(from, (const unsigned char *)data + i * bytes, to,
+                    (unsigned char *)data + i * packed);
 }

@@ -45,6 +45,12 @@ static int read_header(struct cli *cli, struct cli_input *in)
                          "zarrc import can: into a region of the array.",
                          "%s has fields that are big-endian", in->name);
     }
+    if (cli_fields_padded(npy.fields)) {
+        free(npy.fields);
+        return cli_error(cli, CLI_UNSUPPORTED,
+                         "zarrc import can: into a region of the array.",
+                         "%s has holes between its fields", in->name);
+    }
     in->ndim = npy.ndim;
     in->data_at = npy.data_offset;
     memcpy(in->shape, npy.shape, sizeof in->shape);

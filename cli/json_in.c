@@ -24,7 +24,7 @@ static const char *skip_string(const char *t)
 }
 
 /* Behind the value that begins at t. */
-static const char *skip_value(const char *t)
+const char *cli_json_value_end(const char *t)
 {
     int depth = 0;
 
@@ -59,7 +59,7 @@ static const char *next_value(const char **at, const char **key)
         t = skip_space(*t == ':' ? t + 1 : t);
     }
     value = t;
-    *at = skip_value(t);
+    *at = cli_json_value_end(t);
     return value;
 }
 

@@ -9,8 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void add_base64(const unsigned char *data, size_t n, struct cli_string *out)
+void cli_base64(const void *bytes, size_t n, struct cli_string *out)
 {
+    const unsigned char *data = bytes;
     static const char digits[] =
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
@@ -65,7 +66,7 @@ int cli_element_json(struct cli *cli, const zarr_dtype *type, const void *elemen
     if (!is_opaque(zarr_dtype_kind(type)))
         return add_printed(cli, type, element, out);
     cli_string_add(out, "\"", 1);
-    add_base64(element, (size_t)zarr_dtype_item_bytes(type), out);
+    cli_base64(element, (size_t)zarr_dtype_item_bytes(type), out);
     cli_string_add(out, "\"", 1);
     return CLI_OK;
 }

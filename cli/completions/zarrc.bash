@@ -21,14 +21,14 @@ _zarrc()
     create,--key-encoding) words='default v2' ;;
     create,--separator) words='/ .' ;;
     create,--order) words='C F' ;;
-    import,--input|import,-i) words='auto npy raw' ;;
+    import,--input|import,-i) words='auto npy raw json elements lines' ;;
     import,--endian) words='little big' ;;
     import,--format) words='2 3' ;;
     import,--key-encoding) words='default v2' ;;
     import,--separator) words='/ .' ;;
     import,--order) words='C F' ;;
     export,--format|export,-f) words='text csv npy raw elements json' ;;
-    append,--format) words='npy raw' ;;
+    append,--format) words='npy raw json elements lines' ;;
     append,--byte-order) words='little big' ;;
     reencode,--format) words='2 3' ;;
     reencode,--key-encoding) words='default v2' ;;

@@ -263,13 +263,13 @@ static zarr_status refuse_node(struct zr_migration *m, const struct zr_migrated 
     return ZARR_OK;
 }
 
-/* st: of finding it. */
 static zarr_status add_node(struct zr_migration *m, const char *path,
-                            const struct zr_found *found, zarr_status st,
+                            const struct zr_found *found, zarr_status found_st,
                             const zarr_error *found_err, zarr_error *err)
 {
     struct zr_migrated *node = NULL;
     zarr_error e = {0};
+    zarr_status st = ZARR_OK;
 
     ZR_TRY(zr_grow(m->ctx->alloc, &m->node, &m->cap, m->n + 1, sizeof *m->node, err));
     node = &m->node[m->n];
@@ -279,6 +279,7 @@ static zarr_status add_node(struct zr_migration *m, const char *path,
         ZR_TRY(zr_fail_memory(err, strlen(path)));
     m->n++;
     e = *found_err;
+    st = found_st;
     node->done = found->format == m->to;
     if (st == ZARR_OK)
         st = find_consolidated(m, node, found->tree->json.root, &e);

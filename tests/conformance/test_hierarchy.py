@@ -131,6 +131,34 @@ def test_consolidated_text_round_trip(context, tmp_path, form):
         set(where(theirs)) - {"B/.zattrs", "b/.zattrs", ".zattrs", "b/data/.zattrs"}
 
 
+def test_consolidated_v2_reads_as_theirs(context, tmp_path):
+    """zarr-python writes members into .zmetadata that its .zgroup files do not have. Nothing
+    misses them: groups below, empty ones too, are answered without a look at the store."""
+    root = zarr.create_group(str(tmp_path), zarr_format=2, attributes={"t": 1})
+    root.create_array("g/data", shape=(4,), dtype="f4", attributes={"k": 2})
+    root.create_group("g/h")
+    root.create_group("e")
+    seen = []
+    for who in ("theirs", "ours"):
+        if who == "theirs":
+            zarr.consolidate_metadata(str(tmp_path))
+        else:
+            context.store(str(tmp_path)).consolidate()
+        entries = json.loads((tmp_path / ".zmetadata").read_text())["metadata"]
+        for key, value in entries.items():
+            more = set(value) - set(json.loads((tmp_path / key).read_text())) if who == "ours" or \
+                not key.endswith(".zattrs") else set()
+            assert more <= ({"consolidated_metadata"} if who == "theirs" else set()), key
+        group = zarr.open_consolidated(str(tmp_path), mode="r", zarr_format=2)
+        zarr.create_array(str(tmp_path / "e/late"), shape=(1,), dtype="i1", zarr_format=2, overwrite=True)
+        seen.append([(name, dict(node.attrs), isinstance(node, zarr.Array) or
+                      node.metadata.consolidated_metadata is not None, list(node.keys()) if
+                      isinstance(node, zarr.Group) else node.shape)
+                     for name, node in sorted(group.members(max_depth=None))])
+        (tmp_path / "e/late/.zarray").unlink()
+    assert seen[0] == seen[1] and all(entry[2] for entry in seen[0]) and len(seen[0]) == 4
+
+
 @pytest.mark.parametrize("form", [2, 3])
 def test_resize_and_append_seen_by_zarr_python(context, tmp_path, form):
     store = context.store(str(tmp_path))

@@ -7,7 +7,7 @@ import numcodecs
 import numpy as np
 import pytest
 import zarr
-from zarrc_ctypes import ZarrcError
+from zarrc_ctypes import NUMBER, STORE_GET, STORE_STAT, DictStore, ZarrcError
 
 SHAPE, CHUNKS = (7, 10), (3, 4)
 DTYPES = ["?", "i1", "u1", "<i2", ">i2", "<i4", ">i4", "<u8", ">u8", "<f2", ">f2", "<f4", ">f4", "<f8",
@@ -240,3 +240,64 @@ def test_separator_of_the_chunks(context, tmp_path):
     (tmp_path / ".zarray").write_text(json.dumps(document))
     migrate(context, tmp_path)
     assert same(zarr.open_array(tmp_path, mode="r", zarr_format=3)[:], want)
+
+
+class Dying(DictStore):
+    """Nothing is written after so many changes, as after a kill."""
+
+    def __init__(self, values, left):
+        super().__init__(values)
+        self.left = left
+
+    def run(self, op):
+        if op.verb not in (STORE_GET, STORE_STAT):
+            if self.left == 0:
+                return NUMBER["IO"], "killed"
+            self.left -= 1
+        return super().run(op)
+
+
+def tree_of(values):
+    """All that zarr-python reads of such a store, by path."""
+    store = zarr.storage.MemoryStore({k: zarr.core.buffer.cpu.Buffer.from_bytes(v) for k, v in values.items()})
+    root = zarr.open_group(store, mode="r", use_consolidated=False)
+    out = {"": dict(root.attrs)}
+    for path, node in root.members(max_depth=None):
+        names = node.metadata.dimension_names if isinstance(node, zarr.Array) and \
+            node.metadata.zarr_format == 3 else None
+        attributes = dict(node.attrs) | ({"_ARRAY_DIMENSIONS": list(names)} if names else {})
+        out[path] = attributes, (node[...].tolist() if isinstance(node, zarr.Array) else None)
+    return out
+
+
+@pytest.mark.parametrize("to", [3, 2])
+def test_killed_between_documents(context, tmp_path, to):
+    root = zarr.create_group(tmp_path, zarr_format=2, attributes={"title": "x"})
+    root.create_group("a/b", attributes={"deep": 1})
+    for name in ("x", "a/y", "a/b/z"):
+        array = root.create_array(name, shape=(4,), chunks=(2,), dtype="f4",
+                                  attributes={"_ARRAY_DIMENSIONS": ["row"], "of": name})
+        array[:] = np.arange(4) / 3
+    zarr.consolidate_metadata(tmp_path, zarr_format=2)
+    if to == 2:
+        migrate(context, tmp_path, remove=True)
+    start = {str(p.relative_to(tmp_path)): p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()}
+    want = tree_of(start)
+    for left in range(100):
+        values = dict(start)
+        with context.custom(Dying(values, left)) as store:
+            try:
+                store.migrate(zarr_format=to, remove=True)
+                done = True
+            except ZarrcError:
+                done = False
+        assert tree_of(values) == want, left  # what it was, read by either format
+        with context.custom(DictStore(values)) as store:
+            assert store.group(consolidated=3).walk() and store.probe("a/b/z")
+            store.migrate(zarr_format=to, remove=True)  # goes on where it was
+        old = ("zarr.json",) if to == 2 else (".zarray", ".zgroup", ".zattrs", ".zmetadata")
+        assert not [k for k in values if k.rsplit("/")[-1] in old]
+        assert tree_of(values) == want
+        if done:
+            break
+    assert left > 15

@@ -1,0 +1,80 @@
+"""zarrc migrate: what it says, what it leaves, exit codes. Values: tests/conformance."""
+import json
+
+import numpy as np
+import pytest
+import zarr
+
+
+def files(path, pattern):
+    return sorted(str(p.relative_to(path)) for p in path.rglob(pattern))
+
+
+@pytest.fixture
+def store(tmp_path):
+    root = zarr.create_group(tmp_path / "x.zarr", zarr_format=2)
+    root.create_array("g/a", shape=(4, 6), chunks=(2, 3), dtype=">f4", order="F",
+                      attributes={"_ARRAY_DIMENSIONS": ["y", "x"]})[:] = np.arange(24).reshape(4, 6)
+    root.create_array("b", shape=(3,), dtype="i2")
+    return tmp_path / "x.zarr"
+
+
+def test_dry_run_and_back(zarrc, store):
+    before = zarrc("cat", store / "g/a").text
+    dry = zarrc("migrate", "--dry-run", store)
+    assert files(store, "zarr.json") == []
+    assert [line.split() for line in dry.text.splitlines()] == [
+        ["write", key] for key in ("g/a/zarr.json", "g/zarr.json", "b/zarr.json", "zarr.json")]
+    assert "4 documents would be written" in dry.err
+    assert "4 documents written" in zarrc("migrate", store).err
+    assert files(store, ".zarray") == ["b/.zarray", "g/a/.zarray"]
+    info = zarrc("info", "--json", store / "g/a").json
+    assert info["zarr_format"] == 3 and info["dimension_names"] == ["y", "x"]
+    assert zarrc("cat", store / "g/a").text == before
+    assert "4 were there" in zarrc("migrate", "--remove-old", store).err
+    assert files(store, ".z*") == [] and zarrc("cat", store / "g/a").text == before
+    assert "nothing to migrate" in zarrc("migrate", store).err
+    zarrc("migrate", "--format=2", "--remove-old", store)
+    assert files(store, "zarr.json") == [] and zarrc("cat", store / "g/a").text == before
+    zarrc("verify", store)
+
+
+def test_json(zarrc, store):
+    done = zarrc("migrate", "--json", store / "b").json
+    assert done["zarr_format"] == 3 and done["written"] == 1 and done["removed"] == 0
+    [item] = done["documents"]
+    assert (item["action"], item["path"], item["key"]) == ("write", "b", "b/zarr.json")
+    assert item["document"] == json.loads((store / "b/zarr.json").read_text())
+
+
+def test_conflict(zarrc, store):
+    zarrc("migrate", store)
+    zarrc("attrs", store / "b", "set", "k=1", code=None)
+    zarr.open_array(store / "b", zarr_format=3).attrs["k"] = 1
+    failed = zarrc("migrate", "--json", store, code=5)
+    assert "/b: there is a zarr.json already" in failed.error["why"]
+    zarrc("migrate", "--force", store)
+    assert "k" not in zarr.open_array(store / "b", zarr_format=3).attrs
+
+
+def test_what_cannot_be_said(zarrc, tmp_path):
+    """Every node that is refused is named, and nothing is written."""
+    root = zarr.create_group(tmp_path / "x", zarr_format=3)
+    for name in ("a", "b"):
+        root.create_array(name, shape=(4,), chunks=(2,), dtype="i4")
+    failed = zarrc("migrate", "--format=2", tmp_path / "x", code=6)
+    assert '/a: Zarr v2 cannot say chunk key encoding "default"' in failed.err and "/b:" in failed.err
+    assert files(tmp_path / "x", ".z*") == []
+    done = zarrc("migrate", "--format=2", "--json", "-n", tmp_path / "x", code=6)
+    assert [i["action"] for i in done.json["documents"]] == ["refuse", "refuse"]
+
+
+def test_usage(zarrc, tmp_path, store):
+    zarrc("migrate", tmp_path / "nowhere", code=3)
+    zarrc("migrate", "--format=4", store, code=2)
+    zarrc("migrate", f"{store / 'b'}[0]", code=2)
+    zarrc("migrate", code=2)
+    (store / "b/.zarray").write_text("{")
+    failed = zarrc("migrate", store, code=4)
+    assert "/b" in failed.err and files(store, "zarr.json") == []
+    assert "usage: zarrc migrate" in zarrc("migrate", "--help").text.lower()
