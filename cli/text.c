@@ -136,7 +136,7 @@ int cli_element_text(struct cli *cli, const zarr_dtype *type, const void *elemen
                 out);
         return CLI_OK;
     }
-    if (zarr_dtype_variable(type)) {
+    if (zarr_dtype_variable(type) && kind != ZARR_KIND_OPTIONAL) {
         zarr_vlen item;
 
         memcpy(&item, element, sizeof item);

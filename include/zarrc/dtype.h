@@ -76,7 +76,8 @@ ZARR_API uint32_t zarr_dtype_kind(const zarr_dtype *dtype);
  */
 ZARR_API uint64_t zarr_dtype_item_bytes(const zarr_dtype *dtype);
 
-/** 1 when elements have no fixed length: each is a zarr_vlen. */
+/** 1 when elements have no fixed length: each is a zarr_vlen, or begins with one
+ * (ZARR_KIND_OPTIONAL). */
 ZARR_API int zarr_dtype_variable(const zarr_dtype *dtype);
 
 /** Significant bits of one element (bool: 8; int4: 4). */

@@ -1,6 +1,6 @@
 /*
- * dtype/optional.c - values that may be missing: `optional` around any type of fixed
- * size, and `zarrs.optional`, the name that zarrs gives the same until a registry has it.
+ * dtype/optional.c - values that may be missing: `optional` around any other
+ * type, and `zarrs.optional`, the name that zarrs gives the same until a registry has it.
  * In memory an element is the value's item and one byte behind it: 1 there is a value,
  * 0 it is missing and the item's bytes are zero. Fill values: null, or a list of the
  * value, which in nested types may be null again.
@@ -69,10 +69,10 @@ static zarr_status optional_make(zarr_dtype_info *info, const zarr_dtype_host *h
     if (st != ZARR_OK)
         return zr_prefix(err, st, "%s", table);
     ZR_TRY(optional_depth(value, err));
-    if (zarr_dtype_variable(value) || !value->v3_json) {
+    if (!value->v3_json) {
         st = zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                     "%s: values of type %s, which have no fixed size or no name in v3",
-                     table, value->info.name);
+                     "%s: values of type %s, which has no name in v3", table,
+                     value->info.name);
         goto out;
     }
     self = zr_calloc(info->allocator, 1, sizeof *self);
@@ -84,7 +84,7 @@ static zarr_status optional_make(zarr_dtype_info *info, const zarr_dtype_host *h
     info->kind = ZARR_KIND_OPTIONAL;
     info->item_bytes = value->info.item_bytes + 1;
     info->swap_bytes = 1;
-    info->flags = ZARR_DTYPE_EXPERIMENTAL;
+    info->flags = ZARR_DTYPE_EXPERIMENTAL | (value->info.flags & ZARR_DTYPE_VARIABLE);
     info->self = self;
 out:
     return st;

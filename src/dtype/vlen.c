@@ -24,7 +24,7 @@ void zarr_dtype_release(const zarr_dtype *dtype, void *element)
     memcpy(&item, element, sizeof item);
     if (item.bytes)
         zr_free(dtype->info.allocator, (void *)(uintptr_t)item.data);
-    memset(element, 0, sizeof item);
+    memset(element, 0, (size_t)dtype->info.item_bytes);
 }
 
 static zarr_status vlen_parse(zarr_dtype_info *info, uint32_t kind)

@@ -59,6 +59,16 @@ out:
     return st;
 }
 
+/* A byte that is never NULL where there are no elements. */
+static zarr_status opt_room(const zarr_codec_exec *exec, size_t bytes, uint8_t *none,
+                            uint8_t **out, zarr_error *err)
+{
+    if (exec->scratch.bytes < bytes)
+        return zr_internal(err);
+    *out = bytes ? (uint8_t *)exec->scratch.handle + exec->scratch.offset : none;
+    return ZARR_OK;
+}
+
 /* Decoding: a byte an element. Encoding: the values packed and the mask behind them,
  * which is the chunk's size. */
 static uint64_t opt_scratch(void *self, uint64_t n, uint64_t max_out)
@@ -66,15 +76,6 @@ static uint64_t opt_scratch(void *self, uint64_t n, uint64_t max_out)
     ZR_UNUSED(self);
     ZR_UNUSED(n);
     return max_out;
-}
-
-static zarr_status opt_room(const zarr_codec_exec *exec, size_t bytes, uint8_t **out,
-                            zarr_error *err)
-{
-    if (exec->scratch.bytes < bytes)
-        return zr_internal(err);
-    *out = bytes ? (uint8_t *)exec->scratch.handle + exec->scratch.offset : NULL;
-    return ZARR_OK;
 }
 
 /* ---- decoding ------------------------------------------------------------------ */
@@ -114,12 +115,11 @@ static zarr_status opt_decode_mask(const struct opt_self *self, const struct opt
                                    zarr_error *err)
 {
     const zarr_mem src = zr_mem_of_host((void *)(uintptr_t)p->mask, p->mask_bytes);
-    uint8_t none = 0;
-    zarr_mem dst = zr_mem_of_host(mask ? mask : &none, *n);
+    zarr_mem dst = zr_mem_of_host(mask, *n);
     zarr_status st = ZARR_OK;
 
     ZR_TRY(zarr_codec_runner_decode(self->mask, exec, &src, &dst, err));
-    if (dst.bytes != *n && !self->varies)
+    if (dst.bytes > *n || (dst.bytes != *n && !self->varies))
         st = zr_fail(err, ZARR_ERR_CORRUPT,
                      "%s: the mask has %" PRIu64 " elements, the chunk %zu", self->codec,
                      dst.bytes, *n);
@@ -170,14 +170,14 @@ static zarr_status opt_decode_one(void *self_ptr, const struct zr_span *io, size
 {
     const struct opt_self *self = self_ptr;
     struct opt_parts p = {0};
-    uint8_t *mask = NULL;
+    uint8_t *mask = NULL, none = 0;
     size_t n = (size_t)ZR_MIN(self->n, io->dst_bytes / (self->value_bytes + 1)), sum = 0;
     zarr_status st = ZARR_OK;
 
     ZR_TRY(opt_split(self, io, &p, err));
     if (n < self->n && !self->varies)
         return zr_internal(err);
-    ZR_TRY(opt_room(exec, n, &mask, err));
+    ZR_TRY(opt_room(exec, n, &none, &mask, err));
     ZR_TRY(opt_decode_mask(self, &p, mask, &n, exec, err));
     for (size_t i = 0; i < n; i++) {
         mask[i] = mask[i] != 0;
@@ -245,9 +245,7 @@ static zarr_status opt_encode_one(void *self_ptr, const struct zr_span *io, size
         return zr_internal(err);
     if (io->dst_bytes < OPT_HEAD)
         return zr_too_long(err, self->codec, io->dst_bytes);
-    ZR_TRY(opt_room(exec, io->src_bytes, &room, err));
-    if (!room)
-        room = &none;
+    ZR_TRY(opt_room(exec, io->src_bytes, &none, &room, err));
     mask = room + n * self->value_bytes;
     ZR_TRY(opt_pack(self, io->src, n, room, mask, &sum, err));
     ZR_TRY(opt_encode_part(self->mask, mask, n, io, &at, exec, err));

@@ -16,8 +16,8 @@ enum {
 struct vlen_self {
     const zarr_allocator *alloc;
     const char *codec;
-    uint64_t n; /* elements of a chunk */
-    bool text;
+    uint64_t n; /* elements of a chunk; varies: at most */
+    bool varies, text;
 };
 
 static zarr_status vlen_bind(void **out, const zarr_codec_spec *spec,
@@ -31,6 +31,7 @@ static zarr_status vlen_bind(void **out, const zarr_codec_spec *spec,
     self->alloc = alloc;
     self->codec = zarr_codec_spec_name(spec);
     self->n = decoded->n_bytes / sizeof(zarr_vlen);
+    self->varies = !decoded->exact;
     self->text = zarr_dtype_kind(decoded->dtype) == ZARR_KIND_STRING;
     *out = self;
     return ZARR_OK;
@@ -54,19 +55,23 @@ static zarr_status vlen_decode_one(void *self_ptr, const struct zr_span *io, siz
 {
     const struct vlen_self *self = self_ptr;
     const uint8_t *p = io->src, *end = io->src + io->src_bytes;
+    uint64_t n = self->n;
 
     ZR_UNUSED(exec);
     if (io->src_bytes < VLEN_WORD)
         return zr_fail(err, ZARR_ERR_CORRUPT, "%s: %zu bytes, the count alone has 4",
                        self->codec, io->src_bytes);
-    if (zr_load_le32(p) != self->n)
+    if (self->varies && zr_load_le32(p) < n)
+        n = zr_load_le32(p);
+    if (zr_load_le32(p) != n)
         return zr_fail(err, ZARR_ERR_CORRUPT,
                        "%s: %" PRIu32 " elements, the chunk has %" PRIu64, self->codec,
-                       zr_load_le32(p), self->n);
-    if (io->dst_bytes / sizeof(zarr_vlen) < self->n)
-        return zr_no_room(err, self->codec);
+                       zr_load_le32(p), n);
+    if (io->dst_bytes / sizeof(zarr_vlen) < n)
+        return self->varies ? zr_too_long(err, self->codec, io->dst_bytes)
+                            : zr_no_room(err, self->codec);
     p += VLEN_WORD;
-    for (uint64_t i = 0; i < self->n; i++) {
+    for (uint64_t i = 0; i < n; i++) {
         zarr_vlen item = {0};
 
         if (end - p < VLEN_WORD)
@@ -84,7 +89,7 @@ static zarr_status vlen_decode_one(void *self_ptr, const struct zr_span *io, siz
     if (p != end)
         return zr_fail(err, ZARR_ERR_CORRUPT, "%s: %zu bytes behind the last element",
                        self->codec, (size_t)(end - p));
-    *used = (size_t)self->n * sizeof(zarr_vlen);
+    *used = (size_t)n * sizeof(zarr_vlen);
     return ZARR_OK;
 }
 
@@ -98,16 +103,17 @@ static zarr_status vlen_encode_one(void *self_ptr, const struct zr_span *io, siz
                                    zarr_codec_exec *exec, zarr_error *err)
 {
     const struct vlen_self *self = self_ptr;
+    const uint64_t n = io->src_bytes / sizeof(zarr_vlen);
     uint8_t *p = io->dst, *end = io->dst + io->dst_bytes;
 
     ZR_UNUSED(exec);
-    if (io->src_bytes / sizeof(zarr_vlen) != self->n)
+    if (self->varies ? n > self->n : n != self->n)
         return zr_internal(err);
     if (end - p < VLEN_WORD)
         return zr_too_long(err, self->codec, io->dst_bytes);
-    zr_store_le32(p, (uint32_t)self->n);
+    zr_store_le32(p, (uint32_t)n);
     p += VLEN_WORD;
-    for (uint64_t i = 0; i < self->n; i++) {
+    for (uint64_t i = 0; i < n; i++) {
         zarr_vlen item;
 
         memcpy(&item, io->src + i * sizeof item, sizeof item);

@@ -184,8 +184,12 @@ zarr_status zr_vlen_scatter(const struct zr_work *w, const struct zr_program *p,
                             const struct zr_target *t, const zarr_mem *block,
                             zarr_error *err);
 /* A fill value whose bytes are in the heap. */
+struct zr_vlen_item {
+    zarr_vlen item;
+    uint8_t optional[16]; /* what optional types have behind it, a byte each */
+};
 zarr_status zr_vlen_fill(const struct zr_work *w, const struct zr_target *t,
-                         zarr_vlen *fill, zarr_error *err);
+                         struct zr_vlen_item *fill, zarr_error *err);
 /* Whether all n elements have the fill value's bytes. */
 bool zr_vlen_all_fill(const struct zr_layout *l, const void *block, uint64_t n);
 /* True when the target is the whole chunk and the view holds it in exactly the program's

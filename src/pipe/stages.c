@@ -352,7 +352,7 @@ zarr_status zr_fill_target(const struct zr_work *w, const struct zr_level *lv,
     struct zr_boxes b = {
         .item_bytes = l->item_bytes, .swap_unit = l->swap_unit, .view = &w->io->view};
     struct box_arg arg = {.w = w};
-    zarr_vlen item;
+    struct zr_vlen_item item;
     zarr_status st = ZARR_OK;
 
     if (w->io->part.on)

@@ -83,9 +83,12 @@ static zarr_status vlen_one(struct vlen_boxes *v, uint8_t *dst, const uint8_t *s
         return zr_internal(err);
     if (item.bytes != 0)
         memcpy(v->to, item.data, (size_t)item.bytes);
-    item.data = v->to;
+    if (item.data != NULL) /* else missing, or empty */
+        item.data = v->to;
     v->to += item.bytes;
     memcpy(dst, &item, sizeof item);
+    memcpy(dst + sizeof item, src + sizeof item,
+           v->w->io->layout->item_bytes - sizeof item);
     return ZARR_OK;
 }
 
@@ -157,18 +160,22 @@ out:
 }
 
 zarr_status zr_vlen_fill(const struct zr_work *w, const struct zr_target *t,
-                         zarr_vlen *fill, zarr_error *err)
+                         struct zr_vlen_item *fill, zarr_error *err)
 {
+    const struct zr_layout *l = w->io->layout;
     void *room = NULL;
     zarr_status st = ZARR_OK;
 
-    memcpy(fill, w->io->layout->fill, sizeof *fill);
+    if (l->item_bytes > sizeof *fill)
+        return zr_internal(err);
+    memcpy(fill, l->fill, l->item_bytes);
     if (t->n_items == 0)
         return ZARR_OK;
-    ZR_TRY(vlen_room(w, fill->bytes, &room, err));
-    if (fill->bytes != 0)
-        memcpy(room, fill->data, (size_t)fill->bytes);
-    fill->data = room;
+    ZR_TRY(vlen_room(w, fill->item.bytes, &room, err));
+    if (fill->item.bytes != 0)
+        memcpy(room, fill->item.data, (size_t)fill->item.bytes);
+    if (fill->item.data != NULL)
+        fill->item.data = room;
 out:
     return st;
 }
@@ -179,8 +186,12 @@ bool zr_vlen_all_fill(const struct zr_layout *l, const void *block, uint64_t n)
 
     memcpy(&fill, l->fill, sizeof fill);
     for (uint64_t i = 0; i < n; i++) {
-        memcpy(&item, (const uint8_t *)block + i * sizeof item, sizeof item);
+        const uint8_t *at = (const uint8_t *)block + i * l->item_bytes;
+
+        memcpy(&item, at, sizeof item);
         if (item.bytes != fill.bytes ||
+            memcmp(at + sizeof item, (const uint8_t *)l->fill + sizeof item,
+                   l->item_bytes - sizeof item) != 0 ||
             (item.bytes != 0 && (item.data == NULL ||
                                  memcmp(item.data, fill.data, (size_t)item.bytes) != 0)))
             return false;

@@ -86,7 +86,7 @@ struct zr_layout {
     const struct zr_key_encoding *keys;
     const zarr_dtype *dtype;
     uint32_t item_bytes, swap_unit;
-    bool variable;         /* elements are zarr_vlen */
+    bool variable;         /* elements begin with a zarr_vlen */
     uint8_t *fill;         /* item_bytes, native; variable: its bytes are args->fill's */
     uint8_t *fill_swapped; /* the same with each unit reversed */
     int32_t device_type;

@@ -50,3 +50,25 @@ def test_refused(zarrc, tmp_path):
     assert "optional" in zarrc(*make, "--dtype=optional", code=2).err
     assert "nested" in zarrc(*make, "--dtype=" + "optional[" * 20 + "int8" + "]" * 20, code=None).err
     assert not (tmp_path / "x").exists()
+
+
+def test_text(zarrc, tmp_path):
+    """What the program can read of text that may be missing; raw files cannot hold it."""
+    zarrc("create", tmp_path / "x", "--shape=5", "--chunks=2", "--dtype=optional[string]", '--fill=["a b"]')
+    doc = document(tmp_path / "x")
+    assert doc["codecs"][0]["configuration"]["data_codecs"] == [{"name": "vlen-utf8"}]
+    # [null, "hi"] by hand, where no compressor is behind
+    doc["codecs"] = doc["codecs"][:1]
+    (tmp_path / "x/zarr.json").write_text(json.dumps(doc))
+    data = struct.pack("<II", 1, 2) + b"hi"
+    (tmp_path / "x/c").mkdir()
+    (tmp_path / "x/c/1").write_bytes(struct.pack("<QQ", 1, len(data)) + b"\2" + data)
+    want = [["a b"], ["a b"], None, ["hi"], ["a b"]]
+    assert [json.loads(v) for v in zarrc("cat", "--format=elements", tmp_path / "x").text.splitlines()] == want
+    assert zarrc("cat", "--format=json", tmp_path / "x").json == want
+    assert "null" in zarrc("cat", "--format=text", tmp_path / "x").text
+    zarrc("reencode", tmp_path / "x", tmp_path / "y", "--chunks=5", "--codec=zstd:3", "--verify")
+    assert zarrc("cat", "--format=json", tmp_path / "y").json == want
+    zarrc("diff", tmp_path / "x", tmp_path / "y", code=None)
+    assert zarrc("cat", "--format=raw", tmp_path / "x", code=6).err
+    assert zarrc("reencode", tmp_path / "x", tmp_path / "two", "--format=2", code=None).code not in (0, -11)

@@ -76,8 +76,8 @@ enum {
     ZARR_DTYPE_FAMILY =
         2, /**< in vtable.flags: has members that differ by configuration */
     ZARR_DTYPE_NUMBERED = 4, /**< with FAMILY: members are called name + decimal digits */
-    /** in info.flags: an element is a zarr_vlen. fill_parse() takes its bytes from
-     * info->allocator, none for length 0; the library frees them. */
+    /** in info.flags: an element is, or begins with, a zarr_vlen. fill_parse() takes its
+     * bytes from info->allocator, none for length 0; the library frees them. */
     ZARR_DTYPE_VARIABLE = 8,
     ZARR_DTYPE_V2_PLAIN = 32 /**< in vtable.flags: the v2 type is written without a byte
                                 order and means little-endian ("bfloat16") */

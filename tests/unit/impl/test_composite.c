@@ -227,8 +227,10 @@ static void test_optional_refused(void **state)
     refused("[{\"name\":\"optional\",\"configuration\":{\"mask_codecs\":[\"bytes\"],"
             "\"data_codecs\":[\"bytes\"],\"x\":1}}]",
             "optional[uint8]", two_by_two, "unknown member \"x\"");
-    refused(OPTIONAL("\"packbits\"", "\"vlen-utf8\""), "optional[string]", two_by_two,
-            "fixed size");
+    refused(OPTIONAL("\"packbits\"", "\"bytes\""), "optional[string]", two_by_two,
+            "no fixed size");
+    refused(OPTIONAL("\"packbits\"", "\"vlen-bytes\""), "optional[string]", two_by_two,
+            "must be variable_length_bytes");
 }
 
 int main(void)
