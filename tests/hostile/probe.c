@@ -20,6 +20,7 @@ enum {
 };
 
 static double step_began;
+static zarr_io_options io = ZARR_IO_OPTIONS_INIT; /* with a heap for texts */
 
 static double now_ms(void)
 {
@@ -110,7 +111,7 @@ static void read_box(const char *step, zarr_array *a, const uint64_t *start,
     zarr_tensor_host(&t, data, bytes, ndim, shape);
     st = zarr_selection_box(&sel, ndim, zarr_array_shape(a), start, count, &err);
     if (st == ZARR_OK)
-        st = zarr_array_read(a, sel, &t, NULL, &err);
+        st = zarr_array_read(a, sel, &t, &io, &err);
     if (st == ZARR_OK)
         describe(a, data, bytes, text, MAX_TEXT);
     say(step, st, st == ZARR_OK && !err.message[0] ? text : err.message);
@@ -129,11 +130,14 @@ static void write_one(zarr_array *a)
     zarr_tensor t;
     zarr_status st;
     char *data = calloc(1, item ? item : 1);
+    const zarr_vlen five = {"5", 1};
 
     begin();
     for (int32_t d = 0; d < ndim; d++)
         shape[d] = 1, count[d] = 1;
     data[0] = 5;
+    if (zarr_dtype_variable(zarr_array_dtype(a)))
+        memcpy(data, &five, sizeof five);
     zarr_tensor_host(&t, data, item, ndim, shape);
     st = zarr_selection_box(&sel, ndim, zarr_array_shape(a), start, count, &err);
     if (st == ZARR_OK)
@@ -279,6 +283,7 @@ int main(int argc, char **argv)
     zarr_limits_untrusted(&limits);
     co.limits = argc > 2 && !strcmp(argv[2], "untrusted") ? &limits : NULL;
     if (zarr_context_create(&ctx, &co, &err) != ZARR_OK ||
+        zarr_heap_create(&io.heap, ctx, MAX_READ_BYTES, &err) != ZARR_OK ||
         zarr_store_open(&store, ctx, argv[1], NULL, &err) != ZARR_OK) {
         fprintf(stderr, "%s\n", err.message);
         return 2;
@@ -294,6 +299,7 @@ int main(int argc, char **argv)
     if (st == ZARR_OK && zarr_array_ndim(a) > 0 && zarr_array_shape(a)[0])
         write_one(a);
     zarr_array_free(a);
+    zarr_heap_free(io.heap);
     zarr_store_free(store);
     zarr_context_free(ctx);
     say_peak();

@@ -21,12 +21,12 @@ DELETE = object()
 
 class Case:
     """files: key -> bytes. fails: step -> (status, word). Steps not named must be ok, but
-    all that read data (read, first, fault, write) follow `data`."""
+    all that read data (read, first, fault, write) follow `data`. mib: the peak of memory."""
 
     def __init__(self, files, open=None, data=None, untrusted=False, prepare=None, values=None,
-                 **steps):
+                 mib=256, **steps):
         self.files, self.untrusted, self.prepare = files, untrusted, prepare
-        self.values = values or {}
+        self.values, self.mib = values or {}, mib
         self.steps = dict(steps)
         if open:
             self.steps["open"] = open
