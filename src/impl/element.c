@@ -39,7 +39,7 @@ zarr_status zr_element_decode(const struct zr_impl_registry *impls,
     const uint64_t stored_bytes = zarr_dtype_item_bytes(stored->dtype);
     struct zr_thread_states ts = {.alloc = alloc};
     struct zr_buffer buffer[3] = {{0}}, element = {0};
-    struct zr_growth g = {.ts = &ts, .buffer = buffer, .alloc = alloc};
+    struct zr_growth g = {.ts = &ts, .buffer = buffer};
     struct zr_chain_reps one = {0};
     struct zr_program *p = NULL;
     const zarr_mem dst = zr_mem_of_host(out, bytes);
@@ -47,7 +47,7 @@ zarr_status zr_element_decode(const struct zr_impl_registry *impls,
     zarr_status st = ZARR_OK;
 
     ZR_TRY(element_reps(&one, reps, chain->n, alloc, err));
-    ZR_TRY(zr_buffer_need(&element, stored_bytes, alloc, err));
+    ZR_TRY(zr_buffer_need(&element, stored_bytes, &ts, err));
     if (stored->fill)
         memcpy(element.p, stored->fill, (size_t)stored_bytes);
     else
@@ -56,10 +56,10 @@ zarr_status zr_element_decode(const struct zr_impl_registry *impls,
     ZR_TRY(zr_program_make_plain(&p, impls, chain, &one, false, alloc, err));
     ZR_TRY(zr_grow_decode(p, &g, &src, &dst, &got, err));
 out:
-    zr_thread_states_close(impls, &ts);
     for (size_t i = 0; i < ZR_COUNT(buffer); i++)
-        zr_buffer_free(&buffer[i], alloc);
-    zr_buffer_free(&element, alloc);
+        zr_buffer_free(&buffer[i], &ts);
+    zr_buffer_free(&element, &ts);
+    zr_thread_states_close(impls, &ts);
     zr_program_free(p);
     zr_chain_reps_deinit(&one);
     return st;

@@ -17,15 +17,22 @@ enum {
     GROW_ARRAY = 16 /* more than any codec between arrays makes of an element */
 };
 
-void zr_buffer_free(struct zr_buffer *b, const zarr_allocator *alloc)
+void zr_buffer_free(struct zr_buffer *b, const struct zr_thread_states *ts)
 {
-    zr_free(alloc, b->p);
+    zr_free(ts->alloc, b->p);
     *b = (struct zr_buffer){0};
 }
 
-zarr_status zr_buffer_need(struct zr_buffer *b, uint64_t bytes,
-                           const zarr_allocator *alloc, zarr_error *err)
+void zr_buffer_settle(struct zr_buffer *b, const struct zr_thread_states *ts)
 {
+    if (b->bytes > ZR_BUFFER_KEEPS)
+        zr_buffer_free(b, ts);
+}
+
+zarr_status zr_buffer_need(struct zr_buffer *b, uint64_t bytes,
+                           const struct zr_thread_states *ts, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
     size_t want = 0;
 
     if (bytes <= b->bytes && b->p)
@@ -33,12 +40,15 @@ zarr_status zr_buffer_need(struct zr_buffer *b, uint64_t bytes,
     if (!zr_to_size(ZR_MAX(bytes, (uint64_t)GROW_LEAST), &want))
         return zr_fail(err, ZARR_ERR_LIMIT,
                        "a chunk does not fit this machine's addresses");
-    zr_buffer_free(b, alloc);
-    b->p = zr_malloc(alloc, want);
+    zr_buffer_free(b, ts);
+    if (ts->grant && want > ZR_BUFFER_KEEPS)
+        ZR_TRY(ts->grant->take(ts->grant->arg, want, err));
+    b->p = zr_malloc(ts->alloc, want);
     if (!b->p)
         return zr_fail_memory(err, want);
     b->bytes = want;
-    return ZARR_OK;
+out:
+    return st;
 }
 
 /* Where a stage writes: the caller's dst, or a buffer of its own. */
@@ -65,7 +75,7 @@ static zarr_status step_call(const struct grow_step *s, zarr_codec_job *job,
         need = stage->impl->vt.scratch(stage->self, 1,
                                        s->encode ? job->src.bytes : job->dst.bytes);
     if (need) {
-        ZR_TRY(zr_buffer_need(&s->g->buffer[2], need, s->g->alloc, err));
+        ZR_TRY(zr_buffer_need(&s->g->buffer[2], need, s->g->ts, err));
         scratch = zr_mem_of_host(s->g->buffer[2].p, need);
     }
     st = s->encode ? zr_stage_encode(stage, job, s->g->ts, scratch, err)
@@ -154,7 +164,7 @@ static zarr_status step_grow(const struct grow_step *s, zarr_codec_job *job,
     if (room > bound && !(s->encode && !s->p->loose))
         ZR_TRY(step_bound(s, ZARR_ERR_LIMIT, err));
     for (;;) {
-        ZR_TRY(zr_buffer_need(s->buffer, room, s->g->alloc, err));
+        ZR_TRY(zr_buffer_need(s->buffer, room, s->g->ts, err));
         job->dst = zr_mem_of_host(s->buffer->p, exact ? room : s->buffer->bytes);
         st = step_call(s, job, err);
         if (st == ZARR_OK || exact || !(job->flags & ZARR_CODEC_JOB_NO_ROOM))

@@ -150,10 +150,16 @@ struct zr_buffer_stack {
     struct zr_buffer *buffer;
     size_t n, top;
 };
+#define ZR_BUFFER_KEEPS ((size_t)1 << 20) /* what a thread may keep unasked */
+struct zr_grant { /* who counts larger ones before they are made */
+    zarr_status (*take)(void *arg, uint64_t bytes, zarr_error *err);
+    void *arg;
+};
 struct zr_thread_states {
     void **state; /* by impl id */
     size_t n;
     struct zr_buffer_stack decode, encode;
+    const struct zr_grant *grant; /* NULL: nobody counts */
     const zarr_allocator *alloc;
 };
 zarr_status zr_stage_decode(const struct zr_stage *s, zarr_codec_job *job,
@@ -192,8 +198,7 @@ zarr_status zr_stage_run(const struct zr_stage *s, const struct zr_stage_call *c
 struct zr_growth {
     struct zr_thread_states *ts;
     struct zr_buffer *buffer; /* three */
-    const zarr_allocator *alloc;
-    bool no_room; /* out, of a failed call: dst is too small */
+    bool no_room;             /* out, of a failed call: dst is too small */
 };
 zarr_status zr_grow_decode(const struct zr_program *p, struct zr_growth *g,
                            const zarr_mem *src, const zarr_mem *dst, zarr_mem *out,
@@ -202,8 +207,10 @@ zarr_status zr_grow_encode(const struct zr_program *p, struct zr_growth *g,
                            const zarr_mem *src, const zarr_mem *dst, zarr_mem *out,
                            zarr_error *err);
 zarr_status zr_buffer_need(struct zr_buffer *b, uint64_t bytes,
-                           const zarr_allocator *alloc, zarr_error *err);
-void zr_buffer_free(struct zr_buffer *b, const zarr_allocator *alloc);
+                           const struct zr_thread_states *ts, zarr_error *err);
+void zr_buffer_free(struct zr_buffer *b, const struct zr_thread_states *ts);
+/* Frees one that is larger than a thread keeps. */
+void zr_buffer_settle(struct zr_buffer *b, const struct zr_thread_states *ts);
 
 /* What one element is that behind all codecs of the chain, which are array->array, is the
  * fill value they made of reps' (NULL: zero). out: room for one of reps->rep[0]. */
@@ -212,6 +219,8 @@ zarr_status zr_element_decode(const struct zr_impl_registry *impls,
                               const struct zr_chain_reps *reps, void *out,
                               const zarr_allocator *alloc, zarr_error *err);
 
+/* The same for the runners' buffers, while none of them runs. */
+void zr_thread_states_settle(struct zr_thread_states *ts, bool encode);
 void zr_thread_states_close(const struct zr_impl_registry *r,
                             struct zr_thread_states *ts);
 

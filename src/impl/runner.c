@@ -139,7 +139,7 @@ zarr_status zr_exec_room(zarr_codec_exec *exec, uint64_t bytes, uint8_t **out,
     zarr_status st = ZARR_OK;
 
     ZR_TRY(runner_push(s, 1, ts->alloc, err));
-    ZR_TRY(zr_buffer_need(&s->buffer[s->top - 1], bytes, ts->alloc, err));
+    ZR_TRY(zr_buffer_need(&s->buffer[s->top - 1], bytes, ts, err));
     *out = s->buffer[s->top - 1].p;
 out:
     return st;
@@ -154,7 +154,7 @@ static zarr_status runner_run(const struct zr_program *p, struct zr_thread_state
                               zarr_error *err)
 {
     struct zr_buffer own[3];
-    struct zr_growth g = {.ts = ts, .buffer = own, .alloc = ts->alloc};
+    struct zr_growth g = {.ts = ts, .buffer = own};
     struct zr_buffer_stack *stack = p->encode ? &ts->encode : &ts->decode;
     const size_t at = stack->top;
     const bool given = dst->handle != NULL;

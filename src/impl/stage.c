@@ -40,11 +40,11 @@ out:
     return st;
 }
 
-static void stack_close(struct zr_buffer_stack *s, const zarr_allocator *alloc)
+static void stack_close(struct zr_buffer_stack *s, const struct zr_thread_states *ts)
 {
     for (size_t i = 0; i < s->n; i++)
-        zr_buffer_free(&s->buffer[i], alloc);
-    zr_free(alloc, s->buffer);
+        zr_buffer_free(&s->buffer[i], ts);
+    zr_free(ts->alloc, s->buffer);
     *s = (struct zr_buffer_stack){0};
 }
 
@@ -56,8 +56,16 @@ void zr_thread_states_close(const struct zr_impl_registry *r, struct zr_thread_s
     zr_free(ts->alloc, ts->state);
     ts->state = NULL;
     ts->n = 0;
-    stack_close(&ts->decode, ts->alloc);
-    stack_close(&ts->encode, ts->alloc);
+    stack_close(&ts->decode, ts);
+    stack_close(&ts->encode, ts);
+}
+
+void zr_thread_states_settle(struct zr_thread_states *ts, bool encode)
+{
+    const struct zr_buffer_stack *s = encode ? &ts->encode : &ts->decode;
+
+    for (size_t i = 0; i < s->n && !s->top; i++)
+        zr_buffer_settle(&s->buffer[i], ts);
 }
 
 /* What the job may be given. A decoder's room is exactly what metadata says, never the

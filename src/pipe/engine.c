@@ -12,10 +12,12 @@
 enum {
     KIT_KEEPS_BYTES = 1024 * 1024 /* of a scratch block, while nobody uses the kit */
 };
+#define KIT_ALONE_NS UINT64_C(30000000000) /* longer than any chunk takes */
 
 zarr_status zr_engine_init(struct zr_engine *e, zarr_error *err)
 {
     ZR_UNUSED(err);
+    zr_budget_init(&e->grown, e->budget->total);
     zr_mutex_init(&e->kits.mutex);
     e->kits.free = NULL;
     e->fork = (struct zr_fork_hook){.mutex = &e->kits.mutex};
@@ -27,11 +29,11 @@ static void kit_free(struct zr_kit *kit)
 {
     for (uint32_t i = 0; i < ZR_SCRATCH_SLOTS; i++)
         zr_pool_give(kit->engine->pool, &kit->scratch[i]);
-    zr_thread_states_close(kit->engine->impls, &kit->states);
     for (size_t i = 0; i < ZR_COUNT(kit->decode_buffer); i++) {
-        zr_buffer_free(&kit->decode_buffer[i], kit->engine->alloc);
-        zr_buffer_free(&kit->encode_buffer[i], kit->engine->alloc);
+        zr_buffer_free(&kit->decode_buffer[i], &kit->states);
+        zr_buffer_free(&kit->encode_buffer[i], &kit->states);
     }
+    zr_thread_states_close(kit->engine->impls, &kit->states);
     zr_str_deinit(&kit->key);
     zr_free(kit->engine->alloc, kit);
 }
@@ -55,12 +57,65 @@ void zr_engine_deinit(struct zr_engine *e)
     free_kits(e);
     zr_fork_hook_remove(&e->fork);
     zr_mutex_deinit(&e->kits.mutex);
+    zr_budget_deinit(&e->grown);
 }
 
 void zr_engine_trim(struct zr_engine *e)
 {
     free_kits(e);
     zr_pool_trim(e->pool);
+}
+
+/* ---- buffers that grow
+ * ----------------------------------------------------------------- What an encoded chunk
+ * grows to nobody knows before, so it is not in what its run took from the budget. It is
+ * counted in a budget of its own: whoever finds no room there gives all of it back, waits
+ * until nobody else has any, and begins the chunk anew. So nobody waits for it who holds
+ * some, and whoever holds some waits for nothing else: it is given back with the end of
+ * the chunk.
+ */
+
+static zarr_status grant_take(void *arg, uint64_t bytes, zarr_error *err)
+{
+    struct zr_kit *kit = arg;
+    struct zr_budget *grown = &kit->engine->grown;
+
+    if (kit->encodes || kit->alone)
+        return ZARR_OK;
+    if (!zr_budget_try(grown, bytes)) {
+        kit->starved = true;
+        return zr_fail(err, ZARR_ERR_LIMIT,
+                       "no room for %" PRIu64
+                       " bytes beside other chunks (the context's memory_bytes)",
+                       bytes);
+    }
+    kit->granted += bytes;
+    return ZARR_OK;
+}
+
+void zr_kit_settle(struct zr_kit *kit)
+{
+    for (size_t i = 0; i < ZR_COUNT(kit->decode_buffer); i++)
+        zr_buffer_settle(&kit->decode_buffer[i], &kit->states);
+    zr_thread_states_settle(&kit->states, false);
+    if (kit->granted > 0)
+        zr_budget_give(&kit->engine->grown, kit->granted);
+    kit->granted = 0;
+    kit->alone = kit->starved = false;
+}
+
+zarr_status zr_kit_alone(struct zr_kit *kit, const atomic_bool *cancel, zarr_error *err)
+{
+    struct zr_budget *grown = &kit->engine->grown;
+    const uint64_t all = ZR_MAX(grown->total, UINT64_C(1));
+    zarr_status st = ZARR_OK;
+
+    zr_kit_settle(kit);
+    ZR_TRY(zr_budget_take(grown, all, zr_now_ns() + KIT_ALONE_NS, cancel, err));
+    kit->granted = all;
+    kit->alone = true;
+out:
+    return st;
 }
 
 zarr_status zr_kit_take(struct zr_engine *e, struct zr_kit **out, zarr_error *err)
@@ -78,6 +133,8 @@ zarr_status zr_kit_take(struct zr_engine *e, struct zr_kit **out, zarr_error *er
             return zr_fail_memory(err, sizeof(*kit));
         kit->engine = e;
         kit->states.alloc = e->alloc;
+        kit->grant = (struct zr_grant){.take = grant_take, .arg = kit};
+        kit->states.grant = &kit->grant;
         zr_str_init(&kit->key, e->alloc);
     }
     kit->next = NULL;
@@ -102,6 +159,10 @@ void zr_kit_give(struct zr_kit *kit)
     if (kit == NULL)
         return;
     e = kit->engine;
+    zr_kit_settle(kit);
+    for (size_t i = 0; i < ZR_COUNT(kit->encode_buffer); i++)
+        zr_buffer_settle(&kit->encode_buffer[i], &kit->states);
+    zr_thread_states_settle(&kit->states, true);
     /* Large blocks wait in the pool, which keeps a bounded number of bytes. */
     for (uint32_t i = 0; i < ZR_SCRATCH_SLOTS; i++)
         if (kit->scratch[i].bytes > KIT_KEEPS_BYTES)

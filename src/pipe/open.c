@@ -141,13 +141,10 @@ static zarr_status body_decode_loose(const struct zr_work *w, const struct zr_pr
                                      const zarr_mem *encoded, zarr_mem *block,
                                      zarr_mem *out, zarr_error *err)
 {
-    struct zr_growth g = {.ts = &w->kit->states,
-                          .buffer = w->kit->decode_buffer,
-                          .alloc = w->io->engine->alloc};
     zarr_mem got = {0};
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_grow_decode(p, &g, encoded, NULL, &got, err));
+    ZR_TRY(zr_decode_grown(w, p, encoded, NULL, &got, err));
     ZR_TRY(zr_pool_take(w->io->engine->pool, ZARR_DEVICE_CPU, 0,
                         ZR_MAX(got.bytes, UINT64_C(64)), block, err));
     *out = *block;
@@ -156,6 +153,7 @@ static zarr_status body_decode_loose(const struct zr_work *w, const struct zr_pr
         ZR_TRY(zr_mem_copy_run(w->io->engine->memory, out, &got, got.bytes,
                                &w->kit->copies, err));
 out:
+    zr_kit_settle(w->kit);
     if (st != ZARR_OK)
         zr_pool_give(w->io->engine->pool, block);
     return st;

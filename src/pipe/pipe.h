@@ -55,6 +55,8 @@ struct zr_engine {
     const struct zr_impl_registry *impls;
     struct zr_pool *pool;
     struct zr_budget *budget;
+    /* as many bytes again for the buffers of chunks whose size only decoding tells */
+    struct zr_budget grown;
     uint32_t n_threads;
     uint64_t wave_bytes;
     struct {

@@ -29,6 +29,11 @@ struct zr_kit {
     zarr_mem scratch[ZR_SCRATCH_SLOTS];
     /* of programs without sizes (vlen.c); decoded elements point into the first */
     struct zr_buffer decode_buffer[3], encode_buffer[3];
+    struct zr_grant grant; /* large ones among them, and the runners' */
+    uint64_t granted;      /* bytes taken from engine->grown */
+    bool alone;            /* all of it, whatever this chunk takes */
+    bool encodes; /* nothing is counted: sizes follow from the caller's elements */
+    bool starved; /* there was no room */
     zarr_stats stats;
     struct zr_copy_counters copies;
     struct zr_str key;
@@ -38,6 +43,12 @@ zarr_status zr_kit_take(struct zr_engine *e, struct zr_kit **out, zarr_error *er
 void zr_kit_give(struct zr_kit *kit); /* counters must have been merged */
 /* What a GET or PUT moved, between memories too. */
 void zr_kit_count(struct zr_kit *kit, const zarr_store_op *op);
+/* What decoded chunks of no known size lie in is needed no more. Before anybody waits for
+ * anything but the room for such a chunk. */
+void zr_kit_settle(struct zr_kit *kit);
+/* After a decoder failed for want of it (kit->starved): waits until all of engine->grown
+ * is this kit's. */
+zarr_status zr_kit_alone(struct zr_kit *kit, const atomic_bool *cancel, zarr_error *err);
 /* At least `bytes` in the given memory; contents are lost when it grows. */
 zarr_status zr_kit_scratch(struct zr_kit *kit, enum zr_scratch_slot slot,
                            int32_t device_type, int32_t device_id, uint64_t bytes,
@@ -174,6 +185,9 @@ zarr_status zr_block_unpad(const struct zr_work *w, const struct zr_program *p,
 /* The same for programs without sizes: decoded elements of variable length point into src
  * or the kit's decode_buffer; *out of encoding is in encode_buffer (or src). Both until
  * the kit's next. */
+zarr_status zr_decode_grown(const struct zr_work *w, const struct zr_program *p,
+                            const zarr_mem *src, const zarr_mem *dst, zarr_mem *out,
+                            zarr_error *err); /* dst NULL: a buffer */
 zarr_status zr_decode_loose(const struct zr_work *w, const struct zr_program *p,
                             const zarr_mem *src, const zarr_mem *last, zarr_mem *out,
                             zarr_error *err);

@@ -361,6 +361,7 @@ zarr_status zr_run_exec(const struct zr_work *w, const struct zr_run *run,
         st = run_whole(w, run, fetched, err);
     else
         st = run_range(w, run, fetched, err);
+    zr_kit_settle(w->kit);
     if (!w->granted)
         zr_budget_give(w->io->engine->budget, need);
 out:

@@ -212,6 +212,7 @@ static zarr_status encode_inner(const struct zr_work *w, struct shard_writer *s,
         s->result[i].out = room;
     }
 out:
+    zr_kit_settle(w->kit);
     return st;
 }
 

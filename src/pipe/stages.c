@@ -45,8 +45,8 @@ out:
     return st;
 }
 
-zarr_status zr_stage_one(const struct zr_work *w, const struct zr_stage *s,
-                         zarr_codec_job *job, bool encode, zarr_error *err)
+static zarr_status stage_run(const struct zr_work *w, const struct zr_stage *s,
+                             zarr_codec_job *job, bool encode, zarr_error *err)
 {
     zarr_mem scratch = {0};
     uint64_t need = zr_stage_scratch(s, 1);
@@ -66,6 +66,26 @@ zarr_status zr_stage_one(const struct zr_work *w, const struct zr_stage *s,
     st = encode ? zr_stage_encode(s, job, &w->kit->states, scratch, err)
                 : zr_stage_decode(s, job, &w->kit->states, scratch, err);
 out:
+    return st;
+}
+
+zarr_status zr_stage_one(const struct zr_work *w, const struct zr_stage *s,
+                         zarr_codec_job *job, bool encode, zarr_error *err)
+{
+    const zarr_codec_job begun = *job;
+    struct zr_kit *kit = w->kit;
+    zarr_status st = ZARR_OK;
+
+    kit->encodes = encode;
+    kit->starved = false;
+    st = stage_run(w, s, job, encode, err);
+    if (st != ZARR_OK && kit->starved) { /* chains inside the codec */
+        *job = begun;
+        ZR_TRY(zr_kit_alone(kit, &w->rq->cancel, err));
+        st = stage_run(w, s, job, encode, err);
+    }
+out:
+    kit->encodes = false;
     return st;
 }
 

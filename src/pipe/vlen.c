@@ -14,13 +14,28 @@
 /* ---- programs without sizes ---------------------------------------------------------
  */
 
+zarr_status zr_decode_grown(const struct zr_work *w, const struct zr_program *p,
+                            const zarr_mem *src, const zarr_mem *dst, zarr_mem *out,
+                            zarr_error *err)
+{
+    struct zr_kit *kit = w->kit;
+    struct zr_growth g = {.ts = &kit->states, .buffer = kit->decode_buffer};
+    zarr_status st = ZARR_OK;
+
+    kit->starved = false;
+    st = zr_grow_decode(p, &g, src, dst, out, err);
+    if (st != ZARR_OK && kit->starved) {
+        ZR_TRY(zr_kit_alone(kit, &w->rq->cancel, err));
+        st = zr_grow_decode(p, &g, src, dst, out, err);
+    }
+out:
+    return st;
+}
+
 zarr_status zr_decode_loose(const struct zr_work *w, const struct zr_program *p,
                             const zarr_mem *src, const zarr_mem *last, zarr_mem *out,
                             zarr_error *err)
 {
-    struct zr_growth g = {.ts = &w->kit->states,
-                          .buffer = w->kit->decode_buffer,
-                          .alloc = w->io->engine->alloc};
     zarr_mem block = {0};
     zarr_status st = ZARR_OK;
 
@@ -29,7 +44,7 @@ zarr_status zr_decode_loose(const struct zr_work *w, const struct zr_program *p,
     else
         ZR_TRY(zr_kit_scratch(w->kit, ZR_SCRATCH_A, ZARR_DEVICE_CPU, 0, p->decoded_bytes,
                               &block, err));
-    ZR_TRY(zr_grow_decode(p, &g, src, &block, out, err));
+    ZR_TRY(zr_decode_grown(w, p, src, &block, out, err));
     w->kit->stats.bytes_decoded += out->bytes;
 out:
     return st;
@@ -38,12 +53,14 @@ out:
 zarr_status zr_encode_loose(const struct zr_work *w, const struct zr_program *p,
                             const zarr_mem *src, zarr_mem *out, zarr_error *err)
 {
-    struct zr_growth g = {.ts = &w->kit->states,
-                          .buffer = w->kit->encode_buffer,
-                          .alloc = w->io->engine->alloc};
+    struct zr_growth g = {.ts = &w->kit->states, .buffer = w->kit->encode_buffer};
+    zarr_status st = ZARR_OK;
 
     w->kit->stats.bytes_decoded += src->bytes;
-    return zr_grow_encode(p, &g, src, NULL, out, err);
+    w->kit->encodes = true;
+    st = zr_grow_encode(p, &g, src, NULL, out, err);
+    w->kit->encodes = false;
+    return st;
 }
 
 /* ---- elements ------------------------------------------------------------------------

@@ -342,6 +342,7 @@ zarr_status zr_unit_write(const struct zr_work *w, const struct zr_projection *p
             break;
         forget_chunks(&w->kit->stats, &before);
     }
+    zr_kit_settle(w->kit);
     zr_budget_give(w->io->engine->budget, need);
     st = zr_prefix(err, st, "%s", u.key);
 out:

@@ -112,7 +112,7 @@ static inline zarr_status impl_run_loose(const struct zr_program *p, struct impl
         memcpy(*out, (const uint8_t *)got.handle + got.offset, *n);
     }
     for (size_t i = 0; i < ZR_COUNT(buffer); i++)
-        zr_buffer_free(&buffer[i], NULL);
+        zr_buffer_free(&buffer[i], &e->threads);
     free(exact);
     return st;
 }

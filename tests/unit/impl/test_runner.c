@@ -167,7 +167,7 @@ static zarr_status grow(const struct zr_program *p, const void *src, size_t n,
 static void close_all(void)
 {
     for (size_t i = 0; i < ZR_COUNT(buffers); i++)
-        zr_buffer_free(&buffers[i], NULL);
+        zr_buffer_free(&buffers[i], &env.threads);
     impl_env_close(&env);
 }
 
