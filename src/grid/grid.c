@@ -294,7 +294,7 @@ uint64_t zr_grid_run(const struct zr_grid *g, int32_t dim, uint64_t chunk)
     return ZR_MIN(ZR_MAX(n, UINT64_C(1)), left);
 }
 
-void zr_grid_largest(const struct zr_grid *g, uint64_t *shape)
+static void grid_edges(const struct zr_grid *g, bool largest, uint64_t *shape)
 {
     for (int32_t d = 0; d < g->ndim; d++) {
         uint64_t n = zr_grid_n_chunks(g, d), asked = 0;
@@ -306,10 +306,21 @@ void zr_grid_largest(const struct zr_grid *g, uint64_t *shape)
             uint64_t origin = 0, size = 0;
 
             zr_grid_extent(g, d, i, &origin, &size);
-            shape[d] = ZR_MAX(shape[d], size);
+            if (i == 0 || (size > shape[d]) == largest)
+                shape[d] = size;
             i += zr_grid_run(g, d, i);
         }
     }
+}
+
+void zr_grid_largest(const struct zr_grid *g, uint64_t *shape)
+{
+    grid_edges(g, true, shape);
+}
+
+void zr_grid_smallest(const struct zr_grid *g, uint64_t *shape)
+{
+    grid_edges(g, false, shape);
 }
 
 zarr_status zr_grid_check_unit(const struct zr_grid *g, const uint64_t *unit,

@@ -83,6 +83,8 @@ uint64_t zr_grid_run(const struct zr_grid *g, int32_t dim, uint64_t chunk);
 /* The largest chunk's shape, 1 along dimensions without chunks; of grids that cannot be
  * walked by runs, the largest of the first 65536 chunks of each dimension. */
 void zr_grid_largest(const struct zr_grid *g, uint64_t *shape);
+/* The same of the smallest edges. */
+void zr_grid_smallest(const struct zr_grid *g, uint64_t *shape);
 /* INVALID unless every chunk's edges are multiples of these (inner chunks); walks as
  * above. */
 zarr_status zr_grid_check_unit(const struct zr_grid *g, const uint64_t *unit,

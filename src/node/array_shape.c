@@ -32,6 +32,39 @@ out:
     return st;
 }
 
+static uint64_t largest_bytes(const struct zr_grid *grid, const zarr_dtype *dtype)
+{
+    uint64_t shape[ZARR_MAX_RANK], bytes = 0;
+
+    zr_grid_largest(grid, shape);
+    return zr_product_u64(shape, (size_t)grid->ndim, &bytes) &&
+                   zr_mul_u64(bytes, zarr_dtype_item_bytes(dtype), &bytes)
+               ? bytes
+               : UINT64_MAX;
+}
+
+/* One more edge may be all that was added: a chunk that nobody could read. Those that
+ * were as large before stay. */
+static zarr_status check_largest(const struct zr_shape_change *c,
+                                 const struct zr_grid *before,
+                                 const struct zr_array_meta *now, zarr_error *err)
+{
+    const uint64_t most = c->array->h.ctx->limits.chunk_bytes;
+    const struct zr_chain *chain = now->chain;
+    uint64_t bytes = 0;
+
+    if (now->grid.regular ||
+        (chain->codec[chain->a2b].shard && chain->a2b + 1 == chain->n))
+        return ZARR_OK;
+    bytes = largest_bytes(&now->grid, now->dtype);
+    if (bytes <= most || bytes <= largest_bytes(before, now->dtype))
+        return ZARR_OK;
+    return zr_fail(err, ZARR_ERR_LIMIT,
+                   "this shape needs a chunk of %" PRIu64
+                   " bytes (limit chunk_bytes is %" PRIu64 ")",
+                   bytes, most);
+}
+
 /* The state that the changed document in tree (v2: of .zarray) describes; changes tree,
  * whose grid is given. */
 static zarr_status state_of_shape(struct zr_array_state **out,
@@ -61,6 +94,7 @@ static zarr_status state_of_shape(struct zr_array_state **out,
     src.asked = true;
     ZR_TRY(zr_array_state_new(&s, c->array->h.ctx, &src, err));
     ZR_TRY(zr_grid_keeps(grid, &s->meta.grid, err));
+    ZR_TRY(check_largest(c, grid, &s->meta, err));
     ZR_TRY(zr_separator_inherit(c->array, before, s, err));
     *out = s; /* moved */
     s = NULL;

@@ -154,12 +154,14 @@ bool zr_wants_batches(const struct zr_io *io, const struct zr_program *p)
 uint64_t zr_prefetch_budget(const struct zarr_request *rq, const struct zr_wave *w,
                             bool lockstep)
 {
-    const struct zr_program *p = w->level->decode;
+    uint64_t most = w->level->decode->decoded_bytes; /* of a chunk */
     uint64_t n =
         lockstep ? 2 * (uint64_t)w->n_items : ZR_MIN(zr_io_threads(&rq->io), w->n_runs);
     uint64_t need = 0;
 
-    if (!zr_mul_u64(n, p->decoded_bytes, &need))
+    for (uint32_t i = 0; i < w->n_runs; i++)
+        most = ZR_MAX(most, w->run[i].level->decode->decoded_bytes);
+    if (!zr_mul_u64(n, most, &need))
         return UINT64_MAX;
     for (uint32_t i = 0; i < w->n_runs; i++) {
         const struct zr_run *r = &w->run[i];

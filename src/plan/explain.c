@@ -161,6 +161,12 @@ static void print_shape(struct zr_str *out, int32_t ndim, const uint64_t *shape)
     zr_str_putc(out, ']');
 }
 
+/* What chunks there are besides level[0]'s, where they differ. */
+static const char *others(const struct zr_layout *l)
+{
+    return l->smallest ? " and larger" : " and smaller";
+}
+
 static void print_text(const struct zr_explain_args *a, const struct facts *f,
                        struct zr_str *out)
 {
@@ -176,13 +182,13 @@ static void print_text(const struct zr_explain_args *a, const struct facts *f,
     zr_str_printf(out, "objects:      %" PRIu64 " of shape ", f->objects);
     print_shape(out, l->grid->ndim, l->level[0].array_shape);
     if (l->variants != NULL)
-        zr_str_puts(out, " and smaller");
+        zr_str_puts(out, others(l));
     if (f->counted)
         zr_str_printf(out, ", %" PRIu64 " covered in part", f->partial);
     zr_str_printf(out, "\nchunks:       %" PRIu64 " of shape ", f->chunks);
     print_shape(out, l->grid->ndim, leaf->array_shape);
     zr_str_printf(out, "%s, %" PRIu64 " bytes each\n",
-                  l->variants != NULL && leaf == l->level ? " and smaller" : "",
+                  l->variants != NULL && leaf == l->level ? others(l) : "",
                   leaf->decoded_bytes);
     if (l->level[0].is_shard)
         zr_str_printf(out, "indexes:      %" PRIu64 " cached, %" PRIu64 " to fetch\n",

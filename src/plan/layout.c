@@ -5,9 +5,9 @@
  * knows its shape in the order of dimensions its own chain is given (behind
  * the transposes of the levels above), the permutation in front of its
  * sharding, and the programs that turn bytes into elements and back.
- * Where outer chunks differ in shape level 0 is the largest one's, and the
- * others' are made when they are met (variants.c); inner chunks never differ.
- * Thread class: frozen once made.
+ * Where outer chunks differ in shape level 0 is the largest one's (the smallest's, where
+ * that is over a limit), and the others' are made when they are met (variants.c); inner
+ * chunks never differ. Thread class: frozen once made.
  */
 #include "plan/plan_int.h"
 
@@ -195,6 +195,22 @@ out:
     return st;
 }
 
+/* Fill values do not depend on the shape: one copy for all variants. */
+static void share_fills(const struct zr_level *from, struct zr_chain_reps *reps)
+{
+    const uint64_t bytes = (reps->n + UINT64_C(1)) * reps->fill_bytes;
+
+    if (from->reps.fills == NULL || from->reps.n != reps->n ||
+        from->reps.fill_bytes != reps->fill_bytes ||
+        memcmp(from->reps.fills, reps->fills, (size_t)bytes) != 0)
+        return;
+    for (uint32_t i = 0; i <= reps->n; i++)
+        if (reps->rep[i].fill != NULL)
+            reps->rep[i].fill = from->reps.fills + i * reps->fill_bytes;
+    zr_free(reps->alloc, reps->fills);
+    reps->fills = NULL;
+}
+
 static zarr_status make_level(const struct level_maker *m, struct zr_level *lv)
 {
     zarr_status st = ZARR_OK;
@@ -212,6 +228,8 @@ static zarr_status make_level(const struct level_maker *m, struct zr_level *lv)
                        "the chunk shape overflows 64 bits of bytes");
     ZR_TRY(
         zr_chain_resolve(&lv->reps, lv->chain, &spec, m->args->limits, m->alloc, m->err));
+    if (lv->variant != NULL)
+        share_fills(&m->layout->level[0], &lv->reps);
     lv->is_shard = lv->chain->codec[lv->chain->a2b].shard != NULL;
     if (lv->is_shard) {
         ZR_TRY(make_shard(m, lv));
@@ -270,14 +288,19 @@ zarr_status zr_level_outer_make(const struct zr_layout *l,
     return make_outer(&m, shape, out);
 }
 
-/* The largest chunk; along dimensions without chunks the smallest that could be. */
-static zarr_status largest_shape(const struct level_maker *m, uint64_t *shape)
+/* The largest chunk, or the smallest; along dimensions without chunks the smallest that
+ * could be. */
+static zarr_status extreme_shape(const struct level_maker *m, bool largest,
+                                 uint64_t *shape)
 {
     const struct zr_grid *grid = m->args->grid;
     uint64_t unit[ZARR_MAX_RANK];
     zarr_status st = ZARR_OK;
 
-    zr_grid_largest(grid, shape);
+    if (largest)
+        zr_grid_largest(grid, shape);
+    else
+        zr_grid_smallest(grid, shape);
     if (grid->regular)
         return ZARR_OK;
     ZR_TRY(zr_chain_unit(m->args->chain, grid->ndim, unit, m->err));
@@ -288,20 +311,38 @@ out:
     return st;
 }
 
+/* Where the largest chunk is over a limit others may still be read: the first level is
+ * the smallest one's then, and the large ones are refused when they are met. */
+static zarr_status make_first(const struct level_maker *m, struct zr_layout *l)
+{
+    uint64_t shape[ZARR_MAX_RANK];
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(extreme_shape(m, true, shape));
+    st = make_outer(m, shape, &l->level[0]);
+    if (st == ZARR_ERR_LIMIT && !l->grid->regular) {
+        zr_level_deinit(&l->level[0], m->alloc);
+        memset(&l->level[0], 0, sizeof(l->level[0]));
+        l->smallest = true;
+        ZR_TRY(extreme_shape(m, false, shape));
+        st = make_outer(m, shape, &l->level[0]);
+    }
+out:
+    return st;
+}
+
 static zarr_status layout_levels(const struct level_maker *m, struct zr_layout *l)
 {
     zarr_status st = ZARR_OK;
     uint32_t n = count_levels(m->args->chain);
-    uint64_t shape[ZARR_MAX_RANK];
 
     l->level = zr_calloc(m->alloc, n, sizeof(*l->level));
     if (l->level == NULL)
         return zr_fail_memory(m->err, n * sizeof(*l->level));
     l->n_levels = n;
-    ZR_TRY(largest_shape(m, shape));
     for (uint32_t i = 0; i < n; i++) {
         if (i == 0) {
-            ZR_TRY(make_outer(m, shape, &l->level[0]));
+            ZR_TRY(make_first(m, l));
         } else {
             ZR_TRY(next_level(m, &l->level[i - 1], &l->level[i]));
             ZR_TRY(make_level(m, &l->level[i]));

@@ -91,16 +91,18 @@ struct zr_layout {
     uint8_t *fill_swapped; /* the same with each unit reversed */
     int32_t device_type;
     uint32_t n_levels;
-    /* [0] outermost; where chunks differ in shape [0] is the largest one's */
+    /* [0] outermost; where chunks differ in shape [0] is the largest one's, or the
+     * smallest's */
     struct zr_level *level;
     struct zr_variants *variants; /* NULL: level[0] is every chunk's */
+    bool smallest;                /* the largest chunk is over a limit */
     const zarr_allocator *alloc;
 };
 zarr_status zr_layout_make(struct zr_layout **out, const struct zr_layout_args *args,
                            const zarr_allocator *alloc, zarr_error *err);
 void zr_layout_free(struct zr_layout *l);
 /* The innermost chunk's shape in array order of dimensions; where chunks differ and have
- * no inner ones, the largest. */
+ * no inner ones, level[0]'s. */
 const uint64_t *zr_layout_leaf_shape(const struct zr_layout *l);
 /* The same layout for outer chunks of this stored shape: made at its first need, counted,
  * kept for the next chunk of that shape; a bounded number of shapes is kept. Only for
@@ -227,7 +229,7 @@ enum zr_wave_kind {
 struct zr_wave {
     enum zr_wave_kind kind;
     struct zr_arena arena;
-    const struct zr_level *level; /* DATA: the leaf; where chunks differ, the largest's */
+    const struct zr_level *level; /* DATA: the leaf; where chunks differ, the layout's */
     struct zr_run *run;
     uint32_t n_runs, n_items;
     struct zr_open *open;

@@ -11,7 +11,7 @@ import both_ways
 import cases
 import peers
 from cases import BIG, CRC, LITTLE, gzip, sharding, transpose, zstd
-from zarrc_ctypes import CHUNKS_INNER, Selection, ZarrcError
+from zarrc_ctypes import CHUNKS_INNER, Context, Limits, Selection, ZarrcError
 
 needs_rectilinear = pytest.mark.skipif(not peers.RECTILINEAR, reason="this zarr-python has no rectilinear grids")
 
@@ -186,6 +186,40 @@ def test_resize_of_a_stale_handle(context):
     cases.same_bits(stale.read("i2"), numbered((5,)))
     stale.resize((6,))
     cases.same_bits(stale.read("i2"), np.array([0, 1, 2, 3, 4, 9], "i2"))
+
+
+@pytest.mark.parametrize("codecs", [[LITTLE], [LITTLE, zstd()], [sharding([1, 1], [LITTLE]), zstd()]])
+def test_edges_over_the_limit(codecs):
+    """One more edge that nobody could read is refused before it is published, and what is
+    there and small is read beside what is too large."""
+    small = Context(n_threads=2, limits=Limits(chunk_bytes=1000))
+    store = small.store()
+    array = store.create(document=document((10, 10), rectilinear([[4, 6], [10]]), codecs))
+    array.write(numbered((10, 10)))
+    before = store.get("zarr.json")
+    for shape in ((70, 10), (10, 2000)):
+        with pytest.raises(ZarrcError, match="LIMIT.*limit chunk_bytes is 1000"):
+            array.resize(shape)
+    with pytest.raises(ZarrcError, match="LIMIT"):
+        array.append(numbered((60, 10)))
+    assert store.get("zarr.json") == before
+    array.resize((60, 10))  # 50 rows of 20 bytes
+    array.resize((10, 10))
+    # Written where the limit is another, or by others.
+    big = document((75, 10), rectilinear([[4, 65, 6], [10]]), codecs)
+    store = small.store()
+    store.put("zarr.json", json.dumps(big).encode())
+    array = store.open()
+    for rows in ((0, 4), (69, 75)):
+        sel = Selection.dims((75, 10), slice(*rows), slice(0, 10))
+        data = numbered((rows[1] - rows[0], 10))
+        array.write(data, sel)
+        for pipeline in ("waves", "serial"):
+            cases.same_bits(array.read("i2", sel, pipeline=pipeline), data)
+    with pytest.raises(ZarrcError, match="c/1/0.*limit chunk_bytes"):
+        array.read("i2")
+    assert "and larger" in array.explain()
+    array.resize((76, 10))  # no edge larger than those that are there
 
 
 # ---- bounded ------------------------------------------------------------------------------------
