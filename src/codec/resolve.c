@@ -10,6 +10,11 @@
 
 #include <string.h>
 
+enum {
+    ENCODED_FACTOR = 4, /* an encoded chunk may have so many times limits.chunk_bytes, */
+    ENCODED_SLACK = 64 * 1024 * 1024 /* and some more where that is small */
+};
+
 void zr_chain_reps_deinit(struct zr_chain_reps *reps)
 {
     if (!reps)
@@ -145,6 +150,29 @@ out:
     return st;
 }
 
+/* Some codecs can make many times of what they get (zfp's expert mode, base64 upon
+ * base64), and buffers have that size. */
+static zarr_status check_encoded(const struct zr_chain *chain,
+                                 const struct zr_chain_reps *reps,
+                                 const zarr_limits *limits, zarr_error *err)
+{
+    uint64_t most = 0;
+
+    if (reps->loose || (chain->a2b < chain->n && chain->codec[chain->a2b].shard) ||
+        !zr_mul_u64(limits->chunk_bytes, ENCODED_FACTOR, &most) ||
+        !zr_add_u64(most, ENCODED_SLACK, &most))
+        return ZARR_OK;
+    for (uint32_t i = 0; i < chain->n; i++)
+        if (reps->rep[i + 1].n_bytes > most)
+            return zr_fail(err, ZARR_ERR_LIMIT,
+                           "%s: a chunk of up to %" PRIu64
+                           " encoded bytes, over %d times the limit chunk_bytes (%" PRIu64
+                           ")",
+                           zarr_codec_spec_name(&chain->codec[i]),
+                           reps->rep[i + 1].n_bytes, ENCODED_FACTOR, limits->chunk_bytes);
+    return ZARR_OK;
+}
+
 static zarr_status resolve_check(const struct zr_chain *chain,
                                  const zarr_chunk_spec *chunk, bool varies,
                                  const zarr_limits *lim, zarr_error *err)
@@ -195,6 +223,7 @@ zarr_status zr_chain_resolve_any(struct zr_chain_reps *out, const struct zr_chai
     }
     for (uint32_t i = 0; i < chain->n; i++)
         ZR_TRY(reps_step(&reps, i, &chain->codec[i], &lim, err));
+    ZR_TRY(check_encoded(chain, &reps, &lim, err));
     ZR_TRY(zr_filters_check(chain, reps.rep[chain->a2b].dtype, err));
     *out = reps; /* moved */
     reps = (struct zr_chain_reps){0};

@@ -4,7 +4,8 @@
  * many zeros as the metadata lets it read, and must have been used up exactly. A header
  * (zfpy) must name the field that the metadata names. Streams are words of 64 bits, low
  * byte first, as every little-endian machine writes them.
- * The stream object and both buffers are kept by thread.
+ * The stream object and both buffers are kept by thread; the object and what the library
+ * makes of it are malloc's, since it takes no allocator.
  */
 #include "impl/impl_int.h"
 
@@ -24,7 +25,8 @@ struct zfp_self {
 };
 struct zfp_thread {
     zfp_stream *stream;
-    void *words, *items; /* aligned for any number */
+    const zarr_allocator *alloc; /* of the buffers: of the codec that made the first */
+    void *words, *items;         /* aligned for any number */
     size_t words_bytes, items_bytes;
 };
 
@@ -71,20 +73,26 @@ static void zfp_thread_close(void *state)
         return;
     if (t->stream)
         zfp_stream_close(t->stream);
-    zr_free(NULL, t->words);
-    zr_free(NULL, t->items);
+    zr_free(t->alloc, t->words);
+    zr_free(t->alloc, t->items);
     zr_free(NULL, t);
 }
 
-static zarr_status zfp_room(void **buffer, size_t *have, uint64_t need, zarr_error *err)
+/* Thread states belong to a context, as all codecs do that use them: one allocator. */
+static zarr_status zfp_room(struct zfp_thread *t, const struct zfp_self *self, bool words,
+                            uint64_t need, zarr_error *err)
 {
+    void **buffer = words ? &t->words : &t->items;
+    size_t *have = words ? &t->words_bytes : &t->items_bytes;
     size_t bytes = 0;
 
     if (need <= *have)
         return ZARR_OK;
-    zr_free(NULL, *buffer);
+    if (!t->words && !t->items)
+        t->alloc = self->alloc;
+    zr_free(t->alloc, *buffer);
     *have = 0;
-    *buffer = zr_to_size(need, &bytes) ? zr_malloc(NULL, bytes) : NULL;
+    *buffer = zr_to_size(need, &bytes) ? zr_malloc(t->alloc, bytes) : NULL;
     if (!*buffer)
         return zr_fail_memory(err, need);
     *have = bytes;
@@ -329,7 +337,7 @@ static zarr_status zfp_copy_in(struct zfp_thread *t, const struct zfp_self *self
                     &room))
         return zr_internal(err);
     room -= room % ZFP_WORD;
-    ZR_TRY(zfp_room(&t->words, &t->words_bytes, room, err));
+    ZR_TRY(zfp_room(t, self, true, room, err));
     memcpy(t->words, io->src, io->src_bytes);
     memset((uint8_t *)t->words + io->src_bytes, 0, (size_t)room - io->src_bytes);
     *bytes = (size_t)room;
@@ -381,7 +389,7 @@ static zarr_status zfp_decode_one(void *self_ptr, const struct zr_span *io, size
         return zr_fail(err, ZARR_ERR_CORRUPT, "%s: a chunk of no bytes", self->codec);
     ZR_TRY(zfp_stream_of(t, &s, err));
     if (aside)
-        ZR_TRY(zfp_room(&t->items, &t->items_bytes, z->n_items * item, err));
+        ZR_TRY(zfp_room(t, self, false, z->n_items * item, err));
     zfp_field_set(&f, z, aside ? t->items : io->dst);
     if (z->header)
         ZR_TRY(zfp_peek(s, &f, self, io, err));
@@ -428,7 +436,7 @@ static zarr_status zfp_items(struct zfp_thread *t, const struct zfp_self *self,
     *items = (void *)(uintptr_t)io->src; /* read only */
     if (!zfp_promotes(z) && (uintptr_t)io->src % item == 0)
         goto out;
-    ZR_TRY(zfp_room(&t->items, &t->items_bytes, z->n_items * item, err));
+    ZR_TRY(zfp_room(t, self, false, z->n_items * item, err));
     *items = t->items;
     if (z->real)
         zfp_promote_reals(z, io->src, t->items);
@@ -468,7 +476,7 @@ static zarr_status zfp_encode_one(void *self_ptr, const struct zr_span *io, size
     }
     /* and what a last word may take that is begun and not needed */
     most = zfp_whole_words(zfp_stream_maximum_size(s, &f)) + ZFP_HEADER_ROOM;
-    ZR_TRY(zfp_room(&t->words, &t->words_bytes, most, err));
+    ZR_TRY(zfp_room(t, self, true, most, err));
     bits = stream_open(t->words, t->words_bytes);
     if (!bits) {
         st = zr_fail_memory(err, 64);

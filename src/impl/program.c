@@ -433,15 +433,22 @@ zarr_status zr_program_make(struct zr_program **out, const struct zr_impl_regist
                             const struct zr_placement_options *opts,
                             const zarr_allocator *alloc, zarr_error *err)
 {
+    struct zr_placement_options host = *opts;
     struct zr_place place = {.impls = impls, .opts = opts, .alloc = alloc};
     struct program_cut cut = program_cut(chain);
     struct zr_program *p = NULL;
     zarr_status st = ZARR_OK;
 
+    if (reps->loose) { /* buffers that grow are the host's (grow.c) */
+        host.target_device = ZARR_DEVICE_CPU;
+        host.n_store_devices = 0;
+        place.opts = &host;
+    }
+
     if (chain->codec[chain->a2b].shard)
         return zr_internal(err);
     cut.mends = !cut.computes && codec_is(&chain->codec[chain->a2b], "bytes") &&
-                device_is_hosts(opts->target_device);
+                device_is_hosts(place.opts->target_device);
     ZR_TRY(program_try(&p, &place, chain, reps, cut, err));
     if (p->padded && !device_is_hosts(p->decoded_device)) {
         zr_program_free(p);

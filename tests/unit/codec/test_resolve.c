@@ -102,6 +102,8 @@ static void sizes_are_known(void **state)
     }
 }
 
+#define BASE64 "{\"name\":\"numcodecs.base64\"}"
+
 static const struct {
     const char *codecs, *dtype;
     uint64_t dims[4];
@@ -122,6 +124,19 @@ static const struct {
      ZARR_ERR_INVALID,
      "order has 2 entries, the array has 1 dimensions"},
     {"[" BYTES "]", "int16", {1u << 30, 2}, {0}, ZARR_ERR_LIMIT, "limit chunk_bytes"},
+    {"[{\"name\":\"zfp\",\"configuration\":{\"mode\":\"expert\",\"minbits\":16000,"
+     "\"maxbits\":16658,\"maxprec\":64,\"minexp\":-1074}}]",
+     "float64",
+     {1u << 26},
+     {0},
+     ZARR_ERR_LIMIT,
+     "zfp: a chunk of up to "},
+    {"[" BYTES "," BASE64 "," BASE64 "," BASE64 "," BASE64 "," BASE64 "," BASE64 "]",
+     "int16",
+     {1u << 30},
+     {0},
+     ZARR_ERR_LIMIT,
+     "base64: a chunk of up to "},
     {"[" BYTES "]", "int16", {1ull << 40, 1ull << 40}, {0}, ZARR_ERR_LIMIT, "64 bits"},
     {"[" BYTES "]", "int16", {2, 2, 2}, {.rank = 2}, ZARR_ERR_LIMIT, "limit rank"},
     {"[" BYTES ",{\"name\":\"numcodecs.shuffle\",\"configuration\":{\"elementsize\":3}}]",

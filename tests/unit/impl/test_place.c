@@ -308,6 +308,47 @@ static void stores_that_reach_the_device(void **state)
     impl_env_close(&env);
 }
 
+/* Where only decoding tells the size, buffers grow, and those are the host's. */
+static void no_device_without_sizes(void **state)
+{
+    const struct made_up_row rows[] = {{"zstd", "ext.test", EXT, EXT, 50, 0}, {0}};
+    const int32_t reach[] = {ZARR_DEVICE_EXT};
+    const uint64_t dims[] = {8, 0};
+    struct zr_placement_options opts = {.target_device = ZARR_DEVICE_CPU,
+                                        .store_devices = reach,
+                                        .n_store_devices = 1,
+                                        .preference = "zstd=ext"};
+    const struct impl_chain_args args = {.format = 3,
+                                         .codecs = "[\"vlen-utf8\",\"zstd\"]",
+                                         .dtype = "string",
+                                         .dims = dims};
+    struct impl_env env;
+    struct impl_chain c;
+
+    ZR_UNUSED(state);
+    open_with(&env, rows);
+    assert_int_equal(impl_chain_open(&c, &env, &args, NULL), ZARR_OK);
+    for (int encode = 0; encode < 2; encode++) {
+        struct zr_program *p = NULL;
+
+        opts.encode = encode;
+        assert_int_equal(
+            zr_program_make(&p, &env.impls, c.chain, &c.reps, &opts, NULL, NULL),
+            ZARR_OK);
+        assert_true(p->loose);
+        assert_int_equal(p->n, 2);
+        for (uint32_t i = 0; i < p->n; i++) {
+            assert_int_equal(p->stage[i].kind, ZR_STAGE_CODEC);
+            assert_int_equal(p->stage[i].in_device, ZARR_DEVICE_CPU);
+            assert_int_equal(p->stage[i].out_device, ZARR_DEVICE_CPU);
+        }
+        assert_int_equal(p->fetch_device, ZARR_DEVICE_CPU);
+        zr_program_free(p);
+    }
+    impl_chain_close(&c);
+    impl_env_close(&env);
+}
+
 static void fallback_of_a_stage(void **state)
 {
     const struct made_up_row rows[] = {
@@ -685,6 +726,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(places),
         cmocka_unit_test(stores_that_reach_the_device),
+        cmocka_unit_test(no_device_without_sizes),
         cmocka_unit_test(fallback_of_a_stage),
         cmocka_unit_test(refusals),
         cmocka_unit_test(registration),
