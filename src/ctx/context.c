@@ -35,6 +35,7 @@ static void context_destroy(zarr_context *ctx)
     zr_free(ctx->alloc, ctx->codec_preference);
     zr_free(ctx->alloc, ctx->locked.rows);
     zr_arena_deinit(&ctx->locked.texts);
+    zr_fork_hook_remove(&ctx->locked.fork);
     zr_mutex_deinit(&ctx->locked.mutex);
     zr_free(own ? &alloc : NULL, ctx);
 }
@@ -47,6 +48,9 @@ static void context_init_empty(zarr_context *ctx, uint64_t budget_bytes)
     atomic_init(&ctx->refs, 1);
     atomic_init(&ctx->sealed, false);
     zr_mutex_init(&ctx->locked.mutex);
+    ctx->locked.fork = (struct zr_fork_hook){.mutex = &ctx->locked.mutex,
+                                             .rank = 500}; /* registries' are inside it */
+    zr_fork_hook_add(&ctx->locked.fork);
     zr_plugins_init(&ctx->plugins);
     zr_arena_init(&ctx->locked.texts, alloc);
     zr_budget_init(&ctx->budget, budget_bytes);

@@ -27,7 +27,9 @@ struct zr_ctx_row; /* one registration, for zarr_context_list() */
 struct zr_plugin;
 
 struct zr_plugins { /* in the order they were loaded */
-    zr_mutex mutex; /* one is loaded at a time; never taken while `locked` is */
+    /* One is loaded at a time; never taken while `locked` is. Not held across a fork: a
+     * plug-in's load() may take long, or fork. */
+    zr_mutex mutex;
     struct zr_plugin **item;
     size_t n, cap;
     _Atomic(const char *) loading; /* whose load() is running: the origin */
@@ -46,6 +48,7 @@ struct zarr_context {
         size_t n_rows, cap_rows;
         struct zr_arena texts; /* origins */
         bool core;             /* the built-ins are registering */
+        struct zr_fork_hook fork;
     } locked;
     struct zr_dtype_registry dtypes;
     struct zr_codec_registry codecs;

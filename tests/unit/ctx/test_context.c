@@ -13,8 +13,11 @@
 
 #include <cmocka.h>
 
+#include "../../sanitizers.h"
 #include "../json/fail_alloc.h"
 #include "ctx/ctx.h"
+#include <sys/wait.h>
+#include <unistd.h>
 
 static zarr_error terr;
 
@@ -328,6 +331,54 @@ static void test_failing_allocations(void **state)
         }
 }
 
+struct lister {
+    zarr_context *ctx;
+    atomic_bool stop;
+};
+
+static int ignore_row(void *user, const zarr_registry_item *item)
+{
+    (void)user;
+    (void)item;
+    return 0;
+}
+
+static void *list_all_the_time(void *arg)
+{
+    struct lister *l = arg;
+    zarr_error err;
+
+    while (!atomic_load(&l->stop))
+        (void)!zarr_context_list(l->ctx, 0, ignore_row, NULL, &err);
+    return NULL;
+}
+
+/* Forked while another thread holds the registries' lock: the child can take it. */
+static void test_fork(void **state)
+{
+    struct lister l = {0};
+    zr_thread t;
+
+    (void)state;
+    SKIP_WITHOUT_THREADED_FORK();
+    assert_ok(zarr_context_create(&l.ctx, NULL, &terr));
+    assert_int_equal(zr_thread_start(&t, list_all_the_time, &l, NULL), ZARR_OK);
+    for (int i = 0; i < 50; i++) {
+        int status = 0;
+        const pid_t pid = fork();
+
+        if (pid == 0) {
+            alarm(20);
+            _exit(zarr_context_list(l.ctx, 0, ignore_row, NULL, &terr) != ZARR_OK);
+        }
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_int_equal(status, 0);
+    }
+    atomic_store(&l.stop, true);
+    zr_thread_join(&t);
+    zarr_context_free(l.ctx);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -338,6 +389,7 @@ int main(void)
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_dtypes_and_memory),
         cmocka_unit_test(test_failing_allocations),
+        cmocka_unit_test(test_fork),
     };
 
     return cmocka_run_group_tests(tests, clear_environment, NULL);
