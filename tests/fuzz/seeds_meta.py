@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Writes the seed corpora of the targets json, meta_v2, meta_v3, consolidated and dtype.
+"""Writes the seed corpora of the targets json, meta_v2, meta_v3, consolidated, dtype, nodes,
+grid and numbers.
 
 The metadata seeds are a choice of tests/golden/zarr-python, compact, so that a mutation
 hits something. Files that a fuzzer found (crash-*, slow-*) are left alone.
@@ -54,6 +55,39 @@ KEYS = {
     "keys-suffix": {"name": "suffix", "configuration": {"suffix": ".x", "base_encoding": {"name": "v2"}}},
 }
 
+# shape, chunk_grid, selection
+CHUNKED = [
+    ([10, 7], {"name": "regular", "configuration": {"chunk_shape": [3, 7]}}, "1:9:2,::-1"),
+    ([10, 7], {"name": "rectilinear", "configuration": {"kind": "inline", "chunk_shapes": [[1, [3, 3]], 2]}}, "..."),
+    ([9], {"name": "rectilinear", "configuration": {"kind": "inline", "chunk_shapes": [[[3, 1], [2, 1], [4, 3]]]}},
+     "8:0:-3"),
+    ([4, 4], {"name": "rectilinear", "configuration": {"kind": "inline", "chunk_shapes": [[1, 3], 4]}}, "[0,3,3],1"),
+    ([5, 6], {"name": "zarrs.regular_bounded", "configuration": {"chunk_shape": [2, 4]}}, "-1,2:"),
+    ([0, 3], {"name": "rectilinear", "configuration": {"kind": "inline", "chunk_shapes": [[2], 1]}}, "..."),
+    ([2**62], {"name": "rectilinear", "configuration": {"kind": "inline", "chunk_shapes": [[[2**20, 2**42]]]}}, "-3:"),
+    ([], {"name": "regular", "configuration": {"chunk_shape": []}}, "..."),
+]
+# data type, codecs in front of bytes, chunk
+COMPUTED = [
+    ("float32", '{"name":"cast_value","configuration":{"data_type":"int16","rounding":"nearest-away",'
+     '"out_of_range":"clamp","scalar_map":{"encode":[["NaN",-1]],"decode":[[-1,"NaN"]]}}}', bytes(range(16))),
+    ("int64", '{"name":"cast_value","configuration":{"data_type":"float64"}}', bytes(64)),
+    ("uint8", '{"name":"cast_value","configuration":{"data_type":"float8_e4m3fn","out_of_range":"clamp"}}',
+     b"\x38\x40\x44\x48\x4a\x4c\x4e\x50"),
+    ("int4", '{"name":"cast_value","configuration":{"data_type":"uint8","out_of_range":"wrap"}}', bytes(range(8))),
+    ("int32", '{"name":"scale_offset","configuration":{"offset":-5,"scale":3}}', bytes(32)),
+    ("float64", '{"name":"scale_offset","configuration":{"offset":0.5,"scale":"0x7ff8000000000001"}}', bytes(64)),
+    ("bfloat16", '{"name":"scale_offset","configuration":{"scale":0.1}}', b"\x80\x3f" * 8),
+    ("float16", '{"name":"bitround","configuration":{"keepbits":3}}', b"\xff\x7b" * 8),
+    ("float64", '{"name":"scale_offset","configuration":{"offset":10,"scale":10}},'
+     '{"name":"cast_value","configuration":{"data_type":"int16","out_of_range":"clamp"}}', bytes(range(16))),
+    ("float32", '{"name":"numcodecs.fixedscaleoffset","configuration":{"offset":1,"scale":10.5,"astype":"<u2"}}',
+     bytes(range(16))),
+    ("float32", '{"name":"numcodecs.quantize","configuration":{"digits":2,"dtype":"<f4"}}', bytes(range(32))),
+    ("int16", '{"name":"numcodecs.delta","configuration":{"dtype":"<i2"}},'
+     '{"name":"numcodecs.astype","configuration":{"encode_dtype":"<i4","decode_dtype":"<i2"}}', bytes(range(32))),
+]
+
 
 def grid_document(grid, inner=None, keys="default"):
     codecs = ["bytes"]
@@ -69,7 +103,7 @@ def grid_document(grid, inner=None, keys="default"):
 def write(target, name, text):
     folder = HERE / "corpus" / target
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / name).write_text(text, encoding="utf-8")
+    (folder / name).write_bytes(text if isinstance(text, bytes) else text.encode())
 
 
 def compact(path):
@@ -93,6 +127,11 @@ def main():
         elif kind in ("group", "consolidated"):
             write("consolidated", path.stem, compact(path))
             write("nodes", path.stem, compact(path))
+    for i, (shape, grid, selection) in enumerate(CHUNKED):
+        lines = [json.dumps(part, separators=(",", ":")) for part in (shape, grid)]
+        write("grid", f"seed-{i}", "\n".join([*lines, selection]))
+    for i, (name, codecs, chunk) in enumerate(COMPUTED):
+        write("numbers", f"seed-{i}", f"{name}\n{codecs}\n".encode() + chunk)
     for i, text in enumerate(NODES):
         write("nodes", f"seed-{i}", text)
 
