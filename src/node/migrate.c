@@ -88,7 +88,9 @@ static zarr_status is_there(struct zr_migration *m, const char *path, const char
     *there = st == ZARR_OK;
     if (st == ZARR_ERR_NOT_FOUND)
         st = ZARR_OK;
-    else if (st != ZARR_OK && err)
+    else if (st != ZARR_OK)
+        zr_prefix(&e, st, "/%s", op.key);
+    if (st != ZARR_OK && err)
         *err = e;
 out:
     zr_str_deinit(&key);
@@ -143,7 +145,7 @@ static zarr_status read_old(struct zr_migration *m, const char *path, const char
     st = zr_doc_get(&doc, &src, err);
     *there = st != ZARR_ERR_NOT_FOUND;
     if (st != ZARR_OK) {
-        st = *there ? st : ZARR_OK;
+        st = *there ? zr_prefix(err, st, "/%s", src.key) : ZARR_OK;
         goto out;
     }
     ZR_TRY(zr_tree_new(old, m->ctx->alloc, err));

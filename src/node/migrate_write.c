@@ -80,7 +80,9 @@ static zarr_status remove_doc(const struct zr_migration *m,
         zr_migration_tell(m, node, ZARR_MIGRATED_REMOVED, name, NULL);
     else if (st == ZARR_ERR_NOT_FOUND)
         st = ZARR_OK;
-    else if (err)
+    else
+        zr_prefix(&e, st, "/%s", op.key);
+    if (st != ZARR_OK && err)
         *err = e;
 out:
     zr_str_deinit(&key);

@@ -268,6 +268,27 @@ static void check_consolidate(struct world *w, bool done)
     zarr_group_free(g);
 }
 
+static zarr_status migrate(struct world *w, zarr_error *err)
+{
+    zarr_migrate_options opts = ZARR_MIGRATE_OPTIONS_INIT;
+
+    opts.flags = ZARR_MIGRATE_REMOVE;
+    return zarr_node_migrate(w->store, "v2", &opts, err);
+}
+
+/* Whatever was done, the same call does the rest; world_check() reads the array. */
+static void check_migrate(struct world *w, bool done)
+{
+    uint32_t kind = 0;
+    int32_t format = 0;
+    zarr_error err;
+
+    if (!done)
+        world_must(migrate(w, &err), &err, "once more");
+    world_must(zarr_node_probe(w->store, "v2", &kind, &format, &err), &err, "v2");
+    assert_int_equal(format, 3);
+}
+
 static zarr_status create_group(struct world *w, zarr_error *err)
 {
     zarr_group *g = NULL;
@@ -441,6 +462,7 @@ const struct scenario scenarios[] = {
     {"group attribute", set_group_attribute, check_group_attribute},
     {"list", list, check_none},
     {"consolidate", consolidate, check_consolidate},
+    {"migrate", migrate, check_migrate},
     {"delete", delete_node, check_delete},
     {"inspect", inspect, check_none},
     {"copy", copy_node, check_none},
