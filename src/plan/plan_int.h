@@ -31,4 +31,49 @@ bool zr_target_pack(struct zr_target *out, const struct zr_projection *p,
 zarr_status zr_wave_cut(struct zr_wave *w, const struct zr_plan_args *args,
                         zarr_error *err);
 
+/* ---- plan.c and wave.c -------------------------------------------------- */
+
+/* Shards of one level that are being worked through. */
+struct zr_frame {
+    struct zr_projection *proj; /* OPENS (plan.c) of them */
+    const struct zr_level **lv; /* of each shard, counted */
+    struct zr_shard **shard;    /* fed, counted */
+    uint64_t *ordinal;
+    uint32_t n, pos, most;
+    bool waiting; /* handed out, not fed yet */
+    struct zr_projector *inner;
+    bool inner_active;
+    struct zr_projector *leaves; /* counts the leaves of missing shards */
+    struct zr_arena lists;       /* copies of list pieces and points of proj */
+};
+
+struct zr_plan {
+    struct zr_plan_args a;
+    const zarr_allocator *alloc;
+    struct zr_projector *outer;
+    struct zr_frame *frame; /* n_levels - 1 */
+    uint32_t n_frames;
+    uint64_t ordinal;
+    struct zr_str key;
+    zarr_selection *all; /* made here when the caller gave none */
+};
+
+/* Groups of the wave under construction grow in arena blocks of doubling size. */
+struct zr_wave_builder {
+    struct zr_wave *w;
+    uint32_t group_cap, item_cap, hold_cap;
+};
+
+void zr_wave_release(struct zr_wave *w);
+bool zr_wave_full(const struct zr_plan *p, const struct zr_wave *w);
+zarr_status zr_wave_add_whole(struct zr_plan *p, struct zr_wave_builder *b,
+                              const struct zr_projection *proj, zarr_error *err);
+/* entry: in the shard's index; UINT64_MAX: it is missing. */
+zarr_status zr_wave_add_inner(struct zr_plan *p, struct zr_wave_builder *b,
+                              struct zr_shard *shard, const struct zr_projection *proj,
+                              uint64_t entry, uint32_t fill_level, zarr_error *err);
+zarr_status zr_wave_add_missing(struct zr_plan *p, struct zr_wave_builder *b,
+                                struct zr_shard *shard, const struct zr_projection *proj,
+                                uint32_t level, zarr_error *err);
+
 #endif

@@ -1,0 +1,211 @@
+/*
+ * plan/wave.c - a wave under construction: items with what they want of a chunk, in
+ * groups by their source, all in the wave's arena; and the keys of objects. cut.c makes
+ * runs of the groups.
+ * Thread class: solo; the pipeline holds a lock around it.
+ */
+#include "plan/plan_int.h"
+
+#include <string.h>
+
+enum {
+    WAVE_RUN_SLOTS = 8
+};
+
+void zr_wave_init(struct zr_wave *w, const zarr_allocator *alloc)
+{
+    *w = (struct zr_wave){.kind = ZR_WAVE_END};
+    zr_arena_init(&w->arena, alloc);
+}
+
+void zr_wave_release(struct zr_wave *w)
+{
+    for (uint32_t i = 0; i < w->n_runs; i++)
+        if (w->run[i].shard == NULL) /* inner chunks' level is the layout's */
+            zr_level_give(w->run[i].level);
+    for (uint32_t i = 0; i < w->n_hold; i++)
+        zr_shard_free(w->hold[i]);
+    for (uint32_t i = 0; i < w->n_opens; i++) {
+        zr_shard_free(w->open[i].shard);
+        zr_shard_free(w->open[i].parent);
+    }
+    w->n_hold = w->n_opens = w->n_runs = w->n_items = 0;
+    w->decoded_bytes = 0;
+}
+
+void zr_wave_deinit(struct zr_wave *w)
+{
+    zr_wave_release(w);
+    zr_arena_deinit(&w->arena);
+}
+
+void zr_plan_key(const struct zr_plan_args *a, const uint64_t *chunk, struct zr_str *out)
+{
+    zr_str_clear(out);
+    if (a->prefix[0] != '\0') {
+        zr_str_puts(out, a->prefix);
+        zr_str_putc(out, '/');
+    }
+    zr_key_encoding_key(a->layout->keys, a->layout->grid->ndim, chunk, out);
+}
+
+static bool arena_grow(struct zr_arena *arena, void *ptr_ptr, uint32_t *cap, uint32_t n,
+                       size_t item_bytes)
+{
+    void **ptr = ptr_ptr;
+    uint32_t want = *cap == 0 ? WAVE_RUN_SLOTS : *cap * 2;
+    void *bigger = NULL;
+
+    if (n < *cap)
+        return true;
+    bigger = zr_arena_alloc(arena, (size_t)want * item_bytes);
+    if (bigger == NULL)
+        return false;
+    if (n > 0)
+        memcpy(bigger, *ptr, (size_t)n * item_bytes);
+    *ptr = bigger;
+    *cap = want;
+    return true;
+}
+
+static struct zr_item *new_item(struct zr_wave_builder *b,
+                                const struct zr_projection *proj)
+{
+    struct zr_item *item = zr_arena_alloc(&b->w->arena, sizeof(*item));
+
+    if (item == NULL || !zr_target_pack(&item->target, proj, &b->w->arena))
+        return NULL;
+    return item;
+}
+
+/* A group is a zr_run that has not been cut yet: all items of one source, in the order
+ * they came. */
+static struct zr_run *new_group(struct zr_wave_builder *b)
+{
+    struct zr_wave *w = b->w;
+
+    if (!arena_grow(&w->arena, &w->run, &b->group_cap, w->n_runs, sizeof(*w->run)))
+        return NULL;
+    b->item_cap = 0;
+    w->run[w->n_runs] = (struct zr_run){0};
+    return &w->run[w->n_runs++];
+}
+
+zarr_status zr_wave_add_whole(struct zr_plan *p, struct zr_wave_builder *b,
+                              const struct zr_projection *proj, zarr_error *err)
+{
+    struct zr_item *item = new_item(b, proj);
+    struct zr_run *group = new_group(b);
+    zarr_status st = ZARR_OK;
+
+    if (item == NULL || group == NULL)
+        return zr_fail_memory(err, sizeof(*item));
+    st = zr_layout_outer(p->a.layout, proj->shape, &group->level, err);
+    zr_plan_key(&p->a, proj->chunk, &p->key);
+    group->key = zr_arena_strndup(&b->w->arena, zr_str_text(&p->key), p->key.bytes);
+    group->item = zr_arena_alloc(&b->w->arena, sizeof(struct zr_item *));
+    if (st != ZARR_OK)
+        return zr_prefix(err, st, "%s", zr_str_text(&p->key));
+    if (group->key == NULL || group->item == NULL || p->key.failed)
+        return zr_fail_memory(err, p->key.bytes);
+    item->offset = 0;
+    item->bytes = UINT64_MAX;
+    item->ordinal = p->ordinal++;
+    item->n_chunks = 1;
+    item->fill_level = 0;
+    group->bytes = UINT64_MAX;
+    group->item[0] = item;
+    group->n_items = 1;
+    b->w->n_items++;
+    b->w->decoded_bytes += group->level->decoded_bytes;
+    return ZARR_OK;
+}
+
+static struct zr_run *shard_group(struct zr_wave_builder *b, struct zr_shard *shard)
+{
+    struct zr_wave *w = b->w;
+    struct zr_run *group = NULL;
+
+    if (w->n_runs > 0 && w->run[w->n_runs - 1].shard == shard)
+        return &w->run[w->n_runs - 1];
+    if (!arena_grow(&w->arena, &w->hold, &b->hold_cap, w->n_hold,
+                    sizeof(struct zr_shard *)))
+        return NULL;
+    group = new_group(b);
+    if (group == NULL)
+        return NULL;
+    group->shard = w->hold[w->n_hold++] = zr_shard_ref(shard);
+    group->level = w->level;
+    group->key = shard->buffer.handle != NULL ? NULL : shard->key;
+    return group;
+}
+
+zarr_status zr_wave_add_inner(struct zr_plan *p, struct zr_wave_builder *b,
+                              struct zr_shard *shard, const struct zr_projection *proj,
+                              uint64_t entry, uint32_t fill_level, zarr_error *err)
+{
+    struct zr_item *item = new_item(b, proj);
+    struct zr_run *group = shard_group(b, shard);
+    const struct zr_shard_index *x = shard->index;
+
+    if (item == NULL || group == NULL ||
+        !arena_grow(&b->w->arena, &group->item, &b->item_cap, group->n_items,
+                    sizeof(struct zr_item *)))
+        return zr_fail_memory(err, sizeof(*item));
+    item->ordinal = p->ordinal++;
+    item->n_chunks = 1;
+    item->fill_level = fill_level;
+    item->offset = 0;
+    item->bytes = ZR_ITEM_MISSING;
+    if (!x->missing && entry != UINT64_MAX && x->entry[2 * entry] != ZR_INDEX_MISSING) {
+        item->offset = shard->base + x->entry[2 * entry];
+        item->bytes = x->entry[2 * entry + 1];
+    }
+    group->item[group->n_items++] = item;
+    b->w->n_items++;
+    b->w->decoded_bytes +=
+        item->bytes == ZR_ITEM_MISSING ? 0 : b->w->level->decoded_bytes;
+    return ZARR_OK;
+}
+
+/* How many leaf chunks a projection on a shard of level `level` touches; 1 when that
+ * cannot be told. */
+static uint64_t count_leaves(struct zr_plan *p, uint32_t level,
+                             const struct zr_projection *proj)
+{
+    const struct zr_level *lv = &p->a.layout->level[level];
+    const uint64_t *leaf = zr_layout_leaf_shape(p->a.layout);
+    struct zr_frame *f = &p->frame[level];
+    uint64_t edge[ZARR_MAX_RANK];
+    zarr_status st = ZARR_OK;
+
+    for (int32_t d = 0; d < lv->ndim; d++)
+        edge[d] = leaf[lv->to_array[d]];
+    if (f->leaves != NULL)
+        st = zr_project_reopen_inner(f->leaves, proj, NULL, NULL);
+    else
+        st = zr_project_open_inner(&f->leaves, p->alloc, proj, edge, NULL, NULL, NULL);
+    return st == ZARR_OK ? zr_project_count(f->leaves) : 1;
+}
+
+/* One item for all that a request wants of a missing shard of level `level`. */
+zarr_status zr_wave_add_missing(struct zr_plan *p, struct zr_wave_builder *b,
+                                struct zr_shard *shard, const struct zr_projection *proj,
+                                uint32_t level, zarr_error *err)
+{
+    zarr_status st = zr_wave_add_inner(p, b, shard, proj, UINT64_MAX, level, err);
+
+    if (st == ZARR_OK) {
+        const struct zr_run *group = &b->w->run[b->w->n_runs - 1];
+        struct zr_item *item = group->item[group->n_items - 1];
+
+        item->n_chunks = count_leaves(p, level, proj);
+    }
+    return st;
+}
+
+bool zr_wave_full(const struct zr_plan *p, const struct zr_wave *w)
+{
+    return w->decoded_bytes >= p->a.wave_bytes || w->n_items >= p->a.wave_items ||
+           (p->a.plain && w->n_items > 0);
+}
