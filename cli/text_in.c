@@ -143,19 +143,26 @@ static void skip_blanks(struct nest *t)
     t->at += strspn(t->at, " \t\r\n");
 }
 
-/* How many brackets of the beginning are dimensions: an element may be a list itself. */
+/* How many brackets of the beginning are dimensions: an element may be a list itself, and
+ * a value that may be missing is a list of one unless it is null. */
 static int count_dimensions(struct cli *cli, const struct cli_elements *e,
                             const char *text, int32_t *ndim)
 {
     void *zero = cli_alloc(e->item_bytes + 1);
+    const zarr_dtype *type = e->type;
     struct cli_string json = {0};
+    int32_t wrapped = 0;
     int rc;
 
+    for (; zarr_dtype_underlying(type); type = zarr_dtype_underlying(type))
+        wrapped++;
     memset(zero, 0, e->item_bytes + 1);
-    rc = cli_element_json(cli, e->type, zero, &json);
-    *ndim = !rc && json.n_bytes && *json.text == '[' ? -1 : 0;
+    rc = cli_element_json(cli, type, zero, &json);
+    *ndim = 0;
     for (; *text && strchr("[ \t\r\n", *text); text++)
         *ndim += *text == '[';
+    if (!wrapped || strncmp(text, "null", 4) != 0)
+        *ndim -= wrapped + (!rc && json.n_bytes && *json.text == '[');
     cli_string_free(&json);
     free(zero);
     return rc;

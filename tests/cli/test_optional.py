@@ -72,3 +72,14 @@ def test_text(zarrc, tmp_path):
     zarrc("diff", tmp_path / "x", tmp_path / "y", code=None)
     assert zarrc("cat", "--format=raw", tmp_path / "x", code=6).err
     assert zarrc("reencode", tmp_path / "x", tmp_path / "two", "--format=2", code=None).code not in (0, -11)
+
+
+@pytest.mark.parametrize("kind,items", [
+    ("optional[int16]", [[5], None, [7]]), ("optional[int16]", [None, [5]]), ("optional[int16]", [[[5], None], [None, [6]]]),
+    ("optional[complex64]", [[[1.5, 2.0]], None]), ("optional[string]", [["a"], None, [""]]),
+    ("optional[optional[int16]]", [[[5]], None, [None]]),
+])
+def test_json(zarrc, tmp_path, kind, items):
+    (tmp_path / "d.json").write_text(json.dumps(items))
+    zarrc("import", f"--dtype={kind}", "--input=json", tmp_path / "d.json", tmp_path / "x")
+    assert zarrc("cat", "--format=json", tmp_path / "x").json == items
