@@ -362,7 +362,8 @@ def cases_v3(draw):
     codecs = draw(chains(replace(kind.chunk, shape=list(chunks)), grid == "regular"))
     encoding = draw(st.sampled_from([("default", "/"), ("default", "."), ("v2", "."), ("v2", "/")]))
     document = cases.document_v3(kind.data_type, kind.fill_value, codecs, shape, chunks, *encoding)
-    unit = None if grid == "regular" else strategies.unit_of(chunks, codecs)
+    sharded = any(found["name"] == "sharding_indexed" for found in codecs)
+    unit = strategies.unit_of(chunks, codecs) if sharded else [1] * len(chunks)
     if shape and grid == "rectilinear":
         edges = [draw(strategies.edge_lists(n, u)) for n, u in zip(shape, unit)]
         document["chunk_grid"] = {"name": grid, "configuration": {"kind": "inline", "chunk_shapes": edges}}
