@@ -136,6 +136,8 @@ int cli_element_text(struct cli *cli, const zarr_dtype *type, const void *elemen
                 out);
         return CLI_OK;
     }
+    if (kind == ZARR_KIND_VARRAY)
+        return add_printed(cli, type, element, out);
     if (zarr_dtype_variable(type) && kind != ZARR_KIND_OPTIONAL) {
         zarr_vlen item;
 

@@ -32,6 +32,8 @@ enum {
     ZARR_KIND_VBYTES = 13,   /**< bytes of any length: zarr_vlen */
     ZARR_KIND_OPTIONAL = 14, /**< a value's item and one byte: 1, or 0 where it is
                                 missing (the item's bytes are zero then) */
+    ZARR_KIND_VARRAY = 15,   /**< lists of any length of one other type,
+                                zarr_dtype_item(): a zarr_vlen of its elements */
     ZARR_KIND_OTHER = 255    /**< a plug-in's own: zarr_dtype_print() says what it is */
 };
 
@@ -79,6 +81,10 @@ ZARR_API uint64_t zarr_dtype_item_bytes(const zarr_dtype *dtype);
 /** 1 when elements have no fixed length: each is a zarr_vlen, or begins with one
  * (ZARR_KIND_OPTIONAL). */
 ZARR_API int zarr_dtype_variable(const zarr_dtype *dtype);
+
+/** What the lists of a type of ZARR_KIND_VARRAY are made of (v2's vlen-array); NULL for
+ * other types. */
+ZARR_API const zarr_dtype *zarr_dtype_item(const zarr_dtype *dtype);
 
 /** Significant bits of one element (bool: 8; int4: 4). */
 ZARR_API uint64_t zarr_dtype_item_bits(const zarr_dtype *dtype);

@@ -259,6 +259,31 @@ struct zr_filter {
 zarr_status zr_filter_read(const zarr_codec_spec *spec, const zarr_dtype *array,
                            struct zr_filter *out, zarr_error *err);
 
+/* json2: how text is written. */
+struct zr_json2 {
+    const char *comma; /* with its blanks; borrowed */
+    bool ascii;        /* everything else is escaped */
+};
+zarr_status zr_spec_json2(const zarr_codec_spec *spec, struct zr_json2 *out,
+                          zarr_error *err);
+
+/* vlen-array: what the lists hold, and in which byte order. */
+struct zr_ragged {
+    const zarr_dtype *item;
+    struct zr_order stored;
+};
+zarr_status zr_spec_ragged(const zarr_codec_spec *spec, struct zr_ragged *out,
+                           zarr_error *err);
+
+/* categorize: label i (from 0) is the number i + 1 of type astype. */
+struct zr_categorize {
+    const struct zr_json *label; /* the first of n strings; borrowed */
+    uint64_t n;
+    struct zr_numpy_type astype;
+};
+zarr_status zr_spec_categorize(const zarr_codec_spec *spec, struct zr_categorize *out,
+                               zarr_error *err);
+
 /* ---- numbers -------------------------------------------------------------------- */
 
 enum {                       /* where a float format has infinity and NaN */

@@ -63,6 +63,8 @@ extern const zarr_codec_spec_vtable zr_spec_fixedscaleoffset,
     zr_spec_fixedscaleoffset_array, zr_spec_quantize, zr_spec_quantize_array,
     zr_spec_astype, zr_spec_astype_array, zr_spec_bitround, zr_spec_bitround_v2,
     zr_spec_reshape, zr_spec_squeeze, zr_spec_cast_value, zr_spec_scale_offset;
+extern const zarr_codec_spec_vtable zr_spec_text_json, zr_spec_text_msgpack,
+    zr_spec_vlen_array, zr_spec_categorized;
 
 void zr_numpy_print(const struct zr_numpy_type *type, char out[4]);
 /* v3 or v2 name for messages, never NULL. */

@@ -8,6 +8,8 @@
 
 const struct zr_refusal zr_codec_refused[] = {
     {"codec", "pickle", "decoding it would run whatever code the file brings"},
+    {"codec", "json", "numcodecs before 0.6; its chunks do not say their shape"},
+    {"codec", "msgpack", "numcodecs before 0.6; its chunks do not say their shape"},
     {"codec", "imagecodecs_*",
      "a codec of the Python package imagecodecs; nothing describes its bytes"},
     {"codec", "szip",

@@ -146,5 +146,9 @@ const zarr_codec_spec_vtable *const zr_codec_core_specs[] = {
     &zr_spec_conditional,
     &zr_spec_zarrs_vlen,
     &zr_spec_vlen_v2,
+    &zr_spec_vlen_array,
+    &zr_spec_text_json,
+    &zr_spec_text_msgpack,
+    &zr_spec_categorized,
     NULL,
 };

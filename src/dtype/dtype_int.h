@@ -100,6 +100,10 @@ zarr_status zr_real_fill_print(const zarr_dtype_info *info, int format,
                                const void *element, char *text, size_t cap,
                                size_t *text_bytes, zarr_error *err);
 
+/* ---- vlen.c ---- */
+/* By bytes. */
+int zr_vlen_compare(const zarr_dtype_info *info, const void *a, const void *b);
+
 /* ---- registry.c, find.c ---- */
 /* "V8", the form of any type of so many bytes: shared by all, the raw type's in look-ups.
  */
@@ -122,6 +126,6 @@ extern const zarr_dtype_vtable zr_dtype_bool, zr_dtype_int2, zr_dtype_int4, zr_d
     zr_dtype_uint8, zr_dtype_uint16, zr_dtype_uint32, zr_dtype_uint64, zr_dtype_raw,
     zr_dtype_null_terminated, zr_dtype_utf32, zr_dtype_datetime64, zr_dtype_timedelta64,
     zr_dtype_struct, zr_dtype_string, zr_dtype_vbytes, zr_dtype_optional,
-    zr_dtype_zarrs_optional;
+    zr_dtype_zarrs_optional, zr_dtype_ragged;
 
 #endif

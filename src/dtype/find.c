@@ -220,7 +220,7 @@ zarr_status zr_dtype_from_v3(struct zr_dtype_registry *r, const struct zr_json *
         zr_json_write(config, 0, &json);
     ZR_TRY(zr_str_status(&json, err));
     ZR_TRY(by_name(r, name, config ? zr_str_text(&json) : NULL, &found, err));
-    if (!found)
+    if (!found || (found->entry->vt.flags & ZARR_DTYPE_V2_ONLY))
         st = not_known(name, err);
     else
         *out = found;

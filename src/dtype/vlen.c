@@ -295,7 +295,7 @@ out:
 }
 
 /* By bytes, which for UTF-8 is the order of its characters. */
-static int vlen_compare(const zarr_dtype_info *info, const void *a, const void *b)
+int zr_vlen_compare(const zarr_dtype_info *info, const void *a, const void *b)
 {
     zarr_vlen x, y;
     int order = 0;
@@ -316,7 +316,7 @@ const zarr_dtype_vtable zr_dtype_string = {
     .fill_parse = string_fill_parse,
     .fill_print = string_fill_print,
     .codec = "vlen-utf8",
-    .compare = vlen_compare,
+    .compare = zr_vlen_compare,
 };
 
 static const char *const vbytes_aliases[] = {"bytes", "binary", NULL};
@@ -330,5 +330,5 @@ const zarr_dtype_vtable zr_dtype_vbytes = {
     .fill_parse = vbytes_fill_parse,
     .fill_print = vbytes_fill_print,
     .codec = "vlen-bytes",
-    .compare = vlen_compare,
+    .compare = zr_vlen_compare,
 };

@@ -1,9 +1,11 @@
 /*
- * impl/cpu_vlen.c - vlen-utf8, vlen-bytes, zarrs.vlen_v2: u32 count, then u32 length and
- * bytes for each element, little-endian. Decoding copies nothing: elements point into the
- * encoded bytes, which whoever runs the program keeps until he has moved them. Everything
- * a stream says is held against what is there: the count against the chunk, lengths
- * against the rest, text against UTF-8, and nothing may be left over.
+ * impl/cpu_vlen.c - vlen-utf8, vlen-bytes, zarrs.vlen_v2, vlen-array: u32 count, then u32
+ * length and bytes for each element, little-endian. Decoding copies nothing: elements
+ * point into the encoded bytes, which whoever runs the program keeps until he has moved
+ * them; but for lists whose items memory has otherwise (byte order), which the thread
+ * keeps until the next chunk. Everything a stream says is held against what is there: the
+ * count against the chunk, lengths against the rest, text against UTF-8, and nothing may
+ * be left over.
  */
 #include "impl/impl_int.h"
 
@@ -18,13 +20,38 @@ struct vlen_self {
     const char *codec;
     uint64_t n; /* elements of a chunk; varies: at most */
     bool varies, text;
+    struct zr_ragged list; /* vlen-array */
+    uint64_t each;         /* bytes of a list's item, else 1 */
+    bool turned;           /* items are not as memory has them */
 };
+
+struct vlen_thread {
+    uint8_t *items; /* turned ones of the chunk at hand; as long as what was encoded */
+    size_t bytes;
+    const zarr_allocator *alloc;
+};
+
+static zarr_status vlen_thread_open(void **state, zarr_error *err)
+{
+    *state = zr_calloc(NULL, 1, sizeof(struct vlen_thread));
+    return *state ? ZARR_OK : zr_fail_memory(err, sizeof(struct vlen_thread));
+}
+
+static void vlen_thread_close(void *state)
+{
+    struct vlen_thread *t = state;
+
+    if (t)
+        zr_free(t->alloc, t->items);
+    zr_free(NULL, t);
+}
 
 static zarr_status vlen_bind(void **out, const zarr_codec_spec *spec,
                              const zarr_chunk_spec *decoded, zarr_error *err)
 {
     const zarr_allocator *alloc = zarr_codec_spec_allocator(spec);
     struct vlen_self *self = zr_calloc(alloc, 1, sizeof *self);
+    zarr_status st = ZARR_OK;
 
     if (!self)
         return zr_fail_memory(err, sizeof *self);
@@ -33,8 +60,18 @@ static zarr_status vlen_bind(void **out, const zarr_codec_spec *spec,
     self->n = decoded->n_bytes / sizeof(zarr_vlen);
     self->varies = !decoded->exact;
     self->text = zarr_dtype_kind(decoded->dtype) == ZARR_KIND_STRING;
-    *out = self;
-    return ZARR_OK;
+    self->each = 1;
+    if (zarr_dtype_kind(decoded->dtype) == ZARR_KIND_VARRAY) {
+        ZR_TRY(zr_spec_ragged(spec, &self->list, err));
+        self->each = zarr_dtype_item_bytes(self->list.item);
+        self->turned = zr_dtype_is_padded(self->list.item) ||
+                       zr_dtype_is_swapped(self->list.item, &self->list.stored);
+    }
+    *out = self; /* moved */
+    self = NULL;
+out:
+    zr_free(alloc, self);
+    return st;
 }
 
 static void vlen_close(void *self)
@@ -50,14 +87,44 @@ static zarr_status vlen_damaged(const struct vlen_self *self, const char *what,
                    what);
 }
 
+/* Items as memory has them, at `to`. */
+static void vlen_turn_in(const struct vlen_self *self, zarr_vlen *item, uint8_t *to)
+{
+    if (item->bytes)
+        memcpy(to, item->data, (size_t)item->bytes);
+    zr_dtype_swap(self->list.item, &self->list.stored, to, item->bytes / self->each);
+    zr_dtype_unpad(self->list.item, to, (size_t)(item->bytes / self->each));
+    item->data = to;
+}
+
+static zarr_status vlen_turn_room(const struct vlen_self *self, struct vlen_thread *t,
+                                  size_t bytes, uint8_t **out, zarr_error *err)
+{
+    *out = NULL;
+    if (!self->turned)
+        return ZARR_OK;
+    if (bytes > t->bytes) {
+        zr_free(t->alloc, t->items);
+        t->bytes = 0;
+        t->alloc = self->alloc;
+        t->items = zr_malloc(t->alloc, bytes);
+        if (!t->items)
+            return zr_fail_memory(err, bytes);
+        t->bytes = bytes;
+    }
+    *out = t->items;
+    return ZARR_OK;
+}
+
 static zarr_status vlen_decode_one(void *self_ptr, const struct zr_span *io, size_t *used,
                                    zarr_codec_exec *exec, zarr_error *err)
 {
     const struct vlen_self *self = self_ptr;
     const uint8_t *p = io->src, *end = io->src + io->src_bytes;
     uint64_t n = self->n;
+    zarr_status st = ZARR_OK;
+    uint8_t *turned = NULL;
 
-    ZR_UNUSED(exec);
     if (io->src_bytes < VLEN_WORD)
         return zr_fail(err, ZARR_ERR_CORRUPT, "%s: %zu bytes, the count alone has 4",
                        self->codec, io->src_bytes);
@@ -70,6 +137,7 @@ static zarr_status vlen_decode_one(void *self_ptr, const struct zr_span *io, siz
     if (io->dst_bytes / sizeof(zarr_vlen) < n)
         return self->varies ? zr_too_long(err, self->codec, io->dst_bytes)
                             : zr_no_room(err, self->codec);
+    ZR_TRY(vlen_turn_room(self, exec->thread_state, io->src_bytes, &turned, err));
     p += VLEN_WORD;
     for (uint64_t i = 0; i < n; i++) {
         zarr_vlen item = {0};
@@ -83,6 +151,10 @@ static zarr_status vlen_decode_one(void *self_ptr, const struct zr_span *io, siz
         item.data = p;
         if (self->text && !zr_utf8_valid((const char *)p, (size_t)item.bytes))
             return vlen_damaged(self, "is no UTF-8", i, err);
+        if (item.bytes % self->each)
+            return vlen_damaged(self, "is no whole number of items", i, err);
+        if (turned)
+            vlen_turn_in(self, &item, turned + (p - io->src));
         p += item.bytes;
         memcpy(io->dst + i * sizeof item, &item, sizeof item);
     }
@@ -90,7 +162,8 @@ static zarr_status vlen_decode_one(void *self_ptr, const struct zr_span *io, siz
         return zr_fail(err, ZARR_ERR_CORRUPT, "%s: %zu bytes behind the last element",
                        self->codec, (size_t)(end - p));
     *used = (size_t)n * sizeof(zarr_vlen);
-    return ZARR_OK;
+out:
+    return st;
 }
 
 static zarr_status vlen_decode(void *self, zarr_codec_job *jobs, uint64_t n,
@@ -99,12 +172,48 @@ static zarr_status vlen_decode(void *self, zarr_codec_job *jobs, uint64_t n,
     return zr_jobs_each(vlen_decode_one, self, jobs, n, exec, err);
 }
 
+/* Items as the store has them, where they stand. */
+static zarr_status vlen_turn_out(const struct vlen_self *self, uint8_t *at,
+                                 uint64_t bytes, zarr_error *err)
+{
+    const size_t n = (size_t)(bytes / self->each);
+    zarr_status st = ZARR_OK;
+
+    if (!self->turned)
+        goto out;
+    ZR_TRY(zr_dtype_pad(self->list.item, at, n, err));
+    zr_dtype_swap(self->list.item, &self->list.stored, at, n);
+out:
+    return st;
+}
+
+/* Its length fits, it is there, and what it should be. */
+static zarr_status vlen_check(const struct vlen_self *self, const zarr_vlen *item,
+                              uint64_t i, zarr_error *err)
+{
+    if (item->bytes > UINT32_MAX || (item->bytes && !item->data))
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "%s: element %" PRIu64 " of %" PRIu64 " bytes%s", self->codec, i,
+                       item->bytes,
+                       item->data ? ", at most 2^32 - 1 can be said" : " at NULL");
+    if (self->text && item->bytes && !zr_utf8_valid(item->data, (size_t)item->bytes))
+        return zr_fail(err, ZARR_ERR_INVALID, "%s: element %" PRIu64 " is no UTF-8",
+                       self->codec, i);
+    if (item->bytes % self->each)
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "%s: element %" PRIu64 " of %" PRIu64
+                       " bytes is no whole number of items of %" PRIu64,
+                       self->codec, i, item->bytes, self->each);
+    return ZARR_OK;
+}
+
 static zarr_status vlen_encode_one(void *self_ptr, const struct zr_span *io, size_t *used,
                                    zarr_codec_exec *exec, zarr_error *err)
 {
     const struct vlen_self *self = self_ptr;
     const uint64_t n = io->src_bytes / sizeof(zarr_vlen);
     uint8_t *p = io->dst, *end = io->dst + io->dst_bytes;
+    zarr_status st = ZARR_OK;
 
     ZR_UNUSED(exec);
     if (self->varies ? n > self->n : n != self->n)
@@ -117,24 +226,19 @@ static zarr_status vlen_encode_one(void *self_ptr, const struct zr_span *io, siz
         zarr_vlen item;
 
         memcpy(&item, io->src + i * sizeof item, sizeof item);
-        if (item.bytes > UINT32_MAX || (item.bytes && !item.data))
-            return zr_fail(err, ZARR_ERR_INVALID,
-                           "%s: element %" PRIu64 " of %" PRIu64 " bytes%s", self->codec,
-                           i, item.bytes,
-                           item.data ? ", at most 2^32 - 1 can be said" : " at NULL");
-        if (self->text && item.bytes && !zr_utf8_valid(item.data, (size_t)item.bytes))
-            return zr_fail(err, ZARR_ERR_INVALID, "%s: element %" PRIu64 " is no UTF-8",
-                           self->codec, i);
+        ZR_TRY(vlen_check(self, &item, i, err));
         if ((uint64_t)(end - p) < VLEN_WORD ||
             (uint64_t)(end - p) - VLEN_WORD < item.bytes)
             return zr_too_long(err, self->codec, io->dst_bytes);
         zr_store_le32(p, (uint32_t)item.bytes);
         if (item.bytes)
             memcpy(p + VLEN_WORD, item.data, (size_t)item.bytes);
+        ZR_TRY(vlen_turn_out(self, p + VLEN_WORD, item.bytes, err));
         p += VLEN_WORD + item.bytes;
     }
     *used = (size_t)(p - io->dst);
-    return ZARR_OK;
+out:
+    return st;
 }
 
 static zarr_status vlen_encode(void *self, zarr_codec_job *jobs, uint64_t n,
@@ -168,7 +272,9 @@ static uint64_t vlen_size_hint(void *self, const zarr_codec_job *job, int encode
         .codec = name, .impl = "cpu.zarrc", .in_kinds = ZR_HOST_KINDS,                   \
         .out_kinds = ZR_HOST_KINDS, .bind = vlen_bind, .encode = vlen_encode,            \
         .decode = vlen_decode, .close = vlen_close, .size_hint = vlen_size_hint,         \
+        .thread_open = vlen_thread_open, .thread_close = vlen_thread_close,              \
     }
 const zarr_codec_impl_vtable zr_cpu_vlen_utf8 = VLEN_VTABLE("vlen-utf8");
 const zarr_codec_impl_vtable zr_cpu_vlen_bytes = VLEN_VTABLE("vlen-bytes");
 const zarr_codec_impl_vtable zr_cpu_vlen_v2 = VLEN_VTABLE("zarrs.vlen_v2");
+const zarr_codec_impl_vtable zr_cpu_vlen_array = VLEN_VTABLE("vlen-array");

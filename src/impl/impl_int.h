@@ -47,7 +47,8 @@ extern const zarr_codec_impl_vtable zr_cpu_bytes, zr_cpu_transpose, zr_cpu_zstd,
     zr_cpu_gzip, zr_cpu_zlib, zr_cpu_lz4, zr_cpu_blosc, zr_cpu_crc32c, zr_cpu_shuffle,
     zr_cpu_delta, zr_cpu_delta_array, zr_cpu_vlen_utf8, zr_cpu_vlen_bytes,
     zr_cpu_optional, zr_cpu_zarrs_optional, zr_cpu_n5_default, zr_cpu_conditional,
-    zr_cpu_zarrs_vlen, zr_cpu_vlen_v2;
+    zr_cpu_zarrs_vlen, zr_cpu_vlen_v2, zr_cpu_vlen_array, zr_cpu_json2, zr_cpu_msgpack2,
+    zr_cpu_categorize;
 extern const zarr_codec_impl_vtable zr_cpu_base64, zr_cpu_crc32, zr_cpu_adler32,
     zr_cpu_fletcher32, zr_cpu_jenkins_lookup3, zr_cpu_packbits, zr_cpu_packbits_array;
 extern const zarr_codec_impl_vtable zr_cpu_fixedscaleoffset,

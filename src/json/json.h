@@ -61,6 +61,8 @@ enum {
 
 void zr_json_doc_init(struct zr_json_doc *doc, const zarr_allocator *alloc);
 void zr_json_doc_deinit(struct zr_json_doc *doc);
+/* As new, but for memory that the next document may use. */
+void zr_json_doc_reset(struct zr_json_doc *doc);
 
 /* Parses the whole text into doc->root. CORRUPT with a byte position ("byte 17: ..."),
  * LIMIT names the knob (json_depth, json_tokens, string_bytes). Leading UTF-8 BOM and

@@ -25,6 +25,15 @@ void zr_json_doc_deinit(struct zr_json_doc *doc)
     doc->n_spare = 0;
 }
 
+void zr_json_doc_reset(struct zr_json_doc *doc)
+{
+    zr_arena_reset(&doc->arena);
+    doc->root = NULL;
+    doc->spare = NULL;
+    doc->n_spare = 0;
+    doc->failed = doc->nan_tokens = false;
+}
+
 bool zr_json_ok(const struct zr_json_doc *doc)
 {
     return !doc->failed;

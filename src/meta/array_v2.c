@@ -7,6 +7,8 @@
  */
 #include "meta_int.h"
 
+#define OBJECT_LIST "vlen-array"
+
 const char *const zr_array_v2_members[] = {
     "zarr_format",         "shape", "chunks",  "dtype",
     "fill_value",          "order", "filters", "compressor",
@@ -114,11 +116,14 @@ out:
     return st;
 }
 
-/* The type that an object codec makes bytes of; NULL: none that we know. */
+/* The type that an object codec makes bytes of, by what it is called where it is whole;
+ * NULL: none that we know. */
 static const char *object_type(const struct zr_json *codec)
 {
-    static const char *const known[][2] = {{"vlen-utf8", "string"},
-                                           {"vlen-bytes", "variable_length_bytes"}};
+    static const char *const known[][2] = {
+        {"vlen-utf8", "string"},  {"vlen-bytes", "variable_length_bytes"},
+        {"json2", "string"},      {"msgpack2", "string"},
+        {"categorize", "string"}, {OBJECT_LIST, OBJECT_LIST}};
 
     for (size_t i = 0; zr_json_is(codec, ZR_JSON_OBJECT) && i < ZR_COUNT(known); i++)
         if (zr_json_is_text(zr_json_get(codec, "id"), known[i][0]))
@@ -146,6 +151,38 @@ static bool is_object(const struct zr_json *dtype)
     return text && (zr_streq(text, "|O") || zr_streq(text, "O"));
 }
 
+/* numcodecs writes these by index whatever the order is, and zarr-python reads them as
+ * any filter's bytes: what it writes in order F, it reads scrambled. */
+static bool is_by_index(const char *id)
+{
+    return zr_streq(id, "json2") || zr_streq(id, "msgpack2");
+}
+
+/* Lists: their items are the filter's to tell. */
+static zarr_status read_list_type(struct zr_array_meta *m, const struct zr_meta_env *env,
+                                  zarr_error *err)
+{
+    const char *text = zr_json_string(zr_json_get(m->object_codec, "dtype"));
+    const zarr_dtype *item = NULL;
+    zarr_status st = ZARR_OK;
+    struct zr_str name;
+
+    zr_str_init(&name, m->alloc);
+    if (!text) {
+        st = zr_fail(err, ZARR_ERR_INVALID,
+                     OBJECT_LIST ": dtype must be a NumPy type such as \"<i4\"");
+        goto out;
+    }
+    ZR_TRY(zr_dtype_find(env->dtypes, text, &item, NULL, err));
+    zr_str_printf(&name, OBJECT_LIST "[%s]",
+                  zarr_dtype_name(item) ? zarr_dtype_name(item) : zarr_dtype_v2(item));
+    ZR_TRY(zr_str_status(&name, err));
+    st = zr_dtype_find(env->dtypes, zr_str_text(&name), &m->dtype, NULL, err);
+out:
+    zr_str_deinit(&name);
+    return st;
+}
+
 static zarr_status read_dtype(struct zr_array_meta *m, const struct zr_meta_env *env,
                               const struct zr_json *root, zarr_error *err)
 {
@@ -158,8 +195,15 @@ static zarr_status read_dtype(struct zr_array_meta *m, const struct zr_meta_env 
     name = object_type(codec);
     id = zr_json_string(zr_json_get(codec, "id"));
     m->byte_order = ZARR_ORDER_NATIVE;
+    if (name && m->order == 'F' && m->ndim > 1 && is_by_index(id))
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                       "order \"F\" with the filter \"%s\": zarr-python reads other "
+                       "elements than it wrote",
+                       id);
     if (name) {
         m->object_codec = codec;
+        if (zr_streq(name, OBJECT_LIST))
+            return read_list_type(m, env, err);
         return zr_dtype_find(env->dtypes, name, &m->dtype, NULL, err);
     }
     if (id && zr_refusal_find(zr_codec_refused, "codec", id))
@@ -168,7 +212,7 @@ static zarr_status read_dtype(struct zr_array_meta *m, const struct zr_meta_env 
         return zr_fail(
             err, ZARR_ERR_UNSUPPORTED,
             "data type \"|O\" with the filter \"%.64s\" in front is not known: "
-            "\"vlen-utf8\" and \"vlen-bytes\" are",
+            "vlen-utf8, vlen-bytes, vlen-array, json2, msgpack2 and categorize are",
             id);
     return read_plain(m, env, v, err);
 }
@@ -240,8 +284,8 @@ zarr_status zr_array_v2_parse(struct zr_array_meta *m, const struct zr_meta_env 
         goto out;
     }
     ZR_TRY(read_codecs(m, root, err));
-    ZR_TRY(read_dtype(m, env, root, err));
     ZR_TRY(read_order(m, zr_json_get(root, "order"), err));
+    ZR_TRY(read_dtype(m, env, root, err));
     ZR_TRY(read_separator(m, env, zr_json_get(root, "dimension_separator"), err));
     ZR_TRY(zr_meta_fill(m, zr_json_is(fill, ZR_JSON_NULL) ? NULL : fill, err));
     ZR_TRY(make_chain(m, env, err));

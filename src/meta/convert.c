@@ -182,6 +182,22 @@ static zarr_status spell_raw(struct zr_array_meta *m, const struct zr_meta_env *
     return zr_dtype_find(env->dtypes, text, &m->dtype, NULL, err);
 }
 
+/* What only v2 has, other than what v3 has by a name of its own. */
+static zarr_status check_v3_codecs(const struct zr_meta_env *env,
+                                   const struct zr_chain *chain, zarr_error *err)
+{
+    for (uint32_t i = 0; i < chain->n; i++) {
+        const struct zarr_codec_spec *s = &chain->codec[i];
+
+        if (s->vt->kind == ZARR_CODEC_ARRAY_BYTES &&
+            (s->vt->flags & ZARR_CODEC_SPEC_V2) &&
+            !zr_codec_spec_lookup(env->codecs, zarr_codec_spec_name(s)))
+            return zr_fail(err, ZARR_ERR_UNSUPPORTED, "Zarr v3 has no codec \"%s\"",
+                           zarr_codec_spec_name(s));
+    }
+    return ZARR_OK;
+}
+
 static zarr_status to_v3(struct zr_array_meta *out, const struct zr_meta_env *env,
                          const struct zr_array_meta *in, struct zr_json_doc *doc,
                          zarr_error *err)
@@ -199,6 +215,7 @@ static zarr_status to_v3(struct zr_array_meta *out, const struct zr_meta_env *en
         ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED,
                        "Zarr v3 cannot say a struct whose fields differ in byte order: "
                        "its chunks must be written anew"));
+    ZR_TRY(check_v3_codecs(env, again.chain, err));
     ZR_TRY(zr_array_meta_complete(&again, err));
     ZR_TRY(zr_chain_has_form(again.chain, 3, err));
     ZR_TRY(spell_raw(&again, env, err));

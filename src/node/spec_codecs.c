@@ -183,10 +183,21 @@ out:
     return st;
 }
 
+/* Whether a v2 filter or compressor makes bytes of elements. */
+static bool makes_bytes(const zarr_context *ctx, const struct zr_json *v)
+{
+    const char *id = zr_json_string(zr_json_get(v, "id"));
+    const zarr_codec_spec_vtable *vt =
+        id ? zr_codec_spec_lookup_v2(&ctx->codecs, id) : NULL;
+
+    return vt && vt->kind == ZARR_CODEC_ARRAY_BYTES;
+}
+
 /* v2 says how objects are stored by its first filter. */
 static void object_filter(struct zr_json *root, const struct zr_spec_codecs *c)
 {
     const char *name = zarr_dtype_codec(c->dtype);
+    const zarr_dtype *item = zarr_dtype_item(c->dtype);
     const struct zr_json *filters = zr_json_get(root, "filters"), *first = NULL;
     struct zr_json *list = NULL, *v = NULL;
 
@@ -194,11 +205,13 @@ static void object_filter(struct zr_json *root, const struct zr_spec_codecs *c)
         return;
     if (zr_json_is(filters, ZR_JSON_ARRAY))
         first = filters->u.kids.first;
-    if (first && zr_json_is_text(zr_json_get(first, "id"), name))
+    if (makes_bytes(c->ctx, first ? first : zr_json_get(root, "compressor")))
         return;
     list = zr_json_new(c->doc, ZR_JSON_ARRAY);
     v = zr_json_new(c->doc, ZR_JSON_OBJECT);
     zr_json_set(c->doc, v, "id", zr_json_new_text(c->doc, name));
+    if (item)
+        zr_json_set(c->doc, v, "dtype", zr_json_new_text(c->doc, zarr_dtype_v2(item)));
     zr_json_append(c->doc, list, v);
     for (; first; first = first->next)
         zr_json_append(c->doc, list, zr_json_copy(c->doc, first));

@@ -1,4 +1,6 @@
 """Text of any length in the program: cat, reencode, diff, verify, create, what is refused."""
+import json
+
 import numpy as np
 import pytest
 import zarr
@@ -41,3 +43,45 @@ def test_create(zarrc, tmp_path):
     made = zarr.open_array(tmp_path / "n")
     made[1] = "größer"
     assert zarrc("cat", "--format=json", tmp_path / "n").json == ["hi", "größer", "hi", "hi", "hi"]
+
+
+# ---- v2's other object codecs -----------------------------------------------------------
+
+def ragged(folder):
+    folder.mkdir()
+    (folder / ".zarray").write_text(json.dumps({
+        "zarr_format": 2, "shape": [3], "chunks": [2], "dtype": "|O", "compressor": None, "fill_value": 0,
+        "order": "C", "filters": [{"id": "vlen-array", "dtype": ">i2"}]}))
+    (folder / "0").write_bytes(b"\2\0\0\0" b"\4\0\0\0\0\1\xff\xfe" b"\0\0\0\0")
+    return folder
+
+
+def test_lists(zarrc, tmp_path):
+    lists = ragged(tmp_path / "l")
+    assert zarrc("cat", "--format=elements", lists).text == "[1,-2]\n[]\n[]\n"
+    assert zarrc("cat", "--format=json", lists).json == [[1, -2], [], []]
+    assert "[1,-2]" in zarrc("cat", lists).text
+    assert "vlen-array[int16]" in zarrc("info", lists).text
+    assert zarrc("verify", lists).code == 0
+    assert "--format=elements" in zarrc("cat", "--format=raw", lists, code=None).err
+
+
+def test_lists_reencode(zarrc, tmp_path):
+    lists, out = ragged(tmp_path / "l"), tmp_path / "o"
+    zarrc("reencode", lists, out, "--chunks", "3", "--verify")
+    assert zarrc("cat", "--format=json", out).json == [[1, -2], [], []]
+    assert zarrc("diff", lists, out).code == 0
+
+
+@pytest.mark.parametrize("filters", [[{"id": "json2"}], [{"id": "msgpack2"}],
+                                     [{"id": "categorize", "labels": ["a", "ü"], "dtype": "|O"}]], ids=str)
+def test_text_filters(zarrc, tmp_path, filters):
+    folder = tmp_path / "t"
+    folder.mkdir()
+    chunk = {"json2": b'["a","\\u00fc",0,"|O",[3]]', "msgpack2": b"\x95\xa1a\xa2\xc3\xbc\xc0\xa2|O\x91\3",
+             "categorize": b"\1\2\0"}[filters[0]["id"]]
+    (folder / ".zarray").write_text(json.dumps({
+        "zarr_format": 2, "shape": [3], "chunks": [3], "dtype": "|O", "compressor": None, "fill_value": None,
+        "order": "C", "filters": filters}))
+    (folder / "0").write_bytes(chunk)
+    assert zarrc("cat", "--format=json", folder).json == ["a", "ü", ""]

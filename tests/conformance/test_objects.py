@@ -1,6 +1,8 @@
 """v2 filters that make bytes of other things than numbers: packbits, and the object codecs
 categorize, json2, msgpack2 and vlen-array, both ways with numcodecs, and with zarr-python
 where it opens such arrays."""
+import json
+
 import numcodecs
 import numpy as np
 import pytest
@@ -48,3 +50,325 @@ def test_packbits_numcodecs(context, rng):
     store = context.store()
     store.create(document=document).write(data)
     assert store.get("0") == numcodecs.PackBits().encode(data).tobytes()
+
+
+# ---- text: json2, msgpack2, categorize ---------------------------------------------------
+
+LABELS = ["red", "grün", "", "漢字", "a\"b", "red"]
+SHAPES = [((1,), (1,)), ((7,), (3,)), ((5, 4), (2, 3)), ((2, 3, 2), (2, 2, 2)), ((1, 1), (1, 1)), ((), ())]
+
+
+def object_document(filters, shape, chunks, fill="", order="C", compressor=None):
+    return cases.document_v2("|O", fill, shape, chunks, order, compressor, filters)
+
+
+def codec_of(config):
+    if config["id"] == "msgpack2":
+        pytest.importorskip("msgpack", reason="numcodecs needs the module msgpack, which is not installed")
+    return numcodecs.get_codec(dict(config))
+
+
+def boxed(items, shape):
+    out = np.empty(len(items), dtype=object)
+    out[:] = items
+    return out.reshape(shape)
+
+
+def chunks_of(data, chunks, fill):
+    """(key, full chunk) as zarr-python cuts them."""
+    for at in np.ndindex(*(-(-n // c) for n, c in zip(data.shape, chunks))):
+        chunk = np.full(chunks, fill, dtype=object)
+        box = tuple(slice(i * c, (i + 1) * c) for i, c in zip(at, chunks))
+        part = data[box + (Ellipsis,)]
+        chunk[tuple(slice(0, n) for n in part.shape) + (Ellipsis,)] = part
+        yield ".".join(map(str, at)) or "0", chunk
+
+
+def texts(rng, n):
+    letters = list("abc xyz\n\t\0\x7f\x1f\"\\/äß€漢😀\u2028")
+    return ["".join(rng.choice(letters, int(k))) for k in rng.choice([0, 1, 5, 31, 32, 300, 70000], n,
+                                                                     p=[.2, .2, .2, .1, .1, .19, .01])]
+
+
+TEXT_FILTERS = [
+    {"id": "json2"}, {**numcodecs.JSON().get_config()},
+    {"id": "json2", "ensure_ascii": False, "separators": [" , ", ":"]},
+    {"id": "json2", "encoding": "ascii"},
+    {"id": "msgpack2"}, {"id": "msgpack2", "use_bin_type": False, "raw": False, "use_single_float": True}]
+
+
+@pytest.mark.parametrize("compressor", [None, {"id": "zstd", "level": 1}], ids=["plain", "zstd"])
+@pytest.mark.parametrize("config", TEXT_FILTERS, ids=str)
+@pytest.mark.parametrize("shape,chunks", SHAPES, ids=str)
+def test_text(context, rng, config, compressor, shape, chunks):
+    codec = codec_of(config)
+    if config["id"] == "msgpack2" and not shape:
+        with pytest.raises(ZarrcError, match="without dimensions"):
+            context.store().create(document=object_document([config], shape, chunks))
+        return
+    data = boxed(texts(rng, int(np.prod(shape))), shape)
+    document = object_document([config], shape, chunks, compressor=compressor)
+    packer = numcodecs.get_codec(compressor) if compressor else None
+    ours, theirs = context.store(), context.store()
+    array = ours.create(document=document)
+    array.write_vlen([v.encode() for v in data.ravel()])
+    theirs.create(document=document)
+    for key, chunk in chunks_of(data, chunks, ""):
+        encoded = codec.encode(chunk)
+        if (chunk != "").any():
+            stored = ours.get(key)
+            assert (packer.decode(stored) if packer else stored) == encoded
+            got = codec.decode(packer.decode(stored) if packer else stored)
+            assert got.shape == chunk.shape and (got == chunk).all()
+        theirs.put(key, bytes(packer.encode(encoded)) if packer else encoded)
+    assert theirs.open().read_vlen() == [v.encode() for v in data.ravel()]
+    assert array.read_vlen() == theirs.open().read_vlen()
+    assert array.verify() == []
+
+
+@pytest.mark.parametrize("config", [{"id": "json2"}, {"id": "msgpack2"}], ids=str)
+@pytest.mark.parametrize("missing", [None, 0])
+def test_text_never_written(context, config, missing):
+    """What zarr-python leaves in edges and holes: its fill value, 0 or None."""
+    codec = codec_of(config)
+    for fill in (missing, ""):
+        store = context.store()
+        array = store.create(document=object_document([config], (3,), (2,), fill=fill))
+        store.put("0", codec.encode(np.array(["a", missing], dtype=object)))
+        store.put("1", codec.encode(np.array(["b", missing], dtype=object)))
+        assert array.read_vlen() == [b"a", b"", b"b"]
+    store = context.store()
+    array = store.create(document=object_document([config], (3,), (2,), fill="x"))
+    store.put("0", codec.encode(np.array(["a", missing], dtype=object)))
+    with pytest.raises(ZarrcError, match="element 1 is .*only text is done"):
+        array.read_vlen()
+
+
+@pytest.mark.parametrize("config", [{"id": "json2"}, {"id": "msgpack2"}], ids=str)
+@pytest.mark.parametrize("value", [1, -1, 0.0, 1.5, True, [1], ["a"], ["a", "b", "c"], {"a": 1}, {}, 2**63,
+                                   float("nan"), [[["a"]]], b"bytes"], ids=str)
+def test_other_objects(context, config, value):
+    codec = codec_of(config)
+    if config["id"] == "json2" and isinstance(value, bytes):
+        pytest.skip("Python's json writes no bytes")
+    store = context.store()
+    array = store.create(document=object_document([config], (3,), (3,)))
+    data = np.empty(3, dtype=object)
+    data[:] = ["a", "b", "c"]
+    data[1] = value
+    store.put("0", codec.encode(data))
+    with pytest.raises(ZarrcError, match=r"\b(element 1 is .*only text is done|lists and objects are not done)"):
+        array.read_vlen()
+
+
+@pytest.mark.parametrize("config", [{"id": "json2"}, {"id": "msgpack2"}], ids=str)
+def test_text_of_other_shapes(context, config):
+    codec = codec_of(config)
+    items = [b"a", b"b", b"c", b"d", b"e", b"f"]
+    flat = np.array([v.decode() for v in items], dtype=object)
+    for data, good in [(flat, True), (flat.astype("U1"), True), (flat.reshape(2, 3), True),
+                       (flat.reshape(3, 2), False), (flat.reshape(2, 3, 1), False), (flat[:5], False),
+                       (flat.reshape(1, 2, 3), False), (np.arange(6), False)]:
+        store = context.store()
+        array = store.create(document=object_document([config], (2, 3), (2, 3)))
+        store.put("0.0", codec.encode(data))
+        if good:
+            assert array.read_vlen() == items
+        else:
+            with pytest.raises(ZarrcError, match=config["id"]):
+                array.read_vlen()
+
+
+def test_text_order_f(context):
+    for config in ({"id": "json2"}, {"id": "msgpack2"}):
+        with pytest.raises(ZarrcError, match="reads other elements than it wrote"):
+            context.store().create(document=object_document([config], (2, 3), (2, 3), order="F"))
+        context.store().create(document=object_document([config], (3,), (3,), order="F"))
+
+
+@pytest.mark.parametrize("astype", ["|u1", "|i1", "<u2", ">u2", ">i4", "<u8"])
+@pytest.mark.parametrize("dtype", ["|O", "<U3", "<U1", "<U9"])
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("shape,chunks", SHAPES, ids=str)
+def test_categorize(context, rng, astype, dtype, order, shape, chunks):
+    config = {"id": "categorize", "labels": LABELS, "dtype": dtype, "astype": astype}
+    codec = numcodecs.get_codec(dict(config))
+    known = LABELS + ["unknown", "re", "redd"]
+    data = boxed([known[i] for i in rng.integers(0, len(known), int(np.prod(shape)))], shape)
+    fill = "red" if dtype == "|O" else ""
+    document = cases.document_v2(dtype, fill, shape, chunks, order,
+                                 {"id": "zlib", "level": 1}, [config])
+    unpack = numcodecs.Zlib().decode
+    store = context.store()
+    array = store.create(document=document)
+    if dtype == "|O":
+        array.write_vlen([v.encode() for v in data.ravel()])
+        typed = data
+    else:
+        typed = data.astype(dtype)
+        array.write(typed)
+    for key, chunk in chunks_of(typed, chunks, fill):
+        chunk = np.asarray(chunk, dtype=object if dtype == "|O" else dtype)
+        encoded = codec.encode(chunk.ravel(order=order)).tobytes()
+        if (chunk == chunk.dtype.type(fill) if dtype != "|O" else chunk == fill).all():
+            continue
+        assert unpack(store.get(key)) == encoded
+    expected = codec.decode(codec.encode(typed.ravel()))
+    got = [v.decode() for v in array.read_vlen()] if dtype == "|O" else array.read(dtype).ravel().tolist()
+    assert got == expected.tolist()
+
+
+def test_categorize_refuses(context):
+    def make(dtype="|O", filter_dtype="|O", labels=("a",), astype="|u1", order="C"):
+        return context.store().create(document=cases.document_v2(dtype, None, (2,), (2,), order, None, [
+            {"id": "categorize", "labels": labels, "dtype": filter_dtype, "astype": astype}]))
+    make()
+    make("<U3", "<U3")
+    for arguments, says in [({"dtype": "<U3", "filter_dtype": "<U4"}, "is not the array's"),
+                            ({"dtype": ">U3", "filter_dtype": ">U3"}, "little-endian"),
+                            ({"dtype": "<U3"}, "is not the array's"),
+                            ({"dtype": "<i4"}, "only text is done"),
+                            ({"labels": ["a", 1]}, "a list of texts"),
+                            ({"labels": "ab"}, "a list of texts"),
+                            ({"labels": ["x"] * 256}, "numbers for 255"),
+                            ({"labels": ["x"] * 128, "astype": "|i1"}, "numbers for 127"),
+                            ({"astype": "<f4"}, "no integer")]:
+        with pytest.raises(ZarrcError, match=says):
+            make(**arguments)
+    make(labels=["x"] * 255)
+    store = context.store()
+    array = store.create(document=object_document(
+        [{"id": "categorize", "labels": ["a", "b"], "dtype": "|O"}], (2,), (2,)))
+    for chunk, says in [(b"\1\3", "element 1 has the number 3, there are 2 labels"), (b"\1", "1 encoded bytes"),
+                        (b"\1\1\1", "3 (encoded )?bytes")]:
+        store.put("0", chunk)
+        with pytest.raises(ZarrcError, match=says):
+            array.read_vlen()
+
+
+# ---- vlen-array --------------------------------------------------------------------------
+
+ITEMS = ["<i4", ">i4", "|u1", "<f8", ">f2", "|b1", "<c16", ">i8", "|S3", "<U2", ">U2"]
+
+
+def ragged(rng, dtype, n):
+    dtype = np.dtype(dtype)
+    lists = []
+    for k in rng.choice([0, 1, 2, 9, 1000], n):
+        raw = np.frombuffer(rng.bytes(int(k) * dtype.itemsize), np.uint8)
+        if dtype.kind == "b":
+            lists.append((raw & 1).astype(bool))
+        elif dtype.kind == "U":
+            lists.append(rng.choice(["", "a", "äß", "漢"], int(k)).astype(dtype))
+        else:
+            lists.append(np.frombuffer(raw.tobytes(), dtype))
+    return lists
+
+
+@pytest.mark.parametrize("dtype", ITEMS)
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("shape,chunks", SHAPES, ids=str)
+def test_vlen_array(context, rng, dtype, order, shape, chunks):
+    config = {"id": "vlen-array", "dtype": dtype}
+    codec = numcodecs.VLenArray(dtype)
+    document = object_document([config, {"id": "crc32"}], shape, chunks, 0, order, {"id": "lz4"})
+    seal, pack = numcodecs.CRC32(), numcodecs.LZ4()
+    lists = ragged(rng, dtype, int(np.prod(shape)))
+    data = np.empty(len(lists), dtype=object)
+    for i, v in enumerate(lists):
+        data[i] = v
+    data = data.reshape(shape)
+    items = [v.astype(v.dtype.newbyteorder("=")).tobytes() for v in data.ravel()]
+    ours, theirs = context.store(), context.store()
+    array = ours.create(document=document)
+    assert array.dtype_name.startswith("vlen-array[")
+    assert array.read_vlen() == [b""] * len(items)
+    array.write_vlen(items)
+    theirs.create(document=document)
+    for key, chunk in chunks_of(data, chunks, None):
+        flat = np.empty(chunk.size, dtype=object)
+        for i, v in enumerate(chunk.ravel(order=order)):
+            flat[i] = np.array([], dtype) if v is None else v
+        encoded = bytes(codec.encode(flat))
+        if any(len(v) for v in flat):
+            assert bytes(seal.decode(pack.decode(ours.get(key)))) == encoded
+        theirs.put(key, bytes(pack.encode(seal.encode(encoded))))
+    assert theirs.open().read_vlen() == items
+    assert array.read_vlen() == items
+    assert array.verify() == []
+
+
+def test_vlen_array_created_here(context):
+    store = context.store()
+    array = store.create(shape=(4,), chunks=(3,), dtype="vlen-array[>i2]", zarr_format=2)
+    assert json.loads(array.metadata)["filters"] == [{"id": "vlen-array", "dtype": "<i2"}]
+    assert json.loads(array.metadata)["dtype"] == "|O" and array.dtype_name == "vlen-array[int16]"
+    array.write_vlen([b"", np.array([1, -2], "i2").tobytes(), b"", b""])
+    assert array.read_vlen()[1] == b"\1\0\xfe\xff"
+    with pytest.raises(ZarrcError, match="no whole number of items of 2"):
+        array.write_vlen([b"123"] * 4)
+    with pytest.raises(ZarrcError, match="does not exist in v3"):
+        store.create("v3", shape=(4,), chunks=(3,), dtype="vlen-array[int16]", zarr_format=3)
+    for name in ("vlen-array", "vlen-array[]", "vlen-array[string]", "vlen-array[vlen-array[int8]]",
+                 "vlen-array[" * 1000 + "]" * 1000, "vlen-array[[[\"a\",\"<i4\"]]]"):
+        with pytest.raises(ZarrcError, match="vlen-array"):
+            context.dtype(name)
+
+
+def test_vlen_array_fill(context):
+    filters = [{"id": "vlen-array", "dtype": ">i2"}]
+    for fill, item in [(0, b""), (None, b""), ("", b""), ([], b""), ([1, 2], b"\1\0\2\0")]:
+        array = context.store().create(document=object_document(filters, (2,), (2,), fill=fill))
+        assert array.read_vlen() == [item] * 2
+    for fill in (1, "ab", [1, "x"], [99999], {"a": 1}):
+        with pytest.raises(ZarrcError):
+            context.store().create(document=object_document(filters, (2,), (2,), fill=fill))
+
+
+# ---- what is not done --------------------------------------------------------------------
+
+@pytest.mark.parametrize("filters,says", [
+    ([{"id": "pickle", "protocol": 5}], "pickle.*would run whatever code"),
+    ([{"id": "json"}], "json.*do not say their shape"),
+    ([{"id": "msgpack"}], "msgpack.*do not say their shape"),
+    ([{"id": "mystery"}], "filter \"mystery\" in front is not known"),
+    ([{"id": "zlib", "level": 1}], "filter \"zlib\" in front is not known"),
+    (None, "no filter says how they are stored"),
+    ([{"id": "msgpack2", "raw": True}], "its elements are bytes"),
+    ([{"id": "json2", "encoding": "utf-16"}], "encoding \"utf-16\""),
+    ([{"id": "json2", "separators": [";", ":"]}], "separators"),
+    ([{"id": "vlen-array"}], "dtype must be a NumPy type"),
+    ([{"id": "vlen-array", "dtype": "|O"}], "no filter says"),
+    ([{"id": "vlen-array", "dtype": "string"}], "variable"),
+], ids=str)
+def test_refused(context, filters, says):
+    with pytest.raises(ZarrcError, match=says):
+        context.store().create(document=object_document(filters, (2,), (2,)))
+
+
+def test_number_arrays_have_no_text(context):
+    for config in ({"id": "json2"}, {"id": "msgpack2"}):
+        with pytest.raises(ZarrcError, match="only text is done"):
+            context.store().create(document=cases.document_v2("<i4", 0, (2,), (2,), filters=[config]))
+
+
+def test_no_form_in_v3(context):
+    """v3 metadata knows none of these names."""
+    for name in ("json2", "msgpack2", "categorize", "vlen-array", "numcodecs.json2"):
+        with pytest.raises(ZarrcError, match="is unknown"):
+            context.store().create(document=cases.document_v3("string", "", [{"name": name}], (2,), (2,)))
+    with pytest.raises(ZarrcError, match="vlen-array"):
+        context.store().create(document=cases.document_v3("vlen-array[int8]", [], [cases.PLAIN], (2,), (2,)))
+
+
+@pytest.mark.parametrize("codec", ["json2", "msgpack2", "categorize", "vlen-array"])
+def test_text_created_here(context, codec):
+    """A caller's own filter stays the first, no vlen-utf8 is put in front."""
+    config = {"id": codec, **({"labels": ["a", "b"], "dtype": "|O"} if codec == "categorize" else {}),
+              **({"dtype": "|u1"} if codec == "vlen-array" else {})}
+    array = context.store().create(
+        shape=(3,), chunks=(2,), dtype="string" if codec != "vlen-array" else "vlen-array[uint8]",
+        zarr_format=2, codecs={"filters": [config], "compressor": None})
+    assert [f["id"] for f in json.loads(array.metadata)["filters"]] == [codec]
+    array.write_vlen([b"a", b"", b"b"])
+    assert array.read_vlen() == [b"a", b"", b"b"]

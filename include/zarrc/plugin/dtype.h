@@ -79,8 +79,10 @@ enum {
     /** in info.flags: an element is, or begins with, a zarr_vlen. fill_parse() takes its
      * bytes from info->allocator, none for length 0; the library frees them. */
     ZARR_DTYPE_VARIABLE = 8,
-    ZARR_DTYPE_V2_PLAIN = 32 /**< in vtable.flags: the v2 type is written without a byte
-                                order and means little-endian ("bfloat16") */
+    ZARR_DTYPE_V2_PLAIN = 32, /**< in vtable.flags: the v2 type is written without a byte
+                                 order and means little-endian ("bfloat16") */
+    ZARR_DTYPE_V2_ONLY = 64   /**< in vtable.flags: `name` is for zarr_dtype_find(); v3
+                                 metadata has no form of the type */
 };
 
 /** What parse() may ask the library for: other data types, for types made of types. */
