@@ -152,7 +152,8 @@ static void read_all(zarr_array *a)
     const int32_t ndim = zarr_array_ndim(a);
     const uint64_t *shape = zarr_array_shape(a);
     const uint64_t item = zarr_dtype_item_bytes(zarr_array_dtype(a));
-    uint64_t start[ZARR_MAX_RANK] = {0}, count[ZARR_MAX_RANK] = {0}, one[ZARR_MAX_RANK];
+    uint64_t start[ZARR_MAX_RANK] = {0}, count[ZARR_MAX_RANK] = {0},
+             one[ZARR_MAX_RANK] = {0};
     const uint64_t bytes = fit_box(a, count);
 
     read_box("read", a, start, count, bytes);

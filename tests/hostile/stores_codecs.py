@@ -34,7 +34,7 @@ config("cast_from_raw", UNSUPPORTED, "must be integers or floats", cast(data_typ
 config("cast_rounding", CORRUPT, "rounding", cast(data_type="int8", rounding="up"))
 config("cast_range", CORRUPT, "out_of_range", cast(data_type="int8", out_of_range="saturate"))
 config("cast_wrap_float", CORRUPT, "only integers", cast(data_type="float32", out_of_range="wrap"))
-config("cast_member", CORRUPT, "roundign", cast(data_type="int8", roundign="nearest-even"))
+config("cast_member", CORRUPT, "round", cast(data_type="int8", round="nearest-even"))
 config("cast_map_list", CORRUPT, "scalar_map", cast(data_type="int8", scalar_map=[[1, 2]]))
 config("cast_map_member", CORRUPT, "encoded", cast(data_type="int8", scalar_map={"encoded": []}))
 config("cast_map_triple", CORRUPT, "must be a pair", cast(data_type="int8", scalar_map={"encode": [[1, 2, 3]]}))
