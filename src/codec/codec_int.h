@@ -21,6 +21,9 @@ zarr_status zr_conf_bool(const zarr_codec_spec *raw, const char *member, int *v,
 /* *v: index into the NULL-terminated `words`. */
 zarr_status zr_conf_word(const zarr_codec_spec *raw, const char *member,
                          const char *const *words, int *v, zarr_error *err);
+/* UNSUPPORTED for an array whose length the encoded chunk tells, as inside `optional`. */
+zarr_status zr_spec_needs_length(const zarr_codec_spec *spec, const zarr_chunk_spec *in,
+                                 zarr_error *err);
 /* INVALID: "<codec>: <member> is <what it is>, must be <rule>". */
 zarr_status zr_conf_refuse(const zarr_codec_spec *raw, const char *member,
                            const char *rule, zarr_error *err);
@@ -101,13 +104,18 @@ void zr_sub_free(struct zarr_codec_spec *s);
 
 /* ---- chains and shards --------------------------------------------------------- */
 
+/* Codecs in codecs in codecs: binding them costs two to the power of it. */
+#define ZR_SUB_DEPTH 8
+
 struct zr_parse { /* one call of zr_chain_parse(), all nested chains together */
     const struct zr_codec_registry *registry;
     const zarr_allocator *alloc;
     zarr_limits limits;
     int format;
     bool allow_missing_bytes;
-    bool sub; /* a chain inside another codec: may be without array->bytes codec */
+    /* chains of other codecs around this one; 0: the array's own. Inside, it may be
+     * without array->bytes codec. */
+    uint32_t sub;
     uint32_t n_codecs; /* so far */
     uint32_t depth;    /* of shards around this chain */
 };

@@ -194,3 +194,13 @@ zarr_status zr_conf_none(const zarr_codec_spec *raw, int format, char *text, siz
 out:
     return st;
 }
+
+zarr_status zr_spec_needs_length(const zarr_codec_spec *spec, const zarr_chunk_spec *in,
+                                 zarr_error *err)
+{
+    if (in->dtype && !in->exact)
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                       "%s: cannot take an array whose length only the chunk tells",
+                       zarr_codec_spec_name(spec));
+    return ZARR_OK;
+}

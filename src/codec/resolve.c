@@ -156,10 +156,12 @@ static zarr_status check_encoded(const struct zr_chain *chain,
                                  const struct zr_chain_reps *reps,
                                  const zarr_limits *limits, zarr_error *err)
 {
+    /* Bytes of a chain around this one were measured there. */
+    const uint64_t base = ZR_MAX(limits->chunk_bytes, reps->rep[0].n_bytes);
     uint64_t most = 0;
 
     if (reps->loose || (chain->a2b < chain->n && chain->codec[chain->a2b].shard) ||
-        !zr_mul_u64(limits->chunk_bytes, ENCODED_FACTOR, &most) ||
+        !zr_mul_u64(base, ENCODED_FACTOR, &most) ||
         !zr_add_u64(most, ENCODED_SLACK, &most))
         return ZARR_OK;
     for (uint32_t i = 0; i < chain->n; i++)
@@ -169,7 +171,7 @@ static zarr_status check_encoded(const struct zr_chain *chain,
                            " encoded bytes, over %d times the limit chunk_bytes (%" PRIu64
                            ")",
                            zarr_codec_spec_name(&chain->codec[i]),
-                           reps->rep[i + 1].n_bytes, ENCODED_FACTOR, limits->chunk_bytes);
+                           reps->rep[i + 1].n_bytes, ENCODED_FACTOR, base);
     return ZARR_OK;
 }
 

@@ -94,6 +94,7 @@ static zarr_status n5_resolve(const zarr_codec_spec *spec, const zarr_chunk_spec
     ZR_UNUSED(fill_out);
     _Static_assert(ZARR_MAX_RANK <= N5_NDIM_MAX,
                    "the header counts dimensions in 16 bits");
+    ZR_TRY(zr_spec_needs_length(spec, in, err));
     ZR_TRY(n5_check_array(spec, in, err));
     ZR_TRY(zarr_codec_spec_chain_resolve(spec, "codecs", in, &inner, err));
     out->n_bytes = UINT64_MAX;

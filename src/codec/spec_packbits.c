@@ -166,6 +166,7 @@ static zarr_status packbits_array_resolve(const zarr_codec_spec *spec,
     zarr_status st = ZARR_OK;
 
     ZR_UNUSED(fill_out); /* a fill value means nothing behind this: it stays zero */
+    ZR_TRY(zr_spec_needs_length(spec, in, err));
     if (zarr_dtype_kind(in->dtype) != ZARR_KIND_BOOL) {
         const char *name = zarr_dtype_name(in->dtype);
 

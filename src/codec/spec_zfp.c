@@ -310,6 +310,7 @@ static zarr_status zfp_resolve(const zarr_codec_spec *spec, const zarr_chunk_spe
     uint64_t bits = 0;
 
     ZR_UNUSED(fill_out);
+    ZR_TRY(zr_spec_needs_length(spec, in, err));
     ZR_TRY(zr_spec_zfp(spec, in, &z, err));
     out->exact = 0;
     out->item_bytes_hint = 1;

@@ -60,15 +60,18 @@ static zarr_status sub_parse_one(struct zarr_codec_spec *s, struct zr_parse *p,
     zarr_status st = ZARR_OK;
     const struct zr_json *list = zr_json_get(s->members, member);
     struct zr_sub_chain *sub = &s->sub[s->n_sub];
-    const bool outer = p->sub;
 
     if (!list || list->type == ZR_JSON_NULL)
         return ZARR_OK;
+    if (p->sub == ZR_SUB_DEPTH)
+        return zr_fail(err, ZARR_ERR_LIMIT,
+                       "%s: codecs stand inside codecs more than %d deep", member,
+                       ZR_SUB_DEPTH);
     sub->member = member;
     s->n_sub++;
-    p->sub = true;
+    p->sub++;
     st = zr_chain_parse_list(&sub->chain, p, member, list, err);
-    p->sub = outer;
+    p->sub--;
     ZR_TRY(st);
     ZR_TRY(sub_print(sub, p, err));
 out:

@@ -53,13 +53,8 @@ static zarr_status cond_bind(void **out, const zarr_codec_spec *spec,
         goto out;
     }
     for (uint32_t i = 0; i < chain->n; i++) {
-        uint64_t encoded = 0;
-
         ZR_TRY(zr_runner_open_part(&self->codec[i], spec, "codecs", i, 1, &plain, err));
-        ZR_TRY(zr_spec_bound(&chain->codec[i], plain.n_bytes, &encoded, err));
-        if (encoded == UINT64_MAX)
-            encoded = spec->most_bytes;
-        plain.n_bytes = ZR_MAX(plain.n_bytes, encoded);
+        plain.n_bytes = ZR_MAX(plain.n_bytes, zr_runner_bound(self->codec[i]));
     }
     *out = self; /* moved */
     self = NULL;
@@ -107,6 +102,8 @@ static zarr_status cond_decode_one(void *self_ptr, const struct zr_span *io, siz
                                    zarr_codec_exec *exec, zarr_error *err)
 {
     const struct cond_self *self = self_ptr;
+    struct zr_thread_states *ts = exec->inner;
+    const size_t base = ts->decode.top;
     zarr_mem cur = {0};
     size_t first = 0;
     zarr_status st = ZARR_OK;
@@ -129,6 +126,8 @@ static zarr_status cond_decode_one(void *self_ptr, const struct zr_span *io, siz
             exec->flags &= ~(uint32_t)ZARR_CODEC_JOB_NO_ROOM;
         if (st != ZARR_OK)
             goto out;
+        if (i > first)
+            zr_buffer_stack_last(&ts->decode, base, &out);
         cur = out;
     }
     *used = (size_t)cur.bytes;
@@ -150,6 +149,7 @@ static zarr_status cond_encode_one(void *self_ptr, const struct zr_span *io, siz
     const struct cond_self *self = self_ptr;
     const zarr_mem plain = zr_mem_of_host((void *)(uintptr_t)io->src, io->src_bytes);
     struct zr_thread_states *ts = exec->inner;
+    const size_t base = ts->encode.top;
     zarr_mem cur = plain;
     zarr_status st = ZARR_OK;
 
@@ -159,10 +159,17 @@ static zarr_status cond_encode_one(void *self_ptr, const struct zr_span *io, siz
     for (size_t i = 0; i < self->n; i++) {
         const size_t top = ts->encode.top;
         zarr_mem out = {0};
+        zarr_error why = {0};
 
-        ZR_TRY(zarr_codec_runner_encode(self->codec[i], exec, &cur, &out, err));
-        if (out.bytes <= cur.bytes) {
+        st = zarr_codec_runner_encode(self->codec[i], exec, &cur, &out, &why);
+        if (st != ZARR_OK && st != ZARR_ERR_INVALID) { /* INVALID: not bytes for it */
+            if (err)
+                *err = why;
+            goto out;
+        }
+        if (st == ZARR_OK && out.bytes <= cur.bytes) {
             io->dst[i / 8] |= (uint8_t)(1U << i % 8);
+            zr_buffer_stack_last(&ts->encode, base, &out);
             cur = out;
         } else {
             ts->encode.top = top; /* a trial: its memory is free again */

@@ -110,6 +110,10 @@ zarr_status zr_program_make_plain(struct zr_program **out,
 zarr_status zr_runner_open_part(zarr_codec_runner **out, const zarr_codec_spec *spec,
                                 const char *member, uint32_t first, uint32_t n,
                                 const zarr_chunk_spec *decoded, zarr_error *err);
+/* Most bytes that it gives when encoding. */
+uint64_t zr_runner_bound(const zarr_codec_runner *r);
+/* After a run whose input was the one result kept since `base`: now it is `out`. */
+void zr_buffer_stack_last(struct zr_buffer_stack *s, size_t base, const zarr_mem *out);
 /* Memory of the thread for an encoder, until its stage returns. */
 zarr_status zr_exec_room(zarr_codec_exec *exec, uint64_t bytes, uint8_t **out,
                          zarr_error *err);

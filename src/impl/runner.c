@@ -5,7 +5,7 @@
  * that the implementation was called with. Buffers are a stack: what a runner gives
  * stays until the stage returns that called it.
  * Recursion: through runners inside runners, whose depth is the metadata's nesting,
- * bounded by limits.codecs.
+ * bounded by ZR_SUB_DEPTH.
  * Thread class: frozen.
  */
 #include "impl/impl_int.h"
@@ -112,6 +112,11 @@ zarr_status zarr_codec_runner_open(zarr_codec_runner **out, const zarr_codec_spe
                                err);
 }
 
+uint64_t zr_runner_bound(const zarr_codec_runner *r)
+{
+    return r->reps.rep[r->reps.n].n_bytes;
+}
+
 /* ---- running ------------------------------------------------------------------------
  */
 
@@ -129,6 +134,19 @@ static zarr_status runner_push(struct zr_buffer_stack *s, size_t n,
     s->top += n;
 out:
     return st;
+}
+
+void zr_buffer_stack_last(struct zr_buffer_stack *s, size_t base, const zarr_mem *out)
+{
+    const struct zr_buffer last = s->buffer[s->top - 1];
+
+    if (out->handle != last.p) { /* nothing was to be done: still the input */
+        s->top--;
+        return;
+    }
+    s->buffer[s->top - 1] = s->buffer[base];
+    s->buffer[base] = last;
+    s->top = base + 1;
 }
 
 zarr_status zr_exec_room(zarr_codec_exec *exec, uint64_t bytes, uint8_t **out,

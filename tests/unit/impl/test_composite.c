@@ -233,6 +233,114 @@ static void test_optional_refused(void **state)
             "must be variable_length_bytes");
 }
 
+static void test_optional_lengths(void **state)
+{
+    static const char *const need_it[][2] =
+    { {"{\"name\":\"numcodecs.packbits\"},\"bytes\"", "optional[bool]"},
+      {"{\"name\":\"n5_default\",\"configuration\":{\"codecs\":[{\"name\":\"transpose\","
+       "\"configuration\":{\"order\":[0]}}," BIG "]}}",
+       "optional[uint16]"},
+#if defined(ZR_HAVE_ZFP)
+      {"{\"name\":\"zfp\",\"configuration\":{\"mode\":\"reversible\"}}",
+       "optional[float32]"},
+#endif
+    };
+    char codecs[512];
+
+    ZR_UNUSED(state);
+    for (size_t i = 0; i < ZR_COUNT(need_it); i++) {
+        (void)snprintf(codecs, sizeof codecs, OPTIONAL("\"packbits\"", "%s"),
+                       need_it[i][0]);
+        refused(codecs, need_it[i][1], two_by_two, "whose length only the chunk tells");
+    }
+}
+
+/* ---- conditional ------------------------------------------------------------------ */
+
+#define CONDITIONAL(inside, bits)                                                        \
+    "{\"name\":\"conditional\",\"configuration\":{\"codecs\":[" inside                   \
+    "],\"header_bits\":" bits "}}"
+#define SHUFFLE "{\"name\":\"numcodecs.shuffle\",\"configuration\":{\"elementsize\":4}}"
+#define FOUR    SHUFFLE "," SHUFFLE "," SHUFFLE "," SHUFFLE
+
+/* However many codecs there are, few buffers of a chunk are held. */
+static void test_conditional_many(void **state)
+{
+    static uint8_t data[1 << 16];
+    const uint64_t dims[] = {sizeof data, 0};
+    const char *codecs =
+        "[\"bytes\"," CONDITIONAL(FOUR "," FOUR "," FOUR "," FOUR ",\"crc32c\",{\"name\":"
+                                       "\"gzip\",\"configuration\":{\"level\":1}}",
+                                  "24") "]";
+    struct impl_chain c = {0};
+    uint8_t *stored = NULL;
+    size_t n = 0, held = 0;
+
+    ZR_UNUSED(state);
+    for (size_t i = 0; i < sizeof data; i++)
+        data[i] = (uint8_t)(i / 300);
+    if (chain_of(&c, codecs, "uint8", dims) != ZARR_OK)
+        fail_msg("%s", error.message);
+    assert_int_equal(impl_run(c.encode, &env, data, sizeof data, &stored, &n, &error),
+                     ZARR_OK);
+    assert_true(n < sizeof data / 2);
+    assert_int_equal(stored[0], 0xFF);
+    assert_int_equal(stored[1], 0xFF);
+    assert_int_equal(stored[2], 2); /* the checksum made it longer */
+    must_be(c.decode, stored, n, data, sizeof data);
+    for (size_t i = 0; i < env.threads.decode.n; i++)
+        held += env.threads.decode.buffer[i].bytes;
+    for (size_t i = 0; i < env.threads.encode.n; i++)
+        held += env.threads.encode.buffer[i].bytes;
+    assert_true(held < 14 * sizeof data);
+    free(stored);
+    impl_chain_close(&c);
+}
+
+/* A codec that can't take so many bytes is left out. */
+static void test_conditional_odd(void **state)
+{
+    static const uint8_t data[3] = {1, 2, 3}, want[4] = {0, 1, 2, 3};
+    const uint64_t dims[] = {3, 0};
+    struct impl_chain c = {0};
+
+    ZR_UNUSED(state);
+    if (chain_of(&c, "[\"bytes\"," CONDITIONAL(SHUFFLE, "8") "]", "uint8", dims) !=
+        ZARR_OK)
+        fail_msg("%s", error.message);
+    must_be(c.encode, data, sizeof data, want, sizeof want);
+    must_be(c.decode, want, sizeof want, data, sizeof data);
+    impl_chain_close(&c);
+}
+
+static void test_nesting(void **state)
+{
+    const uint64_t dims[] = {3, 0};
+    char codecs[2048];
+
+    ZR_UNUSED(state);
+    for (int depth = 7; depth < 10; depth++) {
+        struct impl_chain c = {0};
+        size_t n = (size_t)snprintf(codecs, sizeof codecs, "[\"bytes\",");
+
+        for (int i = 0; i < depth; i++)
+            n += (size_t)snprintf(codecs + n, sizeof codecs - n,
+                                  "{\"name\":\"conditional\",\"configuration\":{"
+                                  "\"header_bits\":8,\"codecs\":[");
+        n += (size_t)snprintf(codecs + n, sizeof codecs - n, SHUFFLE);
+        for (int i = 0; i < depth; i++)
+            n += (size_t)snprintf(codecs + n, sizeof codecs - n, "]}}");
+        (void)snprintf(codecs + n, sizeof codecs - n, "]");
+        if (depth > 8) {
+            refused(codecs, "uint8", dims, "more than 8 deep");
+        } else {
+            if (chain_of(&c, codecs, "uint8", dims) != ZARR_OK)
+                fail_msg("%s", error.message);
+            impl_chain_close(&c);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -241,6 +349,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_optional_round, open_env, close_env),
         cmocka_unit_test_setup_teardown(test_optional_hostile, open_env, close_env),
         cmocka_unit_test_setup_teardown(test_optional_refused, open_env, close_env),
+        cmocka_unit_test_setup_teardown(test_optional_lengths, open_env, close_env),
+        cmocka_unit_test_setup_teardown(test_conditional_many, open_env, close_env),
+        cmocka_unit_test_setup_teardown(test_conditional_odd, open_env, close_env),
+        cmocka_unit_test_setup_teardown(test_nesting, open_env, close_env),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
