@@ -45,6 +45,7 @@ static void explain_args(struct zr_explain_args *out, zarr_array *array,
         .index_cached = index_is_cached,
         .arg = array,
     };
+    out->units = zr_io_units(io);
     zr_io_cut(io, &out->plan);
 }
 

@@ -111,6 +111,8 @@ struct zr_io {
 zarr_status zr_io_run(const struct zr_io *io, zarr_stats *stats, zarr_error *err);
 /* How its pipeline cuts a read; that of a plug-in is taken to cut as `waves` does. */
 void zr_io_cut(const struct zr_io *io, struct zr_plan_args *out);
+/* Outer chunks that it has in hand at once when it writes. */
+uint64_t zr_io_units(const struct zr_io *io);
 /* Starts it and returns; io is copied. release(owner) is called once, by
  * zarr_request_free(), when nothing of io is in use any more; not when this fails. */
 zarr_status zr_io_submit(zarr_request **out, const struct zr_io *io,

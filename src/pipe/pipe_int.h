@@ -108,6 +108,8 @@ struct zr_work { /* what a step needs to know */
     struct zr_kit *kit;
     bool granted; /* the wave took what its runs need from the budget */
 };
+/* Outer chunks that `waves` writes at once, at most. */
+uint64_t zr_units_most(const struct zr_io *io);
 void zr_waves_cut(const struct zr_io *io, struct zr_plan_args *out);
 void zr_serial_cut(const struct zr_io *io, struct zr_plan_args *out);
 /* GET of a whole object of unknown length into a scratch slot. */

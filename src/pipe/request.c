@@ -134,10 +134,20 @@ uint64_t zr_io_wave_bytes(const struct zr_io *io)
     return io->wave_bytes != 0 ? io->wave_bytes : io->engine->wave_bytes;
 }
 
+/* Names of the core can't be taken by others. */
+static bool is_serial(const struct zr_io *io)
+{
+    return zr_streq(io->pipeline->name, "serial");
+}
+
 void zr_io_cut(const struct zr_io *io, struct zr_plan_args *out)
 {
-    /* names of the core can't be taken by others */
-    (zr_streq(io->pipeline->name, "serial") ? zr_serial_cut : zr_waves_cut)(io, out);
+    (is_serial(io) ? zr_serial_cut : zr_waves_cut)(io, out);
+}
+
+uint64_t zr_io_units(const struct zr_io *io)
+{
+    return is_serial(io) ? 1 : zr_units_most(io);
 }
 
 static void request_init(struct zarr_request *rq, const struct zr_io *io)

@@ -63,6 +63,14 @@ static bool keep_unit(struct units *u, const struct zr_projection *from)
     return zr_projection_keep(to, from, &u->lists);
 }
 
+uint64_t zr_units_most(const struct zr_io *io)
+{
+    const uint64_t n =
+        zr_io_wave_bytes(io) / ZR_MAX(io->layout->level[0].decoded_bytes, UINT64_C(1));
+
+    return ZR_MIN(ZR_MAX(n, (uint64_t)zr_io_threads(io)), (uint64_t)UNITS);
+}
+
 /* chunks_total means leaf chunks here as well. */
 static zarr_status count_written(const struct zr_io *io, struct zarr_request *rq,
                                  const zarr_selection *sel, zarr_error *err)
@@ -89,15 +97,13 @@ zarr_status zr_waves_write(void *self, zarr_request *rq, const zarr_pipeline_ste
     struct zr_projection proj;
     zarr_selection *all = NULL;
     const zarr_selection *sel = io->selection;
-    uint64_t most = zr_io_wave_bytes(&rq->io) /
-                    ZR_MAX(io->layout->level[0].decoded_bytes, UINT64_C(1));
+    const uint64_t most = zr_units_most(io);
     zarr_status st = ZARR_OK;
     bool more = true;
 
     ZR_UNUSED(self);
     ZR_UNUSED(steps);
     zr_arena_init(&u.lists, io->engine->alloc);
-    most = ZR_MIN(ZR_MAX(most, (uint64_t)zr_io_threads(&rq->io)), (uint64_t)UNITS);
     u.proj = zr_malloc(io->engine->alloc, most * sizeof(*u.proj));
     if (u.proj == NULL)
         ZR_TRY(zr_fail_memory(err, most * sizeof(*u.proj)));

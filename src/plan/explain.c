@@ -57,7 +57,7 @@ static void walk_objects(const struct zr_explain_args *a, struct zr_projector *p
     }
 }
 
-/* A wave takes units (chunks; objects when writing) until it has its bytes or items. */
+/* A wave takes chunks until it has its bytes or items; a write, so many objects. */
 static void count_waves(const struct zr_explain_args *a, struct facts *f)
 {
     const struct zr_layout *l = a->plan.layout;
@@ -65,7 +65,9 @@ static void count_waves(const struct zr_explain_args *a, struct facts *f)
     uint64_t per_wave = zr_ceil_div_u64(ZR_MAX(a->plan.wave_bytes, UINT64_C(1)),
                                         ZR_MAX(unit, UINT64_C(1)));
 
-    if (a->plan.wave_items != 0)
+    if (a->write)
+        per_wave = ZR_MAX(a->units, UINT64_C(1));
+    else if (a->plan.wave_items != 0)
         per_wave = ZR_MIN(per_wave, (uint64_t)a->plan.wave_items);
     f->waves = zr_ceil_div_u64(a->write ? f->objects : f->chunks, per_wave);
     if (!zr_mul_u64(per_wave, unit, &f->wave_bytes))

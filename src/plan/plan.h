@@ -269,6 +269,7 @@ uint64_t zr_plan_count(const struct zr_plan *p);
 struct zr_explain_args {
     struct zr_plan_args plan;
     bool write, json;
+    uint64_t units; /* a write's: objects at once */
     const char *pipeline, *store_name;
     int32_t tensor_device;
     bool tensor_contiguous;
