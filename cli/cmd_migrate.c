@@ -22,11 +22,11 @@ static const struct cli_example examples[] = {
 
 struct migrating {
     struct cli *cli;
-    uint64_t n[ZARR_MIGRATED_REFUSED + 1];
+    uint64_t n[ZARR_MIGRATED_LEFT + 1];
 };
 
-static const char *const words[ZARR_MIGRATED_REFUSED + 1] = {
-    "", "write", "replace", "keep", "consolidate", "remove", "refuse"};
+static const char *const words[ZARR_MIGRATED_LEFT + 1] = {
+    "", "write", "replace", "keep", "consolidate", "remove", "refuse", "leave"};
 
 static void tell(void *user, const zarr_migrate_item *item)
 {
@@ -41,7 +41,7 @@ static void tell(void *user, const zarr_migrate_item *item)
         cli_json_text(cli_key(j, "action"), words[item->action]);
         cli_json_text(cli_key(j, "path"), item->path);
         cli_json_text(cli_key(j, "key"), item->key);
-        if (item->action == ZARR_MIGRATED_REFUSED)
+        if (item->action == ZARR_MIGRATED_REFUSED || item->action == ZARR_MIGRATED_LEFT)
             cli_json_text(cli_key(j, "why"), item->text);
         else
             cli_json_raw(cli_key(j, "document"), item->text);
@@ -52,6 +52,8 @@ static void tell(void *user, const zarr_migrate_item *item)
     } else if (cli_flag(cli, "dry-run")) {
         (void)cli_printf(cli, "%-11s  %s\n", words[item->action], item->key);
     }
+    if (item->action == ZARR_MIGRATED_LEFT)
+        cli_warn(cli, "%s is not removed: %s", item->key, item->text);
 }
 
 static int migrate(struct cli *cli, struct cli_node *node, struct migrating *m)
@@ -136,23 +138,25 @@ const struct cli_command cli_cmd_migrate = {
     .about =
         "Writes the metadata of an array, or of a group and everything below it, in the "
         "other format. No chunk is read or written: the new metadata describes the "
-        "chunks "
-        "as they lie, so this takes no longer for terabytes. From v2, the order F "
-        "becomes a "
-        "transpose, filters and compressor become codecs, the names in "
-        "_ARRAY_DIMENSIONS the dimension names, a null fill value the type's default. "
-        "From "
-        "v3, only what v2 can say: no shards, no chunk grid that is not regular, and the "
-        "key encoding \"v2\"; zarrc-reencode converts the rest by writing it anew.\n\n"
+        "chunks as they lie, so this takes no longer for terabytes. From v2, the order F "
+        "becomes a transpose, filters and compressor become codecs, the names in "
+        "_ARRAY_DIMENSIONS the dimension names, a null fill value the type's default; "
+        "NaN and Infinity in attributes become strings, as JSON has no such numbers. "
+        "From v3, only what v2 can say: no shards, no chunk grid that is not regular, "
+        "the key encoding \"v2\", a fill value whose bits stay, and a name for every "
+        "dimension or for none; zarrc-reencode converts the rest by writing it anew.\n\n"
         "All of it is checked first. What the other format cannot say is refused, every "
         "such node is named, and nothing is written. The old metadata stays where it is "
-        "unless --remove-old is given; where a node has both, v3 is read. Groups with "
-        "consolidated metadata get it in the new format as well. When it is interrupted, "
-        "everything can be read, and the same command goes on.",
+        "unless --remove-old is given; where a node has both, v3 is read. Even then v2 "
+        "attributes beside a node that was v3 before stay if they say something else, "
+        "with a warning. Groups with consolidated metadata get it in the new format as "
+        "well. When it is interrupted, everything can be read, and the same command goes "
+        "on.",
     .json =
         "node; zarr_format: of the new metadata; documents: an array of objects with "
-        "action (write, replace, keep, consolidate, remove, refuse), path of the node, "
-        "key of the document, and document, the metadata, or why it is refused; "
+        "action (write, replace, keep, consolidate, remove, refuse, leave), path of the "
+        "node, key of the document, and document, the metadata, or why it is refused or "
+        "left; "
         "written, kept, removed: how many.",
     .options = options,
     .examples = examples,

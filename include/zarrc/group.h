@@ -196,7 +196,9 @@ enum {
     ZARR_MIGRATED_CONSOLIDATED = 4,
     ZARR_MIGRATED_REMOVED = 5,
     ZARR_MIGRATED_REFUSED =
-        6 /**< this node has no form in the other format: nothing is written */
+        6, /**< this node has no form in the other format: nothing is written */
+    ZARR_MIGRATED_LEFT =
+        7 /**< of the old format, but not what the new documents say: not removed */
 };
 
 /** What was done (with DRY_RUN: would be) with one document; texts borrowed for the call.
@@ -208,7 +210,8 @@ typedef struct zarr_migrate_item {
     uint32_t reserved;
     const char *path; /**< of the node, from the store's root */
     const char *key;  /**< of the document, from the store's root; REFUSED: NULL */
-    const char *text; /**< WRITTEN, REPLACED: the document; REFUSED: why; else NULL */
+    const char *text; /**< WRITTEN, REPLACED: the document; REFUSED, LEFT: why; else
+                         NULL */
 } zarr_migrate_item;
 
 typedef struct zarr_migrate_options {
@@ -229,14 +232,20 @@ typedef struct zarr_migrate_options {
  * encoding is "v2", order F a transpose, filters and compressor codecs, the data type's
  * byte order that of `bytes`; a null fill value becomes the type's default,
  * _ARRAY_DIMENSIONS the dimension names. v3 to v2 goes where v2 can say it: no shards, a
- * regular grid, key encoding "v2". Groups that have consolidated metadata in the old
- * format get it in the new one. Members of documents that neither format knows are left
- * behind.
+ * regular grid, key encoding "v2", a fill value that is the same bit by bit (v2 has one
+ * NaN), dimension names that are all there or all null, and no other _ARRAY_DIMENSIONS
+ * beside them. An attribute _ARRAY_DIMENSIONS of a v3 array without names stays an
+ * attribute, which v2 readers take for the names: migrated back it is dimension_names.
+ * Bare NaN and Infinity in v2 attributes are no JSON; in v3 they are the strings "NaN"
+ * and "Infinity". Groups that have consolidated metadata in the old format get it in the
+ * new one. Members of documents that neither format knows are left behind.
  *
  * The whole tree is converted and checked before the first document is written. Documents
  * are written below before above, each in one piece, then those of the old format are
- * deleted if asked for: stopped at any moment, the tree can be read, and the same call
- * goes on. Nobody may change the metadata meanwhile.
+ * deleted if asked for. Beside a node that was of the new format before, .zmetadata
+ * stays, and so does a .zattrs that says something else (LEFT). Stopped at any moment,
+ * the tree can be read, and the same call goes on. Nobody may change the metadata
+ * meanwhile.
  * @return UNSUPPORTED what the other format cannot say; EXISTS a document of the new
  * format that says something else; the text names node, field and rule. Nothing is
  * written then.

@@ -62,9 +62,14 @@ void zr_json_write_string(struct zr_str *out, const char *s, size_t bytes)
     zr_str_putc(out, '"');
 }
 
+static bool is_token(const struct zr_json *number)
+{
+    return strpbrk(number->u.text.ptr, "NI") != NULL;
+}
+
 static void write_number(struct zr_str *out, const struct zr_json *v)
 {
-    bool token = strpbrk(v->u.text.ptr, "NI") != NULL;
+    const bool token = is_token(v);
 
     if (token)
         zr_str_putc(out, '"');
@@ -145,6 +150,25 @@ void zr_json_write(const struct zr_json *v, unsigned indent, struct zr_str *out)
         write_line(out, indent, depth);
         write_key(out, v, indent);
         write_node(out, v);
+    }
+}
+
+void zr_json_settle(struct zr_json *v)
+{
+    struct zr_json *around[ZR_JSON_DEPTH_MAX];
+    size_t depth = 0;
+
+    while (v) {
+        if (v->type == ZR_JSON_NUMBER && is_token(v))
+            v->type = ZR_JSON_STRING; /* the text stays what it is */
+        if (v->type >= ZR_JSON_ARRAY && v->u.kids.first && depth < ZR_JSON_DEPTH_MAX) {
+            around[depth++] = v;
+            v = v->u.kids.first;
+            continue;
+        }
+        while (depth > 0 && !v->next)
+            v = around[--depth];
+        v = depth > 0 ? v->next : NULL;
     }
 }
 

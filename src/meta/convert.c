@@ -3,7 +3,8 @@
  * written from the struct's fields and then read like any other, so a
  * conversion cannot make what reading would refuse. v2 can say less: no
  * sharding, no permutation but the full reversal, no codec that numcodecs does
- * not know, no key encoding but its own, and each of these is refused by name.
+ * not know, no key encoding but its own, no dimension without a name beside one
+ * that has one, no NaN but the usual one, and each of these is refused by name.
  * Thread class: plain functions; the result is solo until handed on.
  */
 #include "meta_int.h"
@@ -134,24 +135,55 @@ out:
     return st;
 }
 
-/* .zattrs: the attributes, and the dimension names where all have one. */
-static struct zr_json *v2_attributes(const struct zr_array_meta *in,
-                                     struct zr_json_doc *doc)
+/* A name that is not there cannot be said, unless no dimension has one. */
+static zarr_status check_names(const struct zr_array_meta *in, bool *named,
+                               zarr_error *err)
 {
-    struct zr_json *out = in->attributes ? zr_json_copy(doc, in->attributes)
-                                         : zr_json_new(doc, ZR_JSON_OBJECT);
-    struct zr_json *names;
+    int32_t n = 0, none = -1;
 
-    if (!in->dimension_names || in->ndim == 0)
-        return out;
-    names = zr_json_new(doc, ZR_JSON_ARRAY);
-    for (int32_t d = 0; d < in->ndim; d++) {
-        if (!in->dimension_names[d])
-            return out;
-        zr_json_append(doc, names, zr_json_new_text(doc, in->dimension_names[d]));
+    for (int32_t d = 0; in->dimension_names && d < in->ndim; d++) {
+        if (in->dimension_names[d])
+            n++;
+        else
+            none = d;
     }
-    zr_json_set(doc, out, ZR_DIMENSIONS_ATTRIBUTE, names);
-    return out;
+    *named = n > 0;
+    if (n > 0 && n < in->ndim)
+        return zr_fail(
+            err, ZARR_ERR_UNSUPPORTED,
+            "dimension_names[%" PRId32 "] is null: the names are the attribute "
+            "\"" ZR_DIMENSIONS_ATTRIBUTE "\" in Zarr v2, which cannot say null",
+            none);
+    return ZARR_OK;
+}
+
+/* .zattrs: the attributes, and the dimension names. */
+static zarr_status v2_attributes(const struct zr_array_meta *in, struct zr_json_doc *doc,
+                                 struct zr_json **out, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    const struct zr_json *attribute =
+        zr_json_get(in->attributes, ZR_DIMENSIONS_ATTRIBUTE);
+    struct zr_json *names = NULL;
+    bool named = false;
+
+    *out = in->attributes ? zr_json_copy(doc, in->attributes)
+                          : zr_json_new(doc, ZR_JSON_OBJECT);
+    ZR_TRY(check_names(in, &named, err));
+    if (!named)
+        goto out;
+    names = zr_json_new(doc, ZR_JSON_ARRAY);
+    for (int32_t d = 0; d < in->ndim; d++)
+        zr_json_append(doc, names, zr_json_new_text(doc, in->dimension_names[d]));
+    ZR_TRY(zr_meta_doc_status(doc, err));
+    if (attribute && !zr_json_equal(attribute, names))
+        ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                       "attributes: \"" ZR_DIMENSIONS_ATTRIBUTE
+                       "\" differs from dimension_names, and Zarr v2 has one place for "
+                       "both"));
+    zr_json_set(doc, *out, ZR_DIMENSIONS_ATTRIBUTE, names);
+out:
+    return st;
 }
 
 /* ---- both ------------------------------------------------------------------- */
@@ -165,6 +197,43 @@ static zarr_status read_made(struct zr_array_meta *out, const struct zr_meta_env
 
     if (st == ZARR_ERR_CORRUPT || st == ZARR_ERR_INVALID)
         return zr_prefix(err, ZARR_ERR_UNSUPPORTED, "as Zarr v%d", format);
+    return st;
+}
+
+/* What readers see of a chunk that was never stored: bit by bit, as v3 can say it. */
+static zarr_status check_fill(const struct zr_array_meta *out,
+                              const struct zr_array_meta *in, zarr_error *err)
+{
+    const uint64_t bytes = zarr_dtype_item_bytes(in->dtype);
+    struct zr_json *was = NULL, *is = NULL;
+    struct zr_json_doc doc;
+    struct zr_str text[2];
+    zarr_status st = ZARR_OK;
+
+    if (!in->fill_defined) /* v2 null, which has no value to keep */
+        return ZARR_OK;
+    if (!zarr_dtype_variable(in->dtype) && zarr_dtype_item_bytes(out->dtype) == bytes &&
+        memcmp(in->fill, out->fill, (size_t)bytes) == 0)
+        return ZARR_OK;
+    zr_json_doc_init(&doc, in->alloc);
+    zr_str_init(&text[0], in->alloc);
+    zr_str_init(&text[1], in->alloc);
+    ZR_TRY(zr_dtype_fill_write(in->dtype, in->fill, 3, &doc, &was, err));
+    ZR_TRY(zr_dtype_fill_write(out->dtype, out->fill, 3, &doc, &is, err));
+    if (zarr_dtype_variable(in->dtype) && zr_json_equal(was, is))
+        goto out;
+    zr_json_write(was, 0, &text[0]);
+    zr_json_write(is, 0, &text[1]);
+    ZR_TRY(zr_str_status(&text[0], err));
+    ZR_TRY(zr_str_status(&text[1], err));
+    ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                   "fill_value: Zarr v%" PRId32
+                   " cannot say %.80s, it would become %.80s",
+                   out->format, zr_str_text(&text[0]), zr_str_text(&text[1])));
+out:
+    zr_str_deinit(&text[1]);
+    zr_str_deinit(&text[0]);
+    zr_json_doc_deinit(&doc);
     return st;
 }
 
@@ -228,6 +297,7 @@ static zarr_status to_v3(struct zr_array_meta *out, const struct zr_meta_env *en
     if (in->format == 2 && again.dimension_names)
         zr_json_remove(zr_json_get(root, "attributes"), ZR_DIMENSIONS_ATTRIBUTE);
     ZR_TRY(read_made(out, env, 3, root, NULL, err));
+    ZR_TRY(check_fill(out, in, err));
 out:
     zr_array_meta_deinit(&again);
     return st;
@@ -246,10 +316,11 @@ static zarr_status to_v2(struct zr_array_meta *out, const struct zr_meta_env *en
         attributes = in->attributes ? zr_json_copy(doc, in->attributes) : NULL;
     } else {
         ZR_TRY(make_v2(&fields, env, doc, &root, err));
-        attributes = v2_attributes(in, doc);
+        ZR_TRY(v2_attributes(in, doc, &attributes, err));
     }
     ZR_TRY(zr_meta_doc_status(doc, err));
     ZR_TRY(read_made(out, env, 2, root, attributes, err));
+    ZR_TRY(check_fill(out, in, err));
 out:
     return st;
 }
@@ -271,6 +342,8 @@ zarr_status zr_array_meta_convert(struct zr_array_meta *out,
     out->own = doc; /* moved */
     zr_json_doc_init(&doc, env->alloc);
 out:
+    if (st != ZARR_OK)
+        zr_array_meta_deinit(out); /* read, and then found to differ */
     zr_json_doc_deinit(&doc);
     return st;
 }

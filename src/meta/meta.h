@@ -20,6 +20,8 @@
 #include "grid/grid.h"
 #include "json/json.h"
 
+#define ZR_DIMENSIONS_ATTRIBUTE "_ARRAY_DIMENSIONS" /* xarray's dimension names in v2 */
+
 /* Blanks a level of the documents that we write, as zarr-python 3 does in both formats.
  */
 enum {
@@ -95,8 +97,9 @@ zarr_status zr_array_meta_codecs(const struct zr_array_meta *m, struct zr_json_d
 /*
  * The same array in the other format (or a copy, in the same). Encoded chunks stay valid
  * where both formats can say the chain and the key encoding; else UNSUPPORTED names what
- * the other format cannot say (sharding, a permutation, a codec, a data type). v2 null
- * becomes the type's default; _ARRAY_DIMENSIONS becomes dimension_names and back.
+ * the other format cannot say (sharding, a permutation, a codec, a data type, a fill
+ * value's bits, half of the dimension names). v2 null becomes the type's default;
+ * _ARRAY_DIMENSIONS becomes dimension_names and back.
  */
 zarr_status zr_array_meta_convert(struct zr_array_meta *out,
                                   const struct zr_meta_env *env,

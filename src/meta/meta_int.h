@@ -7,8 +7,6 @@
 
 #include "meta/meta.h"
 
-#define ZR_DIMENSIONS_ATTRIBUTE "_ARRAY_DIMENSIONS" /* xarray's dimension names in v2 */
-
 /* ---- fields.c: one member each; messages begin with the field's name ---- */
 
 /* "<field> must be <want>, not <v>". */

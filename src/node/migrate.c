@@ -1,10 +1,9 @@
 /*
  * node/migrate.c - the metadata of a hierarchy in the other format, its first
- * half: walks the tree, converts each node's documents and compares them with
- * what is there already. Nothing is written here, so a node that the other
- * format cannot describe stops all of it before it began; every such node is
- * told, not only the first.
- * Thread class: plain functions.
+ * half: walks the tree, converts each node's documents and has them compared with
+ * what is there already (migrate_old.c). Nothing is written here, so a node that the
+ * other format cannot describe stops all of it before it began; every such node is told,
+ * not only the first. Thread class: plain functions.
  */
 #include "node/migrate_int.h"
 
@@ -72,31 +71,6 @@ out:
     return st;
 }
 
-static zarr_status is_there(struct zr_migration *m, const char *path, const char *name,
-                            bool *there, zarr_error *err)
-{
-    zarr_store_op op = {.verb = ZARR_STORE_STAT};
-    zarr_error e = {0};
-    struct zr_str key;
-    zarr_status st = ZARR_OK;
-
-    zr_str_init(&key, m->ctx->alloc);
-    zr_path_key(&key, path, name);
-    ZR_TRY(zr_str_status(&key, err));
-    op.key = zr_str_text(&key);
-    st = zr_store_run_one(m->store, &op, &e);
-    *there = st == ZARR_OK;
-    if (st == ZARR_ERR_NOT_FOUND)
-        st = ZARR_OK;
-    else if (st != ZARR_OK)
-        zr_prefix(&e, st, "/%s", op.key);
-    if (st != ZARR_OK && err)
-        *err = e;
-out:
-    zr_str_deinit(&key);
-    return st;
-}
-
 static zarr_status convert_group(struct zr_migration *m, struct zr_migrated *node,
                                  const struct zr_json *root, zarr_error *err)
 {
@@ -122,95 +96,7 @@ out:
     return st;
 }
 
-/* ---- what is there already ------------------------------------------------- */
-
-/* *old stays NULL when there is none, or none that can be parsed. */
-static zarr_status read_old(struct zr_migration *m, const char *path, const char *name,
-                            struct zr_tree **old, bool *there, zarr_error *err)
-{
-    struct zr_doc_source src;
-    zarr_error e = {0};
-    struct zr_doc doc;
-    struct zr_str key;
-    zarr_status st = ZARR_OK;
-
-    *there = false;
-    zr_doc_init(&doc, m->ctx->alloc);
-    zr_str_init(&key, m->ctx->alloc);
-    zr_path_key(&key, path, name);
-    ZR_TRY(zr_str_status(&key, err));
-    src = zr_doc_source(m->store, zr_str_text(&key));
-    src.limit = m->ctx->limits.consolidated_bytes;
-    src.knob = "consolidated_bytes";
-    st = zr_doc_get(&doc, &src, err);
-    *there = st != ZARR_ERR_NOT_FOUND;
-    if (st != ZARR_OK) {
-        st = *there ? zr_prefix(err, st, "/%s", src.key) : ZARR_OK;
-        goto out;
-    }
-    ZR_TRY(zr_tree_new(old, m->ctx->alloc, err));
-    st = zr_doc_parse(&(*old)->json, &doc, &m->ctx->limits, &e);
-    if (st == ZARR_ERR_CORRUPT) {
-        zr_tree_free(*old);
-        *old = NULL;
-        st = ZARR_OK;
-    } else if (st != ZARR_OK && err) {
-        *err = e;
-    }
-out:
-    zr_str_deinit(&key);
-    zr_doc_deinit(&doc);
-    return st;
-}
-
-static bool has_consolidated(const struct zr_json *root)
-{
-    return zr_json_is(zr_json_get(root, "consolidated_metadata"), ZR_JSON_OBJECT);
-}
-
-static zarr_status judge_old(struct zr_migration *m, struct zr_migrated *node,
-                             struct zr_new_doc *doc, const char *name, zarr_error *err)
-{
-    const bool attributes = zr_streq(name, ZR_DOC_ATTRS);
-    struct zr_tree *old = NULL;
-    bool there = false, same = false;
-    zarr_status st = ZARR_OK;
-
-    ZR_TRY(read_old(m, node->path, name, &old, &there, err));
-    if (old)
-        same = attributes ? zr_same_attributes(old->json.root, doc->root)
-                          : zr_same_document(old->json.root, doc->root);
-    if (old && has_consolidated(old->json.root))
-        node->consolidate = true; /* it must not age */
-    if (!there && attributes && zr_json_count(doc->root) == 0)
-        doc->root = NULL; /* nothing to say */
-    doc->action = !there ? ZARR_MIGRATED_WRITTEN
-                  : same ? ZARR_MIGRATED_KEPT
-                         : ZARR_MIGRATED_REPLACED;
-    if (doc->action == ZARR_MIGRATED_REPLACED &&
-        !(m->opts.flags & ZARR_MIGRATE_OVERWRITE))
-        ZR_TRY(zr_fail(err, ZARR_ERR_EXISTS,
-                       "/%s: there is a %s already, and it says something else than the "
-                       "v%" PRId32 " metadata",
-                       node->path, name, m->from));
-out:
-    zr_tree_free(old);
-    return st;
-}
-
-/* v2 tells arrays from groups by the name of their document: there can be two. */
-static zarr_status check_other_kind(struct zr_migration *m,
-                                    const struct zr_migrated *node, zarr_error *err)
-{
-    const char *name = node->kind == ZARR_NODE_ARRAY ? ZR_DOC_GROUP : ZR_DOC_ARRAY;
-    bool there = false;
-    zarr_status st = is_there(m, node->path, name, &there, err);
-
-    if (st == ZARR_OK && there)
-        st = zr_fail(err, ZARR_ERR_EXISTS, "/%s is an %s, but there is a %s as well",
-                     node->path, zr_kind_text(node->kind), name);
-    return st;
-}
+/* ---- one node ------------------------------------------------------------- */
 
 static zarr_status prepare_node(struct zr_migration *m, struct zr_migrated *node,
                                 const struct zr_json *root, zarr_error *err)
@@ -222,10 +108,11 @@ static zarr_status prepare_node(struct zr_migration *m, struct zr_migrated *node
     if (!zr_json_ok(&m->made))
         ZR_TRY(zr_fail_memory(err, m->made.arena.used_bytes));
     if (m->to == 2) {
-        ZR_TRY(check_other_kind(m, node, err));
-        ZR_TRY(judge_old(m, node, &node->attributes, ZR_DOC_ATTRS, err));
+        ZR_TRY(zr_migration_check_kind(m, node, err));
+        ZR_TRY(zr_migration_judge(m, node, &node->attributes, ZR_DOC_ATTRS, err));
     }
-    ZR_TRY(judge_old(m, node, &node->document, zr_migrated_name(node, m->to), err));
+    ZR_TRY(
+        zr_migration_judge(m, node, &node->document, zr_migrated_name(node, m->to), err));
 out:
     return st;
 }
@@ -239,8 +126,8 @@ static zarr_status find_consolidated(struct zr_migration *m, struct zr_migrated 
 
     if (node->kind != ZARR_NODE_GROUP)
         goto out;
-    ZR_TRY(is_there(m, node->path, ZR_DOC_CONSOLIDATED, &v2, err));
-    node->consolidate = v2 || has_consolidated(root);
+    ZR_TRY(zr_migration_is_there(m, node->path, ZR_DOC_CONSOLIDATED, &v2, err));
+    node->consolidate = v2 || zr_has_consolidated(root);
 out:
     return st;
 }
@@ -285,8 +172,9 @@ static zarr_status add_node(struct zr_migration *m, const char *path,
     node->done = found->format == m->to;
     if (st == ZARR_OK)
         st = find_consolidated(m, node, found->tree->json.root, &e);
-    if (st == ZARR_OK && !node->done)
-        st = prepare_node(m, node, found->tree->json.root, &e);
+    if (st == ZARR_OK)
+        st = node->done ? zr_migration_judge_stray(m, node, found->tree->json.root, &e)
+                        : prepare_node(m, node, found->tree->json.root, &e);
     if (is_refusal(st))
         st = refuse_node(m, node, st, &e);
     else if (st != ZARR_OK && err)

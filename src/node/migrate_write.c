@@ -4,7 +4,8 @@
  * that it is of the new format only when all below it do; attributes before the
  * document that makes a node. The old documents are deleted last and from above,
  * when every node has its new one. Stopped anywhere, each node has one format
- * complete, and going on finds equal documents and leaves them.
+ * complete, and going on finds equal documents and leaves them. What no
+ * document of a node was made from stays where it is.
  * Thread class: plain functions.
  */
 #include "node/migrate_int.h"
@@ -59,9 +60,10 @@ out:
     return st;
 }
 
+/* text: why it is left instead; NULL: it is removed. */
 static zarr_status remove_doc(const struct zr_migration *m,
                               const struct zr_migrated *node, const char *name,
-                              zarr_error *err)
+                              const char *text, zarr_error *err)
 {
     zarr_store_op op = {.verb = ZARR_STORE_STAT};
     zarr_error e = {0};
@@ -74,10 +76,11 @@ static zarr_status remove_doc(const struct zr_migration *m,
     ZR_TRY(zr_str_status(&key, err));
     op.key = zr_str_text(&key);
     st = zr_store_run_one(m->store, &op, &e);
-    if (st == ZARR_OK && !is_dry(m))
+    if (st == ZARR_OK && !text && !is_dry(m))
         st = zarr_store_erase(m->store, op.key, &e);
     if (st == ZARR_OK)
-        zr_migration_tell(m, node, ZARR_MIGRATED_REMOVED, name, NULL);
+        zr_migration_tell(m, node, text ? ZARR_MIGRATED_LEFT : ZARR_MIGRATED_REMOVED,
+                          name, text);
     else if (st == ZARR_ERR_NOT_FOUND)
         st = ZARR_OK;
     else
@@ -97,11 +100,14 @@ static zarr_status remove_old(const struct zr_migration *m,
     zarr_status st = ZARR_OK;
 
     if (m->from == 3)
-        return remove_doc(m, node, ZR_DOC_V3, err);
+        return remove_doc(m, node, ZR_DOC_V3, NULL, err);
     if (node->kind == ZARR_NODE_GROUP)
-        ZR_TRY(remove_doc(m, node, ZR_DOC_CONSOLIDATED, err));
-    ZR_TRY(remove_doc(m, node, zr_migrated_name(node, 2), err));
-    ZR_TRY(remove_doc(m, node, ZR_DOC_ATTRS, err));
+        ZR_TRY(remove_doc(m, node, ZR_DOC_CONSOLIDATED,
+                          node->done ? "the group was no v2 group" : NULL, err));
+    if (!node->done)
+        ZR_TRY(remove_doc(m, node, zr_migrated_name(node, 2), NULL, err));
+    ZR_TRY(remove_doc(m, node, ZR_DOC_ATTRS,
+                      node->stray ? "zarr.json has other attributes" : NULL, err));
 out:
     return st;
 }

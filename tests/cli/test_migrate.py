@@ -69,6 +69,35 @@ def test_what_cannot_be_said(zarrc, tmp_path):
     assert [i["action"] for i in done.json["documents"]] == ["refuse", "refuse"]
 
 
+def test_what_v2_would_lose(zarrc, store):
+    """Node, field and rule."""
+    zarrc("migrate", "--remove-old", store)
+    document = json.loads((store / "g/a/zarr.json").read_text())
+    for change, says in (({"fill_value": "0x7fc00001"}, 'fill_value: Zarr v2 cannot say "0x7fc00001"'),
+                         ({"dimension_names": [None, "x"]}, "dimension_names[0] is null")):
+        (store / "g/a/zarr.json").write_text(json.dumps(document | change))
+        failed = zarrc("migrate", "--format=2", store, code=6)
+        assert f"/g/a: {says}" in failed.err and files(store, ".z*") == []
+
+
+def test_strays_stay(zarrc, tmp_path):
+    path = tmp_path / "x"
+    zarrc("create", "-g", "--format=3", path)
+    (path / ".zattrs").write_text('{"mine": 1}')
+    (path / ".zmetadata").write_text("{}")
+    done = zarrc("migrate", "--remove-old", path)
+    assert ".zattrs is not removed: zarr.json has other attributes" in done.err
+    assert ".zmetadata is not removed" in done.err and "nothing to migrate" in done.err
+    assert files(path, ".z*") == [".zattrs", ".zmetadata"]
+    done = zarrc("migrate", "--remove-old", "--json", path).json
+    assert [(i["action"], i["key"]) for i in done["documents"]] == [
+        ("leave", ".zmetadata"), ("leave", ".zattrs")]
+    assert done["documents"][1]["why"] == "zarr.json has other attributes" and done["removed"] == 0
+    (path / ".zattrs").write_text("{}")
+    zarrc("migrate", "--remove-old", path)
+    assert files(path, ".z*") == [".zmetadata"]
+
+
 def test_usage(zarrc, tmp_path, store):
     zarrc("migrate", tmp_path / "nowhere", code=3)
     zarrc("migrate", "--format=4", store, code=2)

@@ -232,6 +232,120 @@ def test_what_v2_cannot_say(context, tmp_path, name):
     assert not list(tmp_path.rglob(".z*"))
 
 
+def v3_document(path, **members):
+    document = {"zarr_format": 3, "node_type": "array", "shape": [4, 6], "data_type": "float32",
+                "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [2, 3]}},
+                "chunk_key_encoding": {"name": "v2", "configuration": {"separator": "."}},
+                "fill_value": 0, "codecs": [{"name": "bytes", "configuration": {"endian": "little"}}],
+                "attributes": {"a": 1}} | members
+    path.mkdir()
+    (path / "zarr.json").write_text(json.dumps(document))
+    return path
+
+
+VLEN = {"data_type": "string", "codecs": [{"name": "vlen-utf8"}]}
+STRUCT = {"data_type": {"name": "struct", "configuration": {"fields": [
+    {"name": "a", "data_type": "float32"}, {"name": "b", "data_type": "uint8"}]}}}
+LOST = {
+    "nan": ({"fill_value": "0x7fc00001"}, "fill_value.*0x7fc00001.*NaN"),
+    "minus nan": ({"fill_value": "0xffc00000"}, "fill_value.*0xffc00000.*NaN"),
+    "complex": ({"data_type": "complex64", "fill_value": ["0x7fc00001", 1]}, "fill_value.*0x7fc00001"),
+    "half of the names": ({"dimension_names": [None, "x"]}, r"dimension_names\[0\] is null.*_ARRAY_DIMENSIONS"),
+    "other names": ({"dimension_names": ["y", "x"], "attributes": {"_ARRAY_DIMENSIONS": ["p", "q"]}},
+                    "_ARRAY_DIMENSIONS.*differs from dimension_names"),
+    "no names": ({"dimension_names": ["y", "x"], "attributes": {"_ARRAY_DIMENSIONS": None}},
+                 "_ARRAY_DIMENSIONS.*differs from dimension_names"),
+}
+
+
+@pytest.mark.parametrize("name", LOST)
+def test_what_v2_would_lose(context, tmp_path, name):
+    """Fill values to the bit, names and attributes: refused rather than changed."""
+    members, says = LOST[name]
+    path = v3_document(tmp_path / "x", **members)
+    with pytest.raises(ZarrcError, match=says) as raised:
+        migrate(context, path, zarr_format=2, remove=True)
+    assert raised.value.code == "UNSUPPORTED"
+    assert [p.name for p in path.iterdir()] == ["zarr.json"]
+
+
+KEPT = {
+    "nan": {"fill_value": "NaN"}, "bits of nan": {"fill_value": "0x7fc00000"}, "-0": {"fill_value": -0.0},
+    "infinity": {"fill_value": "-Infinity"}, "complex": {"data_type": "complex64", "fill_value": ["NaN", 1]},
+    "text": VLEN | {"fill_value": "\u00e9 x"}, "no text": VLEN | {"fill_value": ""},
+    "bytes": {"data_type": "variable_length_bytes", "codecs": [{"name": "vlen-bytes"}], "fill_value": "AP8="},
+    "struct": STRUCT | {"fill_value": "AQDAfwE="},  # a NaN in base64 has all its bits
+    "all names": {"dimension_names": ["y", "x"]}, "same name": {"dimension_names": ["x", "x"]},
+    "empty names": {"dimension_names": ["", ""]},
+    "names twice": {"dimension_names": ["y", "x"], "attributes": {"_ARRAY_DIMENSIONS": ["y", "x"]}},
+    "null names": {"dimension_names": [None, None]},
+    "attribute": {"attributes": {"_ARRAY_DIMENSIONS": ["y", "x"]}},
+    "other attribute": {"attributes": {"_ARRAY_DIMENSIONS": ["y"]}},
+}
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_what_v2_keeps(context, tmp_path, name):
+    path = v3_document(tmp_path / "x", **KEPT[name])
+    before = json.loads((path / "zarr.json").read_text())
+    names, attributes = before.get("dimension_names"), dict(before["attributes"])
+    dtype = {"struct": np.dtype([("a", "f4"), ("b", "u1")]), "complex": np.dtype("c8"), "text": None,
+             "no text": None, "bytes": None}.get(name, np.dtype("f4"))
+    with context.store(str(path)) as store, store.open() as array:
+        fill = array.read(dtype).tobytes() if dtype else None
+    migrate(context, path, zarr_format=2, remove=True)
+    said = json.loads((path / ".zattrs").read_text())
+    assert said == attributes | ({"_ARRAY_DIMENSIONS": names} if names and names[0] is not None else {})
+    migrate(context, path, remove=True)
+    after = json.loads((path / "zarr.json").read_text())
+    with context.store(str(path)) as store, store.open() as array:
+        assert fill is None or array.read(dtype).tobytes() == fill
+    if fill is None:  # of any length
+        assert after["fill_value"] == before["fill_value"]
+    if len(said.get("_ARRAY_DIMENSIONS", [])) == 2:  # an attribute comes back as the names
+        assert after["dimension_names"] == said.pop("_ARRAY_DIMENSIONS")
+    assert after["attributes"] == said
+
+
+def test_nan_in_attributes(context, tmp_path):
+    """Python's NaN is no JSON: strings in v3, and the same call finds its own document."""
+    write_v2(tmp_path, np.zeros(SHAPE, "i4"), np.dtype("i4"))
+    (tmp_path / ".zattrs").write_text('{"a": [NaN, {"b": -Infinity}], "c": Infinity, "d": 1, "e": "NaN"}')
+    want = {"a": ["NaN", {"b": "-Infinity"}], "c": "Infinity", "d": 1, "e": "NaN"}
+    assert migrate(context, tmp_path) == [("write", "zarr.json")]
+    assert json.loads((tmp_path / "zarr.json").read_text())["attributes"] == want
+    assert migrate(context, tmp_path) == [("keep", "zarr.json")]
+    attributes = (tmp_path / ".zattrs").read_bytes()
+    assert ("remove", ".zattrs") in migrate(context, tmp_path, remove=True)
+    (tmp_path / ".zattrs").write_bytes(attributes)  # as after a kill
+    assert migrate(context, tmp_path, remove=True) == [("remove", ".zattrs")]
+
+
+def test_strays_stay(context, tmp_path):
+    """What a node that was v3 before has beside it was never compared: only its equal goes."""
+    root = zarr.create_group(tmp_path, zarr_format=3, attributes={"title": "x"})
+    for name in ("same", "other", "broken"):
+        array = root.create_array(name, shape=(4, 6), chunks=(2, 3), dtype="i4", attributes={"of": name},
+                                  dimension_names=["y", "x"])
+        array[:] = 1
+        (tmp_path / name / ".zattrs").write_text(json.dumps(
+            {"_ARRAY_DIMENSIONS": ["y", "x"], "of": "same"}) if name != "broken" else "{")
+    old = zarr.create_group(tmp_path / "old", zarr_format=2, attributes={"k": 1})
+    zarr.consolidate_metadata(old.store, zarr_format=2)
+    (tmp_path / ".zattrs").write_text('{"mine": 1}')
+    (tmp_path / ".zmetadata").write_text('{"mine": 2}')
+    strays = {p: p.read_bytes() for p in (tmp_path / ".zattrs", tmp_path / ".zmetadata",
+                                          tmp_path / "other/.zattrs", tmp_path / "broken/.zattrs")}
+    told = migrate(context, tmp_path, remove=True, dry_run=True)
+    assert migrate(context, tmp_path, remove=True) == told
+    assert sorted(key for action, key in told if action == "leave") == sorted(
+        str(p.relative_to(tmp_path)) for p in strays)
+    assert sorted(key for action, key in told if action == "remove") == [
+        "old/.zattrs", "old/.zgroup", "old/.zmetadata", "same/.zattrs"]
+    assert {p: p.read_bytes() for p in tmp_path.rglob(".z*")} == strays
+    assert dict(zarr.open_group(tmp_path, mode="r", zarr_format=3)["old"].attrs) == {"k": 1}
+
+
 def test_separator_of_the_chunks(context, tmp_path):
     """Old writers of nested chunks left dimension_separator out: v3 must say it."""
     want = write_v2(tmp_path, np.arange(70).reshape(SHAPE), np.dtype("<i4"), separator="/")

@@ -525,7 +525,8 @@ class Store(Handle):
 
     def migrate(self, path="", zarr_format=3, dry_run=False, overwrite=False, remove=False):
         """[(action, key)] in the order of doing."""
-        actions = [None, "write", "replace", "keep", "consolidate", "remove", "refuse"]
+        actions = [None, "write", "replace", "keep", "consolidate", "remove", "refuse",
+                   "leave"]
         told = []
 
         def each(_, item):

@@ -101,6 +101,7 @@ static void check_conversion(struct meta_world *w, const struct zr_array_meta *m
     zarr_status st = zr_array_meta_convert(&other, &w->env, m, 5 - m->format, &err);
 
     if (strstr(name, "shards") || strstr(name, "several-shards") ||
+        zr_streq(name, "v3-names.json") || /* one of them is null */
         zr_streq(m->keys.vt->name, "default")) {
         assert_int_equal(st, ZARR_ERR_UNSUPPORTED);
         return;
