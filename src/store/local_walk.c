@@ -4,7 +4,8 @@
  * is stable; then it is closed, so depth costs no descriptors. Names of all
  * open levels lie in one text that grows and shrinks like a stack. Directories
  * are entered from the root again each time, under the symlink policy; one that
- * is its own ancestor (a link upwards) is not entered.
+ * is its own ancestor (a link upwards) is not entered; a flat walk, which may be one of
+ * many that go down, does not tell it.
  * What cannot be a key (FIFOs, names that are not UTF-8, links that lead nowhere
  * or out) is passed over and logged. Thread class: one walk a thread.
  */
@@ -77,6 +78,31 @@ static enum walk_type walk_type_of_mode(mode_t mode)
     return S_ISREG(mode) ? WALK_FILE : S_ISDIR(mode) ? WALK_DIR : WALK_OTHER;
 }
 
+/* Whether a link, at walk.path, leads to a directory above it. One that lists level by
+ * level, each with a walk of its own, would go round for ever. */
+static bool walk_leads_up(struct local_walk *w, const struct stat *to)
+{
+    struct stat above;
+    bool found = false;
+
+    for (size_t i = w->path.bytes; i-- > 0 && !found;) {
+        int fd;
+
+        if (i > 0 && w->path.ptr[i] != '/')
+            continue;
+        if (i > 0)
+            w->path.ptr[i] = '\0';
+        fd = zr_local_open(w->l, i > 0 ? w->path.ptr : ".", O_PATH | O_DIRECTORY, NULL);
+        if (i > 0)
+            w->path.ptr[i] = '/';
+        found = fd >= 0 && fstat(fd, &above) == 0 && above.st_dev == to->st_dev &&
+                above.st_ino == to->st_ino;
+        if (fd >= 0)
+            close(fd);
+    }
+    return found;
+}
+
 /* For symlinks and for file systems that do not tell types. walk.path is the entry's. */
 static zarr_status walk_type_by_stat(struct local_walk *w, int dir, const char *name,
                                      enum walk_type *type, zarr_error *err)
@@ -99,6 +125,8 @@ static zarr_status walk_type_by_stat(struct local_walk *w, int dir, const char *
             os_code = fd >= 0 ? errno : -fd;
         if (fd >= 0)
             close(fd);
+        if (*type == WALK_DIR && (w->flags & ZR_LOCAL_WALK_FLAT) && walk_leads_up(w, &st))
+            *type = WALK_OTHER;
     }
     if (os_code == 0 || os_code == ENOENT) /* ENOENT: gone */
         return ZARR_OK;

@@ -390,12 +390,15 @@ static void listing_and_cleaning(void **state)
     write_file(w, "b/c/9", "");
     write_file(w, "b/zarr.json", "");
     write_file(w, "b/\xff", "");
-    make_link(w, "../b", "b/self");
+    make_link(w, "../b", "b/self"); /* upwards: going down would never end */
+    make_link(w, "../..", "b/c/root");
+    make_link(w, "../empty", "b/aside");
     make_link(w, "/etc", "b/etc");
     path_in(w, path, sizeof path, "b/fifo");
     assert_int_equal(mkfifo(path, 0666), 0);
     assert_string_equal(rows(s, "", 0), "b/c/10 b/c/9 b/zarr.json zarr.json ");
-    assert_string_equal(rows(s, "b", ZARR_LIST_DIRECTORY), "b/c/ b/self/ b/zarr.json ");
+    assert_string_equal(rows(s, "b", ZARR_LIST_DIRECTORY), "b/aside/ b/c/ b/zarr.json ");
+    assert_string_equal(rows(s, "b/c", ZARR_LIST_DIRECTORY), "b/c/10 b/c/9 ");
     assert_string_equal(rows(s, "", ZARR_LIST_DEBRIS), "");
 
     snprintf(temp, sizeof temp, "b/.zarrc-tmp-%d-0", getpid());
