@@ -52,7 +52,7 @@ static struct padded_form padded_form_of(const zarr_dtype *dtype)
 
     f.truth = dtype->info.kind == ZARR_KIND_BOOL;
     if (dtype->info.kind == ZARR_KIND_INT)
-        f.sign = (uint8_t)(1U << (bits - 1));
+        f.sign = (uint8_t)(1U << bits >> 1);
     return f;
 }
 
