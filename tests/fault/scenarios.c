@@ -281,12 +281,15 @@ static void check_migrate(struct world *w, bool done)
 {
     uint32_t kind = 0;
     int32_t format = 0;
-    zarr_error err;
+    zarr_error err = {0};
+    const zarr_status st = done ? ZARR_OK : migrate(w, &err);
+    /* fsync failed once: this handle promises nothing any more */
+    const bool spoilt = st == ZARR_ERR_IO && strstr(err.message, "earlier flush failed");
 
-    if (!done)
-        world_must(migrate(w, &err), &err, "once more");
+    if (!spoilt)
+        world_must(st, &err, "once more");
     world_must(zarr_node_probe(w->store, "v2", &kind, &format, &err), &err, "v2");
-    assert_int_equal(format, 3);
+    assert_true(format == 3 || (spoilt && format == 2));
 }
 
 static zarr_status create_group(struct world *w, zarr_error *err)

@@ -91,7 +91,7 @@ void world_close(struct world *w)
 
 int32_t world_cell(int seed, int64_t i)
 {
-    return (int32_t)(seed * 100000 + i + 1);
+    return (int32_t)((int64_t)seed * 100000 + i + 1);
 }
 
 zarr_status world_make(struct world *w, const char *path, int kind, zarr_error *err)
