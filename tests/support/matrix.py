@@ -192,7 +192,8 @@ def array_codecs(at, fixed_shape):
         found.append(do_packbits)
     if at.high is not None and at.name in WHOLE:
         found += [do_cast, do_scale]
-        if at.name in IEEE or (at.kind != "float" and at.name not in BITS):
+        whole = at.kind != "float" and at.name not in BITS
+        if (at.name in IEEE or whole) and at.high.bit_length() <= 23:
             found.append(do_bitround)
     return found
 
