@@ -32,13 +32,13 @@ static int floor_log2_pow10(int e)
     return (int)(((int64_t)e * 1741647) >> 19);
 }
 
-__extension__ typedef unsigned __int128 wide;
+__extension__ typedef unsigned __int128 uint128;
 
 /* c * power / 2^128, with the lowest bit set where something is cut off. */
 static uint64_t scale_sticky(const uint64_t power[2], uint64_t c)
 {
-    const wide low = (wide)power[1] * c;
-    const wide high = (wide)power[0] * c + (uint64_t)(low >> 64);
+    const uint128 low = (uint128)power[1] * c;
+    const uint128 high = (uint128)power[0] * c + (uint64_t)(low >> 64);
 
     return (uint64_t)(high >> 64) | ((uint64_t)high > 1);
 }

@@ -210,8 +210,9 @@ out:
     return st;
 }
 
-static zarr_status pack_decode_one(void *self_ptr, const struct zr_span *io, size_t *used,
-                                   zarr_codec_exec *exec, zarr_error *err)
+static zarr_status msgpack_decode_one(void *self_ptr, const struct zr_span *io,
+                                      size_t *used, zarr_codec_exec *exec,
+                                      zarr_error *err)
 {
     const struct zr_objects *self = self_ptr;
     struct pack_from f = {io->src, io->src + io->src_bytes};
@@ -244,23 +245,23 @@ out:
     return st;
 }
 
-static zarr_status pack_encode_one(void *self, const struct zr_span *io, size_t *used,
-                                   zarr_codec_exec *exec, zarr_error *err)
+static zarr_status msgpack_encode_one(void *self, const struct zr_span *io, size_t *used,
+                                      zarr_codec_exec *exec, zarr_error *err)
 {
     ZR_UNUSED(exec);
     return zr_objects_encode(self, pack_put_chunk, io, used, err);
 }
 
-static zarr_status pack_decode(void *self, zarr_codec_job *jobs, uint64_t n,
-                               zarr_codec_exec *exec, zarr_error *err)
+static zarr_status msgpack_decode(void *self, zarr_codec_job *jobs, uint64_t n,
+                                  zarr_codec_exec *exec, zarr_error *err)
 {
-    return zr_jobs_each(pack_decode_one, self, jobs, n, exec, err);
+    return zr_jobs_each(msgpack_decode_one, self, jobs, n, exec, err);
 }
 
-static zarr_status pack_encode(void *self, zarr_codec_job *jobs, uint64_t n,
-                               zarr_codec_exec *exec, zarr_error *err)
+static zarr_status msgpack_encode(void *self, zarr_codec_job *jobs, uint64_t n,
+                                  zarr_codec_exec *exec, zarr_error *err)
 {
-    return zr_jobs_each(pack_encode_one, self, jobs, n, exec, err);
+    return zr_jobs_each(msgpack_encode_one, self, jobs, n, exec, err);
 }
 
 static uint64_t pack_size_hint(void *self, const zarr_codec_job *job, int encode)
@@ -277,8 +278,8 @@ const zarr_codec_impl_vtable zr_cpu_msgpack2 = {
     .in_kinds = ZR_HOST_KINDS,
     .out_kinds = ZR_HOST_KINDS,
     .bind = zr_objects_bind,
-    .encode = pack_encode,
-    .decode = pack_decode,
+    .encode = msgpack_encode,
+    .decode = msgpack_decode,
     .close = zr_objects_close,
     .size_hint = pack_size_hint,
 };

@@ -152,9 +152,9 @@ static zarr_status refuse_node(struct zr_migration *m, const struct zr_migrated 
     return ZARR_OK;
 }
 
-static zarr_status add_node(struct zr_migration *m, const char *path,
-                            const struct zr_found *found, zarr_status found_st,
-                            const zarr_error *found_err, zarr_error *err)
+static zarr_status migrate_add(struct zr_migration *m, const char *path,
+                               const struct zr_found *found, zarr_status found_st,
+                               const zarr_error *found_err, zarr_error *err)
 {
     struct zr_migrated *node = NULL;
     zarr_error e = {0};
@@ -199,7 +199,7 @@ static zarr_status add_children(struct zr_migration *m, size_t i, zarr_error *er
             break;
         zr_path_key(&path, m->node[i].path, kid->name);
         ZR_TRY(zr_str_status(&path, err));
-        ZR_TRY(add_node(m, zr_str_text(&path), &kid->found, kid->st, &kid->err, err));
+        ZR_TRY(migrate_add(m, zr_str_text(&path), &kid->found, kid->st, &kid->err, err));
     }
 out:
     zr_kids_close(&kids);
@@ -224,7 +224,7 @@ static zarr_status add_top(struct zr_migration *m, const char *path, zarr_error 
     if (st != ZARR_OK)
         zr_path_prefix(&e, st, path);
     if (st == ZARR_OK || is_refusal(st))
-        st = add_node(m, path, &found, st, &e, err);
+        st = migrate_add(m, path, &found, st, &e, err);
     else if (err)
         *err = e;
     zr_found_deinit(&found);
