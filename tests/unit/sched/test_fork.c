@@ -245,8 +245,11 @@ static void no_threads_to_be_had(void **state)
     pid_t pid;
 
     (void)state;
-    if (!CHILD_MAY_EXIT)
-        skip(); /* the address sanitizer lives in more memory than we leave */
+    if (!CHILD_MAY_EXIT) {
+        print_message(
+            "skipped: the address sanitizer lives in more memory than we leave\n");
+        skip();
+    }
     pid = fork();
     if (pid == 0)
         _exit(work_without_threads());
