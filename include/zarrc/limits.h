@@ -29,7 +29,9 @@ typedef struct zarr_limits {
     uint64_t encoded_bytes;
     uint32_t node_name_bytes;      /**< 1024 */
     uint32_t dimension_name_bytes; /**< 64 KiB */
-    uint64_t listing_keys;         /**< 10 Mi */
+    /** keys of one listing, and names in one walk over a hierarchy, where a folder that
+     * several symbolic links lead to counts each time; 10 Mi */
+    uint64_t listing_keys;
 } zarr_limits;
 
 #define ZARR_LIMITS_INIT ZARR_SIZE_FIRST(zarr_limits)

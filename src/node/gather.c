@@ -55,7 +55,7 @@ static zarr_status gather_children(struct zr_gathered *g, zarr_store *store,
         zr_str_puts(&full, top);
     }
     ZR_TRY(zr_str_status(&full, err));
-    ZR_TRY(zr_kids_open(&kids, store, zr_str_text(&full), g->format, err));
+    ZR_TRY(zr_kids_open(&kids, store, zr_str_text(&full), g->format, &g->seen, err));
     for (;;) {
         ZR_TRY(zr_kids_next(&kids, &kid, err));
         if (!kid)

@@ -89,6 +89,7 @@ out:
 struct walk_stack {
     struct zr_kids *level;
     size_t n, cap;
+    uint64_t seen; /* names, for the limit */
     const zarr_allocator *alloc;
 };
 
@@ -98,7 +99,7 @@ static zarr_status walk_push(struct walk_stack *s, zarr_store *store, const char
     zarr_status st = ZARR_OK;
 
     ZR_TRY(zr_grow(s->alloc, &s->level, &s->cap, s->n + 1, sizeof *s->level, err));
-    st = zr_kids_open(&s->level[s->n++], store, path, first, err);
+    st = zr_kids_open(&s->level[s->n++], store, path, first, &s->seen, err);
     if (st != ZARR_OK)
         zr_path_prefix(err, st, path);
 out:

@@ -15,8 +15,23 @@ enum {
     KIDS_FAST_NS = 10000 /* of a local GET */
 };
 
+/* Links can make few folders look like 2^30: whoever goes down has to stop somewhere. */
+static zarr_status count_names(struct zr_kids *k, uint64_t *seen, zarr_error *err)
+{
+    const uint64_t most = zr_store_context(k->store)->limits.listing_keys;
+
+    if (*seen > most || k->names.n > most - *seen)
+        return zr_fail(err, ZARR_ERR_LIMIT,
+                       "more than %" PRIu64
+                       " names in one walk (limit listing_keys; links to folders count "
+                       "each time)",
+                       most);
+    *seen += k->names.n;
+    return ZARR_OK;
+}
+
 zarr_status zr_kids_open(struct zr_kids *k, zarr_store *store, const char *path,
-                         int32_t first, zarr_error *err)
+                         int32_t first, uint64_t *seen, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
 
@@ -27,6 +42,7 @@ zarr_status zr_kids_open(struct zr_kids *k, zarr_store *store, const char *path,
     if (!k->path)
         ZR_TRY(zr_fail_memory(err, 1));
     ZR_TRY(zr_names_below(&k->names, store, path, err));
+    ZR_TRY(count_names(k, seen, err));
     k->cap = ZR_MIN(k->names.n, (size_t)KIDS_BLOCK);
     k->block = zr_calloc(k->alloc, ZR_MAX(k->cap, 1), sizeof *k->block);
     if (!k->block)

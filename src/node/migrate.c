@@ -191,7 +191,7 @@ static zarr_status add_children(struct zr_migration *m, size_t i, zarr_error *er
     zarr_status st = ZARR_OK;
 
     zr_str_init(&path, m->ctx->alloc);
-    ZR_TRY(zr_kids_open(&kids, m->store, m->node[i].path, m->from, err));
+    ZR_TRY(zr_kids_open(&kids, m->store, m->node[i].path, m->from, &m->seen, err));
     for (;;) {
         ZR_TRY(zr_migration_check_cancel(m, err));
         ZR_TRY(zr_kids_next(&kids, &kid, err));

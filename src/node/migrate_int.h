@@ -31,6 +31,7 @@ struct zr_migration {
     struct zr_json_doc made;  /* holds the new documents and the paths */
     struct zr_migrated *node; /* parents before children */
     size_t n, cap;
+    uint64_t seen;       /* names, for the limit */
     zarr_status refused; /* of the first node that was; told with it */
     zarr_error why;
 };

@@ -407,9 +407,10 @@ struct zr_kids {
     size_t cap, n, at; /* of the block */
     const zarr_allocator *alloc;
 };
-/* path: normalised. */
+/* path: normalised. *seen: names of all groups of one walk so far, 0 at its beginning.
+ * LIMIT listing_keys: more than that in one group, or in the walk. */
 zarr_status zr_kids_open(struct zr_kids *k, zarr_store *store, const char *path,
-                         int32_t first, zarr_error *err);
+                         int32_t first, uint64_t *seen, zarr_error *err);
 void zr_kids_close(struct zr_kids *k); /* zeroed storage is fine */
 /* The next node by name (kind NONE: broken), valid until the next call; *out NULL behind
  * the last. */
@@ -424,6 +425,7 @@ struct zr_gathered_node {
 struct zr_gathered {
     struct zr_arena arena;
     struct zr_gathered_node *node; /* [0] is the group */
+    uint64_t seen;                 /* names, for the limit */
     size_t n, cap;
     int32_t format;
     const zarr_allocator *alloc;

@@ -4,6 +4,8 @@
  */
 #include "node_test.h"
 
+#include <unistd.h>
+
 static void test_create(void **state)
 {
     struct world w;
@@ -208,6 +210,76 @@ static void test_wide_and_deep(void **state)
     world_close(&w);
 }
 
+static int count_listed(void *user, const zarr_store_item *item)
+{
+    (void)item;
+    ++*(int *)user;
+    return 0;
+}
+
+static int count_difference(void *user, const char *path, const char *what)
+{
+    (void)path;
+    (void)what;
+    ++*(int *)user;
+    return 0;
+}
+
+/* Each of 30 groups has two links to the next one: 2^30 paths and no cycle. */
+static void test_links_fan_out(void **state)
+{
+    const zarr_limits limits = {.struct_size = sizeof limits, .listing_keys = 1000};
+    const zarr_context_options o = {.struct_size = sizeof o, .limits = &limits};
+    zarr_context *ctx = NULL;
+    zarr_store *store = NULL;
+    zarr_group *g = NULL;
+    char path[128], to[32];
+    struct world w;
+    int n = 0;
+
+    (void)state;
+    world_open(&w, WORLD_LOCAL);
+    for (int i = 0; i <= 30; i++) {
+        snprintf(path, sizeof path, "real/%d", i);
+        assert_ok(zarr_group_create(&g, w.store, path, 3, NULL, 0, &terr));
+        zarr_group_free(g);
+        snprintf(to, sizeof to, "../%d", i + 1);
+        for (int k = 0; k < 2 && i < 30; k++) {
+            snprintf(path, sizeof path, "%s/real/%d/%c", w.dir, i, 'a' + k);
+            assert_int_equal(symlink(to, path), 0);
+        }
+    }
+    assert_ok(zarr_context_create(&ctx, &o, &terr));
+    assert_ok(zarr_store_open(&store, ctx, w.dir, NULL, &terr));
+
+    assert_ok(zarr_group_open(&g, store, "real/22", NULL, &terr));
+    assert_ok(zarr_group_walk(g, count, &n, &terr));
+    assert_int_equal(n, (1 << 9) - 2); /* a link is a group as often as it is met */
+    zarr_group_free(g);
+    assert_ok(zarr_group_consolidate(store, "real/22", NULL, &terr));
+    assert_ok(
+        zarr_group_consolidated_check(store, "real/22", count_difference, &n, &terr));
+    assert_int_equal(n, (1 << 9) - 2);
+
+    assert_ok(zarr_group_open(&g, store, "real/0", NULL, &terr));
+    n = 0;
+    assert_status(zarr_group_walk(g, count, &n, &terr), ZARR_ERR_LIMIT);
+    assert_says("more than 1000 names in one walk (limit listing_keys");
+    assert_in_range(n, 30, 1000);
+    zarr_group_free(g);
+    assert_status(zarr_group_consolidate(store, "real/0", NULL, &terr), ZARR_ERR_LIMIT);
+    assert_says("in one walk");
+    assert_status(zarr_node_migrate(store, "real/0", NULL, &terr), ZARR_ERR_LIMIT);
+    assert_says("in one walk");
+    assert_status(
+        zarr_store_list(store, "real/0", ZARR_LIST_RECURSIVE, count_listed, &n, &terr),
+        ZARR_ERR_LIMIT);
+    assert_says("limit listing_keys");
+    zarr_store_free(store);
+    zarr_context_free(ctx);
+    world_close(&w);
+}
+
 static void test_probe_and_delete(void **state)
 {
     struct world w;
@@ -249,9 +321,9 @@ static void test_probe_and_delete(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_create),           cmocka_unit_test(test_attributes),
-        cmocka_unit_test(test_list_and_walk),    cmocka_unit_test(test_wide_and_deep),
-        cmocka_unit_test(test_probe_and_delete),
+        cmocka_unit_test(test_create),        cmocka_unit_test(test_attributes),
+        cmocka_unit_test(test_list_and_walk), cmocka_unit_test(test_wide_and_deep),
+        cmocka_unit_test(test_links_fan_out), cmocka_unit_test(test_probe_and_delete),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
