@@ -4,7 +4,9 @@
  * and how its elements are byte-swapped, printed and parsed. Byte order is not
  * part of it: in memory it is the tensor's, in the store the codec's.
  * Thread class: frozen. Objects belong to the context that made them and live
- * as long as it does: nothing to free.
+ * as long as it does: nothing to free. A type that is met again is the same object; what
+ * all of them may take together is the limit dtype_bytes, and a program that goes through
+ * ever new structs for years takes a new context from time to time.
  */
 #ifndef ZARRC_DTYPE_H
 #define ZARRC_DTYPE_H

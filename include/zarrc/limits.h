@@ -32,6 +32,9 @@ typedef struct zarr_limits {
     /** keys of one listing, and names in one walk over a hierarchy, where a folder that
      * several symbolic links lead to counts each time; 10 Mi */
     uint64_t listing_keys;
+    /** memory (estimated) of all data types with parameters, structs above all, that a
+     * context has met: each is kept as long as the context; 128 MiB */
+    uint64_t dtype_bytes;
 } zarr_limits;
 
 #define ZARR_LIMITS_INIT ZARR_SIZE_FIRST(zarr_limits)
@@ -53,7 +56,7 @@ static inline void zarr_limits_default(zarr_limits *out)
 
 /**
  * Fills *out with hardened values for data from strangers: chunks 256 MiB, metadata 4
- * MiB, listing 1 Mi keys. Thread class: plain function.
+ * MiB, listing 1 Mi keys, data types 32 MiB. Thread class: plain function.
  */
 static inline void zarr_limits_untrusted(zarr_limits *out)
 {

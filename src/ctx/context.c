@@ -65,6 +65,7 @@ static zarr_status context_init_registries(zarr_context *ctx, zarr_error *err)
     zarr_status st = ZARR_OK;
 
     ZR_TRY(zr_dtype_registry_init(&ctx->dtypes, ctx->alloc, err));
+    ctx->dtypes.most_bytes = ctx->limits.dtype_bytes;
     ZR_TRY(zr_grid_registry_init(&ctx->grids, ctx->alloc, err));
     ZR_TRY(zr_memory_registry_init(&ctx->memory, ctx->alloc, err));
     ZR_TRY(zr_store_registry_create(&ctx->stores, ctx->alloc, err));

@@ -170,6 +170,7 @@ zarr_status zr_ctx_limits_read(zarr_limits *out, const zarr_limits *limits,
     TAKE_DEFAULT(node_name_bytes);
     TAKE_DEFAULT(dimension_name_bytes);
     TAKE_DEFAULT(listing_keys);
+    TAKE_DEFAULT(dtype_bytes);
 #undef TAKE_DEFAULT
     out->rank = ZR_MIN(out->rank, (uint32_t)ZARR_MAX_RANK);
 out:

@@ -7,7 +7,8 @@
  * Pure: no I/O, no memory kinds.
  * Thread class: a registry is sealed before its second thread; types made after
  * that (r24, numpy.datetime64[us]) are interned under a lock. Types are frozen
- * and live as long as the registry.
+ * and live as long as the registry, which takes no more of them than a limit allows:
+ * callers borrow them and could not say when they are done.
  */
 #ifndef ZR_DTYPE_H
 #define ZR_DTYPE_H
@@ -25,9 +26,11 @@ struct zr_dtype_registry {
     struct zr_map v3, v2, numpy; /* name or alias, v2 type or letter, NumPy's -> entry,
                                     borrowed */
     const zarr_allocator *alloc;
+    uint64_t most_bytes; /* of all in `made`: limit dtype_bytes; 0: none */
     struct {
         zr_mutex mutex;
         struct zr_map made; /* short name -> zarr_dtype, owned */
+        uint64_t bytes;     /* of them, estimated */
     } locked;
     struct zr_fork_hook fork;
 };

@@ -5,7 +5,7 @@
  * parse runs outside the lock (it may look up other types), and the loser of a
  * race is thrown away. Thread class: shared where a registry is changed.
  */
-#include "dtype_int.h"
+#include "struct_int.h"
 
 #include <string.h>
 
@@ -192,17 +192,43 @@ out:
     return st;
 }
 
+static uint64_t text_bytes_of(const char *text)
+{
+    return text ? strlen(text) + 1 : 0;
+}
+
+/* What a type keeps allocated, about: its texts are written from all that its parse kept.
+ */
+static uint64_t type_bytes(const struct zarr_dtype *t)
+{
+    const struct zr_struct *s = zr_struct_of(t);
+    uint64_t bytes = sizeof *t + text_bytes_of(t->name) + text_bytes_of(t->v3_json) +
+                     text_bytes_of(t->v2) + text_bytes_of(t->numpy);
+
+    if (s) /* with its names, quoted and not, and their map */
+        bytes += sizeof *s + s->n * (sizeof *s->field + 2 * sizeof(void *)) + bytes;
+    return bytes;
+}
+
 zarr_status zr_dtype_intern(struct zr_dtype_registry *r, struct zarr_dtype *made,
                             const zarr_dtype **out, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
+    const uint64_t bytes = type_bytes(made);
     struct zarr_dtype *old;
 
     zr_mutex_lock(&r->locked.mutex);
     old = zr_map_get(&r->locked.made, made->info.name);
     if (!old) {
-        st = zr_map_put(&r->locked.made, made->info.name, made, err);
+        if (r->most_bytes && bytes > r->most_bytes - r->locked.bytes)
+            st = zr_fail(err, ZARR_ERR_LIMIT,
+                         "data type %.64s: with it, the context's data types would take "
+                         "more than %" PRIu64 " bytes (limit dtype_bytes)",
+                         made->info.name, r->most_bytes);
+        else
+            st = zr_map_put(&r->locked.made, made->info.name, made, err);
         if (st == ZARR_OK) {
+            r->locked.bytes += bytes;
             old = made;
             made = NULL;
         }

@@ -513,6 +513,39 @@ static void v2_fills(void **state)
     zr_json_doc_deinit(&doc);
 }
 
+/* What the types of a registry may take together: the same one again costs nothing, a new
+ * one is refused, and those that are there stay. */
+static void bound(void **state)
+{
+    struct zr_dtype_registry r;
+    const zarr_dtype *first = NULL, *again = NULL, *t = NULL;
+    zarr_error err = {0};
+    zarr_status st = ZARR_OK;
+    char text[64];
+    int n = 0;
+
+    (void)state;
+    assert_int_equal(zr_dtype_registry_init(&r, NULL, NULL), ZARR_OK);
+    for (const zarr_dtype_vtable *const *v = zr_dtype_core; *v; v++)
+        assert_int_equal(zr_dtype_register(&r, *v, "core", NULL), ZARR_OK);
+    r.most_bytes = 8192;
+    for (; st == ZARR_OK && n < 1000; n++) {
+        snprintf(text, sizeof text, "[[\"field%d\",\"<i4\"]]", n);
+        st = zr_dtype_find(&r, text, &t, NULL, &err);
+        first = n ? first : t;
+    }
+    assert_int_equal(st, ZARR_ERR_LIMIT);
+    assert_non_null(strstr(err.message, "(limit dtype_bytes)"));
+    assert_non_null(strstr(err.message, "8192 bytes"));
+    assert_in_range(n, 6, 30); /* some hundred bytes each */
+    assert_true(r.locked.bytes <= 8192);
+    assert_int_equal(zr_dtype_find(&r, "[[\"field0\",\"<i4\"]]", &again, NULL, &err),
+                     ZARR_OK);
+    assert_ptr_equal(again, first);
+    assert_int_equal(zr_dtype_find(&r, "float64", &t, NULL, &err), ZARR_OK);
+    zr_dtype_registry_deinit(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -520,6 +553,7 @@ int main(void)
         cmocka_unit_test(limits),    cmocka_unit_test(fields),
         cmocka_unit_test(v2_orders), cmocka_unit_test(swaps),
         cmocka_unit_test(elements),  cmocka_unit_test(v2_fills),
+        cmocka_unit_test(bound),
     };
 
     return cmocka_run_group_tests(tests, open_registry, close_registry);
