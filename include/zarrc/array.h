@@ -176,6 +176,7 @@ ZARR_API const uint64_t *zarr_array_write_shape(const zarr_array *array);
 /**
  * The unit of reading: chunks, or the innermost chunks of shards (array order of
  * dimensions; they are all alike, also where shards differ). NULL where chunks differ.
+ * Shards behind codecs that need all of them (reshape, numcodecs.delta) are the unit.
  */
 ZARR_API const uint64_t *zarr_array_chunk_shape(const zarr_array *array);
 /** The grid of the units of writing as a JSON object: name and configuration. */

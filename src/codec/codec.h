@@ -101,6 +101,13 @@ struct zr_chain {
     const zarr_allocator *alloc;
 };
 
+/*
+ * Why the shards of this chain are decoded and encoded whole, by an implementation of
+ * sharding_indexed like any other array->bytes codec: the first codec in front of it that
+ * neither permutes dimensions nor works element by element. NULL: inner chunks can be
+ * read and written alone; or there are no shards.
+ */
+const struct zarr_codec_spec *zr_chain_whole_shard(const struct zr_chain *chain);
 /* What each edge of a chunk must be a multiple of: the inner chunk's of a shard, else 1.
  */
 zarr_status zr_chain_unit(const struct zr_chain *chain, int32_t ndim, uint64_t *unit,
@@ -450,5 +457,30 @@ const struct zr_sub_chain *zr_spec_sub(const zarr_codec_spec *spec, const char *
  */
 zarr_status zr_shard_index_bytes(const struct zr_shard_spec *s, uint64_t n_chunks,
                                  uint64_t *out, zarr_error *err);
+/* What is inside a shard. */
+struct zr_shard_parts {
+    zarr_chunk_spec chunk, index; /* as the two chains get them: without sizes */
+    uint64_t grid[ZARR_MAX_RANK], n_chunks;
+};
+/* INVALID: inner chunks do not fit the shard; LIMIT: more than `most` of them. */
+zarr_status zr_shard_parts(const struct zr_shard_spec *s, const zarr_chunk_spec *shard,
+                           uint64_t most, struct zr_shard_parts *out, zarr_error *err);
+
+/* ---- indexes of shards (shard_index.c) ------------------------------------------ */
+
+#define ZR_INDEX_MISSING UINT64_MAX
+/* n pairs of offset and bytes in host order, offsets from the value's first byte, both
+ * all ones: missing; and where the index itself lies in the value (index_bytes 0: not
+ * known). shard_bytes UINT64_MAX: not known. */
+struct zr_shard_pairs {
+    const uint64_t *pairs;
+    uint64_t n, shard_bytes, index_offset, index_bytes;
+};
+/* Entries must lie inside the value, may not wrap and may not overlap the index. CORRUPT
+ * names the entry. */
+zarr_status zr_shard_pairs_check(const struct zr_shard_pairs *in, zarr_error *err);
+/* Where the index of a value lies. CORRUPT: the value is too short for one. */
+zarr_status zr_shard_index_at(const struct zr_shard_spec *s, uint64_t shard_bytes,
+                              uint64_t index_bytes, uint64_t *at, zarr_error *err);
 
 #endif

@@ -3,7 +3,7 @@
  * value and size of every representation, checked once for each chunk shape and
  * then trusted by everybody above. All sizes are products checked in 64 bits; a
  * decoded chunk over limits.chunk_bytes is refused here, except that a shard is
- * measured by its inner chunks.
+ * measured by its inner chunks where those are read alone.
  * Thread class: plain functions; the result belongs to the caller.
  */
 #include "codec/codec_int.h"
@@ -116,10 +116,37 @@ out:
     return st;
 }
 
+/* What an encoded chunk may have where chunks may have `base`; false: anything. */
+static bool encoded_most(uint64_t base, uint64_t *most)
+{
+    return zr_mul_u64(base, ENCODED_FACTOR, most) &&
+           zr_add_u64(*most, ENCODED_SLACK, most);
+}
+
+/* A shard that is decoded whole, or stands inside other codecs, is bounded like a chunk.
+ * The bounds of many small inner chunks may add up to many times what they ever have:
+ * nothing to allocate by. */
+static void reps_bound_shard(struct zr_chain_reps *reps, uint32_t i,
+                             const struct zr_chain *chain, const zarr_limits *limits)
+{
+    const bool whole = zr_chain_whole_shard(chain) != NULL;
+    zarr_chunk_spec *out = &reps->rep[i + 1];
+    uint64_t most = 0;
+
+    if (reps->loose && (whole || i + 1 < reps->n))
+        out->n_bytes = ZR_MIN(out->n_bytes, limits->chunk_bytes);
+    if (!reps->loose && whole && encoded_most(limits->chunk_bytes, &most) &&
+        out->n_bytes > most) {
+        out->n_bytes = most;
+        reps->loose = true;
+    }
+}
+
 static zarr_status reps_step(struct zr_chain_reps *reps, uint32_t i,
-                             const struct zarr_codec_spec *s, const zarr_limits *limits,
+                             const struct zr_chain *chain, const zarr_limits *limits,
                              zarr_error *err)
 {
+    const struct zarr_codec_spec *s = &chain->codec[i];
     zarr_status st = ZARR_OK;
     zarr_chunk_spec *out = &reps->rep[i + 1];
     uint8_t *fill = reps->fills + ((size_t)i + 1) * reps->fill_bytes;
@@ -139,9 +166,8 @@ static zarr_status reps_step(struct zr_chain_reps *reps, uint32_t i,
         out->exact = 0;
         reps->loose = true;
     }
-    /* A shard inside other codecs is decoded whole: bounded like a chunk. */
-    if (s->shard && reps->loose && i + 1 < reps->n)
-        out->n_bytes = ZR_MIN(out->n_bytes, limits->chunk_bytes);
+    if (s->shard)
+        reps_bound_shard(reps, i, chain, limits);
     if (out->fill && out->dtype && out->fill != fill) {
         memcpy(fill, out->fill, (size_t)zarr_dtype_item_bytes(out->dtype));
         out->fill = fill;
@@ -161,8 +187,7 @@ static zarr_status check_encoded(const struct zr_chain *chain,
     uint64_t most = 0;
 
     if (reps->loose || (chain->a2b < chain->n && chain->codec[chain->a2b].shard) ||
-        !zr_mul_u64(base, ENCODED_FACTOR, &most) ||
-        !zr_add_u64(most, ENCODED_SLACK, &most))
+        !encoded_most(base, &most))
         return ZARR_OK;
     for (uint32_t i = 0; i < chain->n; i++)
         if (reps->rep[i + 1].n_bytes > most)
@@ -215,7 +240,8 @@ zarr_status zr_chain_resolve_any(struct zr_chain_reps *out, const struct zr_chai
     zr_codec_limits(&lim, limits);
     ZR_TRY(resolve_check(chain, chunk, varies, &lim, err));
     ZR_TRY(reps_open(&reps, chain->n, chunk, varies, err));
-    if (chain->a2b < chain->n && !chain->codec[chain->a2b].shard &&
+    if (chain->a2b < chain->n &&
+        (!chain->codec[chain->a2b].shard || zr_chain_whole_shard(chain)) &&
         reps.rep[0].n_bytes > lim.chunk_bytes) {
         st = zr_fail(err, ZARR_ERR_LIMIT,
                      "a chunk of %" PRIu64 " bytes is over %" PRIu64
@@ -224,7 +250,7 @@ zarr_status zr_chain_resolve_any(struct zr_chain_reps *out, const struct zr_chai
         goto out;
     }
     for (uint32_t i = 0; i < chain->n; i++)
-        ZR_TRY(reps_step(&reps, i, &chain->codec[i], &lim, err));
+        ZR_TRY(reps_step(&reps, i, chain, &lim, err));
     ZR_TRY(check_encoded(chain, &reps, &lim, err));
     ZR_TRY(zr_filters_check(chain, reps.rep[chain->a2b].dtype, err));
     *out = reps; /* moved */

@@ -100,25 +100,31 @@ out:
 
 /* ---- sizes ------------------------------------------------------------------------- */
 
-/* An index of this shape (inner chunks a dimension) through its chain. */
-static zarr_status shard_index_resolve(const struct zr_shard_spec *s,
-                                       const uint64_t *grid, uint64_t *out,
-                                       zarr_error *err)
+/* The table of a grid of inner chunks. */
+static zarr_status shard_table(const struct zr_shard_spec *s, const uint64_t *grid,
+                               zarr_chunk_spec *out, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
-    zarr_chunk_spec table = {.struct_size = sizeof table, .ndim = s->ndim + 1};
-    struct zr_chain_reps reps = {0};
-    zarr_limits limits = {.chunk_bytes = UINT64_MAX};
-
-    if (table.ndim > ZARR_MAX_RANK)
+    *out = (zarr_chunk_spec){.struct_size = sizeof *out, .ndim = s->ndim + 1, .exact = 1};
+    if (out->ndim > ZARR_MAX_RANK)
         return zr_fail(err, ZARR_ERR_UNSUPPORTED,
                        "sharding_indexed: at most %d dimensions can be sharded",
                        ZARR_MAX_RANK - 1);
     for (int32_t i = 0; i < s->ndim; i++)
-        table.shape[i] = grid[i];
-    table.shape[s->ndim] = 2;
-    table.dtype = s->index_dtype;
-    ZR_TRY(zr_chain_resolve(&reps, s->index, &table, &limits, s->index->alloc, err));
+        out->shape[i] = grid[i];
+    out->shape[s->ndim] = 2;
+    out->dtype = s->index_dtype;
+    return ZARR_OK;
+}
+
+static zarr_status shard_index_resolve(const struct zr_shard_spec *s,
+                                       const zarr_chunk_spec *table, uint64_t *out,
+                                       zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    struct zr_chain_reps reps = {0};
+    zarr_limits limits = {.chunk_bytes = UINT64_MAX};
+
+    ZR_TRY(zr_chain_resolve(&reps, s->index, table, &limits, s->index->alloc, err));
     if (!reps.rep[reps.n].exact) {
         st = zr_fail(err, ZARR_ERR_INVALID, "the size of the encoded index is not fixed");
         goto out;
@@ -133,15 +139,19 @@ zarr_status zr_shard_index_bytes(const struct zr_shard_spec *s, uint64_t n_chunk
                                  uint64_t *out, zarr_error *err)
 {
     uint64_t grid[ZARR_MAX_RANK];
+    zarr_chunk_spec table;
+    zarr_status st = ZARR_OK;
 
     for (int32_t i = 0; i < s->ndim; i++)
         grid[i] = i == 0 ? n_chunks : 1;
-    return shard_index_resolve(s, grid, out, err);
+    ZR_TRY(shard_table(s, grid, &table, err));
+    ZR_TRY(shard_index_resolve(s, &table, out, err));
+out:
+    return st;
 }
 
 static zarr_status shard_grid(const struct zr_shard_spec *s, const zarr_chunk_spec *in,
-                              uint64_t *grid, uint64_t *n_chunks,
-                              const zarr_limits *limits, zarr_error *err)
+                              uint64_t most, struct zr_shard_parts *out, zarr_error *err)
 {
     if (s->ndim != in->ndim)
         return zr_fail(err, ZARR_ERR_INVALID,
@@ -154,15 +164,29 @@ static zarr_status shard_grid(const struct zr_shard_spec *s, const zarr_chunk_sp
                            "sharding_indexed: chunk_shape[%" PRId32 "] %" PRIu64
                            " does not divide the shard's %" PRIu64,
                            i, s->chunk_shape[i], in->shape[i]);
-        grid[i] = in->shape[i] / s->chunk_shape[i];
+        out->grid[i] = in->shape[i] / s->chunk_shape[i];
     }
-    if (!zr_product_u64(grid, (size_t)s->ndim, n_chunks) ||
-        *n_chunks > limits->chunks_per_shard)
+    if (!zr_product_u64(out->grid, (size_t)s->ndim, &out->n_chunks) ||
+        out->n_chunks > most)
         return zr_fail(err, ZARR_ERR_LIMIT,
                        "sharding_indexed: more than %" PRIu64
                        " inner chunks in a shard (limit chunks_per_shard)",
-                       limits->chunks_per_shard);
+                       most);
     return ZARR_OK;
+}
+
+zarr_status zr_shard_parts(const struct zr_shard_spec *s, const zarr_chunk_spec *shard,
+                           uint64_t most, struct zr_shard_parts *out, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(shard_grid(s, shard, most, out, err));
+    ZR_TRY(shard_table(s, out->grid, &out->index, err));
+    out->chunk = *shard;
+    for (int32_t i = 0; i < shard->ndim; i++)
+        out->chunk.shape[i] = s->chunk_shape[i];
+out:
+    return st;
 }
 
 zarr_status zr_shard_spec_resolve(const struct zarr_codec_spec *s,
@@ -174,14 +198,13 @@ zarr_status zr_shard_spec_resolve(const struct zarr_codec_spec *s,
     const zarr_allocator *alloc = around->alloc;
     zarr_status st = ZARR_OK;
     struct zr_chain_reps reps = {0};
-    zarr_chunk_spec inner = *in;
-    uint64_t grid[ZARR_MAX_RANK], n_chunks = 0, index_bytes = 0;
+    struct zr_shard_parts parts;
+    uint64_t index_bytes = 0;
 
-    ZR_TRY(shard_grid(s->shard, in, grid, &n_chunks, limits, err));
-    ZR_TRY(shard_index_resolve(s->shard, grid, &index_bytes, err));
-    for (int32_t i = 0; i < in->ndim; i++)
-        inner.shape[i] = s->shard->chunk_shape[i];
-    st = zr_chain_resolve(&reps, s->shard->inner, &inner, limits, alloc, err);
+    ZR_TRY(zr_spec_needs_length(s, in, err));
+    ZR_TRY(zr_shard_parts(s->shard, in, limits->chunks_per_shard, &parts, err));
+    ZR_TRY(shard_index_resolve(s->shard, &parts.index, &index_bytes, err));
+    st = zr_chain_resolve(&reps, s->shard->inner, &parts.chunk, limits, alloc, err);
     if (st != ZARR_OK) {
         st = zr_prefix(err, st, "sharding_indexed: codecs");
         goto out;
@@ -189,7 +212,7 @@ zarr_status zr_shard_spec_resolve(const struct zarr_codec_spec *s,
     out->exact = 0;
     out->item_bytes_hint = 1;
     around->loose |= reps.loose;
-    if (!zr_mul_u64(n_chunks, reps.rep[reps.n].n_bytes, &out->n_bytes) ||
+    if (!zr_mul_u64(parts.n_chunks, reps.rep[reps.n].n_bytes, &out->n_bytes) ||
         !zr_add_u64(out->n_bytes, index_bytes, &out->n_bytes))
         st = zr_fail(err, ZARR_ERR_LIMIT, "sharding_indexed: the shard is too large");
 out:
@@ -216,6 +239,17 @@ const zarr_codec_spec_vtable zr_spec_sharding = {
     .kind = ZARR_CODEC_ARRAY_BYTES,
     .canonical = shard_canonical,
 };
+
+const struct zarr_codec_spec *zr_chain_whole_shard(const struct zr_chain *chain)
+{
+    if (chain->a2b >= chain->n || !chain->codec[chain->a2b].shard)
+        return NULL;
+    for (uint32_t i = 0; i < chain->a2b; i++)
+        if (!(chain->codec[i].vt->flags & ZARR_CODEC_SPEC_ELEMENTWISE) &&
+            chain->codec[i].vt->canonical != zr_spec_transpose.canonical)
+            return &chain->codec[i];
+    return NULL;
+}
 
 zarr_status zr_chain_unit(const struct zr_chain *chain, int32_t ndim, uint64_t *unit,
                           zarr_error *err)

@@ -201,7 +201,7 @@ static zarr_status vidx_gather(const struct vidx_self *self, const struct zr_spa
     if (!zr_add_u64(sum, ((uint64_t)n + 1) * word, &all))
         return zr_fail(err, ZARR_ERR_LIMIT,
                        "zarrs.vlen: elements of more than 2^64 bytes");
-    ZR_TRY(zr_exec_room(exec, all, &room, err));
+    ZR_TRY(zr_exec_room(exec, true, all, &room, err));
     *index = zr_mem_of_host(room, ((uint64_t)n + 1) * word);
     *data = zr_mem_of_host(room + index->bytes, sum);
     memset(room, 0, word);

@@ -1,6 +1,7 @@
 /*
  * impl/element.c - one element back through codecs between arrays: what a fill value that
- * such codecs have changed reads as. Made for layouts, once; not for chunks.
+ * such codecs have changed reads as. Made for layouts, once; not for chunks. And whether
+ * elements are a fill value.
  * Thread class: plain functions.
  */
 #include "impl/impl_int.h"
@@ -27,6 +28,32 @@ static zarr_status element_reps(struct zr_chain_reps *out,
         rep->exact = 1;
     }
     return ZARR_OK;
+}
+
+static bool vlen_equal(const uint8_t *at, const uint8_t *pattern, uint32_t item_bytes)
+{
+    zarr_vlen item, other;
+
+    memcpy(&item, at, sizeof item);
+    memcpy(&other, pattern, sizeof other);
+    return item.bytes == other.bytes &&
+           memcmp(at + sizeof item, pattern + sizeof item, item_bytes - sizeof item) ==
+               0 &&
+           (item.bytes == 0 ||
+            (item.data && memcmp(item.data, other.data, (size_t)item.bytes) == 0));
+}
+
+bool zr_elements_equal(const void *elements, uint64_t n, const void *pattern,
+                       uint32_t item_bytes, bool variable)
+{
+    const uint8_t *at = elements;
+
+    if (!variable)
+        return zr_all_equal(elements, n, pattern, item_bytes);
+    for (; n > 0; n--, at += item_bytes)
+        if (!vlen_equal(at, pattern, item_bytes))
+            return false;
+    return true;
 }
 
 zarr_status zr_element_decode(const struct zr_impl_registry *impls,

@@ -109,8 +109,8 @@ struct zr_placement_options {
     bool encode; /* only implementations that encode */
 };
 /* Chooses implementations for the codecs of `chain` behind its array->array permutations.
- * chain must not contain sharding as its array->bytes codec (plan takes shards apart).
- * reps as resolved for this chunk shape. */
+ * Sharding as its array->bytes codec is a stage like any other: the plan takes shards
+ * apart where inner chunks can be read alone. reps as resolved for this chunk shape. */
 zarr_status zr_program_make(struct zr_program **out, const struct zr_impl_registry *impls,
                             const struct zr_chain *chain,
                             const struct zr_chain_reps *reps,
@@ -165,6 +165,7 @@ struct zr_thread_states {
     size_t n;
     struct zr_buffer_stack decode, encode;
     const struct zr_grant *grant; /* NULL: nobody counts */
+    bool keep_empty; /* encoders of shards write inner chunks that are the fill value */
     const zarr_allocator *alloc;
 };
 zarr_status zr_stage_decode(const struct zr_stage *s, zarr_codec_job *job,
@@ -223,6 +224,11 @@ zarr_status zr_element_decode(const struct zr_impl_registry *impls,
                               const struct zr_chain *chain,
                               const struct zr_chain_reps *reps, void *out,
                               const zarr_allocator *alloc, zarr_error *err);
+
+/* Whether n elements are the pattern, in host memory: bit for bit, and what elements of
+ * variable length point to byte for byte. */
+bool zr_elements_equal(const void *elements, uint64_t n, const void *pattern,
+                       uint32_t item_bytes, bool variable);
 
 /* The same for the runners' buffers, while none of them runs. */
 void zr_thread_states_settle(struct zr_thread_states *ts, bool encode);

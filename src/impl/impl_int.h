@@ -48,7 +48,7 @@ extern const zarr_codec_impl_vtable zr_cpu_bytes, zr_cpu_transpose, zr_cpu_zstd,
     zr_cpu_delta, zr_cpu_delta_array, zr_cpu_vlen_utf8, zr_cpu_vlen_bytes,
     zr_cpu_optional, zr_cpu_zarrs_optional, zr_cpu_n5_default, zr_cpu_conditional,
     zr_cpu_zarrs_vlen, zr_cpu_vlen_v2, zr_cpu_vlen_array, zr_cpu_json2, zr_cpu_msgpack2,
-    zr_cpu_categorize;
+    zr_cpu_categorize, zr_cpu_shard;
 extern const zarr_codec_impl_vtable zr_cpu_base64, zr_cpu_crc32, zr_cpu_adler32,
     zr_cpu_fletcher32, zr_cpu_jenkins_lookup3, zr_cpu_packbits, zr_cpu_packbits_array;
 extern const zarr_codec_impl_vtable zr_cpu_fixedscaleoffset,
@@ -106,13 +106,21 @@ zarr_status zr_program_make_plain(struct zr_program **out,
 zarr_status zr_runner_open_part(zarr_codec_runner **out, const zarr_codec_spec *spec,
                                 const char *member, uint32_t first, uint32_t n,
                                 const zarr_chunk_spec *decoded, zarr_error *err);
+/* The same for all of a chain that a codec has besides: a shard's; member names it. */
+zarr_status zr_runner_open_chain(zarr_codec_runner **out, const zarr_codec_spec *spec,
+                                 const char *member, const struct zr_chain *chain,
+                                 const zarr_chunk_spec *decoded, zarr_error *err);
 /* Most bytes that it gives when encoding. */
 uint64_t zr_runner_bound(const zarr_codec_runner *r);
 /* After a run whose input was the one result kept since `base`: now it is `out`. */
 void zr_buffer_stack_last(struct zr_buffer_stack *s, size_t base, const zarr_mem *out);
-/* Memory of the thread for an encoder, until its stage returns. */
-zarr_status zr_exec_room(zarr_codec_exec *exec, uint64_t bytes, uint8_t **out,
-                         zarr_error *err);
+/* n more on top, with the memory that their places had. */
+zarr_status zr_buffer_stack_push(struct zr_buffer_stack *s, size_t n,
+                                 const zarr_allocator *alloc, zarr_error *err);
+/* Memory of the thread for an encoder or decoder, until its stage returns; what is in it
+ * stays until the next chunk. */
+zarr_status zr_exec_room(zarr_codec_exec *exec, bool encode, uint64_t bytes,
+                         uint8_t **out, zarr_error *err);
 
 /* ---- placement (place.c)
  * ---------------------------------------------------------------- */

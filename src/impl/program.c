@@ -332,6 +332,31 @@ static bool store_reaches(const struct zr_placement_options *opts, int32_t devic
     return false;
 }
 
+/* Their elements point into what the stage before read; a second one between arrays would
+ * reuse it. */
+static zarr_status program_check_variable(const struct zr_chain *chain,
+                                          const struct zr_chain_reps *reps,
+                                          struct program_cut cut, zarr_error *err)
+{
+    const char *first = NULL;
+
+    if (!reps->rep[cut.first].dtype || !zarr_dtype_variable(reps->rep[cut.first].dtype))
+        return ZARR_OK;
+    for (uint32_t i = cut.first; i < chain->a2b; i++) {
+        const struct zarr_codec_spec *s = &chain->codec[i];
+
+        if (s->vt->flags & ZARR_CODEC_SPEC_RESHAPES)
+            continue;
+        if (first)
+            return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                           "elements of variable length behind more than one codec "
+                           "between arrays (\"%s\" and \"%s\")",
+                           first, zarr_codec_spec_name(s));
+        first = zarr_codec_spec_name(s);
+    }
+    return ZARR_OK;
+}
+
 /* p has its shape; adds the stages of codecs from `first` on. */
 static zarr_status program_fill(struct zr_program *p, struct zr_place *place,
                                 const struct zr_chain *chain,
@@ -349,16 +374,7 @@ static zarr_status program_fill(struct zr_program *p, struct zr_place *place,
         st = zr_fail_memory(err, (uint64_t)chain->n * sizeof *legs);
         goto out;
     }
-    /* Their elements point into what the stage before read; a second one would reuse it.
-     */
-    if (chain->a2b > cut.first + 1 && zarr_dtype_variable(reps->rep[cut.first].dtype)) {
-        st = zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                     "elements of variable length behind more than one codec between "
-                     "arrays (\"%s\" and \"%s\")",
-                     zarr_codec_spec_name(&chain->codec[cut.first]),
-                     zarr_codec_spec_name(&chain->codec[cut.first + 1]));
-        goto out;
-    }
+    ZR_TRY(program_check_variable(chain, reps, cut, err));
     p->encoded_bound = stage_rep_bytes(stored, p->encode);
     p->encoded_exact = stored->exact != 0;
     p->encoded_most = p->encoded_bound;
@@ -445,8 +461,6 @@ zarr_status zr_program_make(struct zr_program **out, const struct zr_impl_regist
         place.opts = &host;
     }
 
-    if (chain->codec[chain->a2b].shard)
-        return zr_internal(err);
     cut.mends = !cut.computes && codec_is(&chain->codec[chain->a2b], "bytes") &&
                 device_is_hosts(place.opts->target_device);
     ZR_TRY(program_try(&p, &place, chain, reps, cut, err));

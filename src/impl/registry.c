@@ -111,6 +111,7 @@ const zarr_codec_impl_vtable *const zr_impl_core[] = {
     &zr_cpu_json2,
     &zr_cpu_msgpack2,
     &zr_cpu_categorize,
+    &zr_cpu_shard,
     &zr_cpu_base64,
     &zr_cpu_crc32,
     &zr_cpu_adler32,

@@ -5,7 +5,7 @@
  * that the implementation was called with. Buffers are a stack: what a runner gives
  * stays until the stage returns that called it.
  * Recursion: through runners inside runners, whose depth is the metadata's nesting,
- * bounded by ZR_SUB_DEPTH.
+ * bounded by ZR_SUB_DEPTH and limits.shard_depth.
  * Thread class: frozen.
  */
 #include "impl/impl_int.h"
@@ -48,21 +48,17 @@ out:
     return st;
 }
 
-static zarr_status runner_open(zarr_codec_runner **out, const zarr_codec_spec *spec,
-                               const char *member, const struct zr_chain *chain,
-                               const zarr_chunk_spec *decoded, zarr_error *err)
+zarr_status zr_runner_open_chain(zarr_codec_runner **out, const zarr_codec_spec *spec,
+                                 const char *member, const struct zr_chain *chain,
+                                 const zarr_chunk_spec *decoded, zarr_error *err)
 {
     const zarr_limits limits = {.chunk_bytes = spec->most_bytes};
     zarr_codec_runner *r = NULL;
     zarr_status st = ZARR_OK;
 
+    *out = NULL;
     if (!spec->registry || !spec->registry->impls)
         return zr_internal(err);
-    for (uint32_t i = 0; i < chain->n; i++)
-        if (chain->codec[i].shard)
-            return zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                           "%s: %s: sharding_indexed cannot be inside another codec",
-                           zarr_codec_spec_name(spec), member);
     r = zr_calloc(spec->alloc, 1, sizeof *r);
     if (!r)
         return zr_fail_memory(err, sizeof *r);
@@ -99,7 +95,7 @@ zarr_status zr_runner_open_part(zarr_codec_runner **out, const zarr_codec_spec *
         .codec = sub->chain->codec + first, .n = n, .a2b = n, .alloc = sub->chain->alloc};
     if (sub->chain->a2b >= first && sub->chain->a2b - first < n)
         part.a2b = sub->chain->a2b - first;
-    return runner_open(out, spec, sub->member, &part, decoded, err);
+    return zr_runner_open_chain(out, spec, sub->member, &part, decoded, err);
 }
 
 zarr_status zarr_codec_runner_open(zarr_codec_runner **out, const zarr_codec_spec *spec,
@@ -120,8 +116,8 @@ uint64_t zr_runner_bound(const zarr_codec_runner *r)
 /* ---- running ------------------------------------------------------------------------
  */
 
-static zarr_status runner_push(struct zr_buffer_stack *s, size_t n,
-                               const zarr_allocator *alloc, zarr_error *err)
+zarr_status zr_buffer_stack_push(struct zr_buffer_stack *s, size_t n,
+                                 const zarr_allocator *alloc, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
     size_t cap = s->n;
@@ -149,14 +145,14 @@ void zr_buffer_stack_last(struct zr_buffer_stack *s, size_t base, const zarr_mem
     s->top = base + 1;
 }
 
-zarr_status zr_exec_room(zarr_codec_exec *exec, uint64_t bytes, uint8_t **out,
-                         zarr_error *err)
+zarr_status zr_exec_room(zarr_codec_exec *exec, bool encode, uint64_t bytes,
+                         uint8_t **out, zarr_error *err)
 {
     struct zr_thread_states *ts = exec->inner;
-    struct zr_buffer_stack *s = &ts->encode;
+    struct zr_buffer_stack *s = encode ? &ts->encode : &ts->decode;
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(runner_push(s, 1, ts->alloc, err));
+    ZR_TRY(zr_buffer_stack_push(s, 1, ts->alloc, err));
     ZR_TRY(zr_buffer_need(&s->buffer[s->top - 1], bytes, ts, err));
     *out = s->buffer[s->top - 1].p;
 out:
@@ -179,7 +175,7 @@ static zarr_status runner_run(const struct zr_program *p, struct zr_thread_state
     zarr_mem got = {0};
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(runner_push(stack, 3, ts->alloc, err));
+    ZR_TRY(zr_buffer_stack_push(stack, 3, ts->alloc, err));
     memcpy(own, &stack->buffer[at], sizeof own);
     memset(&stack->buffer[at], 0, sizeof own);
     st = p->encode ? zr_grow_encode(p, &g, src, given ? dst : NULL, &got, err)

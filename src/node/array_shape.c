@@ -53,8 +53,8 @@ static zarr_status check_largest(const struct zr_shape_change *c,
     const struct zr_chain *chain = now->chain;
     uint64_t bytes = 0;
 
-    if (now->grid.regular ||
-        (chain->codec[chain->a2b].shard && chain->a2b + 1 == chain->n))
+    if (now->grid.regular || (chain->codec[chain->a2b].shard &&
+                              chain->a2b + 1 == chain->n && !zr_chain_whole_shard(chain)))
         return ZARR_OK;
     bytes = largest_bytes(&now->grid, now->dtype);
     if (bytes <= most || bytes <= largest_bytes(before, now->dtype))

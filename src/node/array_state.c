@@ -42,7 +42,8 @@ void zr_array_state_free(struct zr_array_state *s)
     zr_free(s->alloc, s);
 }
 
-/* Walks into nested shards: the innermost chunk, dimension by dimension of the array. */
+/* Walks into nested shards: the innermost chunk that can be read alone, dimension by
+ * dimension of the array. */
 static zarr_status leaf_shape(struct zr_array_state *s, zarr_error *err)
 {
     const struct zr_chain *chain = s->meta.chain;
@@ -54,7 +55,8 @@ static zarr_status leaf_shape(struct zr_array_state *s, zarr_error *err)
         s->leaf_shape[i] = s->meta.grid.regular ? s->meta.grid.chunk_shape[i] : 0;
     }
     while (chain) {
-        const struct zr_shard_spec *shard = chain->codec[chain->a2b].shard;
+        const struct zr_shard_spec *shard =
+            zr_chain_whole_shard(chain) ? NULL : chain->codec[chain->a2b].shard;
 
         for (uint32_t c = 0; shard && c < chain->a2b; c++) {
             if (chain->codec[c].n_order == 0)
@@ -102,7 +104,8 @@ zarr_status zr_array_state_new(struct zr_array_state **out, const zarr_context *
     s->root = src->root;
     s->attrs = src->attrs;
     ZR_TRY(zr_array_meta_parse(&s->meta, &env, src->format, s->root, s->attrs, err));
-    s->sharded = s->meta.chain->codec[s->meta.chain->a2b].shard != NULL;
+    s->sharded = s->meta.chain->codec[s->meta.chain->a2b].shard != NULL &&
+                 !zr_chain_whole_shard(s->meta.chain);
     ZR_TRY(leaf_shape(s, err));
     ZR_TRY(zr_array_facts_make(&s->facts, s, err));
     *out = s; /* moved */

@@ -246,7 +246,7 @@ struct zr_array_state {
         *attrs; /* of .zarray or zarr.json; v2: of .zattrs or NULL */
     struct zr_array_meta meta;
     uint64_t leaf_shape[ZARR_MAX_RANK]; /* 0: chunks differ */
-    bool sharded;
+    bool sharded;                       /* inner chunks can be read alone */
     bool nested; /* v2: '/' although the metadata does not say so */
     _Atomic(struct zr_layout_slot *) layouts;          /* a list */
     struct zr_array_facts *facts;                      /* the handle's once it is lent */

@@ -123,14 +123,14 @@ zarr_status zr_index_from_value(const struct zr_work *w, const struct zr_level *
     zarr_mem encoded;
     uint64_t at = 0;
 
-    if (value->bytes < lv->index_bytes)
-        return zr_fail(err, ZARR_ERR_CORRUPT,
-                       "a shard of %" PRIu64 " bytes cannot hold its index of %" PRIu64,
-                       value->bytes, lv->index_bytes);
-    at = lv->shard->index_at_end ? value->bytes - lv->index_bytes : 0;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_shard_index_at(lv->shard, value->bytes, lv->index_bytes, &at, err));
     if (!zr_mem_slice(value, at, lv->index_bytes, &encoded))
         return zr_internal(err);
-    return index_parse(w, lv, &encoded, value->bytes, out, err);
+    st = index_parse(w, lv, &encoded, value->bytes, out, err);
+out:
+    return st;
 }
 
 /* ---- values that are buffers

@@ -207,7 +207,6 @@ struct zr_vlen_item {
 zarr_status zr_vlen_fill(const struct zr_work *w, const struct zr_target *t,
                          struct zr_vlen_item *fill, zarr_error *err);
 /* Whether all n elements have the fill value's bytes. */
-bool zr_vlen_all_fill(const struct zr_layout *l, const void *block, uint64_t n);
 /* True when the target is the whole chunk and the view holds it in exactly the program's
  * layout; then *at is the place. */
 bool zr_target_direct(const struct zr_io *io, const struct zr_program *p,

@@ -196,22 +196,3 @@ zarr_status zr_vlen_fill(const struct zr_work *w, const struct zr_target *t,
 out:
     return st;
 }
-
-bool zr_vlen_all_fill(const struct zr_layout *l, const void *block, uint64_t n)
-{
-    zarr_vlen fill, item;
-
-    memcpy(&fill, l->fill, sizeof fill);
-    for (uint64_t i = 0; i < n; i++) {
-        const uint8_t *at = (const uint8_t *)block + i * l->item_bytes;
-
-        memcpy(&item, at, sizeof item);
-        if (item.bytes != fill.bytes ||
-            memcmp(at + sizeof item, (const uint8_t *)l->fill + sizeof item,
-                   l->item_bytes - sizeof item) != 0 ||
-            (item.bytes != 0 && (item.data == NULL ||
-                                 memcmp(item.data, fill.data, (size_t)item.bytes) != 0)))
-            return false;
-    }
-    return true;
-}

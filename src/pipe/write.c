@@ -115,11 +115,8 @@ static zarr_status is_empty(const struct zr_work *w, struct zr_leaf_write *lw,
                                &w->kit->copies, err));
     }
     ZR_TRY(zr_mem_host_ptr(w->io->engine->memory, host, p->decoded_bytes, &ptr, err));
-    if (l->variable)
-        lw->empty = zr_vlen_all_fill(l, ptr, n);
-    else
-        lw->empty = zr_all_equal(ptr, n, p->swap_bytes > 1 ? lv->fill_swapped : lv->fill,
-                                 p->item_bytes);
+    lw->empty = zr_elements_equal(ptr, n, p->swap_bytes > 1 ? lv->fill_swapped : lv->fill,
+                                  p->item_bytes, l->variable);
     lw->filled = lw->empty;
     if (lv->own_fill != NULL) /* its programs end in native order */
         lw->filled = zr_all_equal(ptr, n, l->fill, p->item_bytes);
@@ -138,6 +135,7 @@ zarr_status zr_leaf_encode(const struct zr_work *w, struct zr_leaf_write *lw,
     if (p == NULL)
         return zr_fail(err, ZARR_ERR_UNSUPPORTED,
                        "this build can read these codecs, not write them");
+    w->kit->states.keep_empty = !w->io->skip_empty;
     ZR_TRY(leaf_elements(w, lw, &elements, err));
     ZR_TRY(is_empty(w, lw, &elements, &host, err));
     w->kit->stats.chunks_done++;

@@ -169,6 +169,14 @@ static const char *others(const struct zr_layout *l)
     return l->smallest ? " and larger" : " and smaller";
 }
 
+/* Why inner chunks are not read alone: the name of a codec, or NULL. */
+static const char *whole_shard(const struct zr_level *leaf)
+{
+    const struct zarr_codec_spec *s = zr_chain_whole_shard(leaf->chain);
+
+    return s != NULL ? zarr_codec_spec_name(s) : NULL;
+}
+
 static void print_text(const struct zr_explain_args *a, const struct facts *f,
                        struct zr_str *out)
 {
@@ -195,6 +203,11 @@ static void print_text(const struct zr_explain_args *a, const struct facts *f,
     if (l->level[0].is_shard)
         zr_str_printf(out, "indexes:      %" PRIu64 " cached, %" PRIu64 " to fetch\n",
                       f->cached, f->objects - f->cached);
+    if (whole_shard(leaf) != NULL)
+        zr_str_printf(out,
+                      "shards:       decoded whole: %s in front of sharding_indexed does "
+                      "not work element by element\n",
+                      whole_shard(leaf));
     zr_str_printf(out, "mini-batches: %" PRIu64 " of at most %" PRIu64 " bytes\n",
                   f->waves, f->wave_bytes);
     zr_str_printf(out, "pipeline:     %s, %" PRIu32 " threads\n", a->pipeline,
@@ -243,6 +256,8 @@ static zarr_status print_json(const struct zr_explain_args *a, const struct fact
         json_u64(&doc, o, "indexes_cached", f->cached);
         json_u64(&doc, o, "indexes_to_fetch", f->objects - f->cached);
     }
+    if (whole_shard(&l->level[l->n_levels - 1]) != NULL)
+        json_text(&doc, o, "shard_whole_for", whole_shard(&l->level[l->n_levels - 1]));
     json_u64(&doc, o, "mini_batches", f->waves);
     json_u64(&doc, o, "wave_bytes", f->wave_bytes);
     json_text(&doc, o, "pipeline", a->pipeline);

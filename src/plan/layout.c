@@ -1,7 +1,8 @@
 /*
  * plan/layout.c - an array prepared for one kind of memory: its chain taken
  * apart into levels. Level 0 is the chunk of the grid; where its array->bytes
- * codec is sharding_indexed, level 1 is the inner chunk, and so on. A level
+ * codec is sharding_indexed, level 1 is the inner chunk, and so on, down to a leaf: a
+ * chunk without shards, or one whose shard must be decoded whole. A level
  * knows its shape in the order of dimensions its own chain is given (behind
  * the transposes of the levels above), the permutation in front of its
  * sharding, and the programs that turn bytes into elements and back.
@@ -21,30 +22,35 @@ struct level_maker {
 };
 
 /* Composes the transposes before the sharding; elementwise codecs are the inner chunks'
- * (front.c). What else computes works on the shard as a whole: no inner chunk could be
- * read or written alone. */
+ * (front.c). There is nothing else: see zr_chain_whole_shard(). */
 static zarr_status level_order(struct zr_level *lv, zarr_error *err)
 {
+    zarr_status st = ZARR_OK;
+
     for (int32_t d = 0; d < lv->ndim; d++)
         lv->order[d] = (uint8_t)d;
     for (uint32_t c = 0; c < lv->chain->a2b; c++) {
         const struct zarr_codec_spec *spec = &lv->chain->codec[c];
-        uint8_t next[ZARR_MAX_RANK];
+        uint8_t step[ZARR_MAX_RANK], next[ZARR_MAX_RANK];
 
         if (zr_codec_commutes(spec))
             continue;
-        if (spec->n_order != lv->ndim)
-            return zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                           "codec %s in front of sharding_indexed: it does not work "
-                           "element by element, inner chunks could not be read alone",
-                           zarr_codec_spec_name(spec));
+        ZR_TRY(zr_spec_order(spec, lv->ndim, step, err));
         for (int32_t d = 0; d < lv->ndim; d++)
-            next[d] = lv->order[spec->order[d]];
+            next[d] = lv->order[step[d]];
         memcpy(lv->order, next, (size_t)lv->ndim);
     }
     for (int32_t d = 0; d < lv->ndim; d++)
         lv->permuted |= lv->order[d] != d;
-    return ZARR_OK;
+out:
+    return st;
+}
+
+/* Whether the chunks of this chain are shards with a level inside. Those that are decoded
+ * whole are leaves, and sharding_indexed a stage of their program. */
+static bool inner_levels(const struct zr_chain *chain)
+{
+    return chain->codec[chain->a2b].shard != NULL && zr_chain_whole_shard(chain) == NULL;
 }
 
 static void placement_fill(const struct level_maker *m, bool encode, bool host_only,
@@ -230,7 +236,7 @@ static zarr_status make_level(const struct level_maker *m, struct zr_level *lv)
         zr_chain_resolve(&lv->reps, lv->chain, &spec, m->args->limits, m->alloc, m->err));
     if (lv->variant != NULL)
         share_fills(&m->layout->level[0], &lv->reps);
-    lv->is_shard = lv->chain->codec[lv->chain->a2b].shard != NULL;
+    lv->is_shard = inner_levels(lv->chain);
     if (lv->is_shard) {
         ZR_TRY(make_shard(m, lv));
     } else {
@@ -257,7 +263,7 @@ static uint32_t count_levels(const struct zr_chain *chain)
 {
     uint32_t n = 1;
 
-    while (chain->codec[chain->a2b].shard != NULL) {
+    while (inner_levels(chain)) {
         chain = chain->codec[chain->a2b].shard->inner;
         n++;
     }

@@ -139,15 +139,8 @@ struct zr_shard_index {
     uint64_t *entry;
     const zarr_allocator *alloc;
 };
-#define ZR_INDEX_MISSING UINT64_MAX
-/* What is to be unpacked: n pairs in host order and where the index itself lies in the
- * value. */
-struct zr_shard_pairs {
-    const uint64_t *pairs;
-    uint64_t n, shard_bytes, index_offset, index_bytes;
-};
-/* Entries must lie inside the value, may not wrap and may not overlap the index. CORRUPT
- * names the entry. pairs NULL: an index of n missing chunks (missing = true). */
+/* Checks the pairs: zr_shard_pairs_check(). pairs NULL: an index of n missing chunks
+ * (missing = true). */
 zarr_status zr_shard_index_parse(struct zr_shard_index **out,
                                  const struct zr_shard_pairs *in,
                                  const zarr_allocator *alloc, zarr_error *err);

@@ -1,43 +1,11 @@
 /*
- * plan/shard.c - the table of inner chunks of one shard: n pairs, offset and
- * length inside the shard's value; all ones means missing, that is: the fill
- * value (zarr-specs, sharding-indexed, "Binary shard format"). The table
- * arrives decoded by its own chain, in host byte order. We check and unpack;
- * we never read a store and never trust a number before it is inside the value.
+ * plan/shard.c - the table of inner chunks of one shard, checked (codec) and kept; and
+ * shards during one request. We never read a store.
  * Thread class: indexes frozen once parsed; shards frozen once opened; both counted.
  */
 #include "plan/plan.h"
 
 #include <string.h>
-
-static bool ranges_overlap(uint64_t a, uint64_t a_bytes, uint64_t b, uint64_t b_bytes)
-{
-    return a_bytes != 0 && b_bytes != 0 && a < b + b_bytes && b < a + a_bytes;
-}
-
-static zarr_status check_entry(const struct zr_shard_pairs *in, uint64_t i,
-                               zarr_error *err)
-{
-    uint64_t offset = in->pairs[2 * i], bytes = in->pairs[2 * i + 1], end = 0;
-
-    if (offset == ZR_INDEX_MISSING && bytes == ZR_INDEX_MISSING)
-        return ZARR_OK;
-    /* Half of the mark of a missing chunk is none, also where the value's length is not
-     * known. */
-    if (offset == ZR_INDEX_MISSING || !zr_add_u64(offset, bytes, &end) ||
-        end > in->shard_bytes)
-        return zr_fail(err, ZARR_ERR_CORRUPT,
-                       "shard index entry %" PRIu64 " (offset %" PRIu64 ", %" PRIu64
-                       " bytes) lies outside the shard of %" PRIu64 " bytes",
-                       i, offset, bytes, in->shard_bytes);
-    /* An index whose own place is not known (index_bytes 0) cannot be overlapped. */
-    if (ranges_overlap(offset, bytes, in->index_offset, in->index_bytes))
-        return zr_fail(err, ZARR_ERR_CORRUPT,
-                       "shard index entry %" PRIu64 " (offset %" PRIu64 ", %" PRIu64
-                       " bytes) overlaps the index",
-                       i, offset, bytes);
-    return ZARR_OK;
-}
 
 zarr_status zr_shard_index_parse(struct zr_shard_index **out,
                                  const struct zr_shard_pairs *in,
@@ -65,8 +33,7 @@ zarr_status zr_shard_index_parse(struct zr_shard_index **out,
             st = zr_fail_memory(err, bytes);
             goto out;
         }
-        for (uint64_t i = 0; i < in->n; i++)
-            ZR_TRY(check_entry(in, i, err));
+        ZR_TRY(zr_shard_pairs_check(in, err));
         memcpy(x->entry, in->pairs, bytes);
     }
     *out = x;

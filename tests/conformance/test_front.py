@@ -9,7 +9,7 @@ import pytest
 import cases
 import peers
 from cases import LITTLE, PLAIN, gzip, sharding, transpose, zstd
-from zarrc_ctypes import FAKE, Selection, Stats, ZarrcError
+from zarrc_ctypes import FAKE, Selection, Stats
 
 pytestmark = peers.needs_zarr_3_3
 try:
@@ -182,20 +182,6 @@ def test_lossy_missing(context):
     assert after[0, 0] == after[4, 4] == 11.375 and after[20, 20] == 11
     assert len(store.get("c/0/0")) == 4 * 4 * 16 + 4  # nothing but its index
     cases.same_bits(array.read("f8", pipeline="serial"), after)
-
-
-@pytest.mark.parametrize("front", [
-    [codec("numcodecs.delta", dtype="<f8", astype="<f8")],
-    [codec("scale_offset", offset=1.0), codec("numcodecs.delta", dtype="<f8", astype="<f8")],
-])
-def test_refused(context, front):
-    """Codecs that look at an element's neighbours."""
-    document = cases.document_v3("float64", 0, front + [sharding(INNER, [LITTLE])], SHAPE, SHARD)
-    store = context.store()
-    array = store.create(document=document)
-    for act in (lambda: array.read("f8"), lambda: array.write(np.zeros(SHAPE))):
-        with pytest.raises(ZarrcError, match="numcodecs.delta in front of sharding_indexed: it does not work"):
-            act()
 
 
 def test_device_and_ranges(context, rng):

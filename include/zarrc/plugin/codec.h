@@ -91,7 +91,7 @@ enum {
     ZARR_CODEC_SPEC_RESHAPES = 32,
     /** array->array: every element by itself, the shape stays: commutes with cutting a
      * chunk into parts. In front of a shard it is done to the inner chunks, one by one;
-     * without this flag a codec that computes is refused there. */
+     * behind a codec without this flag shards are read and written whole. */
     ZARR_CODEC_SPEC_ELEMENTWISE = 64
 };
 
@@ -259,8 +259,8 @@ typedef struct zarr_codec_runner zarr_codec_runner;
 
 /**
  * @param decoded the chain's decoded side, as for zarr_codec_spec_chain_resolve()
- * @return UNSUPPORTED where a codec has no implementation on the host, or is
- * sharding_indexed; INVALID where the member is absent or does not fit
+ * @return UNSUPPORTED where a codec has no implementation on the host; INVALID where the
+ * member is absent or does not fit
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_codec_runner_open(
     zarr_codec_runner **out, const zarr_codec_spec *spec, const char *member,
