@@ -93,6 +93,23 @@ def test_consolidated_by_us(context, tmp_path, form):
     assert [where for where, _ in store.consolidated_check()] == ["a/data"]
 
 
+def test_consolidated_without_empty_members(context, tmp_path):
+    """As zarrs writes it; what is not empty does count."""
+    store = context.store(str(tmp_path), create=True)
+    store.create_group("", 3)
+    store.create_group("g", 3)
+    store.create("x", (4,), "int8", attributes={})
+    store.consolidate()
+    root = json.loads((tmp_path / "zarr.json").read_text())
+    inner = root["consolidated_metadata"]["metadata"]
+    for path, member in (("g", "attributes"), ("x", "attributes"), ("x", "storage_transformers")):
+        inner[path].pop(member, None)
+    (tmp_path / "zarr.json").write_text(json.dumps(root))
+    assert store.consolidated_check() == []
+    store.group("g").set_attribute("k", 1)
+    assert [where for where, _ in store.consolidated_check()] == ["g"]
+
+
 @pytest.mark.parametrize("form", [2, 3])
 def test_consolidated_by_zarr_python(context, tmp_path, form):
     root = zarr.create_group(str(tmp_path), zarr_format=form, attributes={"r": 1})
