@@ -10,6 +10,14 @@ set(ZR_TEST_ENV
     "UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1"
     "TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1")
 
+# Seconds; a test may ask for more. It beats what ctest --timeout says.
+set(ZR_TEST_TIMEOUT 60)
+if(CMAKE_CROSSCOMPILING)
+    set(ZR_TEST_TIMEOUT 1200) # qemu costs a factor of 30
+elseif(ZR_SANITIZE)
+    set(ZR_TEST_TIMEOUT 180) # the sanitizers cost a factor of 2 to 15
+endif()
+
 function(zr_unit_test name)
     cmake_parse_arguments(PARSE_ARGV 1 T "" "TIMEOUT" "SOURCES;ROOMS;LIBS")
     string(REGEX MATCH "^[a-z]+" room "${name}")
@@ -19,11 +27,8 @@ function(zr_unit_test name)
     if(NOT T_ROOMS)
         set(T_ROOMS ${room})
     endif()
-    if(NOT T_TIMEOUT)
-        set(T_TIMEOUT 60)
-        if(ZR_SANITIZE)
-            set(T_TIMEOUT 180) # the sanitizers cost a factor of 2 to 15
-        endif()
+    if(NOT T_TIMEOUT OR T_TIMEOUT LESS ZR_TEST_TIMEOUT)
+        set(T_TIMEOUT ${ZR_TEST_TIMEOUT})
     endif()
     zr_dep_targets(libs cmocka ${T_LIBS})
     add_executable(test_${name} ${T_SOURCES})

@@ -42,11 +42,17 @@ static const zarr_dtype *type_of(const char *name)
 /* The element's bytes as hex, most significant byte of each unit first. */
 static void hex_of(const zarr_dtype *t, const uint8_t *element, char *hex)
 {
-    uint64_t n = zarr_dtype_item_bytes(t);
-    uint32_t unit = zarr_dtype_swap_bytes(t);
+    const zarr_dtype *value =
+        t; /* the innermost of optional ones, their masks behind it */
+    uint64_t n = zarr_dtype_item_bytes(t), ordered;
+    uint32_t unit;
 
+    while (zarr_dtype_underlying(value))
+        value = zarr_dtype_underlying(value);
+    unit = zarr_dtype_swap_bytes(value);
+    ordered = zr_host_is_little() ? zarr_dtype_item_bytes(value) : 0;
     for (uint64_t i = 0; i < n; i++) {
-        uint64_t at = zr_host_is_little() ? i / unit * unit + (unit - 1 - i % unit) : i;
+        uint64_t at = i < ordered ? i / unit * unit + (unit - 1 - i % unit) : i;
 
         snprintf(hex + 2 * i, 3, "%02x", element[at]);
     }
@@ -177,8 +183,8 @@ static const struct {
     {"optional[optional[uint8]]", "null", 3, "000000", "null"},
     {"optional[optional[uint8]]", "[null]", 3, "000001", "[null]"},
     {"optional[optional[uint8]]", "[[42]]", 3, "2a0101", "[[42]]"},
-    {"optional[float32]", "[\"NaN\"]", 3, "0000c07f01", "[\"NaN\"]"},
-    {"optional[complex64]", "[[1.5,-0.0]]", 3, "0000c03f0000008001", "[[1.5,-0.0]]"},
+    {"optional[float32]", "[\"NaN\"]", 3, "7fc0000001", "[\"NaN\"]"},
+    {"optional[complex64]", "[[1.5,-0.0]]", 3, "3fc000008000000001", "[[1.5,-0.0]]"},
     {"optional[uint8]", "42", 3, "", NULL},
     {"optional[uint8]", "[]", 3, "", NULL},
     {"optional[uint8]", "[1,2]", 3, "", NULL},

@@ -42,19 +42,35 @@ static void open_chain(struct impl_chain *c, const char *codecs, const char *dty
         fail_msg("%s: %s", codecs, err.message);
 }
 
+/* Elements as they are in memory become those that ONE() stores. */
+static void store_little(const char *dtype, void *stored, const void *elements,
+                         size_t bytes)
+{
+    const zarr_dtype *t = NULL;
+    uint32_t unit;
+
+    assert_int_equal(zr_dtype_find(&env.codec.dtypes, dtype, &t, NULL, NULL), ZARR_OK);
+    unit = zarr_dtype_swap_bytes(t);
+    if (zr_host_is_little() || unit < 2)
+        memcpy(stored, elements, bytes);
+    else
+        zr_byteswap(stored, elements, bytes / unit, unit);
+}
+
 static void check_encoded(const char *codecs, const char *dtype, const void *in,
                           const void *out, size_t n, size_t bytes)
 {
     struct impl_chain c;
-    uint8_t *enc = NULL;
+    uint8_t *enc = NULL, stored[64];
     size_t enc_bytes = 0;
     zarr_error err = {0};
 
     open_chain(&c, codecs, dtype, n);
+    store_little(dtype, stored, out, n * bytes);
     if (impl_run(c.encode, &env, in, n * bytes, &enc, &enc_bytes, &err) != ZARR_OK)
         fail_msg("%s: %s", codecs, err.message);
     assert_int_equal(enc_bytes, n * bytes);
-    assert_memory_equal(enc, out, enc_bytes);
+    assert_memory_equal(enc, stored, enc_bytes);
     assert_true(c.decode->raw); /* decoding changes nothing */
     free(enc);
     impl_chain_close(&c);
@@ -223,7 +239,7 @@ static void scale_ends(void **state)
     ZR_UNUSED(state);
     for (size_t i = 0; i < ZR_COUNT(cases); i++) {
         struct impl_chain c;
-        uint8_t *enc = NULL, *dec = NULL;
+        uint8_t *enc = NULL, *dec = NULL, stored[8];
         size_t n = 0;
         char text[256];
 
@@ -232,7 +248,8 @@ static void scale_ends(void **state)
         assert_int_equal(impl_run(c.encode, &env, &cases[i].in, 8, &enc, &n, NULL),
                          cases[i].ok ? ZARR_OK : ZARR_ERR_INVALID);
         if (enc) {
-            assert_memory_equal(enc, &cases[i].out, 8);
+            store_little("int64", stored, &cases[i].out, 8);
+            assert_memory_equal(enc, stored, 8);
             assert_int_equal(impl_run(c.decode, &env, enc, 8, &dec, &n, NULL), ZARR_OK);
             assert_memory_equal(dec, &cases[i].in, 8);
         }
