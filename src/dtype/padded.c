@@ -110,8 +110,10 @@ static const zarr_dtype *mend(const zarr_dtype *dtype, struct padded_column c)
         }
         below.count = (size_t)f->dtype->info.item_bytes;
         for (uint64_t k = 0; k < f->n_items; k++) {
-            if (mend(f->dtype, below))
-                wrong = f->dtype;
+            const zarr_dtype *inner = mend(f->dtype, below);
+
+            if (inner)
+                wrong = inner;
             below.at += below.count;
         }
     }
@@ -161,7 +163,7 @@ bool zr_dtype_is_padded_well(const zarr_dtype *dtype, const void *data, size_t n
 
 void zr_packed_get(const zarr_dtype *dtype, void *elements, const void *packed, size_t n)
 {
-    const unsigned width = zr_dtype_padded_bits(dtype);
+    const unsigned width = zr_dtype_padded_bits(dtype), keep = (1U << width) - 1;
     const uint8_t *from = packed;
     uint8_t *to = elements;
     unsigned have = 0, bits = 0;
@@ -171,7 +173,7 @@ void zr_packed_get(const zarr_dtype *dtype, void *elements, const void *packed, 
             bits |= (unsigned)*from++ << have;
             have += 8;
         }
-        to[i] = (uint8_t)bits;
+        to[i] = (uint8_t)(bits & keep);
         bits >>= width;
         have -= width;
     }

@@ -1,0 +1,489 @@
+/* unit/dtype/test_values.c - what is done with elements: their order, their numbers, the
+ * unused bits of those below a byte and their packed form, and values of any length as
+ * text. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "dtype/dtype.h"
+
+static struct zr_dtype_registry registry;
+static zarr_error terr;
+
+static int set_up(void **state)
+{
+    (void)state;
+    if (zr_dtype_registry_init(&registry, NULL, NULL) != ZARR_OK)
+        return -1;
+    for (const zarr_dtype_vtable *const *v = zr_dtype_core; *v; v++)
+        if (zr_dtype_register(&registry, *v, "core", NULL) != ZARR_OK)
+            return -1;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    zr_dtype_registry_deinit(&registry);
+    return 0;
+}
+
+static const zarr_dtype *type_of(const char *name)
+{
+    const zarr_dtype *t = NULL;
+
+    if (zr_dtype_find(&registry, name, &t, NULL, &terr) != ZARR_OK)
+        fail_msg("%s: %s", name, terr.message);
+    return t;
+}
+
+static void assert_says(const char *text)
+{
+    if (!strstr(terr.message, text))
+        fail_msg("\"%s\" does not say \"%s\"", terr.message, text);
+}
+
+/* ---- order and numbers ------------------------------------------------------- */
+
+/* Elements from the first to the last, each below the next. */
+static const struct {
+    const char *type, *json[10];
+} orders[] = {
+    {"bool", {"false", "true"}},
+    {"int8", {"-128", "-1", "0", "1", "127"}},
+    {"uint8", {"0", "1", "128", "255"}},
+    {"int16", {"-32768", "-257", "-256", "-1", "0", "255", "256"}},
+    {"uint32", {"0", "255", "256", "65536", "4294967295"}},
+    {"int64", {"-9223372036854775808", "-1", "0", "4294967296", "9223372036854775807"}},
+    {"uint64", {"0", "9223372036854775807", "9223372036854775808"}},
+    {"int4", {"-8", "-1", "0", "7"}},
+    {"float32",
+     {"\"-Infinity\"", "-2.0", "-1e-45", "-0.0", "0.0", "1e-45", "1.5", "\"Infinity\"",
+      "\"NaN\"", "\"0x7fc00001\""}},
+    {"float16", {"-65504", "-0.0", "0.0", "6e-08", "65504", "\"NaN\""}},
+    {"float64", {"-1e308", "-5e-324", "-0.0", "0.0", "1.0", "1.0000000000000002"}},
+    {"bfloat16", {"-1.0", "1.0", "\"Infinity\"", "\"NaN\""}},
+    {"complex64",
+     {"[-1.0,5.0]", "[0.0,-1.0]", "[0.0,2.0]", "[1.0,-9.0]", "[\"NaN\",0.0]"}},
+    {"<U3", {"\"\"", "\"a\"", "\"ab\"", "\"b\"", "\"\\u00e9\"", "\"\\ud83d\\ude00\""}},
+    {"|S2", {"\"\"", "\"YQ==\"", "\"YWI=\"", "\"/w==\""}},
+    {"<M8[s]", {"-9223372036854775807", "-1", "0", "1", "\"NaT\""}},
+    {"<m8[s]", {"-1", "256", "\"NaT\""}},
+    {"string", {"\"\"", "\"a\"", "\"a\\u0000\"", "\"ab\"", "\"b\"", "\"\\u00e9\""}},
+    {"bytes", {"\"\"", "\"AA==\"", "\"AAA=\"", "\"/w==\""}},
+    {"optional[int8]", {"[-1]", "[0]", "[3]", "null"}},
+};
+
+static int sign_of(int v)
+{
+    return (v > 0) - (v < 0);
+}
+
+static void compares(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ZR_COUNT(orders); i++) {
+        const zarr_dtype *t = type_of(orders[i].type);
+        _Alignas(16) uint8_t element[10][16];
+        int n = 0;
+
+        for (; n < 10 && orders[i].json[n]; n++)
+            if (zarr_dtype_parse(t, orders[i].json[n], element[n], &terr) != ZARR_OK)
+                fail_msg("%s: %s", orders[i].json[n], terr.message);
+        for (int a = 0; a < n; a++)
+            for (int b = 0; b < n; b++)
+                if (sign_of(zarr_dtype_compare(t, element[a], element[b])) !=
+                    sign_of(a - b))
+                    fail_msg("%s: %s and %s", orders[i].type, orders[i].json[a],
+                             orders[i].json[b]);
+        for (int a = 0; a < n; a++)
+            zarr_dtype_release(t, element[a]);
+    }
+}
+
+static const struct {
+    const char *type, *json;
+    uint32_t n;
+    double want[2];
+} numbers[] = {
+    {"bool", "true", 1, {1, 0}},
+    {"bool", "false", 1, {0, 0}},
+    {"int8", "-128", 1, {-128, 0}},
+    {"uint8", "200", 1, {200, 0}},
+    {"int16", "-2", 1, {-2, 0}},
+    {"int64", "-9223372036854775808", 1, {-9223372036854775808.0, 0}},
+    {"int64", "-9007199254740993", 1, {-9007199254740992.0, 0}}, /* a tie, to even */
+    {"uint64", "18446744073709551615", 1, {18446744073709551616.0, 0}},
+    {"uint32", "4294967295", 1, {4294967295.0, 0}},
+    {"int2", "-2", 1, {-2, 0}},
+    {"float16", "0.5", 1, {0.5, 0}},
+    {"float32", "\"-Infinity\"", 1, {-INFINITY, 0}},
+    {"float64", "5e-324", 1, {5e-324, 0}},
+    {"bfloat16", "-3.0", 1, {-3, 0}},
+    {"complex64", "[1.5,-2.0]", 2, {1.5, -2}},
+    {"complex128", "[0.1,2.0]", 2, {0.1, 2}},
+    {"<M8[ns]", "-7", 1, {-7, 0}},
+    {"<m8[D]", "7", 1, {7, 0}},
+    {"|S2", "\"YWI=\"", 0, {0, 0}},
+    {"r16", "[1,2]", 0, {0, 0}},
+    {"<U1", "\"1\"", 0, {0, 0}},
+};
+
+static void as_numbers(void **state)
+{
+    _Alignas(16) uint8_t element[16];
+    double out[2];
+
+    (void)state;
+    for (size_t i = 0; i < ZR_COUNT(numbers); i++) {
+        const zarr_dtype *t = type_of(numbers[i].type);
+
+        out[0] = out[1] = 0;
+        assert_int_equal(zarr_dtype_parse(t, numbers[i].json, element, &terr), ZARR_OK);
+        if (zarr_dtype_number(t, element, out) != numbers[i].n ||
+            out[0] != numbers[i].want[0] || out[1] != numbers[i].want[1])
+            fail_msg("%s of %s: %g %g", numbers[i].json, numbers[i].type, out[0], out[1]);
+    }
+    assert_int_equal(zarr_dtype_parse(type_of("<M8[s]"), "\"NaT\"", element, &terr),
+                     ZARR_OK);
+    assert_int_equal(zarr_dtype_number(type_of("<M8[s]"), element, out), 1);
+    assert_true(isnan(out[0]));
+    assert_int_equal(zarr_dtype_parse(type_of("float32"), "\"NaN\"", element, &terr),
+                     ZARR_OK);
+    assert_int_equal(zarr_dtype_number(type_of("float32"), element, out), 1);
+    assert_true(isnan(out[0]));
+}
+
+/* ---- less than a byte ----------------------------------------------------------- */
+
+static void unused_bits(void **state)
+{
+    const zarr_dtype *s4 = type_of("int4"), *u2 = type_of("uint2"), *b = type_of("bool");
+    uint8_t stored[6] = {0x08, 0xf8, 0x47, 0xff, 0x00, 0x9f}; /* above 4: anything */
+    static const uint8_t read[6] = {0xf8, 0xf8, 0x07, 0xff, 0x00, 0xff};
+    uint8_t either[4] = {0x0f, 0xff, 0x07, 0xf8}, wrong[2] = {0x01, 0x17};
+    static const uint8_t mended[4] = {0xff, 0xff, 0x07, 0xf8};
+    uint8_t truth[4] = {0, 1, 2, 0x80}, low[2] = {3, 4};
+
+    (void)state;
+    assert_int_equal(zr_dtype_padded_bits(s4), 4);
+    assert_int_equal(zr_dtype_padded_bits(b), 1);
+    assert_int_equal(zr_dtype_padded_bits(type_of("int8")), 0);
+    assert_int_equal(zr_dtype_padded_bits(type_of("complex64")), 0);
+    assert_false(zr_dtype_is_padded_well(s4, stored, 6));
+    zr_dtype_unpad(s4, stored, 6);
+    assert_memory_equal(stored, read, 6);
+    assert_true(zr_dtype_is_padded_well(s4, stored, 6));
+
+    assert_false(zr_dtype_is_padded_well(s4, either, 4));
+    assert_int_equal(zr_dtype_pad(s4, either, 4, &terr), ZARR_OK);
+    assert_memory_equal(either, mended, 4);
+    assert_int_equal(zr_dtype_pad(s4, wrong, 2, &terr), ZARR_ERR_INVALID);
+    assert_says("an element is no int4: it has bits set above its 4 ");
+
+    assert_true(zr_dtype_is_padded_well(u2, low, 1));
+    assert_false(zr_dtype_is_padded_well(u2, low, 2));
+    assert_int_equal(zr_dtype_pad(u2, low, 2, &terr), ZARR_ERR_INVALID);
+    assert_says("no uint2: it has bits set above its 2 ");
+    assert_int_equal(zr_dtype_pad(b, truth, 4, &terr), ZARR_OK); /* any byte is a truth */
+    assert_memory_equal(truth, "\0\1\1\1", 4);
+}
+
+/* In the fields of structs, also of structs in subarrays; the others are not touched. */
+static void unused_bits_of_fields(void **state)
+{
+    static const char text[] = "{\"name\":\"struct\",\"configuration\":{\"fields\":["
+                               "{\"name\":\"x\",\"data_type\":\"uint8\"},{\"name\":\"n\","
+                               "\"data_type\":\"int4\"},"
+                               "{\"name\":\"in\",\"data_type\":{\"name\":\"struct\","
+                               "\"configuration\":{\"fields\":["
+                               "{\"name\":\"f\",\"data_type\":\"bool\"},{\"name\":\"u\","
+                               "\"data_type\":\"uint4\"}]}}}"
+                               "]}}";
+    const zarr_dtype *t = type_of(text), *rows = NULL;
+    uint8_t two[8] = {0xff, 0x0e, 7, 1, 0x80, 0xfe, 0, 15};
+    static const uint8_t mended[8] = {0xff, 0xfe, 1, 1, 0x80, 0xfe, 0, 15};
+    uint8_t many[5] = {9, 2, 0, 0, 0x40};
+
+    (void)state;
+    assert_true(zr_dtype_is_padded(t));
+    assert_false(zr_dtype_is_padded(type_of("[[\"a\",\"|u1\"]]")));
+    assert_int_equal(zr_dtype_pad(t, two, 2, &terr), ZARR_OK);
+    assert_memory_equal(two, mended, 8);
+    assert_false(zr_dtype_is_padded_well(t, two, 2)); /* fields are not looked at */
+    two[7] = 0x1f;
+    assert_int_equal(zr_dtype_pad(t, two, 2, &terr), ZARR_ERR_INVALID);
+    assert_says("an element is no uint4: it has bits set above its 4 ");
+    two[7] = 15;
+    two[1] = 0x2e;
+    assert_int_equal(zr_dtype_pad(t, two, 2, &terr), ZARR_ERR_INVALID);
+    assert_says("an element is no int4: ");
+
+    rows = type_of("[[\"a\",\"|u1\"],[\"b\",[[\"c\",\"|b1\"],[\"d\",\"|b1\"]],[2]]]");
+    zr_dtype_unpad(rows, many, 1);
+    assert_memory_equal(many, "\x09\1\0\0\1", 5);
+}
+
+static void packed(void **state)
+{
+    static const int8_t fours[5] = {-8, 7, 0, -1, 3};
+    static const uint8_t fours_packed[3] = {0x78, 0xf0, 0x03};
+    static const uint8_t twos[5] = {3, 0, 1, 2, 1}, twos_packed[2] = {0x93, 0x01};
+    static const uint8_t truths[9] = {1, 0, 0, 1, 0, 0, 0, 1, 1};
+    static const uint8_t truths_packed[2] = {0x89, 0x01};
+    uint8_t got[16];
+
+    (void)state;
+    memset(got, 0xee, sizeof got);
+    zr_packed_put(type_of("int4"), got, fours, 5);
+    assert_memory_equal(got, fours_packed, 3);
+    assert_int_equal(got[3], 0xee);
+    zr_packed_get(type_of("int4"), got, fours_packed, 5);
+    assert_memory_equal(got, fours, 5);
+    zr_packed_put(type_of("uint2"), got, twos, 5);
+    assert_memory_equal(got, twos_packed, 2);
+    zr_packed_get(type_of("uint2"), got, twos_packed, 5);
+    assert_memory_equal(got, twos, 5);
+    memset(got, 0xee, sizeof got);
+    zr_packed_put(type_of("bool"), got, truths, 9);
+    assert_memory_equal(got, truths_packed, 2);
+    assert_int_equal(got[2], 0xee);
+    zr_packed_get(type_of("bool"), got, truths_packed, 9);
+    assert_memory_equal(got, truths, 9);
+    /* Eight elements end with a byte: none behind is touched. */
+    memset(got, 0xee, sizeof got);
+    zr_packed_put(type_of("bool"), got, truths, 8);
+    assert_int_equal(got[0], 0x89);
+    assert_int_equal(got[1], 0xee);
+}
+
+/* ---- of any length ---------------------------------------------------------------- */
+
+/* hex NULL: refused, write says why; else its bytes, and what is written for them. */
+static const struct {
+    const char *type, *json;
+    int format;
+    const char *hex, *write;
+} any_length[] = {
+    {"string", "\"h\\u00e9\\ud83d\\ude00\"", 3, "68c3a9f09f9880", "\"hé😀\""},
+    {"string", "\"\\\"\\\\\\n\\u0000\\u007f\"", 3, "225c0a007f",
+     "\"\\\"\\\\\\n\\u0000\x7f\""},
+    {"string", "\"\"", 3, "", "\"\""},
+    {"string", "0", 2, "", "\"\""},
+    {"string", "0", 3, NULL, "0 is no string: text is expected"},
+    {"string", "1", 2, NULL, "1 is no string: text is expected"},
+    {"string", "[]", 3, NULL, "text is expected"},
+    {"bytes", "\"AAH/\"", 3, "0001ff", "\"AAH/\""},
+    {"bytes", "\"AAH/AA==\"", 2, "0001ff00", "\"AAH/AA==\""},
+    {"bytes", "\"\"", 3, "", "\"\""},
+    {"bytes", "[0,1,255]", 3, "0001ff", "\"AAH/\""},
+    {"bytes", "[]", 3, "", "\"\""},
+    {"bytes", "0", 2, "", "\"\""},
+    {"bytes", "[1,256]", 3, NULL, "numbers from 0 to 255 are expected"},
+    {"bytes", "[1,\"a\"]", 3, NULL, "numbers from 0 to 255 are expected"},
+    {"bytes", "\"AAH\"", 3, NULL, "base64 text is expected"},
+    {"bytes", "\"*\"", 3, NULL, "base64 text is expected"},
+    {"bytes", "\"****\"", 3, NULL, "base64 text is expected"},
+    {"bytes", "0", 3, NULL, "base64 text or a list of numbers is expected"},
+    {"bytes", "{}", 2, NULL, "base64 text or a list of numbers is expected"},
+    {"vlen-array[uint8]", "[0,1,255]", 2, "0001ff", "[0,1,255]"},
+    {"vlen-array[uint8]", "[]", 2, "", "0"},
+    {"vlen-array[uint8]", "[]", 3, "", "[]"},
+    {"vlen-array[uint8]", "0", 2, "", "0"},
+    {"vlen-array[uint8]", "\"\"", 2, "", "0"},
+    {"vlen-array[|S2]", "[\"YWI=\",\"\"]", 2, "61620000", "[\"YWI=\",\"AAA=\"]"},
+    {"vlen-array[uint8]", "0", 3, NULL, "a list is expected"},
+    {"vlen-array[uint8]", "5", 2, NULL, "a list is expected"},
+    {"vlen-array[uint8]", "{}", 2, NULL, "a list is expected"},
+    {"vlen-array[uint8]", "[1,256]", 2, NULL, "256 is no uint8"},
+    {"vlen-array[uint8]", "[1,null]", 2, NULL, "null is no uint8"},
+    {"vlen-array[uint8]", "[[1]]", 2, NULL, "is no uint8"},
+};
+
+static void values_of_any_length(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ZR_COUNT(any_length); i++) {
+        const zarr_dtype *t = type_of(any_length[i].type);
+        struct zr_json *written = NULL;
+        struct zr_json_doc doc;
+        struct zr_str text;
+        char hex[64] = "";
+        zarr_vlen v = {"left", 4};
+        zarr_status st;
+
+        zr_json_doc_init(&doc, NULL);
+        zr_str_init(&text, NULL);
+        assert_int_equal(zr_json_parse(&doc, any_length[i].json,
+                                       strlen(any_length[i].json), NULL, &terr),
+                         ZARR_OK);
+        st = zr_dtype_fill_parse(t, doc.root, any_length[i].format, &v, &terr);
+        if (!any_length[i].hex) {
+            assert_int_equal(st, ZARR_ERR_INVALID);
+            assert_says(any_length[i].write);
+            assert_true(!v.data && !v.bytes); /* nothing to release */
+        } else {
+            if (st != ZARR_OK)
+                fail_msg("%s: %s", any_length[i].json, terr.message);
+            for (uint64_t k = 0; k < v.bytes; k++)
+                snprintf(hex + 2 * k, 3, "%02x", ((const uint8_t *)v.data)[k]);
+            assert_string_equal(hex, any_length[i].hex);
+            assert_int_equal(
+                zr_dtype_fill_write(t, &v, any_length[i].format, &doc, &written, &terr),
+                ZARR_OK);
+            zr_json_write(written, 0, &text);
+            assert_string_equal(zr_str_text(&text), any_length[i].write);
+        }
+        zarr_dtype_release(t, &v);
+        assert_true(!v.data && !v.bytes);
+        zr_str_deinit(&text);
+        zr_json_doc_deinit(&doc);
+    }
+}
+
+/* Lists of items that have a byte order are in this machine's. */
+static void lists(void **state)
+{
+    const zarr_dtype *t = type_of("vlen-array[int32]");
+    const int32_t want[3] = {-1, 65536, 7};
+    char text[32];
+    size_t n = 0;
+    zarr_vlen v;
+
+    (void)state;
+    assert_string_equal(zarr_dtype_name(t), "vlen-array[int32]");
+    assert_string_equal(zarr_dtype_v2(t), "|O");
+    assert_ptr_equal(zarr_dtype_item(t), type_of("int32"));
+    assert_null(zarr_dtype_item(type_of("string")));
+    assert_null(zarr_dtype_item(NULL));
+    assert_int_equal(zarr_dtype_parse(t, "[-1,65536,7]", &v, &terr), ZARR_OK);
+    assert_int_equal(v.bytes, 12);
+    assert_memory_equal(v.data, want, 12);
+    assert_int_equal(zarr_dtype_print(t, &v, text, sizeof text, &n, &terr), ZARR_OK);
+    assert_string_equal(text, "[-1,65536,7]");
+    for (size_t cap = 0; cap < 12; cap++) { /* cut, and never beyond */
+        memset(text, 'x', sizeof text);
+        assert_int_equal(zarr_dtype_print(t, &v, cap ? text : NULL, cap, &n, &terr),
+                         ZARR_OK);
+        assert_int_equal(n, 12);
+        assert_int_equal(text[cap], 'x');
+        if (cap)
+            assert_memory_equal(text, "[-1,65536,7]", cap - 1);
+    }
+    v.bytes = 11;
+    assert_int_equal(zarr_dtype_print(t, &v, text, sizeof text, &n, &terr),
+                     ZARR_ERR_INVALID);
+    assert_says("vlen-array[int32]: an element of 11 bytes");
+    v.bytes = 12;
+    zarr_dtype_release(t, &v);
+    v = (zarr_vlen){NULL, 4};
+    assert_int_equal(zarr_dtype_print(t, &v, text, sizeof text, &n, &terr),
+                     ZARR_ERR_INVALID);
+    assert_says("4 bytes at address NULL");
+}
+
+static const struct {
+    const char *name;
+    zarr_status st;
+    const char *says;
+} no_lists[] = {
+    {"vlen-array", ZARR_ERR_INVALID, "in brackets, \"vlen-array[int32]\""},
+    {"vlen-array[]", ZARR_ERR_INVALID, "in brackets"},
+    {"vlen-array[vlen-array[int8]]", ZARR_ERR_UNSUPPORTED, "lists of lists or structs"},
+    {"vlen-array[[[\"a\",\"<i4\"]]]", ZARR_ERR_UNSUPPORTED, "lists of lists or structs"},
+    {"vlen-array[string]", ZARR_ERR_UNSUPPORTED, "items of variable length"},
+    {"vlen-array[nothing]", ZARR_ERR_UNSUPPORTED, "nothing"},
+    {"{\"name\":\"vlen-array\",\"configuration\":{\"dtype\":\"<i4\"}}", ZARR_ERR_INVALID,
+     "in brackets"},
+};
+
+static void refused_lists(void **state)
+{
+    const zarr_dtype *t = NULL;
+
+    (void)state;
+    for (size_t i = 0; i < ZR_COUNT(no_lists); i++) {
+        const zarr_status st =
+            zr_dtype_find(&registry, no_lists[i].name, &t, NULL, &terr);
+
+        if (st != no_lists[i].st)
+            fail_msg("%s: %d %s", no_lists[i].name, st, terr.message);
+        assert_says(no_lists[i].says);
+    }
+}
+
+/* What cannot be printed: an application's mistake, or a store's. */
+static void unprintable(void **state)
+{
+    const zarr_vlen bad = {"a\xff", 2}, none = {NULL, 3}, huge = {"", SIZE_MAX / 8 + 1};
+    char text[16];
+    size_t n = 0;
+
+    (void)state;
+    assert_int_equal(
+        zarr_dtype_print(type_of("string"), &bad, text, sizeof text, &n, &terr),
+        ZARR_ERR_CORRUPT);
+    assert_says("string: an element is no UTF-8");
+    assert_int_equal(
+        zarr_dtype_print(type_of("string"), &none, text, sizeof text, &n, &terr),
+        ZARR_ERR_INVALID);
+    assert_says("string: an element of 3 bytes at address NULL");
+    assert_int_equal(
+        zarr_dtype_print(type_of("bytes"), &none, text, sizeof text, &n, &terr),
+        ZARR_ERR_INVALID);
+    assert_int_equal(
+        zarr_dtype_print(type_of("bytes"), &huge, text, sizeof text, &n, &terr),
+        ZARR_ERR_LIMIT);
+    assert_int_equal(
+        zarr_dtype_print(type_of("string"), &huge, text, sizeof text, &n, &terr),
+        ZARR_ERR_CORRUPT);
+}
+
+/* TensorStore's v2 arrays of types that NumPy does not have: the byte in base64. */
+static void base64_floats(void **state)
+{
+    const zarr_dtype *t = type_of("float4_e2m1fn");
+    struct zr_json *written = NULL;
+    struct zr_json_doc doc;
+    uint8_t v = 0;
+
+    (void)state;
+    zr_json_doc_init(&doc, NULL);
+    assert_int_equal(zr_json_parse(&doc, "[\"Bg==\",\"EA==\",\"BgA=\"]", 22, NULL, &terr),
+                     ZARR_OK);
+    assert_int_equal(zr_dtype_fill_parse(t, zr_json_at(doc.root, 0), 2, &v, &terr),
+                     ZARR_OK);
+    assert_int_equal(v, 6); /* 4.0 */
+    assert_int_equal(zr_dtype_fill_write(t, &v, 2, &doc, &written, &terr), ZARR_OK);
+    assert_true(zr_json_is_text(written, "Bg=="));
+    assert_int_equal(zr_dtype_fill_write(t, &v, 3, &doc, &written, &terr), ZARR_OK);
+    assert_string_equal(written->u.text.ptr, "4.0");
+    assert_int_equal(zr_dtype_fill_parse(t, zr_json_at(doc.root, 0), 3, &v, &terr),
+                     ZARR_ERR_INVALID);
+    assert_says("are expected");
+    assert_int_equal(zr_dtype_fill_parse(t, zr_json_at(doc.root, 1), 2, &v, &terr),
+                     ZARR_ERR_INVALID);
+    assert_says("out of range"); /* five bits */
+    assert_int_equal(zr_dtype_fill_parse(t, zr_json_at(doc.root, 2), 2, &v, &terr),
+                     ZARR_ERR_INVALID);
+    zr_json_doc_deinit(&doc);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(compares),    cmocka_unit_test(as_numbers),
+        cmocka_unit_test(unused_bits), cmocka_unit_test(unused_bits_of_fields),
+        cmocka_unit_test(packed),      cmocka_unit_test(values_of_any_length),
+        cmocka_unit_test(lists),       cmocka_unit_test(refused_lists),
+        cmocka_unit_test(unprintable), cmocka_unit_test(base64_floats),
+    };
+
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
