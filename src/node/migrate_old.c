@@ -153,7 +153,8 @@ zarr_status zr_migration_check_kind(const struct zr_migration *m,
     zarr_status st = zr_migration_is_there(m, node->path, name, &there, err);
 
     if (st == ZARR_OK && there)
-        st = zr_fail(err, ZARR_ERR_EXISTS, "/%s is an %s, but there is a %s as well",
-                     node->path, zr_kind_text(node->kind), name);
+        st = zr_fail(err, ZARR_ERR_EXISTS, "/%s is %s, but there is a %s as well",
+                     node->path, node->kind == ZARR_NODE_ARRAY ? "an array" : "a group",
+                     name);
     return st;
 }
