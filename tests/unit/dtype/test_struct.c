@@ -352,18 +352,28 @@ static void v2_orders(void **state)
     }
 }
 
-/* Storage's bytes are numbered, so every unit that was turned round shows. */
+/* Storage's bytes are numbered, so every unit that was turned round shows. The letters
+ * say what a little-endian machine has; for the other one all orders are the other way.
+ */
 static void check_swap(const char *text, uint32_t order, const char *leaves,
                        const char *want)
 {
     const zarr_dtype *t = find(text);
     const size_t bytes = (size_t)zarr_dtype_item_bytes(t), n = 5000;
-    const struct zr_order o = {order, leaves};
+    struct zr_order o = {order, leaves};
     uint8_t *data = zr_malloc(NULL, n * bytes);
+    char turned[8] = "";
 
+    assert_non_null(data);
     if (!zr_host_is_little()) {
-        print_message("skipped: the letters say what a little-endian machine has\n");
-        skip();
+        for (size_t i = 0; leaves && leaves[i]; i++)
+            turned[i] = leaves[i] == '<' ? '>' : '<';
+        o.leaves = leaves ? turned : NULL;
+        if (order == ZARR_ORDER_BIG)
+            o.order = ZARR_ORDER_LITTLE;
+        else if (order == ZARR_ORDER_LITTLE ||
+                 (order == ZARR_ORDER_NATIVE && *text == '['))
+            o.order = ZARR_ORDER_BIG; /* structs that do not say it are little */
     }
     for (size_t i = 0; i < n * bytes; i++)
         data[i] = (uint8_t)('a' + i % bytes);

@@ -230,6 +230,8 @@ static void test_links_fan_out(void **state)
 {
     const zarr_limits limits = {.struct_size = sizeof limits, .listing_keys = 1000};
     const zarr_context_options o = {.struct_size = sizeof o, .limits = &limits};
+    const zarr_store_options follow = {.struct_size = sizeof follow,
+                                       .symlinks = ZARR_SYMLINKS_FOLLOW};
     zarr_context *ctx = NULL;
     zarr_store *store = NULL;
     zarr_group *g = NULL;
@@ -250,7 +252,7 @@ static void test_links_fan_out(void **state)
         }
     }
     assert_ok(zarr_context_create(&ctx, &o, &terr));
-    assert_ok(zarr_store_open(&store, ctx, w.dir, NULL, &terr));
+    assert_ok(zarr_store_open(&store, ctx, w.dir, &follow, &terr));
 
     assert_ok(zarr_group_open(&g, store, "real/22", NULL, &terr));
     assert_ok(zarr_group_walk(g, count, &n, &terr));
