@@ -23,6 +23,10 @@ static const char base_v2[] =
     "value\":7,"
     "\"order\":\"C\",\"filters\":null,\"compressor\":null,\"dimension_separator\":\".\"}";
 
+static const char base_objects[] =
+    "{\"zarr_format\":2,\"shape\":[30,20],\"chunks\":[10,20],\"dtype\":\"|O\",\"order\":"
+    "\"C\",\"filters\":null,\"compressor\":null,\"dimension_separator\":\".\"}";
+
 static struct meta_world world;
 
 static int set_up(void **state)
@@ -277,11 +281,53 @@ static const struct refusal v2_table[] = {
      "transpose"},
 };
 
+/* "|O": what makes bytes of it says what it is. */
+static const struct refusal object_table[] = {
+    {"{\"fill_value\":\"x\",\"filters\":[{\"id\":\"vlen-utf8\"}]}", ZARR_OK,
+     "fill_value=\"x\""},
+    {"{\"fill_value\":0,\"filters\":[{\"id\":\"vlen-utf8\"}]}", ZARR_OK,
+     "fill_value=\"\""},
+    {"{\"fill_value\":\"AAH/\",\"filters\":[{\"id\":\"vlen-bytes\"}]}", ZARR_OK,
+     "fill_value=\"AAH/\""},
+    {"{\"fill_value\":\"\",\"filters\":[{\"id\":\"json2\"},{\"id\":\"zlib\"}]}", ZARR_OK,
+     "dtype=\"|O\""},
+    {"{\"fill_value\":\"\",\"compressor\":{\"id\":\"msgpack2\"}}", ZARR_OK,
+     "compressor={\"id\":\"msgpack2\"}"},
+    {"{\"fill_value\":\"\",\"object_codec\":{\"id\":\"vlen-utf8\"},"
+     "\"compressor\":{\"id\":\"zlib\"}}",
+     ZARR_OK, "compressor={\"id\":\"zlib\"}"},
+    {"{\"fill_value\":null,\"filters\":[{\"id\":\"vlen-array\",\"dtype\":\"<i4\"}]}",
+     ZARR_OK, "filters=[{\"id\":\"vlen-array\",\"dtype\":\"<i4\"}]"},
+    {"{\"fill_value\":0,\"filters\":[{\"id\":\"vlen-array\",\"dtype\":\"<M8[s]\"}]}",
+     ZARR_OK, "fill_value=0"},
+    {"{\"fill_value\":[1,-2],\"filters\":[{\"id\":\"vlen-array\",\"dtype\":\">i2\"}]}",
+     ZARR_OK, "fill_value=[1,-2]"},
+    {"{\"fill_value\":[1,2.5],\"filters\":[{\"id\":\"vlen-array\",\"dtype\":\">i2\"}]}",
+     ZARR_ERR_CORRUPT, "fill_value"},
+    {"{\"fill_value\":0,\"filters\":[{\"id\":\"vlen-array\"}]}", ZARR_ERR_CORRUPT,
+     "vlen-array: dtype must be a NumPy type"},
+    {"{\"fill_value\":0,\"filters\":[{\"id\":\"vlen-array\",\"dtype\":\"wild\"}]}",
+     ZARR_ERR_UNSUPPORTED, "wild"},
+    {"{\"fill_value\":0,\"filters\":[{\"id\":\"vlen-array\",\"dtype\":\"string\"}]}",
+     ZARR_ERR_UNSUPPORTED, "items of variable length"},
+    {"{\"fill_value\":\"\",\"order\":\"F\",\"filters\":[{\"id\":\"json2\"}]}",
+     ZARR_ERR_UNSUPPORTED, "order \"F\" with the filter \"json2\""},
+    {"{\"fill_value\":\"\",\"order\":\"F\",\"filters\":[{\"id\":\"vlen-utf8\"}]}",
+     ZARR_OK, "order=\"F\""},
+    {"{\"fill_value\":0,\"filters\":[{\"id\":\"wild\"}]}", ZARR_ERR_UNSUPPORTED,
+     "with the filter \"wild\" in front is not known"},
+    {"{\"fill_value\":0,\"filters\":[{\"id\":\"pickle\"}]}", ZARR_ERR_UNSUPPORTED,
+     "pickle"},
+    {"{\"fill_value\":0,\"filters\":[{\"id\":\"zlib\"},{\"id\":\"vlen-utf8\"}]}",
+     ZARR_ERR_UNSUPPORTED, "with the filter \"zlib\" in front"},
+};
+
 static void tables(void **state)
 {
     (void)state;
     run_table(base_v3, 3, v3_table, ZR_COUNT(v3_table));
     run_table(base_v2, 2, v2_table, ZR_COUNT(v2_table));
+    run_table(base_objects, 2, object_table, ZR_COUNT(object_table));
 }
 
 /* The same faults are the caller's when the document is a wish. */
