@@ -64,6 +64,10 @@ zarr_status zr_prefix(zarr_error *err, zarr_status status, const char *fmt, ...)
 struct zr_refusal {
     const char *kind, *name, *reason;
 };
+/* The reason for a pull request of zarr-developers/zarr-extensions that is not merged:
+ * what is written by one version of it may mean something else in the next. */
+#define ZR_REFUSED_DRAFT(pull)                                                           \
+    "a draft (zarr-extensions pull request " pull ") that may still change"
 /* The row for this name, or NULL. */
 const struct zr_refusal *zr_refusal_find(const struct zr_refusal *table, const char *kind,
                                          const char *name);

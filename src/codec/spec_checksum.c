@@ -108,7 +108,8 @@ static zarr_status checksum_resolve(const zarr_codec_spec *spec,
 static const char *const crc32c_aliases[] = {"numcodecs.crc32c", NULL};
 static const char *const crc32_aliases[] = {"numcodecs.crc32", NULL};
 static const char *const adler32_aliases[] = {"numcodecs.adler32", NULL};
-static const char *const fletcher32_aliases[] = {"numcodecs.fletcher32", NULL};
+static const char *const fletcher32_aliases[] = {
+    "numcodecs.fletcher32", "https://codec.zarrs.dev/bytes_to_bytes/fletcher32", NULL};
 static const char *const jenkins_aliases[] = {"numcodecs.jenkins_lookup3", NULL};
 const zarr_codec_spec_vtable zr_spec_crc32c =
     CHECKSUM_VTABLE("crc32c", crc32c_aliases, 0, at_end_canonical);

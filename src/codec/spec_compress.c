@@ -216,7 +216,8 @@ static zarr_status bz2_resolve(const zarr_codec_spec *spec, const zarr_chunk_spe
                         err);
 }
 
-static const char *const bz2_aliases[] = {"numcodecs.bz2", NULL};
+static const char *const bz2_aliases[] = {
+    "numcodecs.bz2", "https://codec.zarrs.dev/bytes_to_bytes/bz2", NULL};
 const zarr_codec_spec_vtable zr_spec_bz2 = {
     .struct_size = sizeof(zarr_codec_spec_vtable),
     .flags = ZARR_CODEC_SPEC_NUMCODECS,

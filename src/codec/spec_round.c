@@ -64,7 +64,8 @@ static zarr_status round_resolve(const zarr_codec_spec *spec, const zarr_chunk_s
 }
 
 static const char *const round_aliases[] = {
-    "numcodecs.bitround", "https://codec.zarrs.dev/array_to_bytes/bitround", NULL};
+    "numcodecs.bitround", "https://codec.zarrs.dev/array_to_bytes/bitround",
+    "https://codec.zarrs.dev/array_to_array/bitround", NULL};
 const zarr_codec_spec_vtable zr_spec_bitround = {
     .struct_size = sizeof(zarr_codec_spec_vtable),
     .flags = ZARR_CODEC_SPEC_V3 | ZARR_CODEC_SPEC_DECODES_NOTHING |

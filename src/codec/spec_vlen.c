@@ -41,7 +41,8 @@ static zarr_status vbytes_resolve(const zarr_codec_spec *spec, const zarr_chunk_
     return vlen_resolve(spec, in, out, ZARR_KIND_VBYTES, err);
 }
 
-static const char *const utf8_aliases[] = {"numcodecs.vlen-utf8", NULL};
+static const char *const utf8_aliases[] = {
+    "numcodecs.vlen-utf8", "https://codec.zarrs.dev/array_to_bytes/vlen_utf8", NULL};
 const zarr_codec_spec_vtable zr_spec_vlen_utf8 = {
     .struct_size = sizeof(zarr_codec_spec_vtable),
     .name = "vlen-utf8",
@@ -51,7 +52,8 @@ const zarr_codec_spec_vtable zr_spec_vlen_utf8 = {
     .resolve = utf8_resolve,
 };
 
-static const char *const vlen_bytes_aliases[] = {"numcodecs.vlen-bytes", NULL};
+static const char *const vlen_bytes_aliases[] = {
+    "numcodecs.vlen-bytes", "https://codec.zarrs.dev/array_to_bytes/vlen_bytes", NULL};
 const zarr_codec_spec_vtable zr_spec_vlen_bytes = {
     .struct_size = sizeof(zarr_codec_spec_vtable),
     .name = "vlen-bytes",
@@ -71,11 +73,10 @@ static zarr_status vlen_v2_resolve(const zarr_codec_spec *spec, const zarr_chunk
                         err);
 }
 
-/* zarrs writes the same by a name that v2 has for lists of numbers. */
+/* In v3, vlen-array is this by other names: lists are not among its data types. */
 static const char *const vlen_v2_aliases[] = {
-    "vlen-array", "numcodecs.vlen-array",
-    "https://codec.zarrs.dev/array_to_bytes/vlen_array",
-    "https://codec.zarrs.dev/array_to_bytes/vlen_v2", NULL};
+    "https://codec.zarrs.dev/array_to_bytes/vlen_v2", "vlen-array",
+    "numcodecs.vlen-array", "https://codec.zarrs.dev/array_to_bytes/vlen_array", NULL};
 const zarr_codec_spec_vtable zr_spec_vlen_v2 = {
     .struct_size = sizeof(zarr_codec_spec_vtable),
     .flags = ZARR_CODEC_SPEC_V3 | ZARR_CODEC_SPEC_EXPERIMENTAL,

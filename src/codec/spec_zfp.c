@@ -323,8 +323,8 @@ out:
     return st;
 }
 
-static const char *const zfp_aliases[] = {
-    "zarrs.zfp", "https://codec.zarrs.dev/array_to_bytes/zfp", NULL};
+static const char *const zfp_aliases[] = {"https://codec.zarrs.dev/array_to_bytes/zfp",
+                                          "zarrs.zfp", NULL};
 const zarr_codec_spec_vtable zr_spec_zfp_bare = {
     .struct_size = sizeof(zarr_codec_spec_vtable),
     .flags = ZARR_CODEC_SPEC_V3,
@@ -334,7 +334,8 @@ const zarr_codec_spec_vtable zr_spec_zfp_bare = {
     .canonical = zfp_canonical,
     .resolve = zfp_resolve,
 };
-static const char *const zfpy_aliases[] = {"numcodecs.zfpy", NULL};
+static const char *const zfpy_aliases[] = {
+    "numcodecs.zfpy", "https://codec.zarrs.dev/array_to_bytes/zfpy", NULL};
 const zarr_codec_spec_vtable zr_spec_zfpy = {
     .struct_size = sizeof(zarr_codec_spec_vtable),
     .flags = ZARR_CODEC_SPEC_NUMCODECS,

@@ -88,8 +88,8 @@ static void list_plugins(zarr_context *ctx, struct list_call *c)
     }
 }
 
-static void tell_codec(const zarr_codec_spec_vtable *vt, struct list_call *c,
-                       zarr_registry_item *item)
+static void tell_codec(const zarr_context *ctx, const zarr_codec_spec_vtable *vt,
+                       struct list_call *c, zarr_registry_item *item)
 {
     static const char *const kinds[] = {"", "array to array", "array to bytes",
                                         "bytes to bytes"};
@@ -97,6 +97,8 @@ static void tell_codec(const zarr_codec_spec_vtable *vt, struct list_call *c,
     if (!vt)
         return;
     zr_str_puts(&c->detail, kinds[vt->kind < ZR_COUNT(kinds) ? vt->kind : 0]);
+    if (zr_impl_absent(vt->name) && !zr_impl_has(&ctx->impls, vt->name))
+        zr_str_printf(&c->detail, "; metadata only: %s", zr_impl_absent(vt->name));
     for (size_t i = 0; vt->aliases && vt->aliases[i]; i++)
         word_if(&c->aliases, true, vt->aliases[i]);
     if (vt->flags & ZARR_CODEC_SPEC_EXPERIMENTAL)
@@ -146,7 +148,8 @@ static void tell_row(const zarr_context *ctx, const struct zr_ctx_row *row,
                      struct list_call *c, zarr_registry_item *item)
 {
     if (row->registry == ZARR_REGISTRY_CODEC)
-        tell_codec(row->index ? zr_codec_spec_lookup_v2(&ctx->codecs, row->name)
+        tell_codec(ctx,
+                   row->index ? zr_codec_spec_lookup_v2(&ctx->codecs, row->name)
                               : zr_codec_spec_lookup(&ctx->codecs, row->name),
                    c, item);
     else if (row->registry == ZARR_REGISTRY_CODEC_IMPL)

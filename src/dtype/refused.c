@@ -19,5 +19,10 @@ const struct zr_refusal zr_dtype_refused[] = {
     {"data type", "longdouble", LONG_DOUBLE},
     {"data type", "complex256", LONG_DOUBLE},
     {"data type", "O", "Python objects, and no filter says how they are stored"},
+    {"data type", "json", ZR_REFUSED_DRAFT("9")},
+    {"data type", "binary_fixed_point", ZR_REFUSED_DRAFT("40")},
+    {"data type", "label_multiset", ZR_REFUSED_DRAFT("55")},
+    {"data type", "fixed_size_list", ZR_REFUSED_DRAFT("62")},
+    {"data type", "vlen-ndarray", ZR_REFUSED_DRAFT("71")},
     {NULL, NULL, NULL},
 };

@@ -259,7 +259,8 @@ static void describe(const struct zr_dtype_entry *e, char *text, size_t cap)
     char size[40] = "any length";
 
     if (t && !(t->info.flags & ZARR_DTYPE_VARIABLE))
-        snprintf(size, sizeof size, "%" PRIu64 " bytes", t->info.item_bytes);
+        snprintf(size, sizeof size, "%" PRIu64 " byte%s", t->info.item_bytes,
+                 t->info.item_bytes == 1 ? "" : "s");
     if (t)
         snprintf(text, cap, "%s%s%s%s", size, t->v2 ? ", v2 " : "", t->v2 ? t->v2 : "",
                  t->info.flags & ZARR_DTYPE_EXPERIMENTAL ? ", experimental" : "");

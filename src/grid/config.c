@@ -5,6 +5,7 @@
  * Thread class: plain functions.
  */
 #include "grid/config_int.h"
+#include "grid/grid_int.h"
 
 #include <string.h>
 
@@ -33,10 +34,15 @@ zarr_status zr_config_known(const struct zr_json *config, const char *what,
         return zr_fail(err, ZARR_ERR_INVALID,
                        "%s: configuration is a %s, must be an object", what,
                        zr_json_type_text(config));
-    for (const struct zr_json *m = config->u.kids.first; m; m = m->next)
-        if (!is_known(m->key, members))
+    for (const struct zr_json *m = config->u.kids.first; m; m = m->next) {
+        if (is_known(m->key, members))
+            continue;
+        if (!zr_refusal_find(zr_grid_refused, "member", m->key))
             return zr_fail(err, ZARR_ERR_UNSUPPORTED, "%s: unknown member \"%s\"", what,
                            m->key);
+        return zr_prefix(err, zr_fail_refused(err, zr_grid_refused, "member", m->key),
+                         "%s", what);
+    }
     return ZARR_OK;
 }
 

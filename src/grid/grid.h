@@ -29,7 +29,7 @@ struct zr_grid_registry {
 zarr_status zr_grid_registry_init(struct zr_grid_registry *r, const zarr_allocator *alloc,
                                   zarr_error *err);
 void zr_grid_registry_deinit(struct zr_grid_registry *r);
-/* What is refused on purpose: kinds "chunk grid" and "chunk key encoding". */
+/* What is refused on purpose: kinds "chunk grid", "chunk key encoding", "member". */
 extern const struct zr_refusal zr_grid_refused[];
 zarr_status zr_grid_register(struct zr_grid_registry *r, const zarr_grid_vtable *v,
                              zarr_error *err);

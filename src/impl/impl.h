@@ -32,6 +32,11 @@ zarr_status zr_impl_register(struct zr_impl_registry *r, const zarr_codec_impl_v
                              const char *origin, zarr_error *err);
 /* CPU implementations of the core codecs, NULL-terminated, for ctx/builtin.c. */
 extern const zarr_codec_impl_vtable *const zr_impl_core[];
+/* Why this build cannot do a codec that it knows, and what could; NULL: nothing to say.
+ */
+const char *zr_impl_absent(const char *codec);
+/* Whether anybody has registered an implementation of this codec. */
+bool zr_impl_has(const struct zr_impl_registry *r, const char *codec);
 
 /* One step of a program, in decoding order (encoding walks it backward). */
 enum zr_stage_kind {

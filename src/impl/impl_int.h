@@ -57,10 +57,6 @@ extern const zarr_codec_impl_vtable zr_cpu_fixedscaleoffset,
 /* With their libraries: ZR_HAVE_*. */
 extern const zarr_codec_impl_vtable zr_cpu_bz2, zr_cpu_lzma, zr_cpu_zfp, zr_cpu_zfpy;
 
-/* Why this build cannot do a codec that it knows, and what could; NULL: nothing to say.
- */
-const char *zr_impl_absent(const char *codec);
-
 /* ---- kernels ---------------------------------------------------------------------- */
 
 /* out[b * n + i] = in[i * width + b] and back, n elements of width bytes. */

@@ -53,6 +53,14 @@ static zarr_status impl_check(const struct zr_impl_registry *r,
     return ZARR_OK;
 }
 
+bool zr_impl_has(const struct zr_impl_registry *r, const char *codec)
+{
+    for (size_t i = 0; i < r->n; i++)
+        if (zr_streq(r->items[i]->vt.codec, codec))
+            return true;
+    return false;
+}
+
 zarr_status zr_impl_register(struct zr_impl_registry *r, const zarr_codec_impl_vtable *v,
                              const char *origin, zarr_error *err)
 {

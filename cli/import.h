@@ -1,0 +1,44 @@
+/*
+ * import.h - one run of zarrc import, split over import_file.c (what the file holds),
+ * import_copy.c (its elements, box by box) and cmd_import.c (the array they go to).
+ */
+#ifndef CLI_IMPORT_H
+#define CLI_IMPORT_H
+
+#include "dump.h"
+
+struct import {
+    struct cli *cli;
+    struct cli_node node;
+    FILE *file;
+    const char *name;
+    bool is_stdin, can_seek, raw;
+    struct cli_npy head; /* of a raw file: made from the options */
+    const zarr_dtype *type;
+    const zarr_dtype
+        *padded;       /* the file's, where it has holes between fields; else NULL */
+    size_t item_bytes; /* in the file */
+    uint32_t byte_order;
+    char *orders; /* of a struct's fields; NULL: all are in byte_order */
+    zarr_selection *selection;
+    struct cli_elements elements; /* of a text */
+    bool text, convert;           /* convert: to elements of variable length */
+    bool told;                    /* what cannot be converted */
+    bool created;
+};
+
+/* ---- import_file.c ---- */
+
+int cli_import_open(struct import *im);
+/* Fills raw, text, head, type, padded, item_bytes, byte_order, orders and elements; needs
+ * the node. */
+int cli_import_describe(struct import *im);
+/* Of the file's elements. */
+uint64_t cli_import_bytes(const struct import *im);
+
+/* ---- import_copy.c ---- */
+
+/* The elements into the array, which is there. */
+int cli_import_copy(struct import *im);
+
+#endif

@@ -1,0 +1,240 @@
+/*
+ * import_file.c - what the file of zarrc import holds: its data type, shape and layout,
+ * by its head, by the options or by its text.
+ */
+#include "import.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* ---- what the file holds --------------------------------------------------------------
+ */
+
+int cli_import_open(struct import *im)
+{
+    struct cli *cli = im->cli;
+    struct stat st;
+
+    im->name = cli->args[0];
+    im->is_stdin = strcmp(im->name, "-") == 0;
+    im->file = im->is_stdin ? stdin : fopen(im->name, "rb");
+    if (!im->file)
+        return cli_errno(cli, errno, "cannot open %s", im->name);
+    if (im->is_stdin)
+        im->name = "standard input";
+    setvbuf(im->file, NULL, _IONBF,
+            0); /* elements are read past it, from its descriptor */
+    if (fstat(fileno(im->file), &st) == 0 && S_ISDIR(st.st_mode))
+        return cli_errno(cli, EISDIR, "cannot read %s", im->name);
+    im->can_seek = !im->is_stdin && S_ISREG(st.st_mode);
+    return CLI_OK;
+}
+
+static bool is_raw(const struct import *im)
+{
+    const char *format = cli_text(im->cli, "input");
+
+    if (cli_is_text_format(format))
+        return false;
+    if (format && strcmp(format, "auto") != 0)
+        return strcmp(format, "raw") == 0;
+    return cli_text(im->cli, "dtype") != NULL; /* a .npy file says its own */
+}
+
+/* Shape and type of a raw file: by options, else those of the region. */
+static int describe_raw(struct import *im)
+{
+    struct cli *cli = im->cli;
+    const char *order = cli_text(cli, "order");
+    uint64_t offset = 0;
+    bool given = false;
+    int rc = cli_shape(cli, "shape", im->head.shape, &im->head.ndim, &given);
+
+    if (!rc)
+        rc = cli_u64(cli, "offset", &offset);
+    if (rc)
+        return rc;
+    if (!given && im->selection) {
+        im->head.ndim = zarr_selection_ndim(im->selection);
+        memcpy(im->head.shape, zarr_selection_shape(im->selection),
+               (size_t)im->head.ndim * sizeof(uint64_t));
+    } else if (!given) {
+        return cli_error(cli, CLI_USAGE, NULL,
+                         "option --shape is missing: a raw file says none");
+    }
+    im->head.data_offset = offset;
+    im->head.fortran = order && *order == 'F';
+    while (!im->can_seek && offset-- > 0)
+        if (getc(im->file) == EOF)
+            return cli_error(cli, CLI_CORRUPT, NULL, "%s is shorter than --offset",
+                             im->name);
+    return CLI_OK;
+}
+
+/* A .npy of NumPy's align=True: the holes stay behind. */
+static int find_padded(struct import *im)
+{
+    char *whole = NULL, *kept = NULL;
+    zarr_error err = {0};
+    zarr_status st = ZARR_OK;
+    int rc = CLI_OK;
+
+    if (!cli_fields_padded(im->head.fields))
+        return CLI_OK;
+    if (!cli_fields_unpad(im->head.fields, &whole, &kept))
+        rc = cli_error(im->cli, CLI_UNSUPPORTED, NULL, "%s has a field without a name",
+                       im->name);
+    if (!rc)
+        st = zarr_dtype_find(im->cli->ctx, whole, &im->padded, &err);
+    if (!rc && !st)
+        st = zarr_dtype_find(im->cli->ctx, kept, &im->type, &err);
+    if (st)
+        rc = cli_fail(im->cli, st, &err, "data type of %s", im->name);
+    free(whole);
+    free(kept);
+    return rc;
+}
+
+static int find_type(struct import *im)
+{
+    struct cli *cli = im->cli;
+    const char *text = im->raw           ? cli_text(cli, "dtype")
+                       : im->head.fields ? im->head.fields
+                                         : im->head.type;
+    const char *endian = cli_text(cli, "endian");
+    zarr_error err = {0};
+    zarr_status st;
+    int rc;
+
+    im->byte_order = ZARR_ORDER_LITTLE;
+    rc = find_padded(im);
+    if (rc)
+        return rc;
+    if (text && !im->padded) {
+        st = zarr_dtype_find(cli->ctx, text, &im->type, &err);
+        if (st)
+            return cli_fail(cli, st, &err, "data type of %s", im->name);
+        if (*text == '>')
+            im->byte_order = ZARR_ORDER_BIG;
+    } else if (!text && im->node.array) {
+        im->type = zarr_array_dtype(im->node.array);
+    } else if (!text) {
+        return cli_error(cli, CLI_USAGE, NULL,
+                         "option --dtype is missing: a raw file says none");
+    }
+    if (text && *text == '[')
+        im->orders = cli_struct_orders(text);
+    if (endian && im->raw) { /* of all fields */
+        free(im->orders);
+        im->orders = NULL;
+    }
+    if (endian && im->raw)
+        im->byte_order = strcmp(endian, "big") == 0 ? ZARR_ORDER_BIG : ZARR_ORDER_LITTLE;
+    im->item_bytes = (size_t)zarr_dtype_item_bytes(im->padded ? im->padded : im->type);
+    if (zarr_dtype_variable(im->type))
+        return cli_error(cli, CLI_UNSUPPORTED, NULL,
+                         "%s: elements of variable length cannot be read from a file of "
+                         "raw elements",
+                         im->name);
+    return CLI_OK;
+}
+
+/* A text: its type by --dtype, else the array's, else text of any length. Lists have a
+ * shape; lines take that of --shape or of the region. */
+static int read_text(struct import *im)
+{
+    struct cli *cli = im->cli;
+    const char *format = cli_text(cli, "input");
+    const char *text = cli_text(cli, "dtype");
+    zarr_error err = {0};
+    zarr_status st = ZARR_OK;
+    bool given = false;
+    int rc = cli_shape(cli, "shape", im->head.shape, &im->head.ndim, &given);
+
+    if (rc)
+        return rc;
+    if (im->node.array)
+        im->type = zarr_array_dtype(im->node.array);
+    else
+        st = zarr_dtype_find(cli->ctx, text ? text : "string", &im->type, &err);
+    if (st)
+        return cli_fail(cli, st, &err, "data type of %s", im->name);
+    im->item_bytes = (size_t)zarr_dtype_item_bytes(im->type);
+    rc = cli_elements_read(cli, im->file, im->name, format, im->type, &im->elements);
+    if (!given && *format != 'j' && im->selection) {
+        given = true;
+        im->head.ndim = zarr_selection_ndim(im->selection);
+        memcpy(im->head.shape, zarr_selection_shape(im->selection),
+               (size_t)im->head.ndim * sizeof(uint64_t));
+    }
+    if (!rc && !given) {
+        im->head.ndim = im->elements.ndim;
+        memcpy(im->head.shape, im->elements.shape, sizeof im->head.shape);
+    } else if (!rc && cli_product(im->head.ndim, im->head.shape) != im->elements.n) {
+        rc = cli_error(cli, CLI_USAGE, NULL,
+                       "%s holds %" PRIu64 " elements, not %" PRIu64, im->name,
+                       im->elements.n, cli_product(im->head.ndim, im->head.shape));
+    }
+    return rc;
+}
+
+/* Elements of a fixed length go into an array of variable length one by one. */
+static int check_types(struct import *im)
+{
+    const zarr_dtype *to = im->node.array ? zarr_array_dtype(im->node.array) : im->type;
+
+    im->convert = zarr_dtype_variable(to) && !zarr_dtype_variable(im->type);
+    if (im->convert && im->byte_order != ZARR_ORDER_LITTLE &&
+        zarr_dtype_swap_bytes(im->type) > 1)
+        return cli_error(im->cli, CLI_UNSUPPORTED, NULL,
+                         "%s: big-endian elements cannot become elements of variable "
+                         "length",
+                         im->name);
+    return CLI_OK;
+}
+
+uint64_t cli_import_bytes(const struct import *im)
+{
+    if (im->text)
+        return im->elements.text_bytes;
+    return cli_mul(cli_product(im->head.ndim, im->head.shape), im->item_bytes);
+}
+
+static int check_length(struct import *im)
+{
+    struct stat st;
+    uint64_t want = cli_import_bytes(im), have;
+
+    if (!im->can_seek || fstat(fileno(im->file), &st) != 0)
+        return CLI_OK;
+    have = (uint64_t)st.st_size;
+    have = have > im->head.data_offset ? have - im->head.data_offset : 0;
+    if (have < want || (im->raw && have > want))
+        return cli_error(im->cli, im->raw ? CLI_USAGE : CLI_CORRUPT,
+                         im->raw ? "Check --shape, --dtype and --offset." : NULL,
+                         "%s holds %" PRIu64 " bytes of elements, not %" PRIu64, im->name,
+                         have, want);
+    return CLI_OK;
+}
+
+int cli_import_describe(struct import *im)
+{
+    int rc;
+
+    im->raw = is_raw(im);
+    im->text = cli_is_text_format(cli_text(im->cli, "input"));
+    if (im->text)
+        return read_text(im);
+    rc =
+        im->raw ? describe_raw(im) : cli_npy_read(im->cli, im->file, im->name, &im->head);
+    if (!rc)
+        rc = find_type(im);
+    if (!rc)
+        rc = check_types(im);
+    if (!rc)
+        rc = check_length(im);
+    return rc;
+}
