@@ -194,8 +194,10 @@ enum {
     CLI_OPEN_GROUP = 2,  /* must be a group */
     CLI_OPEN_WRITE = 4,  /* the store is opened for writing; otherwise read-only */
     CLI_OPEN_REGION = 8, /* a region is welcome; otherwise it is a usage error */
-    CLI_OPEN_NEW = 16    /* nothing need be there (kind may be NONE); makes the store's
+    CLI_OPEN_NEW = 16,   /* nothing need be there (kind may be NONE); makes the store's
                             root folder when it is missing; implies WRITE */
+    CLI_OPEN_SHUT = 32   /* node.array stays NULL: codecs and types that no build knows
+                            are no hindrance */
 };
 
 /* An opened place. Zero it before; close it always. */
@@ -206,7 +208,7 @@ struct cli_node {
     char *shown;         /* how to name it in messages: "x.zarr:/temp" */
     uint32_t kind;       /* ZARR_NODE_* */
     int32_t zarr_format; /* 2, 3; 0 when kind is NONE */
-    zarr_array *array;   /* open when kind is ARRAY */
+    zarr_array *array;   /* open when kind is ARRAY, but for CLI_OPEN_SHUT */
     bool
         made_root; /* CLI_OPEN_NEW made the store's folder; closing removes it if empty */
 };

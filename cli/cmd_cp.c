@@ -155,10 +155,10 @@ static int run(struct cli *cli)
     struct copying c = {.cli = cli};
     double began = cli_seconds(), took;
     uint64_t objects = 0, bytes = 0;
-    int rc = cli_node_open(cli, cli->args[0], CLI_OPEN_ANY, &c.src);
+    int rc = cli_node_open(cli, cli->args[0], CLI_OPEN_SHUT, &c.src);
 
     if (!rc)
-        rc = cli_node_open(cli, cli->args[1], CLI_OPEN_NEW, &c.dst);
+        rc = cli_node_open(cli, cli->args[1], CLI_OPEN_NEW | CLI_OPEN_SHUT, &c.dst);
     if (!rc && c.dst.kind == ZARR_NODE_NONE &&
         (cli_flag(cli, "force") || !cli_flag(cli, "skip-equal")))
         rc = cli_must_be_free(cli, &c.dst);

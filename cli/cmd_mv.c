@@ -85,10 +85,10 @@ static int run(struct cli *cli)
 {
     struct cli_node src = {0}, dst = {0};
     struct moving m = {.objects = 0};
-    int rc = cli_node_open(cli, cli->args[0], CLI_OPEN_WRITE, &src);
+    int rc = cli_node_open(cli, cli->args[0], CLI_OPEN_WRITE | CLI_OPEN_SHUT, &src);
 
     if (!rc)
-        rc = cli_node_open(cli, cli->args[1], CLI_OPEN_NEW, &dst);
+        rc = cli_node_open(cli, cli->args[1], CLI_OPEN_NEW | CLI_OPEN_SHUT, &dst);
     if (!rc && dst.kind == ZARR_NODE_NONE &&
         (cli_flag(cli, "force") || !cli_flag(cli, "skip-equal")))
         rc = cli_must_be_free(cli, &dst);

@@ -94,7 +94,7 @@ static int remove_one(struct cli *cli, const char *text)
 
     if (cli_flag(cli, "force") && is_missing(text))
         return CLI_OK;
-    rc = cli_node_open(cli, text, CLI_OPEN_WRITE, &node);
+    rc = cli_node_open(cli, text, CLI_OPEN_WRITE | CLI_OPEN_SHUT, &node);
     if (!rc)
         rc = check_children(cli, &node);
     if (!rc)

@@ -301,7 +301,7 @@ int cli_node_open(struct cli *cli, const char *text, unsigned flags,
         rc = cli_fail(cli, st, &err, "cannot look at %s", node->shown);
     if (!rc)
         rc = check_kind(cli, flags, node);
-    if (!rc && node->kind == ZARR_NODE_ARRAY) {
+    if (!rc && node->kind == ZARR_NODE_ARRAY && !(flags & CLI_OPEN_SHUT)) {
         st = zarr_array_open(&node->array, node->store, node->path, NULL, &err);
         if (st)
             rc = cli_fail(cli, st, &err, "cannot open array %s", node->shown);

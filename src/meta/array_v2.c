@@ -7,6 +7,8 @@
  */
 #include "meta_int.h"
 
+#include <string.h>
+
 #define OBJECT_LIST "vlen-array"
 
 const char *const zr_array_v2_members[] = {
@@ -144,11 +146,19 @@ static const struct zr_json *object_codec(const struct zr_array_meta *m,
     return first;
 }
 
-static bool is_object(const struct zr_json *dtype)
+/* zarr-python 3.0 says "<U5" or "|S5" where it stores text and bytes as object codecs do.
+ */
+static bool is_object(const struct zr_array_meta *m, const struct zr_json *dtype)
 {
     const char *text = zr_json_string(dtype);
+    const struct zr_json *id =
+        zr_json_get(m->filters ? m->filters->u.kids.first : NULL, "id");
 
-    return text && (zr_streq(text, "|O") || zr_streq(text, "O"));
+    if (!text)
+        return false;
+    text += *text && strchr("<>|=", *text) != NULL;
+    return zr_streq(text, "O") || (*text == 'U' && zr_json_is_text(id, "vlen-utf8")) ||
+           (*text == 'S' && zr_json_is_text(id, "vlen-bytes"));
 }
 
 /* numcodecs writes these by index whatever the order is, and zarr-python reads them as
@@ -189,7 +199,7 @@ static zarr_status read_dtype(struct zr_array_meta *m, const struct zr_meta_env 
     const struct zr_json *v = zr_json_get(root, "dtype"), *codec = NULL;
     const char *name = NULL, *id = NULL;
 
-    if (!is_object(v))
+    if (!is_object(m, v))
         return read_plain(m, env, v, err);
     codec = object_codec(m, root);
     name = object_type(codec);

@@ -1,4 +1,5 @@
 """zarrc cp, mv, rm, resize, append, clean, consolidate: what changes a store."""
+import json
 import subprocess
 
 import numpy as np
@@ -115,6 +116,20 @@ def test_rm(zarrc, store, tmp_path):
     zarrc("rm", "-f", store / "temp")
     zarrc("rm", store)
     assert not store.exists()
+
+
+def test_codecs_that_nobody_knows(zarrc, store, tmp_path):
+    """Copied, moved and deleted by their bytes: no codec is needed for that."""
+    array = next(p.parent for p in sorted(store.rglob("zarr.json")) if '"array"' in p.read_text())
+    document = json.loads((array / "zarr.json").read_text())
+    (array / "zarr.json").write_text(json.dumps({**document, "codecs": [{"name": "snake"}]}))
+    zarrc("info", array, code=6)
+    zarrc("cp", "--verify", array, tmp_path / "copy.zarr")
+    assert files(tmp_path / "copy.zarr") == files(array)
+    zarrc("mv", tmp_path / "copy.zarr", tmp_path / "moved.zarr")
+    assert files(tmp_path / "moved.zarr") == files(array)
+    zarrc("rm", tmp_path / "moved.zarr")
+    assert not (tmp_path / "moved.zarr").exists()
 
 
 def test_rm_stays_inside(zarrc, store, tmp_path):

@@ -1,4 +1,6 @@
 """zarrc verify: every kind of damage is found, named by key and reason; exit code 1."""
+import json
+import shutil
 import subprocess
 
 import numpy as np
@@ -96,6 +98,19 @@ def test_v2(zarrc, tmp_path, rng):
     zarrc("verify", path)
     (path / "1.1").write_bytes((path / "1.1").read_bytes()[:-3])
     assert [f["key"] for f in faults(zarrc, path)] == ["1.1"]
+
+
+def test_unknown_codecs_do_not_end_it(zarrc, store):
+    """Refused ones, unknown ones, and those that nothing decodes here: the rest is verified."""
+    for name, codec in [("a", "numcodecs.pcodec"), ("b", "snake")]:
+        shutil.copytree(store / "sums", store / name)
+        text = (store / name / "zarr.json").read_text()
+        codecs = [{"name": "bytes", "configuration": {"endian": "little"}}]
+        (store / name / "zarr.json").write_text(json.dumps({**json.loads(text), "codecs": [
+            {"name": codec, "configuration": {}}] if name == "a" else [*codecs, {"name": codec}]}))
+    damage(store / "sums/c/0/1", 17)
+    assert [(f["node"], f["code"]) for f in faults(zarrc, store)] == [
+        ("a", "unsupported"), ("b", "unsupported"), ("sums", "corrupt")]
 
 
 def test_not_there(zarrc, tmp_path):

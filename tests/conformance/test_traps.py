@@ -143,6 +143,11 @@ row("7.46 0 for text of fixed length", v2(dtype="<U1", fill_value=0), fill="0000
 row("7.46 a text for an integer", v2(fill_value="0"), fill="0000")
 row("7.46 a byte order for a byte", v2({"0": b"\1\2\3\4"}, dtype="<u1"), "u1", ONE)
 row("7.46 the other one", v2({"0": b"\1\2\3\4"}, dtype=">i1"), "i1", ONE)
+row("7.46 U with vlen-utf8, of zarr-python 3.0", v2({"0": struct.pack(
+    "<IIcII2sI", 4, 1, b"a", 0, 2, "\u00fc".encode(), 0)},
+    dtype="<U5", fill_value="", filters=[{"id": "vlen-utf8"}]), None, [b"a", b"", "\u00fc".encode(), b""])
+row("7.46 S with vlen-bytes, of zarr-python 3.0", v2({"0": struct.pack("<II2sIII", 4, 2, b"\0a", 0, 0, 0)},
+    dtype="|S6", fill_value="", filters=[{"id": "vlen-bytes"}]), None, [b"\0a", b"", b"", b""])
 row("7.47 a small float as a number", v3(data_type="float8_e4m3fn", fill_value=1.5, codecs=[PLAIN]), fill="3c")
 row("7.47 a small float as hexadecimal digits", v3(data_type="float8_e4m3fn", fill_value="0x3c", codecs=[PLAIN]),
     fill="3c")
