@@ -180,6 +180,7 @@ zarr_status zr_shard_parts(const struct zr_shard_spec *s, const zarr_chunk_spec 
 {
     zarr_status st = ZARR_OK;
 
+    *out = (struct zr_shard_parts){.n_chunks = 0};
     ZR_TRY(shard_grid(s, shard, most, out, err));
     ZR_TRY(shard_table(s, out->grid, &out->index, err));
     out->chunk = *shard;

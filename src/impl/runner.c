@@ -33,17 +33,18 @@ void zarr_codec_runner_close(zarr_codec_runner *runner)
 static zarr_status runner_bind(zarr_codec_runner *r, const struct zr_chain *chain,
                                const struct zr_impl_registry *impls, zarr_error *err)
 {
+    zarr_error why = {0};
     zarr_status st = ZARR_OK;
 
     st = zr_program_make_plain(&r->decode, impls, chain, &r->reps, false, r->alloc, err);
     if (st != ZARR_OK && st != ZARR_ERR_UNSUPPORTED)
         goto out;
     st = zr_program_make_plain(&r->encode, impls, chain, &r->reps, true, r->alloc,
-                               r->decode ? NULL : err);
+                               r->decode ? &why : err);
     if (st == ZARR_ERR_UNSUPPORTED && r->decode)
         st = ZARR_OK;
-    else if (st != ZARR_OK && r->decode)
-        st = zr_fail(err, st, "an encoder did not bind");
+    else if (st != ZARR_OK && r->decode && err)
+        *err = why;
 out:
     return st;
 }

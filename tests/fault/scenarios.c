@@ -96,6 +96,7 @@ SCENARIO_READ(read_part, "g/shard", 3, 2)
 SCENARIO_READ(read_plain, "g/plain", 5, 4)
 SCENARIO_READ(read_edges, "g/edges", 0, ROWS)
 SCENARIO_READ(read_uneven, "g/uneven", 0, ROWS)
+SCENARIO_READ(read_whole, "g/whole", 3, 6)
 
 #define SCENARIO_WRITE(name, path, n)                                                    \
     static zarr_status name(struct world *w, zarr_error *err)                            \
@@ -114,6 +115,7 @@ SCENARIO_WRITE(write_shard, "g/shard", ROWS)
 SCENARIO_WRITE(write_shard_part, "g/shard", 7)
 SCENARIO_WRITE(write_edges, "g/edges", 4)
 SCENARIO_WRITE(write_uneven, "g/uneven", 4)
+SCENARIO_WRITE(write_whole, "g/whole", 7)
 
 static zarr_status resize_to(struct world *w, uint64_t rows, zarr_error *err)
 {
@@ -230,7 +232,7 @@ static zarr_status list(struct world *w, zarr_error *err)
     if (st == ZARR_OK)
         st = zarr_group_walk(g, count_node, &n, err);
     if (st == ZARR_OK)
-        assert_int_equal(n, 10);
+        assert_int_equal(n, 11);
     zarr_group_free(g);
     return st;
 }
@@ -456,8 +458,10 @@ const struct scenario scenarios[] = {
     {"write part of shards", write_shard_part, check_write_shard_part},
     {"read chunks that differ", read_edges, check_none},
     {"read shards that differ", read_uneven, check_none},
+    {"read shards in whole", read_whole, check_none},
     {"write chunks that differ", write_edges, check_write_edges},
     {"write shards that differ", write_uneven, check_write_uneven},
+    {"write shards in whole", write_whole, check_write_whole},
     {"shrink", shrink, check_shrink},
     {"append", append, check_append},
     {"attribute", set_attribute, check_attribute},

@@ -102,24 +102,32 @@ zarr_status world_make(struct world *w, const char *path, int kind, zarr_error *
     static const char shards[] =
         "{\"name\":\"rectilinear\",\"configuration\":{\"kind\":\"inline\","
         "\"chunk_shapes\":[[2,[4,9]],[5,[10,9]]]}}";
+    static const char big[] =
+        "[{\"name\": \"bytes\", \"configuration\": {\"endian\": \"big\"}}]";
+    static const char whole[] =
+        "[{\"name\":\"numcodecs.delta\",\"configuration\":{\"dtype\":\"<i4\"}},"
+        "{\"name\":\"sharding_indexed\",\"configuration\":{\"chunk_shape\":[2,5],"
+        "\"codecs\":[{\"name\":\"bytes\",\"configuration\":{\"endian\":\"big\"}},"
+        "\"zstd\"],\"index_codecs\":[{\"name\":\"bytes\",\"configuration\":{\"endian\":"
+        "\"little\"}},\"crc32c\"]}},\"gzip\"]";
     const uint64_t shape[2] = {ROWS, COLS}, chunk[2] = {2, 5}, shard[2] = {6, 10};
-    const zarr_array_spec spec = {
-        .struct_size = sizeof spec,
-        .zarr_format = kind == 2 ? 2 : 3,
-        .ndim = 2,
-        .shape = shape,
-        .chunk_shape = kind == 6 ? NULL : chunk,
-        .chunk_grid = kind == 6   ? edges
-                      : kind == 7 ? shards
-                                  : NULL,
-        .shard_shape = kind == 4 ? shard : NULL,
-        .data_type = "int32",
-        .fill_value = "-1",
-        .codecs =
-            kind == 5
-                ? "[{\"name\": \"bytes\", \"configuration\": {\"endian\": \"big\"}}]"
-                : NULL,
-        .attributes = "{\"was\": 1}"};
+    const zarr_array_spec spec = {.struct_size = sizeof spec,
+                                  .zarr_format = kind == 2 ? 2 : 3,
+                                  .ndim = 2,
+                                  .shape = shape,
+                                  .chunk_shape = kind == 6   ? NULL
+                                                 : kind == 8 ? shard
+                                                             : chunk,
+                                  .chunk_grid = kind == 6   ? edges
+                                                : kind == 7 ? shards
+                                                            : NULL,
+                                  .shard_shape = kind == 4 ? shard : NULL,
+                                  .data_type = "int32",
+                                  .fill_value = "-1",
+                                  .codecs = kind == 5   ? big
+                                            : kind == 8 ? whole
+                                                        : NULL,
+                                  .attributes = "{\"was\": 1}"};
     zarr_array *a = NULL;
     zarr_status st = zarr_array_create(&a, w->store, path, &spec, NULL, err);
 
@@ -173,8 +181,8 @@ zarr_status world_read_rows(struct world *w, const char *path, uint64_t first, u
 static const struct {
     const char *path;
     int kind;
-} arrays[] = {{"g/v3", 3},    {"g/shard", 4},  {"g/plain", 5},    {"v2/x", 2},
-              {"g/edges", 6}, {"g/uneven", 7}, {"g/gone/deep", 4}};
+} arrays[] = {{"g/v3", 3},    {"g/shard", 4},  {"g/plain", 5}, {"v2/x", 2},
+              {"g/edges", 6}, {"g/uneven", 7}, {"g/whole", 8}, {"g/gone/deep", 4}};
 
 void world_fill(struct world *w, zarr_store *store)
 {

@@ -638,6 +638,36 @@ shards("shard_all_missing", lambda: shard(b"", MISSING, MISSING), status=None, m
 shards("shard_trailing_byte", lambda: shard(CHUNK, (0, 4), (4, 4)) + b"x")
 shards("shard_front_lies", lambda: b"x" + shard(CHUNK, (0, 4), (4, 4), index_first=True),
        codecs=sharded(where="start"))
+
+
+def wholes(name, value, word="a/c/0/0", status=CORRUPT, front="reshape", codecs=None, **steps):
+    """The same behind a codec that needs all of the shard: its index is a chunk's business."""
+    front = codec("reshape", shape=[2, 2]) if front == "reshape" else codec("numcodecs.delta", dtype="<u2")
+    add(name, lambda: v3(whole(value() if callable(value) else value), codecs=[front, *(codecs or sharded())]),
+        data=(status, word) if status else None, chunks=(OK, ""), values={"last": "7", **steps.pop("more", {})}, **steps)
+
+
+wholes("whole_empty", b"")
+wholes("whole_shorter_than_index", bytes(35), front="delta")
+wholes("whole_index_crc", shard(CHUNK, (0, 4), (4, 4), crc=False) + bytes(4))
+wholes("whole_offset_wraps", lambda: shard(CHUNK, (2**64 - 4, 8), (4, 4)))
+wholes("whole_length_2_64", lambda: shard(CHUNK, (0, 2**64 - 1), (4, 4)), front="delta")
+wholes("whole_offset_missing_only", lambda: shard(CHUNK, (2**64 - 1, 4), (4, 4)))
+wholes("whole_length_beyond", lambda: shard(CHUNK, (0, 5 + 36 + 4), (4, 4)))
+wholes("whole_entry_meets_index", lambda: shard(CHUNK, (6, 4), (0, 4)))
+wholes("whole_entry_in_first_index",
+       lambda: shard(CHUNK, (0, 4), (36, 4), index_first=True), codecs=sharded(where="start"))
+wholes("whole_inner_short", lambda: shard(CHUNK, (0, 3), (4, 4)), "inner chunk 0")
+wholes("whole_inner_bomb", lambda: shard(zstd_bomb(), MISSING, (0, len(zstd_bomb()))), "inner chunk 1",
+       codecs=sharded([BYTES, ZSTD]), front="delta")
+wholes("whole_same_bytes_twice", lambda: shard(CHUNK[:4], (0, 4), (0, 4)), status=None, more={"first": "1"})
+wholes("whole_all_missing", lambda: shard(b"", MISSING, MISSING), status=None, more={"first": "7"})
+wholes("whole_nested_lies", lambda: shard(shard(CHUNK, (2**64 - 4, 8), (4, 4)), (0, 44)),
+       codecs=sharded(sharded(), inner=(2, 2)))
+meta("whole_shape_not_divided", CORRUPT, "chunk_shape",
+     codecs=[codec("reshape", shape=[4]), *sharded(inner=(3,))])
+meta("whole_index_sharded", CORRUPT, "index_codecs",
+     codecs=[codec("reshape", shape=[2, 2]), *sharded(index=sharded())])
 meta("shard_index_codecs_gzip", CORRUPT, "index_codecs", codecs=sharded(index=[BYTES, GZIP]))
 meta("shard_index_codecs_empty", CORRUPT, "index_codecs", codecs=sharded(index=[]))
 meta("shard_index_sharded", CORRUPT, "index_codecs", codecs=sharded(index=sharded()))
