@@ -51,8 +51,10 @@ static void open_filled(struct impl_chain *c, const char *codecs, const char *dt
         st = zr_program_make(encode ? &c->encode : &c->decode, &env.impls, c->chain,
                              &c->reps, &opts, NULL, &error);
     }
-    if (st != ZARR_OK)
+    if (st != ZARR_OK || !c->decode || !c->encode) {
         fail_msg("%s: %s", codecs, error.message);
+        abort(); /* for the analyzer: fail_msg() does not return */
+    }
 }
 
 /* The result is in the buffers until the next call. */

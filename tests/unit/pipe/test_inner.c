@@ -1,0 +1,191 @@
+/*
+ * unit/pipe/test_inner.c - shards inside of others: behind codecs of their own, in shards
+ * of the same kind, with elements whose length nobody knows ahead; and objects that lie
+ * about what is inside.
+ */
+#include "pipe_test.h"
+
+#include <zarrc/vlen.h>
+
+/* Indexes without a checksum, so that they can lie. */
+#define BARE(chunk, codecs)                                                              \
+    "{\"name\":\"sharding_indexed\",\"configuration\":{\"chunk_shape\":" chunk           \
+    ",\"codecs\":[" codecs "],\"index_codecs\":[" BYTES "]}}"
+
+enum {
+    SIDE = 8,
+    INDEX = 2 * 16 /* of a shard of two */
+};
+static const uint64_t zero[2] = {0, 0}, whole[2] = {SIDE, SIDE};
+static int32_t data[SIDE * SIDE], got[SIDE * SIDE];
+
+static zarr_array *filled(struct pw *w, const char *codecs)
+{
+    zarr_array *a = pw_array(w->store, "a", codecs, whole, whole);
+
+    for (int i = 0; i < SIDE * SIDE; i++)
+        data[i] = i * i;
+    assert_ok(pw_box(a, zero, whole, data, NULL, true));
+    memset(got, 0, sizeof got);
+    assert_ok(pw_box(a, zero, whole, got, NULL, false));
+    assert_memory_equal(got, data, sizeof data);
+    return a;
+}
+
+static void must_fail(zarr_array *a, const char *says)
+{
+    assert_status(pw_box(a, zero, whole, got, NULL, false), ZARR_ERR_CORRUPT);
+    if (!strstr(terr.message, says))
+        fail_msg("\"%s\" does not say \"%s\"", terr.message, says);
+}
+
+static uint64_t stored(struct pw *w, uint8_t *object, uint64_t cap)
+{
+    uint64_t n = cap;
+
+    assert_ok(zarr_store_get(w->store, "a/c/0/0", 0, object, &n, NULL, &terr));
+    assert_true(n >= INDEX && n < cap);
+    return n;
+}
+
+static void put(struct pw *w, const void *object, uint64_t n)
+{
+    assert_ok(zarr_store_put(w->store, "a/c/0/0", object, n, &terr));
+}
+
+/* Entry 0 of the index at the end of an object of n bytes. */
+static void set_entry(uint8_t *object, uint64_t n, uint64_t offset, uint64_t bytes)
+{
+    memcpy(object + n - INDEX, &offset, sizeof offset);
+    memcpy(object + n - INDEX + 8, &bytes, sizeof bytes);
+}
+
+/* What a shard's object is too short for, with codecs around it and without. */
+static void test_too_short(void **state)
+{
+    static const uint64_t one_by_two[2] = {1, 2};
+    uint8_t small[64];
+    uint64_t n = sizeof small;
+    struct pw w;
+    zarr_array *a, *two;
+
+    (void)state;
+    pw_open(&w, 2, (uint64_t)64 << 20, 0);
+    a = filled(&w, "[" BARE("[4,8]", BYTES) "]");
+    put(&w, "12345", 5);
+    must_fail(a, "a shard of 5 bytes cannot hold its index of 32");
+    put(&w, "", 0);
+    must_fail(a, "a shard of 0 bytes cannot hold its index of 32");
+    zarr_array_free(a);
+    pw_close(&w);
+
+    pw_open(&w, 2, (uint64_t)64 << 20, 0);
+    a = filled(&w, "[" BARE("[4,8]", BYTES) "," CRC "]");
+    two = pw_array(w.store, "two", "[" BYTES "," CRC "]", one_by_two, one_by_two);
+    assert_ok(pw_box(two, zero, one_by_two, data + 1, NULL, true));
+    assert_ok(zarr_store_get(w.store, "two/c/0/0", 0, small, &n, NULL, &terr));
+    assert_int_equal(n, 12);
+    put(&w, small, n); /* a good checksum of eight bytes */
+    must_fail(a, "a shard of 8 bytes cannot hold its index of 32");
+    put(&w, small, 3);
+    must_fail(a, "crc32c");
+    zarr_array_free(two);
+    zarr_array_free(a);
+    pw_close(&w);
+}
+
+/* Shards in shards: the outer index tells where the inner one lies. */
+static void test_nested(void **state)
+{
+    static uint8_t object[1 << 20];
+    static const char *const around[] = {
+        "[" BARE("[4,8]", BARE("[2,8]", BYTES)) "]",
+        "[" BARE("[4,8]", BARE("[2,8]", BYTES) "," CRC) "]",
+        "[" BARE("[4,8]", BARE("[2,8]", BYTES)) "," CRC "]",
+        "[" BARE("[4,8]", BARE("[2,8]", BYTES) "," CRC) "," CRC "]"};
+    struct pw w;
+    zarr_array *a;
+    uint64_t n;
+
+    (void)state;
+    for (size_t i = 0; i < 4; i++) {
+        pw_open(&w, 2, (uint64_t)64 << 20, 0);
+        a = filled(&w, around[i]);
+        n = stored(&w, object, sizeof object);
+        object[n / 3] ^= 0x40; /* in the first inner shard */
+        put(&w, object, n);
+        if (i > 0)
+            must_fail(a, "crc32c");
+        object[n / 3] ^= 0x40;
+        if (i == 0) {
+            set_entry(object, n, 0, 3);
+            put(&w, object, n);
+            must_fail(a, "an inner shard of 3 bytes cannot hold its index of 32");
+            /* Larger than any encoder makes it. */
+            memmove(object + sizeof object - INDEX, object + n - INDEX, INDEX);
+            set_entry(object, sizeof object, 0, sizeof object - INDEX);
+            put(&w, object, sizeof object);
+            must_fail(a, "an inner shard of 1048544 bytes");
+            set_entry(object, sizeof object, 0, sizeof object);
+            put(&w, object, sizeof object);
+            must_fail(a, "a/c/0/0");
+        }
+        zarr_array_free(a);
+        pw_close(&w);
+    }
+}
+
+/* Strings: the size of a shard's body is its decoder's to tell. */
+static void test_any_length(void **state)
+{
+    static const uint64_t shape[1] = {6};
+    static const int64_t n[1] = {6};
+    const zarr_array_spec spec = {
+        .struct_size = sizeof spec,
+        .ndim = 1,
+        .shape = shape,
+        .chunk_shape = shape,
+        .data_type = "string",
+        .codecs = "[" BARE("[2]", "{\"name\":\"vlen-utf8\"}") "," GZIP "]"};
+    zarr_vlen items[6] = {{"one", 3}, {"", 0}, {"", 0}, {"", 0}, {"five", 4}, {"6", 1}};
+    zarr_vlen back[6];
+    zarr_tensor t = {.struct_size = sizeof t,
+                     .device_type = ZARR_DEVICE_CPU,
+                     .ndim = 1,
+                     .data = items,
+                     .shape = n,
+                     .data_bytes = sizeof items};
+    zarr_io_options opts = {.struct_size = sizeof opts};
+    struct pw w;
+    zarr_array *a = NULL;
+
+    (void)state;
+    pw_open(&w, 2, (uint64_t)64 << 20, 0);
+    assert_ok(zarr_array_create(&a, w.store, "s", &spec, NULL, &terr));
+    assert_ok(zarr_array_write(a, NULL, &t, NULL, &terr));
+    t.data = back;
+    assert_ok(zarr_heap_create(&opts.heap, w.ctx, 0, &terr));
+    assert_ok(zarr_array_read(a, NULL, &t, &opts, &terr));
+    for (int i = 0; i < 6; i++) {
+        assert_int_equal(back[i].bytes, items[i].bytes);
+        if (items[i].bytes)
+            assert_memory_equal(back[i].data, items[i].data, items[i].bytes);
+    }
+    assert_ok(zarr_store_put(w.store, "s/c/0", "no gzip", 7, &terr));
+    assert_status(zarr_array_read(a, NULL, &t, &opts, &terr), ZARR_ERR_CORRUPT);
+    assert_non_null(strstr(terr.message, "gzip"));
+    zarr_heap_free(opts.heap);
+    zarr_array_free(a);
+    pw_close(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_too_short),
+        cmocka_unit_test(test_nested),
+        cmocka_unit_test(test_any_length),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
