@@ -509,6 +509,24 @@ def test_shards(context, rng, tmp_path, location, index, depth):
     check(context, tmp_path, document("float32", 3.0, chain, (40, 24), (16, 16)), data, same_bytes=False)
 
 
+FRONTS = {
+    "transpose": ([cases.transpose(2, 0, 1)], (3, 1, 4)), "squeeze": ([codec("zarrs.squeeze")], (4, 3)),
+    "reshape": ([codec("reshape", shape=[[0, 1], [2]])], (4, 3)), "flat": ([codec("reshape", shape=[-1])], (12,)),
+    "both": ([cases.transpose(2, 0, 1), codec("zarrs.squeeze")], (3, 4)),
+    "bitround": ([codec("bitround", keepbits=23)], (1, 4, 3)),
+    "fixedscaleoffset": ([codec("numcodecs.fixedscaleoffset", scale=1, offset=0, dtype="<f4")], (1, 4, 3))}
+
+
+@pytest.mark.parametrize("key", FRONTS)
+def test_before_shards(context, rng, tmp_path, key):
+    front, inner = FRONTS[key]
+    chain = [*front, cases.sharding(inner, [cases.LITTLE, cases.gzip()])]
+    data = rng.integers(0, 9, (4, 16, 12)).astype("f4")
+    data[:2, :8] = 5
+    made = document("float32", 5.0, chain, data.shape, (1, 8, 6))
+    check(context, tmp_path, made, data, same_bytes=False)
+
+
 # ---- grids and keys ----------------------------------------------------------------------------
 
 def on_grid(shape, name, codecs, dtype="int16", fill=5, **configuration):

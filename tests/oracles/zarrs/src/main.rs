@@ -23,6 +23,7 @@
 use std::collections::HashMap;
 use std::env;
 use std::error::Error;
+use std::fmt::Display;
 use std::io::{self, Read, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -64,9 +65,13 @@ fn run(arguments: &[String]) -> Result<()> {
         ["fills"] => fills(),
         ["nodes", folder] => nodes(folder),
         ["consolidate", folder] => consolidate(folder),
-        ["version"] => Ok(println!("{VERSION}")),
+        ["version"] => say(VERSION),
         _ => Err("see the head of main.rs for the commands".into()),
     }
+}
+
+fn say(text: impl Display) -> Result<()> {
+    Ok(writeln!(io::stdout(), "{text}")?)
 }
 
 // ---- arrays ---------------------------------------------------------------------------------
@@ -93,7 +98,7 @@ fn info(folder: &str) -> Result<()> {
         "fill_value": array.fill_value().as_ne_bytes(),
         "chunk_counts": array.chunk_grid_shape(),
     });
-    Ok(println!("{facts}"))
+    say(facts)
 }
 
 fn area_of(array: &Array<FilesystemStore>, area: Option<&str>) -> Result<ArraySubset> {
@@ -206,7 +211,7 @@ fn fills() -> Result<()> {
         .iter()
         .map(|value| fill(&data_type, value).unwrap_or(Value::Null))
         .collect();
-    Ok(println!("{}", json!(found)))
+    say(json!(found))
 }
 
 // ---- hierarchies ----------------------------------------------------------------------------
@@ -222,7 +227,7 @@ fn nodes(folder: &str) -> Result<()> {
         .into_iter()
         .map(|(path, metadata)| (path.as_str().to_string(), metadata))
         .collect();
-    Ok(println!("{}", json!(found)))
+    say(json!(found))
 }
 
 fn consolidate(folder: &str) -> Result<()> {
