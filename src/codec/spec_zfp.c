@@ -76,21 +76,25 @@ out:
 static zarr_status zfp_canonical(const zarr_codec_spec *raw, int format, char *text,
                                  size_t cap, size_t *text_bytes, zarr_error *err)
 {
-    static const char *const known[] = {"mode",      "minbits", "maxbits",
-                                        "maxprec",   "minexp",  "tolerance",
-                                        "precision", "rate",    NULL};
+    static const char *const known[][6] = {
+        [ZR_ZFP_EXPERT] = {"mode", "minbits", "maxbits", "maxprec", "minexp"},
+        [ZR_ZFP_RATE] = {"mode", "rate"},
+        [ZR_ZFP_PRECISION] = {"mode", "precision"},
+        [ZR_ZFP_ACCURACY] = {"mode", "tolerance"},
+        [ZR_ZFP_REVERSIBLE] = {"mode"},
+    };
     zarr_status st = ZARR_OK;
     struct zr_conf_text t;
     int64_t precision = 0;
     int mode = 0;
 
-    ZR_TRY(zr_conf_known(raw, format, known, err));
     if (!zr_conf_has(raw, "mode")) {
         st = zr_fail(err, ZARR_ERR_INVALID, "zfp: mode is required");
         goto out;
     }
     ZR_TRY(zr_conf_word(raw, "mode", zfp_modes + 1, &mode, err));
     mode++;
+    ZR_TRY(zr_conf_known(raw, format, known[mode], err));
     zr_conf_open(&t, text, cap);
     zr_conf_put_word(&t, "mode", zfp_modes[mode]);
     if (mode == ZR_ZFP_EXPERT) {

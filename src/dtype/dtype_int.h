@@ -84,6 +84,10 @@ bool zr_value_base64(const struct zr_json *v, void *out, size_t cap, size_t *n);
 zarr_status zr_config_u64(const char *type, const struct zr_json *config,
                           const char *member, uint64_t max, uint64_t *out,
                           zarr_error *err);
+/* INVALID, by its name, for a member besides these two (b NULL: one) of the object that
+ * `what` calls. */
+zarr_status zr_config_only(const char *what, const struct zr_json *config, const char *a,
+                           const char *b, zarr_error *err);
 /* length_bytes of a configuration that has nothing else, or of the short form
  * "name[<length_bytes>]". */
 zarr_status zr_config_length(const zarr_dtype_info *info, const char *name,

@@ -178,6 +178,8 @@ static zarr_status field_parse(struct zr_struct *s, struct zr_field *f,
     zarr_status st = ZARR_OK;
     char text[64];
 
+    if (!pair && name && type)
+        ZR_TRY(zr_config_only("struct: a field", v, "name", "data_type", err));
     if ((!pair && (v2 || !zr_json_is(v, ZR_JSON_OBJECT))) || !name || !type ||
         (n != 2 && !(v2 && n == 3)))
         return zr_fail(err, ZARR_ERR_INVALID, "struct: a field must be %s, not %s",
@@ -262,11 +264,14 @@ static zarr_status struct_parse(zarr_dtype_info *info, const zarr_dtype_host *ho
         goto out;
     }
     ZR_TRY(struct_json(&config, json, err));
-    if (zr_json_count(config.root) != 1 || !zr_json_get(config.root, "fields")) {
+    if (!zr_json_get(config.root, "fields")) {
         st = zr_fail(err, ZARR_ERR_INVALID,
-                     "data type %.64s: the configuration must have fields and nothing "
-                     "else",
-                     name);
+                     "data type %.64s: the configuration has no fields", name);
+        goto out;
+    }
+    st = zr_config_only("the configuration", config.root, "fields", NULL, err);
+    if (st != ZARR_OK) {
+        zr_prefix(err, st, "data type %.64s", name);
         goto out;
     }
     st = struct_make(info, host, zr_json_get(config.root, "fields"), false, err);

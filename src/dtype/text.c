@@ -201,6 +201,20 @@ zarr_status zr_config_u64(const char *type, const struct zr_json *config,
     return ZARR_OK;
 }
 
+zarr_status zr_config_only(const char *what, const struct zr_json *config, const char *a,
+                           const char *b, zarr_error *err)
+{
+    const struct zr_json *m =
+        zr_json_is(config, ZR_JSON_OBJECT) ? config->u.kids.first : NULL;
+
+    for (; m; m = m->next)
+        if (!zr_streq(m->key, a) && !(b && zr_streq(m->key, b)))
+            return zr_fail(err, ZARR_ERR_INVALID,
+                           "%s has the member \"%.64s\" besides %s%s%s", what, m->key, a,
+                           b ? " and " : "", b ? b : "");
+    return ZARR_OK;
+}
+
 zarr_status zr_config_length(const zarr_dtype_info *info, const char *name,
                              const char *json, uint64_t *n, zarr_error *err)
 {
@@ -220,10 +234,8 @@ zarr_status zr_config_length(const zarr_dtype_info *info, const char *name,
     if (json)
         ZR_TRY(zr_json_parse(&config, json, strlen(json), NULL, err));
     ZR_TRY(zr_config_u64(name, config.root, "length_bytes", ZR_ITEM_BYTES_MAX, n, err));
-    if (zr_json_count(config.root) != 1)
-        st = zr_fail(err, ZARR_ERR_INVALID,
-                     "data type %s: the configuration has members besides length_bytes",
-                     name);
+    st = zr_config_only("the configuration", config.root, "length_bytes", NULL, err);
+    zr_prefix(err, st, "data type %s", name);
 out:
     zr_json_doc_deinit(&config);
     return st;

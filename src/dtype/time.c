@@ -81,11 +81,8 @@ static zarr_status time_config(zarr_dtype_info *info, uint32_t kind, const char 
             "data type %s: unit must be one of Y M W D h m s ms us ns ps fs as "
             "generic, not %s",
             name, zr_json_excerpt(unit, text, sizeof text));
-    if (zr_json_count(config) != (scale ? 2 : 1))
-        return zr_fail(
-            err, ZARR_ERR_INVALID,
-            "data type %s: the configuration has members besides unit and scale_factor",
-            name);
+    if (zr_config_only("the configuration", config, "unit", "scale_factor", err))
+        return zr_prefix(err, ZARR_ERR_INVALID, "data type %s", name);
     if (scale &&
         zr_config_u64(name, config, "scale_factor", MULTIPLE_MAX, &multiple, err))
         return ZARR_ERR_INVALID;

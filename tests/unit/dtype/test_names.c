@@ -324,7 +324,7 @@ static const struct {
     {"{\"name\":\"r8\",\"configuration\":{\"a\":1}}", ZARR_ERR_INVALID,
      "no configuration"},
     {"{\"name\":\"fixed_length_utf32\",\"configuration\":{\"length_bytes\":8,\"x\":1}}",
-     ZARR_ERR_INVALID, "besides"},
+     ZARR_ERR_INVALID, "\"x\" besides length_bytes"},
     {"{\"name\":\"fixed_length_utf32\",\"configuration\":{\"length_bytes\":-8}}",
      ZARR_ERR_INVALID, "length_bytes must be a whole number"},
     {"{\"name\":\"numpy.datetime64\",\"configuration\":{\"unit\":\"xs\"}}",
@@ -333,7 +333,7 @@ static const struct {
      "0}}",
      ZARR_ERR_INVALID, "scale_factor"},
     {"{\"name\":\"numpy.datetime64\",\"configuration\":{\"unit\":\"s\",\"x\":1}}",
-     ZARR_ERR_INVALID, "besides"},
+     ZARR_ERR_INVALID, "\"x\" besides unit and scale_factor"},
 };
 
 static void no_names(void **state)
