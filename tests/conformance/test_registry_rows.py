@@ -275,7 +275,7 @@ def test_only_these_are_not_done():
     metadata_only = {bare(row[0]) for row in STATUS["Codecs"] if row[5].startswith("metadata only: ")}
     assert metadata_only == set(METADATA_ONLY)
     core = {bare(row[0]) for row in STATUS["Codecs"] if row[5].strip("| ") == "the library's core"}
-    assert core == {"sharding_indexed", "reshape", "zarrs.squeeze"}
+    assert core == {"reshape", "zarrs.squeeze"}
 
 
 @pytest.mark.parametrize("kind", REGISTRY)

@@ -1,0 +1,60 @@
+"""The registry's rules as documents (registry_examples.py): what they allow is opened and written
+strictly, and reads as the same again; what they forbid is refused, with the field named."""
+import json
+import subprocess
+import sys
+
+import pytest
+
+import registry_examples
+from zarrc_ctypes import ZarrcError
+
+EXAMPLES = list(registry_examples.examples())
+GOOD = [e for e in EXAMPLES if not e.field]
+BAD = [e for e in EXAMPLES if e.field]
+
+
+def ids(examples):
+    return [e.name for e in examples]
+
+
+def opened(context, document):
+    store = context.store()
+    store.put("zarr.json", json.dumps(document).encode())
+    return store.open()
+
+
+def of(document, example):
+    """The part that the example is about."""
+    found = document[example.place]
+    if example.place != "codecs":
+        return found
+    name = example.canonical["name"]
+    return next(codec for codec in found if codec["name"] == name)
+
+
+@pytest.mark.parametrize("example", GOOD, ids=ids(GOOD))
+def test_accepted(context, example):
+    array = opened(context, example.document)
+    strict = json.loads(context.store().create(document=array.metadata).metadata)
+    assert of(strict, example) == example.canonical
+    again = opened(context, strict)
+    assert json.loads(context.store().create(document=again.metadata).metadata) == strict
+    assert again.fill_bytes == array.fill_bytes or "vlen" in json.dumps(strict["codecs"])
+
+
+@pytest.mark.parametrize("example", BAD, ids=ids(BAD))
+def test_refused(context, example):
+    for act in (opened, lambda context, document: context.store().create(document=document)):
+        with pytest.raises(ZarrcError) as raised:
+            act(context, example.document)
+        assert raised.value.code in ("CORRUPT", "INVALID", "UNSUPPORTED", "LIMIT"), raised.value
+        assert example.field in raised.value.message, raised.value
+
+
+def test_as_a_script(tmp_path):
+    subprocess.run([sys.executable, registry_examples.__file__, tmp_path], check=True)
+    index = json.loads((tmp_path / "index.json").read_text())
+    assert len(index) == len(EXAMPLES) > 600
+    for row, example in zip(index, EXAMPLES):
+        assert json.loads((tmp_path / row["folder"] / "zarr.json").read_text()) == example.document
