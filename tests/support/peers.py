@@ -168,14 +168,14 @@ def edges_of(spec, length):
 
 
 def supporting_rectilinear(document):
-    """zarr-python behind its flag, with every edge a multiple of the untransposed inner one."""
+    """zarr-python behind its flag, and zarrs in it, with every edge a multiple of the untransposed inner one."""
     first = [d if isinstance(d, int) else None for d in document["chunk_grid"]["configuration"]["chunk_shapes"]]
     for at, spec in enumerate(document["chunk_grid"]["configuration"]["chunk_shapes"]):
         if first[at] is not None:
             continue
         edges = {item[0] if isinstance(item, list) else item for item in spec}
         first[at] = math.gcd(*edges)
-    return [PYTHON] if RECTILINEAR and shard_shapes_divide(first, document["codecs"]) else []
+    return [PYTHON, ZARRS] if RECTILINEAR and shard_shapes_divide(first, document["codecs"]) else []
 
 
 def supporting_v2(document):
