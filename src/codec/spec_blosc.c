@@ -18,13 +18,22 @@ enum {
     BLOSC_WORD_AUTO = 3
 };
 
+/* GDAL writes its option as it is given. */
+static const char *const blosc_gdal[] = {"NONE", "BYTE", "BIT"};
+
 /* v3 has words; numbers, as numcodecs has them, are in v3 files too. */
 static zarr_status blosc_read_shuffle(const zarr_codec_spec *raw, int *shuffle,
                                       zarr_error *err)
 {
     int64_t number = 0;
+    const char *text = zarr_codec_spec_text(raw, "shuffle");
     zarr_status st = ZARR_OK;
 
+    for (size_t i = 0; text && i < ZR_COUNT(blosc_gdal); i++)
+        if (zr_streq(text, blosc_gdal[i])) {
+            *shuffle = (int)i;
+            goto out;
+        }
     if (zarr_codec_spec_i64(raw, "shuffle", &number) != 0)
         return zr_conf_word(raw, "shuffle", blosc_shuffles, shuffle, err);
     ZR_TRY(zr_conf_i64(raw, "shuffle", -1, 2, &number, err));

@@ -16,6 +16,12 @@ static zarr_status shuffle_canonical(const zarr_codec_spec *raw, int format, cha
 
     ZR_TRY(zr_conf_known(raw, format, known, err));
     ZR_TRY(zr_conf_i64(raw, "elementsize", 0, INT32_MAX, &elementsize, err));
+    if (format == 2 && elementsize == 0) {
+        st = zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                     "shuffle: elementsize 0: NCZarr and numcodecs differ in what it "
+                     "means (the data type's size, or none)");
+        goto out;
+    }
     zr_conf_open(&t, text, cap);
     zr_conf_put_i64(&t, "elementsize", elementsize);
     zr_conf_close(&t, text_bytes);

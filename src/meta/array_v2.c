@@ -106,7 +106,12 @@ static zarr_status read_plain(struct zr_array_meta *m, const struct zr_meta_env 
     struct zr_str leaves;
 
     zr_str_init(&leaves, m->alloc);
-    ZR_TRY(zr_dtype_from_v2(env->dtypes, v, &m->dtype, &m->byte_order, err));
+    /* NCZarr of netCDF 4.8 and 4.9.0 calls its char, a byte, <U1; newer ones >S1. */
+    if (zr_json_is_text(v, "<U1") && zr_json_get(m->document, "_NCZARR_ARRAY"))
+        st = zr_dtype_find(env->dtypes, "|S1", &m->dtype, NULL, err);
+    else
+        st = zr_dtype_from_v2(env->dtypes, v, &m->dtype, &m->byte_order, err);
+    ZR_TRY(st);
     if (m->byte_order != ZR_ORDER_MIXED)
         goto out;
     ZR_TRY(zr_dtype_v2_order(m->dtype, v, &m->byte_order, &leaves, err));

@@ -110,6 +110,10 @@ static zarr_status read_fill(struct zr_array_meta *m, const struct zr_json *v,
 {
     if (!v)
         return zr_fail(err, ZARR_ERR_INVALID, "fill_value is missing");
+    /* No type but `optional` has it; zarrita and zarr-python 3.0 write it, and read
+     * zeros. */
+    if (v->type == ZR_JSON_NULL && zarr_dtype_kind(m->dtype) != ZARR_KIND_OPTIONAL)
+        v = NULL;
     return zr_meta_fill(m, v, err);
 }
 

@@ -8,6 +8,8 @@
  */
 #include "node/node_int.h"
 
+#include <string.h>
+
 void zr_found_init(struct zr_found *f, const zarr_allocator *alloc)
 {
     f->kind = ZARR_NODE_NONE;
@@ -41,7 +43,14 @@ static zarr_status judge_document(struct zr_found *f, uint32_t kind, const char 
     if (!zr_json_u64(zr_json_get(root, "zarr_format"), &format) ||
         format != (uint64_t)f->format) {
         char text[64];
+        const char *draft = zr_json_string(zr_json_get(root, "zarr_format"));
 
+        if (f->format == 3 && draft && strncmp(draft, "https://purl.org/", 17) == 0)
+            return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                           "%s: zarr_format \"%.80s\": a draft of Zarr v3, with other "
+                           "documents at other places (GDAL before 3.8, zarr-python 2 "
+                           "as an experiment)",
+                           name, draft);
         return zr_fail(
             err, ZARR_ERR_CORRUPT, "%s: zarr_format is %s, expected %" PRId32, name,
             zr_json_excerpt(zr_json_get(root, "zarr_format"), text, sizeof text),

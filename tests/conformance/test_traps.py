@@ -148,6 +148,20 @@ row("7.46 U with vlen-utf8, of zarr-python 3.0", v2({"0": struct.pack(
     dtype="<U5", fill_value="", filters=[{"id": "vlen-utf8"}]), None, [b"a", b"", "\u00fc".encode(), b""])
 row("7.46 S with vlen-bytes, of zarr-python 3.0", v2({"0": struct.pack("<II2sIII", 4, 2, b"\0a", 0, 0, 0)},
     dtype="|S6", fill_value="", filters=[{"id": "vlen-bytes"}]), None, [b"\0a", b"", b"", b""])
+row("7.46 null as a fill value in v3, of zarrita and zarr-python 3.0", v3(C0, fill_value=None), "u2", ONE)
+row("7.46 null of a text", v3(data_type="string", fill_value=None, codecs=[{"name": "vlen-utf8"}]), None, [b""] * 4)
+row("7.42 NCZarr's char of netCDF 4.9.0", v2({"0": b"abcd"}, dtype="<U1", fill_value=None, _NCZARR_ARRAY={}),
+    "S1", [b"a", b"b", b"c", b"d"])
+row("7.42 the same without NCZarr's own member", v2({"0": b"abcd"}, dtype="<U1", fill_value=None),
+    error=("CORRUPT", "4 bytes where its shape and data type need 16"))
+row("7.50 the draft that GDAL 3.6 writes", {"zarr.json": json.dumps({
+    "zarr_format": "https://purl.org/zarr/spec/protocol/core/3.0", "metadata_encoding":
+    "https://purl.org/zarr/spec/protocol/core/3.0", "metadata_key_suffix": ".json", "extensions": []}).encode()},
+    error=("UNSUPPORTED", "a draft of Zarr v3"))
+row("7.42 NCZarr's shuffle without a size", v2({"0": U2}, filters=[{"id": "shuffle", "elementsize": 0}]),
+    error=("UNSUPPORTED", "NCZarr and numcodecs differ"))
+row("7.17 blosc's shuffle in GDAL's words", v2({"0": blosc(U2)}, compressor={
+    "id": "blosc", "cname": "lz4", "clevel": 5, "shuffle": "BIT", "blocksize": 0}), "u2", ONE)
 row("7.47 a small float as a number", v3(data_type="float8_e4m3fn", fill_value=1.5, codecs=[PLAIN]), fill="3c")
 row("7.47 a small float as hexadecimal digits", v3(data_type="float8_e4m3fn", fill_value="0x3c", codecs=[PLAIN]),
     fill="3c")
