@@ -15,7 +15,7 @@ import warnings
 import numpy as np
 
 warnings.simplefilter("ignore")
-OUT = pathlib.Path(sys.argv[1])
+OUT = pathlib.Path(sys.argv[1]).resolve()
 DIMENSIONS = "_ARRAY_DIMENSIONS"
 
 
