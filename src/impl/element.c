@@ -65,7 +65,7 @@ zarr_status zr_element_decode(const struct zr_impl_registry *impls,
     const zarr_chunk_spec *stored = &reps->rep[chain->n];
     const uint64_t stored_bytes = zarr_dtype_item_bytes(stored->dtype);
     struct zr_thread_states ts = {.alloc = alloc};
-    struct zr_buffer buffer[3] = {{0}}, element = {0};
+    struct zr_buffer buffer[ZR_GROWTH_BUFFERS] = {{0}}, element = {0};
     struct zr_growth g = {.ts = &ts, .buffer = buffer};
     struct zr_chain_reps one = {0};
     struct zr_program *p = NULL;

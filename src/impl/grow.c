@@ -58,6 +58,8 @@ struct grow_step {
     struct zr_growth *g;
     const zarr_mem *dst; /* NULL: buffer */
     struct zr_buffer *buffer;
+    uint64_t
+        most; /* what the stage may make: more would not fit where the last one's go */
     bool encode;
 };
 
@@ -129,7 +131,7 @@ static zarr_status encode_room(const struct grow_step *s, const zarr_codec_job *
     if (stage->spec->vt->kind == ZARR_CODEC_BYTES_BYTES)
         ZR_TRY(zr_spec_bound(stage->spec, job->src.bytes, room, err));
     else if (!stage->out_exact) /* an array of any length: its bound says little */
-        *room = ZR_MIN(*room,
+        *room = ZR_MIN(ZR_MIN(*room, stage->in_bytes),
                        ZR_MAX(times(job->src.bytes, GROW_ARRAY), (uint64_t)GROW_LEAST));
     if (*room == UINT64_MAX)
         *room = ZR_MIN(ZR_MAX(times(job->src.bytes, GROW_FACTOR), (uint64_t)GROW_LEAST),
@@ -155,21 +157,28 @@ static zarr_status step_grow(const struct grow_step *s, zarr_codec_job *job,
     const struct zr_stage *stage = s->stage;
     const bool exact = s->encode ? stage->in_exact : stage->out_exact;
     uint64_t room = s->encode ? stage->in_bytes : stage->out_bytes;
-    const uint64_t bound = room;
+    const uint64_t bound = ZR_MIN(room, s->most);
     zarr_status st = ZARR_OK;
 
     if (!exact)
         ZR_TRY(s->encode ? encode_room(s, job, &room, err)
                          : decode_room(s, job, &room, err));
-    if (room > bound && !(s->encode && !s->p->loose))
+    if (s->most < room)
+        room = s->most;
+    else if (room > bound && !(s->encode && !s->p->loose))
         ZR_TRY(step_bound(s, ZARR_ERR_LIMIT, err));
     for (;;) {
         ZR_TRY(zr_buffer_need(s->buffer, room, s->g->ts, err));
-        job->dst = zr_mem_of_host(s->buffer->p, exact ? room : s->buffer->bytes);
+        job->dst = zr_mem_of_host(
+            s->buffer->p, exact ? room : ZR_MIN((uint64_t)s->buffer->bytes, s->most));
         st = step_call(s, job, err);
         if (st == ZARR_OK || exact || !(job->flags & ZARR_CODEC_JOB_NO_ROOM))
             break;
         room = job->dst.bytes;
+        if (room >= s->most) {
+            s->g->no_room = true;
+            break;
+        }
         if (room >= bound) {
             st = step_bound(s, st, err);
             break;
@@ -200,6 +209,31 @@ static zarr_status grow_step_run(const struct grow_step *s, zarr_mem *cur,
     return st;
 }
 
+/* Codecs between arrays whose length only the chunk tells keep the number of elements.
+ * Stages in front of them must not make more, although a stream could be read so. */
+static uint64_t step_most(const struct zr_program *p, const struct zr_stage *stage,
+                          const zarr_mem *dst)
+{
+    const uint32_t item = p->stage[p->n - 1].out_item;
+
+    if (p->encode || p->decoded_exact || !dst || !item || !stage->out_item)
+        return UINT64_MAX;
+    return times(dst->bytes / item, stage->out_item);
+}
+
+/* Where step k puts what it makes. Elements of variable length point into what the
+ * array->bytes codec read, which stays while codecs behind it move them. */
+static struct zr_buffer *step_buffer(const struct zr_program *p, struct zr_growth *g,
+                                     uint32_t k)
+{
+    uint32_t items = k;
+
+    while (p->variable && !p->encode && items > 0 &&
+           p->stage[items].spec->vt->kind == ZARR_CODEC_ARRAY_ARRAY)
+        items--;
+    return (k - items) % 2 ? &g->buffer[3] : &g->buffer[items % 2];
+}
+
 static zarr_status grow_run(const struct zr_program *p, struct zr_growth *g,
                             const zarr_mem *src, const zarr_mem *dst, zarr_mem *out,
                             zarr_error *err)
@@ -209,11 +243,13 @@ static zarr_status grow_run(const struct zr_program *p, struct zr_growth *g,
 
     g->no_room = false;
     for (uint32_t k = 0; k < p->n; k++) {
+        const struct zr_stage *stage = &p->stage[p->encode ? p->n - 1 - k : k];
         const struct grow_step s = {.p = p,
-                                    .stage = &p->stage[p->encode ? p->n - 1 - k : k],
+                                    .stage = stage,
                                     .g = g,
                                     .dst = k + 1 == p->n ? dst : NULL,
-                                    .buffer = &g->buffer[k % 2],
+                                    .buffer = step_buffer(p, g, k),
+                                    .most = step_most(p, stage, dst),
                                     .encode = p->encode};
 
         ZR_TRY(grow_step_run(&s, &cur, err));

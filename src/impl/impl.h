@@ -51,6 +51,7 @@ struct zr_stage {
     uint64_t in_bytes,
         out_bytes; /* encoded side (bound), decoded side; see exact flags */
     bool in_exact, out_exact;
+    uint32_t out_item; /* bytes of an element of the decoded side; 0: it has none */
     int32_t in_device, out_device; /* DLPack types on the encoded and decoded side */
     /*
      * CODEC: what to take for a chunk that impl's accepts() refuses: host memory on both
@@ -87,7 +88,8 @@ struct zr_program {
     /* sizes of the bytes side are limits, not bounds: run it with zr_grow_decode() and
      * zr_grow_encode(), allocate nothing by encoded_bound */
     bool loose;
-    bool raw; /* n == 0: stored bytes are the elements: ranges of it can be read */
+    bool variable; /* elements of variable length */
+    bool raw;      /* n == 0: stored bytes are the elements: ranges of it can be read */
     /* elements leave the stages, or are read, with bits that do not count; they go
      * through zr_program_unpad() then, and through zr_program_pad() before they are
      * encoded. In host memory only; NULL: none */
@@ -197,13 +199,17 @@ zarr_status zr_stage_run(const struct zr_stage *s, const struct zr_stage_call *c
  * Runs the stages of a program on host memory where sizes are not known: a decoder that
  * finds its room too small is called again with more, up to the stage's bound; then it is
  * LIMIT where the limits set that bound, else CORRUPT. buffer[0] and [1] are used in
- * turn, [2] is an implementation's scratch; they belong to the caller.
+ * turn, [2] is an implementation's scratch, [3] for elements of variable length that must
+ * not overwrite what they point to; they belong to the caller.
  * dst: where the elements go, exactly p->decoded_bytes or (decoded_exact false) as many
  * as come and fit; NULL: into a buffer, or src itself where there is no stage.
  */
+enum {
+    ZR_GROWTH_BUFFERS = 4
+};
 struct zr_growth {
     struct zr_thread_states *ts;
-    struct zr_buffer *buffer; /* three */
+    struct zr_buffer *buffer; /* ZR_GROWTH_BUFFERS */
     bool no_room;             /* out, of a failed call: dst is too small */
 };
 zarr_status zr_grow_decode(const struct zr_program *p, struct zr_growth *g,

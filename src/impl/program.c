@@ -139,6 +139,7 @@ static void stage_measure(struct zr_stage *s, const zarr_chunk_spec *encoded,
     s->out_bytes = stage_rep_bytes(decoded, encode);
     s->in_exact = encoded->exact != 0;
     s->out_exact = decoded->exact != 0;
+    s->out_item = decoded->dtype ? (uint32_t)zarr_dtype_item_bytes(decoded->dtype) : 0;
 }
 
 static void stage_close(struct zr_stage *s)
@@ -332,31 +333,6 @@ static bool store_reaches(const struct zr_placement_options *opts, int32_t devic
     return false;
 }
 
-/* Their elements point into what the stage before read; a second one between arrays would
- * reuse it. */
-static zarr_status program_check_variable(const struct zr_chain *chain,
-                                          const struct zr_chain_reps *reps,
-                                          struct program_cut cut, zarr_error *err)
-{
-    const char *first = NULL;
-
-    if (!reps->rep[cut.first].dtype || !zarr_dtype_variable(reps->rep[cut.first].dtype))
-        return ZARR_OK;
-    for (uint32_t i = cut.first; i < chain->a2b; i++) {
-        const struct zarr_codec_spec *s = &chain->codec[i];
-
-        if (s->vt->flags & ZARR_CODEC_SPEC_RESHAPES)
-            continue;
-        if (first)
-            return zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                           "elements of variable length behind more than one codec "
-                           "between arrays (\"%s\" and \"%s\")",
-                           first, zarr_codec_spec_name(s));
-        first = zarr_codec_spec_name(s);
-    }
-    return ZARR_OK;
-}
-
 /* p has its shape; adds the stages of codecs from `first` on. */
 static zarr_status program_fill(struct zr_program *p, struct zr_place *place,
                                 const struct zr_chain *chain,
@@ -374,11 +350,11 @@ static zarr_status program_fill(struct zr_program *p, struct zr_place *place,
         st = zr_fail_memory(err, (uint64_t)chain->n * sizeof *legs);
         goto out;
     }
-    ZR_TRY(program_check_variable(chain, reps, cut, err));
     p->encoded_bound = stage_rep_bytes(stored, p->encode);
     p->encoded_exact = stored->exact != 0;
     p->encoded_most = p->encoded_bound;
     p->loose = reps->loose;
+    p->variable = zarr_dtype_variable(reps->rep[0].dtype) != 0;
     if (p->loose && zr_mul_u64(p->decoded_bytes, 2, &guess) &&
         zr_add_u64(guess, 4096, &guess))
         p->encoded_bound = ZR_MIN(guess, p->encoded_most);

@@ -160,7 +160,7 @@ out:
     return st;
 }
 
-/* While the stages run, others may push and so move the table: the three buffers are
+/* While the stages run, others may push and so move the table: the buffers are
  * taken out of it and put back. What holds the result stays on the stack, the rest is
  * free again. Decoding and encoding have a stack each: elements of variable length that
  * were decoded are encoded while they still point into what the decoder gave. */
@@ -168,7 +168,7 @@ static zarr_status runner_run(const struct zr_program *p, struct zr_thread_state
                               const zarr_mem *src, zarr_mem *dst, bool *no_room,
                               zarr_error *err)
 {
-    struct zr_buffer own[3];
+    struct zr_buffer own[ZR_GROWTH_BUFFERS];
     struct zr_growth g = {.ts = ts, .buffer = own};
     struct zr_buffer_stack *stack = p->encode ? &ts->encode : &ts->decode;
     const size_t at = stack->top;
@@ -176,16 +176,18 @@ static zarr_status runner_run(const struct zr_program *p, struct zr_thread_state
     zarr_mem got = {0};
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_buffer_stack_push(stack, 3, ts->alloc, err));
+    ZR_TRY(zr_buffer_stack_push(stack, ZR_GROWTH_BUFFERS, ts->alloc, err));
     memcpy(own, &stack->buffer[at], sizeof own);
     memset(&stack->buffer[at], 0, sizeof own);
     st = p->encode ? zr_grow_encode(p, &g, src, given ? dst : NULL, &got, err)
                    : zr_grow_decode(p, &g, src, given ? dst : NULL, &got, err);
-    if (!given && p->n > 0 && p->n % 2 == 0) { /* the result to the bottom */
+    for (int i = 1; i < ZR_GROWTH_BUFFERS && !given; i++) {
         const struct zr_buffer b = own[0];
 
-        own[0] = own[1];
-        own[1] = b;
+        if (!got.handle || own[i].p != got.handle)
+            continue;
+        own[0] = own[i]; /* the result to the bottom */
+        own[i] = b;
     }
     memcpy(&stack->buffer[at], own, sizeof own);
     stack->top = given || st != ZARR_OK ? at : at + 1;

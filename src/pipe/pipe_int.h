@@ -28,7 +28,7 @@ struct zr_kit {
     struct zr_thread_states states;
     zarr_mem scratch[ZR_SCRATCH_SLOTS];
     /* of programs without sizes (vlen.c); decoded elements point into the first */
-    struct zr_buffer decode_buffer[3], encode_buffer[3];
+    struct zr_buffer decode_buffer[ZR_GROWTH_BUFFERS], encode_buffer[ZR_GROWTH_BUFFERS];
     struct zr_grant grant; /* large ones among them, and the runners' */
     uint64_t granted;      /* bytes taken from engine->grown */
     bool alone;            /* all of it, whatever this chunk takes */

@@ -138,6 +138,9 @@ static void texts_of(const char *path, const char *codecs, uint64_t shard,
     "\"index_codecs\":[{\"name\":\"bytes\",\"configuration\":{\"endian\":\"big\"}},"     \
     "\"zstd\"],\"data_codecs\":[\"bytes\",\"zstd\"]}},\"zstd\""
 
+/* Moves nothing, but is a stage. */
+#define TURNED "{\"name\":\"transpose\",\"configuration\":{\"order\":[0]}},"
+
 static void test_text(void **state)
 {
     (void)state;
@@ -147,6 +150,8 @@ static void test_text(void **state)
     texts_of("d", DATA("\"vlen-utf8\",\"zstd\",\"crc32c\""), 20, "waves");
     texts_of("e", DATA(INDEXED), 0, "waves");
     texts_of("f", DATA(INDEXED), 20, "serial");
+    texts_of("g", DATA(TURNED "\"vlen-utf8\""), 0, "waves");
+    texts_of("h", DATA(TURNED TURNED TURNED "\"vlen-utf8\",\"zstd\""), 20, "serial");
 }
 
 static void test_nested_text(void **state)

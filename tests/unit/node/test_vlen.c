@@ -35,6 +35,17 @@ static const char *const documents[] = {
     "\"codecs\":[{\"name\":\"transpose\",\"configuration\":{\"order\":[1,0]}},"
     "{\"name\":\"vlen-utf8\",\"configuration\":{}},{\"name\":\"zstd\"},"
     "{\"name\":\"gzip\"},\"crc32c\"]}",
+    /* several codecs between arrays, which move elements that point into a buffer */
+    "{\"zarr_format\":3,\"node_type\":\"array\",\"shape\":[7,10],\"data_type\":"
+    "\"string\","
+    "\"chunk_grid\":{\"name\":\"regular\",\"configuration\":{\"chunk_shape\":[4,4]}},"
+    "\"chunk_key_encoding\":{\"name\":\"default\"},\"fill_value\":\"\","
+    "\"codecs\":[{\"name\":\"reshape\",\"configuration\":{\"shape\":[2,8]}},"
+    "{\"name\":\"transpose\",\"configuration\":{\"order\":[1,0]}},"
+    "{\"name\":\"reshape\",\"configuration\":{\"shape\":[2,2,4]}},"
+    "{\"name\":\"transpose\",\"configuration\":{\"order\":[2,0,1]}},"
+    "{\"name\":\"transpose\",\"configuration\":{\"order\":[2,1,0]}},"
+    "\"vlen-utf8\",\"zstd\",\"crc32c\"]}",
     /* shards */
     "{\"zarr_format\":3,\"node_type\":\"array\",\"shape\":[7,10],"
     "\"data_type\":\"variable_length_bytes\",\"chunk_grid\":{\"name\":\"regular\","
@@ -232,13 +243,8 @@ static void fills(void **state)
     static const struct {
         const char *fill;
         uint64_t bytes;
-    } want[] = {{"fi\xc3\xbcl", 5},
-                {"", 0},
-                {"\0\xff\1", 3},
-                {"f", 1},
-                {"", 0},
-                {"", 0},
-                {"", 0}};
+    } want[] = {{"fi\xc3\xbcl", 5}, {"", 0}, {"", 0}, {"\0\xff\1", 3},
+                {"f", 1},           {"", 0}, {"", 0}, {"", 0}};
     (void)state;
     for (size_t d = 0; d < sizeof documents / sizeof *documents; d++) {
         zarr_array *a = NULL;
