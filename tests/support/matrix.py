@@ -4,75 +4,15 @@ Chains lose nothing. Where a codec computes, elements are whole numbers from 0 (
 every step of the chain keeps in mind how large they are and what the next type holds.
 """
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-import ml_dtypes
 import numpy as np
 from hypothesis import strategies as st
 
 import cases
 import strategies
+from matrix_types import BITS, IEEE, LABELS, NUMPY, TEXTS, WHOLE, Chunk, codec, types_v2, types_v3, v2_type
 from strategies import Case
-
-# name: (NumPy type in memory, kind, whole numbers from 0 that it holds exactly)
-WHOLE = {
-    "int8": ("i1", "int", 127), "int16": ("i2", "int", 2**15 - 1), "int32": ("i4", "int", 2**31 - 1),
-    "int64": ("i8", "int", 2**52), "uint8": ("u1", "uint", 255), "uint16": ("u2", "uint", 2**16 - 1),
-    "uint32": ("u4", "uint", 2**31 - 1), "uint64": ("u8", "uint", 2**52),
-    "float16": ("f2", "float", 2**11), "float32": ("f4", "float", 2**24), "float64": ("f8", "float", 2**52),
-    "int2": ("u1", "int", 1), "int4": ("u1", "int", 7), "uint2": ("u1", "uint", 3), "uint4": ("u1", "uint", 15),
-    "bfloat16": ("u2", "float", 256), "float8_e3m4": ("u1", "float", 15), "float8_e4m3": ("u1", "float", 16),
-    "float8_e4m3b11fnuz": ("u1", "float", 16), "float8_e4m3fn": ("u1", "float", 16),
-    "float8_e4m3fnuz": ("u1", "float", 16), "float8_e5m2": ("u1", "float", 8),
-    "float8_e5m2fnuz": ("u1", "float", 8), "float6_e2m3fn": ("u1", "float", 7),
-    "float6_e3m2fn": ("u1", "float", 8), "float4_e2m1fn": ("u1", "float", 4)}
-NUMPY = {name: code for name, (code, _, _) in list(WHOLE.items())[:11]}
-BITS = {"int2": 2, "uint2": 2, "int4": 4, "uint4": 4, "float6_e2m3fn": 6, "float6_e3m2fn": 6,
-        "float4_e2m1fn": 4}
-IEEE = ["float16", "float32", "float64", "bfloat16"]
-PAIRS = ["bfloat16", "float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz", "float8_e4m3fnuz", "float8_e5m2",
-         "float8_e5m2fnuz", "float8_e8m0fnu", "float6_e2m3fn", "float6_e3m2fn", "float4_e2m1fn"]
-V2_SMALL = ["int2", "int4", "bfloat16", "float8_e3m4", "float8_e4m3b11fnuz", "float8_e4m3fn", "float8_e4m3fnuz",
-            "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu", "float4_e2m1fn"]
-TEXTS = ["", "a", "fü", "漢字", "x" * 300, "\0\"\\"]
-BLOBS = [b"", b"\0", b"\xff\xfe", bytes(range(256)), b"q" * 5000]
-
-
-def small_patterns(name):
-    """Every legal element of a type of one byte."""
-    low = np.arange(1 << BITS.get(name, 8), dtype="u1")
-    if name in ("int2", "int4"):
-        bits = BITS[name]
-        low = np.where(low >> (bits - 1) == 1, low | (256 - (1 << bits)), low).astype("u1")
-    return low
-
-
-def tame(name, high):
-    """0, 1, 2, ... as elements."""
-    values = np.arange(high + 1)
-    code, kind, _ = WHOLE[name]
-    if name in NUMPY or kind != "float":
-        return values.astype(code)
-    return values.astype(getattr(ml_dtypes, name)).view(code)
-
-
-@dataclass
-class Chunk:
-    """What flows between two codecs: type, bytes of an element, shape, and how large elements
-    are; None: any bits."""
-    name: str
-    item: int
-    shape: list
-    high: object = None
-
-    @property
-    def kind(self):
-        return WHOLE[self.name][1] if self.name in WHOLE else None
-
-
-def codec(name, **configuration):
-    return {"name": name, "configuration": configuration}
-
 
 # ---- array->array ------------------------------------------------------------------------
 
@@ -129,11 +69,6 @@ def do_scale(draw, at):
     return codec("scale_offset", scale=scale), replace(at, high=at.high * scale)
 
 
-def v2_type(name, draw):
-    code = NUMPY[name]
-    return ("|" if code.endswith("1") else draw(st.sampled_from("<<>"))) + code
-
-
 def filter_types(draw, at):
     """Of a filter's two sides."""
     name, after = wider(draw, at, sorted(NUMPY)) if at.high is not None else (at.name, at)
@@ -156,6 +91,13 @@ def do_fixedscaleoffset(draw, at):
     scale = draw(st.sampled_from([1, 2, 2.0]))
     dtype, astype, after = filter_types(draw, replace(at, high=int(at.high * scale)))
     return codec("numcodecs.fixedscaleoffset", offset=0, scale=scale, dtype=dtype, astype=astype), after
+
+
+def do_fixed_as_is(draw, at):
+    """As do_fixedscaleoffset, but in front of shards: it leaves the fill value as it is, which is
+    another number behind the codec, so that missing inner chunks have one."""
+    dtype, astype, after = filter_types(draw, at)
+    return codec("numcodecs.fixedscaleoffset", offset=0, scale=1, dtype=dtype, astype=astype), after
 
 
 def do_quantize(draw, at):
@@ -198,6 +140,10 @@ def array_codecs(at, fixed_shape):
     return found
 
 
+# In front of shards.
+ELEMENTWISE = (do_transpose, do_bitround, do_cast, do_scale, do_fixedscaleoffset, do_quantize, do_astype)
+
+
 # ---- array->bytes, bytes->bytes ----------------------------------------------------------
 
 def order_of(draw, at):
@@ -205,8 +151,11 @@ def order_of(draw, at):
         else draw(st.sampled_from([cases.LITTLE, cases.BIG]))
 
 
+N5 = [name for name in NUMPY if name != "float16"]
+
+
 def takes_zfp(at):
-    if not 1 <= len(at.shape) <= 4 or at.name in ("opaque", "bool"):
+    if not 1 <= len(at.shape) <= 4:
         return False
     if at.name in ("int32", "int64", "float32", "float64"):
         return True
@@ -254,12 +203,16 @@ def shuffles(draw, item):
 
 
 @st.composite
-def bytes_codecs(draw, item):
+def bytes_codecs(draw, item, depth=0):
     """item: bytes that the length is a multiple of; 1: unknown."""
     found = []
     for _ in range(draw(st.sampled_from([0, 1, 1, 2, 3]))):
-        name = draw(st.sampled_from(["gzip", "zstd", "blosc", "crc32c", "shuffle", *NUMCODECS]))
-        if name == "shuffle":
+        name = draw(st.sampled_from(["gzip", "zstd", "blosc", "crc32c", "shuffle", "conditional", *NUMCODECS]))
+        if name == "conditional":
+            inside = draw(bytes_codecs(1 if depth else item, depth + 1)) if depth < 3 else []
+            bits = draw(st.sampled_from([None, 8, 16, 40]))
+            found.append(codec(name, codecs=inside, **({} if bits is None else {"header_bits": bits})))
+        elif name == "shuffle":
             found.append(codec("numcodecs.shuffle", **draw(shuffles(item))))
         elif name in NUMCODECS:
             found.append(codec("numcodecs." + name, **draw(NUMCODECS[name])))
@@ -275,14 +228,53 @@ def bytes_codecs(draw, item):
     return found
 
 
+def do_optional(draw, at, fixed_shape, loose):
+    """Its two chains; of the second only the chunk tells how many elements it has."""
+    mask = draw(chains(Chunk("bool", 1, at.shape), fixed_shape, 2, loose))  # no shards inside codecs
+    values = draw(chains(replace(at.value, shape=[1]), False, 2, True))
+    return codec(draw(st.sampled_from(["optional", "zarrs.optional"])), mask_codecs=mask, data_codecs=values)
+
+
+def do_n5(draw, at):
+    inside = [cases.transpose(*range(len(at.shape))[::-1]), cases.PLAIN if at.item == 1 else cases.BIG]
+    return codec("n5_default", codecs=inside + draw(bytes_codecs(at.item))[:1])
+
+
+def do_text(draw, at):
+    name = draw(st.sampled_from(["vlen-utf8" if at.name == "string" else "vlen-bytes", "zarrs.vlen_v2", "zarrs.vlen"]))
+    if name != "zarrs.vlen":
+        return {"name": name}
+    kind = draw(st.sampled_from(["uint32", "uint64"]))
+    index = [draw(st.sampled_from([cases.LITTLE, cases.BIG])), *draw(bytes_codecs(int(kind[4:]) // 8))]
+    return codec(name, index_codecs=index, data_codecs=draw(chains(Chunk("uint8", 1, [1]), False, 2, True)),
+                 index_data_type=kind, **draw(st.sampled_from([{}, {"index_location": "start"},
+                                                               {"index_location": "end"}])))
+
+
+def last_codecs(at, fixed_shape, loose):
+    """What can make bytes of it."""
+    if at.name in ("string", "variable_length_bytes"):
+        return [do_text]
+    if at.name == "optional":
+        return [lambda draw, at: do_optional(draw, at, fixed_shape, loose)]
+    found = [do_bytes] * 3
+    if at.name in WHOLE or at.name in ("bool", "time") or at.name.startswith("complex"):
+        found.append(do_bits)
+    if takes_zfp(at) and not loose:
+        found.append(do_zfp)
+    if at.name in N5 and not loose:
+        found.append(do_n5)
+    return found
+
+
 @st.composite
-def chains(draw, at, fixed_shape, depth=0):
-    codecs, sharded = [], depth < 2 and draw(st.integers(0, 9)) < (4, 3)[depth]
-    few = sharded and draw(st.integers(0, 9)) > 0  # see REFUSED in twins.py
+def chains(draw, at, fixed_shape, depth=0, loose=False):
+    """loose: one dimension, and only the chunk tells its length."""
+    codecs, sharded = [], depth < 2 and not loose and draw(st.integers(0, 9)) < (4, 3)[depth]
     for _ in range(draw(st.sampled_from([0, 0, 1, 1, 2, 3]))):
-        makers = [do_transpose] if few else array_codecs(at, fixed_shape)
-        if sharded:  # of what the library has not, what keeps type and shape is refused plainly
-            makers = [m for m in makers if m in (do_transpose, do_bitround, do_scale)]
+        makers = [m for m in array_codecs(at, fixed_shape) if not (loose and m is do_packbits)]
+        if sharded:
+            makers = [do_fixed_as_is if m is do_fixedscaleoffset else m for m in makers if m in ELEMENTWISE]
         found, at = draw(st.sampled_from(makers))(draw, at)
         codecs.append(found)
     if sharded:
@@ -291,68 +283,9 @@ def chains(draw, at, fixed_shape, depth=0):
         index = [draw(st.sampled_from([cases.LITTLE, cases.BIG]))] + ([cases.CRC] if draw(st.booleans()) else [])
         codecs.append(cases.sharding(inner, below, index, draw(st.sampled_from(["start", "end"]))))
         return codecs + (draw(bytes_codecs(1)) if draw(st.integers(0, 4)) == 0 else [])
-    if at.name in ("string", "variable_length_bytes"):
-        return codecs + [{"name": "vlen-utf8" if at.name == "string" else "vlen-bytes"}] + draw(bytes_codecs(1))
-    kinds = [do_bytes] * 3 + ([do_bits] if at.name in WHOLE or at.name == "bool" else []) + \
-        ([do_zfp] if takes_zfp(at) else [])
-    last = draw(st.sampled_from(kinds))
+    last = draw(st.sampled_from(last_codecs(at, fixed_shape, loose)))
     item = at.item if last is do_bytes and at.item < 256 else 1
     return codecs + [last(draw, at)] + draw(bytes_codecs(item))
-
-
-# ---- types -------------------------------------------------------------------------------
-
-@dataclass
-class Type:
-    chunk: Chunk
-    data_type: object
-    dtype: np.dtype
-    fill_value: object
-    fill: object = None
-    pool: object = None
-
-
-def objects(items):
-    out = np.empty(len(items), object)
-    out[:] = items
-    return out
-
-
-@st.composite
-def types_v3(draw):
-    kind = draw(st.sampled_from(["tame", "tame", "tame", "numpy", "numpy", "small", "pair", "text"]))
-    if kind == "tame":
-        name = draw(st.sampled_from(sorted(WHOLE)))
-        pool = tame(name, min(WHOLE[name][2], draw(st.sampled_from([1, 7, 15, 100]))))
-        fill = draw(st.integers(0, len(pool) - 1))
-        return Type(Chunk(name, pool.itemsize, [], len(pool) - 1), name, pool.dtype, fill,
-                    pool[fill].tobytes(), pool)
-    if kind == "small":
-        name = draw(st.sampled_from(sorted(set(WHOLE) - set(NUMPY)) + ["float8_e8m0fnu"]))
-        pool = None if name == "bfloat16" else small_patterns(name)
-        dtype = np.dtype("u2" if name == "bfloat16" else "u1")
-        return Type(Chunk(name, dtype.itemsize, []), name, dtype, 1, None, pool)
-    if kind == "pair":
-        part = draw(st.sampled_from(PAIRS))
-        dtype = np.dtype("V4" if part == "bfloat16" else "V2")
-        pool = None
-        if part in BITS:
-            bits = small_patterns(part)
-            pool = np.stack([bits, bits[::-1]], -1).copy().view("V2").reshape(-1)
-        return Type(Chunk("complex_" + part, dtype.itemsize, []), "complex_" + part, dtype, [1, 2.0], None, pool)
-    if kind == "text":
-        if draw(st.booleans()):
-            fill = draw(st.sampled_from(TEXTS))
-            return Type(Chunk("string", 1, []), "string", np.dtype(object), fill, fill.encode(),
-                        objects([t.encode() for t in TEXTS]))
-        return Type(Chunk("variable_length_bytes", 1, []), "variable_length_bytes", np.dtype(object), "AP8=",
-                    b"\0\xff", objects(BLOBS))
-    name = draw(st.sampled_from(sorted(strategies.TYPES_V3)))
-    data_type, dtype, fill_value, fill = strategies.TYPES_V3[name]
-    dtype = np.dtype(dtype)
-    plain = not dtype.names and (dtype.kind in "SV?" or dtype.itemsize == 1)
-    known = name if name in WHOLE or name in ("bool", "complex64", "complex128") else "opaque"
-    return Type(Chunk(known, 1 if plain else dtype.itemsize, []), data_type, dtype, fill_value, fill)
 
 
 @st.composite
@@ -371,41 +304,10 @@ def cases_v3(draw):
         document["chunk_grid"] = {"name": grid, "configuration": {"kind": "inline", "chunk_shapes": edges}}
     elif grid == "zarrs.regular_bounded" and all(n % u == 0 for n, u in zip(shape, unit)):
         document["chunk_grid"]["name"] = grid
-    return Case(document, kind.dtype, shape, chunks, chunks, kind.pool, kind.fill)
+    return Case(document, kind.dtype, shape, chunks, chunks, kind.pool, kind.fill, levels=kind.levels)
 
 
 # ---- v2 ----------------------------------------------------------------------------------
-
-@st.composite
-def types_v2(draw):
-    """(Type, the byte order's letter)."""
-    kind = draw(st.sampled_from(["tame", "tame", "tame", "numpy", "numpy", "small", "text"]))
-    if kind == "tame":
-        name = draw(st.sampled_from(sorted(NUMPY)))
-        pool = tame(name, min(WHOLE[name][2], draw(st.sampled_from([1, 7, 15, 100]))))
-        fill = draw(st.integers(0, len(pool) - 1))
-        return Type(Chunk(name, pool.itemsize, [], len(pool) - 1), v2_type(name, draw), pool.dtype, fill,
-                    pool[fill].tobytes(), pool)
-    if kind == "small":
-        name = draw(st.sampled_from(V2_SMALL))
-        dtype = np.dtype("u2" if name == "bfloat16" else "u1")
-        return Type(Chunk(name, dtype.itemsize, []), name, dtype, 1, None,
-                    None if name == "bfloat16" else small_patterns(name))
-    if kind == "text":
-        if draw(st.booleans()):
-            fill = draw(st.sampled_from(TEXTS))
-            return Type(Chunk("string", 1, []), "|O", np.dtype(object), fill, fill.encode(),
-                        objects([t.encode() for t in TEXTS]))
-        return Type(Chunk("variable_length_bytes", 1, []), "|O", np.dtype(object), "AP8=", b"\0\xff",
-                    objects(BLOBS))
-    name = draw(st.sampled_from(sorted([*strategies.TYPES_V2, *cases.V2_STRUCTS])))
-    if name in cases.V2_STRUCTS:
-        data_type, dtype, fill = cases.V2_STRUCTS[name]
-    else:
-        data_type, dtype, fill = name, np.dtype(name).newbyteorder("="), strategies.TYPES_V2[name]
-    known = next((n for n, code in NUMPY.items() if dtype == np.dtype(code)), "bool" if dtype == bool else "opaque")
-    return Type(Chunk(known, dtype.itemsize, []), data_type, dtype, fill)
-
 
 def as_filter(found):
     return {"id": found["name"].removeprefix("numcodecs."), **found["configuration"]}
@@ -421,6 +323,28 @@ def bytes_filters(draw, item):
         found.append({"id": name, **config})
         item = item if name == "shuffle" else 1
     return found
+
+
+@st.composite
+def object_filters(draw, at, order):
+    """The first filter of objects that are text, bytes or lists; or of text of NumPy's."""
+    if at.name == "ragged":
+        return {"id": "vlen-array", "dtype": at.value}
+    if at.name == "variable_length_bytes":
+        return {"id": "vlen-bytes"}
+    names = ["vlen-utf8", "categorize"]
+    if at.name == "labels":
+        names = ["categorize"]
+    elif order == "C" or len(at.shape) < 2:
+        names += ["json2"] + (["msgpack2"] if at.shape else [])
+    name = draw(st.sampled_from(names))
+    if name == "categorize":
+        labels = draw(st.permutations(LABELS if at.name == "labels" else TEXTS))
+        return {"id": name, "labels": list(labels), "dtype": "<U3" if at.name == "labels" else "|O",
+                "astype": draw(st.sampled_from(["|u1", "|i1", "<u2", ">i4", ">u8"]))}
+    more = {"json2": [{}, {"ensure_ascii": False, "separators": [" , ", ":"]}, {"encoding": "ascii"}, {"indent": None}],
+            "msgpack2": [{}, {"use_bin_type": False, "use_single_float": True}], "vlen-utf8": [{}]}
+    return {"id": name, **draw(st.sampled_from(more[name]))}
 
 
 @st.composite
@@ -442,8 +366,8 @@ def cases_v2(draw):
     chunks = tuple(draw(st.integers(1, 6)) for _ in shape)
     at, filters, order = replace(kind.chunk, shape=list(chunks)), [], draw(st.sampled_from("CF"))
     compressor = draw(compressors(at.item))
-    if kind.dtype == object:
-        filters = [{"id": "vlen-utf8" if at.name == "string" else "vlen-bytes"}]
+    if kind.dtype == object or at.name == "labels":
+        filters = [draw(object_filters(at, order)), *draw(bytes_filters(1))]
     elif at.name in ("int32", "int64", "float32", "float64") and 1 <= len(shape) <= 4 and order == "C" and \
             kind.data_type[0] == "<" and draw(st.integers(0, 5)) == 0:
         compressor = {"id": "zfpy", "mode": 5, "tolerance": -1, "rate": -1, "precision": -1}
@@ -468,4 +392,4 @@ def cases_v2(draw):
     document = cases.document_v2(kind.data_type, fill, shape, chunks, order, compressor,
                                  filters or None, draw(st.sampled_from("./")))
     return Case(document, kind.dtype, shape, chunks, chunks, kind.pool,
-                kind.fill if fill is not None else None)
+                kind.fill if fill is not None or kind.dtype == object else None)

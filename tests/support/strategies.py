@@ -29,6 +29,7 @@ class Case:
     pool: object = None        # the elements to choose from; None: any
     fill: object = None        # the fill value's bytes, where they are known
     peer_dtype: object = None  # what zarr-python's elements are made to be
+    levels: int = 0            # of optional around elements of any length
 
     def values(self, rng, shape):
         if self.pool is None:

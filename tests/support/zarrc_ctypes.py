@@ -282,6 +282,7 @@ FUNCTIONS = {
     "zarr_array_read_vlen": (T, [P, P, POINTER(VlenColumn), POINTER(IoOptions), E]),
     "zarr_array_write_vlen": (T, [P, P, POINTER(VlenColumn), POINTER(IoOptions), E]),
     "zarr_vlen_column_free": (None, [POINTER(VlenColumn)]),
+    "zarr_heap_create": (T, [OUT, P, U, E]), "zarr_heap_clear": (None, [P]), "zarr_heap_free": (None, [P]),
     "zarr_request_wait": (T, [P, U, POINTER(c_int), E]), "zarr_request_cancel": (None, [P]),
     "zarr_request_progress": (None, [P, POINTER(Stats)]), "zarr_request_free": (None, [P]),
     "zarr_group_open": (T, [OUT, P, S, POINTER(GroupOpenOptions), E]),
@@ -676,8 +677,10 @@ class Tensor:
         return self.view
 
 
-def io_options(stats=None, pipeline=None, progress=None, field=None, **options):
+def io_options(stats=None, pipeline=None, progress=None, field=None, heap=None, **options):
     opts = IoOptions(**options)
+    if heap is not None:
+        opts.heap = heap.pointer
     if field:
         opts.field = field.encode()
     if stats is not None:
@@ -687,6 +690,20 @@ def io_options(stats=None, pipeline=None, progress=None, field=None, **options):
     if progress:
         opts.progress = ProgressFn(lambda _, so_far: progress(so_far.contents))
     return opts
+
+
+class Heap(Handle):
+    """Where the bytes are that elements of any length point to."""
+    free = "zarr_heap_free"
+
+    def __init__(self, context, most=0):
+        out = c_void_p()
+        call("zarr_heap_create", byref(out), context.pointer, most)
+        super().__init__(out.value)
+        self.keep = context
+
+    def clear(self):
+        lib.zarr_heap_clear(self.pointer)
 
 
 class Request(Handle):
