@@ -17,7 +17,8 @@ enum {
 struct vidx_self {
     const zarr_allocator *alloc;
     zarr_codec_runner *index, *data;
-    uint64_t n; /* elements of a chunk; varies: at most */
+    uint64_t n;    /* elements of a chunk; varies: at most */
+    uint64_t most; /* bytes of all of them that the limits allow */
     bool varies, wide, at_end, text;
 };
 
@@ -49,6 +50,7 @@ static zarr_status vidx_bind(void **out, const zarr_codec_spec *spec,
     self->at_end = location && zr_streq(location, "end");
     self->text = zarr_dtype_kind(decoded->dtype) == ZARR_KIND_STRING;
     ZR_TRY(zr_spec_vlen_parts(spec, decoded, &index, &data, err));
+    self->most = data.n_bytes;
     self->wide = zarr_dtype_item_bytes(index.dtype) == 8;
     ZR_TRY(zarr_codec_runner_open(&self->index, spec, "index_codecs", &index, err));
     ZR_TRY(zarr_codec_runner_open(&self->data, spec, "data_codecs", &data, err));
@@ -149,7 +151,13 @@ static zarr_status vidx_decode_one(void *self_ptr, const struct zr_span *io, siz
     table = (const uint8_t *)offsets.handle + offsets.offset;
     last = vidx_offset(self, table, n);
     if (last || data.bytes)
-        ZR_TRY(zarr_codec_runner_decode(self->data, exec, &data, &bytes, err));
+        st = zarr_codec_runner_decode(self->data, exec, &data, &bytes, err);
+    if (st == ZARR_ERR_CORRUPT && last > self->most)
+        st = zr_fail(err, ZARR_ERR_LIMIT,
+                     "zarrs.vlen: elements of %" PRIu64 " bytes, over %" PRIu64
+                     " (limit chunk_bytes)",
+                     last, self->most);
+    ZR_TRY(st);
     if (bytes.bytes != last)
         ZR_TRY(zr_fail(err, ZARR_ERR_CORRUPT,
                        "zarrs.vlen: %" PRIu64 " bytes, the index says %" PRIu64,

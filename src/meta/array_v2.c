@@ -188,7 +188,9 @@ static zarr_status read_list_type(struct zr_array_meta *m, const struct zr_meta_
                      OBJECT_LIST ": dtype must be a NumPy type such as \"<i4\"");
         goto out;
     }
-    ZR_TRY(zr_dtype_find(env->dtypes, text, &item, NULL, err));
+    st = zr_dtype_find(env->dtypes, text, &item, NULL, err);
+    if (st != ZARR_OK)
+        ZR_TRY(zr_prefix(err, st, OBJECT_LIST ": dtype"));
     zr_str_printf(&name, OBJECT_LIST "[%s]",
                   zarr_dtype_name(item) ? zarr_dtype_name(item) : zarr_dtype_v2(item));
     ZR_TRY(zr_str_status(&name, err));
