@@ -140,9 +140,7 @@ static zarr_status opt_decode_data(const struct opt_self *self, const struct opt
         return ZARR_OK;
     st = zarr_codec_runner_decode(self->data, exec, &src, &dst, err);
     if (st != ZARR_OK && (exec->flags & ZARR_CODEC_JOB_NO_ROOM))
-        st = zr_fail(err, ZARR_ERR_CORRUPT,
-                     "%s: data_codecs: more values than the mask counts, %zu",
-                     self->codec, n);
+        st = zr_prefix(err, st, "%s: the mask counts %zu", self->codec, n);
     exec->flags &= ~(uint32_t)ZARR_CODEC_JOB_NO_ROOM; /* more room would not help */
     if (st == ZARR_OK && dst.bytes != n * self->value_bytes)
         st = zr_fail(err, ZARR_ERR_CORRUPT,

@@ -281,7 +281,7 @@ optionals("data_bomb", lambda: optional_chunk(b"\1\0", gzip_bomb(100)), "optiona
 optionals("data_zstd_bomb", lambda: optional_chunk(b"\1\0", zstd_bomb(1024, 1 << 30)), "optional",
           maybe(data=[LITTLE, ZSTD]))
 optionals("packed_mask_empty", optional_chunk(b"", b"\7\0"), "optional", maybe(mask=[codec("packbits")]))
-optionals("text_count", optional_chunk(b"\1\0", items(b"a", b"b")), "more values than the mask counts, 1",
+optionals("text_count", optional_chunk(b"\1\0", items(b"a", b"b")), "the mask counts 1: optional: data_codecs",
           maybe(data=[UTF8]), **MAYBE_TEXT)
 optionals("text_not_utf8", optional_chunk(b"\0\1", items(b"\xff")), "element 0 is no UTF-8", maybe(data=[UTF8]),
           **MAYBE_TEXT)
