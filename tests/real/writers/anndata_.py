@@ -29,7 +29,7 @@ def table():
     made.obsm["umap"] = RNG.normal(size=(N, 2)).astype("f4")
     made.obsm["frame"] = pandas.DataFrame({"a": np.arange(N)}, index=made.obs_names)
     made.obsp["near"] = scipy.sparse.identity(N, format="csr")
-    made.uns.update({"title": "ein Titel", "number": 5, "real": 0.25, "yes": True, "names": np.array(["a", "bb", ""]),
+    made.uns.update({"title": "a title", "number": 5, "real": 0.25, "yes": True, "names": np.array(["a", "bb", ""]),
                      "deep": {"er": {"list": np.arange(3), "text": "x"}}, "record": np.array(
                          [(1, 2.5), (3, 4.5)], [("n", "<i4"), ("x", "<f8")])})
     return made

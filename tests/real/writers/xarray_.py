@@ -16,7 +16,8 @@ def dataset():
     temperature = RNG.normal(280, 10, (7, 4, 5)).astype("f4")
     temperature[2, 1] = np.nan
     out = xarray.Dataset(
-        {"temperature": (("time", "lat", "lon"), temperature, {"units": "K", "standard_name": "air_temperature"}),
+        {"temperature": (("time", "lat", "lon"), temperature, {
+            "units": "K", "standard_name": "air_temperature"}),
          "packed": (("time", "lat", "lon"), temperature.astype("f8") / 3, {"long_name": "packed °"}),
          "flag": (("lat", "lon"), RNG.integers(0, 2, (4, 5)).astype(bool)),
          "lag": ("time", np.arange(7).astype("m8[h]").astype("m8[ns]")),
