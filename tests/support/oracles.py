@@ -75,7 +75,7 @@ def by_zarr_python(dump, case):
     spoken = json.loads(dump[name])
     if document["zarr_format"] == 3:
         spoken = peers.spoken(spoken)
-    if peers.PYTHON not in peers.supporting(spoken) or not zarr_python_knows(spoken):
+    if peers.PYTHON not in peers.opening(spoken) or not zarr_python_knows(spoken):
         return None
     values = {key: cpu.Buffer.from_bytes(value) for key, value in dump.items()}
     values[name] = cpu.Buffer.from_bytes(json.dumps(spoken).encode())
@@ -105,7 +105,7 @@ def by_tensorstore(dump, case):
     if document["zarr_format"] == 2 or document["chunk_grid"]["name"] != "regular" or \
             not isinstance(document["data_type"], str) or document["data_type"] not in TENSORSTORE_TYPES or \
             not set(peers.names_in(document["codecs"])) <= IN_TENSORSTORE or \
-            peers.TENSORSTORE not in peers.supporting({**document, "data_type": "int8"}):
+            peers.TENSORSTORE not in peers.opening({**document, "data_type": "int8"}):
         return None
     found = opened("zarr3", dump)
     return found.view(f"u{found.itemsize}") if found.dtype.kind == "V" else found
