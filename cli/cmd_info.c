@@ -179,16 +179,39 @@ static void add_codec(struct cli_string *out, const char *codec)
     cli_string_add(out, ")", 1);
 }
 
-/* Of a sharding codec: what its chunks and its index go through; the inner list to go on
- * with. */
-static const char *sharding_row(struct cli *cli, const char *codec, bool first, int depth)
+/* "(4, 4)" of a JSON list. */
+static void add_shape(struct cli_string *out, const char *list)
+{
+    size_t n = 0;
+
+    cli_string_add(out, "(", 1);
+    for (size_t i = 0;; i++) {
+        const char *item = list ? cli_json_item(list, i, &n) : NULL;
+
+        if (!item)
+            break;
+        cli_string_add(out, ", ", i ? 2 : 0);
+        cli_string_add(out, item, n);
+    }
+    cli_string_add(out, ")", 1);
+}
+
+/* Of a sharding codec: what its chunks and its index go through, and their shape where no
+ * row above tells it; the inner list to go on with. */
+static const char *sharding_row(struct cli *cli, const char *codec, bool first, int depth,
+                                bool told)
 {
     size_t n = 0;
     const char *conf = cli_json_member(codec, "configuration", &n);
+    const char *shape = conf ? cli_json_member(conf, "chunk_shape", &n) : NULL;
     const char *place = conf ? cli_json_member(conf, "index_location", &n) : NULL;
     const char *list = conf ? cli_json_member(conf, "index_codecs", &n) : NULL;
-    struct cli_string index = {0};
+    struct cli_string chunks = {0}, index = {0};
 
+    if (!told) {
+        cli_string_add(&chunks, ", chunks ", 9);
+        add_shape(&chunks, shape);
+    }
     for (size_t i = 0; list; i++) {
         const char *item = cli_json_item(list, i, &n);
 
@@ -197,9 +220,11 @@ static const char *sharding_row(struct cli *cli, const char *codec, bool first, 
         cli_string_add(&index, " ", i ? 1 : 0);
         add_codec(&index, item);
     }
-    row(cli, first ? "codecs" : "", "%*ssharding_indexed, index%s: %s", depth * 2, "",
+    row(cli, first ? "codecs" : "", "%*ssharding_indexed%s, index%s: %s", depth * 2, "",
+        chunks.text ? chunks.text : "",
         place && strncmp(place, "\"start\"", 7) == 0 ? " at start" : "",
         index.text ? index.text : "");
+    cli_string_free(&chunks);
     cli_string_free(&index);
     return conf ? cli_json_member(conf, "codecs", &n) : NULL;
 }
@@ -222,7 +247,8 @@ static void codecs_rows(struct cli *cli, const zarr_array *array)
             if (!codec)
                 break;
             if (name && strncmp(name, "\"sharding_indexed\"", m) == 0) {
-                inner = sharding_row(cli, codec, first, depth);
+                inner = sharding_row(cli, codec, first, depth,
+                                     depth == 0 && is_sharded(array));
             } else {
                 add_codec(&text, codec);
                 row(cli, first ? "codecs" : "", "%*s%s", depth * 2, "", text.text);

@@ -37,11 +37,23 @@ struct verify {
 
 /* ---- faults --------------------------------------------------------------------- */
 
+/* Errors name their node, and so does the line. */
+static const char *without_path(const char *why, const char *path)
+{
+    const size_t n = strlen(path);
+
+    return why[0] == '/' && strncmp(why + 1, path, n) == 0 &&
+                   strncmp(why + 1 + n, ": ", 2) == 0
+               ? why + n + 3
+               : why;
+}
+
 static int fault(struct verify *v, const char *key, zarr_status st, const char *why)
 {
     struct cli *cli = v->cli;
 
     v->n_faults++;
+    why = without_path(why, key);
     if (cli->json) {
         struct cli_json *j = cli_json(cli);
 
@@ -285,7 +297,7 @@ static int verify(struct verify *v)
 static int run(struct cli *cli)
 {
     struct verify v = {.cli = cli, .path = ""};
-    int rc = cli_node_open(cli, cli->args[0], CLI_OPEN_ANY, &v.node);
+    int rc = cli_node_open(cli, cli->args[0], CLI_OPEN_ANY | CLI_OPEN_SHUT, &v.node);
 
     if (!rc)
         rc = verify(&v);

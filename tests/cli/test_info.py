@@ -46,6 +46,17 @@ def test_info_sharded(zarrc, tmp_path):
     assert "sharding_indexed, index: bytes" in text and "shards       (8, 8)  4 of them" in text
 
 
+def test_info_shards_decoded_whole(zarrc, tmp_path):
+    """Their inner chunks are not the array's: the codec's line has their shape."""
+    zarr.create_array(tmp_path / "a", shape=(16, 16), chunks=(2, 4), shards=(8, 8), dtype="i4")
+    document = json.loads((tmp_path / "a/zarr.json").read_text())
+    document["codecs"].insert(0, {"name": "reshape", "configuration": {"shape": [[0], [1]]}})
+    (tmp_path / "a/zarr.json").write_text(json.dumps(document))
+    text = zarrc("info", tmp_path / "a").text
+    assert "sharding_indexed, chunks (2, 4), index: bytes" in text and "(8, 8)" in text
+    assert zarrc("info", "--json", tmp_path / "a").json["shards"] is None
+
+
 def test_info_group(zarrc, store):
     path, version = store
     info = zarrc("info", "--json", path).json

@@ -111,6 +111,9 @@ def test_unknown_codecs_do_not_end_it(zarrc, store):
     damage(store / "sums/c/0/1", 17)
     assert [(f["node"], f["code"]) for f in faults(zarrc, store)] == [
         ("a", "unsupported"), ("b", "unsupported"), ("sums", "corrupt")]
+    assert zarrc("verify", store, code=1).text.count("/b: codecs[1]") == 0  # the key says it
+    assert [f["code"] for f in faults(zarrc, store / "b")] == ["unsupported"]
+    assert [f["code"] for f in faults(zarrc, f"{store}/a")] == ["unsupported"]
 
 
 def test_not_there(zarrc, tmp_path):
