@@ -23,7 +23,8 @@ typedef struct zarr_limits {
     uint32_t codecs;
     uint32_t shard_depth;      /**< nested sharding; 4 */
     uint64_t chunks_per_shard; /**< inner chunks of one shard; 2^24 */
-    /** one decoded chunk, the inner one when sharded; 2 GiB */
+    /** one decoded chunk; of a shard the inner one, unless codecs in front of it need the
+     * whole shard at once; 2 GiB */
     uint64_t chunk_bytes;
     /** one stored object; 0: computed from the decoded size and codecs */
     uint64_t encoded_bytes;

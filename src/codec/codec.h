@@ -81,7 +81,8 @@ struct zarr_codec_spec { /* one link */
     const struct zr_codec_registry *registry; /* borrowed */
     struct zr_sub_chain *sub;                 /* n_sub of them, owned */
     uint32_t n_sub;
-    uint64_t most_bytes; /* limits.chunk_bytes when it was parsed */
+    uint64_t most_bytes;  /* limits.chunk_bytes when it was parsed */
+    uint64_t most_chunks; /* limits.chunks_per_shard */
     /* frequent facts, parsed once */
     uint8_t order[ZARR_MAX_RANK]; /* transpose: B dim i is A dim order[i]; see
                                      zr_spec_order() */
@@ -108,8 +109,8 @@ struct zr_chain {
  * read and written alone; or there are no shards.
  */
 const struct zarr_codec_spec *zr_chain_whole_shard(const struct zr_chain *chain);
-/* What each edge of a chunk must be a multiple of: the inner chunk's of a shard, else 1.
- */
+/* What each edge of a chunk must be a multiple of: the inner chunk's of a shard, else 1;
+ * also where codecs in front of it give it another shape. */
 zarr_status zr_chain_unit(const struct zr_chain *chain, int32_t ndim, uint64_t *unit,
                           zarr_error *err);
 

@@ -213,6 +213,7 @@ static zarr_status chain_insert_bytes(struct zr_chain *chain, struct zr_parse *p
                                    .dtypes = p->registry->dtypes,
                                    .registry = p->registry,
                                    .most_bytes = p->limits.chunk_bytes,
+                                   .most_chunks = p->limits.chunks_per_shard,
                                    .must_understand = true};
     zarr_status st = ZARR_OK;
     uint32_t at = 0;
@@ -288,6 +289,7 @@ zarr_status zr_chain_parse_list(struct zr_chain **out, struct zr_parse *p,
         s->dtypes = p->registry->dtypes;
         s->registry = p->registry;
         s->most_bytes = p->limits.chunk_bytes;
+        s->most_chunks = p->limits.chunks_per_shard;
         chain->n++;
         st = link_parse(s, p, v, err);
         if (st != ZARR_OK) {

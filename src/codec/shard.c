@@ -252,6 +252,18 @@ const struct zarr_codec_spec *zr_chain_whole_shard(const struct zr_chain *chain)
     return NULL;
 }
 
+/* Codecs in front of a shard that is decoded whole may make anything of a chunk's shape:
+ * what suits them is for each chunk's resolving to say. numcodecs.delta keeps it. */
+static bool unit_unknown(const struct zr_chain *chain)
+{
+    for (uint32_t i = 0; i < chain->a2b; i++)
+        if (!(chain->codec[i].vt->flags & ZARR_CODEC_SPEC_ELEMENTWISE) &&
+            chain->codec[i].vt->canonical != zr_spec_transpose.canonical &&
+            chain->codec[i].vt->canonical != zr_spec_delta_array.canonical)
+            return true;
+    return false;
+}
+
 zarr_status zr_chain_unit(const struct zr_chain *chain, int32_t ndim, uint64_t *unit,
                           zarr_error *err)
 {
@@ -263,6 +275,8 @@ zarr_status zr_chain_unit(const struct zr_chain *chain, int32_t ndim, uint64_t *
         to[d] = (uint8_t)d;
         unit[d] = 1;
     }
+    if (shard && unit_unknown(chain))
+        return ZARR_OK;
     for (uint32_t c = 0; shard && c < chain->a2b; c++) {
         if (chain->codec[c].n_order == 0)
             continue;

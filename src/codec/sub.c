@@ -129,7 +129,8 @@ zarr_status zarr_codec_spec_chain_resolve(const zarr_codec_spec *spec, const cha
                                           zarr_error *err)
 {
     const struct zr_sub_chain *sub = zr_spec_sub(spec, member);
-    const zarr_limits limits = {.chunk_bytes = spec->most_bytes};
+    const zarr_limits limits = {.chunk_bytes = spec->most_bytes,
+                                .chunks_per_shard = spec->most_chunks};
     struct zr_chain_reps reps = {0};
     zarr_status st = ZARR_OK;
 

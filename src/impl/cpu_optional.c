@@ -225,13 +225,8 @@ static zarr_status opt_encode_part(const zarr_codec_runner *runner, uint8_t *fro
                                    zarr_codec_exec *exec, zarr_error *err)
 {
     const zarr_mem src = zr_mem_of_host(from, bytes);
-    zarr_mem dst = zr_mem_of_host(io->dst + *at, io->dst_bytes - *at);
-    zarr_status st = ZARR_OK;
 
-    ZR_TRY(zarr_codec_runner_encode(runner, exec, &src, &dst, err));
-    *at += (size_t)dst.bytes;
-out:
-    return st;
+    return zr_runner_encode_at(runner, exec, &src, io, at, err);
 }
 
 static zarr_status opt_encode_one(void *self_ptr, const struct zr_span *io, size_t *used,

@@ -11,7 +11,12 @@
  */
 #include "impl/impl_int.h"
 
+#include <stdio.h>
 #include <string.h>
+
+enum {
+    SHARD_ASKS = 256 /* inner chunks until the next look at whether anybody waits */
+};
 
 struct shard_self {
     const zarr_allocator *alloc;
@@ -200,6 +205,32 @@ out:
     return st;
 }
 
+/* Shards may have millions of inner chunks. */
+static zarr_status shard_cancelled(uint64_t i, const zarr_codec_exec *exec,
+                                   zarr_error *err)
+{
+    const struct zr_thread_states *ts = exec->inner;
+
+    if (i % SHARD_ASKS || !ts->cancel || !atomic_load(ts->cancel))
+        return ZARR_OK;
+    return zr_fail(err, ZARR_ERR_CANCELLED, "the request was cancelled");
+}
+
+static zarr_status shard_prefix(const struct shard_self *self, const uint64_t *at,
+                                zarr_status st, zarr_error *err)
+{
+    char text[160] = "";
+    size_t n = 0;
+
+    for (int32_t d = 0; d < self->ndim && n + 24 < sizeof text; d++) {
+        const int k =
+            snprintf(text + n, sizeof text - n, "%s%" PRIu64, d ? "," : "", at[d]);
+
+        n += k > 0 ? (size_t)k : 0;
+    }
+    return zr_prefix(err, st, "inner chunk [%s]", text);
+}
+
 /* ---- decoding ------------------------------------------------------------------ */
 
 /* What elements of variable length point to. */
@@ -236,7 +267,7 @@ static zarr_status keep_items(const struct shard_self *self, struct shard_keep *
                               zarr_error *err)
 {
     struct zr_buffer gone = {0};
-    uint64_t sum = 0;
+    uint64_t sum = 0, twice = 0;
     uint8_t *to = NULL;
     zarr_vlen item;
     zarr_status st = ZARR_OK;
@@ -251,9 +282,10 @@ static zarr_status keep_items(const struct shard_self *self, struct shard_keep *
                        "the shard's elements have more than %" PRIu64
                        " bytes (limit chunk_bytes)",
                        self->most_bytes));
+    twice = 2 * (uint64_t)ts->decode.buffer[k->block].bytes;
     if (sum > ts->decode.buffer[k->block].bytes - k->used)
         ZR_TRY(keep_grow(k, ts,
-                         ZR_MAX(sum, 2 * (uint64_t)ts->decode.buffer[k->block].bytes),
+                         ZR_MAX(sum, ZR_MIN(twice, self->most_bytes - (k->all - sum))),
                          &gone, err));
     to = ts->decode.buffer[k->block].p + k->used;
     k->used += (size_t)sum;
@@ -293,21 +325,45 @@ out:
 }
 
 static zarr_status decode_index(const struct shard_self *self, const struct zr_span *io,
-                                uint64_t *pairs, zarr_codec_exec *exec, zarr_error *err)
+                                uint64_t at, uint64_t *pairs, zarr_codec_exec *exec,
+                                zarr_error *err)
 {
     struct zr_shard_pairs in = {.pairs = pairs,
                                 .n = self->n,
                                 .shard_bytes = io->src_bytes,
+                                .index_offset = at,
                                 .index_bytes = self->index_bytes};
-    zarr_mem src = {0}, dst = zr_mem_of_host(pairs, self->n * 2 * sizeof *pairs);
+    const zarr_mem src =
+        zr_mem_of_host((void *)(uintptr_t)(io->src + at), self->index_bytes);
+    zarr_mem dst = zr_mem_of_host(pairs, self->n * 2 * sizeof *pairs);
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_shard_index_at(self->spec, io->src_bytes, self->index_bytes,
-                             &in.index_offset, err));
-    src =
-        zr_mem_of_host((void *)(uintptr_t)(io->src + in.index_offset), self->index_bytes);
     ZR_TRY(zarr_codec_runner_decode(self->index, exec, &src, &dst, err));
     ZR_TRY(zr_shard_pairs_check(&in, err));
+out:
+    return st;
+}
+
+/* The table, and where the rest of what is decoded goes. */
+static zarr_status decode_open(const struct shard_self *self, const struct zr_span *io,
+                               uint64_t **pairs, uint8_t **chunk, struct shard_keep *k,
+                               zarr_codec_exec *exec, zarr_error *err)
+{
+    uint64_t at = 0;
+    uint8_t *block = NULL;
+    zarr_status st = ZARR_OK;
+
+    st = zr_shard_index_at(self->spec, io->src_bytes, self->index_bytes, &at, err);
+    if (st == ZARR_OK) {
+        ZR_TRY(shard_room(self, exec, false, pairs, chunk, err));
+        st = decode_index(self, io, at, *pairs, exec, err);
+    }
+    if (st != ZARR_OK)
+        return zr_prefix(err, st, "shard index");
+    if (self->variable) {
+        ZR_TRY(zr_exec_room(exec, false, 1, &block, err));
+        k->block = ((struct zr_thread_states *)exec->inner)->decode.top - 1;
+    }
 out:
     return st;
 }
@@ -324,21 +380,13 @@ static zarr_status shard_decode_one(void *self_ptr, const struct zr_span *io,
 
     if (io->dst_bytes < self->bytes)
         return zr_too_long(err, "sharding_indexed", io->dst_bytes);
-    ZR_TRY(shard_room(self, exec, false, &pairs, &chunk, err));
-    st = decode_index(self, io, pairs, exec, err);
-    if (st != ZARR_OK) {
-        st = zr_prefix(err, st, "shard index");
-        goto out;
-    }
-    if (self->variable) {
-        ZR_TRY(zr_exec_room(exec, false, 1, &to, err));
-        keep.block = ((struct zr_thread_states *)exec->inner)->decode.top - 1;
-    }
+    ZR_TRY(decode_open(self, io, &pairs, &chunk, &keep, exec, err));
     for (uint64_t i = 0; i < self->n; i++) {
+        ZR_TRY(shard_cancelled(i, exec, err));
         to = chunk ? chunk : io->dst + offset;
         st = decode_chunk(self, io, pairs + 2 * i, to, &keep, exec, err);
         if (st != ZARR_OK) {
-            st = zr_prefix(err, st, "inner chunk %" PRIu64, i);
+            st = shard_prefix(self, at, st, err);
             goto out;
         }
         if (chunk)
@@ -365,17 +413,16 @@ static zarr_status encode_chunk(const struct shard_self *self, const uint8_t *fr
 {
     const struct zr_thread_states *ts = exec->inner;
     const zarr_mem src = zr_mem_of_host((void *)(uintptr_t)from, self->chunk_bytes);
-    zarr_mem dst = zr_mem_of_host(io->dst + *pos, io->dst_bytes - *pos);
+    const size_t at = *pos;
     zarr_status st = ZARR_OK;
 
     if (!ts->keep_empty &&
         zr_elements_equal(from, self->chunk_bytes / self->item_bytes, self->fill,
                           (uint32_t)self->item_bytes, self->variable))
         return ZARR_OK;
-    ZR_TRY(zarr_codec_runner_encode(self->inner, exec, &src, &dst, err));
-    pair[0] = *pos;
-    pair[1] = dst.bytes;
-    *pos += (size_t)dst.bytes;
+    ZR_TRY(zr_runner_encode_at(self->inner, exec, &src, io, pos, err));
+    pair[0] = at;
+    pair[1] = *pos - at;
 out:
     return st;
 }
@@ -416,12 +463,13 @@ static zarr_status shard_encode_one(void *self_ptr, const struct zr_span *io,
     ZR_TRY(shard_room(self, exec, true, &pairs, &chunk, err));
     memset(pairs, 0xff, (size_t)self->n * 2 * sizeof *pairs);
     for (uint64_t i = 0; i < self->n; i++) {
+        ZR_TRY(shard_cancelled(i, exec, err));
         if (chunk)
             shard_gather(self, chunk, io->src + offset);
         st = encode_chunk(self, chunk ? chunk : io->src + offset, io, &pos, pairs + 2 * i,
                           exec, err);
         if (st != ZARR_OK) {
-            st = zr_prefix(err, st, "inner chunk %" PRIu64, i);
+            st = shard_prefix(self, at, st, err);
             goto out;
         }
         (void)shard_next(self->ndim, self->grid, self->origin, at, &offset);
@@ -438,8 +486,22 @@ static zarr_status shard_encode(void *self, zarr_codec_job *jobs, uint64_t n,
     return zr_jobs_each(shard_encode_one, self, jobs, n, exec, err);
 }
 
+/* What elements of variable length point to. */
+static uint64_t shard_pointed_at(const zarr_codec_job *job)
+{
+    uint64_t sum = 0;
+    zarr_vlen item;
+
+    for (uint64_t at = 0; at + sizeof item <= job->src.bytes; at += sizeof item)
+        if (!zr_job_peek(job, at, &item, sizeof item) ||
+            !zr_add_u64(sum, item.bytes, &sum))
+            return 0;
+    return sum;
+}
+
 /* Encoding: as long as the elements and the index are, and something for what codecs add
- * to each inner chunk; the bounds of many small ones add up to much more. */
+ * to each inner chunk; the bounds of many small ones add up to much more. What is longer
+ * gets more room. */
 static uint64_t shard_size_hint(void *self_ptr, const zarr_codec_job *job, int encode)
 {
     const struct shard_self *self = self_ptr;
@@ -449,6 +511,9 @@ static uint64_t shard_size_hint(void *self_ptr, const zarr_codec_job *job, int e
         return self->bytes;
     if (!zr_mul_u64(self->n, 16, &room) || !zr_add_u64(room, self->index_bytes, &room) ||
         !zr_add_u64(room, job->src.bytes, &room))
+        room = UINT64_MAX;
+    if (self->variable && self->item_bytes == sizeof(zarr_vlen) &&
+        !zr_add_u64(room, shard_pointed_at(job), &room))
         room = UINT64_MAX;
     return ZR_MIN(room, ZR_MIN(self->bound, self->most_bytes));
 }

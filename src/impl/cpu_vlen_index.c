@@ -228,19 +228,6 @@ out:
     return st;
 }
 
-static zarr_status vidx_put(const zarr_codec_runner *runner, const zarr_mem *src,
-                            const struct zr_span *io, size_t *at, zarr_codec_exec *exec,
-                            zarr_error *err)
-{
-    zarr_mem dst = zr_mem_of_host(io->dst + *at, io->dst_bytes - *at);
-    zarr_status st = ZARR_OK;
-
-    ZR_TRY(zarr_codec_runner_encode(runner, exec, src, &dst, err));
-    *at += (size_t)dst.bytes;
-out:
-    return st;
-}
-
 static zarr_status vidx_encode_one(void *self_ptr, const struct zr_span *io, size_t *used,
                                    zarr_codec_exec *exec, zarr_error *err)
 {
@@ -256,13 +243,13 @@ static zarr_status vidx_encode_one(void *self_ptr, const struct zr_span *io, siz
         return zr_too_long(err, "zarrs.vlen", io->dst_bytes);
     ZR_TRY(vidx_gather(self, io, exec, &index, &data, err));
     if (self->at_end && data.bytes)
-        ZR_TRY(vidx_put(self->data, &data, io, &at, exec, err));
+        ZR_TRY(zr_runner_encode_at(self->data, exec, &data, io, &at, err));
     start = at;
-    ZR_TRY(vidx_put(self->index, &index, io, &at, exec, err));
+    ZR_TRY(zr_runner_encode_at(self->index, exec, &index, io, &at, err));
     if (!self->at_end) {
         zr_store_le64(io->dst, at - start);
         if (data.bytes)
-            ZR_TRY(vidx_put(self->data, &data, io, &at, exec, err));
+            ZR_TRY(zr_runner_encode_at(self->data, exec, &data, io, &at, err));
     } else {
         if (io->dst_bytes - at < VIDX_HEAD)
             return zr_too_long(err, "zarrs.vlen", io->dst_bytes);

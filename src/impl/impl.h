@@ -168,6 +168,7 @@ struct zr_thread_states {
     struct zr_buffer_stack decode, encode;
     const struct zr_grant *grant; /* NULL: nobody counts */
     bool keep_empty; /* encoders of shards write inner chunks that are the fill value */
+    const atomic_bool *cancel; /* nobody waits for the result; NULL: always somebody */
     const zarr_allocator *alloc;
 };
 zarr_status zr_stage_decode(const struct zr_stage *s, zarr_codec_job *job,

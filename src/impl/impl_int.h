@@ -110,6 +110,12 @@ zarr_status zr_runner_open_part(zarr_codec_runner **out, const zarr_codec_spec *
 zarr_status zr_runner_open_chain(zarr_codec_runner **out, const zarr_codec_spec *spec,
                                  const char *member, const struct zr_chain *chain,
                                  const zarr_chunk_spec *decoded, zarr_error *err);
+/* Encodes to io->dst from *at on, and counts it on. Encoders want the room that their
+ * specification promises, of which io may have less: this one's buffers have it, and what
+ * does not fit then is zr_too_long(). */
+zarr_status zr_runner_encode_at(const zarr_codec_runner *r, zarr_codec_exec *exec,
+                                const zarr_mem *src, const struct zr_span *io, size_t *at,
+                                zarr_error *err);
 /* Most bytes that it gives when encoding. */
 uint64_t zr_runner_bound(const zarr_codec_runner *r);
 /* After a run whose input was the one result kept since `base`: now it is `out`. */

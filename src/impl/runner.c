@@ -53,7 +53,8 @@ zarr_status zr_runner_open_chain(zarr_codec_runner **out, const zarr_codec_spec 
                                  const char *member, const struct zr_chain *chain,
                                  const zarr_chunk_spec *decoded, zarr_error *err)
 {
-    const zarr_limits limits = {.chunk_bytes = spec->most_bytes};
+    const zarr_limits limits = {.chunk_bytes = spec->most_bytes,
+                                .chunks_per_shard = spec->most_chunks};
     zarr_codec_runner *r = NULL;
     zarr_status st = ZARR_OK;
 
@@ -236,4 +237,25 @@ zarr_status zarr_codec_runner_encode(const zarr_codec_runner *runner,
     if (!runner->encode)
         return runner_none(runner, "encodes", err);
     return runner_call(runner, runner->encode, exec, src, dst, err);
+}
+
+zarr_status zr_runner_encode_at(const zarr_codec_runner *r, zarr_codec_exec *exec,
+                                const zarr_mem *src, const struct zr_span *io, size_t *at,
+                                zarr_error *err)
+{
+    struct zr_thread_states *ts = exec->inner;
+    const size_t top = ts ? ts->encode.top : 0;
+    zarr_mem got = {0};
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zarr_codec_runner_encode(r, exec, src, &got, err));
+    ts->encode.top = top;
+    if (got.bytes > io->dst_bytes - *at)
+        return zr_too_long(err, r->name, io->dst_bytes);
+    if (got.bytes)
+        memcpy(io->dst + *at, (const uint8_t *)got.handle + got.offset,
+               (size_t)got.bytes);
+    *at += (size_t)got.bytes;
+out:
+    return st;
 }

@@ -118,7 +118,8 @@ out:
     return st;
 }
 
-zarr_status zr_kit_take(struct zr_engine *e, struct zr_kit **out, zarr_error *err)
+zarr_status zr_kit_take(struct zr_engine *e, const atomic_bool *cancel,
+                        struct zr_kit **out, zarr_error *err)
 {
     struct zr_kit *kit = NULL;
 
@@ -138,6 +139,7 @@ zarr_status zr_kit_take(struct zr_engine *e, struct zr_kit **out, zarr_error *er
         zr_str_init(&kit->key, e->alloc);
     }
     kit->next = NULL;
+    kit->states.cancel = cancel;
     *out = kit;
     return ZARR_OK;
 }
@@ -159,6 +161,7 @@ void zr_kit_give(struct zr_kit *kit)
     if (kit == NULL)
         return;
     e = kit->engine;
+    kit->states.cancel = NULL;
     zr_kit_settle(kit);
     for (size_t i = 0; i < ZR_COUNT(kit->encode_buffer); i++)
         zr_buffer_settle(&kit->encode_buffer[i], &kit->states);
@@ -208,7 +211,8 @@ zarr_status zr_crew_kit(struct zr_crew *c, uint32_t worker, struct zr_kit **out,
                         zarr_error *err)
 {
     if (c->kit[worker] == NULL) {
-        zarr_status st = zr_kit_take(c->rq->io.engine, &c->kit[worker], err);
+        zarr_status st =
+            zr_kit_take(c->rq->io.engine, &c->rq->cancel, &c->kit[worker], err);
 
         if (st != ZARR_OK)
             return st;

@@ -34,7 +34,7 @@ static zarr_status open_with(const struct zr_io *io, struct zr_open *o,
     zarr_status st = ZARR_OK;
 
     inspect_begin(&rq, io);
-    ZR_TRY(zr_kit_take(io->engine, &w.kit, err));
+    ZR_TRY(zr_kit_take(io->engine, &w.rq->cancel, &w.kit, err));
     ZR_TRY(zr_open_exec(&w, o, err));
     *out = o->shard;
 out:
@@ -112,7 +112,7 @@ zarr_status zr_chunk_check(const struct zr_io *io, const struct zr_level *lv,
         at.bytes = shard->index->entry[2 * entry + 1];
     }
     inspect_begin(&rq, io);
-    ZR_TRY(zr_kit_take(io->engine, &w.kit, err));
+    ZR_TRY(zr_kit_take(io->engine, &w.rq->cancel, &w.kit, err));
     ZR_TRY(check_fetch(&w, lv, &at, &encoded, err));
     ZR_TRY(zr_decode_stages(&w, lv->decode, &encoded, NULL, &block, err));
 out:

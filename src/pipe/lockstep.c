@@ -254,7 +254,7 @@ static zarr_status batch_stage(struct lockstep *l, zarr_error *err)
     uint32_t n = 0;
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_kit_take(l->io->engine, &w.kit, err));
+    ZR_TRY(zr_kit_take(l->io->engine, &l->rq->cancel, &w.kit, err));
     for (uint32_t i = 0; i < l->n; i++) {
         struct lock_item *it = &l->item[i];
         zarr_codec_job job = {.src = it->cur, .dst = it->next};

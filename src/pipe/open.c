@@ -122,7 +122,6 @@ zarr_status zr_index_from_value(const struct zr_work *w, const struct zr_level *
 {
     zarr_mem encoded;
     uint64_t at = 0;
-
     zarr_status st = ZARR_OK;
 
     ZR_TRY(zr_shard_index_at(lv->shard, value->bytes, lv->index_bytes, &at, err));

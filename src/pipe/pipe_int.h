@@ -39,7 +39,9 @@ struct zr_kit {
     struct zr_str key;
     struct zr_kit *next;
 };
-zarr_status zr_kit_take(struct zr_engine *e, struct zr_kit **out, zarr_error *err);
+/* cancel: the request's, for codecs that take their time; borrowed until it is given. */
+zarr_status zr_kit_take(struct zr_engine *e, const atomic_bool *cancel,
+                        struct zr_kit **out, zarr_error *err);
 void zr_kit_give(struct zr_kit *kit); /* counters must have been merged */
 /* What a GET or PUT moved, between memories too. */
 void zr_kit_count(struct zr_kit *kit, const zarr_store_op *op);
@@ -206,7 +208,6 @@ struct zr_vlen_item {
 };
 zarr_status zr_vlen_fill(const struct zr_work *w, const struct zr_target *t,
                          struct zr_vlen_item *fill, zarr_error *err);
-/* Whether all n elements have the fill value's bytes. */
 /* True when the target is the whole chunk and the view holds it in exactly the program's
  * layout; then *at is the place. */
 bool zr_target_direct(const struct zr_io *io, const struct zr_program *p,

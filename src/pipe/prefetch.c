@@ -93,7 +93,7 @@ static void prefetch_count(const struct zr_io *io, struct zarr_request *rq,
 {
     struct zr_kit *kit = NULL;
 
-    if (zr_kit_take(io->engine, &kit, NULL) != ZARR_OK)
+    if (zr_kit_take(io->engine, &rq->cancel, &kit, NULL) != ZARR_OK)
         return;
     kit->stats.store_gets += p->n;
     for (uint32_t k = 0; k < p->n; k++) {

@@ -52,7 +52,7 @@ static zarr_status serial_read(void *self, zarr_request *rq,
     plain.no_direct = true;
     zr_wave_init(&wave, io->engine->alloc);
     zr_serial_cut(io, &args);
-    ZR_TRY(zr_kit_take(io->engine, &w.kit, err));
+    ZR_TRY(zr_kit_take(io->engine, &w.rq->cancel, &w.kit, err));
     ZR_TRY(zr_plan_open(&plan, &args, io->engine->alloc, err));
     do {
         ZR_TRY(zr_plan_next(plan, &wave, err));
@@ -83,7 +83,7 @@ static zarr_status serial_write(void *self, zarr_request *rq,
     ZR_UNUSED(self);
     ZR_UNUSED(steps);
     plain.no_direct = true;
-    ZR_TRY(zr_kit_take(io->engine, &w.kit, err));
+    ZR_TRY(zr_kit_take(io->engine, &w.rq->cancel, &w.kit, err));
     if (sel == NULL) {
         ZR_TRY(zarr_selection_all(&all, grid->ndim, grid->shape, err));
         sel = all;

@@ -82,7 +82,7 @@ static zarr_status step_worker_open(zarr_request *rq, uint32_t flags,
     worker->io = rq->io;
     worker->io.no_direct = worker->io.no_direct || (flags & ZARR_PIPELINE_PLAIN) != 0;
     worker->w = (struct zr_work){.io = &worker->io, .rq = rq};
-    ZR_TRY(zr_kit_take(rq->io.engine, &worker->w.kit, err));
+    ZR_TRY(zr_kit_take(rq->io.engine, &rq->cancel, &worker->w.kit, err));
     *out = worker;
     worker = NULL; /* moved */
 out:

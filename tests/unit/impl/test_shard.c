@@ -138,9 +138,9 @@ static void test_lies(void **state)
         {{GONE, 4, 4, 4}, 0, "lies outside"},
         {{0, GONE, 4, 4}, 0, "lies outside"},
         {{6, 4, 4, 4}, 0, "overlaps the index"},
-        {{0, 8, 4, 4}, 0, "inner chunk 0"},
-        {{0, 4, 4, 3}, 0, "inner chunk 1"},
-        {{0, 0, 4, 4}, 0, "inner chunk 0"},
+        {{0, 8, 4, 4}, 0, "inner chunk [0]"},
+        {{0, 4, 4, 3}, 0, "inner chunk [1]"},
+        {{0, 0, 4, 4}, 0, "inner chunk [0]"},
         {{0, 4, 0, 4}, 0, NULL}, /* they may share bytes */
         {{GONE, GONE, GONE, GONE}, 0, NULL},
     };
@@ -169,12 +169,67 @@ static void test_lies(void **state)
     impl_env_close(&env);
 }
 
+static zarr_status grant_none(void *arg, uint64_t bytes, zarr_error *err)
+{
+    ZR_UNUSED(arg);
+    return zr_fail(err, ZARR_ERR_LIMIT, "asked for %" PRIu64 " bytes", bytes);
+}
+
+/* A value that has no index is refused before there is room for one. */
+static void test_short(void **state)
+{
+    static const struct zr_grant grant = {.take = grant_none};
+    static const uint64_t dims[] = {1 << 17, 0};
+    static const uint8_t value[5] = {0};
+    struct impl_env env;
+    struct impl_chain c;
+    uint8_t *back = NULL;
+    size_t m = 0;
+
+    ZR_UNUSED(state);
+    assert_int_equal(impl_env_open(&env, NULL, NULL), ZARR_OK);
+    c = made(&env, "[" SHARD("[1]", LITTLE, LITTLE, "") "]", dims);
+    env.threads.grant = &grant;
+    assert_int_equal(impl_run(c.decode, &env, value, sizeof value, &back, &m, &error),
+                     ZARR_ERR_CORRUPT);
+    assert_non_null(strstr(error.message, "shard index"));
+    impl_chain_close(&c);
+    impl_env_close(&env);
+}
+
+static void test_cancel(void **state)
+{
+    static const uint64_t dims[] = {1024, 0};
+    static uint16_t data[1024] = {1, 2, 3};
+    atomic_bool cancel;
+    struct impl_env env;
+    struct impl_chain c;
+    uint8_t *value = NULL, *back = NULL;
+    size_t n = 0, m = 0;
+
+    ZR_UNUSED(state);
+    atomic_init(&cancel, false);
+    assert_int_equal(impl_env_open(&env, NULL, NULL), ZARR_OK);
+    c = made(&env, "[" SHARD("[1]", LITTLE, LITTLE, "") "]", dims);
+    env.threads.cancel = &cancel;
+    assert_int_equal(impl_run(c.encode, &env, data, sizeof data, &value, &n, &error),
+                     ZARR_OK);
+    atomic_store(&cancel, true);
+    assert_int_equal(impl_run(c.decode, &env, value, n, &back, &m, &error),
+                     ZARR_ERR_CANCELLED);
+    assert_int_equal(impl_run(c.encode, &env, data, sizeof data, &back, &m, &error),
+                     ZARR_ERR_CANCELLED);
+    free(value);
+    impl_chain_close(&c);
+    impl_env_close(&env);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_layout),
-        cmocka_unit_test(test_shapes),
-        cmocka_unit_test(test_lies),
+        cmocka_unit_test(test_layout), cmocka_unit_test(test_shapes),
+        cmocka_unit_test(test_lies),   cmocka_unit_test(test_short),
+        cmocka_unit_test(test_cancel),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
