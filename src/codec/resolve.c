@@ -123,20 +123,26 @@ static bool encoded_most(uint64_t base, uint64_t *most)
            zr_add_u64(*most, ENCODED_SLACK, most);
 }
 
+/* A shard in the store as it is: nobody takes all of it at once. */
+static bool shard_is_cut(const struct zr_chain *chain, uint32_t i)
+{
+    return chain->codec[i].shard && i + 1 == chain->n && !zr_chain_whole_shard(chain);
+}
+
 /* A shard that is decoded whole, or stands inside other codecs, is bounded like a chunk.
  * The bounds of many small inner chunks may add up to many times what they ever have:
  * nothing to allocate by. */
 static void reps_bound_shard(struct zr_chain_reps *reps, uint32_t i,
                              const struct zr_chain *chain, const zarr_limits *limits)
 {
-    const bool whole = zr_chain_whole_shard(chain) != NULL;
     zarr_chunk_spec *out = &reps->rep[i + 1];
     uint64_t most = 0;
 
-    if (reps->loose && (whole || i + 1 < reps->n))
+    if (shard_is_cut(chain, i))
+        return;
+    if (reps->loose)
         out->n_bytes = ZR_MIN(out->n_bytes, limits->chunk_bytes);
-    if (!reps->loose && whole && encoded_most(limits->chunk_bytes, &most) &&
-        out->n_bytes > most) {
+    else if (encoded_most(limits->chunk_bytes, &most) && out->n_bytes > most) {
         out->n_bytes = most;
         reps->loose = true;
     }
@@ -177,26 +183,33 @@ out:
 }
 
 /* Some codecs can make many times of what they get (zfp's expert mode, base64 upon
- * base64), and buffers have that size. */
-static zarr_status check_encoded(const struct zr_chain *chain,
-                                 const struct zr_chain_reps *reps,
+ * base64), and buffers have that size, or may grow to it. */
+static zarr_status check_encoded(const struct zr_chain *chain, struct zr_chain_reps *reps,
                                  const zarr_limits *limits, zarr_error *err)
 {
     /* Bytes of a chain around this one were measured there. */
     const uint64_t base = ZR_MAX(limits->chunk_bytes, reps->rep[0].n_bytes);
+    const bool cut = chain->a2b < chain->n && chain->codec[chain->a2b].shard &&
+                     !zr_chain_whole_shard(chain);
     uint64_t most = 0;
 
-    if (reps->loose || (chain->a2b < chain->n && chain->codec[chain->a2b].shard) ||
-        !encoded_most(base, &most))
+    if (!encoded_most(base, &most))
         return ZARR_OK;
-    for (uint32_t i = 0; i < chain->n; i++)
-        if (reps->rep[i + 1].n_bytes > most)
+    /* What stands in front of a shard that is cut is done to its inner chunks. */
+    for (uint32_t i = cut ? chain->a2b : 0; i < chain->n; i++) {
+        zarr_chunk_spec *rep = &reps->rep[i + 1];
+
+        if (rep->n_bytes <= most || shard_is_cut(chain, i))
+            continue;
+        if (!reps->loose || rep->dtype)
             return zr_fail(err, ZARR_ERR_LIMIT,
                            "%s: a chunk of up to %" PRIu64
                            " encoded bytes, over %d times the limit chunk_bytes (%" PRIu64
                            ")",
-                           zarr_codec_spec_name(&chain->codec[i]),
-                           reps->rep[i + 1].n_bytes, ENCODED_FACTOR, base);
+                           zarr_codec_spec_name(&chain->codec[i]), rep->n_bytes,
+                           ENCODED_FACTOR, base);
+        rep->n_bytes = most;
+    }
     return ZARR_OK;
 }
 

@@ -295,6 +295,61 @@ static void flags_that_lie(void **state)
     zr_chain_free(chain);
 }
 
+#define B64     "{\"name\":\"numcodecs.base64\"}"
+#define B64_4   B64 "," B64 "," B64 "," B64
+#define B64_16  B64_4 "," B64_4 "," B64_4 "," B64_4
+#define RESHAPE "{\"name\":\"reshape\",\"configuration\":{\"shape\":[268435456]}}"
+#define ASTYPE                                                                           \
+    "{\"name\":\"numcodecs.astype\",\"configuration\":{\"encode_dtype\":\"<f8\","        \
+    "\"decode_dtype\":\"|u1\"}}"
+
+/* What stands behind a shard is bounded as behind any other codec; a shard that is read
+ * by its inner chunks is not, nor is what is done to them. */
+static void shards_do_not_hide_sizes(void **state)
+{
+    static const struct {
+        const char *codecs, *dtype, *says; /* NULL: fits */
+        uint64_t dim, most;
+    } cases[] = {
+        {"[" BYTES "," B64_16 "]", "uint8", "base64", 1 << 28, 0},
+        {"[" SHARD("[268435456]", "[" BYTES "]") "," B64_16 "]", "uint8", "base64",
+         1 << 28, 0},
+        {"[" RESHAPE "," SHARD("[268435456]", "[" BYTES "]") "," B64_16 "]", "uint8",
+         "base64", 1 << 28, 0},
+        {"[" SHARD("[268435456]", "[" BYTES "," B64_16 "]") "]", "uint8", "base64",
+         1 << 28, 0},
+        {"[" SHARD("[268435456]", "[" BYTES "]") "," B64_4 "]", "uint8", NULL, 1 << 28,
+         UINT64_C(850) << 20},
+        /* nobody holds all of these */
+        {"[" ASTYPE "," SHARD("[1024]", "[" BYTES "]") "]", "uint8", NULL, 1 << 30,
+         UINT64_MAX},
+        /* bounds of many small chunks are nothing to allocate by, behind them either */
+        {"[" SHARD("[16]", "[" BYTES ",\"zstd\"]") "," B64 "]", "uint8", NULL, 1 << 28,
+         UINT64_C(1088) << 20},
+        /* text: no size at all, and yet a bound */
+        {"[{\"name\":\"vlen-utf8\"}," B64_16 "]", "string", NULL, 1000,
+         UINT64_C(1088) << 20},
+    };
+    zarr_limits limits;
+
+    ZR_UNUSED(state);
+    zarr_limits_untrusted(&limits);
+    for (size_t i = 0; i < ZR_COUNT(cases); i++) {
+        const uint64_t dims[] = {cases[i].dim, 0};
+        struct zr_chain_reps reps = {0};
+        zarr_error err = {0};
+        const zarr_status st =
+            resolve(3, cases[i].codecs, cases[i].dtype, dims, &limits, &reps, &err);
+
+        if (st != (cases[i].says ? ZARR_ERR_LIMIT : ZARR_OK) ||
+            (cases[i].says && !strstr(err.message, cases[i].says)))
+            fail_msg("%zu: %d, %s", i, st, err.message);
+        if (!cases[i].says)
+            assert_true(reps.rep[reps.n].n_bytes <= cases[i].most);
+        zr_chain_reps_deinit(&reps);
+    }
+}
+
 static void index_bytes(void **state)
 {
     struct zr_chain *chain = NULL;
@@ -409,6 +464,7 @@ int main(void)
         cmocka_unit_test(shards_are_measured_inside),
         cmocka_unit_test(shapes_and_fills_pass),
         cmocka_unit_test(flags_that_lie),
+        cmocka_unit_test(shards_do_not_hide_sizes),
         cmocka_unit_test(index_bytes),
         cmocka_unit_test(completes),
         cmocka_unit_test(allocations_fail),
