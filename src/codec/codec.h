@@ -69,6 +69,11 @@ struct zr_sub_chain {
     char *json;             /* canonical, owned */
 };
 
+enum zr_runs {
+    ZR_RUNS_BOTH,
+    ZR_RUNS_DECODE,
+    ZR_RUNS_ENCODE
+};
 struct zarr_codec_spec { /* one link */
     const zarr_codec_spec_vtable *vt;
     const zarr_allocator *alloc;
@@ -83,6 +88,8 @@ struct zarr_codec_spec { /* one link */
     uint32_t n_sub;
     uint64_t most_bytes;  /* limits.chunk_bytes when it was parsed */
     uint64_t most_chunks; /* limits.chunks_per_shard */
+    /* In the copy that a stage binds: which way its runners are made for at once. */
+    enum zr_runs runs;
     /* frequent facts, parsed once */
     uint8_t order[ZARR_MAX_RANK]; /* transpose: B dim i is A dim order[i]; see
                                      zr_spec_order() */

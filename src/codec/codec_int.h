@@ -104,7 +104,8 @@ void zr_sub_free(struct zarr_codec_spec *s);
 
 /* ---- chains and shards --------------------------------------------------------- */
 
-/* Codecs in codecs in codecs: binding them costs two to the power of it. */
+/* Codecs in codecs in codecs, and the shards among them: the C stack that running them
+ * takes. */
 #define ZR_SUB_DEPTH 8
 
 struct zr_parse { /* one call of zr_chain_parse(), all nested chains together */

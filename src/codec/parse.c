@@ -270,6 +270,10 @@ zarr_status zr_chain_parse_list(struct zr_chain **out, struct zr_parse *p,
         return zr_fail(err, ZARR_ERR_LIMIT,
                        "%s: more than %" PRIu32 " codecs (limit codecs)", label,
                        p->limits.codecs);
+    if (p->sub && p->sub + p->depth > ZR_SUB_DEPTH)
+        return zr_fail(err, ZARR_ERR_LIMIT,
+                       "%s: codecs and shards stand inside codecs more than %d deep",
+                       label, ZR_SUB_DEPTH);
     p->n_codecs += (uint32_t)zr_json_count(codecs);
 
     chain = zr_calloc(p->alloc, 1, sizeof *chain);

@@ -30,7 +30,7 @@ static void print_stage(struct zr_str *out, const struct zr_stage *s, bool encod
         print_device(out, encode ? s->in_device : s->out_device);
         return;
     }
-    zr_str_printf(out, "%s@%s", zarr_codec_spec_name(s->spec), s->impl->vt.impl);
+    zr_str_printf(out, "%s@%s", zarr_codec_spec_name(&s->spec), s->impl->vt.impl);
     for (const struct zr_stage *f = s->fallback; f; f = f->fallback)
         zr_str_printf(out, "/%s", f->impl->vt.impl);
 }

@@ -112,7 +112,7 @@ static zarr_status decode_room(const struct grow_step *s, const zarr_codec_job *
         return zr_fail(err, ZARR_ERR_LIMIT,
                        "%s: the chunk says it has %" PRIu64 " bytes, over %" PRIu64
                        " (limit chunk_bytes)",
-                       zarr_codec_spec_name(s->stage->spec), hint, bound);
+                       zarr_codec_spec_name(&s->stage->spec), hint, bound);
     *room = hint ? ZR_MIN(hint, explained) : times(job->src.bytes, GROW_FACTOR);
     *room = ZR_MIN(ZR_MAX(*room, (uint64_t)GROW_LEAST), bound);
     return ZARR_OK;
@@ -128,8 +128,8 @@ static zarr_status encode_room(const struct grow_step *s, const zarr_codec_job *
     if (*room)
         goto out;
     *room = s->p->loose ? UINT64_MAX : stage->in_bytes;
-    if (stage->spec->vt->kind == ZARR_CODEC_BYTES_BYTES)
-        ZR_TRY(zr_spec_bound(stage->spec, job->src.bytes, room, err));
+    if (stage->spec.vt->kind == ZARR_CODEC_BYTES_BYTES)
+        ZR_TRY(zr_spec_bound(&stage->spec, job->src.bytes, room, err));
     else if (!stage->out_exact) /* an array of any length: its bound says little */
         *room = ZR_MIN(ZR_MIN(*room, stage->in_bytes),
                        ZR_MAX(times(job->src.bytes, GROW_ARRAY), (uint64_t)GROW_LEAST));
@@ -145,7 +145,7 @@ static zarr_status step_bound(const struct grow_step *s, zarr_status st, zarr_er
     if (!s->p->loose)
         return st;
     return zr_fail(err, ZARR_ERR_LIMIT, "%s: a chunk of more than %" PRIu64 " bytes %s",
-                   zarr_codec_spec_name(s->stage->spec),
+                   zarr_codec_spec_name(&s->stage->spec),
                    s->encode ? s->stage->in_bytes : s->stage->out_bytes,
                    "(limit chunk_bytes)");
 }
@@ -229,7 +229,7 @@ static struct zr_buffer *step_buffer(const struct zr_program *p, struct zr_growt
     uint32_t items = k;
 
     while (p->variable && !p->encode && items > 0 &&
-           p->stage[items].spec->vt->kind == ZARR_CODEC_ARRAY_ARRAY)
+           p->stage[items].spec.vt->kind == ZARR_CODEC_ARRAY_ARRAY)
         items--;
     return (k - items) % 2 ? &g->buffer[3] : &g->buffer[items % 2];
 }

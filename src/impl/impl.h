@@ -47,7 +47,7 @@ struct zr_stage {
     enum zr_stage_kind kind;
     const struct zr_impl *impl; /* CODEC */
     void *self;                 /* bound instance, owned by the program */
-    const zarr_codec_spec *spec;
+    zarr_codec_spec spec;       /* the chain's, and which way it is run */
     uint64_t in_bytes,
         out_bytes; /* encoded side (bound), decoded side; see exact flags */
     bool in_exact, out_exact;

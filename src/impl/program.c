@@ -154,10 +154,10 @@ static zarr_status stage_bind(struct zr_stage *s, const struct zr_leg *leg,
 {
     s->kind = ZR_STAGE_CODEC;
     s->impl = impl;
-    s->spec = leg->spec;
+    s->spec = *leg->spec;
+    s->spec.runs = encode ? ZR_RUNS_ENCODE : ZR_RUNS_DECODE;
     stage_measure(s, leg->encoded, leg->decoded, encode);
-    return impl->vt.bind ? impl->vt.bind(&s->self, leg->spec, leg->decoded, err)
-                         : ZARR_OK;
+    return impl->vt.bind ? impl->vt.bind(&s->self, &s->spec, leg->decoded, err) : ZARR_OK;
 }
 
 /* May chunks come back from this one? */

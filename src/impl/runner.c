@@ -4,16 +4,22 @@
  * contexts and buffers are those of the thread that calls, found through the exec
  * that the implementation was called with. Buffers are a stack: what a runner gives
  * stays until the stage returns that called it.
+ * A stage runs one way, and so do the runners of its implementation: the program of that
+ * way is made with them, the other one when somebody asks for it. Both at once would make
+ * two of each runner inside, four inside those, and so on.
  * Recursion: through runners inside runners, whose depth is the metadata's nesting,
  * bounded by ZR_SUB_DEPTH and limits.shard_depth.
- * Thread class: frozen.
+ * Thread class: frozen; what is made late is published once.
  */
 #include "impl/impl_int.h"
 
 #include <string.h>
 
 struct zarr_codec_runner {
-    struct zr_program *decode, *encode; /* either may be NULL: nobody does that */
+    _Atomic(struct zr_program *) program[2]; /* decodes, encodes; NULL: not asked for */
+    struct zarr_codec_runner *self;          /* where a program is put later */
+    struct zr_chain chain;                   /* its codecs are the specification's */
+    const struct zr_impl_registry *impls;
     struct zr_chain_reps reps;
     const char *name, *member;
     const zarr_allocator *alloc;
@@ -23,30 +29,50 @@ void zarr_codec_runner_close(zarr_codec_runner *runner)
 {
     if (!runner)
         return;
-    zr_program_free(runner->decode);
-    zr_program_free(runner->encode);
+    for (int encode = 0; encode < 2; encode++)
+        zr_program_free(
+            atomic_load_explicit(&runner->program[encode], memory_order_relaxed));
     zr_chain_reps_deinit(&runner->reps);
     zr_free(runner->alloc, runner);
 }
 
-/* One direction may be missing: the one that is wanted says so when it is used. */
-static zarr_status runner_bind(zarr_codec_runner *r, const struct zr_chain *chain,
-                               const struct zr_impl_registry *impls, zarr_error *err)
+/* Made where it is not there yet; of two threads that make it one throws its own away. */
+static zarr_status runner_program(const zarr_codec_runner *r, bool encode,
+                                  const struct zr_program **out, zarr_error *err)
 {
-    zarr_error why = {0};
+    _Atomic(struct zr_program *) *place = &r->self->program[encode];
+    struct zr_program *there = atomic_load_explicit(place, memory_order_acquire);
+    struct zr_program *made = NULL;
     zarr_status st = ZARR_OK;
 
-    st = zr_program_make_plain(&r->decode, impls, chain, &r->reps, false, r->alloc, err);
-    if (st != ZARR_OK && st != ZARR_ERR_UNSUPPORTED)
-        goto out;
-    st = zr_program_make_plain(&r->encode, impls, chain, &r->reps, true, r->alloc,
-                               r->decode ? &why : err);
-    if (st == ZARR_ERR_UNSUPPORTED && r->decode)
-        st = ZARR_OK;
-    else if (st != ZARR_OK && r->decode && err)
-        *err = why;
+    if (there == NULL) {
+        ZR_TRY(zr_program_make_plain(&made, r->impls, &r->chain, &r->reps, encode,
+                                     r->alloc, err));
+        if (atomic_compare_exchange_strong_explicit(
+                place, &there, made, memory_order_acq_rel, memory_order_acquire))
+            there = made;
+        else
+            zr_program_free(made);
+    }
+    *out = there;
 out:
     return st;
+}
+
+/* Where both ways are wanted one may be missing: that is said when it is used. */
+static zarr_status runner_bind(const zarr_codec_runner *r, enum zr_runs runs,
+                               zarr_error *err)
+{
+    const struct zr_program *p = NULL;
+    zarr_status decodes = ZARR_OK, st = ZARR_OK;
+
+    if (runs != ZR_RUNS_BOTH)
+        return runner_program(r, runs == ZR_RUNS_ENCODE, &p, err);
+    decodes = runner_program(r, false, &p, err);
+    if (decodes != ZARR_OK && decodes != ZARR_ERR_UNSUPPORTED)
+        return decodes;
+    st = runner_program(r, true, &p, decodes == ZARR_OK ? NULL : err);
+    return st == ZARR_ERR_UNSUPPORTED && decodes == ZARR_OK ? ZARR_OK : st;
 }
 
 zarr_status zr_runner_open_chain(zarr_codec_runner **out, const zarr_codec_spec *spec,
@@ -65,12 +91,15 @@ zarr_status zr_runner_open_chain(zarr_codec_runner **out, const zarr_codec_spec 
     if (!r)
         return zr_fail_memory(err, sizeof *r);
     r->alloc = spec->alloc;
+    r->self = r;
+    r->chain = *chain;
+    r->impls = spec->registry->impls;
     r->name = zarr_codec_spec_name(spec);
     r->member = member;
     ZR_TRY(zr_chain_resolve_any(&r->reps, chain, decoded,
                                 decoded->dtype && !decoded->exact, &limits, r->alloc,
                                 err));
-    ZR_TRY(runner_bind(r, chain, spec->registry->impls, err));
+    ZR_TRY(runner_bind(r, spec->runs, err));
     *out = r; /* moved */
     r = NULL;
 out:
@@ -199,44 +228,36 @@ out:
     return st;
 }
 
-static zarr_status runner_call(const zarr_codec_runner *r, const struct zr_program *p,
+static zarr_status runner_call(const zarr_codec_runner *r, bool encode,
                                zarr_codec_exec *exec, const zarr_mem *src, zarr_mem *dst,
                                zarr_error *err)
 {
+    const struct zr_program *p = NULL;
     bool no_room = false;
     zarr_status st = ZARR_OK;
 
     if (!exec->inner)
         return zr_internal(err);
-    st = runner_run(p, exec->inner, src, dst, &no_room, err);
+    st = runner_program(r, encode, &p, err);
+    if (st == ZARR_OK)
+        st = runner_run(p, exec->inner, src, dst, &no_room, err);
     if (no_room)
         exec->flags |= ZARR_CODEC_JOB_NO_ROOM;
     return st == ZARR_OK ? ZARR_OK : zr_prefix(err, st, "%s: %s", r->name, r->member);
-}
-
-static zarr_status runner_none(const zarr_codec_runner *r, const char *what,
-                               zarr_error *err)
-{
-    return zr_fail(err, ZARR_ERR_UNSUPPORTED, "%s: %s: nobody %s these codecs", r->name,
-                   r->member, what);
 }
 
 zarr_status zarr_codec_runner_decode(const zarr_codec_runner *runner,
                                      zarr_codec_exec *exec, const zarr_mem *src,
                                      zarr_mem *dst, zarr_error *err)
 {
-    if (!runner->decode)
-        return runner_none(runner, "decodes", err);
-    return runner_call(runner, runner->decode, exec, src, dst, err);
+    return runner_call(runner, false, exec, src, dst, err);
 }
 
 zarr_status zarr_codec_runner_encode(const zarr_codec_runner *runner,
                                      zarr_codec_exec *exec, const zarr_mem *src,
                                      zarr_mem *dst, zarr_error *err)
 {
-    if (!runner->encode)
-        return runner_none(runner, "encodes", err);
-    return runner_call(runner, runner->encode, exec, src, dst, err);
+    return runner_call(runner, true, exec, src, dst, err);
 }
 
 zarr_status zr_runner_encode_at(const zarr_codec_runner *r, zarr_codec_exec *exec,

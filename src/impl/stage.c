@@ -73,7 +73,7 @@ void zr_thread_states_settle(struct zr_thread_states *ts, bool encode)
 static zarr_status stage_check_in(const struct zr_stage *s, zarr_codec_job *job,
                                   bool encode, zarr_error *err)
 {
-    const char *codec = zarr_codec_spec_name(s->spec);
+    const char *codec = zarr_codec_spec_name(&s->spec);
 
     if (encode)
         return s->out_exact && job->src.bytes != s->out_bytes ? zr_internal(err)
@@ -91,7 +91,7 @@ static zarr_status stage_check_in(const struct zr_stage *s, zarr_codec_job *job,
 static zarr_status stage_check_out(const struct zr_stage *s, const zarr_codec_job *job,
                                    bool encode, zarr_error *err)
 {
-    const char *codec = zarr_codec_spec_name(s->spec);
+    const char *codec = zarr_codec_spec_name(&s->spec);
 
     if (job->dst_used > job->dst.bytes)
         return zr_fail(err, ZARR_ERR_INTERNAL,

@@ -440,7 +440,7 @@ zarr_status zr_body_encode(const struct zr_work *w, const struct zr_level *lv,
         if (!zr_add_u64(cur.bytes, cur.bytes / 8 + 65536, &room))
             ZR_TRY(zr_fail(err, ZARR_ERR_LIMIT, "the shard grows beyond 64 bits"));
         if (p->loose)
-            ZR_TRY(zr_spec_bound(s->spec, cur.bytes, &room, err));
+            ZR_TRY(zr_spec_bound(&s->spec, cur.bytes, &room, err));
         else
             room = ZR_MAX(s->in_bytes, room);
         ZR_TRY(zr_pool_take(pool, s->in_device, 0, room, &next, err));

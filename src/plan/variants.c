@@ -2,7 +2,8 @@
  * plan/variants.c - the outermost levels of a layout whose chunks differ in
  * shape: one for each shape that was met lately. They are made outside the
  * lock, found by a hash of the shape, counted while somebody works with them,
- * and the one unused for longest goes when there are too many.
+ * and the one unused for longest goes when there are too many. Elements can be large,
+ * and codecs inside codecs each keep a fill value: of such there are fewer.
  * Thread class: shared.
  */
 #include "plan/plan_int.h"
@@ -10,7 +11,9 @@
 #include <string.h>
 
 enum {
-    VARIANTS_MOST = 64
+    VARIANTS_MOST = 64,
+    VARIANTS_LEAST = 2,
+    VARIANTS_ITEMS = 1 << 20 /* bytes of one element of each */
 };
 
 struct zr_variant {
@@ -21,6 +24,7 @@ struct zr_variant {
 
 struct zr_variants {
     struct zr_layout_args args;
+    uint32_t most;
     int32_t *store_devices; /* owned */
     char *preference;
     const zarr_allocator *alloc;
@@ -49,6 +53,13 @@ void zr_variant_give(const struct zr_level *lv)
     variant_unref(lv->variant);
 }
 
+static uint32_t variants_most(uint64_t item_bytes)
+{
+    const uint64_t n = VARIANTS_ITEMS / ZR_MAX(item_bytes, UINT64_C(1));
+
+    return (uint32_t)ZR_MIN(ZR_MAX(n, (uint64_t)VARIANTS_LEAST), (uint64_t)VARIANTS_MOST);
+}
+
 zarr_status zr_variants_make(struct zr_variants **out, const struct zr_layout_args *args,
                              const zarr_allocator *alloc, zarr_error *err)
 {
@@ -59,6 +70,7 @@ zarr_status zr_variants_make(struct zr_variants **out, const struct zr_layout_ar
     if (v == NULL)
         return zr_fail_memory(err, sizeof(*v));
     v->args = *args;
+    v->most = variants_most(zarr_dtype_item_bytes(args->dtype));
     v->alloc = alloc;
     zr_mutex_init(&v->locked.mutex);
     v->fork.mutex = &v->locked.mutex;
@@ -134,11 +146,11 @@ static struct zr_variant *put_locked(struct zr_variants *v, struct zr_variant *m
     uint32_t at = v->locked.n;
     struct zr_variant *gone = NULL;
 
-    if (at < VARIANTS_MOST) {
+    if (at < v->most) {
         v->locked.n++;
     } else {
         at = 0;
-        for (uint32_t i = 1; i < VARIANTS_MOST; i++)
+        for (uint32_t i = 1; i < v->most; i++)
             if (v->locked.slot[i].used < v->locked.slot[at].used)
                 at = i;
         gone = v->locked.slot[at].variant;

@@ -7,7 +7,7 @@ import lzma
 import struct
 import zlib
 
-from stores import (BYTES, CORRUPT, GZIP, INVALID, LIMIT, MIB, UNSUPPORTED, V2, ZSTD, add, codec, grid, gzip, gzip_bomb, text, v2,
+from stores import (BYTES, CORRUPT, GZIP, INVALID, LIMIT, MIB, OK, UNSUPPORTED, V2, ZSTD, add, codec, grid, gzip, gzip_bomb, text, v2,
                     v3, zlib_bomb, zstd_bomb)
 from stores_codecs import BLOB, FLOATS, TEXT, UTF8, config, filters, items, number, texts
 
@@ -364,6 +364,43 @@ def deep_conditional(n):
 
 
 config("conditional_deep", LIMIT, "deep", BYTES, deep_conditional(20))
+
+
+def deep_shards(n, found):
+    """n shards that are read whole, each but the first with one inner chunk."""
+    for i in range(n):
+        found = [codec("reshape", shape=[-1] if i == n - 1 else [1]),
+                 codec("sharding_indexed", chunk_shape=[1], codecs=found, index_codecs=[BYTES])]
+    return found
+
+
+def deep_edges(shards, conditionals):
+    """Chunks of 40 lengths, each with a level of its own that codecs inside codecs are bound for."""
+    found = conditional(*[GZIP] * 11)
+    for _ in range(conditionals - 1):
+        found = conditional(found)
+    lengths = list(range(2, 42))
+    return {"codecs": deep_shards(shards, [BYTES, found]) if shards else [BYTES, found], "shape": [sum(lengths), 1],
+            "chunk_grid": codec("rectilinear", kind="inline", chunk_shapes=[lengths, [1]])}
+
+
+add("conditional_edges", lambda: v3({f"c/{i}/0": b"1234" for i in range(40)}, **deep_edges(0, 8)),
+    untrusted=True, data=(CORRUPT, "a/c/"), last=(CORRUPT, "a/c/39"), mib=64)
+add("conditional_edges_shards", lambda: v3({f"c/{i}/0": b"1234" for i in range(40)}, **deep_edges(4, 4)),
+    untrusted=True, data=(CORRUPT, "a/c/"), last=(CORRUPT, "a/c/39"), mib=64)
+add("conditional_edges_missing", lambda: v3(**deep_edges(4, 4)), untrusted=True, values={"read": "7"}, mib=64)
+config("conditional_shards_deep", LIMIT, "deep", *deep_shards(4, [BYTES, deep_conditional(4)]))
+
+BASE64 = codec("numcodecs.base64")
+for _name, _found in (("bytes", [BYTES]), ("shard", [codec("sharding_indexed", chunk_shape=[16384, 16384], codecs=[BYTES],
+                                                           index_codecs=[BYTES])]),
+                      ("whole_shard", [codec("reshape", shape=[1 << 28]), codec(
+                          "sharding_indexed", chunk_shape=[1 << 28], codecs=[BYTES], index_codecs=[BYTES])])):
+    add(f"base64_behind_{_name}", lambda found=_found: v3({"c/0/0": b"1234"}, codecs=found + [BASE64] * 16,
+                                                          data_type="uint8", shape=[16384, 16384],
+                                                          chunk_grid=grid(16384, 16384)),
+        untrusted=True, data=(LIMIT, "base64"), last=(LIMIT, "base64"), verify=(LIMIT, "base64"), fault=None, mib=64,
+        chunks=(LIMIT, "base64") if _name == "shard" else (OK, ""))
 
 
 def n5(*behind, order=(1, 0), endian="big"):

@@ -52,9 +52,12 @@ static zarr_status sack_resolve(const zarr_codec_spec *spec, const zarr_chunk_sp
     return st;
 }
 
+static uint32_t n_bound;
+
 static zarr_status box_bind(void **self, const zarr_codec_spec *spec,
                             const zarr_chunk_spec *decoded, zarr_error *err)
 {
+    n_bound++;
     return zarr_codec_runner_open((zarr_codec_runner **)self, spec, "codecs", decoded,
                                   err);
 }
@@ -302,7 +305,7 @@ static void test_bombs(void **state)
 /* ---- arrays of any length
  * --------------------------------------------------------------- */
 
-static void test_varies(void **state)
+static void varies(enum zr_runs runs)
 {
     const char *codecs =
         "[{\"name\":\"bytes\",\"configuration\":{\"endian\":\"little\"}},"
@@ -310,18 +313,20 @@ static void test_varies(void **state)
         "\"configuration\":{\"order\":[0]}},{\"name\":\"bytes\",\"configuration\":"
         "{\"endian\":\"big\"}},{\"name\":\"zstd\"}]}}]";
     struct zr_chain *chain = NULL;
+    zarr_codec_spec stage;
     zarr_chunk_spec spec = {.struct_size = sizeof spec, .ndim = 1, .shape = {1000}};
     zarr_codec_runner *r = NULL;
     zarr_codec_exec exec = {.struct_size = sizeof exec, .inner = &env.threads};
     uint32_t data[1000], back[1000];
 
-    ZR_UNUSED(state);
     box_open();
     assert_int_equal(codec_env_parse(&chain, &env.codec, 3, codecs, NULL, &error),
                      ZARR_OK);
     assert_int_equal(
         zr_dtype_find(&env.codec.dtypes, "uint32", &spec.dtype, NULL, &error), ZARR_OK);
-    if (zarr_codec_runner_open(&r, &chain->codec[1], "codecs", &spec, &error) != ZARR_OK)
+    stage = chain->codec[1];
+    stage.runs = runs;
+    if (zarr_codec_runner_open(&r, &stage, "codecs", &spec, &error) != ZARR_OK)
         fail_msg("%s", error.message);
     for (uint32_t i = 0; i < 1000; i++)
         data[i] = i * 77;
@@ -344,6 +349,49 @@ static void test_varies(void **state)
     }
     zarr_codec_runner_close(r);
     zr_chain_free(chain);
+    close_all();
+}
+
+/* A stage that decodes may encode with its runner all the same, and so backward. */
+static void test_varies(void **state)
+{
+    ZR_UNUSED(state);
+    varies(ZR_RUNS_BOTH);
+    varies(ZR_RUNS_DECODE);
+    varies(ZR_RUNS_ENCODE);
+}
+
+/* ---- depth ----------------------------------------------------------------------- */
+
+#define BOX "{\"name\":\"box\",\"configuration\":{\"codecs\":["
+#define END "]}}"
+
+/* A runner each way for each codec that holds others, not two for each one around. */
+static void test_binds_once_each_way(void **state)
+{
+    const char *codecs =
+        "[{\"name\":\"bytes\",\"configuration\":{\"endian\":\"little\"}}," BOX BOX BOX BOX
+            BOX BOX BOX BOX "\"crc32c\"" END END END END END END END END "]";
+    struct impl_chain c;
+
+    ZR_UNUSED(state);
+    box_open();
+    n_bound = 0;
+    c = made(codecs, 4);
+    assert_int_equal(n_bound, 16);
+    {
+        const uint16_t data[4] = {1, 2, 3, 4};
+        zarr_mem got = {0};
+        uint8_t stored[12];
+
+        assert_int_equal(grow(c.encode, data, sizeof data, &got), ZARR_OK);
+        assert_int_equal(got.bytes, sizeof stored);
+        memcpy(stored, (uint8_t *)got.handle + got.offset, sizeof stored);
+        assert_int_equal(grow(c.decode, stored, sizeof stored, &got), ZARR_OK);
+        assert_memory_equal((uint8_t *)got.handle + got.offset, data, sizeof data);
+    }
+    assert_int_equal(n_bound, 16);
+    impl_chain_close(&c);
     close_all();
 }
 
@@ -414,9 +462,8 @@ static void test_refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_around),
-        cmocka_unit_test(test_bombs),
-        cmocka_unit_test(test_varies),
+        cmocka_unit_test(test_around),   cmocka_unit_test(test_bombs),
+        cmocka_unit_test(test_varies),   cmocka_unit_test(test_binds_once_each_way),
         cmocka_unit_test(test_refusals),
     };
 
