@@ -358,8 +358,10 @@ static zarr_status decode_open(const struct shard_self *self, const struct zr_sp
         ZR_TRY(shard_room(self, exec, false, pairs, chunk, err));
         st = decode_index(self, io, at, *pairs, exec, err);
     }
-    if (st != ZARR_OK)
-        return zr_prefix(err, st, "shard index");
+    if (st != ZARR_OK) {
+        (void)zr_prefix(err, st, "shard index");
+        goto out;
+    }
     if (self->variable) {
         ZR_TRY(zr_exec_room(exec, false, 1, &block, err));
         k->block = ((struct zr_thread_states *)exec->inner)->decode.top - 1;
