@@ -76,14 +76,15 @@ static zarr_status link_open_v3(struct zarr_codec_spec *s, const struct zr_json 
                                 zarr_error *err)
 {
     const struct zr_json *understand = NULL;
+    char text[64];
 
     if (zr_json_is(item, ZR_JSON_STRING)) {
         *name = zr_json_string(item);
         return *name ? ZARR_OK : zr_fail(err, ZARR_ERR_INVALID, "name holds a NUL");
     }
     if (!zr_json_is(item, ZR_JSON_OBJECT))
-        return zr_fail(err, ZARR_ERR_INVALID, "a codec is an object or a name, not a %s",
-                       zr_json_type_text(item));
+        return zr_fail(err, ZARR_ERR_INVALID, "a codec is an object or a name, not %s",
+                       zr_json_excerpt(item, text, sizeof text));
     *name = zr_json_string(zr_json_get(item, "name"));
     if (!*name)
         return zr_fail(err, ZARR_ERR_INVALID, "name is missing or no string");
@@ -101,8 +102,8 @@ static zarr_status link_open_v3(struct zarr_codec_spec *s, const struct zr_json 
         *config = NULL;
     if (*config && (*config)->type != ZR_JSON_OBJECT)
         return zr_fail(err, ZARR_ERR_INVALID,
-                       "codec \"%s\": configuration is a %s, no object", *name,
-                       zr_json_type_text(*config));
+                       "codec \"%s\": configuration is %s, must be an object", *name,
+                       zr_json_excerpt(*config, text, sizeof text));
     return ZARR_OK;
 }
 
@@ -112,10 +113,11 @@ static zarr_status link_open_v2(struct zr_json_doc *doc, const struct zr_json *i
                                 zarr_error *err)
 {
     struct zr_json *members = NULL;
+    char text[64];
 
     if (!zr_json_is(item, ZR_JSON_OBJECT))
-        return zr_fail(err, ZARR_ERR_INVALID, "a codec is an object, not a %s",
-                       zr_json_type_text(item));
+        return zr_fail(err, ZARR_ERR_INVALID, "a codec is an object, not %s",
+                       zr_json_excerpt(item, text, sizeof text));
     *name = zr_json_string(zr_json_get(item, "id"));
     if (!*name)
         return zr_fail(err, ZARR_ERR_INVALID, "id is missing or no string");
@@ -262,10 +264,11 @@ zarr_status zr_chain_parse_list(struct zr_chain **out, struct zr_parse *p,
 {
     zarr_status st = ZARR_OK;
     struct zr_chain *chain = NULL;
+    char text[64];
 
     if (!zr_json_is(codecs, ZR_JSON_ARRAY))
         return zr_fail(err, ZARR_ERR_INVALID, "%s: a list is expected, not %s", label,
-                       zr_json_type_text(codecs));
+                       zr_json_excerpt(codecs, text, sizeof text));
     if (zr_json_count(codecs) > p->limits.codecs - p->n_codecs)
         return zr_fail(err, ZARR_ERR_LIMIT,
                        "%s: more than %" PRIu32 " codecs (limit codecs)", label,

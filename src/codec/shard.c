@@ -26,11 +26,11 @@ static zarr_status shard_parse_shape(struct zr_shard_spec *shard,
                                      const zarr_limits *limits, zarr_error *err)
 {
     const struct zr_json *list = zr_json_get(raw->members, "chunk_shape");
+    char text[64];
     int32_t n = 0;
 
     if (!zr_json_is(list, ZR_JSON_ARRAY))
-        return zr_fail(err, ZARR_ERR_INVALID,
-                       "sharding_indexed: chunk_shape must be a list");
+        return zr_conf_refuse(raw, "chunk_shape", "a list of sizes", err);
     if (zr_json_count(list) > limits->rank)
         return zr_fail(err, ZARR_ERR_LIMIT,
                        "sharding_indexed: chunk_shape has %zu dimensions (limit rank)",
@@ -39,8 +39,8 @@ static zarr_status shard_parse_shape(struct zr_shard_spec *shard,
         if (!zr_json_u64(v, &shard->chunk_shape[n]) || !shard->chunk_shape[n])
             return zr_fail(err, ZARR_ERR_INVALID,
                            "sharding_indexed: chunk_shape[%" PRId32
-                           "] must be a positive integer",
-                           n);
+                           "] is %s, must be a positive integer",
+                           n, zr_json_excerpt(v, text, sizeof text));
     shard->ndim = n;
     return ZARR_OK;
 }

@@ -105,9 +105,8 @@ static zarr_status transpose_put(struct zr_conf_text *t, const zarr_codec_spec *
         return ZARR_OK;
     }
     if (n < 0 || n > ZARR_MAX_RANK || !order_is_permutation(order, n))
-        return zr_fail(
-            err, ZARR_ERR_INVALID,
-            "transpose: order must be a permutation of 0, 1, ... up to the rank");
+        return zr_conf_refuse(raw, "order", "a permutation of 0, 1, ... up to the rank",
+                              err);
     zr_conf_put_raw(t, "\"order\":[");
     for (int64_t i = 0; i < n; i++) {
         char digits[8];

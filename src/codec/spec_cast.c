@@ -68,8 +68,7 @@ static zarr_status cast_check_map(const zarr_codec_spec *raw, zarr_error *err)
     if (!zr_conf_has(raw, "scalar_map"))
         return ZARR_OK;
     if (map->type != ZR_JSON_OBJECT)
-        return zr_fail(err, ZARR_ERR_INVALID,
-                       "cast_value: scalar_map must be an object of encode and decode");
+        return zr_conf_refuse(raw, "scalar_map", "an object of encode and decode", err);
     for (const struct zr_json *m = map->u.kids.first; m; m = m->next)
         if (!zr_streq(m->key, "encode") && !zr_streq(m->key, "decode"))
             return zr_fail(err, ZARR_ERR_INVALID,

@@ -153,9 +153,7 @@ static zarr_status lzma_read_filters(const zarr_codec_spec *raw, int64_t format,
     }
     if (!zr_json_is(list, ZR_JSON_ARRAY) || zr_json_count(list) < 1 ||
         zr_json_count(list) > ZR_LZMA_FILTERS_MAX) {
-        st = zr_fail(err, ZARR_ERR_INVALID,
-                     "lzma: filters must be null or a list of 1 to %d objects",
-                     ZR_LZMA_FILTERS_MAX);
+        st = zr_conf_refuse(raw, "filters", "null or a list of 1 to 4 objects", err);
         goto out;
     }
     for (const struct zr_json *v = list->u.kids.first; v; v = v->next) {

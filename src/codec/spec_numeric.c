@@ -73,8 +73,7 @@ static zarr_status filter_type(const zarr_codec_spec *raw, const struct filter_f
     if (text)
         return zr_fail(err, ZARR_ERR_UNSUPPORTED, "%s: %s \"%s\" is no type of %s",
                        form->name, member, text, form->rule);
-    return zr_fail(err, ZARR_ERR_INVALID, "%s: %s must be a NumPy type such as \"<i4\"",
-                   form->name, member);
+    return zr_conf_refuse(raw, member, "a NumPy type such as \"<i4\"", err);
 }
 
 /* A finite number; whole ones fit 64 bits. */
@@ -120,8 +119,7 @@ static zarr_status filter_quantum(const zarr_codec_spec *raw, double *out,
     if (!zr_conf_has(raw, "digits"))
         return zr_fail(err, ZARR_ERR_INVALID, "quantize: digits is missing");
     if (zarr_codec_spec_i64(raw, "digits", &digits) != 0 || digits < -300 || digits > 300)
-        return zr_fail(err, ZARR_ERR_INVALID,
-                       "quantize: digits must be an integer from -300 to 300");
+        return zr_conf_refuse(raw, "digits", "an integer from -300 to 300", err);
     exponent = log10(pow(10.0, -(double)digits));
     exponent = exponent < 0 ? floor(exponent) : ceil(exponent);
     *out = pow(2.0, ceil(log2(pow(10.0, -exponent))));

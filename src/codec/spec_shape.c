@@ -45,11 +45,12 @@ static zarr_status shape_check(const struct zr_json *shape, zarr_error *err)
     int64_t last = -1, size = 0;
     bool rest = false;
     size_t i = 0;
+    char text[64];
 
     if (!zr_json_is(shape, ZR_JSON_ARRAY) || zr_json_count(shape) > ZARR_MAX_RANK)
         return zr_fail(err, ZARR_ERR_INVALID,
-                       "reshape: shape must be a list of at most %d sizes",
-                       ZARR_MAX_RANK);
+                       "reshape: shape is %s, must be a list of at most %d sizes",
+                       zr_json_excerpt(shape, text, sizeof text), ZARR_MAX_RANK);
     for (const struct zr_json *v = shape->u.kids.first; v; v = v->next, i++) {
         if (v->type == ZR_JSON_ARRAY) {
             ZR_TRY(shape_check_dims(v, i, &last, err));

@@ -158,6 +158,7 @@ zarr_status zr_dtype_from_v2(struct zr_dtype_registry *r, const struct zr_json *
     zarr_status st = ZARR_OK;
     const char *text = zr_json_string(v);
     const zarr_dtype *found = NULL;
+    char shown[64];
 
     if (zr_json_is(v, ZR_JSON_ARRAY)) {
         st = struct_v2(r, v, out, byte_order, err);
@@ -165,8 +166,8 @@ zarr_status zr_dtype_from_v2(struct zr_dtype_registry *r, const struct zr_json *
     }
     if (!text || !*text) {
         st = zr_fail(err, ZARR_ERR_INVALID,
-                     "dtype must be a string such as \"<f4\", not %s",
-                     text ? "an empty one" : zr_json_type_text(v));
+                     "a data type must be a string such as \"<f4\", not %s",
+                     zr_json_excerpt(v, shown, sizeof shown));
         goto out;
     }
     ZR_TRY(by_v2(r, text, &found, byte_order, err));
@@ -198,13 +199,14 @@ zarr_status zr_dtype_from_v3(struct zr_dtype_registry *r, const struct zr_json *
         zr_json_string(zr_json_is(v, ZR_JSON_OBJECT) ? zr_json_get(v, "name") : v);
     const zarr_dtype *found = NULL;
     struct zr_str json;
+    char shown[64];
 
     zr_str_init(&json, r->alloc);
     if (!name || !*name || (config && !zr_json_is(config, ZR_JSON_OBJECT))) {
         st = zr_fail(
             err, ZARR_ERR_INVALID,
-            "data_type must be a name or an object with name and configuration, not %s",
-            zr_json_is(v, ZR_JSON_OBJECT) ? "this object" : zr_json_type_text(v));
+            "a data type must be a name or an object with name and configuration, not %s",
+            zr_json_excerpt(v, shown, sizeof shown));
         goto out;
     }
     for (const struct zr_json *m = zr_json_is(v, ZR_JSON_OBJECT) ? v->u.kids.first : NULL;
@@ -212,7 +214,7 @@ zarr_status zr_dtype_from_v3(struct zr_dtype_registry *r, const struct zr_json *
         if (strcmp(m->key, "name") == 0 || strcmp(m->key, "configuration") == 0 ||
             (strcmp(m->key, "must_understand") == 0 && m->type == ZR_JSON_TRUE))
             continue;
-        st = zr_fail(err, ZARR_ERR_INVALID, "data_type %s: unknown member \"%.64s\"",
+        st = zr_fail(err, ZARR_ERR_INVALID, "data type %s: unknown member \"%.64s\"",
                      name, m->key);
         goto out;
     }

@@ -144,10 +144,11 @@ void zr_dtype_swap(const zarr_dtype *dtype, const struct zr_order *order, void *
 
 zarr_status zr_v2_no_order(const char *text, zarr_error *err)
 {
-    return zr_fail(err, ZARR_ERR_INVALID,
-                   "dtype \"%.64s\" needs a byte order: \"<\" (little) or \">\" (big) in "
-                   "front",
-                   text);
+    return zr_fail(
+        err, ZARR_ERR_INVALID,
+        "data type \"%.64s\" needs a byte order: \"<\" (little) or \">\" (big) in "
+        "front",
+        text);
 }
 
 /* Every text of a list that stands for a field with a byte order; the list was parsed as

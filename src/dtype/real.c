@@ -81,22 +81,25 @@ static bool base64_bits(const struct zr_float *f, const struct zr_json *v, uint6
     return true;
 }
 
-static zarr_status parse_number(const zarr_dtype_info *info, const struct zr_float *f,
-                                const struct zr_json *v, uint64_t *bits, zarr_error *err)
+/* `whole` is what messages show: v, or the pair that it stands in. */
+static zarr_status parse_number(const zarr_dtype_info *info, const struct zr_json *v,
+                                const struct zr_json *whole, uint64_t *bits,
+                                zarr_error *err)
 {
     bool fits = false;
 
-    if (!zr_float_from_text(f, v->u.text.ptr, v->u.text.bytes, bits, &fits))
+    if (!zr_float_from_text(real_form(info), v->u.text.ptr, v->u.text.bytes, bits, &fits))
         return zr_value_refuse(
-            info, v,
+            info, whole,
             "a number, \"NaN\", \"Infinity\", \"-Infinity\" or all digits "
             "of \"0x...\" are expected",
             err);
-    return fits ? ZARR_OK : zr_value_refuse(info, v, "out of range", err);
+    return fits ? ZARR_OK : zr_value_refuse(info, whole, "out of range", err);
 }
 
 static zarr_status parse_float(const zarr_dtype_info *info, int format,
-                               const struct zr_json *v, void *element, zarr_error *err)
+                               const struct zr_json *v, const struct zr_json *whole,
+                               void *element, zarr_error *err)
 {
     const struct zr_float *f = real_form(info);
     uint64_t bits = 0;
@@ -104,16 +107,16 @@ static zarr_status parse_float(const zarr_dtype_info *info, int format,
     size_t n;
 
     if (!zr_json_is(v, ZR_JSON_NUMBER) && !zr_json_is(v, ZR_JSON_STRING))
-        return zr_value_refuse(info, v, "a number is expected", err);
+        return zr_value_refuse(info, whole, "a number is expected", err);
     s = v->u.text.ptr;
     n = v->u.text.bytes;
     if (special_bits(f, s, n, &bits)) {
         if (bits == 0)
-            return zr_value_refuse(info, v, "the type has no such value", err);
+            return zr_value_refuse(info, whole, "the type has no such value", err);
     } else if (hex_bits(f, s, n, &bits) || (format == 2 && base64_bits(f, v, &bits))) {
         if (bits & ~(UINT64_MAX >> (64 - f->bits)))
-            return zr_value_refuse(info, v, "out of range", err);
-    } else if (parse_number(info, f, v, &bits, err)) {
+            return zr_value_refuse(info, whole, "out of range", err);
+    } else if (parse_number(info, v, whole, &bits, err)) {
         return ZARR_ERR_INVALID;
     }
     zr_float_store(f, element, bits);
@@ -127,14 +130,14 @@ static zarr_status parse_pair(const zarr_dtype_info *info, int format,
     zarr_status st = ZARR_OK;
 
     if (!zr_json_is(v, ZR_JSON_ARRAY)) { /* old files: the real part alone */
-        ZR_TRY(parse_float(info, format, v, element, err));
+        ZR_TRY(parse_float(info, format, v, v, element, err));
         memset(imaginary, 0, real_form(info)->bytes);
         goto out;
     }
     if (zr_json_count(v) != 2)
         ZR_TRY(zr_value_refuse(info, v, "a pair [real, imaginary] is expected", err));
-    ZR_TRY(parse_float(info, format, zr_json_at(v, 0), element, err));
-    ZR_TRY(parse_float(info, format, zr_json_at(v, 1), imaginary, err));
+    ZR_TRY(parse_float(info, format, zr_json_at(v, 0), v, element, err));
+    ZR_TRY(parse_float(info, format, zr_json_at(v, 1), v, imaginary, err));
 out:
     return st;
 }
@@ -148,7 +151,7 @@ static zarr_status real_fill_parse(const zarr_dtype_info *info, int format,
     ZR_TRY(zr_value_open(&value, info, json, err));
     st = info->kind == ZARR_KIND_COMPLEX
              ? parse_pair(info, format, value.v, element, err)
-             : parse_float(info, format, value.v, element, err);
+             : parse_float(info, format, value.v, value.v, element, err);
 out:
     zr_value_close(&value);
     return st;

@@ -68,7 +68,9 @@ static zarr_status field_name(struct zr_struct *s, struct zr_field *f,
         goto out;
     }
     if (zr_map_get(&s->by_name, name)) {
-        st = zr_fail(err, ZARR_ERR_INVALID, "struct: two fields are called \"%.64s\"",
+        st = zr_fail(err, ZARR_ERR_INVALID,
+                     "struct: two fields are called \"%.64s\", "
+                     "a name must be of one field only",
                      name);
         goto out;
     }
@@ -203,10 +205,12 @@ static zarr_status fields_parse(struct zr_struct *s, const zarr_dtype_host *host
 {
     const size_t n = zr_json_count(list);
     zarr_status st = ZARR_OK;
+    char shown[64];
 
     if (!zr_json_is(list, ZR_JSON_ARRAY) || n == 0)
         return zr_fail(err, ZARR_ERR_INVALID,
-                       "struct: fields must be a list of at least one field");
+                       "struct: fields must be a list of at least one field, not %s",
+                       zr_json_excerpt(list, shown, sizeof shown));
     if (n > ZR_STRUCT_FIELDS_MAX)
         return zr_fail(err, ZARR_ERR_LIMIT,
                        "struct: %zu fields, at most %d are supported", n,

@@ -224,6 +224,7 @@ zarr_status zr_struct_fill_parse(const zarr_dtype_info *info, int format,
     zarr_status st = ZARR_OK;
     struct zr_value value;
     uint64_t zero = 1;
+    char shown[64];
     size_t n = 0;
 
     ZR_TRY(zr_value_open(&value, info, json, err));
@@ -236,9 +237,9 @@ zarr_status zr_struct_fill_parse(const zarr_dtype_info *info, int format,
         zr_struct_swap(self, &(struct zr_order){.order = ZARR_ORDER_LITTLE}, element, 1);
     } else {
         st = zr_fail(err, ZARR_ERR_INVALID,
-                     "a struct's value must be an object with every field, or base64 of "
-                     "its %" PRIu64 " bytes",
-                     info->item_bytes);
+                     "%s: a struct's value must be an object with every field, or base64 "
+                     "of its %" PRIu64 " bytes",
+                     zr_json_excerpt(value.v, shown, sizeof shown), info->item_bytes);
     }
 out:
     zr_value_close(&value);

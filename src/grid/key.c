@@ -25,13 +25,16 @@ static zarr_status separator_parse(void **self, const char *what, const char *js
     const struct zr_json *member;
     struct zr_json_doc doc;
     zarr_status st = ZARR_OK;
+    char shown[64];
 
     zr_json_doc_init(&doc, NULL);
     ZR_TRY(zr_config_parse(&doc, json ? json : "{}", err));
     ZR_TRY(zr_config_check(doc.root, what, "separator", err));
     member = zr_json_get(doc.root, "separator");
     if (member && !zr_json_is_text(member, "/") && !zr_json_is_text(member, ".")) {
-        st = zr_fail(err, ZARR_ERR_INVALID, "%s: separator must be \"/\" or \".\"", what);
+        st =
+            zr_fail(err, ZARR_ERR_INVALID, "%s: separator must be \"/\" or \".\", not %s",
+                    what, zr_json_excerpt(member, shown, sizeof shown));
         goto out;
     }
     if (member)

@@ -172,38 +172,89 @@ void zr_json_settle(struct zr_json *v)
     }
 }
 
+enum {
+    EXCERPT_DEPTH = 8 /* lists and objects inside each other that are shown */
+};
+
+/* Text up to a limit; what would go beyond it ends in "...". */
+struct excerpt {
+    char *text;
+    size_t cap, n;
+    bool cut;
+};
+
+static void excerpt_put(struct excerpt *e, const char *s, size_t bytes)
+{
+    for (size_t i = 0; i < bytes && !e->cut; i++) {
+        if (e->n + 5 >= e->cap) { /* room for ..." and the NUL */
+            while (e->n > 1 && i > 0 && ((unsigned char)s[i] & 0xC0) == 0x80) {
+                i--; /* not inside a UTF-8 sequence */
+                e->n--;
+            }
+            memcpy(e->text + e->n, "...", 3);
+            e->n += 3;
+            e->cut = true;
+            break;
+        }
+        e->text[e->n++] = s[i];
+    }
+}
+
+static void excerpt_string(struct excerpt *e, const char *s, size_t bytes)
+{
+    const bool begun = !e->cut;
+
+    excerpt_put(e, "\"", 1);
+    excerpt_put(e, s, bytes);
+    if (begun && e->n + 1 < e->cap)
+        e->text[e->n++] = '"';
+}
+
+static void excerpt_scalar(struct excerpt *e, const struct zr_json *v)
+{
+    const char *name = zr_json_type_text(v);
+
+    if (v && v->type == ZR_JSON_STRING)
+        excerpt_string(e, v->u.text.ptr, v->u.text.bytes);
+    else if (v && v->type == ZR_JSON_NUMBER)
+        excerpt_put(e, v->u.text.ptr, v->u.text.bytes);
+    else if (v && v->type >= ZR_JSON_ARRAY && zr_json_count(v) == 0)
+        excerpt_put(e, v->type == ZR_JSON_ARRAY ? "[]" : "{}", 2);
+    else if (v && v->type >= ZR_JSON_ARRAY)
+        excerpt_put(e, "...", 3);
+    else
+        excerpt_put(e, name, strlen(name));
+}
+
 const char *zr_json_excerpt(const struct zr_json *v, char *text, size_t cap)
 {
-    size_t n;
+    struct excerpt e = {.text = text, .cap = cap};
+    const struct zr_json *open[EXCERPT_DEPTH];
+    size_t depth = 0;
 
     if (cap < 8)
         return "";
-    if (!v || v->type < ZR_JSON_NUMBER || v->type >= ZR_JSON_ARRAY) {
-        const char *name = v && zr_json_count(v) == 0 && v->type == ZR_JSON_ARRAY
-                               ? "[]"
-                               : zr_json_type_text(v);
-        n = ZR_MIN(strlen(name), cap - 1);
-        memcpy(text, name, n);
-        text[n] = '\0';
-        return text;
-    }
-    n = 0;
-    if (v->type == ZR_JSON_STRING)
-        text[n++] = '"';
-    for (size_t i = 0; i < v->u.text.bytes; i++) {
-        if (n + 5 >= cap) { /* room for ..." and the NUL */
-            while (n > 1 && ((unsigned char)v->u.text.ptr[i] & 0xC0) == 0x80) {
-                i--; /* not inside a UTF-8 sequence */
-                n--;
-            }
-            memcpy(text + n, "...", 3);
-            n += 3;
-            break;
+    while (!e.cut) {
+        if (depth && v->key) {
+            excerpt_string(&e, v->key, v->key_bytes);
+            excerpt_put(&e, ":", 1);
         }
-        text[n++] = v->u.text.ptr[i];
+        if (v && v->type >= ZR_JSON_ARRAY && zr_json_count(v) && depth < EXCERPT_DEPTH) {
+            excerpt_put(&e, v->type == ZR_JSON_ARRAY ? "[" : "{", 1);
+            open[depth++] = v;
+            v = v->u.kids.first;
+            continue;
+        }
+        excerpt_scalar(&e, v);
+        while (depth && !v->next) {
+            v = open[--depth];
+            excerpt_put(&e, v->type == ZR_JSON_ARRAY ? "]" : "}", 1);
+        }
+        if (!depth)
+            break;
+        excerpt_put(&e, ",", 1);
+        v = v->next;
     }
-    if (v->type == ZR_JSON_STRING)
-        text[n++] = '"';
-    text[n] = '\0';
+    text[e.n] = '\0';
     return text;
 }

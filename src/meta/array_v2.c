@@ -111,7 +111,10 @@ static zarr_status read_plain(struct zr_array_meta *m, const struct zr_meta_env 
         st = zr_dtype_find(env->dtypes, "|S1", &m->dtype, NULL, err);
     else
         st = zr_dtype_from_v2(env->dtypes, v, &m->dtype, &m->byte_order, err);
-    ZR_TRY(st);
+    if (st != ZARR_OK) {
+        zr_prefix(err, st, "dtype");
+        goto out;
+    }
     if (m->byte_order != ZR_ORDER_MIXED)
         goto out;
     ZR_TRY(zr_dtype_v2_order(m->dtype, v, &m->byte_order, &leaves, err));

@@ -36,7 +36,9 @@ static zarr_status read_transformers(const struct zr_json *v, zarr_error *err)
         return zr_meta_refuse("storage_transformers", "a list", v, err);
     st = zr_meta_extension("storage_transformers[0]", first, &name, &config, err);
     if (st == ZARR_OK)
-        st = zr_fail_refused(err, zr_codec_refused, "storage transformer", name);
+        st = zr_prefix(
+            err, zr_fail_refused(err, zr_codec_refused, "storage transformer", name),
+            "storage_transformers[0]");
     return st;
 }
 
@@ -139,7 +141,11 @@ zarr_status zr_array_v3_parse(struct zr_array_meta *m, const struct zr_meta_env 
     ZR_TRY(zr_meta_check_members(root, zr_array_v3_members, err));
     ZR_TRY(read_transformers(zr_json_get(root, "storage_transformers"), err));
     ZR_TRY(zr_meta_shape(m, zr_json_get(root, "shape"), env, err));
-    ZR_TRY(zr_dtype_from_v3(env->dtypes, dtype, &m->dtype, err));
+    st = zr_dtype_from_v3(env->dtypes, dtype, &m->dtype, err);
+    if (st != ZARR_OK) {
+        zr_prefix(err, st, "data_type");
+        goto out;
+    }
     ZR_TRY(read_grid(m, env, zr_json_get(root, "chunk_grid"), err));
     ZR_TRY(read_keys(m, env, zr_json_get(root, "chunk_key_encoding"), err));
     ZR_TRY(read_fill(m, zr_json_get(root, "fill_value"), err));

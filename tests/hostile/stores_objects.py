@@ -7,8 +7,8 @@ import lzma
 import struct
 import zlib
 
-from stores import (BYTES, CORRUPT, GZIP, INVALID, LIMIT, MIB, OK, UNSUPPORTED, V2, ZSTD, add, codec, grid, gzip, gzip_bomb, text, v2,
-                    v3, zlib_bomb, zstd_bomb)
+from stores import (BYTES, CORRUPT, GZIP, INVALID, LIMIT, MIB, OK, UNSUPPORTED, V2, ZSTD, add, codec, grid, gzip,
+                    gzip_bomb, text, v2, v3, zlib_bomb, zstd_bomb)
 from stores_codecs import BLOB, FLOATS, TEXT, UTF8, config, filters, items, number, texts
 
 # ---- v2: objects of any kind ---------------------------------------------------------------
@@ -66,10 +66,10 @@ jsons("deep_element", '["a",' + '{"a":' * 50000 + "1" + "}" * 50000 + ',"|O",[2]
       status=UNSUPPORTED)
 jsons("million_elements", lambda: b'["a"' + b',"b"' * 1000000 + b',"|O",[1000001]]', "more values than 2 elements",
       status=UNSUPPORTED)
-jsons("other_lists", '[["a"],["b"],"|O",[2,1]]', "element 0 is array", status=UNSUPPORTED)
+jsons("other_lists", '[["a"],["b"],"|O",[2,1]]', 'element 0 is ["a"]', status=UNSUPPORTED)
 objects("json2_lists_of_other_length", JSON2, b'[["a","b"],["c"],"|O",[2,2]]', "json2", key="0.0", shape=[4, 4],
         chunks=[2, 2])
-objects("json2_lists_too_deep", JSON2, b'[[["a"],["b"]],[["c"],["d"]],"|O",[2,2,1]]', "element 0 is array",
+objects("json2_lists_too_deep", JSON2, b'[[["a"],["b"]],[["c"],["d"]],"|O",[2,2,1]]', 'element 0 is ["a"]',
         status=UNSUPPORTED, key="0.0", shape=[4, 4], chunks=[2, 2])
 for _name, _found in (("json2", JSON2), ("msgpack2", PACK2), ("categorize", {"id": "categorize", "labels": ["a"],
                                                                               "dtype": "|O"}),
@@ -276,7 +276,8 @@ optionals("values_missing", optional_chunk(b"\1\1", b"\7\0"), "the mask counts 2
 optionals("values_too_many", optional_chunk(b"\1\0", b"\7\0\7\0"), "data_codecs")
 optionals("values_for_nobody", optional_chunk(b"\0\0", b"\7\0"), "data_codecs")
 optionals("half_a_value", optional_chunk(b"\1\0", b"\7"), "optional")
-optionals("mask_bomb", lambda: optional_chunk(gzip_bomb(100), b"\7\0"), "optional", maybe(mask=[{"name": "bytes"}, GZIP]))
+optionals("mask_bomb", lambda: optional_chunk(gzip_bomb(100), b"\7\0"), "optional",
+          maybe(mask=[{"name": "bytes"}, GZIP]))
 optionals("data_bomb", lambda: optional_chunk(b"\1\0", gzip_bomb(100)), "optional", maybe(data=[LITTLE, GZIP]))
 optionals("data_zstd_bomb", lambda: optional_chunk(b"\1\0", zstd_bomb(1024, 1 << 30)), "optional",
           maybe(data=[LITTLE, ZSTD]))
@@ -304,8 +305,8 @@ def deep_codecs(n):
 
 
 config("optional_no_mask", CORRUPT, "mask_codecs are missing", _flat, codec("optional", data_codecs=[LITTLE]), **MAYBE)
-config("optional_no_data", CORRUPT, "data_codecs are missing", _flat, codec("optional", mask_codecs=[{"name": "bytes"}]),
-       **MAYBE)
+config("optional_no_data", CORRUPT, "data_codecs are missing", _flat,
+       codec("optional", mask_codecs=[{"name": "bytes"}]), **MAYBE)
 config("optional_data_bytes", CORRUPT, "data_codecs", _flat, maybe(data=[GZIP]), **MAYBE)
 config("optional_member", CORRUPT, "fill", _flat, maybe(fill=1), **MAYBE)
 config("optional_codec_of_numbers", CORRUPT, "must be optional", codec("transpose", order=[0, 1]), maybe())
@@ -318,7 +319,8 @@ config("optional_of_unknown", UNSUPPORTED, "float7", _flat, maybe(),
        **{**MAYBE, "data_type": {"name": "optional", "configuration": {"name": "float7"}}})
 config("optional_17_deep", LIMIT, "optional", _flat, maybe(), **{**MAYBE, "data_type": deep_optional(17)})
 config("optional_10000_deep", LIMIT, "json_depth", _flat, maybe(),
-       raw=text({"data_type": 0}, {}).replace(b"0", b'{"name":"optional","configuration":' * 10000 + b"0" + b"}" * 10000))
+       raw=text({"data_type": 0}, {}).replace(
+           b"0", b'{"name":"optional","configuration":' * 10000 + b"0" + b"}" * 10000))
 config("optional_codecs_deep", LIMIT, "deep", _flat, deep_codecs(12), **MAYBE)
 
 # ---- conditional, n5_default ----------------------------------------------------------------
@@ -332,8 +334,8 @@ def conditionals(name, value, word, *codecs, status=CORRUPT, **more):
     number("conditional_" + name, value, [BYTES, conditional(*(codecs or (GZIP, ZSTD)), **more)], word, status)
 
 
-add("conditional_good", lambda: v3({"c/0/0": b"\0" + struct.pack("<4H", 5, 2, 3, 4)}, codecs=[BYTES, conditional(GZIP)]),
-    values={"first": "5"})
+add("conditional_good", lambda: v3({"c/0/0": b"\0" + struct.pack("<4H", 5, 2, 3, 4)},
+                                   codecs=[BYTES, conditional(GZIP)]), values={"first": "5"})
 conditionals("empty", b"", "header has 1")
 conditionals("header_cut", b"\0", "header has 2", header_bits=16)
 conditionals("bit_without_codec", b"\x04" + bytes(8), "bit 2")
@@ -418,7 +420,8 @@ def blocks(name, value, word, found=None, status=CORRUPT, **more):
 
 
 add("n5_good", lambda: v3({"0/0": block(data=struct.pack(">4H", 5, 0, 0, 0))}, codecs=[n5()],
-                          chunk_key_encoding={"name": "v2", "configuration": {"separator": "/"}}), values={"first": "5"})
+                          chunk_key_encoding={"name": "v2", "configuration": {"separator": "/"}}),
+    values={"first": "5"})
 blocks("empty", b"", "0 bytes")
 blocks("head_cut", block()[:3], "3 bytes")
 blocks("shape_cut", block()[:11], "header has 12")
@@ -475,7 +478,8 @@ def xz_of_large_window():
     return lzma.compress(PLAIN, lzma.FORMAT_XZ).replace(b"\x21\x01\x16", b"\x21\x01\x28")
 
 
-for _name, _found, _good in (("bz2", old("bz2", level=1), bz2.compress(PLAIN)), ("lzma", old("lzma"), lzma.compress(PLAIN)),
+for _name, _found, _good in (("bz2", old("bz2", level=1), bz2.compress(PLAIN)),
+                             ("lzma", old("lzma"), lzma.compress(PLAIN)),
                              ("zlib", old("zlib", level=1), zlib.compress(PLAIN))):
     add(_name + "_good", lambda found=_found, good=_good: v3({"c/0/0": good}, codecs=[BYTES, found]),
         values={"first": "1"})
@@ -483,8 +487,8 @@ for _name, _found, _good in (("bz2", old("bz2", level=1), bz2.compress(PLAIN)), 
     packed(_name + "_rubbish", b"rubbish, rubbish", _name, _found)
     packed(_name + "_cut", _good[:-5], _name, _found)
     packed(_name + "_tail", _good + b"tail", "a/c/0/0", _found)
-    packed(_name + "_flipped", _good[:len(_good) // 2] + bytes([_good[len(_good) // 2] ^ 255]) + _good[len(_good) // 2 + 1:],
-           "a/c/0/0", _found)
+    _half = len(_good) // 2
+    packed(_name + "_flipped", _good[:_half] + bytes([_good[_half] ^ 255]) + _good[_half + 1:], "a/c/0/0", _found)
 packed("bz2_short", bz2.compress(PLAIN[:-1]), "a/c/0/0", old("bz2", level=1))
 packed("bz2_long", bz2.compress(PLAIN + b"x"), "a/c/0/0", old("bz2", level=1))
 packed("bz2_bomb", bz2_bomb, "a/c/0/0", old("bz2", level=1))
@@ -517,7 +521,8 @@ packed("base64_long", base64.b64encode(PLAIN + b"x"), "a/c/0/0", old("base64"))
 
 for _name, _good in (("crc32", struct.pack("<I", zlib.crc32(PLAIN)) + PLAIN),
                      ("adler32", struct.pack("<I", zlib.adler32(PLAIN)) + PLAIN)):
-    add(_name + "_good", lambda name=_name, good=_good: v3({"c/0/0": good}, codecs=[BYTES, old(name)]), values={"first": "1"})
+    add(_name + "_good", lambda name=_name, good=_good: v3({"c/0/0": good}, codecs=[BYTES, old(name)]),
+        values={"first": "1"})
     packed(_name + "_empty", b"", _name, old(_name))
     packed(_name + "_3_bytes", b"123", _name, old(_name))
     packed(_name + "_wrong", _good[:-1] + b"\xff", _name, old(_name))
@@ -543,7 +548,8 @@ zfp_chunks("long", bytes(100000), "a/c/0/0")
 zfp_chunks("rate_short", bytes(3), "a/c/0/0", codec("zfp", mode="fixed_rate", rate=16))
 config("zfp_precision", CORRUPT, "precision", _plain, codec("zfp", mode="fixed_precision", precision=-1), **FLOATS)
 config("zfp_member", CORRUPT, "speed", _plain, codec("zfp", mode="reversible", speed=1), **FLOATS)
-config("zfp_tolerance_nan", CORRUPT, "tolerance", _plain, codec("zfp", mode="fixed_accuracy", tolerance="NaN"), **FLOATS)
+config("zfp_tolerance_nan", CORRUPT, "tolerance", _plain,
+       codec("zfp", mode="fixed_accuracy", tolerance="NaN"), **FLOATS)
 config("zfpy_mode", CORRUPT, "mode", _plain, old("zfpy", mode=9), **FLOATS)
 
 

@@ -194,10 +194,18 @@ static void compared(void **state)
     assert_true(zr_json_equal(NULL, NULL));
 }
 
+static const char *excerpt_of(struct zr_json_doc *doc, const char *json)
+{
+    static char text[64];
+
+    assert_int_equal(zr_json_parse(doc, json, strlen(json), NULL, NULL), ZARR_OK);
+    return zr_json_excerpt(doc->root, text, sizeof text);
+}
+
 static void excerpts(void **state)
 {
     struct zr_json_doc doc;
-    char text[12];
+    char text[12], wide[80];
 
     (void)state;
     zr_json_doc_init(&doc, NULL);
@@ -212,7 +220,17 @@ static void excerpts(void **state)
         "\"abcde...\"");
     assert_string_equal(zr_json_excerpt(zr_json_new_u64(&doc, 7), text, sizeof text),
                         "7");
-    assert_string_equal(zr_json_excerpt(made(&doc), text, sizeof text), "object");
+    assert_string_equal(zr_json_excerpt(made(&doc), text, sizeof text), "{\"list\"...");
+    assert_string_equal(excerpt_of(&doc, "[[1,{\"a\":[]}],{},null]"),
+                        "[[1,{\"a\":[]}],{},null]");
+    assert_string_equal(excerpt_of(&doc, "[[[[[[[[[1]]]]]]]],2]"),
+                        "[[[[[[[[...]]]]]]],2]");
+    for (size_t cap = 8; cap < sizeof wide; cap++) {
+        memset(wide, '#', sizeof wide);
+        zr_json_excerpt(made(&doc), wide, cap);
+        assert_true(strlen(wide) < cap);
+        assert_int_equal(wide[cap], '#');
+    }
     zr_json_doc_deinit(&doc);
 }
 
