@@ -394,10 +394,14 @@ add("conditional_edges_missing", lambda: v3(**deep_edges(4, 4)), untrusted=True,
 config("conditional_shards_deep", LIMIT, "deep", *deep_shards(4, [BYTES, deep_conditional(4)]))
 
 BASE64 = codec("numcodecs.base64")
-for _name, _found in (("bytes", [BYTES]), ("shard", [codec("sharding_indexed", chunk_shape=[16384, 16384], codecs=[BYTES],
-                                                           index_codecs=[BYTES])]),
-                      ("whole_shard", [codec("reshape", shape=[1 << 28]), codec(
-                          "sharding_indexed", chunk_shape=[1 << 28], codecs=[BYTES], index_codecs=[BYTES])])):
+
+
+def plain_shard(*shape):
+    return codec("sharding_indexed", chunk_shape=list(shape), codecs=[BYTES], index_codecs=[BYTES])
+
+
+for _name, _found in (("bytes", [BYTES]), ("shard", [plain_shard(16384, 16384)]),
+                      ("whole_shard", [codec("reshape", shape=[1 << 28]), plain_shard(1 << 28)])):
     add(f"base64_behind_{_name}", lambda found=_found: v3({"c/0/0": b"1234"}, codecs=found + [BASE64] * 16,
                                                           data_type="uint8", shape=[16384, 16384],
                                                           chunk_grid=grid(16384, 16384)),
