@@ -7,12 +7,15 @@ import math
 from dataclasses import replace
 
 import numpy as np
+from hypothesis import assume
 from hypothesis import strategies as st
 
 import cases
 import strategies
 from matrix_types import BITS, IEEE, LABELS, NUMPY, TEXTS, WHOLE, Chunk, codec, types_v2, types_v3, v2_type
 from strategies import Case
+
+MOST_CODECS = 32  # the default of zarr_limits.codecs
 
 # ---- array->array ------------------------------------------------------------------------
 
@@ -288,6 +291,13 @@ def chains(draw, at, fixed_shape, depth=0, loose=False):
     return codecs + [last(draw, at)] + draw(bytes_codecs(item))
 
 
+def count(codecs):
+    """Those inside others too: the limit `codecs` is for all of them together."""
+    inside = [value for found in codecs for value in found.get("configuration", {}).values()
+              if isinstance(value, list) and value and isinstance(value[0], dict) and "name" in value[0]]
+    return len(codecs) + sum(map(count, inside))
+
+
 @st.composite
 def cases_v3(draw):
     kind = draw(types_v3())
@@ -295,6 +305,7 @@ def cases_v3(draw):
     chunks = tuple(draw(st.one_of(st.integers(1, 6), st.sampled_from([4, 6, 8, 12]))) for _ in shape)
     grid = draw(st.sampled_from(["regular"] * 3 + ["rectilinear", "zarrs.regular_bounded"]))
     codecs = draw(chains(replace(kind.chunk, shape=list(chunks)), grid == "regular"))
+    assume(count(codecs) <= MOST_CODECS)
     encoding = draw(st.sampled_from([("default", "/"), ("default", "."), ("v2", "."), ("v2", "/")]))
     document = cases.document_v3(kind.data_type, kind.fill_value, codecs, shape, chunks, *encoding)
     sharded = any(found["name"] == "sharding_indexed" for found in codecs)
