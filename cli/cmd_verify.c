@@ -297,7 +297,7 @@ static int verify(struct verify *v)
 static int run(struct cli *cli)
 {
     struct verify v = {.cli = cli, .path = ""};
-    int rc = cli_node_open(cli, cli->args[0], CLI_OPEN_ANY | CLI_OPEN_SHUT, &v.node);
+    int rc = cli_node_open(cli, cli->args[0], CLI_OPEN_SHUT, &v.node);
 
     if (!rc)
         rc = verify(&v);

@@ -9,35 +9,7 @@
 
 #include <cmocka.h>
 
-#include "dtype/dtype.h"
-
-static struct zr_dtype_registry registry;
-
-static int set_up(void **state)
-{
-    (void)state;
-    if (zr_dtype_registry_init(&registry, NULL, NULL) != ZARR_OK)
-        return -1;
-    for (const zarr_dtype_vtable *const *v = zr_dtype_core; *v; v++)
-        if (zr_dtype_register(&registry, *v, "core", NULL) != ZARR_OK)
-            return -1;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    zr_dtype_registry_deinit(&registry);
-    return 0;
-}
-
-static const zarr_dtype *type_of(const char *name)
-{
-    const zarr_dtype *t = NULL;
-
-    assert_int_equal(zr_dtype_find(&registry, name, &t, NULL, NULL), ZARR_OK);
-    return t;
-}
+#include "unit/dtype/dtype_test.h"
 
 /* The element's bytes as hex, most significant byte of each unit first. */
 static void hex_of(const zarr_dtype *t, const uint8_t *element, char *hex)

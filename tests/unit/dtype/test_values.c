@@ -11,37 +11,9 @@
 
 #include <cmocka.h>
 
-#include "dtype/dtype.h"
+#include "unit/dtype/dtype_test.h"
 
-static struct zr_dtype_registry registry;
 static zarr_error terr;
-
-static int set_up(void **state)
-{
-    (void)state;
-    if (zr_dtype_registry_init(&registry, NULL, NULL) != ZARR_OK)
-        return -1;
-    for (const zarr_dtype_vtable *const *v = zr_dtype_core; *v; v++)
-        if (zr_dtype_register(&registry, *v, "core", NULL) != ZARR_OK)
-            return -1;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    zr_dtype_registry_deinit(&registry);
-    return 0;
-}
-
-static const zarr_dtype *type_of(const char *name)
-{
-    const zarr_dtype *t = NULL;
-
-    if (zr_dtype_find(&registry, name, &t, NULL, &terr) != ZARR_OK)
-        fail_msg("%s: %s", name, terr.message);
-    return t;
-}
 
 static void assert_says(const char *text)
 {
