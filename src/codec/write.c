@@ -241,6 +241,19 @@ static struct zr_json *write_filter_members(struct zr_json_doc *doc,
     return out;
 }
 
+/* v2's gzip may leave the level to zlib by -1; v3 has 0 to 9 (Z_DEFAULT_COMPRESSION is
+ * 6). */
+static struct zr_json *write_gzip_members(struct zr_json_doc *doc,
+                                          const struct zarr_codec_spec *s)
+{
+    struct zr_json *out = zr_json_copy(doc, s->members);
+    int64_t level = 0;
+
+    if (out && zarr_codec_spec_i64(s, "level", &level) == 0 && level < 0)
+        zr_json_set(doc, out, "level", zr_json_new_i64(doc, 6));
+    return out;
+}
+
 /* zarr-python wants numcodecs' to have a configuration, be it empty. A v2 bitround and a
  * v2 packbits are numcodecs', too. */
 static struct zr_json *write_link_v3(struct zr_json_doc *doc,
@@ -260,6 +273,8 @@ static struct zr_json *write_link_v3(struct zr_json_doc *doc,
         zr_json_set(doc, out, "configuration", zr_shard_spec_write(doc, s->shard));
     else if (write_is_filter(s))
         zr_json_set(doc, out, "configuration", write_filter_members(doc, s));
+    else if (s->vt->canonical == zr_spec_gzip.canonical)
+        zr_json_set(doc, out, "configuration", write_gzip_members(doc, s));
     else if (zr_json_count(s->members) ||
              zr_starts_with(zr_str_text(&name), "numcodecs."))
         zr_json_set(doc, out, "configuration", zr_json_copy(doc, s->members));

@@ -19,7 +19,8 @@ COMPRESSORS = [None, {"id": "zstd", "level": 1}, {"id": "zstd", "level": 3, "che
                {"id": "blosc", "cname": "lz4", "clevel": 5, "shuffle": 1},
                {"id": "blosc", "cname": "zstd", "clevel": 1, "shuffle": 2},
                {"id": "blosc", "cname": "lz4", "clevel": 1, "shuffle": -1},
-               {"id": "zlib", "level": 1}, {"id": "gzip", "level": 1}, {"id": "bz2", "level": 1},
+               {"id": "zlib", "level": 1}, {"id": "gzip", "level": 1},
+               {"id": "gzip", "level": -1}, {"id": "bz2", "level": 1},
                {"id": "lzma"}, {"id": "lz4"}, {"id": "shuffle", "elementsize": 4}, {"id": "crc32"},
                {"id": "adler32"}, {"id": "crc32c"}, {"id": "fletcher32"}, {"id": "jenkins_lookup3"}]
 

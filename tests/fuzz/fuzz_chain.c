@@ -20,25 +20,23 @@ static void fuzz_check(bool ok)
         __builtin_trap();
 }
 
-/* Written, read, written: the same. The text is v3's, completed. */
-static void fuzz_write_twice(const struct zr_chain *chain)
+/* Written, read, written: the same. */
+static void fuzz_write_twice(const struct zr_chain *chain, int format)
 {
     struct zr_chain *again = NULL;
     struct zr_json_doc doc, doc2;
-    const struct zr_chain_parse_options opts = {.format = 3};
+    const struct zr_chain_parse_options opts = {.format = format};
     struct zr_json *first = NULL;
 
-    if (zr_chain_has_form(chain, 3, NULL) != ZARR_OK)
+    if (zr_chain_has_form(chain, format, NULL) != ZARR_OK)
         return;
     zr_json_doc_init(&doc, NULL);
     zr_json_doc_init(&doc2, NULL);
-    first = zr_chain_write(&doc, chain, 3);
+    first = zr_chain_write(&doc, chain, format);
     fuzz_check(first != NULL);
     fuzz_check(zr_chain_parse(&again, &fuzz_env.codec.codecs, first, &opts, NULL, NULL) ==
                ZARR_OK);
-    fuzz_check(zr_json_equal(first, zr_chain_write(&doc2, again, 3)));
-    if (zr_chain_has_form(again, 2, NULL) == ZARR_OK)
-        fuzz_check(zr_chain_write(&doc2, again, 2) != NULL);
+    fuzz_check(zr_json_equal(first, zr_chain_write(&doc2, again, format)));
     zr_chain_free(again);
     zr_json_doc_deinit(&doc);
     zr_json_doc_deinit(&doc2);
@@ -63,7 +61,7 @@ static void fuzz_place(const struct zr_chain *chain, const struct zr_chain_reps 
     zr_program_free(p);
 }
 
-static void fuzz_follow(struct zr_chain *chain, uint8_t dtype, uint8_t shape)
+static void fuzz_follow(struct zr_chain *chain, int format, uint8_t dtype, uint8_t shape)
 {
     struct zr_chain_reps reps = {0};
     zarr_chunk_spec chunk;
@@ -77,7 +75,9 @@ static void fuzz_follow(struct zr_chain *chain, uint8_t dtype, uint8_t shape)
     fuzz_place(chain, &reps, true);
     zr_chain_reps_deinit(&reps);
     fuzz_check(zr_chain_complete(chain, &chunk, NULL) == ZARR_OK);
-    fuzz_write_twice(chain);
+    fuzz_write_twice(chain, 3);
+    if (format == 2) /* v3's are put into v2's order by meta/convert.c */
+        fuzz_write_twice(chain, 2);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -98,7 +98,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (zr_json_parse(&doc, (const char *)data + 2, size - 2, NULL, NULL) == ZARR_OK) {
         st = zr_chain_parse(&chain, &fuzz_env.codec.codecs, doc.root, &opts, NULL, &err);
         if (st == ZARR_OK)
-            fuzz_follow(chain, data[0] >> 2, data[1]);
+            fuzz_follow(chain, opts.format, data[0] >> 2, data[1]);
         else
             fuzz_check(err.message[0] != '\0' &&
                        (st == ZARR_ERR_INVALID || st == ZARR_ERR_UNSUPPORTED ||

@@ -113,7 +113,7 @@ def objects():
     # Some are encoded twice: the object codec with a filter behind it.
     root.create_dataset("sum", data=boxed(words, 42), dtype=object, object_codec=numcodecs.VLenUTF8(),
                         filters=[numcodecs.CRC32()], chunks=8)
-    keep("objects.zarr", WRITER, walk(root), unmigrated="has no codec \"(json2|msgpack2|categorize|vlen-array)\"")
+    keep("objects.zarr", WRITER, walk(root), unmigrated="has no codec \"(json2|msgpack2|categorize)\"|vlen-array.* has no form in Zarr v3")
 
     root = zarr.open_group(place("refused.zarr"), "w")
     root.create_dataset("pickle", data=boxed([1, "a", None], 3), object_codec=numcodecs.Pickle())

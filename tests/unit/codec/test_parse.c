@@ -128,6 +128,13 @@ static const struct {
      ",{"
      "\"id\":\"gzip\",\"level\":1}]"},
     {2,
+     "[{\"id\":\"bytes\"},{\"id\":\"gzip\",\"level\":-1},{\"id\":\"zlib\",\"level\":-1}]",
+     "[{\"name\":\"bytes\"},{\"name\":\"gzip\",\"configuration\":{\"level\":6}},{"
+     "\"name\":"
+     "\"numcodecs.zlib\",\"configuration\":{\"level\":-1}}]",
+     "[{\"id\":\"bytes\"},{\"id\":\"gzip\",\"level\":-1},{\"id\":\"zlib\",\"level\":-1}"
+     "]"},
+    {2,
      "[{\"id\":\"bytes\"},{\"id\":\"crc32\",\"location\":\"start\"},{\"id\":"
      "\"adler32\",\"location\":\"end\"},{\"id\":\"fletcher32\"},{\"id\":"
      "\"jenkins_lookup3\",\"prefix\":[7,8]},{\"id\":\"base64\"},{\"id\":\"bz2\"}]",
