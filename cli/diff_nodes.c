@@ -34,15 +34,37 @@ static const char *type_name(const zarr_array *array)
     return name ? name : zarr_dtype_v2(type);
 }
 
-/* null in v2 is read as zero. */
-static char *fill_text(const zarr_array *array)
+/* What null in v2 is read as: zero, but NaT for times, also in structs. */
+static void put_nat(const zarr_dtype *type, uint8_t *element)
 {
-    const zarr_dtype *type = zarr_array_dtype(array);
+    const uint32_t kind = zarr_dtype_kind(type);
+    const int64_t nat = INT64_MIN;
+
+    if (kind == ZARR_KIND_DATETIME || kind == ZARR_KIND_TIMEDELTA)
+        memcpy(element, &nat, sizeof nat);
+    for (uint64_t i = 0; i < zarr_dtype_n_fields(type); i++) {
+        zarr_dtype_field field = ZARR_DTYPE_FIELD_INIT;
+        uint64_t n = 1;
+
+        if (zarr_dtype_field_at(type, i, &field, NULL))
+            return;
+        for (int32_t d = 0; d < field.ndim; d++)
+            n *= field.shape[d];
+        for (uint64_t k = 0; k < n; k++)
+            put_nat(field.dtype,
+                    element + field.offset + k * zarr_dtype_item_bytes(field.dtype));
+    }
+}
+
+static char *fill_text(const zarr_array *array, const zarr_dtype *type)
+{
     const void *fill = zarr_array_fill_value(array);
     void *zero = fill ? NULL : cli_alloc((size_t)zarr_dtype_item_bytes(type));
     size_t n = 0;
     char *text = NULL;
 
+    if (zero)
+        put_nat(type, zero);
     if (zarr_dtype_print(type, fill ? fill : zero, NULL, 0, &n, NULL) == ZARR_OK) {
         text = cli_alloc(n + 1);
         if (zarr_dtype_print(type, fill ? fill : zero, text, n + 1, &n, NULL) != ZARR_OK)
@@ -80,9 +102,12 @@ static void storage(struct diff_pair *p)
 
 void cli_diff_arrays(struct diff_pair *p)
 {
-    char *fa = fill_text(p->a), *fb = fill_text(p->b);
+    const zarr_dtype *type = zarr_array_dtype(p->a), *other = zarr_array_dtype(p->b);
+    const bool same = zarr_dtype_equal(type, other); /* r24 is raw_bytes[3], too */
+    char *fa = fill_text(p->a, type), *fb = fill_text(p->b, same ? type : other);
 
-    texts(p, "data type", type_name(p->a), type_name(p->b), false);
+    if (!same || p->d->storage)
+        texts(p, "data type", type_name(p->a), type_name(p->b), false);
     texts(p, "fill value", fa, fb, true);
     if (zarr_array_ndim(p->a) == zarr_array_ndim(p->b))
         names(p);

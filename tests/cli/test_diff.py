@@ -1,4 +1,6 @@
 """zarrc diff: 0 equal, 1 different, other codes when that cannot be said."""
+import json
+
 import numpy as np
 import pytest
 import zarr
@@ -48,6 +50,35 @@ def test_elements(zarrc, pair):
     zarrc("diff", "--atol=1.9", a, b, code=1)
     zarrc("diff", "--rtol=0.2", a, b)
     zarrc("diff", "--rtol=-1", a, b, code=2)
+
+
+def test_one_type_by_two_names(zarrc, tmp_path):
+    """v2 has one name for raw bytes, v3 two: they are the same elements."""
+    values = np.array([b"abc", b"\0\0\0", b"\xff\0\1"], "V3")
+    a = make(tmp_path / "a.zarr", values, fill_value=np.void(b"\1\2\3"))
+    zarrc("reencode", "--format=2", a, tmp_path / "b.zarr")
+    zarrc("reencode", "--format=3", tmp_path / "b.zarr", tmp_path / "c.zarr")
+    b, c = tmp_path / "b.zarr", tmp_path / "c.zarr"
+    assert zarrc("diff", a, b).out == zarrc("diff", a, c).out == b""
+    assert "data type: raw_bytes[3] | r24" in zarrc("diff", "--storage", a, c, code=1).text
+    zarrc("import", "--input=elements", "-", f"{c}[:1]", input=b'"AAAA"')
+    assert "fill value" not in zarrc("diff", a, c, code=1).text
+    zarrc("create", "--force", "--like", c, "--fill=[1,2,4]", b)
+    assert 'fill value: "AQID" | "AQIE"' in zarrc("diff", a, b, code=1).text
+
+
+@pytest.mark.parametrize("dtype", [
+    "<f4", "<U3", "|S3", ">M8[s]", "<m8", [["a", "<i2"], ["t", "<M8[D]", [2]],
+                                          ["in", [["u", "|u1"], ["d", "<m8[s]"]]]]])
+def test_null_is_the_default(zarrc, tmp_path, dtype):
+    a, b = tmp_path / "a.zarr", tmp_path / "b.zarr"
+    zarrc("create", "--format=2", "--shape=3", "-t", dtype if isinstance(dtype, str) else
+          json.dumps(dtype), a)
+    zarrc("create", "--like", a, b)
+    document = json.loads((a / ".zarray").read_text())
+    (a / ".zarray").write_text(json.dumps({**document, "fill_value": None}))
+    assert zarrc("diff", a, b).out == b""
+    assert zarrc("cat", a).out == zarrc("cat", b).out
 
 
 @pytest.mark.parametrize("a, b, options, code", [
