@@ -164,13 +164,7 @@ static int add_codec(struct cli *cli, const char *text, bool v2, struct cli_stri
     return add_short(cli, text, v2, out);
 }
 
-/* Filters do not shrink: in v2 all but the last codec, and these, are filters. */
-static bool is_filter(const char *text)
-{
-    return strncmp(text, "shuffle", 7) == 0 || strncmp(text, "delta", 5) == 0 ||
-           strncmp(text, "crc32c", 6) == 0;
-}
-
+/* All but the last codec are filters, and it too where it does not compress. */
 static int codecs_v2(struct cli *cli, int n, struct cli_string *out)
 {
     struct cli_string filters = {0}, compressor = {0};
@@ -186,7 +180,7 @@ static int codecs_v2(struct cli *cli, int n, struct cli_string *out)
     for (int i = 0; i < n && !rc; i++) {
         const char *text = cli_text_at(cli, "codec", i);
 
-        if (i == n - 1 && !is_filter(text))
+        if (i == n - 1 && !cli_v2_is_filter(text))
             rc = add_codec(cli, text, true, &compressor);
         else
             rc = add_codec(cli, text, true, &filters);
