@@ -94,7 +94,7 @@ static inline zarr_status impl_run_loose(const struct zr_program *p, struct impl
                                          const void *src, size_t src_bytes, uint8_t **out,
                                          size_t *n, zarr_error *err)
 {
-    struct zr_buffer buffer[3] = {{0}};
+    struct zr_buffer buffer[ZR_GROWTH_BUFFERS] = {{0}};
     struct zr_growth g = {.ts = &e->threads, .buffer = buffer};
     uint8_t *exact = malloc(src_bytes ? src_bytes : 1);
     zarr_mem in = zr_mem_of_host(exact, src_bytes), got = {0};

@@ -13,7 +13,7 @@
 #include "unit/impl/impl_test.h"
 
 static struct impl_env env;
-static struct zr_buffer buffers[3];
+static struct zr_buffer buffers[ZR_GROWTH_BUFFERS];
 static zarr_error error;
 
 static int open_env(void **state)

@@ -155,7 +155,7 @@ static struct impl_chain made(const char *codecs, uint64_t n)
 /* ---- one chunk, sizes found on the way
  * -------------------------------------------------- */
 
-static struct zr_buffer buffers[3];
+static struct zr_buffer buffers[ZR_GROWTH_BUFFERS];
 
 static zarr_status grow(const struct zr_program *p, const void *src, size_t n,
                         zarr_mem *out)
@@ -361,6 +361,73 @@ static void test_varies(void **state)
     varies(ZR_RUNS_ENCODE);
 }
 
+/* ---- threads ---------------------------------------------------------------------- */
+
+struct sharer {
+    const zarr_codec_runner *runner;
+    struct zr_thread_states threads;
+    uint32_t data[500];
+    bool same;
+};
+
+/* Both ways: one of them nobody has asked for before. */
+static void *share(void *arg)
+{
+    struct sharer *s = arg;
+    zarr_codec_exec exec = {.struct_size = sizeof exec, .inner = &s->threads};
+    zarr_mem src = zr_mem_of_host(s->data, sizeof s->data), got = {0}, back = {0};
+
+    s->same = zarr_codec_runner_encode(s->runner, &exec, &src, &got, NULL) == ZARR_OK &&
+              zarr_codec_runner_decode(s->runner, &exec, &got, &back, NULL) == ZARR_OK &&
+              back.bytes == sizeof s->data &&
+              memcmp((uint8_t *)back.handle + back.offset, s->data, sizeof s->data) == 0;
+    s->threads.decode.top = s->threads.encode.top = 0;
+    return NULL;
+}
+
+static void test_threads(void **state)
+{
+    const char *codecs =
+        "[{\"name\":\"bytes\",\"configuration\":{\"endian\":\"little\"}},"
+        "{\"name\":\"box\",\"configuration\":{\"codecs\":[{\"name\":\"bytes\","
+        "\"configuration\":{\"endian\":\"big\"}},{\"name\":\"zstd\"}]}}]";
+    zarr_chunk_spec spec = {.struct_size = sizeof spec, .ndim = 1, .shape = {500}};
+    static struct sharer sharers[4];
+
+    ZR_UNUSED(state);
+    box_open();
+    assert_int_equal(
+        zr_dtype_find(&env.codec.dtypes, "uint32", &spec.dtype, NULL, &error), ZARR_OK);
+    for (int round = 0; round < 20; round++) {
+        struct zr_chain *chain = NULL;
+        zarr_codec_spec stage;
+        zarr_codec_runner *r = NULL;
+        zr_thread thread[ZR_COUNT(sharers)];
+
+        assert_int_equal(codec_env_parse(&chain, &env.codec, 3, codecs, NULL, &error),
+                         ZARR_OK);
+        stage = chain->codec[1];
+        stage.runs = round % 2 ? ZR_RUNS_DECODE : ZR_RUNS_ENCODE;
+        assert_int_equal(zarr_codec_runner_open(&r, &stage, "codecs", &spec, &error),
+                         ZARR_OK);
+        for (size_t i = 0; i < ZR_COUNT(sharers); i++) {
+            sharers[i] = (struct sharer){.runner = r};
+            for (uint32_t k = 0; k < ZR_COUNT(sharers[i].data); k++)
+                sharers[i].data[k] = k * (uint32_t)(i + 3);
+            assert_int_equal(zr_thread_start(&thread[i], share, &sharers[i], &error),
+                             ZARR_OK);
+        }
+        for (size_t i = 0; i < ZR_COUNT(sharers); i++) {
+            zr_thread_join(&thread[i]);
+            assert_true(sharers[i].same);
+            zr_thread_states_close(&env.impls, &sharers[i].threads);
+        }
+        zarr_codec_runner_close(r);
+        zr_chain_free(chain);
+    }
+    close_all();
+}
+
 /* ---- depth ----------------------------------------------------------------------- */
 
 #define BOX "{\"name\":\"box\",\"configuration\":{\"codecs\":["
@@ -464,7 +531,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_around),   cmocka_unit_test(test_bombs),
         cmocka_unit_test(test_varies),   cmocka_unit_test(test_binds_once_each_way),
-        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_refusals), cmocka_unit_test(test_threads),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
