@@ -414,7 +414,7 @@ struct cli_spec {
     zarr_array_spec spec;
     uint64_t shape[ZARR_MAX_RANK], chunks[ZARR_MAX_RANK], shards[ZARR_MAX_RANK];
     const char *names[ZARR_MAX_RANK];
-    char *text[8];  /* owned texts behind the pointers of spec */
+    char *text[9];  /* owned texts behind the pointers of spec */
     bool no_shards; /* --shards=none was given */
 };
 /* Starts from a model: type, shape, chunks, shards, codecs, fill, names, attributes,

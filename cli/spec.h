@@ -1,11 +1,31 @@
 /*
- * spec.h - what spec.c and spec_v2.c share: a chain of codecs as format 2 says
- * it. Commands use cli_spec_*() of cli.h.
+ * spec.h - what spec.c (options), spec_codecs.c (--codec), spec_like.c (a model) and
+ * spec_v2.c (a chain of codecs as format 2 says it) share. Commands use cli_spec_*() of
+ * cli.h.
  */
 #ifndef CLI_SPEC_H
 #define CLI_SPEC_H
 
 #include "cli.h"
+
+/* Owned texts of a spec by what they are for. */
+enum {
+    CLI_TEXT_CODECS,
+    CLI_TEXT_INDEX,
+    CLI_TEXT_FILL,
+    CLI_TEXT_ATTRS,
+    CLI_TEXT_NAMES,
+    CLI_TEXT_TYPE,
+    CLI_TEXT_GRID,
+    CLI_TEXT_KEYS,
+    CLI_TEXT_WHOLE, /* a model's chain with codecs in front of its shards, as it is */
+};
+
+/* Puts text, owned, into that place of the spec; returns it. */
+const char *cli_spec_keep(struct cli_spec *s, int which, char *text);
+/* The values of option (--codec, --index-codec) as JSON, into text `which`. */
+int cli_spec_codecs(struct cli *cli, const char *option, int which, bool v2,
+                    struct cli_spec *s);
 
 struct cli_v2_chain {
     char *json;        /* {"filters": ..., "compressor": ...}; owned by the caller */

@@ -211,14 +211,61 @@ def test_like(zarrc, tmp_path):
     zarrc("create", tmp_path / "x.zarr/v2", "--like", tmp_path / "x.zarr/m", "--format=2",
           "--shards=none", "--shape=7,8")
     v2 = zarr.open_array(tmp_path / "x.zarr/v2")
-    assert v2.metadata.zarr_format == 2 and v2.shape == (7, 8) and v2.chunks == (7, 8) or \
-        v2.chunks == (10, 10)
+    assert (v2.metadata.zarr_format, v2.shape, v2.chunks) == (2, (7, 8), (10, 10))
     assert v2.metadata.compressor.get_config()["id"] == "gzip" and v2.fill_value == 9
     zarrc("create", tmp_path / "x.zarr/back", "--like", tmp_path / "x.zarr/v2", "--format=3")
     back = zarr.open_array(tmp_path / "x.zarr/back")
     assert back.metadata.zarr_format == 3 and back.compressors[0].to_dict()["name"] == "gzip"
-    assert "format 2 has no shards" in zarrc("create", tmp_path / "x.zarr/no", "--like",
-                                             tmp_path / "x.zarr/m", "--format=2", code=None).err or True
+    refused = zarrc("create", tmp_path / "x.zarr/no", "--like", tmp_path / "x.zarr/m", "--format=2",
+                    code=None)
+    assert refused.code and "v2 arrays have no shards" in refused.err
+
+
+def chain(zarrc, path):
+    return zarrc("info", "--json", path).json["codecs"]
+
+
+def test_like_codecs_in_front_of_shards(zarrc, tmp_path):
+    little = {"name": "bytes", "configuration": {"endian": "little"}}
+    scale = {"name": "scale_offset", "configuration": {"offset": 1.5, "scale": 2.0}}
+    shards = {"name": "sharding_indexed", "configuration": {
+        "chunk_shape": [2, 2], "codecs": [little], "index_codecs": [little, {"name": "crc32c"}],
+        "index_location": "start"}}
+    model, copy = tmp_path / "m", [tmp_path / f"c{i}" for i in range(6)]
+    zarrc("create", model, "--shape=8,8", "--chunks=4,4", "--dtype=f8", "--codec", json.dumps([scale, shards]))
+    zarrc("create", copy[0], "--like", model)
+    zarrc("reencode", model, copy[1])
+    for path in copy[:2]:
+        assert chain(zarrc, path) == chain(zarrc, model) == [scale, shards]
+        assert zarrc("info", "--json", path).json["shards"] == [4, 4]
+    zarrc("create", copy[2], "--like", model, "--shards=none")
+    assert chain(zarrc, copy[2]) == [scale, little]
+    zarrc("create", copy[3], "--like", model, "--chunks=1,2")
+    made, = chain(zarrc, copy[3])
+    assert made["configuration"]["chunk_shape"] == [1, 2] and made["configuration"]["index_location"] == "start"
+    assert made["configuration"]["codecs"] == [scale, little]
+    zarrc("create", copy[4], "--like", model, "--codec=gzip:3")
+    made, = chain(zarrc, copy[4])
+    assert [c["name"] for c in made["configuration"]["codecs"]] == ["bytes", "gzip"]
+
+
+@pytest.mark.parametrize("keys", [
+    {"name": "suffix", "configuration": {"suffix": ".x", "base_encoding": {
+        "name": "v2", "configuration": {"separator": "."}}}},
+    {"name": "zarrs.default_suffix", "configuration": {"separator": ".", "suffix": ".tif"}},
+    {"name": "v2", "configuration": {"separator": "/"}}, {"name": "v2"}, "v2",
+    {"name": "default", "configuration": {"separator": "."}}])
+def test_like_keys(zarrc, tmp_path, keys):
+    document = {"zarr_format": 3, "node_type": "array", "shape": [4, 4], "data_type": "int16",
+                "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [2, 2]}},
+                "chunk_key_encoding": keys, "fill_value": 0,
+                "codecs": [{"name": "bytes", "configuration": {"endian": "little"}}]}
+    if keys == {"name": "v2"} or keys == "v2":
+        keys = {"name": "v2", "configuration": {"separator": "."}}
+    (tmp_path / "m").mkdir()
+    (tmp_path / "m/zarr.json").write_text(json.dumps(document))
+    zarrc("create", tmp_path / "c", "--like", tmp_path / "m")
+    assert zarrc("info", "--json", tmp_path / "c").json["metadata"]["chunk_key_encoding"] == keys
 
 
 def test_like_big_endian_fortran_v2(zarrc, tmp_path):

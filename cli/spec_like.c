@@ -1,0 +1,149 @@
+/*
+ * spec_like.c - what a new array shall be when another one is its model (--like, and what
+ * import and reencode keep).
+ */
+#include "spec.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static char *cut(const char *text, size_t bytes)
+{
+    return text ? cli_format("%.*s", (int)bytes, text) : NULL;
+}
+
+/* Of a sharding codec's configuration: inner chain, index chain, place of the index. */
+static void like_shards(struct cli_spec *s, const char *codec)
+{
+    size_t n = 0, m = 0;
+    const char *conf = cli_json_member(codec, "configuration", &n);
+    const char *part;
+
+    if (!conf)
+        return;
+    part = cli_json_member(conf, "codecs", &m);
+    s->spec.codecs = cli_spec_keep(s, CLI_TEXT_CODECS, cut(part, m));
+    part = cli_json_member(conf, "index_codecs", &m);
+    s->spec.index_codecs = cli_spec_keep(s, CLI_TEXT_INDEX, cut(part, m));
+    part = cli_json_member(conf, "index_location", &m);
+    if (part && m == 7 && strncmp(part, "\"start\"", 7) == 0)
+        s->spec.flags |= ZARR_SPEC_INDEX_AT_START;
+}
+
+/* What stands in front of the shards moves into the inner chunks, where it does the same;
+ * the whole chain is kept for a copy with the same shards. */
+static void like_front(struct cli_spec *s, const char *codecs,
+                       const struct cli_string *front)
+{
+    cli_spec_keep(s, CLI_TEXT_WHOLE, cli_strdup(codecs));
+    s->spec.codecs = cli_spec_keep(
+        s, CLI_TEXT_CODECS, cli_format("[%s, %s", front->text, s->spec.codecs + 1));
+}
+
+static void like_codecs(struct cli_spec *s, zarr_array *model, bool sharded)
+{
+    const char *codecs = zarr_array_codecs(model), *codec;
+    struct cli_string front = {0};
+    size_t n = 0, m = 0;
+
+    if (!sharded)
+        s->spec.codecs = cli_spec_keep(s, CLI_TEXT_CODECS, cli_strdup(codecs));
+    for (size_t i = 0; sharded && (codec = cli_json_item(codecs, i, &n)) != NULL; i++) {
+        const char *name = cli_json_member(codec, "name", &m);
+
+        if (name && m == 18 && strncmp(name, "\"sharding_indexed\"", 18) == 0) {
+            like_shards(s, codec);
+            break;
+        }
+        cli_string_printf(&front, "%s%.*s", i ? ", " : "", (int)n, codec);
+    }
+    if (front.text && s->spec.codecs)
+        like_front(s, codecs, &front);
+    cli_string_free(&front);
+}
+
+/* A name alone, or an object with a configuration. */
+static void like_keys(struct cli_spec *s, zarr_array *model)
+{
+    const char *document = zarr_array_metadata(model);
+    size_t bytes = 0, n = 0, m = 0;
+    const char *keys = cli_json_member(document, "chunk_key_encoding", &bytes);
+    const char *conf = keys ? cli_json_member(keys, "configuration", &n) : NULL;
+    const char *name = keys && *keys == '{' ? cli_json_member(keys, "name", &n) : keys;
+    const char *separator = conf ? cli_json_member(conf, "separator", &m)
+                                 : cli_json_member(document, "dimension_separator", &m);
+    const char *order = cli_json_member(document, "order", &n);
+
+    if (separator && m == 3)
+        s->spec.separator = separator[1];
+    if (name && strncmp(name, "\"v2\"", 4) == 0) {
+        s->spec.key_encoding = "v2";
+        s->spec.separator = s->spec.separator ? s->spec.separator : '.';
+    } else if (name && strncmp(name, "\"default\"", 9) == 0) {
+        s->spec.key_encoding = "default";
+    } else if (keys) {
+        s->spec.key_encoding = cli_spec_keep(s, CLI_TEXT_KEYS, cut(keys, bytes));
+        s->spec.separator = 0;
+    }
+    if (zarr_array_zarr_format(model) == 2 && order)
+        s->spec.order = order[1];
+}
+
+static int like_fill(struct cli *cli, struct cli_spec *s, zarr_array *model)
+{
+    const zarr_dtype *type = zarr_array_dtype(model);
+    const void *fill = zarr_array_fill_value(model);
+    zarr_error err = {0};
+    size_t n = 0;
+    zarr_status st;
+
+    if (!fill) {
+        s->spec.fill_value = cli_spec_keep(s, CLI_TEXT_FILL, cli_strdup("null"));
+        return CLI_OK;
+    }
+    st = zarr_dtype_print(type, fill, NULL, 0, &n, &err);
+    if (!st) {
+        char *text = cli_alloc(n + 1);
+
+        st = zarr_dtype_print(type, fill, text, n + 1, &n, &err);
+        s->spec.fill_value = cli_spec_keep(s, CLI_TEXT_FILL, text);
+    }
+    return st ? cli_fail(cli, st, &err, "fill value") : CLI_OK;
+}
+
+int cli_spec_like(struct cli *cli, zarr_array *model, struct cli_spec *spec)
+{
+    const int32_t ndim = zarr_array_ndim(model);
+    const uint64_t *chunks = zarr_array_chunk_shape(model);
+    const uint64_t *units = zarr_array_write_shape(model);
+    const zarr_dtype *type = zarr_array_dtype(model);
+    const char *name = zarr_dtype_name(type);
+    size_t bytes = (size_t)ndim * sizeof(uint64_t);
+    bool sharded;
+
+    sharded = chunks && (!units || memcmp(chunks, units, bytes) != 0);
+    cli_spec_free(spec);
+    spec->spec.zarr_format = zarr_array_zarr_format(model);
+    spec->spec.ndim = ndim;
+    memcpy(spec->shape, zarr_array_shape(model), bytes);
+    spec->spec.shape = spec->shape;
+    if (chunks)
+        spec->spec.chunk_shape = memcpy(spec->chunks, chunks, bytes);
+    if (units && sharded)
+        spec->spec.shard_shape = memcpy(spec->shards, units, bytes);
+    if (!units)
+        spec->spec.chunk_grid =
+            cli_spec_keep(spec, CLI_TEXT_GRID, cli_strdup(zarr_array_chunk_grid(model)));
+    spec->spec.data_type =
+        cli_spec_keep(spec, CLI_TEXT_TYPE, cli_strdup(name ? name : zarr_dtype_v2(type)));
+    spec->spec.attributes =
+        cli_spec_keep(spec, CLI_TEXT_ATTRS, cli_strdup(zarr_array_attributes(model)));
+    for (int32_t d = 0; d < ndim; d++) {
+        spec->names[d] = zarr_array_dimension_name(model, d);
+        if (spec->names[d])
+            spec->spec.dimension_names = spec->names;
+    }
+    like_codecs(spec, model, sharded);
+    like_keys(spec, model);
+    return like_fill(cli, spec, model);
+}
