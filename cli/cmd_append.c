@@ -65,6 +65,9 @@ static int match_npy(struct appending *a)
     struct cli_input *in = &a->in;
     bool ok = true;
 
+    if (zarr_dtype_kind(in->dtype) == ZARR_KIND_RAW &&
+        cli_npy_stands_for(in->dtype, zarr_array_dtype(a->node.array)))
+        in->dtype = zarr_array_dtype(a->node.array);
     if (!zarr_dtype_equal(in->dtype, zarr_array_dtype(a->node.array)))
         return cli_error(a->cli, CLI_USAGE, NULL, "%s holds %s, the array %s", in->name,
                          type_name(in->dtype),

@@ -149,7 +149,7 @@ static const struct cli_option import_options[] = {
      "(one JSON value a line), or lines (each one text)"},
     {"dtype", 't', 0, "TYPE", NULL,
      "raw, text: data type of the elements, as float32 or >i2 (text of a new array: "
-     "string)"},
+     "string); with --input=npy: what NumPy has no name for, as bfloat16"},
     {"shape", 0, 0, "SHAPE", NULL, "raw, elements, lines: lengths of the dimensions"},
     {"endian", 0, 0, "ORDER", "little|big",
      "raw: byte order of the file (default: little)"},
@@ -188,7 +188,10 @@ const struct cli_command cli_cmd_import = {
         "the import fails, a new array is removed again; with a region, chunks "
         "written until then "
         "stay. Text is read whole: JSON takes every element as zarrc-cat(1) writes "
-        "it, lists are dimensions. Text and bytes of fixed length (npy: U and S) may "
+        "it, lists are dimensions. A NumPy file has opaque bytes, or int8, where NumPy "
+        "lacks the data type: they go into arrays of their type as they are, and into a "
+        "new one by --input=npy --dtype=TYPE. Text and bytes of fixed length (npy: U and "
+        "S) may "
         "go into arrays of variable length.\n\nFor a raw file --order says how the file "
         "is laid out, for others "
         "how elements "

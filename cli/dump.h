@@ -74,6 +74,12 @@ struct cli_npy {
  * written as bytes (|V). */
 bool cli_npy_header(const zarr_dtype *type, int32_t ndim, const uint64_t *shape,
                     struct cli_string *out);
+/* Whether a file's elements of the one type may be the other's, which NumPy lacks: as
+ * cli_npy_header() writes it, or ml_dtypes. */
+bool cli_npy_stands_for(const zarr_dtype *file, const zarr_dtype *type);
+/* Then, whether n elements do: int8 can be more than int4. */
+bool cli_npy_fits(const zarr_dtype *file, const zarr_dtype *type, const void *elements,
+                  uint64_t n);
 /* Reads the header (versions 1, 2, 3) from the beginning of a file; name is for messages.
  */
 int cli_npy_read(struct cli *cli, FILE *file, const char *name, struct cli_npy *out);

@@ -16,8 +16,9 @@ struct import {
     struct cli_npy head; /* of a raw file: made from the options */
     const zarr_dtype *type;
     const zarr_dtype
-        *padded;       /* the file's, where it has holes between fields; else NULL */
-    size_t item_bytes; /* in the file */
+        *padded;            /* the file's, where it has holes between fields; else NULL */
+    const zarr_dtype *said; /* by the file, where it means another type; else NULL */
+    size_t item_bytes;      /* in the file */
     uint32_t byte_order;
     char *orders; /* of a struct's fields; NULL: all are in byte_order */
     zarr_selection *selection;

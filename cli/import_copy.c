@@ -137,10 +137,16 @@ static zarr_status write_box(struct import *im, const struct cli_boxes *file_box
         tensor.byte_order = ZARR_ORDER_NATIVE;
     }
     tensor.dtype = im->type;
-    if (im->convert)
+    if (im->said && !cli_npy_fits(im->said, im->type, data, b.n_items)) {
+        im->told = true;
+        st = ZARR_ERR_INVALID;
+        cli_error(im->cli, CLI_CORRUPT, NULL, "%s has a value that is no %s", im->name,
+                  zarr_dtype_name(im->type));
+    } else if (im->convert) {
         st = write_converted(im, selection, &tensor, b.n_items, err);
-    else
+    } else {
         st = cli_write(im->node.array, selection, &tensor, NULL, err);
+    }
     zarr_selection_free(selection);
     return st;
 }

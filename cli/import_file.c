@@ -98,6 +98,31 @@ static int find_padded(struct import *im)
     return rc;
 }
 
+/* NumPy's file of a type that NumPy lacks says opaque bytes, and int8 of int4: they are
+ * what --dtype says, or what the array has. */
+static int find_meant(struct import *im)
+{
+    const char *said = cli_text(im->cli, "dtype");
+    const zarr_dtype *type = NULL;
+    zarr_error err = {0};
+    zarr_status st = ZARR_OK;
+
+    if (im->node.array)
+        type = zarr_array_dtype(im->node.array);
+    else if (said)
+        st = zarr_dtype_find(im->cli->ctx, said, &type, &err);
+    if (st)
+        return cli_fail(im->cli, st, &err, "option --dtype");
+    if (type && !im->padded && cli_npy_stands_for(im->type, type)) {
+        im->said = im->type;
+        im->type = type;
+    }
+    if (type && !im->node.array && !zarr_dtype_equal(type, im->type))
+        return cli_error(im->cli, CLI_USAGE, "Without --dtype they stay what they are.",
+                         "elements of %s are no %s", im->name, said);
+    return CLI_OK;
+}
+
 static int find_type(struct import *im)
 {
     struct cli *cli = im->cli;
@@ -232,6 +257,8 @@ int cli_import_describe(struct import *im)
         im->raw ? describe_raw(im) : cli_npy_read(im->cli, im->file, im->name, &im->head);
     if (!rc)
         rc = find_type(im);
+    if (!rc && !im->raw)
+        rc = find_meant(im);
     if (!rc)
         rc = check_types(im);
     if (!rc)

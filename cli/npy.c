@@ -90,6 +90,83 @@ static bool add_descr(struct cli_string *out, const zarr_dtype *type)
     return exact;
 }
 
+/* What type_text() writes for types that NumPy lacks. */
+static bool leaf_stands_for(const zarr_dtype *file, const zarr_dtype *type)
+{
+    const char *numpy = zarr_dtype_numpy(type);
+    const uint32_t kind = zarr_dtype_kind(type), is = zarr_dtype_kind(file);
+
+    if (numpy && (*numpy == '<' || *numpy == '|'))
+        return false;
+    return is == ZARR_KIND_RAW || (is == kind && zarr_dtype_item_bytes(type) == 1 &&
+                                   (kind == ZARR_KIND_INT || kind == ZARR_KIND_UINT));
+}
+
+static bool same_place(const zarr_dtype_field *a, const zarr_dtype_field *b)
+{
+    return strcmp(a->name, b->name) == 0 && a->offset == b->offset &&
+           a->ndim == b->ndim &&
+           memcmp(a->shape, b->shape, (size_t)a->ndim * sizeof *a->shape) == 0;
+}
+
+/* Whether all values of int8 are values of the type with fewer bits. */
+static bool leaf_fits(const zarr_dtype *file, const zarr_dtype *type, const int8_t *value,
+                      uint64_t n)
+{
+    const uint64_t bits = zarr_dtype_item_bits(type);
+
+    if (zarr_dtype_kind(file) != ZARR_KIND_INT || zarr_dtype_item_bytes(file) != 1)
+        return true;
+    for (uint64_t i = 0; i < n && bits < 8; i++)
+        if (value[i] < -(1 << (bits - 1)) || value[i] >= 1 << (bits - 1))
+            return false;
+    return true;
+}
+
+/* Recursion: as deep as the types. */
+bool cli_npy_fits(const zarr_dtype *file, const zarr_dtype *type, const void *elements,
+                  uint64_t n)
+{
+    const uint64_t bytes = zarr_dtype_item_bytes(file);
+
+    if (zarr_dtype_n_fields(file) == 0)
+        return leaf_fits(file, type, elements, n);
+    for (uint64_t i = 0; i < zarr_dtype_n_fields(file); i++) {
+        zarr_dtype_field a = ZARR_DTYPE_FIELD_INIT, b = ZARR_DTYPE_FIELD_INIT;
+
+        if (zarr_dtype_field_at(file, i, &a, NULL) != ZARR_OK ||
+            zarr_dtype_field_at(type, i, &b, NULL) != ZARR_OK)
+            return false;
+        for (uint64_t k = 0; k < n; k++)
+            if (!cli_npy_fits(a.dtype, b.dtype,
+                              (const char *)elements + k * bytes + a.offset,
+                              cli_product(a.ndim, a.shape)))
+                return false;
+    }
+    return true;
+}
+
+/* Recursion: as deep as the types. */
+bool cli_npy_stands_for(const zarr_dtype *file, const zarr_dtype *type)
+{
+    const uint64_t n = zarr_dtype_n_fields(type);
+
+    if (zarr_dtype_equal(file, type))
+        return true;
+    if (zarr_dtype_variable(type) || zarr_dtype_n_fields(file) != n ||
+        zarr_dtype_item_bytes(file) != zarr_dtype_item_bytes(type))
+        return false;
+    for (uint64_t i = 0; i < n; i++) {
+        zarr_dtype_field a = ZARR_DTYPE_FIELD_INIT, b = ZARR_DTYPE_FIELD_INIT;
+
+        if (zarr_dtype_field_at(file, i, &a, NULL) != ZARR_OK ||
+            zarr_dtype_field_at(type, i, &b, NULL) != ZARR_OK || !same_place(&a, &b) ||
+            !cli_npy_stands_for(a.dtype, b.dtype))
+            return false;
+    }
+    return n > 0 || leaf_stands_for(file, type);
+}
+
 static bool is_ascii(const struct cli_string *s)
 {
     for (size_t i = 0; i < s->n_bytes; i++)
@@ -162,6 +239,8 @@ static bool read_type(const char *at, char type[64])
         return false;
     memcpy(type, at + 1, n);
     type[n] = '\0';
+    if (strcmp(type, "<f1") == 0 || strcmp(type, "|f1") == 0)
+        memcpy(type, "|V1", sizeof "|V1"); /* ml_dtypes' float8_e5m2; NumPy has none */
     return true;
 }
 

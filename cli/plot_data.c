@@ -264,11 +264,29 @@ static zarr_status make_selection(struct reading *r, zarr_error *err)
     return st ? st : zarr_selection_compose(&r->whole, r->outer, r->inner, err);
 }
 
+/* An optional type's values; nested ones' innermost. */
+static const zarr_dtype *value_type(const zarr_dtype *type)
+{
+    while (zarr_dtype_underlying(type))
+        type = zarr_dtype_underlying(type);
+    return type;
+}
+
+/* The byte behind each value says so. */
+static bool has_value(const zarr_dtype *type, const char *element)
+{
+    bool has = true;
+
+    for (; has && zarr_dtype_underlying(type); type = zarr_dtype_underlying(type))
+        has = element[zarr_dtype_item_bytes(type) - 1] != 0;
+    return has;
+}
+
 static void convert(struct reading *r, const char *elements)
 {
     struct plot_data *out = r->out;
-    const zarr_dtype *type = r->field.type;
-    const size_t bytes = (size_t)zarr_dtype_item_bytes(type);
+    const zarr_dtype *type = value_type(r->field.type);
+    const size_t bytes = (size_t)zarr_dtype_item_bytes(r->field.type);
     const char *fill = r->q->hide_fill ? zarr_array_fill_value(r->array) : NULL;
     const bool is_complex = zarr_dtype_kind(type) == ZARR_KIND_COMPLEX;
 
@@ -284,7 +302,8 @@ static void convert(struct reading *r, const char *elements)
         cli_number(type, element, v); /* not a time: NaN */
         if (is_complex)
             v[0] = hypot(v[0], v[1]);
-        if (fill && memcmp(element, fill, bytes) == 0)
+        if (!has_value(r->field.type, element) ||
+            (fill && memcmp(element, fill, bytes) == 0))
             v[0] = (double)NAN;
         out->values[i] = v[0];
         if (isfinite(v[0])) {
@@ -314,7 +333,7 @@ static int read_values(struct reading *r)
                          "field %s of %s is a subarray: a picture has one value for each "
                          "element",
                          r->field.options.field, r->q->node->shown);
-    if (!cli_is_number(type))
+    if (!cli_is_number(value_type(type)))
         return cli_error(
             r->q->cli, CLI_UNSUPPORTED, NULL, "elements of type %s are no numbers",
             zarr_dtype_name(type) ? zarr_dtype_name(type) : zarr_dtype_v2(type));

@@ -36,6 +36,64 @@ def test_npy(zarrc, tmp_path, rng, dtype, order, endian):
         assert read[...].tobytes() == data.tobytes()
 
 
+STRUCT = json.dumps({"name": "struct", "configuration": {"fields": [
+    {"name": "a", "data_type": "int16"}, {"name": "b", "data_type": "float8_e4m3"},
+    {"name": "in", "data_type": {"name": "struct", "configuration": {"fields": [
+        {"name": "n", "data_type": "int4"}, {"name": "z", "data_type": "complex_bfloat16"}]}}}]}})
+
+
+PAIR = ('{"name": "struct", "configuration": {"fields": ['
+        '{"name": "x", "data_type": "int16"}, {"name": "n", "data_type": "%s"}]}}')
+
+
+@pytest.mark.parametrize("dtype, values", [
+    ("bfloat16", '[1.5, "NaN", -8.5]'), ("float8_e5m2", '[1.5, "Infinity", -2.0]'), ("float6_e3m2fn", "[28.0, 0.25, -1.0]"),
+    ("float4_e2m1fn", "[6.0, 0.5, -1.0]"), ("int4", "[-8, 7, 0]"), ("uint2", "[3, 0, 1]"),
+    ("complex_float16", '[[1.5,2.0], [3.0,"NaN"], [0.0,0.0]]'), ("optional[int16]", "[[5], null, [-1]]"),
+    ("optional[optional[uint4]]", "[[[5]], null, [null]]"),
+    (STRUCT, '[{"a":1,"b":1.5,"in":{"n":-8,"z":[1.0,2.0]}}, {"a":0,"b":"NaN","in":{"n":7,"z":[0.0,0.0]}}, '
+             '{"a":-1,"b":-2.0,"in":{"n":0,"z":[0.0,"Infinity"]}}]')])
+def test_npy_of_what_numpy_lacks(zarrc, tmp_path, dtype, values):
+    """Exported as opaque bytes, it comes back into arrays of the type."""
+    a, b, c, file = (tmp_path / name for name in ("a", "b", "c", "a.npy"))
+    zarrc("import", "--input=json", "--dtype", dtype, "-", a, input=values.encode())
+    zarrc("export", a, file)
+    zarrc("create", "--like", a, b)
+    zarrc("import", file, f"{b}[...]")
+    zarrc("import", "--input=npy", "--dtype", dtype, file, c)
+    assert zarrc("diff", a, b).out == zarrc("diff", a, c).out == b""
+    assert zarrc("cat", "--format=json", c).text.split() == values.split()
+    if "int4" not in dtype and "uint2" not in dtype:
+        zarrc("append", b, file)
+        assert zarrc("cat", "--format=json", f"{b}[3:]").text.split() == values.split()
+    zarrc("import", "--input=npy", "--dtype=float64", file, tmp_path / "d", code=2)
+    zarrc("create", "--shape=3", "--dtype=float32", tmp_path / "e")
+    zarrc("import", file, f"{tmp_path / 'e'}[...]", code=2)
+
+
+@pytest.mark.parametrize("dtype, bad", [("int4", 8), ("uint2", 4)])
+def test_npy_of_integers_too_large(zarrc, tmp_path, dtype, bad):
+    values = np.array([1, bad], "i1" if dtype[0] == "i" else "u1")
+    zarrc("create", "--shape=2", "--dtype", dtype, tmp_path / "a")
+    assert "a" in zarrc("import", "-", f"{tmp_path / 'a'}[...]", input=npy(values), code=None).err
+    assert zarrc("cat", "--format=json", tmp_path / "a").text == "[0, 0]\n"
+    zarrc("import", "-", f"{tmp_path / 'a'}[...]", input=npy(values // 4))
+    zarrc("create", "--shape=2", f"--dtype={PAIR % dtype}", tmp_path / "b")
+    pair = np.array([(0, 1), (0, bad)], [("x", "i2"), ("n", values.dtype)])
+    zarrc("import", "-", f"{tmp_path / 'b'}[...]", input=npy(pair), code=None).err
+    assert zarrc("cat", "--field=n", "--format=json", tmp_path / "b").text == "[0, 0]\n"
+
+
+@pytest.mark.parametrize("name", ["bfloat16", "float8_e5m2", "float8_e4m3b11fnuz", "int4", "float6_e2m3fn"])
+def test_npy_of_ml_dtypes(zarrc, tmp_path, name):
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    values = np.array([1, -3, 2], getattr(ml_dtypes, name))
+    np.save(tmp_path / "a.npy", values)
+    zarrc("import", "--input=npy", "--dtype", name, tmp_path / "a.npy", tmp_path / "x")
+    read = json.loads(zarrc("cat", "--format=json", tmp_path / "x").out)
+    assert read == values.astype("f4").tolist()
+
+
 @pytest.mark.parametrize("version", [(1, 0), (2, 0), (3, 0)])
 def test_npy_versions(zarrc, tmp_path, version):
     data = np.arange(6.0).reshape(2, 3)

@@ -83,3 +83,14 @@ def test_json(zarrc, tmp_path, kind, items):
     (tmp_path / "d.json").write_text(json.dumps(items))
     zarrc("import", f"--dtype={kind}", "--input=json", tmp_path / "d.json", tmp_path / "x")
     assert zarrc("cat", "--format=json", tmp_path / "x").json == items
+
+
+@pytest.mark.parametrize("dtype, values", [("optional[int16]", "[[5], null, [4], null]"),
+                                           ("optional[optional[float32]]", "[[[5.0]], null, [[4.0]], [null]]")])
+def test_plot(zarrc, tmp_path, dtype, values):
+    """What is missing is drawn as NaN is."""
+    zarrc("import", "--input=json", "--dtype", dtype, "-", tmp_path / "x", input=values.encode())
+    drawn = zarrc("plot", "--json", "-o", tmp_path / "x.png", tmp_path / "x").json
+    assert (drawn["min"], drawn["max"], drawn["missing"]) == (4, 5, 2)
+    zarrc("create", "--shape=3", "--dtype=optional[string]", tmp_path / "s")
+    zarrc("plot", "-o", tmp_path / "s.png", tmp_path / "s", code=6)
