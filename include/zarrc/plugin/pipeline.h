@@ -14,9 +14,12 @@
  *
  *     while (!failed && steps->next(plan, wave, &kind, err) == ZARR_OK && kind) {
  *         steps->wave_counts(wave, &n_opens, &n_runs);
- *         for (i = 0; i < n_opens; i++) steps->open(worker, wave, i, err);   // any
- * thread if (n_opens) steps->feed(plan, wave, err); for (i = 0; i < n_runs; i++)
- * steps->run(worker, wave, i, err);     // any thread
+ *         for (i = 0; i < n_opens; i++)  // on any thread
+ *             steps->open(worker, wave, i, err);
+ *         if (n_opens)
+ *             steps->feed(plan, wave, err);
+ *         for (i = 0; i < n_runs; i++)  // on any thread
+ *             steps->run(worker, wave, i, err);
  *     }
  *
  * Threads: plan functions (next, feed) one at a time; a worker is one thread's at a time;
