@@ -273,10 +273,11 @@ out:
     return rc;
 }
 
-/* The model's shards as they are, codecs in front of them and all. */
+/* The model's shards as they are: codecs in front of and behind them, shards in shards.
+ */
 static void same_shards(struct cli *cli, struct cli_spec *s)
 {
-    const char *other[] = {"chunks", "shards", "codec", "index-codec"};
+    const char *other[] = {"chunks", "shards", "codec", "index-codec", "order"};
     bool same = s->text[CLI_TEXT_WHOLE] && !cli_flag(cli, "index-at-start");
 
     for (size_t i = 0; i < sizeof other / sizeof other[0]; i++)

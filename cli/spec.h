@@ -18,7 +18,7 @@ enum {
     CLI_TEXT_TYPE,
     CLI_TEXT_GRID,
     CLI_TEXT_KEYS,
-    CLI_TEXT_WHOLE, /* a model's chain with codecs in front of its shards, as it is */
+    CLI_TEXT_WHOLE, /* a model's chain that has shards, as it is */
 };
 
 /* Puts text, owned, into that place of the spec; returns it. */

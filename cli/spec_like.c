@@ -12,54 +12,66 @@ static char *cut(const char *text, size_t bytes)
     return text ? cli_format("%.*s", (int)bytes, text) : NULL;
 }
 
-/* Of a sharding codec's configuration: inner chain, index chain, place of the index. */
-static void like_shards(struct cli_spec *s, const char *codec)
+/* The configuration of a codec that makes shards, or NULL. */
+static const char *shards_of(const char *codec)
 {
     size_t n = 0, m = 0;
-    const char *conf = cli_json_member(codec, "configuration", &n);
-    const char *part;
+    const char *name = cli_json_member(codec, "name", &m);
 
-    if (!conf)
-        return;
-    part = cli_json_member(conf, "codecs", &m);
-    s->spec.codecs = cli_spec_keep(s, CLI_TEXT_CODECS, cut(part, m));
-    part = cli_json_member(conf, "index_codecs", &m);
+    if (!name || m != 18 || strncmp(name, "\"sharding_indexed\"", 18) != 0)
+        return NULL;
+    return cli_json_member(codec, "configuration", &n);
+}
+
+/* The codecs of an innermost chunk: what stands in front of shards, also of nested ones,
+ * does the same inside them, and what stands behind them can. Recursion: as deep as the
+ * shards. */
+static void add_inner(struct cli_string *out, const char *codecs)
+{
+    const char *codec;
+    size_t n = 0, m = 0;
+
+    for (size_t i = 0; (codec = cli_json_item(codecs, i, &n)) != NULL; i++) {
+        const char *conf = shards_of(codec);
+        const char *inner = conf ? cli_json_member(conf, "codecs", &m) : NULL;
+
+        if (inner)
+            add_inner(out, inner);
+        else
+            cli_string_printf(out, "%s%.*s", out->n_bytes ? ", " : "", (int)n, codec);
+    }
+}
+
+/* Index chain and place of the index, of the outermost shards. */
+static void like_index(struct cli_spec *s, const char *conf)
+{
+    size_t m = 0;
+    const char *part = cli_json_member(conf, "index_codecs", &m);
+
     s->spec.index_codecs = cli_spec_keep(s, CLI_TEXT_INDEX, cut(part, m));
     part = cli_json_member(conf, "index_location", &m);
     if (part && m == 7 && strncmp(part, "\"start\"", 7) == 0)
         s->spec.flags |= ZARR_SPEC_INDEX_AT_START;
 }
 
-/* What stands in front of the shards moves into the inner chunks, where it does the same;
- * the whole chain is kept for a copy with the same shards. */
-static void like_front(struct cli_spec *s, const char *codecs,
-                       const struct cli_string *front)
-{
-    cli_spec_keep(s, CLI_TEXT_WHOLE, cli_strdup(codecs));
-    s->spec.codecs = cli_spec_keep(
-        s, CLI_TEXT_CODECS, cli_format("[%s, %s", front->text, s->spec.codecs + 1));
-}
-
+/* Of shards the chain of an inner chunk, for other shards or none; the whole chain is
+ * kept for a copy with the same. */
 static void like_codecs(struct cli_spec *s, zarr_array *model, bool sharded)
 {
-    const char *codecs = zarr_array_codecs(model), *codec;
-    struct cli_string front = {0};
-    size_t n = 0, m = 0;
+    const char *codecs = zarr_array_codecs(model), *codec, *conf = NULL;
+    struct cli_string inner = {0};
+    size_t n = 0;
 
-    if (!sharded)
-        s->spec.codecs = cli_spec_keep(s, CLI_TEXT_CODECS, cli_strdup(codecs));
-    for (size_t i = 0; sharded && (codec = cli_json_item(codecs, i, &n)) != NULL; i++) {
-        const char *name = cli_json_member(codec, "name", &m);
-
-        if (name && m == 18 && strncmp(name, "\"sharding_indexed\"", 18) == 0) {
-            like_shards(s, codec);
-            break;
-        }
-        cli_string_printf(&front, "%s%.*s", i ? ", " : "", (int)n, codec);
+    for (size_t i = 0; sharded && !conf && (codec = cli_json_item(codecs, i, &n)); i++)
+        conf = shards_of(codec);
+    if (conf) {
+        add_inner(&inner, codecs);
+        cli_spec_keep(s, CLI_TEXT_WHOLE, cli_strdup(codecs));
+        like_index(s, conf);
     }
-    if (front.text && s->spec.codecs)
-        like_front(s, codecs, &front);
-    cli_string_free(&front);
+    s->spec.codecs = cli_spec_keep(
+        s, CLI_TEXT_CODECS, conf ? cli_format("[%s]", inner.text) : cli_strdup(codecs));
+    cli_string_free(&inner);
 }
 
 /* A name alone, or an object with a configuration. */

@@ -12,6 +12,8 @@ import numcodecs
 import numpy as np
 import pytest
 import zarr
+
+import cases
 from conftest import PROGRAM
 
 
@@ -119,6 +121,37 @@ def test_v2_filters_keep_their_byte_order(zarrc, tmp_path, rng, name, more, dtyp
     same(tmp_path / "c.zarr", values)
     zarrc("reencode", "--format=2", "--verify", tmp_path / "c.zarr", tmp_path / "d.zarr")
     same(tmp_path / "d.zarr", values)
+
+
+LITTLE, CRC = cases.LITTLE, cases.CRC
+SHARDS = {  # chains over chunks of (8, 12), and the codecs of their innermost chunks
+    "nested": ([cases.sharding((4, 6), [cases.sharding((2, 3), [LITTLE, cases.zstd()])])], ["bytes", "zstd"]),
+    "behind": ([cases.sharding((2, 3), [LITTLE]), cases.gzip(), CRC], ["bytes", "gzip", "crc32c"]),
+    "turned": ([cases.sharding((4, 6), [cases.transpose(1, 0), cases.sharding(
+        (6, 2), [cases.sharding((3, 1), [LITTLE, CRC]), cases.gzip()]), cases.zstd()])],
+        ["transpose", "bytes", "crc32c", "gzip", "zstd"]),
+    "in front": ([cases.transpose(1, 0), cases.sharding((6, 4), [LITTLE])], ["transpose", "bytes"]),
+}
+
+
+@pytest.mark.parametrize("name", SHARDS)
+def test_shards_in_shards_and_codecs_around_them(zarrc, tmp_path, rng, name):
+    codecs, inner = SHARDS[name]
+    document = cases.document_v3("int32", 7, codecs, (9, 13), (8, 12))
+    (tmp_path / "a.json").write_text(json.dumps(document))
+    np.save(tmp_path / "a.npy", rng.integers(-9, 9, (9, 13)).astype("i4"))
+    zarrc("create", "--document", tmp_path / "a.json", tmp_path / "a")
+    zarrc("import", tmp_path / "a.npy", f"{tmp_path / 'a'}[...]")
+    zarrc("reencode", tmp_path / "a", tmp_path / "b")
+    assert zarrc("diff", "--storage", tmp_path / "a", tmp_path / "b").out == b""
+    for n, options in enumerate((["--chunks=4"], ["--shards=none"], ["--chunks=2,3", "--shards=4,6"],
+                                 ["--format=2", "--shards=none"])):
+        zarrc("reencode", *options, tmp_path / "a", tmp_path / str(n))
+        assert zarrc("diff", tmp_path / "a", tmp_path / str(n)).out == b""
+        said_v3 = zarrc("info", "--json", tmp_path / str(n)).json["codecs"]
+        if "sharding" in said_v3[0]["name"]:
+            said_v3 = said_v3[0]["configuration"]["codecs"]
+        assert [c["name"] for c in said_v3] == inner
 
 
 @pytest.mark.parametrize("encoding, separator, key", [
