@@ -369,6 +369,38 @@ out:
     return st;
 }
 
+static zarr_status zfp_decode_field(const struct zfp_self *self, struct zfp_thread *t,
+                                    zfp_field *f, const struct zr_span *io,
+                                    zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    zfp_stream *s = NULL;
+    bitstream *bits = NULL;
+    size_t bytes = 0;
+
+    if (!io->src_bytes)
+        return zr_fail(err, ZARR_ERR_CORRUPT, "%s: a chunk of no bytes", self->codec);
+    ZR_TRY(zfp_stream_of(t, &s, err));
+    if (self->z.header)
+        ZR_TRY(zfp_peek(s, f, self, io, err));
+    else if (!zfp_set_mode(s, &self->z, f))
+        ZR_TRY(zr_internal(err));
+    ZR_TRY(zfp_copy_in(t, self, s, f, io, &bytes, err));
+    bits = stream_open(t->words, bytes);
+    if (!bits) {
+        st = zr_fail_memory(err, 64);
+        goto out;
+    }
+    zfp_stream_set_bit_stream(s, bits);
+    st = zfp_decode_words(self, s, f, io, err);
+out:
+    if (bits) {
+        zfp_stream_set_bit_stream(s, NULL);
+        stream_close(bits);
+    }
+    return st;
+}
+
 static zarr_status zfp_decode_one(void *self_ptr, const struct zr_span *io, size_t *used,
                                   zarr_codec_exec *exec, zarr_error *err)
 {
@@ -378,31 +410,14 @@ static zarr_status zfp_decode_one(void *self_ptr, const struct zr_span *io, size
     const size_t item = zfp_item_bytes(z), want = (size_t)z->n_items * z->item_bytes;
     const bool aside = zfp_promotes(z) || (uintptr_t)io->dst % item;
     zarr_status st = ZARR_OK;
-    zfp_stream *s = NULL;
-    bitstream *bits = NULL;
     zfp_field f;
-    size_t bytes = 0;
 
     if (io->dst_bytes < want)
         return zr_no_room(err, self->codec);
-    if (!io->src_bytes)
-        return zr_fail(err, ZARR_ERR_CORRUPT, "%s: a chunk of no bytes", self->codec);
-    ZR_TRY(zfp_stream_of(t, &s, err));
     if (aside)
         ZR_TRY(zfp_room(t, self, false, z->n_items * item, err));
     zfp_field_set(&f, z, aside ? t->items : io->dst);
-    if (z->header)
-        ZR_TRY(zfp_peek(s, &f, self, io, err));
-    else if (!zfp_set_mode(s, z, &f))
-        ZR_TRY(zr_internal(err));
-    ZR_TRY(zfp_copy_in(t, self, s, &f, io, &bytes, err));
-    bits = stream_open(t->words, bytes);
-    if (!bits) {
-        st = zr_fail_memory(err, 64);
-        goto out;
-    }
-    zfp_stream_set_bit_stream(s, bits);
-    ZR_TRY(zfp_decode_words(self, s, &f, io, err));
+    ZR_TRY(zfp_decode_field(self, t, &f, io, err));
     if (z->real)
         zfp_demote_reals(z, t->items, io->dst);
     else if (zfp_promotes(z))
@@ -411,10 +426,64 @@ static zarr_status zfp_decode_one(void *self_ptr, const struct zr_span *io, size
         memcpy(io->dst, t->items, want);
     *used = want;
 out:
-    if (bits) {
-        zfp_stream_set_bit_stream(s, NULL);
-        stream_close(bits);
+    return st;
+}
+
+/* ---- to places with strides -------------------------------------------------------- */
+
+/* Whether the library can write there, which knows strides of whole items. */
+static bool zfp_places_set(zfp_field *f, const struct zr_zfp *z,
+                           const zarr_codec_strided *to)
+{
+    uint8_t *first = (uint8_t *)to->first.handle + to->first.offset;
+    const int64_t item = (int64_t)zfp_item_bytes(z);
+    int64_t stride[4] = {0};
+
+    if (zfp_promotes(z) || to->ndim != (int32_t)z->dims ||
+        (uintptr_t)first % (size_t)item)
+        return false;
+    for (int32_t d = 0; d < to->ndim; d++) {
+        if (to->shape[d] != z->size[d] || to->stride[d] % item)
+            return false;
+        stride[to->ndim - 1 - d] = to->stride[d] / item;
     }
+    zfp_field_set(f, z, first);
+    f->sx = (ptrdiff_t)stride[0];
+    f->sy = (ptrdiff_t)stride[1];
+    f->sz = (ptrdiff_t)stride[2];
+    f->sw = (ptrdiff_t)stride[3];
+    return true;
+}
+
+struct zfp_places {
+    const struct zfp_self *self;
+    zfp_field field;
+};
+
+static zarr_status zfp_strided_one(void *places, const struct zr_span *io, size_t *used,
+                                   zarr_codec_exec *exec, zarr_error *err)
+{
+    struct zfp_places *p = places;
+    const zarr_status st =
+        zfp_decode_field(p->self, exec->thread_state, &p->field, io, err);
+
+    *used = (size_t)p->self->z.n_items * p->self->z.item_bytes;
+    return st;
+}
+
+static zarr_status zfp_strided(void *self, zarr_codec_job *job,
+                               const zarr_codec_strided *to, zarr_codec_exec *exec,
+                               zarr_error *err)
+{
+    struct zfp_places p = {.self = self};
+    zarr_codec_job in = {.src = job->src, .dst = to->first};
+    zarr_status st;
+
+    if (!zfp_places_set(&p.field, &p.self->z, to))
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED, "%s: other elements or strides",
+                       p.self->codec);
+    st = zr_jobs_each(zfp_strided_one, &p, &in, 1, exec, err);
+    job->dst_used = in.dst_used;
     return st;
 }
 
@@ -522,7 +591,7 @@ static zarr_status zfp_encode(void *self, zarr_codec_job *jobs, uint64_t n,
         .codec = name, .impl = "cpu.libzfp", .in_kinds = ZR_HOST_KINDS,                  \
         .out_kinds = ZR_HOST_KINDS, .bind = zfp_bind, .thread_open = zfp_thread_open,    \
         .thread_close = zfp_thread_close, .encode = zfp_encode, .decode = zfp_decode,    \
-        .close = zfp_close,                                                              \
+        .close = zfp_close, .strided = zfp_strided,                                      \
     }
 const zarr_codec_impl_vtable zr_cpu_zfp = ZFP_VTABLE("zfp");
 const zarr_codec_impl_vtable zr_cpu_zfpy = ZFP_VTABLE("zfpy");

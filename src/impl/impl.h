@@ -184,6 +184,12 @@ zarr_status zr_stage_partial(const struct zr_stage *s, zarr_codec_job *job,
                              const zarr_codec_range *ranges, uint64_t n,
                              struct zr_thread_states *ts, zarr_mem scratch,
                              zarr_error *err);
+/* Whether a stage decodes to places with strides (it must accept the chunk, too); and
+ * doing so: UNSUPPORTED, nothing was written and the stage is to decode to a block. */
+bool zr_stage_strides(const struct zr_stage *s);
+zarr_status zr_stage_strided(const struct zr_stage *s, zarr_codec_job *job,
+                             const zarr_codec_strided *to, struct zr_thread_states *ts,
+                             zarr_mem scratch, zarr_error *err);
 /* Either for n chunks at once, for implementations with ZARR_CODEC_BATCH: all jobs get
  * their status, err->item is the first failed one. stream NULL: done on return; else
  * dst_used and status are the implementation's word, checked when it gave them. */

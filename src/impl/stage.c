@@ -202,3 +202,30 @@ zarr_status zr_stage_partial(const struct zr_stage *s, zarr_codec_job *job,
 out:
     return st;
 }
+
+bool zr_stage_strides(const struct zr_stage *s)
+{
+    return s->kind == ZR_STAGE_CODEC && s->impl->vt.strided && s->out_exact;
+}
+
+zarr_status zr_stage_strided(const struct zr_stage *s, zarr_codec_job *job,
+                             const zarr_codec_strided *to, struct zr_thread_states *ts,
+                             zarr_mem scratch, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    const size_t top = ts->decode.top;
+    zarr_codec_exec exec = {.struct_size = sizeof exec, .scratch = scratch, .inner = ts};
+
+    job->status = ZARR_OK;
+    job->flags = 0;
+    job->dst = (zarr_mem){.bytes = s->out_bytes};
+    ZR_TRY(stage_thread_state(s->impl, ts, &exec.thread_state, err));
+    ZR_TRY(stage_check_in(s, job, false, err));
+    st = s->impl->vt.strided(s->self, job, to, &exec, err);
+    ts->decode.top = top;
+    job->status = st;
+    if (st == ZARR_OK)
+        st = stage_check_out(s, job, false, err);
+out:
+    return st;
+}

@@ -145,6 +145,18 @@ zarr_status zr_fetch_part(const struct zr_work *w, const char *key,
 zarr_status zr_decode_stages(const struct zr_work *w, const struct zr_program *p,
                              const zarr_mem *src, const zarr_mem *last, zarr_mem *out,
                              zarr_error *err);
+/* All stages but the last; and that one with the check of its result, which is the
+ * chunk's elements but for zr_block_unpad(). */
+zarr_status zr_decode_front(const struct zr_work *w, const struct zr_program *p,
+                            const zarr_mem *src, zarr_mem *out, zarr_error *err);
+zarr_status zr_decode_back(const struct zr_work *w, const struct zr_program *p,
+                           const zarr_mem *src, const zarr_mem *last, zarr_mem *out,
+                           zarr_error *err);
+/* A chunk wanted whole, by a last stage that knows strides, straight into the view:
+ * *direct; else into a block as zr_decode_stages() does. */
+zarr_status zr_decode_strided(const struct zr_work *w, const struct zr_program *p,
+                              const struct zr_target *t, const zarr_mem *src,
+                              zarr_mem *block, bool *direct, zarr_error *err);
 /* The stages backward; dst has room for p->encoded_bound in host memory; *used is the
  * length. src may be given back as *out when n == 0. */
 zarr_status zr_encode_stages(const struct zr_work *w, const struct zr_program *p,

@@ -3,7 +3,8 @@
  * each of its chunks decode and scatter. The shortcuts live here: stored
  * elements that are wanted as they are go from the store into the caller's
  * memory, a part of an uncompressed chunk is read as ranges, the last decoder
- * writes into the destination where the layouts agree. `serial` turns them off.
+ * writes into the destination where the layouts agree, or where it knows strides
+ * (strided.c). `serial` turns them off.
  * Thread class: on the worker's kit.
  */
 #include "pipe/pipe_int.h"
@@ -149,8 +150,10 @@ static zarr_status decode_item(const struct zr_work *w, const struct zr_run *run
 
     if (!direct && !p->loose)
         ZR_TRY(zr_decode_part(w, p, item, encoded, &block, &done, err));
-    if (!done)
-        ZR_TRY(zr_decode_stages(w, p, encoded, direct ? &at : NULL, &block, err));
+    if (direct)
+        ZR_TRY(zr_decode_stages(w, p, encoded, &at, &block, err));
+    else if (!done)
+        ZR_TRY(zr_decode_strided(w, p, &item->target, encoded, &block, &direct, err));
     ZR_TRY(zr_item_finish(w, run, item, &block, direct, err));
 out:
     return st;

@@ -179,40 +179,74 @@ out:
     return st;
 }
 
+/* Stage i of *cur, the last one to `last` where that is given. */
+static zarr_status decode_one(const struct zr_work *w, const struct zr_program *p,
+                              uint32_t i, const zarr_mem *last, zarr_mem *cur,
+                              zarr_error *err)
+{
+    const struct zr_stage *s = &p->stage[i];
+    uint64_t used = cur->bytes;
+    zarr_mem next = {0};
+    zarr_status st = ZARR_OK;
+
+    if (i + 1 == p->n && last != NULL && last->handle != NULL)
+        next = *last;
+    else
+        ZR_TRY(stage_room(w, i, s->kind == ZR_STAGE_COPY ? cur->bytes : s->out_bytes,
+                          s->out_device, &next, err));
+    if (s->kind == ZR_STAGE_COPY) {
+        if (next.bytes < cur->bytes)
+            ZR_TRY(check_decoded(p, cur, err));
+        ZR_TRY(run_copy(w, cur, &next, i + 1 == p->n, err));
+    } else {
+        ZR_TRY(run_codec(w, s, cur, &next, &used, false, err));
+    }
+    *cur = next;
+    cur->bytes = used;
+out:
+    return st;
+}
+
+zarr_status zr_decode_front(const struct zr_work *w, const struct zr_program *p,
+                            const zarr_mem *src, zarr_mem *out, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    *out = *src;
+    for (uint32_t i = 0; i + 1 < p->n && st == ZARR_OK; i++)
+        st = decode_one(w, p, i, NULL, out, err);
+    return st;
+}
+
+zarr_status zr_decode_back(const struct zr_work *w, const struct zr_program *p,
+                           const zarr_mem *src, const zarr_mem *last, zarr_mem *out,
+                           zarr_error *err)
+{
+    zarr_mem cur = *src;
+    zarr_status st = ZARR_OK;
+
+    if (p->n > 0)
+        ZR_TRY(decode_one(w, p, p->n - 1, last, &cur, err));
+    w->kit->stats.bytes_decoded += cur.bytes;
+    ZR_TRY(check_decoded(p, &cur, err));
+    *out = cur;
+out:
+    return st;
+}
+
 zarr_status zr_decode_stages(const struct zr_work *w, const struct zr_program *p,
                              const zarr_mem *src, const zarr_mem *last, zarr_mem *out,
                              zarr_error *err)
 {
-    zarr_mem cur = *src, next = {0};
+    zarr_mem cur = {0};
     zarr_status st = ZARR_OK;
 
     if (p->loose) {
         ZR_TRY(zr_decode_loose(w, p, src, last, out, err));
         return decoded_unpad(w, p, src, out, err);
     }
-    for (uint32_t i = 0; i < p->n; i++) {
-        const struct zr_stage *s = &p->stage[i];
-        uint64_t used = cur.bytes;
-        bool to_last = i + 1 == p->n && last != NULL && last->handle != NULL;
-
-        if (to_last)
-            next = *last;
-        else
-            ZR_TRY(stage_room(w, i, s->kind == ZR_STAGE_COPY ? cur.bytes : s->out_bytes,
-                              s->out_device, &next, err));
-        if (s->kind == ZR_STAGE_COPY) {
-            if (next.bytes < cur.bytes)
-                ZR_TRY(check_decoded(p, &cur, err));
-            ZR_TRY(run_copy(w, &cur, &next, i + 1 == p->n, err));
-        } else {
-            ZR_TRY(run_codec(w, s, &cur, &next, &used, false, err));
-        }
-        cur = next;
-        cur.bytes = used;
-    }
-    w->kit->stats.bytes_decoded += cur.bytes;
-    ZR_TRY(check_decoded(p, &cur, err));
-    *out = cur;
+    ZR_TRY(zr_decode_front(w, p, src, &cur, err));
+    ZR_TRY(zr_decode_back(w, p, &cur, last, out, err));
     ZR_TRY(decoded_unpad(w, p, src, out, err));
 out:
     return st;

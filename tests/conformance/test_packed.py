@@ -11,7 +11,7 @@ from zarr.registry import register_codec
 
 import cases
 import peers
-from zarrc_ctypes import ZarrcError
+from zarrc_ctypes import Stats, ZarrcError
 
 SETTINGS = settings(max_examples=40, deadline=None, derandomize=True, database=None,
                     suppress_health_check=list(HealthCheck))
@@ -270,6 +270,45 @@ def test_zfp_expert_and_0d(context):
     point = cases.document_v3("float32", 0.0, [{"name": "zfp", "configuration": {"mode": "reversible"}}], (), ())
     data = np.array(2.5, "f4")
     assert ours_as_bytes(context, point, data) == zfpy.compress_numpy(data.reshape(1), write_header=False)
+
+
+def places(kind, shape):
+    """A buffer, and a view of this shape in it."""
+    if kind == "turned":
+        buffer = np.zeros(shape[::-1], "f4")
+        return buffer, buffer.T
+    buffer = np.zeros([3 * n for n in shape], "f4")
+    if kind == "unaligned":
+        buffer = np.zeros(np.prod(shape) * 4 + 1, "u1")
+        return buffer, buffer[1:].view("f4").reshape(shape)
+    return buffer, {"box": buffer[tuple(slice(1, 1 + n) for n in shape)],
+                    "steps": buffer[tuple(slice(2, None, 3) for _ in shape)],
+                    "backward": buffer[tuple(slice(n - 1, None, -1) for n in shape)]}[kind]
+
+
+@pytest.mark.parametrize("kind", ["box", "steps", "backward", "turned", "unaligned"])
+@pytest.mark.parametrize("shape,chunks", [((9,), (4,)), ((8, 13), (4, 5)), ((5, 6, 7), (2, 3, 4)),
+                                          ((3, 4, 5, 6), (2, 2, 2, 3))], ids=str)
+@pytest.mark.parametrize("behind", [[], [cases.gzip()]], ids=["alone", "gzip"])
+def test_zfp_strides(context, rng, kind, shape, chunks, behind):
+    """libzfp writes whole chunks where they belong; what it cannot do goes by a block."""
+    codecs = [{"name": "zfp", "configuration": {"mode": "reversible"}}, *behind]
+    array = context.store().create(document=cases.document_v3("float32", 1.5, codecs, shape, chunks))
+    data = rng.normal(size=shape).astype("f4")
+    array.write(data)
+    buffer, view = places(kind, shape)
+    untouched = buffer.copy()
+    stats = Stats()
+    array.read_into(view, stats=stats)
+    np.testing.assert_array_equal(view, data)
+    whole = np.prod([n // c for n, c in zip(shape, chunks)])
+    if kind == "unaligned" and len(shape) > 1:  # a row of elements is one without strides
+        whole = 0
+    assert stats.chunks_direct == whole, stats
+    view[...] = 0
+    np.testing.assert_array_equal(buffer, untouched)
+    array.read_into(view, pipeline="serial")
+    np.testing.assert_array_equal(view, data)
 
 
 def test_zfpy_array(context, rng, tmp_path):

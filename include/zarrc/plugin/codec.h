@@ -175,6 +175,16 @@ typedef struct zarr_codec_range {
     uint64_t offset, bytes;
 } zarr_codec_range;
 
+/** Where the elements of a decoded chunk go, those at its edges included. */
+typedef struct zarr_codec_strided {
+    uint32_t struct_size;
+    int32_t ndim;
+    uint64_t item_bytes;
+    zarr_mem first;        /**< the place of element 0; bytes: item_bytes */
+    const uint64_t *shape; /**< what decode() gives are these elements in C order */
+    const int64_t *stride; /**< bytes from one to the next, of any sign */
+} zarr_codec_strided;
+
 /** Per-call surroundings, made by the library. */
 typedef struct zarr_codec_exec {
     uint32_t struct_size;
@@ -244,6 +254,14 @@ typedef struct zarr_codec_impl_vtable {
      */
     zarr_status (*partial)(void *self, zarr_codec_job *job,
                            const zarr_codec_range *ranges, uint64_t n,
+                           zarr_codec_exec *exec, zarr_error *err);
+    /**
+     * Decodes one chunk that is wanted whole straight to its elements' places in the
+     * caller's memory, which is of a kind in out_kinds; job->dst is empty. Sets
+     * job->dst_used to the bytes decoded. UNSUPPORTED, before anything is written: this
+     * one is decoded to a block. NULL: all are, and copied from there.
+     */
+    zarr_status (*strided)(void *self, zarr_codec_job *job, const zarr_codec_strided *to,
                            zarr_codec_exec *exec, zarr_error *err);
 } zarr_codec_impl_vtable;
 

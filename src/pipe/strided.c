@@ -1,0 +1,87 @@
+/*
+ * pipe/strided.c - whole chunks straight into a view that has strides, by decoders that
+ * can write there (zfp, a plug-in's): what a block and a copy cost is saved. What a
+ * decoder refuses goes the general way.
+ * Thread class: on the worker's kit.
+ */
+#include "pipe/pipe_int.h"
+
+/* The view's places of a whole chunk; stride: ZARR_MAX_RANK of them. */
+static bool places(const struct zr_io *io, const struct zr_program *p,
+                   const struct zr_target *t, zarr_codec_strided *to, int64_t *stride)
+{
+    const struct zr_view *v = &io->view;
+    int64_t offset = 0;
+
+    if (io->no_direct || io->part.on || io->layout->variable || t->kind != ZR_PROJ_DIMS ||
+        !t->arithmetic || v->base.device_type != p->decoded_device ||
+        (p->swap_bytes > 1) != (v->swap_bytes > 1))
+        return false;
+    for (int32_t s = 0; s < p->ndim; s++) {
+        const struct zr_piece *piece = &t->dim[p->order[s]];
+        const int64_t vs = piece->result_dim < 0 ? 0 : v->stride[piece->result_dim];
+
+        if (piece->n != p->stored_shape[s] || piece->c0 != 0 ||
+            (piece->n > 1 && (piece->c_step != 1 || vs == 0)))
+            return false;
+        stride[s] = piece->n > 1 ? piece->r_step * vs : (int64_t)io->layout->item_bytes;
+        offset += (int64_t)piece->r0 * vs;
+    }
+    *to = (zarr_codec_strided){.struct_size = sizeof *to,
+                               .ndim = p->ndim,
+                               .item_bytes = io->layout->item_bytes,
+                               .first = v->base,
+                               .shape = p->stored_shape,
+                               .stride = stride};
+    to->first.offset += (uint64_t)offset;
+    to->first.bytes = to->item_bytes;
+    return true;
+}
+
+/* *done false: by the ordinary entry, from *cur. */
+static zarr_status last_stage(const struct zr_work *w, const struct zr_stage *s,
+                              const zarr_codec_strided *to, const zarr_mem *cur,
+                              bool *done, zarr_error *err)
+{
+    const uint64_t need = zr_stage_scratch(s, 1);
+    zarr_codec_job job = {.src = *cur};
+    zarr_mem scratch = {0};
+    zarr_status st = ZARR_OK;
+
+    *done = false;
+    if (!zr_stage_accepts(s, &job))
+        return ZARR_OK;
+    if (need > 0)
+        ZR_TRY(zr_kit_scratch(w->kit, ZR_SCRATCH_CODEC, s->out_device,
+                              to->first.device_id, need, &scratch, err));
+    st = zr_stage_strided(s, &job, to, &w->kit->states, scratch, err);
+    *done = st == ZARR_OK;
+    if (*done)
+        w->kit->stats.bytes_decoded += job.dst_used;
+    if (st == ZARR_ERR_UNSUPPORTED)
+        st = ZARR_OK;
+out:
+    return st;
+}
+
+zarr_status zr_decode_strided(const struct zr_work *w, const struct zr_program *p,
+                              const struct zr_target *t, const zarr_mem *src,
+                              zarr_mem *block, bool *direct, zarr_error *err)
+{
+    const struct zr_stage *s = p->n > 0 ? &p->stage[p->n - 1] : NULL;
+    int64_t stride[ZARR_MAX_RANK];
+    zarr_codec_strided to;
+    zarr_mem cur = {0};
+    zarr_status st = ZARR_OK;
+
+    *direct = false;
+    if (s == NULL || p->loose || p->padded != NULL || !zr_stage_strides(s) ||
+        !places(w->io, p, t, &to, stride))
+        return zr_decode_stages(w, p, src, NULL, block, err);
+    ZR_TRY(zr_decode_front(w, p, src, &cur, err));
+    ZR_TRY(last_stage(w, s, &to, &cur, direct, err));
+    if (!*direct)
+        ZR_TRY(zr_decode_back(w, p, &cur, NULL, block, err));
+out:
+    return st;
+}
