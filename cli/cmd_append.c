@@ -255,7 +255,7 @@ static int append_text(struct appending *a, const char *format)
         rc = cli_error(cli, CLI_USAGE, NULL, "%s is a scalar and cannot grow",
                        a->node.shown);
     if (!rc)
-        rc = cli_elements_read(cli, a->in.file, a->in.name, format, a->in.dtype, &e);
+        rc = cli_elements_read(cli, a->in.file, a->in.name, format, a->in.dtype, -1, &e);
     a->in.ndim = e.ndim;
     memcpy(a->in.shape, e.shape, sizeof e.shape);
     if (!rc)

@@ -46,9 +46,10 @@ struct cli_elements {
 };
 #define CLI_TEXT_FORMATS "json|elements|lines"
 bool cli_is_text_format(const char *format); /* NULL: false */
-/* Reads a file of one of these formats whole. Always free *out. */
+/* Reads a file of one of these formats whole. ndim: of the array, where it is known, else
+ * -1: lists of elements that are lists leave it open. Always free *out. */
 int cli_elements_read(struct cli *cli, FILE *file, const char *name, const char *format,
-                      const zarr_dtype *type, struct cli_elements *out);
+                      const zarr_dtype *type, int32_t ndim, struct cli_elements *out);
 /* n elements of another type, by their JSON: text of fixed length to `string`, and so on.
  * native byte order. Always free *out. */
 int cli_elements_convert(struct cli *cli, const zarr_dtype *from, const void *data,

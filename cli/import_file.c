@@ -167,6 +167,17 @@ static int find_type(struct import *im)
     return CLI_OK;
 }
 
+/* Lists end at a dimension of length 0: those behind it are the region's. */
+static bool is_empty_region(const struct import *im)
+{
+    const struct cli_elements *e = &im->elements;
+
+    return e->n == 0 && im->selection && e->ndim <= zarr_selection_ndim(im->selection) &&
+           zarr_selection_n_items(im->selection) == 0 &&
+           memcmp(e->shape, zarr_selection_shape(im->selection),
+                  (size_t)e->ndim * sizeof *e->shape) == 0;
+}
+
 /* A text: its type by --dtype, else the array's, else text of any length. Lists have a
  * shape; lines take that of --shape or of the region. */
 static int read_text(struct import *im)
@@ -188,8 +199,12 @@ static int read_text(struct import *im)
     if (st)
         return cli_fail(cli, st, &err, "data type of %s", im->name);
     im->item_bytes = (size_t)zarr_dtype_item_bytes(im->type);
-    rc = cli_elements_read(cli, im->file, im->name, format, im->type, &im->elements);
-    if (!given && *format != 'j' && im->selection) {
+    rc = cli_elements_read(cli, im->file, im->name, format, im->type,
+                           im->selection ? zarr_selection_ndim(im->selection)
+                           : given       ? im->head.ndim
+                                         : -1,
+                           &im->elements);
+    if (!rc && !given && im->selection && (*format != 'j' || is_empty_region(im))) {
         given = true;
         im->head.ndim = zarr_selection_ndim(im->selection);
         memcpy(im->head.shape, zarr_selection_shape(im->selection),

@@ -143,26 +143,58 @@ static void skip_blanks(struct nest *t)
     t->at += strspn(t->at, " \t\r\n");
 }
 
-/* How many brackets of the beginning are dimensions: an element may be a list itself, and
- * a value that may be missing is a list of one unless it is null. */
+/* Where the brackets of a text lead: the depth of its first value but null, the least
+ * depth of a null, the greatest of all; -1: there is none. */
+struct depths {
+    int32_t value, null, most;
+};
+
+static struct depths look_through(const char *text)
+{
+    struct depths d = {.value = -1, .null = -1};
+
+    for (int32_t depth = 0; *text && d.value < 0;) {
+        if (*text == '[' || *text == ']')
+            depth += *text == '[' ? 1 : -1;
+        d.most = depth > d.most ? depth : d.most;
+        if (strchr("[], \t\r\n", *text)) {
+            text++;
+        } else if (strncmp(text, "null", 4) == 0) {
+            d.null = d.null < 0 || depth < d.null ? depth : d.null;
+            text += 4;
+        } else {
+            d.value = depth;
+        }
+    }
+    return d;
+}
+
+/* How many brackets are dimensions: an element may be a list itself, and a value that may
+ * be missing is a list of one unless it is null. wanted: where the text leaves it open;
+ * -1: not known. */
 static int count_dimensions(struct cli *cli, const struct cli_elements *e,
-                            const char *text, int32_t *ndim)
+                            const char *text, int32_t wanted, int32_t *ndim)
 {
     void *zero = cli_alloc(e->item_bytes + 1);
+    const struct depths d = look_through(text);
     const zarr_dtype *type = e->type;
     struct cli_string json = {0};
-    int32_t wrapped = 0;
+    int32_t wrapped = 0, own;
     int rc;
 
     for (; zarr_dtype_underlying(type); type = zarr_dtype_underlying(type))
         wrapped++;
     memset(zero, 0, e->item_bytes + 1);
     rc = cli_element_json(cli, type, zero, &json);
-    *ndim = 0;
-    for (; *text && strchr("[ \t\r\n", *text); text++)
-        *ndim += *text == '[';
-    if (!wrapped || strncmp(text, "null", 4) != 0)
-        *ndim -= wrapped + (!rc && json.n_bytes && *json.text == '[');
+    own = !rc && json.n_bytes && *json.text == '[';
+    if (d.value >= 0)
+        *ndim = d.value - wrapped - own;
+    else if (d.null >= 0) /* [[null]] may be one missing value, or a value that is */
+        *ndim = wrapped > 1 && wanted >= 0 && wanted < d.null ? wanted : d.null;
+    else if (zarr_dtype_kind(type) == ZARR_KIND_VARRAY) /* lists may be empty */
+        *ndim = wanted >= 0 && wanted <= d.most ? wanted : d.most - wrapped - own;
+    else
+        *ndim = d.most;
     cli_string_free(&json);
     free(zero);
     return rc;
@@ -198,10 +230,10 @@ static int close_lists(struct cli *cli, struct cli_elements *e, const char *name
 }
 
 static int read_nested(struct cli *cli, struct cli_elements *e, const char *name,
-                       const struct cli_string *text)
+                       const struct cli_string *text, int32_t wanted)
 {
     struct nest t = {.text = text->text, .at = text->text};
-    int rc = count_dimensions(cli, e, t.at, &e->ndim);
+    int rc = count_dimensions(cli, e, t.at, wanted, &e->ndim);
 
     if (!rc && (e->ndim < 0 || e->ndim > ZARR_MAX_RANK))
         rc = wrong_text(cli, name, "no array of such elements", 0);
@@ -252,7 +284,7 @@ static int read_all(struct cli *cli, FILE *file, const char *name, struct cli_st
 }
 
 int cli_elements_read(struct cli *cli, FILE *file, const char *name, const char *format,
-                      const zarr_dtype *type, struct cli_elements *out)
+                      const zarr_dtype *type, int32_t ndim, struct cli_elements *out)
 {
     struct cli_string text = {0};
     int rc;
@@ -261,7 +293,7 @@ int cli_elements_read(struct cli *cli, FILE *file, const char *name, const char 
     rc = read_all(cli, file, name, &text);
     out->text_bytes = text.n_bytes;
     if (!rc && *format == 'j')
-        rc = read_nested(cli, out, name, &text);
+        rc = read_nested(cli, out, name, &text, ndim);
     else if (!rc)
         rc = read_lines(cli, out, name, &text, *format == 'l');
     cli_string_free(&text);

@@ -145,3 +145,34 @@ def test_field_without_a_name(zarrc, tmp_path):
     header = b"{'descr': [('', '<i4'), ('b', '<i4')], 'fortran_order': False, 'shape': (2,), }".ljust(117) + b"\n"
     data = b"\x93NUMPY\1\0" + bytes([118, 0]) + header + bytes(16)
     assert "without a name" in zarrc("import", "-", tmp_path / "x", input=data, code=6).err
+
+
+EVERY = ["int16", "int4", "string", "bytes", "complex64", "optional[int16]", "optional[optional[complex64]]",
+         "numpy.datetime64[s]", "r24", '[["a","<i2"]]']
+
+
+@pytest.mark.parametrize("dtype", EVERY)
+@pytest.mark.parametrize("shape", ["0", "0,3", "2,0", "2,0,3", ""])
+def test_what_cat_writes_of_nothing(zarrc, tmp_path, dtype, shape):
+    """Lists end where a dimension is empty."""
+    zarrc("create", f"--shape={shape}", "--dtype", dtype, tmp_path / "a")
+    text = zarrc("cat", "--format=json", tmp_path / "a").out
+    zarrc("import", "--input=json", "-", f"{tmp_path / 'a'}[...]", input=text)
+    zarrc("import", "--input=json", f"--shape={shape}", "--dtype", dtype, "-", tmp_path / "b", input=text)
+    assert zarrc("diff", "--data", tmp_path / "a", tmp_path / "b").out == b""
+    if shape:
+        zarrc("import", "--input=json", "-", f"{tmp_path / 'a'}[...]", input=b"[[[[]]]]", code=None)
+
+
+@pytest.mark.parametrize("dtype, shape, text", [
+    ("optional[optional[int16]]", "2", "[[null], [[5]]]"), ("optional[optional[int16]]", "3", "[null, [null], [[5]]]"),
+    ("optional[optional[int16]]", "1", "[[null]]"), ("optional[optional[int16]]", "1,1", "[[null]]"),
+    ("optional[optional[int16]]", "2", "[[null], [null]]"), ("optional[optional[int16]]", "1,2", "[[null, [[1]]]]"),
+    ("optional[complex64]", "2", "[null, [[1.0,2.0]]]"), ("optional[string]", "1,2", '[[null, ["null"]]]'),
+    ("optional[int16]", "", "null"), ("optional[optional[int16]]", "", "[null]"), ("complex64", "", "[1.0,2.0]")])
+def test_lists_that_are_elements(zarrc, tmp_path, dtype, shape, text):
+    zarrc("create", f"--shape={shape}", "--dtype", dtype, tmp_path / "a")
+    zarrc("import", "--input=json", "-", f"{tmp_path / 'a'}[...]", input=text.encode())
+    assert "".join(zarrc("cat", "--format=json", tmp_path / "a").text.split()) == text.replace(" ", "")
+    zarrc("import", "--input=json", f"--shape={shape}", "--dtype", dtype, "-", tmp_path / "b", input=text.encode())
+    assert zarrc("diff", tmp_path / "a", tmp_path / "b").out == b""
