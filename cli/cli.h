@@ -302,7 +302,8 @@ int cli_field_find(struct cli *cli, const struct cli_node *node, struct cli_fiel
  * tensor's. */
 void cli_field_tensor(const struct cli_field *field, int64_t shape[ZARR_MAX_RANK],
                       zarr_tensor *tensor);
-/* Turns n structs of a file round to this machine's byte order, where they stand. orders:
+/* Turns n structs, or other elements, of a file round to this machine's byte order, where
+ * they stand. orders:
  * '<' or '>' for each field that is no struct, or NULL: all are in byte_order. */
 void cli_struct_turn(const zarr_dtype *type, const char *orders, uint32_t byte_order,
                      void *data, uint64_t n);

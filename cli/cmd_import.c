@@ -41,7 +41,8 @@ static int open_target(struct import *im)
 static int create_target(struct import *im)
 {
     struct cli_spec spec = {.spec = {.struct_size = sizeof spec.spec}};
-    const char *name = zarr_dtype_name(im->type);
+    const zarr_dtype *type = im->made ? im->made : im->type;
+    const char *name = zarr_dtype_name(type);
     zarr_error err = {0};
     zarr_status st;
     int rc;
@@ -49,7 +50,7 @@ static int create_target(struct import *im)
     memcpy(spec.shape, im->head.shape, sizeof spec.shape);
     spec.spec.shape = spec.shape;
     spec.spec.ndim = im->head.ndim;
-    spec.spec.data_type = name ? name : zarr_dtype_v2(im->type);
+    spec.spec.data_type = name ? name : zarr_dtype_v2(type);
     rc = cli_spec_read(im->cli, &spec);
     if (im->raw)
         spec.spec.order = 0; /* --order says how the file is laid out */
@@ -149,7 +150,7 @@ static const struct cli_option import_options[] = {
      "(one JSON value a line), or lines (each one text)"},
     {"dtype", 't', 0, "TYPE", NULL,
      "raw, text: data type of the elements, as float32 or >i2 (text of a new array: "
-     "string); with --input=npy: what NumPy has no name for, as bfloat16"},
+     "string); with --input=npy: what NumPy has no name for, as bfloat16, or string"},
     {"shape", 0, 0, "SHAPE", NULL, "raw, elements, lines: lengths of the dimensions"},
     {"endian", 0, 0, "ORDER", "little|big",
      "raw: byte order of the file (default: little)"},

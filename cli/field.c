@@ -102,9 +102,12 @@ void cli_struct_turn(const zarr_dtype *type, const char *orders, uint32_t byte_o
 {
     struct turning t = {orders, (byte_order == ZARR_ORDER_BIG) == host_is_little()};
     const uint64_t bytes = zarr_dtype_item_bytes(type);
+    const uint32_t unit = zarr_dtype_swap_bytes(type);
 
     if (!orders && !t.all)
         return;
+    if (zarr_dtype_n_fields(type) == 0 && unit > 1)
+        turn_units(data, n * (bytes / unit), unit);
     for (uint64_t i = 0; i < n; i++) {
         t.next = orders;
         turn_fields(&t, type, (unsigned char *)data + i * bytes, 1, bytes);

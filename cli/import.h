@@ -17,6 +17,7 @@ struct import {
     const zarr_dtype *type;
     const zarr_dtype
         *padded;            /* the file's, where it has holes between fields; else NULL */
+    const zarr_dtype *made; /* of a new array that is not of the file's type, or NULL */
     const zarr_dtype *said; /* by the file, where it means another type; else NULL */
     size_t item_bytes;      /* in the file */
     uint32_t byte_order;

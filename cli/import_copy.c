@@ -129,7 +129,7 @@ static zarr_status write_box(struct import *im, const struct cli_boxes *file_box
     if (im->head.fortran)
         tensor.strides = strides;
     tensor.byte_order = im->byte_order;
-    if (zarr_dtype_n_fields(im->type) > 0) {
+    if (zarr_dtype_n_fields(im->type) > 0 || im->convert) {
         cli_struct_turn(im->padded ? im->padded : im->type, im->orders, im->byte_order,
                         data, b.n_items);
         if (im->padded)

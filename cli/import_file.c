@@ -117,7 +117,9 @@ static int find_meant(struct import *im)
         im->said = im->type;
         im->type = type;
     }
-    if (type && !im->node.array && !zarr_dtype_equal(type, im->type))
+    if (type && zarr_dtype_variable(type) && !im->node.array)
+        im->made = type; /* text and bytes of a fixed length can */
+    else if (type && !im->node.array && !zarr_dtype_equal(type, im->type))
         return cli_error(im->cli, CLI_USAGE, "Without --dtype they stay what they are.",
                          "elements of %s are no %s", im->name, said);
     return CLI_OK;
@@ -221,21 +223,6 @@ static int read_text(struct import *im)
     return rc;
 }
 
-/* Elements of a fixed length go into an array of variable length one by one. */
-static int check_types(struct import *im)
-{
-    const zarr_dtype *to = im->node.array ? zarr_array_dtype(im->node.array) : im->type;
-
-    im->convert = zarr_dtype_variable(to) && !zarr_dtype_variable(im->type);
-    if (im->convert && im->byte_order != ZARR_ORDER_LITTLE &&
-        zarr_dtype_swap_bytes(im->type) > 1)
-        return cli_error(im->cli, CLI_UNSUPPORTED, NULL,
-                         "%s: big-endian elements cannot become elements of variable "
-                         "length",
-                         im->name);
-    return CLI_OK;
-}
-
 uint64_t cli_import_bytes(const struct import *im)
 {
     if (im->text)
@@ -274,8 +261,11 @@ int cli_import_describe(struct import *im)
         rc = find_type(im);
     if (!rc && !im->raw)
         rc = find_meant(im);
-    if (!rc)
-        rc = check_types(im);
+    if (!rc) /* one by one */
+        im->convert =
+            !zarr_dtype_variable(im->type) &&
+            (im->made ||
+             (im->node.array && zarr_dtype_variable(zarr_array_dtype(im->node.array))));
     if (!rc)
         rc = check_length(im);
     return rc;

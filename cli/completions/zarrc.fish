@@ -64,7 +64,7 @@ complete -c zarrc -n '__fish_seen_subcommand_from create' -s g -l group -d 'make
 complete -c zarrc -n '__fish_seen_subcommand_from create' -l force -d 'replace an existing array'
 complete -c zarrc -n '__fish_seen_subcommand_from create' -l if-missing -d 'an existing equal array, or group, is fine'
 complete -c zarrc -n '__fish_seen_subcommand_from import' -s i -l input -x -a 'auto npy raw json elements lines' -d 'what FILE is: npy, raw (the default when --dtype is given), a JSON array, elements (one JSON value a line), or lines (each one text)'
-complete -c zarrc -n '__fish_seen_subcommand_from import' -s t -l dtype -x -d 'raw, text: data type of the elements, as float32 or >i2 (text of a new array: string); with --input=npy: what NumPy has no name for, as bfloat16'
+complete -c zarrc -n '__fish_seen_subcommand_from import' -s t -l dtype -x -d 'raw, text: data type of the elements, as float32 or >i2 (text of a new array: string); with --input=npy: what NumPy has no name for, as bfloat16, or string'
 complete -c zarrc -n '__fish_seen_subcommand_from import' -l shape -x -d 'raw, elements, lines: lengths of the dimensions'
 complete -c zarrc -n '__fish_seen_subcommand_from import' -l endian -x -a 'little big' -d 'raw: byte order of the file (default: little)'
 complete -c zarrc -n '__fish_seen_subcommand_from import' -l offset -x -d 'raw: bytes in front of the elements'
