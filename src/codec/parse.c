@@ -148,6 +148,8 @@ static zarr_status link_parse(struct zarr_codec_spec *s, struct zr_parse *p,
     ZR_TRY(link_find(&s->vt, p, name, err));
     if (zr_starts_with(name, "numcodecs."))
         spelling = 2;
+    /* zarr-python knows this one by no other name */
+    s->keeps_alias = spelling == 2 && s->vt->resolve == zr_spec_bitround.resolve;
     s->members = config ? config : &empty;
     if (s->vt->canonical == zr_spec_sharding.canonical)
         ZR_TRY(zr_shard_spec_parse(s, p, err));

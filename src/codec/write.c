@@ -262,7 +262,7 @@ static struct zr_json *write_link_v3(struct zr_json_doc *doc,
     struct zr_json *out = zr_json_new(doc, ZR_JSON_OBJECT);
     const bool prefix = (s->vt->flags & ZARR_CODEC_SPEC_NUMCODECS) ||
                         zr_conf_has(s, "location") || write_is_round(s) ||
-                        write_is_packbits(s);
+                        write_is_packbits(s) || s->keeps_alias;
     struct zr_str name;
 
     zr_str_init(&name, s->alloc);

@@ -12,6 +12,7 @@ import numcodecs
 import numpy as np
 import pytest
 import zarr
+import zarr.codecs.numcodecs
 
 import cases
 from conftest import PROGRAM
@@ -121,6 +122,18 @@ def test_v2_filters_keep_their_byte_order(zarrc, tmp_path, rng, name, more, dtyp
     same(tmp_path / "c.zarr", values)
     zarrc("reencode", "--format=2", "--verify", tmp_path / "c.zarr", tmp_path / "d.zarr")
     same(tmp_path / "d.zarr", values)
+
+
+def test_bitround_of_zarr_python(zarrc, tmp_path, rng):
+    """Which knows it as numcodecs.bitround only."""
+    values = rng.random((8, 9)).astype("f4")
+    array = make(tmp_path / "a", values, chunks=(4, 5), filters=[zarr.codecs.numcodecs.BitRound(keepbits=5)])
+    for n, options in enumerate(([], ["--chunks=3"], ["--chunks=2,3", "--shards=4,6"])):
+        zarrc("reencode", *options, tmp_path / "a", tmp_path / str(n))
+        same(tmp_path / str(n), array[...])
+    zarrc("create", "--shape=4", "--dtype=float32", "--codec", '{"name":"bitround","configuration":{"keepbits":3}}',
+          tmp_path / "b")
+    assert zarrc("info", "--json", tmp_path / "b").json["codecs"][0]["name"] == "bitround"
 
 
 LITTLE, CRC = cases.LITTLE, cases.CRC

@@ -362,7 +362,8 @@ def test_codec_by_another_name(context, name, alias):
     if alias.startswith("numcodecs.") and name in NUMCODECS_WAY:
         next(c for c in found if c["name"] == alias)["configuration"] = NUMCODECS_WAY[name]
     array = round_trip(context, document(dtype, fill, found, *more), data)
-    assert name in [c["name"] for c in array.codecs]
+    # zarr-python has no bitround of another name.
+    assert (alias if alias == "numcodecs.bitround" else name) in [c["name"] for c in array.codecs]
 
 
 @pytest.mark.parametrize("name", METADATA_ONLY)
