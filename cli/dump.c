@@ -114,10 +114,11 @@ static void add_text(struct sink *s)
 static void add_csv(struct sink *s)
 {
     const char *t = s->element.text;
+    const bool alone = s->ndim < 2 || s->shape[s->ndim - 1] == 1;
 
     if (s->ndim > 1 && s->at[s->ndim - 1] > 0)
         cli_string_add(&s->text, ",", 1);
-    if (strpbrk(t, ",\"\r\n")) {
+    if (strpbrk(t, ",\"\r\n") || (alone && !*t)) { /* readers skip empty lines */
         cli_string_add(&s->text, "\"", 1);
         for (; *t; t++)
             cli_string_add(&s->text, *t == '"' ? "\"\"" : t, *t == '"' ? 2 : 1);

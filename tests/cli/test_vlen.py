@@ -1,4 +1,6 @@
 """Text of any length in the program: cat, reencode, diff, verify, create, what is refused."""
+import csv
+import io
 import json
 
 import numpy as np
@@ -85,3 +87,12 @@ def test_text_filters(zarrc, tmp_path, filters):
         "order": "C", "filters": filters}))
     (folder / "0").write_bytes(chunk)
     assert zarrc("cat", "--format=json", folder).json == ["a", "ü", ""]
+
+
+@pytest.mark.parametrize("dtype, shape", [("string", "3"), ("string", "3,1"), ("string", "1,3"), ("U2", "3"), ("S2", "3,1")])
+def test_csv_of_empty_text(zarrc, tmp_path, dtype, shape):
+    """An empty line is no row to csv readers."""
+    zarrc("create", f"--shape={shape}", f"--dtype={dtype}", tmp_path / "x")
+    text = zarrc("cat", "--format=csv", tmp_path / "x").text
+    rows = list(csv.reader(io.StringIO(text)))
+    assert rows == ([["", "", ""]] if shape == "1,3" else [[""]] * 3)
