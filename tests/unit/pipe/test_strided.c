@@ -131,9 +131,12 @@ static void test_layouts(void **state)
 {
     static const struct {
         int64_t first, row, col;
-    } views[] = {{0, COLS, 1},         {0, 1, ROWS},
-                 {3, 2 * COLS, 2},     {ROWS * COLS - 1, -COLS, -1},
-                 {COLS - 1, COLS, -1}, {(ROWS - 1) * 3 * COLS, -3 * COLS, 3}};
+    } views[] = {{0, COLS, 1},
+                 {0, 1, ROWS},
+                 {3, INT64_C(2) * COLS, 2},
+                 {INT64_C(1) * ROWS * COLS - 1, -COLS, -1},
+                 {COLS - 1, COLS, -1},
+                 {INT64_C(3) * (ROWS - 1) * COLS, INT64_C(-3) * COLS, 3}};
     static const char *const codecs[] = {
         "[" BYTES ",{\"name\":\"test.turn\"}]",
         "[" TURN "," BYTES ",{\"name\":\"test.turn\"}]",
