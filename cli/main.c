@@ -87,6 +87,9 @@ static int make_context(struct cli *cli)
     opts.plugins = plugins;
     st = zarr_context_create(&cli->ctx, &opts, &err);
     free(plugins);
+    if (st == ZARR_ERR_EXISTS) /* of plug-ins: names, not files */
+        return cli_error(cli, CLI_EXISTS, "Try: load one of the two.", "cannot start: %s",
+                         err.message);
     return st ? cli_fail(cli, st, &err, "cannot start") : CLI_OK;
 }
 

@@ -64,6 +64,9 @@ static zarr_status link_find(const zarr_codec_spec_vtable **out, const struct zr
         return zr_fail(err, ZARR_ERR_UNSUPPORTED,
                        "codec \"%s\" is unknown in Zarr v3, where it is \"numcodecs.%s\"",
                        name, name);
+    if (!v && p->format == 3 && zr_codec_spec_lookup_v2(p->registry, name))
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                       "codec \"%s\" is unknown in Zarr v3: only v2 has it", name);
     if (!v)
         return link_unknown(name, err);
     *out = v;

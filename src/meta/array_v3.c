@@ -23,6 +23,8 @@ const char *const zr_array_v3_members[] = {
     NULL,
 };
 
+/* All are refused, also those that need not be understood: whether the elements are right
+ * without them nobody can tell. */
 static zarr_status read_transformers(const struct zr_json *v, zarr_error *err)
 {
     const struct zr_json *first = zr_json_at(v, 0);
@@ -34,7 +36,9 @@ static zarr_status read_transformers(const struct zr_json *v, zarr_error *err)
         return ZARR_OK;
     if (!first)
         return zr_meta_refuse("storage_transformers", "a list", v, err);
-    st = zr_meta_extension("storage_transformers[0]", first, &name, &config, err);
+    name = zr_json_string(zr_json_get(first, "name"));
+    if (name == NULL || *name == '\0')
+        st = zr_meta_extension("storage_transformers[0]", first, &name, &config, err);
     if (st == ZARR_OK)
         st = zr_prefix(
             err, zr_fail_refused(err, zr_codec_refused, "storage transformer", name),

@@ -355,7 +355,7 @@ def test_number_arrays_have_no_text(context):
 def test_no_form_in_v3(context):
     """v3 metadata knows none of these names. (vlen-array is zarrs' for something else.)"""
     for name in ("json2", "msgpack2", "categorize", "numcodecs.json2"):
-        with pytest.raises(ZarrcError, match="is unknown"):
+        with pytest.raises(ZarrcError, match="is unknown" + ("" if "." in name else " in Zarr v3: only v2 has it")):
             context.store().create(document=cases.document_v3("string", "", [{"name": name}], (2,), (2,)))
     with pytest.raises(ZarrcError, match="vlen-array"):
         context.store().create(document=cases.document_v3("vlen-array[int8]", [], [cases.PLAIN], (2,), (2,)))
