@@ -3,6 +3,9 @@
  * back: what is written, kept, refused and removed, and that a migration stopped at any
  * of its steps leaves a tree that reads as before and that the same call goes on with.
  */
+#include <stdatomic.h>
+#include <stdbool.h>
+
 #include "node_test.h"
 
 /* ---- what is told --------------------------------------------------------------- */
@@ -362,8 +365,18 @@ static void test_options(void **state)
 /* A store whose changes all fail after the first so many. */
 struct frail {
     zarr_store *below;
-    int left; /* below 0: no end */
+    atomic_int left; /* below 0: no end */
 };
+
+/* Whether one more change succeeds; several threads may ask. */
+static bool frail_may_change(struct frail *f)
+{
+    int left = atomic_load(&f->left);
+
+    while (left > 0 && !atomic_compare_exchange_weak(&f->left, &left, left - 1)) {
+    }
+    return left != 0;
+}
 
 static void frail_caps(void *self, zarr_store_caps *out)
 {
@@ -377,15 +390,14 @@ static void frail_run(void *self, zarr_store_op *op, zarr_error *err)
 {
     struct frail *f = self;
     char *p = op->mem.handle ? (char *)op->mem.handle + op->mem.offset : NULL;
-    const int changes = op->verb == ZARR_STORE_PUT || op->verb == ZARR_STORE_ERASE;
+    const bool changes = op->verb == ZARR_STORE_PUT || op->verb == ZARR_STORE_ERASE;
 
     op->done_bytes = 0;
     op->object_bytes = UINT64_MAX;
-    if (changes && f->left == 0) {
+    if (changes && !frail_may_change(f)) {
         op->status = ZARR_ERR_IO;
         return;
     }
-    f->left -= changes && f->left > 0;
     if (op->verb == ZARR_STORE_PUT) {
         op->status = zarr_store_put(f->below, op->key, p, op->mem.bytes, err);
     } else if (op->verb == ZARR_STORE_ERASE) {
@@ -427,7 +439,8 @@ static void check_stopped(int32_t from, int consolidated, int fails)
         make_tree(&w, from);
         if (consolidated)
             assert_ok(zarr_group_consolidate(w.store, "t", NULL, &terr));
-        f = (struct frail){w.store, fails ? k : -1};
+        f.below = w.store;
+        atomic_store(&f.left, fails ? k : -1);
         t.stop_at = fails ? 0 : k + 1;
         assert_ok(zarr_store_open_custom(&s, w.ctx, &frail_vtable, &f, NULL, &terr));
         st = migrate(s, 5 - from, ZARR_MIGRATE_REMOVE, &t);
@@ -435,7 +448,7 @@ static void check_stopped(int32_t from, int consolidated, int fails)
             assert_int_equal(st, fails ? ZARR_ERR_IO : ZARR_ERR_CANCELLED);
             steps++;
             check_tree(w.store);
-            f.left = -1;
+            atomic_store(&f.left, -1);
             t.stop_at = 0;
             assert_ok(migrate(s, 5 - from, ZARR_MIGRATE_REMOVE, &t));
         }
