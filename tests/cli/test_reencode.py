@@ -15,6 +15,7 @@ import zarr
 import zarr.codecs.numcodecs
 
 import cases
+import peers
 from conftest import PROGRAM
 
 
@@ -119,7 +120,9 @@ def test_v2_filters_keep_their_byte_order(zarrc, tmp_path, rng, name, more, dtyp
     assert said_v2["filters"][0]["dtype"] == said_v2["dtype"]
     assert (said_v2["compressor"] or {}).get("id") == (last or {}).get("id")
     zarrc("reencode", "--format=3", tmp_path / "b.zarr", tmp_path / "c.zarr")
-    same(tmp_path / "c.zarr", values)
+    zarrc("diff", "--data", tmp_path / "a.zarr", tmp_path / "c.zarr")
+    if peers.ZARR_AT_LEAST_3_3 or ">" not in str(config) + dtype:  # older ones mix the orders up
+        same(tmp_path / "c.zarr", values)
     zarrc("reencode", "--format=2", "--verify", tmp_path / "c.zarr", tmp_path / "d.zarr")
     same(tmp_path / "d.zarr", values)
 
