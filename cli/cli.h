@@ -281,6 +281,17 @@ zarr_status cli_boxes_select(const struct cli_boxes *boxes, const zarr_selection
 void cli_boxes_tensor(const struct cli_boxes *boxes, void *data, uint64_t data_bytes,
                       int64_t shape_out[ZARR_MAX_RANK], zarr_tensor *out);
 
+/* ---- facts of arrays (facts.c) ---- */
+
+/* Its name, or what v2 calls it where v3 has none. Never NULL; borrowed. */
+const char *cli_type_name(const zarr_dtype *type);
+/* A fill value as JSON; owned. NULL: there is none, or an error, told in *err. */
+char *cli_fill_text(const zarr_dtype *type, const void *fill, zarr_error *err);
+/* Whether objects hold several chunks. */
+bool cli_is_sharded(const zarr_array *array);
+/* The configuration of a codec (JSON) that makes shards, or NULL. */
+const char *cli_shards_of(const char *codec);
+
 /* ---- one field of structs (field.c) ---- */
 
 #define CLI_FIELD_OPTION                                                                 \
@@ -302,11 +313,11 @@ int cli_field_find(struct cli *cli, const struct cli_node *node, struct cli_fiel
  * tensor's. */
 void cli_field_tensor(const struct cli_field *field, int64_t shape[ZARR_MAX_RANK],
                       zarr_tensor *tensor);
-/* Turns n structs, or other elements, of a file round to this machine's byte order, where
- * they stand. orders:
- * '<' or '>' for each field that is no struct, or NULL: all are in byte_order. */
-void cli_struct_turn(const zarr_dtype *type, const char *orders, uint32_t byte_order,
-                     void *data, uint64_t n);
+/* Turns n elements of a file round to this machine's byte order, where they stand.
+ * orders, of structs: '<' or '>' for each field that is no struct; NULL: all are in
+ * byte_order. */
+void cli_elements_turn(const zarr_dtype *type, const char *orders, uint32_t byte_order,
+                       void *data, uint64_t n);
 /* NumPy writes holes between fields as ["","|V4"]. */
 bool cli_fields_padded(const char *list);
 /* The list with names for the holes, and the one without them; both owned. False: a field
@@ -415,7 +426,7 @@ struct cli_spec {
     zarr_array_spec spec;
     uint64_t shape[ZARR_MAX_RANK], chunks[ZARR_MAX_RANK], shards[ZARR_MAX_RANK];
     const char *names[ZARR_MAX_RANK];
-    char *text[9];  /* owned texts behind the pointers of spec */
+    char *text[9];  /* by CLI_TEXT_* of spec.h: owned texts behind the pointers of spec */
     bool no_shards; /* --shards=none was given */
 };
 /* Starts from a model: type, shape, chunks, shards, codecs, fill, names, attributes,

@@ -80,8 +80,8 @@ static int compare_arrays(struct diff_pair *p, const struct cli_node *na,
     if (!p->d->data_only)
         cli_diff_arrays(p);
     else if (!zarr_dtype_equal(zarr_array_dtype(p->a), zarr_array_dtype(p->b)))
-        cli_diff_fact(p, "data type", zarr_dtype_name(zarr_array_dtype(p->a)),
-                      zarr_dtype_name(zarr_array_dtype(p->b)), false);
+        cli_diff_fact(p, "data type", cli_type_name(zarr_array_dtype(p->a)),
+                      cli_type_name(zarr_array_dtype(p->b)), false);
     if (!shapes_equal(sa, sb))
         shape_fact(p, sa, sb);
     else if (zarr_dtype_equal(zarr_array_dtype(p->a), zarr_array_dtype(p->b)))

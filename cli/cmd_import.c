@@ -41,8 +41,6 @@ static int open_target(struct import *im)
 static int create_target(struct import *im)
 {
     struct cli_spec spec = {.spec = {.struct_size = sizeof spec.spec}};
-    const zarr_dtype *type = im->made ? im->made : im->type;
-    const char *name = zarr_dtype_name(type);
     zarr_error err = {0};
     zarr_status st;
     int rc;
@@ -50,7 +48,7 @@ static int create_target(struct import *im)
     memcpy(spec.shape, im->head.shape, sizeof spec.shape);
     spec.spec.shape = spec.shape;
     spec.spec.ndim = im->head.ndim;
-    spec.spec.data_type = name ? name : zarr_dtype_v2(type);
+    spec.spec.data_type = cli_type_name(im->made ? im->made : im->type);
     rc = cli_spec_read(im->cli, &spec);
     if (im->raw)
         spec.spec.order = 0; /* --order says how the file is laid out */

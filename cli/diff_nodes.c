@@ -26,14 +26,6 @@ static void shapes(struct diff_pair *p, const char *what, const uint64_t *a,
     free(tb);
 }
 
-static const char *type_name(const zarr_array *array)
-{
-    const zarr_dtype *type = zarr_array_dtype(array);
-    const char *name = zarr_dtype_name(type);
-
-    return name ? name : zarr_dtype_v2(type);
-}
-
 /* What null in v2 is read as: zero, but NaT for times, also in structs. */
 static void put_nat(const zarr_dtype *type, uint8_t *element)
 {
@@ -44,13 +36,10 @@ static void put_nat(const zarr_dtype *type, uint8_t *element)
         memcpy(element, &nat, sizeof nat);
     for (uint64_t i = 0; i < zarr_dtype_n_fields(type); i++) {
         zarr_dtype_field field = ZARR_DTYPE_FIELD_INIT;
-        uint64_t n = 1;
 
         if (zarr_dtype_field_at(type, i, &field, NULL))
             return;
-        for (int32_t d = 0; d < field.ndim; d++)
-            n *= field.shape[d];
-        for (uint64_t k = 0; k < n; k++)
+        for (uint64_t k = 0; k < cli_product(field.ndim, field.shape); k++)
             put_nat(field.dtype,
                     element + field.offset + k * zarr_dtype_item_bytes(field.dtype));
     }
@@ -60,16 +49,11 @@ static char *fill_text(const zarr_array *array, const zarr_dtype *type)
 {
     const void *fill = zarr_array_fill_value(array);
     void *zero = fill ? NULL : cli_alloc((size_t)zarr_dtype_item_bytes(type));
-    size_t n = 0;
     char *text = NULL;
 
     if (zero)
         put_nat(type, zero);
-    if (zarr_dtype_print(type, fill ? fill : zero, NULL, 0, &n, NULL) == ZARR_OK) {
-        text = cli_alloc(n + 1);
-        if (zarr_dtype_print(type, fill ? fill : zero, text, n + 1, &n, NULL) != ZARR_OK)
-            text[0] = '\0';
-    }
+    text = cli_fill_text(type, fill ? fill : zero, NULL);
     free(zero);
     return text;
 }
@@ -107,7 +91,7 @@ void cli_diff_arrays(struct diff_pair *p)
     char *fa = fill_text(p->a, type), *fb = fill_text(p->b, same ? type : other);
 
     if (!same || p->d->storage)
-        texts(p, "data type", type_name(p->a), type_name(p->b), false);
+        texts(p, "data type", cli_type_name(type), cli_type_name(other), false);
     texts(p, "fill value", fa, fb, true);
     if (zarr_array_ndim(p->a) == zarr_array_ndim(p->b))
         names(p);

@@ -222,9 +222,8 @@ static void add_empty(struct sink *s)
 
 static void add_json_head(struct sink *s)
 {
-    const char *name = zarr_dtype_name(s->type);
     char *node = cli_json_quote(s->dump->node->shown);
-    char *type = cli_json_quote(name ? name : zarr_dtype_v2(s->type));
+    char *type = cli_json_quote(cli_type_name(s->type));
 
     cli_string_printf(
         &s->text, "{\n  \"node\": %s,\n  \"data_type\": %s,\n  \"shape\": [", node, type);
@@ -239,7 +238,7 @@ static int begin(struct sink *s)
 {
     if (s->style == STYLE_NPY && !cli_npy_header(s->type, s->ndim, s->shape, &s->text))
         cli_warn(s->dump->cli, "NumPy has no type for %s: written as opaque bytes",
-                 zarr_dtype_name(s->type));
+                 cli_type_name(s->type));
     if (s->dump->wrap_json)
         add_json_head(s);
     if (s->style == STYLE_JSON && cli_product(s->ndim, s->shape) == 0)

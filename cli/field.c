@@ -97,8 +97,8 @@ static void turn_fields(struct turning *t, const zarr_dtype *type, unsigned char
     }
 }
 
-void cli_struct_turn(const zarr_dtype *type, const char *orders, uint32_t byte_order,
-                     void *data, uint64_t n)
+void cli_elements_turn(const zarr_dtype *type, const char *orders, uint32_t byte_order,
+                       void *data, uint64_t n)
 {
     struct turning t = {orders, (byte_order == ZARR_ORDER_BIG) == host_is_little()};
     const uint64_t bytes = zarr_dtype_item_bytes(type);

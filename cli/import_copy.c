@@ -130,8 +130,8 @@ static zarr_status write_box(struct import *im, const struct cli_boxes *file_box
         tensor.strides = strides;
     tensor.byte_order = im->byte_order;
     if (zarr_dtype_n_fields(im->type) > 0 || im->convert) {
-        cli_struct_turn(im->padded ? im->padded : im->type, im->orders, im->byte_order,
-                        data, b.n_items);
+        cli_elements_turn(im->padded ? im->padded : im->type, im->orders, im->byte_order,
+                          data, b.n_items);
         if (im->padded)
             cli_struct_pack(im->padded, im->type, data, b.n_items);
         tensor.byte_order = ZARR_ORDER_NATIVE;
@@ -141,7 +141,7 @@ static zarr_status write_box(struct import *im, const struct cli_boxes *file_box
         im->told = true;
         st = ZARR_ERR_INVALID;
         cli_error(im->cli, CLI_CORRUPT, NULL, "%s has a value that is no %s", im->name,
-                  zarr_dtype_name(im->type));
+                  cli_type_name(im->type));
     } else if (im->convert) {
         st = write_converted(im, selection, &tensor, b.n_items, err);
     } else {

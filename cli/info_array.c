@@ -21,51 +21,13 @@ static uint64_t decoded_bytes(const zarr_array *array)
                    zarr_dtype_item_bytes(zarr_array_dtype(array)));
 }
 
-static bool is_sharded(const zarr_array *array)
-{
-    const uint64_t *chunks = zarr_array_chunk_shape(array),
-                   *units = zarr_array_write_shape(array);
-
-    return chunks &&
-           (!units ||
-            memcmp(chunks, units, (size_t)zarr_array_ndim(array) * sizeof *chunks) != 0);
-}
-
-static const char *type_name(const zarr_array *array)
-{
-    const char *name = zarr_dtype_name(zarr_array_dtype(array));
-
-    return name ? name : zarr_dtype_v2(zarr_array_dtype(array));
-}
-
-/* The fill value as JSON text; owned, NULL for v2's null. */
-static char *fill_text(const zarr_array *array)
-{
-    const void *fill = zarr_array_fill_value(array);
-    const zarr_dtype *type = zarr_array_dtype(array);
-    size_t n = 0;
-    char *text;
-
-    if (!fill || zarr_dtype_print(type, fill, NULL, 0, &n, NULL) != ZARR_OK)
-        return NULL;
-    text = cli_alloc(n + 1);
-    if (zarr_dtype_print(type, fill, text, n + 1, &n, NULL) != ZARR_OK) {
-        free(text);
-        return NULL;
-    }
-    return text;
-}
-
 /* "int16[2,3]": a field's type as people read it. */
 static char *field_type_text(const zarr_dtype_field *f)
 {
-    const char *name = zarr_dtype_name(f->dtype);
     char *shape = f->ndim ? cli_shape_text(f->ndim, f->shape) : cli_strdup("");
-    char *text = cli_format("%s%s%s",
-                            zarr_dtype_n_fields(f->dtype)
-                                ? "struct"
-                                : (name ? name : zarr_dtype_v2(f->dtype)),
-                            *shape ? " " : "", shape);
+    char *text = cli_format(
+        "%s%s%s", zarr_dtype_n_fields(f->dtype) ? "struct" : cli_type_name(f->dtype),
+        *shape ? " " : "", shape);
 
     free(shape);
     return text;
@@ -144,16 +106,15 @@ static void add_shape(struct cli_string *out, const char *list)
     cli_string_add(out, ")", 1);
 }
 
-/* Of a sharding codec: what its chunks and its index go through, and their shape where no
- * row above tells it; the inner list to go on with. */
-static const char *sharding_row(struct cli *cli, const char *codec, bool first, int depth,
+/* Of a sharding codec, by its configuration: what its chunks and its index go through,
+ * and their shape where no row above tells it; the inner list to go on with. */
+static const char *sharding_row(struct cli *cli, const char *conf, bool first, int depth,
                                 bool told)
 {
     size_t n = 0;
-    const char *conf = cli_json_member(codec, "configuration", &n);
-    const char *shape = conf ? cli_json_member(conf, "chunk_shape", &n) : NULL;
-    const char *place = conf ? cli_json_member(conf, "index_location", &n) : NULL;
-    const char *list = conf ? cli_json_member(conf, "index_codecs", &n) : NULL;
+    const char *shape = cli_json_member(conf, "chunk_shape", &n);
+    const char *place = cli_json_member(conf, "index_location", &n);
+    const char *list = cli_json_member(conf, "index_codecs", &n);
     struct cli_string chunks = {0}, index = {0};
 
     if (!told) {
@@ -174,7 +135,7 @@ static const char *sharding_row(struct cli *cli, const char *codec, bool first, 
              index.text ? index.text : "");
     cli_string_free(&chunks);
     cli_string_free(&index);
-    return conf ? cli_json_member(conf, "codecs", &n) : NULL;
+    return cli_json_member(conf, "codecs", &n);
 }
 
 /* The chain, those inside shards indented. */
@@ -185,18 +146,18 @@ static void codecs_rows(struct cli *cli, const zarr_array *array)
 
     for (int depth = 0; list; depth++) {
         const char *inner = NULL;
-        size_t n = 0, m = 0;
+        size_t n = 0;
 
         for (size_t i = 0;; i++) {
             struct cli_string text = {0};
             const char *codec = cli_json_item(list, i, &n);
-            const char *name = codec ? cli_json_member(codec, "name", &m) : NULL;
+            const char *shards = codec ? cli_shards_of(codec) : NULL;
 
             if (!codec)
                 break;
-            if (name && strncmp(name, "\"sharding_indexed\"", m) == 0) {
-                inner = sharding_row(cli, codec, first, depth,
-                                     depth == 0 && is_sharded(array));
+            if (shards) {
+                inner = sharding_row(cli, shards, first, depth,
+                                     depth == 0 && cli_is_sharded(array));
             } else {
                 add_codec(&text, codec);
                 info_row(cli, first ? "codecs" : "", "%*s%s", depth * 2, "", text.text);
@@ -268,7 +229,7 @@ static void grid_rows(struct cli *cli, const zarr_array *a)
     char more[64];
 
     snprintf(more, sizeof more, "  %" PRIu64 " of them", info_grid_count(a));
-    if (is_sharded(a)) {
+    if (cli_is_sharded(a)) {
         shape_row(cli, "shards", a, zarr_array_write_shape(a), more);
         more[0] = '\0';
     }
@@ -308,7 +269,8 @@ void info_array_text(struct cli *cli, const struct cli_node *node,
                      const struct info_stats *stats)
 {
     const zarr_array *a = node->array;
-    char *fill = fill_text(a), bytes[16];
+    char *fill = cli_fill_text(zarr_array_dtype(a), zarr_array_fill_value(a), NULL),
+         bytes[16];
 
     cli_printf(cli, "%s\n", node->shown);
     info_row(cli, "array", "Zarr v%d", (int)node->zarr_format);
@@ -318,7 +280,7 @@ void info_array_text(struct cli *cli, const struct cli_node *node,
         info_row(cli, "data type", "struct of %" PRIu64 " bytes",
                  zarr_dtype_item_bytes(zarr_array_dtype(a)));
     else
-        info_row(cli, "data type", "%s", type_name(a));
+        info_row(cli, "data type", "%s", cli_type_name(zarr_array_dtype(a)));
     fields_rows(cli, zarr_array_dtype(a), 0);
     info_row(cli, "fill value", "%s", fill ? fill : "null");
     grid_rows(cli, a);
@@ -345,14 +307,12 @@ static void fields_json(struct cli_json *j, const zarr_dtype *type)
     cli_json_list(j);
     for (uint64_t i = 0; i < zarr_dtype_n_fields(type); i++) {
         zarr_dtype_field f = ZARR_DTYPE_FIELD_INIT;
-        const char *name;
 
         if (zarr_dtype_field_at(type, i, &f, NULL) != ZARR_OK)
             break;
-        name = zarr_dtype_name(f.dtype);
         cli_json_object(j);
         cli_json_text(cli_key(j, "name"), f.name);
-        cli_json_text(cli_key(j, "data_type"), name ? name : zarr_dtype_v2(f.dtype));
+        cli_json_text(cli_key(j, "data_type"), cli_type_name(f.dtype));
         cli_json_u64(cli_key(j, "offset"), f.offset);
         cli_json_shape(cli_key(j, "shape"), f.ndim, f.shape);
         if (zarr_dtype_n_fields(f.dtype) > 0)
@@ -377,7 +337,7 @@ void info_array_json(struct cli *cli, const struct cli_node *node,
     const zarr_array *a = node->array;
     const int32_t ndim = zarr_array_ndim(a);
     struct cli_json *j = cli_json(cli);
-    char *fill = fill_text(a);
+    char *fill = cli_fill_text(zarr_array_dtype(a), zarr_array_fill_value(a), NULL);
 
     cli_json_object(j);
     cli_json_text(cli_key(j, "node"), node->shown);
@@ -386,14 +346,14 @@ void info_array_json(struct cli *cli, const struct cli_node *node,
     cli_json_i64(cli_key(j, "zarr_format"), node->zarr_format);
     cli_json_shape(cli_key(j, "shape"), ndim, zarr_array_shape(a));
     names_json(cli_key(j, "dimension_names"), a);
-    cli_json_text(cli_key(j, "data_type"), type_name(a));
+    cli_json_text(cli_key(j, "data_type"), cli_type_name(zarr_array_dtype(a)));
     cli_json_u64(cli_key(j, "item_bytes"), zarr_dtype_item_bytes(zarr_array_dtype(a)));
     if (zarr_dtype_n_fields(zarr_array_dtype(a)) > 0)
         fields_json(cli_key(j, "fields"), zarr_array_dtype(a));
     cli_json_raw(cli_key(j, "fill_value"), fill);
     cli_json_shape(cli_key(j, "chunks"), ndim, zarr_array_chunk_shape(a));
     cli_json_shape(cli_key(j, "shards"), ndim,
-                   is_sharded(a) ? zarr_array_write_shape(a) : NULL);
+                   cli_is_sharded(a) ? zarr_array_write_shape(a) : NULL);
     cli_json_raw(cli_key(j, "chunk_grid"), zarr_array_chunk_grid(a));
     cli_json_raw(cli_key(j, "codecs"), zarr_array_codecs(a));
     cli_json_u64(cli_key(j, "bytes"), decoded_bytes(a));

@@ -334,9 +334,8 @@ static int read_values(struct reading *r)
                          "element",
                          r->field.options.field, r->q->node->shown);
     if (!cli_is_number(value_type(type)))
-        return cli_error(
-            r->q->cli, CLI_UNSUPPORTED, NULL, "elements of type %s are no numbers",
-            zarr_dtype_name(type) ? zarr_dtype_name(type) : zarr_dtype_v2(type));
+        return cli_error(r->q->cli, CLI_UNSUPPORTED, NULL,
+                         "elements of type %s are no numbers", cli_type_name(type));
     st = make_selection(r, &err);
     if (st)
         return cli_fail(r->q->cli, st, &err, "cannot select");

@@ -7,6 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+_Static_assert(CLI_TEXT_N == sizeof((struct cli_spec *)0)->text / sizeof(char *),
+               "a place for each text");
+
 const char *cli_spec_keep(struct cli_spec *s, int which, char *text)
 {
     free(s->text[which]);

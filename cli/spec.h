@@ -19,6 +19,7 @@ enum {
     CLI_TEXT_GRID,
     CLI_TEXT_KEYS,
     CLI_TEXT_WHOLE, /* a model's chain that has shards, as it is */
+    CLI_TEXT_N
 };
 
 /* Puts text, owned, into that place of the spec; returns it. */

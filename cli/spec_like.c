@@ -1,6 +1,6 @@
 /*
  * spec_like.c - what a new array shall be when another one is its model (--like, and what
- * import and reencode keep).
+ * reencode keeps).
  */
 #include "spec.h"
 
@@ -12,17 +12,6 @@ static char *cut(const char *text, size_t bytes)
     return text ? cli_format("%.*s", (int)bytes, text) : NULL;
 }
 
-/* The configuration of a codec that makes shards, or NULL. */
-static const char *shards_of(const char *codec)
-{
-    size_t n = 0, m = 0;
-    const char *name = cli_json_member(codec, "name", &m);
-
-    if (!name || m != 18 || strncmp(name, "\"sharding_indexed\"", 18) != 0)
-        return NULL;
-    return cli_json_member(codec, "configuration", &n);
-}
-
 /* The codecs of an innermost chunk: what stands in front of shards, also of nested ones,
  * does the same inside them, and what stands behind them can. Recursion: as deep as the
  * shards. */
@@ -32,7 +21,7 @@ static void add_inner(struct cli_string *out, const char *codecs)
     size_t n = 0, m = 0;
 
     for (size_t i = 0; (codec = cli_json_item(codecs, i, &n)) != NULL; i++) {
-        const char *conf = shards_of(codec);
+        const char *conf = cli_shards_of(codec);
         const char *inner = conf ? cli_json_member(conf, "codecs", &m) : NULL;
 
         if (inner)
@@ -63,7 +52,7 @@ static void like_codecs(struct cli_spec *s, zarr_array *model, bool sharded)
     size_t n = 0;
 
     for (size_t i = 0; sharded && !conf && (codec = cli_json_item(codecs, i, &n)); i++)
-        conf = shards_of(codec);
+        conf = cli_shards_of(codec);
     if (conf) {
         add_inner(&inner, codecs);
         cli_spec_keep(s, CLI_TEXT_WHOLE, cli_strdup(codecs));
@@ -103,24 +92,15 @@ static void like_keys(struct cli_spec *s, zarr_array *model)
 
 static int like_fill(struct cli *cli, struct cli_spec *s, zarr_array *model)
 {
-    const zarr_dtype *type = zarr_array_dtype(model);
     const void *fill = zarr_array_fill_value(model);
     zarr_error err = {0};
-    size_t n = 0;
-    zarr_status st;
+    char *text =
+        fill ? cli_fill_text(zarr_array_dtype(model), fill, &err) : cli_strdup("null");
 
-    if (!fill) {
-        s->spec.fill_value = cli_spec_keep(s, CLI_TEXT_FILL, cli_strdup("null"));
-        return CLI_OK;
-    }
-    st = zarr_dtype_print(type, fill, NULL, 0, &n, &err);
-    if (!st) {
-        char *text = cli_alloc(n + 1);
-
-        st = zarr_dtype_print(type, fill, text, n + 1, &n, &err);
-        s->spec.fill_value = cli_spec_keep(s, CLI_TEXT_FILL, text);
-    }
-    return st ? cli_fail(cli, st, &err, "fill value") : CLI_OK;
+    if (!text)
+        return cli_fail(cli, err.code, &err, "fill value");
+    s->spec.fill_value = cli_spec_keep(s, CLI_TEXT_FILL, text);
+    return CLI_OK;
 }
 
 int cli_spec_like(struct cli *cli, zarr_array *model, struct cli_spec *spec)
@@ -129,11 +109,9 @@ int cli_spec_like(struct cli *cli, zarr_array *model, struct cli_spec *spec)
     const uint64_t *chunks = zarr_array_chunk_shape(model);
     const uint64_t *units = zarr_array_write_shape(model);
     const zarr_dtype *type = zarr_array_dtype(model);
-    const char *name = zarr_dtype_name(type);
-    size_t bytes = (size_t)ndim * sizeof(uint64_t);
-    bool sharded;
+    const size_t bytes = (size_t)ndim * sizeof(uint64_t);
+    const bool sharded = cli_is_sharded(model);
 
-    sharded = chunks && (!units || memcmp(chunks, units, bytes) != 0);
     cli_spec_free(spec);
     spec->spec.zarr_format = zarr_array_zarr_format(model);
     spec->spec.ndim = ndim;
@@ -147,7 +125,7 @@ int cli_spec_like(struct cli *cli, zarr_array *model, struct cli_spec *spec)
         spec->spec.chunk_grid =
             cli_spec_keep(spec, CLI_TEXT_GRID, cli_strdup(zarr_array_chunk_grid(model)));
     spec->spec.data_type =
-        cli_spec_keep(spec, CLI_TEXT_TYPE, cli_strdup(name ? name : zarr_dtype_v2(type)));
+        cli_spec_keep(spec, CLI_TEXT_TYPE, cli_strdup(cli_type_name(type)));
     spec->spec.attributes =
         cli_spec_keep(spec, CLI_TEXT_ATTRS, cli_strdup(zarr_array_attributes(model)));
     for (int32_t d = 0; d < ndim; d++) {
