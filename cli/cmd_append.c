@@ -33,7 +33,8 @@ struct appending {
     struct cli_node node;
     struct cli_input in;
     int32_t ndim, axis;
-    uint64_t row_bytes; /* of one step along the axis */
+    const zarr_dtype *said; /* by a .npy that means the array's type; else NULL */
+    uint64_t row_bytes;     /* of one step along the axis */
     int64_t shape[ZARR_MAX_RANK], strides[ZARR_MAX_RANK];
     uint64_t added;
 };
@@ -53,11 +54,6 @@ static int read_axis(struct appending *a)
     return rc;
 }
 
-static const char *type_name(const zarr_dtype *type)
-{
-    return zarr_dtype_name(type) ? zarr_dtype_name(type) : zarr_dtype_v2(type);
-}
-
 /* The file's shape against the array's; one step may come without its axis. */
 static int match_npy(struct appending *a)
 {
@@ -65,13 +61,14 @@ static int match_npy(struct appending *a)
     struct cli_input *in = &a->in;
     bool ok = true;
 
-    if (zarr_dtype_kind(in->dtype) == ZARR_KIND_RAW &&
-        cli_npy_stands_for(in->dtype, zarr_array_dtype(a->node.array)))
+    if (cli_npy_stands_for(in->dtype, zarr_array_dtype(a->node.array))) {
+        a->said = in->dtype;
         in->dtype = zarr_array_dtype(a->node.array);
+    }
     if (!zarr_dtype_equal(in->dtype, zarr_array_dtype(a->node.array)))
         return cli_error(a->cli, CLI_USAGE, NULL, "%s holds %s, the array %s", in->name,
-                         type_name(in->dtype),
-                         type_name(zarr_array_dtype(a->node.array)));
+                         cli_type_name(in->dtype),
+                         cli_type_name(zarr_array_dtype(a->node.array)));
     if (in->ndim == a->ndim - 1) {
         memmove(&in->shape[a->axis + 1], &in->shape[a->axis],
                 (size_t)(in->ndim - a->axis) * sizeof *in->shape);
@@ -143,6 +140,9 @@ static int append_tensor(struct appending *a, void *data, uint64_t bytes, uint64
     zarr_error err = {0};
     zarr_status st;
 
+    if (a->said && !cli_npy_fits(a->said, a->in.dtype, data, bytes / stride))
+        return cli_error(a->cli, CLI_CORRUPT, NULL, "%s has a value that is no %s",
+                         a->in.name, cli_type_name(a->in.dtype));
     a->in.shape[a->axis] = steps;
     for (int32_t i = 0; i < a->ndim; i++) {
         int32_t d = a->in.fortran ? i : a->ndim - 1 - i;
