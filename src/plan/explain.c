@@ -144,6 +144,9 @@ static const char *last_step(const struct zr_explain_args *a)
         permuted |= p->order[d] != d;
     if (p->decoded_device != a->tensor_device)
         return "copy between memories, strided";
+    if (p->n > 0 && !p->loose && p->swap_bytes <= 1 &&
+        zr_stage_strides(&p->stage[p->n - 1]))
+        return "none where the decoder knows the tensor's strides, else one strided copy";
     if (permuted && p->swap_bytes > 1)
         return "strided copy with transpose and byte swap";
     if (permuted)

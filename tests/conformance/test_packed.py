@@ -305,6 +305,7 @@ def test_zfp_strides(context, rng, kind, shape, chunks, behind):
     if kind == "unaligned" and len(shape) > 1:  # a row of elements is one without strides
         whole = 0
     assert stats.chunks_direct == whole, stats
+    assert "where the decoder knows the tensor's strides" in array.explain()
     view[...] = 0
     np.testing.assert_array_equal(buffer, untouched)
     array.read_into(view, pipeline="serial")
