@@ -74,6 +74,7 @@ enum zr_runs {
     ZR_RUNS_DECODE,
     ZR_RUNS_ENCODE
 };
+
 struct zarr_codec_spec { /* one link */
     const zarr_codec_spec_vtable *vt;
     const zarr_allocator *alloc;
@@ -82,8 +83,8 @@ struct zarr_codec_spec { /* one link */
     char *json;                    /* canonical configuration text */
     struct zr_json_doc config;     /* the same, parsed */
     bool must_understand;          /* false only when the metadata said so */
-    bool keeps_alias; /* it is written as "numcodecs." and its name, as it was read */
-    struct zr_shard_spec *shard;              /* sharding_indexed only, owned */
+    bool keeps_alias;            /* "numcodecs." in front when written, as it was read */
+    struct zr_shard_spec *shard; /* sharding_indexed only, owned */
     const struct zr_codec_registry *registry; /* borrowed */
     struct zr_sub_chain *sub;                 /* n_sub of them, owned */
     uint32_t n_sub;

@@ -102,6 +102,10 @@ struct zr_parse;
 zarr_status zr_sub_parse(struct zarr_codec_spec *s, struct zr_parse *p, zarr_error *err);
 void zr_sub_free(struct zarr_codec_spec *s);
 
+/* A number that a macro names, as text. */
+#define ZR_DIGITS(n)    ZR_DIGITS_OF(n)
+#define ZR_DIGITS_OF(n) #n
+
 /* ---- chains and shards --------------------------------------------------------- */
 
 /* Codecs in codecs in codecs, and the shards among them: the C stack that running them

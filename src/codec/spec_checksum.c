@@ -54,7 +54,9 @@ static zarr_status jenkins_prefix(const zarr_codec_spec *raw, struct zr_conf_tex
         return ZARR_OK;
     n = zarr_codec_spec_i64s(raw, "prefix", prefix, ZR_JENKINS_PREFIX_MAX);
     if (n < 0 || n > ZR_JENKINS_PREFIX_MAX)
-        return zr_conf_refuse(raw, "prefix", "null or a list of up to 64 bytes", err);
+        return zr_conf_refuse(
+            raw, "prefix",
+            "null or a list of up to " ZR_DIGITS(ZR_JENKINS_PREFIX_MAX) " bytes", err);
     for (int64_t i = 0; i < n; i++)
         if (prefix[i] < 0 || prefix[i] > 255)
             return zr_fail(err, ZARR_ERR_INVALID,

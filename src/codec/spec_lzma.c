@@ -153,7 +153,9 @@ static zarr_status lzma_read_filters(const zarr_codec_spec *raw, int64_t format,
     }
     if (!zr_json_is(list, ZR_JSON_ARRAY) || zr_json_count(list) < 1 ||
         zr_json_count(list) > ZR_LZMA_FILTERS_MAX) {
-        st = zr_conf_refuse(raw, "filters", "null or a list of 1 to 4 objects", err);
+        st = zr_conf_refuse(
+            raw, "filters",
+            "null or a list of 1 to " ZR_DIGITS(ZR_LZMA_FILTERS_MAX) " objects", err);
         goto out;
     }
     for (const struct zr_json *v = list->u.kids.first; v; v = v->next) {

@@ -4,9 +4,9 @@
  * objects of id and members in numcodecs' spelling. zr_chain_complete() first
  * settles what only the array can tell.
  * Between the formats the differences are few: blosc says shuffle by number
- * and no typesize in v2, zstd names its checksum there only when it has one, and
- * filters of numcodecs (and its crc32c with the checksum in front) carry a
- * prefix in v3, where those that compute move in front of `bytes`.
+ * and no typesize in v2, zstd names its checksum there only when it has one, gzip may
+ * leave its level open there, and filters of numcodecs (and its crc32c with the checksum
+ * in front) carry a prefix in v3, where those that compute move in front of `bytes`.
  * Thread class: writing reads a frozen chain; completing is solo.
  * Recursion: through nested shards, whose depth the parser has bounded.
  */

@@ -44,6 +44,19 @@ static zarr_error terr;
                      zarr_status_text(want), terr.message);                              \
     } while (0)
 
+/* Of codecs that give as many bytes as they get. */
+static inline zarr_status pw_resolve_same(const zarr_codec_spec *spec,
+                                          const zarr_chunk_spec *in, zarr_chunk_spec *out,
+                                          void *fill_out, zarr_error *err)
+{
+    (void)spec;
+    (void)in;
+    (void)out;
+    (void)fill_out;
+    (void)err;
+    return ZARR_OK; /* as long as it was */
+}
+
 static void *pw_alloc(void *user, size_t bytes)
 {
     struct pw *w = user;
