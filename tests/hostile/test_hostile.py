@@ -11,6 +11,7 @@ import pytest
 
 import stores_codecs  # noqa: F401  adds its own
 import stores_objects  # noqa: F401
+import stores_v2  # noqa: F401
 from stores import CASES
 
 BUILD = pathlib.Path(os.environ["ZARRC_BUILD"])
