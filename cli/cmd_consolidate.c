@@ -112,7 +112,10 @@ const struct cli_command cli_cmd_consolidate = {
         "inside zarr.json (v3) or as .zmetadata (v2), as zarr-python does. Opening a "
         "large hierarchy far away takes one request then.\n\n"
         "Nobody keeps it up to date: consolidate again after nodes changed. --check "
-        "tells whether that was forgotten.",
+        "tells whether that was forgotten.\n\n"
+        "What is written is JSON throughout: bare NaN and Infinity, which some programs "
+        "write into attributes, become the strings \"NaN\" and \"Infinity\" in the "
+        "copy; --check takes both for the same.",
     .json = "node; nodes: how many were consolidated. With --check: node; differences: "
             "an array of objects with path and what.",
     .options = options,

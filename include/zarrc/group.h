@@ -257,7 +257,8 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_node_migrate(zarr_store *store,
 
 /**
  * Writes consolidated metadata of the group at path (v2: .zmetadata or `key`; v3: inside
- * zarr.json), last and atomically.
+ * zarr.json), last and atomically. Bare NaN and Infinity, which are no JSON, become the
+ * strings "NaN" and "Infinity" in it.
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_group_consolidate(zarr_store *store,
                                                             const char *path,
@@ -265,7 +266,7 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_group_consolidate(zarr_store *store,
                                                             zarr_error *err);
 /**
  * Compares consolidated with real metadata; fn gets the path and a sentence for each
- * difference.
+ * difference. A bare NaN or Infinity and its string are none.
  */
 ZARR_API ZARR_MUST_CHECK zarr_status
 zarr_group_consolidated_check(zarr_store *store, const char *path,

@@ -169,6 +169,7 @@ static zarr_status edit_shape(void *arg, const struct zr_doc *old, struct zr_str
     ZR_TRY(zr_doc_parse(&tree->json, old, &ctx->limits, err));
     ZR_TRY(check_base_shape(p, tree, err));
     ZR_TRY(state_of_shape(&p->after, p->change, tree, &p->old->meta.grid, err));
+    zr_json_settle(tree->json.root); /* the handle holds what the store does */
     zr_json_write(tree->json.root, ZR_META_INDENT, text);
 out:
     zr_tree_free(tree);

@@ -139,6 +139,7 @@ static zarr_status edit_attributes(void *arg, const struct zr_doc *old,
     ZR_TRY(apply_change(e, attrs, err));
     if (e->change->check)
         ZR_TRY(e->change->check(e->change->arg, e->tree, err));
+    zr_json_settle(e->tree->json.root); /* the handle holds what the store does */
     zr_json_write(e->tree->json.root, ATTRS_INDENT, text);
 out:
     return st;

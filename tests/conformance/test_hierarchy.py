@@ -133,6 +133,34 @@ def test_consolidated_by_zarr_python(context, tmp_path, form):
 
 
 @pytest.mark.parametrize("form", [2, 3])
+def test_consolidated_bare_nan(context, tmp_path, form):
+    """zarr-python writes bare NaN; our copy is JSON, and still no difference. Theirs neither."""
+    root = zarr.create_group(str(tmp_path), zarr_format=form, attributes={"r": float("inf")})
+    root.create_array("a", shape=(4,), dtype="f4", fill_value=float("nan"),
+                      attributes={"missing_value": float("nan"), "l": [-float("inf"), {"n": float("nan")}]})
+    root.create_group("g", attributes={"x": float("nan")})
+    zarr.consolidate_metadata(str(tmp_path))
+    store = context.store(str(tmp_path))
+    assert store.consolidated_check() == []
+    store.consolidate()
+    assert store.consolidated_check() == []
+
+    def refuse(token):
+        raise AssertionError(token)
+    text = (tmp_path / (".zmetadata" if form == 2 else "zarr.json")).read_text()
+    where = json.loads(text, parse_constant=refuse)
+    assert '"NaN"' in json.dumps(where)
+    array = store.open("a")
+    array.set_attribute("missing_value", "other")
+    assert [path for path, _ in store.consolidated_check()] == ["a"]
+    assert not array.refresh()  # nobody else changed it
+    array.resize((6,))
+    assert not array.refresh()
+    made = store.create("m", (2,), "int8", zarr_format=form, attributes={"x": float("nan")})
+    assert not made.refresh()
+
+
+@pytest.mark.parametrize("form", [2, 3])
 def test_consolidated_text_round_trip(context, tmp_path, form):
     """Consolidating what zarr-python consolidated gives the same members."""
     root = zarr.create_group(str(tmp_path), zarr_format=form)
