@@ -192,7 +192,8 @@ const struct cli_command cli_cmd_cp = {
         "Copies an array or a group with everything below it to DESTINATION, byte for "
         "byte, between any two stores. DESTINATION is the name of the copy; nothing may "
         "be there yet unless --force or --skip-equal is given. Missing groups above it "
-        "are created.\n\n"
+        "are created. It is refused where the two are one place, or one is inside the "
+        "other, however they are spelled or linked.\n\n"
         "Chunks are copied first and the metadata of the node last: an interrupted copy "
         "is no node yet. The same command with --skip-equal goes on with it.\n\n"
         "To change chunks, codecs or format on the way, use zarrc reencode.",

@@ -112,7 +112,8 @@ const struct cli_command cli_cmd_mv = {
     .about =
         "Moves an array or a group with everything below it, inside a store or to "
         "another one. DESTINATION is its new name; nothing may be there yet unless "
-        "--force is given.\n\n"
+        "--force is given. It is refused where the two are one place, or one is inside "
+        "the other, however they are spelled or linked.\n\n"
         "Inside one store it is one step. Else SOURCE is deleted when all of it is at "
         "DESTINATION; if the command is "
         "interrupted before, SOURCE is whole, and the same command with --skip-equal "

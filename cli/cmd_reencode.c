@@ -29,10 +29,15 @@ static const struct cli_example examples[] = {
 
 static int check_places(struct reencode *r)
 {
-    const char *a = r->src.path, *b = r->dst.path;
+    zarr_error err = {0};
+    int overlap = 0;
+    const zarr_status st = zarr_store_overlap(r->src.store, r->src.path, r->dst.store,
+                                              r->dst.path, &overlap, &err);
 
-    if (cli_same_store(&r->src, &r->dst) &&
-        (cli_path_inside(a, b) || cli_path_inside(b, a)))
+    if (st)
+        return cli_fail(r->cli, st, &err, "cannot tell %s from %s", r->src.shown,
+                        r->dst.shown);
+    if (overlap)
         return cli_error(r->cli, CLI_USAGE, "Write to another place, then zarrc mv it.",
                          "%s and %s overlap", r->src.shown, r->dst.shown);
     return CLI_OK;

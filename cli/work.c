@@ -183,13 +183,6 @@ bool cli_same_store(const struct cli_node *a, const struct cli_node *b)
     return same;
 }
 
-bool cli_path_inside(const char *path, const char *top)
-{
-    size_t n = strlen(top);
-
-    return n == 0 || (strncmp(path, top, n) == 0 && (path[n] == '/' || path[n] == '\0'));
-}
-
 /* ---- consolidated metadata ------------------------------------------------------ */
 
 void cli_warn_consolidated(struct cli *cli, const struct cli_node *node)

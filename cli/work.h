@@ -53,8 +53,6 @@ double cli_seconds(void);
 
 /* Both nodes are in the same local folder, or the same store otherwise. */
 bool cli_same_store(const struct cli_node *a, const struct cli_node *b);
-/* path is top or lies below it. */
-bool cli_path_inside(const char *path, const char *top);
 
 /* ---- elements as numbers (elements.c) ---- */
 

@@ -160,7 +160,9 @@ typedef struct zarr_copy_options {
 
 /**
  * Copies a node with everything below it byte for byte, between any stores; metadata
- * last. Missing parents are created.
+ * last. Missing parents are created. INVALID, with nothing changed and whatever the
+ * flags, where source and destination are one place or one is inside the other, as
+ * zarr_store_overlap() knows it.
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_node_copy(zarr_store *src, const char *src_path,
                                                     zarr_store *dst, const char *dst_path,
@@ -172,6 +174,7 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_node_copy(zarr_store *src, const char 
  * there; symlinks below move as they are; progress is not called. Else (between stores or
  * disks, or where something lies at the destination already) it is a copy, and the source
  * is deleted once everything is there. Nobody may write below the source meanwhile.
+ * INVALID as zarr_node_copy() says it.
  * Consolidated metadata of parents is left as it is.
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_node_move(zarr_store *src, const char *src_path,

@@ -291,11 +291,10 @@ out:
     return st;
 }
 
-static bool same_store(zarr_store *a, zarr_store *b)
+static bool can_rename(const struct node_copy *c)
 {
-    return a == b ||
-           (zr_streq(zr_store_name(a), "local") && zr_streq(zr_store_name(b), "local") &&
-            zr_streq(zarr_store_url(a), zarr_store_url(b)));
+    return c->is_move && zr_store_same(c->src, c->dst) &&
+           !zr_store_is_read_only(c->dst) && *c->src_path && *c->dst_path;
 }
 
 /* One step, where both places are in one store that can. *moved false: copy. */
@@ -305,7 +304,7 @@ static zarr_status try_rename(struct node_copy *c, bool *moved, zarr_error *err)
     zarr_status st = ZARR_OK;
 
     *moved = false;
-    if (!c->is_move || !same_store(c->src, c->dst) || !*c->src_path || !*c->dst_path)
+    if (!can_rename(c))
         return ZARR_OK;
     if (copy_cancelled(c))
         return zr_fail(err, ZARR_ERR_CANCELLED, "the move was cancelled");
@@ -320,9 +319,20 @@ static zarr_status try_rename(struct node_copy *c, bool *moved, zarr_error *err)
 
 /* ---- the copy ----------------------------------------------------------- */
 
-static bool is_at_or_below(const char *path, const char *top)
+/* Erasing the destination, or the source of a move, must not take the other with it. */
+static zarr_status check_apart(const struct node_copy *c, zarr_error *err)
 {
-    return zr_streq(path, top) || *top == '\0' || zr_key_is_below(path, top);
+    bool overlap = false;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_store_overlap(c->src, c->src_path, c->dst, c->dst_path, &overlap, err));
+    if (overlap)
+        st = zr_fail(err, ZARR_ERR_INVALID,
+                     "/%s cannot be copied to /%s: they are one place, or one is inside "
+                     "the other",
+                     c->src_path, c->dst_path);
+out:
+    return st;
 }
 
 static zarr_status prepare_destination(struct node_copy *c, int32_t format,
@@ -331,11 +341,6 @@ static zarr_status prepare_destination(struct node_copy *c, int32_t format,
     const uint32_t flags = c->opts.flags;
     zarr_status st = ZARR_OK;
 
-    if (same_store(c->src, c->dst) && (is_at_or_below(c->dst_path, c->src_path) ||
-                                       is_at_or_below(c->src_path, c->dst_path)))
-        return zr_fail(err, ZARR_ERR_INVALID,
-                       "/%s cannot be copied to /%s of the same store", c->src_path,
-                       c->dst_path);
     ZR_TRY(zr_path_check_new(c->dst_path, format, &c->ctx->limits, err));
     if (!(flags & ZARR_COPY_SKIP_EQUAL)) {
         if (flags & ZARR_COPY_OVERWRITE)
@@ -370,11 +375,17 @@ static zarr_status copy_run(struct node_copy *c, zarr_error *err)
             *err = e;
         goto out;
     }
+    ZR_TRY(check_apart(c, err));
+    /* Before the destination is erased: a store that could not tell that it is the source
+     * must not end in a copy of nothing. */
+    if (!can_rename(c))
+        ZR_TRY(zr_names_keys(&c->keys, c->src, c->src_path, err));
     ZR_TRY(prepare_destination(c, found.format, err));
     ZR_TRY(try_rename(c, &moved, err));
     if (moved)
         goto out;
-    ZR_TRY(zr_names_keys(&c->keys, c->src, c->src_path, err));
+    if (can_rename(c))
+        ZR_TRY(zr_names_keys(&c->keys, c->src, c->src_path, err));
     ZR_TRY(sort_keys(c, err));
     ZR_TRY(zr_parallel_for(c->n_chunks, threads ? threads : c->ctx->engine.n_threads,
                            copy_chunk_item, c, err));

@@ -127,6 +127,7 @@ zarr_status zr_store_open(zarr_store **out, const struct zr_store_registry *r,
     ZR_TRY(zr_store_registry_for_url(r, url, o.kind, &row, err));
     ZR_TRY(handle_create(&s, env, &row->vt, url, &o, err));
     s->native = row->native;
+    s->by_url = true;
     if (s->native != NULL)
         ZR_TRY(s->native->open(&s->self, &s->env, url, &o, err));
     else

@@ -225,5 +225,7 @@ const struct zr_store_native zr_local_native = {
     .open = local_open,
     .pin = zr_local_pin,
     .unpin = zr_local_unpin,
+    .same = zr_local_same,
+    .overlap = zr_local_overlap,
     .detail = "a directory; URL: a path or file://path",
 };

@@ -91,6 +91,11 @@ bool zr_store_device_direct(const zarr_store *s, int32_t device_type);
 const char *zr_store_name(const zarr_store *s); /* "local", "memory", the vtable's name */
 bool zr_store_is_read_only(const zarr_store *s);
 zarr_context *zr_store_context(const zarr_store *s); /* borrowed */
+/* Both handles are on the same keys, for certain: what one does the other sees. */
+bool zr_store_same(const zarr_store *s, const zarr_store *t);
+/* As zarr_store_overlap(). */
+zarr_status zr_store_overlap(zarr_store *s, const char *a, zarr_store *t, const char *b,
+                             bool *overlap, zarr_error *err);
 
 /* ---- operations ------------------------------------------------------------ */
 

@@ -13,6 +13,11 @@ struct zr_store_native {
                         const zarr_store_options *opts, zarr_error *err);
     zarr_status (*pin)(void *self, struct zr_store_pin *p, zarr_error *err);
     void (*unpin)(void *self, struct zr_store_pin *p);
+    /* Both handles are on the same keys; NULL: only where self is one. */
+    bool (*same)(void *self, void *other);
+    /* zr_store_overlap(), where texts cannot tell it; NULL: they can. */
+    zarr_status (*overlap)(void *self, const char *a, void *other, const char *b,
+                           bool *overlap, zarr_error *err);
     const char *detail; /* one line for listings of the registry */
 };
 
@@ -64,7 +69,7 @@ struct zarr_store {
     int32_t device_types[32]; /* caps.device_types points here */
     struct zr_store_env env;
     char *url, *name;
-    bool read_only;
+    bool read_only, by_url;      /* by_url: the URL says which store it is */
     struct zr_keylocks keylocks; /* for stores without CAP_LOCK */
     struct {
         zr_mutex mutex;

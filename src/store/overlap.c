@@ -1,0 +1,70 @@
+/*
+ * store/overlap.c - whether two places, each a prefix of a store, have keys in
+ * common, however they are spelled: who copies asks before anything is erased.
+ * The text tells it inside one store; of folders only the file system knows
+ * (local_place.c). Other stores are the same where their functions and what
+ * they work on are, or the URL that they were opened with.
+ * Thread class: any thread.
+ */
+#include "store/store_int.h"
+
+#include <string.h>
+
+static bool overlap_texts(const char *a, const char *b)
+{
+    return strcmp(a, b) == 0 || zr_key_is_below(a, b) || zr_key_is_below(b, a);
+}
+
+static bool overlap_same_functions(const zarr_store *s, const zarr_store *t)
+{
+    return s->native == t->native && s->vt.run == t->vt.run &&
+           s->vt.submit == t->vt.submit;
+}
+
+/* Without a `self` all that a store's functions work on is theirs alone: one store. */
+bool zr_store_same(const zarr_store *s, const zarr_store *t)
+{
+    if (s == t)
+        return true;
+    if (!overlap_same_functions(s, t))
+        return false;
+    return s->self == t->self || (s->native != NULL && s->native->same != NULL &&
+                                  s->native->same(s->self, t->self));
+}
+
+/* Where the URL is all that is known. */
+static bool overlap_same_url(const zarr_store *s, const zarr_store *t)
+{
+    return overlap_same_functions(s, t) && s->native == NULL && s->by_url && t->by_url &&
+           strcmp(s->url, t->url) == 0;
+}
+
+zarr_status zr_store_overlap(zarr_store *s, const char *a, zarr_store *t, const char *b,
+                             bool *overlap, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    *overlap = false;
+    ZR_TRY(zr_key_validate_prefix(a, strlen(a), err));
+    ZR_TRY(zr_key_validate_prefix(b, strlen(b), err));
+    if ((zr_store_same(s, t) || overlap_same_url(s, t)) && overlap_texts(a, b))
+        *overlap = true;
+    else if (s->native != NULL && s->native == t->native && s->native->overlap != NULL)
+        ZR_TRY(s->native->overlap(s->self, a, t->self, b, overlap, err));
+out:
+    return st;
+}
+
+zarr_status zarr_store_overlap(zarr_store *store, const char *prefix, zarr_store *other,
+                               const char *other_prefix, int *overlap, zarr_error *err)
+{
+    bool yes = false;
+    zarr_status st = ZARR_OK;
+
+    *overlap = 0;
+    if (prefix == NULL || other_prefix == NULL)
+        return zr_fail(err, ZARR_ERR_INVALID, "no prefix");
+    st = zr_store_overlap(store, prefix, other, other_prefix, &yes, err);
+    *overlap = yes;
+    return st == ZARR_OK ? st : zr_prefix(err, st, "%s", store->url);
+}

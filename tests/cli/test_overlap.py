@@ -1,0 +1,93 @@
+"""Source and destination that are one place, or one inside the other, however they are spelled:
+cp, mv and reencode refuse and change nothing."""
+import os
+
+import numpy as np
+import pytest
+import zarr
+
+
+def tree(top):
+    """Every file with its bytes, every link with where it leads, every folder."""
+    found = {}
+    for folder, folders, files in os.walk(top):
+        for name in folders + files:
+            path = os.path.join(folder, name)
+            if os.path.islink(path):
+                found[path] = os.readlink(path)
+            elif os.path.isdir(path):
+                found[path] = None
+            else:
+                with open(path, "rb") as f:
+                    found[path] = f.read()
+    return found
+
+
+@pytest.fixture
+def here(tmp_path):
+    top = zarr.create_group(str(tmp_path / "g.zarr"))
+    top.create_array("a", shape=(10,), chunks=(4,), dtype="i4")[:] = np.arange(10)
+    x = top.create_group("x")
+    x.create_array("a", shape=(10,), chunks=(4,), dtype="i4")[:] = np.arange(10)
+    (tmp_path / "link.zarr").symlink_to("g.zarr")
+    (tmp_path / "g.zarr/l").symlink_to("a")
+    (tmp_path / "g.zarr/lx").symlink_to("x")
+    return tmp_path
+
+
+# source, destination; {} is the folder
+PLACES = {
+    "dot": ("g.zarr/a", "./g.zarr/a"),
+    "dots": ("g.zarr/a", "g.zarr/x/../a"),
+    "absolute": ("g.zarr/a", "{}/g.zarr/a"),
+    "file url": ("g.zarr/a", "file://{}/g.zarr/a"),
+    "symlinked root": ("g.zarr/a", "link.zarr/a"),
+    "from a symlinked root": ("link.zarr/a", "g.zarr/a"),
+    "link inside": ("g.zarr/a", "g.zarr/l"),
+    "link inside as source": ("g.zarr/l", "g.zarr/a"),
+    "root one level down": ("g.zarr/a", "g.zarr/a:/"),
+    "root one level down, source": ("g.zarr/a:/", "g.zarr/a"),
+    "root one level up": ("g.zarr/a", "{}:/g.zarr/a"),
+    "destination in source": ("g.zarr/x", "./g.zarr/x/z"),
+    "destination in source, deep": ("g.zarr/x", "{}/g.zarr/x/y/z"),
+    "destination in source, there": ("g.zarr/x", "./g.zarr/x/a"),
+    "destination in source by a link": ("g.zarr/x", "g.zarr/lx/z"),
+    "destination in source, another root": ("g.zarr/x", "g.zarr/x/new.zarr:/"),
+    "destination in the whole store": ("g.zarr", "link.zarr:/n"),
+    "source in destination": ("./g.zarr/x/a", "g.zarr/x"),
+    "source in destination by a link": ("g.zarr/lx/a", "g.zarr/x"),
+    "source in destination, another root": ("g.zarr/x/a:/", "g.zarr/x"),
+    "source in the whole store": ("g.zarr/x/a", "link.zarr"),
+}
+
+
+@pytest.mark.parametrize("flags", [[], ["-f"], ["--skip-equal"], ["-f", "--skip-equal"]], ids=str)
+@pytest.mark.parametrize("verb", ["cp", "mv"])
+@pytest.mark.parametrize("places", PLACES.values(), ids=PLACES)
+def test_one_place_is_refused(zarrc, here, verb, flags, places):
+    before = tree(here)
+    src, dst = (p.format(here) for p in places)
+    failed = zarrc(verb, *flags, src, dst, cwd=here, code=None)
+    assert tree(here) == before
+    assert failed.code == 2 and "one place" in failed.err, failed.err
+
+
+@pytest.mark.parametrize("places", PLACES.values(), ids=PLACES)
+@pytest.mark.parametrize("flags", [["-f"], ["--resume"], []], ids=str)
+def test_reencode_refuses_one_place(zarrc, here, flags, places):
+    before = tree(here)
+    src, dst = (p.format(here) for p in places)
+    failed = zarrc("reencode", *flags, src, dst, cwd=here, code=None)
+    assert tree(here) == before
+    assert failed.code == 2 and "overlap" in failed.err, failed.err
+
+
+def test_neighbours_are_apart(zarrc, here):
+    want = tree(here / "g.zarr/a").values()
+    zarrc("cp", "g.zarr/a", "./g.zarr/aa", cwd=here)
+    zarrc("cp", "-f", "link.zarr/aa", "g.zarr/x/a", cwd=here)
+    zarrc("mv", "{}/g.zarr/aa".format(here), "g.zarr/lx/b", cwd=here)
+    zarrc("mv", "-f", "g.zarr/x/b", "link.zarr/x/a", cwd=here)
+    assert not (here / "g.zarr/aa").exists() and not (here / "g.zarr/x/b").exists()
+    for there in ("g.zarr/a", "g.zarr/x/a"):
+        assert list(tree(here / there).values()) == list(want)

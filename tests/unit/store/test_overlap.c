@@ -1,0 +1,230 @@
+/*
+ * unit/store/test_overlap.c - which places are one, or inside one another: by
+ * text inside one store, by the file system for folders, by functions, self and
+ * URL for the stores of others.
+ */
+#include "store_test.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+static int setup(void **state)
+{
+    struct world *w = calloc(1, sizeof *w);
+
+    world_init(w);
+    *state = w;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    world_free(*state);
+    free(*state);
+    return 0;
+}
+
+static void check(zarr_store *s, const char *a, zarr_store *t, const char *b, bool want)
+{
+    zarr_error err;
+    int yes = -1;
+
+    for (int turned = 0; turned < 2; turned++) {
+        const zarr_status st = turned ? zarr_store_overlap(t, b, s, a, &yes, &err)
+                                      : zarr_store_overlap(s, a, t, b, &yes, &err);
+
+        if (st != ZARR_OK)
+            fail_msg("%s", err.message);
+        if (yes != want)
+            fail_msg("%s in %s and %s in %s: %d", a, zarr_store_url(s), b,
+                     zarr_store_url(t), yes);
+    }
+}
+
+static void by_text(void **state)
+{
+    struct world *w = *state;
+    int yes = 0;
+
+    for (enum sort sort = 0; sort < N_SORTS; sort++) {
+        zarr_store *s = open_sort(w, sort), *t = open_sort(w, SORT_MEMORY);
+
+        check(s, "a", s, "a", true);
+        check(s, "a/b", s, "a", true);
+        check(s, "", s, "a/b", true);
+        check(s, "", s, "", true);
+        check(s, "ab", s, "a", false);
+        check(s, "a/b", s, "a/c", false);
+        check(s, "a", t, "a", false);
+        assert_status(zarr_store_overlap(s, "../a", s, "a", &yes, NULL),
+                      ZARR_ERR_INVALID);
+        assert_status(zarr_store_overlap(s, NULL, s, "a", &yes, NULL), ZARR_ERR_INVALID);
+        zarr_store_free(s);
+        zarr_store_free(t);
+    }
+}
+
+static zarr_store *open_at(struct world *w, const char *name)
+{
+    zarr_store *s = NULL;
+    zarr_error err;
+    char path[128];
+
+    path_in(w, path, sizeof path, name);
+    if (zr_store_open(&s, w->registry, &w->env, path, NULL, &err) != ZARR_OK)
+        fail_msg("%s", err.message);
+    return s;
+}
+
+static void make_link(struct world *w, const char *to, const char *name)
+{
+    char path[128];
+
+    path_in(w, path, sizeof path, name);
+    assert_int_equal(symlink(to, path), 0);
+}
+
+static void of_folders(void **state)
+{
+    struct world *w = *state;
+    zarr_store *top = open_local(w, NULL), *s, *link, *inner;
+    const int n_open = count_open_fds();
+
+    assert_status(put_text(top, "g/a/zarr.json", "x"), ZARR_OK);
+    assert_status(put_text(top, "g/b/c/zarr.json", "x"), ZARR_OK);
+    make_link(w, "g", "h");
+    make_link(w, "a", "g/l");
+    make_link(w, "nowhere", "g/dangling");
+    s = open_at(w, "g");
+    link = open_at(w, "h");
+    inner = open_at(w, "./g/../g/b/");
+    assert_true(zr_store_same(s, link));
+    assert_false(zr_store_same(s, inner));
+
+    check(s, "a", link, "a", true);
+    check(s, "a", s, "l", true);
+    check(s, "l/new", link, "a", true);
+    check(s, "l/new", link, "a/new/er", true);
+    check(s, "l/new", link, "a/newer", false);
+    check(s, "b/c", inner, "", true);
+    check(s, "b/c", inner, "c", true);
+    check(s, "b/c", inner, "c/new/deep", true);
+    check(s, "b/cc", inner, "c", false);
+    check(s, "", inner, "c", true);
+    check(s, "a", inner, "c", false);
+    check(top, "g", inner, "c", true);
+    check(top, "g/a", inner, "", false);
+    check(top, "new", link, "", false);
+    check(s, "a/zarr.json/x", link, "a/zarr.json", true); /* through a file */
+    check(s, "a/zarr.json/x", link, "a/other/x", false);
+    check(s, "dangling/x", s, "a", false);
+    check(s, "", s, "dangling", true);
+    zarr_store_free(s);
+    zarr_store_free(link);
+    zarr_store_free(inner);
+    assert_int_equal(count_open_fds(), n_open);
+    zarr_store_free(top);
+}
+
+/* A folder that was deleted while it is open has nothing above it. */
+static void of_deleted_folders(void **state)
+{
+    struct world *w = *state;
+    zarr_store *top = open_local(w, NULL), *gone = NULL;
+    char path[128];
+
+    path_in(w, path, sizeof path, "gone");
+    assert_int_equal(mkdir(path, 0777), 0);
+    gone = open_at(w, "gone");
+    assert_int_equal(rmdir(path), 0);
+    check(top, "a", gone, "a", false);
+    check(gone, "b", gone, "a", false);
+    zarr_store_free(gone);
+    zarr_store_free(top);
+}
+
+/* ---- stores of others ---- */
+
+static void null_caps(void *self, zarr_store_caps *out)
+{
+    (void)self;
+    out->flags = 0;
+}
+
+static void null_run(void *self, zarr_store_op *op, zarr_error *err)
+{
+    (void)self;
+    (void)err;
+    op->status = ZARR_ERR_NOT_FOUND;
+}
+
+static void other_run(void *self, zarr_store_op *op, zarr_error *err)
+{
+    null_run(self, op, err);
+}
+
+static zarr_status null_open(void **self, zarr_context *ctx, const char *url,
+                             const zarr_store_options *opts, zarr_error *err)
+{
+    (void)ctx;
+    (void)url;
+    (void)opts;
+    (void)err;
+    *self = malloc(1);
+    return *self ? ZARR_OK : ZARR_ERR_NO_MEMORY;
+}
+
+static void of_others(void **state)
+{
+    static char one, two;
+    struct world *w = *state;
+    zarr_store_vtable vt = {
+        .struct_size = sizeof vt, .name = "far", .caps = null_caps, .run = null_run};
+    void *const self[] = {&one, &one, &two, NULL, NULL};
+    static const char *const url[] = {"far://a", "far://a", "far://b"};
+    zarr_store *s[5], *t[3], *u = NULL;
+
+    for (size_t i = 0; i < ZR_COUNT(self); i++)
+        assert_status(zr_store_open_custom(&s[i], &w->env, &vt, self[i], NULL, NULL),
+                      ZARR_OK);
+    check(s[0], "a", s[1], "a/b", true);
+    check(s[0], "a", s[2], "a", false);
+    check(s[0], "a", s[3], "a", false);
+    check(s[3], "a", s[4], "a", true); /* nothing of their own: the functions' */
+    check(s[3], "b", s[4], "a", false);
+    vt.run = other_run;
+    assert_status(zr_store_open_custom(&u, &w->env, &vt, &one, NULL, NULL), ZARR_OK);
+    check(s[0], "a", u, "a", false);
+
+    vt.open = null_open;
+    vt.close = free;
+    assert_status(zr_store_register(w->registry, &vt, "test", NULL), ZARR_OK);
+    for (size_t i = 0; i < ZR_COUNT(url); i++)
+        assert_status(zr_store_open(&t[i], w->registry, &w->env, url[i], NULL, NULL),
+                      ZARR_OK);
+    check(t[0], "a", t[1], "a", true);
+    check(t[0], "a", t[2], "a", false);
+    assert_false(zr_store_same(t[0], t[1])); /* likely, but not known */
+    for (size_t i = 0; i < ZR_COUNT(url); i++)
+        zarr_store_free(t[i]);
+    for (size_t i = 0; i < ZR_COUNT(self); i++)
+        zarr_store_free(s[i]);
+    zarr_store_free(u);
+}
+
+#define T(f)                                                                             \
+    {                                                                                    \
+#        f, f, setup, teardown, NULL                                                     \
+    }
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        T(by_text),
+        T(of_folders),
+        T(of_deleted_folders),
+        T(of_others),
+    };
+
+    return cmocka_run_group_tests_name("overlap", tests, NULL, NULL);
+}
