@@ -146,8 +146,10 @@ enum zr_projection_kind {
 struct zr_projection {
     enum zr_projection_kind kind;
     int32_t ndim;
-    bool whole; /* every element of the chunk that lies inside the array, each once: a
-                   write needs no old data */
+    bool whole; /* every element of the chunk that lies inside the array, each once */
+    bool full;  /* the same, and all of the chunk lies inside: a write needs no old data.
+                   Else others may have grown the array: what this shape does not know
+                   of a chunk is not ours to fill. */
     bool arithmetic;                /* all pieces are */
     uint64_t n_items;               /* elements taken */
     uint64_t chunk[ZARR_MAX_RANK];  /* grid coordinates */

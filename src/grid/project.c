@@ -250,6 +250,13 @@ out:
 
 /* ---- walking -------------------------------------------------------------- */
 
+static void fill_whole(struct zr_projection *out, bool whole)
+{
+    out->whole = out->full = whole;
+    for (int32_t d = 0; d < out->ndim; d++)
+        out->full = out->full && out->valid[d] == out->shape[d];
+}
+
 uint64_t zr_project_count(const struct zr_projector *p)
 {
     uint64_t n = 1;
@@ -290,7 +297,7 @@ static void fill_dims(const struct zr_projector *p, struct zr_projection *out)
         whole = whole && x->whole;
     }
     out->n_items = n_items;
-    out->whole = whole;
+    fill_whole(out, whole);
     out->n_points = 0;
     out->c_points = NULL;
     out->r_points = NULL;
@@ -318,7 +325,7 @@ static void fill_points(const struct zr_projector *p, struct zr_projection *out)
     out->c_points = b->c.ptr + start * rank;
     out->r_points = b->r.ptr + start;
     out->n_items = out->n_points;
-    out->whole = b->whole.ptr[k] != 0;
+    fill_whole(out, b->whole.ptr[k] != 0);
 }
 
 /* Turns the odometer by one: false when it was at its end. */

@@ -178,6 +178,7 @@ static inline bool zr_next_unit(const struct zr_io *io, struct zr_projector *p,
     if (!zr_project_next(p, out))
         return false;
     out->whole = out->whole && !io->part.on;
+    out->full = out->full && !io->part.on;
     return true;
 }
 /* Copies the boxes of a target between a block of elements and the view. */
@@ -319,13 +320,16 @@ zarr_status zr_waves_write(void *self, zarr_request *rq, const zarr_pipeline_ste
 /* Writes one unit (outer chunk): threads may be 1. */
 zarr_status zr_unit_write(const struct zr_work *w, const struct zr_projection *proj,
                           uint32_t threads, zarr_error *err);
+/* What a lost attempt did to chunks did not happen. */
+void zr_forget_chunks(zarr_stats *now, const zarr_stats *before);
 /* Encodes one leaf chunk. */
 struct zr_leaf_write {
     const struct zr_level *level;
     const struct zr_projection *proj;
     const struct zr_level *missing; /* whose fill it has where there is no old; NULL: its
                                        own level's */
-    zarr_mem old;  /* its former encoded bytes, host; handle NULL: none */
+    zarr_mem old;  /* its former encoded bytes, host; handle NULL: none. What cannot be
+                      decoded is as none where proj->whole. */
     zarr_mem room; /* host, at least level->encoded_bound bytes */
     /* out: in room, or the caller's own memory when that can be stored as it is */
     zarr_mem out;

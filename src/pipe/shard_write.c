@@ -134,8 +134,8 @@ static const struct zr_level *missing_level(const struct shard_writer *s)
     return s->old != NULL ? s->in : s->sw->missing;
 }
 
-static zarr_status encode_nested(const struct zr_work *w, struct shard_writer *s,
-                                 uint32_t i, const zarr_mem *old, zarr_error *err)
+static zarr_status nested_value(const struct zr_work *w, struct shard_writer *s,
+                                uint32_t i, const zarr_mem *old, zarr_error *err)
 {
     struct zr_shard_write sub = {.level = s->sw->level + 1,
                                  .lv = s->in,
@@ -171,6 +171,25 @@ out:
     return st;
 }
 
+/* As of the outermost: without an old one that is damaged and not needed. */
+static zarr_status encode_nested(const struct zr_work *w, struct shard_writer *s,
+                                 uint32_t i, const zarr_mem *old, zarr_error *err)
+{
+    const zarr_mem none = {0};
+    const zarr_stats before = w->kit->stats;
+    zarr_error e = {0};
+    zarr_status st = nested_value(w, s, i, old, &e);
+
+    if (st == ZARR_ERR_CORRUPT && s->proj[i].whole && old->handle != NULL) {
+        zr_pool_give(w->io->engine->pool, &s->result[i].block);
+        zr_forget_chunks(&w->kit->stats, &before);
+        return nested_value(w, s, i, &none, err);
+    }
+    if (st != ZARR_OK && err != NULL)
+        *err = e;
+    return st;
+}
+
 static zarr_status encode_inner(const struct zr_work *w, struct shard_writer *s,
                                 uint32_t i, zarr_error *err)
 {
@@ -179,7 +198,7 @@ static zarr_status encode_inner(const struct zr_work *w, struct shard_writer *s,
     zarr_status st = ZARR_OK;
 
     s->result[i] = (struct inner_result){0};
-    if (!s->proj[i].whole)
+    if (!s->proj[i].full)
         ZR_TRY(old_value(s, inner_id(s->lv, s->proj[i].chunk), &lw.old, err));
     if (s->in->is_shard)
         return encode_nested(w, s, i, &lw.old, err);

@@ -85,7 +85,7 @@ out:
 
 static bool unit_simple(const zarr_pipeline_units *u, uint32_t i)
 {
-    return u->unit[i].whole && !u->rq->io.layout->level[0].is_shard;
+    return u->unit[i].full && !u->rq->io.layout->level[0].is_shard;
 }
 
 void zr_step_unit_get(const zarr_pipeline_units *u, uint32_t i, zarr_pipeline_unit *out)

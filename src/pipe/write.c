@@ -1,10 +1,13 @@
 /*
  * pipe/write.c - one unit of writing: an outer chunk, which is one object of
  * the store. A unit that is covered completely needs no old data. One covered
- * in part is read, changed and written while its lock is held; everything
- * between lock and unlock happens inside one call on one thread, which may get
- * help but never waits for another unit, so locks cannot wait for each other
- * through the pool. A chunk equal to the fill value is erased, not stored.
+ * in part, or reaching beyond the array's shape (another handle may have grown
+ * the array since), is read, changed and written while its lock is held;
+ * everything between lock and unlock happens inside one call on one thread,
+ * which may get help but never waits for another unit, so locks cannot wait for
+ * each other through the pool. Where all that this handle knows of a chunk is
+ * overwritten, a former value that nobody can read does not stand in the way.
+ * A chunk equal to the fill value is erased, not stored.
  * Thread class: on the worker's kit.
  */
 #include "pipe/pipe_int.h"
@@ -32,6 +35,23 @@ out:
     return st;
 }
 
+/* The elements that the chunk has before: the old ones, or fill. */
+static zarr_status block_before(const struct zr_work *w, const struct zr_leaf_write *lw,
+                                const zarr_mem *block, zarr_error *err)
+{
+    zarr_error e = {0};
+    zarr_status st = ZARR_ERR_NOT_FOUND;
+
+    if (lw->old.handle != NULL)
+        st = block_old(w, lw, block, &e);
+    if (st == ZARR_ERR_NOT_FOUND || (st == ZARR_ERR_CORRUPT && lw->proj->whole))
+        return zr_fill_block(w, lw->missing != NULL ? lw->missing : lw->level,
+                             lw->level->encode, block, err);
+    if (st != ZARR_OK && err != NULL)
+        *err = e;
+    return st;
+}
+
 /* The caller's elements may be stored, bits that do not count as well. */
 static zarr_status elements_as_is(const struct zr_work *w, const struct zr_program *p,
                                   const zarr_mem *elements, bool *out, zarr_error *err)
@@ -56,12 +76,12 @@ static zarr_status leaf_elements(const struct zr_work *w, const struct zr_leaf_w
     const struct zr_program *p = lw->level->encode;
     struct zr_target t;
     int32_t id = p->decoded_device == ZARR_DEVICE_CPU ? 0 : w->io->view.base.device_id;
-    bool full = lw->proj->n_items == p->decoded_bytes / p->item_bytes && lw->proj->whole;
+    bool full = lw->proj->n_items == p->decoded_bytes / p->item_bytes && lw->proj->full;
     zarr_status st = ZARR_OK;
 
     zr_target_borrow(&t, lw->proj);
     w->kit->stats.elements += t.n_items;
-    if (lw->proj->whole && zr_target_direct(w->io, p, &t, out)) {
+    if (lw->proj->full && zr_target_direct(w->io, p, &t, out)) {
         bool as_is = true;
 
         ZR_TRY(elements_as_is(w, p, out, &as_is, err));
@@ -72,13 +92,8 @@ static zarr_status leaf_elements(const struct zr_work *w, const struct zr_leaf_w
     }
     ZR_TRY(zr_kit_scratch(w->kit, ZR_SCRATCH_BLOCK, p->decoded_device, id,
                           p->decoded_bytes, out, err));
-    if (!full) {
-        if (!lw->proj->whole && lw->old.handle != NULL)
-            ZR_TRY(block_old(w, lw, out, err));
-        else
-            ZR_TRY(zr_fill_block(w, lw->missing != NULL ? lw->missing : lw->level, p, out,
-                                 err));
-    }
+    if (!full)
+        ZR_TRY(block_before(w, lw, out, err));
     ZR_TRY(zr_gather_target(w, p, &t, out, err));
     if (p->padded != NULL) {
         void *elements = NULL;
@@ -204,19 +219,22 @@ static zarr_status unit_old(struct unit *u, const struct zr_level *lv, bool exac
                          .slot = ZR_SCRATCH_OLD,
                          .expect = lv->encoded_bound,
                          .most = zr_encoded_most(u->w->io, lv->encoded_most, exact)};
+    zarr_error e = {0};
     zarr_status st = ZARR_OK;
 
-    if (u->proj->whole)
+    if (u->proj->full)
         return ZARR_OK;
-    u->w->kit->stats.read_modify_writes++;
     if (u->conditional)
         f.version = &u->version;
     u->version = (zarr_store_version){{0}};
-    st = zr_fetch_object(u->w, &f, &u->old, err);
-    if (st == ZARR_ERR_NOT_FOUND) {
+    st = zr_fetch_object(u->w, &f, &u->old, &e);
+    u->w->kit->stats.read_modify_writes += !u->proj->whole || st == ZARR_OK;
+    if (st == ZARR_ERR_NOT_FOUND || (st == ZARR_ERR_CORRUPT && u->proj->whole)) {
         u->old = (zarr_mem){0};
-        st = ZARR_OK;
+        return ZARR_OK;
     }
+    if (st != ZARR_OK && err != NULL)
+        *err = e;
     return st;
 }
 
@@ -237,6 +255,49 @@ out:
     return st;
 }
 
+static zarr_status shard_value(struct unit *u, struct zr_shard_write *sw, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    sw->old = u->old;
+    if (u->old.handle != NULL && u->lv->bytes_decode != NULL)
+        ZR_TRY(zr_body_decode(u->w, u->lv, &u->old, &u->body, &sw->old, err));
+    st = zr_shard_encode(u->w, sw, err);
+    u->block = sw->out;
+out:
+    return st;
+}
+
+void zr_forget_chunks(zarr_stats *now, const zarr_stats *before)
+{
+    now->chunks_done = before->chunks_done;
+    now->chunks_missing = before->chunks_missing;
+    now->chunks_direct = before->chunks_direct;
+    now->elements = before->elements;
+}
+
+/* The new value, in u->block; without the old one where that is damaged and not needed.
+ */
+static zarr_status unit_shard_value(struct unit *u, struct zr_shard_write *sw,
+                                    zarr_error *err)
+{
+    struct zr_pool *pool = u->w->io->engine->pool;
+    const zarr_stats before = u->w->kit->stats;
+    zarr_error e = {0};
+    zarr_status st = shard_value(u, sw, &e);
+
+    if (st == ZARR_ERR_CORRUPT && u->proj->whole && u->old.handle != NULL) {
+        zr_pool_give(pool, &u->body);
+        zr_pool_give(pool, &u->block);
+        zr_forget_chunks(&u->w->kit->stats, &before);
+        u->old = (zarr_mem){0};
+        return shard_value(u, sw, err);
+    }
+    if (st != ZARR_OK && err != NULL)
+        *err = e;
+    return st;
+}
+
 static zarr_status unit_shard(struct unit *u, zarr_error *err)
 {
     const struct zr_level *lv = u->lv;
@@ -250,13 +311,7 @@ static zarr_status unit_shard(struct unit *u, zarr_error *err)
     for (int32_t d = 0; d < grid->ndim; d++)
         clip[d] = ZR_MIN(lv->shape[d], grid->shape[d] - u->proj->origin[d]);
     ZR_TRY(unit_old(u, lv, false, err));
-    sw.old = u->old;
-    if (u->old.handle != NULL && lv->bytes_decode != NULL) {
-        ZR_TRY(zr_body_decode(u->w, lv, &u->old, &u->body, &sw.old, err));
-    }
-    st = zr_shard_encode(u->w, &sw, err);
-    u->block = sw.out;
-    ZR_TRY(st);
+    ZR_TRY(unit_shard_value(u, &sw, err));
     if (sw.empty) {
         ZR_TRY(unit_store(u, NULL, err));
         goto out;
@@ -283,7 +338,7 @@ static zarr_status unit_attempt(struct unit *u, zarr_error *err)
     zarr_status st = ZARR_OK;
 
     u->old = u->body = u->block = (zarr_mem){0};
-    if (!u->proj->whole)
+    if (!u->proj->full)
         ZR_TRY(zr_store_lock(u->w->io->store, u->key, &u->lock, err));
     st = u->lv->is_shard ? unit_shard(u, err) : unit_leaf(u, err);
 out:
@@ -295,23 +350,14 @@ out:
 }
 
 /* Elements, the new value, and the former one where it is needed. */
-static uint64_t unit_budget(const struct zr_level *lv, bool whole)
+static uint64_t unit_budget(const struct zr_level *lv, bool full)
 {
     uint64_t sum = 0;
 
     if (!zr_add_u64(lv->decoded_bytes, lv->encoded_bound, &sum) ||
-        (!whole && !zr_add_u64(sum, lv->encoded_bound, &sum)))
+        (!full && !zr_add_u64(sum, lv->encoded_bound, &sum)))
         return UINT64_MAX;
     return sum;
-}
-
-/* What a lost attempt did to chunks did not happen. */
-static void forget_chunks(zarr_stats *now, const zarr_stats *before)
-{
-    now->chunks_done = before->chunks_done;
-    now->chunks_missing = before->chunks_missing;
-    now->chunks_direct = before->chunks_direct;
-    now->elements = before->elements;
 }
 
 zarr_status zr_unit_write(const struct zr_work *w, const struct zr_projection *proj,
@@ -328,8 +374,8 @@ zarr_status zr_unit_write(const struct zr_work *w, const struct zr_projection *p
     st = zr_layout_outer(w->io->layout, proj->shape, &u.lv, err);
     if (st != ZARR_OK)
         return zr_prefix(err, st, "%s", u.key);
-    need = unit_budget(u.lv, proj->whole);
-    u.conditional = !proj->whole && !zr_store_can(w->io->store, ZARR_STORE_CAP_LOCK) &&
+    need = unit_budget(u.lv, proj->full);
+    u.conditional = !proj->full && !zr_store_can(w->io->store, ZARR_STORE_CAP_LOCK) &&
                     zr_store_can(w->io->store, ZARR_STORE_CAP_CONDITIONAL);
     ZR_TRY(zr_budget_take(w->io->engine->budget, need, UINT64_MAX, &w->rq->cancel, err));
     for (int tries = 0; tries < CONFLICT_TRIES; tries++) {
@@ -338,7 +384,7 @@ zarr_status zr_unit_write(const struct zr_work *w, const struct zr_projection *p
         st = unit_attempt(&u, err);
         if (st != ZARR_ERR_CONFLICT || !u.conditional)
             break;
-        forget_chunks(&w->kit->stats, &before);
+        zr_forget_chunks(&w->kit->stats, &before);
     }
     zr_kit_settle(w->kit);
     zr_budget_give(w->io->engine->budget, need);

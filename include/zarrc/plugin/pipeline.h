@@ -94,7 +94,8 @@ typedef struct zarr_pipeline_unit {
     const uint64_t *chunk; /**< ndim coordinates in the grid */
     uint64_t n_elements;   /**< that are written */
     /** 1: all of the chunk, so that no old data are needed, and no shard: encode() and
-     * put() may be used */
+     * put() may be used. A chunk that reaches beyond the array's shape is none: others
+     * may have grown the array. */
     uint32_t simple, reserved;
 } zarr_pipeline_unit;
 

@@ -540,7 +540,7 @@ static void check_pairs(struct example *x, const struct zr_projection *q,
     const struct both *b = &x->both;
     uint64_t n[ZARR_MAX_RANK], at[ZARR_MAX_RANK] = {0}, c[ZARR_MAX_RANK],
                                a[ZARR_MAX_RANK];
-    uint64_t r = 0, distinct = 0, last = 0;
+    uint64_t r = 0, distinct = 0, last = 0, stored = 1;
     uint8_t *seen = must_alloc(product(x->shape, x->ndim), 1);
 
     for (int32_t d = 0; d < q->ndim; d++)
@@ -568,6 +568,9 @@ static void check_pairs(struct example *x, const struct zr_projection *q,
     }
     free(seen);
     assert_int_equal(q->whole, distinct == q->n_items && distinct == count_valid(q, w));
+    for (int32_t d = 0; d < q->ndim; d++)
+        stored *= q->shape[d];
+    assert_int_equal(q->full, q->whole && distinct == stored);
 }
 
 static void check_one(struct example *x, const struct zr_projection *q,
