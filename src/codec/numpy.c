@@ -62,14 +62,20 @@ uint64_t zr_numpy_wrap(const struct zr_numpy_type *type, uint64_t u)
     return (uint64_t)((int64_t)(u << spare) >> spare);
 }
 
+/* What x86 makes of numbers that do not fit: its instructions give the lowest integer of
+ * 32 or 64 bits, and NumPy takes those of 32 bits for all types up to int32. For uint32
+ * NumPy depends on how many elements there are; here it is always by way of 64 bits. */
 uint64_t zr_numpy_whole(const struct zr_numpy_type *type, double d)
 {
     const double two63 = 9223372036854775808.0;
 
     if (type->kind == 'b')
         return d != 0;
-    if (type->kind == 'u' && d >= two63 && d < 2 * two63)
-        return (uint64_t)d;
+    if (type->item_bytes < 4 || (type->item_bytes == 4 && type->kind == 'i'))
+        return (uint64_t)(d > -2147483649.0 && d < 2147483648.0 ? (int64_t)d
+                                                                : (int64_t)INT32_MIN);
+    if (type->kind == 'u' && type->item_bytes == 8 && d >= two63)
+        return d < 2 * two63 ? (uint64_t)d : 0;
     if (d >= -two63 && d < two63)
         return (uint64_t)(int64_t)d;
     return (uint64_t)INT64_MIN;

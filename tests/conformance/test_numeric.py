@@ -2,6 +2,7 @@
 reshape, squeeze. What they lose is part of what they mean, so bytes are compared with those
 of the other implementation, and what is read with what it reads."""
 import json
+import platform
 import warnings
 
 import numcodecs
@@ -181,6 +182,30 @@ def test_numcodecs_decodes(context, format, chosen, seed):
     nan = np.isnan(expected)
     assert (np.isnan(got) == nan).all()
     cases.same_bits(np.where(nan, 0, got).astype(native), np.where(nan, 0, expected).astype(native))
+
+
+MISFITS = [np.nan, np.inf, -np.inf, 3e9, -3e9, 2.0**31, -2.0**31, 1e20, -1e20, 2.0**63, 2.0**64]
+
+
+@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"),
+                    reason="what a float becomes that does not fit an integer is the processor's there; ours is x86's")
+@pytest.mark.parametrize("source", FLOATS)
+@pytest.mark.parametrize("code", [c for c in INTEGERS if c != "u4"])  # NumPy's uint32 depends on the length
+def test_misfits(context, source, code):
+    """What does not fit becomes what NumPy makes of it, in runs of any length: a mark for NaN
+    that others decode by."""
+    for value in np.array(MISFITS, "f8"):
+        for n in (1, 3, 8, 17, 700):
+            data = quiet(np.full(n, value).astype, source)
+            for config in ({"id": "fixedscaleoffset", "offset": 0, "scale": 1,
+                            "dtype": spell(source), "astype": spell(code)},
+                           {"id": "astype", "encode_dtype": spell(code), "decode_dtype": spell(source)}):
+                document = cases.document_v2(spell(source), 7, (n,), (n,), filters=[config])
+                store, array = make(context, document)
+                array.write(data)
+                want = quiet(data.astype, code)
+                assert store.get("0") == want.tobytes(), (value, config, n)
+                assert store.get("0") == np.asarray(quiet(numcodecs.get_codec(dict(config)).encode, data)).tobytes()
 
 
 CHAINS = {

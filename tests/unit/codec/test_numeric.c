@@ -1,6 +1,7 @@
 /* unit/codec/test_numeric.c - codecs that compute: what their configurations refuse, with
  * codec, member and rule; what becomes of shape, type and fill value; exact casts of
  * single numbers, the small floats among them. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -441,13 +442,74 @@ static void casts_come_back(void **state)
     }
 }
 
+/* Floats that do not fit: on every machine what NumPy has on x86. */
+static const struct {
+    const char *type;
+    double from;
+    int64_t to;
+} misfits[] = {
+    {"<i4", NAN, INT32_MIN},
+    {"<i4", INFINITY, INT32_MIN},
+    {"<i4", -INFINITY, INT32_MIN},
+    {"<i4", 3e9, INT32_MIN},
+    {"<i4", -3e9, INT32_MIN},
+    {"<i4", 2147483648.0, INT32_MIN},
+    {"<i4", 2147483647.9, INT32_MAX},
+    {"<i4", -2147483648.9, INT32_MIN},
+    {"<i4", 1e20, INT32_MIN},
+    {"|i1", NAN, 0},
+    {"|i1", 3e9, 0},
+    {"|i1", 300, 44},
+    {"|i1", -129, 127},
+    {"<i2", -INFINITY, 0},
+    {"<i2", 3e9, 0},
+    {"<i2", -40000, 25536},
+    {"|u1", NAN, 0},
+    {"|u1", -1, 255},
+    {"<u2", 3e9, 0},
+    {"<u2", -3e9, 0},
+    {"<u2", -2, 65534},
+    {"<i8", NAN, INT64_MIN},
+    {"<i8", 1e20, INT64_MIN},
+    {"<i8", -1e20, INT64_MIN},
+    {"<i8", 3e9, 3000000000},
+    {"<u8", NAN, INT64_MIN},
+    {"<u8", -INFINITY, INT64_MIN},
+    {"<u8", -1e20, INT64_MIN},
+    {"<u8", INFINITY, 0},
+    {"<u8", 1e20, 0},
+    {"<u8", 18446744073709551616.0, 0},
+    {"<u8", 9223372036854775808.0, INT64_MIN},
+    {"<u8", -1, -1},
+    {"<u4", 3e9, 3000000000},
+    {"<u4", -1, 4294967295},
+    {"|b1", NAN, 1},
+};
+
+static void floats_that_do_not_fit(void **state)
+{
+    const struct zr_numpy_type real = {'f', 8, false};
+
+    ZR_UNUSED(state);
+    for (size_t i = 0; i < ZR_COUNT(misfits); i++) {
+        const struct zr_numpy_value v = {.d = misfits[i].from};
+        struct zr_numpy_type to;
+        uint64_t got;
+
+        assert_true(zr_numpy_parse(misfits[i].type, &to));
+        got = zr_numpy_convert(&real, &to, v).u;
+        if (got != (uint64_t)misfits[i].to)
+            fail_msg("%s of %g is %" PRId64 ", not %" PRId64, misfits[i].type,
+                     misfits[i].from, (int64_t)got, misfits[i].to);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(misfits_are_named),
-        cmocka_unit_test(representations),
-        cmocka_unit_test(single_casts),
-        cmocka_unit_test(casts_come_back),
+        cmocka_unit_test(misfits_are_named),      cmocka_unit_test(representations),
+        cmocka_unit_test(single_casts),           cmocka_unit_test(casts_come_back),
+        cmocka_unit_test(floats_that_do_not_fit),
     };
 
     return cmocka_run_group_tests(tests, open_env, close_env);
