@@ -42,6 +42,8 @@ static void explain_args(struct zr_explain_args *out, zarr_array *array,
         .tensor_device = io->layout->device_type,
         .tensor_contiguous =
             !io->part.on && tensor_is_contiguous(tensor, io->layout->item_bytes),
+        .compared = io->skip_empty &&
+                    !zr_device_is_host(io->engine->memory, io->layout->device_type),
         .index_cached = index_is_cached,
         .arg = array,
     };

@@ -21,6 +21,7 @@ enum zr_scratch_slot {
     ZR_SCRATCH_CODEC,    /* what an implementation asks for */
     ZR_SCRATCH_FALL_IN,  /* a chunk on its way through a fallback on the host */
     ZR_SCRATCH_FALL_OUT,
+    ZR_SCRATCH_BRING, /* encoded bytes that lay in other memory than the first stage's */
     ZR_SCRATCH_SLOTS
 };
 struct zr_kit {
@@ -157,8 +158,12 @@ zarr_status zr_decode_back(const struct zr_work *w, const struct zr_program *p,
 zarr_status zr_decode_strided(const struct zr_work *w, const struct zr_program *p,
                               const struct zr_target *t, const zarr_mem *src,
                               zarr_mem *block, bool *direct, zarr_error *err);
-/* The stages backward; dst has room for p->encoded_bound in host memory; *used is the
- * length. src may be given back as *out when n == 0. */
+/* Encoded bytes to where stage s, a program's first, takes them: into scratch where they
+ * lie elsewhere. Until the kit's next. */
+zarr_status zr_bring_encoded(const struct zr_work *w, const struct zr_stage *s,
+                             zarr_mem *encoded, zarr_error *err);
+/* The stages backward; dst has room for p->encoded_bound in p->fetch_device; *used is the
+ * length. */
 zarr_status zr_encode_stages(const struct zr_work *w, const struct zr_program *p,
                              const zarr_mem *src, const zarr_mem *dst, uint64_t *used,
                              zarr_error *err);
@@ -328,9 +333,9 @@ struct zr_leaf_write {
     const struct zr_projection *proj;
     const struct zr_level *missing; /* whose fill it has where there is no old; NULL: its
                                        own level's */
-    zarr_mem old;  /* its former encoded bytes, host; handle NULL: none. What cannot be
-                      decoded is as none where proj->whole. */
-    zarr_mem room; /* host, at least level->encoded_bound bytes */
+    zarr_mem old;  /* its former encoded bytes; handle NULL: none. What cannot be decoded
+                      is as none where proj->whole. */
+    zarr_mem room; /* zr_leaf_room()'s, or host where that is what encoding yields */
     /* out: in room, or the caller's own memory when that can be stored as it is */
     zarr_mem out;
     bool empty;  /* out: equal to its level's fill, and such chunks are not stored */
@@ -338,6 +343,10 @@ struct zr_leaf_write {
 };
 zarr_status zr_leaf_encode(const struct zr_work *w, struct zr_leaf_write *lw,
                            zarr_error *err);
+/* Scratch for what encoding a chunk yields that is an object of its own, in the memory
+ * that its program ends in; nothing where buffers grow. */
+zarr_status zr_leaf_room(const struct zr_work *w, const struct zr_level *lv,
+                         zarr_mem *out, zarr_error *err);
 /* Encodes a shard, without the codecs around it. */
 struct zr_shard_write {
     uint32_t level;

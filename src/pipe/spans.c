@@ -105,6 +105,7 @@ zarr_status zr_decode_part(const struct zr_work *w, const struct zr_program *p,
     ranges = (zarr_codec_range *)((uintptr_t)list.handle + list.offset);
     for (uint64_t r = 0; r < s.n_reads; r++)
         ranges[r] = (zarr_codec_range){zr_spans_next(&s, at), s.read_bytes};
+    ZR_TRY(zr_bring_encoded(w, &p->stage[0], &job.src, err));
     job.dst = *block;
     job.dst.bytes = p->decoded_bytes;
     if (!zr_stage_accepts(&p->stage[0], &job))

@@ -133,6 +133,24 @@ static zarr_status stage_room(const struct zr_work *w, uint32_t i, uint64_t byte
                           bytes, out, err);
 }
 
+/* Encoded bytes where stage s takes them: an inner chunk's in a former shard, and what a
+ * pipeline has fetched, may lie elsewhere. */
+zarr_status zr_bring_encoded(const struct zr_work *w, const struct zr_stage *s,
+                             zarr_mem *encoded, zarr_error *err)
+{
+    const zarr_mem from = *encoded;
+    int32_t id = device_is_host(w, s->in_device) ? 0 : w->io->view.base.device_id;
+    zarr_status st = ZARR_OK;
+
+    if (s->kind == ZR_STAGE_COPY || from.device_type == s->in_device)
+        return ZARR_OK;
+    ZR_TRY(zr_kit_scratch(w->kit, ZR_SCRATCH_BRING, s->in_device, id, from.bytes, encoded,
+                          err));
+    ZR_TRY(run_copy(w, &from, encoded, false, err));
+out:
+    return st;
+}
+
 static zarr_status check_decoded(const struct zr_program *p, const zarr_mem *m,
                                  zarr_error *err)
 {
@@ -213,6 +231,8 @@ zarr_status zr_decode_front(const struct zr_work *w, const struct zr_program *p,
     zarr_status st = ZARR_OK;
 
     *out = *src;
+    if (p->n > 0)
+        st = zr_bring_encoded(w, &p->stage[0], out, err);
     for (uint32_t i = 0; i + 1 < p->n && st == ZARR_OK; i++)
         st = decode_one(w, p, i, NULL, out, err);
     return st;
@@ -259,6 +279,8 @@ zarr_status zr_encode_stages(const struct zr_work *w, const struct zr_program *p
     zarr_mem cur = *src, next = {0};
     zarr_status st = ZARR_OK;
 
+    if (dst->device_type != p->fetch_device)
+        ZR_TRY(zr_internal(err));
     w->kit->stats.bytes_decoded += src->bytes;
     for (uint32_t k = 0; k < p->n; k++) {
         uint32_t i = p->n - 1 - k;

@@ -132,8 +132,7 @@ zarr_status zr_step_encode(zarr_pipeline_worker *worker, const zarr_pipeline_uni
     ZR_TRY(unit_check(u, i, true, err));
     lw.proj = &u->unit[i];
     ZR_TRY(zr_layout_outer(u->rq->io.layout, lw.proj->shape, &lw.level, err));
-    ZR_TRY(zr_kit_scratch(worker->w.kit, ZR_SCRATCH_BODY, ZARR_DEVICE_CPU, 0,
-                          lw.level->encoded_bound, &lw.room, err));
+    ZR_TRY(zr_leaf_room(&worker->w, lw.level, &lw.room, err));
     ZR_TRY(zr_leaf_encode(&worker->w, &lw, err));
     *empty = lw.empty;
     if (!lw.empty)

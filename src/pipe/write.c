@@ -176,6 +176,20 @@ out:
     return st;
 }
 
+zarr_status zr_leaf_room(const struct zr_work *w, const struct zr_level *lv,
+                         zarr_mem *out, zarr_error *err)
+{
+    int32_t device = lv->encode != NULL ? lv->encode->fetch_device : ZARR_DEVICE_CPU;
+    int32_t id = device == w->io->view.base.device_type ? w->io->view.base.device_id : 0;
+
+    *out = (zarr_mem){0};
+    if (lv->loose || (lv->encode != NULL && lv->encode->n == 0 &&
+                      zr_store_device_direct(w->io->store, device)))
+        return ZARR_OK;
+    return zr_kit_scratch(w->kit, ZR_SCRATCH_BODY, device, id, lv->encoded_bound, out,
+                          err);
+}
+
 /* ---- objects
  * --------------------------------------------------------------------------- */
 
@@ -217,6 +231,7 @@ static zarr_status unit_old(struct unit *u, const struct zr_level *lv, bool exac
 {
     struct zr_fetch f = {.key = u->key,
                          .slot = ZR_SCRATCH_OLD,
+                         .device_type = lv->decode != NULL ? lv->decode->fetch_device : 0,
                          .expect = lv->encoded_bound,
                          .most = zr_encoded_most(u->w->io, lv->encoded_most, exact)};
     zarr_error e = {0};
@@ -246,9 +261,7 @@ static zarr_status unit_leaf(struct unit *u, zarr_error *err)
 
     ZR_TRY(unit_old(u, lv, lv->decode->encoded_exact, err));
     lw.old = u->old;
-    if (!lv->loose)
-        ZR_TRY(zr_kit_scratch(u->w->kit, ZR_SCRATCH_BODY, ZARR_DEVICE_CPU, 0,
-                              lv->encoded_bound, &lw.room, err));
+    ZR_TRY(zr_leaf_room(u->w, lv, &lw.room, err));
     ZR_TRY(zr_leaf_encode(u->w, &lw, err));
     ZR_TRY(unit_store(u, lw.empty ? NULL : &lw.out, err));
 out:

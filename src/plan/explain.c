@@ -133,18 +133,20 @@ static void route(const struct zr_explain_args *a, struct zr_str *out)
     zr_str_printf(out, " -> %s", device_text(a->tensor_device));
 }
 
-/* What the last step does when a chunk is wanted whole. */
+/* What the step between tensor and chunk does when a chunk is wanted whole. */
 static const char *last_step(const struct zr_explain_args *a)
 {
     const struct zr_layout *l = a->plan.layout;
-    const struct zr_program *p = l->level[l->n_levels - 1].decode;
+    const struct zr_level *leaf = &l->level[l->n_levels - 1];
+    const struct zr_program *p =
+        a->write && leaf->encode != NULL ? leaf->encode : leaf->decode;
     bool permuted = false;
 
     for (int32_t d = 0; d < p->ndim; d++)
         permuted |= p->order[d] != d;
     if (p->decoded_device != a->tensor_device)
         return "copy between memories, strided";
-    if (p->n > 0 && !p->loose && p->swap_bytes <= 1 &&
+    if (!a->write && p->n > 0 && !p->loose && p->swap_bytes <= 1 &&
         zr_stage_strides(&p->stage[p->n - 1]))
         return "none where the decoder knows the tensor's strides, else one strided copy";
     if (permuted && p->swap_bytes > 1)
@@ -153,9 +155,25 @@ static const char *last_step(const struct zr_explain_args *a)
         return "strided copy with transpose";
     if (p->swap_bytes > 1)
         return "strided copy with byte swap";
-    return a->tensor_contiguous ? "into the tensor where a chunk is contiguous there, "
-                                  "else one strided copy"
-                                : "one strided copy a chunk";
+    if (!a->tensor_contiguous)
+        return "one strided copy a chunk";
+    return a->write ? "from the tensor where a chunk is contiguous there, else one "
+                      "strided copy"
+                    : "into the tensor where a chunk is contiguous there, else one "
+                      "strided copy";
+}
+
+/* Elements in memory that the CPU cannot read are brought to it for the comparison with
+ * the fill value, where encoding does not begin with that copy. */
+static const char *compared_step(const struct zr_explain_args *a)
+{
+    const struct zr_layout *l = a->plan.layout;
+    const struct zr_program *p = l->level[l->n_levels - 1].encode;
+
+    if (!a->write || !a->compared || p == NULL || p->decoded_device != a->tensor_device ||
+        (p->n > 0 && p->stage[p->n - 1].kind == ZR_STAGE_COPY))
+        return "";
+    return "; to the host once, to compare with the fill value";
 }
 
 static void print_shape(struct zr_str *out, int32_t ndim, const uint64_t *shape)
@@ -191,7 +209,7 @@ static void print_text(const struct zr_explain_args *a, const struct facts *f,
                   device_text(a->tensor_device));
     zr_str_puts(out, "path:         ");
     route(a, out);
-    zr_str_printf(out, "\ncopies:       %s\n", last_step(a));
+    zr_str_printf(out, "\ncopies:       %s%s\n", last_step(a), compared_step(a));
     zr_str_printf(out, "objects:      %" PRIu64 " of shape ", f->objects);
     print_shape(out, l->grid->ndim, l->level[0].array_shape);
     if (l->variants != NULL)
@@ -236,18 +254,20 @@ static zarr_status print_json(const struct zr_explain_args *a, const struct fact
     const struct zr_layout *l = a->plan.layout;
     struct zr_json_doc doc;
     struct zr_json *o = NULL;
-    struct zr_str path;
+    struct zr_str path, copies;
     zarr_status st = ZARR_OK;
 
     zr_json_doc_init(&doc, alloc);
     zr_str_init(&path, alloc);
+    zr_str_init(&copies, alloc);
     o = zr_json_new(&doc, ZR_JSON_OBJECT);
     route(a, &path);
     json_text(&doc, o, "operation", a->write ? "write" : "read");
     json_text(&doc, o, "store", a->store_name);
     json_text(&doc, o, "memory", device_text(a->tensor_device));
     json_text(&doc, o, "path", zr_str_text(&path));
-    json_text(&doc, o, "copies", last_step(a));
+    zr_str_printf(&copies, "%s%s", last_step(a), compared_step(a));
+    json_text(&doc, o, "copies", zr_str_text(&copies));
     json_u64(&doc, o, "objects", f->objects);
     if (f->counted)
         json_u64(&doc, o, "objects_partial", f->partial);
@@ -265,11 +285,12 @@ static zarr_status print_json(const struct zr_explain_args *a, const struct fact
     json_u64(&doc, o, "wave_bytes", f->wave_bytes);
     json_text(&doc, o, "pipeline", a->pipeline);
     json_u64(&doc, o, "threads", a->plan.threads);
-    if (!zr_json_ok(&doc) || path.failed)
+    if (!zr_json_ok(&doc) || path.failed || copies.failed)
         st = zr_fail_memory(err, 0);
     else
         zr_json_write(o, 2, out);
     zr_str_deinit(&path);
+    zr_str_deinit(&copies);
     zr_json_doc_deinit(&doc);
     return st;
 }

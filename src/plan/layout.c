@@ -19,6 +19,9 @@ struct level_maker {
     const struct zr_layout_args *args;
     const zarr_allocator *alloc;
     zarr_error *err;
+    /* The store does not see these chunks alone: inside a shard they are written from
+     * host memory, and read from it where the shard is decoded first. */
+    bool inner, buffered;
 };
 
 /* Composes the transposes before the sharding; elementwise codecs are the inner chunks'
@@ -56,10 +59,12 @@ static bool inner_levels(const struct zr_chain *chain)
 static void placement_fill(const struct level_maker *m, bool encode, bool host_only,
                            struct zr_placement_options *out)
 {
+    const bool host_bytes = host_only || (encode ? m->inner : m->buffered);
+
     *out = (struct zr_placement_options){
         .target_device = host_only ? ZARR_DEVICE_CPU : m->args->device_type,
-        .store_devices = host_only ? NULL : m->args->store_devices,
-        .n_store_devices = host_only ? 0 : m->args->n_store_devices,
+        .store_devices = host_bytes ? NULL : m->args->store_devices,
+        .n_store_devices = host_bytes ? 0 : m->args->n_store_devices,
         .preference = m->args->preference,
         .encode = encode,
     };
@@ -340,18 +345,21 @@ out:
 static zarr_status layout_levels(const struct level_maker *m, struct zr_layout *l)
 {
     zarr_status st = ZARR_OK;
+    struct level_maker inner = *m;
     uint32_t n = count_levels(m->args->chain);
 
     l->level = zr_calloc(m->alloc, n, sizeof(*l->level));
     if (l->level == NULL)
         return zr_fail_memory(m->err, n * sizeof(*l->level));
     l->n_levels = n;
+    inner.inner = true;
     for (uint32_t i = 0; i < n; i++) {
         if (i == 0) {
             ZR_TRY(make_first(m, l));
         } else {
             ZR_TRY(next_level(m, &l->level[i - 1], &l->level[i]));
-            ZR_TRY(make_level(m, &l->level[i]));
+            inner.buffered |= l->level[i - 1].bytes_decode != NULL;
+            ZR_TRY(make_level(&inner, &l->level[i]));
             ZR_TRY(zr_level_inner_fill(l, m->args, &l->level[i], m->err));
         }
     }

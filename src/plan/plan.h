@@ -266,6 +266,7 @@ struct zr_explain_args {
     const char *pipeline, *store_name;
     int32_t tensor_device;
     bool tensor_contiguous;
+    bool compared; /* a write's: with the fill value, in memory that is not the host's */
     bool (*index_cached)(void *arg, const char *key);
     void *arg;
 };
