@@ -1,10 +1,10 @@
 /*
  * dtype/registry.c - the tables of one context and the names they answer to. A
- * name, alias, v2, NumPy or DLPack type belongs to whoever registered it first, so
- * that a core type cannot be taken over; only raw bytes of a size ("V4") may be
- * the v2 or NumPy form of many. Types without configuration are made here, once;
- * members of families are made on demand (make.c). Thread class: filled by one
- * thread, then sealed.
+ * name, alias, v2, NumPy or DLPack type belongs to whoever registered it first, in
+ * every spelling that look-ups understand, so that a core type cannot be taken over;
+ * only raw bytes of a size ("V4") may be the v2 or NumPy form of many. Types without
+ * configuration are made here, once; members of families are made on demand (make.c).
+ * Thread class: filled by one thread, then sealed.
  */
 #include "dtype_int.h"
 
@@ -116,29 +116,99 @@ static zarr_status taken(const struct claim *c, const char *what, const char *na
         table_name(c->vt), c->origin, what, name, old->origin, table_name(&old->vt));
 }
 
+/* Names stand in JSON, in lists with blanks between them, and in texts that look-ups take
+ * apart: printable ASCII, and no first character that means something else. A family of
+ * v2 may go by "[". */
+static zarr_status check_spelling(const struct claim *c, const char *what,
+                                  const char *name, zarr_error *err)
+{
+    const char *p = name;
+
+    while (*p > ' ' && *p < 0x7F && *p != '"' && *p != '\\')
+        p++;
+    if (p > name && !*p && !strchr("<>|={", *name) &&
+        (*name != '[' || zr_streq(name, c->vt->v2)))
+        return ZARR_OK;
+    return zr_fail(
+        err, ZARR_ERR_INVALID,
+        "data type of %s: the %s must be printable ASCII without blanks, \" and "
+        "\\, and not begin with one of <>|=[{",
+        c->origin, what);
+}
+
+/* Whose v2 type that is, with or without a byte order in front. */
+static const struct zr_dtype_entry *owner_of_v2(const struct zr_dtype_registry *r,
+                                                const char *type)
+{
+    const char *bare = type[0] && strchr("<>|=", type[0]) ? type + 1 : type;
+    const struct zr_dtype_entry *old = zr_map_get(&r->v2, bare);
+
+    return old ? old : zr_family_of_v2(r, bare);
+}
+
+/* "r24" is a member of a family. */
+static const struct zr_dtype_entry *owner_of_v3(const struct zr_dtype_registry *r,
+                                                const char *name)
+{
+    const struct zr_dtype_entry *old = zr_map_get(&r->v3, name);
+
+    return old ? old : zr_family_of(r, name);
+}
+
+/* Look-ups take a v2 type wherever they take a name. */
 static zarr_status check_name(const struct zr_dtype_registry *r, const struct claim *c,
                               const char *name, zarr_error *err)
 {
-    const struct zr_dtype_entry *old = name ? zr_map_get(&r->v3, name) : NULL;
+    const struct zr_dtype_entry *old = NULL;
+    zarr_status st = ZARR_OK;
 
-    if (name && !old)
-        old = zr_family_of(r, name); /* "r24" is a member of a family already */
-    return taken(c, "name", name, old, err);
+    if (!name)
+        return ZARR_OK;
+    old = owner_of_v3(r, name);
+    ZR_TRY(taken(c, "name", name, old ? old : owner_of_v2(r, name), err));
+    st = check_spelling(c, "name", name, err);
+out:
+    return st;
 }
 
-/* In the maps of v2 and NumPy. What all types of a size share has no owner. */
-static zarr_status check_type(const struct zr_dtype_registry *r, const struct zr_map *map,
-                              const struct claim *c, const char *what, const char *type,
-                              zarr_error *err)
+/* What all types of a size share has no owner. A name of another type would be found in
+ * the fields of a struct. */
+static zarr_status check_v2(const struct zr_dtype_registry *r, const struct claim *c,
+                            zarr_error *err)
 {
+    const char *type = c->vt->v2;
     const struct zr_dtype_entry *old = NULL;
+    zarr_status st = ZARR_OK;
 
-    if (type && !zr_is_raw_form(type)) {
-        old = zr_map_get(map, type);
-        if (!old)
-            old = zr_family_of_v2(r, type);
-    }
-    return taken(c, what, type, old, err);
+    if (!type || zr_is_raw_form(type))
+        return ZARR_OK;
+    old = owner_of_v2(r, type);
+    ZR_TRY(taken(c, "v2 type", type, old ? old : owner_of_v3(r, type), err));
+    st = check_spelling(c, "v2 type", type, err);
+out:
+    return st;
+}
+
+/* NumPy's own names for core types, "float32" and "datetime64[us]", are in no map. */
+static zarr_status check_numpy(struct zr_dtype_registry *r, const struct claim *c,
+                               zarr_error *err)
+{
+    const char *type = c->vt->numpy;
+    const zarr_dtype *old = NULL;
+    zarr_status st = ZARR_OK;
+
+    if (!type || zr_is_raw_form(type))
+        return ZARR_OK;
+    if (*type)
+        st = zr_dtype_from_numpy(r, type, &old, NULL, NULL);
+    if (st == ZARR_ERR_NO_MEMORY)
+        ZR_TRY(zr_fail_memory(err, strlen(type)));
+    st = ZARR_OK;
+    ZR_TRY(taken(c, "NumPy type", type, old ? old->entry : NULL, err));
+    if (!(c->vt->flags & ZARR_DTYPE_FAMILY)) /* of a family it is the v2 type */
+        st = check_spelling(c, "NumPy type", type, err);
+out:
+    return st;
 }
 
 static zarr_status check_dlpack(const struct zr_dtype_registry *r, const struct claim *c,
@@ -167,7 +237,7 @@ static bool table_is_whole(const zarr_dtype_vtable *v)
     return !family || !v->numpy || zr_streq(v->numpy, v->v2);
 }
 
-static zarr_status check_table(const struct zr_dtype_registry *r, const struct claim *c,
+static zarr_status check_table(struct zr_dtype_registry *r, const struct claim *c,
                                zarr_error *err)
 {
     const zarr_dtype_vtable *v = c->vt;
@@ -184,8 +254,8 @@ static zarr_status check_table(const struct zr_dtype_registry *r, const struct c
     ZR_TRY(check_name(r, c, v->name, err));
     for (const char *const *alias = v->aliases; alias && *alias; alias++)
         ZR_TRY(check_name(r, c, *alias, err));
-    ZR_TRY(check_type(r, &r->v2, c, "v2 type", v->v2, err));
-    ZR_TRY(check_type(r, &r->numpy, c, "NumPy type", v->numpy, err));
+    ZR_TRY(check_v2(r, c, err));
+    ZR_TRY(check_numpy(r, c, err));
 out:
     return st;
 }

@@ -105,6 +105,10 @@ enum {
 
 typedef struct zarr_dtype_vtable {
     uint32_t struct_size, flags; /**< ZARR_DTYPE_FAMILY ... */
+    /* Names, aliases, v2 and numpy: printable ASCII without blanks, quotes and
+     * backslashes, that does not begin with <, >, |, =, [ or {; else INVALID. What a
+     * look-up understands as another type in any of its spellings ("f4", "<f4",
+     * "float32") is EXISTS. */
     const char *name; /**< v3 name, or its constant part; NULL: the type is in v2 only */
     const char *const *aliases; /**< further v3 names read but not written;
                                    NULL-terminated; NULL: none */

@@ -535,6 +535,55 @@ static void registering(void **state)
     zr_dtype_registry_deinit(NULL);
 }
 
+/* Every spelling of a core type, claimed as every sort of name. */
+static void core_spellings(void **state)
+{
+    static const char *const spellings[] = {
+        "float32",  "f4",        "<f4",           ">f4",          "=f4",
+        "bool",     "b1",        "|b1",           "int64",        "i8",
+        "M8[ns]",   "<M8[ns]",   "m8[10s]",       "M8",           "<M8",
+        "c8",       "S3",        "|S3",           "U5",           "<U5",
+        "|V3",      "r24",       "raw_bytes",     "raw_bytes[3]", "complex_float32",
+        "bfloat16", "<bfloat16", "float8_e4m3fn", "int4",         "numpy.datetime64[us]"};
+    static const char *const numpy_only[] = {"datetime64[us]", "timedelta64[ns]",
+                                             "datetime64", "complex64", "uint8"};
+    static const char *const bad[] = {"",   "a\"b", "a\\b", "a b",  "a\nb",
+                                      "{x", "<new", "|x",   "\x7F", "caf\xC3\xA9"};
+    const char *aliases[] = {NULL, NULL};
+    struct zr_dtype_registry r;
+    zarr_dtype_vtable v = *zr_dtype_core[3];
+    zarr_error err = {0};
+
+    (void)state;
+    assert_int_equal(fill_registry(&r, NULL), ZARR_OK);
+    v.parse = byte_parse;
+    v.aliases = aliases;
+    for (size_t i = 0; i < ZR_COUNT(spellings) + ZR_COUNT(numpy_only) + ZR_COUNT(bad);
+         i++) {
+        const size_t j = i - ZR_COUNT(spellings), k = j - ZR_COUNT(numpy_only);
+        const char *text = i < ZR_COUNT(spellings)    ? spellings[i]
+                           : j < ZR_COUNT(numpy_only) ? numpy_only[j]
+                                                      : bad[k];
+
+        for (int as = j < ZR_COUNT(numpy_only) ? 3 : 0; as < 4; as++) {
+            zarr_status want = i < ZR_COUNT(spellings) + ZR_COUNT(numpy_only)
+                                   ? ZARR_ERR_EXISTS
+                                   : ZARR_ERR_INVALID;
+
+            v.name = as == 0 ? text : "mine";
+            aliases[0] = as == 1 ? text : NULL;
+            v.v2 = as == 2 ? text : NULL;
+            v.numpy = as == 3 ? text : NULL;
+            if (as == 3 && (strstr(text, "raw_bytes") || zr_streq(text, "r24") ||
+                            strstr(text, "numpy.") || strstr(text, "complex_")))
+                continue; /* nothing that NumPy or its look-up knows */
+            if (zr_dtype_register(&r, &v, "me", &err) != want)
+                fail_msg("\"%s\" as %d: %s", text, as, err.message);
+        }
+    }
+    zr_dtype_registry_deinit(&r);
+}
+
 /* ---- a family from outside: a pair of elements of another type ---- */
 
 struct pair {
@@ -690,17 +739,12 @@ static void no_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names),
-        cmocka_unit_test(small_types),
-        cmocka_unit_test(numpy_names),
-        cmocka_unit_test(no_names),
-        cmocka_unit_test(v2_metadata),
-        cmocka_unit_test(v3_metadata),
-        cmocka_unit_test(registering),
-        cmocka_unit_test(no_type),
-        cmocka_unit_test(no_memory),
-        cmocka_unit_test(plugged_in),
-        cmocka_unit_test(byte_order_beside),
+        cmocka_unit_test(names),       cmocka_unit_test(small_types),
+        cmocka_unit_test(numpy_names), cmocka_unit_test(no_names),
+        cmocka_unit_test(v2_metadata), cmocka_unit_test(v3_metadata),
+        cmocka_unit_test(registering), cmocka_unit_test(core_spellings),
+        cmocka_unit_test(no_type),     cmocka_unit_test(no_memory),
+        cmocka_unit_test(plugged_in),  cmocka_unit_test(byte_order_beside),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
