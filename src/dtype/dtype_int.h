@@ -21,6 +21,7 @@ struct zr_dtype_entry {
 struct zarr_dtype {
     zarr_dtype_info info;
     const struct zr_dtype_entry *entry;
+    bool parsed;                 /* info is the table's to free */
     char *name;                  /* short v3 name, "r24"; NULL: none */
     char *v3_json;               /* "\"r24\"" or an object's text; NULL: none */
     char *v2;                    /* "<f4"; a struct: "[[...]]"; NULL: none */

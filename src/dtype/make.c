@@ -13,7 +13,7 @@ void zr_dtype_unmake(struct zarr_dtype *t)
 {
     if (!t)
         return;
-    if (t->entry->vt.free && t->info.kind)
+    if (t->entry->vt.free && t->parsed)
         t->entry->vt.free(&t->info);
     zr_free(t->alloc, t->name);
     zr_free(t->alloc, t->v3_json);
@@ -175,6 +175,7 @@ zarr_status zr_dtype_make(struct zarr_dtype **out, struct zr_dtype_registry *r,
         ZR_TRY(entry->vt.parse_v2(&t->info, &host, v2, err));
     else
         ZR_TRY(entry->vt.parse(&t->info, &host, name, json, err));
+    t->parsed = true;
     ZR_TRY(check_facts(&t->info, err));
     ZR_TRY(write_text(t, ZARR_DTYPE_TEXT_V3, &t->v3_json, err));
     ZR_TRY(write_text(t, ZARR_DTYPE_TEXT_NAME, &t->name, err));

@@ -129,9 +129,13 @@ zarr_status zr_store_open(zarr_store **out, const struct zr_store_registry *r,
     s->native = row->native;
     s->by_url = true;
     if (s->native != NULL)
-        ZR_TRY(s->native->open(&s->self, &s->env, url, &o, err));
+        st = s->native->open(&s->self, &s->env, url, &o, err);
     else
-        ZR_TRY(s->vt.open(&s->self, env->ctx, url, &o, err));
+        st = s->vt.open(&s->self, env->ctx, url, &o, err);
+    if (st != ZARR_OK) {
+        s->self = NULL; /* nothing to close, whatever it left there */
+        goto out;
+    }
     ZR_TRY(handle_read_caps(s, err));
     *out = s;
     s = NULL;

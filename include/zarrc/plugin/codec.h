@@ -220,7 +220,8 @@ typedef struct zarr_codec_impl_vtable {
                                      each kind usable */
     int32_t priority; /**< higher wins; the core's CPU implementations have 0 */
     uint32_t reserved;
-    /** Makes an instance for one codec and the representation on its decoded side. */
+    /** Makes an instance for one codec and the representation on its decoded side; when
+     * it fails it leaves nothing to close. */
     zarr_status (*bind)(void **self, const zarr_codec_spec *spec,
                         const zarr_chunk_spec *decoded, zarr_error *err);
     /** Whether this encoded chunk can be done; NULL: always. A refused one goes to the

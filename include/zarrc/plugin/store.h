@@ -108,7 +108,8 @@ typedef struct zarr_store_caps {
 typedef struct zarr_store_vtable {
     uint32_t struct_size, flags;
     const char *name; /**< "local", "memory", ... also the URL scheme when registered */
-    /** Opens `url`; NULL: only zarr_store_open_custom(). */
+    /** Opens `url`; when it fails it leaves nothing to close. NULL: only
+     * zarr_store_open_custom(). */
     zarr_status (*open)(void **self, zarr_context *ctx, const char *url,
                         const zarr_store_options *opts, zarr_error *err);
     /** Required. Sets members of *out that lie below out->struct_size. */

@@ -630,6 +630,42 @@ static void pair_free(zarr_dtype_info *info)
     info->allocator->free(info->allocator->user, info->self);
 }
 
+/* Leaves what is not to be freed. */
+static zarr_status broken_parse(zarr_dtype_info *info, const zarr_dtype_host *host,
+                                const char *name, const char *json, zarr_error *err)
+{
+    zarr_status st = pair_parse(info, host, "pair", json, err);
+
+    ZR_UNUSED(name);
+    if (st != ZARR_OK)
+        return st;
+    pair_free(info);
+    return ZARR_ERR_INVALID;
+}
+
+static void broken(void **state)
+{
+    struct zr_dtype_registry r;
+    const zarr_dtype *t = NULL;
+    zarr_dtype_vtable v = {.struct_size = sizeof v,
+                           .flags = ZARR_DTYPE_FAMILY,
+                           .name = "broken",
+                           .parse = broken_parse,
+                           .write = pair_write,
+                           .fill_parse = zr_dtype_core[3]->fill_parse,
+                           .fill_print = zr_dtype_core[3]->fill_print,
+                           .free = pair_free};
+
+    (void)state;
+    assert_int_equal(fill_registry(&r, NULL), ZARR_OK);
+    assert_int_equal(zr_dtype_register(&r, &v, "test", NULL), ZARR_OK);
+    assert_int_equal(zr_dtype_find(&r, "broken", &t, NULL, NULL), ZARR_ERR_INVALID);
+    v.flags = 0;
+    v.name = "broken.2";
+    assert_int_equal(zr_dtype_register(&r, &v, "test", NULL), ZARR_ERR_INVALID);
+    zr_dtype_registry_deinit(&r);
+}
+
 static const char pair_with[] = "{\"name\":\"pair\",\"configuration\":{\"x\":1}}";
 static const char pair_empty[] = "{\"name\":\"pair\",\"configuration\":{}}";
 
@@ -739,12 +775,19 @@ static void no_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names),       cmocka_unit_test(small_types),
-        cmocka_unit_test(numpy_names), cmocka_unit_test(no_names),
-        cmocka_unit_test(v2_metadata), cmocka_unit_test(v3_metadata),
-        cmocka_unit_test(registering), cmocka_unit_test(core_spellings),
-        cmocka_unit_test(no_type),     cmocka_unit_test(no_memory),
-        cmocka_unit_test(plugged_in),  cmocka_unit_test(byte_order_beside),
+        cmocka_unit_test(names),
+        cmocka_unit_test(small_types),
+        cmocka_unit_test(numpy_names),
+        cmocka_unit_test(no_names),
+        cmocka_unit_test(v2_metadata),
+        cmocka_unit_test(v3_metadata),
+        cmocka_unit_test(registering),
+        cmocka_unit_test(core_spellings),
+        cmocka_unit_test(no_type),
+        cmocka_unit_test(no_memory),
+        cmocka_unit_test(plugged_in),
+        cmocka_unit_test(broken),
+        cmocka_unit_test(byte_order_beside),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
