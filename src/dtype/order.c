@@ -153,7 +153,8 @@ zarr_status zr_v2_no_order(const char *text, zarr_error *err)
 
 /* Every text of a list that stands for a field with a byte order; the list was parsed as
  * this struct. */
-typedef zarr_status (*leaf_fn)(void *arg, struct zr_json *text, zarr_error *err);
+typedef zarr_status (*leaf_fn)(void *arg, const zarr_dtype *dtype, struct zr_json *text,
+                               zarr_error *err);
 
 static zarr_status each_leaf(const struct zr_struct *s, struct zr_json *list, leaf_fn fn,
                              void *arg, zarr_error *err)
@@ -171,7 +172,7 @@ static zarr_status each_leaf(const struct zr_struct *s, struct zr_json *list, le
         if (below)
             ZR_TRY(each_leaf(below, type, fn, arg, err));
         else if (f->dtype->info.swap_bytes > 1)
-            ZR_TRY(fn(arg, type, err));
+            ZR_TRY(fn(arg, f->dtype, type, err));
     }
 out:
     return st;
@@ -182,17 +183,27 @@ struct leaf_orders {
     struct zr_str *leaves;
 };
 
-static zarr_status leaf_order(void *arg, struct zr_json *text, zarr_error *err)
+/* "bfloat16" and the like are called by a name there, without an order: little-endian. */
+static bool is_plain(const zarr_dtype *dtype)
+{
+    return (dtype->entry->vt.flags & ZARR_DTYPE_V2_PLAIN) != 0;
+}
+
+static zarr_status leaf_order(void *arg, const zarr_dtype *dtype, struct zr_json *text,
+                              zarr_error *err)
 {
     struct leaf_orders *o = arg;
     const char *s = zr_json_string(text);
+    char letter = s ? *s : '\0';
 
-    if (!s || (*s != '<' && *s != '>'))
+    if (letter != '>' && is_plain(dtype))
+        letter = '<';
+    if (letter != '<' && letter != '>')
         return zr_v2_no_order(s ? s : "", err);
-    o->little |= *s == '<';
-    o->big |= *s == '>';
+    o->little |= letter == '<';
+    o->big |= letter == '>';
     if (o->leaves)
-        zr_str_putc(o->leaves, *s);
+        zr_str_putc(o->leaves, letter);
     return ZARR_OK;
 }
 
@@ -221,17 +232,24 @@ struct leaf_writer {
     struct zr_json_doc *doc;
     const struct zr_order *order;
     const char *leaf;
+    bool refused; /* it has no text in that order */
 };
 
-static zarr_status write_leaf(void *arg, struct zr_json *text, zarr_error *err)
+static zarr_status write_leaf(void *arg, const zarr_dtype *dtype, struct zr_json *text,
+                              zarr_error *err)
 {
     struct leaf_writer *w = arg;
     const char letter = w->leaf                             ? *w->leaf++
                         : w->order->order == ZARR_ORDER_BIG ? '>'
                                                             : '<';
-    char *copy = zr_arena_strndup(&w->doc->arena, text->u.text.ptr, text->u.text.bytes);
+    char *copy = NULL;
 
     ZR_UNUSED(err);
+    if (is_plain(dtype)) {
+        w->refused |= letter == '>';
+        return ZARR_OK;
+    }
+    copy = zr_arena_strndup(&w->doc->arena, text->u.text.ptr, text->u.text.bytes);
     w->doc->failed |= !copy;
     if (copy) {
         copy[0] = letter;
@@ -245,7 +263,7 @@ static struct zr_json *write_struct_v2(const zarr_dtype *dtype,
                                        struct zr_json_doc *doc)
 {
     struct leaf_writer w = {doc, order,
-                            order->order == ZR_ORDER_MIXED ? order->leaves : NULL};
+                            order->order == ZR_ORDER_MIXED ? order->leaves : NULL, false};
     struct zr_json *out = NULL;
     struct zr_json_doc text;
 
@@ -256,7 +274,7 @@ static struct zr_json *write_struct_v2(const zarr_dtype *dtype,
     if (out && each_leaf(zr_struct_of(dtype), out, write_leaf, &w, NULL) != ZARR_OK)
         doc->failed = true;
     zr_json_doc_deinit(&text);
-    return out;
+    return w.refused ? NULL : out;
 }
 
 struct zr_json *zr_dtype_write_v2(const zarr_dtype *dtype, const struct zr_order *order,
@@ -271,9 +289,9 @@ struct zr_json *zr_dtype_write_v2(const zarr_dtype *dtype, const struct zr_order
         return write_struct_v2(dtype, order, doc);
     out = zr_json_new_text(doc, dtype->v2);
     if (out && order->order == ZARR_ORDER_BIG && dtype->info.swap_bytes > 1) {
-        struct leaf_writer w = {doc, order, NULL};
+        struct leaf_writer w = {doc, order, NULL, false};
 
-        (void)write_leaf(&w, out, NULL);
+        (void)write_leaf(&w, dtype, out, NULL);
     }
     return zr_json_ok(doc) ? out : NULL;
 }

@@ -11,6 +11,7 @@
  */
 #include "struct_int.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* Levels of JSON: a struct in a v3 struct is four below it, in v2 two. Less than the
@@ -53,14 +54,21 @@ static zarr_status field_refuse(const struct zr_field *f, const char *rule,
     return zr_fail(err, ZARR_ERR_INVALID, "struct: field \"%.64s\" %s", f->name, rule);
 }
 
+/* v2: NumPy lists the padding of aligned structs as fields without a name, and calls
+ * field i of these "f<i>". */
 static zarr_status field_name(struct zr_struct *s, struct zr_field *f,
-                              const struct zr_json *v, zarr_error *err)
+                              const struct zr_json *v, bool v2, zarr_error *err)
 {
     const char *name = zr_json_string(v);
     zarr_status st = ZARR_OK;
     struct zr_str quoted;
+    char numbered[24];
 
     zr_str_init(&quoted, s->alloc);
+    if (v2 && name && !*name) {
+        snprintf(numbered, sizeof numbered, "f%td", f - s->field);
+        name = numbered;
+    }
     if (!name || !*name) {
         st = zr_fail(err, ZARR_ERR_INVALID,
                      "struct: a field's name must be a string, not %s",
@@ -189,7 +197,7 @@ static zarr_status field_parse(struct zr_struct *s, struct zr_field *f,
                           : "an object with name and data_type",
                        zr_json_excerpt(v, text, sizeof text));
     f->n_items = 1;
-    ZR_TRY(field_name(s, f, name, err));
+    ZR_TRY(field_name(s, f, name, v2, err));
     ZR_TRY(field_type(s, f, host, type, v2, err));
     if (n == 3)
         ZR_TRY(field_shape(s, f, zr_json_at(v, 2), err));

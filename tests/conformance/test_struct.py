@@ -268,6 +268,50 @@ def test_tensorstore_v2(context, rng, tmp_path, name):
         read_every_way(array, data)
 
 
+@pytest.mark.parametrize("fields", [
+    [["a", "bfloat16"], ["b", "<i2"]], [["a", "bfloat16"], ["b", ">f4"]],
+    [["b", ">u2"], ["a", "bfloat16", [3]]], [["a", "bfloat16"]]])
+@pytest.mark.parametrize("writer", ["ours", "theirs"])
+def test_tensorstore_bfloat16(context, tmp_path, fields, writer):
+    """A field that v2 calls by a name has no byte order in it: little-endian."""
+    store = context.store(str(tmp_path), create=True)
+    if writer == "ours":
+        store.create(document=cases.document_v2(fields, None, (4,), (3,)))
+    for n, (field, kind, *shape) in enumerate(fields):
+        theirs = tensorstore.open(
+            {"driver": "zarr", "kvstore": {"driver": "file", "path": f"{tmp_path}/"}, "field": field,
+             "metadata": {"dtype": fields, "shape": [4], "chunks": [3], "compressor": None, "fill_value": None}},
+            create=writer == "theirs" and n == 0, open=True).result()
+        values = np.arange(-2, theirs.size - 2).reshape(theirs.shape).astype(theirs.dtype.numpy_dtype)
+        if writer == "theirs":
+            theirs.write(values).result()
+        else:
+            store.open().write(values.astype(values.dtype.newbyteorder("=")), field=field)
+        got = store.open().read_into(np.empty_like(values), field=field)
+        assert got.tobytes() == values.tobytes()
+        assert theirs.read().result().tobytes() == values.tobytes()
+    assert json.loads((tmp_path / ".zarray").read_text())["dtype"] == fields
+    array = store.open()
+    array.resize((6,))  # written again
+    assert json.loads((tmp_path / ".zarray").read_text())["dtype"] == fields
+    context.store(str(tmp_path / "copy"), create=True).create(document=json.loads((tmp_path / ".zarray").read_text()))
+    assert json.loads((tmp_path / "copy/.zarray").read_text())["dtype"] == fields
+
+
+def test_padding_without_a_name(context, rng, tmp_path):
+    """The descr of an aligned struct, as zarr-python 2.18 and 3.0 write it."""
+    fields = [["a", "<i2"], ["", "|V2"], ["b", "<i4"], ["c", "|u1"], ["", "|V3"]]
+    (tmp_path / ".zarray").write_text(json.dumps(cases.document_v2(fields, None, (3,), (2,))))
+    stored = random_struct(rng, (3,), np.dtype([(n or f"f{i}", k) for i, (n, k) in enumerate(fields)]))
+    (tmp_path / "0").write_bytes(stored[:2].tobytes())
+    (tmp_path / "1").write_bytes(stored[2:].tobytes() + bytes(12))
+    array = context.store(str(tmp_path)).open()
+    same(array.read(stored.dtype), stored)
+    same(python(tmp_path)[:], stored)
+    array.resize((4,))
+    assert json.loads((tmp_path / ".zarray").read_text())["dtype"] == fields  # as it was
+
+
 @pytest.mark.parametrize("chain", ["little", "big", "zstd"])
 def test_tensorstore_v3(context, rng, tmp_path, chain):
     fields = [("a", "<i4"), ("b", "<f8"), ("c", "|u1")]

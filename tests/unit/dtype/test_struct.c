@@ -57,6 +57,9 @@ static const struct {
     {OLD(AB), V3(AB), "[[\"a\",\"<i4\"],[\"b\",\"<f8\"]]", 12, 2},
     {V3("[\"a\",\"int32\"],[\"b\",\"float64\"]"), V3(AB),
      "[[\"a\",\"<i4\"],[\"b\",\"<f8\"]]", 12, 2},
+    {"[[\"a\",\"|i1\"],[\"\",\"|V3\"],[\"b\",\"<i4\"]]",
+     V3(FIELD("a", "\"int8\"") "," FIELD("f1", "\"r24\"") "," FIELD("b", "\"int32\"")),
+     "[[\"a\",\"|i1\"],[\"f1\",\"|V3\"],[\"b\",\"<i4\"]]", 8, 3},
     {"[[\"a\",\">i4\"],[\"b\",\"<f8\"]]", V3(AB), "[[\"a\",\"<i4\"],[\"b\",\"<f8\"]]", 12,
      2},
     {"[[\"s\",\"|S3\"],[\"x\",\"|V2\"],[\"t\",\"<M8[10us]\"],[\"u\",\">U2\"]]",
@@ -158,6 +161,8 @@ static const struct {
     {"[[[\"title\",\"a\"],\"<i4\"]]", ZARR_ERR_INVALID, "name must be a string"},
     {"[{\"name\":\"a\",\"data_type\":\"int8\"}]", ZARR_ERR_INVALID, "a list of name"},
     {"[[\"a\",\"<i4\"],[\"a\",\"<i4\"]]", ZARR_ERR_INVALID, "two fields"},
+    {"[[\"f1\",\"<i4\"],[\"\",\"|V4\"]]", ZARR_ERR_INVALID,
+     "two fields are called \"f1\""},
     {"[[\"a\",\"|O\"]]", ZARR_ERR_UNSUPPORTED, "Python objects"},
     {"[[\"a\",\"<f16\"]]", ZARR_ERR_UNSUPPORTED, "long double"},
     {"[[\"a\",\"<i4\",[0]]]", ZARR_ERR_INVALID, "whole numbers from 1"},
@@ -313,6 +318,9 @@ static const struct {
      ZARR_OK},
     {"[[\"n\",[[\"x\",\"<f8\"],[\"y\",\">f8\"]],[2]],[\"u\",\">U1\"]]", ZR_ORDER_MIXED,
      "<>>", ZARR_OK},
+    {"[[\"a\",\"bfloat16\"],[\"b\",\"<i2\"]]", ZARR_ORDER_LITTLE, "<<", ZARR_OK},
+    {"[[\"a\",\"bfloat16\",[2]],[\"f\",\"float8_e5m2\"],[\"b\",\">f4\"]]", ZR_ORDER_MIXED,
+     "<>", ZARR_OK},
     {"[[\"a\",\"i4\"]]", 0, NULL, ZARR_ERR_INVALID},
     {"[[\"n\",[[\"a\",\"|f8\"]]]]", 0, NULL, ZARR_ERR_INVALID},
 };
@@ -350,6 +358,22 @@ static void v2_orders(void **state)
         zr_str_deinit(&leaves);
         zr_json_doc_deinit(&doc);
     }
+}
+
+/* A name has no room for an order: big-endian is not written. */
+static void v2_plain_field(void **state)
+{
+    const struct zr_order big = {ZARR_ORDER_BIG, NULL}, mixed = {ZR_ORDER_MIXED, "><"};
+    const zarr_dtype *t = find("[[\"a\",\"bfloat16\"],[\"b\",\"<i2\"]]");
+    struct zr_json_doc doc;
+
+    (void)state;
+    zr_json_doc_init(&doc, NULL);
+    assert_string_equal(zarr_dtype_v2(t), "[[\"a\",\"bfloat16\"],[\"b\",\"<i2\"]]");
+    assert_null(zr_dtype_write_v2(t, &big, &doc));
+    assert_null(zr_dtype_write_v2(t, &mixed, &doc));
+    assert_true(zr_json_ok(&doc));
+    zr_json_doc_deinit(&doc);
 }
 
 /* Storage's bytes are numbered, so every unit that was turned round shows. The letters
@@ -559,11 +583,11 @@ static void bound(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(spellings), cmocka_unit_test(refusals),
-        cmocka_unit_test(limits),    cmocka_unit_test(fields),
-        cmocka_unit_test(v2_orders), cmocka_unit_test(swaps),
-        cmocka_unit_test(elements),  cmocka_unit_test(v2_fills),
-        cmocka_unit_test(bound),
+        cmocka_unit_test(spellings),      cmocka_unit_test(refusals),
+        cmocka_unit_test(limits),         cmocka_unit_test(fields),
+        cmocka_unit_test(v2_plain_field), cmocka_unit_test(v2_orders),
+        cmocka_unit_test(swaps),          cmocka_unit_test(elements),
+        cmocka_unit_test(v2_fills),       cmocka_unit_test(bound),
     };
 
     return cmocka_run_group_tests(tests, open_registry, close_registry);
