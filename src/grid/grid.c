@@ -58,6 +58,13 @@ static zarr_status init_shape(struct zr_grid *g, int32_t ndim, const uint64_t *s
     return ZARR_OK;
 }
 
+/* Nothing is along an empty dimension, so its chunks had length 0 where a writer took the
+ * shape for them (zarr-python 2, and 3.0 and 3.1 in v3). */
+static uint64_t chunk_length(uint64_t stated, uint64_t length)
+{
+    return stated == 0 && length == 0 ? 1 : stated;
+}
+
 zarr_status zr_grid_init_regular(struct zr_grid *out, int32_t ndim, const uint64_t *shape,
                                  const uint64_t *chunk_shape, zarr_error *err)
 {
@@ -66,7 +73,7 @@ zarr_status zr_grid_init_regular(struct zr_grid *out, int32_t ndim, const uint64
     ZR_TRY(init_shape(out, ndim, shape, err));
     out->regular = true;
     for (int32_t d = 0; d < ndim; d++)
-        out->chunk_shape[d] = chunk_shape[d] == 0 && shape[d] == 0 ? 1 : chunk_shape[d];
+        out->chunk_shape[d] = chunk_length(chunk_shape[d], shape[d]);
     st = check_edges(out, err);
 out:
     return st;
@@ -102,6 +109,7 @@ static zarr_status read_chunk_shape(struct zr_grid *g, const struct zr_json *con
                          (int)d);
             goto out;
         }
+        g->chunk_shape[d] = chunk_length(g->chunk_shape[d], g->shape[d]);
     }
     g->regular = true;
     st = check_edges(g, err);

@@ -9,6 +9,24 @@
 
 #include <string.h>
 
+/* A chunk's length may be 0 where the array's is: not any more when it grows. */
+static void set_chunks(const struct zr_grid *grid, struct zr_json *list,
+                       struct zr_json_doc *json)
+{
+    struct zr_json *v = zr_json_is(list, ZR_JSON_ARRAY) ? list->u.kids.first : NULL;
+    uint64_t length = 0;
+
+    for (int32_t d = 0; v && d < grid->ndim; d++, v = v->next) {
+        const struct zr_json *one = NULL;
+
+        if (!zr_json_u64(v, &length) || length != 0)
+            continue;
+        one = zr_json_new_u64(json, grid->chunk_shape[d]);
+        if (one)
+            v->u.text = one->u.text;
+    }
+}
+
 /* Grids of several edges may need more of them for a larger shape. */
 static zarr_status set_grid(const struct zr_grid *grid, const struct zr_shape_change *c,
                             struct zr_json_doc *json, zarr_error *err)
@@ -19,6 +37,12 @@ static zarr_status set_grid(const struct zr_grid *grid, const struct zr_shape_ch
     struct zr_str text;
     zarr_status st = ZARR_OK;
 
+    if (grid->regular)
+        set_chunks(grid,
+                   c->before->meta.format == 2
+                       ? zr_json_get(json->root, "chunks")
+                       : zr_json_get(zr_json_get(v, "configuration"), "chunk_shape"),
+                   json);
     if (!grid->vt || !grid->vt->resize || !zr_json_is(v, ZR_JSON_OBJECT))
         return ZARR_OK;
     zr_str_init(&text, c->array->h.ctx->alloc);

@@ -206,6 +206,27 @@ def test_consolidated_v2_reads_as_theirs(context, tmp_path):
 
 
 @pytest.mark.parametrize("form", [2, 3])
+@pytest.mark.parametrize("grow", ["resize", "append"])
+def test_empty_chunks_grow(context, tmp_path, form, grow):
+    """zarr-python 2, and 3.0 and 3.1 in v3, took an empty array's shape for its chunks."""
+    document = (cases.document_v2("<i4", 0, (0, 3), (0, 3)) if form == 2 else
+                cases.document_v3("int32", 0, [cases.LITTLE], (0, 3), (0, 3)))
+    cases.put_document(tmp_path, document)
+    array = context.store(str(tmp_path)).open()
+    assert array.shape == (0, 3) and array.read("i4").shape == (0, 3)
+    data = np.arange(6, dtype="i4").reshape(2, 3)
+    if grow == "append":
+        array.append(data)
+    else:
+        array.resize((2, 3))
+        array.write(data)
+    assert not array.refresh()
+    theirs = zarr.open_array(str(tmp_path), mode="r")
+    assert theirs.chunks == (1, 3) and (theirs[:] == data).all()
+    assert (context.store(str(tmp_path)).open().read("i4") == data).all()
+
+
+@pytest.mark.parametrize("form", [2, 3])
 def test_resize_and_append_seen_by_zarr_python(context, tmp_path, form):
     store = context.store(str(tmp_path))
     array = store.create("a", (4, 5), "int32", zarr_format=form, chunks=(3, 2), fill_value=-1)
