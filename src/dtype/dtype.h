@@ -164,6 +164,10 @@ struct zr_json *zr_dtype_write_v3(const zarr_dtype *dtype, struct zr_json_doc *d
 struct zr_json *zr_dtype_write_v2(const zarr_dtype *dtype, const struct zr_order *order,
                                   struct zr_json_doc *doc);
 
+/* float8_e8m0fnu has no zero. TensorStore puts down 0 where no fill value was given, and
+ * reads bits that are zero (2^-127): so do we in what is stored, but take no such wish.
+ */
+bool zr_dtype_zero_is_bits(const zarr_dtype *dtype, const struct zr_json *v);
 /* One element from a fill value; format 2 or 3; JSON null is an optional type's
  * missing value, else the caller's business (INVALID here). */
 zarr_status zr_dtype_fill_parse(const zarr_dtype *dtype, const struct zr_json *v,

@@ -52,6 +52,15 @@ out:
     return st;
 }
 
+bool zr_dtype_zero_is_bits(const zarr_dtype *dtype, const struct zr_json *v)
+{
+    const struct zr_float *f = zr_dtype_float(dtype);
+    double value = 1;
+
+    return f && !f->sign && dtype->info.kind == ZARR_KIND_FLOAT &&
+           zr_json_f64(v, &value) && value == 0;
+}
+
 /* The JSON value of a text that a table wrote. */
 static zarr_status text_value(struct zr_json_doc *doc, const char *text, size_t n,
                               struct zr_json **out, zarr_error *err)

@@ -111,8 +111,8 @@ out:
     return st;
 }
 
-static zarr_status read_fill(struct zr_array_meta *m, const struct zr_json *v,
-                             zarr_error *err)
+static zarr_status read_fill(struct zr_array_meta *m, const struct zr_meta_env *env,
+                             const struct zr_json *v, zarr_error *err)
 {
     if (!v)
         return zr_fail(err, ZARR_ERR_INVALID, "fill_value is missing");
@@ -120,7 +120,7 @@ static zarr_status read_fill(struct zr_array_meta *m, const struct zr_json *v,
      * zeros. */
     if (v->type == ZR_JSON_NULL && zarr_dtype_kind(m->dtype) != ZARR_KIND_OPTIONAL)
         v = NULL;
-    return zr_meta_fill(m, v, err);
+    return zr_meta_fill(m, env, v, err);
 }
 
 /* The forerunner of `struct`, which says less. */
@@ -152,7 +152,7 @@ zarr_status zr_array_v3_parse(struct zr_array_meta *m, const struct zr_meta_env 
     }
     ZR_TRY(read_grid(m, env, zr_json_get(root, "chunk_grid"), err));
     ZR_TRY(read_keys(m, env, zr_json_get(root, "chunk_key_encoding"), err));
-    ZR_TRY(read_fill(m, zr_json_get(root, "fill_value"), err));
+    ZR_TRY(read_fill(m, env, zr_json_get(root, "fill_value"), err));
     ZR_TRY(zr_chain_parse(&m->chain, env->codecs, zr_json_get(root, "codecs"), &chain,
                           m->alloc, err));
     if (is_structured(dtype))

@@ -143,8 +143,8 @@ zarr_status zr_meta_check_members(const struct zr_json *root, const char *const 
     return ZARR_OK;
 }
 
-zarr_status zr_meta_fill(struct zr_array_meta *m, const struct zr_json *v,
-                         zarr_error *err)
+zarr_status zr_meta_fill(struct zr_array_meta *m, const struct zr_meta_env *env,
+                         const struct zr_json *v, zarr_error *err)
 {
     const struct zr_order order = zr_meta_order(m);
     size_t bytes = 0;
@@ -157,7 +157,9 @@ zarr_status zr_meta_fill(struct zr_array_meta *m, const struct zr_json *v,
         zr_dtype_fill_default(m->dtype, m->fill);
         return ZARR_OK;
     }
-    if (m->format == 2)
+    if (env->stored && zr_dtype_zero_is_bits(m->dtype, v))
+        memset(m->fill, 0, bytes);
+    else if (m->format == 2)
         st = zr_dtype_fill_parse_v2(m->dtype, v, &order, m->fill, err);
     else
         st = zr_dtype_fill_parse(m->dtype, v, m->format, m->fill, err);

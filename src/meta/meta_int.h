@@ -39,8 +39,8 @@ static inline struct zr_order zr_meta_order(const struct zr_array_meta *m)
 }
 /* m->fill from a value; with v NULL the type's default. Needs m->dtype and, in v2, the
  * byte order. */
-zarr_status zr_meta_fill(struct zr_array_meta *m, const struct zr_json *v,
-                         zarr_error *err);
+zarr_status zr_meta_fill(struct zr_array_meta *m, const struct zr_meta_env *env,
+                         const struct zr_json *v, zarr_error *err);
 /* m->dimension_names with room for ndim names, all NULL. */
 zarr_status zr_meta_names_alloc(struct zr_array_meta *m, zarr_error *err);
 /* The chain is made: does a chunk pass? */

@@ -115,8 +115,13 @@ static zarr_status state_of_shape(struct zr_array_state **out,
         if (!src.attrs_tree && src.attrs) /* they lie in consolidated metadata */
             src.attrs_tree = before->tree;
     }
-    src.asked = true;
-    ZR_TRY(zr_array_state_new(&s, c->array->h.ctx, &src, err));
+    st = zr_array_state_new(&s, c->array->h.ctx, &src, err);
+    if (st == ZARR_ERR_CORRUPT) { /* stored it was fine: the shape is the caller's */
+        st = ZARR_ERR_INVALID;
+        if (err)
+            err->code = st;
+    }
+    ZR_TRY(st);
     ZR_TRY(zr_grid_keeps(grid, &s->meta.grid, err));
     ZR_TRY(check_largest(c, grid, &s->meta, err));
     ZR_TRY(zr_separator_inherit(c->array, before, s, err));

@@ -304,6 +304,28 @@ def test_with_tensorstore(context, tmp_path, name, zarr_format):
     assert again.fill_bytes == one and again.metadata == array.metadata
 
 
+@pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize("name", V3_THERE)
+def test_tensorstore_without_a_fill_value(context, tmp_path, name, zarr_format):
+    """It puts down 0, and reads bits that are 0, in the type without a zero too."""
+    import tensorstore
+    there = tensorstore.open(
+        {"driver": "zarr3" if zarr_format == 3 else "zarr", "kvstore": f"file://{tmp_path}/",
+         "metadata": {"shape": [3], "data_type" if zarr_format == 3 else "dtype": name}, "create": True}).result()
+    width = "u2" if name == "bfloat16" else "u1"
+    array = context.store(str(tmp_path)).open()
+    expected = there.read().result().view(width)
+    assert not expected.any() and (array.read(width) == expected).all()
+    array.resize((5,))
+    array.set_attribute("k", 1)
+    assert (context.store(str(tmp_path)).open().read(width) == 0).all()
+    again = context.store().create(document=json.loads(array.metadata))
+    assert again.fill_bytes == array.fill_bytes == (np.zeros(1, width).tobytes() if zarr_format == 3 else None)
+    if name == "float8_e8m0fnu" and zarr_format == 3:  # the type has no zero: none is made
+        with pytest.raises(ZarrcError, match="INVALID.*out of range"):
+            context.store().create(document={**json.loads(array.metadata), "fill_value": 0})
+
+
 # ---- printing ------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("numpy_type,name", [("f8", "float64"), ("f4", "float32")])

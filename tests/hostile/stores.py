@@ -316,7 +316,7 @@ for _name, _type, _value in (
         ("uint4_negative", "uint4", -1), ("uint4_fraction", "uint4", 1.5),
         ("e4m3fn_infinity", "float8_e4m3fn", "Infinity"), ("e4m3fn_large", "float8_e4m3fn", 465),
         ("e4m3fnuz_large", "float8_e4m3fnuz", 1e300), ("e5m2_hex", "float8_e5m2", "0x123"),
-        ("e8m0_zero", "float8_e8m0fnu", 0), ("e8m0_negative", "float8_e8m0fnu", -1),
+        ("e8m0_small", "float8_e8m0fnu", 1e-45), ("e8m0_negative", "float8_e8m0fnu", -1),
         ("fp4_nan", "float4_e2m1fn", "NaN"), ("fp4_large", "float4_e2m1fn", 7),
         ("fp4_hex", "float4_e2m1fn", "0x10"), ("fp6_hex", "float6_e3m2fn", "0x40"),
         ("bf16_large", "bfloat16", 3.4e38), ("bf16_long", "bfloat16", "1" * 10**5),
