@@ -200,12 +200,25 @@ static void excerpt_put(struct excerpt *e, const char *s, size_t bytes)
     }
 }
 
+/* Control characters, NUL among them, as JSON writes them. */
 static void excerpt_string(struct excerpt *e, const char *s, size_t bytes)
 {
+    static const char digits[] = "0123456789abcdef";
     const bool begun = !e->cut;
+    size_t done = 0;
 
     excerpt_put(e, "\"", 1);
-    excerpt_put(e, s, bytes);
+    for (size_t i = 0; i < bytes && !e->cut; i++) {
+        const unsigned char c = (unsigned char)s[i];
+        const char escape[6] = {'\\', 'u', '0', '0', digits[c >> 4], digits[c & 15]};
+
+        if (c >= 0x20)
+            continue;
+        excerpt_put(e, s + done, i - done);
+        excerpt_put(e, escape, sizeof escape);
+        done = i + 1;
+    }
+    excerpt_put(e, s + done, bytes - done);
     if (begun && e->n + 1 < e->cap)
         e->text[e->n++] = '"';
 }

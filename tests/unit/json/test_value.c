@@ -223,6 +223,8 @@ static void excerpts(void **state)
     assert_string_equal(zr_json_excerpt(made(&doc), text, sizeof text), "{\"list\"...");
     assert_string_equal(excerpt_of(&doc, "[[1,{\"a\":[]}],{},null]"),
                         "[[1,{\"a\":[]}],{},null]");
+    assert_string_equal(excerpt_of(&doc, "[\"a\\u0000b\",{\"\\n\":1}]"),
+                        "[\"a\\u0000b\",{\"\\u000a\":1}]");
     assert_string_equal(excerpt_of(&doc, "[[[[[[[[[1]]]]]]]],2]"),
                         "[[[[[[[[...]]]]]]],2]");
     for (size_t cap = 8; cap < sizeof wide; cap++) {
