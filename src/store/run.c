@@ -2,8 +2,9 @@
  * store/run.c - one operation from the caller to the store and back: what can
  * be refused without asking is refused here (a bad key, a write through a
  * read-only handle, a condition the store cannot keep), what the store cannot
- * do goes through emulate.c, and what a foreign store gives back is looked at
- * before anybody trusts it. Thread class: any thread; the op is its caller's.
+ * do goes through emulate.c, writes wait for who holds their key's lock in this
+ * handle where the store has nothing better, and what a foreign store gives back is
+ * looked at before anybody trusts it. Thread class: any thread; the op is its caller's.
  */
 #include "store/store_int.h"
 
@@ -179,13 +180,27 @@ void zr_op_run_native(zarr_store *s, zarr_store_op *op, zarr_error *err)
         *err = own;
 }
 
+bool zr_op_waits(const zarr_store *s, const zarr_store_op *op)
+{
+    return (op->verb == ZARR_STORE_PUT || op->verb == ZARR_STORE_ERASE) &&
+           !(op->flags & ZARR_STORE_OP_LOCKED) &&
+           !(s->caps.flags & (ZARR_STORE_CAP_LOCK | ZARR_STORE_CAP_CONDITIONAL));
+}
+
 void zr_op_run_checked(zarr_store *s, zarr_store_op *op, zarr_error *err)
 {
+    const bool waits = zr_op_waits(s, op);
+    struct zr_keylock lock;
+
     zr_op_begin(op);
+    if (waits)
+        zr_keylocks_take(&s->keylocks, &lock, op->key);
     if (zr_emulate_needed(s, op))
         zr_emulate_run(s, op, err);
     else
         zr_op_run_native(s, op, err);
+    if (waits)
+        zr_keylocks_give(&s->keylocks, &lock);
 }
 
 zarr_status zr_store_run_one(zarr_store *s, zarr_store_op *op, zarr_error *err)

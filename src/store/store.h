@@ -142,8 +142,9 @@ void zr_store_cancel(zarr_store *s, void *arg);
  * spent, a second is INVALID. Do not PUT the same key without the flag while holding it:
  * that waits for ever. With CAP_LOCK all cooperating writers are excluded (processes,
  * TensorStore); without it only other zr_store_lock() callers of this handle, and
- * IF_VERSION is the way where CAP_CONDITIONAL is. Hold at most one at a time a thread, or
- * take them in key order.
+ * IF_VERSION is the way where CAP_CONDITIONAL is; where that is not either, writes of
+ * this handle without the flag wait as well. Hold at most one at a time a thread, or take
+ * them in key order.
  */
 zarr_status zr_store_lock(zarr_store *s, const char *key, void **lock, zarr_error *err);
 void zr_store_unlock(zarr_store *s, void *lock); /* NULL is fine; any thread */

@@ -93,6 +93,9 @@ void zr_op_range(const zarr_store_op *op, uint64_t object_bytes, uint64_t *offse
 /* Everything that can be said before the store is asked: key, verb, flags, rights. */
 zarr_status zr_op_check(const zarr_store *s, const zarr_store_op *op, zarr_error *err);
 
+/* An unlocked write that must not come between the GET and the PUT of one who holds the
+ * key's lock, where neither the store's locks nor its versions see to that. */
+bool zr_op_waits(const zarr_store *s, const zarr_store_op *op);
 /* Does a checked op, by emulation where the store cannot. */
 void zr_op_run_checked(zarr_store *s, zarr_store_op *op, zarr_error *err);
 /* The store's own run, or submit and wait; the store can do op as it is. */

@@ -1,13 +1,12 @@
 /*
  * store/submit.c - many operations in flight. Those that a store with an event
  * loop can do by itself go to it in one batch; all others (stores with `run`
- * only, and what has to be emulated) are run by tasks on the process's pool,
- * each task taking the next operation until none is left.
- * A batch is one block: counts, the operations, the tasks. It is gone before
- * the last done() is called, so the caller may free everything in there, the
- * store too; the last completion is held back until no task can still look.
- * Each task starts the next, so that one at most waits in the pool for nothing.
- * Thread class: shared.
+ * only, what has to be emulated or may wait for a lock by key) are run by tasks on the
+ * process's pool, each task taking the next operation until none is left. A batch is one
+ * block: counts, the operations, the tasks. It is gone before the last done() is called,
+ * so the caller may free everything in there, the store too; the last completion is held
+ * back until no task can still look. Each task starts the next, so that one at most waits
+ * in the pool for nothing. Thread class: shared.
  */
 #include "store/store_int.h"
 
@@ -205,8 +204,9 @@ static enum submit_way submit_way_of(const zarr_store *s, const zarr_store_op *o
 {
     if (zr_op_check(s, op, err) != ZARR_OK)
         return SUBMIT_REFUSED;
-    return s->vt.submit != NULL && !zr_emulate_needed(s, op) ? SUBMIT_NATIVE
-                                                             : SUBMIT_TASKED;
+    return s->vt.submit != NULL && !zr_emulate_needed(s, op) && !zr_op_waits(s, op)
+               ? SUBMIT_NATIVE
+               : SUBMIT_TASKED;
 }
 
 /* An empty batch for n operations of one way; none for n = 0. */

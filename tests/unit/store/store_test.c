@@ -286,7 +286,7 @@ static zarr_status custom_create(struct custom **out, struct world *w, uint32_t 
     return st;
 }
 
-zarr_status open_async(zarr_store **out, struct world *w, zarr_error *err)
+zarr_status open_async(zarr_store **out, struct world *w, uint32_t caps, zarr_error *err)
 {
     const zarr_store_vtable vt = {.struct_size = sizeof vt,
                                   .name = "async",
@@ -296,10 +296,7 @@ zarr_status open_async(zarr_store **out, struct world *w, zarr_error *err)
                                   .list = custom_list,
                                   .close = custom_close};
     struct custom *c = NULL;
-    zarr_status st = custom_create(&c, w,
-                                   ZARR_STORE_CAP_RANGES | ZARR_STORE_CAP_LIST |
-                                       ZARR_STORE_CAP_WRITE | ZARR_STORE_CAP_CONDITIONAL,
-                                   err);
+    zarr_status st = custom_create(&c, w, caps, err);
 
     if (c == NULL)
         return st;
@@ -363,7 +360,10 @@ zarr_store *open_sort(struct world *w, enum sort sort)
     if (sort == SORT_MEMORY)
         st = zr_store_open(&s, w->registry, &w->env, "memory:", NULL, &err);
     else if (sort == SORT_ASYNC)
-        st = open_async(&s, w, &err);
+        st = open_async(&s, w,
+                        ZARR_STORE_CAP_RANGES | ZARR_STORE_CAP_LIST |
+                            ZARR_STORE_CAP_WRITE | ZARR_STORE_CAP_CONDITIONAL,
+                        &err);
     else
         st = open_plain(&s, w, ZARR_STORE_CAP_WRITE, &err);
     if (st != ZARR_OK)

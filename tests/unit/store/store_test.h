@@ -46,7 +46,7 @@ zarr_store *open_local(struct world *w, const zarr_store_options *opts);
 zarr_store *open_sort(struct world *w, enum sort sort);
 const char *sort_name(enum sort sort);
 /* The application's stores of open_sort(), over a memory store of their own. */
-zarr_status open_async(zarr_store **out, struct world *w, zarr_error *err);
+zarr_status open_async(zarr_store **out, struct world *w, uint32_t caps, zarr_error *err);
 zarr_status open_plain(zarr_store **out, struct world *w, uint32_t caps, zarr_error *err);
 
 zarr_status put_text(zarr_store *s, const char *key, const char *text);

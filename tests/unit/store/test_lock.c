@@ -250,6 +250,81 @@ static void threads_on_every_store(void **state)
     }
 }
 
+/* Writers that know of no lock, on stores with neither locks nor versions: they must not
+ * come between what a holder reads and what it writes. */
+struct stranger {
+    zarr_store *s;
+    uint32_t verb;
+    uint64_t n; /* operations at once: several are submitted where the store can */
+    zarr_status st;
+    atomic_bool ended;
+};
+
+static void *write_unlocked(void *arg)
+{
+    struct stranger *x = arg;
+    char text[] = "theirs";
+    zarr_store_op op[2] = {{.verb = x->verb, .key = "a/v"},
+                           {.verb = ZARR_STORE_PUT, .key = "a/other"}};
+
+    for (int i = 0; i < 2; i++)
+        if (op[i].verb == ZARR_STORE_PUT)
+            op[i].mem = zr_mem_of_host(text, strlen(text));
+    x->st = zr_store_run(x->s, op, x->n, NULL);
+    atomic_store(&x->ended, true);
+    return NULL;
+}
+
+static void one_stranger(zarr_store *s, uint32_t verb, uint64_t n)
+{
+    struct stranger x = {.s = s, .verb = verb, .n = n};
+    char mine[] = "mine";
+    zarr_store_op put = {.verb = ZARR_STORE_PUT,
+                         .flags = ZARR_STORE_OP_LOCKED,
+                         .key = "a/v",
+                         .mem = zr_mem_of_host(mine, strlen(mine))};
+    zr_thread thread;
+
+    assert_status(put_text(s, "a/v", "old"), ZARR_OK);
+    assert_status(zr_store_lock(s, "a/v", &put.lock, NULL), ZARR_OK);
+    assert_status(zr_thread_start(&thread, write_unlocked, &x, NULL), ZARR_OK);
+    usleep(30000);
+    assert_false(atomic_load(&x.ended));
+    assert_string_equal(get_text(s, "a/v"), "old");
+    assert_status(zr_store_run_one(s, &put, NULL), ZARR_OK);
+    assert_string_equal(get_text(s, "a/v"), "mine");
+    zr_store_unlock(s, put.lock);
+    zr_thread_join(&thread);
+    assert_status(x.st, ZARR_OK);
+    if (verb == ZARR_STORE_PUT)
+        assert_string_equal(get_text(s, "a/v"), "theirs");
+    else
+        assert_null(get_text(s, "a/v"));
+}
+
+static void unlocked_writers_wait(void **state)
+{
+    const uint32_t caps = ZARR_STORE_CAP_RANGES | ZARR_STORE_CAP_WRITE;
+
+    (void)state;
+    for (int sort = 0; sort < 3; sort++)
+        for (int k = 0; k < 4; k++) {
+            struct world w;
+            zarr_store *s = NULL;
+
+            world_init(&w);
+            if (sort == 0)
+                s = open_sort(&w, SORT_LOCAL_NO_LOCKS);
+            else if (sort == 1)
+                assert_status(open_plain(&s, &w, caps, NULL), ZARR_OK);
+            else
+                assert_status(open_async(&s, &w, caps, NULL), ZARR_OK);
+            one_stranger(s, k % 2 ? ZARR_STORE_ERASE : ZARR_STORE_PUT, k < 2 ? 1 : 2);
+            zarr_store_free(s);
+            world_free(&w);
+        }
+}
+
 /* Readers and plain writers beside lock holders see whole values, and directories may
  * vanish. */
 struct shaker {
@@ -373,7 +448,8 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(processes_and_threads), cmocka_unit_test(processes_by_condition),
         cmocka_unit_test(with_strangers),        cmocka_unit_test(threads_on_every_store),
-        cmocka_unit_test(vanishing_directories), cmocka_unit_test(holder_dies),
+        cmocka_unit_test(unlocked_writers_wait), cmocka_unit_test(vanishing_directories),
+        cmocka_unit_test(holder_dies),
     };
     uint64_t *const number[] = {&n_processes, &n_threads, &n_increments};
 
