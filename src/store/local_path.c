@@ -22,6 +22,7 @@
 
 enum {
     OPEN_TRIES = 32,     /* openat2 gives EAGAIN while somebody renames directories */
+    PATIENCE = 5,        /* pauses of 1, 2, 4, ... ms */
     MAKE_DIR_TRIES = 64, /* somebody removes directories while we make them */
     PARTIAL_HEX_DIGITS = 32
 };
@@ -141,9 +142,10 @@ int zr_local_open(const struct zr_local *l, const char *path, int flags, bool *v
     bool link = false;
     int fd = path_open_once(l, path, flags, &link);
 
-    /* Other threads give descriptors back within microseconds: one more chance. */
-    if (fd == -EMFILE || fd == -ENFILE) {
+    /* Other threads give descriptors back within microseconds: some more chances. */
+    for (int i = 0; i < PATIENCE && (fd == -EMFILE || fd == -ENFILE); i++) {
         nanosleep(&pause, NULL);
+        pause.tv_nsec *= 2;
         fd = path_open_once(l, path, flags, &link);
     }
     if (via_link != NULL)

@@ -6,6 +6,10 @@
  * the whole) buys the version, the exact length, and that only regular files
  * are read: O_NONBLOCK keeps a FIFO from stopping us, a directory or a device
  * at a key is an error, never "absent".
+ * Pins hold a quarter of the descriptors this process may have, at most: more of
+ * them, in whatever stores and threads, remember the version and open the value
+ * at each read; who finds another one there says CONFLICT, as on stores that
+ * cannot hold anything. Nobody waits for a descriptor, so nobody waits for ever.
  * Absent is: ENOENT without a broken symlink on the way, and nothing else. ENOTDIR
  * (a parent is a file) is damage: whoever put the file there may have put it in
  * the place of a directory of chunks. Thread class: any thread.
@@ -14,7 +18,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <unistd.h>
+
+enum {
+    PINS_MOST = 256
+};
+/* Pins of this process that hold a descriptor. A forked child has copies of both. */
+static atomic_uint_fast64_t pins_held;
 
 /* One read moves at most this much on Linux. */
 #define READ_MAX_BYTES ((size_t)0x7ffff000)
@@ -147,6 +158,28 @@ static void read_range(struct zr_local *l, zarr_store_op *op, int fd,
         read_exactly(fd, op, to, offset, n, err);
 }
 
+/* Through a pin that holds no descriptor. */
+static void read_same(struct zr_local *l, zarr_store_op *op, const struct zr_store_pin *p,
+                      zarr_error *err)
+{
+    struct stat st;
+    int fd;
+    zarr_status status = zr_local_open_value(l, op, op->key, &fd, &st, err);
+
+    if (status == ZARR_OK)
+        zr_local_version(&st, &op->version);
+    if (status == ZARR_ERR_NOT_FOUND ||
+        (status == ZARR_OK && !zr_store_version_equal(&op->version, &p->version)))
+        zr_op_end(op,
+                  zr_fail(err, ZARR_ERR_CONFLICT, "%s: was %s while it was read", op->key,
+                          status == ZARR_OK ? "replaced" : "deleted"),
+                  0);
+    else if (status == ZARR_OK)
+        read_range(l, op, fd, p->object_bytes, err);
+    if (status == ZARR_OK)
+        close(fd);
+}
+
 void zr_local_get(struct zr_local *l, zarr_store_op *op, zarr_error *err)
 {
     struct stat st;
@@ -155,6 +188,10 @@ void zr_local_get(struct zr_local *l, zarr_store_op *op, zarr_error *err)
     if (op->flags & ZR_STORE_OP_PINNED) {
         const struct zr_store_pin *p = op->lock;
 
+        if (p->held == 0) {
+            read_same(l, op, p, err);
+            return;
+        }
         op->version = p->version;
         read_range(l, op, (int)(p->held - 1), p->object_bytes, err);
         return;
@@ -179,6 +216,15 @@ void zr_local_stat(struct zr_local *l, zarr_store_op *op, zarr_error *err)
     zr_op_end(op, ZARR_OK, 0);
 }
 
+static uint64_t pins_most(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+        return PINS_MOST / 4;
+    return ZR_MIN((uint64_t)limit.rlim_cur / 4, (uint64_t)PINS_MOST);
+}
+
 zarr_status zr_local_pin(void *self, struct zr_store_pin *p, zarr_error *err)
 {
     zarr_store_op op = {.verb = ZARR_STORE_STAT, .key = p->key};
@@ -190,12 +236,20 @@ zarr_status zr_local_pin(void *self, struct zr_store_pin *p, zarr_error *err)
         return status;
     zr_local_version(&st, &p->version);
     p->object_bytes = (uint64_t)st.st_size;
-    p->held = (intptr_t)fd + 1;
+    if (atomic_fetch_add(&pins_held, 1) < pins_most()) {
+        p->held = (intptr_t)fd + 1;
+    } else {
+        atomic_fetch_sub(&pins_held, 1);
+        close(fd);
+    }
     return ZARR_OK;
 }
 
 void zr_local_unpin(void *self, struct zr_store_pin *p)
 {
     ZR_UNUSED(self);
+    if (p->held == 0)
+        return;
     close((int)(p->held - 1));
+    atomic_fetch_sub(&pins_held, 1);
 }

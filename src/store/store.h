@@ -154,7 +154,8 @@ void zr_store_unlock(zarr_store *s, void *lock); /* NULL is fine; any thread */
 /*
  * One value held still, for reads of a shard: every GET through it sees the same bytes
  * whatever writers do meanwhile (local: an open descriptor, a GET costs one pread;
- * memory: a reference), or fails with CONFLICT on stores that can only compare versions.
+ * memory: a reference), or fails with CONFLICT on stores that can only compare versions,
+ * and on local ones where this process has no more descriptors for pins.
  * Stores that have neither (no CAP_CONDITIONAL) read as is. The struct is the caller's
  * storage; key is borrowed until deinit.
  */
@@ -163,7 +164,7 @@ struct zr_store_pin {
     const char *key;
     zarr_store_version version; /* all zero: not known (yet) */
     uint64_t object_bytes;      /* UINT64_MAX: not known */
-    intptr_t held;              /* the store's: descriptor + 1, or a value */
+    intptr_t held; /* the store's: descriptor + 1 (0: by version), or a value */
     atomic_int state;
 };
 /* NOT_FOUND where the store can tell at once; on stores that hold nothing the GETs say

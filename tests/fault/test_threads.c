@@ -1,14 +1,15 @@
 /*
  * fault/test_threads.c - threads that read, write and change parts of one sharded array
- * at the same time, in small waves; requests cancelled half way; forks with requests in
- * flight. Every inner chunk that is read holds one write's cells only. For the thread
- * sanitizer, too.
+ * at the same time, in small waves; requests cancelled half way; fewer descriptors than
+ * shards; forks with requests in flight. Every inner chunk that is read holds one write's
+ * cells only. For the thread sanitizer, too.
  */
 #include "fault.h"
 
 #include "../sanitizers.h"
 
 #include <pthread.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -181,6 +182,98 @@ static void test_cancel(void **state)
     world_close(&w);
 }
 
+/* ---- descriptors ---------------------------------------------------------------- */
+
+enum {
+    N_CELLS = 1600, /* in 160 shards */
+    N_READERS = 12
+};
+
+static void *read_shards(void *arg)
+{
+    struct job *j = arg;
+    int32_t data[N_CELLS];
+    const int64_t shape[1] = {N_CELLS};
+    zarr_error err = {0};
+    zarr_tensor t;
+
+    zarr_tensor_host(&t, data, sizeof data, 1, shape);
+    for (int i = 0; i < 3; i++) {
+        memset(data, 0, sizeof data);
+        if (zarr_array_read(j->array, NULL, &t, NULL, &err) != ZARR_OK)
+            work_failed(j, "read", &err);
+        for (int k = 0; k < N_CELLS; k++)
+            if (data[k] != k)
+                j->n_wrong++;
+    }
+    return NULL;
+}
+
+static zarr_array *make_shards(struct world *w, const char *dir)
+{
+    const uint64_t shape[1] = {N_CELLS}, chunk[1] = {5}, shard[1] = {10};
+    const int64_t n[1] = {N_CELLS};
+    const zarr_store_options so = {.struct_size = sizeof so,
+                                   .flags = ZARR_STORE_CREATE,
+                                   .durability = ZARR_DURABILITY_NONE};
+    const zarr_array_spec spec = {.struct_size = sizeof spec,
+                                  .ndim = 1,
+                                  .shape = shape,
+                                  .chunk_shape = chunk,
+                                  .shard_shape = shard,
+                                  .data_type = "int32"};
+    int32_t data[N_CELLS];
+    zarr_array *a = NULL;
+    zarr_error err;
+    zarr_tensor t;
+
+    for (int i = 0; i < N_CELLS; i++)
+        data[i] = i;
+    zarr_tensor_host(&t, data, sizeof data, 1, n);
+    world_context(w, 4);
+    if (zarr_store_open(&w->store, w->ctx, dir, &so, &err) != ZARR_OK ||
+        zarr_array_create(&a, w->store, "x", &spec, NULL, &err) != ZARR_OK ||
+        zarr_array_write(a, NULL, &t, NULL, &err) != ZARR_OK)
+        fail_msg("%s", err.message);
+    return a;
+}
+
+/* Many more shards are open at once than this process may have files. */
+static void test_few_descriptors(void **state)
+{
+    struct job jobs[N_READERS] = {{0}};
+    pthread_t id[N_READERS];
+    char dir[] = "/tmp/zarrc-fault-XXXXXX";
+    struct rlimit old, few;
+    struct world w;
+    zarr_array *a;
+
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    a = make_shards(&w, dir);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
+    few = old;
+    few.rlim_cur = 64;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    for (int n = 1; n <= N_READERS; n += N_READERS - 1) {
+        for (int i = 0; i < n; i++) {
+            jobs[i].array = a;
+            assert_int_equal(pthread_create(&id[i], NULL, read_shards, &jobs[i]), 0);
+        }
+        for (int i = 0; i < n; i++)
+            pthread_join(id[i], NULL);
+        for (int i = 0; i < n; i++)
+            if (jobs[i].n_wrong)
+                fail_msg("%d threads: %d wrong, first: %s", n, jobs[i].n_wrong,
+                         jobs[i].text);
+    }
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
+    zarr_array_free(a);
+    assert_int_equal(zarr_store_erase_prefix(w.store, "", NULL), ZARR_OK);
+    world_close(&w);
+    (void)rmdir(dir);
+}
+
 /* In the child the inherited request is CANCELLED, and the array can be used anew. */
 static int child(zarr_array *a, zarr_request *rq)
 {
@@ -236,6 +329,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_mixed),
         cmocka_unit_test(test_cancel),
+        cmocka_unit_test(test_few_descriptors),
         cmocka_unit_test(test_fork),
     };
 

@@ -630,6 +630,70 @@ static void replaced_by_others(void **state)
     zarr_store_free(s);
 }
 
+enum {
+    MANY_PINS = 100
+};
+
+static zarr_store_op pinned_op(struct zr_store_pin *pin, char *bytes, uint64_t n)
+{
+    zarr_store_op op = get_op(pin->key, 0, ZARR_STORE_TO_END, bytes, n);
+
+    op.flags = ZR_STORE_OP_PINNED;
+    op.lock = pin;
+    return op;
+}
+
+/* More pins than there are descriptors: the others compare versions. */
+static void more_pins_than_descriptors(void **state)
+{
+    struct world *w = world_of(state);
+    zarr_store *s = open_with(w, 0, ZARR_DURABILITY_NONE, 0, 0);
+    const int before = count_open_fds();
+    static struct zr_store_pin pin[MANY_PINS];
+    struct rlimit old, few;
+    zarr_error err = {0};
+    char bytes[8];
+
+    write_file(w, "v", "old");
+    write_file(w, "gone", "old");
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
+    few = old;
+    few.rlim_cur = 64;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    for (int i = 0; i < MANY_PINS; i++) {
+        zarr_status st = zr_store_pin_init(&pin[i], s, i % 2 ? "gone" : "v", &err);
+
+        if (st != ZARR_OK)
+            fail_msg("pin %d: %s", i, err.message);
+    }
+    assert_int_equal(count_open_fds(), before + 16); /* a quarter */
+    for (int i = 0; i < MANY_PINS; i++) {
+        zarr_store_op op = pinned_op(&pin[i], bytes, sizeof bytes);
+
+        assert_status(zr_store_run_one(s, &op, &err), ZARR_OK);
+        assert_true(op.done_bytes == 3 && memcmp(bytes, "old", 3) == 0);
+    }
+    assert_status(put_text(s, "v", "new"), ZARR_OK);
+    assert_status(zarr_store_erase(s, "gone", &err), ZARR_OK);
+    for (int i = 0; i < MANY_PINS; i++) {
+        zarr_store_op op = pinned_op(&pin[i], bytes, sizeof bytes);
+
+        assert_status(zr_store_run_one(s, &op, &err),
+                      i < 16 ? ZARR_OK : ZARR_ERR_CONFLICT);
+        if (i >= 16)
+            assert_non_null(strstr(err.message, i % 2 ? "deleted" : "replaced"));
+    }
+    for (int i = 0; i < MANY_PINS; i++)
+        zr_store_pin_deinit(&pin[i]);
+    assert_int_equal(count_open_fds(), before);
+    /* They were given back. */
+    assert_status(zr_store_pin_init(&pin[0], s, "v", &err), ZARR_OK);
+    assert_int_equal(count_open_fds(), before + 1);
+    zr_store_pin_deinit(&pin[0]);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
+    zarr_store_free(s);
+}
+
 #define T(f)                                                                             \
     {                                                                                    \
 #        f, f, setup, teardown, NULL                                                     \
@@ -646,6 +710,7 @@ int main(void)
         T(links_without_openat2),
         T(listing_and_cleaning),
         T(no_descriptors),
+        T(more_pins_than_descriptors),
         T(file_too_large),
         T(disk_full),
         T(durabilities),
