@@ -54,6 +54,11 @@ int zr_local_dir_open(const struct zr_local *l, const char *key, bool create,
                       struct zr_local_dir *out);
 void zr_local_dir_close(struct zr_local_dir *d);     /* {-1} is fine */
 int zr_local_dir_sync(const struct zr_local_dir *d); /* 0 or an errno */
+/* What was written on this device has to be synced at once: nothing does it later. */
+bool zr_local_syncs_each(const struct zr_local *l, dev_t device);
+/* After a name in d was made, erased or renamed: syncs d where that is so; 0 or an errno.
+ */
+int zr_local_dir_commit(const struct zr_local *l, const struct zr_local_dir *d);
 
 enum zr_local_kind {
     ZR_LOCAL_KEY,

@@ -222,7 +222,7 @@ static int dir_make_one(const struct zr_local *l, int parent, const char *path,
     segment[n - begin] = '\0';
     if (mkdirat(parent, segment, 0777) != 0 && errno != EEXIST)
         return errno;
-    return l->durability == ZARR_DURABILITY_EACH ? zr_local_dir_sync(&d) : 0;
+    return zr_local_dir_commit(l, &d);
 }
 
 /* One pass over the missing directories of path[0, n). Returns the last one, or -errno.
@@ -291,6 +291,25 @@ int zr_local_dir_sync(const struct zr_local_dir *d)
         os_code = 0;
     close(fd);
     return os_code;
+}
+
+bool zr_local_syncs_each(const struct zr_local *l, dev_t device)
+{
+    if (l->durability == ZARR_DURABILITY_EACH)
+        return true;
+    /* A directory mounted or linked in from another file system: syncfs() misses it. */
+    return l->durability == ZARR_DURABILITY_COMMIT && device != l->device;
+}
+
+int zr_local_dir_commit(const struct zr_local *l, const struct zr_local_dir *d)
+{
+    struct stat st;
+
+    if (l->durability == ZARR_DURABILITY_NONE)
+        return 0;
+    if (fstat(d->fd, &st) != 0)
+        return errno;
+    return zr_local_syncs_each(l, st.st_dev) ? zr_local_dir_sync(d) : 0;
 }
 
 /* ---- names ---- */

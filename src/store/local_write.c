@@ -6,13 +6,14 @@
  * temporary name of our own.
  * Durability: none leaves it to the kernel; commit calls syncfs() once per
  * flush; each calls fdatasync() before the rename and fsync() on the directory
- * after it. On network file systems errors of writes come only at fsync or
- * close, so there the file is synced before the rename in any case. A failed
- * sync is final: the kernel may have dropped the pages, trying again would
- * report success for lost bytes.
- * The modification time is set by us, to the nanosecond: the kernel's own has
- * the grain of its timer, and with an inode number that is soon used again two
- * different values could carry one version. Thread class: any thread.
+ * after it, and commit does so as well on another disk than the root's, which
+ * syncfs() does not reach (new directories and erased keys likewise). On network file
+ * systems errors of writes come only at fsync or close, so there the file is synced
+ * before the rename in any case. A failed sync is final: the kernel may have dropped the
+ * pages, trying again would report success for lost bytes. The modification time is set
+ * by us, to the nanosecond: the kernel's own has the grain of its timer, and with an
+ * inode number that is soon used again two different values could carry one version.
+ * Thread class: any thread.
  */
 #include "store/local_int.h"
 
@@ -59,14 +60,6 @@ static int write_all(int fd, const unsigned char *from, uint64_t n)
     return 0;
 }
 
-static bool write_syncs_each(const struct zr_local *l, dev_t device)
-{
-    if (l->durability == ZARR_DURABILITY_EACH)
-        return true;
-    /* A directory mounted or linked in from another file system: syncfs() misses it. */
-    return l->durability == ZARR_DURABILITY_COMMIT && device != l->device;
-}
-
 static int write_sync(int fd)
 {
     int st;
@@ -106,7 +99,7 @@ static int write_value(const struct zr_local *l, zarr_store_op *op, int fd, bool
         (void)futimens(fd, times); /* finer versions; the kernel's time does too */
     if (fstat(fd, &st) != 0)
         return errno;
-    if ((l->is_remote || write_syncs_each(l, st.st_dev)) && write_sync(fd) != 0)
+    if ((l->is_remote || zr_local_syncs_each(l, st.st_dev)) && write_sync(fd) != 0)
         return errno;
     if (l->is_remote && fstat(fd, &st) != 0)
         return errno;
@@ -120,7 +113,7 @@ static int write_rename(struct zr_local *l, const struct zr_local_dir *dir,
     if (renameat(dir->fd, from_name, dir->fd, dir->name) != 0)
         return errno;
     atomic_fetch_add(&l->n_written, 1);
-    return write_syncs_each(l, device) ? zr_local_dir_sync(dir) : 0;
+    return zr_local_syncs_each(l, device) ? zr_local_dir_sync(dir) : 0;
 }
 
 static zarr_status write_failed(zarr_store_op *op, int os_code, const char *verb,
@@ -305,8 +298,7 @@ static zarr_status erase_in_dir(struct zr_local *l, zarr_store_op *op,
                          0);
     if (os_code == 0) {
         atomic_fetch_add(&l->n_written, 1);
-        if (l->durability == ZARR_DURABILITY_EACH)
-            os_code = zr_local_dir_sync(dir);
+        os_code = zr_local_dir_commit(l, dir);
     }
     if (os_code != 0)
         return write_failed(op, os_code, "erase", err);

@@ -2,8 +2,9 @@
  * fault/test_syscall.c - the local store while the k-th system call of a class fails,
  * once and from there on, is interrupted, or moves fewer bytes than asked for. Nothing
  * may crash, hang or leak a descriptor; a failure is said with its errno; every object
- * is old or new; what is left over has names that no listing shows. The functions below
- * stand in front of the C library's.
+ * is old or new; what is left over has names that no listing shows; and what is synced
+ * where the store goes on another disk. The functions below stand in front of the C
+ * library's.
  */
 #include "fault.h"
 
@@ -80,17 +81,35 @@ PLAIN(CALL_WRITE, ftruncate64, (int fd, off64_t n), (fd, n))
 PLAIN(CALL_WRITE, fallocate64, (int fd, int mode, off64_t at, off64_t n),
       (fd, mode, at, n))
 
+/* Inodes that were synced, in order. */
+static struct {
+    dev_t device;
+    ino_t inode;
+} synced[32];
+static size_t n_synced;
+
 /* Nothing is worth waiting for a disk here. */
+static int sync_trapped(int fd)
+{
+    struct stat st;
+
+    if (trapped(CALL_SYNC))
+        return -1;
+    if (n_synced < sizeof synced / sizeof *synced && fstat(fd, &st) == 0) {
+        synced[n_synced].device = st.st_dev;
+        synced[n_synced++].inode = st.st_ino;
+    }
+    return 0;
+}
+
 int fsync(int fd)
 {
-    (void)fd;
-    return trapped(CALL_SYNC) ? -1 : 0;
+    return sync_trapped(fd);
 }
 
 int fdatasync(int fd)
 {
-    (void)fd;
-    return trapped(CALL_SYNC) ? -1 : 0;
+    return sync_trapped(fd);
 }
 
 int syncfs(int fd)
@@ -357,6 +376,90 @@ static void test_scenario(void **state)
     print_message("%s: %d runs\n", s->name, n);
 }
 
+/* ---- another disk --------------------------------------------------------------------
+ */
+
+static bool was_synced(const struct stat *st)
+{
+    bool found = false;
+
+    for (size_t i = 0; i < n_synced; i++)
+        found |= synced[i].device == st->st_dev && synced[i].inode == st->st_ino;
+    n_synced = 0;
+    return found;
+}
+
+static struct stat stat_of(const char *dir, const char *name)
+{
+    char path[600];
+    struct stat st = {0};
+
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    assert_int_equal(stat(path, &st), 0);
+    return st;
+}
+
+static void on_another_disk(zarr_store *s, const char *disk)
+{
+    zarr_error err;
+    struct stat top = stat_of(disk, "."), d1, d2;
+
+    n_synced = 0;
+    assert_int_equal(zarr_store_put(s, "l/d1/d2/k", "x", 1, &err), ZARR_OK);
+    d1 = stat_of(disk, "d1");
+    d2 = stat_of(disk, "d1/d2");
+    for (int i = 0; i < 3; i++) { /* each holds a new name */
+        const size_t n = n_synced;
+
+        assert_true(was_synced(i == 0 ? &top : i == 1 ? &d1 : &d2));
+        n_synced = n;
+    }
+    n_synced = 0;
+    assert_int_equal(zarr_store_erase(s, "l/d1/d2/k", &err), ZARR_OK);
+    assert_true(was_synced(&d2));
+    /* On the root's disk flush() does it for all. */
+    assert_int_equal(zarr_store_put(s, "here/k", "x", 1, &err), ZARR_OK);
+    assert_int_equal(zarr_store_erase(s, "here/k", &err), ZARR_OK);
+    assert_int_equal(n_synced, 0);
+    assert_int_equal(zarr_store_flush(s, &err), ZARR_OK);
+}
+
+static void test_another_disk(void **state)
+{
+    char disk[] = "/dev/shm/zarrc-disk-XXXXXX", here[] = "/tmp/zarrc-disk-XXXXXX";
+    char link[64];
+    struct stat a, b;
+
+    (void)state;
+    if (access("/dev/shm", W_OK) != 0 || stat("/dev/shm", &a) != 0 ||
+        stat("/tmp", &b) != 0 || a.st_dev == b.st_dev) {
+        print_message("skipped: /tmp and /dev/shm are no two disks\n");
+        skip();
+    }
+    assert_non_null(mkdtemp(disk));
+    assert_non_null(mkdtemp(here));
+    snprintf(link, sizeof link, "%s/l", here);
+    assert_int_equal(symlink(disk, link), 0);
+    for (uint32_t locking = ZARR_LOCKING_OS; locking <= ZARR_LOCKING_NONE; locking++) {
+        const zarr_store_options opts = {.struct_size = sizeof opts,
+                                         .durability = ZARR_DURABILITY_COMMIT,
+                                         .symlinks = ZARR_SYMLINKS_FOLLOW,
+                                         .locking = locking};
+        char inner[600];
+        struct world w;
+        zarr_error err;
+
+        world_context(&w, 1);
+        assert_int_equal(zarr_store_open(&w.store, w.ctx, here, &opts, &err), ZARR_OK);
+        on_another_disk(w.store, disk);
+        world_close(&w);
+        snprintf(inner, sizeof inner, "%s/d1", disk);
+        assert_int_equal(nftw(inner, remove_one, 16, FTW_DEPTH | FTW_PHYS), 0);
+    }
+    assert_int_equal(nftw(disk, remove_one, 16, FTW_DEPTH | FTW_PHYS), 0);
+    assert_int_equal(nftw(here, remove_one, 16, FTW_DEPTH | FTW_PHYS), 0);
+}
+
 int main(void)
 {
     static struct CMUnitTest tests[64];
@@ -368,5 +471,7 @@ int main(void)
     for (int i = 0; i < n_scenarios; i++)
         tests[i] = (struct CMUnitTest){scenarios[i].name, test_scenario, NULL, NULL,
                                        (void *)(uintptr_t)&scenarios[i]};
-    return _cmocka_run_group_tests("syscall", tests, (size_t)n_scenarios, NULL, NULL);
+    tests[n_scenarios] =
+        (struct CMUnitTest){"another disk", test_another_disk, NULL, NULL, NULL};
+    return _cmocka_run_group_tests("syscall", tests, (size_t)n_scenarios + 1, NULL, NULL);
 }
