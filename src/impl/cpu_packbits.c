@@ -313,6 +313,18 @@ static zarr_status pack_encode(void *self, zarr_codec_job *jobs, uint64_t n,
                         exec, err);
 }
 
+/* All that the bits can be: given less room, a decoder of any length could not tell the
+ * elements that lack from spare bits. */
+static uint64_t pack_size_hint(void *self_ptr, const zarr_codec_job *job, int encode)
+{
+    const struct pack_self *self = self_ptr;
+    const uint64_t items = ZR_MIN(job->src.bytes, UINT64_MAX / 8) * 8 / self->p.kept;
+
+    return encode || !self->varies
+               ? 0
+               : ZR_MIN(items, (uint64_t)self->n_items) * self->p.bytes;
+}
+
 #define PACK_VTABLE(name)                                                                \
     {                                                                                    \
         .struct_size = sizeof(zarr_codec_impl_vtable),                                   \
@@ -320,7 +332,7 @@ static zarr_status pack_encode(void *self, zarr_codec_job *jobs, uint64_t n,
                 ZARR_CODEC_DETERMINISTIC,                                                \
         .codec = name, .impl = "cpu.zarrc", .in_kinds = ZR_HOST_KINDS,                   \
         .out_kinds = ZR_HOST_KINDS, .bind = pack_bind, .encode = pack_encode,            \
-        .decode = pack_decode, .close = pack_close,                                      \
+        .decode = pack_decode, .close = pack_close, .size_hint = pack_size_hint,         \
     }
 const zarr_codec_impl_vtable zr_cpu_packbits = PACK_VTABLE("packbits");
 const zarr_codec_impl_vtable zr_cpu_packbits_array = PACK_VTABLE("numcodecs.packbits");

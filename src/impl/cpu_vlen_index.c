@@ -125,6 +125,23 @@ static zarr_status vidx_items(const struct vidx_self *self, const uint8_t *index
     return ZARR_OK;
 }
 
+/* The chunk's elements are known, or their room is: not every codec of an array of any
+ * length can tell by itself how many there are. */
+static zarr_status vidx_decode_index(const struct vidx_self *self,
+                                     const struct zr_span *io, const zarr_mem *index,
+                                     zarr_mem *offsets, zarr_codec_exec *exec,
+                                     zarr_error *err)
+{
+    const uint64_t n =
+        self->varies ? ZR_MIN(self->n, io->dst_bytes / sizeof(zarr_vlen)) : self->n;
+    const zarr_status st = zr_runner_decode_most(
+        self->index, exec, index, (n + 1) * (self->wide ? 8 : 4), offsets, err);
+
+    if (st != ZARR_OK && n < self->n && (exec->flags & ZARR_CODEC_JOB_NO_ROOM))
+        return zr_too_long(err, "zarrs.vlen", io->dst_bytes);
+    return st;
+}
+
 static zarr_status vidx_decode_one(void *self_ptr, const struct zr_span *io, size_t *used,
                                    zarr_codec_exec *exec, zarr_error *err)
 {
@@ -137,7 +154,7 @@ static zarr_status vidx_decode_one(void *self_ptr, const struct zr_span *io, siz
     zarr_status st = ZARR_OK;
 
     ZR_TRY(vidx_split(self, io, &index, &data, err));
-    ZR_TRY(zarr_codec_runner_decode(self->index, exec, &index, &offsets, err));
+    ZR_TRY(vidx_decode_index(self, io, &index, &offsets, exec, err));
     if (offsets.bytes < word || offsets.bytes % word ||
         offsets.bytes / word - 1 > self->n ||
         (!self->varies && offsets.bytes / word - 1 != self->n))
@@ -151,7 +168,7 @@ static zarr_status vidx_decode_one(void *self_ptr, const struct zr_span *io, siz
     table = (const uint8_t *)offsets.handle + offsets.offset;
     last = vidx_offset(self, table, n);
     if (last || data.bytes)
-        st = zarr_codec_runner_decode(self->data, exec, &data, &bytes, err);
+        st = zr_runner_decode_most(self->data, exec, &data, last, &bytes, err);
     if (st == ZARR_ERR_CORRUPT && last > self->most)
         st = zr_fail(err, ZARR_ERR_LIMIT,
                      "zarrs.vlen: elements of %" PRIu64 " bytes, over %" PRIu64

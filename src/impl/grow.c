@@ -59,7 +59,8 @@ struct grow_step {
     const zarr_mem *dst; /* NULL: buffer */
     struct zr_buffer *buffer;
     uint64_t
-        most; /* what the stage may make: more would not fit where the last one's go */
+        most;   /* what the stage may make: more would not fit where the last one's go */
+    bool known; /* it makes exactly that, unless the chunk is damaged */
     bool encode;
 };
 
@@ -160,7 +161,9 @@ static zarr_status step_grow(const struct grow_step *s, zarr_codec_job *job,
     const uint64_t bound = ZR_MIN(room, s->most);
     zarr_status st = ZARR_OK;
 
-    if (!exact)
+    if (s->known)
+        room = s->most;
+    else if (!exact)
         ZR_TRY(s->encode ? encode_room(s, job, &room, err)
                          : decode_room(s, job, &room, err));
     if (s->most < room)
@@ -211,14 +214,15 @@ static zarr_status grow_step_run(const struct grow_step *s, zarr_mem *cur,
 
 /* Codecs between arrays whose length only the chunk tells keep the number of elements.
  * Stages in front of them must not make more, although a stream could be read so. */
-static uint64_t step_most(const struct zr_program *p, const struct zr_stage *stage,
-                          const zarr_mem *dst)
+static uint64_t step_most(const struct zr_program *p, const struct zr_growth *g,
+                          const struct zr_stage *stage, const zarr_mem *dst)
 {
     const uint32_t item = p->stage[p->n - 1].out_item;
 
-    if (p->encode || p->decoded_exact || !dst || !item || !stage->out_item)
+    if (p->encode || p->decoded_exact || !(dst || g->bounded) || !item ||
+        !stage->out_item)
         return UINT64_MAX;
-    return times(dst->bytes / item, stage->out_item);
+    return times((dst ? dst->bytes : g->most) / item, stage->out_item);
 }
 
 /* Where step k puts what it makes. Elements of variable length point into what the
@@ -244,12 +248,14 @@ static zarr_status grow_run(const struct zr_program *p, struct zr_growth *g,
     g->no_room = false;
     for (uint32_t k = 0; k < p->n; k++) {
         const struct zr_stage *stage = &p->stage[p->encode ? p->n - 1 - k : k];
+        const uint64_t most = step_most(p, g, stage, dst);
         const struct grow_step s = {.p = p,
                                     .stage = stage,
                                     .g = g,
                                     .dst = k + 1 == p->n ? dst : NULL,
                                     .buffer = step_buffer(p, g, k),
-                                    .most = step_most(p, stage, dst),
+                                    .most = most,
+                                    .known = dst && most != UINT64_MAX,
                                     .encode = p->encode};
 
         ZR_TRY(grow_step_run(&s, &cur, err));

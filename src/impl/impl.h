@@ -218,6 +218,10 @@ struct zr_growth {
     struct zr_thread_states *ts;
     struct zr_buffer *buffer; /* ZR_GROWTH_BUFFERS */
     bool no_room;             /* out, of a failed call: dst is too small */
+    /* without dst: no more than `most` bytes are wanted, of a decoder that could take its
+     * input for more; what is longer fails with no_room */
+    bool bounded;
+    uint64_t most;
 };
 zarr_status zr_grow_decode(const struct zr_program *p, struct zr_growth *g,
                            const zarr_mem *src, const zarr_mem *dst, zarr_mem *out,

@@ -110,6 +110,11 @@ zarr_status zr_runner_open_part(zarr_codec_runner **out, const zarr_codec_spec *
 zarr_status zr_runner_open_chain(zarr_codec_runner **out, const zarr_codec_spec *spec,
                                  const char *member, const struct zr_chain *chain,
                                  const zarr_chunk_spec *decoded, zarr_error *err);
+/* zarr_codec_runner_decode() without a room, for an array of at most that many bytes: not
+ * every codec can tell from its input alone how long it is. */
+zarr_status zr_runner_decode_most(const zarr_codec_runner *r, zarr_codec_exec *exec,
+                                  const zarr_mem *src, uint64_t most, zarr_mem *dst,
+                                  zarr_error *err);
 /* Encodes to io->dst from *at on, and counts it on. Encoders want the room that their
  * specification promises, of which io may have less: this one's buffers have it, and what
  * does not fit then is zr_too_long(). */

@@ -195,11 +195,12 @@ out:
  * free again. Decoding and encoding have a stack each: elements of variable length that
  * were decoded are encoded while they still point into what the decoder gave. */
 static zarr_status runner_run(const struct zr_program *p, struct zr_thread_states *ts,
-                              const zarr_mem *src, zarr_mem *dst, bool *no_room,
-                              zarr_error *err)
+                              const zarr_mem *src, const uint64_t *most, zarr_mem *dst,
+                              bool *no_room, zarr_error *err)
 {
     struct zr_buffer own[ZR_GROWTH_BUFFERS];
-    struct zr_growth g = {.ts = ts, .buffer = own};
+    struct zr_growth g = {
+        .ts = ts, .buffer = own, .bounded = most != NULL, .most = most ? *most : 0};
     struct zr_buffer_stack *stack = p->encode ? &ts->encode : &ts->decode;
     const size_t at = stack->top;
     const bool given = dst->handle != NULL;
@@ -229,8 +230,8 @@ out:
 }
 
 static zarr_status runner_call(const zarr_codec_runner *r, bool encode,
-                               zarr_codec_exec *exec, const zarr_mem *src, zarr_mem *dst,
-                               zarr_error *err)
+                               zarr_codec_exec *exec, const zarr_mem *src,
+                               const uint64_t *most, zarr_mem *dst, zarr_error *err)
 {
     const struct zr_program *p = NULL;
     bool no_room = false;
@@ -240,7 +241,7 @@ static zarr_status runner_call(const zarr_codec_runner *r, bool encode,
         return zr_internal(err);
     st = runner_program(r, encode, &p, err);
     if (st == ZARR_OK)
-        st = runner_run(p, exec->inner, src, dst, &no_room, err);
+        st = runner_run(p, exec->inner, src, most, dst, &no_room, err);
     if (no_room)
         exec->flags |= ZARR_CODEC_JOB_NO_ROOM;
     return st == ZARR_OK ? ZARR_OK : zr_prefix(err, st, "%s: %s", r->name, r->member);
@@ -250,14 +251,22 @@ zarr_status zarr_codec_runner_decode(const zarr_codec_runner *runner,
                                      zarr_codec_exec *exec, const zarr_mem *src,
                                      zarr_mem *dst, zarr_error *err)
 {
-    return runner_call(runner, false, exec, src, dst, err);
+    return runner_call(runner, false, exec, src, NULL, dst, err);
+}
+
+zarr_status zr_runner_decode_most(const zarr_codec_runner *r, zarr_codec_exec *exec,
+                                  const zarr_mem *src, uint64_t most, zarr_mem *dst,
+                                  zarr_error *err)
+{
+    *dst = (zarr_mem){0};
+    return runner_call(r, false, exec, src, &most, dst, err);
 }
 
 zarr_status zarr_codec_runner_encode(const zarr_codec_runner *runner,
                                      zarr_codec_exec *exec, const zarr_mem *src,
                                      zarr_mem *dst, zarr_error *err)
 {
-    return runner_call(runner, true, exec, src, dst, err);
+    return runner_call(runner, true, exec, src, NULL, dst, err);
 }
 
 zarr_status zr_runner_encode_at(const zarr_codec_runner *r, zarr_codec_exec *exec,
