@@ -413,8 +413,8 @@ bool zr_round_of(const zarr_dtype *dtype, struct zr_round *out);
 
 /* Fills in what depends on the array, so that what is written is complete: blosc's
  * typesize and shuffle, transpose spelled by a letter; drops `endian` where elements have
- * one byte or no order. Before the chain is shared: new arrays, conversions. `chunk` as
- * for zr_chain_resolve(). */
+ * one byte or no order. In chains inside shards and the core's other codecs, too. Before
+ * the chain is shared: new arrays, conversions. `chunk` as for zr_chain_resolve(). */
 zarr_status zr_chain_complete(struct zr_chain *chain, const zarr_chunk_spec *chunk,
                               zarr_error *err);
 /* Elements in an order that `bytes` does not say, in this chain or inside its shards, are

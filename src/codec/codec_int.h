@@ -101,6 +101,9 @@ zarr_status zr_link_canonical(struct zarr_codec_spec *s, int format, zarr_error 
 struct zr_parse;
 zarr_status zr_sub_parse(struct zarr_codec_spec *s, struct zr_parse *p, zarr_error *err);
 void zr_sub_free(struct zarr_codec_spec *s);
+/* Writes the chain's text, anew where it had one. */
+zarr_status zr_sub_print(struct zr_sub_chain *sub, int format,
+                         const zarr_allocator *alloc, zarr_error *err);
 
 /* A number that a macro names, as text. */
 #define ZR_DIGITS(n)    ZR_DIGITS_OF(n)

@@ -28,23 +28,24 @@ void zr_sub_free(struct zarr_codec_spec *s)
 
 /* ---- parsing --------------------------------------------------------------------- */
 
-static zarr_status sub_print(struct zr_sub_chain *sub, const struct zr_parse *p,
-                             zarr_error *err)
+zarr_status zr_sub_print(struct zr_sub_chain *sub, int format,
+                         const zarr_allocator *alloc, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
     struct zr_json_doc doc;
     struct zr_json *list = NULL;
     struct zr_str text;
 
-    zr_json_doc_init(&doc, p->alloc);
-    zr_str_init(&text, p->alloc);
-    list = zr_chain_write(&doc, sub->chain, p->format);
+    zr_json_doc_init(&doc, alloc);
+    zr_str_init(&text, alloc);
+    list = zr_chain_write(&doc, sub->chain, format);
     if (!list) {
         st = zr_fail_memory(err, 0);
         goto out;
     }
     zr_json_write(list, 0, &text);
     ZR_TRY(zr_str_status(&text, err));
+    zr_free(alloc, sub->json);
     sub->json = zr_str_take(&text);
     if (!sub->json)
         st = zr_fail_memory(err, text.bytes);
@@ -73,7 +74,7 @@ static zarr_status sub_parse_one(struct zarr_codec_spec *s, struct zr_parse *p,
     st = zr_chain_parse_list(&sub->chain, p, member, list, err);
     p->sub--;
     ZR_TRY(st);
-    ZR_TRY(sub_print(sub, p, err));
+    ZR_TRY(zr_sub_print(sub, p->format, p->alloc, err));
 out:
     return st;
 }

@@ -1,153 +1,16 @@
 /*
  * codec/write.c - a chain back to JSON, complete and canonical, as zarr-python
  * writes it: v3 objects of name and configuration (left out when empty), v2
- * objects of id and members in numcodecs' spelling. zr_chain_complete() first
- * settles what only the array can tell.
+ * objects of id and members in numcodecs' spelling. What only the array can tell
+ * complete.c has settled before.
  * Between the formats the differences are few: blosc says shuffle by number
  * and no typesize in v2, zstd names its checksum there only when it has one, gzip may
  * leave its level open there, and filters of numcodecs (and its crc32c with the checksum
  * in front) carry a prefix in v3, where those that compute move in front of `bytes`.
- * Thread class: writing reads a frozen chain; completing is solo.
+ * Thread class: reads a frozen chain.
  * Recursion: through nested shards, whose depth the parser has bounded.
  */
 #include "codec/codec_int.h"
-
-/* ---- completion -----------------------------------------------------------------------
- */
-
-static char *complete_text(const struct zarr_codec_spec *s, const struct zr_conf_text *t,
-                           const char *text)
-{
-    return t->bytes < t->cap ? zr_strndup(s->alloc, text, t->bytes) : NULL;
-}
-
-static zarr_status complete_blosc(struct zarr_codec_spec *s, const zarr_chunk_spec *in,
-                                  zarr_error *err)
-{
-    const char *cname = zarr_codec_spec_text(s, "cname");
-    const char *shuffle = zarr_codec_spec_text(s, "shuffle");
-    int64_t typesize = in->item_bytes_hint ? in->item_bytes_hint : 1, clevel = 0,
-            blocksize = 0;
-    struct zr_conf_text t;
-    char text[256], *json = NULL;
-    size_t bytes = 0;
-
-    (void)zarr_codec_spec_i64(s, "typesize", &typesize);
-    (void)zarr_codec_spec_i64(s, "clevel", &clevel);
-    (void)zarr_codec_spec_i64(s, "blocksize", &blocksize);
-    if (zr_streq(shuffle, "auto"))
-        shuffle = typesize == 1 ? "bitshuffle" : "shuffle";
-    zr_conf_open(&t, text, sizeof text);
-    zr_conf_put_i64(&t, "typesize", typesize);
-    zr_conf_put_word(&t, "cname", cname);
-    zr_conf_put_i64(&t, "clevel", clevel);
-    zr_conf_put_word(&t, "shuffle", shuffle);
-    zr_conf_put_i64(&t, "blocksize", blocksize);
-    zr_conf_close(&t, &bytes);
-    json = complete_text(s, &t, text);
-    return json ? zr_link_settle(s, json, err) : zr_fail_memory(err, bytes);
-}
-
-static zarr_status complete_transpose(struct zarr_codec_spec *s,
-                                      const zarr_chunk_spec *in, zarr_error *err)
-{
-    zarr_status st = ZARR_OK;
-    uint8_t order[ZARR_MAX_RANK] = {0};
-    struct zr_str text;
-    char *json = NULL;
-
-    zr_str_init(&text, s->alloc);
-    ZR_TRY(zr_spec_order(s, in->ndim, order, err));
-    zr_str_puts(&text, "{\"order\":[");
-    for (int32_t i = 0; i < in->ndim; i++)
-        zr_str_printf(&text, "%s%d", i ? "," : "", order[i]);
-    zr_str_puts(&text, "]}");
-    ZR_TRY(zr_str_status(&text, err));
-    json = zr_str_take(&text);
-    st = json ? zr_link_settle(s, json, err) : zr_fail_memory(err, text.bytes);
-out:
-    zr_str_deinit(&text);
-    return st;
-}
-
-static zarr_status complete_bytes(struct zarr_codec_spec *s, const zarr_chunk_spec *in,
-                                  zarr_error *err)
-{
-    char *json = NULL;
-
-    if (zr_dtype_has_order(in->dtype))
-        return ZARR_OK;
-    json = zr_strdup(s->alloc, "{}");
-    return json ? zr_link_settle(s, json, err) : zr_fail_memory(err, 3);
-}
-
-static zarr_status complete_shard(struct zarr_codec_spec *s, const zarr_chunk_spec *in,
-                                  zarr_error *err)
-{
-    zarr_status st = ZARR_OK;
-    zarr_chunk_spec inner = *in;
-    zarr_chunk_spec table = {.struct_size = sizeof table,
-                             .ndim = in->ndim + 1,
-                             .dtype = s->shard->index_dtype};
-
-    for (int32_t i = 0; i < in->ndim; i++) {
-        inner.shape[i] = s->shard->chunk_shape[i];
-        table.shape[i] = in->shape[i] / s->shard->chunk_shape[i];
-    }
-    table.shape[in->ndim] = 2; /* resolve has refused a rank without room for this */
-    ZR_TRY(zr_chain_complete(s->shard->inner, &inner, err));
-    ZR_TRY(zr_chain_complete(s->shard->index, &table, err));
-    ZR_TRY(zr_shard_spec_settle(s, err));
-out:
-    return st;
-}
-
-zarr_status zr_chain_complete(struct zr_chain *chain, const zarr_chunk_spec *chunk,
-                              zarr_error *err)
-{
-    zarr_status st = ZARR_OK;
-    struct zr_chain_reps reps = {0};
-    const zarr_limits limits = {.chunk_bytes = UINT64_MAX,
-                                .chunks_per_shard = UINT64_MAX};
-
-    ZR_TRY(zr_chain_resolve(&reps, chain, chunk, &limits, chain->alloc, err));
-    for (uint32_t i = 0; i < chain->n; i++) {
-        struct zarr_codec_spec *s = &chain->codec[i];
-
-        if (s->shard)
-            ZR_TRY(complete_shard(s, &reps.rep[i], err));
-        else if (s->vt->canonical == zr_spec_blosc.canonical)
-            ZR_TRY(complete_blosc(s, &reps.rep[i], err));
-        else if (s->vt->canonical == zr_spec_bytes.canonical)
-            ZR_TRY(complete_bytes(s, &reps.rep[i], err));
-        else if (s->vt->resolve == zr_spec_delta_array.resolve)
-            ZR_TRY(zr_filter_complete(s, &reps.rep[i], err));
-        else if (s->vt->canonical == zr_spec_transpose.canonical && s->n_order < 0)
-            ZR_TRY(complete_transpose(s, &reps.rep[i], err));
-    }
-out:
-    zr_chain_reps_deinit(&reps);
-    return st;
-}
-
-zarr_status zr_chain_settle_order(struct zr_chain *chain, const zarr_dtype *dtype,
-                                  zarr_error *err)
-{
-    struct zarr_codec_spec *s = &chain->codec[chain->a2b];
-    zarr_status st = ZARR_OK;
-    char *json = NULL;
-
-    if (s->shard) {
-        ZR_TRY(zr_chain_settle_order(s->shard->inner, dtype, err));
-        st = zr_shard_spec_settle(s, err);
-    } else if (s->vt->canonical == zr_spec_bytes.canonical &&
-               s->stored.order == ZARR_ORDER_NATIVE && zr_dtype_has_order(dtype)) {
-        json = zr_strdup(s->alloc, "{\"endian\":\"little\"}");
-        st = json ? zr_link_settle(s, json, err) : zr_fail_memory(err, 20);
-    }
-out:
-    return st;
-}
 
 /* ---- writing
  * ------------------------------------------------------------------------------ */

@@ -9,6 +9,7 @@ import zarr
 
 import cases
 import peers
+import zarrs_crate
 from zarrc_ctypes import IF_MISSING, INDEX_AT_START, OVERWRITE, Selection, ZarrcError
 
 
@@ -106,3 +107,101 @@ def test_huge(context, rng, tmp_path, codecs):
     assert "chunks" in array.explain()
     array.resize((1000, 1000))
     assert [row[0] for row in array.chunk_list()] == [(0, 0)]
+
+
+# ---- chains inside codecs are complete, too ------------------------------------------------------
+
+def codec(name, /, **configuration):
+    return {"name": name, "configuration": configuration}
+
+
+OPEN = codec("blosc", cname="lz4", clevel=5, blocksize=0)
+FORTRAN = codec("transpose", order="F")
+MAYBE = codec("zarrs.optional", name="float32", configuration={})
+TWICE = codec("zarrs.optional", **MAYBE)
+
+
+def optional(data, name="zarrs.optional"):
+    return codec(name, mask_codecs=[FORTRAN, codec("packbits"), OPEN], data_codecs=data)
+
+
+def both(typesize):
+    return codec("blosc", typesize=typesize, cname="lz4", clevel=5,
+                 shuffle="bitshuffle" if typesize == 1 else "shuffle", blocksize=0)
+
+
+def told(data, name="zarrs.optional", mask=(1, 0)):
+    packed = codec("packbits", padding_encoding="none")
+    return codec(name, mask_codecs=[cases.transpose(*mask), packed, both(1)], data_codecs=data)
+
+
+OFFSETS = {"index_codecs": [FORTRAN, cases.BIG, OPEN], "index_data_type": "uint64"}
+TOLD_OFFSETS = {"index_codecs": [cases.transpose(0), cases.BIG, both(8)], "index_data_type": "uint64"}
+INSIDE = {  # data type, fill value, codecs as given, codecs as written
+    "optional": (codec("optional", name="float32", configuration={}), None,
+                 [optional([FORTRAN, cases.LITTLE, OPEN], "optional")],
+                 [told([cases.transpose(0), cases.LITTLE, both(4)], "optional")]),
+    "zarrs.optional": (MAYBE, None, [optional([FORTRAN, cases.LITTLE, OPEN])],
+                       [told([cases.transpose(0), cases.LITTLE, both(4)])]),
+    "order of one byte": (codec("zarrs.optional", name="uint8", configuration={}), None,
+                          [codec("zarrs.optional", mask_codecs=[cases.BIG], data_codecs=[cases.LITTLE])],
+                          [codec("zarrs.optional", mask_codecs=[cases.PLAIN], data_codecs=[cases.PLAIN])]),
+    "nested": (TWICE, None, [optional([optional([cases.LITTLE, OPEN])])],
+               [told([told([cases.LITTLE, both(4)], mask=(0,))])]),
+    "zarrs.vlen": ("string", "", [codec("zarrs.vlen", data_codecs=[FORTRAN, cases.LITTLE, OPEN], **OFFSETS)],
+                   [codec("zarrs.vlen", data_codecs=[cases.transpose(0), cases.PLAIN, both(1)], **TOLD_OFFSETS)]),
+    "vlen inside": (codec("zarrs.optional", name="string", configuration={}), None,
+                    [optional([codec("zarrs.vlen", data_codecs=[cases.PLAIN, OPEN], **OFFSETS)])],
+                    [told([codec("zarrs.vlen", data_codecs=[cases.PLAIN, both(1)], **TOLD_OFFSETS)])]),
+    "conditional": ("int16", 0, [FORTRAN, cases.LITTLE, codec("conditional", codecs=[OPEN])],
+                    [cases.transpose(1, 0), cases.LITTLE, codec("conditional", codecs=[both(2)], header_bits=8)]),
+    "n5_default": ("int16", 0, [codec("n5_default", codecs=[FORTRAN, cases.BIG, OPEN])],
+                   [codec("n5_default", codecs=[cases.transpose(1, 0), cases.BIG, both(2)])]),
+    "in shards": (MAYBE, None, [cases.sharding((2, 1), [optional([cases.LITTLE, OPEN])])],
+                  [cases.sharding((2, 1), [told([cases.LITTLE, both(4)])])]),
+}
+
+
+@pytest.mark.parametrize("name", INSIDE)
+def test_inside(context, tmp_path, name):
+    """What others cannot know is settled: zarrs refuses blosc without its item size, and letters."""
+    dtype, fill, given, written = INSIDE[name]
+    store = context.store(str(tmp_path), create=True)
+    array = store.create(document=cases.document_v3(dtype, fill, given, (4, 2), (4, 2)))
+    found = json.loads(store.get("zarr.json"))["codecs"]
+    assert plain(found) == plain(written)
+    again = context.store().create(document=json.loads(array.metadata))
+    assert again.metadata == array.metadata
+    if zarrs_crate.PROGRAM and name not in ("optional", "conditional", "n5_default"):  # zarrs lacks these
+        assert zarrs_crate.info(tmp_path)["chunk_counts"]
+
+
+def plain(value):
+    """Without empty configurations."""
+    if isinstance(value, dict):
+        return {k: plain(v) for k, v in value.items() if v != {}}
+    return [plain(v) for v in value] if isinstance(value, list) else value
+
+
+# ---- indexes of shards -------------------------------------------------------------------------
+
+KEEPS = {"packbits": [codec("packbits")], "bitround": [codec("bitround", keepbits=64), cases.LITTLE],
+         "delta": [codec("numcodecs.delta", dtype="<u8"), cases.LITTLE, cases.CRC],
+         "astype": [codec("numcodecs.astype", encode_dtype="<i8", decode_dtype="<u8"), cases.BIG],
+         "cast": [codec("cast_value", data_type="uint64"), cases.LITTLE],
+         "scale": [codec("scale_offset", offset=0, scale=1), cases.LITTLE]}
+
+
+@pytest.mark.parametrize("location", ["start", "end"])
+@pytest.mark.parametrize("name", KEEPS)
+def test_index_kept(context, rng, name, location):
+    """Codecs that can lose values, told not to, are good for an index; the others no array has:
+    see shard_index_packbits and its neighbours in tests/hostile."""
+    store = context.store()
+    array = store.create(document=cases.document_v3(
+        "int32", 0, [cases.sharding((2,), [cases.LITTLE, cases.gzip()], KEEPS[name], location)], (16,), (8,)))
+    data = rng.integers(1, 100, 16, "i4")
+    data[4:8] = 0
+    array.write(data)
+    cases.same_bits(array.read("i4"), data)
+    assert array.verify() == []
