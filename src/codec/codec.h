@@ -462,6 +462,10 @@ void zr_chain_reps_deinit(struct zr_chain_reps *reps);
 /* What a bytes->bytes codec makes of n_bytes at most. */
 zarr_status zr_spec_bound(const zarr_codec_spec *spec, uint64_t n_bytes,
                           uint64_t *encoded, zarr_error *err);
+/* The first codec of the chain that does not keep every value of what it gets; NULL: none
+ * is known to. */
+const struct zarr_codec_spec *zr_chain_lossy(const struct zr_chain *chain,
+                                             const struct zr_chain_reps *reps);
 /* A chain of the configuration; NULL: absent. */
 const struct zr_sub_chain *zr_spec_sub(const zarr_codec_spec *spec, const char *member);
 

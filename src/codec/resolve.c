@@ -273,6 +273,16 @@ out:
     return st;
 }
 
+const struct zarr_codec_spec *zr_chain_lossy(const struct zr_chain *chain,
+                                             const struct zr_chain_reps *reps)
+{
+    for (uint32_t i = 0; i < chain->n; i++)
+        if (chain->codec[i].vt->lossy &&
+            chain->codec[i].vt->lossy(&chain->codec[i], &reps->rep[i]))
+            return &chain->codec[i];
+    return NULL;
+}
+
 zarr_status zr_spec_bound(const zarr_codec_spec *spec, uint64_t n_bytes,
                           uint64_t *encoded, zarr_error *err)
 {

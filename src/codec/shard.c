@@ -123,8 +123,15 @@ static zarr_status shard_index_resolve(const struct zr_shard_spec *s,
     zarr_status st = ZARR_OK;
     struct zr_chain_reps reps = {0};
     zarr_limits limits = {.chunk_bytes = UINT64_MAX};
+    const struct zarr_codec_spec *lossy = NULL;
 
     ZR_TRY(zr_chain_resolve(&reps, s->index, table, &limits, s->index->alloc, err));
+    lossy = zr_chain_lossy(s->index, &reps);
+    if (lossy)
+        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
+                       "%s: an index would not come back as it was: it would lead to "
+                       "other chunks",
+                       zarr_codec_spec_name(lossy)));
     if (!reps.rep[reps.n].exact) {
         st = zr_fail(err, ZARR_ERR_INVALID, "the size of the encoded index is not fixed");
         goto out;

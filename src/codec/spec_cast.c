@@ -319,6 +319,16 @@ out:
     return st;
 }
 
+/* To the same type, all is kept; more is not asked. */
+static int cast_lossy(const zarr_codec_spec *spec, const zarr_chunk_spec *in)
+{
+    const zarr_dtype *target = NULL;
+    struct zr_number to;
+
+    return cast_target(spec, &target, &to, NULL) != ZARR_OK ||
+           !zarr_dtype_equal(target, in->dtype) || zr_conf_has(spec, "scalar_map");
+}
+
 const zarr_codec_spec_vtable zr_spec_cast_value = {
     .struct_size = sizeof(zarr_codec_spec_vtable),
     .flags = ZARR_CODEC_SPEC_V3 | ZARR_CODEC_SPEC_ELEMENTWISE,
@@ -326,4 +336,5 @@ const zarr_codec_spec_vtable zr_spec_cast_value = {
     .kind = ZARR_CODEC_ARRAY_ARRAY,
     .canonical = cast_canonical,
     .resolve = cast_resolve,
+    .lossy = cast_lossy,
 };

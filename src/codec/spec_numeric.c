@@ -346,6 +346,23 @@ out:
     return st;
 }
 
+/* Integers come back from any as wide; sums of floats do not, nor sums of integers of
+ * both kinds, which NumPy takes in floats. */
+static int filter_lossy(const zarr_codec_spec *spec, const zarr_chunk_spec *in)
+{
+    struct zr_filter f;
+    bool narrow;
+
+    if (zr_filter_read(spec, in->dtype, &f, NULL) != ZARR_OK ||
+        f.kind == ZR_FILTER_SCALE || f.kind == ZR_FILTER_QUANTIZE)
+        return 1;
+    narrow = f.astype.item_bytes < f.dtype.item_bytes;
+    if (f.dtype.kind == f.astype.kind)
+        return narrow || (f.kind == ZR_FILTER_DELTA && !strchr("iu", f.dtype.kind));
+    return narrow || f.kind == ZR_FILTER_DELTA || !strchr("iu", f.dtype.kind) ||
+           !strchr("iu", f.astype.kind);
+}
+
 #define FILTER_SPEC(id, table, more)                                                     \
     const zarr_codec_spec_vtable table = {                                               \
         .struct_size = sizeof(zarr_codec_spec_vtable),                                   \
@@ -362,6 +379,7 @@ out:
         .kind = ZARR_CODEC_ARRAY_ARRAY,                                                  \
         .canonical = filter_canonical,                                                   \
         .resolve = filter_array_resolve,                                                 \
+        .lossy = filter_lossy,                                                           \
     }
 FILTER_SPEC("delta", zr_spec_delta, 0);
 FILTER_SPEC("fixedscaleoffset", zr_spec_fixedscaleoffset, ZARR_CODEC_SPEC_ELEMENTWISE);

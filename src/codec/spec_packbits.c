@@ -145,6 +145,13 @@ out:
     return st;
 }
 
+static int packbits_lossy(const zarr_codec_spec *spec, const zarr_chunk_spec *in)
+{
+    struct zr_packbits p;
+
+    return zr_spec_packbits(spec, in->dtype, &p, NULL) != ZARR_OK || p.kept < p.bits;
+}
+
 static const char *const packbits_aliases[] = {
     "https://codec.zarrs.dev/array_to_bytes/packbits", NULL};
 const zarr_codec_spec_vtable zr_spec_packbits_bits = {
@@ -155,6 +162,7 @@ const zarr_codec_spec_vtable zr_spec_packbits_bits = {
     .kind = ZARR_CODEC_ARRAY_BYTES,
     .canonical = packbits_canonical,
     .resolve = packbits_resolve,
+    .lossy = packbits_lossy,
 };
 
 /* ---- numcodecs.packbits, between arrays ---------------------------------------- */

@@ -63,6 +63,16 @@ static zarr_status round_resolve(const zarr_codec_spec *spec, const zarr_chunk_s
     return ZARR_OK;
 }
 
+static int round_lossy(const zarr_codec_spec *spec, const zarr_chunk_spec *in)
+{
+    struct zr_round round;
+    int64_t keep = 0;
+
+    (void)zarr_codec_spec_i64(spec, "keepbits", &keep);
+    return !zr_round_of(in->dtype, &round) ||
+           keep < (round.real ? round.fraction_bits : 8 * round.unit_bytes);
+}
+
 static const char *const round_aliases[] = {
     "numcodecs.bitround", "https://codec.zarrs.dev/array_to_bytes/bitround",
     "https://codec.zarrs.dev/array_to_array/bitround", NULL};
@@ -75,6 +85,7 @@ const zarr_codec_spec_vtable zr_spec_bitround = {
     .kind = ZARR_CODEC_ARRAY_ARRAY,
     .canonical = round_canonical,
     .resolve = round_resolve,
+    .lossy = round_lossy,
 };
 
 /* ---- v2 ---------------------------------------------------------------------- */

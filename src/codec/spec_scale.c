@@ -191,6 +191,16 @@ out:
     return st;
 }
 
+static int scale_lossy(const zarr_codec_spec *spec, const zarr_chunk_spec *in)
+{
+    struct zr_affine a;
+
+    if (zr_affine_open(&a, spec, in->dtype, NULL) != ZARR_OK)
+        return 1;
+    return a.number.kind == ZARR_KIND_FLOAT ? a.offset != 0 || a.scale != 1
+                                            : a.whole_offset != 0 || a.whole_scale != 1;
+}
+
 const zarr_codec_spec_vtable zr_spec_scale_offset = {
     .struct_size = sizeof(zarr_codec_spec_vtable),
     .flags = ZARR_CODEC_SPEC_V3 | ZARR_CODEC_SPEC_ELEMENTWISE,
@@ -198,4 +208,5 @@ const zarr_codec_spec_vtable zr_spec_scale_offset = {
     .kind = ZARR_CODEC_ARRAY_ARRAY,
     .canonical = scale_canonical,
     .resolve = scale_resolve,
+    .lossy = scale_lossy,
 };

@@ -327,6 +327,13 @@ out:
     return st;
 }
 
+static int zfp_lossy(const zarr_codec_spec *spec, const zarr_chunk_spec *in)
+{
+    struct zr_zfp z;
+
+    return zr_spec_zfp(spec, in, &z, NULL) != ZARR_OK || z.mode != ZR_ZFP_REVERSIBLE;
+}
+
 static const char *const zfp_aliases[] = {"https://codec.zarrs.dev/array_to_bytes/zfp",
                                           "zarrs.zfp", NULL};
 const zarr_codec_spec_vtable zr_spec_zfp_bare = {
@@ -337,6 +344,7 @@ const zarr_codec_spec_vtable zr_spec_zfp_bare = {
     .kind = ZARR_CODEC_ARRAY_BYTES,
     .canonical = zfp_canonical,
     .resolve = zfp_resolve,
+    .lossy = zfp_lossy,
 };
 static const char *const zfpy_aliases[] = {
     "numcodecs.zfpy", "https://codec.zarrs.dev/array_to_bytes/zfpy", NULL};
@@ -348,4 +356,5 @@ const zarr_codec_spec_vtable zr_spec_zfpy = {
     .kind = ZARR_CODEC_ARRAY_BYTES,
     .canonical = zfpy_canonical,
     .resolve = zfp_resolve,
+    .lossy = zfp_lossy,
 };

@@ -20,6 +20,7 @@ struct vidx_self {
     uint64_t n;    /* elements of a chunk; varies: at most */
     uint64_t most; /* bytes of all of them that the limits allow */
     bool varies, wide, at_end, text;
+    bool lossy; /* the index's chain: what it makes is looked at again */
 };
 
 static void vidx_close(void *self_ptr)
@@ -53,6 +54,7 @@ static zarr_status vidx_bind(void **out, const zarr_codec_spec *spec,
     self->most = data.n_bytes;
     self->wide = zarr_dtype_item_bytes(index.dtype) == 8;
     ZR_TRY(zarr_codec_runner_open(&self->index, spec, "index_codecs", &index, err));
+    self->lossy = zr_runner_lossy(self->index);
     ZR_TRY(zarr_codec_runner_open(&self->data, spec, "data_codecs", &data, err));
     *out = self; /* moved */
     self = NULL;
@@ -245,6 +247,28 @@ out:
     return st;
 }
 
+/* A chain that keeps few bits is fine for offsets that have few. */
+static zarr_status vidx_encode_index(const struct vidx_self *self, const zarr_mem *index,
+                                     const struct zr_span *io, size_t *at,
+                                     zarr_codec_exec *exec, zarr_error *err)
+{
+    const size_t start = *at;
+    zarr_mem encoded = {0};
+    bool same = true;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_runner_encode_at(self->index, exec, index, io, at, err));
+    if (!self->lossy)
+        goto out;
+    encoded = zr_mem_of_host(io->dst + start, *at - start);
+    ZR_TRY(zr_runner_comes_back(self->index, exec, &encoded, index, &same, err));
+    if (!same)
+        st = zr_fail(err, ZARR_ERR_INVALID,
+                     "zarrs.vlen: index_codecs do not keep the offsets of this chunk");
+out:
+    return st;
+}
+
 static zarr_status vidx_encode_one(void *self_ptr, const struct zr_span *io, size_t *used,
                                    zarr_codec_exec *exec, zarr_error *err)
 {
@@ -262,7 +286,7 @@ static zarr_status vidx_encode_one(void *self_ptr, const struct zr_span *io, siz
     if (self->at_end && data.bytes)
         ZR_TRY(zr_runner_encode_at(self->data, exec, &data, io, &at, err));
     start = at;
-    ZR_TRY(zr_runner_encode_at(self->index, exec, &index, io, &at, err));
+    ZR_TRY(vidx_encode_index(self, &index, io, &at, exec, err));
     if (!self->at_end) {
         zr_store_le64(io->dst, at - start);
         if (data.bytes)

@@ -115,6 +115,13 @@ zarr_status zr_runner_open_chain(zarr_codec_runner **out, const zarr_codec_spec 
 zarr_status zr_runner_decode_most(const zarr_codec_runner *r, zarr_codec_exec *exec,
                                   const zarr_mem *src, uint64_t most, zarr_mem *dst,
                                   zarr_error *err);
+/* Whether its chain has a codec that does not keep every value. */
+bool zr_runner_lossy(const zarr_codec_runner *r);
+/* Whether what it encoded decodes to the same again; in memory of its own, because
+ * elements that are being encoded may lie where the thread decodes to. */
+zarr_status zr_runner_comes_back(const zarr_codec_runner *r, zarr_codec_exec *exec,
+                                 const zarr_mem *encoded, const zarr_mem *decoded,
+                                 bool *same, zarr_error *err);
 /* Encodes to io->dst from *at on, and counts it on. Encoders want the room that their
  * specification promises, of which io may have less: this one's buffers have it, and what
  * does not fit then is zr_too_long(). */

@@ -289,3 +289,32 @@ zarr_status zr_runner_encode_at(const zarr_codec_runner *r, zarr_codec_exec *exe
 out:
     return st;
 }
+
+bool zr_runner_lossy(const zarr_codec_runner *r)
+{
+    return zr_chain_lossy(&r->chain, &r->reps) != NULL;
+}
+
+zarr_status zr_runner_comes_back(const zarr_codec_runner *r, zarr_codec_exec *exec,
+                                 const zarr_mem *encoded, const zarr_mem *decoded,
+                                 bool *same, zarr_error *err)
+{
+    struct zr_thread_states *ts = exec->inner;
+    const struct zr_buffer_stack kept = ts->decode;
+    zarr_mem got = {0};
+    zarr_status st = ZARR_OK;
+
+    ts->decode = (struct zr_buffer_stack){0};
+    ZR_TRY(zr_runner_decode_most(r, exec, encoded, decoded->bytes, &got, err));
+    *same = got.bytes == decoded->bytes &&
+            (got.bytes == 0 || memcmp((const uint8_t *)got.handle + got.offset,
+                                      (const uint8_t *)decoded->handle + decoded->offset,
+                                      (size_t)got.bytes) == 0);
+out:
+    for (size_t i = 0; i < ts->decode.n; i++)
+        zr_buffer_free(&ts->decode.buffer[i], ts);
+    zr_free(ts->alloc, ts->decode.buffer);
+    ts->decode = kept;
+    exec->flags &= ~(uint32_t)ZARR_CODEC_JOB_NO_ROOM;
+    return st;
+}

@@ -124,3 +124,25 @@ def test_refused(context, codecs, dtype, says):
     with pytest.raises(ZarrcError) as failed:
         made(context, codecs, dtype=dtype, fill=0 if dtype == "uint8" else "")
     assert says in str(failed.value)
+
+
+FEW = {"packbits": ([{"name": "packbits", "configuration": {"last_bit": 3}}], 15),
+       "bitround": ([{"name": "bitround", "configuration": {"keepbits": 2}}, cases.LITTLE], 4),
+       "cast": ([{"name": "cast_value", "configuration": {"data_type": "uint8", "out_of_range": "wrap"}}, BYTES], 255),
+       "cast-error": ([{"name": "cast_value", "configuration": {"data_type": "uint8"}}, BYTES], 255)}
+
+
+@pytest.mark.parametrize("location", ["start", "end"])
+@pytest.mark.parametrize("name", FEW)
+def test_few_bits(context, name, location):
+    """An index that does not keep all bits is good for chunks that need no more, and others are
+    not written: never text of other elements."""
+    index, most = FEW[name]
+    store, array = made(context, [codec(index=index, index_location=location)], (2,), (2,))
+    array.write_vlen([b"a", b"b" * (most - 1)])
+    assert array.read_vlen() == [b"a", b"b" * (most - 1)]
+    old = store.get("c/0")
+    with pytest.raises(ZarrcError) as failed:
+        array.write_vlen([b"aaaaa", b"b" * (most + 1)])
+    assert "index_codecs" in str(failed.value)
+    assert store.get("c/0") == old

@@ -672,6 +672,28 @@ meta("whole_index_sharded", CORRUPT, "index_codecs",
 meta("shard_index_codecs_gzip", CORRUPT, "index_codecs", codecs=sharded(index=[BYTES, GZIP]))
 meta("shard_index_codecs_empty", CORRUPT, "index_codecs", codecs=sharded(index=[]))
 meta("shard_index_sharded", CORRUPT, "index_codecs", codecs=sharded(index=sharded()))
+# Lossy codecs would make an index lead to other chunks.
+LOSSY = {
+    "packbits": [codec("packbits", last_bit=3)], "packbits_62": [codec("packbits", first_bit=1)],
+    "bitround": [codec("bitround", keepbits=63), BYTES],
+    "cast": [codec("cast_value", data_type="uint8", out_of_range="clamp"), codec("bytes")],
+    "cast_signed": [codec("cast_value", data_type="int64", out_of_range="wrap"), BYTES],
+    "scale": [codec("scale_offset", offset=1), BYTES],
+    "fixedscaleoffset": [codec("numcodecs.fixedscaleoffset", scale=1, offset=0, dtype="<u8", astype="<u8"), BYTES],
+    "astype": [codec("numcodecs.astype", encode_dtype="<u4", decode_dtype="<u8"), BYTES],
+    "astype_float": [codec("numcodecs.astype", encode_dtype="<f8", decode_dtype="<u8"), BYTES],
+    "delta": [codec("numcodecs.delta", dtype="<u8", astype="<u4"), BYTES],
+    "quantize": [codec("cast_value", data_type="float64"),
+                 codec("numcodecs.quantize", digits=1, dtype="<f8"), BYTES],
+    "reshaped": [codec("reshape", shape=[-1]), codec("packbits", last_bit=62)],
+}
+for _name, _index in LOSSY.items():
+    meta(f"shard_index_{_name}", CORRUPT, "would not come back", codecs=sharded(index=_index))
+    meta(f"whole_index_{_name}", CORRUPT, "would not come back",
+         codecs=[codec("reshape", shape=[2, 2]), *sharded(index=_index)])
+meta("shard_index_zfp", CORRUPT, "index_codecs",
+     codecs=sharded(index=[codec("cast_value", data_type="int64", out_of_range="wrap"),
+                           codec("zfp", mode="fixed_rate", rate=8)]))
 meta("shard_index_location", CORRUPT, "index_location", codecs=sharded(where="middle"))
 meta("shard_shape_not_divided", CORRUPT, "chunk_shape", codecs=sharded(inner=(3, 2)))
 meta("shard_shape_larger", CORRUPT, "chunk_shape", codecs=sharded(inner=(4, 4)))

@@ -130,6 +130,13 @@ typedef struct zarr_codec_spec_vtable {
      * only; all nested ones count against limits.codecs.
      */
     const char *const *chains;
+    /**
+     * Whether some array of that type, encoded and decoded again, may come back with
+     * other values; what encode() refuses does not count as kept. Such a codec is refused
+     * where values point to others: in a shard's index. Called behind resolve() for the
+     * same `in`. NULL: all values are kept.
+     */
+    int (*lossy)(const zarr_codec_spec *spec, const zarr_chunk_spec *in);
 } zarr_codec_spec_vtable;
 
 /** Canonical JSON of the chain that a member of the configuration holds; NULL: absent.
