@@ -77,19 +77,6 @@ const struct cli_command cli_cmd_cat = {
 
 /* ---- export ----------------------------------------------------------------------- */
 
-static const char *format_of_name(const char *path)
-{
-    static const char *const rows[][2] = {{".npy", "npy"},   {".csv", "csv"},
-                                          {".json", "json"}, {".txt", "text"},
-                                          {".raw", "raw"},   {".bin", "raw"}};
-    const char *dot = strrchr(path, '.');
-
-    for (size_t i = 0; dot && i < sizeof rows / sizeof rows[0]; i++)
-        if (strcmp(dot, rows[i][0]) == 0)
-            return rows[i][1];
-    return NULL;
-}
-
 static void say_done(struct cli *cli, const struct cli_node *node, const char *format)
 {
     struct cli_json *j;
@@ -114,7 +101,7 @@ static int run_export(struct cli *cli)
 
     dump.format = cli_text(cli, "format");
     if (!dump.format)
-        dump.format = format_of_name(path);
+        dump.format = cli_format_of_name(path);
     if (!dump.format)
         return cli_error(cli, CLI_USAGE, "Try: --format=npy", "what format is %s?", path);
     rc = cli_node_open(cli, cli->args[0], CLI_OPEN_ARRAY | CLI_OPEN_REGION, &node);

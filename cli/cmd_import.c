@@ -144,11 +144,13 @@ static int run_import(struct cli *cli)
 
 static const struct cli_option import_options[] = {
     {"input", 'i', 0, "FORMAT", "auto|npy|raw|" CLI_TEXT_FORMATS,
-     "what FILE is: npy, raw (the default when --dtype is given), a JSON array, elements "
-     "(one JSON value a line), or lines (each one text)"},
+     "what FILE is (default: by its name: .npy, .json, .raw, .bin; else raw with "
+     "--dtype, "
+     "npy without): npy, raw, a JSON array, elements (one JSON value a line), or lines "
+     "(each one text)"},
     {"dtype", 't', 0, "TYPE", NULL,
      "raw, text: data type of the elements, as float32 or >i2 (text of a new array: "
-     "string); with --input=npy: what NumPy has no name for, as bfloat16, or string"},
+     "string); npy: what NumPy has no name for, as bfloat16, or string"},
     {"shape", 0, 0, "SHAPE", NULL, "raw, elements, lines: lengths of the dimensions"},
     {"endian", 0, 0, "ORDER", "little|big",
      "raw: byte order of the file (default: little)"},
@@ -165,8 +167,8 @@ static const struct cli_example import_examples[] = {
     {"cat data.bin | zarrc import -t '>i2' --shape=1000 - x.zarr/b",
      "From a pipe, big-endian."},
     {"ls | zarrc import --input=lines - x.zarr/names", "An array of text, a line each."},
-    {"zarrc import --input=json new.json 'x.zarr/names[2:5]'",
-     "A JSON array into a region, as zarrc-cat writes it."},
+    {"zarrc import new.json 'x.zarr/names[2:5]'",
+     "A JSON array into a region, as zarrc-export writes it."},
     {NULL, NULL}};
 
 const struct cli_command cli_cmd_import = {
@@ -189,7 +191,7 @@ const struct cli_command cli_cmd_import = {
         "stay. Text is read whole: JSON takes every element as zarrc-cat(1) writes "
         "it, lists are dimensions. A NumPy file has opaque bytes, or int8, where NumPy "
         "lacks the data type: they go into arrays of their type as they are, and into a "
-        "new one by --input=npy --dtype=TYPE. Text and bytes of fixed length (npy: U and "
+        "new one by --dtype=TYPE. Text and bytes of fixed length (npy: U and "
         "S) may "
         "go into arrays of variable length.\n\nFor a raw file --order says how the file "
         "is laid out, for others "

@@ -46,6 +46,9 @@ struct cli_elements {
 };
 #define CLI_TEXT_FORMATS "json|elements|lines"
 bool cli_is_text_format(const char *format); /* NULL: false */
+/* The format that a file's name tells, one of CLI_DUMP_FORMATS, for import and export;
+ * NULL: none. */
+const char *cli_format_of_name(const char *path);
 /* Reads a file of one of these formats whole. ndim: of the array, where it is known, else
  * -1: lists of elements that are lists leave it open. Always free *out. */
 int cli_elements_read(struct cli *cli, FILE *file, const char *name, const char *format,

@@ -12,6 +12,7 @@ struct import {
     struct cli_node node;
     FILE *file;
     const char *name;
+    const char *format; /* "npy", "raw", or a text format */
     bool is_stdin, can_seek, raw;
     struct cli_npy head; /* of a raw file: made from the options */
     const zarr_dtype *type;
@@ -32,8 +33,8 @@ struct import {
 /* ---- import_file.c ---- */
 
 int cli_import_open(struct import *im);
-/* Fills raw, text, head, type, padded, item_bytes, byte_order, orders and elements; needs
- * the node. */
+/* Fills format, raw, text, head, type, padded, item_bytes, byte_order, orders and
+ * elements; needs the node. */
 int cli_import_describe(struct import *im);
 /* Of the file's elements. */
 uint64_t cli_import_bytes(const struct import *im);

@@ -33,15 +33,27 @@ int cli_import_open(struct import *im)
     return CLI_OK;
 }
 
-static bool is_raw(const struct import *im)
+/* --input, else what the name tells as export has it, else raw where --dtype is given: a
+ * .npy file says its own. */
+static int find_format(struct import *im)
 {
-    const char *format = cli_text(im->cli, "input");
+    const char *said = cli_text(im->cli, "input");
+    const char *named = im->is_stdin ? NULL : cli_format_of_name(im->name);
 
-    if (cli_is_text_format(format))
-        return false;
-    if (format && strcmp(format, "auto") != 0)
-        return strcmp(format, "raw") == 0;
-    return cli_text(im->cli, "dtype") != NULL; /* a .npy file says its own */
+    if (said && strcmp(said, "auto") != 0)
+        im->format = said;
+    else if (named)
+        im->format = named;
+    else
+        im->format = cli_text(im->cli, "dtype") ? "raw" : "npy";
+    im->raw = strcmp(im->format, "raw") == 0;
+    im->text = cli_is_text_format(im->format);
+    if (!im->raw && !im->text && strcmp(im->format, "npy") != 0)
+        return cli_error(im->cli, CLI_USAGE,
+                         "zarrc export writes json and elements, which come in again; "
+                         "--input says what another file is.",
+                         "%s is %s by its name, which is not read", im->name, im->format);
+    return CLI_OK;
 }
 
 /* Shape and type of a raw file: by options, else those of the region. */
@@ -185,7 +197,7 @@ static bool is_empty_region(const struct import *im)
 static int read_text(struct import *im)
 {
     struct cli *cli = im->cli;
-    const char *format = cli_text(cli, "input");
+    const char *format = im->format;
     const char *text = cli_text(cli, "dtype");
     zarr_error err = {0};
     zarr_status st = ZARR_OK;
@@ -249,10 +261,10 @@ static int check_length(struct import *im)
 
 int cli_import_describe(struct import *im)
 {
-    int rc;
+    int rc = find_format(im);
 
-    im->raw = is_raw(im);
-    im->text = cli_is_text_format(cli_text(im->cli, "input"));
+    if (rc)
+        return rc;
     if (im->text)
         return read_text(im);
     rc =

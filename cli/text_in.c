@@ -17,6 +17,19 @@ bool cli_is_text_format(const char *format)
                       strcmp(format, "lines") == 0);
 }
 
+const char *cli_format_of_name(const char *path)
+{
+    static const char *const rows[][2] = {{".npy", "npy"},   {".csv", "csv"},
+                                          {".json", "json"}, {".txt", "text"},
+                                          {".raw", "raw"},   {".bin", "raw"}};
+    const char *dot = strrchr(path, '.');
+
+    for (size_t i = 0; dot && i < sizeof rows / sizeof rows[0]; i++)
+        if (strcmp(dot, rows[i][0]) == 0)
+            return rows[i][1];
+    return NULL;
+}
+
 void cli_elements_free(struct cli_elements *e)
 {
     for (uint64_t i = 0; e->type && i < e->n; i++)

@@ -1,0 +1,108 @@
+"""cat, import, export, diff, plot and reencode on a small array of every data type that the program
+lists, in both formats, and of every codec that brings a type of its own to v2. What a command cannot
+do with a type is named here, with the words of its error. A new type without a row fails."""
+import json
+
+import pytest
+
+import cases
+from conftest import run
+from every_type import CHUNKS, CODECS_V2, SHAPE, TYPES, TYPES_V2, spelled_v2
+from zarrc_ctypes import Context
+
+LISTED = run("list", "--json", "dtypes").json["dtypes"]
+V2_OF = {row["v3"]: row["v2"] for row in LISTED if row["v3"] and row["v2"]}
+ROWS = {f"v3-{name}": (cases.document_v3(*TYPES[name][:3], SHAPE, CHUNKS), TYPES[name][3]) for name in TYPES}
+ROWS |= {f"v2-{name}": (cases.document_v2(*spelled_v2(name, V2_OF[name]), SHAPE, CHUNKS), TYPES[name][3])
+         for name in TYPES if name in V2_OF}
+ROWS |= {f"v2-{name}": (cases.document_v2(dtype, fill, SHAPE, CHUNKS, filters=filters), data)
+         for name, (dtype, fill, filters, data) in (CODECS_V2 | TYPES_V2).items()}
+# What plot says of types that are no numbers.
+PLOT = {"r": "are no numbers", "null_terminated_bytes": "are no numbers", "fixed_length_utf32": "are no numbers",
+        "string": "are no numbers", "variable_length_bytes": "are no numbers", "struct": "Choose a field: --field=NAME",
+        "vlen-array": "are no numbers", "json2": "are no numbers", "msgpack2": "are no numbers",
+        "categorize": "are no numbers"}
+REFUSED = {"raw": "elements of variable length have no raw form", "npy": "elements of variable length have no npy form"}
+
+
+@pytest.fixture(scope="module")
+def context():
+    with Context(n_threads=1) as made:
+        yield made
+
+
+@pytest.fixture(params=ROWS)
+def array(request, context, tmp_path):
+    """(name, its folder, whether elements are of any length, the elements)"""
+    document, data = ROWS[request.param]
+    made = context.store(str(tmp_path / "a"), create=True).create(document=document)
+    texts = isinstance(data, list)
+    made.write_vlen(data) if texts else made.write(data)
+    return request.param[3:], tmp_path / "a", texts, data
+
+
+def test_every_type_has_a_row():
+    assert {row["v3"] for row in LISTED if row["v3"]} == set(TYPES)
+    assert {row["v2"] for row in LISTED if not row["v3"]} == set(TYPES_V2)
+    assert set(PLOT) <= {name[3:] for name in ROWS}
+
+
+def cat(path, form, texts):
+    if texts and form in REFUSED:
+        assert REFUSED[form] in run("cat", f"--format={form}", path, code=6).err
+        return None
+    return run("cat", f"--format={form}", path).out
+
+
+def test_six_commands(array, tmp_path):
+    name, path, texts, data = array
+    forms = {form: cat(path, form, texts) for form in ("text", "csv", "json", "elements", "raw", "npy")}
+    shown = json.loads(forms["json"])
+    assert (len(shown), len(shown[0])) == SHAPE
+    assert [json.loads(line) for line in forms["elements"].splitlines()] == [v for row in shown for v in row]
+    assert len(forms["csv"].splitlines()) >= SHAPE[0] and forms["text"].strip()
+    assert texts or forms["raw"] == data.tobytes()
+
+    run("diff", path, path)
+    if name in PLOT:
+        assert PLOT[name] in run("plot", "--json", "-o", tmp_path / "p.png", path, code=None).err
+    else:
+        run("plot", "-o", tmp_path / "p.png", path)
+        assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
+    run("reencode", path, tmp_path / "b", "--chunks=3,2")
+    run("diff", path, tmp_path / "b")
+
+    # By the names of the files; elements by the option, which have no name of their own.
+    for end, more in ((".json", []), (".npy", []), (".raw", []), (".elements", ["elements"])):
+        file, back = tmp_path / f"e{end}", tmp_path / f"back{end}"
+        if texts and end[1:] in REFUSED:
+            assert REFUSED[end[1:]] in run("export", path, file, code=6).err
+            continue
+        run("export", path, file, *(f"--format={m}" for m in more))
+        assert file.read_bytes() == forms[end[1:]]
+        run("create", f"--like={path}", back)
+        assert run("diff", path, back, code=None).code == 1
+        run("import", file, f"{back}[...]", *(f"--input={m}" for m in more))
+        run("diff", path, back)
+
+
+def test_files_by_name(tmp_path):
+    """What import makes of names, where export and cat would write them."""
+    path = tmp_path / "a"
+    (tmp_path / "a.json").write_text("[[1, 2], [3, 4]]")
+    run("import", "--dtype=int16", tmp_path / "a.json", path)  # --dtype: the type of what is in it
+    assert run("cat", "--format=json", path).json == [[1, 2], [3, 4]]
+    run("export", path, tmp_path / "a.npy")
+    run("import", "--dtype=int16", tmp_path / "a.npy", tmp_path / "b")
+    run("diff", path, tmp_path / "b")
+    for end in ("csv", "txt"):
+        run("export", path, tmp_path / f"a.{end}")
+        failed = run("import", tmp_path / f"a.{end}", f"{path}[...]", code=2)
+        assert f"a.{end}" in failed.err and "--input" in failed.err
+    run("import", "--input=lines", "--shape=2,2", tmp_path / "a.txt", f"{path}[...]", code=None)
+    # Any name with the option, and standard input is a NumPy file as ever.
+    (tmp_path / "a.json").rename(tmp_path / "a.dat")
+    run("import", "--input=json", tmp_path / "a.dat", f"{path}[...]")
+    run("import", tmp_path / "a.dat", f"{path}[...]", code=4)
+    run("import", "-", f"{path}[...]", input=(tmp_path / "a.npy").read_bytes())
+    run("diff", path, tmp_path / "b")
