@@ -225,12 +225,15 @@ zarr_status zr_chain_parse(struct zr_chain **out, const struct zr_codec_registry
 /* A number of NumPy's naming, byte order included: "<f8", ">i2", "|u1", "float32" (this
  * machine's order). */
 struct zr_numpy_type {
-    char kind; /* b i u f */
+    char kind; /* b i u f c; single elements of c are loaded by part */
     uint8_t item_bytes;
     bool big; /* false for single bytes */
 };
-/* False: no bool, integer, or float of 16 to 64 bits. text may be NULL. */
+/* False: no bool, integer, float of 16 to 64 bits, or complex number of two of 32 or 64.
+ * text may be NULL. */
 bool zr_numpy_parse(const char *text, struct zr_numpy_type *out);
+/* The type of a complex number's two parts; another type is its own part. */
+struct zr_numpy_type zr_numpy_part(const struct zr_numpy_type *type);
 
 struct zr_numpy_value { /* which member counts, the type says */
     uint64_t u;         /* bool, integers: extended by their sign */

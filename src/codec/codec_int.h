@@ -69,7 +69,8 @@ extern const zarr_codec_spec_vtable zr_spec_fixedscaleoffset,
 extern const zarr_codec_spec_vtable zr_spec_text_json, zr_spec_text_msgpack,
     zr_spec_vlen_array, zr_spec_categorized;
 
-void zr_numpy_print(const struct zr_numpy_type *type, char out[4]);
+#define ZR_NUMPY_NAME 5 /* "<c16" */
+void zr_numpy_print(const struct zr_numpy_type *type, char out[ZR_NUMPY_NAME]);
 /* v3 or v2 name for messages, never NULL. */
 const char *zr_spec_type_name(const zarr_dtype *dtype);
 /* A fill value for messages, "" where it cannot be told. */

@@ -14,11 +14,12 @@ bool zr_numpy_parse(const char *text, struct zr_numpy_type *out)
     static const struct {
         const char *name, *code;
     } names[] = {
-        {"bool", "b1"},   {"int8", "i1"},    {"int16", "i2"},   {"int32", "i4"},
-        {"int64", "i8"},  {"uint8", "u1"},   {"uint16", "u2"},  {"uint32", "u4"},
-        {"uint64", "u8"}, {"float16", "f2"}, {"float32", "f4"}, {"float64", "f8"},
-        {"half", "f2"},   {"single", "f4"},  {"double", "f8"},  {"float", "f8"},
-        {"int", "i8"},    {"uint", "u8"},    {"?", "b1"}};
+        {"bool", "b1"},    {"int8", "i1"},        {"int16", "i2"},    {"int32", "i4"},
+        {"int64", "i8"},   {"uint8", "u1"},       {"uint16", "u2"},   {"uint32", "u4"},
+        {"uint64", "u8"},  {"float16", "f2"},     {"float32", "f4"},  {"float64", "f8"},
+        {"half", "f2"},    {"single", "f4"},      {"double", "f8"},   {"float", "f8"},
+        {"int", "i8"},     {"uint", "u8"},        {"?", "b1"},        {"complex64", "c8"},
+        {"csingle", "c8"}, {"complex128", "c16"}, {"cdouble", "c16"}, {"complex", "c16"}};
     const char *code = text;
     char order = '=';
 
@@ -29,23 +30,40 @@ bool zr_numpy_parse(const char *text, struct zr_numpy_type *out)
             code = names[i].code;
     if (*code == '<' || *code == '>' || *code == '=' || *code == '|')
         order = *code++;
-    if (strlen(code) != 2 || !strchr("biuf", code[0]) || !strchr("1248", code[1]) ||
-        (code[0] == 'f' && code[1] == '1') || (code[0] == 'b' && code[1] != '1'))
-        return false;
-    *out =
-        (struct zr_numpy_type){.kind = code[0], .item_bytes = (uint8_t)(code[1] - '0')};
+    if (zr_streq(code, "c8") || zr_streq(code, "c16")) {
+        *out = (struct zr_numpy_type){.kind = 'c', .item_bytes = code[1] == '8' ? 8 : 16};
+    } else {
+        if (strlen(code) != 2 || !strchr("biuf", code[0]) || !strchr("1248", code[1]) ||
+            (code[0] == 'f' && code[1] == '1') || (code[0] == 'b' && code[1] != '1'))
+            return false;
+        *out = (struct zr_numpy_type){.kind = code[0],
+                                      .item_bytes = (uint8_t)(code[1] - '0')};
+    }
     out->big = order == '>';
     if (out->item_bytes == 1)
         out->big = false;
     return true;
 }
 
-void zr_numpy_print(const struct zr_numpy_type *type, char out[4])
+void zr_numpy_print(const struct zr_numpy_type *type, char out[ZR_NUMPY_NAME])
 {
-    out[0] = type->item_bytes == 1 ? '|' : type->big ? '>' : '<';
-    out[1] = type->kind;
-    out[2] = (char)('0' + type->item_bytes);
-    out[3] = '\0';
+    *out++ = type->item_bytes == 1 ? '|' : type->big ? '>' : '<';
+    *out++ = type->kind;
+    if (type->item_bytes > 9)
+        *out++ = '1';
+    *out++ = (char)('0' + type->item_bytes % 10);
+    *out = '\0';
+}
+
+struct zr_numpy_type zr_numpy_part(const struct zr_numpy_type *type)
+{
+    struct zr_numpy_type part = *type;
+
+    if (type->kind == 'c') {
+        part.kind = 'f';
+        part.item_bytes = type->item_bytes / 2;
+    }
+    return part;
 }
 
 /* ---- elements -----------------------------------------------------------------------
@@ -184,8 +202,32 @@ struct zr_numpy_value zr_numpy_convert(const struct zr_numpy_type *from,
     return v;
 }
 
+/* Real parts are converted; imaginary ones are 0 where they are new, and are lost where
+ * there is no place for them. Of a bool they count. */
+static void numpy_cast_complex(const struct zr_numpy_type *from,
+                               const struct zr_numpy_type *to, const uint8_t *src,
+                               uint8_t *dst)
+{
+    const struct zr_numpy_type in = zr_numpy_part(from), out = zr_numpy_part(to);
+    struct zr_numpy_value real = zr_numpy_load(&in, src), imaginary = {0};
+
+    if (from->kind == 'c')
+        imaginary = zr_numpy_load(&in, src + in.item_bytes);
+    if (to->kind == 'b' && imaginary.d != 0) /* and NaN */
+        real = imaginary;
+    zr_numpy_store(&out, dst, zr_numpy_convert(&in, &out, real));
+    if (to->kind == 'c') {
+        if (from->kind == 'c')
+            imaginary = zr_numpy_convert(&in, &out, imaginary);
+        zr_numpy_store(&out, dst + out.item_bytes, imaginary);
+    }
+}
+
 void zr_numpy_cast(const struct zr_numpy_type *from, const struct zr_numpy_type *to,
                    const void *src, void *dst)
 {
-    zr_numpy_store(to, dst, zr_numpy_convert(from, to, zr_numpy_load(from, src)));
+    if (from->kind == 'c' || to->kind == 'c')
+        numpy_cast_complex(from, to, src, dst);
+    else
+        zr_numpy_store(to, dst, zr_numpy_convert(from, to, zr_numpy_load(from, src)));
 }

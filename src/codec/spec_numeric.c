@@ -25,8 +25,8 @@ static const struct filter_form filter_forms[] = {
      {"dtype", "astype", NULL},
      "dtype",
      "astype",
-     "iuf",
-     "integers or floats of 16 to 64 bits"},
+     "iufc",
+     "integers, floats of 16 to 64 bits or complex numbers"},
     {"fixedscaleoffset",
      ZR_FILTER_SCALE,
      {"scale", "offset", "dtype", "astype", NULL},
@@ -46,8 +46,8 @@ static const struct filter_form filter_forms[] = {
      {"encode_dtype", "decode_dtype", NULL},
      "decode_dtype",
      "encode_dtype",
-     "biuf",
-     "bools, integers or floats of 16 to 64 bits"},
+     "biufc",
+     "bools, integers, floats of 16 to 64 bits or complex numbers"},
 };
 
 static const struct filter_form *filter_form(const char *name)
@@ -74,6 +74,20 @@ static zarr_status filter_type(const zarr_codec_spec *raw, const struct filter_f
         return zr_fail(err, ZARR_ERR_UNSUPPORTED, "%s: %s \"%s\" is no type of %s",
                        form->name, member, text, form->rule);
     return zr_conf_refuse(raw, member, "a NumPy type such as \"<i4\"", err);
+}
+
+/* NumPy sums complex numbers into no others, and loses their imaginary parts elsewhere.
+ */
+static zarr_status filter_both_complex(const struct filter_form *form,
+                                       const struct zr_numpy_type *dtype,
+                                       const struct zr_numpy_type *astype,
+                                       zarr_error *err)
+{
+    if (form->kind != ZR_FILTER_DELTA || (dtype->kind == 'c') == (astype->kind == 'c'))
+        return ZARR_OK;
+    return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                   "%s: one of %s and %s is complex, must be both or none", form->name,
+                   form->dtype, form->astype);
 }
 
 /* A finite number; whole ones fit 64 bits. */
@@ -149,6 +163,7 @@ zarr_status zr_filter_read(const zarr_codec_spec *spec, const zarr_dtype *array,
     out->astype = out->dtype;
     if (zr_conf_has(spec, form->astype) || form->kind == ZR_FILTER_ASTYPE)
         ZR_TRY(filter_type(spec, form, form->astype, &out->astype, err));
+    ZR_TRY(filter_both_complex(form, &out->dtype, &out->astype, err));
     if (form->kind == ZR_FILTER_SCALE) {
         ZR_TRY(filter_factor(spec, form, "offset", &out->offset, err));
         ZR_TRY(filter_factor(spec, form, "scale", &out->scale, err));
@@ -166,7 +181,7 @@ out:
 static void filter_put_type(struct zr_conf_text *t, const char *member,
                             const struct zr_numpy_type *type)
 {
-    char name[4];
+    char name[ZR_NUMPY_NAME];
 
     zr_numpy_print(type, name);
     zr_conf_put_word(t, member, name);
@@ -210,6 +225,7 @@ static zarr_status filter_canonical(const zarr_codec_spec *raw, int format, char
     astype = dtype;
     if (zr_conf_has(raw, form->astype) || form->kind == ZR_FILTER_ASTYPE)
         ZR_TRY(filter_type(raw, form, form->astype, &astype, err));
+    ZR_TRY(filter_both_complex(form, &dtype, &astype, err));
     if (form->kind == ZR_FILTER_SCALE) {
         ZR_TRY(filter_factor(raw, form, "scale", &factor, err));
         ZR_TRY(filter_factor(raw, form, "offset", &factor, err));
@@ -312,7 +328,7 @@ zarr_status zr_filters_check(const struct zr_chain *chain, const zarr_dtype *dty
  */
 
 /* Without the order, which is this machine's here: texts are the same on all. */
-static void filter_type_name(const struct zr_numpy_type *type, char name[4])
+static void filter_type_name(const struct zr_numpy_type *type, char name[ZR_NUMPY_NAME])
 {
     struct zr_numpy_type little = *type;
 
@@ -328,7 +344,7 @@ static zarr_status filter_array_resolve(const zarr_codec_spec *spec,
     const zarr_dtype *dtype = NULL;
     zarr_status st = ZARR_OK;
     struct zr_filter f;
-    char name[4];
+    char name[ZR_NUMPY_NAME];
 
     ZR_TRY(zr_filter_read(spec, in->dtype, &f, err));
     filter_type_name(&f.dtype, name);

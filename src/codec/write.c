@@ -21,13 +21,13 @@ static struct zr_json *write_v2_type(struct zr_json_doc *doc, const struct zr_js
                                      bool big)
 {
     struct zr_numpy_type type;
-    char name[4];
+    char name[ZR_NUMPY_NAME];
 
     if (!zr_numpy_parse(zr_json_string(m), &type))
         return zr_json_copy(doc, m);
     type.big = type.item_bytes > 1 && big;
     zr_numpy_print(&type, name);
-    return zr_json_new_string(doc, name, 3);
+    return zr_json_new_text(doc, name);
 }
 
 /* c-blosc's number of a shuffle that v3 spells as a word. */

@@ -158,7 +158,10 @@ static void filter_cast(const struct zr_numpy_type *from, const struct zr_numpy_
     uint64_t w[ZR_BLOCK];
     double v[ZR_BLOCK];
 
-    if (from->kind == 'f') {
+    if (from->kind == 'c' || to->kind == 'c') {
+        for (size_t i = 0; i < n; i++)
+            zr_numpy_cast(from, to, src + i * from->item_bytes, dst + i * to->item_bytes);
+    } else if (from->kind == 'f') {
         zr_block_real(from, src, n, v);
         zr_block_put_real(to, dst, v, n);
     } else {

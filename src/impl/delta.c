@@ -2,7 +2,8 @@
  * impl/delta.c - the arithmetic of numcodecs' delta: e[0] = a[0], e[i] = a[i] -
  * a[i-1] in the data type, integers wrapping, then cast to the stored type; back: a
  * running sum in NumPy's promotion of both types, cast to the data type. Equal types run
- * in tight loops over native numbers; different ones, and halves, go value by value.
+ * in tight loops over native numbers; different ones, halves, and the parts of complex
+ * numbers go value by value.
  * Bytes come unaligned and in any order. Thread class: plain functions.
  */
 #include "impl/delta_int.h"
@@ -111,27 +112,27 @@ static struct zr_numpy_type delta_promote(const struct zr_numpy_type *a,
                        : (struct zr_numpy_type){'i', (uint8_t)(2 * widest), false};
 }
 
+/* One part of each element; steps: bytes from one element to the next. */
 static void delta_general(const struct zr_delta *t, bool encode, uint8_t *dst,
-                          const uint8_t *src, size_t n)
+                          const uint8_t *src, size_t n, const size_t steps[2])
 {
     const struct zr_numpy_type *from = encode ? &t->dtype : &t->astype;
     const struct zr_numpy_type *to = encode ? &t->astype : &t->dtype;
     const struct zr_numpy_type sum = delta_promote(&t->astype, &t->dtype);
     struct zr_numpy_value last = {0};
 
-    for (size_t i = 0; i < n; i++) {
-        struct zr_numpy_value v = zr_numpy_load(from, src + i * from->item_bytes);
+    for (size_t i = 0; i < n; i++, src += steps[0], dst += steps[1]) {
+        struct zr_numpy_value v = zr_numpy_load(from, src);
 
         if (encode) {
             const struct zr_numpy_value d = i ? delta_join(v, last, true, &t->dtype) : v;
 
-            zr_numpy_store(to, dst + i * to->item_bytes, zr_numpy_convert(from, to, d));
+            zr_numpy_store(to, dst, zr_numpy_convert(from, to, d));
             last = v;
         } else {
             v = zr_numpy_convert(from, &sum, v);
             last = i ? delta_join(last, v, false, &sum) : v;
-            zr_numpy_store(to, dst + i * to->item_bytes,
-                           zr_numpy_convert(&sum, to, last));
+            zr_numpy_store(to, dst, zr_numpy_convert(&sum, to, last));
         }
     }
 }
@@ -141,10 +142,17 @@ void zr_delta_run(const struct zr_delta *t, bool encode, uint8_t *dst, const uin
 {
     const struct zr_numpy_type *from = encode ? &t->dtype : &t->astype;
     const struct zr_numpy_type *to = encode ? &t->astype : &t->dtype;
+    const size_t steps[2] = {from->item_bytes, to->item_bytes};
+    const struct zr_delta parts = {zr_numpy_part(&t->dtype), zr_numpy_part(&t->astype)};
 
+    if (from->kind == 'c') { /* so is the other */
+        delta_general(&parts, encode, dst, src, n, steps);
+        delta_general(&parts, encode, dst + steps[1] / 2, src + steps[0] / 2, n, steps);
+        return;
+    }
     if (from->kind != to->kind || from->item_bytes != to->item_bytes ||
         (from->kind == 'f' && from->item_bytes == 2)) {
-        delta_general(t, encode, dst, src, n);
+        delta_general(t, encode, dst, src, n, steps);
         return;
     }
     if (delta_is_swapped(from)) {

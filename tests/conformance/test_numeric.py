@@ -207,6 +207,95 @@ def test_misfits(context, source, code):
                 assert store.get("0") == want.tobytes(), (value, config, n)
                 assert store.get("0") == np.asarray(quiet(numcodecs.get_codec(dict(config)).encode, data)).tobytes()
 
+COMPLEX = ["c8", "c16"]
+
+
+def complex_values(rng, dtype):
+    """Of all signs and sizes, infinities and NaN among them."""
+    data = (rng.standard_normal(N) * 1000 + 1j * rng.standard_normal(N)).astype(dtype)
+    data[:6] = [0, complex(-0.0, -0.0), complex(1, np.inf), complex(-np.inf, 2), complex(np.nan, 1), complex(0, np.nan)]
+    return data
+
+
+def complex_document(config, dtype, astype, format):
+    if format == 2:
+        return cases.document_v2(dtype, None, (N,), (N,), filters=[config])
+    config = {k: v for k, v in config.items() if k != "id"}, "numcodecs." + config["id"]
+    names = {"c8": "complex64", "c16": "complex128", "b1": "bool"}
+    name, fill = names.get(dtype[1:]) or v3_name(dtype), [0, 0] if "c" in dtype else False if "b" in dtype else 0
+    return cases.document_v3(name, fill, [{"name": config[1], "configuration": config[0]},
+                                          cases.PLAIN if astype[0] == "|" else cases.LITTLE], (N,), (N,))
+
+
+@pytest.mark.parametrize("format", [2, 3])
+@pytest.mark.parametrize("order", "<>")
+@pytest.mark.parametrize("dtype,astype", [(a, b) for a in COMPLEX for b in COMPLEX])
+def test_delta_of_complex(context, rng, dtype, astype, order, format):
+    """Each part by itself, in the promotion of both types, as cumsum has it."""
+    dtype, astype = order + dtype, order + astype
+    config = {"id": "delta", "dtype": dtype, "astype": astype}
+    data = complex_values(rng, dtype)[6:]
+    data = np.concatenate([data, complex_values(rng, dtype)[:6]]).astype(dtype)
+    document = complex_document(config, dtype, astype, format)
+    store, array = make(context, document)
+    array.write(data)
+    assert chunk_of(store, document) == stored(config, data, format)
+    encoded = complex_values(rng, astype)
+    _, array = make(context, document, (encoded if format == 2 else cases.native(encoded)).tobytes())
+    expected = cases.native(quiet(numcodecs.get_codec(config).decode, encoded.tobytes()).view(dtype))
+    np.testing.assert_array_equal(array.read(cases.native(data).dtype), expected)
+
+
+@pytest.mark.parametrize("format", [2, 3])
+@pytest.mark.parametrize("order", "<>")
+@pytest.mark.parametrize("dtype,astype", [(a, b) for a in COMPLEX + INTEGERS + FLOATS + ["b1"]
+                                          for b in COMPLEX + INTEGERS + FLOATS + ["b1"] if "c" in a + b])
+def test_astype_of_complex(context, rng, dtype, astype, order, format):
+    """Imaginary parts appear as 0, and are lost, as with NumPy's astype()."""
+    dtype, astype = spell(dtype, order), spell(astype, order)
+    config = {"id": "astype", "encode_dtype": astype, "decode_dtype": dtype}
+
+    def values(code, other):
+        kind = np.dtype(code).kind
+        if kind == "c" and np.dtype(other).kind in "iuf":  # what every type holds
+            return (small(rng, "i8", 60).clip(0) + 1j * small(rng, "f8")).astype(code)
+        return complex_values(rng, code) if kind == "c" else small(rng, code, 1 if kind == "b" else 60)
+    data = values(dtype, astype)
+    document = complex_document(config, dtype, astype, format)
+    store, array = make(context, document)
+    array.write(data)
+    assert chunk_of(store, document) == stored(config, data, format)
+    encoded = values(astype, dtype)
+    _, array = make(context, document, (encoded if format == 2 else cases.native(encoded)).tobytes())
+    expected = cases.native(quiet(numcodecs.get_codec(config).decode, encoded.tobytes()).view(dtype))
+    np.testing.assert_array_equal(array.read(cases.native(data).dtype), expected)
+
+
+@pytest.mark.parametrize("compressor", [None, {"id": "zlib", "level": 1}])
+@pytest.mark.parametrize("config", [{"id": "delta", "dtype": "<c16"}, {"id": "delta", "dtype": "<c16", "astype": "<c8"},
+                                    {"id": "astype", "encode_dtype": "<c8", "decode_dtype": "<c16"}], ids=str)
+def test_complex_of_zarr_python(context, tmp_path, config, compressor):
+    document = cases.document_v2("<c16", [0.0, 0.0], (7, 13), (4, 6), "C", compressor, [config])
+    data = np.arange(91).reshape(7, 13) * (1 + 0.5j) - 9j
+    cases.put_document(tmp_path / "python", document)
+    quiet(peers.write, peers.PYTHON, tmp_path / "python", data)
+    np.testing.assert_array_equal(context.store(str(tmp_path / "python")).open().read("c16"), data)
+    context.store(str(tmp_path / "zarrc"), create=True).create(document=document).write(data)
+    np.testing.assert_array_equal(peers.read(peers.PYTHON, tmp_path / "zarrc"), data)
+
+
+def test_complex_refused(context):
+    """What NumPy itself refuses or loses: sums of the one in the other."""
+    for dtype, astype in (("<c16", "<f8"), ("<f4", "<c8")):
+        for format in (2, 3):
+            document = complex_document({"id": "delta", "dtype": dtype, "astype": astype}, dtype, astype, format)
+            with pytest.raises(ZarrcError, match="delta: one of dtype and astype is complex, must be both or none"):
+                context.store().create(document=document)
+    for config, word in (({"id": "quantize", "digits": 1, "dtype": "<c8"}, "floats of 16"),
+                         ({"id": "fixedscaleoffset", "offset": 0, "scale": 1, "dtype": "<c8"}, "integers or floats")):
+        with pytest.raises(ZarrcError, match=word):
+            context.store().create(document=complex_document(config, "<c8", "<c8", 2))
+
 
 CHAINS = {
     "fixedscaleoffset": [{"id": "fixedscaleoffset", "offset": 10, "scale": 10, "dtype": "<f4", "astype": "|u1"}],

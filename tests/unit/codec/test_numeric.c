@@ -169,8 +169,8 @@ static const struct {
      "quantize: digits is missing", ZARR_ERR_INVALID},
     {3, ONE("numcodecs.astype", "\"decode_dtype\":\"<f4\""), "float32", NULL,
      "astype: encode_dtype is nothing, must be a NumPy type", ZARR_ERR_INVALID},
-    {3, ONE("numcodecs.astype", "\"encode_dtype\":\"<c8\""), "float32", NULL,
-     "astype: encode_dtype \"<c8\" is no type of bools", ZARR_ERR_UNSUPPORTED},
+    {3, ONE("numcodecs.astype", "\"encode_dtype\":\"<c4\""), "float32", NULL,
+     "astype: encode_dtype \"<c4\" is no type of bools", ZARR_ERR_UNSUPPORTED},
     {2,
      "[{\"id\":\"bytes\",\"endian\":\"little\"},{\"id\":\"fixedscaleoffset\",\"offset\":"
      "0,\"scale\":1}]",

@@ -163,7 +163,7 @@ static void deltas(void **state)
 static void delta_names(void **state)
 {
     static const char *const bad[] = {NULL,   "",       "<",   "<f1", "<i3",
-                                      "<i16", "|b2",    "<c8", "i",   "<M8[s]",
+                                      "<i16", "|b2",    "<c4", "i",   "<M8[s]",
                                       "<<i4", "float8", "|S4"};
     struct zr_numpy_type t;
 
