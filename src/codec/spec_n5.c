@@ -65,7 +65,9 @@ static zarr_status n5_check_array(const zarr_codec_spec *spec, const zarr_chunk_
     zarr_status st = ZARR_OK;
 
     if (!n5_takes(in->dtype))
-        return zr_fail(err, ZARR_ERR_UNSUPPORTED, "n5_default: N5 has no data type %s",
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                       "n5_default: N5 has no data type %s, must be an integer of 8 to "
+                       "64 bits, float32 or float64",
                        zr_spec_type_name(in->dtype));
     ZR_TRY(zr_spec_order(&chain->codec[0], in->ndim, order, err));
     for (int32_t i = 0; i < in->ndim; i++) {

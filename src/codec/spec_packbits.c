@@ -92,7 +92,7 @@ zarr_status zr_spec_packbits(const zarr_codec_spec *spec, const zarr_dtype *dtyp
 
     if (!packbits_takes(dtype))
         return zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                       "packbits: data type %s is no bool and no number",
+                       "packbits: data type %s, must be bool or a number",
                        name ? name : "?");
     *out = (struct zr_packbits){.components = zarr_dtype_components(dtype),
                                 .bits = (uint32_t)zarr_dtype_component_bits(dtype)};

@@ -179,9 +179,11 @@ static zarr_status zfp_scalar_of(const zarr_codec_spec *spec, const zarr_dtype *
                (kind == ZARR_KIND_DATETIME || kind == ZARR_KIND_TIMEDELTA)) {
         z->scalar = ZR_ZFP_INT64;
     } else {
-        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                       "%s: data type %s is none that it takes",
-                       zarr_codec_spec_name(spec), name ? name : "?");
+        return zr_fail(
+            err, ZARR_ERR_UNSUPPORTED,
+            "%s: data type %s, must be int32, int64, float32, float64 or what is "
+            "widened to them",
+            zarr_codec_spec_name(spec), name ? name : "?");
     }
     if (z->header && z->bits)
         return zr_fail(err, ZARR_ERR_UNSUPPORTED,

@@ -157,7 +157,12 @@ CODECS = {
     "zarrs.vlen_v2": Row({}, {}, takes=STRING, type_=NUMBERS),
 }
 ABSENT = {"numcodecs.pcodec": ("level", 8), "zarrs.gdeflate": ("level", 1)}  # no library: refused by name
-RANKED = {"transpose": "transpose", "sharding_indexed": "sharding_indexed", "n5_default": "transpose"}  # who says so
+# Who says so, of which member.
+RANKED = {"transpose": ("transpose", "order"), "sharding_indexed": ("sharding_indexed", "chunk_shape"),
+          "n5_default": ("transpose", "order")}
+# Members that name a data type themselves, and what they name.
+NAMED = {"numcodecs.delta": ("dtype", '"<u2"'), "numcodecs.fixedscaleoffset": ("dtype", '"<u2"'),
+         "numcodecs.quantize": ("dtype", '"<f4"'), "numcodecs.astype": ("decode_dtype", '"<u2"')}
 
 
 def test_every_codec_of_v3():
@@ -207,9 +212,14 @@ def test_configuration_of_other_kind(context, name, configuration):
 
 @pytest.mark.parametrize("name", [name for name, row in CODECS.items() if row.type])
 def test_data_type(context, name):
+    """The field is the array's data type, or the member that names another; the rule says what it must be."""
     row = CODECS[name]
     dtype = row.type[0]
-    refuse(context, row.document(name, row.good, row.type), name.removeprefix("numcodecs."), dtype)
+    document = row.document(name, row.good, row.type)
+    refuse(context, document, "codecs: ", f"{name.removeprefix('numcodecs.')}: ", dtype, *NAMED.get(name, ()))
+    field = "is not the array's" if name in NAMED else "data type|elements of type"
+    text = refused(context, document)
+    assert re.search(field, text) and re.search(r"must be |is not the array's|have no fixed size", text), text
 
 
 @pytest.mark.parametrize("name", RANKED)
@@ -217,7 +227,7 @@ def test_rank(context, name):
     row = CODECS[name]
     document = row.document(name, row.good)
     document.update(shape=[4], chunk_grid={"name": "regular", "configuration": {"chunk_shape": [2]}})
-    refuse(context, document, RANKED[name], "1", "2")
+    refuse(context, document, *RANKED[name], "has 2 ", " 1")
 
 
 @pytest.mark.parametrize("name", ABSENT)
