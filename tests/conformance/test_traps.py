@@ -2,12 +2,16 @@
 handbook's list of traps, a row each. A row is the trap in our words, a store, and what we must
 read out of it, or the error. Where another suite has more of a trap, the row is its reminder."""
 import json
+import os
 import struct
+import unicodedata
+import warnings
 import zlib
 
 import numcodecs
 import numpy as np
 import pytest
+import zarr
 
 import cases
 from zarrc_ctypes import Selection, ZarrcError
@@ -281,6 +285,66 @@ def test_trap(context, trap):
 
 
 # ---- what a table does not hold ------------------------------------------------------------
+
+# 7.33. Distinct to Zarr, whatever a file system of another kind makes of them.
+ALIKE = ["a", "A", "temp", "Temp", "TEMP", "stra\u00dfe", "strasse", "STRASSE", "\u00e9", "e\u0301", "\u00c5", "A\u030a",
+         "\u212b", "\ufb01", "fi", "\uac00", "\u1100\u1161", "\u0130", "i\u0307", "\u03c3", "\u03c2"]
+RESERVED = ["CON", "aux", "nul.txt", "com1", "a.", "a b ", "q?", "a*", "x:y", "<d>", "|", '"']
+
+
+@pytest.mark.parametrize("format", [2, 3])
+@pytest.mark.parametrize("where", ["memory", "local"])
+def test_names_that_are_alike(context, tmp_path, where, format):
+    """7.33: case and Unicode's normal forms tell nodes apart; names are kept byte for byte."""
+    assert len({unicodedata.normalize("NFC", name).casefold() for name in ALIKE}) < len(ALIKE)
+    store = context.store(str(tmp_path / "s"), create=True) if where == "local" else context.store()
+    store.create_group(zarr_format=format)
+    names = ALIKE + RESERVED
+    for i, name in enumerate(names):
+        document = cases.document_v3("uint16", 0, [LITTLE], (1,), (1,)) if format == 3 else \
+            cases.document_v2("<u2", 0, (1,), (1,))
+        store.create(name, document=document).write(np.array([i + 1], "u2"))
+    for i, name in enumerate(names):
+        assert store.open(name).read("u2")[0] == i + 1
+        assert store.group().open_array(name).read("u2")[0] == i + 1
+    data = "c/0" if format == 3 else "0"
+    assert [key for key in store.keys() if key.endswith("/" + data)] == sorted(
+        (f"{name}/{data}" for name in names), key=lambda key: key.encode())
+    store.consolidate()
+    assert store.consolidated_check() == []
+    store.delete_node("A")
+    assert store.open("a").read("u2")[0] == 1 and store.open("A\u030a").read("u2")[0] == names.index("A\u030a") + 1
+    with pytest.raises(ZarrcError) as failed:
+        store.open("A")
+    assert failed.value.code == "NOT_FOUND"
+    if where == "local":
+        on_disk = {name for name in os.listdir(os.fsencode(tmp_path / "s")) if not name.startswith((b".", b"zarr.json"))}
+        assert on_disk == {name.encode() for name in names} - {b"A"}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            theirs = zarr.open_group(tmp_path / "s", mode="r", use_consolidated=False)
+            for i, name in enumerate(ALIKE):
+                if name != "A":
+                    assert theirs[name][0] == i + 1
+
+
+def test_names_that_are_long(context, tmp_path):
+    """7.33: what the file system has no room for is an error of it, beyond the limit one of ours."""
+    document = cases.document_v3("uint16", 0, [LITTLE], (1,), (1,))
+    store = context.store(str(tmp_path / "s"), create=True)
+    store.create("n" * 255, document=document).write(np.array([7], "u2"))
+    assert store.open("n" * 255).read("u2")[0] == 7
+    deep = "/".join(["d" * 250] * 20)  # beyond PATH_MAX
+    for name, code in (("n" * 256, "INVALID"), ("\u00e9" * 128, "INVALID"), (deep, "INVALID"), ("n" * 1025, "LIMIT")):
+        with pytest.raises(ZarrcError) as failed:
+            store.create(name, document=document)
+        assert failed.value.code == code, failed.value
+        assert (name[:100] if code == "INVALID" else "limit node_name_bytes is 1024") in failed.value.message
+    memory = context.store()
+    memory.create("n" * 1024, document=document).write(np.array([7], "u2"))
+    assert memory.open("n" * 1024).read("u2")[0] == 7
+    assert sorted(os.listdir(tmp_path / "s")) == ["n" * 255]
+
 
 def test_fill_values_compare_by_bits(context):
     """7.27, 7.43: a chunk of -0.0 is not one of 0.0; one NaN's bits are not another's."""
