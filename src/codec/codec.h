@@ -281,11 +281,14 @@ struct zr_filter {
 zarr_status zr_filter_read(const zarr_codec_spec *spec, const zarr_dtype *array,
                            struct zr_filter *out, zarr_error *err);
 
-/* json2: how text is written. */
+/* json2: how text and numbers are written. */
 struct zr_json2 {
     const char *comma; /* with its blanks; borrowed */
     bool ascii;        /* everything else is escaped */
+    bool finite;       /* allow_nan is false */
 };
+/* The bools and numbers that json2 and msgpack2 keep; false: another type. */
+bool zr_object_number(const zarr_dtype *dtype, struct zr_numpy_type *out);
 zarr_status zr_spec_json2(const zarr_codec_spec *spec, struct zr_json2 *out,
                           zarr_error *err);
 

@@ -2,7 +2,8 @@
  * codec/refused.c - codecs and storage transformers that real files or specifications
  * name and that this library refuses on purpose, each with its reason. An error gives
  * the reason; `zarrc list refused` and docs/status/ show the table. v2 ids; the v3 name
- * "numcodecs.<id>" is refused with them. Whoever registers such a name gets it.
+ * "numcodecs.<id>" is refused with them. Whoever registers such a name gets it. Rows of
+ * "elements" are only listed: their errors come from where they are found.
  */
 #include "codec/codec_int.h"
 
@@ -26,6 +27,14 @@ const struct zr_refusal zr_codec_refused[] = {
     {"codec", "vlen-ndarray", ZR_REFUSED_DRAFT("71")},
     {"codec", "nanovdb", ZR_REFUSED_DRAFT("73")},
     {"codec", "jpeg*", "pictures, which no registered codec describes"},
+    {"elements", "json2, msgpack2",
+     "only text, bools, integers and floats of 16 to 64 bits are done, and little-endian "
+     "ones only: no lists, objects or complex numbers, no None where it is not the fill "
+     "value; with order F zarr-python reads other elements than it wrote"},
+    {"elements", "delta",
+     "one of dtype and astype is complex, must be both or none: NumPy refuses or loses "
+     "the "
+     "rest"},
     {"storage transformer", "concat-parts", ZR_REFUSED_DRAFT("39")},
     {"storage transformer", "chunk-manifest-json",
      "it sends reads to keys and files that the store itself does not hold"},

@@ -1,11 +1,10 @@
 /*
  * codec/spec_object.c - what numcodecs makes of arrays of Python objects, as far as the
  * objects are text or lists of numbers: categorize (labels as numbers), json2 and
- * msgpack2 (a list of the elements with type and shape behind them), vlen-array (lists
- * of one data type). All are v2's alone, where the first filter takes the place that
- * array->bytes codecs have in v3 (meta/array_v2.c). Members that only change how Python
- * sees the same bytes are kept.
- * Thread class: plain functions.
+ * msgpack2 (a list of the elements with type and shape behind them; of bools and numbers,
+ * too), vlen-array (lists of one data type). All are v2's alone, where the first filter
+ * takes the place that array->bytes codecs have in v3 (meta/array_v2.c). Members that
+ * only change how Python sees the same bytes are kept. Thread class: plain functions.
  */
 #include "codec/codec_int.h"
 
@@ -36,6 +35,30 @@ static void object_any_length(zarr_chunk_spec *out)
     out->item_bytes_hint = 1;
 }
 
+#define OBJECT_RULE "only text, bools, integers and floats of 16 to 64 bits are done"
+
+bool zr_object_number(const zarr_dtype *dtype, struct zr_numpy_type *out)
+{
+    if (zr_numpy_parse(zarr_dtype_v2(dtype), out) && out->kind != 'c')
+        return true;
+    *out = (struct zr_numpy_type){0};
+    return false;
+}
+
+/* How many elements a chunk has; false: none that json2 and msgpack2 keep. */
+static bool object_count(const zarr_chunk_spec *in, uint64_t *n)
+{
+    struct zr_numpy_type number;
+
+    if (zarr_dtype_kind(in->dtype) == ZARR_KIND_STRING)
+        *n = in->n_bytes / sizeof(zarr_vlen);
+    else if (zr_object_number(in->dtype, &number))
+        *n = in->n_bytes / number.item_bytes;
+    else
+        return false;
+    return true;
+}
+
 /* ---- json2 ------------------------------------------------------------------------ */
 
 static const char *const json_members[] = {
@@ -59,11 +82,13 @@ zarr_status zr_spec_json2(const zarr_codec_spec *spec, struct zr_json2 *out,
 {
     const char *encoding = zarr_codec_spec_text(spec, "encoding");
     const struct zr_json *separators = zr_json_get(spec->members, "separators");
-    int ascii = 1;
+    int ascii = 1, nan = 1;
     zarr_status st = ZARR_OK;
 
     *out = (struct zr_json2){.comma = zr_conf_has(spec, "indent") ? ", " : ","};
     ZR_TRY(zr_conf_bool(spec, "ensure_ascii", &ascii, err));
+    ZR_TRY(zr_conf_bool(spec, "allow_nan", &nan, err));
+    out->finite = !nan;
     out->ascii = ascii != 0 || (encoding && zr_streq(encoding, "ascii"));
     if (zr_conf_has(spec, "encoding") &&
         (!encoding || (!zr_streq(encoding, "utf-8") && !zr_streq(encoding, "utf8") &&
@@ -95,9 +120,11 @@ out:
 static zarr_status json_resolve(const zarr_codec_spec *spec, const zarr_chunk_spec *in,
                                 zarr_chunk_spec *out, void *fill_out, zarr_error *err)
 {
+    uint64_t n = 0;
+
     ZR_UNUSED(fill_out);
-    if (zarr_dtype_kind(in->dtype) != ZARR_KIND_STRING)
-        return object_wrong_type(spec, in->dtype, "only text is done", err);
+    if (!object_count(in, &n))
+        return object_wrong_type(spec, in->dtype, OBJECT_RULE, err);
     object_any_length(out);
     return ZARR_OK;
 }
@@ -140,17 +167,18 @@ out:
 static zarr_status msgpack_resolve(const zarr_codec_spec *spec, const zarr_chunk_spec *in,
                                    zarr_chunk_spec *out, void *fill_out, zarr_error *err)
 {
+    uint64_t n = 0;
+
     ZR_UNUSED(fill_out);
-    if (zarr_dtype_kind(in->dtype) != ZARR_KIND_STRING)
-        return object_wrong_type(spec, in->dtype, "only text is done", err);
+    if (!object_count(in, &n))
+        return object_wrong_type(spec, in->dtype, OBJECT_RULE, err);
     if (in->ndim == 0)
         return zr_fail(err, ZARR_ERR_UNSUPPORTED,
                        "msgpack2: an array without dimensions has no such form");
-    if (in->n_bytes / sizeof(zarr_vlen) > UINT32_MAX - 2)
-        return zr_fail(err, ZARR_ERR_INVALID,
-                       "msgpack2: chunks of %" PRIu64
-                       " elements, at most 2^32 - 3 can be said",
-                       in->n_bytes / (uint64_t)sizeof(zarr_vlen));
+    if (n > UINT32_MAX - 2)
+        return zr_fail(
+            err, ZARR_ERR_INVALID,
+            "msgpack2: chunks of %" PRIu64 " elements, at most 2^32 - 3 can be said", n);
     object_any_length(out);
     return ZARR_OK;
 }

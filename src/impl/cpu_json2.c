@@ -1,7 +1,8 @@
 /*
- * impl/cpu_json2.c - json2 for text, spelled as Python's json does it. Reading goes
- * through our parser, whose document stays with the thread until the next chunk, because
- * elements point into it; it gets no more values than the chunk's shape needs.
+ * impl/cpu_json2.c - json2 for text, bools and numbers, spelled as Python's json does it.
+ * Reading goes through our parser, whose document stays with the thread until the next
+ * chunk, because elements point into it; it gets no more values than the chunk's shape
+ * needs.
  */
 #include "impl/objects_int.h"
 #include "json/json.h"
@@ -78,26 +79,57 @@ static void json_put_text(struct zr_put *p, const zarr_vlen *item, bool ascii)
     zr_put_byte(p, '"');
 }
 
+static void json_put_number(const struct zr_objects *self, struct zr_put *p,
+                            const uint8_t *item)
+{
+    const struct zr_numpy_value v = zr_numpy_load(&self->type, item);
+    char text[48];
+
+    if (self->type.kind == 'b')
+        (void)snprintf(text, sizeof text, v.u ? "true" : "false");
+    else if (self->type.kind == 'f')
+        (void)zr_format_f64(text, sizeof text, v.d);
+    else if (self->type.kind == 'i')
+        (void)snprintf(text, sizeof text, "%" PRId64, (int64_t)v.u);
+    else
+        (void)snprintf(text, sizeof text, "%" PRIu64, v.u);
+    zr_put_word(p, text);
+}
+
+static void json_put_element(const struct zr_objects *self, struct zr_put *p,
+                             const uint8_t *items, uint64_t i)
+{
+    zarr_vlen item;
+
+    if (self->type.kind) {
+        json_put_number(self, p, items + i * self->each);
+        return;
+    }
+    item = zr_objects_item(items, i);
+    json_put_text(p, &item, self->json.ascii);
+}
+
 static void json_put(const struct zr_objects *self, struct zr_put *p,
                      const uint8_t *items)
 {
     struct zr_nest nest;
-    char number[24];
+    char number[24], type[ZR_OBJECTS_TYPE];
 
     zr_nest_begin(&nest, self, self->n > 0);
     zr_put_byte(p, '[');
+    zr_objects_type_name(self, type);
     for (uint64_t i = 0; i < self->n; i++) {
-        const zarr_vlen item = zr_objects_item(items, i);
-
         for (int32_t d = nest.open; d <= nest.leaf; d++)
             zr_put_byte(p, '[');
-        json_put_text(p, &item, self->json.ascii);
+        json_put_element(self, p, items, i);
         zr_nest_step(&nest);
         for (int32_t d = nest.open; d <= nest.leaf; d++)
             zr_put_byte(p, ']');
         zr_put_word(p, self->json.comma);
     }
-    zr_put_word(p, "\"|O\"");
+    zr_put_byte(p, '"');
+    zr_put_word(p, type);
+    zr_put_byte(p, '"');
     zr_put_word(p, self->json.comma);
     zr_put_byte(p, '[');
     for (int32_t d = 0; d < nest.ndim; d++) {
@@ -153,27 +185,57 @@ static zarr_status json_read(const struct zr_objects *self, struct json_thread *
     if (st == ZARR_ERR_LIMIT)
         return zr_fail(err, ZARR_ERR_UNSUPPORTED,
                        "json2: there are more values than %" PRIu64
-                       " elements that are text: lists and objects are not done",
+                       " elements: lists and objects are not done",
                        self->n);
     return st == ZARR_OK ? st : zr_prefix(err, st, "json2");
 }
 
-static zarr_status json_item(const struct zr_objects *self, const struct zr_json *v,
-                             uint64_t i, zarr_vlen *item, zarr_error *err)
+static zarr_status json_number(const struct zr_objects *self, const struct zr_json *v,
+                               uint64_t i, uint8_t *to, zarr_error *err)
 {
+    struct zr_numpy_value n = {0};
+    char text[48], kind = 0;
+    bool truth = false;
+    int64_t minus = 0;
+
+    if (zr_json_bool(v, &truth)) {
+        kind = 'b';
+        n.u = truth;
+    } else if (zr_json_u64(v, &n.u)) {
+        kind = 'u';
+    } else if (zr_json_i64(v, &minus)) {
+        kind = 'i';
+        n.u = (uint64_t)minus;
+    } else if (zr_json_f64(v, &n.d)) {
+        kind = 'f';
+    }
+    if (kind && self->type.kind == 'f' && kind != 'b') { /* -0 is no integer */
+        kind = 'f';
+        (void)zr_json_f64(v, &n.d);
+    }
+    return zr_objects_number(self, kind, n, zr_json_excerpt(v, text, sizeof text), i, to,
+                             err);
+}
+
+static zarr_status json_item(const struct zr_objects *self, const struct zr_json *v,
+                             uint64_t i, uint8_t *to, zarr_error *err)
+{
+    zarr_vlen item = {0};
     char text[48];
 
-    *item = (zarr_vlen){0};
+    if (self->type.kind)
+        return json_number(self, v, i, to, err);
     if (v->type == ZR_JSON_STRING)
-        *item = (zarr_vlen){v->u.text.ptr, v->u.text.bytes};
+        item = (zarr_vlen){v->u.text.ptr, v->u.text.bytes};
     else if (!self->missing ||
              !(v->type == ZR_JSON_NULL ||
                (v->type == ZR_JSON_NUMBER && zr_streq(v->u.text.ptr, "0"))))
         return zr_objects_no_text(self, zr_json_excerpt(v, text, sizeof text), i, err);
+    memcpy(to, &item, sizeof item);
     return ZARR_OK;
 }
 
-/* "|O" and the shape. */
+/* The type and the shape. */
 static zarr_status json_tail(const struct zr_objects *self, const struct zr_nest *nest,
                              const struct zr_json *type, zarr_error *err)
 {
@@ -202,9 +264,8 @@ static zarr_status json_decode_one(void *self_ptr, const struct zr_span *io, siz
     const struct zr_json *next[ZARR_MAX_RANK] = {NULL}, *root = NULL, *v = NULL;
     zarr_status st = ZARR_OK;
     struct zr_nest nest;
-    zarr_vlen item;
 
-    if (io->dst_bytes / sizeof item < self->n)
+    if (io->dst_bytes / self->each < self->n)
         return zr_no_room(err, self->codec);
     ZR_TRY(json_read(self, t, io, err));
     root = t->doc.root;
@@ -225,13 +286,12 @@ static zarr_status json_decode_one(void *self_ptr, const struct zr_span *io, siz
             next[d] = v->u.kids.first;
         }
         v = next[nest.leaf];
-        ZR_TRY(json_item(self, v, i, &item, err));
-        memcpy(io->dst + i * sizeof item, &item, sizeof item);
+        ZR_TRY(json_item(self, v, i, io->dst + i * self->each, err));
         next[nest.leaf] = v->next;
         zr_nest_step(&nest);
     }
     ZR_TRY(json_tail(self, &nest, next[0], err));
-    *used = (size_t)self->n * sizeof item;
+    *used = (size_t)self->n * self->each;
 out:
     return st;
 }

@@ -1,6 +1,6 @@
 /*
- * impl/cpu_msgpack2.c - msgpack2 for text: the few forms of MessagePack that numcodecs
- * writes (lists, text, whole numbers, nil), read where they stand. Elements point into
+ * impl/cpu_msgpack2.c - msgpack2 for text, bools and numbers: the few forms of
+ * MessagePack that numcodecs writes, read where they stand. Texts point into
  * the encoded bytes, and nothing is allocated by what a header says, which is why no
  * library does it.
  */
@@ -56,20 +56,71 @@ static void pack_put_number(struct zr_put *p, uint64_t v)
         pack_put(p, 0xCF, v, 8);
 }
 
+static void pack_put_minus(struct zr_put *p, int64_t v)
+{
+    if (v >= -32)
+        zr_put_byte(p, (unsigned)v & 0xFF);
+    else if (v >= INT8_MIN)
+        pack_put(p, 0xD0, (uint64_t)v, 1);
+    else if (v >= INT16_MIN)
+        pack_put(p, 0xD1, (uint64_t)v, 2);
+    else if (v >= INT32_MIN)
+        pack_put(p, 0xD2, (uint64_t)v, 4);
+    else
+        pack_put(p, 0xD3, (uint64_t)v, 8);
+}
+
+static void pack_put_real(struct zr_put *p, double d, bool single)
+{
+    const float f = (float)d;
+    uint64_t bits = 0;
+    uint32_t half = 0;
+
+    memcpy(&bits, &d, sizeof bits);
+    memcpy(&half, &f, sizeof half);
+    if (single)
+        pack_put(p, 0xCA, half, 4);
+    else
+        pack_put(p, 0xCB, bits, 8);
+}
+
+static void pack_put_element(const struct zr_objects *self, struct zr_put *p,
+                             const uint8_t *items, uint64_t i)
+{
+    struct zr_numpy_value v;
+    zarr_vlen item;
+
+    if (!self->type.kind) {
+        item = zr_objects_item(items, i);
+        pack_put_text(p, &item, self->short_text);
+        return;
+    }
+    v = zr_numpy_load(&self->type, items + i * self->each);
+    if (self->type.kind == 'b')
+        zr_put_byte(p, 0xC2 | (unsigned)(v.u & 1));
+    else if (self->type.kind == 'f')
+        pack_put_real(p, v.d, self->single);
+    else if (self->type.kind == 'i' && (int64_t)v.u < 0)
+        pack_put_minus(p, (int64_t)v.u);
+    else
+        pack_put_number(p, v.u);
+}
+
 static void pack_put_chunk(const struct zr_objects *self, struct zr_put *p,
                            const uint8_t *items)
 {
-    static const zarr_vlen type = {"|O", 2};
     struct zr_nest nest;
+    zarr_vlen type;
+    char name[ZR_OBJECTS_TYPE];
 
+    zr_objects_type_name(self, name);
+    type = (zarr_vlen){name, strlen(name)};
     zr_nest_begin(&nest, self, self->n > 0);
     pack_put_list(p, nest.dims[0] + 2);
     for (uint64_t i = 0; i < self->n; i++) {
-        const zarr_vlen item = zr_objects_item(items, i);
-
         for (int32_t d = nest.open; d <= nest.leaf; d++)
             pack_put_list(p, nest.dims[d]);
-        pack_put_text(p, &item, self->short_text);
+        pack_put_element(self, p, items, i);
         zr_nest_step(&nest);
     }
     pack_put_text(p, &type, true);
@@ -167,24 +218,79 @@ static const char *pack_kind(unsigned type)
     return type >= 0xC4 && type <= 0xC6 ? "bytes" : "an extension";
 }
 
-static zarr_status pack_item(const struct zr_objects *self, struct pack_from *f,
-                             uint64_t i, zarr_vlen *item, zarr_error *err)
+/* A number or bool and its kind, as zr_objects_number() has it; 0: another value, which
+ * is left there. False: it ends behind the chunk. */
+static bool pack_plain(struct pack_from *f, char *kind, struct zr_numpy_value *v)
+{
+    const unsigned type = pack_type(f), width = 1U << (type & 3);
+    const struct zr_numpy_type sign = {'i', (uint8_t)width, false};
+    uint32_t half = 0;
+    float real = 0;
+
+    *kind = 'u';
+    if (type < 0x80 || (type >= 0xCC && type <= 0xCF))
+        return pack_number(f, &v->u);
+    if (type >= 0xD0 && type <= 0xD3) {
+        if (!pack_length(f, width, &v->u))
+            return false;
+        v->u = zr_numpy_wrap(&sign, v->u);
+        *kind = (int64_t)v->u < 0 ? 'i' : 'u';
+    } else if (type >= 0xE0) {
+        f->p++;
+        v->u = (uint64_t)((int64_t)type - 256);
+        *kind = 'i';
+    } else if (type == 0xCA || type == 0xCB) {
+        if (!pack_length(f, type == 0xCA ? 4 : 8, &v->u))
+            return false;
+        half = (uint32_t)v->u;
+        memcpy(&real, &half, sizeof real);
+        memcpy(&v->d, &v->u, sizeof v->d);
+        v->d = type == 0xCA ? (double)real : v->d;
+        *kind = 'f';
+    } else if (type == 0xC2 || type == 0xC3) {
+        f->p++;
+        v->u = type & 1;
+        *kind = 'b';
+    } else {
+        *kind = 0;
+    }
+    return true;
+}
+
+static zarr_status pack_number_item(const struct zr_objects *self, struct pack_from *f,
+                                    uint64_t i, uint8_t *to, zarr_error *err)
 {
     const unsigned type = pack_type(f);
+    struct zr_numpy_value v = {0};
+    char kind = 0;
 
-    *item = (zarr_vlen){0};
+    if (!pack_plain(f, &kind, &v))
+        return zr_objects_damaged(self, "ends behind the chunk", i, err);
+    return zr_objects_number(self, kind, v, pack_is_text(type) ? "text" : pack_kind(type),
+                             i, to, err);
+}
+
+static zarr_status pack_item(const struct zr_objects *self, struct pack_from *f,
+                             uint64_t i, uint8_t *to, zarr_error *err)
+{
+    const unsigned type = pack_type(f);
+    zarr_vlen item = {0};
+
     if (type == 0xC1)
         return zr_objects_damaged(self, "is missing or no value", i, err);
+    if (self->type.kind)
+        return pack_number_item(self, f, i, to, err);
     if (self->missing && (type == 0xC0 || type == 0)) {
         f->p++;
-        return ZARR_OK;
+    } else {
+        if (!pack_is_text(type))
+            return zr_objects_no_text(self, pack_kind(type), i, err);
+        if (!pack_text(f, &item))
+            return zr_objects_damaged(self, "ends behind the chunk", i, err);
+        if (!zr_utf8_valid(item.data, (size_t)item.bytes))
+            return zr_objects_damaged(self, "is no UTF-8", i, err);
     }
-    if (!pack_is_text(type))
-        return zr_objects_no_text(self, pack_kind(type), i, err);
-    if (!pack_text(f, item))
-        return zr_objects_damaged(self, "ends behind the chunk", i, err);
-    if (!zr_utf8_valid(item->data, (size_t)item->bytes))
-        return zr_objects_damaged(self, "is no UTF-8", i, err);
+    memcpy(to, &item, sizeof item);
     return ZARR_OK;
 }
 
@@ -218,12 +324,11 @@ static zarr_status msgpack_decode_one(void *self_ptr, const struct zr_span *io,
     struct pack_from f = {io->src, io->src + io->src_bytes};
     zarr_status st = ZARR_OK;
     struct zr_nest nest;
-    zarr_vlen item;
     uint64_t n = 0;
     bool list;
 
     ZR_UNUSED(exec);
-    if (io->dst_bytes / sizeof item < self->n)
+    if (io->dst_bytes / self->each < self->n)
         return zr_no_room(err, self->codec);
     list = pack_list(&f, &n);
     zr_nest_begin(&nest, self,
@@ -235,12 +340,11 @@ static zarr_status msgpack_decode_one(void *self_ptr, const struct zr_span *io,
             if (!pack_list(&f, &n) || n != nest.dims[d])
                 return zr_objects_damaged(self, "is in no list of the chunk's shape", i,
                                           err);
-        ZR_TRY(pack_item(self, &f, i, &item, err));
-        memcpy(io->dst + i * sizeof item, &item, sizeof item);
+        ZR_TRY(pack_item(self, &f, i, io->dst + i * self->each, err));
         zr_nest_step(&nest);
     }
     ZR_TRY(pack_tail(self, &nest, &f, err));
-    *used = (size_t)self->n * sizeof item;
+    *used = (size_t)self->n * self->each;
 out:
     return st;
 }

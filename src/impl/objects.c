@@ -1,12 +1,14 @@
 /*
  * impl/objects.c - what json2 and msgpack2 share: the chunk as lists in lists, what is
  * refused, and output that is counted before it is written.
- * Elements that are no text are refused, but for null and 0, with which zarr-python fills
- * what was never written: they are empty text where that is the fill value, too.
- * Thread class: plain functions.
+ * Of texts, elements that are none are refused, but for null and 0, with which
+ * zarr-python fills what was never written: they are empty text where that is the fill
+ * value, too. Thread class: plain functions.
  */
 #include "impl/objects_int.h"
 
+#include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 zarr_status zr_objects_bind(void **out, const zarr_codec_spec *spec,
@@ -16,20 +18,27 @@ zarr_status zr_objects_bind(void **out, const zarr_codec_spec *spec,
     struct zr_objects *self = zr_calloc(alloc, 1, sizeof *self);
     zarr_status st = ZARR_OK;
     zarr_vlen fill = {0};
-    int bin = 1;
+    int bin = 1, single = 0;
 
     if (!self)
         return zr_fail_memory(err, sizeof *self);
     self->alloc = alloc;
     self->codec = zarr_codec_spec_name(spec);
-    self->n = decoded->n_bytes / sizeof(zarr_vlen);
+    self->each = sizeof(zarr_vlen);
+    if (zr_object_number(decoded->dtype, &self->type)) {
+        self->each = self->type.item_bytes;
+        self->type.big = self->each > 1 && !zr_host_is_little();
+    }
+    self->n = decoded->n_bytes / self->each;
     self->ndim = decoded->ndim;
     memcpy(self->shape, decoded->shape, sizeof self->shape);
-    if (decoded->fill)
+    if (decoded->fill && !self->type.kind)
         memcpy(&fill, decoded->fill, sizeof fill);
     self->missing = fill.bytes == 0;
     (void)zarr_codec_spec_bool(spec, "use_bin_type", &bin);
+    (void)zarr_codec_spec_bool(spec, "use_single_float", &single);
     self->short_text = bin != 0;
+    self->single = single != 0;
     if (zr_streq(self->codec, "json2"))
         ZR_TRY(zr_spec_json2(spec, &self->json, err));
     *out = self; /* moved */
@@ -86,14 +95,56 @@ static bool objects_known_type(const char *s, size_t n)
     return n && ((n == 1 && s[0] == 'O') || (n > 1 && s[0] == 'U'));
 }
 
+void zr_objects_type_name(const struct zr_objects *self, char name[ZR_OBJECTS_TYPE])
+{
+    (void)snprintf(name, ZR_OBJECTS_TYPE, "|O");
+    if (self->type.kind)
+        (void)snprintf(name, ZR_OBJECTS_TYPE, "%c%c%u", self->each > 1 ? '<' : '|',
+                       self->type.kind, (unsigned)self->type.item_bytes);
+}
+
 zarr_status zr_objects_type(const struct zr_objects *self, const char *s, size_t n,
                             zarr_error *err)
 {
+    char name[ZR_OBJECTS_TYPE];
+
+    zr_objects_type_name(self, name);
+    if (self->type.kind && strlen(name) == n && memcmp(name, s, n) == 0)
+        return ZARR_OK;
+    if (self->type.kind)
+        return zr_fail(err, ZARR_ERR_CORRUPT,
+                       "%s: the chunk's elements are of type \"%.*s\", the array's of "
+                       "\"%s\"",
+                       self->codec, (int)ZR_MIN(n, (size_t)32), s, name);
     if (objects_known_type(s, n))
         return ZARR_OK;
     return zr_fail(err, ZARR_ERR_UNSUPPORTED,
                    "%s: the chunk's elements are of type \"%.*s\", only text is done",
                    self->codec, (int)ZR_MIN(n, (size_t)32), s);
+}
+
+zarr_status zr_objects_number(const struct zr_objects *self, char kind,
+                              struct zr_numpy_value v, const char *shown, uint64_t i,
+                              uint8_t *to, zarr_error *err)
+{
+    const char want = self->type.kind;
+    bool fits = kind == want || (want == 'i' && kind == 'u' && v.u <= INT64_MAX);
+    char name[ZR_OBJECTS_TYPE];
+
+    if (want == 'f' && (kind == 'u' || kind == 'i')) {
+        v.d = kind == 'i' ? (double)(int64_t)v.u : (double)v.u;
+        fits = true;
+    }
+    if (want != 'f' && zr_numpy_wrap(&self->type, v.u) != v.u)
+        fits = false;
+    if (fits) {
+        zr_numpy_store(&self->type, to, v);
+        return ZARR_OK;
+    }
+    zr_objects_type_name(self, name);
+    return zr_fail(err, ZARR_ERR_CORRUPT,
+                   "%s: element %" PRIu64 " is %s, must be a \"%s\"", self->codec, i,
+                   shown, name);
 }
 
 /* ---- lists in lists ---------------------------------------------------------------- */
@@ -142,9 +193,33 @@ void zr_put_word(struct zr_put *p, const char *text)
     zr_put_bytes(p, text, strlen(text));
 }
 
+/* Numbers that the codec's options leave no form. */
+static zarr_status objects_check_numbers(const struct zr_objects *self,
+                                         const uint8_t *items, zarr_error *err)
+{
+    const bool json = self->json.comma != NULL;
+
+    for (uint64_t i = 0; self->type.kind == 'f' && i < self->n; i++) {
+        const double d = zr_numpy_load(&self->type, items + i * self->each).d;
+
+        if (json && self->json.finite && !isfinite(d))
+            return zr_fail(err, ZARR_ERR_INVALID,
+                           "%s: element %" PRIu64 " is not finite, allow_nan is false",
+                           self->codec, i);
+        if (!json && self->single && isfinite(d) && !isfinite((float)d))
+            return zr_fail(err, ZARR_ERR_INVALID,
+                           "%s: element %" PRIu64
+                           " is too large for 32 bits, use_single_float is true",
+                           self->codec, i);
+    }
+    return ZARR_OK;
+}
+
 static zarr_status objects_check(const struct zr_objects *self, const uint8_t *items,
                                  zarr_error *err)
 {
+    if (self->type.kind)
+        return objects_check_numbers(self, items, err);
     for (uint64_t i = 0; i < self->n; i++) {
         zarr_vlen item;
 
@@ -167,7 +242,7 @@ zarr_status zr_objects_encode(const struct zr_objects *self, zr_put_chunk *put,
     struct zr_put p = {.to = io->dst, .room = io->dst_bytes};
     zarr_status st = ZARR_OK;
 
-    if (io->src_bytes / sizeof(zarr_vlen) != self->n)
+    if (io->src_bytes / self->each != self->n)
         return zr_internal(err);
     ZR_TRY(objects_check(self, io->src, err));
     put(self, &p, io->src);
@@ -185,7 +260,7 @@ uint64_t zr_objects_size(const struct zr_objects *self, zr_put_chunk *put,
     struct zr_put p = {0};
     uint8_t first = 0;
 
-    if (job->src.bytes / sizeof(zarr_vlen) != self->n || !self->n ||
+    if (job->src.bytes / self->each != self->n || !self->n ||
         !zr_job_peek(job, 0, &first, 1))
         return 0;
     put(self, &p, (const uint8_t *)job->src.handle + job->src.offset);

@@ -1,6 +1,7 @@
 /*
- * impl/objects_int.h - json2 and msgpack2: a chunk's text elements as one list, nested as
- * the chunk's dimensions are, with NumPy's name of the type and the shape behind them.
+ * impl/objects_int.h - json2 and msgpack2: a chunk's elements (text, bools, numbers) as
+ * one list, nested as the chunk's dimensions are, with NumPy's name of the type and the
+ * shape behind them.
  */
 #ifndef ZR_IMPL_OBJECTS_INT_H
 #define ZR_IMPL_OBJECTS_INT_H
@@ -10,11 +11,14 @@
 struct zr_objects {
     const zarr_allocator *alloc;
     const char *codec;
-    uint64_t n; /* elements of a chunk */
+    uint64_t n;                /* elements of a chunk */
+    struct zr_numpy_type type; /* of numbers, in native order; kind 0: text */
+    size_t each;               /* bytes of an element in memory */
     int32_t ndim;
     uint64_t shape[ZARR_MAX_RANK];
     bool missing;    /* null and 0 are empty text */
     bool short_text; /* msgpack2: lengths of one byte may be used */
+    bool single;     /* msgpack2: floats have 32 bits */
     struct zr_json2 json;
 };
 zarr_status zr_objects_bind(void **out, const zarr_codec_spec *spec,
@@ -30,9 +34,20 @@ zarr_status zr_objects_no_text(const struct zr_objects *self, const char *what,
 zarr_status zr_objects_wrong_list(const struct zr_objects *self, uint64_t want,
                                   zarr_error *err);
 zarr_status zr_objects_wrong_shape(const struct zr_objects *self, zarr_error *err);
-/* UNSUPPORTED: what stands behind the elements is no type of text. */
+/* UNSUPPORTED: what stands behind the elements is no type of text; CORRUPT: it is not the
+ * array's type of numbers. */
 zarr_status zr_objects_type(const struct zr_objects *self, const char *s, size_t n,
                             zarr_error *err);
+
+#define ZR_OBJECTS_TYPE 16 /* "<f8", whatever the compiler thinks of */
+/* What the type behind the elements is called: of the array. */
+void zr_objects_type_name(const struct zr_objects *self, char name[ZR_OBJECTS_TYPE]);
+/* A value as it was found: kind 'b', 'u' (from 0 on), 'i' (below 0), 'f', or 0 for what
+ * is no number, of which `shown` tells. Stores it, or CORRUPT: the type does not hold it.
+ */
+zarr_status zr_objects_number(const struct zr_objects *self, char kind,
+                              struct zr_numpy_value v, const char *shown, uint64_t i,
+                              uint8_t *to, zarr_error *err);
 
 /* Where we are in lists in lists. */
 struct zr_nest {

@@ -171,9 +171,18 @@ static bool is_object(const struct zr_array_meta *m, const struct zr_json *dtype
 
 /* numcodecs writes these by index whatever the order is, and zarr-python reads them as
  * any filter's bytes: what it writes in order F, it reads scrambled. */
-static bool is_by_index(const char *id)
+static zarr_status check_by_index(const struct zr_array_meta *m,
+                                  const struct zr_json *codec, zarr_error *err)
 {
-    return zr_streq(id, "json2") || zr_streq(id, "msgpack2");
+    const char *id = zr_json_string(zr_json_get(codec, "id"));
+
+    if (m->order != 'F' || m->ndim < 2 || !id ||
+        (!zr_streq(id, "json2") && !zr_streq(id, "msgpack2")))
+        return ZARR_OK;
+    return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                   "order \"F\" with the filter \"%s\": zarr-python reads other "
+                   "elements than it wrote",
+                   id);
 }
 
 /* Lists: their items are the filter's to tell. */
@@ -208,18 +217,17 @@ static zarr_status read_dtype(struct zr_array_meta *m, const struct zr_meta_env 
 {
     const struct zr_json *v = zr_json_get(root, "dtype"), *codec = NULL;
     const char *name = NULL, *id = NULL;
+    zarr_status st = ZARR_OK;
 
+    codec = is_object(m, v) ? object_codec(m, root)
+            : m->filters    ? m->filters->u.kids.first
+                            : m->compressor;
+    ZR_TRY(check_by_index(m, codec, err));
     if (!is_object(m, v))
         return read_plain(m, env, v, err);
-    codec = object_codec(m, root);
     name = object_type(codec);
     id = zr_json_string(zr_json_get(codec, "id"));
     m->byte_order = ZARR_ORDER_NATIVE;
-    if (name && m->order == 'F' && m->ndim > 1 && is_by_index(id))
-        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                       "order \"F\" with the filter \"%s\": zarr-python reads other "
-                       "elements than it wrote",
-                       id);
     if (name) {
         m->object_codec = codec;
         if (zr_streq(name, OBJECT_LIST))
@@ -234,7 +242,9 @@ static zarr_status read_dtype(struct zr_array_meta *m, const struct zr_meta_env 
             "data type \"|O\" with the filter \"%.64s\" in front is not known: "
             "vlen-utf8, vlen-bytes, vlen-array, json2, msgpack2 and categorize are",
             id);
-    return read_plain(m, env, v, err);
+    st = read_plain(m, env, v, err);
+out:
+    return st;
 }
 
 static zarr_status make_chain(struct zr_array_meta *m, const struct zr_meta_env *env,

@@ -207,6 +207,7 @@ def test_misfits(context, source, code):
                 assert store.get("0") == want.tobytes(), (value, config, n)
                 assert store.get("0") == np.asarray(quiet(numcodecs.get_codec(dict(config)).encode, data)).tobytes()
 
+
 COMPLEX = ["c8", "c16"]
 
 

@@ -113,6 +113,9 @@ REFUSED |= {
     ("data type", "label_multiset"): (["label_multiset"], draft(55)),
     ("data type", "fixed_size_list"): (["fixed_size_list"], draft(62)),
     ("data type", "vlen-ndarray"): (["vlen-ndarray"], draft(71)),
+    # Documents of v2 instead of names.
+    ("elements", "S0, U0, V0"): ([cases.document_v2(name, None, SHAPE, CHUNKS) for name in ("|S0", "<U0", "|V0")],
+                                    "elements of zero bytes"),
     ("codec", "pickle"): (["pickle", "numcodecs.pickle"], "run whatever code"),
     ("codec", "json"): (["json", "numcodecs.json"], "do not say their shape"),
     ("codec", "msgpack"): (["msgpack", "numcodecs.msgpack"], "do not say their shape"),
@@ -129,6 +132,14 @@ REFUSED |= {
     ("codec", "vlen-ndarray"): (["vlen-ndarray"], draft(71)),
     ("codec", "nanovdb"): (["nanovdb"], draft(73)),
     ("codec", "jpeg*"): (["jpegxl", "jpeg2000"], "no registered codec describes"),
+    ("elements", "json2, msgpack2"): ([
+        cases.document_v2(dtype, None, SHAPE, CHUNKS, order, filters=[{"id": id_}])
+        for id_ in ("json2", "msgpack2") for dtype, order in (("<c8", "C"), ("|S3", "C"), ("<U3", "C"), ("<M8[s]", "C"),
+                                                              (">i4", "C"), ("<i4", "F"))],
+        "only text, bools, integers and floats of 16 to 64 bits are done|little-endian|other elements than it wrote"),
+    ("elements", "delta"): ([cases.document_v2(dtype, None, SHAPE, CHUNKS, filters=[
+        {"id": "delta", "dtype": dtype, "astype": astype}]) for dtype, astype in (("<c8", "<f4"), ("<f8", "<c16"))],
+        "one of dtype and astype is complex, must be both or none"),
     ("storage transformer", "concat-parts"): (["concat-parts"], draft(39)),
     ("storage transformer", "chunk-manifest-json"): (["chunk-manifest-json"], "does not hold"),
     ("storage transformer", "*"): (["indexed", "acme"], "wrong values"),
@@ -205,7 +216,8 @@ def test_no_name_is_missing():
     only_v2 = {bare(row[1]) for row in STATUS["Data types"] if not bare(row[0])}
     assert only_v2 == set(TYPES_V2)
     assert named("Codecs", 0) == set(CODECS) | set(METADATA_ONLY)
-    assert {bare(row[1]) for row in STATUS["Codecs"] if not bare(row[0])} == set(CODECS_V2)
+    assert {bare(row[1]) for row in STATUS["Codecs"] if not bare(row[0])} == {
+        name.removesuffix(" of numbers") for name in CODECS_V2}
     assert named("Chunk grids", 0) == set(GRIDS)
     assert named("Chunk key encodings", 0) == set(KEYS)
     assert [(row[0], bare(row[1])) for row in STATUS["Refused on purpose"]] == list(REFUSED)
@@ -409,13 +421,14 @@ def test_refused(context, kind, row):
     names, reason = REFUSED[kind, row]
     for name in names:
         store = context.store()
-        made = refusing(kind, name)
-        store.put("zarr.json", json.dumps(made).encode())
+        made = name if isinstance(name, dict) else refusing(kind, name)
+        store.put("zarr.json" if made["zarr_format"] == 3 else ".zarray", json.dumps(made).encode())
         for act in (store.open, lambda: context.store().create(document=made)):  # noqa: B023
             with pytest.raises(ZarrcError, match=reason) as raised:
                 act()
             assert raised.value.code == "UNSUPPORTED"
-            assert name.removeprefix("numcodecs.") in raised.value.message and "refused" in raised.value.message
+            if isinstance(name, str):
+                assert name.removeprefix("numcodecs.") in raised.value.message and "refused" in raised.value.message
 
 
 def test_refused_are_listed():

@@ -84,7 +84,43 @@ objects_config("json2_separators_text", {"id": "json2", "separators": ","}, CORR
 objects_config("json2_ascii_word", {"id": "json2", "ensure_ascii": "yes"}, CORRUPT, "ensure_ascii")
 objects_config("json2_order_f", JSON2, UNSUPPORTED, "json2", shape=[4, 4], chunks=[2, 2], order="F")
 objects_config("json2_fill_number", JSON2, CORRUPT, "fill_value", fill=7)
-filters("json2_of_numbers", UNSUPPORTED, "only text is done", JSON2)
+filters("json2_of_big_endian_numbers", UNSUPPORTED, "little-endian", JSON2, dtype=">u2")
+filters("json2_of_complex_numbers", UNSUPPORTED, "only text, bools", JSON2, dtype="<c8", fill_value=None)
+filters("json2_of_numbers_order_f", UNSUPPORTED, "elements than it wrote", JSON2, order="F")
+
+
+def numbers(name, found, value, word, status=CORRUPT):
+    """A chunk of 2 x 2 uint16 in a list."""
+    add(name, lambda: v2({"0.0": value}, filters=[found]), data=(status, word))
+
+
+NUMBERS, PACKED = b'"<u2",[2,2]]', b"\xa3<u2\x92\x02\x02"
+for _name, _found, _data, _word in (
+        ("empty", JSON2, b"", "json2"), ("cut", JSON2, b"[[1,2],[3,4]", "json2"),
+        ("other_shape", JSON2, b'[[1,2],[3,4],"<u2",[4]]', "shape"), ("flat", JSON2, b"[1,2,3," + NUMBERS, "list"),
+        ("other_type", JSON2, b'[[1,2],[3,4],"<i2",[2,2]]', '"<i2"'), ("swapped", JSON2, b'[[1,2],[3,4],">u2",[2,2]]', '">u2"'),
+        ("too_large", JSON2, b"[[1,2],[3,65536]," + NUMBERS, "element 3 is 65536"),
+        ("negative", JSON2, b"[[-1,2],[3,4]," + NUMBERS, "element 0 is -1"),
+        ("fraction", JSON2, b"[[1,2.5],[3,4]," + NUMBERS, "element 1 is 2.5"),
+        ("bool", JSON2, b"[[1,true],[3,4]," + NUMBERS, "element 1 is true"),
+        ("null", JSON2, b"[[1,null],[3,4]," + NUMBERS, "element 1 is null"),
+        ("text", JSON2, b'[[1,"2"],[3,4],' + NUMBERS, "element 1 is"),
+        ("nan", JSON2, b"[[1,NaN],[3,4]," + NUMBERS, "element 1 is NaN"),
+        ("digits", JSON2, b"[[1," + b"9" * 100000 + b"],[3,4]," + NUMBERS, "element 1 is"),
+        ("empty", {"id": "msgpack2"}, b"", "msgpack2"), ("cut", {"id": "msgpack2"}, b"\x94\x92\x01", "element 1"),
+        ("cut_inside", {"id": "msgpack2"}, b"\x94\x92\x01\xcd\x01", "element 1 ends"),
+        ("other_type", {"id": "msgpack2"}, b"\x94\x92\1\2\x92\3\4\xa3<i2\x92\2\2", '"<i2"'),
+        ("too_large", {"id": "msgpack2"}, b"\x94\x92\1\2\x92\3\xce\0\1\0\0" + PACKED, "element 3 is a number"),
+        ("negative", {"id": "msgpack2"}, b"\x94\x92\xff\2\x92\3\4" + PACKED, "element 0 is a number"),
+        ("float", {"id": "msgpack2"}, b"\x94\x92\1\xca\0\0\0\0\x92\3\4" + PACKED, "element 1 is a number"),
+        ("nil", {"id": "msgpack2"}, b"\x94\x92\1\xc0\x92\3\4" + PACKED, "element 1 is nil"),
+        ("text", {"id": "msgpack2"}, b"\x94\x92\1\xa1a\x92\3\4" + PACKED, "element 1 is text"),
+        ("tail", {"id": "msgpack2"}, b"\x94\x92\1\2\x92\3\4" + PACKED + b"\0", "behind the shape")):
+    numbers(f"{_found['id']}_numbers_{_name}", _found, _data, _word)
+numbers("json2_numbers_of_lists", JSON2, b"[[1,2],[3,[" + b"4," * 40 + b"4]]," + NUMBERS, "lists and objects", UNSUPPORTED)
+add("json2_numbers", v2({"0.0": b" [[1, 2], [3, 4], " + NUMBERS}, filters=[JSON2]), values={"first": "1", "last": "7"})
+add("msgpack2_numbers", v2({"0.0": b"\x94\x92\xcd\0\1\xd0\2\x92\3\4" + PACKED}, filters=[{"id": "msgpack2"}]),
+    values={"first": "1", "last": "7"})
 
 
 def packs(name, value, word, **more):

@@ -67,7 +67,9 @@ CODECS_V2 = {
     "bitround": ("<f4", 0, [{"id": "bitround", "keepbits": 10}], NUMBERS.astype("f4")),
     "vlen-array": TYPES_V2["vlen-array"],
     "json2": ("|O", "", [{"id": "json2"}], words_of("string")),
+    "json2 of numbers": ("<f4", 1.5, [{"id": "json2"}], NUMBERS.astype("f4") / 8),
     "msgpack2": ("|O", "", [{"id": "msgpack2"}], words_of("string")),
+    "msgpack2 of numbers": ("<i4", 7, [{"id": "msgpack2"}], NUMBERS.astype("i4") - 9),
     "categorize": ("|O", "", [{"id": "categorize", "labels": sorted(set(WORDS) - {""}), "dtype": "|O", "astype": "|u1"}],
                    words_of("string")),
 }
