@@ -128,7 +128,7 @@ packed("packbits_order", CORRUPT, "last_bit", codec("packbits", first_bit=5, las
 packed("packbits_beyond", CORRUPT, "has 16 bits", codec("packbits", last_bit=16))
 packed("packbits_bit_64", CORRUPT, "first_bit", codec("packbits", first_bit=64))
 packed("packbits_both_names", CORRUPT, "one thing by two names", codec("packbits", first_bit=0, start_bit=0))
-packed("packbits_raw", UNSUPPORTED, "no number", codec("packbits"), data_type="r16", fill_value=[0, 0])
+packed("packbits_raw", UNSUPPORTED, "must be bool or a number", codec("packbits"), data_type="r16", fill_value=[0, 0])
 number("packbits_short", b"", [codec("packbits")], "a/c/0/0", **BITS)
 number("packbits_long", b"\1\1", [codec("packbits")], "a/c/0/0", **BITS)
 number("packbits_padding_lies", b"\3\1", [codec("packbits", padding_encoding="first_byte")], "padding", **BITS)
