@@ -432,6 +432,9 @@ struct cli_spec {
 /* Starts from a model: type, shape, chunks, shards, codecs, fill, names, attributes,
  * format, keys. */
 int cli_spec_like(struct cli *cli, zarr_array *model, struct cli_spec *spec);
+/* After the options: a scalar that goes from v3 to v2 gets the empty list of names,
+ * without which xarray takes it for no variable. */
+void cli_spec_scalar_names(struct cli_spec *spec, zarr_array *model);
 /* Lays the options over what is in *spec; call it after cli_spec_like(), always: a
  * model's chain is written as the new format wants it here. */
 int cli_spec_read(struct cli *cli, struct cli_spec *spec);

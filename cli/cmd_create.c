@@ -78,7 +78,10 @@ static int describe(struct cli *cli, struct cli_node *model, struct cli_spec *sp
         return cli_error(cli, CLI_USAGE,
                          "Try: zarrc create x.zarr/a --shape=100,100 --dtype=float32",
                          "option --%s is missing", spec->spec.shape ? "dtype" : "shape");
-    return cli_spec_read(cli, spec);
+    rc = cli_spec_read(cli, spec);
+    if (!rc && like)
+        cli_spec_scalar_names(spec, model->array);
+    return rc;
 }
 
 static uint32_t spec_flags(struct cli *cli)

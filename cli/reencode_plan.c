@@ -104,6 +104,16 @@ static char *without_names(const char *attributes)
     return out.text;
 }
 
+/* As xarray says it of a scalar. */
+static bool has_no_names(const char *attributes)
+{
+    size_t bytes = 0;
+    const char *value =
+        attributes ? cli_json_member(attributes, "_ARRAY_DIMENSIONS", &bytes) : NULL;
+
+    return value && bytes == 2 && strncmp(value, "[]", 2) == 0;
+}
+
 static int plan_array(struct reencode *r, const char *src_path, const char *dst_path)
 {
     struct cli_spec spec = {.spec = {.struct_size = sizeof spec.spec}};
@@ -119,8 +129,11 @@ static int plan_array(struct reencode *r, const char *src_path, const char *dst_
     if (!rc)
         rc = read_options(r, &spec);
     if (!rc && zarr_array_zarr_format(array) == 2 && spec.spec.zarr_format == 3 &&
-        spec.spec.dimension_names && spec.spec.attributes)
+        (spec.spec.dimension_names ||
+         (spec.spec.ndim == 0 && has_no_names(spec.spec.attributes))) &&
+        spec.spec.attributes)
         spec.spec.attributes = attributes = without_names(spec.spec.attributes);
+    cli_spec_scalar_names(&spec, array);
     if (!rc) {
         st = zarr_array_create(&made, r->target, dst_path, &spec.spec, NULL, &err);
         if (st)

@@ -137,3 +137,14 @@ int cli_spec_like(struct cli *cli, zarr_array *model, struct cli_spec *spec)
     like_keys(spec, model);
     return like_fill(cli, spec, model);
 }
+
+void cli_spec_scalar_names(struct cli_spec *spec, zarr_array *model)
+{
+    const char *attributes = spec->spec.attributes;
+    size_t bytes = 0;
+
+    if (zarr_array_zarr_format(model) == 3 && spec->spec.zarr_format == 2 &&
+        spec->spec.ndim == 0 &&
+        !(attributes && cli_json_member(attributes, "_ARRAY_DIMENSIONS", &bytes)))
+        spec->spec.dimension_names = spec->names;
+}

@@ -237,7 +237,8 @@ typedef struct zarr_migrate_options {
  * _ARRAY_DIMENSIONS the dimension names. v3 to v2 goes where v2 can say it: no shards, a
  * regular grid, key encoding "v2", a fill value that is the same bit by bit (v2 has one
  * NaN), dimension names that are all there or all null, and no other _ARRAY_DIMENSIONS
- * beside them. An attribute _ARRAY_DIMENSIONS of a v3 array without names stays an
+ * beside them; a scalar gets the empty list, without which xarray takes it for no
+ * variable. An attribute _ARRAY_DIMENSIONS of a v3 array without names stays an
  * attribute, which v2 readers take for the names: migrated back it is dimension_names.
  * Bare NaN and Infinity in v2 attributes are no JSON; in v3 they are the strings "NaN"
  * and "Infinity". Groups that have consolidated metadata in the old format get it in the

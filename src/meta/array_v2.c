@@ -285,8 +285,7 @@ static zarr_status read_dimensions(struct zr_array_meta *m, zarr_error *err)
     zarr_status st = ZARR_OK;
     int32_t d = 0;
 
-    if (!zr_json_is(v, ZR_JSON_ARRAY) || zr_json_count(v) != (size_t)m->ndim ||
-        m->ndim == 0)
+    if (!zr_json_is(v, ZR_JSON_ARRAY) || zr_json_count(v) != (size_t)m->ndim)
         return ZARR_OK;
     for (const struct zr_json *name = v->u.kids.first; name; name = name->next)
         if (!zr_json_string(name))

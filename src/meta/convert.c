@@ -157,7 +157,8 @@ static zarr_status check_names(const struct zr_array_meta *in, bool *named,
     return ZARR_OK;
 }
 
-/* .zattrs: the attributes, and the dimension names. */
+/* .zattrs: the attributes, and the dimension names. For xarray the empty list is what
+ * makes a scalar a variable, and v3 needs no names to say the same. */
 static zarr_status v2_attributes(const struct zr_array_meta *in, struct zr_json_doc *doc,
                                  struct zr_json **out, zarr_error *err)
 {
@@ -170,7 +171,7 @@ static zarr_status v2_attributes(const struct zr_array_meta *in, struct zr_json_
     *out = in->attributes ? zr_json_copy(doc, in->attributes)
                           : zr_json_new(doc, ZR_JSON_OBJECT);
     ZR_TRY(check_names(in, &named, err));
-    if (!named)
+    if (!named && (in->ndim > 0 || attribute))
         goto out;
     names = zr_json_new(doc, ZR_JSON_ARRAY);
     for (int32_t d = 0; d < in->ndim; d++)
@@ -296,6 +297,8 @@ static zarr_status to_v3(struct zr_array_meta *out, const struct zr_meta_env *en
         goto out;
     if (in->format == 2 && again.dimension_names)
         zr_json_remove(zr_json_get(root, "attributes"), ZR_DIMENSIONS_ATTRIBUTE);
+    if (in->format == 2 && in->ndim == 0)
+        zr_json_remove(root, "dimension_names"); /* an empty list says nothing here */
     ZR_TRY(read_made(out, env, 3, root, NULL, err));
     ZR_TRY(check_fill(out, in, err));
 out:

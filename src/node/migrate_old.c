@@ -105,10 +105,14 @@ out:
     return st;
 }
 
-/* What this v3 document would have beside it in v2. */
+/* What this v3 document would have beside it in v2. A scalar there may have the empty
+ * list of names or not. */
 static struct zr_json *attributes_of_v3(struct zr_json_doc *doc,
-                                        const struct zr_json *root)
+                                        const struct zr_json *root,
+                                        const struct zr_json *old)
 {
+    const struct zr_json *shape = zr_json_get(root, "shape");
+    const struct zr_json *stored = zr_json_get(old, ZR_DIMENSIONS_ATTRIBUTE);
     const struct zr_json *attributes = zr_json_get(root, "attributes");
     const struct zr_json *names = zr_json_get(root, "dimension_names");
     struct zr_json *out = zr_json_is(attributes, ZR_JSON_OBJECT)
@@ -117,6 +121,9 @@ static struct zr_json *attributes_of_v3(struct zr_json_doc *doc,
 
     if (zr_json_is(names, ZR_JSON_ARRAY) && zr_json_count(names) > 0)
         zr_json_set(doc, out, ZR_DIMENSIONS_ATTRIBUTE, zr_json_copy(doc, names));
+    else if (zr_json_is(shape, ZR_JSON_ARRAY) && zr_json_count(shape) == 0 &&
+             zr_json_is(stored, ZR_JSON_ARRAY) && zr_json_count(stored) == 0)
+        zr_json_set(doc, out, ZR_DIMENSIONS_ATTRIBUTE, zr_json_copy(doc, stored));
     zr_json_settle(out);
     return out;
 }
@@ -134,7 +141,7 @@ zarr_status zr_migration_judge_stray(struct zr_migration *m, struct zr_migrated 
     if (m->from != 2 || !(m->opts.flags & ZARR_MIGRATE_REMOVE))
         goto out;
     ZR_TRY(read_old(m, node->path, ZR_DOC_ATTRS, &old, &there, err));
-    said = attributes_of_v3(&doc, root);
+    said = attributes_of_v3(&doc, root, old ? old->json.root : NULL);
     if (!zr_json_ok(&doc))
         ZR_TRY(zr_fail_memory(err, doc.arena.used_bytes));
     node->stray = there && !(old && zr_same_attributes(old->json.root, said));

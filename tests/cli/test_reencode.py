@@ -74,6 +74,20 @@ def test_nothing_given_keeps_all(zarrc, source, tmp_path):
     assert said(a) == said(b)
 
 
+def test_scalars_keep_what_xarray_needs(zarrc, tmp_path):
+    """The empty list of names in v2, none in v3; for arrays made after one as well."""
+    zarr.create_array(tmp_path / "3", shape=(), dtype="i4", attributes={"crs": "c"})[...] = 5
+    zarrc("reencode", "--format=2", tmp_path / "3", tmp_path / "2")
+    assert json.loads((tmp_path / "2/.zattrs").read_text()) == {"crs": "c", "_ARRAY_DIMENSIONS": []}
+    zarrc("reencode", "--format=3", tmp_path / "2", tmp_path / "3b")
+    assert json.loads((tmp_path / "3b/zarr.json").read_text())["attributes"] == {"crs": "c"}
+    assert zarr.open_array(tmp_path / "3b", mode="r")[...] == 5
+    zarrc("create", "--format=2", "--like", tmp_path / "3", tmp_path / "like")
+    assert json.loads((tmp_path / "like/.zattrs").read_text()) == {"crs": "c", "_ARRAY_DIMENSIONS": []}
+    zarrc("create", "--format=2", "--shape=", "--dtype=int8", tmp_path / "plain")
+    assert not (tmp_path / "plain/.zattrs").exists()
+
+
 def test_to_v2_and_back(zarrc, source, tmp_path):
     path, values = source
     zarrc("reencode", "--format=2", path, tmp_path / "v2.zarr")

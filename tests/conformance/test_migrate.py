@@ -330,6 +330,26 @@ def test_nan_in_attributes(context, tmp_path):
     assert migrate(context, tmp_path, remove=True) == [("remove", ".zattrs")]
 
 
+@pytest.mark.parametrize("attributes", [{}, {"crs": "c"}, {"_ARRAY_DIMENSIONS": "mine"}])
+def test_scalar_of_xarray(context, tmp_path, attributes):
+    """In v2 it takes the empty list for a variable, in v3 no names at all."""
+    zarr.create_array(tmp_path / "a", shape=(), dtype="i4", zarr_format=3, attributes=attributes,
+                      compressors=None, chunk_key_encoding={"name": "v2", "separator": "."})[...] = 5
+    before = json.loads((tmp_path / "a/zarr.json").read_text())
+    migrate(context, tmp_path / "a", zarr_format=2, remove=True)
+    there = json.loads((tmp_path / "a/.zattrs").read_text())
+    assert there == {"_ARRAY_DIMENSIONS": [], **attributes}
+    assert zarr.open_array(tmp_path / "a", mode="r")[...] == 5
+    migrate(context, tmp_path / "a", zarr_format=3, remove=True)
+    after = json.loads((tmp_path / "a/zarr.json").read_text())
+    assert after["attributes"] == attributes and "dimension_names" not in after
+    assert after["shape"] == before["shape"] == []
+    assert ours(context, tmp_path / "a", np.array(5, "i4"))
+    # Asked for by nobody, it is not made.
+    context.store(str(tmp_path / "b"), create=True).create("", (), "int8", zarr_format=2)
+    assert not (tmp_path / "b/.zattrs").exists()
+
+
 def test_strays_stay(context, tmp_path):
     """What a node that was v3 before has beside it was never compared: only its equal goes."""
     root = zarr.create_group(tmp_path, zarr_format=3, attributes={"title": "x"})
