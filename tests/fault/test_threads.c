@@ -60,7 +60,7 @@ static void work_failed(struct job *j, const char *what, const zarr_error *err)
 static void write_part(struct job *j, uint32_t value, int part)
 {
     uint32_t data[EDGE * EDGE];
-    const uint64_t at = value % 4 * INNER;
+    const uint64_t at = (uint64_t)(value % 4) * INNER;
     const uint64_t start[2] = {part ? at : 0, part == 2 ? at : 0};
     const uint64_t count[2] = {part ? INNER : EDGE, part == 2 ? INNER : EDGE};
     const int64_t shape[2] = {(int64_t)count[0], (int64_t)count[1]};
