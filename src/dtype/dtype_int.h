@@ -120,6 +120,10 @@ const struct zr_dtype_entry *zr_family_of(const struct zr_dtype_registry *r,
                                           const char *name);
 const struct zr_dtype_entry *zr_family_of_v2(const struct zr_dtype_registry *r,
                                              const char *bare);
+/* Whether that is a member of the family of this table: under its name or alias `own`;
+ * as v2 has it. */
+bool zr_family_takes(const zarr_dtype_vtable *v, const char *own, const char *name);
+bool zr_family_takes_v2(const zarr_dtype_vtable *v, const char *bare);
 
 /* ---- the core's tables ---- */
 enum {

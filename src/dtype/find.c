@@ -34,27 +34,43 @@ out:
     return st;
 }
 
+/* What a member's name has in front of its digits or brackets; 0: it has none. */
+static size_t stem_bytes(const char *name)
+{
+    size_t n = strlen(name), stem = n;
+    const char *inside;
+
+    if (zr_bracketed(name, &inside, &n))
+        return (size_t)(inside - 1 - name);
+    while (stem > 0 && name[stem - 1] >= '0' && name[stem - 1] <= '9')
+        stem--;
+    return name[stem] ? stem : 0;
+}
+
+/* Digits go behind the name of a numbered family, brackets behind all other names. */
+static bool joins(const zarr_dtype_vtable *v, const char *name, size_t stem)
+{
+    const bool numbered =
+        (v->flags & ZARR_DTYPE_NUMBERED) && v->name && stem == strlen(v->name);
+
+    return numbered == (name[stem] != '[');
+}
+
 const struct zr_dtype_entry *zr_family_of(const struct zr_dtype_registry *r,
                                           const char *name)
 {
-    size_t n = strlen(name), stem = n;
-    const struct zr_dtype_entry *e;
-    const char *inside;
-    bool numbered;
+    const size_t stem = stem_bytes(name);
+    const struct zr_dtype_entry *e = stem ? zr_map_get_n(&r->v3, name, stem) : NULL;
 
-    if (zr_bracketed(name, &inside, &n))
-        stem = (size_t)(inside - 1 - name);
-    else
-        while (stem > 0 && name[stem - 1] >= '0' && name[stem - 1] <= '9')
-            stem--;
-    if (stem == 0 || name[stem] == '\0')
-        return NULL;
-    e = zr_map_get_n(&r->v3, name, stem);
-    if (!e || !(e->vt.flags & ZARR_DTYPE_FAMILY))
-        return NULL;
-    /* Digits go behind the name of a numbered family, brackets behind all other names. */
-    numbered = (e->vt.flags & ZARR_DTYPE_NUMBERED) && stem == strlen(e->vt.name);
-    return numbered == (name[stem] != '[') ? e : NULL;
+    return e && (e->vt.flags & ZARR_DTYPE_FAMILY) && joins(&e->vt, name, stem) ? e : NULL;
+}
+
+bool zr_family_takes(const zarr_dtype_vtable *v, const char *own, const char *name)
+{
+    const size_t stem = stem_bytes(name);
+
+    return stem && strlen(own) == stem && strncmp(own, name, stem) == 0 &&
+           joins(v, name, stem);
 }
 
 /* A v3 name with the text of a configuration or NULL. *out stays NULL when nobody knows
@@ -92,14 +108,23 @@ static uint32_t order_of(char c)
 }
 
 /* A family goes by its letter, structs by "[". */
+static bool has_letter(const char *bare)
+{
+    return bare[0] == '[' || (bare[0] && bare[1] >= '0' && bare[1] <= '9');
+}
+
 const struct zr_dtype_entry *zr_family_of_v2(const struct zr_dtype_registry *r,
                                              const char *bare)
 {
-    const struct zr_dtype_entry *e = NULL;
+    const struct zr_dtype_entry *e =
+        has_letter(bare) ? zr_map_get_n(&r->v2, bare, 1) : NULL;
 
-    if (bare[0] == '[' || (bare[0] && bare[1] >= '0' && bare[1] <= '9'))
-        e = zr_map_get_n(&r->v2, bare, 1);
     return e && !e->fixed ? e : NULL;
+}
+
+bool zr_family_takes_v2(const zarr_dtype_vtable *v, const char *bare)
+{
+    return v->v2 && strlen(v->v2) == 1 && has_letter(bare) && bare[0] == v->v2[0];
 }
 
 /* *out stays NULL when it is no v2 string that anybody knows. The byte order comes as

@@ -211,6 +211,39 @@ out:
     return st;
 }
 
+/* The types that were there first, in all their spellings, are no member of a new family.
+ */
+static zarr_status check_member(const struct claim *c, const char *name,
+                                const struct zr_dtype_entry *old, zarr_error *err)
+{
+    bool takes = name && zr_family_takes_v2(c->vt, name);
+
+    if (!name || zr_is_raw_form(name))
+        return ZARR_OK;
+    takes = takes || (c->vt->name && zr_family_takes(c->vt, c->vt->name, name));
+    for (const char *const *own = c->vt->aliases; own && *own && !takes; own++)
+        takes = zr_family_takes(c->vt, *own, name);
+    return takes ? taken(c, "member", name, old, err) : ZARR_OK;
+}
+
+static zarr_status check_family(const struct zr_dtype_registry *r, const struct claim *c,
+                                zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    for (size_t i = 0; i < r->n && (c->vt->flags & ZARR_DTYPE_FAMILY); i++) {
+        const struct zr_dtype_entry *old = r->entries[i];
+
+        ZR_TRY(check_member(c, old->vt.name, old, err));
+        ZR_TRY(check_member(c, old->vt.v2, old, err));
+        ZR_TRY(check_member(c, old->vt.numpy, old, err));
+        for (const char *const *alias = old->vt.aliases; alias && *alias; alias++)
+            ZR_TRY(check_member(c, *alias, old, err));
+    }
+out:
+    return st;
+}
+
 static zarr_status check_dlpack(const struct zr_dtype_registry *r, const struct claim *c,
                                 const struct zarr_dtype *t, zarr_error *err)
 {
@@ -256,6 +289,7 @@ static zarr_status check_table(struct zr_dtype_registry *r, const struct claim *
         ZR_TRY(check_name(r, c, *alias, err));
     ZR_TRY(check_v2(r, c, err));
     ZR_TRY(check_numpy(r, c, err));
+    ZR_TRY(check_family(r, c, err));
 out:
     return st;
 }

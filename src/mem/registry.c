@@ -71,12 +71,20 @@ static zarr_status backend_check(const struct zr_memory_registry *r,
         return zr_fail(err, ZARR_ERR_INVALID,
                        "memory backend \"%s\": alignment %" PRIu32 " is no power of two",
                        name, v->alignment);
-    if (r->by_type[v->device_type])
-        return zr_fail(err, ZARR_ERR_EXISTS,
-                       "memory backend \"%s\": device type %" PRId32
-                       " is \"%s\" of %s already",
-                       name, v->device_type, r->by_type[v->device_type]->vt.name,
-                       r->by_type[v->device_type]->origin);
+    for (size_t i = 0; i < ZR_COUNT(r->by_type); i++) {
+        const struct zr_backend *old = r->by_type[i];
+
+        if (old && i == (size_t)v->device_type)
+            return zr_fail(err, ZARR_ERR_EXISTS,
+                           "memory backend \"%s\": device type %" PRId32
+                           " is \"%s\" of %s already",
+                           name, v->device_type, old->vt.name, old->origin);
+        if (old && zr_streq(old->vt.name, name))
+            return zr_fail(err, ZARR_ERR_EXISTS,
+                           "memory backend \"%s\": the name is taken by device type "
+                           "%zu of %s",
+                           name, i, old->origin);
+    }
     return ZARR_OK;
 }
 

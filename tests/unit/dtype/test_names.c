@@ -584,6 +584,84 @@ static void core_spellings(void **state)
     zr_dtype_registry_deinit(&r);
 }
 
+static zarr_status no_parse_v2(zarr_dtype_info *info, const zarr_dtype_host *host,
+                               const char *v2, zarr_error *err)
+{
+    return byte_parse(info, host, v2, NULL, err);
+}
+
+static zarr_status no_text(const zarr_dtype_info *info, uint32_t what, char *text,
+                           size_t cap, size_t *text_bytes, zarr_error *err)
+{
+    ZR_UNUSED(info);
+    ZR_UNUSED(what);
+    ZR_UNUSED(text);
+    ZR_UNUSED(cap);
+    ZR_UNUSED(err);
+    *text_bytes = 0;
+    return ZARR_OK;
+}
+
+/* Whoever comes first has a name, a family or one that would be its member. */
+static void registering_families(void **state)
+{
+    enum {
+        ONE = 0,
+        FAMILY = ZARR_DTYPE_FAMILY,
+        DIGITS = ZARR_DTYPE_FAMILY | ZARR_DTYPE_NUMBERED
+    };
+    static const struct {
+        const char *name, *alias, *v2, *numpy;
+        uint32_t flags;
+        const char *taken; /* what the message says; NULL: it is registered */
+    } claims[] = {
+        {"foo24", NULL, NULL, NULL, ONE, NULL},
+        {"foo", NULL, NULL, NULL, DIGITS, "member \"foo24\" is taken by me's \"foo24\""},
+        {"foo", NULL, NULL, NULL, FAMILY, NULL}, /* foo[24] is another */
+        {"bar[3]", NULL, NULL, NULL, ONE, NULL},
+        {"bar", NULL, NULL, NULL, FAMILY, "member \"bar[3]\" is taken by me's"},
+        {"bar", NULL, NULL, NULL, DIGITS, NULL},
+        {"a", "baz[x]", NULL, NULL, ONE, NULL},
+        {"b", "baz", NULL, NULL, FAMILY, "member \"baz[x]\" is taken by me's \"a\""},
+        {"third", "baz", NULL, NULL, DIGITS, "member \"baz[x]\" is taken by me's \"a\""},
+        {"quart", NULL, "q4", NULL, ONE, NULL},
+        {"d", NULL, "q", NULL, FAMILY, "member \"q4\" is taken by me's \"quart\""},
+        {"e", NULL, NULL, "w4", ONE, NULL},
+        {"f", NULL, "w", NULL, FAMILY, "member \"w4\" is taken by me's \"e\""},
+        {"g", NULL, "x", NULL, FAMILY, NULL},
+        {"h", NULL, "x4", NULL, ONE, "v2 type \"x4\" is taken by me's \"g\""},
+        {"int", NULL, NULL, NULL, DIGITS, "is taken by core's \"int2\""},
+        {"i", NULL, "i", NULL, FAMILY, "member \"i1\" is taken by core's \"int8\""},
+        {"pre1", NULL, NULL, NULL, DIGITS, NULL},
+        {"pre", NULL, NULL, NULL, DIGITS, "member \"pre1\" is taken by me's \"pre1\""},
+    };
+    const char *aliases[ZR_COUNT(claims)][2] = {{NULL}}; /* each table keeps its own */
+    struct zr_dtype_registry r;
+    zarr_dtype_vtable v = *zr_dtype_core[3];
+
+    (void)state;
+    assert_int_equal(fill_registry(&r, NULL), ZARR_OK);
+    v.parse = byte_parse;
+    for (size_t i = 0; i < ZR_COUNT(claims); i++) {
+        zarr_error err = {0};
+        zarr_status st;
+
+        v.flags = claims[i].flags;
+        v.parse_v2 = v.flags ? no_parse_v2 : NULL;
+        v.write = v.flags ? no_text : NULL;
+        v.name = claims[i].name;
+        aliases[i][0] = claims[i].alias;
+        v.aliases = aliases[i];
+        v.v2 = claims[i].v2;
+        v.numpy = claims[i].numpy;
+        st = zr_dtype_register(&r, &v, "me", &err);
+        if (st != (claims[i].taken ? ZARR_ERR_EXISTS : ZARR_OK) ||
+            (claims[i].taken && !strstr(err.message, claims[i].taken)))
+            fail_msg("%s: %d %s", claims[i].name, st, err.message);
+    }
+    zr_dtype_registry_deinit(&r);
+}
+
 /* ---- a family from outside: a pair of elements of another type ---- */
 
 struct pair {
@@ -775,19 +853,13 @@ static void no_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names),
-        cmocka_unit_test(small_types),
-        cmocka_unit_test(numpy_names),
-        cmocka_unit_test(no_names),
-        cmocka_unit_test(v2_metadata),
-        cmocka_unit_test(v3_metadata),
-        cmocka_unit_test(registering),
-        cmocka_unit_test(core_spellings),
-        cmocka_unit_test(no_type),
-        cmocka_unit_test(no_memory),
-        cmocka_unit_test(plugged_in),
-        cmocka_unit_test(broken),
-        cmocka_unit_test(byte_order_beside),
+        cmocka_unit_test(names),          cmocka_unit_test(small_types),
+        cmocka_unit_test(numpy_names),    cmocka_unit_test(no_names),
+        cmocka_unit_test(v2_metadata),    cmocka_unit_test(v3_metadata),
+        cmocka_unit_test(registering),    cmocka_unit_test(registering_families),
+        cmocka_unit_test(core_spellings), cmocka_unit_test(no_type),
+        cmocka_unit_test(no_memory),      cmocka_unit_test(plugged_in),
+        cmocka_unit_test(broken),         cmocka_unit_test(byte_order_beside),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -138,6 +138,14 @@ static void registering(void **state)
     assert_string_equal(be->origin, "here");
     assert_int_equal(be->vt.alignment, 64);
     assert_int_equal(zr_memory_register(&r, &v, NULL, "y", &err), ZARR_ERR_EXISTS);
+    v.device_type = ZARR_DEVICE_OPENCL; /* another kind by the same name */
+    assert_int_equal(zr_memory_register(&r, &v, NULL, "y", &err), ZARR_ERR_EXISTS);
+    assert_non_null(strstr(err.message, "is taken by device type 12 of here"));
+    v.name = "host";
+    assert_int_equal(zr_memory_register(&r, &v, NULL, "y", &err), ZARR_ERR_EXISTS);
+    assert_non_null(strstr(err.message, "is taken by device type 1 of core"));
+    v.name = "third";
+    assert_int_equal(zr_memory_register(&r, &v, NULL, "y", &err), ZARR_OK);
     assert_true(zr_device_is_host(&r, ZARR_DEVICE_CPU));
     assert_false(zr_device_is_host(&r, ZARR_DEVICE_EXT));
     assert_false(zr_device_is_host(&r, ZARR_DEVICE_CUDA));
