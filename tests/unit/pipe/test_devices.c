@@ -451,6 +451,7 @@ static void all_arrays(struct setting *s)
 
     open_setting(&w, s);
     atomic_store(&far_side.jobs, 0);
+    memset(&own_n, 0, sizeof own_n);
     for (size_t c = 0; c < ZR_COUNT(codecs); c++)
         for (size_t p = 0; p < ZR_COUNT(pipelines); p++) {
             one_array(&w, s, c, p);
@@ -460,6 +461,11 @@ static void all_arrays(struct setting *s)
         }
     if (s->tensor == ZARR_DEVICE_EXT)
         assert_true(atomic_load(&far_side.jobs) > 100);
+    /* "test.own" carried them out, step by step. */
+    assert_true(atomic_load(&own_n.reads) >= (int)(3 * ZR_COUNT(codecs)));
+    assert_int_equal(atomic_load(&own_n.writes), 2 * ZR_COUNT(codecs));
+    assert_int_equal(atomic_load(&own_n.encoded), 2 * FIRST_SHARD); /* full, no shards */
+    assert_true(atomic_load(&own_n.fetched) > 0);
     close_setting(&w, s);
 }
 
