@@ -33,24 +33,26 @@ out:
     return st;
 }
 
+static zarr_status commit_array_change(void *arg, zarr_error *err)
+{
+    struct array_changing *c = arg;
+
+    return zr_array_state_commit(c->array, c->before, c->after, ZR_STATE_ATTRS, err);
+}
+
 static zarr_status change_array(zarr_array *array, struct zr_attrs_change *change,
                                 zarr_error *err)
 {
     struct array_changing c = {.array = array, .before = zr_array_state_get(array)};
-    struct zr_tree *tree = NULL;
     zarr_status st = ZARR_OK;
 
     change->format = c.before->meta.format;
     change->check = check_array_change;
+    change->commit = commit_array_change;
     change->arg = &c;
-    st = zr_attrs_change(&tree, array->h.store, array->h.path, change, err);
-    if (st == ZARR_OK) {
-        zr_array_state_swap(array, c.after);
-        c.after = NULL;
-    } else {
+    st = zr_attrs_change(array->h.store, array->h.path, change, err);
+    if (st != ZARR_OK)
         zr_path_prefix(err, st, array->h.path);
-    }
-    zr_tree_free(tree);
     zr_array_state_free(c.after);
     zr_array_state_free(c.before);
     return st;

@@ -226,24 +226,41 @@ void zarr_array_free(zarr_array *array)
         array_destroy(array);
 }
 
+enum {
+    REFRESH_TRIES = 16
+};
+
+/* What was read may be older than what another thread has put in the handle meanwhile:
+ * then it is read again. Where that never ends, a state as new as this call is there. */
 zarr_status zarr_array_refresh(zarr_array *array, int *changed, zarr_error *err)
 {
-    struct zr_array_state *before = zr_array_state_get(array), *after = NULL;
-    zarr_status st = zr_array_load(&after, array, before->meta.format, err);
+    struct zr_array_state *first = zr_array_state_get(array), *after = NULL;
+    struct zr_array_state *before = zr_array_state_ref(first);
+    bool done = false;
+    zarr_status st = ZARR_OK;
 
-    if (st == ZARR_OK)
-        st = zr_separator_probe(array, after, err);
-    if (st != ZARR_OK) {
-        zr_path_prefix(err, st, array->h.path);
-        goto out;
+    for (int i = 0; i < REFRESH_TRIES && !done; i++) {
+        zr_array_state_free(after);
+        zr_array_state_free(before);
+        before = zr_array_state_get(array);
+        st = zr_array_load(&after, array, before->meta.format, err);
+        if (st == ZARR_OK)
+            st = zr_separator_probe(array, after, err);
+        if (st != ZARR_OK) {
+            zr_path_prefix(err, st, array->h.path);
+            goto out;
+        }
+        zr_array_state_ref(after); /* the handle's */
+        done = zr_array_state_exchange(array, before, after);
+        if (!done)
+            zr_array_state_free(after);
     }
     if (changed)
-        *changed = !zr_json_equal(before->root, after->root) ||
-                   !zr_json_equal(before->attrs, after->attrs);
-    zr_array_state_swap(array, after);
-    after = NULL; /* moved */
+        *changed = !zr_json_equal(first->root, after->root) ||
+                   !zr_json_equal(first->attrs, after->attrs);
 out:
     zr_array_state_free(after);
     zr_array_state_free(before);
+    zr_array_state_free(first);
     return st;
 }

@@ -24,13 +24,12 @@ static bool is_smaller(const struct zr_array_state *old, const uint64_t *shape)
 static zarr_status resize_array(zarr_array *array, const uint64_t *shape, uint32_t flags,
                                 zarr_error *err)
 {
-    struct zr_array_state *before = zr_array_state_get(array), *old = NULL, *after = NULL;
+    struct zr_array_state *before = zr_array_state_get(array), *old = NULL;
     const struct zr_shape_change change = {
-        .array = array, .before = before, .shape = shape, .old = &old};
+        .array = array, .held = before, .before = before, .shape = shape, .old = &old};
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_shape_publish(&after, &change, err));
-    zr_array_state_swap(array, after);
+    ZR_TRY(zr_shape_publish(NULL, &change, err));
     if (flags & ZARR_RESIZE_KEEP_CHUNKS)
         goto out;
     if (!is_smaller(old, shape))
@@ -96,10 +95,10 @@ static zarr_status append_locked(struct appending *ap, int32_t axis,
                                  const zarr_tensor *src, const zarr_io_options *opts,
                                  zarr_error *err)
 {
-    struct zr_array_state *handles = zr_array_state_get(ap->array), *after = NULL;
+    struct zr_array_state *handles = zr_array_state_get(ap->array);
     zarr_selection *box = NULL;
     struct zr_shape_change change = {
-        .array = ap->array, .shape = ap->shape, .same_base = true};
+        .array = ap->array, .held = handles, .shape = ap->shape, .same_base = true};
     zarr_status st = ZARR_OK;
 
     ZR_TRY(zr_array_load(&ap->base, ap->array, handles->meta.format, err));
@@ -112,8 +111,7 @@ static zarr_status append_locked(struct appending *ap, int32_t axis,
                                   ap->count, err));
         ZR_TRY(zr_array_write_state(ap->array, ap->larger, box, src, opts, err));
     }
-    ZR_TRY(zr_shape_publish(&after, &change, err));
-    zr_array_state_swap(ap->array, after);
+    ZR_TRY(zr_shape_publish(NULL, &change, err));
 out:
     zarr_selection_free(box);
     zr_array_state_free(handles);

@@ -205,12 +205,21 @@ out:
     return st;
 }
 
+static zarr_status commit_shape(void *arg, zarr_error *err)
+{
+    const struct shape_publishing *p = arg;
+
+    return zr_array_state_commit(p->change->array, p->change->held, p->after,
+                                 ZR_STATE_ARRAY, err);
+}
+
 zarr_status zr_shape_publish(struct zr_array_state **out,
                              const struct zr_shape_change *change, zarr_error *err)
 {
     const zarr_array *a = change->array;
     struct shape_publishing p = {.change = change};
-    const struct zr_doc_edit edit = {.fn = edit_shape, .arg = &p, .give_up = &p.give_up};
+    const struct zr_doc_edit edit = {
+        .fn = edit_shape, .arg = &p, .give_up = &p.give_up, .commit = commit_shape};
     struct zr_doc_source src;
     struct zr_str key;
     zarr_status st = ZARR_OK;
@@ -221,8 +230,10 @@ zarr_status zr_shape_publish(struct zr_array_state **out,
     ZR_TRY(zr_str_status(&key, err));
     src = zr_doc_source(a->h.store, zr_str_text(&key));
     ZR_TRY(zr_doc_update(&src, &edit, err));
-    *out = p.after; /* moved */
-    p.after = NULL;
+    if (out) {
+        *out = p.after; /* moved */
+        p.after = NULL;
+    }
     if (change->old) {
         *change->old = p.old; /* moved */
         p.old = NULL;

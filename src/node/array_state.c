@@ -199,12 +199,17 @@ struct zr_array_state *zr_array_state_get(const zarr_array *array)
     return s;
 }
 
-void zr_array_state_swap(zarr_array *array, struct zr_array_state *s)
+bool zr_array_state_exchange(zarr_array *array, const struct zr_array_state *before,
+                             struct zr_array_state *s)
 {
     struct zr_array_state *old;
 
     zr_mutex_lock(&array->h.mutex);
     old = array->state;
+    if (before && old != before) {
+        zr_mutex_unlock(&array->h.mutex);
+        return false;
+    }
     if (old && old->facts->lent) { /* somebody may still look at them */
         old->facts->link.next = array->h.kept;
         array->h.kept = &old->facts->link;
@@ -213,4 +218,57 @@ void zr_array_state_swap(zarr_array *array, struct zr_array_state *s)
     array->state = s;
     zr_mutex_unlock(&array->h.mutex);
     zr_array_state_free(old);
+    return true;
+}
+
+/* v2: .zarray of one state, .zattrs of another. */
+static zarr_status state_of_two(struct zr_array_state **out, const zarr_array *a,
+                                const struct zr_array_state *array,
+                                const struct zr_array_state *attrs, zarr_error *err)
+{
+    const struct zr_array_source src = {
+        .format = 2,
+        .tree = array->tree,
+        .root = array->root,
+        /* they may lie in consolidated metadata */
+        .attrs_tree =
+            attrs->attrs_tree || !attrs->attrs ? attrs->attrs_tree : attrs->tree,
+        .attrs = attrs->attrs,
+    };
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_array_state_new(out, a->h.ctx, &src, err));
+    ZR_TRY(zr_separator_inherit(a, array, *out, err));
+out:
+    if (st != ZARR_OK) {
+        zr_array_state_free(*out);
+        *out = NULL;
+    }
+    return st;
+}
+
+zarr_status zr_array_state_commit(zarr_array *array, struct zr_array_state *before,
+                                  struct zr_array_state *s, enum zr_state_part part,
+                                  zarr_error *err)
+{
+    struct zr_array_state *now = zr_array_state_ref(before), *next = NULL;
+    zarr_status st = ZARR_OK;
+
+    /* One document under one lock: what was written last comes last. */
+    next = zr_array_state_ref(s);
+    while (!zr_array_state_exchange(array, s->meta.format == 3 ? NULL : now, next)) {
+        zr_array_state_free(next);
+        zr_array_state_free(now);
+        next = NULL;
+        now = zr_array_state_get(array);
+        ZR_TRY(state_of_two(&next, array, part == ZR_STATE_ARRAY ? s : now,
+                            part == ZR_STATE_ATTRS ? s : now, err));
+    }
+    next = NULL; /* moved */
+out:
+    if (st != ZARR_OK)
+        zr_prefix(err, st, "it is written, but this handle must be refreshed");
+    zr_array_state_free(next);
+    zr_array_state_free(now);
+    return st;
 }

@@ -137,12 +137,18 @@ static zarr_status edit_attributes(void *arg, const struct zr_doc *old,
 
     ZR_TRY(old_document(e, old, &attrs, err));
     ZR_TRY(apply_change(e, attrs, err));
-    if (e->change->check)
-        ZR_TRY(e->change->check(e->change->arg, e->tree, err));
+    ZR_TRY(e->change->check(e->change->arg, e->tree, err));
     zr_json_settle(e->tree->json.root); /* the handle holds what the store does */
     zr_json_write(e->tree->json.root, ATTRS_INDENT, text);
 out:
     return st;
+}
+
+static zarr_status commit_attributes(void *arg, zarr_error *err)
+{
+    const struct attrs_editing *e = arg;
+
+    return e->change->commit(e->change->arg, err);
 }
 
 /* What the caller gave as JSON text. */
@@ -165,14 +171,16 @@ static zarr_status parse_value(struct zr_json_doc *json, const struct zr_attrs_c
     return st;
 }
 
-zarr_status zr_attrs_change(struct zr_tree **out, zarr_store *store, const char *path,
+zarr_status zr_attrs_change(zarr_store *store, const char *path,
                             const struct zr_attrs_change *change, zarr_error *err)
 {
     const zarr_context *ctx = zr_store_context(store);
     struct attrs_editing e = {
         .change = change, .limits = &ctx->limits, .alloc = ctx->alloc};
-    const struct zr_doc_edit edit = {
-        .fn = edit_attributes, .arg = &e, .may_be_new = change->format == 2};
+    const struct zr_doc_edit edit = {.fn = edit_attributes,
+                                     .arg = &e,
+                                     .may_be_new = change->format == 2,
+                                     .commit = commit_attributes};
     struct zr_json_doc value;
     struct zr_doc_source src;
     struct zr_str key;
@@ -192,8 +200,6 @@ zarr_status zr_attrs_change(struct zr_tree **out, zarr_store *store, const char 
         src.knob = "consolidated_bytes";
     }
     ZR_TRY(zr_doc_update(&src, &edit, err));
-    *out = e.tree; /* moved */
-    e.tree = NULL;
 out:
     zr_tree_free(e.tree);
     zr_str_deinit(&key);

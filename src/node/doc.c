@@ -199,6 +199,10 @@ static zarr_status update_once(const struct zr_doc_source *src,
         op.version = old.version;
     }
     ZR_TRY(doc_put(src, &text, &op, err));
+    if (edit->commit)
+        st = edit->commit(edit->arg, err);
+    if (st == ZARR_ERR_CONFLICT) /* it is written: not to be tried again */
+        st = zr_internal(err);
 out:
     zr_str_deinit(&text);
     zr_doc_deinit(&old);

@@ -53,25 +53,31 @@ static zarr_status check_group_change(void *arg, struct zr_tree *tree, zarr_erro
     return state_with_attributes(c, tree, err);
 }
 
+/* All that this handle changes is in this document: what was written last comes last. */
+static zarr_status commit_group_change(void *arg, zarr_error *err)
+{
+    struct group_changing *c = arg;
+
+    ZR_UNUSED(err);
+    zr_group_state_swap(c->group, c->after);
+    c->after = NULL; /* moved */
+    return ZARR_OK;
+}
+
 static zarr_status change_group(zarr_group *group, struct zr_attrs_change *change,
                                 zarr_error *err)
 {
     struct group_changing c = {.group = group, .before = zr_group_state_get(group)};
-    struct zr_tree *tree = NULL;
     zarr_status st = ZARR_OK;
 
     change->format = c.before->format;
     change->limit = change->format == 3 ? group->h.ctx->limits.consolidated_bytes : 0;
     change->check = check_group_change;
+    change->commit = commit_group_change;
     change->arg = &c;
-    st = zr_attrs_change(&tree, group->h.store, group->h.path, change, err);
-    if (st == ZARR_OK) {
-        zr_group_state_swap(group, c.after);
-        c.after = NULL;
-    } else {
+    st = zr_attrs_change(group->h.store, group->h.path, change, err);
+    if (st != ZARR_OK)
         zr_path_prefix(err, st, group->h.path);
-    }
-    zr_tree_free(tree);
     zr_group_state_free(c.after);
     zr_group_state_free(c.before);
     return st;

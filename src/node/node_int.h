@@ -90,6 +90,9 @@ struct zr_doc_edit {
     void *arg;
     bool may_be_new, must_be_new;
     const bool *give_up; /* fn's CONFLICT is final once it set this; may be NULL */
+    /* Called once the text is written, before another update can begin through this store
+     * handle; may be NULL. What it says is what the update says. */
+    zarr_status (*commit)(void *arg, zarr_error *err);
 };
 /* Read, edit, write, so that no other update is lost. */
 zarr_status zr_doc_update(const struct zr_doc_source *src, const struct zr_doc_edit *edit,
@@ -283,7 +286,20 @@ zarr_status zr_array_facts_make(struct zr_array_facts **out,
                                 const struct zr_array_state *s, zarr_error *err);
 /* What the array is at this moment, good as long as the handle. */
 const struct zr_array_facts *zr_array_facts_lend(const zarr_array *array);
-void zr_array_state_swap(zarr_array *array, struct zr_array_state *s); /* s is moved */
+/* Which of a state's documents a change has written. v3 has one, both are it. */
+enum zr_state_part {
+    ZR_STATE_ARRAY,
+    ZR_STATE_ATTRS
+};
+/* Gives the handle the state s of a change that began with `before`, while the lock of
+ * the written document is held; s is counted, not moved. What else changed in the handle
+ * meanwhile (v2: the other document) stays. */
+zarr_status zr_array_state_commit(zarr_array *array, struct zr_array_state *before,
+                                  struct zr_array_state *s, enum zr_state_part part,
+                                  zarr_error *err);
+/* Only while the handle's state still is `before`; s is moved when it returns true. */
+bool zr_array_state_exchange(zarr_array *array, const struct zr_array_state *before,
+                             struct zr_array_state *s);
 /* The layout for this kind of memory, made once; lives as long as the state. */
 zarr_status zr_array_layout(const struct zr_layout **out, const zarr_array *a,
                             struct zr_array_state *s, int32_t device_type,
@@ -334,6 +350,7 @@ zarr_status zr_array_write_state(zarr_array *array, struct zr_array_state *s,
 /* Another shape for an array. */
 struct zr_shape_change {
     zarr_array *array;
+    struct zr_array_state *held; /* the handle's when the change began */
     const struct zr_array_state *before;
     const uint64_t *shape;
     bool same_base; /* CONFLICT when the stored shape is not before's any more */
@@ -344,7 +361,8 @@ struct zr_shape_change {
 /* A state with that shape, which nobody else sees. */
 zarr_status zr_shape_derive(struct zr_array_state **out,
                             const struct zr_shape_change *change, zarr_error *err);
-/* Changes the stored document; *out: the state it describes now, counted. */
+/* Changes the stored document, and the handle's state with it; *out: the state it
+ * describes now, counted; out may be NULL. */
 zarr_status zr_shape_publish(struct zr_array_state **out,
                              const struct zr_shape_change *change, zarr_error *err);
 
@@ -499,13 +517,13 @@ struct zr_attrs_change {
     const char *name; /* SET, DELETE */
     const char *json; /* all but DELETE */
     uint64_t limit;   /* of the document; 0: metadata_bytes */
-    /* Called with the whole new document (v2: .zattrs) before it is written; may be NULL.
-     */
+    /* Called with the whole new document (v2: .zattrs) before it is written. */
     zarr_status (*check)(void *arg, struct zr_tree *tree, zarr_error *err);
+    /* Called when what was checked last is written, under the document's lock. */
+    zarr_status (*commit)(void *arg, zarr_error *err);
     void *arg;
 };
-/* *out: the document as it was written (v3: zarr.json, v2: .zattrs), counted. */
-zarr_status zr_attrs_change(struct zr_tree **out, zarr_store *store, const char *path,
+zarr_status zr_attrs_change(zarr_store *store, const char *path,
                             const struct zr_attrs_change *change, zarr_error *err);
 
 /* ---- making nodes ------------------------------------------------------- */
