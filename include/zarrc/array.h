@@ -326,8 +326,12 @@ enum {
 };
 
 /**
- * Changes the shape: metadata first when growing; when shrinking, chunks wholly outside
- * are deleted afterwards. This handle has the new shape on return; rank stays.
+ * Changes the shape: the metadata first; when shrinking, chunks wholly outside are
+ * deleted afterwards, and of those cut by the border the part outside becomes the fill
+ * value. This handle has the new shape on return; rank stays. Resizes and appends of the
+ * same array wait for each other, across handles and processes where the store can lock;
+ * what others (without that lock) make part of the array again before it is cleared away
+ * stays, but for what they do in the moment between looking and clearing one chunk.
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_resize(zarr_array *array,
                                                        const uint64_t *shape,

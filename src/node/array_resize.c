@@ -3,8 +3,9 @@
  * publishes the shape first and then clears away what has fallen outside. An
  * append writes its data first, through a state that only it sees, into the
  * place that the array does not have yet; then it publishes the shape, and
- * readers see all of it or nothing. Appends keep each other out by a lock on a
- * key of their own; a resize in between is noticed when publishing (CONFLICT).
+ * readers see all of it or nothing. Appends and resizes keep each other out by a
+ * lock on a key of their own; who resizes without it is noticed when publishing
+ * (CONFLICT).
  * Thread class: plain functions.
  */
 #include "node/node_int.h"
@@ -21,8 +22,23 @@ static bool is_smaller(const struct zr_array_state *old, const uint64_t *shape)
     return false;
 }
 
-static zarr_status resize_array(zarr_array *array, const uint64_t *shape, uint32_t flags,
-                                zarr_error *err)
+static zarr_status lock_shape(const zarr_array *array, void **lock, zarr_error *err)
+{
+    struct zr_str key;
+    zarr_status st = ZARR_OK;
+
+    zr_str_init(&key, array->h.ctx->alloc);
+    zr_path_key(&key, array->h.path, APPEND_LOCK);
+    ZR_TRY(zr_str_status(&key, err));
+    ZR_TRY(zr_store_lock(array->h.store, zr_str_text(&key), lock, err));
+out:
+    zr_str_deinit(&key);
+    return st;
+}
+
+/* An append between publishing and clearing would lose what it writes. */
+static zarr_status resize_locked(zarr_array *array, const uint64_t *shape, uint32_t flags,
+                                 zarr_error *err)
 {
     struct zr_array_state *before = zr_array_state_get(array), *old = NULL;
     const struct zr_shape_change change = {
@@ -47,13 +63,17 @@ out:
 zarr_status zarr_array_resize(zarr_array *array, const uint64_t *shape, uint32_t flags,
                               zarr_error *err)
 {
+    void *lock = NULL;
     zarr_status st = ZARR_OK;
 
     if (flags & ~(uint32_t)ZARR_RESIZE_KEEP_CHUNKS)
         st =
             zr_fail(err, ZARR_ERR_UNSUPPORTED, "resize: unknown flags 0x%" PRIx32, flags);
     else
-        st = resize_array(array, shape, flags, err);
+        st = lock_shape(array, &lock, err);
+    if (st == ZARR_OK)
+        st = resize_locked(array, shape, flags, err);
+    zr_store_unlock(array->h.store, lock);
     return st == ZARR_OK ? st : zr_path_prefix(err, st, array->h.path);
 }
 
@@ -122,21 +142,13 @@ zarr_status zarr_array_append(zarr_array *array, int32_t axis, const zarr_tensor
                               const zarr_io_options *opts, zarr_error *err)
 {
     struct appending ap = {.array = array};
-    struct zr_str key;
     void *lock = NULL;
-    zarr_status st = ZARR_OK;
+    zarr_status st = lock_shape(array, &lock, err);
 
-    zr_str_init(&key, array->h.ctx->alloc);
-    zr_path_key(&key, array->h.path, APPEND_LOCK);
-    ZR_TRY(zr_str_status(&key, err));
-    ZR_TRY(zr_store_lock(array->h.store, zr_str_text(&key), &lock, err));
-    st = append_locked(&ap, axis, src, opts, err);
+    if (st == ZARR_OK)
+        st = append_locked(&ap, axis, src, opts, err);
     zr_store_unlock(array->h.store, lock);
-    if (st != ZARR_OK)
-        zr_path_prefix(err, st, array->h.path);
-out:
     zr_array_state_free(ap.base);
     zr_array_state_free(ap.larger);
-    zr_str_deinit(&key);
-    return st;
+    return st == ZARR_OK ? st : zr_path_prefix(err, st, array->h.path);
 }

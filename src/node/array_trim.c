@@ -3,7 +3,8 @@
  * erased; of those cut by its border the part outside is set to the fill value,
  * so that growing again shows fill and never the cells of before. A few chunks
  * are tried one by one; where there are many the store is asked which exist,
- * because a huge array may be nearly empty.
+ * because a huge array may be nearly empty. Right before a chunk is touched the
+ * stored shape is looked at again: what has come back inside is left alone.
  * Data structure: rows of chunk coordinates, worked on in parallel.
  * Thread class: plain functions.
  */
@@ -21,6 +22,12 @@ struct trimming {
     const uint64_t *new_shape;
     struct zr_stored rows;
     uint64_t keep[ZARR_MAX_RANK]; /* chunks of each dimension wholly inside */
+    struct {
+        zr_mutex mutex;
+        struct zr_str text; /* the document when it was looked at last */
+        uint64_t shape[ZARR_MAX_RANK];
+        bool known; /* text and shape are */
+    } locked;
 };
 
 /* Cells of the old array that a chunk has in a dimension: [*low, *high). */
@@ -57,6 +64,70 @@ static void count_kept(struct trimming *t)
             t->keep[d] += high <= len;
         }
     }
+}
+
+/* ---- the array meanwhile ------------------------------------------------ */
+
+/* Under the lock: what a changed document says. */
+static zarr_status parse_now(struct trimming *t, const struct zr_doc *doc,
+                             zarr_error *err)
+{
+    const zarr_context *ctx = t->a->h.ctx;
+    const struct zr_array_meta *was = &t->old->meta;
+    struct zr_array_state *now = NULL;
+    struct zr_array_source src;
+    struct zr_tree *tree = NULL;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_tree_new(&tree, ctx->alloc, err));
+    ZR_TRY(zr_doc_parse(&tree->json, doc, &ctx->limits, err));
+    src = zr_array_source_of(was->format, tree, NULL);
+    ZR_TRY(zr_array_state_new(&now, ctx, &src, err));
+    if (now->meta.ndim != was->ndim || now->meta.grid.regular != was->grid.regular ||
+        (was->grid.regular &&
+         memcmp(now->meta.grid.chunk_shape, was->grid.chunk_shape,
+                (size_t)was->ndim * sizeof *was->grid.chunk_shape) != 0))
+        ZR_TRY(zr_fail(err, ZARR_ERR_CONFLICT, "it is another array now"));
+    t->locked.known = false;
+    memcpy(t->locked.shape, now->meta.shape, sizeof t->locked.shape);
+    zr_str_clear(&t->locked.text);
+    zr_str_append(&t->locked.text, doc->text, doc->bytes);
+    ZR_TRY(zr_str_status(&t->locked.text, err));
+    t->locked.known = true;
+out:
+    zr_array_state_free(now);
+    zr_tree_free(tree);
+    return st;
+}
+
+static zarr_status shape_now(struct trimming *t, uint64_t *shape, zarr_error *err)
+{
+    const zarr_array *a = t->a;
+    struct zr_doc_source src;
+    struct zr_str key;
+    struct zr_doc doc;
+    zarr_status st = ZARR_OK;
+
+    zr_doc_init(&doc, a->h.ctx->alloc);
+    zr_str_init(&key, a->h.ctx->alloc);
+    zr_path_key(&key, a->h.path, t->old->meta.format == 3 ? ZR_DOC_V3 : ZR_DOC_ARRAY);
+    ZR_TRY(zr_str_status(&key, err));
+    src = zr_doc_source(a->h.store, zr_str_text(&key));
+    st = zr_doc_get(&doc, &src, err);
+    if (st == ZARR_ERR_NOT_FOUND)
+        st = zr_fail(err, ZARR_ERR_CONFLICT, "the array was deleted meanwhile");
+    if (st != ZARR_OK)
+        goto out;
+    zr_mutex_lock(&t->locked.mutex);
+    if (!t->locked.known || t->locked.text.bytes != doc.bytes ||
+        memcmp(zr_str_text(&t->locked.text), doc.text, doc.bytes) != 0)
+        st = parse_now(t, &doc, err);
+    memcpy(shape, t->locked.shape, sizeof t->locked.shape);
+    zr_mutex_unlock(&t->locked.mutex);
+out:
+    zr_str_deinit(&key);
+    zr_doc_deinit(&doc);
+    return st;
 }
 
 /* ---- one chunk ---------------------------------------------------------- */
@@ -144,7 +215,7 @@ out:
 /* What a chunk has outside is one box for each dimension that cuts it; they may overlap.
  */
 static zarr_status reset_chunk(const struct trimming *t, const uint64_t *chunk,
-                               zarr_error *err)
+                               const uint64_t *new_shape, zarr_error *err)
 {
     const int32_t ndim = t->old->meta.ndim;
     uint64_t low[ZARR_MAX_RANK], high[ZARR_MAX_RANK], count[ZARR_MAX_RANK];
@@ -159,7 +230,7 @@ static zarr_status reset_chunk(const struct trimming *t, const uint64_t *chunk,
         count[d] = high[d] - low[d];
     }
     for (int32_t d = 0; d < ndim; d++) {
-        const uint64_t from = low[d], n = count[d], cut = t->new_shape[d];
+        const uint64_t from = low[d], n = count[d], cut = new_shape[d];
 
         if (cut >= high[d])
             continue;
@@ -173,22 +244,48 @@ out:
     return st;
 }
 
-static zarr_status trim_row(void *arg, uint64_t i, uint32_t worker, zarr_error *err)
-{
-    const struct trimming *t = arg;
-    const uint64_t *chunk = zr_stored_chunk(&t->rows, i);
-    bool cut = false;
+enum trim_what {
+    TRIM_NOTHING,
+    TRIM_PART,
+    TRIM_ALL
+};
 
-    ZR_UNUSED(worker);
+static enum trim_what what_is_outside(const struct trimming *t, const uint64_t *chunk,
+                                      const uint64_t *shape)
+{
+    enum trim_what what = TRIM_NOTHING;
+
     for (int32_t d = 0; d < t->rows.ndim; d++) {
         uint64_t low = 0, high = 0;
 
         chunk_span(t->old, d, chunk[d], &low, &high);
-        if (low >= t->new_shape[d])
-            return erase_chunk(t, chunk, err);
-        cut |= high > t->new_shape[d];
+        if (low >= shape[d])
+            return TRIM_ALL;
+        if (high > shape[d])
+            what = TRIM_PART;
     }
-    return cut ? reset_chunk(t, chunk, err) : ZARR_OK;
+    return what;
+}
+
+static zarr_status trim_row(void *arg, uint64_t i, uint32_t worker, zarr_error *err)
+{
+    struct trimming *t = arg;
+    const uint64_t *chunk = zr_stored_chunk(&t->rows, i);
+    uint64_t shape[ZARR_MAX_RANK];
+    enum trim_what what = what_is_outside(t, chunk, t->new_shape);
+    zarr_status st = ZARR_OK;
+
+    ZR_UNUSED(worker);
+    if (what == TRIM_NOTHING)
+        goto out;
+    ZR_TRY(shape_now(t, shape, err));
+    what = what_is_outside(t, chunk, shape);
+    if (what == TRIM_ALL)
+        ZR_TRY(erase_chunk(t, chunk, err));
+    else if (what == TRIM_PART)
+        ZR_TRY(reset_chunk(t, chunk, shape, err));
+out:
+    return st;
 }
 
 /* ---- which chunks ------------------------------------------------------- */
@@ -271,10 +368,14 @@ zarr_status zr_array_trim(const zarr_array *a, struct zr_array_state *old,
     struct trimming t = {.a = a, .old = old, .new_shape = new_shape};
     zarr_status st = ZARR_OK;
 
+    zr_mutex_init(&t.locked.mutex);
+    zr_str_init(&t.locked.text, a->h.ctx->alloc);
     count_kept(&t);
     ZR_TRY(find_rows(&t, err));
     ZR_TRY(zr_parallel_for(t.rows.n, a->h.ctx->engine.n_threads, trim_row, &t, err));
 out:
     zr_stored_deinit(&t.rows);
+    zr_str_deinit(&t.locked.text);
+    zr_mutex_deinit(&t.locked.mutex);
     return st;
 }
