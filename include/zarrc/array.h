@@ -338,10 +338,15 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_resize(zarr_array *array,
                                                        uint32_t flags, zarr_error *err);
 
 /**
- * Grows `axis` by src's length along it and writes src there; data first, metadata last.
- * src->ndim is the array's. Appends of the same array wait for each other. It cannot be
- * cancelled, because it has no request: zarr_array_resize() and zarr_array_write_submit()
- * can, and then readers see the new shape before the data.
+ * Grows `axis` by src's length along it and writes src there; data first, metadata last:
+ * readers see all of it or nothing. src->ndim is the array's. Appends of the same array
+ * wait for each other. CONFLICT: it was resized by somebody who does not. On a store that
+ * has no locks but versions (CAP_CONDITIONAL without CAP_LOCK) the metadata comes first
+ * and reserves the place: no append is lost, but readers may see fill values until the
+ * data is there, and an append that fails while writing leaves them. On a store with
+ * neither only appends through one store handle are kept apart. It cannot be cancelled,
+ * because it has no request: zarr_array_resize() and zarr_array_write_submit() can, and
+ * then readers see the new shape before the data.
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_append(zarr_array *array, int32_t axis,
                                                        const zarr_tensor *src,

@@ -5,7 +5,8 @@
  * place that the array does not have yet; then it publishes the shape, and
  * readers see all of it or nothing. Appends and resizes keep each other out by a
  * lock on a key of their own; who resizes without it is noticed when publishing
- * (CONFLICT).
+ * (CONFLICT). Where a store has no locks but versions, an append publishes first:
+ * that reserves the place, and only who has it writes there.
  * Thread class: plain functions.
  */
 #include "node/node_int.h"
@@ -13,6 +14,10 @@
 #include <string.h>
 
 #define APPEND_LOCK ".zarrc-append"
+
+enum {
+    APPEND_TRIES = 64
+};
 
 static bool is_smaller(const struct zr_array_state *old, const uint64_t *shape)
 {
@@ -111,30 +116,56 @@ static zarr_status append_boxes(struct appending *ap, int32_t axis,
     return ZARR_OK;
 }
 
-static zarr_status append_locked(struct appending *ap, int32_t axis,
-                                 const zarr_tensor *src, const zarr_io_options *opts,
-                                 zarr_error *err)
+/* One try. *again: somebody else has had the place, and nothing is written. */
+static zarr_status append_once(struct appending *ap, int32_t axis, const zarr_tensor *src,
+                               const zarr_io_options *opts, bool *again, zarr_error *err)
 {
     struct zr_array_state *handles = zr_array_state_get(ap->array);
+    const bool reserve = zr_doc_by_version(ap->array->h.store);
     zarr_selection *box = NULL;
     struct zr_shape_change change = {
         .array = ap->array, .held = handles, .shape = ap->shape, .same_base = true};
     zarr_status st = ZARR_OK;
 
+    *again = false;
     ZR_TRY(zr_array_load(&ap->base, ap->array, handles->meta.format, err));
     ZR_TRY(zr_separator_inherit(ap->array, handles, ap->base, err));
     ZR_TRY(append_boxes(ap, axis, src, err));
     change.before = ap->base;
+    if (reserve) {
+        st = zr_shape_publish(&ap->larger, &change, err);
+        *again = st == ZARR_ERR_CONFLICT;
+        if (st != ZARR_OK)
+            goto out;
+    }
     if (ap->count[axis] > 0) {
-        ZR_TRY(zr_shape_derive(&ap->larger, &change, err));
+        if (!reserve)
+            ZR_TRY(zr_shape_derive(&ap->larger, &change, err));
         ZR_TRY(zarr_selection_box(&box, ap->base->meta.ndim, ap->shape, ap->start,
                                   ap->count, err));
         ZR_TRY(zr_array_write_state(ap->array, ap->larger, box, src, opts, err));
     }
-    ZR_TRY(zr_shape_publish(NULL, &change, err));
+    if (!reserve)
+        ZR_TRY(zr_shape_publish(NULL, &change, err));
 out:
     zarr_selection_free(box);
     zr_array_state_free(handles);
+    return st;
+}
+
+static zarr_status append_locked(struct appending *ap, int32_t axis,
+                                 const zarr_tensor *src, const zarr_io_options *opts,
+                                 zarr_error *err)
+{
+    bool again = true;
+    zarr_status st = ZARR_OK;
+
+    for (int i = 0; i < APPEND_TRIES && again; i++) {
+        zr_array_state_free(ap->base);
+        zr_array_state_free(ap->larger);
+        ap->base = ap->larger = NULL;
+        st = append_once(ap, axis, src, opts, &again, err);
+    }
     return st;
 }
 

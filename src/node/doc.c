@@ -162,8 +162,7 @@ out:
     return st;
 }
 
-/* How a store can keep two changers of one document apart, across handles. */
-static bool use_versions(zarr_store *s)
+bool zr_doc_by_version(const zarr_store *s)
 {
     return !zr_store_can(s, ZARR_STORE_CAP_LOCK) &&
            zr_store_can(s, ZARR_STORE_CAP_CONDITIONAL);
@@ -174,7 +173,7 @@ static zarr_status update_once(const struct zr_doc_source *src,
                                zarr_error *err)
 {
     const zarr_allocator *alloc = zr_store_context(src->store)->alloc;
-    const bool versions = use_versions(src->store);
+    const bool versions = zr_doc_by_version(src->store);
     zarr_store_op op = {.lock = lock, .flags = ZARR_STORE_OP_LOCKED};
     zarr_status st = ZARR_OK;
     struct zr_str text;

@@ -97,6 +97,8 @@ struct zr_doc_edit {
 /* Read, edit, write, so that no other update is lost. */
 zarr_status zr_doc_update(const struct zr_doc_source *src, const struct zr_doc_edit *edit,
                           zarr_error *err);
+/* Only versions keep two changers of one document apart, across handles: no lock does. */
+bool zr_doc_by_version(const zarr_store *s);
 /* Writes a whole document; EXISTS when there is one, unless it may be replaced. */
 zarr_status zr_doc_create(const struct zr_doc_source *src, const char *text, size_t bytes,
                           bool replace, zarr_error *err);
