@@ -1,8 +1,8 @@
 /*
  * node/array_create.c - making arrays: the wish becomes a document, the document
  * is judged by the parser that will read it, then written canonically: parents
- * first, attributes (v2), the array's own document last and only if nothing is
- * there, in one step under the key's lock.
+ * first, the array's own document last and only if nothing is there, with its
+ * attributes (v2) in one step under the key's lock.
  * Thread class: plain functions; of several threads that make one array one
  * wins, the others get EXISTS (or, with IF_MISSING, open it).
  */
@@ -58,6 +58,11 @@ out:
 
 static zarr_status write_array(const struct array_making *m, zarr_error *err)
 {
+    const struct zr_new_node node = {.path = m->path,
+                                     .name = m->format == 3 ? ZR_DOC_V3 : ZR_DOC_ARRAY,
+                                     .text = &m->text,
+                                     .format = m->format,
+                                     .attrs = m->attrs->json.root};
     zarr_status st = ZARR_OK;
 
     if (m->spec.flags & ZARR_SPEC_OVERWRITE)
@@ -66,10 +71,7 @@ static zarr_status write_array(const struct array_making *m, zarr_error *err)
         ZR_TRY(zr_node_must_be_new(m->store, m->path, err));
     if (!(m->spec.flags & ZARR_SPEC_NO_PARENTS))
         ZR_TRY(zr_parents_create(m->store, m->path, m->format, err));
-    if (m->format == 2)
-        ZR_TRY(zr_attributes_write_v2(m->store, m->path, m->attrs->json.root, err));
-    ZR_TRY(zr_document_write(m->store, m->path, m->format == 3 ? ZR_DOC_V3 : ZR_DOC_ARRAY,
-                             &m->text, false, err));
+    ZR_TRY(zr_node_write(m->store, &node, err));
 out:
     return st;
 }

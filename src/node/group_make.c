@@ -1,6 +1,6 @@
 /*
  * node/group_make.c - making groups: their document's text, then the document
- * itself, its parents before it and its attributes (v2) before that.
+ * itself, with its attributes (v2), its parents before it.
  * Thread class: plain functions.
  */
 #include "node/node_int.h"
@@ -73,22 +73,6 @@ out:
     return st;
 }
 
-zarr_status zr_attributes_write_v2(zarr_store *store, const char *path,
-                                   const struct zr_json *attrs, zarr_error *err)
-{
-    struct zr_str text;
-    zarr_status st = ZARR_OK;
-
-    if (zr_json_count(attrs) == 0)
-        return ZARR_OK;
-    zr_str_init(&text, zr_store_context(store)->alloc);
-    zr_json_write(attrs, ZR_META_INDENT, &text);
-    ZR_TRY(zr_document_write(store, path, ZR_DOC_ATTRS, &text, true, err));
-out:
-    zr_str_deinit(&text);
-    return st;
-}
-
 struct group_making {
     zarr_store *store;
     const char *path;
@@ -100,6 +84,10 @@ struct group_making {
 static zarr_status write_group(const struct group_making *m, zarr_error *err)
 {
     const zarr_allocator *alloc = zr_store_context(m->store)->alloc;
+    struct zr_new_node node = {.path = m->path,
+                               .name = m->format == 3 ? ZR_DOC_V3 : ZR_DOC_GROUP,
+                               .format = m->format,
+                               .attrs = m->attrs};
     struct zr_str text;
     zarr_status st = ZARR_OK;
 
@@ -109,10 +97,8 @@ static zarr_status write_group(const struct group_making *m, zarr_error *err)
         ZR_TRY(zr_node_erase(m->store, m->path, err));
     if (!(m->flags & ZARR_GROUP_NO_PARENTS))
         ZR_TRY(zr_parents_create(m->store, m->path, m->format, err));
-    if (m->format == 2)
-        ZR_TRY(zr_attributes_write_v2(m->store, m->path, m->attrs, err));
-    ZR_TRY(zr_document_write(m->store, m->path, m->format == 3 ? ZR_DOC_V3 : ZR_DOC_GROUP,
-                             &text, false, err));
+    node.text = &text;
+    ZR_TRY(zr_node_write(m->store, &node, err));
 out:
     zr_str_deinit(&text);
     return st;

@@ -549,9 +549,18 @@ zarr_status zr_attributes_parse(struct zr_json_doc *doc, const char *text,
 /* path/name; EXISTS when it is there, unless it may be replaced. */
 zarr_status zr_document_write(zarr_store *store, const char *path, const char *name,
                               const struct zr_str *text, bool replace, zarr_error *err);
-/* path/.zattrs, unless there are none. */
-zarr_status zr_attributes_write_v2(zarr_store *store, const char *path,
-                                   const struct zr_json *attrs, zarr_error *err);
+/* A node that is to be there. */
+struct zr_new_node {
+    const char *path, *name; /* name: of its document */
+    const struct zr_str *text;
+    int32_t format;
+    const struct zr_json *attrs; /* v2: for .zattrs; may be NULL */
+};
+/* The document, and the attributes of v2 with it (a .zattrs that is there is replaced, or
+ * erased): of several who make one node, the winner's. EXISTS when the document is there.
+ */
+zarr_status zr_node_write(zarr_store *store, const struct zr_new_node *node,
+                          zarr_error *err);
 /* What meta needs of a context. */
 struct zr_meta_env zr_meta_env_of(const zarr_context *ctx, bool stored);
 

@@ -10,6 +10,87 @@
 
 #include <string.h>
 
+struct node_writing {
+    zarr_store *store;
+    const struct zr_new_node *node;
+};
+
+/* Attributes that lie there are another node's, which is gone. */
+static zarr_status write_attributes(const struct node_writing *w, zarr_error *err)
+{
+    const struct zr_new_node *node = w->node;
+    zarr_store_op op = {.verb = ZARR_STORE_ERASE};
+    zarr_error e = {0};
+    struct zr_str text;
+    zarr_status st = ZARR_OK;
+
+    zr_str_init(&text, zr_store_context(w->store)->alloc);
+    if (zr_json_count(node->attrs) > 0) {
+        zr_json_write(node->attrs, ZR_META_INDENT, &text);
+        ZR_TRY(zr_document_write(w->store, node->path, ZR_DOC_ATTRS, &text, true, err));
+        goto out;
+    }
+    zr_path_key(&text, node->path, ZR_DOC_ATTRS);
+    ZR_TRY(zr_str_status(&text, err));
+    op.key = zr_str_text(&text);
+    st = zr_store_run_one(w->store, &op, &e);
+    if (st == ZARR_ERR_NOT_FOUND)
+        st = ZARR_OK;
+    else if (st != ZARR_OK && err)
+        *err = e;
+out:
+    zr_str_deinit(&text);
+    return st;
+}
+
+/* With the lock of the document, which is not there. The one of .zattrs is taken inside
+ * it; nobody who has that waits for another. */
+static zarr_status edit_new_node(void *arg, const struct zr_doc *old, struct zr_str *text,
+                                 zarr_error *err)
+{
+    const struct node_writing *w = arg;
+    zarr_status st = ZARR_OK;
+
+    ZR_UNUSED(old);
+    if (w->node->format == 2 && !zr_doc_by_version(w->store))
+        ZR_TRY(write_attributes(w, err));
+    zr_str_append(text, zr_str_text(w->node->text), w->node->text->bytes);
+out:
+    return st;
+}
+
+/* Without locks it is the document that tells who has won: attributes after it. */
+static zarr_status commit_new_node(void *arg, zarr_error *err)
+{
+    const struct node_writing *w = arg;
+
+    return w->node->format == 2 && zr_doc_by_version(w->store) ? write_attributes(w, err)
+                                                               : ZARR_OK;
+}
+
+zarr_status zr_node_write(zarr_store *store, const struct zr_new_node *node,
+                          zarr_error *err)
+{
+    struct node_writing w = {store, node};
+    const struct zr_doc_edit edit = {.fn = edit_new_node,
+                                     .arg = &w,
+                                     .may_be_new = true,
+                                     .must_be_new = true,
+                                     .commit = commit_new_node};
+    struct zr_doc_source src;
+    struct zr_str key;
+    zarr_status st = ZARR_OK;
+
+    zr_str_init(&key, zr_store_context(store)->alloc);
+    zr_path_key(&key, node->path, node->name);
+    ZR_TRY(zr_str_status(&key, err));
+    src = zr_doc_source(store, zr_str_text(&key));
+    ZR_TRY(zr_doc_update(&src, &edit, err));
+out:
+    zr_str_deinit(&key);
+    return st;
+}
+
 static zarr_status parent_is_missing(zarr_store *store, const char *path, bool *missing,
                                      zarr_error *err)
 {
@@ -36,24 +117,22 @@ static zarr_status write_parent(zarr_store *store, const char *path, int32_t for
                                 zarr_error *err)
 {
     const zarr_allocator *alloc = zr_store_context(store)->alloc;
-    struct zr_doc_source src;
-    struct zr_str key, text;
+    struct zr_str text;
+    const struct zr_new_node node = {.path = path,
+                                     .name = format == 3 ? ZR_DOC_V3 : ZR_DOC_GROUP,
+                                     .text = &text,
+                                     .format = format};
     zarr_error e = {0};
     zarr_status st = ZARR_OK;
 
-    zr_str_init(&key, alloc);
     zr_str_init(&text, alloc);
-    zr_path_key(&key, path, format == 3 ? ZR_DOC_V3 : ZR_DOC_GROUP);
-    ZR_TRY(zr_str_status(&key, err));
     ZR_TRY(zr_group_text(&text, format, NULL, alloc, err));
-    src = zr_doc_source(store, zr_str_text(&key));
-    st = zr_doc_create(&src, zr_str_text(&text), text.bytes, false, &e);
+    st = zr_node_write(store, &node, &e);
     if (st == ZARR_ERR_EXISTS) /* somebody was faster: as good */
         st = ZARR_OK;
     else if (st != ZARR_OK && err)
         *err = e;
 out:
-    zr_str_deinit(&key);
     zr_str_deinit(&text);
     return st;
 }
