@@ -203,7 +203,6 @@ static zarr_status fill_box(const struct trimming *t, const uint64_t *start,
     ZR_TRY(zr_view_from_tensor(&io.view, &t->a->h.ctx->memory, &tensor, &want, err));
     io.selection = box;
     io.write = true;
-    io.skip_empty = true;
     io.missing_error = false;
     io.max_threads = 1;
     ZR_TRY(zr_io_run(&io, NULL, err));
