@@ -5,6 +5,7 @@
  * fails is removed again.
  */
 #include "import.h"
+#include "work.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -33,6 +34,9 @@ static int open_target(struct import *im)
             "%s is there already", im->node.shown);
     if (im->node.region)
         return cli_node_select(cli, &im->node, im->node.array, &im->selection);
+    rc = im->is_stdin ? CLI_OK : cli_must_be_outside(im->cli, im->name, &im->node);
+    if (rc)
+        return rc;
     zarr_array_free(im->node.array); /* --force: replaced */
     im->node.array = NULL;
     return CLI_OK;

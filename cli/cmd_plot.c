@@ -163,11 +163,14 @@ static int write_png(struct plot *p)
     const char *output = cli_text(p->cli, "output");
     struct plot_canvas canvas = {0};
     struct cli_file file = {0};
-    int rc;
+    int rc = CLI_OK;
 
     if (!output)
         return CLI_OK;
-    rc = cli_file_create(p->cli, output, cli_flag(p->cli, "force"), &file);
+    if (cli_flag(p->cli, "force"))
+        rc = cli_must_be_outside(p->cli, output, &p->node);
+    if (!rc)
+        rc = cli_file_create(p->cli, output, cli_flag(p->cli, "force"), &file);
     if (!rc) {
         cli_canvas_init(&canvas, p->width, p->height, (struct plot_rgb){255, 255, 255});
         cli_plot_draw(&canvas, &p->data, &p->style);

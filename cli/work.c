@@ -183,6 +183,23 @@ bool cli_same_store(const struct cli_node *a, const struct cli_node *b)
     return same;
 }
 
+int cli_must_be_outside(struct cli *cli, const char *file, const struct cli_node *node)
+{
+    char *joined = cli_path_join(local_root(node), node->path);
+    char *folder = realpath(joined, NULL), *found = realpath(file, NULL);
+    const size_t n = folder ? strlen(folder) : 0;
+    const bool inside =
+        folder && found && strncmp(found, folder, n) == 0 && found[n] == '/';
+
+    free(joined);
+    free(folder);
+    free(found);
+    if (!inside)
+        return CLI_OK;
+    return cli_error(cli, CLI_USAGE, "Nothing was changed.", "%s is a file of %s", file,
+                     node->shown);
+}
+
 /* ---- consolidated metadata ------------------------------------------------------ */
 
 void cli_warn_consolidated(struct cli *cli, const struct cli_node *node)

@@ -53,6 +53,9 @@ double cli_seconds(void);
 
 /* Both nodes are in the same local folder, or the same store otherwise. */
 bool cli_same_store(const struct cli_node *a, const struct cli_node *b);
+/* An error where a file that is there lies in the node's own folder, by whatever name:
+ * what --force would delete or overwrite is then what is read. */
+int cli_must_be_outside(struct cli *cli, const char *file, const struct cli_node *node);
 
 /* ---- elements as numbers (elements.c) ---- */
 

@@ -82,6 +82,21 @@ def test_reencode_refuses_one_place(zarrc, here, flags, places):
     assert failed.code == 2 and "overlap" in failed.err, failed.err
 
 
+# a file of the array itself, under several names
+@pytest.mark.parametrize("name", ["g.zarr/a/c/0", "./g.zarr/l/c/0", "link.zarr/x/../a/zarr.json"])
+@pytest.mark.parametrize("array", ["g.zarr/a", "link.zarr/a", "g.zarr/a:/", "g.zarr/l"])
+@pytest.mark.parametrize("command", [
+    lambda a, f: ["import", "--force", "--dtype=int32", "--shape=4", f, a],
+    lambda a, f: ["export", "--force", "--format=npy", a, f],
+    lambda a, f: ["plot", "--force", "--output", f, a],
+], ids=["import", "export", "plot"])
+def test_a_file_of_the_array(zarrc, here, command, array, name):
+    before = tree(here)
+    failed = zarrc(*command(array, name), cwd=here, code=2)
+    assert "is a file of" in failed.err
+    assert tree(here) == before
+
+
 def test_neighbours_are_apart(zarrc, here):
     want = tree(here / "g.zarr/a").values()
     zarrc("cp", "g.zarr/a", "./g.zarr/aa", cwd=here)
