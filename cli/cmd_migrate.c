@@ -150,7 +150,8 @@ const struct cli_command cli_cmd_migrate = {
         "such node is named, and nothing is written. The old metadata stays where it is "
         "unless --remove-old is given; where a node has both, v3 is read. Even then v2 "
         "attributes beside a node that was v3 before stay if they say something else, "
-        "with a warning. Groups with consolidated metadata get it in the new format as "
+        "with a warning, as do v2 documents with members that v3 does not know. Groups "
+        "with consolidated metadata get it in the new format as "
         "well. When it is interrupted, everything can be read, and the same command goes "
         "on.",
     .json =

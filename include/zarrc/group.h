@@ -242,7 +242,9 @@ typedef struct zarr_migrate_options {
  * attribute, which v2 readers take for the names: migrated back it is dimension_names.
  * Bare NaN and Infinity in v2 attributes are no JSON; in v3 they are the strings "NaN"
  * and "Infinity". Groups that have consolidated metadata in the old format get it in the
- * new one. Members of documents that neither format knows are left behind.
+ * new one. Members of v3 documents that neither format knows are copied into those of v2,
+ * which may have any; v3 has no place for those of v2: with REMOVE such a document and
+ * the attributes beside it stay (LEFT).
  *
  * The whole tree is converted and checked before the first document is written. Documents
  * are written below before above, each in one piece, then those of the old format are

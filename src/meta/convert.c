@@ -131,6 +131,7 @@ static zarr_status make_v2(struct zr_array_meta *fields, const struct zr_meta_en
     ZR_TRY(read_front(fields, fields->chain, err));
     ZR_TRY(read_back(fields, env, fields->chain, doc, err));
     ZR_TRY(zr_array_v2_write(fields, doc, root, err));
+    zr_meta_carry(doc, *root, fields->document, true);
 out:
     return st;
 }

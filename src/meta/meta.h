@@ -106,6 +106,13 @@ zarr_status zr_array_meta_convert(struct zr_array_meta *out,
                                   const struct zr_array_meta *in, int to_format,
                                   zarr_error *err);
 
+/* The first member of an array's or group's document that its format does not know. */
+const struct zr_json *zr_meta_other_member(const struct zr_json *root, int32_t format,
+                                           bool array);
+/* Such members of a v3 document copied into one of v2, which may have any. */
+void zr_meta_carry(struct zr_json_doc *doc, struct zr_json *to,
+                   const struct zr_json *from, bool array);
+
 struct zr_group_meta {
     int32_t format;
     const struct zr_json *attributes;   /* object, or NULL: none */

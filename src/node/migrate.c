@@ -89,6 +89,8 @@ static zarr_status convert_group(struct zr_migration *m, struct zr_migrated *nod
     meta.format = m->to;
     meta.consolidated = meta.document = NULL;
     ZR_TRY(zr_group_meta_write(&meta, &m->made, &node->document.root, err));
+    if (m->to == 2)
+        zr_meta_carry(&m->made, node->document.root, root, false);
 out:
     if (st != ZARR_OK)
         zr_path_prefix(err, st, node->path);
@@ -103,6 +105,8 @@ static zarr_status prepare_node(struct zr_migration *m, struct zr_migrated *node
 {
     zarr_status st = ZARR_OK;
 
+    node->more =
+        m->from == 2 && zr_meta_other_member(root, 2, node->kind == ZARR_NODE_ARRAY);
     ZR_TRY(node->kind == ZARR_NODE_GROUP ? convert_group(m, node, root, err)
                                          : convert_array(m, node, err));
     if (!zr_json_ok(&m->made))

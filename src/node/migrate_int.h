@@ -18,6 +18,7 @@ struct zr_migrated {
     uint32_t kind;
     bool done;        /* it has a document of the new format only */
     bool stray;       /* done, but its .zattrs says something else: that stays */
+    bool more;        /* its v2 document has members that v3 cannot say: it stays */
     bool consolidate; /* a group with consolidated metadata in either format */
     struct zr_new_doc attributes; /* v2; written first */
     struct zr_new_doc document;

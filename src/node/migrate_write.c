@@ -5,7 +5,8 @@
  * document that makes a node. The old documents are deleted last and from above,
  * when every node has its new one. Stopped anywhere, each node has one format
  * complete, and going on finds equal documents and leaves them. What no
- * document of a node was made from stays where it is.
+ * document of a node was made from stays where it is, and so does what it could not be
+ * made from: members of v2 documents that v3 does not know.
  * Thread class: plain functions.
  */
 #include "node/migrate_int.h"
@@ -105,9 +106,14 @@ static zarr_status remove_old(const struct zr_migration *m,
         ZR_TRY(remove_doc(m, node, ZR_DOC_CONSOLIDATED,
                           node->done ? "the group was no v2 group" : NULL, err));
     if (!node->done)
-        ZR_TRY(remove_doc(m, node, zr_migrated_name(node, 2), NULL, err));
+        ZR_TRY(remove_doc(m, node, zr_migrated_name(node, 2),
+                          node->more ? "it has members that Zarr v3 does not know" : NULL,
+                          err));
     ZR_TRY(remove_doc(m, node, ZR_DOC_ATTRS,
-                      node->stray ? "zarr.json has other attributes" : NULL, err));
+                      node->stray  ? "zarr.json has other attributes"
+                      : node->more ? "they belong to a document that stays"
+                                   : NULL,
+                      err));
 out:
     return st;
 }

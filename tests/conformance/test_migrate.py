@@ -350,6 +350,27 @@ def test_scalar_of_xarray(context, tmp_path, attributes):
     assert not (tmp_path / "b/.zattrs").exists()
 
 
+def test_members_nobody_knows(context, tmp_path):
+    """v2 may have any, and takes v3's; v3 may not: the v2 document stays, and is told."""
+    root = zarr.create_group(tmp_path, zarr_format=2, attributes={"title": "x"})
+    write_v2(tmp_path / "a", np.zeros(SHAPE, "i4"), "<i4")
+    for document, name in ((tmp_path / ".zgroup", "_NCZARR_GROUP"), (tmp_path / "a/.zarray", "_nczarr_array")):
+        document.write_text(json.dumps({**json.loads(document.read_text()), name: {"dims": ["/y"]}}))
+    for _ in range(2):  # the same again
+        tree = {p.name for p in tmp_path.rglob(".z*")}
+        told = migrate(context, tmp_path, remove=True)
+        assert {p.name for p in tmp_path.rglob(".z*")} == tree >= {".zgroup", ".zarray", ".zattrs"}
+        assert {key for action, key in told if action == "leave"} == {".zgroup", ".zattrs", "a/.zarray"} | \
+            ({"a/.zattrs"} if (tmp_path / "a/.zattrs").exists() else set())
+    assert root.attrs["title"] == "x"
+    shutil.rmtree(tmp_path / "a")
+    v3_document(tmp_path / "b", later={"must_understand": False, "x": 1}, dtype={"must_understand": False})
+    migrate(context, tmp_path / "b", zarr_format=2, remove=True)
+    after = json.loads((tmp_path / "b/.zarray").read_text())
+    assert after["later"] == {"must_understand": False, "x": 1} and isinstance(after["dtype"], str)
+    assert not (tmp_path / "b/zarr.json").exists()
+
+
 def test_strays_stay(context, tmp_path):
     """What a node that was v3 before has beside it was never compared: only its equal goes."""
     root = zarr.create_group(tmp_path, zarr_format=3, attributes={"title": "x"})
