@@ -223,7 +223,11 @@ ZARR_API const void *zarr_array_fill_value(const zarr_array *array);
 ZARR_API const char *zarr_array_dimension_name(const zarr_array *array, int32_t dim);
 /** The metadata document as canonical JSON text (attributes included for v3). */
 ZARR_API const char *zarr_array_metadata(const zarr_array *array);
-/** Attributes as JSON text of an object, "{}" when there are none. */
+/**
+ * Attributes as JSON text of an object, "{}" when there are none. Always UTF-8: a
+ * document with half of a surrogate pair (U+D800 to U+DFFF, which Python writes for text
+ * that is no Unicode) has no such text, and its node is CORRUPT, whatever else is in it.
+ */
 ZARR_API const char *zarr_array_attributes(const zarr_array *array);
 /** Codecs as a JSON array, v2 arrays as the chain they are read through. */
 ZARR_API const char *zarr_array_codecs(const zarr_array *array);
