@@ -142,6 +142,8 @@ static const char *last_step(const struct zr_explain_args *a)
         a->write && leaf->encode != NULL ? leaf->encode : leaf->decode;
     bool permuted = false;
 
+    if (p == NULL)
+        return "none";
     for (int32_t d = 0; d < p->ndim; d++)
         permuted |= p->order[d] != d;
     if (p->decoded_device != a->tensor_device)

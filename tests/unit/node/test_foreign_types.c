@@ -139,7 +139,7 @@ static const struct {
 
 static void check_items(zarr_array *a, size_t i, const int16_t *want)
 {
-    int16_t got[5 * 8];
+    int16_t got[40];
     const int64_t five = 5, two = 2;
     const uint64_t n = types[i].n, five_u = 5, from = 1, count_u = 2;
     zarr_selection *sel = NULL;
@@ -148,13 +148,13 @@ static void check_items(zarr_array *a, size_t i, const int16_t *want)
     assert_string_equal(zarr_dtype_name(zarr_array_dtype(a)), types[i].name);
     assert_int_equal(zarr_dtype_item_bytes(zarr_array_dtype(a)), 2 * n);
     memset(got, 0x11, sizeof got);
-    zarr_tensor_host(&t, got, 5 * 2 * n, 1, &five);
+    zarr_tensor_host(&t, got, 10 * n, 1, &five);
     assert_ok(zarr_array_read(a, NULL, &t, NULL, &terr));
-    assert_memory_equal(got, want, 5 * 2 * n);
-    zarr_tensor_host(&t, got, 2 * 2 * n, 1, &two);
+    assert_memory_equal(got, want, 10 * n);
+    zarr_tensor_host(&t, got, 4 * n, 1, &two);
     assert_ok(zarr_selection_box(&sel, 1, &five_u, &from, &count_u, &terr));
     assert_ok(zarr_array_read(a, sel, &t, NULL, &terr));
-    assert_memory_equal(got, want + n, 2 * 2 * n);
+    assert_memory_equal(got, want + n, 4 * n);
     zarr_selection_free(sel);
 }
 
@@ -170,7 +170,7 @@ static void one_type(struct world *w, size_t i, const char *path, bool sharded)
                                   .data_type = types[i].type,
                                   .fill_value = "3",
                                   .codecs = "[" BIG "]"};
-    int16_t data[5 * 8], copy[5 * 8];
+    int16_t data[40], copy[40];
     uint8_t stored[2];
     uint64_t bytes = 2, at_start = 0;
     zarr_selection *sel = NULL;
@@ -184,7 +184,7 @@ static void one_type(struct world *w, size_t i, const char *path, bool sharded)
     check_items(a, i, data);
     for (uint64_t k = 0; k < 3 * n; k++)
         data[k] = copy[k] = (int16_t)(1000 + 300 * (int)k);
-    zarr_tensor_host(&t, copy, 3 * 2 * n, 1, &three);
+    zarr_tensor_host(&t, copy, 6 * n, 1, &three);
     assert_ok(zarr_selection_box(&sel, 1, &edge, &at_start, &(uint64_t){3}, &terr));
     assert_ok(zarr_array_write(a, sel, &t, NULL, &terr));
     zarr_selection_free(sel);
@@ -195,7 +195,7 @@ static void one_type(struct world *w, size_t i, const char *path, bool sharded)
     check_items(a, i, data);
     for (uint64_t k = 3 * n; k < 5 * n; k++)
         data[k] = copy[k - 3 * n] = (int16_t)(-300 * (int)k);
-    zarr_tensor_host(&t, copy, 2 * 2 * n, 1, &two);
+    zarr_tensor_host(&t, copy, 4 * n, 1, &two);
     assert_ok(zarr_selection_box(&sel, 1, &edge, &from, &rest, &terr));
     assert_ok(zarr_array_write(a, sel, &t, NULL, &terr)); /* one chunk is changed */
     zarr_selection_free(sel);

@@ -349,7 +349,7 @@ static void check_stats(const struct setting *s, const struct told *told,
 {
     const bool far = s->tensor == ZARR_DEVICE_EXT;
     const bool values_far = s->store == VALUES_FAR;
-    uint64_t up = told->up * N_CHUNKS, down = told->down * N_CHUNKS;
+    uint64_t up = (uint64_t)told->up * N_CHUNKS, down = (uint64_t)told->down * N_CHUNKS;
 
     if (sharded) /* how many inner chunks and ranges there are is another test's */
         return;
