@@ -4,14 +4,61 @@
  * metadata document. Nothing that exists is touched without --force, and
  * --force never replaces a group, because that would delete all below it.
  */
-#include "cli.h"
+#include "work.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+/* Children make a group of their folder, with or without a document. Files alone do not:
+ * they would be deleted with the group one day. */
+static int find_document(void *user, const zarr_store_item *item)
+{
+    static const char *const names[] = {"zarr.json", ".zarray", ".zgroup"};
+    const char *slash = strrchr(item->key, '/');
+    const char *name = slash ? slash + 1 : item->key;
+    bool *files = user;
+
+    *files |= !item->is_prefix;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strcmp(name, names[i]) == 0) {
+            *files = false;
+            return 1;
+        }
+    return cli_cancel;
+}
+
+static int check_group_place(struct cli *cli, const struct cli_node *node)
+{
+    bool files = false;
+    zarr_error err = {0};
+    zarr_status st;
+
+    if (cli_flag(cli, "force"))
+        return CLI_OK;
+    st = zarr_store_list(node->store, node->path, ZARR_LIST_RECURSIVE, find_document,
+                         &files, &err);
+    if (st || cli_cancel)
+        return cli_fail(cli, st, &err, "cannot look at %s", node->shown);
+    if (files)
+        return cli_error(cli, CLI_EXISTS,
+                         "Choose another place. --force makes a group of it; zarrc rm of "
+                         "the group would delete them.",
+                         "there is no Zarr node at %s, but there are files", node->shown);
+    return CLI_OK;
+}
+
 static int refuse_existing(struct cli *cli, const struct cli_node *node)
 {
+    const bool group = cli_flag(cli, "group");
+
+    if (node->kind == ZARR_NODE_NONE)
+        return group ? check_group_place(cli, node) : cli_must_be_new(cli, node);
+    if (group && node->kind == ZARR_NODE_GROUP && cli_flag(cli, "if-missing"))
+        return CLI_OK;
+    if (group && node->kind == ZARR_NODE_ARRAY)
+        return cli_error(cli, CLI_EXISTS, "zarrc rm removes it.", "%s is an array",
+                         node->shown);
     if (node->kind == ZARR_NODE_GROUP)
         return cli_error(cli, CLI_EXISTS,
                          "zarrc rm removes it, with everything below it.",
@@ -157,7 +204,7 @@ static int run_create(struct cli *cli)
         (cli_text(cli, "shape") || cli_text(cli, "dtype") || cli_text(cli, "like")))
         rc =
             cli_error(cli, CLI_USAGE, NULL, "--group takes no shape, data type or model");
-    if (!rc && !(group && cli_flag(cli, "if-missing")))
+    if (!rc)
         rc = refuse_existing(cli, &node);
     zarr_array_free(node.array);
     node.array = NULL;
@@ -183,7 +230,9 @@ static const struct cli_option create_options[] = {
      "the whole metadata document (zarr.json or .zarray); - is standard input"},
     CLI_SPEC_OPTIONS,
     {"group", 'g', 0, NULL, NULL, "make a group"},
-    {"force", 0, 0, NULL, NULL, "replace an existing array"},
+    {"force", 0, 0, NULL, NULL,
+     "replace an existing array, and chunks that one left behind; with --group: make a "
+     "group of a folder with other files"},
     {"if-missing", 0, 0, NULL, NULL, "an existing equal array, or group, is fine"},
     {NULL, 0, 0, NULL, NULL, NULL}};
 

@@ -2,7 +2,7 @@
  * cmd_import.c - zarrc import: elements of a .npy or raw file, or of standard
  * input, into a new array or a region of an existing one. Memory does not grow
  * with the file: it is read box by box (import_copy.c). A new array whose import
- * fails is removed again.
+ * fails is removed again; one that it replaces stays (import_place.c).
  */
 #include "import.h"
 #include "work.h"
@@ -25,8 +25,10 @@ static int open_target(struct import *im)
     if (im->node.kind == ZARR_NODE_NONE && im->node.region)
         return cli_error(cli, CLI_NOT_FOUND, "Without a region a new array is made.",
                          "there is no array %s to write a region of", im->node.shown);
-    if (im->node.kind == ZARR_NODE_NONE)
-        return CLI_OK;
+    if (im->node.kind == ZARR_NODE_NONE) {
+        rc = cli_must_be_new(cli, &im->node);
+        return rc ? rc : cli_import_place(im, false);
+    }
     if (!im->node.region && !cli_flag(cli, "force"))
         return cli_error(
             cli, CLI_EXISTS,
@@ -39,7 +41,7 @@ static int open_target(struct import *im)
         return rc;
     zarr_array_free(im->node.array); /* --force: replaced */
     im->node.array = NULL;
-    return CLI_OK;
+    return cli_import_place(im, true);
 }
 
 static int create_target(struct import *im)
@@ -59,7 +61,7 @@ static int create_target(struct import *im)
     if (cli_flag(im->cli, "force"))
         spec.spec.flags |= ZARR_SPEC_OVERWRITE;
     if (!rc) {
-        st = zarr_array_create(&im->node.array, im->node.store, im->node.path, &spec.spec,
+        st = zarr_array_create(&im->node.array, im->made_store, im->made_path, &spec.spec,
                                NULL, &err);
         if (st)
             rc = cli_fail(im->cli, st, &err, "cannot create array %s", im->node.shown);
@@ -130,16 +132,18 @@ static int run_import(struct cli *cli)
     if (!rc)
         rc = cli_import_copy(&im);
     if (!rc)
-        rc = cli_node_flush(cli, &im.node);
-    if (rc && im.created &&
-        zarr_node_delete(im.node.store, im.node.path, NULL) != ZARR_OK)
-        cli_warn(cli, "%s is incomplete and could not be removed", im.node.shown);
-    if (!rc)
+        rc = im.created ? cli_import_settle(&im) : cli_node_flush(cli, &im.node);
+    if (rc)
+        cli_import_undo(&im);
+    else
         report(&im);
     zarr_selection_free(im.selection);
     cli_elements_free(&im.elements);
     free(im.orders);
     free(im.head.fields);
+    zarr_array_free(im.node.array);
+    im.node.array = NULL;
+    cli_import_leave(&im);
     cli_node_close(&im.node);
     if (im.file && !im.is_stdin)
         fclose(im.file);
@@ -160,7 +164,8 @@ static const struct cli_option import_options[] = {
      "raw: byte order of the file (default: little)"},
     {"offset", 0, 0, "BYTES", NULL, "raw: bytes in front of the elements"},
     CLI_SPEC_OPTIONS,
-    {"force", 0, 0, NULL, NULL, "replace an existing array"},
+    {"force", 0, 0, NULL, NULL,
+     "replace an existing array, when the new one is complete"},
     {NULL, 0, 0, NULL, NULL, NULL}};
 
 static const struct cli_example import_examples[] = {
@@ -190,9 +195,10 @@ const struct cli_command cli_cmd_import = {
         "and shapes "
         "must agree.\n\nMemory does not grow with the file; --mem says how much may "
         "be used. When "
-        "the import fails, a new array is removed again; with a region, chunks "
-        "written until then "
-        "stay. Text is read whole: JSON takes every element as zarrc-cat(1) writes "
+        "the import fails, a new array is removed again, and what --force would have "
+        "replaced is as it was: the new array is made beside it, as ARRAY.zarrc-import, "
+        "until it is complete. With a region, chunks written until then stay. Text is "
+        "read whole: JSON takes every element as zarrc-cat(1) writes "
         "it, lists are dimensions. A NumPy file has opaque bytes, or int8, where NumPy "
         "lacks the data type: they go into arrays of their type as they are, and into a "
         "new one by --dtype=TYPE. Text and bytes of fixed length (npy: U and "

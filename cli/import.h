@@ -1,6 +1,7 @@
 /*
  * import.h - one run of zarrc import, split over import_file.c (what the file holds),
- * import_copy.c (its elements, box by box) and cmd_import.c (the array they go to).
+ * import_copy.c (its elements, box by box), import_place.c (where a new array is made)
+ * and cmd_import.c (the array they go to).
  */
 #ifndef CLI_IMPORT_H
 #define CLI_IMPORT_H
@@ -28,6 +29,11 @@ struct import {
     bool text, convert;           /* convert: to elements of variable length */
     bool told;                    /* what cannot be converted */
     bool created;
+    /* Where a new array is made: the node's place, or (beside) one beside an array that
+     * it replaces when it is complete. */
+    zarr_store *made_store;
+    char *made_path, *made_root; /* made_root: the folder of a store beside */
+    bool beside;
 };
 
 /* ---- import_file.c ---- */
@@ -43,5 +49,16 @@ uint64_t cli_import_bytes(const struct import *im);
 
 /* The elements into the array, which is there. */
 int cli_import_copy(struct import *im);
+
+/* ---- import_place.c ---- */
+
+/* Fills made_store, made_path, made_root and beside; replaces: an array is there. */
+int cli_import_place(struct import *im, bool replaces);
+/* The complete array takes its place. */
+int cli_import_settle(struct import *im);
+/* Deletes what was made of a new array, and nothing else; a warning where it cannot. */
+void cli_import_undo(struct import *im);
+/* Frees the members. */
+void cli_import_leave(struct import *im);
 
 #endif

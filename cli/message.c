@@ -40,7 +40,25 @@ int cli_exit_code(zarr_status status)
     }
 }
 
-static const char *cure(zarr_status status)
+static bool has_option(const struct cli *cli, const char *name)
+{
+    const struct cli_option *o = cli->command ? cli->command->options : NULL;
+
+    while (o && o->name && strcmp(o->name, name) != 0)
+        o++;
+    return o && o->name;
+}
+
+static const char *cure_exists(const struct cli *cli)
+{
+    if (!has_option(cli, "force"))
+        return "Nothing was changed.";
+    if (cli_flag(cli, "force"))
+        return "Nothing was changed. Choose another place, or empty it yourself.";
+    return "Nothing was changed. Where overwriting is meant, --force does it.";
+}
+
+static const char *cure(const struct cli *cli, zarr_status status)
 {
     switch (status) {
     case ZARR_ERR_CORRUPT:
@@ -51,7 +69,7 @@ static const char *cure(zarr_status status)
     case ZARR_ERR_NO_MEMORY:
         return "Try a smaller region, or --mem.";
     case ZARR_ERR_EXISTS:
-        return "Nothing was changed. Where overwriting is meant, --force does it.";
+        return cure_exists(cli);
     case ZARR_ERR_CONFLICT:
         return "Somebody else changed it meanwhile. Look again, then repeat the command.";
     case ZARR_ERR_UNSUPPORTED:
@@ -166,7 +184,7 @@ int cli_fail(struct cli *cli, zarr_status st, const zarr_error *err, const char 
     r.exit_code = cli_exit_code(st);
     r.what = what;
     r.why = err && err->message[0] ? err->message : r.code;
-    r.next = cure(st);
+    r.next = cure(cli, st);
     if (st == ZARR_ERR_CANCELLED || cli_cancel) {
         r = (struct report){"cancelled", "interrupted", NULL, NULL, CLI_INTERRUPTED};
         if (cli->json || !cli->quiet)

@@ -158,6 +158,57 @@ int cli_must_be_free(struct cli *cli, const struct cli_node *node)
     return CLI_OK;
 }
 
+/* What is about to be written may have been written by somebody else just now: that is
+ * not for us to judge. */
+static bool is_document(const char *name)
+{
+    static const char *const names[] = {"zarr.json", ".zarray", ".zgroup", ".zattrs"};
+    bool is = false;
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        is |= strcmp(name, names[i]) == 0;
+    return is;
+}
+
+struct find_other {
+    const char *path;
+    char *name; /* of the first key that is no document of the node itself */
+};
+
+static int find_other(void *user, const zarr_store_item *item)
+{
+    struct find_other *f = user;
+    const char *name = cli_path_below(item->key, f->path);
+
+    if (item->is_prefix || is_document(name))
+        return cli_cancel;
+    f->name = cli_strdup(name);
+    return 1;
+}
+
+int cli_must_be_new(struct cli *cli, const struct cli_node *node)
+{
+    struct find_other f = {.path = node->path};
+    zarr_error err = {0};
+    zarr_status st;
+    int rc = CLI_OK;
+
+    if (cli_flag(cli, "force"))
+        return CLI_OK;
+    st = zarr_store_list(node->store, node->path, ZARR_LIST_RECURSIVE, find_other, &f,
+                         &err);
+    if (st || cli_cancel)
+        rc = cli_fail(cli, st, &err, "cannot look at %s", node->shown);
+    else if (f.name)
+        rc = cli_error(cli, CLI_EXISTS,
+                       "Choose another place. --force deletes chunks that an array left "
+                       "behind, and only them.",
+                       "there is no Zarr node at %s, but there are files (%s)",
+                       node->shown, f.name);
+    free(f.name);
+    return rc;
+}
+
 /* ---- places --------------------------------------------------------------------- */
 
 static const char *local_root(const struct cli_node *node)

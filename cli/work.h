@@ -41,6 +41,9 @@ uint64_t cli_object_bytes(zarr_store *store, const char *key, uint64_t listed);
 /* CLI_EXISTS unless there is nothing at all: what is no node must not be deleted with
  * --force, nor be mixed with chunks. */
 int cli_must_be_free(struct cli *cli, const struct cli_node *node);
+/* The same where a node of kind NONE shall be created. With --force the library decides:
+ * it deletes left-over chunks, never files of others. */
+int cli_must_be_new(struct cli *cli, const struct cli_node *node);
 
 /* Removes the folder that CLI_OPEN_NEW made, unless there is something in it. */
 void cli_unmake_root(const struct cli_node *node);

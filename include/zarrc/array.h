@@ -135,7 +135,12 @@ typedef struct zarr_array_spec {
 #define ZARR_ARRAY_SPEC_INIT ZARR_SIZE_FIRST(zarr_array_spec)
 
 enum {
-    /** an existing node at path is deleted first, with everything below it */
+    /**
+     * an existing node at path, also a broken one, is deleted first, with everything
+     * below it; chunks that no document belongs to, too. EXISTS, and nothing is deleted,
+     * where there is no node but other keys (a folder with files, a group without a
+     * document); zarr_node_delete() deletes those
+     */
     ZARR_SPEC_OVERWRITE = 1,
     ZARR_SPEC_NO_PARENTS = 2,     /**< don't write missing parent groups */
     ZARR_SPEC_INDEX_AT_START = 4, /**< shard index first */

@@ -41,7 +41,7 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_group_open(zarr_group **out, zarr_stor
                                                      zarr_error *err);
 
 enum {
-    ZARR_GROUP_OVERWRITE = 1,
+    ZARR_GROUP_OVERWRITE = 1, /**< as ZARR_SPEC_OVERWRITE */
     ZARR_GROUP_NO_PARENTS = 2,
     ZARR_GROUP_IF_MISSING = 8
 };

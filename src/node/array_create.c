@@ -47,8 +47,12 @@ out:
 
 static zarr_status erase_old(const struct array_making *m, zarr_error *err)
 {
+    bool is_node = false;
     zarr_status st = ZARR_OK;
 
+    ZR_TRY(zr_node_may_go(m->store, m->path, &is_node, err));
+    if (!is_node && m->chunk_store != m->store)
+        ZR_TRY(zr_prefix_may_go(m->chunk_store, m->path, err));
     ZR_TRY(zr_node_erase(m->store, m->path, err));
     if (m->chunk_store != m->store)
         ZR_TRY(zr_store_erase_prefix(m->chunk_store, m->path, err));
@@ -102,16 +106,21 @@ out:
 static zarr_status create_and_open(zarr_array **out, struct array_making *m,
                                    const zarr_array_open_options *opts, zarr_error *err)
 {
-    zarr_error e = {0};
+    zarr_error e = {0}, no_array = {0};
     zarr_status st = ZARR_OK;
 
     st = zr_path_check_new(m->path, m->format, &m->ctx->limits, &e);
     if (st == ZARR_OK)
         st = write_array(m, &e);
     if (st == ZARR_ERR_EXISTS && m->spec.flags & ZARR_SPEC_IF_MISSING) {
-        ZR_TRY(zarr_array_open(out, m->store, m->path, opts, err));
-        ZR_TRY(is_what_was_asked(m, *out, err));
-        goto out;
+        st = zarr_array_open(out, m->store, m->path, opts, &no_array);
+        if (st == ZARR_OK)
+            ZR_TRY(is_what_was_asked(m, *out, err));
+        else if (st != ZARR_ERR_NOT_FOUND && err)
+            *err = no_array;
+        if (st != ZARR_ERR_NOT_FOUND)
+            goto out;
+        st = ZARR_ERR_EXISTS; /* something else is there: e says what */
     }
     if (st != ZARR_OK) {
         zr_path_prefix(&e, st, m->path);

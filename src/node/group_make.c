@@ -88,13 +88,16 @@ static zarr_status write_group(const struct group_making *m, zarr_error *err)
                                .name = m->format == 3 ? ZR_DOC_V3 : ZR_DOC_GROUP,
                                .format = m->format,
                                .attrs = m->attrs};
+    bool is_node = false;
     struct zr_str text;
     zarr_status st = ZARR_OK;
 
     zr_str_init(&text, alloc);
     ZR_TRY(zr_group_text(&text, m->format, m->attrs, alloc, err));
-    if (m->flags & ZARR_GROUP_OVERWRITE)
+    if (m->flags & ZARR_GROUP_OVERWRITE) {
+        ZR_TRY(zr_node_may_go(m->store, m->path, &is_node, err));
         ZR_TRY(zr_node_erase(m->store, m->path, err));
+    }
     if (!(m->flags & ZARR_GROUP_NO_PARENTS))
         ZR_TRY(zr_parents_create(m->store, m->path, m->format, err));
     node.text = &text;
@@ -132,6 +135,7 @@ zarr_status zarr_group_create(zarr_group **out, zarr_store *store, const char *p
     const zarr_context *ctx = zr_store_context(store);
     struct group_making m = {.store = store, .flags = flags};
     struct zr_json_doc attrs;
+    zarr_error no_group = {0};
     char *normal = NULL;
     zarr_status st = ZARR_OK;
 
@@ -153,7 +157,12 @@ zarr_status zarr_group_create(zarr_group **out, zarr_store *store, const char *p
         zr_path_prefix(err, st, normal);
         goto out;
     }
-    ZR_TRY(zarr_group_open(out, store, normal, NULL, err));
+    st = zarr_group_open(out, store, normal, NULL, &no_group);
+    if (st == ZARR_ERR_NOT_FOUND && flags & ZARR_GROUP_IF_MISSING)
+        st =
+            zr_fail(&no_group, ZARR_ERR_EXISTS, "/%s: there is an array already", normal);
+    if (st != ZARR_OK && err)
+        *err = no_group;
 out:
     zr_json_doc_deinit(&attrs);
     zr_free(ctx->alloc, normal);

@@ -536,6 +536,12 @@ zarr_status zr_parents_create(zarr_store *store, const char *path, int32_t forma
                               zarr_error *err);
 /* EXISTS when a node of any format is at path. */
 zarr_status zr_node_must_be_new(zarr_store *store, const char *path, zarr_error *err);
+/* Before a node at path is overwritten: EXISTS where there is none (*is_node false) but
+ * keys are that no array left behind. The second asks for such keys only, as in a store
+ * of chunks alone. */
+zarr_status zr_node_may_go(zarr_store *store, const char *path, bool *is_node,
+                           zarr_error *err);
+zarr_status zr_prefix_may_go(zarr_store *store, const char *path, zarr_error *err);
 /* Deletes whatever is at and below path; fine when nothing is. */
 zarr_status zr_node_erase(zarr_store *store, const char *path, zarr_error *err);
 /* Canonical text of a group's zarr.json or .zgroup; attributes may be NULL (v2: they have

@@ -1,6 +1,7 @@
 /*
  * node/node_make.c - what making any node needs: that nothing is there yet,
- * that what may be overwritten is gone, and that its parents are groups. A
+ * that what may be overwritten is gone (a node, or what is left of one; never
+ * files that are none of Zarr's), and that its parents are groups. A
  * parent's document is only written where there is none of either format: a
  * v2 group is left alone when a v3 node is made below it, because a zarr.json
  * beside its .zgroup would hide it.
@@ -188,6 +189,88 @@ zarr_status zr_node_must_be_new(zarr_store *store, const char *path, zarr_error 
     else if (found.format) /* a document that cannot be read is in the way, too */
         st = zr_prefix(err, ZARR_ERR_EXISTS, "there is a broken node already");
     zr_found_deinit(&found);
+    return st;
+}
+
+/* ---- what may be overwritten --------------------------------------------- */
+
+/* Keys that a deleted or unfinished array leaves: chunks by either key encoding, and
+ * metadata that makes no node alone. */
+static bool is_left_over(const char *key)
+{
+    bool digits = false;
+
+    if (zr_streq(key, ZR_DOC_ATTRS) || zr_streq(key, ZR_DOC_CONSOLIDATED) ||
+        zr_streq(key, "c"))
+        return true;
+    if (key[0] == 'c' && (key[1] == '/' || key[1] == '.'))
+        key += 2;
+    for (; *key; key++) {
+        if (*key >= '0' && *key <= '9')
+            digits = true;
+        else if ((*key == '/' || *key == '.') && digits)
+            digits = false;
+        else
+            return false;
+    }
+    return digits;
+}
+
+struct foreign {
+    size_t skip; /* bytes of the path and its slash */
+    struct zr_str name;
+};
+
+static int find_foreign(void *user, const zarr_store_item *item)
+{
+    struct foreign *f = user;
+
+    if (strlen(item->key) <= f->skip || is_left_over(item->key + f->skip))
+        return 0;
+    zr_str_puts(&f->name, item->key + f->skip);
+    return 1;
+}
+
+zarr_status zr_prefix_may_go(zarr_store *store, const char *path, zarr_error *err)
+{
+    struct foreign f = {.skip = *path ? strlen(path) + 1 : 0};
+    zarr_status st = ZARR_OK;
+
+    zr_str_init(&f.name, zr_store_context(store)->alloc);
+    if (!zr_store_can(store, ZARR_STORE_CAP_LIST))
+        goto out;
+    ZR_TRY(zarr_store_list(store, path, ZARR_LIST_RECURSIVE, find_foreign, &f, err));
+    ZR_TRY(zr_str_status(&f.name, err));
+    if (f.name.bytes)
+        st =
+            zr_fail(err, ZARR_ERR_EXISTS,
+                    "there is no array or group to replace, but other keys (\"%.200s\"), "
+                    "which are not deleted",
+                    zr_str_text(&f.name));
+out:
+    zr_str_deinit(&f.name);
+    return st;
+}
+
+zarr_status zr_node_may_go(zarr_store *store, const char *path, bool *is_node,
+                           zarr_error *err)
+{
+    struct zr_find where = {.store = store, .path = path};
+    struct zr_found found;
+    zarr_error e = {0};
+    zarr_status st = ZARR_OK;
+
+    where.limit = zr_store_context(store)->limits.consolidated_bytes;
+    zr_found_init(&found, zr_store_context(store)->alloc);
+    st = zr_node_find(&found, &where, &e);
+    *is_node = found.format != 0; /* a broken one can be replaced, too */
+    zr_found_deinit(&found);
+    if (*is_node)
+        return ZARR_OK;
+    if (st == ZARR_ERR_NOT_FOUND)
+        return zr_prefix_may_go(store, path, err);
+    if (err)
+        *err = e;
     return st;
 }
 

@@ -84,3 +84,94 @@ def test_new_hierarchy_is_rooted_at_dot_zarr(zarrc, tmp_path):
 def test_failed_create_leaves_nothing(zarrc, tmp_path):
     zarrc("create", "x.zarr", "--shape=2", "--dtype=nonsense", code=None, cwd=tmp_path)
     assert os.listdir(tmp_path) == []
+
+
+def fails_half_way(zarrc, tmp_path, *options, **more):
+    """An import that ends before its file does."""
+    np.save(tmp_path / "big.npy", np.arange(3000, dtype="i8"))
+    half = (tmp_path / "big.npy").read_bytes()[:9000]
+    return zarrc("import", "-", *options, "--chunks=100", "--codec=none", input=half, **more)
+
+
+def all_files(folder):
+    return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+
+
+@pytest.fixture
+def project(tmp_path):
+    """A folder of somebody's that is no node, with files and an array in it."""
+    folder = tmp_path / "proj"
+    (folder / "src").mkdir(parents=True)
+    (folder / "src/main.c").write_text("code")
+    zarr.save_array(folder / "plain", np.arange(3))
+    return folder
+
+
+@pytest.mark.parametrize("force", [[], ["--force"]])
+@pytest.mark.parametrize("where", [".", "src", "../proj"])
+def test_new_arrays_leave_files_alone(zarrc, tmp_path, project, force, where):
+    before = all_files(project)
+    result = fails_half_way(zarrc, tmp_path, where, *force, code=5, cwd=project)
+    assert "files" in result.err or "other keys" in result.err
+    np.save(tmp_path / "whole.npy", np.arange(3))
+    zarrc("import", tmp_path / "whole.npy", where, *force, code=5, cwd=project)
+    zarrc("create", where, "--shape=2", "-t", "i1", *force, code=5, cwd=project)
+    zarrc("create", where, "--shape=2", "-t", "i1", "--if-missing", *force, code=5, cwd=project)
+    assert all_files(project) == before
+
+
+def test_a_failed_import_takes_back_what_it_made(zarrc, tmp_path):
+    for format in ["2", "3"]:
+        fails_half_way(zarrc, tmp_path, "x.zarr/a", "--format", format, "--attributes={\"k\": 1}",
+                       code=None, cwd=tmp_path)
+        assert not (tmp_path / "x.zarr/a").exists()
+    fails_half_way(zarrc, tmp_path, "bare", code=None, cwd=tmp_path)
+    assert not (tmp_path / "bare").exists()
+
+
+@pytest.mark.parametrize("place", ["x.zarr/a", "root.zarr", "x.zarr/g/a"])
+def test_a_failed_import_keeps_what_it_replaces(zarrc, tmp_path, place):
+    np.save(tmp_path / "old.npy", np.arange(7, dtype="i2"))
+    zarrc("import", "old.npy", place, "--attributes={\"k\": 1}", "--chunks=2", cwd=tmp_path)
+    before = all_files(tmp_path / place)
+    for bad in [["--codec=nonsense"], []]:
+        assert fails_half_way(zarrc, tmp_path, place, "--force", *bad, code=None,
+                              cwd=tmp_path).code in (2, 3, 4, 6)
+        assert all_files(tmp_path / place) == before
+    np.save(tmp_path / "new.npy", np.arange(5, dtype="u1"))
+    zarrc("import", "new.npy", place, "--force", cwd=tmp_path)
+    assert zarrc("cat", place, cwd=tmp_path).text.split() == list("01234")
+    assert zarr.open_array(tmp_path / place, mode="r").dtype == "u1"
+    assert not list(tmp_path.rglob("*zarrc-import*"))
+
+
+@pytest.mark.parametrize("format, chunks", [("3", "c"), ("2", "")])
+def test_stale_chunks_do_not_shine_through(zarrc, tmp_path, format, chunks):
+    np.save(tmp_path / "old.npy", np.arange(10, dtype=">i4"))
+    zarrc("import", "old.npy", "t.zarr/be", "--chunks=5", "--format", format, cwd=tmp_path)
+    (tmp_path / "t.zarr/be" / ("zarr.json" if format == "3" else ".zarray")).unlink()
+    create = ["create", "t.zarr/be", "--shape=10", "-t", "i4", "--chunks=5", "--format", format]
+    result = zarrc(*create, code=5, cwd=tmp_path)
+    assert "--force" in result.err and "be" in result.err
+    zarrc("import", "old.npy", "t.zarr/be", code=5, cwd=tmp_path)
+    zarrc(*create, "--force", cwd=tmp_path)
+    assert zarrc("cat", "t.zarr/be", cwd=tmp_path).text.split() == ["0"] * 10
+    assert not (tmp_path / "t.zarr/be" / chunks / "0").exists()
+
+
+def test_groups_and_the_files_of_others(zarrc, tmp_path, project):
+    result = zarrc("create", "-g", "proj/src", code=5, cwd=tmp_path)
+    assert "files" in result.err and "--force" in result.err
+    zarrc("create", "-g", "proj", cwd=tmp_path)  # an array below makes it one already
+    assert (project / "src/main.c").read_text() == "code"
+    assert zarrc("ls", "proj", cwd=tmp_path).text == "plain\n"
+    zarrc("create", "-g", "proj:/src", "--force", cwd=tmp_path)
+    assert (project / "src/main.c").read_text() == "code"
+
+
+def test_a_group_in_the_place_of_an_array(zarrc, tmp_path):
+    zarrc("create", "t.zarr/f8", "--shape=2", "-t", "f8", cwd=tmp_path)
+    for option in [[], ["--force"], ["--if-missing"]]:
+        result = zarrc("create", "-g", "t.zarr/f8", *option, code=5, cwd=tmp_path)
+        assert "is an array" in result.err and "zarrc rm" in result.err
+    zarrc("create", "-g", "t.zarr", "--if-missing", cwd=tmp_path)

@@ -323,6 +323,14 @@ static void test_existing(void **state)
     assert_int_equal(count_wrong(a, 0, 0), 0);
     zarr_array_free(a);
 
+    assert_status(
+        zarr_group_create(&g, w.store, "x", 3, NULL, ZARR_GROUP_IF_MISSING, &terr),
+        ZARR_ERR_EXISTS);
+    assert_says("/x: there is an array already");
+    spec.flags = ZARR_SPEC_IF_MISSING;
+    assert_status(zarr_array_create(&a, w.store, "", &spec, NULL, &terr),
+                  ZARR_ERR_EXISTS);
+    assert_says("group already");
     spec.flags = 0; /* below an array nothing can be */
     assert_status(zarr_array_create(&a, w.store, "x/y", &spec, NULL, &terr),
                   ZARR_ERR_INVALID);
@@ -611,16 +619,75 @@ static void test_explain(void **state)
     world_close(&w);
 }
 
+/* OVERWRITE replaces nodes and what is left of them, never anybody's files. */
+static void test_overwrite_spares_files(void **state)
+{
+    static const char *const left[] = {"c/0/0", "c.7", "0.12", "3/1", "c", ".zattrs"};
+    static const char *const foreign[] = {"main.c",    "c/x",  "1a",
+                                          "c/0/0.bak", "0..1", "kid/zarr.json",
+                                          "c./1",      "1.",   "README"};
+    const uint64_t shape[] = {4};
+    zarr_array_spec spec = {.struct_size = sizeof spec,
+                            .flags = ZARR_SPEC_OVERWRITE,
+                            .ndim = 1,
+                            .shape = shape,
+                            .data_type = "int8"};
+
+    (void)state;
+    for (int sort = 0; sort < 2; sort++) {
+        struct world w;
+        zarr_array *a = NULL;
+        zarr_group *g = NULL;
+        char key[64];
+
+        world_open(&w, sort ? WORLD_LOCAL : WORLD_MEMORY);
+        for (size_t i = 0; i < sizeof left / sizeof left[0]; i++) {
+            snprintf(key, sizeof key, "left%zu/%s", i, left[i]);
+            put_text(&w, key, "{}");
+            key[strcspn(key, "/")] = '\0';
+            assert_ok(zarr_array_create(&a, w.store, key, &spec, NULL, &terr));
+            zarr_array_free(a);
+            assert_int_equal(n_keys(&w, key), 1);
+        }
+        for (size_t i = 0; i < sizeof foreign / sizeof foreign[0]; i++) {
+            snprintf(key, sizeof key, "f%zu/%s", i, foreign[i]);
+            put_text(&w, key, "{}");
+            key[strcspn(key, "/")] = '\0';
+            assert_status(zarr_array_create(&a, w.store, key, &spec, NULL, &terr),
+                          ZARR_ERR_EXISTS);
+            assert_says(foreign[i]);
+            assert_status(
+                zarr_group_create(&g, w.store, key, 3, NULL, ZARR_GROUP_OVERWRITE, &terr),
+                ZARR_ERR_EXISTS);
+            assert_int_equal(n_keys(&w, key), 1);
+            put_text(&w, strcat(key, "/zarr.json"), "{"); /* a broken node is one */
+            *strrchr(key, '/') = '\0';
+            assert_ok(zarr_array_create(&a, w.store, key, &spec, NULL, &terr));
+            zarr_array_free(a);
+            assert_int_equal(n_keys(&w, key), 1);
+        }
+        world_close(&w);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_create_v3),        cmocka_unit_test(test_create_v2),
-        cmocka_unit_test(test_codecs),           cmocka_unit_test(test_chunk_guess),
-        cmocka_unit_test(test_refused_specs),    cmocka_unit_test(test_existing),
-        cmocka_unit_test(test_document),         cmocka_unit_test(test_open_errors),
-        cmocka_unit_test(test_struct_sizes),     cmocka_unit_test(test_both_formats),
-        cmocka_unit_test(test_silent_separator), cmocka_unit_test(test_other_tensors),
-        cmocka_unit_test(test_submit),           cmocka_unit_test(test_chunk_store),
+        cmocka_unit_test(test_create_v3),
+        cmocka_unit_test(test_create_v2),
+        cmocka_unit_test(test_codecs),
+        cmocka_unit_test(test_chunk_guess),
+        cmocka_unit_test(test_refused_specs),
+        cmocka_unit_test(test_existing),
+        cmocka_unit_test(test_document),
+        cmocka_unit_test(test_open_errors),
+        cmocka_unit_test(test_struct_sizes),
+        cmocka_unit_test(test_both_formats),
+        cmocka_unit_test(test_silent_separator),
+        cmocka_unit_test(test_other_tensors),
+        cmocka_unit_test(test_submit),
+        cmocka_unit_test(test_chunk_store),
+        cmocka_unit_test(test_overwrite_spares_files),
         cmocka_unit_test(test_explain),
     };
 
