@@ -9,7 +9,8 @@
 static const struct cli_option options[] = {
     {"check", 0, 0, NULL, NULL,
      "write nothing; compare what is there with the nodes, exit 1 when it differs"},
-    {"key", 0, 0, "NAME", NULL, "v2: another name than .zmetadata"},
+    {"key", 0, 0, "NAME", NULL,
+     "v2: another name than .zmetadata; replaces consolidated metadata only"},
     {NULL, 0, 0, NULL, NULL, NULL}};
 
 static const struct cli_example examples[] = {

@@ -265,6 +265,8 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_node_migrate(zarr_store *store,
  * Writes consolidated metadata of the group at path (v2: .zmetadata or `key`; v3: inside
  * zarr.json), last and atomically. Bare NaN and Infinity, which are no JSON, become the
  * strings "NaN" and "Infinity" in it.
+ * INVALID: a key with '/', or of another document; EXISTS: something that is no
+ * consolidated metadata is there under that key.
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_group_consolidate(zarr_store *store,
                                                             const char *path,

@@ -46,6 +46,7 @@ struct consolidating {
     const zarr_context *ctx;
     struct zr_gathered nodes;
     struct zr_meta_node *meta; /* of them, in order */
+    bool own_key;              /* the document has a name of the caller's */
 };
 
 static zarr_status list_nodes(struct consolidating *c, zarr_error *err)
@@ -92,6 +93,25 @@ out:
     return st;
 }
 
+/* A name of the caller's may be that of anything else. */
+static zarr_status must_be_consolidated(const struct consolidating *c,
+                                        const struct zr_doc *old, zarr_error *err)
+{
+    struct zr_json_doc doc;
+    zarr_error e = {0};
+    zarr_status st = ZARR_OK;
+
+    zr_json_doc_init(&doc, c->ctx->alloc);
+    st = zr_doc_parse(&doc, old, &c->ctx->limits, &e);
+    if (st == ZARR_ERR_NO_MEMORY && err)
+        *err = e;
+    else if (st != ZARR_OK || !zr_json_get(doc.root, "zarr_consolidated_format"))
+        st = zr_fail(err, ZARR_ERR_EXISTS,
+                     "the object there is no consolidated metadata: it is not replaced");
+    zr_json_doc_deinit(&doc);
+    return st;
+}
+
 static zarr_status edit_consolidated_v2(void *arg, const struct zr_doc *old,
                                         struct zr_str *text, zarr_error *err)
 {
@@ -100,8 +120,9 @@ static zarr_status edit_consolidated_v2(void *arg, const struct zr_doc *old,
     struct zr_json_doc made;
     zarr_status st = ZARR_OK;
 
-    ZR_UNUSED(old);
     zr_json_doc_init(&made, c->ctx->alloc);
+    if (old && c->own_key)
+        ZR_TRY(must_be_consolidated(c, old, err));
     root = zr_consolidated_write_v2(&made, c->meta, c->nodes.n);
     if (!root || !zr_json_ok(&made))
         ZR_TRY(zr_fail_memory(err, made.arena.used_bytes));
@@ -136,6 +157,25 @@ out:
     return st;
 }
 
+static zarr_status check_key(const char *key, zarr_error *err)
+{
+    static const char *const taken[] = {ZR_DOC_V3, ZR_DOC_ARRAY, ZR_DOC_GROUP,
+                                        ZR_DOC_ATTRS};
+
+    if (*key == '\0' || strchr(key, '/'))
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "\"%.80s\" is no name for consolidated metadata: it lies in the "
+                       "group itself",
+                       key);
+    for (size_t i = 0; i < ZR_COUNT(taken); i++)
+        if (zr_streq(key, taken[i]))
+            return zr_fail(err, ZARR_ERR_INVALID,
+                           "%s is the name of another document: consolidated metadata "
+                           "cannot have it",
+                           key);
+    return ZARR_OK;
+}
+
 zarr_status zr_group_consolidate(zarr_store *store, const char *path, const char *key,
                                  int32_t format, zarr_error *err)
 {
@@ -148,6 +188,14 @@ zarr_status zr_group_consolidate(zarr_store *store, const char *path, const char
             err, ZARR_ERR_INVALID,
             "/%s: v3 has its consolidated metadata in zarr.json: no key can be given",
             path));
+    if (key) {
+        c.own_key = !zr_streq(key, ZR_DOC_CONSOLIDATED);
+        st = check_key(key, err);
+        if (st != ZARR_OK) {
+            zr_path_prefix(err, st, path);
+            goto out;
+        }
+    }
     ZR_TRY(list_nodes(&c, err));
     st = write_consolidated(store, path, key, &c, err);
     if (st != ZARR_OK)

@@ -247,3 +247,16 @@ def test_help(zarrc, command):
     zarrc(command, "--no-such-option", code=2)
     done = subprocess.run([PROGRAM, command, "--json"], capture_output=True)
     assert done.returncode == 2 and b'"error"' in done.stderr
+
+
+def test_consolidate_never_replaces_other_objects(zarrc, tmp_path):
+    for name in "ab":
+        zarrc("create", f"t.zarr/{name}", "--format=2", "--shape=4", "-t", "<i4", cwd=tmp_path)
+    (tmp_path / "t.zarr/notes").write_text("mine")
+    before = files(tmp_path / "t.zarr")
+    for key in [".zgroup", ".zarray", ".zattrs", "zarr.json", "a/.zarray", "a/0"]:
+        zarrc("consolidate", "t.zarr", f"--key={key}", code=2, cwd=tmp_path)
+    zarrc("consolidate", "t.zarr", "--key=notes", code=5, cwd=tmp_path)
+    assert files(tmp_path / "t.zarr") == before
+    for _ in range(2):
+        zarrc("consolidate", "t.zarr", "--key=other", cwd=tmp_path)

@@ -142,6 +142,36 @@ static void test_form(void **state)
     world_close(&w);
 }
 
+/* A name of the caller's never replaces anything but consolidated metadata. */
+static void test_keys(void **state)
+{
+    static const char *const never[] = {".zgroup", ".zarray", ".zattrs",   "zarr.json",
+                                        "A/0.0",   "A/",      "A/.zarray", ""};
+    static const char *const other[] = {"{\"zarr_format\": 2}", "", "{", "[]", "bytes"};
+    struct world w;
+
+    (void)state;
+    world_open(&w, WORLD_LOCAL);
+    make_tree(&w, 2);
+    for (size_t i = 0; i < sizeof never / sizeof never[0]; i++) {
+        assert_status(zarr_group_consolidate(w.store, "c", never[i], &terr),
+                      ZARR_ERR_INVALID);
+        assert_says("/c: ");
+    }
+    for (size_t i = 0; i < sizeof other / sizeof other[0]; i++) {
+        put_text(&w, "c/mine", other[i]);
+        assert_status(zarr_group_consolidate(w.store, "c", "mine", &terr),
+                      ZARR_ERR_EXISTS);
+        assert_string_equal(get_text(&w, "c/mine"), other[i]);
+        put_text(&w, "c/.zmetadata", other[i]); /* its own name may be broken */
+        assert_ok(zarr_group_consolidate(w.store, "c", ".zmetadata", &terr));
+        assert_non_null(strstr(get_text(&w, "c/.zmetadata"), "A/.zarray"));
+    }
+    for (int twice = 0; twice < 2; twice++)
+        assert_ok(zarr_group_consolidate(w.store, "c", "fresh.json", &terr));
+    world_close(&w);
+}
+
 static void test_check(void **state)
 {
     struct world w;
@@ -262,8 +292,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_write_and_use), cmocka_unit_test(test_form),
-        cmocka_unit_test(test_check),         cmocka_unit_test(test_hostile),
-        cmocka_unit_test(test_v2_leniency),
+        cmocka_unit_test(test_keys),          cmocka_unit_test(test_check),
+        cmocka_unit_test(test_hostile),       cmocka_unit_test(test_v2_leniency),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
