@@ -104,56 +104,103 @@ out:
     return st;
 }
 
-/* The route of one leaf chunk's bytes in the order they travel when reading. */
+static bool is_permuted(const struct zr_program *p)
+{
+    bool permuted = false;
+
+    for (int32_t d = 0; d < p->ndim; d++)
+        permuted |= p->order[d] != d;
+    return permuted;
+}
+
+static void route_program(const struct zr_program *p, struct zr_str *out)
+{
+    if (p == NULL || (p->n == 0 && p->swap_bytes <= 1 && !is_permuted(p)))
+        return; /* nothing happens */
+    zr_str_puts(out, " -> ");
+    zr_program_print(p, out);
+}
+
+static void route_index(const struct zr_level *lv, bool write, struct zr_str *out)
+{
+    zr_str_printf(out, " -> shard index of %" PRIu64 " chunks (", lv->n_inner_all);
+    zr_program_print(write ? lv->index->encode : lv->index->decode, out);
+    zr_str_putc(out, ')');
+}
+
+/* The route of one leaf chunk's bytes in the order they travel. */
+static void route_read(const struct zr_explain_args *a, struct zr_str *out)
+{
+    const struct zr_layout *l = a->plan.layout;
+    const struct zr_program *p = l->level[l->n_levels - 1].decode;
+
+    zr_str_printf(out, "%s -> %s", a->store_name, device_text(p->fetch_device));
+    for (uint32_t i = 0; i + 1 < l->n_levels; i++) {
+        route_program(l->level[i].bytes_decode, out);
+        route_index(&l->level[i], false, out);
+    }
+    route_program(p, out);
+    zr_str_printf(out, " -> %s", device_text(a->tensor_device));
+}
+
+/* Programs of encoding print their stages in the order of encoding. */
+static void route_write(const struct zr_explain_args *a, struct zr_str *out)
+{
+    const struct zr_layout *l = a->plan.layout;
+    const struct zr_program *p = l->level[l->n_levels - 1].encode;
+
+    zr_str_puts(out, device_text(a->tensor_device));
+    route_program(p, out);
+    zr_str_printf(out, " -> %s", device_text(p->fetch_device));
+    for (uint32_t i = l->n_levels - 1; i-- > 0;) {
+        route_index(&l->level[i], true, out);
+        route_program(l->level[i].bytes_encode, out);
+    }
+    zr_str_printf(out, " -> %s", a->store_name);
+}
+
+/* Codecs that this build has no encoder for leave their programs out. */
+static bool can_encode(const struct zr_layout *l)
+{
+    bool can = l->level[l->n_levels - 1].encode != NULL;
+
+    for (uint32_t i = 0; i + 1 < l->n_levels; i++) {
+        const struct zr_level *lv = &l->level[i];
+
+        can &= lv->index->encode != NULL &&
+               (lv->bytes_encode != NULL) == (lv->bytes_decode != NULL);
+    }
+    return can;
+}
+
 static void route(const struct zr_explain_args *a, struct zr_str *out)
+{
+    if (!a->write)
+        route_read(a, out);
+    else if (can_encode(a->plan.layout))
+        route_write(a, out);
+    else
+        zr_str_puts(out, "cannot be written by this build");
+}
+
+/* The copy between tensor and chunk: the last step of reading, the first of writing, when
+ * a chunk is wanted, or given, whole. */
+static const char *tensor_step(const struct zr_explain_args *a)
 {
     const struct zr_layout *l = a->plan.layout;
     const struct zr_level *leaf = &l->level[l->n_levels - 1];
     const struct zr_program *p = a->write ? leaf->encode : leaf->decode;
 
-    if (p == NULL) {
-        zr_str_puts(out, "cannot be written by this build");
-        return;
-    }
-    zr_str_printf(out, "%s -> %s", a->store_name, device_text(p->fetch_device));
-    for (uint32_t i = 0; i + 1 < l->n_levels; i++) {
-        if (l->level[i].bytes_decode != NULL) {
-            zr_str_puts(out, " -> ");
-            zr_program_print(l->level[i].bytes_decode, out);
-        }
-        zr_str_printf(out, " -> shard index of %" PRIu64 " chunks (",
-                      l->level[i].n_inner_all);
-        zr_program_print(l->level[i].index->decode, out);
-        zr_str_putc(out, ')');
-    }
-    if (p->n > 0) {
-        zr_str_puts(out, " -> ");
-        zr_program_print(p, out);
-    }
-    zr_str_printf(out, " -> %s", device_text(a->tensor_device));
-}
-
-/* What the step between tensor and chunk does when a chunk is wanted whole. */
-static const char *last_step(const struct zr_explain_args *a)
-{
-    const struct zr_layout *l = a->plan.layout;
-    const struct zr_level *leaf = &l->level[l->n_levels - 1];
-    const struct zr_program *p =
-        a->write && leaf->encode != NULL ? leaf->encode : leaf->decode;
-    bool permuted = false;
-
     if (p == NULL)
         return "none";
-    for (int32_t d = 0; d < p->ndim; d++)
-        permuted |= p->order[d] != d;
     if (p->decoded_device != a->tensor_device)
         return "copy between memories, strided";
     if (!a->write && p->n > 0 && !p->loose && p->swap_bytes <= 1 &&
         zr_stage_strides(&p->stage[p->n - 1]))
         return "none where the decoder knows the tensor's strides, else one strided copy";
-    if (permuted && p->swap_bytes > 1)
+    if (is_permuted(p) && p->swap_bytes > 1)
         return "strided copy with transpose and byte swap";
-    if (permuted)
+    if (is_permuted(p))
         return "strided copy with transpose";
     if (p->swap_bytes > 1)
         return "strided copy with byte swap";
@@ -206,12 +253,12 @@ static void print_text(const struct zr_explain_args *a, const struct facts *f,
     const struct zr_layout *l = a->plan.layout;
     const struct zr_level *leaf = &l->level[l->n_levels - 1];
 
-    zr_str_printf(out, "%s \"%s\" from store %s, tensor in %s memory\n",
-                  a->write ? "write" : "read", a->plan.prefix, a->store_name,
-                  device_text(a->tensor_device));
+    zr_str_printf(out, "%s \"%s\" %s store %s, tensor in %s memory\n",
+                  a->write ? "write" : "read", a->plan.prefix, a->write ? "to" : "from",
+                  a->store_name, device_text(a->tensor_device));
     zr_str_puts(out, "path:         ");
     route(a, out);
-    zr_str_printf(out, "\ncopies:       %s%s\n", last_step(a), compared_step(a));
+    zr_str_printf(out, "\ncopies:       %s%s\n", tensor_step(a), compared_step(a));
     zr_str_printf(out, "objects:      %" PRIu64 " of shape ", f->objects);
     print_shape(out, l->grid->ndim, l->level[0].array_shape);
     if (l->variants != NULL)
@@ -268,7 +315,7 @@ static zarr_status print_json(const struct zr_explain_args *a, const struct fact
     json_text(&doc, o, "store", a->store_name);
     json_text(&doc, o, "memory", device_text(a->tensor_device));
     json_text(&doc, o, "path", zr_str_text(&path));
-    zr_str_printf(&copies, "%s%s", last_step(a), compared_step(a));
+    zr_str_printf(&copies, "%s%s", tensor_step(a), compared_step(a));
     json_text(&doc, o, "copies", zr_str_text(&copies));
     json_u64(&doc, o, "objects", f->objects);
     if (f->counted)

@@ -140,6 +140,33 @@ def test_attrs_errors(zarrc, store):
     assert dict(zarr.open_group(path).attrs) == before
 
 
+@pytest.mark.parametrize("options, read, write, copies", [
+    (["-t", "i4", "--chunks=4", "--codec=none"], "local -> host -> host", "host -> host -> local",
+     "from the tensor where a chunk is contiguous"),
+    (["-t", "i4", "--chunks=4", "--codec=bytes:big", "--codec=crc32c"],
+     "local -> host -> crc32c@cpu.zarrc -> swap 4 -> host",
+     "host -> swap 4 -> crc32c@cpu.zarrc -> host -> local", "byte swap"),
+    (["-t", "i4", "--chunks=4", "--codec=bytes:big"],
+     "local -> host -> swap 4 -> host", "host -> swap 4 -> host -> local", "byte swap"),
+    (["-t", "i4", "--chunks=2", "--shards=8", "--codec=zstd:3"],
+     "local -> host -> shard index of 4 chunks (crc32c@cpu.zarrc) -> zstd@cpu.libzstd -> host",
+     "host -> zstd@cpu.libzstd -> host -> shard index of 4 chunks (crc32c@cpu.zarrc) -> local",
+     "from the tensor where a chunk is contiguous"),
+    (["-t", "string", "--chunks=4", "--codec=zstd:3"],
+     "local -> host -> zstd@cpu.libzstd -> vlen-utf8@cpu.zarrc -> host",
+     "host -> vlen-utf8@cpu.zarrc -> zstd@cpu.libzstd -> host -> local",
+     "from the tensor where a chunk is contiguous"),
+])
+def test_explain_ways(zarrc, tmp_path, options, read, write, copies):
+    """Reading begins at the store and writing at the tensor, each with its own programs."""
+    zarrc("create", "x.zarr", "--shape=16", *options, cwd=tmp_path)
+    assert zarrc("explain", "--json", "x.zarr", cwd=tmp_path).json["path"] == read
+    plan = zarrc("explain", "--json", "--write", "x.zarr", cwd=tmp_path).json
+    assert plan["path"] == write and copies in plan["copies"]
+    text = zarrc("explain", "--write", "x.zarr", cwd=tmp_path).text
+    assert write in text and copies in text and "to store local" in text
+
+
 def test_explain(zarrc, store):
     path, _ = store
     plan = zarrc("explain", "--json", f"{path}/model/temp[0:5]").json

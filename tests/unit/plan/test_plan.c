@@ -425,6 +425,15 @@ static void test_explain(void **state)
     assert_non_null(strstr(zr_str_text(&out), "\"indexes_to_fetch\": 21"));
     assert_non_null(strstr(zr_str_text(&out), "\"mini_batches\": 78"));
     assert_non_null(strstr(zr_str_text(&out), "\"wave_bytes\": 15"));
+    assert_non_null(strstr(zr_str_text(&out), "\"path\": \"memory -> host"));
+    zr_str_clear(&out);
+    args.write = true; /* the other way round, by the encoders */
+    assert_ok(zr_plan_explain(&args, &out, NULL, &terr));
+    assert_non_null(strstr(zr_str_text(&out), "\"path\": \"host -> "));
+    assert_non_null(strstr(zr_str_text(&out), " -> memory\""));
+    args.json = false;
+    assert_ok(zr_plan_explain(&args, &out, NULL, &terr));
+    assert_non_null(strstr(zr_str_text(&out), "write \"a\" to store memory"));
     zr_str_deinit(&out);
     env_close(&e);
 }
