@@ -197,7 +197,8 @@ enum {
     CLI_OPEN_NEW = 16,   /* nothing need be there (kind may be NONE); makes the store's
                             root folder when it is missing; implies WRITE */
     CLI_OPEN_SHUT = 32   /* node.array stays NULL: codecs and types that no build knows
-                            are no hindrance */
+                            are no hindrance; nor is a document that cannot be read
+                            (kind NONE, and a zarr_format) */
 };
 
 /* An opened place. Zero it before; close it always. */
@@ -207,7 +208,7 @@ struct cli_node {
     char *region;        /* without its brackets; NULL: none given */
     char *shown;         /* how to name it in messages: "x.zarr:/temp" */
     uint32_t kind;       /* ZARR_NODE_* */
-    int32_t zarr_format; /* 2, 3; 0 when kind is NONE */
+    int32_t zarr_format; /* 2, 3; 0 when there is nothing */
     zarr_array *array;   /* open when kind is ARRAY, but for CLI_OPEN_SHUT */
     bool
         made_root; /* CLI_OPEN_NEW made the store's folder; closing removes it if empty */
@@ -218,6 +219,8 @@ struct cli_node {
  * existing hierarchy the folder called *.zarr, else the path itself. */
 int cli_node_open(struct cli *cli, const char *text, unsigned flags,
                   struct cli_node *node);
+/* There is no node, not even a broken one. */
+bool cli_node_is_missing(const struct cli_node *node);
 /* Frees all; NULL members are fine. */
 void cli_node_close(struct cli_node *node);
 /* Ends what was written (zarr_store_flush), with the error printed. */

@@ -159,7 +159,7 @@ static int run(struct cli *cli)
 
     if (!rc)
         rc = cli_node_open(cli, cli->args[1], CLI_OPEN_NEW | CLI_OPEN_SHUT, &c.dst);
-    if (!rc && c.dst.kind == ZARR_NODE_NONE &&
+    if (!rc && cli_node_is_missing(&c.dst) &&
         (cli_flag(cli, "force") || !cli_flag(cli, "skip-equal")))
         rc = cli_must_be_free(cli, &c.dst);
     if (!rc)

@@ -52,6 +52,8 @@ static int refuse_existing(struct cli *cli, const struct cli_node *node)
 {
     const bool group = cli_flag(cli, "group");
 
+    if (node->kind == ZARR_NODE_NONE && node->zarr_format)
+        return cli_refuse_broken(cli, node, !group);
     if (node->kind == ZARR_NODE_NONE)
         return group ? check_group_place(cli, node) : cli_must_be_new(cli, node);
     if (group && node->kind == ZARR_NODE_GROUP && cli_flag(cli, "if-missing"))
@@ -196,7 +198,7 @@ static int run_create(struct cli *cli)
 {
     struct cli_node node = {0};
     bool group = cli_flag(cli, "group");
-    int rc = cli_node_open(cli, cli->args[0], CLI_OPEN_NEW, &node);
+    int rc = cli_node_open(cli, cli->args[0], CLI_OPEN_NEW | CLI_OPEN_SHUT, &node);
 
     if (rc)
         goto out;
@@ -206,8 +208,6 @@ static int run_create(struct cli *cli)
             cli_error(cli, CLI_USAGE, NULL, "--group takes no shape, data type or model");
     if (!rc)
         rc = refuse_existing(cli, &node);
-    zarr_array_free(node.array);
-    node.array = NULL;
     if (!rc)
         rc = group ? create_group(cli, &node) : create_array(cli, &node);
     if (!rc)

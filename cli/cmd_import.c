@@ -13,35 +13,46 @@
 /* ---- where it goes
  * ---------------------------------------------------------------------- */
 
+/* An array that will be replaced need not be one that can be opened. */
+static int open_node(struct import *im)
+{
+    const unsigned flags = CLI_OPEN_NEW | CLI_OPEN_REGION;
+    int rc = cli_node_open(im->cli, im->cli->args[1], flags | CLI_OPEN_SHUT, &im->node);
+
+    if (!rc && im->node.kind == ZARR_NODE_ARRAY && im->node.region) {
+        cli_node_close(&im->node);
+        rc = cli_node_open(im->cli, im->cli->args[1], flags, &im->node);
+    }
+    return rc;
+}
+
 static int open_target(struct import *im)
 {
     struct cli *cli = im->cli;
-    int rc = cli_node_open(cli, cli->args[1], CLI_OPEN_NEW | CLI_OPEN_REGION, &im->node);
+    const struct cli_node *node = &im->node;
+    int rc = open_node(im);
 
     if (rc)
         return rc;
-    if (im->node.kind == ZARR_NODE_GROUP)
-        return cli_error(cli, CLI_EXISTS, NULL, "%s is a group", im->node.shown);
-    if (im->node.kind == ZARR_NODE_NONE && im->node.region)
+    if (node->kind == ZARR_NODE_GROUP)
+        return cli_error(cli, CLI_EXISTS, NULL, "%s is a group", node->shown);
+    if (node->kind == ZARR_NODE_NONE && node->region)
         return cli_error(cli, CLI_NOT_FOUND, "Without a region a new array is made.",
-                         "there is no array %s to write a region of", im->node.shown);
-    if (im->node.kind == ZARR_NODE_NONE) {
-        rc = cli_must_be_new(cli, &im->node);
-        return rc ? rc : cli_import_place(im, false);
-    }
-    if (!im->node.region && !cli_flag(cli, "force"))
-        return cli_error(
+                         "there is no array %s to write a region of", node->shown);
+    if (node->region)
+        return cli_node_select(cli, node, node->array, &im->selection);
+    if (cli_node_is_missing(node))
+        rc = cli_must_be_new(cli, node);
+    else if (node->kind == ZARR_NODE_NONE)
+        rc = cli_refuse_broken(cli, node, true);
+    else if (!cli_flag(cli, "force"))
+        rc = cli_error(
             cli, CLI_EXISTS,
             "Nothing was changed. --force replaces it; ARRAY[...] writes into it.",
-            "%s is there already", im->node.shown);
-    if (im->node.region)
-        return cli_node_select(cli, &im->node, im->node.array, &im->selection);
-    rc = im->is_stdin ? CLI_OK : cli_must_be_outside(im->cli, im->name, &im->node);
-    if (rc)
-        return rc;
-    zarr_array_free(im->node.array); /* --force: replaced */
-    im->node.array = NULL;
-    return cli_import_place(im, true);
+            "%s is there already", node->shown);
+    else if (!im->is_stdin)
+        rc = cli_must_be_outside(cli, im->name, node);
+    return rc ? rc : cli_import_place(im, !cli_node_is_missing(node));
 }
 
 static int create_target(struct import *im)

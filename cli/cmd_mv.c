@@ -89,7 +89,7 @@ static int run(struct cli *cli)
 
     if (!rc)
         rc = cli_node_open(cli, cli->args[1], CLI_OPEN_NEW | CLI_OPEN_SHUT, &dst);
-    if (!rc && dst.kind == ZARR_NODE_NONE &&
+    if (!rc && cli_node_is_missing(&dst) &&
         (cli_flag(cli, "force") || !cli_flag(cli, "skip-equal")))
         rc = cli_must_be_free(cli, &dst);
     if (!rc)

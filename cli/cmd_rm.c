@@ -24,10 +24,19 @@ static const struct cli_example examples[] = {
 static int check_children(struct cli *cli, const struct cli_node *node)
 {
     struct cli_tree tree = {0};
+    bool below = false;
     int rc;
 
-    if (node->kind != ZARR_NODE_GROUP || cli_flag(cli, "recursive"))
+    if (node->kind == ZARR_NODE_ARRAY || cli_flag(cli, "recursive"))
         return CLI_OK;
+    if (node->kind == ZARR_NODE_NONE) { /* broken: maybe a group */
+        rc = cli_has_nodes_below(cli, node, &below);
+        return rc || !below
+                   ? rc
+                   : cli_error(cli, CLI_USAGE,
+                               "Nothing was deleted. -r deletes it with all.",
+                               "%s is broken, and there are nodes below it", node->shown);
+    }
     rc = cli_tree_list(cli, node, &tree);
     if (!rc && tree.n_items > 1)
         rc = cli_error(cli, CLI_USAGE, "Nothing was deleted. -r deletes it with all.",
@@ -62,8 +71,9 @@ static void report(struct cli *cli, const struct cli_node *node,
 
         cli_json_object(j);
         cli_json_text(cli_key(j, "node"), node->shown);
-        cli_json_text(cli_key(j, "kind"),
-                      node->kind == ZARR_NODE_ARRAY ? "array" : "group");
+        cli_json_text(cli_key(j, "kind"), node->kind == ZARR_NODE_ARRAY   ? "array"
+                                          : node->kind == ZARR_NODE_GROUP ? "group"
+                                                                          : "broken");
         cli_json_u64(cli_key(j, "objects"), objects->n_objects);
         cli_json_bool(cli_key(j, "deleted"), !dry);
         cli_json_end(j);
@@ -130,9 +140,11 @@ const struct cli_command cli_cmd_rm = {
     .min_args = 1,
     .max_args = -1,
     .about = "Deletes arrays and empty groups; with -r groups with everything below "
-             "them. Nothing is asked. Nothing outside the store is ever deleted, and "
+             "them. Nodes whose metadata is broken are deleted, too. Nothing is asked. "
+             "Nothing outside the store is ever deleted, and "
              "links that lead outside are not followed.",
-    .json = "An array with an object for each NODE: node, kind, objects, deleted.",
+    .json = "An array with an object for each NODE: node, kind (array, group, broken), "
+            "objects, deleted.",
     .options = options,
     .examples = examples,
     .see_also = "zarrc-mv zarrc-clean",

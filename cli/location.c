@@ -240,12 +240,17 @@ static int no_node(struct cli *cli, const struct cli_node *node)
     return CLI_NOT_FOUND;
 }
 
+bool cli_node_is_missing(const struct cli_node *node)
+{
+    return node->kind == ZARR_NODE_NONE && node->zarr_format == 0;
+}
+
 static int check_kind(struct cli *cli, unsigned flags, const struct cli_node *node)
 {
     if (node->region && !(flags & CLI_OPEN_REGION))
         return cli_error(cli, CLI_USAGE, NULL, "%s takes no region: [%s]",
                          cli->command->name, node->region);
-    if (node->kind == ZARR_NODE_NONE && !(flags & CLI_OPEN_NEW))
+    if (cli_node_is_missing(node) && !(flags & CLI_OPEN_NEW))
         return no_node(cli, node);
     if (node->kind == ZARR_NODE_GROUP && (flags & CLI_OPEN_ARRAY))
         return cli_error(cli, CLI_USAGE, "zarrc ls NODE shows what is in it.",
@@ -295,8 +300,8 @@ int cli_node_open(struct cli *cli, const char *text, unsigned flags,
     if (rc)
         goto out;
     st = zarr_node_probe(node->store, node->path, &node->kind, &node->zarr_format, &err);
-    if (st == ZARR_ERR_NOT_FOUND)
-        st = ZARR_OK;
+    if (st == ZARR_ERR_NOT_FOUND || (node->zarr_format != 0 && flags & CLI_OPEN_SHUT))
+        st = ZARR_OK; /* a broken node is one, for those who do not look into it */
     if (st)
         rc = cli_fail(cli, st, &err, "cannot look at %s", node->shown);
     if (!rc)

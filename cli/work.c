@@ -83,6 +83,43 @@ void cli_tree_free(struct cli_tree *tree)
     *tree = (struct cli_tree){0};
 }
 
+static bool is_document(const char *name)
+{
+    static const char *const names[] = {"zarr.json", ".zarray", ".zgroup", ".zattrs"};
+    bool is = false;
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        is |= strcmp(name, names[i]) == 0;
+    return is;
+}
+
+struct below {
+    const char *path;
+    bool found;
+};
+
+static int find_below(void *user, const zarr_store_item *item)
+{
+    struct below *b = user;
+    const char *slash = strrchr(cli_path_below(item->key, b->path), '/');
+
+    b->found |= slash && is_document(slash + 1);
+    return b->found || cli_cancel;
+}
+
+int cli_has_nodes_below(struct cli *cli, const struct cli_node *node, bool *out)
+{
+    struct below b = {.path = node->path};
+    zarr_error err = {0};
+    zarr_status st = zarr_store_list(node->store, node->path, ZARR_LIST_RECURSIVE,
+                                     find_below, &b, &err);
+
+    *out = b.found;
+    if (st || cli_cancel)
+        return cli_fail(cli, st, &err, "cannot list %s", node->shown);
+    return CLI_OK;
+}
+
 char *cli_shown_below(const struct cli_node *node, const char *path)
 {
     if (!*path)
@@ -158,18 +195,6 @@ int cli_must_be_free(struct cli *cli, const struct cli_node *node)
     return CLI_OK;
 }
 
-/* What is about to be written may have been written by somebody else just now: that is
- * not for us to judge. */
-static bool is_document(const char *name)
-{
-    static const char *const names[] = {"zarr.json", ".zarray", ".zgroup", ".zattrs"};
-    bool is = false;
-
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        is |= strcmp(name, names[i]) == 0;
-    return is;
-}
-
 struct find_other {
     const char *path;
     char *name; /* of the first key that is no document of the node itself */
@@ -181,7 +206,7 @@ static int find_other(void *user, const zarr_store_item *item)
     const char *name = cli_path_below(item->key, f->path);
 
     if (item->is_prefix || is_document(name))
-        return cli_cancel;
+        return cli_cancel; /* maybe somebody else makes the node just now */
     f->name = cli_strdup(name);
     return 1;
 }
@@ -207,6 +232,20 @@ int cli_must_be_new(struct cli *cli, const struct cli_node *node)
                        node->shown, f.name);
     free(f.name);
     return rc;
+}
+
+int cli_refuse_broken(struct cli *cli, const struct cli_node *node, bool may_replace)
+{
+    bool below = false;
+    int rc = cli_has_nodes_below(cli, node, &below);
+
+    if (rc || (may_replace && !below && cli_flag(cli, "force")))
+        return rc;
+    return cli_error(cli, CLI_EXISTS,
+                     below         ? "zarrc rm -r removes it, with everything below it."
+                     : may_replace ? "Nothing was changed. --force replaces it."
+                                   : "zarrc rm removes it.",
+                     "%s is a node with broken metadata", node->shown);
 }
 
 /* ---- places --------------------------------------------------------------------- */

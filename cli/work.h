@@ -24,6 +24,8 @@ struct cli_tree {
 /* Of an open node; looks at the store, never at consolidated metadata. */
 int cli_tree_list(struct cli *cli, const struct cli_node *node, struct cli_tree *out);
 void cli_tree_free(struct cli_tree *tree);
+/* Whether there is a document below the node's own, as in a broken group. */
+int cli_has_nodes_below(struct cli *cli, const struct cli_node *node, bool *out);
 /* "group/temp" below "group" is "temp"; borrowed. */
 const char *cli_path_below(const char *path, const char *top);
 /* How to name an item of node's tree in messages: "x.zarr:/group/temp". Owned. */
@@ -44,6 +46,10 @@ int cli_must_be_free(struct cli *cli, const struct cli_node *node);
 /* The same where a node of kind NONE shall be created. With --force the library decides:
  * it deletes left-over chunks, never files of others. */
 int cli_must_be_new(struct cli *cli, const struct cli_node *node);
+
+/* CLI_EXISTS for a node with broken metadata, unless --force may replace it: never one
+ * with nodes below. */
+int cli_refuse_broken(struct cli *cli, const struct cli_node *node, bool may_replace);
 
 /* Removes the folder that CLI_OPEN_NEW made, unless there is something in it. */
 void cli_unmake_root(const struct cli_node *node);

@@ -126,7 +126,7 @@ complete -c zarrc -n '__fish_seen_subcommand_from diff' -l data -d 'only element
 complete -c zarrc -n '__fish_seen_subcommand_from clean' -s n -l dry-run -d 'list what is left over, remove nothing'
 complete -c zarrc -n '__fish_seen_subcommand_from clean' -l age -x -d 'leave files alone that are younger (default: 3600)'
 complete -c zarrc -n '__fish_seen_subcommand_from consolidate' -l check -d 'write nothing; compare what is there with the nodes, exit 1 when it differs'
-complete -c zarrc -n '__fish_seen_subcommand_from consolidate' -l key -x -d 'v2: another name than .zmetadata'
+complete -c zarrc -n '__fish_seen_subcommand_from consolidate' -l key -x -d 'v2: another name than .zmetadata; replaces consolidated metadata only'
 complete -c zarrc -n '__fish_seen_subcommand_from plot' -s o -l output -r -d 'write a PNG; - is stdout'
 complete -c zarrc -n '__fish_seen_subcommand_from plot' -s f -l force -d 'overwrite FILE'
 complete -c zarrc -n '__fish_seen_subcommand_from plot' -s t -l term -d 'draw in the terminal (so it does without -o when stdout is one)'

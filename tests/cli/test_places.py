@@ -175,3 +175,44 @@ def test_a_group_in_the_place_of_an_array(zarrc, tmp_path):
         result = zarrc("create", "-g", "t.zarr/f8", *option, code=5, cwd=tmp_path)
         assert "is an array" in result.err and "zarrc rm" in result.err
     zarrc("create", "-g", "t.zarr", "--if-missing", cwd=tmp_path)
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "{\"zarr_format\": 3, \"node_type\": \"x\"}"])
+def test_broken_nodes_can_go(zarrc, tmp_path, text):
+    def put(name):
+        zarrc("create", f"t.zarr/{name}", "--shape=4", "-t", "u1", "--force", cwd=tmp_path)
+        (tmp_path / f"t.zarr/{name}/zarr.json").write_text(text)
+
+    np.save(tmp_path / "new.npy", np.arange(4))
+    put("a")
+    zarrc("cat", "t.zarr/a", code=4, cwd=tmp_path)
+    assert "broken" in zarrc("create", "t.zarr/a", "--shape=2", "-t", "i1", code=5, cwd=tmp_path).err
+    assert "broken" in zarrc("import", "new.npy", "t.zarr/a", code=5, cwd=tmp_path).err
+    assert "zarrc rm" in zarrc("create", "-g", "t.zarr/a", "--force", code=5, cwd=tmp_path).err
+    zarrc("verify", "t.zarr/a", code=1, cwd=tmp_path)
+    zarrc("cp", "t.zarr/a", "t.zarr/b", cwd=tmp_path)
+    assert (tmp_path / "t.zarr/b/zarr.json").read_text() == text
+    zarrc("mv", "t.zarr/b", "t.zarr/c", cwd=tmp_path)
+    zarrc("cp", "t.zarr/a", "t.zarr/c", code=5, cwd=tmp_path)
+    zarrc("cp", "t.zarr/a", "t.zarr/c", "--force", cwd=tmp_path)
+    assert zarrc("rm", "--json", "t.zarr/c", cwd=tmp_path).json[0]["kind"] == "broken"
+    assert not (tmp_path / "t.zarr/c").exists()
+    zarrc("import", "new.npy", "t.zarr/a", "--force", cwd=tmp_path)
+    assert zarrc("cat", "t.zarr/a", cwd=tmp_path).text.split() == list("0123")
+    put("a")
+    assert zarrc("info", "--json", "t.zarr/a", cwd=tmp_path, code=4)
+    zarrc("rm", "t.zarr/a", cwd=tmp_path)
+    zarrc("consolidate", "t.zarr", cwd=tmp_path)
+
+
+def test_broken_groups_keep_their_children(zarrc, tmp_path):
+    zarrc("create", "t.zarr/g/a", "--shape=2", "-t", "i1", cwd=tmp_path)
+    (tmp_path / "t.zarr/g/zarr.json").write_text("{")
+    np.save(tmp_path / "new.npy", np.arange(4))
+    for command in [["create", "t.zarr/g", "--shape=2", "-t", "i1"], ["import", "new.npy", "t.zarr/g"],
+                    ["create", "-g", "t.zarr/g"]]:
+        assert "rm -r" in zarrc(*command, "--force", code=5, cwd=tmp_path).err
+    assert "-r" in zarrc("rm", "t.zarr/g", code=2, cwd=tmp_path).err
+    assert (tmp_path / "t.zarr/g/a/zarr.json").exists()
+    zarrc("rm", "-r", "t.zarr/g", cwd=tmp_path)
+    assert not (tmp_path / "t.zarr/g").exists()
