@@ -1,7 +1,7 @@
 /*
  * diff.h - one run of zarrc diff, split over diff_nodes.c (what nodes are),
- * diff_elements.c (what is in arrays), diff_report.c (both kinds of output) and
- * cmd_diff.c.
+ * diff_elements.c (what is in arrays), diff_stored.c (where it can be), diff_report.c
+ * (both kinds of output) and cmd_diff.c.
  */
 #ifndef CLI_DIFF_H
 #define CLI_DIFF_H
@@ -58,6 +58,19 @@ void cli_diff_pair_end(struct diff_pair *p);
  * chunks, codecs, format. */
 void cli_diff_arrays(struct diff_pair *p);
 void cli_diff_attributes(struct diff_pair *p, const char *a, const char *b);
+
+/* ---- diff_stored.c ---- */
+
+/* Coordinates of chunks, or shards, in C order. */
+struct diff_chunks {
+    uint64_t *at;
+    int32_t ndim;
+    size_t n, cap;
+};
+/* The chunks that either array has stored, where they differ in no other and are few;
+ * false: look at all. */
+bool cli_diff_stored(const struct diff_pair *p, struct diff_chunks *out);
+void cli_diff_chunks_free(struct diff_chunks *chunks);
 
 /* ---- diff_elements.c ---- */
 

@@ -14,6 +14,9 @@
 struct comparing {
     struct diff_pair *p;
     struct cli_boxes boxes;
+    uint64_t origin[ZARR_MAX_RANK]; /* of the outer selections, to tell positions */
+    uint64_t most;                  /* elements in a box */
+    bool enough;
     const zarr_selection *outer[2];
     const zarr_dtype *type;
     uint64_t item_bytes;
@@ -107,11 +110,14 @@ static bool elements_equal(const struct comparing *c, const void *a, const void 
     return *by == 0 || (isfinite(*by) && *by <= d->atol + d->rtol * magnitude(c, b));
 }
 
-static void count_element(struct comparing *c, const uint64_t *at, const char *a,
+static void count_element(struct comparing *c, const uint64_t *inside, const char *a,
                           const char *b, double by)
 {
     struct diff_elements *e = &c->p->elements;
+    uint64_t at[ZARR_MAX_RANK];
 
+    for (int32_t d = 0; d < c->boxes.ndim; d++)
+        at[d] = c->origin[d] + inside[d];
     cli_diff_element(c->p, at, a, b);
     if (by > e->largest) {
         e->largest = by;
@@ -181,30 +187,109 @@ static int compare_box(struct comparing *c)
     return d->cli->out_failed ? CLI_IO : CLI_OK;
 }
 
+/* Boxes of two regions; the limit is in elements. */
+static int compare_boxes(struct comparing *c)
+{
+    int rc = CLI_OK;
+
+    while (!rc && !c->enough && cli_boxes_next(&c->boxes)) {
+        rc = compare_box(c);
+        c->enough = c->p->d->cli->quiet && !c->p->d->cli->json &&
+                    c->p->elements.n_different; /* nobody asks how many */
+    }
+    return rc;
+}
+
+static void comparing_room(struct comparing *c, uint64_t items)
+{
+    c->data[0] = cli_alloc((size_t)(items * c->item_bytes));
+    c->data[1] = cli_alloc((size_t)(items * c->item_bytes));
+}
+
+/* The part of a chunk that is in the array; it becomes the outer selections. */
+static int compare_chunk(struct comparing *c, const uint64_t *chunk)
+{
+    const zarr_array *sides[2] = {c->p->a, c->p->b};
+    const uint64_t *shape = zarr_array_shape(sides[0]);
+    const int32_t ndim = zarr_array_ndim(sides[0]);
+    zarr_selection *boxes[2] = {NULL, NULL};
+    uint64_t count[ZARR_MAX_RANK];
+    zarr_error err = {0};
+    zarr_status st = zarr_array_chunk_extent(sides[0], chunk, c->origin, count, &err);
+    int rc = CLI_OK;
+
+    for (int32_t d = 0; d < ndim && !st; d++)
+        if (count[d] > shape[d] - c->origin[d])
+            count[d] = shape[d] - c->origin[d];
+    for (int side = 0; side < 2 && !st; side++) {
+        st = zarr_selection_box(&boxes[side], ndim, shape, c->origin, count, &err);
+        c->outer[side] = boxes[side];
+    }
+    if (st) {
+        rc = cli_fail(c->p->d->cli, st, &err, "cannot read %s", c->p->shown_a);
+    } else {
+        cli_boxes_init(&c->boxes, ndim, count, NULL, c->most, false);
+        rc = compare_boxes(c);
+    }
+    zarr_selection_free(boxes[0]);
+    zarr_selection_free(boxes[1]);
+    return rc;
+}
+
+/* What neither has stored is equal: it counts as compared. */
+static int compare_stored(struct comparing *c, const struct diff_chunks *chunks)
+{
+    const int32_t ndim = zarr_array_ndim(c->p->a);
+    const uint64_t all = cli_product(ndim, zarr_array_shape(c->p->a));
+    struct diff *d = c->p->d;
+    uint64_t largest[ZARR_MAX_RANK], items, begun = d->done_bytes;
+    int rc = CLI_OK;
+
+    zarr_array_chunk_largest(c->p->a, largest);
+    items = cli_product(ndim, largest);
+    comparing_room(c, items < c->most ? items : c->most);
+    for (size_t i = 0; i < chunks->n && !rc && !c->enough; i++)
+        rc = compare_chunk(c, chunks->at + i * (size_t)ndim);
+    if (!rc && !c->enough) {
+        c->p->elements.n_compared = all;
+        d->done_bytes = begun + cli_mul(all, c->item_bytes);
+        cli_progress_update(&d->progress, d->done_bytes, 0);
+    }
+    return rc;
+}
+
+static int compare_all(struct comparing *c)
+{
+    const zarr_selection *sa = c->outer[0];
+    const int32_t ndim = zarr_selection_ndim(sa);
+    const bool whole = ndim == zarr_array_ndim(c->p->a);
+
+    cli_boxes_init(&c->boxes, ndim, zarr_selection_shape(sa),
+                   whole ? zarr_array_write_shape(c->p->a) : NULL, c->most, !whole);
+    comparing_room(c, cli_boxes_max_items(&c->boxes));
+    return compare_boxes(c);
+}
+
 int cli_diff_elements(struct diff_pair *p, const zarr_selection *sa,
                       const zarr_selection *sb)
 {
     struct comparing c = {.p = p, .outer = {sa, sb}};
-    const int32_t ndim = zarr_selection_ndim(sa);
-    const bool whole = ndim == zarr_array_ndim(p->a);
-    uint64_t most;
-    int rc = CLI_OK;
+    struct diff_chunks chunks;
+    int rc;
 
     c.type = zarr_array_dtype(p->a);
     c.item_bytes = zarr_dtype_item_bytes(c.type);
     c.is_number = cli_is_number(c.type);
-    most = cli_buffer_bytes(p->d->cli) / 2 / c.item_bytes;
-    if (most > (64u << 20) / c.item_bytes)
-        most = (64u << 20) / c.item_bytes;
-    cli_boxes_init(&c.boxes, ndim, zarr_selection_shape(sa),
-                   whole ? zarr_array_write_shape(p->a) : NULL, most ? most : 1, !whole);
-    most = cli_boxes_max_items(&c.boxes) * c.item_bytes;
-    c.data[0] = cli_alloc((size_t)most);
-    c.data[1] = cli_alloc((size_t)most);
-    while (!rc && cli_boxes_next(&c.boxes)) {
-        rc = compare_box(&c);
-        if (p->d->cli->quiet && !p->d->cli->json && p->elements.n_different)
-            break; /* nobody asks how many */
+    c.most = cli_buffer_bytes(p->d->cli) / 2 / c.item_bytes;
+    if (c.most > (64u << 20) / c.item_bytes)
+        c.most = (64u << 20) / c.item_bytes;
+    if (c.most == 0)
+        c.most = 1;
+    if (cli_diff_stored(p, &chunks)) {
+        rc = compare_stored(&c, &chunks);
+        cli_diff_chunks_free(&chunks);
+    } else {
+        rc = compare_all(&c);
     }
     for (int side = 0; side < 2; side++) {
         zarr_heap_free(c.heap[side]);

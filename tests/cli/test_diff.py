@@ -181,3 +181,25 @@ def test_cannot_be_said(zarrc, tmp_path):
     chunk = tmp_path / "b.zarr/c/3"
     chunk.write_bytes(chunk.read_bytes()[:7])
     assert "c/3" in zarrc("diff", a, tmp_path / "b.zarr", code=4).err
+
+
+@pytest.mark.parametrize("shards", [None, (64, 64)])
+def test_sparse_giants(zarrc, tmp_path, shards):
+    """What neither has stored is equal: two chunks are read of 2^46 elements."""
+    arrays = []
+    for name in "ab":
+        array = zarr.create_array(tmp_path / name, shape=(2 ** 30, 2 ** 20 + 5), dtype="i4",
+                                  chunks=(32, 32), shards=shards, fill_value=7)
+        array[2 ** 29:2 ** 29 + 3, 2 ** 20 + 1:] = 1
+        arrays.append(array)
+    result = zarrc("diff", "--json", tmp_path / "a", tmp_path / "b").json
+    assert result["equal"]
+    arrays[1][5, 6] = 9
+    arrays[0][2 ** 29 + 1, 2 ** 20 + 4] = 4
+    text = zarrc("diff", tmp_path / "a", tmp_path / "b", code=1).text
+    assert f"[{2 ** 29 + 1}, {2 ** 20 + 4}]" in text.replace(",", ", ").replace("  ", " ") and "[5, 6]" in \
+        text.replace(",", ", ").replace("  ", " ")
+    zarrc("diff", "-q", tmp_path / "a", tmp_path / "b", code=1)
+    arrays[1][5, 6] = 7  # stored or not, it is the fill value
+    arrays[0][2 ** 29 + 1, 2 ** 20 + 4] = 1
+    zarrc("diff", tmp_path / "a", tmp_path / "b")
