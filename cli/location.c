@@ -51,14 +51,25 @@ static bool is_node(const char *folder)
     return found;
 }
 
+/* split: of find_split(), or NULL. */
+static bool names_file(const char *text, const char *split)
+{
+    char *path = split ? cli_format("%.*s%s", (int)(split - text), text, split + 1)
+                       : cli_strdup(text);
+    const bool is = exists(path);
+
+    free(path);
+    return is;
+}
+
 /* Cuts "[...]" off the end of text (balanced brackets) unless there is such a file. */
-static char *cut_region(char *text)
+static char *cut_region(char *text, const char *split)
 {
     size_t n = strlen(text), at = n;
     int depth = 0;
     char *region;
 
-    if (n < 2 || text[n - 1] != ']' || exists(text))
+    if (n < 2 || text[n - 1] != ']' || names_file(text, split))
         return NULL;
     do {
         at--;
@@ -71,13 +82,28 @@ static char *cut_region(char *text)
     return region;
 }
 
+static size_t scheme_bytes(const char *text)
+{
+    return strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789+-");
+}
+
+/* "x.zarr://a": a folder that no scheme could be called. */
+static bool is_folder_name(const char *text, size_t n)
+{
+    char *name = cli_format("%.*s", (int)n, text);
+    const bool is = scheme_bytes(text) < n && exists(name);
+
+    free(name);
+    return is;
+}
+
 /* The ":/" that ends a store's name; the one of "file://" is none. */
 static char *find_split(char *text)
 {
     char *found = NULL;
 
     for (char *at = strstr(text, ":/"); at; at = strstr(at + 1, ":/"))
-        if (at > text && at[2] != '/')
+        if (at > text && (at[2] != '/' || is_folder_name(text, (size_t)(at - text))))
             found = at;
     return found;
 }
@@ -164,7 +190,7 @@ static char *new_root(const char *path)
 
 static bool has_scheme(const char *text)
 {
-    size_t n = strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789+-");
+    size_t n = scheme_bytes(text);
 
     return n > 1 && text[n] == ':' && (strncmp(text + n, "://", 3) == 0 || !exists(text));
 }
@@ -176,8 +202,8 @@ static void find_place(const char *text, struct place *p)
 
     if (strncmp(start, "file://", 7) == 0)
         start += 7;
-    p->region = cut_region(start);
     split = find_split(start);
+    p->region = cut_region(start, split);
     strip_slashes(start);
     if (split) {
         *split = '\0';

@@ -216,3 +216,16 @@ def test_broken_groups_keep_their_children(zarrc, tmp_path):
     assert (tmp_path / "t.zarr/g/a/zarr.json").exists()
     zarrc("rm", "-r", "t.zarr/g", cwd=tmp_path)
     assert not (tmp_path / "t.zarr/g").exists()
+
+
+def test_brackets_in_names_behind_an_explicit_root(zarrc, tmp_path):
+    zarr.open_group(tmp_path / "t.zarr", mode="w").create_array("br[0]", data=np.arange(3))
+    for text in ["t.zarr/br[0]", "t.zarr:/br[0]", f"{tmp_path}/t.zarr:/br[0]", "t.zarr://br[0]"]:
+        assert zarrc("cat", text, cwd=tmp_path).text.split() == list("012")
+        assert zarrc("cat", text + "[1]", cwd=tmp_path).text == "1\n"
+
+
+def test_two_slashes_behind_the_root(zarrc, tree):
+    assert zarrc("info", "--json", "x.zarr://g/temp", cwd=tree).json["path"] == "g/temp"
+    assert zarrc("info", "--json", f"{tree}/x.zarr://g/temp").json["path"] == "g/temp"
+    assert "no store for URLs" in zarrc("info", "ftp://x.zarr/g", code=None, cwd=tree).err
