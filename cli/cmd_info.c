@@ -193,7 +193,8 @@ const struct cli_command cli_cmd_info = {
         "subarray, and fields of a struct inside), bytes (decoded), metadata (the "
         "document). With --stats: "
         "stored, "
-        "an object with objects, objects_possible, bytes.\n\nGroups: consolidated, "
+        "an object with objects, objects_possible, bytes. Counts above 2^64 are "
+        "null.\n\nGroups: consolidated, "
         "children "
         "(list of objects with name and kind).",
     .options = info_options,

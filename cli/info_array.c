@@ -224,11 +224,21 @@ static void shape_row(struct cli *cli, const char *name, const zarr_array *a,
     free(text);
 }
 
+/* Products stop at 2^64 - 1. */
+static const char *count_text(uint64_t n, char text[32])
+{
+    if (n == UINT64_MAX)
+        snprintf(text, 32, "more than 2^64");
+    else
+        snprintf(text, 32, "%" PRIu64, n);
+    return text;
+}
+
 static void grid_rows(struct cli *cli, const zarr_array *a)
 {
-    char more[64];
+    char more[64], count[32];
 
-    snprintf(more, sizeof more, "  %" PRIu64 " of them", info_grid_count(a));
+    snprintf(more, sizeof more, "  %s of them", count_text(info_grid_count(a), count));
     if (cli_is_sharded(a)) {
         shape_row(cli, "shards", a, zarr_array_write_shape(a), more);
         more[0] = '\0';
@@ -238,12 +248,12 @@ static void grid_rows(struct cli *cli, const zarr_array *a)
 
 static void stats_rows(struct cli *cli, const zarr_array *a, const struct info_stats *s)
 {
-    char text[16];
+    char text[16], count[32];
     double all = (double)decoded_bytes(a);
 
-    info_row(cli, "stored", "%s in %" PRIu64 " of %" PRIu64 " objects",
-             cli_bytes_text(s->bytes, text), s->n_objects, s->n_total);
-    if (s->bytes && s->n_total)
+    info_row(cli, "stored", "%s in %" PRIu64 " of %s objects",
+             cli_bytes_text(s->bytes, text), s->n_objects, count_text(s->n_total, count));
+    if (s->bytes && s->n_total && decoded_bytes(a) != UINT64_MAX)
         info_row(cli, "ratio", "%.3g",
                  all * ((double)s->n_objects / (double)s->n_total) / (double)s->bytes);
 }
@@ -285,7 +295,9 @@ void info_array_text(struct cli *cli, const struct cli_node *node,
     info_row(cli, "fill value", "%s", fill ? fill : "null");
     grid_rows(cli, a);
     codecs_rows(cli, a);
-    info_row(cli, "size", "%s", cli_bytes_text(decoded_bytes(a), bytes));
+    info_row(cli, "size", "%s",
+             decoded_bytes(a) == UINT64_MAX ? "more than 2^64 bytes"
+                                            : cli_bytes_text(decoded_bytes(a), bytes));
     if (stats)
         stats_rows(cli, a, stats);
     info_attributes(cli, zarr_array_attributes(a));
@@ -322,11 +334,20 @@ static void fields_json(struct cli_json *j, const zarr_dtype *type)
     cli_json_end(j);
 }
 
+/* null: more than 64 bits count. */
+static void count_json(struct cli_json *j, uint64_t n)
+{
+    if (n == UINT64_MAX)
+        cli_json_null(j);
+    else
+        cli_json_u64(j, n);
+}
+
 static void stats_json(struct cli_json *j, const struct info_stats *s)
 {
     cli_json_object(cli_key(j, "stored"));
     cli_json_u64(cli_key(j, "objects"), s->n_objects);
-    cli_json_u64(cli_key(j, "objects_possible"), s->n_total);
+    count_json(cli_key(j, "objects_possible"), s->n_total);
     cli_json_u64(cli_key(j, "bytes"), s->bytes);
     cli_json_end(j);
 }
@@ -356,7 +377,7 @@ void info_array_json(struct cli *cli, const struct cli_node *node,
                    cli_is_sharded(a) ? zarr_array_write_shape(a) : NULL);
     cli_json_raw(cli_key(j, "chunk_grid"), zarr_array_chunk_grid(a));
     cli_json_raw(cli_key(j, "codecs"), zarr_array_codecs(a));
-    cli_json_u64(cli_key(j, "bytes"), decoded_bytes(a));
+    count_json(cli_key(j, "bytes"), decoded_bytes(a));
     if (stats)
         stats_json(j, stats);
     cli_json_raw(cli_key(j, "attributes"), zarr_array_attributes(a));

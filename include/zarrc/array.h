@@ -318,6 +318,7 @@ enum {
 /**
  * Tells what a read or write would do: path, implementations, copies, mini-batches.
  * Executes nothing and touches no data; a shard index not yet cached is shown as such.
+ * Counts above 2^64 are "more than 2^64" in the text and null in JSON.
  * tensor may be NULL: the array's default memory.
  * @param text,cap the caller's buffer; @param text_bytes needed less the terminator (may
  * exceed cap)

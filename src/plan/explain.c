@@ -69,7 +69,9 @@ static void count_waves(const struct zr_explain_args *a, struct facts *f)
         per_wave = ZR_MAX(a->units, UINT64_C(1));
     else if (a->plan.wave_items != 0)
         per_wave = ZR_MIN(per_wave, (uint64_t)a->plan.wave_items);
-    f->waves = zr_ceil_div_u64(a->write ? f->objects : f->chunks, per_wave);
+    f->waves = a->write ? f->objects : f->chunks;
+    if (f->waves != UINT64_MAX) /* that is: more than can be counted */
+        f->waves = zr_ceil_div_u64(f->waves, per_wave);
     if (!zr_mul_u64(per_wave, unit, &f->wave_bytes))
         f->wave_bytes = UINT64_MAX;
 }
@@ -225,6 +227,15 @@ static const char *compared_step(const struct zr_explain_args *a)
     return "; to the host once, to compare with the fill value";
 }
 
+/* Counts stop at 2^64 - 1. */
+static void print_count(struct zr_str *out, const char *before, uint64_t n)
+{
+    if (n == UINT64_MAX)
+        zr_str_printf(out, "%smore than 2^64", before);
+    else
+        zr_str_printf(out, "%s%" PRIu64, before, n);
+}
+
 static void print_shape(struct zr_str *out, int32_t ndim, const uint64_t *shape)
 {
     zr_str_putc(out, '[');
@@ -247,6 +258,15 @@ static const char *whole_shard(const struct zr_level *leaf)
     return s != NULL ? zarr_codec_spec_name(s) : NULL;
 }
 
+static void print_indexes(const struct facts *f, struct zr_str *out)
+{
+    const bool many = f->objects == UINT64_MAX;
+
+    zr_str_printf(out, "indexes:      %" PRIu64 " cached", f->cached);
+    print_count(out, ", ", many ? f->objects : f->objects - f->cached);
+    zr_str_puts(out, " to fetch\n");
+}
+
 static void print_text(const struct zr_explain_args *a, const struct facts *f,
                        struct zr_str *out)
 {
@@ -259,27 +279,29 @@ static void print_text(const struct zr_explain_args *a, const struct facts *f,
     zr_str_puts(out, "path:         ");
     route(a, out);
     zr_str_printf(out, "\ncopies:       %s%s\n", tensor_step(a), compared_step(a));
-    zr_str_printf(out, "objects:      %" PRIu64 " of shape ", f->objects);
+    print_count(out, "objects:      ", f->objects);
+    zr_str_puts(out, " of shape ");
     print_shape(out, l->grid->ndim, l->level[0].array_shape);
     if (l->variants != NULL)
         zr_str_puts(out, others(l));
     if (f->counted)
         zr_str_printf(out, ", %" PRIu64 " covered in part", f->partial);
-    zr_str_printf(out, "\nchunks:       %" PRIu64 " of shape ", f->chunks);
+    print_count(out, "\nchunks:       ", f->chunks);
+    zr_str_puts(out, " of shape ");
     print_shape(out, l->grid->ndim, leaf->array_shape);
     zr_str_printf(out, "%s, %" PRIu64 " bytes each\n",
                   l->variants != NULL && leaf == l->level ? others(l) : "",
                   leaf->decoded_bytes);
     if (l->level[0].is_shard)
-        zr_str_printf(out, "indexes:      %" PRIu64 " cached, %" PRIu64 " to fetch\n",
-                      f->cached, f->objects - f->cached);
+        print_indexes(f, out);
     if (whole_shard(leaf) != NULL)
         zr_str_printf(out,
                       "shards:       decoded whole: %s in front of sharding_indexed does "
                       "not work element by element\n",
                       whole_shard(leaf));
-    zr_str_printf(out, "mini-batches: %" PRIu64 " of at most %" PRIu64 " bytes\n",
-                  f->waves, f->wave_bytes);
+    print_count(out, "mini-batches: ", f->waves);
+    print_count(out, " of at most ", f->wave_bytes);
+    zr_str_puts(out, " bytes\n");
     zr_str_printf(out, "pipeline:     %s, %" PRIu32 " threads\n", a->pipeline,
                   a->plan.threads);
 }
@@ -293,7 +315,9 @@ static void json_text(struct zr_json_doc *doc, struct zr_json *o, const char *ke
 static void json_u64(struct zr_json_doc *doc, struct zr_json *o, const char *key,
                      uint64_t v)
 {
-    zr_json_set(doc, o, key, zr_json_new_u64(doc, v));
+    zr_json_set(doc, o, key,
+                v == UINT64_MAX ? zr_json_new(doc, ZR_JSON_NULL)
+                                : zr_json_new_u64(doc, v)); /* null: above 2^64 */
 }
 
 static zarr_status print_json(const struct zr_explain_args *a, const struct facts *f,
@@ -326,7 +350,8 @@ static zarr_status print_json(const struct zr_explain_args *a, const struct fact
     json_u64(&doc, o, "chunk_bytes", l->level[l->n_levels - 1].decoded_bytes);
     if (l->level[0].is_shard) {
         json_u64(&doc, o, "indexes_cached", f->cached);
-        json_u64(&doc, o, "indexes_to_fetch", f->objects - f->cached);
+        json_u64(&doc, o, "indexes_to_fetch",
+                 f->objects == UINT64_MAX ? f->objects : f->objects - f->cached);
     }
     if (whole_shard(&l->level[l->n_levels - 1]) != NULL)
         json_text(&doc, o, "shard_whole_for", whole_shard(&l->level[l->n_levels - 1]));

@@ -200,3 +200,33 @@ def test_nested_dtype_object_in_ls(zarrc, tmp_path):
     row = zarrc("ls", "--json", tmp_path / "x.zarr/t").json["nodes"][0]
     assert row["data_type"] == "numpy.datetime64"
     assert np.prod(row["shape"]) == 2
+
+
+def test_counts_that_no_number_holds(zarrc, tmp_path):
+    big = str(2 ** 40)
+    zarrc("create", "x.zarr", f"--shape={big},{big}", "-t", "i4", "--chunks=2,2", cwd=tmp_path)
+    text = zarrc("info", "--stats", "x.zarr", cwd=tmp_path).text
+    assert text.count("more than 2^64") == 3 and str(2 ** 64 - 1) not in text
+    info = zarrc("info", "--stats", "--json", "x.zarr", cwd=tmp_path).json
+    assert info["bytes"] is None and info["stored"]["objects_possible"] is None
+    for way in [[], ["--write"]]:
+        text = zarrc("explain", *way, "x.zarr", cwd=tmp_path).text
+        assert text.count("more than 2^64") >= 3 and str(2 ** 64 - 1) not in text
+        plan = zarrc("explain", "--json", *way, "x.zarr", cwd=tmp_path).json
+        assert plan["objects"] is None and plan["chunks"] is None and plan["mini_batches"] is None
+
+
+def test_hints_of_what_is_not_supported(zarrc, tmp_path):
+    """What this build has is of no use where no build could."""
+    zarrc("create", "t.zarr/s", "--format=2", "--shape=2", "-t", '[["a","<i4"],["b",">i4"]]',
+          cwd=tmp_path)
+    err = zarrc("migrate", "t.zarr", "--format=3", code=6, cwd=tmp_path).err
+    assert "differ in byte order" in err and "zarrc list" not in err
+    zarrc("create", "t.zarr/b", "--shape=4", "-t", "u1", "--codec=blosc:lz4", cwd=tmp_path)
+    (tmp_path / "t.zarr/b/c").mkdir()
+    (tmp_path / "t.zarr/b/c/0").write_bytes(b"\x05" + bytes(40))
+    err = zarrc("cat", "t.zarr/b", code=6, cwd=tmp_path).err
+    assert "Blosc 2" in err and "zarrc list" not in err
+    err = zarrc("create", "t.zarr/n", "--shape=4", "-t", "u1", "--codec=nonsense", code=6,
+                cwd=tmp_path).err
+    assert "zarrc list" in err
