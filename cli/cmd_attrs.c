@@ -320,7 +320,9 @@ const struct cli_command cli_cmd_attrs = {
     .max_args = -1,
     .about = "list NODE shows all attributes, get NODE NAME one of them as JSON. set "
              "NODE NAME VALUE "
-             "sets one to a JSON value; del NODE NAME... deletes; merge NODE OBJECT sets "
+             "sets one to a JSON value (NaN, Infinity and -Infinity, which are no JSON, "
+             "become "
+             "texts); del NODE NAME... deletes; merge NODE OBJECT sets "
              "the members of "
              "a JSON object, of @FILE, or of standard input (-).\n\nChanges are made "
              "under a lock: "

@@ -218,7 +218,15 @@ void cli_man_program(struct cli_string *out)
                       ".SH ENVIRONMENT\n"
                       ".TP\nNO_COLOR\nNo colours when it is set and not empty.\n"
                       ".TP\nZARR_THREADS, ZARR_MEMORY_BYTES, ZARR_LOG_LEVEL\n"
-                      "Defaults for \\-\\-threads, \\-\\-mem and \\-\\-log\\-level.\n");
+                      "Defaults for \\-\\-threads, \\-\\-mem and \\-\\-log\\-level.\n"
+                      ".TP\nZARR_PLUGIN_PATH\nFolders with plug\\-ins to load, split by "
+                      "colons; not obeyed in a program with raised privileges.\n"
+                      ".TP\nZARR_PIPELINE\nThe pipeline that reads and writes; see zarrc "
+                      "list pipelines.\n"
+                      ".TP\nZARR_CODEC_PREF\nImplementations of codecs to prefer, as "
+                      "gzip=cpu.zlib,cpu.libdeflate;zstd=cpu; see zarrc list codecs.\n"
+                      ".TP\nZARR_DISABLE_CPU\nInstruction sets not to use, for tests: "
+                      "names split by commas of sse42, ssse3, avx2, pclmul, or all.\n");
     add_exit_status(out);
     add_examples(out, examples);
     add_see_also(out, also.text ? also.text : "");

@@ -58,7 +58,19 @@ static const char *cure_exists(const struct cli *cli)
     return "Nothing was changed. Where overwriting is meant, --force does it.";
 }
 
-static const char *cure(const struct cli *cli, zarr_status status)
+/* What this build has is of use only where something is not in it. */
+static const char *cure_unsupported(const zarr_error *err)
+{
+    static const char *const words[] = {"known",   "this build",  "no implementation",
+                                        "refused", "no pipeline", "no store"};
+
+    for (size_t i = 0; err && i < sizeof words / sizeof words[0]; i++)
+        if (strstr(err->message, words[i]))
+            return "zarrc list shows what this build has.";
+    return NULL;
+}
+
+static const char *cure(const struct cli *cli, zarr_status status, const zarr_error *err)
 {
     switch (status) {
     case ZARR_ERR_CORRUPT:
@@ -73,7 +85,7 @@ static const char *cure(const struct cli *cli, zarr_status status)
     case ZARR_ERR_CONFLICT:
         return "Somebody else changed it meanwhile. Look again, then repeat the command.";
     case ZARR_ERR_UNSUPPORTED:
-        return "zarrc list shows what this build has.";
+        return cure_unsupported(err);
     case ZARR_ERR_INTERNAL:
         return "This is a bug of zarrc; please report it.";
     default:
@@ -184,7 +196,7 @@ int cli_fail(struct cli *cli, zarr_status st, const zarr_error *err, const char 
     r.exit_code = cli_exit_code(st);
     r.what = what;
     r.why = err && err->message[0] ? err->message : r.code;
-    r.next = cure(cli, st);
+    r.next = cure(cli, st, err);
     if (st == ZARR_ERR_CANCELLED || cli_cancel) {
         r = (struct report){"cancelled", "interrupted", NULL, NULL, CLI_INTERRUPTED};
         if (cli->json || !cli->quiet)
