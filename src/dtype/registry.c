@@ -203,7 +203,6 @@ static zarr_status check_numpy(struct zr_dtype_registry *r, const struct claim *
         st = zr_dtype_from_numpy(r, type, &old, NULL, NULL);
     if (st == ZARR_ERR_NO_MEMORY)
         ZR_TRY(zr_fail_memory(err, strlen(type)));
-    st = ZARR_OK;
     ZR_TRY(taken(c, "NumPy type", type, old ? old->entry : NULL, err));
     if (!(c->vt->flags & ZARR_DTYPE_FAMILY)) /* of a family it is the v2 type */
         st = check_spelling(c, "NumPy type", type, err);
