@@ -114,7 +114,7 @@ bool zr_local_same(void *self, void *other)
 zarr_status zr_local_overlap(void *self, const char *a, void *other, const char *b,
                              bool *overlap, zarr_error *err)
 {
-    struct local_place p = {.fd = -1}, q = {.fd = -1};
+    struct local_place p = {.fd = -1, .rest = ""}, q = {.fd = -1, .rest = ""};
     zarr_status st = ZARR_OK;
 
     *overlap = false;
