@@ -68,6 +68,18 @@ static void count_kept(struct trimming *t)
 
 /* ---- the array meanwhile ------------------------------------------------ */
 
+/* A resize of irregular chunks rewrites their edges, even to equal ones. */
+static bool same_cuts(const struct zr_array_meta *was, const struct zr_array_meta *now)
+{
+    if (was->ndim != now->ndim)
+        return false;
+    if (was->grid.regular && now->grid.regular)
+        return was->ndim == 0 ||
+               memcmp(now->grid.chunk_shape, was->grid.chunk_shape,
+                      (size_t)was->ndim * sizeof *was->grid.chunk_shape) == 0;
+    return zr_grid_keeps(&was->grid, &now->grid, NULL) == ZARR_OK;
+}
+
 /* Under the lock: what a changed document says. */
 static zarr_status parse_now(struct trimming *t, const struct zr_doc *doc,
                              zarr_error *err)
@@ -83,10 +95,7 @@ static zarr_status parse_now(struct trimming *t, const struct zr_doc *doc,
     ZR_TRY(zr_doc_parse(&tree->json, doc, &ctx->limits, err));
     src = zr_array_source_of(was->format, tree, NULL);
     ZR_TRY(zr_array_state_new(&now, ctx, &src, err));
-    if (now->meta.ndim != was->ndim || now->meta.grid.regular != was->grid.regular ||
-        (was->grid.regular &&
-         memcmp(now->meta.grid.chunk_shape, was->grid.chunk_shape,
-                (size_t)was->ndim * sizeof *was->grid.chunk_shape) != 0))
+    if (!same_cuts(was, &now->meta))
         ZR_TRY(zr_fail(err, ZARR_ERR_CONFLICT, "it is another array now"));
     t->locked.known = false;
     memcpy(t->locked.shape, now->meta.shape, sizeof t->locked.shape);

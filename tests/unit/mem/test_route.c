@@ -46,6 +46,7 @@ static void bench_open(struct bench *b, bool plain)
 
     memset(b, 0, sizeof *b);
     other.device_type = OTHER_DEVICE;
+    other.name = "other";
     b->dev = zarr_fakedev_create();
     b->other = zarr_fakedev_create();
     zarr_fakedev_set_type(b->other, OTHER_DEVICE);
