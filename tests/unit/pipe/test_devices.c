@@ -315,6 +315,18 @@ static unsigned count(const char *text, const char *what)
     return n;
 }
 
+/* The path of a write ends in "-> ext -> STORE". */
+static bool at_store(const char *path)
+{
+    const char *end = strchr(path, '\n'), *last = NULL, *before = NULL;
+
+    for (const char *at = path; (at = strstr(at, " -> ")) != NULL && at < end; at++) {
+        before = last;
+        last = at;
+    }
+    return before != NULL && strncmp(before, " -> ext", 7) == 0;
+}
+
 static struct told explain(const struct setting *s, zarr_array *a, const char *pipeline,
                            uint32_t empty, bool write)
 {
@@ -336,7 +348,7 @@ static struct told explain(const struct setting *s, zarr_array *a, const char *p
     line = strstr(told.text, "path:");
     assert_non_null(line);
     line = strstr(line, " -> ");
-    told.fetched_far = strncmp(line, " -> ext", 7) == 0;
+    told.fetched_far = write ? at_store(line) : strncmp(line, " -> ext", 7) == 0;
     told.down = count(line, "copy ext->host");
     told.up = count(line, "copy host->ext");
     told.crosses = strstr(line, "copy between memories") != NULL;
