@@ -12,12 +12,18 @@
 #    define FUZZ_LOSSY 0
 #endif
 
-#ifndef FUZZ_FORMAT /* 3: the codecs make bytes of arrays, and are v3's */
+#ifndef FUZZ_FORMAT
 #    define FUZZ_FORMAT 2
-#    define FUZZ_DTYPE  "uint8"
+#endif
+#ifdef FUZZ_DTYPES /* of the codec at that place, or one for all: they take arrays */
+#    define FUZZ_CHAIN "[%s]"
+#else
+#    define FUZZ_DTYPES "uint8"
+#    define FUZZ_CHAIN  "[{\"id\":\"bytes\"},%s]"
 #endif
 
 static const char *const fuzz_codecs[] = {FUZZ_CODECS};
+static const char *const fuzz_dtypes[] = {FUZZ_DTYPES};
 static const uint64_t fuzz_sizes[] = {8, 64, 1000, 4096, 70000};
 
 static struct impl_env fuzz_env;
@@ -37,11 +43,12 @@ static void fuzz_open(void)
             const uint64_t dims[] = {fuzz_sizes[i], 0};
             char text[512];
             const struct impl_chain_args args = {
-                .format = FUZZ_FORMAT, .codecs = text, .dtype = FUZZ_DTYPE, .dims = dims};
+                .format = FUZZ_FORMAT,
+                .codecs = text,
+                .dtype = fuzz_dtypes[k % ZR_COUNT(fuzz_dtypes)],
+                .dims = dims};
 
-            (void)snprintf(text, sizeof text,
-                           FUZZ_FORMAT == 3 ? "[%s]" : "[{\"id\":\"bytes\"},%s]",
-                           fuzz_codecs[k]);
+            (void)snprintf(text, sizeof text, FUZZ_CHAIN, fuzz_codecs[k]);
             fuzz_check(impl_chain_open(&fuzz_chain[k][i], &fuzz_env, &args, NULL) ==
                        ZARR_OK);
         }

@@ -1,6 +1,6 @@
 /* fuzz/fuzz_dec_conditional.c - codecs that a header switches, inside each other too. */
 #define FUZZ_FORMAT 3
-#define FUZZ_DTYPE  "uint8"
+#define FUZZ_DTYPES "uint8"
 #define FUZZ_IF(codecs)                                                                  \
     "{\"name\":\"conditional\",\"configuration\":{\"codecs\":[" codecs "]}}"
 #define FUZZ_CODECS                                                                      \

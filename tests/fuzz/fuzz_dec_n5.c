@@ -1,6 +1,6 @@
 /* fuzz/fuzz_dec_n5.c - blocks of N5, which say how large they are. */
 #define FUZZ_FORMAT 3
-#define FUZZ_DTYPE  "uint16"
+#define FUZZ_DTYPES "uint16"
 #define FUZZ_N5(behind)                                                                  \
     "{\"name\":\"n5_default\",\"configuration\":{\"codecs\":[{\"name\":\"transpose\","   \
     "\"configuration\":{\"order\":[0]}},{\"name\":\"bytes\",\"configuration\":"          \

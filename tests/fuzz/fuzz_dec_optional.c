@@ -1,7 +1,7 @@
 /* fuzz/fuzz_dec_optional.c - elements that may be missing, twice; all that decodes is
  * encoded again. */
 #define FUZZ_FORMAT 3
-#define FUZZ_DTYPE  "optional[optional[int16]]"
+#define FUZZ_DTYPES "optional[optional[int16]]"
 #define FUZZ_OPTIONAL(mask, data)                                                        \
     "{\"name\":\"optional\",\"configuration\":{\"mask_codecs\":[" mask                   \
     "],\"data_codecs\":[" data "]}}"

@@ -1,6 +1,6 @@
 /* fuzz/fuzz_dec_packbits.c - runs of bits. */
 #define FUZZ_FORMAT 3
-#define FUZZ_DTYPE  "int16"
+#define FUZZ_DTYPES "int16"
 #define FUZZ_LOSSY  1 /* bits that are cut off */
 #define FUZZ_CODECS                                                                      \
     "{\"name\":\"packbits\",\"configuration\":{\"first_bit\":2,\"last_bit\":12,"         \

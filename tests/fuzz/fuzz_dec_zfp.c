@@ -1,6 +1,6 @@
 /* fuzz/fuzz_dec_zfp.c - bare streams of zfp in every mode, and with a header. */
 #define FUZZ_FORMAT 3
-#define FUZZ_DTYPE  "float32"
+#define FUZZ_DTYPES "float32"
 #define FUZZ_LOSSY  1
 #define FUZZ_CODECS                                                                      \
     "{\"name\":\"zfp\",\"configuration\":{\"mode\":\"reversible\"}}",                    \

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Writes the seed corpora of the targets of v2's object codecs, chunks by numcodecs: the first
-byte picks codec and shape as fuzz_objects.h does. Wants numcodecs and msgpack."""
+byte picks codec and shape as fuzz_objects.h does, or as fuzz_dec.h does. Wants numcodecs and msgpack."""
 import pathlib
 
 import numcodecs
@@ -18,17 +18,31 @@ def boxed(items, shape):
     return out.reshape(shape)
 
 
-def write(target, seeds):
+SIZES = [8, 64, 1000, 4096, 70000]
+LISTED = ["?", "i8", "f4", "u8", "?", "i2", "f8", "f2"]  # fuzz_dec_listed.c's types
+
+
+def write(target, seeds, shapes=len(SHAPES)):
     folder = HERE / "corpus" / target
     folder.mkdir(parents=True, exist_ok=True)
     for i, (codec, shape, chunk) in enumerate(seeds):
-        (folder / f"seed-{i:02}").write_bytes(bytes([codec * len(SHAPES) + shape]) + bytes(chunk))
+        (folder / f"seed-{i:02}").write_bytes(bytes([codec * shapes + shape]) + bytes(chunk))
 
 
 def chunks(encode, items, codec=0):
     for k, shape in enumerate(SHAPES):
         n = int(np.prod(shape))
         yield codec, k, encode(boxed([items[i % len(items)] for i in range(n)], shape))
+
+
+def listed(json, pack, zstd):
+    for k, kind in enumerate(LISTED):
+        for size in range(2):
+            values = (np.arange(SIZES[size]) % 7 - (3 if kind[0] in "if" else 0)).astype(kind)
+            if kind[0] == "f":
+                values[:4] = np.nan, np.inf, -np.inf, -0.0
+            chunk = (json if k < 4 else pack).encode(values)
+            yield k, size, zstd.encode(chunk) if k in (3, 7) else chunk
 
 
 def main():
@@ -41,6 +55,7 @@ def main():
                        *((0, 1, codec.encode(boxed(["a", v, "c"], (3,))))
                          for v in (None, 0, 1.5, True, ["x"], {"y": 1}, 2**63, -7)),
                        (0, 1, codec.encode(three)[:-1]), (0, 1, codec.encode(np.arange(3)))])
+    write("dec_listed", listed(json, pack, zstd), len(SIZES))
     lists = [np.array([], "i4"), np.array([1, -2, 3]), np.array([7])]
     ragged = [numcodecs.VLenArray(t) for t in ("<i4", ">i2", "|b1", ">c16")]
     write("dec_vlen_array", [*(s for k in range(3) for s in chunks(ragged[k].encode, lists, k)),
