@@ -67,10 +67,24 @@ static void zstd_thread_close(void *state)
     zr_free(NULL, t);
 }
 
-/* Walks the frames by their block headers, which costs three bytes read per 128 KiB of
- * output. */
-static zarr_status zstd_check_frames(const uint8_t *p, size_t n, zarr_error *err)
+/* What a frame decodes to at most: what it says, or a block for every four bytes (RFC
+ * 8878, 3.1.1.2). */
+static uint64_t zstd_frame_most(const uint8_t *p, size_t frame)
 {
+    const unsigned long long says = ZSTD_getFrameContentSize(p, frame);
+    uint64_t most = 0;
+
+    if (says != ZSTD_CONTENTSIZE_UNKNOWN && says != ZSTD_CONTENTSIZE_ERROR)
+        return says;
+    return zr_mul_u64(frame / 4 + 1, ZSTD_BLOCKSIZE_MAX, &most) ? most : UINT64_MAX;
+}
+
+/* Walks the frames by their block headers, which costs three bytes read per 128 KiB of
+ * output. *most: what they decode to at most. */
+static zarr_status zstd_check_frames(const uint8_t *p, size_t n, uint64_t *most,
+                                     zarr_error *err)
+{
+    *most = 0;
     while (n > 0) {
         const uint32_t magic = n >= 4 ? zr_load_le32(p) : 0;
         size_t frame = 0;
@@ -82,6 +96,8 @@ static zarr_status zstd_check_frames(const uint8_t *p, size_t n, zarr_error *err
         frame = ZSTD_findFrameCompressedSize(p, n);
         if (ZSTD_isError(frame) || frame == 0 || frame > n)
             return zr_fail(err, ZARR_ERR_CORRUPT, "zstd: truncated or damaged frame");
+        if (!zr_add_u64(*most, zstd_frame_most(p, frame), most))
+            *most = UINT64_MAX;
         p += frame;
         n -= frame;
     }
@@ -93,10 +109,11 @@ static zarr_status zstd_decode_one(void *self, const struct zr_span *io, size_t 
 {
     struct zstd_thread *t = exec->thread_state;
     zarr_status st = ZARR_OK;
+    uint64_t most = 0;
     size_t got = 0;
 
     ZR_UNUSED(self);
-    ZR_TRY(zstd_check_frames(io->src, io->src_bytes, err));
+    ZR_TRY(zstd_check_frames(io->src, io->src_bytes, &most, err));
     if (!t->dctx)
         t->dctx = ZSTD_createDCtx();
     if (!t->dctx)
@@ -106,7 +123,8 @@ static zarr_status zstd_decode_one(void *self, const struct zr_span *io, size_t 
         *used = got;
     else if (ZSTD_getErrorCode(got) == ZSTD_error_memory_allocation)
         st = zr_fail_memory(err, 0);
-    else if (ZSTD_getErrorCode(got) == ZSTD_error_dstSize_tooSmall)
+    else if (ZSTD_getErrorCode(got) == ZSTD_error_dstSize_tooSmall &&
+             io->dst_bytes < most) /* else no room would help: the frame is damaged */
         st = zr_too_long(err, "zstd", io->dst_bytes);
     else
         st = zr_fail(err, ZARR_ERR_CORRUPT, "zstd: %s", ZSTD_getErrorName(got));
