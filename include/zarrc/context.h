@@ -5,7 +5,8 @@
  *
  * Registries are filled by the built-ins, then by the application's
  * zarr_context_register_*() or by plug-ins (zarrc/plugin/plugin.h), and sealed by the
- * first store that is opened; a later registration fails with ZARR_ERR_INVALID.
+ * first store that is opened; a later registration fails with ZARR_ERR_INVALID. Before
+ * that other threads may look up and list: they see a registration whole, or not yet.
  */
 #ifndef ZARRC_CONTEXT_H
 #define ZARRC_CONTEXT_H

@@ -3,9 +3,10 @@
  * budget, buffer pool, engine and registries, and holds the only table of
  * built-ins (ctx/builtin.c) and the loader of plug-ins (ctx/plugin.c). Nothing below this
  * room sees a context; node takes what it needs from the members. Thread class: shared.
- * Everything but `locked` and the registries' own locks is frozen once
- * zarr_context_create() returned; the registries are sealed by the first store that
- * opens.
+ * Everything but `locked`, the registries, the plug-ins and their own locks is frozen
+ * once zarr_context_create() returned; the registries are sealed by the first store that
+ * opens. Before that only public look-ups and registering use them, under
+ * `locked.mutex`; node comes behind the first store and needs none.
  */
 #ifndef ZR_CTX_H
 #define ZR_CTX_H
@@ -43,7 +44,7 @@ struct zarr_context {
     struct zr_log log;
     atomic_bool sealed;
     struct {
-        zr_mutex mutex; /* registering, until sealed */
+        zr_mutex mutex; /* registering and looking up, until sealed */
         struct zr_ctx_row *rows;
         size_t n_rows, cap_rows;
         struct zr_arena texts; /* origins */

@@ -34,6 +34,15 @@ bool zr_plugins_get(zarr_context *ctx, size_t i, const zarr_plugin **info,
                     const char **path);
 extern const zarr_host zr_host;
 
+/*
+ * Around every look-up that a context answers: until it is sealed, registering is kept
+ * out (true: by its lock, which end gives back); afterwards there is none to keep out.
+ * What a data type's table does in between must not come here again, nor the caller's
+ * function.
+ */
+bool zr_ctx_look_begin(zarr_context *ctx);
+void zr_ctx_look_end(zarr_context *ctx, bool locked);
+
 /* Registers everything that is in this build. */
 zarr_status zr_ctx_register_core(zarr_context *ctx, zarr_error *err);
 #define ZR_CTX_CORE "core"

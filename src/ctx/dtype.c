@@ -1,30 +1,47 @@
 /*
  * ctx/dtype.c - looking a data type up for applications. The registry does it;
- * a context is needed because it owns the types that are made on the way.
- * Thread class: shared.
+ * a context is needed because it owns the types that are made on the way, and keeps
+ * registering out until it is sealed. What registers itself asks the registry, never
+ * here. Thread class: shared.
  */
-#include "ctx/ctx.h"
+#include "ctx/ctx_int.h"
 
 zarr_status zarr_dtype_find(zarr_context *ctx, const char *name, const zarr_dtype **out,
                             zarr_error *err)
 {
+    zarr_status st;
+    bool locked;
+
     *out = NULL;
     if (!name)
         return zr_fail(err, ZARR_ERR_INVALID, "no data type is named");
-    return zr_dtype_find(&ctx->dtypes, name, out, NULL, err);
+    locked = zr_ctx_look_begin(ctx);
+    st = zr_dtype_find(&ctx->dtypes, name, out, NULL, err);
+    zr_ctx_look_end(ctx, locked);
+    return st;
 }
 
 zarr_status zarr_dtype_from_dlpack(zarr_context *ctx, uint8_t code, uint8_t bits,
                                    uint16_t lanes, const zarr_dtype **out,
                                    zarr_error *err)
 {
+    const bool locked = zr_ctx_look_begin(ctx);
+    zarr_status st;
+
     *out = NULL;
-    return zr_dtype_from_dlpack(&ctx->dtypes, code, bits, lanes, out, err);
+    st = zr_dtype_from_dlpack(&ctx->dtypes, code, bits, lanes, out, err);
+    zr_ctx_look_end(ctx, locked);
+    return st;
 }
 
 zarr_status zarr_dtype_from_numpy(zarr_context *ctx, const char *numpy,
                                   const zarr_dtype **out, zarr_error *err)
 {
+    const bool locked = zr_ctx_look_begin(ctx);
+    zarr_status st;
+
     *out = NULL;
-    return zr_dtype_from_numpy(&ctx->dtypes, numpy, out, NULL, err);
+    st = zr_dtype_from_numpy(&ctx->dtypes, numpy, out, NULL, err);
+    zr_ctx_look_end(ctx, locked);
+    return st;
 }

@@ -2,8 +2,8 @@
  * ctx/list.c - what a context knows, row by row: names, who brought them, and
  * one line of detail made when asked for. Data types and stores list
  * themselves; the other registries are told from the rows that register.c
- * keeps. The lock is never held while the caller's function runs, so that it
- * may call back.
+ * keeps. Each row is made under the register lock until the context is sealed,
+ * which is never held while the caller's function runs, so that it may call back.
  * Thread class: shared.
  */
 #include "ctx/ctx_int.h"
@@ -46,17 +46,42 @@ static void word_if(struct zr_str *s, bool said, const char *word)
         zr_str_printf(s, "%s%s", zr_str_text(s)[0] ? " " : "", word);
 }
 
-static void list_stores(const zarr_context *ctx, struct list_call *c)
+static void list_dtypes(zarr_context *ctx, struct list_call *c)
 {
-    for (size_t i = 0; i < zr_store_registry_count(ctx->stores) && !c->stopped; i++) {
-        const char *name = NULL, *origin = NULL, *detail = NULL;
-        zarr_registry_item item;
+    struct zr_dtype_row row;
+    bool found = true;
 
-        zr_store_registry_item(ctx->stores, i, &name, &origin, &detail);
-        item = list_item(ZARR_REGISTRY_STORE, name, origin);
-        item.detail = detail ? detail : "";
-        list_emit(c, &item);
+    for (size_t i = 0; found && !c->stopped; i++) {
+        const bool locked = zr_ctx_look_begin(ctx);
+
+        found = zr_dtype_row(&ctx->dtypes, i, &row);
+        zr_ctx_look_end(ctx, locked);
+        if (found)
+            list_emit(c, &row.item);
     }
+}
+
+/* The i-th store; its texts stay as long as the registry. */
+static bool store_row(zarr_context *ctx, size_t i, zarr_registry_item *item)
+{
+    const char *name = NULL, *origin = NULL, *detail = NULL;
+    const bool locked = zr_ctx_look_begin(ctx);
+    const bool found = i < zr_store_registry_count(ctx->stores);
+
+    if (found)
+        zr_store_registry_item(ctx->stores, i, &name, &origin, &detail);
+    zr_ctx_look_end(ctx, locked);
+    *item = list_item(ZARR_REGISTRY_STORE, name, origin);
+    item->detail = detail ? detail : "";
+    return found;
+}
+
+static void list_stores(zarr_context *ctx, struct list_call *c)
+{
+    zarr_registry_item item;
+
+    for (size_t i = 0; !c->stopped && store_row(ctx, i, &item); i++)
+        list_emit(c, &item);
 }
 
 static void list_refused(const struct zr_refusal *row, struct list_call *c)
@@ -165,15 +190,15 @@ static void tell_row(const zarr_context *ctx, const struct zr_ctx_row *row,
         zr_str_puts(&c->v3, row->name);
 }
 
-/* The next row of this registry at or after *at; its texts are made while the lock is
- * held. */
+/* The next row of this registry at or after *at; its texts are made while none can be
+ * registered. */
 static bool next_row(zarr_context *ctx, uint32_t registry, size_t *at,
                      struct list_call *c, zarr_registry_item *item)
 {
+    const bool locked = zr_ctx_look_begin(ctx);
     struct zr_ctx_row row = {0};
     bool found = false;
 
-    zr_mutex_lock(&ctx->locked.mutex);
     for (; *at < ctx->locked.n_rows && !found; (*at)++) {
         row = ctx->locked.rows[*at];
         found = row.registry == registry;
@@ -190,7 +215,7 @@ static bool next_row(zarr_context *ctx, uint32_t registry, size_t *at,
         item->aliases = zr_str_text(&c->aliases);
         item->capabilities = zr_str_text(&c->capabilities);
     }
-    zr_mutex_unlock(&ctx->locked.mutex);
+    zr_ctx_look_end(ctx, locked);
     return found;
 }
 
@@ -234,7 +259,7 @@ zarr_status zarr_context_list(zarr_context *ctx, uint32_t registry,
         if (registry && r != registry)
             continue;
         if (r == ZARR_REGISTRY_DTYPE) {
-            (void)zr_dtype_list(&ctx->dtypes, list_emit, &c);
+            list_dtypes(ctx, &c);
         } else if (r == ZARR_REGISTRY_STORE) {
             list_stores(ctx, &c);
         } else if (r == ZARR_REGISTRY_REFUSED) {

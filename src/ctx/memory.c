@@ -4,19 +4,16 @@
  * the byte budget: what an application holds is its own affair.
  * Thread class: shared.
  */
-#include "ctx/ctx.h"
+#include "ctx/ctx_int.h"
 
 /* Before sealing a backend may be registered at this moment. */
 static zarr_status find_backend(zarr_context *ctx, int32_t device_type,
                                 const struct zr_backend **out, zarr_error *err)
 {
-    zarr_status st;
+    const bool locked = zr_ctx_look_begin(ctx);
+    const zarr_status st = zr_backend_find(&ctx->memory, device_type, out, err);
 
-    if (atomic_load_explicit(&ctx->sealed, memory_order_acquire))
-        return zr_backend_find(&ctx->memory, device_type, out, err);
-    zr_mutex_lock(&ctx->locked.mutex);
-    st = zr_backend_find(&ctx->memory, device_type, out, err);
-    zr_mutex_unlock(&ctx->locked.mutex);
+    zr_ctx_look_end(ctx, locked);
     return st;
 }
 

@@ -4,7 +4,8 @@
  * context is not sealed, lets the room that owns the noun check and copy the
  * table, and notes a row for zarr_context_list(). The row's room is reserved
  * first, so that a registration either happened whole or not at all.
- * Sealing ends it: from then on the registries are read without any lock.
+ * Sealing ends it: from then on the registries are read without any lock; until then
+ * look-ups hold the register lock too.
  * Thread class: shared; the context's register lock is held throughout.
  */
 #include "ctx/ctx_int.h"
@@ -192,6 +193,20 @@ zarr_status zarr_context_register_pipeline(zarr_context *ctx,
                             ? register_owner(ctx, ZARR_REGISTRY_PIPELINE, vtable->name)
                             : NULL,
                         err);
+}
+
+bool zr_ctx_look_begin(zarr_context *ctx)
+{
+    if (atomic_load_explicit(&ctx->sealed, memory_order_acquire))
+        return false;
+    zr_mutex_lock(&ctx->locked.mutex);
+    return true;
+}
+
+void zr_ctx_look_end(zarr_context *ctx, bool locked)
+{
+    if (locked)
+        zr_mutex_unlock(&ctx->locked.mutex);
 }
 
 void zr_ctx_seal(zarr_context *ctx)

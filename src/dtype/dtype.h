@@ -5,10 +5,11 @@
  * bytes in both formats. What one type is, the public getters tell
  * (zarrc/dtype.h); byte order is never part of it and is handed out beside it.
  * Pure: no I/O, no memory kinds.
- * Thread class: a registry is sealed before its second thread; types made after
- * that (r24, numpy.datetime64[us]) are interned under a lock. Types are frozen
- * and live as long as the registry, which takes no more of them than a limit allows:
- * callers borrow them and could not say when they are done.
+ * Thread class: until a registry is sealed its owner lets one thread in at a time, to
+ * register, look up or list; afterwards any, without a lock but the one that types made
+ * on demand (r24, numpy.datetime64[us]) are interned under. Types are frozen, also while
+ * others are registered, and live as long as the registry, which takes no more of them
+ * than a limit allows: callers borrow them and could not say when they are done.
  */
 #ifndef ZR_DTYPE_H
 #define ZR_DTYPE_H
@@ -45,9 +46,13 @@ zarr_status zr_dtype_register(struct zr_dtype_registry *r, const zarr_dtype_vtab
 extern const zarr_dtype_vtable *const zr_dtype_core[];
 /* What is refused on purpose: kind "data type". */
 extern const struct zr_refusal zr_dtype_refused[];
-/* Rows for zarr_context_list(); stops on non-zero and returns it. */
-int zr_dtype_list(const struct zr_dtype_registry *r,
-                  int (*fn)(void *user, const zarr_registry_item *item), void *user);
+/* A row for zarr_context_list(); its texts are here or live as long as the registry. */
+struct zr_dtype_row {
+    zarr_registry_item item;
+    char name[64], detail[128], aliases[128];
+};
+/* The i-th in registration order; false behind the last. */
+bool zr_dtype_row(const struct zr_dtype_registry *r, size_t i, struct zr_dtype_row *row);
 
 /* ---- look-up ------------------------------------------------------------- */
 

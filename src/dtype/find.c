@@ -1,10 +1,12 @@
 /*
  * dtype/find.c - from what metadata or a caller says to a type. Exact v3 names
- * and v2 strings of types without configuration answer from the sealed maps
- * without a lock. The rest is a family: an object with a configuration, a name
- * with a number ("r24") or brackets ("numpy.datetime64[10us]"), a v2 letter with
- * more behind it ("M8[us]"). What nobody knows is UNSUPPORTED, by name; texts
- * that can be no name are INVALID. Thread class: shared.
+ * and v2 strings of types without configuration answer from the registry's maps
+ * without a lock: the owner keeps registering out, by sealing or by a lock around the
+ * call. Tables and checks that look up while they register are inside of that already.
+ * The rest is a family: an object with a configuration, a name with a number ("r24") or
+ * brackets ("numpy.datetime64[10us]"), a v2 letter with more behind it ("M8[us]"). What
+ * nobody knows is UNSUPPORTED, by name; texts that can be no name are INVALID.
+ * Thread class: as the registry's (dtype.h).
  */
 #include "dtype_int.h"
 

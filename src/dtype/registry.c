@@ -4,7 +4,8 @@
  * every spelling that look-ups understand, so that a core type cannot be taken over;
  * only raw bytes of a size ("V4") may be the v2 or NumPy form of many. Types without
  * configuration are made here, once; members of families are made on demand (make.c).
- * Thread class: filled by one thread, then sealed.
+ * Thread class: filled and read by one thread at a time, which its owner sees to, then
+ * sealed. Entries stay where they are while more come.
  */
 #include "dtype_int.h"
 
@@ -379,41 +380,36 @@ static bool experimental(const struct zr_dtype_entry *e)
            0;
 }
 
-int zr_dtype_list(const struct zr_dtype_registry *r,
-                  int (*fn)(void *user, const zarr_registry_item *item), void *user)
+bool zr_dtype_row(const struct zr_dtype_registry *r, size_t i, struct zr_dtype_row *row)
 {
-    int stop = 0;
+    const struct zr_dtype_entry *e = i < r->n ? r->entries[i] : NULL;
 
-    for (size_t i = 0; i < r->n && !stop; i++) {
-        const struct zr_dtype_entry *e = r->entries[i];
-        const bool family = (e->vt.flags & ZARR_DTYPE_FAMILY) != 0;
-        char detail[128], name[64], aliases[128] = "";
-        zarr_registry_item item = {
-            .struct_size = sizeof item,
-            .registry = ZARR_REGISTRY_DTYPE,
-            .name = name,
-            .origin = e->origin,
-            .detail = detail,
-            .flags = (family ? ZARR_ITEM_FAMILY : 0) |
-                     (experimental(e) ? ZARR_ITEM_EXPERIMENTAL : 0),
-            .v3 = e->vt.name && !(e->vt.flags & ZARR_DTYPE_V2_ONLY) ? e->vt.name : "",
-            .v2 = e->vt.v2                           ? e->vt.v2
-                  : e->vt.flags & ZARR_DTYPE_V2_ONLY ? e->vt.name
-                                                     : "",
-            .aliases = aliases,
-            .of = "",
-            .capabilities = "",
-        };
+    if (!e)
+        return false;
+    row->aliases[0] = '\0';
+    row->item = (zarr_registry_item){
+        .struct_size = sizeof row->item,
+        .registry = ZARR_REGISTRY_DTYPE,
+        .name = row->name,
+        .origin = e->origin,
+        .detail = row->detail,
+        .flags = (e->vt.flags & ZARR_DTYPE_FAMILY ? ZARR_ITEM_FAMILY : 0) |
+                 (experimental(e) ? ZARR_ITEM_EXPERIMENTAL : 0),
+        .v3 = e->vt.name && !(e->vt.flags & ZARR_DTYPE_V2_ONLY) ? e->vt.name : "",
+        .v2 = e->vt.v2                           ? e->vt.v2
+              : e->vt.flags & ZARR_DTYPE_V2_ONLY ? e->vt.name
+                                                 : "",
+        .aliases = row->aliases,
+        .of = "",
+        .capabilities = "",
+    };
+    snprintf(row->name, sizeof row->name, "%s%s", e->vt.name ? e->vt.name : e->vt.v2,
+             e->vt.flags & ZARR_DTYPE_NUMBERED ? "<N>" : "");
+    describe(e, row->detail, sizeof row->detail);
+    for (const char *const *alias = e->vt.aliases; alias && *alias; alias++) {
+        const size_t n = strlen(row->aliases);
 
-        snprintf(name, sizeof name, "%s%s", e->vt.name ? e->vt.name : e->vt.v2,
-                 e->vt.flags & ZARR_DTYPE_NUMBERED ? "<N>" : "");
-        describe(e, detail, sizeof detail);
-        for (const char *const *alias = e->vt.aliases; alias && *alias; alias++) {
-            const size_t n = strlen(aliases);
-
-            snprintf(aliases + n, sizeof aliases - n, "%s%s", n ? " " : "", *alias);
-        }
-        stop = fn(user, &item);
+        snprintf(row->aliases + n, sizeof row->aliases - n, "%s%s", n ? " " : "", *alias);
     }
-    return stop;
+    return true;
 }

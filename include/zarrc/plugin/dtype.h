@@ -12,7 +12,10 @@
  * Texts go out as snprintf() has it: at most cap bytes with the NUL,
  * *text_bytes is the length needed less the NUL; text may be NULL if cap is 0.
  * Malformed input is ZARR_ERR_INVALID; who reads a stored document turns that
- * into ZARR_ERR_CORRUPT. Functions are called from any thread.
+ * into ZARR_ERR_CORRUPT. Functions are called from any thread; parse(), parse_v2(),
+ * write() and free() also while the context's registries are locked: they look other
+ * types up by their zarr_dtype_host and call nothing that takes a context, which would
+ * wait for ever.
  */
 #ifndef ZARRC_PLUGIN_DTYPE_H
 #define ZARRC_PLUGIN_DTYPE_H
