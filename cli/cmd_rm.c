@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static const struct cli_option options[] = {
@@ -46,16 +47,33 @@ static int check_children(struct cli *cli, const struct cli_node *node)
     return rc;
 }
 
-static int delete_node(struct cli *cli, struct cli_node *node)
+static const char *folder_of(const struct cli_node *node)
 {
     const char *root = zarr_store_url(node->store);
+
+    return strncmp(root, "file://", 7) == 0 ? root + 7 : root;
+}
+
+/* Of such a node only the link is deleted, no object. */
+static bool is_link(const struct cli_node *node)
+{
+    char *path = cli_path_join(folder_of(node), node->path);
+    struct stat st;
+    bool link = *node->path && lstat(path, &st) == 0 && S_ISLNK(st.st_mode);
+
+    free(path);
+    return link;
+}
+
+static int delete_node(struct cli *cli, struct cli_node *node)
+{
     zarr_error err = {0};
     zarr_status st = zarr_node_delete(node->store, node->path, &err);
 
     if (st)
         return cli_fail(cli, st, &err, "cannot delete %s", node->shown);
     if (!*node->path) /* an empty store is nothing that anybody needs */
-        (void)rmdir(strncmp(root, "file://", 7) == 0 ? root + 7 : root);
+        (void)rmdir(folder_of(node));
     else
         cli_warn_consolidated(cli, node);
     return CLI_OK;
@@ -105,9 +123,9 @@ static int remove_one(struct cli *cli, const char *text)
     if (cli_flag(cli, "force") && is_missing(text))
         return CLI_OK;
     rc = cli_node_open(cli, text, CLI_OPEN_WRITE | CLI_OPEN_SHUT, &node);
-    if (!rc)
+    if (!rc && !is_link(&node))
         rc = check_children(cli, &node);
-    if (!rc)
+    if (!rc && !is_link(&node))
         rc = cli_objects_count(cli, &node, false, &objects);
     if (!rc && !cli_flag(cli, "dry-run"))
         rc = delete_node(cli, &node);
@@ -139,10 +157,11 @@ const struct cli_command cli_cmd_rm = {
     .operands = "NODE...",
     .min_args = 1,
     .max_args = -1,
-    .about = "Deletes arrays and empty groups; with -r groups with everything below "
-             "them. Nodes whose metadata is broken are deleted, too. Nothing is asked. "
-             "Nothing outside the store is ever deleted, and "
-             "links that lead outside are not followed.",
+    .about =
+        "Deletes arrays and empty groups; with -r groups with everything below "
+        "them. Nodes whose metadata is broken are deleted, too. Of a symlink to a node "
+        "of the store only the link is. Nothing is asked. Nothing outside the store "
+        "is ever deleted, and links that lead outside are not followed.",
     .json = "An array with an object for each NODE: node, kind (array, group, broken), "
             "objects, deleted.",
     .options = options,

@@ -135,8 +135,9 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_node_probe(zarr_store *store, const ch
                                                      uint32_t *kind, int32_t *zarr_format,
                                                      zarr_error *err);
 /**
- * Deletes a node and everything below it; can be called again after a failure. NOT_FOUND
- * when there is neither a node nor what such a failure left.
+ * Deletes a node and everything below it; can be called again after a failure. Of a
+ * symlink to a node only the link. NOT_FOUND when there is neither a node nor what such a
+ * failure left.
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_node_delete(zarr_store *store, const char *path,
                                                       zarr_error *err);

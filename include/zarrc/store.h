@@ -116,7 +116,8 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_erase(zarr_store *store, const c
 
 /**
  * Removes all keys below prefix ("" = all; "a" means "a/..."), in the order children
- * first.
+ * first. Symlinks of a local store, the prefix itself too, are removed as links: what
+ * they lead to stays.
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_erase_prefix(zarr_store *store,
                                                              const char *prefix,

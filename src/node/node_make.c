@@ -274,16 +274,19 @@ zarr_status zr_node_may_go(zarr_store *store, const char *path, bool *is_node,
     return st;
 }
 
-/* The documents first: half a node must not be taken for a node with missing chunks. */
+/* The documents first: half a node must not be taken for a node with missing chunks. Of a
+ * link to another place only the link. */
 zarr_status zr_node_erase(zarr_store *store, const char *path, zarr_error *err)
 {
     static const char *const names[] = {ZR_DOC_V3, ZR_DOC_ARRAY, ZR_DOC_GROUP};
     struct zr_str key;
     zarr_error e = {0};
+    bool link = false;
     zarr_status st = ZARR_OK;
 
     zr_str_init(&key, zr_store_context(store)->alloc);
-    for (size_t i = 0; i < ZR_COUNT(names); i++) {
+    ZR_TRY(zr_store_erase_link(store, path, &link, err));
+    for (size_t i = 0; !link && i < ZR_COUNT(names); i++) {
         zr_path_key(&key, path, names[i]);
         ZR_TRY(zr_str_status(&key, err));
         st = zarr_store_erase(store, zr_str_text(&key), &e);
@@ -293,7 +296,8 @@ zarr_status zr_node_erase(zarr_store *store, const char *path, zarr_error *err)
             goto out;
         }
     }
-    ZR_TRY(zr_store_erase_prefix(store, path, err));
+    if (!link)
+        ZR_TRY(zr_store_erase_prefix(store, path, err));
 out:
     zr_str_deinit(&key);
     return st;

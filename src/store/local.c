@@ -227,5 +227,6 @@ const struct zr_store_native zr_local_native = {
     .unpin = zr_local_unpin,
     .same = zr_local_same,
     .overlap = zr_local_overlap,
+    .erase_link = zr_local_erase_link,
     .detail = "a directory; URL: a path or file://path",
 };

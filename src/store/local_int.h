@@ -140,6 +140,9 @@ zarr_status zr_local_walk(struct zr_local *l, const char *prefix, uint32_t flags
                           zr_local_visit_fn visit, void *user, zarr_error *err);
 zarr_status zr_local_list(void *self, const char *prefix, uint32_t how,
                           zarr_store_list_fn fn, void *user, zarr_error *err);
+/* Removes a prefix that is itself a symlink; what it leads to stays. */
+zarr_status zr_local_erase_link(void *self, const char *prefix, bool *was,
+                                zarr_error *err);
 zarr_status zr_local_erase_prefix(void *self, const char *prefix, zarr_error *err);
 zarr_status zr_local_rename(void *self, const char *from, const char *to,
                             zarr_error *err);

@@ -178,12 +178,41 @@ static zarr_status erasing_visit(void *user, enum zr_local_event event, const ch
     return op.status == ZARR_ERR_NOT_FOUND ? ZARR_OK : op.status;
 }
 
+zarr_status zr_local_erase_link(void *self, const char *prefix, bool *was,
+                                zarr_error *err)
+{
+    struct zr_local *l = self;
+    struct zr_local_dir dir;
+    struct stat st;
+    int os_code;
+
+    *was = false;
+    if (*prefix == '\0' || zr_local_dir_open(l, prefix, false, &dir) != 0)
+        return ZARR_OK; /* erasing what is there tells why not */
+    os_code = fstatat(dir.fd, dir.name, &st, AT_SYMLINK_NOFOLLOW) == 0 ? 0 : errno;
+    *was = os_code == 0 && S_ISLNK(st.st_mode);
+    if (*was && unlinkat(dir.fd, dir.name, 0) != 0) {
+        os_code = errno;
+    } else if (*was) {
+        atomic_fetch_add(&l->n_written, 1);
+        os_code = zr_local_dir_commit(l, &dir);
+    }
+    zr_local_dir_close(&dir);
+    if (*was && os_code != 0)
+        return zr_fail_os(err, ZARR_ERR_IO, os_code, "%s: cannot remove the symlink",
+                          prefix);
+    return ZARR_OK;
+}
+
 zarr_status zr_local_erase_prefix(void *self, const char *prefix, zarr_error *err)
 {
-    zarr_status st =
-        zr_local_walk(self, prefix, ZR_LOCAL_WALK_NO_LINKS | ZR_LOCAL_WALK_DIRS_FIRST,
-                      erasing_visit, self, err);
+    bool link = false;
+    zarr_status st = zr_local_erase_link(self, prefix, &link, err);
 
+    if (st != ZARR_OK || link)
+        return st;
+    st = zr_local_walk(self, prefix, ZR_LOCAL_WALK_NO_LINKS | ZR_LOCAL_WALK_DIRS_FIRST,
+                       erasing_visit, self, err);
     if (st == ZARR_OK && *prefix != '\0')
         st = erasing_rmdir(self, prefix, err);
     return st;

@@ -159,6 +159,17 @@ static zarr_status public_check_writable(const zarr_store *s, const char *prefix
     return zr_key_validate_prefix(prefix, strlen(prefix), err);
 }
 
+zarr_status zr_store_erase_link(zarr_store *s, const char *prefix, bool *was,
+                                zarr_error *err)
+{
+    zarr_status st = public_check_writable(s, prefix, err);
+
+    *was = false;
+    if (st != ZARR_OK || s->native == NULL || s->native->erase_link == NULL)
+        return st;
+    return s->native->erase_link(s->self, prefix, was, err);
+}
+
 zarr_status zr_store_erase_prefix(zarr_store *s, const char *prefix, zarr_error *err)
 {
     zarr_status st = public_check_writable(s, prefix, err);

@@ -178,6 +178,10 @@ bool zr_store_version_equal(const zarr_store_version *a, const zarr_store_versio
 
 zarr_status zr_store_list(zarr_store *s, const char *prefix, uint32_t how,
                           zarr_store_list_fn fn, void *user, zarr_error *err);
+/* Removes a prefix that is itself a link to another place, and nothing there; *was: it
+ * was one. */
+zarr_status zr_store_erase_link(zarr_store *s, const char *prefix, bool *was,
+                                zarr_error *err);
 zarr_status zr_store_erase_prefix(zarr_store *s, const char *prefix, zarr_error *err);
 /* As the vtable's rename says it; UNSUPPORTED where there is none. */
 zarr_status zr_store_rename(zarr_store *s, const char *from, const char *to,

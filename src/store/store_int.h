@@ -18,6 +18,8 @@ struct zr_store_native {
     /* zr_store_overlap(), where texts cannot tell it; NULL: they can. */
     zarr_status (*overlap)(void *self, const char *a, void *other, const char *b,
                            bool *overlap, zarr_error *err);
+    /* zr_store_erase_link(); NULL: keys are no links. */
+    zarr_status (*erase_link)(void *self, const char *prefix, bool *was, zarr_error *err);
     const char *detail; /* one line for listings of the registry */
 };
 

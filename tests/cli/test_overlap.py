@@ -106,3 +106,21 @@ def test_neighbours_are_apart(zarrc, here):
     assert not (here / "g.zarr/aa").exists() and not (here / "g.zarr/x/b").exists()
     for there in ("g.zarr/a", "g.zarr/x/a"):
         assert list(tree(here / there).values()) == list(want)
+
+
+@pytest.mark.parametrize("link, target", [("l", "a"), ("lx", "x")])
+def test_of_a_link_only_the_link_goes(zarrc, here, link, target):
+    want = tree(here / "g.zarr" / target)
+    shown = zarrc("rm", f"g.zarr/{link}", cwd=here).out + zarrc("tree", "g.zarr", cwd=here).out
+    assert not (here / "g.zarr" / link).is_symlink() and link not in shown.split()
+    assert tree(here / "g.zarr" / target) == want
+
+
+def test_what_replaces_a_link_leaves_its_target(zarrc, here):
+    want = tree(here / "g.zarr/a")
+    zarrc("create", "--force", "--shape=3", "--dtype=int8", "g.zarr/l", cwd=here)
+    zarrc("cp", "-f", "g.zarr/x/a", "g.zarr/lx", cwd=here, code=2)  # x/a lies in what lx is
+    zarrc("cp", "-f", "g.zarr/a", "g.zarr/l", cwd=here)
+    assert not (here / "g.zarr/l").is_symlink()
+    assert tree(here / "g.zarr/a") == want
+    assert list(tree(here / "g.zarr/l").values()) == list(want.values())
