@@ -190,8 +190,8 @@ static zarr_status json_read(const struct zr_objects *self, struct json_thread *
     return st == ZARR_OK ? st : zr_prefix(err, st, "json2");
 }
 
-static zarr_status json_number(const struct zr_objects *self, const struct zr_json *v,
-                               uint64_t i, uint8_t *to, zarr_error *err)
+static zarr_status json2_number(const struct zr_objects *self, const struct zr_json *v,
+                                uint64_t i, uint8_t *to, zarr_error *err)
 {
     struct zr_numpy_value n = {0};
     char text[48], kind = 0;
@@ -224,7 +224,7 @@ static zarr_status json_item(const struct zr_objects *self, const struct zr_json
     char text[48];
 
     if (self->type.kind)
-        return json_number(self, v, i, to, err);
+        return json2_number(self, v, i, to, err);
     if (v->type == ZR_JSON_STRING)
         item = (zarr_vlen){v->u.text.ptr, v->u.text.bytes};
     else if (!self->missing ||

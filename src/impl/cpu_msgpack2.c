@@ -368,7 +368,7 @@ static zarr_status msgpack_encode(void *self, zarr_codec_job *jobs, uint64_t n,
     return zr_jobs_each(msgpack_encode_one, self, jobs, n, exec, err);
 }
 
-static uint64_t pack_size_hint(void *self, const zarr_codec_job *job, int encode)
+static uint64_t msgpack_size_hint(void *self, const zarr_codec_job *job, int encode)
 {
     return encode ? zr_objects_size(self, pack_put_chunk, job) : 0;
 }
@@ -385,5 +385,5 @@ const zarr_codec_impl_vtable zr_cpu_msgpack2 = {
     .encode = msgpack_encode,
     .decode = msgpack_decode,
     .close = zr_objects_close,
-    .size_hint = pack_size_hint,
+    .size_hint = msgpack_size_hint,
 };

@@ -8,6 +8,7 @@
 #include <zarrc/plugin/store.h>
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <unistd.h>
 
 /* ---- a store with a hook: keys in a table, as many handles as wanted ------------- */
@@ -127,7 +128,7 @@ static const zarr_store_vtable table_vtable = {
 static struct world world;
 static zarr_store *other; /* not what world.store is, but the same keys */
 static zarr_array *mine, *theirs;
-static int n_hooked;
+static atomic_int n_hooked; /* operations may run on several threads */
 static zarr_status their_status;
 
 static zarr_array *line(zarr_store *s, int format, uint64_t length, uint64_t chunk)
@@ -195,9 +196,13 @@ static void read_all(zarr_array *a, int32_t *data, uint64_t want)
     assert_ok(zarr_array_read(a, NULL, &t, NULL, &terr));
 }
 
+/* True once. */
 static int is_at(const zarr_store_op *op, uint32_t verb, const char *key)
 {
-    return !n_hooked && op->verb == verb && strncmp(op->key, key, strlen(key)) == 0;
+    int none = 0;
+
+    return op->verb == verb && strncmp(op->key, key, strlen(key)) == 0 &&
+           atomic_compare_exchange_strong(&n_hooked, &none, 1);
 }
 
 /* ---- a shrink, and an append in what it clears away -------------------------------- */
@@ -215,7 +220,6 @@ static void append_when_published(const zarr_store_op *op, int done)
 {
     if (!done || !is_at(op, ZARR_STORE_PUT, "a/zarr.json"))
         return;
-    n_hooked = 1;
     if (zarr_array_refresh(theirs, NULL, NULL) != ZARR_OK)
         abort();
     their_status = append(theirs, 1000, 50);
@@ -253,7 +257,6 @@ static void append_when_clearing(const zarr_store_op *op, int done)
 {
     if (done || !is_at(op, ZARR_STORE_ERASE, "a/c/"))
         return;
-    n_hooked = 1;
     if (pthread_create(&appender, NULL, append_in_thread, NULL) != 0)
         abort();
     usleep(100000); /* time enough to do it, if nothing kept it out */
@@ -281,7 +284,6 @@ static void replace_when_published(const zarr_store_op *op, int done)
 {
     if (!done || !is_at(op, ZARR_STORE_PUT, "a/zarr.json"))
         return;
-    n_hooked = 1;
     if (zarr_node_delete(other, "a", NULL) != ZARR_OK)
         abort();
     theirs = line(other, 3, 0, 4);
@@ -340,7 +342,6 @@ static void append_between(const zarr_store_op *op, int done)
 {
     if (done || !is_at(op, ZARR_STORE_PUT, "a/c/"))
         return;
-    n_hooked = 1;
     their_status = append(theirs, 2000, 4);
 }
 
@@ -348,7 +349,6 @@ static void append_before_reserving(const zarr_store_op *op, int done)
 {
     if (done || !is_at(op, ZARR_STORE_PUT, "a/zarr.json"))
         return;
-    n_hooked = 1;
     their_status = append(theirs, 2000, 4);
 }
 
@@ -391,7 +391,6 @@ static void resize_between(const zarr_store_op *op, int done)
 {
     if (!done || !is_at(op, ZARR_STORE_PUT, "a/.zattrs"))
         return;
-    n_hooked = 1;
     their_status = zarr_array_resize(mine, &(const uint64_t){20}, 0, NULL);
 }
 
@@ -399,7 +398,6 @@ static void set_between(const zarr_store_op *op, int done)
 {
     if (!done || !is_at(op, ZARR_STORE_PUT, "a/.zarray"))
         return;
-    n_hooked = 1;
     their_status = zarr_array_attribute_set(mine, "k", "1", NULL);
 }
 
@@ -408,7 +406,6 @@ static void resize_after_reading(const zarr_store_op *op, int done)
     if (!done || !(is_at(op, ZARR_STORE_GET, "a/.zarray") ||
                    is_at(op, ZARR_STORE_GET, "a/zarr.json")))
         return;
-    n_hooked = 1;
     their_status = zarr_array_resize(mine, &(const uint64_t){20}, 0, NULL);
 }
 
@@ -645,7 +642,6 @@ static void create_between(const zarr_store_op *op, int done)
 {
     if (done || !is_at(op, ZARR_STORE_PUT, between_key))
         return;
-    n_hooked = 1;
     create(&between);
 }
 
