@@ -10,34 +10,30 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Children make a group of their folder, with or without a document. Files alone do not:
- * they would be deleted with the group one day. */
-static int find_document(void *user, const zarr_store_item *item)
+static int find_file(void *user, const zarr_store_item *item)
 {
-    static const char *const names[] = {"zarr.json", ".zarray", ".zgroup"};
-    const char *slash = strrchr(item->key, '/');
-    const char *name = slash ? slash + 1 : item->key;
     bool *files = user;
 
     *files |= !item->is_prefix;
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (strcmp(name, names[i]) == 0) {
-            *files = false;
-            return 1;
-        }
-    return cli_cancel;
+    return *files || cli_cancel;
 }
 
+/* Children make a group of their folder, with or without a document. Files alone do not:
+ * they would be deleted with the group one day. */
 static int check_group_place(struct cli *cli, const struct cli_node *node)
 {
-    bool files = false;
+    bool files = false, nodes = false;
     zarr_error err = {0};
     zarr_status st;
+    int rc;
 
     if (cli_flag(cli, "force"))
         return CLI_OK;
-    st = zarr_store_list(node->store, node->path, ZARR_LIST_RECURSIVE, find_document,
-                         &files, &err);
+    rc = cli_has_nodes_below(cli, node, &nodes);
+    if (rc || nodes)
+        return rc;
+    st = zarr_store_list(node->store, node->path, ZARR_LIST_RECURSIVE, find_file, &files,
+                         &err);
     if (st || cli_cancel)
         return cli_fail(cli, st, &err, "cannot look at %s", node->shown);
     if (files)

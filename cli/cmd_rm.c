@@ -47,17 +47,10 @@ static int check_children(struct cli *cli, const struct cli_node *node)
     return rc;
 }
 
-static const char *folder_of(const struct cli_node *node)
-{
-    const char *root = zarr_store_url(node->store);
-
-    return strncmp(root, "file://", 7) == 0 ? root + 7 : root;
-}
-
 /* Of such a node only the link is deleted, no object. */
 static bool is_link(const struct cli_node *node)
 {
-    char *path = cli_path_join(folder_of(node), node->path);
+    char *path = cli_path_join(cli_local_root(node), node->path);
     struct stat st;
     bool link = *node->path && lstat(path, &st) == 0 && S_ISLNK(st.st_mode);
 
@@ -73,7 +66,7 @@ static int delete_node(struct cli *cli, struct cli_node *node)
     if (st)
         return cli_fail(cli, st, &err, "cannot delete %s", node->shown);
     if (!*node->path) /* an empty store is nothing that anybody needs */
-        (void)rmdir(folder_of(node));
+        (void)rmdir(cli_local_root(node));
     else
         cli_warn_consolidated(cli, node);
     return CLI_OK;

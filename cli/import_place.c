@@ -18,8 +18,7 @@
  * that are no folders have none at all: there it is made in place. */
 static int open_beside_root(struct import *im)
 {
-    const char *url = zarr_store_url(im->node.store);
-    char *real = realpath(strncmp(url, "file://", 7) == 0 ? url + 7 : url, NULL);
+    char *real = realpath(cli_local_root(&im->node), NULL);
     zarr_store_options opts = {.struct_size = sizeof opts, .flags = ZARR_STORE_CREATE};
     zarr_error err = {0};
     zarr_status st;

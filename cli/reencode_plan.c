@@ -225,7 +225,7 @@ static void add_quoted(struct cli_string *out, const char *before, const char *t
 static void add_source(struct reencode *r)
 {
     const char *url = zarr_store_url(r->src.store);
-    char *real = realpath(strncmp(url, "file://", 7) == 0 ? url + 7 : url, NULL);
+    char *real = realpath(cli_local_root(&r->src), NULL);
     char *place = cli_format("%s:/%s", real ? real : url, r->src.path);
 
     add_quoted(&r->job, "{\"zarrc_job\": 1, \"source\": ", place);

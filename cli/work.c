@@ -250,7 +250,7 @@ int cli_refuse_broken(struct cli *cli, const struct cli_node *node, bool may_rep
 
 /* ---- places --------------------------------------------------------------------- */
 
-static const char *local_root(const struct cli_node *node)
+const char *cli_local_root(const struct cli_node *node)
 {
     const char *url = node->store ? zarr_store_url(node->store) : "";
 
@@ -260,12 +260,12 @@ static const char *local_root(const struct cli_node *node)
 void cli_unmake_root(const struct cli_node *node)
 {
     if (node->made_root && node->store)
-        (void)rmdir(local_root(node)); /* fails where it is not empty: as it should */
+        (void)rmdir(cli_local_root(node)); /* fails where it is not empty: as it should */
 }
 
 bool cli_same_store(const struct cli_node *a, const struct cli_node *b)
 {
-    char *p = realpath(local_root(a), NULL), *q = realpath(local_root(b), NULL);
+    char *p = realpath(cli_local_root(a), NULL), *q = realpath(cli_local_root(b), NULL);
     bool same = a->store == b->store || (p && q && strcmp(p, q) == 0);
 
     free(p);
@@ -275,7 +275,7 @@ bool cli_same_store(const struct cli_node *a, const struct cli_node *b)
 
 int cli_must_be_outside(struct cli *cli, const char *file, const struct cli_node *node)
 {
-    char *joined = cli_path_join(local_root(node), node->path);
+    char *joined = cli_path_join(cli_local_root(node), node->path);
     char *folder = realpath(joined, NULL), *found = realpath(file, NULL);
     const size_t n = folder ? strlen(folder) : 0;
     const bool inside =

@@ -60,6 +60,9 @@ void cli_warn_consolidated(struct cli *cli, const struct cli_node *node);
 /* Seconds of a steady clock. */
 double cli_seconds(void);
 
+/* The folder of the node's store, as it was spelled; other stores: their URL. Borrowed.
+ */
+const char *cli_local_root(const struct cli_node *node);
 /* Both nodes are in the same local folder, or the same store otherwise. */
 bool cli_same_store(const struct cli_node *a, const struct cli_node *b);
 /* An error where a file that is there lies in the node's own folder, by whatever name:

@@ -8,10 +8,9 @@
 
 #include <string.h>
 
-static const char *const group_members[] = {"zarr_format", "node_type", "attributes",
-                                            "consolidated_metadata", NULL};
-static const char *const group_v2_members[] = {"zarr_format", "consolidated_metadata",
-                                               NULL};
+const char *const zr_group_v3_members[] = {"zarr_format", "node_type", "attributes",
+                                           "consolidated_metadata", NULL};
+const char *const zr_group_v2_members[] = {"zarr_format", "consolidated_metadata", NULL};
 
 zarr_status zr_consolidated_map(const struct zr_json **out, int format,
                                 const struct zr_json *v, zarr_error *err)
@@ -62,7 +61,7 @@ zarr_status zr_group_meta_parse(struct zr_group_meta *out, const struct zr_meta_
     }
     if (!zr_json_is_text(type, "group"))
         ZR_TRY(zr_meta_refuse("node_type", "\"group\"", type, err));
-    ZR_TRY(zr_meta_check_members(root, group_members, err));
+    ZR_TRY(zr_meta_check_members(root, zr_group_v3_members, err));
     ZR_TRY(zr_meta_attributes(zr_json_get(root, "attributes"), &out->attributes, err));
     ZR_TRY(zr_consolidated_map(&out->consolidated, 3,
                                zr_json_get(root, "consolidated_metadata"), err));
@@ -97,39 +96,9 @@ zarr_status zr_group_meta_write(const struct zr_group_meta *m, struct zr_json_do
         zr_json_set(doc, o, "node_type", zr_json_new_text(doc, "group"));
     }
     zr_meta_write_others(doc, o, m->document,
-                         m->format == 3 ? group_members : group_v2_members);
+                         m->format == 3 ? zr_group_v3_members : zr_group_v2_members);
     *out = o;
     return zr_meta_doc_status(doc, err);
-}
-
-/* ---- what no format knows ---------------------------------------------------------- */
-
-static bool is_known_in(const struct zr_json *v, int32_t format, bool array)
-{
-    if (array)
-        return zr_meta_is_known(v,
-                                format == 3 ? zr_array_v3_members : zr_array_v2_members);
-    return zr_meta_is_known(v, format == 3 ? group_members : group_v2_members);
-}
-
-const struct zr_json *zr_meta_other_member(const struct zr_json *root, int32_t format,
-                                           bool array)
-{
-    const struct zr_json *v = root->u.kids.first;
-
-    while (v && is_known_in(v, format, array))
-        v = v->next;
-    return v;
-}
-
-void zr_meta_carry(struct zr_json_doc *doc, struct zr_json *to,
-                   const struct zr_json *from, bool array)
-{
-    if (!zr_json_is(from, ZR_JSON_OBJECT))
-        return;
-    for (const struct zr_json *v = from->u.kids.first; v; v = v->next)
-        if (!is_known_in(v, 3, array) && !is_known_in(v, 2, array))
-            zr_json_add(doc, to, v->key, v->key_bytes, zr_json_copy(doc, v));
 }
 
 /* ---- consolidating ------------------------------------------------------------- */

@@ -55,6 +55,7 @@ zarr_status zr_array_v2_parse(struct zr_array_meta *m, const struct zr_meta_env 
 zarr_status zr_array_v3_parse(struct zr_array_meta *m, const struct zr_meta_env *env,
                               zarr_error *err);
 extern const char *const zr_array_v2_members[], *const zr_array_v3_members[];
+extern const char *const zr_group_v2_members[], *const zr_group_v3_members[];
 
 /* ---- write.c ---- */
 /* From the fields alone, whatever format they were read from. Borrowed values are copied.

@@ -555,6 +555,9 @@ zarr_status zr_attributes_parse(struct zr_json_doc *doc, const char *text,
 /* path/name; EXISTS when it is there, unless it may be replaced. */
 zarr_status zr_document_write(zarr_store *store, const char *path, const char *name,
                               const struct zr_str *text, bool replace, zarr_error *err);
+/* path/name; fine when it is not there. */
+zarr_status zr_document_erase(zarr_store *store, const char *path, const char *name,
+                              zarr_error *err);
 /* A node that is to be there. */
 struct zr_new_node {
     const char *path, *name; /* name: of its document */

@@ -146,12 +146,12 @@ zarr_status zr_local_erase_link(void *self, const char *prefix, bool *was,
 zarr_status zr_local_erase_prefix(void *self, const char *prefix, zarr_error *err);
 zarr_status zr_local_rename(void *self, const char *from, const char *to,
                             zarr_error *err);
+zarr_status zr_local_clean(void *self, const char *prefix, uint64_t min_age_s,
+                           uint64_t *n_removed, zarr_error *err);
+
 /* ---- local_place.c ---- */
 bool zr_local_same(void *self, void *other);
 zarr_status zr_local_overlap(void *self, const char *a, void *other, const char *b,
                              bool *overlap, zarr_error *err);
-
-zarr_status zr_local_clean(void *self, const char *prefix, uint64_t min_age_s,
-                           uint64_t *n_removed, zarr_error *err);
 
 #endif
