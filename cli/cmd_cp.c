@@ -11,7 +11,7 @@
 #include <string.h>
 
 static const struct cli_option options[] = {
-    {"force", 'f', 0, NULL, NULL, "delete what is at DESTINATION first"},
+    {"force", 'f', 0, NULL, NULL, "delete the node at DESTINATION first"},
     {"skip-equal", 0, 0, NULL, NULL,
      "leave objects alone that are there with equal bytes: goes on with an interrupted "
      "copy; with --force, other objects are replaced and superfluous ones deleted"},
@@ -193,7 +193,8 @@ const struct cli_command cli_cmd_cp = {
         "byte, between any two stores. DESTINATION is the name of the copy; nothing may "
         "be there yet unless --force or --skip-equal is given. Missing groups above it "
         "are created. It is refused where the two are one place, or one is inside the "
-        "other, however they are spelled or linked.\n\n"
+        "other, however they are spelled or linked; links below them are not looked "
+        "at.\n\n"
         "Chunks are copied first and the metadata of the node last: an interrupted copy "
         "is no node yet. The same command with --skip-equal goes on with it.\n\n"
         "To change chunks, codecs or format on the way, use zarrc reencode.",

@@ -163,9 +163,9 @@ static int run_import(struct cli *cli)
 
 static const struct cli_option import_options[] = {
     {"input", 'i', 0, "FORMAT", "auto|npy|raw|" CLI_TEXT_FORMATS,
-     "what FILE is (default: by its name: .npy, .json, .raw, .bin; else raw with "
-     "--dtype, "
-     "npy without): npy, raw, a JSON array, elements (one JSON value a line), or lines "
+     "what FILE is (default: by its name: .npy, .json, .raw, .bin; .txt and .csv are "
+     "refused; else raw with --dtype, npy without): npy, raw, a JSON array, elements "
+     "(one JSON value a line), or lines "
      "(each one text)"},
     {"dtype", 't', 0, "TYPE", NULL,
      "raw, text: data type of the elements, as float32 or >i2 (text of a new array: "

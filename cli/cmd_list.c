@@ -135,16 +135,15 @@ const struct cli_command cli_cmd_list = {
     .max_args = 1,
     .about =
         "Lists what the library's registries hold: dtypes, codecs, implementations, "
-        "grids, "
-        "key-encodings, stores, memory, pipelines; and refused: names that it "
-        "knows and will not take, with the reason; and plugins that are loaded; or one "
-        "of them. What did not "
+        "grids, key-encodings, stores, memory, pipelines; and refused: names that it "
+        "knows and will not take, and elements that a codec or data type does not take, "
+        "with the reason; and plugins that are loaded; or one of them. What did not "
         "come with the library is marked with where it came from.",
     .json = "A member for each registry; each is a list of objects with name, origin "
             "(core: came with the library) and detail. Data types and codecs: v3 and v2 "
             "(the name there, or null), aliases and experimental; implementations: of "
-            "(the codec) and capabilities; refused: of (the kind of name), the detail "
-            "being the reason.",
+            "(the codec) and capabilities; refused: of (the kind of name, or elements), "
+            "the detail being the reason.",
     .examples = list_examples,
     .see_also = "zarrc-version zarrc-explain",
     .run = run_list,

@@ -7,7 +7,7 @@
 #include <inttypes.h>
 
 static const struct cli_option options[] = {
-    {"force", 'f', 0, NULL, NULL, "delete what is at DESTINATION first"},
+    {"force", 'f', 0, NULL, NULL, "delete the node at DESTINATION first"},
     {"skip-equal", 0, 0, NULL, NULL, "go on with a move that was interrupted"},
     {NULL, 0, 0, NULL, NULL, NULL}};
 
@@ -113,7 +113,8 @@ const struct cli_command cli_cmd_mv = {
         "Moves an array or a group with everything below it, inside a store or to "
         "another one. DESTINATION is its new name; nothing may be there yet unless "
         "--force is given. It is refused where the two are one place, or one is inside "
-        "the other, however they are spelled or linked.\n\n"
+        "the other, however they are spelled or linked; links below them are not looked "
+        "at.\n\n"
         "Inside one store it is one step. Else SOURCE is deleted when all of it is at "
         "DESTINATION; if the command is "
         "interrupted before, SOURCE is whole, and the same command with --skip-equal "

@@ -14,7 +14,7 @@ static const struct cli_option options[] = {
     {"resume", 0, 0, NULL, NULL,
      "go on with a run of the same command that was interrupted; begins, or does "
      "nothing, where that is what is left to do"},
-    {"force", 'f', 0, NULL, NULL, "delete what is at DESTINATION first"},
+    {"force", 'f', 0, NULL, NULL, "delete the node at DESTINATION first"},
     {"verify", 0, 0, NULL, NULL, "read both afterwards and compare every bit"},
     {NULL, 0, 0, NULL, NULL, NULL}};
 

@@ -224,7 +224,8 @@ void cli_man_program(struct cli_string *out)
                       ".TP\nZARR_PIPELINE\nThe pipeline that reads and writes; see zarrc "
                       "list pipelines.\n"
                       ".TP\nZARR_CODEC_PREF\nImplementations of codecs to prefer, as "
-                      "gzip=cpu.zlib,cpu.libdeflate;zstd=cpu; see zarrc list codecs.\n"
+                      "gzip=cpu.libdeflate;zstd=cpu; see zarrc list "
+                      "implementations.\n"
                       ".TP\nZARR_DISABLE_CPU\nInstruction sets not to use, for tests: "
                       "names split by commas of sse42, ssse3, avx2, pclmul, or all.\n");
     add_exit_status(out);

@@ -289,8 +289,9 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_read(zarr_array *array,
 
 /**
  * Writes src to the selected elements. A tensor whose dimensions have stride 0
- * broadcasts. Chunks and shards covered in part are read, changed and written under a
- * lock. After a failure each object of the store is old or new.
+ * broadcasts. Chunks and shards covered in part, or reaching beyond the shape, are
+ * read, changed and written under a lock. After a failure each object of the store is old
+ * or new.
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_write(zarr_array *array,
                                                       const zarr_selection *selection,

@@ -43,7 +43,8 @@ typedef struct zarr_stats {
      */
     uint64_t copies_decoded_host;
     uint64_t waves; /**< mini-batches */
-    /** partial chunks or shards that were read, changed and written */
+    /** chunks or shards that were read, changed and written: partial ones, and those
+     * beyond the shape that had a value */
     uint64_t read_modify_writes;
     uint64_t wall_ns;
     uint64_t

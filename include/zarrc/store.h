@@ -126,11 +126,11 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_erase_prefix(zarr_store *store,
 /**
  * *overlap becomes 1 when the keys below `prefix` of a store and those below
  * `other_prefix` of another (or the same) are the same keys, or some of them are: ask
- * before one is overwritten with the other. Local folders are compared as the file system
- * knows them, whatever their spelling, symlinks and roots; a prefix may be missing yet.
- * Other stores are the same where they are one handle, share their vtable and `self`, or
- * are of one registered kind with the same URL. Any thread. IO where the file system
- * refuses to tell.
+ * before one is overwritten with the other. Symlinks below the two are not followed.
+ * Local folders are compared as the file system knows them, whatever their spelling,
+ * symlinks and roots; a prefix may be missing yet. Other stores are the same where they
+ * are one handle, share their functions and `self`, or are of one registered kind with
+ * the same URL. Any thread. IO where the file system refuses to tell.
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_overlap(zarr_store *store,
                                                         const char *prefix,

@@ -285,7 +285,8 @@ static void print_text(const struct zr_explain_args *a, const struct facts *f,
     if (l->variants != NULL)
         zr_str_puts(out, others(l));
     if (f->counted)
-        zr_str_printf(out, ", %" PRIu64 " covered in part", f->partial);
+        zr_str_printf(out, ", %" PRIu64 " %s", f->partial,
+                      a->write ? "changed where something is stored" : "covered in part");
     print_count(out, "\nchunks:       ", f->chunks);
     zr_str_puts(out, " of shape ");
     print_shape(out, l->grid->ndim, leaf->array_shape);

@@ -125,8 +125,9 @@ typedef void (*zr_store_done_fn)(void *arg, zarr_store_op *op, const zarr_error 
  * Starts n operations; done(arg, op, err) comes once for each, from any thread, in any
  * order, also before this returns; err may be NULL and lives for the call. ops (the
  * structs, not the array of pointers), keys, memories and pins stay the store's until
- * then. Stores with an event loop go on by themselves; the others' operations run on the
- * process's thread pool. Never fails itself.
+ * then. Stores with an event loop go on by themselves; the others' operations, and writes
+ * that may wait for a lock of this handle, run on the process's thread pool. Never fails
+ * itself.
  */
 void zr_store_submit(zarr_store *s, zarr_store_op **ops, uint64_t n,
                      zr_store_done_fn done, void *arg);
@@ -143,8 +144,8 @@ void zr_store_cancel(zarr_store *s, void *arg);
  * that waits for ever. With CAP_LOCK all cooperating writers are excluded (processes,
  * TensorStore); without it only other zr_store_lock() callers of this handle, and
  * IF_VERSION is the way where CAP_CONDITIONAL is; where that is not either, writes of
- * this handle without the flag wait as well. Hold at most one at a time a thread, or take
- * them in key order.
+ * this handle without the flag wait as well. Who holds one may wait for a second only
+ * where nobody who has that waits for the first.
  */
 zarr_status zr_store_lock(zarr_store *s, const char *key, void **lock, zarr_error *err);
 void zr_store_unlock(zarr_store *s, void *lock); /* NULL is fine; any thread */
