@@ -107,8 +107,7 @@ def test_rounding(context, name):
         for x in (a + (b - a) / 3, middle, b - (b - a) / 3):
             expected = np.array(x).astype(FLOATS[name])
             got = context.parse(dtype, f"{x:.160e}")  # all digits: repr() is beside the middle
-            assert got == expected.tobytes() or (
-                x == 0 or expected.astype(np.float64) == 0), (x, got, expected)
+            assert got == expected.tobytes() or expected == 0 == number(dtype, got)[0], (x, got, expected)  # the sign
         # Nearer to a middle than a double can tell: the decimal decides, not the double.
         exact = f"{middle:.160e}"
         digits, exponent = exact.split("e")
@@ -324,6 +323,15 @@ def test_tensorstore_without_a_fill_value(context, tmp_path, name, zarr_format):
     if name == "float8_e8m0fnu" and zarr_format == 3:  # the type has no zero: none is made
         with pytest.raises(ZarrcError, match="INVALID.*out of range"):
             context.store().create(document={**json.loads(array.metadata), "fill_value": 0})
+
+
+@pytest.mark.parametrize("fill", [0, 0.0, "0x00"], ids=str)
+def test_fill_zero_of_a_type_without_zero(context, fill):
+    """TensorStore writes 0 for float8_e8m0fnu and means the smallest value: read so, and kept."""
+    document = cases.document_v3("float8_e8m0fnu", fill, [cases.PLAIN], (2,), (2,))
+    store = context.store()
+    store.put("zarr.json", json.dumps(document).encode())
+    assert store.open().fill_bytes == b"\0"
 
 
 # ---- printing ------------------------------------------------------------------------------

@@ -238,21 +238,33 @@ static zarr_array *make_shards(struct world *w, const char *dir)
     return a;
 }
 
+static struct rlimit descriptors;
+
+static int note_descriptors(void **state)
+{
+    (void)state;
+    return getrlimit(RLIMIT_NOFILE, &descriptors);
+}
+
+static int more_descriptors(void **state)
+{
+    (void)state;
+    return setrlimit(RLIMIT_NOFILE, &descriptors);
+}
+
 /* Many more shards are open at once than this process may have files. */
 static void test_few_descriptors(void **state)
 {
     struct job jobs[N_READERS] = {{0}};
     pthread_t id[N_READERS];
     char dir[] = "/tmp/zarrc-fault-XXXXXX";
-    struct rlimit old, few;
+    struct rlimit few = descriptors;
     struct world w;
     zarr_array *a;
 
     (void)state;
     assert_non_null(mkdtemp(dir));
     a = make_shards(&w, dir);
-    assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
-    few = old;
     few.rlim_cur = 64;
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
     for (int n = 1; n <= N_READERS; n += N_READERS - 1) {
@@ -267,7 +279,7 @@ static void test_few_descriptors(void **state)
                 fail_msg("%d threads: %d wrong, first: %s", n, jobs[i].n_wrong,
                          jobs[i].text);
     }
-    assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
+    assert_int_equal(more_descriptors(state), 0);
     zarr_array_free(a);
     assert_int_equal(zarr_store_erase_prefix(w.store, "", NULL), ZARR_OK);
     world_close(&w);
@@ -329,7 +341,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_mixed),
         cmocka_unit_test(test_cancel),
-        cmocka_unit_test(test_few_descriptors),
+        cmocka_unit_test_setup_teardown(test_few_descriptors, note_descriptors,
+                                        more_descriptors),
         cmocka_unit_test(test_fork),
     };
 

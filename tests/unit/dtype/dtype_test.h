@@ -16,15 +16,22 @@
 
 static struct zr_dtype_registry registry;
 
+static inline zarr_status fill_registry(struct zr_dtype_registry *r,
+                                        const zarr_allocator *alloc)
+{
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_dtype_registry_init(r, alloc, NULL));
+    for (const zarr_dtype_vtable *const *v = zr_dtype_core; *v; v++)
+        ZR_TRY(zr_dtype_register(r, *v, "core", NULL));
+out:
+    return st;
+}
+
 static inline int set_up(void **state)
 {
     (void)state;
-    if (zr_dtype_registry_init(&registry, NULL, NULL) != ZARR_OK)
-        return -1;
-    for (const zarr_dtype_vtable *const *v = zr_dtype_core; *v; v++)
-        if (zr_dtype_register(&registry, *v, "core", NULL) != ZARR_OK)
-            return -1;
-    return 0;
+    return fill_registry(&registry, NULL) == ZARR_OK ? 0 : -1;
 }
 
 static inline int tear_down(void **state)

@@ -478,6 +478,7 @@ static void all_arrays(struct setting *s)
     assert_int_equal(atomic_load(&own_n.writes), 2 * ZR_COUNT(codecs));
     assert_int_equal(atomic_load(&own_n.encoded), 2 * FIRST_SHARD); /* full, no shards */
     assert_true(atomic_load(&own_n.fetched) > 0);
+    assert_int_equal(atomic_load(&own_n.wrong), 0);
     close_setting(&w, s);
 }
 

@@ -95,6 +95,22 @@ void world_free(struct world *w)
     assert_int_equal(w->n_blocks, 0);
 }
 
+int world_setup(void **state)
+{
+    struct world *w = calloc(1, sizeof *w);
+
+    world_init(w);
+    *state = w;
+    return 0;
+}
+
+int world_teardown(void **state)
+{
+    world_free(*state);
+    free(*state);
+    return 0;
+}
+
 void path_in(const struct world *w, char *out, size_t cap, const char *name)
 {
     snprintf(out, cap, "%s/%s", w->dir, name);

@@ -41,6 +41,9 @@ struct world {
 
 void world_init(struct world *w);
 void world_free(struct world *w); /* asserts that nothing leaked */
+/* The same as set-up and tear-down of a test, *state being the world. */
+int world_setup(void **state);
+int world_teardown(void **state);
 
 zarr_store *open_local(struct world *w, const zarr_store_options *opts);
 zarr_store *open_sort(struct world *w, enum sort sort);

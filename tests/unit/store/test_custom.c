@@ -7,22 +7,6 @@
 
 #include <unistd.h>
 
-static int setup(void **state)
-{
-    struct world *w = calloc(1, sizeof *w);
-
-    world_init(w);
-    *state = w;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    world_free(*state);
-    free(*state);
-    return 0;
-}
-
 /* ---- registering ---- */
 
 static int n_closed;
@@ -413,7 +397,7 @@ static void freeing_in_the_last(void **state)
 
 #define T(f)                                                                             \
     {                                                                                    \
-#        f, f, setup, teardown, NULL                                                     \
+#        f, f, world_setup, world_teardown, NULL                                         \
     }
 
 int main(void)

@@ -8,22 +8,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static int setup(void **state)
-{
-    struct world *w = calloc(1, sizeof *w);
-
-    world_init(w);
-    *state = w;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    world_free(*state);
-    free(*state);
-    return 0;
-}
-
 static void check(zarr_store *s, const char *a, zarr_store *t, const char *b, bool want)
 {
     zarr_error err;
@@ -214,7 +198,7 @@ static void of_others(void **state)
 
 #define T(f)                                                                             \
     {                                                                                    \
-#        f, f, setup, teardown, NULL                                                     \
+#        f, f, world_setup, world_teardown, NULL                                         \
     }
 
 int main(void)

@@ -1,0 +1,392 @@
+/* unit/dtype/test_registering.c - types from outside: what a registry takes, whose names
+ * they may not have, and a family of them. */
+#include "dtype_test.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct zr_order little_order = {ZARR_ORDER_LITTLE, NULL};
+
+static zarr_status byte_parse(zarr_dtype_info *info, const zarr_dtype_host *host,
+                              const char *name, const char *json, zarr_error *err)
+{
+    ZR_UNUSED(host);
+    ZR_UNUSED(name);
+    ZR_UNUSED(json);
+    ZR_UNUSED(err);
+    info->kind = ZARR_KIND_INT;
+    info->item_bytes = 1;
+    return ZARR_OK;
+}
+
+/* 16 bits, and DLPack's number for int16. */
+static zarr_status dlpack_parse(zarr_dtype_info *info, const zarr_dtype_host *host,
+                                const char *name, const char *json, zarr_error *err)
+{
+    info->dlpack_code = ZARR_DLPACK_INT;
+    info->dlpack_bits = 16;
+    info->dlpack_lanes = 1;
+    return byte_parse(info, host, name, json, err);
+}
+
+static void registering(void **state)
+{
+    static const struct {
+        const char *name, *alias, *v2, *numpy;
+        const char *taken; /* what the message says; NULL: it is registered */
+    } claims[] = {
+        {"int8", NULL, NULL, NULL, "name \"int8\" is taken by core's \"int8\""},
+        {"x", "int16", NULL, NULL, "name \"int16\" is taken by core's \"int16\""},
+        {"r24", NULL, NULL, NULL, "name \"r24\" is taken by core's \"r\""},
+        {"numpy.datetime64[s]", NULL, NULL, NULL, "taken by core's \"numpy.datetime64\""},
+        {"x", NULL, "i1", NULL, "v2 type \"i1\" is taken by core's \"int8\""},
+        {"x", NULL, "S7", NULL, "taken by core's \"null_terminated_bytes\""},
+        {"x", NULL, "bfloat16", NULL, "v2 type \"bfloat16\" is taken by core's"},
+        {"x", NULL, NULL, "f8", "NumPy type \"f8\" is taken by core's \"float64\""},
+        {"x", NULL, NULL, "int4", "NumPy type \"int4\" is taken by core's \"int4\""},
+        {"a", "b", "V1", "V1", NULL},
+        {"c", NULL, "V1", "V1", NULL}, /* a form that all types of a size share */
+        {"b", NULL, NULL, NULL, "name \"b\" is taken by me's \"a\""},
+    };
+    const char *aliases[] = {NULL, NULL};
+    struct zr_dtype_registry r;
+    zarr_dtype_vtable v = *zr_dtype_core[3];
+    const zarr_dtype *t = NULL;
+    zarr_error err = {0};
+    struct zr_dtype_row last = {0};
+    size_t n = 0;
+
+    (void)state;
+    assert_int_equal(fill_registry(&r, NULL), ZARR_OK);
+    v.parse = byte_parse;
+    v.aliases = aliases;
+    for (size_t i = 0; i < ZR_COUNT(claims); i++) {
+        v.name = claims[i].name;
+        aliases[0] = claims[i].alias;
+        v.v2 = claims[i].v2;
+        v.numpy = claims[i].numpy;
+        assert_int_equal(zr_dtype_register(&r, &v, i == 11 ? "you" : "me", &err),
+                         claims[i].taken ? ZARR_ERR_EXISTS : ZARR_OK);
+        if (claims[i].taken && (!strstr(err.message, claims[i].taken) ||
+                                !strstr(err.message, i == 11 ? "of you:" : "of me:")))
+            fail_msg("%s", err.message);
+    }
+    aliases[0] = v.v2 = v.numpy = NULL;
+    v.name = "other8";
+    v.parse = dlpack_parse;
+    assert_int_equal(zr_dtype_register(&r, &v, "me", &err), ZARR_ERR_EXISTS);
+    assert_non_null(strstr(err.message, "DLPack type \"0,16,1\" is taken by core's"));
+    v.parse = byte_parse;
+    v.fill_print = NULL;
+    assert_int_equal(zr_dtype_register(&r, &v, "me", NULL), ZARR_ERR_INVALID);
+    v.fill_print = zr_dtype_core[3]->fill_print;
+    assert_int_equal(zr_dtype_find(&r, "other8", &t, NULL, NULL), ZARR_ERR_UNSUPPORTED);
+    assert_int_equal(zr_dtype_register(&r, &v, "me", NULL), ZARR_OK);
+    v.name = "changed"; /* the table was copied */
+    assert_int_equal(zr_dtype_find(&r, "other8", &t, NULL, NULL), ZARR_OK);
+    assert_string_equal(zarr_dtype_name(t), "other8");
+    assert_null(zarr_dtype_v2(t));
+    assert_int_equal(zr_dtype_find(&r, "|V1", &t, NULL, NULL), ZARR_OK);
+    assert_string_equal(zarr_dtype_name(t), "r8"); /* not one of those that share it */
+    for (size_t i = 0; i < r.n; i++) {
+        struct zr_dtype_row row;
+
+        assert_true(zr_dtype_row(&r, i, &row));
+        assert_string_equal(row.item.origin, zr_dtype_core[n] ? "core" : "me");
+        n += zr_dtype_core[n] != NULL;
+        last = row;
+    }
+    assert_null(zr_dtype_core[n]);
+    assert_string_equal(last.name, "other8");
+    assert_string_equal(last.detail, "1 byte");
+    assert_false(zr_dtype_row(&r, r.n, &last));
+    zr_dtype_registry_deinit(&r);
+    zr_dtype_registry_deinit(NULL);
+}
+
+enum {
+    AS_NAME = 0,
+    AS_ALIAS = 1,
+    AS_V2 = 2,
+    AS_NUMPY = 3
+};
+
+/* A type that claims the text as this sort of name. */
+static void claim(struct zr_dtype_registry *r, const char *text, int as, zarr_status want)
+{
+    const char *aliases[] = {as == AS_ALIAS ? text : NULL, NULL};
+    zarr_dtype_vtable v = *zr_dtype_core[3];
+    zarr_error err = {0};
+
+    v.parse = byte_parse;
+    v.aliases = aliases;
+    v.name = as == AS_NAME ? text : "mine";
+    v.v2 = as == AS_V2 ? text : NULL;
+    v.numpy = as == AS_NUMPY ? text : NULL;
+    if (zr_dtype_register(r, &v, "me", &err) != want)
+        fail_msg("\"%s\" as %d: %s", text, as, err.message);
+}
+
+/* Nothing that NumPy or its look-up knows. */
+static bool not_numpy(const char *text)
+{
+    return strstr(text, "raw_bytes") || zr_streq(text, "r24") || strstr(text, "numpy.") ||
+           strstr(text, "complex_");
+}
+
+/* Every spelling of a core type, claimed as every sort of name. */
+static void core_spellings(void **state)
+{
+    static const char *const spellings[] = {
+        "float32",  "f4",        "<f4",           ">f4",          "=f4",
+        "bool",     "b1",        "|b1",           "int64",        "i8",
+        "M8[ns]",   "<M8[ns]",   "m8[10s]",       "M8",           "<M8",
+        "c8",       "S3",        "|S3",           "U5",           "<U5",
+        "|V3",      "r24",       "raw_bytes",     "raw_bytes[3]", "complex_float32",
+        "bfloat16", "<bfloat16", "float8_e4m3fn", "int4",         "numpy.datetime64[us]"};
+    static const char *const numpy_only[] = {"datetime64[us]", "timedelta64[ns]",
+                                             "datetime64", "complex64", "uint8"};
+    struct zr_dtype_registry r;
+
+    (void)state;
+    assert_int_equal(fill_registry(&r, NULL), ZARR_OK);
+    for (size_t i = 0; i < ZR_COUNT(spellings); i++)
+        for (int as = AS_NAME; as <= AS_NUMPY; as++)
+            if (as != AS_NUMPY || !not_numpy(spellings[i]))
+                claim(&r, spellings[i], as, ZARR_ERR_EXISTS);
+    for (size_t i = 0; i < ZR_COUNT(numpy_only); i++)
+        claim(&r, numpy_only[i], AS_NUMPY, ZARR_ERR_EXISTS);
+    zr_dtype_registry_deinit(&r);
+}
+
+/* What can be no name, claimed as every sort of one. */
+static void no_spellings(void **state)
+{
+    static const char *const bad[] = {"",   "a\"b", "a\\b", "a b",  "a\nb",
+                                      "{x", "<new", "|x",   "\x7F", "caf\xC3\xA9"};
+    struct zr_dtype_registry r;
+
+    (void)state;
+    assert_int_equal(fill_registry(&r, NULL), ZARR_OK);
+    for (size_t i = 0; i < ZR_COUNT(bad); i++)
+        for (int as = AS_NAME; as <= AS_NUMPY; as++)
+            claim(&r, bad[i], as, ZARR_ERR_INVALID);
+    zr_dtype_registry_deinit(&r);
+}
+
+static zarr_status no_parse_v2(zarr_dtype_info *info, const zarr_dtype_host *host,
+                               const char *v2, zarr_error *err)
+{
+    return byte_parse(info, host, v2, NULL, err);
+}
+
+static zarr_status no_text(const zarr_dtype_info *info, uint32_t what, char *text,
+                           size_t cap, size_t *text_bytes, zarr_error *err)
+{
+    ZR_UNUSED(info);
+    ZR_UNUSED(what);
+    ZR_UNUSED(text);
+    ZR_UNUSED(cap);
+    ZR_UNUSED(err);
+    *text_bytes = 0;
+    return ZARR_OK;
+}
+
+/* Whoever comes first has a name, a family or one that would be its member. */
+static void registering_families(void **state)
+{
+    enum {
+        ONE = 0,
+        FAMILY = ZARR_DTYPE_FAMILY,
+        DIGITS = ZARR_DTYPE_FAMILY | ZARR_DTYPE_NUMBERED
+    };
+    static const struct {
+        const char *name, *alias, *v2, *numpy;
+        uint32_t flags;
+        const char *taken; /* what the message says; NULL: it is registered */
+    } claims[] = {
+        {"foo24", NULL, NULL, NULL, ONE, NULL},
+        {"foo", NULL, NULL, NULL, DIGITS, "member \"foo24\" is taken by me's \"foo24\""},
+        {"foo", NULL, NULL, NULL, FAMILY, NULL}, /* foo[24] is another */
+        {"bar[3]", NULL, NULL, NULL, ONE, NULL},
+        {"bar", NULL, NULL, NULL, FAMILY, "member \"bar[3]\" is taken by me's"},
+        {"bar", NULL, NULL, NULL, DIGITS, NULL},
+        {"a", "baz[x]", NULL, NULL, ONE, NULL},
+        {"b", "baz", NULL, NULL, FAMILY, "member \"baz[x]\" is taken by me's \"a\""},
+        {"third", "baz", NULL, NULL, DIGITS, "member \"baz[x]\" is taken by me's \"a\""},
+        {"quart", NULL, "q4", NULL, ONE, NULL},
+        {"d", NULL, "q", NULL, FAMILY, "member \"q4\" is taken by me's \"quart\""},
+        {"e", NULL, NULL, "w4", ONE, NULL},
+        {"f", NULL, "w", NULL, FAMILY, "member \"w4\" is taken by me's \"e\""},
+        {"g", NULL, "x", NULL, FAMILY, NULL},
+        {"h", NULL, "x4", NULL, ONE, "v2 type \"x4\" is taken by me's \"g\""},
+        {"int", NULL, NULL, NULL, DIGITS, "is taken by core's \"int2\""},
+        {"i", NULL, "i", NULL, FAMILY, "member \"i1\" is taken by core's \"int8\""},
+        {"pre1", NULL, NULL, NULL, DIGITS, NULL},
+        {"pre", NULL, NULL, NULL, DIGITS, "member \"pre1\" is taken by me's \"pre1\""},
+    };
+    const char *aliases[ZR_COUNT(claims)][2] = {{NULL}}; /* each table keeps its own */
+    struct zr_dtype_registry r;
+    zarr_dtype_vtable v = *zr_dtype_core[3];
+
+    (void)state;
+    assert_int_equal(fill_registry(&r, NULL), ZARR_OK);
+    v.parse = byte_parse;
+    for (size_t i = 0; i < ZR_COUNT(claims); i++) {
+        zarr_error err = {0};
+        zarr_status st;
+
+        v.flags = claims[i].flags;
+        v.parse_v2 = v.flags ? no_parse_v2 : NULL;
+        v.write = v.flags ? no_text : NULL;
+        v.name = claims[i].name;
+        aliases[i][0] = claims[i].alias;
+        v.aliases = aliases[i];
+        v.v2 = claims[i].v2;
+        v.numpy = claims[i].numpy;
+        st = zr_dtype_register(&r, &v, "me", &err);
+        if (st != (claims[i].taken ? ZARR_ERR_EXISTS : ZARR_OK) ||
+            (claims[i].taken && !strstr(err.message, claims[i].taken)))
+            fail_msg("%s: %d %s", claims[i].name, st, err.message);
+    }
+    zr_dtype_registry_deinit(&r);
+}
+
+/* ---- a family from outside: a pair of elements of another type ---- */
+
+struct pair {
+    const zarr_dtype *of;
+};
+
+static zarr_status pair_parse(zarr_dtype_info *info, const zarr_dtype_host *host,
+                              const char *name, const char *json, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    const zarr_allocator *a = info->allocator;
+    struct pair *p = a->alloc(a->user, sizeof *p);
+
+    if (!p)
+        return ZARR_ERR_NO_MEMORY;
+    p = a->realloc(a->user, p, sizeof *p);
+    ZR_TRY(host->find(host, json ? "int16" : "float32", &p->of, err));
+    info->kind = zr_streq(name, "pair") ? ZARR_KIND_STRUCT : 0;
+    info->item_bytes = 2 * zarr_dtype_item_bytes(p->of);
+    info->swap_bytes = zarr_dtype_swap_bytes(p->of);
+    info->self = info->kind ? p : NULL;
+    if (info->kind)
+        p = NULL;
+out:
+    a->free(a->user, p);
+    return st;
+}
+
+static zarr_status pair_write(const zarr_dtype_info *info, uint32_t what, char *text,
+                              size_t cap, size_t *text_bytes, zarr_error *err)
+{
+    const struct pair *p = info->self;
+    const char *name = zarr_dtype_name(p->of);
+
+    ZR_UNUSED(err);
+    *text_bytes = what == ZARR_DTYPE_TEXT_NAME
+                      ? (size_t)snprintf(text, cap, "pair[%s]", name)
+                      : 0; /* no form in any metadata: for this test */
+    return ZARR_OK;
+}
+
+static void pair_free(zarr_dtype_info *info)
+{
+    info->allocator->free(info->allocator->user, info->self);
+}
+
+typedef zarr_status (*parse_fn)(zarr_dtype_info *info, const zarr_dtype_host *host,
+                                const char *name, const char *json, zarr_error *err);
+
+static zarr_dtype_vtable pair_family(const char *name, parse_fn parse)
+{
+    return (zarr_dtype_vtable){.struct_size = sizeof(zarr_dtype_vtable),
+                               .flags = ZARR_DTYPE_FAMILY,
+                               .name = name,
+                               .parse = parse,
+                               .write = pair_write,
+                               .fill_parse = zr_dtype_core[3]->fill_parse,
+                               .fill_print = zr_dtype_core[3]->fill_print,
+                               .free = pair_free};
+}
+
+/* Leaves what is not to be freed. */
+static zarr_status broken_parse(zarr_dtype_info *info, const zarr_dtype_host *host,
+                                const char *name, const char *json, zarr_error *err)
+{
+    zarr_status st = pair_parse(info, host, "pair", json, err);
+
+    ZR_UNUSED(name);
+    if (st != ZARR_OK)
+        return st;
+    pair_free(info);
+    return ZARR_ERR_INVALID;
+}
+
+static void broken(void **state)
+{
+    struct zr_dtype_registry r;
+    const zarr_dtype *t = NULL;
+    zarr_dtype_vtable v = pair_family("broken", broken_parse);
+
+    (void)state;
+    assert_int_equal(fill_registry(&r, NULL), ZARR_OK);
+    assert_int_equal(zr_dtype_register(&r, &v, "test", NULL), ZARR_OK);
+    assert_int_equal(zr_dtype_find(&r, "broken", &t, NULL, NULL), ZARR_ERR_INVALID);
+    v.flags = 0;
+    v.name = "broken.2";
+    assert_int_equal(zr_dtype_register(&r, &v, "test", NULL), ZARR_ERR_INVALID);
+    zr_dtype_registry_deinit(&r);
+}
+
+static const char pair_with[] = "{\"name\":\"pair\",\"configuration\":{\"x\":1}}";
+static const char pair_empty[] = "{\"name\":\"pair\",\"configuration\":{}}";
+
+static void plugged_in(void **state)
+{
+    struct zr_dtype_registry r, other;
+    const zarr_dtype *t = NULL, *same = NULL;
+    struct zr_json_doc doc;
+    const zarr_dtype_vtable v = pair_family("pair", pair_parse);
+
+    (void)state;
+    zr_json_doc_init(&doc, NULL);
+    assert_int_equal(fill_registry(&r, NULL), ZARR_OK);
+    assert_int_equal(fill_registry(&other, NULL), ZARR_OK);
+    assert_int_equal(zr_dtype_register(&r, &v, "test", NULL), ZARR_OK);
+    assert_int_equal(zr_dtype_register(&other, &v, "test", NULL), ZARR_OK);
+    assert_int_equal(zr_dtype_find(&r, pair_with, &t, NULL, NULL), ZARR_OK);
+    assert_int_equal(zr_dtype_find(&r, pair_empty, &same, NULL, NULL), ZARR_OK);
+    assert_ptr_equal(t, same); /* another spelling of the same type: the same object */
+    assert_string_equal(zarr_dtype_name(t), "pair[int16]");
+    assert_int_equal(zarr_dtype_item_bits(t), 32);
+    assert_int_equal(zr_dtype_find(&r, "pair", &same, NULL, NULL), ZARR_OK);
+    assert_string_equal(zarr_dtype_name(same), "pair[float32]");
+    assert_false(zarr_dtype_equal(t, same));
+    assert_null(zarr_dtype_v2(t));
+    assert_null(zr_dtype_write_v3(t, &doc));
+    assert_null(zr_dtype_write_v2(t, &little_order, &doc));
+    assert_true(zr_json_ok(&doc));
+    assert_int_equal(zr_dtype_find(&other, pair_empty, &same, NULL, NULL), ZARR_OK);
+    assert_ptr_not_equal(t, same);
+    assert_true(zarr_dtype_equal(t, same)); /* across contexts */
+    assert_int_equal(zr_dtype_find(&r, "pair[x]", &same, NULL, NULL), ZARR_ERR_INTERNAL);
+    zr_dtype_registry_deinit(&other);
+    zr_dtype_registry_deinit(&r);
+    zr_json_doc_deinit(&doc);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(registering),    cmocka_unit_test(registering_families),
+        cmocka_unit_test(core_spellings), cmocka_unit_test(no_spellings),
+        cmocka_unit_test(plugged_in),     cmocka_unit_test(broken),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

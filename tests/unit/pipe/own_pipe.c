@@ -1,0 +1,137 @@
+/* unit/pipe/own_pipe.c - see the header. */
+#include "own_pipe.h"
+
+#include <stdbool.h>
+
+struct own_flow {
+    const zarr_pipeline_steps *steps;
+    zarr_pipeline_wave *wave;
+    const zarr_pipeline_units *units;
+};
+struct own_counts own_n;
+
+static void own_expect(bool met)
+{
+    if (!met)
+        atomic_fetch_add(&own_n.wrong, 1);
+}
+
+static zarr_status own_open(void *arg, uint64_t i, zarr_pipeline_worker *worker,
+                            zarr_error *err)
+{
+    const struct own_flow *f = arg;
+
+    return f->steps->open(worker, f->wave, (uint32_t)i, err);
+}
+
+static zarr_status own_run(void *arg, uint64_t i, zarr_pipeline_worker *worker,
+                           zarr_error *err)
+{
+    const struct own_flow *f = arg;
+    const zarr_pipeline_steps *s = f->steps;
+    const uint32_t r = (uint32_t)i;
+    zarr_pipeline_run run;
+    zarr_mem got = {0}, block = {0};
+    bool missing;
+    zarr_status st = ZARR_OK;
+
+    s->run_get(f->wave, r, &run);
+    missing = run.bytes == ZARR_PIPELINE_MISSING;
+    if (!missing) {
+        st = s->fetch(worker, f->wave, r, &got, err);
+        if (st == ZARR_OK)
+            own_expect(got.device_type == run.device_type);
+        missing = st == ZARR_ERR_NOT_FOUND;
+        atomic_fetch_add(&own_n.fetched, 1);
+    }
+    if (missing)
+        st = ZARR_OK;
+    for (uint32_t k = 0; k < run.n_items && st == ZARR_OK; k++) {
+        zarr_pipeline_item item;
+
+        s->item_get(f->wave, r, k, &item);
+        if (missing || item.bytes == ZARR_PIPELINE_MISSING) {
+            st = s->fill(worker, f->wave, r, k, err);
+            continue;
+        }
+        st = s->decode(worker, f->wave, r, k, &got, &block, err);
+        if (st != ZARR_OK)
+            break;
+        own_expect(block.device_type == item.device_type);
+        own_expect(block.bytes == item.block_bytes);
+        st = s->scatter(worker, f->wave, r, k, &block, err);
+    }
+    return st;
+}
+
+static zarr_status own_read(void *self, zarr_request *request,
+                            const zarr_pipeline_steps *steps, zarr_error *err)
+{
+    struct own_flow f = {steps, NULL, NULL};
+    zarr_pipeline_plan *plan = NULL;
+    uint32_t kind = ZARR_WAVE_MORE, n_opens = 0, n_runs = 0;
+    zarr_status st = steps->plan_open(request, NULL, &plan, err);
+
+    atomic_fetch_add(&((struct own_counts *)self)->reads, 1);
+    if (st == ZARR_OK)
+        st = steps->wave_open(plan, &f.wave, err);
+    while (st == ZARR_OK && !steps->cancelled(request)) {
+        st = steps->next(plan, f.wave, &kind, err);
+        if (st != ZARR_OK || kind != ZARR_WAVE_MORE)
+            break;
+        steps->wave_counts(f.wave, &n_opens, &n_runs);
+        if (n_opens > 0) {
+            st = steps->parallel(request, n_opens, own_open, &f, err);
+            st = st == ZARR_OK ? steps->feed(plan, f.wave, err) : st;
+        }
+        if (st == ZARR_OK)
+            st = steps->parallel(request, n_runs, own_run, &f, err);
+    }
+    steps->wave_close(f.wave);
+    steps->plan_close(plan);
+    return st;
+}
+
+static zarr_status own_unit(void *arg, uint64_t i, zarr_pipeline_worker *worker,
+                            zarr_error *err)
+{
+    const struct own_flow *f = arg;
+    zarr_pipeline_unit unit;
+    zarr_mem bytes = {0};
+    int empty = 0;
+    zarr_status st;
+
+    f->steps->unit_get(f->units, (uint32_t)i, &unit);
+    if (!unit.simple)
+        return f->steps->write(worker, f->units, (uint32_t)i, 1, err);
+    atomic_fetch_add(&own_n.encoded, 1);
+    st = f->steps->encode(worker, f->units, (uint32_t)i, &bytes, &empty, err);
+    if (st != ZARR_OK)
+        return st;
+    return f->steps->put(worker, f->units, (uint32_t)i, empty ? NULL : &bytes, err);
+}
+
+static zarr_status own_write(void *self, zarr_request *request,
+                             const zarr_pipeline_steps *steps, zarr_error *err)
+{
+    struct own_flow f = {steps, NULL, NULL};
+    zarr_pipeline_units *units = NULL;
+    uint32_t n = 0;
+    zarr_status st = steps->units_open(request, &units, err);
+
+    atomic_fetch_add(&((struct own_counts *)self)->writes, 1);
+    f.units = units;
+    while (st == ZARR_OK && !steps->cancelled(request)) {
+        st = steps->units_next(units, 3, &n, err);
+        if (st != ZARR_OK || n == 0)
+            break;
+        st = steps->parallel(request, n, own_unit, &f, err);
+    }
+    steps->units_close(units);
+    return st;
+}
+
+const zarr_pipeline_vtable own_pipe = {.struct_size = sizeof own_pipe,
+                                       .name = "test.own",
+                                       .read = own_read,
+                                       .write = own_write};
