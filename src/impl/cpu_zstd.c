@@ -67,16 +67,18 @@ static void zstd_thread_close(void *state)
     zr_free(NULL, t);
 }
 
-/* What a frame decodes to at most: what it says, or a block for every four bytes (RFC
- * 8878, 3.1.1.2). */
+/* What a frame decodes to at most: what it says, and a block for every four bytes (RFC
+ * 8878, 3.1.1.2), so that a short frame cannot ask for much by its word alone. */
 static uint64_t zstd_frame_most(const uint8_t *p, size_t frame)
 {
     const unsigned long long says = ZSTD_getFrameContentSize(p, frame);
     uint64_t most = 0;
 
-    if (says != ZSTD_CONTENTSIZE_UNKNOWN && says != ZSTD_CONTENTSIZE_ERROR)
-        return says;
-    return zr_mul_u64(frame / 4 + 1, ZSTD_BLOCKSIZE_MAX, &most) ? most : UINT64_MAX;
+    if (!zr_mul_u64(frame / 4 + 1, ZSTD_BLOCKSIZE_MAX, &most))
+        most = UINT64_MAX;
+    return says == ZSTD_CONTENTSIZE_UNKNOWN || says == ZSTD_CONTENTSIZE_ERROR
+               ? most
+               : ZR_MIN((uint64_t)says, most);
 }
 
 /* Walks the frames by their block headers, which costs three bytes read per 128 KiB of

@@ -27,7 +27,7 @@ static const char *const fuzz_dtypes[] = {FUZZ_DTYPES}; /* of the codec at that 
 
 static struct impl_env fuzz_env;
 static struct impl_chain fuzz_chain[ZR_COUNT(fuzz_codecs)][FUZZ_SHAPES];
-static struct zr_buffer fuzz_buffer[2][3];
+static struct zr_buffer fuzz_buffer[2][ZR_GROWTH_BUFFERS];
 
 static void fuzz_check(bool ok)
 {
@@ -59,6 +59,17 @@ static zarr_status fuzz_grow(const struct zr_program *p, int turn, const zarr_me
 
     return p->encode ? zr_grow_encode(p, &g, src, dst, out, err)
                      : zr_grow_decode(p, &g, src, dst, out, err);
+}
+
+/* What was reserved for a chunk of no known size, its input explains: zstd's blocks make
+ * 128 KiB of four bytes, and room grows fourfold. */
+static void fuzz_check_room(size_t size)
+{
+    for (size_t i = 0; i < ZR_COUNT(fuzz_buffer[0]); i++)
+        fuzz_check(fuzz_buffer[0][i].bytes <= ZR_BUFFER_KEEPS ||
+                   fuzz_buffer[0][i].bytes <= (size + 4) << 18);
+    for (size_t i = 0; i < ZR_COUNT(fuzz_buffer[0]); i++)
+        zr_buffer_settle(&fuzz_buffer[0][i], &fuzz_env.threads);
 }
 
 /* Decoding again reuses what the thread keeps, so the first result is kept by value. */
@@ -121,6 +132,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                    (FUZZ_REFUSES && st == ZARR_ERR_UNSUPPORTED));
         fuzz_check(err.message[0] != '\0');
     }
+    fuzz_check_room(size);
     free(copy);
     free(items);
     return 0;
