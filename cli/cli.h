@@ -273,6 +273,8 @@ struct cli_boxes {
 void cli_boxes_init(struct cli_boxes *boxes, int32_t ndim, const uint64_t *shape,
                     const uint64_t *unit, uint64_t max_items, bool runs);
 bool cli_boxes_next(struct cli_boxes *boxes);
+/* The box with these numbers along the dimensions; boxes without grid only. */
+void cli_boxes_at(struct cli_boxes *boxes, const uint64_t *number);
 /* Elements of the largest box. UINT64_MAX never: it fits max_items. */
 uint64_t cli_boxes_max_items(const struct cli_boxes *boxes);
 

@@ -61,16 +61,9 @@ void cli_diff_attributes(struct diff_pair *p, const char *a, const char *b);
 
 /* ---- diff_stored.c ---- */
 
-/* Coordinates of chunks, or shards, in C order. */
-struct diff_chunks {
-    uint64_t *at;
-    int32_t ndim;
-    size_t n, cap;
-};
 /* The chunks that either array has stored, where they differ in no other and are few;
  * false: look at all. */
-bool cli_diff_stored(const struct diff_pair *p, struct diff_chunks *out);
-void cli_diff_chunks_free(struct diff_chunks *chunks);
+bool cli_diff_stored(const struct diff_pair *p, struct cli_chunks *out);
 
 /* ---- diff_elements.c ---- */
 

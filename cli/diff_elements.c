@@ -237,7 +237,7 @@ static int compare_chunk(struct comparing *c, const uint64_t *chunk)
 }
 
 /* What neither has stored is equal: it counts as compared. */
-static int compare_stored(struct comparing *c, const struct diff_chunks *chunks)
+static int compare_stored(struct comparing *c, const struct cli_chunks *chunks)
 {
     const int32_t ndim = zarr_array_ndim(c->p->a);
     const uint64_t all = cli_product(ndim, zarr_array_shape(c->p->a));
@@ -274,7 +274,7 @@ int cli_diff_elements(struct diff_pair *p, const zarr_selection *sa,
                       const zarr_selection *sb)
 {
     struct comparing c = {.p = p, .outer = {sa, sb}};
-    struct diff_chunks chunks;
+    struct cli_chunks chunks;
     int rc;
 
     c.type = zarr_array_dtype(p->a);
@@ -287,7 +287,7 @@ int cli_diff_elements(struct diff_pair *p, const zarr_selection *sa,
         c.most = 1;
     if (cli_diff_stored(p, &chunks)) {
         rc = compare_stored(&c, &chunks);
-        cli_diff_chunks_free(&chunks);
+        cli_chunks_free(&chunks);
     } else {
         rc = compare_all(&c);
     }

@@ -222,6 +222,16 @@ bool cli_boxes_next(struct cli_boxes *b)
     return true;
 }
 
+void cli_boxes_at(struct cli_boxes *b, const uint64_t *number)
+{
+    b->begun = true;
+    for (int32_t d = 0; d < b->ndim; d++) {
+        b->start[d] = number[d] * b->step[d];
+        b->count[d] = least(b->step[d], b->shape[d] - b->start[d]);
+    }
+    b->n_items = cli_product(b->ndim, b->count);
+}
+
 zarr_status cli_boxes_select(const struct cli_boxes *boxes, const zarr_selection *outer,
                              zarr_selection **out, zarr_error *err)
 {

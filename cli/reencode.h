@@ -1,7 +1,8 @@
 /*
  * reencode.h - one run of zarrc reencode, split over reencode_plan.c (what the
  * destination shall be, and what is there already), reencode_array.c (the
- * elements of one array) and cmd_reencode.c.
+ * elements of one array), reencode_box.c and reencode_sparse.c (in which boxes)
+ * and cmd_reencode.c.
  */
 #ifndef CLI_REENCODE_H
 #define CLI_REENCODE_H
@@ -66,5 +67,11 @@ struct reencode_shape {
 };
 int cli_reencode_shape(struct reencode *r, const struct reencode_pair *pair,
                        struct reencode_shape *s);
+
+/* Numbers of the boxes, along each dimension, in which the source (both: or the
+ * destination) has anything stored, where the others are equal and many; false: do all.
+ * To be freed. (reencode_sparse.c) */
+bool cli_reencode_sparse(const struct reencode_pair *pair, const struct cli_boxes *b,
+                         bool both, struct cli_chunks *out);
 
 #endif

@@ -47,6 +47,9 @@ struct work {
     struct reencode_shape s;
     uint64_t *finished; /* sorted numbers of units that were there before */
     size_t n_finished, cap;
+    bool sparse; /* only the boxes in `stored` */
+    struct cli_chunks stored;
+    size_t next_stored;
     struct slot slots[2];
     struct transfer units[IN_FLIGHT];
 };
@@ -318,12 +321,42 @@ static zarr_status write_missing(struct work *w, struct slot *slot, zarr_error *
 
 /* ---- the array ------------------------------------------------------------------ */
 
+/* What no box of a sparse array covers is done. */
+static void skip_empty(struct work *w)
+{
+    const struct cli_boxes *b = &w->s.boxes;
+    uint64_t bytes = cli_mul(cli_product(b->ndim, b->shape), w->s.item_bytes);
+
+    for (size_t i = 0; i < w->stored.n; i++) {
+        cli_boxes_at(&w->s.boxes, w->stored.at + i * (size_t)b->ndim);
+        bytes -= b->n_items * w->s.item_bytes;
+    }
+    w->r->done_bytes += bytes;
+}
+
+static void look_for_stored(struct work *w, bool both)
+{
+    w->sparse = cli_reencode_sparse(w->pair, &w->s.boxes, both, &w->stored);
+    if (w->sparse)
+        skip_empty(w);
+}
+
+static bool any_box(struct work *w)
+{
+    if (!w->sparse)
+        return cli_boxes_next(&w->s.boxes);
+    if (w->next_stored == w->stored.n)
+        return false;
+    cli_boxes_at(&w->s.boxes, w->stored.at + w->next_stored++ * (size_t)w->stored.ndim);
+    return true;
+}
+
 /* The next box with something to do. */
 static bool next_box(struct work *w, struct slot *slot)
 {
     struct cli_boxes *b = &w->s.boxes;
 
-    while (cli_boxes_next(b)) {
+    while (any_box(w)) {
         uint64_t total;
 
         memcpy(slot->box.start, b->start, sizeof b->start);
@@ -387,6 +420,7 @@ static void work_end(struct work *w)
         zarr_heap_free(w->slots[i].heap);
         free(w->slots[i].data);
     }
+    cli_chunks_free(&w->stored);
     free(w->finished);
 }
 
@@ -397,8 +431,10 @@ int cli_reencode_array(struct reencode *r, const struct reencode_pair *pair)
     zarr_status st = ZARR_OK;
     int rc = cli_reencode_shape(r, pair, &w.s);
 
-    if (!rc && !w.s.boxes.done)
+    if (!rc && !w.s.boxes.done) {
         rc = list_finished(&w);
+        look_for_stored(&w, false);
+    }
     for (int i = 0; i < w.s.n_buffers && !rc; i++)
         w.slots[i].data = cli_alloc((size_t)w.s.buffer_bytes);
     if (!rc && !w.s.boxes.done)
@@ -469,7 +505,8 @@ int cli_reencode_compare(struct reencode *r, const struct reencode_pair *pair)
         return rc;
     a = cli_alloc((size_t)w.s.buffer_bytes);
     b = cli_alloc((size_t)w.s.buffer_bytes);
-    while (!rc && cli_boxes_next(&w.s.boxes)) {
+    look_for_stored(&w, true);
+    while (!rc && any_box(&w)) {
         rc = compare_box(&w, a, b);
         r->done_bytes += w.s.boxes.n_items * w.s.item_bytes;
         cli_progress_update(&r->progress, r->done_bytes, 0);

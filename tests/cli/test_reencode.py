@@ -374,3 +374,28 @@ def test_bar_on_a_terminal(tmp_path, rng):
     os.close(terminal)
     assert b"reencode" in shown and b"MiB of 15.3 MiB" in shown and b"iB/s" in shown
     assert b"left" in shown and b"100 %" in shown
+
+
+@pytest.mark.parametrize("fill", [None, "7"])
+def test_sparse_giants(zarrc, tmp_path, fill):
+    """A few chunks of 2^50 elements are read and written, and compared by --verify."""
+    array = zarr.create_array(tmp_path / "a", shape=(2 ** 30, 2 ** 20 + 5), dtype="i4", chunks=(32, 32), fill_value=7)
+    array[2 ** 29:2 ** 29 + 33, 2 ** 20 + 1:] = 1
+    array[5, 6] = 9
+    same_fill = ["--fill", fill] if fill else []
+    said = zarrc("reencode", "--json", "--verify", "--chunks=64,64", "--shards=128,128", *same_fill,
+                 tmp_path / "a", tmp_path / "b").json
+    assert said["verified"] and said["bytes"] == array.size * 4 and said["objects_written"] == 2
+    there = zarr.open_array(tmp_path / "b", mode="r")
+    assert there.chunks == (64, 64) and there.shards == (128, 128)
+    for at in (slice(2 ** 29 - 40, 2 ** 29 + 40), slice(2 ** 20 - 40, None)), (slice(0, 40), slice(0, 40)):
+        np.testing.assert_array_equal(there[at], array[at])
+    zarrc("diff", "--data", tmp_path / "b", f"{tmp_path}/b")
+
+
+def test_another_fill_value_is_written(zarrc, tmp_path):
+    """Where chunks are not stored, the old value is in the array all the same."""
+    zarr.create_array(tmp_path / "a", shape=(2 ** 13, 2 ** 14), dtype="i4", chunks=(2 ** 12, 2 ** 12), fill_value=7)
+    zarrc("reencode", "--verify", "--fill=3", "--chunks=1024,1024", "--mem=16M", tmp_path / "a", tmp_path / "b")
+    there = zarr.open_array(tmp_path / "b", mode="r")
+    assert there.fill_value == 3 and (there[...] == 7).all()
