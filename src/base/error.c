@@ -4,7 +4,8 @@
  * address in front with zr_prefix(). Messages quote names and text that came
  * from stores, so every message is made safe to print here, once: one line,
  * control characters and malformed UTF-8 become '?', and a text that is too
- * long is cut between characters, never inside one.
+ * long is cut between characters, never inside one. Of an address that leaves
+ * no room for the reason behind it the middle is cut out.
  * Texts are formatted in a buffer of our own first, so a message may quote the
  * very message that it replaces.
  * Thread class: plain functions on the caller's struct; solo.
@@ -54,6 +55,41 @@ zarr_status zr_fail(zarr_error *err, zarr_status status, const char *fmt, ...)
     return status;
 }
 
+enum {
+    ERROR_ADDRESS = 160 /* bytes that an address has, however long the reason is */
+};
+
+static bool inside_char(char c)
+{
+    return ((unsigned char)c & 0xC0) == 0x80;
+}
+
+/* "begin...end" of at most `most` bytes. */
+static void cut_middle(char *text, size_t most)
+{
+    const size_t n = strlen(text);
+    size_t head = (most - 3) / 2, tail = n - (most - 3 - head);
+
+    if (n <= most)
+        return;
+    while (head > 0 && inside_char(text[head]))
+        head--;
+    while (inside_char(text[tail]))
+        tail++;
+    memmove(text + head + 3, text + tail, n - tail + 1);
+    memcpy(text + head, "...", 3);
+}
+
+static void join(zarr_error *err, zarr_status status, char *address, const char *reason)
+{
+    const size_t n = strlen(reason) + sizeof ": ";
+
+    cut_middle(address, n + ERROR_ADDRESS < ZARR_ERROR_MESSAGE_BYTES
+                            ? ZARR_ERROR_MESSAGE_BYTES - n
+                            : ERROR_ADDRESS);
+    zr_fail(err, status, "%s: %s", address, reason);
+}
+
 /* GNU's strerror_r returns the text, POSIX's fills the buffer and returns a number: these
  * two take either result. */
 static inline const char *error_gnu_text(const char *result, const char *buffer)
@@ -85,7 +121,7 @@ zarr_status zr_fail_os(zarr_error *err, zarr_status status, int os_code, const c
     va_start(ap, fmt);
     zr_text_line(text, sizeof text, fmt, ap);
     va_end(ap);
-    zr_fail(err, status, "%s: %s", text, ZR_STRERROR(os_code, cause, sizeof cause));
+    join(err, status, text, ZR_STRERROR(os_code, cause, sizeof cause));
     err->os_code = os_code;
     err->os_domain = ZARR_OS_ERRNO;
     return status;
@@ -98,7 +134,7 @@ zarr_status zr_fail_memory(zarr_error *err, uint64_t bytes)
 
 zarr_status zr_prefix(zarr_error *err, zarr_status status, const char *fmt, ...)
 {
-    char prefix[ZARR_ERROR_MESSAGE_BYTES];
+    char prefix[2 * ZARR_ERROR_MESSAGE_BYTES]; /* more: its end says most */
     zarr_error old;
     va_list ap;
 
@@ -109,7 +145,7 @@ zarr_status zr_prefix(zarr_error *err, zarr_status status, const char *fmt, ...)
     va_end(ap);
     old = *err;
     old.message[sizeof old.message - 1] = '\0';
-    zr_fail(err, status, "%s: %s", prefix, old.message);
+    join(err, status, prefix, old.message);
     err->os_code = old.os_code;
     err->os_domain = old.os_domain;
     err->item = old.item;

@@ -126,6 +126,33 @@ static void prefix_of_a_full_message(void **state)
     assert_int_equal(strlen(err.message), ZARR_ERROR_MESSAGE_BYTES - 1);
     zr_prefix(&err, ZARR_ERR_IO, "%s", text);
     assert_int_equal(strlen(err.message), ZARR_ERROR_MESSAGE_BYTES - 1);
+    assert_non_null(strstr(err.message, "m...m")); /* both have a part */
+    assert_non_null(strstr(err.message, "m: m"));
+}
+
+/* The middle of a long address goes, between characters; the reason stays. */
+static void prefix_too_long(void **state)
+{
+    zarr_error err;
+    char name[ZARR_ERROR_MESSAGE_BYTES];
+
+    (void)state;
+    for (size_t shift = 0; shift < 3; shift++) {
+        memset(name, 'a', sizeof name);
+        for (size_t i = shift; i + 2 <= sizeof name - 5; i += 2)
+            memcpy(name + i, "\xC3\xA4", 2);
+        name[sizeof name - 5] = '\0';
+        zr_fail(&err, ZARR_ERR_CORRUPT, "the checksum differs");
+        zr_prefix(&err, ZARR_ERR_CORRUPT, "node/%s/key", name);
+        assert_true(zr_starts_with(err.message, "node/"));
+        assert_non_null(strstr(err.message, "..."));
+        assert_true(zr_ends_with(err.message, "/key: the checksum differs"));
+        assert_null(strchr(err.message, '?'));
+        assert_in_range(strlen(err.message), ZARR_ERROR_MESSAGE_BYTES - 4,
+                        ZARR_ERROR_MESSAGE_BYTES - 1);
+        zr_fail_os(&err, ZARR_ERR_IO, EACCES, "open %s", name);
+        assert_true(zr_ends_with(err.message, "Permission denied"));
+    }
 }
 
 struct options {
@@ -262,6 +289,7 @@ int main(void)
         cmocka_unit_test(long_text_is_cut_between_characters),
         cmocka_unit_test(system_errors_and_prefixes),
         cmocka_unit_test(prefix_of_a_full_message),
+        cmocka_unit_test(prefix_too_long),
         cmocka_unit_test(structs_grow),
         cmocka_unit_test(no_struct_means_defaults),
         cmocka_unit_test(log_lines),
