@@ -1,7 +1,8 @@
 /*
  * node/array_stored.c - which objects of an array are stored, from the store's
  * listing: keys that the key encoding can read back as a chunk inside the grid.
- * Other keys (documents, what strangers left) are passed over. The rows are
+ * Other keys (documents, what strangers left) are passed over, unless one stands
+ * where a folder of chunks would and these cannot be read. The rows are
  * collected before anybody works with them: a store need not bear being
  * changed while it lists.
  * Thread class: solo.
@@ -34,6 +35,7 @@ struct stored_listing {
     size_t skip;
     bool everything;
     uint64_t limit;
+    struct zr_str above; /* keys of chunks that other objects may hide, each with its 0 */
     zarr_status st;
     zarr_error *err;
 };
@@ -66,18 +68,61 @@ out:
     return st;
 }
 
+/* A chunk that would be below the key, were it a folder: "c/0" has "c/0/0". */
+static void note_hidden(struct stored_listing *l, const char *key)
+{
+    uint64_t chunk[ZARR_MAX_RANK];
+    const size_t begin = l->above.bytes;
+
+    zr_str_puts(&l->above, key);
+    for (int32_t d = 0; d < l->s->meta.ndim; d++) {
+        zr_str_puts(&l->above, "/0");
+        if (!l->above.ptr)
+            return;
+        if (zr_key_encoding_chunk(&l->s->meta.keys, l->s->meta.ndim,
+                                  l->above.ptr + begin + l->skip, chunk)) {
+            zr_str_append(&l->above, "", 1);
+            return;
+        }
+    }
+    l->above.bytes = begin;
+}
+
 static int on_stored_key(void *user, const zarr_store_item *item)
 {
     struct stored_listing *l = user;
     uint64_t chunk[ZARR_MAX_RANK];
 
-    if (item->is_prefix || strlen(item->key) <= l->skip ||
-        !zr_key_encoding_chunk(&l->s->meta.keys, l->s->meta.ndim, item->key + l->skip,
-                               chunk) ||
-        (!l->everything && !inside_grid(l->s, chunk)))
+    if (item->is_prefix || strlen(item->key) <= l->skip)
+        return 0;
+    if (!zr_key_encoding_chunk(&l->s->meta.keys, l->s->meta.ndim, item->key + l->skip,
+                               chunk)) {
+        if (!l->everything)
+            note_hidden(l, item->key);
+        return 0;
+    }
+    if (!l->everything && !inside_grid(l->s, chunk))
         return 0;
     l->st = add_stored(l, chunk, item->bytes);
     return l->st != ZARR_OK;
+}
+
+/* A link that leads out of the store may be a folder full of chunks: reading one tells.
+ */
+static zarr_status check_hidden(const struct stored_listing *l, zarr_store *store,
+                                zarr_error *err)
+{
+    zarr_status st = zr_str_status(&l->above, err);
+
+    for (size_t at = 0; st == ZARR_OK && at < l->above.bytes;
+         at += strlen(l->above.ptr + at) + 1) {
+        zarr_store_op op = {.verb = ZARR_STORE_STAT, .key = l->above.ptr + at};
+
+        st = zr_store_run_one(store, &op, err);
+        if (st == ZARR_ERR_NOT_FOUND)
+            st = ZARR_OK;
+    }
+    return st;
 }
 
 /* Heap sort in place: rows of a width that is not known to the compiler, no memory, no
@@ -156,12 +201,15 @@ zarr_status zr_stored_list(struct zr_stored *out, const zarr_array *a,
     zarr_status st = ZARR_OK;
 
     *out = (struct zr_stored){.ndim = s->meta.ndim, .alloc = a->h.ctx->alloc};
+    zr_str_init(&l.above, a->h.ctx->alloc);
     if (!zr_store_can(a->chunk_store, ZARR_STORE_CAP_LIST))
         return zr_fail(err, ZARR_ERR_UNSUPPORTED, "the store of the chunks cannot list");
     ZR_TRY(zr_store_list(a->chunk_store, a->h.path, ZARR_LIST_RECURSIVE, on_stored_key,
                          &l, err));
     ZR_TRY(l.st);
+    ZR_TRY(check_hidden(&l, a->chunk_store, err));
     sort_rows(out);
 out:
+    zr_str_deinit(&l.above);
     return st;
 }

@@ -6,8 +6,10 @@
  * are entered from the root again each time, under the symlink policy; one that
  * is its own ancestor (a link upwards) is not entered; a flat walk, which may be one of
  * many that go down, does not tell it.
- * What cannot be a key (FIFOs, names that are not UTF-8, links that lead nowhere
- * or out) is passed over and logged. Thread class: one walk a thread.
+ * FIFOs and links that lead nowhere or out are told as files: reading them says what is
+ * wrong, where leaving them out would make them chunks that were never written. Names
+ * that are not UTF-8 are no keys and passed over. Both are logged. Thread class: one walk
+ * a thread.
  */
 #include "store/local_int.h"
 
@@ -70,12 +72,14 @@ static zarr_status walk_path_set(struct local_walk *w, size_t dir_bytes, const c
 enum walk_type {
     WALK_FILE,
     WALK_DIR,
-    WALK_OTHER
+    WALK_UNREADABLE, /* by a read: it is there all the same */
+    WALK_UPWARDS,
+    WALK_GONE
 };
 
 static enum walk_type walk_type_of_mode(mode_t mode)
 {
-    return S_ISREG(mode) ? WALK_FILE : S_ISDIR(mode) ? WALK_DIR : WALK_OTHER;
+    return S_ISREG(mode) ? WALK_FILE : S_ISDIR(mode) ? WALK_DIR : WALK_UNREADABLE;
 }
 
 /* Whether a link, at walk.path, leads to a directory above it. One that lists level by
@@ -110,8 +114,9 @@ static zarr_status walk_type_by_stat(struct local_walk *w, int dir, const char *
     struct stat st;
     int fd, os_code = 0;
 
-    *type = WALK_OTHER;
+    *type = WALK_UNREADABLE;
     if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) != 0) {
+        *type = WALK_GONE;
         os_code = errno;
     } else if (!S_ISLNK(st.st_mode)) {
         *type = walk_type_of_mode(st.st_mode);
@@ -126,7 +131,7 @@ static zarr_status walk_type_by_stat(struct local_walk *w, int dir, const char *
         if (fd >= 0)
             close(fd);
         if (*type == WALK_DIR && (w->flags & ZR_LOCAL_WALK_FLAT) && walk_leads_up(w, &st))
-            *type = WALK_OTHER;
+            *type = WALK_UPWARDS;
     }
     if (os_code == 0 || os_code == ENOENT) /* ENOENT: gone */
         return ZARR_OK;
@@ -137,7 +142,7 @@ static zarr_status walk_type_by_stat(struct local_walk *w, int dir, const char *
 static zarr_status walk_type(struct local_walk *w, int dir, const char *name,
                              unsigned char d_type, enum walk_type *type, zarr_error *err)
 {
-    *type = d_type == DT_REG ? WALK_FILE : d_type == DT_DIR ? WALK_DIR : WALK_OTHER;
+    *type = d_type == DT_REG ? WALK_FILE : d_type == DT_DIR ? WALK_DIR : WALK_UNREADABLE;
     if (d_type == DT_LNK || d_type == DT_UNKNOWN)
         return walk_type_by_stat(w, dir, name, type, err);
     return ZARR_OK;
@@ -149,14 +154,22 @@ static zarr_status walk_add(struct local_walk *w, int dir, size_t dir_bytes,
                             const char *name, unsigned char d_type, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
-    enum walk_type type = WALK_OTHER;
+    enum walk_type type = WALK_GONE;
     size_t n = strlen(name);
+    bool told = false;
 
     if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
         return ZARR_OK;
     ZR_TRY(walk_path_set(w, dir_bytes, name, err));
     ZR_TRY(walk_type(w, dir, name, d_type, &type, err));
-    if (type == WALK_OTHER || !zr_utf8_valid(name, n) || w->path.bytes >= PATH_MAX) {
+    if (type == WALK_GONE)
+        goto out;
+    if (type == WALK_UNREADABLE)
+        zr_log(&w->l->log, ZARR_LOG_WARN, "listing: %s cannot be read", w->path.ptr);
+    /* Sweeping and erasing leave alone what is no file, directory or link. */
+    told = type == WALK_FILE || type == WALK_DIR ||
+           (type == WALK_UNREADABLE && !(w->flags & ZR_LOCAL_WALK_NO_LINKS));
+    if (!told || !zr_utf8_valid(name, n) || w->path.bytes >= PATH_MAX) {
         zr_log(&w->l->log, ZARR_LOG_WARN, "listing: %s cannot be a key", w->path.ptr);
         goto out;
     }

@@ -227,3 +227,24 @@ def test_two_slashes_behind_the_root(zarrc, tree):
     assert zarrc("info", "--json", "x.zarr://g/temp", cwd=tree).json["path"] == "g/temp"
     assert zarrc("info", "--json", f"{tree}/x.zarr://g/temp").json["path"] == "g/temp"
     assert "no store for URLs" in zarrc("info", "ftp://x.zarr/g", code=None, cwd=tree).err
+
+
+@pytest.mark.parametrize("link", ["c/0/0", "c/0", "c"])
+def test_chunks_behind_a_link_out_of_the_store(zarrc, tmp_path, link):
+    """They cannot be read, which nobody may take for chunks that were never written."""
+    source = tmp_path / "a"
+    zarr.create_array(source, shape=(2 ** 20, 2 ** 20), dtype="i4", chunks=(32, 32), fill_value=7)[5, 6] = 9
+    (source / link).rename(tmp_path / "elsewhere")
+    (source / link).symlink_to(tmp_path / "elsewhere")
+    before = all_files(tmp_path)
+    for command in (["cat", f"{source}[5,5:8]"], ["cp", source, tmp_path / "b"], ["mv", source, tmp_path / "b"],
+                    ["reencode", source, tmp_path / "b"], ["diff", source, source], ["verify", source],
+                    ["info", "--stats", source]):
+        if command[0] == "mv":  # to another store: inside one, the links go along
+            (tmp_path / "t.zarr").mkdir(exist_ok=True)
+            command[2] = f"{tmp_path}/t.zarr:/b"
+        assert "leads out of the store" in zarrc(*command, code=3).err
+        assert not (tmp_path / "b/zarr.json").exists() and not (tmp_path / "t.zarr/b/zarr.json").exists()
+    assert {k: v for k, v in all_files(tmp_path).items() if k in before} == before
+    zarrc("rm", source)
+    assert (tmp_path / "elsewhere").exists() and not source.exists()
