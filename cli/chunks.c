@@ -75,9 +75,14 @@ void cli_chunks_free(struct cli_chunks *s)
 
 bool cli_same_fill(const zarr_array *a, const zarr_array *b)
 {
-    char *p = cli_fill_text(zarr_array_dtype(a), zarr_array_fill_value(a), NULL);
-    char *q = cli_fill_text(zarr_array_dtype(b), zarr_array_fill_value(b), NULL);
-    const bool same = p && q && strcmp(p, q) == 0;
+    char *p, *q;
+    bool same;
+
+    if (!zarr_array_fill_value(a) && !zarr_array_fill_value(b))
+        return true; /* both read as zeros */
+    p = cli_fill_text(zarr_array_dtype(a), zarr_array_fill_value(a), NULL);
+    q = cli_fill_text(zarr_array_dtype(b), zarr_array_fill_value(b), NULL);
+    same = p && q && strcmp(p, q) == 0;
 
     free(p);
     free(q);

@@ -503,8 +503,9 @@ const char *cli_bytes_text(uint64_t bytes, char text[16]);
 char *cli_shape_text(int32_t ndim, const uint64_t *shape);
 /* Product, or UINT64_MAX when it is more. */
 uint64_t cli_product(int32_t ndim, const uint64_t *shape);
-/* a * b, or UINT64_MAX. */
+/* a * b, a + b, or UINT64_MAX. */
 uint64_t cli_mul(uint64_t a, uint64_t b);
+uint64_t cli_add(uint64_t a, uint64_t b);
 
 /* A file that appears whole or not at all: written under a temporary name beside it. */
 struct cli_file {

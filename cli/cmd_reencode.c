@@ -99,13 +99,14 @@ static int work(struct reencode *r)
         cli_progress_end(&r->progress, rc == CLI_OK);
     }
     if (!rc && cli_flag(r->cli, "verify")) {
-        const uint64_t done = r->done_bytes;
+        const uint64_t done = r->done_bytes, empty = r->empty_bytes;
 
-        r->done_bytes = 0;
+        r->done_bytes = r->empty_bytes = 0;
         cli_progress_begin(&r->progress, r->cli, "verify", r->total_bytes, 0);
         rc = each_array(r, cli_reencode_compare);
         cli_progress_end(&r->progress, rc == CLI_OK);
         r->done_bytes = done;
+        r->empty_bytes = empty;
         r->verified = rc == CLI_OK;
     }
     return rc ? rc : cli_reencode_finish(r);
@@ -132,7 +133,8 @@ static void report_json(struct reencode *r, double seconds)
 
 static void report_text(struct reencode *r, double seconds)
 {
-    const uint64_t fresh = r->done_bytes - r->skipped_bytes;
+    const uint64_t idle = cli_add(r->skipped_bytes, r->empty_bytes);
+    const uint64_t fresh = r->done_bytes > idle ? r->done_bytes - idle : 0;
     char total[16], speed[16], skipped[16];
 
     if (r->state == REENCODE_COMPLETE) {

@@ -25,8 +25,9 @@ struct reencode {
     struct cli_string job; /* text of the job object */
     int state;             /* REENCODE_* */
     struct cli_progress progress;
-    uint64_t done_bytes, skipped_bytes, total_bytes; /* decoded */
-    uint64_t n_arrays, n_groups, n_written;          /* n_written: objects */
+    uint64_t done_bytes, skipped_bytes, total_bytes; /* decoded; UINT64_MAX: or more */
+    uint64_t empty_bytes;                   /* of done_bytes, where nothing is stored */
+    uint64_t n_arrays, n_groups, n_written; /* n_written: objects */
     bool verified;
 };
 

@@ -173,7 +173,7 @@ static zarr_status wait_for(struct work *w, struct transfer *t, uint64_t bytes,
     if (!st && cli_cancel)
         st = ZARR_ERR_CANCELLED;
     if (!st && bytes) {
-        r->done_bytes += bytes;
+        r->done_bytes = cli_add(r->done_bytes, bytes);
         r->n_written += t->stats.store_puts;
         cli_progress_update(&r->progress, r->done_bytes, 0);
     }
@@ -321,6 +321,12 @@ static zarr_status write_missing(struct work *w, struct slot *slot, zarr_error *
 
 /* ---- the array ------------------------------------------------------------------ */
 
+/* None of them count in the rate. */
+static void tell_skipped(struct work *w)
+{
+    w->r->progress.skipped_bytes = cli_add(w->r->skipped_bytes, w->r->empty_bytes);
+}
+
 /* What no box of a sparse array covers is done. */
 static void skip_empty(struct work *w)
 {
@@ -331,7 +337,9 @@ static void skip_empty(struct work *w)
         cli_boxes_at(&w->s.boxes, w->stored.at + i * (size_t)b->ndim);
         bytes -= b->n_items * w->s.item_bytes;
     }
-    w->r->done_bytes += bytes;
+    w->r->done_bytes = cli_add(w->r->done_bytes, bytes);
+    w->r->empty_bytes = cli_add(w->r->empty_bytes, bytes);
+    tell_skipped(w);
 }
 
 static void look_for_stored(struct work *w, bool both)
@@ -395,7 +403,7 @@ static zarr_status copy_boxes(struct work *w, zarr_error *err)
             st = write_box(w, now, err);
         if (!st && now == other)
             st = wait_for(w, &now->write, now->bytes, err);
-        w->r->progress.skipped_bytes = w->r->skipped_bytes;
+        tell_skipped(w);
         if (st)
             break;
         more = next_box(w, other);
@@ -406,7 +414,7 @@ static zarr_status copy_boxes(struct work *w, zarr_error *err)
     }
     for (int i = 0; i < w->s.n_buffers && !st; i++)
         st = wait_for(w, &w->slots[i].write, w->slots[i].bytes, err);
-    w->r->progress.skipped_bytes = w->r->skipped_bytes;
+    tell_skipped(w);
     return st;
 }
 
@@ -433,7 +441,8 @@ int cli_reencode_array(struct reencode *r, const struct reencode_pair *pair)
 
     if (!rc && !w.s.boxes.done) {
         rc = list_finished(&w);
-        look_for_stored(&w, false);
+        if (!rc)
+            look_for_stored(&w, false);
     }
     for (int i = 0; i < w.s.n_buffers && !rc; i++)
         w.slots[i].data = cli_alloc((size_t)w.s.buffer_bytes);
@@ -508,7 +517,7 @@ int cli_reencode_compare(struct reencode *r, const struct reencode_pair *pair)
     look_for_stored(&w, true);
     while (!rc && any_box(&w)) {
         rc = compare_box(&w, a, b);
-        r->done_bytes += w.s.boxes.n_items * w.s.item_bytes;
+        r->done_bytes = cli_add(r->done_bytes, w.s.boxes.n_items * w.s.item_bytes);
         cli_progress_update(&r->progress, r->done_bytes, 0);
     }
     work_end(&w);

@@ -138,8 +138,9 @@ static int plan_array(struct reencode *r, const char *src_path, const char *dst_
         st = zarr_array_create(&made, r->target, dst_path, &spec.spec, NULL, &err);
         if (st)
             rc = cli_fail(r->cli, st, &err, "cannot plan array /%s", dst_path);
-        r->total_bytes += cli_mul(cli_product(spec.spec.ndim, spec.spec.shape),
-                                  zarr_dtype_item_bytes(zarr_array_dtype(array)));
+        r->total_bytes = cli_add(r->total_bytes,
+                                 cli_mul(cli_product(spec.spec.ndim, spec.spec.shape),
+                                         zarr_dtype_item_bytes(zarr_array_dtype(array))));
         r->n_arrays++;
     }
     free(attributes);

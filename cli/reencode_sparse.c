@@ -8,8 +8,8 @@
 #include <string.h>
 
 enum {
-    FEW_BOXES = 16, /* of a grid: not worth a listing */
-    SPARSE_PART = 4 /* at most 1/4 of the boxes are touched, else the others are many */
+    FEW_BOXES = 64, /* of a grid: not worth a listing */
+    SPARSE_PART = 4 /* at most 1/4 of the boxes are touched, else all are done */
 };
 
 /* A range of boxes in each dimension. */
@@ -55,20 +55,32 @@ static bool add_range(struct cli_chunks *boxes, const struct range *r, uint64_t 
     return true;
 }
 
+struct listing {
+    const struct cli_boxes *b;
+    const zarr_array *array;
+    struct cli_chunks *boxes;
+    uint64_t most;
+    bool many;
+};
+
+static int add_chunk(void *user, const zarr_chunk_info *chunk)
+{
+    struct listing *l = user;
+    struct range range;
+
+    range_of(l->b, l->array, chunk->chunk, &range);
+    l->many = !add_range(l->boxes, &range, l->most);
+    return l->many || cli_cancel;
+}
+
 static bool add_boxes(const struct cli_boxes *b, zarr_array *array,
                       struct cli_chunks *boxes, uint64_t most)
 {
-    struct cli_chunks stored = {.ndim = b->ndim};
-    bool ok = cli_chunks_stored(&stored, array);
+    struct listing l = {.b = b, .array = array, .boxes = boxes, .most = most};
 
-    for (size_t i = 0; i < stored.n && ok; i++) {
-        struct range range;
-
-        range_of(b, array, stored.at + i * (size_t)b->ndim, &range);
-        ok = add_range(boxes, &range, most);
-    }
-    cli_chunks_free(&stored);
-    return ok;
+    return zarr_array_chunk_list(array, ZARR_CHUNKS_OBJECTS, add_chunk, &l, NULL) ==
+               ZARR_OK &&
+           !l.many && !cli_cancel;
 }
 
 bool cli_reencode_sparse(const struct reencode_pair *pair, const struct cli_boxes *b,

@@ -156,6 +156,11 @@ uint64_t cli_mul(uint64_t a, uint64_t b)
     return b != 0 && a > UINT64_MAX / b ? UINT64_MAX : a * b;
 }
 
+uint64_t cli_add(uint64_t a, uint64_t b)
+{
+    return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
 uint64_t cli_product(int32_t ndim, const uint64_t *shape)
 {
     uint64_t n = 1;

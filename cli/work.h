@@ -83,7 +83,7 @@ bool cli_chunks_stored(struct cli_chunks *s, zarr_array *array);
 /* C order, each once. */
 void cli_chunks_sort(struct cli_chunks *s);
 void cli_chunks_free(struct cli_chunks *s);
-/* Both have one, and the same: chunks that neither has stored are equal. */
+/* The same, or both have none: chunks that neither has stored are equal. */
 bool cli_same_fill(const zarr_array *a, const zarr_array *b);
 
 /* ---- elements as numbers (elements.c) ---- */

@@ -56,7 +56,8 @@ zarr_status zr_fail(zarr_error *err, zarr_status status, const char *fmt, ...)
 }
 
 enum {
-    ERROR_ADDRESS = 160 /* bytes that an address has, however long the reason is */
+    ERROR_ADDRESS = 160, /* bytes that an address has, however long the reason is */
+    ERROR_LINE = 5120    /* an address before it is cut: a path, and words behind it */
 };
 
 static bool inside_char(char c)
@@ -80,13 +81,13 @@ static void cut_middle(char *text, size_t most)
     memcpy(text + head, "...", 3);
 }
 
-static void join(zarr_error *err, zarr_status status, char *address, const char *reason)
+/* The reason may be addresses and a reason again: its end says most. */
+static void join(zarr_error *err, zarr_status status, char *address, char *reason)
 {
-    const size_t n = strlen(reason) + sizeof ": ";
+    const size_t all = ZARR_ERROR_MESSAGE_BYTES - sizeof ": ", n = strlen(reason);
 
-    cut_middle(address, n + ERROR_ADDRESS < ZARR_ERROR_MESSAGE_BYTES
-                            ? ZARR_ERROR_MESSAGE_BYTES - n
-                            : ERROR_ADDRESS);
+    cut_middle(address, n + ERROR_ADDRESS < all ? all - n : ERROR_ADDRESS);
+    cut_middle(reason, all - strlen(address));
     zr_fail(err, status, "%s: %s", address, reason);
 }
 
@@ -111,7 +112,7 @@ static inline const char *error_posix_text(int result, const char *buffer)
 zarr_status zr_fail_os(zarr_error *err, zarr_status status, int os_code, const char *fmt,
                        ...)
 {
-    char text[ZARR_ERROR_MESSAGE_BYTES], cause[128] = "";
+    char text[ERROR_LINE], cause[128] = "", said[128];
     va_list ap;
 
     if (os_code == ENOMEM)
@@ -121,7 +122,8 @@ zarr_status zr_fail_os(zarr_error *err, zarr_status status, int os_code, const c
     va_start(ap, fmt);
     zr_text_line(text, sizeof text, fmt, ap);
     va_end(ap);
-    join(err, status, text, ZR_STRERROR(os_code, cause, sizeof cause));
+    (void)snprintf(said, sizeof said, "%s", ZR_STRERROR(os_code, cause, sizeof cause));
+    join(err, status, text, said);
     err->os_code = os_code;
     err->os_domain = ZARR_OS_ERRNO;
     return status;
@@ -134,7 +136,7 @@ zarr_status zr_fail_memory(zarr_error *err, uint64_t bytes)
 
 zarr_status zr_prefix(zarr_error *err, zarr_status status, const char *fmt, ...)
 {
-    char prefix[2 * ZARR_ERROR_MESSAGE_BYTES]; /* more: its end says most */
+    char prefix[ERROR_LINE];
     zarr_error old;
     va_list ap;
 

@@ -35,6 +35,7 @@ struct stored_listing {
     size_t skip;
     bool everything;
     uint64_t limit;
+    struct zr_str first; /* the key of the first chunk, once it is asked for */
     struct zr_str above; /* keys of chunks that other objects may hide, each with its 0 */
     zarr_status st;
     zarr_error *err;
@@ -68,24 +69,31 @@ out:
     return st;
 }
 
-/* A chunk that would be below the key, were it a folder: "c/0" has "c/0/0". */
+/* A chunk that would be below the key, were it a folder: "c/5" has "c/5/0", which is
+ * told by what lies as deep in the key of the first chunk. */
 static void note_hidden(struct stored_listing *l, const char *key)
 {
-    uint64_t chunk[ZARR_MAX_RANK];
+    const uint64_t zeros[ZARR_MAX_RANK] = {0};
     const size_t begin = l->above.bytes;
+    const char *below;
+    uint64_t chunk[ZARR_MAX_RANK];
 
+    if (l->first.bytes == 0)
+        zr_key_encoding_key(&l->s->meta.keys, l->s->meta.ndim, zeros, &l->first);
+    below = strchr(zr_str_text(&l->first), '/');
+    for (const char *p = strchr(key + l->skip, '/'); p && below; p = strchr(p + 1, '/'))
+        below = strchr(below + 1, '/');
+    if (!below)
+        return;
     zr_str_puts(&l->above, key);
-    for (int32_t d = 0; d < l->s->meta.ndim; d++) {
-        zr_str_puts(&l->above, "/0");
-        if (!l->above.ptr)
-            return;
-        if (zr_key_encoding_chunk(&l->s->meta.keys, l->s->meta.ndim,
-                                  l->above.ptr + begin + l->skip, chunk)) {
-            zr_str_append(&l->above, "", 1);
-            return;
-        }
-    }
-    l->above.bytes = begin;
+    zr_str_puts(&l->above, below);
+    if (l->above.ptr &&
+        zr_key_encoding_chunk(&l->s->meta.keys, l->s->meta.ndim,
+                              l->above.ptr + begin + l->skip, chunk) &&
+        inside_grid(l->s, chunk))
+        zr_str_append(&l->above, "", 1);
+    else
+        l->above.bytes = begin;
 }
 
 static int on_stored_key(void *user, const zarr_store_item *item)
@@ -112,8 +120,10 @@ static int on_stored_key(void *user, const zarr_store_item *item)
 static zarr_status check_hidden(const struct stored_listing *l, zarr_store *store,
                                 zarr_error *err)
 {
-    zarr_status st = zr_str_status(&l->above, err);
+    zarr_status st = zr_str_status(&l->first, err);
 
+    if (st == ZARR_OK)
+        st = zr_str_status(&l->above, err);
     for (size_t at = 0; st == ZARR_OK && at < l->above.bytes;
          at += strlen(l->above.ptr + at) + 1) {
         zarr_store_op op = {.verb = ZARR_STORE_STAT, .key = l->above.ptr + at};
@@ -201,6 +211,7 @@ zarr_status zr_stored_list(struct zr_stored *out, const zarr_array *a,
     zarr_status st = ZARR_OK;
 
     *out = (struct zr_stored){.ndim = s->meta.ndim, .alloc = a->h.ctx->alloc};
+    zr_str_init(&l.first, a->h.ctx->alloc);
     zr_str_init(&l.above, a->h.ctx->alloc);
     if (!zr_store_can(a->chunk_store, ZARR_STORE_CAP_LIST))
         return zr_fail(err, ZARR_ERR_UNSUPPORTED, "the store of the chunks cannot list");
@@ -210,6 +221,7 @@ zarr_status zr_stored_list(struct zr_stored *out, const zarr_array *a,
     ZR_TRY(check_hidden(&l, a->chunk_store, err));
     sort_rows(out);
 out:
+    zr_str_deinit(&l.first);
     zr_str_deinit(&l.above);
     return st;
 }

@@ -1,4 +1,5 @@
 """Where things are: roots found by walking up, explicit roots, regions, suggestions."""
+import json
 import os
 
 import numpy as np
@@ -230,10 +231,17 @@ def test_two_slashes_behind_the_root(zarrc, tree):
 
 
 @pytest.mark.parametrize("link", ["c/0/0", "c/0", "c"])
-def test_chunks_behind_a_link_out_of_the_store(zarrc, tmp_path, link):
+@pytest.mark.parametrize("keys", ["default", "zarrs.default_suffix"])
+def test_chunks_behind_a_link_out_of_the_store(zarrc, tmp_path, link, keys):
     """They cannot be read, which nobody may take for chunks that were never written."""
     source = tmp_path / "a"
     zarr.create_array(source, shape=(2 ** 20, 2 ** 20), dtype="i4", chunks=(32, 32), fill_value=7)[5, 6] = 9
+    if keys != "default":
+        document = json.loads((source / "zarr.json").read_text())
+        document["chunk_key_encoding"] = {"name": keys, "configuration": {"suffix": ".tiff"}}
+        (source / "zarr.json").write_text(json.dumps(document))
+        (source / "c/0/0").rename(source / "c/0/0.tiff")
+        link = link.replace("0/0", "0/0.tiff")
     (source / link).rename(tmp_path / "elsewhere")
     (source / link).symlink_to(tmp_path / "elsewhere")
     before = all_files(tmp_path)
@@ -248,3 +256,18 @@ def test_chunks_behind_a_link_out_of_the_store(zarrc, tmp_path, link):
     assert {k: v for k, v in all_files(tmp_path).items() if k in before} == before
     zarrc("rm", source)
     assert (tmp_path / "elsewhere").exists() and not source.exists()
+
+
+def test_strange_files_beside_chunks(zarrc, tmp_path):
+    """What is in no chunk's way is in nobody's."""
+    source = tmp_path / "a"
+    zarr.create_array(source, shape=(2 ** 20, 2 ** 20), dtype="i4", chunks=(32, 32), fill_value=7)[5, 6] = 9
+    for name in ("c/99999999", "c/x", "c/0/x", "notes.txt"):
+        (source / name).write_text("x")
+    (source / "readme").symlink_to("/etc/hostname")
+    zarrc("verify", source)
+    assert zarrc("info", "--stats", "--json", source).json["stored"]["objects"] == 1
+    zarrc("diff", source, source)
+    (source / "readme").unlink()
+    zarrc("reencode", "--chunks=64,64", source, tmp_path / "b")
+    assert zarrc("cat", f"{tmp_path}/b[5,5:8]").text.split() == ["7", "9", "7"]

@@ -150,8 +150,14 @@ static void prefix_too_long(void **state)
         assert_null(strchr(err.message, '?'));
         assert_in_range(strlen(err.message), ZARR_ERROR_MESSAGE_BYTES - 4,
                         ZARR_ERROR_MESSAGE_BYTES - 1);
-        zr_fail_os(&err, ZARR_ERR_IO, EACCES, "open %s", name);
-        assert_true(zr_ends_with(err.message, "Permission denied"));
+        zr_fail_os(&err, ZARR_ERR_IO, EACCES, "%s%s: cannot list", name, name);
+        assert_true(zr_ends_with(err.message, ": cannot list: Permission denied"));
+        for (int again = 0; again < 3; again++) { /* as "<key>: <key>: why" */
+            zr_prefix(&err, ZARR_ERR_IO, "node/%s", name);
+            assert_true(zr_starts_with(err.message, "node/"));
+            assert_true(zr_ends_with(err.message, ": cannot list: Permission denied"));
+            assert_null(strchr(err.message, '?'));
+        }
     }
 }
 
