@@ -16,6 +16,11 @@ const char *zarr_dtype_v2(const zarr_dtype *dtype)
     return dtype ? dtype->v2 : NULL;
 }
 
+const char *zarr_dtype_v3(const zarr_dtype *dtype)
+{
+    return dtype ? dtype->v3_json : NULL;
+}
+
 uint32_t zarr_dtype_kind(const zarr_dtype *dtype)
 {
     return dtype ? dtype->info.kind : 0;

@@ -421,6 +421,7 @@ static void v3_metadata(void **state)
         assert_int_equal(zr_dtype_find(&r, texts[i], &t, NULL, NULL), ZARR_OK);
         zr_json_write(zr_dtype_write_v3(t, &doc), 0, &text);
         assert_string_equal(zr_str_text(&text), texts[i]);
+        assert_string_equal(zarr_dtype_v3(t), texts[i]);
         zr_str_deinit(&text);
         zr_json_doc_deinit(&doc);
     }
@@ -447,6 +448,7 @@ static void no_type(void **state)
     (void)state;
     assert_null(zarr_dtype_name(NULL));
     assert_null(zarr_dtype_v2(NULL));
+    assert_null(zarr_dtype_v3(NULL));
     assert_int_equal(zarr_dtype_kind(NULL), 0);
     assert_int_equal(zarr_dtype_dlpack(NULL, NULL, NULL, NULL), -1);
     assert_false(zarr_dtype_experimental(NULL));
