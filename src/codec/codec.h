@@ -75,6 +75,12 @@ enum zr_runs {
     ZR_RUNS_ENCODE
 };
 
+/* Where a document says a codec: "filters" and 2, "compressor" and -1. */
+struct zr_chain_place {
+    const char *field; /* static */
+    int32_t at;        /* -1: no list */
+    bool ours; /* v2: what the reader makes of "order" and "dtype", not a codec's name */
+};
 struct zarr_codec_spec { /* one link */
     const zarr_codec_spec_vtable *vt;
     const zarr_allocator *alloc;
@@ -84,6 +90,7 @@ struct zarr_codec_spec { /* one link */
     struct zr_json_doc config;     /* the same, parsed */
     bool must_understand;          /* false only when the metadata said so */
     bool keeps_alias;            /* "numcodecs." in front when written, as it was read */
+    struct zr_chain_place place; /* for messages */
     struct zr_shard_spec *shard; /* sharding_indexed only, owned */
     const struct zr_codec_registry *registry; /* borrowed */
     struct zr_sub_chain *sub;                 /* n_sub of them, owned */
@@ -108,6 +115,7 @@ struct zr_chain {
     struct zarr_codec_spec *codec; /* n of them */
     uint32_t n, a2b;               /* a2b: index of the array->bytes codec; n: none, only
                                       in chains inside other codecs */
+    const char *label; /* the member that is this list, static; NULL: none (v2) */
     const zarr_allocator *alloc;
 };
 
@@ -213,6 +221,9 @@ struct zr_chain_parse_options {
     const zarr_limits *limits;
     bool allow_missing_bytes; /* tolerate a chain without array->bytes codec where
                                  unambiguous (old drafts) */
+    /* v2: where each item comes from; NULL: the list is all there is, `transpose` and
+     * `bytes` included, as zr_chain_write() makes it. */
+    const struct zr_chain_place *places;
 };
 /* Parses a JSON array of codec objects {name, configuration, must_understand} or bare
  * strings (format 3); for format 2 of {"id":..., members...}. Owned by the caller:

@@ -125,9 +125,13 @@ struct zr_parse { /* one call of zr_chain_parse(), all nested chains together */
     /* chains of other codecs around this one; 0: the array's own. Inside, it may be
      * without array->bytes codec. */
     uint32_t sub;
-    uint32_t n_codecs; /* so far */
-    uint32_t depth;    /* of shards around this chain */
+    uint32_t n_codecs;                   /* so far */
+    uint32_t depth;                      /* of shards around this chain */
+    const struct zr_chain_place *places; /* of the array's own items; NULL: none given */
 };
+/* Puts "codecs[1]", "filters[0]" or "compressor" in front. */
+zarr_status zr_link_prefix(zarr_error *err, zarr_status st,
+                           const struct zarr_codec_spec *s);
 /* `label` names the list in messages: "codecs", "index_codecs". Recursion is bounded by
  * limits.shard_depth. */
 zarr_status zr_chain_parse_list(struct zr_chain **out, struct zr_parse *p,

@@ -43,6 +43,14 @@ void zr_chain_free(struct zr_chain *chain)
 
 /* ---- one link ------------------------------------------------------------------ */
 
+zarr_status zr_link_prefix(zarr_error *err, zarr_status st,
+                           const struct zarr_codec_spec *s)
+{
+    if (s->place.at < 0)
+        return zr_prefix(err, st, "%s", s->place.field);
+    return zr_prefix(err, st, "%s[%" PRId32 "]", s->place.field, s->place.at);
+}
+
 static zarr_status link_unknown(const char *name, zarr_error *err)
 {
     const char *id = zr_starts_with(name, "numcodecs.") ? strchr(name, '.') + 1 : name;
@@ -52,13 +60,29 @@ static zarr_status link_unknown(const char *name, zarr_error *err)
     return zr_fail(err, ZARR_ERR_UNSUPPORTED, "codec \"%s\" is unknown", name);
 }
 
-static zarr_status link_find(const zarr_codec_spec_vtable **out, const struct zr_parse *p,
-                             const char *name, zarr_error *err)
+/* v2 says by "order" and "dtype" what these two say in v3. */
+static zarr_status link_only_v3(const zarr_codec_spec_vtable *v, const char *name,
+                                zarr_error *err)
 {
-    const zarr_codec_spec_vtable *v = p->format == 2
+    const char *instead =
+        v->canonical == zr_spec_bytes.canonical       ? ": the byte order is in dtype"
+        : v->canonical == zr_spec_transpose.canonical ? ": order \"F\" is all it has"
+                                                      : "";
+
+    return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                   "codec \"%s\" is unknown in Zarr v2: only v3 has it%s", name, instead);
+}
+
+/* `ours`: named by zarrc, not by a document. */
+static zarr_status link_find(const zarr_codec_spec_vtable **out, const struct zr_parse *p,
+                             const char *name, bool ours, zarr_error *err)
+{
+    const zarr_codec_spec_vtable *v = p->format == 2 && !ours
                                           ? zr_codec_spec_lookup_v2(p->registry, name)
                                           : zr_codec_spec_lookup(p->registry, name);
 
+    if (!v && p->format == 2 && zr_codec_spec_lookup(p->registry, name))
+        return link_only_v3(zr_codec_spec_lookup(p->registry, name), name, err);
     if (v && p->format == 3 && zr_streq(v->name, name) &&
         (v->flags & ZARR_CODEC_SPEC_NUMCODECS))
         return zr_fail(err, ZARR_ERR_UNSUPPORTED,
@@ -132,6 +156,14 @@ static zarr_status link_open_v2(struct zr_json_doc *doc, const struct zr_json *i
     return ZARR_OK;
 }
 
+/* The two codecs that chains of v2 have and documents do not. */
+static bool link_is_ours(const struct zarr_codec_spec *s, const struct zr_parse *p,
+                         const char *name)
+{
+    return p->format == 2 && (s->place.ours || !p->places) &&
+           (zr_streq(name, zr_spec_bytes.name) || zr_streq(name, zr_spec_transpose.name));
+}
+
 static zarr_status link_parse(struct zarr_codec_spec *s, struct zr_parse *p,
                               const struct zr_json *item, zarr_error *err)
 {
@@ -148,7 +180,7 @@ static zarr_status link_parse(struct zarr_codec_spec *s, struct zr_parse *p,
         ZR_TRY(link_open_v2(&doc, item, &name, &config, err));
     else
         ZR_TRY(link_open_v3(s, item, &name, &config, err));
-    ZR_TRY(link_find(&s->vt, p, name, err));
+    ZR_TRY(link_find(&s->vt, p, name, link_is_ours(s, p, name), err));
     if (zr_starts_with(name, "numcodecs."))
         spelling = 2;
     /* zarr-python knows this one by no other name */
@@ -172,6 +204,7 @@ static zarr_status chain_check_order(struct zr_chain *chain, const char *label, 
                                      zarr_error *err)
 {
     uint32_t n_a2b = 0, stage = ZARR_CODEC_ARRAY_ARRAY;
+    zarr_status st;
 
     for (uint32_t i = 0; i < chain->n; i++) {
         const zarr_codec_spec_vtable *v = chain->codec[i].vt;
@@ -180,18 +213,19 @@ static zarr_status chain_check_order(struct zr_chain *chain, const char *label, 
             chain->a2b = i;
             n_a2b++;
         }
-        if (v->kind < stage || n_a2b > 1)
-            return zr_fail(err, ZARR_ERR_INVALID,
-                           "%s[%" PRIu32
-                           "]: \"%s\" takes an array, but bytes come before it",
-                           label, i, v->name);
+        if (v->kind < stage || n_a2b > 1) {
+            st = zr_fail(err, ZARR_ERR_INVALID,
+                         "\"%s\" takes an array, but bytes come before it", v->name);
+            return zr_link_prefix(err, st, &chain->codec[i]);
+        }
         if (v->kind == ZARR_CODEC_BYTES_BYTES && !n_a2b &&
-            (!sub || chain->codec[0].vt->kind != ZARR_CODEC_BYTES_BYTES))
-            return zr_fail(err, ZARR_ERR_INVALID,
-                           "%s[%" PRIu32
-                           "]: \"%s\" takes bytes, but no array->bytes codec such "
-                           "as \"bytes\" comes before it",
-                           label, i, v->name);
+            (!sub || chain->codec[0].vt->kind != ZARR_CODEC_BYTES_BYTES)) {
+            st = zr_fail(err, ZARR_ERR_INVALID,
+                         "\"%s\" takes bytes, but no array->bytes codec such as "
+                         "\"bytes\" comes before it",
+                         v->name);
+            return zr_link_prefix(err, st, &chain->codec[i]);
+        }
         stage = v->kind;
     }
     if (!n_a2b)
@@ -221,11 +255,12 @@ static zarr_status chain_insert_bytes(struct zr_chain *chain, struct zr_parse *p
                                    .registry = p->registry,
                                    .most_bytes = p->limits.chunk_bytes,
                                    .most_chunks = p->limits.chunks_per_shard,
-                                   .must_understand = true};
+                                   .must_understand = true,
+                                   .place = {"codecs", -1, true}};
     zarr_status st = ZARR_OK;
     uint32_t at = 0;
 
-    ZR_TRY(link_find(&made.vt, p, "bytes", err));
+    ZR_TRY(link_find(&made.vt, p, "bytes", true, err));
     made.members = &empty;
     ZR_TRY(zr_link_canonical(&made, p->format, err));
     while (at < chain->n && chain->codec[at].vt->kind == ZARR_CODEC_ARRAY_ARRAY)
@@ -242,9 +277,9 @@ out:
 /* v2 never names `bytes`: the reader of its documents puts one in front of the filters. A
  * filter that makes bytes of the array itself (zfpy) takes its place, and gets elements
  * of this machine's order; libraries of such filters know little-endian ones only. */
-static zarr_status chain_drop_bytes(struct zr_chain *chain, const char *label,
-                                    zarr_error *err)
+static zarr_status chain_drop_bytes(struct zr_chain *chain, zarr_error *err)
 {
+    zarr_status st;
     uint32_t i = 0;
 
     while (i + 1 < chain->n && chain->codec[i].vt->kind == ZARR_CODEC_ARRAY_ARRAY)
@@ -252,10 +287,12 @@ static zarr_status chain_drop_bytes(struct zr_chain *chain, const char *label,
     if (i + 1 >= chain->n || chain->codec[i].vt->canonical != zr_spec_bytes.canonical ||
         chain->codec[i + 1].vt->kind != ZARR_CODEC_ARRAY_BYTES)
         return ZARR_OK;
-    if (chain->codec[i].stored.order == ZARR_ORDER_BIG)
-        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                       "%s[%" PRIu32 "]: \"%s\" takes little-endian elements only", label,
-                       i + 1, chain->codec[i + 1].vt->name);
+    if (chain->codec[i].stored.order == ZARR_ORDER_BIG) {
+        st =
+            zr_fail(err, ZARR_ERR_UNSUPPORTED, "\"%s\" takes little-endian elements only",
+                    chain->codec[i + 1].vt->name);
+        return zr_link_prefix(err, st, &chain->codec[i + 1]);
+    }
     zr_link_deinit(&chain->codec[i]);
     chain->n--;
     memmove(&chain->codec[i], &chain->codec[i + 1],
@@ -287,6 +324,7 @@ zarr_status zr_chain_parse_list(struct zr_chain **out, struct zr_parse *p,
     chain = zr_calloc(p->alloc, 1, sizeof *chain);
     if (chain) {
         chain->alloc = p->alloc;
+        chain->label = p->places && !p->sub && !p->depth ? NULL : label;
         chain->codec =
             zr_calloc(p->alloc, zr_json_count(codecs) + 1, sizeof *chain->codec);
     }
@@ -302,17 +340,19 @@ zarr_status zr_chain_parse_list(struct zr_chain **out, struct zr_parse *p,
         s->registry = p->registry;
         s->most_bytes = p->limits.chunk_bytes;
         s->most_chunks = p->limits.chunks_per_shard;
+        s->place = chain->label ? (struct zr_chain_place){label, (int32_t)chain->n, false}
+                                : p->places[chain->n];
         chain->n++;
         st = link_parse(s, p, v, err);
         if (st != ZARR_OK) {
-            st = zr_prefix(err, st, "%s[%" PRIu32 "]", label, chain->n - 1);
+            st = zr_link_prefix(err, st, s);
             goto out;
         }
     }
     if (p->allow_missing_bytes && !p->sub && chain_lacks_bytes(chain))
         ZR_TRY(chain_insert_bytes(chain, p, err));
     if (p->format == 2)
-        ZR_TRY(chain_drop_bytes(chain, label, err));
+        ZR_TRY(chain_drop_bytes(chain, err));
     ZR_TRY(chain_check_order(chain, label, p->sub, err));
     *out = chain; /* moved */
     chain = NULL;
@@ -329,10 +369,11 @@ zarr_status zr_chain_parse(struct zr_chain **out, const struct zr_codec_registry
     struct zr_parse p = {.registry = r,
                          .alloc = alloc,
                          .format = opts->format,
-                         .allow_missing_bytes = opts->allow_missing_bytes};
+                         .allow_missing_bytes = opts->allow_missing_bytes,
+                         .places = opts->places};
 
     if (opts->format != 2 && opts->format != 3)
         return zr_internal(err);
     zr_codec_limits(&p.limits, opts->limits);
-    return zr_chain_parse_list(out, &p, "codecs", codecs, err);
+    return zr_chain_parse_list(out, &p, opts->places ? "filters" : "codecs", codecs, err);
 }

@@ -72,6 +72,7 @@ static zarr_status bytes_resolve(const zarr_codec_spec *spec, const zarr_chunk_s
 static const char *const bytes_aliases[] = {"endian", NULL};
 const zarr_codec_spec_vtable zr_spec_bytes = {
     .struct_size = sizeof(zarr_codec_spec_vtable),
+    .flags = ZARR_CODEC_SPEC_V3, /* v2: dtype */
     .name = "bytes",
     .aliases = bytes_aliases,
     .kind = ZARR_CODEC_ARRAY_BYTES,
@@ -168,6 +169,7 @@ out:
 
 const zarr_codec_spec_vtable zr_spec_transpose = {
     .struct_size = sizeof(zarr_codec_spec_vtable),
+    .flags = ZARR_CODEC_SPEC_V3, /* v2: order */
     .name = "transpose",
     .kind = ZARR_CODEC_ARRAY_ARRAY,
     .canonical = transpose_canonical,

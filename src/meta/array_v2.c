@@ -154,6 +154,14 @@ static const struct zr_json *object_codec(const struct zr_array_meta *m,
     return first;
 }
 
+static const char *object_field(const struct zr_array_meta *m,
+                                const struct zr_json *codec)
+{
+    return codec == m->compressor                            ? "compressor"
+           : m->filters && codec == m->filters->u.kids.first ? "filters[0]"
+                                                             : "object_codec";
+}
+
 /* zarr-python 3.0 says "<U5" or "|S5" where it stores text and bytes as object codecs do.
  */
 static bool is_object(const struct zr_array_meta *m, const struct zr_json *dtype)
@@ -180,9 +188,9 @@ static zarr_status check_by_index(const struct zr_array_meta *m,
         (!zr_streq(id, "json2") && !zr_streq(id, "msgpack2")))
         return ZARR_OK;
     return zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                   "order \"F\" with the filter \"%s\": zarr-python reads other "
+                   "%s: order \"F\" with the filter \"%s\": zarr-python reads other "
                    "elements than it wrote",
-                   id);
+                   object_field(m, codec), id);
 }
 
 /* Lists: their items are the filter's to tell. */
@@ -230,50 +238,86 @@ static zarr_status read_dtype(struct zr_array_meta *m, const struct zr_meta_env 
     m->byte_order = ZARR_ORDER_NATIVE;
     if (name) {
         m->object_codec = codec;
-        if (zr_streq(name, OBJECT_LIST))
-            return read_list_type(m, env, err);
+        if (zr_streq(name, OBJECT_LIST)) {
+            st = read_list_type(m, env, err);
+            return zr_prefix(err, st, "%s", object_field(m, codec));
+        }
         return zr_dtype_find(env->dtypes, name, &m->dtype, NULL, err);
     }
-    if (id && zr_refusal_find(zr_codec_refused, "codec", id))
-        return zr_fail_refused(err, zr_codec_refused, "codec", id);
+    if (id && zr_refusal_find(zr_codec_refused, "codec", id)) {
+        st = zr_fail_refused(err, zr_codec_refused, "codec", id);
+        return zr_prefix(err, st, "%s", object_field(m, codec));
+    }
     if (id)
         return zr_fail(
             err, ZARR_ERR_UNSUPPORTED,
-            "data type \"|O\" with the filter \"%.64s\" in front is not known: "
+            "%s: data type \"|O\" with the filter \"%.64s\" in front is not known: "
             "vlen-utf8, vlen-bytes, vlen-array, json2, msgpack2 and categorize are",
-            id);
+            object_field(m, codec), id);
     st = read_plain(m, env, v, err);
 out:
     return st;
+}
+
+/* A chain's list, and where the document says each of its items. */
+struct v2_list {
+    struct zr_json_doc doc;
+    struct zr_json *items;
+    struct zr_chain_place *place;
+    size_t n;
+};
+
+static void list_add(struct v2_list *l, struct zr_json *codec, const char *field,
+                     int32_t at)
+{
+    const bool ours = zr_streq(field, "order") || zr_streq(field, "dtype");
+
+    zr_json_append(&l->doc, l->items, codec);
+    l->place[l->n++] = (struct zr_chain_place){field, at, ours};
+}
+
+static void list_add_first(struct v2_list *l, const struct zr_array_meta *m)
+{
+    struct zr_json *codec = zr_json_copy(&l->doc, m->object_codec);
+
+    if (!m->object_codec)
+        list_add(l, new_bytes(&l->doc, m), "dtype", -1);
+    else if (m->object_codec == m->compressor)
+        list_add(l, codec, "compressor", -1);
+    else if (m->filters && m->object_codec == m->filters->u.kids.first)
+        list_add(l, codec, "filters", 0);
+    else
+        list_add(l, codec, "object_codec", -1);
 }
 
 static zarr_status make_chain(struct zr_array_meta *m, const struct zr_meta_env *env,
                               zarr_error *err)
 {
     zarr_status st = ZARR_OK;
-    const struct zr_chain_parse_options options = {.format = 2, .limits = env->limits};
-    struct zr_json_doc doc;
-    struct zr_json *list;
+    struct zr_chain_parse_options options = {.format = 2, .limits = env->limits};
+    struct v2_list l = {.n = 0};
+    int32_t at = 0;
 
-    zr_json_doc_init(&doc, m->alloc);
-    list = zr_json_new(&doc, ZR_JSON_ARRAY);
+    zr_json_doc_init(&l.doc, m->alloc);
+    l.items = zr_json_new(&l.doc, ZR_JSON_ARRAY);
+    l.place = zr_calloc(m->alloc, zr_json_count(m->filters) + 3, sizeof *l.place);
+    if (!l.place)
+        ZR_TRY(zr_fail_memory(err, zr_json_count(m->filters) * sizeof *l.place));
     if (m->order == 'F' && m->ndim > 1)
-        zr_json_append(&doc, list, new_transpose(&doc, m->ndim));
-    zr_json_append(&doc, list,
-                   m->object_codec ? zr_json_copy(&doc, m->object_codec)
-                                   : new_bytes(&doc, m));
+        list_add(&l, new_transpose(&l.doc, m->ndim), "order", -1);
+    list_add_first(&l, m);
     for (const struct zr_json *f = m->filters ? m->filters->u.kids.first : NULL; f;
-         f = f->next)
+         f = f->next, at++)
         if (f != m->object_codec)
-            zr_json_append(&doc, list, zr_json_copy(&doc, f));
+            list_add(&l, zr_json_copy(&l.doc, f), "filters", at);
     if (m->compressor && m->compressor != m->object_codec)
-        zr_json_append(&doc, list, zr_json_copy(&doc, m->compressor));
-    ZR_TRY(zr_meta_doc_status(&doc, err));
-    st = zr_chain_parse(&m->chain, env->codecs, list, &options, m->alloc, err);
-    if (st != ZARR_OK)
-        zr_prefix(err, st, "filters and compressor, as a chain");
+        list_add(&l, zr_json_copy(&l.doc, m->compressor), "compressor", -1);
+    ZR_TRY(zr_meta_doc_status(&l.doc, err));
+    options.places = l.place;
+    st = zr_chain_parse(&m->chain, env->codecs, l.items, &options, m->alloc, err);
 out:
-    zr_json_doc_deinit(&doc);
+    zr_free(m->alloc, l.place);
+    zr_json_doc_deinit(&l.doc);
     return st;
 }
 

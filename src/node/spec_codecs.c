@@ -247,6 +247,7 @@ zarr_status zr_spec_codecs_v2(struct zr_json *root, const struct zr_spec_codecs 
                            v->key));
         zr_json_set(c->doc, root, v->key, zr_json_copy(c->doc, v));
     }
+    ZR_TRY(zr_spec_fold_v2(root, c, err));
     object_filter(root, c);
 out:
     return st;

@@ -30,6 +30,9 @@ zarr_status zr_spec_codecs_v3(struct zr_json **out, const struct zr_spec_codecs 
 /* v2: sets "filters" and "compressor" of a .zarray. */
 zarr_status zr_spec_codecs_v2(struct zr_json *root, const struct zr_spec_codecs *c,
                               zarr_error *err);
+/* v2: takes `bytes` and `transpose` out of them, into "dtype" and "order". */
+zarr_status zr_spec_fold_v2(struct zr_json *root, const struct zr_spec_codecs *c,
+                            zarr_error *err);
 /* JSON text of a member of the spec, copied into doc; INVALID names the member. */
 zarr_status zr_spec_json(struct zr_json **out, const zarr_context *ctx,
                          struct zr_json_doc *doc, const char *text, const char *member,

@@ -37,6 +37,11 @@ SPECS = {
     "fill": {"fill_value": -7, "attributes": {"a": {"b": [1]}}, "dimension_names": ["y", "x"]},
     "v2": {"zarr_format": 2, "chunks": (3, 4)},
     "v2-plain": {"zarr_format": 2, "chunks": (3, 4), "codecs": {"filters": [], "compressor": None}},
+    "v2-bytes": {"zarr_format": 2, "chunks": (3, 4), "codecs": {"filters": [
+        {"id": "transpose", "order": [1, 0]}, {"id": "bytes", "endian": "big"}, {"id": "shuffle", "elementsize": 4}],
+        "compressor": {"id": "zlib", "level": 1}}},
+    "v2-bytes-last": {"zarr_format": 2, "chunks": (3, 4), "dtype": ">i4", "codecs": {
+        "filters": None, "compressor": {"id": "bytes", "endian": "little"}}},
     "v2-fortran": {"zarr_format": 2, "chunks": (3, 4), "order": "F", "separator": "/", "dtype": ">i4"},
     "v2-filters": {"zarr_format": 2, "chunks": (3, 4), "codecs": {
         "filters": [{"id": "delta", "dtype": "<i4"}, {"id": "shuffle", "elementsize": 4}],

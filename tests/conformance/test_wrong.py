@@ -268,7 +268,7 @@ V2 = {
     "categorize": ("f", {"labels": ["a"], "dtype": "|O", "astype": "|u1"}, {
         "labels": "ab", "dtype": "<U9", "astype": "<f4"}, "|O"),
 }
-V2_OTHER = {"bytes", "transpose", "pcodec"}  # no codecs of v2 metadata of their own, and one without a library
+V2_OTHER = {"pcodec"}  # without a library
 
 
 def document_v2(name, changes):
@@ -292,7 +292,30 @@ def test_good_v2(context, name):
 @pytest.mark.parametrize("name,member", [(name, member) for name, row in V2.items() for member in row[2]])
 def test_member_v2(context, name, member):
     value = V2[name][2][member]
-    refuse(context, document_v2(name, {member: value}), name, member, excerpt(value).strip("\""))
+    place = "compressor" if V2[name][0] == "c" else "filters[0]"
+    refuse(context, document_v2(name, {member: value}), f"/w: {place}: {name}: ", member, excerpt(value).strip("\""))
+
+
+@pytest.mark.parametrize("wrong,says", [
+    ({"id": "zlib", "level": 99}, "zlib: level is 99"), ({"id": "nobody"}, 'codec "nobody" is unknown')], ids=str)
+def test_place_v2(context, wrong, says):
+    """By the document's own index, whatever stands in front of the filters in the chain."""
+    good = {"id": "shuffle", "elementsize": 2}
+    for order in "CF":
+        document = cases.document_v2("<u2", 1, (4, 4), (2, 2), order, wrong, [good])
+        refuse(context, document, f"/w: compressor: {says}")
+        document = cases.document_v2("<u2", 1, (4, 4), (2, 2), order, good, [good, wrong])
+        refuse(context, document, f"/w: filters[1]: {says}")
+
+
+@pytest.mark.parametrize("found", [
+    {"id": "bytes"}, {"id": "bytes", "endian": "little"}, {"id": "transpose", "order": [0]}, {"id": "endian"},
+    {"id": "sharding_indexed"}, {"id": "cast_value", "data_type": "int8"}], ids=lambda found: found["id"])
+@pytest.mark.parametrize("role,place", [("compressor", "compressor"), ("filters", "filters[1]")])
+def test_v3_only(context, role, place, found):
+    document = cases.document_v2("<u2", 1, (4,), (2,))
+    document[role] = found if role == "compressor" else [{"id": "shuffle", "elementsize": 2}, found]
+    refuse(context, document, f'/w: {place}: codec "{found["id"]}" is unknown in Zarr v2: only v3 has it')
 
 
 @pytest.mark.parametrize("found", [7, "zlib", [{"id": "zlib"}], {}, {"id": 7}, {"level": 1}, {"id": "nobody"}], ids=str)
@@ -300,7 +323,7 @@ def test_member_v2(context, name, member):
 def test_no_codec_v2(context, role, found):
     document = cases.document_v2("<u2", 1, (4,), (2,))
     document[role] = found if role == "compressor" else [found]
-    refuse(context, document, role)
+    refuse(context, document, "/w: compressor" if role == "compressor" else "/w: filters[0]")
 
 
 # ---- data types --------------------------------------------------------------------------
