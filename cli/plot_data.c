@@ -335,7 +335,8 @@ static int read_values(struct reading *r)
                          r->field.options.field, r->q->node->shown);
     if (!cli_is_number(value_type(type)))
         return cli_error(r->q->cli, CLI_UNSUPPORTED, NULL,
-                         "elements of type %s are no numbers", cli_type_name(type));
+                         "%s holds elements of type %s, which are no numbers",
+                         r->q->node->shown, cli_type_name(type));
     st = make_selection(r, &err);
     if (st)
         return cli_fail(r->q->cli, st, &err, "cannot select");

@@ -148,6 +148,13 @@ static void reps_bound_shard(struct zr_chain_reps *reps, uint32_t i,
     }
 }
 
+/* What is wrong with the list, not with one of its items. */
+static zarr_status chain_prefix(zarr_error *err, zarr_status st,
+                                const struct zr_chain *chain)
+{
+    return chain->label ? zr_prefix(err, st, "%s", chain->label) : st;
+}
+
 static zarr_status reps_step(struct zr_chain_reps *reps, uint32_t i,
                              const struct zr_chain *chain, const zarr_limits *limits,
                              zarr_error *err)
@@ -192,6 +199,7 @@ static zarr_status check_encoded(const struct zr_chain *chain, struct zr_chain_r
     const bool cut = chain->a2b < chain->n && chain->codec[chain->a2b].shard &&
                      !zr_chain_whole_shard(chain);
     uint64_t most = 0;
+    zarr_status st;
 
     if (!encoded_most(base, &most))
         return ZARR_OK;
@@ -201,13 +209,15 @@ static zarr_status check_encoded(const struct zr_chain *chain, struct zr_chain_r
 
         if (rep->n_bytes <= most || shard_is_cut(chain, i))
             continue;
-        if (!reps->loose || rep->dtype)
-            return zr_fail(err, ZARR_ERR_LIMIT,
-                           "%s: a chunk of up to %" PRIu64
-                           " encoded bytes, over %d times the limit chunk_bytes (%" PRIu64
-                           ")",
-                           zarr_codec_spec_name(&chain->codec[i]), rep->n_bytes,
-                           ENCODED_FACTOR, base);
+        if (!reps->loose || rep->dtype) {
+            st = zr_fail(err, ZARR_ERR_LIMIT,
+                         "%s: a chunk of up to %" PRIu64
+                         " encoded bytes, over %d times the limit chunk_bytes (%" PRIu64
+                         ")",
+                         zarr_codec_spec_name(&chain->codec[i]), rep->n_bytes,
+                         ENCODED_FACTOR, base);
+            return zr_link_prefix(err, st, &chain->codec[i]);
+        }
         rep->n_bytes = most;
     }
     return ZARR_OK;
@@ -251,8 +261,11 @@ zarr_status zr_chain_resolve_any(struct zr_chain_reps *out, const struct zr_chai
     zarr_limits lim;
 
     zr_codec_limits(&lim, limits);
-    ZR_TRY(resolve_check(chain, chunk, varies, &lim, err));
-    ZR_TRY(reps_open(&reps, chain->n, chunk, varies, err));
+    st = resolve_check(chain, chunk, varies, &lim, err);
+    if (st == ZARR_OK)
+        st = reps_open(&reps, chain->n, chunk, varies, err);
+    if (st != ZARR_OK)
+        ZR_TRY(chain_prefix(err, st, chain));
     if (chain->a2b < chain->n &&
         (!chain->codec[chain->a2b].shard || zr_chain_whole_shard(chain)) &&
         reps.rep[0].n_bytes > lim.chunk_bytes) {
@@ -260,10 +273,14 @@ zarr_status zr_chain_resolve_any(struct zr_chain_reps *out, const struct zr_chai
                      "a chunk of %" PRIu64 " bytes is over %" PRIu64
                      " (limit chunk_bytes)",
                      reps.rep[0].n_bytes, lim.chunk_bytes);
+        st = chain_prefix(err, st, chain);
         goto out;
     }
-    for (uint32_t i = 0; i < chain->n; i++)
-        ZR_TRY(reps_step(&reps, i, chain, &lim, err));
+    for (uint32_t i = 0; i < chain->n; i++) {
+        st = reps_step(&reps, i, chain, &lim, err);
+        if (st != ZARR_OK)
+            ZR_TRY(zr_link_prefix(err, st, &chain->codec[i]));
+    }
     ZR_TRY(check_encoded(chain, &reps, &lim, err));
     ZR_TRY(zr_filters_check(chain, reps.rep[chain->a2b].dtype, err));
     *out = reps; /* moved */

@@ -129,17 +129,18 @@ static zarr_status shard_index_resolve(const struct zr_shard_spec *s,
     lossy = zr_chain_lossy(s->index, &reps);
     if (lossy)
         ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
-                       "%s: an index would not come back as it was: it would lead to "
-                       "other chunks",
+                       "index_codecs: %s: an index would not come back as it was: it "
+                       "would lead to other chunks",
                        zarr_codec_spec_name(lossy)));
     if (!reps.rep[reps.n].exact) {
-        st = zr_fail(err, ZARR_ERR_INVALID, "the size of the encoded index is not fixed");
+        st = zr_fail(err, ZARR_ERR_INVALID,
+                     "index_codecs: the size of the encoded index is not fixed");
         goto out;
     }
     *out = reps.rep[reps.n].n_bytes;
 out:
     zr_chain_reps_deinit(&reps);
-    return st == ZARR_OK ? ZARR_OK : zr_prefix(err, st, "sharding_indexed: index_codecs");
+    return zr_prefix(err, st, "sharding_indexed");
 }
 
 zarr_status zr_shard_index_bytes(const struct zr_shard_spec *s, uint64_t n_chunks,
@@ -214,7 +215,7 @@ zarr_status zr_shard_spec_resolve(const struct zarr_codec_spec *s,
     ZR_TRY(shard_index_resolve(s->shard, &parts.index, &index_bytes, err));
     st = zr_chain_resolve(&reps, s->shard->inner, &parts.chunk, limits, alloc, err);
     if (st != ZARR_OK) {
-        st = zr_prefix(err, st, "sharding_indexed: codecs");
+        st = zr_prefix(err, st, "sharding_indexed");
         goto out;
     }
     out->exact = 0;

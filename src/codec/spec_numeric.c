@@ -296,6 +296,7 @@ zarr_status zr_filters_check(const struct zr_chain *chain, const zarr_dtype *dty
 {
     struct zr_numpy_type now = {0};
     struct zr_filter f;
+    zarr_status st = ZARR_OK;
 
     if (!dtype || !zr_numpy_parse(zarr_dtype_v2(dtype), &now))
         now.kind = 0;
@@ -305,12 +306,14 @@ zarr_status zr_filters_check(const struct zr_chain *chain, const zarr_dtype *dty
         const struct zarr_codec_spec *s = &chain->codec[i];
 
         if (s->vt->resolve == zr_spec_bitround_v2.resolve && (now.kind != 'f' || now.big))
-            return zr_fail(err, ZARR_ERR_INVALID,
-                           "bitround: what it gets are no little-endian floats of 16 to "
-                           "64 bits, all that numcodecs takes");
+            st = zr_fail(err, ZARR_ERR_INVALID,
+                         "bitround: what it gets are no little-endian floats of 16 to "
+                         "64 bits, all that numcodecs takes");
         if (s->vt->resolve == zr_spec_packbits_v2.resolve && now.kind != 'b')
-            return zr_fail(err, ZARR_ERR_INVALID,
-                           "packbits: what it gets are no bools, all that it keeps");
+            st = zr_fail(err, ZARR_ERR_INVALID,
+                         "packbits: what it gets are no bools, all that it keeps");
+        if (st != ZARR_OK)
+            return zr_link_prefix(err, st, s);
         if (s->vt->resolve == zr_spec_bitround_v2.resolve)
             now.kind = 'i'; /* numcodecs gives the bits on as integers */
         else if (s->vt->resolve == zr_spec_packbits_v2.resolve)

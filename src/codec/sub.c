@@ -147,5 +147,5 @@ zarr_status zarr_codec_spec_chain_resolve(const zarr_codec_spec *spec, const cha
             out->n_bytes = UINT64_MAX;
     }
     zr_chain_reps_deinit(&reps);
-    return zr_prefix(err, st, "%s: %s", spec->vt->name, member);
+    return zr_prefix(err, st, "%s", spec->vt->name);
 }

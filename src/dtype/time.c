@@ -39,7 +39,9 @@ static zarr_status time_facts(zarr_dtype_info *info, uint32_t kind, uint64_t uni
 {
     if (unit == UNIT_GENERIC && multiple != 1)
         return zr_fail(err, ZARR_ERR_INVALID,
-                       "data type %s: a generic unit has no multiple", info->name);
+                       "data type %s: scale_factor is %" PRIu64
+                       ", must be 1: a generic unit has no multiple",
+                       info->name, multiple);
     info->kind = kind;
     info->item_bytes = 8;
     info->swap_bytes = 8;

@@ -96,17 +96,18 @@ zarr_status zr_runner_open_chain(zarr_codec_runner **out, const zarr_codec_spec 
     r->impls = spec->registry->impls;
     r->name = zarr_codec_spec_name(spec);
     r->member = member;
-    ZR_TRY(zr_chain_resolve_any(&r->reps, chain, decoded,
-                                decoded->dtype && !decoded->exact, &limits, r->alloc,
-                                err));
-    ZR_TRY(runner_bind(r, spec->runs, err));
+    st = zr_chain_resolve_any(&r->reps, chain, decoded, decoded->dtype && !decoded->exact,
+                              &limits, r->alloc, err);
+    if (st != ZARR_OK)
+        ZR_TRY(zr_prefix(err, st, "%s", r->name)); /* it names the member */
+    st = runner_bind(r, spec->runs, err);
+    if (st != ZARR_OK)
+        ZR_TRY(zr_prefix(err, st, "%s: %s", r->name, member));
     *out = r; /* moved */
     r = NULL;
 out:
     zarr_codec_runner_close(r);
-    return st == ZARR_OK
-               ? ZARR_OK
-               : zr_prefix(err, st, "%s: %s", zarr_codec_spec_name(spec), member);
+    return st;
 }
 
 zarr_status zr_runner_open_part(zarr_codec_runner **out, const zarr_codec_spec *spec,
@@ -122,8 +123,11 @@ zarr_status zr_runner_open_part(zarr_codec_runner **out, const zarr_codec_spec *
                        zarr_codec_spec_name(spec), member);
     if (first > sub->chain->n || n > sub->chain->n - first)
         return zr_internal(err);
-    part = (struct zr_chain){
-        .codec = sub->chain->codec + first, .n = n, .a2b = n, .alloc = sub->chain->alloc};
+    part = (struct zr_chain){.codec = sub->chain->codec + first,
+                             .n = n,
+                             .a2b = n,
+                             .label = sub->chain->label,
+                             .alloc = sub->chain->alloc};
     if (sub->chain->a2b >= first && sub->chain->a2b - first < n)
         part.a2b = sub->chain->a2b - first;
     return zr_runner_open_chain(out, spec, sub->member, &part, decoded, err);

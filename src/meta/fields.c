@@ -201,8 +201,9 @@ zarr_status zr_meta_check_chain(const struct zr_array_meta *m,
         st = zr_chain_unit(m->chain, m->ndim, unit, err);
         if (st == ZARR_OK)
             st = zr_grid_check_unit(&m->grid, unit, err);
+        st = zr_prefix(err, st, "codecs");
     }
-    return st == ZARR_OK ? st : zr_prefix(err, st, "codecs");
+    return st;
 }
 
 zarr_status zr_meta_blame(const struct zr_meta_env *env, zarr_status st, zarr_error *err)

@@ -39,10 +39,10 @@ static zarr_status judge_document(struct zr_found *f, uint32_t kind, const char 
     const struct zr_json *root = f->tree->json.root;
     const struct zr_json *type = zr_json_get(root, "node_type");
     uint64_t format = 0;
+    char text[64];
 
     if (!zr_json_u64(zr_json_get(root, "zarr_format"), &format) ||
         format != (uint64_t)f->format) {
-        char text[64];
         const char *draft = zr_json_string(zr_json_get(root, "zarr_format"));
 
         if (f->format == 3 && draft && strncmp(draft, "https://purl.org/", 17) == 0)
@@ -66,7 +66,8 @@ static zarr_status judge_document(struct zr_found *f, uint32_t kind, const char 
         f->kind = ZARR_NODE_GROUP;
     else
         return zr_fail(err, ZARR_ERR_CORRUPT,
-                       "%s: node_type is neither \"array\" nor \"group\"", name);
+                       "%s: node_type is %s, must be \"array\" or \"group\"", name,
+                       zr_json_excerpt(type, text, sizeof text));
     return ZARR_OK;
 }
 

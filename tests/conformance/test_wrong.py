@@ -179,7 +179,34 @@ def test_member(context, name, member):
     row = CODECS[name]
     value = row.wrong[member]
     wanted = [] if value is None else [inside(value) if name == "sharding_indexed" else excerpt(value).strip("\"")]
-    refuse(context, row.document(name, {**row.good, member: value}), name.removeprefix("numcodecs."), member, *wanted)
+    refuse(context, row.document(name, {**row.good, member: value}), f"/w: codecs[{len(row.front)}]: ",
+           name.removeprefix("numcodecs."), member, *wanted)
+
+
+INDEX = [LITTLE, cases.CRC]
+
+
+@pytest.mark.parametrize("codecs,says", [
+    ([cases.transpose(0), LITTLE], "codecs[0]: transpose: order has 1 entries"),
+    ([LITTLE, codec("numcodecs.shuffle", elementsize=3)], "codecs[1]: shuffle: 8 bytes are no whole number"),
+    ([cases.transpose(1, 0), codec("sharding_indexed", chunk_shape=[2, 2], codecs=[cases.transpose(0), LITTLE],
+                                   index_codecs=INDEX)], "codecs[1]: sharding_indexed: codecs[0]: transpose: order has"),
+    ([codec("sharding_indexed", chunk_shape=[2, 2], codecs=[LITTLE], index_codecs=[LITTLE, cases.CRC, cases.gzip(1)])],
+     "codecs[0]: sharding_indexed: index_codecs: the size of the encoded index is not fixed"),
+], ids=str)
+def test_place(context, codecs, says):
+    """What only the array tells to be wrong, at its place in the list, in lists inside too."""
+    refuse(context, cases.document_v3("uint16", 0, codecs, (4, 4), (2, 2)), f"/w: {says}")
+
+
+@pytest.mark.parametrize("found,dtype,says", [
+    ({"id": "shuffle", "elementsize": 3}, "<u2", "shuffle: 8 bytes are no whole number"),
+    ({"id": "packbits"}, "<u2", "packbits: what it gets are no bools"),
+    ({"id": "bitround", "keepbits": 3}, "<i2", "bitround: what it gets are no little-endian floats"),
+    ({"id": "vlen-utf8"}, "<i4", "vlen-utf8: elements of type int32, must be string")], ids=str)
+@pytest.mark.parametrize("order", "CF")
+def test_place_resolved_v2(context, order, found, dtype, says):
+    refuse(context, cases.document_v2(dtype, 1, (4, 4), (2, 2), order, None, [found]), f"/w: filters[0]: {says}")
 
 
 @pytest.mark.parametrize("name,changes", [(name, more) for name, row in CODECS.items() for more in row.more], ids=str)
@@ -216,7 +243,8 @@ def test_data_type(context, name):
     row = CODECS[name]
     dtype = row.type[0]
     document = row.document(name, row.good, row.type)
-    refuse(context, document, "codecs: ", f"{name.removeprefix('numcodecs.')}: ", dtype, *NAMED.get(name, ()))
+    place = f"/w: codecs[{len(row.front)}]: "
+    refuse(context, document, place, f"{name.removeprefix('numcodecs.')}: ", dtype, *NAMED.get(name, ()))
     rule = {"bytes": "elements of type string have no fixed size"}.get(
         name, "is not the array's" if name in NAMED else "(data type|elements of type) .*, must be ")
     text = refused(context, document)
@@ -504,6 +532,22 @@ def test_grid_unknown_member(context, name):
         refuse(context, document, "chunk_grid")
     document["chunk_grid"] = {"name": name}
     refuse(context, document, "chunk_grid")
+
+
+@pytest.mark.parametrize("value", ["tree", 7, None], ids=str)
+def test_node_type(context, value):
+    store = context.store()
+    document = {**cases.document_v3("uint16", 0, [LITTLE], (4, 4), (2, 2)), "node_type": value}
+    store.put("w/zarr.json", json.dumps(document).encode())
+    with pytest.raises(ZarrcError) as failed:
+        store.open("w")
+    assert f'node_type is {excerpt(value)}, must be "array" or "group"' in failed.value.message
+
+
+def test_generic_unit(context):
+    dtype = {"name": "numpy.datetime64", "configuration": {"unit": "generic", "scale_factor": 5}}
+    refuse(context, cases.document_v3(dtype, 0, [LITTLE], (4, 4), (2, 2)), "/w: data_type: ", "scale_factor is 5")
+    refuse(context, cases.document_v2("<M8[5generic]", 0, (4,), (2,)), "/w: dtype: ", "5", "generic unit")
 
 
 def key_document(name, configuration):

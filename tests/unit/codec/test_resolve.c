@@ -180,21 +180,21 @@ static const struct {
      {8},
      {0},
      ZARR_ERR_INVALID,
-     "sharding_indexed: codecs: sharding_indexed: chunk_shape[0] 3"},
+     "codecs[0]: sharding_indexed: codecs[0]: sharding_indexed: chunk_shape[0] 3"},
     {"[{\"name\":\"sharding_indexed\",\"configuration\":{\"chunk_shape\":[1],\"codecs\":"
      "[" BYTES "],\"index_codecs\":[" BYTES ",\"zstd\"]}}]",
      "int16",
      {2},
      {0},
      ZARR_ERR_INVALID,
-     "encoded index is not fixed"},
+     "index_codecs: the size of the encoded index is not fixed"},
     {"[{\"name\":\"sharding_indexed\",\"configuration\":{\"chunk_shape\":[1],\"codecs\":"
      "[" BYTES "],\"index_codecs\":[\"bytes\"]}}]",
      "int16",
      {2},
      {0},
      ZARR_ERR_INVALID,
-     "index_codecs: bytes: endian is required"},
+     "codecs[0]: sharding_indexed: index_codecs[0]: bytes: endian is required"},
 };
 
 static void misfits_are_named(void **state)

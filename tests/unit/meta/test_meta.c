@@ -195,9 +195,10 @@ static const struct refusal v2_table[] = {
     {"{\"compressor\":\"zstd\"}", ZARR_ERR_CORRUPT, "compressor"},
     {"{\"compressor\":{\"id\":\"imagecodecs_x\"}}", ZARR_ERR_UNSUPPORTED,
      "imagecodecs_x"},
-    {"{\"compressor\":{\"id\":\"bytes\"}}", ZARR_ERR_CORRUPT, "bytes"},
-    {"{\"filters\":[{\"id\":\"transpose\",\"order\":[1,0]}]}", ZARR_ERR_CORRUPT,
-     "transpose"},
+    {"{\"compressor\":{\"id\":\"bytes\"}}", ZARR_ERR_UNSUPPORTED,
+     "compressor: codec \"bytes\" is unknown in Zarr v2"},
+    {"{\"filters\":[{\"id\":\"transpose\",\"order\":[1,0]}]}", ZARR_ERR_UNSUPPORTED,
+     "filters[0]: codec \"transpose\" is unknown in Zarr v2"},
 };
 
 /* "|O": what makes bytes of it says what it is. */
