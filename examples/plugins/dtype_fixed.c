@@ -55,7 +55,7 @@ static zarr_status fill_print(const zarr_dtype_info *info, int format,
     (void)format;
     (void)err;
     memcpy(&bits, element, sizeof bits);
-    *text_bytes = (size_t)snprintf(text, cap, "%.11g", bits / 256.0); /* exact: 127.99609375 */
+    *text_bytes = (size_t)snprintf(text, cap, "%.11g", bits / 256.0); /* exact */
     return ZARR_OK;
 }
 

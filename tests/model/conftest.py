@@ -9,7 +9,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support
 
 
 def pytest_configure(config):
-    """One seed for all workers; it stands in the header, and ZARRC_SEED sets it. The long
+    """One seed for all workers; it stands at the end, and ZARRC_SEED sets it. The long
     runs look for what is new; what a push must pass is the same each time."""
     from hypothesis import core
     fresh = os.environ.get("HYPOTHESIS_PROFILE") == "long"
@@ -18,13 +18,9 @@ def pytest_configure(config):
     core.global_force_seed = int(os.environ["ZARRC_SEED"])
 
 
-def pytest_report_header():
-    return f"ZARRC_SEED={os.environ['ZARRC_SEED']}"
-
-
 def pytest_terminal_summary(terminalreporter):
-    if terminalreporter.stats.get("failed"):
-        terminalreporter.write_line(f"repeat with ZARRC_SEED={os.environ['ZARRC_SEED']}")
+    """After every run, with -q too, which has no header: what passed can be repeated."""
+    terminalreporter.write_line(f"repeat with ZARRC_SEED={os.environ['ZARRC_SEED']}")
 
 
 @pytest.fixture(scope="session")

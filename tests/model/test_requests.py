@@ -1,6 +1,9 @@
 """Requests under way: submit, wait, progress, cancel; threads that share chunks and shards; fork."""
 import os
+import pathlib
 import signal
+import subprocess
+import sys
 import threading
 import time
 
@@ -292,3 +295,14 @@ def test_fork_while_threads_write(tmp_path):
         for thread in threads:
             thread.join()
     assert (stable.read("i8") == data).all()
+
+
+@pytest.mark.parametrize("workers", [[], ["-n", "1"]], ids=["alone", "xdist"])
+def test_seed_is_told(workers):
+    """What passed without a word more (scripts/run-tests runs -q) can be repeated, too."""
+    here = pathlib.Path(__file__)
+    done = subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *workers,
+                           f"{here}::test_submit_and_wait"], capture_output=True, text=True, timeout=120,
+                          env={**os.environ, "ZARRC_SEED": "4711"})
+    assert done.returncode == 0, done.stdout
+    assert "repeat with ZARRC_SEED=4711" in done.stdout
