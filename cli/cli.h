@@ -420,7 +420,14 @@ void cli_json_shape(struct cli_json *j, int32_t ndim,
          "NAMES", NULL, "dimension names, as time,y,x; an empty one has no name"},       \
         {"attributes", 'a', 0, "JSON", NULL, "attributes, a JSON object"},               \
         {"format", 0, 0, "N", "2|3", "Zarr format of the new array"},                    \
-        {"key-encoding", 0, 0, "NAME", "default|v2", "how chunk keys are made (v3)"},    \
+        {"key-encoding",                                                                 \
+         0,                                                                              \
+         0,                                                                              \
+         "NAME",                                                                         \
+         NULL,                                                                           \
+         "how chunk keys are made (v3): default, v2 or another, "                        \
+         "see zarrc list key-encodings; also "                                           \
+         "NAME:KEY=VALUE,... or JSON"},                                                  \
         {"separator", 0, 0, "CHAR", "/|.", "separator in chunk keys"},                   \
     {                                                                                    \
         "order", 0, 0, "ORDER", "C|F", "order of the elements inside chunks"             \

@@ -196,8 +196,6 @@ static void read_texts(struct cli *cli, struct cli_spec *s)
         s->spec.fill_value = cli_spec_keep(s, CLI_TEXT_FILL, cli_strdup(text));
     if ((text = cli_text(cli, "attributes")) != NULL)
         s->spec.attributes = cli_spec_keep(s, CLI_TEXT_ATTRS, cli_strdup(text));
-    if ((text = cli_text(cli, "key-encoding")) != NULL)
-        s->spec.key_encoding = text;
     if ((text = cli_text(cli, "separator")) != NULL)
         s->spec.separator = *text;
     if ((text = cli_text(cli, "order")) != NULL)
@@ -311,8 +309,10 @@ int cli_spec_read(struct cli *cli, struct cli_spec *spec)
         spec->spec.zarr_format = *format - '0';
     }
     v2 = spec->spec.zarr_format == 2;
+    rc = cli_spec_keys(cli, spec);
     read_texts(cli, spec);
-    rc = read_chunks(cli, spec);
+    if (!rc)
+        rc = read_chunks(cli, spec);
     if (!rc)
         rc = read_shards(cli, spec);
     if (!rc && cli_count(cli, "codec")) {

@@ -27,6 +27,8 @@ const char *cli_spec_keep(struct cli_spec *s, int which, char *text);
 /* The values of option (--codec, --index-codec) as JSON, into text `which`. */
 int cli_spec_codecs(struct cli *cli, const char *option, int which, bool v2,
                     struct cli_spec *s);
+/* --key-encoding: a name, NAME:KEY=VALUE,... or JSON. */
+int cli_spec_keys(struct cli *cli, struct cli_spec *s);
 
 struct cli_v2_chain {
     char *json;        /* {"filters": ..., "compressor": ...}; owned by the caller */

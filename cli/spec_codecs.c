@@ -73,7 +73,8 @@ static void add_pair(struct cli_string *out, const char *key, size_t key_bytes,
 
 /* "NAME:VALUE,KEY=VALUE" as {"name": ..., "configuration": {...}} or, for v2, {"id": ...,
  * ...}. */
-static int add_short(struct cli *cli, const char *text, bool v2, struct cli_string *out)
+static int add_short(struct cli *cli, const char *kind, const char *text, bool v2,
+                     struct cli_string *out)
 {
     size_t name_bytes = strcspn(text, ":");
     const char *at = text[name_bytes] ? text + name_bytes + 1 : "";
@@ -97,7 +98,7 @@ static int add_short(struct cli *cli, const char *text, bool v2, struct cli_stri
         } else {
             cli_string_free(&conf);
             return cli_error(cli, CLI_USAGE, "Write NAME:KEY=VALUE,KEY=VALUE or JSON.",
-                             "codec \"%s\": what is \"%.*s\"?", text, (int)n, at);
+                             "%s \"%s\": what is \"%.*s\"?", kind, text, (int)n, at);
         }
         free(value);
         at += n + (at[n] == ',');
@@ -133,7 +134,7 @@ static int add_codec(struct cli *cli, const char *text, bool v2, struct cli_stri
         cli_string_add(out, text, bytes);
         return CLI_OK;
     }
-    return add_short(cli, text, v2, out);
+    return add_short(cli, "codec", text, v2, out);
 }
 
 /* All but the last codec are filters, and it too where it does not compress. */
@@ -163,6 +164,25 @@ static int codecs_v2(struct cli *cli, int n, struct cli_string *out)
                       compressor.text ? compressor.text : "null");
     cli_string_free(&filters);
     cli_string_free(&compressor);
+    return rc;
+}
+
+int cli_spec_keys(struct cli *cli, struct cli_spec *s)
+{
+    const char *text = cli_text(cli, "key-encoding");
+    const char *colon = text ? strchr(text, ':') : NULL;
+    struct cli_string out = {0};
+    int rc;
+
+    if (!text)
+        return CLI_OK;
+    if (strcmp(text, "default") != 0 && strcmp(text, "v2") != 0)
+        s->spec.separator = 0; /* the model's: this one may know none */
+    s->spec.key_encoding = text;
+    if (*text == '{' || !colon || strncmp(colon, "://", 3) == 0)
+        return CLI_OK;
+    rc = add_short(cli, "key encoding", text, false, &out);
+    s->spec.key_encoding = cli_spec_keep(s, CLI_TEXT_KEYS, out.text);
     return rc;
 }
 

@@ -109,11 +109,16 @@ typedef struct zarr_array_spec {
     /** ndim entries, NULL entries allowed; v3 (v2: _ARRAY_DIMENSIONS attribute) */
     const char *const *dimension_names;
     /**
-     * "default" or "v2", or the JSON object of an encoding (then no separator); NULL:
-     * default for v3 (v2 arrays have no choice)
+     * The name of a registered encoding, "default" or "v2" among others, or its JSON
+     * object {"name": ..., "configuration": ...} (then no separator); NULL: default for
+     * v3 (v2 arrays have no choice)
      */
     const char *key_encoding;
-    char separator; /**< '/' or '.'; 0: '/' for v3, '.' for v2 */
+    /**
+     * '/' or '.'; 0: '.' in v2 arrays, '/' for "default" and "v2", for other encodings
+     * what they take without
+     */
+    char separator;
     /** v2: 'C' or 'F'; v3: 'F' adds a transpose codec; 0: 'C' */
     char order;
     uint16_t reserved;

@@ -256,7 +256,7 @@ static zarr_status chain_insert_bytes(struct zr_chain *chain, struct zr_parse *p
                                    .most_bytes = p->limits.chunk_bytes,
                                    .most_chunks = p->limits.chunks_per_shard,
                                    .must_understand = true,
-                                   .place = {"codecs", -1, true}};
+                                   .place = {chain->label, -1, true}};
     zarr_status st = ZARR_OK;
     uint32_t at = 0;
 

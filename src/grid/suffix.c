@@ -33,10 +33,11 @@ static zarr_status suffix_new(struct suffix **out, const struct zr_json *config,
     const struct zr_json *v = zr_json_get(config, "suffix");
     const char *text = zr_json_string(v);
     struct suffix *s = NULL;
+    char shown[64];
 
     if (!text)
-        return zr_fail(err, ZARR_ERR_INVALID, "%s: suffix is a %s, must be a string",
-                       what, zr_json_type_text(v));
+        return zr_fail(err, ZARR_ERR_INVALID, "%s: suffix is %s, must be a string", what,
+                       zr_json_excerpt(v, shown, sizeof(shown)));
     s = zr_calloc(NULL, 1, sizeof(*s) + v->u.text.bytes + 1);
     if (!s)
         return zr_fail_memory(err, v->u.text.bytes);
@@ -123,8 +124,8 @@ static zarr_status base_read(struct suffix *s, const struct zr_json *v, zarr_err
 
     if (!zr_json_string(name))
         return zr_fail(err, ZARR_ERR_INVALID,
-                       "%s: base_encoding is a %s, must be a chunk key encoding", what,
-                       zr_json_type_text(v));
+                       "%s: base_encoding is %s, must be a chunk key encoding", what,
+                       zr_json_excerpt(v, text, sizeof(text)));
     if (name != v)
         ZR_TRY(zr_config_known(v, "base_encoding", members, err));
     for (size_t i = 0; i < ZR_COUNT(bases); i++)

@@ -259,15 +259,23 @@ static zarr_status spec_grid(struct zr_json **out, struct spec_work *w, zarr_err
     return ZARR_OK;
 }
 
+/* Others than the two of the specification may know no separator: they get none that the
+ * caller did not give. */
 static zarr_status spec_keys(struct zr_json **out, struct spec_work *w, zarr_error *err)
 {
     const zarr_array_spec *s = w->spec;
+    const char *name = s->key_encoding ? s->key_encoding : "default";
     const char separator[2] = {s->separator ? s->separator : '/', '\0'};
 
-    if (s->key_encoding && *s->key_encoding == '{')
-        return zr_spec_json(out, w->ctx, w->doc, s->key_encoding, "key_encoding", err);
-    *out = named_config(w->doc, s->key_encoding ? s->key_encoding : "default",
-                        "separator", zr_json_new_text(w->doc, separator));
+    if (*name == '{')
+        return zr_spec_json(out, w->ctx, w->doc, name, "key_encoding", err);
+    if (s->separator || zr_streq(name, "default") || zr_streq(name, "v2")) {
+        *out =
+            named_config(w->doc, name, "separator", zr_json_new_text(w->doc, separator));
+        return ZARR_OK;
+    }
+    *out = zr_json_new(w->doc, ZR_JSON_OBJECT);
+    zr_json_set(w->doc, *out, "name", zr_json_new_text(w->doc, name));
     return ZARR_OK;
 }
 

@@ -196,6 +196,42 @@ def test_keys(zarrc, tmp_path, encoding, separator, key):
     assert (tmp_path / "b.zarr" / key).is_file()
 
 
+SUFFIX = {"name": "suffix", "configuration": {"suffix": ".tiff", "base_encoding": "v2"}}
+
+
+@pytest.mark.parametrize("encoding, key, suffix", [
+    ("suffix:suffix=.tiff,base_encoding=default", "c/1/2", ".tiff"), (json.dumps(SUFFIX), "1.2", ".tiff"),
+    ("zarrs.default_suffix:suffix=.x", "c/1/2", ".x"), ("zarrs.default_suffix:suffix=.x,separator=.", "c.1.2", ".x"),
+    ("v2:separator=/", "1/2", "")])
+def test_registered_keys(zarrc, tmp_path, encoding, key, suffix):
+    """Of any name that `zarrc list` shows. The chunks are what zarr-python reads under the keys that it knows."""
+    values = np.arange(120, dtype="u1").reshape(10, 12) + np.uint8(1)
+    make(tmp_path / "a.zarr", values, chunks=(5, 4))
+    zarrc("reencode", "--key-encoding", encoding, tmp_path / "a.zarr", tmp_path / "b.zarr")
+    assert (tmp_path / "b.zarr" / (key + suffix)).is_file()
+    assert zarrc("cat", "--format=raw", tmp_path / "b.zarr").out == values.tobytes()
+    zarrc("create", "--like", tmp_path / "b.zarr", tmp_path / "c.zarr")
+    document, like = (json.loads((tmp_path / name / "zarr.json").read_text()) for name in ("b.zarr", "c.zarr"))
+    assert document["chunk_key_encoding"] == like["chunk_key_encoding"]
+    document["chunk_key_encoding"] = {"name": "default" if key[0] == "c" else "v2",
+                                      "configuration": {"separator": key[-2]}}
+    (tmp_path / "b.zarr/zarr.json").write_text(json.dumps(document))
+    for file in [file for file in (tmp_path / "b.zarr").rglob("*" + suffix) if suffix]:
+        file.rename(str(file).removesuffix(suffix))
+    assert (zarr.open_array(str(tmp_path / "b.zarr"), mode="r")[...] == values).all()
+
+
+@pytest.mark.parametrize("encoding, says", [
+    ("suffix", 'chunk key encoding "suffix": suffix is nothing, must be a string'),
+    ("zarrs.default_suffix", 'chunk key encoding "zarrs.default_suffix": suffix is nothing, must be a string'),
+    ("suffix:suffix=.x", 'chunk key encoding "suffix": base_encoding is nothing, must be a chunk key encoding'),
+    ("suffix:.x", 'key encoding "suffix:.x": what is ".x"?'), ("https://example.org/keys", "is not known"),
+    ("nobody", 'chunk key encoding "nobody" is not known'), ("fanout", 'chunk key encoding "fanout" is refused')])
+def test_keys_refused(zarrc, tmp_path, encoding, says):
+    done = zarrc("create", "--shape=4", "-t", "u1", "--key-encoding", encoding, tmp_path / "a.zarr", code=None)
+    assert done.code and says in done.err and "separator" not in done.err
+
+
 def group(path):
     top = zarr.create_group(str(path), attributes={"title": "x"})
     top.create_array("lat", shape=(10,), chunks=(4,), dtype="f8")[:] = np.arange(10)

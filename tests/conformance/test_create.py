@@ -74,6 +74,24 @@ def test_specs(context, rng, tmp_path, name):
     assert again.metadata == array.metadata
 
 
+def test_key_encoding(context):
+    """By name and as an object; by name it gets no separator that nobody gave."""
+    store = context.store()
+    encoding = {"name": "suffix", "configuration": {"suffix": ".tiff", "base_encoding": {"name": "default"}}}
+    array = store.create("a", (4, 4), "int16", chunks=(2, 2), codecs=[], key_encoding=json.dumps(encoding))
+    array.write(np.arange(16, dtype="i2").reshape(4, 4))
+    assert store.get("a/c/1/0.tiff") == np.array([8, 9, 12, 13], "<i2").tobytes()
+    for name in ("suffix", "zarrs.default_suffix"):
+        with pytest.raises(ZarrcError) as failed:
+            store.create("b", (4,), "int16", key_encoding=name)
+        assert f'chunk key encoding "{name}": suffix is nothing, must be a string' in failed.value.message
+    with pytest.raises(ZarrcError, match='unknown member "separator"'):
+        store.create("b", (4,), "int16", key_encoding="suffix", separator="/")
+    for name in ("default", "v2"):
+        made = json.loads(store.create(name, (4,), "int16", key_encoding=name).metadata)
+        assert made["chunk_key_encoding"] == {"name": name, "configuration": {"separator": "/"}}
+
+
 def test_there_already(context):
     store = context.store()
     first = store.create("a", (4,), "int8", chunks=(2,), attributes={"k": 1})

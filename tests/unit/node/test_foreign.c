@@ -295,12 +295,32 @@ static void test_listed(void **state)
     world_close(&w);
 }
 
+/* By its bare name, which brings no configuration. */
+static void test_keys_by_name(void **state)
+{
+    zarr_array_spec spec = ZARR_ARRAY_SPEC_INIT;
+    const uint64_t length[1] = {4};
+    zarr_array *a = NULL;
+    struct world w;
+
+    (void)state;
+    foreign_world(&w, WORLD_MEMORY);
+    spec.ndim = 1;
+    spec.shape = length;
+    spec.data_type = "uint8";
+    spec.key_encoding = "test.keys";
+    assert_ok(zarr_array_create(&a, w.store, "a", &spec, NULL, &terr));
+    assert_non_null(strstr(zarr_array_metadata(a), "\"test.keys\""));
+    assert_null(strstr(zarr_array_metadata(a), "separator"));
+    zarr_array_free(a);
+    world_close(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_codecs_and_keys),
-        cmocka_unit_test(test_keys_shrink),
-        cmocka_unit_test(test_partial),
+        cmocka_unit_test(test_codecs_and_keys), cmocka_unit_test(test_keys_shrink),
+        cmocka_unit_test(test_keys_by_name),    cmocka_unit_test(test_partial),
         cmocka_unit_test(test_listed),
     };
 
