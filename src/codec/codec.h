@@ -81,6 +81,16 @@ struct zr_chain_place {
     int32_t at;        /* -1: no list */
     bool ours; /* v2: what the reader makes of "order" and "dtype", not a codec's name */
 };
+
+/* What a chain does in front of a link, for numcodecs' codecs that say it in their bytes
+ * (front.c). */
+struct zr_front {
+    bool v2;       /* a filter of v2 that stands between arrays: views what it gets */
+    bool turned;   /* a transpose (in v2: order F), and not one dimension since */
+    bool flat;     /* a filter has made one dimension of the array */
+    int32_t round; /* keepbits of numcodecs' bitround, the last in front; -1: none */
+};
+
 struct zarr_codec_spec { /* one link */
     const zarr_codec_spec_vtable *vt;
     const zarr_allocator *alloc;
@@ -106,6 +116,7 @@ struct zarr_codec_spec { /* one link */
     /* bytes: ZARR_ORDER_LITTLE / BIG; NATIVE: not given; MIXED in v2, whose leaves are
      * borrowed from config */
     struct zr_order stored;
+    struct zr_front front;
 };
 /* The permutation of a transpose for this rank, also where it was spelled "C" or "F". */
 zarr_status zr_spec_order(const zarr_codec_spec *spec, int32_t ndim, uint8_t *order,
@@ -181,6 +192,11 @@ struct zr_zfp {
     bool header;      /* numcodecs' zfpy */
     uint32_t dims;    /* 1 to 4 */
     uint64_t size[4]; /* slowest first */
+    /* zfpy behind a filter that flattens: the array's own dimensions, which a header may
+     * name as well; 0: more than zfp has, or no such filter */
+    uint32_t array_dims;
+    uint64_t array_size[4];
+    bool bits_of_floats; /* zfpy behind bitround: integers, but a header may say floats */
     uint64_t n_items, n_blocks;
     uint32_t minbits, maxbits, maxprec; /* the four of the expert mode; for other modes */
     int32_t minexp;                     /* bounds for a block of 4^dims */
@@ -189,6 +205,8 @@ struct zr_zfp {
 /* `array` is the decoded side. INVALID, UNSUPPORTED. */
 zarr_status zr_spec_zfp(const zarr_codec_spec *spec, const zarr_chunk_spec *array,
                         struct zr_zfp *out, zarr_error *err);
+/* Blocks of 4^dims that cover so many items. */
+uint64_t zr_zfp_blocks(const uint64_t *size, uint32_t dims);
 /* Most bits that a block takes. */
 uint64_t zr_zfp_block_bits(const struct zr_zfp *z);
 

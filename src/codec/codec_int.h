@@ -80,6 +80,9 @@ const char *zr_spec_fill_text(const zarr_dtype *dtype, const void *fill, char *t
  */
 zarr_status zr_filters_check(const struct zr_chain *chain, const zarr_dtype *dtype,
                              zarr_error *err);
+/* Spells the types of a filter as between arrays, without an order. */
+zarr_status zr_filter_settle(struct zarr_codec_spec *s, struct zr_filter *f,
+                             zarr_error *err);
 /* Names the types that a filter between arrays has left to them. */
 zarr_status zr_filter_complete(struct zarr_codec_spec *s, const zarr_chunk_spec *in,
                                zarr_error *err);
@@ -105,6 +108,13 @@ void zr_sub_free(struct zarr_codec_spec *s);
 /* Writes the chain's text, anew where it had one. */
 zarr_status zr_sub_print(struct zr_sub_chain *sub, int format,
                          const zarr_allocator *alloc, zarr_error *err);
+
+/* v2 (front.c): `bytes` and the filters behind it in front of an array->bytes codec
+ * become filters between arrays. UNSUPPORTED for what such a codec cannot get. */
+zarr_status zr_front_v2(struct zr_chain *chain, const struct zr_parse *p,
+                        zarr_error *err);
+/* What each link has in front of it, once all have their place. */
+void zr_front_note(struct zr_chain *chain);
 
 /* A number that a macro names, as text. */
 #define ZR_DIGITS(n)    ZR_DIGITS_OF(n)

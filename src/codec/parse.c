@@ -274,32 +274,6 @@ out:
     return st;
 }
 
-/* v2 never names `bytes`: the reader of its documents puts one in front of the filters. A
- * filter that makes bytes of the array itself (zfpy) takes its place, and gets elements
- * of this machine's order; libraries of such filters know little-endian ones only. */
-static zarr_status chain_drop_bytes(struct zr_chain *chain, zarr_error *err)
-{
-    zarr_status st;
-    uint32_t i = 0;
-
-    while (i + 1 < chain->n && chain->codec[i].vt->kind == ZARR_CODEC_ARRAY_ARRAY)
-        i++;
-    if (i + 1 >= chain->n || chain->codec[i].vt->canonical != zr_spec_bytes.canonical ||
-        chain->codec[i + 1].vt->kind != ZARR_CODEC_ARRAY_BYTES)
-        return ZARR_OK;
-    if (chain->codec[i].stored.order == ZARR_ORDER_BIG) {
-        st =
-            zr_fail(err, ZARR_ERR_UNSUPPORTED, "\"%s\" takes little-endian elements only",
-                    chain->codec[i + 1].vt->name);
-        return zr_link_prefix(err, st, &chain->codec[i + 1]);
-    }
-    zr_link_deinit(&chain->codec[i]);
-    chain->n--;
-    memmove(&chain->codec[i], &chain->codec[i + 1],
-            (chain->n - i) * sizeof chain->codec[0]);
-    return ZARR_OK;
-}
-
 zarr_status zr_chain_parse_list(struct zr_chain **out, struct zr_parse *p,
                                 const char *label, const struct zr_json *codecs,
                                 zarr_error *err)
@@ -352,8 +326,9 @@ zarr_status zr_chain_parse_list(struct zr_chain **out, struct zr_parse *p,
     if (p->allow_missing_bytes && !p->sub && chain_lacks_bytes(chain))
         ZR_TRY(chain_insert_bytes(chain, p, err));
     if (p->format == 2)
-        ZR_TRY(chain_drop_bytes(chain, err));
+        ZR_TRY(zr_front_v2(chain, p, err));
     ZR_TRY(chain_check_order(chain, label, p->sub, err));
+    zr_front_note(chain);
     *out = chain; /* moved */
     chain = NULL;
 out:

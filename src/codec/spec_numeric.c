@@ -238,32 +238,43 @@ out:
     return st;
 }
 
-zarr_status zr_filter_complete(struct zarr_codec_spec *s, const zarr_chunk_spec *in,
-                               zarr_error *err)
+zarr_status zr_filter_settle(struct zarr_codec_spec *s, struct zr_filter *f,
+                             zarr_error *err)
 {
     const struct filter_form *form = filter_form(zarr_codec_spec_name(s));
     zarr_status st = ZARR_OK;
     struct zr_conf_text t;
-    struct zr_filter f;
     char *json = NULL;
     size_t bytes = 0;
 
-    if (zr_conf_has(s, form->dtype) && zr_conf_has(s, form->astype))
-        return ZARR_OK;
-    ZR_TRY(zr_filter_read(s, in->dtype, &f, err));
-    f.dtype.big = f.astype.big = false;
+    f->dtype.big = f->astype.big = false;
     zr_conf_open(&t, NULL, 0);
-    ZR_TRY(filter_write(s, form, &f.dtype, &f.astype, &t, &bytes, err));
+    ZR_TRY(filter_write(s, form, &f->dtype, &f->astype, &t, &bytes, err));
     json = zr_malloc(s->alloc, bytes + 1);
     if (!json)
         return zr_fail_memory(err, bytes + 1);
     zr_conf_open(&t, json, bytes + 1);
-    st = filter_write(s, form, &f.dtype, &f.astype, &t, &bytes, err);
+    st = filter_write(s, form, &f->dtype, &f->astype, &t, &bytes, err);
     if (st == ZARR_OK) {
         st = zr_link_settle(s, json, err);
         json = NULL; /* moved */
     }
     zr_free(s->alloc, json);
+out:
+    return st;
+}
+
+zarr_status zr_filter_complete(struct zarr_codec_spec *s, const zarr_chunk_spec *in,
+                               zarr_error *err)
+{
+    const struct filter_form *form = filter_form(zarr_codec_spec_name(s));
+    zarr_status st = ZARR_OK;
+    struct zr_filter f;
+
+    if (zr_conf_has(s, form->dtype) && zr_conf_has(s, form->astype))
+        return ZARR_OK;
+    ZR_TRY(zr_filter_read(s, in->dtype, &f, err));
+    st = zr_filter_settle(s, &f, err);
 out:
     return st;
 }
@@ -352,7 +363,8 @@ static zarr_status filter_array_resolve(const zarr_codec_spec *spec,
     ZR_TRY(zr_filter_read(spec, in->dtype, &f, err));
     filter_type_name(&f.dtype, name);
     ZR_TRY(zarr_codec_spec_dtype(spec, name, &dtype, err));
-    if (!zarr_dtype_equal(dtype, in->dtype))
+    if (spec->front.v2 ? zarr_dtype_item_bytes(in->dtype) != f.dtype.item_bytes
+                       : !zarr_dtype_equal(dtype, in->dtype))
         ZR_TRY(zr_fail(err, ZARR_ERR_INVALID, "%s: %s \"%s\" is not the array's, %s",
                        form->name, form->dtype, name, zr_spec_type_name(in->dtype)));
     filter_type_name(&f.astype, name);

@@ -53,7 +53,20 @@ static zarr_status round_resolve(const zarr_codec_spec *spec, const zarr_chunk_s
 {
     struct zr_round round;
 
+    uint32_t long_dims = 0;
+
     ZR_UNUSED(fill_out);
+    for (int32_t i = 0; i < in->ndim; i++)
+        long_dims += in->shape[i] > 1;
+    if (spec->front.v2 && spec->front.turned && long_dims > 1)
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                       "bitround: with order F, in front of a codec that takes an array, "
+                       "zarr-python reads other elements than it wrote");
+    if (spec->front.v2 && zarr_dtype_kind(in->dtype) != ZARR_KIND_FLOAT)
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "bitround: elements of type %s, must be floats of 16 to 64 bits, "
+                       "all that numcodecs takes",
+                       zr_spec_type_name(in->dtype));
     if (!zr_round_of(in->dtype, &round))
         return zr_fail(err, ZARR_ERR_UNSUPPORTED,
                        "%s: elements of type %s, must be integers, times, or floats of "

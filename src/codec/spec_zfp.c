@@ -3,7 +3,8 @@
  * numcodecs' `zfpy`, the same behind zfp's header, in v2 and v3. zfp compresses fields
  * of 1 to 4 dimensions of int32, int64, float and double; narrower numbers are promoted
  * as the registry says. Unsigned numbers of 32 and 64 bits go in as they are, so they
- * must not use their highest bit (zarrs cuts such ones off).
+ * must not use their highest bit (zarrs cuts such ones off). zfpy's header shows what
+ * numcodecs' filters in front of it hand on: one dimension, or integers (front.c).
  * Bounds are zfp's own arithmetic, written out, because this room knows no library; a
  * test of room impl holds them against the real function.
  * Thread class: plain functions.
@@ -11,6 +12,7 @@
 #include "codec/codec_int.h"
 
 #include <math.h>
+#include <string.h>
 
 enum {
     ZFP_MAX_BITS_OF_BLOCK = 16658,
@@ -155,6 +157,16 @@ out:
 
 /* ---- what it comes to -------------------------------------------------------------- */
 
+/* numcodecs' bitround hands on floats as integers, unless it has nothing to round. */
+static bool zfp_gets_bits(const zarr_codec_spec *spec, const zarr_dtype *dtype)
+{
+    const uint64_t bits = zarr_dtype_component_bits(dtype);
+
+    return spec->front.round >= 0 && zarr_dtype_kind(dtype) == ZARR_KIND_FLOAT &&
+           ((bits == 32 && spec->front.round < 23) ||
+            (bits == 64 && spec->front.round < 52));
+}
+
 static zarr_status zfp_scalar_of(const zarr_codec_spec *spec, const zarr_dtype *dtype,
                                  struct zr_zfp *z, zarr_error *err)
 {
@@ -165,7 +177,10 @@ static zarr_status zfp_scalar_of(const zarr_codec_spec *spec, const zarr_dtype *
 
     z->item_bytes = (uint32_t)zarr_dtype_item_bytes(dtype);
     z->is_unsigned = kind == ZARR_KIND_UINT;
-    if (kind == ZARR_KIND_FLOAT && bits == 64) {
+    if (z->header && zfp_gets_bits(spec, dtype)) {
+        z->scalar = bits == 64 ? ZR_ZFP_INT64 : ZR_ZFP_INT32;
+        z->bits_of_floats = true;
+    } else if (kind == ZARR_KIND_FLOAT && bits == 64) {
         z->scalar = ZR_ZFP_DOUBLE;
     } else if (kind == ZARR_KIND_FLOAT && bits == 32) {
         z->scalar = ZR_ZFP_FLOAT;
@@ -175,8 +190,7 @@ static zarr_status zfp_scalar_of(const zarr_codec_spec *spec, const zarr_dtype *
     } else if (kind == ZARR_KIND_INT || (!z->header && kind == ZARR_KIND_UINT)) {
         z->scalar = bits > 32 ? ZR_ZFP_INT64 : ZR_ZFP_INT32;
         z->bits = bits < 32 ? (uint32_t)bits : 0;
-    } else if (!z->header &&
-               (kind == ZARR_KIND_DATETIME || kind == ZARR_KIND_TIMEDELTA)) {
+    } else if (kind == ZARR_KIND_DATETIME || kind == ZARR_KIND_TIMEDELTA) {
         z->scalar = ZR_ZFP_INT64;
     } else {
         return zr_fail(
@@ -192,24 +206,42 @@ static zarr_status zfp_scalar_of(const zarr_codec_spec *spec, const zarr_dtype *
     return ZARR_OK;
 }
 
+/* The chunk as its header says it: behind some filters by its one dimension. */
 static zarr_status zfp_shape(const zarr_codec_spec *spec, const zarr_chunk_spec *array,
                              struct zr_zfp *z, zarr_error *err)
 {
     const int32_t ndim = array->ndim;
+    const bool flat = z->header && spec->front.flat;
 
-    if (ndim > 4 || (z->header && ndim == 0))
+    if (!flat && (ndim > 4 || (z->header && ndim == 0)))
         return zr_fail(err, ZARR_ERR_UNSUPPORTED,
                        "%s: chunks of %" PRId32 " dimensions; it has %s to 4",
                        zarr_codec_spec_name(spec), ndim, z->header ? "1" : "0");
-    z->dims = ndim ? (uint32_t)ndim : 1;
+    z->dims = ndim && !flat ? (uint32_t)ndim : 1;
     z->size[0] = 1;
-    z->n_items = z->n_blocks = 1;
+    z->n_items = 1;
     for (int32_t i = 0; i < ndim; i++) {
-        z->size[i] = array->shape[i];
-        z->n_items *= z->size[i]; /* n_bytes fits */
-        z->n_blocks *= z->size[i] / 4 + (z->size[i] % 4 != 0);
+        z->n_items *= array->shape[i]; /* n_bytes fits */
+        if (!flat)
+            z->size[i] = array->shape[i];
+        else if (ndim <= 4)
+            z->array_size[i] = array->shape[i];
     }
+    if (flat)
+        z->size[0] = z->n_items;
+    if (flat && ndim <= 4)
+        z->array_dims = (uint32_t)ndim;
+    z->n_blocks = zr_zfp_blocks(z->size, z->dims);
     return ZARR_OK;
+}
+
+uint64_t zr_zfp_blocks(const uint64_t *size, uint32_t dims)
+{
+    uint64_t n = 1;
+
+    for (uint32_t i = 0; i < dims; i++)
+        n *= size[i] / 4 + (size[i] % 4 != 0);
+    return n;
 }
 
 static uint32_t zfp_rate_bits(const struct zr_zfp *z)
@@ -308,23 +340,52 @@ uint64_t zr_zfp_block_bits(const struct zr_zfp *z)
     return ZR_MAX(bits, (uint64_t)z->minbits);
 }
 
+/* Most bytes of a stream: whole words. */
+static bool zfp_most(const struct zr_zfp *z, uint64_t *bytes)
+{
+    uint64_t bits = 0;
+
+    if (!zr_mul_u64(z->n_blocks, zr_zfp_block_bits(z), &bits) ||
+        !zr_add_u64(bits, ZFP_HEADER_BITS + 63, &bits))
+        return false;
+    *bytes = bits / 64 * 8;
+    return true;
+}
+
+/* The same field as other writers' headers may name it. */
+static struct zr_zfp zfp_other(const struct zr_zfp *z)
+{
+    struct zr_zfp other = *z;
+
+    if (z->bits_of_floats)
+        other.scalar = z->scalar == ZR_ZFP_INT64 ? ZR_ZFP_DOUBLE : ZR_ZFP_FLOAT;
+    if (z->array_dims) {
+        other.dims = z->array_dims;
+        memcpy(other.size, z->array_size, sizeof other.size);
+        other.n_blocks = zr_zfp_blocks(other.size, other.dims);
+    }
+    if (z->mode == ZR_ZFP_RATE)
+        other.minbits = other.maxbits = zfp_rate_bits(&other);
+    return other;
+}
+
 static zarr_status zfp_resolve(const zarr_codec_spec *spec, const zarr_chunk_spec *in,
                                zarr_chunk_spec *out, void *fill_out, zarr_error *err)
 {
-    struct zr_zfp z;
+    struct zr_zfp z, other;
     zarr_status st = ZARR_OK;
-    uint64_t bits = 0;
+    uint64_t bytes = 0;
 
     ZR_UNUSED(fill_out);
     ZR_TRY(zr_spec_needs_length(spec, in, err));
     ZR_TRY(zr_spec_zfp(spec, in, &z, err));
+    other = zfp_other(&z);
     out->exact = 0;
     out->item_bytes_hint = 1;
-    if (!zr_mul_u64(z.n_blocks, zr_zfp_block_bits(&z), &bits) ||
-        !zr_add_u64(bits, ZFP_HEADER_BITS + 63, &bits))
+    if (!zfp_most(&z, &out->n_bytes) || !zfp_most(&other, &bytes))
         st = zr_fail(err, ZARR_ERR_LIMIT, "%s: a chunk of %" PRIu64 " bytes is too large",
                      zarr_codec_spec_name(spec), in->n_bytes);
-    out->n_bytes = bits / 64 * 8; /* whole words */
+    out->n_bytes = ZR_MAX(out->n_bytes, bytes);
 out:
     return st;
 }

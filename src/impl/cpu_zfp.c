@@ -2,7 +2,8 @@
  * impl/cpu_zfp.c - zfp and zfpy by libzfp. The library reads and writes whole words and
  * never looks where its stream ends, so a chunk is decoded from a copy followed by as
  * many zeros as the metadata lets it read, and must have been used up exactly. A header
- * (zfpy) must name the field that the metadata names. Streams are words of 64 bits, low
+ * (zfpy) must name the field that the metadata names, or the same as other writers have
+ * it who pass filters on unflattened, or as floats. Streams are words of 64 bits, low
  * byte first, as every little-endian machine writes them.
  * The stream object and both buffers are kept by thread; the object and what the library
  * makes of it are malloc's, since it takes no allocator.
@@ -106,6 +107,15 @@ static size_t zfp_item_bytes(const struct zr_zfp *z)
     return z->scalar == ZR_ZFP_INT32 || z->scalar == ZR_ZFP_FLOAT ? 4 : 8;
 }
 
+/* size: slowest first */
+static void zfp_set_size(zfp_field *f, const uint64_t *size, uint32_t dims)
+{
+    f->nx = (size_t)size[dims - 1];
+    f->ny = dims > 1 ? (size_t)size[dims - 2] : 0;
+    f->nz = dims > 2 ? (size_t)size[dims - 3] : 0;
+    f->nw = dims > 3 ? (size_t)size[dims - 4] : 0;
+}
+
 static void zfp_field_set(zfp_field *f, const struct zr_zfp *z, void *items)
 {
     static const zfp_type types[] = {[ZR_ZFP_INT32] = zfp_type_int32,
@@ -114,10 +124,20 @@ static void zfp_field_set(zfp_field *f, const struct zr_zfp *z, void *items)
                                      [ZR_ZFP_DOUBLE] = zfp_type_double};
 
     *f = (zfp_field){.type = types[z->scalar], .data = items};
-    f->nx = (size_t)z->size[z->dims - 1];
-    f->ny = z->dims > 1 ? (size_t)z->size[z->dims - 2] : 0;
-    f->nz = z->dims > 2 ? (size_t)z->size[z->dims - 3] : 0;
-    f->nw = z->dims > 3 ? (size_t)z->size[z->dims - 4] : 0;
+    zfp_set_size(f, z->size, z->dims);
+}
+
+static bool zfp_same_size(const zfp_field *a, const zfp_field *b)
+{
+    return a->nx == b->nx && a->ny == b->ny && a->nz == b->nz && a->nw == b->nw;
+}
+
+static uint64_t zfp_blocks_of(const zfp_field *f)
+{
+    const uint64_t size[] = {f->nx, ZR_MAX(f->ny, (size_t)1), ZR_MAX(f->nz, (size_t)1),
+                             ZR_MAX(f->nw, (size_t)1)};
+
+    return zr_zfp_blocks(size, ZR_COUNT(size));
 }
 
 static bool zfp_set_mode(zfp_stream *s, const struct zr_zfp *z, const zfp_field *f)
@@ -275,33 +295,45 @@ static void zfp_demote(const struct zr_zfp *z, const void *from, uint8_t *to)
     }
 }
 
+/* Floats of the same width. */
+static zfp_type zfp_floats(zfp_type whole)
+{
+    return whole == zfp_type_int64 ? zfp_type_double : zfp_type_float;
+}
+
 /* ---- decoding --------------------------------------------------------------------- */
 
-/* The header of zfpy: sets the stream's mode; its field must be ours. */
-static zarr_status zfp_take_header(zfp_stream *s, const zfp_field *want,
+/* The header of zfpy: sets the stream's mode; its field must be ours, whose size and type
+ * `want` gets as the stream has them: as many items of as many bytes. */
+static zarr_status zfp_take_header(zfp_stream *s, zfp_field *want,
                                    const struct zfp_self *self, zarr_error *err)
 {
-    zfp_field f = {.type = zfp_type_none};
-    uint64_t n = 1;
+    const struct zr_zfp *z = &self->z;
+    zfp_field f = {.type = zfp_type_none}, ours, array;
 
     if (!zfp_read_header(s, &f, ZFP_HEADER_FULL))
         return zr_fail(err, ZARR_ERR_CORRUPT, "%s: damaged header", self->codec);
-    if (!zr_mul_u64(n, ZR_MAX(f.nx, (size_t)1), &n) ||
-        !zr_mul_u64(n, ZR_MAX(f.ny, (size_t)1), &n) ||
-        !zr_mul_u64(n, ZR_MAX(f.nz, (size_t)1), &n) ||
-        !zr_mul_u64(n, ZR_MAX(f.nw, (size_t)1), &n) || f.type != want->type ||
-        f.nx != want->nx || f.ny != want->ny || f.nz != want->nz || f.nw != want->nw)
-        return zr_fail(err, ZARR_ERR_CORRUPT,
-                       "%s: the header names another field: type %d, %zu x %zu x %zu x "
-                       "%zu",
-                       self->codec, (int)f.type, f.nw, f.nz, f.ny, f.nx);
-    return ZARR_OK;
+    zfp_field_set(&ours, z, NULL);
+    array = ours;
+    if (z->array_dims)
+        zfp_set_size(&array, z->array_size, z->array_dims);
+    if ((zfp_same_size(&f, &ours) || zfp_same_size(&f, &array)) &&
+        (f.type == ours.type || (z->bits_of_floats && f.type == zfp_floats(ours.type)))) {
+        want->type = f.type;
+        want->nx = f.nx;
+        want->ny = f.ny;
+        want->nz = f.nz;
+        want->nw = f.nw;
+        return ZARR_OK;
+    }
+    return zr_fail(err, ZARR_ERR_CORRUPT,
+                   "%s: the header names another field: type %d, %zu x %zu x %zu x %zu",
+                   self->codec, (int)f.type, f.nw, f.nz, f.ny, f.nx);
 }
 
 /* The mode of a stream that has a header, from its first bytes. */
-static zarr_status zfp_peek(zfp_stream *s, const zfp_field *want,
-                            const struct zfp_self *self, const struct zr_span *io,
-                            zarr_error *err)
+static zarr_status zfp_peek(zfp_stream *s, zfp_field *want, const struct zfp_self *self,
+                            const struct zr_span *io, zarr_error *err)
 {
     uint64_t front[ZFP_HEADER_ROOM / ZFP_WORD] = {0};
     bitstream *bits = stream_open(front, sizeof front);
@@ -326,15 +358,15 @@ static zarr_status zfp_copy_in(struct zfp_thread *t, const struct zfp_self *self
 {
     const uint64_t most = zfp_stream_maximum_size(s, f);
     const uint64_t src_bits = (uint64_t)io->src_bytes * 8;
+    const uint64_t n_blocks = zfp_blocks_of(f);
     uint64_t room = 0, least = 0;
     zarr_status st = ZARR_OK;
 
-    if (!zr_mul_u64(self->z.n_blocks, s->minbits, &least) || least > src_bits + 63)
+    if (!zr_mul_u64(n_blocks, s->minbits, &least) || least > src_bits + 63)
         return zr_fail(err, ZARR_ERR_CORRUPT, "%s: truncated stream: %zu bytes",
                        self->codec, io->src_bytes);
     /* a damaged stream can make a block longer than any encoder would, by a bit */
-    if (!zr_add_u64(ZR_MAX(most, (uint64_t)io->src_bytes), self->z.n_blocks / 8 + 64,
-                    &room))
+    if (!zr_add_u64(ZR_MAX(most, (uint64_t)io->src_bytes), n_blocks / 8 + 64, &room))
         return zr_internal(err);
     room -= room % ZFP_WORD;
     ZR_TRY(zfp_room(t, self, true, room, err));

@@ -354,6 +354,13 @@ static const struct {
      ZARR_ERR_INVALID, "zfpy: mode is 6, must be an integer from 1 to 5"},
     {2, "[{\"id\":\"bytes\",\"endian\":\"big\"},{\"id\":\"zfpy\"}]", ZARR_ERR_UNSUPPORTED,
      "codecs[1]: \"zfpy\" takes little-endian elements only"},
+    {2, "[{\"id\":\"bytes\",\"endian\":\"little\"},{\"id\":\"zlib\"},{\"id\":\"zfpy\"}]",
+     ZARR_ERR_UNSUPPORTED,
+     "codecs[1]: \"zlib\" gives bytes, but \"zfpy\" behind it takes an array"},
+    {2,
+     "[{\"id\":\"bytes\",\"endian\":\"big\"},{\"id\":\"delta\",\"dtype\":\"<f4\"},"
+     "{\"id\":\"zfpy\"}]",
+     ZARR_ERR_UNSUPPORTED, "codecs[1]: delta: it names another byte order"},
     {3, "[{\"name\":\"numcodecs.pcodec\",\"configuration\":{\"level\":13}}]",
      ZARR_ERR_INVALID, "pcodec: level is 13, must be an integer from 0 to 12"},
     {2, "[{\"id\":\"bytes\"},{\"id\":\"szip\",\"mask\":1}]", ZARR_ERR_UNSUPPORTED,
