@@ -305,6 +305,7 @@ static void test_keys_by_name(void **state)
 
     (void)state;
     foreign_world(&w, WORLD_MEMORY);
+    assert_ok(world_store(&w, WORLD_MEMORY, &terr));
     spec.ndim = 1;
     spec.shape = length;
     spec.data_type = "uint8";
