@@ -4,22 +4,29 @@ import ctypes
 import struct
 
 import numpy as np
+import pytest
 from hypothesis import event, note
 from hypothesis import strategies as st
 
 import cases
 import oracles
 import strategies
-from zarrc_ctypes import FAKE, Heap, Stats
+from zarrc_ctypes import FAKE, Heap, Stats, ZarrcError
 
 PIPELINES = ("waves", "serial")
+HOST_ONLY = ("/: elements of variable length are in host memory only, not in memory of device type "
+             f"{FAKE}")
+
+def made_stores(context, values):
+    return [context.store("memory:", device_type=FAKE if v == "fake" else 0) for v in values]
+
 
 class Twins:
     """The same array in two stores."""
 
     def __init__(self, context, case, values):
         self.case = case
-        self.stores = [context.store("memory:", device_type=FAKE if v == "fake" else 0) for v in values]
+        self.stores = made_stores(context, values)
         self.arrays = [s.create(document=case.document) for s in self.stores]
         self.model = self.arrays[0].read(case.dtype)  # nothing is stored: all fill
         fill = self.arrays[0].fill_bytes
@@ -87,11 +94,13 @@ class Twins:
 
 
 class TextTwins(Twins):
-    """The same with elements of any length: bytes objects, in host memory."""
+    """The same with elements of any length: bytes objects. What is stored lies in memory of
+    any kind; the elements are addresses of the host's memory, and a tensor of them elsewhere
+    is refused."""
 
-    def __init__(self, context, case):
+    def __init__(self, context, case, values):
         self.case = case
-        self.stores = [context.store("memory:") for _ in PIPELINES]
+        self.stores = made_stores(context, values)
         self.arrays = [s.create(document=case.document) for s in self.stores]
         self.model = np.empty(case.shape, object)
         for at in np.ndindex(self.model.shape):
@@ -99,15 +108,28 @@ class TextTwins(Twins):
         self.same(self.all_of(self.arrays[0]))
 
     def write(self, chosen, data, layout_rng, memories, broadcast):
-        for array, pipeline in zip(self.arrays, PIPELINES):
+        for array, memory, pipeline in zip(self.arrays, memories, PIPELINES):
+            if memory != "host":
+                self.refused(array, "write", chosen, memory, pipeline=pipeline)
             self.put(array, list(data.reshape(-1)), chosen.make(), pipeline=pipeline, **self.tuning(layout_rng))
         strategies.store_into(self.model, chosen.flat, data)
 
     def read(self, chosen, layout_rng, memories):
         expected = strategies.apply(self.model, chosen.flat)
-        for array, pipeline in zip(self.arrays, PIPELINES):
+        for array, memory, pipeline in zip(self.arrays, memories, PIPELINES):
+            if memory != "host":
+                self.refused(array, "read_into", chosen, memory, pipeline=pipeline,
+                             heap=Heap(array.context))
             got = self.get(array, chosen.make(), pipeline=pipeline, **self.tuning(layout_rng))
             assert got == list(expected.reshape(-1))
+
+    def refused(self, array, verb, chosen, memory, **options):
+        """Nothing is written, and nothing is put into the tensor."""
+        view = np.zeros(chosen.flat.shape, f"V{16 + self.case.levels}")
+        with pytest.raises(ZarrcError) as told:
+            getattr(array, verb)(view, chosen.make(), memory=memory, **options)
+        assert (told.value.code, told.value.message) == ("UNSUPPORTED", HOST_ONLY)
+        event(f"{verb}: elements of any length elsewhere refused")
 
     def put(self, array, items, selection, **options):
         array.write_vlen(items, selection, **options)
@@ -163,7 +185,7 @@ def run(context, case, data):
     """Some writes and reads of parts, then all of it by everyone."""
     kinds = data.draw(memories, "values in")
     if case.dtype == object:
-        twins = (MissingTwins if case.levels else TextTwins)(context, case)
+        twins = (MissingTwins if case.levels else TextTwins)(context, case, kinds)
     else:
         twins = Twins(context, case, kinds)
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1), "elements"))
