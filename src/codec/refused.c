@@ -28,9 +28,10 @@ const struct zr_refusal zr_codec_refused[] = {
     {"codec", "nanovdb", ZR_REFUSED_DRAFT("73")},
     {"codec", "jpeg*", "pictures, which no registered codec describes"},
     {"elements", "json2, msgpack2",
-     "only text, bools, integers and floats of 16 to 64 bits are done, and little-endian "
-     "ones only: no lists, objects or complex numbers, no None where it is not the fill "
-     "value; with order F zarr-python reads other elements than it wrote"},
+     "only text of any length (|O), bools, integers and floats of 16 to 64 bits are "
+     "done, and little-endian ones only: no text of fixed length (<U3, |S3), no lists, "
+     "objects or complex numbers, no None where it is not the fill value; with order F "
+     "zarr-python reads other elements than it wrote"},
     {"elements", "delta",
      "one of dtype and astype is complex, must be both or none: NumPy refuses or loses "
      "the "

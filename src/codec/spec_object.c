@@ -35,7 +35,8 @@ static void object_any_length(zarr_chunk_spec *out)
     out->item_bytes_hint = 1;
 }
 
-#define OBJECT_RULE "only text, bools, integers and floats of 16 to 64 bits are done"
+#define OBJECT_RULE                                                                      \
+    "only text of any length (|O), bools, integers and floats of 16 to 64 bits are done"
 
 bool zr_object_number(const zarr_dtype *dtype, struct zr_numpy_type *out)
 {

@@ -357,27 +357,37 @@ out:
     return st;
 }
 
-static void describe(const struct zr_dtype_entry *e, char *text, size_t cap)
-{
-    const struct zarr_dtype *t = e->fixed;
-    char size[40] = "any length";
-
-    if (t && !(t->info.flags & ZARR_DTYPE_VARIABLE))
-        snprintf(size, sizeof size, "%" PRIu64 " byte%s", t->info.item_bytes,
-                 t->info.item_bytes == 1 ? "" : "s");
-    if (t)
-        snprintf(text, cap, "%s%s%s%s", size, t->v2 ? ", v2 " : "", t->v2 ? t->v2 : "",
-                 t->info.flags & ZARR_DTYPE_EXPERIMENTAL ? ", experimental" : "");
-    else
-        snprintf(text, cap, "family%s%s", e->vt.v2 ? ", v2 " : "",
-                 e->vt.v2 ? e->vt.v2 : "");
-}
-
 /* A family is what its table says; of a single type its object knows. */
 static bool experimental(const struct zr_dtype_entry *e)
 {
     return ((e->fixed ? e->fixed->info.flags : e->vt.flags) & ZARR_DTYPE_EXPERIMENTAL) !=
            0;
+}
+
+/* Its name in v2: a family's letter, bare where an order goes in front; text and bytes,
+ * whose filter says which they are, have only the object's. */
+static const char *name_in_v2(const struct zr_dtype_entry *e)
+{
+    if (e->vt.v2)
+        return e->vt.v2;
+    if (e->vt.flags & ZARR_DTYPE_V2_ONLY)
+        return e->vt.name;
+    return e->fixed && e->fixed->v2 ? e->fixed->v2 : "";
+}
+
+static void describe(const struct zr_dtype_entry *e, char *text, size_t cap)
+{
+    const struct zarr_dtype *t = e->fixed;
+    const char *v2 = t && t->v2 ? t->v2 : name_in_v2(e); /* with its byte order */
+    char size[40] = "any length";
+
+    if (!t)
+        snprintf(size, sizeof size, "family");
+    else if (!(t->info.flags & ZARR_DTYPE_VARIABLE))
+        snprintf(size, sizeof size, "%" PRIu64 " byte%s", t->info.item_bytes,
+                 t->info.item_bytes == 1 ? "" : "s");
+    snprintf(text, cap, "%s%s%s%s", size, *v2 ? ", v2 " : "", v2,
+             experimental(e) ? ", experimental" : "");
 }
 
 bool zr_dtype_row(const struct zr_dtype_registry *r, size_t i, struct zr_dtype_row *row)
@@ -396,9 +406,7 @@ bool zr_dtype_row(const struct zr_dtype_registry *r, size_t i, struct zr_dtype_r
         .flags = (e->vt.flags & ZARR_DTYPE_FAMILY ? ZARR_ITEM_FAMILY : 0) |
                  (experimental(e) ? ZARR_ITEM_EXPERIMENTAL : 0),
         .v3 = e->vt.name && !(e->vt.flags & ZARR_DTYPE_V2_ONLY) ? e->vt.name : "",
-        .v2 = e->vt.v2                           ? e->vt.v2
-              : e->vt.flags & ZARR_DTYPE_V2_ONLY ? e->vt.name
-                                                 : "",
+        .v2 = name_in_v2(e),
         .aliases = row->aliases,
         .of = "",
         .capabilities = "",

@@ -119,7 +119,8 @@ zarr_status zr_objects_type(const struct zr_objects *self, const char *s, size_t
     if (objects_known_type(s, n))
         return ZARR_OK;
     return zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                   "%s: the chunk's elements are of type \"%.*s\", only text is done",
+                   "%s: the chunk's elements are of type \"%.*s\", only text of any "
+                   "length (|O) is done",
                    self->codec, (int)ZR_MIN(n, (size_t)32), s);
 }
 

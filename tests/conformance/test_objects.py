@@ -414,7 +414,7 @@ def test_refused(context, filters, says):
 @pytest.mark.parametrize("dtype", ["<c8", "|S3", "<U3", "<M8[s]", "|V4", "int4", [["a", "<i4"]]], ids=str)
 def test_elements_that_are_not_kept(context, config, dtype):
     fill = 0 if dtype == "int4" else None
-    with pytest.raises(ZarrcError, match="only text, bools, integers and floats of 16 to 64 bits are done"):
+    with pytest.raises(ZarrcError, match=r"only text of any length \(\|O\), bools, integers and floats of"):
         context.store().create(document=cases.document_v2(dtype, fill, (2,), (2,), filters=[config]))
 
 

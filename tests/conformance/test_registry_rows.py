@@ -102,7 +102,7 @@ ODD_FLOATS = "layout differs between machines"
 def draft(number):
     return rf"a draft \(zarr-extensions pull request {number}\) that may still change"
 
-
+NUMBERS_OR_TEXT = r"only text of any length \(\|O\), bools, integers and floats of 16 to 64 bits are done"
 # (kind, name in docs/status): (names to try, what the error says)
 REFUSED = {("data type", name): ([name], ODD_FLOATS) for name in (
     "f12", "f16", "c24", "c32", "g", "G", "float80", "float96", "float128", "longdouble", "complex256")}
@@ -135,10 +135,10 @@ REFUSED |= {
     ("elements", "json2, msgpack2"): ([
         (cases.document_v2(dtype, None, SHAPE, CHUNKS, order, filters=[{"id": id_}]), says)
         for id_ in ("json2", "msgpack2") for dtype, order, says in (
-            *((dtype, "C", "only text, bools, integers and floats of 16 to 64 bits are done")
+            *((dtype, "C", NUMBERS_OR_TEXT)
               for dtype in ("<c8", "|S3", "<U3", "<M8[s]")),
             (">i4", "C", "takes little-endian elements only"), ("<i4", "F", "other elements than it wrote"))],
-        "only text, bools, integers and floats of 16 to 64 bits are done, and little-endian ones only"),
+        NUMBERS_OR_TEXT + ", and little-endian ones only: no text of fixed length"),
     ("elements", "delta"): ([cases.document_v2(dtype, None, SHAPE, CHUNKS, filters=[
         {"id": "delta", "dtype": dtype, "astype": astype}]) for dtype, astype in (("<c8", "<f4"), ("<f8", "<c16"))],
         "one of dtype and astype is complex, must be both or none"),
