@@ -286,6 +286,11 @@ uint64_t zr_numpy_whole(const struct zr_numpy_type *type, double d);
 /* To the digits of a float of so many bytes, half to even. */
 double zr_numpy_round(unsigned float_bytes, double d);
 
+/* What a count of 64 bits stands for: "M8[s]", "m8[10us]". */
+struct zr_numpy_unit {
+    char kind;     /* M, m; 0: just a number */
+    char text[16]; /* between the brackets */
+};
 enum zr_filter_kind {
     ZR_FILTER_DELTA,
     ZR_FILTER_SCALE, /* fixedscaleoffset */
@@ -303,7 +308,8 @@ struct zr_filter {
     enum zr_filter_kind kind;
     struct zr_numpy_type dtype, astype; /* decoded and encoded elements */
     struct zr_filter_factor offset, scale;
-    double quantum; /* quantize: 1 / its step */
+    double quantum;                    /* quantize: 1 / its step */
+    struct zr_numpy_unit unit, asunit; /* of times, whose types are int64's */
 };
 /* `array`: the type on the decoded side where that is an array, whose elements have this
  * machine's byte order; NULL for bytes. */

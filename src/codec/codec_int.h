@@ -71,6 +71,9 @@ extern const zarr_codec_spec_vtable zr_spec_text_json, zr_spec_text_msgpack,
 
 #define ZR_NUMPY_NAME 5 /* "<c16" */
 void zr_numpy_print(const struct zr_numpy_type *type, char out[ZR_NUMPY_NAME]);
+/* "<M8[s]": int64 and what it counts. False: no such type, or one without a unit. */
+bool zr_numpy_parse_time(const char *text, struct zr_numpy_type *out,
+                         struct zr_numpy_unit *unit);
 /* v3 or v2 name for messages, never NULL. */
 const char *zr_spec_type_name(const zarr_dtype *dtype);
 /* A fill value for messages, "" where it cannot be told. */

@@ -45,6 +45,32 @@ bool zr_numpy_parse(const char *text, struct zr_numpy_type *out)
     return true;
 }
 
+bool zr_numpy_parse_time(const char *text, struct zr_numpy_type *out,
+                         struct zr_numpy_unit *unit)
+{
+    static const char *const names[] = {"Y",  "M",  "W",  "D",  "h",  "m", "s",
+                                        "ms", "us", "ns", "ps", "fs", "as"};
+    const char *code = text, *name;
+    size_t n = 0;
+
+    if (!text)
+        return false;
+    if (strchr("<>=", *code) && *code)
+        code++;
+    n = strlen(code);
+    if (n < 5 || (*code != 'M' && *code != 'm') || code[1] != '8' || code[2] != '[' ||
+        code[n - 1] != ']' || n - 4 >= sizeof unit->text)
+        return false;
+    *unit = (struct zr_numpy_unit){.kind = *code};
+    memcpy(unit->text, code + 3, n - 4);
+    name = unit->text + strspn(unit->text, "0123456789");
+    *out = (struct zr_numpy_type){.kind = 'i', .item_bytes = 8, .big = *text == '>'};
+    for (size_t i = 0; i < ZR_COUNT(names); i++)
+        if (zr_streq(names[i], name))
+            return true;
+    return false;
+}
+
 void zr_numpy_print(const struct zr_numpy_type *type, char out[ZR_NUMPY_NAME])
 {
     *out++ = type->item_bytes == 1 ? '|' : type->big ? '>' : '<';

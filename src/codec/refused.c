@@ -36,6 +36,11 @@ const struct zr_refusal zr_codec_refused[] = {
      "one of dtype and astype is complex, must be both or none: NumPy refuses or loses "
      "the "
      "rest"},
+    {"elements", "delta, astype of times or text",
+     "delta is done on timedelta64 in its own unit, astype between integers and times, "
+     "or "
+     "times of one unit: NumPy sums no dates, and other units and text are not "
+     "converted"},
     {"storage transformer", "concat-parts", ZR_REFUSED_DRAFT("39")},
     {"storage transformer", "chunk-manifest-json",
      "it sends reads to keys and files that the store itself does not hold"},

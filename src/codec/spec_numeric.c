@@ -5,12 +5,16 @@
  * arrays, in front of `bytes`, where a byte order that it names means nothing.
  * Numbers of the configuration keep their spelling: to NumPy 10 is no 10.0. As numcodecs
  * has it, a fill value is not computed with, only brought to the other type.
+ * Times are int64 to delta (time spans) and astype, with a unit that stays what it is.
  * Thread class: plain functions.
  */
 #include "codec/codec_int.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
+
+#define FILTER_NAME 24 /* "<M8[2147483647generic]" */
 
 struct filter_form {  /* what one of them says */
     const char *name; /* v2 id */
@@ -62,13 +66,24 @@ static const struct filter_form *filter_form(const char *name)
 
 /* ---- members ---------------------------------------------------------------------- */
 
+/* Counts of times are integers to those that do no more than subtract and copy. */
+static bool filter_type_parse(const struct filter_form *form, const char *text,
+                              struct zr_numpy_type *type, struct zr_numpy_unit *unit)
+{
+    *unit = (struct zr_numpy_unit){0};
+    if (zr_numpy_parse(text, type))
+        return strchr(form->kinds, type->kind) != NULL;
+    return (form->kind == ZR_FILTER_DELTA || form->kind == ZR_FILTER_ASTYPE) &&
+           zr_numpy_parse_time(text, type, unit);
+}
+
 static zarr_status filter_type(const zarr_codec_spec *raw, const struct filter_form *form,
                                const char *member, struct zr_numpy_type *type,
-                               zarr_error *err)
+                               struct zr_numpy_unit *unit, zarr_error *err)
 {
     const char *text = zarr_codec_spec_text(raw, member);
 
-    if (zr_numpy_parse(text, type) && strchr(form->kinds, type->kind))
+    if (filter_type_parse(form, text, type, unit))
         return ZARR_OK;
     if (text)
         return zr_fail(err, ZARR_ERR_UNSUPPORTED, "%s: %s \"%s\" is no type of %s",
@@ -76,15 +91,38 @@ static zarr_status filter_type(const zarr_codec_spec *raw, const struct filter_f
     return zr_conf_refuse(raw, member, "a NumPy type such as \"<i4\"", err);
 }
 
+/* NumPy sums neither dates, nor time spans with others; casts are copies of the counts.
+ */
+static zarr_status filter_times(const struct filter_form *form, const struct zr_filter *f,
+                                zarr_error *err)
+{
+    const bool same = zr_streq(f->unit.text, f->asunit.text);
+
+    if (!f->unit.kind && !f->asunit.kind)
+        return ZARR_OK;
+    if (form->kind == ZR_FILTER_DELTA) {
+        if (same && f->unit.kind == 'm' && f->asunit.kind == 'm')
+            return ZARR_OK;
+        return zr_fail(
+            err, ZARR_ERR_UNSUPPORTED,
+            "delta: of times, only differences of timedelta64 in its own unit");
+    }
+    if (f->unit.kind && f->asunit.kind
+            ? same
+            : strchr("iu", f->dtype.kind) != NULL && strchr("iu", f->astype.kind) != NULL)
+        return ZARR_OK;
+    return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                   "astype: times become integers or times of the same unit, no others");
+}
+
 /* NumPy sums complex numbers into no others, and loses their imaginary parts elsewhere.
  */
-static zarr_status filter_both_complex(const struct filter_form *form,
-                                       const struct zr_numpy_type *dtype,
-                                       const struct zr_numpy_type *astype,
-                                       zarr_error *err)
+static zarr_status filter_fit(const struct filter_form *form, const struct zr_filter *f,
+                              zarr_error *err)
 {
-    if (form->kind != ZR_FILTER_DELTA || (dtype->kind == 'c') == (astype->kind == 'c'))
-        return ZARR_OK;
+    if (form->kind != ZR_FILTER_DELTA ||
+        (f->dtype.kind == 'c') == (f->astype.kind == 'c'))
+        return filter_times(form, f, err);
     return zr_fail(err, ZARR_ERR_UNSUPPORTED,
                    "%s: one of %s and %s is complex, must be both or none", form->name,
                    form->dtype, form->astype);
@@ -152,18 +190,18 @@ zarr_status zr_filter_read(const zarr_codec_spec *spec, const zarr_dtype *array,
         return zr_internal(err);
     out->kind = form->kind;
     if (array && !zr_conf_has(spec, form->dtype)) {
-        if (!zr_numpy_parse(zarr_dtype_v2(array), &out->dtype) ||
-            !strchr(form->kinds, out->dtype.kind))
+        if (!filter_type_parse(form, zarr_dtype_v2(array), &out->dtype, &out->unit))
             ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED,
                            "%s: elements of type %s, must be %s", form->name,
                            zr_spec_type_name(array), form->rule));
     } else {
-        ZR_TRY(filter_type(spec, form, form->dtype, &out->dtype, err));
+        ZR_TRY(filter_type(spec, form, form->dtype, &out->dtype, &out->unit, err));
     }
     out->astype = out->dtype;
+    out->asunit = out->unit;
     if (zr_conf_has(spec, form->astype) || form->kind == ZR_FILTER_ASTYPE)
-        ZR_TRY(filter_type(spec, form, form->astype, &out->astype, err));
-    ZR_TRY(filter_both_complex(form, &out->dtype, &out->astype, err));
+        ZR_TRY(filter_type(spec, form, form->astype, &out->astype, &out->asunit, err));
+    ZR_TRY(filter_fit(form, out, err));
     if (form->kind == ZR_FILTER_SCALE) {
         ZR_TRY(filter_factor(spec, form, "offset", &out->offset, err));
         ZR_TRY(filter_factor(spec, form, "scale", &out->scale, err));
@@ -178,29 +216,41 @@ out:
     return st;
 }
 
-static void filter_put_type(struct zr_conf_text *t, const char *member,
-                            const struct zr_numpy_type *type)
+/* "<i4", "<M8[s]" */
+static void filter_print(const struct zr_numpy_type *type,
+                         const struct zr_numpy_unit *unit, char name[FILTER_NAME])
 {
-    char name[ZR_NUMPY_NAME];
+    if (unit->kind)
+        (void)snprintf(name, FILTER_NAME, "%c%c8[%s]", type->big ? '>' : '<', unit->kind,
+                       unit->text);
+    else
+        zr_numpy_print(type, name);
+}
 
-    zr_numpy_print(type, name);
+static void filter_put_type(struct zr_conf_text *t, const char *member,
+                            const struct zr_numpy_type *type,
+                            const struct zr_numpy_unit *unit)
+{
+    char name[FILTER_NAME];
+
+    filter_print(type, unit, name);
     zr_conf_put_word(t, member, name);
 }
 
 /* Absent types are left out, all else stays as it is. */
-static zarr_status
-filter_write(const zarr_codec_spec *raw, const struct filter_form *form,
-             const struct zr_numpy_type *dtype, const struct zr_numpy_type *astype,
-             struct zr_conf_text *t, size_t *text_bytes, zarr_error *err)
+static zarr_status filter_write(const zarr_codec_spec *raw,
+                                const struct filter_form *form, const struct zr_filter *f,
+                                struct zr_conf_text *t, size_t *text_bytes,
+                                zarr_error *err)
 {
     for (size_t i = 0; form->known[i]; i++) {
         const bool is_dtype = zr_streq(form->known[i], form->dtype);
         const bool is_astype = zr_streq(form->known[i], form->astype);
 
-        if (is_dtype && dtype->kind)
-            filter_put_type(t, form->dtype, dtype);
-        else if (is_astype && astype->kind)
-            filter_put_type(t, form->astype, astype);
+        if (is_dtype && f->dtype.kind)
+            filter_put_type(t, form->dtype, &f->dtype, &f->unit);
+        else if (is_astype && f->astype.kind)
+            filter_put_type(t, form->astype, &f->astype, &f->asunit);
         else if (!is_dtype && !is_astype)
             zr_conf_put_json(t, raw, form->known[i]);
     }
@@ -213,7 +263,7 @@ static zarr_status filter_canonical(const zarr_codec_spec *raw, int format, char
 {
     const struct filter_form *form = filter_form(zarr_codec_spec_name(raw));
     const bool array = (raw->vt->flags & ZARR_CODEC_SPEC_V3) != 0;
-    struct zr_numpy_type dtype = {0}, astype = {0};
+    struct zr_filter f = {0};
     struct zr_filter_factor factor;
     zarr_status st = ZARR_OK;
     struct zr_conf_text t;
@@ -221,11 +271,12 @@ static zarr_status filter_canonical(const zarr_codec_spec *raw, int format, char
 
     ZR_TRY(zr_conf_known(raw, format, form->known, err));
     if (!array || form->kind == ZR_FILTER_DELTA || zr_conf_has(raw, form->dtype))
-        ZR_TRY(filter_type(raw, form, form->dtype, &dtype, err));
-    astype = dtype;
+        ZR_TRY(filter_type(raw, form, form->dtype, &f.dtype, &f.unit, err));
+    f.astype = f.dtype;
+    f.asunit = f.unit;
     if (zr_conf_has(raw, form->astype) || form->kind == ZR_FILTER_ASTYPE)
-        ZR_TRY(filter_type(raw, form, form->astype, &astype, err));
-    ZR_TRY(filter_both_complex(form, &dtype, &astype, err));
+        ZR_TRY(filter_type(raw, form, form->astype, &f.astype, &f.asunit, err));
+    ZR_TRY(filter_fit(form, &f, err));
     if (form->kind == ZR_FILTER_SCALE) {
         ZR_TRY(filter_factor(raw, form, "scale", &factor, err));
         ZR_TRY(filter_factor(raw, form, "offset", &factor, err));
@@ -233,7 +284,7 @@ static zarr_status filter_canonical(const zarr_codec_spec *raw, int format, char
     if (form->kind == ZR_FILTER_QUANTIZE)
         ZR_TRY(filter_quantum(raw, &quantum, err));
     zr_conf_open(&t, text, cap);
-    ZR_TRY(filter_write(raw, form, &dtype, &astype, &t, text_bytes, err));
+    ZR_TRY(filter_write(raw, form, &f, &t, text_bytes, err));
 out:
     return st;
 }
@@ -249,12 +300,12 @@ zarr_status zr_filter_settle(struct zarr_codec_spec *s, struct zr_filter *f,
 
     f->dtype.big = f->astype.big = false;
     zr_conf_open(&t, NULL, 0);
-    ZR_TRY(filter_write(s, form, &f->dtype, &f->astype, &t, &bytes, err));
+    ZR_TRY(filter_write(s, form, f, &t, &bytes, err));
     json = zr_malloc(s->alloc, bytes + 1);
     if (!json)
         return zr_fail_memory(err, bytes + 1);
     zr_conf_open(&t, json, bytes + 1);
-    st = filter_write(s, form, &f->dtype, &f->astype, &t, &bytes, err);
+    st = filter_write(s, form, f, &t, &bytes, err);
     if (st == ZARR_OK) {
         st = zr_link_settle(s, json, err);
         json = NULL; /* moved */
@@ -342,12 +393,13 @@ zarr_status zr_filters_check(const struct zr_chain *chain, const zarr_dtype *dty
  */
 
 /* Without the order, which is this machine's here: texts are the same on all. */
-static void filter_type_name(const struct zr_numpy_type *type, char name[ZR_NUMPY_NAME])
+static void filter_type_name(const struct zr_numpy_type *type,
+                             const struct zr_numpy_unit *unit, char name[FILTER_NAME])
 {
     struct zr_numpy_type little = *type;
 
     little.big = false;
-    zr_numpy_print(&little, name);
+    filter_print(&little, unit, name);
 }
 
 static zarr_status filter_array_resolve(const zarr_codec_spec *spec,
@@ -358,16 +410,16 @@ static zarr_status filter_array_resolve(const zarr_codec_spec *spec,
     const zarr_dtype *dtype = NULL;
     zarr_status st = ZARR_OK;
     struct zr_filter f;
-    char name[ZR_NUMPY_NAME];
+    char name[FILTER_NAME];
 
     ZR_TRY(zr_filter_read(spec, in->dtype, &f, err));
-    filter_type_name(&f.dtype, name);
+    filter_type_name(&f.dtype, &f.unit, name);
     ZR_TRY(zarr_codec_spec_dtype(spec, name, &dtype, err));
     if (spec->front.v2 ? zarr_dtype_item_bytes(in->dtype) != f.dtype.item_bytes
                        : !zarr_dtype_equal(dtype, in->dtype))
         ZR_TRY(zr_fail(err, ZARR_ERR_INVALID, "%s: %s \"%s\" is not the array's, %s",
                        form->name, form->dtype, name, zr_spec_type_name(in->dtype)));
-    filter_type_name(&f.astype, name);
+    filter_type_name(&f.astype, &f.asunit, name);
     ZR_TRY(zarr_codec_spec_dtype(spec, name, &out->dtype, err));
     if (in->fill) {
         zr_numpy_cast(&f.dtype, &f.astype, in->fill, fill_out);
@@ -385,7 +437,8 @@ static int filter_lossy(const zarr_codec_spec *spec, const zarr_chunk_spec *in)
     bool narrow;
 
     if (zr_filter_read(spec, in->dtype, &f, NULL) != ZARR_OK ||
-        f.kind == ZR_FILTER_SCALE || f.kind == ZR_FILTER_QUANTIZE)
+        f.kind == ZR_FILTER_SCALE || f.kind == ZR_FILTER_QUANTIZE ||
+        (f.kind == ZR_FILTER_DELTA && f.unit.kind)) /* behind a NaT all are */
         return 1;
     narrow = f.astype.item_bytes < f.dtype.item_bytes;
     if (f.dtype.kind == f.astype.kind)

@@ -12,6 +12,8 @@
  */
 #include "codec/codec_int.h"
 
+#include <stdio.h>
+
 /* ---- writing
  * ------------------------------------------------------------------------------ */
 
@@ -23,6 +25,15 @@ static struct zr_json *write_v2_type(struct zr_json_doc *doc, const struct zr_js
     struct zr_numpy_type type;
     char name[ZR_NUMPY_NAME];
 
+    struct zr_numpy_unit unit;
+
+    if (zr_numpy_parse_time(zr_json_string(m), &type, &unit)) {
+        char time[24];
+
+        (void)snprintf(time, sizeof time, "%c%c8[%s]", big ? '>' : '<', unit.kind,
+                       unit.text);
+        return zr_json_new_text(doc, time);
+    }
     if (!zr_numpy_parse(zr_json_string(m), &type))
         return zr_json_copy(doc, m);
     type.big = type.item_bytes > 1 && big;

@@ -225,7 +225,8 @@ static zarr_status filter_run(const struct filter_self *self, const struct zr_sp
     zarr_status st = ZARR_OK;
 
     if (f->kind == ZR_FILTER_DELTA) {
-        zr_delta_run(&delta, encode, io->dst, io->src, n);
+        (f->unit.kind ? zr_delta_times : zr_delta_run)(&delta, encode, io->dst, io->src,
+                                                       n);
         return ZARR_OK;
     }
     for (size_t at = 0; at < n && st == ZARR_OK; at += ZR_BLOCK)

@@ -163,3 +163,22 @@ void zr_delta_run(const struct zr_delta *t, bool encode, uint8_t *dst, const uin
     if (delta_is_swapped(to))
         zr_byteswap(dst, dst, n, to->item_bytes);
 }
+
+void zr_delta_times(const struct zr_delta *t, bool encode, uint8_t *dst,
+                    const uint8_t *src, size_t n)
+{
+    const struct zr_numpy_type *from = encode ? &t->dtype : &t->astype;
+    const struct zr_numpy_type *to = encode ? &t->astype : &t->dtype;
+    const uint64_t nat = (uint64_t)INT64_MIN;
+    uint64_t last = 0;
+
+    for (size_t i = 0; i < n; i++, src += 8, dst += 8) {
+        const uint64_t v = zr_numpy_load(from, src).u;
+        struct zr_numpy_value out = {.u = encode ? v - last : last + v};
+
+        if (v == nat || last == nat)
+            out.u = nat;
+        zr_numpy_store(to, dst, out);
+        last = encode ? v : out.u;
+    }
+}

@@ -13,4 +13,8 @@ struct zr_delta {
 void zr_delta_run(const struct zr_delta *t, bool encode, uint8_t *dst, const uint8_t *src,
                   size_t n);
 
+/* The same for time spans: counts of 64 bits, where one that is NaT makes NaT. */
+void zr_delta_times(const struct zr_delta *t, bool encode, uint8_t *dst,
+                    const uint8_t *src, size_t n);
+
 #endif

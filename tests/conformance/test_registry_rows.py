@@ -142,6 +142,15 @@ REFUSED |= {
     ("elements", "delta"): ([cases.document_v2(dtype, None, SHAPE, CHUNKS, filters=[
         {"id": "delta", "dtype": dtype, "astype": astype}]) for dtype, astype in (("<c8", "<f4"), ("<f8", "<c16"))],
         "one of dtype and astype is complex, must be both or none"),
+    ("elements", "delta, astype of times or text"): ([
+        *((cases.document_v2("<M8[s]", 0, SHAPE, CHUNKS, filters=[{"id": "delta", "dtype": dtype, "astype": astype}]),
+           "only differences of timedelta64 in its own unit") for dtype, astype in (
+               ("<M8[s]", "<M8[s]"), ("<m8[s]", "<m8[ms]"), ("<m8[s]", "<i8"), ("<i8", "<m8[s]"))),
+        *((cases.document_v2(decode, 0 if decode[1] == "M" else "", SHAPE, CHUNKS, filters=[
+            {"id": "astype", "encode_dtype": encode, "decode_dtype": decode}]), says) for encode, decode, says in (
+                ("<M8[m]", "<M8[s]", "times of the same unit"), ("<f8", "<M8[s]", "times of the same unit"),
+                ("<M8", "<M8[s]", "is no type of"), ("|S3", "<U3", "is no type of")))],
+        "delta is done on timedelta64 in its own unit"),
     ("storage transformer", "concat-parts"): (["concat-parts"], draft(39)),
     ("storage transformer", "chunk-manifest-json"): (["chunk-manifest-json"], "does not hold"),
     ("storage transformer", "*"): (["indexed", "acme"], "wrong values"),
