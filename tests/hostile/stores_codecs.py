@@ -94,7 +94,7 @@ config("bitround_negative", CORRUPT, "keepbits", codec("bitround", keepbits=-1))
 config("bitround_word", CORRUPT, "keepbits", codec("bitround", keepbits="3"))
 config("bitround_bool", UNSUPPORTED, "must be integers, times", codec("bitround", keepbits=3), codec("bytes"),
        data_type="bool", fill_value=True)
-filters("v2_bitround_integers", CORRUPT, "no little-endian floats", {"id": "bitround", "keepbits": 3})
+filters("v2_bitround_integers", CORRUPT, "/a: filters[0]: bitround: what it gets are no little-endian floats", {"id": "bitround", "keepbits": 3})
 config("fso_no_scale", CORRUPT, "scale", old("fixedscaleoffset", offset=0))
 config("fso_scale_word", CORRUPT, "scale", old("fixedscaleoffset", offset=0, scale="ten"))
 config("fso_offset_huge", CORRUPT, "offset", old("fixedscaleoffset", offset=2**64, scale=1))
@@ -102,7 +102,7 @@ config("fso_other_type", CORRUPT, "is not the array's", old("fixedscaleoffset", 
 config("fso_unknown_type", UNSUPPORTED, "<q9", old("fixedscaleoffset", offset=0, scale=1, dtype="<q9"))
 config("fso_of_raw", UNSUPPORTED, "must be integers", old("fixedscaleoffset", offset=0, scale=1),
        codec("bytes"), data_type="r16", fill_value=[0, 0])
-filters("v2_fso_no_type", CORRUPT, "dtype", {"id": "fixedscaleoffset", "offset": 0, "scale": 1})
+filters("v2_fso_no_type", CORRUPT, "/a: filters[0]: fixedscaleoffset: dtype", {"id": "fixedscaleoffset", "offset": 0, "scale": 1})
 add("v2_fso_odd", lambda: v2({"0.0": bytes(7)}, filters=[
     {"id": "fixedscaleoffset", "offset": 0, "scale": 1, "dtype": "<u2", "astype": "<u2"}]), data=(CORRUPT, "a/0.0"))
 config("quantize_digits", CORRUPT, "digits", old("quantize", digits=301, dtype="<f4"), **FLOATS)
