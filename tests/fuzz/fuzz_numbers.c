@@ -30,10 +30,14 @@ static void fuzz_check(int ok)
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
     zarr_context_options co = ZARR_CONTEXT_OPTIONS_INIT;
+    zarr_limits limits = ZARR_LIMITS_INIT;
 
     (void)argc;
     (void)argv;
     co.n_threads = 1;
+    limits.chunk_bytes = 1 << 12; /* large raw elements have long fill values */
+    limits.json_tokens = 1 << 12;
+    co.limits = &limits;
     fuzz_check(zarr_context_create(&fuzz_ctx, &co, NULL) == ZARR_OK);
     return 0;
 }
