@@ -74,8 +74,8 @@ ZARR_API const char *zarr_dtype_name(const zarr_dtype *dtype);
 ZARR_API const char *zarr_dtype_v2(const zarr_dtype *dtype);
 
 /**
- * What data_type is in v3 metadata, as JSON: a string ("\"int16\""), or the object with the
- * type's name and configuration; NULL if it has no v3 name. Borrowed.
+ * What data_type is in v3 metadata, as JSON: a string ("\"int16\""), or the object with
+ * the type's name and configuration; NULL if it has no v3 name. Borrowed.
  */
 ZARR_API const char *zarr_dtype_v3(const zarr_dtype *dtype);
 
