@@ -210,8 +210,8 @@ typedef struct zarr_codec_exec {
 enum {
     ZARR_CODEC_CAN_DECODE = 1,
     ZARR_CODEC_CAN_ENCODE = 2,
-    ZARR_CODEC_BATCH = 4, /**< wants the whole mini-batch in one call; else called per
-                             chunk on any thread */
+    ZARR_CODEC_BATCH = 4, /**< decodes the whole mini-batch in one call; else called per
+                             chunk on any thread, as encoders always are */
     ZARR_CODEC_SAFE = 8,  /**< bounds-checked on any input */
     ZARR_CODEC_DETERMINISTIC = 16 /**< equal input gives equal encoded bytes */
 };
