@@ -78,7 +78,7 @@ static void cut_middle(char *text, size_t most)
     while (inside_char(text[tail]))
         tail++;
     memmove(text + head + 3, text + tail, n - tail + 1);
-    memcpy(text + head, "...", 3);
+    memset(text + head, '.', 3);
 }
 
 /* The reason may be addresses and a reason again: its end says most. */

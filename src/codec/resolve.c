@@ -264,8 +264,10 @@ zarr_status zr_chain_resolve_any(struct zr_chain_reps *out, const struct zr_chai
     st = resolve_check(chain, chunk, varies, &lim, err);
     if (st == ZARR_OK)
         st = reps_open(&reps, chain->n, chunk, varies, err);
-    if (st != ZARR_OK)
-        ZR_TRY(chain_prefix(err, st, chain));
+    if (st != ZARR_OK) {
+        (void)chain_prefix(err, st, chain);
+        goto out;
+    }
     if (chain->a2b < chain->n &&
         (!chain->codec[chain->a2b].shard || zr_chain_whole_shard(chain)) &&
         reps.rep[0].n_bytes > lim.chunk_bytes) {

@@ -370,7 +370,7 @@ static const char *name_in_v2(const struct zr_dtype_entry *e)
 {
     if (e->vt.v2)
         return e->vt.v2;
-    if (e->vt.flags & ZARR_DTYPE_V2_ONLY)
+    if ((e->vt.flags & ZARR_DTYPE_V2_ONLY) && e->vt.name)
         return e->vt.name;
     return e->fixed && e->fixed->v2 ? e->fixed->v2 : "";
 }

@@ -77,4 +77,5 @@ def test_migrated(context, tmp_path, name):
     store.create(document=cases.document_v2(dtype, 0, (10,), (6,), filters=[filter_])).write(data)
     store.migrate(remove=True)
     np.testing.assert_array_equal(context.store(str(tmp_path)).open().read(native), data)
-    np.testing.assert_array_equal(peers.read(peers.PYTHON, tmp_path), data)
+    if peers.ZARR_AT_LEAST_3_3 or name not in BIG:  # older ones mix the orders up
+        np.testing.assert_array_equal(peers.read(peers.PYTHON, tmp_path), data)

@@ -433,7 +433,7 @@ static void test_suffix_errors(void **state)
         const char *text;
     } bad[] = {
         {"zarrs.default_suffix", NULL, ZARR_ERR_INVALID,
-         "chunk key encoding \"zarrs.default_suffix\": suffix is a nothing, must be a "
+         "chunk key encoding \"zarrs.default_suffix\": suffix is nothing, must be a "
          "string"},
         {"zarrs.default_suffix", "{\"suffix\":\"a\\u0000b\"}", ZARR_ERR_INVALID,
          "must be a string"},
@@ -441,8 +441,8 @@ static void test_suffix_errors(void **state)
          ZARR_ERR_INVALID, "separator must be"},
         {"zarrs.default_suffix", "{\"suffix\":\".a\",\"prefix\":\"-\"}",
          ZARR_ERR_UNSUPPORTED, "unknown member \"prefix\""},
-        {"suffix", "{\"suffix\":\".a\"}", ZARR_ERR_INVALID, "base_encoding is a nothing"},
-        {"suffix", "{\"base_encoding\":\"v2\"}", ZARR_ERR_INVALID, "suffix is a nothing"},
+        {"suffix", "{\"suffix\":\".a\"}", ZARR_ERR_INVALID, "base_encoding is nothing"},
+        {"suffix", "{\"base_encoding\":\"v2\"}", ZARR_ERR_INVALID, "suffix is nothing"},
         {"suffix", "{\"suffix\":\".a\",\"base_encoding\":\"suffix\"}",
          ZARR_ERR_UNSUPPORTED, "base_encoding \"suffix\", only"},
         {"suffix", "{\"suffix\":\"\",\"base_encoding\":\"v2\",\"base-encoding\":\"v2\"}",
