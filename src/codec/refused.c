@@ -34,13 +34,14 @@ const struct zr_refusal zr_codec_refused[] = {
      "zarr-python reads other elements than it wrote"},
     {"elements", "delta",
      "one of dtype and astype is complex, must be both or none: NumPy refuses or loses "
-     "the "
-     "rest"},
+     "the rest"},
     {"elements", "delta, astype of times or text",
      "delta is done on timedelta64 in its own unit, astype between integers and times, "
-     "or "
-     "times of one unit: NumPy sums no dates, and other units and text are not "
+     "or times of one unit: NumPy sums no dates, and other units and text are not "
      "converted"},
+    {"elements", "numcodecs filters of another type",
+     "in v2 one as wide as the array's, in v3 integers and times only: what else "
+     "zarr-python gets back there it converts, which changes it"},
     {"storage transformer", "concat-parts", ZR_REFUSED_DRAFT("39")},
     {"storage transformer", "chunk-manifest-json",
      "it sends reads to keys and files that the store itself does not hold"},

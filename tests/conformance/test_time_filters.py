@@ -1,4 +1,4 @@
-"""numcodecs' delta and astype on times, v2 and v3, against zarr-python."""
+"""numcodecs' delta and astype on times and on other types than the array's, v2 and v3, against zarr-python."""
 import numpy as np
 import pytest
 
@@ -17,6 +17,13 @@ FILTERS = {
     "int-date": ("<i8", {"id": "astype", "encode_dtype": "<M8[s]", "decode_dtype": "<i8"}),
     "short-span": ("<i2", {"id": "astype", "encode_dtype": "<m8[s]", "decode_dtype": "<i2"}),
     "date-span": ("<M8[s]", {"id": "astype", "encode_dtype": "<m8[s]", "decode_dtype": "<M8[s]"}),
+}
+# The filter names another type of the same width: it works on the array's bits.
+FILTERS |= {
+    "signed": ("<u4", {"id": "delta", "dtype": "<i4"}),
+    "unsigned": ("<i4", {"id": "delta", "dtype": "<u4"}),
+    "date-bits": ("<M8[s]", {"id": "delta", "dtype": "<i8"}),
+    "span-bits": ("<m8[s]", {"id": "delta", "dtype": "<i8"}),
 }
 BIG = {
     "delta": (">m8[s]", {"id": "delta", "dtype": ">m8[s]"}),

@@ -24,8 +24,8 @@ RULE = re.compile(  # what is allowed, or what is wrong
 def rows(title):
     """The first two columns, v3 and v2, of one table of the registries."""
     section = STATUS.read_text().split(f"## {title}\n")[1].split("\n## ")[0]
-    found = [line.strip("|").split("|") for line in section.splitlines() if line.startswith(("| `", "|  |"))]
-    return [[cell.strip().strip("`") for cell in row] for row in found]
+    found = [re.split(r"(?<!\\)\|", line.strip("|")) for line in section.splitlines() if line.startswith(("| `", "|  |"))]
+    return [[cell.strip().strip("`").replace("\\|", "|") for cell in row] for row in found]
 
 
 def codec(name, **configuration):
@@ -136,7 +136,7 @@ CODECS = {
     "numcodecs.quantize": array({"digits": 1, "dtype": "<f4"}, {"digits": 1.5, "dtype": "<q9", "astype": "<u2"},
                                 takes=FLOATS, type_=NUMBERS, open_=True),
     "numcodecs.astype": array({"encode_dtype": "<u4", "decode_dtype": "<u2"}, {
-        "encode_dtype": "<M8[s]", "decode_dtype": "<f4"}, type_=("r16", [0, 0]), open_=True),
+        "encode_dtype": "<U3", "decode_dtype": "<f4"}, type_=("r16", [0, 0]), open_=True),
     "bitround": array({"keepbits": 3}, {"keepbits": -1}, takes=FLOATS, type_=BOOLS),
     "reshape": array({"shape": [4]}, {"shape": "flat"}, {"shape": [5]}, {"shape": [[0], [2]]}, {"shape": [-1, -1]}),
     "zarrs.squeeze": array({}, {}),
@@ -286,7 +286,7 @@ V2 = {
     "fixedscaleoffset": ("f", {"offset": 0, "scale": 1, "dtype": "<u2"}, {
         "offset": "x", "scale": "x", "dtype": "<q9", "astype": 5}),
     "quantize": ("f", {"digits": 1, "dtype": "<f4"}, {"digits": 1.5, "dtype": "<u2", "astype": "<q9"}, "<f4"),
-    "astype": ("f", {"encode_dtype": "<u4", "decode_dtype": "<u2"}, {"encode_dtype": "<M8[s]", "decode_dtype": 5}),
+    "astype": ("f", {"encode_dtype": "<u4", "decode_dtype": "<u2"}, {"encode_dtype": "<U3", "decode_dtype": 5}),
     "bitround": ("f", {"keepbits": 3}, {"keepbits": -1}, "<f4"),
     "packbits": ("f", {}, {}, "|b1"), "zfpy": ("c", {"mode": 5}, {"mode": 9}, "<f4"),
     "vlen-utf8": ("f", {}, {}, "|O"), "vlen-bytes": ("f", {}, {}, "|O"),
@@ -472,7 +472,7 @@ V2_FILLS = {"|b1": 2, "|i1": 128, "<i2": 2**15, ">i4": 2**31, "<i8": 2**63, "|u1
 def test_every_data_type_of_v2():
     letters = {re.sub(r"^[<>|]", "", name).split("[")[0] for name in V2_FILLS}
     letters = {name[0] if name in ("V2", "S2", "U2", "M8", "m8") else name for name in letters}
-    known = {row[1] for row in rows("Data types")} - {"", "[", "vlen-array"}  # those below
+    known = {row[1] for row in rows("Data types")} - {"", "[", "vlen-array", "|O"}  # those below
     assert known == letters
 
 

@@ -110,7 +110,7 @@ config("quantize_fraction", CORRUPT, "digits", old("quantize", digits=1.5, dtype
 config("quantize_none", CORRUPT, "digits is missing", old("quantize", dtype="<f4"), **FLOATS)
 config("quantize_integers", UNSUPPORTED, "floats", old("quantize", digits=1, dtype="<u2"))
 config("astype_none", CORRUPT, "encode_dtype", old("astype"))
-config("astype_times", UNSUPPORTED, "encode_dtype", old("astype", encode_dtype="<M8[s]"))
+config("astype_text", UNSUPPORTED, "encode_dtype", old("astype", encode_dtype="<U3"))
 config("delta_floats_of_8", UNSUPPORTED, "dtype", old("delta", dtype="<f1"))
 number("delta_chunk_short", bytes(7), [old("delta", dtype="<u2"), BYTES], "a/c/0/0")
 
