@@ -62,7 +62,7 @@ out:
 }
 
 /* *reversed: it reverses more than one dimension. False: neither that nor nothing. */
-static bool read_order(const struct zr_json *order, int32_t ndim, bool *reversed)
+static bool fold_order(const struct zr_json *order, int32_t ndim, bool *reversed)
 {
     bool same = true, back = true;
     uint64_t axis = 0;
@@ -92,7 +92,7 @@ static zarr_status fold_transpose(struct fold *f, const struct zr_json *v,
     zarr_status st = ZARR_OK;
 
     ZR_TRY(check_place(f, v, "transpose", "order", err));
-    if (!read_order(order, f->c->spec->ndim, &reversed))
+    if (!fold_order(order, f->c->spec->ndim, &reversed))
         ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED,
                        "transpose: order is %s, in Zarr v2 it must reverse all %" PRId32
                        " dimensions or none",
