@@ -1,8 +1,11 @@
 /*
- * sanitizers.h - what a test cannot ask of a program that was built with a sanitizer.
+ * sanitizers.h - what a test cannot ask of a program that was built with a sanitizer, or
+ * that an emulator runs (scripts/s390x says so in ZARR_TEST_EMULATED).
  */
 #ifndef ZR_TESTS_SANITIZERS_H
 #define ZR_TESTS_SANITIZERS_H
+
+#include <stdlib.h>
 
 #ifdef __has_feature
 #    if __has_feature(thread_sanitizer) && !defined(__SANITIZE_THREAD__)
@@ -31,6 +34,10 @@
     do {                                                                                 \
         if (ZR_NO_THREADED_FORK != NULL) {                                               \
             print_message("skipped: %s\n", ZR_NO_THREADED_FORK);                         \
+            skip();                                                                      \
+        }                                                                                \
+        if (getenv("ZARR_TEST_EMULATED") != NULL) {                                      \
+            print_message("skipped: children of threads crash in qemu's user mode\n");   \
             skip();                                                                      \
         }                                                                                \
     } while (0)
