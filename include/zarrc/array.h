@@ -428,7 +428,7 @@ enum {
 
 /**
  * Lists the chunks that are stored, from the store's listing; bytes of objects may be
- * UINT64_MAX (not known).
+ * UINT64_MAX (not known). IO where what stands for a folder of chunks cannot be read.
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_chunk_list(zarr_array *array,
                                                            uint32_t what,

@@ -157,8 +157,9 @@ enum {
 /**
  * Calls fn for keys below prefix; lock and temporary names are left out. `how`: RECURSIVE
  * every key; DIRECTORY the keys and prefixes one level down; DEBRIS only left-over
- * temporary and lock files. Order is the store's. A non-zero return of fn stops the
- * listing (ZARR_OK).
+ * temporary and lock files. What a local store has and cannot read (a link that leads out
+ * or nowhere, a FIFO) is a key, too: reading it tells why. Order is the store's. A
+ * non-zero return of fn stops the listing (ZARR_OK).
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_list(zarr_store *store,
                                                      const char *prefix, uint32_t how,

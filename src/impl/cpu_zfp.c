@@ -8,9 +8,8 @@
  * The stream object and both buffers are kept by thread; the object and what the library
  * makes of it are malloc's, since it takes no allocator.
  */
-#include "impl/impl_int.h"
+#include "impl/zfp_int.h"
 
-#include <math.h>
 #include <string.h>
 #include <zfp.h>
 
@@ -180,121 +179,6 @@ static void zfp_order_words(void *words, size_t bytes)
         zr_byteswap(words, words, bytes / word, (uint32_t)word);
 }
 
-/* ---- numbers that are promoted ------------------------------------------------------
- */
-
-static bool zfp_promotes(const struct zr_zfp *z)
-{
-    return z->bits || z->is_unsigned || z->real;
-}
-
-static void zfp_promote_reals(const struct zr_zfp *z, const uint8_t *from, float *to)
-{
-    for (size_t i = 0; i < z->n_items; i++, from += z->item_bytes)
-        to[i] = (float)zr_float_to_f64(z->real, zr_float_load(z->real, from));
-}
-
-/* What a lossy stream takes out of the range becomes its end, as for integers. */
-static void zfp_demote_reals(const struct zr_zfp *z, const float *from, uint8_t *to)
-{
-    const struct zr_float *f = z->real;
-
-    for (size_t i = 0; i < z->n_items; i++, to += z->item_bytes) {
-        uint64_t bits = 0;
-
-        if (!zr_float_from_f64(f, (double)from[i], &bits)) {
-            const bool minus = from[i] < 0;
-
-            bits = isnan(from[i]) ? f->nan : minus && !f->sign ? 0 : f->largest;
-            if (minus)
-                bits |= f->sign;
-        }
-        zr_float_store(f, to, bits);
-    }
-}
-
-static int64_t zfp_load(const struct zr_zfp *z, const uint8_t *from)
-{
-    int16_t two = 0;
-    int32_t four = 0;
-    int64_t v = 0;
-
-    switch (z->item_bytes) {
-    case 1:
-        return z->is_unsigned ? from[0] : (int8_t)from[0];
-    case 2:
-        memcpy(&two, from, 2);
-        return z->is_unsigned ? (uint16_t)two : two;
-    case 4:
-        memcpy(&four, from, 4);
-        return z->is_unsigned ? (int64_t)(uint32_t)four : four;
-    default:
-        memcpy(&v, from, 8);
-        return v;
-    }
-}
-
-/* Integers of any width as what the field holds; false: one does not fit. */
-static bool zfp_promote(const struct zr_zfp *z, const uint8_t *from, void *to)
-{
-    for (size_t i = 0; i < z->n_items; i++, from += z->item_bytes) {
-        int64_t v = zfp_load(z, from);
-
-        if (z->bits) {
-            v -= z->is_unsigned ? INT64_C(1) << (z->bits - 1) : 0;
-            v *= INT64_C(1) << (31 - z->bits);
-        }
-        if (v < INT32_MIN || (v > INT32_MAX && z->scalar == ZR_ZFP_INT32) ||
-            (z->is_unsigned && !z->bits && v < 0))
-            return false;
-        if (z->scalar == ZR_ZFP_INT64) {
-            ((int64_t *)to)[i] = v;
-            continue;
-        }
-        ((int32_t *)to)[i] = (int32_t)v;
-    }
-    return true;
-}
-
-static int64_t zfp_clamp(int64_t v, int64_t lo, int64_t hi)
-{
-    return v < lo ? lo : v > hi ? hi : v;
-}
-
-/* A lossy stream may leave the range: what is outside becomes its end. */
-static void zfp_demote(const struct zr_zfp *z, const void *from, uint8_t *to)
-{
-    for (size_t i = 0; i < z->n_items; i++, to += z->item_bytes) {
-        int64_t v = z->scalar == ZR_ZFP_INT64 ? ((const int64_t *)from)[i]
-                                              : ((const int32_t *)from)[i];
-        const uint32_t bits = z->bits;
-
-        if (bits) {
-            const int64_t half = INT64_C(1) << (bits - 1);
-            const int64_t unit = INT64_C(1) << (31 - bits);
-
-            v = v >= 0 ? v / unit : -((-v + unit - 1) / unit); /* towards minus */
-            v = z->is_unsigned ? zfp_clamp(v + half, 0, 2 * half - 1)
-                               : zfp_clamp(v, -half, half - 1);
-        } else if (v < 0) {
-            v = 0;
-        }
-        if (z->item_bytes == 1) {
-            *to = (uint8_t)v;
-        } else if (z->item_bytes == 2) {
-            const uint16_t two = (uint16_t)v;
-
-            memcpy(to, &two, 2);
-        } else if (z->item_bytes == 4) {
-            const uint32_t four = (uint32_t)v;
-
-            memcpy(to, &four, 4);
-        } else {
-            memcpy(to, &v, 8);
-        }
-    }
-}
-
 /* Floats of the same width. */
 static zfp_type zfp_floats(zfp_type whole)
 {
@@ -440,7 +324,7 @@ static zarr_status zfp_decode_one(void *self_ptr, const struct zr_span *io, size
     struct zfp_thread *t = exec->thread_state;
     const struct zr_zfp *z = &self->z;
     const size_t item = zfp_item_bytes(z), want = (size_t)z->n_items * z->item_bytes;
-    const bool aside = zfp_promotes(z) || (uintptr_t)io->dst % item;
+    const bool aside = zr_zfp_promotes(z) || (uintptr_t)io->dst % item;
     zarr_status st = ZARR_OK;
     zfp_field f;
 
@@ -450,10 +334,8 @@ static zarr_status zfp_decode_one(void *self_ptr, const struct zr_span *io, size
         ZR_TRY(zfp_room(t, self, false, z->n_items * item, err));
     zfp_field_set(&f, z, aside ? t->items : io->dst);
     ZR_TRY(zfp_decode_field(self, t, &f, io, err));
-    if (z->real)
-        zfp_demote_reals(z, t->items, io->dst);
-    else if (zfp_promotes(z))
-        zfp_demote(z, t->items, io->dst);
+    if (zr_zfp_promotes(z))
+        zr_zfp_demote(z, t->items, io->dst);
     else if (aside)
         memcpy(io->dst, t->items, want);
     *used = want;
@@ -471,7 +353,7 @@ static bool zfp_places_set(zfp_field *f, const struct zr_zfp *z,
     const int64_t item = (int64_t)zfp_item_bytes(z);
     int64_t stride[4] = {0};
 
-    if (zfp_promotes(z) || to->ndim != (int32_t)z->dims ||
+    if (zr_zfp_promotes(z) || to->ndim != (int32_t)z->dims ||
         (uintptr_t)first % (size_t)item)
         return false;
     for (int32_t d = 0; d < to->ndim; d++) {
@@ -535,15 +417,13 @@ static zarr_status zfp_items(struct zfp_thread *t, const struct zfp_self *self,
     zarr_status st = ZARR_OK;
 
     *items = (void *)(uintptr_t)io->src; /* read only */
-    if (!zfp_promotes(z) && (uintptr_t)io->src % item == 0)
+    if (!zr_zfp_promotes(z) && (uintptr_t)io->src % item == 0)
         goto out;
     ZR_TRY(zfp_room(t, self, false, z->n_items * item, err));
     *items = t->items;
-    if (z->real)
-        zfp_promote_reals(z, io->src, t->items);
-    else if (!zfp_promotes(z))
+    if (!zr_zfp_promotes(z))
         memcpy(t->items, io->src, io->src_bytes);
-    else if (!zfp_promote(z, io->src, t->items))
+    else if (!zr_zfp_promote(z, io->src, t->items))
         st = zr_fail(err, ZARR_ERR_INVALID,
                      "%s: an unsigned element uses the highest bit, which zfp's type "
                      "has no room for",

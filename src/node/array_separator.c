@@ -35,8 +35,6 @@ out:
 static zarr_status first_chunk_is_there(const zarr_array *a, int32_t ndim, char separator,
                                         bool *there, zarr_error *err)
 {
-    zarr_store_op op = {.verb = ZARR_STORE_STAT};
-    zarr_error e = {0};
     struct zr_str name, key;
     zarr_status st = ZARR_OK;
 
@@ -50,13 +48,7 @@ static zarr_status first_chunk_is_there(const zarr_array *a, int32_t ndim, char 
     ZR_TRY(zr_str_status(&name, err));
     zr_path_key(&key, a->h.path, zr_str_text(&name));
     ZR_TRY(zr_str_status(&key, err));
-    op.key = zr_str_text(&key);
-    st = zr_store_run_one(a->chunk_store, &op, &e);
-    *there = st == ZARR_OK;
-    if (st == ZARR_ERR_NOT_FOUND)
-        st = ZARR_OK;
-    else if (st != ZARR_OK && err)
-        *err = e;
+    st = zr_key_is_there(a->chunk_store, zr_str_text(&key), there, err);
 out:
     zr_str_deinit(&name);
     zr_str_deinit(&key);

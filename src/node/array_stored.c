@@ -126,11 +126,9 @@ static zarr_status check_hidden(const struct stored_listing *l, zarr_store *stor
         st = zr_str_status(&l->above, err);
     for (size_t at = 0; st == ZARR_OK && at < l->above.bytes;
          at += strlen(l->above.ptr + at) + 1) {
-        zarr_store_op op = {.verb = ZARR_STORE_STAT, .key = l->above.ptr + at};
+        bool there;
 
-        st = zr_store_run_one(store, &op, err);
-        if (st == ZARR_ERR_NOT_FOUND)
-            st = ZARR_OK;
+        st = zr_key_is_there(store, l->above.ptr + at, &there, err);
     }
     return st;
 }

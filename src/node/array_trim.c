@@ -164,20 +164,12 @@ out:
 static zarr_status chunk_is_stored(const struct trimming *t, const uint64_t *chunk,
                                    bool *there, zarr_error *err)
 {
-    zarr_store_op op = {.verb = ZARR_STORE_STAT};
-    zarr_error e = {0};
     struct zr_str key;
     zarr_status st = ZARR_OK;
 
     zr_str_init(&key, t->a->h.ctx->alloc);
     ZR_TRY(zr_array_key(t->a, t->old, chunk, &key, err));
-    op.key = zr_str_text(&key);
-    st = zr_store_run_one(t->a->chunk_store, &op, &e);
-    *there = st == ZARR_OK;
-    if (st == ZARR_ERR_NOT_FOUND)
-        st = ZARR_OK;
-    else if (st != ZARR_OK && err)
-        *err = e;
+    st = zr_key_is_there(t->a->chunk_store, zr_str_text(&key), there, err);
 out:
     zr_str_deinit(&key);
     return st;

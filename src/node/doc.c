@@ -251,3 +251,18 @@ zarr_status zr_doc_create(const struct zr_doc_source *src, const char *text, siz
 
     return zr_doc_update(src, &edit, err);
 }
+
+zarr_status zr_key_is_there(zarr_store *store, const char *key, bool *there,
+                            zarr_error *err)
+{
+    zarr_store_op op = {.verb = ZARR_STORE_STAT, .key = key};
+    zarr_error e = {0};
+    const zarr_status st = zr_store_run_one(store, &op, &e);
+
+    *there = st == ZARR_OK;
+    if (st == ZARR_OK || st == ZARR_ERR_NOT_FOUND)
+        return ZARR_OK;
+    if (err)
+        *err = e;
+    return st;
+}

@@ -94,17 +94,15 @@ const char *zr_handle_keep_json(struct zr_handle *h, const char **slot,
 
 static bool object_is_there(zarr_store *store, const char *path, const char *name)
 {
-    zarr_store_op op = {.verb = ZARR_STORE_STAT};
-    zarr_status st = ZARR_ERR_NO_MEMORY;
     struct zr_str key;
+    bool there = false;
 
     zr_str_init(&key, zr_store_context(store)->alloc);
     zr_path_key(&key, path, name);
-    op.key = zr_str_text(&key);
     if (!key.failed)
-        st = zr_store_run_one(store, &op, NULL);
+        (void)zr_key_is_there(store, zr_str_text(&key), &there, NULL);
     zr_str_deinit(&key);
-    return st == ZARR_OK;
+    return there;
 }
 
 /* Two more requests: only for those who listen, and only where they cost microseconds. */

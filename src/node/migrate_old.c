@@ -10,23 +10,15 @@
 zarr_status zr_migration_is_there(const struct zr_migration *m, const char *path,
                                   const char *name, bool *there, zarr_error *err)
 {
-    zarr_store_op op = {.verb = ZARR_STORE_STAT};
-    zarr_error e = {0};
     struct zr_str key;
     zarr_status st = ZARR_OK;
 
     zr_str_init(&key, m->ctx->alloc);
     zr_path_key(&key, path, name);
     ZR_TRY(zr_str_status(&key, err));
-    op.key = zr_str_text(&key);
-    st = zr_store_run_one(m->store, &op, &e);
-    *there = st == ZARR_OK;
-    if (st == ZARR_ERR_NOT_FOUND)
-        st = ZARR_OK;
-    else if (st != ZARR_OK)
-        zr_prefix(&e, st, "/%s", op.key);
-    if (st != ZARR_OK && err)
-        *err = e;
+    st = zr_key_is_there(m->store, zr_str_text(&key), there, err);
+    if (st != ZARR_OK)
+        zr_prefix(err, st, "/%s", zr_str_text(&key));
 out:
     zr_str_deinit(&key);
     return st;

@@ -389,6 +389,9 @@ static inline const uint64_t *zr_stored_chunk(const struct zr_stored *s, size_t 
 {
     return s->row + i * ((size_t)s->ndim + 1);
 }
+/* Whether the store has an object; failures other than NOT_FOUND are told. (doc.c) */
+zarr_status zr_key_is_there(zarr_store *store, const char *key, bool *there,
+                            zarr_error *err);
 /* Key of a chunk, in place of what out held. */
 zarr_status zr_array_key(const zarr_array *a, const struct zr_array_state *s,
                          const uint64_t *chunk, struct zr_str *out, zarr_error *err);
