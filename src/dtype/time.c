@@ -34,14 +34,15 @@ static bool unit_index(const char *s, size_t n, uint64_t *index)
     return false;
 }
 
+/* `field`: what the multiple is called where it was found. */
 static zarr_status time_facts(zarr_dtype_info *info, uint32_t kind, uint64_t unit,
-                              uint64_t multiple, zarr_error *err)
+                              const char *field, uint64_t multiple, zarr_error *err)
 {
     if (unit == UNIT_GENERIC && multiple != 1)
         return zr_fail(err, ZARR_ERR_INVALID,
-                       "data type %s: scale_factor is %" PRIu64
+                       "data type %s: %s is %" PRIu64
                        ", must be 1: a generic unit has no multiple",
-                       info->name, multiple);
+                       info->name, field, multiple);
     info->kind = kind;
     info->item_bytes = 8;
     info->swap_bytes = 8;
@@ -65,7 +66,7 @@ static zarr_status unit_text(zarr_dtype_info *info, uint32_t kind, const char *s
         return zr_fail(err, ZARR_ERR_INVALID,
                        "data type %.64s: a unit such as [ns] or [10us] is expected",
                        info->name);
-    return time_facts(info, kind, unit, multiple, err);
+    return time_facts(info, kind, unit, "the count of units", multiple, err);
 }
 
 static zarr_status time_config(zarr_dtype_info *info, uint32_t kind, const char *name,
@@ -88,7 +89,7 @@ static zarr_status time_config(zarr_dtype_info *info, uint32_t kind, const char 
     if (scale &&
         zr_config_u64(name, config, "scale_factor", MULTIPLE_MAX, &multiple, err))
         return ZARR_ERR_INVALID;
-    return time_facts(info, kind, index, multiple, err);
+    return time_facts(info, kind, index, "scale_factor", multiple, err);
 }
 
 static zarr_status time_parse(zarr_dtype_info *info, uint32_t kind, const char *name,
@@ -136,7 +137,7 @@ static zarr_status time_parse_v2(zarr_dtype_info *info, const zarr_dtype_host *h
 
     ZR_UNUSED(host);
     if (v2[1] == '8' && v2[2] == '\0')
-        return time_facts(info, kind, UNIT_GENERIC, 1, err);
+        return time_facts(info, kind, UNIT_GENERIC, "", 1, err);
     if (v2[1] != '8' || v2[2] != '[' || !zr_bracketed(v2, &inside, &n))
         return zr_fail(err, ZARR_ERR_INVALID, "dtype \"%.64s\": %c8[unit] is expected",
                        v2, v2[0]);

@@ -32,14 +32,15 @@ zarr_status zr_check_shape(int32_t ndim, const uint64_t *shape, zarr_error *err)
 
 /* ---- regular -------------------------------------------------------------- */
 
-static zarr_status check_edges(const struct zr_grid *g, zarr_error *err)
+static zarr_status check_edges(const struct zr_grid *g, const char *member,
+                               zarr_error *err)
 {
     for (int32_t d = 0; d < g->ndim; d++) {
         uint64_t edge = g->chunk_shape[d];
         if (edge == 0 || edge > INT64_MAX)
             return zr_fail(err, ZARR_ERR_INVALID,
-                           "chunk_shape[%d] is %" PRIu64 ", must be 1 to 2^63 - 1",
-                           (int)d, edge);
+                           "%s[%d] is %" PRIu64 ", must be 1 to 2^63 - 1", member, (int)d,
+                           edge);
     }
     return ZARR_OK;
 }
@@ -66,7 +67,8 @@ static uint64_t chunk_length(uint64_t stated, uint64_t length)
 }
 
 zarr_status zr_grid_init_regular(struct zr_grid *out, int32_t ndim, const uint64_t *shape,
-                                 const uint64_t *chunk_shape, zarr_error *err)
+                                 const uint64_t *chunk_shape, const char *member,
+                                 zarr_error *err)
 {
     zarr_status st = ZARR_OK;
 
@@ -74,7 +76,7 @@ zarr_status zr_grid_init_regular(struct zr_grid *out, int32_t ndim, const uint64
     out->regular = true;
     for (int32_t d = 0; d < ndim; d++)
         out->chunk_shape[d] = chunk_length(chunk_shape[d], shape[d]);
-    st = check_edges(out, err);
+    st = check_edges(out, member, err);
 out:
     return st;
 }
@@ -112,7 +114,7 @@ static zarr_status read_chunk_shape(struct zr_grid *g, const struct zr_json *con
         g->chunk_shape[d] = chunk_length(g->chunk_shape[d], g->shape[d]);
     }
     g->regular = true;
-    st = check_edges(g, err);
+    st = check_edges(g, "chunk_shape", err);
 out:
     return st;
 }

@@ -61,9 +61,11 @@ struct zr_grid {
 zarr_status zr_grid_parse(struct zr_grid *out, const struct zr_grid_registry *r,
                           int32_t ndim, const uint64_t *shape, const char *name,
                           const struct zr_json *config, zarr_error *err);
-/* An edge of 0 is read as 1 where the dimension is empty: old v2 arrays have it. */
+/* An edge of 0 is read as 1 where the dimension is empty: old v2 arrays have it. Errors
+ * name `member`, the field that the edges come from. */
 zarr_status zr_grid_init_regular(struct zr_grid *out, int32_t ndim, const uint64_t *shape,
-                                 const uint64_t *chunk_shape, zarr_error *err);
+                                 const uint64_t *chunk_shape, const char *member,
+                                 zarr_error *err);
 void zr_grid_deinit(struct zr_grid *g);
 /* Metadata name; appends the canonical configuration as JSON text. */
 const char *zr_grid_name(const struct zr_grid *g);

@@ -373,7 +373,7 @@ zarr_status zarr_selection_blocks(zarr_selection **out, int32_t ndim,
     zarr_status st = ZARR_OK;
 
     *out = NULL;
-    ZR_TRY(zr_grid_init_regular(&grid, ndim, shape, chunk_shape, err));
+    ZR_TRY(zr_grid_init_regular(&grid, ndim, shape, chunk_shape, "chunk_shape", err));
     st = zr_grid_select_blocks(out, &grid, n_dims, dims, err);
 out:
     return st;

@@ -351,11 +351,7 @@ zarr_status zr_array_v2_parse(struct zr_array_meta *m, const struct zr_meta_env 
 
     ZR_TRY(zr_meta_shape(m, zr_json_get(root, "shape"), env, err));
     ZR_TRY(zr_meta_sizes("chunks", zr_json_get(root, "chunks"), m->ndim, chunks, err));
-    st = zr_grid_init_regular(&m->grid, m->ndim, m->shape, chunks, err);
-    if (st != ZARR_OK) {
-        zr_prefix(err, st, "chunks");
-        goto out;
-    }
+    ZR_TRY(zr_grid_init_regular(&m->grid, m->ndim, m->shape, chunks, "chunks", err));
     ZR_TRY(read_codecs(m, root, err));
     ZR_TRY(read_order(m, zr_json_get(root, "order"), err));
     ZR_TRY(read_dtype(m, env, root, err));

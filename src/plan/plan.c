@@ -126,7 +126,8 @@ uint64_t zr_plan_count(const struct zr_plan *p)
     if (p->n_frames == 0)
         return zr_project_count(p->outer);
     if (zr_grid_init_regular(&leaf, grid->ndim, grid->shape,
-                             zr_layout_leaf_shape(p->a.layout), NULL) != ZARR_OK)
+                             zr_layout_leaf_shape(p->a.layout), "chunk_shape",
+                             NULL) != ZARR_OK)
         return 0;
     if (zr_project_open(&proj, p->alloc, &leaf, p->a.selection, NULL) == ZARR_OK)
         n = zr_project_count(proj);

@@ -408,7 +408,7 @@ meta2("v2_format_3", CORRUPT, "zarr_format", zarr_format=3)
 meta2("v2_no_chunks", CORRUPT, "chunks", raw=json.dumps(
     {k: v for k, v in V2.items() if k != "chunks"}).encode())
 meta2("v2_rank", CORRUPT, "chunks", raw=text(V2, {"chunks": [2]}))
-meta2("v2_chunk_zero", CORRUPT, "chunks", raw=text(V2, {"chunks": [2, 0]}))
+meta2("v2_chunk_zero", CORRUPT, "chunks[1] is 0", raw=text(V2, {"chunks": [2, 0]}))
 meta2("v2_chunk_negative", CORRUPT, "chunks", raw=text(V2, {"chunks": [2, -1]}))
 meta2("v2_chunk_wraps", LIMIT, "64 bits",
       raw=text(V2, {"shape": [2**40, 2**40], "chunks": [2**32, 2**32]}))

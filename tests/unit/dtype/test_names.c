@@ -287,7 +287,7 @@ static const struct {
     {"<M8[2147483648us]", ZARR_ERR_INVALID, "unit"},
     {"<M8[us", ZARR_ERR_INVALID, "unit"},
     {"<M4[us]", ZARR_ERR_INVALID, "unit"},
-    {"<M8[5generic]", ZARR_ERR_INVALID, "generic"},
+    {"<M8[5generic]", ZARR_ERR_INVALID, "the count of units is 5"},
     {"numpy.datetime64", ZARR_ERR_INVALID, "unit must be one of"},
     {"fixed_length_utf32", ZARR_ERR_INVALID, "length_bytes"},
     {"fixed_length_utf32[3]", ZARR_ERR_INVALID, "multiple of 4"},

@@ -41,7 +41,7 @@ static void bench_steps(int32_t ndim, int64_t step)
                                        .step = step};
     }
     check(zarr_selection_dims(&s, ndim, shape, ndim, dims, NULL));
-    check(zr_grid_init_regular(&grid, ndim, shape, edge, NULL));
+    check(zr_grid_init_regular(&grid, ndim, shape, edge, "chunk_shape", NULL));
     check(zr_project_open(&p, NULL, &grid, s, NULL));
     started = zr_now_ns();
     while (n < 2000000 && zr_project_next(p, &q))
@@ -63,7 +63,7 @@ static void bench_inner(void)
     uint64_t started, n = 0;
 
     check(zarr_selection_all(&s, 3, shape, NULL));
-    check(zr_grid_init_regular(&grid, 3, shape, edge, NULL));
+    check(zr_grid_init_regular(&grid, 3, shape, edge, "chunk_shape", NULL));
     check(zr_project_open(&p, NULL, &grid, s, NULL));
     check(zr_project_next(p, &q) ? ZARR_OK : ZARR_ERR_INTERNAL);
     check(zr_project_open_inner(&in, NULL, &q, inner, NULL, NULL, NULL));
@@ -89,7 +89,7 @@ static void bench_open(void)
     struct zr_grid grid;
     uint64_t started = zr_now_ns();
 
-    check(zr_grid_init_regular(&grid, 3, shape, edge, NULL));
+    check(zr_grid_init_regular(&grid, 3, shape, edge, "chunk_shape", NULL));
     for (int i = 0; i < 100000; i++) {
         check(zarr_selection_box(&s, 3, shape, start, count, NULL));
         check(zr_project_open(&p, NULL, &grid, s, NULL));
@@ -112,7 +112,7 @@ static void bench_points(void)
         abort();
     for (size_t i = 0; i < (size_t)N_POINTS * 2; i++)
         coords[i] = (int64_t)(i * 2654435761 % 100000);
-    check(zr_grid_init_regular(&grid, 2, shape, edge, NULL));
+    check(zr_grid_init_regular(&grid, 2, shape, edge, "chunk_shape", NULL));
     started = zr_now_ns();
     check(zarr_selection_points(&s, 2, shape, N_POINTS, coords, 0, NULL, NULL));
     show("points checked, each", started, N_POINTS);

@@ -121,7 +121,7 @@ static zarr_status project_all(const zarr_selection *s, zarr_error *err)
     struct zr_grid grid;
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_grid_init_regular(&grid, 2, shape, edge, err));
+    ZR_TRY(zr_grid_init_regular(&grid, 2, shape, edge, "chunk_shape", err));
     ZR_TRY(zr_project_open(&p, NULL, &grid, s, err));
     while (zr_project_next(p, &q)) {
         if (in)

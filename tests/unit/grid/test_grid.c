@@ -222,10 +222,14 @@ static void test_edges_of_v2(void **state)
     zarr_error err = {0};
 
     (void)state;
-    assert_int_equal(zr_grid_init_regular(&g, 2, empty, chunks, NULL), ZARR_OK);
+    assert_int_equal(zr_grid_init_regular(&g, 2, empty, chunks, "chunk_shape", NULL),
+                     ZARR_OK);
     assert_int_equal(g.chunk_shape[0], 1);
-    assert_int_equal(zr_grid_init_regular(&g, 2, full, chunks, NULL), ZARR_ERR_INVALID);
-    assert_int_equal(zr_grid_init_regular(&g, 2, large, full, &err), ZARR_ERR_INVALID);
+    assert_int_equal(zr_grid_init_regular(&g, 2, full, chunks, "chunks", &err),
+                     ZARR_ERR_INVALID);
+    assert_string_equal(err.message, "chunks[0] is 0, must be 1 to 2^63 - 1");
+    assert_int_equal(zr_grid_init_regular(&g, 2, large, full, "chunk_shape", &err),
+                     ZARR_ERR_INVALID);
     assert_string_equal(err.message,
                         "dimension 0: length 9223372036854775808, must be below 2^63");
 }

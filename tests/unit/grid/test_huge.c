@@ -54,8 +54,9 @@ static void random_array(struct huge *x)
         x->shape[d] = random_length(&x->rng);
         x->edge[d] = rng_chance(&x->rng, 10) ? 1 : random_length(&x->rng);
     }
-    assert_int_equal(zr_grid_init_regular(&x->grid, x->ndim, x->shape, x->edge, NULL),
-                     ZARR_OK);
+    assert_int_equal(
+        zr_grid_init_regular(&x->grid, x->ndim, x->shape, x->edge, "chunk_shape", NULL),
+        ZARR_OK);
 }
 
 /* A few items of one dimension, spread over all of it or close together. */
@@ -221,7 +222,8 @@ static void test_slice_of_three_in_a_grid_of_2_to_the_40(void **state)
     struct zr_grid grid;
 
     (void)state;
-    assert_int_equal(zr_grid_init_regular(&grid, 1, shape, edge, NULL), ZARR_OK);
+    assert_int_equal(zr_grid_init_regular(&grid, 1, shape, edge, "chunk_shape", NULL),
+                     ZARR_OK);
     assert_int_equal(zarr_selection_dims(&sel, 1, shape, 1, &dim, NULL), ZARR_OK);
     assert_int_equal(zr_project_open(&p, NULL, &grid, sel, NULL), ZARR_OK);
     assert_int_equal(zr_project_count(p), 3);
@@ -246,7 +248,8 @@ static void test_all_of_an_endless_array(void **state)
     struct zr_grid grid;
 
     (void)state;
-    assert_int_equal(zr_grid_init_regular(&grid, 3, shape, edge, NULL), ZARR_OK);
+    assert_int_equal(zr_grid_init_regular(&grid, 3, shape, edge, "chunk_shape", NULL),
+                     ZARR_OK);
     assert_true(zr_grid_n_chunks_all(&grid) == UINT64_MAX);
     assert_int_equal(zarr_selection_all(&sel, 3, shape, NULL), ZARR_OK);
     assert_true(zarr_selection_n_items(sel) == UINT64_MAX);
@@ -280,7 +283,8 @@ static void test_edges_of_the_number_range(void **state)
     struct zr_grid grid;
 
     (void)state;
-    assert_int_equal(zr_grid_init_regular(&grid, 3, shape, edge, NULL), ZARR_OK);
+    assert_int_equal(zr_grid_init_regular(&grid, 3, shape, edge, "chunk_shape", NULL),
+                     ZARR_OK);
     assert_int_equal(zarr_selection_dims(&sel, 3, shape, 3, dims, NULL), ZARR_OK);
     assert_int_equal(zarr_selection_n_items(sel), 3);
     assert_int_equal(zr_project_open(&p, NULL, &grid, sel, NULL), ZARR_OK);

@@ -462,8 +462,9 @@ static void random_regular(struct example *x)
 
     for (int32_t d = 0; d < x->ndim; d++)
         edge[d] = 1 + rng_below(&x->rng, rng_chance(&x->rng, 50) ? 4 : x->shape[d] + 3);
-    assert_int_equal(zr_grid_init_regular(&x->grid, x->ndim, x->shape, edge, NULL),
-                     ZARR_OK);
+    assert_int_equal(
+        zr_grid_init_regular(&x->grid, x->ndim, x->shape, edge, "chunk_shape", NULL),
+        ZARR_OK);
 }
 
 /* ---- checking one projection ---------------------------------------------- */

@@ -65,7 +65,8 @@ static void first_element(const zarr_selection *s, const uint64_t *shape, uint64
     struct zr_projection q;
     struct zr_grid grid;
 
-    assert_int_equal(zr_grid_init_regular(&grid, 3, shape, shape, NULL), ZARR_OK);
+    assert_int_equal(zr_grid_init_regular(&grid, 3, shape, shape, "chunk_shape", NULL),
+                     ZARR_OK);
     assert_int_equal(zr_project_open(&p, NULL, &grid, s, NULL), ZARR_OK);
     assert_true(zr_project_next(p, &q));
     for (int32_t d = 0; d < 3; d++) {
@@ -334,7 +335,8 @@ static void test_compose_errors(void **state)
     assert_int_equal(zarr_selection_all(&b, 2, other, NULL), ZARR_OK);
     refused(zarr_selection_compose(&s, a, b, &err), s, &err,
             "inner selection was made for another shape than the outer one's result");
-    assert_int_equal(zr_grid_init_regular(&grid, 2, other, shape, NULL), ZARR_OK);
+    assert_int_equal(zr_grid_init_regular(&grid, 2, other, shape, "chunk_shape", NULL),
+                     ZARR_OK);
     assert_int_equal(zr_project_open(&p, NULL, &grid, a, &err), ZARR_ERR_INVALID);
     assert_null(p);
     assert_string_equal(err.message, "selection was made for an array of other shape");
@@ -356,7 +358,8 @@ static void test_inner_errors(void **state)
 
     (void)state;
     assert_int_equal(zarr_selection_all(&a, 2, shape, NULL), ZARR_OK);
-    assert_int_equal(zr_grid_init_regular(&grid, 2, shape, shape, NULL), ZARR_OK);
+    assert_int_equal(zr_grid_init_regular(&grid, 2, shape, shape, "chunk_shape", NULL),
+                     ZARR_OK);
     assert_int_equal(zr_project_open(&p, NULL, &grid, a, NULL), ZARR_OK);
     assert_true(zr_project_next(p, &q));
     assert_int_equal(zr_project_open_inner(&in, NULL, &q, zero, NULL, NULL, &err),
@@ -410,7 +413,8 @@ static void test_what_stays_arithmetic(void **state)
             zarr_selection_parse(&b, 1, zarr_selection_shape(a), text[i][1], NULL),
             ZARR_OK);
         assert_int_equal(zarr_selection_compose(&s, a, b, NULL), ZARR_OK);
-        assert_int_equal(zr_grid_init_regular(&grid, 1, shape, shape, NULL), ZARR_OK);
+        assert_int_equal(
+            zr_grid_init_regular(&grid, 1, shape, shape, "chunk_shape", NULL), ZARR_OK);
         assert_int_equal(zr_project_open(&p, NULL, &grid, s, NULL), ZARR_OK);
         assert_true(zr_project_next(p, &q));
         assert_int_equal(q.arithmetic, zr_streq(text[i][2], "arithmetic"));
@@ -460,7 +464,8 @@ static void test_rank_0(void **state)
     struct zr_grid grid;
 
     (void)state;
-    assert_int_equal(zr_grid_init_regular(&grid, 0, NULL, NULL, NULL), ZARR_OK);
+    assert_int_equal(zr_grid_init_regular(&grid, 0, NULL, NULL, "chunk_shape", NULL),
+                     ZARR_OK);
     assert_int_equal(zarr_selection_all(&s, 0, NULL, NULL), ZARR_OK);
     assert_int_equal(zarr_selection_ndim(s), 0);
     assert_int_equal(zarr_selection_n_items(s), 1);
