@@ -11,6 +11,10 @@
 
 #include <string.h>
 
+enum {
+    ALIGNMENT = 256 /* implementations on devices want aligned chunks */
+};
+
 struct lock_item {
     const struct zr_run *run;
     const struct zr_item *item;
@@ -37,13 +41,31 @@ struct lockstep {
 
 bool zr_wants_lockstep(const struct zr_program *p)
 {
-    if (p->loose) /* sizes that only each chunk tells */
+    if (p == NULL || p->loose) /* sizes that only each chunk tells */
         return false;
     for (uint32_t i = 0; i < p->n; i++)
         if (p->stage[i].kind == ZR_STAGE_CODEC &&
             (p->stage[i].impl->vt.caps & ZARR_CODEC_BATCH) != 0)
             return true;
     return false;
+}
+
+zarr_status zr_take_parts(const struct zr_io *io, int32_t device, uint64_t *step,
+                          uint64_t n, zarr_mem *slab, zarr_error *err)
+{
+    int32_t id =
+        zr_device_is_host(io->engine->memory, device) ? 0 : io->view.base.device_id;
+    uint64_t all = 0;
+
+    if (!zr_add_u64(*step, ALIGNMENT - 1, step))
+        return zr_fail(err, ZARR_ERR_LIMIT, "a mini-batch too large for memory");
+    *step = *step / ALIGNMENT * ALIGNMENT;
+    if (!zr_mul_u64(*step, n, &all))
+        return zr_fail(err, ZARR_ERR_LIMIT, "a mini-batch too large for memory");
+    zr_pool_give(io->engine->pool, slab);
+    *slab = (zarr_mem){0};
+    return zr_pool_take(io->engine->pool, device, id, ZR_MAX(all, (uint64_t)ALIGNMENT),
+                        slab, err);
 }
 
 static int32_t device_id(const struct lockstep *l, int32_t device)
@@ -166,26 +188,21 @@ static zarr_status stage_rooms(struct lockstep *l, uint32_t i, zarr_error *err)
 {
     const struct zr_stage *s = &l->p->stage[i];
     zarr_mem *slab = &l->slab[i % 2];
-    uint64_t each = 0, all = 0, most = s->out_bytes;
+    uint64_t step = 0, most = s->out_bytes;
     zarr_status st = ZARR_OK;
 
     if (s->kind == ZR_STAGE_COPY)
         for (uint32_t k = 0; k < l->n; k++)
             most = ZR_MAX(most, l->item[k].cur.bytes);
-    each = (most + 255) / 256 * 256; /* implementations on devices want aligned chunks */
-    if (!zr_mul_u64(each, l->n, &all))
-        return zr_fail(err, ZARR_ERR_LIMIT, "a mini-batch too large for memory");
-    zr_pool_give(l->io->engine->pool, slab);
-    *slab = (zarr_mem){0};
-    ZR_TRY(zr_pool_take(l->io->engine->pool, s->out_device, device_id(l, s->out_device),
-                        ZR_MAX(all, UINT64_C(256)), slab, err));
+    step = most;
+    ZR_TRY(zr_take_parts(l->io, s->out_device, &step, l->n, slab, err));
     for (uint32_t k = 0; k < l->n; k++) {
         struct lock_item *it = &l->item[k];
 
         it->direct = i + 1 == l->p->n &&
                      zr_target_direct(l->io, l->p, &it->item->target, &it->next);
         if (!it->direct &&
-            !zr_mem_slice(slab, k * each, s->kind == ZR_STAGE_COPY ? it->cur.bytes : most,
+            !zr_mem_slice(slab, k * step, s->kind == ZR_STAGE_COPY ? it->cur.bytes : most,
                           &it->next))
             return zr_internal(err);
     }

@@ -243,7 +243,7 @@ zarr_status zr_item_fill(const struct zr_work *w, const struct zr_item *item,
                          zarr_error *err);
 /* A whole wave in lock step, stage by stage, for programs with an implementation that
  * wants batches. fetched: by run, handle NULL where a run was not got in advance. */
-bool zr_wants_lockstep(const struct zr_program *p);
+bool zr_wants_lockstep(const struct zr_program *p); /* NULL: no */
 zarr_status zr_lockstep_exec(const struct zr_io *io, struct zarr_request *rq,
                              struct zr_wave *wave, const zarr_mem *fetched,
                              zarr_error *err);
@@ -336,6 +336,8 @@ struct zr_leaf_write {
     zarr_mem old;  /* its former encoded bytes; handle NULL: none. What cannot be decoded
                       is as none where proj->whole. */
     zarr_mem room; /* zr_leaf_room()'s, or host where that is what encoding yields */
+    /* for its elements, and for a copy of them on the host; handle NULL: scratch */
+    zarr_mem block, host;
     /* out: in room, or the caller's own memory when that can be stored as it is */
     zarr_mem out;
     bool empty;  /* out: equal to its level's fill, and such chunks are not stored */
@@ -343,6 +345,23 @@ struct zr_leaf_write {
 };
 zarr_status zr_leaf_encode(const struct zr_work *w, struct zr_leaf_write *lw,
                            zarr_error *err);
+/* Its first half: the elements as they are stored, where the CPU cannot read them a copy
+ * for it in *host, and lw->empty. */
+zarr_status zr_leaf_prepare(const struct zr_work *w, struct zr_leaf_write *lw,
+                            zarr_mem *elements, zarr_mem *host, zarr_error *err);
+/* n parts of a pool block, which *slab is given back for; *step bytes each, which becomes
+ * the distance between them: aligned. */
+zarr_status zr_take_parts(const struct zr_io *io, int32_t device, uint64_t *step,
+                          uint64_t n, zarr_mem *slab, zarr_error *err);
+/* The same of n leaves of one level together, stage by stage, for programs with an
+ * implementation that wants batches; all have room. err->item is the one that failed. */
+zarr_status zr_leaves_encode(const struct zr_work *w, struct zr_leaf_write *lw,
+                             uint32_t n, uint32_t threads, zarr_error *err);
+/* Writes those of n units that such a program encodes and that need no former value:
+ * done[i]. */
+zarr_status zr_units_lockstep(const struct zr_io *io, struct zarr_request *rq,
+                              const struct zr_projection *proj, uint32_t n, bool *done,
+                              zarr_error *err);
 /* Scratch for what encoding a chunk yields that is an object of its own, in the memory
  * that its program ends in; nothing where buffers grow. */
 zarr_status zr_leaf_room(const struct zr_work *w, const struct zr_level *lv,

@@ -31,6 +31,7 @@ struct shard_writer {
         zarr_mem out, block; /* block: a pool block to give back */
         bool empty, filled;
     } * result;
+    struct zr_leaf_write *leaf; /* where they are encoded together, else NULL */
     uint32_t n, batch;
     zarr_mem slots;
     uint64_t slot_bytes;
@@ -190,21 +191,32 @@ static zarr_status encode_nested(const struct zr_work *w, struct shard_writer *s
     return st;
 }
 
+static zarr_status inner_leaf(struct shard_writer *s, uint32_t i,
+                              struct zr_leaf_write *lw, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    *lw = (struct zr_leaf_write){
+        .level = s->in, .proj = &s->proj[i], .missing = missing_level(s)};
+    s->result[i] = (struct inner_result){0};
+    if (!s->proj[i].full)
+        ZR_TRY(old_value(s, inner_id(s->lv, s->proj[i].chunk), &lw->old, err));
+    if (!s->in->is_shard && !s->in->loose &&
+        !zr_mem_slice(&s->slots, i * s->slot_bytes, s->slot_bytes, &lw->room))
+        return zr_internal(err);
+out:
+    return st;
+}
+
 static zarr_status encode_inner(const struct zr_work *w, struct shard_writer *s,
                                 uint32_t i, zarr_error *err)
 {
-    struct zr_leaf_write lw = {
-        .level = s->in, .proj = &s->proj[i], .missing = missing_level(s)};
+    struct zr_leaf_write lw;
     zarr_status st = ZARR_OK;
 
-    s->result[i] = (struct inner_result){0};
-    if (!s->proj[i].full)
-        ZR_TRY(old_value(s, inner_id(s->lv, s->proj[i].chunk), &lw.old, err));
+    ZR_TRY(inner_leaf(s, i, &lw, err));
     if (s->in->is_shard)
         return encode_nested(w, s, i, &lw.old, err);
-    if (!s->in->loose &&
-        !zr_mem_slice(&s->slots, i * s->slot_bytes, s->slot_bytes, &lw.room))
-        return zr_internal(err);
     ZR_TRY(zr_leaf_encode(w, &lw, err));
     s->result[i].out = lw.out;
     s->result[i].empty = lw.empty;
@@ -247,6 +259,21 @@ out:
     return st;
 }
 
+static zarr_status encode_together(struct shard_writer *s, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    for (uint32_t i = 0; i < s->n; i++)
+        ZR_TRY(inner_leaf(s, i, &s->leaf[i], err));
+    ZR_TRY(zr_leaves_encode(s->w, s->leaf, s->n, s->sw->threads, err));
+    for (uint32_t i = 0; i < s->n; i++)
+        s->result[i] = (struct inner_result){.out = s->leaf[i].out,
+                                             .empty = s->leaf[i].empty,
+                                             .filled = s->leaf[i].filled};
+out:
+    return st;
+}
+
 static zarr_status encode_batch(struct shard_writer *s, zarr_error *err)
 {
     struct zr_parallel_options opts = {.max_threads = s->sw->threads,
@@ -255,6 +282,8 @@ static zarr_status encode_batch(struct shard_writer *s, zarr_error *err)
                                        .cancel = &s->w->rq->cancel};
     zarr_status st = ZARR_OK;
 
+    if (s->leaf != NULL)
+        return encode_together(s, err);
     if (s->sw->threads <= 1 || s->n == 1) {
         for (uint32_t i = 0; i < s->n && st == ZARR_OK; i++)
             st = encode_inner(s->w, s, i, err);
@@ -354,6 +383,12 @@ static zarr_status writer_init(struct shard_writer *s, zarr_error *err)
     s->result = zr_calloc(alloc, s->batch, sizeof(*s->result));
     if (s->pairs == NULL || s->proj == NULL || s->result == NULL)
         ZR_TRY(zr_fail_memory(err, pairs));
+    /* `serial`, which others are held against, encodes one after the other. */
+    if (!s->w->io->no_direct && !s->in->is_shard && zr_wants_lockstep(s->in->encode)) {
+        s->leaf = zr_calloc(alloc, s->batch, sizeof(*s->leaf));
+        if (s->leaf == NULL)
+            ZR_TRY(zr_fail_memory(err, s->batch * sizeof(*s->leaf)));
+    }
     memset(s->pairs, 0xff, (size_t)pairs);
     if (!s->in->is_shard && !s->in->loose) {
         uint64_t bytes = 0;
@@ -385,6 +420,7 @@ static void writer_deinit(struct shard_writer *s)
     zr_free(alloc, s->pairs);
     zr_free(alloc, s->proj);
     zr_free(alloc, s->result);
+    zr_free(alloc, s->leaf);
     zr_arena_deinit(&s->lists);
 }
 

@@ -1,10 +1,13 @@
 /*
  * pipe/units.c - writing as `waves` does it: outer chunks (units) come from the
  * projector, a batch of them is written by as many threads as there are units;
- * a batch of few gives each unit threads of its own instead.
+ * a batch of few gives each unit threads of its own instead. Codecs that take whole
+ * batches get them first (lockstep_units.c).
  * Thread class: one flow a request.
  */
 #include "pipe/pipe_int.h"
+
+#include <string.h>
 
 enum {
     UNITS = 64
@@ -16,6 +19,7 @@ struct units {
     struct zr_projection *proj;
     struct zr_arena lists;
     struct zr_crew crew;
+    bool done[UNITS];
     uint32_t n, threads_each;
 };
 
@@ -25,6 +29,8 @@ static zarr_status unit_one(void *arg, uint64_t i, uint32_t worker, zarr_error *
     struct zr_work w = {.io = u->io, .rq = u->rq};
     zarr_status st = ZARR_OK;
 
+    if (u->done[i])
+        return ZARR_OK;
     ZR_TRY(zr_crew_kit(&u->crew, worker, &w.kit, err));
     ZR_TRY(zr_unit_write(&w, &u->proj[i], u->threads_each, err));
     if (u->io->progress != NULL) {
@@ -43,6 +49,8 @@ static zarr_status do_units(struct units *u, zarr_error *err)
     uint32_t threads = opts.max_threads;
     zarr_status st = ZARR_OK;
 
+    memset(u->done, 0, sizeof u->done);
+    ZR_TRY(zr_units_lockstep(u->io, u->rq, u->proj, u->n, u->done, err));
     opts.item_ns = 20000 + bytes;
     u->threads_each = u->n >= threads ? 1 : threads;
     zr_crew_init(&u->crew, u->rq, zr_parallel_workers(u->n, &opts));
@@ -51,6 +59,7 @@ static zarr_status do_units(struct units *u, zarr_error *err)
     zr_mutex_lock(&u->rq->locked.mutex);
     u->rq->locked.stats.waves++;
     zr_mutex_unlock(&u->rq->locked.mutex);
+out:
     return st;
 }
 

@@ -90,8 +90,10 @@ static zarr_status leaf_elements(const struct zr_work *w, const struct zr_leaf_w
             return ZARR_OK;
         }
     }
-    ZR_TRY(zr_kit_scratch(w->kit, ZR_SCRATCH_BLOCK, p->decoded_device, id,
-                          p->decoded_bytes, out, err));
+    *out = lw->block;
+    if (out->handle == NULL)
+        ZR_TRY(zr_kit_scratch(w->kit, ZR_SCRATCH_BLOCK, p->decoded_device, id,
+                              p->decoded_bytes, out, err));
     if (!full)
         ZR_TRY(block_before(w, lw, out, err));
     ZR_TRY(zr_gather_target(w, p, &t, out, err));
@@ -123,8 +125,10 @@ static zarr_status is_empty(const struct zr_work *w, struct zr_leaf_write *lw,
     if (!w->io->skip_empty)
         return ZARR_OK;
     if (!zr_device_is_host(w->io->engine->memory, elements->device_type)) {
-        ZR_TRY(zr_kit_scratch(w->kit, ZR_SCRATCH_A, ZARR_DEVICE_CPU, 0, elements->bytes,
-                              host, err));
+        *host = lw->host;
+        if (host->handle == NULL)
+            ZR_TRY(zr_kit_scratch(w->kit, ZR_SCRATCH_A, ZARR_DEVICE_CPU, 0,
+                                  elements->bytes, host, err));
         w->kit->stats.copies_decoded_host++;
         ZR_TRY(zr_mem_copy_run(w->io->engine->memory, host, elements, elements->bytes,
                                &w->kit->copies, err));
@@ -139,6 +143,23 @@ out:
     return st;
 }
 
+zarr_status zr_leaf_prepare(const struct zr_work *w, struct zr_leaf_write *lw,
+                            zarr_mem *elements, zarr_mem *host, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    if (lw->level->encode == NULL)
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                       "this build can read these codecs, not write them");
+    w->kit->states.keep_empty = !w->io->skip_empty;
+    ZR_TRY(leaf_elements(w, lw, elements, err));
+    ZR_TRY(is_empty(w, lw, elements, host, err));
+    w->kit->stats.chunks_done++;
+    w->kit->stats.chunks_missing += lw->empty;
+out:
+    return st;
+}
+
 zarr_status zr_leaf_encode(const struct zr_work *w, struct zr_leaf_write *lw,
                            zarr_error *err)
 {
@@ -147,17 +168,9 @@ zarr_status zr_leaf_encode(const struct zr_work *w, struct zr_leaf_write *lw,
     uint64_t used = 0;
     zarr_status st = ZARR_OK;
 
-    if (p == NULL)
-        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                       "this build can read these codecs, not write them");
-    w->kit->states.keep_empty = !w->io->skip_empty;
-    ZR_TRY(leaf_elements(w, lw, &elements, err));
-    ZR_TRY(is_empty(w, lw, &elements, &host, err));
-    w->kit->stats.chunks_done++;
-    if (lw->empty) {
-        w->kit->stats.chunks_missing++;
+    ZR_TRY(zr_leaf_prepare(w, lw, &elements, &host, err));
+    if (lw->empty)
         goto out;
-    }
     if (p->n == 0 && zr_store_device_direct(w->io->store, elements.device_type)) {
         lw->out = elements; /* stored as it is */
         w->kit->stats.bytes_decoded += elements.bytes;

@@ -210,8 +210,10 @@ typedef struct zarr_codec_exec {
 enum {
     ZARR_CODEC_CAN_DECODE = 1,
     ZARR_CODEC_CAN_ENCODE = 2,
-    ZARR_CODEC_BATCH = 4, /**< decodes the whole mini-batch in one call; else called per
-                             chunk on any thread, as encoders always are */
+    ZARR_CODEC_BATCH = 4, /**< takes the chunks of a whole mini-batch in one call, inner
+                             ones of a shard too; else called per chunk on any thread. An
+                             outer chunk that is written over its former value comes
+                             alone, as does a shard with codecs around it */
     ZARR_CODEC_SAFE = 8,  /**< bounds-checked on any input */
     ZARR_CODEC_DETERMINISTIC = 16 /**< equal input gives equal encoded bytes */
 };

@@ -24,6 +24,7 @@
 struct pw {
     zarr_allocator alloc;
     atomic_int_fast64_t n_blocks, n_calls;
+    atomic_int_fast64_t fail_in; /* the so-many-th allocation from now fails; 0: none */
     zarr_context *ctx;
     zarr_store *store;
 };
@@ -57,22 +58,30 @@ static inline zarr_status pw_resolve_same(const zarr_codec_spec *spec,
     return ZARR_OK; /* as long as it was */
 }
 
+static inline bool pw_fails(struct pw *w)
+{
+    atomic_fetch_add(&w->n_calls, 1);
+    return atomic_load(&w->fail_in) > 0 && atomic_fetch_sub(&w->fail_in, 1) == 1;
+}
+
 static void *pw_alloc(void *user, size_t bytes)
 {
     struct pw *w = user;
 
-    atomic_fetch_add(&w->n_calls, 1);
-    atomic_fetch_add(&w->n_blocks, 1);
-    return malloc(bytes);
+    void *block = pw_fails(w) ? NULL : malloc(bytes);
+
+    atomic_fetch_add(&w->n_blocks, block != NULL);
+    return block;
 }
 
 static void *pw_realloc(void *user, void *block, size_t bytes)
 {
     struct pw *w = user;
 
-    atomic_fetch_add(&w->n_calls, 1);
-    atomic_fetch_add(&w->n_blocks, block == NULL);
-    return realloc(block, bytes);
+    void *moved = pw_fails(w) ? NULL : realloc(block, bytes);
+
+    atomic_fetch_add(&w->n_blocks, block == NULL && moved != NULL);
+    return moved;
 }
 
 static void pw_free(void *user, void *block)

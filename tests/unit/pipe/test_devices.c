@@ -122,8 +122,8 @@ static const zarr_memory_vtable far_memory = {.struct_size = sizeof far_memory,
 #define FAR_BIT  ZARR_MEMORY_BIT(ZARR_DEVICE_EXT)
 
 struct side {
-    uint32_t encoded, decoded; /* kinds of memory */
-    atomic_int jobs, wrong;
+    uint32_t encoded, decoded;            /* kinds of memory */
+    atomic_int jobs, wrong, most_encoded; /* most: in one call */
 };
 static struct side near_side, far_side;
 
@@ -132,6 +132,8 @@ static zarr_status turn(struct side *s, bool encode, zarr_codec_job *jobs, uint6
     const uint32_t in = encode ? s->decoded : s->encoded;
     const uint32_t out = encode ? s->encoded : s->decoded;
 
+    if (encode && atomic_load(&s->most_encoded) < (int)n)
+        atomic_store(&s->most_encoded, (int)n);
     for (uint64_t i = 0; i < n; i++) {
         zarr_codec_job *job = &jobs[i];
 
@@ -463,6 +465,7 @@ static void all_arrays(struct setting *s)
 
     open_setting(&w, s);
     atomic_store(&far_side.jobs, 0);
+    atomic_store(&far_side.most_encoded, 0);
     memset(&own_n, 0, sizeof own_n);
     for (size_t c = 0; c < ZR_COUNT(codecs); c++)
         for (size_t p = 0; p < ZR_COUNT(pipelines); p++) {
@@ -471,8 +474,13 @@ static void all_arrays(struct setting *s)
                 fail_msg("store %d, %s by %s: memory of another kind", s->store,
                          codecs[c], pipelines[p]);
         }
-    if (s->tensor == ZARR_DEVICE_EXT)
+    if (s->tensor == ZARR_DEVICE_EXT) {
         assert_true(atomic_load(&far_side.jobs) > 100);
+        if (s->batch)
+            assert_true(atomic_load(&far_side.most_encoded) > 1);
+        else
+            assert_int_equal(atomic_load(&far_side.most_encoded), 1);
+    }
     /* "test.own" carried them out, step by step. */
     assert_true(atomic_load(&own_n.reads) >= (int)(3 * ZR_COUNT(codecs)));
     assert_int_equal(atomic_load(&own_n.writes), 2 * ZR_COUNT(codecs));

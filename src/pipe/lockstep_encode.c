@@ -1,0 +1,271 @@
+/*
+ * pipe/lockstep_encode.c - encoding by programs that have an implementation with a
+ * strategy of its own for batches (ZARR_CODEC_BATCH): leaves go through each stage
+ * together. Elements are gathered and compared with the fill value, and stages without
+ * such an implementation are run, by a parallel loop over the leaves. Outer chunks come
+ * from lockstep_units.c, inner ones from shard_write.c.
+ * Thread class: on the worker's kit; helpers take kits.
+ */
+#include "pipe/pipe_int.h"
+
+struct lock_leaf {
+    struct zr_leaf_write *lw;
+    zarr_mem cur, next;
+};
+
+struct leaves {
+    const struct zr_work *w;
+    const struct zr_program *p;
+    struct zr_leaf_write *lw;
+    uint32_t n, threads;
+    struct lock_leaf *leaf; /* first all, then those that are not empty */
+    zarr_codec_job *job;
+    uint32_t n_left;
+    const struct zr_stage *stage; /* of the loop under way */
+    zarr_mem block, host, slab[2];
+    struct zr_crew crew;
+};
+
+static bool is_host(const struct zr_io *io, int32_t device)
+{
+    return zr_device_is_host(io->engine->memory, device);
+}
+
+static zarr_status work_of(struct leaves *l, uint32_t worker, struct zr_work *w,
+                           zarr_error *err)
+{
+    *w = *l->w;
+    if (l->threads <= 1)
+        return ZARR_OK;
+    return zr_crew_kit(&l->crew, worker, &w->kit, err);
+}
+
+static zarr_status each(struct leaves *l, uint64_t n, zr_item_fn fn, zarr_error *err)
+{
+    struct zr_parallel_options opts = {.max_threads = l->threads,
+                                       .run = 1,
+                                       .item_ns = 2000 + l->p->decoded_bytes,
+                                       .cancel = &l->w->rq->cancel};
+    zarr_status st = ZARR_OK;
+
+    if (l->threads <= 1) {
+        for (uint64_t i = 0; i < n && st == ZARR_OK; i++) {
+            st = fn(l, i, 0, err);
+            if (st != ZARR_OK && err != NULL)
+                err->item = i;
+        }
+        return st;
+    }
+    zr_crew_init(&l->crew, l->w->rq, zr_parallel_workers(n, &opts));
+    st = zr_parallel_run(n, &opts, fn, l, err);
+    zr_crew_deinit(&l->crew);
+    return st;
+}
+
+/* ---- elements ------------------------------------------------------------------------
+ */
+
+/* Whether a chunk's elements may be taken from the caller's memory. */
+static bool needs_block(const struct leaves *l, const struct zr_leaf_write *lw)
+{
+    struct zr_target t;
+    zarr_mem at;
+
+    zr_target_borrow(&t, lw->proj);
+    return l->p->padded != NULL || !lw->proj->full ||
+           !zr_target_direct(l->w->io, l->p, &t, &at);
+}
+
+/* A program that begins with the host takes the copy that emptiness was looked for in. */
+static bool needs_host(const struct leaves *l)
+{
+    return l->w->io->skip_empty && l->p->stage[l->p->n - 1].kind == ZR_STAGE_COPY &&
+           !is_host(l->w->io, l->p->decoded_device);
+}
+
+static zarr_status element_rooms(struct leaves *l, zarr_error *err)
+{
+    const uint64_t bytes = l->p->decoded_bytes;
+    uint64_t step = bytes, host_step = bytes, n = 0;
+    zarr_status st = ZARR_OK;
+
+    for (uint32_t i = 0; i < l->n; i++)
+        n += needs_block(l, &l->lw[i]);
+    if (n > 0)
+        ZR_TRY(zr_take_parts(l->w->io, l->p->decoded_device, &step, n, &l->block, err));
+    if (needs_host(l))
+        ZR_TRY(zr_take_parts(l->w->io, ZARR_DEVICE_CPU, &host_step, l->n, &l->host, err));
+    n = 0;
+    for (uint32_t i = 0; i < l->n; i++) {
+        struct zr_leaf_write *lw = &l->lw[i];
+
+        lw->block = lw->host = (zarr_mem){0};
+        if ((needs_block(l, lw) &&
+             !zr_mem_slice(&l->block, n++ * step, bytes, &lw->block)) ||
+            (l->host.handle != NULL &&
+             !zr_mem_slice(&l->host, i * host_step, bytes, &lw->host)))
+            return zr_internal(err);
+    }
+out:
+    return st;
+}
+
+static zarr_status prepare_one(void *arg, uint64_t i, uint32_t worker, zarr_error *err)
+{
+    struct leaves *l = arg;
+    struct zr_leaf_write *lw = &l->lw[i];
+    zarr_mem elements = {0}, host = {0};
+    struct zr_work w;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(work_of(l, worker, &w, err));
+    st = zr_leaf_prepare(&w, lw, &elements, &host, err);
+    zr_kit_settle(w.kit);
+    ZR_TRY(st);
+    l->leaf[i] =
+        (struct lock_leaf){.lw = lw, .cur = lw->host.handle != NULL ? host : elements};
+    if (!lw->empty)
+        w.kit->stats.bytes_decoded += elements.bytes;
+out:
+    return st;
+}
+
+/* ---- stages --------------------------------------------------------------------------
+ */
+
+static zarr_status stage_rooms(struct leaves *l, uint32_t k, zarr_error *err)
+{
+    const bool last = k + 1 == l->p->n;
+    uint64_t most = 0, step = 0;
+    zarr_status st = ZARR_OK;
+
+    if (l->stage->kind != ZR_STAGE_COPY)
+        most = l->stage->in_bytes;
+    for (uint32_t i = 0; i < l->n_left && l->stage->kind == ZR_STAGE_COPY; i++)
+        most = ZR_MAX(most, l->leaf[i].cur.bytes);
+    step = most;
+    if (!last)
+        ZR_TRY(zr_take_parts(l->w->io, l->stage->in_device, &step, l->n_left,
+                             &l->slab[k % 2], err));
+    for (uint32_t i = 0; i < l->n_left; i++) {
+        struct lock_leaf *leaf = &l->leaf[i];
+
+        if (last)
+            leaf->next = leaf->lw->room;
+        else if (!zr_mem_slice(&l->slab[k % 2], i * step, most, &leaf->next))
+            return zr_internal(err);
+    }
+out:
+    return st;
+}
+
+static zarr_status single_one(void *arg, uint64_t i, uint32_t worker, zarr_error *err)
+{
+    struct leaves *l = arg;
+    struct lock_leaf *leaf = &l->leaf[i];
+    uint64_t used = 0;
+    struct zr_work w;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(work_of(l, worker, &w, err));
+    w.kit->states.keep_empty = !w.io->skip_empty;
+    ZR_TRY(zr_stage_step(&w, l->stage, &leaf->cur, &leaf->next, &used, true, err));
+    leaf->cur = leaf->next;
+    leaf->cur.bytes = used;
+out:
+    return st;
+}
+
+static zarr_status batch_stage(struct leaves *l, zarr_error *err)
+{
+    const struct zr_stage *s = l->stage;
+    struct zr_kit *kit = l->w->kit;
+    struct zr_stage_call call = {.jobs = l->job, .n = l->n_left, .ts = &kit->states};
+    uint64_t need = zr_stage_scratch(s, l->n_left);
+    int32_t id = is_host(l->w->io, s->in_device) ? 0 : l->w->io->view.base.device_id;
+    zarr_status st = ZARR_OK;
+
+    for (uint32_t i = 0; i < l->n_left; i++)
+        l->job[i] = (zarr_codec_job){.src = l->leaf[i].cur, .dst = l->leaf[i].next};
+    if (need > 0)
+        ZR_TRY(zr_kit_scratch(kit, ZR_SCRATCH_CODEC, s->in_device, id, need,
+                              &call.scratch, err));
+    kit->states.keep_empty = !l->w->io->skip_empty;
+    kit->encodes = true;
+    st = zr_stage_run(s, &call, true, err);
+    kit->encodes = false;
+    for (uint32_t i = 0; i < l->n_left && st == ZARR_OK; i++) {
+        l->leaf[i].cur = l->leaf[i].next;
+        l->leaf[i].cur.bytes = l->job[i].dst_used;
+    }
+out:
+    return st;
+}
+
+static zarr_status one_stage(struct leaves *l, uint32_t k, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    l->stage = &l->p->stage[l->p->n - 1 - k];
+    if (l->stage->kind == ZR_STAGE_COPY && k == 0 && l->host.handle != NULL)
+        return ZARR_OK; /* that copy has been made */
+    ZR_TRY(stage_rooms(l, k, err));
+    if (l->stage->kind == ZR_STAGE_CODEC &&
+        (l->stage->impl->vt.caps & ZARR_CODEC_BATCH) != 0)
+        st = batch_stage(l, err);
+    else
+        st = each(l, l->n_left, single_one, err);
+out:
+    if (st != ZARR_OK && err != NULL && err->item < l->n_left)
+        err->item = (uint64_t)(l->leaf[err->item].lw - l->lw);
+    return st;
+}
+
+static void drop_empty(struct leaves *l)
+{
+    for (uint32_t i = 0; i < l->n; i++)
+        if (!l->lw[i].empty)
+            l->leaf[l->n_left++] = l->leaf[i];
+}
+
+static zarr_status run_leaves(struct leaves *l, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(element_rooms(l, err));
+    ZR_TRY(each(l, l->n, prepare_one, err));
+    drop_empty(l);
+    for (uint32_t k = 0; k < l->p->n && l->n_left > 0; k++)
+        ZR_TRY(one_stage(l, k, err));
+    for (uint32_t i = 0; i < l->n_left; i++)
+        l->leaf[i].lw->out = l->leaf[i].cur;
+out:
+    return st;
+}
+
+zarr_status zr_leaves_encode(const struct zr_work *w, struct zr_leaf_write *lw,
+                             uint32_t n, uint32_t threads, zarr_error *err)
+{
+    struct zr_pool *pool = w->io->engine->pool;
+    const zarr_allocator *alloc = w->io->engine->alloc;
+    struct leaves l = {.w = w,
+                       .p = lw[0].level->encode,
+                       .lw = lw,
+                       .n = n,
+                       .threads = threads,
+                       .leaf = zr_calloc(alloc, n, sizeof(*l.leaf)),
+                       .job = zr_calloc(alloc, n, sizeof(*l.job))};
+    zarr_status st = ZARR_OK;
+
+    if (l.leaf == NULL || l.job == NULL)
+        ZR_TRY(zr_fail_memory(err, n * (sizeof(*l.leaf) + sizeof(*l.job))));
+    ZR_TRY(run_leaves(&l, err));
+out:
+    zr_pool_give(pool, &l.block);
+    zr_pool_give(pool, &l.host);
+    zr_pool_give(pool, &l.slab[0]);
+    zr_pool_give(pool, &l.slab[1]);
+    zr_free(alloc, l.leaf);
+    zr_free(alloc, l.job);
+    return st;
+}

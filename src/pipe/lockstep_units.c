@@ -1,0 +1,174 @@
+/*
+ * pipe/lockstep_units.c - outer chunks that are encoded together (lockstep_encode.c), an
+ * object of the store each, which a parallel loop puts. Those that need their former
+ * value are written one by one (write.c): each holds a lock, and nobody waits for others
+ * with that.
+ * Thread class: one flow; helpers take kits.
+ */
+#include "pipe/pipe_int.h"
+
+/* Units of one level, an object of the store each. */
+struct objects {
+    struct zr_work w;
+    const struct zr_level *lv;
+    struct zr_leaf_write *lw;
+    uint32_t n;
+    zarr_mem slab; /* what they are encoded to */
+    struct zr_crew crew;
+};
+
+static zarr_status key_of(const struct zr_work *w, const struct zr_leaf_write *lw,
+                          const char **key, zarr_error *err)
+{
+    const struct zr_plan_args where = {.layout = w->io->layout, .prefix = w->io->prefix};
+
+    zr_plan_key(&where, lw->proj->chunk, &w->kit->key);
+    *key = zr_str_text(&w->kit->key);
+    return zr_str_status(&w->kit->key, err);
+}
+
+static zarr_status put_one(void *arg, uint64_t i, uint32_t worker, zarr_error *err)
+{
+    struct objects *o = arg;
+    const struct zr_leaf_write *lw = &o->lw[i];
+    struct zr_work w = o->w;
+    zarr_store_op op = {.verb = lw->empty ? ZARR_STORE_ERASE : ZARR_STORE_PUT};
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_crew_kit(&o->crew, worker, &w.kit, err));
+    ZR_TRY(key_of(&w, lw, &op.key, err));
+    if (!lw->empty)
+        op.mem = lw->out;
+    op.length = op.mem.bytes;
+    st = zr_store_op_run(&w, &op, err);
+    if (lw->empty && st == ZARR_ERR_NOT_FOUND)
+        st = ZARR_OK;
+    st = zr_prefix(err, st, "%s", op.key);
+out:
+    return st;
+}
+
+static zarr_status put_all(struct objects *o, zarr_error *err)
+{
+    struct zr_parallel_options opts = {.max_threads = zr_io_threads(o->w.io),
+                                       .run = 1,
+                                       .item_ns = 20000 + o->lv->encoded_bound,
+                                       .cancel = &o->w.rq->cancel};
+    zarr_status st = ZARR_OK;
+
+    zr_crew_init(&o->crew, o->w.rq, zr_parallel_workers(o->n, &opts));
+    st = zr_parallel_run(o->n, &opts, put_one, o, err);
+    zr_crew_deinit(&o->crew);
+    return st;
+}
+
+static zarr_status encode_all(struct objects *o, zarr_error *err)
+{
+    uint64_t step = o->lv->encoded_bound;
+    zarr_error e = {0};
+    const char *key = NULL;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(
+        zr_take_parts(o->w.io, o->lv->encode->fetch_device, &step, o->n, &o->slab, err));
+    for (uint32_t i = 0; i < o->n; i++)
+        if (!zr_mem_slice(&o->slab, i * step, o->lv->encoded_bound, &o->lw[i].room))
+            return zr_internal(err);
+    st = zr_leaves_encode(&o->w, o->lw, o->n, zr_io_threads(o->w.io), &e);
+    if (st == ZARR_OK)
+        return ZARR_OK;
+    if (err != NULL)
+        *err = e;
+    if (key_of(&o->w, &o->lw[e.item < o->n ? e.item : 0], &key, NULL) == ZARR_OK)
+        st = zr_prefix(err, st, "%s", key);
+out:
+    return st;
+}
+
+/* Elements, encoded bytes, and between two stages both once more. */
+static uint64_t objects_budget(const struct objects *o)
+{
+    uint64_t sum = 0;
+
+    if (!zr_add_u64(o->lv->decoded_bytes, o->lv->encoded_bound, &sum) ||
+        !zr_mul_u64(sum, 2 * (uint64_t)o->n, &sum))
+        return UINT64_MAX;
+    return sum;
+}
+
+static zarr_status write_objects(struct objects *o, zarr_error *err)
+{
+    struct zr_engine *engine = o->w.io->engine;
+    const uint64_t need = objects_budget(o);
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_kit_take(engine, &o->w.rq->cancel, &o->w.kit, err));
+    st = zr_budget_take(engine->budget, need, UINT64_MAX, &o->w.rq->cancel, err);
+    if (st == ZARR_OK) {
+        st = encode_all(o, err);
+        if (st == ZARR_OK)
+            st = put_all(o, err);
+        zr_pool_give(engine->pool, &o->slab);
+        zr_budget_give(engine->budget, need);
+    }
+    zr_request_merge(o->w.rq, o->w.kit);
+    zr_kit_give(o->w.kit);
+    if (o->w.io->progress != NULL)
+        zr_request_report(o->w.rq);
+out:
+    return st;
+}
+
+/* The level of a unit that is written here; NULL: it goes the ordinary way, which tells
+ * of what fails, too. */
+static const struct zr_level *own_level(const struct zr_io *io,
+                                        const struct zr_projection *proj)
+{
+    const struct zr_level *lv = NULL;
+
+    if (!proj->full || zr_layout_outer(io->layout, proj->shape, &lv, NULL) != ZARR_OK)
+        return NULL;
+    if (!lv->is_shard && zr_wants_lockstep(lv->encode))
+        return lv;
+    zr_level_give(lv);
+    return NULL;
+}
+
+zarr_status zr_units_lockstep(const struct zr_io *io, struct zarr_request *rq,
+                              const struct zr_projection *proj, uint32_t n, bool *done,
+                              zarr_error *err)
+{
+    const zarr_allocator *alloc = io->engine->alloc;
+    const struct zr_level *outer = &io->layout->level[0];
+    struct zr_leaf_write *lw = NULL;
+    const struct zr_level **lv = NULL;
+    zarr_status st = ZARR_OK;
+
+    if (outer->is_shard || !zr_wants_lockstep(outer->encode))
+        return ZARR_OK;
+    lw = zr_calloc(alloc, n, sizeof(*lw));
+    lv = zr_calloc(alloc, n, sizeof(struct zr_level *));
+    if (lw == NULL || lv == NULL)
+        ZR_TRY(zr_fail_memory(err, n * sizeof(*lw)));
+    for (uint32_t i = 0; i < n; i++)
+        lv[i] = own_level(io, &proj[i]);
+    for (uint32_t i = 0; i < n; i++) {
+        struct objects o = {.w = {.io = io, .rq = rq}, .lv = lv[i], .lw = lw};
+
+        if (lv[i] == NULL || done[i])
+            continue;
+        for (uint32_t k = i; k < n; k++) {
+            if (lv[k] != lv[i])
+                continue;
+            lw[o.n++] = (struct zr_leaf_write){.level = lv[k], .proj = &proj[k]};
+            done[k] = true;
+        }
+        ZR_TRY(write_objects(&o, err));
+    }
+out:
+    for (uint32_t i = 0; lv != NULL && i < n; i++)
+        zr_level_give(lv[i]);
+    zr_free(alloc, lv);
+    zr_free(alloc, lw);
+    return st;
+}

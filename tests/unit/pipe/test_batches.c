@@ -1,0 +1,435 @@
+/*
+ * unit/pipe/test_batches.c - writes by a codec that takes whole batches: outer chunks and
+ * inner chunks of shards come together, what is stored is what `serial` stores chunk by
+ * chunk, and what fails is named.
+ */
+#include "pipe_test.h"
+
+enum {
+    ROWS = 14,
+    COLS = 18,
+    N = ROWS * COLS,
+    N_CHUNKS = 4 * 5,
+    N_BORDER = 4 + 5 - 1
+};
+static const uint64_t shape[2] = {ROWS, COLS}, chunk[2] = {4, 4}, zero[2] = {0, 0};
+static int32_t data[N], got[N];
+
+/* ---- the codec: each byte plus one, and one byte more that says so ------------------
+ */
+
+static atomic_int n_calls, n_jobs, most;
+static int fails_at = -1; /* the job that begins with this element */
+
+static uint8_t *bytes_of(const zarr_mem *m)
+{
+    return (uint8_t *)m->handle + m->offset;
+}
+
+static zarr_status resolve(const zarr_codec_spec *spec, const zarr_chunk_spec *in,
+                           zarr_chunk_spec *out, void *fill_out, zarr_error *err)
+{
+    (void)spec;
+    (void)fill_out;
+    (void)err;
+    out->n_bytes = in->n_bytes + 1;
+    out->exact = in->exact;
+    return ZARR_OK;
+}
+
+static zarr_status encode_one(zarr_codec_job *job, zarr_error *err)
+{
+    int32_t first = 0;
+
+    memcpy(&first, bytes_of(&job->src), ZR_MIN(job->src.bytes, (uint64_t)sizeof first));
+    if (fails_at >= 0 && first == fails_at)
+        return zr_fail(err, ZARR_ERR_INVALID, "test.plus: element %d", (int)first);
+    for (uint64_t i = 0; i < job->src.bytes; i++)
+        bytes_of(&job->dst)[i] = (uint8_t)(bytes_of(&job->src)[i] + 1);
+    bytes_of(&job->dst)[job->src.bytes] = '+';
+    job->dst_used = job->src.bytes + 1;
+    return ZARR_OK;
+}
+
+static zarr_status encode(void *self, zarr_codec_job *jobs, uint64_t n,
+                          zarr_codec_exec *exec, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    (void)self;
+    if (exec->scratch.bytes < 100 * n)
+        return zr_internal(err);
+    atomic_fetch_add(&n_calls, 1);
+    atomic_fetch_add(&n_jobs, (int)n);
+    if (atomic_load(&most) < (int)n)
+        atomic_store(&most, (int)n);
+    for (uint64_t i = 0; i < n; i++) { /* the lowest that fails is told of */
+        jobs[i].status = encode_one(&jobs[i], st == ZARR_OK ? err : NULL);
+        st = st == ZARR_OK ? jobs[i].status : st;
+    }
+    return st;
+}
+
+static zarr_status decode(void *self, zarr_codec_job *jobs, uint64_t n,
+                          zarr_codec_exec *exec, zarr_error *err)
+{
+    (void)self;
+    (void)exec;
+    for (uint64_t i = 0; i < n; i++) {
+        zarr_codec_job *job = &jobs[i];
+        const uint64_t bytes = job->src.bytes - 1;
+
+        if (job->src.bytes == 0 || bytes > job->dst.bytes ||
+            bytes_of(&job->src)[bytes] != '+')
+            return job->status = zr_fail(err, ZARR_ERR_CORRUPT, "test.plus: no plus");
+        for (uint64_t k = 0; k < bytes; k++)
+            bytes_of(&job->dst)[k] = (uint8_t)(bytes_of(&job->src)[k] - 1);
+        job->dst_used = bytes;
+    }
+    return ZARR_OK;
+}
+
+static uint64_t scratch(void *self, uint64_t n, uint64_t max_out)
+{
+    (void)self;
+    (void)max_out;
+    return 100 * n;
+}
+
+static void open_world(struct pw *w, uint32_t threads)
+{
+    const uint32_t cpu = ZARR_MEMORY_BIT(ZARR_DEVICE_CPU);
+    const zarr_codec_spec_vtable spec = {.struct_size = sizeof spec,
+                                         .name = "test.plus",
+                                         .kind = ZARR_CODEC_BYTES_BYTES,
+                                         .resolve = resolve};
+    const zarr_codec_impl_vtable way = {.struct_size = sizeof way,
+                                        .caps = ZARR_CODEC_CAN_DECODE |
+                                                ZARR_CODEC_CAN_ENCODE | ZARR_CODEC_BATCH,
+                                        .codec = "test.plus",
+                                        .impl = "cpu.batch",
+                                        .in_kinds = cpu,
+                                        .out_kinds = cpu,
+                                        .scratch = scratch,
+                                        .encode = encode,
+                                        .decode = decode};
+
+    pw_context(w, threads, UINT64_C(64) << 20, 0);
+    assert_ok(zarr_context_register_codec_spec(w->ctx, &spec, "test", &terr));
+    assert_ok(zarr_context_register_codec_impl(w->ctx, &way, "test", &terr));
+    assert_ok(zarr_store_open(&w->store, w->ctx, "memory:", NULL, &terr));
+    fails_at = -1;
+    for (int i = 0; i < N; i++)
+        data[i] = 1000 + i;
+}
+
+static void count_anew(void)
+{
+    atomic_store(&n_calls, 0);
+    atomic_store(&n_jobs, 0);
+    atomic_store(&most, 0);
+}
+
+/* ---- the same objects as chunk by chunk ---------------------------------------------
+ */
+
+#define PLUS "{\"name\":\"test.plus\"}"
+#define IN   "[2,2]"
+static const char *const codecs[] = {
+    "[" BYTES "," PLUS "]",
+    "[" BIG "," PLUS "," PLUS "]",
+    "[" TURN "," BYTES "," GZIP "," PLUS "," CRC "]",
+    "[" BYTES "," PLUS "," GZIP "]",
+    "[" SHARD(IN, BYTES "," PLUS, "end") "]", /* shards from here on */
+    "[" SHARD(IN, BIG "," PLUS "," CRC, "start") "," CRC "]",
+    "[" SHARD(IN, BYTES "," PLUS, "end") "," PLUS "]",
+    "[" SHARD(IN, SHARD("[1,2]", BYTES "," PLUS, "end") "," PLUS, "end") "]",
+};
+enum {
+    FIRST_SHARD = 4
+};
+
+/* An object's bytes; -1: there is none. */
+static int object(const struct pw *w, const char *array, int row, int col, uint8_t *bytes,
+                  uint64_t room)
+{
+    uint64_t n = room;
+    char key[64];
+    zarr_status st;
+
+    snprintf(key, sizeof key, "%s/c/%d/%d", array, row, col);
+    st = zarr_store_get(w->store, key, 0, bytes, &n, NULL, &terr);
+    if (st == ZARR_ERR_NOT_FOUND)
+        return -1;
+    assert_ok(st);
+    return (int)n;
+}
+
+static void same_objects(const struct pw *w, const char *what)
+{
+    static uint8_t a[4096], b[4096];
+
+    for (int i = 0; i < N_CHUNKS; i++) {
+        const int n = object(w, "waves", i / 5, i % 5, a, sizeof a);
+        const int m = object(w, "serial", i / 5, i % 5, b, sizeof b);
+
+        if (n != m || (n > 0 && memcmp(a, b, (size_t)n) != 0))
+            fail_msg("%s: chunk %d, %d: %d bytes, where serial has %d", what, i / 5,
+                     i % 5, n, m);
+    }
+}
+
+/* All elements, from memory in Fortran order if that is asked for. */
+static void write_all(zarr_array *a, const char *pipeline, bool fortran,
+                      zarr_stats *stats)
+{
+    static int32_t turned[N];
+    const int64_t size[2] = {ROWS, COLS}, stride[2] = {4, 4 * (int64_t)ROWS};
+    const zarr_io_options opts = {
+        .struct_size = sizeof opts, .pipeline = pipeline, .stats = stats};
+    zarr_tensor t = pw_tensor(data, size, sizeof data);
+
+    for (int i = 0; i < N && fortran; i++)
+        turned[i % COLS * ROWS + i / COLS] = data[i];
+    if (fortran) {
+        t.data = turned;
+        t.strides = stride;
+    }
+    *stats = (zarr_stats)ZARR_STATS_INIT;
+    assert_ok(zarr_array_write(a, NULL, &t, &opts, &terr));
+}
+
+static void write_both(struct pw *w, zarr_array *const *a, bool fortran, const char *what)
+{
+    zarr_stats together = ZARR_STATS_INIT, alone = ZARR_STATS_INIT;
+
+    count_anew();
+    write_all(a[0], NULL, fortran, &together);
+    if (atomic_load(&most) < 2)
+        fail_msg("%s: no batches", what);
+    write_all(a[1], "serial", fortran, &alone);
+    assert_int_equal(together.chunks_done, alone.chunks_done);
+    assert_int_equal(together.chunks_missing, alone.chunks_missing);
+    assert_int_equal(together.elements, alone.elements);
+    assert_int_equal(together.bytes_decoded, alone.bytes_decoded);
+    assert_int_equal(together.bytes_stored, alone.bytes_stored);
+    same_objects(w, what);
+    assert_ok(pw_box(a[0], zero, shape, got, NULL, false));
+    assert_memory_equal(got, data, sizeof data);
+}
+
+static void write_part(struct pw *w, zarr_array *const *a, const char *what)
+{
+    static const uint64_t at[2] = {1, 2}, n[2] = {9, 13};
+    static int32_t part[9 * 13];
+    const zarr_io_options serial = {.struct_size = sizeof serial, .pipeline = "serial"};
+
+    for (int i = 0; i < 9 * 13; i++)
+        part[i] = data[(i / 13 + 1) * COLS + i % 13 + 2] = -2000 - i;
+    assert_ok(pw_box(a[0], at, n, part, NULL, true));
+    assert_ok(pw_box(a[1], at, n, part, &serial, true));
+    same_objects(w, what);
+    assert_ok(pw_box(a[0], zero, shape, got, NULL, false));
+    assert_memory_equal(got, data, sizeof data);
+}
+
+static void all_writes(uint32_t threads, const char *chain)
+{
+    struct pw w;
+    zarr_array *a[2];
+
+    open_world(&w, threads);
+    a[0] = pw_array(w.store, "waves", chain, shape, chunk);
+    a[1] = pw_array(w.store, "serial", chain, shape, chunk);
+    write_both(&w, a, false, chain);
+    for (int i = 0; i < 16; i++) /* chunk 1, 1 and some inner ones of 2, 2: fill value */
+        data[(4 + i / 4) * COLS + 4 + i % 4] = data[(8 + i / 8) * COLS + 8 + i % 8] = -1;
+    write_both(&w, a, true, chain);
+    write_part(&w, a, chain);
+    zarr_array_free(a[0]);
+    zarr_array_free(a[1]);
+    pw_close(&w);
+}
+
+static void test_same_objects(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ZR_COUNT(codecs); i++)
+        for (uint32_t threads = 1; threads <= 3; threads += 2)
+            all_writes(threads, codecs[i]);
+}
+
+/* One call has all chunks that are stored and need no former value; those with the fill
+ * value are not among them, and those written in part, or at the array's edge, come
+ * alone. */
+static void test_batches(void **state)
+{
+    static const uint64_t at[2] = {0, 3}, n[2] = {4, 9}; /* a part, whole, whole */
+    struct pw w;
+    zarr_array *a;
+
+    (void)state;
+    open_world(&w, 2);
+    a = pw_array(w.store, "a", codecs[0], shape, chunk);
+    for (int i = 0; i < 16; i++)
+        data[i / 4 * COLS + i % 4] = -1;
+    count_anew();
+    assert_ok(pw_box(a, zero, shape, data, NULL, true));
+    assert_int_equal(atomic_load(&n_calls), 1 + N_BORDER);
+    assert_int_equal(atomic_load(&n_jobs), N_CHUNKS - 1);
+    assert_int_equal(atomic_load(&most), N_CHUNKS - N_BORDER - 1);
+    count_anew();
+    assert_ok(pw_box(a, at, n, data, NULL, true));
+    assert_int_equal(atomic_load(&n_calls), 2);
+    assert_int_equal(atomic_load(&n_jobs), 3);
+    assert_int_equal(atomic_load(&most), 2);
+    zarr_array_free(a);
+    a = pw_array(w.store, "b", codecs[FIRST_SHARD], shape, chunk);
+    count_anew();
+    assert_ok(pw_box(a, (const uint64_t[]){4, 4}, chunk, data + 100, NULL, true));
+    assert_int_equal(atomic_load(&n_calls), 1);
+    assert_int_equal(atomic_load(&n_jobs), 4);
+    zarr_array_free(a);
+    pw_close(&w);
+}
+
+/* ---- what fails ---------------------------------------------------------------------
+ */
+
+static void failing(uint32_t threads, const char *chain)
+{
+    struct pw w;
+    zarr_array *a;
+
+    open_world(&w, threads);
+    a = pw_array(w.store, "a", chain, shape, chunk);
+    fails_at = data[4 * COLS + 8]; /* the first element of chunk 1, 2 */
+    assert_status(pw_box(a, zero, shape, data, NULL, true), ZARR_ERR_INVALID);
+    if (strstr(terr.message, "a/c/1/2: ") == NULL ||
+        strstr(terr.message, "test.plus: element 1080") == NULL)
+        fail_msg("%s", terr.message);
+    fails_at = -1;
+    assert_ok(pw_box(a, zero, shape, data, NULL, true));
+    assert_ok(pw_box(a, zero, shape, got, NULL, false));
+    assert_memory_equal(got, data, sizeof data);
+    zarr_array_free(a);
+    pw_close(&w);
+}
+
+static void test_failing_job(void **state)
+{
+    (void)state;
+    for (uint32_t threads = 1; threads <= 3; threads += 2) {
+        failing(threads, codecs[0]);
+        failing(threads, codecs[3]);
+        failing(threads, codecs[FIRST_SHARD]);
+    }
+}
+
+/* Any allocation may fail: an error, nothing is left over, and the next write is well. */
+static void test_no_memory(void **state)
+{
+    static const size_t chains[] = {2, FIRST_SHARD};
+    int failed = 0;
+
+    (void)state;
+    for (size_t i = 0; i < ZR_COUNT(chains); i++)
+        for (int at = 1, more = 1; more; at++) {
+            struct pw w;
+            zarr_array *a;
+            zarr_status st;
+
+            open_world(&w, 1 + 2 * (uint32_t)(at % 2));
+            a = pw_array(w.store, "a", codecs[chains[i]], shape, chunk);
+            atomic_store(&w.fail_in, at);
+            st = pw_box(a, zero, shape, data, NULL, true);
+            more = atomic_load(&w.fail_in) <= 0;
+            atomic_store(&w.fail_in, 0);
+            if (st != ZARR_OK)
+                assert_int_equal(st, ZARR_ERR_NO_MEMORY);
+            failed += st != ZARR_OK;
+            assert_ok(pw_box(a, zero, shape, data, NULL, true));
+            assert_ok(pw_box(a, zero, shape, got, NULL, false));
+            assert_memory_equal(got, data, sizeof data);
+            zarr_array_free(a);
+            pw_close(&w);
+        }
+    assert_true(failed > 20);
+}
+
+/* ---- other arrays -------------------------------------------------------------------
+ */
+
+/* Bits that do not count are not stored: such elements are copied first. */
+static void test_padded(void **state)
+{
+    const zarr_array_spec spec = {.struct_size = sizeof spec,
+                                  .ndim = 2,
+                                  .shape = shape,
+                                  .chunk_shape = (const uint64_t[]){2, COLS},
+                                  .data_type = "bool",
+                                  .codecs = "[{\"name\":\"bytes\"}," PLUS "]"};
+    const int64_t size[2] = {ROWS, COLS};
+    static uint8_t odd[N], stored[2 * COLS + 1];
+    const zarr_tensor t = pw_tensor(odd, size, sizeof odd);
+    struct pw w;
+    zarr_array *a = NULL;
+
+    (void)state;
+    open_world(&w, 2);
+    assert_ok(zarr_array_create(&a, w.store, "a", &spec, NULL, &terr));
+    for (int i = 0; i < N; i++)
+        odd[i] = (uint8_t)(i % 3 * 100);
+    count_anew();
+    assert_ok(zarr_array_write(a, NULL, &t, NULL, &terr));
+    assert_int_equal(atomic_load(&n_calls), 1);
+    for (int row = 0; row < ROWS / 2; row++) {
+        assert_int_equal(object(&w, "a", row, 0, stored, sizeof stored), sizeof stored);
+        for (int i = 0; i < 2 * COLS; i++)
+            assert_int_equal(stored[i], 1 + (odd[row * 2 * COLS + i] != 0));
+    }
+    for (int i = 0; i < N; i++)
+        assert_int_equal(odd[i], i % 3 * 100); /* the caller's own are left alone */
+    zarr_array_free(a);
+    pw_close(&w);
+}
+
+/* Chunks that differ in shape go together with those of their own. */
+static void test_edges(void **state)
+{
+    const zarr_array_spec spec = {
+        .struct_size = sizeof spec,
+        .ndim = 2,
+        .shape = shape,
+        .data_type = "int32",
+        .fill_value = "-1",
+        .chunk_grid = "{\"name\":\"rectilinear\",\"configuration\":{\"kind\":\"inline\","
+                      "\"chunk_shapes\":[[4,4,6],[6,6,6]]}}",
+        .codecs = codecs[0]};
+    struct pw w;
+    zarr_array *a = NULL;
+
+    (void)state;
+    open_world(&w, 2);
+    assert_ok(zarr_array_create(&a, w.store, "a", &spec, NULL, &terr));
+    count_anew();
+    assert_ok(pw_box(a, zero, shape, data, NULL, true));
+    assert_int_equal(atomic_load(&n_calls), 2);
+    assert_int_equal(atomic_load(&n_jobs), 9);
+    assert_int_equal(atomic_load(&most), 6);
+    assert_ok(pw_box(a, zero, shape, got, NULL, false));
+    assert_memory_equal(got, data, sizeof data);
+    zarr_array_free(a);
+    pw_close(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_same_objects), cmocka_unit_test(test_batches),
+        cmocka_unit_test(test_failing_job),  cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_padded),       cmocka_unit_test(test_edges),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
