@@ -149,8 +149,6 @@ static const zarr_plugin plugin = {.struct_size = sizeof plugin,
                                    .license = "Apache-2.0",
                                    .load = load};
 
-ZARR_PLUGIN_EXPORT const zarr_plugin *zarr_plugin_v1(void);
-
 const zarr_plugin *zarr_plugin_v1(void)
 {
     return &plugin;

@@ -5,8 +5,10 @@
  *
  * Registries are filled by the built-ins, then by the application's
  * zarr_context_register_*() or by plug-ins (zarrc/plugin/plugin.h), and sealed by the
- * first store that is opened; a later registration fails with ZARR_ERR_INVALID. Before
- * that other threads may look up and list: they see a registration whole, or not yet.
+ * first call of zarr_store_open() or zarr_store_open_custom(), one that fails included:
+ * a store that is being opened may look things up already, and unsealing would take them
+ * away from it. A later registration fails with ZARR_ERR_INVALID. Before that other
+ * threads may look up and list: they see a registration whole, or not yet.
  */
 #ifndef ZARRC_CONTEXT_H
 #define ZARRC_CONTEXT_H

@@ -29,7 +29,7 @@ void zr_plugins_init(struct zr_plugins *p);
 void zr_plugins_deinit(struct zr_plugins *p, const zarr_allocator *alloc);
 /* Loads all that a list in the form of ZARR_PLUGIN_PATH names. */
 zarr_status zr_plugins_load_path(zarr_context *ctx, const char *list, zarr_error *err);
-/* The i-th plug-in; false behind the last. */
+/* The i-th plug-in; *info NULL: its load() failed. false behind the last. */
 bool zr_plugins_get(zarr_context *ctx, size_t i, const zarr_plugin **info,
                     const char **path);
 extern const zarr_host zr_host;

@@ -102,8 +102,11 @@ static void list_plugins(zarr_context *ctx, struct list_call *c)
     const char *path = NULL;
 
     for (size_t i = 0; !c->stopped && zr_plugins_get(ctx, i, &info, &path); i++) {
-        zarr_registry_item item = list_item(ZARR_REGISTRY_PLUGIN, info->name, path);
+        zarr_registry_item item;
 
+        if (!info) /* its load() failed */
+            continue;
+        item = list_item(ZARR_REGISTRY_PLUGIN, info->name, path);
         zr_str_clear(&c->detail);
         zr_str_printf(&c->detail, "%s%s%s", info->version ? info->version : "",
                       info->version && info->license ? "; " : "",

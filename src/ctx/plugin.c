@@ -207,7 +207,8 @@ zarr_status zarr_context_load(zarr_context *ctx, const char *path, zarr_error *e
     zr_mutex_lock(&ctx->plugins.mutex);
     if (atomic_load(&ctx->sealed))
         st = zr_fail(err, ZARR_ERR_INVALID,
-                     "the context is sealed: load before the first store is opened");
+                     "the context is sealed: load before the first store is opened, or "
+                     "tried");
     else
         st = load_locked(ctx, whole, err);
     zr_mutex_unlock(&ctx->plugins.mutex);
@@ -314,8 +315,10 @@ bool zr_plugins_get(zarr_context *ctx, size_t i, const zarr_plugin **info,
     zr_mutex_lock(&ctx->plugins.mutex);
     found = i < ctx->plugins.n;
     if (found) {
-        *info = &ctx->plugins.item[i]->info; /* stays until the context ends */
-        *path = ctx->plugins.item[i]->path;
+        const struct zr_plugin *p = ctx->plugins.item[i]; /* stays as the context does */
+
+        *info = p->loaded ? &p->info : NULL;
+        *path = p->path;
     }
     zr_mutex_unlock(&ctx->plugins.mutex);
     return found;

@@ -2,6 +2,10 @@
  * watched.c - examples/plugins/codec_batch.c as it is, with a host table in front of the
  * library's: it notes how many chunks each batch has. The client looks the largest up.
  */
+#include <zarrc/plugin/plugin.h>
+
+/* The example's own function is called something else. */
+const zarr_plugin *plugin_inside(void);
 #define zarr_plugin_v1 plugin_inside
 #include "codec_batch.c"
 #undef zarr_plugin_v1
@@ -33,8 +37,6 @@ static zarr_status load_watched(const zarr_host *given, zarr_context *ctx, void 
     watching.parallel = parallel;
     return plugin.load(&watching, ctx, self, err);
 }
-
-ZARR_PLUGIN_EXPORT const zarr_plugin *zarr_plugin_v1(void);
 
 const zarr_plugin *zarr_plugin_v1(void)
 {

@@ -1,8 +1,9 @@
 /*
  * zarrc/plugin/plugin.h - registering one's own data types, codecs, grids,
- * stores, memories and pipelines with a context, before its first store is opened: by
- * the application, or by a plug-in. FOR EXTENDERS: stable per plug-in ABI number. The
- * library's own are registered through the same tables.
+ * stores, memories and pipelines with a context, before the first call that opens a
+ * store of it (a failed one counts): by the application, or by a plug-in. FOR EXTENDERS:
+ * stable per plug-in ABI number. The library's own are registered through the same
+ * tables.
  *
  * A plug-in is a shared library that exports one function, zarr_plugin_v1(), and links
  * to nothing of ours: whatever it calls comes in the table zarr_host. Compile against
@@ -199,11 +200,10 @@ typedef struct zarr_plugin {
     void (*unload)(void *self);
 } zarr_plugin;
 
-/** The one symbol of a plug-in. A later ABI has another name: both may be exported. */
+/** What every plug-in's function is called through. */
 typedef const zarr_plugin *(*zarr_plugin_fn)(void);
 
-/** Put in front of the definition, `ZARR_PLUGIN_EXPORT const zarr_plugin
- * *zarr_plugin_v1(void) { ... }`. */
+/** Makes a symbol of a plug-in seen from outside, whatever -fvisibility says. */
 #if defined(_WIN32)
 #    define ZARR_PLUGIN_EXPORT __declspec(dllexport)
 #elif defined(__GNUC__)
@@ -213,9 +213,17 @@ typedef const zarr_plugin *(*zarr_plugin_fn)(void);
 #endif
 
 /**
- * Loads one plug-in, before the first store is opened. A file that this context has
- * loaded already is fine. When it fails, what the plug-in had registered until then stays
- * registered and the file stays mapped: best free the context.
+ * The one symbol of a plug-in, which defines it, `const zarr_plugin *zarr_plugin_v1(void)
+ * { return &plugin; }`; declared here, so that it has this name in C++, too. The library
+ * has none. A later ABI has another name: both may be exported.
+ * @return static; called once for each context that loads the plug-in
+ */
+ZARR_PLUGIN_EXPORT const zarr_plugin *zarr_plugin_v1(void);
+
+/**
+ * Loads one plug-in, before the first store is opened, or tried. A file that this context
+ * has loaded already is fine. When it fails, what the plug-in had registered until then
+ * stays registered and the file stays mapped: best free the context.
  * @param path of the shared library, taken as it stands: no folders are searched, and a
  * relative one is relative to the working directory as for open()
  * @return NOT_FOUND, IO: no such file, or it cannot be loaded; ABI: no plug-in, or of

@@ -185,8 +185,7 @@ ZARR_PLUGIN_EXPORT const zarr_plugin *zarr_plugin_other(void)
 ZARR_PLUGIN_EXPORT const zarr_plugin *zarr_plugin_v2(void);
 ZARR_PLUGIN_EXPORT const zarr_plugin *zarr_plugin_v2(void)
 #else
-ZARR_PLUGIN_EXPORT const zarr_plugin *zarr_plugin_v1(void);
-ZARR_PLUGIN_EXPORT const zarr_plugin *zarr_plugin_v1(void)
+const zarr_plugin *zarr_plugin_v1(void)
 #endif
 {
 #if PLUGIN_CASE == CASE_NO_TABLE

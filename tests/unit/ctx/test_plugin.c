@@ -87,6 +87,22 @@ static void test_good(void **state)
     dlclose(handle);
 }
 
+/* The first attempt seals, as context.h says: what a store looked up is there to stay. */
+static void test_sealed_by_failure(void **state)
+{
+    zarr_context *ctx = NULL;
+    zarr_store *store = NULL;
+
+    (void)state;
+    assert_ok(create_with(&ctx, NULL));
+    assert_int_equal(zarr_store_open(&store, ctx, "nosuch://x", NULL, &terr),
+                     ZARR_ERR_UNSUPPORTED);
+    assert_int_equal(zarr_context_load(ctx, GOOD, &terr), ZARR_ERR_INVALID);
+    assert_non_null(strstr(terr.message, "sealed: load before the first store is opened, "
+                                         "or tried"));
+    zarr_context_free(ctx);
+}
+
 static void test_pipeline_of_plugin(void **state)
 {
     static const char *const files[] = {GOOD, NULL};
@@ -176,6 +192,7 @@ static void test_half_way(void **state)
 {
     zarr_context *ctx = NULL;
     zarr_store *store = NULL;
+    int n[2] = {0};
 
     (void)state;
     assert_ok(create_with(&ctx, NULL));
@@ -184,6 +201,8 @@ static void test_half_way(void **state)
     assert_non_null(zr_map_get(&ctx->grids.encodings, "odd.odd"));
     assert_int_equal(zarr_context_load(ctx, ODD(9), &terr), ZARR_ERR_INVALID);
     assert_non_null(strstr(terr.message, "failed before"));
+    assert_ok(zarr_context_list(ctx, ZARR_REGISTRY_PLUGIN, count_row, n, &terr));
+    assert_int_equal(n[1], 1); /* the good one: what failed is not loaded */
     assert_ok(zarr_store_open(&store, ctx, "memory:", NULL, &terr));
     zarr_store_free(store);
     zarr_context_free(ctx);
@@ -338,11 +357,17 @@ static void test_failing_allocations(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_good),     cmocka_unit_test(test_pipeline_of_plugin),
-        cmocka_unit_test(test_bad),      cmocka_unit_test(test_taken),
-        cmocka_unit_test(test_half_way), cmocka_unit_test(test_path),
-        cmocka_unit_test(test_late),     cmocka_unit_test(test_host_is_full),
-        cmocka_unit_test(test_threads),  cmocka_unit_test(test_failing_allocations),
+        cmocka_unit_test(test_good),
+        cmocka_unit_test(test_pipeline_of_plugin),
+        cmocka_unit_test(test_bad),
+        cmocka_unit_test(test_taken),
+        cmocka_unit_test(test_half_way),
+        cmocka_unit_test(test_path),
+        cmocka_unit_test(test_late),
+        cmocka_unit_test(test_host_is_full),
+        cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_failing_allocations),
+        cmocka_unit_test(test_sealed_by_failure),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
