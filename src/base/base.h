@@ -183,6 +183,12 @@ char *
 zr_str_take(struct zr_str *s); /* moved to the caller, zr_free(); NULL when failed */
 bool zr_streq(const char *a, const char *b);
 bool zr_starts_with(const char *s, const char *prefix);
+/* INVALID for a name that does not fit lists with blanks between names, lines and JSON:
+ * what is registered has printable ASCII, and no ", \\ or blank. what: "codec", in front
+ * of the name. NULL and "" too. */
+zarr_status zr_check_name(const char *what, const char *name, zarr_error *err);
+/* Whether it is a line of printable ASCII, blanks included; "" is. */
+bool zr_is_plain_line(const char *s);
 bool zr_ends_with(const char *s, const char *suffix);
 
 /* True for well-formed UTF-8 without surrogates. */

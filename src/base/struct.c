@@ -37,6 +37,9 @@ zarr_status zr_struct_read(void *dst, size_t dst_bytes, size_t min_bytes, const 
         return ZARR_OK;
 
     memcpy(&size, src, sizeof size);
+    if (size == 0 && tail == ZR_TAIL_IGNORE) /* tables have no macro */
+        return zr_fail(err, ZARR_ERR_ABI, "%s.struct_size is 0: set it to sizeof(%s)",
+                       name, name);
     if (size == 0)
         return zr_fail(err, ZARR_ERR_ABI,
                        "%s.struct_size is 0: initialise the struct with its _INIT macro",

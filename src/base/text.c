@@ -23,6 +23,28 @@ bool zr_starts_with(const char *s, const char *prefix)
     return strncmp(s, prefix, strlen(prefix)) == 0;
 }
 
+zarr_status zr_check_name(const char *what, const char *name, zarr_error *err)
+{
+    const char *p = name;
+
+    if (!name || !*name)
+        return zr_fail(err, ZARR_ERR_INVALID, "%s without a name", what);
+    while (*p > ' ' && *p < 0x7F && *p != '"' && *p != '\\')
+        p++;
+    if (!*p)
+        return ZARR_OK;
+    return zr_fail(err, ZARR_ERR_INVALID,
+                   "%s \"%.64s\": names are printable ASCII without blanks, \" and \\",
+                   what, name);
+}
+
+bool zr_is_plain_line(const char *s)
+{
+    while (*s >= ' ' && *s < 0x7F)
+        s++;
+    return !*s;
+}
+
 bool zr_ends_with(const char *s, const char *suffix)
 {
     const size_t n = strlen(s), m = strlen(suffix);

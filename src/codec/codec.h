@@ -17,7 +17,7 @@
 #include <zarrc/plugin/codec.h>
 
 struct zr_codec_registry {
-    struct zr_map specs;   /* name -> copied zarr_codec_spec_vtable */
+    struct zr_map specs;   /* name -> copied zarr_codec_spec_vtable, with its origin */
     struct zr_map aliases; /* alias -> the same vtable (borrowed) */
     struct zr_map v2;      /* name -> vtable (owned) with ZARR_CODEC_SPEC_V2 */
     struct zr_dtype_registry
@@ -30,9 +30,14 @@ struct zr_codec_registry {
 void zr_codec_registry_init(struct zr_codec_registry *r, struct zr_dtype_registry *dtypes,
                             const zarr_allocator *alloc);
 void zr_codec_registry_deinit(struct zr_codec_registry *r);
-/* EXISTS when a name or alias is taken. */
+/* EXISTS, naming the owner, when a name or alias is taken. origin: borrowed. */
 zarr_status zr_codec_spec_register(struct zr_codec_registry *r,
-                                   const zarr_codec_spec_vtable *v, zarr_error *err);
+                                   const zarr_codec_spec_vtable *v, const char *origin,
+                                   zarr_error *err);
+/* "core", or who registered what a look-up gave. */
+const char *zr_codec_spec_origin(const zarr_codec_spec_vtable *registered);
+/* Whether a specification has this very name: v2: one that only v2 has. */
+bool zr_codec_spec_has(const struct zr_codec_registry *r, const char *name, bool v2);
 const zarr_codec_spec_vtable *zr_codec_spec_lookup(const struct zr_codec_registry *r,
                                                    const char *name);
 /* What a v2 id means; NULL: nothing. */

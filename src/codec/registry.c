@@ -2,14 +2,25 @@
  * codec/registry.c - names to specifications. A vtable is copied when it is
  * registered, so a shorter one of an older plug-in reads as "NULL for the
  * rest"; its strings stay the plug-in's. Nothing replaces anything: a name or
- * alias that is taken is EXISTS, so the core's meanings are safe.
+ * alias that is taken is EXISTS, so the core's meanings are safe. "numcodecs.<id>" is
+ * no entry: look-ups find the specification behind it, which has the flag NUMCODECS. A
+ * filter that is a codec between arrays in v3 is two specifications, of which that of v3
+ * comes first and has the name.
  * Thread class: solo while it is filled, frozen once sealed by its owner.
  */
 #include "codec/codec_int.h"
 
 #include <string.h>
 
-static void codec_vtable_free(const zarr_allocator *alloc, void *value)
+#define CODEC_PREFIX "numcodecs."
+
+/* What look-ups give is the first member. */
+struct codec_entry {
+    zarr_codec_spec_vtable vt;
+    const char *origin;
+};
+
+static void codec_entry_free(const zarr_allocator *alloc, void *value)
 {
     zr_free(alloc, value);
 }
@@ -18,9 +29,9 @@ void zr_codec_registry_init(struct zr_codec_registry *r, struct zr_dtype_registr
                             const zarr_allocator *alloc)
 {
     *r = (struct zr_codec_registry){.dtypes = dtypes, .alloc = alloc};
-    zr_map_init(&r->specs, alloc, codec_vtable_free);
+    zr_map_init(&r->specs, alloc, codec_entry_free);
     zr_map_init(&r->aliases, alloc, NULL);
-    zr_map_init(&r->v2, alloc, codec_vtable_free);
+    zr_map_init(&r->v2, alloc, codec_entry_free);
 }
 
 void zr_codec_registry_deinit(struct zr_codec_registry *r)
@@ -32,52 +43,97 @@ void zr_codec_registry_deinit(struct zr_codec_registry *r)
     zr_map_deinit(&r->specs);
 }
 
-static zarr_status codec_vtable_check(const struct zr_codec_registry *r,
-                                      const zarr_codec_spec_vtable *v, zarr_error *err)
+const char *zr_codec_spec_origin(const zarr_codec_spec_vtable *registered)
 {
-    if (!v->name || !v->name[0])
-        return zr_fail(err, ZARR_ERR_INVALID, "codec specification without a name");
+    return ((const struct codec_entry *)(const void *)registered)->origin;
+}
+
+static zarr_status codec_taken(const zarr_codec_spec_vtable *v, const char *name,
+                               const zarr_codec_spec_vtable *had, zarr_error *err)
+{
+    if (!had)
+        return ZARR_OK;
+    if (name == v->name)
+        return zr_fail(err, ZARR_ERR_EXISTS, "codec \"%s\" is registered already, by %s",
+                       name, zr_codec_spec_origin(had));
+    return zr_fail(err, ZARR_ERR_EXISTS, "codec \"%s\": alias \"%s\" is taken, by %s",
+                   v->name, name, zr_codec_spec_origin(had));
+}
+
+/* The name that v3 has for a codec of numcodecs, unless a codec between arrays has it. */
+static zarr_status codec_check_prefixed(const struct zr_codec_registry *r,
+                                        const zarr_codec_spec_vtable *v, zarr_error *err)
+{
+    const zarr_codec_spec_vtable *had = NULL;
+    zarr_status st = ZARR_OK;
+    struct zr_str name;
+
+    if (!(v->flags & ZARR_CODEC_SPEC_NUMCODECS) || (v->flags & ZARR_CODEC_SPEC_V2))
+        return ZARR_OK;
+    zr_str_init(&name, r->alloc);
+    zr_str_printf(&name, "%s%s", CODEC_PREFIX, v->name);
+    ZR_TRY(zr_str_status(&name, err));
+    had = zr_codec_spec_lookup(r, zr_str_text(&name));
+    if (!had || had->kind != ZARR_CODEC_ARRAY_ARRAY || v->kind != ZARR_CODEC_BYTES_BYTES)
+        st = codec_taken(v, zr_str_text(&name), had, err);
+out:
+    zr_str_deinit(&name);
+    return st;
+}
+
+static zarr_status codec_check(const struct zr_codec_registry *r,
+                               const zarr_codec_spec_vtable *v, zarr_error *err)
+{
+    const bool v2 = (v->flags & ZARR_CODEC_SPEC_V2) != 0;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_check_name("codec", v->name, err));
     if (v->kind < ZARR_CODEC_ARRAY_ARRAY || v->kind > ZARR_CODEC_BYTES_BYTES)
-        return zr_fail(err, ZARR_ERR_INVALID,
-                       "codec \"%s\": kind %" PRIu32 " is not known", v->name, v->kind);
-    if ((v->flags & ZARR_CODEC_SPEC_V2) ? zr_codec_spec_lookup_v2(r, v->name) != NULL
-                                        : zr_codec_spec_lookup(r, v->name) != NULL)
-        return zr_fail(err, ZARR_ERR_EXISTS, "codec \"%s\" is registered already",
-                       v->name);
-    for (size_t i = 0; v->aliases && v->aliases[i]; i++)
-        if (zr_codec_spec_lookup(r, v->aliases[i]))
-            return zr_fail(err, ZARR_ERR_EXISTS, "codec \"%s\": alias \"%s\" is taken",
-                           v->name, v->aliases[i]);
-    return ZARR_OK;
+        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
+                       "codec \"%s\": kind %" PRIu32 " is not known", v->name, v->kind));
+    ZR_TRY(codec_taken(v, v->name,
+                       v2 ? zr_codec_spec_lookup_v2(r, v->name)
+                          : zr_codec_spec_lookup(r, v->name),
+                       err));
+    for (size_t i = 0; v->aliases && v->aliases[i]; i++) {
+        ZR_TRY(zr_check_name("alias of a codec", v->aliases[i], err));
+        ZR_TRY(
+            codec_taken(v, v->aliases[i], zr_codec_spec_lookup(r, v->aliases[i]), err));
+    }
+    st = codec_check_prefixed(r, v, err);
+out:
+    return st;
 }
 
 zarr_status zr_codec_spec_register(struct zr_codec_registry *r,
-                                   const zarr_codec_spec_vtable *v, zarr_error *err)
+                                   const zarr_codec_spec_vtable *v, const char *origin,
+                                   zarr_error *err)
 {
     zarr_status st = ZARR_OK;
-    zarr_codec_spec_vtable read, *copy = NULL;
+    zarr_codec_spec_vtable read;
+    struct codec_entry *entry = NULL;
     size_t n = 0;
 
     if (!v)
         return zr_fail(err, ZARR_ERR_INVALID, "codec specification: no vtable");
     ZR_TRY(zr_struct_read(&read, sizeof read, offsetof(zarr_codec_spec_vtable, chains), v,
                           ZR_TAIL_IGNORE, "zarr_codec_spec_vtable", err));
-    ZR_TRY(codec_vtable_check(r, &read, err));
-    copy = zr_malloc(r->alloc, sizeof *copy);
-    if (!copy) {
-        st = zr_fail_memory(err, sizeof *copy);
+    ZR_TRY(codec_check(r, &read, err));
+    entry = zr_malloc(r->alloc, sizeof *entry);
+    if (!entry) {
+        st = zr_fail_memory(err, sizeof *entry);
         goto out;
     }
-    *copy = read;
-    for (; copy->aliases && copy->aliases[n]; n++)
-        ZR_TRY(zr_map_put(&r->aliases, copy->aliases[n], copy, err));
-    ZR_TRY(zr_map_put((copy->flags & ZARR_CODEC_SPEC_V2) ? &r->v2 : &r->specs, copy->name,
-                      copy, err));
-    copy = NULL; /* moved */
+    *entry = (struct codec_entry){.vt = read, .origin = origin};
+    for (; read.aliases && read.aliases[n]; n++)
+        ZR_TRY(zr_map_put(&r->aliases, read.aliases[n], entry, err));
+    ZR_TRY(zr_map_put((read.flags & ZARR_CODEC_SPEC_V2) ? &r->v2 : &r->specs, read.name,
+                      entry, err));
+    entry = NULL; /* moved */
 out:
-    for (size_t i = 0; copy && i < n; i++)
-        (void)zr_map_remove(&r->aliases, copy->aliases[i]);
-    zr_free(r->alloc, copy);
+    for (size_t i = 0; entry && i < n; i++)
+        (void)zr_map_remove(&r->aliases, read.aliases[i]);
+    zr_free(r->alloc, entry);
     return st;
 }
 
@@ -86,7 +142,13 @@ const zarr_codec_spec_vtable *zr_codec_spec_lookup(const struct zr_codec_registr
 {
     const zarr_codec_spec_vtable *v = zr_map_get(&r->specs, name);
 
-    return v ? v : zr_map_get(&r->aliases, name);
+    if (!v)
+        v = zr_map_get(&r->aliases, name);
+    if (!v && zr_starts_with(name, CODEC_PREFIX)) {
+        v = zr_map_get(&r->specs, name + strlen(CODEC_PREFIX));
+        v = v && (v->flags & ZARR_CODEC_SPEC_NUMCODECS) ? v : NULL;
+    }
+    return v;
 }
 
 const zarr_codec_spec_vtable *zr_codec_spec_lookup_v2(const struct zr_codec_registry *r,
@@ -97,6 +159,11 @@ const zarr_codec_spec_vtable *zr_codec_spec_lookup_v2(const struct zr_codec_regi
     if (!v)
         v = zr_map_get(&r->specs, id);
     return v && !(v->flags & ZARR_CODEC_SPEC_V3) ? v : NULL;
+}
+
+bool zr_codec_spec_has(const struct zr_codec_registry *r, const char *name, bool v2)
+{
+    return zr_map_get(v2 ? &r->v2 : &r->specs, name) != NULL;
 }
 
 const zarr_codec_spec_vtable *const zr_codec_core_specs[] = {
@@ -110,8 +177,8 @@ const zarr_codec_spec_vtable *const zr_codec_core_specs[] = {
     &zr_spec_blosc,
     &zr_spec_crc32c,
     &zr_spec_shuffle,
-    &zr_spec_delta,
     &zr_spec_delta_array,
+    &zr_spec_delta,
     &zr_spec_bz2,
     &zr_spec_lzma,
     &zr_spec_base64,
@@ -126,12 +193,12 @@ const zarr_codec_spec_vtable *const zr_codec_core_specs[] = {
     &zr_spec_zfpy,
     &zr_spec_pcodec,
     &zr_spec_gdeflate,
-    &zr_spec_fixedscaleoffset,
     &zr_spec_fixedscaleoffset_array,
-    &zr_spec_quantize,
+    &zr_spec_fixedscaleoffset,
     &zr_spec_quantize_array,
-    &zr_spec_astype,
+    &zr_spec_quantize,
     &zr_spec_astype_array,
+    &zr_spec_astype,
     &zr_spec_bitround,
     &zr_spec_bitround_v2,
     &zr_spec_reshape,

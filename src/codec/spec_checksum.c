@@ -106,18 +106,15 @@ static zarr_status checksum_resolve(const zarr_codec_spec *spec,
         .resolve = checksum_resolve,                                                     \
     }
 static const char *const crc32c_aliases[] = {"numcodecs.crc32c", NULL};
-static const char *const crc32_aliases[] = {"numcodecs.crc32", NULL};
-static const char *const adler32_aliases[] = {"numcodecs.adler32", NULL};
 static const char *const fletcher32_aliases[] = {
-    "numcodecs.fletcher32", "https://codec.zarrs.dev/bytes_to_bytes/fletcher32", NULL};
-static const char *const jenkins_aliases[] = {"numcodecs.jenkins_lookup3", NULL};
+    "https://codec.zarrs.dev/bytes_to_bytes/fletcher32", NULL};
 const zarr_codec_spec_vtable zr_spec_crc32c =
     CHECKSUM_VTABLE("crc32c", crc32c_aliases, 0, at_end_canonical);
-const zarr_codec_spec_vtable zr_spec_crc32 = CHECKSUM_VTABLE(
-    "crc32", crc32_aliases, ZARR_CODEC_SPEC_NUMCODECS, at_start_canonical);
-const zarr_codec_spec_vtable zr_spec_adler32 = CHECKSUM_VTABLE(
-    "adler32", adler32_aliases, ZARR_CODEC_SPEC_NUMCODECS, at_start_canonical);
+const zarr_codec_spec_vtable zr_spec_crc32 =
+    CHECKSUM_VTABLE("crc32", NULL, ZARR_CODEC_SPEC_NUMCODECS, at_start_canonical);
+const zarr_codec_spec_vtable zr_spec_adler32 =
+    CHECKSUM_VTABLE("adler32", NULL, ZARR_CODEC_SPEC_NUMCODECS, at_start_canonical);
 const zarr_codec_spec_vtable zr_spec_fletcher32 = CHECKSUM_VTABLE(
     "fletcher32", fletcher32_aliases, ZARR_CODEC_SPEC_NUMCODECS, zr_conf_none);
 const zarr_codec_spec_vtable zr_spec_jenkins_lookup3 = CHECKSUM_VTABLE(
-    "jenkins_lookup3", jenkins_aliases, ZARR_CODEC_SPEC_NUMCODECS, jenkins_canonical);
+    "jenkins_lookup3", NULL, ZARR_CODEC_SPEC_NUMCODECS, jenkins_canonical);

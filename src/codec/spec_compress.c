@@ -83,12 +83,10 @@ const zarr_codec_spec_vtable zr_spec_gzip = {
     .canonical = gzip_canonical,
     .resolve = deflate_resolve,
 };
-static const char *const zlib_aliases[] = {"numcodecs.zlib", NULL};
 const zarr_codec_spec_vtable zr_spec_zlib = {
     .struct_size = sizeof(zarr_codec_spec_vtable),
     .flags = ZARR_CODEC_SPEC_NUMCODECS,
     .name = "zlib",
-    .aliases = zlib_aliases,
     .kind = ZARR_CODEC_BYTES_BYTES,
     .canonical = zlib_canonical,
     .resolve = deflate_resolve,
@@ -175,12 +173,10 @@ static zarr_status lz4_resolve(const zarr_codec_spec *spec, const zarr_chunk_spe
                         err);
 }
 
-static const char *const lz4_aliases[] = {"numcodecs.lz4", NULL};
 const zarr_codec_spec_vtable zr_spec_lz4 = {
     .struct_size = sizeof(zarr_codec_spec_vtable),
     .flags = ZARR_CODEC_SPEC_NUMCODECS,
     .name = "lz4",
-    .aliases = lz4_aliases,
     .kind = ZARR_CODEC_BYTES_BYTES,
     .canonical = lz4_canonical,
     .resolve = lz4_resolve,
@@ -216,8 +212,8 @@ static zarr_status bz2_resolve(const zarr_codec_spec *spec, const zarr_chunk_spe
                         err);
 }
 
-static const char *const bz2_aliases[] = {
-    "numcodecs.bz2", "https://codec.zarrs.dev/bytes_to_bytes/bz2", NULL};
+static const char *const bz2_aliases[] = {"https://codec.zarrs.dev/bytes_to_bytes/bz2",
+                                          NULL};
 const zarr_codec_spec_vtable zr_spec_bz2 = {
     .struct_size = sizeof(zarr_codec_spec_vtable),
     .flags = ZARR_CODEC_SPEC_NUMCODECS,

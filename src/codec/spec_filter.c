@@ -45,12 +45,10 @@ static zarr_status shuffle_resolve(const zarr_codec_spec *spec, const zarr_chunk
     return ZARR_OK;
 }
 
-static const char *const shuffle_aliases[] = {"numcodecs.shuffle", NULL};
 const zarr_codec_spec_vtable zr_spec_shuffle = {
     .struct_size = sizeof(zarr_codec_spec_vtable),
     .flags = ZARR_CODEC_SPEC_NUMCODECS,
     .name = "shuffle",
-    .aliases = shuffle_aliases,
     .kind = ZARR_CODEC_BYTES_BYTES,
     .canonical = shuffle_canonical,
     .resolve = shuffle_resolve,
@@ -72,12 +70,10 @@ static zarr_status base64_resolve(const zarr_codec_spec *spec, const zarr_chunk_
     return ZARR_OK;
 }
 
-static const char *const base64_aliases[] = {"numcodecs.base64", NULL};
 const zarr_codec_spec_vtable zr_spec_base64 = {
     .struct_size = sizeof(zarr_codec_spec_vtable),
     .flags = ZARR_CODEC_SPEC_NUMCODECS,
     .name = "base64",
-    .aliases = base64_aliases,
     .kind = ZARR_CODEC_BYTES_BYTES,
     .canonical = zr_conf_none,
     .resolve = base64_resolve,

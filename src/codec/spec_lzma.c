@@ -267,12 +267,10 @@ static zarr_status lzma_resolve(const zarr_codec_spec *spec, const zarr_chunk_sp
     return zr_spec_grow(out, spec->vt->name, in->n_bytes, extra, err);
 }
 
-static const char *const lzma_aliases[] = {"numcodecs.lzma", NULL};
 const zarr_codec_spec_vtable zr_spec_lzma = {
     .struct_size = sizeof(zarr_codec_spec_vtable),
     .flags = ZARR_CODEC_SPEC_NUMCODECS,
     .name = "lzma",
-    .aliases = lzma_aliases,
     .kind = ZARR_CODEC_BYTES_BYTES,
     .canonical = lzma_canonical,
     .resolve = lzma_resolve,

@@ -69,7 +69,7 @@ static zarr_status pcodec_resolve(const zarr_codec_spec *spec, const zarr_chunk_
 }
 
 static const char *const pcodec_aliases[] = {
-    "numcodecs.pcodec", "https://codec.zarrs.dev/array_to_bytes/pcodec", NULL};
+    "https://codec.zarrs.dev/array_to_bytes/pcodec", NULL};
 const zarr_codec_spec_vtable zr_spec_pcodec = {
     .struct_size = sizeof(zarr_codec_spec_vtable),
     .flags = ZARR_CODEC_SPEC_NUMCODECS,

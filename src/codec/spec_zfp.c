@@ -409,8 +409,8 @@ const zarr_codec_spec_vtable zr_spec_zfp_bare = {
     .resolve = zfp_resolve,
     .lossy = zfp_lossy,
 };
-static const char *const zfpy_aliases[] = {
-    "numcodecs.zfpy", "https://codec.zarrs.dev/array_to_bytes/zfpy", NULL};
+static const char *const zfpy_aliases[] = {"https://codec.zarrs.dev/array_to_bytes/zfpy",
+                                           NULL};
 const zarr_codec_spec_vtable zr_spec_zfpy = {
     .struct_size = sizeof(zarr_codec_spec_vtable),
     .flags = ZARR_CODEC_SPEC_NUMCODECS,

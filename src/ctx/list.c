@@ -125,7 +125,7 @@ static void tell_codec(const zarr_context *ctx, const zarr_codec_spec_vtable *vt
     if (!vt)
         return;
     zr_str_puts(&c->detail, kinds[vt->kind < ZR_COUNT(kinds) ? vt->kind : 0]);
-    if (zr_impl_absent(vt->name) && !zr_impl_has(&ctx->impls, vt->name))
+    if (zr_impl_absent(vt->name) && !zr_impl_has(&ctx->impls, vt))
         zr_str_printf(&c->detail, "; metadata only: %s", zr_impl_absent(vt->name));
     for (size_t i = 0; vt->aliases && vt->aliases[i]; i++)
         word_if(&c->aliases, true, vt->aliases[i]);
@@ -160,7 +160,9 @@ static void tell_impl(const zarr_codec_impl_vtable *vt, struct list_call *c,
                 {ZARR_CODEC_CAN_ENCODE, "encode"},
                 {ZARR_CODEC_BATCH, "batch"},
                 {ZARR_CODEC_SAFE, "safe"},
-                {ZARR_CODEC_DETERMINISTIC, "deterministic"}};
+                {ZARR_CODEC_DETERMINISTIC, "deterministic"},
+                {ZARR_CODEC_FOR_V2, "v2"},
+                {ZARR_CODEC_FOR_V3, "v3"}};
 
     for (size_t i = 0; i < ZR_COUNT(caps); i++)
         word_if(&c->capabilities, vt->caps & caps[i].cap, caps[i].word);

@@ -84,6 +84,11 @@ static zarr_status plugin_symbol(struct zr_plugin *p, const zarr_plugin **out,
     return ZARR_OK;
 }
 
+static bool plugin_plain(const char *text)
+{
+    return !text || zr_is_plain_line(text);
+}
+
 static zarr_status plugin_check(struct zr_plugin *p, const zarr_plugin *table,
                                 zarr_error *err)
 {
@@ -98,6 +103,12 @@ static zarr_status plugin_check(struct zr_plugin *p, const zarr_plugin *table,
                           "zarr_plugin", err));
     if (!p->info.name || !*p->info.name || !p->info.load)
         st = zr_fail(err, ZARR_ERR_INVALID, "the plug-in's table lacks its name or load");
+    else if ((st = zr_check_name("plug-in", p->info.name, err)) != ZARR_OK)
+        goto out;
+    else if (!plugin_plain(p->info.version) || !plugin_plain(p->info.license))
+        st = zr_fail(err, ZARR_ERR_INVALID,
+                     "plug-in \"%s\": version and license are printable ASCII",
+                     p->info.name);
     else if (zr_streq(p->info.name, ZR_CTX_CORE))
         st = zr_fail(err, ZARR_ERR_EXISTS,
                      "plug-in \"%s\": the name is the library's own", ZR_CTX_CORE);

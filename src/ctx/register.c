@@ -4,8 +4,8 @@
  * context is not sealed, lets the room that owns the noun check and copy the
  * table, and notes a row for zarr_context_list(). The row's room is reserved
  * first, so that a registration either happened whole or not at all.
- * Sealing ends it: from then on the registries are read without any lock; until then
- * look-ups hold the register lock too.
+ * Sealing ends it, and tells what has turned out to be of no use: from then on the
+ * registries are read without any lock; until then look-ups hold the register lock too.
  * Thread class: shared; the context's register lock is held throughout.
  */
 #include "ctx/ctx_int.h"
@@ -22,6 +22,9 @@ static zarr_status register_begin(zarr_context *ctx, uint32_t registry,
     zr_mutex_lock(&ctx->locked.mutex);
     if (!vtable || !origin || !*origin)
         ZR_TRY(zr_fail(err, ZARR_ERR_INVALID, "registering needs a table and an origin"));
+    if (!zr_is_plain_line(origin))
+        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID, "origin \"%.64s\": it is printable ASCII",
+                       origin));
     if (atomic_load(&ctx->sealed))
         ZR_TRY(
             zr_fail(err, ZARR_ERR_INVALID,
@@ -60,15 +63,6 @@ static const char *register_owner(const zarr_context *ctx, uint32_t registry,
     return NULL;
 }
 
-static const char *codec_owner(const zarr_context *ctx, const zarr_codec_spec_vtable *vt)
-{
-    const zarr_codec_spec_vtable *had = zr_codec_spec_lookup(&ctx->codecs, vt->name);
-
-    for (size_t i = 0; !had && vt->aliases && vt->aliases[i]; i++)
-        had = zr_codec_spec_lookup(&ctx->codecs, vt->aliases[i]);
-    return had ? register_owner(ctx, ZARR_REGISTRY_CODEC, had->name) : NULL;
-}
-
 /* Ends a registration; a failed one names who tried, and who has the name (owner; NULL:
  * the room has told). */
 static zarr_status register_end(zarr_context *ctx, zarr_status st, const char *name,
@@ -105,11 +99,10 @@ zarr_status zarr_context_register_codec_spec(zarr_context *ctx,
     zarr_status st = register_begin(ctx, ZARR_REGISTRY_CODEC, vtable, origin, err);
 
     if (st == ZARR_OK)
-        st = zr_codec_spec_register(&ctx->codecs, vtable, err);
+        st = zr_codec_spec_register(&ctx->codecs, vtable, register_row(ctx)->origin, err);
     if (st == ZARR_OK)
         register_row(ctx)->index = vtable->flags & ZARR_CODEC_SPEC_V2;
-    return register_end(ctx, st, st == ZARR_OK ? vtable->name : NULL, origin,
-                        st == ZARR_ERR_EXISTS ? codec_owner(ctx, vtable) : NULL, err);
+    return register_end(ctx, st, st == ZARR_OK ? vtable->name : NULL, origin, NULL, err);
 }
 
 zarr_status zarr_context_register_codec_impl(zarr_context *ctx,
@@ -209,11 +202,34 @@ void zr_ctx_look_end(zarr_context *ctx, bool locked)
         zr_mutex_unlock(&ctx->locked.mutex);
 }
 
+/* Implementations may come before what they implement: only now it is clear. */
+static void seal_warn(const zarr_context *ctx)
+{
+    for (size_t i = 0; i < ctx->impls.n; i++) {
+        const struct zr_impl *impl = ctx->impls.items[i];
+        const char *codec = impl->vt.codec;
+
+        if (!zr_impl_is_lost(impl, &ctx->codecs))
+            continue;
+        zr_log(&ctx->log, ZARR_LOG_WARN,
+               "%s: codec implementation \"%s\" is of no use: there is no codec \"%s\"%s",
+               impl->origin, impl->vt.impl, codec,
+               zr_codec_spec_has(&ctx->codecs, codec, true)
+                   ? " but one of Zarr v2 (ZARR_CODEC_FOR_V2)"
+               : zr_codec_spec_has(&ctx->codecs, codec, false) ? " that only Zarr v2 has"
+                                                               : "");
+    }
+}
+
 void zr_ctx_seal(zarr_context *ctx)
 {
+    bool before;
+
     if (atomic_load_explicit(&ctx->sealed, memory_order_acquire))
         return;
     zr_mutex_lock(&ctx->locked.mutex);
-    atomic_store_explicit(&ctx->sealed, true, memory_order_release);
+    before = atomic_exchange_explicit(&ctx->sealed, true, memory_order_acq_rel);
     zr_mutex_unlock(&ctx->locked.mutex);
+    if (!before)
+        seal_warn(ctx);
 }

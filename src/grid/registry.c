@@ -34,8 +34,10 @@ void zr_grid_registry_deinit(struct zr_grid_registry *r)
 static zarr_status register_vtable(struct zr_map *map, const char *what, const char *name,
                                    void *vtable, zarr_error *err)
 {
-    if (!name || !*name)
-        return zr_fail(err, ZARR_ERR_INVALID, "%s without a name", what);
+    zarr_status st = zr_check_name(what, name, err);
+
+    if (st != ZARR_OK)
+        return st;
     if (zr_map_get(map, name))
         return zr_fail(err, ZARR_ERR_EXISTS, "%s \"%s\" is registered already", what,
                        name);

@@ -200,7 +200,7 @@ static zarr_status categorize_encode(void *self, zarr_codec_job *jobs, uint64_t 
 const zarr_codec_impl_vtable zr_cpu_categorize = {
     .struct_size = sizeof(zarr_codec_impl_vtable),
     .caps = ZARR_CODEC_CAN_DECODE | ZARR_CODEC_CAN_ENCODE | ZARR_CODEC_SAFE |
-            ZARR_CODEC_DETERMINISTIC,
+            ZARR_CODEC_DETERMINISTIC | ZARR_CODEC_FOR_V2,
     .codec = "categorize",
     .impl = "cpu.zarrc",
     .in_kinds = ZR_HOST_KINDS,

@@ -323,7 +323,7 @@ static uint64_t json_size_hint(void *self, const zarr_codec_job *job, int encode
 const zarr_codec_impl_vtable zr_cpu_json2 = {
     .struct_size = sizeof(zarr_codec_impl_vtable),
     .caps = ZARR_CODEC_CAN_DECODE | ZARR_CODEC_CAN_ENCODE | ZARR_CODEC_SAFE |
-            ZARR_CODEC_DETERMINISTIC,
+            ZARR_CODEC_DETERMINISTIC | ZARR_CODEC_FOR_V2,
     .codec = "json2",
     .impl = "cpu.zarrc",
     .in_kinds = ZR_HOST_KINDS,

@@ -376,7 +376,7 @@ static uint64_t msgpack_size_hint(void *self, const zarr_codec_job *job, int enc
 const zarr_codec_impl_vtable zr_cpu_msgpack2 = {
     .struct_size = sizeof(zarr_codec_impl_vtable),
     .caps = ZARR_CODEC_CAN_DECODE | ZARR_CODEC_CAN_ENCODE | ZARR_CODEC_SAFE |
-            ZARR_CODEC_DETERMINISTIC,
+            ZARR_CODEC_DETERMINISTIC | ZARR_CODEC_FOR_V2,
     .codec = "msgpack2",
     .impl = "cpu.zarrc",
     .in_kinds = ZR_HOST_KINDS,

@@ -325,14 +325,15 @@ static uint64_t pack_size_hint(void *self_ptr, const zarr_codec_job *job, int en
                : ZR_MIN(items, (uint64_t)self->n_items) * self->p.bytes;
 }
 
-#define PACK_VTABLE(name)                                                                \
+#define PACK_VTABLE(name, more)                                                          \
     {                                                                                    \
         .struct_size = sizeof(zarr_codec_impl_vtable),                                   \
         .caps = ZARR_CODEC_CAN_DECODE | ZARR_CODEC_CAN_ENCODE | ZARR_CODEC_SAFE |        \
-                ZARR_CODEC_DETERMINISTIC,                                                \
+                ZARR_CODEC_DETERMINISTIC | (more),                                       \
         .codec = name, .impl = "cpu.zarrc", .in_kinds = ZR_HOST_KINDS,                   \
         .out_kinds = ZR_HOST_KINDS, .bind = pack_bind, .encode = pack_encode,            \
         .decode = pack_decode, .close = pack_close, .size_hint = pack_size_hint,         \
     }
-const zarr_codec_impl_vtable zr_cpu_packbits = PACK_VTABLE("packbits");
-const zarr_codec_impl_vtable zr_cpu_packbits_array = PACK_VTABLE("numcodecs.packbits");
+const zarr_codec_impl_vtable zr_cpu_packbits =
+    PACK_VTABLE("packbits", ZARR_CODEC_FOR_V2 | ZARR_CODEC_FOR_V3);
+const zarr_codec_impl_vtable zr_cpu_packbits_array = PACK_VTABLE("numcodecs.packbits", 0);

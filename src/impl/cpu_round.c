@@ -169,7 +169,7 @@ static zarr_status round_decode(void *self, zarr_codec_job *jobs, uint64_t n,
 const zarr_codec_impl_vtable zr_cpu_bitround = {
     .struct_size = sizeof(zarr_codec_impl_vtable),
     .caps = ZARR_CODEC_CAN_DECODE | ZARR_CODEC_CAN_ENCODE | ZARR_CODEC_SAFE |
-            ZARR_CODEC_DETERMINISTIC,
+            ZARR_CODEC_DETERMINISTIC | ZARR_CODEC_FOR_V2 | ZARR_CODEC_FOR_V3,
     .codec = "bitround",
     .impl = "cpu.zarrc",
     .in_kinds = ZR_HOST_KINDS,

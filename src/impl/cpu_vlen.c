@@ -264,17 +264,18 @@ static uint64_t vlen_size_hint(void *self, const zarr_codec_job *job, int encode
     return encode ? sum : 0;
 }
 
-#define VLEN_VTABLE(name)                                                                \
+#define VLEN_VTABLE(name, more)                                                          \
     {                                                                                    \
         .struct_size = sizeof(zarr_codec_impl_vtable),                                   \
         .caps = ZARR_CODEC_CAN_DECODE | ZARR_CODEC_CAN_ENCODE | ZARR_CODEC_SAFE |        \
-                ZARR_CODEC_DETERMINISTIC,                                                \
+                ZARR_CODEC_DETERMINISTIC | (more),                                       \
         .codec = name, .impl = "cpu.zarrc", .in_kinds = ZR_HOST_KINDS,                   \
         .out_kinds = ZR_HOST_KINDS, .bind = vlen_bind, .encode = vlen_encode,            \
         .decode = vlen_decode, .close = vlen_close, .size_hint = vlen_size_hint,         \
         .thread_open = vlen_thread_open, .thread_close = vlen_thread_close,              \
     }
-const zarr_codec_impl_vtable zr_cpu_vlen_utf8 = VLEN_VTABLE("vlen-utf8");
-const zarr_codec_impl_vtable zr_cpu_vlen_bytes = VLEN_VTABLE("vlen-bytes");
-const zarr_codec_impl_vtable zr_cpu_vlen_v2 = VLEN_VTABLE("zarrs.vlen_v2");
-const zarr_codec_impl_vtable zr_cpu_vlen_array = VLEN_VTABLE("vlen-array");
+const zarr_codec_impl_vtable zr_cpu_vlen_utf8 = VLEN_VTABLE("vlen-utf8", 0);
+const zarr_codec_impl_vtable zr_cpu_vlen_bytes = VLEN_VTABLE("vlen-bytes", 0);
+const zarr_codec_impl_vtable zr_cpu_vlen_v2 = VLEN_VTABLE("zarrs.vlen_v2", 0);
+const zarr_codec_impl_vtable zr_cpu_vlen_array =
+    VLEN_VTABLE("vlen-array", ZARR_CODEC_FOR_V2);

@@ -35,8 +35,13 @@ extern const zarr_codec_impl_vtable *const zr_impl_core[];
 /* Why this build cannot do a codec that it knows, and what could; NULL: nothing to say.
  */
 const char *zr_impl_absent(const char *codec);
+/* Whether it does what this specification means, not what another one of that name does.
+ */
+bool zr_impl_is_for(const struct zr_impl *impl, const zarr_codec_spec_vtable *spec);
 /* Whether anybody has registered an implementation of this codec. */
-bool zr_impl_has(const struct zr_impl_registry *r, const char *codec);
+bool zr_impl_has(const struct zr_impl_registry *r, const zarr_codec_spec_vtable *spec);
+/* Whether nobody has registered the codec that it does. */
+bool zr_impl_is_lost(const struct zr_impl *impl, const struct zr_codec_registry *codecs);
 
 /* One step of a program, in decoding order (encoding walks it backward). */
 enum zr_stage_kind {

@@ -60,7 +60,8 @@ bool zr_place_usable(const struct zr_place *p, uint32_t leg, const struct zr_imp
     const uint32_t able = p->opts->encode ? ZARR_CODEC_CAN_ENCODE : ZARR_CODEC_CAN_DECODE;
 
     if (!(v->caps & able) || !place_kind(v->in_kinds, in_device) ||
-        !place_kind(v->out_kinds, out_device) || !zr_streq(v->codec, codec))
+        !place_kind(v->out_kinds, out_device) ||
+        !zr_impl_is_for(impl, p->legs[leg].spec->vt))
         return false;
     if (p->excluded && p->excluded[leg * p->impls->n + impl->id])
         return false;
@@ -121,7 +122,7 @@ static zarr_status place_nobody(const struct zr_place *p, uint32_t leg, zarr_err
     for (size_t k = 0; k < p->impls->n; k++) {
         const zarr_codec_impl_vtable *v = &p->impls->items[k]->vt;
 
-        if (!zr_streq(v->codec, codec))
+        if (!zr_impl_is_for(p->impls->items[k], p->legs[leg].spec->vt))
             continue;
         for (const char *c = used ? ", " : ""; *c && used + 1 < sizeof names; c++)
             names[used++] = *c;

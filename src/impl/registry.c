@@ -1,12 +1,14 @@
 /*
  * impl/registry.c - who can do what: implementations in the order they came, the
  * core's first. A vtable is copied; a shorter one of an older plug-in reads as
- * NULL for the rest. Two of one name for one codec are refused, because a
+ * NULL for the rest. Two of one name for one specification are refused, because a
  * preference could not tell them apart. Ids are dense: tables of thread states are
  * indexed by them.
  * Thread class: solo while it is filled, frozen once sealed by its owner.
  */
 #include "impl/impl_int.h"
+
+#include <string.h>
 
 void zr_impl_registry_init(struct zr_impl_registry *r, const zarr_allocator *alloc)
 {
@@ -24,14 +26,52 @@ void zr_impl_registry_deinit(struct zr_impl_registry *r)
     r->n = r->cap = 0;
 }
 
+static uint32_t impl_formats(const zarr_codec_impl_vtable *v)
+{
+    const uint32_t both = ZARR_CODEC_FOR_V2 | ZARR_CODEC_FOR_V3;
+
+    return v->caps & both ? v->caps & both : ZARR_CODEC_FOR_V3;
+}
+
+bool zr_impl_is_for(const struct zr_impl *impl, const zarr_codec_spec_vtable *spec)
+{
+    const uint32_t format =
+        spec->flags & ZARR_CODEC_SPEC_V2 ? ZARR_CODEC_FOR_V2 : ZARR_CODEC_FOR_V3;
+
+    return (impl_formats(&impl->vt) & format) && zr_streq(impl->vt.codec, spec->name);
+}
+
+bool zr_impl_is_lost(const struct zr_impl *impl, const struct zr_codec_registry *codecs)
+{
+    const uint32_t formats = impl_formats(&impl->vt);
+
+    return !((formats & ZARR_CODEC_FOR_V2) &&
+             zr_codec_spec_has(codecs, impl->vt.codec, true)) &&
+           !((formats & ZARR_CODEC_FOR_V3) &&
+             zr_codec_spec_has(codecs, impl->vt.codec, false));
+}
+
+/* It stands in preferences, too. */
+static zarr_status impl_check_name(const char *impl, zarr_error *err)
+{
+    zarr_status st = zr_check_name("codec implementation", impl, err);
+
+    if (st == ZARR_OK && strpbrk(impl, "=,;"))
+        st = zr_fail(err, ZARR_ERR_INVALID,
+                     "codec implementation \"%.64s\": names have no =, comma or ;", impl);
+    return st;
+}
+
 static zarr_status impl_check(const struct zr_impl_registry *r,
                               const zarr_codec_impl_vtable *v, zarr_error *err)
 {
-    const char *codec = v->codec ? v->codec : "", *impl = v->impl ? v->impl : "";
+    const char *codec = v->codec, *impl = v->impl;
+    zarr_status st = impl_check_name(impl, err);
 
-    if (!codec[0] || !impl[0])
-        return zr_fail(err, ZARR_ERR_INVALID,
-                       "codec implementation \"%s\" of \"%s\": no name", impl, codec);
+    if (st == ZARR_OK)
+        st = zr_check_name("codec of an implementation", codec, err);
+    if (st != ZARR_OK)
+        return st;
     if (((v->caps & ZARR_CODEC_CAN_DECODE) && !v->decode) ||
         ((v->caps & ZARR_CODEC_CAN_ENCODE) && !v->encode) ||
         !(v->caps & (ZARR_CODEC_CAN_DECODE | ZARR_CODEC_CAN_ENCODE)))
@@ -45,7 +85,8 @@ static zarr_status impl_check(const struct zr_impl_registry *r,
                        codec);
     for (size_t i = 0; i < r->n; i++)
         if (zr_streq(r->items[i]->vt.codec, codec) &&
-            zr_streq(r->items[i]->vt.impl, impl))
+            zr_streq(r->items[i]->vt.impl, impl) &&
+            (impl_formats(&r->items[i]->vt) & impl_formats(v)))
             return zr_fail(err, ZARR_ERR_EXISTS,
                            "codec implementation \"%s\" of \"%s\" is registered "
                            "already, by %s",
@@ -53,10 +94,10 @@ static zarr_status impl_check(const struct zr_impl_registry *r,
     return ZARR_OK;
 }
 
-bool zr_impl_has(const struct zr_impl_registry *r, const char *codec)
+bool zr_impl_has(const struct zr_impl_registry *r, const zarr_codec_spec_vtable *spec)
 {
     for (size_t i = 0; i < r->n; i++)
-        if (zr_streq(r->items[i]->vt.codec, codec))
+        if (zr_impl_is_for(r->items[i], spec))
             return true;
     return false;
 }

@@ -58,11 +58,15 @@ void zr_memory_registry_deinit(struct zr_memory_registry *r)
 static zarr_status backend_check(const struct zr_memory_registry *r,
                                  const zarr_memory_vtable *v, zarr_error *err)
 {
-    const char *name = v->name ? v->name : "";
+    const char *name = v->name;
 
-    if (!name[0] || !v->alloc || !v->free || !v->copy)
+    zarr_status st = zr_check_name("memory backend", v->name, err);
+
+    if (st != ZARR_OK)
+        return st;
+    if (!v->alloc || !v->free || !v->copy)
         return zr_fail(err, ZARR_ERR_INVALID,
-                       "memory backend \"%s\" lacks its name, alloc, free or copy", name);
+                       "memory backend \"%s\" lacks alloc, free or copy", name);
     if (v->device_type < 1 || (size_t)v->device_type >= ZR_COUNT(r->by_type))
         return zr_fail(err, ZARR_ERR_INVALID,
                        "memory backend \"%s\": device type %" PRId32 " is not in 1..%zu",

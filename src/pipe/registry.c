@@ -36,9 +36,9 @@ zarr_status zr_pipeline_register(struct zr_pipeline_registry *r,
 
     ZR_TRY(zr_struct_read(&vt, sizeof vt, sizeof vt, vtable, ZR_TAIL_IGNORE,
                           "zarr_pipeline_vtable", err));
-    if (vt.name == NULL || *vt.name == '\0' || vt.read == NULL)
-        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID, "pipeline \"%s\" lacks its name or read",
-                       vt.name != NULL ? vt.name : ""));
+    ZR_TRY(zr_check_name("pipeline", vt.name, err));
+    if (vt.read == NULL)
+        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID, "pipeline \"%s\" lacks read", vt.name));
     if (zr_map_get(&r->by_name, vt.name) != NULL)
         ZR_TRY(zr_fail(err, ZARR_ERR_EXISTS, "pipeline \"%s\" is registered already",
                        vt.name));

@@ -76,12 +76,14 @@ typedef struct zarr_chunk_spec {
 } zarr_chunk_spec;
 
 enum {
-    /** A numcodecs codec: `name` is its v2 id; v3 metadata spells it "numcodecs." + name.
-     */
+    /** A numcodecs codec: `name` is its v2 id; v3 metadata spells it "numcodecs." + name,
+     * which needs no alias. Where a codec between arrays was registered by that name
+     * before, as the v3 form of a v2 filter on bytes, it keeps it. */
     ZARR_CODEC_SPEC_NUMCODECS = 1,
     ZARR_CODEC_SPEC_V3 = 2,           /**< has no place in v2 metadata */
     ZARR_CODEC_SPEC_EXPERIMENTAL = 4, /**< not in Zarr's registry: shown by listings */
-    /** Only for v2 metadata, where its name may mean something else than in v3. */
+    /** Only for v2 metadata, where its name may mean something else than in v3. Done by
+     * implementations with ZARR_CODEC_FOR_V2. */
     ZARR_CODEC_SPEC_V2 = 8,
     /** Decoding changes nothing, and the encoded side has the decoded side's shape, data
      * type and bytes. */
@@ -215,7 +217,11 @@ enum {
                              outer chunk that is written over its former value comes
                              alone, as does a shard with codecs around it */
     ZARR_CODEC_SAFE = 8,  /**< bounds-checked on any input */
-    ZARR_CODEC_DETERMINISTIC = 16 /**< equal input gives equal encoded bytes */
+    ZARR_CODEC_DETERMINISTIC = 16, /**< equal input gives equal encoded bytes */
+    /** Which specification of the name `codec` it does: the one with ZARR_CODEC_SPEC_V2.
+     * Without it, or with ZARR_CODEC_FOR_V3: the one without that flag. */
+    ZARR_CODEC_FOR_V2 = 32,
+    ZARR_CODEC_FOR_V3 = 64 /**< with ZARR_CODEC_FOR_V2: both */
 };
 
 /** Memory kinds as bits of in_kinds and out_kinds: bit n is DLPack device type n (< 32).

@@ -34,7 +34,7 @@ static inline zarr_status codec_env_open(struct codec_env *e, const zarr_allocat
     for (size_t i = 0; zr_dtype_core[i]; i++)
         ZR_TRY(zr_dtype_register(&e->dtypes, zr_dtype_core[i], "core", err));
     for (size_t i = 0; zr_codec_core_specs[i]; i++)
-        ZR_TRY(zr_codec_spec_register(&e->codecs, zr_codec_core_specs[i], err));
+        ZR_TRY(zr_codec_spec_register(&e->codecs, zr_codec_core_specs[i], "core", err));
 out:
     if (st != ZARR_OK)
         codec_env_close(e);

@@ -541,12 +541,15 @@ static void plugin_codecs(void **state)
     int b = 0;
 
     ZR_UNUSED(state);
-    assert_int_equal(zr_codec_spec_register(&env.codecs, &v, NULL), ZARR_OK);
-    assert_int_equal(zr_codec_spec_register(&env.codecs, &v, NULL), ZARR_ERR_EXISTS);
+    assert_int_equal(zr_codec_spec_register(&env.codecs, &v, "test", NULL), ZARR_OK);
+    assert_int_equal(zr_codec_spec_register(&env.codecs, &v, "test", NULL),
+                     ZARR_ERR_EXISTS);
     other.name = "x.other";
-    assert_int_equal(zr_codec_spec_register(&env.codecs, &other, NULL), ZARR_ERR_EXISTS);
+    assert_int_equal(zr_codec_spec_register(&env.codecs, &other, "test", NULL),
+                     ZARR_ERR_EXISTS);
     other.kind = 9;
-    assert_int_equal(zr_codec_spec_register(&env.codecs, &other, NULL), ZARR_ERR_INVALID);
+    assert_int_equal(zr_codec_spec_register(&env.codecs, &other, "test", NULL),
+                     ZARR_ERR_INVALID);
     assert_int_equal(
         codec_env_parse(&chain, &env, 3,
                         "[\"bytes\",{\"name\":\"x-alias\",\"configuration\":{"

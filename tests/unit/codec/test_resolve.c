@@ -285,7 +285,7 @@ static void flags_that_lie(void **state)
     zarr_error err = {0};
 
     ZR_UNUSED(state);
-    assert_int_equal(zr_codec_spec_register(&env.codecs, &v, NULL), ZARR_OK);
+    assert_int_equal(zr_codec_spec_register(&env.codecs, &v, "test", NULL), ZARR_OK);
     assert_int_equal(
         codec_env_parse(&chain, &env, 3, "[\"x.lies\",\"bytes\"]", NULL, NULL), ZARR_OK);
     assert_int_equal(codec_env_chunk(&chunk, &env, "int8", dims, NULL), ZARR_OK);

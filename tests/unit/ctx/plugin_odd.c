@@ -18,6 +18,8 @@
 #define CASE_CORE      11 /* calls itself "core" */
 #define CASE_UNDEFINED 12 /* needs a function that nobody has */
 #define CASE_TAKES     13 /* takes over names of the core, one a load: see `attempt` */
+#define CASE_NAME      14 /* a name of two lines */
+#define CASE_VERSION   15 /* a version of two lines */
 
 #if PLUGIN_CASE == CASE_SAME_NAME || PLUGIN_CASE == CASE_GOOD
 #    define NAME "good"
@@ -25,6 +27,8 @@
 #    define NAME "core"
 #elif PLUGIN_CASE == CASE_TAKES
 #    define NAME "thief"
+#elif PLUGIN_CASE == CASE_NAME
+#    define NAME "odd\n  bytes"
 #else
 #    define NAME "odd"
 #endif
@@ -170,7 +174,11 @@ static const zarr_plugin plugin = {
     .abi = ZARR_PLUGIN_ABI,
 #endif
     .name = NAME,
+#if PLUGIN_CASE == CASE_VERSION
+    .version = "1.2\n",
+#else
     .version = "1.2",
+#endif
     .license = "MIT",
 #if PLUGIN_CASE != CASE_NO_LOAD
     .load = load,

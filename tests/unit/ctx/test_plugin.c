@@ -136,6 +136,8 @@ static void test_bad(void **state)
         {ODD(8), ZARR_ERR_INVALID, "plug-in \"odd\" failed: it does not say why"},
         {ODD(11), ZARR_ERR_EXISTS, "the library's own"},
         {ODD(12), ZARR_ERR_IO, "function_that_nobody_has"},
+        {ODD(14), ZARR_ERR_INVALID, "plug-in \"odd?  bytes\": names are printable"},
+        {ODD(15), ZARR_ERR_INVALID, "version and license are printable"},
         {ODD_FOLDER "/plugin_odd_none.so", ZARR_ERR_NOT_FOUND, "No such file"},
         {"plugin_odd_0.so", ZARR_ERR_NOT_FOUND, "No such file"}, /* nothing is searched */
         {"/dev/null", ZARR_ERR_IO, "cannot be loaded"},

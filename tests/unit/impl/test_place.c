@@ -405,8 +405,10 @@ static void refusals(void **state)
 
     ZR_UNUSED(state);
     open_with(&env, rows);
-    assert_int_equal(zr_codec_spec_register(&env.codec.codecs, &only, NULL), ZARR_OK);
-    assert_int_equal(zr_codec_spec_register(&env.codec.codecs, &none, NULL), ZARR_OK);
+    assert_int_equal(zr_codec_spec_register(&env.codec.codecs, &only, "test", NULL),
+                     ZARR_OK);
+    assert_int_equal(zr_codec_spec_register(&env.codec.codecs, &none, "test", NULL),
+                     ZARR_OK);
     refuse_to_bind = 1; /* the next best takes over */
     assert_int_equal(impl_chain_open(&c, &env, &args, NULL), ZARR_OK);
     assert_string_equal(c.decode->stage[0].impl->vt.impl, "cpu.libzstd");
@@ -429,6 +431,50 @@ static void refusals(void **state)
     assert_int_equal(impl_chain_open(&c, &env, &args, &err), ZARR_ERR_INVALID);
     args.preference = "zstd=a,,b";
     assert_int_equal(impl_chain_open(&c, &env, &args, &err), ZARR_ERR_INVALID);
+    impl_env_close(&env);
+}
+
+/* One that does what a name means in v2 does not do what it means in v3. */
+static void formats(void **state)
+{
+    const uint32_t caps = made_up.caps | ZARR_CODEC_FOR_V2;
+    const struct made_up_row rows[] = {{"scale_offset", "ext.v2", CPU, CPU, 9, caps},
+                                       {0}};
+    const zarr_codec_spec_vtable v2 = {.struct_size = sizeof v2,
+                                       .name = "scale_offset",
+                                       .flags = ZARR_CODEC_SPEC_V2,
+                                       .kind = ZARR_CODEC_BYTES_BYTES};
+    const uint64_t dims[] = {8, 0};
+    struct impl_chain_args args = {
+        .dtype = "int32", .dims = dims, .preference = "scale_offset=ext.v2"};
+    struct impl_env env;
+    struct impl_chain c;
+    zarr_error err = {0};
+
+    ZR_UNUSED(state);
+    open_with(&env, (const struct made_up_row[]){{0}});
+    assert_int_equal(zr_codec_spec_register(&env.codec.codecs, &v2, "test", NULL),
+                     ZARR_OK);
+    args.format = 2; /* the core's is for v3 */
+    args.codecs = "[{\"id\":\"bytes\",\"endian\":\"little\"},{\"id\":\"scale_offset\"}]";
+    assert_int_equal(impl_chain_open(&c, &env, &args, &err), ZARR_ERR_UNSUPPORTED);
+    assert_string_equal(
+        err.message,
+        "codec \"scale_offset\": no implementation decodes here (none is registered)");
+    impl_env_close(&env);
+
+    open_with(&env, rows);
+    assert_int_equal(zr_codec_spec_register(&env.codec.codecs, &v2, "test", NULL),
+                     ZARR_OK);
+    assert_int_equal(impl_chain_open(&c, &env, &args, &err), ZARR_OK);
+    assert_string_equal(c.decode->stage[0].impl->vt.impl, "ext.v2");
+    impl_chain_close(&c);
+    args.format = 3;
+    args.codecs =
+        "[{\"name\":\"scale_offset\",\"configuration\":{\"offset\":1}}," LITTLE "]";
+    assert_int_equal(impl_chain_open(&c, &env, &args, &err), ZARR_OK);
+    assert_string_equal(c.decode->stage[0].impl->vt.impl, "cpu.zarrc");
+    impl_chain_close(&c);
     impl_env_close(&env);
 }
 
@@ -735,6 +781,7 @@ int main(void)
         cmocka_unit_test(no_device_without_sizes),
         cmocka_unit_test(fallback_of_a_stage),
         cmocka_unit_test(refusals),
+        cmocka_unit_test(formats),
         cmocka_unit_test(registration),
         cmocka_unit_test(computing_chain_runs),
         cmocka_unit_test(transpose_stage),

@@ -133,8 +133,9 @@ static void box_open(void)
 {
     assert_int_equal(impl_env_open(&env, NULL, &error), ZARR_OK);
     for (size_t i = 0; i < ZR_COUNT(box_specs); i++) {
-        assert_int_equal(zr_codec_spec_register(&env.codec.codecs, &box_specs[i], &error),
-                         ZARR_OK);
+        assert_int_equal(
+            zr_codec_spec_register(&env.codec.codecs, &box_specs[i], "test", &error),
+            ZARR_OK);
         assert_int_equal(zr_impl_register(&env.impls, &box_impls[i], "test", &error),
                          ZARR_OK);
     }
