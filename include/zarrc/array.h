@@ -252,7 +252,8 @@ typedef struct zarr_io_options {
     uint32_t max_threads;        /**< the caller's included; 0: the context's */
     uint32_t missing_chunks;     /**< ZARR_MISSING_*; 0: the array's */
     uint64_t wave_bytes;         /**< decoded bytes of a mini-batch; 0: the context's */
-    /** device work is ordered on it; NULL: done on return */
+    /** kept for device work ordered on it, which is not yet: NULL, else UNSUPPORTED. All
+     * is done on return */
     void *stream;
     zarr_stats *stats;    /**< borrowed, filled at the end; NULL: not wanted */
     const char *pipeline; /**< NULL: the array's */
@@ -265,9 +266,10 @@ typedef struct zarr_io_options {
     void *progress_user;
     uint32_t empty_chunks, reserved; /**< ZARR_EMPTY_CHUNKS_*; 0: the array's */
     /**
-     * one field of an array of structs, as zarr_dtype_field_find() takes it: "a.b". The
-     * tensor then has the field's data type, and a subarray's dimensions behind those of
-     * the selection; writing leaves the other fields alone. NULL: whole elements
+     * one field of an array of structs, as zarr_dtype_field_find() takes it: "a.b";
+     * several fields are several calls. The tensor then has the field's data type, and a
+     * subarray's dimensions behind those of the selection; writing leaves the other
+     * fields alone. NULL: whole elements
      */
     const char *field;
     /** reads of elements of variable length: takes their bytes (zarrc/vlen.h) */

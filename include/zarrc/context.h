@@ -149,7 +149,9 @@ typedef struct zarr_registry_item {
     const char *aliases;      /**< further names that are read, with blanks between; "" */
     /** implementation: its codec; refused: of what kind, "codec"; else "" */
     const char *of;
-    const char *capabilities; /**< words with blanks between, "decode encode batch"; "" */
+    /** implementation: what it can, words with blanks between: decode, encode, batch,
+     * partial, strided (functions of its table), safe, deterministic; else "" */
+    const char *capabilities;
 } zarr_registry_item;
 
 /**

@@ -62,8 +62,9 @@ typedef struct zarr_vlen_column {
  * @param out initialise with ZARR_VLEN_COLUMN_INIT; owned: zarr_vlen_column_free(). Left
  * empty by a failure.
  * @param opts as for zarr_array_read(); its heap bounds the bytes and is not needed
- * @return INVALID where the array's elements have a fixed length; else as
- * zarr_array_read()
+ * @return INVALID where the array's elements have a fixed length, and where they are
+ * optional ones: this form has no place for a mask, so read those as a tensor, whose
+ * items have one; else as zarr_array_read()
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_read_vlen(zarr_array *array,
                                                           const zarr_selection *selection,
@@ -77,6 +78,7 @@ ZARR_API void zarr_vlen_column_free(zarr_vlen_column *column);
  * Writes elements in C order of the selection (NULL: all).
  * @param column borrowed; n must be the selection's number of elements, offsets must not
  * fall
+ * @return as zarr_array_read_vlen(): INVALID for optional elements, too
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_write_vlen(
     zarr_array *array, const zarr_selection *selection, const zarr_vlen_column *column,

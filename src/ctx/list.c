@@ -164,8 +164,13 @@ static void tell_impl(const zarr_codec_impl_vtable *vt, struct list_call *c,
                 {ZARR_CODEC_FOR_V2, "v2"},
                 {ZARR_CODEC_FOR_V3, "v3"}};
 
-    for (size_t i = 0; i < ZR_COUNT(caps); i++)
+    for (size_t i = 0; i < ZR_COUNT(caps); i++) {
         word_if(&c->capabilities, vt->caps & caps[i].cap, caps[i].word);
+        if (caps[i].cap == ZARR_CODEC_BATCH) {
+            word_if(&c->capabilities, vt->partial != NULL, "partial");
+            word_if(&c->capabilities, vt->strided != NULL, "strided");
+        }
+    }
     item->of = vt->codec;
     zr_str_printf(&c->detail, "%s; priority %" PRId32 "; memory ", vt->codec,
                   vt->priority);

@@ -38,6 +38,10 @@ zarr_status zr_io_options_read(zarr_io_options *o, const zarr_io_options *opts,
     if (o->flags & ~known)
         ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED, "io options: unknown flags 0x%" PRIx32,
                        o->flags & ~known));
+    if (o->stream)
+        ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                       "io options: a stream is given, but no memory orders its work by "
+                       "one: all is done on return"));
     if (o->missing_chunks > ZARR_MISSING_ERROR ||
         o->empty_chunks > ZARR_EMPTY_CHUNKS_WRITE)
         ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
@@ -63,7 +67,6 @@ zarr_status zr_io_options_apply(struct zr_io *io, const zarr_array *a,
     io->no_huge_pages = (o->flags & ZARR_IO_NO_HUGE_PAGES) != 0;
     io->max_threads = o->max_threads;
     io->wave_bytes = o->wave_bytes;
-    io->stream = o->stream;
     io->progress = o->progress;
     io->progress_user = o->progress_user;
     if (!o->pipeline)

@@ -102,7 +102,6 @@ struct zr_io {
     bool no_direct, no_huge_pages;
     uint32_t max_threads; /* 0: the engine's */
     uint64_t wave_bytes;  /* 0: the engine's */
-    void *stream;
     void (*progress)(void *user, const zarr_stats *so_far);
     void *progress_user;
 };

@@ -80,6 +80,8 @@ struct zarr_request {
         bool in_progress_call;
     } locked;
     atomic_bool cancel;
+    /* elements that the steps of a plug-in's pipeline have read or written */
+    atomic_uint_fast64_t delivered;
     uint64_t fork_generation, begun_ns;
     /* submitted ones */
     struct zr_task task;

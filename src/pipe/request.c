@@ -119,6 +119,7 @@ void zr_request_again(struct zarr_request *rq)
     zr_mutex_lock(&rq->locked.mutex);
     s->chunks_done = s->chunks_missing = s->chunks_direct = 0;
     s->chunks_partial = s->elements = 0;
+    atomic_store(&rq->delivered, 0);
     zr_mutex_unlock(&rq->locked.mutex);
 }
 
@@ -156,6 +157,7 @@ static void request_init(struct zarr_request *rq, const struct zr_io *io)
     rq->io = *io;
     zr_mutex_init(&rq->locked.mutex);
     atomic_init(&rq->cancel, false);
+    atomic_init(&rq->delivered, 0);
     rq->fork_generation = zr_fork_generation();
     rq->begun_ns = zr_now_ns();
     rq->locked.next_progress_ns = rq->begun_ns + PROGRESS_NS;
@@ -202,6 +204,38 @@ static zarr_status request_read(struct zarr_request *rq, zarr_error *err)
     return st;
 }
 
+/* Those of the core don't take the steps that count. */
+static bool is_of_core(const struct zr_io *io)
+{
+    const zarr_pipeline_vtable *vt = &io->pipeline->vt;
+
+    return io->write ? vt->write == zr_pipeline_waves.write ||
+                           vt->write == zr_pipeline_serial.write
+                     : vt->read == zr_pipeline_waves.read ||
+                           vt->read == zr_pipeline_serial.read;
+}
+
+/* A pipeline of a plug-in may say that it is done and have left some out: elements of
+ * the caller that nobody set, or chunks that nobody stored. */
+static zarr_status check_delivered(struct zarr_request *rq, zarr_error *err)
+{
+    const struct zr_io *io = &rq->io;
+    const struct zr_grid *grid = io->layout->grid;
+    const uint64_t got = atomic_load(&rq->delivered);
+    uint64_t want = 0;
+
+    if (io->selection != NULL)
+        want = zarr_selection_n_items(io->selection);
+    else if (!zr_product_u64(grid->shape, (size_t)grid->ndim, &want))
+        want = UINT64_MAX;
+    if (got >= want)
+        return ZARR_OK;
+    return zr_fail(err, ZARR_ERR_INTERNAL,
+                   "pipeline \"%s\" says that it is done, but has %s %" PRIu64
+                   " of %" PRIu64 " elements",
+                   io->pipeline->name, io->write ? "written" : "read", got, want);
+}
+
 static zarr_status request_run(struct zarr_request *rq, zarr_error *err)
 {
     const struct zr_io *io = &rq->io;
@@ -214,6 +248,8 @@ static zarr_status request_run(struct zarr_request *rq, zarr_error *err)
              : request_read(rq, &failed);
     if (st == ZARR_OK && atomic_load(&rq->cancel))
         st = zr_fail(&failed, ZARR_ERR_CANCELLED, "the request was cancelled");
+    else if (st == ZARR_OK && !is_of_core(io))
+        st = check_delivered(rq, &failed);
     if (st != ZARR_OK && err != NULL)
         *err = failed;
     if (io->progress != NULL) {

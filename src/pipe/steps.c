@@ -260,12 +260,23 @@ static zarr_status step_feed(zarr_pipeline_plan *plan, zarr_pipeline_wave *wave,
 
 /* ---- runs and items ---------------------------------------------------------------- */
 
+static void item_delivered(const zarr_pipeline_worker *worker, const struct zr_item *item)
+{
+    atomic_fetch_add(&worker->w.rq->delivered, item->target.n_items);
+}
+
 static zarr_status step_run(zarr_pipeline_worker *worker, zarr_pipeline_wave *wave,
                             uint32_t i, zarr_error *err)
 {
+    const struct zr_run *run = &wave->wave.run[i];
+    zarr_status st = ZARR_OK;
+
     if (i >= wave->wave.n_runs)
         return out_of("run", i, wave->wave.n_runs, err);
-    return zr_run_exec(&worker->w, &wave->wave.run[i], NULL, err);
+    st = zr_run_exec(&worker->w, run, NULL, err);
+    for (uint32_t k = 0; st == ZARR_OK && k < run->n_items; k++)
+        item_delivered(worker, run->item[k]);
+    return st;
 }
 
 static void step_run_get(const zarr_pipeline_wave *wave, uint32_t i,
@@ -370,6 +381,8 @@ static zarr_status step_scatter(zarr_pipeline_worker *worker,
                        " bytes where the chunk has %" PRIu64,
                        block->bytes, p->decoded_bytes));
     st = zr_item_finish(&worker->w, run, run->item[item], block, false, err);
+    if (st == ZARR_OK)
+        item_delivered(worker, run->item[item]);
     st = zr_item_prefix(run, run->item[item], st, err);
 out:
     return st;
@@ -383,6 +396,8 @@ static zarr_status step_fill(zarr_pipeline_worker *worker, const zarr_pipeline_w
 
     ZR_TRY(find_item(wave, i, item, &run, err));
     st = zr_item_fill(&worker->w, run->item[item], err);
+    if (st == ZARR_OK)
+        item_delivered(worker, run->item[item]);
     st = zr_item_prefix(run, run->item[item], st, err);
 out:
     return st;

@@ -118,6 +118,8 @@ zarr_status zr_step_write(zarr_pipeline_worker *worker, const zarr_pipeline_unit
 
     if (st == ZARR_OK)
         st = zr_unit_write(&worker->w, &u->unit[i], ZR_MAX(threads, 1u), err);
+    if (st == ZARR_OK)
+        atomic_fetch_add(&u->rq->delivered, u->unit[i].n_items);
     return st;
 }
 
@@ -162,6 +164,8 @@ zarr_status zr_step_put(zarr_pipeline_worker *worker, const zarr_pipeline_units 
     st = zr_store_op_run(&worker->w, &op, err);
     if (bytes == NULL && st == ZARR_ERR_NOT_FOUND)
         st = ZARR_OK;
+    if (st == ZARR_OK)
+        atomic_fetch_add(&u->rq->delivered, u->unit[i].n_items);
     st = zr_prefix(err, st, "%s", op.key);
 out:
     return st;

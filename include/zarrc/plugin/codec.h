@@ -97,6 +97,8 @@ enum {
     ZARR_CODEC_SPEC_ELEMENTWISE = 64
 };
 
+/** Required: name and kind; every other entry may be NULL, with the default told at it.
+ */
 typedef struct zarr_codec_spec_vtable {
     uint32_t struct_size, flags; /**< flags: ZARR_CODEC_SPEC_* */
     const char *name;            /**< "zstd" */
@@ -167,10 +169,9 @@ typedef struct zarr_codec_job {
     zarr_mem dst;      /**< dst.bytes is the room; decoders must yield what metadata says,
                           never more */
     uint64_t dst_used; /**< out: bytes produced */
-    const uint64_t
-        *chunk; /**< chunk coordinates, for codecs that depend on them; may be NULL */
-    zarr_status status; /**< out */
-    uint32_t flags;     /**< out: ZARR_CODEC_JOB_* */
+    const uint64_t *chunk; /**< reserved for chunk coordinates: always NULL now */
+    zarr_status status;    /**< out */
+    uint32_t flags;        /**< out: ZARR_CODEC_JOB_* */
 } zarr_codec_job;
 
 enum {
@@ -201,7 +202,7 @@ typedef struct zarr_codec_exec {
         flags; /**< ZARR_CODEC_JOB_NO_ROOM: set by a runner; the library hands it on */
     void *thread_state; /**< what thread_open made for this implementation; used by one
                            thread at a time */
-    void *stream;       /**< NULL: finished on return */
+    void *stream;       /**< reserved: always NULL now, work is finished on return */
     zarr_mem scratch;   /**< at least what scratch() asked for, in the implementation's
                            output memory */
     const uint64_t
@@ -228,6 +229,9 @@ enum {
  */
 #define ZARR_MEMORY_BIT(device_type) ((uint32_t)1 << (device_type))
 
+/** Required: codec, impl, in_kinds, out_kinds, CAN_DECODE or CAN_ENCODE in caps, and
+ * decode or encode for each of them; every other entry may be NULL, with the default told
+ * at it. */
 typedef struct zarr_codec_impl_vtable {
     uint32_t struct_size, caps;   /**< ZARR_CODEC_* */
     const char *codec, *impl;     /**< "zstd", "cpu.libzstd" */
@@ -236,7 +240,7 @@ typedef struct zarr_codec_impl_vtable {
     int32_t priority; /**< higher wins; the core's CPU implementations have 0 */
     uint32_t reserved;
     /** Makes an instance for one codec and the representation on its decoded side; when
-     * it fails it leaves nothing to close. */
+     * it fails it leaves nothing to close. NULL: there is none, self is NULL. */
     zarr_status (*bind)(void **self, const zarr_codec_spec *spec,
                         const zarr_chunk_spec *decoded, zarr_error *err);
     /** Whether this encoded chunk can be done; NULL: always. A refused one goes to the
@@ -247,13 +251,18 @@ typedef struct zarr_codec_impl_vtable {
     uint64_t (*scratch)(void *self, uint64_t n, uint64_t max_out);
     /** A state one thread uses at a time (a codec context). NULL: none. */
     zarr_status (*thread_open)(void **state, zarr_error *err);
+    /** Frees such a state (not called for a NULL one); cannot fail. NULL: nothing to
+     * free.
+     */
     void (*thread_close)(void *state);
     /** Each sets every job's status and dst_used; returns the first failing status, err
-     * has its text. */
+     * has its text. NULL: only where caps lacks CAN_ENCODE, CAN_DECODE. */
     zarr_status (*encode)(void *self, zarr_codec_job *jobs, uint64_t n,
                           zarr_codec_exec *exec, zarr_error *err);
     zarr_status (*decode)(void *self, zarr_codec_job *jobs, uint64_t n,
                           zarr_codec_exec *exec, zarr_error *err);
+    /** Frees what bind() made (not called for a NULL self); cannot fail. NULL: nothing to
+     * free. */
     void (*close)(void *self);
     /**
      * Bytes of output that job->src will give, as far as that is cheap to tell: when

@@ -106,6 +106,9 @@ enum {
     ZARR_DTYPE_TEXT_V2 = 3    /**< v2 without byte order: "V3", "M8[10us]" */
 };
 
+/** Required: name or v2, parse, fill_parse and fill_print; of a family also write, and
+ * parse_v2 where it has a v2. Every other entry may be NULL, with the default told at it.
+ */
 typedef struct zarr_dtype_vtable {
     uint32_t struct_size, flags; /**< ZARR_DTYPE_FAMILY ... */
     /* Names, aliases, v2 and numpy: printable ASCII without blanks, quotes and

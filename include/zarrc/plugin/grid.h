@@ -13,9 +13,11 @@
 
 ZARR_BEGIN_DECLS
 
+/** Required: name, parse, canonical, n_chunks, locate and extent; every other entry may
+ * be NULL, with the default told at it. */
 typedef struct zarr_grid_vtable {
-    uint32_t struct_size, flags;
-    const char *name; /**< metadata name, "regular" */
+    uint32_t struct_size, flags; /**< flags: 0 */
+    const char *name;            /**< metadata name, "regular" */
     /**
      * Makes a grid from its configuration (JSON text of the "configuration" object) for
      * an array of this shape; called again after a resize. limits: none but rank has been
@@ -35,6 +37,7 @@ typedef struct zarr_grid_vtable {
     /** First coordinate and stored size of a chunk; edges may reach beyond the array. */
     void (*extent)(const void *self, int32_t dim, uint64_t chunk, uint64_t *origin,
                    uint64_t *size);
+    /** Frees what parse() made; cannot fail. NULL: nothing to free. */
     void (*free)(void *self);
     /**
      * How many chunks from `chunk` on, itself included, have its size: grids of few
@@ -50,10 +53,13 @@ typedef struct zarr_grid_vtable {
                           size_t *text_bytes, zarr_error *err);
 } zarr_grid_vtable;
 
+/** Required: all but free. */
 typedef struct zarr_key_encoding_vtable {
-    uint32_t struct_size, flags;
-    const char *name; /**< "default", "v2" */
+    uint32_t struct_size, flags; /**< flags: 0 */
+    const char *name;            /**< "default", "v2" */
+    /** Makes an encoding from its configuration, as that of a grid. */
     zarr_status (*parse)(void **self, const char *json, zarr_error *err);
+    /** Canonical configuration, as that of a grid. */
     zarr_status (*canonical)(const void *self, char *text, size_t cap, size_t *text_bytes,
                              zarr_error *err);
     /**
@@ -67,6 +73,7 @@ typedef struct zarr_key_encoding_vtable {
      * rank.
      */
     int (*chunk)(const void *self, int32_t ndim, const char *text, uint64_t *chunk);
+    /** Frees what parse() made; cannot fail. NULL: nothing to free. */
     void (*free)(void *self);
 } zarr_key_encoding_vtable;
 

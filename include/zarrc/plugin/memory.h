@@ -39,9 +39,13 @@ typedef struct zarr_box {
     zarr_box_side dst, src;
 } zarr_box;
 
-/** All may be called from any thread at once. stream NULL: done on return. */
+/**
+ * Required: name, device_type, alloc, free and copy; every other entry may be NULL or 0,
+ * with the default told at it. All may be called from any thread at once. stream NULL:
+ * done on return; the library passes nothing else now.
+ */
 typedef struct zarr_memory_vtable {
-    uint32_t struct_size, flags; /**< ZARR_MEMORY_* */
+    uint32_t struct_size, flags; /**< ZARR_MEMORY_*; 0: the CPU cannot touch it */
     const char *name;            /**< "host", "fake", "cuda" */
     int32_t device_type;         /**< DLPack's number; one backend a number */
     uint32_t alignment;          /**< of alloc(); 0: 64 */
@@ -62,7 +66,7 @@ typedef struct zarr_memory_vtable {
                             void *stream, zarr_error *err);
     /** Waits for all work queued on stream. NULL: nothing is ever queued. */
     zarr_status (*sync)(void *self, void *stream, zarr_error *err);
-    /** Frees self with the context; cannot fail. May be NULL. */
+    /** Frees self with the context; cannot fail. NULL: nothing to do. */
     void (*close)(void *self);
 } zarr_memory_vtable;
 

@@ -205,9 +205,12 @@ typedef struct zarr_pipeline_steps {
 } zarr_pipeline_steps;
 
 /**
- * A pipeline. read and write run a request to its end on the calling thread, with what
- * help they get. They may be called again for one request after a CONFLICT, when stored
- * data changed under a read. Thread class of self: shared.
+ * A pipeline; name and read are required. read and write run a request to its end on the
+ * calling thread, with what help they get. They may be called again for one request after
+ * a CONFLICT, when stored data changed under a read. Where one returns ZARR_OK and fewer
+ * elements than the request has went through run(), scatter() and fill() or write() and
+ * put(), the request fails with INTERNAL; that those which did were the right ones is not
+ * looked after. Thread class of self: shared.
  */
 typedef struct zarr_pipeline_vtable {
     uint32_t struct_size, flags; /**< flags: 0 */

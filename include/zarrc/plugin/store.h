@@ -102,8 +102,9 @@ typedef struct zarr_store_caps {
 } zarr_store_caps;
 
 /**
- * NULL entries: the default stated, or "cannot". All may be called from any thread at
- * once.
+ * Required: caps, and run or submit; to be registered also name and open; lock and unlock
+ * come together. NULL entries: the default stated, or "cannot". All may be called from
+ * any thread at once.
  */
 typedef struct zarr_store_vtable {
     uint32_t struct_size, flags;
@@ -146,7 +147,7 @@ typedef struct zarr_store_vtable {
     /** Default: nothing to clean. */
     zarr_status (*clean)(void *self, const char *prefix, uint64_t min_age_s,
                          uint64_t *n_removed, zarr_error *err);
-    /** Frees self; cannot fail. */
+    /** Frees self; cannot fail. NULL: nothing to free. */
     void (*close)(void *self);
     /**
      * Moves every key below prefix `from` to the same place below `to`, in one step: a

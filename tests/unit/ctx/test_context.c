@@ -190,6 +190,68 @@ static int see_row(void *user, const zarr_registry_item *item)
     return r->n == r->stop_at;
 }
 
+/* ---- what an implementation can ---------------------------------------------------- */
+
+static zarr_status can_many(void *self, zarr_codec_job *jobs, uint64_t n,
+                            zarr_codec_exec *exec, zarr_error *err)
+{
+    (void)self;
+    (void)jobs;
+    (void)n;
+    (void)exec;
+    return zr_fail(err, ZARR_ERR_UNSUPPORTED, "never called");
+}
+
+static zarr_status can_partial(void *self, zarr_codec_job *job,
+                               const zarr_codec_range *ranges, uint64_t n,
+                               zarr_codec_exec *exec, zarr_error *err)
+{
+    (void)ranges;
+    return can_many(self, job, n, exec, err);
+}
+
+static zarr_status can_strided(void *self, zarr_codec_job *job,
+                               const zarr_codec_strided *to, zarr_codec_exec *exec,
+                               zarr_error *err)
+{
+    (void)to;
+    return can_many(self, job, 1, exec, err);
+}
+
+static int see_can(void *user, const zarr_registry_item *item)
+{
+    if (strcmp(item->origin, "tests") == 0)
+        snprintf(user, 80, "%s", item->capabilities);
+    return 0;
+}
+
+static void test_can(void **state)
+{
+    zarr_codec_impl_vtable v = {.struct_size = sizeof v,
+                                .caps = ZARR_CODEC_CAN_DECODE,
+                                .codec = "zstd",
+                                .impl = "test.can",
+                                .in_kinds = 2,
+                                .out_kinds = 2,
+                                .decode = can_many,
+                                .strided = can_strided};
+    zarr_context *ctx = NULL;
+    char can[80] = "";
+
+    (void)state;
+    assert_ok(zarr_context_create(&ctx, NULL, &terr));
+    assert_ok(zarr_context_register_codec_impl(ctx, &v, "tests", &terr));
+    assert_ok(zarr_context_list(ctx, ZARR_REGISTRY_CODEC_IMPL, see_can, can, &terr));
+    assert_string_equal(can, "decode strided");
+    v.impl = "test.more";
+    v.caps |= ZARR_CODEC_BATCH | ZARR_CODEC_SAFE;
+    v.partial = can_partial;
+    assert_ok(zarr_context_register_codec_impl(ctx, &v, "tests", &terr));
+    assert_ok(zarr_context_list(ctx, ZARR_REGISTRY_CODEC_IMPL, see_can, can, &terr));
+    assert_string_equal(can, "decode batch partial strided safe");
+    zarr_context_free(ctx);
+}
+
 static void test_register(void **state)
 {
     zarr_context *ctx = NULL;
@@ -433,6 +495,7 @@ int main(void)
         cmocka_unit_test(test_defaults),
         cmocka_unit_test(test_options),
         cmocka_unit_test(test_environment),
+        cmocka_unit_test(test_can),
         cmocka_unit_test(test_register),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_refused_brought),

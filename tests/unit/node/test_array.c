@@ -531,6 +531,14 @@ static void test_other_tensors(void **state)
     assert_says("x/c/0/0");
     stats.struct_size = 0;
     assert_status(zarr_array_read(a, NULL, &t, &opts, &terr), ZARR_ERR_ABI);
+    stats.struct_size = sizeof stats;
+    opts.missing_chunks = 0;
+    opts.stream = &w; /* nobody's */
+    assert_status(zarr_array_read(a, NULL, &t, &opts, &terr), ZARR_ERR_UNSUPPORTED);
+    assert_says("a stream is given");
+    assert_status(zarr_array_write(a, NULL, &t, &opts, &terr), ZARR_ERR_UNSUPPORTED);
+    opts.stream = NULL;
+    assert_ok(zarr_array_read(a, NULL, &t, &opts, &terr));
     zarr_array_free(a);
     world_close(&w);
 }
