@@ -105,6 +105,7 @@ struct zarr_codec_spec { /* one link */
     struct zr_json_doc config;     /* the same, parsed */
     bool must_understand;          /* false only when the metadata said so */
     bool keeps_alias;            /* "numcodecs." in front when written, as it was read */
+    bool v3;                     /* in a chain of format 3 */
     struct zr_chain_place place; /* for messages */
     struct zr_shard_spec *shard; /* sharding_indexed only, owned */
     const struct zr_codec_registry *registry; /* borrowed */
@@ -467,6 +468,12 @@ zarr_status zr_chain_complete(struct zr_chain *chain, const zarr_chunk_spec *chu
  * little-endian: so did the writers of `structured`. Before the chain is shared. */
 zarr_status zr_chain_settle_order(struct zr_chain *chain, const zarr_dtype *dtype,
                                   zarr_error *err);
+/* A shuffle of v3 that does not say its elementsize means the item size of the array that
+ * became bytes, here or inside a shard or another codec: says it. *settled: there was
+ * one. UNSUPPORTED: that size varies. Before the chain is shared; it was resolved for
+ * `chunk`. */
+zarr_status zr_chain_settle_items(struct zr_chain *chain, const zarr_chunk_spec *chunk,
+                                  bool *settled, zarr_error *err);
 /* Whether zr_chain_write() can say this chain; UNSUPPORTED: shards in v2, a filter
  * that computes behind others or of another byte order in v3. Before conversions. */
 zarr_status zr_chain_has_form(const struct zr_chain *chain, int format, zarr_error *err);

@@ -86,6 +86,8 @@ zarr_status zr_filters_check(const struct zr_chain *chain, const zarr_dtype *dty
 /* Spells the types of a filter as between arrays, without an order. */
 zarr_status zr_filter_settle(struct zarr_codec_spec *s, struct zr_filter *f,
                              zarr_error *err);
+/* A shuffle that means the item size of the array. */
+bool zr_spec_lacks_items(const zarr_codec_spec *s);
 /* Names the types that a filter between arrays has left to them. */
 zarr_status zr_filter_complete(struct zarr_codec_spec *s, const zarr_chunk_spec *in,
                                zarr_error *err);

@@ -8,8 +8,13 @@
  */
 #include "codec/codec_int.h"
 
+enum complete_what {
+    COMPLETE_ALL,  /* for writing */
+    COMPLETE_ITEMS /* what reading needs: the item size that a shuffle means */
+};
+
 static zarr_status complete_chain(struct zr_chain *chain, const zarr_chunk_spec *chunk,
-                                  bool varies, zarr_error *err);
+                                  bool varies, enum complete_what what, zarr_error *err);
 
 static char *complete_text(const struct zarr_codec_spec *s, const struct zr_conf_text *t,
                            const char *text)
@@ -77,8 +82,34 @@ static zarr_status complete_bytes(struct zarr_codec_spec *s, const zarr_chunk_sp
     return json ? zr_link_settle(s, json, err) : zr_fail_memory(err, 3);
 }
 
+/* `array`: what became bytes; without a data type, bytes inside another codec, of which
+ * only the hint is known. */
+static zarr_status complete_shuffle(struct zarr_codec_spec *s,
+                                    const zarr_chunk_spec *array, zarr_error *err)
+{
+    struct zr_conf_text t;
+    char text[64], *json = NULL;
+    size_t bytes = 0;
+    zarr_status st = ZARR_OK;
+
+    if (array->dtype && zarr_dtype_variable(array->dtype)) {
+        st = zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                     "shuffle: elementsize is missing, and elements of type %s have no "
+                     "fixed size",
+                     zr_spec_type_name(array->dtype));
+        return zr_link_prefix(err, st, s);
+    }
+    zr_conf_open(&t, text, sizeof text);
+    zr_conf_put_i64(&t, "elementsize",
+                    array->dtype ? (int64_t)zarr_dtype_item_bytes(array->dtype)
+                                 : ZR_MAX((int64_t)array->item_bytes_hint, (int64_t)1));
+    zr_conf_close(&t, &bytes);
+    json = complete_text(s, &t, text);
+    return json ? zr_link_settle(s, json, err) : zr_fail_memory(err, bytes);
+}
+
 static zarr_status complete_shard(struct zarr_codec_spec *s, const zarr_chunk_spec *in,
-                                  zarr_error *err)
+                                  enum complete_what what, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
     zarr_chunk_spec inner = *in;
@@ -91,8 +122,8 @@ static zarr_status complete_shard(struct zarr_codec_spec *s, const zarr_chunk_sp
         table.shape[i] = in->shape[i] / s->shard->chunk_shape[i];
     }
     table.shape[in->ndim] = 2; /* resolve has refused a rank without room for this */
-    ZR_TRY(complete_chain(s->shard->inner, &inner, false, err));
-    ZR_TRY(complete_chain(s->shard->index, &table, false, err));
+    ZR_TRY(complete_chain(s->shard->inner, &inner, false, what, err));
+    ZR_TRY(complete_chain(s->shard->index, &table, false, what, err));
     ZR_TRY(zr_shard_spec_settle(s, err));
 out:
     return st;
@@ -126,9 +157,35 @@ static bool complete_inner(const struct zarr_codec_spec *s, const char *member,
     return true;
 }
 
+static bool chain_lacks_items(const struct zr_chain *chain)
+{
+    for (uint32_t i = 0; i < chain->n; i++) {
+        const struct zarr_codec_spec *s = &chain->codec[i];
+
+        if (zr_spec_lacks_items(s) || (s->shard && (chain_lacks_items(s->shard->inner) ||
+                                                    chain_lacks_items(s->shard->index))))
+            return true;
+        for (uint32_t k = 0; k < s->n_sub; k++)
+            if (chain_lacks_items(s->sub[k].chain))
+                return true;
+    }
+    return false;
+}
+
+/* A plug-in's codec: chains inside must say all that reading needs. */
+static zarr_status complete_nothing(const struct zarr_codec_spec *s, zarr_error *err)
+{
+    for (uint32_t k = 0; k < s->n_sub; k++)
+        if (chain_lacks_items(s->sub[k].chain))
+            return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                           "%s: %s: shuffle: elementsize is missing", s->vt->name,
+                           s->sub[k].member);
+    return ZARR_OK;
+}
+
 /* Chains inside, and then the text that holds them: all such codecs are v3's. */
 static zarr_status complete_subs(struct zarr_codec_spec *s, const zarr_chunk_spec *in,
-                                 zarr_error *err)
+                                 enum complete_what what, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
 
@@ -136,9 +193,10 @@ static zarr_status complete_subs(struct zarr_codec_spec *s, const zarr_chunk_spe
         zarr_chunk_spec inner = {0};
 
         if (!complete_inner(s, s->sub[i].member, in, &inner, &st, err))
-            return ZARR_OK;
+            return complete_nothing(s, err);
         ZR_TRY(st);
-        ZR_TRY(complete_chain(s->sub[i].chain, &inner, inner.dtype && !inner.exact, err));
+        ZR_TRY(complete_chain(s->sub[i].chain, &inner, inner.dtype && !inner.exact, what,
+                              err));
         ZR_TRY(zr_sub_print(&s->sub[i], 3, s->alloc, err));
     }
     ZR_TRY(zr_link_canonical(s, 3, err));
@@ -147,12 +205,14 @@ out:
 }
 
 static zarr_status complete_link(struct zarr_codec_spec *s, const zarr_chunk_spec *in,
-                                 zarr_error *err)
+                                 enum complete_what what, zarr_error *err)
 {
     if (s->shard)
-        return complete_shard(s, in, err);
+        return complete_shard(s, in, what, err);
     if (s->n_sub)
-        return complete_subs(s, in, err);
+        return complete_subs(s, in, what, err);
+    if (what == COMPLETE_ITEMS)
+        return ZARR_OK;
     if (s->vt->canonical == zr_spec_blosc.canonical)
         return complete_blosc(s, in, err);
     if (s->vt->canonical == zr_spec_bytes.canonical)
@@ -166,7 +226,7 @@ static zarr_status complete_link(struct zarr_codec_spec *s, const zarr_chunk_spe
 
 /* `chunk` and varies as for zr_chain_resolve_any(). */
 static zarr_status complete_chain(struct zr_chain *chain, const zarr_chunk_spec *chunk,
-                                  bool varies, zarr_error *err)
+                                  bool varies, enum complete_what what, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
     struct zr_chain_reps reps = {0};
@@ -175,16 +235,28 @@ static zarr_status complete_chain(struct zr_chain *chain, const zarr_chunk_spec 
 
     ZR_TRY(zr_chain_resolve_any(&reps, chain, chunk, varies, &limits, chain->alloc, err));
     for (uint32_t i = 0; i < chain->n; i++)
-        ZR_TRY(complete_link(&chain->codec[i], &reps.rep[i], err));
+        ZR_TRY(zr_spec_lacks_items(&chain->codec[i])
+                   ? complete_shuffle(&chain->codec[i],
+                                      &reps.rep[chain->a2b < chain->n ? chain->a2b : 0],
+                                      err)
+                   : complete_link(&chain->codec[i], &reps.rep[i], what, err));
 out:
     zr_chain_reps_deinit(&reps);
     return st;
 }
 
+zarr_status zr_chain_settle_items(struct zr_chain *chain, const zarr_chunk_spec *chunk,
+                                  bool *settled, zarr_error *err)
+{
+    *settled = chain_lacks_items(chain);
+    return *settled ? complete_chain(chain, chunk, false, COMPLETE_ITEMS, err) : ZARR_OK;
+}
+
 zarr_status zr_chain_complete(struct zr_chain *chain, const zarr_chunk_spec *chunk,
                               zarr_error *err)
 {
-    return chunk->dtype ? complete_chain(chain, chunk, false, err) : zr_internal(err);
+    return chunk->dtype ? complete_chain(chain, chunk, false, COMPLETE_ALL, err)
+                        : zr_internal(err);
 }
 
 zarr_status zr_chain_settle_order(struct zr_chain *chain, const zarr_dtype *dtype,

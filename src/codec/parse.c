@@ -176,6 +176,7 @@ static zarr_status link_parse(struct zarr_codec_spec *s, struct zr_parse *p,
 
     zr_json_doc_init(&doc, p->alloc);
     s->must_understand = true;
+    s->v3 = p->format == 3;
     if (p->format == 2)
         ZR_TRY(link_open_v2(&doc, item, &name, &config, err));
     else

@@ -1,10 +1,18 @@
 /*
  * codec/spec_filter.c - numcodecs' filters shuffle and base64. Both have exact sizes.
+ * A shuffle without elementsize is numcodecs' default in v2; in v3 zarr-python takes the
+ * item size of the array, which zr_chain_settle_items() fills in.
  * Thread class: plain functions.
  */
 #include "codec/codec_int.h"
 
 /* ---- shuffle ------------------------------------------------------------------- */
+
+bool zr_spec_lacks_items(const zarr_codec_spec *s)
+{
+    return s->vt->canonical == zr_spec_shuffle.canonical && s->v3 &&
+           !zr_conf_has(s, "elementsize");
+}
 
 static zarr_status shuffle_canonical(const zarr_codec_spec *raw, int format, char *text,
                                      size_t cap, size_t *text_bytes, zarr_error *err)
@@ -23,7 +31,8 @@ static zarr_status shuffle_canonical(const zarr_codec_spec *raw, int format, cha
         goto out;
     }
     zr_conf_open(&t, text, cap);
-    zr_conf_put_i64(&t, "elementsize", elementsize);
+    if (!zr_spec_lacks_items(raw))
+        zr_conf_put_i64(&t, "elementsize", elementsize);
     zr_conf_close(&t, text_bytes);
 out:
     return st;

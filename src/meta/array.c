@@ -5,6 +5,22 @@
  */
 #include "meta_int.h"
 
+/* Sizes are checked again by what was not said before. */
+static zarr_status settle_items(struct zr_array_meta *m, const struct zr_meta_env *env,
+                                zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    zarr_chunk_spec chunk;
+    bool settled = false;
+
+    zr_array_meta_chunk(m, &chunk);
+    ZR_TRY(zr_chain_settle_items(m->chain, &chunk, &settled, err));
+    if (settled)
+        st = zr_meta_check_chain(m, env, err);
+out:
+    return st;
+}
+
 zarr_status zr_array_meta_parse(struct zr_array_meta *out, const struct zr_meta_env *env,
                                 int format, const struct zr_json *root,
                                 const struct zr_json *attributes, zarr_error *err)
@@ -22,6 +38,7 @@ zarr_status zr_array_meta_parse(struct zr_array_meta *out, const struct zr_meta_
     ZR_TRY(format == 3 ? zr_array_v3_parse(&m, env, err)
                        : zr_array_v2_parse(&m, env, err));
     ZR_TRY(zr_meta_check_chain(&m, env, err));
+    ZR_TRY(settle_items(&m, env, err));
     *out = m; /* moved */
     m = (struct zr_array_meta){0};
 out:

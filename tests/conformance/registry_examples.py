@@ -153,7 +153,8 @@ CODECS = [
     Rule("numcodecs.zlib", {"level": optional(1, [0, 9], -2, 10, "1")}, bare=True, lenient=True),
     Rule("numcodecs.bz2", {"level": optional(1, [1, 9], 0, 10, "1")}, bare=True, lenient=True),
     Rule("numcodecs.lz4", {"acceleration": optional(1, [1, 50], "1", 1.5)}, bare=True, lenient=True),
-    Rule("numcodecs.shuffle", {"elementsize": optional(4, [1, 2, 4, 8], -1, "4")}, bare=True, lenient=True),
+    Rule("numcodecs.shuffle", {"elementsize": optional(8, [1, 2, 4, 8], -1, "4")}, bare=True, lenient=True,
+         data_type="float64", fill=0.0),  # left out: the array's item size
     Rule("numcodecs.crc32", {"location": optional(NOTHING, ["end"], "middle", 1)}, bare=True, lenient=True,
          more=(({"location": "start"}, {}),)),
     Rule("numcodecs.adler32", {"location": optional(NOTHING, ["end"], "middle", 1)}, bare=True, lenient=True,

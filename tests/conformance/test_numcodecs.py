@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import cases
 import peers
+from zarrc_ctypes import ZarrcError
 
 SETTINGS = settings(max_examples=60, deadline=None, derandomize=True, database=None,
                     suppress_health_check=list(HealthCheck))
@@ -135,3 +136,71 @@ def test_filters_in_xz(context):
     array = store.create(document=cases.document_v2("<i2", 0, (3000,), (3000,), compressor=config))
     store.put("0", bytes(numcodecs.get_codec(config).encode(data)))
     np.testing.assert_array_equal(array.read("i2"), data)
+
+
+ITEMS = {
+    "plain": lambda shuffle: [cases.LITTLE, *shuffle],
+    "narrowed": lambda shuffle: [{"name": "numcodecs.astype", "configuration": {
+        "encode_dtype": "<i2", "decode_dtype": "<i8"}}, cases.LITTLE, *shuffle],
+    "sharded": lambda shuffle: [cases.sharding((2, 4), [cases.LITTLE, *shuffle])],
+    "conditional": lambda shuffle: [cases.LITTLE, {"name": "conditional", "configuration": {
+        "codecs": shuffle, "header_bits": 8}}],
+}
+
+
+def says_items(node):
+    """The elementsize of every shuffle in there."""
+    if isinstance(node, dict):
+        mine = [node["configuration"].get("elementsize")] if node.get("name") == "numcodecs.shuffle" else []
+        return mine + says_items(list(node.values()))
+    return [size for item in node for size in says_items(item)] if isinstance(node, list) else []
+
+
+@pytest.mark.parametrize("configuration", [None, {}, {"elementsize": None}], ids=["none", "empty", "null"])
+@pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "float64", "complex128"])
+@pytest.mark.parametrize("chain", ["plain", "narrowed", "sharded", "conditional"])
+def test_shuffle_of_items(context, rng, tmp_path, chain, dtype, configuration):
+    """A shuffle of v3 without elementsize has that of the array that becomes bytes, and says so
+    when it is written; zarr-python takes it from the array."""
+    if chain == "narrowed":
+        dtype = "int64"
+    shuffle = {"name": "numcodecs.shuffle"} if configuration is None else \
+        {"name": "numcodecs.shuffle", "configuration": configuration}
+    codecs = ITEMS[chain]([shuffle])
+    item = 2 if chain == "narrowed" else np.dtype(dtype).itemsize
+    document = cases.document_v3(dtype, [0, 0] if dtype[0] == "c" else 0, codecs, (12, 8), (4, 8))
+    data = rng.integers(0, 120, (12, 8)).astype(dtype)
+    ours = context.store(str(tmp_path / "ours"), create=True)
+    ours.create(document=document).write(data)
+    assert says_items(json.loads((tmp_path / "ours" / "zarr.json").read_text())) == [item]
+    cases.put_document(tmp_path / "ours", document)
+    np.testing.assert_array_equal(context.store(str(tmp_path / "ours")).open().read(dtype), data)
+    if chain != "conditional" and configuration is not None:  # which zarr-python does not have, or needs
+        np.testing.assert_array_equal(peers.read(peers.PYTHON, tmp_path / "ours"), data)
+        cases.put_document(tmp_path / "theirs", document)
+        peers.write(peers.PYTHON, tmp_path / "theirs", data)
+        np.testing.assert_array_equal(context.store(str(tmp_path / "theirs")).open().read(dtype), data)
+
+
+def test_shuffle_behind_compressors(context, rng, tmp_path):
+    """The array's item size, whatever stands between."""
+    codecs = [cases.LITTLE, {"name": "numcodecs.crc32", "configuration": {}},
+              {"name": "numcodecs.fletcher32", "configuration": {}},
+              {"name": "numcodecs.shuffle", "configuration": {}}]
+    document = cases.document_v3("float64", 0.0, codecs, (12, 8), (4, 8))
+    data = rng.random((12, 8))
+    cases.put_document(tmp_path, document)
+    peers.write(peers.PYTHON, tmp_path, data)
+    np.testing.assert_array_equal(context.store(str(tmp_path)).open().read("f8"), data)
+
+
+def test_shuffle_of_texts(context):
+    """They have no item size; v2's default stays numcodecs' 4."""
+    document = cases.document_v3("string", "", [{"name": "vlen-utf8"}, {"name": "numcodecs.shuffle"}], (4,), (4,))
+    with pytest.raises(ZarrcError, match="elementsize is missing") as raised:
+        context.store().create(document=document)
+    assert raised.value.code == "UNSUPPORTED"
+    store = context.store()
+    store.create(document=cases.document_v2("<f8", 0, (4,), (4,), filters=[{"id": "shuffle"}])).write(
+        np.arange(1.0, 5))
+    assert store.get("0") == bytes(numcodecs.Shuffle().encode(np.arange(1.0, 5)))
