@@ -140,12 +140,59 @@ static const struct zr_number numpy_double = {.kind = ZARR_KIND_FLOAT,
                                               .special = ZR_FLOAT_IEEE,
                                               .bias = 1023};
 
-static uint64_t numpy_half_bits(double d)
+/* NaN, by its bits: NumPy's conversions from and to half keep them as far as there is
+ * room, so that a signalling NaN stays one; those of the processor make it quiet. */
+#define DOUBLE_INF   UINT64_C(0x7ff0000000000000)
+#define DOUBLE_QUIET UINT64_C(0x0008000000000000)
+
+static bool numpy_is_nan(uint64_t bits)
+{
+    return (bits & INT64_MAX) > DOUBLE_INF;
+}
+
+static uint64_t numpy_bits(double d)
 {
     uint64_t bits;
-    struct zr_scalar v;
 
     memcpy(&bits, &d, sizeof bits);
+    return bits;
+}
+
+static double numpy_double_of(uint64_t bits)
+{
+    double d;
+
+    memcpy(&d, &bits, sizeof d);
+    return d;
+}
+
+/* A NaN of `bytes`, which has `fraction` bits, in its own bits and in a double's. What
+ * does not fit is lost, and one that would become infinity gets its lowest bit. */
+static uint64_t numpy_nan_down(uint64_t bits, unsigned bytes, unsigned fraction)
+{
+    const uint64_t sign = bits >> 63 << (8 * bytes - 1);
+    const uint64_t exponent = ((UINT64_C(1) << (8 * bytes - 1 - fraction)) - 1)
+                              << fraction;
+    const uint64_t kept = (bits & (DOUBLE_INF ^ INT64_MAX)) >> (52 - fraction);
+
+    return sign | exponent | (kept ? kept : 1);
+}
+
+static double numpy_nan_up(uint64_t bits, unsigned bytes, unsigned fraction)
+{
+    const uint64_t kept = bits & ((UINT64_C(1) << fraction) - 1);
+
+    return numpy_double_of(bits >> (8 * bytes - 1) << 63 | DOUBLE_INF |
+                           kept << (52 - fraction));
+}
+
+static uint64_t numpy_half_bits(double d)
+{
+    uint64_t bits = numpy_bits(d);
+    struct zr_scalar v;
+
+    if (numpy_is_nan(bits))
+        return numpy_nan_down(bits, 2, 10);
     v = zr_scalar_of(&numpy_double, bits);
     (void)zr_scalar_cast(&v, &numpy_half, ZR_ROUND_EVEN, ZR_RANGE_CLAMP, &bits);
     return bits;
@@ -155,6 +202,8 @@ static double numpy_half_value(uint64_t bits)
 {
     const struct zr_scalar v = zr_scalar_of(&numpy_half, bits & 0xffff);
 
+    if ((bits & 0x7fff) > 0x7c00)
+        return numpy_nan_up(bits & 0xffff, 2, 10);
     return zr_scalar_f64(&v);
 }
 
@@ -183,7 +232,7 @@ struct zr_numpy_value zr_numpy_load(const struct zr_numpy_type *type, const void
         const uint32_t bits = (uint32_t)v.u;
 
         memcpy(&f, &bits, sizeof f);
-        v.d = (double)f;
+        v.d = (bits & INT32_MAX) > 0x7f800000 ? numpy_nan_up(bits, 4, 23) : (double)f;
     } else {
         v.d = numpy_half_value(v.u);
     }
@@ -201,13 +250,26 @@ void zr_numpy_store(const struct zr_numpy_type *type, void *p, struct zr_numpy_v
         uint32_t bits;
 
         memcpy(&bits, &f, sizeof bits);
-        v.u = bits;
+        v.u =
+            numpy_is_nan(numpy_bits(v.d)) ? numpy_nan_down(numpy_bits(v.d), 4, 23) : bits;
     } else if (type->kind == 'f') {
         v.u = numpy_half_bits(v.d);
     }
     zr_store_le64(bytes, v.u);
     for (unsigned i = 0; i < type->item_bytes; i++)
         to[type->big ? type->item_bytes - 1U - i : i] = bytes[i];
+}
+
+/* From float to float. */
+static double numpy_convert_real(unsigned from, unsigned to, double d)
+{
+    const uint64_t bits = numpy_bits(d);
+
+    if (from == to || (numpy_is_nan(bits) && from == 2))
+        return d;
+    if (numpy_is_nan(bits) && to > 2)
+        d = numpy_double_of(bits | DOUBLE_QUIET);
+    return zr_numpy_round(to, d);
 }
 
 struct zr_numpy_value zr_numpy_convert(const struct zr_numpy_type *from,
@@ -219,7 +281,7 @@ struct zr_numpy_value zr_numpy_convert(const struct zr_numpy_type *from,
     if (to->kind != 'f')
         v.u = zr_numpy_wrap(to, real ? zr_numpy_whole(to, v.d) : v.u);
     else if (real)
-        v.d = zr_numpy_round(to->item_bytes, v.d);
+        v.d = numpy_convert_real(from->item_bytes, to->item_bytes, v.d);
     else if (to->item_bytes == 8)
         v.d = sign ? (double)(int64_t)v.u : (double)v.u;
     else /* NumPy goes to half by way of float, which holds all integers of that range */

@@ -11,6 +11,7 @@
 #include "impl/delta_int.h"
 
 #include <math.h>
+#include <string.h>
 
 struct filter_self {
     const zarr_allocator *alloc;
@@ -152,13 +153,29 @@ out:
     return st;
 }
 
+/* Bits stay, those of NaN too. */
+static void filter_copy(const struct zr_numpy_type *from, const struct zr_numpy_type *to,
+                        uint8_t *dst, const uint8_t *src, size_t n)
+{
+    const uint32_t parts = from->kind == 'c' ? 2 : 1;
+
+    if (from->big == to->big)
+        memcpy(dst, src, n * from->item_bytes);
+    else
+        zr_byteswap(dst, src, n * parts, from->item_bytes / parts);
+}
+
 static void filter_cast(const struct zr_numpy_type *from, const struct zr_numpy_type *to,
                         uint8_t *dst, const uint8_t *src, size_t n)
 {
     uint64_t w[ZR_BLOCK];
     double v[ZR_BLOCK];
 
-    if (from->kind == 'c' || to->kind == 'c') {
+    if (from->kind == to->kind && from->item_bytes == to->item_bytes) {
+        filter_copy(from, to, dst, src, n);
+    } else if (from->kind == 'c' || to->kind == 'c' ||
+               (from->kind == 'f' && to->kind == 'f' &&
+                ZR_MIN(from->item_bytes, to->item_bytes) == 2)) {
         for (size_t i = 0; i < n; i++)
             zr_numpy_cast(from, to, src + i * from->item_bytes, dst + i * to->item_bytes);
     } else if (from->kind == 'f') {
