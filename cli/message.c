@@ -87,7 +87,9 @@ static const char *cure(const struct cli *cli, zarr_status status, const zarr_er
     case ZARR_ERR_UNSUPPORTED:
         return cure_unsupported(err);
     case ZARR_ERR_INTERNAL:
-        return "This is a bug of zarrc; please report it.";
+        return err && strstr(err->message, "broke its contract")
+                   ? "This is a bug of that plug-in; please tell its author."
+                   : "This is a bug of zarrc; please report it.";
     default:
         return NULL;
     }

@@ -50,6 +50,23 @@ zarr_status zr_fail_memory(zarr_error *err, uint64_t bytes);
  * Sets the code to `status` and returns it; os_code and item stay. */
 zarr_status zr_prefix(zarr_error *err, zarr_status status, const char *fmt, ...)
     ZARR_PRINTF(3, 4);
+/*
+ * Around a call of a function that others brought, which gets what zr_foreign_begin()
+ * gives for its err. Where it failed, zr_foreign_failed() gives the caller's err its
+ * text, or, where it has none, says that `who` (fmt) failed. What is no status of ours,
+ * and CANCELLED unless somebody cancelled, becomes INTERNAL. When all went well err is as
+ * it was.
+ */
+struct zr_foreign {
+    zarr_error *err;
+    zarr_error said;
+};
+zarr_error *zr_foreign_begin(struct zr_foreign *f, zarr_error *err);
+zarr_status zr_foreign_status(zarr_status st, bool cancelled);
+zarr_status zr_foreign_failed(struct zr_foreign *f, zarr_status st, bool cancelled,
+                              const char *fmt, ...) ZARR_PRINTF(4, 5);
+/* "<who> broke its contract: <how>": a bug, but not of ours. */
+#define ZR_BROKE "broke its contract"
 /* For our own bugs only, in all builds: logs and returns INTERNAL from the caller, never
  * aborts. */
 #define zr_internal(err)                                                                 \

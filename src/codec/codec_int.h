@@ -102,6 +102,12 @@ void zr_link_deinit(struct zarr_codec_spec *s);
 /* Takes canonical text (moved, also on failure) and reads it into config and the frequent
  * facts. */
 zarr_status zr_link_settle(struct zarr_codec_spec *s, char *json, zarr_error *err);
+/* zr_foreign_failed(), naming the codec; INTERNAL: what it gave is against its contract.
+ */
+zarr_status zr_spec_failed(const struct zarr_codec_spec *s, struct zr_foreign *f,
+                           zarr_status st);
+zarr_status zr_spec_broke(const struct zarr_codec_spec *s, const char *how,
+                          zarr_error *err);
 /* Asks the vtable for the canonical form of what s->members points at, and settles it. */
 zarr_status zr_link_canonical(struct zarr_codec_spec *s, int format, zarr_error *err);
 

@@ -160,8 +160,7 @@ zarr_status zr_link_settle(struct zarr_codec_spec *s, char *json, zarr_error *er
     zr_json_doc_init(&s->config, s->alloc);
     ZR_TRY(zr_json_parse(&s->config, json, strlen(json), NULL, err));
     if (!zr_json_is(s->config.root, ZR_JSON_OBJECT)) {
-        st = zr_fail(err, ZARR_ERR_INTERNAL, "%s: canonical configuration is no object",
-                     s->vt->name);
+        st = zr_spec_broke(s, "canonical() gives no object", err);
         goto out;
     }
     s->members = s->config.root;
@@ -187,6 +186,34 @@ out:
     return st;
 }
 
+zarr_status zr_spec_failed(const struct zarr_codec_spec *s, struct zr_foreign *f,
+                           zarr_status st)
+{
+    return zr_foreign_failed(f, st, false, "codec \"%s\" of %s", s->vt->name,
+                             zr_codec_spec_origin(s->vt));
+}
+
+zarr_status zr_spec_broke(const struct zarr_codec_spec *s, const char *how,
+                          zarr_error *err)
+{
+    const char *origin = zr_codec_spec_origin(s->vt);
+
+    if (zr_streq(origin, "core"))
+        return zr_fail(err, ZARR_ERR_INTERNAL, "%s: %s", s->vt->name, how);
+    return zr_fail(err, ZARR_ERR_INTERNAL, "codec \"%s\" of %s " ZR_BROKE ": %s",
+                   s->vt->name, origin, how);
+}
+
+static zarr_status link_ask(struct zarr_codec_spec *s, int format, char *text, size_t cap,
+                            size_t *need, zarr_error *err)
+{
+    struct zr_foreign said;
+    const zarr_status st =
+        s->vt->canonical(s, format, text, cap, need, zr_foreign_begin(&said, err));
+
+    return st == ZARR_OK ? ZARR_OK : zr_spec_failed(s, &said, st);
+}
+
 zarr_status zr_link_canonical(struct zarr_codec_spec *s, int format, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
@@ -196,7 +223,7 @@ zarr_status zr_link_canonical(struct zarr_codec_spec *s, int format, zarr_error 
     if (!s->vt->canonical) {
         ZR_TRY(link_copy_raw(s, &json, err));
     } else {
-        ZR_TRY(s->vt->canonical(s, format, small, sizeof small, &need, err));
+        ZR_TRY(link_ask(s, format, small, sizeof small, &need, err));
         if (!zr_add_size(need, 1, &cap) || !(json = zr_malloc(s->alloc, cap))) {
             st = zr_fail_memory(err, need);
             goto out;
@@ -204,7 +231,7 @@ zarr_status zr_link_canonical(struct zarr_codec_spec *s, int format, zarr_error 
         if (need < sizeof small)
             memcpy(json, small, cap);
         else
-            ZR_TRY(s->vt->canonical(s, format, json, cap, &need, err));
+            ZR_TRY(link_ask(s, format, json, cap, &need, err));
         json[cap - 1] = '\0';
     }
     st = zr_link_settle(s, json, err);

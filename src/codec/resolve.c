@@ -51,6 +51,19 @@ static zarr_status rep_default(zarr_chunk_spec *out, const struct zarr_codec_spe
     return zr_spec_grow(out, s->vt->name, in->n_bytes, in->n_bytes / 8 + 65536, err);
 }
 
+static zarr_status rep_ask(zarr_chunk_spec *out, void *fill,
+                           const struct zarr_codec_spec *s, const zarr_chunk_spec *in,
+                           zarr_error *err)
+{
+    struct zr_foreign said;
+    zarr_status st = ZARR_OK;
+
+    if (!s->vt->resolve)
+        return rep_default(out, s, in, err);
+    st = s->vt->resolve(s, in, out, fill, zr_foreign_begin(&said, err));
+    return st == ZARR_OK ? ZARR_OK : zr_spec_failed(s, &said, st);
+}
+
 static zarr_status rep_check(zarr_chunk_spec *out, const struct zarr_codec_spec *s,
                              uint64_t fill_bytes, bool varies, zarr_error *err)
 {
@@ -58,8 +71,7 @@ static zarr_status rep_check(zarr_chunk_spec *out, const struct zarr_codec_spec 
     if (s->vt->kind == ZARR_CODEC_ARRAY_ARRAY) {
         if (out->ndim < 0 || out->ndim > ZARR_MAX_RANK || !out->dtype ||
             zarr_dtype_item_bytes(out->dtype) > fill_bytes)
-            return zr_fail(err, ZARR_ERR_INTERNAL,
-                           "%s: the specification gives no valid array", s->vt->name);
+            return zr_spec_broke(s, "resolve() gives no valid array", err);
         return rep_measure(out, varies, err);
     }
     out->fill = NULL; /* bytes have none, and no shape either */
@@ -85,9 +97,7 @@ static zarr_status rep_flags(const zarr_chunk_spec *out, const struct zarr_codec
     if (out->n_bytes != in->n_bytes || out->exact != in->exact || !shape ||
         !out->dtype != !in->dtype ||
         (in->dtype && !zarr_dtype_equal(out->dtype, in->dtype)))
-        return zr_fail(err, ZARR_ERR_INTERNAL,
-                       "%s: the specification changes what its flags say it keeps",
-                       s->vt->name);
+        return zr_spec_broke(s, "resolve() changes what its flags say it keeps", err);
     return ZARR_OK;
 }
 
@@ -168,10 +178,8 @@ static zarr_status reps_step(struct zr_chain_reps *reps, uint32_t i,
     out->fill = NULL;
     if (s->shard)
         ZR_TRY(zr_shard_spec_resolve(s, reps, i, limits, err));
-    else if (s->vt->resolve)
-        ZR_TRY(s->vt->resolve(s, &reps->rep[i], out, fill, err));
     else
-        ZR_TRY(rep_default(out, s, &reps->rep[i], err));
+        ZR_TRY(rep_ask(out, fill, s, &reps->rep[i], err));
     ZR_TRY(rep_check(out, s, reps->fill_bytes, !reps->rep[i].exact, err));
     ZR_TRY(rep_flags(out, s, &reps->rep[i], err));
     if (s->vt->kind != ZARR_CODEC_ARRAY_ARRAY && out->n_bytes == UINT64_MAX) {
@@ -311,10 +319,7 @@ zarr_status zr_spec_bound(const zarr_codec_spec *spec, uint64_t n_bytes,
     uint64_t fill[ZR_FILL_BYTES / sizeof(uint64_t)]; /* promised to resolve(), unread */
     zarr_status st = ZARR_OK;
 
-    if (spec->vt->resolve)
-        ZR_TRY(spec->vt->resolve(spec, &in, &out, fill, err));
-    else
-        ZR_TRY(rep_default(&out, spec, &in, err));
+    ZR_TRY(rep_ask(&out, fill, spec, &in, err));
     *encoded = out.n_bytes;
 out:
     return st;

@@ -89,6 +89,13 @@ zarr_status zr_preference_check(const char *text, zarr_error *err);
  * in it. */
 uint32_t zr_preference_rank(const char *text, const char *codec, const char *impl);
 
+/* ---- failures (stage.c) -------------------------------------------------------------
+ */
+
+/* zr_foreign_failed(), naming the implementation. */
+zarr_status zr_impl_failed(const struct zr_impl *impl, struct zr_foreign *f,
+                           zarr_status st, bool cancelled);
+
 /* ---- programs of runners (program.c) ---------------------------------------------- */
 
 /* All codecs of the chain are stages on the host; nothing is left to a copy. reps as

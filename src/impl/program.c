@@ -152,12 +152,18 @@ static void stage_close(struct zr_stage *s)
 static zarr_status stage_bind(struct zr_stage *s, const struct zr_leg *leg,
                               const struct zr_impl *impl, bool encode, zarr_error *err)
 {
+    struct zr_foreign said;
+    zarr_status st = ZARR_OK;
+
     s->kind = ZR_STAGE_CODEC;
     s->impl = impl;
     s->spec = *leg->spec;
     s->spec.runs = encode ? ZR_RUNS_ENCODE : ZR_RUNS_DECODE;
     stage_measure(s, leg->encoded, leg->decoded, encode);
-    return impl->vt.bind ? impl->vt.bind(&s->self, &s->spec, leg->decoded, err) : ZARR_OK;
+    if (impl->vt.bind)
+        st =
+            impl->vt.bind(&s->self, &s->spec, leg->decoded, zr_foreign_begin(&said, err));
+    return st == ZARR_OK ? ZARR_OK : zr_impl_failed(impl, &said, st, false);
 }
 
 /* May chunks come back from this one? */

@@ -1,8 +1,9 @@
 /*
  * impl/stage.c - runs a codec stage and holds it to its word: an input of a size
  * that metadata rules out is not even given to it; an output of another size
- * than metadata says is damage, one larger than the room a bug. States that one
- * thread uses at a time are opened on first use, in a table by implementation.
+ * than metadata says is damage, one larger than the room a bug. Failures get a text and
+ * a status of ours, whatever it gave. States that one thread uses at a time are opened on
+ * first use, in a table by implementation.
  * Thread class: a table belongs to one thread at a time.
  */
 #include "impl/impl_int.h"
@@ -17,11 +18,35 @@ uint64_t zr_stage_scratch(const struct zr_stage *s, uint64_t n)
     return s->impl->vt.scratch ? s->impl->vt.scratch(s->self, n, s->out_bytes) : 0;
 }
 
+zarr_status zr_impl_failed(const struct zr_impl *impl, struct zr_foreign *f,
+                           zarr_status st, bool cancelled)
+{
+    return zr_foreign_failed(f, st, cancelled, "codec \"%s\": \"%s\" of %s",
+                             impl->vt.codec, impl->vt.impl, impl->origin);
+}
+
+/* Whose bug it is. */
+static zarr_status stage_broke(const struct zr_stage *s, const char *how, uint64_t n,
+                               uint64_t expected, zarr_error *err)
+{
+    const zarr_codec_impl_vtable *v = &s->impl->vt;
+
+    if (zr_streq(s->impl->origin, "core"))
+        return zr_fail(err, ZARR_ERR_INTERNAL,
+                       "%s: %s %s: %" PRIu64 " bytes, not %" PRIu64, v->codec, v->impl,
+                       how, n, expected);
+    return zr_fail(err, ZARR_ERR_INTERNAL,
+                   "codec \"%s\": \"%s\" of %s " ZR_BROKE ": it %s: %" PRIu64
+                   " bytes, not %" PRIu64,
+                   v->codec, v->impl, s->impl->origin, how, n, expected);
+}
+
 static zarr_status stage_thread_state(const struct zr_impl *impl,
                                       struct zr_thread_states *ts, void **out,
                                       zarr_error *err)
 {
     zarr_status st = ZARR_OK;
+    struct zr_foreign call;
     size_t cap = ts->n;
 
     *out = NULL;
@@ -34,7 +59,9 @@ static zarr_status stage_thread_state(const struct zr_impl *impl,
             ts->state[ts->n] = NULL;
     }
     if (!ts->state[impl->id])
-        ZR_TRY(impl->vt.thread_open(&ts->state[impl->id], err));
+        st = impl->vt.thread_open(&ts->state[impl->id], zr_foreign_begin(&call, err));
+    if (st != ZARR_OK)
+        ZR_TRY(zr_impl_failed(impl, &call, st, false));
     *out = ts->state[impl->id];
 out:
     return st;
@@ -94,13 +121,11 @@ static zarr_status stage_check_out(const struct zr_stage *s, const zarr_codec_jo
     const char *codec = zarr_codec_spec_name(&s->spec);
 
     if (job->dst_used > job->dst.bytes)
-        return zr_fail(err, ZARR_ERR_INTERNAL,
-                       "%s: %s wrote %" PRIu64 " bytes into %" PRIu64, codec,
-                       s->impl->vt.impl, job->dst_used, job->dst.bytes);
+        return stage_broke(s, "says that it gave more than there was room for",
+                           job->dst_used, job->dst.bytes, err);
     if (encode && s->in_exact && job->dst_used != s->in_bytes)
-        return zr_fail(err, ZARR_ERR_INTERNAL,
-                       "%s: %s gave %" PRIu64 " bytes, not %" PRIu64, codec,
-                       s->impl->vt.impl, job->dst_used, s->in_bytes);
+        return stage_broke(s, "did not give the length that its specification promises",
+                           job->dst_used, s->in_bytes, err);
     if (!encode && s->out_exact && job->dst_used != s->out_bytes)
         return zr_fail(err, ZARR_ERR_CORRUPT, "%s: %" PRIu64 " bytes, expected %" PRIu64,
                        codec, job->dst_used, s->out_bytes);
@@ -118,6 +143,34 @@ static zarr_status stage_first_failure(const struct zr_stage_call *call, zarr_er
     return ZARR_OK;
 }
 
+static bool stage_cancelled(const struct zr_thread_states *ts)
+{
+    return ts->cancel && atomic_load(ts->cancel);
+}
+
+/* The implementation's word, which may be of no use: a status of ours in every job that
+ * failed, and a text. */
+static zarr_status stage_failed(const struct zr_stage *s,
+                                const struct zr_stage_call *call, struct zr_foreign *said,
+                                zarr_status st)
+{
+    const bool cancelled = stage_cancelled(call->ts);
+    uint64_t first = call->n;
+
+    for (uint64_t i = call->n; i-- > 0;)
+        if (call->jobs[i].status != ZARR_OK)
+            first = i;
+    if (st == ZARR_OK)
+        st = call->jobs[first].status;
+    st = zr_impl_failed(s->impl, said, st, cancelled);
+    for (uint64_t i = first; i < call->n; i++)
+        if (call->jobs[i].status != ZARR_OK)
+            call->jobs[i].status = zr_foreign_status(call->jobs[i].status, cancelled);
+    if (said->err && first < call->n)
+        said->err->item = first;
+    return st;
+}
+
 zarr_status zr_stage_run(const struct zr_stage *s, const struct zr_stage_call *call,
                          bool encode, zarr_error *err)
 {
@@ -125,6 +178,7 @@ zarr_status zr_stage_run(const struct zr_stage *s, const struct zr_stage_call *c
     const zarr_codec_impl_vtable *v = &s->impl->vt;
     struct zr_buffer_stack *stack = encode ? &call->ts->encode : &call->ts->decode;
     const size_t top = stack->top;
+    struct zr_foreign said;
     zarr_codec_exec exec = {.struct_size = sizeof exec,
                             .stream = call->stream,
                             .scratch = call->scratch,
@@ -140,17 +194,17 @@ zarr_status zr_stage_run(const struct zr_stage *s, const struct zr_stage_call *c
         if (call->jobs[i].status != ZARR_OK)
             return stage_first_failure(call, err);
     }
-    st = (encode ? v->encode : v->decode)(s->self, call->jobs, call->n, &exec, err);
+    st = (encode ? v->encode : v->decode)(s->self, call->jobs, call->n, &exec,
+                                          zr_foreign_begin(&said, err));
     stack->top = top; /* what runners gave is done with */
     if (st != ZARR_OK && call->n == 1)
         call->jobs[0].flags |= exec.flags & ZARR_CODEC_JOB_NO_ROOM;
-    if (st != ZARR_OK) {
-        (void)stage_first_failure(call, err);
-        goto out;
-    }
+    if (st != ZARR_OK)
+        return stage_failed(s, call, &said, st);
     for (uint64_t i = 0; i < call->n; i++) {
-        if (call->jobs[i].status == ZARR_OK)
-            call->jobs[i].status = stage_check_out(s, &call->jobs[i], encode, err);
+        if (call->jobs[i].status != ZARR_OK)
+            return stage_failed(s, call, &said, ZARR_OK);
+        call->jobs[i].status = stage_check_out(s, &call->jobs[i], encode, err);
         if (call->jobs[i].status != ZARR_OK)
             return stage_first_failure(call, err);
     }
@@ -188,17 +242,22 @@ zarr_status zr_stage_partial(const struct zr_stage *s, zarr_codec_job *job,
 {
     zarr_status st = ZARR_OK;
     const size_t top = ts->decode.top;
+    struct zr_foreign said;
     zarr_codec_exec exec = {.struct_size = sizeof exec, .scratch = scratch, .inner = ts};
 
     job->status = ZARR_OK;
     job->flags = 0;
     ZR_TRY(stage_thread_state(s->impl, ts, &exec.thread_state, err));
     ZR_TRY(stage_check_in(s, job, false, err));
-    st = s->impl->vt.partial(s->self, job, ranges, n, &exec, err);
+    st =
+        s->impl->vt.partial(s->self, job, ranges, n, &exec, zr_foreign_begin(&said, err));
     ts->decode.top = top;
+    if (st != ZARR_OK)
+        st = zr_impl_failed(s->impl, &said, st, stage_cancelled(ts));
+    else if (job->dst_used > job->dst.bytes)
+        st = stage_broke(s, "says that it gave more than there was room for",
+                         job->dst_used, job->dst.bytes, err);
     job->status = st;
-    if (st == ZARR_OK && job->dst_used > job->dst.bytes)
-        st = zr_internal(err);
 out:
     return st;
 }
@@ -214,6 +273,7 @@ zarr_status zr_stage_strided(const struct zr_stage *s, zarr_codec_job *job,
 {
     zarr_status st = ZARR_OK;
     const size_t top = ts->decode.top;
+    struct zr_foreign said;
     zarr_codec_exec exec = {.struct_size = sizeof exec, .scratch = scratch, .inner = ts};
 
     job->status = ZARR_OK;
@@ -221,11 +281,13 @@ zarr_status zr_stage_strided(const struct zr_stage *s, zarr_codec_job *job,
     job->dst = (zarr_mem){.bytes = s->out_bytes};
     ZR_TRY(stage_thread_state(s->impl, ts, &exec.thread_state, err));
     ZR_TRY(stage_check_in(s, job, false, err));
-    st = s->impl->vt.strided(s->self, job, to, &exec, err);
+    st = s->impl->vt.strided(s->self, job, to, &exec, zr_foreign_begin(&said, err));
     ts->decode.top = top;
-    job->status = st;
     if (st == ZARR_OK)
         st = stage_check_out(s, job, false, err);
+    else if (st != ZARR_ERR_UNSUPPORTED) /* then a block it is, and no error */
+        st = zr_impl_failed(s->impl, &said, st, stage_cancelled(ts));
+    job->status = st;
 out:
     return st;
 }

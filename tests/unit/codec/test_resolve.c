@@ -291,8 +291,93 @@ static void flags_that_lie(void **state)
     assert_int_equal(codec_env_chunk(&chunk, &env, "int8", dims, NULL), ZARR_OK);
     assert_int_equal(zr_chain_resolve(&reps, chain, &chunk, NULL, NULL, &err),
                      ZARR_ERR_INTERNAL);
-    assert_non_null(strstr(err.message, "x.lies"));
+    assert_string_equal(
+        err.message, "codecs[0]: codec \"x.lies\" of test broke its contract: resolve() "
+                     "changes what its flags say it keeps");
     zr_chain_free(chain);
+}
+
+static zarr_status odd_status;
+static const char *odd_text = "";
+
+static zarr_status odd_canonical(const zarr_codec_spec *raw, int format, char *text,
+                                 size_t cap, size_t *text_bytes, zarr_error *err)
+{
+    ZR_UNUSED(raw);
+    ZR_UNUSED(format);
+    ZR_UNUSED(err);
+    *text_bytes = (size_t)snprintf(text, cap, "%s", odd_text);
+    return *odd_text ? ZARR_OK : odd_status;
+}
+
+static zarr_status odd_resolve(const zarr_codec_spec *spec, const zarr_chunk_spec *in,
+                               zarr_chunk_spec *out, void *fill_out, zarr_error *err)
+{
+    ZR_UNUSED(spec);
+    ZR_UNUSED(in);
+    ZR_UNUSED(out);
+    ZR_UNUSED(fill_out);
+    ZR_UNUSED(err);
+    return odd_status;
+}
+
+/* A plug-in that fails in ways that no caller would know, or say anything of. */
+static void odd_failures(void **state)
+{
+    static const zarr_codec_spec_vtable v = {.struct_size = sizeof v,
+                                             .name = "x.odd",
+                                             .kind = ZARR_CODEC_BYTES_BYTES,
+                                             .canonical = odd_canonical,
+                                             .resolve = odd_resolve};
+    static const struct {
+        zarr_status given, expected;
+        const char *text;
+    } rows[] = {
+        {1, ZARR_ERR_INTERNAL,
+         "broke its contract: it failed with status 1, which means nothing"},
+        {ZARR_ERR_CANCELLED, ZARR_ERR_INTERNAL, "cancelled, which nobody asked for"},
+        {ZARR_ERR_INVALID, ZARR_ERR_INVALID, "failed (invalid) and does not say why"},
+    };
+    const uint64_t dims[] = {2, 3, 0};
+    struct zr_chain *chain = NULL;
+    struct zr_chain_reps reps;
+    zarr_chunk_spec chunk;
+
+    ZR_UNUSED(state);
+    assert_int_equal(zr_codec_spec_register(&env.codecs, &v, "acme", NULL), ZARR_OK);
+    assert_int_equal(codec_env_chunk(&chunk, &env, "int8", dims, NULL), ZARR_OK);
+    for (size_t i = 0; i < ZR_COUNT(rows); i++) {
+        zarr_error err;
+
+        memset(&err, 'x', sizeof err);
+        odd_status = rows[i].given;
+        odd_text = "";
+        assert_int_equal(
+            codec_env_parse(&chain, &env, 3, "[\"bytes\",\"x.odd\"]", NULL, &err),
+            rows[i].expected);
+        assert_non_null(strstr(err.message, "codecs[1]: codec \"x.odd\" of acme "));
+        assert_non_null(strstr(err.message, rows[i].text));
+        odd_text = "{}";
+        assert_int_equal(
+            codec_env_parse(&chain, &env, 3, "[\"bytes\",\"x.odd\"]", NULL, &err),
+            ZARR_OK);
+        memset(&err, 'x', sizeof err);
+        assert_int_equal(zr_chain_resolve(&reps, chain, &chunk, NULL, NULL, &err),
+                         rows[i].expected);
+        assert_non_null(strstr(err.message, "codecs[1]: codec \"x.odd\" of acme "));
+        assert_non_null(strstr(err.message, rows[i].text));
+        zr_chain_free(chain);
+    }
+    odd_text = "[]";
+    {
+        zarr_error err = {0};
+
+        assert_int_equal(
+            codec_env_parse(&chain, &env, 3, "[\"bytes\",\"x.odd\"]", NULL, &err),
+            ZARR_ERR_INTERNAL);
+        assert_non_null(strstr(err.message, "\"x.odd\" of acme broke its contract: "
+                                            "canonical() gives no object"));
+    }
 }
 
 #define B64     "{\"name\":\"numcodecs.base64\"}"
@@ -464,6 +549,7 @@ int main(void)
         cmocka_unit_test(shards_are_measured_inside),
         cmocka_unit_test(shapes_and_fills_pass),
         cmocka_unit_test(flags_that_lie),
+        cmocka_unit_test(odd_failures),
         cmocka_unit_test(shards_do_not_hide_sizes),
         cmocka_unit_test(index_bytes),
         cmocka_unit_test(completes),

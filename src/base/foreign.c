@@ -1,0 +1,60 @@
+/*
+ * base/foreign.c - what functions that others brought say when they fail. They may say
+ * nothing, or return a number that is no status, which no caller could tell from success:
+ * here, and only on the way of failure, such an answer becomes one that has a text, a
+ * status of ours and the name of who gave it.
+ * Thread class: plain functions on the caller's struct; solo.
+ */
+#include "base/base.h"
+#include "base/text_int.h"
+
+zarr_error *zr_foreign_begin(struct zr_foreign *f, zarr_error *err)
+{
+    f->err = err;
+    if (!err)
+        return NULL;
+    f->said.code = ZARR_OK; /* of the message, its first byte is enough */
+    f->said.os_code = 0;
+    f->said.os_domain = ZARR_OS_NONE;
+    f->said.reserved = 0;
+    f->said.item = 0;
+    f->said.message[0] = '\0';
+    return &f->said;
+}
+
+zarr_status zr_foreign_status(zarr_status st, bool cancelled)
+{
+    const bool known = st < 0 && st >= ZARR_ERR_MEMORY_KIND;
+
+    return known && (st != ZARR_ERR_CANCELLED || cancelled) ? st : ZARR_ERR_INTERNAL;
+}
+
+zarr_status zr_foreign_failed(struct zr_foreign *f, zarr_status st, bool cancelled,
+                              const char *fmt, ...)
+{
+    const zarr_status answer = zr_foreign_status(st, cancelled);
+    char *said = f->said.message, who[256];
+    va_list ap;
+
+    if (!f->err)
+        return answer;
+    said[sizeof f->said.message - 1] = '\0';
+    if (answer == st && *said) {
+        (void)zr_fail(f->err, st, "%s", said);
+        f->err->os_code = f->said.os_code;
+        f->err->os_domain = f->said.os_domain;
+        f->err->item = f->said.item;
+        return st;
+    }
+    va_start(ap, fmt);
+    zr_text_line(who, sizeof who, fmt, ap);
+    va_end(ap);
+    if (answer == st)
+        return zr_fail(f->err, st, "%s failed (%s) and does not say why", who,
+                       zarr_status_text(st));
+    return zr_fail(f->err, answer,
+                   "%s " ZR_BROKE ": it failed with status %" PRId32 ", %s%s%s", who, st,
+                   st == ZARR_ERR_CANCELLED ? "cancelled, which nobody asked for"
+                                            : "which means nothing",
+                   *said ? ": " : "", said);
+}
