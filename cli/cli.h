@@ -214,6 +214,9 @@ struct cli_node {
         made_root; /* CLI_OPEN_NEW made the store's folder; closing removes it if empty */
 };
 
+/* The file or folder that `text` names, less its region, whether it is there or not;
+ * NULL: it is in a store of another sort. Owned. */
+char *cli_local_path(struct cli *cli, const char *text);
 /* Opens what `text` names. Without ":/" the root of the store is found by walking up: the
  * topmost folder of the unbroken chain of nodes above the path; for a new node in no
  * existing hierarchy the folder called *.zarr, else the path itself. */

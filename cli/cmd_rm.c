@@ -94,15 +94,11 @@ static void report(struct cli *cli, const struct cli_node *node,
 }
 
 /* With -f: is there nothing? A node of a local store is a folder. */
-static bool is_missing(const char *text)
+static bool is_missing(struct cli *cli, const char *text)
 {
-    char *path = cli_strdup(text);
-    char *split = strstr(path, ":/");
-    bool missing;
+    char *path = cli_local_path(cli, text);
+    const bool missing = path && access(path, F_OK) != 0;
 
-    if (split) /* STORE:/NODE */
-        memmove(split, split + 1, strlen(split));
-    missing = access(path, F_OK) != 0;
     free(path);
     return missing;
 }
@@ -113,7 +109,7 @@ static int remove_one(struct cli *cli, const char *text)
     struct cli_node node = {0};
     int rc;
 
-    if (cli_flag(cli, "force") && is_missing(text))
+    if (cli_flag(cli, "force") && is_missing(cli, text))
         return CLI_OK;
     rc = cli_node_open(cli, text, CLI_OPEN_WRITE | CLI_OPEN_SHUT, &node);
     if (!rc && !is_link(&node))

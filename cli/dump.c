@@ -387,6 +387,36 @@ static enum style style_of(const char *format)
     return style;
 }
 
+/* A field's own dimensions are no dimensions that a region could choose from. */
+static int csv_refused(const struct sink *s)
+{
+    const int32_t ndim = zarr_array_ndim(s->dump->node->array);
+    const int32_t keep = 2 - s->field.ndim; /* of the array's */
+    static const char *const what[] = {"an element", "a row", "a plane"};
+    struct cli_string hint = {0};
+    int rc;
+
+    if (keep >= 0 && keep <= ndim) {
+        cli_string_printf(&hint, "Choose %s: NODE[", what[keep]);
+        for (int32_t d = 0; d < ndim; d++)
+            cli_string_printf(&hint, "%s%s", d > 0 ? "," : "",
+                              d < ndim - keep ? "0" : ":");
+        cli_string_printf(&hint, "].%s", s->field.ndim > 0 ? " Or --format=json." : "");
+    } else {
+        cli_string_printf(&hint, "Choose --format=json (or text, npy, elements).");
+    }
+    if (s->field.ndim > 0)
+        rc = cli_error(s->dump->cli, CLI_USAGE, hint.text,
+                       "csv has rows and columns, not %d dimensions: %d of them are of "
+                       "field %s, a subarray",
+                       (int)s->ndim, (int)s->field.ndim, s->field.options.field);
+    else
+        rc = cli_error(s->dump->cli, CLI_USAGE, hint.text,
+                       "csv has rows and columns, not %d dimensions", (int)s->ndim);
+    cli_string_free(&hint);
+    return rc;
+}
+
 int cli_dump(const struct cli_dump *dump)
 {
     struct sink s = {.dump = dump, .style = style_of(dump->format)};
@@ -409,8 +439,7 @@ int cli_dump(const struct cli_dump *dump)
             dump->cli, CLI_UNSUPPORTED, "Choose --format=elements (or text, csv, json).",
             "%s: elements of variable length have no %s form", node->shown, dump->format);
     else if (s.style == STYLE_CSV && s.ndim > 2)
-        rc = cli_error(dump->cli, CLI_USAGE, "Choose a plane: NODE[0,:,:].",
-                       "csv has rows and columns, not %d dimensions", (int)s.ndim);
+        rc = csv_refused(&s);
     else
         rc = stream(&s, selection);
     zarr_selection_free(selection);

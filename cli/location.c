@@ -3,6 +3,9 @@
  *
  *     PATH | file://PATH | STORE:/NODE | SCHEME:REST, each with [REGION] behind
  *
+ * SCHEME:/... is of the store that a plug-in has registered under that name, unless
+ * there is a file or folder of it here: then it is STORE:/NODE. SCHEME://... always is.
+ *
  * Where PATH has no ":/", the store's root is looked for: from the deepest
  * folder on the path that is a node, up to the topmost node of the unbroken
  * chain above it. So x.zarr/a/b is node a/b of x.zarr, and an array in a plain
@@ -97,13 +100,47 @@ static bool is_folder_name(const char *text, size_t n)
     return is;
 }
 
-/* The ":/" that ends a store's name; the one of "file://" is none. */
-static char *find_split(char *text)
+struct scheme {
+    const char *text;
+    size_t bytes;
+    bool found;
+};
+
+static int see_scheme(void *user, const zarr_registry_item *item)
+{
+    struct scheme *s = user;
+
+    s->found = strcmp(item->origin, "core") != 0 && strlen(item->name) == s->bytes &&
+               strncmp(item->name, s->text, s->bytes) == 0;
+    return s->found;
+}
+
+/* The colon behind the name of a plug-in's store that text begins with, or NULL. */
+static char *plugin_colon(struct cli *cli, char *text)
+{
+    struct scheme s = {text, strcspn(text, ":/"), false};
+    char *name;
+    bool is_here;
+
+    if (text[s.bytes] != ':' ||
+        zarr_context_list(cli->ctx, ZARR_REGISTRY_STORE, see_scheme, &s, NULL) !=
+            ZARR_OK ||
+        !s.found)
+        return NULL;
+    name = cli_format("%.*s", (int)s.bytes, text);
+    is_here = strncmp(text + s.bytes, "://", 3) != 0 && exists(name);
+    free(name);
+    return is_here ? NULL : text + s.bytes;
+}
+
+/* The ":/" that ends a store's name; the one behind a scheme is none. */
+static char *find_split(char *text, const char *scheme)
 {
     char *found = NULL;
 
     for (char *at = strstr(text, ":/"); at; at = strstr(at + 1, ":/"))
-        if (at > text && (at[2] != '/' || is_folder_name(text, (size_t)(at - text))))
+        if (at > text && at != scheme &&
+            (at[2] != '/' || is_folder_name(text, (size_t)(at - text))))
             found = at;
     return found;
 }
@@ -195,21 +232,22 @@ static bool has_scheme(const char *text)
     return n > 1 && text[n] == ':' && (strncmp(text + n, "://", 3) == 0 || !exists(text));
 }
 
-static void find_place(const char *text, struct place *p)
+static void find_place(struct cli *cli, const char *text, struct place *p)
 {
     char *whole = cli_strdup(text), *start = whole, *split;
     char *root;
+    const char *scheme = plugin_colon(cli, start);
 
     if (strncmp(start, "file://", 7) == 0)
         start += 7;
-    split = find_split(start);
+    split = find_split(start, scheme);
     p->region = cut_region(start, split);
     strip_slashes(start);
     if (split) {
         *split = '\0';
         p->root = cli_strdup(start);
         p->path = cli_strdup(split + 1 + strspn(split + 1, "/"));
-    } else if (has_scheme(start)) {
+    } else if (scheme || has_scheme(start)) {
         p->root = cli_strdup(start);
         p->path = cli_strdup("");
     } else {
@@ -219,6 +257,18 @@ static void find_place(const char *text, struct place *p)
         p->root = root;
     }
     free(whole);
+}
+
+char *cli_local_path(struct cli *cli, const char *text)
+{
+    struct place p = {0};
+    char *path = NULL;
+
+    find_place(cli, text, &p);
+    if (!plugin_colon(cli, p.root) && !has_scheme(p.root))
+        path = cli_path_join(p.root, p.path);
+    place_free(&p);
+    return path;
 }
 
 /* ---- the node ------------------------------------------------------------------ */
@@ -317,7 +367,7 @@ int cli_node_open(struct cli *cli, const char *text, unsigned flags,
     int rc;
 
     *node = (struct cli_node){0};
-    find_place(text, &place);
+    find_place(cli, text, &place);
     node->path = cli_strdup(place.path);
     node->region = place.region ? cli_strdup(place.region) : NULL;
     node->shown = *place.path ? cli_format("%s:/%s", place.root, place.path)

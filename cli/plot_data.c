@@ -329,7 +329,9 @@ static int read_values(struct reading *r)
         return cli_error(r->q->cli, CLI_USAGE, "Choose a field: --field=NAME.",
                          "%s holds structs", r->q->node->shown);
     if (r->field.ndim > 0)
-        return cli_error(r->q->cli, CLI_UNSUPPORTED, NULL,
+        return cli_error(r->q->cli, CLI_UNSUPPORTED,
+                         "Choose a field without dimensions of its own; zarrc export "
+                         "--field writes this one.",
                          "field %s of %s is a subarray: a picture has one value for each "
                          "element",
                          r->field.options.field, r->q->node->shown);

@@ -71,12 +71,22 @@ static void add_pair(struct cli_string *out, const char *key, size_t key_bytes,
         add_value(out, value);
 }
 
+/* Of a name, which may be a URI: the colon in front of "//" is its own. */
+static size_t name_length(const char *text)
+{
+    size_t n = strcspn(text, ":");
+
+    while (strncmp(text + n, "://", 3) == 0)
+        n += 3 + strcspn(text + n + 3, ":");
+    return n;
+}
+
 /* "NAME:VALUE,KEY=VALUE" as {"name": ..., "configuration": {...}} or, for v2, {"id": ...,
  * ...}. */
 static int add_short(struct cli *cli, const char *kind, const char *text, bool v2,
                      struct cli_string *out)
 {
-    size_t name_bytes = strcspn(text, ":");
+    const size_t name_bytes = name_length(text);
     const char *at = text[name_bytes] ? text + name_bytes + 1 : "";
     const char *first = positional(text, name_bytes);
     struct cli_string conf = {0};
@@ -170,7 +180,6 @@ static int codecs_v2(struct cli *cli, int n, struct cli_string *out)
 int cli_spec_keys(struct cli *cli, struct cli_spec *s)
 {
     const char *text = cli_text(cli, "key-encoding");
-    const char *colon = text ? strchr(text, ':') : NULL;
     struct cli_string out = {0};
     int rc;
 
@@ -179,7 +188,7 @@ int cli_spec_keys(struct cli *cli, struct cli_spec *s)
     if (strcmp(text, "default") != 0 && strcmp(text, "v2") != 0)
         s->spec.separator = 0; /* the model's: this one may know none */
     s->spec.key_encoding = text;
-    if (*text == '{' || !colon || strncmp(colon, "://", 3) == 0)
+    if (*text == '{' || text[name_length(text)] == '\0')
         return CLI_OK;
     rc = add_short(cli, "key encoding", text, false, &out);
     s->spec.key_encoding = cli_spec_keep(s, CLI_TEXT_KEYS, out.text);

@@ -97,6 +97,18 @@ def test_list(zarrc):
     assert "zstd" in zarrc("list", "codecs").text
 
 
+def test_codec_names_that_are_uris(zarrc, tmp_path):
+    uri = "https://codec.zarrs.dev/bytes_to_bytes/fletcher32"
+    for at, codec in enumerate([uri, "numcodecs.fletcher32", f"{uri}:", f"{{\"name\": \"{uri}\"}}"]):
+        zarrc("create", "--shape=4", "--dtype=int16", f"--codec={codec}", tmp_path / f"{at}.zarr")
+    named = [zarrc("info", "--json", tmp_path / f"{at}.zarr").json["codecs"] for at in range(4)]
+    assert all(codecs == named[0] for codecs in named) and "fletcher32" in str(named[0])
+    failed = zarrc("create", "--shape=4", "--dtype=int16", "-C", f"{uri}:no=1", tmp_path / "no.zarr", code=None)
+    assert failed.code and "fletcher32" in failed.err and '"https"' not in failed.err
+    failed = zarrc("create", "--shape=4", "--dtype=int16", "-C", "https://x.y/z", tmp_path / "no.zarr", code=None)
+    assert failed.code and "https://x.y/z" in failed.err
+
+
 def test_errors_as_json(zarrc, tmp_path):
     error = zarrc("info", "--json", tmp_path / "no.zarr", code=3).error
     assert error["exit"] == 3 and error["code"] == "not found"

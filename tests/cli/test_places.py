@@ -35,6 +35,13 @@ def test_file_url_and_absolute(zarrc, tree):
         assert zarrc("info", "--json", text).json["path"] == "g/temp"
 
 
+def test_rm_force_by_url(zarrc, tree):
+    zarrc("rm", "-f", f"file://{tree}/x.zarr/g/temp")
+    assert not (tree / "x.zarr/g/temp").exists()
+    zarrc("rm", "-f", f"file://{tree}/x.zarr/g/temp", f"{tree}/none.zarr:/a", f"file://{tree}/none.zarr/a")
+    zarrc("rm", "-f", "nosuch://x/y", code=6)  # nobody knows whether it is there
+
+
 def test_from_inside(zarrc, tree):
     inside = tree / "x.zarr" / "g"
     assert zarrc("info", "--json", "temp", cwd=inside).json["shape"] == [4, 6]

@@ -65,6 +65,21 @@ def test_subarrays(zarrc, tmp_path):
     assert shown == data["s"][1, :2].tolist()
 
 
+@pytest.mark.parametrize("field, advice, region", [
+    ("s", "Choose an element: NODE[0,0]. Or --format=json.", "[0,0]"),
+    ("m.z", "Choose a row: NODE[0,:]. Or --format=json.", "[0,:]"),
+])
+def test_csv_of_subarrays(zarrc, tmp_path, field, advice, region):
+    data = sample(WITH_SUBARRAY)
+    np.save(tmp_path / "d.npy", data)
+    zarrc("import", tmp_path / "d.npy", tmp_path / "x.zarr", "--format=2", "--chunks=2,3")
+    refused = zarrc("cat", "--format=csv", f"--field={field}", tmp_path / "x.zarr", code=2).err
+    assert f"field {field}, a subarray" in refused and advice in refused
+    text = zarrc("cat", "--format=csv", f"--field={field}", f"{tmp_path / 'x.zarr'}{region}").text
+    want = data["s"][0, 0] if field == "s" else data["m"]["z"][0]
+    assert [[int(v) for v in line.split(",")] for line in text.splitlines()] == want.tolist()
+
+
 def test_formats(zarrc, tmp_path):
     data = sample(TYPE, (3,))
     np.save(tmp_path / "d.npy", data)
@@ -153,5 +168,6 @@ def test_plot(zarrc, tmp_path):
     zarrc("import", tmp_path / "d.npy", tmp_path / "x.zarr", "--format=2")
     assert "--field" in zarrc("plot", "-o", tmp_path / "p.png", tmp_path / "x.zarr", code=2).err
     assert "subarray" in zarrc("plot", "-o", tmp_path / "p.png", "--field=s", tmp_path / "x.zarr", code=6).err
+    assert "Choose a field" in zarrc("plot", "-o", tmp_path / "p.png", "--field=s", tmp_path / "x.zarr", code=6).err
     zarrc("plot", "-o", tmp_path / "p.png", "--field=k", tmp_path / "x.zarr")
     assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
