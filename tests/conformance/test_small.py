@@ -86,7 +86,8 @@ def test_every_pattern(context, name):
         assert width(name) == 16 or float(text) == value
     finite = sorted((v, p) for p, v in enumerate(values) if not np.isnan(v))
     for (v, p), (w, q) in zip(finite, finite[1:]):
-        assert lib.zarr_dtype_compare(dtype, element(name, p), element(name, q)) * (v < w) <= 0
+        if v < w:  # not the two zeros
+            assert lib.zarr_dtype_compare(dtype, element(name, p), element(name, q)) < 0
 
 
 @pytest.mark.parametrize("name", FLOATS)
