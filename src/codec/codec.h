@@ -92,6 +92,7 @@ struct zr_chain_place {
 struct zr_front {
     bool v2;       /* a filter of v2 that stands between arrays: views what it gets */
     bool turned;   /* a transpose (in v2: order F), and not one dimension since */
+    bool big;      /* v2: what names the order of its elements gets big-endian ones */
     bool flat;     /* a filter has made one dimension of the array */
     int32_t round; /* keepbits of numcodecs' bitround, the last in front; -1: none */
 };

@@ -63,6 +63,14 @@ out:
     return st;
 }
 
+/* Categorize: its numbers have an order of their own. */
+static bool front_names_big(const struct zarr_codec_spec *s)
+{
+    const char *dtype = zarr_codec_spec_text(s, "dtype");
+
+    return s->vt->canonical == zr_spec_categorized.canonical && dtype && *dtype == '>';
+}
+
 zarr_status zr_front_v2(struct zr_chain *chain, const struct zr_parse *p, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
@@ -83,7 +91,9 @@ zarr_status zr_front_v2(struct zr_chain *chain, const struct zr_parse *p, zarr_e
         if (st != ZARR_OK)
             return zr_link_prefix(err, st, &chain->codec[i]);
     }
-    if (big) { /* libraries of such codecs know no others */
+    chain->codec[to].front.big = big;
+    if (big && !front_names_big(
+                   &chain->codec[to])) { /* libraries of such codecs know no others */
         st =
             zr_fail(err, ZARR_ERR_UNSUPPORTED, "\"%s\" takes little-endian elements only",
                     chain->codec[to].vt->name);
@@ -113,6 +123,7 @@ void zr_front_note(struct zr_chain *chain)
         const bool transpose = s->vt->canonical == zr_spec_transpose.canonical;
 
         now.v2 = s->front.v2;
+        now.big = s->front.big;
         s->front = now;
         if (front_flattens(s)) {
             now.flat = true;

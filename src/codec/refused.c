@@ -32,6 +32,20 @@ const struct zr_refusal zr_codec_refused[] = {
      "done, and little-endian ones only: no text of fixed length (<U3, |S3), no lists, "
      "objects or complex numbers, no None where it is not the fill value; with order F "
      "zarr-python reads other elements than it wrote"},
+    {"elements", "json2, encoding",
+     "texts in other encodings than utf-8 and ascii, as Python may write them, are not "
+     "read"},
+    {"elements", "categorize, astype of floats or text",
+     "the numbers of labels are integers of 8 to 64 bits"},
+    {"elements", "categorize, dtype of another array",
+     "dtype must be the array's in width and byte order: numcodecs makes that type of "
+     "what it decodes, and zarr-python views or converts it"},
+    {"elements", "vlen-array of |O", "Python objects in lists, which would be pickled"},
+    {"elements", "shuffle, elementsize 0",
+     "in v2 NCZarr and numcodecs differ in what it means (the data type's size, or "
+     "none)"},
+    {"elements", "delta of bools",
+     "NumPy's differences of bools do not add up to them again"},
     {"elements", "delta",
      "one of dtype and astype is complex, must be both or none: NumPy refuses or loses "
      "the rest"},

@@ -339,10 +339,13 @@ static zarr_status categorize_type(const zarr_codec_spec *spec, const zarr_dtype
         return object_wrong_type(spec, dtype, "only text is done", err);
     if (!categorize_is_object(text))
         ZR_TRY(zr_dtype_find(spec->dtypes, text, &own, &order, err));
-    if (!own || !zarr_dtype_equal(own, dtype) || order == ZARR_ORDER_BIG)
+    if (!own || !zarr_dtype_equal(own, dtype) ||
+        (order == ZARR_ORDER_BIG) != spec->front.big)
         st = zr_fail(err, ZARR_ERR_UNSUPPORTED,
                      "categorize: dtype \"%.64s\" is not the array's, %s%s", text,
-                     zarr_dtype_kind(dtype) == ZARR_KIND_UTF32 ? "little-endian " : "",
+                     zarr_dtype_kind(dtype) != ZARR_KIND_UTF32 ? ""
+                     : spec->front.big                         ? "big-endian "
+                                                               : "little-endian ",
                      zr_spec_type_name(dtype));
 out:
     return st;

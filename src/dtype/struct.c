@@ -108,10 +108,15 @@ static zarr_status field_shape(const struct zr_struct *s, struct zr_field *f,
     f->shape = zr_calloc(s->alloc, ZR_MAX(n, (size_t)1), sizeof *f->shape);
     if (!f->shape)
         return zr_fail_memory(err, n * sizeof *f->shape);
-    for (; f->ndim < (int32_t)n; item = item->next, f->ndim++)
-        if (!zr_json_u64(item, &f->shape[f->ndim]) || f->shape[f->ndim] == 0)
+    for (; f->ndim < (int32_t)n; item = item->next, f->ndim++) {
+        if (!zr_json_u64(item, &f->shape[f->ndim]))
             return field_refuse(
                 f, "has a subarray whose shape is no list of whole numbers from 1", err);
+        if (f->shape[f->ndim] == 0)
+            return zr_fail(
+                err, ZARR_ERR_UNSUPPORTED,
+                "struct: field \"%.64s\" has a subarray whose shape has a zero", f->name);
+    }
     if (!zr_product_u64(f->shape, n, &f->n_items))
         return field_refuse(f, "has a subarray too large to count", err);
     return ZARR_OK;

@@ -251,7 +251,7 @@ def test_text_order_f(context):
 
 
 @pytest.mark.parametrize("astype", ["|u1", "|i1", "<u2", ">u2", ">i4", "<u8"])
-@pytest.mark.parametrize("dtype", ["|O", "<U3", "<U1", "<U9"])
+@pytest.mark.parametrize("dtype", ["|O", "<U3", "<U1", "<U9", ">U3"])
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("shape,chunks", SHAPES, ids=str)
 def test_categorize(context, rng, astype, dtype, order, shape, chunks):
@@ -289,7 +289,9 @@ def test_categorize_refuses(context):
     make()
     make("<U3", "<U3")
     for arguments, says in [({"dtype": "<U3", "filter_dtype": "<U4"}, "is not the array's"),
-                            ({"dtype": ">U3", "filter_dtype": ">U3"}, "little-endian"),
+                            ({"dtype": ">U3", "filter_dtype": "<U3"}, "little-endian"),
+                            ({"dtype": "<U3", "filter_dtype": ">U3"}, "is not the array's, little-endian"),
+                            ({"dtype": ">U3", "filter_dtype": ">U4"}, "is not the array's, big-endian"),
                             ({"dtype": "<U3"}, "is not the array's"),
                             ({"dtype": "<i4"}, "only text is done"),
                             ({"labels": ["a", 1]}, "a list of texts"),

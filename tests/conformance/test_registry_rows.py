@@ -117,6 +117,9 @@ REFUSED |= {
     # Documents of v2 instead of names.
     ("elements", "S0, U0, V0"): ([cases.document_v2(name, None, SHAPE, CHUNKS) for name in ("|S0", "<U0", "|V0")],
                                     "elements of zero bytes"),
+    ("elements", "struct with an empty subarray"): ([cases.document_v2(
+        [["a", "<i4"], ["b", "<i2", shape]], None, SHAPE, CHUNKS) for shape in ([0], [2, 0])],
+        "whose shape has a zero"),
     ("codec", "pickle"): (["pickle", "numcodecs.pickle"], "run whatever code"),
     ("codec", "json"): (["json", "numcodecs.json"], "do not say their shape"),
     ("codec", "msgpack"): (["msgpack", "numcodecs.msgpack"], "do not say their shape"),
@@ -140,6 +143,22 @@ REFUSED |= {
               for dtype in ("<c8", "|S3", "<U3", "<M8[s]")),
             (">i4", "C", "takes little-endian elements only"), ("<i4", "F", "other elements than it wrote"))],
         NUMBERS_OR_TEXT + ", and little-endian ones only: no text of fixed length"),
+    ("elements", "json2, encoding"): ([
+        cases.document_v2("|O", "", SHAPE, CHUNKS, filters=[{"id": "json2", "encoding": encoding}])
+        for encoding in ("latin-1", "utf-16")], '"utf-8" and "ascii" are known|other encodings than utf-8'),
+    ("elements", "categorize, astype of floats or text"): ([cases.document_v2("|O", "", SHAPE, CHUNKS, filters=[
+        {"id": "categorize", "labels": ["a"], "dtype": "|O", "astype": astype}]) for astype in ("<f4", "|S1", "|b1")],
+        "no integer of 8 to 64 bits|integers of 8 to 64 bits"),
+    ("elements", "categorize, dtype of another array"): ([cases.document_v2(dtype, "", SHAPE, CHUNKS, filters=[
+        {"id": "categorize", "labels": ["a"], "dtype": own}]) for dtype, own in (
+            ("<U2", "|O"), ("<U2", ">U2"), ("<U2", "<U4"), (">U2", ">U4"))],
+        "is not the array's|dtype must be the array's"),
+    ("elements", "vlen-array of |O"): ([cases.document_v2("|O", None, SHAPE, CHUNKS, filters=[
+        {"id": "vlen-array", "dtype": "|O"}])], "Python objects"),
+    ("elements", "shuffle, elementsize 0"): ([cases.document_v2("<i4", 0, SHAPE, CHUNKS, filters=[
+        {"id": "shuffle", "elementsize": 0}])], "NCZarr and numcodecs differ"),
+    ("elements", "delta of bools"): ([cases.document_v2("|b1", False, SHAPE, CHUNKS, filters=[
+        {"id": "delta", "dtype": "|b1"}])], 'dtype "|b1" is no type of integers|do not add up to them'),
     ("elements", "delta"): ([cases.document_v2(dtype, None, SHAPE, CHUNKS, filters=[
         {"id": "delta", "dtype": dtype, "astype": astype}]) for dtype, astype in (("<c8", "<f4"), ("<f8", "<c16"))],
         "one of dtype and astype is complex, must be both or none"),

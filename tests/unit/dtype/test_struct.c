@@ -165,7 +165,7 @@ static const struct {
      "two fields are called \"f1\""},
     {"[[\"a\",\"|O\"]]", ZARR_ERR_UNSUPPORTED, "Python objects"},
     {"[[\"a\",\"<f16\"]]", ZARR_ERR_UNSUPPORTED, "long double"},
-    {"[[\"a\",\"<i4\",[0]]]", ZARR_ERR_INVALID, "whole numbers from 1"},
+    {"[[\"a\",\"<i4\",[0]]]", ZARR_ERR_UNSUPPORTED, "shape has a zero"},
     {"[[\"a\",\"<i4\",[-1]]]", ZARR_ERR_INVALID, "whole numbers from 1"},
     {"[[\"a\",\"<i4\",\"2\"]]", ZARR_ERR_INVALID, "whole numbers from 1"},
     {"[[\"a\",\"<i4\",[4294967296,4294967296]]]", ZARR_ERR_INVALID, "too large"},
