@@ -15,11 +15,14 @@ static const struct cli_option options[] = {
     {"limit", 'N', 0, "N", NULL, "show N elements of each array (default: 10)"},
     {"storage", 0, 0, NULL, NULL, "chunks, shards, codecs and format count, too"},
     {"data", 0, 0, NULL, NULL, "only elements (and what must be equal for them) count"},
+    CLI_FIELD_OPTION,
     {NULL, 0, 0, NULL, NULL, NULL}};
 
 static const struct cli_example examples[] = {
     {"zarrc diff a.zarr b.zarr", "All nodes, attributes and elements."},
     {"zarrc diff --rtol=1e-6 a.zarr/temp b.zarr/temp", "Elements within a tolerance."},
+    {"zarrc diff --field=pos.x a.zarr/particles b.zarr/particles",
+     "One field of arrays of structs."},
     {"zarrc diff -q 'a.zarr/temp[0]' 'a.zarr/temp[1]' && echo equal",
      "Two steps of one array, by exit code."},
     {NULL, NULL}};
@@ -39,7 +42,7 @@ static int read_options(struct diff *d)
     d->tolerant = cli_text(cli, "rtol") || cli_text(cli, "atol");
     d->nan_differs = cli_flag(cli, "nan-differs");
     d->storage = cli_flag(cli, "storage");
-    d->data_only = cli_flag(cli, "data");
+    d->data_only = cli_flag(cli, "data") || cli_text(cli, "field");
     d->ignore_attributes = d->data_only;
     return rc;
 }
@@ -55,15 +58,39 @@ static bool shapes_equal(const zarr_selection *a, const zarr_selection *b)
                                 (size_t)ndim * sizeof(uint64_t)) == 0);
 }
 
-static void shape_fact(struct diff_pair *p, const zarr_selection *a,
-                       const zarr_selection *b)
+static void fact_of_shapes(struct diff_pair *p, const char *what, int32_t ndim_a,
+                           const uint64_t *a, int32_t ndim_b, const uint64_t *b)
 {
-    char *ta = cli_shape_text(zarr_selection_ndim(a), zarr_selection_shape(a));
-    char *tb = cli_shape_text(zarr_selection_ndim(b), zarr_selection_shape(b));
+    char *ta = cli_shape_text(ndim_a, a), *tb = cli_shape_text(ndim_b, b);
 
-    cli_diff_fact(p, "shape", ta, tb, false);
+    cli_diff_fact(p, what, ta, tb, false);
     free(ta);
     free(tb);
+}
+
+/* The field of both that --field names, else their elements. */
+static int find_fields(struct diff_pair *p)
+{
+    const struct cli_node a = {.array = p->a, .shown = p->shown_a};
+    const struct cli_node b = {.array = p->b, .shown = p->shown_b};
+    int rc = cli_field_find(p->d->cli, &a, &p->field[0]);
+
+    return rc ? rc : cli_field_find(p->d->cli, &b, &p->field[1]);
+}
+
+static bool same_fields(struct diff_pair *p)
+{
+    const struct cli_field *a = &p->field[0], *b = &p->field[1];
+    const bool same = zarr_dtype_equal(a->type, b->type);
+
+    if (!same && p->d->data_only)
+        cli_diff_fact(p, "data type", cli_type_name(a->type), cli_type_name(b->type),
+                      false);
+    if (a->ndim == b->ndim &&
+        memcmp(a->shape, b->shape, (size_t)a->ndim * sizeof *a->shape) == 0)
+        return same;
+    fact_of_shapes(p, "shape of the field", a->ndim, a->shape, b->ndim, b->shape);
+    return false;
 }
 
 /* na, nb: where the regions are; arrays are open. */
@@ -71,20 +98,22 @@ static int compare_arrays(struct diff_pair *p, const struct cli_node *na,
                           const struct cli_node *nb)
 {
     zarr_selection *sa = NULL, *sb = NULL;
-    int rc = cli_node_select(p->d->cli, na, p->a, &sa);
+    bool same;
+    int rc = find_fields(p);
 
+    if (!rc)
+        rc = cli_node_select(p->d->cli, na, p->a, &sa);
     if (!rc)
         rc = cli_node_select(p->d->cli, nb, p->b, &sb);
     if (rc)
         goto out;
     if (!p->d->data_only)
         cli_diff_arrays(p);
-    else if (!zarr_dtype_equal(zarr_array_dtype(p->a), zarr_array_dtype(p->b)))
-        cli_diff_fact(p, "data type", cli_type_name(zarr_array_dtype(p->a)),
-                      cli_type_name(zarr_array_dtype(p->b)), false);
+    same = same_fields(p);
     if (!shapes_equal(sa, sb))
-        shape_fact(p, sa, sb);
-    else if (zarr_dtype_equal(zarr_array_dtype(p->a), zarr_array_dtype(p->b)))
+        fact_of_shapes(p, "shape", zarr_selection_ndim(sa), zarr_selection_shape(sa),
+                       zarr_selection_ndim(sb), zarr_selection_shape(sb));
+    else if (same)
         rc = cli_diff_elements(p, sa, sb);
 out:
     zarr_selection_free(sa);
@@ -272,7 +301,9 @@ const struct cli_command cli_cmd_diff = {
         "Compares two arrays, regions of arrays, or groups with everything below them: "
         "shape, data type, fill value, names of dimensions, attributes, and every "
         "element. How elements are stored (chunks, codecs, format) makes no difference "
-        "unless --storage is given.\n\n"
+        "unless --storage is given. With --field one field of arrays of structs is "
+        "compared, and nothing else of them; a subarray's dimensions stand behind those "
+        "of the array.\n\n"
         "Elements are equal when their bits are, or both are NaN; with --rtol or --atol "
         "when |a - b| <= atol + rtol * |b|. Memory is bounded, however large the arrays "
         "are.\n\n"

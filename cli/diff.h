@@ -34,6 +34,10 @@ struct diff_pair {
     zarr_array *a, *b;
     uint64_t n_facts; /* differences of what is not elements */
     bool in_elements; /* JSON: the list of elements is open */
+    /* What is compared: whole elements or --field's, of both; a subarray's dimensions
+     * stand behind those of the regions. */
+    struct cli_field field[2];
+    int32_t ndim; /* of positions that are shown */
     struct diff_elements elements;
 };
 

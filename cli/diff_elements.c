@@ -18,8 +18,8 @@ struct comparing {
     uint64_t most;                  /* elements in a box */
     bool enough;
     const zarr_selection *outer[2];
-    const zarr_dtype *type;
-    uint64_t item_bytes;
+    const zarr_dtype *type; /* of a value: an element, or one of its field's */
+    uint64_t value_bytes, n_values, item_bytes; /* item_bytes: n_values of them */
     bool is_number;
     char *data[2];
     zarr_heap *heap[2]; /* of elements of variable length, else NULL */
@@ -55,12 +55,12 @@ static double distance(const struct comparing *c, const void *a, const void *b)
     bool nx, ny;
 
     if (zarr_dtype_kind(c->type) == ZARR_KIND_INT) {
-        const int64_t p = read_signed(a, c->item_bytes);
-        const int64_t q = read_signed(b, c->item_bytes);
+        const int64_t p = read_signed(a, c->value_bytes);
+        const int64_t q = read_signed(b, c->value_bytes);
 
         return (double)(p > q ? (uint64_t)p - (uint64_t)q : (uint64_t)q - (uint64_t)p);
     }
-    if (zarr_dtype_kind(c->type) == ZARR_KIND_UINT && c->item_bytes == 8) {
+    if (zarr_dtype_kind(c->type) == ZARR_KIND_UINT && c->value_bytes == 8) {
         uint64_t p, q;
 
         memcpy(&p, a, 8);
@@ -93,7 +93,7 @@ static bool elements_equal(const struct comparing *c, const void *a, const void 
     const struct diff *d = c->p->d;
     const bool same_bits = zarr_dtype_variable(c->type)
                                ? zarr_dtype_compare(c->type, a, b) == 0
-                               : memcmp(a, b, (size_t)c->item_bytes) == 0;
+                               : memcmp(a, b, (size_t)c->value_bytes) == 0;
 
     *by = -1;
     if (same_bits && !d->nan_differs)
@@ -110,18 +110,27 @@ static bool elements_equal(const struct comparing *c, const void *a, const void 
     return *by == 0 || (isfinite(*by) && *by <= d->atol + d->rtol * magnitude(c, b));
 }
 
-static void count_element(struct comparing *c, const uint64_t *inside, const char *a,
-                          const char *b, double by)
+/* value: which of the element's. */
+static void count_value(struct comparing *c, const uint64_t *inside, uint64_t value,
+                        const char *a, const char *b)
 {
     struct diff_elements *e = &c->p->elements;
+    const struct cli_field *f = &c->p->field[0];
     uint64_t at[ZARR_MAX_RANK];
+    double by;
 
+    if (elements_equal(c, a, b, &by))
+        return;
     for (int32_t d = 0; d < c->boxes.ndim; d++)
         at[d] = c->origin[d] + inside[d];
+    for (int32_t d = f->ndim - 1; d >= 0; d--) {
+        at[c->boxes.ndim + d] = value % f->shape[d];
+        value /= f->shape[d];
+    }
     cli_diff_element(c->p, at, a, b);
     if (by > e->largest) {
         e->largest = by;
-        memcpy(e->largest_at, at, (size_t)c->boxes.ndim * sizeof *at);
+        memcpy(e->largest_at, at, (size_t)c->p->ndim * sizeof *at);
     }
 }
 
@@ -129,15 +138,15 @@ static void compare_items(struct comparing *c)
 {
     uint64_t at[ZARR_MAX_RANK];
     const struct cli_boxes *b = &c->boxes;
+    const char *x = c->data[0], *y = c->data[1];
 
     memcpy(at, b->start, sizeof at);
     for (uint64_t i = 0; i < b->n_items; i++) {
-        const char *x = c->data[0] + i * c->item_bytes;
-        const char *y = c->data[1] + i * c->item_bytes;
-        double by;
-
-        if (!elements_equal(c, x, y, &by))
-            count_element(c, at, x, y, by);
+        for (uint64_t v = 0; v < c->n_values; v++) {
+            count_value(c, at, v, x, y);
+            x += c->value_bytes;
+            y += c->value_bytes;
+        }
         for (int32_t d = b->ndim - 1; d >= 0; d--) {
             if (++at[d] < b->start[d] + b->count[d])
                 break;
@@ -148,7 +157,7 @@ static void compare_items(struct comparing *c)
 
 static zarr_status read_box(struct comparing *c, int side, zarr_error *err)
 {
-    zarr_io_options opts = {.struct_size = sizeof opts};
+    zarr_io_options opts = c->p->field[side].options;
     zarr_selection *selection = NULL;
     int64_t shape[ZARR_MAX_RANK];
     zarr_tensor tensor;
@@ -156,6 +165,7 @@ static zarr_status read_box(struct comparing *c, int side, zarr_error *err)
 
     cli_boxes_tensor(&c->boxes, c->data[side], c->boxes.n_items * c->item_bytes, shape,
                      &tensor);
+    cli_field_tensor(&c->p->field[side], shape, &tensor);
     if (!st)
         st = cli_heap(c->p->d->cli, c->type, &c->heap[side], err);
     opts.heap = c->heap[side];
@@ -181,7 +191,7 @@ static int compare_box(struct comparing *c)
     if (d->nan_differs || zarr_dtype_variable(c->type) ||
         memcmp(c->data[0], c->data[1], (size_t)bytes) != 0)
         compare_items(c);
-    c->p->elements.n_compared += c->boxes.n_items;
+    c->p->elements.n_compared += c->boxes.n_items * c->n_values;
     d->done_bytes += bytes;
     cli_progress_update(&d->progress, d->done_bytes, 0);
     return d->cli->out_failed ? CLI_IO : CLI_OK;
@@ -251,7 +261,7 @@ static int compare_stored(struct comparing *c, const struct cli_chunks *chunks)
     for (size_t i = 0; i < chunks->n && !rc && !c->enough; i++)
         rc = compare_chunk(c, chunks->at + i * (size_t)ndim);
     if (!rc && !c->enough) {
-        c->p->elements.n_compared = all;
+        c->p->elements.n_compared = cli_mul(all, c->n_values);
         d->done_bytes = begun + cli_mul(all, c->item_bytes);
         cli_progress_update(&d->progress, d->done_bytes, 0);
     }
@@ -277,8 +287,11 @@ int cli_diff_elements(struct diff_pair *p, const zarr_selection *sa,
     struct cli_chunks chunks;
     int rc;
 
-    c.type = zarr_array_dtype(p->a);
-    c.item_bytes = zarr_dtype_item_bytes(c.type);
+    c.type = p->field[0].type;
+    c.value_bytes = zarr_dtype_item_bytes(c.type);
+    c.n_values = p->field[0].n_values;
+    c.item_bytes = c.n_values * c.value_bytes;
+    p->ndim = zarr_selection_ndim(sa) + p->field[0].ndim;
     c.is_number = cli_is_number(c.type);
     c.most = cli_buffer_bytes(p->d->cli) / 2 / c.item_bytes;
     if (c.most > (64u << 20) / c.item_bytes)

@@ -133,7 +133,7 @@ static void element_json(struct diff_pair *p, const uint64_t *at, const void *a,
                          const void *b)
 {
     struct cli_json *j = cli_json(p->d->cli);
-    const zarr_dtype *type = zarr_array_dtype(p->a);
+    const zarr_dtype *type = p->field[0].type;
     struct cli_string text = {0};
 
     if (!p->in_elements) {
@@ -142,7 +142,7 @@ static void element_json(struct diff_pair *p, const uint64_t *at, const void *a,
         p->in_elements = true;
     }
     cli_json_object(j);
-    cli_json_shape(cli_key(j, "index"), zarr_array_ndim(p->a), at);
+    cli_json_shape(cli_key(j, "index"), p->ndim, at);
     cli_element_json(p->d->cli, type, a, &text);
     cli_json_raw(cli_key(j, "a"), text.text);
     text.n_bytes = 0;
@@ -155,11 +155,11 @@ static void element_json(struct diff_pair *p, const uint64_t *at, const void *a,
 static void element_text(struct diff_pair *p, const uint64_t *at, const void *a,
                          const void *b)
 {
-    const zarr_dtype *type = zarr_array_dtype(p->a);
+    const zarr_dtype *type = p->field[0].type;
     struct cli_string text = {0};
 
     cli_string_printf(&text, "  [");
-    for (int32_t d = 0; d < zarr_array_ndim(p->a); d++)
+    for (int32_t d = 0; d < p->ndim; d++)
         cli_string_printf(&text, "%s%" PRIu64, d ? ", " : "", at[d]);
     cli_string_printf(&text, "]: ");
     cli_element_text(p->d->cli, type, a, &text);
@@ -216,7 +216,7 @@ static void end_text(struct diff_pair *p)
     cli_printf(p->d->cli, "  %" PRIu64 " of %" PRIu64 " elements differ", e->n_different,
                e->n_compared);
     if (e->largest >= 0) {
-        char *at = cli_shape_text(zarr_array_ndim(p->a), e->largest_at);
+        char *at = cli_shape_text(p->ndim, e->largest_at);
 
         cli_printf(p->d->cli, ", by %.6g at most, at %s", e->largest, at);
         free(at);

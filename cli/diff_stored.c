@@ -31,7 +31,9 @@ bool cli_diff_stored(const struct diff_pair *p, struct cli_chunks *out)
     const uint64_t total = grid_count(p->a);
 
     *out = (struct cli_chunks){.ndim = zarr_array_ndim(p->a)};
-    if (d->nan_differs || d->a.region || d->b.region || total <= FEW_CHUNKS ||
+    if (d->nan_differs ||
+        !zarr_dtype_equal(zarr_array_dtype(p->a), zarr_array_dtype(p->b)) ||
+        d->a.region || d->b.region || total <= FEW_CHUNKS ||
         !same_text(zarr_array_chunk_grid(p->a), zarr_array_chunk_grid(p->b)) ||
         !cli_same_fill(p->a, p->b))
         return false;

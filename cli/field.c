@@ -33,7 +33,8 @@ int cli_field_find(struct cli *cli, const struct cli_node *node, struct cli_fiel
 void cli_field_tensor(const struct cli_field *field, int64_t shape[ZARR_MAX_RANK],
                       zarr_tensor *tensor)
 {
-    for (int32_t d = 0; d < field->ndim; d++)
+    /* too many: the library says so before it looks at them */
+    for (int32_t d = 0; d < field->ndim && tensor->ndim + d < ZARR_MAX_RANK; d++)
         shape[tensor->ndim + d] = (int64_t)field->shape[d];
     tensor->ndim += field->ndim;
 }

@@ -62,7 +62,7 @@ _zarrc()
         reencode) words+=' -c --chunks -s --shards -C --codec --index-codec --index-at-start --fill --dims -a --attributes --format --key-encoding --separator --order --resume -f --force --verify' ;;
         migrate) words+=' --format -n --dry-run -f --force --remove-old' ;;
         verify) words+=' --no-data' ;;
-        diff) words+=' --rtol --atol --nan-differs -N --limit --storage --data' ;;
+        diff) words+=' --rtol --atol --nan-differs -N --limit --storage --data --field' ;;
         clean) words+=' -n --dry-run --age' ;;
         consolidate) words+=' --check --key' ;;
         plot) words+=' -o --output -f --force -t --term -s --slice --field --size -m --map -p --percentiles --min --max --hide-fill --origin --aspect --bare --title' ;;

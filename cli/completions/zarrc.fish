@@ -123,6 +123,7 @@ complete -c zarrc -n '__fish_seen_subcommand_from diff' -l nan-differs -d 'NaN i
 complete -c zarrc -n '__fish_seen_subcommand_from diff' -s N -l limit -x -d 'show N elements of each array (default: 10)'
 complete -c zarrc -n '__fish_seen_subcommand_from diff' -l storage -d 'chunks, shards, codecs and format count, too'
 complete -c zarrc -n '__fish_seen_subcommand_from diff' -l data -d 'only elements (and what must be equal for them) count'
+complete -c zarrc -n '__fish_seen_subcommand_from diff' -l field -x -d 'one field of an array of structs; a.b: of a struct inside'
 complete -c zarrc -n '__fish_seen_subcommand_from clean' -s n -l dry-run -d 'list what is left over, remove nothing'
 complete -c zarrc -n '__fish_seen_subcommand_from clean' -l age -x -d 'leave files alone that are younger (default: 3600)'
 complete -c zarrc -n '__fish_seen_subcommand_from consolidate' -l check -d 'write nothing; compare what is there with the nodes, exit 1 when it differs'

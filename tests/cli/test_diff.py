@@ -203,3 +203,54 @@ def test_sparse_giants(zarrc, tmp_path, shards):
     arrays[1][5, 6] = 7  # stored or not, it is the fill value
     arrays[0][2 ** 29 + 1, 2 ** 20 + 4] = 1
     zarrc("diff", tmp_path / "a", tmp_path / "b")
+
+
+def fields(zarrc, tmp_path, name, change=None):
+    dtype = np.dtype([("a", "<i4"), ("s", ">i2", (2, 3)), ("n", [("x", "<f8"), ("y", "S3")])])
+    data = np.zeros((5, 4), dtype)
+    data["a"] = np.arange(20).reshape(5, 4)
+    data["s"] = np.arange(120).reshape(5, 4, 2, 3)
+    data["n"]["x"] = np.arange(20).reshape(5, 4) / 4
+    if change:
+        change(data)
+    np.save(tmp_path / "d.npy", data)
+    zarrc("import", tmp_path / "d.npy", tmp_path / name, "--format=2", "--chunks=2,3")
+    return tmp_path / name
+
+
+def test_one_field(zarrc, tmp_path):
+    def change(data):
+        data["s"][3, 1, 1, 2] += 7
+        data["n"]["x"][4, 0] += 0.5
+
+    a, b = fields(zarrc, tmp_path, "a.zarr"), fields(zarrc, tmp_path, "b.zarr", change)
+    zarrc("attrs", "set", b, "other", "1")
+    zarrc("diff", a, b, code=1)
+    zarrc("diff", "--field=a", a, b)
+    zarrc("diff", "--field=n.y", a, b)
+    found = zarrc("diff", "--json", "--field=s", a, b, code=1).json["nodes"][0]
+    assert found["differences"] == [] and found["elements"] == [{"index": [3, 1, 1, 2], "a": 83, "b": 90}]
+    assert found["elements_compared"] == 120 and found["elements_different"] == 1
+    assert found["largest_difference"] == 7
+    text = zarrc("diff", "--field=s", f"{a}[3]", f"{b}[3]", code=1).text
+    assert "[1, 1, 2]: 83 | 90" in text and "1 of 24 elements differ" in text
+    assert "[4, 0]: 4.0 | 4.5" in zarrc("diff", "--field=n.x", a, b, code=1).text
+    zarrc("diff", "--field=n.x", "--atol=0.5", a, b)
+    assert "nothing" in zarrc("diff", "--field=nothing", a, b, code=None).err
+
+
+def test_one_field_of_two_types(zarrc, tmp_path):
+    a = fields(zarrc, tmp_path, "a.zarr")
+    other = np.zeros((5, 4), [("s", "<i2", (3, 2)), ("a", ">i4"), ("n", "<i2")])
+    other["a"] = np.arange(20).reshape(5, 4)
+    np.save(tmp_path / "d.npy", other)
+    zarrc("import", tmp_path / "d.npy", tmp_path / "b.zarr", "--format=2", "--chunks=5,4")
+    zarrc("diff", "--field=a", a, tmp_path / "b.zarr")  # in another place, in another order
+    assert "shape of the field: (2, 3) | (3, 2)" in zarrc("diff", "--field=s", a, tmp_path / "b.zarr", code=1).text
+    assert "data type" in zarrc("diff", "--field=n", a, tmp_path / "b.zarr", code=1).text
+
+
+def test_positions_in_regions(zarrc, tmp_path):
+    zarr.save_array(tmp_path / "a.zarr", np.arange(12).reshape(3, 4))
+    text = zarrc("diff", f"{tmp_path}/a.zarr[0]", f"{tmp_path}/a.zarr[1]", code=1).text
+    assert "  [0]: 0 | 4\n" in text and "by 4 at most, at (0,)\n" in text
