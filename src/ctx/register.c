@@ -92,12 +92,58 @@ zarr_status zarr_context_register_dtype(zarr_context *ctx,
                         err); /* lists itself, some have no v3 name */
 }
 
+/* Where v2 has a codec of its own by that name, nobody shall guess which of the two an
+ * implementation does: the values would be wrong. */
+static zarr_status formats_unsaid(const zarr_codec_impl_vtable *vt, zarr_error *err)
+{
+    if (vt->caps & (ZARR_CODEC_FOR_V2 | ZARR_CODEC_FOR_V3))
+        return ZARR_OK;
+    return zr_fail(err, ZARR_ERR_INVALID,
+                   "codec implementation \"%s\": Zarr v2 has a codec \"%s\" of its own: "
+                   "ZARR_CODEC_FOR_V2 or ZARR_CODEC_FOR_V3 must say which one it does",
+                   vt->impl, vt->codec);
+}
+
+/* Before the room has checked the table: what is wrong otherwise it will say. */
+static zarr_status check_impl_formats(const zarr_context *ctx,
+                                      const zarr_codec_impl_vtable *vt, zarr_error *err)
+{
+    const bool whole = vt->struct_size >= offsetof(zarr_codec_impl_vtable, size_hint);
+
+    if (!whole || !vt->codec || !vt->impl ||
+        !zr_codec_spec_has(&ctx->codecs, vt->codec, true))
+        return ZARR_OK;
+    return formats_unsaid(vt, err);
+}
+
+/* An implementation may have come before its specification; one of somebody else's that
+ * was there cannot mean the new one. */
+static zarr_status check_spec_formats(const zarr_context *ctx,
+                                      const zarr_codec_spec_vtable *vt,
+                                      const char *origin, zarr_error *err)
+{
+    const bool whole = vt->struct_size >= offsetof(zarr_codec_spec_vtable, chains);
+    zarr_status st = ZARR_OK;
+
+    if (!whole || !vt->name || !(vt->flags & ZARR_CODEC_SPEC_V2))
+        return ZARR_OK;
+    for (size_t i = 0; i < ctx->impls.n && st == ZARR_OK; i++) {
+        const struct zr_impl *impl = ctx->impls.items[i];
+
+        if (zr_streq(impl->vt.codec, vt->name) && zr_streq(impl->origin, origin))
+            st = formats_unsaid(&impl->vt, err);
+    }
+    return st;
+}
+
 zarr_status zarr_context_register_codec_spec(zarr_context *ctx,
                                              const zarr_codec_spec_vtable *vtable,
                                              const char *origin, zarr_error *err)
 {
     zarr_status st = register_begin(ctx, ZARR_REGISTRY_CODEC, vtable, origin, err);
 
+    if (st == ZARR_OK)
+        st = check_spec_formats(ctx, vtable, origin, err);
     if (st == ZARR_OK)
         st = zr_codec_spec_register(&ctx->codecs, vtable, register_row(ctx)->origin, err);
     if (st == ZARR_OK)
@@ -111,6 +157,8 @@ zarr_status zarr_context_register_codec_impl(zarr_context *ctx,
 {
     zarr_status st = register_begin(ctx, ZARR_REGISTRY_CODEC_IMPL, vtable, origin, err);
 
+    if (st == ZARR_OK)
+        st = check_impl_formats(ctx, vtable, err);
     if (st == ZARR_OK) {
         register_row(ctx)->index = (uint32_t)ctx->impls.n;
         st = zr_impl_register(&ctx->impls, vtable, register_row(ctx)->origin, err);

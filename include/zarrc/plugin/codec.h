@@ -220,7 +220,8 @@ enum {
     ZARR_CODEC_SAFE = 8,  /**< bounds-checked on any input */
     ZARR_CODEC_DETERMINISTIC = 16, /**< equal input gives equal encoded bytes */
     /** Which specification of the name `codec` it does: the one with ZARR_CODEC_SPEC_V2.
-     * Without it, or with ZARR_CODEC_FOR_V3: the one without that flag. */
+     * With ZARR_CODEC_FOR_V3, or neither: the one without that flag. Where there is one
+     * with that flag, neither is refused. */
     ZARR_CODEC_FOR_V2 = 32,
     ZARR_CODEC_FOR_V3 = 64 /**< with ZARR_CODEC_FOR_V2: both */
 };

@@ -300,7 +300,10 @@ static void test_for_which(void **state)
     assert_ok(add_impl(ctx, "scale_offset", "cpu.v2", ZARR_CODEC_FOR_V2));
     assert_true(zr_impl_is_for(impl_of(ctx, "cpu.v2"), own));
     assert_false(zr_impl_is_for(impl_of(ctx, "cpu.v2"), core));
-    assert_ok(add_impl(ctx, "scale_offset", "cpu.v3", 0));
+    assert_fails(add_impl(ctx, "scale_offset", "cpu.v3", 0), ZARR_ERR_INVALID,
+                 "tests: codec implementation \"cpu.v3\": Zarr v2 has a codec "
+                 "\"scale_offset\" of its own: ZARR_CODEC_FOR_V2 or ");
+    assert_ok(add_impl(ctx, "scale_offset", "cpu.v3", ZARR_CODEC_FOR_V3));
     assert_false(zr_impl_is_for(impl_of(ctx, "cpu.v3"), own));
     assert_true(zr_impl_is_for(impl_of(ctx, "cpu.v3"), core));
     assert_ok(
@@ -308,11 +311,17 @@ static void test_for_which(void **state)
     assert_true(zr_impl_is_for(impl_of(ctx, "cpu.all"), own));
     assert_true(zr_impl_is_for(impl_of(ctx, "cpu.all"), core));
     /* A preference tells the two apart by the codec's format. */
-    assert_ok(add_impl(ctx, "scale_offset", "cpu.v2", 0));
+    assert_ok(add_impl(ctx, "scale_offset", "cpu.v2", ZARR_CODEC_FOR_V3));
     assert_fails(add_impl(ctx, "scale_offset", "cpu.v2", ZARR_CODEC_FOR_V3),
                  ZARR_ERR_EXISTS, "by tests");
     assert_fails(add_impl(ctx, "scale_offset", "cpu.all", ZARR_CODEC_FOR_V2),
                  ZARR_ERR_EXISTS, "by tests");
+    /* In the other order: one's own must say it, another's means what there was. */
+    assert_ok(add_impl(ctx, "cast_value", "cpu.mine", 0));
+    assert_fails(add_spec(ctx, "cast_value", ZARR_CODEC_SPEC_V2, "tests"),
+                 ZARR_ERR_INVALID, "\"cpu.mine\": Zarr v2 has a codec \"cast_value\"");
+    assert_false(zr_codec_spec_has(&ctx->codecs, "cast_value", true));
+    assert_ok(add_spec(ctx, "cast_value", ZARR_CODEC_SPEC_V2, "somebody else"));
     zarr_context_free(ctx);
 }
 
@@ -347,7 +356,7 @@ static void test_lost(void **state)
 
     assert_ok(zarr_context_create(&ctx, &o, &terr));
     assert_ok(add_impl(ctx, "nosuch", "cpu.acme", 0));
-    assert_ok(add_impl(ctx, "json2", "cpu.acme", 0));
+    assert_ok(add_impl(ctx, "json2", "cpu.acme", ZARR_CODEC_FOR_V3));
     assert_ok(add_impl(ctx, "zstd", "cpu.acme", ZARR_CODEC_FOR_V2));
     assert_ok(add_impl(ctx, "later", "cpu.acme", 0));
     assert_ok(add_spec(ctx, "later", 0, "tests"));
