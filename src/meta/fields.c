@@ -6,6 +6,7 @@
  */
 #include "meta_int.h"
 
+#include <math.h>
 #include <string.h>
 
 /* zarrc/limits.h states these. */
@@ -143,6 +144,61 @@ zarr_status zr_meta_check_members(const struct zr_json *root, const char *const 
     return ZARR_OK;
 }
 
+/* The infinity that a number beyond the type rounds to, NULL: it is no such number. */
+static const char *fill_infinity(const zarr_dtype *dtype, const struct zr_json *v)
+{
+    uint64_t element[2];
+    double d = 0;
+
+    if ((!zr_json_is(v, ZR_JSON_NUMBER) && !zr_json_is(v, ZR_JSON_STRING)) ||
+        zarr_dtype_item_bytes(dtype) > sizeof element ||
+        !zr_parse_f64(v->u.text.ptr, v->u.text.bytes, &d) ||
+        zr_dtype_fill_parse(dtype, v, 3, element, NULL) == ZARR_OK)
+        return NULL;
+    return signbit(d) ? "\"-Infinity\"" : "\"Infinity\"";
+}
+
+static void fill_put_part(struct zr_str *text, const char *infinity,
+                          const struct zr_json *v)
+{
+    if (infinity)
+        zr_str_puts(text, infinity);
+    else
+        zr_json_write(v, 0, text);
+}
+
+/* Stored numbers are rounded to nearest, as all libraries read them: 1e39 is infinite in
+ * float32. Who creates an array with such a fill value is told so instead. */
+static bool fill_rounds(struct zr_array_meta *m, const struct zr_json *v)
+{
+    const bool pair = zarr_dtype_kind(m->dtype) == ZARR_KIND_COMPLEX;
+    const struct zr_json *real = pair ? zr_json_at(v, 0) : v;
+    const struct zr_json *imaginary = pair ? zr_json_at(v, 1) : NULL;
+    const char *infinity[2] = {NULL, NULL};
+    struct zr_str text;
+    bool done = false;
+
+    if ((!pair && zarr_dtype_kind(m->dtype) != ZARR_KIND_FLOAT) ||
+        (pair && (!zr_json_is(v, ZR_JSON_ARRAY) || zr_json_count(v) != 2)))
+        return false;
+    infinity[0] = fill_infinity(m->dtype, real);
+    infinity[1] = pair ? fill_infinity(m->dtype, imaginary) : NULL;
+    if (!infinity[0] && !infinity[1])
+        return false;
+    zr_str_init(&text, m->alloc);
+    zr_str_puts(&text, pair ? "[" : "");
+    fill_put_part(&text, infinity[0], real);
+    if (pair) {
+        zr_str_puts(&text, ",");
+        fill_put_part(&text, infinity[1], imaginary);
+        zr_str_puts(&text, "]");
+    }
+    done = zr_str_status(&text, NULL) == ZARR_OK &&
+           zarr_dtype_parse(m->dtype, zr_str_text(&text), m->fill, NULL) == ZARR_OK;
+    zr_str_deinit(&text);
+    return done;
+}
+
 zarr_status zr_meta_fill(struct zr_array_meta *m, const struct zr_meta_env *env,
                          const struct zr_json *v, zarr_error *err)
 {
@@ -159,6 +215,8 @@ zarr_status zr_meta_fill(struct zr_array_meta *m, const struct zr_meta_env *env,
     }
     if (env->stored && zr_dtype_zero_is_bits(m->dtype, v))
         memset(m->fill, 0, bytes);
+    else if (env->stored && fill_rounds(m, v))
+        m->fill_defined = true;
     else if (m->format == 2)
         st = zr_dtype_fill_parse_v2(m->dtype, v, &order, m->fill, err);
     else

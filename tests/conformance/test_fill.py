@@ -6,6 +6,7 @@ import pytest
 
 import cases
 import peers
+from zarrc_ctypes import ZarrcError
 
 
 def bits(value, unsigned):
@@ -109,3 +110,39 @@ def test_bare_words(context, tmp_path, value):
     array = context.store(str(tmp_path)).open()
     assert array.fill_bytes == np.float64(value.replace("Infinity", "inf")).tobytes() or value == "NaN"
     assert f'"fill_value": "{value}"' in array.metadata
+
+
+BEYOND = [("float16", 65520, "inf"), ("float16", -65520.0, "-inf"), ("float32", 1e39, "inf"),
+          ("float32", -3.5e38, "-inf"), ("float16", 65519, "65504"), ("float32", 3.4028235e38, "3.4028235e38"),
+          ("complex64", [1e39, 2.5], "inf"), ("complex64", [1.5, -1e39], "1.5"), ("complex128", [1.5, 2.5], "1.5")]
+
+
+@pytest.mark.parametrize("format", [2, 3])
+@pytest.mark.parametrize("data_type,value,real", BEYOND, ids=name)
+def test_beyond(context, tmp_path, data_type, value, real, format):
+    """What is stored is rounded to nearest, as others do; nobody can create such an array."""
+    dtype = np.dtype(data_type)
+    document = cases.document_v2(dtype.str, value, (3,), (2,)) if format == 2 else \
+        cases.document_v3(data_type, value, [cases.LITTLE], (3,), (2,))
+    cases.put_document(tmp_path, document)
+    array = context.store(str(tmp_path)).open()
+    got = array.read(dtype)
+    assert got.real[0] == dtype.type(0).real.dtype.type(real)
+    for peer in (peers.PYTHON, peers.TENSORSTORE):
+        cases.same_bits(np.asarray(peers.read(peer, tmp_path)).astype(dtype), got)
+    if not np.isinf(got.view(dtype.type(0).real.dtype)).any():
+        return
+    with pytest.raises(ZarrcError, match="out of range") as raised:
+        context.store().create(document=document)
+    assert raised.value.code == "INVALID"
+
+
+@pytest.mark.parametrize("data_type,value", [("float8_e4m3fn", 1e9), ("float4_e2m1fn", 7.5), ("int8", 128),
+                                             ("float32", [1e39]), ("float32", "1e39x"), ("complex64", [1e39])])
+def test_beyond_without_infinity(context, data_type, value):
+    store = context.store()
+    codec = cases.PLAIN if data_type in ("float8_e4m3fn", "float4_e2m1fn", "int8") else cases.LITTLE
+    store.put("zarr.json", json.dumps(cases.document_v3(data_type, value, [codec], (3,), (2,))).encode())
+    with pytest.raises(ZarrcError, match="fill_value") as raised:
+        store.open()
+    assert raised.value.code in ("CORRUPT", "UNSUPPORTED")
