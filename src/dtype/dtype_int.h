@@ -109,7 +109,7 @@ zarr_status zr_real_fill_print(const zarr_dtype_info *info, int format,
 /* By bytes. */
 int zr_vlen_compare(const zarr_dtype_info *info, const void *a, const void *b);
 
-/* ---- registry.c, find.c ---- */
+/* ---- claims.c, find.c ---- */
 /* "V8", the form of any type of so many bytes: shared by all, the raw type's in look-ups.
  */
 bool zr_is_raw_form(const char *type);
@@ -124,6 +124,16 @@ const struct zr_dtype_entry *zr_family_of_v2(const struct zr_dtype_registry *r,
  * as v2 has it. */
 bool zr_family_takes(const zarr_dtype_vtable *v, const char *own, const char *name);
 bool zr_family_takes_v2(const zarr_dtype_vtable *v, const char *bare);
+
+/* ---- claims.c ---- */
+/* EXISTS, INVALID: a table that is to be registered has a name that is taken or cannot be
+ * one, or lacks something. */
+zarr_status zr_dtype_check_table(struct zr_dtype_registry *r, const zarr_dtype_vtable *v,
+                                 const char *origin, zarr_error *err);
+/* EXISTS, INTERNAL: what a type's table wrote is a name or type of somebody else's, or
+ * none that it goes by. */
+zarr_status zr_dtype_check_texts(const struct zr_dtype_registry *r,
+                                 const struct zarr_dtype *t, zarr_error *err);
 
 /* ---- the core's tables ---- */
 enum {

@@ -62,7 +62,9 @@ static zarr_status check_facts(zarr_dtype_info *info, zarr_error *err)
                        "data type %s: elements of %" PRIu64 " bytes, at most %" PRIu64
                        " are supported",
                        info->name, info->item_bytes, ZR_ITEM_BYTES_MAX);
-    if (info->kind == 0 || info->item_bytes % info->swap_bytes != 0 ||
+    if (info->kind == 0 || info->item_bytes == 0 ||
+        info->item_bytes % info->swap_bytes != 0 ||
+        ((info->flags & ZARR_DTYPE_VARIABLE) && info->item_bytes < sizeof(zarr_vlen)) ||
         info->components > 2 || info->item_bytes % info->components != 0 ||
         info->item_bits > info->item_bytes * 8 ||
         info->component_bits > info->item_bits / info->components)
@@ -180,6 +182,7 @@ zarr_status zr_dtype_make(struct zarr_dtype **out, struct zr_dtype_registry *r,
     ZR_TRY(write_text(t, ZARR_DTYPE_TEXT_V3, &t->v3_json, err));
     ZR_TRY(write_text(t, ZARR_DTYPE_TEXT_NAME, &t->name, err));
     ZR_TRY(write_v2(t, err));
+    ZR_TRY(zr_dtype_check_texts(r, t, err));
     if (!t->name && !t->v2) {
         st = zr_fail(err, ZARR_ERR_INTERNAL, "data type %s: its table gives no name",
                      t->info.name);
@@ -220,7 +223,11 @@ zarr_status zr_dtype_intern(struct zr_dtype_registry *r, struct zarr_dtype *made
 
     zr_mutex_lock(&r->locked.mutex);
     old = zr_map_get(&r->locked.made, made->info.name);
-    if (!old) {
+    if (old && old->entry != made->entry) {
+        st = zr_fail(err, ZARR_ERR_EXISTS,
+                     "data type \"%.64s\" of %s: that name is taken by a type of %s",
+                     made->info.name, made->entry->origin, old->entry->origin);
+    } else if (!old) {
         if (r->most_bytes && bytes > r->most_bytes - r->locked.bytes)
             st = zr_fail(err, ZARR_ERR_LIMIT,
                          "data type %.64s: with it, the context's data types would take "

@@ -253,6 +253,155 @@ static void registering_families(void **state)
     zr_dtype_registry_deinit(&r);
 }
 
+/* ---- texts that a table writes ---- */
+
+static struct {
+    const char *v3, *name, *v2;
+    uint8_t dlpack_bits;
+    uint64_t item_bytes;
+    uint32_t flags;
+} told;
+
+static zarr_status told_parse(zarr_dtype_info *info, const zarr_dtype_host *host,
+                              const char *name, const char *json, zarr_error *err)
+{
+    ZR_UNUSED(host);
+    ZR_UNUSED(name);
+    ZR_UNUSED(json);
+    ZR_UNUSED(err);
+    info->kind = ZARR_KIND_INT;
+    info->item_bytes = told.item_bytes;
+    info->flags |= told.flags;
+    info->dlpack_code = told.dlpack_bits ? ZARR_DLPACK_INT : 0;
+    info->dlpack_bits = told.dlpack_bits;
+    info->dlpack_lanes = told.dlpack_bits ? 1 : 0;
+    return ZARR_OK;
+}
+
+static zarr_status told_parse_v2(zarr_dtype_info *info, const zarr_dtype_host *host,
+                                 const char *v2, zarr_error *err)
+{
+    return told_parse(info, host, v2, NULL, err);
+}
+
+static zarr_status told_write(const zarr_dtype_info *info, uint32_t what, char *text,
+                              size_t cap, size_t *text_bytes, zarr_error *err)
+{
+    const char *const say = what == ZARR_DTYPE_TEXT_V3     ? told.v3
+                            : what == ZARR_DTYPE_TEXT_NAME ? told.name
+                                                           : told.v2;
+
+    ZR_UNUSED(info);
+    ZR_UNUSED(err);
+    *text_bytes = strlen(say);
+    if (text)
+        snprintf(text, cap, "%s", say);
+    return ZARR_OK;
+}
+
+/* What look-ups would take for another type's is refused, of a single type when it is
+ * registered, of a family's member when it is made. */
+static void own_texts(void **state)
+{
+    static const struct {
+        const char *v3, *name, *v2;
+        uint8_t dlpack_bits;
+        uint64_t item_bytes;
+        zarr_status want;
+        const char *says;
+    } rows[] = {
+        {"\"acme\"", "acme", "", 0, 4, ZARR_OK, NULL},
+        {"{\"name\":\"acme\"}", "acme", "V4", 0, 4, ZARR_OK, NULL}, /* free for all */
+        {"\"acme\"", "float32", "", 0, 4, ZARR_ERR_EXISTS,
+         "of me: the name \"float32\" is taken by core's \"float32\""},
+        {"\"acme\"", "r32", "", 0, 4, ZARR_ERR_EXISTS, "taken by core's \"r\""},
+        {"\"float32\"", "acme", "", 0, 4, ZARR_ERR_EXISTS, "taken by core's \"float32\""},
+        {"{\"name\":\"numpy.datetime64\",\"configuration\":{}}", "acme", "", 0, 4,
+         ZARR_ERR_EXISTS, "taken by core's \"numpy.datetime64\""},
+        {"\"acme\"", "acme", "f4", 0, 4, ZARR_ERR_EXISTS,
+         "the v2 type \"f4\" is taken by core's \"float32\""},
+        {"\"acme\"", "acme", "S4", 0, 4, ZARR_ERR_EXISTS, "taken by core's"},
+        {"\"acme\"", "acme", "O", 0, 4, ZARR_ERR_INTERNAL, "writes the v2 type \"O\""},
+        {"\"acme\"", "foreign[1]", "", 0, 4, ZARR_ERR_EXISTS,
+         "of me: the name \"foreign[1]\" is taken by you's \"foreign\""},
+        {"\"acme\"", "nobody", "", 0, 4, ZARR_ERR_INTERNAL,
+         "of me: its table writes the name \"nobody\", which it does not go by"},
+        {"\"nobody\"", "acme", "", 0, 4, ZARR_ERR_INTERNAL, "which it does not go by"},
+        {"acme", "acme", "", 0, 4, ZARR_ERR_INTERNAL, "which names no type"},
+        {"\"acme\"", "acme", "", 32, 4, ZARR_ERR_EXISTS,
+         "DLPack type \"0,32,1\" is taken by core's \"int32\""},
+        {"\"acme\"", "acme", "", 0, 0, ZARR_ERR_INTERNAL, "gives wrong facts"},
+    };
+
+    (void)state;
+    for (int family = 0; family < 2; family++)
+        for (size_t i = 0; i < ZR_COUNT(rows); i++) {
+            const zarr_dtype *t = NULL;
+            struct zr_dtype_registry r;
+            zarr_dtype_vtable v = *zr_dtype_core[3];
+            zarr_error err = {0};
+            zarr_status st;
+
+            assert_int_equal(fill_registry(&r, NULL), ZARR_OK);
+            v.flags = ZARR_DTYPE_FAMILY;
+            v.name = "foreign";
+            v.v2 = v.numpy = NULL;
+            v.aliases = NULL;
+            v.parse = told_parse;
+            v.parse_v2 = told_parse_v2;
+            v.write = told_write;
+            assert_int_equal(zr_dtype_register(&r, &v, "you", &err), ZARR_OK);
+            v.flags = family ? ZARR_DTYPE_FAMILY : 0;
+            v.name = "acme";
+            told.v3 = rows[i].v3;
+            told.name =
+                family && zr_streq(rows[i].name, "acme") ? "acme[1]" : rows[i].name;
+            told.v2 = rows[i].v2;
+            told.dlpack_bits = rows[i].dlpack_bits;
+            told.item_bytes = rows[i].item_bytes;
+            st = zr_dtype_register(&r, &v, "me", &err);
+            if (family) {
+                assert_int_equal(st, ZARR_OK);
+                st = zr_dtype_find(&r, "acme[1]", &t, NULL, &err);
+            }
+            if (st != rows[i].want ||
+                (rows[i].says && !strstr(err.message, rows[i].says)))
+                fail_msg("row %d, family %d: %d %s", (int)i, family, st, err.message);
+            if (st == ZARR_OK && family) {
+                assert_int_equal(zr_dtype_find(&r, "r32", &t, NULL, &err), ZARR_OK);
+                assert_int_equal(zarr_dtype_kind(t), ZARR_KIND_RAW);
+            }
+            zr_dtype_registry_deinit(&r);
+        }
+}
+
+/* A variable-length element is a zarr_vlen at least. */
+static void variable_facts(void **state)
+{
+    struct zr_dtype_registry r;
+    zarr_dtype_vtable v = *zr_dtype_core[3];
+    zarr_error err = {0};
+
+    (void)state;
+    assert_int_equal(fill_registry(&r, NULL), ZARR_OK);
+    v.name = "acme";
+    v.v2 = v.numpy = NULL;
+    v.aliases = NULL;
+    v.parse = told_parse;
+    told.flags = ZARR_DTYPE_VARIABLE;
+    told.dlpack_bits = 0;
+    told.item_bytes = 4;
+    assert_int_equal(zr_dtype_register(&r, &v, "me", &err), ZARR_ERR_INTERNAL);
+    told.item_bytes = sizeof(zarr_vlen);
+    assert_int_equal(zr_dtype_register(&r, &v, "me", &err), ZARR_OK);
+    told.flags = 0;
+    v.name = "object";
+    v.v2 = "O";
+    assert_int_equal(zr_dtype_register(&r, &v, "me", &err), ZARR_ERR_EXISTS);
+    assert_non_null(strstr(err.message, "which filters tell apart"));
+    zr_dtype_registry_deinit(&r);
+}
+
 /* ---- a family from outside: a pair of elements of another type ---- */
 
 struct pair {
@@ -386,6 +535,7 @@ int main(void)
         cmocka_unit_test(registering),    cmocka_unit_test(registering_families),
         cmocka_unit_test(core_spellings), cmocka_unit_test(no_spellings),
         cmocka_unit_test(plugged_in),     cmocka_unit_test(broken),
+        cmocka_unit_test(own_texts),      cmocka_unit_test(variable_facts),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,329 @@
+/*
+ * dtype/claims.c - which names a newcomer may have: those of its table when it is
+ * registered, and what the table writes for each type that is made. A name, alias, v2,
+ * NumPy or DLPack type belongs to whoever registered it first, in every spelling that
+ * look-ups understand, so that a core type cannot be taken over; only raw bytes of a size
+ * ("V4") may be the v2 or NumPy form of many.
+ * Thread class: as the registry's (dtype.h).
+ */
+#include "dtype_int.h"
+
+#include <stdio.h>
+#include <string.h>
+
+bool zr_is_typestr(const char *type)
+{
+    return type[0] && strchr("biufcmMSUV", type[0]) &&
+           (type[1] == '\0' || (type[1] >= '0' && type[1] <= '9'));
+}
+
+bool zr_is_raw_form(const char *type)
+{
+    return type && type[0] == 'V' && type[1] >= '0' && type[1] <= '9';
+}
+
+/* A newcomer: its table, and who registers it. */
+struct claim {
+    const zarr_dtype_vtable *vt;
+    const char *origin;
+};
+
+static const char *table_name(const zarr_dtype_vtable *vt)
+{
+    return vt->name ? vt->name : vt->v2 ? vt->v2 : "";
+}
+
+static zarr_status taken(const struct claim *c, const char *what, const char *name,
+                         const struct zr_dtype_entry *old, zarr_error *err)
+{
+    if (!old)
+        return ZARR_OK;
+    return zr_fail(
+        err, ZARR_ERR_EXISTS,
+        "data type \"%.64s\" of %s: the %s \"%.64s\" is taken by %s's \"%.64s\"",
+        table_name(c->vt), c->origin, what, name, old->origin, table_name(&old->vt));
+}
+
+/* Names stand in JSON, in lists with blanks between them, and in texts that look-ups take
+ * apart: printable ASCII, and no first character that means something else. A family of
+ * v2 may go by "[". */
+static zarr_status check_spelling(const struct claim *c, const char *what,
+                                  const char *name, zarr_error *err)
+{
+    const char *p = name;
+
+    while (*p > ' ' && *p < 0x7F && *p != '"' && *p != '\\')
+        p++;
+    if (p > name && !*p && !strchr("<>|={", *name) &&
+        (*name != '[' || zr_streq(name, c->vt->v2)))
+        return ZARR_OK;
+    return zr_fail(
+        err, ZARR_ERR_INVALID,
+        "data type of %s: the %s must be printable ASCII without blanks, \" and "
+        "\\, and not begin with one of <>|=[{",
+        c->origin, what);
+}
+
+/* Whose v2 type that is, with or without a byte order in front. */
+static const struct zr_dtype_entry *owner_of_v2(const struct zr_dtype_registry *r,
+                                                const char *type)
+{
+    const char *bare = type[0] && strchr("<>|=", type[0]) ? type + 1 : type;
+    const struct zr_dtype_entry *old = zr_map_get(&r->v2, bare);
+
+    return old ? old : zr_family_of_v2(r, bare);
+}
+
+/* "r24" is a member of a family. */
+static const struct zr_dtype_entry *owner_of_v3(const struct zr_dtype_registry *r,
+                                                const char *name)
+{
+    const struct zr_dtype_entry *old = zr_map_get(&r->v3, name);
+
+    return old ? old : zr_family_of(r, name);
+}
+
+/* Look-ups take a v2 type wherever they take a name. */
+static zarr_status check_name(const struct zr_dtype_registry *r, const struct claim *c,
+                              const char *name, zarr_error *err)
+{
+    const struct zr_dtype_entry *old = NULL;
+    zarr_status st = ZARR_OK;
+
+    if (!name)
+        return ZARR_OK;
+    old = owner_of_v3(r, name);
+    ZR_TRY(taken(c, "name", name, old ? old : owner_of_v2(r, name), err));
+    st = check_spelling(c, "name", name, err);
+out:
+    return st;
+}
+
+/* What all types of a size share has no owner. A name of another type would be found in
+ * the fields of a struct. */
+static zarr_status check_v2(const struct zr_dtype_registry *r, const struct claim *c,
+                            zarr_error *err)
+{
+    const char *type = c->vt->v2;
+    const struct zr_dtype_entry *old = NULL;
+    zarr_status st = ZARR_OK;
+
+    if (!type || zr_is_raw_form(type))
+        return ZARR_OK;
+    old = owner_of_v2(r, type);
+    ZR_TRY(taken(c, "v2 type", type, old ? old : owner_of_v3(r, type), err));
+    if (strcmp(type, "O") == 0)
+        st = zr_fail(err, ZARR_ERR_EXISTS,
+                     "data type \"%.64s\" of %s: the v2 type \"O\" is taken by core's "
+                     "text and bytes, which filters tell apart",
+                     table_name(c->vt), c->origin);
+    else
+        st = check_spelling(c, "v2 type", type, err);
+out:
+    return st;
+}
+
+/* NumPy's own names for core types, "float32" and "datetime64[us]", are in no map. */
+static zarr_status check_numpy(struct zr_dtype_registry *r, const struct claim *c,
+                               zarr_error *err)
+{
+    const char *type = c->vt->numpy;
+    const zarr_dtype *old = NULL;
+    zarr_status st = ZARR_OK;
+
+    if (!type || zr_is_raw_form(type))
+        return ZARR_OK;
+    if (*type)
+        st = zr_dtype_from_numpy(r, type, &old, NULL, NULL);
+    if (st == ZARR_ERR_NO_MEMORY)
+        ZR_TRY(zr_fail_memory(err, strlen(type)));
+    ZR_TRY(taken(c, "NumPy type", type, old ? old->entry : NULL, err));
+    if (!(c->vt->flags & ZARR_DTYPE_FAMILY)) /* of a family it is the v2 type */
+        st = check_spelling(c, "NumPy type", type, err);
+out:
+    return st;
+}
+
+/* The types that were there first, in all their spellings, are no member of a new family.
+ */
+static zarr_status check_member(const struct claim *c, const char *name,
+                                const struct zr_dtype_entry *old, zarr_error *err)
+{
+    bool takes = name && zr_family_takes_v2(c->vt, name);
+
+    if (!name || zr_is_raw_form(name))
+        return ZARR_OK;
+    takes = takes || (c->vt->name && zr_family_takes(c->vt, c->vt->name, name));
+    for (const char *const *own = c->vt->aliases; own && *own && !takes; own++)
+        takes = zr_family_takes(c->vt, *own, name);
+    return takes ? taken(c, "member", name, old, err) : ZARR_OK;
+}
+
+static zarr_status check_family(const struct zr_dtype_registry *r, const struct claim *c,
+                                zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    for (size_t i = 0; i < r->n && (c->vt->flags & ZARR_DTYPE_FAMILY); i++) {
+        const struct zr_dtype_entry *old = r->entries[i];
+
+        ZR_TRY(check_member(c, old->vt.name, old, err));
+        ZR_TRY(check_member(c, old->vt.v2, old, err));
+        ZR_TRY(check_member(c, old->vt.numpy, old, err));
+        for (const char *const *alias = old->vt.aliases; alias && *alias; alias++)
+            ZR_TRY(check_member(c, *alias, old, err));
+    }
+out:
+    return st;
+}
+
+static zarr_status check_dlpack(const struct zr_dtype_registry *r, const struct claim *c,
+                                const struct zarr_dtype *t, zarr_error *err)
+{
+    const zarr_dtype *old = NULL;
+    char numbers[32];
+
+    if (t->info.dlpack_bits == 0 ||
+        zr_dtype_from_dlpack(r, t->info.dlpack_code, t->info.dlpack_bits,
+                             t->info.dlpack_lanes, &old, NULL) != ZARR_OK)
+        return ZARR_OK;
+    snprintf(numbers, sizeof numbers, "%u,%u,%u", t->info.dlpack_code,
+             t->info.dlpack_bits, t->info.dlpack_lanes);
+    return taken(c, "DLPack type", numbers, old->entry, err);
+}
+
+/* Whether that name leads to the entry, its table's own names and those of members. */
+static bool goes_by(const zarr_dtype_vtable *v, const char *name)
+{
+    const bool family = (v->flags & ZARR_DTYPE_FAMILY) != 0;
+
+    if (v->name &&
+        (zr_streq(name, v->name) || (family && zr_family_takes(v, v->name, name))))
+        return true;
+    for (const char *const *alias = v->aliases; alias && *alias; alias++)
+        if (zr_streq(name, *alias) || (family && zr_family_takes(v, *alias, name)))
+            return true;
+    return false;
+}
+
+static zarr_status not_its_own(const struct claim *c, const char *what, const char *name,
+                               const struct zr_dtype_entry *owner, zarr_error *err)
+{
+    if (owner)
+        return taken(c, what, name, owner, err);
+    return zr_fail(err, ZARR_ERR_INTERNAL,
+                   "data type \"%.64s\" of %s: its table writes the %s \"%.64s\", which "
+                   "it does not go by",
+                   table_name(c->vt), c->origin, what, name);
+}
+
+static const char *name_in(const struct zr_json *v)
+{
+    return zr_json_string(zr_json_is(v, ZR_JSON_OBJECT) ? zr_json_get(v, "name") : v);
+}
+
+/* What v3 metadata has: "name" or {"name": "name", ...}. */
+static zarr_status check_json(const struct zr_dtype_registry *r, const struct claim *c,
+                              const char *text, zarr_error *err)
+{
+    zarr_error e = {0};
+    struct zr_json_doc doc;
+    zarr_status st = ZARR_OK;
+    const char *name;
+
+    zr_json_doc_init(&doc, r->alloc);
+    st = zr_json_parse(&doc, text, strlen(text), NULL, &e);
+    name = st == ZARR_OK ? name_in(doc.root) : NULL;
+    if (st == ZARR_ERR_NO_MEMORY)
+        st = zr_fail_memory(err, strlen(text));
+    else if (st == ZARR_ERR_LIMIT) /* a struct of v2 nests deeper than its text for v3 */
+        st = ZARR_OK;
+    else if (!name)
+        st = zr_fail(err, ZARR_ERR_INTERNAL,
+                     "data type \"%.64s\" of %s: its table writes %.64s for metadata, "
+                     "which names no type",
+                     table_name(c->vt), c->origin, text);
+    else
+        st = goes_by(c->vt, name)
+                 ? ZARR_OK
+                 : not_its_own(c, "name", name, owner_of_v3(r, name), err);
+    zr_json_doc_deinit(&doc);
+    return st;
+}
+
+/* A short name may be the metadata's text: a struct's is. */
+static zarr_status check_short(const struct zr_dtype_registry *r, const struct claim *c,
+                               const struct zarr_dtype *t, zarr_error *err)
+{
+    const char *name = t->name;
+
+    if (!name || zr_streq(name, t->v3_json))
+        return ZARR_OK;
+    if (*name == '{' || *name == '"')
+        return check_json(r, c, name, err);
+    return goes_by(c->vt, name) ? ZARR_OK
+                                : not_its_own(c, "name", name, owner_of_v3(r, name), err);
+}
+
+/* Objects of v2 are text or bytes of any length, of the core's types, as filters say. */
+static bool goes_by_v2(const struct zr_dtype_entry *e, const char *bare)
+{
+    return zr_is_raw_form(bare) || zr_streq(bare, e->vt.v2) ||
+           ((e->vt.flags & ZARR_DTYPE_FAMILY) && zr_family_takes_v2(&e->vt, bare)) ||
+           (strcmp(bare, "O") == 0 && zr_streq(e->origin, "core"));
+}
+
+zarr_status zr_dtype_check_texts(const struct zr_dtype_registry *r,
+                                 const struct zarr_dtype *t, zarr_error *err)
+{
+    const struct claim c = {.vt = &t->entry->vt, .origin = t->entry->origin};
+    zarr_status st = ZARR_OK;
+
+    if (t->v3_json)
+        ZR_TRY(check_json(r, &c, t->v3_json, err));
+    ZR_TRY(check_short(r, &c, t, err));
+    if (t->v2) {
+        const char *bare = t->v2 + (strchr("<>|=", t->v2[0]) != NULL);
+
+        if (!goes_by_v2(t->entry, bare))
+            ZR_TRY(not_its_own(&c, "v2 type", bare, owner_of_v2(r, bare), err));
+    }
+    st = check_dlpack(r, &c, t, err);
+out:
+    return st;
+}
+
+static bool table_is_whole(const zarr_dtype_vtable *v)
+{
+    const bool family = (v->flags & ZARR_DTYPE_FAMILY) != 0;
+
+    if ((!v->name && !v->v2) || !v->parse || !v->fill_parse || !v->fill_print)
+        return false;
+    if (family && (!v->write || (v->v2 && !v->parse_v2)))
+        return false;
+    return !family || !v->numpy || zr_streq(v->numpy, v->v2);
+}
+
+zarr_status zr_dtype_check_table(struct zr_dtype_registry *r, const zarr_dtype_vtable *v,
+                                 const char *origin, zarr_error *err)
+{
+    const struct claim claim = {.vt = v, .origin = origin}, *c = &claim;
+    zarr_status st = ZARR_OK;
+
+    if (!table_is_whole(v)) {
+        st = zr_fail(
+            err, ZARR_ERR_INVALID,
+            "data type \"%.64s\" of %s: the table needs a name, parse, fill_parse, "
+            "fill_print, and for a family write, parse_v2 and the same letter for NumPy",
+            table_name(v), c->origin);
+        goto out;
+    }
+    ZR_TRY(check_name(r, c, v->name, err));
+    for (const char *const *alias = v->aliases; alias && *alias; alias++)
+        ZR_TRY(check_name(r, c, *alias, err));
+    ZR_TRY(check_v2(r, c, err));
+    ZR_TRY(check_numpy(r, c, err));
+    ZR_TRY(check_family(r, c, err));
+out:
+    return st;
+}
