@@ -239,7 +239,10 @@ ZARR_API const char *zarr_array_metadata(const zarr_array *array);
  * that is no Unicode) has no such text, and its node is CORRUPT, whatever else is in it.
  */
 ZARR_API const char *zarr_array_attributes(const zarr_array *array);
-/** Codecs as a JSON array, v2 arrays as the chain they are read through. */
+/**
+ * Codecs as a JSON array, v2 arrays as the chain they are read through. Filters of v2
+ * that v3 cannot say stand behind `bytes`; an array of v2 can be created of that, too.
+ */
 ZARR_API const char *zarr_array_codecs(const zarr_array *array);
 ZARR_API zarr_store *zarr_array_store(const zarr_array *array);
 ZARR_API zarr_store *zarr_array_chunk_store(const zarr_array *array);

@@ -485,6 +485,10 @@ zarr_status zr_chain_has_form(const struct zr_chain *chain, int format, zarr_err
  * doc has failed either way. */
 struct zr_json *zr_chain_write(struct zr_json_doc *doc, const struct zr_chain *chain,
                                int format);
+/* The same for people, and for making another array of it, in the notation of v3: where
+ * that has no form for filters of v2 these stand behind `bytes`, where they are, with the
+ * byte orders that they name. */
+struct zr_json *zr_chain_show(struct zr_json_doc *doc, const struct zr_chain *chain);
 void zr_chain_free(struct zr_chain *chain);
 
 /*

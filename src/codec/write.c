@@ -131,7 +131,7 @@ static struct zr_json *write_gzip_members(struct zr_json_doc *doc,
 /* zarr-python wants numcodecs' to have a configuration, be it empty. A v2 bitround and a
  * v2 packbits are numcodecs', too. */
 static struct zr_json *write_link_v3(struct zr_json_doc *doc,
-                                     const struct zarr_codec_spec *s)
+                                     const struct zarr_codec_spec *s, bool moved)
 {
     struct zr_json *out = zr_json_new(doc, ZR_JSON_OBJECT);
     const bool prefix = (s->vt->flags & ZARR_CODEC_SPEC_NUMCODECS) ||
@@ -145,7 +145,7 @@ static struct zr_json *write_link_v3(struct zr_json_doc *doc,
     zr_json_set(doc, out, "name", zr_json_new_text(doc, zr_str_text(&name)));
     if (s->shard)
         zr_json_set(doc, out, "configuration", zr_shard_spec_write(doc, s->shard));
-    else if (write_is_filter(s))
+    else if (write_is_filter(s) && moved)
         zr_json_set(doc, out, "configuration", write_filter_members(doc, s));
     else if (s->vt->canonical == zr_spec_gzip.canonical)
         zr_json_set(doc, out, "configuration", write_gzip_members(doc, s));
@@ -213,7 +213,7 @@ static struct zr_json *write_bytes_v3(struct zr_json_doc *doc,
                                       const struct zarr_codec_spec *s,
                                       const struct write_run *run)
 {
-    struct zr_json *out = write_link_v3(doc, s);
+    struct zr_json *out = write_link_v3(doc, s, true);
     struct zr_json *config = zr_json_get(out, "configuration");
 
     if (run->item_bytes == 1) {
@@ -252,8 +252,23 @@ struct zr_json *zr_chain_write(struct zr_json_doc *doc, const struct zr_chain *c
         zr_json_append(doc, out,
                        format == 2       ? write_link_v2(doc, chain, i)
                        : i == chain->a2b ? write_bytes_v3(doc, &chain->codec[i], &run)
-                                         : write_link_v3(doc, &chain->codec[i]));
+                                         : write_link_v3(doc, &chain->codec[i], true));
     }
+    return zr_json_ok(doc) ? out : NULL;
+}
+
+struct zr_json *zr_chain_show(struct zr_json_doc *doc, const struct zr_chain *chain)
+{
+    const struct write_run none = {0};
+    struct zr_json *out = NULL;
+
+    if (zr_chain_has_form(chain, 3, NULL) == ZARR_OK)
+        return zr_chain_write(doc, chain, 3);
+    out = zr_json_new(doc, ZR_JSON_ARRAY);
+    for (uint32_t i = 0; i < chain->n; i++)
+        zr_json_append(doc, out,
+                       i == chain->a2b ? write_bytes_v3(doc, &chain->codec[i], &none)
+                                       : write_link_v3(doc, &chain->codec[i], false));
     return zr_json_ok(doc) ? out : NULL;
 }
 

@@ -204,6 +204,6 @@ zarr_status zr_array_meta_write(const struct zr_array_meta *m, struct zr_json_do
 zarr_status zr_array_meta_codecs(const struct zr_array_meta *m, struct zr_json_doc *doc,
                                  struct zr_json **out, zarr_error *err)
 {
-    *out = zr_chain_write(doc, m->chain, 3);
+    *out = zr_chain_show(doc, m->chain);
     return *out ? ZARR_OK : zr_fail_memory(err, doc->arena.used_bytes);
 }

@@ -436,3 +436,55 @@ def test_another_fill_value_is_written(zarrc, tmp_path):
     zarrc("reencode", "--verify", "--fill=3", "--chunks=1024,1024", "--mem=16M", tmp_path / "a", tmp_path / "b")
     there = zarr.open_array(tmp_path / "b", mode="r")
     assert there.fill_value == 3 and (there[...] == 7).all()
+
+
+# ---- v2 filters that v3 cannot say --------------------------------------------------------
+
+def delta(dtype):
+    return {"id": "delta", "dtype": dtype, "astype": dtype}
+
+
+def numcodecs_delta(dtype):
+    return {"name": "numcodecs.delta", "configuration": {"dtype": dtype, "astype": dtype}}
+
+
+SHUFFLE = {"id": "shuffle", "elementsize": 4}
+UNSAYABLE = {
+    "order": ("<i4", [delta(">i4")], [numcodecs_delta(">i4")]),
+    "big": (">f8", [delta("<f8")], [numcodecs_delta("<f8")]),
+    "behind": ("<i4", [SHUFFLE, delta("<i4")],
+               [{"name": "numcodecs.shuffle", "configuration": {"elementsize": 4}}, numcodecs_delta("<i4")]),
+    "second": ("<i4", [delta("<i4"), delta(">i4")], [numcodecs_delta("<i4"), numcodecs_delta(">i4")]),
+}
+
+
+@pytest.fixture(params=list(UNSAYABLE))
+def unsayable(request, tmp_path):
+    dtype, filters, shown = UNSAYABLE[request.param]
+    endian = "big" if dtype[0] == ">" else "little"
+    document = {"zarr_format": 2, "shape": [7], "chunks": [4], "dtype": dtype, "fill_value": 0, "order": "C",
+                "filters": filters, "compressor": {"id": "zlib", "level": 1}}
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a/.zarray").write_text(json.dumps(document))
+    zarr.open_array(tmp_path / "a", mode="r+")[...] = np.arange(7)
+    return tmp_path, filters, [{"name": "bytes", "configuration": {"endian": endian}}, *shown,
+                               {"name": "numcodecs.zlib", "configuration": {"level": 1}}]
+
+
+def test_filters_without_a_form(zarrc, unsayable):
+    folder, filters, shown = unsayable
+    assert zarrc("info", "--json", folder / "a").json["codecs"] == shown
+    assert shown[1]["name"] in zarrc("info", folder / "a").text
+    zarrc("reencode", "--verify", "--chunks=3", folder / "a", folder / "b")
+    assert json.loads((folder / "b/.zarray").read_text())["filters"] == filters
+    assert zarr.open_array(folder / "b", mode="r")[...].tolist() == list(range(7))
+    zarrc("create", "--like", folder / "a", folder / "c")
+    assert json.loads((folder / "c/.zarray").read_text())["filters"] == filters
+    zarrc("reencode", "--codec=zlib:1", folder / "a", folder / "d")
+    assert json.loads((folder / "d/.zarray").read_text())["filters"] is None
+    assert "codecs" in zarrc("diff", "--storage", folder / "a", folder / "d", code=None).text
+    failed = zarrc("reencode", "--format=3", folder / "a", folder / "e", code=None)
+    assert failed.code == 2 and "takes an array, but bytes come before it" in failed.err
+    assert not (folder / "e").exists()
+    failed = zarrc("migrate", folder / "a", code=None)
+    assert failed.code != 0 and 'Zarr v3 cannot say the filter "' in failed.err

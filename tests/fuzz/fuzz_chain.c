@@ -50,6 +50,7 @@ static void fuzz_write_once(const struct zr_chain *chain, int format)
     zr_json_doc_init(&doc, NULL);
     if (zr_chain_has_form(chain, format, NULL) == ZARR_OK)
         fuzz_check(zr_chain_write(&doc, chain, format) != NULL);
+    fuzz_check(zr_chain_show(&doc, chain) != NULL); /* and any can be shown */
     zr_json_doc_deinit(&doc);
 }
 
