@@ -40,6 +40,15 @@ uint64_t zr_encoded_most(const struct zr_io *io, uint64_t encoded_bound, bool ex
     return zr_add_u64(most, slack, &most) ? most : UINT64_MAX;
 }
 
+uint64_t zr_shard_most(const struct zr_io *io, const struct zr_level *lv)
+{
+    const uint64_t most = zr_encoded_most(io, lv->encoded_most, false);
+
+    if (io->engine->limits->encoded_bytes != 0)
+        return most;
+    return ZR_MAX(most, io->engine->limits->chunk_bytes);
+}
+
 zarr_status zr_fetch_object(const struct zr_work *w, const struct zr_fetch *f,
                             zarr_mem *out, zarr_error *err)
 {

@@ -292,7 +292,7 @@ static zarr_status open_object(const struct zr_work *w, const struct zr_level *l
         struct zr_fetch f = {.key = s->key,
                              .slot = ZR_SCRATCH_FETCH,
                              .expect = lv->encoded_bound,
-                             .most = zr_encoded_most(w->io, lv->encoded_most, false)};
+                             .most = zr_shard_most(w->io, lv)};
         zarr_mem encoded;
 
         st = zr_fetch_object(w, &f, &encoded, err);
@@ -336,9 +336,11 @@ static zarr_status open_nested(const struct zr_work *w, const struct zr_level *l
     uint64_t at = 0;
     zarr_status st = ZARR_OK;
 
-    if (bytes > zr_encoded_most(w->io, lv->encoded_most, false))
-        ZR_TRY(
-            zr_fail(err, ZARR_ERR_CORRUPT, "an inner shard of %" PRIu64 " bytes", bytes));
+    if (lv->bytes_decode != NULL && bytes > zr_shard_most(w->io, lv)) /* taken whole */
+        ZR_TRY(zr_fail(err, ZARR_ERR_LIMIT,
+                       "an inner shard of %" PRIu64
+                       " encoded bytes (limits encoded_bytes, chunk_bytes)",
+                       bytes));
     if (s->parent->buffer.handle != NULL) {
         if (!zr_mem_slice(&s->parent->buffer, s->base, bytes, &value))
             ZR_TRY(zr_internal(err));

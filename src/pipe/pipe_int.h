@@ -132,6 +132,9 @@ zarr_status zr_fetch_exact(const struct zr_work *w, const char *key, const zarr_
                            zarr_error *err);
 /* Most bytes an encoded object of this level may have. */
 uint64_t zr_encoded_most(const struct zr_io *io, uint64_t encoded_bound, bool exact);
+/* The same of a shard that is taken whole, which may have dead bytes between its chunks.
+ */
+uint64_t zr_shard_most(const struct zr_io *io, const struct zr_level *lv);
 /* GET of a range, exactly; short is CORRUPT. shard: read through its hold; NULL: the key
  * itself. */
 zarr_status zr_fetch_range(const struct zr_work *w, const char *key,

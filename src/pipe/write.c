@@ -242,11 +242,13 @@ static zarr_status unit_store(struct unit *u, const zarr_mem *value, zarr_error 
 static zarr_status unit_old(struct unit *u, const struct zr_level *lv, bool exact,
                             zarr_error *err)
 {
-    struct zr_fetch f = {.key = u->key,
-                         .slot = ZR_SCRATCH_OLD,
-                         .device_type = lv->decode != NULL ? lv->decode->fetch_device : 0,
-                         .expect = lv->encoded_bound,
-                         .most = zr_encoded_most(u->w->io, lv->encoded_most, exact)};
+    struct zr_fetch f = {
+        .key = u->key,
+        .slot = ZR_SCRATCH_OLD,
+        .device_type = lv->decode != NULL ? lv->decode->fetch_device : 0,
+        .expect = lv->encoded_bound,
+        .most = lv->is_shard ? zr_shard_most(u->w->io, lv)
+                             : zr_encoded_most(u->w->io, lv->encoded_most, exact)};
     zarr_error e = {0};
     zarr_status st = ZARR_OK;
 
