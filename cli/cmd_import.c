@@ -26,6 +26,22 @@ static int open_node(struct import *im)
     return rc;
 }
 
+/* The region and the field of an array that is there. */
+static int choose(struct import *im)
+{
+    const struct cli_node *node = &im->node;
+    int rc = cli_node_select(im->cli, node, node->array, &im->selection);
+
+    if (!rc)
+        rc = cli_field_find(im->cli, node, &im->field);
+    if (!rc && zarr_selection_ndim(im->selection) > ZARR_MAX_RANK - im->field.ndim)
+        rc = cli_error(im->cli, CLI_UNSUPPORTED, NULL,
+                       "the region of %s and the field together have more than %d "
+                       "dimensions",
+                       node->shown, ZARR_MAX_RANK);
+    return rc;
+}
+
 static int open_target(struct import *im)
 {
     struct cli *cli = im->cli;
@@ -40,7 +56,10 @@ static int open_target(struct import *im)
         return cli_error(cli, CLI_NOT_FOUND, "Without a region a new array is made.",
                          "there is no array %s to write a region of", node->shown);
     if (node->region)
-        return cli_node_select(cli, node, node->array, &im->selection);
+        return choose(im);
+    if (cli_text(cli, "field"))
+        return cli_error(cli, CLI_USAGE, "Write ARRAY[...] for all of it.",
+                         "--field writes into an array that is there");
     if (cli_node_is_missing(node))
         rc = cli_must_be_new(cli, node);
     else if (node->kind == ZARR_NODE_NONE)
@@ -85,18 +104,22 @@ static int create_target(struct import *im)
 
 static int check_shape(struct import *im)
 {
-    const uint64_t *shape = zarr_selection_shape(im->selection);
-    const int32_t ndim = zarr_selection_ndim(im->selection);
+    uint64_t shape[ZARR_MAX_RANK];
+    const int32_t ndim = cli_import_region(im, shape);
     char *have, *want;
     int rc = CLI_OK;
 
+    if (im->head.fortran && im->field.ndim > 0)
+        return cli_error(im->cli, CLI_UNSUPPORTED, "Write it in C order.",
+                         "%s is in Fortran order, and field %s has dimensions of its own",
+                         im->name, im->field.options.field);
     if (ndim == im->head.ndim &&
         memcmp(shape, im->head.shape, (size_t)ndim * sizeof *shape) == 0)
         return CLI_OK;
     have = cli_shape_text(im->head.ndim, im->head.shape);
     want = cli_shape_text(ndim, shape);
-    rc = cli_error(im->cli, CLI_USAGE, NULL, "%s has shape %s, the region has %s",
-                   im->name, have, want);
+    rc = cli_error(im->cli, CLI_USAGE, NULL, "%s has shape %s, the %s has %s", im->name,
+                   have, im->field.ndim > 0 ? "field of the region" : "region", want);
     free(have);
     free(want);
     return rc;
@@ -137,7 +160,7 @@ static void report(const struct import *im)
 
 static int run_import(struct cli *cli)
 {
-    struct import im = {.cli = cli};
+    struct import im = {.cli = cli, .field.n_values = 1};
     int rc = prepare(&im);
 
     if (!rc)
@@ -174,6 +197,7 @@ static const struct cli_option import_options[] = {
     {"endian", 0, 0, "ORDER", "little|big",
      "raw: byte order of the file (default: little)"},
     {"offset", 0, 0, "BYTES", NULL, "raw: bytes in front of the elements"},
+    CLI_FIELD_OPTION,
     CLI_SPEC_OPTIONS,
     {"force", 0, 0, NULL, NULL,
      "replace an existing array, when the new one is complete"},
@@ -184,6 +208,8 @@ static const struct cli_example import_examples[] = {
      "A NumPy file into a new array."},
     {"zarrc import --dtype=float32 --shape=100,200 data.bin x.zarr/a", "A raw file."},
     {"zarrc import t7.npy 'x.zarr/temp[7]'", "One plane of an array that is there."},
+    {"zarrc import --field=pos.x x.npy 'x.zarr/particles[...]'",
+     "One field of an array of structs."},
     {"cat data.bin | zarrc import -t '>i2' --shape=1000 - x.zarr/b",
      "From a pipe, big-endian."},
     {"ls | zarrc import --input=lines - x.zarr/names", "An array of text, a line each."},
@@ -204,7 +230,10 @@ const struct cli_command cli_cmd_import = {
         "zarrc-create(1); with a "
         "region (ARRAY[...] for all of it) the elements go into the existing array, "
         "and shapes "
-        "must agree.\n\nMemory does not grow with the file; --mem says how much may "
+        "must agree. --field writes one field of an array of structs and leaves the "
+        "others "
+        "alone; a subarray's dimensions stand behind those of the region.\n\nMemory does "
+        "not grow with the file; --mem says how much may "
         "be used. When "
         "the import fails, a new array is removed again, and what --force would have "
         "replaced is as it was: the new array is made beside it, as ARRAY.zarrc-import, "

@@ -22,6 +22,8 @@ struct import {
     const zarr_dtype *made; /* of a new array that is not of the file's type, or NULL */
     const zarr_dtype *said; /* by the file, where it means another type; else NULL */
     size_t item_bytes;      /* in the file */
+    /* of an array that is there: what --field chooses, or its elements */
+    struct cli_field field;
     uint32_t byte_order;
     char *orders; /* of a struct's fields; NULL: all are in byte_order */
     zarr_selection *selection;
@@ -44,6 +46,9 @@ int cli_import_open(struct import *im);
 int cli_import_describe(struct import *im);
 /* Of the file's elements. */
 uint64_t cli_import_bytes(const struct import *im);
+
+/* Shape of what goes into the region: a field's own dimensions are the last. */
+int32_t cli_import_region(const struct import *im, uint64_t shape[ZARR_MAX_RANK]);
 
 /* ---- import_copy.c ---- */
 

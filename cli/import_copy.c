@@ -31,10 +31,21 @@ static int input_error(struct import *im, bool failed)
                      im->name, cli_import_bytes(im));
 }
 
+/* In the file; of a field that is a subarray, all its values. */
+static size_t element_bytes(const struct import *im)
+{
+    return im->item_bytes * (size_t)im->field.n_values;
+}
+
+static const zarr_io_options *write_options(const struct import *im)
+{
+    return im->field.options.field ? &im->field.options : NULL;
+}
+
 static int read_at(struct import *im, uint64_t item, void *to, size_t bytes)
 {
     const int fd = fileno(im->file);
-    const uint64_t at = im->head.data_offset + item * im->item_bytes;
+    const uint64_t at = im->head.data_offset + item * element_bytes(im);
     int64_t n;
 
     if (im->can_seek && lseek(fd, (off_t)at, SEEK_SET) < 0)
@@ -47,6 +58,7 @@ static int read_at(struct import *im, uint64_t item, void *to, size_t bytes)
 static int read_box(struct import *im, const struct cli_boxes *b, unsigned char *to)
 {
     uint64_t at[ZARR_MAX_RANK] = {0}, run = 1, n_done = 0;
+    const size_t bytes = element_bytes(im);
     int32_t outer = b->ndim;
 
     while (outer > 0) { /* dimensions that are one run */
@@ -62,8 +74,7 @@ static int read_box(struct import *im, const struct cli_boxes *b, unsigned char 
 
         for (d = 0; d < b->ndim; d++)
             item = item * b->shape[d] + b->start[d] + at[d];
-        rc =
-            read_at(im, item, to + n_done * im->item_bytes, (size_t)run * im->item_bytes);
+        rc = read_at(im, item, to + n_done * bytes, (size_t)run * bytes);
         if (rc)
             return rc;
         n_done += run;
@@ -80,7 +91,7 @@ static int read_box(struct import *im, const struct cli_boxes *b, unsigned char 
 static zarr_status write_converted(struct import *im, const zarr_selection *selection,
                                    const zarr_tensor *from, uint64_t n, zarr_error *err)
 {
-    const zarr_dtype *type = zarr_array_dtype(im->node.array);
+    const zarr_dtype *type = im->made ? im->made : im->field.type;
     const int64_t bytes = (int64_t)zarr_dtype_item_bytes(type);
     struct cli_elements elements = {0};
     int64_t strides[ZARR_MAX_RANK];
@@ -98,7 +109,7 @@ static zarr_status write_converted(struct import *im, const zarr_selection *sele
     tensor.dtype = type;
     tensor.byte_order = ZARR_ORDER_NATIVE;
     if (!im->told)
-        st = cli_write(im->node.array, selection, &tensor, NULL, err);
+        st = cli_write(im->node.array, selection, &tensor, write_options(im), err);
     cli_elements_free(&elements);
     return st;
 }
@@ -109,6 +120,7 @@ static zarr_status write_box(struct import *im, const struct cli_boxes *file_box
     struct cli_boxes b = *file_box;
     int64_t shape[ZARR_MAX_RANK], strides[ZARR_MAX_RANK];
     int64_t stride = (int64_t)zarr_dtype_item_bytes(im->type);
+    const uint64_t n = b.n_items * im->field.n_values;
     zarr_tensor tensor = {.struct_size = sizeof tensor};
     zarr_selection *selection = NULL;
     zarr_status st;
@@ -122,6 +134,7 @@ static zarr_status write_box(struct import *im, const struct cli_boxes *file_box
     if (st)
         return st;
     cli_boxes_tensor(&b, data, bytes, shape, &tensor);
+    cli_field_tensor(&im->field, shape, &tensor);
     for (int32_t d = 0; d < b.ndim && im->head.fortran; d++) {
         strides[d] = stride;
         stride *= shape[d];
@@ -131,21 +144,21 @@ static zarr_status write_box(struct import *im, const struct cli_boxes *file_box
     tensor.byte_order = im->byte_order;
     if (zarr_dtype_n_fields(im->type) > 0 || im->convert) {
         cli_elements_turn(im->padded ? im->padded : im->type, im->orders, im->byte_order,
-                          data, b.n_items);
+                          data, n);
         if (im->padded)
-            cli_struct_pack(im->padded, im->type, data, b.n_items);
+            cli_struct_pack(im->padded, im->type, data, n);
         tensor.byte_order = ZARR_ORDER_NATIVE;
     }
     tensor.dtype = im->type;
-    if (im->said && !cli_npy_fits(im->said, im->type, data, b.n_items)) {
+    if (im->said && !cli_npy_fits(im->said, im->type, data, n)) {
         im->told = true;
         st = ZARR_ERR_INVALID;
         cli_error(im->cli, CLI_CORRUPT, NULL, "%s has a value that is no %s", im->name,
                   cli_type_name(im->type));
     } else if (im->convert) {
-        st = write_converted(im, selection, &tensor, b.n_items, err);
+        st = write_converted(im, selection, &tensor, n, err);
     } else {
-        st = cli_write(im->node.array, selection, &tensor, NULL, err);
+        st = cli_write(im->node.array, selection, &tensor, write_options(im), err);
     }
     zarr_selection_free(selection);
     return st;
@@ -156,7 +169,7 @@ static void plan_boxes(const struct import *im, struct cli_boxes *boxes)
     const uint64_t *unit =
         im->node.region ? NULL : zarr_array_write_shape(im->node.array);
     uint64_t shape[ZARR_MAX_RANK], units[ZARR_MAX_RANK];
-    const int32_t ndim = im->head.ndim;
+    const int32_t ndim = im->head.ndim - im->field.ndim;
 
     memcpy(shape, im->head.shape, sizeof shape);
     if (unit)
@@ -167,7 +180,7 @@ static void plan_boxes(const struct import *im, struct cli_boxes *boxes)
             reverse(ndim, units);
     }
     cli_boxes_init(boxes, ndim, shape, unit ? units : NULL,
-                   cli_buffer_bytes(im->cli) / im->item_bytes, !im->can_seek || !unit);
+                   cli_buffer_bytes(im->cli) / element_bytes(im), !im->can_seek || !unit);
 }
 
 static int copy_boxes(struct import *im)
@@ -181,14 +194,14 @@ static int copy_boxes(struct import *im)
     int rc = CLI_OK;
 
     plan_boxes(im, &boxes);
-    bytes = cli_boxes_max_items(&boxes) * im->item_bytes;
+    bytes = cli_boxes_max_items(&boxes) * element_bytes(im);
     data = cli_alloc((size_t)bytes);
     cli_progress_begin(&progress, im->cli, "import", cli_import_bytes(im), 0);
     while (!rc && !st && cli_boxes_next(&boxes)) {
         rc = read_box(im, &boxes, data);
         if (!rc)
             st = write_box(im, &boxes, data, bytes, &err);
-        done += boxes.n_items * im->item_bytes;
+        done += boxes.n_items * element_bytes(im);
         cli_progress_update(&progress, done, 0);
     }
     cli_progress_end(&progress, !rc && !st);
@@ -206,7 +219,7 @@ static int write_text(struct import *im)
     zarr_status st;
 
     cli_elements_tensor(&im->elements, im->head.ndim, im->head.shape, shape, &tensor);
-    st = cli_write(im->node.array, im->selection, &tensor, NULL, &err);
+    st = cli_write(im->node.array, im->selection, &tensor, write_options(im), &err);
     return st ? cli_fail(im->cli, st, &err, "cannot write %s", im->node.shown) : CLI_OK;
 }
 

@@ -33,6 +33,15 @@ int cli_import_open(struct import *im)
     return CLI_OK;
 }
 
+int32_t cli_import_region(const struct import *im, uint64_t shape[ZARR_MAX_RANK])
+{
+    const int32_t ndim = zarr_selection_ndim(im->selection);
+
+    memcpy(shape, zarr_selection_shape(im->selection), (size_t)ndim * sizeof *shape);
+    memcpy(shape + ndim, im->field.shape, (size_t)im->field.ndim * sizeof *shape);
+    return ndim + im->field.ndim;
+}
+
 /* --input, else what the name tells as export has it, else raw where --dtype is given: a
  * .npy file says its own. */
 static int find_format(struct import *im)
@@ -70,9 +79,7 @@ static int describe_raw(struct import *im)
     if (rc)
         return rc;
     if (!given && im->selection) {
-        im->head.ndim = zarr_selection_ndim(im->selection);
-        memcpy(im->head.shape, zarr_selection_shape(im->selection),
-               (size_t)im->head.ndim * sizeof(uint64_t));
+        im->head.ndim = cli_import_region(im, im->head.shape);
     } else if (!given) {
         return cli_error(cli, CLI_USAGE, NULL,
                          "option --shape is missing: a raw file says none");
@@ -120,7 +127,7 @@ static int find_meant(struct import *im)
     zarr_status st = ZARR_OK;
 
     if (im->node.array)
-        type = zarr_array_dtype(im->node.array);
+        type = im->field.type;
     else if (said)
         st = zarr_dtype_find(im->cli->ctx, said, &type, &err);
     if (st)
@@ -159,7 +166,7 @@ static int find_type(struct import *im)
         if (*text == '>')
             im->byte_order = ZARR_ORDER_BIG;
     } else if (!text && im->node.array) {
-        im->type = zarr_array_dtype(im->node.array);
+        im->type = im->field.type;
     } else if (!text) {
         return cli_error(cli, CLI_USAGE, NULL,
                          "option --dtype is missing: a raw file says none");
@@ -207,22 +214,21 @@ static int read_text(struct import *im)
     if (rc)
         return rc;
     if (im->node.array)
-        im->type = zarr_array_dtype(im->node.array);
+        im->type = im->field.type;
     else
         st = zarr_dtype_find(cli->ctx, text ? text : "string", &im->type, &err);
     if (st)
         return cli_fail(cli, st, &err, "data type of %s", im->name);
     im->item_bytes = (size_t)zarr_dtype_item_bytes(im->type);
     rc = cli_elements_read(cli, im->file, im->name, format, im->type,
-                           im->selection ? zarr_selection_ndim(im->selection)
-                           : given       ? im->head.ndim
-                                         : -1,
+                           im->selection
+                               ? zarr_selection_ndim(im->selection) + im->field.ndim
+                           : given ? im->head.ndim
+                                   : -1,
                            &im->elements);
     if (!rc && !given && im->selection && (*format != 'j' || is_empty_region(im))) {
         given = true;
-        im->head.ndim = zarr_selection_ndim(im->selection);
-        memcpy(im->head.shape, zarr_selection_shape(im->selection),
-               (size_t)im->head.ndim * sizeof(uint64_t));
+        im->head.ndim = cli_import_region(im, im->head.shape);
     }
     if (!rc && !given) {
         im->head.ndim = im->elements.ndim;
@@ -276,8 +282,7 @@ int cli_import_describe(struct import *im)
     if (!rc) /* one by one */
         im->convert =
             !zarr_dtype_variable(im->type) &&
-            (im->made ||
-             (im->node.array && zarr_dtype_variable(zarr_array_dtype(im->node.array))));
+            (im->made || (im->node.array && zarr_dtype_variable(im->field.type)));
     if (!rc)
         rc = check_length(im);
     return rc;

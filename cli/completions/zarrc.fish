@@ -68,6 +68,7 @@ complete -c zarrc -n '__fish_seen_subcommand_from import' -s t -l dtype -x -d 'r
 complete -c zarrc -n '__fish_seen_subcommand_from import' -l shape -x -d 'raw, elements, lines: lengths of the dimensions'
 complete -c zarrc -n '__fish_seen_subcommand_from import' -l endian -x -a 'little big' -d 'raw: byte order of the file (default: little)'
 complete -c zarrc -n '__fish_seen_subcommand_from import' -l offset -x -d 'raw: bytes in front of the elements'
+complete -c zarrc -n '__fish_seen_subcommand_from import' -l field -x -d 'one field of an array of structs; a.b: of a struct inside'
 complete -c zarrc -n '__fish_seen_subcommand_from import' -s c -l chunks -x -d 'chunk lengths, as 100,100; with shards those of the inner chunks; edges that differ as 2+3x4,10: 2, then 3 four times, along the first dimension'
 complete -c zarrc -n '__fish_seen_subcommand_from import' -s s -l shards -x -d 'shard lengths or edges, multiples of the chunks; "none" for no shards'
 complete -c zarrc -n '__fish_seen_subcommand_from import' -s C -l codec -x -d 'a codec, in order; NAME, NAME:LEVEL, NAME:KEY=VALUE,... or JSON; "none" for uncompressed'

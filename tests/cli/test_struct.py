@@ -171,3 +171,55 @@ def test_plot(zarrc, tmp_path):
     assert "Choose a field" in zarrc("plot", "-o", tmp_path / "p.png", "--field=s", tmp_path / "x.zarr", code=6).err
     zarrc("plot", "-o", tmp_path / "p.png", "--field=k", tmp_path / "x.zarr")
     assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_import_of_one_field(zarrc, tmp_path, order):
+    data = sample(WITH_SUBARRAY)
+    np.save(tmp_path / "d.npy", data)
+    place = tmp_path / "x.zarr"
+    zarrc("import", tmp_path / "d.npy", place, "--format=2", "--chunks=2,3")
+    new = np.asarray(data["k"] + 50, order=order).astype(">i1", order=order)
+    np.save(tmp_path / "k.npy", new)
+    zarrc("import", "--field=k", tmp_path / "k.npy", f"{place}[...]", "--mem=1MiB")
+    data["k"] = new
+    assert equal(load(zarrc, tmp_path, place), data)
+    new = np.asarray(data["s"][1:4, ::2] - 1000, dtype=">i2", order=order)
+    np.save(tmp_path / "s.npy", new)
+    if order == "F":
+        failed = zarrc("import", "--field=s", tmp_path / "s.npy", f"{place}[1:4,::2]", code=6)
+        assert "Fortran" in failed.err
+        return
+    zarrc("import", "--field=s", tmp_path / "s.npy", f"{place}[1:4,::2]")
+    data["s"][1:4, ::2] = new
+    assert equal(load(zarrc, tmp_path, place), data)
+    (tmp_path / "z.json").write_text(json.dumps((data["m"]["z"][2] + 1).tolist()))
+    zarrc("import", "--field=m.z", tmp_path / "z.json", f"{place}[2]")
+    data["m"]["z"][2] += 1
+    assert equal(load(zarrc, tmp_path, place), data)
+    raw = data["s"][0].astype(">i2") * 2
+    zarrc("import", "--field=s", "--input=raw", "--endian=big", "-", f"{place}[0]", input=raw.tobytes())
+    data["s"][0] = raw
+    assert equal(load(zarrc, tmp_path, place), data)
+    lines = "".join(f"{v}\n" for v in range(6))
+    zarrc("import", "--field=s", "--input=elements", "-", f"{place}[4,3]", input=lines.encode())
+    data["s"][4, 3] = np.arange(6).reshape(2, 3)
+    assert equal(load(zarrc, tmp_path, place), data)
+
+
+def test_import_of_one_field_refused(zarrc, tmp_path):
+    data = sample(WITH_SUBARRAY)
+    np.save(tmp_path / "d.npy", data)
+    place = tmp_path / "x.zarr"
+    zarrc("import", tmp_path / "d.npy", place, "--format=2")
+    before = load(zarrc, tmp_path, place)
+    np.save(tmp_path / "k.npy", data["k"])
+    np.save(tmp_path / "f.npy", data["k"].astype("f8"))
+    assert "[...]" in zarrc("import", "--field=k", tmp_path / "k.npy", place, code=2).err
+    assert "[...]" in zarrc("import", "--field=k", tmp_path / "k.npy", tmp_path / "new.zarr", code=2).err
+    assert not (tmp_path / "new.zarr").exists()
+    said = zarrc("import", "--field=s", tmp_path / "k.npy", f"{place}[...]", code=2).err
+    assert "the field of the region has (5, 4, 2, 3)" in said
+    assert "float64" in zarrc("import", "--field=k", tmp_path / "f.npy", f"{place}[...]", code=2).err
+    zarrc("import", "--field=none", tmp_path / "k.npy", f"{place}[...]", code=3)
+    assert equal(load(zarrc, tmp_path, place), before)
