@@ -197,7 +197,7 @@ def test_import_of_one_field(zarrc, tmp_path, order):
     zarrc("import", "--field=m.z", tmp_path / "z.json", f"{place}[2]")
     data["m"]["z"][2] += 1
     assert equal(load(zarrc, tmp_path, place), data)
-    raw = data["s"][0].astype(">i2") * 2
+    raw = (data["s"][0] * 2).astype(">i2")
     zarrc("import", "--field=s", "--input=raw", "--endian=big", "-", f"{place}[0]", input=raw.tobytes())
     data["s"][0] = raw
     assert equal(load(zarrc, tmp_path, place), data)
