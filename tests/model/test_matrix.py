@@ -2,12 +2,16 @@
 x memory x pipeline, drawn for a while instead of a number of times: 60 s of two cores, ten
 minutes in `make test-long`. Each round has a seed of its own; a failure says which, and
 ZARRC_MATRIX=<that seed> repeats that round alone."""
+import json
 import math
 import os
+import pathlib
+import re
+import subprocess
 import time
 
 import pytest
-from hypothesis import given, seed, settings
+from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 import matrix
@@ -22,6 +26,51 @@ pytestmark = pytest.mark.timeout(3600)
 
 class Enough(BaseException):
     """Leaves hypothesis, which may find that the example ended too early, or not."""
+
+
+ROOT = pathlib.Path(__file__).parents[2]
+PROGRAM = os.environ.get("ZARRC", str(ROOT / "build/dev/bin/zarrc"))
+# What the matrix does not draw: name, and why.
+NOT_DRAWN = {
+    "pcodec": "no implementation", "numcodecs.pcodec": "no implementation", "zarrs.gdeflate": "no implementation",
+}
+
+
+def names_in(node):
+    """Of data types and codecs, in a document of either format."""
+    if isinstance(node, dict):
+        mine = {node[key] for key in ("name", "id", "data_type") if isinstance(node.get(key), str)}
+        return mine.union(*map(names_in, node.values()))
+    return set().union(*map(names_in, node)) if isinstance(node, list) else set()
+
+
+def registered():
+    """{(format, name)} that this build has."""
+    listed = json.loads(subprocess.run([PROGRAM, "list", "--json"], stdout=subprocess.PIPE, check=True).stdout)
+    found = {(3, row["v3"]) for kind in ("dtypes", "codecs") for row in listed[kind] if row["v3"]}
+    return found | {(2, row["v2"]) for row in listed["codecs"] if row["v2"]}
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_everything_is_drawn(version):
+    """Each registered name comes up within some thousand cases, or says above why not."""
+    drawn = set()
+    wanted = {name for of, name in registered() if of == version and name not in NOT_DRAWN}
+
+    @seed(SEED)
+    @settings(max_examples=8000, database=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
+    @given(case={2: matrix.cases_v2, 3: matrix.cases_v3}[version]())
+    def look(case):
+        drawn.update("r" if re.fullmatch(r"r\d+", name) else name for name in names_in(case.document))
+        if drawn >= wanted:
+            raise Enough
+
+    try:
+        look()
+    except Enough:
+        pass
+    assert not wanted - drawn
+    assert not drawn & set(NOT_DRAWN)
 
 
 @pytest.mark.parametrize("part", range(PARTS))

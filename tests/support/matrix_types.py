@@ -28,7 +28,7 @@ NUMPY = {name: code for name, (code, _, _) in list(WHOLE.items())[:11]}
 BITS = {"int2": 2, "uint2": 2, "int4": 4, "uint4": 4, "float6_e2m3fn": 6, "float6_e3m2fn": 6,
         "float4_e2m1fn": 4}
 IEEE = ["float16", "float32", "float64", "bfloat16"]
-PAIRS = ["bfloat16", "float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz", "float8_e4m3fnuz", "float8_e5m2",
+PAIRS = ["float16", "bfloat16", "float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz", "float8_e4m3fnuz", "float8_e5m2",
          "float8_e5m2fnuz", "float8_e8m0fnu", "float6_e2m3fn", "float6_e3m2fn", "float4_e2m1fn"]
 V2_SMALL = ["int2", "int4", "bfloat16", "float8_e3m4", "float8_e4m3b11fnuz", "float8_e4m3fn", "float8_e4m3fnuz",
             "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu", "float4_e2m1fn"]
@@ -119,7 +119,7 @@ def small_type(draw):
 
 def pair_type(draw):
     part = draw(st.sampled_from(PAIRS))
-    dtype, pool = np.dtype("V4" if part == "bfloat16" else "V2"), None
+    dtype, pool = np.dtype("V4" if part in ("bfloat16", "float16") else "V2"), None
     if part in BITS:
         bits = small_patterns(part)
         pool = np.stack([bits, bits[::-1]], -1).copy().view("V2").reshape(-1)
@@ -241,7 +241,8 @@ def types_v2(draw):
     if kind == "text":
         return replace(text_type(draw), data_type="|O")
     if kind == "labels":
-        return Type(Chunk("labels", 12, []), "<U3", np.dtype("U3"), "f\u00fc", "f\u00fc\0".encode("utf-32-le"),
+        stored = draw(st.sampled_from(["<U3", "<U3", ">U3"]))
+        return Type(Chunk("labels", 12, [], None, stored), stored, np.dtype("U3"), "f\u00fc", "f\u00fc\0".encode("utf-32-le"),
                     np.array(LABELS, "U3"))
     if kind == "ragged":
         stored = draw(st.sampled_from(["<i4", ">i2", "|u1", ">f8", "<c16", "|b1", ">U2", "<M8[s]"]))
