@@ -31,8 +31,8 @@ static bool is_host(const struct zr_io *io, int32_t device)
     return zr_device_is_host(io->engine->memory, device);
 }
 
-static zarr_status work_of(struct leaves *l, uint32_t worker, struct zr_work *w,
-                           zarr_error *err)
+static zarr_status leaf_work(struct leaves *l, uint32_t worker, struct zr_work *w,
+                             zarr_error *err)
 {
     *w = *l->w;
     if (l->threads <= 1)
@@ -66,7 +66,7 @@ static zarr_status each(struct leaves *l, uint64_t n, zr_item_fn fn, zarr_error 
  */
 
 /* Whether a chunk's elements may be taken from the caller's memory. */
-static bool needs_block(const struct leaves *l, const struct zr_leaf_write *lw)
+static bool leaf_needs_block(const struct leaves *l, const struct zr_leaf_write *lw)
 {
     struct zr_target t;
     zarr_mem at;
@@ -77,7 +77,7 @@ static bool needs_block(const struct leaves *l, const struct zr_leaf_write *lw)
 }
 
 /* A program that begins with the host takes the copy that emptiness was looked for in. */
-static bool needs_host(const struct leaves *l)
+static bool leaves_need_host(const struct leaves *l)
 {
     return l->w->io->skip_empty && l->p->stage[l->p->n - 1].kind == ZR_STAGE_COPY &&
            !is_host(l->w->io, l->p->decoded_device);
@@ -90,17 +90,17 @@ static zarr_status element_rooms(struct leaves *l, zarr_error *err)
     zarr_status st = ZARR_OK;
 
     for (uint32_t i = 0; i < l->n; i++)
-        n += needs_block(l, &l->lw[i]);
+        n += leaf_needs_block(l, &l->lw[i]);
     if (n > 0)
         ZR_TRY(zr_take_parts(l->w->io, l->p->decoded_device, &step, n, &l->block, err));
-    if (needs_host(l))
+    if (leaves_need_host(l))
         ZR_TRY(zr_take_parts(l->w->io, ZARR_DEVICE_CPU, &host_step, l->n, &l->host, err));
     n = 0;
     for (uint32_t i = 0; i < l->n; i++) {
         struct zr_leaf_write *lw = &l->lw[i];
 
         lw->block = lw->host = (zarr_mem){0};
-        if ((needs_block(l, lw) &&
+        if ((leaf_needs_block(l, lw) &&
              !zr_mem_slice(&l->block, n++ * step, bytes, &lw->block)) ||
             (l->host.handle != NULL &&
              !zr_mem_slice(&l->host, i * host_step, bytes, &lw->host)))
@@ -118,7 +118,7 @@ static zarr_status prepare_one(void *arg, uint64_t i, uint32_t worker, zarr_erro
     struct zr_work w;
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(work_of(l, worker, &w, err));
+    ZR_TRY(leaf_work(l, worker, &w, err));
     st = zr_leaf_prepare(&w, lw, &elements, &host, err);
     zr_kit_settle(w.kit);
     ZR_TRY(st);
@@ -133,7 +133,7 @@ out:
 /* ---- stages --------------------------------------------------------------------------
  */
 
-static zarr_status stage_rooms(struct leaves *l, uint32_t k, zarr_error *err)
+static zarr_status leaf_rooms(struct leaves *l, uint32_t k, zarr_error *err)
 {
     const bool last = k + 1 == l->p->n;
     uint64_t most = 0, step = 0;
@@ -167,7 +167,7 @@ static zarr_status single_one(void *arg, uint64_t i, uint32_t worker, zarr_error
     struct zr_work w;
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(work_of(l, worker, &w, err));
+    ZR_TRY(leaf_work(l, worker, &w, err));
     w.kit->states.keep_empty = !w.io->skip_empty;
     ZR_TRY(zr_stage_step(&w, l->stage, &leaf->cur, &leaf->next, &used, true, err));
     leaf->cur = leaf->next;
@@ -176,7 +176,7 @@ out:
     return st;
 }
 
-static zarr_status batch_stage(struct leaves *l, zarr_error *err)
+static zarr_status encode_batch_stage(struct leaves *l, zarr_error *err)
 {
     const struct zr_stage *s = l->stage;
     struct zr_kit *kit = l->w->kit;
@@ -209,10 +209,10 @@ static zarr_status one_stage(struct leaves *l, uint32_t k, zarr_error *err)
     l->stage = &l->p->stage[l->p->n - 1 - k];
     if (l->stage->kind == ZR_STAGE_COPY && k == 0 && l->host.handle != NULL)
         return ZARR_OK; /* that copy has been made */
-    ZR_TRY(stage_rooms(l, k, err));
+    ZR_TRY(leaf_rooms(l, k, err));
     if (l->stage->kind == ZR_STAGE_CODEC &&
         (l->stage->impl->vt.caps & ZARR_CODEC_BATCH) != 0)
-        st = batch_stage(l, err);
+        st = encode_batch_stage(l, err);
     else
         st = each(l, l->n_left, single_one, err);
 out:
