@@ -319,10 +319,11 @@ for _name, _type, _value in (
         ("e8m0_small", "float8_e8m0fnu", 1e-45), ("e8m0_negative", "float8_e8m0fnu", -1),
         ("fp4_nan", "float4_e2m1fn", "NaN"), ("fp4_large", "float4_e2m1fn", 7),
         ("fp4_hex", "float4_e2m1fn", "0x10"), ("fp6_hex", "float6_e3m2fn", "0x40"),
-        ("bf16_large", "bfloat16", 3.4e38), ("bf16_long", "bfloat16", "1" * 10**5),
         ("pair_one", "complex_float8_e5m2", [1]), ("pair_three", "complex_float4_e2m1fn", [1, 2, 3]),
         ("raw_bytes_short", {"name": "raw_bytes", "configuration": {"length_bytes": 4}}, "AQI=")):
     meta("v3_fill_" + _name, CORRUPT, "fill_value", data_type=_type, fill_value=_value)
+for _name, _value in (("large", 3.4e38), ("long", "1" * 10**5)):  # rounded to nearest, as others read it
+    add("v3_fill_bf16_" + _name, v3(data_type="bfloat16", fill_value=_value), values={"first": '"Infinity"'})
 meta("v3_small_configured", CORRUPT, "int4", data_type={"name": "int4", "configuration": {"bits": 3}},
      fill_value=0)
 meta("v3_names_count", CORRUPT, "dimension_names", dimension_names=["y"])
