@@ -57,7 +57,7 @@ def test_everything_is_drawn(version):
     drawn = set()
     wanted = {name for of, name in registered() if of == version and name not in NOT_DRAWN}
 
-    @seed(SEED)
+    @seed(1)  # of the generator, not of luck
     @settings(max_examples=8000, database=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
     @given(case={2: matrix.cases_v2, 3: matrix.cases_v3}[version]())
     def look(case):
