@@ -329,14 +329,25 @@ def as_filter(found):
 
 
 @st.composite
+def whole_delta(draw, item):
+    """Of any bytes, taken for whole numbers in either order: sums and differences wrap."""
+    size = draw(st.sampled_from([n for n in (1, 2, 4, 8) if item % n == 0]))
+    dtype = ("|" if size == 1 else draw(st.sampled_from("<>"))) + draw(st.sampled_from("iu")) + str(size)
+    return {"id": "delta", "dtype": dtype, **({"astype": dtype} if draw(st.booleans()) else {})}
+
+
+@st.composite
 def bytes_filters(draw, item):
+    """What numcodecs has for compressors may be a filter, too, and what computes stand behind it."""
     found = []
     for _ in range(draw(st.sampled_from([0, 0, 1, 2]))):
-        name = draw(st.sampled_from(["shuffle", "crc32c", "base64", "fletcher32", "crc32", "adler32",
-                                     "jenkins_lookup3"]))
-        config = {} if name == "crc32c" else draw(shuffles(item) if name == "shuffle" else NUMCODECS[name])
-        found.append({"id": name, **config})
-        item = item if name == "shuffle" else 1
+        name = draw(st.sampled_from(["shuffle", "delta", "crc32c", "base64", "fletcher32", "crc32", "adler32",
+                                     "jenkins_lookup3", "gzip", "zstd", "blosc", *NUMCODECS]))
+        if name in ("shuffle", "delta"):
+            found.append({"id": name, **draw(shuffles(item) if name == "shuffle" else whole_delta(item))})
+            continue
+        found.append(draw(compressors(item, name)))
+        item = 1
     return found
 
 
@@ -363,10 +374,10 @@ def object_filters(draw, at, order):
 
 
 @st.composite
-def compressors(draw, item):
-    name = draw(st.sampled_from([None, "gzip", "zstd", "blosc", *NUMCODECS]))
-    if name is None:
-        return None
+def compressors(draw, item, name=None):
+    name = name or draw(st.sampled_from([None, "gzip", "zstd", "blosc", *NUMCODECS]))
+    if name in (None, "crc32c"):
+        return name and {"id": name}
     if name == "blosc":
         return {"id": name, "cname": draw(st.sampled_from(["lz4", "zstd", "blosclz"])), "clevel": 5,
                 "shuffle": draw(st.integers(-1, 2)), "blocksize": 0}
