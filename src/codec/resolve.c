@@ -139,24 +139,23 @@ static bool shard_is_cut(const struct zr_chain *chain, uint32_t i)
     return chain->codec[i].shard && i + 1 == chain->n && !zr_chain_whole_shard(chain);
 }
 
-/* A shard that is decoded whole, or stands inside other codecs, is bounded like a chunk
- * and no more is known: writers may leave bytes in it that no entry of its index means
- * (zarrs appends what it changes), and the bounds of many small inner chunks may add up
- * to many times what they ever have. */
+/* A shard that is decoded whole, or stands inside other codecs, is bounded like a chunk.
+ * The bounds of many small inner chunks may add up to many times what they ever have:
+ * nothing to allocate by. */
 static void reps_bound_shard(struct zr_chain_reps *reps, uint32_t i,
                              const struct zr_chain *chain, const zarr_limits *limits)
 {
-    const uint64_t chunk = ZR_MIN(limits->chunk_bytes, (uint64_t)ZR_LOOSE_BYTES);
     zarr_chunk_spec *out = &reps->rep[i + 1];
     uint64_t most = 0;
 
     if (shard_is_cut(chain, i))
         return;
-    if (encoded_most(limits->chunk_bytes, &most))
-        out->n_bytes = ZR_MIN(out->n_bytes, most);
-    out->n_bytes = ZR_MAX(out->n_bytes, chunk);
-    out->exact = 0;
-    reps->loose = true;
+    if (reps->loose)
+        out->n_bytes = ZR_MIN(out->n_bytes, limits->chunk_bytes);
+    else if (encoded_most(limits->chunk_bytes, &most) && out->n_bytes > most) {
+        out->n_bytes = most;
+        reps->loose = true;
+    }
 }
 
 /* What is wrong with the list, not with one of its items. */

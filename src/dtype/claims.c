@@ -283,7 +283,7 @@ zarr_status zr_dtype_check_texts(const struct zr_dtype_registry *r,
         ZR_TRY(check_json(r, &c, t->v3_json, err));
     ZR_TRY(check_short(r, &c, t, err));
     if (t->v2) {
-        const char *bare = t->v2 + (strchr("<>|=", t->v2[0]) != NULL);
+        const char *bare = t->v2 + (t->v2[0] && strchr("<>|=", t->v2[0]));
 
         if (!goes_by_v2(t->entry, bare))
             ZR_TRY(not_its_own(&c, "v2 type", bare, owner_of_v2(r, bare), err));

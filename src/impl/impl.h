@@ -94,6 +94,7 @@ struct zr_program {
      * zr_grow_encode(), allocate nothing by encoded_bound */
     bool loose;
     bool variable; /* elements of variable length */
+    bool gaps;     /* what is stored is a shard, which may have dead bytes */
     bool raw;      /* n == 0: stored bytes are the elements: ranges of it can be read */
     /* elements leave the stages, or are read, with bits that do not count; they go
      * through zr_program_unpad() then, and through zr_program_pad() before they are

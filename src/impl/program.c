@@ -361,6 +361,7 @@ static zarr_status program_fill(struct zr_program *p, struct zr_place *place,
     p->encoded_most = p->encoded_bound;
     p->loose = reps->loose;
     p->variable = zarr_dtype_variable(reps->rep[0].dtype) != 0;
+    p->gaps = chain->n && chain->codec[chain->n - 1].shard;
     if (p->loose && zr_mul_u64(p->decoded_bytes, 2, &guess) &&
         zr_add_u64(guess, 4096, &guess))
         p->encoded_bound = ZR_MIN(guess, p->encoded_most);

@@ -172,17 +172,18 @@ static void fill_put_part(struct zr_str *text, const char *infinity,
 static bool fill_rounds(struct zr_array_meta *m, const struct zr_json *v)
 {
     const bool pair = zarr_dtype_kind(m->dtype) == ZARR_KIND_COMPLEX;
-    const struct zr_json *real = pair ? zr_json_at(v, 0) : v;
-    const struct zr_json *imaginary = pair ? zr_json_at(v, 1) : NULL;
+    const bool both = pair && zr_json_is(v, ZR_JSON_ARRAY); /* else it is the real part */
+    const struct zr_json *real = both ? zr_json_at(v, 0) : v;
+    const struct zr_json *imaginary = both ? zr_json_at(v, 1) : NULL;
     const char *infinity[2] = {NULL, NULL};
     struct zr_str text;
     bool done = false;
 
     if ((!pair && zarr_dtype_kind(m->dtype) != ZARR_KIND_FLOAT) ||
-        (pair && (!zr_json_is(v, ZR_JSON_ARRAY) || zr_json_count(v) != 2)))
+        (both && zr_json_count(v) != 2))
         return false;
     infinity[0] = fill_infinity(m->dtype, real);
-    infinity[1] = pair ? fill_infinity(m->dtype, imaginary) : NULL;
+    infinity[1] = both ? fill_infinity(m->dtype, imaginary) : NULL;
     if (!infinity[0] && !infinity[1])
         return false;
     zr_str_init(&text, m->alloc);
@@ -190,8 +191,9 @@ static bool fill_rounds(struct zr_array_meta *m, const struct zr_json *v)
     fill_put_part(&text, infinity[0], real);
     if (pair) {
         zr_str_puts(&text, ",");
-        fill_put_part(&text, infinity[1], imaginary);
-        zr_str_puts(&text, "]");
+        if (both)
+            fill_put_part(&text, infinity[1], imaginary);
+        zr_str_puts(&text, both ? "]" : "0]");
     }
     done = zr_str_status(&text, NULL) == ZARR_OK &&
            zarr_dtype_parse(m->dtype, zr_str_text(&text), m->fill, NULL) == ZARR_OK;

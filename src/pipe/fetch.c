@@ -40,13 +40,40 @@ uint64_t zr_encoded_most(const struct zr_io *io, uint64_t encoded_bound, bool ex
     return zr_add_u64(most, slack, &most) ? most : UINT64_MAX;
 }
 
+/* Dead bytes are legal, but what is taken whole is in memory. */
+static uint64_t most_with_gaps(const struct zr_io *io, uint64_t most)
+{
+    if (io->engine->limits->encoded_bytes != 0)
+        return most;
+    return ZR_MAX(most, io->engine->limits->chunk_bytes);
+}
+
 uint64_t zr_shard_most(const struct zr_io *io, const struct zr_level *lv)
 {
     const uint64_t most = zr_encoded_most(io, lv->encoded_most, false);
 
-    if (io->engine->limits->encoded_bytes != 0)
-        return most;
-    return ZR_MAX(most, io->engine->limits->chunk_bytes);
+    return lv->bytes_decode == NULL ? most_with_gaps(io, most) : most;
+}
+
+uint64_t zr_program_most(const struct zr_io *io, const struct zr_program *p)
+{
+    const uint64_t most = zr_encoded_most(io, p->encoded_most, p->encoded_exact);
+
+    return p->gaps ? most_with_gaps(io, most) : most;
+}
+
+static zarr_status too_long(const struct zr_fetch *f, uint64_t bytes, zarr_error *err)
+{
+    if (f->gaps)
+        return zr_fail(err, ZARR_ERR_LIMIT,
+                       "a shard of %" PRIu64
+                       " bytes has to be taken whole, at most %" PRIu64
+                       " are allowed (limits encoded_bytes, chunk_bytes)",
+                       bytes, f->most);
+    return zr_fail(err, ZARR_ERR_CORRUPT,
+                   "the object has %" PRIu64 " bytes, its chunk can explain %" PRIu64
+                   " (limit encoded_bytes)",
+                   bytes, f->most);
 }
 
 zarr_status zr_fetch_object(const struct zr_work *w, const struct zr_fetch *f,
@@ -78,11 +105,7 @@ zarr_status zr_fetch_object(const struct zr_work *w, const struct zr_fetch *f,
         /* The object is longer than expected, or grew since: once more with its real
          * length. */
         if (op.object_bytes > f->most)
-            ZR_TRY(zr_fail(err, ZARR_ERR_CORRUPT,
-                           "the object has %" PRIu64
-                           " bytes, its chunk can explain %" PRIu64
-                           " (limit encoded_bytes)",
-                           op.object_bytes, f->most));
+            ZR_TRY(too_long(f, op.object_bytes, err));
         room = op.object_bytes;
     }
     st = zr_fail(err, ZARR_ERR_CONFLICT, "the object keeps growing while it is read");

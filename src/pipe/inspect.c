@@ -69,7 +69,7 @@ static zarr_status check_fetch(const struct zr_work *w, const struct zr_level *l
                                zarr_error *err)
 {
     const struct zr_program *p = lv->decode;
-    uint64_t most = zr_encoded_most(w->io, p->encoded_most, p->encoded_exact);
+    uint64_t most = zr_program_most(w->io, p);
     zarr_status st = ZARR_OK;
 
     if (at->parent == NULL) {
@@ -77,7 +77,8 @@ static zarr_status check_fetch(const struct zr_work *w, const struct zr_level *l
                              .slot = ZR_SCRATCH_FETCH,
                              .device_type = p->fetch_device,
                              .expect = p->encoded_bound,
-                             .most = most};
+                             .most = most,
+                             .gaps = p->gaps};
 
         return zr_fetch_object(w, &f, encoded, err);
     }

@@ -50,7 +50,9 @@ static zarr_status each(struct leaves *l, uint64_t n, zr_item_fn fn, zarr_error 
 
     if (l->threads <= 1) {
         for (uint64_t i = 0; i < n && st == ZARR_OK; i++) {
-            st = fn(l, i, 0, err);
+            st = atomic_load(&l->w->rq->cancel)
+                     ? zr_fail(err, ZARR_ERR_CANCELLED, "the request was cancelled")
+                     : fn(l, i, 0, err);
             if (st != ZARR_OK && err != NULL)
                 err->item = i;
         }
@@ -170,6 +172,10 @@ static zarr_status single_one(void *arg, uint64_t i, uint32_t worker, zarr_error
     ZR_TRY(leaf_work(l, worker, &w, err));
     w.kit->states.keep_empty = !w.io->skip_empty;
     ZR_TRY(zr_stage_step(&w, l->stage, &leaf->cur, &leaf->next, &used, true, err));
+    if (l->stage->kind == ZR_STAGE_COPY && l->stage == &l->p->stage[l->p->n - 1] &&
+        is_host(w.io, leaf->cur.device_type) != is_host(w.io, leaf->next.device_type))
+        w.kit->stats
+            .copies_decoded_host++; /* of elements, as zr_encode_stages() counts */
     leaf->cur = leaf->next;
     leaf->cur.bytes = used;
 out:

@@ -86,12 +86,12 @@ out:
 }
 
 /* Elements, encoded bytes, and between two stages both once more. */
-static uint64_t objects_budget(const struct objects *o)
+static uint64_t objects_budget(const struct objects *o, uint32_t n)
 {
     uint64_t sum = 0;
 
     if (!zr_add_u64(o->lv->decoded_bytes, o->lv->encoded_bound, &sum) ||
-        !zr_mul_u64(sum, 2 * (uint64_t)o->n, &sum))
+        !zr_mul_u64(sum, 2 * (uint64_t)n, &sum))
         return UINT64_MAX;
     return sum;
 }
@@ -99,7 +99,7 @@ static uint64_t objects_budget(const struct objects *o)
 static zarr_status write_objects(struct objects *o, zarr_error *err)
 {
     struct zr_engine *engine = o->w.io->engine;
-    const uint64_t need = objects_budget(o);
+    const uint64_t need = objects_budget(o, o->n);
     zarr_status st = ZARR_OK;
 
     ZR_TRY(zr_kit_take(engine, &o->w.rq->cancel, &o->w.kit, err));
@@ -158,8 +158,10 @@ zarr_status zr_units_lockstep(const struct zr_io *io, struct zarr_request *rq,
         if (lv[i] == NULL || done[i])
             continue;
         for (uint32_t k = i; k < n; k++) {
-            if (lv[k] != lv[i])
+            if (lv[k] != lv[i] || done[k])
                 continue;
+            if (o.n > 0 && objects_budget(&o, o.n + 1) > io->engine->budget->total)
+                break; /* the next round's */
             lw[o.n++] = (struct zr_leaf_write){.level = lv[k], .proj = &proj[k]};
             done[k] = true;
         }

@@ -337,10 +337,8 @@ static zarr_status open_nested(const struct zr_work *w, const struct zr_level *l
     zarr_status st = ZARR_OK;
 
     if (lv->bytes_decode != NULL && bytes > zr_shard_most(w->io, lv)) /* taken whole */
-        ZR_TRY(zr_fail(err, ZARR_ERR_LIMIT,
-                       "an inner shard of %" PRIu64
-                       " encoded bytes (limits encoded_bytes, chunk_bytes)",
-                       bytes));
+        ZR_TRY(
+            zr_fail(err, ZARR_ERR_CORRUPT, "an inner shard of %" PRIu64 " bytes", bytes));
     if (s->parent->buffer.handle != NULL) {
         if (!zr_mem_slice(&s->parent->buffer, s->base, bytes, &value))
             ZR_TRY(zr_internal(err));

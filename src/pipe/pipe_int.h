@@ -123,6 +123,7 @@ struct zr_fetch {
     enum zr_scratch_slot slot;
     int32_t device_type;         /* of the scratch; 0: host */
     uint64_t expect, most;       /* likely upper bound; refused above */
+    bool gaps;                   /* a longer one is no damage, but over a limit */
     zarr_store_version *version; /* out; NULL: not wanted */
 };
 zarr_status zr_fetch_object(const struct zr_work *w, const struct zr_fetch *f,
@@ -132,9 +133,10 @@ zarr_status zr_fetch_exact(const struct zr_work *w, const char *key, const zarr_
                            zarr_error *err);
 /* Most bytes an encoded object of this level may have. */
 uint64_t zr_encoded_most(const struct zr_io *io, uint64_t encoded_bound, bool exact);
-/* The same of a shard that is taken whole, which may have dead bytes between its chunks.
- */
+/* The same of a shard that is taken whole, which may have dead bytes between its chunks
+ * where no codec stands behind it; and of what a program decodes. */
 uint64_t zr_shard_most(const struct zr_io *io, const struct zr_level *lv);
+uint64_t zr_program_most(const struct zr_io *io, const struct zr_program *p);
 /* GET of a range, exactly; short is CORRUPT. shard: read through its hold; NULL: the key
  * itself. */
 zarr_status zr_fetch_range(const struct zr_work *w, const char *key,

@@ -29,7 +29,7 @@ static zarr_status prefetch_ops(const struct zr_io *io, const struct zr_wave *w,
         const struct zr_program *prog = r->level->decode;
         zarr_store_op *op = &p->op[p->n];
         uint64_t bytes = r->bytes == UINT64_MAX ? prog->encoded_bound : r->bytes;
-        uint64_t most = zr_encoded_most(io, prog->encoded_most, prog->encoded_exact);
+        uint64_t most = zr_program_most(io, prog);
 
         if (!zr_mul_u64(most, r->n_items, &most))
             most = UINT64_MAX;

@@ -221,8 +221,8 @@ static zarr_status run_object(const struct zr_work *w, const struct zr_run *run,
                          .slot = ZR_SCRATCH_FETCH,
                          .device_type = p->fetch_device,
                          .expect = p->encoded_bound,
-                         .most =
-                             zr_encoded_most(w->io, p->encoded_most, p->encoded_exact)};
+                         .most = zr_program_most(w->io, p),
+                         .gaps = p->gaps};
 
     return zr_fetch_object(w, &f, out, err);
 }
@@ -275,7 +275,7 @@ out:
 static zarr_status check_item_bytes(const struct zr_work *w, const struct zr_program *p,
                                     const struct zr_item *item, zarr_error *err)
 {
-    uint64_t most = zr_encoded_most(w->io, p->encoded_most, p->encoded_exact);
+    uint64_t most = zr_program_most(w->io, p);
 
     if (item->bytes > most)
         return zr_fail(err, ZARR_ERR_CORRUPT,

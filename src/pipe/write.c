@@ -239,16 +239,16 @@ static zarr_status unit_store(struct unit *u, const zarr_mem *value, zarr_error 
     return value == NULL && st == ZARR_ERR_NOT_FOUND ? ZARR_OK : st;
 }
 
-static zarr_status unit_old(struct unit *u, const struct zr_level *lv, bool exact,
-                            zarr_error *err)
+static zarr_status unit_old(struct unit *u, const struct zr_level *lv, zarr_error *err)
 {
-    struct zr_fetch f = {
-        .key = u->key,
-        .slot = ZR_SCRATCH_OLD,
-        .device_type = lv->decode != NULL ? lv->decode->fetch_device : 0,
-        .expect = lv->encoded_bound,
-        .most = lv->is_shard ? zr_shard_most(u->w->io, lv)
-                             : zr_encoded_most(u->w->io, lv->encoded_most, exact)};
+    struct zr_fetch f = {.key = u->key,
+                         .slot = ZR_SCRATCH_OLD,
+                         .device_type = lv->decode != NULL ? lv->decode->fetch_device : 0,
+                         .expect = lv->encoded_bound,
+                         .most = lv->is_shard ? zr_shard_most(u->w->io, lv)
+                                              : zr_program_most(u->w->io, lv->decode),
+                         .gaps =
+                             lv->is_shard ? lv->bytes_decode == NULL : lv->decode->gaps};
     zarr_error e = {0};
     zarr_status st = ZARR_OK;
 
@@ -274,7 +274,7 @@ static zarr_status unit_leaf(struct unit *u, zarr_error *err)
     struct zr_leaf_write lw = {.level = lv, .proj = u->proj};
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(unit_old(u, lv, lv->decode->encoded_exact, err));
+    ZR_TRY(unit_old(u, lv, err));
     lw.old = u->old;
     ZR_TRY(zr_leaf_room(u->w, lv, &lw.room, err));
     ZR_TRY(zr_leaf_encode(u->w, &lw, err));
@@ -338,7 +338,7 @@ static zarr_status unit_shard(struct unit *u, zarr_error *err)
 
     for (int32_t d = 0; d < grid->ndim; d++)
         clip[d] = ZR_MIN(lv->shape[d], grid->shape[d] - u->proj->origin[d]);
-    ZR_TRY(unit_old(u, lv, false, err));
+    ZR_TRY(unit_old(u, lv, err));
     ZR_TRY(unit_shard_value(u, &sw, err));
     if (sw.empty) {
         ZR_TRY(unit_store(u, NULL, err));

@@ -137,9 +137,9 @@ static zarr_status resolve_bytes(const zarr_codec_spec *spec, const zarr_chunk_s
     (void)spec;
     (void)fill_out;
     (void)err;
-    out->exact = in->exact || in->dtype; /* as long as what comes in */
     out->dtype = NULL;
     out->n_bytes = in->n_bytes;
+    out->exact = 1;
     return ZARR_OK;
 }
 
