@@ -118,6 +118,16 @@ BEYOND = [("float16", 65520, "inf"), ("float16", -65520.0, "-inf"), ("float32", 
 
 
 @pytest.mark.parametrize("format", [2, 3])
+def test_beyond_real_part(context, tmp_path, format):
+    """A number alone is the real part of a pair."""
+    document = cases.document_v2("<c8", 1e39, (3,), (2,)) if format == 2 else \
+        cases.document_v3("complex64", 1e39, [cases.LITTLE], (3,), (2,))
+    cases.put_document(tmp_path, document)
+    got = context.store(str(tmp_path)).open().read("<c8")
+    assert np.isposinf(got.real).all() and (got.imag == 0).all()
+
+
+@pytest.mark.parametrize("format", [2, 3])
 @pytest.mark.parametrize("data_type,value,real", BEYOND, ids=name)
 def test_beyond(context, tmp_path, data_type, value, real, format):
     """What is stored is rounded to nearest, as others do; nobody can create such an array."""

@@ -79,6 +79,8 @@ static void write_by(zarr_array *array, const char *pipeline, int64_t row, int64
     zarr_selection_free(sel);
 }
 
+#define LITTLE "{\"name\":\"bytes\",\"configuration\":{\"endian\":\"little\"}}"
+
 static void use(zarr_store *store, const char *path, const char *codecs, int sharded)
 {
     static const char *const pipelines[] = {"waves", "serial", "example.own"};
@@ -106,8 +108,8 @@ static void use(zarr_store *store, const char *path, const char *codecs, int sha
     zarr_array_free(array);
 }
 
-/* A codec that asks for whole mini-batches gets them: a read of 32 chunks is not 32
- * calls, by `waves`; `serial` has no batches. */
+/* A codec that asks for whole mini-batches gets them: a read or a write of 32 chunks is
+ * not 32 calls, by `waves`; `serial` has no batches. */
 static void batches(zarr_store *store, const char *plugin)
 {
     void *handle = dlopen(plugin, RTLD_NOW | RTLD_NOLOAD); /* as the library loaded it */
@@ -123,6 +125,7 @@ static void batches(zarr_store *store, const char *plugin)
     read_by(array, "waves", 0, ROWS);
     printf("client: batches of %d chunks, encoded by %d\n", (int)most[0], (int)most[1]);
     EXPECT(most[0] > 1 && most[0] <= 32);
+    EXPECT(most[1] > 1 && most[1] <= 32);
     zarr_array_free(array);
     dlclose(handle);
 }
@@ -162,11 +165,15 @@ int main(int argc, char **argv)
         "[{\"name\":\"example.xor\",\"configuration\":{\"key\":255}},\"example.rle\"]",
         0);
     use(store, "rle_in_shards", "[\"example.rle\"]", 1);
+    use(store, "rle_around_shards",
+        "[{\"name\":\"sharding_indexed\",\"configuration\":{\"chunk_shape\":[4,8],"
+        "\"codecs\":[" LITTLE "],\"index_codecs\":[" LITTLE "]}},\"example.rle\"]",
+        0);
     use(store, "xor_in_shards",
         "[{\"name\":\"example.xor\",\"configuration\":{\"key\":1}}]", 1);
     batches(store, plugins[2]);
     zarr_store_free(store);
     zarr_context_free(ctx);
-    puts("client: 6 arrays, 3 pipelines");
+    puts("client: 7 arrays, 3 pipelines");
     return 0;
 }
