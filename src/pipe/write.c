@@ -241,14 +241,14 @@ static zarr_status unit_store(struct unit *u, const zarr_mem *value, zarr_error 
 
 static zarr_status unit_old(struct unit *u, const struct zr_level *lv, zarr_error *err)
 {
+    const struct zr_program *p = lv->decode; /* of shards: NULL */
     struct zr_fetch f = {.key = u->key,
                          .slot = ZR_SCRATCH_OLD,
-                         .device_type = lv->decode != NULL ? lv->decode->fetch_device : 0,
+                         .device_type = p != NULL ? p->fetch_device : 0,
                          .expect = lv->encoded_bound,
-                         .most = lv->is_shard ? zr_shard_most(u->w->io, lv)
-                                              : zr_program_most(u->w->io, lv->decode),
-                         .gaps =
-                             lv->is_shard ? lv->bytes_decode == NULL : lv->decode->gaps};
+                         .most = p != NULL ? zr_program_most(u->w->io, p)
+                                           : zr_shard_most(u->w->io, lv),
+                         .gaps = p != NULL ? p->gaps : lv->bytes_decode == NULL};
     zarr_error e = {0};
     zarr_status st = ZARR_OK;
 
