@@ -53,8 +53,6 @@ bool zr_wants_lockstep(const struct zr_program *p)
 zarr_status zr_take_parts(const struct zr_io *io, int32_t device, uint64_t *step,
                           uint64_t n, zarr_mem *slab, zarr_error *err)
 {
-    int32_t id =
-        zr_device_is_host(io->engine->memory, device) ? 0 : io->view.base.device_id;
     uint64_t all = 0;
 
     if (!zr_add_u64(*step, ALIGNMENT - 1, step))
@@ -64,14 +62,8 @@ zarr_status zr_take_parts(const struct zr_io *io, int32_t device, uint64_t *step
         return zr_fail(err, ZARR_ERR_LIMIT, "a mini-batch too large for memory");
     zr_pool_give(io->engine->pool, slab);
     *slab = (zarr_mem){0};
-    return zr_pool_take(io->engine->pool, device, id, ZR_MAX(all, (uint64_t)ALIGNMENT),
-                        slab, err);
-}
-
-static int32_t device_id(const struct lockstep *l, int32_t device)
-{
-    return zr_device_is_host(l->io->engine->memory, device) ? 0
-                                                            : l->io->view.base.device_id;
+    return zr_pool_take(io->engine->pool, device, zr_io_device_id(io, device),
+                        ZR_MAX(all, (uint64_t)ALIGNMENT), slab, err);
 }
 
 static zarr_status parallel(struct lockstep *l, uint64_t n, zr_item_fn fn,
@@ -245,7 +237,8 @@ static zarr_status batch_call(struct lockstep *l, struct zr_kit *kit, uint32_t n
 
     if (need > 0)
         ZR_TRY(zr_kit_scratch(kit, ZR_SCRATCH_CODEC, s->out_device,
-                              device_id(l, s->out_device), need, &call.scratch, err));
+                              zr_io_device_id(l->io, s->out_device), need, &call.scratch,
+                              err));
     st = zr_stage_run(s, &call, false, err);
     if (st != ZARR_OK) {
         uint64_t k = err != NULL && err->item < n ? err->item : 0;

@@ -48,16 +48,6 @@ static zarr_status each(struct leaves *l, uint64_t n, zr_item_fn fn, zarr_error 
                                        .cancel = &l->w->rq->cancel};
     zarr_status st = ZARR_OK;
 
-    if (l->threads <= 1) {
-        for (uint64_t i = 0; i < n && st == ZARR_OK; i++) {
-            st = atomic_load(&l->w->rq->cancel)
-                     ? zr_fail(err, ZARR_ERR_CANCELLED, "the request was cancelled")
-                     : fn(l, i, 0, err);
-            if (st != ZARR_OK && err != NULL)
-                err->item = i;
-        }
-        return st;
-    }
     zr_crew_init(&l->crew, l->w->rq, zr_parallel_workers(n, &opts));
     st = zr_parallel_run(n, &opts, fn, l, err);
     zr_crew_deinit(&l->crew);
@@ -188,7 +178,7 @@ static zarr_status encode_batch_stage(struct leaves *l, zarr_error *err)
     struct zr_kit *kit = l->w->kit;
     struct zr_stage_call call = {.jobs = l->job, .n = l->n_left, .ts = &kit->states};
     uint64_t need = zr_stage_scratch(s, l->n_left);
-    int32_t id = is_host(l->w->io, s->in_device) ? 0 : l->w->io->view.base.device_id;
+    int32_t id = zr_io_device_id(l->w->io, s->in_device);
     zarr_status st = ZARR_OK;
 
     for (uint32_t i = 0; i < l->n_left; i++)

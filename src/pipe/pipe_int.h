@@ -356,6 +356,12 @@ zarr_status zr_leaf_encode(const struct zr_work *w, struct zr_leaf_write *lw,
  * for it in *host, and lw->empty. */
 zarr_status zr_leaf_prepare(const struct zr_work *w, struct zr_leaf_write *lw,
                             zarr_mem *elements, zarr_mem *host, zarr_error *err);
+/* Which device of that kind a request's blocks are on: the tensor's. */
+static inline int32_t zr_io_device_id(const struct zr_io *io, int32_t device_type)
+{
+    return zr_device_is_host(io->engine->memory, device_type) ? 0
+                                                              : io->view.base.device_id;
+}
 /* n parts of a pool block, which *slab is given back for; *step bytes each, which becomes
  * the distance between them: aligned. */
 zarr_status zr_take_parts(const struct zr_io *io, int32_t device, uint64_t *step,

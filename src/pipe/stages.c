@@ -51,7 +51,7 @@ static zarr_status stage_run(const struct zr_work *w, const struct zr_stage *s,
     zarr_mem scratch = {0};
     uint64_t need = zr_stage_scratch(s, 1);
     int32_t device = encode ? s->in_device : s->out_device;
-    int32_t id = device_is_host(w, device) ? 0 : w->io->view.base.device_id;
+    int32_t id = zr_io_device_id(w->io, device);
     zarr_status st = ZARR_OK;
 
     if (!encode && s->fallback != NULL && !zr_stage_accepts(s, job)) {
@@ -127,7 +127,7 @@ zarr_status zr_stage_step(const struct zr_work *w, const struct zr_stage *s,
 static zarr_status stage_room(const struct zr_work *w, uint32_t i, uint64_t bytes,
                               int32_t device, zarr_mem *out, zarr_error *err)
 {
-    int32_t id = device_is_host(w, device) ? 0 : w->io->view.base.device_id;
+    int32_t id = zr_io_device_id(w->io, device);
 
     return zr_kit_scratch(w->kit, i % 2 == 0 ? ZR_SCRATCH_A : ZR_SCRATCH_B, device, id,
                           bytes, out, err);
@@ -139,7 +139,7 @@ zarr_status zr_bring_encoded(const struct zr_work *w, const struct zr_stage *s,
                              zarr_mem *encoded, zarr_error *err)
 {
     const zarr_mem from = *encoded;
-    int32_t id = device_is_host(w, s->in_device) ? 0 : w->io->view.base.device_id;
+    int32_t id = zr_io_device_id(w->io, s->in_device);
     zarr_status st = ZARR_OK;
 
     if (s->kind == ZR_STAGE_COPY || from.device_type == s->in_device)
