@@ -13,14 +13,7 @@
 #include <cmocka.h>
 
 #include "ctx/ctx.h"
-
-static zarr_error terr;
-
-#define assert_ok(call)                                                                  \
-    do {                                                                                 \
-        if ((call) != ZARR_OK)                                                           \
-            fail_msg("%s: %s", #call, terr.message);                                     \
-    } while (0)
+#include "unit/ctx/ctx_test.h"
 
 static void assert_fails(zarr_status st, zarr_status expected, const char *text)
 {
@@ -71,29 +64,6 @@ static zarr_status add_impl(zarr_context *ctx, const char *codec, const char *im
                                       .decode = own_copy};
 
     return zarr_context_register_codec_impl(ctx, &v, "tests", &terr);
-}
-
-static void own_caps(void *self, zarr_store_caps *out)
-{
-    (void)self;
-    (void)out;
-}
-
-static void own_run(void *self, zarr_store_op *op, zarr_error *err)
-{
-    (void)self;
-    (void)op;
-    (void)err;
-}
-
-static zarr_status own_open(void **self, zarr_context *ctx, const char *url,
-                            const zarr_store_options *opts, zarr_error *err)
-{
-    (void)self;
-    (void)ctx;
-    (void)url;
-    (void)opts;
-    return zr_fail(err, ZARR_ERR_UNSUPPORTED, "no store");
 }
 
 static zarr_status own_alloc(void *self, int32_t device_id, uint64_t bytes, zarr_mem *out,

@@ -19,14 +19,7 @@
 
 #include "../json/fail_alloc.h"
 #include "ctx/ctx.h"
-
-static zarr_error terr;
-
-#define assert_ok(call)                                                                  \
-    do {                                                                                 \
-        if ((call) != ZARR_OK)                                                           \
-            fail_msg("%s: %s", #call, terr.message);                                     \
-    } while (0)
+#include "unit/ctx/ctx_test.h"
 
 #define ODD(number) ODD_FOLDER "/plugin_odd_" #number ".so"
 #define GOOD        ODD(0)

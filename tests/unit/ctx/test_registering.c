@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "ctx/ctx.h"
+#include "unit/ctx/ctx_test.h"
 #include <unistd.h>
 
 enum {
@@ -21,14 +22,6 @@ enum {
     N_FINDERS = 2,
     NAME_BYTES = 24
 };
-
-static zarr_error terr;
-
-#define assert_ok(call)                                                                  \
-    do {                                                                                 \
-        if ((call) != ZARR_OK)                                                           \
-            fail_msg("%s: %s", #call, terr.message);                                     \
-    } while (0)
 
 struct shared {
     zarr_context *ctx;
@@ -48,29 +41,6 @@ static zarr_status own_type(zarr_dtype_info *info, const zarr_dtype_host *host,
     info->item_bytes = 3;
     info->kind = ZARR_KIND_OTHER;
     return host->find(host, "r24", &of, err); /* the lock is held already */
-}
-
-static void own_caps(void *self, zarr_store_caps *out)
-{
-    (void)self;
-    (void)out;
-}
-
-static void own_run(void *self, zarr_store_op *op, zarr_error *err)
-{
-    (void)self;
-    (void)op;
-    (void)err;
-}
-
-static zarr_status own_open(void **self, zarr_context *ctx, const char *url,
-                            const zarr_store_options *opts, zarr_error *err)
-{
-    (void)self;
-    (void)ctx;
-    (void)url;
-    (void)opts;
-    return zr_fail(err, ZARR_ERR_UNSUPPORTED, "no store");
 }
 
 /* ---- the names, which the registries borrow ------------------------------- */

@@ -1,0 +1,41 @@
+/*
+ * unit/ctx/ctx_test.h - what the programs of this folder share: the error of the last
+ * call, and a store that anybody may register and nobody can open.
+ */
+#ifndef ZR_CTX_TEST_H
+#define ZR_CTX_TEST_H
+
+#include "ctx/ctx.h"
+
+static zarr_error terr;
+
+#define assert_ok(call)                                                                  \
+    do {                                                                                 \
+        if ((call) != ZARR_OK)                                                           \
+            fail_msg("%s: %s", #call, terr.message);                                     \
+    } while (0)
+
+static inline void own_caps(void *self, zarr_store_caps *out)
+{
+    (void)self;
+    (void)out;
+}
+
+static inline void own_run(void *self, zarr_store_op *op, zarr_error *err)
+{
+    (void)self;
+    (void)op;
+    (void)err;
+}
+
+static inline zarr_status own_open(void **self, zarr_context *ctx, const char *url,
+                                   const zarr_store_options *opts, zarr_error *err)
+{
+    (void)self;
+    (void)ctx;
+    (void)url;
+    (void)opts;
+    return zr_fail(err, ZARR_ERR_UNSUPPORTED, "no store");
+}
+
+#endif
