@@ -16,6 +16,14 @@
 #include "json/json.h"
 #include <zarrc/plugin/codec.h>
 
+/* The codecs that chains are built of: what they say is read by the machinery itself. */
+enum zr_structure_kind {
+    ZR_STRUCTURE_NONE, /* any other codec */
+    ZR_STRUCTURE_TRANSPOSE,
+    ZR_STRUCTURE_BYTES,
+    ZR_STRUCTURE_SHARD
+};
+
 struct zr_codec_registry {
     struct zr_map specs;   /* name -> copied zarr_codec_spec_vtable, with its origin */
     struct zr_map aliases; /* alias -> the same vtable (borrowed) */
@@ -40,6 +48,8 @@ const char *zr_codec_spec_origin(const zarr_codec_spec_vtable *registered);
 bool zr_codec_spec_has(const struct zr_codec_registry *r, const char *name, bool v2);
 const zarr_codec_spec_vtable *zr_codec_spec_lookup(const struct zr_codec_registry *r,
                                                    const char *name);
+/* ZR_STRUCTURE_NONE unless it is the core's transpose, bytes or sharding_indexed. */
+enum zr_structure_kind zr_codec_spec_structure(const zarr_codec_spec_vtable *registered);
 /* What a v2 id means; NULL: nothing. */
 const zarr_codec_spec_vtable *zr_codec_spec_lookup_v2(const struct zr_codec_registry *r,
                                                       const char *id);
@@ -87,14 +97,16 @@ struct zr_chain_place {
     bool ours; /* v2: what the reader makes of "order" and "dtype", not a codec's name */
 };
 
-/* What a chain does in front of a link, for numcodecs' codecs that say it in their bytes
- * (front.c). */
-struct zr_front {
-    bool v2;       /* a filter of v2 that stands between arrays: views what it gets */
-    bool turned;   /* a transpose (in v2: order F), and not one dimension since */
-    bool big;      /* v2: what names the order of its elements gets big-endian ones */
-    bool flat;     /* a filter has made one dimension of the array */
-    int32_t round; /* keepbits of numcodecs' bitround, the last in front; -1: none */
+/* What one of them says. */
+struct zr_structure {
+    enum zr_structure_kind kind;
+    uint8_t order[ZARR_MAX_RANK]; /* transpose: B dim i is A dim order[i]; see
+                                     zr_spec_order() */
+    int32_t n_order;              /* transpose: entries of order, or ZR_ORDER_C, _F */
+    /* bytes: ZARR_ORDER_LITTLE / BIG; NATIVE: not given; MIXED in v2, whose leaves are
+     * borrowed from config */
+    struct zr_order stored;
+    struct zr_shard_spec *shard; /* sharding_indexed: the inner grid, owned */
 };
 
 struct zarr_codec_spec { /* one link */
@@ -105,10 +117,9 @@ struct zarr_codec_spec { /* one link */
     char *json;                    /* canonical configuration text */
     struct zr_json_doc config;     /* the same, parsed */
     bool must_understand;          /* false only when the metadata said so */
-    bool keeps_alias;            /* "numcodecs." in front when written, as it was read */
-    bool v3;                     /* in a chain of format 3 */
-    struct zr_chain_place place; /* for messages */
-    struct zr_shard_spec *shard; /* sharding_indexed only, owned */
+    bool prefixed;                 /* metadata names it "numcodecs." + name */
+    bool v3;                       /* in a chain of format 3 */
+    struct zr_chain_place place;   /* for messages */
     const struct zr_codec_registry *registry; /* borrowed */
     struct zr_sub_chain *sub;                 /* n_sub of them, owned */
     uint32_t n_sub;
@@ -116,14 +127,8 @@ struct zarr_codec_spec { /* one link */
     uint64_t most_chunks; /* limits.chunks_per_shard */
     /* In the copy that a stage binds: which way its runners are made for at once. */
     enum zr_runs runs;
-    /* frequent facts, parsed once */
-    uint8_t order[ZARR_MAX_RANK]; /* transpose: B dim i is A dim order[i]; see
-                                     zr_spec_order() */
-    int32_t n_order;
-    /* bytes: ZARR_ORDER_LITTLE / BIG; NATIVE: not given; MIXED in v2, whose leaves are
-     * borrowed from config */
-    struct zr_order stored;
-    struct zr_front front;
+    struct zr_structure structure; /* parsed once */
+    zarr_codec_front front;        /* what the codecs in front of it did */
 };
 /* The permutation of a transpose for this rank, also where it was spelled "C" or "F". */
 zarr_status zr_spec_order(const zarr_codec_spec *spec, int32_t ndim, uint8_t *order,
@@ -469,12 +474,11 @@ zarr_status zr_chain_complete(struct zr_chain *chain, const zarr_chunk_spec *chu
  * little-endian: so did the writers of `structured`. Before the chain is shared. */
 zarr_status zr_chain_settle_order(struct zr_chain *chain, const zarr_dtype *dtype,
                                   zarr_error *err);
-/* A shuffle of v3 that does not say its elementsize means the item size of the array that
- * became bytes, here or inside a shard or another codec: says it. *settled: there was
- * one. UNSUPPORTED: that size varies. Before the chain is shared; it was resolved for
- * `chunk`. */
-zarr_status zr_chain_settle_items(struct zr_chain *chain, const zarr_chunk_spec *chunk,
-                                  bool *settled, zarr_error *err);
+/* Completes only the codecs that cannot be decoded otherwise (vtable.incomplete), here or
+ * inside shards and other codecs. *completed: there was one. UNSUPPORTED: the array does
+ * not tell what is missing. Before the chain is shared; it was resolved for `chunk`. */
+zarr_status zr_chain_complete_stored(struct zr_chain *chain, const zarr_chunk_spec *chunk,
+                                     bool *settled, zarr_error *err);
 /* Whether zr_chain_write() can say this chain; UNSUPPORTED: shards in v2, a filter
  * that computes behind others or of another byte order in v3. Before conversions. */
 zarr_status zr_chain_has_form(const struct zr_chain *chain, int format, zarr_error *err);

@@ -74,23 +74,15 @@ void zr_numpy_print(const struct zr_numpy_type *type, char out[ZR_NUMPY_NAME]);
 /* "<M8[s]": int64 and what it counts. False: no such type, or one without a unit. */
 bool zr_numpy_parse_time(const char *text, struct zr_numpy_type *out,
                          struct zr_numpy_unit *unit);
+/* The elements of an array in this order, "" where NumPy has no such number. */
+void zr_numpy_name(const zarr_dtype *dtype, uint32_t order, char out[ZARR_ELEMENTS_NAME]);
+/* Of a number or time by that name; 0: no such type. */
+uint32_t zr_numpy_item_bytes(const char *name);
 /* v3 or v2 name for messages, never NULL. */
 const char *zr_spec_type_name(const zarr_dtype *dtype);
 /* A fill value for messages, "" where it cannot be told. */
 const char *zr_spec_fill_text(const zarr_dtype *dtype, const void *fill, char *text,
                               size_t cap);
-/* Whether what flows through the filters of a v2 chain suits those that don't name it.
- */
-zarr_status zr_filters_check(const struct zr_chain *chain, const zarr_dtype *dtype,
-                             zarr_error *err);
-/* Spells the types of a filter as between arrays, without an order. */
-zarr_status zr_filter_settle(struct zarr_codec_spec *s, struct zr_filter *f,
-                             zarr_error *err);
-/* A shuffle that means the item size of the array. */
-bool zr_spec_lacks_items(const zarr_codec_spec *s);
-/* Names the types that a filter between arrays has left to them. */
-zarr_status zr_filter_complete(struct zarr_codec_spec *s, const zarr_chunk_spec *in,
-                               zarr_error *err);
 
 /* n_bytes + extra into out->n_bytes, LIMIT when it does not fit. */
 zarr_status zr_spec_grow(zarr_chunk_spec *out, const char *codec, uint64_t n_bytes,
@@ -108,6 +100,17 @@ zarr_status zr_spec_failed(const struct zarr_codec_spec *s, struct zr_foreign *f
                            zarr_status st);
 zarr_status zr_spec_broke(const struct zarr_codec_spec *s, const char *how,
                           zarr_error *err);
+/* What zr_spec_ask() calls: spell() if there is a spelling, else complete() if there is
+ * `in`, else canonical(). The entry is not NULL. */
+struct zr_spec_question {
+    int format;
+    const zarr_chunk_spec *in, *array;
+    zarr_codec_spelling *spelling;
+};
+/* *out: the text that the entry writes, owned by the caller (s->alloc); NULL if it writes
+ * none. */
+zarr_status zr_spec_ask(const struct zarr_codec_spec *s, struct zr_spec_question *q,
+                        char **out, zarr_error *err);
 /* Asks the vtable for the canonical form of what s->members points at, and settles it. */
 zarr_status zr_link_canonical(struct zarr_codec_spec *s, int format, zarr_error *err);
 
@@ -120,6 +123,14 @@ void zr_sub_free(struct zarr_codec_spec *s);
 zarr_status zr_sub_print(struct zr_sub_chain *sub, int format,
                          const zarr_allocator *alloc, zarr_error *err);
 
+/* v2 filters (front.c): codecs on bytes that v3 has between arrays. */
+bool zr_spec_is_filter(const struct zarr_codec_spec *s);
+/* What the codec takes and gives (vtable.elements); `in` as there. */
+zarr_status zr_spec_elements(const struct zarr_codec_spec *s, const char *in,
+                             zarr_codec_elements *out, zarr_error *err);
+/* Whether each filter of a v2 chain can take the elements that come to it. */
+zarr_status zr_filters_check(const struct zr_chain *chain, const zarr_dtype *dtype,
+                             zarr_error *err);
 /* v2 (front.c): `bytes` and the filters behind it in front of an array->bytes codec
  * become filters between arrays. UNSUPPORTED for what such a codec cannot get. */
 zarr_status zr_front_v2(struct zr_chain *chain, const struct zr_parse *p,

@@ -1,14 +1,56 @@
 /*
- * codec/front.c - what stands in front of numcodecs' codecs that make bytes of an array
- * (zfpy, pcodec), whose chunks show it. In v2 filters are done to bytes, and `bytes`
- * comes first; in front of such a codec both make way for the same filters between
- * arrays, which may view what they get as another type of that size, as NumPy does. In
- * both formats delta and fixedscaleoffset hand on one dimension, and bitround the bits of
- * floats as integers. Thread class: solo while parsed.
+ * codec/front.c - v2 filters, and what codecs did in front of others. In v2, filters are
+ * done to bytes, and `bytes` comes first. In front of numcodecs' codecs that make bytes
+ * of an array (zfpy, pcodec) `bytes` and the filters make way for the same filters
+ * between arrays. Those may view what they get as another type of that size, as NumPy
+ * does, and some leave traces that such a codec stores: zarr_codec_front collects them.
+ * Thread class: solo while parsed.
  */
 #include "codec/codec_int.h"
 
+#include <stdio.h>
 #include <string.h>
+
+bool zr_spec_is_filter(const struct zarr_codec_spec *s)
+{
+    return s->vt->kind == ZARR_CODEC_BYTES_BYTES && s->vt->elements;
+}
+
+zarr_status zr_spec_elements(const struct zarr_codec_spec *s, const char *in,
+                             zarr_codec_elements *out, zarr_error *err)
+{
+    struct zr_foreign said;
+    zarr_status st;
+
+    *out = (zarr_codec_elements){.struct_size = sizeof *out};
+    st = s->vt->elements(s, in, out, zr_foreign_begin(&said, err));
+    out->takes[ZARR_ELEMENTS_NAME - 1] = out->gives[ZARR_ELEMENTS_NAME - 1] = '\0';
+    return st == ZARR_OK ? ZARR_OK : zr_spec_failed(s, &said, st);
+}
+
+zarr_status zr_filters_check(const struct zr_chain *chain, const zarr_dtype *dtype,
+                             zarr_error *err)
+{
+    char now[ZARR_ELEMENTS_NAME] = "";
+    zarr_codec_elements e;
+    zarr_status st = ZARR_OK;
+
+    if (dtype && chain->a2b < chain->n)
+        zr_numpy_name(dtype, chain->codec[chain->a2b].structure.stored.order, now);
+    for (uint32_t i = chain->a2b + 1; i < chain->n; i++) {
+        const struct zarr_codec_spec *s = &chain->codec[i];
+
+        e.gives[0] = '\0';
+        if (zr_spec_is_filter(s))
+            st = zr_spec_elements(s, now, &e, err);
+        if (st != ZARR_OK)
+            return zr_link_prefix(err, st, s);
+        (void)snprintf(now, sizeof now, "%s", e.gives);
+    }
+    return ZARR_OK;
+}
+
+/* ---- v2: from bytes to arrays ------------------------------------------------------ */
 
 static bool front_makes_bytes(const struct zarr_codec_spec *s)
 {
@@ -30,45 +72,77 @@ static const zarr_codec_spec_vtable *front_array_form(const struct zr_parse *p,
     return v && v->kind == ZARR_CODEC_ARRAY_ARRAY ? v : NULL;
 }
 
+/* Spells the configuration as between arrays. */
+static zarr_status front_spell(struct zarr_codec_spec *s, zarr_error *err)
+{
+    zarr_codec_spelling how = {
+        .struct_size = sizeof how, .format = 3, .flags = ZARR_SPELLING_BETWEEN_ARRAYS};
+    struct zr_spec_question q = {.spelling = &how};
+    zarr_status st = ZARR_OK;
+    char *json = NULL;
+
+    if (!s->vt->spell)
+        return ZARR_OK;
+    ZR_TRY(zr_spec_ask(s, &q, &json, err));
+    if (json)
+        st = zr_link_settle(s, json, err);
+out:
+    return st;
+}
+
 /* One filter; big: the byte order of what it gets, and then of what it gives. */
 static zarr_status front_turn(struct zarr_codec_spec *s, const struct zr_parse *p,
                               const char *next, bool *big, zarr_error *err)
 {
     const zarr_codec_spec_vtable *v = front_array_form(p, s);
     zarr_status st = ZARR_OK;
-    struct zr_filter f;
+    zarr_codec_elements e = {.struct_size = sizeof e};
 
-    if (!v)
+    if (!v || !zr_spec_is_filter(s))
         return zr_fail(err, ZARR_ERR_UNSUPPORTED,
                        "\"%s\" gives bytes, but \"%s\" behind it takes an array",
                        s->vt->name, next);
-    if (v->resolve == zr_spec_delta_array.resolve) {
-        ZR_TRY(zr_filter_read(s, NULL, &f, err));
-        if (f.dtype.item_bytes > 1 && f.dtype.big != *big)
-            ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                           "%s: it names another byte order than its elements have, in "
-                           "front of \"%s\"",
-                           s->vt->name, next));
-        *big = f.astype.big;
-        ZR_TRY(zr_filter_settle(s, &f, err));
-    } else if (*big) {
+    ZR_TRY(zr_spec_elements(s, NULL, &e, err));
+    if (!e.takes[0] && *big)
         ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED,
                        "\"%s\" in front of \"%s\" takes little-endian elements only",
                        s->vt->name, next));
-    }
+    if ((e.takes[0] == '<' && *big) || (e.takes[0] == '>' && !*big))
+        ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                       "%s: it names another byte order than its elements have, in "
+                       "front of \"%s\"",
+                       s->vt->name, next));
+    if (e.takes[0])
+        *big = e.gives[0] == '>';
+    ZR_TRY(front_spell(s, err));
     s->vt = v;
-    s->front.v2 = true;
-    s->keeps_alias = v->resolve == zr_spec_bitround.resolve;
+    s->front.flags |= ZARR_FRONT_V2_FILTER;
+    s->prefixed = true;
 out:
     return st;
 }
 
-/* Categorize: its numbers have an order of their own. */
-static bool front_names_big(const struct zarr_codec_spec *s)
+/* Libraries of codecs that name no byte order know little-endian elements only. */
+static zarr_status front_check_big(struct zarr_codec_spec *s, zarr_error *err)
 {
-    const char *dtype = zarr_codec_spec_text(s, "dtype");
+    zarr_codec_elements e = {.struct_size = sizeof e};
+    zarr_status st = ZARR_OK;
 
-    return s->vt->canonical == zr_spec_categorized.canonical && dtype && *dtype == '>';
+    if (s->vt->elements)
+        ZR_TRY(zr_spec_elements(s, NULL, &e, err));
+    if (e.takes[0] != '>')
+        st = zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                     "\"%s\" takes little-endian elements only", s->vt->name);
+out:
+    return st;
+}
+
+static void front_drop_bytes(struct zr_chain *chain, uint32_t at)
+{
+    zr_link_deinit(&chain->codec[at]);
+    chain->n--;
+    memmove(&chain->codec[at], &chain->codec[at + 1],
+            (chain->n - at) * sizeof chain->codec[0]);
 }
 
 zarr_status zr_front_v2(struct zr_chain *chain, const struct zr_parse *p, zarr_error *err)
@@ -79,62 +153,48 @@ zarr_status zr_front_v2(struct zr_chain *chain, const struct zr_parse *p, zarr_e
 
     while (at < chain->n && chain->codec[at].vt->kind == ZARR_CODEC_ARRAY_ARRAY)
         at++;
-    if (at >= chain->n || chain->codec[at].vt->canonical != zr_spec_bytes.canonical)
+    if (at >= chain->n || chain->codec[at].structure.kind != ZR_STRUCTURE_BYTES)
         return ZARR_OK;
     for (to = at + 1; to < chain->n && !front_makes_bytes(&chain->codec[to]);)
         to++;
     if (to >= chain->n)
         return ZARR_OK;
-    big = chain->codec[at].stored.order == ZARR_ORDER_BIG;
+    big = chain->codec[at].structure.stored.order == ZARR_ORDER_BIG;
     for (uint32_t i = at + 1; i < to; i++) {
         st = front_turn(&chain->codec[i], p, chain->codec[to].vt->name, &big, err);
         if (st != ZARR_OK)
             return zr_link_prefix(err, st, &chain->codec[i]);
     }
-    chain->codec[to].front.big = big;
-    if (big && !front_names_big(
-                   &chain->codec[to])) { /* libraries of such codecs know no others */
-        st =
-            zr_fail(err, ZARR_ERR_UNSUPPORTED, "\"%s\" takes little-endian elements only",
-                    chain->codec[to].vt->name);
-        return zr_link_prefix(err, st, &chain->codec[to]);
+    if (big) {
+        chain->codec[to].front.flags |= ZARR_FRONT_BIG_ENDIAN;
+        st = front_check_big(&chain->codec[to], err);
+        if (st != ZARR_OK)
+            return zr_link_prefix(err, st, &chain->codec[to]);
     }
-    zr_link_deinit(&chain->codec[at]);
-    chain->n--;
-    memmove(&chain->codec[at], &chain->codec[at + 1],
-            (chain->n - at) * sizeof chain->codec[0]);
+    front_drop_bytes(chain, at);
     return ZARR_OK;
 }
 
-static bool front_flattens(const struct zarr_codec_spec *s)
-{
-    return s->vt->resolve == zr_spec_delta_array.resolve &&
-           (zr_streq(s->vt->name, zr_spec_delta_array.name) ||
-            zr_streq(s->vt->name, zr_spec_fixedscaleoffset_array.name));
-}
+/* ---- what codecs did in front of others ---------------------------------------------
+ */
 
 void zr_front_note(struct zr_chain *chain)
 {
-    struct zr_front now = {.round = -1};
-    int64_t keep = 0;
+    const uint32_t handed_on = ZARR_FRONT_TRANSPOSED | ZARR_FRONT_FLAT;
+    zarr_codec_front now = {.struct_size = sizeof now, .keepbits = -1};
 
     for (uint32_t i = 0; i < chain->n; i++) {
         struct zarr_codec_spec *s = &chain->codec[i];
-        const bool transpose = s->vt->canonical == zr_spec_transpose.canonical;
 
-        now.v2 = s->front.v2;
-        now.big = s->front.big;
+        now.flags = (now.flags & handed_on) | (s->front.flags & ~handed_on);
         s->front = now;
-        if (front_flattens(s)) {
-            now.flat = true;
-            now.turned = false;
-        }
-        now.turned = now.turned || (transpose && !now.flat);
-        if (transpose)
+        if (s->structure.kind == ZR_STRUCTURE_TRANSPOSE) {
+            if (!(now.flags & ZARR_FRONT_FLAT))
+                now.flags |= ZARR_FRONT_TRANSPOSED;
             continue;
-        now.round = -1;
-        if (s->vt->resolve == zr_spec_bitround.resolve && s->keeps_alias &&
-            zarr_codec_spec_i64(s, "keepbits", &keep) == 0 && keep < 64)
-            now.round = (int32_t)keep;
+        }
+        now.keepbits = -1;
+        if (s->vt->pass)
+            s->vt->pass(s, &now);
     }
 }

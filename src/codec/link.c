@@ -111,7 +111,7 @@ const char *zarr_codec_spec_member(const zarr_codec_spec *spec, uint64_t i)
 
 void zr_link_deinit(struct zarr_codec_spec *s)
 {
-    zr_shard_spec_free(s->shard, s->alloc);
+    zr_shard_spec_free(s->structure.shard, s->alloc);
     zr_sub_free(s);
     zr_free(s->alloc, s->json);
     if (s->config.root || s->json)
@@ -119,32 +119,42 @@ void zr_link_deinit(struct zarr_codec_spec *s)
     *s = (struct zarr_codec_spec){0};
 }
 
-/* The specification has checked all this: what does not fit here stays unset. */
-static void link_read_facts(struct zarr_codec_spec *s)
+static void link_read_transpose(struct zarr_codec_spec *s)
 {
+    struct zr_structure *f = &s->structure;
     int64_t order[ZARR_MAX_RANK] = {0};
-    const char *text = NULL;
+    const char *letter = zarr_codec_spec_text(s, "order");
     int64_t n = 0;
 
-    if (s->vt->canonical == zr_spec_bytes.canonical) {
-        text = zarr_codec_spec_text(s, "endian");
-        s->stored.order = !text                          ? ZARR_ORDER_NATIVE
-                          : *text == '<' || *text == '>' ? ZR_ORDER_MIXED
-                          : zr_streq(text, "big")        ? ZARR_ORDER_BIG
-                                                         : ZARR_ORDER_LITTLE;
-        s->stored.leaves = text;
+    if (letter) {
+        f->n_order = zr_streq(letter, "F") ? ZR_ORDER_F : ZR_ORDER_C;
+        return;
     }
-    if (s->vt->canonical == zr_spec_transpose.canonical) {
-        text = zarr_codec_spec_text(s, "order");
-        if (text) {
-            s->n_order = zr_streq(text, "F") ? ZR_ORDER_F : ZR_ORDER_C;
-            return;
-        }
-        n = zarr_codec_spec_i64s(s, "order", order, ZARR_MAX_RANK);
-        s->n_order = n > 0 && n <= ZARR_MAX_RANK ? (int32_t)n : 0;
-        for (int32_t i = 0; i < s->n_order; i++)
-            s->order[i] = (uint8_t)order[i];
-    }
+    n = zarr_codec_spec_i64s(s, "order", order, ZARR_MAX_RANK);
+    f->n_order = n > 0 && n <= ZARR_MAX_RANK ? (int32_t)n : 0;
+    for (int32_t i = 0; i < f->n_order; i++)
+        f->order[i] = (uint8_t)order[i];
+}
+
+static void link_read_bytes(struct zarr_codec_spec *s)
+{
+    const char *text = zarr_codec_spec_text(s, "endian");
+
+    s->structure.stored.order = !text                          ? ZARR_ORDER_NATIVE
+                                : *text == '<' || *text == '>' ? ZR_ORDER_MIXED
+                                : zr_streq(text, "big")        ? ZARR_ORDER_BIG
+                                                               : ZARR_ORDER_LITTLE;
+    s->structure.stored.leaves = text;
+}
+
+/* The specification has checked all this: what does not fit here stays unset. */
+static void link_read_structure(struct zarr_codec_spec *s)
+{
+    s->structure.kind = zr_codec_spec_structure(s->vt);
+    if (s->structure.kind == ZR_STRUCTURE_BYTES)
+        link_read_bytes(s);
+    if (s->structure.kind == ZR_STRUCTURE_TRANSPOSE)
+        link_read_transpose(s);
 }
 
 zarr_status zr_link_settle(struct zarr_codec_spec *s, char *json, zarr_error *err)
@@ -164,7 +174,7 @@ zarr_status zr_link_settle(struct zarr_codec_spec *s, char *json, zarr_error *er
         goto out;
     }
     s->members = s->config.root;
-    link_read_facts(s);
+    link_read_structure(s);
 out:
     return st;
 }
@@ -204,39 +214,77 @@ zarr_status zr_spec_broke(const struct zarr_codec_spec *s, const char *how,
                    s->vt->name, origin, how);
 }
 
-static zarr_status link_ask(struct zarr_codec_spec *s, int format, char *text, size_t cap,
-                            size_t *need, zarr_error *err)
+static zarr_status text_ask(const struct zarr_codec_spec *s, struct zr_spec_question *q,
+                            char *text, size_t cap, size_t *need, zarr_error *err)
 {
     struct zr_foreign said;
-    const zarr_status st =
-        s->vt->canonical(s, format, text, cap, need, zr_foreign_begin(&said, err));
+    zarr_error *foreign = zr_foreign_begin(&said, err);
+    zarr_status st = ZARR_OK;
 
+    if (q->spelling)
+        st = s->vt->spell(s, q->spelling, text, cap, need, foreign);
+    else if (q->in)
+        st = s->vt->complete(s, q->in, q->array, text, cap, need, foreign);
+    else
+        st = s->vt->canonical(s, q->format, text, cap, need, foreign);
     return st == ZARR_OK ? ZARR_OK : zr_spec_failed(s, &said, st);
 }
 
-zarr_status zr_link_canonical(struct zarr_codec_spec *s, int format, zarr_error *err)
+zarr_status zr_spec_ask(const struct zarr_codec_spec *s, struct zr_spec_question *q,
+                        char **out, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
     char small[512], *json = NULL;
     size_t need = 0, cap = 0;
 
-    if (!s->vt->canonical) {
-        ZR_TRY(link_copy_raw(s, &json, err));
-    } else {
-        ZR_TRY(link_ask(s, format, small, sizeof small, &need, err));
-        if (!zr_add_size(need, 1, &cap) || !(json = zr_malloc(s->alloc, cap))) {
-            st = zr_fail_memory(err, need);
-            goto out;
-        }
-        if (need < sizeof small)
-            memcpy(json, small, cap);
-        else
-            ZR_TRY(link_ask(s, format, json, cap, &need, err));
-        json[cap - 1] = '\0';
+    *out = NULL;
+    ZR_TRY(text_ask(s, q, small, sizeof small, &need, err));
+    if (need == 0)
+        goto out;
+    if (!zr_add_size(need, 1, &cap) || !(json = zr_malloc(s->alloc, cap))) {
+        st = zr_fail_memory(err, need);
+        goto out;
     }
-    st = zr_link_settle(s, json, err);
-    json = NULL; /* moved */
+    if (need < sizeof small)
+        memcpy(json, small, cap);
+    else
+        ZR_TRY(text_ask(s, q, json, cap, &need, err));
+    json[cap - 1] = '\0';
+    *out = json; /* moved */
+    json = NULL;
 out:
     zr_free(s->alloc, json);
     return st;
+}
+
+zarr_status zr_link_canonical(struct zarr_codec_spec *s, int format, zarr_error *err)
+{
+    struct zr_spec_question q = {.format = format};
+    zarr_status st = ZARR_OK;
+    char *json = NULL;
+
+    if (!s->vt->canonical)
+        ZR_TRY(link_copy_raw(s, &json, err));
+    else
+        ZR_TRY(zr_spec_ask(s, &q, &json, err));
+    st = json ? zr_link_settle(s, json, err)
+              : zr_spec_broke(s, "canonical() gives no text", err);
+out:
+    return st;
+}
+
+/* ---- what the codecs in front did ------------------------------------------------ */
+
+void zarr_codec_spec_front(const zarr_codec_spec *spec, zarr_codec_front *out)
+{
+    zarr_codec_front front = spec->front;
+    const uint32_t bytes = out->struct_size;
+
+    front.struct_size = bytes;
+    memcpy(out, &front, ZR_MIN((size_t)bytes, sizeof front));
+}
+
+int zarr_codec_spec_prefixed(const zarr_codec_spec *spec)
+{
+    return spec->prefixed;
 }

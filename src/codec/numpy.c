@@ -319,3 +319,24 @@ void zr_numpy_cast(const struct zr_numpy_type *from, const struct zr_numpy_type 
     else
         zr_numpy_store(to, dst, zr_numpy_convert(from, to, zr_numpy_load(from, src)));
 }
+
+void zr_numpy_name(const zarr_dtype *dtype, uint32_t order, char out[ZARR_ELEMENTS_NAME])
+{
+    struct zr_numpy_type type;
+
+    out[0] = '\0';
+    if (!zr_numpy_parse(zarr_dtype_v2(dtype), &type))
+        return;
+    type.big = type.item_bytes > 1 && order == ZARR_ORDER_BIG;
+    zr_numpy_print(&type, out);
+}
+
+uint32_t zr_numpy_item_bytes(const char *name)
+{
+    struct zr_numpy_type type;
+    struct zr_numpy_unit unit;
+
+    return zr_numpy_parse(name, &type) || zr_numpy_parse_time(name, &type, &unit)
+               ? type.item_bytes
+               : 0;
+}

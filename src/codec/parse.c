@@ -64,10 +64,10 @@ static zarr_status link_unknown(const char *name, zarr_error *err)
 static zarr_status link_only_v3(const zarr_codec_spec_vtable *v, const char *name,
                                 zarr_error *err)
 {
-    const char *instead =
-        v->canonical == zr_spec_bytes.canonical       ? ": the byte order is in dtype"
-        : v->canonical == zr_spec_transpose.canonical ? ": order \"F\" is all it has"
-                                                      : "";
+    const enum zr_structure_kind kind = zr_codec_spec_structure(v);
+    const char *instead = kind == ZR_STRUCTURE_BYTES ? ": the byte order is in dtype"
+                          : kind == ZR_STRUCTURE_TRANSPOSE ? ": order \"F\" is all it has"
+                                                           : "";
 
     return zr_fail(err, ZARR_ERR_UNSUPPORTED,
                    "codec \"%s\" is unknown in Zarr v2: only v3 has it%s", name, instead);
@@ -156,11 +156,12 @@ static zarr_status link_open_v2(struct zr_json_doc *doc, const struct zr_json *i
     return ZARR_OK;
 }
 
-/* The two codecs that chains of v2 have and documents do not. */
+/* The two codecs that chains of v2 have and documents do not, but for lists inside other
+ * codecs: those have no "order" and "dtype" beside them. */
 static bool link_is_ours(const struct zarr_codec_spec *s, const struct zr_parse *p,
                          const char *name)
 {
-    return p->format == 2 && (s->place.ours || !p->places) &&
+    return p->format == 2 && (s->place.ours || !p->places || p->sub) &&
            (zr_streq(name, zr_spec_bytes.name) || zr_streq(name, zr_spec_transpose.name));
 }
 
@@ -184,10 +185,10 @@ static zarr_status link_parse(struct zarr_codec_spec *s, struct zr_parse *p,
     ZR_TRY(link_find(&s->vt, p, name, link_is_ours(s, p, name), err));
     if (zr_starts_with(name, "numcodecs."))
         spelling = 2;
-    /* zarr-python knows this one by no other name */
-    s->keeps_alias = spelling == 2 && s->vt->resolve == zr_spec_bitround.resolve;
+    s->prefixed =
+        spelling == 2 && p->format == 3 && !zr_starts_with(s->vt->name, "numcodecs.");
     s->members = config ? config : &empty;
-    if (s->vt->canonical == zr_spec_sharding.canonical)
+    if (zr_codec_spec_structure(s->vt) == ZR_STRUCTURE_SHARD)
         ZR_TRY(zr_shard_spec_parse(s, p, err));
     else {
         ZR_TRY(zr_sub_parse(s, p, err));

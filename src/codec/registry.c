@@ -18,6 +18,7 @@
 struct codec_entry {
     zarr_codec_spec_vtable vt;
     const char *origin;
+    enum zr_structure_kind structure;
 };
 
 static void codec_entry_free(const zarr_allocator *alloc, void *value)
@@ -46,6 +47,20 @@ void zr_codec_registry_deinit(struct zr_codec_registry *r)
 const char *zr_codec_spec_origin(const zarr_codec_spec_vtable *registered)
 {
     return ((const struct codec_entry *)(const void *)registered)->origin;
+}
+
+enum zr_structure_kind zr_codec_spec_structure(const zarr_codec_spec_vtable *registered)
+{
+    return ((const struct codec_entry *)(const void *)registered)->structure;
+}
+
+/* By the table itself: a plug-in's codec of the same functions is not the core's. */
+static enum zr_structure_kind codec_structure(const zarr_codec_spec_vtable *v)
+{
+    return v == &zr_spec_transpose  ? ZR_STRUCTURE_TRANSPOSE
+           : v == &zr_spec_bytes    ? ZR_STRUCTURE_BYTES
+           : v == &zr_spec_sharding ? ZR_STRUCTURE_SHARD
+                                    : ZR_STRUCTURE_NONE;
 }
 
 static zarr_status codec_taken(const zarr_codec_spec_vtable *v, const char *name,
@@ -124,7 +139,8 @@ zarr_status zr_codec_spec_register(struct zr_codec_registry *r,
         st = zr_fail_memory(err, sizeof *entry);
         goto out;
     }
-    *entry = (struct codec_entry){.vt = read, .origin = origin};
+    *entry = (struct codec_entry){
+        .vt = read, .origin = origin, .structure = codec_structure(v)};
     for (; read.aliases && read.aliases[n]; n++)
         ZR_TRY(zr_map_put(&r->aliases, read.aliases[n], entry, err));
     ZR_TRY(zr_map_put((read.flags & ZARR_CODEC_SPEC_V2) ? &r->v2 : &r->specs, read.name,

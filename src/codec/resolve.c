@@ -87,8 +87,8 @@ static zarr_status rep_flags(const zarr_chunk_spec *out, const struct zarr_codec
 {
     const uint32_t same = ZARR_CODEC_SPEC_RESHAPES | ZARR_CODEC_SPEC_DECODES_NOTHING;
     const bool shape =
-        !(s->vt->flags &
-          (ZARR_CODEC_SPEC_DECODES_NOTHING | ZARR_CODEC_SPEC_ELEMENTWISE)) ||
+        !(s->vt->flags & (ZARR_CODEC_SPEC_DECODES_NOTHING | ZARR_CODEC_SPEC_ELEMENTWISE |
+                          ZARR_CODEC_SPEC_KEEPS_SHAPE)) ||
         (out->ndim == in->ndim &&
          memcmp(out->shape, in->shape, sizeof *in->shape * ZARR_MAX_RANK) == 0);
 
@@ -136,7 +136,8 @@ static bool encoded_most(uint64_t base, uint64_t *most)
 /* A shard in the store as it is: nobody takes all of it at once. */
 static bool shard_is_cut(const struct zr_chain *chain, uint32_t i)
 {
-    return chain->codec[i].shard && i + 1 == chain->n && !zr_chain_whole_shard(chain);
+    return chain->codec[i].structure.shard && i + 1 == chain->n &&
+           !zr_chain_whole_shard(chain);
 }
 
 /* A shard that is decoded whole, or stands inside other codecs, is bounded like a chunk.
@@ -176,7 +177,7 @@ static zarr_status reps_step(struct zr_chain_reps *reps, uint32_t i,
 
     *out = reps->rep[i];
     out->fill = NULL;
-    if (s->shard)
+    if (s->structure.shard)
         ZR_TRY(zr_shard_spec_resolve(s, reps, i, limits, err));
     else
         ZR_TRY(rep_ask(out, fill, s, &reps->rep[i], err));
@@ -187,7 +188,7 @@ static zarr_status reps_step(struct zr_chain_reps *reps, uint32_t i,
         out->exact = 0;
         reps->loose = true;
     }
-    if (s->shard)
+    if (s->structure.shard)
         reps_bound_shard(reps, i, chain, limits);
     if (out->fill && out->dtype && out->fill != fill) {
         memcpy(fill, out->fill, (size_t)zarr_dtype_item_bytes(out->dtype));
@@ -204,7 +205,7 @@ static zarr_status check_encoded(const struct zr_chain *chain, struct zr_chain_r
 {
     /* Bytes of a chain around this one were measured there. */
     const uint64_t base = ZR_MAX(limits->chunk_bytes, reps->rep[0].n_bytes);
-    const bool cut = chain->a2b < chain->n && chain->codec[chain->a2b].shard &&
+    const bool cut = chain->a2b < chain->n && chain->codec[chain->a2b].structure.shard &&
                      !zr_chain_whole_shard(chain);
     uint64_t most = 0;
     zarr_status st;
@@ -277,7 +278,7 @@ zarr_status zr_chain_resolve_any(struct zr_chain_reps *out, const struct zr_chai
         goto out;
     }
     if (chain->a2b < chain->n &&
-        (!chain->codec[chain->a2b].shard || zr_chain_whole_shard(chain)) &&
+        (!chain->codec[chain->a2b].structure.shard || zr_chain_whole_shard(chain)) &&
         reps.rep[0].n_bytes > lim.chunk_bytes) {
         st = zr_fail(err, ZARR_ERR_LIMIT,
                      "a chunk of %" PRIu64 " bytes is over %" PRIu64

@@ -48,7 +48,7 @@ static zarr_status shard_parse_shape(struct zr_shard_spec *shard,
 /* Nothing of varying size may be in an index: shards above all. */
 static zarr_status shard_check_index(const struct zr_chain *index, zarr_error *err)
 {
-    if (index->codec[index->a2b].shard)
+    if (index->codec[index->a2b].structure.shard)
         return zr_fail(err, ZARR_ERR_INVALID,
                        "sharding_indexed: index_codecs: an index cannot be sharded");
     return ZARR_OK;
@@ -80,19 +80,20 @@ zarr_status zr_shard_spec_parse(struct zarr_codec_spec *s, struct zr_parse *p,
     static const char *const known[] = {"chunk_shape", "codecs", "index_codecs",
                                         "index_location", NULL};
     static const char *const words[] = {"start", "end", NULL};
+    struct zr_shard_spec *shard = zr_calloc(s->alloc, 1, sizeof *shard);
     zarr_status st = ZARR_OK;
     int location = 1;
 
-    s->shard = zr_calloc(s->alloc, 1, sizeof *s->shard);
-    if (!s->shard)
-        return zr_fail_memory(err, sizeof *s->shard);
+    if (!shard)
+        return zr_fail_memory(err, sizeof *shard);
+    s->structure.shard = shard; /* owned from now on */
     ZR_TRY(zr_conf_known(s, 3, known, err));
-    ZR_TRY(shard_parse_shape(s->shard, s, &p->limits, err));
+    ZR_TRY(shard_parse_shape(shard, s, &p->limits, err));
     ZR_TRY(zr_conf_word(s, "index_location", words, &location, err));
-    s->shard->index_at_end = location == 1;
-    ZR_TRY(zr_dtype_find(s->dtypes, "uint64", &s->shard->index_dtype, NULL, err));
-    ZR_TRY(shard_parse_chains(s->shard, s, p, err));
-    ZR_TRY(shard_check_index(s->shard->index, err));
+    shard->index_at_end = location == 1;
+    ZR_TRY(zr_dtype_find(s->dtypes, "uint64", &shard->index_dtype, NULL, err));
+    ZR_TRY(shard_parse_chains(shard, s, p, err));
+    ZR_TRY(shard_check_index(shard->index, err));
     ZR_TRY(zr_shard_spec_settle(s, err));
 out:
     return st;
@@ -207,13 +208,14 @@ zarr_status zr_shard_spec_resolve(const struct zarr_codec_spec *s,
     const zarr_allocator *alloc = around->alloc;
     zarr_status st = ZARR_OK;
     struct zr_chain_reps reps = {0};
+    const struct zr_shard_spec *shard = s->structure.shard;
     struct zr_shard_parts parts;
     uint64_t index_bytes = 0;
 
     ZR_TRY(zr_spec_needs_length(s, in, err));
-    ZR_TRY(zr_shard_parts(s->shard, in, limits->chunks_per_shard, &parts, err));
-    ZR_TRY(shard_index_resolve(s->shard, &parts.index, &index_bytes, err));
-    st = zr_chain_resolve(&reps, s->shard->inner, &parts.chunk, limits, alloc, err);
+    ZR_TRY(zr_shard_parts(shard, in, limits->chunks_per_shard, &parts, err));
+    ZR_TRY(shard_index_resolve(shard, &parts.index, &index_bytes, err));
+    st = zr_chain_resolve(&reps, shard->inner, &parts.chunk, limits, alloc, err);
     if (st != ZARR_OK) {
         st = zr_prefix(err, st, "sharding_indexed");
         goto out;
@@ -229,7 +231,7 @@ out:
     return st;
 }
 
-/* Never asked: parse.c and resolve.c know a shard by this function. */
+/* Never asked: parse.c and resolve.c read a shard themselves. */
 static zarr_status shard_canonical(const zarr_codec_spec *raw, int format, char *text,
                                    size_t cap, size_t *text_bytes, zarr_error *err)
 {
@@ -251,23 +253,23 @@ const zarr_codec_spec_vtable zr_spec_sharding = {
 
 const struct zarr_codec_spec *zr_chain_whole_shard(const struct zr_chain *chain)
 {
-    if (chain->a2b >= chain->n || !chain->codec[chain->a2b].shard)
+    if (chain->a2b >= chain->n || !chain->codec[chain->a2b].structure.shard)
         return NULL;
     for (uint32_t i = 0; i < chain->a2b; i++)
         if (!(chain->codec[i].vt->flags & ZARR_CODEC_SPEC_ELEMENTWISE) &&
-            chain->codec[i].vt->canonical != zr_spec_transpose.canonical)
+            chain->codec[i].structure.kind != ZR_STRUCTURE_TRANSPOSE)
             return &chain->codec[i];
     return NULL;
 }
 
 /* Codecs in front of a shard that is decoded whole may make anything of a chunk's shape:
- * what suits them is for each chunk's resolving to say. numcodecs.delta keeps it. */
+ * what suits them is for each chunk's resolving to say. */
 static bool unit_unknown(const struct zr_chain *chain)
 {
     for (uint32_t i = 0; i < chain->a2b; i++)
-        if (!(chain->codec[i].vt->flags & ZARR_CODEC_SPEC_ELEMENTWISE) &&
-            chain->codec[i].vt->canonical != zr_spec_transpose.canonical &&
-            chain->codec[i].vt->canonical != zr_spec_delta_array.canonical)
+        if (!(chain->codec[i].vt->flags &
+              (ZARR_CODEC_SPEC_ELEMENTWISE | ZARR_CODEC_SPEC_KEEPS_SHAPE)) &&
+            chain->codec[i].structure.kind != ZR_STRUCTURE_TRANSPOSE)
             return true;
     return false;
 }
@@ -275,7 +277,7 @@ static bool unit_unknown(const struct zr_chain *chain)
 zarr_status zr_chain_unit(const struct zr_chain *chain, int32_t ndim, uint64_t *unit,
                           zarr_error *err)
 {
-    const struct zr_shard_spec *shard = chain->codec[chain->a2b].shard;
+    const struct zr_shard_spec *shard = chain->codec[chain->a2b].structure.shard;
     uint8_t to[ZARR_MAX_RANK] = {0}, order[ZARR_MAX_RANK], next[ZARR_MAX_RANK];
     zarr_status st = ZARR_OK;
 
@@ -286,7 +288,7 @@ zarr_status zr_chain_unit(const struct zr_chain *chain, int32_t ndim, uint64_t *
     if (shard && unit_unknown(chain))
         return ZARR_OK;
     for (uint32_t c = 0; shard && c < chain->a2b; c++) {
-        if (chain->codec[c].n_order == 0)
+        if (chain->codec[c].structure.n_order == 0)
             continue;
         ZR_TRY(zr_spec_order(&chain->codec[c], ndim, order, err));
         for (int32_t d = 0; d < ndim; d++)

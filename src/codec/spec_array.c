@@ -57,15 +57,34 @@ static zarr_status bytes_resolve(const zarr_codec_spec *spec, const zarr_chunk_s
         return zr_fail(err, ZARR_ERR_UNSUPPORTED,
                        "bytes: elements of type %s have no fixed size",
                        name ? name : "?");
-    if (spec->stored.order == ZARR_ORDER_NATIVE && zr_dtype_has_order(in->dtype))
+    if (spec->structure.stored.order == ZARR_ORDER_NATIVE &&
+        zr_dtype_has_order(in->dtype))
         return zr_fail(err, ZARR_ERR_INVALID, "bytes: endian is required for type %s",
                        name ? name : "?");
-    if (spec->stored.order == ZR_ORDER_MIXED &&
-        !zr_dtype_leaves_fit(in->dtype, spec->stored.leaves))
+    if (spec->structure.stored.order == ZR_ORDER_MIXED &&
+        !zr_dtype_leaves_fit(in->dtype, spec->structure.stored.leaves))
         return zr_fail(err, ZARR_ERR_INVALID, "bytes: endian does not fit type %s",
                        name ? name : "?");
     out->n_bytes = in->n_bytes;
     out->item_bytes_hint = in->item_bytes_hint;
+    return ZARR_OK;
+}
+
+/* `endian` has no meaning for elements of one byte, or without an order. */
+static zarr_status bytes_complete(const zarr_codec_spec *spec, const zarr_chunk_spec *in,
+                                  const zarr_chunk_spec *array, char *text, size_t cap,
+                                  size_t *text_bytes, zarr_error *err)
+{
+    struct zr_conf_text t;
+
+    ZR_UNUSED(spec);
+    ZR_UNUSED(array);
+    ZR_UNUSED(err);
+    *text_bytes = 0;
+    if (zr_dtype_has_order(in->dtype))
+        return ZARR_OK;
+    zr_conf_open(&t, text, cap);
+    zr_conf_close(&t, text_bytes);
     return ZARR_OK;
 }
 
@@ -78,6 +97,7 @@ const zarr_codec_spec_vtable zr_spec_bytes = {
     .kind = ZARR_CODEC_ARRAY_BYTES,
     .canonical = bytes_canonical,
     .resolve = bytes_resolve,
+    .complete = bytes_complete,
 };
 
 /* ---- transpose ------------------------------------------------------------- */
@@ -94,6 +114,18 @@ static bool order_is_permutation(const int64_t *order, int64_t n)
     return true;
 }
 
+static void transpose_put_list(struct zr_conf_text *t, const int64_t *order, int64_t n)
+{
+    zr_conf_put_raw(t, "\"order\":[");
+    for (int64_t i = 0; i < n; i++) {
+        char digits[8];
+
+        (void)snprintf(digits, sizeof digits, "%s%d", i ? "," : "", (int)order[i]);
+        zr_conf_put_raw(t, digits);
+    }
+    zr_conf_put_raw(t, "]");
+}
+
 static zarr_status transpose_put(struct zr_conf_text *t, const zarr_codec_spec *raw,
                                  zarr_error *err)
 {
@@ -108,14 +140,7 @@ static zarr_status transpose_put(struct zr_conf_text *t, const zarr_codec_spec *
     if (n < 0 || n > ZARR_MAX_RANK || !order_is_permutation(order, n))
         return zr_conf_refuse(raw, "order", "a permutation of 0, 1, ... up to the rank",
                               err);
-    zr_conf_put_raw(t, "\"order\":[");
-    for (int64_t i = 0; i < n; i++) {
-        char digits[8];
-
-        (void)snprintf(digits, sizeof digits, "%s%d", i ? "," : "", (int)order[i]);
-        zr_conf_put_raw(t, digits);
-    }
-    zr_conf_put_raw(t, "]");
+    transpose_put_list(t, order, n);
     return ZARR_OK;
 }
 
@@ -137,17 +162,17 @@ out:
 zarr_status zr_spec_order(const zarr_codec_spec *spec, int32_t ndim, uint8_t *order,
                           zarr_error *err)
 {
-    const bool letter = spec->n_order < 0;
+    const bool letter = spec->structure.n_order < 0;
 
-    if (!letter && spec->n_order != ndim)
+    if (!letter && spec->structure.n_order != ndim)
         return zr_fail(err, ZARR_ERR_INVALID,
                        "transpose: order has %" PRId32 " entries, the array has %" PRId32
                        " dimensions",
-                       spec->n_order, ndim);
+                       spec->structure.n_order, ndim);
     for (int32_t i = 0; i < ndim; i++)
-        order[i] = !letter                       ? spec->order[i]
-                   : spec->n_order == ZR_ORDER_F ? (uint8_t)(ndim - 1 - i)
-                                                 : (uint8_t)i;
+        order[i] = !letter                                 ? spec->structure.order[i]
+                   : spec->structure.n_order == ZR_ORDER_F ? (uint8_t)(ndim - 1 - i)
+                                                           : (uint8_t)i;
     return ZARR_OK;
 }
 
@@ -167,6 +192,31 @@ out:
     return st;
 }
 
+/* A letter becomes the dimensions of this array. */
+static zarr_status transpose_complete(const zarr_codec_spec *spec,
+                                      const zarr_chunk_spec *in,
+                                      const zarr_chunk_spec *array, char *text,
+                                      size_t cap, size_t *text_bytes, zarr_error *err)
+{
+    uint8_t order[ZARR_MAX_RANK] = {0};
+    int64_t list[ZARR_MAX_RANK] = {0};
+    zarr_status st = ZARR_OK;
+    struct zr_conf_text t;
+
+    ZR_UNUSED(array);
+    *text_bytes = 0;
+    if (spec->structure.n_order >= 0)
+        return ZARR_OK;
+    ZR_TRY(zr_spec_order(spec, in->ndim, order, err));
+    for (int32_t i = 0; i < in->ndim; i++)
+        list[i] = order[i];
+    zr_conf_open(&t, text, cap);
+    transpose_put_list(&t, list, in->ndim);
+    zr_conf_close(&t, text_bytes);
+out:
+    return st;
+}
+
 const zarr_codec_spec_vtable zr_spec_transpose = {
     .struct_size = sizeof(zarr_codec_spec_vtable),
     .flags = ZARR_CODEC_SPEC_V3, /* v2: order */
@@ -174,4 +224,5 @@ const zarr_codec_spec_vtable zr_spec_transpose = {
     .kind = ZARR_CODEC_ARRAY_ARRAY,
     .canonical = transpose_canonical,
     .resolve = transpose_resolve,
+    .complete = transpose_complete,
 };

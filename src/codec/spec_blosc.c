@@ -3,7 +3,7 @@
  * that of v3, with shuffle as a word. What v3 wants and v2 never says, the
  * typesize, stays open until it is known which elements go in; so does shuffle
  * "auto" (numcodecs' -1; zarr-python where it is missing): bits for
- * elements of one byte, bytes for longer ones. zr_chain_complete() closes both.
+ * elements of one byte, bytes for longer ones. blosc_complete() closes both.
  * Thread class: plain functions.
  */
 #include "codec/codec_int.h"
@@ -86,6 +86,64 @@ static zarr_status blosc_resolve(const zarr_codec_spec *spec, const zarr_chunk_s
     return zr_spec_grow(out, spec->vt->name, in->n_bytes, 16, err);
 }
 
+/* The configuration with this typesize and shuffle; typesize 0: without one. A shuffle
+ * that is a number is written as one. */
+static void blosc_put(const zarr_codec_spec *spec, int64_t typesize, const char *word,
+                      int64_t number, char *text, size_t cap, size_t *text_bytes)
+{
+    struct zr_conf_text t;
+    int64_t clevel = 0, blocksize = 0;
+
+    (void)zarr_codec_spec_i64(spec, "clevel", &clevel);
+    (void)zarr_codec_spec_i64(spec, "blocksize", &blocksize);
+    zr_conf_open(&t, text, cap);
+    if (typesize)
+        zr_conf_put_i64(&t, "typesize", typesize);
+    zr_conf_put_word(&t, "cname", zarr_codec_spec_text(spec, "cname"));
+    zr_conf_put_i64(&t, "clevel", clevel);
+    if (word)
+        zr_conf_put_word(&t, "shuffle", word);
+    else
+        zr_conf_put_i64(&t, "shuffle", number);
+    zr_conf_put_i64(&t, "blocksize", blocksize);
+    zr_conf_close(&t, text_bytes);
+}
+
+static zarr_status blosc_complete(const zarr_codec_spec *spec, const zarr_chunk_spec *in,
+                                  const zarr_chunk_spec *array, char *text, size_t cap,
+                                  size_t *text_bytes, zarr_error *err)
+{
+    const char *shuffle = zarr_codec_spec_text(spec, "shuffle");
+    int64_t typesize = in->item_bytes_hint ? in->item_bytes_hint : 1;
+
+    ZR_UNUSED(array);
+    ZR_UNUSED(err);
+    (void)zarr_codec_spec_i64(spec, "typesize", &typesize);
+    if (zr_streq(shuffle, blosc_shuffles[BLOSC_WORD_AUTO]))
+        shuffle = typesize == 1 ? "bitshuffle" : "shuffle";
+    blosc_put(spec, typesize, shuffle, 0, text, cap, text_bytes);
+    return ZARR_OK;
+}
+
+/* v2 has no typesize, and numbers its shuffles. */
+static zarr_status blosc_spell(const zarr_codec_spec *spec, zarr_codec_spelling *how,
+                               char *text, size_t cap, size_t *text_bytes,
+                               zarr_error *err)
+{
+    const char *shuffle = zarr_codec_spec_text(spec, "shuffle");
+    int64_t number = 0;
+
+    ZR_UNUSED(err);
+    *text_bytes = 0;
+    if (how->format == 3)
+        return ZARR_OK;
+    while (number < BLOSC_WORD_AUTO && !zr_streq(shuffle, blosc_shuffles[number]))
+        number++;
+    blosc_put(spec, 0, NULL, number == BLOSC_WORD_AUTO ? -1 : number, text, cap,
+              text_bytes);
+    return ZARR_OK;
+}
+
 static const char *const blosc_aliases[] = {"numcodecs.blosc", NULL};
 const zarr_codec_spec_vtable zr_spec_blosc = {
     .struct_size = sizeof(zarr_codec_spec_vtable),
@@ -94,4 +152,6 @@ const zarr_codec_spec_vtable zr_spec_blosc = {
     .kind = ZARR_CODEC_BYTES_BYTES,
     .canonical = blosc_canonical,
     .resolve = blosc_resolve,
+    .complete = blosc_complete,
+    .spell = blosc_spell,
 };

@@ -99,22 +99,35 @@ static zarr_status checksum_resolve(const zarr_codec_spec *spec,
     return zr_spec_grow(out, spec->vt->name, in->n_bytes, 4, err);
 }
 
-#define CHECKSUM_VTABLE(id, spelled, prefixed, canon)                                    \
+/* v3's crc32c has no members: one with a location is numcodecs'. */
+static zarr_status crc32c_spell(const zarr_codec_spec *spec, zarr_codec_spelling *how,
+                                char *text, size_t cap, size_t *text_bytes,
+                                zarr_error *err)
+{
+    ZR_UNUSED(text);
+    ZR_UNUSED(cap);
+    ZR_UNUSED(err);
+    *text_bytes = 0;
+    how->prefix = zr_conf_has(spec, "location");
+    return ZARR_OK;
+}
+
+#define CHECKSUM_VTABLE(id, spelled, prefixed, canon, spelling)                          \
     {                                                                                    \
         .struct_size = sizeof(zarr_codec_spec_vtable), .flags = (prefixed), .name = id,  \
         .aliases = (spelled), .kind = ZARR_CODEC_BYTES_BYTES, .canonical = (canon),      \
-        .resolve = checksum_resolve,                                                     \
+        .resolve = checksum_resolve, .spell = (spelling),                                \
     }
 static const char *const crc32c_aliases[] = {"numcodecs.crc32c", NULL};
 static const char *const fletcher32_aliases[] = {
     "https://codec.zarrs.dev/bytes_to_bytes/fletcher32", NULL};
 const zarr_codec_spec_vtable zr_spec_crc32c =
-    CHECKSUM_VTABLE("crc32c", crc32c_aliases, 0, at_end_canonical);
+    CHECKSUM_VTABLE("crc32c", crc32c_aliases, 0, at_end_canonical, crc32c_spell);
 const zarr_codec_spec_vtable zr_spec_crc32 =
-    CHECKSUM_VTABLE("crc32", NULL, ZARR_CODEC_SPEC_NUMCODECS, at_start_canonical);
+    CHECKSUM_VTABLE("crc32", NULL, ZARR_CODEC_SPEC_NUMCODECS, at_start_canonical, NULL);
 const zarr_codec_spec_vtable zr_spec_adler32 =
-    CHECKSUM_VTABLE("adler32", NULL, ZARR_CODEC_SPEC_NUMCODECS, at_start_canonical);
+    CHECKSUM_VTABLE("adler32", NULL, ZARR_CODEC_SPEC_NUMCODECS, at_start_canonical, NULL);
 const zarr_codec_spec_vtable zr_spec_fletcher32 = CHECKSUM_VTABLE(
-    "fletcher32", fletcher32_aliases, ZARR_CODEC_SPEC_NUMCODECS, zr_conf_none);
+    "fletcher32", fletcher32_aliases, ZARR_CODEC_SPEC_NUMCODECS, zr_conf_none, NULL);
 const zarr_codec_spec_vtable zr_spec_jenkins_lookup3 = CHECKSUM_VTABLE(
-    "jenkins_lookup3", NULL, ZARR_CODEC_SPEC_NUMCODECS, jenkins_canonical);
+    "jenkins_lookup3", NULL, ZARR_CODEC_SPEC_NUMCODECS, jenkins_canonical, NULL);

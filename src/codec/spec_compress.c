@@ -74,6 +74,23 @@ static zarr_status deflate_resolve(const zarr_codec_spec *spec, const zarr_chunk
                         5 * (in->n_bytes / 5000 + 1) + 9 + 18, err);
 }
 
+/* v2 may leave the level to zlib by -1; v3 has 0 to 9 (Z_DEFAULT_COMPRESSION is 6). */
+static zarr_status gzip_spell(const zarr_codec_spec *spec, zarr_codec_spelling *how,
+                              char *text, size_t cap, size_t *text_bytes, zarr_error *err)
+{
+    struct zr_conf_text t;
+    int64_t level = 0;
+
+    ZR_UNUSED(err);
+    *text_bytes = 0;
+    if (how->format == 2 || zarr_codec_spec_i64(spec, "level", &level) != 0 || level >= 0)
+        return ZARR_OK;
+    zr_conf_open(&t, text, cap);
+    zr_conf_put_i64(&t, "level", 6);
+    zr_conf_close(&t, text_bytes);
+    return ZARR_OK;
+}
+
 static const char *const gzip_aliases[] = {"numcodecs.gzip", NULL};
 const zarr_codec_spec_vtable zr_spec_gzip = {
     .struct_size = sizeof(zarr_codec_spec_vtable),
@@ -82,6 +99,7 @@ const zarr_codec_spec_vtable zr_spec_gzip = {
     .kind = ZARR_CODEC_BYTES_BYTES,
     .canonical = gzip_canonical,
     .resolve = deflate_resolve,
+    .spell = gzip_spell,
 };
 const zarr_codec_spec_vtable zr_spec_zlib = {
     .struct_size = sizeof(zarr_codec_spec_vtable),
@@ -128,6 +146,27 @@ static zarr_status zstd_resolve(const zarr_codec_spec *spec, const zarr_chunk_sp
                         (n >> 8) + (n < small ? (small - n) >> 11 : 0), err);
 }
 
+/* v2 names the checksum only where there is one: numcodecs before 0.13 knows no such
+ * member. */
+static zarr_status zstd_spell(const zarr_codec_spec *spec, zarr_codec_spelling *how,
+                              char *text, size_t cap, size_t *text_bytes, zarr_error *err)
+{
+    struct zr_conf_text t;
+    int64_t level = 0;
+    int checksum = 0;
+
+    ZR_UNUSED(err);
+    *text_bytes = 0;
+    (void)zarr_codec_spec_bool(spec, "checksum", &checksum);
+    if (how->format == 3 || checksum)
+        return ZARR_OK;
+    (void)zarr_codec_spec_i64(spec, "level", &level);
+    zr_conf_open(&t, text, cap);
+    zr_conf_put_i64(&t, "level", level);
+    zr_conf_close(&t, text_bytes);
+    return ZARR_OK;
+}
+
 static const char *const zstd_aliases[] = {"numcodecs.zstd", NULL};
 const zarr_codec_spec_vtable zr_spec_zstd = {
     .struct_size = sizeof(zarr_codec_spec_vtable),
@@ -136,6 +175,7 @@ const zarr_codec_spec_vtable zr_spec_zstd = {
     .kind = ZARR_CODEC_BYTES_BYTES,
     .canonical = zstd_canonical,
     .resolve = zstd_resolve,
+    .spell = zstd_spell,
 };
 
 /* ---- lz4 --------------------------------------------------------------------------- */

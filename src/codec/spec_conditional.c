@@ -65,6 +65,18 @@ out:
     return st;
 }
 
+static zarr_status cond_chain_input(const zarr_codec_spec *spec, const char *member,
+                                    const zarr_chunk_spec *in, zarr_chunk_spec *out,
+                                    zarr_error *err)
+{
+    ZR_UNUSED(spec);
+    ZR_UNUSED(member);
+    ZR_UNUSED(err);
+    out->n_bytes = in->n_bytes;
+    out->item_bytes_hint = in->item_bytes_hint;
+    return ZARR_OK;
+}
+
 static const char *const cond_chains[] = {"codecs", NULL};
 const zarr_codec_spec_vtable zr_spec_conditional = {
     .struct_size = sizeof(zarr_codec_spec_vtable),
@@ -74,4 +86,5 @@ const zarr_codec_spec_vtable zr_spec_conditional = {
     .canonical = cond_canonical,
     .resolve = cond_resolve,
     .chains = cond_chains,
+    .chain_input = cond_chain_input,
 };

@@ -1,17 +1,16 @@
 /*
  * codec/spec_filter.c - numcodecs' filters shuffle and base64. Both have exact sizes.
  * A shuffle without elementsize is numcodecs' default in v2; in v3 zarr-python takes the
- * item size of the array, which zr_chain_settle_items() fills in.
+ * item size of the array, which shuffle_complete() fills in.
  * Thread class: plain functions.
  */
 #include "codec/codec_int.h"
 
 /* ---- shuffle ------------------------------------------------------------------- */
 
-bool zr_spec_lacks_items(const zarr_codec_spec *s)
+static int shuffle_incomplete(const zarr_codec_spec *s)
 {
-    return s->vt->canonical == zr_spec_shuffle.canonical && s->v3 &&
-           !zr_conf_has(s, "elementsize");
+    return s->v3 && !zr_conf_has(s, "elementsize");
 }
 
 static zarr_status shuffle_canonical(const zarr_codec_spec *raw, int format, char *text,
@@ -31,7 +30,7 @@ static zarr_status shuffle_canonical(const zarr_codec_spec *raw, int format, cha
         goto out;
     }
     zr_conf_open(&t, text, cap);
-    if (!zr_spec_lacks_items(raw))
+    if (!shuffle_incomplete(raw))
         zr_conf_put_i64(&t, "elementsize", elementsize);
     zr_conf_close(&t, text_bytes);
 out:
@@ -54,6 +53,32 @@ static zarr_status shuffle_resolve(const zarr_codec_spec *spec, const zarr_chunk
     return ZARR_OK;
 }
 
+/* `array` without a data type: bytes inside another codec, of which only the hint is
+ * known. */
+static zarr_status shuffle_complete(const zarr_codec_spec *spec,
+                                    const zarr_chunk_spec *in,
+                                    const zarr_chunk_spec *array, char *text, size_t cap,
+                                    size_t *text_bytes, zarr_error *err)
+{
+    struct zr_conf_text t;
+
+    ZR_UNUSED(in);
+    *text_bytes = 0;
+    if (!shuffle_incomplete(spec))
+        return ZARR_OK;
+    if (array->dtype && zarr_dtype_variable(array->dtype))
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                       "shuffle: elementsize is missing, and elements of type %s have no "
+                       "fixed size",
+                       zr_spec_type_name(array->dtype));
+    zr_conf_open(&t, text, cap);
+    zr_conf_put_i64(&t, "elementsize",
+                    array->dtype ? (int64_t)zarr_dtype_item_bytes(array->dtype)
+                                 : ZR_MAX((int64_t)array->item_bytes_hint, (int64_t)1));
+    zr_conf_close(&t, text_bytes);
+    return ZARR_OK;
+}
+
 const zarr_codec_spec_vtable zr_spec_shuffle = {
     .struct_size = sizeof(zarr_codec_spec_vtable),
     .flags = ZARR_CODEC_SPEC_NUMCODECS,
@@ -61,6 +86,8 @@ const zarr_codec_spec_vtable zr_spec_shuffle = {
     .kind = ZARR_CODEC_BYTES_BYTES,
     .canonical = shuffle_canonical,
     .resolve = shuffle_resolve,
+    .complete = shuffle_complete,
+    .incomplete = shuffle_incomplete,
 };
 
 /* ---- base64 ---------------------------------------------------------------------- */

@@ -20,8 +20,8 @@ static zarr_status n5_check_chain(const zarr_codec_spec *raw, zarr_error *err)
     if (!chain)
         return zr_fail(err, ZARR_ERR_INVALID, "n5_default: codecs are missing");
     if (chain->n < 2 || chain->n > 3 || chain->a2b != 1 ||
-        chain->codec[0].vt->canonical != zr_spec_transpose.canonical ||
-        chain->codec[1].vt->canonical != zr_spec_bytes.canonical)
+        chain->codec[0].structure.kind != ZR_STRUCTURE_TRANSPOSE ||
+        chain->codec[1].structure.kind != ZR_STRUCTURE_BYTES)
         return zr_fail(err, ZARR_ERR_INVALID,
                        "n5_default: codecs must be transpose, bytes and at most one "
                        "bytes->bytes codec");
@@ -80,7 +80,7 @@ static zarr_status n5_check_array(const zarr_codec_spec *spec, const zarr_chunk_
                            ", at most 2^32 - 1 can be said",
                            in->shape[i]);
     }
-    if (zr_dtype_has_order(in->dtype) && bytes->stored.order != ZARR_ORDER_BIG)
+    if (zr_dtype_has_order(in->dtype) && bytes->structure.stored.order != ZARR_ORDER_BIG)
         return zr_fail(err, ZARR_ERR_INVALID,
                        "n5_default: bytes: endian must be \"big\"");
 out:
@@ -106,6 +106,17 @@ out:
     return st;
 }
 
+static zarr_status n5_chain_input(const zarr_codec_spec *spec, const char *member,
+                                  const zarr_chunk_spec *in, zarr_chunk_spec *out,
+                                  zarr_error *err)
+{
+    ZR_UNUSED(spec);
+    ZR_UNUSED(member);
+    ZR_UNUSED(err);
+    *out = *in;
+    return ZARR_OK;
+}
+
 static const char *const n5_chains[] = {"codecs", NULL};
 const zarr_codec_spec_vtable zr_spec_n5_default = {
     .struct_size = sizeof(zarr_codec_spec_vtable),
@@ -115,4 +126,5 @@ const zarr_codec_spec_vtable zr_spec_n5_default = {
     .canonical = n5_canonical,
     .resolve = n5_resolve,
     .chains = n5_chains,
+    .chain_input = n5_chain_input,
 };

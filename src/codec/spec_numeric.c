@@ -289,45 +289,89 @@ out:
     return st;
 }
 
-zarr_status zr_filter_settle(struct zarr_codec_spec *s, struct zr_filter *f,
-                             zarr_error *err)
+/* Only the types that the configuration names; others have kind 0. */
+static zarr_status filter_named(const zarr_codec_spec *spec,
+                                const struct filter_form *form, struct zr_filter *f,
+                                zarr_error *err)
 {
-    const struct filter_form *form = filter_form(zarr_codec_spec_name(s));
     zarr_status st = ZARR_OK;
-    struct zr_conf_text t;
-    char *json = NULL;
-    size_t bytes = 0;
 
-    f->dtype.big = f->astype.big = false;
-    zr_conf_open(&t, NULL, 0);
-    ZR_TRY(filter_write(s, form, f, &t, &bytes, err));
-    json = zr_malloc(s->alloc, bytes + 1);
-    if (!json)
-        return zr_fail_memory(err, bytes + 1);
-    zr_conf_open(&t, json, bytes + 1);
-    st = filter_write(s, form, f, &t, &bytes, err);
-    if (st == ZARR_OK) {
-        st = zr_link_settle(s, json, err);
-        json = NULL; /* moved */
-    }
-    zr_free(s->alloc, json);
+    *f = (struct zr_filter){.kind = form->kind};
+    if (zr_conf_has(spec, form->dtype))
+        ZR_TRY(filter_type(spec, form, form->dtype, &f->dtype, &f->unit, err));
+    if (zr_conf_has(spec, form->astype))
+        ZR_TRY(filter_type(spec, form, form->astype, &f->astype, &f->asunit, err));
 out:
     return st;
 }
 
-zarr_status zr_filter_complete(struct zarr_codec_spec *s, const zarr_chunk_spec *in,
-                               zarr_error *err)
+/* v2: the types have the order of the bytes that flow; between arrays they have none. */
+static zarr_status filter_spell(const zarr_codec_spec *spec, zarr_codec_spelling *how,
+                                char *text, size_t cap, size_t *text_bytes,
+                                zarr_error *err)
 {
-    const struct filter_form *form = filter_form(zarr_codec_spec_name(s));
+    const struct filter_form *form = filter_form(zarr_codec_spec_name(spec));
+    const bool array = spec->vt->kind == ZARR_CODEC_ARRAY_ARRAY;
+    const bool big = how->format == 2 && (how->flags & ZARR_SPELLING_BIG_ENDIAN);
+    zarr_status st = ZARR_OK;
+    struct zr_conf_text t;
+    struct zr_filter f;
+
+    *text_bytes = 0;
+    if (how->format == 2 ? !array : !(how->flags & ZARR_SPELLING_BETWEEN_ARRAYS))
+        return ZARR_OK;
+    ZR_TRY(filter_named(spec, form, &f, err));
+    f.dtype.big = f.dtype.item_bytes > 1 && big;
+    f.astype.big = f.astype.item_bytes > 1 && big;
+    zr_conf_open(&t, text, cap);
+    st = filter_write(spec, form, &f, &t, text_bytes, err);
+out:
+    return st;
+}
+
+/* Names the types that a filter between arrays has left to them. */
+static zarr_status filter_complete(const zarr_codec_spec *spec, const zarr_chunk_spec *in,
+                                   const zarr_chunk_spec *array, char *text, size_t cap,
+                                   size_t *text_bytes, zarr_error *err)
+{
+    const struct filter_form *form = filter_form(zarr_codec_spec_name(spec));
+    zarr_status st = ZARR_OK;
+    struct zr_conf_text t;
+    struct zr_filter f;
+
+    ZR_UNUSED(array);
+    *text_bytes = 0;
+    if (zr_conf_has(spec, form->dtype) && zr_conf_has(spec, form->astype))
+        return ZARR_OK;
+    ZR_TRY(zr_filter_read(spec, in->dtype, &f, err));
+    f.dtype.big = f.astype.big = false;
+    zr_conf_open(&t, text, cap);
+    st = filter_write(spec, form, &f, &t, text_bytes, err);
+out:
+    return st;
+}
+
+static zarr_status filter_elements(const zarr_codec_spec *spec, const char *in,
+                                   zarr_codec_elements *out, zarr_error *err)
+{
     zarr_status st = ZARR_OK;
     struct zr_filter f;
 
-    if (zr_conf_has(s, form->dtype) && zr_conf_has(s, form->astype))
-        return ZARR_OK;
-    ZR_TRY(zr_filter_read(s, in->dtype, &f, err));
-    st = zr_filter_settle(s, &f, err);
+    ZR_UNUSED(in);
+    _Static_assert(FILTER_NAME <= ZARR_ELEMENTS_NAME, "names fit");
+    ZR_TRY(zr_filter_read(spec, NULL, &f, err));
+    filter_print(&f.dtype, &f.unit, out->takes);
+    filter_print(&f.astype, &f.asunit, out->gives);
 out:
     return st;
+}
+
+/* numcodecs' delta and fixedscaleoffset flatten what they get. */
+static void filter_pass_flat(const zarr_codec_spec *spec, zarr_codec_front *front)
+{
+    ZR_UNUSED(spec);
+    front->flags |= ZARR_FRONT_FLAT;
+    front->flags &= ~(uint32_t)ZARR_FRONT_TRANSPOSED;
 }
 
 /* ---- over bytes ----------------------------------------------------------------------
@@ -351,42 +395,6 @@ static zarr_status filter_resolve(const zarr_codec_spec *spec, const zarr_chunk_
                      spec->vt->name, in->n_bytes);
 out:
     return st;
-}
-
-zarr_status zr_filters_check(const struct zr_chain *chain, const zarr_dtype *dtype,
-                             zarr_error *err)
-{
-    struct zr_numpy_type now = {0};
-    struct zr_filter f;
-    zarr_status st = ZARR_OK;
-
-    if (!dtype || !zr_numpy_parse(zarr_dtype_v2(dtype), &now))
-        now.kind = 0;
-    now.big = now.item_bytes > 1 && chain->a2b < chain->n &&
-              chain->codec[chain->a2b].stored.order == ZARR_ORDER_BIG;
-    for (uint32_t i = chain->a2b + 1; i < chain->n; i++) {
-        const struct zarr_codec_spec *s = &chain->codec[i];
-
-        if (s->vt->resolve == zr_spec_bitround_v2.resolve && (now.kind != 'f' || now.big))
-            st = zr_fail(err, ZARR_ERR_INVALID,
-                         "bitround: what it gets are no little-endian floats of 16 to "
-                         "64 bits, all that numcodecs takes");
-        if (s->vt->resolve == zr_spec_packbits_v2.resolve && now.kind != 'b')
-            st = zr_fail(err, ZARR_ERR_INVALID,
-                         "packbits: what it gets are no bools, all that it keeps");
-        if (st != ZARR_OK)
-            return zr_link_prefix(err, st, s);
-        if (s->vt->resolve == zr_spec_bitround_v2.resolve)
-            now.kind = 'i'; /* numcodecs gives the bits on as integers */
-        else if (s->vt->resolve == zr_spec_packbits_v2.resolve)
-            now = (struct zr_numpy_type){'u', 1, false};
-        else if (s->vt->resolve == filter_resolve &&
-                 zr_filter_read(s, NULL, &f, NULL) == ZARR_OK)
-            now = f.astype;
-        else
-            now.kind = 0;
-    }
-    return ZARR_OK;
 }
 
 /* ---- between arrays ------------------------------------------------------------------
@@ -417,7 +425,7 @@ static bool filter_views(const zarr_codec_spec *spec, const zarr_dtype *array,
 {
     if (zarr_dtype_item_bytes(array) != f->dtype.item_bytes)
         return false;
-    return spec->front.v2 || zarr_dtype_equal(dtype, array) ||
+    return (spec->front.flags & ZARR_FRONT_V2_FILTER) || zarr_dtype_equal(dtype, array) ||
            (is_count(array) && is_count(dtype));
 }
 
@@ -469,7 +477,7 @@ static int filter_lossy(const zarr_codec_spec *spec, const zarr_chunk_spec *in)
            !strchr("iu", f.astype.kind);
 }
 
-#define FILTER_SPEC(id, table, more)                                                     \
+#define FILTER_SPEC(id, table, more, on)                                                 \
     const zarr_codec_spec_vtable table = {                                               \
         .struct_size = sizeof(zarr_codec_spec_vtable),                                   \
         .flags = ZARR_CODEC_SPEC_NUMCODECS,                                              \
@@ -477,6 +485,8 @@ static int filter_lossy(const zarr_codec_spec *spec, const zarr_chunk_spec *in)
         .kind = ZARR_CODEC_BYTES_BYTES,                                                  \
         .canonical = filter_canonical,                                                   \
         .resolve = filter_resolve,                                                       \
+        .spell = filter_spell,                                                           \
+        .elements = filter_elements,                                                     \
     };                                                                                   \
     const zarr_codec_spec_vtable table##_array = {                                       \
         .struct_size = sizeof(zarr_codec_spec_vtable),                                   \
@@ -486,8 +496,12 @@ static int filter_lossy(const zarr_codec_spec *spec, const zarr_chunk_spec *in)
         .canonical = filter_canonical,                                                   \
         .resolve = filter_array_resolve,                                                 \
         .lossy = filter_lossy,                                                           \
+        .complete = filter_complete,                                                     \
+        .spell = filter_spell,                                                           \
+        .pass = (on),                                                                    \
     }
-FILTER_SPEC("delta", zr_spec_delta, 0);
-FILTER_SPEC("fixedscaleoffset", zr_spec_fixedscaleoffset, ZARR_CODEC_SPEC_ELEMENTWISE);
-FILTER_SPEC("quantize", zr_spec_quantize, ZARR_CODEC_SPEC_ELEMENTWISE);
-FILTER_SPEC("astype", zr_spec_astype, ZARR_CODEC_SPEC_ELEMENTWISE);
+FILTER_SPEC("delta", zr_spec_delta, ZARR_CODEC_SPEC_KEEPS_SHAPE, filter_pass_flat);
+FILTER_SPEC("fixedscaleoffset", zr_spec_fixedscaleoffset, ZARR_CODEC_SPEC_ELEMENTWISE,
+            filter_pass_flat);
+FILTER_SPEC("quantize", zr_spec_quantize, ZARR_CODEC_SPEC_ELEMENTWISE, NULL);
+FILTER_SPEC("astype", zr_spec_astype, ZARR_CODEC_SPEC_ELEMENTWISE, NULL);

@@ -328,6 +328,7 @@ static zarr_status categorize_type(const zarr_codec_spec *spec, const zarr_dtype
                                    zarr_error *err)
 {
     const char *text = zarr_codec_spec_text(spec, "dtype");
+    const bool big = spec->front.flags & ZARR_FRONT_BIG_ENDIAN;
     const zarr_dtype *own = NULL;
     uint32_t order = ZARR_ORDER_NATIVE;
     zarr_status st = ZARR_OK;
@@ -339,12 +340,11 @@ static zarr_status categorize_type(const zarr_codec_spec *spec, const zarr_dtype
         return object_wrong_type(spec, dtype, "only text is done", err);
     if (!categorize_is_object(text))
         ZR_TRY(zr_dtype_find(spec->dtypes, text, &own, &order, err));
-    if (!own || !zarr_dtype_equal(own, dtype) ||
-        (order == ZARR_ORDER_BIG) != spec->front.big)
+    if (!own || !zarr_dtype_equal(own, dtype) || (order == ZARR_ORDER_BIG) != big)
         st = zr_fail(err, ZARR_ERR_UNSUPPORTED,
                      "categorize: dtype \"%.64s\" is not the array's, %s%s", text,
                      zarr_dtype_kind(dtype) != ZARR_KIND_UTF32 ? ""
-                     : spec->front.big                         ? "big-endian "
+                     : big                                     ? "big-endian "
                                                                : "little-endian ",
                      zr_spec_type_name(dtype));
 out:
@@ -371,6 +371,19 @@ out:
     return st;
 }
 
+/* The text that it takes has an order of its own. */
+static zarr_status categorize_elements(const zarr_codec_spec *spec, const char *in,
+                                       zarr_codec_elements *out, zarr_error *err)
+{
+    const char *dtype = zarr_codec_spec_text(spec, "dtype");
+
+    ZR_UNUSED(in);
+    ZR_UNUSED(err);
+    if (dtype && *dtype == '>')
+        out->takes[0] = '>';
+    return ZARR_OK;
+}
+
 const zarr_codec_spec_vtable zr_spec_categorized = {
     .struct_size = sizeof(zarr_codec_spec_vtable),
     .flags = ZARR_CODEC_SPEC_V2,
@@ -378,4 +391,5 @@ const zarr_codec_spec_vtable zr_spec_categorized = {
     .kind = ZARR_CODEC_ARRAY_BYTES,
     .canonical = categorize_canonical,
     .resolve = categorize_resolve,
+    .elements = categorize_elements,
 };

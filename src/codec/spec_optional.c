@@ -95,6 +95,17 @@ out:
     return st;
 }
 
+static zarr_status optional_chain_input(const zarr_codec_spec *spec, const char *member,
+                                        const zarr_chunk_spec *in, zarr_chunk_spec *out,
+                                        zarr_error *err)
+{
+    zarr_chunk_spec other = {0};
+
+    return zr_streq(member, "mask_codecs")
+               ? zr_spec_optional_parts(spec, in, out, &other, err)
+               : zr_spec_optional_parts(spec, in, &other, out, err);
+}
+
 static const char *const optional_chains[] = {"mask_codecs", "data_codecs", NULL};
 #define OPTIONAL_VTABLE(n)                                                               \
     {                                                                                    \
@@ -102,6 +113,7 @@ static const char *const optional_chains[] = {"mask_codecs", "data_codecs", NULL
         .flags = ZARR_CODEC_SPEC_V3 | ZARR_CODEC_SPEC_EXPERIMENTAL, .name = n,           \
         .kind = ZARR_CODEC_ARRAY_BYTES, .canonical = optional_canonical,                 \
         .resolve = optional_resolve, .chains = optional_chains,                          \
+        .chain_input = optional_chain_input,                                             \
     }
 const zarr_codec_spec_vtable zr_spec_optional = OPTIONAL_VTABLE("optional");
 const zarr_codec_spec_vtable zr_spec_zarrs_optional = OPTIONAL_VTABLE("zarrs.optional");

@@ -212,6 +212,19 @@ static zarr_status packbits_v2_resolve(const zarr_codec_spec *spec,
     return ZARR_OK;
 }
 
+static zarr_status packbits_v2_elements(const zarr_codec_spec *spec, const char *in,
+                                        zarr_codec_elements *out, zarr_error *err)
+{
+    struct zr_numpy_type type;
+
+    ZR_UNUSED(spec);
+    if (in && (!zr_numpy_parse(in, &type) || type.kind != 'b'))
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "packbits: what it gets are no bools, all that it keeps");
+    zr_numpy_print(&(struct zr_numpy_type){'u', 1, false}, out->gives);
+    return ZARR_OK;
+}
+
 const zarr_codec_spec_vtable zr_spec_packbits_v2 = {
     .struct_size = sizeof(zarr_codec_spec_vtable),
     .flags = ZARR_CODEC_SPEC_V2,
@@ -219,4 +232,5 @@ const zarr_codec_spec_vtable zr_spec_packbits_v2 = {
     .kind = ZARR_CODEC_BYTES_BYTES,
     .canonical = zr_conf_none,
     .resolve = packbits_v2_resolve,
+    .elements = packbits_v2_elements,
 };

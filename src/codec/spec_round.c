@@ -1,8 +1,7 @@
 /*
  * codec/spec_round.c - `bitround`: fewer significant bits. Decoding changes nothing, so
  * a fill value stays what it is. v3's codec stands between arrays; numcodecs' filter of
- * v2 takes the floats that flow through its chain, whose size is all that bytes tell:
- * zr_filters_check() knows their kind.
+ * v2 takes the floats that flow through its chain and hands on their bits as integers.
  * Thread class: plain functions.
  */
 #include "codec/codec_int.h"
@@ -53,16 +52,18 @@ static zarr_status round_resolve(const zarr_codec_spec *spec, const zarr_chunk_s
 {
     struct zr_round round;
 
+    const bool v2 = spec->front.flags & ZARR_FRONT_V2_FILTER;
+    const bool turned = spec->front.flags & ZARR_FRONT_TRANSPOSED;
     uint32_t long_dims = 0;
 
     ZR_UNUSED(fill_out);
     for (int32_t i = 0; i < in->ndim; i++)
         long_dims += in->shape[i] > 1;
-    if (spec->front.v2 && spec->front.turned && long_dims > 1)
+    if (v2 && turned && long_dims > 1)
         return zr_fail(err, ZARR_ERR_UNSUPPORTED,
                        "bitround: with order F, in front of a codec that takes an array, "
                        "zarr-python reads other elements than it wrote");
-    if (spec->front.v2 && zarr_dtype_kind(in->dtype) != ZARR_KIND_FLOAT)
+    if (v2 && zarr_dtype_kind(in->dtype) != ZARR_KIND_FLOAT)
         return zr_fail(err, ZARR_ERR_INVALID,
                        "bitround: elements of type %s, must be floats of 16 to 64 bits, "
                        "all that numcodecs takes",
@@ -86,19 +87,30 @@ static int round_lossy(const zarr_codec_spec *spec, const zarr_chunk_spec *in)
            keep < (round.real ? round.fraction_bits : 8 * round.unit_bytes);
 }
 
+/* numcodecs' bitround hands on integers, and what follows may say so. */
+static void round_pass(const zarr_codec_spec *spec, zarr_codec_front *front)
+{
+    int64_t keep = 0;
+
+    if (zarr_codec_spec_prefixed(spec) &&
+        zarr_codec_spec_i64(spec, "keepbits", &keep) == 0 && keep < 64)
+        front->keepbits = (int32_t)keep;
+}
+
 static const char *const round_aliases[] = {
     "numcodecs.bitround", "https://codec.zarrs.dev/array_to_bytes/bitround",
     "https://codec.zarrs.dev/array_to_array/bitround", NULL};
 const zarr_codec_spec_vtable zr_spec_bitround = {
     .struct_size = sizeof(zarr_codec_spec_vtable),
     .flags = ZARR_CODEC_SPEC_V3 | ZARR_CODEC_SPEC_DECODES_NOTHING |
-             ZARR_CODEC_SPEC_ELEMENTWISE,
+             ZARR_CODEC_SPEC_ELEMENTWISE | ZARR_CODEC_SPEC_KEEPS_PREFIX,
     .name = "bitround",
     .aliases = round_aliases,
     .kind = ZARR_CODEC_ARRAY_ARRAY,
     .canonical = round_canonical,
     .resolve = round_resolve,
     .lossy = round_lossy,
+    .pass = round_pass,
 };
 
 /* ---- v2 ---------------------------------------------------------------------- */
@@ -120,6 +132,23 @@ static zarr_status round_v2_resolve(const zarr_codec_spec *spec,
     return ZARR_OK;
 }
 
+static zarr_status round_v2_elements(const zarr_codec_spec *spec, const char *in,
+                                     zarr_codec_elements *out, zarr_error *err)
+{
+    struct zr_numpy_type type;
+
+    ZR_UNUSED(spec);
+    if (!in)
+        return ZARR_OK;
+    if (!zr_numpy_parse(in, &type) || type.kind != 'f' || type.big)
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "bitround: what it gets are no little-endian floats of 16 to "
+                       "64 bits, all that numcodecs takes");
+    type.kind = 'i';
+    zr_numpy_print(&type, out->gives);
+    return ZARR_OK;
+}
+
 const zarr_codec_spec_vtable zr_spec_bitround_v2 = {
     .struct_size = sizeof(zarr_codec_spec_vtable),
     .flags = ZARR_CODEC_SPEC_V2 | ZARR_CODEC_SPEC_DECODES_NOTHING,
@@ -127,4 +156,5 @@ const zarr_codec_spec_vtable zr_spec_bitround_v2 = {
     .kind = ZARR_CODEC_BYTES_BYTES,
     .canonical = round_canonical,
     .resolve = round_v2_resolve,
+    .elements = round_v2_elements,
 };

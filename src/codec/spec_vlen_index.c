@@ -103,6 +103,17 @@ out:
     return st;
 }
 
+static zarr_status vidx_chain_input(const zarr_codec_spec *spec, const char *member,
+                                    const zarr_chunk_spec *in, zarr_chunk_spec *out,
+                                    zarr_error *err)
+{
+    zarr_chunk_spec other = {0};
+
+    return zr_streq(member, "index_codecs")
+               ? zr_spec_vlen_parts(spec, in, out, &other, err)
+               : zr_spec_vlen_parts(spec, in, &other, out, err);
+}
+
 static const char *const vidx_chains[] = {"index_codecs", "data_codecs", NULL};
 static const char *const vidx_aliases[] = {"https://codec.zarrs.dev/array_to_bytes/vlen",
                                            NULL};
@@ -115,4 +126,5 @@ const zarr_codec_spec_vtable zr_spec_zarrs_vlen = {
     .canonical = vidx_canonical,
     .resolve = vidx_resolve,
     .chains = vidx_chains,
+    .chain_input = vidx_chain_input,
 };

@@ -162,9 +162,9 @@ static bool zfp_gets_bits(const zarr_codec_spec *spec, const zarr_dtype *dtype)
 {
     const uint64_t bits = zarr_dtype_component_bits(dtype);
 
-    return spec->front.round >= 0 && zarr_dtype_kind(dtype) == ZARR_KIND_FLOAT &&
-           ((bits == 32 && spec->front.round < 23) ||
-            (bits == 64 && spec->front.round < 52));
+    return spec->front.keepbits >= 0 && zarr_dtype_kind(dtype) == ZARR_KIND_FLOAT &&
+           ((bits == 32 && spec->front.keepbits < 23) ||
+            (bits == 64 && spec->front.keepbits < 52));
 }
 
 static zarr_status zfp_scalar_of(const zarr_codec_spec *spec, const zarr_dtype *dtype,
@@ -211,7 +211,7 @@ static zarr_status zfp_shape(const zarr_codec_spec *spec, const zarr_chunk_spec 
                              struct zr_zfp *z, zarr_error *err)
 {
     const int32_t ndim = array->ndim;
-    const bool flat = z->header && spec->front.flat;
+    const bool flat = z->header && (spec->front.flags & ZARR_FRONT_FLAT);
 
     if (!flat && (ndim > 4 || (z->header && ndim == 0)))
         return zr_fail(err, ZARR_ERR_UNSUPPORTED,
@@ -301,7 +301,7 @@ zarr_status zr_spec_zfp(const zarr_codec_spec *spec, const zarr_chunk_spec *arra
                          .maxbits = ZFP_MAX_BITS_OF_BLOCK,
                          .maxprec = ZFP_MAX_PLANES,
                          .minexp = ZFP_MIN_EXPONENT,
-                         .header = spec->vt->canonical == zfpy_canonical};
+                         .header = zr_streq(spec->vt->name, zr_spec_zfpy.name)};
     ZR_TRY(zfp_scalar_of(spec, array->dtype, z, err));
     ZR_TRY(zfp_shape(spec, array, z, err));
     zfp_read_mode(spec, z);

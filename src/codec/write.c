@@ -2,76 +2,68 @@
  * codec/write.c - a chain back to JSON, complete and canonical, as zarr-python
  * writes it: v3 objects of name and configuration (left out when empty), v2
  * objects of id and members in numcodecs' spelling. What only the array can tell
- * complete.c has settled before.
- * Between the formats the differences are few: blosc says shuffle by number
- * and no typesize in v2, zstd names its checksum there only when it has one, gzip may
- * leave its level open there, and filters of numcodecs (and its crc32c with the checksum
- * in front) carry a prefix in v3, where those that compute move in front of `bytes`.
+ * complete.c has settled before; how a format spells the members each codec says by its
+ * spell(). v2 filters move in front of `bytes` in v3, under a name with a prefix.
  * Thread class: reads a frozen chain.
- * Recursion: through nested shards, whose depth the parser has bounded.
+ * Recursion: through nested chains, whose depth the parser has bounded.
  */
 #include "codec/codec_int.h"
 
-#include <stdio.h>
+#include <string.h>
 
-/* ---- writing
- * ------------------------------------------------------------------------------ */
+/* ---- one codec ------------------------------------------------------------------- */
 
-/* A data type named between arrays has no byte order; a v2 filter's has that of the bytes
- * that flow. */
-static struct zr_json *write_v2_type(struct zr_json_doc *doc, const struct zr_json *m,
-                                     bool big)
+/* The text that spell() gives as a tree in `doc`; NULL: it gives none, or it failed. */
+static struct zr_json *write_spelled(struct zr_json_doc *doc,
+                                     const struct zarr_codec_spec *s,
+                                     zarr_codec_spelling *how)
 {
-    struct zr_numpy_type type;
-    char name[ZR_NUMPY_NAME];
+    struct zr_spec_question q = {.spelling = how};
+    struct zr_json *out = NULL;
+    struct zr_json_doc own;
+    char *text = NULL;
 
-    struct zr_numpy_unit unit;
-
-    if (zr_numpy_parse_time(zr_json_string(m), &type, &unit)) {
-        char time[24];
-
-        (void)snprintf(time, sizeof time, "%c%c8[%s]", big ? '>' : '<', unit.kind,
-                       unit.text);
-        return zr_json_new_text(doc, time);
+    if (zr_spec_ask(s, &q, &text, NULL) != ZARR_OK) {
+        doc->failed = true;
+        return NULL;
     }
-    if (!zr_numpy_parse(zr_json_string(m), &type))
-        return zr_json_copy(doc, m);
-    type.big = type.item_bytes > 1 && big;
-    zr_numpy_print(&type, name);
-    return zr_json_new_text(doc, name);
+    if (!text)
+        return NULL;
+    zr_json_doc_init(&own, s->alloc);
+    if (zr_json_parse(&own, text, strlen(text), NULL, NULL) == ZARR_OK &&
+        zr_json_is(own.root, ZR_JSON_OBJECT))
+        out = zr_json_copy(doc, own.root);
+    else
+        doc->failed = true;
+    zr_json_doc_deinit(&own);
+    zr_free(s->alloc, text);
+    return out;
 }
 
-/* c-blosc's number of a shuffle that v3 spells as a word. */
-static struct zr_json *write_v2_shuffle(struct zr_json_doc *doc, const struct zr_json *m)
+/* The configuration of a codec in this spelling, nested chains included. */
+static struct zr_json *write_members(struct zr_json_doc *doc,
+                                     const struct zarr_codec_spec *s,
+                                     zarr_codec_spelling *how)
 {
-    static const char *const words[] = {"noshuffle", "shuffle", "bitshuffle"};
+    struct zr_json *out = NULL;
 
-    for (int64_t i = 0; i < (int64_t)ZR_COUNT(words); i++)
-        if (zr_json_is_text(m, words[i]))
-            return zr_json_new_i64(doc, i);
-    return zr_json_new_i64(doc, -1);
+    if (s->structure.shard)
+        return zr_shard_spec_write(doc, s->structure.shard);
+    if (s->vt->spell)
+        out = write_spelled(doc, s, how);
+    if (!out)
+        out = zr_json_copy(doc, s->members);
+    for (uint32_t i = 0; i < s->n_sub; i++)
+        if (zr_json_get(out, s->sub[i].member))
+            zr_json_set(doc, out, s->sub[i].member,
+                        zr_chain_write(doc, s->sub[i].chain, how->format));
+    return out;
 }
 
-static void write_v2_members(struct zr_json_doc *doc, struct zr_json *out,
-                             const struct zarr_codec_spec *s, bool big)
+static bool chain_is_big(const struct zr_chain *chain)
 {
-    const bool blosc = s->vt->canonical == zr_spec_blosc.canonical;
-    const bool zstd = s->vt->canonical == zr_spec_zstd.canonical;
-    const bool array = s->vt->resolve == zr_spec_delta_array.resolve;
-
-    for (const struct zr_json *m = s->members->u.kids.first; m; m = m->next) {
-        struct zr_json *v = NULL;
-
-        if (blosc && zr_streq(m->key, "typesize"))
-            continue;
-        if (zstd && zr_streq(m->key, "checksum") && m->type == ZR_JSON_FALSE)
-            continue;
-        if (blosc && zr_streq(m->key, "shuffle"))
-            v = write_v2_shuffle(doc, m);
-        else
-            v = array ? write_v2_type(doc, m, big) : zr_json_copy(doc, m);
-        zr_json_set(doc, out, m->key, v);
-    }
+    return chain->a2b < chain->n &&
+           chain->codec[chain->a2b].structure.stored.order == ZARR_ORDER_BIG;
 }
 
 static struct zr_json *write_link_v2(struct zr_json_doc *doc,
@@ -79,79 +71,47 @@ static struct zr_json *write_link_v2(struct zr_json_doc *doc,
 {
     const struct zarr_codec_spec *s = &chain->codec[i];
     struct zr_json *out = zr_json_new(doc, ZR_JSON_OBJECT);
+    zarr_codec_spelling how = {.struct_size = sizeof how,
+                               .format = 2,
+                               .flags =
+                                   chain_is_big(chain) ? ZARR_SPELLING_BIG_ENDIAN : 0};
+    const struct zr_json *members = write_members(doc, s, &how);
 
     zr_json_set(doc, out, "id", zr_json_new_text(doc, s->vt->name));
-    if (out)
-        write_v2_members(doc, out, s,
-                         chain->codec[chain->a2b].stored.order == ZARR_ORDER_BIG);
+    for (const struct zr_json *m = members ? members->u.kids.first : NULL; m; m = m->next)
+        zr_json_set(doc, out, m->key, zr_json_copy(doc, m));
     return out;
 }
 
-static bool write_is_packbits(const struct zarr_codec_spec *s)
+/* A v2 filter that has a name of its own in v2 is numcodecs' in v3, too. */
+static bool write_has_prefix(const struct zarr_codec_spec *s)
 {
-    return s->vt->resolve == zr_spec_packbits_v2.resolve;
+    const uint32_t flags = s->vt->flags;
+
+    return (flags & ZARR_CODEC_SPEC_NUMCODECS) ||
+           ((flags & ZARR_CODEC_SPEC_KEEPS_PREFIX) && s->prefixed) ||
+           ((flags & ZARR_CODEC_SPEC_V2) && zr_spec_is_filter(s));
 }
 
-static bool write_is_round(const struct zarr_codec_spec *s)
-{
-    return s->vt->resolve == zr_spec_bitround_v2.resolve;
-}
-
-static bool write_is_filter(const struct zarr_codec_spec *s)
-{
-    return s->vt->resolve == zr_spec_delta.resolve || write_is_round(s) ||
-           write_is_packbits(s);
-}
-
-/* A v2 filter between arrays: what it gets has this machine's order there, and
- * zarr-python takes the name of another one by its word. */
-static struct zr_json *write_filter_members(struct zr_json_doc *doc,
-                                            const struct zarr_codec_spec *s)
-{
-    struct zr_json *out = zr_json_new(doc, ZR_JSON_OBJECT);
-
-    for (const struct zr_json *m = s->members->u.kids.first; m; m = m->next)
-        zr_json_set(doc, out, m->key, write_v2_type(doc, m, false));
-    return out;
-}
-
-/* v2's gzip may leave the level to zlib by -1; v3 has 0 to 9 (Z_DEFAULT_COMPRESSION is
- * 6). */
-static struct zr_json *write_gzip_members(struct zr_json_doc *doc,
-                                          const struct zarr_codec_spec *s)
-{
-    struct zr_json *out = zr_json_copy(doc, s->members);
-    int64_t level = 0;
-
-    if (out && zarr_codec_spec_i64(s, "level", &level) == 0 && level < 0)
-        zr_json_set(doc, out, "level", zr_json_new_i64(doc, 6));
-    return out;
-}
-
-/* zarr-python wants numcodecs' to have a configuration, be it empty. A v2 bitround and a
- * v2 packbits are numcodecs', too. */
+/* zarr-python wants numcodecs' to have a configuration, be it empty. */
 static struct zr_json *write_link_v3(struct zr_json_doc *doc,
                                      const struct zarr_codec_spec *s, bool moved)
 {
     struct zr_json *out = zr_json_new(doc, ZR_JSON_OBJECT);
-    const bool prefix = (s->vt->flags & ZARR_CODEC_SPEC_NUMCODECS) ||
-                        zr_conf_has(s, "location") || write_is_round(s) ||
-                        write_is_packbits(s) || s->keeps_alias;
+    zarr_codec_spelling how = {
+        .struct_size = sizeof how,
+        .format = 3,
+        .flags = moved && zr_spec_is_filter(s) ? ZARR_SPELLING_BETWEEN_ARRAYS : 0,
+        .prefix = write_has_prefix(s)};
+    struct zr_json *members = write_members(doc, s, &how);
     struct zr_str name;
 
     zr_str_init(&name, s->alloc);
-    zr_str_printf(&name, "%s%s", prefix ? "numcodecs." : "", s->vt->name);
+    zr_str_printf(&name, "%s%s", how.prefix ? "numcodecs." : "", s->vt->name);
     doc->failed |= name.failed;
     zr_json_set(doc, out, "name", zr_json_new_text(doc, zr_str_text(&name)));
-    if (s->shard)
-        zr_json_set(doc, out, "configuration", zr_shard_spec_write(doc, s->shard));
-    else if (write_is_filter(s) && moved)
-        zr_json_set(doc, out, "configuration", write_filter_members(doc, s));
-    else if (s->vt->canonical == zr_spec_gzip.canonical)
-        zr_json_set(doc, out, "configuration", write_gzip_members(doc, s));
-    else if (zr_json_count(s->members) ||
-             zr_starts_with(zr_str_text(&name), "numcodecs."))
-        zr_json_set(doc, out, "configuration", zr_json_copy(doc, s->members));
+    if (zr_json_count(members) || zr_starts_with(zr_str_text(&name), "numcodecs."))
+        zr_json_set(doc, out, "configuration", members);
     zr_str_deinit(&name);
     return out;
 }
@@ -170,25 +130,19 @@ struct write_run {
 static struct write_run write_find_run(const struct zr_chain *chain)
 {
     const struct zarr_codec_spec *behind = &chain->codec[chain->a2b + 1];
-    struct write_run run = {.big =
-                                chain->codec[chain->a2b].stored.order == ZARR_ORDER_BIG};
-    struct zr_filter f;
+    struct write_run run = {.big = chain_is_big(chain)};
+    zarr_codec_elements e;
 
     for (; chain->a2b + 1 + run.n < chain->n; run.n++) {
-        if (!write_is_filter(&behind[run.n]))
+        if (!zr_spec_is_filter(&behind[run.n]) ||
+            zr_spec_elements(&behind[run.n], NULL, &e, NULL) != ZARR_OK)
             break;
-        if (write_is_round(&behind[run.n]))
-            continue;
-        if (write_is_packbits(&behind[run.n])) {
-            run.item_bytes = 1;
-            run.big = false;
-            continue;
-        }
-        if (zr_filter_read(&behind[run.n], NULL, &f, NULL) != ZARR_OK ||
-            (f.dtype.item_bytes > 1 && f.dtype.big != run.big))
+        if ((e.takes[0] == '<' && run.big) || (e.takes[0] == '>' && !run.big))
             break;
-        run.item_bytes = f.astype.item_bytes;
-        run.big = f.astype.big;
+        if (!e.gives[0])
+            continue;
+        run.item_bytes = zr_numpy_item_bytes(e.gives);
+        run.big = e.gives[0] == '>';
     }
     return run;
 }
@@ -197,10 +151,10 @@ zarr_status zr_chain_has_form(const struct zr_chain *chain, int format, zarr_err
 {
     const uint32_t n = format == 3 ? write_find_run(chain).n : 0;
 
-    if (format == 2 && chain->codec[chain->a2b].shard)
+    if (format == 2 && chain->codec[chain->a2b].structure.shard)
         return zr_fail(err, ZARR_ERR_UNSUPPORTED, "Zarr v2 has no shards");
     for (uint32_t i = chain->a2b + n + 1; format == 3 && i < chain->n; i++)
-        if (write_is_filter(&chain->codec[i]))
+        if (zr_spec_is_filter(&chain->codec[i]))
             return zr_fail(err, ZARR_ERR_UNSUPPORTED,
                            "Zarr v3 cannot say the filter \"%s\" here: such filters must "
                            "come first and name the byte order that they get",
@@ -298,7 +252,7 @@ zarr_status zr_shard_spec_settle(struct zarr_codec_spec *s, zarr_error *err)
 
     zr_json_doc_init(&doc, s->alloc);
     zr_str_init(&text, s->alloc);
-    config = zr_shard_spec_write(&doc, s->shard);
+    config = zr_shard_spec_write(&doc, s->structure.shard);
     if (!config || !zr_json_ok(&doc)) {
         st = zr_fail_memory(err, 0);
         goto out;

@@ -229,9 +229,10 @@ zarr_status zr_grid_parse(struct zr_grid *out, const struct zr_grid_registry *r,
         st = zr_fail_refused(err, zr_grid_refused, "chunk grid", name);
         goto out;
     }
-    if (vt->parse == regular_parse)
+    /* These names can't be taken over. */
+    if (zr_streq(vt->name, zr_grid_regular.name))
         ZR_TRY(read_chunk_shape(out, config, err));
-    else if (vt->parse == zr_grid_rectilinear.parse) /* may be large: no way over text */
+    else if (zr_streq(vt->name, zr_grid_rectilinear.name)) /* too large to go as text */
         ZR_TRY(zr_rectilinear_make(out, config, r->alloc, err));
     else
         ZR_TRY(parse_by_vtable(out, vt, config, r->alloc, err));

@@ -85,7 +85,7 @@ static zarr_status swap_bind(void **out, const zarr_codec_spec *spec,
 
     ZR_TRY(array_new(&self, spec, decoded, err));
     self->dtype = decoded->dtype;
-    self->stored = spec->stored;
+    self->stored = spec->structure.stored;
     self->padded = zr_dtype_is_padded(decoded->dtype);
     *out = self;
 out:

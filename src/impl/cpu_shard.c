@@ -84,10 +84,10 @@ static zarr_status shard_bind_runners(struct shard_self *self,
 {
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_runner_open_chain(&self->inner, spec, "codecs", spec->shard->inner,
-                                &parts->chunk, err));
-    ZR_TRY(zr_runner_open_chain(&self->index, spec, "index_codecs", spec->shard->index,
-                                &parts->index, err));
+    ZR_TRY(zr_runner_open_chain(&self->inner, spec, "codecs",
+                                spec->structure.shard->inner, &parts->chunk, err));
+    ZR_TRY(zr_runner_open_chain(&self->index, spec, "index_codecs",
+                                spec->structure.shard->index, &parts->index, err));
     if (!zr_to_size(zr_runner_bound(self->index), &self->index_bytes))
         ZR_TRY(zr_fail(err, ZARR_ERR_LIMIT,
                        "a shard index does not fit this machine's addresses"));
@@ -109,12 +109,12 @@ static zarr_status shard_bind(void **out, const zarr_codec_spec *spec,
     if (!self)
         return zr_fail_memory(err, sizeof *self);
     self->alloc = alloc;
-    self->spec = spec->shard;
+    self->spec = spec->structure.shard;
     self->ndim = decoded->ndim;
     self->variable = zarr_dtype_variable(decoded->dtype) != 0;
     self->most_bytes = spec->most_bytes;
     /* their number was checked with the chain */
-    ZR_TRY(zr_shard_parts(spec->shard, decoded, UINT64_MAX, &parts, err));
+    ZR_TRY(zr_shard_parts(spec->structure.shard, decoded, UINT64_MAX, &parts, err));
     self->n = parts.n_chunks;
     memcpy(self->grid, parts.grid, sizeof self->grid);
     ZR_TRY(shard_measure(self, decoded, &parts.chunk, err));

@@ -29,9 +29,9 @@ struct program_cut {
     bool mends;     /* the caller can mend elements with bits that do not count */
 };
 
-static bool codec_is(const struct zarr_codec_spec *s, const char *name)
+static bool codec_is(const struct zarr_codec_spec *s, enum zr_structure_kind kind)
 {
-    return zr_streq(s->vt->name, name);
+    return s->structure.kind == kind;
 }
 
 static struct program_cut program_cut(const struct zr_chain *chain)
@@ -39,7 +39,7 @@ static struct program_cut program_cut(const struct zr_chain *chain)
     struct program_cut cut = {.first = chain->a2b};
 
     for (uint32_t i = 0; i < chain->a2b; i++) {
-        if (cut.first == chain->a2b && codec_is(&chain->codec[i], "transpose"))
+        if (cut.first == chain->a2b && codec_is(&chain->codec[i], ZR_STRUCTURE_TRANSPOSE))
             continue;
         cut.first = ZR_MIN(cut.first, i);
         cut.computes |= !(chain->codec[i].vt->flags & ZARR_CODEC_SPEC_RESHAPES);
@@ -49,10 +49,11 @@ static struct program_cut program_cut(const struct zr_chain *chain)
 
 static uint32_t program_swap(const struct zarr_codec_spec *s, const zarr_dtype *dtype)
 {
-    const bool big = s->stored.order == ZARR_ORDER_BIG;
+    const bool big = s->structure.stored.order == ZARR_ORDER_BIG;
     const uint32_t unit = zarr_dtype_swap_bytes(dtype);
 
-    if (!codec_is(s, "bytes") || s->stored.order == ZARR_ORDER_NATIVE || unit < 2)
+    if (!codec_is(s, ZR_STRUCTURE_BYTES) ||
+        s->structure.stored.order == ZARR_ORDER_NATIVE || unit < 2)
         return 0;
     return big == zr_host_is_little() ? unit : 0;
 }
@@ -63,7 +64,7 @@ static bool bytes_is_stage(const struct zarr_codec_spec *s, const zarr_dtype *dt
                            struct program_cut cut)
 {
     return (!cut.mends && zr_dtype_is_padded(dtype)) ||
-           (zr_dtype_is_swapped(dtype, &s->stored) &&
+           (zr_dtype_is_swapped(dtype, &s->structure.stored) &&
             (cut.computes || zarr_dtype_kind(dtype) == ZARR_KIND_STRUCT));
 }
 
@@ -107,7 +108,8 @@ static uint32_t program_legs(struct zr_leg *legs, const struct zr_chain *chain,
     for (uint32_t i = chain->n; i-- > cut.first;) {
         const struct zarr_codec_spec *s = &chain->codec[i];
 
-        if (codec_is(s, "bytes") && !bytes_is_stage(s, reps->rep[i].dtype, cut))
+        if (codec_is(s, ZR_STRUCTURE_BYTES) &&
+            !bytes_is_stage(s, reps->rep[i].dtype, cut))
             continue;
         if ((s->vt->flags & ZARR_CODEC_SPEC_RESHAPES) ||
             (!encode && (s->vt->flags & ZARR_CODEC_SPEC_DECODES_NOTHING)))
@@ -361,7 +363,7 @@ static zarr_status program_fill(struct zr_program *p, struct zr_place *place,
     p->encoded_most = p->encoded_bound;
     p->loose = reps->loose;
     p->variable = zarr_dtype_variable(reps->rep[0].dtype) != 0;
-    p->gaps = chain->n && chain->codec[chain->n - 1].shard;
+    p->gaps = chain->n && chain->codec[chain->n - 1].structure.shard;
     if (p->loose && zr_mul_u64(p->decoded_bytes, 2, &guess) &&
         zr_add_u64(guess, 4096, &guess))
         p->encoded_bound = ZR_MIN(guess, p->encoded_most);
@@ -444,7 +446,8 @@ zarr_status zr_program_make(struct zr_program **out, const struct zr_impl_regist
         place.opts = &host;
     }
 
-    cut.mends = !cut.computes && codec_is(&chain->codec[chain->a2b], "bytes") &&
+    cut.mends = !cut.computes &&
+                codec_is(&chain->codec[chain->a2b], ZR_STRUCTURE_BYTES) &&
                 device_is_hosts(place.opts->target_device);
     ZR_TRY(program_try(&p, &place, chain, reps, cut, err));
     if (p->padded && !device_is_hosts(p->decoded_device)) {

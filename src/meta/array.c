@@ -14,7 +14,7 @@ static zarr_status settle_items(struct zr_array_meta *m, const struct zr_meta_en
     bool settled = false;
 
     zr_array_meta_chunk(m, &chunk);
-    ZR_TRY(zr_chain_settle_items(m->chain, &chunk, &settled, err));
+    ZR_TRY(zr_chain_complete_stored(m->chain, &chunk, &settled, err));
     if (settled)
         st = zr_meta_check_chain(m, env, err);
 out:

@@ -14,9 +14,9 @@
 
 /* ---- to v2 ------------------------------------------------------------------ */
 
-static bool is_codec(const struct zarr_codec_spec *s, const char *name)
+static bool is_codec(const struct zarr_codec_spec *s, enum zr_structure_kind kind)
 {
-    return zr_streq(zarr_codec_spec_name(s), name);
+    return s->structure.kind == kind;
 }
 
 /* order: 'C' or 'F' after this transpose. */
@@ -52,7 +52,7 @@ static zarr_status read_front(struct zr_array_meta *m, const struct zr_chain *ch
 
     m->order = 'C';
     for (uint32_t i = 0; i < chain->a2b; i++) {
-        if (!is_codec(&chain->codec[i], "transpose")) {
+        if (!is_codec(&chain->codec[i], ZR_STRUCTURE_TRANSPOSE)) {
             filters = true;
             continue;
         }
@@ -61,11 +61,11 @@ static zarr_status read_front(struct zr_array_meta *m, const struct zr_chain *ch
                            "Zarr v2 cannot say a transpose behind a filter"));
         ZR_TRY(reverse_order(&chain->codec[i], m->ndim, &m->order, err));
     }
-    if (!is_codec(a2b, "bytes") && !zarr_dtype_variable(m->dtype))
+    if (!is_codec(a2b, ZR_STRUCTURE_BYTES) && !zarr_dtype_variable(m->dtype))
         ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED, "Zarr v2 cannot say codec \"%s\"",
                        zarr_codec_spec_name(a2b)));
-    m->byte_order =
-        zr_dtype_has_order(m->dtype) ? a2b->stored.order : (uint32_t)ZARR_ORDER_NATIVE;
+    m->byte_order = zr_dtype_has_order(m->dtype) ? a2b->structure.stored.order
+                                                 : (uint32_t)ZARR_ORDER_NATIVE;
 out:
     return st;
 }
@@ -96,8 +96,8 @@ static zarr_status read_back(struct zr_array_meta *m, const struct zr_meta_env *
     for (uint32_t i = 0; v && i < chain->n; i++, v = v->next) {
         const char *id;
 
-        if ((i == chain->a2b && is_codec(&chain->codec[i], "bytes")) ||
-            is_codec(&chain->codec[i], "transpose"))
+        if ((i == chain->a2b && is_codec(&chain->codec[i], ZR_STRUCTURE_BYTES)) ||
+            is_codec(&chain->codec[i], ZR_STRUCTURE_TRANSPOSE))
             continue;
         id = v2_id(env, &chain->codec[i]);
         if (!id)

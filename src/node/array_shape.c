@@ -77,7 +77,7 @@ static zarr_status check_largest(const struct zr_shape_change *c,
     const struct zr_chain *chain = now->chain;
     uint64_t bytes = 0;
 
-    if (now->grid.regular || (chain->codec[chain->a2b].shard &&
+    if (now->grid.regular || (chain->codec[chain->a2b].structure.shard &&
                               chain->a2b + 1 == chain->n && !zr_chain_whole_shard(chain)))
         return ZARR_OK;
     bytes = largest_bytes(&now->grid, now->dtype);

@@ -56,10 +56,10 @@ static zarr_status leaf_shape(struct zr_array_state *s, zarr_error *err)
     }
     while (chain) {
         const struct zr_shard_spec *shard =
-            zr_chain_whole_shard(chain) ? NULL : chain->codec[chain->a2b].shard;
+            zr_chain_whole_shard(chain) ? NULL : chain->codec[chain->a2b].structure.shard;
 
         for (uint32_t c = 0; shard && c < chain->a2b; c++) {
-            if (chain->codec[c].n_order == 0)
+            if (chain->codec[c].structure.n_order == 0)
                 continue;
             ZR_TRY(zr_spec_order(&chain->codec[c], s->meta.ndim, order, err));
             for (int32_t i = 0; i < s->meta.ndim; i++)
@@ -104,7 +104,7 @@ zarr_status zr_array_state_new(struct zr_array_state **out, const zarr_context *
     s->root = src->root;
     s->attrs = src->attrs;
     ZR_TRY(zr_array_meta_parse(&s->meta, &env, src->format, s->root, s->attrs, err));
-    s->sharded = s->meta.chain->codec[s->meta.chain->a2b].shard != NULL &&
+    s->sharded = s->meta.chain->codec[s->meta.chain->a2b].structure.shard != NULL &&
                  !zr_chain_whole_shard(s->meta.chain);
     ZR_TRY(leaf_shape(s, err));
     ZR_TRY(zr_array_facts_make(&s->facts, s, err));

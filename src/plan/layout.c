@@ -53,7 +53,8 @@ out:
  * whole are leaves, and sharding_indexed a stage of their program. */
 static bool inner_levels(const struct zr_chain *chain)
 {
-    return chain->codec[chain->a2b].shard != NULL && zr_chain_whole_shard(chain) == NULL;
+    return chain->codec[chain->a2b].structure.shard != NULL &&
+           zr_chain_whole_shard(chain) == NULL;
 }
 
 static void placement_fill(const struct level_maker *m, bool encode, bool host_only,
@@ -176,7 +177,7 @@ static zarr_status make_shard(const struct level_maker *m, struct zr_level *lv)
 {
     zarr_status st = ZARR_OK;
 
-    lv->shard = lv->chain->codec[lv->chain->a2b].shard;
+    lv->shard = lv->chain->codec[lv->chain->a2b].structure.shard;
     ZR_TRY(level_order(lv, m->err));
     ZR_TRY(shard_shape(m, lv));
     ZR_TRY(make_index(m, lv));
@@ -269,7 +270,7 @@ static uint32_t count_levels(const struct zr_chain *chain)
     uint32_t n = 1;
 
     while (inner_levels(chain)) {
-        chain = chain->codec[chain->a2b].shard->inner;
+        chain = chain->codec[chain->a2b].structure.shard->inner;
         n++;
     }
     return n;

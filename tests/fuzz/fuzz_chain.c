@@ -62,7 +62,7 @@ static void fuzz_place(const struct zr_chain *chain, const struct zr_chain_reps 
     struct zr_program *p = NULL;
     struct zr_str text;
     zarr_status st =
-        chain->codec[chain->a2b].shard
+        chain->codec[chain->a2b].structure.shard
             ? zr_program_make_bytes(&p, &fuzz_env.impls, chain, reps, &opts, NULL, NULL)
             : zr_program_make(&p, &fuzz_env.impls, chain, reps, &opts, NULL, NULL);
 

@@ -94,8 +94,58 @@ enum {
     /** array->array: every element by itself, the shape stays: commutes with cutting a
      * chunk into parts. In front of a shard it is done to the inner chunks, one by one;
      * behind a codec without this flag shards are read and written whole. */
-    ZARR_CODEC_SPEC_ELEMENTWISE = 64
+    ZARR_CODEC_SPEC_ELEMENTWISE = 64,
+    /** array->array: the shape stays, though elements depend on each other. A grid of
+     * shards behind such a codec is checked when the array is opened. ELEMENTWISE implies
+     * it. */
+    ZARR_CODEC_SPEC_KEEPS_SHAPE = 128,
+    /** A codec that metadata names "numcodecs." + name keeps that prefix when it is
+     * written: other readers know it by no other name. */
+    ZARR_CODEC_SPEC_KEEPS_PREFIX = 256
 };
+
+enum {
+    ZARR_FRONT_V2_FILTER = 1,  /**< the codec is a v2 filter that works between arrays */
+    ZARR_FRONT_TRANSPOSED = 2, /**< dimensions were permuted (v2: order F) */
+    ZARR_FRONT_BIG_ENDIAN = 4, /**< v2: elements that name a byte order are big-endian */
+    ZARR_FRONT_FLAT = 8        /**< numcodecs hands the array on with one dimension */
+};
+/** What the codecs in front of a codec did to the array that it gets, as far as its shape
+ * and data type don't tell: numcodecs' array->bytes codecs store some of it. */
+typedef struct zarr_codec_front {
+    uint32_t struct_size, flags; /**< flags: ZARR_FRONT_* */
+    int32_t keepbits; /**< of a rounding right in front that hands on the bits of
+                         floats as integers; -1: none */
+    uint32_t reserved;
+} zarr_codec_front;
+/** Copies the front of a codec of a parsed chain. *out: struct_size set by the caller. */
+ZARR_API void zarr_codec_spec_front(const zarr_codec_spec *spec, zarr_codec_front *out);
+/** 1 if the metadata names the codec "numcodecs." + name, else 0. */
+ZARR_API int zarr_codec_spec_prefixed(const zarr_codec_spec *spec);
+
+enum {
+    ZARR_ELEMENTS_NAME = 40 /**< bytes of a NumPy type's name, the final NUL included */
+};
+/** The elements that a v2 filter takes and gives, as NumPy names them: "<f8", "|u1",
+ * "<m8[ns]". Empty: it names none. */
+typedef struct zarr_codec_elements {
+    uint32_t struct_size, reserved;
+    char takes[ZARR_ELEMENTS_NAME], gives[ZARR_ELEMENTS_NAME];
+} zarr_codec_elements;
+
+enum {
+    ZARR_SPELLING_BIG_ENDIAN = 1, /**< v2: elements are big-endian where the codec is */
+    /** v3: a v2 filter becomes a codec between arrays: element types have no byte order.
+     */
+    ZARR_SPELLING_BETWEEN_ARRAYS = 2
+};
+/** What spell() is asked for. */
+typedef struct zarr_codec_spelling {
+    uint32_t struct_size;
+    int32_t format;  /**< 2 or 3 */
+    uint32_t flags;  /**< ZARR_SPELLING_* */
+    uint32_t prefix; /**< in and out: v3: 1 puts "numcodecs." in front of the name */
+} zarr_codec_spelling;
 
 /** Required: name and kind; every other entry may be NULL, with the default told at it.
  */
@@ -141,6 +191,48 @@ typedef struct zarr_codec_spec_vtable {
      * same `in`. NULL: all values are kept.
      */
     int (*lossy)(const zarr_codec_spec *spec, const zarr_chunk_spec *in);
+    /**
+     * Writes the configuration with what only the array tells, such as blosc's typesize:
+     * for new arrays and conversions, whose metadata must be complete. in: what the codec
+     * gets. array: what the chain's array->bytes codec gets; dtype NULL in a chain of
+     * bytes->bytes codecs. text, cap and *text_bytes as for canonical(); 0 bytes: nothing
+     * is missing. NULL: nothing ever is.
+     */
+    zarr_status (*complete)(const zarr_codec_spec *spec, const zarr_chunk_spec *in,
+                            const zarr_chunk_spec *array, char *text, size_t cap,
+                            size_t *text_bytes, zarr_error *err);
+    /** Returns 1 if the configuration lacks what decoding needs: complete() is called
+     * when a stored array is opened, too. NULL: never. */
+    int (*incomplete)(const zarr_codec_spec *spec);
+    /**
+     * Sets *out to what the chain `member` gets for a chunk `in`: an array (exact 0: one
+     * dimension of any length up to shape[0]), or bytes (dtype NULL). *out arrives zeroed
+     * but for struct_size. NULL: only the implementation knows; chains inside are not
+     * completed then, and an incomplete one is refused.
+     */
+    zarr_status (*chain_input)(const zarr_codec_spec *spec, const char *member,
+                               const zarr_chunk_spec *in, zarr_chunk_spec *out,
+                               zarr_error *err);
+    /**
+     * Writes the members as metadata of how->format spells them; nested chains are
+     * spelled by the library. text, cap and *text_bytes as for canonical(); 0 bytes: the
+     * canonical form. NULL: the canonical form in both formats.
+     */
+    zarr_status (*spell)(const zarr_codec_spec *spec, zarr_codec_spelling *how,
+                         char *text, size_t cap, size_t *text_bytes, zarr_error *err);
+    /**
+     * bytes->bytes: makes the codec a v2 filter on elements: v3 has it between arrays,
+     * under "numcodecs." + name, which must be registered as array->array. Sets what it
+     * takes and gives. in: the NumPy type of the elements that come, "" if that is not
+     * known; NULL: only what the configuration names is asked. Refuses with INVALID the
+     * elements that it can't take. array->bytes: `takes` names the byte order of the
+     * elements in front of it in v2. *out arrives empty. NULL: the codec has no elements.
+     */
+    zarr_status (*elements)(const zarr_codec_spec *spec, const char *in,
+                            zarr_codec_elements *out, zarr_error *err);
+    /** Changes what the codecs behind this one learn from zarr_codec_spec_front(). *front
+     * arrives as this codec has it, with keepbits -1. NULL: nothing. */
+    void (*pass)(const zarr_codec_spec *spec, zarr_codec_front *front);
 } zarr_codec_spec_vtable;
 
 /** Canonical JSON of the chain that a member of the configuration holds; NULL: absent.

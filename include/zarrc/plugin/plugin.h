@@ -180,6 +180,8 @@ typedef struct zarr_host {
     zarr_status (*runner_encode)(const zarr_codec_runner *runner, zarr_codec_exec *exec,
                                  const zarr_mem *src, zarr_mem *dst, zarr_error *err);
     void (*runner_close)(zarr_codec_runner *runner);
+    void (*spec_front)(const zarr_codec_spec *spec, zarr_codec_front *out);
+    int (*spec_prefixed)(const zarr_codec_spec *spec);
 } zarr_host;
 
 /** What a plug-in says of itself; static, its texts too. */

@@ -444,12 +444,13 @@ static void index_bytes(void **state)
     assert_int_equal(codec_env_parse(&chain, &env, 3,
                                      "[" SHARD("[1,1]", "[" BYTES "]") "]", NULL, NULL),
                      ZARR_OK);
-    assert_int_equal(zr_shard_index_bytes(chain->codec[0].shard, 1000, &bytes, NULL),
-                     ZARR_OK);
-    assert_int_equal(bytes, 16004);
     assert_int_equal(
-        zr_shard_index_bytes(chain->codec[0].shard, UINT64_MAX / 2, &bytes, NULL),
-        ZARR_ERR_LIMIT);
+        zr_shard_index_bytes(chain->codec[0].structure.shard, 1000, &bytes, NULL),
+        ZARR_OK);
+    assert_int_equal(bytes, 16004);
+    assert_int_equal(zr_shard_index_bytes(chain->codec[0].structure.shard, UINT64_MAX / 2,
+                                          &bytes, NULL),
+                     ZARR_ERR_LIMIT);
     zr_chain_free(chain);
 }
 
