@@ -1,6 +1,6 @@
 /*
  * base/refusal.c - names that are refused on purpose, and the sentence for it. The rooms
- * bring the tables (codec/refused.c ...); nothing is decided here.
+ * bring the tables (chain/refused.c ...); nothing is decided here.
  * Thread class: plain functions.
  */
 #include "base/base.h"

@@ -7,6 +7,8 @@
  */
 #include "ctx/ctx_int.h"
 
+#include "codecs/codecs.h"
+
 static zarr_status register_core_grids(zarr_context *ctx, zarr_error *err)
 {
     static const zarr_grid_vtable *const grids[] = {
@@ -23,15 +25,28 @@ out:
     return st;
 }
 
+static zarr_status register_codecs(zarr_context *ctx,
+                                   const zarr_codec_spec_vtable *const *specs,
+                                   const zarr_codec_impl_vtable *const *impls,
+                                   zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    for (; *specs; specs++)
+        ZR_TRY(zarr_context_register_codec_spec(ctx, *specs, ZR_CTX_CORE, err));
+    for (; *impls; impls++)
+        ZR_TRY(zarr_context_register_codec_impl(ctx, *impls, ZR_CTX_CORE, err));
+out:
+    return st;
+}
+
 static zarr_status register_core_codecs(zarr_context *ctx, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
 
-    for (size_t i = 0; zr_codec_core_specs[i]; i++)
-        ZR_TRY(zarr_context_register_codec_spec(ctx, zr_codec_core_specs[i], ZR_CTX_CORE,
-                                                err));
-    for (size_t i = 0; zr_impl_core[i]; i++)
-        ZR_TRY(zarr_context_register_codec_impl(ctx, zr_impl_core[i], ZR_CTX_CORE, err));
+    ctx->impls.absent = zr_codecs_absent;
+    ZR_TRY(register_codecs(ctx, zr_chain_specs, zr_impl_core, err));
+    ZR_TRY(register_codecs(ctx, zr_codecs_specs, zr_codecs_impls, err));
 out:
     return st;
 }

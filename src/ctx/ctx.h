@@ -12,7 +12,7 @@
 #define ZR_CTX_H
 
 #include "base/base.h"
-#include "codec/codec.h"
+#include "chain/chain.h"
 #include "dtype/dtype.h"
 #include "grid/grid.h"
 #include "impl/impl.h"

@@ -125,8 +125,9 @@ static void tell_codec(const zarr_context *ctx, const zarr_codec_spec_vtable *vt
     if (!vt)
         return;
     zr_str_puts(&c->detail, kinds[vt->kind < ZR_COUNT(kinds) ? vt->kind : 0]);
-    if (zr_impl_absent(vt->name) && !zr_impl_has(&ctx->impls, vt))
-        zr_str_printf(&c->detail, "; metadata only: %s", zr_impl_absent(vt->name));
+    if (zr_impl_absent(&ctx->impls, vt->name) && !zr_impl_has(&ctx->impls, vt))
+        zr_str_printf(&c->detail, "; metadata only: %s",
+                      zr_impl_absent(&ctx->impls, vt->name));
     for (size_t i = 0; vt->aliases && vt->aliases[i]; i++)
         word_if(&c->aliases, true, vt->aliases[i]);
     if (vt->flags & ZARR_CODEC_SPEC_EXPERIMENTAL)

@@ -129,6 +129,145 @@ bool zr_float_from_text(const struct zr_float *f, const char *s, size_t n, uint6
 /* A finite number's text. cap >= 40. */
 size_t zr_float_format(const struct zr_float *f, uint64_t bits, char *text, size_t cap);
 
+/* ---- numbers as NumPy names them (numpy.c) --------------------------------------- */
+
+/* A number of NumPy's naming, byte order included: "<f8", ">i2", "|u1", "float32" (this
+ * machine's order). */
+struct zr_numpy_type {
+    char kind; /* b i u f c; single elements of c are loaded by part */
+    uint8_t item_bytes;
+    bool big; /* false for single bytes */
+};
+/* False: no bool, integer, float of 16 to 64 bits, or complex number of two of 32 or 64.
+ * text may be NULL. */
+bool zr_numpy_parse(const char *text, struct zr_numpy_type *out);
+/* The type of a complex number's two parts; another type is its own part. */
+struct zr_numpy_type zr_numpy_part(const struct zr_numpy_type *type);
+
+struct zr_numpy_value { /* which member counts, the type says */
+    uint64_t u;         /* bool, integers: extended by their sign */
+    double d;
+};
+/* One element of any alignment; and what NumPy's astype() makes of one: of floats that do
+ * not fit an integer type what x86 does (zr_numpy_whole()), on every machine. */
+struct zr_numpy_value zr_numpy_load(const struct zr_numpy_type *type, const void *p);
+void zr_numpy_store(const struct zr_numpy_type *type, void *p, struct zr_numpy_value v);
+struct zr_numpy_value zr_numpy_convert(const struct zr_numpy_type *from,
+                                       const struct zr_numpy_type *to,
+                                       struct zr_numpy_value v);
+void zr_numpy_cast(const struct zr_numpy_type *from, const struct zr_numpy_type *to,
+                   const void *src, void *dst);
+/* Cuts to the type's width, keeping the sign. */
+uint64_t zr_numpy_wrap(const struct zr_numpy_type *type, uint64_t u);
+/* A whole number of that type, in C's conversion where it fits. NaN, infinities and what
+ * is out of range: the lowest integer of 32 bits for types up to int32, of 64 bits for
+ * others, cut to the type's width by zr_numpy_wrap(); 0 above a uint64. */
+uint64_t zr_numpy_whole(const struct zr_numpy_type *type, double d);
+/* To the digits of a float of so many bytes, half to even. */
+double zr_numpy_round(unsigned float_bytes, double d);
+
+/* What a count of 64 bits stands for: "M8[s]", "m8[10us]". */
+struct zr_numpy_unit {
+    char kind;     /* M, m; 0: just a number */
+    char text[16]; /* between the brackets */
+};
+#define ZR_NUMPY_NAME 5 /* "<c16" */
+void zr_numpy_print(const struct zr_numpy_type *type, char out[ZR_NUMPY_NAME]);
+/* "<M8[s]": int64 and what it counts. False: no such type, or one without a unit. */
+bool zr_numpy_parse_time(const char *text, struct zr_numpy_type *out,
+                         struct zr_numpy_unit *unit);
+/* The elements of an array in this order, "" where NumPy has no such number. */
+void zr_numpy_name(const zarr_dtype *dtype, uint32_t order, char out[ZR_NUMPY_NAME]);
+/* Of a number or time by that name; 0: no such type. */
+uint32_t zr_numpy_item_bytes(const char *name);
+
+/* v3 or v2 name for messages, never NULL. */
+const char *zr_dtype_label(const zarr_dtype *dtype);
+/* A fill value for messages, "" where it cannot be told. */
+const char *zr_dtype_fill_text(const zarr_dtype *dtype, const void *fill, char *text,
+                               size_t cap);
+
+/* ---- exact numbers (number.c)
+ * -------------------------------------------------------------------- */
+
+enum {                       /* where a float format has infinity and NaN */
+    ZR_FLOAT_IEEE,           /* both, in the highest exponent */
+    ZR_FLOAT_NAN_ONES,       /* "fn": NaN is all ones */
+    ZR_FLOAT_NAN_MINUS_ZERO, /* "fnuz": NaN is what would be -0 */
+    ZR_FLOAT_POWERS,         /* "e8m0fnu": powers of two; NaN is all ones */
+    ZR_FLOAT_FINITE          /* neither */
+};
+/* What the numbers of a data type are made of. */
+struct zr_number {
+    uint8_t kind;  /* ZARR_KIND_INT, _UINT, _FLOAT */
+    uint8_t bytes; /* in memory, of one part */
+    uint8_t bits;  /* that count, the lowest of them */
+    uint8_t parts; /* 2: complex */
+    uint8_t fraction_bits, special;
+    int16_t bias;
+};
+/* False: no integer of 2 to 64 bits, float or complex that we know. */
+bool zr_number_of(const zarr_dtype *dtype, struct zr_number *out);
+/* One part between memory (native order, any alignment) and its bits. */
+uint64_t zr_number_bits(const struct zr_number *n, const void *p);
+void zr_number_put(const struct zr_number *n, void *p, uint64_t bits);
+
+enum { /* as cast_value spells them, in this order */
+    ZR_ROUND_EVEN,
+    ZR_ROUND_ZERO,
+    ZR_ROUND_POSITIVE,
+    ZR_ROUND_NEGATIVE,
+    ZR_ROUND_AWAY
+};
+enum {
+    ZR_RANGE_ERROR,
+    ZR_RANGE_CLAMP, /* to infinity where there is one */
+    ZR_RANGE_WRAP   /* integers */
+};
+enum {
+    ZR_SCALAR_FINITE,
+    ZR_SCALAR_INFINITY,
+    ZR_SCALAR_NAN
+};
+struct zr_scalar { /* (minus ? -1 : 1) * c * 2^q; NaN: c is the payload from the top */
+    uint8_t kind;
+    bool minus;
+    int32_t q;
+    uint64_t c;
+};
+enum zr_cast_result {
+    ZR_CAST_OK,
+    ZR_CAST_NAN,
+    ZR_CAST_INFINITY,
+    ZR_CAST_RANGE /* why there is no value */
+};
+struct zr_scalar zr_scalar_of(const struct zr_number *n, uint64_t bits);
+/* The rounding comes first, to the target's digits with any exponent, then the range. */
+enum zr_cast_result zr_scalar_cast(const struct zr_scalar *v, const struct zr_number *to,
+                                   uint32_t rounding, uint32_t out_of_range,
+                                   uint64_t *bits);
+double zr_scalar_f64(const struct zr_scalar *v); /* nearest */
+
+/* Equal for equal numbers: all NaN are one, and so are both zeros. */
+uint64_t zr_number_key(const struct zr_number *n, uint64_t bits);
+
+/* ---- runs of elements (block.c) ----------------------------------------------- */
+
+/* Elements that one call takes at most: the blocks live on the stack. */
+#define ZR_BLOCK 512
+
+/* bool and integers, extended by their sign. */
+void zr_block_whole(const struct zr_numpy_type *type, const uint8_t *src, size_t n,
+                    uint64_t *out);
+/* Any type; integers of 64 bits are rounded. */
+void zr_block_real(const struct zr_numpy_type *type, const uint8_t *src, size_t n,
+                   double *out);
+/* What NumPy's astype() makes of them. sign: of in's integers. */
+void zr_block_put_whole(const struct zr_numpy_type *type, uint8_t *dst,
+                        const uint64_t *in, size_t n, bool sign);
+void zr_block_put_real(const struct zr_numpy_type *type, uint8_t *dst, const double *in,
+                       size_t n);
+
 /* ---- storage order -------------------------------------------------------- */
 
 /*

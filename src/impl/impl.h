@@ -12,7 +12,7 @@
 #define ZR_IMPL_H
 
 #include "base/base.h"
-#include "codec/codec.h"
+#include "chain/chain.h"
 #include "mem/mem.h"
 
 struct zr_impl {
@@ -21,8 +21,12 @@ struct zr_impl {
     uint32_t id;        /* dense, for tables of thread states */
     uint32_t order;     /* registration order */
 };
+struct zr_impl_absence { /* why a build has no implementation of a codec */
+    const char *codec, *why;
+};
 struct zr_impl_registry {
-    struct zr_impl **items; /* owned */
+    const struct zr_impl_absence *absent; /* borrowed, ends with a NULL codec; or NULL */
+    struct zr_impl **items;               /* owned */
     size_t n, cap;
     const zarr_allocator *alloc;
 };
@@ -30,11 +34,11 @@ void zr_impl_registry_init(struct zr_impl_registry *r, const zarr_allocator *all
 void zr_impl_registry_deinit(struct zr_impl_registry *r);
 zarr_status zr_impl_register(struct zr_impl_registry *r, const zarr_codec_impl_vtable *v,
                              const char *origin, zarr_error *err);
-/* CPU implementations of the core codecs, NULL-terminated, for ctx/builtin.c. */
+/* What does the specifications that are structure, NULL-terminated, for ctx/builtin.c. */
 extern const zarr_codec_impl_vtable *const zr_impl_core[];
 /* Why this build cannot do a codec that it knows, and what could; NULL: nothing to say.
  */
-const char *zr_impl_absent(const char *codec);
+const char *zr_impl_absent(const struct zr_impl_registry *r, const char *codec);
 /* Whether it does what this specification means, not what another one of that name does.
  */
 bool zr_impl_is_for(const struct zr_impl *impl, const zarr_codec_spec_vtable *spec);
@@ -258,7 +262,74 @@ void zr_thread_states_settle(struct zr_thread_states *ts, bool encode);
 void zr_thread_states_close(const struct zr_impl_registry *r,
                             struct zr_thread_states *ts);
 
-/* CRC-32C (Castagnoli, RFC 3720 B.4) of bytes, continuing from crc (0 to start). */
-uint32_t zr_crc32c(uint32_t crc, const void *bytes, size_t n);
+/* ---- for implementations: jobs as host bytes (jobs.c) ----------------------------- */
+
+/* Memory kinds that a CPU implementation reads and writes. */
+#define ZR_HOST_KINDS                                                                    \
+    (ZARR_MEMORY_BIT(ZARR_DEVICE_CPU) | ZARR_MEMORY_BIT(ZARR_DEVICE_CUDA_HOST) |         \
+     ZARR_MEMORY_BIT(ZARR_DEVICE_CUDA_MANAGED))
+
+/* Jobs reach implementations as runs of any memory; zr_jobs_each() is the one place where
+ * they become pointers. */
+
+/* One chunk as host bytes. Pointers are never NULL, even for no bytes. */
+struct zr_span {
+    const uint8_t *src;
+    size_t src_bytes;
+    uint8_t *dst;
+    size_t dst_bytes; /* room */
+};
+typedef zarr_status (*zr_span_fn)(void *self, const struct zr_span *io, size_t *used,
+                                  zarr_codec_exec *exec, zarr_error *err);
+/* Runs fn on each job, sets its status and dst_used; the first failure is returned, its
+ * text in err. */
+zarr_status zr_jobs_each(zr_span_fn fn, void *self, zarr_codec_job *jobs, uint64_t n,
+                         zarr_codec_exec *exec, zarr_error *err);
+/*
+ * What a function under zr_jobs_each() returns when the output is longer than the room;
+ * its job fails with CORRUPT and ZARR_CODEC_JOB_NO_ROOM, and may be given more.
+ */
+#define ZR_NO_ROOM ((zarr_status)-1000)
+/* n bytes of the input at `at`, for size hints; false: it has not so many, or is not the
+ * host's. */
+bool zr_job_peek(const zarr_codec_job *job, uint64_t at, void *out, size_t n);
+/* "zstd: more than 4096 bytes"; ZR_NO_ROOM. */
+zarr_status zr_too_long(zarr_error *err, const char *codec, size_t room);
+/* An encoder ran out of room, which resolve() had measured: a bug. */
+zarr_status zr_no_room(zarr_error *err, const char *codec);
+
+/* ---- for implementations: chains inside codecs (runner.c) ------------------------- */
+
+/* A runner of n codecs of that chain from `first` on; decoded: what the first of them
+ * gives when decoding. */
+zarr_status zr_runner_open_part(zarr_codec_runner **out, const zarr_codec_spec *spec,
+                                const char *member, uint32_t first, uint32_t n,
+                                const zarr_chunk_spec *decoded, zarr_error *err);
+/* zarr_codec_runner_decode() without a room, for an array of at most that many bytes: not
+ * every codec can tell from its input alone how long it is. */
+zarr_status zr_runner_decode_most(const zarr_codec_runner *r, zarr_codec_exec *exec,
+                                  const zarr_mem *src, uint64_t most, zarr_mem *dst,
+                                  zarr_error *err);
+/* Whether its chain has a codec that does not keep every value. */
+bool zr_runner_lossy(const zarr_codec_runner *r);
+/* Whether what it encoded decodes to the same again; in memory of its own, because
+ * elements that are being encoded may lie where the thread decodes to. */
+zarr_status zr_runner_comes_back(const zarr_codec_runner *r, zarr_codec_exec *exec,
+                                 const zarr_mem *encoded, const zarr_mem *decoded,
+                                 bool *same, zarr_error *err);
+/* Encodes to io->dst from *at on, and counts it on. Encoders want the room that their
+ * specification promises, of which io may have less: this one's buffers have it, and what
+ * does not fit then is zr_too_long(). */
+zarr_status zr_runner_encode_at(const zarr_codec_runner *r, zarr_codec_exec *exec,
+                                const zarr_mem *src, const struct zr_span *io, size_t *at,
+                                zarr_error *err);
+/* Most bytes that it gives when encoding. */
+uint64_t zr_runner_bound(const zarr_codec_runner *r);
+/* After a run whose input was the one result kept since `base`: now it is `out`. */
+void zr_buffer_stack_last(struct zr_buffer_stack *s, size_t base, const zarr_mem *out);
+/* Memory of the thread for an encoder or decoder, until its stage returns; what is in it
+ * stays until the next chunk. */
+zarr_status zr_exec_room(zarr_codec_exec *exec, bool encode, uint64_t bytes,
+                         uint8_t **out, zarr_error *err);
 
 #endif

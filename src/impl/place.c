@@ -115,7 +115,7 @@ static void place_impls(const struct zr_place *p, struct place_grid *g, uint32_t
 static zarr_status place_nobody(const struct zr_place *p, uint32_t leg, zarr_error *err)
 {
     const char *codec = zarr_codec_spec_name(p->legs[leg].spec);
-    const char *absent = zr_impl_absent(codec);
+    const char *absent = zr_impl_absent(p->impls, codec);
     char names[160] = "none is registered";
     size_t used = 0;
 

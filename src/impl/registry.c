@@ -128,56 +128,17 @@ out:
     return st;
 }
 
+const char *zr_impl_absent(const struct zr_impl_registry *r, const char *codec)
+{
+    for (const struct zr_impl_absence *a = r->absent; a && a->codec; a++)
+        if (zr_streq(a->codec, codec))
+            return a->why;
+    return NULL;
+}
+
 const zarr_codec_impl_vtable *const zr_impl_core[] = {
     &zr_cpu_bytes,
     &zr_cpu_transpose,
-    &zr_cpu_zstd,
-    &zr_cpu_gzip,
-    &zr_cpu_zlib,
-    &zr_cpu_lz4,
-    &zr_cpu_blosc,
-    &zr_cpu_crc32c,
-    &zr_cpu_shuffle,
-    &zr_cpu_delta,
-    &zr_cpu_delta_array,
-    &zr_cpu_vlen_utf8,
-    &zr_cpu_vlen_bytes,
-    &zr_cpu_optional,
-    &zr_cpu_zarrs_optional,
-    &zr_cpu_n5_default,
-    &zr_cpu_conditional,
-    &zr_cpu_zarrs_vlen,
-    &zr_cpu_vlen_v2,
-    &zr_cpu_vlen_array,
-    &zr_cpu_json2,
-    &zr_cpu_msgpack2,
-    &zr_cpu_categorize,
     &zr_cpu_shard,
-    &zr_cpu_base64,
-    &zr_cpu_crc32,
-    &zr_cpu_adler32,
-    &zr_cpu_fletcher32,
-    &zr_cpu_jenkins_lookup3,
-    &zr_cpu_packbits,
-    &zr_cpu_packbits_array,
-#if defined(ZR_HAVE_BZ2)
-    &zr_cpu_bz2,
-#endif
-#if defined(ZR_HAVE_LZMA)
-    &zr_cpu_lzma,
-#endif
-#if defined(ZR_HAVE_ZFP)
-    &zr_cpu_zfp,
-    &zr_cpu_zfpy,
-#endif
-    &zr_cpu_fixedscaleoffset,
-    &zr_cpu_fixedscaleoffset_array,
-    &zr_cpu_quantize,
-    &zr_cpu_quantize_array,
-    &zr_cpu_astype,
-    &zr_cpu_astype_array,
-    &zr_cpu_bitround,
-    &zr_cpu_cast_value,
-    &zr_cpu_scale_offset,
     NULL,
 };

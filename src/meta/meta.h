@@ -15,7 +15,7 @@
 #define ZR_META_H
 
 #include "base/base.h"
-#include "codec/codec.h"
+#include "chain/chain.h"
 #include "dtype/dtype.h"
 #include "grid/grid.h"
 #include "json/json.h"

@@ -18,7 +18,7 @@
 #define ZR_PLAN_H
 
 #include "base/base.h"
-#include "codec/codec.h"
+#include "chain/chain.h"
 #include "grid/grid.h"
 #include "impl/impl.h"
 #include "mem/mem.h"

@@ -8,8 +8,7 @@
 
 #include <stdlib.h>
 
-#include "impl/impl.h"
-#include "unit/codec/codec_test.h"
+#include "unit/chain/chain_test.h"
 
 struct impl_env {
     struct codec_env codec;
@@ -33,8 +32,11 @@ static inline zarr_status impl_env_open(struct impl_env *e, const zarr_allocator
     zr_impl_registry_init(&e->impls, alloc);
     ZR_TRY(codec_env_open(&e->codec, alloc, err));
     e->codec.codecs.impls = &e->impls;
+    e->impls.absent = zr_codecs_absent;
     for (size_t i = 0; zr_impl_core[i] && st == ZARR_OK; i++)
         st = zr_impl_register(&e->impls, zr_impl_core[i], "core", err);
+    for (size_t i = 0; zr_codecs_impls[i] && st == ZARR_OK; i++)
+        st = zr_impl_register(&e->impls, zr_codecs_impls[i], "core", err);
     if (st != ZARR_OK)
         impl_env_close(e);
 out:

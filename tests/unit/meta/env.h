@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "codecs/codecs.h"
 #include "meta/meta.h"
 
 struct meta_world {
@@ -27,7 +28,9 @@ static inline zarr_status meta_world_open(struct meta_world *w,
     ZR_TRY(zr_grid_registry_init(&w->grids, alloc, NULL));
     for (const zarr_dtype_vtable *const *v = zr_dtype_core; *v; v++)
         ZR_TRY(zr_dtype_register(&w->dtypes, *v, "core", NULL));
-    for (const zarr_codec_spec_vtable *const *v = zr_codec_core_specs; *v; v++)
+    for (const zarr_codec_spec_vtable *const *v = zr_chain_specs; *v; v++)
+        ZR_TRY(zr_codec_spec_register(&w->codecs, *v, "core", NULL));
+    for (const zarr_codec_spec_vtable *const *v = zr_codecs_specs; *v; v++)
         ZR_TRY(zr_codec_spec_register(&w->codecs, *v, "core", NULL));
     ZR_TRY(zr_grid_register(&w->grids, &zr_grid_regular, NULL));
     ZR_TRY(zr_key_encoding_register(&w->grids, &zr_key_default, NULL));

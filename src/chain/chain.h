@@ -1,0 +1,329 @@
+/*
+ * chain/chain.h - the door of meaning: codec specifications, chains of them,
+ * and how a chunk's representation passes through. Pure: no memory kinds, no
+ * compression library. A chain is array->array codecs, one array->bytes codec
+ * (`bytes` or `sharding_indexed`), bytes->bytes codecs, in encoding order. v2
+ * arrays have the same chains: order F is a transpose, then `bytes`, then
+ * filters and compressor as bytes->bytes codecs (numcodecs filters work on
+ * buffers and name their own data types).
+ * Thread class: registries sealed, chains frozen once parsed.
+ */
+#ifndef ZR_CHAIN_H
+#define ZR_CHAIN_H
+
+#include "base/base.h"
+#include "dtype/dtype.h"
+#include "json/json.h"
+#include <zarrc/plugin/codec.h>
+
+/* The codecs that chains are built of: what they say is read by the machinery itself. */
+enum zr_structure_kind {
+    ZR_STRUCTURE_NONE, /* any other codec */
+    ZR_STRUCTURE_TRANSPOSE,
+    ZR_STRUCTURE_BYTES,
+    ZR_STRUCTURE_SHARD
+};
+
+struct zr_codec_registry {
+    struct zr_map specs;   /* name -> copied zarr_codec_spec_vtable, with its origin */
+    struct zr_map aliases; /* alias -> the same vtable (borrowed) */
+    struct zr_map v2;      /* name -> vtable (owned) with ZARR_CODEC_SPEC_V2 */
+    struct zr_dtype_registry
+        *dtypes; /* borrowed: must outlive the registry and all its chains */
+    /* of the room above, opaque here: what runners of chains inside codecs bind; set by
+     * the owner of both; NULL: such chains cannot be run */
+    const void *impls;
+    const zarr_allocator *alloc;
+};
+void zr_codec_registry_init(struct zr_codec_registry *r, struct zr_dtype_registry *dtypes,
+                            const zarr_allocator *alloc);
+void zr_codec_registry_deinit(struct zr_codec_registry *r);
+/* EXISTS, naming the owner, when a name or alias is taken. origin: borrowed. */
+zarr_status zr_codec_spec_register(struct zr_codec_registry *r,
+                                   const zarr_codec_spec_vtable *v, const char *origin,
+                                   zarr_error *err);
+/* "core", or who registered what a look-up gave. */
+const char *zr_codec_spec_origin(const zarr_codec_spec_vtable *registered);
+/* Whether a specification has this very name: v2: one that only v2 has. */
+bool zr_codec_spec_has(const struct zr_codec_registry *r, const char *name, bool v2);
+const zarr_codec_spec_vtable *zr_codec_spec_lookup(const struct zr_codec_registry *r,
+                                                   const char *name);
+/* ZR_STRUCTURE_NONE unless it is the core's transpose, bytes or sharding_indexed. */
+enum zr_structure_kind zr_codec_spec_structure(const zarr_codec_spec_vtable *registered);
+/* What a v2 id means; NULL: nothing. */
+const zarr_codec_spec_vtable *zr_codec_spec_lookup_v2(const struct zr_codec_registry *r,
+                                                      const char *id);
+/* The specifications that are structure, a NULL-terminated table for ctx/builtin.c. */
+extern const zarr_codec_spec_vtable *const zr_chain_specs[];
+/* What is refused on purpose: kinds "codec" and "storage transformer". */
+extern const struct zr_refusal zr_codec_refused[];
+
+struct zr_chain;
+
+/* What `sharding_indexed` says. */
+struct zr_shard_spec {
+    int32_t ndim;
+    uint64_t chunk_shape[ZARR_MAX_RANK]; /* inner chunks, in the order of dimensions the
+                                            codec sees */
+    struct zr_chain *inner;              /* owned */
+    struct zr_chain *index;              /* owned; fixed size */
+    const zarr_dtype *index_dtype;       /* uint64 */
+    bool index_at_end;
+};
+
+/* transpose: values of n_order for the spellings "C" and "F" of old drafts: any rank. */
+enum {
+    ZR_ORDER_C = -1,
+    ZR_ORDER_F = -2
+};
+
+/* A chain in the configuration of a codec (vtable.chains). */
+struct zr_sub_chain {
+    const char *member;     /* the vtable's */
+    struct zr_chain *chain; /* owned */
+    char *json;             /* canonical, owned */
+};
+
+enum zr_runs {
+    ZR_RUNS_BOTH,
+    ZR_RUNS_DECODE,
+    ZR_RUNS_ENCODE
+};
+
+/* Where a document says a codec: "filters" and 2, "compressor" and -1. */
+struct zr_chain_place {
+    const char *field; /* static */
+    int32_t at;        /* -1: no list */
+    bool ours; /* v2: what the reader makes of "order" and "dtype", not a codec's name */
+};
+
+/* What one of them says. */
+struct zr_structure {
+    enum zr_structure_kind kind;
+    uint8_t order[ZARR_MAX_RANK]; /* transpose: B dim i is A dim order[i]; see
+                                     zr_spec_order() */
+    int32_t n_order;              /* transpose: entries of order, or ZR_ORDER_C, _F */
+    /* bytes: ZARR_ORDER_LITTLE / BIG; NATIVE: not given; MIXED in v2, whose leaves are
+     * borrowed from config */
+    struct zr_order stored;
+    struct zr_shard_spec *shard; /* sharding_indexed: the inner grid, owned */
+};
+
+struct zarr_codec_spec { /* one link */
+    const zarr_codec_spec_vtable *vt;
+    const zarr_allocator *alloc;
+    struct zr_dtype_registry *dtypes;
+    const struct zr_json *members; /* what the getters read: config.root, once parsed */
+    char *json;                    /* canonical configuration text */
+    struct zr_json_doc config;     /* the same, parsed */
+    bool must_understand;          /* false only when the metadata said so */
+    bool prefixed;                 /* metadata names it "numcodecs." + name */
+    bool v3;                       /* in a chain of format 3 */
+    struct zr_chain_place place;   /* for messages */
+    const struct zr_codec_registry *registry; /* borrowed */
+    struct zr_sub_chain *sub;                 /* n_sub of them, owned */
+    uint32_t n_sub;
+    uint64_t most_bytes;  /* limits.chunk_bytes when it was parsed */
+    uint64_t most_chunks; /* limits.chunks_per_shard */
+    /* In the copy that a stage binds: which way its runners are made for at once. */
+    enum zr_runs runs;
+    struct zr_structure structure; /* parsed once */
+    zarr_codec_front front;        /* what the codecs in front of it did */
+};
+/* The permutation of a transpose for this rank, also where it was spelled "C" or "F". */
+zarr_status zr_spec_order(const zarr_codec_spec *spec, int32_t ndim, uint8_t *order,
+                          zarr_error *err);
+
+struct zr_chain {
+    struct zarr_codec_spec *codec; /* n of them */
+    uint32_t n, a2b;               /* a2b: index of the array->bytes codec; n: none, only
+                                      in chains inside other codecs */
+    const char *label; /* the member that is this list, static; NULL: none (v2) */
+    const zarr_allocator *alloc;
+};
+
+/*
+ * Why the shards of this chain are decoded and encoded whole, by an implementation of
+ * sharding_indexed like any other array->bytes codec: the first codec in front of it that
+ * neither permutes dimensions nor works element by element. NULL: inner chunks can be
+ * read and written alone; or there are no shards.
+ */
+const struct zarr_codec_spec *zr_chain_whole_shard(const struct zr_chain *chain);
+/* What each edge of a chunk must be a multiple of: the inner chunk's of a shard, else 1;
+ * also where codecs in front of it give it another shape. */
+zarr_status zr_chain_unit(const struct zr_chain *chain, int32_t ndim, uint64_t *unit,
+                          zarr_error *err);
+
+struct zr_chain_parse_options {
+    int format; /* 2 or 3: spelling of members */
+    const zarr_limits *limits;
+    bool allow_missing_bytes; /* tolerate a chain without array->bytes codec where
+                                 unambiguous (old drafts) */
+    /* v2: where each item comes from; NULL: the list is all there is, `transpose` and
+     * `bytes` included, as zr_chain_write() makes it. */
+    const struct zr_chain_place *places;
+};
+/* Parses a JSON array of codec objects {name, configuration, must_understand} or bare
+ * strings (format 3); for format 2 of {"id":..., members...}. Owned by the caller:
+ * zr_chain_free(). Unknown codecs are UNSUPPORTED by name. Checks order and kinds of
+ * links, limits (codecs, shard_depth). */
+zarr_status zr_chain_parse(struct zr_chain **out, const struct zr_codec_registry *r,
+                           const struct zr_json *codecs,
+                           const struct zr_chain_parse_options *opts,
+                           const zarr_allocator *alloc, zarr_error *err);
+/* ---- completing and writing ---------------------------------------------------------
+ */
+
+/* Fills in what depends on the array, so that what is written is complete: blosc's
+ * typesize and shuffle, transpose spelled by a letter; drops `endian` where elements have
+ * one byte or no order. In chains inside shards and the core's other codecs, too. Before
+ * the chain is shared: new arrays, conversions. `chunk` as for zr_chain_resolve(). */
+zarr_status zr_chain_complete(struct zr_chain *chain, const zarr_chunk_spec *chunk,
+                              zarr_error *err);
+/* Elements in an order that `bytes` does not say, in this chain or inside its shards, are
+ * little-endian: so did the writers of `structured`. Before the chain is shared. */
+zarr_status zr_chain_settle_order(struct zr_chain *chain, const zarr_dtype *dtype,
+                                  zarr_error *err);
+/* Completes only the codecs that cannot be decoded otherwise (vtable.incomplete), here or
+ * inside shards and other codecs. *completed: there was one. UNSUPPORTED: the array does
+ * not tell what is missing. Before the chain is shared; it was resolved for `chunk`. */
+zarr_status zr_chain_complete_stored(struct zr_chain *chain, const zarr_chunk_spec *chunk,
+                                     bool *settled, zarr_error *err);
+/* Whether zr_chain_write() can say this chain; UNSUPPORTED: shards in v2, a filter
+ * that computes behind others or of another byte order in v3. Before conversions. */
+zarr_status zr_chain_has_form(const struct zr_chain *chain, int format, zarr_error *err);
+/* Canonical JSON array of the chain (format 3: name + configuration; format 2: id +
+ * members). v2 filters that compute, right behind `bytes`, become v3's codecs between
+ * arrays, in front of it; in format 2 links stay in the chain's order under their own
+ * names: the caller knows which of them v2 has. NULL: no memory, or no form (see above);
+ * doc has failed either way. */
+struct zr_json *zr_chain_write(struct zr_json_doc *doc, const struct zr_chain *chain,
+                               int format);
+/* The same for people, and for making another array of it, in the notation of v3: where
+ * that has no form for filters of v2 these stand behind `bytes`, where they are, with the
+ * byte orders that they name. */
+struct zr_json *zr_chain_show(struct zr_json_doc *doc, const struct zr_chain *chain);
+void zr_chain_free(struct zr_chain *chain);
+
+/*
+ * Checks the chain against a chunk and tells every representation on the way: rep[0] is
+ * the chunk as the array sees it, rep[i + 1] what codec i gives; n + 1 entries. Inner
+ * chains of shards are checked too (divisibility, index of fixed size). fills holds the
+ * transformed fill values.
+ */
+struct zr_chain_reps {
+    zarr_chunk_spec *rep; /* n + 1 */
+    uint8_t *fills;       /* (n + 1) * fill_bytes, pointed into by rep[].fill */
+    uint64_t fill_bytes;  /* room for one element: ZR_FILL_BYTES or the array's item */
+    uint32_t n;
+    bool loose; /* a size is bounded by limits.chunk_bytes only: such bounds are nothing
+                   to allocate by */
+    const zarr_allocator *alloc;
+};
+#define ZR_FILL_BYTES 512
+zarr_status zr_chain_resolve(struct zr_chain_reps *out, const struct zr_chain *chain,
+                             const zarr_chunk_spec *chunk, const zarr_limits *limits,
+                             const zarr_allocator *alloc, zarr_error *err);
+/* The same; `varies`: the array has one dimension of any length up to shape[0]. chunk
+ * without dtype: n_bytes bytes for a chain of bytes->bytes codecs, exact as it says. */
+zarr_status zr_chain_resolve_any(struct zr_chain_reps *out, const struct zr_chain *chain,
+                                 const zarr_chunk_spec *chunk, bool varies,
+                                 const zarr_limits *limits, const zarr_allocator *alloc,
+                                 zarr_error *err);
+void zr_chain_reps_deinit(struct zr_chain_reps *reps);
+/* Where limits.chunk_bytes is more than this, a size that metadata does not tell is
+ * bounded by this: products of many must fit 64 bits. */
+#define ZR_LOOSE_BYTES (UINT64_C(1) << 36)
+/* What a bytes->bytes codec makes of n_bytes at most. */
+zarr_status zr_spec_bound(const zarr_codec_spec *spec, uint64_t n_bytes,
+                          uint64_t *encoded, zarr_error *err);
+/* The first codec of the chain that does not keep every value of what it gets; NULL: none
+ * is known to. */
+const struct zarr_codec_spec *zr_chain_lossy(const struct zr_chain *chain,
+                                             const struct zr_chain_reps *reps);
+/* A chain of the configuration; NULL: absent. */
+const struct zr_sub_chain *zr_spec_sub(const zarr_codec_spec *spec, const char *member);
+
+/* Encoded size of a shard's index (n_chunks entries of 16 bytes through the index chain).
+ */
+zarr_status zr_shard_index_bytes(const struct zr_shard_spec *s, uint64_t n_chunks,
+                                 uint64_t *out, zarr_error *err);
+/* What is inside a shard. */
+struct zr_shard_parts {
+    zarr_chunk_spec chunk, index; /* as the two chains get them: without sizes */
+    uint64_t grid[ZARR_MAX_RANK], n_chunks;
+};
+/* INVALID: inner chunks do not fit the shard; LIMIT: more than `most` of them. */
+zarr_status zr_shard_parts(const struct zr_shard_spec *s, const zarr_chunk_spec *shard,
+                           uint64_t most, struct zr_shard_parts *out, zarr_error *err);
+
+/* ---- indexes of shards (shard_index.c) ------------------------------------------ */
+
+#define ZR_INDEX_MISSING UINT64_MAX
+/* n pairs of offset and bytes in host order, offsets from the value's first byte, both
+ * all ones: missing; and where the index itself lies in the value (index_bytes 0: not
+ * known). shard_bytes UINT64_MAX: not known. */
+struct zr_shard_pairs {
+    const uint64_t *pairs;
+    uint64_t n, shard_bytes, index_offset, index_bytes;
+};
+/* Entries must lie inside the value, may not wrap and may not overlap the index. CORRUPT
+ * names the entry. */
+zarr_status zr_shard_pairs_check(const struct zr_shard_pairs *in, zarr_error *err);
+/* Where the index of a value lies. CORRUPT: the value is too short for one. */
+zarr_status zr_shard_index_at(const struct zr_shard_spec *s, uint64_t shard_bytes,
+                              uint64_t index_bytes, uint64_t *at, zarr_error *err);
+
+/* ---- for specifications (conf.c) ------------------------------------------------- */
+
+/* Reading a raw configuration and writing its canonical text, without allocating. */
+/* In format 3, INVALID for a member that is not among the NULL-terminated `known`. */
+zarr_status zr_conf_known(const zarr_codec_spec *raw, int format,
+                          const char *const *known, zarr_error *err);
+/* Each leaves *v alone when the member is absent or null, and refuses other types and
+ * values. */
+zarr_status zr_conf_i64(const zarr_codec_spec *raw, const char *member, int64_t lo,
+                        int64_t hi, int64_t *v, zarr_error *err);
+zarr_status zr_conf_bool(const zarr_codec_spec *raw, const char *member, int *v,
+                         zarr_error *err);
+/* *v: index into the NULL-terminated `words`. */
+zarr_status zr_conf_word(const zarr_codec_spec *raw, const char *member,
+                         const char *const *words, int *v, zarr_error *err);
+/* UNSUPPORTED for an array whose length the encoded chunk tells, as inside `optional`. */
+zarr_status zr_spec_needs_length(const zarr_codec_spec *spec, const zarr_chunk_spec *in,
+                                 zarr_error *err);
+/* INVALID: "<codec>: <member> is <what it is>, must be <rule>". */
+zarr_status zr_conf_refuse(const zarr_codec_spec *raw, const char *member,
+                           const char *rule, zarr_error *err);
+bool zr_conf_has(const zarr_codec_spec *raw, const char *member); /* and not null */
+
+/* Canonical text, counted as snprintf does. */
+struct zr_conf_text {
+    char *text;
+    size_t cap, bytes;
+    bool any;    /* a member was written */
+    bool failed; /* no memory: zr_conf_end() says so */
+};
+void zr_conf_open(struct zr_conf_text *t, char *text, size_t cap);
+void zr_conf_put_i64(struct zr_conf_text *t, const char *member, int64_t v);
+void zr_conf_put_f64(struct zr_conf_text *t, const char *member, double v); /* finite */
+void zr_conf_put_bool(struct zr_conf_text *t, const char *member, int v);
+void zr_conf_put_word(struct zr_conf_text *t, const char *member, const char *v);
+void zr_conf_put_raw(struct zr_conf_text *t, const char *text); /* punctuation, numbers */
+void zr_conf_put_json(struct zr_conf_text *t, const zarr_codec_spec *raw,
+                      const char *member); /* as it stands, if it does */
+void zr_conf_close(struct zr_conf_text *t, size_t *text_bytes);
+/* The same, with the status of what was put. */
+zarr_status zr_conf_end(struct zr_conf_text *t, size_t *text_bytes, zarr_error *err);
+/* canonical() of a specification that has no members. */
+zarr_status zr_conf_none(const zarr_codec_spec *raw, int format, char *text, size_t cap,
+                         size_t *text_bytes, zarr_error *err);
+
+/* n_bytes + extra into out->n_bytes, LIMIT when it does not fit. */
+zarr_status zr_spec_grow(zarr_chunk_spec *out, const char *codec, uint64_t n_bytes,
+                         uint64_t extra, zarr_error *err);
+/* A number that a macro names, as text. */
+#define ZR_DIGITS(n)    ZR_DIGITS_OF(n)
+#define ZR_DIGITS_OF(n) #n
+
+#endif

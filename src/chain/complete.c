@@ -1,0 +1,200 @@
+/*
+ * chain/complete.c - what only the array can tell is filled in before a chain is written:
+ * each codec is asked by its complete(), with what it gets and what became bytes. In
+ * chains inside shards and other codecs, too: each is resolved for what it gets there.
+ * Opening a stored array does the same for the codecs that can't be decoded without it.
+ * Thread class: solo, before the chain is shared.
+ * Recursion: through chains inside codecs, whose depth the parser has bounded.
+ */
+#include "chain/chain_int.h"
+
+enum complete_what {
+    COMPLETE_ALL,     /* for writing */
+    COMPLETE_DECODING /* what reading needs */
+};
+
+static zarr_status complete_chain(struct zr_chain *chain, const zarr_chunk_spec *chunk,
+                                  bool varies, enum complete_what what, zarr_error *err);
+
+static bool spec_is_incomplete(const struct zarr_codec_spec *s)
+{
+    return s->vt->complete && s->vt->incomplete && s->vt->incomplete(s);
+}
+
+static zarr_status complete_own(struct zarr_codec_spec *s, const zarr_chunk_spec *in,
+                                const zarr_chunk_spec *array, zarr_error *err)
+{
+    struct zr_spec_question q = {.in = in, .array = array};
+    zarr_status st = ZARR_OK;
+    char *json = NULL;
+
+    if (!s->vt->complete)
+        return ZARR_OK;
+    ZR_TRY(zr_spec_ask(s, &q, &json, err));
+    if (json)
+        st = zr_link_settle(s, json, err);
+out:
+    return st;
+}
+
+static zarr_status complete_shard(struct zarr_codec_spec *s, const zarr_chunk_spec *in,
+                                  enum complete_what what, zarr_error *err)
+{
+    const struct zr_shard_spec *shard = s->structure.shard;
+    zarr_status st = ZARR_OK;
+    zarr_chunk_spec inner = *in;
+    zarr_chunk_spec table = {
+        .struct_size = sizeof table, .ndim = in->ndim + 1, .dtype = shard->index_dtype};
+
+    for (int32_t i = 0; i < in->ndim; i++) {
+        inner.shape[i] = shard->chunk_shape[i];
+        table.shape[i] = in->shape[i] / shard->chunk_shape[i];
+    }
+    table.shape[in->ndim] = 2; /* resolve has refused a rank without room for this */
+    ZR_TRY(complete_chain(shard->inner, &inner, false, what, err));
+    ZR_TRY(complete_chain(shard->index, &table, false, what, err));
+    ZR_TRY(zr_shard_spec_settle(s, err));
+out:
+    return st;
+}
+
+/* The first codec of the chain, or of those inside it, that is incomplete. */
+static const struct zarr_codec_spec *find_incomplete(const struct zr_chain *chain)
+{
+    const struct zarr_codec_spec *found = NULL;
+
+    for (uint32_t i = 0; i < chain->n && !found; i++) {
+        const struct zarr_codec_spec *s = &chain->codec[i];
+
+        if (spec_is_incomplete(s))
+            return s;
+        if (s->structure.shard) {
+            found = find_incomplete(s->structure.shard->inner);
+            if (!found)
+                found = find_incomplete(s->structure.shard->index);
+        }
+        for (uint32_t k = 0; k < s->n_sub && !found; k++)
+            found = find_incomplete(s->sub[k].chain);
+    }
+    return found;
+}
+
+/* Chains inside a codec that does not tell what they get must be complete. */
+static zarr_status check_complete(const struct zarr_codec_spec *s, zarr_error *err)
+{
+    for (uint32_t k = 0; k < s->n_sub; k++) {
+        const struct zarr_codec_spec *open = find_incomplete(s->sub[k].chain);
+
+        if (open)
+            return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                           "%s: %s: %s: a member is missing that only the array tells",
+                           s->vt->name, s->sub[k].member, open->vt->name);
+    }
+    return ZARR_OK;
+}
+
+static zarr_status ask_chain_input(const struct zarr_codec_spec *s, const char *member,
+                                   const zarr_chunk_spec *in, zarr_chunk_spec *out,
+                                   zarr_error *err)
+{
+    struct zr_foreign said;
+    zarr_status st;
+
+    *out = (zarr_chunk_spec){.struct_size = sizeof *out};
+    st = s->vt->chain_input(s, member, in, out, zr_foreign_begin(&said, err));
+    return st == ZARR_OK ? ZARR_OK : zr_spec_failed(s, &said, st);
+}
+
+/* Chains inside, and then the text that holds them. */
+static zarr_status complete_subs(struct zarr_codec_spec *s, const zarr_chunk_spec *in,
+                                 enum complete_what what, zarr_error *err)
+{
+    const int format = s->v3 ? 3 : 2;
+    zarr_status st = ZARR_OK;
+
+    if (!s->vt->chain_input)
+        return check_complete(s, err);
+    for (uint32_t i = 0; i < s->n_sub; i++) {
+        zarr_chunk_spec inner;
+
+        ZR_TRY(ask_chain_input(s, s->sub[i].member, in, &inner, err));
+        ZR_TRY(complete_chain(s->sub[i].chain, &inner, inner.dtype && !inner.exact, what,
+                              err));
+        ZR_TRY(zr_sub_print(&s->sub[i], format, s->alloc, err));
+    }
+    ZR_TRY(zr_link_canonical(s, format, err));
+out:
+    return st;
+}
+
+static zarr_status complete_link(struct zarr_codec_spec *s, const zarr_chunk_spec *in,
+                                 const zarr_chunk_spec *array, enum complete_what what,
+                                 zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    if (s->structure.shard)
+        return complete_shard(s, in, what, err);
+    if (s->n_sub)
+        ZR_TRY(complete_subs(s, in, what, err));
+    if (spec_is_incomplete(s))
+        return zr_link_prefix(err, complete_own(s, in, array, err), s);
+    if (what == COMPLETE_ALL)
+        st = complete_own(s, in, array, err);
+out:
+    return st;
+}
+
+/* `chunk` and varies as for zr_chain_resolve_any(). */
+static zarr_status complete_chain(struct zr_chain *chain, const zarr_chunk_spec *chunk,
+                                  bool varies, enum complete_what what, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    struct zr_chain_reps reps = {0};
+    const zarr_limits limits = {.chunk_bytes = UINT64_MAX,
+                                .chunks_per_shard = UINT64_MAX};
+    const zarr_chunk_spec *array = NULL;
+
+    ZR_TRY(zr_chain_resolve_any(&reps, chain, chunk, varies, &limits, chain->alloc, err));
+    array = &reps.rep[chain->a2b < chain->n ? chain->a2b : 0];
+    for (uint32_t i = 0; i < chain->n; i++)
+        ZR_TRY(complete_link(&chain->codec[i], &reps.rep[i], array, what, err));
+out:
+    zr_chain_reps_deinit(&reps);
+    return st;
+}
+
+zarr_status zr_chain_complete_stored(struct zr_chain *chain, const zarr_chunk_spec *chunk,
+                                     bool *completed, zarr_error *err)
+{
+    *completed = find_incomplete(chain) != NULL;
+    return *completed ? complete_chain(chain, chunk, false, COMPLETE_DECODING, err)
+                      : ZARR_OK;
+}
+
+zarr_status zr_chain_complete(struct zr_chain *chain, const zarr_chunk_spec *chunk,
+                              zarr_error *err)
+{
+    return chunk->dtype ? complete_chain(chain, chunk, false, COMPLETE_ALL, err)
+                        : zr_internal(err);
+}
+
+zarr_status zr_chain_settle_order(struct zr_chain *chain, const zarr_dtype *dtype,
+                                  zarr_error *err)
+{
+    struct zarr_codec_spec *s = &chain->codec[chain->a2b];
+    zarr_status st = ZARR_OK;
+    char *json = NULL;
+
+    if (s->structure.shard) {
+        ZR_TRY(zr_chain_settle_order(s->structure.shard->inner, dtype, err));
+        st = zr_shard_spec_settle(s, err);
+    } else if (s->structure.kind == ZR_STRUCTURE_BYTES &&
+               s->structure.stored.order == ZARR_ORDER_NATIVE &&
+               zr_dtype_has_order(dtype)) {
+        json = zr_strdup(s->alloc, "{\"endian\":\"little\"}");
+        st = json ? zr_link_settle(s, json, err) : zr_fail_memory(err, 20);
+    }
+out:
+    return st;
+}

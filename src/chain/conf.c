@@ -1,0 +1,215 @@
+/*
+ * chain/conf.c - what every specification does with its configuration: read
+ * members with their rule, refuse members nobody knows, and write the canonical
+ * text. Reading goes through the public getters, so that the core's codecs need
+ * nothing a plug-in would not have; writing counts bytes as snprintf does and
+ * allocates for nothing but JSON values that are taken as they stand. A null member
+ * counts as absent, as Python's None does. Texts written here are our own words: nothing
+ * in them needs escaping. Thread class: plain functions.
+ */
+#include "chain/chain_int.h"
+
+#include <stdio.h>
+#include <string.h>
+
+zarr_status zr_conf_known(const zarr_codec_spec *raw, int format,
+                          const char *const *known, zarr_error *err)
+{
+    const char *member = NULL;
+
+    if (format != 3)
+        return ZARR_OK;
+    for (uint64_t i = 0; (member = zarr_codec_spec_member(raw, i)); i++) {
+        bool found = false;
+
+        for (size_t k = 0; known[k] && !found; k++)
+            found = zr_streq(known[k], member);
+        if (!found)
+            return zr_fail(err, ZARR_ERR_INVALID, "%s: unknown member \"%s\"",
+                           zarr_codec_spec_name(raw), member);
+    }
+    return ZARR_OK;
+}
+
+bool zr_conf_has(const zarr_codec_spec *raw, const char *member)
+{
+    const struct zr_json *v = zr_json_get(raw->members, member);
+
+    return v && v->type != ZR_JSON_NULL;
+}
+
+zarr_status zr_conf_refuse(const zarr_codec_spec *raw, const char *member,
+                           const char *rule, zarr_error *err)
+{
+    char text[64];
+
+    return zr_fail(err, ZARR_ERR_INVALID, "%s: %s is %s, must be %s",
+                   zarr_codec_spec_name(raw), member,
+                   zr_json_excerpt(zr_json_get(raw->members, member), text, sizeof text),
+                   rule);
+}
+
+zarr_status zr_conf_i64(const zarr_codec_spec *raw, const char *member, int64_t lo,
+                        int64_t hi, int64_t *v, zarr_error *err)
+{
+    int64_t got = 0;
+    char rule[80];
+
+    if (!zr_conf_has(raw, member))
+        return ZARR_OK;
+    if (zarr_codec_spec_i64(raw, member, &got) == 0 && got >= lo && got <= hi) {
+        *v = got;
+        return ZARR_OK;
+    }
+    (void)snprintf(rule, sizeof rule, "an integer from %" PRId64 " to %" PRId64, lo, hi);
+    return zr_conf_refuse(raw, member, rule, err);
+}
+
+zarr_status zr_conf_bool(const zarr_codec_spec *raw, const char *member, int *v,
+                         zarr_error *err)
+{
+    if (!zr_conf_has(raw, member) || zarr_codec_spec_bool(raw, member, v) == 0)
+        return ZARR_OK;
+    return zr_conf_refuse(raw, member, "true or false", err);
+}
+
+zarr_status zr_conf_word(const zarr_codec_spec *raw, const char *member,
+                         const char *const *words, int *v, zarr_error *err)
+{
+    const char *got = zarr_codec_spec_text(raw, member);
+    char rule[160] = "one of";
+    size_t used = strlen(rule);
+
+    if (!zr_conf_has(raw, member))
+        return ZARR_OK;
+    for (int i = 0; words[i]; i++) {
+        if (got && zr_streq(words[i], got)) {
+            *v = i;
+            return ZARR_OK;
+        }
+        if (used < sizeof rule)
+            used +=
+                (size_t)snprintf(rule + used, sizeof rule - used, " \"%s\"", words[i]);
+    }
+    return zr_conf_refuse(raw, member, rule, err);
+}
+
+/* ---- canonical text ------------------------------------------------------ */
+
+void zr_conf_put_raw(struct zr_conf_text *t, const char *text)
+{
+    const size_t n = strlen(text);
+
+    for (size_t i = 0; i < n; i++)
+        if (t->bytes + i + 1 < t->cap)
+            t->text[t->bytes + i] = text[i];
+    t->bytes += n;
+}
+
+static void conf_put_key(struct zr_conf_text *t, const char *member)
+{
+    zr_conf_put_raw(t, t->any ? ",\"" : "\"");
+    zr_conf_put_raw(t, member);
+    zr_conf_put_raw(t, "\":");
+    t->any = true;
+}
+
+void zr_conf_open(struct zr_conf_text *t, char *text, size_t cap)
+{
+    *t = (struct zr_conf_text){.text = text, .cap = cap};
+    zr_conf_put_raw(t, "{");
+}
+
+void zr_conf_put_i64(struct zr_conf_text *t, const char *member, int64_t v)
+{
+    char digits[24];
+
+    (void)snprintf(digits, sizeof digits, "%" PRId64, v);
+    conf_put_key(t, member);
+    zr_conf_put_raw(t, digits);
+}
+
+void zr_conf_put_f64(struct zr_conf_text *t, const char *member, double v)
+{
+    char digits[40];
+
+    (void)zr_format_f64(digits, sizeof digits, v);
+    conf_put_key(t, member);
+    zr_conf_put_raw(t, digits);
+}
+
+void zr_conf_put_bool(struct zr_conf_text *t, const char *member, int v)
+{
+    conf_put_key(t, member);
+    zr_conf_put_raw(t, v ? "true" : "false");
+}
+
+void zr_conf_put_word(struct zr_conf_text *t, const char *member, const char *v)
+{
+    conf_put_key(t, member);
+    zr_conf_put_raw(t, "\"");
+    zr_conf_put_raw(t, v);
+    zr_conf_put_raw(t, "\"");
+}
+
+void zr_conf_put_json(struct zr_conf_text *t, const zarr_codec_spec *raw,
+                      const char *member)
+{
+    struct zr_str text;
+
+    if (!zr_conf_has(raw, member))
+        return;
+    zr_str_init(&text, raw->alloc);
+    zr_json_write(zr_json_get(raw->members, member), 0, &text);
+    t->failed |= text.failed;
+    conf_put_key(t, member);
+    zr_conf_put_raw(t, zr_str_text(&text));
+    zr_str_deinit(&text);
+}
+
+void zr_conf_close(struct zr_conf_text *t, size_t *text_bytes)
+{
+    zr_conf_put_raw(t, "}");
+    if (t->cap)
+        t->text[ZR_MIN(t->bytes, t->cap - 1)] = '\0';
+    *text_bytes = t->bytes;
+}
+
+zarr_status zr_conf_end(struct zr_conf_text *t, size_t *text_bytes, zarr_error *err)
+{
+    zr_conf_close(t, text_bytes);
+    return t->failed ? zr_fail_memory(err, t->bytes) : ZARR_OK;
+}
+
+zarr_status zr_conf_none(const zarr_codec_spec *raw, int format, char *text, size_t cap,
+                         size_t *text_bytes, zarr_error *err)
+{
+    static const char *const known[] = {NULL};
+    zarr_status st = ZARR_OK;
+    struct zr_conf_text t;
+
+    ZR_TRY(zr_conf_known(raw, format, known, err));
+    zr_conf_open(&t, text, cap);
+    zr_conf_close(&t, text_bytes);
+out:
+    return st;
+}
+
+zarr_status zr_spec_needs_length(const zarr_codec_spec *spec, const zarr_chunk_spec *in,
+                                 zarr_error *err)
+{
+    if (in->dtype && !in->exact)
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                       "%s: cannot take an array whose length only the chunk tells",
+                       zarr_codec_spec_name(spec));
+    return ZARR_OK;
+}
+
+zarr_status zr_spec_grow(zarr_chunk_spec *out, const char *codec, uint64_t n_bytes,
+                         uint64_t extra, zarr_error *err)
+{
+    if (!zr_add_u64(n_bytes, extra, &out->n_bytes))
+        return zr_fail(err, ZARR_ERR_LIMIT,
+                       "%s: a chunk of %" PRIu64 " bytes is too large", codec, n_bytes);
+    return ZARR_OK;
+}

@@ -1,0 +1,200 @@
+/*
+ * chain/front.c - v2 filters, and what codecs did in front of others. In v2, filters are
+ * done to bytes, and `bytes` comes first. In front of numcodecs' codecs that make bytes
+ * of an array (zfpy, pcodec) `bytes` and the filters make way for the same filters
+ * between arrays. Those may view what they get as another type of that size, as NumPy
+ * does, and some leave traces that such a codec stores: zarr_codec_front collects them.
+ * Thread class: solo while parsed.
+ */
+#include "chain/chain_int.h"
+
+#include <stdio.h>
+#include <string.h>
+
+bool zr_spec_is_filter(const struct zarr_codec_spec *s)
+{
+    return s->vt->kind == ZARR_CODEC_BYTES_BYTES && s->vt->elements;
+}
+
+zarr_status zr_spec_elements(const struct zarr_codec_spec *s, const char *in,
+                             zarr_codec_elements *out, zarr_error *err)
+{
+    struct zr_foreign said;
+    zarr_status st;
+
+    *out = (zarr_codec_elements){.struct_size = sizeof *out};
+    st = s->vt->elements(s, in, out, zr_foreign_begin(&said, err));
+    out->takes[ZARR_ELEMENTS_NAME - 1] = out->gives[ZARR_ELEMENTS_NAME - 1] = '\0';
+    return st == ZARR_OK ? ZARR_OK : zr_spec_failed(s, &said, st);
+}
+
+zarr_status zr_filters_check(const struct zr_chain *chain, const zarr_dtype *dtype,
+                             zarr_error *err)
+{
+    char now[ZARR_ELEMENTS_NAME] = "";
+    zarr_codec_elements e;
+    zarr_status st = ZARR_OK;
+
+    if (dtype && chain->a2b < chain->n)
+        zr_numpy_name(dtype, chain->codec[chain->a2b].structure.stored.order, now);
+    for (uint32_t i = chain->a2b + 1; i < chain->n; i++) {
+        const struct zarr_codec_spec *s = &chain->codec[i];
+
+        e.gives[0] = '\0';
+        if (zr_spec_is_filter(s))
+            st = zr_spec_elements(s, now, &e, err);
+        if (st != ZARR_OK)
+            return zr_link_prefix(err, st, s);
+        (void)snprintf(now, sizeof now, "%s", e.gives);
+    }
+    return ZARR_OK;
+}
+
+/* ---- v2: from bytes to arrays ------------------------------------------------------ */
+
+static bool front_makes_bytes(const struct zarr_codec_spec *s)
+{
+    return s->vt->kind == ZARR_CODEC_ARRAY_BYTES;
+}
+
+/* The codec between arrays that a v2 filter is in v3; NULL: none. */
+static const zarr_codec_spec_vtable *front_array_form(const struct zr_parse *p,
+                                                      const struct zarr_codec_spec *s)
+{
+    const zarr_codec_spec_vtable *v = NULL;
+    struct zr_str name;
+
+    zr_str_init(&name, s->alloc);
+    zr_str_printf(&name, "numcodecs.%s", s->vt->name);
+    if (!name.failed)
+        v = zr_codec_spec_lookup(p->registry, zr_str_text(&name));
+    zr_str_deinit(&name);
+    return v && v->kind == ZARR_CODEC_ARRAY_ARRAY ? v : NULL;
+}
+
+/* Spells the configuration as between arrays. */
+static zarr_status front_spell(struct zarr_codec_spec *s, zarr_error *err)
+{
+    zarr_codec_spelling how = {
+        .struct_size = sizeof how, .format = 3, .flags = ZARR_SPELLING_BETWEEN_ARRAYS};
+    struct zr_spec_question q = {.spelling = &how};
+    zarr_status st = ZARR_OK;
+    char *json = NULL;
+
+    if (!s->vt->spell)
+        return ZARR_OK;
+    ZR_TRY(zr_spec_ask(s, &q, &json, err));
+    if (json)
+        st = zr_link_settle(s, json, err);
+out:
+    return st;
+}
+
+/* One filter; big: the byte order of what it gets, and then of what it gives. */
+static zarr_status front_turn(struct zarr_codec_spec *s, const struct zr_parse *p,
+                              const char *next, bool *big, zarr_error *err)
+{
+    const zarr_codec_spec_vtable *v = front_array_form(p, s);
+    zarr_status st = ZARR_OK;
+    zarr_codec_elements e = {.struct_size = sizeof e};
+
+    if (!v || !zr_spec_is_filter(s))
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                       "\"%s\" gives bytes, but \"%s\" behind it takes an array",
+                       s->vt->name, next);
+    ZR_TRY(zr_spec_elements(s, NULL, &e, err));
+    if (!e.takes[0] && *big)
+        ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                       "\"%s\" in front of \"%s\" takes little-endian elements only",
+                       s->vt->name, next));
+    if ((e.takes[0] == '<' && *big) || (e.takes[0] == '>' && !*big))
+        ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                       "%s: it names another byte order than its elements have, in "
+                       "front of \"%s\"",
+                       s->vt->name, next));
+    if (e.takes[0])
+        *big = e.gives[0] == '>';
+    ZR_TRY(front_spell(s, err));
+    s->vt = v;
+    s->front.flags |= ZARR_FRONT_V2_FILTER;
+    s->prefixed = true;
+out:
+    return st;
+}
+
+/* Libraries of codecs that name no byte order know little-endian elements only. */
+static zarr_status front_check_big(struct zarr_codec_spec *s, zarr_error *err)
+{
+    zarr_codec_elements e = {.struct_size = sizeof e};
+    zarr_status st = ZARR_OK;
+
+    if (s->vt->elements)
+        ZR_TRY(zr_spec_elements(s, NULL, &e, err));
+    if (e.takes[0] != '>')
+        st = zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                     "\"%s\" takes little-endian elements only", s->vt->name);
+out:
+    return st;
+}
+
+static void front_drop_bytes(struct zr_chain *chain, uint32_t at)
+{
+    zr_link_deinit(&chain->codec[at]);
+    chain->n--;
+    memmove(&chain->codec[at], &chain->codec[at + 1],
+            (chain->n - at) * sizeof chain->codec[0]);
+}
+
+zarr_status zr_front_v2(struct zr_chain *chain, const struct zr_parse *p, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    uint32_t at = 0, to = 0;
+    bool big;
+
+    while (at < chain->n && chain->codec[at].vt->kind == ZARR_CODEC_ARRAY_ARRAY)
+        at++;
+    if (at >= chain->n || chain->codec[at].structure.kind != ZR_STRUCTURE_BYTES)
+        return ZARR_OK;
+    for (to = at + 1; to < chain->n && !front_makes_bytes(&chain->codec[to]);)
+        to++;
+    if (to >= chain->n)
+        return ZARR_OK;
+    big = chain->codec[at].structure.stored.order == ZARR_ORDER_BIG;
+    for (uint32_t i = at + 1; i < to; i++) {
+        st = front_turn(&chain->codec[i], p, chain->codec[to].vt->name, &big, err);
+        if (st != ZARR_OK)
+            return zr_link_prefix(err, st, &chain->codec[i]);
+    }
+    if (big) {
+        chain->codec[to].front.flags |= ZARR_FRONT_BIG_ENDIAN;
+        st = front_check_big(&chain->codec[to], err);
+        if (st != ZARR_OK)
+            return zr_link_prefix(err, st, &chain->codec[to]);
+    }
+    front_drop_bytes(chain, at);
+    return ZARR_OK;
+}
+
+/* ---- what codecs did in front of others ---------------------------------------------
+ */
+
+void zr_front_note(struct zr_chain *chain)
+{
+    const uint32_t handed_on = ZARR_FRONT_TRANSPOSED | ZARR_FRONT_FLAT;
+    zarr_codec_front now = {.struct_size = sizeof now, .keepbits = -1};
+
+    for (uint32_t i = 0; i < chain->n; i++) {
+        struct zarr_codec_spec *s = &chain->codec[i];
+
+        now.flags = (now.flags & handed_on) | (s->front.flags & ~handed_on);
+        s->front = now;
+        if (s->structure.kind == ZR_STRUCTURE_TRANSPOSE) {
+            if (!(now.flags & ZARR_FRONT_FLAT))
+                now.flags |= ZARR_FRONT_TRANSPOSED;
+            continue;
+        }
+        now.keepbits = -1;
+        if (s->vt->pass)
+            s->vt->pass(s, &now);
+    }
+}

@@ -1,0 +1,290 @@
+/*
+ * chain/link.c - one link of a chain: a specification with its canonical
+ * configuration, and the getters by which implementations and specifications
+ * read it. `members` is what the getters see: the raw configuration while the
+ * specification checks it, the canonical one from then on. Facts that the core
+ * asks for every chunk (a transpose's order, the byte order) are parsed once.
+ * Thread class: solo while parsed, then frozen.
+ */
+#include "chain/chain_int.h"
+
+#include <string.h>
+
+const char *zarr_codec_spec_name(const zarr_codec_spec *spec)
+{
+    return spec->vt->name;
+}
+
+const char *zarr_codec_spec_json(const zarr_codec_spec *spec)
+{
+    return spec->json ? spec->json : "{}";
+}
+
+/* The library means malloc by no allocator; others get one that they can call. */
+static void *link_plain_alloc(void *user, size_t bytes)
+{
+    ZR_UNUSED(user);
+    return zr_malloc(NULL, bytes);
+}
+
+static void *link_plain_realloc(void *user, void *block, size_t bytes)
+{
+    ZR_UNUSED(user);
+    return zr_realloc(NULL, block, bytes);
+}
+
+static void link_plain_free(void *user, void *block)
+{
+    ZR_UNUSED(user);
+    zr_free(NULL, block);
+}
+
+const zarr_allocator *zarr_codec_spec_allocator(const zarr_codec_spec *spec)
+{
+    static const zarr_allocator plain = {.alloc = link_plain_alloc,
+                                         .realloc = link_plain_realloc,
+                                         .free = link_plain_free};
+
+    return spec->alloc ? spec->alloc : &plain;
+}
+
+zarr_status zarr_codec_spec_dtype(const zarr_codec_spec *spec, const char *name,
+                                  const zarr_dtype **out, zarr_error *err)
+{
+    return zr_dtype_find(spec->dtypes, name, out, NULL, err);
+}
+
+int zarr_codec_spec_i64(const zarr_codec_spec *spec, const char *member, int64_t *out)
+{
+    return zr_json_i64(zr_json_get(spec->members, member), out) ? 0 : -1;
+}
+
+int zarr_codec_spec_f64(const zarr_codec_spec *spec, const char *member, double *out)
+{
+    return zr_json_f64(zr_json_get(spec->members, member), out) ? 0 : -1;
+}
+
+int zarr_codec_spec_bool(const zarr_codec_spec *spec, const char *member, int *out)
+{
+    bool v = false;
+
+    if (!zr_json_bool(zr_json_get(spec->members, member), &v))
+        return -1;
+    *out = v;
+    return 0;
+}
+
+const char *zarr_codec_spec_text(const zarr_codec_spec *spec, const char *member)
+{
+    return zr_json_string(zr_json_get(spec->members, member));
+}
+
+int64_t zarr_codec_spec_i64s(const zarr_codec_spec *spec, const char *member,
+                             int64_t *out, uint64_t cap)
+{
+    const struct zr_json *list = zr_json_get(spec->members, member);
+    uint64_t n = 0;
+
+    if (!zr_json_is(list, ZR_JSON_ARRAY))
+        return -1;
+    for (const struct zr_json *v = list->u.kids.first; v; v = v->next, n++) {
+        int64_t number = 0;
+
+        if (!zr_json_i64(v, &number))
+            return -1;
+        if (n < cap)
+            out[n] = number;
+    }
+    return (int64_t)n;
+}
+
+const char *zarr_codec_spec_member(const zarr_codec_spec *spec, uint64_t i)
+{
+    const struct zr_json *v = NULL;
+
+    if (!zr_json_is(spec->members, ZR_JSON_OBJECT))
+        return NULL;
+    for (v = spec->members->u.kids.first; v && i > 0; v = v->next)
+        i--;
+    return v ? v->key : NULL;
+}
+
+void zr_link_deinit(struct zarr_codec_spec *s)
+{
+    zr_shard_spec_free(s->structure.shard, s->alloc);
+    zr_sub_free(s);
+    zr_free(s->alloc, s->json);
+    if (s->config.root || s->json)
+        zr_json_doc_deinit(&s->config);
+    *s = (struct zarr_codec_spec){0};
+}
+
+static void link_read_transpose(struct zarr_codec_spec *s)
+{
+    struct zr_structure *f = &s->structure;
+    int64_t order[ZARR_MAX_RANK] = {0};
+    const char *letter = zarr_codec_spec_text(s, "order");
+    int64_t n = 0;
+
+    if (letter) {
+        f->n_order = zr_streq(letter, "F") ? ZR_ORDER_F : ZR_ORDER_C;
+        return;
+    }
+    n = zarr_codec_spec_i64s(s, "order", order, ZARR_MAX_RANK);
+    f->n_order = n > 0 && n <= ZARR_MAX_RANK ? (int32_t)n : 0;
+    for (int32_t i = 0; i < f->n_order; i++)
+        f->order[i] = (uint8_t)order[i];
+}
+
+static void link_read_bytes(struct zarr_codec_spec *s)
+{
+    const char *text = zarr_codec_spec_text(s, "endian");
+
+    s->structure.stored.order = !text                          ? ZARR_ORDER_NATIVE
+                                : *text == '<' || *text == '>' ? ZR_ORDER_MIXED
+                                : zr_streq(text, "big")        ? ZARR_ORDER_BIG
+                                                               : ZARR_ORDER_LITTLE;
+    s->structure.stored.leaves = text;
+}
+
+/* The specification has checked all this: what does not fit here stays unset. */
+static void link_read_structure(struct zarr_codec_spec *s)
+{
+    s->structure.kind = zr_codec_spec_structure(s->vt);
+    if (s->structure.kind == ZR_STRUCTURE_BYTES)
+        link_read_bytes(s);
+    if (s->structure.kind == ZR_STRUCTURE_TRANSPOSE)
+        link_read_transpose(s);
+}
+
+zarr_status zr_link_settle(struct zarr_codec_spec *s, char *json, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    if (s->json) {
+        zr_free(s->alloc, s->json);
+        zr_json_doc_deinit(&s->config);
+    }
+    s->json = json;
+    s->members = NULL;
+    zr_json_doc_init(&s->config, s->alloc);
+    ZR_TRY(zr_json_parse(&s->config, json, strlen(json), NULL, err));
+    if (!zr_json_is(s->config.root, ZR_JSON_OBJECT)) {
+        st = zr_spec_broke(s, "canonical() gives no object", err);
+        goto out;
+    }
+    s->members = s->config.root;
+    link_read_structure(s);
+out:
+    return st;
+}
+
+static zarr_status link_copy_raw(const struct zarr_codec_spec *s, char **out,
+                                 zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    struct zr_str text;
+
+    zr_str_init(&text, s->alloc);
+    zr_json_write(s->members, 0, &text);
+    ZR_TRY(zr_str_status(&text, err));
+    *out = zr_str_take(&text);
+    if (!*out)
+        st = zr_fail_memory(err, text.bytes);
+out:
+    zr_str_deinit(&text);
+    return st;
+}
+
+zarr_status zr_spec_failed(const struct zarr_codec_spec *s, struct zr_foreign *f,
+                           zarr_status st)
+{
+    return zr_foreign_failed(f, st, false, "codec \"%s\" of %s", s->vt->name,
+                             zr_codec_spec_origin(s->vt));
+}
+
+zarr_status zr_spec_broke(const struct zarr_codec_spec *s, const char *how,
+                          zarr_error *err)
+{
+    const char *origin = zr_codec_spec_origin(s->vt);
+
+    if (zr_streq(origin, "core"))
+        return zr_fail(err, ZARR_ERR_INTERNAL, "%s: %s", s->vt->name, how);
+    return zr_fail(err, ZARR_ERR_INTERNAL, "codec \"%s\" of %s " ZR_BROKE ": %s",
+                   s->vt->name, origin, how);
+}
+
+static zarr_status text_ask(const struct zarr_codec_spec *s, struct zr_spec_question *q,
+                            char *text, size_t cap, size_t *need, zarr_error *err)
+{
+    struct zr_foreign said;
+    zarr_error *foreign = zr_foreign_begin(&said, err);
+    zarr_status st = ZARR_OK;
+
+    if (q->spelling)
+        st = s->vt->spell(s, q->spelling, text, cap, need, foreign);
+    else if (q->in)
+        st = s->vt->complete(s, q->in, q->array, text, cap, need, foreign);
+    else
+        st = s->vt->canonical(s, q->format, text, cap, need, foreign);
+    return st == ZARR_OK ? ZARR_OK : zr_spec_failed(s, &said, st);
+}
+
+zarr_status zr_spec_ask(const struct zarr_codec_spec *s, struct zr_spec_question *q,
+                        char **out, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    char small[512], *json = NULL;
+    size_t need = 0, cap = 0;
+
+    *out = NULL;
+    ZR_TRY(text_ask(s, q, small, sizeof small, &need, err));
+    if (need == 0)
+        goto out;
+    if (!zr_add_size(need, 1, &cap) || !(json = zr_malloc(s->alloc, cap))) {
+        st = zr_fail_memory(err, need);
+        goto out;
+    }
+    if (need < sizeof small)
+        memcpy(json, small, cap);
+    else
+        ZR_TRY(text_ask(s, q, json, cap, &need, err));
+    json[cap - 1] = '\0';
+    *out = json; /* moved */
+    json = NULL;
+out:
+    zr_free(s->alloc, json);
+    return st;
+}
+
+zarr_status zr_link_canonical(struct zarr_codec_spec *s, int format, zarr_error *err)
+{
+    struct zr_spec_question q = {.format = format};
+    zarr_status st = ZARR_OK;
+    char *json = NULL;
+
+    if (!s->vt->canonical)
+        ZR_TRY(link_copy_raw(s, &json, err));
+    else
+        ZR_TRY(zr_spec_ask(s, &q, &json, err));
+    st = json ? zr_link_settle(s, json, err)
+              : zr_spec_broke(s, "canonical() gives no text", err);
+out:
+    return st;
+}
+
+/* ---- what the codecs in front did ------------------------------------------------ */
+
+void zarr_codec_spec_front(const zarr_codec_spec *spec, zarr_codec_front *out)
+{
+    zarr_codec_front front = spec->front;
+    const uint32_t bytes = out->struct_size;
+
+    front.struct_size = bytes;
+    memcpy(out, &front, ZR_MIN((size_t)bytes, sizeof front));
+}
+
+int zarr_codec_spec_prefixed(const zarr_codec_spec *spec)
+{
+    return spec->prefixed;
+}

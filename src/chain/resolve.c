@@ -1,0 +1,327 @@
+/*
+ * chain/resolve.c - how a chunk passes through a chain: shape, data type, fill
+ * value and size of every representation, checked once for each chunk shape and
+ * then trusted by everybody above. All sizes are products checked in 64 bits; a
+ * decoded chunk over limits.chunk_bytes is refused here, except that a shard is
+ * measured by its inner chunks where those are read alone.
+ * Thread class: plain functions; the result belongs to the caller.
+ */
+#include "chain/chain_int.h"
+
+#include <string.h>
+
+enum {
+    ENCODED_FACTOR = 4, /* an encoded chunk may have so many times limits.chunk_bytes, */
+    ENCODED_SLACK = 64 * 1024 * 1024 /* and some more where that is small */
+};
+
+void zr_chain_reps_deinit(struct zr_chain_reps *reps)
+{
+    if (!reps)
+        return;
+    zr_free(reps->alloc, reps->rep);
+    zr_free(reps->alloc, reps->fills);
+    *reps = (struct zr_chain_reps){0};
+}
+
+/* Size of an array representation; its item size is the hint for what comes behind. */
+static zarr_status rep_measure(zarr_chunk_spec *rep, bool varies, zarr_error *err)
+{
+    const uint64_t item_bytes = zarr_dtype_item_bytes(rep->dtype);
+
+    if (!zr_product_u64(rep->shape, (size_t)rep->ndim, &rep->n_bytes) ||
+        !zr_mul_u64(rep->n_bytes, item_bytes, &rep->n_bytes))
+        return zr_fail(err, ZARR_ERR_LIMIT, "a chunk's bytes do not fit 64 bits");
+    rep->exact = !varies;
+    rep->item_bytes_hint =
+        item_bytes && item_bytes <= UINT32_MAX ? (uint32_t)item_bytes : 1;
+    return ZARR_OK;
+}
+
+/* What a codec gives when its specification does not say. */
+static zarr_status rep_default(zarr_chunk_spec *out, const struct zarr_codec_spec *s,
+                               const zarr_chunk_spec *in, zarr_error *err)
+{
+    if (s->vt->kind == ZARR_CODEC_ARRAY_ARRAY) {
+        out->fill = in->fill;
+        return ZARR_OK;
+    }
+    out->exact = 0;
+    out->item_bytes_hint = 1;
+    return zr_spec_grow(out, s->vt->name, in->n_bytes, in->n_bytes / 8 + 65536, err);
+}
+
+static zarr_status rep_ask(zarr_chunk_spec *out, void *fill,
+                           const struct zarr_codec_spec *s, const zarr_chunk_spec *in,
+                           zarr_error *err)
+{
+    struct zr_foreign said;
+    zarr_status st = ZARR_OK;
+
+    if (!s->vt->resolve)
+        return rep_default(out, s, in, err);
+    st = s->vt->resolve(s, in, out, fill, zr_foreign_begin(&said, err));
+    return st == ZARR_OK ? ZARR_OK : zr_spec_failed(s, &said, st);
+}
+
+static zarr_status rep_check(zarr_chunk_spec *out, const struct zarr_codec_spec *s,
+                             uint64_t fill_bytes, bool varies, zarr_error *err)
+{
+    out->struct_size = sizeof *out;
+    if (s->vt->kind == ZARR_CODEC_ARRAY_ARRAY) {
+        if (out->ndim < 0 || out->ndim > ZARR_MAX_RANK || !out->dtype ||
+            zarr_dtype_item_bytes(out->dtype) > fill_bytes)
+            return zr_spec_broke(s, "resolve() gives no valid array", err);
+        return rep_measure(out, varies, err);
+    }
+    out->fill = NULL; /* bytes have none, and no shape either */
+    out->dtype = NULL;
+    out->ndim = 0;
+    memset(out->shape, 0, sizeof out->shape);
+    return ZARR_OK;
+}
+
+/* What the plan and the program skip must be what its flags say. */
+static zarr_status rep_flags(const zarr_chunk_spec *out, const struct zarr_codec_spec *s,
+                             const zarr_chunk_spec *in, zarr_error *err)
+{
+    const uint32_t same = ZARR_CODEC_SPEC_RESHAPES | ZARR_CODEC_SPEC_DECODES_NOTHING;
+    const bool shape =
+        !(s->vt->flags & (ZARR_CODEC_SPEC_DECODES_NOTHING | ZARR_CODEC_SPEC_ELEMENTWISE |
+                          ZARR_CODEC_SPEC_KEEPS_SHAPE)) ||
+        (out->ndim == in->ndim &&
+         memcmp(out->shape, in->shape, sizeof *in->shape * ZARR_MAX_RANK) == 0);
+
+    if (!(s->vt->flags & same) && shape)
+        return ZARR_OK;
+    if (out->n_bytes != in->n_bytes || out->exact != in->exact || !shape ||
+        !out->dtype != !in->dtype ||
+        (in->dtype && !zarr_dtype_equal(out->dtype, in->dtype)))
+        return zr_spec_broke(s, "resolve() changes what its flags say it keeps", err);
+    return ZARR_OK;
+}
+
+static zarr_status reps_open(struct zr_chain_reps *out, uint32_t n,
+                             const zarr_chunk_spec *chunk, bool varies, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    const uint64_t item_bytes = chunk->dtype ? zarr_dtype_item_bytes(chunk->dtype) : 0;
+
+    out->n = n;
+    out->fill_bytes = ZR_MAX(item_bytes, (uint64_t)ZR_FILL_BYTES);
+    out->rep = zr_calloc(out->alloc, (size_t)n + 1, sizeof *out->rep);
+    out->fills = zr_calloc(out->alloc, (size_t)n + 1, (size_t)out->fill_bytes);
+    if (!out->rep || !out->fills)
+        return zr_fail_memory(err, out->fill_bytes);
+    out->rep[0] = *chunk;
+    out->rep[0].struct_size = sizeof *out->rep;
+    if (chunk->fill) {
+        memcpy(out->fills, chunk->fill, (size_t)item_bytes);
+        out->rep[0].fill = out->fills;
+    }
+    if (chunk->dtype)
+        ZR_TRY(rep_measure(&out->rep[0], varies, err));
+    out->loose = chunk->dtype && zarr_dtype_variable(chunk->dtype);
+out:
+    return st;
+}
+
+/* What an encoded chunk may have where chunks may have `base`; false: anything. */
+static bool encoded_most(uint64_t base, uint64_t *most)
+{
+    return zr_mul_u64(base, ENCODED_FACTOR, most) &&
+           zr_add_u64(*most, ENCODED_SLACK, most);
+}
+
+/* A shard in the store as it is: nobody takes all of it at once. */
+static bool shard_is_cut(const struct zr_chain *chain, uint32_t i)
+{
+    return chain->codec[i].structure.shard && i + 1 == chain->n &&
+           !zr_chain_whole_shard(chain);
+}
+
+/* A shard that is decoded whole, or stands inside other codecs, is bounded like a chunk.
+ * The bounds of many small inner chunks may add up to many times what they ever have:
+ * nothing to allocate by. */
+static void reps_bound_shard(struct zr_chain_reps *reps, uint32_t i,
+                             const struct zr_chain *chain, const zarr_limits *limits)
+{
+    zarr_chunk_spec *out = &reps->rep[i + 1];
+    uint64_t most = 0;
+
+    if (shard_is_cut(chain, i))
+        return;
+    if (reps->loose)
+        out->n_bytes = ZR_MIN(out->n_bytes, limits->chunk_bytes);
+    else if (encoded_most(limits->chunk_bytes, &most) && out->n_bytes > most) {
+        out->n_bytes = most;
+        reps->loose = true;
+    }
+}
+
+/* What is wrong with the list, not with one of its items. */
+static zarr_status chain_prefix(zarr_error *err, zarr_status st,
+                                const struct zr_chain *chain)
+{
+    return chain->label ? zr_prefix(err, st, "%s", chain->label) : st;
+}
+
+static zarr_status reps_step(struct zr_chain_reps *reps, uint32_t i,
+                             const struct zr_chain *chain, const zarr_limits *limits,
+                             zarr_error *err)
+{
+    const struct zarr_codec_spec *s = &chain->codec[i];
+    zarr_status st = ZARR_OK;
+    zarr_chunk_spec *out = &reps->rep[i + 1];
+    uint8_t *fill = reps->fills + ((size_t)i + 1) * reps->fill_bytes;
+
+    *out = reps->rep[i];
+    out->fill = NULL;
+    if (s->structure.shard)
+        ZR_TRY(zr_shard_spec_resolve(s, reps, i, limits, err));
+    else
+        ZR_TRY(rep_ask(out, fill, s, &reps->rep[i], err));
+    ZR_TRY(rep_check(out, s, reps->fill_bytes, !reps->rep[i].exact, err));
+    ZR_TRY(rep_flags(out, s, &reps->rep[i], err));
+    if (s->vt->kind != ZARR_CODEC_ARRAY_ARRAY && out->n_bytes == UINT64_MAX) {
+        out->n_bytes = ZR_MIN(limits->chunk_bytes, (uint64_t)ZR_LOOSE_BYTES);
+        out->exact = 0;
+        reps->loose = true;
+    }
+    if (s->structure.shard)
+        reps_bound_shard(reps, i, chain, limits);
+    if (out->fill && out->dtype && out->fill != fill) {
+        memcpy(fill, out->fill, (size_t)zarr_dtype_item_bytes(out->dtype));
+        out->fill = fill;
+    }
+out:
+    return st;
+}
+
+/* Some codecs can make many times of what they get (zfp's expert mode, base64 upon
+ * base64), and buffers have that size, or may grow to it. */
+static zarr_status check_encoded(const struct zr_chain *chain, struct zr_chain_reps *reps,
+                                 const zarr_limits *limits, zarr_error *err)
+{
+    /* Bytes of a chain around this one were measured there. */
+    const uint64_t base = ZR_MAX(limits->chunk_bytes, reps->rep[0].n_bytes);
+    const bool cut = chain->a2b < chain->n && chain->codec[chain->a2b].structure.shard &&
+                     !zr_chain_whole_shard(chain);
+    uint64_t most = 0;
+    zarr_status st;
+
+    if (!encoded_most(base, &most))
+        return ZARR_OK;
+    /* What stands in front of a shard that is cut is done to its inner chunks. */
+    for (uint32_t i = cut ? chain->a2b : 0; i < chain->n; i++) {
+        zarr_chunk_spec *rep = &reps->rep[i + 1];
+
+        if (rep->n_bytes <= most || shard_is_cut(chain, i))
+            continue;
+        if (!reps->loose || rep->dtype) {
+            st = zr_fail(err, ZARR_ERR_LIMIT,
+                         "%s: a chunk of up to %" PRIu64
+                         " encoded bytes, over %d times the limit chunk_bytes (%" PRIu64
+                         ")",
+                         zarr_codec_spec_name(&chain->codec[i]), rep->n_bytes,
+                         ENCODED_FACTOR, base);
+            return zr_link_prefix(err, st, &chain->codec[i]);
+        }
+        rep->n_bytes = most;
+    }
+    return ZARR_OK;
+}
+
+static zarr_status resolve_check(const struct zr_chain *chain,
+                                 const zarr_chunk_spec *chunk, bool varies,
+                                 const zarr_limits *lim, zarr_error *err)
+{
+    if (chunk->ndim < 0 || (uint32_t)chunk->ndim > lim->rank)
+        return zr_fail(err, ZARR_ERR_LIMIT,
+                       "chunk of %" PRId32 " dimensions (limit rank)", chunk->ndim);
+    if (varies && chunk->ndim != 1)
+        return zr_internal(err);
+    if (chunk->dtype && chain->a2b >= chain->n)
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "no array->bytes codec such as \"bytes\" is among them");
+    if (!chunk->dtype && chain->a2b < chain->n)
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "\"%s\" takes an array, only bytes->bytes codecs can be here",
+                       chain->codec[0].vt->name);
+    return ZARR_OK;
+}
+
+zarr_status zr_chain_resolve(struct zr_chain_reps *out, const struct zr_chain *chain,
+                             const zarr_chunk_spec *chunk, const zarr_limits *limits,
+                             const zarr_allocator *alloc, zarr_error *err)
+{
+    if (!chunk->dtype)
+        return zr_internal(err);
+    return zr_chain_resolve_any(out, chain, chunk, false, limits, alloc, err);
+}
+
+zarr_status zr_chain_resolve_any(struct zr_chain_reps *out, const struct zr_chain *chain,
+                                 const zarr_chunk_spec *chunk, bool varies,
+                                 const zarr_limits *limits, const zarr_allocator *alloc,
+                                 zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    struct zr_chain_reps reps = {.alloc = alloc};
+    zarr_limits lim;
+
+    zr_codec_limits(&lim, limits);
+    st = resolve_check(chain, chunk, varies, &lim, err);
+    if (st == ZARR_OK)
+        st = reps_open(&reps, chain->n, chunk, varies, err);
+    if (st != ZARR_OK) {
+        (void)chain_prefix(err, st, chain);
+        goto out;
+    }
+    if (chain->a2b < chain->n &&
+        (!chain->codec[chain->a2b].structure.shard || zr_chain_whole_shard(chain)) &&
+        reps.rep[0].n_bytes > lim.chunk_bytes) {
+        st = zr_fail(err, ZARR_ERR_LIMIT,
+                     "a chunk of %" PRIu64 " bytes is over %" PRIu64
+                     " (limit chunk_bytes)",
+                     reps.rep[0].n_bytes, lim.chunk_bytes);
+        st = chain_prefix(err, st, chain);
+        goto out;
+    }
+    for (uint32_t i = 0; i < chain->n; i++) {
+        st = reps_step(&reps, i, chain, &lim, err);
+        if (st != ZARR_OK)
+            ZR_TRY(zr_link_prefix(err, st, &chain->codec[i]));
+    }
+    ZR_TRY(check_encoded(chain, &reps, &lim, err));
+    ZR_TRY(zr_filters_check(chain, reps.rep[chain->a2b].dtype, err));
+    *out = reps; /* moved */
+    reps = (struct zr_chain_reps){0};
+out:
+    zr_chain_reps_deinit(&reps);
+    return st;
+}
+
+const struct zarr_codec_spec *zr_chain_lossy(const struct zr_chain *chain,
+                                             const struct zr_chain_reps *reps)
+{
+    for (uint32_t i = 0; i < chain->n; i++)
+        if (chain->codec[i].vt->lossy &&
+            chain->codec[i].vt->lossy(&chain->codec[i], &reps->rep[i]))
+            return &chain->codec[i];
+    return NULL;
+}
+
+zarr_status zr_spec_bound(const zarr_codec_spec *spec, uint64_t n_bytes,
+                          uint64_t *encoded, zarr_error *err)
+{
+    const zarr_chunk_spec in = {
+        .struct_size = sizeof in, .n_bytes = n_bytes, .exact = 1, .item_bytes_hint = 1};
+    zarr_chunk_spec out = in;
+    uint64_t fill[ZR_FILL_BYTES / sizeof(uint64_t)]; /* promised to resolve(), unread */
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(rep_ask(&out, fill, spec, &in, err));
+    *encoded = out.n_bytes;
+out:
+    return st;
+}

@@ -1,0 +1,60 @@
+/*
+ * chain/shard_index.c - what the table of inner chunks of one shard may say: n pairs,
+ * offset and length inside the shard's value; all ones means missing, that is: the fill
+ * value (zarr-specs, sharding-indexed, "Binary shard format"). The table arrives decoded
+ * by its own chain, in host byte order; no number in it is trusted before it is inside
+ * the value. The one check for shards that are read in parts (plan, pipe) and for those
+ * that are decoded whole (impl).
+ * Thread class: plain functions.
+ */
+#include "chain/chain_int.h"
+
+static bool ranges_overlap(uint64_t a, uint64_t a_bytes, uint64_t b, uint64_t b_bytes)
+{
+    return a_bytes != 0 && b_bytes != 0 && a < b + b_bytes && b < a + a_bytes;
+}
+
+static zarr_status check_entry(const struct zr_shard_pairs *in, uint64_t i,
+                               zarr_error *err)
+{
+    uint64_t offset = in->pairs[2 * i], bytes = in->pairs[2 * i + 1], end = 0;
+
+    if (offset == ZR_INDEX_MISSING && bytes == ZR_INDEX_MISSING)
+        return ZARR_OK;
+    /* Half of the mark of a missing chunk is none, also where the value's length is not
+     * known. */
+    if (offset == ZR_INDEX_MISSING || !zr_add_u64(offset, bytes, &end) ||
+        end > in->shard_bytes)
+        return zr_fail(err, ZARR_ERR_CORRUPT,
+                       "shard index entry %" PRIu64 " (offset %" PRIu64 ", %" PRIu64
+                       " bytes) lies outside the shard of %" PRIu64 " bytes",
+                       i, offset, bytes, in->shard_bytes);
+    /* An index whose own place is not known (index_bytes 0) cannot be overlapped. */
+    if (ranges_overlap(offset, bytes, in->index_offset, in->index_bytes))
+        return zr_fail(err, ZARR_ERR_CORRUPT,
+                       "shard index entry %" PRIu64 " (offset %" PRIu64 ", %" PRIu64
+                       " bytes) overlaps the index",
+                       i, offset, bytes);
+    return ZARR_OK;
+}
+
+zarr_status zr_shard_pairs_check(const struct zr_shard_pairs *in, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    for (uint64_t i = 0; i < in->n; i++)
+        ZR_TRY(check_entry(in, i, err));
+out:
+    return st;
+}
+
+zarr_status zr_shard_index_at(const struct zr_shard_spec *s, uint64_t shard_bytes,
+                              uint64_t index_bytes, uint64_t *at, zarr_error *err)
+{
+    if (shard_bytes < index_bytes)
+        return zr_fail(err, ZARR_ERR_CORRUPT,
+                       "a shard of %" PRIu64 " bytes cannot hold its index of %" PRIu64,
+                       shard_bytes, index_bytes);
+    *at = s->index_at_end ? shard_bytes - index_bytes : 0;
+    return ZARR_OK;
+}

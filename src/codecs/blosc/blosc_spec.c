@@ -1,0 +1,157 @@
+/*
+ * codecs/blosc/blosc_spec.c - blosc (the container of c-blosc 1). Canonical form is
+ * that of v3, with shuffle as a word. What v3 wants and v2 never says, the
+ * typesize, stays open until it is known which elements go in; so does shuffle
+ * "auto" (numcodecs' -1; zarr-python where it is missing): bits for
+ * elements of one byte, bytes for longer ones. blosc_complete() closes both.
+ * Thread class: plain functions.
+ */
+#include "codecs/codecs_int.h"
+
+static const char *const blosc_cnames[] = {"lz4",    "lz4hc", "blosclz", "zstd",
+                                           "snappy", "zlib",  NULL};
+/* In numcodecs' numbering, then the open choice. */
+static const char *const blosc_shuffles[] = {"noshuffle", "shuffle", "bitshuffle", "auto",
+                                             NULL};
+enum {
+    BLOSC_WORD_SHUFFLE = 1,
+    BLOSC_WORD_AUTO = 3
+};
+
+/* GDAL writes its option as it is given. */
+static const char *const blosc_gdal[] = {"NONE", "BYTE", "BIT"};
+
+/* v3 has words; numbers, as numcodecs has them, are in v3 files too. */
+static zarr_status blosc_read_shuffle(const zarr_codec_spec *raw, int *shuffle,
+                                      zarr_error *err)
+{
+    int64_t number = 0;
+    const char *text = zarr_codec_spec_text(raw, "shuffle");
+    zarr_status st = ZARR_OK;
+
+    for (size_t i = 0; text && i < ZR_COUNT(blosc_gdal); i++)
+        if (zr_streq(text, blosc_gdal[i])) {
+            *shuffle = (int)i;
+            goto out;
+        }
+    if (zarr_codec_spec_i64(raw, "shuffle", &number) != 0)
+        return zr_conf_word(raw, "shuffle", blosc_shuffles, shuffle, err);
+    ZR_TRY(zr_conf_i64(raw, "shuffle", -1, 2, &number, err));
+    *shuffle = number < 0 ? BLOSC_WORD_AUTO : (int)number;
+out:
+    return st;
+}
+
+static zarr_status blosc_canonical(const zarr_codec_spec *raw, int format, char *text,
+                                   size_t cap, size_t *text_bytes, zarr_error *err)
+{
+    static const char *const known[] = {"typesize", "cname",     "clevel",
+                                        "shuffle",  "blocksize", NULL};
+    zarr_status st = ZARR_OK;
+    struct zr_conf_text t;
+    int cname = format == 3 ? 3 : 0;
+    int shuffle = format == 3 ? BLOSC_WORD_AUTO : BLOSC_WORD_SHUFFLE;
+    int64_t clevel = 5, blocksize = 0, typesize = 0;
+
+    ZR_TRY(zr_conf_known(raw, format, known, err));
+    ZR_TRY(zr_conf_i64(raw, "typesize", 1, INT32_MAX, &typesize, err));
+    ZR_TRY(zr_conf_word(raw, "cname", blosc_cnames, &cname, err));
+    ZR_TRY(zr_conf_i64(raw, "clevel", 0, 9, &clevel, err));
+    ZR_TRY(blosc_read_shuffle(raw, &shuffle, err));
+    ZR_TRY(zr_conf_i64(raw, "blocksize", 0, INT32_MAX, &blocksize, err));
+    zr_conf_open(&t, text, cap);
+    if (typesize)
+        zr_conf_put_i64(&t, "typesize", typesize);
+    zr_conf_put_word(&t, "cname", blosc_cnames[cname]);
+    zr_conf_put_i64(&t, "clevel", clevel);
+    zr_conf_put_word(&t, "shuffle", blosc_shuffles[shuffle]);
+    zr_conf_put_i64(&t, "blocksize", blocksize);
+    zr_conf_close(&t, text_bytes);
+out:
+    return st;
+}
+
+/* BLOSC_MAX_OVERHEAD is the header's 16 bytes: what does not shrink is stored behind it.
+ * BLOSC_MAX_BUFFERSIZE is INT_MAX less that. */
+static zarr_status blosc_resolve(const zarr_codec_spec *spec, const zarr_chunk_spec *in,
+                                 zarr_chunk_spec *out, void *fill_out, zarr_error *err)
+{
+    ZR_UNUSED(fill_out);
+    if (in->exact && in->n_bytes > INT32_MAX - 16) /* a bound is not reached */
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "blosc: chunks have at most 2147483631 bytes, not %" PRIu64,
+                       in->n_bytes);
+    out->exact = 0;
+    out->item_bytes_hint = 1;
+    return zr_spec_grow(out, spec->vt->name, in->n_bytes, 16, err);
+}
+
+/* The configuration with this typesize and shuffle; typesize 0: without one. A shuffle
+ * that is a number is written as one. */
+static void blosc_put(const zarr_codec_spec *spec, int64_t typesize, const char *word,
+                      int64_t number, char *text, size_t cap, size_t *text_bytes)
+{
+    struct zr_conf_text t;
+    int64_t clevel = 0, blocksize = 0;
+
+    (void)zarr_codec_spec_i64(spec, "clevel", &clevel);
+    (void)zarr_codec_spec_i64(spec, "blocksize", &blocksize);
+    zr_conf_open(&t, text, cap);
+    if (typesize)
+        zr_conf_put_i64(&t, "typesize", typesize);
+    zr_conf_put_word(&t, "cname", zarr_codec_spec_text(spec, "cname"));
+    zr_conf_put_i64(&t, "clevel", clevel);
+    if (word)
+        zr_conf_put_word(&t, "shuffle", word);
+    else
+        zr_conf_put_i64(&t, "shuffle", number);
+    zr_conf_put_i64(&t, "blocksize", blocksize);
+    zr_conf_close(&t, text_bytes);
+}
+
+static zarr_status blosc_complete(const zarr_codec_spec *spec, const zarr_chunk_spec *in,
+                                  const zarr_chunk_spec *array, char *text, size_t cap,
+                                  size_t *text_bytes, zarr_error *err)
+{
+    const char *shuffle = zarr_codec_spec_text(spec, "shuffle");
+    int64_t typesize = in->item_bytes_hint ? in->item_bytes_hint : 1;
+
+    ZR_UNUSED(array);
+    ZR_UNUSED(err);
+    (void)zarr_codec_spec_i64(spec, "typesize", &typesize);
+    if (zr_streq(shuffle, blosc_shuffles[BLOSC_WORD_AUTO]))
+        shuffle = typesize == 1 ? "bitshuffle" : "shuffle";
+    blosc_put(spec, typesize, shuffle, 0, text, cap, text_bytes);
+    return ZARR_OK;
+}
+
+/* v2 has no typesize, and numbers its shuffles. */
+static zarr_status blosc_spell(const zarr_codec_spec *spec, zarr_codec_spelling *how,
+                               char *text, size_t cap, size_t *text_bytes,
+                               zarr_error *err)
+{
+    const char *shuffle = zarr_codec_spec_text(spec, "shuffle");
+    int64_t number = 0;
+
+    ZR_UNUSED(err);
+    *text_bytes = 0;
+    if (how->format == 3)
+        return ZARR_OK;
+    while (number < BLOSC_WORD_AUTO && !zr_streq(shuffle, blosc_shuffles[number]))
+        number++;
+    blosc_put(spec, 0, NULL, number == BLOSC_WORD_AUTO ? -1 : number, text, cap,
+              text_bytes);
+    return ZARR_OK;
+}
+
+static const char *const blosc_aliases[] = {"numcodecs.blosc", NULL};
+const zarr_codec_spec_vtable zr_spec_blosc = {
+    .struct_size = sizeof(zarr_codec_spec_vtable),
+    .name = "blosc",
+    .aliases = blosc_aliases,
+    .kind = ZARR_CODEC_BYTES_BYTES,
+    .canonical = blosc_canonical,
+    .resolve = blosc_resolve,
+    .complete = blosc_complete,
+    .spell = blosc_spell,
+};

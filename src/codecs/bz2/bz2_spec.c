@@ -1,0 +1,47 @@
+/*
+ * codecs/bz2/bz2_spec.c - bz2. The formula of
+ * the longest output is the library's own, written out, because meaning knows no
+ * library; a test holds it against the real function.
+ * Thread class: plain functions.
+ */
+#include "codecs/codecs_int.h"
+
+static zarr_status bz2_canonical(const zarr_codec_spec *raw, int format, char *text,
+                                 size_t cap, size_t *text_bytes, zarr_error *err)
+{
+    static const char *const known[] = {"level", NULL};
+    zarr_status st = ZARR_OK;
+    struct zr_conf_text t;
+    int64_t level = 1;
+
+    ZR_TRY(zr_conf_known(raw, format, known, err));
+    ZR_TRY(zr_conf_i64(raw, "level", 1, 9, &level, err));
+    zr_conf_open(&t, text, cap);
+    zr_conf_put_i64(&t, "level", level);
+    zr_conf_close(&t, text_bytes);
+out:
+    return st;
+}
+
+/* What its manual promises: a hundredth more, and 600 bytes. */
+static zarr_status bz2_resolve(const zarr_codec_spec *spec, const zarr_chunk_spec *in,
+                               zarr_chunk_spec *out, void *fill_out, zarr_error *err)
+{
+    ZR_UNUSED(fill_out);
+    out->exact = 0;
+    out->item_bytes_hint = 1;
+    return zr_spec_grow(out, spec->vt->name, in->n_bytes, in->n_bytes / 100 + 1 + 600,
+                        err);
+}
+
+static const char *const bz2_aliases[] = {"https://codec.zarrs.dev/bytes_to_bytes/bz2",
+                                          NULL};
+const zarr_codec_spec_vtable zr_spec_bz2 = {
+    .struct_size = sizeof(zarr_codec_spec_vtable),
+    .flags = ZARR_CODEC_SPEC_NUMCODECS,
+    .name = "bz2",
+    .aliases = bz2_aliases,
+    .kind = ZARR_CODEC_BYTES_BYTES,
+    .canonical = bz2_canonical,
+    .resolve = bz2_resolve,
+};

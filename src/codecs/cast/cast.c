@@ -1,0 +1,263 @@
+/*
+ * codecs/cast/cast.c - cast_value for runs of elements: blocks of numbers go through
+ * loops that compilers vectorise, as long as every number of a block is one that such a
+ * loop casts exactly as the specification has it. A block with any other number, or one
+ * that scalar_map might list, goes element by element through codec's exact cast, which
+ * also finds what is wrong. Thread class: plain functions.
+ */
+#include "codecs/cast/cast_run.h"
+
+#include <math.h>
+#include <string.h>
+
+static struct zr_numpy_type cast_numpy(const struct zr_number *n)
+{
+    struct zr_numpy_type t = {0, n->bytes, n->bytes > 1 && !zr_host_is_little()};
+
+    if (n->kind == ZARR_KIND_INT && n->bits >= 8)
+        t.kind = 'i';
+    else if (n->kind == ZARR_KIND_UINT && n->bits >= 8)
+        t.kind = 'u';
+    else if (n->kind == ZARR_KIND_FLOAT && n->special == ZR_FLOAT_IEEE &&
+             (n->fraction_bits == 10 || n->bits > 16))
+        t.kind = 'f';
+    return t;
+}
+
+/* All 256 values of a float of one byte. */
+static zarr_status cast_table(struct zr_cast_run *r, zarr_error *err)
+{
+    const struct zr_number *n = &r->cast.from;
+
+    if (n->bytes != 1 || n->kind != ZARR_KIND_FLOAT)
+        return ZARR_OK;
+    r->table = zr_malloc(r->cast.alloc, 256 * sizeof *r->table);
+    if (!r->table)
+        return zr_fail_memory(err, 256 * sizeof *r->table);
+    for (uint64_t bits = 0; bits < 256; bits++) {
+        const struct zr_scalar v = zr_scalar_of(n, bits & UINT64_MAX >> (64 - n->bits));
+
+        r->table[bits] = zr_scalar_f64(&v);
+    }
+    return ZARR_OK;
+}
+
+void zr_cast_run_close(struct zr_cast_run *r)
+{
+    zr_free(r->cast.alloc, r->table);
+    r->table = NULL;
+    zr_cast_close(&r->cast);
+}
+
+zarr_status zr_cast_run_open(struct zr_cast_run *r, const zarr_codec_spec *spec,
+                             const zarr_dtype *array, bool encode,
+                             const zarr_allocator *alloc, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    *r = (struct zr_cast_run){.cast = {.alloc = alloc}};
+    ZR_TRY(zr_cast_open(&r->cast, spec, array, encode, alloc, err));
+    r->from = cast_numpy(&r->cast.from);
+    r->to = cast_numpy(&r->cast.to);
+    ZR_TRY(cast_table(r, err));
+out:
+    if (st != ZARR_OK)
+        zr_cast_run_close(r);
+    return st;
+}
+
+/* ---- element by element --------------------------------------------------------------
+ */
+
+static enum zr_cast_result cast_slow(const struct zr_cast_run *r, uint8_t *dst,
+                                     const uint8_t *src, size_t n, size_t *bad)
+{
+    const struct zr_cast *c = &r->cast;
+
+    for (size_t i = 0; i < n; i++) {
+        uint64_t bits = 0;
+        const enum zr_cast_result result =
+            zr_cast_one(c, zr_number_bits(&c->from, src + i * c->from.bytes), &bits);
+
+        if (result != ZR_CAST_OK) {
+            *bad = i;
+            return result;
+        }
+        zr_number_put(&c->to, dst + i * c->to.bytes, bits);
+    }
+    return ZR_CAST_OK;
+}
+
+/* ---- integers ------------------------------------------------------------------------
+ */
+
+static bool cast_is_listed(const struct zr_cast_run *r, const uint8_t *src, size_t n)
+{
+    const struct zr_cast *c = &r->cast;
+
+    for (size_t i = 0; c->n_map && i < n; i++)
+        if (zr_cast_mapped(c, zr_number_bits(&c->from, src + i * c->from.bytes)))
+            return true;
+    return false;
+}
+
+/* Whether every integer lies in [least, most], both given as the source has them. */
+static bool cast_in_range(const uint64_t *v, size_t n, bool sign, uint64_t least,
+                          uint64_t most)
+{
+    int out = 0;
+
+    if (sign)
+        for (size_t i = 0; i < n; i++)
+            out |= (int64_t)v[i] < (int64_t)least || (int64_t)v[i] > (int64_t)most;
+    else
+        for (size_t i = 0; i < n; i++)
+            out |= v[i] > most;
+    return !out;
+}
+
+/* The part of the target's integers that the source's kind has, or of those that the
+ * target's digits hold. */
+static void cast_limits(const struct zr_cast_run *r, uint64_t *least, uint64_t *most)
+{
+    const struct zr_number *to = &r->cast.to;
+    const bool sign = r->from.kind == 'i';
+    const unsigned bits = to->kind == ZARR_KIND_FLOAT ? to->fraction_bits + 1U
+                          : to->kind == ZARR_KIND_INT ? to->bits - 1U
+                                                      : to->bits;
+
+    *most = bits < 64 ? (UINT64_C(1) << bits) - 1 : UINT64_MAX;
+    if (sign && *most > (uint64_t)INT64_MAX)
+        *most = (uint64_t)INT64_MAX;
+    *least = to->kind == ZARR_KIND_UINT ? 0 : ~*most;
+}
+
+static bool cast_integers(const struct zr_cast_run *r, uint8_t *dst, const uint8_t *src,
+                          size_t n)
+{
+    const bool sign = r->from.kind == 'i';
+    uint64_t v[ZR_BLOCK], least, most;
+
+    zr_block_whole(&r->from, src, n, v);
+    cast_limits(r, &least, &most);
+    if ((r->to.kind == 'f' || r->cast.range != ZR_RANGE_WRAP) &&
+        !cast_in_range(v, n, sign, least, most))
+        return false;
+    zr_block_put_whole(&r->to, dst, v, n, sign);
+    return true;
+}
+
+/* ---- floats
+ * ---------------------------------------------------------------------------- */
+
+static void cast_reals(const struct zr_cast_run *r, const uint8_t *src, size_t n,
+                       double *v)
+{
+    if (!r->table) {
+        zr_block_real(&r->from, src, n, v);
+        return;
+    }
+    for (size_t i = 0; i < n; i++)
+        v[i] = r->table[src[i]];
+}
+
+/* To whole numbers; |v| < 2^31, so adding and taking away 1.5 * 2^52 rounds to even. */
+static void cast_round(uint32_t rounding, double *v, size_t n)
+{
+    const double shift = 6755399441055744.0;
+
+    switch (rounding) {
+    case ZR_ROUND_EVEN:
+        for (size_t i = 0; i < n; i++)
+            v[i] = (v[i] + shift) - shift;
+        break;
+    case ZR_ROUND_ZERO:
+        for (size_t i = 0; i < n; i++)
+            v[i] = (double)(int32_t)v[i];
+        break;
+    case ZR_ROUND_POSITIVE:
+        for (size_t i = 0; i < n; i++)
+            v[i] = ceil(v[i]);
+        break;
+    case ZR_ROUND_NEGATIVE:
+        for (size_t i = 0; i < n; i++)
+            v[i] = floor(v[i]);
+        break;
+    default:
+        for (size_t i = 0; i < n; i++)
+            v[i] = round(v[i]);
+        break;
+    }
+}
+
+static bool cast_reals_in(const double *v, size_t n, double least, double most)
+{
+    int out = 0;
+
+    for (size_t i = 0; i < n; i++)
+        out |= !(v[i] >= least && v[i] <= most);
+    return !out;
+}
+
+static bool cast_to_integers(const struct zr_cast_run *r, uint8_t *dst, double *v,
+                             size_t n)
+{
+    const struct zr_number *to = &r->cast.to;
+    const bool sign = to->kind == ZARR_KIND_INT;
+    const double most = ldexp(1, ZR_MIN(to->bits, 31) - sign) - 1;
+
+    if (!cast_reals_in(v, n, -2147483647.0, 2147483647.0))
+        return false;
+    cast_round(r->cast.rounding, v, n);
+    if (!cast_reals_in(v, n, sign ? -most - 1 : 0, most))
+        return false;
+    zr_block_put_real(&r->to, dst, v, n);
+    return true;
+}
+
+/* Wider floats take every number, narrower ones what is nearest, if it is finite. */
+static bool cast_to_floats(const struct zr_cast_run *r, uint8_t *dst, const double *v,
+                           size_t n)
+{
+    const bool wider = r->to.item_bytes == 8 ||
+                       (r->to.item_bytes == 4 && r->cast.from.fraction_bits <= 23 &&
+                        r->cast.from.bits <= 32);
+
+    if (!wider &&
+        (r->to.item_bytes != 4 || r->cast.rounding != ZR_ROUND_EVEN ||
+         !cast_reals_in(v, n, -(double)3.402823466e+38f, (double)3.402823466e+38f)))
+        return false;
+    zr_block_put_real(&r->to, dst, v, n);
+    return true;
+}
+
+static bool cast_floats(const struct zr_cast_run *r, uint8_t *dst, const uint8_t *src,
+                        size_t n)
+{
+    double v[ZR_BLOCK];
+
+    cast_reals(r, src, n, v);
+    return r->to.kind == 'f' ? cast_to_floats(r, dst, v, n)
+                             : cast_to_integers(r, dst, v, n);
+}
+
+enum zr_cast_result zr_cast_all(const struct zr_cast_run *r, uint8_t *dst,
+                                const uint8_t *src, size_t n, size_t *bad)
+{
+    const bool real = r->table || r->from.kind == 'f';
+    const bool quick = r->to.kind && (real || r->from.kind);
+    enum zr_cast_result result = ZR_CAST_OK;
+
+    for (size_t at = 0; at < n && result == ZR_CAST_OK; at += ZR_BLOCK) {
+        const size_t m = ZR_MIN(n - at, (size_t)ZR_BLOCK);
+        const uint8_t *from = src + at * r->cast.from.bytes;
+        uint8_t *to = dst + at * r->cast.to.bytes;
+
+        if (quick && !cast_is_listed(r, from, m) &&
+            (real ? cast_floats : cast_integers)(r, to, from, m))
+            continue;
+        result = cast_slow(r, to, from, m, bad);
+        *bad += at;
+    }
+    return result;
+}

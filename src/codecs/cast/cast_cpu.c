@@ -1,0 +1,275 @@
+/*
+ * codecs/cast/cast_cpu.c - cast_value and scale_offset for chunks: the loops over
+ * elements, and which element it was that has no value. Thread class: plain functions.
+ */
+#include "codecs/cast/cast_run.h"
+
+#include <string.h>
+
+/* ---- cast_value -----------------------------------------------------------------------
+ */
+
+struct cast_self {
+    const zarr_allocator *alloc;
+    struct zr_cast_run encode, decode;
+};
+
+static void cast_close(void *self_ptr)
+{
+    struct cast_self *self = self_ptr;
+
+    if (!self)
+        return;
+    zr_cast_run_close(&self->encode);
+    zr_cast_run_close(&self->decode);
+    zr_free(self->alloc, self);
+}
+
+static zarr_status cast_bind(void **out, const zarr_codec_spec *spec,
+                             const zarr_chunk_spec *decoded, zarr_error *err)
+{
+    const zarr_allocator *alloc = zarr_codec_spec_allocator(spec);
+    struct cast_self *self = zr_calloc(alloc, 1, sizeof *self);
+    zarr_status st = ZARR_OK;
+
+    if (!self)
+        return zr_fail_memory(err, sizeof *self);
+    self->alloc = self->encode.cast.alloc = self->decode.cast.alloc = alloc;
+    ZR_TRY(zr_cast_run_open(&self->encode, spec, decoded->dtype, true, alloc, err));
+    ZR_TRY(zr_cast_run_open(&self->decode, spec, decoded->dtype, false, alloc, err));
+    *out = self;
+    self = NULL; /* moved */
+out:
+    cast_close(self);
+    return st;
+}
+
+static zarr_status cast_one(const struct zr_cast_run *run, const struct zr_span *io,
+                            bool encode, size_t *used, zarr_error *err)
+{
+    const size_t from = run->cast.from.bytes, to = run->cast.to.bytes;
+    const zarr_status bad_status = encode ? ZARR_ERR_INVALID : ZARR_ERR_CORRUPT;
+    const size_t n = io->src_bytes / from;
+    enum zr_cast_result result;
+    size_t bad = 0;
+
+    if (io->src_bytes % from)
+        return zr_fail(err, bad_status,
+                       "cast_value: %zu bytes are no whole number of elements of %zu",
+                       io->src_bytes, from);
+    if (n > io->dst_bytes / to)
+        return zr_too_long(err, "cast_value", io->dst_bytes);
+    result = zr_cast_all(run, io->dst, io->src, n, &bad);
+    if (result != ZR_CAST_OK)
+        return zr_fail(err, bad_status, "cast_value: element %zu of the chunk is %s", bad,
+                       zr_cast_reason(result));
+    *used = n * to;
+    return ZARR_OK;
+}
+
+static zarr_status cast_encode_one(void *self, const struct zr_span *io, size_t *used,
+                                   zarr_codec_exec *exec, zarr_error *err)
+{
+    ZR_UNUSED(exec);
+    return cast_one(&((const struct cast_self *)self)->encode, io, true, used, err);
+}
+
+static zarr_status cast_encode(void *self, zarr_codec_job *jobs, uint64_t n,
+                               zarr_codec_exec *exec, zarr_error *err)
+{
+    return zr_jobs_each(cast_encode_one, self, jobs, n, exec, err);
+}
+
+static zarr_status cast_decode_one(void *self, const struct zr_span *io, size_t *used,
+                                   zarr_codec_exec *exec, zarr_error *err)
+{
+    ZR_UNUSED(exec);
+    return cast_one(&((const struct cast_self *)self)->decode, io, false, used, err);
+}
+
+static zarr_status cast_decode(void *self, zarr_codec_job *jobs, uint64_t n,
+                               zarr_codec_exec *exec, zarr_error *err)
+{
+    return zr_jobs_each(cast_decode_one, self, jobs, n, exec, err);
+}
+
+const zarr_codec_impl_vtable zr_cpu_cast_value = {
+    .struct_size = sizeof(zarr_codec_impl_vtable),
+    .caps = ZARR_CODEC_CAN_DECODE | ZARR_CODEC_CAN_ENCODE | ZARR_CODEC_SAFE |
+            ZARR_CODEC_DETERMINISTIC,
+    .codec = "cast_value",
+    .impl = "cpu.zarrc",
+    .in_kinds = ZR_HOST_KINDS,
+    .out_kinds = ZR_HOST_KINDS,
+    .bind = cast_bind,
+    .encode = cast_encode,
+    .decode = cast_decode,
+    .close = cast_close,
+};
+
+/* ---- scale_offset
+ * ----------------------------------------------------------------------- */
+
+struct scale_self {
+    const zarr_allocator *alloc;
+    struct zr_affine affine;
+};
+
+static void scale_close(void *self)
+{
+    if (self)
+        zr_free(((struct scale_self *)self)->alloc, self);
+}
+
+static zarr_status scale_bind(void **out, const zarr_codec_spec *spec,
+                              const zarr_chunk_spec *decoded, zarr_error *err)
+{
+    const zarr_allocator *alloc = zarr_codec_spec_allocator(spec);
+    struct scale_self *self = zr_calloc(alloc, 1, sizeof *self);
+    zarr_status st = ZARR_OK;
+
+    if (!self)
+        return zr_fail_memory(err, sizeof *self);
+    self->alloc = alloc;
+    ZR_TRY(zr_affine_open(&self->affine, spec, decoded->dtype, err));
+    *out = self;
+    self = NULL; /* moved */
+out:
+    scale_close(self);
+    return st;
+}
+
+#define SCALE_REAL(type)                                                                 \
+    static void scale_##type(const struct zr_affine *a, bool encode, uint8_t *dst,       \
+                             const uint8_t *src, size_t n)                               \
+    {                                                                                    \
+        const type offset = (type)a->offset, scale = (type)a->scale;                     \
+        if (encode)                                                                      \
+            for (size_t i = 0; i < n; i++) {                                             \
+                type v;                                                                  \
+                memcpy(&v, src + i * sizeof v, sizeof v);                                \
+                v = (v - offset) * scale;                                                \
+                memcpy(dst + i * sizeof v, &v, sizeof v);                                \
+            }                                                                            \
+        else                                                                             \
+            for (size_t i = 0; i < n; i++) {                                             \
+                type v;                                                                  \
+                memcpy(&v, src + i * sizeof v, sizeof v);                                \
+                v = v / scale + offset;                                                  \
+                memcpy(dst + i * sizeof v, &v, sizeof v);                                \
+            }                                                                            \
+    }
+SCALE_REAL(float)
+SCALE_REAL(double)
+
+/* n where all went well, else the first element that has no value. */
+static size_t scale_whole(const struct zr_affine *a, bool encode, uint8_t *dst,
+                          const uint8_t *src, size_t n)
+{
+    const struct zr_numpy_type type = {a->number.kind == ZARR_KIND_INT ? 'i' : 'u',
+                                       a->number.bytes,
+                                       a->number.bytes > 1 && !zr_host_is_little()};
+    uint64_t v[ZR_BLOCK];
+    int64_t whole = 0;
+
+    for (size_t at = 0; at < n; at += ZR_BLOCK) {
+        const size_t m = ZR_MIN(n - at, (size_t)ZR_BLOCK);
+
+        zr_block_whole(&type, src + at * type.item_bytes, m, v);
+        for (size_t i = 0; i < m; i++) {
+            if (type.kind == 'u' ? !zr_affine_unsigned(a, encode, v[i], &v[i])
+                                 : !zr_affine_signed(a, encode, (int64_t)v[i], &whole))
+                return at + i;
+            if (type.kind == 'i')
+                v[i] = (uint64_t)whole;
+        }
+        zr_block_put_whole(&type, dst + at * type.item_bytes, v, m, type.kind == 'i');
+    }
+    return n;
+}
+
+static size_t scale_any(const struct zr_affine *a, bool encode, uint8_t *dst,
+                        const uint8_t *src, size_t n)
+{
+    const size_t bytes = a->number.bytes;
+
+    for (size_t i = 0; i < n; i++) {
+        uint64_t bits = 0;
+
+        if (!zr_affine_one(a, encode, zr_number_bits(&a->number, src + i * bytes), &bits))
+            return i;
+        zr_number_put(&a->number, dst + i * bytes, bits);
+    }
+    return n;
+}
+
+static zarr_status scale_one(const struct scale_self *self, const struct zr_span *io,
+                             bool encode, size_t *used, zarr_error *err)
+{
+    const struct zr_affine *a = &self->affine;
+    const zarr_status bad_status = encode ? ZARR_ERR_INVALID : ZARR_ERR_CORRUPT;
+    const size_t bytes = a->number.bytes, n = io->src_bytes / bytes;
+    size_t done = n;
+
+    if (io->src_bytes % bytes)
+        return zr_fail(err, bad_status,
+                       "scale_offset: %zu bytes are no whole number of elements of %zu",
+                       io->src_bytes, bytes);
+    if (io->src_bytes > io->dst_bytes)
+        return zr_too_long(err, "scale_offset", io->dst_bytes);
+    if (a->number.kind == ZARR_KIND_FLOAT && bytes == 4)
+        scale_float(a, encode, io->dst, io->src, n);
+    else if (a->number.kind == ZARR_KIND_FLOAT && bytes == 8)
+        scale_double(a, encode, io->dst, io->src, n);
+    else
+        done = (a->number.kind != ZARR_KIND_FLOAT && a->number.bits >= 8
+                    ? scale_whole
+                    : scale_any)(a, encode, io->dst, io->src, n);
+    if (done < n)
+        return zr_fail(err, bad_status,
+                       "scale_offset: element %zu of the chunk has no exact result in "
+                       "its own type",
+                       done);
+    *used = io->src_bytes;
+    return ZARR_OK;
+}
+
+static zarr_status scale_encode_one(void *self, const struct zr_span *io, size_t *used,
+                                    zarr_codec_exec *exec, zarr_error *err)
+{
+    ZR_UNUSED(exec);
+    return scale_one(self, io, true, used, err);
+}
+
+static zarr_status scale_encode(void *self, zarr_codec_job *jobs, uint64_t n,
+                                zarr_codec_exec *exec, zarr_error *err)
+{
+    return zr_jobs_each(scale_encode_one, self, jobs, n, exec, err);
+}
+
+static zarr_status scale_decode_one(void *self, const struct zr_span *io, size_t *used,
+                                    zarr_codec_exec *exec, zarr_error *err)
+{
+    ZR_UNUSED(exec);
+    return scale_one(self, io, false, used, err);
+}
+
+static zarr_status scale_decode(void *self, zarr_codec_job *jobs, uint64_t n,
+                                zarr_codec_exec *exec, zarr_error *err)
+{
+    return zr_jobs_each(scale_decode_one, self, jobs, n, exec, err);
+}
+
+const zarr_codec_impl_vtable zr_cpu_scale_offset = {
+    .struct_size = sizeof(zarr_codec_impl_vtable),
+    .caps = ZARR_CODEC_CAN_DECODE | ZARR_CODEC_CAN_ENCODE | ZARR_CODEC_SAFE |
+            ZARR_CODEC_DETERMINISTIC,
+    .codec = "scale_offset",
+    .impl = "cpu.zarrc",
+    .in_kinds = ZR_HOST_KINDS,
+    .out_kinds = ZR_HOST_KINDS,
+    .bind = scale_bind,
+    .encode = scale_encode,
+    .decode = scale_decode,
+    .close = scale_close,
+};

@@ -1,0 +1,340 @@
+/*
+ * codecs/cast/cast_spec.c - `cast_value`: elements to another type by value. In this
+ * order: what scalar_map lists, what the other type has exactly, what rounding and then
+ * out_of_range make of it; all else is an error, and so is a fill value that does not
+ * come back. Decoding is the same with the types and the two maps swapped. Keys of a map
+ * match by value: any NaN is one key, -0 is 0, and of keys that are equal the first
+ * counts. Thread class: plain functions.
+ */
+#include "codecs/cast/cast.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const cast_roundings[] = {"nearest-even",     "towards-zero",
+                                             "towards-positive", "towards-negative",
+                                             "nearest-away",     NULL};
+static const char *const cast_ranges[] = {"error", "clamp", "wrap", NULL};
+
+/* ---- the configuration ------------------------------------------------------------ */
+
+static zarr_status cast_number(const char *codec, const zarr_dtype *dtype,
+                               struct zr_number *out, zarr_error *err)
+{
+    if (zr_number_of(dtype, out) && out->parts == 1)
+        return ZARR_OK;
+    return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                   "%s: elements of type %s, must be integers or floats", codec,
+                   zr_dtype_label(dtype));
+}
+
+static zarr_status cast_target(const zarr_codec_spec *spec, const zarr_dtype **out,
+                               struct zr_number *to, zarr_error *err)
+{
+    const struct zr_json *v = zr_json_get(spec->members, "data_type");
+    zarr_status st = ZARR_OK;
+
+    if (!v)
+        return zr_fail(err, ZARR_ERR_INVALID, "cast_value: data_type is missing");
+    st = zr_dtype_from_v3(spec->dtypes, v, out, err);
+    if (st != ZARR_OK)
+        return zr_prefix(err, st, "cast_value: data_type");
+    return cast_number("cast_value", *out, to, err);
+}
+
+/* A list of pairs, as far as that is seen without the types. */
+static zarr_status cast_check_pairs(const struct zr_json *list, const char *member,
+                                    zarr_error *err)
+{
+    size_t i = 0;
+
+    if (!list || list->type == ZR_JSON_NULL)
+        return ZARR_OK;
+    if (list->type != ZR_JSON_ARRAY)
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "cast_value: scalar_map.%s must be a list of pairs", member);
+    for (const struct zr_json *v = list->u.kids.first; v; v = v->next, i++)
+        if (v->type != ZR_JSON_ARRAY || zr_json_count(v) != 2)
+            return zr_fail(err, ZARR_ERR_INVALID,
+                           "cast_value: scalar_map.%s[%zu] must be a pair", member, i);
+    return ZARR_OK;
+}
+
+static zarr_status cast_check_map(const zarr_codec_spec *raw, zarr_error *err)
+{
+    const struct zr_json *map = zr_json_get(raw->members, "scalar_map");
+    zarr_status st = ZARR_OK;
+
+    if (!zr_conf_has(raw, "scalar_map"))
+        return ZARR_OK;
+    if (map->type != ZR_JSON_OBJECT)
+        return zr_conf_refuse(raw, "scalar_map", "an object of encode and decode", err);
+    for (const struct zr_json *m = map->u.kids.first; m; m = m->next)
+        if (!zr_streq(m->key, "encode") && !zr_streq(m->key, "decode"))
+            return zr_fail(err, ZARR_ERR_INVALID,
+                           "cast_value: scalar_map: unknown member \"%s\"", m->key);
+    ZR_TRY(cast_check_pairs(zr_json_get(map, "encode"), "encode", err));
+    ZR_TRY(cast_check_pairs(zr_json_get(map, "decode"), "decode", err));
+out:
+    return st;
+}
+
+static zarr_status cast_canonical(const zarr_codec_spec *raw, int format, char *text,
+                                  size_t cap, size_t *text_bytes, zarr_error *err)
+{
+    static const char *const known[] = {"data_type", "rounding", "out_of_range",
+                                        "scalar_map", NULL};
+    const zarr_dtype *dtype = NULL;
+    struct zr_number to = {0};
+    zarr_status st = ZARR_OK;
+    struct zr_conf_text t;
+    int rounding = ZR_ROUND_EVEN, range = ZR_RANGE_ERROR;
+
+    ZR_TRY(zr_conf_known(raw, format, known, err));
+    ZR_TRY(cast_target(raw, &dtype, &to, err));
+    ZR_TRY(zr_conf_word(raw, "rounding", cast_roundings, &rounding, err));
+    ZR_TRY(zr_conf_word(raw, "out_of_range", cast_ranges, &range, err));
+    if (range == ZR_RANGE_WRAP && to.kind == ZARR_KIND_FLOAT)
+        ZR_TRY(
+            zr_fail(err, ZARR_ERR_INVALID,
+                    "cast_value: out_of_range is \"wrap\", which only integers do, not "
+                    "%s",
+                    zr_dtype_label(dtype)));
+    ZR_TRY(cast_check_map(raw, err));
+    zr_conf_open(&t, text, cap);
+    zr_conf_put_json(&t, raw, "data_type");
+    if (rounding != ZR_ROUND_EVEN)
+        zr_conf_put_word(&t, "rounding", cast_roundings[rounding]);
+    if (range != ZR_RANGE_ERROR)
+        zr_conf_put_word(&t, "out_of_range", cast_ranges[range]);
+    zr_conf_put_json(&t, raw, "scalar_map");
+    ZR_TRY(zr_conf_end(&t, text_bytes, err));
+out:
+    return st;
+}
+
+/* ---- scalar_map ------------------------------------------------------------------- */
+
+uint64_t zr_number_key(const struct zr_number *n, uint64_t bits)
+{
+    const struct zr_scalar v = zr_scalar_of(n, bits);
+
+    if (v.kind == ZR_SCALAR_NAN)
+        return UINT64_MAX;
+    if (n->kind == ZARR_KIND_FLOAT && v.kind == ZR_SCALAR_FINITE && v.c == 0)
+        return 0;
+    return bits;
+}
+
+static int cast_compare(const void *a, const void *b)
+{
+    const struct zr_cast_pair *x = a, *y = b;
+
+    if (x->key != y->key)
+        return x->key < y->key ? -1 : 1;
+    return x->order < y->order ? -1 : x->order > y->order;
+}
+
+/* The spec's own example says "+Infinity", which is no fill value. */
+static zarr_status cast_parse_scalar(const zarr_dtype *dtype, const struct zr_number *n,
+                                     const struct zr_json *v, uint64_t *bits,
+                                     zarr_error *err)
+{
+    static const struct zr_json infinity = {.type = ZR_JSON_STRING,
+                                            .u.text = {"Infinity", 8}};
+    uint8_t element[8] = {0};
+    zarr_status st = ZARR_OK;
+
+    if (zr_json_is_text(v, "+Infinity"))
+        v = &infinity;
+    ZR_TRY(zr_dtype_fill_parse(dtype, v, 3, element, err));
+    *bits = zr_number_bits(n, element);
+out:
+    return st;
+}
+
+static zarr_status cast_read_map(struct zr_cast *c, const struct zr_json *list,
+                                 const zarr_dtype *from, const zarr_dtype *to,
+                                 const char *member, zarr_error *err)
+{
+    const size_t n = zr_json_count(list);
+    zarr_status st = ZARR_OK;
+    size_t kept = 0;
+
+    if (!n)
+        return ZARR_OK;
+    c->map = zr_calloc(c->alloc, n, sizeof *c->map);
+    if (!c->map)
+        return zr_fail_memory(err, (uint64_t)n * sizeof *c->map);
+    for (const struct zr_json *v = list->u.kids.first; v; v = v->next) {
+        struct zr_cast_pair *pair = &c->map[c->n_map];
+
+        pair->order = c->n_map++;
+        st = cast_parse_scalar(from, &c->from, v->u.kids.first, &pair->key, err);
+        if (st == ZARR_OK)
+            st = cast_parse_scalar(to, &c->to, v->u.kids.last, &pair->value, err);
+        if (st != ZARR_OK) {
+            st =
+                zr_prefix(err, st, "cast_value: scalar_map.%s[%zu]", member, pair->order);
+            goto out;
+        }
+        pair->key = zr_number_key(&c->from, pair->key);
+    }
+    qsort(c->map, c->n_map, sizeof *c->map, cast_compare);
+    for (size_t i = 0; i < c->n_map; i++)
+        if (!kept || c->map[kept - 1].key != c->map[i].key)
+            c->map[kept++] = c->map[i];
+    c->n_map = kept;
+out:
+    return st;
+}
+
+/* ---- casts --------------------------------------------------------------------------
+ */
+
+void zr_cast_close(struct zr_cast *c)
+{
+    zr_free(c->alloc, c->map);
+    c->map = NULL;
+    c->n_map = 0;
+}
+
+zarr_status zr_cast_open(struct zr_cast *c, const zarr_codec_spec *spec,
+                         const zarr_dtype *array, bool encode,
+                         const zarr_allocator *alloc, zarr_error *err)
+{
+    const char *member = encode ? "encode" : "decode";
+    const zarr_dtype *target = NULL;
+    struct zr_number near = {0}, far = {0};
+    int rounding = ZR_ROUND_EVEN, range = ZR_RANGE_ERROR;
+    zarr_status st = ZARR_OK;
+
+    *c = (struct zr_cast){.alloc = alloc};
+    ZR_TRY(cast_number("cast_value", array, &near, err));
+    ZR_TRY(cast_target(spec, &target, &far, err));
+    ZR_TRY(zr_conf_word(spec, "rounding", cast_roundings, &rounding, err));
+    ZR_TRY(zr_conf_word(spec, "out_of_range", cast_ranges, &range, err));
+    c->from = encode ? near : far;
+    c->to = encode ? far : near;
+    c->rounding = (uint32_t)rounding;
+    c->range = (uint32_t)range;
+    if (range == ZR_RANGE_WRAP && c->to.kind == ZARR_KIND_FLOAT)
+        c->range = ZR_RANGE_ERROR; /* decoding: the rule is for the integers */
+    ZR_TRY(cast_read_map(c, zr_json_get(zr_json_get(spec->members, "scalar_map"), member),
+                         encode ? array : target, encode ? target : array, member, err));
+out:
+    if (st != ZARR_OK)
+        zr_cast_close(c);
+    return st;
+}
+
+const struct zr_cast_pair *zr_cast_mapped(const struct zr_cast *c, uint64_t bits)
+{
+    const uint64_t key = zr_number_key(&c->from, bits);
+    size_t low = 0, high = c->n_map;
+
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+
+        if (c->map[middle].key < key)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < c->n_map && c->map[low].key == key ? &c->map[low] : NULL;
+}
+
+enum zr_cast_result zr_cast_one(const struct zr_cast *c, uint64_t bits, uint64_t *out)
+{
+    const struct zr_cast_pair *mapped = c->n_map ? zr_cast_mapped(c, bits) : NULL;
+    struct zr_scalar v;
+
+    if (mapped) {
+        *out = mapped->value;
+        return ZR_CAST_OK;
+    }
+    v = zr_scalar_of(&c->from, bits);
+    return zr_scalar_cast(&v, &c->to, c->rounding, c->range, out);
+}
+
+const char *zr_cast_reason(enum zr_cast_result result)
+{
+    return result == ZR_CAST_NAN        ? "NaN, which the other type has not"
+           : result == ZR_CAST_INFINITY ? "infinite, which the other type has not"
+                                        : "out of the other type's range";
+}
+
+/* ---- the representation ------------------------------------------------------------ */
+
+/* There and back: what is missing in a store must be what was meant. */
+static zarr_status cast_fill(const zarr_codec_spec *spec, const zarr_chunk_spec *in,
+                             const zarr_dtype *target, void *fill_out, zarr_error *err)
+{
+    struct zr_cast there, back = {0};
+    enum zr_cast_result result;
+    uint64_t bits, out = 0, again = 0;
+    zarr_status st = ZARR_OK;
+    char text[64] = "";
+
+    ZR_TRY(zr_cast_open(&there, spec, in->dtype, true, spec->alloc, err));
+    ZR_TRY(zr_cast_open(&back, spec, in->dtype, false, spec->alloc, err));
+    bits = zr_number_bits(&there.from, in->fill);
+    result = zr_cast_one(&there, bits, &out);
+    if (result == ZR_CAST_OK)
+        result = zr_cast_one(&back, out, &again);
+    if (result == ZR_CAST_OK &&
+        zr_number_key(&there.from, bits) == zr_number_key(&there.from, again)) {
+        zr_number_put(&there.to, fill_out, out);
+        goto out;
+    }
+    st = zr_fail(err, ZARR_ERR_INVALID,
+                 "cast_value: fill_value %s does not come back from %s%s%s",
+                 zr_dtype_fill_text(in->dtype, in->fill, text, sizeof text),
+                 zr_dtype_label(target), result == ZR_CAST_OK ? "" : ": it is ",
+                 result == ZR_CAST_OK ? "" : zr_cast_reason(result));
+out:
+    zr_cast_close(&there);
+    zr_cast_close(&back);
+    return st;
+}
+
+static zarr_status cast_resolve(const zarr_codec_spec *spec, const zarr_chunk_spec *in,
+                                zarr_chunk_spec *out, void *fill_out, zarr_error *err)
+{
+    struct zr_number from, to;
+    struct zr_cast c;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(cast_number("cast_value", in->dtype, &from, err));
+    ZR_TRY(cast_target(spec, &out->dtype, &to, err));
+    for (int encode = 0; encode < 2; encode++) { /* the maps fit the types */
+        ZR_TRY(zr_cast_open(&c, spec, in->dtype, encode, spec->alloc, err));
+        zr_cast_close(&c);
+    }
+    if (in->fill) {
+        ZR_TRY(cast_fill(spec, in, out->dtype, fill_out, err));
+        out->fill = fill_out;
+    }
+out:
+    return st;
+}
+
+/* To the same type, all is kept; more is not asked. */
+static int cast_lossy(const zarr_codec_spec *spec, const zarr_chunk_spec *in)
+{
+    const zarr_dtype *target = NULL;
+    struct zr_number to;
+
+    return cast_target(spec, &target, &to, NULL) != ZARR_OK ||
+           !zarr_dtype_equal(target, in->dtype) || zr_conf_has(spec, "scalar_map");
+}
+
+const zarr_codec_spec_vtable zr_spec_cast_value = {
+    .struct_size = sizeof(zarr_codec_spec_vtable),
+    .flags = ZARR_CODEC_SPEC_V3 | ZARR_CODEC_SPEC_ELEMENTWISE,
+    .name = "cast_value",
+    .kind = ZARR_CODEC_ARRAY_ARRAY,
+    .canonical = cast_canonical,
+    .resolve = cast_resolve,
+    .lossy = cast_lossy,
+};

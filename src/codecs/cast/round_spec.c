@@ -1,0 +1,160 @@
+/*
+ * codecs/cast/round_spec.c - `bitround`: fewer significant bits. Decoding changes
+ * nothing, so a fill value stays what it is. v3's codec stands between arrays; numcodecs'
+ * filter of v2 takes the floats that flow through its chain and hands on their bits as
+ * integers. Thread class: plain functions.
+ */
+#include "codecs/cast/cast.h"
+
+static zarr_status round_canonical(const zarr_codec_spec *raw, int format, char *text,
+                                   size_t cap, size_t *text_bytes, zarr_error *err)
+{
+    static const char *const known[] = {"keepbits", NULL};
+    zarr_status st = ZARR_OK;
+    struct zr_conf_text t;
+    int64_t keepbits = -1;
+
+    ZR_TRY(zr_conf_known(raw, format, known, err));
+    ZR_TRY(zr_conf_i64(raw, "keepbits", 0, INT32_MAX, &keepbits, err));
+    if (keepbits < 0)
+        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID, "%s: keepbits is missing",
+                       zarr_codec_spec_name(raw)));
+    zr_conf_open(&t, text, cap);
+    zr_conf_put_i64(&t, "keepbits", keepbits);
+    zr_conf_close(&t, text_bytes);
+out:
+    return st;
+}
+
+bool zr_round_of(const zarr_dtype *dtype, struct zr_round *out)
+{
+    const uint32_t kind = zarr_dtype_kind(dtype);
+    struct zr_number n;
+
+    *out = (struct zr_round){0};
+    if (kind == ZARR_KIND_DATETIME || kind == ZARR_KIND_TIMEDELTA) {
+        *out = (struct zr_round){.unit_bytes = 8, .parts = 1};
+        return true;
+    }
+    if (!zr_number_of(dtype, &n) || n.bits < 8)
+        return false;
+    if (n.kind == ZARR_KIND_FLOAT && (n.special != ZR_FLOAT_IEEE || n.bits < 16))
+        return false;
+    *out = (struct zr_round){.unit_bytes = n.bytes,
+                             .parts = n.parts,
+                             .fraction_bits = n.fraction_bits,
+                             .real = n.kind == ZARR_KIND_FLOAT};
+    return true;
+}
+
+static zarr_status round_resolve(const zarr_codec_spec *spec, const zarr_chunk_spec *in,
+                                 zarr_chunk_spec *out, void *fill_out, zarr_error *err)
+{
+    struct zr_round round;
+
+    const bool v2 = spec->front.flags & ZARR_FRONT_V2_FILTER;
+    const bool turned = spec->front.flags & ZARR_FRONT_TRANSPOSED;
+    uint32_t long_dims = 0;
+
+    ZR_UNUSED(fill_out);
+    for (int32_t i = 0; i < in->ndim; i++)
+        long_dims += in->shape[i] > 1;
+    if (v2 && turned && long_dims > 1)
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                       "bitround: with order F, in front of a codec that takes an array, "
+                       "zarr-python reads other elements than it wrote");
+    if (v2 && zarr_dtype_kind(in->dtype) != ZARR_KIND_FLOAT)
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "bitround: elements of type %s, must be floats of 16 to 64 bits, "
+                       "all that numcodecs takes",
+                       zr_dtype_label(in->dtype));
+    if (!zr_round_of(in->dtype, &round))
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                       "%s: elements of type %s, must be integers, times, or floats of "
+                       "16 to 64 bits",
+                       zarr_codec_spec_name(spec), zr_dtype_label(in->dtype));
+    out->fill = in->fill;
+    return ZARR_OK;
+}
+
+static int round_lossy(const zarr_codec_spec *spec, const zarr_chunk_spec *in)
+{
+    struct zr_round round;
+    int64_t keep = 0;
+
+    (void)zarr_codec_spec_i64(spec, "keepbits", &keep);
+    return !zr_round_of(in->dtype, &round) ||
+           keep < (round.real ? round.fraction_bits : 8 * round.unit_bytes);
+}
+
+/* numcodecs' bitround hands on integers, and what follows may say so. */
+static void round_pass(const zarr_codec_spec *spec, zarr_codec_front *front)
+{
+    int64_t keep = 0;
+
+    if (zarr_codec_spec_prefixed(spec) &&
+        zarr_codec_spec_i64(spec, "keepbits", &keep) == 0 && keep < 64)
+        front->keepbits = (int32_t)keep;
+}
+
+static const char *const round_aliases[] = {
+    "numcodecs.bitround", "https://codec.zarrs.dev/array_to_bytes/bitround",
+    "https://codec.zarrs.dev/array_to_array/bitround", NULL};
+const zarr_codec_spec_vtable zr_spec_bitround = {
+    .struct_size = sizeof(zarr_codec_spec_vtable),
+    .flags = ZARR_CODEC_SPEC_V3 | ZARR_CODEC_SPEC_DECODES_NOTHING |
+             ZARR_CODEC_SPEC_ELEMENTWISE | ZARR_CODEC_SPEC_KEEPS_PREFIX,
+    .name = "bitround",
+    .aliases = round_aliases,
+    .kind = ZARR_CODEC_ARRAY_ARRAY,
+    .canonical = round_canonical,
+    .resolve = round_resolve,
+    .lossy = round_lossy,
+    .pass = round_pass,
+};
+
+/* ---- v2 ---------------------------------------------------------------------- */
+
+static zarr_status round_v2_resolve(const zarr_codec_spec *spec,
+                                    const zarr_chunk_spec *in, zarr_chunk_spec *out,
+                                    void *fill_out, zarr_error *err)
+{
+    const uint32_t unit = in->item_bytes_hint;
+
+    ZR_UNUSED(spec);
+    ZR_UNUSED(out);
+    ZR_UNUSED(fill_out);
+    if (in->exact && unit && in->n_bytes % unit)
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "bitround: %" PRIu64
+                       " bytes are no whole number of elements of %" PRIu32,
+                       in->n_bytes, unit);
+    return ZARR_OK;
+}
+
+static zarr_status round_v2_elements(const zarr_codec_spec *spec, const char *in,
+                                     zarr_codec_elements *out, zarr_error *err)
+{
+    struct zr_numpy_type type;
+
+    ZR_UNUSED(spec);
+    if (!in)
+        return ZARR_OK;
+    if (!zr_numpy_parse(in, &type) || type.kind != 'f' || type.big)
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "bitround: what it gets are no little-endian floats of 16 to "
+                       "64 bits, all that numcodecs takes");
+    type.kind = 'i';
+    zr_numpy_print(&type, out->gives);
+    return ZARR_OK;
+}
+
+const zarr_codec_spec_vtable zr_spec_bitround_v2 = {
+    .struct_size = sizeof(zarr_codec_spec_vtable),
+    .flags = ZARR_CODEC_SPEC_V2 | ZARR_CODEC_SPEC_DECODES_NOTHING,
+    .name = "bitround",
+    .kind = ZARR_CODEC_BYTES_BYTES,
+    .canonical = round_canonical,
+    .resolve = round_v2_resolve,
+    .elements = round_v2_elements,
+};

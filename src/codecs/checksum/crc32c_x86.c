@@ -1,0 +1,94 @@
+/*
+ * codecs/checksum/crc32c_x86.c - CRC-32C by SSE 4.2's instruction. It has a latency of
+ * three cycles and takes one a cycle, so one stream runs at a third of the speed:
+ * three streams side by side, joined by carry-less multiplication.
+ *
+ * Joining: the register r after bytes A, followed by n bytes B, is r * x^(8n) mod P,
+ * xor the register after B alone. The instruction itself multiplies by x^32 and
+ * reduces, the product of two reflected 32-bit values is one bit short, so the
+ * constant for n bytes is x^(8n - 33) mod P, reflected. Derivation:
+ *     r = 0x80000000; 8n - 33 times: r = r >> 1 ^ (r & 1 ? 0x82F63B78 : 0)
+ */
+#include "codecs/checksum/checksum.h"
+
+#if defined(__x86_64__)
+
+#    include <nmmintrin.h>
+#    include <string.h>
+#    include <wmmintrin.h>
+
+enum {
+    CRC_LONG_BYTES = 4096,
+    CRC_SHORT_BYTES = 256
+};
+#    define CRC_LONG_1  0x82f89c77 /* 4096 bytes */
+#    define CRC_LONG_2  0x54a86326 /* 8192 */
+#    define CRC_SHORT_1 0xb9e02b86 /* 256 */
+#    define CRC_SHORT_2 0xdd7e3b0c /* 512 */
+
+static inline uint64_t crc_load64(const uint8_t *p)
+{
+    uint64_t v;
+
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+
+/* One stream, register not inverted. */
+__attribute__((target("sse4.2"))) static uint32_t crc_stream(uint32_t c, const uint8_t *p,
+                                                             size_t n)
+{
+    uint64_t sum = c;
+
+    for (; n >= 8; n -= 8, p += 8)
+        sum = _mm_crc32_u64(sum, crc_load64(p));
+    c = (uint32_t)sum;
+    for (; n > 0; n--, p++)
+        c = _mm_crc32_u8(c, *p);
+    return c;
+}
+
+__attribute__((target("sse4.2"))) uint32_t zr_crc32c_sse42(uint32_t crc, const uint8_t *p,
+                                                           size_t n)
+{
+    return ~crc_stream(~crc, p, n);
+}
+
+__attribute__((target("sse4.2,pclmul"))) static uint32_t crc_shift(uint32_t c,
+                                                                   uint32_t by)
+{
+    const __m128i product =
+        _mm_clmulepi64_si128(_mm_cvtsi32_si128((int)c), _mm_cvtsi32_si128((int)by), 0);
+
+    return (uint32_t)_mm_crc32_u64(0, (uint64_t)_mm_cvtsi128_si64(product));
+}
+
+/* Three neighbours of n bytes each; by1, by2: constants for n and 2n bytes. */
+__attribute__((target("sse4.2,pclmul"))) static uint32_t
+crc_triple(uint32_t c, const uint8_t *p, size_t n, uint32_t by1, uint32_t by2)
+{
+    uint64_t c0 = c, c1 = 0, c2 = 0;
+
+    for (size_t i = 0; i < n; i += 8) {
+        c0 = _mm_crc32_u64(c0, crc_load64(p + i));
+        c1 = _mm_crc32_u64(c1, crc_load64(p + n + i));
+        c2 = _mm_crc32_u64(c2, crc_load64(p + 2 * n + i));
+    }
+    return crc_shift((uint32_t)c0, by2) ^ crc_shift((uint32_t)c1, by1) ^ (uint32_t)c2;
+}
+
+uint32_t zr_crc32c_pclmul(uint32_t crc, const uint8_t *p, size_t n)
+{
+    const size_t large = (size_t)3 * CRC_LONG_BYTES, small = (size_t)3 * CRC_SHORT_BYTES;
+    uint32_t c = ~crc;
+
+    for (; n >= large; n -= large, p += large)
+        c = crc_triple(c, p, CRC_LONG_BYTES, CRC_LONG_1, CRC_LONG_2);
+    for (; n >= small; n -= small, p += small)
+        c = crc_triple(c, p, CRC_SHORT_BYTES, CRC_SHORT_1, CRC_SHORT_2);
+    return ~crc_stream(c, p, n);
+}
+
+#else
+typedef int crc32c_x86_is_empty; /* an empty translation unit is not ISO C */
+#endif

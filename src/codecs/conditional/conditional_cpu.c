@@ -1,0 +1,217 @@
+/*
+ * codecs/conditional/conditional_cpu.c - `conditional`: a header of bits, then what the
+ * codecs whose bits are set made of the bytes. When encoding a codec is applied where it
+ * makes the chunk smaller; one that keeps the length (a shuffle) is for the sake of those
+ * behind it; and if all of them together gain nothing, none is applied. So a chunk is
+ * never longer than its bytes and the header, and a checksum belongs behind this codec,
+ * not into it.
+ */
+#include "codecs/codecs_int.h"
+
+#include <string.h>
+
+struct cond_self {
+    const zarr_allocator *alloc;
+    zarr_codec_runner **codec; /* n of them */
+    size_t n, head;
+};
+
+static void cond_close(void *self_ptr)
+{
+    struct cond_self *self = self_ptr;
+
+    if (!self)
+        return;
+    for (size_t i = 0; self->codec && i < self->n; i++)
+        zarr_codec_runner_close(self->codec[i]);
+    zr_free(self->alloc, self->codec);
+    zr_free(self->alloc, self);
+}
+
+static zarr_status cond_bind(void **out, const zarr_codec_spec *spec,
+                             const zarr_chunk_spec *decoded, zarr_error *err)
+{
+    const struct zr_chain *chain = zr_spec_sub(spec, "codecs")->chain;
+    const zarr_allocator *alloc = zarr_codec_spec_allocator(spec);
+    struct cond_self *self = zr_calloc(alloc, 1, sizeof *self);
+    zarr_chunk_spec plain = {.struct_size = sizeof plain,
+                             .n_bytes = decoded->n_bytes,
+                             .item_bytes_hint = decoded->item_bytes_hint};
+    zarr_status st = ZARR_OK;
+    int64_t bits = 0;
+
+    if (!self)
+        return zr_fail_memory(err, sizeof *self);
+    self->alloc = alloc;
+    self->n = chain->n;
+    (void)zarr_codec_spec_i64(spec, "header_bits", &bits);
+    self->head = (size_t)bits / 8;
+    self->codec =
+        zr_calloc(alloc, ZR_MAX(self->n, (size_t)1), sizeof(zarr_codec_runner *));
+    if (!self->codec) {
+        st = zr_fail_memory(err, self->n * sizeof(zarr_codec_runner *));
+        goto out;
+    }
+    for (uint32_t i = 0; i < chain->n; i++) {
+        ZR_TRY(zr_runner_open_part(&self->codec[i], spec, "codecs", i, 1, &plain, err));
+        plain.n_bytes = ZR_MAX(plain.n_bytes, zr_runner_bound(self->codec[i]));
+    }
+    *out = self; /* moved */
+    self = NULL;
+out:
+    cond_close(self);
+    return st;
+}
+
+static bool cond_bit(const uint8_t *head, size_t i)
+{
+    return head[i / 8] >> i % 8 & 1;
+}
+
+static zarr_status cond_put(const struct zr_span *io, size_t at, const zarr_mem *from,
+                            size_t *used, zarr_error *err)
+{
+    if (from->bytes > io->dst_bytes - at)
+        return zr_too_long(err, "conditional", io->dst_bytes);
+    if (from->bytes)
+        memcpy(io->dst + at, (const uint8_t *)from->handle + from->offset,
+               (size_t)from->bytes);
+    *used = at + (size_t)from->bytes;
+    return ZARR_OK;
+}
+
+/* ---- decoding ------------------------------------------------------------------ */
+
+static zarr_status cond_head(const struct cond_self *self, const struct zr_span *io,
+                             zarr_error *err)
+{
+    if (io->src_bytes < self->head)
+        return zr_fail(err, ZARR_ERR_CORRUPT,
+                       "conditional: %zu bytes, the header has %zu", io->src_bytes,
+                       self->head);
+    for (size_t i = self->n; i < 8 * self->head; i++)
+        if (cond_bit(io->src, i))
+            return zr_fail(err, ZARR_ERR_CORRUPT,
+                           "conditional: the header's bit %zu is set, there are %zu "
+                           "codecs",
+                           i, self->n);
+    return ZARR_OK;
+}
+
+static zarr_status cond_decode_one(void *self_ptr, const struct zr_span *io, size_t *used,
+                                   zarr_codec_exec *exec, zarr_error *err)
+{
+    const struct cond_self *self = self_ptr;
+    struct zr_thread_states *ts = exec->inner;
+    const size_t base = ts->decode.top;
+    zarr_mem cur = {0};
+    size_t first = 0;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(cond_head(self, io, err));
+    cur = zr_mem_of_host((void *)(uintptr_t)(io->src + self->head),
+                         io->src_bytes - self->head);
+    while (first < self->n && !cond_bit(io->src, first))
+        first++;
+    if (first == self->n)
+        return cond_put(io, 0, &cur, used, err);
+    for (size_t i = self->n; i-- > first;) {
+        zarr_mem out =
+            i == first ? zr_mem_of_host(io->dst, io->dst_bytes) : (zarr_mem){0};
+
+        if (!cond_bit(io->src, i))
+            continue;
+        st = zarr_codec_runner_decode(self->codec[i], exec, &cur, &out, err);
+        if (i > first) /* room in memory of our own is no business of the caller's */
+            exec->flags &= ~(uint32_t)ZARR_CODEC_JOB_NO_ROOM;
+        if (st != ZARR_OK)
+            goto out;
+        if (i > first)
+            zr_buffer_stack_last(&ts->decode, base, &out);
+        cur = out;
+    }
+    *used = (size_t)cur.bytes;
+out:
+    return st;
+}
+
+static zarr_status cond_decode(void *self, zarr_codec_job *jobs, uint64_t n,
+                               zarr_codec_exec *exec, zarr_error *err)
+{
+    return zr_jobs_each(cond_decode_one, self, jobs, n, exec, err);
+}
+
+/* ---- encoding ------------------------------------------------------------------ */
+
+static zarr_status cond_encode_one(void *self_ptr, const struct zr_span *io, size_t *used,
+                                   zarr_codec_exec *exec, zarr_error *err)
+{
+    const struct cond_self *self = self_ptr;
+    const zarr_mem plain = zr_mem_of_host((void *)(uintptr_t)io->src, io->src_bytes);
+    struct zr_thread_states *ts = exec->inner;
+    const size_t base = ts->encode.top;
+    zarr_mem cur = plain;
+    zarr_status st = ZARR_OK;
+
+    if (io->dst_bytes < self->head)
+        return zr_too_long(err, "conditional", io->dst_bytes);
+    memset(io->dst, 0, self->head);
+    for (size_t i = 0; i < self->n; i++) {
+        const size_t top = ts->encode.top;
+        zarr_mem out = {0};
+        zarr_error why = {0};
+
+        st = zarr_codec_runner_encode(self->codec[i], exec, &cur, &out, &why);
+        if (st != ZARR_OK && st != ZARR_ERR_INVALID) { /* INVALID: not bytes for it */
+            if (err)
+                *err = why;
+            goto out;
+        }
+        if (st == ZARR_OK && out.bytes <= cur.bytes) {
+            io->dst[i / 8] |= (uint8_t)(1U << i % 8);
+            zr_buffer_stack_last(&ts->encode, base, &out);
+            cur = out;
+        } else {
+            ts->encode.top = top; /* a trial: its memory is free again */
+        }
+    }
+    if (cur.bytes >= plain.bytes) {
+        memset(io->dst, 0, self->head);
+        cur = plain;
+    }
+    st = cond_put(io, self->head, &cur, used, err);
+out:
+    return st;
+}
+
+static zarr_status cond_encode(void *self, zarr_codec_job *jobs, uint64_t n,
+                               zarr_codec_exec *exec, zarr_error *err)
+{
+    return zr_jobs_each(cond_encode_one, self, jobs, n, exec, err);
+}
+
+static uint64_t cond_size_hint(void *self, const zarr_codec_job *job, int encode)
+{
+    uint64_t room = 0;
+
+    if (!encode)
+        return 0;
+    return zr_add_u64(job->src.bytes, ((const struct cond_self *)self)->head, &room)
+               ? room
+               : UINT64_MAX;
+}
+
+const zarr_codec_impl_vtable zr_cpu_conditional = {
+    .struct_size = sizeof(zarr_codec_impl_vtable),
+    .caps = ZARR_CODEC_CAN_DECODE | ZARR_CODEC_CAN_ENCODE | ZARR_CODEC_SAFE |
+            ZARR_CODEC_DETERMINISTIC,
+    .codec = "conditional",
+    .impl = "cpu.zarrc",
+    .in_kinds = ZR_HOST_KINDS,
+    .out_kinds = ZR_HOST_KINDS,
+    .bind = cond_bind,
+    .encode = cond_encode,
+    .decode = cond_decode,
+    .close = cond_close,
+    .size_hint = cond_size_hint,
+};

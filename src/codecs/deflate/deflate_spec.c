@@ -1,0 +1,97 @@
+/*
+ * codecs/deflate/deflate_spec.c - gzip and zlib. v3 requires a level, numcodecs has
+ * defaults: a missing level reads as the default of the writer that leaves it out. The
+ * formula of the longest output is the library's own, written out, because meaning knows
+ * no library; a test holds it against the real function. Thread class: plain functions.
+ */
+#include "codecs/codecs_int.h"
+
+static zarr_status level_canonical(const zarr_codec_spec *raw, int format, int64_t lowest,
+                                   int64_t level, struct zr_conf_text *t, zarr_error *err)
+{
+    static const char *const known[] = {"level", NULL};
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_conf_known(raw, format, known, err));
+    ZR_TRY(zr_conf_i64(raw, "level", lowest, 9, &level, err));
+    zr_conf_put_i64(t, "level", level);
+out:
+    return st;
+}
+
+static zarr_status gzip_canonical(const zarr_codec_spec *raw, int format, char *text,
+                                  size_t cap, size_t *text_bytes, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    struct zr_conf_text t;
+
+    zr_conf_open(&t, text, cap);
+    ZR_TRY(
+        level_canonical(raw, format, format == 3 ? 0 : -1, format == 3 ? 5 : 1, &t, err));
+    zr_conf_close(&t, text_bytes);
+out:
+    return st;
+}
+
+static zarr_status zlib_canonical(const zarr_codec_spec *raw, int format, char *text,
+                                  size_t cap, size_t *text_bytes, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    struct zr_conf_text t;
+
+    zr_conf_open(&t, text, cap);
+    ZR_TRY(level_canonical(raw, format, -1, 1, &t, err));
+    zr_conf_close(&t, text_bytes);
+out:
+    return st;
+}
+
+/* Deflate at worst stores: 5 bytes for each block, and libdeflate's blocks have 5000
+ * bytes at least, but for the last (its bound says so), and it wants 8 more bytes of room
+ * (OUTPUT_END_PADDING). gzip adds a header of 10 and a trailer of 8 bytes, zlib 2 and 4:
+ * 18 does for both. */
+static zarr_status deflate_resolve(const zarr_codec_spec *spec, const zarr_chunk_spec *in,
+                                   zarr_chunk_spec *out, void *fill_out, zarr_error *err)
+{
+    ZR_UNUSED(fill_out);
+    out->exact = 0;
+    out->item_bytes_hint = 1;
+    return zr_spec_grow(out, spec->vt->name, in->n_bytes,
+                        5 * (in->n_bytes / 5000 + 1) + 9 + 18, err);
+}
+
+/* v2 may leave the level to zlib by -1; v3 has 0 to 9 (Z_DEFAULT_COMPRESSION is 6). */
+static zarr_status gzip_spell(const zarr_codec_spec *spec, zarr_codec_spelling *how,
+                              char *text, size_t cap, size_t *text_bytes, zarr_error *err)
+{
+    struct zr_conf_text t;
+    int64_t level = 0;
+
+    ZR_UNUSED(err);
+    *text_bytes = 0;
+    if (how->format == 2 || zarr_codec_spec_i64(spec, "level", &level) != 0 || level >= 0)
+        return ZARR_OK;
+    zr_conf_open(&t, text, cap);
+    zr_conf_put_i64(&t, "level", 6);
+    zr_conf_close(&t, text_bytes);
+    return ZARR_OK;
+}
+
+static const char *const gzip_aliases[] = {"numcodecs.gzip", NULL};
+const zarr_codec_spec_vtable zr_spec_gzip = {
+    .struct_size = sizeof(zarr_codec_spec_vtable),
+    .name = "gzip",
+    .aliases = gzip_aliases,
+    .kind = ZARR_CODEC_BYTES_BYTES,
+    .canonical = gzip_canonical,
+    .resolve = deflate_resolve,
+    .spell = gzip_spell,
+};
+const zarr_codec_spec_vtable zr_spec_zlib = {
+    .struct_size = sizeof(zarr_codec_spec_vtable),
+    .flags = ZARR_CODEC_SPEC_NUMCODECS,
+    .name = "zlib",
+    .kind = ZARR_CODEC_BYTES_BYTES,
+    .canonical = zlib_canonical,
+    .resolve = deflate_resolve,
+};

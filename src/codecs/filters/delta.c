@@ -1,0 +1,184 @@
+/*
+ * codecs/filters/delta.c - the arithmetic of numcodecs' delta: e[0] = a[0], e[i] = a[i] -
+ * a[i-1] in the data type, integers wrapping, then cast to the stored type; back: a
+ * running sum in NumPy's promotion of both types, cast to the data type. Equal types run
+ * in tight loops over native numbers; different ones, halves, and the parts of complex
+ * numbers go value by value.
+ * Bytes come unaligned and in any order. Thread class: plain functions.
+ */
+#include "codecs/filters/delta.h"
+
+#include <string.h>
+
+/* ---- equal types, native order ------------------------------------------------------
+ */
+
+#define DELTA_LOOPS(type)                                                                \
+    static void delta_diff_##type(uint8_t *dst, const uint8_t *src, size_t n)            \
+    {                                                                                    \
+        type prev = 0;                                                                   \
+        for (size_t i = 0; i < n; i++) {                                                 \
+            type v, d;                                                                   \
+            memcpy(&v, src + i * sizeof v, sizeof v);                                    \
+            d = i ? (type)(v - prev) : v;                                                \
+            memcpy(dst + i * sizeof d, &d, sizeof d);                                    \
+            prev = v;                                                                    \
+        }                                                                                \
+    }                                                                                    \
+    static void delta_sum_##type(uint8_t *dst, const uint8_t *src, size_t n)             \
+    {                                                                                    \
+        type sum = 0;                                                                    \
+        for (size_t i = 0; i < n; i++) {                                                 \
+            type d;                                                                      \
+            memcpy(&d, src + i * sizeof d, sizeof d);                                    \
+            sum = i ? (type)(sum + d) : d;                                               \
+            memcpy(dst + i * sizeof d, &sum, sizeof d);                                  \
+        }                                                                                \
+    }
+DELTA_LOOPS(uint8_t)
+DELTA_LOOPS(uint16_t)
+DELTA_LOOPS(uint32_t)
+DELTA_LOOPS(uint64_t)
+DELTA_LOOPS(float)
+DELTA_LOOPS(double)
+
+static void delta_native(bool encode, const struct zr_numpy_type *type, uint8_t *dst,
+                         const uint8_t *src, size_t n)
+{
+    typedef void loop(uint8_t * dst, const uint8_t *src, size_t n);
+    loop *diff, *sum;
+
+    if (type->kind == 'f') {
+        diff = type->item_bytes == 4 ? delta_diff_float : delta_diff_double;
+        sum = type->item_bytes == 4 ? delta_sum_float : delta_sum_double;
+    } else {
+        diff = type->item_bytes == 1   ? delta_diff_uint8_t
+               : type->item_bytes == 2 ? delta_diff_uint16_t
+               : type->item_bytes == 4 ? delta_diff_uint32_t
+                                       : delta_diff_uint64_t;
+        sum = type->item_bytes == 1   ? delta_sum_uint8_t
+              : type->item_bytes == 2 ? delta_sum_uint16_t
+              : type->item_bytes == 4 ? delta_sum_uint32_t
+                                      : delta_sum_uint64_t;
+    }
+    (encode ? diff : sum)(dst, src, n);
+}
+
+/* ---- any types, value by value
+ * --------------------------------------------------------- */
+
+static bool delta_is_swapped(const struct zr_numpy_type *type)
+{
+    return type->item_bytes > 1 && type->big == zr_host_is_little();
+}
+
+/* a + b, or a - b, in this type. */
+static struct zr_numpy_value delta_join(struct zr_numpy_value a, struct zr_numpy_value b,
+                                        bool minus, const struct zr_numpy_type *type)
+{
+    struct zr_numpy_value v = {0};
+
+    v.u = zr_numpy_wrap(type, minus ? a.u - b.u : a.u + b.u);
+    if (type->kind == 'f') /* a sum in double rounds to the sum in float or half */
+        v.d = zr_numpy_round(type->item_bytes, minus ? a.d - b.d : a.d + b.d);
+    return v;
+}
+
+static struct zr_numpy_type delta_float(uint8_t bytes)
+{
+    return (struct zr_numpy_type){'f', bytes, bytes > 1 && !zr_host_is_little()};
+}
+
+/* The type that NumPy sums up in: its promotion of both. Where integers meet in a float,
+ * sums of 64 bits lose digits there, too. */
+static struct zr_numpy_type delta_promote(const struct zr_numpy_type *a,
+                                          const struct zr_numpy_type *b)
+{
+    const uint8_t widest = ZR_MAX(a->item_bytes, b->item_bytes);
+
+    if (a->kind == b->kind)
+        return a->item_bytes >= b->item_bytes ? *a : *b;
+    if (a->kind == 'f' || b->kind == 'f') {
+        const uint8_t real = a->kind == 'f' ? a->item_bytes : b->item_bytes;
+        const uint8_t whole = a->kind == 'f' ? b->item_bytes : a->item_bytes;
+        const uint8_t least = whole == 1 ? 2 : whole == 2 ? 4 : 8;
+
+        return delta_float(ZR_MAX(real, least));
+    }
+    if ((a->kind == 'i' ? a->item_bytes : b->item_bytes) >
+        (a->kind == 'u' ? a->item_bytes : b->item_bytes))
+        return (struct zr_numpy_type){'i', widest, false};
+    return widest == 8 ? delta_float(8)
+                       : (struct zr_numpy_type){'i', (uint8_t)(2 * widest), false};
+}
+
+/* One part of each element; steps: bytes from one element to the next. */
+static void delta_general(const struct zr_delta *t, bool encode, uint8_t *dst,
+                          const uint8_t *src, size_t n, const size_t steps[2])
+{
+    const struct zr_numpy_type *from = encode ? &t->dtype : &t->astype;
+    const struct zr_numpy_type *to = encode ? &t->astype : &t->dtype;
+    const struct zr_numpy_type sum = delta_promote(&t->astype, &t->dtype);
+    struct zr_numpy_value last = {0};
+
+    for (size_t i = 0; i < n; i++, src += steps[0], dst += steps[1]) {
+        struct zr_numpy_value v = zr_numpy_load(from, src);
+
+        if (encode) {
+            const struct zr_numpy_value d = i ? delta_join(v, last, true, &t->dtype) : v;
+
+            zr_numpy_store(to, dst, zr_numpy_convert(from, to, d));
+            last = v;
+        } else {
+            v = zr_numpy_convert(from, &sum, v);
+            last = i ? delta_join(last, v, false, &sum) : v;
+            zr_numpy_store(to, dst, zr_numpy_convert(&sum, to, last));
+        }
+    }
+}
+
+void zr_delta_run(const struct zr_delta *t, bool encode, uint8_t *dst, const uint8_t *src,
+                  size_t n)
+{
+    const struct zr_numpy_type *from = encode ? &t->dtype : &t->astype;
+    const struct zr_numpy_type *to = encode ? &t->astype : &t->dtype;
+    const size_t steps[2] = {from->item_bytes, to->item_bytes};
+    const struct zr_delta parts = {zr_numpy_part(&t->dtype), zr_numpy_part(&t->astype)};
+
+    if (from->kind == 'c') { /* so is the other */
+        delta_general(&parts, encode, dst, src, n, steps);
+        delta_general(&parts, encode, dst + steps[1] / 2, src + steps[0] / 2, n, steps);
+        return;
+    }
+    if (from->kind != to->kind || from->item_bytes != to->item_bytes ||
+        (from->kind == 'f' && from->item_bytes == 2)) {
+        delta_general(t, encode, dst, src, n, steps);
+        return;
+    }
+    if (delta_is_swapped(from)) {
+        zr_byteswap(dst, src, n, from->item_bytes);
+        src = dst;
+    }
+    delta_native(encode, from, dst, src, n);
+    if (delta_is_swapped(to))
+        zr_byteswap(dst, dst, n, to->item_bytes);
+}
+
+void zr_delta_times(const struct zr_delta *t, bool encode, uint8_t *dst,
+                    const uint8_t *src, size_t n)
+{
+    const struct zr_numpy_type *from = encode ? &t->dtype : &t->astype;
+    const struct zr_numpy_type *to = encode ? &t->astype : &t->dtype;
+    const uint64_t nat = (uint64_t)INT64_MIN;
+    uint64_t last = 0;
+
+    for (size_t i = 0; i < n; i++, src += 8, dst += 8) {
+        const uint64_t v = zr_numpy_load(from, src).u;
+        struct zr_numpy_value out = {.u = encode ? v - last : last + v};
+
+        if (v == nat || last == nat)
+            out.u = nat;
+        zr_numpy_store(to, dst, out);
+        last = encode ? v : out.u;
+    }
+}

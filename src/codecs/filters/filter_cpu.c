@@ -1,0 +1,319 @@
+/*
+ * codecs/filters/filter_cpu.c - numcodecs' filters that compute, for chunks: as v2
+ * filters over bytes, where the configuration says the byte order of both sides; and as
+ * "numcodecs.<id>" between arrays, whose elements are in native order whatever it says.
+ * The arithmetic is NumPy's: in the array's own type where that is a float, with the
+ * configuration's numbers brought to it first; integers wrap, and become doubles where
+ * they meet a number with a point, or a division.
+ * Thread class: plain functions.
+ */
+#include "codecs/filters/delta.h"
+
+#include <math.h>
+#include <string.h>
+
+struct filter_self {
+    const zarr_allocator *alloc;
+    const char *name;
+    struct zr_filter f;
+};
+
+static zarr_status filter_bind(void **out, const zarr_codec_spec *spec,
+                               const zarr_chunk_spec *decoded, zarr_error *err)
+{
+    const zarr_allocator *alloc = zarr_codec_spec_allocator(spec);
+    struct filter_self *self = NULL;
+    struct zr_filter f;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_filter_read(spec, decoded->dtype, &f, err));
+    self = zr_malloc(alloc, sizeof *self);
+    if (!self)
+        return zr_fail_memory(err, sizeof *self);
+    *self =
+        (struct filter_self){.alloc = alloc, .name = zarr_codec_spec_name(spec), .f = f};
+    *out = self;
+out:
+    return st;
+}
+
+static void filter_close(void *self)
+{
+    if (self)
+        zr_free(((struct filter_self *)self)->alloc, self);
+}
+
+/* ---- arithmetic ----------------------------------------------------------------------
+ */
+
+/* Bytes of the float type that NumPy computes in. */
+static unsigned filter_width(const struct zr_numpy_type *type)
+{
+    return type->kind == 'f' ? type->item_bytes : 8;
+}
+
+static void filter_to_width(unsigned width, double *v, size_t n)
+{
+    if (width == 8)
+        return;
+    if (width == 4)
+        for (size_t i = 0; i < n; i++)
+            v[i] = (double)(float)v[i];
+    else
+        for (size_t i = 0; i < n; i++)
+            v[i] = zr_numpy_round(width, v[i]);
+}
+
+/* v / divide + add, each in floats of that width. */
+static void filter_unscale(unsigned width, double divide, double add, double *v, size_t n)
+{
+    divide = zr_numpy_round(width, divide);
+    add = zr_numpy_round(width, add);
+    for (size_t i = 0; i < n; i++)
+        v[i] = v[i] / divide;
+    filter_to_width(width, v, n);
+    for (size_t i = 0; i < n; i++)
+        v[i] = v[i] + add;
+    filter_to_width(width, v, n);
+}
+
+static void filter_scale(unsigned width, double subtract, double times, double *v,
+                         size_t n)
+{
+    subtract = zr_numpy_round(width, subtract);
+    times = zr_numpy_round(width, times);
+    for (size_t i = 0; i < n; i++)
+        v[i] = v[i] - subtract;
+    filter_to_width(width, v, n);
+    for (size_t i = 0; i < n; i++)
+        v[i] = v[i] * times;
+    filter_to_width(width, v, n);
+}
+
+static void filter_quantize(unsigned width, double quantum, double *v, size_t n)
+{
+    quantum = zr_numpy_round(width, quantum);
+    for (size_t i = 0; i < n; i++)
+        v[i] = quantum * v[i];
+    filter_to_width(width, v, n);
+    for (size_t i = 0; i < n; i++)
+        v[i] = rint(v[i]) / quantum;
+    filter_to_width(width, v, n);
+}
+
+/* Python's integer as one of this type; NumPy refuses what does not fit. */
+static zarr_status filter_whole(const struct filter_self *self, const char *member,
+                                const struct zr_filter_factor *factor, zarr_error *err)
+{
+    const struct zr_numpy_type *type = &self->f.dtype;
+
+    if (zr_numpy_wrap(type, factor->u) == factor->u &&
+        (factor->minus ? type->kind == 'i'
+                       : type->kind == 'u' || factor->u <= (uint64_t)INT64_MAX))
+        return ZARR_OK;
+    return zr_fail(err, ZARR_ERR_INVALID,
+                   "%s: %s does not fit the elements' type, so numcodecs cannot encode",
+                   self->name, member);
+}
+
+/* Elements that are integers: they stay so as long as they meet integers only. */
+static zarr_status filter_scale_whole(const struct filter_self *self, uint8_t *dst,
+                                      const uint8_t *src, size_t n, zarr_error *err)
+{
+    const struct zr_filter *f = &self->f;
+    const bool sign = f->dtype.kind == 'i';
+    zarr_status st = ZARR_OK;
+    uint64_t w[ZR_BLOCK];
+    double v[ZR_BLOCK];
+
+    if (!f->offset.whole) {
+        zr_block_real(&f->dtype, src, n, v);
+        filter_scale(8, f->offset.f, f->scale.f, v, n);
+        goto real;
+    }
+    ZR_TRY(filter_whole(self, "offset", &f->offset, err));
+    zr_block_whole(&f->dtype, src, n, w);
+    for (size_t i = 0; i < n; i++)
+        w[i] = zr_numpy_wrap(&f->dtype, w[i] - f->offset.u);
+    if (f->scale.whole) {
+        ZR_TRY(filter_whole(self, "scale", &f->scale, err));
+        for (size_t i = 0; i < n; i++)
+            w[i] = zr_numpy_wrap(&f->dtype, w[i] * f->scale.u);
+        zr_block_put_whole(&f->astype, dst, w, n, sign);
+        return ZARR_OK;
+    }
+    for (size_t i = 0; i < n; i++)
+        v[i] = (sign ? (double)(int64_t)w[i] : (double)w[i]) * f->scale.f;
+real:
+    for (size_t i = 0; i < n; i++)
+        v[i] = rint(v[i]);
+    zr_block_put_real(&f->astype, dst, v, n);
+out:
+    return st;
+}
+
+/* Bits stay, those of NaN too. */
+static void filter_copy(const struct zr_numpy_type *from, const struct zr_numpy_type *to,
+                        uint8_t *dst, const uint8_t *src, size_t n)
+{
+    const uint32_t parts = from->kind == 'c' ? 2 : 1;
+
+    if (from->big == to->big)
+        memcpy(dst, src, n * from->item_bytes);
+    else
+        zr_byteswap(dst, src, n * parts, from->item_bytes / parts);
+}
+
+static void filter_cast(const struct zr_numpy_type *from, const struct zr_numpy_type *to,
+                        uint8_t *dst, const uint8_t *src, size_t n)
+{
+    uint64_t w[ZR_BLOCK];
+    double v[ZR_BLOCK];
+
+    if (from->kind == to->kind && from->item_bytes == to->item_bytes) {
+        filter_copy(from, to, dst, src, n);
+    } else if (from->kind == 'c' || to->kind == 'c' ||
+               (from->kind == 'f' && to->kind == 'f' &&
+                ZR_MIN(from->item_bytes, to->item_bytes) == 2)) {
+        for (size_t i = 0; i < n; i++)
+            zr_numpy_cast(from, to, src + i * from->item_bytes, dst + i * to->item_bytes);
+    } else if (from->kind == 'f') {
+        zr_block_real(from, src, n, v);
+        zr_block_put_real(to, dst, v, n);
+    } else {
+        zr_block_whole(from, src, n, w);
+        zr_block_put_whole(to, dst, w, n, from->kind == 'i');
+    }
+}
+
+static zarr_status filter_encode_block(const struct filter_self *self, uint8_t *dst,
+                                       const uint8_t *src, size_t n, zarr_error *err)
+{
+    const struct zr_filter *f = &self->f;
+    const unsigned width = filter_width(&f->dtype);
+    double v[ZR_BLOCK];
+
+    if (f->kind == ZR_FILTER_ASTYPE) {
+        filter_cast(&f->dtype, &f->astype, dst, src, n);
+        return ZARR_OK;
+    }
+    if (f->kind == ZR_FILTER_SCALE && f->dtype.kind != 'f')
+        return filter_scale_whole(self, dst, src, n, err);
+    zr_block_real(&f->dtype, src, n, v);
+    if (f->kind == ZR_FILTER_QUANTIZE) {
+        filter_quantize(width, f->quantum, v, n);
+    } else {
+        filter_scale(width, f->offset.f, f->scale.f, v, n);
+        for (size_t i = 0; i < n; i++)
+            v[i] = rint(v[i]);
+    }
+    zr_block_put_real(&f->astype, dst, v, n);
+    return ZARR_OK;
+}
+
+static zarr_status filter_decode_block(const struct filter_self *self, uint8_t *dst,
+                                       const uint8_t *src, size_t n, zarr_error *err)
+{
+    const struct zr_filter *f = &self->f;
+    double v[ZR_BLOCK];
+
+    ZR_UNUSED(err);
+    if (f->kind != ZR_FILTER_SCALE) {
+        filter_cast(&f->astype, &f->dtype, dst, src, n);
+        return ZARR_OK;
+    }
+    zr_block_real(&f->astype, src, n, v);
+    filter_unscale(filter_width(&f->astype), f->scale.f, f->offset.f, v, n);
+    zr_block_put_real(&f->dtype, dst, v, n);
+    return ZARR_OK;
+}
+
+/* ---- chunks ---------------------------------------------------------------------------
+ */
+
+static zarr_status filter_run(const struct filter_self *self, const struct zr_span *io,
+                              bool encode, size_t n, zarr_error *err)
+{
+    const struct zr_filter *f = &self->f;
+    const size_t from = encode ? f->dtype.item_bytes : f->astype.item_bytes;
+    const size_t to = encode ? f->astype.item_bytes : f->dtype.item_bytes;
+    const struct zr_delta delta = {f->dtype, f->astype};
+    zarr_status st = ZARR_OK;
+
+    if (f->kind == ZR_FILTER_DELTA) {
+        (f->unit.kind ? zr_delta_times : zr_delta_run)(&delta, encode, io->dst, io->src,
+                                                       n);
+        return ZARR_OK;
+    }
+    for (size_t at = 0; at < n && st == ZARR_OK; at += ZR_BLOCK)
+        st = (encode ? filter_encode_block
+                     : filter_decode_block)(self, io->dst + at * to, io->src + at * from,
+                                            ZR_MIN(n - at, (size_t)ZR_BLOCK), err);
+    return st;
+}
+
+static zarr_status filter_one(const struct filter_self *self, const struct zr_span *io,
+                              bool encode, size_t *used, zarr_error *err)
+{
+    const size_t from = encode ? self->f.dtype.item_bytes : self->f.astype.item_bytes;
+    const size_t to = encode ? self->f.astype.item_bytes : self->f.dtype.item_bytes;
+    const size_t n = io->src_bytes / from;
+
+    if (io->src_bytes % from)
+        return zr_fail(err, encode ? ZARR_ERR_INVALID : ZARR_ERR_CORRUPT,
+                       "%s: %zu bytes are no whole number of elements of %zu", self->name,
+                       io->src_bytes, from);
+    if (n > io->dst_bytes / to)
+        return zr_too_long(err, self->name, io->dst_bytes);
+    *used = n * to;
+    return filter_run(self, io, encode, n, err);
+}
+
+static zarr_status filter_decode_one(void *self, const struct zr_span *io, size_t *used,
+                                     zarr_codec_exec *exec, zarr_error *err)
+{
+    ZR_UNUSED(exec);
+    return filter_one(self, io, false, used, err);
+}
+
+static zarr_status filter_decode(void *self, zarr_codec_job *jobs, uint64_t n,
+                                 zarr_codec_exec *exec, zarr_error *err)
+{
+    return zr_jobs_each(filter_decode_one, self, jobs, n, exec, err);
+}
+
+static zarr_status filter_encode_one(void *self, const struct zr_span *io, size_t *used,
+                                     zarr_codec_exec *exec, zarr_error *err)
+{
+    ZR_UNUSED(exec);
+    return filter_one(self, io, true, used, err);
+}
+
+static zarr_status filter_encode(void *self, zarr_codec_job *jobs, uint64_t n,
+                                 zarr_codec_exec *exec, zarr_error *err)
+{
+    return zr_jobs_each(filter_encode_one, self, jobs, n, exec, err);
+}
+
+#define FILTER_VTABLE(table, id)                                                         \
+    const zarr_codec_impl_vtable table = {                                               \
+        .struct_size = sizeof(zarr_codec_impl_vtable),                                   \
+        .caps = ZARR_CODEC_CAN_DECODE | ZARR_CODEC_CAN_ENCODE | ZARR_CODEC_SAFE |        \
+                ZARR_CODEC_DETERMINISTIC,                                                \
+        .codec = id,                                                                     \
+        .impl = "cpu.zarrc",                                                             \
+        .in_kinds = ZR_HOST_KINDS,                                                       \
+        .out_kinds = ZR_HOST_KINDS,                                                      \
+        .bind = filter_bind,                                                             \
+        .encode = filter_encode,                                                         \
+        .decode = filter_decode,                                                         \
+        .close = filter_close,                                                           \
+    }
+FILTER_VTABLE(zr_cpu_delta, "delta");
+FILTER_VTABLE(zr_cpu_delta_array, "numcodecs.delta");
+FILTER_VTABLE(zr_cpu_fixedscaleoffset, "fixedscaleoffset");
+FILTER_VTABLE(zr_cpu_fixedscaleoffset_array, "numcodecs.fixedscaleoffset");
+FILTER_VTABLE(zr_cpu_quantize, "quantize");
+FILTER_VTABLE(zr_cpu_quantize_array, "numcodecs.quantize");
+FILTER_VTABLE(zr_cpu_astype, "astype");
+FILTER_VTABLE(zr_cpu_astype_array, "numcodecs.astype");

@@ -1,0 +1,507 @@
+/*
+ * codecs/filters/filter_spec.c - numcodecs' filters that compute: delta,
+ * fixedscaleoffset, quantize, astype. Each exists twice: in v2 it is a filter over bytes
+ * that names its own data types, byte order included; v3's "numcodecs.<id>" is the same
+ * arithmetic between arrays, in front of `bytes`, where a byte order that it names means
+ * nothing. Numbers of the configuration keep their spelling: to NumPy 10 is no 10.0. As
+ * numcodecs has it, a fill value is not computed with, only brought to the other type.
+ * Times are int64 to delta (time spans) and astype, with a unit that stays what it is.
+ * Thread class: plain functions.
+ */
+#include "codecs/filters/filter.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define FILTER_NAME 24 /* "<M8[2147483647generic]" */
+
+struct filter_form {  /* what one of them says */
+    const char *name; /* v2 id */
+    enum zr_filter_kind kind;
+    const char *known[6];
+    const char *dtype, *astype; /* names of the members for the two types */
+    const char *kinds, *rule;   /* types that fit both sides */
+};
+static const struct filter_form filter_forms[] = {
+    {"delta",
+     ZR_FILTER_DELTA,
+     {"dtype", "astype", NULL},
+     "dtype",
+     "astype",
+     "iufc",
+     "integers, floats of 16 to 64 bits or complex numbers"},
+    {"fixedscaleoffset",
+     ZR_FILTER_SCALE,
+     {"scale", "offset", "dtype", "astype", NULL},
+     "dtype",
+     "astype",
+     "iuf",
+     "integers or floats of 16 to 64 bits"},
+    {"quantize",
+     ZR_FILTER_QUANTIZE,
+     {"digits", "dtype", "astype", NULL},
+     "dtype",
+     "astype",
+     "f",
+     "floats of 16 to 64 bits"},
+    {"astype",
+     ZR_FILTER_ASTYPE,
+     {"encode_dtype", "decode_dtype", NULL},
+     "decode_dtype",
+     "encode_dtype",
+     "biufc",
+     "bools, integers, floats of 16 to 64 bits or complex numbers"},
+};
+
+static const struct filter_form *filter_form(const char *name)
+{
+    if (zr_starts_with(name, "numcodecs."))
+        name += strlen("numcodecs.");
+    for (size_t i = 0; i < ZR_COUNT(filter_forms); i++)
+        if (zr_streq(filter_forms[i].name, name))
+            return &filter_forms[i];
+    return NULL;
+}
+
+/* ---- members ---------------------------------------------------------------------- */
+
+/* Counts of times are integers to those that do no more than subtract and copy. */
+static bool filter_type_parse(const struct filter_form *form, const char *text,
+                              struct zr_numpy_type *type, struct zr_numpy_unit *unit)
+{
+    *unit = (struct zr_numpy_unit){0};
+    if (zr_numpy_parse(text, type))
+        return strchr(form->kinds, type->kind) != NULL;
+    return (form->kind == ZR_FILTER_DELTA || form->kind == ZR_FILTER_ASTYPE) &&
+           zr_numpy_parse_time(text, type, unit);
+}
+
+static zarr_status filter_type(const zarr_codec_spec *raw, const struct filter_form *form,
+                               const char *member, struct zr_numpy_type *type,
+                               struct zr_numpy_unit *unit, zarr_error *err)
+{
+    const char *text = zarr_codec_spec_text(raw, member);
+
+    if (filter_type_parse(form, text, type, unit))
+        return ZARR_OK;
+    if (text)
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED, "%s: %s \"%s\" is no type of %s",
+                       form->name, member, text, form->rule);
+    return zr_conf_refuse(raw, member, "a NumPy type such as \"<i4\"", err);
+}
+
+/* NumPy sums neither dates, nor time spans with others; casts are copies of the counts.
+ */
+static zarr_status filter_times(const struct filter_form *form, const struct zr_filter *f,
+                                zarr_error *err)
+{
+    const bool same = zr_streq(f->unit.text, f->asunit.text);
+
+    if (!f->unit.kind && !f->asunit.kind)
+        return ZARR_OK;
+    if (form->kind == ZR_FILTER_DELTA) {
+        if (same && f->unit.kind == 'm' && f->asunit.kind == 'm')
+            return ZARR_OK;
+        return zr_fail(
+            err, ZARR_ERR_UNSUPPORTED,
+            "delta: of times, only differences of timedelta64 in its own unit");
+    }
+    if (f->unit.kind && f->asunit.kind
+            ? same
+            : strchr("iu", f->dtype.kind) != NULL && strchr("iu", f->astype.kind) != NULL)
+        return ZARR_OK;
+    return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                   "astype: times become integers or times of the same unit, no others");
+}
+
+/* NumPy sums complex numbers into no others, and loses their imaginary parts elsewhere.
+ */
+static zarr_status filter_fit(const struct filter_form *form, const struct zr_filter *f,
+                              zarr_error *err)
+{
+    if (form->kind != ZR_FILTER_DELTA ||
+        (f->dtype.kind == 'c') == (f->astype.kind == 'c'))
+        return filter_times(form, f, err);
+    return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                   "%s: one of %s and %s is complex, must be both or none", form->name,
+                   form->dtype, form->astype);
+}
+
+/* A finite number; whole ones fit 64 bits. */
+static zarr_status filter_factor(const zarr_codec_spec *raw,
+                                 const struct filter_form *form, const char *member,
+                                 struct zr_filter_factor *out, zarr_error *err)
+{
+    const struct zr_json *v = zr_json_get(raw->members, member);
+    int64_t number = 0;
+    char text[64];
+
+    *out = (struct zr_filter_factor){0};
+    if (zr_json_is(v, ZR_JSON_NUMBER) && !strpbrk(v->u.text.ptr, ".eEIN")) {
+        out->whole = true;
+        if (zr_json_u64(v, &out->u)) {
+            out->f = (double)out->u;
+            return ZARR_OK;
+        }
+        if (zr_json_i64(v, &number)) {
+            out->minus = true;
+            out->u = (uint64_t)number;
+            out->f = (double)number;
+            return ZARR_OK;
+        }
+    } else if (zr_json_is(v, ZR_JSON_NUMBER) && zr_json_f64(v, &out->f) &&
+               isfinite(out->f)) {
+        out->minus = out->f < 0;
+        return ZARR_OK;
+    }
+    return zr_fail(err, ZARR_ERR_INVALID,
+                   "%s: %s is %s, must be a finite number, whole ones of 64 bits",
+                   form->name, member, zr_json_excerpt(v, text, sizeof text));
+}
+
+/* The step that numcodecs derives from the digits. What its own arithmetic cannot do is
+ * refused. */
+static zarr_status filter_quantum(const zarr_codec_spec *raw, double *out,
+                                  zarr_error *err)
+{
+    int64_t digits = 0;
+    double exponent;
+
+    if (!zr_conf_has(raw, "digits"))
+        return zr_fail(err, ZARR_ERR_INVALID, "quantize: digits is missing");
+    if (zarr_codec_spec_i64(raw, "digits", &digits) != 0 || digits < -300 || digits > 300)
+        return zr_conf_refuse(raw, "digits", "an integer from -300 to 300", err);
+    exponent = log10(pow(10.0, -(double)digits));
+    exponent = exponent < 0 ? floor(exponent) : ceil(exponent);
+    *out = pow(2.0, ceil(log2(pow(10.0, -exponent))));
+    return ZARR_OK;
+}
+
+zarr_status zr_filter_read(const zarr_codec_spec *spec, const zarr_dtype *array,
+                           struct zr_filter *out, zarr_error *err)
+{
+    const struct filter_form *form = filter_form(zarr_codec_spec_name(spec));
+    const bool big = !zr_host_is_little();
+    zarr_status st = ZARR_OK;
+
+    *out = (struct zr_filter){0};
+    if (!form)
+        return zr_internal(err);
+    out->kind = form->kind;
+    if (array && !zr_conf_has(spec, form->dtype)) {
+        if (!filter_type_parse(form, zarr_dtype_v2(array), &out->dtype, &out->unit))
+            ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                           "%s: elements of type %s, must be %s", form->name,
+                           zr_dtype_label(array), form->rule));
+    } else {
+        ZR_TRY(filter_type(spec, form, form->dtype, &out->dtype, &out->unit, err));
+    }
+    out->astype = out->dtype;
+    out->asunit = out->unit;
+    if (zr_conf_has(spec, form->astype) || form->kind == ZR_FILTER_ASTYPE)
+        ZR_TRY(filter_type(spec, form, form->astype, &out->astype, &out->asunit, err));
+    ZR_TRY(filter_fit(form, out, err));
+    if (form->kind == ZR_FILTER_SCALE) {
+        ZR_TRY(filter_factor(spec, form, "offset", &out->offset, err));
+        ZR_TRY(filter_factor(spec, form, "scale", &out->scale, err));
+    }
+    if (form->kind == ZR_FILTER_QUANTIZE)
+        ZR_TRY(filter_quantum(spec, &out->quantum, err));
+    if (array) {
+        out->dtype.big = out->dtype.item_bytes > 1 && big;
+        out->astype.big = out->astype.item_bytes > 1 && big;
+    }
+out:
+    return st;
+}
+
+/* "<i4", "<M8[s]" */
+static void filter_print(const struct zr_numpy_type *type,
+                         const struct zr_numpy_unit *unit, char name[FILTER_NAME])
+{
+    if (unit->kind)
+        (void)snprintf(name, FILTER_NAME, "%c%c8[%s]", type->big ? '>' : '<', unit->kind,
+                       unit->text);
+    else
+        zr_numpy_print(type, name);
+}
+
+static void filter_put_type(struct zr_conf_text *t, const char *member,
+                            const struct zr_numpy_type *type,
+                            const struct zr_numpy_unit *unit)
+{
+    char name[FILTER_NAME];
+
+    filter_print(type, unit, name);
+    zr_conf_put_word(t, member, name);
+}
+
+/* Absent types are left out, all else stays as it is. */
+static zarr_status filter_write(const zarr_codec_spec *raw,
+                                const struct filter_form *form, const struct zr_filter *f,
+                                struct zr_conf_text *t, size_t *text_bytes,
+                                zarr_error *err)
+{
+    for (size_t i = 0; form->known[i]; i++) {
+        const bool is_dtype = zr_streq(form->known[i], form->dtype);
+        const bool is_astype = zr_streq(form->known[i], form->astype);
+
+        if (is_dtype && f->dtype.kind)
+            filter_put_type(t, form->dtype, &f->dtype, &f->unit);
+        else if (is_astype && f->astype.kind)
+            filter_put_type(t, form->astype, &f->astype, &f->asunit);
+        else if (!is_dtype && !is_astype)
+            zr_conf_put_json(t, raw, form->known[i]);
+    }
+    return zr_conf_end(t, text_bytes, err);
+}
+
+/* In v3 the decoded type may be left to the array. */
+static zarr_status filter_canonical(const zarr_codec_spec *raw, int format, char *text,
+                                    size_t cap, size_t *text_bytes, zarr_error *err)
+{
+    const struct filter_form *form = filter_form(zarr_codec_spec_name(raw));
+    const bool array = (raw->vt->flags & ZARR_CODEC_SPEC_V3) != 0;
+    struct zr_filter f = {0};
+    struct zr_filter_factor factor;
+    zarr_status st = ZARR_OK;
+    struct zr_conf_text t;
+    double quantum = 0;
+
+    ZR_TRY(zr_conf_known(raw, format, form->known, err));
+    if (!array || form->kind == ZR_FILTER_DELTA || zr_conf_has(raw, form->dtype))
+        ZR_TRY(filter_type(raw, form, form->dtype, &f.dtype, &f.unit, err));
+    f.astype = f.dtype;
+    f.asunit = f.unit;
+    if (zr_conf_has(raw, form->astype) || form->kind == ZR_FILTER_ASTYPE)
+        ZR_TRY(filter_type(raw, form, form->astype, &f.astype, &f.asunit, err));
+    ZR_TRY(filter_fit(form, &f, err));
+    if (form->kind == ZR_FILTER_SCALE) {
+        ZR_TRY(filter_factor(raw, form, "scale", &factor, err));
+        ZR_TRY(filter_factor(raw, form, "offset", &factor, err));
+    }
+    if (form->kind == ZR_FILTER_QUANTIZE)
+        ZR_TRY(filter_quantum(raw, &quantum, err));
+    zr_conf_open(&t, text, cap);
+    ZR_TRY(filter_write(raw, form, &f, &t, text_bytes, err));
+out:
+    return st;
+}
+
+/* Only the types that the configuration names; others have kind 0. */
+static zarr_status filter_named(const zarr_codec_spec *spec,
+                                const struct filter_form *form, struct zr_filter *f,
+                                zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    *f = (struct zr_filter){.kind = form->kind};
+    if (zr_conf_has(spec, form->dtype))
+        ZR_TRY(filter_type(spec, form, form->dtype, &f->dtype, &f->unit, err));
+    if (zr_conf_has(spec, form->astype))
+        ZR_TRY(filter_type(spec, form, form->astype, &f->astype, &f->asunit, err));
+out:
+    return st;
+}
+
+/* v2: the types have the order of the bytes that flow; between arrays they have none. */
+static zarr_status filter_spell(const zarr_codec_spec *spec, zarr_codec_spelling *how,
+                                char *text, size_t cap, size_t *text_bytes,
+                                zarr_error *err)
+{
+    const struct filter_form *form = filter_form(zarr_codec_spec_name(spec));
+    const bool array = spec->vt->kind == ZARR_CODEC_ARRAY_ARRAY;
+    const bool big = how->format == 2 && (how->flags & ZARR_SPELLING_BIG_ENDIAN);
+    zarr_status st = ZARR_OK;
+    struct zr_conf_text t;
+    struct zr_filter f;
+
+    *text_bytes = 0;
+    if (how->format == 2 ? !array : !(how->flags & ZARR_SPELLING_BETWEEN_ARRAYS))
+        return ZARR_OK;
+    ZR_TRY(filter_named(spec, form, &f, err));
+    f.dtype.big = f.dtype.item_bytes > 1 && big;
+    f.astype.big = f.astype.item_bytes > 1 && big;
+    zr_conf_open(&t, text, cap);
+    st = filter_write(spec, form, &f, &t, text_bytes, err);
+out:
+    return st;
+}
+
+/* Names the types that a filter between arrays has left to them. */
+static zarr_status filter_complete(const zarr_codec_spec *spec, const zarr_chunk_spec *in,
+                                   const zarr_chunk_spec *array, char *text, size_t cap,
+                                   size_t *text_bytes, zarr_error *err)
+{
+    const struct filter_form *form = filter_form(zarr_codec_spec_name(spec));
+    zarr_status st = ZARR_OK;
+    struct zr_conf_text t;
+    struct zr_filter f;
+
+    ZR_UNUSED(array);
+    *text_bytes = 0;
+    if (zr_conf_has(spec, form->dtype) && zr_conf_has(spec, form->astype))
+        return ZARR_OK;
+    ZR_TRY(zr_filter_read(spec, in->dtype, &f, err));
+    f.dtype.big = f.astype.big = false;
+    zr_conf_open(&t, text, cap);
+    st = filter_write(spec, form, &f, &t, text_bytes, err);
+out:
+    return st;
+}
+
+static zarr_status filter_elements(const zarr_codec_spec *spec, const char *in,
+                                   zarr_codec_elements *out, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    struct zr_filter f;
+
+    ZR_UNUSED(in);
+    _Static_assert(FILTER_NAME <= ZARR_ELEMENTS_NAME, "names fit");
+    ZR_TRY(zr_filter_read(spec, NULL, &f, err));
+    filter_print(&f.dtype, &f.unit, out->takes);
+    filter_print(&f.astype, &f.asunit, out->gives);
+out:
+    return st;
+}
+
+/* numcodecs' delta and fixedscaleoffset flatten what they get. */
+static void filter_pass_flat(const zarr_codec_spec *spec, zarr_codec_front *front)
+{
+    ZR_UNUSED(spec);
+    front->flags |= ZARR_FRONT_FLAT;
+    front->flags &= ~(uint32_t)ZARR_FRONT_TRANSPOSED;
+}
+
+/* ---- over bytes ----------------------------------------------------------------------
+ */
+
+static zarr_status filter_resolve(const zarr_codec_spec *spec, const zarr_chunk_spec *in,
+                                  zarr_chunk_spec *out, void *fill_out, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    struct zr_filter f;
+
+    ZR_UNUSED(fill_out);
+    ZR_TRY(zr_filter_read(spec, NULL, &f, err));
+    if (in->exact && in->n_bytes % f.dtype.item_bytes)
+        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
+                       "%s: %" PRIu64 " bytes are no whole number of elements of %d",
+                       spec->vt->name, in->n_bytes, f.dtype.item_bytes));
+    out->item_bytes_hint = f.astype.item_bytes;
+    if (!zr_mul_u64(in->n_bytes / f.dtype.item_bytes, f.astype.item_bytes, &out->n_bytes))
+        st = zr_fail(err, ZARR_ERR_LIMIT, "%s: a chunk of %" PRIu64 " bytes is too large",
+                     spec->vt->name, in->n_bytes);
+out:
+    return st;
+}
+
+/* ---- between arrays ------------------------------------------------------------------
+ */
+
+/* Without the order, which is this machine's here: texts are the same on all. */
+static void filter_type_name(const struct zr_numpy_type *type,
+                             const struct zr_numpy_unit *unit, char name[FILTER_NAME])
+{
+    struct zr_numpy_type little = *type;
+
+    little.big = false;
+    filter_print(&little, unit, name);
+}
+
+static bool is_count(const zarr_dtype *dtype)
+{
+    const uint32_t kind = zarr_dtype_kind(dtype);
+
+    return kind == ZARR_KIND_INT || kind == ZARR_KIND_UINT ||
+           kind == ZARR_KIND_DATETIME || kind == ZARR_KIND_TIMEDELTA;
+}
+
+/* NumPy's view of the array's bits: numcodecs takes any as wide; in v3 zarr-python
+ * assigns what comes back, which keeps the bits of integers and times only. */
+static bool filter_views(const zarr_codec_spec *spec, const zarr_dtype *array,
+                         const zarr_dtype *dtype, const struct zr_filter *f)
+{
+    if (zarr_dtype_item_bytes(array) != f->dtype.item_bytes)
+        return false;
+    return (spec->front.flags & ZARR_FRONT_V2_FILTER) || zarr_dtype_equal(dtype, array) ||
+           (is_count(array) && is_count(dtype));
+}
+
+static zarr_status filter_array_resolve(const zarr_codec_spec *spec,
+                                        const zarr_chunk_spec *in, zarr_chunk_spec *out,
+                                        void *fill_out, zarr_error *err)
+{
+    const struct filter_form *form = filter_form(zarr_codec_spec_name(spec));
+    const zarr_dtype *dtype = NULL;
+    zarr_status st = ZARR_OK;
+    struct zr_filter f;
+    char name[FILTER_NAME];
+
+    ZR_TRY(zr_filter_read(spec, in->dtype, &f, err));
+    filter_type_name(&f.dtype, &f.unit, name);
+    ZR_TRY(zarr_codec_spec_dtype(spec, name, &dtype, err));
+    if (!filter_views(spec, in->dtype, dtype, &f))
+        ZR_TRY(zr_fail(err,
+                       zarr_dtype_item_bytes(in->dtype) == f.dtype.item_bytes
+                           ? ZARR_ERR_UNSUPPORTED
+                           : ZARR_ERR_INVALID,
+                       "%s: %s \"%s\" is not the array's, %s", form->name, form->dtype,
+                       name, zr_dtype_label(in->dtype)));
+    filter_type_name(&f.astype, &f.asunit, name);
+    ZR_TRY(zarr_codec_spec_dtype(spec, name, &out->dtype, err));
+    if (in->fill) {
+        zr_numpy_cast(&f.dtype, &f.astype, in->fill, fill_out);
+        out->fill = fill_out;
+    }
+out:
+    return st;
+}
+
+/* Integers come back from any as wide; sums of floats do not, nor sums of integers of
+ * both kinds, which NumPy takes in floats. */
+static int filter_lossy(const zarr_codec_spec *spec, const zarr_chunk_spec *in)
+{
+    struct zr_filter f;
+    bool narrow;
+
+    if (zr_filter_read(spec, in->dtype, &f, NULL) != ZARR_OK ||
+        f.kind == ZR_FILTER_SCALE || f.kind == ZR_FILTER_QUANTIZE ||
+        (f.kind == ZR_FILTER_DELTA && f.unit.kind)) /* behind a NaT all are */
+        return 1;
+    narrow = f.astype.item_bytes < f.dtype.item_bytes;
+    if (f.dtype.kind == f.astype.kind)
+        return narrow || (f.kind == ZR_FILTER_DELTA && !strchr("iu", f.dtype.kind));
+    return narrow || f.kind == ZR_FILTER_DELTA || !strchr("iu", f.dtype.kind) ||
+           !strchr("iu", f.astype.kind);
+}
+
+#define FILTER_SPEC(id, table, more, on)                                                 \
+    const zarr_codec_spec_vtable table = {                                               \
+        .struct_size = sizeof(zarr_codec_spec_vtable),                                   \
+        .flags = ZARR_CODEC_SPEC_NUMCODECS,                                              \
+        .name = id,                                                                      \
+        .kind = ZARR_CODEC_BYTES_BYTES,                                                  \
+        .canonical = filter_canonical,                                                   \
+        .resolve = filter_resolve,                                                       \
+        .spell = filter_spell,                                                           \
+        .elements = filter_elements,                                                     \
+    };                                                                                   \
+    const zarr_codec_spec_vtable table##_array = {                                       \
+        .struct_size = sizeof(zarr_codec_spec_vtable),                                   \
+        .flags = ZARR_CODEC_SPEC_V3 | (more),                                            \
+        .name = "numcodecs." id,                                                         \
+        .kind = ZARR_CODEC_ARRAY_ARRAY,                                                  \
+        .canonical = filter_canonical,                                                   \
+        .resolve = filter_array_resolve,                                                 \
+        .lossy = filter_lossy,                                                           \
+        .complete = filter_complete,                                                     \
+        .spell = filter_spell,                                                           \
+        .pass = (on),                                                                    \
+    }
+FILTER_SPEC("delta", zr_spec_delta, ZARR_CODEC_SPEC_KEEPS_SHAPE, filter_pass_flat);
+FILTER_SPEC("fixedscaleoffset", zr_spec_fixedscaleoffset, ZARR_CODEC_SPEC_ELEMENTWISE,
+            filter_pass_flat);
+FILTER_SPEC("quantize", zr_spec_quantize, ZARR_CODEC_SPEC_ELEMENTWISE, NULL);
+FILTER_SPEC("astype", zr_spec_astype, ZARR_CODEC_SPEC_ELEMENTWISE, NULL);

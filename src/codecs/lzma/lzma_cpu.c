@@ -1,0 +1,289 @@
+/*
+ * codecs/lzma/lzma_cpu.c - numcodecs' lzma by liblzma, in its three containers. .xz and
+ * .lzma may be several streams one behind the other (.xz with zeros between); what is
+ * behind the last one and begins none is damage. A stream says how much memory its
+ * decoder needs: beyond MEMORY_ALWAYS and twice the chunk we refuse.
+ * The library's state is kept by thread: setting it up anew reuses its memory.
+ */
+#include "codecs/lzma/lzma_filters.h"
+
+#include <lzma.h>
+
+/* Preset 9, the largest, needs 65 MiB. */
+#define MEMORY_ALWAYS (UINT64_C(128) << 20)
+
+enum {
+    LZMA_XZ = 1,
+    LZMA_ALONE = 2,
+    LZMA_RAW = 3
+};
+
+struct lzma_self {
+    const zarr_allocator *alloc;
+    int format;
+    uint32_t preset;
+    lzma_check check;
+    uint64_t memory;                             /* most that a decoder may take */
+    lzma_filter filter[ZR_LZMA_FILTERS_MAX + 1]; /* first id UNKNOWN: none said */
+    lzma_options_lzma lzma;
+    lzma_options_delta delta[ZR_LZMA_FILTERS_MAX];
+    lzma_options_bcj bcj[ZR_LZMA_FILTERS_MAX];
+};
+
+/* ---- binding ---------------------------------------------------------------------- */
+
+static bool lzma_set_lzma(lzma_options_lzma *o, const struct zr_lzma_filter *f)
+{
+    const int64_t *m = f->member;
+
+    if (lzma_lzma_preset(o, m[ZR_LZMA_PRESET] < 0 ? LZMA_PRESET_DEFAULT
+                                                  : (uint32_t)m[ZR_LZMA_PRESET]))
+        return false;
+    if (m[ZR_LZMA_DICT_SIZE] >= 0)
+        o->dict_size = (uint32_t)m[ZR_LZMA_DICT_SIZE];
+    if (m[ZR_LZMA_LC] >= 0)
+        o->lc = (uint32_t)m[ZR_LZMA_LC];
+    if (m[ZR_LZMA_LP] >= 0)
+        o->lp = (uint32_t)m[ZR_LZMA_LP];
+    if (m[ZR_LZMA_PB] >= 0)
+        o->pb = (uint32_t)m[ZR_LZMA_PB];
+    if (m[ZR_LZMA_MODE] >= 0)
+        o->mode = (lzma_mode)m[ZR_LZMA_MODE];
+    if (m[ZR_LZMA_NICE_LEN] >= 0)
+        o->nice_len = (uint32_t)m[ZR_LZMA_NICE_LEN];
+    if (m[ZR_LZMA_MF] >= 0)
+        o->mf = (lzma_match_finder)m[ZR_LZMA_MF];
+    if (m[ZR_LZMA_DEPTH] >= 0)
+        o->depth = (uint32_t)m[ZR_LZMA_DEPTH];
+    return true;
+}
+
+static bool lzma_set_filters(struct lzma_self *self, const zarr_codec_spec *spec)
+{
+    struct zr_lzma_filter f[ZR_LZMA_FILTERS_MAX];
+    const uint32_t n = zr_spec_lzma_filters(spec, f);
+
+    for (uint32_t i = 0; i < n; i++) {
+        const int64_t dist = f[i].member[ZR_LZMA_DIST],
+                      start = f[i].member[ZR_LZMA_START_OFFSET];
+
+        self->filter[i].id = (lzma_vli)f[i].id;
+        if (self->filter[i].id == LZMA_FILTER_DELTA) {
+            self->delta[i].type = LZMA_DELTA_TYPE_BYTE;
+            self->delta[i].dist = dist < 0 ? 1 : (uint32_t)dist;
+            self->filter[i].options = &self->delta[i];
+        } else if (i + 1 < n) {
+            self->bcj[i].start_offset = start < 0 ? 0 : (uint32_t)start;
+            self->filter[i].options = &self->bcj[i];
+        } else {
+            self->filter[i].options = &self->lzma;
+            if (!lzma_set_lzma(&self->lzma, &f[i]))
+                return false;
+        }
+        if (!lzma_filter_decoder_is_supported(self->filter[i].id))
+            return false;
+    }
+    self->filter[n].id = LZMA_VLI_UNKNOWN;
+    return true;
+}
+
+static zarr_status lzma_check_memory(const struct lzma_self *self, uint64_t needs,
+                                     zarr_error *err)
+{
+    if (needs <= self->memory)
+        return ZARR_OK;
+    return zr_fail(err, ZARR_ERR_LIMIT,
+                   "lzma: decoding takes %" PRIu64 " bytes of memory, more than %" PRIu64,
+                   needs, self->memory);
+}
+
+static void lzma_close(void *self)
+{
+    if (self)
+        zr_free(((struct lzma_self *)self)->alloc, self);
+}
+
+static zarr_status lzma_bind(void **out, const zarr_codec_spec *spec,
+                             const zarr_chunk_spec *decoded, zarr_error *err)
+{
+    const zarr_allocator *alloc = zarr_codec_spec_allocator(spec);
+    struct lzma_self *self = zr_calloc(alloc, 1, sizeof *self);
+    int64_t format = LZMA_XZ, check = -1, preset = LZMA_PRESET_DEFAULT;
+    zarr_status st = ZARR_OK;
+
+    if (!self)
+        return zr_fail_memory(err, sizeof *self);
+    (void)zarr_codec_spec_i64(spec, "format", &format);
+    (void)zarr_codec_spec_i64(spec, "check", &check);
+    (void)zarr_codec_spec_i64(spec, "preset", &preset);
+    self->alloc = alloc;
+    self->format = (int)format;
+    self->preset = (uint32_t)preset;
+    self->check = check < 0 ? LZMA_CHECK_CRC64 : (lzma_check)check;
+    if (!zr_mul_u64(decoded->n_bytes, 2, &self->memory) ||
+        !zr_add_u64(self->memory, MEMORY_ALWAYS, &self->memory))
+        self->memory = UINT64_MAX;
+    if (!lzma_set_filters(self, spec)) {
+        st = zr_fail(err, ZARR_ERR_UNSUPPORTED, "lzma: this liblzma lacks a filter");
+        goto out;
+    }
+    if (self->format == LZMA_RAW)
+        ZR_TRY(lzma_check_memory(self, lzma_raw_decoder_memusage(self->filter), err));
+    *out = self; /* moved */
+    self = NULL;
+out:
+    lzma_close(self);
+    return st;
+}
+
+static zarr_status lzma_thread_open(void **state, zarr_error *err)
+{
+    const lzma_stream fresh = LZMA_STREAM_INIT;
+    lzma_stream *z = zr_malloc(NULL, sizeof *z);
+
+    if (!z)
+        return zr_fail_memory(err, sizeof *z);
+    *z = fresh;
+    *state = z;
+    return ZARR_OK;
+}
+
+static void lzma_thread_close(void *state)
+{
+    if (!state)
+        return;
+    lzma_end(state);
+    zr_free(NULL, state);
+}
+
+/* ---- decoding --------------------------------------------------------------------- */
+
+static lzma_ret lzma_start_decoder(const struct lzma_self *self, lzma_stream *z)
+{
+    if (self->format == LZMA_XZ)
+        return lzma_stream_decoder(z, self->memory, LZMA_CONCATENATED);
+    return self->format == LZMA_ALONE ? lzma_alone_decoder(z, self->memory)
+                                      : lzma_raw_decoder(z, self->filter);
+}
+
+/* The room is full and the stream not at its end: is there more, or is the end missing?
+ */
+static bool lzma_has_more(lzma_stream *z)
+{
+    uint8_t spare = 0;
+
+    z->next_out = &spare;
+    z->avail_out = 1;
+    return lzma_code(z, LZMA_FINISH) != LZMA_MEM_ERROR && z->avail_out == 0;
+}
+
+static zarr_status lzma_explain(const struct lzma_self *self, lzma_stream *z, lzma_ret rc,
+                                size_t room, zarr_error *err)
+{
+    if (rc == LZMA_MEM_ERROR)
+        return zr_fail_memory(err, 0);
+    if (rc == LZMA_MEMLIMIT_ERROR)
+        return lzma_check_memory(self, lzma_memusage(z), err);
+    if (rc == LZMA_BUF_ERROR && !z->avail_out && lzma_has_more(z))
+        return zr_too_long(err, "lzma", room);
+    return zr_fail(err, ZARR_ERR_CORRUPT, "lzma: %s",
+                   rc == LZMA_BUF_ERROR       ? "truncated stream"
+                   : rc == LZMA_FORMAT_ERROR  ? "no stream where one should start"
+                   : rc == LZMA_OPTIONS_ERROR ? "a stream with options nobody knows"
+                                              : "damaged stream");
+}
+
+static zarr_status lzma_decode_one(void *self_ptr, const struct zr_span *io, size_t *used,
+                                   zarr_codec_exec *exec, zarr_error *err)
+{
+    const struct lzma_self *self = self_ptr;
+    lzma_stream *z = exec->thread_state;
+    lzma_ret rc = LZMA_OK;
+
+    z->next_in = io->src;
+    z->avail_in = io->src_bytes;
+    z->next_out = io->dst;
+    z->avail_out = io->dst_bytes;
+    do {
+        rc = lzma_start_decoder(self, z);
+        while (rc == LZMA_OK)
+            rc = lzma_code(z, LZMA_FINISH);
+        if (rc != LZMA_STREAM_END)
+            return lzma_explain(self, z, rc, io->dst_bytes, err);
+    } while (z->avail_in && self->format != LZMA_RAW);
+    if (z->avail_in)
+        return zr_fail(err, ZARR_ERR_CORRUPT,
+                       "lzma: %zu bytes behind the end of the stream", z->avail_in);
+    *used = io->dst_bytes - z->avail_out;
+    return ZARR_OK;
+}
+
+static zarr_status lzma_decode(void *self, zarr_codec_job *jobs, uint64_t n,
+                               zarr_codec_exec *exec, zarr_error *err)
+{
+    return zr_jobs_each(lzma_decode_one, self, jobs, n, exec, err);
+}
+
+/* ---- encoding --------------------------------------------------------------------- */
+
+static lzma_ret lzma_start_encoder(const struct lzma_self *self, lzma_stream *z)
+{
+    lzma_options_lzma options;
+
+    if (self->format == LZMA_RAW)
+        return lzma_raw_encoder(z, self->filter);
+    if (self->format == LZMA_XZ)
+        return self->filter[0].id == LZMA_VLI_UNKNOWN
+                   ? lzma_easy_encoder(z, self->preset, self->check)
+                   : lzma_stream_encoder(z, self->filter, self->check);
+    if (self->filter[0].id != LZMA_VLI_UNKNOWN)
+        return lzma_alone_encoder(z, &self->lzma);
+    return lzma_lzma_preset(&options, self->preset) ? LZMA_OPTIONS_ERROR
+                                                    : lzma_alone_encoder(z, &options);
+}
+
+static zarr_status lzma_encode_one(void *self_ptr, const struct zr_span *io, size_t *used,
+                                   zarr_codec_exec *exec, zarr_error *err)
+{
+    const struct lzma_self *self = self_ptr;
+    lzma_stream *z = exec->thread_state;
+    lzma_ret rc = lzma_start_encoder(self, z);
+
+    z->next_in = io->src;
+    z->avail_in = io->src_bytes;
+    z->next_out = io->dst;
+    z->avail_out = io->dst_bytes;
+    while (rc == LZMA_OK)
+        rc = lzma_code(z, LZMA_FINISH);
+    *used = io->dst_bytes - z->avail_out;
+    if (rc == LZMA_STREAM_END)
+        return ZARR_OK;
+    if (rc == LZMA_MEM_ERROR)
+        return zr_fail_memory(err, 0);
+    if (rc == LZMA_BUF_ERROR)
+        return zr_no_room(err, "lzma");
+    return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                   "lzma: this liblzma cannot encode with these filters or this check");
+}
+
+static zarr_status lzma_encode(void *self, zarr_codec_job *jobs, uint64_t n,
+                               zarr_codec_exec *exec, zarr_error *err)
+{
+    return zr_jobs_each(lzma_encode_one, self, jobs, n, exec, err);
+}
+
+const zarr_codec_impl_vtable zr_cpu_lzma = {
+    .struct_size = sizeof(zarr_codec_impl_vtable),
+    .caps = ZARR_CODEC_CAN_DECODE | ZARR_CODEC_CAN_ENCODE | ZARR_CODEC_SAFE |
+            ZARR_CODEC_DETERMINISTIC,
+    .codec = "lzma",
+    .impl = "cpu.liblzma",
+    .in_kinds = ZR_HOST_KINDS,
+    .out_kinds = ZR_HOST_KINDS,
+    .bind = lzma_bind,
+    .thread_open = lzma_thread_open,
+    .thread_close = lzma_thread_close,
+    .encode = lzma_encode,
+    .decode = lzma_decode,
+    .close = lzma_close,
+};

@@ -1,0 +1,130 @@
+/*
+ * codecs/n5/n5_spec.c - `n5_default`: blocks of N5 in its default mode. A header with the
+ * block's own shape, numbers big-endian, then the elements: first dimension fastest,
+ * big-endian, through one compressor at most. Its chain says the same in Zarr's words and
+ * nothing else is allowed in it: a full transpose, `bytes`, one bytes->bytes codec.
+ * Blocks at the array's edge may be cut or padded, so no size follows from the metadata.
+ * Thread class: plain functions.
+ */
+#include "codecs/codecs_int.h"
+
+enum {
+    N5_NDIM_MAX = 65535
+};
+
+static zarr_status n5_check_chain(const zarr_codec_spec *raw, zarr_error *err)
+{
+    const struct zr_sub_chain *sub = zr_spec_sub(raw, "codecs");
+    const struct zr_chain *chain = sub ? sub->chain : NULL;
+
+    if (!chain)
+        return zr_fail(err, ZARR_ERR_INVALID, "n5_default: codecs are missing");
+    if (chain->n < 2 || chain->n > 3 || chain->a2b != 1 ||
+        chain->codec[0].structure.kind != ZR_STRUCTURE_TRANSPOSE ||
+        chain->codec[1].structure.kind != ZR_STRUCTURE_BYTES)
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "n5_default: codecs must be transpose, bytes and at most one "
+                       "bytes->bytes codec");
+    return ZARR_OK;
+}
+
+static zarr_status n5_canonical(const zarr_codec_spec *raw, int format, char *text,
+                                size_t cap, size_t *text_bytes, zarr_error *err)
+{
+    static const char *const known[] = {"codecs", NULL};
+    zarr_status st = ZARR_OK;
+    struct zr_conf_text t;
+
+    ZR_TRY(zr_conf_known(raw, format, known, err));
+    ZR_TRY(n5_check_chain(raw, err));
+    zr_conf_open(&t, text, cap);
+    zr_conf_put_raw(&t, "\"codecs\":");
+    zr_conf_put_raw(&t, zarr_codec_spec_chain_json(raw, "codecs"));
+    zr_conf_close(&t, text_bytes);
+out:
+    return st;
+}
+
+/* What N5 has: integers of 8 to 64 bits, floats of 32 and 64. */
+static bool n5_takes(const zarr_dtype *dtype)
+{
+    struct zr_number n;
+
+    if (!zr_number_of(dtype, &n) || n.parts != 1 || n.bits != 8 * n.bytes)
+        return false;
+    return n.kind != ZARR_KIND_FLOAT ||
+           (n.special == ZR_FLOAT_IEEE && (n.bits == 32 || n.bits == 64));
+}
+
+static zarr_status n5_check_array(const zarr_codec_spec *spec, const zarr_chunk_spec *in,
+                                  zarr_error *err)
+{
+    const struct zr_chain *chain = zr_spec_sub(spec, "codecs")->chain;
+    const struct zarr_codec_spec *bytes = &chain->codec[1];
+    uint8_t order[ZARR_MAX_RANK] = {0};
+    zarr_status st = ZARR_OK;
+
+    if (!n5_takes(in->dtype))
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                       "n5_default: N5 has no data type %s, must be an integer of 8 to "
+                       "64 bits, float32 or float64",
+                       zr_dtype_label(in->dtype));
+    ZR_TRY(zr_spec_order(&chain->codec[0], in->ndim, order, err));
+    for (int32_t i = 0; i < in->ndim; i++) {
+        if (order[i] != in->ndim - 1 - i)
+            return zr_fail(err, ZARR_ERR_INVALID,
+                           "n5_default: the transpose must reverse all dimensions");
+        if (in->shape[i] > UINT32_MAX)
+            return zr_fail(err, ZARR_ERR_INVALID,
+                           "n5_default: a chunk's edge of %" PRIu64
+                           ", at most 2^32 - 1 can be said",
+                           in->shape[i]);
+    }
+    if (zr_dtype_has_order(in->dtype) && bytes->structure.stored.order != ZARR_ORDER_BIG)
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "n5_default: bytes: endian must be \"big\"");
+out:
+    return st;
+}
+
+static zarr_status n5_resolve(const zarr_codec_spec *spec, const zarr_chunk_spec *in,
+                              zarr_chunk_spec *out, void *fill_out, zarr_error *err)
+{
+    zarr_chunk_spec inner = {0};
+    zarr_status st = ZARR_OK;
+
+    ZR_UNUSED(fill_out);
+    _Static_assert(ZARR_MAX_RANK <= N5_NDIM_MAX,
+                   "the header counts dimensions in 16 bits");
+    ZR_TRY(zr_spec_needs_length(spec, in, err));
+    ZR_TRY(n5_check_array(spec, in, err));
+    ZR_TRY(zarr_codec_spec_chain_resolve(spec, "codecs", in, &inner, err));
+    out->n_bytes = UINT64_MAX;
+    out->exact = 0;
+    out->item_bytes_hint = 1;
+out:
+    return st;
+}
+
+static zarr_status n5_chain_input(const zarr_codec_spec *spec, const char *member,
+                                  const zarr_chunk_spec *in, zarr_chunk_spec *out,
+                                  zarr_error *err)
+{
+    ZR_UNUSED(spec);
+    ZR_UNUSED(member);
+    ZR_UNUSED(err);
+    *out = *in;
+    return ZARR_OK;
+}
+
+static const char *const n5_chains[] = {"codecs", NULL};
+const zarr_codec_spec_vtable zr_spec_n5_default = {
+    .struct_size = sizeof(zarr_codec_spec_vtable),
+    .flags = ZARR_CODEC_SPEC_V3,
+    .name = "n5_default",
+    .kind = ZARR_CODEC_ARRAY_BYTES,
+    .canonical = n5_canonical,
+    .resolve = n5_resolve,
+    .chains = n5_chains,
+    .chain_input = n5_chain_input,
+};

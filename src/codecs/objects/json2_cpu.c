@@ -1,0 +1,338 @@
+/*
+ * codecs/objects/json2_cpu.c - json2 for text, bools and numbers, spelled as Python's
+ * json does it. Reading goes through our parser, whose document stays with the thread
+ * until the next chunk, because elements point into it; it gets no more values than the
+ * chunk's shape needs.
+ */
+#include "codecs/objects/objects_run.h"
+#include "json/json.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- json2, out ----------------------------------------------------------------------
+ */
+
+static void json_put_unit(struct zr_put *p, unsigned unit)
+{
+    static const char digits[] = "0123456789abcdef";
+    const char text[6] = {'\\',
+                          'u',
+                          digits[unit >> 12 & 15],
+                          digits[unit >> 8 & 15],
+                          digits[unit >> 4 & 15],
+                          digits[unit & 15]};
+
+    zr_put_bytes(p, text, sizeof text);
+}
+
+static void json_put_ascii(struct zr_put *p, unsigned char c, bool ascii)
+{
+    static const char named[] = "\"\\\b\f\n\r\t", letters[] = "\"\\bfnrt";
+    const char *hit = c ? strchr(named, c) : NULL;
+
+    if (hit) {
+        zr_put_byte(p, '\\');
+        zr_put_byte(p, (unsigned char)letters[hit - named]);
+    } else if (c < 0x20 || (c == 0x7f && ascii)) {
+        json_put_unit(p, c);
+    } else {
+        zr_put_byte(p, c);
+    }
+}
+
+static void json_put_point(struct zr_put *p, const unsigned char *s, size_t n)
+{
+    uint32_t c = s[0] & (0x7Fu >> n);
+
+    for (size_t i = 1; i < n; i++)
+        c = c << 6 | (s[i] & 0x3F);
+    if (c >= 0x10000) {
+        c -= 0x10000;
+        json_put_unit(p, 0xD800 | (c >> 10 & 0x3FF));
+        c = 0xDC00 | (c & 0x3FF);
+    }
+    json_put_unit(p, c);
+}
+
+/* Spelled as Python's json does it. */
+static void json_put_text(struct zr_put *p, const zarr_vlen *item, bool ascii)
+{
+    const unsigned char *s = item->data;
+    uint64_t left = item->bytes;
+
+    zr_put_byte(p, '"');
+    while (left > 0) {
+        size_t n = *s < 0x80 ? 1 : *s < 0xE0 ? 2 : *s < 0xF0 ? 3 : 4;
+
+        n = (size_t)ZR_MIN((uint64_t)n,
+                           left); /* counted before it is known to be UTF-8 */
+        if (*s < 0x80)
+            json_put_ascii(p, *s, ascii);
+        else if (ascii)
+            json_put_point(p, s, n);
+        else
+            zr_put_bytes(p, s, n);
+        s += n;
+        left -= n;
+    }
+    zr_put_byte(p, '"');
+}
+
+static void json_put_number(const struct zr_objects *self, struct zr_put *p,
+                            const uint8_t *item)
+{
+    const struct zr_numpy_value v = zr_numpy_load(&self->type, item);
+    char text[48];
+
+    if (self->type.kind == 'b')
+        (void)snprintf(text, sizeof text, v.u ? "true" : "false");
+    else if (self->type.kind == 'f')
+        (void)zr_format_f64(text, sizeof text, v.d);
+    else if (self->type.kind == 'i')
+        (void)snprintf(text, sizeof text, "%" PRId64, (int64_t)v.u);
+    else
+        (void)snprintf(text, sizeof text, "%" PRIu64, v.u);
+    zr_put_word(p, text);
+}
+
+static void json_put_element(const struct zr_objects *self, struct zr_put *p,
+                             const uint8_t *items, uint64_t i)
+{
+    zarr_vlen item;
+
+    if (self->type.kind) {
+        json_put_number(self, p, items + i * self->each);
+        return;
+    }
+    item = zr_objects_item(items, i);
+    json_put_text(p, &item, self->json.ascii);
+}
+
+static void json_put(const struct zr_objects *self, struct zr_put *p,
+                     const uint8_t *items)
+{
+    struct zr_nest nest;
+    char number[24], type[ZR_OBJECTS_TYPE];
+
+    zr_nest_begin(&nest, self, self->n > 0);
+    zr_put_byte(p, '[');
+    zr_objects_type_name(self, type);
+    for (uint64_t i = 0; i < self->n; i++) {
+        for (int32_t d = nest.open; d <= nest.leaf; d++)
+            zr_put_byte(p, '[');
+        json_put_element(self, p, items, i);
+        zr_nest_step(&nest);
+        for (int32_t d = nest.open; d <= nest.leaf; d++)
+            zr_put_byte(p, ']');
+        zr_put_word(p, self->json.comma);
+    }
+    zr_put_byte(p, '"');
+    zr_put_word(p, type);
+    zr_put_byte(p, '"');
+    zr_put_word(p, self->json.comma);
+    zr_put_byte(p, '[');
+    for (int32_t d = 0; d < nest.ndim; d++) {
+        zr_put_word(p, d ? self->json.comma : "");
+        (void)snprintf(number, sizeof number, "%" PRIu64, nest.dims[d]);
+        zr_put_word(p, number);
+    }
+    zr_put_word(p, "]]");
+}
+
+/* ---- json2, in -----------------------------------------------------------------------
+ */
+
+struct json_thread {
+    struct zr_json_doc doc;
+    bool open;
+};
+
+static zarr_status json_thread_open(void **state, zarr_error *err)
+{
+    *state = zr_calloc(NULL, 1, sizeof(struct json_thread));
+    return *state ? ZARR_OK : zr_fail_memory(err, sizeof(struct json_thread));
+}
+
+static void json_thread_close(void *state)
+{
+    struct json_thread *t = state;
+
+    if (t && t->open)
+        zr_json_doc_deinit(&t->doc);
+    zr_free(NULL, t);
+}
+
+/* No more values than texts in lists of the chunk's shape need. */
+static zarr_status json_read(const struct zr_objects *self, struct json_thread *t,
+                             const struct zr_span *io, zarr_error *err)
+{
+    uint64_t tokens = 0;
+    zarr_limits limits = {.json_depth = (uint32_t)self->ndim + 2,
+                          .string_bytes = ZR_MAX(io->src_bytes, (size_t)1)};
+    zarr_status st = ZARR_OK;
+
+    if (!zr_mul_u64(self->n, (uint64_t)self->ndim + 1, &tokens) ||
+        !zr_add_u64(tokens, 4 + (uint64_t)self->ndim, &tokens))
+        tokens = UINT64_MAX;
+    limits.json_tokens = tokens;
+    if (t->open)
+        zr_json_doc_reset(&t->doc);
+    else
+        zr_json_doc_init(&t->doc, self->alloc);
+    t->open = true;
+    st = zr_json_parse(&t->doc, (const char *)io->src, io->src_bytes, &limits, err);
+    if (st == ZARR_ERR_LIMIT)
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                       "json2: there are more values than %" PRIu64
+                       " elements: lists and objects are not done",
+                       self->n);
+    return st == ZARR_OK ? st : zr_prefix(err, st, "json2");
+}
+
+static zarr_status json2_number(const struct zr_objects *self, const struct zr_json *v,
+                                uint64_t i, uint8_t *to, zarr_error *err)
+{
+    struct zr_numpy_value n = {0};
+    char text[48], kind = 0;
+    bool truth = false;
+    int64_t minus = 0;
+
+    if (zr_json_bool(v, &truth)) {
+        kind = 'b';
+        n.u = truth;
+    } else if (zr_json_u64(v, &n.u)) {
+        kind = 'u';
+    } else if (zr_json_i64(v, &minus)) {
+        kind = 'i';
+        n.u = (uint64_t)minus;
+    } else if (zr_json_f64(v, &n.d)) {
+        kind = 'f';
+    }
+    if (kind && self->type.kind == 'f' && kind != 'b') { /* -0 is no integer */
+        kind = 'f';
+        (void)zr_json_f64(v, &n.d);
+    }
+    return zr_objects_number(self, kind, n, zr_json_excerpt(v, text, sizeof text), i, to,
+                             err);
+}
+
+static zarr_status json_item(const struct zr_objects *self, const struct zr_json *v,
+                             uint64_t i, uint8_t *to, zarr_error *err)
+{
+    zarr_vlen item = {0};
+    char text[48];
+
+    if (self->type.kind)
+        return json2_number(self, v, i, to, err);
+    if (v->type == ZR_JSON_STRING)
+        item = (zarr_vlen){v->u.text.ptr, v->u.text.bytes};
+    else if (!self->missing ||
+             !(v->type == ZR_JSON_NULL ||
+               (v->type == ZR_JSON_NUMBER && zr_streq(v->u.text.ptr, "0"))))
+        return zr_objects_no_text(self, zr_json_excerpt(v, text, sizeof text), i, err);
+    memcpy(to, &item, sizeof item);
+    return ZARR_OK;
+}
+
+/* The type and the shape. */
+static zarr_status json_tail(const struct zr_objects *self, const struct zr_nest *nest,
+                             const struct zr_json *type, zarr_error *err)
+{
+    const struct zr_json *shape = type->next, *v = NULL;
+    zarr_status st = ZARR_OK;
+    uint64_t size = 0;
+
+    if (type->type != ZR_JSON_STRING)
+        return zr_objects_wrong_list(self, nest->dims[0], err);
+    ZR_TRY(zr_objects_type(self, type->u.text.ptr, type->u.text.bytes, err));
+    if (!zr_json_is(shape, ZR_JSON_ARRAY) || zr_json_count(shape) != (size_t)nest->ndim)
+        return zr_objects_wrong_shape(self, err);
+    v = shape->u.kids.first;
+    for (int32_t d = 0; d < nest->ndim; d++, v = v->next)
+        if (!zr_json_u64(v, &size) || size != nest->dims[d])
+            return zr_objects_wrong_shape(self, err);
+out:
+    return st;
+}
+
+static zarr_status json_decode_one(void *self_ptr, const struct zr_span *io, size_t *used,
+                                   zarr_codec_exec *exec, zarr_error *err)
+{
+    const struct zr_objects *self = self_ptr;
+    struct json_thread *t = exec->thread_state;
+    const struct zr_json *next[ZARR_MAX_RANK] = {NULL}, *root = NULL, *v = NULL;
+    zarr_status st = ZARR_OK;
+    struct zr_nest nest;
+
+    if (io->dst_bytes / self->each < self->n)
+        return zr_no_room(err, self->codec);
+    ZR_TRY(json_read(self, t, io, err));
+    root = t->doc.root;
+    zr_nest_begin(&nest, self,
+                  zr_json_is(root, ZR_JSON_ARRAY) && self->n &&
+                      (self->ndim < 2 || zr_json_is(root->u.kids.first, ZR_JSON_ARRAY)));
+    if (!zr_json_is(root, ZR_JSON_ARRAY) || zr_json_count(root) < 2 ||
+        zr_json_count(root) - 2 != nest.dims[0])
+        return zr_objects_wrong_list(self, nest.dims[0], err);
+    next[0] = root->u.kids.first;
+    for (uint64_t i = 0; i < self->n; i++) {
+        for (int32_t d = nest.open; d <= nest.leaf; d++) {
+            v = next[d - 1];
+            if (v->type != ZR_JSON_ARRAY || zr_json_count(v) != nest.dims[d])
+                return zr_objects_damaged(self, "is in no list of the chunk's shape", i,
+                                          err);
+            next[d - 1] = v->next;
+            next[d] = v->u.kids.first;
+        }
+        v = next[nest.leaf];
+        ZR_TRY(json_item(self, v, i, io->dst + i * self->each, err));
+        next[nest.leaf] = v->next;
+        zr_nest_step(&nest);
+    }
+    ZR_TRY(json_tail(self, &nest, next[0], err));
+    *used = (size_t)self->n * self->each;
+out:
+    return st;
+}
+
+static zarr_status json_encode_one(void *self, const struct zr_span *io, size_t *used,
+                                   zarr_codec_exec *exec, zarr_error *err)
+{
+    ZR_UNUSED(exec);
+    return zr_objects_encode(self, json_put, io, used, err);
+}
+
+static zarr_status json_decode(void *self, zarr_codec_job *jobs, uint64_t n,
+                               zarr_codec_exec *exec, zarr_error *err)
+{
+    return zr_jobs_each(json_decode_one, self, jobs, n, exec, err);
+}
+
+static zarr_status json_encode(void *self, zarr_codec_job *jobs, uint64_t n,
+                               zarr_codec_exec *exec, zarr_error *err)
+{
+    return zr_jobs_each(json_encode_one, self, jobs, n, exec, err);
+}
+
+static uint64_t json_size_hint(void *self, const zarr_codec_job *job, int encode)
+{
+    return encode ? zr_objects_size(self, json_put, job) : 0;
+}
+
+const zarr_codec_impl_vtable zr_cpu_json2 = {
+    .struct_size = sizeof(zarr_codec_impl_vtable),
+    .caps = ZARR_CODEC_CAN_DECODE | ZARR_CODEC_CAN_ENCODE | ZARR_CODEC_SAFE |
+            ZARR_CODEC_DETERMINISTIC | ZARR_CODEC_FOR_V2,
+    .codec = "json2",
+    .impl = "cpu.zarrc",
+    .in_kinds = ZR_HOST_KINDS,
+    .out_kinds = ZR_HOST_KINDS,
+    .bind = zr_objects_bind,
+    .thread_open = json_thread_open,
+    .thread_close = json_thread_close,
+    .encode = json_encode,
+    .decode = json_decode,
+    .close = zr_objects_close,
+    .size_hint = json_size_hint,
+};

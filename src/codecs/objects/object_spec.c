@@ -1,0 +1,327 @@
+/*
+ * codecs/objects/object_spec.c - what numcodecs makes of arrays of Python objects, as far
+ * as the objects are text: categorize (labels as numbers), json2 and msgpack2 (a list of
+ * the elements with type and shape behind them; of bools and numbers, too). All are v2's
+ * alone, where the first filter takes the place that array->bytes codecs have in v3
+ * (meta/array_v2.c). Members that only change how Python sees the same bytes are kept.
+ * Thread class: plain functions.
+ */
+#include "codecs/objects/objects.h"
+
+#include <string.h>
+
+static zarr_status object_put(const zarr_codec_spec *raw, const char *const *known,
+                              char *text, size_t cap, size_t *text_bytes, zarr_error *err)
+{
+    struct zr_conf_text t;
+
+    zr_conf_open(&t, text, cap);
+    for (; *known; known++)
+        zr_conf_put_json(&t, raw, *known);
+    return zr_conf_end(&t, text_bytes, err);
+}
+
+static zarr_status object_wrong_type(const zarr_codec_spec *spec, const zarr_dtype *dtype,
+                                     const char *rule, zarr_error *err)
+{
+    return zr_fail(err, ZARR_ERR_UNSUPPORTED, "%s: elements of type %s, %s",
+                   spec->vt->name, zr_dtype_label(dtype), rule);
+}
+
+static void object_any_length(zarr_chunk_spec *out)
+{
+    out->n_bytes = UINT64_MAX;
+    out->exact = 0;
+    out->item_bytes_hint = 1;
+}
+
+#define OBJECT_RULE                                                                      \
+    "only text of any length (|O), bools, integers and floats of 16 to 64 bits are done"
+
+bool zr_object_number(const zarr_dtype *dtype, struct zr_numpy_type *out)
+{
+    if (zr_numpy_parse(zarr_dtype_v2(dtype), out) && out->kind != 'c')
+        return true;
+    *out = (struct zr_numpy_type){0};
+    return false;
+}
+
+/* How many elements a chunk has; false: none that json2 and msgpack2 keep. */
+static bool object_count(const zarr_chunk_spec *in, uint64_t *n)
+{
+    struct zr_numpy_type number;
+
+    if (zarr_dtype_kind(in->dtype) == ZARR_KIND_STRING)
+        *n = in->n_bytes / sizeof(zarr_vlen);
+    else if (zr_object_number(in->dtype, &number))
+        *n = in->n_bytes / number.item_bytes;
+    else
+        return false;
+    return true;
+}
+
+/* ---- json2 ------------------------------------------------------------------------ */
+
+static const char *const json_members[] = {
+    "encoding", "skipkeys",   "ensure_ascii", "check_circular", "allow_nan",
+    "indent",   "separators", "sort_keys",    "strict",         NULL};
+
+/* Between elements: a comma, and blanks around it if that is said. */
+static bool json_comma(const struct zr_json *v, const char **out)
+{
+    const char *text = zr_json_string(v);
+
+    *out = text;
+    if (!text)
+        return false;
+    text += strspn(text, " \n\r\t");
+    return *text == ',' && text[1 + strspn(text + 1, " \n\r\t")] == '\0';
+}
+
+zarr_status zr_spec_json2(const zarr_codec_spec *spec, struct zr_json2 *out,
+                          zarr_error *err)
+{
+    const char *encoding = zarr_codec_spec_text(spec, "encoding");
+    const struct zr_json *separators = zr_json_get(spec->members, "separators");
+    int ascii = 1, nan = 1;
+    zarr_status st = ZARR_OK;
+
+    *out = (struct zr_json2){.comma = zr_conf_has(spec, "indent") ? ", " : ","};
+    ZR_TRY(zr_conf_bool(spec, "ensure_ascii", &ascii, err));
+    ZR_TRY(zr_conf_bool(spec, "allow_nan", &nan, err));
+    out->finite = !nan;
+    out->ascii = ascii != 0 || (encoding && zr_streq(encoding, "ascii"));
+    if (zr_conf_has(spec, "encoding") &&
+        (!encoding || (!zr_streq(encoding, "utf-8") && !zr_streq(encoding, "utf8") &&
+                       !zr_streq(encoding, "ascii"))))
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                       "json2: encoding \"%.64s\", \"utf-8\" and \"ascii\" are known",
+                       encoding ? encoding : "?");
+    if (zr_conf_has(spec, "separators") &&
+        (!zr_json_is(separators, ZR_JSON_ARRAY) || zr_json_count(separators) != 2 ||
+         !json_comma(separators->u.kids.first, &out->comma)))
+        st = zr_conf_refuse(spec, "separators", "two texts, a comma in the first", err);
+out:
+    return st;
+}
+
+static zarr_status json_canonical(const zarr_codec_spec *raw, int format, char *text,
+                                  size_t cap, size_t *text_bytes, zarr_error *err)
+{
+    struct zr_json2 ignored;
+    zarr_status st = ZARR_OK;
+
+    ZR_UNUSED(format);
+    ZR_TRY(zr_spec_json2(raw, &ignored, err));
+    st = object_put(raw, json_members, text, cap, text_bytes, err);
+out:
+    return st;
+}
+
+static zarr_status json_resolve(const zarr_codec_spec *spec, const zarr_chunk_spec *in,
+                                zarr_chunk_spec *out, void *fill_out, zarr_error *err)
+{
+    uint64_t n = 0;
+
+    ZR_UNUSED(fill_out);
+    if (!object_count(in, &n))
+        return object_wrong_type(spec, in->dtype, OBJECT_RULE, err);
+    object_any_length(out);
+    return ZARR_OK;
+}
+
+const zarr_codec_spec_vtable zr_spec_text_json = {
+    .struct_size = sizeof(zarr_codec_spec_vtable),
+    .flags = ZARR_CODEC_SPEC_V2,
+    .name = "json2",
+    .kind = ZARR_CODEC_ARRAY_BYTES,
+    .canonical = json_canonical,
+    .resolve = json_resolve,
+};
+
+/* ---- msgpack2 --------------------------------------------------------------------- */
+
+static const char *const msgpack_members[] = {"raw", "use_single_float", "use_bin_type",
+                                              NULL};
+
+static zarr_status msgpack_canonical(const zarr_codec_spec *raw, int format, char *text,
+                                     size_t cap, size_t *text_bytes, zarr_error *err)
+{
+    int bytes = 0, ignored = 0;
+    zarr_status st = ZARR_OK;
+
+    ZR_UNUSED(format);
+    ZR_TRY(zr_conf_bool(raw, "raw", &bytes, err));
+    ZR_TRY(zr_conf_bool(raw, "use_single_float", &ignored, err));
+    ZR_TRY(zr_conf_bool(raw, "use_bin_type", &ignored, err));
+    if (bytes) {
+        st = zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                     "msgpack2: with raw its elements are bytes; only text is done");
+        goto out;
+    }
+    st = object_put(raw, msgpack_members, text, cap, text_bytes, err);
+out:
+    return st;
+}
+
+/* Its lists have 32 bits for their length, and two entries more than elements. */
+static zarr_status msgpack_resolve(const zarr_codec_spec *spec, const zarr_chunk_spec *in,
+                                   zarr_chunk_spec *out, void *fill_out, zarr_error *err)
+{
+    uint64_t n = 0;
+
+    ZR_UNUSED(fill_out);
+    if (!object_count(in, &n))
+        return object_wrong_type(spec, in->dtype, OBJECT_RULE, err);
+    if (in->ndim == 0)
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                       "msgpack2: an array without dimensions has no such form");
+    if (n > UINT32_MAX - 2)
+        return zr_fail(
+            err, ZARR_ERR_INVALID,
+            "msgpack2: chunks of %" PRIu64 " elements, at most 2^32 - 3 can be said", n);
+    object_any_length(out);
+    return ZARR_OK;
+}
+
+const zarr_codec_spec_vtable zr_spec_text_msgpack = {
+    .struct_size = sizeof(zarr_codec_spec_vtable),
+    .flags = ZARR_CODEC_SPEC_V2,
+    .name = "msgpack2",
+    .kind = ZARR_CODEC_ARRAY_BYTES,
+    .canonical = msgpack_canonical,
+    .resolve = msgpack_resolve,
+};
+
+/* ---- categorize ------------------------------------------------------------------- */
+
+static bool categorize_is_object(const char *dtype)
+{
+    return dtype &&
+           (zr_streq(dtype, "|O") || zr_streq(dtype, "O") || zr_streq(dtype, "object"));
+}
+
+/* Elements that the codes can tell apart, 0 left out. */
+static uint64_t categorize_most(const struct zr_numpy_type *type)
+{
+    return UINT64_MAX >> (64 - 8 * type->item_bytes + (type->kind == 'i'));
+}
+
+zarr_status zr_spec_categorize(const zarr_codec_spec *spec, struct zr_categorize *out,
+                               zarr_error *err)
+{
+    const struct zr_json *labels = zr_json_get(spec->members, "labels");
+    const char *astype = zarr_codec_spec_text(spec, "astype");
+
+    *out = (struct zr_categorize){.astype = {'u', 1, false}};
+    if (zr_conf_has(spec, "astype") &&
+        (!zr_numpy_parse(astype, &out->astype) ||
+         (out->astype.kind != 'i' && out->astype.kind != 'u')))
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                       "categorize: astype \"%.64s\" is no integer of 8 to 64 bits",
+                       astype ? astype : "?");
+    if (!zr_json_is(labels, ZR_JSON_ARRAY))
+        return zr_conf_refuse(spec, "labels", "a list of texts", err);
+    out->label = labels->u.kids.first;
+    out->n = zr_json_count(labels);
+    for (const struct zr_json *v = out->label; v; v = v->next)
+        if (v->type != ZR_JSON_STRING)
+            return zr_conf_refuse(spec, "labels", "a list of texts", err);
+    if (out->n > categorize_most(&out->astype))
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "categorize: %" PRIu64 " labels, astype \"%s\" has numbers for "
+                       "%" PRIu64,
+                       out->n, astype ? astype : "|u1", categorize_most(&out->astype));
+    return ZARR_OK;
+}
+
+static zarr_status categorize_canonical(const zarr_codec_spec *raw, int format,
+                                        char *text, size_t cap, size_t *text_bytes,
+                                        zarr_error *err)
+{
+    static const char *const known[] = {"labels", "dtype", "astype", NULL};
+    const char *dtype = zarr_codec_spec_text(raw, "dtype");
+    struct zr_categorize ignored;
+    zarr_status st = ZARR_OK;
+
+    ZR_UNUSED(format);
+    ZR_TRY(zr_spec_categorize(raw, &ignored, err));
+    if (!dtype)
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "categorize: dtype must be \"|O\" or a NumPy type such as "
+                       "\"<U8\"");
+    st = object_put(raw, known, text, cap, text_bytes, err);
+out:
+    return st;
+}
+
+/* What the array has must be what the filter says it makes. */
+static zarr_status categorize_type(const zarr_codec_spec *spec, const zarr_dtype *dtype,
+                                   zarr_error *err)
+{
+    const char *text = zarr_codec_spec_text(spec, "dtype");
+    const bool big = spec->front.flags & ZARR_FRONT_BIG_ENDIAN;
+    const zarr_dtype *own = NULL;
+    uint32_t order = ZARR_ORDER_NATIVE;
+    zarr_status st = ZARR_OK;
+
+    if (zarr_dtype_kind(dtype) == ZARR_KIND_STRING && categorize_is_object(text))
+        return ZARR_OK;
+    if (zarr_dtype_kind(dtype) != ZARR_KIND_UTF32 &&
+        zarr_dtype_kind(dtype) != ZARR_KIND_STRING)
+        return object_wrong_type(spec, dtype, "only text is done", err);
+    if (!categorize_is_object(text))
+        ZR_TRY(zr_dtype_find(spec->dtypes, text, &own, &order, err));
+    if (!own || !zarr_dtype_equal(own, dtype) || (order == ZARR_ORDER_BIG) != big)
+        st = zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                     "categorize: dtype \"%.64s\" is not the array's, %s%s", text,
+                     zarr_dtype_kind(dtype) != ZARR_KIND_UTF32 ? ""
+                     : big                                     ? "big-endian "
+                                                               : "little-endian ",
+                     zr_dtype_label(dtype));
+out:
+    return st;
+}
+
+static zarr_status categorize_resolve(const zarr_codec_spec *spec,
+                                      const zarr_chunk_spec *in, zarr_chunk_spec *out,
+                                      void *fill_out, zarr_error *err)
+{
+    const uint64_t each = zarr_dtype_item_bytes(in->dtype);
+    struct zr_categorize c;
+    zarr_status st = ZARR_OK;
+
+    ZR_UNUSED(fill_out);
+    ZR_TRY(zr_spec_categorize(spec, &c, err));
+    ZR_TRY(categorize_type(spec, in->dtype, err));
+    out->item_bytes_hint = c.astype.item_bytes;
+    if (!each || !zr_mul_u64(in->n_bytes / each, c.astype.item_bytes, &out->n_bytes))
+        st =
+            zr_fail(err, ZARR_ERR_LIMIT,
+                    "categorize: a chunk of %" PRIu64 " bytes is too large", in->n_bytes);
+out:
+    return st;
+}
+
+/* The text that it takes has an order of its own. */
+static zarr_status categorize_elements(const zarr_codec_spec *spec, const char *in,
+                                       zarr_codec_elements *out, zarr_error *err)
+{
+    const char *dtype = zarr_codec_spec_text(spec, "dtype");
+
+    ZR_UNUSED(in);
+    ZR_UNUSED(err);
+    if (dtype && *dtype == '>')
+        out->takes[0] = '>';
+    return ZARR_OK;
+}
+
+const zarr_codec_spec_vtable zr_spec_categorized = {
+    .struct_size = sizeof(zarr_codec_spec_vtable),
+    .flags = ZARR_CODEC_SPEC_V2,
+    .name = "categorize",
+    .kind = ZARR_CODEC_ARRAY_BYTES,
+    .canonical = categorize_canonical,
+    .resolve = categorize_resolve,
+    .elements = categorize_elements,
+};

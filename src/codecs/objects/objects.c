@@ -1,0 +1,279 @@
+/*
+ * codecs/objects/objects.c - what json2 and msgpack2 share: the chunk as lists in lists,
+ * what is refused, and output that is counted before it is written. Of texts, elements
+ * that are none are refused, but for null and 0, with which zarr-python fills what was
+ * never written: they are empty text where that is the fill value, too. Thread class:
+ * plain functions.
+ */
+#include "codecs/objects/objects_run.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+zarr_status zr_objects_bind(void **out, const zarr_codec_spec *spec,
+                            const zarr_chunk_spec *decoded, zarr_error *err)
+{
+    const zarr_allocator *alloc = zarr_codec_spec_allocator(spec);
+    struct zr_objects *self = zr_calloc(alloc, 1, sizeof *self);
+    zarr_status st = ZARR_OK;
+    zarr_vlen fill = {0};
+    int bin = 1, single = 0;
+
+    if (!self)
+        return zr_fail_memory(err, sizeof *self);
+    self->alloc = alloc;
+    self->codec = zarr_codec_spec_name(spec);
+    self->each = sizeof(zarr_vlen);
+    if (zr_object_number(decoded->dtype, &self->type)) {
+        self->each = self->type.item_bytes;
+        self->type.big = self->each > 1 && !zr_host_is_little();
+    }
+    self->n = decoded->n_bytes / self->each;
+    self->ndim = decoded->ndim;
+    memcpy(self->shape, decoded->shape, sizeof self->shape);
+    if (decoded->fill && !self->type.kind)
+        memcpy(&fill, decoded->fill, sizeof fill);
+    self->missing = fill.bytes == 0;
+    (void)zarr_codec_spec_bool(spec, "use_bin_type", &bin);
+    (void)zarr_codec_spec_bool(spec, "use_single_float", &single);
+    self->short_text = bin != 0;
+    self->single = single != 0;
+    if (zr_streq(self->codec, "json2"))
+        ZR_TRY(zr_spec_json2(spec, &self->json, err));
+    *out = self; /* moved */
+    self = NULL;
+out:
+    zr_free(alloc, self);
+    return st;
+}
+
+void zr_objects_close(void *self)
+{
+    if (self)
+        zr_free(((struct zr_objects *)self)->alloc, self);
+}
+
+zarr_status zr_objects_damaged(const struct zr_objects *self, const char *what,
+                               uint64_t i, zarr_error *err)
+{
+    return zr_fail(err, ZARR_ERR_CORRUPT, "%s: element %" PRIu64 " %s", self->codec, i,
+                   what);
+}
+
+zarr_status zr_objects_no_text(const struct zr_objects *self, const char *what,
+                               uint64_t i, zarr_error *err)
+{
+    return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                   "%s: element %" PRIu64 " is %s, only text is done", self->codec, i,
+                   what);
+}
+
+zarr_status zr_objects_wrong_list(const struct zr_objects *self, uint64_t want,
+                                  zarr_error *err)
+{
+    return zr_fail(err, ZARR_ERR_CORRUPT,
+                   "%s: the chunk is no list of %" PRIu64
+                   " elements or lists with type and shape behind them",
+                   self->codec, want);
+}
+
+zarr_status zr_objects_wrong_shape(const struct zr_objects *self, zarr_error *err)
+{
+    return zr_fail(err, ZARR_ERR_CORRUPT,
+                   "%s: the shape behind the elements is not that of their lists",
+                   self->codec);
+}
+
+/* Text, of which every element is text too. */
+static bool objects_known_type(const char *s, size_t n)
+{
+    if (n && strchr("<>|=", s[0])) {
+        s++;
+        n--;
+    }
+    return n && ((n == 1 && s[0] == 'O') || (n > 1 && s[0] == 'U'));
+}
+
+void zr_objects_type_name(const struct zr_objects *self, char name[ZR_OBJECTS_TYPE])
+{
+    (void)snprintf(name, ZR_OBJECTS_TYPE, "|O");
+    if (self->type.kind)
+        (void)snprintf(name, ZR_OBJECTS_TYPE, "%c%c%u", self->each > 1 ? '<' : '|',
+                       self->type.kind, (unsigned)self->type.item_bytes);
+}
+
+zarr_status zr_objects_type(const struct zr_objects *self, const char *s, size_t n,
+                            zarr_error *err)
+{
+    char name[ZR_OBJECTS_TYPE];
+
+    zr_objects_type_name(self, name);
+    if (self->type.kind && strlen(name) == n && memcmp(name, s, n) == 0)
+        return ZARR_OK;
+    if (self->type.kind)
+        return zr_fail(err, ZARR_ERR_CORRUPT,
+                       "%s: the chunk's elements are of type \"%.*s\", the array's of "
+                       "\"%s\"",
+                       self->codec, (int)ZR_MIN(n, (size_t)32), s, name);
+    if (objects_known_type(s, n))
+        return ZARR_OK;
+    return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                   "%s: the chunk's elements are of type \"%.*s\", only text of any "
+                   "length (|O) is done",
+                   self->codec, (int)ZR_MIN(n, (size_t)32), s);
+}
+
+zarr_status zr_objects_number(const struct zr_objects *self, char kind,
+                              struct zr_numpy_value v, const char *shown, uint64_t i,
+                              uint8_t *to, zarr_error *err)
+{
+    const char want = self->type.kind;
+    bool fits = kind == want || (want == 'i' && kind == 'u' && v.u <= INT64_MAX);
+    char name[ZR_OBJECTS_TYPE];
+
+    if (want == 'f' && (kind == 'u' || kind == 'i')) {
+        v.d = kind == 'i' ? (double)(int64_t)v.u : (double)v.u;
+        fits = true;
+    }
+    if (want != 'f' && zr_numpy_wrap(&self->type, v.u) != v.u)
+        fits = false;
+    if (fits) {
+        zr_numpy_store(&self->type, to, v);
+        return ZARR_OK;
+    }
+    zr_objects_type_name(self, name);
+    return zr_fail(err, ZARR_ERR_CORRUPT,
+                   "%s: element %" PRIu64 " is %s, must be a \"%s\"", self->codec, i,
+                   shown, name);
+}
+
+/* ---- lists in lists ---------------------------------------------------------------- */
+
+/* nested: as the chunk is; else one list of all, as which numcodecs reads it, too. */
+void zr_nest_begin(struct zr_nest *nest, const struct zr_objects *self, bool nested)
+{
+    *nest =
+        (struct zr_nest){.open = 1, .ndim = nested ? self->ndim : ZR_MIN(self->ndim, 1)};
+    nest->dims[0] = self->n;
+    for (int32_t d = 0; nested && d < self->ndim; d++)
+        nest->dims[d] = self->shape[d];
+    nest->leaf = nest->ndim > 0 ? nest->ndim - 1 : 0;
+}
+
+/* Behind an element: lists of dimensions from nest->open on have ended. */
+void zr_nest_step(struct zr_nest *nest)
+{
+    int32_t d = nest->leaf;
+
+    for (; d > 0 && ++nest->at[d] == nest->dims[d]; d--)
+        nest->at[d] = 0;
+    nest->open = d + 1;
+}
+
+/* ---- output, counted where there is no room -----------------------------------------
+ */
+
+void zr_put_bytes(struct zr_put *p, const void *from, uint64_t n)
+{
+    if (n && p->bytes <= p->room && n <= p->room - p->bytes)
+        memcpy(p->to + p->bytes, from, (size_t)n);
+    if (!zr_add_u64(p->bytes, n, &p->bytes))
+        p->bytes = UINT64_MAX;
+}
+
+void zr_put_byte(struct zr_put *p, unsigned byte)
+{
+    const uint8_t one = (uint8_t)byte;
+
+    zr_put_bytes(p, &one, 1);
+}
+
+void zr_put_word(struct zr_put *p, const char *text)
+{
+    zr_put_bytes(p, text, strlen(text));
+}
+
+/* Numbers that the codec's options leave no form. */
+static zarr_status objects_check_numbers(const struct zr_objects *self,
+                                         const uint8_t *items, zarr_error *err)
+{
+    const bool json = self->json.comma != NULL;
+
+    for (uint64_t i = 0; self->type.kind == 'f' && i < self->n; i++) {
+        const double d = zr_numpy_load(&self->type, items + i * self->each).d;
+
+        if (json && self->json.finite && !isfinite(d))
+            return zr_fail(err, ZARR_ERR_INVALID,
+                           "%s: element %" PRIu64 " is not finite, allow_nan is false",
+                           self->codec, i);
+        if (!json && self->single && isfinite(d) && !isfinite((float)d))
+            return zr_fail(err, ZARR_ERR_INVALID,
+                           "%s: element %" PRIu64
+                           " is too large for 32 bits, use_single_float is true",
+                           self->codec, i);
+    }
+    return ZARR_OK;
+}
+
+static zarr_status objects_check(const struct zr_objects *self, const uint8_t *items,
+                                 zarr_error *err)
+{
+    if (self->type.kind)
+        return objects_check_numbers(self, items, err);
+    for (uint64_t i = 0; i < self->n; i++) {
+        zarr_vlen item;
+
+        memcpy(&item, items + i * sizeof item, sizeof item);
+        if (item.bytes > UINT32_MAX || (item.bytes && !item.data))
+            return zr_fail(err, ZARR_ERR_INVALID,
+                           "%s: element %" PRIu64 " of %" PRIu64 " bytes%s", self->codec,
+                           i, item.bytes,
+                           item.data ? ", at most 2^32 - 1 are done" : " at NULL");
+        if (item.bytes && !zr_utf8_valid(item.data, (size_t)item.bytes))
+            return zr_fail(err, ZARR_ERR_INVALID, "%s: element %" PRIu64 " is no UTF-8",
+                           self->codec, i);
+    }
+    return ZARR_OK;
+}
+
+zarr_status zr_objects_encode(const struct zr_objects *self, zr_put_chunk *put,
+                              const struct zr_span *io, size_t *used, zarr_error *err)
+{
+    struct zr_put p = {.to = io->dst, .room = io->dst_bytes};
+    zarr_status st = ZARR_OK;
+
+    if (io->src_bytes / self->each != self->n)
+        return zr_internal(err);
+    ZR_TRY(objects_check(self, io->src, err));
+    put(self, &p, io->src);
+    if (p.bytes > p.room)
+        return zr_too_long(err, self->codec, io->dst_bytes);
+    *used = (size_t)p.bytes;
+out:
+    return st;
+}
+
+/* The exact size. Elements that are refused later may not even be there. */
+uint64_t zr_objects_size(const struct zr_objects *self, zr_put_chunk *put,
+                         const zarr_codec_job *job)
+{
+    struct zr_put p = {0};
+    uint8_t first = 0;
+
+    if (job->src.bytes / self->each != self->n || !self->n ||
+        !zr_job_peek(job, 0, &first, 1))
+        return 0;
+    put(self, &p, (const uint8_t *)job->src.handle + job->src.offset);
+    return p.bytes;
+}
+
+zarr_vlen zr_objects_item(const uint8_t *items, uint64_t i)
+{
+    zarr_vlen item;
+
+    memcpy(&item, items + i * sizeof item, sizeof item);
+    if (!item.data)
+        item.bytes = 0;
+    return item;
+}

@@ -1,0 +1,29 @@
+/*
+ * codecs/objects/objects.h - the members of json2 and categorize.
+ */
+#ifndef ZR_OBJECTS_FAMILY_H
+#define ZR_OBJECTS_FAMILY_H
+
+#include "codecs/codecs_int.h"
+
+/* json2: how text and numbers are written. */
+struct zr_json2 {
+    const char *comma; /* with its blanks; borrowed */
+    bool ascii;        /* everything else is escaped */
+    bool finite;       /* allow_nan is false */
+};
+/* The bools and numbers that json2 and msgpack2 keep; false: another type. */
+bool zr_object_number(const zarr_dtype *dtype, struct zr_numpy_type *out);
+zarr_status zr_spec_json2(const zarr_codec_spec *spec, struct zr_json2 *out,
+                          zarr_error *err);
+
+/* categorize: label i (from 0) is the number i + 1 of type astype. */
+struct zr_categorize {
+    const struct zr_json *label; /* the first of n strings; borrowed */
+    uint64_t n;
+    struct zr_numpy_type astype;
+};
+zarr_status zr_spec_categorize(const zarr_codec_spec *spec, struct zr_categorize *out,
+                               zarr_error *err);
+
+#endif

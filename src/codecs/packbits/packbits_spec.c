@@ -1,0 +1,236 @@
+/*
+ * codecs/packbits/packbits_spec.c - elements as runs of bits. Three codecs of one name:
+ * the registry's `packbits` (array->bytes, any number, lowest bit first), numcodecs'
+ * filter in v2 (bytes, one for each bool, highest bit first, behind a byte that counts
+ * the padding), and the same between arrays, v3's "numcodecs.packbits". All have exact
+ * sizes.
+ * The registry's text and its schema spell the members of `packbits` differently; both
+ * are read, the text's are written.
+ * Thread class: plain functions.
+ */
+#include "codecs/packbits/packbits.h"
+
+/* ---- packbits ----------------------------------------------------------------- */
+
+/* The text's words, then the schema's for the last two. */
+static const char *const packbits_paddings[] = {"none",       "first_byte", "last_byte",
+                                                "start_byte", "end_byte",   NULL};
+
+/* A member by either of its names; -1: not said. */
+static zarr_status packbits_bit(const zarr_codec_spec *raw, const char *name,
+                                const char *other, int64_t *bit, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    *bit = -1;
+    if (zr_conf_has(raw, name) && zr_conf_has(raw, other))
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "packbits: %s and %s are one thing by two names: give one", name,
+                       other);
+    ZR_TRY(zr_conf_i64(raw, name, 0, 63, bit, err));
+    ZR_TRY(zr_conf_i64(raw, other, 0, 63, bit, err));
+out:
+    return st;
+}
+
+static zarr_status packbits_canonical(const zarr_codec_spec *raw, int format, char *text,
+                                      size_t cap, size_t *text_bytes, zarr_error *err)
+{
+    static const char *const known[] = {"padding_encoding", "first_bit", "last_bit",
+                                        "start_bit",        "end_bit",   NULL};
+    zarr_status st = ZARR_OK;
+    struct zr_conf_text t;
+    int64_t first = -1, last = -1;
+    int padding = 0;
+
+    ZR_TRY(zr_conf_known(raw, format, known, err));
+    ZR_TRY(zr_conf_word(raw, "padding_encoding", packbits_paddings, &padding, err));
+    ZR_TRY(packbits_bit(raw, "first_bit", "start_bit", &first, err));
+    ZR_TRY(packbits_bit(raw, "last_bit", "end_bit", &last, err));
+    if (last >= 0 && last < first) {
+        st = zr_fail(err, ZARR_ERR_INVALID,
+                     "packbits: last_bit is %" PRId64
+                     ", must not be less than first_bit, %" PRId64,
+                     last, first);
+        goto out;
+    }
+    zr_conf_open(&t, text, cap);
+    zr_conf_put_word(&t, "padding_encoding",
+                     packbits_paddings[padding > 2 ? padding - 2 : padding]);
+    if (first >= 0)
+        zr_conf_put_i64(&t, "first_bit", first);
+    if (last >= 0)
+        zr_conf_put_i64(&t, "last_bit", last);
+    zr_conf_close(&t, text_bytes);
+out:
+    return st;
+}
+
+/* Numbers, and what is a number inside. */
+static bool packbits_takes(const zarr_dtype *dtype)
+{
+    switch (zarr_dtype_kind(dtype)) {
+    case ZARR_KIND_BOOL:
+    case ZARR_KIND_INT:
+    case ZARR_KIND_UINT:
+    case ZARR_KIND_FLOAT:
+    case ZARR_KIND_COMPLEX:
+    case ZARR_KIND_DATETIME:
+    case ZARR_KIND_TIMEDELTA:
+        return true;
+    default:
+        return false;
+    }
+}
+
+zarr_status zr_spec_packbits(const zarr_codec_spec *spec, const zarr_dtype *dtype,
+                             struct zr_packbits *out, zarr_error *err)
+{
+    const char *name = zarr_dtype_name(dtype);
+    const char *padding = zarr_codec_spec_text(spec, "padding_encoding");
+    int64_t first = 0, last = 0;
+
+    if (!packbits_takes(dtype))
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                       "packbits: data type %s, must be bool or a number",
+                       name ? name : "?");
+    *out = (struct zr_packbits){.components = zarr_dtype_components(dtype),
+                                .bits = (uint32_t)zarr_dtype_component_bits(dtype)};
+    out->bytes = (uint32_t)zarr_dtype_item_bytes(dtype) / out->components;
+    if (!out->bits || out->bits > 64 || out->bytes > 8)
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                       "packbits: data type %s has components of more than 64 bits",
+                       name ? name : "?");
+    out->boolean = zarr_dtype_kind(dtype) == ZARR_KIND_BOOL;
+    out->is_signed = zarr_dtype_kind(dtype) == ZARR_KIND_INT ||
+                     zarr_dtype_kind(dtype) == ZARR_KIND_DATETIME ||
+                     zarr_dtype_kind(dtype) == ZARR_KIND_TIMEDELTA;
+    last = out->bits - 1;
+    (void)zarr_codec_spec_i64(spec, "first_bit", &first);
+    (void)zarr_codec_spec_i64(spec, "last_bit", &last);
+    if (last >= out->bits)
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "packbits: last_bit is %" PRId64
+                       ", but a component of %s has %" PRIu32 " bits",
+                       last, name ? name : "?", out->bits);
+    if (first > last)
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "packbits: first_bit is %" PRId64
+                       ", but a component of %s has %" PRIu32 " bits",
+                       first, name ? name : "?", out->bits);
+    out->first = (uint32_t)first;
+    out->kept = (uint32_t)(last - first) + 1;
+    out->padding_first = padding && zr_streq(padding, "first_byte");
+    out->padding_last = padding && zr_streq(padding, "last_byte");
+    return ZARR_OK;
+}
+
+static zarr_status packbits_resolve(const zarr_codec_spec *spec,
+                                    const zarr_chunk_spec *in, zarr_chunk_spec *out,
+                                    void *fill_out, zarr_error *err)
+{
+    struct zr_packbits p;
+    zarr_status st = ZARR_OK;
+    uint64_t bits = 0;
+
+    ZR_UNUSED(fill_out);
+    ZR_TRY(zr_spec_packbits(spec, in->dtype, &p, err));
+    out->exact = in->exact;
+    out->item_bytes_hint = 1;
+    if (!zr_mul_u64(in->n_bytes / p.bytes, p.kept, &bits))
+        st = zr_fail(err, ZARR_ERR_LIMIT,
+                     "packbits: a chunk of %" PRIu64 " bytes is too large", in->n_bytes);
+    out->n_bytes = bits / 8 + (bits % 8 != 0) + (p.padding_first || p.padding_last);
+out:
+    return st;
+}
+
+static int packbits_lossy(const zarr_codec_spec *spec, const zarr_chunk_spec *in)
+{
+    struct zr_packbits p;
+
+    return zr_spec_packbits(spec, in->dtype, &p, NULL) != ZARR_OK || p.kept < p.bits;
+}
+
+static const char *const packbits_aliases[] = {
+    "https://codec.zarrs.dev/array_to_bytes/packbits", NULL};
+const zarr_codec_spec_vtable zr_spec_packbits_bits = {
+    .struct_size = sizeof(zarr_codec_spec_vtable),
+    .flags = ZARR_CODEC_SPEC_V3,
+    .name = "packbits",
+    .aliases = packbits_aliases,
+    .kind = ZARR_CODEC_ARRAY_BYTES,
+    .canonical = packbits_canonical,
+    .resolve = packbits_resolve,
+    .lossy = packbits_lossy,
+};
+
+/* ---- numcodecs.packbits, between arrays ---------------------------------------- */
+
+static zarr_status packbits_array_resolve(const zarr_codec_spec *spec,
+                                          const zarr_chunk_spec *in, zarr_chunk_spec *out,
+                                          void *fill_out, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    ZR_UNUSED(fill_out); /* a fill value means nothing behind this: it stays zero */
+    ZR_TRY(zr_spec_needs_length(spec, in, err));
+    if (zarr_dtype_kind(in->dtype) != ZARR_KIND_BOOL) {
+        const char *name = zarr_dtype_name(in->dtype);
+
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "numcodecs.packbits: data type is %s, must be bool",
+                       name ? name : "?");
+    }
+    ZR_TRY(zarr_codec_spec_dtype(spec, "uint8", &out->dtype, err));
+    out->ndim = 1;
+    out->shape[0] = 1 + in->n_bytes / 8 + (in->n_bytes % 8 != 0);
+out:
+    return st;
+}
+
+const zarr_codec_spec_vtable zr_spec_packbits_array = {
+    .struct_size = sizeof(zarr_codec_spec_vtable),
+    .flags = ZARR_CODEC_SPEC_V3,
+    .name = "numcodecs.packbits",
+    .kind = ZARR_CODEC_ARRAY_ARRAY,
+    .canonical = zr_conf_none,
+    .resolve = packbits_array_resolve,
+};
+
+/* ---- numcodecs' filter, over bytes: one a bool ------------------------------------ */
+
+static zarr_status packbits_v2_resolve(const zarr_codec_spec *spec,
+                                       const zarr_chunk_spec *in, zarr_chunk_spec *out,
+                                       void *fill_out, zarr_error *err)
+{
+    ZR_UNUSED(spec);
+    ZR_UNUSED(fill_out);
+    ZR_UNUSED(err);
+    out->n_bytes = 1 + in->n_bytes / 8 + (in->n_bytes % 8 != 0);
+    out->item_bytes_hint = 1;
+    return ZARR_OK;
+}
+
+static zarr_status packbits_v2_elements(const zarr_codec_spec *spec, const char *in,
+                                        zarr_codec_elements *out, zarr_error *err)
+{
+    struct zr_numpy_type type;
+
+    ZR_UNUSED(spec);
+    if (in && (!zr_numpy_parse(in, &type) || type.kind != 'b'))
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "packbits: what it gets are no bools, all that it keeps");
+    zr_numpy_print(&(struct zr_numpy_type){'u', 1, false}, out->gives);
+    return ZARR_OK;
+}
+
+const zarr_codec_spec_vtable zr_spec_packbits_v2 = {
+    .struct_size = sizeof(zarr_codec_spec_vtable),
+    .flags = ZARR_CODEC_SPEC_V2,
+    .name = "packbits",
+    .kind = ZARR_CODEC_BYTES_BYTES,
+    .canonical = zr_conf_none,
+    .resolve = packbits_v2_resolve,
+    .elements = packbits_v2_elements,
+};

@@ -1,0 +1,104 @@
+/*
+ * codecs/shuffle/shuffle_cpu.c - numcodecs' shuffle filter: a permutation of bytes, of
+ * equal size on both sides, so nothing can be damaged but the length.
+ */
+#include "codecs/shuffle/shuffle.h"
+
+#include <string.h>
+
+struct shuffle_self {
+    const zarr_allocator *alloc;
+    size_t width;
+};
+
+static zarr_status shuffle_bind(void **out, const zarr_codec_spec *spec,
+                                const zarr_chunk_spec *decoded, zarr_error *err)
+{
+    const zarr_allocator *alloc = zarr_codec_spec_allocator(spec);
+    struct shuffle_self *self = zr_calloc(alloc, 1, sizeof *self);
+    int64_t width = 1;
+
+    ZR_UNUSED(decoded);
+    if (!self)
+        return zr_fail_memory(err, sizeof *self);
+    (void)zarr_codec_spec_i64(spec, "elementsize", &width);
+    self->alloc = alloc;
+    self->width = width < 1 ? 1 : (size_t)width;
+    *out = self;
+    return ZARR_OK;
+}
+
+static void shuffle_close(void *self)
+{
+    if (self)
+        zr_free(((struct shuffle_self *)self)->alloc, self);
+}
+
+static zarr_status shuffle_check(const struct shuffle_self *self,
+                                 const struct zr_span *io, zarr_status status,
+                                 zarr_error *err)
+{
+    if (io->src_bytes > io->dst_bytes)
+        return zr_too_long(err, "shuffle", io->dst_bytes);
+    if (io->src_bytes % self->width)
+        return zr_fail(err, status,
+                       "shuffle: %zu bytes are no whole number of elements of %zu",
+                       io->src_bytes, self->width);
+    return ZARR_OK;
+}
+
+static zarr_status shuffle_decode_one(void *self_ptr, const struct zr_span *io,
+                                      size_t *used, zarr_codec_exec *exec,
+                                      zarr_error *err)
+{
+    const struct shuffle_self *self = self_ptr;
+    zarr_status st = ZARR_OK;
+
+    ZR_UNUSED(exec);
+    ZR_TRY(shuffle_check(self, io, ZARR_ERR_CORRUPT, err));
+    zr_unshuffle(io->dst, io->src, io->src_bytes / self->width, self->width);
+    *used = io->src_bytes;
+out:
+    return st;
+}
+
+static zarr_status shuffle_decode(void *self, zarr_codec_job *jobs, uint64_t n,
+                                  zarr_codec_exec *exec, zarr_error *err)
+{
+    return zr_jobs_each(shuffle_decode_one, self, jobs, n, exec, err);
+}
+
+static zarr_status shuffle_encode_one(void *self_ptr, const struct zr_span *io,
+                                      size_t *used, zarr_codec_exec *exec,
+                                      zarr_error *err)
+{
+    const struct shuffle_self *self = self_ptr;
+    zarr_status st = ZARR_OK;
+
+    ZR_UNUSED(exec);
+    ZR_TRY(shuffle_check(self, io, ZARR_ERR_INVALID, err));
+    zr_shuffle(io->dst, io->src, io->src_bytes / self->width, self->width);
+    *used = io->src_bytes;
+out:
+    return st;
+}
+
+static zarr_status shuffle_encode(void *self, zarr_codec_job *jobs, uint64_t n,
+                                  zarr_codec_exec *exec, zarr_error *err)
+{
+    return zr_jobs_each(shuffle_encode_one, self, jobs, n, exec, err);
+}
+
+const zarr_codec_impl_vtable zr_cpu_shuffle = {
+    .struct_size = sizeof(zarr_codec_impl_vtable),
+    .caps = ZARR_CODEC_CAN_DECODE | ZARR_CODEC_CAN_ENCODE | ZARR_CODEC_SAFE |
+            ZARR_CODEC_DETERMINISTIC,
+    .codec = "shuffle",
+    .impl = "cpu.zarrc",
+    .in_kinds = ZR_HOST_KINDS,
+    .out_kinds = ZR_HOST_KINDS,
+    .bind = shuffle_bind,
+    .encode = shuffle_encode,
+    .decode = shuffle_decode,
+    .close = shuffle_close,
+};

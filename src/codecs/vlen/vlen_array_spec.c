@@ -1,0 +1,78 @@
+/*
+ * codecs/vlen/vlen_array_spec.c - numcodecs' vlen-array: lists of one data type, in v2
+ * alone, where the first filter takes the place that array->bytes codecs have in v3
+ * (meta/array_v2.c). Thread class: plain functions.
+ */
+#include "codecs/vlen/vlen.h"
+
+zarr_status zr_spec_ragged(const zarr_codec_spec *spec, struct zr_ragged *out,
+                           zarr_error *err)
+{
+    const char *text = zarr_codec_spec_text(spec, "dtype");
+    uint32_t order = ZARR_ORDER_NATIVE;
+    zarr_status st = ZARR_OK;
+
+    *out = (struct zr_ragged){0};
+    if (!text)
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "vlen-array: dtype must be a NumPy type such as \"<i4\"");
+    st = zr_dtype_find(spec->dtypes, text, &out->item, &order, err);
+    if (st != ZARR_OK)
+        return zr_prefix(err, st, "vlen-array: dtype");
+    if (zarr_dtype_variable(out->item))
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                       "vlen-array: items of variable length (%.64s)", text);
+    /* A name without an order: little-endian, so that a store means the same anywhere. */
+    out->stored.order = order == ZARR_ORDER_BIG ? ZARR_ORDER_BIG : ZARR_ORDER_LITTLE;
+    return ZARR_OK;
+}
+
+static zarr_status ragged_canonical(const zarr_codec_spec *raw, int format, char *text,
+                                    size_t cap, size_t *text_bytes, zarr_error *err)
+{
+    struct zr_ragged ignored;
+    zarr_status st = ZARR_OK;
+    struct zr_conf_text t;
+
+    ZR_UNUSED(format);
+    ZR_TRY(zr_spec_ragged(raw, &ignored, err));
+    zr_conf_open(&t, text, cap);
+    zr_conf_put_json(&t, raw, "dtype");
+    st = zr_conf_end(&t, text_bytes, err);
+out:
+    return st;
+}
+
+static zarr_status ragged_resolve(const zarr_codec_spec *spec, const zarr_chunk_spec *in,
+                                  zarr_chunk_spec *out, void *fill_out, zarr_error *err)
+{
+    const zarr_dtype *item = zarr_dtype_item(in->dtype);
+    struct zr_ragged ragged;
+    zarr_status st = ZARR_OK;
+
+    ZR_UNUSED(fill_out);
+    ZR_TRY(zr_spec_ragged(spec, &ragged, err));
+    if (!item || !zarr_dtype_equal(item, ragged.item))
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                       "%s: elements of type %s, which are no lists of its dtype",
+                       spec->vt->name, zr_dtype_label(in->dtype));
+    if (in->n_bytes / sizeof(zarr_vlen) > UINT32_MAX)
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "vlen-array: chunks of %" PRIu64
+                       " elements, at most 2^32 - 1 can be said",
+                       in->n_bytes / (uint64_t)sizeof(zarr_vlen));
+    out->n_bytes = UINT64_MAX;
+    out->exact = 0;
+    out->item_bytes_hint = 1;
+out:
+    return st;
+}
+
+const zarr_codec_spec_vtable zr_spec_vlen_array = {
+    .struct_size = sizeof(zarr_codec_spec_vtable),
+    .flags = ZARR_CODEC_SPEC_V2,
+    .name = "vlen-array",
+    .kind = ZARR_CODEC_ARRAY_BYTES,
+    .canonical = ragged_canonical,
+    .resolve = ragged_resolve,
+};

@@ -1,0 +1,281 @@
+/*
+ * codecs/vlen/vlen_cpu.c - vlen-utf8, vlen-bytes, zarrs.vlen_v2, vlen-array: u32 count,
+ * then u32 length and bytes for each element, little-endian. Decoding copies nothing:
+ * elements point into the encoded bytes, which whoever runs the program keeps until he
+ * has moved them; but for lists whose items memory has otherwise (byte order), which the
+ * thread keeps until the next chunk. Everything a stream says is held against what is
+ * there: the count against the chunk, lengths against the rest, text against UTF-8, and
+ * nothing may be left over.
+ */
+#include "codecs/vlen/vlen.h"
+
+#include <string.h>
+
+enum {
+    VLEN_WORD = 4
+};
+
+struct vlen_self {
+    const zarr_allocator *alloc;
+    const char *codec;
+    uint64_t n; /* elements of a chunk; varies: at most */
+    bool varies, text;
+    struct zr_ragged list; /* vlen-array */
+    uint64_t each;         /* bytes of a list's item, else 1 */
+    bool turned;           /* items are not as memory has them */
+};
+
+struct vlen_thread {
+    uint8_t *items; /* turned ones of the chunk at hand; as long as what was encoded */
+    size_t bytes;
+    const zarr_allocator *alloc;
+};
+
+static zarr_status vlen_thread_open(void **state, zarr_error *err)
+{
+    *state = zr_calloc(NULL, 1, sizeof(struct vlen_thread));
+    return *state ? ZARR_OK : zr_fail_memory(err, sizeof(struct vlen_thread));
+}
+
+static void vlen_thread_close(void *state)
+{
+    struct vlen_thread *t = state;
+
+    if (t)
+        zr_free(t->alloc, t->items);
+    zr_free(NULL, t);
+}
+
+static zarr_status vlen_bind(void **out, const zarr_codec_spec *spec,
+                             const zarr_chunk_spec *decoded, zarr_error *err)
+{
+    const zarr_allocator *alloc = zarr_codec_spec_allocator(spec);
+    struct vlen_self *self = zr_calloc(alloc, 1, sizeof *self);
+    zarr_status st = ZARR_OK;
+
+    if (!self)
+        return zr_fail_memory(err, sizeof *self);
+    self->alloc = alloc;
+    self->codec = zarr_codec_spec_name(spec);
+    self->n = decoded->n_bytes / sizeof(zarr_vlen);
+    self->varies = !decoded->exact;
+    self->text = zarr_dtype_kind(decoded->dtype) == ZARR_KIND_STRING;
+    self->each = 1;
+    if (zarr_dtype_kind(decoded->dtype) == ZARR_KIND_VARRAY) {
+        ZR_TRY(zr_spec_ragged(spec, &self->list, err));
+        self->each = zarr_dtype_item_bytes(self->list.item);
+        self->turned = zr_dtype_is_padded(self->list.item) ||
+                       zr_dtype_is_swapped(self->list.item, &self->list.stored);
+    }
+    *out = self; /* moved */
+    self = NULL;
+out:
+    zr_free(alloc, self);
+    return st;
+}
+
+static void vlen_close(void *self)
+{
+    if (self)
+        zr_free(((struct vlen_self *)self)->alloc, self);
+}
+
+static zarr_status vlen_damaged(const struct vlen_self *self, const char *what,
+                                uint64_t i, zarr_error *err)
+{
+    return zr_fail(err, ZARR_ERR_CORRUPT, "%s: element %" PRIu64 " %s", self->codec, i,
+                   what);
+}
+
+/* Items as memory has them, at `to`. */
+static void vlen_turn_in(const struct vlen_self *self, zarr_vlen *item, uint8_t *to)
+{
+    if (item->bytes)
+        memcpy(to, item->data, (size_t)item->bytes);
+    zr_dtype_swap(self->list.item, &self->list.stored, to, item->bytes / self->each);
+    zr_dtype_unpad(self->list.item, to, (size_t)(item->bytes / self->each));
+    item->data = to;
+}
+
+static zarr_status vlen_turn_room(const struct vlen_self *self, struct vlen_thread *t,
+                                  size_t bytes, uint8_t **out, zarr_error *err)
+{
+    *out = NULL;
+    if (!self->turned)
+        return ZARR_OK;
+    if (bytes > t->bytes) {
+        zr_free(t->alloc, t->items);
+        t->bytes = 0;
+        t->alloc = self->alloc;
+        t->items = zr_malloc(t->alloc, bytes);
+        if (!t->items)
+            return zr_fail_memory(err, bytes);
+        t->bytes = bytes;
+    }
+    *out = t->items;
+    return ZARR_OK;
+}
+
+static zarr_status vlen_decode_one(void *self_ptr, const struct zr_span *io, size_t *used,
+                                   zarr_codec_exec *exec, zarr_error *err)
+{
+    const struct vlen_self *self = self_ptr;
+    const uint8_t *p = io->src, *end = io->src + io->src_bytes;
+    uint64_t n = self->n;
+    zarr_status st = ZARR_OK;
+    uint8_t *turned = NULL;
+
+    if (io->src_bytes < VLEN_WORD)
+        return zr_fail(err, ZARR_ERR_CORRUPT, "%s: %zu bytes, the count alone has 4",
+                       self->codec, io->src_bytes);
+    if (self->varies && zr_load_le32(p) < n)
+        n = zr_load_le32(p);
+    if (zr_load_le32(p) != n)
+        return zr_fail(err, ZARR_ERR_CORRUPT,
+                       "%s: %" PRIu32 " elements, the chunk has %" PRIu64, self->codec,
+                       zr_load_le32(p), n);
+    if (io->dst_bytes / sizeof(zarr_vlen) < n)
+        return self->varies ? zr_too_long(err, self->codec, io->dst_bytes)
+                            : zr_no_room(err, self->codec);
+    ZR_TRY(vlen_turn_room(self, exec->thread_state, io->src_bytes, &turned, err));
+    p += VLEN_WORD;
+    for (uint64_t i = 0; i < n; i++) {
+        zarr_vlen item = {0};
+
+        if (end - p < VLEN_WORD)
+            return vlen_damaged(self, "is missing: the chunk is short", i, err);
+        item.bytes = zr_load_le32(p);
+        p += VLEN_WORD;
+        if (item.bytes > (uint64_t)(end - p))
+            return vlen_damaged(self, "ends behind the chunk", i, err);
+        item.data = p;
+        if (self->text && !zr_utf8_valid((const char *)p, (size_t)item.bytes))
+            return vlen_damaged(self, "is no UTF-8", i, err);
+        if (item.bytes % self->each)
+            return vlen_damaged(self, "is no whole number of items", i, err);
+        if (turned)
+            vlen_turn_in(self, &item, turned + (p - io->src));
+        p += item.bytes;
+        memcpy(io->dst + i * sizeof item, &item, sizeof item);
+    }
+    if (p != end)
+        return zr_fail(err, ZARR_ERR_CORRUPT, "%s: %zu bytes behind the last element",
+                       self->codec, (size_t)(end - p));
+    *used = (size_t)n * sizeof(zarr_vlen);
+out:
+    return st;
+}
+
+static zarr_status vlen_decode(void *self, zarr_codec_job *jobs, uint64_t n,
+                               zarr_codec_exec *exec, zarr_error *err)
+{
+    return zr_jobs_each(vlen_decode_one, self, jobs, n, exec, err);
+}
+
+/* Items as the store has them, where they stand. */
+static zarr_status vlen_turn_out(const struct vlen_self *self, uint8_t *at,
+                                 uint64_t bytes, zarr_error *err)
+{
+    const size_t n = (size_t)(bytes / self->each);
+    zarr_status st = ZARR_OK;
+
+    if (!self->turned)
+        goto out;
+    ZR_TRY(zr_dtype_pad(self->list.item, at, n, err));
+    zr_dtype_swap(self->list.item, &self->list.stored, at, n);
+out:
+    return st;
+}
+
+/* Its length fits, it is there, and what it should be. */
+static zarr_status vlen_check(const struct vlen_self *self, const zarr_vlen *item,
+                              uint64_t i, zarr_error *err)
+{
+    if (item->bytes > UINT32_MAX || (item->bytes && !item->data))
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "%s: element %" PRIu64 " of %" PRIu64 " bytes%s", self->codec, i,
+                       item->bytes,
+                       item->data ? ", at most 2^32 - 1 can be said" : " at NULL");
+    if (self->text && item->bytes && !zr_utf8_valid(item->data, (size_t)item->bytes))
+        return zr_fail(err, ZARR_ERR_INVALID, "%s: element %" PRIu64 " is no UTF-8",
+                       self->codec, i);
+    if (item->bytes % self->each)
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "%s: element %" PRIu64 " of %" PRIu64
+                       " bytes is no whole number of items of %" PRIu64,
+                       self->codec, i, item->bytes, self->each);
+    return ZARR_OK;
+}
+
+static zarr_status vlen_encode_one(void *self_ptr, const struct zr_span *io, size_t *used,
+                                   zarr_codec_exec *exec, zarr_error *err)
+{
+    const struct vlen_self *self = self_ptr;
+    const uint64_t n = io->src_bytes / sizeof(zarr_vlen);
+    uint8_t *p = io->dst, *end = io->dst + io->dst_bytes;
+    zarr_status st = ZARR_OK;
+
+    ZR_UNUSED(exec);
+    if (self->varies ? n > self->n : n != self->n)
+        return zr_internal(err);
+    if (end - p < VLEN_WORD)
+        return zr_too_long(err, self->codec, io->dst_bytes);
+    zr_store_le32(p, (uint32_t)n);
+    p += VLEN_WORD;
+    for (uint64_t i = 0; i < n; i++) {
+        zarr_vlen item;
+
+        memcpy(&item, io->src + i * sizeof item, sizeof item);
+        ZR_TRY(vlen_check(self, &item, i, err));
+        if ((uint64_t)(end - p) < VLEN_WORD ||
+            (uint64_t)(end - p) - VLEN_WORD < item.bytes)
+            return zr_too_long(err, self->codec, io->dst_bytes);
+        zr_store_le32(p, (uint32_t)item.bytes);
+        if (item.bytes)
+            memcpy(p + VLEN_WORD, item.data, (size_t)item.bytes);
+        ZR_TRY(vlen_turn_out(self, p + VLEN_WORD, item.bytes, err));
+        p += VLEN_WORD + item.bytes;
+    }
+    *used = (size_t)(p - io->dst);
+out:
+    return st;
+}
+
+static zarr_status vlen_encode(void *self, zarr_codec_job *jobs, uint64_t n,
+                               zarr_codec_exec *exec, zarr_error *err)
+{
+    return zr_jobs_each(vlen_encode_one, self, jobs, n, exec, err);
+}
+
+/* The exact size, before anything is written. */
+static uint64_t vlen_size_hint(void *self, const zarr_codec_job *job, int encode)
+{
+    uint64_t sum = VLEN_WORD;
+
+    ZR_UNUSED(self);
+    for (uint64_t at = 0; encode && at + sizeof(zarr_vlen) <= job->src.bytes;
+         at += sizeof(zarr_vlen)) {
+        zarr_vlen item;
+
+        if (!zr_job_peek(job, at, &item, sizeof item) ||
+            !zr_add_u64(sum, VLEN_WORD, &sum) || !zr_add_u64(sum, item.bytes, &sum))
+            return UINT64_MAX;
+    }
+    return encode ? sum : 0;
+}
+
+#define VLEN_VTABLE(name, more)                                                          \
+    {                                                                                    \
+        .struct_size = sizeof(zarr_codec_impl_vtable),                                   \
+        .caps = ZARR_CODEC_CAN_DECODE | ZARR_CODEC_CAN_ENCODE | ZARR_CODEC_SAFE |        \
+                ZARR_CODEC_DETERMINISTIC | (more),                                       \
+        .codec = name, .impl = "cpu.zarrc", .in_kinds = ZR_HOST_KINDS,                   \
+        .out_kinds = ZR_HOST_KINDS, .bind = vlen_bind, .encode = vlen_encode,            \
+        .decode = vlen_decode, .close = vlen_close, .size_hint = vlen_size_hint,         \
+        .thread_open = vlen_thread_open, .thread_close = vlen_thread_close,              \
+    }
+const zarr_codec_impl_vtable zr_cpu_vlen_utf8 = VLEN_VTABLE("vlen-utf8", 0);
+const zarr_codec_impl_vtable zr_cpu_vlen_bytes = VLEN_VTABLE("vlen-bytes", 0);
+const zarr_codec_impl_vtable zr_cpu_vlen_v2 = VLEN_VTABLE("zarrs.vlen_v2", 0);
+const zarr_codec_impl_vtable zr_cpu_vlen_array =
+    VLEN_VTABLE("vlen-array", ZARR_CODEC_FOR_V2);

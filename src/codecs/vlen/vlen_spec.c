@@ -1,0 +1,88 @@
+/*
+ * codecs/vlen/vlen_spec.c - `vlen-utf8` and `vlen-bytes`: the number of elements, then
+ * each as its length and its bytes, numbers in 32 bits and little-endian. v3 has them as
+ * array->bytes codecs, v2 as the first filter (meta/array_v2.c puts it where `bytes`
+ * would be); zarrs has the same for either type as `zarrs.vlen_v2`. What comes out is as
+ * long as the elements are: no size follows from the metadata. Thread class: plain
+ * functions.
+ */
+#include "codecs/vlen/vlen.h"
+
+static zarr_status vlen_resolve(const zarr_codec_spec *spec, const zarr_chunk_spec *in,
+                                zarr_chunk_spec *out, uint32_t kind, zarr_error *err)
+{
+    const char *name = zarr_dtype_name(in->dtype);
+
+    if (zarr_dtype_kind(in->dtype) != kind)
+        return zr_fail(err, ZARR_ERR_INVALID, "%s: elements of type %s, must be %s",
+                       spec->vt->name, name ? name : zarr_dtype_v2(in->dtype),
+                       kind == ZARR_KIND_STRING ? "string" : "variable_length_bytes");
+    if (in->n_bytes / sizeof(zarr_vlen) > UINT32_MAX)
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "%s: chunks of %" PRIu64 " elements, at most 2^32 - 1 can be said",
+                       spec->vt->name, in->n_bytes / (uint64_t)sizeof(zarr_vlen));
+    out->n_bytes = UINT64_MAX;
+    out->exact = 0;
+    out->item_bytes_hint = 1;
+    return ZARR_OK;
+}
+
+static zarr_status utf8_resolve(const zarr_codec_spec *spec, const zarr_chunk_spec *in,
+                                zarr_chunk_spec *out, void *fill_out, zarr_error *err)
+{
+    ZR_UNUSED(fill_out);
+    return vlen_resolve(spec, in, out, ZARR_KIND_STRING, err);
+}
+
+static zarr_status vbytes_resolve(const zarr_codec_spec *spec, const zarr_chunk_spec *in,
+                                  zarr_chunk_spec *out, void *fill_out, zarr_error *err)
+{
+    ZR_UNUSED(fill_out);
+    return vlen_resolve(spec, in, out, ZARR_KIND_VBYTES, err);
+}
+
+static const char *const utf8_aliases[] = {
+    "numcodecs.vlen-utf8", "https://codec.zarrs.dev/array_to_bytes/vlen_utf8", NULL};
+const zarr_codec_spec_vtable zr_spec_vlen_utf8 = {
+    .struct_size = sizeof(zarr_codec_spec_vtable),
+    .name = "vlen-utf8",
+    .aliases = utf8_aliases,
+    .kind = ZARR_CODEC_ARRAY_BYTES,
+    .canonical = zr_conf_none,
+    .resolve = utf8_resolve,
+};
+
+static const char *const vlen_bytes_aliases[] = {
+    "numcodecs.vlen-bytes", "https://codec.zarrs.dev/array_to_bytes/vlen_bytes", NULL};
+const zarr_codec_spec_vtable zr_spec_vlen_bytes = {
+    .struct_size = sizeof(zarr_codec_spec_vtable),
+    .name = "vlen-bytes",
+    .aliases = vlen_bytes_aliases,
+    .kind = ZARR_CODEC_ARRAY_BYTES,
+    .canonical = zr_conf_none,
+    .resolve = vbytes_resolve,
+};
+
+static zarr_status vlen_v2_resolve(const zarr_codec_spec *spec, const zarr_chunk_spec *in,
+                                   zarr_chunk_spec *out, void *fill_out, zarr_error *err)
+{
+    ZR_UNUSED(fill_out);
+    return vlen_resolve(spec, in, out,
+                        zarr_dtype_kind(in->dtype) == ZARR_KIND_STRING ? ZARR_KIND_STRING
+                                                                       : ZARR_KIND_VBYTES,
+                        err);
+}
+
+/* In v3, vlen-array is this by other names: lists are not among its data types. */
+static const char *const vlen_v2_aliases[] = {
+    "https://codec.zarrs.dev/array_to_bytes/vlen_v2", "vlen-array",
+    "numcodecs.vlen-array", "https://codec.zarrs.dev/array_to_bytes/vlen_array", NULL};
+const zarr_codec_spec_vtable zr_spec_vlen_v2 = {
+    .struct_size = sizeof(zarr_codec_spec_vtable),
+    .flags = ZARR_CODEC_SPEC_V3 | ZARR_CODEC_SPEC_EXPERIMENTAL,
+    .name = "zarrs.vlen_v2",
+    .aliases = vlen_v2_aliases,
+    .kind = ZARR_CODEC_ARRAY_BYTES,
+    .canonical = zr_conf_none,
+    .resolve = vlen_v2_resolve,
+};

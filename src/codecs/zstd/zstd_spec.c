@@ -1,0 +1,73 @@
+/*
+ * codecs/zstd/zstd_spec.c - zstd. A missing level is numcodecs' default. The formula of
+ * the longest output is the library's own, written out, because meaning knows no
+ * library; a test holds it against the real function.
+ * Thread class: plain functions.
+ */
+#include "codecs/codecs_int.h"
+
+static zarr_status zstd_canonical(const zarr_codec_spec *raw, int format, char *text,
+                                  size_t cap, size_t *text_bytes, zarr_error *err)
+{
+    static const char *const known[] = {"level", "checksum", NULL};
+    zarr_status st = ZARR_OK;
+    struct zr_conf_text t;
+    int64_t level = 0;
+    int checksum = 0;
+
+    ZR_TRY(zr_conf_known(raw, format, known, err));
+    ZR_TRY(zr_conf_i64(raw, "level", -131072, 22, &level, err));
+    ZR_TRY(zr_conf_bool(raw, "checksum", &checksum, err));
+    zr_conf_open(&t, text, cap);
+    zr_conf_put_i64(&t, "level", level);
+    zr_conf_put_bool(&t, "checksum", checksum);
+    zr_conf_close(&t, text_bytes);
+out:
+    return st;
+}
+
+/* ZSTD_COMPRESSBOUND(): an eighth of a thousandth-part for block headers, and more for
+ * small input. */
+static zarr_status zstd_resolve(const zarr_codec_spec *spec, const zarr_chunk_spec *in,
+                                zarr_chunk_spec *out, void *fill_out, zarr_error *err)
+{
+    const uint64_t n = in->n_bytes, small = 128 << 10;
+
+    ZR_UNUSED(fill_out);
+    out->exact = 0;
+    out->item_bytes_hint = 1;
+    return zr_spec_grow(out, spec->vt->name, n,
+                        (n >> 8) + (n < small ? (small - n) >> 11 : 0), err);
+}
+
+/* v2 names the checksum only where there is one: numcodecs before 0.13 knows no such
+ * member. */
+static zarr_status zstd_spell(const zarr_codec_spec *spec, zarr_codec_spelling *how,
+                              char *text, size_t cap, size_t *text_bytes, zarr_error *err)
+{
+    struct zr_conf_text t;
+    int64_t level = 0;
+    int checksum = 0;
+
+    ZR_UNUSED(err);
+    *text_bytes = 0;
+    (void)zarr_codec_spec_bool(spec, "checksum", &checksum);
+    if (how->format == 3 || checksum)
+        return ZARR_OK;
+    (void)zarr_codec_spec_i64(spec, "level", &level);
+    zr_conf_open(&t, text, cap);
+    zr_conf_put_i64(&t, "level", level);
+    zr_conf_close(&t, text_bytes);
+    return ZARR_OK;
+}
+
+static const char *const zstd_aliases[] = {"numcodecs.zstd", NULL};
+const zarr_codec_spec_vtable zr_spec_zstd = {
+    .struct_size = sizeof(zarr_codec_spec_vtable),
+    .name = "zstd",
+    .aliases = zstd_aliases,
+    .kind = ZARR_CODEC_BYTES_BYTES,
+    .canonical = zstd_canonical,
+    .resolve = zstd_resolve,
+    .spell = zstd_spell,
+};

@@ -1,0 +1,198 @@
+/*
+ * dtype/block.c - runs of numbers between memory and two common forms, doubles and
+ * sign-extended 64-bit integers, in straight loops that compilers vectorise. One piece
+ * of work on n types is then n loads and n stores instead of n^2 loops. A double holds
+ * every float type, and an operation on floats or halves done in double and rounded once
+ * is that operation (53 bits are more than twice 24 and 2). Elements come unaligned and
+ * in any byte order. Thread class: plain functions.
+ */
+#include "dtype/dtype_int.h"
+
+#include <string.h>
+
+/* Elements in native order: src itself, or turned into `room`. */
+static const uint8_t *block_native(const struct zr_numpy_type *type, const uint8_t *src,
+                                   size_t n, uint8_t *room)
+{
+    if (type->item_bytes == 1 || type->big != zr_host_is_little())
+        return src;
+    zr_byteswap(room, src, n, type->item_bytes);
+    return room;
+}
+
+static void block_turn(const struct zr_numpy_type *type, uint8_t *dst, size_t n)
+{
+    if (type->item_bytes > 1 && type->big == zr_host_is_little())
+        zr_byteswap(dst, dst, n, type->item_bytes);
+}
+
+#define BLOCK_EACH(type, to)                                                             \
+    for (size_t i = 0; i < n; i++) {                                                     \
+        type v;                                                                          \
+        memcpy(&v, src + i * sizeof v, sizeof v);                                        \
+        out[i] = to;                                                                     \
+    }                                                                                    \
+    break
+
+void zr_block_whole(const struct zr_numpy_type *type, const uint8_t *src, size_t n,
+                    uint64_t *out)
+{
+    uint8_t room[8 * ZR_BLOCK];
+
+    src = block_native(type, src, n, room);
+    switch (type->kind == 'i' ? -(int)type->item_bytes : (int)type->item_bytes) {
+    case -1:
+        BLOCK_EACH(int8_t, (uint64_t)(int64_t)v);
+    case -2:
+        BLOCK_EACH(int16_t, (uint64_t)(int64_t)v);
+    case -4:
+        BLOCK_EACH(int32_t, (uint64_t)(int64_t)v);
+    case -8:
+        BLOCK_EACH(int64_t, (uint64_t)v);
+    case 1:
+        BLOCK_EACH(uint8_t, type->kind == 'b' ? (uint64_t)(v != 0) : (uint64_t)v);
+    case 2:
+        BLOCK_EACH(uint16_t, (uint64_t)v);
+    case 4:
+        BLOCK_EACH(uint32_t, (uint64_t)v);
+    default:
+        BLOCK_EACH(uint64_t, v);
+    }
+}
+
+void zr_block_real(const struct zr_numpy_type *type, const uint8_t *src, size_t n,
+                   double *out)
+{
+    uint8_t room[8 * ZR_BLOCK];
+
+    src = block_native(type, src, n, room);
+    if (type->kind == 'f') {
+        const struct zr_numpy_type half = {'f', 2, !zr_host_is_little()};
+
+        switch (type->item_bytes) {
+        case 8:
+            BLOCK_EACH(double, v);
+        case 4:
+            BLOCK_EACH(float, (double)v);
+        default:
+            BLOCK_EACH(uint16_t, zr_numpy_load(&half, &v).d);
+        }
+        return;
+    }
+    switch (type->kind == 'i' ? -(int)type->item_bytes : (int)type->item_bytes) {
+    case -1:
+        BLOCK_EACH(int8_t, (double)v);
+    case -2:
+        BLOCK_EACH(int16_t, (double)v);
+    case -4:
+        BLOCK_EACH(int32_t, (double)v);
+    case -8:
+        BLOCK_EACH(int64_t, (double)v);
+    case 1:
+        BLOCK_EACH(uint8_t, type->kind == 'b' ? (double)(v != 0) : (double)v);
+    case 2:
+        BLOCK_EACH(uint16_t, (double)v);
+    case 4:
+        BLOCK_EACH(uint32_t, (double)v);
+    default:
+        BLOCK_EACH(uint64_t, (double)v);
+    }
+}
+
+#undef BLOCK_EACH
+#define BLOCK_PUT(type, from)                                                            \
+    for (size_t i = 0; i < n; i++) {                                                     \
+        const type v = (type)(from);                                                     \
+        memcpy(dst + i * sizeof v, &v, sizeof v);                                        \
+    }                                                                                    \
+    break
+
+void zr_block_put_whole(const struct zr_numpy_type *type, uint8_t *dst,
+                        const uint64_t *in, size_t n, bool sign)
+{
+    const struct zr_numpy_type from = {sign ? 'i' : 'u', 8, false};
+
+    if (type->kind == 'f' && type->item_bytes == 8) {
+        if (sign)
+            for (size_t i = 0; i < n; i++) {
+                const double v = (double)(int64_t)in[i];
+                memcpy(dst + i * sizeof v, &v, sizeof v);
+            }
+        else
+            for (size_t i = 0; i < n; i++) {
+                const double v = (double)in[i];
+                memcpy(dst + i * sizeof v, &v, sizeof v);
+            }
+        block_turn(type, dst, n);
+        return;
+    }
+    if (type->kind == 'f') {
+        for (size_t i = 0; i < n; i++) {
+            const struct zr_numpy_value v = {.u = in[i]};
+
+            zr_numpy_store(type, dst + i * type->item_bytes,
+                           zr_numpy_convert(&from, type, v));
+        }
+        return;
+    }
+    switch (type->kind == 'b' ? 0 : type->item_bytes) {
+    case 0:
+        BLOCK_PUT(uint8_t, in[i] != 0);
+    case 1:
+        BLOCK_PUT(uint8_t, in[i]);
+    case 2:
+        BLOCK_PUT(uint16_t, in[i]);
+    case 4:
+        BLOCK_PUT(uint32_t, in[i]);
+    default:
+        BLOCK_PUT(uint64_t, in[i]);
+    }
+    block_turn(type, dst, n);
+}
+
+/* Whether all fit what the processor converts at once: integers of 32 bits. */
+static bool block_is_small(const double *in, size_t n)
+{
+    int bad = 0;
+
+    for (size_t i = 0; i < n; i++)
+        bad |= !(in[i] > -2147483648.0 && in[i] < 2147483648.0);
+    return !bad;
+}
+
+void zr_block_put_real(const struct zr_numpy_type *type, uint8_t *dst, const double *in,
+                       size_t n)
+{
+    const struct zr_numpy_type real = {'f', 8, false};
+
+    if (type->kind == 'f' && type->item_bytes > 2) {
+        switch (type->item_bytes) {
+        case 8:
+            BLOCK_PUT(double, in[i]);
+        default:
+            BLOCK_PUT(float, in[i]);
+        }
+        block_turn(type, dst, n);
+        return;
+    }
+    if ((type->kind == 'i' || type->kind == 'u') && block_is_small(in, n)) {
+        switch (type->item_bytes) {
+        case 1:
+            BLOCK_PUT(uint8_t, (int32_t)in[i]);
+        case 2:
+            BLOCK_PUT(uint16_t, (int32_t)in[i]);
+        case 4:
+            BLOCK_PUT(uint32_t, (int32_t)in[i]);
+        default:
+            BLOCK_PUT(uint64_t, (int64_t)(int32_t)in[i]);
+        }
+        block_turn(type, dst, n);
+        return;
+    }
+    for (size_t i = 0; i < n; i++) {
+        const struct zr_numpy_value v = {.d = in[i]};
+
+        zr_numpy_store(type, dst + i * type->item_bytes,
+                       zr_numpy_convert(&real, type, v));
+    }
+}

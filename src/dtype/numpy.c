@@ -1,0 +1,342 @@
+/*
+ * dtype/numpy.c - NumPy's names of numbers, byte order included: "<f8", ">i2", "|u1",
+ * "float32"; one without an order is little, so that a store means the same on every
+ * machine. And single elements from one of these
+ * types to another, as NumPy's astype() has it. What they are for is in spec_numeric.c.
+ * Thread class: plain functions.
+ */
+#include "dtype/dtype_int.h"
+
+#include <string.h>
+
+bool zr_numpy_parse(const char *text, struct zr_numpy_type *out)
+{
+    static const struct {
+        const char *name, *code;
+    } names[] = {
+        {"bool", "b1"},    {"int8", "i1"},        {"int16", "i2"},    {"int32", "i4"},
+        {"int64", "i8"},   {"uint8", "u1"},       {"uint16", "u2"},   {"uint32", "u4"},
+        {"uint64", "u8"},  {"float16", "f2"},     {"float32", "f4"},  {"float64", "f8"},
+        {"half", "f2"},    {"single", "f4"},      {"double", "f8"},   {"float", "f8"},
+        {"int", "i8"},     {"uint", "u8"},        {"?", "b1"},        {"complex64", "c8"},
+        {"csingle", "c8"}, {"complex128", "c16"}, {"cdouble", "c16"}, {"complex", "c16"}};
+    const char *code = text;
+    char order = '=';
+
+    if (!text)
+        return false;
+    for (size_t i = 0; i < ZR_COUNT(names); i++)
+        if (zr_streq(names[i].name, text))
+            code = names[i].code;
+    if (*code == '<' || *code == '>' || *code == '=' || *code == '|')
+        order = *code++;
+    if (zr_streq(code, "c8") || zr_streq(code, "c16")) {
+        *out = (struct zr_numpy_type){.kind = 'c', .item_bytes = code[1] == '8' ? 8 : 16};
+    } else {
+        if (strlen(code) != 2 || !strchr("biuf", code[0]) || !strchr("1248", code[1]) ||
+            (code[0] == 'f' && code[1] == '1') || (code[0] == 'b' && code[1] != '1'))
+            return false;
+        *out = (struct zr_numpy_type){.kind = code[0],
+                                      .item_bytes = (uint8_t)(code[1] - '0')};
+    }
+    out->big = order == '>';
+    if (out->item_bytes == 1)
+        out->big = false;
+    return true;
+}
+
+bool zr_numpy_parse_time(const char *text, struct zr_numpy_type *out,
+                         struct zr_numpy_unit *unit)
+{
+    static const char *const names[] = {"Y",  "M",  "W",  "D",  "h",  "m", "s",
+                                        "ms", "us", "ns", "ps", "fs", "as"};
+    const char *code = text, *name;
+    size_t n = 0;
+
+    if (!text)
+        return false;
+    if (strchr("<>=", *code) && *code)
+        code++;
+    n = strlen(code);
+    if (n < 5 || (*code != 'M' && *code != 'm') || code[1] != '8' || code[2] != '[' ||
+        code[n - 1] != ']' || n - 4 >= sizeof unit->text)
+        return false;
+    *unit = (struct zr_numpy_unit){.kind = *code};
+    memcpy(unit->text, code + 3, n - 4);
+    name = unit->text + strspn(unit->text, "0123456789");
+    *out = (struct zr_numpy_type){.kind = 'i', .item_bytes = 8, .big = *text == '>'};
+    for (size_t i = 0; i < ZR_COUNT(names); i++)
+        if (zr_streq(names[i], name))
+            return true;
+    return false;
+}
+
+void zr_numpy_print(const struct zr_numpy_type *type, char out[ZR_NUMPY_NAME])
+{
+    *out++ = type->item_bytes == 1 ? '|' : type->big ? '>' : '<';
+    *out++ = type->kind;
+    if (type->item_bytes > 9)
+        *out++ = '1';
+    *out++ = (char)('0' + type->item_bytes % 10);
+    *out = '\0';
+}
+
+struct zr_numpy_type zr_numpy_part(const struct zr_numpy_type *type)
+{
+    struct zr_numpy_type part = *type;
+
+    if (type->kind == 'c') {
+        part.kind = 'f';
+        part.item_bytes = type->item_bytes / 2;
+    }
+    return part;
+}
+
+/* ---- elements -----------------------------------------------------------------------
+ */
+
+uint64_t zr_numpy_wrap(const struct zr_numpy_type *type, uint64_t u)
+{
+    const unsigned spare = (64U - 8U * type->item_bytes) & 63U; /* 0 to 56 */
+
+    if (type->kind == 'b')
+        return u != 0;
+    if (type->kind == 'u')
+        return u << spare >> spare;
+    return (uint64_t)((int64_t)(u << spare) >> spare);
+}
+
+/* What x86 makes of numbers that do not fit: its instructions give the lowest integer of
+ * 32 or 64 bits, and NumPy takes those of 32 bits for all types up to int32. For uint32
+ * NumPy depends on how many elements there are; here it is always by way of 64 bits. */
+uint64_t zr_numpy_whole(const struct zr_numpy_type *type, double d)
+{
+    const double two63 = 9223372036854775808.0;
+
+    if (type->kind == 'b')
+        return d != 0;
+    if (type->item_bytes < 4 || (type->item_bytes == 4 && type->kind == 'i'))
+        return (uint64_t)(d > -2147483649.0 && d < 2147483648.0 ? (int64_t)d
+                                                                : (int64_t)INT32_MIN);
+    if (type->kind == 'u' && type->item_bytes == 8 && d >= two63)
+        return d < 2 * two63 ? (uint64_t)d : 0;
+    if (d >= -two63 && d < two63)
+        return (uint64_t)(int64_t)d;
+    return (uint64_t)INT64_MIN;
+}
+
+static const struct zr_number numpy_half = {.kind = ZARR_KIND_FLOAT,
+                                            .bytes = 2,
+                                            .bits = 16,
+                                            .parts = 1,
+                                            .fraction_bits = 10,
+                                            .special = ZR_FLOAT_IEEE,
+                                            .bias = 15};
+static const struct zr_number numpy_double = {.kind = ZARR_KIND_FLOAT,
+                                              .bytes = 8,
+                                              .bits = 64,
+                                              .parts = 1,
+                                              .fraction_bits = 52,
+                                              .special = ZR_FLOAT_IEEE,
+                                              .bias = 1023};
+
+/* NaN, by its bits: NumPy's conversions from and to half keep them as far as there is
+ * room, so that a signalling NaN stays one; those of the processor make it quiet. */
+#define DOUBLE_INF   UINT64_C(0x7ff0000000000000)
+#define DOUBLE_QUIET UINT64_C(0x0008000000000000)
+
+static bool numpy_is_nan(uint64_t bits)
+{
+    return (bits & INT64_MAX) > DOUBLE_INF;
+}
+
+static uint64_t numpy_bits(double d)
+{
+    uint64_t bits;
+
+    memcpy(&bits, &d, sizeof bits);
+    return bits;
+}
+
+static double numpy_double_of(uint64_t bits)
+{
+    double d;
+
+    memcpy(&d, &bits, sizeof d);
+    return d;
+}
+
+/* A NaN of `bytes`, which has `fraction` bits, in its own bits and in a double's. What
+ * does not fit is lost, and one that would become infinity gets its lowest bit. */
+static uint64_t numpy_nan_down(uint64_t bits, unsigned bytes, unsigned fraction)
+{
+    const uint64_t sign = bits >> 63 << (8 * bytes - 1);
+    const uint64_t exponent = ((UINT64_C(1) << (8 * bytes - 1 - fraction)) - 1)
+                              << fraction;
+    const uint64_t kept = (bits & (DOUBLE_INF ^ INT64_MAX)) >> (52 - fraction);
+
+    return sign | exponent | (kept ? kept : 1);
+}
+
+static double numpy_nan_up(uint64_t bits, unsigned bytes, unsigned fraction)
+{
+    const uint64_t kept = bits & ((UINT64_C(1) << fraction) - 1);
+
+    return numpy_double_of(bits >> (8 * bytes - 1) << 63 | DOUBLE_INF |
+                           kept << (52 - fraction));
+}
+
+static uint64_t numpy_half_bits(double d)
+{
+    uint64_t bits = numpy_bits(d);
+    struct zr_scalar v;
+
+    if (numpy_is_nan(bits))
+        return numpy_nan_down(bits, 2, 10);
+    v = zr_scalar_of(&numpy_double, bits);
+    (void)zr_scalar_cast(&v, &numpy_half, ZR_ROUND_EVEN, ZR_RANGE_CLAMP, &bits);
+    return bits;
+}
+
+static double numpy_half_value(uint64_t bits)
+{
+    const struct zr_scalar v = zr_scalar_of(&numpy_half, bits & 0xffff);
+
+    if ((bits & 0x7fff) > 0x7c00)
+        return numpy_nan_up(bits & 0xffff, 2, 10);
+    return zr_scalar_f64(&v);
+}
+
+double zr_numpy_round(unsigned float_bytes, double d)
+{
+    if (float_bytes == 4)
+        return (double)(float)d;
+    return float_bytes == 2 ? numpy_half_value(numpy_half_bits(d)) : d;
+}
+
+struct zr_numpy_value zr_numpy_load(const struct zr_numpy_type *type, const void *p)
+{
+    const uint8_t *from = p;
+    struct zr_numpy_value v = {0};
+    uint8_t bytes[8] = {0};
+    float f;
+
+    for (unsigned i = 0; i < type->item_bytes; i++)
+        bytes[i] = from[type->big ? type->item_bytes - 1U - i : i];
+    v.u = zr_load_le64(bytes);
+    if (type->kind != 'f') {
+        v.u = zr_numpy_wrap(type, v.u);
+    } else if (type->item_bytes == 8) {
+        memcpy(&v.d, &v.u, sizeof v.d);
+    } else if (type->item_bytes == 4) {
+        const uint32_t bits = (uint32_t)v.u;
+
+        memcpy(&f, &bits, sizeof f);
+        v.d = (bits & INT32_MAX) > 0x7f800000 ? numpy_nan_up(bits, 4, 23) : (double)f;
+    } else {
+        v.d = numpy_half_value(v.u);
+    }
+    return v;
+}
+
+void zr_numpy_store(const struct zr_numpy_type *type, void *p, struct zr_numpy_value v)
+{
+    uint8_t *to = p, bytes[8];
+
+    if (type->kind == 'f' && type->item_bytes == 8) {
+        memcpy(&v.u, &v.d, sizeof v.u);
+    } else if (type->kind == 'f' && type->item_bytes == 4) {
+        const float f = (float)v.d;
+        uint32_t bits;
+
+        memcpy(&bits, &f, sizeof bits);
+        v.u =
+            numpy_is_nan(numpy_bits(v.d)) ? numpy_nan_down(numpy_bits(v.d), 4, 23) : bits;
+    } else if (type->kind == 'f') {
+        v.u = numpy_half_bits(v.d);
+    }
+    zr_store_le64(bytes, v.u);
+    for (unsigned i = 0; i < type->item_bytes; i++)
+        to[type->big ? type->item_bytes - 1U - i : i] = bytes[i];
+}
+
+/* From float to float. */
+static double numpy_convert_real(unsigned from, unsigned to, double d)
+{
+    const uint64_t bits = numpy_bits(d);
+
+    if (from == to || (numpy_is_nan(bits) && from == 2))
+        return d;
+    if (numpy_is_nan(bits) && to > 2)
+        d = numpy_double_of(bits | DOUBLE_QUIET);
+    return zr_numpy_round(to, d);
+}
+
+struct zr_numpy_value zr_numpy_convert(const struct zr_numpy_type *from,
+                                       const struct zr_numpy_type *to,
+                                       struct zr_numpy_value v)
+{
+    const bool real = from->kind == 'f', sign = from->kind == 'i';
+
+    if (to->kind != 'f')
+        v.u = zr_numpy_wrap(to, real ? zr_numpy_whole(to, v.d) : v.u);
+    else if (real)
+        v.d = numpy_convert_real(from->item_bytes, to->item_bytes, v.d);
+    else if (to->item_bytes == 8)
+        v.d = sign ? (double)(int64_t)v.u : (double)v.u;
+    else /* NumPy goes to half by way of float, which holds all integers of that range */
+        v.d = zr_numpy_round(to->item_bytes,
+                             (double)(sign ? (float)(int64_t)v.u : (float)v.u));
+    return v;
+}
+
+/* Real parts are converted; imaginary ones are 0 where they are new, and are lost where
+ * there is no place for them. Of a bool they count. */
+static void numpy_cast_complex(const struct zr_numpy_type *from,
+                               const struct zr_numpy_type *to, const uint8_t *src,
+                               uint8_t *dst)
+{
+    const struct zr_numpy_type in = zr_numpy_part(from), out = zr_numpy_part(to);
+    struct zr_numpy_value real = zr_numpy_load(&in, src), imaginary = {0};
+
+    if (from->kind == 'c')
+        imaginary = zr_numpy_load(&in, src + in.item_bytes);
+    if (to->kind == 'b' && imaginary.d != 0) /* and NaN */
+        real = imaginary;
+    zr_numpy_store(&out, dst, zr_numpy_convert(&in, &out, real));
+    if (to->kind == 'c') {
+        if (from->kind == 'c')
+            imaginary = zr_numpy_convert(&in, &out, imaginary);
+        zr_numpy_store(&out, dst + out.item_bytes, imaginary);
+    }
+}
+
+void zr_numpy_cast(const struct zr_numpy_type *from, const struct zr_numpy_type *to,
+                   const void *src, void *dst)
+{
+    if (from->kind == 'c' || to->kind == 'c')
+        numpy_cast_complex(from, to, src, dst);
+    else
+        zr_numpy_store(to, dst, zr_numpy_convert(from, to, zr_numpy_load(from, src)));
+}
+
+void zr_numpy_name(const zarr_dtype *dtype, uint32_t order, char out[ZR_NUMPY_NAME])
+{
+    struct zr_numpy_type type;
+
+    out[0] = '\0';
+    if (!zr_numpy_parse(zarr_dtype_v2(dtype), &type))
+        return;
+    type.big = type.item_bytes > 1 && order == ZARR_ORDER_BIG;
+    zr_numpy_print(&type, out);
+}
+
+uint32_t zr_numpy_item_bytes(const char *name)
+{
+    struct zr_numpy_type type;
+    struct zr_numpy_unit unit;
+
+    return zr_numpy_parse(name, &type) || zr_numpy_parse_time(name, &type, &unit)
+               ? type.item_bytes
+               : 0;
+}
