@@ -165,6 +165,13 @@ static bool link_is_ours(const struct zarr_codec_spec *s, const struct zr_parse 
            (zr_streq(name, zr_spec_bytes.name) || zr_streq(name, zr_spec_transpose.name));
 }
 
+/* v2 metadata has no rule for lists inside a codec: v3's spelling is understood, too. */
+static bool link_is_named(const struct zr_parse *p, const struct zr_json *item)
+{
+    return p->sub && !zr_json_get(item, "id") &&
+           (zr_json_is(item, ZR_JSON_STRING) || zr_json_get(item, "name"));
+}
+
 static zarr_status link_parse(struct zarr_codec_spec *s, struct zr_parse *p,
                               const struct zr_json *item, zarr_error *err)
 {
@@ -173,20 +180,25 @@ static zarr_status link_parse(struct zarr_codec_spec *s, struct zr_parse *p,
     struct zr_json_doc doc;
     const struct zr_json *config = NULL;
     const char *name = NULL;
-    int spelling = p->format;
+    const bool v2 = p->format == 2 && !link_is_named(p, item);
+    int spelling = v2 ? 2 : 3;
+    bool prefixed = false;
 
     zr_json_doc_init(&doc, p->alloc);
     s->must_understand = true;
     s->v3 = p->format == 3;
-    if (p->format == 2)
+    if (v2)
         ZR_TRY(link_open_v2(&doc, item, &name, &config, err));
     else
         ZR_TRY(link_open_v3(s, item, &name, &config, err));
-    ZR_TRY(link_find(&s->vt, p, name, link_is_ours(s, p, name), err));
-    if (zr_starts_with(name, "numcodecs."))
+    prefixed = zr_starts_with(name, "numcodecs.");
+    if (prefixed)
         spelling = 2;
+    if (prefixed && p->format == 2 && !v2)
+        name += strlen("numcodecs.");
+    ZR_TRY(link_find(&s->vt, p, name, link_is_ours(s, p, name), err));
     s->prefixed =
-        spelling == 2 && p->format == 3 && !zr_starts_with(s->vt->name, "numcodecs.");
+        prefixed && p->format == 3 && !zr_starts_with(s->vt->name, "numcodecs.");
     s->members = config ? config : &empty;
     if (zr_codec_spec_structure(s->vt) == ZR_STRUCTURE_SHARD)
         ZR_TRY(zr_shard_spec_parse(s, p, err));

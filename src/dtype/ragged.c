@@ -19,7 +19,7 @@ static const zarr_dtype *ragged_item(const zarr_dtype_info *info)
 const zarr_dtype *zarr_dtype_item(const zarr_dtype *dtype)
 {
     return dtype && dtype->info.kind == ZARR_KIND_VARRAY &&
-                   dtype->entry->vt.parse == zr_dtype_ragged.parse
+                   zr_streq(dtype->entry->vt.name, zr_dtype_ragged.name)
                ? ragged_item(&dtype->info)
                : NULL;
 }

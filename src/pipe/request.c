@@ -204,15 +204,11 @@ static zarr_status request_read(struct zarr_request *rq, zarr_error *err)
     return st;
 }
 
-/* Those of the core don't take the steps that count. */
+/* Those of the core don't take the steps that count. Their names can't be taken over. */
 static bool is_of_core(const struct zr_io *io)
 {
-    const zarr_pipeline_vtable *vt = &io->pipeline->vt;
-
-    return io->write ? vt->write == zr_pipeline_waves.write ||
-                           vt->write == zr_pipeline_serial.write
-                     : vt->read == zr_pipeline_waves.read ||
-                           vt->read == zr_pipeline_serial.read;
+    return zr_streq(io->pipeline->name, zr_pipeline_waves.name) ||
+           zr_streq(io->pipeline->name, zr_pipeline_serial.name);
 }
 
 /* A pipeline of a plug-in may say that it is done and have left some out: elements of
