@@ -1,8 +1,6 @@
-/*
- * zarrc/array.h - arrays: open, create, read, write, resize, look at chunks.
- * A handle is frozen: share it between threads; what changes the array in the
- * store (resize, append, attributes) is seen by other handles after
- * zarr_array_refresh(). Handles hold their stores and context.
+/**
+ * @file
+ * Arrays: open, create, read, write, resize and append; attributes and chunks.
  */
 #ifndef ZARRC_ARRAY_H
 #define ZARRC_ARRAY_H
@@ -18,58 +16,77 @@
 
 ZARR_BEGIN_DECLS
 
+/**
+ * An open array. Several threads may share the handle. A call that changes the array in
+ * the store, such as zarr_array_resize(), also changes what its own handle knows; another
+ * handle of the array learns of it by zarr_array_refresh(). Thread class: shared.
+ */
 typedef struct zarr_array zarr_array;
 
+/** Use of consolidated metadata. */
 enum {
-    ZARR_CONSOLIDATED_DEFAULT = 0, /**< arrays: never; groups: auto */
-    ZARR_CONSOLIDATED_AUTO = 1,    /**< use it where the opened group has it */
-    ZARR_CONSOLIDATED_MUST = 2,
-    ZARR_CONSOLIDATED_NEVER = 3
+    ZARR_CONSOLIDATED_DEFAULT = 0, /**< as ZARR_CONSOLIDATED_AUTO */
+    ZARR_CONSOLIDATED_AUTO = 1,    /**< use it if the group that is opened has it */
+    ZARR_CONSOLIDATED_MUST = 2,    /**< fail with ZARR_ERR_NOT_FOUND without it */
+    ZARR_CONSOLIDATED_NEVER = 3    /**< read the documents of the nodes */
 };
 
+/** What a write does with a chunk whose elements all equal the fill value, bit for bit.
+ */
 enum {
-    ZARR_EMPTY_CHUNKS_DEFAULT = 0,
-    /**
-     * A chunk equal to the fill value bit for bit is erased, not stored. The CPU
-     * compares: a chunk in a memory that it cannot read is copied down for that once
-     * (encoding goes on from the copy where it can); ZARR_EMPTY_CHUNKS_WRITE does
-     * without.
-     */
+    ZARR_EMPTY_CHUNKS_DEFAULT = 0, /**< as ZARR_EMPTY_CHUNKS_SKIP */
+    /** erase the chunk instead of storing it. The CPU compares the elements, so a chunk
+     * in memory that it cannot read is copied to the host for that */
     ZARR_EMPTY_CHUNKS_SKIP = 1,
-    ZARR_EMPTY_CHUNKS_WRITE = 2
+    ZARR_EMPTY_CHUNKS_WRITE = 2 /**< store it as any other chunk, without a comparison */
 };
+/** What a read does with a chunk that the store does not have. */
 enum {
-    ZARR_MISSING_DEFAULT = 0,
-    ZARR_MISSING_FILL = 1,
-    ZARR_MISSING_ERROR = 2
+    ZARR_MISSING_DEFAULT = 0, /**< as ZARR_MISSING_FILL */
+    ZARR_MISSING_FILL = 1,    /**< its elements are the fill value */
+    ZARR_MISSING_ERROR = 2    /**< the read fails with ZARR_ERR_NOT_FOUND */
 };
 
+/** Options of an array handle, which zarr_array_open() and zarr_array_create() take. */
 typedef struct zarr_array_open_options {
-    uint32_t struct_size, flags;
-    int32_t zarr_format;   /**< 2, 3; 0: found, v3 first */
-    uint32_t consolidated; /**< ZARR_CONSOLIDATED_* of the group it is opened through */
-    /** borrowed (referenced): chunks live there, metadata in `store`; NULL: the same */
-    zarr_store *chunk_store;
-    /** default memory for calls that leave the choice open; 0: host */
-    int32_t device_type, device_id;
-    /** as in zarr_context_options; copied; NULL: the context's */
-    const char *codec_preference;
-    const char *pipeline; /**< copied; NULL: the context's */
-    /**
-     * ZARR_EMPTY_CHUNKS_*: default SKIP: chunks equal to the fill value bit for bit are
-     * not stored
+    uint32_t struct_size, flags; /**< `flags` must be 0 */
+    int32_t zarr_format;         /**< 2 or 3; 0: look for both, v3 first */
+    /** zarr_group_open_array(): one of ZARR_CONSOLIDATED_*; other calls open the array by
+     * its own documents */
+    uint32_t consolidated;
+    /** store of the chunks, which the array keeps alive; NULL: the store of the metadata
      */
+    zarr_store *chunk_store;
+    /** memory of tensors that name none, as in `zarr_mem`; 0: host memory */
+    int32_t device_type, device_id;
+    /** as in `zarr_context_options`; copied; NULL: the context's */
+    const char *codec_preference;
+    const char
+        *pipeline; /**< as in `zarr_context_options`; copied; NULL: the context's */
+    /** one of ZARR_EMPTY_CHUNKS_*: whether chunks without information are stored */
     uint32_t empty_chunks;
-    uint32_t missing_chunks; /**< ZARR_MISSING_*: default FILL */
+    uint32_t missing_chunks; /**< one of ZARR_MISSING_*: what a missing chunk means */
 } zarr_array_open_options;
 
 #define ZARR_ARRAY_OPEN_OPTIONS_INIT ZARR_SIZE_FIRST(zarr_array_open_options)
 
 /**
- * Opens the array at `path` ("" or "/": the store's root) of a store.
- * @param out owned: zarr_array_free()
- * @return NOT_FOUND: no array there (the text says if there is a group); CORRUPT,
- * UNSUPPORTED: the metadata, by name
+ * Opens the array at a path of a store. The call reads and checks the metadata. It reads
+ * no chunks.
+ *
+ * Spec: Zarr v3 core, "Array metadata"; Zarr v2, "Arrays".
+ *
+ * @param out receives the array; owned: zarr_array_free()
+ * @param store borrowed; the array keeps it alive
+ * @param path path of the array, such as "a/b"; "" is the root of the store
+ * @param opts options; NULL: defaults
+ * @retval ZARR_ERR_NOT_FOUND there is no array; the message tells if there is a group
+ * @retval ZARR_ERR_CORRUPT the metadata breaks the rules of the format
+ * @retval ZARR_ERR_UNSUPPORTED this build lacks a codec, data type or other extension
+ * that the metadata names
+ * @retval ZARR_ERR_INVALID the path or an option is wrong
+ * @see zarr_array_create(), zarr_group_open_array(), zarr_array_read(),
+ * zarr_array_shape()
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_open(zarr_array **out, zarr_store *store,
                                                      const char *path,
@@ -77,219 +94,292 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_open(zarr_array **out, zarr_stor
                                                      zarr_error *err);
 
 /**
- * What a new array shall be. Pointers are borrowed for the call; NULL and zero mean the
- * default stated.
+ * Describes a new array. `data_type` and, unless `ndim` is 0, `shape` are required.
+ * Another member that is NULL or zero means the default that is stated. Pointers are
+ * borrowed for the call.
  */
 typedef struct zarr_array_spec {
-    uint32_t struct_size, flags; /**< ZARR_SPEC_* */
+    uint32_t struct_size, flags; /**< `flags`: ZARR_SPEC_* */
     int32_t zarr_format;         /**< 2 or 3; 0: 3 */
-    int32_t ndim;
-    const uint64_t *shape;
-    /**
-     * NULL: a guess of about 1 MiB. With shards: the inner chunks (the unit of reading)
-     */
+    int32_t ndim;                /**< number of dimensions; 0: a single element */
+    const uint64_t *shape;       /**< lengths of the dimensions in elements */
+    /** shape of a chunk in elements, the unit of reading; in sharded arrays of an inner
+     * chunk. NULL: a shape of about 1 MiB is chosen */
     const uint64_t *chunk_shape;
-    /** v3: NULL: no sharding; multiples of chunk_shape (the unit of writing) */
+    /** v3: shape of a shard in elements, the unit of writing: multiples of `chunk_shape`.
+     * NULL: the array has no shards */
     const uint64_t *shard_shape;
-    /**
-     * as zarr_dtype_find() takes it; "<" or ">" in v2 spelling sets the stored byte
-     * order. Required
-     */
+    /** data type as zarr_dtype_find() takes it, such as "float32" or "<f4"; the v2
+     * spelling sets the stored byte order, too */
     const char *data_type;
-    /** JSON text as the data type spells it; v2 also "null". NULL: zero ("" for text) */
+    /** JSON text as the data type spells it, such as "0" or "\"NaN\""; in v2 also "null".
+     * NULL: zero, or "" for text */
     const char *fill_value;
-    /**
-     * JSON array of v3 codecs, or v2 {"filters": [...], "compressor": {...}|null}; for
-     * shards: of the inner chunks. NULL: zstd. May hold a single bytes->bytes list:
-     * `bytes` is added
-     */
+    /** v3: JSON array of codecs; those of the inner chunks in sharded arrays. If no codec
+     * turns elements into bytes, `bytes` is put in front. v2: a JSON object with
+     * `filters` and `compressor`. NULL: zstd */
     const char *codecs;
-    const char *index_codecs; /**< JSON array; NULL: bytes (little) + crc32c */
+    const char *index_codecs; /**< codecs of the shard index; NULL: bytes and crc32c */
     const char *attributes;   /**< JSON object; NULL: none */
-    /** ndim entries, NULL entries allowed; v3 (v2: _ARRAY_DIMENSIONS attribute) */
+    /** a name for each dimension, or NULL for a dimension without a name; v2 arrays keep
+     * them in the attribute _ARRAY_DIMENSIONS. NULL: no names */
     const char *const *dimension_names;
-    /**
-     * The name of a registered encoding, "default" or "v2" among others, or its JSON
-     * object {"name": ..., "configuration": ...} (then no separator); NULL: default for
-     * v3 (v2 arrays have no choice)
-     */
+    /** v3: how chunk keys are made: the name of an encoding such as "default" or "v2", or
+     * a JSON object with `name` and `configuration`. NULL: "default" */
     const char *key_encoding;
-    /**
-     * '/' or '.'; 0: '.' in v2 arrays, '/' for "default" and "v2", for other encodings
-     * what they take without
-     */
+    /** separator in chunk keys, '/' or '.'; 0: '.' in v2 arrays, '/' in the encodings
+     * "default" and "v2"; other encodings decide by themselves */
     char separator;
-    /** v2: 'C' or 'F'; v3: 'F' adds a transpose codec; 0: 'C' */
+    /** order of the elements in chunks, 'C' or 'F', which in v3 adds a transpose codec;
+     * 0: 'C' */
     char order;
     uint16_t reserved;
     uint32_t reserved2;
-    /**
-     * whole zarr.json or .zarray text instead of all of the above; checked and written
-     * canonically
-     */
+    /** the text of a whole zarr.json or .zarray, instead of all members above except
+     * `flags`; checked, and written in canonical form */
     const char *document;
-    /**
-     * v3: JSON object {"name": ..., "configuration": ...} of the grid of the units of
-     * writing, for chunks that differ in shape ("rectilinear", a plug-in's); NULL:
-     * regular. Without chunk_shape it is the grid of the chunks; with it of shards,
-     * whose edges are multiples of chunk_shape. Not with shard_shape
-     */
+    /** v3: grid of chunks that differ in shape, such as "rectilinear": a JSON object with
+     * `name` and `configuration`. With `chunk_shape` it is the grid of the shards; it
+     * excludes `shard_shape`. NULL: a regular grid */
     const char *chunk_grid;
 } zarr_array_spec;
 
 #define ZARR_ARRAY_SPEC_INIT ZARR_SIZE_FIRST(zarr_array_spec)
 
+/** Flags of zarr_array_spec. */
 enum {
     /**
-     * an existing node at path, also a broken one, is deleted first, with everything
-     * below it; chunks that no document belongs to, too. EXISTS, and nothing is deleted,
-     * where there is no node but other keys (a folder with files, a group without a
-     * document); zarr_node_delete() deletes those
+     * delete a node at the path first, with everything below it, also if it is damaged,
+     * and chunks that an array left there. If there is no node but other keys, such as a
+     * directory with files, the call fails with ZARR_ERR_EXISTS and deletes nothing;
+     * zarr_node_delete() deletes those
      */
     ZARR_SPEC_OVERWRITE = 1,
-    ZARR_SPEC_NO_PARENTS = 2,     /**< don't write missing parent groups */
-    ZARR_SPEC_INDEX_AT_START = 4, /**< shard index first */
-    /** an existing array with equal metadata is opened instead of EXISTS */
+    ZARR_SPEC_NO_PARENTS = 2,     /**< do not create parent groups that are missing */
+    ZARR_SPEC_INDEX_AT_START = 4, /**< store shard indexes in front of the chunks */
+    /** open an array that exists, if its metadata is equal; attributes may differ */
     ZARR_SPEC_IF_MISSING = 8
 };
 
 /**
- * Creates an array (and missing parent groups) and opens it. EXISTS unless a flag says
- * otherwise.
+ * Creates an array and opens it. Parent groups that are missing are created, too. The
+ * array's own document is written last. No chunk is written: all elements read as the
+ * fill value at first.
+ *
+ * Of several threads or processes that create the same array, one succeeds. The others
+ * get ZARR_ERR_EXISTS or, with ZARR_SPEC_IF_MISSING, open what the first one made.
+ *
+ * Spec: Zarr v3 core, "Array metadata", "Chunk grids", "Chunk encoding" and "Node names";
+ * Zarr v2, "Arrays".
+ *
+ * @param out receives the array; owned: zarr_array_free()
+ * @param store borrowed; the array keeps it alive
+ * @param path path of the array, such as "a/b"; "" is the root of the store
+ * @param spec describes the array
+ * @param opts options of the handle; NULL: defaults
+ * @retval ZARR_ERR_EXISTS there is something at the path, and no flag allows that
+ * @retval ZARR_ERR_INVALID a member of `spec` is wrong, or two contradict each other; the
+ * message names them; or the store is read-only
+ * @retval ZARR_ERR_UNSUPPORTED a codec or data type is unknown, or does not exist in the
+ * format
+ * @see zarr_array_open(), zarr_array_write(), zarr_group_create(), zarr_context_list()
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_create(
     zarr_array **out, zarr_store *store, const char *path, const zarr_array_spec *spec,
     const zarr_array_open_options *opts, zarr_error *err);
 
-/** One more owner. Returns array. */
+/**
+ * @name Owners of an array
+ * @{
+ */
+/**
+ * Adds an owner to an array.
+ * @param array borrowed
+ * @return `array`; the caller owns it once more
+ */
 ZARR_API zarr_array *zarr_array_ref(zarr_array *array);
 /**
- * NULL is fine. Nothing is buffered: writes are in the store when their call returned;
- * zarr_store_flush() makes them durable.
+ * Gives up one ownership of an array. The last owner frees the handle. Nothing is lost:
+ * a write is in the store when its call returns, and zarr_store_flush() makes it durable.
+ * @param array may be NULL
  */
 ZARR_API void zarr_array_free(zarr_array *array);
+/** @} */
 
 /* ---- what it is ---------------------------------------------------------- */
 
-/* All borrowed: good as long as the handle, also when it is changed meanwhile. Texts are
- * made when first asked for; NULL where one is promised: no memory. */
-
-ZARR_API int32_t zarr_array_zarr_format(const zarr_array *array);
-ZARR_API const char *zarr_array_path(const zarr_array *array);
-ZARR_API int32_t zarr_array_ndim(const zarr_array *array);
-ZARR_API const uint64_t *zarr_array_shape(const zarr_array *array);
 /**
- * The unit of writing: chunks, or shards where the array has them. NULL where they differ
- * in shape: zarr_array_chunk_extent() tells each.
+ * @name What an array is
+ * These calls ask the handle, not the store. What they return is borrowed and lives as
+ * long as the handle, also if the array is resized or changed meanwhile. JSON text is
+ * made when it is first asked for, and is NULL if there is no memory for it.
+ * @{
  */
-ZARR_API const uint64_t *zarr_array_write_shape(const zarr_array *array);
+/** Returns the shape in elements, one entry for each dimension. */
+ZARR_API const uint64_t *zarr_array_shape(const zarr_array *array);
+/** Returns the number of dimensions. */
+ZARR_API int32_t zarr_array_ndim(const zarr_array *array);
+/** Returns the data type. It lives as long as the context. */
+ZARR_API const zarr_dtype *zarr_array_dtype(const zarr_array *array);
+/** Returns the fill value: one element in the machine's byte order. NULL if the metadata
+ * of a v2 array has null; elements that are missing then read as zero, times as NaT. */
+ZARR_API const void *zarr_array_fill_value(const zarr_array *array);
+/** Returns the name of dimension `dim`; NULL if it has none. */
+ZARR_API const char *zarr_array_dimension_name(const zarr_array *array, int32_t dim);
+/** Returns the format, 2 or 3. */
+ZARR_API int32_t zarr_array_zarr_format(const zarr_array *array);
+/** Returns the path, without slashes at its ends; "" for the root. */
+ZARR_API const char *zarr_array_path(const zarr_array *array);
+/** Returns the metadata document as canonical JSON text, in v3 with the attributes. */
+ZARR_API const char *zarr_array_metadata(const zarr_array *array);
 /**
- * The unit of reading: chunks, or the innermost chunks of shards (array order of
- * dimensions; they are all alike, also where shards differ). NULL where chunks differ.
- * Shards behind codecs that need all of them (reshape, numcodecs.delta) are the unit.
+ * Returns the attributes as the JSON text of an object, "{}" if there are none. The text
+ * is always UTF-8. A node whose document has half of a surrogate pair (U+D800 to U+DFFF),
+ * as Python can write it, fails to open with ZARR_ERR_CORRUPT.
+ */
+ZARR_API const char *zarr_array_attributes(const zarr_array *array);
+/**
+ * Returns the codecs as the JSON text of an array. For a v2 array this is the chain that
+ * its filters and compressor make. Filters that v3 has no name for follow `bytes`; a new
+ * v2 array can be created with such a chain.
+ */
+ZARR_API const char *zarr_array_codecs(const zarr_array *array);
+/** Returns the store of the metadata, owned by the array. */
+ZARR_API zarr_store *zarr_array_store(const zarr_array *array);
+/** Returns the store of the chunks, owned by the array. */
+ZARR_API zarr_store *zarr_array_chunk_store(const zarr_array *array);
+/** @} */
+
+/**
+ * @name The grid of chunks
+ * The unit of reading is the chunk, in a sharded array the inner chunk. The unit of
+ * writing is the chunk, in a sharded array the whole shard. Reads and writes along these
+ * units are fastest. Grid coordinates count units of writing from 0. Arrays of shapes and
+ * coordinates have one entry for each dimension.
+ *
+ * Spec: Zarr v3 core, "Chunk grids"; Zarr v3 codec "sharding_indexed".
+ * @{
+ */
+/**
+ * Returns the shape of the unit of reading in elements, borrowed as zarr_array_shape()
+ * is. NULL if chunks differ in shape. Shards that can only be decoded whole, because
+ * codecs such as reshape are in front of the sharding, are the unit themselves.
  */
 ZARR_API const uint64_t *zarr_array_chunk_shape(const zarr_array *array);
-/** The grid of the units of writing as a JSON object: name and configuration. */
-ZARR_API const char *zarr_array_chunk_grid(const zarr_array *array);
 /**
- * How many units of writing there are along each dimension.
- * @param counts ndim entries, filled
+ * Returns the shape of the unit of writing in elements, borrowed as zarr_array_shape()
+ * is. NULL if units differ in shape; zarr_array_chunk_extent() tells the shape of each.
  */
+ZARR_API const uint64_t *zarr_array_write_shape(const zarr_array *array);
+/** Returns the grid of the units of writing as JSON text: an object with `name` and
+ * `configuration`. */
+ZARR_API const char *zarr_array_chunk_grid(const zarr_array *array);
+/** Stores in `counts` how many units of writing there are along each dimension. */
 ZARR_API void zarr_array_chunk_counts(const zarr_array *array, uint64_t *counts);
 /**
- * Where a unit of writing (a chunk, or a shard) begins in the array, and the shape it is
- * stored with, which may reach beyond the array. Either may be NULL. ndim entries each.
- * Thread class: any.
- * @return INVALID: no such chunk
+ * Tells where the unit of writing with the grid coordinates `chunk` begins, and the shape
+ * that it is stored with, which may reach beyond the array. `origin` and `shape` are
+ * filled; either may be NULL.
+ * @retval ZARR_ERR_INVALID there is no such unit
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_chunk_extent(const zarr_array *array,
                                                              const uint64_t *chunk,
                                                              uint64_t *origin,
                                                              uint64_t *shape,
                                                              zarr_error *err);
-/** The unit of writing that holds an element. INVALID: no such element. ndim entries. */
+/**
+ * Finds the unit of writing that holds the element with the coordinates `at`, and stores
+ * its grid coordinates in `chunk`.
+ * @retval ZARR_ERR_INVALID there is no such element
+ */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_chunk_locate(const zarr_array *array,
                                                              const uint64_t *at,
                                                              uint64_t *chunk,
                                                              zarr_error *err);
 /**
- * The shape of the largest unit of writing, for buffers; 1 along dimensions that have
- * none. (Of a plug-in's grid that tells no runs: of the first 65536 along each
- * dimension.)
+ * Stores in `shape` the shape of the largest unit of writing, for buffers; 1 along a
+ * dimension without units. A plug-in's grid that does not tell runs of equal chunks is
+ * asked for the first 65536 along each dimension.
  */
 ZARR_API void zarr_array_chunk_largest(const zarr_array *array, uint64_t *shape);
+/** @} */
+
 /**
- * Block selection on the array's own grid of units of writing: zarr_selection_blocks()
- * for chunks of any shapes.
- * @param out owned: zarr_selection_free()
+ * Selects whole units of writing of an array, in a regular grid or any other. Slices and
+ * indexes count units, as in zarr_selection_blocks().
+ * @param array borrowed
+ * @param out receives the selection; owned: zarr_selection_free()
+ * @param n_dims,dims what is selected, as for zarr_selection_dims()
+ * @retval ZARR_ERR_INVALID a dimension is selected by a list, a mask or a step, or an
+ * index is out of bounds
+ * @see zarr_array_chunk_extent(), zarr_array_write_shape()
  */
 ZARR_API ZARR_MUST_CHECK zarr_status
 zarr_array_select_blocks(const zarr_array *array, zarr_selection **out, int32_t n_dims,
                          const zarr_dim_selection *dims, zarr_error *err);
-ZARR_API const zarr_dtype *zarr_array_dtype(const zarr_array *array);
-/** One native-endian element, or NULL where v2 says null (read as zero, times as NaT). */
-ZARR_API const void *zarr_array_fill_value(const zarr_array *array);
-/** Name of a dimension or NULL. */
-ZARR_API const char *zarr_array_dimension_name(const zarr_array *array, int32_t dim);
-/** The metadata document as canonical JSON text (attributes included for v3). */
-ZARR_API const char *zarr_array_metadata(const zarr_array *array);
-/**
- * Attributes as JSON text of an object, "{}" when there are none. Always UTF-8: a
- * document with half of a surrogate pair (U+D800 to U+DFFF, which Python writes for text
- * that is no Unicode) has no such text, and its node is CORRUPT, whatever else is in it.
- */
-ZARR_API const char *zarr_array_attributes(const zarr_array *array);
-/**
- * Codecs as a JSON array, v2 arrays as the chain they are read through. Filters of v2
- * that v3 cannot say stand behind `bytes`; an array of v2 can be created of that, too.
- */
-ZARR_API const char *zarr_array_codecs(const zarr_array *array);
-ZARR_API zarr_store *zarr_array_store(const zarr_array *array);
-ZARR_API zarr_store *zarr_array_chunk_store(const zarr_array *array);
 
 /* ---- elements ----------------------------------------------------------- */
 
-/** For zarr_array_read(), _write() and their submit forms. */
+/** Options of reads, writes, appends and verifications. */
 typedef struct zarr_io_options {
-    uint32_t struct_size, flags; /**< ZARR_IO_* */
-    uint32_t max_threads;        /**< the caller's included; 0: the context's */
-    uint32_t missing_chunks;     /**< ZARR_MISSING_*; 0: the array's */
-    uint64_t wave_bytes;         /**< decoded bytes of a mini-batch; 0: the context's */
-    /** kept for device work ordered on it, which is not yet: NULL, else UNSUPPORTED. All
-     * is done on return */
+    uint32_t struct_size, flags; /**< `flags`: ZARR_IO_* */
+    uint32_t max_threads; /**< threads at most, the caller's included; 0: the context's */
+    uint32_t missing_chunks; /**< one of ZARR_MISSING_*; 0: the array's */
+    uint64_t wave_bytes; /**< decoded bytes that are handled at once; 0: the context's */
+    /** reserved for work ordered on a stream of a device; must be NULL, else the call
+     * fails with ZARR_ERR_UNSUPPORTED. All work is done when the call returns */
     void *stream;
-    zarr_stats *stats;    /**< borrowed, filled at the end; NULL: not wanted */
-    const char *pipeline; /**< NULL: the array's */
+    /** borrowed; filled at the end, also if a chunk fails; may be NULL */
+    zarr_stats *stats;
+    const char *pipeline; /**< name of a registered pipeline; NULL: the array's */
     /**
-     * called now and then, one thread at a time; NULL: none. The library holds no lock
-     * and no memory of the budget meanwhile: it may read and write, this chunk too (but
-     * not append to the array that is being appended to, nor wait for its own request)
+     * called now and then, by one thread at a time; may be NULL. It may read and write
+     * arrays, but must not append to the array that is being appended to, nor wait for
+     * its own request
      */
     void (*progress)(void *user, const zarr_stats *so_far);
-    void *progress_user;
-    uint32_t empty_chunks, reserved; /**< ZARR_EMPTY_CHUNKS_*; 0: the array's */
+    void *progress_user;             /**< passed to `progress` */
+    uint32_t empty_chunks, reserved; /**< one of ZARR_EMPTY_CHUNKS_*; 0: the array's */
     /**
-     * one field of an array of structs, as zarr_dtype_field_find() takes it: "a.b";
-     * several fields are several calls. The tensor then has the field's data type, and a
-     * subarray's dimensions behind those of the selection; writing leaves the other
-     * fields alone. NULL: whole elements
+     * one field of structured elements, as zarr_dtype_field_find() takes it, such as "a"
+     * or "a.b". The tensor then has the data type of the field, and the dimensions of a
+     * subarray after those of the selection. A write leaves the other fields alone. NULL:
+     * whole elements
      */
     const char *field;
-    /** reads of elements of variable length: takes their bytes (zarrc/vlen.h) */
+    /** reads of elements of variable length: receives their bytes; required for those */
     struct zarr_heap *heap;
 } zarr_io_options;
 
 #define ZARR_IO_OPTIONS_INIT ZARR_SIZE_FIRST(zarr_io_options)
 
+/** Flags of zarr_io_options. */
 enum {
-    ZARR_IO_NO_HUGE_PAGES = 1, /**< leave the page size of the caller's memory alone */
-    ZARR_IO_NO_DIRECT = 2      /**< always decode to scratch and copy: for tests */
+    ZARR_IO_NO_HUGE_PAGES = 1, /**< do not ask for huge pages for the caller's memory */
+    ZARR_IO_NO_DIRECT = 2      /**< decode into a buffer and copy, always; for tests */
 };
 
 /**
- * Reads the selected elements into dst (any memory kind, strides, byte order). dst->shape
- * must be the selection's shape. selection NULL: all. dst is undefined after a failure.
- * @return the error of the lowest failing chunk, with node, key and reason in the text
+ * Reads the selected elements of an array into memory of the caller. The tensor may have
+ * any strides, any byte order and any kind of memory. Chunks are fetched and decoded in
+ * parallel. A chunk gives the fill value only if the store says that it is missing. After
+ * a failure the content of the tensor is undefined.
+ *
+ * Spec: Zarr v3 core, "Chunk encoding"; Zarr v2, "Chunks".
+ *
+ * @param array borrowed
+ * @param selection made for the array's shape; NULL: all elements
+ * @param dst where the elements go; its shape is the shape of the selection's result
+ * @param opts options; NULL: defaults
+ * @return ZARR_OK, or the error of the first chunk that failed, whatever the number of
+ * threads; the message names the key and the reason
+ * @retval ZARR_ERR_INVALID the tensor or the selection does not fit the array
+ * @retval ZARR_ERR_CORRUPT a chunk or a shard index is damaged
+ * @retval ZARR_ERR_NOT_FOUND a chunk is missing, and ZARR_MISSING_ERROR is set
+ * @retval ZARR_ERR_LIMIT a chunk is larger than `zarr_limits.chunk_bytes`
+ * @retval ZARR_ERR_IO the store failed
+ * @see zarr_array_read_submit(), zarr_array_read_vlen(), zarr_array_write(),
+ * zarr_tensor_host(), zarr_selection_parse()
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_read(zarr_array *array,
                                                      const zarr_selection *selection,
@@ -298,10 +388,31 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_read(zarr_array *array,
                                                      zarr_error *err);
 
 /**
- * Writes src to the selected elements. A tensor whose dimensions have stride 0
- * broadcasts. Chunks and shards covered in part, or reaching beyond the shape, are
- * read, changed and written under a lock. After a failure each object of the store is old
- * or new.
+ * Writes elements from memory of the caller to the selected elements of an array. A
+ * dimension of the tensor with stride 0 repeats its element.
+ *
+ * A chunk or shard that the selection covers in part, or that reaches beyond the array's
+ * shape, is read, changed and written under a lock, so that several threads and processes
+ * may write to one array. Whole units of writing need no read; zarr_array_write_shape()
+ * tells their shape. The data is in the store when the call returns, and
+ * zarr_store_flush() makes it durable. After a failure each stored object is old or new.
+ *
+ * Spec: Zarr v3 core, "Chunk encoding"; Zarr v2, "Chunks".
+ *
+ * @param array borrowed
+ * @param selection made for the array's shape; NULL: all elements
+ * @param src the elements; its shape is the shape of the selection's result
+ * @param opts options; NULL: defaults
+ * @return ZARR_OK, or the error of the first chunk that failed, whatever the number of
+ * threads; the message names the key and the reason
+ * @retval ZARR_ERR_INVALID the tensor or the selection does not fit the array, or the
+ * store is read-only
+ * @retval ZARR_ERR_CORRUPT a chunk that must be changed in part is damaged
+ * @retval ZARR_ERR_CONFLICT other writers changed a chunk each time it was written
+ * @retval ZARR_ERR_UNSUPPORTED the store cannot write, or a codec cannot encode
+ * @retval ZARR_ERR_IO the store failed
+ * @see zarr_array_append(), zarr_array_write_submit(), zarr_array_write_vlen(),
+ * zarr_store_flush(), zarr_tensor_host()
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_write(zarr_array *array,
                                                       const zarr_selection *selection,
@@ -310,29 +421,60 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_write(zarr_array *array,
                                                       zarr_error *err);
 
 /**
- * Starts a read; everything handed over stays the caller's and must stay valid until the
- * request is done.
+ * @name Read and write in the background
+ * These calls start what zarr_array_read() and zarr_array_write() do, and return at once.
+ * The selection, the tensor with its memory, and everything behind the options stay the
+ * caller's and must be valid until the request is done. The request keeps the array
+ * alive.
+ * @{
+ */
+/**
+ * Starts a read.
+ * @param out receives the request; owned: zarr_request_free()
+ * @param array,selection,dst,opts as for zarr_array_read()
+ * @retval ZARR_ERR_INVALID an argument is wrong; errors of chunks are reported by
+ * zarr_request_wait()
+ * @see zarr_request_wait()
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_read_submit(
     zarr_request **out, zarr_array *array, const zarr_selection *selection,
     const zarr_tensor *dst, const zarr_io_options *opts, zarr_error *err);
+/**
+ * Starts a write.
+ * @param out receives the request; owned: zarr_request_free()
+ * @param array,selection,src,opts as for zarr_array_write()
+ * @retval ZARR_ERR_INVALID an argument is wrong; errors of chunks are reported by
+ * zarr_request_wait()
+ */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_write_submit(
     zarr_request **out, zarr_array *array, const zarr_selection *selection,
     const zarr_tensor *src, const zarr_io_options *opts, zarr_error *err);
+/** @} */
 
+/** What zarr_array_explain() explains, and how. */
 enum {
-    ZARR_EXPLAIN_READ = 0,
-    ZARR_EXPLAIN_WRITE = 1,
-    ZARR_EXPLAIN_JSON = 2
+    ZARR_EXPLAIN_READ = 0,  /**< a read, as text */
+    ZARR_EXPLAIN_WRITE = 1, /**< a write */
+    ZARR_EXPLAIN_JSON = 2   /**< as JSON; added to one of the others */
 };
 
 /**
- * Tells what a read or write would do: path, implementations, copies, mini-batches.
- * Executes nothing and touches no data; a shard index not yet cached is shown as such.
- * Counts above 2^64 are "more than 2^64" in the text and null in JSON.
- * tensor may be NULL: the array's default memory.
- * @param text,cap the caller's buffer; @param text_bytes needed less the terminator (may
- * exceed cap)
+ * Explains what a read or write would do. The text tells which chunks the call would
+ * touch, which implementations of codecs it would use, and which copies it would make.
+ * Nothing is executed, and no data is touched. Counts above 2^64 are "more than 2^64" in
+ * the text and null in JSON.
+ *
+ * @param array borrowed
+ * @param what one of ZARR_EXPLAIN_*, or a sum of them
+ * @param selection as for zarr_array_read(); NULL: all elements
+ * @param tensor as for zarr_array_read(), of which only the kind of memory and the
+ * strides count; NULL: the array's default memory
+ * @param opts options; NULL: defaults
+ * @param text,cap buffer of `cap` bytes for the text, as for snprintf()
+ * @param text_bytes becomes the length of the text without its terminator, which may
+ * exceed `cap`
+ * @retval ZARR_ERR_INVALID an argument is wrong
+ * @see zarr_stats
  */
 ZARR_API ZARR_MUST_CHECK zarr_status
 /* NOLINT(function-size): a read's arguments, and a buffer as snprintf takes it */
@@ -342,45 +484,104 @@ zarr_array_explain(zarr_array *array, uint32_t what, const zarr_selection *selec
 
 /* ---- shape and attributes ------------------------------------------------ */
 
+/** Flags of zarr_array_resize(). */
 enum {
-    ZARR_RESIZE_KEEP_CHUNKS = 1 /**< leave chunks that fall outside in the store */
+    /** leave chunks outside of the new shape in the store */
+    ZARR_RESIZE_KEEP_CHUNKS = 1
 };
 
 /**
- * Changes the shape: the metadata first; when shrinking, chunks wholly outside are
- * deleted afterwards, and of those cut by the border the part outside becomes the fill
- * value. This handle has the new shape on return; rank stays. Resizes and appends of the
- * same array wait for each other, across handles and processes where the store can lock;
- * what others (without that lock) make part of the array again before it is cleared away
- * stays, but for what they do in the moment between looking and clearing one chunk.
+ * Changes the shape of an array. Its rank stays. The metadata is written first. If a
+ * dimension shrinks, chunks outside of the new shape are then deleted, and the part
+ * outside of chunks at the border becomes the fill value. Elements that a larger shape
+ * adds read as the fill value. The handle has the new shape when the call returns;
+ * selections that were made for the old shape no longer fit.
+ *
+ * Resizes and appends of one array wait for each other, across handles, and across
+ * processes if the store can lock. A program that resizes without this lock while chunks
+ * are being deleted can lose what it writes to such a chunk.
+ *
+ * Spec: Zarr v3 core, "Resizing".
+ *
+ * @param array borrowed
+ * @param shape the new lengths in elements, one for each dimension
+ * @param flags 0, or ZARR_RESIZE_*
+ * @retval ZARR_ERR_INVALID the array cannot have this shape, or the store is read-only
+ * @retval ZARR_ERR_UNSUPPORTED the chunk grid would move chunks that exist, or the store
+ * cannot write
+ * @retval ZARR_ERR_LIMIT the shape needs a chunk beyond `zarr_limits.chunk_bytes`
+ * @retval ZARR_ERR_CONFLICT another writer changed the rank of the array, or deleted it
+ * @retval ZARR_ERR_IO the store failed; the message tells if the array has its new shape
+ * @see zarr_array_append(), zarr_array_refresh(), zarr_array_shape()
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_resize(zarr_array *array,
                                                        const uint64_t *shape,
                                                        uint32_t flags, zarr_error *err);
 
 /**
- * Grows `axis` by src's length along it and writes src there; data first, metadata last:
- * readers see all of it or nothing. src->ndim is the array's. Appends of the same array
- * wait for each other. CONFLICT: it was resized by somebody who does not. On a store that
- * has no locks but versions (CAP_CONDITIONAL without CAP_LOCK) the metadata comes first
- * and reserves the place: no append is lost, but readers may see fill values until the
- * data is there, and an append that fails while writing leaves them. On a store with
- * neither only appends through one store handle are kept apart. It cannot be cancelled,
- * because it has no request: zarr_array_resize() and zarr_array_write_submit() can, and
- * then readers see the new shape before the data.
+ * Makes an array longer along one dimension and writes elements there. The elements are
+ * written first and the metadata last, so that readers see all of them or none. Appends
+ * of one array wait for each other, across handles, and across processes if the store can
+ * lock. The call starts from the shape that the array has in the store, and the handle
+ * has the new shape when the call returns.
+ *
+ * A store that has no locks but versions of its values gets the metadata first, which
+ * reserves the place. No append is lost then, but readers can see fill values until the
+ * elements are there, and an append that fails leaves them. In a store that has neither,
+ * only appends through one store handle are kept apart.
+ *
+ * An append cannot be cancelled. zarr_array_resize() followed by
+ * zarr_array_write_submit() can, and then readers see the new shape before the elements.
+ *
+ * @param array borrowed
+ * @param axis the dimension that grows, counted from 0
+ * @param src the elements; it has the rank of the array and, along the other dimensions,
+ * its lengths. Its length along `axis` may be 0
+ * @param opts options; NULL: defaults
+ * @retval ZARR_ERR_INVALID `axis` or the shape of `src` does not fit, or the store is
+ * read-only
+ * @retval ZARR_ERR_CONFLICT a program that does not use the lock resized the array
+ * meanwhile; nothing was appended
+ * @retval ZARR_ERR_IO the store failed
+ * @see zarr_array_resize(), zarr_array_write()
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_append(zarr_array *array, int32_t axis,
                                                        const zarr_tensor *src,
                                                        const zarr_io_options *opts,
                                                        zarr_error *err);
 
-/** Reads the metadata again. *changed (may be NULL) tells whether it differs. */
+/**
+ * Reads the metadata of an array again. Other handles and processes may have resized the
+ * array or changed its attributes. Pointers that the handle gave before stay valid.
+ * @param array borrowed
+ * @param changed becomes 1 if the metadata differs from what the handle had, else 0; may
+ * be NULL
+ * @retval ZARR_ERR_NOT_FOUND the array was deleted
+ * @retval ZARR_ERR_CORRUPT the metadata is damaged; the handle stays as it was
+ * @see zarr_array_shape(), zarr_array_attributes()
+ */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_refresh(zarr_array *array, int *changed,
                                                         zarr_error *err);
 
 /**
- * One attribute as JSON text, or NULL. Copies into the caller's buffer as snprintf
- * would.
+ * @name Attributes of an array
+ * Attributes are members of a JSON object. They are read from the handle. A change reads
+ * the document in the store, changes it and writes it, under its lock: changes of others
+ * are kept, and the handle has them afterwards. zarr_array_attributes() returns all
+ * attributes at once.
+ *
+ * Spec: Zarr v3 core, "Array metadata"; Zarr v2, "Attributes".
+ * @{
+ */
+/**
+ * Copies one attribute as JSON text into a buffer of the caller's, as snprintf() does.
+ * Text values keep their quotes.
+ * @param array borrowed
+ * @param name name of the attribute
+ * @param text,cap buffer of `cap` bytes; `text` may be NULL if `cap` is 0
+ * @param text_bytes becomes the length of the text without its terminator, which may
+ * exceed `cap`; may be NULL
+ * @retval ZARR_ERR_NOT_FOUND there is no such attribute
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_attribute_get(const zarr_array *array,
                                                               const char *name,
@@ -388,52 +589,76 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_attribute_get(const zarr_array *
                                                               size_t *text_bytes,
                                                               zarr_error *err);
 /**
- * Sets one attribute from JSON text; read-modify-write of the metadata under its lock.
+ * Sets one attribute.
+ * @param array borrowed
+ * @param name name of the attribute
+ * @param json the value as JSON text, such as "3", "\"K\"" or "[1,2]"
+ * @retval ZARR_ERR_INVALID `json` is not JSON, or the store is read-only
+ * @retval ZARR_ERR_CONFLICT the array was replaced by a group
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_attribute_set(zarr_array *array,
                                                               const char *name,
                                                               const char *json,
                                                               zarr_error *err);
-/** Deletes one; NOT_FOUND when it is not there. */
+/**
+ * Deletes one attribute.
+ * @param array borrowed
+ * @param name name of the attribute
+ * @retval ZARR_ERR_NOT_FOUND there is no such attribute
+ */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_attribute_delete(zarr_array *array,
                                                                  const char *name,
                                                                  zarr_error *err);
 /**
- * Merges an object's members over the attributes (replace_all 0), or replaces them all
- * (1).
+ * Sets several attributes at once.
+ * @param array borrowed
+ * @param json_object JSON object whose members are set
+ * @param replace_all 0: other attributes stay; 1: other attributes are deleted
+ * @retval ZARR_ERR_INVALID `json_object` is not a JSON object, or the store is read-only
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_attributes_merge(zarr_array *array,
                                                                  const char *json_object,
                                                                  int replace_all,
                                                                  zarr_error *err);
+/** @} */
 
 /* ---- chunks -------------------------------------------------------------- */
 
-/** A stored chunk; pointers are borrowed for the call. */
+/** A stored chunk. Its pointers are borrowed for the call. */
 typedef struct zarr_chunk_info {
     uint32_t struct_size;
-    int32_t ndim;
-    /**
-     * grid coordinates in units of zarr_array_chunk_shape(), or of the write shape for
-     * whole objects
-     */
+    int32_t ndim; /**< number of dimensions */
+    /** grid coordinates: in units of zarr_array_write_shape(), or of
+     * zarr_array_chunk_shape() for an inner chunk */
     const uint64_t *chunk;
-    const char *key;        /**< of the object in the chunk store */
-    uint64_t offset, bytes; /**< inside the object */
+    const char *key;        /**< key of the object in the chunk store */
+    uint64_t offset, bytes; /**< place in the object; `bytes` UINT64_MAX: not known */
     uint32_t inner;         /**< 1: an inner chunk of a shard; 0: a whole object */
     uint32_t reserved;
 } zarr_chunk_info;
 
+/** Receives one stored chunk. A non-zero return ends the listing. */
 typedef int (*zarr_chunk_list_fn)(void *user, const zarr_chunk_info *chunk);
 
+/** Which chunks are listed. */
 enum {
-    ZARR_CHUNKS_OBJECTS = 0,
-    ZARR_CHUNKS_INNER = 1 /**< look into shards too (reads their indexes) */
+    ZARR_CHUNKS_OBJECTS = 0, /**< objects of the store: chunks, or whole shards */
+    ZARR_CHUNKS_INNER = 1 /**< inner chunks of shards, for which their indexes are read */
 };
 
 /**
- * Lists the chunks that are stored, from the store's listing; bytes of objects may be
- * UINT64_MAX (not known). IO where what stands for a folder of chunks cannot be read.
+ * Lists the chunks that the store has.
+ *
+ * @param array borrowed
+ * @param what one of ZARR_CHUNKS_*
+ * @param fn called for each chunk
+ * @param user passed to `fn`
+ * @return ZARR_OK, also when `fn` ended the listing
+ * @retval ZARR_ERR_INVALID `what` is wrong
+ * @retval ZARR_ERR_UNSUPPORTED the store cannot list
+ * @retval ZARR_ERR_CORRUPT the index of a shard is damaged
+ * @retval ZARR_ERR_IO the store failed, or a directory of chunks cannot be read
+ * @see zarr_array_chunk_counts(), zarr_array_chunk_key(), zarr_store_list()
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_chunk_list(zarr_array *array,
                                                            uint32_t what,
@@ -441,44 +666,89 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_chunk_list(zarr_array *array,
                                                            void *user, zarr_error *err);
 
 /**
- * Encoded bytes of one stored object (unit of writing). *bytes: room in, length out
- * (LIMIT with the needed length when the room is too small). NOT_FOUND when it is not
- * stored.
+ * @name Stored chunks as they are
+ * These calls move the encoded bytes of one unit of writing, a chunk or a whole shard,
+ * without decoding them. `chunk` has the grid coordinates of the unit, one for each
+ * dimension.
+ *
+ * @retval ZARR_ERR_INVALID the coordinates are outside of the grid
+ * @{
+ */
+/**
+ * Reads the encoded bytes of one unit.
+ * @param array borrowed
+ * @param chunk grid coordinates
+ * @param data receives the bytes
+ * @param bytes how many bytes `data` has room for; becomes how many there are
+ * @retval ZARR_ERR_NOT_FOUND the store does not have the unit
+ * @retval ZARR_ERR_LIMIT `data` is too small; `*bytes` is the length that is needed
+ * @retval ZARR_ERR_IO the store failed
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_chunk_read_encoded(zarr_array *array,
                                                                    const uint64_t *chunk,
                                                                    void *data,
                                                                    uint64_t *bytes,
                                                                    zarr_error *err);
-/** Stores encoded bytes as they are; they are the caller's responsibility. */
+/**
+ * Stores the encoded bytes of one unit. They are not checked.
+ * @param array borrowed
+ * @param chunk grid coordinates
+ * @param data,bytes the bytes, and how many they are
+ * @retval ZARR_ERR_IO the store failed
+ */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_chunk_write_encoded(zarr_array *array,
                                                                     const uint64_t *chunk,
                                                                     const void *data,
                                                                     uint64_t bytes,
                                                                     zarr_error *err);
-/** Removes one stored object; NOT_FOUND when it was not stored. */
+/**
+ * Removes one unit from the store. Its elements then read as the fill value.
+ * @param array borrowed
+ * @param chunk grid coordinates
+ * @retval ZARR_ERR_NOT_FOUND the store does not have the unit
+ * @retval ZARR_ERR_IO the store failed
+ */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_chunk_erase(zarr_array *array,
                                                             const uint64_t *chunk,
                                                             zarr_error *err);
-/** Key of an object in the chunk store; as snprintf. */
+/**
+ * Copies the key of one unit in the chunk store into a buffer of the caller's, as
+ * snprintf() does.
+ * @param array borrowed
+ * @param chunk grid coordinates
+ * @param text,cap buffer of `cap` bytes; `text` may be NULL if `cap` is 0
+ * @param text_bytes becomes the length of the key without its terminator, which may
+ * exceed `cap`; may be NULL
+ */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_chunk_key(const zarr_array *array,
                                                           const uint64_t *chunk,
                                                           char *text, size_t cap,
                                                           size_t *text_bytes,
                                                           zarr_error *err);
+/** @} */
 
-/** A fault that zarr_array_verify() found. */
+/** A fault that zarr_array_verify() found. Its texts are borrowed for the call. */
 typedef struct zarr_verify_item {
     uint32_t struct_size;
-    zarr_status status;
-    const char *key;     /**< object */
-    const char *message; /**< one line */
+    zarr_status status;  /**< what is wrong, such as ZARR_ERR_CORRUPT */
+    const char *key;     /**< key of the object in the chunk store */
+    const char *message; /**< one line that says what is wrong */
 } zarr_verify_item;
 
 /**
- * Decodes every stored chunk and checks every shard index. fn is called for each fault,
- * one thread at a time and with no lock held; a non-zero return stops. The call is
- * ZARR_OK when it could look at everything.
+ * Checks everything that an array has stored. Every chunk is decoded, and every shard
+ * index is checked. Objects are checked in parallel. Faults are reported to a function,
+ * and the check goes on.
+ *
+ * @param array borrowed
+ * @param fn called for each fault, by one thread at a time and with no lock held; a
+ * non-zero return ends the check
+ * @param user passed to `fn`
+ * @param opts `max_threads` and `progress` are used; NULL: defaults
+ * @return ZARR_OK if everything could be looked at, with or without faults
+ * @retval ZARR_ERR_IO the store failed, so the check is not complete
+ * @retval ZARR_ERR_UNSUPPORTED the store cannot list
+ * @see zarr_array_chunk_list()
  */
 ZARR_API ZARR_MUST_CHECK zarr_status
 zarr_array_verify(zarr_array *array, int (*fn)(void *user, const zarr_verify_item *item),

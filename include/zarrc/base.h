@@ -1,18 +1,8 @@
-/*
- * zarrc/base.h - what every public header needs: linkage, fixed-width types,
- * and the rule by which structs grow.
- *
- * Structs that begin with `struct_size` grow at their end only. Set the member
- * with the struct's _INIT macro; every other member's default is zero. A short
- * struct (older caller) means "defaults for the rest"; a longer one (newer
- * caller) is accepted while the part this library does not know is zero, else
- * the call fails with ZARR_ERR_UNSUPPORTED: a wish is never silently ignored.
- *
- * Words used in every comment. borrowed: stays the caller's, valid for the
- * call (or as long as stated). owned: the caller frees it. moved: belongs to
- * the callee from here on, also when the call fails. Thread classes. frozen:
- * share freely between threads. solo: one thread at a time. shared: locks
- * inside, use from any thread.
+/**
+ * @file
+ * What every public header needs: linkage, fixed-width types, and initialisers of structs
+ * that grow. zarrc/zarrc.h explains the words of all comments: borrowed, owned, moved;
+ * frozen, shared, solo.
  */
 #ifndef ZARRC_BASE_H
 #define ZARRC_BASE_H
@@ -61,7 +51,7 @@
         }
 #endif
 
-/** Highest rank of an array; DLPack and NumPy 2 agree on 64. */
+/** The highest rank of an array. DLPack and NumPy 2 allow 64 as well. */
 #define ZARR_MAX_RANK 64
 
 #endif

@@ -1,14 +1,6 @@
-/*
- * zarrc/context.h - the context owns what calls share: allocator, limits,
- * byte budget, registries, log. Make one at start and pass it on; several in
- * one process are fine (the thread pool is the process's). Thread class: shared.
- *
- * Registries are filled by the built-ins, then by the application's
- * zarr_context_register_*() or by plug-ins (zarrc/plugin/plugin.h), and sealed by the
- * first call of zarr_store_open() or zarr_store_open_custom(), one that fails included:
- * a store that is being opened may look things up already, and unsealing would take them
- * away from it. A later registration fails with ZARR_ERR_INVALID. Before that other
- * threads may look up and list: they see a registration whole, or not yet.
+/**
+ * @file
+ * The context: what all calls share. Thread class of a context: shared.
  */
 #ifndef ZARRC_CONTEXT_H
 #define ZARRC_CONTEXT_H
@@ -21,142 +13,202 @@
 ZARR_BEGIN_DECLS
 
 /**
- * Where the library takes host memory from. All three or none; called from any thread.
- * Large page-aligned blocks for chunks come from `alloc` too, with their bytes.
+ * Where the library takes host memory from. All three functions are required, and the
+ * library calls them from any thread. Large blocks for chunks come from `alloc`, too.
  */
 typedef struct zarr_allocator {
-    void *user;
-    void *(*alloc)(void *user, size_t bytes); /**< NULL: no memory */
-    /** block may be NULL; on NULL the old block stays */
+    void *user;                               /**< passed to each function */
+    void *(*alloc)(void *user, size_t bytes); /**< returns NULL if there is no memory */
+    /** `block` may be NULL; if the function returns NULL, the old block stays valid */
     void *(*realloc)(void *user, void *block, size_t bytes);
-    void (*free)(void *user, void *block); /**< block may be NULL */
+    void (*free)(void *user, void *block); /**< `block` may be NULL */
 } zarr_allocator;
 
+/** Levels of the log. */
 enum {
-    ZARR_LOG_ERROR = 1,
-    ZARR_LOG_WARN = 2,
-    ZARR_LOG_INFO = 3,
-    ZARR_LOG_DEBUG = 4,
-    ZARR_LOG_TRACE = 5
+    ZARR_LOG_ERROR = 1, /**< errors that no call can report */
+    ZARR_LOG_WARN = 2,  /**< and warnings, such as a node with metadata of both formats */
+    ZARR_LOG_INFO = 3,  /**< and information */
+    ZARR_LOG_DEBUG = 4, /**< and messages for debugging */
+    ZARR_LOG_TRACE = 5  /**< and single steps */
 };
 
 /**
- * One finished line without newline; called from any thread, must not call back into the
- * library.
+ * Receives one line of the log, without a newline. The library calls it from any thread.
+ * The function must not call the library.
  */
 typedef void (*zarr_log_fn)(void *user, uint32_t level, const char *text);
 
+/** Options of zarr_context_create(). */
 typedef struct zarr_context_options {
-    uint32_t struct_size, flags;
-    /** borrowed, must outlive the context; NULL: malloc */
+    uint32_t struct_size, flags; /**< `flags` must be 0 */
+    /** borrowed, must outlive the context; NULL: malloc() */
     const zarr_allocator *allocator;
-    const zarr_limits *limits; /**< copied; NULL: defaults */
-    zarr_log_fn log;           /**< NULL: silent */
-    void *log_user;
-    uint32_t log_level; /**< ZARR_LOG_*; 0: ZARR_LOG_WARN */
+    const zarr_limits *limits; /**< limits for hostile input, copied; NULL: defaults */
+    zarr_log_fn log;           /**< receives the log; NULL: there is no log */
+    void *log_user;            /**< passed to `log` */
+    uint32_t log_level;        /**< one of ZARR_LOG_*; 0: ZARR_LOG_WARN */
     /**
-     * of the process's pool this context may use at once, the caller's included; 0: all
-     * cores
+     * how many threads work for this context at once, the caller's included; 0: one for
+     * each core
      */
     uint32_t n_threads;
     /**
-     * byte budget for buffers in flight; 0: an eighth of the machine, at least 256 MiB
+     * bytes that buffers of all running requests may take together; 0: an eighth of the
+     * machine's memory, at least 256 MiB
      */
     uint64_t memory_bytes;
-    uint64_t wave_bytes; /**< decoded bytes of a mini-batch; 0: 64 MiB */
-    /** "waves" (default), "serial", or a registered one; copied */
+    uint64_t wave_bytes; /**< decoded bytes that a request handles at once; 0: 64 MiB */
+    /** how requests are carried out: "waves", "serial" or a registered pipeline; copied;
+     * NULL: "waves" */
     const char *pipeline;
-    /** "zstd=cuda.nvcomp,cpu.libzstd;gzip=..."; copied; NULL: priorities decide */
+    /** implementations of codecs to prefer, as "zstd=cuda.nvcomp,cpu.libzstd;gzip=...";
+     * copied; NULL: their priorities decide */
     const char *codec_preference;
-    /**
-     * files of plug-ins to load (zarrc/plugin/plugin.h), NULL-terminated, borrowed for
-     * the call; before those of ZARR_PLUGIN_PATH. NULL: none
-     */
+    /** files of plug-ins to load, ended by NULL; borrowed for the call. They are loaded
+     * before those of ZARR_PLUGIN_PATH. NULL: none */
     const char *const *plugins;
 } zarr_context_options;
 
 #define ZARR_CONTEXT_OPTIONS_INIT ZARR_SIZE_FIRST(zarr_context_options)
 
 /**
- * Makes a context. Environment: ZARR_THREADS, ZARR_MEMORY_BYTES, ZARR_PIPELINE,
- * ZARR_CODEC_PREF and ZARR_LOG_LEVEL fill members left zero.
+ * Makes a context. A context owns what calls share: allocator, limits, byte budget, log,
+ * and the registries of data types, codecs, chunk grids, stores, memories and pipelines.
+ * Make one context when the program starts, and pass it on. A process can have several;
+ * they share its pool of threads.
  *
- * ZARR_PLUGIN_PATH names more plug-ins to load, with colons between: absolute paths of
- * files, or of folders, of which every *.so is loaded, by name. What is missing or cannot
- * be loaded fails the creation, naming it; an empty part means nothing, never the
- * working directory. It is ignored in a program that runs with another user's rights
- * (set-user-ID). ZARR_PLUGIN_PATH is read by the library only here.
- * @param out owned by the caller: zarr_context_free()
+ * The registries hold what the library has built in. The application adds its own with
+ * zarr_context_register_codec_spec() and its siblings, or loads plug-ins, before it opens
+ * a store. The first call of zarr_store_open() or zarr_store_open_custom() seals the
+ * registries, also if that call fails. Later registrations return ZARR_ERR_INVALID.
+ *
+ * Some environment variables give members of the options that are zero another default:
+ * ZARR_THREADS, ZARR_MEMORY_BYTES (as 512M or 4G), ZARR_PIPELINE, ZARR_CODEC_PREF and
+ * ZARR_LOG_LEVEL (error, warn, info, debug or trace). ZARR_PLUGIN_PATH names more
+ * plug-ins to load, separated by colons: absolute paths of files, or of directories, from
+ * which every file with the ending .so is loaded in the order of names. An empty part
+ * means nothing. The variable is ignored in a program that runs with raised privileges
+ * (set-user-ID).
+ *
+ * @param out receives the context; owned: zarr_context_free()
+ * @param opts options; NULL: defaults
+ * @retval ZARR_ERR_INVALID an option or an environment variable has a wrong value, which
+ * the message names
+ * @retval ZARR_ERR_NOT_FOUND a plug-in does not exist
+ * @retval ZARR_ERR_IO a plug-in cannot be loaded
+ * @retval ZARR_ERR_ABI a plug-in has another ABI number, or a file is not a plug-in
+ * @retval ZARR_ERR_EXISTS a plug-in registers a name that is taken
+ * @see zarr_context_free(), zarr_limits_untrusted(), zarr_store_open()
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_context_create(zarr_context **out,
                                                          const zarr_context_options *opts,
                                                          zarr_error *err);
 
-/** One more owner. Returns ctx. */
+/**
+ * @name Owners of a context
+ * @{
+ */
+/**
+ * Adds an owner to a context.
+ * @param ctx borrowed
+ * @return `ctx`; the caller owns it once more
+ */
 ZARR_API zarr_context *zarr_context_ref(zarr_context *ctx);
 
 /**
- * Gives up one ownership; NULL is fine. Stores, arrays and groups hold their context by
- * themselves.
+ * Gives up one ownership of a context. The last owner frees it. Stores, arrays and groups
+ * own their context themselves, so the order of frees does not matter.
+ * @param ctx may be NULL
  */
 ZARR_API void zarr_context_free(zarr_context *ctx);
+/** @} */
 
 /**
- * The limits in force, in the first out_bytes of *out. For other languages; C and C++ use
- * zarr_context_limits(), which knows the size.
+ * @name The limits of a context
+ * @{
+ */
+/**
+ * Fills the first `out_bytes` bytes of `*out` as zarr_context_limits() does, for
+ * languages other than C and C++.
+ * @param ctx borrowed
+ * @param out filled
+ * @param out_bytes the size of the caller's struct
  */
 ZARR_API void zarr_context_limits_sized(const zarr_context *ctx, zarr_limits *out,
                                         uint32_t out_bytes);
-/** The limits in force. Thread class: plain function. */
+/**
+ * Fills `*out` with the limits of a context, defaults included.
+ * @param ctx borrowed
+ * @param out filled
+ * @see zarr_limits
+ */
 static inline void zarr_context_limits(const zarr_context *ctx, zarr_limits *out)
 {
     zarr_context_limits_sized(ctx, out, sizeof *out);
 }
+/** @} */
 
-/** Gives cached buffers, codec contexts and idle pool memory back to the system. */
+/**
+ * Frees memory that a context keeps for later calls. These are cached buffers, contexts
+ * of codecs, and idle memory of pools. Results do not change; the next calls are slower.
+ * @param ctx borrowed
+ */
 ZARR_API void zarr_context_trim(zarr_context *ctx);
 
+/** Registries of a context. */
 enum {
-    ZARR_REGISTRY_DTYPE = 1,
-    ZARR_REGISTRY_CODEC = 2,
-    ZARR_REGISTRY_CODEC_IMPL = 3,
-    ZARR_REGISTRY_GRID = 4,
-    ZARR_REGISTRY_KEY_ENCODING = 5,
-    ZARR_REGISTRY_STORE = 6,
-    ZARR_REGISTRY_MEMORY = 7,
-    ZARR_REGISTRY_PIPELINE = 8,
-    /** no registry: names that the library refuses on purpose; detail is the reason */
+    ZARR_REGISTRY_DTYPE = 1,        /**< data types */
+    ZARR_REGISTRY_CODEC = 2,        /**< codecs */
+    ZARR_REGISTRY_CODEC_IMPL = 3,   /**< implementations of codecs */
+    ZARR_REGISTRY_GRID = 4,         /**< chunk grids */
+    ZARR_REGISTRY_KEY_ENCODING = 5, /**< encodings of chunk keys */
+    ZARR_REGISTRY_STORE = 6,        /**< stores */
+    ZARR_REGISTRY_MEMORY = 7,       /**< kinds of memory */
+    ZARR_REGISTRY_PIPELINE = 8,     /**< pipelines */
+    /** names that the library refuses on purpose; `detail` is the reason */
     ZARR_REGISTRY_REFUSED = 9,
-    /** no registry: the plug-ins that are loaded; origin is the file */
+    /** plug-ins that are loaded; `origin` is the file */
     ZARR_REGISTRY_PLUGIN = 10
 };
 
+/** Flags of a zarr_registry_item. */
 enum {
-    ZARR_ITEM_EXPERIMENTAL = 1, /**< not in Zarr's registry, or marked as not stable */
-    ZARR_ITEM_FAMILY = 2,       /**< data type: members differ by configuration */
-    ZARR_ITEM_DEFAULT = 4       /**< pipeline: the context's own */
+    /** not in Zarr's registry, or marked there as unstable */
+    ZARR_ITEM_EXPERIMENTAL = 1,
+    ZARR_ITEM_FAMILY = 2, /**< data type: its members differ by configuration */
+    ZARR_ITEM_DEFAULT = 4 /**< pipeline: the one that the context uses */
 };
 
-/** One row of a registry; texts are borrowed for the call, never NULL. */
+/** One row of a registry. Its texts are borrowed for the call and never NULL. */
 typedef struct zarr_registry_item {
-    uint32_t struct_size, registry;
-    const char *name;   /**< "zstd", "cpu.libzstd", "float32" */
-    const char *origin; /**< "core", or who registered it */
-    const char *detail; /**< one line: kinds, priority, v2 spelling ...; "" if none */
+    uint32_t struct_size, registry; /**< `registry`: one of ZARR_REGISTRY_* */
+    const char *name;               /**< such as "zstd", "cpu.libzstd" or "float32" */
+    const char *origin;             /**< "core", or the name of the plug-in */
+    const char *detail;       /**< one line, such as a priority or a reason; may be "" */
     uint32_t flags, reserved; /**< ZARR_ITEM_* */
-    const char *v3;           /**< name in v3 metadata; "" if it has none there */
-    const char *v2;           /**< name in v2 metadata; "" if it has none there */
-    const char *aliases;      /**< further names that are read, with blanks between; "" */
-    /** implementation: its codec; refused: of what kind, "codec"; else "" */
+    const char *v3;           /**< name in Zarr v3 metadata; "" if there is none */
+    const char *v2;           /**< name in Zarr v2 metadata; "" if there is none */
+    const char *aliases;      /**< more names that are read, separated by blanks */
+    /** implementation: its codec; refused name: what it names, such as "codec"; else ""
+     */
     const char *of;
-    /** implementation: what it can, words with blanks between: decode, encode, batch,
-     * partial, strided (functions of its table), safe, deterministic; else "" */
+    /** implementation: words separated by blanks, out of decode, encode, batch, partial,
+     * strided, safe and deterministic; else "" */
     const char *capabilities;
 } zarr_registry_item;
 
 /**
- * Calls fn for each row of one registry, or of all with registry 0 (refusals too), in
- * registration order; a non-zero return of fn stops.
+ * Lists what a context knows: data types, codecs, stores and so on. Rows come in the
+ * order of registration.
+ *
+ * @param ctx borrowed
+ * @param registry one of ZARR_REGISTRY_*; 0: all of them
+ * @param fn called for each row; a non-zero return ends the listing. It may call the
+ * library
+ * @param user passed to `fn`
+ * @return ZARR_OK, also when `fn` ended the listing
+ * @retval ZARR_ERR_INVALID `registry` is not a registry
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_context_list(
     zarr_context *ctx, uint32_t registry,

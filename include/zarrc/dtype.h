@@ -1,12 +1,13 @@
-/*
- * zarrc/dtype.h - data types. A zarr_dtype is one immutable object that knows
- * all a runtime asks: its names in v2 and v3, configuration, size in memory,
- * and how its elements are byte-swapped, printed and parsed. Byte order is not
- * part of it: in memory it is the tensor's, in the store the codec's.
- * Thread class: frozen. Objects belong to the context that made them and live
- * as long as it does: nothing to free. A type that is met again is the same object; what
- * all of them may take together is the limit dtype_bytes, and a program that goes through
- * ever new structs for years takes a new context from time to time.
+/**
+ * @file
+ * Data types. A zarr_dtype knows its names in both formats, the size of its elements, and
+ * how they are swapped, printed, parsed and compared. Byte order is not part of it: in
+ * memory the tensor has it, in the store the codec. Thread class: frozen.
+ *
+ * A zarr_dtype belongs to its context and lives as long as it does: nothing has to be
+ * freed. Equal types of a context are the same object. All of them together may take
+ * `zarr_limits.dtype_bytes` of memory, so a program that meets ever new structs for years
+ * takes a new context from time to time.
  */
 #ifndef ZARRC_DTYPE_H
 #define ZARRC_DTYPE_H
@@ -17,171 +18,220 @@
 
 ZARR_BEGIN_DECLS
 
-/** What the elements are. More kinds may come: treat an unknown one as opaque bytes. */
+/** What elements are. New kinds may come: treat an unknown kind as opaque bytes. */
 enum {
-    ZARR_KIND_BOOL = 1,
-    ZARR_KIND_INT = 2,
-    ZARR_KIND_UINT = 3,
-    ZARR_KIND_FLOAT = 4,
-    ZARR_KIND_COMPLEX = 5,
-    ZARR_KIND_RAW = 6,      /**< opaque bytes: v3 r<N>, v2 V<n> */
-    ZARR_KIND_BYTES = 7,    /**< fixed length, NUL-padded: v2 S<n> */
-    ZARR_KIND_UTF32 = 8,    /**< fixed length UCS-4, zero-padded: v2 U<n> */
-    ZARR_KIND_DATETIME = 9, /**< int64 since 1970 in a unit; INT64_MIN is NaT */
-    ZARR_KIND_TIMEDELTA = 10,
-    ZARR_KIND_STRUCT = 11,   /**< named fields, packed, each in native byte order */
-    ZARR_KIND_STRING = 12,   /**< UTF-8 of any length: zarr_vlen */
-    ZARR_KIND_VBYTES = 13,   /**< bytes of any length: zarr_vlen */
-    ZARR_KIND_OPTIONAL = 14, /**< a value's item and one byte: 1, or 0 where it is
-                                missing (the item's bytes are zero then) */
-    ZARR_KIND_VARRAY = 15,   /**< lists of any length of one other type,
-                                zarr_dtype_item(): a zarr_vlen of its elements */
-    ZARR_KIND_OTHER = 255    /**< a plug-in's own: zarr_dtype_print() says what it is */
+    ZARR_KIND_BOOL = 1,    /**< one byte, 0 or 1 */
+    ZARR_KIND_INT = 2,     /**< signed integer */
+    ZARR_KIND_UINT = 3,    /**< unsigned integer */
+    ZARR_KIND_FLOAT = 4,   /**< floating-point number */
+    ZARR_KIND_COMPLEX = 5, /**< real part and imaginary part */
+    ZARR_KIND_RAW = 6,     /**< opaque bytes: v3 r<N>, v2 V<n> */
+    ZARR_KIND_BYTES = 7,   /**< text of fixed length in bytes, padded with NUL: v2 S<n> */
+    ZARR_KIND_UTF32 = 8, /**< text of fixed length in UCS-4, padded with zero: v2 U<n> */
+    ZARR_KIND_DATETIME = 9,   /**< int64 of a unit since 1970; INT64_MIN is NaT */
+    ZARR_KIND_TIMEDELTA = 10, /**< int64 of a unit; INT64_MIN is NaT */
+    ZARR_KIND_STRUCT = 11, /**< named fields without gaps, in the machine's byte order */
+    ZARR_KIND_STRING = 12, /**< UTF-8 text of any length: a zarr_vlen */
+    ZARR_KIND_VBYTES = 13, /**< bytes of any length: a zarr_vlen */
+    ZARR_KIND_OPTIONAL = 14, /**< a value and one byte behind it: 1, or 0 if the value is
+                                missing, whose bytes are zero then */
+    ZARR_KIND_VARRAY = 15,   /**< lists of any length, whose elements have the type of
+                                zarr_dtype_item(): a zarr_vlen */
+    ZARR_KIND_OTHER = 255 /**< a type of a plug-in: zarr_dtype_print() shows elements */
 };
 
 /**
- * One element of a type of variable length, in host memory. Text has no NUL at its end
- * and may have some inside: the length counts. data may be NULL where bytes is 0. Whose
- * the bytes are: read, a zarr_heap's (zarrc/vlen.h); written, the caller's until the call
- * or request is done.
+ * One element of variable length in host memory. Text has no NUL at its end and may have
+ * some inside: the length counts. After a read the bytes belong to a zarr_heap. In a
+ * write they belong to the caller, until the call or request is done.
  */
 typedef struct zarr_vlen {
-    const void *data;
-    uint64_t bytes;
+    const void *data; /**< the bytes; may be NULL if there are none */
+    uint64_t bytes;   /**< how many there are */
 } zarr_vlen;
 
 /**
- * Looks a data type up by its v3 name ("int16", "r24", "numpy.datetime64[10us]"), by its
- * v2/NumPy string ("<i2", "|S4", "<U8", "<M8[10us]"; the byte order is ignored), by a
- * v3 JSON object
- * ({"name":..., "configuration":...}), or by a v2/NumPy list of fields
- * ([["a","<i4"],["b",">f8",[2,3]]]).
- * @param out borrowed, lives as long as ctx
- * @return UNSUPPORTED with the name for an unknown type; INVALID for malformed text
+ * Finds a data type by one of its names. Accepted are:
+ * - a v3 name: "int16", "r24", "numpy.datetime64[10us]";
+ * - a v2 or NumPy string: "<i2", "|S4", "<U8", "<M8[10us]", whose byte order is ignored;
+ * - a v3 JSON object with `name` and `configuration`;
+ * - a v2 or NumPy list of fields as JSON: [["a","<i4"],["b",">f8",[2,3]]].
+ *
+ * Spec: Zarr v3 core, "Data types"; Zarr v2, "Data type encoding".
+ *
+ * @param ctx borrowed
+ * @param name the name
+ * @param out receives the data type, borrowed from the context
+ * @retval ZARR_ERR_UNSUPPORTED the data type is unknown, or refused for a reason that the
+ * message gives
+ * @retval ZARR_ERR_INVALID the text cannot be a data type
+ * @see zarr_array_dtype(), zarr_dtype_name(), zarr_dtype_from_numpy()
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_dtype_find(zarr_context *ctx, const char *name,
                                                      const zarr_dtype **out,
                                                      zarr_error *err);
 
-/** v3 name, e.g. "float32", or NULL if the type has none. A struct's is its JSON object,
- * which zarr_dtype_find() takes. Borrowed. */
+/**
+ * @name Names of a data type
+ * The texts are borrowed and live as long as the context.
+ * @{
+ */
+/** Returns the v3 name, such as "float32"; NULL if the type has none. The name of a
+ * struct is its JSON object, which zarr_dtype_find() takes. */
 ZARR_API const char *zarr_dtype_name(const zarr_dtype *dtype);
 
 /**
- * v2 string in little-endian spelling, e.g. "<f4", "|b1", "|S4", or NULL if it has none.
- * A struct's is the JSON text of its list of fields. Borrowed.
+ * Returns the v2 string in little-endian spelling, such as "<f4", "|b1" or "|S4"; NULL if
+ * the type has none. The string of a struct is the JSON text of its list of fields.
  */
 ZARR_API const char *zarr_dtype_v2(const zarr_dtype *dtype);
 
 /**
- * What data_type is in v3 metadata, as JSON: a string ("\"int16\""), or the object with
- * the type's name and configuration; NULL if it has no v3 name. Borrowed.
+ * Returns what `data_type` is in v3 metadata, as JSON text: a string in quotes, or an
+ * object with `name` and `configuration`; NULL if the type has no v3 name.
  */
 ZARR_API const char *zarr_dtype_v3(const zarr_dtype *dtype);
 
-/** One of ZARR_KIND_*. */
-ZARR_API uint32_t zarr_dtype_kind(const zarr_dtype *dtype);
-
-/** Bytes of one element in memory; where it is of variable length those of a zarr_vlen.
- */
-ZARR_API uint64_t zarr_dtype_item_bytes(const zarr_dtype *dtype);
-
-/** 1 when elements have no fixed length: each is a zarr_vlen, or begins with one
- * (ZARR_KIND_OPTIONAL). */
-ZARR_API int zarr_dtype_variable(const zarr_dtype *dtype);
-
-/** What the lists of a type of ZARR_KIND_VARRAY are made of (v2's vlen-array); NULL for
- * other types. */
-ZARR_API const zarr_dtype *zarr_dtype_item(const zarr_dtype *dtype);
-
-/** Significant bits of one element (bool: 8; int4: 4). */
-ZARR_API uint64_t zarr_dtype_item_bits(const zarr_dtype *dtype);
-
-/** Bytes of the unit that byte order applies to: int32 4, complex128 8, U<n> 4, raw 1. */
-ZARR_API uint32_t zarr_dtype_swap_bytes(const zarr_dtype *dtype);
-
-/** Numbers in one element, equal in size: 2 for complex types, else 1. */
-ZARR_API uint32_t zarr_dtype_components(const zarr_dtype *dtype);
-
-/** Significant bits of one component: bool 1, int4 4, complex64 32. */
-ZARR_API uint64_t zarr_dtype_component_bits(const zarr_dtype *dtype);
-
 /**
- * NumPy's name of the type: a type string in little-endian spelling ("<f4", "|V3",
- * "<M8[ns]"), the name that Python's ml_dtypes gives it ("bfloat16", "int4"), or NULL.
- * Borrowed.
+ * Returns the name in NumPy: a type string in little-endian spelling, such as "<f4",
+ * "|V3" or "<M8[ns]", or the name that ml_dtypes of Python gives it, such as "bfloat16"
+ * or "int4"; NULL if there is none.
  */
 ZARR_API const char *zarr_dtype_numpy(const zarr_dtype *dtype);
 
+/** Returns the name of the codec that turns elements into bytes in arrays that are
+ * created without codecs: "bytes", "vlen-utf8" and so on. */
+ZARR_API const char *zarr_dtype_codec(const zarr_dtype *dtype);
+/** @} */
+
 /**
- * The data type for NumPy's: a type string (the byte order is ignored) or the name of a
- * numeric type ("float32", "bfloat16", "datetime64[us]").
- * @param out borrowed, lives as long as ctx
- * @return UNSUPPORTED with the name where there is none
+ * @name What the elements of a data type are
+ * @{
+ */
+/** Returns what elements are, one of ZARR_KIND_*. */
+ZARR_API uint32_t zarr_dtype_kind(const zarr_dtype *dtype);
+
+/** Returns how many bytes an element has in memory. An element of variable length has the
+ * bytes of a zarr_vlen. */
+ZARR_API uint64_t zarr_dtype_item_bytes(const zarr_dtype *dtype);
+
+/** Returns 1 if elements have no fixed length, so that each is a zarr_vlen or, in
+ * optional types, begins with one; else 0. */
+ZARR_API int zarr_dtype_variable(const zarr_dtype *dtype);
+
+/** Returns how many bits of an element are significant: 8 for bool, 4 for int4. */
+ZARR_API uint64_t zarr_dtype_item_bits(const zarr_dtype *dtype);
+
+/** Returns the bytes of the unit that byte order applies to: 4 for int32, 8 for
+ * complex128, 4 for text in UCS-4, 1 for raw bytes. */
+ZARR_API uint32_t zarr_dtype_swap_bytes(const zarr_dtype *dtype);
+
+/** Returns how many numbers an element has: 2 in complex types, else 1. */
+ZARR_API uint32_t zarr_dtype_components(const zarr_dtype *dtype);
+
+/** Returns how many bits of one of these numbers are significant: 1 for bool, 4 for int4,
+ * 32 for complex64. */
+ZARR_API uint64_t zarr_dtype_component_bits(const zarr_dtype *dtype);
+
+/** Returns the type of the elements of a list, in types of ZARR_KIND_VARRAY (vlen-array
+ * of v2); NULL for other types. */
+ZARR_API const zarr_dtype *zarr_dtype_item(const zarr_dtype *dtype);
+
+/**
+ * Returns the type of the values of an optional type, which may be optional itself; NULL
+ * for other types. An element is a value and then a byte: 1, or 0 if the value is
+ * missing, whose bytes are zero then.
+ */
+ZARR_API const zarr_dtype *zarr_dtype_underlying(const zarr_dtype *dtype);
+
+/** Returns 1 if Zarr's registry calls the type experimental, else 0. */
+ZARR_API int zarr_dtype_experimental(const zarr_dtype *dtype);
+/** @} */
+
+/**
+ * Finds a data type by its name in NumPy.
+ * @param ctx borrowed
+ * @param numpy a type string, whose byte order is ignored, or the name of a numeric type,
+ * such as "float32", "bfloat16" or "datetime64[us]"
+ * @param out receives the data type, borrowed from the context
+ * @retval ZARR_ERR_UNSUPPORTED there is no such data type
+ * @see zarr_dtype_find(), zarr_dtype_numpy()
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_dtype_from_numpy(zarr_context *ctx,
                                                            const char *numpy,
                                                            const zarr_dtype **out,
                                                            zarr_error *err);
 
-/** The codec that turns elements into bytes in arrays made without naming one: "bytes",
- * "vlen-utf8" ... Borrowed. */
-ZARR_API const char *zarr_dtype_codec(const zarr_dtype *dtype);
-
-/** 1 when the registry calls the type experimental. */
-ZARR_API int zarr_dtype_experimental(const zarr_dtype *dtype);
-
 /**
- * DLPack code, bits and lanes; returns 0 and fills them, or -1 where DLPack has no
- * equivalent. Types of less than 8 bits (int4: 4) are one byte each here: say so in the
- * DLManagedTensorVersioned with DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED, or ask for
- * ZARR_TENSOR_PACKED.
+ * @name Data types of DLPack
+ * @{
+ */
+/**
+ * Tells the numbers that DLPack has for a data type. An element of less than 8 bits, such
+ * as int4, takes a whole byte in memory: set DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED
+ * in the DLManagedTensorVersioned, or use a tensor with ZARR_TENSOR_PACKED.
+ * @param dtype borrowed
+ * @param code,bits,lanes filled, as members of a DLDataType
+ * @return 0; -1 if DLPack has no such type
  */
 ZARR_API int zarr_dtype_dlpack(const zarr_dtype *dtype, uint8_t *code, uint8_t *bits,
                                uint16_t *lanes);
 
-/** The data type for DLPack's numbers, or UNSUPPORTED. */
+/**
+ * Finds the data type for numbers of DLPack.
+ * @param ctx borrowed
+ * @param code,bits,lanes members of a DLDataType
+ * @param out receives the data type, borrowed from the context
+ * @retval ZARR_ERR_UNSUPPORTED there is no such data type
+ */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_dtype_from_dlpack(zarr_context *ctx,
                                                             uint8_t code, uint8_t bits,
                                                             uint16_t lanes,
                                                             const zarr_dtype **out,
                                                             zarr_error *err);
-
-/** 1 when both are the same type with the same configuration, however it is spelled
- * ("r24", "raw_bytes[3]"). */
-ZARR_API int zarr_dtype_equal(const zarr_dtype *a, const zarr_dtype *b);
+/** @} */
 
 /**
- * The type of the values of an optional type: an element is one of its items and then a
- * byte, 1 where there is a value, 0 where it is missing and the item's bytes are zero.
- * Itself optional in nested types.
- * @return borrowed; NULL where dtype is no optional type
+ * Compares two data types.
+ * @param a,b borrowed; they may belong to different contexts
+ * @return 1 if both have the same name and configuration, however that is spelled, as
+ * "r24" and "raw_bytes[3]"; else 0
  */
-ZARR_API const zarr_dtype *zarr_dtype_underlying(const zarr_dtype *dtype);
+ZARR_API int zarr_dtype_equal(const zarr_dtype *a, const zarr_dtype *b);
 
 /* ---- fields of structs ------------------------------------------------------------- */
 
-/** One field of a struct, or of structs inside it. */
+/** One field of structured elements. */
 typedef struct zarr_dtype_field {
     uint32_t struct_size;
-    int32_t ndim;            /**< of the subarray; 0: a single value */
-    const char *name;        /**< its own name, without a path; borrowed from the type */
-    const zarr_dtype *dtype; /**< of one value */
-    uint64_t offset;         /**< bytes from the beginning of the element to the first */
-    uint64_t shape[ZARR_MAX_RANK]; /**< of the subarray: ndim entries */
-    uint64_t
-        stride[ZARR_MAX_RANK]; /**< bytes from one value to the next in each of them */
+    int32_t ndim;            /**< dimensions of a subarray; 0: a single value */
+    const char *name;        /**< the field's own name, borrowed from the data type */
+    const zarr_dtype *dtype; /**< data type of one value */
+    uint64_t offset;         /**< bytes from the beginning of the element to the field */
+    uint64_t shape[ZARR_MAX_RANK]; /**< shape of the subarray, `ndim` entries */
+    /** bytes from one value to the next, `ndim` entries */
+    uint64_t stride[ZARR_MAX_RANK];
 } zarr_dtype_field;
 
 #define ZARR_DTYPE_FIELD_INIT ZARR_SIZE_FIRST(zarr_dtype_field)
 
-/** How many fields a struct has; 0: it is none. */
+/**
+ * @name Fields of a structured data type
+ * A structured element has named fields without gaps between them, in the machine's byte
+ * order. A field is a value, a subarray of values, or a struct. zarr_array_read() and
+ * zarr_array_write() handle one field of all elements, if `zarr_io_options.field` names
+ * it.
+ * @{
+ */
+/** Returns how many fields a data type has; 0 if it is not a struct. */
 ZARR_API uint64_t zarr_dtype_n_fields(const zarr_dtype *dtype);
 
 /**
- * Field i of a struct, in the order of storage.
- * @param out initialise with ZARR_DTYPE_FIELD_INIT
- * @return INVALID: no struct, or no such field
+ * Tells about a field by its number.
+ * @param dtype borrowed
+ * @param i number of the field, from 0, in the order of storage
+ * @param out filled; initialise it with ZARR_DTYPE_FIELD_INIT
+ * @retval ZARR_ERR_INVALID the type is not a struct, or has fewer fields
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_dtype_field_at(const zarr_dtype *dtype,
                                                          uint64_t i,
@@ -189,24 +239,41 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_dtype_field_at(const zarr_dtype *dtype
                                                          zarr_error *err);
 
 /**
- * The field with this name, or, with dots, a field of a struct inside: "a.b". A field
- * whose own name has dots is found by it first. What lies in a subarray of structs has
- * that subarray's dimensions in front of its own.
- * @param out initialise with ZARR_DTYPE_FIELD_INIT
- * @return NOT_FOUND names what there is; INVALID: no struct, or more dimensions than
- * ZARR_MAX_RANK
+ * Finds a field by its name. "a.b" is the field b of the struct a; a field whose own name
+ * is "a.b" is found first. A field inside of a subarray of structs has the dimensions of
+ * that subarray in front of its own.
+ * @param dtype borrowed
+ * @param path name of the field, or names joined by dots
+ * @param out filled; initialise it with ZARR_DTYPE_FIELD_INIT
+ * @retval ZARR_ERR_NOT_FOUND there is no such field; the message lists the fields
+ * @retval ZARR_ERR_INVALID the type is not a struct, or the field has more than
+ * ZARR_MAX_RANK dimensions
+ * @see zarr_io_options
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_dtype_field_find(const zarr_dtype *dtype,
                                                            const char *path,
                                                            zarr_dtype_field *out,
                                                            zarr_error *err);
+/** @} */
 
 /* ---- elements as text -------------------------------------------------------------- */
 
 /**
- * Writes one native-endian element as JSON text, as a v3 fill value would spell it.
- * @param text,cap the caller's buffer; @param text_bytes bytes needed less the terminator
- * (may exceed cap)
+ * @name Elements as JSON text
+ * Elements are spelled as fill values of v3 metadata. In memory they are in the machine's
+ * byte order.
+ *
+ * Spec: Zarr v3 core, "Array metadata", `fill_value`.
+ * @{
+ */
+/**
+ * Writes one element as JSON text.
+ * @param dtype borrowed
+ * @param element the element
+ * @param text,cap buffer of `cap` bytes; `text` may be NULL if `cap` is 0
+ * @param text_bytes becomes the length of the text without its terminator, which may
+ * exceed `cap`
+ * @retval ZARR_ERR_INVALID an argument is NULL
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_dtype_print(const zarr_dtype *dtype,
                                                       const void *element, char *text,
@@ -214,34 +281,48 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_dtype_print(const zarr_dtype *dtype,
                                                       zarr_error *err);
 
 /**
- * Reads one element from JSON text as a v3 fill value; `element` takes item_bytes
- * native-endian bytes.
+ * Makes one element from JSON text. An element of variable length gets memory of its own,
+ * which zarr_dtype_release() frees.
+ * @param dtype borrowed
+ * @param json the text, such as "3", "\"NaN\"" or "[1.5, 0]"
+ * @param element filled; it has room for zarr_dtype_item_bytes()
+ * @retval ZARR_ERR_INVALID the text is not JSON, or not a value of the type
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_dtype_parse(const zarr_dtype *dtype,
                                                       const char *json, void *element,
                                                       zarr_error *err);
 
 /**
- * Order of two native-endian elements: below 0, 0 or above 0. Total: numbers by value
- * with -0 before 0 and NaN behind all, complex numbers by real part first, text by
- * characters, NaT last, all else by bytes. 0 only for the same element, NaN payload
- * included.
+ * Frees the memory that zarr_dtype_parse() allocated for an element of variable length,
+ * and makes the element empty. For other types it does nothing.
+ * @param dtype borrowed
+ * @param element the element
+ */
+ZARR_API void zarr_dtype_release(const zarr_dtype *dtype, void *element);
+/** @} */
+
+/**
+ * Orders two elements. Numbers are ordered by value, with -0 before 0 and NaN after all
+ * others, complex numbers by their real part first. Text is ordered by characters. NaT
+ * comes after all other times. Other elements are ordered by bytes.
+ * @param dtype borrowed
+ * @param a,b elements in the machine's byte order
+ * @return a number below, equal to or above 0, if `a` comes before `b`, is the same
+ * element or comes after it. NaN with another payload is another element
  */
 ZARR_API int zarr_dtype_compare(const zarr_dtype *dtype, const void *a, const void *b);
 
 /**
- * One native-endian element as doubles, one each component: exact for all but 64-bit
- * integers above 2^53, which are rounded to nearest. Times are their count; NaT is NaN.
- * @return how many were written, at most 2; 0: the elements are no numbers
+ * Converts one element to doubles, one for each number in it. The conversion is exact,
+ * but for 64-bit integers beyond 2^53, which are rounded to the nearest double. A time
+ * becomes its count of units, NaT becomes NaN.
+ * @param dtype borrowed
+ * @param element an element in the machine's byte order
+ * @param out filled
+ * @return how many doubles were stored, at most 2; 0 if elements are not numbers
  */
 ZARR_API uint32_t zarr_dtype_number(const zarr_dtype *dtype, const void *element,
                                     double out[2]);
-
-/**
- * Frees the bytes that zarr_dtype_parse() made for an element of variable length and
- * leaves it empty; nothing to do for other types.
- */
-ZARR_API void zarr_dtype_release(const zarr_dtype *dtype, void *element);
 
 ZARR_END_DECLS
 

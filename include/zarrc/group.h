@@ -1,7 +1,7 @@
-/*
- * zarrc/group.h - groups and the hierarchy: open, create, list, walk, copy,
- * move, delete; attributes; consolidated metadata. A handle is frozen.
- * Paths are relative to the store's root, "a/b"; "" and "/" are the root.
+/**
+ * @file
+ * Groups and the hierarchy: open, create, list and walk; copy, move, delete and migrate
+ * nodes; consolidated metadata.
  */
 #ifndef ZARRC_GROUP_H
 #define ZARRC_GROUP_H
@@ -13,170 +13,370 @@
 
 ZARR_BEGIN_DECLS
 
+/** An open group. Several threads may share the handle. Thread class: shared. */
 typedef struct zarr_group zarr_group;
 
+/** Kinds of nodes. */
 enum {
-    ZARR_NODE_NONE = 0,
-    ZARR_NODE_ARRAY = 1,
-    ZARR_NODE_GROUP = 2
+    ZARR_NODE_NONE = 0,  /**< no node, or a node whose metadata is damaged */
+    ZARR_NODE_ARRAY = 1, /**< an array */
+    ZARR_NODE_GROUP = 2  /**< a group */
 };
 
+/** Options of a group handle, which zarr_group_open() takes. */
 typedef struct zarr_group_open_options {
-    uint32_t struct_size, flags;
-    int32_t zarr_format;   /**< 2, 3; 0: found, v3 first */
-    uint32_t consolidated; /**< ZARR_CONSOLIDATED_*; default AUTO */
-    /** v2: another name for ".zmetadata"; copied; NULL: that */
+    uint32_t struct_size, flags; /**< `flags` must be 0 */
+    int32_t zarr_format;         /**< 2 or 3; 0: look for both, v3 first */
+    uint32_t consolidated;       /**< one of ZARR_CONSOLIDATED_* */
+    /** v2: name of the consolidated document; copied; NULL: ".zmetadata" */
     const char *consolidated_key;
 } zarr_group_open_options;
 
 #define ZARR_GROUP_OPEN_OPTIONS_INIT ZARR_SIZE_FIRST(zarr_group_open_options)
 
 /**
- * @param out owned: zarr_group_free(). NOT_FOUND: no group there (the text says if there
- * is an array).
+ * Opens the group at a path of a store. If the group has consolidated metadata and the
+ * options allow its use, the handle answers for all nodes below the group from that one
+ * document, without further reads.
+ *
+ * Spec: Zarr v3 core, "Group metadata"; Zarr v2, "Groups".
+ *
+ * @param out receives the group; owned: zarr_group_free()
+ * @param store borrowed; the group keeps it alive
+ * @param path path of the group, such as "a/b"; "" is the root of the store
+ * @param opts options; NULL: defaults
+ * @retval ZARR_ERR_NOT_FOUND there is no group; the message tells if there is an array
+ * @retval ZARR_ERR_CORRUPT the metadata breaks the rules of the format
+ * @retval ZARR_ERR_INVALID the path or an option is wrong
+ * @see zarr_group_create(), zarr_group_list(), zarr_group_open_array(), zarr_node_probe()
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_group_open(zarr_group **out, zarr_store *store,
                                                      const char *path,
                                                      const zarr_group_open_options *opts,
                                                      zarr_error *err);
 
+/** Flags of zarr_group_create(). */
 enum {
-    ZARR_GROUP_OVERWRITE = 1, /**< as ZARR_SPEC_OVERWRITE */
-    ZARR_GROUP_NO_PARENTS = 2,
-    ZARR_GROUP_IF_MISSING = 8
+    /** delete a node at the path first, with everything below it, as ZARR_SPEC_OVERWRITE
+     */
+    ZARR_GROUP_OVERWRITE = 1,
+    ZARR_GROUP_NO_PARENTS = 2, /**< do not create parent groups that are missing */
+    ZARR_GROUP_IF_MISSING = 8  /**< open a group that exists, whatever its attributes */
 };
 
 /**
- * Creates a group and missing parents, and opens it. attributes: JSON object or NULL;
- * zarr_format 0: 3.
+ * Creates a group and opens it. Parent groups that are missing are created, too.
+ *
+ * Spec: Zarr v3 core, "Group metadata" and "Node names"; Zarr v2, "Groups".
+ *
+ * @param out receives the group; owned: zarr_group_free()
+ * @param store borrowed; the group keeps it alive
+ * @param path path of the group, such as "a/b"; "" is the root of the store
+ * @param zarr_format 2 or 3; 0: 3
+ * @param attributes JSON object; NULL: no attributes
+ * @param flags 0, or ZARR_GROUP_*
+ * @retval ZARR_ERR_EXISTS there is something at the path, and no flag allows that
+ * @retval ZARR_ERR_INVALID the path, the format or the attributes are wrong, or the store
+ * is read-only
+ * @retval ZARR_ERR_UNSUPPORTED a flag is unknown, or the store cannot write
+ * @see zarr_group_open(), zarr_array_create(), zarr_group_attribute_set()
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_group_create(
     zarr_group **out, zarr_store *store, const char *path, int32_t zarr_format,
     const char *attributes, uint32_t flags, zarr_error *err);
-ZARR_API zarr_group *zarr_group_ref(zarr_group *group);
-ZARR_API void zarr_group_free(zarr_group *group);
-
-/* What it is: good as long as the handle, also when it is changed meanwhile. Texts are
- * made when first asked for; NULL: no memory. */
-ZARR_API int32_t zarr_group_zarr_format(const zarr_group *group);
-ZARR_API const char *zarr_group_path(const zarr_group *group);
-/** 1 when children are answered from consolidated metadata. */
-ZARR_API int zarr_group_is_consolidated(const zarr_group *group);
-ZARR_API const char *zarr_group_metadata(const zarr_group *group);
-ZARR_API const char *zarr_group_attributes(const zarr_group *group);
-ZARR_API zarr_store *zarr_group_store(const zarr_group *group);
 
 /**
- * Opens a child (path relative to the group), from consolidated metadata where the group
- * has it.
+ * @name Owners of a group
+ * @{
+ */
+/**
+ * Adds an owner to a group.
+ * @param group borrowed
+ * @return `group`; the caller owns it once more
+ */
+ZARR_API zarr_group *zarr_group_ref(zarr_group *group);
+/**
+ * Gives up one ownership of a group. The last owner frees the handle.
+ * @param group may be NULL
+ */
+ZARR_API void zarr_group_free(zarr_group *group);
+/** @} */
+
+/**
+ * @name What a group is
+ * These calls ask the handle, not the store. What they return is borrowed and lives as
+ * long as the handle, also if the attributes are changed meanwhile. JSON text is made
+ * when it is first asked for, and is NULL if there is no memory for it.
+ * @{
+ */
+/** Returns the path, without slashes at its ends; "" for the root. */
+ZARR_API const char *zarr_group_path(const zarr_group *group);
+/** Returns the format, 2 or 3. */
+ZARR_API int32_t zarr_group_zarr_format(const zarr_group *group);
+/** Returns 1 if the handle answers from consolidated metadata, else 0. */
+ZARR_API int zarr_group_is_consolidated(const zarr_group *group);
+/** Returns the metadata document as JSON text. */
+ZARR_API const char *zarr_group_metadata(const zarr_group *group);
+/** Returns the attributes as the JSON text of an object, "{}" if there are none. */
+ZARR_API const char *zarr_group_attributes(const zarr_group *group);
+/** Returns the store of the group, owned by the group. */
+ZARR_API zarr_store *zarr_group_store(const zarr_group *group);
+/** @} */
+
+/**
+ * @name Open a node below a group
+ * The path is relative to the group and may have several parts. A group with consolidated
+ * metadata opens nodes from it, without a read, and knows no other nodes. The options can
+ * forbid or demand that.
+ * @{
+ */
+/**
+ * Opens an array below a group.
+ * @param out receives the array; owned: zarr_array_free()
+ * @param group borrowed
+ * @param path path below the group
+ * @param opts options of the array handle; NULL: defaults
+ * @retval ZARR_ERR_NOT_FOUND there is no array; or its options demand consolidated
+ * metadata, and the group has none
+ * @retval ZARR_ERR_CORRUPT the metadata breaks the rules of the format
+ * @retval ZARR_ERR_UNSUPPORTED this build lacks something that the metadata names
+ * @see zarr_array_open()
  */
 ZARR_API ZARR_MUST_CHECK zarr_status
 zarr_group_open_array(zarr_array **out, zarr_group *group, const char *path,
                       const zarr_array_open_options *opts, zarr_error *err);
+/**
+ * Opens a group below a group.
+ * @param out receives the group; owned: zarr_group_free()
+ * @param group borrowed
+ * @param path path below the group
+ * @param opts options of the new handle; NULL: defaults
+ * @retval ZARR_ERR_NOT_FOUND there is no group; or its options demand consolidated
+ * metadata, and the parent has none
+ * @retval ZARR_ERR_CORRUPT the metadata breaks the rules of the format
+ * @see zarr_group_open()
+ */
 ZARR_API ZARR_MUST_CHECK zarr_status
 zarr_group_open_group(zarr_group **out, zarr_group *group, const char *path,
                       const zarr_group_open_options *opts, zarr_error *err);
+/** @} */
 
+/**
+ * @name Attributes of a group
+ * Attributes are members of a JSON object. They are read from the handle. A change reads
+ * the document in the store, changes it and writes it, under its lock: changes of others
+ * are kept, and the handle has them afterwards. Consolidated metadata is not changed with
+ * it. zarr_group_attributes() returns all attributes at once.
+ *
+ * Spec: Zarr v3 core, "Group metadata"; Zarr v2, "Attributes".
+ * @{
+ */
+/**
+ * Copies one attribute as JSON text into a buffer of the caller's, as snprintf() does.
+ * Text values keep their quotes.
+ * @param group borrowed
+ * @param name name of the attribute
+ * @param text,cap buffer of `cap` bytes; `text` may be NULL if `cap` is 0
+ * @param text_bytes becomes the length of the text without its terminator, which may
+ * exceed `cap`; may be NULL
+ * @retval ZARR_ERR_NOT_FOUND there is no such attribute
+ */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_group_attribute_get(const zarr_group *group,
                                                               const char *name,
                                                               char *text, size_t cap,
                                                               size_t *text_bytes,
                                                               zarr_error *err);
+/**
+ * Sets one attribute.
+ * @param group borrowed
+ * @param name name of the attribute
+ * @param json the value as JSON text, such as "3", "\"K\"" or "[1,2]"
+ * @retval ZARR_ERR_INVALID `json` is not JSON, or the store is read-only
+ * @retval ZARR_ERR_CONFLICT the group was replaced by an array
+ */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_group_attribute_set(zarr_group *group,
                                                               const char *name,
                                                               const char *json,
                                                               zarr_error *err);
+/**
+ * Deletes one attribute.
+ * @param group borrowed
+ * @param name name of the attribute
+ * @retval ZARR_ERR_NOT_FOUND there is no such attribute
+ */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_group_attribute_delete(zarr_group *group,
                                                                  const char *name,
                                                                  zarr_error *err);
+/**
+ * Sets several attributes at once.
+ * @param group borrowed
+ * @param json_object JSON object whose members are set
+ * @param replace_all 0: other attributes stay; 1: other attributes are deleted
+ * @retval ZARR_ERR_INVALID `json_object` is not a JSON object, or the store is read-only
+ */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_group_attributes_merge(zarr_group *group,
                                                                  const char *json_object,
                                                                  int replace_all,
                                                                  zarr_error *err);
+/** @} */
 
-/** One node of a listing; texts borrowed for the call. */
+/** One node of a listing. Its texts are borrowed for the call. */
 typedef struct zarr_node_item {
     uint32_t struct_size;
-    uint32_t kind;    /**< ZARR_NODE_* */
-    const char *path; /**< from the store's root */
-    const char *name; /**< last segment */
-    int32_t zarr_format;
-    int32_t depth; /**< 1: a direct child */
-    /** its document's text (v2: .zarray or .zgroup), attributes not merged in */
+    uint32_t kind;       /**< one of ZARR_NODE_*; NONE: the node's metadata is damaged */
+    const char *path;    /**< path from the root of the store */
+    const char *name;    /**< last part of the path */
+    int32_t zarr_format; /**< 2 or 3 */
+    int32_t depth;       /**< 1: a direct child */
+    /** text of the node's document; in v2 .zarray or .zgroup, without the attributes */
     const char *metadata;
 } zarr_node_item;
 
-/**
- * Non-zero stops; for zarr_group_walk() ZARR_WALK_SKIP leaves out what is below this
- * group.
- */
+/** Receives one node of a listing. Returns one of ZARR_WALK_*. */
 typedef int (*zarr_node_fn)(void *user, const zarr_node_item *node);
+/** What a function that receives nodes returns. */
 enum {
-    ZARR_WALK_GO_ON = 0,
-    ZARR_WALK_STOP = 1,
-    ZARR_WALK_SKIP = 2
+    ZARR_WALK_GO_ON = 0, /**< go on */
+    ZARR_WALK_STOP = 1,  /**< end the listing */
+    ZARR_WALK_SKIP = 2   /**< zarr_group_walk(): leave out what is below this node */
 };
 
-/** Direct children, sorted by name. A prefix without metadata is no node. */
+/**
+ * Lists the direct children of a group, sorted by name. A directory without metadata is
+ * not a node and is left out. A node whose metadata is damaged has the kind
+ * ZARR_NODE_NONE. A group with consolidated metadata lists the nodes in it, without a
+ * read.
+ *
+ * @param group borrowed
+ * @param fn called for each child
+ * @param user passed to `fn`
+ * @return ZARR_OK, also when `fn` ended the listing
+ * @retval ZARR_ERR_UNSUPPORTED the store cannot list
+ * @retval ZARR_ERR_LIMIT there are more names than `zarr_limits.listing_keys`
+ * @retval ZARR_ERR_IO the store failed
+ * @see zarr_group_open_array(), zarr_group_walk(), zarr_store_list()
+ */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_group_list(zarr_group *group, zarr_node_fn fn,
                                                      void *user, zarr_error *err);
 /**
- * All nodes below, parents before children, sorted by name. Iterative; a broken node is
- * reported through its kind NONE and goes on.
+ * Lists all nodes below a group, parents before their children and sorted by name. A node
+ * whose metadata is damaged has the kind ZARR_NODE_NONE, and the walk goes on. The walk
+ * does not recurse, however deep the hierarchy is.
+ *
+ * @param group borrowed
+ * @param fn called for each node
+ * @param user passed to `fn`
+ * @return ZARR_OK, also when `fn` ended the walk
+ * @retval ZARR_ERR_UNSUPPORTED the store cannot list
+ * @retval ZARR_ERR_LIMIT there are more names than `zarr_limits.listing_keys`
+ * @retval ZARR_ERR_IO the store failed
+ * @see zarr_group_list()
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_group_walk(zarr_group *group, zarr_node_fn fn,
                                                      void *user, zarr_error *err);
 
 /* ---- nodes by path -------------------------------------------------------- */
 
-/** What is at path: *kind is ZARR_NODE_*, *zarr_format 2, 3 or 0.
- * A broken document is an error that leaves its format there and kind NONE. */
+/**
+ * Tells what is at a path. That there is no node is not an error.
+ *
+ * @param store borrowed
+ * @param path path of the node; "" is the root of the store
+ * @param kind becomes one of ZARR_NODE_*
+ * @param zarr_format becomes 2 or 3; 0 if there is no node
+ * @retval ZARR_ERR_CORRUPT the metadata is damaged; `*kind` is ZARR_NODE_NONE, and
+ * `*zarr_format` is the format of the document
+ * @retval ZARR_ERR_IO the store failed
+ * @see zarr_array_open(), zarr_group_open()
+ */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_node_probe(zarr_store *store, const char *path,
                                                      uint32_t *kind, int32_t *zarr_format,
                                                      zarr_error *err);
 /**
- * Deletes a node and everything below it; can be called again after a failure. Of a
- * symlink to a node only the link. NOT_FOUND when there is neither a node nor what such a
- * failure left.
+ * Deletes a node and everything below it, also if it is damaged. A symbolic link to a
+ * node is removed itself, and the node stays. After a failure the call can be made again.
+ * Consolidated metadata of parents is not changed.
+ *
+ * Spec: Zarr v3 core, "Storage", "Operations".
+ *
+ * @param store borrowed
+ * @param path path of the node; "" is the root of the store
+ * @retval ZARR_ERR_NOT_FOUND there is no node, nor the rest of a delete that failed
+ * @retval ZARR_ERR_INVALID the store is read-only
+ * @retval ZARR_ERR_IO the store failed; some objects may be deleted
+ * @see zarr_group_consolidate(), zarr_node_move()
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_node_delete(zarr_store *store, const char *path,
                                                       zarr_error *err);
 
+/** Flags of zarr_copy_options. */
 enum {
+    /** delete what is at the destination first */
     ZARR_COPY_OVERWRITE = 1,
-    ZARR_COPY_SKIP_EQUAL =
-        2 /**< leave objects alone that are there with equal bytes: resumes a copy */
+    /** keep objects at the destination that have equal bytes, to resume a copy. An object
+     * with other bytes fails the call with ZARR_ERR_EXISTS. With ZARR_COPY_OVERWRITE it
+     * is replaced, and objects that the source does not have are deleted */
+    ZARR_COPY_SKIP_EQUAL = 2
 };
 
+/** Options of zarr_node_copy() and zarr_node_move(). */
 typedef struct zarr_copy_options {
-    uint32_t struct_size, flags; /**< ZARR_COPY_* */
-    uint32_t max_threads, reserved;
-    /** one thread at a time, with no lock held; numbers rise, not each is told */
+    uint32_t struct_size, flags;    /**< `flags`: ZARR_COPY_* */
+    uint32_t max_threads, reserved; /**< threads at most; 0: as many as the context has */
+    /** called by one thread at a time with rising numbers, not after each object; may be
+     * NULL */
     void (*progress)(void *user, uint64_t objects_done, uint64_t bytes_done);
-    void *progress_user;
-    const int *cancel; /**< polled; non-zero: stop with CANCELLED; NULL: never */
+    void *progress_user; /**< passed to `progress` */
+    /** looked at now and then: if it is not 0, the call stops with ZARR_ERR_CANCELLED;
+     * may be NULL */
+    const int *cancel;
 } zarr_copy_options;
 
 #define ZARR_COPY_OPTIONS_INIT ZARR_SIZE_FIRST(zarr_copy_options)
 
 /**
- * Copies a node with everything below it byte for byte, between any stores; metadata
- * last. Missing parents are created. INVALID, with nothing changed and whatever the
- * flags, where source and destination are one place or one is inside the other, as
- * zarr_store_overlap() knows it.
+ * Copies a node with everything below it, in a store or between two stores. Objects are
+ * copied byte for byte. Chunks are copied first, in parallel, and metadata last, so that
+ * an incomplete copy is not a node. Parent groups that are missing are created.
+ *
+ * @param src,src_path store and path of the node
+ * @param dst,dst_path store and path of the copy; the store may be the same
+ * @param opts options; NULL: defaults
+ * @retval ZARR_ERR_NOT_FOUND there is no node at the source
+ * @retval ZARR_ERR_EXISTS there is something at the destination
+ * @retval ZARR_ERR_INVALID source and destination are one place, or one is inside the
+ * other, as zarr_store_overlap() tells; nothing was changed. Or the destination is
+ * read-only
+ * @retval ZARR_ERR_CONFLICT an object changed while it was copied
+ * @retval ZARR_ERR_CANCELLED `cancel` asked to stop
+ * @retval ZARR_ERR_IO a store failed
+ * @see zarr_node_move()
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_node_copy(zarr_store *src, const char *src_path,
                                                     zarr_store *dst, const char *dst_path,
                                                     const zarr_copy_options *opts,
                                                     zarr_error *err);
 /**
- * Moves a node with everything below it. Inside one store that can rename (local, memory)
- * it is one step once the destination is free: a reader finds the whole node here or
- * there; symlinks below move as they are; progress is not called. Else (between stores or
- * disks, or where something lies at the destination already) it is a copy, and the source
- * is deleted once everything is there. Nobody may write below the source meanwhile.
- * INVALID as zarr_node_copy() says it.
- * Consolidated metadata of parents is left as it is.
+ * Moves a node with everything below it. Nothing may write below the source meanwhile.
+ * Consolidated metadata of parents is not changed.
+ *
+ * Inside of a local store or a memory store a move is one step: a reader finds the whole
+ * node at the old or at the new path. Symbolic links below it move as they are, and
+ * `progress` is not called. Between stores or disks, or if something is at the
+ * destination already, the node is copied, and the source is deleted once the copy is
+ * complete.
+ *
+ * @param src,src_path store and path of the node
+ * @param dst,dst_path store and new path; the store may be the same
+ * @param opts options; NULL: defaults
+ * @retval ZARR_ERR_NOT_FOUND there is no node at the source
+ * @retval ZARR_ERR_EXISTS there is something at the destination
+ * @retval ZARR_ERR_INVALID source and destination are one place, or one is inside the
+ * other, or a store is read-only; nothing was changed
+ * @retval ZARR_ERR_CONFLICT an object changed while it was copied
+ * @retval ZARR_ERR_CANCELLED `cancel` asked to stop; the source is complete
+ * @retval ZARR_ERR_IO a store failed
+ * @see zarr_node_copy(), zarr_group_consolidate()
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_node_move(zarr_store *src, const char *src_path,
                                                     zarr_store *dst, const char *dst_path,
@@ -185,77 +385,102 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_node_move(zarr_store *src, const char 
 
 /* ---- metadata of the other format ------------------------------------------ */
 
+/** Flags of zarr_migrate_options. */
 enum {
-    ZARR_MIGRATE_DRY_RUN =
-        1, /**< check everything, tell what would be done, write nothing */
-    ZARR_MIGRATE_OVERWRITE =
-        2, /**< replace documents of the new format that say something else */
-    ZARR_MIGRATE_REMOVE = 4 /**< delete the documents of the old format afterwards */
+    /** check everything and tell what would be done, but write nothing */
+    ZARR_MIGRATE_DRY_RUN = 1,
+    /** replace documents of the new format that say something else */
+    ZARR_MIGRATE_OVERWRITE = 2,
+    /** delete the documents of the old format afterwards */
+    ZARR_MIGRATE_REMOVE = 4
 };
 
+/** What zarr_node_migrate() did with a document. */
 enum {
-    ZARR_MIGRATED_WRITTEN = 1,
-    ZARR_MIGRATED_REPLACED = 2,
-    ZARR_MIGRATED_KEPT = 3, /**< it was there already and says the same */
-    ZARR_MIGRATED_CONSOLIDATED = 4,
-    ZARR_MIGRATED_REMOVED = 5,
-    ZARR_MIGRATED_REFUSED =
-        6, /**< this node has no form in the other format: nothing is written */
-    ZARR_MIGRATED_LEFT =
-        7 /**< of the old format, but not what the new documents say: not removed */
+    ZARR_MIGRATED_WRITTEN = 1,      /**< it was written */
+    ZARR_MIGRATED_REPLACED = 2,     /**< it replaced one that said something else */
+    ZARR_MIGRATED_KEPT = 3,         /**< it existed and says the same */
+    ZARR_MIGRATED_CONSOLIDATED = 4, /**< consolidated metadata was written */
+    ZARR_MIGRATED_REMOVED = 5,      /**< the old document was deleted */
+    /** the other format cannot describe the node, so nothing is written */
+    ZARR_MIGRATED_REFUSED = 6,
+    /** the old document says more than the new one, so it was not deleted */
+    ZARR_MIGRATED_LEFT = 7
 };
 
-/** What was done (with DRY_RUN: would be) with one document; texts borrowed for the call.
+/** What was done with a document, or would be done. Its texts are borrowed for the call.
  */
 typedef struct zarr_migrate_item {
     uint32_t struct_size;
-    uint32_t action; /**< ZARR_MIGRATED_* */
-    uint32_t kind;   /**< of the node: ZARR_NODE_* */
+    uint32_t action; /**< one of ZARR_MIGRATED_* */
+    uint32_t kind;   /**< kind of the node, one of ZARR_NODE_* */
     uint32_t reserved;
-    const char *path; /**< of the node, from the store's root */
-    const char *key;  /**< of the document, from the store's root; REFUSED: NULL */
-    const char *text; /**< WRITTEN, REPLACED: the document; REFUSED, LEFT: why; else
-                         NULL */
+    const char *path; /**< path of the node from the root of the store */
+    const char *key;  /**< key of the document; NULL for a node that was refused */
+    /** the document that was written or that replaced another; the reason why it was
+     * refused or left; else NULL */
+    const char *text;
 } zarr_migrate_item;
 
+/** Options of zarr_node_migrate(). */
 typedef struct zarr_migrate_options {
-    uint32_t struct_size, flags; /**< ZARR_MIGRATE_* */
-    int32_t zarr_format;         /**< of the new documents: 2 or 3; 0: 3 */
+    uint32_t struct_size, flags; /**< `flags`: ZARR_MIGRATE_* */
+    int32_t zarr_format;         /**< the new format, 2 or 3; 0: 3 */
     uint32_t reserved;
-    void (*tell)(void *user, const zarr_migrate_item *item); /**< may be NULL */
-    void *user;
-    const int *cancel; /**< polled; non-zero: stop with CANCELLED; NULL: never */
+    /** called for each document; may be NULL */
+    void (*tell)(void *user, const zarr_migrate_item *item);
+    void *user; /**< passed to `tell` */
+    /** looked at now and then: if it is not 0, the call stops with ZARR_ERR_CANCELLED;
+     * may be NULL */
+    const int *cancel;
 } zarr_migrate_options;
 
 #define ZARR_MIGRATE_OPTIONS_INIT ZARR_SIZE_FIRST(zarr_migrate_options)
 
 /**
- * Writes the metadata of the node at path and of all nodes below it in the other format,
- * beside the documents that are there (v3 wins where a node has both). No chunk is read
- * or written: the new documents describe the stored chunks as they lie. v2 to v3: the key
- * encoding is "v2", order F a transpose, filters and compressor codecs, the data type's
- * byte order that of `bytes`; a null fill value becomes the type's default,
- * _ARRAY_DIMENSIONS the dimension names. v3 to v2 goes where v2 can say it: no shards, a
- * regular grid, key encoding "v2", a fill value that is the same bit by bit (v2 has one
- * NaN), dimension names that are all there or all null, and no other _ARRAY_DIMENSIONS
- * beside them; a scalar gets the empty list, without which xarray takes it for no
- * variable. An attribute _ARRAY_DIMENSIONS of a v3 array without names stays an
- * attribute, which v2 readers take for the names: migrated back it is dimension_names.
- * Bare NaN and Infinity in v2 attributes are no JSON; in v3 they are the strings "NaN"
- * and "Infinity". Groups that have consolidated metadata in the old format get it in the
- * new one. Members of v3 documents that neither format knows are copied into those of v2,
- * which may have any; v3 has no place for those of v2: with REMOVE such a document and
- * the attributes beside it stay (LEFT).
+ * Writes the metadata of a node, and of all nodes below it, in the other format. The new
+ * documents are beside those that exist. No chunk is read or written: the new documents
+ * describe the stored chunks as they are. If a node has documents in both formats, those
+ * of v3 count. Nothing else may change the metadata meanwhile.
  *
- * The whole tree is converted and checked before the first document is written. Documents
- * are written below before above, each in one piece, then those of the old format are
- * deleted if asked for. Beside a node that was of the new format before, .zmetadata
- * stays, and so does a .zattrs that says something else (LEFT). Stopped at any moment,
- * the tree can be read, and the same call goes on. Nobody may change the metadata
- * meanwhile.
- * @return UNSUPPORTED what the other format cannot say; EXISTS a document of the new
- * format that says something else; the text names node, field and rule. Nothing is
- * written then.
+ * From v2 to v3, the key encoding becomes "v2", the order F a transpose codec, filters
+ * and compressor become codecs, and the byte order moves from the data type to the codec
+ * `bytes`. A fill value null becomes the default of the data type. The attribute
+ * _ARRAY_DIMENSIONS becomes the dimension names. NaN and Infinity without quotes in
+ * attributes, which are not JSON, become the strings "NaN" and "Infinity".
+ *
+ * From v3 to v2, v2 must be able to describe the array: no shards, a regular grid, the
+ * key encoding "v2", a fill value that v2 can spell bit for bit, and names for all
+ * dimensions or for none. Dimension names become the attribute _ARRAY_DIMENSIONS, which
+ * must not say something else already. An array without dimensions gets an empty list,
+ * because xarray needs it. An attribute _ARRAY_DIMENSIONS of an array without dimension
+ * names stays, and readers of v2 take it for the names.
+ *
+ * A group that has consolidated metadata in the old format gets it in the new one.
+ * Members of a v3 document that neither format knows are copied to v2. Members of a v2
+ * document that v3 has no place for are not; ZARR_MIGRATE_REMOVE then leaves that
+ * document and its attributes. It also leaves .zmetadata, and a .zattrs that says
+ * something else, of a node that had the new format before.
+ *
+ * The whole tree is converted and checked before the first document is written. Children
+ * are written before their parents, each document in one step. Documents of the old
+ * format are deleted last. If the call is stopped at any moment, the tree can be read,
+ * and the same call goes on where it stopped.
+ *
+ * Spec: Zarr v3 core, "Array metadata" and "Group metadata"; Zarr v2, "Metadata".
+ *
+ * @param store borrowed
+ * @param path path of the node; "" is the root of the store
+ * @param opts options; NULL: defaults
+ * @retval ZARR_ERR_NOT_FOUND there is no node
+ * @retval ZARR_ERR_UNSUPPORTED the other format cannot describe a node; the message names
+ * node, member and rule, and nothing was written
+ * @retval ZARR_ERR_EXISTS a document of the new format says something else; nothing was
+ * written
+ * @retval ZARR_ERR_INVALID the store is read-only, or an option is wrong
+ * @retval ZARR_ERR_CANCELLED `cancel` asked to stop
+ * @retval ZARR_ERR_IO the store failed
+ * @see zarr_group_consolidate(), zarr_node_copy()
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_node_migrate(zarr_store *store,
                                                        const char *path,
@@ -263,24 +488,49 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_node_migrate(zarr_store *store,
                                                        zarr_error *err);
 
 /**
- * Writes consolidated metadata of the group at path (v2: .zmetadata or `key`; v3: inside
- * zarr.json), last and atomically. Bare NaN and Infinity, which are no JSON, become the
- * strings "NaN" and "Infinity" in it.
- * INVALID: a key with '/', or of another document; EXISTS: something that is no
- * consolidated metadata is there under that key.
+ * @name Consolidated metadata
+ * Consolidated metadata is a copy of the metadata of all nodes below a group, in one
+ * document of the group. A reader opens all of them with one read. Nothing keeps the copy
+ * up to date: a program that changes nodes consolidates again. In v2 the copy is in the
+ * document .zmetadata, in v3 in the member `consolidated_metadata` of the group's
+ * zarr.json, as zarr-python writes it.
+ * @{
+ */
+/**
+ * Writes the consolidated metadata of a group, in one step. NaN and Infinity without
+ * quotes, which are not JSON, become the strings "NaN" and "Infinity".
+ *
+ * @param store borrowed
+ * @param path path of the group; "" is the root of the store
+ * @param key v2: another name for the document; NULL: ".zmetadata". v3: must be NULL
+ * @retval ZARR_ERR_NOT_FOUND there is no group
+ * @retval ZARR_ERR_INVALID `key` has a slash, is the name of another document, or is
+ * given for a v3 group; or the store is read-only
+ * @retval ZARR_ERR_EXISTS the object under `key` is not consolidated metadata
+ * @retval ZARR_ERR_CORRUPT the metadata of a node is damaged
+ * @retval ZARR_ERR_IO the store failed
+ * @see zarr_group_is_consolidated(), zarr_group_open()
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_group_consolidate(zarr_store *store,
                                                             const char *path,
                                                             const char *key,
                                                             zarr_error *err);
 /**
- * Compares consolidated with real metadata; fn gets the path and a sentence for each
- * difference. A bare NaN or Infinity and its string are none.
+ * Compares the consolidated metadata of a group with the metadata of its nodes.
+ * @param store borrowed
+ * @param path path of the group; "" is the root of the store
+ * @param fn called for each difference, with the path of the node and a sentence; a
+ * non-zero return ends the comparison. NaN without quotes and the string "NaN" are equal
+ * @param user passed to `fn`
+ * @return ZARR_OK, with or without differences
+ * @retval ZARR_ERR_NOT_FOUND there is no group, or it has no consolidated metadata
+ * @retval ZARR_ERR_IO the store failed
  */
 ZARR_API ZARR_MUST_CHECK zarr_status
 zarr_group_consolidated_check(zarr_store *store, const char *path,
                               int (*fn)(void *user, const char *path, const char *what),
                               void *user, zarr_error *err);
+/** @} */
 
 ZARR_END_DECLS
 

@@ -1,9 +1,7 @@
-/*
- * zarrc/memory.h - memory of any kind, as data: the tensor view that every
- * read fills and every write drains, and the run of bytes that stores and
- * codecs see. Device numbers are DLPack's (dlpack.h, DLDeviceType), so a
- * DLTensor becomes a zarr_tensor without a copy; DLPack counts strides in
- * elements and has no byte order, we count bytes and name it.
+/**
+ * @file
+ * Memory of any kind, described by data: the tensor that every read fills and every write
+ * stores, and the range of bytes that stores and codecs see.
  */
 #ifndef ZARRC_MEMORY_H
 #define ZARRC_MEMORY_H
@@ -13,60 +11,81 @@
 
 ZARR_BEGIN_DECLS
 
+/**
+ * A data type. It belongs to its context and lives as long as it does: nothing has to be
+ * freed. Thread class: frozen.
+ */
 typedef struct zarr_dtype zarr_dtype;
+/** What calls share: allocator, limits, registries and log. Thread class: shared. */
 typedef struct zarr_context zarr_context;
 
-/** DLPack's DLDeviceType numbers; others are legal when a memory backend registered them.
+/**
+ * Kinds of memory. The numbers are those of DLPack (DLDeviceType). Other numbers are
+ * legal if a memory backend is registered for them.
  */
 enum {
-    ZARR_DEVICE_CPU = 1,
-    ZARR_DEVICE_CUDA = 2,
-    ZARR_DEVICE_CUDA_HOST = 3,
-    ZARR_DEVICE_OPENCL = 4,
-    ZARR_DEVICE_EXT = 12,
-    ZARR_DEVICE_CUDA_MANAGED = 13
+    ZARR_DEVICE_CPU = 1,          /**< host memory, which is always there */
+    ZARR_DEVICE_CUDA = 2,         /**< memory of a CUDA device */
+    ZARR_DEVICE_CUDA_HOST = 3,    /**< host memory pinned by CUDA */
+    ZARR_DEVICE_OPENCL = 4,       /**< memory of an OpenCL device */
+    ZARR_DEVICE_EXT = 12,         /**< memory of an application or an extension */
+    ZARR_DEVICE_CUDA_MANAGED = 13 /**< managed memory of CUDA */
 };
 
-/** A run of bytes anywhere. `handle` is a pointer or the backend's object (cl_mem); never
- * dereferenced directly. */
+/** A range of bytes in memory of any kind. */
 typedef struct zarr_mem {
-    int32_t device_type, device_id;
+    int32_t device_type,
+        device_id; /**< kind of memory, one of ZARR_DEVICE_*, and device */
+    /** the memory: a pointer, or an object of the backend such as a cl_mem. The library
+     * never follows it, except in host memory */
     void *handle;
-    uint64_t offset; /**< bytes behind handle */
-    uint64_t bytes;  /**< extent from offset on */
+    uint64_t offset; /**< where the range begins, in bytes behind `handle` */
+    uint64_t bytes;  /**< length of the range */
 } zarr_mem;
 
+/** Byte orders. */
 enum {
-    ZARR_ORDER_NATIVE = 0,
-    ZARR_ORDER_LITTLE = 1,
-    ZARR_ORDER_BIG = 2
+    ZARR_ORDER_NATIVE = 0, /**< the machine's byte order */
+    ZARR_ORDER_LITTLE = 1, /**< little-endian */
+    ZARR_ORDER_BIG = 2     /**< big-endian */
 };
 
 /**
- * Where elements are or shall go. The caller owns everything in it, for the
- * duration of the call or until the request is done.
- * Strides are in bytes and may be zero or negative; NULL means C order. As a
- * destination, elements must not overlap (ZARR_ERR_INVALID). data_bytes is the
- * extent behind `data` that may be touched, checked against shape and strides;
- * 0: not known. dtype NULL means the array's own data type.
+ * Describes where elements are, or where a read puts them. The caller owns the memory and
+ * everything that the struct points to, and keeps it valid during the call, or until the
+ * request is done.
+ *
+ * A DLTensor of DLPack becomes a zarr_tensor without a copy of its elements. The device
+ * numbers are the same. DLPack counts strides in elements and has no byte order; here
+ * strides are in bytes, and `byte_order` names the order.
+ *
+ * The elements of a destination must not overlap: a read into such a tensor fails with
+ * ZARR_ERR_INVALID. In a source, a stride of 0 repeats an element along that dimension.
  */
 typedef struct zarr_tensor {
     uint32_t struct_size;
+    /** kind of memory, one of ZARR_DEVICE_* (0: the array's default), number of the
+     * device, and number of dimensions */
     int32_t device_type, device_id, ndim;
-    void *data;
-    const zarr_dtype *dtype;
+    void *data;              /**< the memory; it is only read when writing to an array */
+    const zarr_dtype *dtype; /**< data type of the elements; NULL: the array's own */
+    /** `ndim` lengths in elements, and `ndim` distances in bytes from one element to the
+     * next; `strides` NULL: C order without gaps */
     const int64_t *shape, *strides;
+    /** bytes from `data` to the first element, and bytes behind `data` that may be
+     * touched, against which shape and strides are checked; `data_bytes` 0: not known */
     uint64_t byte_offset, data_bytes;
-    uint32_t byte_order, flags; /**< ZARR_ORDER_*; ZARR_TENSOR_* */
+    uint32_t byte_order, flags; /**< one of ZARR_ORDER_*; ZARR_TENSOR_* */
 } zarr_tensor;
 
-/** In zarr_tensor.flags. */
+/** Flags of a zarr_tensor. */
 enum {
     /**
-     * Several elements a byte, for types of 2, 4 and 6 bits: element i has the bits from
-     * i * width on, counted from the lowest of the first byte (DLPack's packing). In host
-     * memory, without strides; `shape` counts elements, data_bytes bytes. Taken by
-     * zarr_array_read() and _write(), which need a byte an element beside it meanwhile.
+     * several elements share a byte, for data types of 2, 4 and 6 bits. Element i has
+     * the bits from i * width on, counted from the lowest bit of the first byte, as
+     * DLPack packs them. The tensor must be in host memory and must have no strides.
+     * `shape` counts elements, `data_bytes` bytes. Only zarr_array_read() and
+     * zarr_array_write() accept it. They need one more byte for each element meanwhile.
      */
     ZARR_TENSOR_PACKED = 1
 };
@@ -74,39 +93,83 @@ enum {
 #define ZARR_TENSOR_INIT ZARR_SIZE_FIRST(zarr_tensor)
 
 /**
- * Fills the first out_bytes of *out as zarr_tensor_host() does. For other languages; C
- * and C++ use that function, which knows the size.
+ * @name Describe host memory as a tensor
+ * @{
+ */
+/**
+ * Fills the first `out_bytes` bytes of `*out` as zarr_tensor_host() does, for languages
+ * other than C and C++.
+ * @param out filled
+ * @param out_bytes the size of the caller's struct
+ * @param data,data_bytes,ndim,shape as for zarr_tensor_host()
  */
 ZARR_API void zarr_tensor_host_sized(zarr_tensor *out, uint32_t out_bytes, void *data,
                                      uint64_t data_bytes, int32_t ndim,
                                      const int64_t *shape);
-/** Fills *out as a C-order, native-endian host tensor over `data` (borrowed; so is
- * shape). Thread class: plain function. */
+/**
+ * Makes `*out` describe elements in host memory, in C order and in the machine's byte
+ * order. The data type is the array's, as long as `dtype` is not set afterwards. Nothing
+ * is copied or allocated.
+ *
+ * @param out filled
+ * @param data the first element; borrowed for as long as the tensor is used
+ * @param data_bytes bytes of memory behind `data`, which guard against a wrong shape; 0:
+ * not known
+ * @param ndim number of dimensions; 0 for a single element
+ * @param shape `ndim` lengths in elements; borrowed for as long as the tensor is used
+ * @see zarr_tensor, zarr_array_read(), zarr_array_write()
+ */
 static inline void zarr_tensor_host(zarr_tensor *out, void *data, uint64_t data_bytes,
                                     int32_t ndim, const int64_t *shape)
 {
     zarr_tensor_host_sized(out, sizeof *out, data, data_bytes, ndim, shape);
 }
+/** @} */
 
 /**
- * Allocates `bytes` of the given device's memory through the context's backend; 64-byte
- * aligned or better, huge pages for large host blocks, counted in the byte budget's
- * statistics only.
- * @param out owned by the caller; give it back with zarr_mem_free()
- * @return UNSUPPORTED: no backend has that device type; NO_MEMORY; DEVICE
+ * @name Memory of a device
+ * Programs that use host memory only need none of these calls.
+ * @{
+ */
+/**
+ * Allocates memory of a device, through the backend of the context that has its kind. The
+ * block is aligned to 64 bytes or more. Large host blocks are on huge pages.
+ *
+ * @param ctx borrowed
+ * @param device_type kind of memory, one of ZARR_DEVICE_*
+ * @param device_id number of the device
+ * @param bytes length of the block
+ * @param out receives the block; owned: zarr_mem_free()
+ * @retval ZARR_ERR_UNSUPPORTED no memory backend has this device type
+ * @retval ZARR_ERR_NO_MEMORY the device has too little memory
+ * @retval ZARR_ERR_DEVICE the device or its driver failed
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_mem_alloc(zarr_context *ctx,
                                                     int32_t device_type,
                                                     int32_t device_id, uint64_t bytes,
                                                     zarr_mem *out, zarr_error *err);
 
-/** Gives back what zarr_mem_alloc() gave; an empty zarr_mem is fine. Sets *mem empty. */
+/**
+ * Frees a block that zarr_mem_alloc() allocated, and makes `*mem` empty. An empty `*mem`
+ * is left as it is.
+ * @param ctx the context that allocated the block
+ * @param mem the block
+ */
 ZARR_API void zarr_mem_free(zarr_context *ctx, zarr_mem *mem);
 
-/** Copies bytes between any two memories, through the host where no direct way exists. */
+/**
+ * Copies bytes between any two memories, through host memory if there is no direct way.
+ * @param ctx borrowed
+ * @param dst,src the two ranges; each has at least `bytes` bytes
+ * @param bytes how many bytes are copied
+ * @retval ZARR_ERR_INVALID a range is shorter than `bytes`
+ * @retval ZARR_ERR_UNSUPPORTED no memory backend has the device type
+ * @retval ZARR_ERR_DEVICE a device or its driver failed
+ */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_mem_copy(zarr_context *ctx, const zarr_mem *dst,
                                                    const zarr_mem *src, uint64_t bytes,
                                                    zarr_error *err);
+/** @} */
 
 ZARR_END_DECLS
 

@@ -1,6 +1,6 @@
-/*
- * zarrc/plan.h - what a request did, counted. What it will do:
- * zarr_array_explain() in zarrc/array.h.
+/**
+ * @file
+ * What a request did, in numbers. zarr_array_explain() tells what it will do.
  */
 #ifndef ZARRC_PLAN_H
 #define ZARRC_PLAN_H
@@ -10,45 +10,49 @@
 ZARR_BEGIN_DECLS
 
 /**
- * Counters of one request. Bytes are bytes of payload. "decoded copies" are copies of
- * decoded elements beyond the decoder's own output: a chunk decoded straight into the
- * destination counts none.
+ * Counts what one read or write did. Set `struct_size`, and pass the struct in
+ * `zarr_io_options.stats` or to zarr_request_progress(). All sizes are bytes of payload.
+ * A chunk that is decoded straight into the caller's memory counts no copy.
  */
 typedef struct zarr_stats {
     uint32_t struct_size, flags;
-    uint64_t chunks_total; /**< chunks (inner ones of shards) the request touches */
-    uint64_t chunks_done;
-    /** read: filled with the fill value; write: erased or left out as all-fill */
+    /** chunks that the request touches; of shards their inner chunks */
+    uint64_t chunks_total;
+    uint64_t chunks_done; /**< of these, chunks that are done */
+    /** read: chunks that the store does not have, which gave the fill value; write:
+     * chunks that were erased or not stored, because all their elements equal the fill
+     * value */
     uint64_t chunks_missing;
-    /** decoded into, or encoded from, the caller's memory without scratch */
+    /** chunks decoded into the caller's memory, or encoded from it, without a buffer */
     uint64_t chunks_direct;
-    uint64_t chunks_partial;  /**< decoded in part only */
-    uint64_t chunks_fallback; /**< an implementation refused the chunk, the CPU did it */
-    uint64_t elements;        /**< elements moved */
-    uint64_t bytes_stored;    /**< encoded bytes read or written */
-    uint64_t bytes_decoded;   /**< bytes out of decoders, or into encoders */
-    /** requests; ranges: GETs of a part */
+    uint64_t chunks_partial; /**< chunks of which only a part was decoded */
+    /** chunks that an implementation refused, so that the CPU took them */
+    uint64_t chunks_fallback;
+    uint64_t elements;      /**< elements read or written */
+    uint64_t bytes_stored;  /**< encoded bytes read from or written to the store */
+    uint64_t bytes_decoded; /**< bytes that left decoders or entered encoders */
+    /** operations of the store; `store_ranges`: reads of a part of a value */
     uint64_t store_gets, store_puts, store_erases, store_ranges;
-    /** shard indexes fetched / found in the array's cache */
+    /** shard indexes read from the store, and found in the array's cache */
     uint64_t index_reads, index_hits;
-    /** copies host -> host of decoded elements (gather, scatter, blend) */
+    /** copies of decoded elements from host memory to host memory */
     uint64_t copies_host;
-    uint64_t bytes_host;
-    uint64_t copies_up, bytes_up;         /**< host -> other memory, any payload */
-    uint64_t copies_down, bytes_down;     /**< other memory -> host */
-    uint64_t copies_device, bytes_device; /**< inside or between other memories */
+    uint64_t bytes_host;                  /**< bytes of these copies */
+    uint64_t copies_up, bytes_up;         /**< copies from host memory to other memory */
+    uint64_t copies_down, bytes_down;     /**< copies from other memory to host memory */
+    uint64_t copies_device, bytes_device; /**< copies inside or between other memories */
     /**
-     * of all these: copies of decoded elements that touched host memory on their way to
-     * or from another memory
+     * of all copies, those of decoded elements that went through host memory on their way
+     * to or from another memory
      */
     uint64_t copies_decoded_host;
-    uint64_t waves; /**< mini-batches */
-    /** chunks or shards that were read, changed and written: partial ones, and those
-     * beyond the shape that had a value */
+    uint64_t waves; /**< batches of chunks that were handled together */
+    /** chunks or shards that were read, changed and written, because the request covered
+     * a part of them, or because they reach beyond the array's shape */
     uint64_t read_modify_writes;
-    uint64_t wall_ns;
-    uint64_t
-        bytes_heap; /**< of elements of variable length, put into the caller's heap */
+    uint64_t wall_ns;    /**< duration of the request in nanoseconds */
+    uint64_t bytes_heap; /**< bytes of elements of variable length, put into the caller's
+                            heap */
 } zarr_stats;
 
 #define ZARR_STATS_INIT ZARR_SIZE_FIRST(zarr_stats)

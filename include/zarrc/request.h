@@ -1,6 +1,7 @@
-/*
- * zarrc/request.h - a read or write under way. The blocking calls of
- * zarrc/array.h are submit + wait; there is one path.
+/**
+ * @file
+ * A read or write that runs while the caller does something else. The blocking calls take
+ * the same path.
  */
 #ifndef ZARRC_REQUEST_H
 #define ZARRC_REQUEST_H
@@ -11,34 +12,55 @@
 
 ZARR_BEGIN_DECLS
 
-/** Thread class: shared. */
+/** A read or write under way. Thread class: shared. */
 typedef struct zarr_request zarr_request;
 
+/** A timeout that never ends. */
 #define ZARR_WAIT_FOREVER UINT64_MAX
 
 /**
- * Waits until the request is done or timeout_ns have passed. *done (may be NULL) tells
- * which.
- * @return the request's own status once done, ZARR_OK while it is not. A request
- * inherited through fork() is CANCELLED in the child.
+ * Waits until a request is done, or until a time has passed. It may be called again, also
+ * after the request is done, and from several threads.
+ *
+ * @param request from zarr_array_read_submit() or zarr_array_write_submit()
+ * @param timeout_ns nanoseconds to wait at most; 0: only ask; ZARR_WAIT_FOREVER: no limit
+ * @param done becomes 1 if the request is done, else 0; may be NULL
+ * @return ZARR_OK while the request runs; the status of the read or write when it is done
+ * @retval ZARR_ERR_CANCELLED the request was cancelled, or it belongs to the parent of
+ * this process
+ * @retval ZARR_ERR_INVALID `request` is NULL
+ * @see zarr_request_cancel(), zarr_request_free(), zarr_request_progress()
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_request_wait(zarr_request *request,
                                                        uint64_t timeout_ns, int *done,
                                                        zarr_error *err);
 
 /**
- * Asks the request to stop; chunks under way are finished, no new ones begin. Wait
- * afterwards: memory of the caller is in use until then.
+ * Asks a request to stop. Chunks that are under way are finished, and no new ones begin.
+ * The call returns at once. Wait for the request afterwards: until it is done, it uses
+ * the memory of its tensor.
+ * @param request may be NULL
+ * @see zarr_request_wait(), zarr_request_free()
  */
 ZARR_API void zarr_request_cancel(zarr_request *request);
 
 /**
- * Counters so far (chunks_done of chunks_total is the progress); the final ones once
- * done. out->struct_size (ZARR_STATS_INIT) says how many bytes are written; 0: none.
+ * Tells how far a request is: `chunks_done` of `chunks_total` chunks. When the request is
+ * done, the numbers are final.
+ * @param request borrowed
+ * @param out filled; `struct_size` must be set, as ZARR_STATS_INIT does, and tells how
+ * many bytes are written
+ * @see zarr_stats
  */
 ZARR_API void zarr_request_progress(zarr_request *request, zarr_stats *out);
 
-/** Cancels, waits, and frees. NULL is fine. */
+/**
+ * Frees a request. A request that still runs is cancelled first, and the call waits for
+ * its end. Afterwards the memory of its tensor is free.
+ *
+ * Thread class: solo; no other thread may use the request any more.
+ * @param request may be NULL
+ */
 ZARR_API void zarr_request_free(zarr_request *request);
 
 ZARR_END_DECLS

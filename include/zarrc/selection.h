@@ -1,15 +1,6 @@
-/*
- * zarrc/selection.h - which elements of an array, without touching data. A
- * selection is made for one array shape and can be used for any number of
- * reads and writes of arrays of that shape. Its memory grows with rank and the
- * coordinates given, never with the number of elements or chunks. Dimensions
- * are shorter than 2^63 (INVALID).
- * Thread class: solo while it is built; frozen afterwards.
- *
- * Result shape: basic and orthogonal selections give one dimension per array
- * dimension that was not selected by ZARR_DIM_INDEX (which drops it); points
- * and full masks give 1 dimension (or the shape given for the points); block
- * selections give what the equal slices give.
+/**
+ * @file
+ * Which elements of an array a read or write means.
  */
 #ifndef ZARRC_SELECTION_H
 #define ZARRC_SELECTION_H
@@ -20,61 +11,101 @@
 
 ZARR_BEGIN_DECLS
 
+/**
+ * Which elements of an array are meant. A selection is made for one shape and can be used
+ * for any number of reads and writes of arrays with that shape. Its memory depends on the
+ * rank and on the coordinates that were given, not on the number of elements. Thread
+ * class: frozen.
+ */
 typedef struct zarr_selection zarr_selection;
 
+/** How a dimension is selected. */
 enum {
     ZARR_DIM_ALL = 0, /**< the whole dimension */
-    /** start, stop, step as Python's slice, after clipping; step < 0 allowed */
+    /** from `start` up to but not including `stop`, by `step`, as a slice of Python:
+     * values beyond the ends are clipped, and `step` may be negative */
     ZARR_DIM_SLICE = 1,
-    /** one index (start), negative counts from the end; drops the dimension */
+    /** the index `start`, which drops the dimension; a negative one counts from the end
+     */
     ZARR_DIM_INDEX = 2,
-    /** n_list indexes in any order, repeats allowed (not when writing: last one wins) */
+    /** the `n_list` indexes of `list`, in any order; a negative one counts from the end.
+     * Indexes may repeat; a write stores the last element for a repeated index */
     ZARR_DIM_LIST = 3,
-    /** n_list bytes, one per element of the dimension, non-zero selects */
+    /** the indexes whose byte in `mask` is not zero; `n_list` is the dimension's length
+     */
     ZARR_DIM_MASK = 4
 };
 
-/** For ZARR_DIM_SLICE, any of the three: "not given", as in Python's x[::2]. */
+/** The value of `start`, `stop` or `step` that is not given, as in x[::2] of Python. */
 #define ZARR_SLICE_DEFAULT INT64_MIN
 
-/** What is selected of one dimension. Arrays are borrowed for the call. */
+/** What is selected of one dimension. `list` and `mask` are borrowed for the call. */
 typedef struct zarr_dim_selection {
-    uint32_t kind, reserved; /**< ZARR_DIM_* */
-    /** step 0: 1; stop 0 is 0, not "to the end": see ZARR_SLICE_DEFAULT */
+    uint32_t kind, reserved; /**< `kind`: one of ZARR_DIM_* */
+    /** slice or index; `step` 0 means 1; `stop` 0 means 0 and not the end, for which
+     * there is ZARR_SLICE_DEFAULT */
     int64_t start, stop, step;
-    const int64_t *list;
-    const uint8_t *mask;
-    uint64_t n_list;
+    const int64_t *list; /**< indexes */
+    const uint8_t *mask; /**< one byte for each index of the dimension */
+    uint64_t n_list;     /**< how many entries `list` or `mask` has */
 } zarr_dim_selection;
 
 /**
- * Basic and orthogonal selection: every dimension on its own (NumPy's x[a, b, :] with
- * slices and integers; zarr-python's oindex with lists and masks). n_dims may be less
- * than ndim: the rest is ALL.
- * @param shape array shape in elements, borrowed; @param out owned: zarr_selection_free()
- * @return INVALID: rank, step, index out of bounds, mask length, all with the dimension's
- * number
+ * Selects each dimension on its own. This is basic selection by slices and indexes as in
+ * NumPy, and orthogonal selection by lists and masks as `oindex` of zarr-python. The
+ * result has the dimensions of the array, less those selected by ZARR_DIM_INDEX.
+ *
+ * @param out receives the selection; owned: zarr_selection_free()
+ * @param ndim rank of the array
+ * @param shape shape of the array in elements, `ndim` entries, each below 2^63
+ * @param n_dims how many entries `dims` has, at most `ndim`; further dimensions are whole
+ * @param dims what is selected of each dimension
+ * @retval ZARR_ERR_INVALID a rank, index or mask length is wrong; the message names the
+ * dimension
+ * @see zarr_selection_parse(), zarr_selection_box()
  */
 ZARR_API ZARR_MUST_CHECK zarr_status
 zarr_selection_dims(zarr_selection **out, int32_t ndim, const uint64_t *shape,
                     int32_t n_dims, const zarr_dim_selection *dims, zarr_error *err);
 
-/** All of an array. */
+/**
+ * Selects all elements of an array. A NULL selection means the same in reads and writes.
+ * @param out receives the selection; owned: zarr_selection_free()
+ * @param ndim,shape rank and shape of the array in elements
+ * @retval ZARR_ERR_INVALID the rank or a length is too large
+ */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_selection_all(zarr_selection **out,
                                                         int32_t ndim,
                                                         const uint64_t *shape,
                                                         zarr_error *err);
 
-/** The box [start, start + count) by steps of 1. */
+/**
+ * Selects a box of neighbouring elements. The result has the shape `count`.
+ * @param out receives the selection; owned: zarr_selection_free()
+ * @param ndim,shape rank and shape of the array in elements
+ * @param start first index along each dimension, `ndim` entries
+ * @param count how many elements along each dimension, `ndim` entries
+ * @retval ZARR_ERR_INVALID the box reaches beyond the array; the message names the
+ * dimension
+ * @see zarr_selection_dims()
+ */
 ZARR_API ZARR_MUST_CHECK zarr_status
 zarr_selection_box(zarr_selection **out, int32_t ndim, const uint64_t *shape,
                    const uint64_t *start, const uint64_t *count, zarr_error *err);
 
 /**
- * Coordinate (vectorised) selection: n_points coordinate tuples, point-major (coords[p *
- * ndim + d]); negative counts from the end. Result has shape result_shape (its product is
- * n_points), or [n_points] when result_ndim is 0. Repeats are allowed when reading; when
- * writing the last one wins.
+ * Selects single elements by their coordinates, as `vindex` of zarr-python. A write
+ * stores the last element for a repeated point.
+ * @param out receives the selection; owned: zarr_selection_free()
+ * @param ndim,shape rank and shape of the array in elements
+ * @param n_points how many points there are
+ * @param coords coordinates of all points, one point after the other: `coords`[p * `ndim`
+ * + d] is the index of point p along dimension d. A negative one counts from the end.
+ * Borrowed for the call
+ * @param result_ndim,result_shape shape of the result, whose product is `n_points`;
+ * `result_ndim` 0: one dimension of length `n_points`
+ * @retval ZARR_ERR_INVALID a coordinate is outside of the array, or the shape of the
+ * result does not fit
  */
 ZARR_API ZARR_MUST_CHECK zarr_status
 /* NOLINT(function-size): two shapes and the points, a struct would say no more */
@@ -83,8 +114,12 @@ zarr_selection_points(zarr_selection **out, int32_t ndim, const uint64_t *shape,
                       const uint64_t *result_shape, zarr_error *err);
 
 /**
- * Mask of the array's own shape, C order, one byte an element; the result is 1-D in C
- * order of the selected elements.
+ * Selects the elements whose byte in a mask is not zero. The result has one dimension,
+ * with the selected elements in C order.
+ * @param out receives the selection; owned: zarr_selection_free()
+ * @param ndim,shape rank and shape of the array in elements
+ * @param mask one byte for each element of the array, in C order; borrowed for the call
+ * @retval ZARR_ERR_INVALID `mask` is NULL, or the array has too many elements
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_selection_mask(zarr_selection **out,
                                                          int32_t ndim,
@@ -93,10 +128,15 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_selection_mask(zarr_selection **out,
                                                          zarr_error *err);
 
 /**
- * Block selection: like zarr_selection_dims() with ALL, SLICE (step 1) and INDEX, counted
- * in chunks of the given grid edges instead of elements (regular grids; an INDEX keeps
- * its dimension).
- * @param chunk_shape edges, borrowed; ndim entries
+ * Selects whole chunks of a regular grid. Slices and indexes count chunks, not elements.
+ * ZARR_DIM_ALL, ZARR_DIM_SLICE with a step of 1 and ZARR_DIM_INDEX are allowed; an index
+ * keeps its dimension. zarr_array_select_blocks() does the same for the grid of an array.
+ * @param out receives the selection; owned: zarr_selection_free()
+ * @param ndim,shape rank and shape of the array in elements
+ * @param chunk_shape shape of a chunk in elements, `ndim` entries; borrowed for the call
+ * @param n_dims,dims what is selected, as for zarr_selection_dims()
+ * @retval ZARR_ERR_INVALID a dimension is selected in another way, or an index is out of
+ * bounds
  */
 ZARR_API ZARR_MUST_CHECK zarr_status
 zarr_selection_blocks(zarr_selection **out, int32_t ndim, const uint64_t *shape,
@@ -104,10 +144,18 @@ zarr_selection_blocks(zarr_selection **out, int32_t ndim, const uint64_t *shape,
                       const zarr_dim_selection *dims, zarr_error *err);
 
 /**
- * Parses "0:10,::2,-1,[3,5,7],..." as Python would write a basic or orthogonal selection,
- * with or without surrounding brackets; "" and "..." are all. Brackets that hold nothing
- * but numbers are a list: "[3,5]" selects two indexes of the first dimension, "3,5" and
- * "[3,5,...]" one element of two. The error names the dimension and the text.
+ * Makes a selection from text. The text is written as a basic or orthogonal selection in
+ * Python, such as "0:10, ::2, -1, [3,5,7], ...". Brackets around the whole text are
+ * allowed. "" and
+ * "..." select all elements. Brackets with numbers only are a list: "[3,5]" selects two
+ * indexes of the first dimension, while "3,5" and "[3,5,...]" select one index of two
+ * dimensions.
+ * @param out receives the selection; owned: zarr_selection_free()
+ * @param ndim,shape rank and shape of the array in elements
+ * @param text the selection
+ * @retval ZARR_ERR_INVALID the text is wrong, or does not fit the shape; the message
+ * names the dimension and the part of the text
+ * @see zarr_selection_dims(), zarr_selection_shape()
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_selection_parse(zarr_selection **out,
                                                           int32_t ndim,
@@ -116,21 +164,36 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_selection_parse(zarr_selection **out,
                                                           zarr_error *err);
 
 /**
- * A selection of the result of `outer`, as one of the array: compose(x[outer][inner]).
- * inner must be made for outer's result shape.
+ * Selects from the result of another selection. In terms of Python, x[outer][inner]
+ * becomes one selection of the array x.
+ * @param out receives the selection; owned: zarr_selection_free()
+ * @param outer a selection of the array
+ * @param inner a selection made for the shape of the result of `outer`
+ * @retval ZARR_ERR_INVALID `inner` was made for another shape
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_selection_compose(zarr_selection **out,
                                                             const zarr_selection *outer,
                                                             const zarr_selection *inner,
                                                             zarr_error *err);
 
-/** Rank of the result. */
+/**
+ * @name The result of a selection
+ * The result is what a read of the selection fills and a write of it takes. The tensor of
+ * the call must have its shape.
+ * @{
+ */
+/** Returns the rank of the result. */
 ZARR_API int32_t zarr_selection_ndim(const zarr_selection *selection);
-/** Shape of the result, zarr_selection_ndim() entries; borrowed. */
+/** Returns the shape of the result in elements, borrowed from the selection. */
 ZARR_API const uint64_t *zarr_selection_shape(const zarr_selection *selection);
-/** Elements in the result; UINT64_MAX when there are more than that. */
+/** Returns how many elements the result has, at most UINT64_MAX. */
 ZARR_API uint64_t zarr_selection_n_items(const zarr_selection *selection);
+/** @} */
 
+/**
+ * Frees a selection. No request may use it any more.
+ * @param selection may be NULL
+ */
 ZARR_API void zarr_selection_free(zarr_selection *selection);
 
 ZARR_END_DECLS

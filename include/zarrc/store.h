@@ -1,8 +1,6 @@
-/*
- * zarrc/store.h - where keys and their bytes live. Keys are relative paths
- * such as "a/zarr.json" or "a/c/0/1": non-empty UTF-8 segments joined by '/',
- * none of them "." or "..", no NUL; every store refuses others with INVALID.
- * Thread class of a store: frozen (operations lock inside as needed).
+/**
+ * @file
+ * Stores: keys and their values. Thread class of a store: shared.
  */
 #ifndef ZARRC_STORE_H
 #define ZARRC_STORE_H
@@ -14,52 +12,84 @@
 
 ZARR_BEGIN_DECLS
 
+/**
+ * A store: values of bytes under keys. A key is a relative path such as "a/zarr.json" or
+ * "a/c/0/1": parts of UTF-8 text joined by slashes, none of them empty, "." or "..".
+ * Every store refuses other keys with ZARR_ERR_INVALID. Thread class: shared.
+ */
 typedef struct zarr_store zarr_store;
 struct zarr_store_vtable; /* zarrc/plugin/store.h */
 
+/** When data that was written to a local store survives a loss of power. */
 enum {
-    ZARR_DURABILITY_DEFAULT = 0, /**< commit */
-    ZARR_DURABILITY_NONE = 1,    /**< survives the death of the process */
-    /** survives power loss once zarr_store_flush() returned */
+    ZARR_DURABILITY_DEFAULT = 0, /**< as ZARR_DURABILITY_COMMIT */
+    /** never for certain; it survives the end of the process */
+    ZARR_DURABILITY_NONE = 1,
+    /** once zarr_store_flush() has returned */
     ZARR_DURABILITY_COMMIT = 2,
-    ZARR_DURABILITY_EACH = 3 /**< survives power loss once each write returned */
+    ZARR_DURABILITY_EACH = 3 /**< once the call that wrote it has returned */
 };
 
+/** How a local store keeps two writers of one key apart. */
 enum {
-    ZARR_LOCKING_DEFAULT = 0, /**< os */
-    /** TensorStore's protocol: OFD lock on <key>.__lock; between threads and processes */
+    ZARR_LOCKING_DEFAULT = 0, /**< as ZARR_LOCKING_OS */
+    /** by a lock on the file `<key>.__lock`, between threads and between processes. This
+     * is the protocol of TensorStore */
     ZARR_LOCKING_OS = 1,
-    /** temporary name + rename only: the application promises one writer a key */
+    /** not at all: values are still replaced in one step, but the application must make
+     * sure that each key has one writer at a time */
     ZARR_LOCKING_NONE = 2
 };
 
+/** Whether a local store follows symbolic links. */
 enum {
-    ZARR_SYMLINKS_DEFAULT = 0, /**< within */
-    ZARR_SYMLINKS_WITHIN = 1,  /**< followed while they stay below the store's root */
-    ZARR_SYMLINKS_DENY = 2,
-    ZARR_SYMLINKS_FOLLOW = 3
+    ZARR_SYMLINKS_DEFAULT = 0, /**< as ZARR_SYMLINKS_WITHIN */
+    ZARR_SYMLINKS_WITHIN = 1,  /**< if they stay below the root of the store */
+    ZARR_SYMLINKS_DENY = 2,    /**< never */
+    ZARR_SYMLINKS_FOLLOW = 3   /**< always */
 };
 
+/** Options of zarr_store_open() and zarr_store_open_custom(). */
 typedef struct zarr_store_options {
-    uint32_t struct_size, flags; /**< ZARR_STORE_* */
+    uint32_t struct_size, flags; /**< `flags`: ZARR_STORE_* */
+    /** local stores: one of ZARR_DURABILITY_*, of ZARR_LOCKING_* and of ZARR_SYMLINKS_*
+     */
     uint32_t durability, locking, symlinks, reserved;
-    int32_t device_type, device_id; /**< memory store: where values live; 0: host */
-    /** a registered store's name when the URL does not tell; NULL: by URL */
+    /** memory stores: the memory that holds the values, as in `zarr_mem`; 0: host memory
+     */
+    int32_t device_type, device_id;
+    /** name of the registered store, if the URL does not tell it; NULL: the URL tells */
     const char *kind;
 } zarr_store_options;
 
 #define ZARR_STORE_OPTIONS_INIT ZARR_SIZE_FIRST(zarr_store_options)
 
+/** Flags of zarr_store_options. */
 enum {
-    ZARR_STORE_READ_ONLY = 1, /**< writes fail with INVALID */
-    ZARR_STORE_CREATE = 2     /**< local: make the root directory if it is missing */
+    ZARR_STORE_READ_ONLY = 1, /**< refuse to write, with ZARR_ERR_INVALID */
+    ZARR_STORE_CREATE = 2 /**< local stores: make the root directory if it is missing */
 };
 
 /**
- * Opens a store by URL: a path or file://path (local directory), "memory:" (a new, empty
- * store in memory), or the scheme of a registered store. A missing local root is
- * NOT_FOUND unless CREATE.
- * @param out owned: zarr_store_free(); holds a reference to ctx; seals ctx's registries
+ * Opens a store by its URL. A path or "file://path" is a local directory, in which each
+ * key is a file. "memory:" is a new, empty store in memory. Other schemes are names of
+ * registered stores. The call seals the registries of the context.
+ *
+ * Each value of a local store is old or new at any moment, never a mix, even if the
+ * machine stops.
+ *
+ * Spec: Zarr v3 core, "Stores" and "Abstract store interface".
+ *
+ * @param out receives the store; owned: zarr_store_free() or zarr_store_close()
+ * @param ctx borrowed; the store keeps it alive
+ * @param url path or URL
+ * @param opts options; NULL: defaults
+ * @retval ZARR_ERR_NOT_FOUND the local directory is missing, and ZARR_STORE_CREATE is not
+ * set
+ * @retval ZARR_ERR_INVALID the path is a file, or an option is wrong
+ * @retval ZARR_ERR_UNSUPPORTED no store is registered for the scheme or for `kind`
+ * @retval ZARR_ERR_IO the directory cannot be opened or made
+ * @see zarr_array_open(), zarr_group_open(), zarr_store_flush(), zarr_store_list()
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_open(zarr_store **out, zarr_context *ctx,
                                                      const char *url,
@@ -67,37 +97,78 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_open(zarr_store **out, zarr_cont
                                                      zarr_error *err);
 
 /**
- * A store made of the application's own functions. The vtable is copied; `self` is handed
- * to each of them and to vtable->close when the store is freed (also when this call
- * fails).
+ * Makes a store of functions of the application. zarrc/plugin/store.h describes the table
+ * of functions. What the table leaves out, the library emulates or refuses. The call
+ * seals the registries of the context.
+ *
+ * @param out receives the store; owned: zarr_store_free() or zarr_store_close()
+ * @param ctx borrowed; the store keeps it alive
+ * @param vtable the functions; copied. The library calls them from any thread
+ * @param self passed to each function; moved: the function `close` of the table gets it
+ * when the store is freed, or when this call fails
+ * @param opts options; NULL: defaults
+ * @retval ZARR_ERR_INVALID a function that is required is missing
+ * @retval ZARR_ERR_ABI the size of the table does not fit
+ * @see zarr_store_open()
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_open_custom(
     zarr_store **out, zarr_context *ctx, const struct zarr_store_vtable *vtable,
     void *self, const zarr_store_options *opts, zarr_error *err);
 
-/** One more owner. Returns store. */
+/**
+ * @name Owners of a store
+ * @{
+ */
+/**
+ * Adds an owner to a store.
+ * @param store borrowed
+ * @return `store`; the caller owns it once more
+ */
 ZARR_API zarr_store *zarr_store_ref(zarr_store *store);
+/**
+ * Gives up one ownership of a store, without a flush. The last owner frees the store.
+ * @param store may be NULL
+ */
+ZARR_API void zarr_store_free(zarr_store *store);
+/**
+ * Flushes a store as zarr_store_flush() does, then gives up one ownership, also if the
+ * flush fails.
+ * @param store may be NULL
+ * @retval ZARR_ERR_IO the flush failed
+ */
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_close(zarr_store *store, zarr_error *err);
+/** @} */
 
 /**
- * Ends what was written: with durability commit, everything written through this handle
- * survives power loss once this returned ZARR_OK. Errors of delayed writes arrive here.
+ * Makes what was written through a store survive a loss of power. This is so if the
+ * durability of the store is ZARR_DURABILITY_COMMIT, the default. Errors of delayed
+ * writes are reported here.
+ * @param store borrowed
+ * @retval ZARR_ERR_IO the data could not be made durable
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_flush(zarr_store *store, zarr_error *err);
 
-/** zarr_store_flush(), then gives up one ownership whatever the outcome. */
-ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_close(zarr_store *store, zarr_error *err);
-
-/** Gives up one ownership without flushing; NULL is fine. */
-ZARR_API void zarr_store_free(zarr_store *store);
-
-/** The URL or path it was opened with; borrowed. */
+/**
+ * Returns the URL or path that a store was opened with.
+ * @param store borrowed
+ * @return text that lives as long as the store
+ */
 ZARR_API const char *zarr_store_url(const zarr_store *store);
 
 /**
- * Reads [offset, offset + *bytes) of one value into host memory; `*bytes` becomes what
- * was read (less at the value's end). *total_bytes (may be NULL) becomes the value's
- * length.
- * @return NOT_FOUND only when the store says that there is no such key
+ * Reads a value, or a part of it, into host memory.
+ *
+ * @param store borrowed
+ * @param key key of the value
+ * @param offset where the part begins, in bytes
+ * @param data receives the bytes
+ * @param bytes how many bytes `data` has room for; becomes how many were read, which is
+ * less at the end of the value
+ * @param total_bytes becomes the length of the whole value; may be NULL
+ * @retval ZARR_ERR_NOT_FOUND the store says that there is no such key
+ * @retval ZARR_ERR_INVALID the key is not a legal one
+ * @retval ZARR_ERR_IO the store failed
+ * @see zarr_store_put(), zarr_store_list()
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_get(zarr_store *store, const char *key,
                                                     uint64_t offset, void *data,
@@ -105,32 +176,66 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_get(zarr_store *store, const cha
                                                     uint64_t *total_bytes,
                                                     zarr_error *err);
 
-/** Writes a whole value, atomically where the store can. */
+/**
+ * Writes a whole value. A reader sees the old or the new value if the store can replace
+ * values in one step, as local and memory stores can.
+ *
+ * @param store borrowed
+ * @param key key of the value
+ * @param data the bytes; borrowed for the call
+ * @param bytes how many bytes there are
+ * @retval ZARR_ERR_INVALID the key is not a legal one, or the store is read-only
+ * @retval ZARR_ERR_UNSUPPORTED the store cannot write
+ * @retval ZARR_ERR_IO the store failed
+ * @see zarr_store_get(), zarr_store_flush()
+ */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_put(zarr_store *store, const char *key,
                                                     const void *data, uint64_t bytes,
                                                     zarr_error *err);
 
-/** Removes one key; NOT_FOUND when there was none. */
+/**
+ * Removes one key and its value.
+ * @param store borrowed
+ * @param key the key
+ * @retval ZARR_ERR_NOT_FOUND there is no such key
+ * @retval ZARR_ERR_INVALID the key is not a legal one, or the store is read-only
+ * @retval ZARR_ERR_UNSUPPORTED the store cannot write
+ * @retval ZARR_ERR_IO the store failed
+ */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_erase(zarr_store *store, const char *key,
                                                       zarr_error *err);
 
 /**
- * Removes all keys below prefix ("" = all; "a" means "a/..."), in the order children
- * first. Symlinks of a local store, the prefix itself too, are removed as links: what
- * they lead to stays.
+ * Removes all keys below a prefix, children before parents. A local store removes a
+ * symbolic link itself, also if the prefix is one, and leaves alone what it leads to. To
+ * delete an array or group use zarr_node_delete().
+ *
+ * @param store borrowed
+ * @param prefix "a" means all keys that begin with "a/"; "" means all keys of the store
+ * @retval ZARR_ERR_INVALID the prefix is not a legal one, or the store is read-only
+ * @retval ZARR_ERR_UNSUPPORTED the store cannot write, or cannot list
+ * @retval ZARR_ERR_IO the store failed; some keys may be removed
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_erase_prefix(zarr_store *store,
                                                              const char *prefix,
                                                              zarr_error *err);
 
 /**
- * *overlap becomes 1 when the keys below `prefix` of a store and those below
- * `other_prefix` of another (or the same) are the same keys, or some of them are: ask
- * before one is overwritten with the other. Symlinks below the two are not followed.
- * Local folders are compared as the file system knows them, whatever their spelling,
- * symlinks and roots; a prefix may be missing yet. Other stores are the same where they
- * are one handle, share their functions and `self`, or are of one registered kind with
- * the same URL. Any thread. IO where the file system refuses to tell.
+ * Tells whether two prefixes have keys in common. Ask before one is overwritten with the
+ * other.
+ *
+ * Directories of local stores are compared as the file system knows them, whatever their
+ * spelling, their links and the roots of the stores. Links below the prefixes are not
+ * followed. A prefix may be missing yet. Other stores are the same store if they are one
+ * handle, if they share their functions and `self`, or if they are of one registered kind
+ * and have the same URL.
+ *
+ * @param store,prefix keys below this prefix of this store
+ * @param other,other_prefix keys below that prefix of that store, which may be the same
+ * store
+ * @param overlap becomes 1 if some keys are the same, else 0
+ * @retval ZARR_ERR_INVALID a prefix is NULL
+ * @retval ZARR_ERR_IO the file system does not tell
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_overlap(zarr_store *store,
                                                         const char *prefix,
@@ -138,28 +243,41 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_overlap(zarr_store *store,
                                                         const char *other_prefix,
                                                         int *overlap, zarr_error *err);
 
-/** One row of a listing. */
+/** One row of a listing. Its text is borrowed for the call. */
 typedef struct zarr_store_item {
-    /** full key, or for a directory row its path without trailing '/' */
+    /** the whole key; of a prefix its path, without a slash at the end */
     const char *key;
-    uint64_t bytes;               /**< UINT64_MAX: not known without asking */
-    uint32_t is_prefix, reserved; /**< 1: stands for all keys below it */
+    uint64_t bytes; /**< length of the value; UINT64_MAX: the listing does not tell */
+    /** `is_prefix` 1: the row means all keys below a prefix */
+    uint32_t is_prefix, reserved;
 } zarr_store_item;
 
+/** Receives one row of a listing. A non-zero return ends the listing. */
 typedef int (*zarr_store_list_fn)(void *user, const zarr_store_item *item);
 
+/** What a listing tells. */
 enum {
-    ZARR_LIST_RECURSIVE = 0,
-    ZARR_LIST_DIRECTORY = 1,
-    ZARR_LIST_DEBRIS = 2
+    ZARR_LIST_RECURSIVE = 0, /**< every key below the prefix */
+    ZARR_LIST_DIRECTORY = 1, /**< the keys and the prefixes one level below the prefix */
+    ZARR_LIST_DEBRIS = 2 /**< only temporary files and lock files that were left over */
 };
 
 /**
- * Calls fn for keys below prefix; lock and temporary names are left out. `how`: RECURSIVE
- * every key; DIRECTORY the keys and prefixes one level down; DEBRIS only left-over
- * temporary and lock files. What a local store has and cannot read (a link that leads out
- * or nowhere, a FIFO) is a key, too: reading it tells why. Order is the store's. A
- * non-zero return of fn stops the listing (ZARR_OK).
+ * Lists the keys below a prefix, in an order of the store's own. Temporary files and lock
+ * files are left out. A file that a local store cannot read, such as a FIFO or a link
+ * that leads nowhere, is listed as a key; reading it tells why.
+ *
+ * @param store borrowed
+ * @param prefix "a" means all keys that begin with "a/"; "" means all keys of the store
+ * @param how one of ZARR_LIST_*
+ * @param fn called for each row
+ * @param user passed to `fn`
+ * @return ZARR_OK, also when `fn` ended the listing
+ * @retval ZARR_ERR_INVALID an argument is wrong
+ * @retval ZARR_ERR_UNSUPPORTED the store cannot list
+ * @retval ZARR_ERR_LIMIT there are more keys than `zarr_limits.listing_keys`
+ * @retval ZARR_ERR_IO the store failed
+ * @see zarr_group_list(), zarr_array_chunk_list()
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_list(zarr_store *store,
                                                      const char *prefix, uint32_t how,
@@ -167,8 +285,16 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_list(zarr_store *store,
                                                      zarr_error *err);
 
 /**
- * Removes left-over temporary and lock files below prefix that nobody holds and that are
- * older than min_age_s; *n_removed may be NULL.
+ * Removes temporary files and lock files that a killed process left below a prefix. Files
+ * that are in use stay.
+ *
+ * @param store borrowed
+ * @param prefix as for zarr_store_list()
+ * @param min_age_s only files at least this old are removed, in seconds
+ * @param n_removed becomes the number of files that were removed; may be NULL
+ * @retval ZARR_ERR_INVALID the prefix is not a legal one, or the store is read-only
+ * @retval ZARR_ERR_IO the store failed
+ * @see zarr_store_list()
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_clean(zarr_store *store,
                                                       const char *prefix,

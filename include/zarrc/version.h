@@ -1,5 +1,6 @@
-/*
- * zarrc/version.h - which zarrc this is, at compile time and at run time.
+/**
+ * @file
+ * Which version of libzarrc this is, at compile time and at run time.
  */
 #ifndef ZARRC_VERSION_H
 #define ZARRC_VERSION_H
@@ -16,13 +17,21 @@
 ZARR_BEGIN_DECLS
 
 /**
- * Version of the library that runs, as ZARR_VERSION_STRING writes it. Static text.
- * Thread class: frozen.
+ * @name The version of the library
+ * The macros ZARR_VERSION_STRING and ZARR_VERSION_NUMBER tell the version of the headers.
+ * The functions tell the version of the library that runs, which can be newer.
+ * @{
+ */
+/**
+ * Returns the version of the library as text, such as "0.1.0".
+ * @return static text
  */
 ZARR_API const char *zarr_version(void);
 
-/** Version of the library that runs, as ZARR_VERSION_NUMBER counts it. */
+/** Returns the version of the library as a number: major * 1000000 + minor * 1000 +
+ * patch. */
 ZARR_API uint32_t zarr_version_number(void);
+/** @} */
 
 ZARR_END_DECLS
 

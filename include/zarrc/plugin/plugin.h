@@ -1,20 +1,15 @@
-/*
- * zarrc/plugin/plugin.h - registering one's own data types, codecs, grids,
- * stores, memories and pipelines with a context, before the first call that opens a
- * store of it (a failed one counts): by the application, or by a plug-in. FOR EXTENDERS:
- * stable per plug-in ABI number. The library's own are registered through the same
- * tables.
+/**
+ * @file
+ * Plug-ins, and how an application extends a context by its own data types, codecs, chunk
+ * grids, stores, memories and pipelines. Stable for each plug-in ABI number. The library
+ * registers what it has built in through the same tables.
  *
- * A plug-in is a shared library that exports one function, zarr_plugin_v1(), and links
- * to nothing of ours: whatever it calls comes in the table zarr_host. Compile against
- * these headers, with -shared -fPIC, and load the file by
- * zarr_context_options.plugins, zarr_context_load(), ZARR_PLUGIN_PATH or
- * `zarrc --plugin=FILE`. Nothing is ever searched for elsewhere: not the working
- * directory, not the installation, no other process is started.
- *
- * `origin` names who registers (shown by zarr_context_list()); core names cannot be taken
- * over, nor can names of others: EXISTS, naming both. Tables are copied; the functions
- * and texts they point to must outlive the context.
+ * A plug-in is a shared library that exports one function, zarr_plugin_v1(). It does not
+ * link to libzarrc: everything that it calls is in the table `zarr_host`. Compile it
+ * against these headers with -shared -fPIC, and load it by
+ * `zarr_context_options.plugins`, zarr_context_load(), the environment variable
+ * ZARR_PLUGIN_PATH or the option --plugin of zarrc. The library looks for plug-ins
+ * nowhere else, and starts no other process.
  */
 #ifndef ZARRC_PLUGIN_PLUGIN_H
 #define ZARRC_PLUGIN_PLUGIN_H
@@ -30,33 +25,59 @@
 
 ZARR_BEGIN_DECLS
 
+/**
+ * @name Extend a context
+ * These calls register functions of the application, before the first store of the
+ * context is opened. `vtable` is a table of functions, which the header of its type
+ * describes. The table is copied; the functions and texts that it points to must outlive
+ * the context. `origin` names who registers, and zarr_context_list() shows it.
+ *
+ * @retval ZARR_ERR_EXISTS a name in the table is taken, by the library or by another
+ * origin; the message names both
+ * @retval ZARR_ERR_INVALID the table lacks what is required, or a store has been opened
+ * @retval ZARR_ERR_ABI the size of the table does not fit
+ * @{
+ */
+/** Registers a data type (zarrc/plugin/dtype.h). */
 ZARR_API ZARR_MUST_CHECK zarr_status
 zarr_context_register_dtype(zarr_context *ctx, const zarr_dtype_vtable *vtable,
                             const char *origin, zarr_error *err);
+/** Registers what a codec means (zarrc/plugin/codec.h). */
 ZARR_API ZARR_MUST_CHECK zarr_status
 zarr_context_register_codec_spec(zarr_context *ctx, const zarr_codec_spec_vtable *vtable,
                                  const char *origin, zarr_error *err);
+/** Registers an implementation of a codec (zarrc/plugin/codec.h). */
 ZARR_API ZARR_MUST_CHECK zarr_status
 zarr_context_register_codec_impl(zarr_context *ctx, const zarr_codec_impl_vtable *vtable,
                                  const char *origin, zarr_error *err);
+/** Registers a chunk grid (zarrc/plugin/grid.h). */
 ZARR_API ZARR_MUST_CHECK zarr_status
 zarr_context_register_grid(zarr_context *ctx, const zarr_grid_vtable *vtable,
                            const char *origin, zarr_error *err);
+/** Registers an encoding of chunk keys (zarrc/plugin/grid.h). */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_context_register_key_encoding(
     zarr_context *ctx, const zarr_key_encoding_vtable *vtable, const char *origin,
     zarr_error *err);
+/** Registers a store (zarrc/plugin/store.h). Its name becomes a scheme of URLs. */
 ZARR_API ZARR_MUST_CHECK zarr_status
 zarr_context_register_store(zarr_context *ctx, const zarr_store_vtable *vtable,
                             const char *origin, zarr_error *err);
-/** `self` is handed to every function and to vtable->close with the context. */
+/**
+ * Registers a kind of memory (zarrc/plugin/memory.h). `self` is passed to each function,
+ * and to `close` of the table when the context ends.
+ */
 ZARR_API ZARR_MUST_CHECK zarr_status
 zarr_context_register_memory(zarr_context *ctx, const zarr_memory_vtable *vtable,
                              void *self, const char *origin, zarr_error *err);
 
-/** `self` is handed to read, write and to vtable->close with the context. */
+/**
+ * Registers a pipeline (zarrc/plugin/pipeline.h). `self` is passed to `read` and `write`,
+ * and to `close` of the table when the context ends.
+ */
 ZARR_API ZARR_MUST_CHECK zarr_status
 zarr_context_register_pipeline(zarr_context *ctx, const zarr_pipeline_vtable *vtable,
                                void *self, const char *origin, zarr_error *err);
+/** @} */
 
 /* ---- plug-ins ------------------------------------------------------------- */
 
@@ -215,22 +236,30 @@ typedef const zarr_plugin *(*zarr_plugin_fn)(void);
 #endif
 
 /**
- * The one symbol of a plug-in, which defines it, `const zarr_plugin *zarr_plugin_v1(void)
- * { return &plugin; }`; declared here, so that it has this name in C++, too. The library
- * has none. A later ABI has another name: both may be exported.
+ * The one symbol of a plug-in. The plug-in defines it and returns the address of its
+ * zarr_plugin; the declaration here gives it this name in C++, too. The library does not
+ * define it. A later ABI has another name, and a plug-in may export both.
  * @return static; called once for each context that loads the plug-in
  */
 ZARR_PLUGIN_EXPORT const zarr_plugin *zarr_plugin_v1(void);
 
 /**
- * Loads one plug-in, before the first store is opened, or tried. A file that this context
- * has loaded already is fine. When it fails, what the plug-in had registered until then
- * stays registered and the file stays mapped: best free the context.
- * @param path of the shared library, taken as it stands: no folders are searched, and a
- * relative one is relative to the working directory as for open()
- * @return NOT_FOUND, IO: no such file, or it cannot be loaded; ABI: no plug-in, or of
- * another ABI number; EXISTS: a name is taken (who has it is told), also the plug-in's
- * own; INVALID: the context is sealed; or what the plug-in's load() says. All name path
+ * Loads a plug-in into a context, before the first store of the context is opened. A file
+ * that the context has loaded already is accepted. After a failure, what the plug-in had
+ * registered stays registered, and the file stays mapped: free the context.
+ *
+ * @param ctx borrowed
+ * @param path path of the shared library. No directories are searched; a relative path
+ * begins at the working directory
+ * @return ZARR_OK, a code under ERRORS, or what the plug-in's own function returns. The
+ * message names the path
+ * @retval ZARR_ERR_NOT_FOUND there is no such file
+ * @retval ZARR_ERR_IO the file cannot be loaded
+ * @retval ZARR_ERR_ABI the file is not a plug-in, or has another ABI number
+ * @retval ZARR_ERR_EXISTS a name is taken, also the plug-in's own; the message tells by
+ * whom
+ * @retval ZARR_ERR_INVALID a store of the context has been opened
+ * @see zarr_context_create(), zarr_context_register_dtype()
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_context_load(zarr_context *ctx,
                                                        const char *path, zarr_error *err);
