@@ -44,13 +44,13 @@ int main(int argc, char **argv)
         done = 1;
     while (!done && zarr_request_wait(request, 1000000, &done, &err) == ZARR_OK) {
         zarr_request_progress(request, &stats);
-        printf("%llu of %llu chunks\n", (unsigned long long)stats.chunks_done,
-               (unsigned long long)stats.chunks_total);
+        fprintf(stderr, "%llu of %llu chunks\n", (unsigned long long)stats.chunks_done,
+                (unsigned long long)stats.chunks_total);
     }
     if (err.code != ZARR_OK)
         fprintf(stderr, "%s\n", err.message);
-    zarr_request_free(
-        request); /* cancels and waits if it still runs: `data` is free afterwards */
+    /* Cancels and waits if it still runs: `data` is free afterwards. */
+    zarr_request_free(request);
     zarr_array_free(array);
     zarr_store_free(store);
     zarr_context_free(ctx);

@@ -32,14 +32,14 @@ int main(int argc, char **argv)
     zarr_array *array = NULL;
     zarr_tensor tensor;
     zarr_error err;
-    float *data = malloc(1000 * 1000 * sizeof *data);
+    float *data = malloc(sizeof *data * 1000 * 1000);
     int rc = 1;
 
     if (!data)
         return 1;
     for (int i = 0; i < 1000 * 1000; i++)
         data[i] = 273.15f + (float)(i % 1000) / 50;
-    zarr_tensor_host(&tensor, data, 1000 * 1000 * sizeof *data, 2, data_shape);
+    zarr_tensor_host(&tensor, data, sizeof *data * 1000 * 1000, 2, data_shape);
 
     if (zarr_context_create(&ctx, NULL, &err) != ZARR_OK ||
         zarr_store_open(&store, ctx, argc > 1 ? argv[1] : "example.zarr", &store_opts,

@@ -1,0 +1,57 @@
+/* Introduces: zarr_array_explain(), zarr_array_chunk_list(), zarr_array_verify()
+ *
+ * Looks at what an array has stored: the plan of a read, the chunks, and whether all of
+ * them can be decoded. Usage: inspect DIRECTORY
+ */
+#include <stdio.h>
+
+#include <zarrc/zarrc.h>
+
+static int show_chunk(void *user, const zarr_chunk_info *chunk)
+{
+    ++*(int *)user;
+    printf("chunk %d is in %s\n", (int)chunk->chunk[0], chunk->key);
+    return 0; /* go on */
+}
+
+static int show_fault(void *user, const zarr_verify_item *fault)
+{
+    ++*(int *)user;
+    printf("%s: %s\n", fault->key, zarr_status_text(fault->status));
+    fprintf(stderr, "%s\n", fault->message);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    const zarr_store_options create = {sizeof create, .flags = ZARR_STORE_CREATE};
+    const zarr_array_spec spec = {sizeof spec, .data_type = "uint8", .ndim = 1,
+                                  .shape = (uint64_t[]){6},
+                                  .chunk_shape = (uint64_t[]){2}};
+    uint8_t data[6] = {1, 2, 0, 0, 5, 6}; /* zero is the fill value: not stored */
+    char text[4000];
+    size_t text_bytes = 0;
+    int n_chunks = 0, n_faults = 0;
+    zarr_context *ctx = NULL;
+    zarr_store *store = NULL;
+    zarr_array *array = NULL;
+    zarr_tensor tensor;
+    zarr_error err = {0};
+
+    zarr_tensor_host(&tensor, data, sizeof data, 1, (int64_t[]){6});
+    if (zarr_context_create(&ctx, NULL, &err) ||
+        zarr_store_open(&store, ctx, argc > 1 ? argv[1] : "example.zarr", &create,
+                        &err) ||
+        zarr_array_create(&array, store, "a", &spec, NULL, &err) ||
+        zarr_array_write(array, NULL, &tensor, NULL, &err) ||
+        zarr_array_explain(array, ZARR_EXPLAIN_READ, NULL, &tensor, NULL, text,
+                           sizeof text, &text_bytes, &err) ||
+        zarr_store_put(store, "a/c/2", "damaged", 7, &err) ||
+        zarr_array_chunk_list(array, ZARR_CHUNKS_OBJECTS, show_chunk, &n_chunks, &err) ||
+        zarr_array_verify(array, show_fault, &n_faults, NULL, &err))
+        return fprintf(stderr, "%s\n", err.message), 1;
+    fprintf(stderr, "%s\n", text);
+    printf("%d chunks, %d faults\n", n_chunks, n_faults);
+    zarr_array_free(array), zarr_store_free(store), zarr_context_free(ctx);
+    return 0;
+}

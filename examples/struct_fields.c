@@ -1,0 +1,58 @@
+/* Introduces: zarr_io_options, zarr_dtype_field_find()
+ *
+ * Elements with fields: writes whole records, reads one field of all of them, and changes
+ * that field alone. Usage: struct_fields DIRECTORY
+ */
+#include <stdio.h>
+
+#include <zarrc/zarrc.h>
+
+struct record { /* as the data type below: its fields have no gaps between them */
+    int32_t station;
+    float temperature, east, north; /* and wind */
+};
+
+int main(int argc, char **argv)
+{
+    const zarr_store_options create = {.struct_size = sizeof create,
+                                       .flags = ZARR_STORE_CREATE};
+    const zarr_array_spec spec = {.struct_size = sizeof spec,
+                                  .data_type = "[[\"station\", \"<i4\"],"
+                                               " [\"temperature\", \"<f4\"],"
+                                               " [\"east\", \"<f4\"],"
+                                               " [\"north\", \"<f4\"]]",
+                                  .ndim = 1,
+                                  .shape = (uint64_t[]){3}};
+    const zarr_io_options opts = {.struct_size = sizeof opts, .field = "temperature"};
+    struct record records[3] = {{7, 11.5F, 1, 2}, {8, 12.5F, 3, 4}, {9, 13.5F, 5, 6}};
+    zarr_dtype_field info = ZARR_DTYPE_FIELD_INIT;
+    zarr_context *ctx = NULL;
+    zarr_store *store = NULL;
+    zarr_array *array = NULL;
+    zarr_tensor whole, field;
+    zarr_error err = {0};
+    float kelvin[3];
+
+    zarr_tensor_host(&whole, records, sizeof records, 1, (int64_t[]){3});
+    zarr_tensor_host(&field, kelvin, sizeof kelvin, 1, (int64_t[]){3});
+    if (zarr_context_create(&ctx, NULL, &err) ||
+        zarr_store_open(&store, ctx, argc > 1 ? argv[1] : "example.zarr", &create,
+                        &err) ||
+        zarr_array_create(&array, store, "weather", &spec, NULL, &err) ||
+        zarr_dtype_field_find(zarr_array_dtype(array), "north", &info, &err) ||
+        zarr_array_write(array, NULL, &whole, NULL, &err) ||
+        zarr_array_read(array, NULL, &field, &opts, &err)) /* the temperatures only */
+        return fprintf(stderr, "%s\n", err.message), 1;
+    for (int i = 0; i < 3; i++)
+        kelvin[i] += 273.15F;
+    if (zarr_array_write(array, NULL, &field, &opts, &err) || /* changes no other field */
+        zarr_array_read(array, NULL, &whole, NULL, &err))
+        return fprintf(stderr, "%s\n", err.message), 1;
+    for (int i = 0; i < 3; i++)
+        printf("station %d: %.2f K, wind %g %g\n", records[i].station,
+               (double)records[i].temperature, (double)records[i].east,
+               (double)records[i].north);
+    printf("north: %s at byte %d\n", zarr_dtype_name(info.dtype), (int)info.offset);
+    zarr_array_free(array), zarr_store_free(store), zarr_context_free(ctx);
+    return 0;
+}
