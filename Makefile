@@ -47,8 +47,7 @@ fuzz: setup
 bench: setup
 	@scripts/bench
 
-docs:
-	@scripts/setup doxygen </dev/null
+docs: setup
 	@scripts/docs
 
 install: setup
