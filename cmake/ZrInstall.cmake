@@ -27,13 +27,13 @@ string(REGEX REPLACE "/$" "" ZR_PC_PREFIX "${ZR_PC_PREFIX}")
 file(RELATIVE_PATH ZR_PC_LIBDIR "${_zr_prefix}" "${CMAKE_INSTALL_FULL_LIBDIR}")
 file(RELATIVE_PATH ZR_PC_INCLUDEDIR "${_zr_prefix}" "${CMAKE_INSTALL_FULL_INCLUDEDIR}")
 configure_file(cmake/zarrc.pc.in zarrc.pc @ONLY)
-install(FILES "${CMAKE_BINARY_DIR}/zarrc.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+install(FILES "${PROJECT_BINARY_DIR}/zarrc.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
 
 set(_zr_config "${CMAKE_INSTALL_LIBDIR}/cmake/zarrc")
 configure_package_config_file(cmake/zarrcConfig.cmake.in zarrcConfig.cmake
                               INSTALL_DESTINATION "${_zr_config}")
 write_basic_package_version_file(zarrcConfigVersion.cmake COMPATIBILITY SameMajorVersion)
-install(FILES "${CMAKE_BINARY_DIR}/zarrcConfig.cmake" "${CMAKE_BINARY_DIR}/zarrcConfigVersion.cmake"
+install(FILES "${PROJECT_BINARY_DIR}/zarrcConfig.cmake" "${PROJECT_BINARY_DIR}/zarrcConfigVersion.cmake"
         DESTINATION "${_zr_config}")
 install(EXPORT zarrcTargets NAMESPACE zarrc:: DESTINATION "${_zr_config}")
 install(EXPORT zarrcStaticTargets NAMESPACE zarrc:: DESTINATION "${_zr_config}")

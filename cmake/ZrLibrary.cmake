@@ -12,13 +12,13 @@ set_target_properties(zarrc PROPERTIES
     LINKER_LANGUAGE C
     VERSION ${PROJECT_VERSION}
     SOVERSION ${PROJECT_VERSION_MAJOR}
-    LINK_DEPENDS "${CMAKE_SOURCE_DIR}/src/zarrc.map")
+    LINK_DEPENDS "${PROJECT_SOURCE_DIR}/src/zarrc.map")
 set_target_properties(zarrc_static PROPERTIES LINKER_LANGUAGE C OUTPUT_NAME zarrc)
-target_link_options(zarrc PRIVATE "-Wl,--version-script=${CMAKE_SOURCE_DIR}/src/zarrc.map")
+target_link_options(zarrc PRIVATE "-Wl,--version-script=${PROJECT_SOURCE_DIR}/src/zarrc.map")
 target_link_libraries(zarrc PRIVATE zr_flags ${ZR_LIB_TARGETS})
 target_link_libraries(zarrc_static PRIVATE ${ZR_LIB_TARGETS})
 foreach(target zarrc zarrc_static)
     target_include_directories(${target} INTERFACE
-        "$<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include>"
+        "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>"
         "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>")
 endforeach()

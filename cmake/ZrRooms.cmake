@@ -2,7 +2,7 @@
 # which scripts/check-layers enforces on the includes.
 set(ZR_ROOMS "")
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS src/LAYERS)
-file(STRINGS "${CMAKE_SOURCE_DIR}/src/LAYERS" _zr_lines REGEX "^[a-z]+:")
+file(STRINGS "${PROJECT_SOURCE_DIR}/src/LAYERS" _zr_lines REGEX "^[a-z]+:")
 foreach(line IN LISTS _zr_lines)
     string(REGEX MATCH "^([a-z]+):([^|]*)" _ "${line}")
     set(room ${CMAKE_MATCH_1})
@@ -37,7 +37,7 @@ function(zr_room name)
         set(scope INTERFACE)
     endif()
     target_include_directories(zr_${name} ${scope}
-        "${CMAKE_SOURCE_DIR}/include" "${CMAKE_SOURCE_DIR}/src")
+        "${PROJECT_SOURCE_DIR}/include" "${PROJECT_SOURCE_DIR}/src")
     target_link_libraries(zr_${name} ${scope} ${libs})
     set_property(GLOBAL APPEND PROPERTY ZR_LIBS ${R_LIBS})
 endfunction()

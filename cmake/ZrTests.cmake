@@ -4,8 +4,8 @@
 # test. Target unit_<room> builds all programs of a room; ctest -R '^<room>_'
 # runs them. Exit code 77: skipped, with a reason on standard output.
 set(ZR_TEST_ENV
-    "ZR_SOURCE_DIR=${CMAKE_SOURCE_DIR}"
-    "ZR_BINARY_DIR=${CMAKE_BINARY_DIR}"
+    "ZR_SOURCE_DIR=${PROJECT_SOURCE_DIR}"
+    "ZR_BINARY_DIR=${PROJECT_BINARY_DIR}"
     "ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1:detect_stack_use_after_return=1:allocator_may_return_null=1"
     "UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1"
     "TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1")
@@ -35,9 +35,9 @@ function(zr_unit_test name)
     zr_link_rooms(test_${name} ${T_ROOMS})
     target_link_libraries(test_${name} PRIVATE ${libs})
     target_include_directories(test_${name} PRIVATE
-        "${CMAKE_SOURCE_DIR}/include" "${CMAKE_SOURCE_DIR}/src" "${CMAKE_SOURCE_DIR}/tests")
+        "${PROJECT_SOURCE_DIR}/include" "${PROJECT_SOURCE_DIR}/src" "${PROJECT_SOURCE_DIR}/tests")
     set_target_properties(test_${name} PROPERTIES
-        RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/tests")
+        RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests")
     if(NOT TARGET unit_${room})
         add_custom_target(unit_${room})
     endif()
@@ -56,19 +56,19 @@ function(zr_fuzz_target name)
     if(NOT F_ROOMS)
         set(F_ROOMS ${ZR_ROOMS})
     endif()
-    set(corpus "${CMAKE_SOURCE_DIR}/tests/fuzz/corpus/${name}")
+    set(corpus "${PROJECT_SOURCE_DIR}/tests/fuzz/corpus/${name}")
     add_executable(fuzz_${name} ${F_SOURCES})
     zr_link_rooms(fuzz_${name} ${F_ROOMS})
     target_include_directories(fuzz_${name} PRIVATE
-        "${CMAKE_SOURCE_DIR}/include" "${CMAKE_SOURCE_DIR}/src" "${CMAKE_SOURCE_DIR}/tests")
-    target_compile_options(fuzz_${name} PRIVATE "SHELL:-include ${CMAKE_SOURCE_DIR}/tests/fuzz/fuzz.h")
+        "${PROJECT_SOURCE_DIR}/include" "${PROJECT_SOURCE_DIR}/src" "${PROJECT_SOURCE_DIR}/tests")
+    target_compile_options(fuzz_${name} PRIVATE "SHELL:-include ${PROJECT_SOURCE_DIR}/tests/fuzz/fuzz.h")
     set_target_properties(fuzz_${name} PROPERTIES
-        RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/fuzz")
+        RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/fuzz")
     if(ZARR_FUZZ)
         target_link_options(fuzz_${name} PRIVATE -fsanitize=fuzzer)
         return()
     endif()
-    target_sources(fuzz_${name} PRIVATE "${CMAKE_SOURCE_DIR}/tests/fuzz/standalone_driver.c")
+    target_sources(fuzz_${name} PRIVATE "${PROJECT_SOURCE_DIR}/tests/fuzz/standalone_driver.c")
     add_test(NAME fuzz_${name} COMMAND fuzz_${name} "${corpus}")
     set_tests_properties(fuzz_${name} PROPERTIES
         LABELS fuzz TIMEOUT 120 SKIP_RETURN_CODE 77 ENVIRONMENT "${ZR_TEST_ENV}")
