@@ -38,12 +38,29 @@
 #    define ZARR_END_DECLS
 #endif
 
-/** Initialiser of a struct that begins with its size: all other members zero. */
+/**
+ * Initialiser of a struct that begins with its size: all other members zero. In C++ it is
+ * an expression, because an initialiser list of C++17 cannot name a member.
+ */
 #ifdef __cplusplus
-#    define ZARR_SIZE_FIRST(type)                                                        \
-        {                                                                                \
-            sizeof(type)                                                                 \
-        }
+#    define ZARR_SIZE_FIRST(type) zarr_size_first<type>()
+
+#    if __cplusplus >= 201402L
+#        define ZARR_CONSTEXPR constexpr
+#    else
+#        define ZARR_CONSTEXPR inline
+#    endif
+
+extern "C++" {
+/** The value of ZARR_SIZE_FIRST() in C++. */
+template <typename T> ZARR_CONSTEXPR T zarr_size_first()
+{
+    T value = T();
+
+    value.struct_size = static_cast<uint32_t>(sizeof(T));
+    return value;
+}
+}
 #else
 #    define ZARR_SIZE_FIRST(type)                                                        \
         {                                                                                \

@@ -61,6 +61,15 @@ typedef struct zarr_error {
     char message[ZARR_ERROR_MESSAGE_BYTES]; /**< one line of UTF-8 text, terminated */
 } zarr_error;
 
+/** No error yet. A call that fails sets all members, so this is not required. */
+#define ZARR_ERROR_INIT                                                                  \
+    {                                                                                    \
+        ZARR_OK, 0, 0, 0, 0,                                                             \
+        {                                                                                \
+            0                                                                            \
+        }                                                                                \
+    }
+
 /** What `zarr_error.os_code` is. */
 enum {
     ZARR_OS_NONE = 0,  /**< nothing */

@@ -320,7 +320,7 @@ enum {
 
 /** Memory kinds as bits of in_kinds and out_kinds: bit n is DLPack device type n (< 32).
  */
-#define ZARR_MEMORY_BIT(device_type) ((uint32_t)1 << (device_type))
+#define ZARR_MEMORY_BIT(device_type) (UINT32_C(1) << (device_type))
 
 /** Required: codec, impl, in_kinds, out_kinds, CAN_DECODE or CAN_ENCODE in caps, and
  * decode or encode for each of them; every other entry may be NULL, with the default told
