@@ -1,11 +1,14 @@
 # Foreign libraries, always the system's, found by pkg-config. A room names one
-# by the short name at the left: zr_room(impl ... LIBS zstd zlib).
+# by the short name at the left: zr_room(impl ... LIBS zstd zlib). What links the
+# library may be in any folder of a parent project. So no imported target of this
+# folder is named here, and no plain name, which may be a target of the parent.
 find_package(Threads REQUIRED)
 find_package(PkgConfig REQUIRED)
 
-set(ZR_DEP_threads_TARGET Threads::Threads)
-set(ZR_DEP_m_TARGET m)
-set(ZR_DEP_dl_TARGET ${CMAKE_DL_LIBS})
+set(ZR_DEP_threads_TARGET "${CMAKE_THREAD_LIBS_INIT}") # empty: part of the C library
+set(ZR_DEP_m_TARGET -lm)
+set(ZR_DEP_dl_TARGET "${CMAKE_DL_LIBS}")
+list(TRANSFORM ZR_DEP_dl_TARGET PREPEND -l)
 
 # zr_dep(<short name> <pkg-config module> [REQUIRED])
 function(zr_dep name module)
@@ -17,13 +20,23 @@ function(zr_dep name module)
     endif()
 endfunction()
 
-# zr_dep_plain(<short name> <header> <library>): one without a pkg-config file.
+# zr_dep_plain(<short name> <header> <library>): one without a pkg-config file. Its link
+# words are also those of zarrc.pc and of the installed static target.
 function(zr_dep_plain name header library)
     find_path(ZR_DEP_${name}_HEADER ${header})
     find_library(ZR_DEP_${name}_LIBRARY ${library})
     mark_as_advanced(ZR_DEP_${name}_HEADER ZR_DEP_${name}_LIBRARY)
-    if(ZR_DEP_${name}_HEADER AND ZR_DEP_${name}_LIBRARY)
-        set(ZR_DEP_${name}_TARGET ${library} PARENT_SCOPE)
+    if(NOT ZR_DEP_${name}_HEADER OR NOT ZR_DEP_${name}_LIBRARY)
+        return()
+    endif()
+    set(words -l${library})
+    cmake_path(GET ZR_DEP_${name}_LIBRARY PARENT_PATH folder)
+    if(NOT folder IN_LIST CMAKE_C_IMPLICIT_LINK_DIRECTORIES)
+        list(PREPEND words "-L${folder}")
+    endif()
+    set(ZR_DEP_${name}_TARGET ${words} PARENT_SCOPE)
+    if(NOT ZR_DEP_${name}_HEADER IN_LIST CMAKE_C_IMPLICIT_INCLUDE_DIRECTORIES)
+        include_directories(SYSTEM "${ZR_DEP_${name}_HEADER}")
     endif()
 endfunction()
 

@@ -2,7 +2,7 @@
 # completions. The static target is apart: its users need the foreign libraries.
 include(CMakePackageConfigHelpers)
 
-install(TARGETS zarrc EXPORT zarrcTargets)
+install(TARGETS zarrc_shared EXPORT zarrcTargets)
 install(TARGETS zarrc_static EXPORT zarrcStaticTargets)
 install(DIRECTORY include/zarrc TYPE INCLUDE FILES_MATCHING PATTERN "*.h")
 
@@ -16,7 +16,8 @@ foreach(name IN LISTS ZR_LIBS)
         string(APPEND ZR_CONFIG_FIND
                "    pkg_check_modules(ZR_PC_${name} IMPORTED_TARGET QUIET ${ZR_DEP_${name}_MODULE})\n")
     elseif(name IN_LIST ZR_OPTIONAL)
-        string(APPEND ZR_PC_LIBS " -l${ZR_DEP_${name}_TARGET}")
+        list(JOIN ZR_DEP_${name}_TARGET " " words)
+        string(APPEND ZR_PC_LIBS " ${words}")
     endif()
 endforeach()
 list(JOIN ZR_PC_REQUIRES ", " ZR_PC_REQUIRES)
@@ -38,7 +39,11 @@ install(FILES "${PROJECT_BINARY_DIR}/zarrcConfig.cmake" "${PROJECT_BINARY_DIR}/z
 install(EXPORT zarrcTargets NAMESPACE zarrc:: DESTINATION "${_zr_config}")
 install(EXPORT zarrcStaticTargets NAMESPACE zarrc:: DESTINATION "${_zr_config}")
 
-foreach(section 1 3 7)
+set(_zr_sections 3 7)
+if(TARGET zarrc_cli)
+    list(PREPEND _zr_sections 1)
+endif()
+foreach(section IN LISTS _zr_sections)
     file(GLOB _zr_man CONFIGURE_DEPENDS "man/*.${section}") # generated pages: not listable by name
     if(_zr_man)
         install(FILES ${_zr_man} DESTINATION "${CMAKE_INSTALL_MANDIR}/man${section}")
