@@ -1,5 +1,9 @@
 # Installed: both libraries, headers, zarrc.pc, zarrcConfig.cmake, man pages and
 # completions. The static target is apart: its users need the foreign libraries.
+#
+# pkg-config --static can only append words to those of the shared library, but ld takes
+# -lzarrc from the first folder of -L that has it. So zarrc.pc requires libzarrc.pc, and
+# its private words, which come first, name a folder with the archive alone.
 include(CMakePackageConfigHelpers)
 
 install(TARGETS zarrc_shared EXPORT zarrcTargets)
@@ -15,20 +19,27 @@ foreach(name IN LISTS ZR_LIBS)
         list(APPEND ZR_PC_REQUIRES ${ZR_DEP_${name}_MODULE})
         string(APPEND ZR_CONFIG_FIND
                "    pkg_check_modules(ZR_PC_${name} IMPORTED_TARGET QUIET ${ZR_DEP_${name}_MODULE})\n")
-    elseif(name IN_LIST ZR_OPTIONAL)
-        list(JOIN ZR_DEP_${name}_TARGET " " words)
-        string(APPEND ZR_PC_LIBS " ${words}")
+    elseif(NOT name STREQUAL "threads") # -pthread is in the template
+        list(APPEND ZR_PC_LIBS ${ZR_DEP_${name}_TARGET})
     endif()
 endforeach()
 list(JOIN ZR_PC_REQUIRES ", " ZR_PC_REQUIRES)
-# The .pc file finds its prefix from its own place: installs may be moved.
+list(JOIN ZR_PC_LIBS " " ZR_PC_LIBS)
+# The .pc files find their prefix from its own place: installs may be moved.
 set(_zr_prefix "${CMAKE_INSTALL_PREFIX}")
 file(RELATIVE_PATH ZR_PC_PREFIX "${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig" "${_zr_prefix}")
 string(REGEX REPLACE "/$" "" ZR_PC_PREFIX "${ZR_PC_PREFIX}")
 file(RELATIVE_PATH ZR_PC_LIBDIR "${_zr_prefix}" "${CMAKE_INSTALL_FULL_LIBDIR}")
 file(RELATIVE_PATH ZR_PC_INCLUDEDIR "${_zr_prefix}" "${CMAKE_INSTALL_FULL_INCLUDEDIR}")
-configure_file(cmake/zarrc.pc.in zarrc.pc @ONLY)
-install(FILES "${PROJECT_BINARY_DIR}/zarrc.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+foreach(pc zarrc.pc libzarrc.pc)
+    configure_file(cmake/${pc}.in ${pc} @ONLY)
+    install(FILES "${PROJECT_BINARY_DIR}/${pc}" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+endforeach()
+set(_zr_archive "${CMAKE_STATIC_LIBRARY_PREFIX}zarrc${CMAKE_STATIC_LIBRARY_SUFFIX}")
+file(MAKE_DIRECTORY "${PROJECT_BINARY_DIR}/static")
+file(CREATE_LINK "../../${_zr_archive}" "${PROJECT_BINARY_DIR}/static/${_zr_archive}" SYMBOLIC)
+install(FILES "${PROJECT_BINARY_DIR}/static/${_zr_archive}"
+        DESTINATION "${CMAKE_INSTALL_LIBDIR}/zarrc/static")
 
 set(_zr_config "${CMAKE_INSTALL_LIBDIR}/cmake/zarrc")
 configure_package_config_file(cmake/zarrcConfig.cmake.in zarrcConfig.cmake
