@@ -110,6 +110,11 @@ struct zr_float {
     uint64_t largest;       /* the largest finite magnitude */
 };
 extern const struct zr_float zr_floats[]; /* ends with a row without name */
+enum {                                    /* the first rows */
+    ZR_FLOATS_16,
+    ZR_FLOATS_32,
+    ZR_FLOATS_64
+};
 const struct zr_float *zr_float_named(const char *name, size_t n);
 /* The format of a core float, or of the parts of a core complex type; NULL: another type.
  */
@@ -190,22 +195,17 @@ const char *zr_dtype_fill_text(const zarr_dtype *dtype, const void *fill, char *
 /* ---- exact numbers (number.c)
  * -------------------------------------------------------------------- */
 
-enum {                       /* where a float format has infinity and NaN */
-    ZR_FLOAT_IEEE,           /* both, in the highest exponent */
-    ZR_FLOAT_NAN_ONES,       /* "fn": NaN is all ones */
-    ZR_FLOAT_NAN_MINUS_ZERO, /* "fnuz": NaN is what would be -0 */
-    ZR_FLOAT_POWERS,         /* "e8m0fnu": powers of two; NaN is all ones */
-    ZR_FLOAT_FINITE          /* neither */
-};
 /* What the numbers of a data type are made of. */
 struct zr_number {
     uint8_t kind;  /* ZARR_KIND_INT, _UINT, _FLOAT */
     uint8_t bytes; /* in memory, of one part */
     uint8_t bits;  /* that count, the lowest of them */
     uint8_t parts; /* 2: complex */
-    uint8_t fraction_bits, special;
-    int16_t bias;
+    const struct zr_float
+        *real; /* the format of floats and of complex parts; else NULL */
 };
+/* Whether it has infinity and NaN where IEEE 754 has them. */
+bool zr_number_is_ieee(const struct zr_number *n);
 /* False: no integer of 2 to 64 bits, float or complex that we know. */
 bool zr_number_of(const zarr_dtype *dtype, struct zr_number *out);
 /* One part between memory (native order, any alignment) and its bits. */
@@ -246,6 +246,7 @@ struct zr_scalar zr_scalar_of(const struct zr_number *n, uint64_t bits);
 enum zr_cast_result zr_scalar_cast(const struct zr_scalar *v, const struct zr_number *to,
                                    uint32_t rounding, uint32_t out_of_range,
                                    uint64_t *bits);
+struct zr_scalar zr_scalar_of_f64(double d);
 double zr_scalar_f64(const struct zr_scalar *v); /* nearest */
 
 /* Equal for equal numbers: all NaN are one, and so are both zeros. */

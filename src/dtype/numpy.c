@@ -1,8 +1,8 @@
 /*
  * dtype/numpy.c - NumPy's names of numbers, byte order included: "<f8", ">i2", "|u1",
  * "float32"; one without an order is little, so that a store means the same on every
- * machine. And single elements from one of these
- * types to another, as NumPy's astype() has it. What they are for is in spec_numeric.c.
+ * machine. And single elements from one of these types to another, as NumPy's astype()
+ * has it: numcodecs' filters compute so.
  * Thread class: plain functions.
  */
 #include "dtype/dtype_int.h"
@@ -129,17 +129,7 @@ static const struct zr_number numpy_half = {.kind = ZARR_KIND_FLOAT,
                                             .bytes = 2,
                                             .bits = 16,
                                             .parts = 1,
-                                            .fraction_bits = 10,
-                                            .special = ZR_FLOAT_IEEE,
-                                            .bias = 15};
-static const struct zr_number numpy_double = {.kind = ZARR_KIND_FLOAT,
-                                              .bytes = 8,
-                                              .bits = 64,
-                                              .parts = 1,
-                                              .fraction_bits = 52,
-                                              .special = ZR_FLOAT_IEEE,
-                                              .bias = 1023};
-
+                                            .real = &zr_floats[ZR_FLOATS_16]};
 /* NaN, by its bits: NumPy's conversions from and to half keep them as far as there is
  * room, so that a signalling NaN stays one; those of the processor make it quiet. */
 #define DOUBLE_INF   UINT64_C(0x7ff0000000000000)
@@ -193,7 +183,7 @@ static uint64_t numpy_half_bits(double d)
 
     if (numpy_is_nan(bits))
         return numpy_nan_down(bits, 2, 10);
-    v = zr_scalar_of(&numpy_double, bits);
+    v = zr_scalar_of_f64(d);
     (void)zr_scalar_cast(&v, &numpy_half, ZR_ROUND_EVEN, ZR_RANGE_CLAMP, &bits);
     return bits;
 }

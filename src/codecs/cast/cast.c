@@ -18,8 +18,7 @@ static struct zr_numpy_type cast_numpy(const struct zr_number *n)
         t.kind = 'i';
     else if (n->kind == ZARR_KIND_UINT && n->bits >= 8)
         t.kind = 'u';
-    else if (n->kind == ZARR_KIND_FLOAT && n->special == ZR_FLOAT_IEEE &&
-             (n->fraction_bits == 10 || n->bits > 16))
+    else if (n->real && (n->real == &zr_floats[ZR_FLOATS_16] || n->bits > 16))
         t.kind = 'f';
     return t;
 }
@@ -122,7 +121,7 @@ static void cast_limits(const struct zr_cast_run *r, uint64_t *least, uint64_t *
 {
     const struct zr_number *to = &r->cast.to;
     const bool sign = r->from.kind == 'i';
-    const unsigned bits = to->kind == ZARR_KIND_FLOAT ? to->fraction_bits + 1U
+    const unsigned bits = to->real                    ? to->real->fraction_bits + 1U
                           : to->kind == ZARR_KIND_INT ? to->bits - 1U
                                                       : to->bits;
 
@@ -219,9 +218,8 @@ static bool cast_to_integers(const struct zr_cast_run *r, uint8_t *dst, double *
 static bool cast_to_floats(const struct zr_cast_run *r, uint8_t *dst, const double *v,
                            size_t n)
 {
-    const bool wider = r->to.item_bytes == 8 ||
-                       (r->to.item_bytes == 4 && r->cast.from.fraction_bits <= 23 &&
-                        r->cast.from.bits <= 32);
+    const bool wider =
+        r->to.item_bytes == 8 || (r->to.item_bytes == 4 && r->cast.from.bits <= 32);
 
     if (!wider &&
         (r->to.item_bytes != 4 || r->cast.rounding != ZR_ROUND_EVEN ||

@@ -38,11 +38,11 @@ bool zr_round_of(const zarr_dtype *dtype, struct zr_round *out)
     }
     if (!zr_number_of(dtype, &n) || n.bits < 8)
         return false;
-    if (n.kind == ZARR_KIND_FLOAT && (n.special != ZR_FLOAT_IEEE || n.bits < 16))
+    if (n.kind == ZARR_KIND_FLOAT && (!zr_number_is_ieee(&n) || n.bits < 16))
         return false;
     *out = (struct zr_round){.unit_bytes = n.bytes,
                              .parts = n.parts,
-                             .fraction_bits = n.fraction_bits,
+                             .fraction_bits = n.real ? n.real->fraction_bits : 0,
                              .real = n.kind == ZARR_KIND_FLOAT};
     return true;
 }

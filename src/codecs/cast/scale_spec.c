@@ -66,7 +66,7 @@ zarr_status zr_affine_open(struct zr_affine *a, const zarr_codec_spec *spec,
 
     *a = (struct zr_affine){0};
     if (!zr_number_of(dtype, &a->number) || a->number.parts != 1 ||
-        a->number.special == ZR_FLOAT_POWERS)
+        (a->number.real && !a->number.real->sign))
         ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED,
                        "scale_offset: elements of type %s, must be integers or floats "
                        "with a zero",
@@ -120,20 +120,10 @@ bool zr_affine_unsigned(const struct zr_affine *a, bool encode, uint64_t v, uint
 /* To the type's digits; false where it has no such number. */
 static bool affine_round(const struct zr_number *n, double *d, uint64_t *bits)
 {
-    static const struct zr_number f64 = {.kind = ZARR_KIND_FLOAT,
-                                         .bytes = 8,
-                                         .bits = 64,
-                                         .parts = 1,
-                                         .fraction_bits = 52,
-                                         .special = ZR_FLOAT_IEEE,
-                                         .bias = 1023};
-    struct zr_scalar v;
-    uint64_t from;
+    struct zr_scalar v = zr_scalar_of_f64(*d);
 
-    memcpy(&from, d, sizeof from);
-    v = zr_scalar_of(&f64, from);
     if (zr_scalar_cast(&v, n, ZR_ROUND_EVEN,
-                       n->special == ZR_FLOAT_IEEE ? ZR_RANGE_CLAMP : ZR_RANGE_ERROR,
+                       zr_number_is_ieee(n) ? ZR_RANGE_CLAMP : ZR_RANGE_ERROR,
                        bits) != ZR_CAST_OK)
         return false;
     v = zr_scalar_of(n, *bits);

@@ -53,7 +53,7 @@ static bool n5_takes(const zarr_dtype *dtype)
     if (!zr_number_of(dtype, &n) || n.parts != 1 || n.bits != 8 * n.bytes)
         return false;
     return n.kind != ZARR_KIND_FLOAT ||
-           (n.special == ZR_FLOAT_IEEE && (n.bits == 32 || n.bits == 64));
+           (zr_number_is_ieee(&n) && (n.bits == 32 || n.bits == 64));
 }
 
 static zarr_status n5_check_array(const zarr_codec_spec *spec, const zarr_chunk_spec *in,
