@@ -10,9 +10,14 @@ set(ZR_DEP_m_TARGET -lm)
 set(ZR_DEP_dl_TARGET "${CMAKE_DL_LIBS}")
 list(TRANSFORM ZR_DEP_dl_TARGET PREPEND -l)
 
-# zr_dep(<short name> <pkg-config module> [REQUIRED])
-function(zr_dep name module)
-    pkg_check_modules(ZR_PC_${name} IMPORTED_TARGET GLOBAL ${ARGN} ${module})
+# zr_dep(<short name> <pkg-config module> REQUIRED|OPTIONAL)
+function(zr_dep name module kind)
+    if(kind STREQUAL "OPTIONAL")
+        set(kind "")
+        list(APPEND ZR_OPTIONAL ${name})
+        set(ZR_OPTIONAL ${ZR_OPTIONAL} PARENT_SCOPE)
+    endif()
+    pkg_check_modules(ZR_PC_${name} IMPORTED_TARGET GLOBAL ${kind} ${module})
     if(ZR_PC_${name}_FOUND)
         set(ZR_DEP_${name}_TARGET PkgConfig::ZR_PC_${name} PARENT_SCOPE)
         set(ZR_DEP_${name}_MODULE ${module} PARENT_SCOPE)
@@ -20,9 +25,11 @@ function(zr_dep name module)
     endif()
 endfunction()
 
-# zr_dep_plain(<short name> <header> <library>): one without a pkg-config file. Its link
-# words are also those of zarrc.pc and of the installed static target.
+# zr_dep_plain(<short name> <header> <library>): an optional one without a pkg-config file.
+# Its link words are also those of zarrc.pc and of the installed static target.
 function(zr_dep_plain name header library)
+    list(APPEND ZR_OPTIONAL ${name})
+    set(ZR_OPTIONAL ${ZR_OPTIONAL} PARENT_SCOPE)
     find_path(ZR_DEP_${name}_HEADER ${header})
     find_library(ZR_DEP_${name}_LIBRARY ${library})
     mark_as_advanced(ZR_DEP_${name}_HEADER ZR_DEP_${name}_LIBRARY)
@@ -40,10 +47,14 @@ function(zr_dep_plain name header library)
     endif()
 endfunction()
 
-# zr_dep_optional(<short name>): holds ZARR_WITH_<NAME>; a found one becomes the word
-# ZR_HAVE_<NAME> of the sources.
-macro(zr_dep_optional name)
+# zr_dep_choice(<short name>): the option ZARR_WITH_<NAME> of an optional library: AUTO
+# takes what is installed, ON demands it, OFF leaves it out. One that is taken becomes the
+# word ZR_HAVE_<NAME> of the sources. What needs a missing one is still read as metadata
+# and refused by name when data is wanted.
+macro(zr_dep_choice name)
     string(TOUPPER ${name} upper)
+    set(ZARR_WITH_${upper} AUTO CACHE STRING "lib${name}: AUTO, ON or OFF")
+    set_property(CACHE ZARR_WITH_${upper} PROPERTY STRINGS AUTO ON OFF)
     if(ZARR_WITH_${upper} STREQUAL "OFF")
         unset(ZR_DEP_${name}_TARGET)
     elseif(NOT DEFINED ZR_DEP_${name}_TARGET AND ZARR_WITH_${upper} STREQUAL "ON")
@@ -66,17 +77,18 @@ function(zr_dep_targets out)
     set(${out} ${targets} PARENT_SCOPE)
 endfunction()
 
+set(ZR_OPTIONAL "")
 #      short name  pkg-config
 zr_dep(zstd        libzstd    REQUIRED)
 zr_dep(zlib        zlib       REQUIRED)
 zr_dep(libdeflate  libdeflate REQUIRED)
 zr_dep(lz4         liblz4     REQUIRED)
 zr_dep(blosc       blosc      REQUIRED)
-zr_dep(lzma        liblzma)
+zr_dep(lzma        liblzma    OPTIONAL)
 zr_dep_plain(bz2   bzlib.h    bz2)
 zr_dep_plain(zfp   zfp.h      zfp)
 foreach(name IN LISTS ZR_OPTIONAL)
-    zr_dep_optional(${name})
+    zr_dep_choice(${name})
 endforeach()
 if(ZARR_BUILD_CLI)
     zr_dep(png     libpng     REQUIRED)

@@ -1,5 +1,4 @@
-# What a builder may choose. Optional features are AUTO, ON or OFF and all stand
-# in the one table at the end; the core codecs are in every build. As a part of
+# What a builder may choose; the choices of optional libraries are in ZrDeps. As a part of
 # another project, zarrc is the library alone, and the other project's build type,
 # output folders and warnings hold.
 option(ZARR_BUILD_CLI "Build the command line program" ${PROJECT_IS_TOP_LEVEL})
@@ -24,12 +23,3 @@ endif()
 set(CMAKE_C_STANDARD 17)
 set(CMAKE_C_STANDARD_REQUIRED ON)
 set(CMAKE_C_EXTENSIONS OFF)
-
-# Optional libraries: AUTO takes what is installed, ON demands it, OFF leaves it out. What
-# needs a missing one is still read as metadata and refused by name when data is wanted.
-set(ZR_OPTIONAL bz2 lzma zfp)
-foreach(name IN LISTS ZR_OPTIONAL)
-    string(TOUPPER ${name} upper)
-    set(ZARR_WITH_${upper} AUTO CACHE STRING "lib${name}: AUTO, ON or OFF")
-    set_property(CACHE ZARR_WITH_${upper} PROPERTY STRINGS AUTO ON OFF)
-endforeach()

@@ -1,111 +1,28 @@
 /*
- * codecs/codecs.c - the table of the codecs in this build: what each means, and what does
- * it on a CPU. Where a filter of numcodecs is two specifications, the one between arrays
- * comes first and has the name in v3.
+ * codecs/codecs.c - the table of the codecs in this build: what each means, what does it
+ * on a CPU, and why a build lacks one. The names are in codecs_int.h.
  */
 #include "codecs/codecs_int.h"
 
-const zarr_codec_spec_vtable *const zr_codecs_specs[] = {
-    &zr_spec_gzip,
-    &zr_spec_zlib,
-    &zr_spec_zstd,
-    &zr_spec_lz4,
-    &zr_spec_blosc,
-    &zr_spec_crc32c,
-    &zr_spec_shuffle,
-    &zr_spec_delta_array,
-    &zr_spec_delta,
-    &zr_spec_bz2,
-    &zr_spec_lzma,
-    &zr_spec_base64,
-    &zr_spec_crc32,
-    &zr_spec_adler32,
-    &zr_spec_fletcher32,
-    &zr_spec_jenkins_lookup3,
-    &zr_spec_packbits_bits,
-    &zr_spec_packbits_array,
-    &zr_spec_packbits_v2,
-    &zr_spec_zfp_bare,
-    &zr_spec_zfpy,
-    &zr_spec_pcodec,
-    &zr_spec_gdeflate,
-    &zr_spec_fixedscaleoffset_array,
-    &zr_spec_fixedscaleoffset,
-    &zr_spec_quantize_array,
-    &zr_spec_quantize,
-    &zr_spec_astype_array,
-    &zr_spec_astype,
-    &zr_spec_bitround,
-    &zr_spec_bitround_v2,
-    &zr_spec_reshape,
-    &zr_spec_squeeze,
-    &zr_spec_cast_value,
-    &zr_spec_scale_offset,
-    &zr_spec_vlen_utf8,
-    &zr_spec_vlen_bytes,
-    &zr_spec_optional,
-    &zr_spec_zarrs_optional,
-    &zr_spec_n5_default,
-    &zr_spec_conditional,
-    &zr_spec_zarrs_vlen,
-    &zr_spec_vlen_v2,
-    &zr_spec_vlen_array,
-    &zr_spec_text_json,
-    &zr_spec_text_msgpack,
-    &zr_spec_categorized,
-    NULL,
-};
+#define SPEC_ROW(name) &zr_spec_##name,
+#define IMPL_ROW(name) &zr_cpu_##name,
+
+/* clang-format off */
+const zarr_codec_spec_vtable *const zr_codecs_specs[] = {ZR_CODECS_SPECS(SPEC_ROW) NULL};
 
 const zarr_codec_impl_vtable *const zr_codecs_impls[] = {
-    &zr_cpu_zstd,
-    &zr_cpu_gzip,
-    &zr_cpu_zlib,
-    &zr_cpu_lz4,
-    &zr_cpu_blosc,
-    &zr_cpu_crc32c,
-    &zr_cpu_shuffle,
-    &zr_cpu_delta,
-    &zr_cpu_delta_array,
-    &zr_cpu_vlen_utf8,
-    &zr_cpu_vlen_bytes,
-    &zr_cpu_optional,
-    &zr_cpu_zarrs_optional,
-    &zr_cpu_n5_default,
-    &zr_cpu_conditional,
-    &zr_cpu_zarrs_vlen,
-    &zr_cpu_vlen_v2,
-    &zr_cpu_vlen_array,
-    &zr_cpu_json2,
-    &zr_cpu_msgpack2,
-    &zr_cpu_categorize,
-    &zr_cpu_base64,
-    &zr_cpu_crc32,
-    &zr_cpu_adler32,
-    &zr_cpu_fletcher32,
-    &zr_cpu_jenkins_lookup3,
-    &zr_cpu_packbits,
-    &zr_cpu_packbits_array,
+    ZR_CODECS_IMPLS(IMPL_ROW)
 #if defined(ZR_HAVE_BZ2)
-    &zr_cpu_bz2,
+    IMPL_ROW(bz2)
 #endif
 #if defined(ZR_HAVE_LZMA)
-    &zr_cpu_lzma,
+    IMPL_ROW(lzma)
 #endif
 #if defined(ZR_HAVE_ZFP)
-    &zr_cpu_zfp,
-    &zr_cpu_zfpy,
+    IMPL_ROW(zfp) IMPL_ROW(zfpy)
 #endif
-    &zr_cpu_fixedscaleoffset,
-    &zr_cpu_fixedscaleoffset_array,
-    &zr_cpu_quantize,
-    &zr_cpu_quantize_array,
-    &zr_cpu_astype,
-    &zr_cpu_astype_array,
-    &zr_cpu_bitround,
-    &zr_cpu_cast_value,
-    &zr_cpu_scale_offset,
-    NULL,
-};
+    NULL};
+/* clang-format on */
 
 /* A plug-in may register an implementation of any of these. */
 const struct zr_impl_absence zr_codecs_absent[] = {

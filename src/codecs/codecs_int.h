@@ -1,5 +1,5 @@
 /*
- * codecs/codecs_int.h - shared inside the room: the tables of every family, and nothing
+ * codecs/codecs_int.h - shared inside the room: the names of all tables, and nothing
  * else. A family's own header is in its folder; no family includes another's.
  */
 #ifndef ZR_CODECS_INT_H
@@ -7,32 +7,37 @@
 
 #include "codecs/codecs.h"
 
-extern const zarr_codec_spec_vtable zr_spec_gzip, zr_spec_zlib, zr_spec_zstd, zr_spec_lz4,
-    zr_spec_blosc, zr_spec_crc32c, zr_spec_shuffle, zr_spec_delta, zr_spec_delta_array,
-    zr_spec_vlen_utf8, zr_spec_vlen_bytes, zr_spec_optional, zr_spec_zarrs_optional,
-    zr_spec_n5_default, zr_spec_conditional, zr_spec_zarrs_vlen, zr_spec_vlen_v2;
-extern const zarr_codec_spec_vtable zr_spec_bz2, zr_spec_lzma, zr_spec_base64,
-    zr_spec_crc32, zr_spec_adler32, zr_spec_fletcher32, zr_spec_jenkins_lookup3,
-    zr_spec_packbits_bits, zr_spec_packbits_array, zr_spec_packbits_v2, zr_spec_zfp_bare,
-    zr_spec_zfpy, zr_spec_pcodec, zr_spec_gdeflate;
-extern const zarr_codec_spec_vtable zr_spec_fixedscaleoffset,
-    zr_spec_fixedscaleoffset_array, zr_spec_quantize, zr_spec_quantize_array,
-    zr_spec_astype, zr_spec_astype_array, zr_spec_bitround, zr_spec_bitround_v2,
-    zr_spec_reshape, zr_spec_squeeze, zr_spec_cast_value, zr_spec_scale_offset;
-extern const zarr_codec_spec_vtable zr_spec_text_json, zr_spec_text_msgpack,
-    zr_spec_vlen_array, zr_spec_categorized;
+/* clang-format off */
+/* zr_spec_<name>, in the order in which they are registered. Where a filter of numcodecs
+ * is two specifications, the one between arrays comes first: it has the name in v3. */
+#define ZR_CODECS_SPECS(X) \
+    X(gzip) X(zlib) X(zstd) X(lz4) X(blosc) X(crc32c) X(shuffle) X(delta_array)          \
+    X(delta) X(bz2) X(lzma) X(base64) X(crc32) X(adler32) X(fletcher32)                  \
+    X(jenkins_lookup3) X(packbits_bits) X(packbits_array) X(packbits_v2) X(zfp_bare)     \
+    X(zfpy) X(pcodec) X(gdeflate) X(fixedscaleoffset_array) X(fixedscaleoffset)          \
+    X(quantize_array) X(quantize) X(astype_array) X(astype) X(bitround) X(bitround_v2)   \
+    X(reshape) X(squeeze) X(cast_value) X(scale_offset) X(vlen_utf8) X(vlen_bytes)       \
+    X(optional) X(zarrs_optional) X(n5_default) X(conditional) X(zarrs_vlen)             \
+    X(vlen_v2) X(vlen_array) X(text_json) X(text_msgpack) X(categorized)
 
-extern const zarr_codec_impl_vtable zr_cpu_zstd, zr_cpu_gzip, zr_cpu_zlib, zr_cpu_lz4,
-    zr_cpu_blosc, zr_cpu_crc32c, zr_cpu_shuffle, zr_cpu_delta, zr_cpu_delta_array,
-    zr_cpu_vlen_utf8, zr_cpu_vlen_bytes, zr_cpu_optional, zr_cpu_zarrs_optional,
-    zr_cpu_n5_default, zr_cpu_conditional, zr_cpu_zarrs_vlen, zr_cpu_vlen_v2,
-    zr_cpu_vlen_array, zr_cpu_json2, zr_cpu_msgpack2, zr_cpu_categorize;
-extern const zarr_codec_impl_vtable zr_cpu_base64, zr_cpu_crc32, zr_cpu_adler32,
-    zr_cpu_fletcher32, zr_cpu_jenkins_lookup3, zr_cpu_packbits, zr_cpu_packbits_array;
-extern const zarr_codec_impl_vtable zr_cpu_fixedscaleoffset,
-    zr_cpu_fixedscaleoffset_array, zr_cpu_quantize, zr_cpu_quantize_array, zr_cpu_astype,
-    zr_cpu_astype_array, zr_cpu_bitround, zr_cpu_cast_value, zr_cpu_scale_offset;
-/* With their libraries: ZR_HAVE_*. */
-extern const zarr_codec_impl_vtable zr_cpu_bz2, zr_cpu_lzma, zr_cpu_zfp, zr_cpu_zfpy;
+/* zr_cpu_<name>, in every build. */
+#define ZR_CODECS_IMPLS(X) \
+    X(zstd) X(gzip) X(zlib) X(lz4) X(blosc) X(crc32c) X(shuffle) X(delta)                \
+    X(delta_array) X(vlen_utf8) X(vlen_bytes) X(optional) X(zarrs_optional)              \
+    X(n5_default) X(conditional) X(zarrs_vlen) X(vlen_v2) X(vlen_array) X(json2)         \
+    X(msgpack2) X(categorize) X(base64) X(crc32) X(adler32) X(fletcher32)                \
+    X(jenkins_lookup3) X(packbits) X(packbits_array) X(fixedscaleoffset)                 \
+    X(fixedscaleoffset_array) X(quantize) X(quantize_array) X(astype) X(astype_array)    \
+    X(bitround) X(cast_value) X(scale_offset)
+
+/* Those that need an optional library: see codecs.c. */
+#define ZR_CODECS_OPTIONAL(X) X(bz2) X(lzma) X(zfp) X(zfpy)
+/* clang-format on */
+
+#define ZR_DECLARE_SPEC(name) extern const zarr_codec_spec_vtable zr_spec_##name;
+#define ZR_DECLARE_IMPL(name) extern const zarr_codec_impl_vtable zr_cpu_##name;
+ZR_CODECS_SPECS(ZR_DECLARE_SPEC)
+ZR_CODECS_IMPLS(ZR_DECLARE_IMPL)
+ZR_CODECS_OPTIONAL(ZR_DECLARE_IMPL)
 
 #endif

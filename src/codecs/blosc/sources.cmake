@@ -1,0 +1,1 @@
+zr_codec(blosc SOURCES blosc_spec.c blosc_cpu.c LIBS blosc)

@@ -1,0 +1,1 @@
+zr_codec(filters SOURCES filter_spec.c filter_cpu.c delta.c)

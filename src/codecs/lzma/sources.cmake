@@ -1,0 +1,2 @@
+zr_codec(lzma SOURCES lzma_spec.c
+         NEEDS lzma lzma_cpu.c)

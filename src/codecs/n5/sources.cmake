@@ -1,0 +1,1 @@
+zr_codec(n5 SOURCES n5_spec.c n5_cpu.c)

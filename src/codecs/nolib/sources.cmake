@@ -1,0 +1,1 @@
+zr_codec(nolib SOURCES nolib_spec.c)

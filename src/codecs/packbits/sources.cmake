@@ -1,0 +1,1 @@
+zr_codec(packbits SOURCES packbits_spec.c packbits_cpu.c)

@@ -1,0 +1,1 @@
+zr_codec(shape SOURCES shape_spec.c)

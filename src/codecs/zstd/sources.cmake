@@ -1,0 +1,1 @@
+zr_codec(zstd SOURCES zstd_spec.c zstd_cpu.c LIBS zstd)
