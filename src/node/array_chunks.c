@@ -6,8 +6,6 @@
  */
 #include "node/node_int.h"
 
-#include <string.h>
-
 static zarr_status check_chunk(const struct zr_array_state *s, const uint64_t *chunk,
                                zarr_error *err)
 {

@@ -6,8 +6,6 @@
  */
 #include "node/node_int.h"
 
-#include <string.h>
-
 bool zr_tensor_is_packed(const zarr_tensor *tensor)
 {
     return tensor &&

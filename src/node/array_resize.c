@@ -11,8 +11,6 @@
  */
 #include "node/node_int.h"
 
-#include <string.h>
-
 #define APPEND_LOCK ".zarrc-append"
 
 enum {

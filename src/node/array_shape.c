@@ -7,8 +7,6 @@
  */
 #include "node/node_int.h"
 
-#include <string.h>
-
 /* A chunk's length may be 0 where the array's is: not any more when it grows. */
 static void set_chunks(const struct zr_grid *grid, struct zr_json *list,
                        struct zr_json_doc *json)

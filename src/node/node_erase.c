@@ -1,7 +1,6 @@
 /*
- * node/node_erase.c - deleting nodes, and what may be overwritten: a node, also
- * a broken one, or what is left of an array; never files that are none of
- * Zarr's.
+ * node/node_erase.c - erasing a node that is overwritten: also a broken one, or the
+ * leftovers of an array, but never files that do not belong to Zarr.
  * Thread class: plain functions.
  */
 #include "node/node_int.h"
@@ -88,28 +87,6 @@ zarr_status zr_node_may_go(zarr_store *store, const char *path, bool *is_node,
     return st;
 }
 
-zarr_status zr_document_erase(zarr_store *store, const char *path, const char *name,
-                              zarr_error *err)
-{
-    zarr_store_op op = {.verb = ZARR_STORE_ERASE};
-    zarr_error e = {0};
-    struct zr_str key;
-    zarr_status st = ZARR_OK;
-
-    zr_str_init(&key, zr_store_context(store)->alloc);
-    zr_path_key(&key, path, name);
-    ZR_TRY(zr_str_status(&key, err));
-    op.key = zr_str_text(&key);
-    st = zr_store_run_one(store, &op, &e);
-    if (st == ZARR_ERR_NOT_FOUND)
-        st = ZARR_OK;
-    else if (st != ZARR_OK && err)
-        *err = e;
-out:
-    zr_str_deinit(&key);
-    return st;
-}
-
 /* The documents first: half a node must not be taken for a node with missing chunks. Of a
  * link to another place only the link. */
 zarr_status zr_node_erase(zarr_store *store, const char *path, zarr_error *err)
@@ -125,67 +102,5 @@ zarr_status zr_node_erase(zarr_store *store, const char *path, zarr_error *err)
         ZR_TRY(zr_document_erase(store, path, names[i], err));
     ZR_TRY(zr_store_erase_prefix(store, path, err));
 out:
-    return st;
-}
-
-static int note_item(void *user, const zarr_store_item *item)
-{
-    ZR_UNUSED(item);
-    *(bool *)user = true;
-    return 1;
-}
-
-/* Without a document, but with keys below and in no array: what a delete that failed left
- * behind. */
-static zarr_status left_behind(zarr_store *store, char *path, bool *yes, zarr_error *err)
-{
-    uint32_t kind = ZARR_NODE_NONE;
-    int32_t format = 0;
-    zarr_status st = ZARR_OK;
-
-    *yes = false;
-    ZR_TRY(zarr_store_list(store, path, ZARR_LIST_DIRECTORY, note_item, yes, err));
-    for (size_t i = strlen(path); *yes && i-- > 0;) {
-        if (path[i] != '/')
-            continue;
-        path[i] = '\0';
-        st = zarr_node_probe(store, path, &kind, &format, err);
-        path[i] = '/';
-        if (st != ZARR_OK)
-            goto out;
-        *yes = kind != ZARR_NODE_ARRAY;
-    }
-out:
-    return st;
-}
-
-zarr_status zarr_node_delete(zarr_store *store, const char *path, zarr_error *err)
-{
-    bool found = true;
-    const zarr_context *ctx = zr_store_context(store);
-    uint32_t kind = ZARR_NODE_NONE;
-    int32_t format = 0;
-    char *normal = NULL;
-    zarr_error e = {0};
-    zarr_status st = ZARR_OK;
-
-    ZR_TRY(zr_path_normal(&normal, ctx->alloc, path, &ctx->limits, err));
-    /* A broken node can be deleted; one that the store cannot tell about cannot. */
-    st = zarr_node_probe(store, normal, &kind, &format, &e);
-    if (st != ZARR_OK && format == 0) {
-        if (err)
-            *err = e;
-        goto out;
-    }
-    if (format == 0)
-        ZR_TRY(left_behind(store, normal, &found, err));
-    if (!found)
-        ZR_TRY(
-            zr_fail(err, ZARR_ERR_NOT_FOUND, "/%s: there is no array or group", normal));
-    st = zr_node_erase(store, normal, err);
-    if (st != ZARR_OK)
-        zr_path_prefix(err, st, normal);
-out:
-    zr_free(ctx->alloc, normal);
     return st;
 }

@@ -8,8 +8,6 @@
  */
 #include "node/spec_int.h"
 
-#include <string.h>
-
 static struct zr_json *named_codec(struct zr_json_doc *doc, const char *name,
                                    struct zr_json *config)
 {

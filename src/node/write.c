@@ -1,0 +1,80 @@
+/*
+ * node/write.c - one document of a node by its path and name: its text, written
+ * and erased. Thread class: plain functions.
+ */
+#include "node/node_int.h"
+
+#include <string.h>
+
+zarr_status zr_group_text(struct zr_str *out, int32_t format,
+                          const struct zr_json *attributes, const zarr_allocator *alloc,
+                          zarr_error *err)
+{
+    const struct zr_group_meta meta = {.format = format, .attributes = attributes};
+    struct zr_json *root = NULL;
+    struct zr_json_doc doc;
+    zarr_status st = ZARR_OK;
+
+    zr_json_doc_init(&doc, alloc);
+    ZR_TRY(zr_group_meta_write(&meta, &doc, &root, err));
+    zr_json_write(root, ZR_META_INDENT, out);
+    ZR_TRY(zr_str_status(out, err));
+out:
+    zr_json_doc_deinit(&doc);
+    return st;
+}
+
+zarr_status zr_attributes_parse(struct zr_json_doc *doc, const char *text,
+                                const zarr_limits *limits, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    if (!text)
+        return ZARR_OK;
+    st = zr_json_parse(doc, text, strlen(text), limits, err);
+    if (st == ZARR_ERR_CORRUPT)
+        st = zr_prefix(err, ZARR_ERR_INVALID, "the JSON text of the attributes");
+    else if (st == ZARR_OK && !zr_json_is(doc->root, ZR_JSON_OBJECT))
+        st = zr_fail(err, ZARR_ERR_INVALID, "attributes must be a JSON object, not a %s",
+                     zr_json_type_text(doc->root));
+    return st;
+}
+
+zarr_status zr_document_write(zarr_store *store, const char *path, const char *name,
+                              const struct zr_str *text, bool replace, zarr_error *err)
+{
+    struct zr_doc_source src;
+    struct zr_str key;
+    zarr_status st = ZARR_OK;
+
+    zr_str_init(&key, zr_store_context(store)->alloc);
+    zr_path_key(&key, path, name);
+    ZR_TRY(zr_str_status(&key, err));
+    src = zr_doc_source(store, zr_str_text(&key));
+    ZR_TRY(zr_doc_create(&src, zr_str_text(text), text->bytes, replace, err));
+out:
+    zr_str_deinit(&key);
+    return st;
+}
+
+zarr_status zr_document_erase(zarr_store *store, const char *path, const char *name,
+                              zarr_error *err)
+{
+    zarr_store_op op = {.verb = ZARR_STORE_ERASE};
+    zarr_error e = {0};
+    struct zr_str key;
+    zarr_status st = ZARR_OK;
+
+    zr_str_init(&key, zr_store_context(store)->alloc);
+    zr_path_key(&key, path, name);
+    ZR_TRY(zr_str_status(&key, err));
+    op.key = zr_str_text(&key);
+    st = zr_store_run_one(store, &op, &e);
+    if (st == ZARR_ERR_NOT_FOUND)
+        st = ZARR_OK;
+    else if (st != ZARR_OK && err)
+        *err = e;
+out:
+    zr_str_deinit(&key);
+    return st;
+}
