@@ -2,11 +2,11 @@
  * ctx/ctx.h - the door of the context: it owns allocator, limits, log, byte
  * budget, buffer pool, engine and registries, and holds the only table of
  * built-ins (ctx/builtin.c) and the loader of plug-ins (ctx/plugin.c). Nothing below this
- * room sees a context; node takes what it needs from the members. Thread class: shared.
- * Everything but `locked`, the registries, the plug-ins and their own locks is frozen
- * once zarr_context_create() returned; the registries are sealed by the first store that
- * opens. Before that only public look-ups and registering use them, under
- * `locked.mutex`; node comes behind the first store and needs none.
+ * room sees a context; rooms above take what they need from the members. Thread class:
+ * shared. Everything but `locked`, the registries, the plug-ins and their own locks is
+ * frozen once zarr_context_create() returned; the registries are sealed by the first
+ * store that opens. Before that only public look-ups and registering use them, under
+ * `locked.mutex`; node and the rooms above come behind the first store and need none.
  */
 #ifndef ZR_CTX_H
 #define ZR_CTX_H

@@ -4,7 +4,7 @@
  * is asked through its vtable. The regular grid's own vtable is here too, for
  * the registry: its object is this very struct.
  *
- * Not here: limits on chunk bytes (the node room knows the data type), and
+ * Not here: limits on chunk bytes (the room array knows the data type), and
  * canonical JSON of whole documents (meta).
  * Thread class: frozen.
  */

@@ -7,7 +7,7 @@
  * into one that cannot be opened.
  * Thread class: plain functions; changes may run from many threads.
  */
-#include "node/node_int.h"
+#include "node/node.h"
 
 #include <string.h>
 

@@ -7,7 +7,7 @@
  * rules as any other.
  * Thread class: frozen once parsed, counted.
  */
-#include "node/node_int.h"
+#include "node/node.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -8,7 +8,7 @@
  * keeps out only writers through the same handle: it cannot be given more.
  * Thread class: a document is solo; updates may run from many threads.
  */
-#include "node/node_int.h"
+#include "node/node.h"
 
 enum {
     DOC_READS = 8,   /* a document that grows while it is read */

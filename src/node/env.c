@@ -2,7 +2,7 @@
  * node/env.c - the parts of a context that parsing and writing metadata needs.
  * Thread class: plain function.
  */
-#include "node/node_int.h"
+#include "node/node.h"
 
 struct zr_meta_env zr_meta_env_of(const zarr_context *ctx, bool stored)
 {

@@ -8,7 +8,7 @@
  * so that a handle works in a child whenever the parent forked.
  * Thread class: shared.
  */
-#include "node/node_int.h"
+#include "node/node.h"
 
 #include <string.h>
 

@@ -6,7 +6,7 @@
  * a node is stricter: a name must not be one that a format reserves.
  * Thread class: plain functions.
  */
-#include "node/node_int.h"
+#include "node/node.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
  * node/write.c - one document of a node by its path and name: its text, written
  * and erased. Thread class: plain functions.
  */
-#include "node/node_int.h"
+#include "node/node.h"
 
 #include <string.h>
 

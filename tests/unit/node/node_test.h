@@ -1,8 +1,7 @@
 /*
- * unit/node/node_test.h - what the programs of this folder share: a context
- * with a counting allocator, a store in memory or in a fresh directory, and
- * short ways to make arrays and to write and read documents. world_close()
- * asserts that nothing leaked.
+ * unit/node/node_test.h - what the programs of node, array, group and tree share: a
+ * context with a counting allocator, a store in memory or in a fresh directory, and
+ * short ways to write and read documents. world_close() asserts that nothing leaked.
  */
 #ifndef ZR_NODE_TEST_H
 #define ZR_NODE_TEST_H
@@ -52,18 +51,6 @@ void put_text(struct world *w, const char *key, const char *text);
 /* In a static buffer; NULL: not found. */
 const char *get_text(struct world *w, const char *key);
 int n_keys(struct world *w, const char *prefix);
-
-/* 2-d int32 arrays of chunks 2 x 2, fill -1; format 2, 3, or 4: v3 with shards of 4 x 4.
- */
-zarr_array *make_array(struct world *w, const char *path, int kind, uint64_t rows,
-                       uint64_t cols);
-/* Writes row * 1000 + col everywhere. */
-void fill_array(zarr_array *a);
-/* Element of a 2-d int32 array. */
-int32_t read_at(zarr_array *a, uint64_t row, uint64_t col);
-/* Wrong cells where [0, rows) x [0, cols) should be as fill_array() wrote it and the rest
- * -1. */
-int count_wrong(zarr_array *a, uint64_t rows, uint64_t cols);
 
 extern zarr_error terr; /* of the last call in a macro below */
 #define assert_ok(call)                                                                  \

@@ -1,0 +1,283 @@
+/*
+ * array/chunks.c - an array's stored objects as they are: keys, encoded
+ * bytes in and out, lists. An object is what one key holds: a chunk, or a shard
+ * with many. Shards are looked into through their indexes (shards.c).
+ * Thread class: plain functions.
+ */
+#include "array/array_int.h"
+
+static zarr_status check_chunk(const struct zr_array_state *s, const uint64_t *chunk,
+                               zarr_error *err)
+{
+    for (int32_t d = 0; d < s->meta.ndim; d++) {
+        const uint64_t n = zr_grid_n_chunks(&s->meta.grid, d);
+
+        if (chunk[d] >= n)
+            return zr_fail(err, ZARR_ERR_INVALID,
+                           "dimension %" PRId32 ": chunk %" PRIu64
+                           " is not below %" PRIu64,
+                           d, chunk[d], n);
+    }
+    return ZARR_OK;
+}
+
+zarr_status zarr_array_chunk_extent(const zarr_array *array, const uint64_t *chunk,
+                                    uint64_t *origin, uint64_t *shape, zarr_error *err)
+{
+    struct zr_array_state *s = zr_array_state_get(array);
+    zarr_status st = check_chunk(s, chunk, err);
+
+    for (int32_t d = 0; st == ZARR_OK && d < s->meta.ndim; d++) {
+        uint64_t at = 0, size = 0;
+
+        zr_grid_extent(&s->meta.grid, d, chunk[d], &at, &size);
+        if (origin)
+            origin[d] = at;
+        if (shape)
+            shape[d] = size;
+    }
+    if (st != ZARR_OK)
+        zr_path_prefix(err, st, array->h.path);
+    zr_array_state_free(s);
+    return st;
+}
+
+void zarr_array_chunk_counts(const zarr_array *array, uint64_t *counts)
+{
+    struct zr_array_state *s = zr_array_state_get(array);
+
+    for (int32_t d = 0; d < s->meta.ndim; d++)
+        counts[d] = zr_grid_n_chunks(&s->meta.grid, d);
+    zr_array_state_free(s);
+}
+
+zarr_status zarr_array_chunk_locate(const zarr_array *array, const uint64_t *at,
+                                    uint64_t *chunk, zarr_error *err)
+{
+    struct zr_array_state *s = zr_array_state_get(array);
+    zarr_status st = ZARR_OK;
+
+    for (int32_t d = 0; st == ZARR_OK && d < s->meta.ndim; d++) {
+        if (at[d] >= s->meta.shape[d])
+            st = zr_fail(err, ZARR_ERR_INVALID,
+                         "dimension %" PRId32 ": element %" PRIu64
+                         " is not below %" PRIu64,
+                         d, at[d], s->meta.shape[d]);
+        else
+            chunk[d] = zr_grid_locate(&s->meta.grid, d, at[d]);
+    }
+    if (st != ZARR_OK)
+        zr_path_prefix(err, st, array->h.path);
+    zr_array_state_free(s);
+    return st;
+}
+
+void zarr_array_chunk_largest(const zarr_array *array, uint64_t *shape)
+{
+    struct zr_array_state *s = zr_array_state_get(array);
+
+    zr_grid_largest(&s->meta.grid, shape);
+    zr_array_state_free(s);
+}
+
+zarr_status zarr_array_select_blocks(const zarr_array *array, zarr_selection **out,
+                                     int32_t n_dims, const zarr_dim_selection *dims,
+                                     zarr_error *err)
+{
+    struct zr_array_state *s = zr_array_state_get(array);
+    zarr_status st = zr_grid_select_blocks(out, &s->meta.grid, n_dims, dims, err);
+
+    if (st != ZARR_OK)
+        zr_path_prefix(err, st, array->h.path);
+    zr_array_state_free(s);
+    return st;
+}
+
+/* Key of a chunk inside the grid; out is initialised here. */
+static zarr_status checked_key(const zarr_array *a, const uint64_t *chunk,
+                               struct zr_str *out, zarr_error *err)
+{
+    struct zr_array_state *s = zr_array_state_get(a);
+    zarr_status st = ZARR_OK;
+
+    zr_str_init(out, a->h.ctx->alloc);
+    ZR_TRY(check_chunk(s, chunk, err));
+    ZR_TRY(zr_array_key(a, s, chunk, out, err));
+out:
+    if (st != ZARR_OK)
+        zr_path_prefix(err, st, a->h.path);
+    zr_array_state_free(s);
+    return st;
+}
+
+zarr_status zarr_array_chunk_key(const zarr_array *array, const uint64_t *chunk,
+                                 char *text, size_t cap, size_t *text_bytes,
+                                 zarr_error *err)
+{
+    const struct zr_text_out to = {text, cap, text_bytes};
+    struct zr_str key;
+    zarr_status st = checked_key(array, chunk, &key, err);
+
+    if (st == ZARR_OK)
+        st = zr_text_give(zr_str_text(&key), key.bytes, &to);
+    zr_str_deinit(&key);
+    return st;
+}
+
+zarr_status zarr_array_chunk_read_encoded(zarr_array *array, const uint64_t *chunk,
+                                          void *data, uint64_t *bytes, zarr_error *err)
+{
+    const uint64_t room = *bytes;
+    uint64_t total = 0;
+    struct zr_str key;
+    zarr_status st = checked_key(array, chunk, &key, err);
+
+    if (st != ZARR_OK)
+        goto out;
+    ZR_TRY(zarr_store_get(array->chunk_store, zr_str_text(&key), 0, data, bytes, &total,
+                          err));
+    if (total > room) {
+        *bytes = total;
+        st =
+            zr_fail(err, ZARR_ERR_LIMIT, "%s: %" PRIu64 " bytes do not fit into %" PRIu64,
+                    zr_str_text(&key), total, room);
+    }
+out:
+    zr_str_deinit(&key);
+    return st;
+}
+
+zarr_status zarr_array_chunk_write_encoded(zarr_array *array, const uint64_t *chunk,
+                                           const void *data, uint64_t bytes,
+                                           zarr_error *err)
+{
+    struct zr_str key;
+    zarr_status st = checked_key(array, chunk, &key, err);
+
+    if (st == ZARR_OK)
+        st = zarr_store_put(array->chunk_store, zr_str_text(&key), data, bytes, err);
+    if (st == ZARR_OK)
+        zr_index_cache_drop(array->indexes, zr_str_text(&key));
+    zr_str_deinit(&key);
+    return st;
+}
+
+zarr_status zarr_array_chunk_erase(zarr_array *array, const uint64_t *chunk,
+                                   zarr_error *err)
+{
+    struct zr_str key;
+    zarr_status st = checked_key(array, chunk, &key, err);
+
+    if (st == ZARR_OK)
+        st = zarr_store_erase(array->chunk_store, zr_str_text(&key), err);
+    if (st == ZARR_OK)
+        zr_index_cache_drop(array->indexes, zr_str_text(&key));
+    zr_str_deinit(&key);
+    return st;
+}
+
+/* ---- lists -------------------------------------------------------------- */
+
+struct chunk_listing {
+    zarr_array *array;
+    struct zr_array_state *state; /* counted */
+    struct zr_stored stored;
+    struct zr_str key;
+    struct zr_io io;
+    uint32_t what;
+    zarr_chunk_list_fn fn;
+    void *user;
+    uint64_t chunk[ZARR_MAX_RANK];
+    bool stopped;
+};
+
+static void emit_object(struct chunk_listing *l, const uint64_t *row)
+{
+    const zarr_chunk_info info = {
+        .struct_size = sizeof info,
+        .ndim = l->stored.ndim,
+        .chunk = row,
+        .key = zr_str_text(&l->key),
+        .bytes = row[l->stored.ndim],
+    };
+
+    l->stopped = l->fn(l->user, &info) != 0;
+}
+
+static zarr_status emit_inner(void *arg, const struct zr_inner_chunk *inner,
+                              zarr_error *err)
+{
+    struct chunk_listing *l = arg;
+    const struct zr_array_state *s = l->state;
+    zarr_chunk_info info = {
+        .struct_size = sizeof info,
+        .ndim = s->meta.ndim,
+        .chunk = l->chunk,
+        .key = zr_str_text(&l->key),
+        .offset = inner->offset,
+        .bytes = inner->bytes,
+        .inner = 1,
+    };
+
+    ZR_UNUSED(err);
+    if (l->stopped)
+        return ZARR_OK;
+    for (int32_t d = 0; d < s->meta.ndim; d++) {
+        if (inner->origin[d] >= s->meta.shape[d])
+            return ZARR_OK; /* padding of an edge shard */
+        l->chunk[d] = inner->origin[d] / s->leaf_shape[d];
+    }
+    l->stopped = l->fn(l->user, &info) != 0;
+    return ZARR_OK;
+}
+
+static zarr_status list_chunks(struct chunk_listing *l, zarr_error *err)
+{
+    const bool inner = l->what == ZARR_CHUNKS_INNER && l->state->sharded;
+    zarr_error e = {0};
+    zarr_status st = ZARR_OK;
+
+    st = zr_stored_list(&l->stored, l->array, l->state, false, err);
+    if (st == ZARR_OK && inner)
+        st = zr_array_io(&l->io, l->array, l->state, ZARR_DEVICE_CPU, err);
+    if (st != ZARR_OK)
+        ZR_TRY(zr_path_prefix(err, st, l->array->h.path));
+    for (size_t i = 0; i < l->stored.n && !l->stopped; i++) {
+        const uint64_t *row = zr_stored_chunk(&l->stored, i);
+
+        ZR_TRY(zr_array_key(l->array, l->state, row, &l->key, err));
+        if (!inner) {
+            emit_object(l, row);
+            continue;
+        }
+        st =
+            zr_shard_walk(&l->io, l->state, row, zr_str_text(&l->key), emit_inner, l, &e);
+        if (st == ZARR_ERR_NOT_FOUND) /* erased meanwhile */
+            st = ZARR_OK;
+        if (st != ZARR_OK) {
+            if (err)
+                *err = e;
+            goto out;
+        }
+    }
+out:
+    return st;
+}
+
+zarr_status zarr_array_chunk_list(zarr_array *array, uint32_t what, zarr_chunk_list_fn fn,
+                                  void *user, zarr_error *err)
+{
+    struct chunk_listing l = {.array = array, .what = what, .fn = fn, .user = user};
+    zarr_status st = ZARR_OK;
+
+    l.state = zr_array_state_get(array);
+    zr_str_init(&l.key, array->h.ctx->alloc);
+    if (what > ZARR_CHUNKS_INNER)
+        st = zr_fail(err, ZARR_ERR_INVALID, "%" PRIu32 " is none of ZARR_CHUNKS_*", what);
+    else
+        st = list_chunks(&l, err);
+    zr_str_deinit(&l.key);
+    zr_stored_deinit(&l.stored);
+    zr_array_state_free(l.state);
+    return st;
+}

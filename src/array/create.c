@@ -1,0 +1,171 @@
+/*
+ * array/create.c - making arrays: the wish becomes a document, the document
+ * is judged by the parser that will read it, then written canonically: parents
+ * first, the array's own document last and only if nothing is there, with its
+ * attributes (v2) in one step under the key's lock.
+ * Thread class: plain functions; of several threads that make one array one
+ * wins, the others get EXISTS (or, with IF_MISSING, open it).
+ */
+#include "array/spec_int.h"
+
+struct array_making {
+    const zarr_context *ctx;
+    zarr_store *store, *chunk_store;
+    const char *path;
+    zarr_array_spec spec;
+    int32_t format;
+    struct zr_tree *tree, *attrs; /* counted */
+    struct zr_array_state *state; /* counted: as asked for, completed */
+    struct zr_str text;           /* of the document */
+};
+
+/* Parses the wish, completes it, and writes it as it will be stored. */
+static zarr_status make_document(struct array_making *m, zarr_error *err)
+{
+    struct zr_array_source src;
+    struct zr_json *root = NULL;
+    struct zr_json_doc doc;
+    zarr_status st = ZARR_OK;
+
+    zr_json_doc_init(&doc, m->ctx->alloc);
+    ZR_TRY(zr_tree_new(&m->tree, m->ctx->alloc, err));
+    ZR_TRY(zr_tree_new(&m->attrs, m->ctx->alloc, err));
+    ZR_TRY(zr_spec_document(m->tree, m->attrs, &m->format, m->ctx, &m->spec, err));
+    src = zr_array_source_of(m->format, m->tree, m->format == 2 ? m->attrs : NULL);
+    src.asked = true;
+    ZR_TRY(zr_array_state_new(&m->state, m->ctx, &src, err));
+    ZR_TRY(zr_array_meta_complete(&m->state->meta, err)); /* nobody else has it yet */
+    ZR_TRY(zr_array_meta_write(&m->state->meta, &doc, &root, err));
+    zr_json_write(root, ZR_META_INDENT, &m->text);
+    zr_json_settle(m->tree->json.root); /* the handle holds what the store will */
+    zr_json_settle(m->attrs->json.root);
+    ZR_TRY(zr_str_status(&m->text, err));
+out:
+    zr_json_doc_deinit(&doc);
+    return st;
+}
+
+static zarr_status erase_old(const struct array_making *m, zarr_error *err)
+{
+    bool is_node = false;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_node_may_go(m->store, m->path, &is_node, err));
+    if (!is_node && m->chunk_store != m->store)
+        ZR_TRY(zr_prefix_may_go(m->chunk_store, m->path, err));
+    ZR_TRY(zr_node_erase(m->store, m->path, err));
+    if (m->chunk_store != m->store)
+        ZR_TRY(zr_store_erase_prefix(m->chunk_store, m->path, err));
+out:
+    return st;
+}
+
+static zarr_status write_array(const struct array_making *m, zarr_error *err)
+{
+    const struct zr_new_node node = {.path = m->path,
+                                     .name = m->format == 3 ? ZR_DOC_V3 : ZR_DOC_ARRAY,
+                                     .text = &m->text,
+                                     .format = m->format,
+                                     .attrs = m->attrs->json.root};
+    zarr_status st = ZARR_OK;
+
+    if (m->spec.flags & ZARR_SPEC_OVERWRITE)
+        ZR_TRY(erase_old(m, err));
+    else
+        ZR_TRY(zr_node_must_be_new(m->store, m->path, err));
+    if (!(m->spec.flags & ZARR_SPEC_NO_PARENTS))
+        ZR_TRY(zr_parents_create(m->store, m->path, m->format, err));
+    ZR_TRY(zr_node_write(m->store, &node, err));
+out:
+    return st;
+}
+
+/* Equal but for attributes, which come and go. */
+static zarr_status is_what_was_asked(const struct array_making *m, const zarr_array *a,
+                                     zarr_error *err)
+{
+    struct zr_array_state *s = zr_array_state_get(a);
+    struct zr_json *have = NULL, *want = NULL;
+    struct zr_json_doc doc;
+    zarr_status st = ZARR_OK;
+
+    zr_json_doc_init(&doc, m->ctx->alloc);
+    ZR_TRY(zr_array_meta_write(&s->meta, &doc, &have, err));
+    ZR_TRY(zr_array_meta_write(&m->state->meta, &doc, &want, err));
+    zr_json_remove(have, "attributes");
+    zr_json_remove(want, "attributes");
+    if (!zr_json_equal(have, want))
+        st = zr_fail(err, ZARR_ERR_EXISTS,
+                     "/%s: there is an array with other metadata already", m->path);
+out:
+    zr_json_doc_deinit(&doc);
+    zr_array_state_free(s);
+    return st;
+}
+
+static zarr_status create_and_open(zarr_array **out, struct array_making *m,
+                                   const zarr_array_open_options *opts, zarr_error *err)
+{
+    zarr_error e = {0}, no_array = {0};
+    zarr_status st = ZARR_OK;
+
+    st = zr_path_check_new(m->path, m->format, &m->ctx->limits, &e);
+    if (st == ZARR_OK)
+        st = write_array(m, &e);
+    if (st == ZARR_ERR_EXISTS && m->spec.flags & ZARR_SPEC_IF_MISSING) {
+        st = zarr_array_open(out, m->store, m->path, opts, &no_array);
+        if (st == ZARR_OK)
+            ZR_TRY(is_what_was_asked(m, *out, err));
+        else if (st != ZARR_ERR_NOT_FOUND && err)
+            *err = no_array;
+        if (st != ZARR_ERR_NOT_FOUND)
+            goto out;
+        st = ZARR_ERR_EXISTS; /* something else is there: e says what */
+    }
+    if (st != ZARR_OK) {
+        zr_path_prefix(&e, st, m->path);
+        if (err)
+            *err = e;
+        goto out;
+    }
+    ZR_TRY(zarr_array_open(out, m->store, m->path, opts, err));
+out:
+    if (st != ZARR_OK) {
+        zarr_array_free(*out);
+        *out = NULL;
+    }
+    return st;
+}
+
+zarr_status zarr_array_create(zarr_array **out, zarr_store *store, const char *path,
+                              const zarr_array_spec *spec,
+                              const zarr_array_open_options *opts, zarr_error *err)
+{
+    struct array_making m = {.ctx = zr_store_context(store), .store = store};
+    zarr_array_open_options o;
+    char *normal = NULL;
+    zarr_status st = ZARR_OK;
+
+    *out = NULL;
+    zr_str_init(&m.text, m.ctx->alloc);
+    ZR_TRY(zr_array_options_read(&o, opts, err));
+    ZR_TRY(zr_path_normal(&normal, m.ctx->alloc, path, &m.ctx->limits, err));
+    m.path = normal;
+    m.chunk_store = o.chunk_store ? o.chunk_store : store;
+    st = zr_spec_read(&m.spec, spec, err);
+    if (st == ZARR_OK)
+        st = make_document(&m, err);
+    if (st != ZARR_OK) {
+        zr_path_prefix(err, st, normal);
+        goto out;
+    }
+    o.zarr_format = m.format;
+    ZR_TRY(create_and_open(out, &m, &o, err));
+out:
+    zr_array_state_free(m.state);
+    zr_tree_free(m.tree);
+    zr_tree_free(m.attrs);
+    zr_str_deinit(&m.text);
+    zr_free(m.ctx->alloc, normal);
+    return st;
+}

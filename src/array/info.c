@@ -1,0 +1,239 @@
+/*
+ * array/info.c - what an array is, without failing: plain getters. Shapes,
+ * names and fill value stand in one block (struct zr_array_facts) that a state
+ * brings along; once lent it belongs to the handle. Texts are made when first
+ * asked for; a NULL where one is promised means that there was no memory.
+ * Thread class: as the handle.
+ */
+#include "array/array_int.h"
+
+#include <string.h>
+
+/* ---- facts -------------------------------------------------------------- */
+
+static size_t name_bytes(const struct zr_array_meta *m)
+{
+    size_t n = 0;
+
+    for (int32_t d = 0; m->dimension_names && d < m->ndim; d++)
+        n += m->dimension_names[d] ? strlen(m->dimension_names[d]) + 1 : 0;
+    return n;
+}
+
+static void copy_names(struct zr_array_facts *f, const struct zr_array_meta *m,
+                       char *text)
+{
+    for (int32_t d = 0; d < m->ndim; d++) {
+        const char *name = m->dimension_names[d];
+        const size_t n = name ? strlen(name) + 1 : 0;
+
+        f->name[d] = NULL;
+        if (!name)
+            continue;
+        f->name[d] = memcpy(text, name, n);
+        text += n;
+    }
+}
+
+/* Bytes that a fill value of variable length points to. */
+static size_t fill_tail_bytes(const struct zr_array_meta *m)
+{
+    zarr_vlen item = {0};
+
+    if (m->fill_defined && zarr_dtype_variable(m->dtype))
+        memcpy(&item, m->fill, sizeof item);
+    return (size_t)item.bytes;
+}
+
+/* One block: the struct, three shapes, the names' pointers, fill value, the names, the
+ * bytes of a fill value that points to them. */
+zarr_status zr_array_facts_make(struct zr_array_facts **out,
+                                const struct zr_array_state *s, zarr_error *err)
+{
+    const struct zr_array_meta *m = &s->meta;
+    const size_t rank = (size_t)m->ndim, shape_bytes = rank * sizeof *m->shape;
+    const size_t fill_bytes =
+        m->fill_defined ? (size_t)zarr_dtype_item_bytes(m->dtype) : 0;
+    const size_t tail_bytes = fill_tail_bytes(m), names = name_bytes(m);
+    const size_t bytes = sizeof(struct zr_array_facts) + 3 * shape_bytes +
+                         rank * sizeof(char *) + fill_bytes + names + tail_bytes;
+    struct zr_array_facts *f = zr_calloc(s->alloc, 1, bytes);
+    uint64_t *numbers = NULL;
+    char *rest = NULL;
+
+    *out = f;
+    if (!f)
+        return zr_fail_memory(err, bytes);
+    numbers = (uint64_t *)(f + 1);
+    f->shape = memcpy(numbers, m->shape, shape_bytes);
+    if (m->grid.regular)
+        f->write_shape = memcpy(numbers + rank, m->grid.chunk_shape, shape_bytes);
+    if (m->grid.regular || s->sharded)
+        f->leaf_shape = memcpy(numbers + 2 * rank, s->leaf_shape, shape_bytes);
+    rest = (char *)(numbers + 3 * rank) + rank * sizeof(char *);
+    if (m->fill_defined)
+        f->fill = memcpy(rest, m->fill, fill_bytes);
+    if (tail_bytes) {
+        zarr_vlen item;
+
+        memcpy(&item, f->fill, sizeof item);
+        item.data = memcpy(rest + fill_bytes + names, item.data, tail_bytes);
+        memcpy(f->fill, &item, sizeof item);
+    }
+    if (m->dimension_names) {
+        f->name = (const char **)(numbers + 3 * rank);
+        copy_names(f, m, rest + fill_bytes);
+    }
+    return ZARR_OK;
+}
+
+const struct zr_array_facts *zr_array_facts_lend(const zarr_array *array)
+{
+    zarr_array *a =
+        (zarr_array *)(uintptr_t)array; /* the lock is no part of what is frozen */
+    struct zr_array_facts *f;
+
+    zr_mutex_lock(&a->h.mutex);
+    f = a->state->facts;
+    f->lent = true;
+    zr_mutex_unlock(&a->h.mutex);
+    return f;
+}
+
+const uint64_t *zarr_array_shape(const zarr_array *array)
+{
+    return zr_array_facts_lend(array)->shape;
+}
+
+const uint64_t *zarr_array_write_shape(const zarr_array *array)
+{
+    return zr_array_facts_lend(array)->write_shape;
+}
+
+const uint64_t *zarr_array_chunk_shape(const zarr_array *array)
+{
+    return zr_array_facts_lend(array)->leaf_shape;
+}
+
+const void *zarr_array_fill_value(const zarr_array *array)
+{
+    return zr_array_facts_lend(array)->fill;
+}
+
+const char *zarr_array_dimension_name(const zarr_array *array, int32_t dim)
+{
+    const struct zr_array_facts *f = zr_array_facts_lend(array);
+
+    if (!f->name || dim < 0 || dim >= zarr_array_ndim(array))
+        return NULL;
+    return f->name[dim];
+}
+
+/* ---- plain values ------------------------------------------------------- */
+
+int32_t zarr_array_zarr_format(const zarr_array *array)
+{
+    struct zr_array_state *s = zr_array_state_get(array);
+    const int32_t format = s->meta.format;
+
+    zr_array_state_free(s);
+    return format;
+}
+
+int32_t zarr_array_ndim(const zarr_array *array)
+{
+    struct zr_array_state *s = zr_array_state_get(array);
+    const int32_t ndim = s->meta.ndim;
+
+    zr_array_state_free(s);
+    return ndim;
+}
+
+const zarr_dtype *zarr_array_dtype(const zarr_array *array)
+{
+    struct zr_array_state *s = zr_array_state_get(array);
+    const zarr_dtype *dtype = s->meta.dtype; /* the context's */
+
+    zr_array_state_free(s);
+    return dtype;
+}
+
+const char *zarr_array_path(const zarr_array *array)
+{
+    return array->h.path;
+}
+
+zarr_store *zarr_array_store(const zarr_array *array)
+{
+    return array->h.store;
+}
+
+zarr_store *zarr_array_chunk_store(const zarr_array *array)
+{
+    return array->chunk_store;
+}
+
+/* ---- texts -------------------------------------------------------------- */
+
+typedef zarr_status (*meta_writer)(const struct zr_array_meta *m, struct zr_json_doc *doc,
+                                   struct zr_json **out, zarr_error *err);
+
+static const char *written_text(struct zr_handle *h, const char **slot,
+                                const struct zr_array_meta *m, meta_writer write,
+                                unsigned indent)
+{
+    const char *there = zr_handle_text(h, slot);
+    struct zr_json *root = NULL;
+    struct zr_json_doc doc;
+
+    if (there)
+        return there;
+    zr_json_doc_init(&doc, h->ctx->alloc);
+    if (write(m, &doc, &root, NULL) == ZARR_OK)
+        there = zr_handle_keep_json(h, slot, root, indent);
+    zr_json_doc_deinit(&doc);
+    return there;
+}
+
+const char *zarr_array_metadata(const zarr_array *array)
+{
+    struct zr_handle *h = (struct zr_handle *)(uintptr_t)&array->h;
+    struct zr_array_state *s = zr_array_state_get(array);
+    const char *text =
+        written_text(h, &s->document, &s->meta, zr_array_meta_write, ZR_META_INDENT);
+
+    zr_array_state_free(s);
+    return text;
+}
+
+const char *zarr_array_codecs(const zarr_array *array)
+{
+    struct zr_handle *h = (struct zr_handle *)(uintptr_t)&array->h;
+    struct zr_array_state *s = zr_array_state_get(array);
+    const char *text = written_text(h, &s->codecs, &s->meta, zr_array_meta_codecs, 0);
+
+    zr_array_state_free(s);
+    return text;
+}
+
+const char *zarr_array_chunk_grid(const zarr_array *array)
+{
+    struct zr_handle *h = (struct zr_handle *)(uintptr_t)&array->h;
+    struct zr_array_state *s = zr_array_state_get(array);
+    const char *text = written_text(h, &s->grid, &s->meta, zr_array_meta_grid, 0);
+
+    zr_array_state_free(s);
+    return text;
+}
+
+const char *zarr_array_attributes(const zarr_array *array)
+{
+    struct zr_handle *h = (struct zr_handle *)(uintptr_t)&array->h;
+    struct zr_array_state *s = zr_array_state_get(array);
+    const char *text = zr_handle_text(h, &s->attributes);
+
+    if (!text)
+        text = zr_handle_keep_json(h, &s->attributes, s->meta.attributes, ZR_META_INDENT);
+    zr_array_state_free(s);
+    return text;
+}

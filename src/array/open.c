@@ -1,0 +1,212 @@
+/*
+ * array/open.c - opening arrays: one GET for a v3 array (zarr.json), two
+ * for a v2 one (.zarray, .zattrs) behind the miss of the first; through
+ * consolidated metadata none. Nothing is asked that the documents do not say,
+ * and nothing is prepared that a first read may not need: layouts come later.
+ * Thread class: handles are frozen, but for the state pointer (state.c).
+ */
+#include "array/array_int.h"
+
+#include <string.h>
+
+enum {
+    ARRAY_INDEX_CACHE_MAX = 64 << 20,
+    ARRAY_INDEX_CACHE_PART = 16 /* of the byte budget */
+};
+
+static zarr_status check_choice(uint32_t value, uint32_t most, const char *name,
+                                zarr_error *err)
+{
+    if (value > most)
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "array options: %s %" PRIu32 " is none of its values", name,
+                       value);
+    return ZARR_OK;
+}
+
+zarr_status zr_array_options_read(zarr_array_open_options *o,
+                                  const zarr_array_open_options *opts, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_struct_read(o, sizeof *o, 2 * sizeof(uint32_t), opts, ZR_TAIL_REFUSE,
+                          "zarr_array_open_options", err));
+    if (o->flags)
+        ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                       "array options: unknown flags 0x%" PRIx32, o->flags));
+    if (o->zarr_format != 0 && o->zarr_format != 2 && o->zarr_format != 3)
+        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
+                       "zarr_format %" PRId32 " is neither 2 nor 3", o->zarr_format));
+    ZR_TRY(check_choice(o->consolidated, ZARR_CONSOLIDATED_NEVER, "consolidated", err));
+    ZR_TRY(check_choice(o->empty_chunks, ZARR_EMPTY_CHUNKS_WRITE, "empty_chunks", err));
+    ZR_TRY(check_choice(o->missing_chunks, ZARR_MISSING_ERROR, "missing_chunks", err));
+out:
+    return st;
+}
+
+static void array_destroy(zarr_array *a)
+{
+    const zarr_allocator copy = a->h.ctx->allocator_copy;
+    const zarr_allocator *alloc = a->h.ctx->alloc ? &copy : NULL;
+
+    zr_index_cache_free(a->indexes);
+    zr_array_state_free(a->state);
+    zarr_store_free(a->chunk_store);
+    zr_free(alloc, a->codec_preference);
+    zr_handle_deinit(&a->h);
+    zr_free(alloc, a);
+}
+
+zarr_status zr_array_new(zarr_array **out, zarr_store *store, char *path,
+                         const zarr_array_open_options *o, zarr_error *err)
+{
+    const zarr_context *ctx = zr_store_context(store);
+    zarr_array *a = zr_calloc(ctx->alloc, 1, sizeof *a);
+    zarr_status st = ZARR_OK;
+
+    if (!a) {
+        zr_free(ctx->alloc, path);
+        return zr_fail_memory(err, sizeof *a);
+    }
+    zr_handle_init(&a->h, store, path);
+    a->chunk_store = zarr_store_ref(o->chunk_store ? o->chunk_store : store);
+    a->device_type = o->device_type ? o->device_type : ZARR_DEVICE_CPU;
+    a->device_id = o->device_id;
+    a->empty_chunks = o->empty_chunks ? o->empty_chunks : ZARR_EMPTY_CHUNKS_SKIP;
+    a->missing_chunks = o->missing_chunks ? o->missing_chunks : ZARR_MISSING_FILL;
+    ZR_TRY(zr_ctx_pipeline(ctx, o->pipeline, &a->pipeline, err));
+    if (o->codec_preference) {
+        a->codec_preference = zr_strdup(ctx->alloc, o->codec_preference);
+        if (!a->codec_preference)
+            ZR_TRY(zr_fail_memory(err, strlen(o->codec_preference)));
+    }
+    *out = a; /* moved */
+    a = NULL;
+out:
+    if (a)
+        array_destroy(a);
+    return st;
+}
+
+zarr_status zr_array_load(struct zr_array_state **out, const zarr_array *a,
+                          int32_t format, zarr_error *err)
+{
+    struct zr_find where = {.store = a->h.store, .path = a->h.path, .format = format};
+    struct zr_array_source src = {0};
+    struct zr_tree *attrs = NULL;
+    struct zr_found found;
+    zarr_status st = ZARR_OK;
+
+    *out = NULL;
+    zr_found_init(&found, a->h.ctx->alloc);
+    st = zr_node_find(&found, &where, err);
+    if (st == ZARR_ERR_NOT_FOUND)
+        zr_fail(err, st, "there is no array");
+    if (st != ZARR_OK)
+        goto out;
+    if (found.kind != ZARR_NODE_ARRAY)
+        ZR_TRY(zr_fail(err, ZARR_ERR_NOT_FOUND, "there is no array but a group"));
+    if (found.format == 2)
+        ZR_TRY(zr_attrs_read(&attrs, a->h.store, a->h.path, err));
+    src = zr_array_source_of(found.format, found.tree, attrs);
+    ZR_TRY(zr_array_state_new(out, a->h.ctx, &src, err));
+    if (found.format == 3 && format == 0)
+        zr_warn_hidden(a->h.store, a->h.path);
+out:
+    zr_tree_free(attrs);
+    zr_found_deinit(&found);
+    return st;
+}
+
+zarr_status zr_array_adopt(zarr_array *a, struct zr_array_state *s, zarr_error *err)
+{
+    const uint64_t part = a->h.ctx->budget.total / ARRAY_INDEX_CACHE_PART;
+    zarr_status st = ZARR_OK;
+
+    a->state = s; /* freed with the handle from here on */
+    ZR_TRY(zr_separator_probe(a, s, err));
+    if (s->sharded)
+        ZR_TRY(zr_index_cache_create(&a->indexes, a->h.ctx->alloc,
+                                     ZR_MIN(part, (uint64_t)ARRAY_INDEX_CACHE_MAX), err));
+out:
+    return st;
+}
+
+zarr_status zarr_array_open(zarr_array **out, zarr_store *store, const char *path,
+                            const zarr_array_open_options *opts, zarr_error *err)
+{
+    const zarr_context *ctx = zr_store_context(store);
+    struct zr_array_state *state = NULL;
+    zarr_array_open_options o;
+    zarr_array *a = NULL;
+    char *normal = NULL;
+    zarr_status st = ZARR_OK;
+
+    *out = NULL;
+    ZR_TRY(zr_array_options_read(&o, opts, err));
+    ZR_TRY(zr_path_normal(&normal, ctx->alloc, path, &ctx->limits, err));
+    ZR_TRY(zr_array_new(&a, store, normal, &o, err));
+    st = zr_array_load(&state, a, o.zarr_format, err);
+    if (st == ZARR_OK)
+        st = zr_array_adopt(a, state, err);
+    if (st != ZARR_OK) {
+        zr_path_prefix(err, st, a->h.path);
+        goto out;
+    }
+    *out = a; /* moved */
+    a = NULL;
+out:
+    zarr_array_free(a);
+    return st;
+}
+
+zarr_array *zarr_array_ref(zarr_array *array)
+{
+    atomic_fetch_add_explicit(&array->h.refs, 1, memory_order_relaxed);
+    return array;
+}
+
+void zarr_array_free(zarr_array *array)
+{
+    if (array && atomic_fetch_sub_explicit(&array->h.refs, 1, memory_order_acq_rel) == 1)
+        array_destroy(array);
+}
+
+enum {
+    REFRESH_TRIES = 16
+};
+
+/* What was read may be older than what another thread has put in the handle meanwhile:
+ * then it is read again. Where that never ends, a state as new as this call is there. */
+zarr_status zarr_array_refresh(zarr_array *array, int *changed, zarr_error *err)
+{
+    struct zr_array_state *first = zr_array_state_get(array), *after = NULL;
+    struct zr_array_state *before = zr_array_state_ref(first);
+    bool done = false;
+    zarr_status st = ZARR_OK;
+
+    for (int i = 0; i < REFRESH_TRIES && !done; i++) {
+        zr_array_state_free(after);
+        zr_array_state_free(before);
+        before = zr_array_state_get(array);
+        st = zr_array_load(&after, array, before->meta.format, err);
+        if (st == ZARR_OK)
+            st = zr_separator_probe(array, after, err);
+        if (st != ZARR_OK) {
+            zr_path_prefix(err, st, array->h.path);
+            goto out;
+        }
+        zr_array_state_ref(after); /* the handle's */
+        done = zr_array_state_exchange(array, before, after);
+        if (!done)
+            zr_array_state_free(after);
+    }
+    if (changed)
+        *changed = !zr_json_equal(first->root, after->root) ||
+                   !zr_json_equal(first->attrs, after->attrs);
+out:
+    zr_array_state_free(after);
+    zr_array_state_free(before);
+    zr_array_state_free(first);
+    return st;
+}

@@ -1,0 +1,244 @@
+/*
+ * array/shape.c - publishing another shape: the one edit of an array's
+ * document behind resize and append. The document is read again under its
+ * lock, so that whatever else changed in it stays; only "shape" is replaced,
+ * and the result is parsed before it is written.
+ * Thread class: changes may run from many threads.
+ */
+#include "array/array_int.h"
+
+/* A chunk's length may be 0 where the array's is: not any more when it grows. */
+static void set_chunks(const struct zr_grid *grid, struct zr_json *list,
+                       struct zr_json_doc *json)
+{
+    struct zr_json *v = zr_json_is(list, ZR_JSON_ARRAY) ? list->u.kids.first : NULL;
+    uint64_t length = 0;
+
+    for (int32_t d = 0; v && d < grid->ndim; d++, v = v->next) {
+        const struct zr_json *one = NULL;
+
+        if (!zr_json_u64(v, &length) || length != 0)
+            continue;
+        one = zr_json_new_u64(json, grid->chunk_shape[d]);
+        if (one)
+            v->u.text = one->u.text;
+    }
+}
+
+/* Grids of several edges may need more of them for a larger shape. */
+static zarr_status set_grid(const struct zr_grid *grid, const struct zr_shape_change *c,
+                            struct zr_json_doc *json, zarr_error *err)
+{
+    const zarr_limits *limits = &c->array->h.ctx->limits;
+    struct zr_json *v = zr_json_get(json->root, "chunk_grid");
+    struct zr_json_doc config;
+    struct zr_str text;
+    zarr_status st = ZARR_OK;
+
+    if (grid->regular)
+        set_chunks(grid,
+                   c->before->meta.format == 2
+                       ? zr_json_get(json->root, "chunks")
+                       : zr_json_get(zr_json_get(v, "configuration"), "chunk_shape"),
+                   json);
+    if (!grid->vt || !grid->vt->resize || !zr_json_is(v, ZR_JSON_OBJECT))
+        return ZARR_OK;
+    zr_str_init(&text, c->array->h.ctx->alloc);
+    zr_json_doc_init(&config, c->array->h.ctx->alloc);
+    ZR_TRY(zr_grid_resized(grid, c->shape, &text, err));
+    ZR_TRY(zr_json_parse(&config, zr_str_text(&text), text.bytes, limits, err));
+    zr_json_set(json, v, "configuration", zr_json_copy(json, config.root));
+out:
+    zr_json_doc_deinit(&config);
+    zr_str_deinit(&text);
+    return st;
+}
+
+static uint64_t largest_bytes(const struct zr_grid *grid, const zarr_dtype *dtype)
+{
+    uint64_t shape[ZARR_MAX_RANK], bytes = 0;
+
+    zr_grid_largest(grid, shape);
+    return zr_product_u64(shape, (size_t)grid->ndim, &bytes) &&
+                   zr_mul_u64(bytes, zarr_dtype_item_bytes(dtype), &bytes)
+               ? bytes
+               : UINT64_MAX;
+}
+
+/* One more edge may be all that was added: a chunk that nobody could read. Those that
+ * were as large before stay. */
+static zarr_status check_largest(const struct zr_shape_change *c,
+                                 const struct zr_grid *before,
+                                 const struct zr_array_meta *now, zarr_error *err)
+{
+    const uint64_t most = c->array->h.ctx->limits.chunk_bytes;
+    const struct zr_chain *chain = now->chain;
+    uint64_t bytes = 0;
+
+    if (now->grid.regular || (chain->codec[chain->a2b].structure.shard &&
+                              chain->a2b + 1 == chain->n && !zr_chain_whole_shard(chain)))
+        return ZARR_OK;
+    bytes = largest_bytes(&now->grid, now->dtype);
+    if (bytes <= most || bytes <= largest_bytes(before, now->dtype))
+        return ZARR_OK;
+    return zr_fail(err, ZARR_ERR_LIMIT,
+                   "this shape needs a chunk of %" PRIu64
+                   " bytes (limit chunk_bytes is %" PRIu64 ")",
+                   bytes, most);
+}
+
+/* The state that the changed document in tree (v2: of .zarray) describes; changes tree,
+ * whose grid is given. */
+static zarr_status state_of_shape(struct zr_array_state **out,
+                                  const struct zr_shape_change *c, struct zr_tree *tree,
+                                  const struct zr_grid *grid, zarr_error *err)
+{
+    const struct zr_array_state *before = c->before;
+    struct zr_array_source src = zr_array_source_of(before->meta.format, tree, NULL);
+    struct zr_json_doc *json = &tree->json;
+    struct zr_json *shape = zr_json_new(json, ZR_JSON_ARRAY);
+    struct zr_array_state *s = NULL;
+    zarr_status st = ZARR_OK;
+
+    *out = NULL;
+    for (int32_t d = 0; d < before->meta.ndim; d++)
+        zr_json_append(json, shape, zr_json_new_u64(json, c->shape[d]));
+    ZR_TRY(set_grid(grid, c, json, err));
+    zr_json_set(json, json->root, "shape", shape);
+    if (!zr_json_ok(json))
+        return zr_fail_memory(err, json->arena.used_bytes);
+    if (before->meta.format == 2) {
+        src.attrs_tree = before->attrs_tree;
+        src.attrs = before->attrs;
+        if (!src.attrs_tree && src.attrs) /* they lie in consolidated metadata */
+            src.attrs_tree = before->tree;
+    }
+    st = zr_array_state_new(&s, c->array->h.ctx, &src, err);
+    if (st == ZARR_ERR_CORRUPT) { /* stored it was fine: the shape is the caller's */
+        st = ZARR_ERR_INVALID;
+        if (err)
+            err->code = st;
+    }
+    ZR_TRY(st);
+    ZR_TRY(zr_grid_keeps(grid, &s->meta.grid, err));
+    ZR_TRY(check_largest(c, grid, &s->meta, err));
+    ZR_TRY(zr_separator_inherit(c->array, before, s, err));
+    *out = s; /* moved */
+    s = NULL;
+out:
+    zr_array_state_free(s);
+    return st;
+}
+
+zarr_status zr_shape_derive(struct zr_array_state **out,
+                            const struct zr_shape_change *change, zarr_error *err)
+{
+    struct zr_tree *tree = NULL;
+    zarr_status st = ZARR_OK;
+
+    *out = NULL;
+    ZR_TRY(zr_tree_new(&tree, change->array->h.ctx->alloc, err));
+    tree->json.root = zr_json_copy(&tree->json, change->before->root);
+    if (!zr_json_ok(&tree->json))
+        ZR_TRY(zr_fail_memory(err, tree->json.arena.used_bytes));
+    ZR_TRY(state_of_shape(out, change, tree, &change->before->meta.grid, err));
+out:
+    zr_tree_free(tree);
+    return st;
+}
+
+struct shape_publishing {
+    const struct zr_shape_change *change;
+    struct zr_array_state *old, *after; /* of the stored document */
+    bool give_up;
+};
+
+/* Somebody else may have resized the array, or put another in its place. */
+static zarr_status check_base_shape(struct shape_publishing *p, struct zr_tree *tree,
+                                    zarr_error *err)
+{
+    const struct zr_shape_change *c = p->change;
+    struct zr_array_source src = zr_array_source_of(c->before->meta.format, tree, NULL);
+    struct zr_array_state *now = NULL;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_array_state_new(&now, c->array->h.ctx, &src, err));
+    ZR_TRY(zr_separator_inherit(c->array, c->before, now, err));
+    if (now->meta.ndim != c->before->meta.ndim)
+        st = zr_fail(err, ZARR_ERR_CONFLICT, "the array has another rank now");
+    for (int32_t d = 0; st == ZARR_OK && c->same_base && d < now->meta.ndim; d++)
+        if (now->meta.shape[d] != c->before->meta.shape[d])
+            st =
+                zr_fail(err, ZARR_ERR_CONFLICT, "the array was resized by somebody else");
+    if (st == ZARR_OK) {
+        p->old = now; /* moved */
+        now = NULL;
+    }
+out:
+    if (st == ZARR_ERR_CONFLICT)
+        p->give_up = true;
+    zr_array_state_free(now);
+    return st;
+}
+
+static zarr_status edit_shape(void *arg, const struct zr_doc *old, struct zr_str *text,
+                              zarr_error *err)
+{
+    struct shape_publishing *p = arg;
+    const zarr_context *ctx = p->change->array->h.ctx;
+    struct zr_tree *tree = NULL;
+    zarr_status st = ZARR_OK;
+
+    zr_array_state_free(p->old); /* of a turn that met a conflict */
+    zr_array_state_free(p->after);
+    p->old = p->after = NULL;
+    ZR_TRY(zr_tree_new(&tree, ctx->alloc, err));
+    ZR_TRY(zr_doc_parse(&tree->json, old, &ctx->limits, err));
+    ZR_TRY(check_base_shape(p, tree, err));
+    ZR_TRY(state_of_shape(&p->after, p->change, tree, &p->old->meta.grid, err));
+    zr_json_settle(tree->json.root); /* the handle holds what the store does */
+    zr_json_write(tree->json.root, ZR_META_INDENT, text);
+out:
+    zr_tree_free(tree);
+    return st;
+}
+
+static zarr_status commit_shape(void *arg, zarr_error *err)
+{
+    const struct shape_publishing *p = arg;
+
+    return zr_array_state_commit(p->change->array, p->change->held, p->after,
+                                 ZR_STATE_ARRAY, err);
+}
+
+zarr_status zr_shape_publish(struct zr_array_state **out,
+                             const struct zr_shape_change *change, zarr_error *err)
+{
+    const zarr_array *a = change->array;
+    struct shape_publishing p = {.change = change};
+    const struct zr_doc_edit edit = {
+        .fn = edit_shape, .arg = &p, .give_up = &p.give_up, .commit = commit_shape};
+    struct zr_doc_source src;
+    struct zr_str key;
+    zarr_status st = ZARR_OK;
+
+    zr_str_init(&key, a->h.ctx->alloc);
+    zr_path_key(&key, a->h.path,
+                change->before->meta.format == 3 ? ZR_DOC_V3 : ZR_DOC_ARRAY);
+    ZR_TRY(zr_str_status(&key, err));
+    src = zr_doc_source(a->h.store, zr_str_text(&key));
+    ZR_TRY(zr_doc_update(&src, &edit, err));
+    if (out) {
+        *out = p.after; /* moved */
+        p.after = NULL;
+    }
+    if (change->old) {
+        *change->old = p.old; /* moved */
+        p.old = NULL;
+    }
+out:
+    zr_array_state_free(p.old);
+    zr_array_state_free(p.after);
+    zr_str_deinit(&key);
+    return st;
+}

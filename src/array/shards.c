@@ -1,0 +1,117 @@
+/*
+ * array/shards.c - the inner chunks of one stored shard, innermost level
+ * first to last, through shards inside shards. No recursion: one opened shard
+ * per level on a stack as deep as the array's levels, which the limit
+ * shard_depth bounds. Missing inner chunks are passed over.
+ * Thread class: plain function.
+ */
+#include "array/array_int.h"
+
+struct shard_frame {
+    struct zr_shard *shard;         /* counted */
+    uint64_t next;                  /* entry */
+    uint64_t origin[ZARR_MAX_RANK]; /* of the shard, in elements of the array */
+};
+
+struct shard_walk {
+    const struct zr_io *io;
+    const char *key;
+    const struct zr_level *outermost; /* of this very shard */
+    struct shard_frame *frame;        /* one a level but the last */
+    uint32_t n;
+};
+
+/* Where entry i of this frame's shard begins, in array order of dimensions. */
+static void entry_origin(const struct shard_walk *w, const struct shard_frame *f,
+                         uint64_t i, uint64_t *origin)
+{
+    const struct zr_level *level = w->io->layout->level;
+    const struct zr_level *outer = w->n == 1 ? w->outermost : &level[w->n - 1];
+    const struct zr_level *inner = &level[w->n];
+
+    for (int32_t d = outer->ndim - 1; d >= 0; d--) {
+        const int32_t to = inner->to_array[d];
+
+        origin[to] = f->origin[to] + i % outer->n_inner[d] * outer->inner_shape[d];
+        i /= outer->n_inner[d];
+    }
+}
+
+static bool is_missing(const struct zr_shard_index *x, uint64_t i)
+{
+    return x->missing || (x->entry[2 * i] == ZR_INDEX_MISSING &&
+                          x->entry[2 * i + 1] == ZR_INDEX_MISSING);
+}
+
+static zarr_status step_into(struct shard_walk *w, uint64_t entry, zarr_error *err)
+{
+    struct shard_frame *from = &w->frame[w->n - 1], *to = &w->frame[w->n];
+    zarr_status st = ZARR_OK;
+
+    entry_origin(w, from, entry, to->origin);
+    ZR_TRY(zr_shard_open_inner(w->io, from->shard, entry, w->n, &to->shard, err));
+    to->next = 0;
+    w->n++;
+out:
+    return st;
+}
+
+static zarr_status walk_entries_of_shard(struct shard_walk *w, zr_inner_fn fn, void *arg,
+                                         zarr_error *err)
+{
+    const uint32_t last = w->io->layout->n_levels - 1;
+    zarr_status st = ZARR_OK;
+
+    while (w->n > 0) {
+        struct shard_frame *f = &w->frame[w->n - 1];
+        const struct zr_shard_index *x = f->shard->index;
+        struct zr_inner_chunk inner = {.shard = f->shard, .offset = UINT64_MAX};
+
+        if (x->missing || f->next == x->n) {
+            zr_shard_free(f->shard);
+            f->shard = NULL;
+            w->n--;
+            continue;
+        }
+        inner.entry = f->next++;
+        if (is_missing(x, inner.entry))
+            continue;
+        if (w->n < last) {
+            ZR_TRY(step_into(w, inner.entry, err));
+            continue;
+        }
+        entry_origin(w, f, inner.entry, inner.origin);
+        if (!f->shard->buffer.handle)
+            inner.offset = f->shard->base + x->entry[2 * inner.entry];
+        inner.bytes = x->entry[2 * inner.entry + 1];
+        ZR_TRY(fn(arg, &inner, err));
+    }
+out:
+    return st;
+}
+
+zarr_status zr_shard_walk(const struct zr_io *io, const struct zr_array_state *s,
+                          const uint64_t *chunk, const char *key, zr_inner_fn fn,
+                          void *arg, zarr_error *err)
+{
+    const uint32_t levels = io->layout->n_levels;
+    struct shard_walk w = {.io = io, .key = key};
+    uint64_t shape[ZARR_MAX_RANK];
+    zarr_status st = ZARR_OK;
+
+    w.frame = zr_calloc(s->alloc, levels, sizeof *w.frame);
+    if (!w.frame)
+        return zr_fail_memory(err, levels * sizeof *w.frame);
+    for (int32_t d = 0; d < s->meta.ndim; d++)
+        zr_grid_extent(&s->meta.grid, d, chunk[d], &w.frame[0].origin[d], &shape[d]);
+    ZR_TRY(zr_layout_outer(io->layout, shape, &w.outermost, err));
+    ZR_TRY(zr_shard_open_object(io, w.outermost, key, &w.frame[0].shard, err));
+    w.n = 1;
+    ZR_TRY(walk_entries_of_shard(&w, fn, arg, err));
+out:
+    for (uint32_t i = 0; i < levels; i++)
+        zr_shard_free(w.frame[i].shard);
+    zr_level_give(w.outermost);
+    zr_free(s->alloc, w.frame);
+    return st;
+}

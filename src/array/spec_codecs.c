@@ -1,0 +1,252 @@
+/*
+ * array/spec_codecs.c - the codecs of a new array, as its document will list
+ * them: the default, or the caller's JSON with what it leaves out put in place:
+ * `bytes` where no codec turns elements into bytes, a transpose in front for
+ * order F, and a shard around it all with an index of its own. Whether the
+ * result makes sense is for meta and codec to say.
+ * Thread class: plain functions.
+ */
+#include "array/spec_int.h"
+
+static struct zr_json *named_codec(struct zr_json_doc *doc, const char *name,
+                                   struct zr_json *config)
+{
+    struct zr_json *codec = zr_json_new(doc, ZR_JSON_OBJECT);
+
+    zr_json_set(doc, codec, "name", zr_json_new_text(doc, name));
+    if (config)
+        zr_json_set(doc, codec, "configuration", config);
+    return codec;
+}
+
+static struct zr_json *endian_codec(struct zr_json_doc *doc, const char *endian)
+{
+    struct zr_json *config = zr_json_new(doc, ZR_JSON_OBJECT);
+
+    zr_json_set(doc, config, "endian", zr_json_new_text(doc, endian));
+    return named_codec(doc, "bytes", config);
+}
+
+static struct zr_json *type_codec(const struct zr_spec_codecs *c, const zarr_dtype *dtype)
+{
+    const char *name = zarr_dtype_codec(dtype);
+
+    return zr_streq(name, "bytes") ? endian_codec(c->doc, c->endian)
+                                   : named_codec(c->doc, name, NULL);
+}
+
+/* Inside out: each level of an optional type has a codec of its own. */
+static struct zr_json *optional_codec(const struct zr_spec_codecs *c,
+                                      const zarr_dtype *dtype)
+{
+    const zarr_dtype *value = dtype, *outer = NULL;
+    struct zr_json *codec = NULL;
+
+    while (zarr_dtype_underlying(value))
+        value = zarr_dtype_underlying(value);
+    for (codec = type_codec(c, value); value != dtype; value = outer) {
+        struct zr_json *config = zr_json_new(c->doc, ZR_JSON_OBJECT);
+        struct zr_json *mask = zr_json_new(c->doc, ZR_JSON_ARRAY);
+        struct zr_json *data = zr_json_new(c->doc, ZR_JSON_ARRAY);
+
+        for (outer = dtype; zarr_dtype_underlying(outer) != value;)
+            outer = zarr_dtype_underlying(outer);
+        zr_json_append(c->doc, mask, named_codec(c->doc, "packbits", NULL));
+        zr_json_append(c->doc, data, codec);
+        zr_json_set(c->doc, config, "mask_codecs", mask);
+        zr_json_set(c->doc, config, "data_codecs", data);
+        codec = named_codec(c->doc, zarr_dtype_codec(outer), config);
+    }
+    return codec;
+}
+
+static struct zr_json *bytes_codec(const struct zr_spec_codecs *c)
+{
+    return zarr_dtype_underlying(c->dtype) ? optional_codec(c, c->dtype)
+                                           : type_codec(c, c->dtype);
+}
+
+static struct zr_json *zstd_codec(struct zr_json_doc *doc)
+{
+    struct zr_json *config = zr_json_new(doc, ZR_JSON_OBJECT);
+
+    zr_json_set(doc, config, "level", zr_json_new_u64(doc, 0));
+    zr_json_set(doc, config, "checksum", zr_json_new_bool(doc, false));
+    return named_codec(doc, "zstd", config);
+}
+
+/* Dimensions reversed: column-major chunks. */
+static struct zr_json *transpose_codec(struct zr_json_doc *doc, int32_t ndim)
+{
+    struct zr_json *config = zr_json_new(doc, ZR_JSON_OBJECT);
+    struct zr_json *order = zr_json_new(doc, ZR_JSON_ARRAY);
+
+    for (int32_t d = ndim - 1; d >= 0; d--)
+        zr_json_append(doc, order, zr_json_new_u64(doc, (uint64_t)d));
+    zr_json_set(doc, config, "order", order);
+    return named_codec(doc, "transpose", config);
+}
+
+/* What the core or a plug-in registered this name as; 0: unknown, which meta will say. */
+static uint32_t codec_kind(const zarr_context *ctx, const struct zr_json *codec)
+{
+    const char *name = zr_json_string(codec);
+    const zarr_codec_spec_vtable *vt = NULL;
+
+    if (!name)
+        name = zr_json_string(zr_json_get(codec, "name"));
+    if (name)
+        vt = zr_codec_spec_lookup(&ctx->codecs, name);
+    return vt ? vt->kind : 0;
+}
+
+/* The caller's list with `bytes` behind the array->array codecs, if it has no such codec.
+ */
+static struct zr_json *complete_list(const struct zr_spec_codecs *c,
+                                     const struct zr_json *given)
+{
+    struct zr_json *list = zr_json_new(c->doc, ZR_JSON_ARRAY);
+    bool has_bytes = false;
+
+    if (c->spec->order == 'F' && c->spec->ndim > 1)
+        zr_json_append(c->doc, list, transpose_codec(c->doc, c->spec->ndim));
+    for (const struct zr_json *v = given->u.kids.first; v; v = v->next)
+        has_bytes |= codec_kind(c->ctx, v) == ZARR_CODEC_ARRAY_BYTES;
+    for (const struct zr_json *v = given->u.kids.first; v; v = v->next) {
+        if (!has_bytes && codec_kind(c->ctx, v) == ZARR_CODEC_BYTES_BYTES) {
+            zr_json_append(c->doc, list, bytes_codec(c));
+            has_bytes = true;
+        }
+        zr_json_append(c->doc, list, zr_json_copy(c->doc, v));
+    }
+    if (!has_bytes)
+        zr_json_append(c->doc, list, bytes_codec(c));
+    return list;
+}
+
+static zarr_status chunk_codecs(struct zr_json **out, const struct zr_spec_codecs *c,
+                                zarr_error *err)
+{
+    struct zr_json *given = zr_json_new(c->doc, ZR_JSON_ARRAY);
+    zarr_status st = ZARR_OK;
+
+    if (c->spec->codecs)
+        ZR_TRY(zr_spec_json(&given, c->ctx, c->doc, c->spec->codecs, "codecs", err));
+    else
+        zr_json_append(c->doc, given, zstd_codec(c->doc));
+    if (!given)
+        ZR_TRY(zr_fail_memory(err, sizeof *given));
+    if (!zr_json_is(given, ZR_JSON_ARRAY))
+        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID, "codecs must be a JSON array, not a %s",
+                       zr_json_type_text(given)));
+    *out = complete_list(c, given);
+out:
+    return st;
+}
+
+static zarr_status shard_index_codecs(struct zr_json **out,
+                                      const struct zr_spec_codecs *c, zarr_error *err)
+{
+    if (c->spec->index_codecs)
+        return zr_spec_json(out, c->ctx, c->doc, c->spec->index_codecs, "index_codecs",
+                            err);
+    *out = zr_json_new(c->doc, ZR_JSON_ARRAY);
+    zr_json_append(c->doc, *out, endian_codec(c->doc, "little"));
+    zr_json_append(c->doc, *out, named_codec(c->doc, "crc32c", NULL));
+    return ZARR_OK;
+}
+
+zarr_status zr_spec_codecs_v3(struct zr_json **out, const struct zr_spec_codecs *c,
+                              zarr_error *err)
+{
+    const bool at_start = (c->spec->flags & ZARR_SPEC_INDEX_AT_START) != 0;
+    struct zr_json *inner = NULL, *index = NULL, *config = NULL;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(chunk_codecs(&inner, c, err));
+    *out = inner;
+    if (!zr_spec_sharded(c->spec))
+        goto out;
+    ZR_TRY(shard_index_codecs(&index, c, err));
+    config = zr_json_new(c->doc, ZR_JSON_OBJECT);
+    zr_json_set(c->doc, config, "chunk_shape",
+                zr_spec_numbers(c->doc, c->chunk_shape, c->spec->ndim));
+    zr_json_set(c->doc, config, "codecs", inner);
+    zr_json_set(c->doc, config, "index_codecs", index);
+    zr_json_set(c->doc, config, "index_location",
+                zr_json_new_text(c->doc, at_start ? "start" : "end"));
+    *out = zr_json_new(c->doc, ZR_JSON_ARRAY);
+    zr_json_append(c->doc, *out, named_codec(c->doc, "sharding_indexed", config));
+out:
+    return st;
+}
+
+/* Whether a v2 filter or compressor makes bytes of elements. */
+static bool makes_bytes(const zarr_context *ctx, const struct zr_json *v)
+{
+    const char *id = zr_json_string(zr_json_get(v, "id"));
+    const zarr_codec_spec_vtable *vt =
+        id ? zr_codec_spec_lookup_v2(&ctx->codecs, id) : NULL;
+
+    return vt && vt->kind == ZARR_CODEC_ARRAY_BYTES;
+}
+
+/* v2 says how objects are stored by its first filter. */
+static void object_filter(struct zr_json *root, const struct zr_spec_codecs *c)
+{
+    const char *name = zarr_dtype_codec(c->dtype);
+    const zarr_dtype *item = zarr_dtype_item(c->dtype);
+    const struct zr_json *filters = zr_json_get(root, "filters"), *first = NULL;
+    struct zr_json *list = NULL, *v = NULL;
+
+    if (zr_streq(name, "bytes"))
+        return;
+    if (zr_json_is(filters, ZR_JSON_ARRAY))
+        first = filters->u.kids.first;
+    if (makes_bytes(c->ctx, first ? first : zr_json_get(root, "compressor")))
+        return;
+    list = zr_json_new(c->doc, ZR_JSON_ARRAY);
+    v = zr_json_new(c->doc, ZR_JSON_OBJECT);
+    zr_json_set(c->doc, v, "id", zr_json_new_text(c->doc, name));
+    if (item)
+        zr_json_set(c->doc, v, "dtype", zr_json_new_text(c->doc, zarr_dtype_v2(item)));
+    zr_json_append(c->doc, list, v);
+    for (; first; first = first->next)
+        zr_json_append(c->doc, list, zr_json_copy(c->doc, first));
+    zr_json_set(c->doc, root, "filters", list);
+}
+
+zarr_status zr_spec_codecs_v2(struct zr_json *root, const struct zr_spec_codecs *c,
+                              zarr_error *err)
+{
+    struct zr_json *given = NULL, *v = NULL;
+    zarr_status st = ZARR_OK;
+
+    zr_json_set(c->doc, root, "filters", zr_json_new(c->doc, ZR_JSON_NULL));
+    if (!c->spec->codecs) {
+        v = zr_json_new(c->doc, ZR_JSON_OBJECT);
+        zr_json_set(c->doc, v, "id", zr_json_new_text(c->doc, "zstd"));
+        zr_json_set(c->doc, v, "level", zr_json_new_u64(c->doc, 0));
+        zr_json_set(c->doc, root, "compressor", v);
+        object_filter(root, c);
+        goto out;
+    }
+    ZR_TRY(zr_spec_json(&given, c->ctx, c->doc, c->spec->codecs, "codecs", err));
+    if (!zr_json_is(given, ZR_JSON_OBJECT))
+        ZR_TRY(zr_fail(
+            err, ZARR_ERR_INVALID,
+            "v2 codecs must be a JSON object {\"filters\": [...], \"compressor\": "
+            "{...}}, not a %s",
+            zr_json_type_text(given)));
+    zr_json_set(c->doc, root, "compressor", zr_json_new(c->doc, ZR_JSON_NULL));
+    for (v = given->u.kids.first; v; v = v->next) {
+        if (!zr_streq(v->key, "filters") && !zr_streq(v->key, "compressor"))
+            ZR_TRY(zr_fail(err, ZARR_ERR_INVALID, "v2 codecs have no member \"%s\"",
+                           v->key));
+        zr_json_set(c->doc, root, v->key, zr_json_copy(c->doc, v));
+    }
+    ZR_TRY(zr_spec_fold_v2(root, c, err));
+    object_filter(root, c);
+out:
+    return st;
+}

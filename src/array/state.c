@@ -1,0 +1,274 @@
+/*
+ * array/state.c - an array as its documents describe it at one moment:
+ * parsed metadata, the documents it points into, and what is worked out from
+ * them when first needed (a layout per kind of memory, texts). A state is
+ * frozen and counted; what is made late is put in place with one atomic
+ * exchange, and whoever comes second throws his own away. So readers take no
+ * lock, and a resize does not disturb a read under way: it keeps its state.
+ * Thread class: frozen, counted.
+ */
+#include "array/array_int.h"
+
+struct zr_layout_slot {
+    struct zr_layout_slot *next;
+    int32_t device_type;
+    struct zr_layout *layout;
+};
+
+struct zr_array_state *zr_array_state_ref(struct zr_array_state *s)
+{
+    atomic_fetch_add_explicit(&s->refs, 1, memory_order_relaxed);
+    return s;
+}
+
+void zr_array_state_free(struct zr_array_state *s)
+{
+    struct zr_layout_slot *slot = NULL;
+
+    if (!s || atomic_fetch_sub_explicit(&s->refs, 1, memory_order_acq_rel) != 1)
+        return;
+    slot = atomic_load(&s->layouts);
+    while (slot) {
+        struct zr_layout_slot *next = slot->next;
+
+        zr_layout_free(slot->layout);
+        zr_free(s->alloc, slot);
+        slot = next;
+    }
+    zr_free(s->alloc, s->facts);
+    zr_array_meta_deinit(&s->meta);
+    zr_tree_free(s->tree);
+    zr_tree_free(s->attrs_tree);
+    zr_free(s->alloc, s);
+}
+
+/* Walks into nested shards: the innermost chunk that can be read alone, dimension by
+ * dimension of the array. */
+static zarr_status leaf_shape(struct zr_array_state *s, zarr_error *err)
+{
+    const struct zr_chain *chain = s->meta.chain;
+    uint8_t to_array[ZARR_MAX_RANK], order[ZARR_MAX_RANK], next[ZARR_MAX_RANK];
+    zarr_status st = ZARR_OK;
+
+    for (int32_t i = 0; i < s->meta.ndim; i++) {
+        to_array[i] = (uint8_t)i;
+        s->leaf_shape[i] = s->meta.grid.regular ? s->meta.grid.chunk_shape[i] : 0;
+    }
+    while (chain) {
+        const struct zr_shard_spec *shard =
+            zr_chain_whole_shard(chain) ? NULL : chain->codec[chain->a2b].structure.shard;
+
+        for (uint32_t c = 0; shard && c < chain->a2b; c++) {
+            if (chain->codec[c].structure.n_order == 0)
+                continue;
+            ZR_TRY(zr_spec_order(&chain->codec[c], s->meta.ndim, order, err));
+            for (int32_t i = 0; i < s->meta.ndim; i++)
+                next[i] = to_array[order[i]];
+            for (int32_t i = 0; i < s->meta.ndim; i++)
+                to_array[i] = next[i];
+        }
+        for (int32_t i = 0; shard && i < s->meta.ndim && i < shard->ndim; i++)
+            s->leaf_shape[to_array[i]] = shard->chunk_shape[i];
+        chain = shard ? shard->inner : NULL;
+    }
+out:
+    return st;
+}
+
+struct zr_array_source zr_array_source_of(int32_t format, struct zr_tree *tree,
+                                          struct zr_tree *attrs_tree)
+{
+    return (struct zr_array_source){
+        .format = format,
+        .tree = tree,
+        .attrs_tree = attrs_tree,
+        .root = tree->json.root,
+        .attrs = attrs_tree ? attrs_tree->json.root : NULL,
+    };
+}
+
+zarr_status zr_array_state_new(struct zr_array_state **out, const zarr_context *ctx,
+                               const struct zr_array_source *src, zarr_error *err)
+{
+    struct zr_meta_env env = zr_meta_env_of(ctx, !src->asked);
+    struct zr_array_state *s = zr_calloc(ctx->alloc, 1, sizeof *s);
+    zarr_status st = ZARR_OK;
+
+    *out = NULL;
+    if (!s)
+        return zr_fail_memory(err, sizeof *s);
+    atomic_init(&s->refs, 1);
+    s->alloc = ctx->alloc;
+    s->tree = zr_tree_ref(src->tree);
+    s->attrs_tree = zr_tree_ref(src->attrs_tree);
+    s->root = src->root;
+    s->attrs = src->attrs;
+    ZR_TRY(zr_array_meta_parse(&s->meta, &env, src->format, s->root, s->attrs, err));
+    s->sharded = s->meta.chain->codec[s->meta.chain->a2b].structure.shard != NULL &&
+                 !zr_chain_whole_shard(s->meta.chain);
+    ZR_TRY(leaf_shape(s, err));
+    ZR_TRY(zr_array_facts_make(&s->facts, s, err));
+    *out = s; /* moved */
+    s = NULL;
+out:
+    zr_array_state_free(s);
+    return st;
+}
+
+/* ---- layouts ------------------------------------------------------------ */
+
+static const struct zr_layout *layout_find(struct zr_layout_slot *slot,
+                                           int32_t device_type)
+{
+    for (; slot; slot = slot->next)
+        if (slot->device_type == device_type)
+            return slot->layout;
+    return NULL;
+}
+
+static zarr_status layout_make(struct zr_layout **out, const zarr_array *a,
+                               const struct zr_array_state *s, int32_t device_type,
+                               zarr_error *err)
+{
+    const zarr_store_caps *caps = zr_store_caps(a->chunk_store);
+    const zarr_context *ctx = a->h.ctx;
+    const struct zr_layout_args args = {
+        .grid = &s->meta.grid,
+        .chain = s->meta.chain,
+        .keys = &s->meta.keys,
+        .dtype = s->meta.dtype,
+        .fill = s->meta.fill,
+        .index_dtype = ctx->uint64,
+        .impls = &ctx->impls,
+        .limits = &ctx->limits,
+        .device_type = device_type,
+        .store_devices = caps->device_types,
+        .n_store_devices = caps->device_types ? caps->n_device_types : 0,
+        .preference = a->codec_preference ? a->codec_preference : ctx->codec_preference,
+    };
+
+    return zr_layout_make(out, &args, ctx->alloc, err);
+}
+
+zarr_status zr_array_layout(const struct zr_layout **out, const zarr_array *a,
+                            struct zr_array_state *s, int32_t device_type,
+                            zarr_error *err)
+{
+    struct zr_layout_slot *head = atomic_load_explicit(&s->layouts, memory_order_acquire);
+    struct zr_layout_slot *slot = NULL;
+    zarr_status st = ZARR_OK;
+
+    if (device_type == 0)
+        device_type = ZARR_DEVICE_CPU;
+    *out = layout_find(head, device_type);
+    if (*out)
+        return ZARR_OK;
+    slot = zr_calloc(s->alloc, 1, sizeof *slot);
+    if (!slot)
+        ZR_TRY(zr_fail_memory(err, sizeof *slot));
+    slot->device_type = device_type;
+    ZR_TRY(layout_make(&slot->layout, a, s, device_type, err));
+    do { /* slots are only ever added in front */
+        *out = layout_find(head, device_type);
+        slot->next = head;
+    } while (!*out && !atomic_compare_exchange_weak_explicit(&s->layouts, &head, slot,
+                                                             memory_order_acq_rel,
+                                                             memory_order_acquire));
+    if (!*out) {
+        *out = slot->layout;
+        slot = NULL; /* moved */
+    }
+out:
+    if (slot)
+        zr_layout_free(slot->layout);
+    zr_free(s->alloc, slot);
+    return st;
+}
+
+/* ---- the handle's pointer to it ----------------------------------------- */
+
+struct zr_array_state *zr_array_state_get(const zarr_array *array)
+{
+    zarr_array *a =
+        (zarr_array *)(uintptr_t)array; /* the lock is no part of what is frozen */
+    struct zr_array_state *s;
+
+    zr_mutex_lock(&a->h.mutex);
+    s = zr_array_state_ref(a->state);
+    zr_mutex_unlock(&a->h.mutex);
+    return s;
+}
+
+bool zr_array_state_exchange(zarr_array *array, const struct zr_array_state *before,
+                             struct zr_array_state *s)
+{
+    struct zr_array_state *old;
+
+    zr_mutex_lock(&array->h.mutex);
+    old = array->state;
+    if (before && old != before) {
+        zr_mutex_unlock(&array->h.mutex);
+        return false;
+    }
+    if (old && old->facts->lent) { /* somebody may still look at them */
+        old->facts->link.next = array->h.kept;
+        array->h.kept = &old->facts->link;
+        old->facts = NULL;
+    }
+    array->state = s;
+    zr_mutex_unlock(&array->h.mutex);
+    zr_array_state_free(old);
+    return true;
+}
+
+/* v2: .zarray of one state, .zattrs of another. */
+static zarr_status state_of_two(struct zr_array_state **out, const zarr_array *a,
+                                const struct zr_array_state *array,
+                                const struct zr_array_state *attrs, zarr_error *err)
+{
+    const struct zr_array_source src = {
+        .format = 2,
+        .tree = array->tree,
+        .root = array->root,
+        /* they may lie in consolidated metadata */
+        .attrs_tree =
+            attrs->attrs_tree || !attrs->attrs ? attrs->attrs_tree : attrs->tree,
+        .attrs = attrs->attrs,
+    };
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_array_state_new(out, a->h.ctx, &src, err));
+    ZR_TRY(zr_separator_inherit(a, array, *out, err));
+out:
+    if (st != ZARR_OK) {
+        zr_array_state_free(*out);
+        *out = NULL;
+    }
+    return st;
+}
+
+zarr_status zr_array_state_commit(zarr_array *array, struct zr_array_state *before,
+                                  struct zr_array_state *s, enum zr_state_part part,
+                                  zarr_error *err)
+{
+    struct zr_array_state *now = zr_array_state_ref(before), *next = NULL;
+    zarr_status st = ZARR_OK;
+
+    /* One document under one lock: what was written last comes last. */
+    next = zr_array_state_ref(s);
+    while (!zr_array_state_exchange(array, s->meta.format == 3 ? NULL : now, next)) {
+        zr_array_state_free(next);
+        zr_array_state_free(now);
+        next = NULL;
+        now = zr_array_state_get(array);
+        ZR_TRY(state_of_two(&next, array, part == ZR_STATE_ARRAY ? s : now,
+                            part == ZR_STATE_ATTRS ? s : now, err));
+    }
+    next = NULL; /* moved */
+out:
+    if (st != ZARR_OK)
+        zr_prefix(err, st, "it is written, but this handle must be refreshed");
+    zr_array_state_free(next);
+    zr_array_state_free(now);
+    return st;
+}

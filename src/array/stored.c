@@ -1,0 +1,225 @@
+/*
+ * array/stored.c - which objects of an array are stored, from the store's
+ * listing: keys that the key encoding can read back as a chunk inside the grid.
+ * Other keys (documents, what strangers left) are passed over, unless one stands
+ * where a folder of chunks would and these cannot be read. The rows are
+ * collected before anybody works with them: a store need not bear being
+ * changed while it lists.
+ * Thread class: solo.
+ */
+#include "array/array_int.h"
+
+#include <string.h>
+
+zarr_status zr_array_key(const zarr_array *a, const struct zr_array_state *s,
+                         const uint64_t *chunk, struct zr_str *out, zarr_error *err)
+{
+    zr_str_clear(out);
+    if (*a->h.path) {
+        zr_str_puts(out, a->h.path);
+        zr_str_putc(out, '/');
+    }
+    zr_key_encoding_key(&s->meta.keys, s->meta.ndim, chunk, out);
+    return zr_str_status(out, err);
+}
+
+void zr_stored_deinit(struct zr_stored *s)
+{
+    zr_free(s->alloc, s->row);
+    *s = (struct zr_stored){0};
+}
+
+struct stored_listing {
+    struct zr_stored *out;
+    const struct zr_array_state *s;
+    size_t skip;
+    bool everything;
+    uint64_t limit;
+    struct zr_str first; /* the key of the first chunk, once it is asked for */
+    struct zr_str above; /* keys of chunks that other objects may hide, each with its 0 */
+    zarr_status st;
+    zarr_error *err;
+};
+
+static bool inside_grid(const struct zr_array_state *s, const uint64_t *chunk)
+{
+    for (int32_t d = 0; d < s->meta.ndim; d++)
+        if (chunk[d] >= zr_grid_n_chunks(&s->meta.grid, d))
+            return false;
+    return true;
+}
+
+static zarr_status add_stored(struct stored_listing *l, const uint64_t *chunk,
+                              uint64_t bytes)
+{
+    struct zr_stored *out = l->out;
+    const size_t width = (size_t)out->ndim + 1;
+    zarr_status st = ZARR_OK;
+
+    if (out->n >= l->limit)
+        ZR_TRY(zr_fail(l->err, ZARR_ERR_LIMIT,
+                       "there are more chunks than the limit listing_keys (%" PRIu64 ")",
+                       l->limit));
+    ZR_TRY(zr_grow(out->alloc, &out->row, &out->cap, out->n + 1, width * sizeof *out->row,
+                   l->err));
+    memcpy(out->row + out->n * width, chunk, (width - 1) * sizeof *chunk);
+    out->row[out->n * width + width - 1] = bytes;
+    out->n++;
+out:
+    return st;
+}
+
+/* A chunk that would be below the key, were it a folder: "c/5" has "c/5/0", which is
+ * told by what lies as deep in the key of the first chunk. */
+static void note_hidden(struct stored_listing *l, const char *key)
+{
+    const uint64_t zeros[ZARR_MAX_RANK] = {0};
+    const size_t begin = l->above.bytes;
+    const char *below;
+    uint64_t chunk[ZARR_MAX_RANK];
+
+    if (l->first.bytes == 0)
+        zr_key_encoding_key(&l->s->meta.keys, l->s->meta.ndim, zeros, &l->first);
+    below = strchr(zr_str_text(&l->first), '/');
+    for (const char *p = strchr(key + l->skip, '/'); p && below; p = strchr(p + 1, '/'))
+        below = strchr(below + 1, '/');
+    if (!below)
+        return;
+    zr_str_puts(&l->above, key);
+    zr_str_puts(&l->above, below);
+    if (l->above.ptr &&
+        zr_key_encoding_chunk(&l->s->meta.keys, l->s->meta.ndim,
+                              l->above.ptr + begin + l->skip, chunk) &&
+        inside_grid(l->s, chunk))
+        zr_str_append(&l->above, "", 1);
+    else
+        l->above.bytes = begin;
+}
+
+static int on_stored_key(void *user, const zarr_store_item *item)
+{
+    struct stored_listing *l = user;
+    uint64_t chunk[ZARR_MAX_RANK];
+
+    if (item->is_prefix || strlen(item->key) <= l->skip)
+        return 0;
+    if (!zr_key_encoding_chunk(&l->s->meta.keys, l->s->meta.ndim, item->key + l->skip,
+                               chunk)) {
+        if (!l->everything)
+            note_hidden(l, item->key);
+        return 0;
+    }
+    if (!l->everything && !inside_grid(l->s, chunk))
+        return 0;
+    l->st = add_stored(l, chunk, item->bytes);
+    return l->st != ZARR_OK;
+}
+
+/* A link that leads out of the store may be a folder full of chunks: reading one tells.
+ */
+static zarr_status check_hidden(const struct stored_listing *l, zarr_store *store,
+                                zarr_error *err)
+{
+    zarr_status st = zr_str_status(&l->first, err);
+
+    if (st == ZARR_OK)
+        st = zr_str_status(&l->above, err);
+    for (size_t at = 0; st == ZARR_OK && at < l->above.bytes;
+         at += strlen(l->above.ptr + at) + 1) {
+        bool there;
+
+        st = zr_key_is_there(store, l->above.ptr + at, &there, err);
+    }
+    return st;
+}
+
+/* Heap sort in place: rows of a width that is not known to the compiler, no memory, no
+ * recursion. */
+static bool row_less(const struct zr_stored *s, size_t i, size_t j)
+{
+    const uint64_t *a = zr_stored_chunk(s, i), *b = zr_stored_chunk(s, j);
+
+    for (int32_t d = 0; d < s->ndim; d++)
+        if (a[d] != b[d])
+            return a[d] < b[d];
+    return false;
+}
+
+static void row_swap(struct zr_stored *s, size_t i, size_t j)
+{
+    const size_t width = (size_t)s->ndim + 1;
+    uint64_t *a = s->row + i * width, *b = s->row + j * width;
+
+    for (size_t k = 0; k < width; k++) {
+        const uint64_t keep = a[k];
+
+        a[k] = b[k];
+        b[k] = keep;
+    }
+}
+
+static void sift_down(struct zr_stored *s, size_t i, size_t n)
+{
+    for (;;) {
+        size_t child = 2 * i + 1;
+
+        if (child >= n)
+            return;
+        if (child + 1 < n && row_less(s, child, child + 1))
+            child++;
+        if (!row_less(s, i, child))
+            return;
+        row_swap(s, i, child);
+        i = child;
+    }
+}
+
+static bool rows_sorted(const struct zr_stored *s)
+{
+    for (size_t i = 1; i < s->n; i++)
+        if (row_less(s, i, i - 1))
+            return false;
+    return true;
+}
+
+static void sort_rows(struct zr_stored *s)
+{
+    if (rows_sorted(s))
+        return;
+    for (size_t i = s->n / 2; i > 0; i--)
+        sift_down(s, i - 1, s->n);
+    for (size_t n = s->n; n > 1; n--) {
+        row_swap(s, 0, n - 1);
+        sift_down(s, 0, n - 1);
+    }
+}
+
+zarr_status zr_stored_list(struct zr_stored *out, const zarr_array *a,
+                           const struct zr_array_state *s, bool everything,
+                           zarr_error *err)
+{
+    struct stored_listing l = {
+        .out = out,
+        .s = s,
+        .skip = *a->h.path ? strlen(a->h.path) + 1 : 0,
+        .everything = everything,
+        .limit = a->h.ctx->limits.listing_keys,
+        .err = err,
+    };
+    zarr_status st = ZARR_OK;
+
+    *out = (struct zr_stored){.ndim = s->meta.ndim, .alloc = a->h.ctx->alloc};
+    zr_str_init(&l.first, a->h.ctx->alloc);
+    zr_str_init(&l.above, a->h.ctx->alloc);
+    if (!zr_store_can(a->chunk_store, ZARR_STORE_CAP_LIST))
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED, "the store of the chunks cannot list");
+    ZR_TRY(zr_store_list(a->chunk_store, a->h.path, ZARR_LIST_RECURSIVE, on_stored_key,
+                         &l, err));
+    ZR_TRY(l.st);
+    ZR_TRY(check_hidden(&l, a->chunk_store, err));
+    sort_rows(out);
+out:
+    zr_str_deinit(&l.first);
+    zr_str_deinit(&l.above);
+    return st;
+}

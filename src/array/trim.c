@@ -1,0 +1,381 @@
+/*
+ * array/trim.c - after a shrink: chunks wholly outside the new shape are
+ * erased; of those cut by its border the part outside is set to the fill value,
+ * so that growing again shows fill and never the cells of before. A few chunks
+ * are tried one by one; where there are many the store is asked which exist,
+ * because a huge array may be nearly empty. Right before a chunk is touched the
+ * stored shape is looked at again: what has come back inside is left alone.
+ * Data structure: rows of chunk coordinates, worked on in parallel.
+ * Thread class: plain functions.
+ */
+#include "array/array_int.h"
+
+#include <string.h>
+
+enum {
+    TRIM_DIRECT_MAX = 256 /* chunks that are tried without a listing */
+};
+
+struct trimming {
+    const zarr_array *a;
+    struct zr_array_state *old;
+    const uint64_t *new_shape;
+    struct zr_stored rows;
+    uint64_t keep[ZARR_MAX_RANK]; /* chunks of each dimension wholly inside */
+    struct {
+        zr_mutex mutex;
+        struct zr_str text; /* the document when it was looked at last */
+        uint64_t shape[ZARR_MAX_RANK];
+        bool known; /* text and shape are */
+    } locked;
+};
+
+/* Cells of the old array that a chunk has in a dimension: [*low, *high). */
+static void chunk_span(const struct zr_array_state *s, int32_t d, uint64_t chunk,
+                       uint64_t *low, uint64_t *high)
+{
+    uint64_t size = 0;
+
+    if (chunk >= zr_grid_n_chunks(&s->meta.grid, d)) {
+        *low = *high = s->meta.shape[d];
+        return;
+    }
+    zr_grid_extent(&s->meta.grid, d, chunk, low, &size);
+    if (!zr_add_u64(*low, size, high))
+        *high = UINT64_MAX;
+    *high = ZR_MIN(*high, s->meta.shape[d]);
+}
+
+static void count_kept(struct trimming *t)
+{
+    const struct zr_grid *grid = &t->old->meta.grid;
+
+    for (int32_t d = 0; d < grid->ndim; d++) {
+        const uint64_t len = t->new_shape[d];
+        uint64_t low = 0, high = 0;
+
+        if (len >= grid->shape[d]) {
+            t->keep[d] = zr_grid_n_chunks(grid, d);
+        } else if (len == 0) {
+            t->keep[d] = 0;
+        } else {
+            t->keep[d] = zr_grid_locate(grid, d, len - 1);
+            chunk_span(t->old, d, t->keep[d], &low, &high);
+            t->keep[d] += high <= len;
+        }
+    }
+}
+
+/* ---- the array meanwhile ------------------------------------------------ */
+
+/* A resize of irregular chunks rewrites their edges, even to equal ones. */
+static bool same_cuts(const struct zr_array_meta *was, const struct zr_array_meta *now)
+{
+    if (was->ndim != now->ndim)
+        return false;
+    if (was->grid.regular && now->grid.regular)
+        return was->ndim == 0 ||
+               memcmp(now->grid.chunk_shape, was->grid.chunk_shape,
+                      (size_t)was->ndim * sizeof *was->grid.chunk_shape) == 0;
+    return zr_grid_keeps(&was->grid, &now->grid, NULL) == ZARR_OK;
+}
+
+/* Under the lock: what a changed document says. */
+static zarr_status parse_now(struct trimming *t, const struct zr_doc *doc,
+                             zarr_error *err)
+{
+    const zarr_context *ctx = t->a->h.ctx;
+    const struct zr_array_meta *was = &t->old->meta;
+    struct zr_array_state *now = NULL;
+    struct zr_array_source src;
+    struct zr_tree *tree = NULL;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_tree_new(&tree, ctx->alloc, err));
+    ZR_TRY(zr_doc_parse(&tree->json, doc, &ctx->limits, err));
+    src = zr_array_source_of(was->format, tree, NULL);
+    ZR_TRY(zr_array_state_new(&now, ctx, &src, err));
+    if (!same_cuts(was, &now->meta))
+        ZR_TRY(zr_fail(err, ZARR_ERR_CONFLICT, "it is another array now"));
+    t->locked.known = false;
+    memcpy(t->locked.shape, now->meta.shape, sizeof t->locked.shape);
+    zr_str_clear(&t->locked.text);
+    zr_str_append(&t->locked.text, doc->text, doc->bytes);
+    ZR_TRY(zr_str_status(&t->locked.text, err));
+    t->locked.known = true;
+out:
+    zr_array_state_free(now);
+    zr_tree_free(tree);
+    return st;
+}
+
+static zarr_status shape_now(struct trimming *t, uint64_t *shape, zarr_error *err)
+{
+    const zarr_array *a = t->a;
+    struct zr_doc_source src;
+    struct zr_str key;
+    struct zr_doc doc;
+    zarr_status st = ZARR_OK;
+
+    zr_doc_init(&doc, a->h.ctx->alloc);
+    zr_str_init(&key, a->h.ctx->alloc);
+    zr_path_key(&key, a->h.path, t->old->meta.format == 3 ? ZR_DOC_V3 : ZR_DOC_ARRAY);
+    ZR_TRY(zr_str_status(&key, err));
+    src = zr_doc_source(a->h.store, zr_str_text(&key));
+    st = zr_doc_get(&doc, &src, err);
+    if (st == ZARR_ERR_NOT_FOUND)
+        st = zr_fail(err, ZARR_ERR_CONFLICT, "the array was deleted meanwhile");
+    if (st != ZARR_OK)
+        goto out;
+    zr_mutex_lock(&t->locked.mutex);
+    if (!t->locked.known || t->locked.text.bytes != doc.bytes ||
+        memcmp(zr_str_text(&t->locked.text), doc.text, doc.bytes) != 0)
+        st = parse_now(t, &doc, err);
+    memcpy(shape, t->locked.shape, sizeof t->locked.shape);
+    zr_mutex_unlock(&t->locked.mutex);
+out:
+    zr_str_deinit(&key);
+    zr_doc_deinit(&doc);
+    return st;
+}
+
+/* ---- one chunk ---------------------------------------------------------- */
+
+static zarr_status erase_chunk(const struct trimming *t, const uint64_t *chunk,
+                               zarr_error *err)
+{
+    zarr_error e = {0};
+    struct zr_str key;
+    zarr_status st = ZARR_OK;
+
+    zr_str_init(&key, t->a->h.ctx->alloc);
+    ZR_TRY(zr_array_key(t->a, t->old, chunk, &key, err));
+    st = zarr_store_erase(t->a->chunk_store, zr_str_text(&key), &e);
+    if (st == ZARR_ERR_NOT_FOUND)
+        st = ZARR_OK;
+    else if (st != ZARR_OK && err)
+        *err = e;
+    zr_index_cache_drop(t->a->indexes, zr_str_text(&key));
+out:
+    zr_str_deinit(&key);
+    return st;
+}
+
+static zarr_status chunk_is_stored(const struct trimming *t, const uint64_t *chunk,
+                                   bool *there, zarr_error *err)
+{
+    struct zr_str key;
+    zarr_status st = ZARR_OK;
+
+    zr_str_init(&key, t->a->h.ctx->alloc);
+    ZR_TRY(zr_array_key(t->a, t->old, chunk, &key, err));
+    st = zr_key_is_there(t->a->chunk_store, zr_str_text(&key), there, err);
+out:
+    zr_str_deinit(&key);
+    return st;
+}
+
+/* Writes one fill value to a box of the old array. */
+static zarr_status fill_box(const struct trimming *t, const uint64_t *start,
+                            const uint64_t *count, zarr_error *err)
+{
+    const struct zr_array_meta *m = &t->old->meta;
+    int64_t shape[ZARR_MAX_RANK], stride[ZARR_MAX_RANK] = {0};
+    const zarr_tensor tensor = {
+        .struct_size = sizeof tensor,
+        .device_type = ZARR_DEVICE_CPU,
+        .ndim = m->ndim,
+        .data = m->fill,
+        .shape = shape,
+        .strides = stride,
+        .data_bytes = zarr_dtype_item_bytes(m->dtype),
+    };
+    struct zr_view_want want = {.ndim = m->ndim, .shape = count, .role = ZR_VIEW_SOURCE};
+    zarr_selection *box = NULL;
+    struct zr_io io;
+    zarr_status st = ZARR_OK;
+
+    for (int32_t d = 0; d < m->ndim; d++)
+        shape[d] = (int64_t)count[d];
+    ZR_TRY(zarr_selection_box(&box, m->ndim, m->shape, start, count, err));
+    ZR_TRY(zr_array_io(&io, t->a, t->old, ZARR_DEVICE_CPU, err));
+    want.item_bytes = io.layout->item_bytes;
+    want.swap_unit = io.layout->swap_unit;
+    ZR_TRY(zr_view_from_tensor(&io.view, &t->a->h.ctx->memory, &tensor, &want, err));
+    io.selection = box;
+    io.write = true;
+    io.missing_error = false;
+    io.max_threads = 1;
+    ZR_TRY(zr_io_run(&io, NULL, err));
+out:
+    zarr_selection_free(box);
+    return st;
+}
+
+/* What a chunk has outside is one box for each dimension that cuts it; they may overlap.
+ */
+static zarr_status reset_chunk(const struct trimming *t, const uint64_t *chunk,
+                               const uint64_t *new_shape, zarr_error *err)
+{
+    const int32_t ndim = t->old->meta.ndim;
+    uint64_t low[ZARR_MAX_RANK], high[ZARR_MAX_RANK], count[ZARR_MAX_RANK];
+    bool there = false;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(chunk_is_stored(t, chunk, &there, err));
+    if (!there)
+        goto out;
+    for (int32_t d = 0; d < ndim; d++) {
+        chunk_span(t->old, d, chunk[d], &low[d], &high[d]);
+        count[d] = high[d] - low[d];
+    }
+    for (int32_t d = 0; d < ndim; d++) {
+        const uint64_t from = low[d], n = count[d], cut = new_shape[d];
+
+        if (cut >= high[d])
+            continue;
+        low[d] = cut;
+        count[d] = high[d] - cut;
+        ZR_TRY(fill_box(t, low, count, err));
+        low[d] = from;
+        count[d] = n;
+    }
+out:
+    return st;
+}
+
+enum trim_what {
+    TRIM_NOTHING,
+    TRIM_PART,
+    TRIM_ALL
+};
+
+static enum trim_what what_is_outside(const struct trimming *t, const uint64_t *chunk,
+                                      const uint64_t *shape)
+{
+    enum trim_what what = TRIM_NOTHING;
+
+    for (int32_t d = 0; d < t->rows.ndim; d++) {
+        uint64_t low = 0, high = 0;
+
+        chunk_span(t->old, d, chunk[d], &low, &high);
+        if (low >= shape[d])
+            return TRIM_ALL;
+        if (high > shape[d])
+            what = TRIM_PART;
+    }
+    return what;
+}
+
+static zarr_status trim_row(void *arg, uint64_t i, uint32_t worker, zarr_error *err)
+{
+    struct trimming *t = arg;
+    const uint64_t *chunk = zr_stored_chunk(&t->rows, i);
+    uint64_t shape[ZARR_MAX_RANK];
+    enum trim_what what = what_is_outside(t, chunk, t->new_shape);
+    zarr_status st = ZARR_OK;
+
+    ZR_UNUSED(worker);
+    if (what == TRIM_NOTHING)
+        goto out;
+    ZR_TRY(shape_now(t, shape, err));
+    what = what_is_outside(t, chunk, shape);
+    if (what == TRIM_ALL)
+        ZR_TRY(erase_chunk(t, chunk, err));
+    else if (what == TRIM_PART)
+        ZR_TRY(reset_chunk(t, chunk, shape, err));
+out:
+    return st;
+}
+
+/* ---- which chunks ------------------------------------------------------- */
+
+/* Chunks of the old grid that are not wholly inside: for each dimension d those with
+ * all earlier ones inside and this one not. */
+static uint64_t count_candidates(const struct trimming *t)
+{
+    const struct zr_grid *grid = &t->old->meta.grid;
+    uint64_t total = 0;
+
+    for (int32_t d = 0; d < grid->ndim; d++) {
+        uint64_t n[ZARR_MAX_RANK], product = 0;
+
+        for (int32_t e = 0; e < grid->ndim; e++)
+            n[e] = e < d ? t->keep[e] : zr_grid_n_chunks(grid, e);
+        n[d] -= t->keep[d];
+        if (!zr_product_u64(n, (size_t)grid->ndim, &product) ||
+            !zr_add_u64(total, product, &total))
+            return UINT64_MAX;
+    }
+    return total;
+}
+
+/* The next chunk of a box in C order; false behind the last. */
+static bool step_in_box(uint64_t *at, const uint64_t *begin, const uint64_t *end,
+                        int32_t ndim)
+{
+    for (int32_t e = ndim - 1; e >= 0; e--) {
+        if (++at[e] < end[e])
+            return true;
+        at[e] = begin[e];
+    }
+    return false;
+}
+
+static zarr_status add_candidates(struct trimming *t, int32_t d, zarr_error *err)
+{
+    const struct zr_grid *grid = &t->old->meta.grid;
+    const size_t width = (size_t)grid->ndim + 1;
+    uint64_t at[ZARR_MAX_RANK] = {0}, begin[ZARR_MAX_RANK] = {0},
+             end[ZARR_MAX_RANK] = {0};
+    struct zr_stored *rows = &t->rows;
+    zarr_status st = ZARR_OK;
+
+    for (int32_t e = 0; e < grid->ndim; e++) {
+        end[e] = e < d ? t->keep[e] : zr_grid_n_chunks(grid, e);
+        begin[e] = e == d ? t->keep[e] : 0;
+        if (begin[e] >= end[e])
+            goto out;
+        at[e] = begin[e];
+    }
+    do {
+        ZR_TRY(zr_grow(rows->alloc, &rows->row, &rows->cap, rows->n + 1,
+                       width * sizeof *rows->row, err));
+        memcpy(rows->row + rows->n * width, at, (width - 1) * sizeof *at);
+        rows->row[rows->n++ * width + width - 1] = UINT64_MAX;
+    } while (step_in_box(at, begin, end, grid->ndim));
+out:
+    return st;
+}
+
+static zarr_status find_rows(struct trimming *t, zarr_error *err)
+{
+    const uint64_t n = count_candidates(t);
+    zarr_status st = ZARR_OK;
+
+    t->rows = (struct zr_stored){.ndim = t->old->meta.ndim, .alloc = t->a->h.ctx->alloc};
+    if (n > TRIM_DIRECT_MAX && zr_store_can(t->a->chunk_store, ZARR_STORE_CAP_LIST))
+        return zr_stored_list(&t->rows, t->a, t->old, true, err);
+    for (int32_t d = 0; d < t->rows.ndim; d++)
+        ZR_TRY(add_candidates(t, d, err));
+out:
+    return st;
+}
+
+zarr_status zr_array_trim(const zarr_array *a, struct zr_array_state *old,
+                          const uint64_t *new_shape, zarr_error *err)
+{
+    struct trimming t = {.a = a, .old = old, .new_shape = new_shape};
+    zarr_status st = ZARR_OK;
+
+    zr_mutex_init(&t.locked.mutex);
+    zr_str_init(&t.locked.text, a->h.ctx->alloc);
+    count_kept(&t);
+    ZR_TRY(find_rows(&t, err));
+    ZR_TRY(zr_parallel_for(t.rows.n, a->h.ctx->engine.n_threads, trim_row, &t, err));
+out:
+    zr_stored_deinit(&t.rows);
+    zr_str_deinit(&t.locked.text);
+    zr_mutex_deinit(&t.locked.mutex);
+    return st;
+}

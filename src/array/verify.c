@@ -1,0 +1,206 @@
+/*
+ * array/verify.c - decodes everything that is stored and tells what cannot
+ * be: shards whose index does not hold, chunks that do not decode to what the
+ * metadata says. Objects are looked at in parallel; every fault is told, one
+ * thread at a time; a store that fails ends the call, because then nobody can
+ * say that the rest is good.
+ * Thread class: plain function.
+ */
+#include "array/array_int.h"
+
+struct verifying {
+    zarr_array *array;
+    struct zr_array_state *state; /* counted */
+    struct zr_stored stored;
+    struct zr_io io;
+    zarr_io_options opts;
+    int (*fn)(void *user, const zarr_verify_item *item);
+    void *user;
+    atomic_bool stopped;
+    struct {
+        zr_mutex mutex;
+        zr_cond free;
+        bool telling; /* a thread is in one of the caller's functions */
+        zarr_stats stats;
+    } locked;
+};
+
+struct verified_object {
+    struct verifying *v;
+    const char *key;
+};
+
+/* What the stored bytes are to blame for. */
+static bool is_fault(zarr_status st)
+{
+    return st == ZARR_ERR_CORRUPT || st == ZARR_ERR_LIMIT || st == ZARR_ERR_UNSUPPORTED ||
+           st == ZARR_ERR_INVALID;
+}
+
+/* The caller's functions are called one thread at a time, but with no lock held. */
+static void turn_take(struct verifying *v, zarr_stats *now)
+{
+    zr_mutex_lock(&v->locked.mutex);
+    if (v->locked.telling) {
+        zr_block_begin();
+        while (v->locked.telling)
+            zr_cond_wait(&v->locked.free, &v->locked.mutex);
+        zr_block_end();
+    }
+    v->locked.telling = true;
+    if (now)
+        *now = v->locked.stats;
+    zr_mutex_unlock(&v->locked.mutex);
+}
+
+static void turn_give(struct verifying *v)
+{
+    zr_mutex_lock(&v->locked.mutex);
+    v->locked.telling = false;
+    zr_cond_broadcast(&v->locked.free);
+    zr_mutex_unlock(&v->locked.mutex);
+}
+
+static void tell_fault(struct verifying *v, zarr_status st, const char *key,
+                       const char *message)
+{
+    const zarr_verify_item item = {
+        .struct_size = sizeof item, .status = st, .key = key, .message = message};
+
+    turn_take(v, NULL);
+    if (!atomic_load(&v->stopped) && v->fn(v->user, &item) != 0)
+        atomic_store(&v->stopped, true);
+    turn_give(v);
+}
+
+/* OK where it was told or is none of ours. */
+static zarr_status judge(struct verifying *v, zarr_status st, const char *key,
+                         const zarr_error *e, zarr_error *err)
+{
+    if (st == ZARR_OK || st == ZARR_ERR_NOT_FOUND) /* erased meanwhile */
+        return ZARR_OK;
+    if (is_fault(st)) {
+        tell_fault(v, st, key, e->message);
+        return ZARR_OK;
+    }
+    if (err)
+        *err = *e;
+    return st;
+}
+
+static zarr_status check_inner(void *arg, const struct zr_inner_chunk *inner,
+                               zarr_error *err)
+{
+    struct verified_object *o = arg;
+    const struct zr_layout *l = o->v->io.layout;
+    zarr_error e = {0};
+    zarr_status st = ZARR_OK;
+
+    if (atomic_load(&o->v->stopped))
+        return ZARR_OK;
+    st = zr_chunk_check(&o->v->io, &l->level[l->n_levels - 1], o->key, inner->shard,
+                        inner->entry, &e);
+    if (is_fault(st))
+        zr_prefix(&e, st, "inner chunk %" PRIu64, inner->entry);
+    else if (st != ZARR_OK)
+        zr_prefix(&e, st, "%s: inner chunk %" PRIu64, o->key, inner->entry);
+    return judge(o->v, st, o->key, &e, err);
+}
+
+/* A chunk that is no shard. */
+static zarr_status check_whole(const struct verifying *v, const uint64_t *chunk,
+                               const char *key, zarr_error *err)
+{
+    const struct zr_level *lv = NULL;
+    uint64_t shape[ZARR_MAX_RANK];
+    zarr_status st = ZARR_OK;
+
+    zr_grid_chunk_shape(&v->state->meta.grid, chunk, shape);
+    ZR_TRY(zr_layout_outer(v->io.layout, shape, &lv, err));
+    ZR_TRY(zr_chunk_check(&v->io, lv, key, NULL, 0, err));
+out:
+    zr_level_give(lv);
+    return st;
+}
+
+static void count_object(struct verifying *v)
+{
+    zarr_stats now;
+
+    zr_mutex_lock(&v->locked.mutex);
+    v->locked.stats.chunks_done++;
+    zr_mutex_unlock(&v->locked.mutex);
+    if (!v->opts.progress)
+        return;
+    turn_take(v, &now);
+    v->opts.progress(v->opts.progress_user, &now);
+    turn_give(v);
+}
+
+static zarr_status verify_object(void *arg, uint64_t i, uint32_t worker, zarr_error *err)
+{
+    struct verifying *v = arg;
+    const uint64_t *chunk = zr_stored_chunk(&v->stored, i);
+    struct verified_object o = {.v = v};
+    struct zr_str key;
+    zarr_error e = {0};
+    zarr_status st = ZARR_OK;
+
+    ZR_UNUSED(worker);
+    if (atomic_load(&v->stopped))
+        return ZARR_OK;
+    zr_str_init(&key, v->array->h.ctx->alloc);
+    ZR_TRY(zr_array_key(v->array, v->state, chunk, &key, err));
+    o.key = zr_str_text(&key);
+    if (v->state->sharded)
+        st = zr_shard_walk(&v->io, v->state, chunk, o.key, check_inner, &o, &e);
+    else
+        st = check_whole(v, chunk, o.key, &e);
+    if (st != ZARR_OK && !is_fault(st) && !v->state->sharded)
+        zr_prefix(&e, st, "%s", o.key);
+    ZR_TRY(judge(v, st, o.key, &e, err));
+    count_object(v);
+out:
+    zr_str_deinit(&key);
+    return st;
+}
+
+static zarr_status verify_all(struct verifying *v, zarr_error *err)
+{
+    const uint32_t threads =
+        v->opts.max_threads ? v->opts.max_threads : v->array->h.ctx->engine.n_threads;
+    zarr_status st = ZARR_OK;
+
+    st = zr_array_io(&v->io, v->array, v->state, ZARR_DEVICE_CPU, err);
+    v->io.indexes = NULL; /* what is remembered proves nothing */
+    if (st == ZARR_OK)
+        st = zr_stored_list(&v->stored, v->array, v->state, false, err);
+    if (st != ZARR_OK)
+        ZR_TRY(zr_path_prefix(err, st, v->array->h.path));
+    v->locked.stats = (zarr_stats){.struct_size = sizeof v->locked.stats};
+    v->locked.stats.chunks_total = v->stored.n;
+    ZR_TRY(zr_parallel_for(v->stored.n, threads, verify_object, v, err));
+out:
+    return st;
+}
+
+zarr_status zarr_array_verify(zarr_array *array,
+                              int (*fn)(void *user, const zarr_verify_item *item),
+                              void *user, const zarr_io_options *opts, zarr_error *err)
+{
+    struct verifying v = {.array = array, .fn = fn, .user = user};
+    zarr_status st = ZARR_OK;
+
+    atomic_init(&v.stopped, false);
+    zr_mutex_init(&v.locked.mutex);
+    zr_cond_init(&v.locked.free);
+    v.state = zr_array_state_get(array);
+    st = zr_io_options_read(&v.opts, opts, err);
+    if (st == ZARR_OK)
+        st = verify_all(&v, err);
+    zr_stored_deinit(&v.stored);
+    zr_array_state_free(v.state);
+    zr_cond_deinit(&v.locked.free);
+    zr_mutex_deinit(&v.locked.mutex);
+    return st;
+}

@@ -1,0 +1,121 @@
+/*
+ * group/attrs.c - attributes of a group. Reading asks the handle's state,
+ * no store; changing is attrs.c's read-modify-write. A group that was opened
+ * through consolidated metadata goes on answering from it for its children.
+ * Thread class: changes may run from many threads.
+ */
+#include "group/group.h"
+
+#include <string.h>
+
+struct group_changing {
+    zarr_group *group;
+    struct zr_group_state *before, *after;
+};
+
+static zarr_status state_with_attributes(struct group_changing *c, struct zr_tree *tree,
+                                         zarr_error *err)
+{
+    const struct zr_meta_env env = zr_meta_env_of(c->group->h.ctx, true);
+    struct zr_group_state *b = c->before, *a = NULL;
+    zarr_status st = ZARR_OK;
+
+    if (b->format == 3) {
+        ZR_TRY(zr_group_state_new(&a, &env, 3, tree, tree->json.root, err));
+    } else {
+        ZR_TRY(zr_group_state_new(&a, &env, 2, b->tree, b->root, err));
+        zr_group_state_attrs(a, tree, tree->json.root);
+    }
+    if (b->cons && (b->format == 2 || *b->prefix)) { /* it is not in this document */
+        zr_free(a->alloc, a->prefix);
+        a->prefix = zr_strdup(a->alloc, b->prefix);
+        if (!a->prefix)
+            ZR_TRY(zr_fail_memory(err, strlen(b->prefix)));
+        a->cons = zr_consolidated_ref(b->cons);
+    } else if (b->cons) {
+        ZR_TRY(zr_group_find_consolidated(a, c->group, err));
+    }
+    zr_group_state_free(c->after);
+    c->after = a; /* moved */
+    a = NULL;
+out:
+    zr_group_state_free(a);
+    return st;
+}
+
+static zarr_status check_group_change(void *arg, struct zr_tree *tree, zarr_error *err)
+{
+    struct group_changing *c = arg;
+
+    if (c->before->format == 3 &&
+        !zr_json_is_text(zr_json_get(tree->json.root, "node_type"), "group"))
+        return zr_fail(err, ZARR_ERR_CONFLICT, "it is no group any more");
+    return state_with_attributes(c, tree, err);
+}
+
+/* All that this handle changes is in this document: what was written last comes last. */
+static zarr_status commit_group_change(void *arg, zarr_error *err)
+{
+    struct group_changing *c = arg;
+
+    ZR_UNUSED(err);
+    zr_group_state_swap(c->group, c->after);
+    c->after = NULL; /* moved */
+    return ZARR_OK;
+}
+
+static zarr_status change_group(zarr_group *group, struct zr_attrs_change *change,
+                                zarr_error *err)
+{
+    struct group_changing c = {.group = group, .before = zr_group_state_get(group)};
+    zarr_status st = ZARR_OK;
+
+    change->format = c.before->format;
+    change->limit = change->format == 3 ? group->h.ctx->limits.consolidated_bytes : 0;
+    change->check = check_group_change;
+    change->commit = commit_group_change;
+    change->arg = &c;
+    st = zr_attrs_change(group->h.store, group->h.path, change, err);
+    if (st != ZARR_OK)
+        zr_path_prefix(err, st, group->h.path);
+    zr_group_state_free(c.after);
+    zr_group_state_free(c.before);
+    return st;
+}
+
+zarr_status zarr_group_attribute_get(const zarr_group *group, const char *name,
+                                     char *text, size_t cap, size_t *text_bytes,
+                                     zarr_error *err)
+{
+    const struct zr_text_out to = {text, cap, text_bytes};
+    struct zr_group_state *s = zr_group_state_get(group);
+    const zarr_status st = zr_attrs_get(s->attrs, name, &to, s->alloc, err);
+
+    zr_group_state_free(s);
+    return st == ZARR_OK ? st : zr_path_prefix(err, st, group->h.path);
+}
+
+zarr_status zarr_group_attribute_set(zarr_group *group, const char *name,
+                                     const char *json, zarr_error *err)
+{
+    struct zr_attrs_change c = {.verb = ZR_ATTRS_SET, .name = name, .json = json};
+
+    return change_group(group, &c, err);
+}
+
+zarr_status zarr_group_attribute_delete(zarr_group *group, const char *name,
+                                        zarr_error *err)
+{
+    struct zr_attrs_change c = {.verb = ZR_ATTRS_DELETE, .name = name};
+
+    return change_group(group, &c, err);
+}
+
+zarr_status zarr_group_attributes_merge(zarr_group *group, const char *json_object,
+                                        int replace_all, zarr_error *err)
+{
+    struct zr_attrs_change c = {.verb = replace_all ? ZR_ATTRS_REPLACE : ZR_ATTRS_MERGE,
+                                .json = json_object};
+
+    return change_group(group, &c, err);
+}

@@ -1,0 +1,57 @@
+/*
+ * group/info.c - plain getters of a group. A NULL text means that there was no
+ * memory. Thread class: as the handle.
+ */
+#include "group/group.h"
+
+int32_t zarr_group_zarr_format(const zarr_group *group)
+{
+    struct zr_group_state *s = zr_group_state_get(group);
+    const int32_t format = s->format;
+
+    zr_group_state_free(s);
+    return format;
+}
+
+const char *zarr_group_path(const zarr_group *group)
+{
+    return group->h.path;
+}
+
+int zarr_group_is_consolidated(const zarr_group *group)
+{
+    struct zr_group_state *s = zr_group_state_get(group);
+    const int is = s->cons != NULL;
+
+    zr_group_state_free(s);
+    return is;
+}
+
+const char *zarr_group_metadata(const zarr_group *group)
+{
+    struct zr_handle *h = (struct zr_handle *)(uintptr_t)&group->h;
+    struct zr_group_state *s = zr_group_state_get(group);
+    const char *text = zr_handle_text(h, &s->document);
+
+    if (!text)
+        text = zr_handle_keep_json(h, &s->document, s->root, ZR_META_INDENT);
+    zr_group_state_free(s);
+    return text;
+}
+
+const char *zarr_group_attributes(const zarr_group *group)
+{
+    struct zr_handle *h = (struct zr_handle *)(uintptr_t)&group->h;
+    struct zr_group_state *s = zr_group_state_get(group);
+    const char *text = zr_handle_text(h, &s->attributes);
+
+    if (!text)
+        text = zr_handle_keep_json(h, &s->attributes, s->attrs, ZR_META_INDENT);
+    zr_group_state_free(s);
+    return text;
+}
+
+zarr_store *zarr_group_store(const zarr_group *group)
+{
+    return group->h.store;
+}

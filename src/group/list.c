@@ -1,0 +1,188 @@
+/*
+ * group/list.c - direct children, and the walk over everything below a
+ * group: parents before children, siblings by name. Without consolidated
+ * metadata the walk asks the store group by group and keeps one listing per
+ * level on a stack of its own; with it, it is a run through one sorted table.
+ * A node whose document is broken is told with kind NONE and the walk goes on;
+ * prefixes without a document are no nodes, and what is below them is not
+ * looked for.
+ * Thread class: plain functions; the caller's function runs on this thread.
+ */
+#include "group/group.h"
+
+#include <string.h>
+
+struct walk_call {
+    const zarr_group *group;
+    struct zr_group_state *state; /* counted */
+    zarr_node_fn fn;
+    void *user;
+    bool deep;
+    int said; /* by fn */
+    struct zr_str path, text;
+};
+
+static void walk_emit(struct walk_call *c, zarr_node_item *item)
+{
+    item->struct_size = sizeof *item;
+    item->path = zr_str_text(&c->path);
+    item->name = zr_path_name(item->path);
+    c->said = c->fn(c->user, item);
+}
+
+/* Whether the caller wants no more at all. */
+static bool walk_stopped(const struct walk_call *c)
+{
+    return c->said != ZARR_WALK_GO_ON && !(c->deep && c->said == ZARR_WALK_SKIP);
+}
+
+/* ---- consolidated ------------------------------------------------------- */
+
+static zarr_status emit_entry(struct walk_call *c, const struct zr_entry *e,
+                              const char *rest, zarr_error *err)
+{
+    zarr_node_item item = {.kind = e->kind, .zarr_format = e->format, .depth = 1};
+    zarr_status st = ZARR_OK;
+
+    for (const char *p = rest; *p; p++)
+        item.depth += *p == '/';
+    zr_path_key(&c->path, c->group->h.path, rest);
+    zr_str_clear(&c->text);
+    zr_json_write(e->doc, ZR_META_INDENT, &c->text);
+    ZR_TRY(zr_str_status(&c->path, err));
+    ZR_TRY(zr_str_status(&c->text, err));
+    item.metadata = zr_str_text(&c->text);
+    walk_emit(c, &item);
+out:
+    return st;
+}
+
+static zarr_status walk_entries(struct walk_call *c, zarr_error *err)
+{
+    const struct zr_consolidated *cons = c->state->cons;
+    const char *prefix = c->state->prefix, *skipped = NULL;
+    const size_t skip = *prefix ? strlen(prefix) + 1 : 0;
+    zarr_status st = ZARR_OK;
+
+    for (size_t i = *prefix ? zr_consolidated_seek(cons, prefix) : 0; i < cons->n; i++) {
+        const struct zr_entry *e = &cons->entry[i];
+
+        if (zr_streq(e->path, prefix))
+            continue;
+        if (!zr_key_is_below(e->path, prefix))
+            break;
+        if (!c->deep && strchr(e->path + skip, '/'))
+            continue;
+        if (skipped && zr_key_is_below(e->path, skipped))
+            continue;
+        ZR_TRY(emit_entry(c, e, e->path + skip, err));
+        if (walk_stopped(c))
+            break;
+        skipped = c->said == ZARR_WALK_SKIP ? e->path : NULL;
+    }
+out:
+    return st;
+}
+
+/* ---- in the store ------------------------------------------------------- */
+
+struct walk_stack {
+    struct zr_kids *level;
+    size_t n, cap;
+    uint64_t seen; /* names, for the limit */
+    const zarr_allocator *alloc;
+};
+
+static zarr_status walk_push(struct walk_stack *s, zarr_store *store, const char *path,
+                             int32_t first, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_grow(s->alloc, &s->level, &s->cap, s->n + 1, sizeof *s->level, err));
+    st = zr_kids_open(&s->level[s->n++], store, path, first, &s->seen, err);
+    if (st != ZARR_OK)
+        zr_path_prefix(err, st, path);
+out:
+    return st;
+}
+
+static zarr_status emit_kid(struct walk_call *c, const struct zr_kids *level,
+                            const struct zr_kid *kid, size_t depth, zarr_error *err)
+{
+    zarr_node_item item = {
+        .kind = kid->found.kind,
+        .zarr_format = kid->found.format,
+        .depth = (int32_t)depth,
+        .metadata = kid->found.doc.text,
+    };
+    zarr_status st = ZARR_OK;
+
+    zr_path_key(&c->path, level->path, kid->name);
+    ZR_TRY(zr_str_status(&c->path, err));
+    if (kid->st != ZARR_OK) {
+        item.kind = ZARR_NODE_NONE;
+        zr_log(&c->group->h.ctx->log, ZARR_LOG_WARN, "%s", kid->err.message);
+    }
+    walk_emit(c, &item);
+out:
+    return st;
+}
+
+static zarr_status walk_store(struct walk_call *c, zarr_error *err)
+{
+    struct walk_stack s = {.alloc = c->group->h.ctx->alloc};
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(walk_push(&s, c->group->h.store, c->group->h.path, c->state->format, err));
+    while (s.n > 0) {
+        struct zr_kids *level = &s.level[s.n - 1];
+        const struct zr_kid *kid = NULL;
+
+        ZR_TRY(zr_kids_next(level, &kid, err));
+        if (!kid) {
+            zr_kids_close(level);
+            s.n--;
+            continue;
+        }
+        ZR_TRY(emit_kid(c, level, kid, s.n, err));
+        if (walk_stopped(c))
+            break;
+        if (c->deep && c->said != ZARR_WALK_SKIP && kid->st == ZARR_OK &&
+            kid->found.kind == ZARR_NODE_GROUP)
+            ZR_TRY(walk_push(&s, c->group->h.store, zr_str_text(&c->path),
+                             kid->found.format, err));
+    }
+out:
+    while (s.n > 0)
+        zr_kids_close(&s.level[--s.n]);
+    zr_free(s.alloc, s.level);
+    return st;
+}
+
+static zarr_status walk_group(zarr_group *group, bool deep, zarr_node_fn fn, void *user,
+                              zarr_error *err)
+{
+    struct walk_call c = {.group = group, .fn = fn, .user = user, .deep = deep};
+    zarr_status st = ZARR_OK;
+
+    zr_str_init(&c.path, group->h.ctx->alloc);
+    zr_str_init(&c.text, group->h.ctx->alloc);
+    c.state = zr_group_state_get(group);
+    st = c.state->cons ? walk_entries(&c, err) : walk_store(&c, err);
+    zr_group_state_free(c.state);
+    zr_str_deinit(&c.path);
+    zr_str_deinit(&c.text);
+    return st;
+}
+
+zarr_status zarr_group_list(zarr_group *group, zarr_node_fn fn, void *user,
+                            zarr_error *err)
+{
+    return walk_group(group, false, fn, user, err);
+}
+
+zarr_status zarr_group_walk(zarr_group *group, zarr_node_fn fn, void *user,
+                            zarr_error *err)
+{
+    return walk_group(group, true, fn, user, err);
+}

@@ -1,0 +1,239 @@
+/*
+ * group/open.c - group handles: open, look at, change attributes, open
+ * children. A group that has consolidated metadata answers for everything
+ * below it from that one document; so do the groups opened through it. Whether
+ * that is used is the opener's choice: AUTO takes it where it is there and in
+ * order, MUST insists, NEVER asks the store each time.
+ * Thread class: frozen, but for the state pointer (handle.c).
+ */
+#include "group/group.h"
+
+#include <string.h>
+
+/* ---- opening ------------------------------------------------------------ */
+
+static void group_destroy(zarr_group *g)
+{
+    const zarr_allocator copy = g->h.ctx->allocator_copy;
+    const zarr_allocator *alloc = g->h.ctx->alloc ? &copy : NULL;
+
+    zr_group_state_free(g->state);
+    zr_free(alloc, g->consolidated_key);
+    zr_handle_deinit(&g->h);
+    zr_free(alloc, g);
+}
+
+static zarr_status group_new(zarr_group **out, zarr_store *store, const char *path,
+                             const zarr_group_open_options *o, zarr_error *err)
+{
+    const zarr_context *ctx = zr_store_context(store);
+    zarr_group *g = NULL;
+    char *normal = NULL;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_path_normal(&normal, ctx->alloc, path, &ctx->limits, err));
+    g = zr_calloc(ctx->alloc, 1, sizeof *g);
+    if (!g) {
+        zr_free(ctx->alloc, normal);
+        ZR_TRY(zr_fail_memory(err, sizeof *g));
+    }
+    zr_handle_init(&g->h, store, normal);
+    g->consolidated = o->consolidated ? o->consolidated : ZARR_CONSOLIDATED_AUTO;
+    if (o->consolidated_key) {
+        g->consolidated_key = zr_strdup(ctx->alloc, o->consolidated_key);
+        if (!g->consolidated_key)
+            ZR_TRY(zr_fail_memory(err, strlen(o->consolidated_key)));
+    }
+    *out = g; /* moved */
+    g = NULL;
+out:
+    if (g)
+        group_destroy(g);
+    return st;
+}
+
+static zarr_status read_group_options(zarr_group_open_options *o,
+                                      const zarr_group_open_options *opts,
+                                      zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_struct_read(o, sizeof *o, 2 * sizeof(uint32_t), opts, ZR_TAIL_REFUSE,
+                          "zarr_group_open_options", err));
+    if (o->flags)
+        ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                       "group options: unknown flags 0x%" PRIx32, o->flags));
+    if (o->zarr_format != 0 && o->zarr_format != 2 && o->zarr_format != 3)
+        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
+                       "zarr_format %" PRId32 " is neither 2 nor 3", o->zarr_format));
+    if (o->consolidated > ZARR_CONSOLIDATED_NEVER)
+        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
+                       "%" PRIu32 " is none of ZARR_CONSOLIDATED_*", o->consolidated));
+out:
+    return st;
+}
+
+static zarr_status load_group(zarr_group *g, int32_t format, zarr_error *err)
+{
+    struct zr_find where = {.store = g->h.store,
+                            .path = g->h.path,
+                            .format = format,
+                            .limit = g->h.ctx->limits.consolidated_bytes};
+    const struct zr_meta_env env = zr_meta_env_of(g->h.ctx, true);
+    struct zr_tree *attrs = NULL;
+    struct zr_found found;
+    zarr_status st = ZARR_OK;
+
+    zr_found_init(&found, g->h.ctx->alloc);
+    st = zr_node_find(&found, &where, err);
+    if (st == ZARR_ERR_NOT_FOUND)
+        zr_fail(err, st, "there is no group");
+    if (st != ZARR_OK)
+        goto out;
+    if (found.kind != ZARR_NODE_GROUP)
+        ZR_TRY(zr_fail(err, ZARR_ERR_NOT_FOUND, "there is no group but an array"));
+    ZR_TRY(zr_group_state_new(&g->state, &env, found.format, found.tree,
+                              found.tree->json.root, err));
+    if (found.format == 2) {
+        ZR_TRY(zr_attrs_read(&attrs, g->h.store, g->h.path, err));
+        zr_group_state_attrs(g->state, attrs, attrs ? attrs->json.root : NULL);
+    }
+    ZR_TRY(zr_group_find_consolidated(g->state, g, err));
+    if (found.format == 3 && format == 0)
+        zr_warn_hidden(g->h.store, g->h.path);
+out:
+    zr_tree_free(attrs);
+    zr_found_deinit(&found);
+    return st;
+}
+
+zarr_status zarr_group_open(zarr_group **out, zarr_store *store, const char *path,
+                            const zarr_group_open_options *opts, zarr_error *err)
+{
+    zarr_group_open_options o;
+    zarr_group *g = NULL;
+    zarr_status st = ZARR_OK;
+
+    *out = NULL;
+    ZR_TRY(read_group_options(&o, opts, err));
+    ZR_TRY(group_new(&g, store, path, &o, err));
+    st = load_group(g, o.zarr_format, err);
+    if (st != ZARR_OK) {
+        zr_path_prefix(err, st, g->h.path);
+        goto out;
+    }
+    *out = g; /* moved */
+    g = NULL;
+out:
+    zarr_group_free(g);
+    return st;
+}
+
+/* A group out of its parent's consolidated metadata: no request. */
+static zarr_status open_group_entry(zarr_group **out, const zarr_group *parent,
+                                    const struct zr_child_path *child,
+                                    const zarr_group_open_options *o, zarr_error *err)
+{
+    const struct zr_entry *e = child->entry;
+    const struct zr_meta_env env = zr_meta_env_of(parent->h.ctx, true);
+    struct zr_consolidated *cons = child->state->cons;
+    zarr_group *g = NULL;
+    char *prefix = NULL;
+    zarr_status st = ZARR_OK;
+
+    if (e->kind != ZARR_NODE_GROUP)
+        ZR_TRY(zr_fail(err, ZARR_ERR_NOT_FOUND, "/%s: there is no group but an %s",
+                       child->path, zr_kind_text(e->kind)));
+    ZR_TRY(group_new(&g, parent->h.store, child->path, o, err));
+    ZR_TRY(zr_group_state_new(&g->state, &env, e->format, cons->tree, e->doc, err));
+    if (e->format == 2)
+        zr_group_state_attrs(g->state, cons->tree, e->attrs);
+    prefix = zr_strdup(parent->h.ctx->alloc, e->path);
+    if (!prefix)
+        ZR_TRY(zr_fail_memory(err, strlen(e->path)));
+    zr_free(parent->h.ctx->alloc, g->state->prefix);
+    g->state->prefix = prefix;
+    g->state->cons = zr_consolidated_ref(cons);
+    *out = g; /* moved */
+    g = NULL;
+out:
+    zarr_group_free(g);
+    return st;
+}
+
+zarr_group *zarr_group_ref(zarr_group *group)
+{
+    atomic_fetch_add_explicit(&group->h.refs, 1, memory_order_relaxed);
+    return group;
+}
+
+void zarr_group_free(zarr_group *group)
+{
+    if (group && atomic_fetch_sub_explicit(&group->h.refs, 1, memory_order_acq_rel) == 1)
+        group_destroy(group);
+}
+
+/* ---- children ----------------------------------------------------------- */
+
+void zr_child_release(struct zr_child_path *c, const zarr_allocator *alloc)
+{
+    zr_free(alloc, c->path);
+    zr_group_state_free(c->state);
+    *c = (struct zr_child_path){0};
+}
+
+zarr_status zr_child_find(struct zr_child_path *out, const zarr_group *group,
+                          const char *path, uint32_t consolidated, zarr_error *err)
+{
+    const zarr_context *ctx = group->h.ctx;
+    struct zr_str full, inner;
+    zarr_status st = ZARR_OK;
+
+    *out = (struct zr_child_path){.state = zr_group_state_get(group)};
+    zr_str_init(&full, ctx->alloc);
+    zr_str_init(&inner, ctx->alloc);
+    zr_str_puts(&full, group->h.path);
+    ZR_TRY(zr_path_append(&full, path, &ctx->limits, err));
+    if (out->state->cons && consolidated != ZARR_CONSOLIDATED_NEVER) {
+        zr_str_puts(&inner, out->state->prefix);
+        ZR_TRY(zr_path_append(&inner, path, &ctx->limits, err));
+        out->entry = zr_consolidated_find(out->state->cons, zr_str_text(&inner));
+        if (!out->entry && inner.bytes > 0)
+            ZR_TRY(zr_fail(err, ZARR_ERR_NOT_FOUND,
+                           "/%s: the consolidated metadata of its group has no such node",
+                           zr_str_text(&full)));
+    } else if (consolidated == ZARR_CONSOLIDATED_MUST) {
+        ZR_TRY(zr_fail(err, ZARR_ERR_NOT_FOUND,
+                       "/%s: its group has no consolidated metadata",
+                       zr_str_text(&full)));
+    }
+    ZR_TRY(zr_str_status(&full, err));
+    out->path = full.bytes ? zr_str_take(&full) : zr_strdup(ctx->alloc, "");
+    if (!out->path)
+        ZR_TRY(zr_fail_memory(err, 1));
+out:
+    zr_str_deinit(&full);
+    zr_str_deinit(&inner);
+    if (st != ZARR_OK)
+        zr_child_release(out, ctx->alloc);
+    return st;
+}
+
+zarr_status zarr_group_open_group(zarr_group **out, zarr_group *group, const char *path,
+                                  const zarr_group_open_options *opts, zarr_error *err)
+{
+    struct zr_child_path child = {0};
+    zarr_group_open_options o;
+    zarr_status st = ZARR_OK;
+
+    *out = NULL;
+    ZR_TRY(read_group_options(&o, opts, err));
+    ZR_TRY(zr_child_find(&child, group, path, o.consolidated, err));
+    if (child.entry)
+        ZR_TRY(open_group_entry(out, group, &child, &o, err));
+    else
+        ZR_TRY(zarr_group_open(out, group->h.store, child.path, opts, err));
+out:
+    zr_child_release(&child, group->h.ctx->alloc);
+    return st;
+}

@@ -1,0 +1,193 @@
+/*
+ * node/find.c - what lies at a path: one GET for a v3 node, two at most for a
+ * v2 node behind it. v3 wins where a path has both. A document that is there
+ * but broken is a node that cannot be used, not a missing one: it ends the
+ * search with its own error, so that no older document behind it is taken for
+ * the truth.
+ * Thread class: plain functions; zr_found is solo.
+ */
+#include "node/node.h"
+
+#include <string.h>
+
+void zr_found_init(struct zr_found *f, const zarr_allocator *alloc)
+{
+    f->kind = ZARR_NODE_NONE;
+    f->format = 0;
+    f->tree = NULL;
+    zr_doc_init(&f->doc, alloc);
+}
+
+void zr_found_deinit(struct zr_found *f)
+{
+    zr_tree_free(f->tree);
+    f->tree = NULL;
+    zr_doc_deinit(&f->doc);
+}
+
+const char *zr_kind_text(uint32_t kind)
+{
+    return kind == ZARR_NODE_ARRAY   ? "array"
+           : kind == ZARR_NODE_GROUP ? "group"
+                                     : "broken node";
+}
+
+/* What a document says it is; the rest is for meta to judge. */
+static zarr_status judge_document(struct zr_found *f, uint32_t kind, const char *name,
+                                  zarr_error *err)
+{
+    const struct zr_json *root = f->tree->json.root;
+    const struct zr_json *type = zr_json_get(root, "node_type");
+    uint64_t format = 0;
+    char text[64];
+
+    if (!zr_json_u64(zr_json_get(root, "zarr_format"), &format) ||
+        format != (uint64_t)f->format) {
+        const char *draft = zr_json_string(zr_json_get(root, "zarr_format"));
+
+        if (f->format == 3 && draft && strncmp(draft, "https://purl.org/", 17) == 0)
+            return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                           "%s: zarr_format \"%.80s\": a draft of Zarr v3, with other "
+                           "documents at other places (GDAL before 3.8, zarr-python 2 "
+                           "as an experiment)",
+                           name, draft);
+        return zr_fail(
+            err, ZARR_ERR_CORRUPT, "%s: zarr_format is %s, expected %" PRId32, name,
+            zr_json_excerpt(zr_json_get(root, "zarr_format"), text, sizeof text),
+            f->format);
+    }
+    if (f->format == 2) {
+        f->kind = kind;
+        return ZARR_OK;
+    }
+    if (zr_json_is_text(type, "array"))
+        f->kind = ZARR_NODE_ARRAY;
+    else if (zr_json_is_text(type, "group"))
+        f->kind = ZARR_NODE_GROUP;
+    else
+        return zr_fail(err, ZARR_ERR_CORRUPT,
+                       "%s: node_type is %s, must be \"array\" or \"group\"", name,
+                       zr_json_excerpt(type, text, sizeof text));
+    return ZARR_OK;
+}
+
+/* kind: what the document's name says, for v2. */
+static zarr_status try_document(struct zr_found *f, const struct zr_find *where,
+                                uint32_t kind, const char *name, zarr_error *err)
+{
+    const zarr_context *ctx = zr_store_context(where->store);
+    struct zr_doc_source src;
+    struct zr_str key;
+    zarr_status st = ZARR_OK;
+
+    zr_str_init(&key, ctx->alloc);
+    zr_path_key(&key, where->path, name);
+    ZR_TRY(zr_str_status(&key, err));
+    src = zr_doc_source(where->store, zr_str_text(&key));
+    if (where->limit && zr_streq(name, ZR_DOC_V3)) {
+        src.limit = where->limit;
+        src.knob = "consolidated_bytes";
+    }
+    ZR_TRY(zr_doc_get(&f->doc, &src, err));
+    f->format = zr_streq(name, ZR_DOC_V3) ? 3 : 2;
+    ZR_TRY(zr_tree_new(&f->tree, ctx->alloc, err));
+    st = zr_doc_parse(&f->tree->json, &f->doc, &ctx->limits, err);
+    if (st != ZARR_OK) {
+        zr_tree_free(f->tree);
+        f->tree = NULL;
+        zr_prefix(err, st, "%s", name);
+        goto out;
+    }
+    ZR_TRY(judge_document(f, kind, name, err));
+out:
+    zr_str_deinit(&key);
+    return st;
+}
+
+static zarr_status find_format(struct zr_found *f, const struct zr_find *where,
+                               int32_t format, zarr_error *err)
+{
+    zarr_status st;
+
+    if (format == 3)
+        return try_document(f, where, ZARR_NODE_NONE, ZR_DOC_V3, err);
+    st = try_document(f, where, ZARR_NODE_ARRAY, ZR_DOC_ARRAY, err);
+    if (st == ZARR_ERR_NOT_FOUND)
+        st = try_document(f, where, ZARR_NODE_GROUP, ZR_DOC_GROUP, err);
+    return st;
+}
+
+zarr_status zr_node_find(struct zr_found *f, const struct zr_find *where, zarr_error *err)
+{
+    const int32_t first = where->format ? where->format : where->first ? where->first : 3;
+    zarr_status st = find_format(f, where, first, err);
+
+    if (st == ZARR_ERR_NOT_FOUND && where->format == 0)
+        st = find_format(f, where, first == 3 ? 2 : 3, err);
+    return st;
+}
+
+zarr_status zr_attrs_read(struct zr_tree **out, zarr_store *store, const char *path,
+                          zarr_error *err)
+{
+    const zarr_context *ctx = zr_store_context(store);
+    struct zr_doc_source src;
+    struct zr_tree *tree = NULL;
+    struct zr_str key;
+    struct zr_doc doc;
+    zarr_status st = ZARR_OK;
+
+    *out = NULL;
+    zr_doc_init(&doc, ctx->alloc);
+    zr_str_init(&key, ctx->alloc);
+    zr_path_key(&key, path, ZR_DOC_ATTRS);
+    ZR_TRY(zr_str_status(&key, err));
+    src = zr_doc_source(store, zr_str_text(&key));
+    st = zr_doc_get(&doc, &src, err);
+    if (st == ZARR_ERR_NOT_FOUND) {
+        st = ZARR_OK;
+        goto out;
+    }
+    if (st == ZARR_OK)
+        st = zr_tree_new(&tree, ctx->alloc, err);
+    if (st == ZARR_OK)
+        st = zr_doc_parse(&tree->json, &doc, &ctx->limits, err);
+    if (st != ZARR_OK) {
+        zr_prefix(err, st, ZR_DOC_ATTRS);
+        goto out;
+    }
+    *out = tree; /* moved */
+    tree = NULL;
+out:
+    zr_tree_free(tree);
+    zr_str_deinit(&key);
+    zr_doc_deinit(&doc);
+    return st;
+}
+
+zarr_status zarr_node_probe(zarr_store *store, const char *path, uint32_t *kind,
+                            int32_t *zarr_format, zarr_error *err)
+{
+    const zarr_context *ctx = zr_store_context(store);
+    struct zr_find where = {.store = store, .limit = ctx->limits.consolidated_bytes};
+    struct zr_found found;
+    char *normal = NULL;
+    zarr_status st = ZARR_OK;
+
+    *kind = ZARR_NODE_NONE;
+    *zarr_format = 0;
+    zr_found_init(&found, ctx->alloc);
+    ZR_TRY(zr_path_normal(&normal, ctx->alloc, path, &ctx->limits, err));
+    where.path = normal;
+    st = zr_node_find(&found, &where, err);
+    if (st == ZARR_ERR_NOT_FOUND)
+        st = ZARR_OK;
+    else if (st != ZARR_OK)
+        zr_path_prefix(err, st, normal);
+    *kind = found.kind;
+    *zarr_format = found.format;
+out:
+    zr_found_deinit(&found);
+    zr_free(ctx->alloc, normal);
+    return st;
+}

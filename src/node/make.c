@@ -1,0 +1,180 @@
+/*
+ * node/make.c - what making any node needs: that nothing is there yet, and
+ * that its parents are groups. A
+ * parent's document is only written where there is none of either format: a
+ * v2 group is left alone when a v3 node is made below it, because a zarr.json
+ * beside its .zgroup would hide it.
+ * Thread class: plain functions.
+ */
+#include "node/node.h"
+
+#include <string.h>
+
+struct node_writing {
+    zarr_store *store;
+    const struct zr_new_node *node;
+};
+
+/* Attributes that lie there are another node's, which is gone. */
+static zarr_status write_attributes(const struct node_writing *w, zarr_error *err)
+{
+    const struct zr_new_node *node = w->node;
+    struct zr_str text;
+    zarr_status st = ZARR_OK;
+
+    if (zr_json_count(node->attrs) == 0)
+        return zr_document_erase(w->store, node->path, ZR_DOC_ATTRS, err);
+    zr_str_init(&text, zr_store_context(w->store)->alloc);
+    zr_json_write(node->attrs, ZR_META_INDENT, &text);
+    st = zr_document_write(w->store, node->path, ZR_DOC_ATTRS, &text, true, err);
+    zr_str_deinit(&text);
+    return st;
+}
+
+/* With the lock of the document, which is not there. The one of .zattrs is taken inside
+ * it; nobody who has that waits for another. */
+static zarr_status edit_new_node(void *arg, const struct zr_doc *old, struct zr_str *text,
+                                 zarr_error *err)
+{
+    const struct node_writing *w = arg;
+    zarr_status st = ZARR_OK;
+
+    ZR_UNUSED(old);
+    if (w->node->format == 2 && !zr_doc_by_version(w->store))
+        ZR_TRY(write_attributes(w, err));
+    zr_str_append(text, zr_str_text(w->node->text), w->node->text->bytes);
+out:
+    return st;
+}
+
+/* Without locks it is the document that tells who has won: attributes after it. */
+static zarr_status commit_new_node(void *arg, zarr_error *err)
+{
+    const struct node_writing *w = arg;
+
+    return w->node->format == 2 && zr_doc_by_version(w->store) ? write_attributes(w, err)
+                                                               : ZARR_OK;
+}
+
+zarr_status zr_node_write(zarr_store *store, const struct zr_new_node *node,
+                          zarr_error *err)
+{
+    struct node_writing w = {store, node};
+    const struct zr_doc_edit edit = {.fn = edit_new_node,
+                                     .arg = &w,
+                                     .may_be_new = true,
+                                     .must_be_new = true,
+                                     .commit = commit_new_node};
+    struct zr_doc_source src;
+    struct zr_str key;
+    zarr_status st = ZARR_OK;
+
+    zr_str_init(&key, zr_store_context(store)->alloc);
+    zr_path_key(&key, node->path, node->name);
+    ZR_TRY(zr_str_status(&key, err));
+    src = zr_doc_source(store, zr_str_text(&key));
+    ZR_TRY(zr_doc_update(&src, &edit, err));
+out:
+    zr_str_deinit(&key);
+    return st;
+}
+
+static zarr_status parent_is_missing(zarr_store *store, const char *path, bool *missing,
+                                     zarr_error *err)
+{
+    struct zr_find where = {.store = store, .path = path};
+    struct zr_found found;
+    zarr_status st = ZARR_OK;
+
+    where.limit = zr_store_context(store)->limits.consolidated_bytes;
+    zr_found_init(&found, zr_store_context(store)->alloc);
+    st = zr_node_find(&found, &where, err);
+    *missing = st == ZARR_ERR_NOT_FOUND;
+    if (*missing)
+        st = ZARR_OK;
+    else if (st != ZARR_OK)
+        zr_path_prefix(err, st, path);
+    else if (found.kind == ZARR_NODE_ARRAY)
+        st = zr_fail(err, ZARR_ERR_INVALID, "/%s is an array: no node can be below it",
+                     path);
+    zr_found_deinit(&found);
+    return st;
+}
+
+static zarr_status write_parent(zarr_store *store, const char *path, int32_t format,
+                                zarr_error *err)
+{
+    const zarr_allocator *alloc = zr_store_context(store)->alloc;
+    struct zr_str text;
+    const struct zr_new_node node = {.path = path,
+                                     .name = format == 3 ? ZR_DOC_V3 : ZR_DOC_GROUP,
+                                     .text = &text,
+                                     .format = format};
+    zarr_error e = {0};
+    zarr_status st = ZARR_OK;
+
+    zr_str_init(&text, alloc);
+    ZR_TRY(zr_group_text(&text, format, NULL, alloc, err));
+    st = zr_node_write(store, &node, &e);
+    if (st == ZARR_ERR_EXISTS) /* somebody was faster: as good */
+        st = ZARR_OK;
+    else if (st != ZARR_OK && err)
+        *err = e;
+out:
+    zr_str_deinit(&text);
+    return st;
+}
+
+/* From the nearest parent upwards until one is there; cut[] then holds the ends of the
+ * missing. */
+zarr_status zr_parents_create(zarr_store *store, const char *path, int32_t format,
+                              zarr_error *err)
+{
+    const zarr_allocator *alloc = zr_store_context(store)->alloc;
+    size_t *cut = NULL, n = 0, cap = 0, end = strlen(path);
+    char *parent = zr_strdup(alloc, path);
+    bool missing = true;
+    zarr_status st = ZARR_OK;
+
+    if (!parent)
+        ZR_TRY(zr_fail_memory(err, end + 1));
+    while (end > 0 && missing) {
+        end = zr_path_parent_bytes(parent);
+        parent[end] = '\0';
+        ZR_TRY(parent_is_missing(store, parent, &missing, err));
+        if (!missing)
+            break;
+        ZR_TRY(zr_grow(alloc, &cut, &cap, n + 1, sizeof *cut, err));
+        cut[n++] = end;
+    }
+    while (n > 0) {
+        end = cut[--n];
+        memcpy(parent, path, end);
+        parent[end] = '\0';
+        ZR_TRY(write_parent(store, parent, format, err));
+    }
+out:
+    zr_free(alloc, cut);
+    zr_free(alloc, parent);
+    return st;
+}
+
+zarr_status zr_node_must_be_new(zarr_store *store, const char *path, zarr_error *err)
+{
+    struct zr_find where = {.store = store, .path = path};
+    struct zr_found found;
+    zarr_status st = ZARR_OK;
+
+    where.limit = zr_store_context(store)->limits.consolidated_bytes;
+    zr_found_init(&found, zr_store_context(store)->alloc);
+    st = zr_node_find(&found, &where, err);
+    if (st == ZARR_OK)
+        st = zr_fail(err, ZARR_ERR_EXISTS, "there is a v%" PRId32 " %s already",
+                     found.format, zr_kind_text(found.kind));
+    else if (st == ZARR_ERR_NOT_FOUND)
+        st = ZARR_OK;
+    else if (found.format) /* a document that cannot be read is in the way, too */
+        st = zr_prefix(err, ZARR_ERR_EXISTS, "there is a broken node already");
+    zr_found_deinit(&found);
+    return st;
+}

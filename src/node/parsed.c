@@ -1,0 +1,35 @@
+/*
+ * node/parsed.c - a parsed document, counted, because the states of a group, of
+ * its consolidated metadata and of arrays opened through it share one.
+ * Thread class: frozen once published.
+ */
+#include "node/node.h"
+
+zarr_status zr_tree_new(struct zr_tree **out, const zarr_allocator *alloc,
+                        zarr_error *err)
+{
+    struct zr_tree *t = zr_calloc(alloc, 1, sizeof *t);
+
+    *out = t;
+    if (!t)
+        return zr_fail_memory(err, sizeof *t);
+    atomic_init(&t->refs, 1);
+    t->alloc = alloc;
+    zr_json_doc_init(&t->json, alloc);
+    return ZARR_OK;
+}
+
+struct zr_tree *zr_tree_ref(struct zr_tree *t)
+{
+    if (t)
+        atomic_fetch_add_explicit(&t->refs, 1, memory_order_relaxed);
+    return t;
+}
+
+void zr_tree_free(struct zr_tree *t)
+{
+    if (!t || atomic_fetch_sub_explicit(&t->refs, 1, memory_order_acq_rel) != 1)
+        return;
+    zr_json_doc_deinit(&t->json);
+    zr_free(t->alloc, t);
+}

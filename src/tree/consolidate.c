@@ -1,0 +1,218 @@
+/*
+ * tree/consolidate.c - writes consolidated metadata in zarr-python's form, last
+ * and in one piece: a reader sees the former document or the new one. By convention
+ * it is not kept up to date: after a change the group has to be consolidated again,
+ * and zarr_group_consolidated_check() finds what is out of date.
+ * Entries are sorted by depth, then by name without regard to case (ASCII).
+ * Thread class: plain functions.
+ */
+#include "tree/tree.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static size_t path_depth(const char *p)
+{
+    size_t n = *p != '\0';
+
+    for (; *p; p++)
+        n += *p == '/';
+    return n;
+}
+
+static int fold_byte(char c)
+{
+    return c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : (unsigned char)c;
+}
+
+static int compare_gathered(const void *a, const void *b)
+{
+    const char *p = ((const struct zr_gathered_node *)a)->path;
+    const char *q = ((const struct zr_gathered_node *)b)->path;
+    const size_t m = path_depth(p), n = path_depth(q);
+
+    if (m != n)
+        return m < n ? -1 : 1;
+    for (size_t i = 0; p[i] || q[i]; i++)
+        if (fold_byte(p[i]) != fold_byte(q[i]))
+            return fold_byte(p[i]) < fold_byte(q[i]) ? -1 : 1;
+    return strcmp(p, q);
+}
+
+struct consolidating {
+    const zarr_context *ctx;
+    struct zr_gathered nodes;
+    struct zr_meta_node *meta; /* of them, in order */
+    bool own_key;              /* the document has a name of the caller's */
+};
+
+static zarr_status list_nodes(struct consolidating *c, zarr_error *err)
+{
+    struct zr_gathered *g = &c->nodes;
+
+    qsort(g->node, g->n, sizeof *g->node, compare_gathered); /* the group stays first */
+    c->meta = zr_calloc(g->alloc, g->n, sizeof *c->meta);
+    if (!c->meta)
+        return zr_fail_memory(err, g->n * sizeof *c->meta);
+    for (size_t i = 0; i < g->n; i++)
+        c->meta[i] = (struct zr_meta_node){
+            .path = g->node[i].path,
+            .document = g->node[i].tree->json.root,
+            .attributes = g->node[i].attrs ? g->node[i].attrs->json.root : NULL,
+        };
+    return ZARR_OK;
+}
+
+/* Into the group's zarr.json as it is at this moment. */
+static zarr_status edit_consolidated_v3(void *arg, const struct zr_doc *old,
+                                        struct zr_str *text, zarr_error *err)
+{
+    const struct consolidating *c = arg;
+    const struct zr_meta_env env = zr_meta_env_of(c->ctx, true);
+    struct zr_json_doc in, made;
+    struct zr_json *root = NULL;
+    struct zr_group_meta meta;
+    zarr_status st = ZARR_OK;
+
+    zr_json_doc_init(&in, c->ctx->alloc);
+    zr_json_doc_init(&made, c->ctx->alloc);
+    ZR_TRY(zr_doc_parse(&in, old, &c->ctx->limits, err));
+    zr_json_set(&in, in.root, "consolidated_metadata",
+                zr_consolidated_write_v3(&in, c->meta + 1, c->nodes.n - 1));
+    if (!zr_json_ok(&in))
+        ZR_TRY(zr_fail_memory(err, in.arena.used_bytes));
+    ZR_TRY(zr_group_meta_parse(&meta, &env, 3, in.root, NULL, err));
+    ZR_TRY(zr_group_meta_write(&meta, &made, &root, err));
+    zr_json_write(root, ZR_META_INDENT, text);
+out:
+    zr_json_doc_deinit(&in);
+    zr_json_doc_deinit(&made);
+    return st;
+}
+
+/* A name of the caller's may be that of anything else. */
+static zarr_status must_be_consolidated(const struct consolidating *c,
+                                        const struct zr_doc *old, zarr_error *err)
+{
+    struct zr_json_doc doc;
+    zarr_error e = {0};
+    zarr_status st = ZARR_OK;
+
+    zr_json_doc_init(&doc, c->ctx->alloc);
+    st = zr_doc_parse(&doc, old, &c->ctx->limits, &e);
+    if (st == ZARR_ERR_NO_MEMORY && err)
+        *err = e;
+    else if (st != ZARR_OK || !zr_json_get(doc.root, "zarr_consolidated_format"))
+        st = zr_fail(err, ZARR_ERR_EXISTS,
+                     "the object there is no consolidated metadata: it is not replaced");
+    zr_json_doc_deinit(&doc);
+    return st;
+}
+
+static zarr_status edit_consolidated_v2(void *arg, const struct zr_doc *old,
+                                        struct zr_str *text, zarr_error *err)
+{
+    const struct consolidating *c = arg;
+    struct zr_json *root = NULL;
+    struct zr_json_doc made;
+    zarr_status st = ZARR_OK;
+
+    zr_json_doc_init(&made, c->ctx->alloc);
+    if (old && c->own_key)
+        ZR_TRY(must_be_consolidated(c, old, err));
+    root = zr_consolidated_write_v2(&made, c->meta, c->nodes.n);
+    if (!root || !zr_json_ok(&made))
+        ZR_TRY(zr_fail_memory(err, made.arena.used_bytes));
+    zr_json_write(root, 0, text);
+out:
+    zr_json_doc_deinit(&made);
+    return st;
+}
+
+static zarr_status write_consolidated(zarr_store *store, const char *path,
+                                      const char *key, struct consolidating *c,
+                                      zarr_error *err)
+{
+    const bool v3 = c->nodes.format == 3;
+    const struct zr_doc_edit edit = {.fn =
+                                         v3 ? edit_consolidated_v3 : edit_consolidated_v2,
+                                     .arg = c,
+                                     .may_be_new = !v3};
+    struct zr_doc_source src;
+    struct zr_str full;
+    zarr_status st = ZARR_OK;
+
+    zr_str_init(&full, c->ctx->alloc);
+    zr_path_key(&full, path, v3 ? ZR_DOC_V3 : key ? key : ZR_DOC_CONSOLIDATED);
+    ZR_TRY(zr_str_status(&full, err));
+    src = zr_doc_source(store, zr_str_text(&full));
+    src.limit = c->ctx->limits.consolidated_bytes;
+    src.knob = "consolidated_bytes";
+    ZR_TRY(zr_doc_update(&src, &edit, err));
+out:
+    zr_str_deinit(&full);
+    return st;
+}
+
+static zarr_status check_key(const char *key, zarr_error *err)
+{
+    static const char *const taken[] = {ZR_DOC_V3, ZR_DOC_ARRAY, ZR_DOC_GROUP,
+                                        ZR_DOC_ATTRS};
+
+    if (*key == '\0' || strchr(key, '/'))
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "\"%.80s\" is no name for consolidated metadata: it lies in the "
+                       "group itself",
+                       key);
+    for (size_t i = 0; i < ZR_COUNT(taken); i++)
+        if (zr_streq(key, taken[i]))
+            return zr_fail(err, ZARR_ERR_INVALID,
+                           "%s is the name of another document: consolidated metadata "
+                           "cannot have it",
+                           key);
+    return ZARR_OK;
+}
+
+zarr_status zr_group_consolidate(zarr_store *store, const char *path, const char *key,
+                                 int32_t format, zarr_error *err)
+{
+    struct consolidating c = {.ctx = zr_store_context(store)};
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_gather(&c.nodes, store, path, format, err));
+    if (key && c.nodes.format == 3)
+        ZR_TRY(zr_fail(
+            err, ZARR_ERR_INVALID,
+            "/%s: v3 has its consolidated metadata in zarr.json: no key can be given",
+            path));
+    if (key) {
+        c.own_key = !zr_streq(key, ZR_DOC_CONSOLIDATED);
+        st = check_key(key, err);
+        if (st != ZARR_OK) {
+            zr_path_prefix(err, st, path);
+            goto out;
+        }
+    }
+    ZR_TRY(list_nodes(&c, err));
+    st = write_consolidated(store, path, key, &c, err);
+    if (st != ZARR_OK)
+        zr_path_prefix(err, st, path);
+out:
+    zr_free(c.ctx->alloc, c.meta);
+    zr_gathered_deinit(&c.nodes);
+    return st;
+}
+
+zarr_status zarr_group_consolidate(zarr_store *store, const char *path, const char *key,
+                                   zarr_error *err)
+{
+    const zarr_context *ctx = zr_store_context(store);
+    char *normal = NULL;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_path_normal(&normal, ctx->alloc, path, &ctx->limits, err));
+    ZR_TRY(zr_group_consolidate(store, normal, key, 0, err));
+out:
+    zr_free(ctx->alloc, normal);
+    return st;
+}

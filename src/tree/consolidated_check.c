@@ -1,0 +1,138 @@
+/*
+ * tree/consolidated_check.c - compares consolidated metadata with the documents that
+ * the store has now. Thread class: plain functions.
+ */
+#include "tree/tree.h"
+
+#include <stdlib.h>
+
+struct checking {
+    struct zr_gathered real;
+    const struct zr_consolidated *cons;
+    int (*fn)(void *user, const char *path, const char *what);
+    void *user;
+    bool stopped;
+    const char *top; /* the group */
+    struct zr_str path;
+};
+
+static void tell(struct checking *c, const char *path, const char *what)
+{
+    zr_path_key(&c->path, c->top, path);
+    if (!c->stopped && !c->path.failed)
+        c->stopped = c->fn(c->user, zr_str_text(&c->path), what) != 0;
+}
+
+/* Consolidated metadata of their own differs by design; zarrs writes no members that are
+ * empty and may be missing. */
+static bool is_compared(const struct zr_json *member)
+{
+    if (zr_streq(member->key, "attributes") ||
+        zr_streq(member->key, "storage_transformers"))
+        return zr_json_count(member) > 0;
+    return !zr_streq(member->key, "consolidated_metadata");
+}
+
+bool zr_same_document(const struct zr_json *a, const struct zr_json *b)
+{
+    size_t n = 0, m = 0;
+
+    for (const struct zr_json *v = a->u.kids.first; v; v = v->next) {
+        if (!is_compared(v))
+            continue;
+        if (!zr_json_equal(v, zr_json_get(b, v->key)))
+            return false;
+        n++;
+    }
+    for (const struct zr_json *v = b->u.kids.first; v; v = v->next)
+        m += is_compared(v);
+    return n == m;
+}
+
+bool zr_same_attributes(const struct zr_json *a, const struct zr_json *b)
+{
+    if (zr_json_count(a) == 0 && zr_json_count(b) == 0)
+        return true; /* none is as good as {} */
+    return a && b && zr_json_equal(a, b);
+}
+
+static int compare_by_path(const void *a, const void *b)
+{
+    return zr_path_compare(((const struct zr_gathered_node *)a)->path,
+                           ((const struct zr_gathered_node *)b)->path);
+}
+
+static void compare_pair(struct checking *c, const struct zr_gathered_node *node,
+                         const struct zr_entry *e)
+{
+    const struct zr_json *attrs = node->attrs ? node->attrs->json.root : NULL;
+
+    if (node->kind != e->kind)
+        tell(c, node->path, "is of another kind in the consolidated metadata");
+    else if (!zr_same_document(node->tree->json.root, e->doc))
+        tell(c, node->path, "has another document in the consolidated metadata");
+    else if (e->format == 2 && !zr_same_attributes(attrs, e->attrs))
+        tell(c, node->path, "has other attributes in the consolidated metadata");
+}
+
+/* A bare NaN is the string in what we consolidate, and bare in what zarr-python does. */
+static void settle_both(struct checking *c)
+{
+    zr_json_settle(c->cons->tree->json.root); /* this handle's own, as are the others */
+    for (size_t i = 0; i < c->real.n; i++) {
+        zr_json_settle(c->real.node[i].tree->json.root);
+        if (c->real.node[i].attrs)
+            zr_json_settle(c->real.node[i].attrs->json.root);
+    }
+}
+
+/* Both lists are sorted: a merge. */
+static void compare_lists(struct checking *c)
+{
+    struct zr_gathered *g = &c->real;
+    size_t i = 1, j = 0; /* node 0 is the group itself */
+
+    qsort(g->node, g->n, sizeof *g->node, compare_by_path);
+    while (!c->stopped && (i < g->n || j < c->cons->n)) {
+        const int order = i == g->n ? 1
+                          : j == c->cons->n
+                              ? -1
+                              : zr_path_compare(g->node[i].path, c->cons->entry[j].path);
+
+        if (order < 0)
+            tell(c, g->node[i++].path, "is missing in the consolidated metadata");
+        else if (order > 0)
+            tell(c, c->cons->entry[j++].path, "is in the consolidated metadata only");
+        else
+            compare_pair(c, &g->node[i++], &c->cons->entry[j++]);
+    }
+}
+
+zarr_status zarr_group_consolidated_check(zarr_store *store, const char *path,
+                                          int (*fn)(void *user, const char *path,
+                                                    const char *what),
+                                          void *user, zarr_error *err)
+{
+    zarr_group_open_options opts = {.struct_size = sizeof opts};
+    struct checking c = {.fn = fn, .user = user};
+    struct zr_group_state *state = NULL;
+    zarr_group *group = NULL;
+    zarr_status st = ZARR_OK;
+
+    opts.consolidated = ZARR_CONSOLIDATED_MUST;
+    ZR_TRY(zarr_group_open(&group, store, path, &opts, err));
+    state = zr_group_state_get(group);
+    c.cons = state->cons;
+    c.top = group->h.path;
+    zr_str_init(&c.path, group->h.ctx->alloc);
+    ZR_TRY(zr_gather(&c.real, store, group->h.path, state->format, err));
+    settle_both(&c);
+    compare_lists(&c);
+    ZR_TRY(zr_str_status(&c.path, err));
+out:
+    zr_str_deinit(&c.path);
+    zr_gathered_deinit(&c.real);
+    zr_group_state_free(state);
+    zarr_group_free(group);
+    return st;
+}

@@ -1,0 +1,134 @@
+/*
+ * tree/gather.c - every node below a group with its parsed documents, for those
+ * who need the whole hierarchy at once: writing consolidated metadata, and
+ * comparing it with the truth. A consolidated document is only worth having
+ * when it is complete, so a broken node is an error here.
+ * Thread class: solo.
+ */
+#include "tree/tree.h"
+
+#include <string.h>
+
+void zr_gathered_deinit(struct zr_gathered *g)
+{
+    for (size_t i = 0; i < g->n; i++) {
+        zr_tree_free(g->node[i].tree);
+        zr_tree_free(g->node[i].attrs);
+    }
+    zr_free(g->alloc, g->node);
+    zr_arena_deinit(&g->arena);
+    *g = (struct zr_gathered){0};
+}
+
+static zarr_status add_node(struct zr_gathered *g, const char *path,
+                            const struct zr_found *f, zarr_error *err)
+{
+    struct zr_gathered_node *node = NULL;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_grow(g->alloc, &g->node, &g->cap, g->n + 1, sizeof *g->node, err));
+    node = &g->node[g->n];
+    *node = (struct zr_gathered_node){.kind = f->kind};
+    node->path = zr_arena_strndup(&g->arena, path, strlen(path));
+    if (!node->path)
+        ZR_TRY(zr_fail_memory(err, strlen(path)));
+    node->tree = zr_tree_ref(f->tree);
+    g->n++;
+out:
+    return st;
+}
+
+/* Children of node i that are of its format; groups among them are looked at later. */
+static zarr_status gather_children(struct zr_gathered *g, zarr_store *store,
+                                   const char *top, size_t i, zarr_error *err)
+{
+    const struct zr_kid *kid = NULL;
+    struct zr_kids kids = {0};
+    struct zr_str path, full;
+    zarr_status st = ZARR_OK;
+
+    zr_str_init(&path, g->alloc);
+    zr_str_init(&full, g->alloc);
+    zr_path_key(&full, top, g->node[i].path);
+    if (!*g->node[i].path) {
+        zr_str_clear(&full);
+        zr_str_puts(&full, top);
+    }
+    ZR_TRY(zr_str_status(&full, err));
+    ZR_TRY(zr_kids_open(&kids, store, zr_str_text(&full), g->format, &g->seen, err));
+    for (;;) {
+        ZR_TRY(zr_kids_next(&kids, &kid, err));
+        if (!kid)
+            break;
+        if (kid->st != ZARR_OK) {
+            st = kid->st;
+            if (err)
+                *err = kid->err;
+            goto out;
+        }
+        if (kid->found.format != g->format)
+            continue;
+        zr_path_key(&path, g->node[i].path, kid->name);
+        ZR_TRY(zr_str_status(&path, err));
+        ZR_TRY(add_node(g, zr_str_text(&path), &kid->found, err));
+    }
+out:
+    zr_kids_close(&kids);
+    zr_str_deinit(&path);
+    zr_str_deinit(&full);
+    return st;
+}
+
+static zarr_status gather_attributes(struct zr_gathered *g, zarr_store *store,
+                                     const char *top, zarr_error *err)
+{
+    struct zr_str full;
+    zarr_status st = ZARR_OK;
+
+    zr_str_init(&full, g->alloc);
+    for (size_t i = 0; i < g->n; i++) {
+        zr_str_clear(&full);
+        zr_str_puts(&full, top);
+        if (*top && *g->node[i].path)
+            zr_str_putc(&full, '/');
+        zr_str_puts(&full, g->node[i].path);
+        ZR_TRY(zr_str_status(&full, err));
+        ZR_TRY(zr_attrs_read(&g->node[i].attrs, store, zr_str_text(&full), err));
+    }
+out:
+    zr_str_deinit(&full);
+    return st;
+}
+
+zarr_status zr_gather(struct zr_gathered *out, zarr_store *store, const char *path,
+                      int32_t format, zarr_error *err)
+{
+    const zarr_context *ctx = zr_store_context(store);
+    struct zr_find where = {.store = store,
+                            .path = path,
+                            .format = format,
+                            .limit = ctx->limits.consolidated_bytes};
+    struct zr_found found;
+    zarr_status st = ZARR_OK;
+
+    *out = (struct zr_gathered){.alloc = ctx->alloc};
+    zr_arena_init(&out->arena, ctx->alloc);
+    zr_found_init(&found, ctx->alloc);
+    st = zr_node_find(&found, &where, err);
+    if (st == ZARR_ERR_NOT_FOUND || (st == ZARR_OK && found.kind != ZARR_NODE_GROUP))
+        st = zr_fail(err, ZARR_ERR_NOT_FOUND, "there is no group");
+    if (st != ZARR_OK) {
+        zr_path_prefix(err, st, path);
+        goto out;
+    }
+    out->format = found.format;
+    ZR_TRY(add_node(out, "", &found, err));
+    for (size_t i = 0; i < out->n; i++)
+        if (out->node[i].kind == ZARR_NODE_GROUP)
+            ZR_TRY(gather_children(out, store, path, i, err));
+    if (out->format == 2)
+        ZR_TRY(gather_attributes(out, store, path, err));
+out:
+    zr_found_deinit(&found);
+    return st;
+}

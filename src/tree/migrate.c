@@ -1,0 +1,287 @@
+/*
+ * tree/migrate.c - the metadata of a hierarchy in the other format, its first
+ * half: walks the tree, converts each node's documents and has them compared with
+ * what is there already (migrate_old.c). Nothing is written here, so a node that the
+ * other format cannot describe stops all of it before it began; every such node is told,
+ * not only the first. Thread class: plain functions.
+ */
+#include "tree/migrate_int.h"
+
+#include <string.h>
+
+zarr_status zr_migration_check_cancel(const struct zr_migration *m, zarr_error *err)
+{
+    if (m->opts.cancel && *(const volatile int *)m->opts.cancel != 0)
+        return zr_fail(err, ZARR_ERR_CANCELLED, "the migration was cancelled");
+    return ZARR_OK;
+}
+
+const char *zr_migrated_name(const struct zr_migrated *node, int32_t format)
+{
+    return format == 3                     ? ZR_DOC_V3
+           : node->kind == ZARR_NODE_ARRAY ? ZR_DOC_ARRAY
+                                           : ZR_DOC_GROUP;
+}
+
+void zr_migration_tell(const struct zr_migration *m, const struct zr_migrated *node,
+                       uint32_t action, const char *name, const char *text)
+{
+    zarr_migrate_item item = {.struct_size = sizeof item,
+                              .action = action,
+                              .kind = node->kind,
+                              .path = node->path,
+                              .text = text};
+    struct zr_str key;
+
+    if (!m->opts.tell)
+        return;
+    zr_str_init(&key, m->ctx->alloc);
+    if (name)
+        zr_path_key(&key, node->path, name);
+    item.key = name && !key.failed ? zr_str_text(&key) : NULL;
+    m->opts.tell(m->opts.user, &item);
+    zr_str_deinit(&key);
+}
+
+/* ---- converting ---------------------------------------------------------- */
+
+static zarr_status convert_array(struct zr_migration *m, struct zr_migrated *node,
+                                 zarr_error *err)
+{
+    const struct zr_meta_env env = zr_meta_env_of(m->ctx, true);
+    zarr_array_open_options opts = ZARR_ARRAY_OPEN_OPTIONS_INIT;
+    struct zr_array_meta made = {0};
+    zarr_array *array = NULL;
+    zarr_status st = ZARR_OK;
+
+    opts.zarr_format = m->from;
+    ZR_TRY(zarr_array_open(&array, m->store, node->path, &opts, err)); /* names path */
+    st = zr_array_meta_convert(&made, &env, &array->state->meta, m->to, err);
+    if (st != ZARR_OK) {
+        zr_path_prefix(err, st, node->path);
+        goto out;
+    }
+    node->document.root = zr_json_copy(&m->made, made.document);
+    if (m->to == 2)
+        node->attributes.root = made.attributes ? zr_json_copy(&m->made, made.attributes)
+                                                : zr_json_new(&m->made, ZR_JSON_OBJECT);
+out:
+    zr_array_meta_deinit(&made);
+    zarr_array_free(array);
+    return st;
+}
+
+static zarr_status convert_group(struct zr_migration *m, struct zr_migrated *node,
+                                 const struct zr_json *root, zarr_error *err)
+{
+    const struct zr_meta_env env = zr_meta_env_of(m->ctx, true);
+    struct zr_tree *attrs = NULL;
+    struct zr_group_meta meta = {0};
+    zarr_status st = ZARR_OK;
+
+    if (m->from == 2)
+        ZR_TRY(zr_attrs_read(&attrs, m->store, node->path, err));
+    ZR_TRY(zr_group_meta_parse(&meta, &env, m->from, root,
+                               attrs ? attrs->json.root : NULL, err));
+    if (m->to == 2)
+        node->attributes.root = meta.attributes ? zr_json_copy(&m->made, meta.attributes)
+                                                : zr_json_new(&m->made, ZR_JSON_OBJECT);
+    meta.format = m->to;
+    meta.consolidated = meta.document = NULL;
+    ZR_TRY(zr_group_meta_write(&meta, &m->made, &node->document.root, err));
+    if (m->to == 2)
+        zr_meta_carry(&m->made, node->document.root, root, false);
+out:
+    if (st != ZARR_OK)
+        zr_path_prefix(err, st, node->path);
+    zr_tree_free(attrs);
+    return st;
+}
+
+/* ---- one node ------------------------------------------------------------- */
+
+static zarr_status prepare_node(struct zr_migration *m, struct zr_migrated *node,
+                                const struct zr_json *root, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    node->more =
+        m->from == 2 && zr_meta_other_member(root, 2, node->kind == ZARR_NODE_ARRAY);
+    ZR_TRY(node->kind == ZARR_NODE_GROUP ? convert_group(m, node, root, err)
+                                         : convert_array(m, node, err));
+    if (!zr_json_ok(&m->made))
+        ZR_TRY(zr_fail_memory(err, m->made.arena.used_bytes));
+    if (m->to == 2) {
+        ZR_TRY(zr_migration_check_kind(m, node, err));
+        ZR_TRY(zr_migration_judge(m, node, &node->attributes, ZR_DOC_ATTRS, err));
+    }
+    ZR_TRY(
+        zr_migration_judge(m, node, &node->document, zr_migrated_name(node, m->to), err));
+out:
+    return st;
+}
+
+/* In either format: whoever had it keeps it, and none may age. */
+static zarr_status find_consolidated(struct zr_migration *m, struct zr_migrated *node,
+                                     const struct zr_json *root, zarr_error *err)
+{
+    bool v2 = false;
+    zarr_status st = ZARR_OK;
+
+    if (node->kind != ZARR_NODE_GROUP)
+        goto out;
+    ZR_TRY(zr_migration_is_there(m, node->path, ZR_DOC_CONSOLIDATED, &v2, err));
+    node->consolidate = v2 || zr_has_consolidated(root);
+out:
+    return st;
+}
+
+/* ---- the walk --------------------------------------------------------------- */
+
+/* A failure of this node that does not keep others from being looked at. */
+static bool is_refusal(zarr_status st)
+{
+    return st == ZARR_ERR_UNSUPPORTED || st == ZARR_ERR_INVALID ||
+           st == ZARR_ERR_CORRUPT || st == ZARR_ERR_LIMIT || st == ZARR_ERR_EXISTS;
+}
+
+static zarr_status refuse_node(struct zr_migration *m, const struct zr_migrated *node,
+                               zarr_status st, const zarr_error *why)
+{
+    zr_migration_tell(m, node, ZARR_MIGRATED_REFUSED, NULL, why->message);
+    if (m->refused == ZARR_OK) {
+        m->refused = st;
+        m->why = *why;
+    }
+    return ZARR_OK;
+}
+
+static zarr_status migrate_add(struct zr_migration *m, const char *path,
+                               const struct zr_found *found, zarr_status found_st,
+                               const zarr_error *found_err, zarr_error *err)
+{
+    struct zr_migrated *node = NULL;
+    zarr_error e = {0};
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_grow(m->ctx->alloc, &m->node, &m->cap, m->n + 1, sizeof *m->node, err));
+    node = &m->node[m->n];
+    *node = (struct zr_migrated){.kind = found->kind};
+    node->path = zr_arena_strndup(&m->made.arena, path, strlen(path));
+    if (!node->path)
+        ZR_TRY(zr_fail_memory(err, strlen(path)));
+    m->n++;
+    e = *found_err;
+    st = found_st;
+    node->done = found->format == m->to;
+    if (st == ZARR_OK)
+        st = find_consolidated(m, node, found->tree->json.root, &e);
+    if (st == ZARR_OK)
+        st = node->done ? zr_migration_judge_stray(m, node, found->tree->json.root, &e)
+                        : prepare_node(m, node, found->tree->json.root, &e);
+    if (is_refusal(st))
+        st = refuse_node(m, node, st, &e);
+    else if (st != ZARR_OK && err)
+        *err = e;
+out:
+    return st;
+}
+
+static zarr_status add_children(struct zr_migration *m, size_t i, zarr_error *err)
+{
+    const struct zr_kid *kid = NULL;
+    struct zr_kids kids = {0};
+    struct zr_str path;
+    zarr_status st = ZARR_OK;
+
+    zr_str_init(&path, m->ctx->alloc);
+    ZR_TRY(zr_kids_open(&kids, m->store, m->node[i].path, m->from, &m->seen, err));
+    for (;;) {
+        ZR_TRY(zr_migration_check_cancel(m, err));
+        ZR_TRY(zr_kids_next(&kids, &kid, err));
+        if (!kid)
+            break;
+        zr_path_key(&path, m->node[i].path, kid->name);
+        ZR_TRY(zr_str_status(&path, err));
+        ZR_TRY(migrate_add(m, zr_str_text(&path), &kid->found, kid->st, &kid->err, err));
+    }
+out:
+    zr_kids_close(&kids);
+    zr_str_deinit(&path);
+    return st;
+}
+
+static zarr_status add_top(struct zr_migration *m, const char *path, zarr_error *err)
+{
+    const struct zr_find where = {.store = m->store,
+                                  .path = path,
+                                  .first = m->from,
+                                  .limit = m->ctx->limits.consolidated_bytes};
+    struct zr_found found;
+    zarr_error e = {0};
+    zarr_status st;
+
+    zr_found_init(&found, m->ctx->alloc);
+    st = zr_node_find(&found, &where, &e);
+    if (st == ZARR_ERR_NOT_FOUND)
+        zr_fail(&e, st, "there is no array or group");
+    if (st != ZARR_OK)
+        zr_path_prefix(&e, st, path);
+    if (st == ZARR_OK || is_refusal(st))
+        st = migrate_add(m, path, &found, st, &e, err);
+    else if (err)
+        *err = e;
+    zr_found_deinit(&found);
+    return st;
+}
+
+static zarr_status migration_begin(struct zr_migration *m, const zarr_migrate_options *o,
+                                   zarr_error *err)
+{
+    const uint32_t known =
+        ZARR_MIGRATE_DRY_RUN | ZARR_MIGRATE_OVERWRITE | ZARR_MIGRATE_REMOVE;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_struct_read(&m->opts, sizeof m->opts, 2 * sizeof(uint32_t), o,
+                          ZR_TAIL_REFUSE, "zarr_migrate_options", err));
+    if (m->opts.flags & ~known)
+        ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                       "migrate options: unknown flags 0x%" PRIx32, m->opts.flags));
+    m->to = m->opts.zarr_format ? m->opts.zarr_format : 3;
+    if (m->to != 2 && m->to != 3)
+        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
+                       "zarr_format %" PRId32 " is neither 2 nor 3", m->to));
+    m->from = 5 - m->to;
+    if (zr_store_is_read_only(m->store) && !(m->opts.flags & ZARR_MIGRATE_DRY_RUN))
+        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID, "the store is read-only"));
+out:
+    return st;
+}
+
+zarr_status zarr_node_migrate(zarr_store *store, const char *path,
+                              const zarr_migrate_options *opts, zarr_error *err)
+{
+    struct zr_migration m = {.store = store, .ctx = zr_store_context(store)};
+    char *normal = NULL;
+    zarr_status st = ZARR_OK;
+
+    zr_json_doc_init(&m.made, m.ctx->alloc);
+    ZR_TRY(migration_begin(&m, opts, err));
+    ZR_TRY(zr_path_normal(&normal, m.ctx->alloc, path, &m.ctx->limits, err));
+    ZR_TRY(add_top(&m, normal, err));
+    for (size_t i = 0; i < m.n; i++)
+        if (m.node[i].kind == ZARR_NODE_GROUP)
+            ZR_TRY(add_children(&m, i, err));
+    if (m.refused != ZARR_OK) {
+        st = m.refused;
+        if (err)
+            *err = m.why;
+        goto out;
+    }
+    ZR_TRY(zr_migration_write(&m, err));
+out:
+    zr_free(m.ctx->alloc, m.node);
+    zr_free(m.ctx->alloc, normal);
+    zr_json_doc_deinit(&m.made);
+    return st;
+}

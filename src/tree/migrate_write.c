@@ -1,0 +1,146 @@
+/*
+ * tree/migrate_write.c - the metadata of a hierarchy in the other format, its
+ * second half: documents are written below before above, so that a group says
+ * that it is of the new format only when all below it do; attributes before the
+ * document that makes a node. The old documents are deleted last and from above,
+ * when every node has its new one. Stopped anywhere, each node has one format
+ * complete, and going on finds equal documents and leaves them. What no
+ * document of a node was made from stays where it is, and so does what it could not be
+ * made from: members of v2 documents that v3 does not know.
+ * Thread class: plain functions.
+ */
+#include "tree/migrate_int.h"
+
+static bool is_dry(const struct zr_migration *m)
+{
+    return (m->opts.flags & ZARR_MIGRATE_DRY_RUN) != 0;
+}
+
+static zarr_status write_doc(const struct zr_migration *m, const struct zr_migrated *node,
+                             const struct zr_new_doc *doc, const char *name,
+                             zarr_error *err)
+{
+    struct zr_str text;
+    zarr_status st = ZARR_OK;
+
+    if (!doc->root)
+        return ZARR_OK;
+    zr_str_init(&text, m->ctx->alloc);
+    ZR_TRY(zr_migration_check_cancel(m, err));
+    if (doc->action == ZARR_MIGRATED_KEPT) {
+        zr_migration_tell(m, node, doc->action, name, NULL);
+        goto out;
+    }
+    zr_json_write(doc->root, ZR_META_INDENT, &text);
+    ZR_TRY(zr_str_status(&text, err));
+    if (!is_dry(m)) {
+        st = zr_document_write(m->store, node->path, name, &text,
+                               doc->action == ZARR_MIGRATED_REPLACED, err);
+        if (st != ZARR_OK) {
+            zr_path_prefix(err, st, node->path);
+            goto out;
+        }
+    }
+    zr_migration_tell(m, node, doc->action, name, zr_str_text(&text));
+out:
+    zr_str_deinit(&text);
+    return st;
+}
+
+static zarr_status consolidate_again(const struct zr_migration *m,
+                                     const struct zr_migrated *node, zarr_error *err)
+{
+    const char *name = m->to == 3 ? ZR_DOC_V3 : ZR_DOC_CONSOLIDATED;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_migration_check_cancel(m, err));
+    if (!is_dry(m))
+        ZR_TRY(zr_group_consolidate(m->store, node->path, NULL, m->to, err));
+    zr_migration_tell(m, node, ZARR_MIGRATED_CONSOLIDATED, name, NULL);
+out:
+    return st;
+}
+
+/* text: why it is left instead; NULL: it is removed. */
+static zarr_status remove_doc(const struct zr_migration *m,
+                              const struct zr_migrated *node, const char *name,
+                              const char *text, zarr_error *err)
+{
+    zarr_store_op op = {.verb = ZARR_STORE_STAT};
+    zarr_error e = {0};
+    struct zr_str key;
+    zarr_status st = ZARR_OK;
+
+    zr_str_init(&key, m->ctx->alloc);
+    ZR_TRY(zr_migration_check_cancel(m, err));
+    zr_path_key(&key, node->path, name);
+    ZR_TRY(zr_str_status(&key, err));
+    op.key = zr_str_text(&key);
+    st = zr_store_run_one(m->store, &op, &e);
+    if (st == ZARR_OK && !text && !is_dry(m))
+        st = zarr_store_erase(m->store, op.key, &e);
+    if (st == ZARR_OK)
+        zr_migration_tell(m, node, text ? ZARR_MIGRATED_LEFT : ZARR_MIGRATED_REMOVED,
+                          name, text);
+    else if (st == ZARR_ERR_NOT_FOUND)
+        st = ZARR_OK;
+    else
+        zr_prefix(&e, st, "/%s", op.key);
+    if (st != ZARR_OK && err)
+        *err = e;
+out:
+    zr_str_deinit(&key);
+    return st;
+}
+
+/* Attributes behind the document that they belong to: those without one are nobody's, and
+ * the same call finds them again. */
+static zarr_status remove_old(const struct zr_migration *m,
+                              const struct zr_migrated *node, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    if (m->from == 3)
+        return remove_doc(m, node, ZR_DOC_V3, NULL, err);
+    if (node->kind == ZARR_NODE_GROUP)
+        ZR_TRY(remove_doc(m, node, ZR_DOC_CONSOLIDATED,
+                          node->done ? "the group was no v2 group" : NULL, err));
+    if (!node->done)
+        ZR_TRY(remove_doc(m, node, zr_migrated_name(node, 2),
+                          node->more ? "it has members that Zarr v3 does not know" : NULL,
+                          err));
+    ZR_TRY(remove_doc(m, node, ZR_DOC_ATTRS,
+                      node->stray  ? "zarr.json has other attributes"
+                      : node->more ? "they belong to a document that stays"
+                                   : NULL,
+                      err));
+out:
+    return st;
+}
+
+zarr_status zr_migration_write(struct zr_migration *m, zarr_error *err)
+{
+    bool changes = false;
+    zarr_status st = ZARR_OK;
+
+    for (size_t i = m->n; i-- > 0;) {
+        const struct zr_migrated *node = &m->node[i];
+
+        if (node->done)
+            continue;
+        changes = true;
+        ZR_TRY(write_doc(m, node, &node->attributes, ZR_DOC_ATTRS, err));
+        ZR_TRY(write_doc(m, node, &node->document, zr_migrated_name(node, m->to), err));
+    }
+    for (size_t i = m->n; i-- > 0;)
+        if (changes && m->node[i].consolidate)
+            ZR_TRY(consolidate_again(m, &m->node[i], err));
+    if (!(m->opts.flags & ZARR_MIGRATE_REMOVE))
+        goto out;
+    if (!is_dry(m)) /* the new documents are on the disk before the old ones go */
+        ZR_TRY(zarr_store_flush(m->store, err));
+    for (size_t i = 0; i < m->n; i++)
+        ZR_TRY(remove_old(m, &m->node[i], err));
+out:
+    return st;
+}

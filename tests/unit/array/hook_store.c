@@ -1,0 +1,196 @@
+/* unit/array/hook_store.c - see the header. */
+#include "hook_store.h"
+
+#include <pthread.h>
+
+/* ---- a store with a hook: keys in a table, as many handles as wanted ------------- */
+
+void (*hook)(const zarr_store_op *op, int done);
+
+enum {
+    N_KEYS = 512,
+    VALUE_BYTES = 4096
+};
+
+static struct {
+    pthread_mutex_t mutex;
+    struct {
+        char key[64];
+        unsigned char value[VALUE_BYTES];
+        uint64_t bytes, version; /* version 0: not there */
+    } row[N_KEYS];
+    uint64_t last;
+    uint32_t caps;
+} table = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+
+static void table_caps(void *self, zarr_store_caps *out)
+{
+    (void)self;
+    out->flags = ZARR_STORE_CAP_WRITE | ZARR_STORE_CAP_ATOMIC_PUT | ZARR_STORE_CAP_LIST |
+                 ZARR_STORE_CAP_FAST_GET | table.caps;
+}
+
+static int find_row(const char *key)
+{
+    int free_row = -1;
+
+    for (int i = 0; i < N_KEYS; i++) {
+        if (table.row[i].version && strcmp(table.row[i].key, key) == 0)
+            return i;
+        if (!table.row[i].version && free_row < 0)
+            free_row = i;
+    }
+    return free_row;
+}
+
+static void do_op(zarr_store_op *op)
+{
+    const int i = find_row(op->key);
+    unsigned char *mem = (unsigned char *)op->mem.handle + op->mem.offset;
+
+    op->status = ZARR_OK;
+    op->done_bytes = 0;
+    op->object_bytes = UINT64_MAX;
+    if ((op->flags & ZARR_STORE_OP_IF_VERSION) &&
+        op->version.word[0] != table.row[i].version) {
+        op->status = ZARR_ERR_CONFLICT;
+    } else if (op->verb == ZARR_STORE_PUT) {
+        snprintf(table.row[i].key, sizeof table.row[i].key, "%s", op->key);
+        memcpy(table.row[i].value, mem, op->mem.bytes);
+        table.row[i].bytes = op->done_bytes = op->mem.bytes;
+        table.row[i].version = ++table.last;
+    } else if (!table.row[i].version) {
+        op->status = ZARR_ERR_NOT_FOUND;
+    } else if (op->verb == ZARR_STORE_ERASE) {
+        table.row[i].version = 0;
+    } else {
+        op->object_bytes = table.row[i].bytes;
+        if (op->verb == ZARR_STORE_GET) {
+            op->done_bytes =
+                op->mem.bytes < op->object_bytes ? op->mem.bytes : op->object_bytes;
+            memcpy(mem, table.row[i].value, op->done_bytes);
+        }
+    }
+    op->version = (zarr_store_version){{table.row[i].version}};
+}
+
+static void table_run(void *self, zarr_store_op *op, zarr_error *err)
+{
+    (void)self;
+    (void)err;
+    if (hook)
+        hook(op, 0);
+    pthread_mutex_lock(&table.mutex);
+    do_op(op);
+    pthread_mutex_unlock(&table.mutex);
+    if (hook)
+        hook(op, 1);
+}
+
+static zarr_status table_list(void *self, const char *prefix, uint32_t how,
+                              zarr_store_list_fn fn, void *user, zarr_error *err)
+{
+    const size_t n = strlen(prefix);
+
+    (void)self;
+    (void)how;
+    (void)err;
+    for (int i = 0; i < N_KEYS; i++) {
+        const zarr_store_item item = {.key = table.row[i].key,
+                                      .bytes = table.row[i].bytes};
+
+        if (table.row[i].version &&
+            (!n || (strncmp(item.key, prefix, n) == 0 && item.key[n] == '/')) &&
+            fn(user, &item))
+            break;
+    }
+    return ZARR_OK;
+}
+
+static const zarr_store_vtable table_vtable = {
+    .struct_size = sizeof table_vtable,
+    .name = "table",
+    .caps = table_caps,
+    .run = table_run,
+    .list = table_list,
+};
+
+/* ---- worlds: two handles of the table -------------------------------------------- */
+
+struct world world;
+zarr_store *other;
+zarr_array *mine, *theirs;
+atomic_int n_hooked;
+zarr_status their_status;
+
+zarr_array *line(zarr_store *s, int format, uint64_t length, uint64_t chunk)
+{
+    const zarr_array_spec spec = {.struct_size = sizeof spec,
+                                  .zarr_format = format,
+                                  .ndim = 1,
+                                  .shape = &length,
+                                  .chunk_shape = &chunk,
+                                  .codecs = format == 3 ? "[]" : NULL,
+                                  .data_type = "int32"};
+    zarr_array *a = NULL;
+
+    assert_ok(zarr_array_create(&a, s, "a", &spec, NULL, &terr));
+    return a;
+}
+
+void begin(uint32_t caps, int format, uint64_t length, uint64_t chunk)
+{
+    world_begin(&world, WORLD_PLAIN);
+    assert_ok(world_context(&world, &terr));
+    memset(table.row, 0, sizeof table.row);
+    table.caps = caps;
+    hook = NULL;
+    n_hooked = 0;
+    assert_ok(zarr_store_open_custom(&world.store, world.ctx, &table_vtable, NULL, NULL,
+                                     &terr));
+    assert_ok(
+        zarr_store_open_custom(&other, world.ctx, &table_vtable, NULL, NULL, &terr));
+    mine = format ? line(world.store, format, length, chunk) : NULL;
+    theirs = NULL;
+}
+
+void end(void)
+{
+    hook = NULL;
+    zarr_array_free(mine);
+    zarr_array_free(theirs);
+    zarr_store_free(other);
+    world_close(&world);
+}
+
+zarr_status append(zarr_array *a, int32_t first, int n)
+{
+    int32_t data[256];
+    const int64_t shape = n;
+    zarr_tensor t;
+    zarr_error e;
+
+    for (int i = 0; i < n; i++)
+        data[i] = first + i;
+    zarr_tensor_host(&t, data, (uint64_t)n * sizeof *data, 1, &shape);
+    return zarr_array_append(a, 0, &t, NULL, &e);
+}
+
+void read_all(zarr_array *a, int32_t *data, uint64_t want)
+{
+    const int64_t shape = (int64_t)want;
+    zarr_tensor t;
+
+    assert_ok(zarr_array_refresh(a, NULL, &terr));
+    assert_int_equal(zarr_array_shape(a)[0], want);
+    zarr_tensor_host(&t, data, want * sizeof *data, 1, &shape);
+    assert_ok(zarr_array_read(a, NULL, &t, NULL, &terr));
+}
+
+int is_at(const zarr_store_op *op, uint32_t verb, const char *key)
+{
+    int none = 0;
+
+    return op->verb == verb && strncmp(op->key, key, strlen(key)) == 0 &&
+           atomic_compare_exchange_strong(&n_hooked, &none, 1);
+}

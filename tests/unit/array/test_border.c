@@ -1,0 +1,356 @@
+/*
+ * unit/array/test_border.c - chunks that reach beyond the shape a handle knows. Another
+ * handle may have put elements there (data first, metadata last): whoever writes all that
+ * it knows of such a chunk keeps them; only what cannot be read any more is lost.
+ */
+#include "array_test.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdbool.h>
+
+enum {
+    OLD = 10, /* what the stale handle knows */
+    MORE = 4, /* appended by another */
+    ALL = OLD + MORE,
+    TURNS = 150 /* of the threads */
+};
+
+#define BYTES "{\"name\":\"bytes\",\"configuration\":{\"endian\":\"little\"}}"
+#define GZIP  "{\"name\":\"gzip\",\"configuration\":{\"level\":1}}"
+#define SHARD(chunk, codecs)                                                             \
+    "{\"name\":\"sharding_indexed\",\"configuration\":{\"chunk_shape\":" chunk           \
+    ",\"codecs\":[" codecs "],\"index_codecs\":[" BYTES ",{\"name\":\"crc32c\"}]}}"
+
+static const struct layout {
+    const char *name, *codecs, *grid; /* grid NULL: regular, of these chunks */
+    uint64_t chunk;
+    uint64_t border; /* first element of the object that OLD lies in */
+} layouts[] = {
+    {"elements as they are", "[" BYTES "]", NULL, 4, 8},
+    {"compressed", "[" BYTES "," GZIP "]", NULL, 4, 8},
+    {"shards", "[" SHARD("[4]", BYTES "," GZIP) "]", NULL, 16, 0},
+    {"shards inside codecs", "[" SHARD("[4]", BYTES) "," GZIP "]", NULL, 16, 0},
+    {"shards in shards", "[" SHARD("[8]", SHARD("[4]", BYTES)) "]", NULL, 16, 0},
+    {"shards in shards, behind codecs",
+     "[" SHARD("[8]", SHARD("[4]", BYTES) "," GZIP) "]", NULL, 16, 0},
+    {"chunks that differ", "[" BYTES "," GZIP "]",
+     "{\"name\":\"rectilinear\",\"configuration\":{\"kind\":\"inline\","
+     "\"chunk_shapes\":[[5,3,6]]}}",
+     0, 8},
+    {"shards that differ", "[" SHARD("[2]", BYTES "," GZIP) "]",
+     "{\"name\":\"rectilinear\",\"configuration\":{\"kind\":\"inline\","
+     "\"chunk_shapes\":[[6,8]]}}",
+     0, 6},
+};
+static const char *const pipelines[] = {"waves", "serial"};
+
+static zarr_array *make(struct world *w, const struct layout *l)
+{
+    const uint64_t shape[1] = {OLD};
+    const zarr_array_spec spec = {.struct_size = sizeof spec,
+                                  .ndim = 1,
+                                  .shape = shape,
+                                  .chunk_shape = l->grid ? NULL : &l->chunk,
+                                  .chunk_grid = l->grid,
+                                  .data_type = "int32",
+                                  .fill_value = "-1",
+                                  .codecs = l->codecs};
+    zarr_array *a = NULL;
+
+    assert_ok(zarr_array_create(&a, w->store, "x", &spec, NULL, &terr));
+    return a;
+}
+
+static zarr_tensor row(int32_t *data, const int64_t *n)
+{
+    zarr_tensor t;
+
+    zarr_tensor_host(&t, data, (uint64_t)*n * sizeof *data, 1, n);
+    return t;
+}
+
+/* `value` to [from, to): a box, or as coordinates the other way round. */
+static zarr_status set(zarr_array *a, uint64_t from, uint64_t to, int32_t value,
+                       bool points, const zarr_io_options *opts)
+{
+    const uint64_t shape[1] = {OLD}, n[1] = {to - from};
+    const int64_t sn[1] = {(int64_t)n[0]};
+    int64_t at[OLD];
+    int32_t data[OLD];
+    zarr_selection *sel = NULL;
+    const zarr_tensor t = row(data, sn);
+    zarr_status st;
+
+    for (uint64_t i = 0; i < n[0]; i++) {
+        data[i] = value;
+        at[i] = (int64_t)(to - 1 - i);
+    }
+    if (points)
+        assert_ok(zarr_selection_points(&sel, 1, shape, n[0], at, 1, n, &terr));
+    else
+        assert_ok(zarr_selection_box(&sel, 1, shape, &from, n, &terr));
+    st = zarr_array_write(a, sel, &t, opts, &terr);
+    zarr_selection_free(sel);
+    return st;
+}
+
+static void append(zarr_array *a, int32_t first)
+{
+    const int64_t n[1] = {MORE};
+    int32_t data[MORE];
+    const zarr_tensor t = row(data, n);
+
+    for (int i = 0; i < MORE; i++)
+        data[i] = first + i;
+    assert_ok(zarr_array_append(a, 0, &t, NULL, &terr));
+}
+
+static void expect(zarr_array *a, const int32_t *want, int64_t n, const char *what)
+{
+    int32_t got[ALL];
+    const zarr_tensor t = row(got, &n);
+
+    assert_ok(zarr_array_read(a, NULL, &t, NULL, &terr));
+    for (int64_t i = 0; i < n; i++)
+        if (got[i] != want[i])
+            fail_msg("%s: element %d is %d, not %d", what, (int)i, got[i], want[i]);
+}
+
+/* One handle appends, the other does not know of it. from: of what it overwrites. */
+static void one_case(struct world *w, const struct layout *l, uint64_t from, bool points,
+                     const zarr_io_options *opts)
+{
+    int32_t want[ALL];
+    zarr_array *a = make(w, l), *b = NULL;
+
+    for (int i = 0; i < ALL; i++)
+        want[i] = i >= OLD ? i - OLD + 1 : i >= (int)from ? 7 : 5;
+    assert_ok(set(a, 0, OLD, 5, false, opts));
+    assert_ok(zarr_array_open(&b, w->store, "x", NULL, &terr));
+    append(b, 1);
+    assert_ok(set(a, from, OLD, 7, points, opts));
+    expect(b, want, ALL, l->name);
+    /* Fill is no exception: erasing the chunk would lose them as well. */
+    assert_ok(set(a, from, OLD, -1, points, opts));
+    for (uint64_t i = from; i < OLD; i++)
+        want[i] = -1;
+    expect(b, want, ALL, l->name);
+    zarr_array_free(a);
+    zarr_array_free(b);
+}
+
+static void test_appended_stays(void **state)
+{
+    (void)state;
+    for (enum world_sort sort = 0; sort < N_WORLDS; sort++)
+        for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++)
+            for (int p = 0; p < 2; p++)
+                for (int how = 0; how < 4; how++) {
+                    const zarr_io_options opts = {.struct_size = sizeof opts,
+                                                  .pipeline = pipelines[p]};
+                    struct world w;
+
+                    world_open(&w, sort);
+                    one_case(&w, &layouts[i], how % 2 ? 0 : layouts[i].border, how / 2,
+                             &opts);
+                    world_close(&w);
+                }
+}
+
+/* What nobody can read does not stand in the way of one who replaces all he knows. */
+static void test_damaged(void **state)
+{
+    static const char junk[] = "this is no chunk of any codec, and no shard either";
+
+    (void)state;
+    for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++)
+        for (int longer = 0; longer < 2; longer++) {
+            const struct layout *l = &layouts[i];
+            static char huge[200000];
+            int32_t want[OLD];
+            char key[32];
+            zarr_array *a = NULL;
+            struct world w;
+
+            world_open(&w, WORLD_MEMORY);
+            a = make(&w, l);
+            snprintf(key, sizeof key, "x/c/%d", l->border == 8 ? 2 : l->border ? 1 : 0);
+            assert_ok(set(a, 0, OLD, 5, false, NULL));
+            assert_non_null(get_text(&w, key));
+            if (longer)
+                assert_ok(zarr_store_put(w.store, key, huge, sizeof huge, &terr));
+            else
+                assert_ok(zarr_store_put(w.store, key, junk, sizeof junk, &terr));
+            assert_status(set(a, OLD - 1, OLD, 7, false, NULL), ZARR_ERR_CORRUPT);
+            assert_ok(set(a, l->border, OLD, 7, false, NULL));
+            for (int k = 0; k < OLD; k++)
+                want[k] = k >= (int)l->border ? 7 : 5;
+            expect(a, want, OLD, l->name);
+            zarr_array_free(a);
+            world_close(&w);
+        }
+}
+
+static uint64_t little(const uint8_t *p)
+{
+    uint64_t v = 0;
+
+    for (int i = 7; i >= 0; i--)
+        v = v << 8 | p[i];
+    return v;
+}
+
+static void damage(uint8_t *object, uint64_t at, uint64_t bytes)
+{
+    assert_true(at < 4096 && bytes <= 4096 - at);
+    memset(object + at, 'x', bytes);
+}
+
+/* A damaged inner chunk leaves its neighbours alone. */
+static void test_damaged_inner(void **state)
+{
+    const struct layout *l = &layouts[2];
+    int32_t want[ALL];
+    uint8_t *object = malloc(4096);
+    uint64_t n = 4096;
+    zarr_array *a = NULL, *b = NULL;
+    struct world w;
+
+    (void)state;
+    assert_non_null(object);
+    world_open(&w, WORLD_MEMORY);
+    a = make(&w, l);
+    assert_ok(set(a, 0, OLD, 5, false, NULL));
+    assert_ok(zarr_array_open(&b, w.store, "x", NULL, &terr));
+    append(b, 1);
+    assert_ok(zarr_store_get(w.store, "x/c/0", 0, object, &n, NULL, &terr));
+    n -= 36; /* the third of four entries, before a checksum */
+    damage(object, little(object + n), little(object + n + 8));
+    n += 36;
+    assert_ok(zarr_store_put(w.store, "x/c/0", object, n, &terr));
+    assert_ok(set(a, 0, OLD, 7, false, NULL));
+    for (int i = 0; i < ALL; i++) /* 10 and 11 could not be read any more */
+        want[i] = i < OLD ? 7 : i < 12 ? -1 : i - OLD + 1;
+    expect(b, want, ALL, l->name);
+    zarr_array_free(a);
+    zarr_array_free(b);
+    world_close(&w);
+    free(object);
+}
+
+/* What it costs: chunks inside of the array none, others one request more. */
+static void test_cost(void **state)
+{
+    zarr_stats stats = ZARR_STATS_INIT;
+    const zarr_io_options opts = {.struct_size = sizeof opts, .stats = &stats};
+    struct world w;
+    zarr_array *a = NULL;
+
+    (void)state;
+    world_open(&w, WORLD_MEMORY);
+    a = make(&w, &layouts[1]);
+    assert_ok(set(a, 0, OLD, 5, false, &opts));
+    assert_int_equal(stats.store_gets, 1);
+    assert_int_equal(stats.read_modify_writes, 0); /* there was nothing */
+    assert_ok(set(a, 0, OLD, 6, false, &opts));
+    assert_int_equal(stats.store_gets, 1);
+    assert_int_equal(stats.read_modify_writes, 1);
+    assert_ok(set(a, 0, 8, 6, false, &opts));
+    assert_int_equal(stats.store_gets, 0);
+    zarr_array_free(a);
+    world_close(&w);
+}
+
+/* ---- threads ---------------------------------------------------------------------- */
+
+struct job {
+    zarr_array *a;
+    atomic_int stop, n_written;
+};
+
+/* All elements of the array as this thread knows it, the same value that is there. */
+static void *write_all(void *arg)
+{
+    static int32_t data[OLD + TURNS];
+    struct job *j = arg;
+    zarr_error e;
+
+    for (int i = 0; i < OLD + TURNS; i++)
+        data[i] = 5;
+    while (!atomic_load(&j->stop)) {
+        uint64_t n = zarr_array_shape(j->a)[0];
+        const int64_t sn[1] = {(int64_t)n};
+        const uint64_t zero = 0;
+        zarr_tensor t = row(data, sn);
+        zarr_selection *sel = NULL;
+        zarr_status st;
+
+        if (zarr_selection_box(&sel, 1, &n, &zero, &n, &e) != ZARR_OK)
+            abort();
+        st = zarr_array_write(j->a, sel, &t, NULL, &e);
+        if (st == ZARR_OK)
+            atomic_fetch_add(&j->n_written, 1);
+        else if (st != ZARR_ERR_INVALID) /* the shape may have changed */
+            abort();
+        zarr_selection_free(sel);
+    }
+    return NULL;
+}
+
+static void appends_and_writes(struct world *w, const struct layout *l)
+{
+    static int32_t got[OLD + TURNS];
+    const int64_t n[1] = {OLD + TURNS}, one[1] = {1};
+    int32_t five = 5;
+    const zarr_tensor t = row(got, n), o = row(&five, one);
+    struct job j = {.a = make(w, l)};
+    pthread_t id;
+
+    assert_ok(set(j.a, 0, OLD, 5, false, NULL));
+    assert_int_equal(pthread_create(&id, NULL, write_all, &j), 0);
+    for (int i = 0; i < TURNS; i++) {
+        const int before = atomic_load(&j.n_written);
+
+        assert_ok(zarr_array_append(j.a, 0, &o, NULL, &terr));
+        while (i % 8 == 0 && atomic_load(&j.n_written) == before)
+            sched_yield(); /* or the appends are through before the first write */
+    }
+    atomic_store(&j.stop, 1);
+    pthread_join(id, NULL);
+    assert_ok(zarr_array_read(j.a, NULL, &t, NULL, &terr));
+    for (int i = 0; i < OLD + TURNS; i++)
+        if (got[i] != 5)
+            fail_msg("%s, %s: element %d was lost", w->dir[0] ? "local" : "memory",
+                     l->name, i);
+    zarr_array_free(j.a);
+}
+
+static void test_threads(void **state)
+{
+    static const struct layout large[] = {
+        {"one chunk", "[" BYTES "]", NULL, 1024, 0},
+        {"one shard", "[" SHARD("[64]", BYTES) "]", NULL, 1024, 0},
+    };
+
+    (void)state;
+    for (enum world_sort sort = 0; sort < N_WORLDS; sort++)
+        for (size_t i = 0; i < sizeof large / sizeof *large; i++) {
+            struct world w;
+
+            world_open(&w, sort);
+            appends_and_writes(&w, &large[i]);
+            world_close(&w);
+        }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_appended_stays), cmocka_unit_test(test_damaged),
+        cmocka_unit_test(test_damaged_inner),  cmocka_unit_test(test_cost),
+        cmocka_unit_test(test_threads),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,214 @@
+/*
+ * unit/array/test_chunks.c - the level of stored objects: keys, lists with and
+ * without the inside of shards, encoded bytes in and out, and verify, which
+ * must find every sort of damage and call nothing damaged that is not.
+ */
+#include "array_test.h"
+
+struct seen {
+    int n, n_inner;
+    uint64_t bytes;
+    char faults[4096];
+    int stop_at;
+};
+
+static int see_chunk(void *user, const zarr_chunk_info *c)
+{
+    struct seen *s = user;
+
+    assert_int_equal(c->ndim, 2);
+    s->n++;
+    s->n_inner += (int)c->inner;
+    if (c->bytes != UINT64_MAX)
+        s->bytes += c->bytes;
+    if (c->inner) {
+        assert_true(c->chunk[0] < 3 && c->chunk[1] < 4);
+        assert_true(c->bytes > 0 && c->offset != UINT64_MAX);
+    }
+    return s->n == s->stop_at;
+}
+
+static int see_fault(void *user, const zarr_verify_item *item)
+{
+    struct seen *s = user;
+    const size_t at = strlen(s->faults);
+
+    assert_true(item->status != ZARR_OK && *item->message);
+    snprintf(s->faults + at, sizeof s->faults - at, "%s|", item->key);
+    return 0;
+}
+
+static void test_list(void **state)
+{
+    struct world w;
+    zarr_array *a = NULL;
+
+    (void)state;
+    for (enum world_sort sort = 0; sort < N_WORLDS; sort++)
+        for (int kind = 2; kind <= 4; kind++) {
+            struct seen s = {0};
+
+            world_open(&w, sort);
+            a = make_array(&w, "g/x", kind, 6, 7);
+            assert_ok(
+                zarr_array_chunk_list(a, ZARR_CHUNKS_OBJECTS, see_chunk, &s, &terr));
+            assert_int_equal(s.n, 0);
+            fill_array(a);
+            put_text(&w, "g/x/c/77/0", "outside the grid");
+            put_text(&w, "g/x/README", "no chunk");
+            assert_ok(
+                zarr_array_chunk_list(a, ZARR_CHUNKS_OBJECTS, see_chunk, &s, &terr));
+            assert_int_equal(s.n, kind == 4 ? 4 : 12);
+            assert_int_equal(s.n_inner, 0);
+            s = (struct seen){0};
+            assert_ok(zarr_array_chunk_list(a, ZARR_CHUNKS_INNER, see_chunk, &s, &terr));
+            assert_int_equal(s.n, 12);
+            assert_int_equal(s.n_inner, kind == 4 ? 12 : 0);
+            s = (struct seen){.stop_at = 2};
+            assert_ok(zarr_array_chunk_list(a, ZARR_CHUNKS_INNER, see_chunk, &s, &terr));
+            assert_int_equal(s.n, 2);
+            assert_status(zarr_array_chunk_list(a, 7, see_chunk, &s, &terr),
+                          ZARR_ERR_INVALID);
+            zarr_array_free(a);
+            world_close(&w);
+        }
+}
+
+static void test_encoded(void **state)
+{
+    const uint64_t at[2] = {1, 2}, to[2] = {0, 0}, out[2] = {3, 0};
+    struct world w;
+    zarr_array *a = NULL;
+    uint8_t data[4096];
+    uint64_t n = sizeof data;
+    char key[32];
+    size_t len = 0;
+
+    (void)state;
+    for (int kind = 2; kind <= 4; kind++) {
+        world_open(&w, WORLD_LOCAL);
+        a = make_array(&w, "x", kind, 6, 12);
+        fill_array(a);
+        assert_ok(zarr_array_chunk_key(a, at, key, sizeof key, &len, &terr));
+        assert_string_equal(key, kind == 2 ? "x/1.2" : "x/c/1/2");
+        n = sizeof data;
+        assert_ok(zarr_array_chunk_read_encoded(a, at, data, &n, &terr));
+        assert_true(n > 0 && n < sizeof data);
+        assert_int_equal(read_at(a, 0, 0), 0);
+        assert_ok(zarr_array_chunk_write_encoded(a, to, data, n, &terr));
+        assert_int_equal(read_at(a, 0, 0),
+                         kind == 4 ? 4008 : 2004); /* not the cached index's */
+        len = (size_t)n;
+        n = 3;
+        assert_status(zarr_array_chunk_read_encoded(a, at, data, &n, &terr),
+                      ZARR_ERR_LIMIT);
+        assert_int_equal(n, len);
+        assert_ok(zarr_array_chunk_erase(a, at, &terr));
+        assert_status(zarr_array_chunk_erase(a, at, &terr), ZARR_ERR_NOT_FOUND);
+        n = sizeof data;
+        assert_status(zarr_array_chunk_read_encoded(a, at, data, &n, &terr),
+                      ZARR_ERR_NOT_FOUND);
+        assert_int_equal(read_at(a, kind == 4 ? 4 : 2, kind == 4 ? 8 : 4), -1);
+        assert_status(zarr_array_chunk_key(a, out, key, sizeof key, &len, &terr),
+                      ZARR_ERR_INVALID);
+        assert_says("dimension 0");
+        zarr_array_free(a);
+        world_close(&w);
+    }
+}
+
+static void test_verify(void **state)
+{
+    const uint64_t bad[2] = {0, 0}, short_one[2] = {1, 1};
+    struct world w;
+    zarr_array *a = NULL;
+    uint8_t data[4096];
+
+    (void)state;
+    for (enum world_sort sort = 0; sort < N_WORLDS; sort++)
+        for (int kind = 2; kind <= 4; kind++) {
+            struct seen s = {0};
+            uint64_t n = sizeof data;
+
+            world_open(&w, sort);
+            a = make_array(&w, "x", kind, 6, 7);
+            fill_array(a);
+            assert_ok(zarr_array_verify(a, see_fault, &s, NULL, &terr));
+            assert_string_equal(s.faults, "");
+            assert_ok(zarr_array_chunk_read_encoded(a, bad, data, &n, &terr));
+            data[5] ^=
+                0xFF; /* inside the first zstd frame, of a shard's first chunk too */
+            data[n - 1] ^= kind == 4 ? 0 : 0xFF;
+            assert_ok(zarr_array_chunk_write_encoded(a, bad, data, n, &terr));
+            assert_ok(zarr_array_chunk_write_encoded(a, short_one, data, 3, &terr));
+            assert_ok(zarr_array_verify(a, see_fault, &s, NULL, &terr));
+            assert_non_null(strstr(s.faults, kind == 2 ? "x/0.0|" : "x/c/0/0|"));
+            assert_non_null(strstr(s.faults, kind == 2 ? "x/1.1|" : "x/c/1/1|"));
+            zarr_array_free(a);
+            world_close(&w);
+        }
+}
+
+/* Shards in shards behind transposes: inner chunks are told in the array's own
+ * dimensions. */
+#define NAMED(name, config) "{\"name\":\"" name "\",\"configuration\":{" config "}}"
+#define TURN                NAMED("transpose", "\"order\":[1,0]")
+#define BYTES               NAMED("bytes", "\"endian\":\"little\"")
+#define SHARD(shape, codecs)                                                             \
+    NAMED("sharding_indexed", "\"chunk_shape\":" shape ",\"codecs\":[" codecs            \
+                              "],\"index_codecs\":[" BYTES "]")
+static const char nested[] =
+    "{\"zarr_format\":3,\"node_type\":\"array\",\"shape\":[10,9],\"data_type\":\"int32\","
+    "\"chunk_grid\":" NAMED(
+        "regular",
+        "\"chunk_shape\":[8,12]") ","
+                                  "\"chunk_key_encoding\":\"default\",\"fill_value\":-1,"
+                                  "\"codecs\":[" TURN
+                                  "," SHARD("[6,4]", TURN "," SHARD("[2,3]", BYTES)) "]}";
+
+static int mark_inner(void *user, const zarr_chunk_info *c)
+{
+    int(*seen)[3] = user;
+
+    assert_true(c->inner && c->chunk[0] < 5 && c->chunk[1] < 3);
+    seen[c->chunk[0]][c->chunk[1]]++;
+    return 0;
+}
+
+static void test_nested(void **state)
+{
+    zarr_array_spec spec = {.struct_size = sizeof spec, .document = nested};
+    struct world w;
+    zarr_array *a = NULL;
+    struct seen faults = {0};
+    int seen[5][3] = {{0}};
+
+    (void)state;
+    world_open(&w, WORLD_LOCAL);
+    assert_ok(zarr_array_create(&a, w.store, "x", &spec, NULL, &terr));
+    assert_int_equal(zarr_array_write_shape(a)[0], 8);
+    assert_int_equal(zarr_array_write_shape(a)[1], 12);
+    assert_int_equal(zarr_array_chunk_shape(a)[0], 2);
+    assert_int_equal(zarr_array_chunk_shape(a)[1], 3);
+    fill_array(a);
+    assert_int_equal(count_wrong(a, 10, 9), 0);
+    assert_ok(zarr_array_chunk_list(a, ZARR_CHUNKS_INNER, mark_inner, seen, &terr));
+    for (int i = 0; i < 15; i++)
+        assert_int_equal(seen[i / 3][i % 3], 1);
+    assert_ok(zarr_array_verify(a, see_fault, &faults, NULL, &terr));
+    assert_string_equal(faults.faults, "");
+    zarr_array_free(a);
+    world_close(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_list),
+        cmocka_unit_test(test_encoded),
+        cmocka_unit_test(test_verify),
+        cmocka_unit_test(test_nested),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

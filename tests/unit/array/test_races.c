@@ -1,0 +1,200 @@
+/*
+ * unit/array/test_races.c - what one appends between two steps of another who resizes
+ * or appends. Where a lock of the library keeps the two apart, threads try it.
+ */
+#include "hook_store.h"
+
+#include <pthread.h>
+#include <unistd.h>
+
+/* ---- a shrink, and an append in what it clears away -------------------------------- */
+
+static void check_shrunk(void)
+{
+    int32_t data[60];
+
+    read_all(mine, data, 60);
+    for (int i = 0; i < 60; i++)
+        assert_int_equal(data[i], i < 10 ? i + 1 : 1000 + i - 10);
+}
+
+static void append_when_published(const zarr_store_op *op, int done)
+{
+    if (!done || !is_at(op, ZARR_STORE_PUT, "a/zarr.json"))
+        return;
+    if (zarr_array_refresh(theirs, NULL, NULL) != ZARR_OK)
+        abort();
+    their_status = append(theirs, 1000, 50);
+}
+
+/* Through another handle, which no lock keeps out. */
+static void test_trim_looks_again(void **state)
+{
+    const uint64_t small = 10;
+
+    (void)state;
+    for (uint64_t chunk = 1; chunk <= 64; chunk *= 8) {
+        begin(0, 3, 0, chunk);
+        assert_ok(append(mine, 1, 200));
+        assert_ok(zarr_array_open(&theirs, other, "a", NULL, &terr));
+        hook = append_when_published;
+        assert_ok(zarr_array_resize(mine, &small, 0, &terr));
+        assert_int_equal(n_hooked, 1);
+        assert_int_equal(their_status, ZARR_OK);
+        check_shrunk();
+        end();
+    }
+}
+
+static void *append_in_thread(void *arg)
+{
+    (void)arg;
+    their_status = append(theirs, 1000, 50);
+    return NULL;
+}
+
+static pthread_t appender;
+
+static void append_when_clearing(const zarr_store_op *op, int done)
+{
+    if (done || !is_at(op, ZARR_STORE_ERASE, "a/c/"))
+        return;
+    if (pthread_create(&appender, NULL, append_in_thread, NULL) != 0)
+        abort();
+    usleep(100000); /* time enough to do it, if nothing kept it out */
+}
+
+/* Through the same handle: it waits. */
+static void test_shrink_and_append_wait(void **state)
+{
+    const uint64_t small = 10;
+
+    (void)state;
+    begin(0, 3, 0, 1);
+    assert_ok(append(mine, 1, 200));
+    assert_ok(zarr_array_open(&theirs, world.store, "a", NULL, &terr));
+    hook = append_when_clearing;
+    assert_ok(zarr_array_resize(mine, &small, 0, &terr));
+    assert_int_equal(n_hooked, 1);
+    pthread_join(appender, NULL);
+    assert_int_equal(their_status, ZARR_OK);
+    check_shrunk();
+    end();
+}
+
+static void replace_when_published(const zarr_store_op *op, int done)
+{
+    if (!done || !is_at(op, ZARR_STORE_PUT, "a/zarr.json"))
+        return;
+    if (zarr_node_delete(other, "a", NULL) != ZARR_OK)
+        abort();
+    theirs = line(other, 3, 0, 4);
+    their_status = append(theirs, 1000, 60);
+}
+
+/* What stands in the array's place is not cleared. */
+static void test_trim_of_another_array(void **state)
+{
+    const uint64_t small = 10;
+    int32_t data[60];
+
+    (void)state;
+    begin(0, 3, 0, 1);
+    assert_ok(append(mine, 1, 200));
+    hook = replace_when_published;
+    assert_status(zarr_array_resize(mine, &small, 0, &terr), ZARR_ERR_CONFLICT);
+    assert_int_equal(their_status, ZARR_OK);
+    read_all(theirs, data, 60);
+    for (int i = 0; i < 60; i++)
+        assert_int_equal(data[i], 1000 + i);
+    end();
+}
+
+/* Chunks that are to be kept stay, when what a shrink leaves of them is all fill. */
+static void test_trim_keeps_empty_chunks(void **state)
+{
+    const zarr_array_open_options o = {.struct_size = sizeof o,
+                                       .empty_chunks = ZARR_EMPTY_CHUNKS_WRITE,
+                                       .missing_chunks = ZARR_MISSING_ERROR};
+    const uint64_t small = 6;
+    int32_t data[8] = {1, 1, 1, 1, 0, 0, 5, 5};
+    int64_t n = 8;
+    zarr_tensor t;
+
+    (void)state;
+    begin(0, 3, 8, 4);
+    zarr_array_free(mine);
+    assert_ok(zarr_array_open(&mine, world.store, "a", &o, &terr));
+    zarr_tensor_host(&t, data, sizeof data, 1, &n);
+    assert_ok(zarr_array_write(mine, NULL, &t, NULL, &terr));
+    assert_ok(zarr_array_resize(mine, &small, 0, &terr));
+    read_all(mine, data, 6);
+    assert_int_equal(data[4], 0);
+    n = 8;
+    assert_ok(zarr_array_resize(mine, &(const uint64_t){8}, 0, &terr));
+    read_all(mine, data, 8);
+    assert_int_equal(data[7], 0);
+    end();
+}
+
+/* ---- two appends of a store with versions and no locks ------------------------------
+ */
+
+static void append_between(const zarr_store_op *op, int done)
+{
+    if (done || !is_at(op, ZARR_STORE_PUT, "a/c/"))
+        return;
+    their_status = append(theirs, 2000, 4);
+}
+
+static void append_before_reserving(const zarr_store_op *op, int done)
+{
+    if (done || !is_at(op, ZARR_STORE_PUT, "a/zarr.json"))
+        return;
+    their_status = append(theirs, 2000, 4);
+}
+
+static void check_appends(int mine_first)
+{
+    int32_t data[12];
+
+    read_all(mine, data, 12);
+    for (int i = 0; i < 12; i++) {
+        const int is_mine = (i < 8) == mine_first;
+
+        if (i < 4)
+            assert_int_equal(data[i], 500 + i);
+        else
+            assert_int_equal(data[i], (is_mine ? 1000 : 2000) + i % 4);
+    }
+}
+
+static void test_appends_by_version(void **state)
+{
+    (void)state;
+    for (uint64_t chunk = 2; chunk <= 16; chunk *= 2)
+        for (int order = 0; order < 2; order++) {
+            begin(ZARR_STORE_CAP_CONDITIONAL, 3, 0, chunk);
+            assert_ok(append(mine, 500, 4));
+            assert_ok(zarr_array_open(&theirs, other, "a", NULL, &terr));
+            hook = order ? append_between : append_before_reserving;
+            assert_ok(append(mine, 1000, 4));
+            assert_int_equal(n_hooked, 1);
+            assert_int_equal(their_status, ZARR_OK);
+            check_appends(order);
+            end();
+        }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_trim_looks_again),
+        cmocka_unit_test(test_shrink_and_append_wait),
+        cmocka_unit_test(test_trim_of_another_array),
+        cmocka_unit_test(test_trim_keeps_empty_chunks),
+        cmocka_unit_test(test_appends_by_version),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

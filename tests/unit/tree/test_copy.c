@@ -1,0 +1,238 @@
+/*
+ * unit/tree/test_copy.c - copying and moving nodes within and between stores:
+ * what is copied, what is refused, what an interrupted copy leaves, and how it
+ * is taken up again.
+ */
+#include "unit/array/array_test.h"
+
+struct progress {
+    uint64_t objects, bytes;
+    int *cancel;
+    uint64_t cancel_at;
+};
+
+static void on_progress(void *user, uint64_t objects, uint64_t bytes)
+{
+    struct progress *p = user;
+
+    assert_true(objects > p->objects);
+    p->objects = objects;
+    p->bytes = bytes;
+    if (p->cancel && objects >= p->cancel_at)
+        *p->cancel = 1;
+}
+
+static void make_source(struct world *w)
+{
+    zarr_array *a = NULL;
+    zarr_group *g = NULL;
+
+    for (int kind = 2; kind <= 4; kind++) {
+        char path[24];
+
+        snprintf(path, sizeof path, "src/k%d", kind);
+        a = make_array(w, path, kind, 6, 7);
+        fill_array(a);
+        assert_ok(zarr_array_attribute_set(a, "k", "1", &terr));
+        zarr_array_free(a);
+    }
+    assert_ok(zarr_group_create(&g, w->store, "src/empty", 3, NULL, 0, &terr));
+    zarr_group_free(g);
+}
+
+static void check_copy(struct world *w, zarr_store *store, const char *top)
+{
+    zarr_store *own = w->store;
+    zarr_array *a = NULL;
+    char path[32];
+
+    w->store = store;
+    for (int kind = 2; kind <= 4; kind++) {
+        snprintf(path, sizeof path, "%s/k%d", top, kind);
+        assert_ok(zarr_array_open(&a, store, path, NULL, &terr));
+        assert_int_equal(count_wrong(a, 6, 7), 0);
+        zarr_array_free(a);
+    }
+    w->store = own;
+}
+
+static void test_copy(void **state)
+{
+    struct world w;
+    zarr_store *other = NULL;
+    struct progress p = {0};
+    zarr_copy_options opts = {
+        .struct_size = sizeof opts, .progress = on_progress, .progress_user = &p};
+
+    (void)state;
+    for (enum world_sort sort = 0; sort < N_WORLDS; sort++) {
+        world_open(&w, sort);
+        make_source(&w);
+        assert_ok(zarr_node_copy(w.store, "src", w.store, "dst/deep", NULL, &terr));
+        check_copy(&w, w.store, "dst/deep");
+        assert_non_null(get_text(&w, "dst/.zgroup"));
+        assert_int_equal(n_keys(&w, "src"), n_keys(&w, "dst/deep"));
+
+        assert_ok(zarr_store_open(&other, w.ctx, "memory:", NULL, &terr));
+        p = (struct progress){0};
+        assert_ok(zarr_node_copy(w.store, "src", other, "", &opts, &terr));
+        assert_int_equal(p.objects, n_keys(&w, "src"));
+        check_copy(&w, other, "");
+        assert_status(zarr_node_copy(w.store, "src", other, "", NULL, &terr),
+                      ZARR_ERR_EXISTS);
+        assert_ok(zarr_node_copy(other, "", w.store, "back", NULL, &terr));
+        check_copy(&w, w.store, "back");
+        zarr_store_free(other);
+
+        assert_status(zarr_node_copy(w.store, "src", w.store, "src/below", NULL, &terr),
+                      ZARR_ERR_INVALID);
+        assert_status(zarr_node_copy(w.store, "src/k3", w.store, "src", NULL, &terr),
+                      ZARR_ERR_INVALID);
+        assert_status(zarr_node_copy(w.store, "nope", w.store, "x", NULL, &terr),
+                      ZARR_ERR_NOT_FOUND);
+        assert_says("/nope: ");
+        assert_status(zarr_node_copy(w.store, "src", w.store, "src/k3/x", NULL, &terr),
+                      ZARR_ERR_INVALID);
+        assert_status(zarr_node_copy(w.store, "back", w.store, "src/k3/x", NULL, &terr),
+                      ZARR_ERR_INVALID);
+        world_close(&w);
+    }
+}
+
+static void test_overwrite(void **state)
+{
+    struct world w;
+    zarr_copy_options opts = {.struct_size = sizeof opts, .flags = ZARR_COPY_OVERWRITE};
+
+    (void)state;
+    world_open(&w, WORLD_LOCAL);
+    make_source(&w);
+    for (uint32_t extra = 0; extra <= ZARR_COPY_SKIP_EQUAL;
+         extra += ZARR_COPY_SKIP_EQUAL) {
+        opts.flags = ZARR_COPY_OVERWRITE | extra;
+        assert_ok(zarr_node_copy(w.store, "src", w.store, "dst", &opts, &terr));
+        put_text(&w, "dst/k3/c/9/9", "surplus");
+        put_text(&w, "dst/k3/c/0/0", "changed");
+        assert_ok(zarr_node_copy(w.store, "src", w.store, "dst", &opts, &terr));
+        check_copy(&w, w.store, "dst");
+        assert_null(get_text(&w, "dst/k3/c/9/9"));
+    }
+    opts.flags = ZARR_COPY_SKIP_EQUAL;
+    assert_ok(
+        zarr_node_copy(w.store, "src", w.store, "dst", &opts, &terr)); /* done already */
+    put_text(&w, "dst/k3/c/0/0", "changed");
+    assert_status(zarr_node_copy(w.store, "src", w.store, "dst", &opts, &terr),
+                  ZARR_ERR_EXISTS);
+    assert_says("dst/k3/c/0/0");
+    opts.flags = 64;
+    assert_status(zarr_node_copy(w.store, "src", w.store, "dst", &opts, &terr),
+                  ZARR_ERR_UNSUPPORTED);
+    world_close(&w);
+}
+
+/* The node's own document comes last: what was cut short is no node. */
+static void test_cancel_and_resume(void **state)
+{
+    struct world w;
+    int cancel = 0;
+    struct progress p = {.cancel = &cancel, .cancel_at = 5};
+    zarr_copy_options opts = {.struct_size = sizeof opts,
+                              .max_threads = 1,
+                              .progress = on_progress,
+                              .progress_user = &p,
+                              .cancel = &cancel};
+    zarr_array *a = NULL;
+
+    (void)state;
+    world_open(&w, WORLD_LOCAL);
+    make_source(&w);
+    assert_status(zarr_node_copy(w.store, "src", w.store, "dst", &opts, &terr),
+                  ZARR_ERR_CANCELLED);
+    assert_status(zarr_array_open(&a, w.store, "dst/k3", NULL, &terr),
+                  ZARR_ERR_NOT_FOUND);
+    assert_true(n_keys(&w, "dst") >= 5);
+    opts = (zarr_copy_options){.struct_size = sizeof opts, .flags = ZARR_COPY_SKIP_EQUAL};
+    assert_ok(zarr_node_copy(w.store, "src", w.store, "dst", &opts, &terr));
+    check_copy(&w, w.store, "dst");
+    world_close(&w);
+}
+
+static void test_move(void **state)
+{
+    struct world w;
+
+    (void)state;
+    for (enum world_sort sort = 0; sort < N_WORLDS; sort++) {
+        world_open(&w, sort);
+        make_source(&w);
+        assert_ok(zarr_node_move(w.store, "src", w.store, "to/here", NULL, &terr));
+        assert_int_equal(n_keys(&w, "src"), 0);
+        check_copy(&w, w.store, "to/here");
+        assert_status(zarr_node_move(w.store, "src", w.store, "x", NULL, &terr),
+                      ZARR_ERR_NOT_FOUND);
+        assert_status(zarr_node_move(w.store, "to/here", w.store, "to/here", NULL, &terr),
+                      ZARR_ERR_INVALID);
+        check_copy(&w, w.store, "to/here");
+        world_close(&w);
+    }
+}
+
+/* Inside a store that can rename no object is copied; what is in the way is no reason to
+ * fail, nor lost. */
+static void test_move_is_rename(void **state)
+{
+    struct world w;
+
+    (void)state;
+    for (enum world_sort sort = 0; sort < N_WORLDS; sort++) {
+        struct progress p = {0};
+        zarr_copy_options opts = {
+            .struct_size = sizeof opts, .progress = on_progress, .progress_user = &p};
+        zarr_group *g = NULL;
+
+        world_open(&w, sort);
+        make_source(&w);
+        put_text(&w, "other", "stays");
+        put_text(&w, "srcery", "is not below src");
+        assert_ok(zarr_node_move(w.store, "src", w.store, "to/here", &opts, &terr));
+        assert_int_equal(p.objects > 0, sort == WORLD_PLAIN);
+        check_copy(&w, w.store, "to/here");
+        assert_int_equal(n_keys(&w, "src"), 0);
+        assert_string_equal(get_text(&w, "srcery"), "is not below src");
+        assert_ok(zarr_group_open(&g, w.store, "to", NULL, &terr)); /* a parent */
+        zarr_group_free(g);
+
+        put_text(&w, "back/stray", "1");
+        p = (struct progress){0};
+        assert_ok(zarr_node_move(w.store, "to/here", w.store, "back", &opts, &terr));
+        assert_true(p.objects > 0);
+        assert_int_equal(n_keys(&w, "to/here"), 0);
+        assert_string_equal(get_text(&w, "back/stray"), "1");
+        assert_ok(zarr_store_erase(w.store, "back/stray", &terr));
+        check_copy(&w, w.store, "back");
+
+        p = (struct progress){0};
+        assert_ok(zarr_node_copy(w.store, "back", w.store, "old", NULL, &terr));
+        assert_status(zarr_node_move(w.store, "back", w.store, "old", &opts, &terr),
+                      ZARR_ERR_EXISTS);
+        opts.flags = ZARR_COPY_OVERWRITE;
+        assert_ok(zarr_node_move(w.store, "back", w.store, "old", &opts, &terr));
+        assert_int_equal(p.objects > 0, sort == WORLD_PLAIN);
+        check_copy(&w, w.store, "old");
+        assert_int_equal(n_keys(&w, "back"), 0);
+        world_close(&w);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_copy),
+        cmocka_unit_test(test_overwrite),
+        cmocka_unit_test(test_cancel_and_resume),
+        cmocka_unit_test(test_move),
+        cmocka_unit_test(test_move_is_rename),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
