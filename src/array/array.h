@@ -24,7 +24,7 @@ struct zr_array_facts {
 struct zr_layout_slot;
 struct zr_array_state {
     atomic_uint refs;
-    struct zr_tree *tree, *attrs_tree; /* counted; attrs_tree: v2, may be NULL */
+    struct zr_parsed *parsed, *attrs_parsed; /* counted; attrs_parsed: v2, may be NULL */
     const struct zr_json *root,
         *attrs; /* of .zarray or zarr.json; v2: of .zattrs or NULL */
     struct zr_array_meta meta;
@@ -50,13 +50,14 @@ struct zarr_array {
 /* What a state is made from; references are taken. */
 struct zr_array_source {
     int32_t format;
-    struct zr_tree *tree, *attrs_tree;  /* attrs_tree: NULL unless it is another one */
+    struct zr_parsed *parsed,
+        *attrs_parsed;                  /* attrs_parsed: NULL unless it is another one */
     const struct zr_json *root, *attrs; /* in them; attrs: v2, may be NULL */
     bool asked; /* the document is a caller's wish: what is wrong is INVALID */
 };
 /* Whole documents. */
-struct zr_array_source zr_array_source_of(int32_t format, struct zr_tree *tree,
-                                          struct zr_tree *attrs_tree);
+struct zr_array_source zr_array_source_of(int32_t format, struct zr_parsed *parsed,
+                                          struct zr_parsed *attrs_parsed);
 zarr_status zr_array_state_new(struct zr_array_state **out, const zarr_context *ctx,
                                const struct zr_array_source *src, zarr_error *err);
 struct zr_array_state *zr_array_state_ref(struct zr_array_state *s);

@@ -12,17 +12,18 @@ struct array_changing {
 };
 
 /* The new document must still describe an array that can be opened. */
-static zarr_status check_array_change(void *arg, struct zr_tree *tree, zarr_error *err)
+static zarr_status check_array_change(void *arg, struct zr_parsed *parsed,
+                                      zarr_error *err)
 {
     struct array_changing *c = arg;
     const int32_t format = c->before->meta.format;
-    struct zr_array_source src = zr_array_source_of(format, tree, NULL);
+    struct zr_array_source src = zr_array_source_of(format, parsed, NULL);
     zarr_status st = ZARR_OK;
 
     zr_array_state_free(c->after); /* of a turn that met a conflict */
     c->after = NULL;
     if (format == 2) {
-        src = zr_array_source_of(format, c->before->tree, tree);
+        src = zr_array_source_of(format, c->before->parsed, parsed);
         src.root = c->before->root;
     } else if (!zr_json_is_text(zr_json_get(src.root, "node_type"), "array")) {
         return zr_fail(err, ZARR_ERR_CONFLICT, "it is no array any more");

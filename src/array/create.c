@@ -14,9 +14,9 @@ struct array_making {
     const char *path;
     zarr_array_spec spec;
     int32_t format;
-    struct zr_tree *tree, *attrs; /* counted */
-    struct zr_array_state *state; /* counted: as asked for, completed */
-    struct zr_str text;           /* of the document */
+    struct zr_parsed *parsed, *attrs; /* counted */
+    struct zr_array_state *state;     /* counted: as asked for, completed */
+    struct zr_str text;               /* of the document */
 };
 
 /* Parses the wish, completes it, and writes it as it will be stored. */
@@ -28,16 +28,16 @@ static zarr_status make_document(struct array_making *m, zarr_error *err)
     zarr_status st = ZARR_OK;
 
     zr_json_doc_init(&doc, m->ctx->alloc);
-    ZR_TRY(zr_tree_new(&m->tree, m->ctx->alloc, err));
-    ZR_TRY(zr_tree_new(&m->attrs, m->ctx->alloc, err));
-    ZR_TRY(zr_spec_document(m->tree, m->attrs, &m->format, m->ctx, &m->spec, err));
-    src = zr_array_source_of(m->format, m->tree, m->format == 2 ? m->attrs : NULL);
+    ZR_TRY(zr_parsed_new(&m->parsed, m->ctx->alloc, err));
+    ZR_TRY(zr_parsed_new(&m->attrs, m->ctx->alloc, err));
+    ZR_TRY(zr_spec_document(m->parsed, m->attrs, &m->format, m->ctx, &m->spec, err));
+    src = zr_array_source_of(m->format, m->parsed, m->format == 2 ? m->attrs : NULL);
     src.asked = true;
     ZR_TRY(zr_array_state_new(&m->state, m->ctx, &src, err));
     ZR_TRY(zr_array_meta_complete(&m->state->meta, err)); /* nobody else has it yet */
     ZR_TRY(zr_array_meta_write(&m->state->meta, &doc, &root, err));
     zr_json_write(root, ZR_META_INDENT, &m->text);
-    zr_json_settle(m->tree->json.root); /* the handle holds what the store will */
+    zr_json_settle(m->parsed->json.root); /* the handle holds what the store will */
     zr_json_settle(m->attrs->json.root);
     ZR_TRY(zr_str_status(&m->text, err));
 out:
@@ -163,8 +163,8 @@ zarr_status zarr_array_create(zarr_array **out, zarr_store *store, const char *p
     ZR_TRY(create_and_open(out, &m, &o, err));
 out:
     zr_array_state_free(m.state);
-    zr_tree_free(m.tree);
-    zr_tree_free(m.attrs);
+    zr_parsed_free(m.parsed);
+    zr_parsed_free(m.attrs);
     zr_str_deinit(&m.text);
     zr_free(m.ctx->alloc, normal);
     return st;

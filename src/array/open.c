@@ -93,7 +93,7 @@ zarr_status zr_array_load(struct zr_array_state **out, const zarr_array *a,
 {
     struct zr_find where = {.store = a->h.store, .path = a->h.path, .format = format};
     struct zr_array_source src = {0};
-    struct zr_tree *attrs = NULL;
+    struct zr_parsed *attrs = NULL;
     struct zr_found found;
     zarr_status st = ZARR_OK;
 
@@ -108,12 +108,12 @@ zarr_status zr_array_load(struct zr_array_state **out, const zarr_array *a,
         ZR_TRY(zr_fail(err, ZARR_ERR_NOT_FOUND, "there is no array but a group"));
     if (found.format == 2)
         ZR_TRY(zr_attrs_read(&attrs, a->h.store, a->h.path, err));
-    src = zr_array_source_of(found.format, found.tree, attrs);
+    src = zr_array_source_of(found.format, found.parsed, attrs);
     ZR_TRY(zr_array_state_new(out, a->h.ctx, &src, err));
     if (found.format == 3 && format == 0)
         zr_warn_hidden(a->h.store, a->h.path);
 out:
-    zr_tree_free(attrs);
+    zr_parsed_free(attrs);
     zr_found_deinit(&found);
     return st;
 }

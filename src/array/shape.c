@@ -87,15 +87,16 @@ static zarr_status check_largest(const struct zr_shape_change *c,
                    bytes, most);
 }
 
-/* The state that the changed document in tree (v2: of .zarray) describes; changes tree,
+/* The state that the changed document (v2: .zarray) describes; changes the document,
  * whose grid is given. */
 static zarr_status state_of_shape(struct zr_array_state **out,
-                                  const struct zr_shape_change *c, struct zr_tree *tree,
-                                  const struct zr_grid *grid, zarr_error *err)
+                                  const struct zr_shape_change *c,
+                                  struct zr_parsed *parsed, const struct zr_grid *grid,
+                                  zarr_error *err)
 {
     const struct zr_array_state *before = c->before;
-    struct zr_array_source src = zr_array_source_of(before->meta.format, tree, NULL);
-    struct zr_json_doc *json = &tree->json;
+    struct zr_array_source src = zr_array_source_of(before->meta.format, parsed, NULL);
+    struct zr_json_doc *json = &parsed->json;
     struct zr_json *shape = zr_json_new(json, ZR_JSON_ARRAY);
     struct zr_array_state *s = NULL;
     zarr_status st = ZARR_OK;
@@ -108,10 +109,10 @@ static zarr_status state_of_shape(struct zr_array_state **out,
     if (!zr_json_ok(json))
         return zr_fail_memory(err, json->arena.used_bytes);
     if (before->meta.format == 2) {
-        src.attrs_tree = before->attrs_tree;
+        src.attrs_parsed = before->attrs_parsed;
         src.attrs = before->attrs;
-        if (!src.attrs_tree && src.attrs) /* they lie in consolidated metadata */
-            src.attrs_tree = before->tree;
+        if (!src.attrs_parsed && src.attrs) /* they lie in consolidated metadata */
+            src.attrs_parsed = before->parsed;
     }
     st = zr_array_state_new(&s, c->array->h.ctx, &src, err);
     if (st == ZARR_ERR_CORRUPT) { /* stored it was fine: the shape is the caller's */
@@ -133,17 +134,17 @@ out:
 zarr_status zr_shape_derive(struct zr_array_state **out,
                             const struct zr_shape_change *change, zarr_error *err)
 {
-    struct zr_tree *tree = NULL;
+    struct zr_parsed *parsed = NULL;
     zarr_status st = ZARR_OK;
 
     *out = NULL;
-    ZR_TRY(zr_tree_new(&tree, change->array->h.ctx->alloc, err));
-    tree->json.root = zr_json_copy(&tree->json, change->before->root);
-    if (!zr_json_ok(&tree->json))
-        ZR_TRY(zr_fail_memory(err, tree->json.arena.used_bytes));
-    ZR_TRY(state_of_shape(out, change, tree, &change->before->meta.grid, err));
+    ZR_TRY(zr_parsed_new(&parsed, change->array->h.ctx->alloc, err));
+    parsed->json.root = zr_json_copy(&parsed->json, change->before->root);
+    if (!zr_json_ok(&parsed->json))
+        ZR_TRY(zr_fail_memory(err, parsed->json.arena.used_bytes));
+    ZR_TRY(state_of_shape(out, change, parsed, &change->before->meta.grid, err));
 out:
-    zr_tree_free(tree);
+    zr_parsed_free(parsed);
     return st;
 }
 
@@ -154,11 +155,11 @@ struct shape_publishing {
 };
 
 /* Somebody else may have resized the array, or put another in its place. */
-static zarr_status check_base_shape(struct shape_publishing *p, struct zr_tree *tree,
+static zarr_status check_base_shape(struct shape_publishing *p, struct zr_parsed *parsed,
                                     zarr_error *err)
 {
     const struct zr_shape_change *c = p->change;
-    struct zr_array_source src = zr_array_source_of(c->before->meta.format, tree, NULL);
+    struct zr_array_source src = zr_array_source_of(c->before->meta.format, parsed, NULL);
     struct zr_array_state *now = NULL;
     zarr_status st = ZARR_OK;
 
@@ -186,20 +187,20 @@ static zarr_status edit_shape(void *arg, const struct zr_doc *old, struct zr_str
 {
     struct shape_publishing *p = arg;
     const zarr_context *ctx = p->change->array->h.ctx;
-    struct zr_tree *tree = NULL;
+    struct zr_parsed *parsed = NULL;
     zarr_status st = ZARR_OK;
 
     zr_array_state_free(p->old); /* of a turn that met a conflict */
     zr_array_state_free(p->after);
     p->old = p->after = NULL;
-    ZR_TRY(zr_tree_new(&tree, ctx->alloc, err));
-    ZR_TRY(zr_doc_parse(&tree->json, old, &ctx->limits, err));
-    ZR_TRY(check_base_shape(p, tree, err));
-    ZR_TRY(state_of_shape(&p->after, p->change, tree, &p->old->meta.grid, err));
-    zr_json_settle(tree->json.root); /* the handle holds what the store does */
-    zr_json_write(tree->json.root, ZR_META_INDENT, text);
+    ZR_TRY(zr_parsed_new(&parsed, ctx->alloc, err));
+    ZR_TRY(zr_doc_parse(&parsed->json, old, &ctx->limits, err));
+    ZR_TRY(check_base_shape(p, parsed, err));
+    ZR_TRY(state_of_shape(&p->after, p->change, parsed, &p->old->meta.grid, err));
+    zr_json_settle(parsed->json.root); /* the handle holds what the store does */
+    zr_json_write(parsed->json.root, ZR_META_INDENT, text);
 out:
-    zr_tree_free(tree);
+    zr_parsed_free(parsed);
     return st;
 }
 

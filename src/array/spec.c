@@ -240,7 +240,7 @@ out:
     return st;
 }
 
-static zarr_status document_v2(struct spec_work *w, struct zr_tree *attrs,
+static zarr_status document_v2(struct spec_work *w, struct zr_parsed *attrs,
                                zarr_error *err)
 {
     const zarr_array_spec *s = w->spec;
@@ -266,7 +266,7 @@ out:
 }
 
 /* A whole document from the caller: only its format is looked at here. */
-static zarr_status given_document(struct spec_work *w, struct zr_tree *attrs,
+static zarr_status given_document(struct spec_work *w, struct zr_parsed *attrs,
                                   int32_t *format, zarr_error *err)
 {
     uint64_t told = 0;
@@ -293,11 +293,11 @@ out:
     return st;
 }
 
-zarr_status zr_spec_document(struct zr_tree *tree, struct zr_tree *attrs, int32_t *format,
-                             const zarr_context *ctx, const zarr_array_spec *spec,
-                             zarr_error *err)
+zarr_status zr_spec_document(struct zr_parsed *parsed, struct zr_parsed *attrs,
+                             int32_t *format, const zarr_context *ctx,
+                             const zarr_array_spec *spec, zarr_error *err)
 {
-    struct spec_work w = {.ctx = ctx, .spec = spec, .doc = &tree->json};
+    struct spec_work w = {.ctx = ctx, .spec = spec, .doc = &parsed->json};
     zarr_status st = ZARR_OK;
 
     if (spec->document) {
@@ -305,7 +305,7 @@ zarr_status zr_spec_document(struct zr_tree *tree, struct zr_tree *attrs, int32_
         goto out;
     }
     *format = w.format = spec->zarr_format ? spec->zarr_format : 3;
-    tree->json.root = w.root = zr_json_new(w.doc, ZR_JSON_OBJECT);
+    parsed->json.root = w.root = zr_json_new(w.doc, ZR_JSON_OBJECT);
     zr_json_set(w.doc, w.root, "zarr_format", zr_json_new_u64(w.doc, (uint64_t)w.format));
     zr_json_set(w.doc, w.root, "shape", zr_spec_numbers(w.doc, spec->shape, spec->ndim));
     ZR_TRY(spec_dtype(&w, err));
@@ -316,7 +316,7 @@ zarr_status zr_spec_document(struct zr_tree *tree, struct zr_tree *attrs, int32_
     else
         ZR_TRY(document_v2(&w, attrs, err));
 out:
-    if (st == ZARR_OK && (!zr_json_ok(&tree->json) || !zr_json_ok(&attrs->json)))
-        st = zr_fail_memory(err, tree->json.arena.used_bytes);
+    if (st == ZARR_OK && (!zr_json_ok(&parsed->json) || !zr_json_ok(&attrs->json)))
+        st = zr_fail_memory(err, parsed->json.arena.used_bytes);
     return st;
 }

@@ -10,11 +10,11 @@
 /* Reads a caller's spec. */
 zarr_status zr_spec_read(zarr_array_spec *out, const zarr_array_spec *spec,
                          zarr_error *err);
-/* The document that it asks for in tree, v2 attributes in attrs (root NULL: none);
+/* The document that it asks for in parsed, v2 attributes in attrs (root NULL: none);
  * *format is told. */
-zarr_status zr_spec_document(struct zr_tree *tree, struct zr_tree *attrs, int32_t *format,
-                             const zarr_context *ctx, const zarr_array_spec *spec,
-                             zarr_error *err);
+zarr_status zr_spec_document(struct zr_parsed *parsed, struct zr_parsed *attrs,
+                             int32_t *format, const zarr_context *ctx,
+                             const zarr_array_spec *spec, zarr_error *err);
 
 struct zr_spec_codecs {
     const zarr_context *ctx;

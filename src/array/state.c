@@ -37,8 +37,8 @@ void zr_array_state_free(struct zr_array_state *s)
     }
     zr_free(s->alloc, s->facts);
     zr_array_meta_deinit(&s->meta);
-    zr_tree_free(s->tree);
-    zr_tree_free(s->attrs_tree);
+    zr_parsed_free(s->parsed);
+    zr_parsed_free(s->attrs_parsed);
     zr_free(s->alloc, s);
 }
 
@@ -75,15 +75,15 @@ out:
     return st;
 }
 
-struct zr_array_source zr_array_source_of(int32_t format, struct zr_tree *tree,
-                                          struct zr_tree *attrs_tree)
+struct zr_array_source zr_array_source_of(int32_t format, struct zr_parsed *parsed,
+                                          struct zr_parsed *attrs_parsed)
 {
     return (struct zr_array_source){
         .format = format,
-        .tree = tree,
-        .attrs_tree = attrs_tree,
-        .root = tree->json.root,
-        .attrs = attrs_tree ? attrs_tree->json.root : NULL,
+        .parsed = parsed,
+        .attrs_parsed = attrs_parsed,
+        .root = parsed->json.root,
+        .attrs = attrs_parsed ? attrs_parsed->json.root : NULL,
     };
 }
 
@@ -99,8 +99,8 @@ zarr_status zr_array_state_new(struct zr_array_state **out, const zarr_context *
         return zr_fail_memory(err, sizeof *s);
     atomic_init(&s->refs, 1);
     s->alloc = ctx->alloc;
-    s->tree = zr_tree_ref(src->tree);
-    s->attrs_tree = zr_tree_ref(src->attrs_tree);
+    s->parsed = zr_parsed_ref(src->parsed);
+    s->attrs_parsed = zr_parsed_ref(src->attrs_parsed);
     s->root = src->root;
     s->attrs = src->attrs;
     ZR_TRY(zr_array_meta_parse(&s->meta, &env, src->format, s->root, s->attrs, err));
@@ -228,11 +228,11 @@ static zarr_status state_of_two(struct zr_array_state **out, const zarr_array *a
 {
     const struct zr_array_source src = {
         .format = 2,
-        .tree = array->tree,
+        .parsed = array->parsed,
         .root = array->root,
         /* they may lie in consolidated metadata */
-        .attrs_tree =
-            attrs->attrs_tree || !attrs->attrs ? attrs->attrs_tree : attrs->tree,
+        .attrs_parsed =
+            attrs->attrs_parsed || !attrs->attrs ? attrs->attrs_parsed : attrs->parsed,
         .attrs = attrs->attrs,
     };
     zarr_status st = ZARR_OK;

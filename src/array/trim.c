@@ -88,12 +88,12 @@ static zarr_status parse_now(struct trimming *t, const struct zr_doc *doc,
     const struct zr_array_meta *was = &t->old->meta;
     struct zr_array_state *now = NULL;
     struct zr_array_source src;
-    struct zr_tree *tree = NULL;
+    struct zr_parsed *parsed = NULL;
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_tree_new(&tree, ctx->alloc, err));
-    ZR_TRY(zr_doc_parse(&tree->json, doc, &ctx->limits, err));
-    src = zr_array_source_of(was->format, tree, NULL);
+    ZR_TRY(zr_parsed_new(&parsed, ctx->alloc, err));
+    ZR_TRY(zr_doc_parse(&parsed->json, doc, &ctx->limits, err));
+    src = zr_array_source_of(was->format, parsed, NULL);
     ZR_TRY(zr_array_state_new(&now, ctx, &src, err));
     if (!same_cuts(was, &now->meta))
         ZR_TRY(zr_fail(err, ZARR_ERR_CONFLICT, "it is another array now"));
@@ -105,7 +105,7 @@ static zarr_status parse_now(struct trimming *t, const struct zr_doc *doc,
     t->locked.known = true;
 out:
     zr_array_state_free(now);
-    zr_tree_free(tree);
+    zr_parsed_free(parsed);
     return st;
 }
 

@@ -13,18 +13,18 @@ struct group_changing {
     struct zr_group_state *before, *after;
 };
 
-static zarr_status state_with_attributes(struct group_changing *c, struct zr_tree *tree,
-                                         zarr_error *err)
+static zarr_status state_with_attributes(struct group_changing *c,
+                                         struct zr_parsed *parsed, zarr_error *err)
 {
     const struct zr_meta_env env = zr_meta_env_of(c->group->h.ctx, true);
     struct zr_group_state *b = c->before, *a = NULL;
     zarr_status st = ZARR_OK;
 
     if (b->format == 3) {
-        ZR_TRY(zr_group_state_new(&a, &env, 3, tree, tree->json.root, err));
+        ZR_TRY(zr_group_state_new(&a, &env, 3, parsed, parsed->json.root, err));
     } else {
-        ZR_TRY(zr_group_state_new(&a, &env, 2, b->tree, b->root, err));
-        zr_group_state_attrs(a, tree, tree->json.root);
+        ZR_TRY(zr_group_state_new(&a, &env, 2, b->parsed, b->root, err));
+        zr_group_state_attrs(a, parsed, parsed->json.root);
     }
     if (b->cons && (b->format == 2 || *b->prefix)) { /* it is not in this document */
         zr_free(a->alloc, a->prefix);
@@ -43,14 +43,15 @@ out:
     return st;
 }
 
-static zarr_status check_group_change(void *arg, struct zr_tree *tree, zarr_error *err)
+static zarr_status check_group_change(void *arg, struct zr_parsed *parsed,
+                                      zarr_error *err)
 {
     struct group_changing *c = arg;
 
     if (c->before->format == 3 &&
-        !zr_json_is_text(zr_json_get(tree->json.root, "node_type"), "group"))
+        !zr_json_is_text(zr_json_get(parsed->json.root, "node_type"), "group"))
         return zr_fail(err, ZARR_ERR_CONFLICT, "it is no group any more");
-    return state_with_attributes(c, tree, err);
+    return state_with_attributes(c, parsed, err);
 }
 
 /* All that this handle changes is in this document: what was written last comes last. */

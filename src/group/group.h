@@ -13,8 +13,8 @@
 struct zr_group_state {
     atomic_uint refs;
     int32_t format;
-    struct zr_tree *tree, *attrs_tree;  /* counted; attrs_tree: v2 */
-    const struct zr_json *root, *attrs; /* attrs may be NULL */
+    struct zr_parsed *parsed, *attrs_parsed; /* counted; attrs_parsed: v2 */
+    const struct zr_json *root, *attrs;      /* attrs may be NULL */
     struct zr_consolidated
         *cons;    /* counted; NULL: children are looked for in the store */
     char *prefix; /* of this group in cons */
@@ -30,9 +30,9 @@ struct zarr_group {
 };
 /* From a document; references are taken. v2 attributes: zr_group_state_attrs(). */
 zarr_status zr_group_state_new(struct zr_group_state **out, const struct zr_meta_env *env,
-                               int32_t format, struct zr_tree *tree,
+                               int32_t format, struct zr_parsed *parsed,
                                const struct zr_json *root, zarr_error *err);
-void zr_group_state_attrs(struct zr_group_state *s, struct zr_tree *attrs_tree,
+void zr_group_state_attrs(struct zr_group_state *s, struct zr_parsed *attrs_parsed,
                           const struct zr_json *attrs);
 /* Fills s->cons as the group's opener wants it. */
 zarr_status zr_group_find_consolidated(struct zr_group_state *s, const zarr_group *g,

@@ -80,7 +80,7 @@ static zarr_status load_group(zarr_group *g, int32_t format, zarr_error *err)
                             .format = format,
                             .limit = g->h.ctx->limits.consolidated_bytes};
     const struct zr_meta_env env = zr_meta_env_of(g->h.ctx, true);
-    struct zr_tree *attrs = NULL;
+    struct zr_parsed *attrs = NULL;
     struct zr_found found;
     zarr_status st = ZARR_OK;
 
@@ -92,8 +92,8 @@ static zarr_status load_group(zarr_group *g, int32_t format, zarr_error *err)
         goto out;
     if (found.kind != ZARR_NODE_GROUP)
         ZR_TRY(zr_fail(err, ZARR_ERR_NOT_FOUND, "there is no group but an array"));
-    ZR_TRY(zr_group_state_new(&g->state, &env, found.format, found.tree,
-                              found.tree->json.root, err));
+    ZR_TRY(zr_group_state_new(&g->state, &env, found.format, found.parsed,
+                              found.parsed->json.root, err));
     if (found.format == 2) {
         ZR_TRY(zr_attrs_read(&attrs, g->h.store, g->h.path, err));
         zr_group_state_attrs(g->state, attrs, attrs ? attrs->json.root : NULL);
@@ -102,7 +102,7 @@ static zarr_status load_group(zarr_group *g, int32_t format, zarr_error *err)
     if (found.format == 3 && format == 0)
         zr_warn_hidden(g->h.store, g->h.path);
 out:
-    zr_tree_free(attrs);
+    zr_parsed_free(attrs);
     zr_found_deinit(&found);
     return st;
 }
@@ -145,9 +145,9 @@ static zarr_status open_group_entry(zarr_group **out, const zarr_group *parent,
         ZR_TRY(zr_fail(err, ZARR_ERR_NOT_FOUND, "/%s: there is no group but an %s",
                        child->path, zr_kind_text(e->kind)));
     ZR_TRY(group_new(&g, parent->h.store, child->path, o, err));
-    ZR_TRY(zr_group_state_new(&g->state, &env, e->format, cons->tree, e->doc, err));
+    ZR_TRY(zr_group_state_new(&g->state, &env, e->format, cons->parsed, e->doc, err));
     if (e->format == 2)
-        zr_group_state_attrs(g->state, cons->tree, e->attrs);
+        zr_group_state_attrs(g->state, cons->parsed, e->attrs);
     prefix = zr_strdup(parent->h.ctx->alloc, e->path);
     if (!prefix)
         ZR_TRY(zr_fail_memory(err, strlen(e->path)));

@@ -16,8 +16,8 @@ void zr_group_state_free(struct zr_group_state *s)
 {
     if (!s || atomic_fetch_sub_explicit(&s->refs, 1, memory_order_acq_rel) != 1)
         return;
-    zr_tree_free(s->tree);
-    zr_tree_free(s->attrs_tree);
+    zr_parsed_free(s->parsed);
+    zr_parsed_free(s->attrs_parsed);
     zr_consolidated_free(s->cons);
     zr_free(s->alloc, s->prefix);
     zr_free(s->alloc, s);
@@ -84,12 +84,12 @@ static zarr_status check_group(struct zr_group_meta *out, const struct zr_meta_e
     return st;
 }
 
-/* From a document; attrs_tree may be NULL. References what it keeps. */
+/* From a document; attrs_parsed may be NULL. References what it keeps. */
 zarr_status zr_group_state_new(struct zr_group_state **out, const struct zr_meta_env *env,
-                               int32_t format, struct zr_tree *tree,
+                               int32_t format, struct zr_parsed *parsed,
                                const struct zr_json *root, zarr_error *err)
 {
-    const zarr_allocator *alloc = tree->alloc;
+    const zarr_allocator *alloc = parsed->alloc;
     struct zr_group_state *s = NULL;
     struct zr_group_meta meta;
     zarr_status st = ZARR_OK;
@@ -101,7 +101,7 @@ zarr_status zr_group_state_new(struct zr_group_state **out, const struct zr_meta
     atomic_init(&s->refs, 1);
     s->alloc = alloc;
     s->format = format;
-    s->tree = zr_tree_ref(tree);
+    s->parsed = zr_parsed_ref(parsed);
     s->root = root;
     s->attrs = meta.attributes;
     s->prefix = zr_strdup(alloc, "");
@@ -114,10 +114,10 @@ out:
     return st;
 }
 
-void zr_group_state_attrs(struct zr_group_state *s, struct zr_tree *attrs_tree,
+void zr_group_state_attrs(struct zr_group_state *s, struct zr_parsed *attrs_parsed,
                           const struct zr_json *attrs)
 {
-    s->attrs_tree = zr_tree_ref(attrs_tree);
+    s->attrs_parsed = zr_parsed_ref(attrs_parsed);
     s->attrs = attrs;
 }
 
@@ -132,7 +132,7 @@ static zarr_status consolidated_of_v3(struct zr_group_state *s, const zarr_limit
     ZR_TRY(
         zr_consolidated_map(&map, 3, zr_json_get(s->root, "consolidated_metadata"), err));
     if (map)
-        ZR_TRY(zr_consolidated_parse(&s->cons, s->tree, map, 3, limits, err));
+        ZR_TRY(zr_consolidated_parse(&s->cons, s->parsed, map, 3, limits, err));
 out:
     return st;
 }
@@ -142,7 +142,7 @@ static zarr_status consolidated_of_v2(struct zr_group_state *s, const zarr_group
 {
     const char *name = g->consolidated_key ? g->consolidated_key : ZR_DOC_CONSOLIDATED;
     const zarr_limits *limits = &g->h.ctx->limits;
-    struct zr_tree *tree = NULL;
+    struct zr_parsed *parsed = NULL;
     struct zr_doc_source src;
     struct zr_str key;
     const struct zr_json *map = NULL;
@@ -163,16 +163,16 @@ static zarr_status consolidated_of_v2(struct zr_group_state *s, const zarr_group
     }
     if (st != ZARR_OK)
         goto out;
-    ZR_TRY(zr_tree_new(&tree, s->alloc, err));
-    st = zr_doc_parse(&tree->json, &doc, limits, err);
+    ZR_TRY(zr_parsed_new(&parsed, s->alloc, err));
+    st = zr_doc_parse(&parsed->json, &doc, limits, err);
     if (st == ZARR_OK)
-        st = zr_consolidated_map(&map, 2, tree->json.root, err);
+        st = zr_consolidated_map(&map, 2, parsed->json.root, err);
     if (st == ZARR_OK && map)
-        st = zr_consolidated_parse(&s->cons, tree, map, 2, limits, err);
+        st = zr_consolidated_parse(&s->cons, parsed, map, 2, limits, err);
     if (st != ZARR_OK)
         zr_prefix(err, st, "%s", name);
 out:
-    zr_tree_free(tree);
+    zr_parsed_free(parsed);
     zr_doc_deinit(&doc);
     zr_str_deinit(&key);
     return st;

@@ -54,7 +54,7 @@ struct attrs_editing {
     const zarr_limits *limits;
     const zarr_allocator *alloc;
     const struct zr_json *value; /* parsed */
-    struct zr_tree *tree;        /* the new document */
+    struct zr_parsed *parsed;    /* the new document */
 };
 
 static zarr_status old_document(struct attrs_editing *e, const struct zr_doc *old,
@@ -63,10 +63,10 @@ static zarr_status old_document(struct attrs_editing *e, const struct zr_doc *ol
     struct zr_json_doc *json = NULL;
     zarr_status st = ZARR_OK;
 
-    zr_tree_free(e->tree); /* of a turn that met a conflict */
-    e->tree = NULL;
-    ZR_TRY(zr_tree_new(&e->tree, e->alloc, err));
-    json = &e->tree->json;
+    zr_parsed_free(e->parsed); /* of a turn that met a conflict */
+    e->parsed = NULL;
+    ZR_TRY(zr_parsed_new(&e->parsed, e->alloc, err));
+    json = &e->parsed->json;
     if (old)
         ZR_TRY(zr_doc_parse(json, old, e->limits, err));
     else
@@ -103,7 +103,7 @@ static zarr_status apply_change(struct attrs_editing *e, struct zr_json *attrs,
                                 zarr_error *err)
 {
     const struct zr_attrs_change *c = e->change;
-    struct zr_json_doc *json = &e->tree->json;
+    struct zr_json_doc *json = &e->parsed->json;
 
     if (!attrs)
         return zr_fail_memory(err, sizeof *attrs);
@@ -137,9 +137,9 @@ static zarr_status edit_attributes(void *arg, const struct zr_doc *old,
 
     ZR_TRY(old_document(e, old, &attrs, err));
     ZR_TRY(apply_change(e, attrs, err));
-    ZR_TRY(e->change->check(e->change->arg, e->tree, err));
-    zr_json_settle(e->tree->json.root); /* the handle holds what the store does */
-    zr_json_write(e->tree->json.root, ATTRS_INDENT, text);
+    ZR_TRY(e->change->check(e->change->arg, e->parsed, err));
+    zr_json_settle(e->parsed->json.root); /* the handle holds what the store does */
+    zr_json_write(e->parsed->json.root, ATTRS_INDENT, text);
 out:
     return st;
 }
@@ -201,7 +201,7 @@ zarr_status zr_attrs_change(zarr_store *store, const char *path,
     }
     ZR_TRY(zr_doc_update(&src, &edit, err));
 out:
-    zr_tree_free(e.tree);
+    zr_parsed_free(e.parsed);
     zr_str_deinit(&key);
     zr_json_doc_deinit(&value);
     return st;

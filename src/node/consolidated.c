@@ -32,7 +32,7 @@ void zr_consolidated_free(struct zr_consolidated *c)
         return;
     zr_free(c->alloc, c->entry);
     zr_arena_deinit(&c->arena);
-    zr_tree_free(c->tree);
+    zr_parsed_free(c->parsed);
     zr_free(c->alloc, c);
 }
 
@@ -175,7 +175,7 @@ out:
     return st;
 }
 
-zarr_status zr_consolidated_parse(struct zr_consolidated **out, struct zr_tree *tree,
+zarr_status zr_consolidated_parse(struct zr_consolidated **out, struct zr_parsed *parsed,
                                   const struct zr_json *metadata, int32_t format,
                                   const zarr_limits *limits, zarr_error *err)
 {
@@ -183,16 +183,16 @@ zarr_status zr_consolidated_parse(struct zr_consolidated **out, struct zr_tree *
     zarr_status st = ZARR_OK;
 
     *out = NULL;
-    zr_map_init(&p.by_path, tree->alloc, NULL);
+    zr_map_init(&p.by_path, parsed->alloc, NULL);
     if (!zr_json_is(metadata, ZR_JSON_OBJECT))
         ZR_TRY(zr_fail(err, ZARR_ERR_CORRUPT, "\"metadata\" is no JSON object"));
-    p.c = zr_calloc(tree->alloc, 1, sizeof *p.c);
+    p.c = zr_calloc(parsed->alloc, 1, sizeof *p.c);
     if (!p.c)
         ZR_TRY(zr_fail_memory(err, sizeof *p.c));
     atomic_init(&p.c->refs, 1);
-    p.c->alloc = tree->alloc;
-    p.c->tree = zr_tree_ref(tree);
-    zr_arena_init(&p.c->arena, tree->alloc);
+    p.c->alloc = parsed->alloc;
+    p.c->parsed = zr_parsed_ref(parsed);
+    zr_arena_init(&p.c->arena, parsed->alloc);
     ZR_TRY(fill_table(&p, metadata, format, err));
     *out = p.c; /* moved */
     p.c = NULL;

@@ -14,14 +14,14 @@ void zr_found_init(struct zr_found *f, const zarr_allocator *alloc)
 {
     f->kind = ZARR_NODE_NONE;
     f->format = 0;
-    f->tree = NULL;
+    f->parsed = NULL;
     zr_doc_init(&f->doc, alloc);
 }
 
 void zr_found_deinit(struct zr_found *f)
 {
-    zr_tree_free(f->tree);
-    f->tree = NULL;
+    zr_parsed_free(f->parsed);
+    f->parsed = NULL;
     zr_doc_deinit(&f->doc);
 }
 
@@ -36,7 +36,7 @@ const char *zr_kind_text(uint32_t kind)
 static zarr_status judge_document(struct zr_found *f, uint32_t kind, const char *name,
                                   zarr_error *err)
 {
-    const struct zr_json *root = f->tree->json.root;
+    const struct zr_json *root = f->parsed->json.root;
     const struct zr_json *type = zr_json_get(root, "node_type");
     uint64_t format = 0;
     char text[64];
@@ -90,11 +90,11 @@ static zarr_status try_document(struct zr_found *f, const struct zr_find *where,
     }
     ZR_TRY(zr_doc_get(&f->doc, &src, err));
     f->format = zr_streq(name, ZR_DOC_V3) ? 3 : 2;
-    ZR_TRY(zr_tree_new(&f->tree, ctx->alloc, err));
-    st = zr_doc_parse(&f->tree->json, &f->doc, &ctx->limits, err);
+    ZR_TRY(zr_parsed_new(&f->parsed, ctx->alloc, err));
+    st = zr_doc_parse(&f->parsed->json, &f->doc, &ctx->limits, err);
     if (st != ZARR_OK) {
-        zr_tree_free(f->tree);
-        f->tree = NULL;
+        zr_parsed_free(f->parsed);
+        f->parsed = NULL;
         zr_prefix(err, st, "%s", name);
         goto out;
     }
@@ -127,12 +127,12 @@ zarr_status zr_node_find(struct zr_found *f, const struct zr_find *where, zarr_e
     return st;
 }
 
-zarr_status zr_attrs_read(struct zr_tree **out, zarr_store *store, const char *path,
+zarr_status zr_attrs_read(struct zr_parsed **out, zarr_store *store, const char *path,
                           zarr_error *err)
 {
     const zarr_context *ctx = zr_store_context(store);
     struct zr_doc_source src;
-    struct zr_tree *tree = NULL;
+    struct zr_parsed *parsed = NULL;
     struct zr_str key;
     struct zr_doc doc;
     zarr_status st = ZARR_OK;
@@ -149,17 +149,17 @@ zarr_status zr_attrs_read(struct zr_tree **out, zarr_store *store, const char *p
         goto out;
     }
     if (st == ZARR_OK)
-        st = zr_tree_new(&tree, ctx->alloc, err);
+        st = zr_parsed_new(&parsed, ctx->alloc, err);
     if (st == ZARR_OK)
-        st = zr_doc_parse(&tree->json, &doc, &ctx->limits, err);
+        st = zr_doc_parse(&parsed->json, &doc, &ctx->limits, err);
     if (st != ZARR_OK) {
         zr_prefix(err, st, ZR_DOC_ATTRS);
         goto out;
     }
-    *out = tree; /* moved */
-    tree = NULL;
+    *out = parsed; /* moved */
+    parsed = NULL;
 out:
-    zr_tree_free(tree);
+    zr_parsed_free(parsed);
     zr_str_deinit(&key);
     zr_doc_deinit(&doc);
     return st;

@@ -102,23 +102,23 @@ zarr_status zr_key_is_there(zarr_store *store, const char *key, bool *there,
                             zarr_error *err);
 
 /* A parsed document that several states share. */
-struct zr_tree {
+struct zr_parsed {
     atomic_uint refs;
     struct zr_json_doc json;
     const zarr_allocator *alloc;
 };
-zarr_status zr_tree_new(struct zr_tree **out, const zarr_allocator *alloc,
-                        zarr_error *err);
-struct zr_tree *zr_tree_ref(struct zr_tree *t);
-void zr_tree_free(struct zr_tree *t);
+zarr_status zr_parsed_new(struct zr_parsed **out, const zarr_allocator *alloc,
+                          zarr_error *err);
+struct zr_parsed *zr_parsed_ref(struct zr_parsed *t);
+void zr_parsed_free(struct zr_parsed *t);
 
 /* ---- what is at a path -------------------------------------------------- */
 
 struct zr_found {
-    uint32_t kind;        /* ZARR_NODE_*; NONE: a document is there but broken */
-    int32_t format;       /* 2, 3; 0: no document was read */
-    struct zr_doc doc;    /* zarr.json, .zarray or .zgroup */
-    struct zr_tree *tree; /* the same, parsed; NULL when it does not parse */
+    uint32_t kind;            /* ZARR_NODE_*; NONE: a document is there but broken */
+    int32_t format;           /* 2, 3; 0: no document was read */
+    struct zr_doc doc;        /* zarr.json, .zarray or .zgroup */
+    struct zr_parsed *parsed; /* the same, parsed; NULL when it does not parse */
 };
 void zr_found_init(struct zr_found *f, const zarr_allocator *alloc);
 void zr_found_deinit(struct zr_found *f);
@@ -135,7 +135,7 @@ struct zr_find {
 zarr_status zr_node_find(struct zr_found *f, const struct zr_find *where,
                          zarr_error *err);
 /* Reads path/.zattrs; *out stays NULL when there is none. */
-zarr_status zr_attrs_read(struct zr_tree **out, zarr_store *store, const char *path,
+zarr_status zr_attrs_read(struct zr_parsed **out, zarr_store *store, const char *path,
                           zarr_error *err);
 const char *zr_kind_text(uint32_t kind); /* "array", "group", "broken node" */
 
@@ -225,15 +225,16 @@ struct zr_entry {
 };
 struct zr_consolidated {
     atomic_uint refs;
-    struct zr_tree *tree; /* what the entries point into */
+    struct zr_parsed *parsed; /* what the entries point into */
     struct zr_arena arena;
     struct zr_entry *entry; /* sorted by zr_path_compare() */
     size_t n;
     const zarr_allocator *alloc;
 };
-/* metadata: the object of entries inside tree. CORRUPT for what is no list of documents.
+/* metadata: the object of entries inside parsed. CORRUPT for what is no list of
+ * documents.
  */
-zarr_status zr_consolidated_parse(struct zr_consolidated **out, struct zr_tree *tree,
+zarr_status zr_consolidated_parse(struct zr_consolidated **out, struct zr_parsed *parsed,
                                   const struct zr_json *metadata, int32_t format,
                                   const zarr_limits *limits, zarr_error *err);
 struct zr_consolidated *zr_consolidated_ref(struct zr_consolidated *c);
@@ -270,7 +271,7 @@ struct zr_attrs_change {
     const char *json; /* all but DELETE */
     uint64_t limit;   /* of the document; 0: metadata_bytes */
     /* Called with the whole new document (v2: .zattrs) before it is written. */
-    zarr_status (*check)(void *arg, struct zr_tree *tree, zarr_error *err);
+    zarr_status (*check)(void *arg, struct zr_parsed *parsed, zarr_error *err);
     /* Called when what was checked last is written, under the document's lock. */
     zarr_status (*commit)(void *arg, zarr_error *err);
     void *arg;

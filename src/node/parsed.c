@@ -5,10 +5,10 @@
  */
 #include "node/node.h"
 
-zarr_status zr_tree_new(struct zr_tree **out, const zarr_allocator *alloc,
-                        zarr_error *err)
+zarr_status zr_parsed_new(struct zr_parsed **out, const zarr_allocator *alloc,
+                          zarr_error *err)
 {
-    struct zr_tree *t = zr_calloc(alloc, 1, sizeof *t);
+    struct zr_parsed *t = zr_calloc(alloc, 1, sizeof *t);
 
     *out = t;
     if (!t)
@@ -19,14 +19,14 @@ zarr_status zr_tree_new(struct zr_tree **out, const zarr_allocator *alloc,
     return ZARR_OK;
 }
 
-struct zr_tree *zr_tree_ref(struct zr_tree *t)
+struct zr_parsed *zr_parsed_ref(struct zr_parsed *t)
 {
     if (t)
         atomic_fetch_add_explicit(&t->refs, 1, memory_order_relaxed);
     return t;
 }
 
-void zr_tree_free(struct zr_tree *t)
+void zr_parsed_free(struct zr_parsed *t)
 {
     if (!t || atomic_fetch_sub_explicit(&t->refs, 1, memory_order_acq_rel) != 1)
         return;

@@ -57,7 +57,7 @@ static zarr_status list_nodes(struct consolidating *c, zarr_error *err)
     for (size_t i = 0; i < g->n; i++)
         c->meta[i] = (struct zr_meta_node){
             .path = g->node[i].path,
-            .document = g->node[i].tree->json.root,
+            .document = g->node[i].parsed->json.root,
             .attributes = g->node[i].attrs ? g->node[i].attrs->json.root : NULL,
         };
     return ZARR_OK;

@@ -69,7 +69,7 @@ static void compare_pair(struct checking *c, const struct zr_gathered_node *node
 
     if (node->kind != e->kind)
         tell(c, node->path, "is of another kind in the consolidated metadata");
-    else if (!zr_same_document(node->tree->json.root, e->doc))
+    else if (!zr_same_document(node->parsed->json.root, e->doc))
         tell(c, node->path, "has another document in the consolidated metadata");
     else if (e->format == 2 && !zr_same_attributes(attrs, e->attrs))
         tell(c, node->path, "has other attributes in the consolidated metadata");
@@ -78,9 +78,9 @@ static void compare_pair(struct checking *c, const struct zr_gathered_node *node
 /* A bare NaN is the string in what we consolidate, and bare in what zarr-python does. */
 static void settle_both(struct checking *c)
 {
-    zr_json_settle(c->cons->tree->json.root); /* this handle's own, as are the others */
+    zr_json_settle(c->cons->parsed->json.root); /* this handle's own, as are the others */
     for (size_t i = 0; i < c->real.n; i++) {
-        zr_json_settle(c->real.node[i].tree->json.root);
+        zr_json_settle(c->real.node[i].parsed->json.root);
         if (c->real.node[i].attrs)
             zr_json_settle(c->real.node[i].attrs->json.root);
     }

@@ -12,8 +12,8 @@
 void zr_gathered_deinit(struct zr_gathered *g)
 {
     for (size_t i = 0; i < g->n; i++) {
-        zr_tree_free(g->node[i].tree);
-        zr_tree_free(g->node[i].attrs);
+        zr_parsed_free(g->node[i].parsed);
+        zr_parsed_free(g->node[i].attrs);
     }
     zr_free(g->alloc, g->node);
     zr_arena_deinit(&g->arena);
@@ -32,7 +32,7 @@ static zarr_status add_node(struct zr_gathered *g, const char *path,
     node->path = zr_arena_strndup(&g->arena, path, strlen(path));
     if (!node->path)
         ZR_TRY(zr_fail_memory(err, strlen(path)));
-    node->tree = zr_tree_ref(f->tree);
+    node->parsed = zr_parsed_ref(f->parsed);
     g->n++;
 out:
     return st;

@@ -12,7 +12,7 @@ static zarr_status open_array_entry(zarr_array **out, const zarr_group *group,
 {
     const struct zr_entry *e = child->entry;
     const struct zr_array_source src = {.format = e->format,
-                                        .tree = child->state->cons->tree,
+                                        .parsed = child->state->cons->parsed,
                                         .root = e->doc,
                                         .attrs = e->attrs};
     struct zr_array_state *state = NULL;

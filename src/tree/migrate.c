@@ -75,7 +75,7 @@ static zarr_status convert_group(struct zr_migration *m, struct zr_migrated *nod
                                  const struct zr_json *root, zarr_error *err)
 {
     const struct zr_meta_env env = zr_meta_env_of(m->ctx, true);
-    struct zr_tree *attrs = NULL;
+    struct zr_parsed *attrs = NULL;
     struct zr_group_meta meta = {0};
     zarr_status st = ZARR_OK;
 
@@ -94,7 +94,7 @@ static zarr_status convert_group(struct zr_migration *m, struct zr_migrated *nod
 out:
     if (st != ZARR_OK)
         zr_path_prefix(err, st, node->path);
-    zr_tree_free(attrs);
+    zr_parsed_free(attrs);
     return st;
 }
 
@@ -175,10 +175,10 @@ static zarr_status migrate_add(struct zr_migration *m, const char *path,
     st = found_st;
     node->done = found->format == m->to;
     if (st == ZARR_OK)
-        st = find_consolidated(m, node, found->tree->json.root, &e);
+        st = find_consolidated(m, node, found->parsed->json.root, &e);
     if (st == ZARR_OK)
-        st = node->done ? zr_migration_judge_stray(m, node, found->tree->json.root, &e)
-                        : prepare_node(m, node, found->tree->json.root, &e);
+        st = node->done ? zr_migration_judge_stray(m, node, found->parsed->json.root, &e)
+                        : prepare_node(m, node, found->parsed->json.root, &e);
     if (is_refusal(st))
         st = refuse_node(m, node, st, &e);
     else if (st != ZARR_OK && err)

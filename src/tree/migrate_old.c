@@ -26,7 +26,7 @@ out:
 
 /* *old stays NULL when there is none, or none that can be parsed. */
 static zarr_status read_old(const struct zr_migration *m, const char *path,
-                            const char *name, struct zr_tree **old, bool *there,
+                            const char *name, struct zr_parsed **old, bool *there,
                             zarr_error *err)
 {
     struct zr_doc_source src;
@@ -49,10 +49,10 @@ static zarr_status read_old(const struct zr_migration *m, const char *path,
         st = *there ? zr_prefix(err, st, "/%s", src.key) : ZARR_OK;
         goto out;
     }
-    ZR_TRY(zr_tree_new(old, m->ctx->alloc, err));
+    ZR_TRY(zr_parsed_new(old, m->ctx->alloc, err));
     st = zr_doc_parse(&(*old)->json, &doc, &m->ctx->limits, &e);
     if (st == ZARR_ERR_CORRUPT) {
-        zr_tree_free(*old);
+        zr_parsed_free(*old);
         *old = NULL;
         st = ZARR_OK;
     } else if (st != ZARR_OK && err) {
@@ -70,7 +70,7 @@ zarr_status zr_migration_judge(const struct zr_migration *m, struct zr_migrated 
                                struct zr_new_doc *doc, const char *name, zarr_error *err)
 {
     const bool attributes = zr_streq(name, ZR_DOC_ATTRS);
-    struct zr_tree *old = NULL;
+    struct zr_parsed *old = NULL;
     bool there = false, same = false;
     zarr_status st = ZARR_OK;
 
@@ -93,7 +93,7 @@ zarr_status zr_migration_judge(const struct zr_migration *m, struct zr_migrated 
                        "v%" PRId32 " metadata",
                        node->path, name, m->from));
 out:
-    zr_tree_free(old);
+    zr_parsed_free(old);
     return st;
 }
 
@@ -123,7 +123,7 @@ static struct zr_json *attributes_of_v3(struct zr_json_doc *doc,
 zarr_status zr_migration_judge_stray(struct zr_migration *m, struct zr_migrated *node,
                                      const struct zr_json *root, zarr_error *err)
 {
-    struct zr_tree *old = NULL;
+    struct zr_parsed *old = NULL;
     struct zr_json *said = NULL;
     struct zr_json_doc doc;
     bool there = false;
@@ -139,7 +139,7 @@ zarr_status zr_migration_judge_stray(struct zr_migration *m, struct zr_migrated 
     node->stray = there && !(old && zr_same_attributes(old->json.root, said));
 out:
     zr_json_doc_deinit(&doc);
-    zr_tree_free(old);
+    zr_parsed_free(old);
     return st;
 }
 

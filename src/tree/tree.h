@@ -13,7 +13,7 @@
 struct zr_gathered_node {
     const char *path; /* relative to the group; "": the group itself */
     uint32_t kind;
-    struct zr_tree *tree, *attrs; /* counted; attrs: v2, may be NULL */
+    struct zr_parsed *parsed, *attrs; /* counted; attrs: v2, may be NULL */
 };
 struct zr_gathered {
     struct zr_arena arena;
