@@ -160,6 +160,38 @@ out:
     return st;
 }
 
+zarr_status zr_array_open_entry(zarr_array **out, zarr_store *store, char *path,
+                                struct zr_consolidated *cons,
+                                const struct zr_entry *entry,
+                                const zarr_array_open_options *o, zarr_error *err)
+{
+    const struct zr_array_source src = {.format = entry->format,
+                                        .parsed = cons->parsed,
+                                        .root = entry->doc,
+                                        .attrs = entry->attrs};
+    struct zr_array_state *state = NULL;
+    zarr_array *a = NULL;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_array_new(&a, store, path, o, err));
+    if (entry->kind != ZARR_NODE_ARRAY)
+        st = zr_fail(err, ZARR_ERR_NOT_FOUND, "there is no array but a %s",
+                     zr_kind_text(entry->kind));
+    if (st == ZARR_OK)
+        st = zr_array_state_new(&state, a->h.ctx, &src, err);
+    if (st == ZARR_OK)
+        st = zr_array_adopt(a, state, err);
+    if (st != ZARR_OK) {
+        zr_path_prefix(err, st, a->h.path);
+        goto out;
+    }
+    *out = a; /* moved */
+    a = NULL;
+out:
+    zarr_array_free(a);
+    return st;
+}
+
 zarr_array *zarr_array_ref(zarr_array *array)
 {
     atomic_fetch_add_explicit(&array->h.refs, 1, memory_order_relaxed);

@@ -4,7 +4,7 @@
  * through consolidated metadata goes on answering from it for its children.
  * Thread class: changes may run from many threads.
  */
-#include "group/group.h"
+#include "group/group_int.h"
 
 #include <string.h>
 

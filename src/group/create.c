@@ -3,7 +3,7 @@
  * together with its attributes (v2).
  * Thread class: plain functions.
  */
-#include "group/group.h"
+#include "group/group_int.h"
 
 struct group_making {
     zarr_store *store;

@@ -2,7 +2,7 @@
  * group/info.c - plain getters of a group. A NULL text means that there was no
  * memory. Thread class: as the handle.
  */
-#include "group/group.h"
+#include "group/group_int.h"
 
 int32_t zarr_group_zarr_format(const zarr_group *group)
 {
@@ -16,6 +16,15 @@ int32_t zarr_group_zarr_format(const zarr_group *group)
 const char *zarr_group_path(const zarr_group *group)
 {
     return group->h.path;
+}
+
+struct zr_consolidated *zr_group_consolidated(const zarr_group *group)
+{
+    struct zr_group_state *s = zr_group_state_get(group);
+    struct zr_consolidated *cons = zr_consolidated_ref(s->cons);
+
+    zr_group_state_free(s);
+    return cons;
 }
 
 int zarr_group_is_consolidated(const zarr_group *group)

@@ -8,7 +8,7 @@
  * looked for.
  * Thread class: plain functions; the caller's function runs on this thread.
  */
-#include "group/group.h"
+#include "group/group_int.h"
 
 #include <string.h>
 

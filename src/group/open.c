@@ -6,7 +6,7 @@
  * order, MUST insists, NEVER asks the store each time.
  * Thread class: frozen, but for the state pointer (handle.c).
  */
-#include "group/group.h"
+#include "group/group_int.h"
 
 #include <string.h>
 
@@ -136,7 +136,7 @@ static zarr_status open_group_entry(zarr_group **out, const zarr_group *parent,
 {
     const struct zr_entry *e = child->entry;
     const struct zr_meta_env env = zr_meta_env_of(parent->h.ctx, true);
-    struct zr_consolidated *cons = child->state->cons;
+    struct zr_consolidated *cons = child->cons;
     zarr_group *g = NULL;
     char *prefix = NULL;
     zarr_status st = ZARR_OK;
@@ -178,7 +178,7 @@ void zarr_group_free(zarr_group *group)
 void zr_child_release(struct zr_child_path *c, const zarr_allocator *alloc)
 {
     zr_free(alloc, c->path);
-    zr_group_state_free(c->state);
+    zr_consolidated_free(c->cons);
     *c = (struct zr_child_path){0};
 }
 
@@ -186,18 +186,20 @@ zarr_status zr_child_find(struct zr_child_path *out, const zarr_group *group,
                           const char *path, uint32_t consolidated, zarr_error *err)
 {
     const zarr_context *ctx = group->h.ctx;
+    struct zr_group_state *s = zr_group_state_get(group);
     struct zr_str full, inner;
     zarr_status st = ZARR_OK;
 
-    *out = (struct zr_child_path){.state = zr_group_state_get(group)};
+    *out = (struct zr_child_path){0};
     zr_str_init(&full, ctx->alloc);
     zr_str_init(&inner, ctx->alloc);
     zr_str_puts(&full, group->h.path);
     ZR_TRY(zr_path_append(&full, path, &ctx->limits, err));
-    if (out->state->cons && consolidated != ZARR_CONSOLIDATED_NEVER) {
-        zr_str_puts(&inner, out->state->prefix);
+    if (s->cons && consolidated != ZARR_CONSOLIDATED_NEVER) {
+        zr_str_puts(&inner, s->prefix);
         ZR_TRY(zr_path_append(&inner, path, &ctx->limits, err));
-        out->entry = zr_consolidated_find(out->state->cons, zr_str_text(&inner));
+        out->cons = zr_consolidated_ref(s->cons);
+        out->entry = zr_consolidated_find(s->cons, zr_str_text(&inner));
         if (!out->entry && inner.bytes > 0)
             ZR_TRY(zr_fail(err, ZARR_ERR_NOT_FOUND,
                            "/%s: the consolidated metadata of its group has no such node",
@@ -214,6 +216,7 @@ zarr_status zr_child_find(struct zr_child_path *out, const zarr_group *group,
 out:
     zr_str_deinit(&full);
     zr_str_deinit(&inner);
+    zr_group_state_free(s);
     if (st != ZARR_OK)
         zr_child_release(out, ctx->alloc);
     return st;

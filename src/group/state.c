@@ -4,7 +4,7 @@
  * and counted; a changed attribute makes a new state.
  * Thread class: frozen, counted.
  */
-#include "group/group.h"
+#include "group/group_int.h"
 
 static struct zr_group_state *group_state_ref(struct zr_group_state *s)
 {

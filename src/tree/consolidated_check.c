@@ -2,13 +2,14 @@
  * tree/consolidated_check.c - compares consolidated metadata with the documents that
  * the store has now. Thread class: plain functions.
  */
+#include "group/group.h"
 #include "tree/tree.h"
 
 #include <stdlib.h>
 
 struct checking {
     struct zr_gathered real;
-    const struct zr_consolidated *cons;
+    struct zr_consolidated *cons; /* counted */
     int (*fn)(void *user, const char *path, const char *what);
     void *user;
     bool stopped;
@@ -115,24 +116,22 @@ zarr_status zarr_group_consolidated_check(zarr_store *store, const char *path,
 {
     zarr_group_open_options opts = {.struct_size = sizeof opts};
     struct checking c = {.fn = fn, .user = user};
-    struct zr_group_state *state = NULL;
     zarr_group *group = NULL;
     zarr_status st = ZARR_OK;
 
     opts.consolidated = ZARR_CONSOLIDATED_MUST;
     ZR_TRY(zarr_group_open(&group, store, path, &opts, err));
-    state = zr_group_state_get(group);
-    c.cons = state->cons;
-    c.top = group->h.path;
-    zr_str_init(&c.path, group->h.ctx->alloc);
-    ZR_TRY(zr_gather(&c.real, store, group->h.path, state->format, err));
+    c.cons = zr_group_consolidated(group);
+    c.top = zarr_group_path(group);
+    zr_str_init(&c.path, zr_store_context(store)->alloc);
+    ZR_TRY(zr_gather(&c.real, store, c.top, zarr_group_zarr_format(group), err));
     settle_both(&c);
     compare_lists(&c);
     ZR_TRY(zr_str_status(&c.path, err));
 out:
     zr_str_deinit(&c.path);
     zr_gathered_deinit(&c.real);
-    zr_group_state_free(state);
+    zr_consolidated_free(c.cons);
     zarr_group_free(group);
     return st;
 }

@@ -5,6 +5,7 @@
  * other format cannot describe stops all of it before it began; every such node is told,
  * not only the first. Thread class: plain functions.
  */
+#include "array/array.h"
 #include "tree/migrate_int.h"
 
 #include <string.h>
@@ -48,7 +49,6 @@ void zr_migration_tell(const struct zr_migration *m, const struct zr_migrated *n
 static zarr_status convert_array(struct zr_migration *m, struct zr_migrated *node,
                                  zarr_error *err)
 {
-    const struct zr_meta_env env = zr_meta_env_of(m->ctx, true);
     zarr_array_open_options opts = ZARR_ARRAY_OPEN_OPTIONS_INIT;
     struct zr_array_meta made = {0};
     zarr_array *array = NULL;
@@ -56,7 +56,7 @@ static zarr_status convert_array(struct zr_migration *m, struct zr_migrated *nod
 
     opts.zarr_format = m->from;
     ZR_TRY(zarr_array_open(&array, m->store, node->path, &opts, err)); /* names path */
-    st = zr_array_meta_convert(&made, &env, &array->state->meta, m->to, err);
+    st = zr_array_convert(&made, array, m->to, err);
     if (st != ZARR_OK) {
         zr_path_prefix(err, st, node->path);
         goto out;

@@ -5,8 +5,6 @@
 #ifndef ZR_TREE_H
 #define ZR_TREE_H
 
-#include "array/array.h"
-#include "group/group.h"
 #include "node/node.h"
 
 /* Every node below a group, with its documents, as the store has them. */
