@@ -91,7 +91,8 @@ out:
 zarr_status zr_array_load(struct zr_array_state **out, const zarr_array *a,
                           int32_t format, zarr_error *err)
 {
-    struct zr_find where = {.store = a->h.store, .path = a->h.path, .format = format};
+    const struct zr_find where = {
+        .store = a->h.store, .path = a->h.path, .format = format, .array = true};
     struct zr_array_source src = {0};
     struct zr_parsed *attrs = NULL;
     struct zr_found found;

@@ -219,15 +219,13 @@ zarr_status zr_shape_publish(struct zr_array_state **out,
     struct shape_publishing p = {.change = change};
     const struct zr_doc_edit edit = {
         .fn = edit_shape, .arg = &p, .give_up = &p.give_up, .commit = commit_shape};
-    struct zr_doc_source src;
-    struct zr_str key;
+    const struct zr_doc_source src = {
+        .store = a->h.store,
+        .path = a->h.path,
+        .name = change->before->meta.format == 3 ? ZR_DOC_V3 : ZR_DOC_ARRAY,
+    };
     zarr_status st = ZARR_OK;
 
-    zr_str_init(&key, a->h.ctx->alloc);
-    zr_path_key(&key, a->h.path,
-                change->before->meta.format == 3 ? ZR_DOC_V3 : ZR_DOC_ARRAY);
-    ZR_TRY(zr_str_status(&key, err));
-    src = zr_doc_source(a->h.store, zr_str_text(&key));
     ZR_TRY(zr_doc_update(&src, &edit, err));
     if (out) {
         *out = p.after; /* moved */
@@ -240,6 +238,5 @@ zarr_status zr_shape_publish(struct zr_array_state **out,
 out:
     zr_array_state_free(p.old);
     zr_array_state_free(p.after);
-    zr_str_deinit(&key);
     return st;
 }

@@ -112,16 +112,15 @@ out:
 static zarr_status shape_now(struct trimming *t, uint64_t *shape, zarr_error *err)
 {
     const zarr_array *a = t->a;
-    struct zr_doc_source src;
-    struct zr_str key;
+    const struct zr_doc_source src = {
+        .store = a->h.store,
+        .path = a->h.path,
+        .name = t->old->meta.format == 3 ? ZR_DOC_V3 : ZR_DOC_ARRAY,
+    };
     struct zr_doc doc;
     zarr_status st = ZARR_OK;
 
     zr_doc_init(&doc, a->h.ctx->alloc);
-    zr_str_init(&key, a->h.ctx->alloc);
-    zr_path_key(&key, a->h.path, t->old->meta.format == 3 ? ZR_DOC_V3 : ZR_DOC_ARRAY);
-    ZR_TRY(zr_str_status(&key, err));
-    src = zr_doc_source(a->h.store, zr_str_text(&key));
     st = zr_doc_get(&doc, &src, err);
     if (st == ZARR_ERR_NOT_FOUND)
         st = zr_fail(err, ZARR_ERR_CONFLICT, "the array was deleted meanwhile");
@@ -134,7 +133,6 @@ static zarr_status shape_now(struct trimming *t, uint64_t *shape, zarr_error *er
     memcpy(shape, t->locked.shape, sizeof t->locked.shape);
     zr_mutex_unlock(&t->locked.mutex);
 out:
-    zr_str_deinit(&key);
     zr_doc_deinit(&doc);
     return st;
 }

@@ -72,7 +72,7 @@ static zarr_status change_group(zarr_group *group, struct zr_attrs_change *chang
     zarr_status st = ZARR_OK;
 
     change->format = c.before->format;
-    change->limit = change->format == 3 ? group->h.ctx->limits.consolidated_bytes : 0;
+    change->large = change->format == 3; /* it may hold consolidated metadata */
     change->check = check_group_change;
     change->commit = commit_group_change;
     change->arg = &c;

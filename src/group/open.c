@@ -75,10 +75,8 @@ out:
 
 static zarr_status load_group(zarr_group *g, int32_t format, zarr_error *err)
 {
-    struct zr_find where = {.store = g->h.store,
-                            .path = g->h.path,
-                            .format = format,
-                            .limit = g->h.ctx->limits.consolidated_bytes};
+    const struct zr_find where = {
+        .store = g->h.store, .path = g->h.path, .format = format};
     const struct zr_meta_env env = zr_meta_env_of(g->h.ctx, true);
     struct zr_parsed *attrs = NULL;
     struct zr_found found;

@@ -142,20 +142,14 @@ static zarr_status consolidated_of_v2(struct zr_group_state *s, const zarr_group
 {
     const char *name = g->consolidated_key ? g->consolidated_key : ZR_DOC_CONSOLIDATED;
     const zarr_limits *limits = &g->h.ctx->limits;
+    const struct zr_doc_source src = {
+        .store = g->h.store, .path = g->h.path, .name = name, .large = true};
     struct zr_parsed *parsed = NULL;
-    struct zr_doc_source src;
-    struct zr_str key;
     const struct zr_json *map = NULL;
     struct zr_doc doc;
     zarr_status st = ZARR_OK;
 
     zr_doc_init(&doc, s->alloc);
-    zr_str_init(&key, s->alloc);
-    zr_path_key(&key, g->h.path, name);
-    ZR_TRY(zr_str_status(&key, err));
-    src = zr_doc_source(g->h.store, zr_str_text(&key));
-    src.limit = limits->consolidated_bytes;
-    src.knob = "consolidated_bytes";
     st = zr_doc_get(&doc, &src, err);
     if (st == ZARR_ERR_NOT_FOUND) {
         st = ZARR_OK;
@@ -174,7 +168,6 @@ static zarr_status consolidated_of_v2(struct zr_group_state *s, const zarr_group
 out:
     zr_parsed_free(parsed);
     zr_doc_deinit(&doc);
-    zr_str_deinit(&key);
     return st;
 }
 

@@ -181,28 +181,23 @@ zarr_status zr_attrs_change(zarr_store *store, const char *path,
                                      .arg = &e,
                                      .may_be_new = change->format == 2,
                                      .commit = commit_attributes};
+    const struct zr_doc_source src = {
+        .store = store,
+        .path = path,
+        .name = change->format == 3 ? ZR_DOC_V3 : ZR_DOC_ATTRS,
+        .large = change->large,
+    };
     struct zr_json_doc value;
-    struct zr_doc_source src;
-    struct zr_str key;
     zarr_status st = ZARR_OK;
 
     zr_json_doc_init(&value, ctx->alloc);
-    zr_str_init(&key, ctx->alloc);
     if (!change->name && change->verb <= ZR_ATTRS_DELETE)
         ZR_TRY(zr_fail(err, ZARR_ERR_INVALID, "no attribute is named"));
     ZR_TRY(parse_value(&value, change, &ctx->limits, err));
     e.value = value.root;
-    zr_path_key(&key, path, change->format == 3 ? ZR_DOC_V3 : ZR_DOC_ATTRS);
-    ZR_TRY(zr_str_status(&key, err));
-    src = zr_doc_source(store, zr_str_text(&key));
-    if (change->limit) {
-        src.limit = change->limit;
-        src.knob = "consolidated_bytes";
-    }
     ZR_TRY(zr_doc_update(&src, &edit, err));
 out:
     zr_parsed_free(e.parsed);
-    zr_str_deinit(&key);
     zr_json_doc_deinit(&value);
     return st;
 }

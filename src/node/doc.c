@@ -33,16 +33,40 @@ void zr_doc_deinit(struct zr_doc *d)
     zr_doc_init(d, d->alloc);
 }
 
-static zarr_status doc_room(struct zr_doc *d, uint64_t need, uint64_t limit,
-                            const char *knob, zarr_error *err)
+/* A document's source, with what is worked out from it. */
+struct doc_place {
+    const struct zr_doc_source *src;
+    struct zr_str key;
+    uint64_t limit;
+    const char *knob; /* of zarr_limits */
+};
+
+/* place->key is initialised, also when this fails. */
+static zarr_status doc_place_open(struct doc_place *place,
+                                  const struct zr_doc_source *src, zarr_error *err)
+{
+    const zarr_context *ctx = zr_store_context(src->store);
+    const zarr_limits *limits = &ctx->limits;
+
+    *place = (struct doc_place){
+        .src = src,
+        .limit = src->large ? limits->consolidated_bytes : limits->metadata_bytes,
+        .knob = src->large ? "consolidated_bytes" : "metadata_bytes"};
+    zr_str_init(&place->key, ctx->alloc);
+    zr_path_key(&place->key, src->path, src->name);
+    return zr_str_status(&place->key, err);
+}
+
+static zarr_status doc_room(struct zr_doc *d, uint64_t need,
+                            const struct doc_place *place, zarr_error *err)
 {
     void *p = NULL;
     size_t bytes = 0;
 
-    if (need > limit)
+    if (need > place->limit)
         return zr_fail(err, ZARR_ERR_LIMIT,
                        "%" PRIu64 " bytes are over the limit %s (%" PRIu64 ")", need,
-                       knob, limit);
+                       place->knob, place->limit);
     if (!zr_to_size(need, &bytes) || !zr_add_size(bytes, 1, &bytes))
         return zr_fail_memory(err, need);
     p = zr_realloc(d->alloc, d->big, bytes);
@@ -75,26 +99,26 @@ static void doc_take(struct zr_doc *d, const zarr_store_op *op)
     d->version = op->version;
 }
 
-static zarr_status doc_read(struct zr_doc *d, const struct zr_doc_source *src,
+static zarr_status doc_read(struct zr_doc *d, const struct doc_place *place,
                             uint32_t flags, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
     zarr_store_op op;
 
     for (int i = 0; i < DOC_READS; i++) {
-        doc_op(d, src->key, flags, &op);
-        st = zr_store_run_one(src->store, &op, err);
+        doc_op(d, zr_str_text(&place->key), flags, &op);
+        st = zr_store_run_one(place->src->store, &op, err);
         if (st == ZARR_ERR_NOT_FOUND && i > 0)
             st = zr_fail(err, ZARR_ERR_CONFLICT,
                          "the document was deleted while it was read");
         ZR_TRY(st);
         if (op.object_bytes == UINT64_MAX || op.object_bytes <= op.done_bytes) {
-            if (op.done_bytes > src->limit)
-                ZR_TRY(doc_room(d, op.done_bytes, src->limit, src->knob, err));
+            if (op.done_bytes > place->limit)
+                ZR_TRY(doc_room(d, op.done_bytes, place, err));
             doc_take(d, &op);
             goto out;
         }
-        ZR_TRY(doc_room(d, op.object_bytes, src->limit, src->knob, err));
+        ZR_TRY(doc_room(d, op.object_bytes, place, err));
     }
     st = zr_fail(err, ZARR_ERR_CONFLICT, "the document changes while it is read");
 out:
@@ -102,11 +126,11 @@ out:
 }
 
 /* A missing document is often no failure: it leaves err alone. */
-static zarr_status doc_read_if_there(struct zr_doc *d, const struct zr_doc_source *src,
+static zarr_status doc_read_if_there(struct zr_doc *d, const struct doc_place *place,
                                      uint32_t flags, zarr_error *err)
 {
     zarr_error e = {0};
-    const zarr_status st = doc_read(d, src, flags, &e);
+    const zarr_status st = doc_read(d, place, flags, &e);
 
     if (err && st != ZARR_OK && st != ZARR_ERR_NOT_FOUND)
         *err = e;
@@ -115,17 +139,13 @@ static zarr_status doc_read_if_there(struct zr_doc *d, const struct zr_doc_sourc
 
 zarr_status zr_doc_get(struct zr_doc *d, const struct zr_doc_source *src, zarr_error *err)
 {
-    return doc_read_if_there(d, src, 0, err);
-}
+    struct doc_place place;
+    zarr_status st = doc_place_open(&place, src, err);
 
-struct zr_doc_source zr_doc_source(zarr_store *store, const char *key)
-{
-    const zarr_limits *limits = &zr_store_context(store)->limits;
-
-    return (struct zr_doc_source){.store = store,
-                                  .key = key,
-                                  .limit = limits->metadata_bytes,
-                                  .knob = "metadata_bytes"};
+    if (st == ZARR_OK)
+        st = doc_read_if_there(d, &place, 0, err);
+    zr_str_deinit(&place.key);
+    return st;
 }
 
 zarr_status zr_doc_parse(struct zr_json_doc *json, const struct zr_doc *d,
@@ -143,21 +163,21 @@ out:
 
 /* ---- writing ------------------------------------------------------------ */
 
-static zarr_status doc_put(const struct zr_doc_source *src, const struct zr_str *text,
+static zarr_status doc_put(const struct doc_place *place, const struct zr_str *text,
                            zarr_store_op *op, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
 
     ZR_TRY(zr_str_status(text, err));
-    if (text->bytes > src->limit)
+    if (text->bytes > place->limit)
         ZR_TRY(zr_fail(err, ZARR_ERR_LIMIT,
                        "%zu bytes are over the limit %s (%" PRIu64 ")", text->bytes,
-                       src->knob, src->limit));
+                       place->knob, place->limit));
     op->verb = ZARR_STORE_PUT;
-    op->key = src->key;
+    op->key = zr_str_text(&place->key);
     /* Sources of a PUT are only read. */
     op->mem = zr_mem_of_host((void *)(uintptr_t)zr_str_text(text), text->bytes);
-    ZR_TRY(zr_store_run_one(src->store, op, err));
+    ZR_TRY(zr_store_run_one(place->src->store, op, err));
 out:
     return st;
 }
@@ -168,12 +188,13 @@ bool zr_doc_by_version(const zarr_store *s)
            zr_store_can(s, ZARR_STORE_CAP_CONDITIONAL);
 }
 
-static zarr_status update_once(const struct zr_doc_source *src,
+static zarr_status update_once(const struct doc_place *place,
                                const struct zr_doc_edit *edit, void *lock,
                                zarr_error *err)
 {
-    const zarr_allocator *alloc = zr_store_context(src->store)->alloc;
-    const bool versions = zr_doc_by_version(src->store);
+    const zarr_allocator *alloc = zr_store_context(place->src->store)->alloc;
+    const bool versions = zr_doc_by_version(place->src->store);
+    const char *key = zr_str_text(&place->key);
     zarr_store_op op = {.lock = lock, .flags = ZARR_STORE_OP_LOCKED};
     zarr_status st = ZARR_OK;
     struct zr_str text;
@@ -181,11 +202,11 @@ static zarr_status update_once(const struct zr_doc_source *src,
 
     zr_doc_init(&old, alloc);
     zr_str_init(&text, alloc);
-    st = doc_read_if_there(&old, src, versions ? ZARR_STORE_OP_WANT_VERSION : 0, err);
+    st = doc_read_if_there(&old, place, versions ? ZARR_STORE_OP_WANT_VERSION : 0, err);
     if (st == ZARR_ERR_NOT_FOUND)
-        st = edit->may_be_new ? ZARR_OK : zr_fail(err, st, "there is no %s", src->key);
+        st = edit->may_be_new ? ZARR_OK : zr_fail(err, st, "there is no %s", key);
     else if (st == ZARR_OK && edit->must_be_new)
-        st = zr_fail(err, ZARR_ERR_EXISTS, "%s exists already", src->key);
+        st = zr_fail(err, ZARR_ERR_EXISTS, "%s exists already", key);
     else if (st == ZARR_OK)
         old.found = true;
     if (st != ZARR_OK)
@@ -197,7 +218,7 @@ static zarr_status update_once(const struct zr_doc_source *src,
         op.flags |= ZARR_STORE_OP_IF_VERSION;
         op.version = old.version;
     }
-    ZR_TRY(doc_put(src, &text, &op, err));
+    ZR_TRY(doc_put(place, &text, &op, err));
     if (edit->commit)
         st = edit->commit(edit->arg, err);
     if (st == ZARR_ERR_CONFLICT) /* it is written: not to be tried again */
@@ -211,18 +232,22 @@ out:
 zarr_status zr_doc_update(const struct zr_doc_source *src, const struct zr_doc_edit *edit,
                           zarr_error *err)
 {
-    zarr_status st = ZARR_ERR_CONFLICT;
+    struct doc_place place;
+    zarr_status st = doc_place_open(&place, src, err);
 
+    if (st == ZARR_OK)
+        st = ZARR_ERR_CONFLICT;
     for (int i = 0; i < DOC_RETRIES && st == ZARR_ERR_CONFLICT; i++) {
         void *lock = NULL;
 
-        st = zr_store_lock(src->store, src->key, &lock, err);
+        st = zr_store_lock(src->store, zr_str_text(&place.key), &lock, err);
         if (st == ZARR_OK)
-            st = update_once(src, edit, lock, err);
+            st = update_once(&place, edit, lock, err);
         zr_store_unlock(src->store, lock);
         if (edit->give_up && *edit->give_up)
             break;
     }
+    zr_str_deinit(&place.key);
     return st;
 }
 
@@ -264,5 +289,20 @@ zarr_status zr_key_is_there(zarr_store *store, const char *key, bool *there,
         return ZARR_OK;
     if (err)
         *err = e;
+    return st;
+}
+
+zarr_status zr_doc_is_there(zarr_store *store, const char *path, const char *name,
+                            bool *there, zarr_error *err)
+{
+    struct zr_str key;
+    zarr_status st = ZARR_OK;
+
+    zr_str_init(&key, zr_store_context(store)->alloc);
+    zr_path_key(&key, path, name);
+    ZR_TRY(zr_str_status(&key, err));
+    st = zr_key_is_there(store, zr_str_text(&key), there, err);
+out:
+    zr_str_deinit(&key);
     return st;
 }

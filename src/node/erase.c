@@ -73,7 +73,6 @@ zarr_status zr_node_may_go(zarr_store *store, const char *path, bool *is_node,
     zarr_error e = {0};
     zarr_status st = ZARR_OK;
 
-    where.limit = zr_store_context(store)->limits.consolidated_bytes;
     zr_found_init(&found, zr_store_context(store)->alloc);
     st = zr_node_find(&found, &where, &e);
     *is_node = found.format != 0; /* a broken one can be replaced, too */

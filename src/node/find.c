@@ -76,20 +76,15 @@ static zarr_status try_document(struct zr_found *f, const struct zr_find *where,
                                 uint32_t kind, const char *name, zarr_error *err)
 {
     const zarr_context *ctx = zr_store_context(where->store);
-    struct zr_doc_source src;
-    struct zr_str key;
+    const bool v3 = zr_streq(name, ZR_DOC_V3);
+    const struct zr_doc_source src = {.store = where->store,
+                                      .path = where->path,
+                                      .name = name,
+                                      .large = v3 && !where->array};
     zarr_status st = ZARR_OK;
 
-    zr_str_init(&key, ctx->alloc);
-    zr_path_key(&key, where->path, name);
-    ZR_TRY(zr_str_status(&key, err));
-    src = zr_doc_source(where->store, zr_str_text(&key));
-    if (where->limit && zr_streq(name, ZR_DOC_V3)) {
-        src.limit = where->limit;
-        src.knob = "consolidated_bytes";
-    }
     ZR_TRY(zr_doc_get(&f->doc, &src, err));
-    f->format = zr_streq(name, ZR_DOC_V3) ? 3 : 2;
+    f->format = v3 ? 3 : 2;
     ZR_TRY(zr_parsed_new(&f->parsed, ctx->alloc, err));
     st = zr_doc_parse(&f->parsed->json, &f->doc, &ctx->limits, err);
     if (st != ZARR_OK) {
@@ -100,7 +95,6 @@ static zarr_status try_document(struct zr_found *f, const struct zr_find *where,
     }
     ZR_TRY(judge_document(f, kind, name, err));
 out:
-    zr_str_deinit(&key);
     return st;
 }
 
@@ -131,18 +125,13 @@ zarr_status zr_attrs_read(struct zr_parsed **out, zarr_store *store, const char 
                           zarr_error *err)
 {
     const zarr_context *ctx = zr_store_context(store);
-    struct zr_doc_source src;
+    const struct zr_doc_source src = {.store = store, .path = path, .name = ZR_DOC_ATTRS};
     struct zr_parsed *parsed = NULL;
-    struct zr_str key;
     struct zr_doc doc;
     zarr_status st = ZARR_OK;
 
     *out = NULL;
     zr_doc_init(&doc, ctx->alloc);
-    zr_str_init(&key, ctx->alloc);
-    zr_path_key(&key, path, ZR_DOC_ATTRS);
-    ZR_TRY(zr_str_status(&key, err));
-    src = zr_doc_source(store, zr_str_text(&key));
     st = zr_doc_get(&doc, &src, err);
     if (st == ZARR_ERR_NOT_FOUND) {
         st = ZARR_OK;
@@ -160,7 +149,6 @@ zarr_status zr_attrs_read(struct zr_parsed **out, zarr_store *store, const char 
     parsed = NULL;
 out:
     zr_parsed_free(parsed);
-    zr_str_deinit(&key);
     zr_doc_deinit(&doc);
     return st;
 }
@@ -169,7 +157,7 @@ zarr_status zarr_node_probe(zarr_store *store, const char *path, uint32_t *kind,
                             int32_t *zarr_format, zarr_error *err)
 {
     const zarr_context *ctx = zr_store_context(store);
-    struct zr_find where = {.store = store, .limit = ctx->limits.consolidated_bytes};
+    struct zr_find where = {.store = store};
     struct zr_found found;
     char *normal = NULL;
     zarr_status st = ZARR_OK;

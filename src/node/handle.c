@@ -92,29 +92,19 @@ const char *zr_handle_keep_json(struct zr_handle *h, const char **slot,
     return there;
 }
 
-static bool object_is_there(zarr_store *store, const char *path, const char *name)
-{
-    struct zr_str key;
-    bool there = false;
-
-    zr_str_init(&key, zr_store_context(store)->alloc);
-    zr_path_key(&key, path, name);
-    if (!key.failed)
-        (void)zr_key_is_there(store, zr_str_text(&key), &there, NULL);
-    zr_str_deinit(&key);
-    return there;
-}
-
 /* Two more requests: only for those who listen, and only where they cost microseconds. */
 void zr_warn_hidden(zarr_store *store, const char *path)
 {
     const struct zr_log *log = &zr_store_context(store)->log;
+    bool array = false, group = false;
 
     if (!log->fn || log->level < ZARR_LOG_WARN ||
         !zr_store_can(store, ZARR_STORE_CAP_FAST_GET))
         return;
-    if (object_is_there(store, path, ZR_DOC_ARRAY) ||
-        object_is_there(store, path, ZR_DOC_GROUP))
+    (void)zr_doc_is_there(store, path, ZR_DOC_ARRAY, &array, NULL);
+    if (!array)
+        (void)zr_doc_is_there(store, path, ZR_DOC_GROUP, &group, NULL);
+    if (array || group)
         zr_log(log, ZARR_LOG_WARN, "/%s: has v2 and v3 metadata; the v3 metadata is used",
                path);
 }

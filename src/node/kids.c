@@ -94,7 +94,6 @@ static zarr_status find_kid(void *arg, uint64_t i, uint32_t worker, zarr_error *
     zr_path_key(&path, k->path, kid->name);
     kid->st = zr_str_status(&path, &kid->err);
     where.path = zr_str_text(&path);
-    where.limit = zr_store_context(k->store)->limits.consolidated_bytes;
     if (kid->st == ZARR_OK)
         kid->st = zr_node_find(&kid->found, &where, &kid->err);
     if (kid->st != ZARR_OK && kid->st != ZARR_ERR_NOT_FOUND)

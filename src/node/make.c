@@ -65,18 +65,10 @@ zarr_status zr_node_write(zarr_store *store, const struct zr_new_node *node,
                                      .may_be_new = true,
                                      .must_be_new = true,
                                      .commit = commit_new_node};
-    struct zr_doc_source src;
-    struct zr_str key;
-    zarr_status st = ZARR_OK;
+    const struct zr_doc_source src = {
+        .store = store, .path = node->path, .name = node->name};
 
-    zr_str_init(&key, zr_store_context(store)->alloc);
-    zr_path_key(&key, node->path, node->name);
-    ZR_TRY(zr_str_status(&key, err));
-    src = zr_doc_source(store, zr_str_text(&key));
-    ZR_TRY(zr_doc_update(&src, &edit, err));
-out:
-    zr_str_deinit(&key);
-    return st;
+    return zr_doc_update(&src, &edit, err);
 }
 
 static zarr_status parent_is_missing(zarr_store *store, const char *path, bool *missing,
@@ -86,7 +78,6 @@ static zarr_status parent_is_missing(zarr_store *store, const char *path, bool *
     struct zr_found found;
     zarr_status st = ZARR_OK;
 
-    where.limit = zr_store_context(store)->limits.consolidated_bytes;
     zr_found_init(&found, zr_store_context(store)->alloc);
     st = zr_node_find(&found, &where, err);
     *missing = st == ZARR_ERR_NOT_FOUND;
@@ -165,7 +156,6 @@ zarr_status zr_node_must_be_new(zarr_store *store, const char *path, zarr_error 
     struct zr_found found;
     zarr_status st = ZARR_OK;
 
-    where.limit = zr_store_context(store)->limits.consolidated_bytes;
     zr_found_init(&found, zr_store_context(store)->alloc);
     st = zr_node_find(&found, &where, err);
     if (st == ZARR_OK)

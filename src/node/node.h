@@ -39,8 +39,10 @@ zarr_status zr_path_check_new(const char *path, int format, const zarr_limits *l
 void zr_path_key(struct zr_str *out, const char *path, const char *name);
 /* Order of a walk: a node right before all below it, siblings by bytes of their names. */
 int zr_path_compare(const char *a, const char *b);
-/* Puts "/path" in front of a message. */
+/* Puts "/path", or "/path/name", in front of a message. */
 zarr_status zr_path_prefix(zarr_error *err, zarr_status st, const char *path);
+zarr_status zr_doc_prefix(zarr_error *err, zarr_status st, const char *path,
+                          const char *name);
 
 /* ---- documents ---------------------------------------------------------- */
 
@@ -60,15 +62,12 @@ struct zr_doc {
 void zr_doc_init(struct zr_doc *d, const zarr_allocator *alloc);
 void zr_doc_deinit(struct zr_doc *d);
 
-/* Where a document is and how long it may be. */
+/* Where a document is: under "path/name", and how long it may be. */
 struct zr_doc_source {
     zarr_store *store;
-    const char *key;
-    uint64_t limit;
-    const char *knob; /* of zarr_limits */
+    const char *path, *name; /* of its node; its own */
+    bool large; /* the limit is consolidated_bytes; else it is metadata_bytes */
 };
-struct zr_doc_source zr_doc_source(zarr_store *store,
-                                   const char *key); /* metadata_bytes */
 /* NOT_FOUND (leaves err alone), LIMIT, or what the store says. */
 zarr_status zr_doc_get(struct zr_doc *d, const struct zr_doc_source *src,
                        zarr_error *err);
@@ -96,10 +95,12 @@ bool zr_doc_by_version(const zarr_store *s);
 /* Writes a whole document; EXISTS when there is one, unless it may be replaced. */
 zarr_status zr_doc_create(const struct zr_doc_source *src, const char *text, size_t bytes,
                           bool replace, zarr_error *err);
-
-/* Whether the store has an object; failures other than NOT_FOUND are told. */
+/* Whether the store has an object under this key, or under "path/name"; failures other
+ * than NOT_FOUND are errors. */
 zarr_status zr_key_is_there(zarr_store *store, const char *key, bool *there,
                             zarr_error *err);
+zarr_status zr_doc_is_there(zarr_store *store, const char *path, const char *name,
+                            bool *there, zarr_error *err);
 
 /* A parsed document that several states share. */
 struct zr_parsed {
@@ -128,7 +129,7 @@ struct zr_find {
     const char *path; /* normalised */
     int32_t format;   /* 2, 3; 0: either */
     int32_t first;    /* with format 0: which to try first; 0: 3 */
-    uint64_t limit;   /* of a zarr.json; 0: metadata_bytes */
+    bool array;       /* one is expected: no zarr.json as large as a group's is read */
 };
 /* NOT_FOUND (leaves err alone): no document. A broken one is CORRUPT (or what is wrong)
  * with *f's kind NONE. */
@@ -269,7 +270,7 @@ struct zr_attrs_change {
     int32_t format;
     const char *name; /* SET, DELETE */
     const char *json; /* all but DELETE */
-    uint64_t limit;   /* of the document; 0: metadata_bytes */
+    bool large;       /* as in zr_doc_source */
     /* Called with the whole new document (v2: .zattrs) before it is written. */
     zarr_status (*check)(void *arg, struct zr_parsed *parsed, zarr_error *err);
     /* Called when what was checked last is written, under the document's lock. */

@@ -123,3 +123,9 @@ zarr_status zr_path_prefix(zarr_error *err, zarr_status st, const char *path)
 {
     return zr_prefix(err, st, "/%s", path);
 }
+
+zarr_status zr_doc_prefix(zarr_error *err, zarr_status st, const char *path,
+                          const char *name)
+{
+    return zr_prefix(err, st, "/%s%s%s", path, *path ? "/" : "", name);
+}

@@ -43,18 +43,9 @@ zarr_status zr_attributes_parse(struct zr_json_doc *doc, const char *text,
 zarr_status zr_document_write(zarr_store *store, const char *path, const char *name,
                               const struct zr_str *text, bool replace, zarr_error *err)
 {
-    struct zr_doc_source src;
-    struct zr_str key;
-    zarr_status st = ZARR_OK;
+    const struct zr_doc_source src = {.store = store, .path = path, .name = name};
 
-    zr_str_init(&key, zr_store_context(store)->alloc);
-    zr_path_key(&key, path, name);
-    ZR_TRY(zr_str_status(&key, err));
-    src = zr_doc_source(store, zr_str_text(&key));
-    ZR_TRY(zr_doc_create(&src, zr_str_text(text), text->bytes, replace, err));
-out:
-    zr_str_deinit(&key);
-    return st;
+    return zr_doc_create(&src, zr_str_text(text), text->bytes, replace, err);
 }
 
 zarr_status zr_document_erase(zarr_store *store, const char *path, const char *name,

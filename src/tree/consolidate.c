@@ -138,20 +138,16 @@ static zarr_status write_consolidated(zarr_store *store, const char *path,
                                          v3 ? edit_consolidated_v3 : edit_consolidated_v2,
                                      .arg = c,
                                      .may_be_new = !v3};
-    struct zr_doc_source src;
-    struct zr_str full;
-    zarr_status st = ZARR_OK;
+    const struct zr_doc_source src = {
+        .store = store,
+        .path = path,
+        .name = v3    ? ZR_DOC_V3
+                : key ? key
+                      : ZR_DOC_CONSOLIDATED,
+        .large = true,
+    };
 
-    zr_str_init(&full, c->ctx->alloc);
-    zr_path_key(&full, path, v3 ? ZR_DOC_V3 : key ? key : ZR_DOC_CONSOLIDATED);
-    ZR_TRY(zr_str_status(&full, err));
-    src = zr_doc_source(store, zr_str_text(&full));
-    src.limit = c->ctx->limits.consolidated_bytes;
-    src.knob = "consolidated_bytes";
-    ZR_TRY(zr_doc_update(&src, &edit, err));
-out:
-    zr_str_deinit(&full);
-    return st;
+    return zr_doc_update(&src, &edit, err);
 }
 
 static zarr_status check_key(const char *key, zarr_error *err)

@@ -357,8 +357,7 @@ out:
 
 static zarr_status copy_run(struct node_copy *c, zarr_error *err)
 {
-    struct zr_find where = {
-        .store = c->src, .path = c->src_path, .limit = c->ctx->limits.consolidated_bytes};
+    const struct zr_find where = {.store = c->src, .path = c->src_path};
     const uint32_t threads = c->opts.max_threads;
     struct zr_found found;
     zarr_error e = {0};

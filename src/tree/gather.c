@@ -104,10 +104,7 @@ zarr_status zr_gather(struct zr_gathered *out, zarr_store *store, const char *pa
                       int32_t format, zarr_error *err)
 {
     const zarr_context *ctx = zr_store_context(store);
-    struct zr_find where = {.store = store,
-                            .path = path,
-                            .format = format,
-                            .limit = ctx->limits.consolidated_bytes};
+    const struct zr_find where = {.store = store, .path = path, .format = format};
     struct zr_found found;
     zarr_status st = ZARR_OK;
 

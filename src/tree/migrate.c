@@ -213,10 +213,7 @@ out:
 
 static zarr_status add_top(struct zr_migration *m, const char *path, zarr_error *err)
 {
-    const struct zr_find where = {.store = m->store,
-                                  .path = path,
-                                  .first = m->from,
-                                  .limit = m->ctx->limits.consolidated_bytes};
+    const struct zr_find where = {.store = m->store, .path = path, .first = m->from};
     struct zr_found found;
     zarr_error e = {0};
     zarr_status st;

@@ -10,18 +10,9 @@
 zarr_status zr_migration_is_there(const struct zr_migration *m, const char *path,
                                   const char *name, bool *there, zarr_error *err)
 {
-    struct zr_str key;
-    zarr_status st = ZARR_OK;
+    const zarr_status st = zr_doc_is_there(m->store, path, name, there, err);
 
-    zr_str_init(&key, m->ctx->alloc);
-    zr_path_key(&key, path, name);
-    ZR_TRY(zr_str_status(&key, err));
-    st = zr_key_is_there(m->store, zr_str_text(&key), there, err);
-    if (st != ZARR_OK)
-        zr_prefix(err, st, "/%s", zr_str_text(&key));
-out:
-    zr_str_deinit(&key);
-    return st;
+    return st == ZARR_OK ? st : zr_doc_prefix(err, st, path, name);
 }
 
 /* *old stays NULL when there is none, or none that can be parsed. */
@@ -29,24 +20,18 @@ static zarr_status read_old(const struct zr_migration *m, const char *path,
                             const char *name, struct zr_parsed **old, bool *there,
                             zarr_error *err)
 {
-    struct zr_doc_source src;
+    const struct zr_doc_source src = {
+        .store = m->store, .path = path, .name = name, .large = true};
     zarr_error e = {0};
     struct zr_doc doc;
-    struct zr_str key;
     zarr_status st = ZARR_OK;
 
     *there = false;
     zr_doc_init(&doc, m->ctx->alloc);
-    zr_str_init(&key, m->ctx->alloc);
-    zr_path_key(&key, path, name);
-    ZR_TRY(zr_str_status(&key, err));
-    src = zr_doc_source(m->store, zr_str_text(&key));
-    src.limit = m->ctx->limits.consolidated_bytes;
-    src.knob = "consolidated_bytes";
     st = zr_doc_get(&doc, &src, err);
     *there = st != ZARR_ERR_NOT_FOUND;
     if (st != ZARR_OK) {
-        st = *there ? zr_prefix(err, st, "/%s", src.key) : ZARR_OK;
+        st = *there ? zr_doc_prefix(err, st, path, name) : ZARR_OK;
         goto out;
     }
     ZR_TRY(zr_parsed_new(old, m->ctx->alloc, err));
@@ -61,7 +46,6 @@ static zarr_status read_old(const struct zr_migration *m, const char *path,
         zr_json_settle((*old)->json.root);
     }
 out:
-    zr_str_deinit(&key);
     zr_doc_deinit(&doc);
     return st;
 }
