@@ -186,15 +186,13 @@ static zarr_status edit_shape(void *arg, const struct zr_doc *old, struct zr_str
                               zarr_error *err)
 {
     struct shape_publishing *p = arg;
-    const zarr_context *ctx = p->change->array->h.ctx;
     struct zr_parsed *parsed = NULL;
     zarr_status st = ZARR_OK;
 
     zr_array_state_free(p->old); /* of a turn that met a conflict */
     zr_array_state_free(p->after);
     p->old = p->after = NULL;
-    ZR_TRY(zr_parsed_new(&parsed, ctx->alloc, err));
-    ZR_TRY(zr_doc_parse(&parsed->json, old, &ctx->limits, err));
+    ZR_TRY(zr_parsed_read(&parsed, old, p->change->array->h.ctx, err));
     ZR_TRY(check_base_shape(p, parsed, err));
     ZR_TRY(state_of_shape(&p->after, p->change, parsed, &p->old->meta.grid, err));
     zr_json_settle(parsed->json.root); /* the handle holds what the store does */

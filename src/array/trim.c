@@ -91,8 +91,7 @@ static zarr_status parse_now(struct trimming *t, const struct zr_doc *doc,
     struct zr_parsed *parsed = NULL;
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_parsed_new(&parsed, ctx->alloc, err));
-    ZR_TRY(zr_doc_parse(&parsed->json, doc, &ctx->limits, err));
+    ZR_TRY(zr_parsed_read(&parsed, doc, ctx, err));
     src = zr_array_source_of(was->format, parsed, NULL);
     ZR_TRY(zr_array_state_new(&now, ctx, &src, err));
     if (!same_cuts(was, &now->meta))

@@ -155,10 +155,8 @@ static zarr_status consolidated_of_v2(struct zr_group_state *s, const zarr_group
         st = ZARR_OK;
         goto out;
     }
-    if (st != ZARR_OK)
-        goto out;
-    ZR_TRY(zr_parsed_new(&parsed, s->alloc, err));
-    st = zr_doc_parse(&parsed->json, &doc, limits, err);
+    ZR_TRY(st);
+    st = zr_parsed_read(&parsed, &doc, g->h.ctx, err);
     if (st == ZARR_OK)
         st = zr_consolidated_map(&map, 2, parsed->json.root, err);
     if (st == ZARR_OK && map)

@@ -51,8 +51,7 @@ out:
 
 struct attrs_editing {
     const struct zr_attrs_change *change;
-    const zarr_limits *limits;
-    const zarr_allocator *alloc;
+    const zarr_context *ctx;
     const struct zr_json *value; /* parsed */
     struct zr_parsed *parsed;    /* the new document */
 };
@@ -65,11 +64,12 @@ static zarr_status old_document(struct attrs_editing *e, const struct zr_doc *ol
 
     zr_parsed_free(e->parsed); /* of a turn that met a conflict */
     e->parsed = NULL;
-    ZR_TRY(zr_parsed_new(&e->parsed, e->alloc, err));
-    json = &e->parsed->json;
     if (old)
-        ZR_TRY(zr_doc_parse(json, old, e->limits, err));
+        ZR_TRY(zr_parsed_read(&e->parsed, old, e->ctx, err));
     else
+        ZR_TRY(zr_parsed_new(&e->parsed, e->ctx->alloc, err));
+    json = &e->parsed->json;
+    if (!old)
         json->root = zr_json_new(json, ZR_JSON_OBJECT);
     *attrs = json->root;
     if (e->change->format == 3) {
@@ -175,8 +175,7 @@ zarr_status zr_attrs_change(zarr_store *store, const char *path,
                             const struct zr_attrs_change *change, zarr_error *err)
 {
     const zarr_context *ctx = zr_store_context(store);
-    struct attrs_editing e = {
-        .change = change, .limits = &ctx->limits, .alloc = ctx->alloc};
+    struct attrs_editing e = {.change = change, .ctx = ctx};
     const struct zr_doc_edit edit = {.fn = edit_attributes,
                                      .arg = &e,
                                      .may_be_new = change->format == 2,

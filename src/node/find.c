@@ -75,7 +75,6 @@ static zarr_status judge_document(struct zr_found *f, uint32_t kind, const char 
 static zarr_status try_document(struct zr_found *f, const struct zr_find *where,
                                 uint32_t kind, const char *name, zarr_error *err)
 {
-    const zarr_context *ctx = zr_store_context(where->store);
     const bool v3 = zr_streq(name, ZR_DOC_V3);
     const struct zr_doc_source src = {.store = where->store,
                                       .path = where->path,
@@ -85,11 +84,8 @@ static zarr_status try_document(struct zr_found *f, const struct zr_find *where,
 
     ZR_TRY(zr_doc_get(&f->doc, &src, err));
     f->format = v3 ? 3 : 2;
-    ZR_TRY(zr_parsed_new(&f->parsed, ctx->alloc, err));
-    st = zr_doc_parse(&f->parsed->json, &f->doc, &ctx->limits, err);
+    st = zr_parsed_read(&f->parsed, &f->doc, zr_store_context(where->store), err);
     if (st != ZARR_OK) {
-        zr_parsed_free(f->parsed);
-        f->parsed = NULL;
         zr_prefix(err, st, "%s", name);
         goto out;
     }
@@ -126,29 +122,18 @@ zarr_status zr_attrs_read(struct zr_parsed **out, zarr_store *store, const char 
 {
     const zarr_context *ctx = zr_store_context(store);
     const struct zr_doc_source src = {.store = store, .path = path, .name = ZR_DOC_ATTRS};
-    struct zr_parsed *parsed = NULL;
     struct zr_doc doc;
     zarr_status st = ZARR_OK;
 
     *out = NULL;
     zr_doc_init(&doc, ctx->alloc);
     st = zr_doc_get(&doc, &src, err);
-    if (st == ZARR_ERR_NOT_FOUND) {
+    if (st == ZARR_OK)
+        st = zr_parsed_read(out, &doc, ctx, err);
+    else if (st == ZARR_ERR_NOT_FOUND)
         st = ZARR_OK;
-        goto out;
-    }
-    if (st == ZARR_OK)
-        st = zr_parsed_new(&parsed, ctx->alloc, err);
-    if (st == ZARR_OK)
-        st = zr_doc_parse(&parsed->json, &doc, &ctx->limits, err);
-    if (st != ZARR_OK) {
+    if (st != ZARR_OK)
         zr_prefix(err, st, ZR_DOC_ATTRS);
-        goto out;
-    }
-    *out = parsed; /* moved */
-    parsed = NULL;
-out:
-    zr_parsed_free(parsed);
     zr_doc_deinit(&doc);
     return st;
 }

@@ -110,6 +110,9 @@ struct zr_parsed {
 };
 zarr_status zr_parsed_new(struct zr_parsed **out, const zarr_allocator *alloc,
                           zarr_error *err);
+/* The document's JSON object; *out stays NULL on failure. */
+zarr_status zr_parsed_read(struct zr_parsed **out, const struct zr_doc *d,
+                           const zarr_context *ctx, zarr_error *err);
 struct zr_parsed *zr_parsed_ref(struct zr_parsed *t);
 void zr_parsed_free(struct zr_parsed *t);
 

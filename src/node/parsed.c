@@ -19,6 +19,22 @@ zarr_status zr_parsed_new(struct zr_parsed **out, const zarr_allocator *alloc,
     return ZARR_OK;
 }
 
+zarr_status zr_parsed_read(struct zr_parsed **out, const struct zr_doc *d,
+                           const zarr_context *ctx, zarr_error *err)
+{
+    struct zr_parsed *parsed = NULL;
+    zarr_status st = ZARR_OK;
+
+    *out = NULL;
+    ZR_TRY(zr_parsed_new(&parsed, ctx->alloc, err));
+    ZR_TRY(zr_doc_parse(&parsed->json, d, &ctx->limits, err));
+    *out = parsed; /* moved */
+    parsed = NULL;
+out:
+    zr_parsed_free(parsed);
+    return st;
+}
+
 struct zr_parsed *zr_parsed_ref(struct zr_parsed *t)
 {
     if (t)

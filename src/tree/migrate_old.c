@@ -34,17 +34,13 @@ static zarr_status read_old(const struct zr_migration *m, const char *path,
         st = *there ? zr_doc_prefix(err, st, path, name) : ZARR_OK;
         goto out;
     }
-    ZR_TRY(zr_parsed_new(old, m->ctx->alloc, err));
-    st = zr_doc_parse(&(*old)->json, &doc, &m->ctx->limits, &e);
-    if (st == ZARR_ERR_CORRUPT) {
-        zr_parsed_free(*old);
-        *old = NULL;
-        st = ZARR_OK;
-    } else if (st != ZARR_OK && err) {
-        *err = e;
-    } else {
+    st = zr_parsed_read(old, &doc, m->ctx, &e);
+    if (st == ZARR_OK)
         zr_json_settle((*old)->json.root);
-    }
+    else if (st == ZARR_ERR_CORRUPT)
+        st = ZARR_OK;
+    else if (err)
+        *err = e;
 out:
     zr_doc_deinit(&doc);
     return st;
