@@ -252,13 +252,9 @@ static zarr_status list_chunks(struct chunk_listing *l, zarr_error *err)
         }
         st =
             zr_shard_walk(&l->io, l->state, row, zr_str_text(&l->key), emit_inner, l, &e);
-        if (st == ZARR_ERR_NOT_FOUND) /* erased meanwhile */
-            st = ZARR_OK;
-        if (st != ZARR_OK) {
-            if (err)
-                *err = e;
-            goto out;
-        }
+        if (st != ZARR_ERR_NOT_FOUND) /* erased meanwhile */
+            ZR_TRY(zr_pass(err, st, &e));
+        st = ZARR_OK;
     }
 out:
     return st;

@@ -116,16 +116,15 @@ static zarr_status create_and_open(zarr_array **out, struct array_making *m,
         st = zarr_array_open(out, m->store, m->path, opts, &no_array);
         if (st == ZARR_OK)
             ZR_TRY(is_what_was_asked(m, *out, err));
-        else if (st != ZARR_ERR_NOT_FOUND && err)
-            *err = no_array;
-        if (st != ZARR_ERR_NOT_FOUND)
+        if (st != ZARR_ERR_NOT_FOUND) {
+            zr_pass(err, st, &no_array);
             goto out;
+        }
         st = ZARR_ERR_EXISTS; /* something else is there: e says what */
     }
     if (st != ZARR_OK) {
         zr_path_prefix(&e, st, m->path);
-        if (err)
-            *err = e;
+        zr_pass(err, st, &e);
         goto out;
     }
     ZR_TRY(zarr_array_open(out, m->store, m->path, opts, err));

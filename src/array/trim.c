@@ -148,10 +148,7 @@ static zarr_status erase_chunk(const struct trimming *t, const uint64_t *chunk,
     zr_str_init(&key, t->a->h.ctx->alloc);
     ZR_TRY(zr_array_key(t->a, t->old, chunk, &key, err));
     st = zarr_store_erase(t->a->chunk_store, zr_str_text(&key), &e);
-    if (st == ZARR_ERR_NOT_FOUND)
-        st = ZARR_OK;
-    else if (st != ZARR_OK && err)
-        *err = e;
+    st = st == ZARR_ERR_NOT_FOUND ? ZARR_OK : zr_pass(err, st, &e);
     zr_index_cache_drop(t->a->indexes, zr_str_text(&key));
 out:
     zr_str_deinit(&key);

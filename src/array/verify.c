@@ -83,9 +83,7 @@ static zarr_status judge(struct verifying *v, zarr_status st, const char *key,
         tell_fault(v, st, key, e->message);
         return ZARR_OK;
     }
-    if (err)
-        *err = *e;
-    return st;
+    return zr_pass(err, st, e);
 }
 
 static zarr_status check_inner(void *arg, const struct zr_inner_chunk *inner,

@@ -50,6 +50,15 @@ zarr_status zr_fail_memory(zarr_error *err, uint64_t bytes);
  * Sets the code to `status` and returns it; os_code and item stay. */
 zarr_status zr_prefix(zarr_error *err, zarr_status status, const char *fmt, ...)
     ZARR_PRINTF(3, 4);
+/* Gives err (may be NULL) what `said` says, unless status is OK; returns status. For
+ * calls some of whose failures are fine and leave err alone. */
+static inline zarr_status zr_pass(zarr_error *err, zarr_status status,
+                                  const zarr_error *said)
+{
+    if (err && status != ZARR_OK)
+        *err = *said;
+    return status;
+}
 /*
  * Around a call of a function that others brought, which gets what zr_foreign_begin()
  * gives for its err. Where it failed, zr_foreign_failed() gives the caller's err its

@@ -52,8 +52,7 @@ static zarr_status create_group(const struct group_making *m, zarr_error *err)
         st = write_group(m, &e);
     if (st == ZARR_ERR_EXISTS && m->flags & ZARR_GROUP_IF_MISSING)
         st = ZARR_OK; /* opening it tells whether it is a group */
-    if (st != ZARR_OK && err)
-        *err = e;
+    zr_pass(err, st, &e);
 out:
     return st;
 }
@@ -93,8 +92,7 @@ zarr_status zarr_group_create(zarr_group **out, zarr_store *store, const char *p
     if (st == ZARR_ERR_NOT_FOUND && flags & ZARR_GROUP_IF_MISSING)
         st =
             zr_fail(&no_group, ZARR_ERR_EXISTS, "/%s: there is an array already", normal);
-    if (st != ZARR_OK && err)
-        *err = no_group;
+    zr_pass(err, st, &no_group);
 out:
     zr_json_doc_deinit(&attrs);
     zr_free(ctx->alloc, normal);

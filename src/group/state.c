@@ -79,9 +79,7 @@ static zarr_status check_group(struct zr_group_meta *out, const struct zr_meta_e
 
     if (st != ZARR_OK && format == 3 && zr_json_get(root, "consolidated_metadata"))
         return check_bare_group(out, env, root, err);
-    if (st != ZARR_OK && err)
-        *err = e;
-    return st;
+    return zr_pass(err, st, &e);
 }
 
 /* From a document; attrs_parsed may be NULL. References what it keeps. */
@@ -187,8 +185,7 @@ zarr_status zr_group_find_consolidated(struct zr_group_state *s, const zarr_grou
         zr_log(&g->h.ctx->log, ZARR_LOG_WARN, "/%s: not used: %s", g->h.path, e.message);
         st = ZARR_OK;
     }
-    if (st != ZARR_OK && err)
-        *err = e;
+    zr_pass(err, st, &e);
     if (st == ZARR_OK && must && !s->cons)
         st = zr_fail(err, ZARR_ERR_NOT_FOUND, "there is no consolidated metadata");
     return st;

@@ -132,9 +132,7 @@ static zarr_status doc_read_if_there(struct zr_doc *d, const struct doc_place *p
     zarr_error e = {0};
     const zarr_status st = doc_read(d, place, flags, &e);
 
-    if (err && st != ZARR_OK && st != ZARR_ERR_NOT_FOUND)
-        *err = e;
-    return st;
+    return st == ZARR_ERR_NOT_FOUND ? st : zr_pass(err, st, &e);
 }
 
 zarr_status zr_doc_get(struct zr_doc *d, const struct zr_doc_source *src, zarr_error *err)
@@ -285,11 +283,7 @@ zarr_status zr_key_is_there(zarr_store *store, const char *key, bool *there,
     const zarr_status st = zr_store_run_one(store, &op, &e);
 
     *there = st == ZARR_OK;
-    if (st == ZARR_OK || st == ZARR_ERR_NOT_FOUND)
-        return ZARR_OK;
-    if (err)
-        *err = e;
-    return st;
+    return st == ZARR_ERR_NOT_FOUND ? ZARR_OK : zr_pass(err, st, &e);
 }
 
 zarr_status zr_doc_is_there(zarr_store *store, const char *path, const char *name,

@@ -81,9 +81,7 @@ zarr_status zr_node_may_go(zarr_store *store, const char *path, bool *is_node,
         return ZARR_OK;
     if (st == ZARR_ERR_NOT_FOUND)
         return zr_prefix_may_go(store, path, err);
-    if (err)
-        *err = e;
-    return st;
+    return zr_pass(err, st, &e);
 }
 
 /* The documents first: half a node must not be taken for a node with missing chunks. Of a

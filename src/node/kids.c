@@ -101,9 +101,7 @@ static zarr_status find_kid(void *arg, uint64_t i, uint32_t worker, zarr_error *
     zr_str_deinit(&path);
     if (kid->st == ZARR_OK || kid->st == ZARR_ERR_NOT_FOUND || kid_is_broken(kid))
         return ZARR_OK;
-    if (err)
-        *err = kid->err;
-    return kid->st;
+    return zr_pass(err, kid->st, &kid->err);
 }
 
 static zarr_status block_fill(struct zr_kids *k, zarr_error *err)

@@ -107,10 +107,7 @@ static zarr_status write_parent(zarr_store *store, const char *path, int32_t for
     zr_str_init(&text, alloc);
     ZR_TRY(zr_group_text(&text, format, NULL, alloc, err));
     st = zr_node_write(store, &node, &e);
-    if (st == ZARR_ERR_EXISTS) /* somebody was faster: as good */
-        st = ZARR_OK;
-    else if (st != ZARR_OK && err)
-        *err = e;
+    st = st == ZARR_ERR_EXISTS ? ZARR_OK : zr_pass(err, st, &e); /* another was faster */
 out:
     zr_str_deinit(&text);
     return st;

@@ -61,10 +61,7 @@ zarr_status zr_document_erase(zarr_store *store, const char *path, const char *n
     ZR_TRY(zr_str_status(&key, err));
     op.key = zr_str_text(&key);
     st = zr_store_run_one(store, &op, &e);
-    if (st == ZARR_ERR_NOT_FOUND)
-        st = ZARR_OK;
-    else if (st != ZARR_OK && err)
-        *err = e;
+    st = st == ZARR_ERR_NOT_FOUND ? ZARR_OK : zr_pass(err, st, &e);
 out:
     zr_str_deinit(&key);
     return st;

@@ -100,8 +100,8 @@ static zarr_status must_be_consolidated(const struct consolidating *c,
 
     zr_json_doc_init(&doc, c->ctx->alloc);
     st = zr_doc_parse(&doc, old, &c->ctx->limits, &e);
-    if (st == ZARR_ERR_NO_MEMORY && err)
-        *err = e;
+    if (st == ZARR_ERR_NO_MEMORY)
+        zr_pass(err, st, &e);
     else if (st != ZARR_OK || !zr_json_get(doc.root, "zarr_consolidated_format"))
         st = zr_fail(err, ZARR_ERR_EXISTS,
                      "the object there is no consolidated metadata: it is not replaced");

@@ -150,11 +150,7 @@ static zarr_status copy_is_there(struct node_copy *c, struct copied_object *o,
     *equal = false;
     if (st == ZARR_ERR_NOT_FOUND)
         return ZARR_OK;
-    if (st != ZARR_OK) {
-        if (err)
-            *err = e;
-        return st;
-    }
+    ZR_TRY(zr_pass(err, st, &e));
     if (whole && bytes == o->bytes) {
         ZR_TRY(zr_mem_host_ptr(&c->ctx->memory, &o->mem, bytes, &a, err));
         ZR_TRY(zr_mem_host_ptr(&c->ctx->memory, &o->old, bytes, &b, err));
@@ -312,9 +308,7 @@ static zarr_status try_rename(struct node_copy *c, bool *moved, zarr_error *err)
     *moved = st == ZARR_OK;
     if (st == ZARR_OK || st == ZARR_ERR_UNSUPPORTED)
         return ZARR_OK;
-    if (err)
-        *err = e;
-    return st;
+    return zr_pass(err, st, &e);
 }
 
 /* ---- the copy ----------------------------------------------------------- */
@@ -370,8 +364,7 @@ static zarr_status copy_run(struct node_copy *c, zarr_error *err)
         if (st == ZARR_ERR_NOT_FOUND)
             zr_fail(&e, st, "there is no array or group");
         zr_path_prefix(&e, st, c->src_path);
-        if (err)
-            *err = e;
+        zr_pass(err, st, &e);
         goto out;
     }
     ZR_TRY(check_apart(c, err));

@@ -50,11 +50,8 @@ zarr_status zarr_node_delete(zarr_store *store, const char *path, zarr_error *er
     ZR_TRY(zr_path_normal(&normal, ctx->alloc, path, &ctx->limits, err));
     /* A broken node can be deleted; one that the store cannot tell about cannot. */
     st = zarr_node_probe(store, normal, &kind, &format, &e);
-    if (st != ZARR_OK && format == 0) {
-        if (err)
-            *err = e;
-        goto out;
-    }
+    if (format == 0)
+        ZR_TRY(zr_pass(err, st, &e));
     if (format == 0)
         ZR_TRY(left_behind(store, normal, &found, err));
     if (!found)

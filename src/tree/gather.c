@@ -60,12 +60,7 @@ static zarr_status gather_children(struct zr_gathered *g, zarr_store *store,
         ZR_TRY(zr_kids_next(&kids, &kid, err));
         if (!kid)
             break;
-        if (kid->st != ZARR_OK) {
-            st = kid->st;
-            if (err)
-                *err = kid->err;
-            goto out;
-        }
+        ZR_TRY(zr_pass(err, kid->st, &kid->err));
         if (kid->found.format != g->format)
             continue;
         zr_path_key(&path, g->node[i].path, kid->name);

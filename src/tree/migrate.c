@@ -181,8 +181,8 @@ static zarr_status migrate_add(struct zr_migration *m, const char *path,
                         : prepare_node(m, node, found->parsed->json.root, &e);
     if (is_refusal(st))
         st = refuse_node(m, node, st, &e);
-    else if (st != ZARR_OK && err)
-        *err = e;
+    else
+        zr_pass(err, st, &e);
 out:
     return st;
 }
@@ -226,8 +226,8 @@ static zarr_status add_top(struct zr_migration *m, const char *path, zarr_error 
         zr_path_prefix(&e, st, path);
     if (st == ZARR_OK || is_refusal(st))
         st = migrate_add(m, path, &found, st, &e, err);
-    else if (err)
-        *err = e;
+    else
+        zr_pass(err, st, &e);
     zr_found_deinit(&found);
     return st;
 }
@@ -269,12 +269,7 @@ zarr_status zarr_node_migrate(zarr_store *store, const char *path,
     for (size_t i = 0; i < m.n; i++)
         if (m.node[i].kind == ZARR_NODE_GROUP)
             ZR_TRY(add_children(&m, i, err));
-    if (m.refused != ZARR_OK) {
-        st = m.refused;
-        if (err)
-            *err = m.why;
-        goto out;
-    }
+    ZR_TRY(zr_pass(err, m.refused, &m.why));
     ZR_TRY(zr_migration_write(&m, err));
 out:
     zr_free(m.ctx->alloc, m.node);

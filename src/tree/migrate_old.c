@@ -37,10 +37,8 @@ static zarr_status read_old(const struct zr_migration *m, const char *path,
     st = zr_parsed_read(old, &doc, m->ctx, &e);
     if (st == ZARR_OK)
         zr_json_settle((*old)->json.root);
-    else if (st == ZARR_ERR_CORRUPT)
-        st = ZARR_OK;
-    else if (err)
-        *err = e;
+    else
+        st = st == ZARR_ERR_CORRUPT ? ZARR_OK : zr_pass(err, st, &e);
 out:
     zr_doc_deinit(&doc);
     return st;

@@ -86,8 +86,7 @@ static zarr_status remove_doc(const struct zr_migration *m,
         st = ZARR_OK;
     else
         zr_prefix(&e, st, "/%s", op.key);
-    if (st != ZARR_OK && err)
-        *err = e;
+    zr_pass(err, st, &e);
 out:
     zr_str_deinit(&key);
     return st;
