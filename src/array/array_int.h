@@ -58,6 +58,8 @@ struct zr_array_source {
 /* Whole documents. */
 struct zr_array_source zr_array_source_of(int32_t format, struct zr_parsed *parsed,
                                           struct zr_parsed *attrs_parsed);
+/* v2: takes the attributes from a state; they may be in consolidated metadata. */
+void zr_array_source_attrs(struct zr_array_source *src, const struct zr_array_state *s);
 zarr_status zr_array_state_new(struct zr_array_state **out, const zarr_context *ctx,
                                const struct zr_array_source *src, zarr_error *err);
 struct zr_array_state *zr_array_state_ref(struct zr_array_state *s);

@@ -63,7 +63,7 @@ out:
 static zarr_status write_array(const struct array_making *m, zarr_error *err)
 {
     const struct zr_new_node node = {.path = m->path,
-                                     .name = m->format == 3 ? ZR_DOC_V3 : ZR_DOC_ARRAY,
+                                     .kind = ZARR_NODE_ARRAY,
                                      .text = &m->text,
                                      .format = m->format,
                                      .attrs = m->attrs->json.root};

@@ -201,7 +201,7 @@ static const char *written_text(struct zr_handle *h, const char **slot,
         return there;
     zr_json_doc_init(&doc, h->ctx->alloc);
     if (write(m, &doc, &root, NULL) == ZARR_OK)
-        there = zr_handle_keep_json(h, slot, root, indent);
+        there = zr_handle_json(h, slot, root, indent);
     zr_json_doc_deinit(&doc);
     return there;
 }
@@ -241,10 +241,9 @@ const char *zarr_array_attributes(const zarr_array *array)
 {
     struct zr_handle *h = (struct zr_handle *)(uintptr_t)&array->h;
     struct zr_array_state *s = zr_array_state_get(array);
-    const char *text = zr_handle_text(h, &s->attributes);
+    const char *text =
+        zr_handle_json(h, &s->attributes, s->meta.attributes, ZR_META_INDENT);
 
-    if (!text)
-        text = zr_handle_keep_json(h, &s->attributes, s->meta.attributes, ZR_META_INDENT);
     zr_array_state_free(s);
     return text;
 }

@@ -34,9 +34,7 @@ zarr_status zr_array_options_read(zarr_array_open_options *o,
     if (o->flags)
         ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED,
                        "array options: unknown flags 0x%" PRIx32, o->flags));
-    if (o->zarr_format != 0 && o->zarr_format != 2 && o->zarr_format != 3)
-        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
-                       "zarr_format %" PRId32 " is neither 2 nor 3", o->zarr_format));
+    ZR_TRY(zr_format_check(o->zarr_format, err));
     ZR_TRY(check_choice(o->consolidated, ZARR_CONSOLIDATED_NEVER, "consolidated", err));
     ZR_TRY(check_choice(o->empty_chunks, ZARR_EMPTY_CHUNKS_WRITE, "empty_chunks", err));
     ZR_TRY(check_choice(o->missing_chunks, ZARR_MISSING_ERROR, "missing_chunks", err));

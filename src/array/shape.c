@@ -108,12 +108,8 @@ static zarr_status state_of_shape(struct zr_array_state **out,
     zr_json_set(json, json->root, "shape", shape);
     if (!zr_json_ok(json))
         return zr_fail_memory(err, json->arena.used_bytes);
-    if (before->meta.format == 2) {
-        src.attrs_parsed = before->attrs_parsed;
-        src.attrs = before->attrs;
-        if (!src.attrs_parsed && src.attrs) /* they lie in consolidated metadata */
-            src.attrs_parsed = before->parsed;
-    }
+    if (before->meta.format == 2)
+        zr_array_source_attrs(&src, before);
     st = zr_array_state_new(&s, c->array->h.ctx, &src, err);
     if (st == ZARR_ERR_CORRUPT) { /* stored it was fine: the shape is the caller's */
         st = ZARR_ERR_INVALID;
@@ -220,7 +216,7 @@ zarr_status zr_shape_publish(struct zr_array_state **out,
     const struct zr_doc_source src = {
         .store = a->h.store,
         .path = a->h.path,
-        .name = change->before->meta.format == 3 ? ZR_DOC_V3 : ZR_DOC_ARRAY,
+        .name = zr_doc_name(ZARR_NODE_ARRAY, change->before->meta.format),
     };
     zarr_status st = ZARR_OK;
 

@@ -12,9 +12,8 @@ static zarr_status check_spec(const zarr_array_spec *s, zarr_error *err)
     if (s->flags & ~known)
         return zr_fail(err, ZARR_ERR_UNSUPPORTED, "array spec: unknown flags 0x%" PRIx32,
                        s->flags & ~known);
-    if (s->zarr_format != 0 && s->zarr_format != 2 && s->zarr_format != 3)
-        return zr_fail(err, ZARR_ERR_INVALID,
-                       "zarr_format %" PRId32 " is neither 2 nor 3", s->zarr_format);
+    if (zr_format_check(s->zarr_format, err) != ZARR_OK)
+        return ZARR_ERR_INVALID;
     if (s->ndim < 0 || s->ndim > ZARR_MAX_RANK)
         return zr_fail(err, ZARR_ERR_INVALID, "ndim %" PRId32 " is not in 0 to %d",
                        s->ndim, ZARR_MAX_RANK);

@@ -87,6 +87,12 @@ struct zr_array_source zr_array_source_of(int32_t format, struct zr_parsed *pars
     };
 }
 
+void zr_array_source_attrs(struct zr_array_source *src, const struct zr_array_state *s)
+{
+    src->attrs = s->attrs;
+    src->attrs_parsed = s->attrs && !s->attrs_parsed ? s->parsed : s->attrs_parsed;
+}
+
 zarr_status zr_array_state_new(struct zr_array_state **out, const zarr_context *ctx,
                                const struct zr_array_source *src, zarr_error *err)
 {
@@ -226,17 +232,11 @@ static zarr_status state_of_two(struct zr_array_state **out, const zarr_array *a
                                 const struct zr_array_state *array,
                                 const struct zr_array_state *attrs, zarr_error *err)
 {
-    const struct zr_array_source src = {
-        .format = 2,
-        .parsed = array->parsed,
-        .root = array->root,
-        /* they may lie in consolidated metadata */
-        .attrs_parsed =
-            attrs->attrs_parsed || !attrs->attrs ? attrs->attrs_parsed : attrs->parsed,
-        .attrs = attrs->attrs,
-    };
+    struct zr_array_source src = {
+        .format = 2, .parsed = array->parsed, .root = array->root};
     zarr_status st = ZARR_OK;
 
+    zr_array_source_attrs(&src, attrs);
     ZR_TRY(zr_array_state_new(out, a->h.ctx, &src, err));
     ZR_TRY(zr_separator_inherit(a, array, *out, err));
 out:

@@ -114,7 +114,7 @@ static zarr_status shape_now(struct trimming *t, uint64_t *shape, zarr_error *er
     const struct zr_doc_source src = {
         .store = a->h.store,
         .path = a->h.path,
-        .name = t->old->meta.format == 3 ? ZR_DOC_V3 : ZR_DOC_ARRAY,
+        .name = zr_doc_name(ZARR_NODE_ARRAY, t->old->meta.format),
     };
     struct zr_doc doc;
     zarr_status st = ZARR_OK;

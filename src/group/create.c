@@ -16,10 +16,8 @@ struct group_making {
 static zarr_status write_group(const struct group_making *m, zarr_error *err)
 {
     const zarr_allocator *alloc = zr_store_context(m->store)->alloc;
-    struct zr_new_node node = {.path = m->path,
-                               .name = m->format == 3 ? ZR_DOC_V3 : ZR_DOC_GROUP,
-                               .format = m->format,
-                               .attrs = m->attrs};
+    struct zr_new_node node = {
+        .path = m->path, .kind = ZARR_NODE_GROUP, .format = m->format, .attrs = m->attrs};
     bool is_node = false;
     struct zr_str text;
     zarr_status st = ZARR_OK;
@@ -72,10 +70,8 @@ zarr_status zarr_group_create(zarr_group **out, zarr_store *store, const char *p
 
     *out = NULL;
     zr_json_doc_init(&attrs, ctx->alloc);
+    ZR_TRY(zr_format_check(zarr_format, err));
     m.format = zarr_format ? zarr_format : 3;
-    if (m.format != 2 && m.format != 3)
-        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
-                       "zarr_format %" PRId32 " is neither 2 nor 3", m.format));
     if (flags & ~known)
         ZR_TRY(
             zr_fail(err, ZARR_ERR_UNSUPPORTED, "group: unknown flags 0x%" PRIx32, flags));

@@ -40,10 +40,8 @@ const char *zarr_group_metadata(const zarr_group *group)
 {
     struct zr_handle *h = (struct zr_handle *)(uintptr_t)&group->h;
     struct zr_group_state *s = zr_group_state_get(group);
-    const char *text = zr_handle_text(h, &s->document);
+    const char *text = zr_handle_json(h, &s->document, s->root, ZR_META_INDENT);
 
-    if (!text)
-        text = zr_handle_keep_json(h, &s->document, s->root, ZR_META_INDENT);
     zr_group_state_free(s);
     return text;
 }
@@ -52,10 +50,8 @@ const char *zarr_group_attributes(const zarr_group *group)
 {
     struct zr_handle *h = (struct zr_handle *)(uintptr_t)&group->h;
     struct zr_group_state *s = zr_group_state_get(group);
-    const char *text = zr_handle_text(h, &s->attributes);
+    const char *text = zr_handle_json(h, &s->attributes, s->attrs, ZR_META_INDENT);
 
-    if (!text)
-        text = zr_handle_keep_json(h, &s->attributes, s->attrs, ZR_META_INDENT);
     zr_group_state_free(s);
     return text;
 }

@@ -41,11 +41,10 @@ static bool walk_stopped(const struct walk_call *c)
 static zarr_status emit_entry(struct walk_call *c, const struct zr_entry *e,
                               const char *rest, zarr_error *err)
 {
-    zarr_node_item item = {.kind = e->kind, .zarr_format = e->format, .depth = 1};
+    zarr_node_item item = {
+        .kind = e->kind, .zarr_format = e->format, .depth = (int32_t)zr_path_depth(rest)};
     zarr_status st = ZARR_OK;
 
-    for (const char *p = rest; *p; p++)
-        item.depth += *p == '/';
     zr_path_key(&c->path, c->group->h.path, rest);
     zr_str_clear(&c->text);
     zr_json_write(e->doc, ZR_META_INDENT, &c->text);

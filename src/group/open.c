@@ -63,9 +63,7 @@ static zarr_status read_group_options(zarr_group_open_options *o,
     if (o->flags)
         ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED,
                        "group options: unknown flags 0x%" PRIx32, o->flags));
-    if (o->zarr_format != 0 && o->zarr_format != 2 && o->zarr_format != 3)
-        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
-                       "zarr_format %" PRId32 " is neither 2 nor 3", o->zarr_format));
+    ZR_TRY(zr_format_check(o->zarr_format, err));
     if (o->consolidated > ZARR_CONSOLIDATED_NEVER)
         ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
                        "%" PRIu32 " is none of ZARR_CONSOLIDATED_*", o->consolidated));

@@ -151,24 +151,34 @@ static zarr_status commit_attributes(void *arg, zarr_error *err)
     return e->change->commit(e->change->arg, err);
 }
 
+static zarr_status parse_text(struct zr_json_doc *doc, const char *text, bool object,
+                              const zarr_limits *limits, zarr_error *err)
+{
+    zarr_status st = zr_json_parse(doc, text, strlen(text), limits, err);
+
+    if (st == ZARR_ERR_CORRUPT)
+        st = zr_prefix(err, ZARR_ERR_INVALID, "the JSON text of the attributes");
+    if (st == ZARR_OK && object && !zr_json_is(doc->root, ZR_JSON_OBJECT))
+        st = zr_fail(err, ZARR_ERR_INVALID, "attributes must be a JSON object, not a %s",
+                     zr_json_type_text(doc->root));
+    return st;
+}
+
+zarr_status zr_attributes_parse(struct zr_json_doc *doc, const char *text,
+                                const zarr_limits *limits, zarr_error *err)
+{
+    return text ? parse_text(doc, text, true, limits, err) : ZARR_OK;
+}
+
 /* What the caller gave as JSON text. */
 static zarr_status parse_value(struct zr_json_doc *json, const struct zr_attrs_change *c,
                                const zarr_limits *limits, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
-
     if (c->verb == ZR_ATTRS_DELETE)
         return ZARR_OK;
     if (!c->json)
         return zr_fail(err, ZARR_ERR_INVALID, "no JSON text is given");
-    st = zr_json_parse(json, c->json, strlen(c->json), limits, err);
-    if (st == ZARR_ERR_CORRUPT)
-        st = zr_prefix(err, ZARR_ERR_INVALID, "the JSON text of the attributes");
-    if (st == ZARR_OK && c->verb != ZR_ATTRS_SET &&
-        !zr_json_is(json->root, ZR_JSON_OBJECT))
-        st = zr_fail(err, ZARR_ERR_INVALID, "attributes must be a JSON object, not a %s",
-                     zr_json_type_text(json->root));
-    return st;
+    return parse_text(json, c->json, c->verb != ZR_ATTRS_SET, limits, err);
 }
 
 zarr_status zr_attrs_change(zarr_store *store, const char *path,

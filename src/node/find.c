@@ -32,6 +32,21 @@ const char *zr_kind_text(uint32_t kind)
                                      : "broken node";
 }
 
+const char *zr_doc_name(uint32_t kind, int32_t format)
+{
+    return format == 3               ? ZR_DOC_V3
+           : kind == ZARR_NODE_ARRAY ? ZR_DOC_ARRAY
+                                     : ZR_DOC_GROUP;
+}
+
+zarr_status zr_format_check(int32_t format, zarr_error *err)
+{
+    if (format != 0 && format != 2 && format != 3)
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "zarr_format %" PRId32 " is neither 2 nor 3", format);
+    return ZARR_OK;
+}
+
 /* What a document says it is; the rest is for meta to judge. */
 static zarr_status judge_document(struct zr_found *f, uint32_t kind, const char *name,
                                   zarr_error *err)

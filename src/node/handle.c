@@ -52,8 +52,8 @@ const char *zr_handle_text(struct zr_handle *h, const char **slot)
     return there;
 }
 
-const char *zr_handle_keep_text(struct zr_handle *h, const char **slot,
-                                const struct zr_str *text)
+static const char *keep_text(struct zr_handle *h, const char **slot,
+                             const struct zr_str *text)
 {
     struct zr_kept *kept = NULL;
     const char *there = NULL;
@@ -76,18 +76,20 @@ const char *zr_handle_keep_text(struct zr_handle *h, const char **slot,
     return there;
 }
 
-const char *zr_handle_keep_json(struct zr_handle *h, const char **slot,
-                                const struct zr_json *v, unsigned indent)
+const char *zr_handle_json(struct zr_handle *h, const char **slot,
+                           const struct zr_json *v, unsigned indent)
 {
-    const char *there = NULL;
+    const char *there = zr_handle_text(h, slot);
     struct zr_str text;
 
+    if (there)
+        return there;
     zr_str_init(&text, h->ctx->alloc);
     if (v)
         zr_json_write(v, indent, &text);
     else
         zr_str_puts(&text, "{}");
-    there = zr_handle_keep_text(h, slot, &text);
+    there = keep_text(h, slot, &text);
     zr_str_deinit(&text);
     return there;
 }

@@ -65,8 +65,9 @@ zarr_status zr_node_write(zarr_store *store, const struct zr_new_node *node,
                                      .may_be_new = true,
                                      .must_be_new = true,
                                      .commit = commit_new_node};
-    const struct zr_doc_source src = {
-        .store = store, .path = node->path, .name = node->name};
+    const struct zr_doc_source src = {.store = store,
+                                      .path = node->path,
+                                      .name = zr_doc_name(node->kind, node->format)};
 
     return zr_doc_update(&src, &edit, err);
 }
@@ -97,10 +98,8 @@ static zarr_status write_parent(zarr_store *store, const char *path, int32_t for
 {
     const zarr_allocator *alloc = zr_store_context(store)->alloc;
     struct zr_str text;
-    const struct zr_new_node node = {.path = path,
-                                     .name = format == 3 ? ZR_DOC_V3 : ZR_DOC_GROUP,
-                                     .text = &text,
-                                     .format = format};
+    const struct zr_new_node node = {
+        .path = path, .kind = ZARR_NODE_GROUP, .text = &text, .format = format};
     zarr_error e = {0};
     zarr_status st = ZARR_OK;
 

@@ -35,8 +35,9 @@ size_t zr_path_parent_bytes(const char *path);
 /* Names that a new node of this format may have. */
 zarr_status zr_path_check_new(const char *path, int format, const zarr_limits *limits,
                               zarr_error *err);
-/* "path/name", or "name" at the root, in place of what out held. */
+/* "path/name", or the one that is not "", in place of what out held. */
 void zr_path_key(struct zr_str *out, const char *path, const char *name);
+size_t zr_path_depth(const char *path); /* segments of a normalised path */
 /* Order of a walk: a node right before all below it, siblings by bytes of their names. */
 int zr_path_compare(const char *a, const char *b);
 /* Puts "/path", or "/path/name", in front of a message. */
@@ -142,6 +143,10 @@ zarr_status zr_node_find(struct zr_found *f, const struct zr_find *where,
 zarr_status zr_attrs_read(struct zr_parsed **out, zarr_store *store, const char *path,
                           zarr_error *err);
 const char *zr_kind_text(uint32_t kind); /* "array", "group", "broken node" */
+/* The document that makes an array or a group: "zarr.json", ".zarray" or ".zgroup". */
+const char *zr_doc_name(uint32_t kind, int32_t format);
+/* A format that a caller asks for: INVALID if it is not 0, 2 or 3. */
+zarr_status zr_format_check(int32_t format, zarr_error *err);
 
 /* ---- names below a group ------------------------------------------------ */
 
@@ -181,13 +186,11 @@ struct zr_handle {
 void zr_handle_init(struct zr_handle *h, zarr_store *store, char *path);
 void zr_handle_deinit(struct zr_handle *h);
 /* A text that is made when first asked for. The slot is in a state that the caller holds
- * and is guarded by the handle's mutex. NULL: no memory. */
+ * and is guarded by the handle's mutex. The first returns NULL if it is not made yet, the
+ * second makes it from v (NULL: "{}") and returns NULL if there is no memory. */
 const char *zr_handle_text(struct zr_handle *h, const char **slot);
-const char *zr_handle_keep_text(struct zr_handle *h, const char **slot,
-                                const struct zr_str *text);
-/* The same from JSON; v NULL: "{}". */
-const char *zr_handle_keep_json(struct zr_handle *h, const char **slot,
-                                const struct zr_json *v, unsigned indent);
+const char *zr_handle_json(struct zr_handle *h, const char **slot,
+                           const struct zr_json *v, unsigned indent);
 
 /* Logs when a v2 node is hidden behind the v3 node found at path. */
 void zr_warn_hidden(zarr_store *store, const char *path);
@@ -315,8 +318,9 @@ zarr_status zr_document_erase(zarr_store *store, const char *path, const char *n
                               zarr_error *err);
 /* A node that is to be there. */
 struct zr_new_node {
-    const char *path, *name; /* name: of its document */
-    const struct zr_str *text;
+    const char *path;
+    const struct zr_str *text; /* of its document */
+    uint32_t kind;
     int32_t format;
     const struct zr_json *attrs; /* v2: for .zattrs; may be NULL */
 };

@@ -94,11 +94,19 @@ out:
 void zr_path_key(struct zr_str *out, const char *path, const char *name)
 {
     zr_str_clear(out);
-    if (*path) {
-        zr_str_puts(out, path);
+    zr_str_puts(out, path);
+    if (*path && *name)
         zr_str_putc(out, '/');
-    }
     zr_str_puts(out, name);
+}
+
+size_t zr_path_depth(const char *path)
+{
+    size_t n = *path != '\0';
+
+    for (; *path; path++)
+        n += *path == '/';
+    return n;
 }
 
 /* '/' sorts before every other byte, so that a node comes right before all below it. */

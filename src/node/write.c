@@ -4,8 +4,6 @@
  */
 #include "node/node.h"
 
-#include <string.h>
-
 zarr_status zr_group_text(struct zr_str *out, int32_t format,
                           const struct zr_json *attributes, const zarr_allocator *alloc,
                           zarr_error *err)
@@ -21,22 +19,6 @@ zarr_status zr_group_text(struct zr_str *out, int32_t format,
     ZR_TRY(zr_str_status(out, err));
 out:
     zr_json_doc_deinit(&doc);
-    return st;
-}
-
-zarr_status zr_attributes_parse(struct zr_json_doc *doc, const char *text,
-                                const zarr_limits *limits, zarr_error *err)
-{
-    zarr_status st = ZARR_OK;
-
-    if (!text)
-        return ZARR_OK;
-    st = zr_json_parse(doc, text, strlen(text), limits, err);
-    if (st == ZARR_ERR_CORRUPT)
-        st = zr_prefix(err, ZARR_ERR_INVALID, "the JSON text of the attributes");
-    else if (st == ZARR_OK && !zr_json_is(doc->root, ZR_JSON_OBJECT))
-        st = zr_fail(err, ZARR_ERR_INVALID, "attributes must be a JSON object, not a %s",
-                     zr_json_type_text(doc->root));
     return st;
 }
 

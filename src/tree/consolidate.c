@@ -11,15 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static size_t path_depth(const char *p)
-{
-    size_t n = *p != '\0';
-
-    for (; *p; p++)
-        n += *p == '/';
-    return n;
-}
-
 static int fold_byte(char c)
 {
     return c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : (unsigned char)c;
@@ -29,7 +20,7 @@ static int compare_gathered(const void *a, const void *b)
 {
     const char *p = ((const struct zr_gathered_node *)a)->path;
     const char *q = ((const struct zr_gathered_node *)b)->path;
-    const size_t m = path_depth(p), n = path_depth(q);
+    const size_t m = zr_path_depth(p), n = zr_path_depth(q);
 
     if (m != n)
         return m < n ? -1 : 1;

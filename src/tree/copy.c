@@ -30,11 +30,6 @@ struct node_copy {
     } locked;
 };
 
-static bool copy_cancelled(const struct node_copy *c)
-{
-    return c->opts.cancel && *(const volatile int *)c->opts.cancel != 0;
-}
-
 /* The caller's function is called by one thread at a time, with no lock held and without
  * the others waiting: what they finish meanwhile is told by that thread afterwards. */
 static void copy_progress(struct node_copy *c, uint64_t bytes)
@@ -172,7 +167,7 @@ static zarr_status copy_object(struct node_copy *c, const char *name, zarr_error
 
     zr_str_init(&o.src_key, c->ctx->alloc);
     zr_str_init(&o.dst_key, c->ctx->alloc);
-    if (copy_cancelled(c))
+    if (zr_is_cancelled(c->opts.cancel))
         ZR_TRY(zr_fail(err, ZARR_ERR_CANCELLED, "the copy was cancelled"));
     zr_path_key(&o.src_key, c->src_path, name);
     zr_path_key(&o.dst_key, c->dst_path, name);
@@ -210,15 +205,6 @@ static zarr_status copy_chunk_item(void *arg, uint64_t i, uint32_t worker,
 
 /* ---- what to copy, in which order --------------------------------------- */
 
-static size_t key_depth(const char *key)
-{
-    size_t n = 0;
-
-    for (; *key; key++)
-        n += *key == '/';
-    return n;
-}
-
 /* Attributes before the document that makes a node; 2: not a document. */
 static int document_rank(const char *key)
 {
@@ -235,7 +221,7 @@ static int document_rank(const char *key)
 static int compare_documents(const void *a, const void *b)
 {
     const char *p = *(const char *const *)a, *q = *(const char *const *)b;
-    const size_t m = key_depth(p), n = key_depth(q);
+    const size_t m = zr_path_depth(p), n = zr_path_depth(q);
 
     if (m != n)
         return m > n ? -1 : 1;
@@ -302,7 +288,7 @@ static zarr_status try_rename(struct node_copy *c, bool *moved, zarr_error *err)
     *moved = false;
     if (!can_rename(c))
         return ZARR_OK;
-    if (copy_cancelled(c))
+    if (zr_is_cancelled(c->opts.cancel))
         return zr_fail(err, ZARR_ERR_CANCELLED, "the move was cancelled");
     st = zr_store_rename(c->src, c->src_path, c->dst_path, &e);
     *moved = st == ZARR_OK;

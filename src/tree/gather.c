@@ -50,10 +50,6 @@ static zarr_status gather_children(struct zr_gathered *g, zarr_store *store,
     zr_str_init(&path, g->alloc);
     zr_str_init(&full, g->alloc);
     zr_path_key(&full, top, g->node[i].path);
-    if (!*g->node[i].path) {
-        zr_str_clear(&full);
-        zr_str_puts(&full, top);
-    }
     ZR_TRY(zr_str_status(&full, err));
     ZR_TRY(zr_kids_open(&kids, store, zr_str_text(&full), g->format, &g->seen, err));
     for (;;) {
@@ -82,11 +78,7 @@ static zarr_status gather_attributes(struct zr_gathered *g, zarr_store *store,
 
     zr_str_init(&full, g->alloc);
     for (size_t i = 0; i < g->n; i++) {
-        zr_str_clear(&full);
-        zr_str_puts(&full, top);
-        if (*top && *g->node[i].path)
-            zr_str_putc(&full, '/');
-        zr_str_puts(&full, g->node[i].path);
+        zr_path_key(&full, top, g->node[i].path);
         ZR_TRY(zr_str_status(&full, err));
         ZR_TRY(zr_attrs_read(&g->node[i].attrs, store, zr_str_text(&full), err));
     }

@@ -12,16 +12,9 @@
 
 zarr_status zr_migration_check_cancel(const struct zr_migration *m, zarr_error *err)
 {
-    if (m->opts.cancel && *(const volatile int *)m->opts.cancel != 0)
+    if (zr_is_cancelled(m->opts.cancel))
         return zr_fail(err, ZARR_ERR_CANCELLED, "the migration was cancelled");
     return ZARR_OK;
-}
-
-const char *zr_migrated_name(const struct zr_migrated *node, int32_t format)
-{
-    return format == 3                     ? ZR_DOC_V3
-           : node->kind == ZARR_NODE_ARRAY ? ZR_DOC_ARRAY
-                                           : ZR_DOC_GROUP;
 }
 
 void zr_migration_tell(const struct zr_migration *m, const struct zr_migrated *node,
@@ -115,8 +108,8 @@ static zarr_status prepare_node(struct zr_migration *m, struct zr_migrated *node
         ZR_TRY(zr_migration_check_kind(m, node, err));
         ZR_TRY(zr_migration_judge(m, node, &node->attributes, ZR_DOC_ATTRS, err));
     }
-    ZR_TRY(
-        zr_migration_judge(m, node, &node->document, zr_migrated_name(node, m->to), err));
+    ZR_TRY(zr_migration_judge(m, node, &node->document, zr_doc_name(node->kind, m->to),
+                              err));
 out:
     return st;
 }
@@ -244,10 +237,8 @@ static zarr_status migration_begin(struct zr_migration *m, const zarr_migrate_op
     if (m->opts.flags & ~known)
         ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED,
                        "migrate options: unknown flags 0x%" PRIx32, m->opts.flags));
+    ZR_TRY(zr_format_check(m->opts.zarr_format, err));
     m->to = m->opts.zarr_format ? m->opts.zarr_format : 3;
-    if (m->to != 2 && m->to != 3)
-        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
-                       "zarr_format %" PRId32 " is neither 2 nor 3", m->to));
     m->from = 5 - m->to;
     if (zr_store_is_read_only(m->store) && !(m->opts.flags & ZARR_MIGRATE_DRY_RUN))
         ZR_TRY(zr_fail(err, ZARR_ERR_INVALID, "the store is read-only"));

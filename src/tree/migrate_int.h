@@ -45,8 +45,6 @@ zarr_status zr_migration_check_cancel(const struct zr_migration *m, zarr_error *
 /* text may be NULL. */
 void zr_migration_tell(const struct zr_migration *m, const struct zr_migrated *node,
                        uint32_t action, const char *name, const char *text);
-/* ".zarray" and so on, of this node in this format. */
-const char *zr_migrated_name(const struct zr_migrated *node, int32_t format);
 zarr_status zr_migration_is_there(const struct zr_migration *m, const char *path,
                                   const char *name, bool *there, zarr_error *err);
 /* What is to be done with this new document. EXISTS: another is there. */

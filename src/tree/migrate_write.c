@@ -105,7 +105,7 @@ static zarr_status remove_old(const struct zr_migration *m,
         ZR_TRY(remove_doc(m, node, ZR_DOC_CONSOLIDATED,
                           node->done ? "the group was no v2 group" : NULL, err));
     if (!node->done)
-        ZR_TRY(remove_doc(m, node, zr_migrated_name(node, 2),
+        ZR_TRY(remove_doc(m, node, zr_doc_name(node->kind, 2),
                           node->more ? "it has members that Zarr v3 does not know" : NULL,
                           err));
     ZR_TRY(remove_doc(m, node, ZR_DOC_ATTRS,
@@ -129,7 +129,7 @@ zarr_status zr_migration_write(struct zr_migration *m, zarr_error *err)
             continue;
         changes = true;
         ZR_TRY(write_doc(m, node, &node->attributes, ZR_DOC_ATTRS, err));
-        ZR_TRY(write_doc(m, node, &node->document, zr_migrated_name(node, m->to), err));
+        ZR_TRY(write_doc(m, node, &node->document, zr_doc_name(node->kind, m->to), err));
     }
     for (size_t i = m->n; i-- > 0;)
         if (changes && m->node[i].consolidate)

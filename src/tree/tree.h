@@ -7,6 +7,12 @@
 
 #include "node/node.h"
 
+/* Whether the caller has set its `cancel`, which may be NULL. */
+static inline bool zr_is_cancelled(const int *cancel)
+{
+    return cancel && *(const volatile int *)cancel != 0;
+}
+
 /* Every node below a group, with its documents, as the store has them. */
 struct zr_gathered_node {
     const char *path; /* relative to the group; "": the group itself */
