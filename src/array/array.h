@@ -11,11 +11,10 @@
 
 zarr_status zr_array_options_read(zarr_array_open_options *o,
                                   const zarr_array_open_options *opts, zarr_error *err);
-/* Opens an array by an entry of cons, without a request. path: from the store's root,
- * moved, also on failure; o: from zr_array_options_read(). */
+/* Opens an array by an entry that points into parsed, without a request. path: from the
+ * store's root, moved, also on failure; o: from zr_array_options_read(). */
 zarr_status zr_array_open_entry(zarr_array **out, zarr_store *store, char *path,
-                                struct zr_consolidated *cons,
-                                const struct zr_entry *entry,
+                                struct zr_parsed *parsed, const struct zr_entry *entry,
                                 const zarr_array_open_options *o, zarr_error *err);
 /* The array's metadata in another format. It may point into the array's documents: the
  * array must neither change nor be freed before it. */

@@ -160,12 +160,11 @@ out:
 }
 
 zarr_status zr_array_open_entry(zarr_array **out, zarr_store *store, char *path,
-                                struct zr_consolidated *cons,
-                                const struct zr_entry *entry,
+                                struct zr_parsed *parsed, const struct zr_entry *entry,
                                 const zarr_array_open_options *o, zarr_error *err)
 {
     const struct zr_array_source src = {.format = entry->format,
-                                        .parsed = cons->parsed,
+                                        .parsed = parsed,
                                         .root = entry->doc,
                                         .attrs = entry->attrs};
     struct zr_array_state *state = NULL;

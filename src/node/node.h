@@ -142,6 +142,13 @@ zarr_status zr_node_find(struct zr_found *f, const struct zr_find *where,
 /* Reads path/.zattrs; *out stays NULL when there is none. */
 zarr_status zr_attrs_read(struct zr_parsed **out, zarr_store *store, const char *path,
                           zarr_error *err);
+/* A node by its documents inside another one: consolidated metadata. */
+struct zr_entry {
+    const char *path; /* relative to the consolidated group */
+    uint32_t kind;
+    int32_t format;
+    const struct zr_json *doc, *attrs; /* attrs: v2 only, may be NULL */
+};
 const char *zr_kind_text(uint32_t kind); /* "array", "group", "broken node" */
 /* The document that makes an array or a group: "zarr.json", ".zarray" or ".zgroup". */
 const char *zr_doc_name(uint32_t kind, int32_t format);
@@ -221,36 +228,6 @@ void zr_kids_close(struct zr_kids *k); /* zeroed storage is fine */
 /* The next node by name (kind NONE: broken), valid until the next call; *out NULL behind
  * the last. */
 zarr_status zr_kids_next(struct zr_kids *k, const struct zr_kid **out, zarr_error *err);
-
-/* ---- consolidated metadata ---------------------------------------------- */
-
-struct zr_entry {
-    const char *path; /* relative to the consolidated group */
-    uint32_t kind;
-    int32_t format;
-    const struct zr_json *doc, *attrs; /* attrs: v2 only, may be NULL */
-};
-struct zr_consolidated {
-    atomic_uint refs;
-    struct zr_parsed *parsed; /* what the entries point into */
-    struct zr_arena arena;
-    struct zr_entry *entry; /* sorted by zr_path_compare() */
-    size_t n;
-    const zarr_allocator *alloc;
-};
-/* metadata: the object of entries inside parsed. CORRUPT for what is no list of
- * documents.
- */
-zarr_status zr_consolidated_parse(struct zr_consolidated **out, struct zr_parsed *parsed,
-                                  const struct zr_json *metadata, int32_t format,
-                                  const zarr_limits *limits, zarr_error *err);
-struct zr_consolidated *zr_consolidated_ref(struct zr_consolidated *c);
-void zr_consolidated_free(struct zr_consolidated *c);
-/* First entry not before path. */
-size_t zr_consolidated_seek(const struct zr_consolidated *c, const char *path);
-/* NULL: not there. */
-const struct zr_entry *zr_consolidated_find(const struct zr_consolidated *c,
-                                            const char *path);
 
 /* ---- attributes --------------------------------------------------------- */
 

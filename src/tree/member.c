@@ -21,7 +21,8 @@ zarr_status zarr_group_open_array(zarr_array **out, zarr_group *group, const cha
         char *full = child.path;
 
         child.path = NULL; /* moved */
-        ZR_TRY(zr_array_open_entry(out, store, full, child.cons, child.entry, &o, err));
+        ZR_TRY(zr_array_open_entry(out, store, full, child.cons->parsed, child.entry, &o,
+                                   err));
     } else {
         ZR_TRY(zarr_array_open(out, store, child.path, opts, err));
     }

@@ -1,5 +1,5 @@
 /*
- * node/consolidated.c - reading consolidated metadata: every document below a
+ * group/consolidated.c - reading consolidated metadata: every document below a
  * group in one. v3 keeps them inside the group's zarr.json by path, v2 in
  * .zmetadata by key. Both become one sorted table of entries that point into
  * the parsed document; children, subtrees and single nodes are found in it by
@@ -7,7 +7,7 @@
  * rules as any other.
  * Thread class: frozen once parsed, counted.
  */
-#include "node/node.h"
+#include "group/group.h"
 
 #include <stdlib.h>
 #include <string.h>
