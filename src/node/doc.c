@@ -1,18 +1,12 @@
 /*
- * node/doc.c - metadata documents as bytes: read with one GET, written whole,
- * changed under the store's lock. Most documents fit the buffer inside
- * struct zr_doc, so that opening an array allocates nothing for its text.
- * A change is read, edit, write while holding the key's lock; where a store
- * cannot lock but can compare versions, the write is conditional and the whole
- * is tried again when somebody else was faster. A store that can do neither
- * keeps out only writers through the same handle: it cannot be given more.
- * Thread class: a document is solo; updates may run from many threads.
+ * node/doc.c - metadata documents as bytes: read with one GET. Most documents fit
+ * the buffer inside struct zr_doc, so that opening an array allocates nothing for
+ * its text. Thread class: solo.
  */
-#include "node/node.h"
+#include "node/node_int.h"
 
 enum {
-    DOC_READS = 8,   /* a document that grows while it is read */
-    DOC_RETRIES = 64 /* conflicts in a row */
+    DOC_READS = 8 /* a document that grows while it is read */
 };
 
 void zr_doc_init(struct zr_doc *d, const zarr_allocator *alloc)
@@ -33,22 +27,13 @@ void zr_doc_deinit(struct zr_doc *d)
     zr_doc_init(d, d->alloc);
 }
 
-/* A document's source, with what is worked out from it. */
-struct doc_place {
-    const struct zr_doc_source *src;
-    struct zr_str key;
-    uint64_t limit;
-    const char *knob; /* of zarr_limits */
-};
-
-/* place->key is initialised, also when this fails. */
-static zarr_status doc_place_open(struct doc_place *place,
-                                  const struct zr_doc_source *src, zarr_error *err)
+zarr_status zr_doc_place_open(struct zr_doc_place *place, const struct zr_doc_source *src,
+                              zarr_error *err)
 {
     const zarr_context *ctx = zr_store_context(src->store);
     const zarr_limits *limits = &ctx->limits;
 
-    *place = (struct doc_place){
+    *place = (struct zr_doc_place){
         .src = src,
         .limit = src->large ? limits->consolidated_bytes : limits->metadata_bytes,
         .knob = src->large ? "consolidated_bytes" : "metadata_bytes"};
@@ -58,7 +43,7 @@ static zarr_status doc_place_open(struct doc_place *place,
 }
 
 static zarr_status doc_room(struct zr_doc *d, uint64_t need,
-                            const struct doc_place *place, zarr_error *err)
+                            const struct zr_doc_place *place, zarr_error *err)
 {
     void *p = NULL;
     size_t bytes = 0;
@@ -99,7 +84,7 @@ static void doc_take(struct zr_doc *d, const zarr_store_op *op)
     d->version = op->version;
 }
 
-static zarr_status doc_read(struct zr_doc *d, const struct doc_place *place,
+static zarr_status doc_read(struct zr_doc *d, const struct zr_doc_place *place,
                             uint32_t flags, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
@@ -125,9 +110,8 @@ out:
     return st;
 }
 
-/* A missing document is often no failure: it leaves err alone. */
-static zarr_status doc_read_if_there(struct zr_doc *d, const struct doc_place *place,
-                                     uint32_t flags, zarr_error *err)
+zarr_status zr_doc_read_at(struct zr_doc *d, const struct zr_doc_place *place,
+                           uint32_t flags, zarr_error *err)
 {
     zarr_error e = {0};
     const zarr_status st = doc_read(d, place, flags, &e);
@@ -137,11 +121,11 @@ static zarr_status doc_read_if_there(struct zr_doc *d, const struct doc_place *p
 
 zarr_status zr_doc_get(struct zr_doc *d, const struct zr_doc_source *src, zarr_error *err)
 {
-    struct doc_place place;
-    zarr_status st = doc_place_open(&place, src, err);
+    struct zr_doc_place place;
+    zarr_status st = zr_doc_place_open(&place, src, err);
 
     if (st == ZARR_OK)
-        st = doc_read_if_there(d, &place, 0, err);
+        st = zr_doc_read_at(d, &place, 0, err);
     zr_str_deinit(&place.key);
     return st;
 }
@@ -157,122 +141,6 @@ zarr_status zr_doc_parse(struct zr_json_doc *json, const struct zr_doc *d,
                        zr_json_type_text(json->root)));
 out:
     return st;
-}
-
-/* ---- writing ------------------------------------------------------------ */
-
-static zarr_status doc_put(const struct doc_place *place, const struct zr_str *text,
-                           zarr_store_op *op, zarr_error *err)
-{
-    zarr_status st = ZARR_OK;
-
-    ZR_TRY(zr_str_status(text, err));
-    if (text->bytes > place->limit)
-        ZR_TRY(zr_fail(err, ZARR_ERR_LIMIT,
-                       "%zu bytes are over the limit %s (%" PRIu64 ")", text->bytes,
-                       place->knob, place->limit));
-    op->verb = ZARR_STORE_PUT;
-    op->key = zr_str_text(&place->key);
-    /* Sources of a PUT are only read. */
-    op->mem = zr_mem_of_host((void *)(uintptr_t)zr_str_text(text), text->bytes);
-    ZR_TRY(zr_store_run_one(place->src->store, op, err));
-out:
-    return st;
-}
-
-bool zr_doc_by_version(const zarr_store *s)
-{
-    return !zr_store_can(s, ZARR_STORE_CAP_LOCK) &&
-           zr_store_can(s, ZARR_STORE_CAP_CONDITIONAL);
-}
-
-static zarr_status update_once(const struct doc_place *place,
-                               const struct zr_doc_edit *edit, void *lock,
-                               zarr_error *err)
-{
-    const zarr_allocator *alloc = zr_store_context(place->src->store)->alloc;
-    const bool versions = zr_doc_by_version(place->src->store);
-    const char *key = zr_str_text(&place->key);
-    zarr_store_op op = {.lock = lock, .flags = ZARR_STORE_OP_LOCKED};
-    zarr_status st = ZARR_OK;
-    struct zr_str text;
-    struct zr_doc old;
-
-    zr_doc_init(&old, alloc);
-    zr_str_init(&text, alloc);
-    st = doc_read_if_there(&old, place, versions ? ZARR_STORE_OP_WANT_VERSION : 0, err);
-    if (st == ZARR_ERR_NOT_FOUND)
-        st = edit->may_be_new ? ZARR_OK : zr_fail(err, st, "there is no %s", key);
-    else if (st == ZARR_OK && edit->must_be_new)
-        st = zr_fail(err, ZARR_ERR_EXISTS, "%s exists already", key);
-    else if (st == ZARR_OK)
-        old.found = true;
-    if (st != ZARR_OK)
-        goto out;
-    ZR_TRY(edit->fn(edit->arg, old.found ? &old : NULL, &text, err));
-    if (text.bytes == 0 && !text.failed) /* nothing to change */
-        goto out;
-    if (versions) {
-        op.flags |= ZARR_STORE_OP_IF_VERSION;
-        op.version = old.version;
-    }
-    ZR_TRY(doc_put(place, &text, &op, err));
-    if (edit->commit)
-        st = edit->commit(edit->arg, err);
-    if (st == ZARR_ERR_CONFLICT) /* it is written: not to be tried again */
-        st = zr_internal(err);
-out:
-    zr_str_deinit(&text);
-    zr_doc_deinit(&old);
-    return st;
-}
-
-zarr_status zr_doc_update(const struct zr_doc_source *src, const struct zr_doc_edit *edit,
-                          zarr_error *err)
-{
-    struct doc_place place;
-    zarr_status st = doc_place_open(&place, src, err);
-
-    if (st == ZARR_OK)
-        st = ZARR_ERR_CONFLICT;
-    for (int i = 0; i < DOC_RETRIES && st == ZARR_ERR_CONFLICT; i++) {
-        void *lock = NULL;
-
-        st = zr_store_lock(src->store, zr_str_text(&place.key), &lock, err);
-        if (st == ZARR_OK)
-            st = update_once(&place, edit, lock, err);
-        zr_store_unlock(src->store, lock);
-        if (edit->give_up && *edit->give_up)
-            break;
-    }
-    zr_str_deinit(&place.key);
-    return st;
-}
-
-struct put_text {
-    const char *text;
-    size_t bytes;
-};
-
-static zarr_status put_given_text(void *arg, const struct zr_doc *old,
-                                  struct zr_str *text, zarr_error *err)
-{
-    const struct put_text *p = arg;
-
-    ZR_UNUSED(old);
-    ZR_UNUSED(err);
-    zr_str_append(text, p->text, p->bytes);
-    return ZARR_OK;
-}
-
-zarr_status zr_doc_create(const struct zr_doc_source *src, const char *text, size_t bytes,
-                          bool replace, zarr_error *err)
-{
-    struct put_text p = {text, bytes};
-    const struct zr_doc_edit edit = {
-        .fn = put_given_text, .arg = &p, .may_be_new = true, .must_be_new = !replace};
-
-    return zr_doc_update(src, &edit, err);
 }
 
 zarr_status zr_key_is_there(zarr_store *store, const char *key, bool *there,

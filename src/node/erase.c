@@ -3,7 +3,7 @@
  * leftovers of an array, but never files that do not belong to Zarr.
  * Thread class: plain functions.
  */
-#include "node/node.h"
+#include "node/node_int.h"
 
 #include <string.h>
 
@@ -96,7 +96,7 @@ zarr_status zr_node_erase(zarr_store *store, const char *path, zarr_error *err)
     if (link)
         goto out;
     for (size_t i = 0; i < ZR_COUNT(names); i++)
-        ZR_TRY(zr_document_erase(store, path, names[i], err));
+        ZR_TRY(zr_doc_erase(store, path, names[i], err));
     ZR_TRY(zr_store_erase_prefix(store, path, err));
 out:
     return st;

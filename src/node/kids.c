@@ -6,7 +6,7 @@
  * a broken node; a store that fails ends it all.
  * Thread class: solo.
  */
-#include "node/node.h"
+#include "node/node_int.h"
 
 #include <errno.h>
 

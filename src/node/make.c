@@ -1,14 +1,31 @@
 /*
- * node/make.c - what making any node needs: that nothing is there yet, and
- * that its parents are groups. A
- * parent's document is only written where there is none of either format: a
- * v2 group is left alone when a v3 node is made below it, because a zarr.json
- * beside its .zgroup would hide it.
+ * node/make.c - what making any node needs: that nothing is there yet, that its
+ * parents are groups, and its document. A parent's document is only written where
+ * there is none of either format: a v2 group is left alone when a v3 node is made
+ * below it, because a zarr.json beside its .zgroup would hide it.
  * Thread class: plain functions.
  */
-#include "node/node.h"
+#include "node/node_int.h"
 
 #include <string.h>
+
+zarr_status zr_group_text(struct zr_str *out, int32_t format,
+                          const struct zr_json *attributes, const zarr_allocator *alloc,
+                          zarr_error *err)
+{
+    const struct zr_group_meta meta = {.format = format, .attributes = attributes};
+    struct zr_json *root = NULL;
+    struct zr_json_doc doc;
+    zarr_status st = ZARR_OK;
+
+    zr_json_doc_init(&doc, alloc);
+    ZR_TRY(zr_group_meta_write(&meta, &doc, &root, err));
+    zr_json_write(root, ZR_META_INDENT, out);
+    ZR_TRY(zr_str_status(out, err));
+out:
+    zr_json_doc_deinit(&doc);
+    return st;
+}
 
 struct node_writing {
     zarr_store *store;
@@ -23,10 +40,10 @@ static zarr_status write_attributes(const struct node_writing *w, zarr_error *er
     zarr_status st = ZARR_OK;
 
     if (zr_json_count(node->attrs) == 0)
-        return zr_document_erase(w->store, node->path, ZR_DOC_ATTRS, err);
+        return zr_doc_erase(w->store, node->path, ZR_DOC_ATTRS, err);
     zr_str_init(&text, zr_store_context(w->store)->alloc);
     zr_json_write(node->attrs, ZR_META_INDENT, &text);
-    st = zr_document_write(w->store, node->path, ZR_DOC_ATTRS, &text, true, err);
+    st = zr_doc_write(w->store, node->path, ZR_DOC_ATTRS, &text, true, err);
     zr_str_deinit(&text);
     return st;
 }

@@ -5,7 +5,7 @@
  * with too many keys may cost.
  * Thread class: solo.
  */
-#include "node/node.h"
+#include "node/node_int.h"
 
 #include <stdlib.h>
 #include <string.h>

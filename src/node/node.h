@@ -30,8 +30,8 @@ zarr_status zr_path_append(struct zr_str *out, const char *path,
 zarr_status zr_path_normal(char **out, const zarr_allocator *alloc, const char *path,
                            const zarr_limits *limits, zarr_error *err);
 /* Of normalised paths: */
-const char *zr_path_name(const char *path); /* last segment */
-size_t zr_path_parent_bytes(const char *path);
+const char *zr_path_name(const char *path);    /* last segment */
+size_t zr_path_parent_bytes(const char *path); /* in front of it and its '/' */
 /* Names that a new node of this format may have. */
 zarr_status zr_path_check_new(const char *path, int format, const zarr_limits *limits,
                               zarr_error *err);
@@ -93,9 +93,9 @@ zarr_status zr_doc_update(const struct zr_doc_source *src, const struct zr_doc_e
                           zarr_error *err);
 /* Only versions keep two changers of one document apart, across handles: no lock does. */
 bool zr_doc_by_version(const zarr_store *s);
-/* Writes a whole document; EXISTS when there is one, unless it may be replaced. */
-zarr_status zr_doc_create(const struct zr_doc_source *src, const char *text, size_t bytes,
-                          bool replace, zarr_error *err);
+/* Writes "path/name" whole; EXISTS when it is there, unless it may be replaced. */
+zarr_status zr_doc_write(zarr_store *store, const char *path, const char *name,
+                         const struct zr_str *text, bool replace, zarr_error *err);
 /* Whether the store has an object under this key, or under "path/name"; failures other
  * than NOT_FOUND are errors. */
 zarr_status zr_key_is_there(zarr_store *store, const char *key, bool *there,
@@ -165,10 +165,8 @@ struct zr_names {
 };
 void zr_names_init(struct zr_names *names, const zarr_allocator *alloc);
 void zr_names_deinit(struct zr_names *names);
-/* Prefixes one level below path: what may be a child. LIMIT listing_keys. */
-zarr_status zr_names_below(struct zr_names *names, zarr_store *store, const char *path,
-                           zarr_error *err);
-/* All keys below path, relative to it, sorted by zr_path_compare(). */
+/* All keys below path, relative to it, sorted by zr_path_compare(). LIMIT listing_keys.
+ */
 zarr_status zr_names_keys(struct zr_names *names, zarr_store *store, const char *path,
                           zarr_error *err);
 
@@ -287,12 +285,6 @@ zarr_status zr_group_text(struct zr_str *out, int32_t format,
 /* A caller's attributes, into doc->root; NULL: none, doc->root stays NULL. INVALID. */
 zarr_status zr_attributes_parse(struct zr_json_doc *doc, const char *text,
                                 const zarr_limits *limits, zarr_error *err);
-/* path/name; EXISTS when it is there, unless it may be replaced. */
-zarr_status zr_document_write(zarr_store *store, const char *path, const char *name,
-                              const struct zr_str *text, bool replace, zarr_error *err);
-/* path/name; fine when it is not there. */
-zarr_status zr_document_erase(zarr_store *store, const char *path, const char *name,
-                              zarr_error *err);
 /* A node that is to be there. */
 struct zr_new_node {
     const char *path;

@@ -6,7 +6,7 @@
  * a node is stricter: a name must not be one that a format reserves.
  * Thread class: plain functions.
  */
-#include "node/node.h"
+#include "node/node_int.h"
 
 #include <string.h>
 

@@ -34,8 +34,8 @@ static zarr_status write_doc(const struct zr_migration *m, const struct zr_migra
     zr_json_write(doc->root, ZR_META_INDENT, &text);
     ZR_TRY(zr_str_status(&text, err));
     if (!is_dry(m)) {
-        st = zr_document_write(m->store, node->path, name, &text,
-                               doc->action == ZARR_MIGRATED_REPLACED, err);
+        st = zr_doc_write(m->store, node->path, name, &text,
+                          doc->action == ZARR_MIGRATED_REPLACED, err);
         if (st != ZARR_OK) {
             zr_path_prefix(err, st, node->path);
             goto out;

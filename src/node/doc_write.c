@@ -1,0 +1,142 @@
+/*
+ * node/doc_write.c - metadata documents changed, written whole and erased. A change is
+ * read, edit, write while holding the key's lock. Where a store cannot lock but can
+ * compare versions, the write is conditional, and the change is tried again if another
+ * writer was faster. A store that can do neither keeps out only writers through the same
+ * handle. Thread class: updates may run from many threads.
+ */
+#include "node/node_int.h"
+
+enum {
+    DOC_RETRIES = 64 /* conflicts in a row */
+};
+
+static zarr_status doc_put(const struct zr_doc_place *place, const struct zr_str *text,
+                           zarr_store_op *op, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_str_status(text, err));
+    if (text->bytes > place->limit)
+        ZR_TRY(zr_fail(err, ZARR_ERR_LIMIT,
+                       "%zu bytes are over the limit %s (%" PRIu64 ")", text->bytes,
+                       place->knob, place->limit));
+    op->verb = ZARR_STORE_PUT;
+    op->key = zr_str_text(&place->key);
+    /* Sources of a PUT are only read. */
+    op->mem = zr_mem_of_host((void *)(uintptr_t)zr_str_text(text), text->bytes);
+    ZR_TRY(zr_store_run_one(place->src->store, op, err));
+out:
+    return st;
+}
+
+bool zr_doc_by_version(const zarr_store *s)
+{
+    return !zr_store_can(s, ZARR_STORE_CAP_LOCK) &&
+           zr_store_can(s, ZARR_STORE_CAP_CONDITIONAL);
+}
+
+static zarr_status update_once(const struct zr_doc_place *place,
+                               const struct zr_doc_edit *edit, void *lock,
+                               zarr_error *err)
+{
+    const zarr_allocator *alloc = zr_store_context(place->src->store)->alloc;
+    const bool versions = zr_doc_by_version(place->src->store);
+    const char *key = zr_str_text(&place->key);
+    zarr_store_op op = {.lock = lock, .flags = ZARR_STORE_OP_LOCKED};
+    zarr_status st = ZARR_OK;
+    struct zr_str text;
+    struct zr_doc old;
+
+    zr_doc_init(&old, alloc);
+    zr_str_init(&text, alloc);
+    st = zr_doc_read_at(&old, place, versions ? ZARR_STORE_OP_WANT_VERSION : 0, err);
+    if (st == ZARR_ERR_NOT_FOUND)
+        st = edit->may_be_new ? ZARR_OK : zr_fail(err, st, "there is no %s", key);
+    else if (st == ZARR_OK && edit->must_be_new)
+        st = zr_fail(err, ZARR_ERR_EXISTS, "%s exists already", key);
+    else if (st == ZARR_OK)
+        old.found = true;
+    if (st != ZARR_OK)
+        goto out;
+    ZR_TRY(edit->fn(edit->arg, old.found ? &old : NULL, &text, err));
+    if (text.bytes == 0 && !text.failed) /* nothing to change */
+        goto out;
+    if (versions) {
+        op.flags |= ZARR_STORE_OP_IF_VERSION;
+        op.version = old.version;
+    }
+    ZR_TRY(doc_put(place, &text, &op, err));
+    if (edit->commit)
+        st = edit->commit(edit->arg, err);
+    if (st == ZARR_ERR_CONFLICT) /* it is written: not to be tried again */
+        st = zr_internal(err);
+out:
+    zr_str_deinit(&text);
+    zr_doc_deinit(&old);
+    return st;
+}
+
+zarr_status zr_doc_update(const struct zr_doc_source *src, const struct zr_doc_edit *edit,
+                          zarr_error *err)
+{
+    struct zr_doc_place place;
+    zarr_status st = zr_doc_place_open(&place, src, err);
+
+    if (st == ZARR_OK)
+        st = ZARR_ERR_CONFLICT;
+    for (int i = 0; i < DOC_RETRIES && st == ZARR_ERR_CONFLICT; i++) {
+        void *lock = NULL;
+
+        st = zr_store_lock(src->store, zr_str_text(&place.key), &lock, err);
+        if (st == ZARR_OK)
+            st = update_once(&place, edit, lock, err);
+        zr_store_unlock(src->store, lock);
+        if (edit->give_up && *edit->give_up)
+            break;
+    }
+    zr_str_deinit(&place.key);
+    return st;
+}
+
+static zarr_status put_given_text(void *arg, const struct zr_doc *old,
+                                  struct zr_str *text, zarr_error *err)
+{
+    const struct zr_str *given = arg;
+
+    ZR_UNUSED(old);
+    ZR_UNUSED(err);
+    zr_str_append(text, zr_str_text(given), given->bytes);
+    return ZARR_OK;
+}
+
+zarr_status zr_doc_write(zarr_store *store, const char *path, const char *name,
+                         const struct zr_str *text, bool replace, zarr_error *err)
+{
+    const struct zr_doc_source src = {.store = store, .path = path, .name = name};
+    const struct zr_doc_edit edit = {.fn = put_given_text,
+                                     .arg = (void *)(uintptr_t)text, /* is only read */
+                                     .may_be_new = true,
+                                     .must_be_new = !replace};
+
+    return zr_doc_update(&src, &edit, err);
+}
+
+zarr_status zr_doc_erase(zarr_store *store, const char *path, const char *name,
+                         zarr_error *err)
+{
+    zarr_store_op op = {.verb = ZARR_STORE_ERASE};
+    zarr_error e = {0};
+    struct zr_str key;
+    zarr_status st = ZARR_OK;
+
+    zr_str_init(&key, zr_store_context(store)->alloc);
+    zr_path_key(&key, path, name);
+    ZR_TRY(zr_str_status(&key, err));
+    op.key = zr_str_text(&key);
+    st = zr_store_run_one(store, &op, &e);
+    st = st == ZARR_ERR_NOT_FOUND ? ZARR_OK : zr_pass(err, st, &e);
+out:
+    zr_str_deinit(&key);
+    return st;
+}
