@@ -1,209 +1,17 @@
 /*
- * array/io.c - the front door of reading and writing: everything of a call
- * is checked here, once, and becomes one struct zr_io for the pipe. The array's
- * state of this moment is taken and kept until the request is done. Errors of
- * arguments get the array's path in front; those of chunks come from the pipe
- * with the chunk's key.
+ * array/io.c - the front door of reading and writing. The array's state of this moment
+ * is taken and kept until the request is done. Errors of arguments get the array's path
+ * in front; those of chunks come from the pipe with the chunk's key.
  * Thread class: plain functions.
  */
-#include "array/array_int.h"
+#include "array/io_int.h"
 
 #include <string.h>
-
-zarr_status zr_array_io(struct zr_io *io, const zarr_array *a, struct zr_array_state *s,
-                        int32_t device_type, zarr_error *err)
-{
-    *io = (struct zr_io){
-        .engine = &a->h.ctx->engine,
-        .pipeline = a->pipeline,
-        .store = a->chunk_store,
-        .prefix = a->h.path,
-        .indexes = a->indexes,
-        .skip_empty = a->empty_chunks == ZARR_EMPTY_CHUNKS_SKIP,
-        .missing_error = a->missing_chunks == ZARR_MISSING_ERROR,
-    };
-    return zr_array_layout(&io->layout, a, s, device_type, err);
-}
-
-/* ---- options ------------------------------------------------------------ */
-
-zarr_status zr_io_options_read(zarr_io_options *o, const zarr_io_options *opts,
-                               zarr_error *err)
-{
-    const uint32_t known = ZARR_IO_NO_HUGE_PAGES | ZARR_IO_NO_DIRECT;
-    zarr_status st = ZARR_OK;
-
-    ZR_TRY(zr_struct_read(o, sizeof *o, 2 * sizeof(uint32_t), opts, ZR_TAIL_REFUSE,
-                          "zarr_io_options", err));
-    if (o->flags & ~known)
-        ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED, "io options: unknown flags 0x%" PRIx32,
-                       o->flags & ~known));
-    if (o->stream)
-        ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                       "io options: a stream is given, but no memory orders its work by "
-                       "one: all is done on return"));
-    if (o->missing_chunks > ZARR_MISSING_ERROR ||
-        o->empty_chunks > ZARR_EMPTY_CHUNKS_WRITE)
-        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
-                       "io options: missing_chunks %" PRIu32 " or empty_chunks %" PRIu32
-                       " is none of its values",
-                       o->missing_chunks, o->empty_chunks));
-    if (o->stats && o->stats->struct_size == 0)
-        ZR_TRY(
-            zr_fail(err, ZARR_ERR_ABI,
-                    "zarr_stats.struct_size is 0: initialise it with ZARR_STATS_INIT"));
-out:
-    return st;
-}
-
-zarr_status zr_io_options_apply(struct zr_io *io, const zarr_array *a,
-                                const zarr_io_options *o, zarr_error *err)
-{
-    if (o->missing_chunks)
-        io->missing_error = o->missing_chunks == ZARR_MISSING_ERROR;
-    if (o->empty_chunks)
-        io->skip_empty = o->empty_chunks == ZARR_EMPTY_CHUNKS_SKIP;
-    io->no_direct = (o->flags & ZARR_IO_NO_DIRECT) != 0;
-    io->no_huge_pages = (o->flags & ZARR_IO_NO_HUGE_PAGES) != 0;
-    io->max_threads = o->max_threads;
-    io->wave_bytes = o->wave_bytes;
-    io->progress = o->progress;
-    io->progress_user = o->progress_user;
-    if (!o->pipeline)
-        return ZARR_OK;
-    return zr_ctx_pipeline(a->h.ctx, o->pipeline, &io->pipeline, err);
-}
-
-/* ---- tensor and selection ----------------------------------------------- */
-
-zarr_status zr_array_selection_check(const struct zr_array_state *s,
-                                     const zarr_selection *sel, zarr_error *err)
-{
-    if (sel && !zr_selection_fits(sel, s->meta.ndim, s->meta.shape))
-        return zr_fail(err, ZARR_ERR_INVALID,
-                       "the selection was made for another shape than the array's");
-    return ZARR_OK;
-}
-
-static zarr_status check_tensor_dtype(const zarr_tensor *t, const zarr_dtype *dtype,
-                                      zarr_error *err)
-{
-    const uint32_t host = zr_host_is_little() ? ZARR_ORDER_LITTLE : ZARR_ORDER_BIG;
-    const char *have = NULL, *want = NULL;
-
-    if (zarr_dtype_kind(dtype) == ZARR_KIND_STRUCT && zr_dtype_has_order(dtype) &&
-        t->byte_order != ZARR_ORDER_NATIVE && t->byte_order != host)
-        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                       "tensor: structs have this machine's byte order in memory");
-    if (!t->dtype || t->dtype == dtype || zarr_dtype_equal(t->dtype, dtype))
-        return ZARR_OK;
-    have =
-        zarr_dtype_name(t->dtype) ? zarr_dtype_name(t->dtype) : zarr_dtype_v2(t->dtype);
-    want = zarr_dtype_name(dtype) ? zarr_dtype_name(dtype) : zarr_dtype_v2(dtype);
-    return zr_fail(err, ZARR_ERR_INVALID, "the tensor is %.200s, the array %.200s",
-                   have ? have : "of another type",
-                   want ? want : "of a type without a name");
-}
-
-/* Copies the caller's tensor, whatever its age. */
-static zarr_status read_tensor(zarr_tensor *t, const zarr_tensor *tensor,
-                               const zarr_array *a, zarr_error *err)
-{
-    zarr_status st = ZARR_OK;
-
-    if (!tensor)
-        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID, "no tensor is given"));
-    ZR_TRY(zr_struct_read(t, sizeof *t, offsetof(zarr_tensor, byte_order), tensor,
-                          ZR_TAIL_REFUSE, "zarr_tensor", err));
-    if (t->device_type == 0) {
-        t->device_type = a->device_type;
-        t->device_id = a->device_id;
-    }
-out:
-    return st;
-}
-
-struct io_call {
-    zarr_array *array;
-    struct zr_array_state *state; /* counted */
-    struct zr_io io;
-    zarr_io_options opts;
-    uint8_t *part_fill; /* owned; io points to it */
-};
-
-/* The result's shape, and behind it that of a field's subarray. */
-static zarr_status want_shape(struct zr_view_want *want, const struct zr_part *part,
-                              uint64_t *room, zarr_error *err)
-{
-    if (part->ndim == 0)
-        return ZARR_OK;
-    if (want->ndim > ZARR_MAX_RANK - part->ndim)
-        return zr_fail(err, ZARR_ERR_INVALID,
-                       "a result of %d dimensions and a field of %d more: at most %d",
-                       (int)want->ndim, (int)part->ndim, ZARR_MAX_RANK);
-    memcpy(room, want->shape, (size_t)want->ndim * sizeof *room);
-    memcpy(room + want->ndim, part->shape, (size_t)part->ndim * sizeof *room);
-    want->shape = room;
-    want->ndim += part->ndim;
-    return ZARR_OK;
-}
-
-/* Elements that point to their bytes are the host's, and read they need a place. */
-static zarr_status check_variable(struct io_call *c, int32_t device_type, bool write,
-                                  zarr_error *err)
-{
-    if (!c->io.layout->variable)
-        return ZARR_OK;
-    if (device_type != ZARR_DEVICE_CPU)
-        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                       "elements of variable length are in host memory only, not in "
-                       "memory of device type %" PRId32,
-                       device_type);
-    if (!write && !c->opts.heap)
-        return zr_fail(err, ZARR_ERR_INVALID,
-                       "elements of variable length need a heap (zarr_io_options.heap)");
-    c->io.heap = c->opts.heap ? &c->opts.heap->heap : NULL;
-    return ZARR_OK;
-}
-
-static zarr_status prepare_io(struct io_call *c, const zarr_selection *sel,
-                              const zarr_tensor *tensor, const zarr_io_options *opts,
-                              bool write, zarr_error *err)
-{
-    const struct zr_array_meta *m = &c->state->meta;
-    struct zr_view_want want = {
-        .ndim = sel ? zarr_selection_ndim(sel) : m->ndim,
-        .shape = sel ? zarr_selection_shape(sel) : m->shape,
-        .role = write ? ZR_VIEW_SOURCE : ZR_VIEW_DESTINATION,
-    };
-    const zarr_dtype *dtype = NULL;
-    uint64_t room[ZARR_MAX_RANK];
-    zarr_tensor t;
-    zarr_status st = ZARR_OK;
-
-    ZR_TRY(zr_io_options_read(&c->opts, opts, err));
-    ZR_TRY(read_tensor(&t, tensor, c->array, err));
-    ZR_TRY(zr_array_selection_check(c->state, sel, err));
-    ZR_TRY(zr_array_io(&c->io, c->array, c->state, t.device_type, err));
-    ZR_TRY(zr_io_options_apply(&c->io, c->array, &c->opts, err));
-    ZR_TRY(zr_io_part(&c->io, c->state, c->opts.field, &dtype, err));
-    ZR_TRY(check_tensor_dtype(&t, dtype, err));
-    want.item_bytes = (uint32_t)zarr_dtype_item_bytes(dtype);
-    want.swap_unit = zarr_dtype_swap_bytes(dtype);
-    ZR_TRY(want_shape(&want, &c->io.part, room, err));
-    ZR_TRY(zr_view_from_tensor(&c->io.view, &c->array->h.ctx->memory, &t, &want, err));
-    ZR_TRY(zr_io_part_fill(&c->part_fill, &c->io, err));
-    ZR_TRY(check_variable(c, t.device_type, write, err));
-    c->io.selection = sel;
-    c->io.write = write;
-out:
-    return st;
-}
 
 /* ---- blocking ----------------------------------------------------------- */
 
 struct packed_call {
-    struct io_call *c;
+    struct zr_io_call *c;
     const zarr_selection *sel;
     const zarr_io_options *opts;
     bool write;
@@ -214,7 +22,7 @@ static zarr_status run_unpacked(void *arg, const zarr_tensor *tensor, zarr_error
     struct packed_call *p = arg;
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(prepare_io(p->c, p->sel, tensor, p->opts, p->write, err));
+    ZR_TRY(zr_io_prepare(p->c, p->sel, tensor, p->opts, p->write, err));
     st = zr_io_run(&p->c->io, p->c->opts.stats, err);
 out:
     return st;
@@ -224,7 +32,7 @@ static zarr_status run_io(zarr_array *array, const zarr_selection *sel,
                           const zarr_tensor *tensor, const zarr_io_options *opts,
                           bool write, zarr_error *err)
 {
-    struct io_call c = {.array = array, .state = zr_array_state_get(array)};
+    struct zr_io_call c = {.array = array, .state = zr_array_state_get(array)};
     struct packed_call p = {&c, sel, opts, write};
     zarr_status st = ZARR_OK;
 
@@ -234,7 +42,7 @@ static zarr_status run_io(zarr_array *array, const zarr_selection *sel,
         zr_array_state_free(c.state);
         return st;
     }
-    st = prepare_io(&c, sel, tensor, opts, write, err);
+    st = zr_io_prepare(&c, sel, tensor, opts, write, err);
     if (st != ZARR_OK)
         zr_path_prefix(err, st, array->h.path);
     else
@@ -248,8 +56,8 @@ zarr_status zr_array_write_state(zarr_array *array, struct zr_array_state *s,
                                  const zarr_selection *sel, const zarr_tensor *src,
                                  const zarr_io_options *opts, zarr_error *err)
 {
-    struct io_call c = {.array = array, .state = s};
-    zarr_status st = prepare_io(&c, sel, src, opts, true, err);
+    struct zr_io_call c = {.array = array, .state = s};
+    zarr_status st = zr_io_prepare(&c, sel, src, opts, true, err);
 
     if (st == ZARR_OK)
         st = zr_io_run(&c.io, c.opts.stats, err);
@@ -277,7 +85,7 @@ zarr_status zarr_array_write(zarr_array *array, const zarr_selection *selection,
  * counters. */
 static void submitted_progress(void *user, const zarr_stats *so_far)
 {
-    struct io_call *c = user;
+    struct zr_io_call *c = user;
     zarr_stats *stats = c->opts.stats;
 
     if (stats) {
@@ -292,7 +100,7 @@ static void submitted_progress(void *user, const zarr_stats *so_far)
 
 static void release_submitted(void *owner)
 {
-    struct io_call *c = owner;
+    struct zr_io_call *c = owner;
     zarr_array *array = c->array;
 
     zr_array_state_free(c->state);
@@ -305,7 +113,7 @@ static zarr_status submit_io(zarr_request **out, zarr_array *array,
                              const zarr_selection *sel, const zarr_tensor *tensor,
                              const zarr_io_options *opts, bool write, zarr_error *err)
 {
-    struct io_call *c = zr_calloc(array->h.ctx->alloc, 1, sizeof *c);
+    struct zr_io_call *c = zr_calloc(array->h.ctx->alloc, 1, sizeof *c);
     zarr_status st = ZARR_OK;
 
     *out = NULL;
@@ -313,7 +121,7 @@ static zarr_status submit_io(zarr_request **out, zarr_array *array,
         return zr_fail_memory(err, sizeof *c);
     c->array = zarr_array_ref(array);
     c->state = zr_array_state_get(array);
-    st = prepare_io(c, sel, tensor, opts, write, err);
+    st = zr_io_prepare(c, sel, tensor, opts, write, err);
     if (st != ZARR_OK) {
         zr_path_prefix(err, st, array->h.path);
         goto out;

@@ -1,70 +1,14 @@
 /*
  * array/trim.c - after a shrink: chunks wholly outside the new shape are
  * erased; of those cut by its border the part outside is set to the fill value,
- * so that growing again shows fill and never the cells of before. A few chunks
- * are tried one by one; where there are many the store is asked which exist,
- * because a huge array may be nearly empty. Right before a chunk is touched the
- * stored shape is looked at again: what has come back inside is left alone.
- * Data structure: rows of chunk coordinates, worked on in parallel.
+ * so that growing again shows fill and never the cells of before. Right before a
+ * chunk is touched the stored shape is looked at again: what has come back inside
+ * is left alone. Rows of chunk coordinates are worked on in parallel.
  * Thread class: plain functions.
  */
-#include "array/array_int.h"
+#include "array/trim_int.h"
 
 #include <string.h>
-
-enum {
-    TRIM_DIRECT_MAX = 256 /* chunks that are tried without a listing */
-};
-
-struct trimming {
-    const zarr_array *a;
-    struct zr_array_state *old;
-    const uint64_t *new_shape;
-    struct zr_stored rows;
-    uint64_t keep[ZARR_MAX_RANK]; /* chunks of each dimension wholly inside */
-    struct {
-        zr_mutex mutex;
-        struct zr_str text; /* the document when it was looked at last */
-        uint64_t shape[ZARR_MAX_RANK];
-        bool known; /* text and shape are */
-    } locked;
-};
-
-/* Cells of the old array that a chunk has in a dimension: [*low, *high). */
-static void chunk_span(const struct zr_array_state *s, int32_t d, uint64_t chunk,
-                       uint64_t *low, uint64_t *high)
-{
-    uint64_t size = 0;
-
-    if (chunk >= zr_grid_n_chunks(&s->meta.grid, d)) {
-        *low = *high = s->meta.shape[d];
-        return;
-    }
-    zr_grid_extent(&s->meta.grid, d, chunk, low, &size);
-    if (!zr_add_u64(*low, size, high))
-        *high = UINT64_MAX;
-    *high = ZR_MIN(*high, s->meta.shape[d]);
-}
-
-static void count_kept(struct trimming *t)
-{
-    const struct zr_grid *grid = &t->old->meta.grid;
-
-    for (int32_t d = 0; d < grid->ndim; d++) {
-        const uint64_t len = t->new_shape[d];
-        uint64_t low = 0, high = 0;
-
-        if (len >= grid->shape[d]) {
-            t->keep[d] = zr_grid_n_chunks(grid, d);
-        } else if (len == 0) {
-            t->keep[d] = 0;
-        } else {
-            t->keep[d] = zr_grid_locate(grid, d, len - 1);
-            chunk_span(t->old, d, t->keep[d], &low, &high);
-            t->keep[d] += high <= len;
-        }
-    }
-}
 
 /* ---- the array meanwhile ------------------------------------------------ */
 
@@ -81,8 +25,7 @@ static bool same_cuts(const struct zr_array_meta *was, const struct zr_array_met
 }
 
 /* Under the lock: what a changed document says. */
-static zarr_status parse_now(struct trimming *t, const struct zr_doc *doc,
-                             zarr_error *err)
+static zarr_status parse_now(struct zr_trim *t, const struct zr_doc *doc, zarr_error *err)
 {
     const zarr_context *ctx = t->a->h.ctx;
     const struct zr_array_meta *was = &t->old->meta;
@@ -108,7 +51,7 @@ out:
     return st;
 }
 
-static zarr_status shape_now(struct trimming *t, uint64_t *shape, zarr_error *err)
+static zarr_status shape_now(struct zr_trim *t, uint64_t *shape, zarr_error *err)
 {
     const zarr_array *a = t->a;
     const struct zr_doc_source src = {
@@ -138,7 +81,7 @@ out:
 
 /* ---- one chunk ---------------------------------------------------------- */
 
-static zarr_status erase_chunk(const struct trimming *t, const uint64_t *chunk,
+static zarr_status erase_chunk(const struct zr_trim *t, const uint64_t *chunk,
                                zarr_error *err)
 {
     zarr_error e = {0};
@@ -155,7 +98,7 @@ out:
     return st;
 }
 
-static zarr_status chunk_is_stored(const struct trimming *t, const uint64_t *chunk,
+static zarr_status chunk_is_stored(const struct zr_trim *t, const uint64_t *chunk,
                                    bool *there, zarr_error *err)
 {
     struct zr_str key;
@@ -170,7 +113,7 @@ out:
 }
 
 /* Writes one fill value to a box of the old array. */
-static zarr_status fill_box(const struct trimming *t, const uint64_t *start,
+static zarr_status fill_box(const struct zr_trim *t, const uint64_t *start,
                             const uint64_t *count, zarr_error *err)
 {
     const struct zr_array_meta *m = &t->old->meta;
@@ -208,7 +151,7 @@ out:
 
 /* What a chunk has outside is one box for each dimension that cuts it; they may overlap.
  */
-static zarr_status reset_chunk(const struct trimming *t, const uint64_t *chunk,
+static zarr_status reset_chunk(const struct zr_trim *t, const uint64_t *chunk,
                                const uint64_t *new_shape, zarr_error *err)
 {
     const int32_t ndim = t->old->meta.ndim;
@@ -220,7 +163,7 @@ static zarr_status reset_chunk(const struct trimming *t, const uint64_t *chunk,
     if (!there)
         goto out;
     for (int32_t d = 0; d < ndim; d++) {
-        chunk_span(t->old, d, chunk[d], &low[d], &high[d]);
+        zr_trim_span(t->old, d, chunk[d], &low[d], &high[d]);
         count[d] = high[d] - low[d];
     }
     for (int32_t d = 0; d < ndim; d++) {
@@ -244,7 +187,7 @@ enum trim_what {
     TRIM_ALL
 };
 
-static enum trim_what what_is_outside(const struct trimming *t, const uint64_t *chunk,
+static enum trim_what what_is_outside(const struct zr_trim *t, const uint64_t *chunk,
                                       const uint64_t *shape)
 {
     enum trim_what what = TRIM_NOTHING;
@@ -252,7 +195,7 @@ static enum trim_what what_is_outside(const struct trimming *t, const uint64_t *
     for (int32_t d = 0; d < t->rows.ndim; d++) {
         uint64_t low = 0, high = 0;
 
-        chunk_span(t->old, d, chunk[d], &low, &high);
+        zr_trim_span(t->old, d, chunk[d], &low, &high);
         if (low >= shape[d])
             return TRIM_ALL;
         if (high > shape[d])
@@ -263,7 +206,7 @@ static enum trim_what what_is_outside(const struct trimming *t, const uint64_t *
 
 static zarr_status trim_row(void *arg, uint64_t i, uint32_t worker, zarr_error *err)
 {
-    struct trimming *t = arg;
+    struct zr_trim *t = arg;
     const uint64_t *chunk = zr_stored_chunk(&t->rows, i);
     uint64_t shape[ZARR_MAX_RANK];
     enum trim_what what = what_is_outside(t, chunk, t->new_shape);
@@ -282,90 +225,15 @@ out:
     return st;
 }
 
-/* ---- which chunks ------------------------------------------------------- */
-
-/* Chunks of the old grid that are not wholly inside: for each dimension d those with
- * all earlier ones inside and this one not. */
-static uint64_t count_candidates(const struct trimming *t)
-{
-    const struct zr_grid *grid = &t->old->meta.grid;
-    uint64_t total = 0;
-
-    for (int32_t d = 0; d < grid->ndim; d++) {
-        uint64_t n[ZARR_MAX_RANK], product = 0;
-
-        for (int32_t e = 0; e < grid->ndim; e++)
-            n[e] = e < d ? t->keep[e] : zr_grid_n_chunks(grid, e);
-        n[d] -= t->keep[d];
-        if (!zr_product_u64(n, (size_t)grid->ndim, &product) ||
-            !zr_add_u64(total, product, &total))
-            return UINT64_MAX;
-    }
-    return total;
-}
-
-/* The next chunk of a box in C order; false behind the last. */
-static bool step_in_box(uint64_t *at, const uint64_t *begin, const uint64_t *end,
-                        int32_t ndim)
-{
-    for (int32_t e = ndim - 1; e >= 0; e--) {
-        if (++at[e] < end[e])
-            return true;
-        at[e] = begin[e];
-    }
-    return false;
-}
-
-static zarr_status add_candidates(struct trimming *t, int32_t d, zarr_error *err)
-{
-    const struct zr_grid *grid = &t->old->meta.grid;
-    const size_t width = (size_t)grid->ndim + 1;
-    uint64_t at[ZARR_MAX_RANK] = {0}, begin[ZARR_MAX_RANK] = {0},
-             end[ZARR_MAX_RANK] = {0};
-    struct zr_stored *rows = &t->rows;
-    zarr_status st = ZARR_OK;
-
-    for (int32_t e = 0; e < grid->ndim; e++) {
-        end[e] = e < d ? t->keep[e] : zr_grid_n_chunks(grid, e);
-        begin[e] = e == d ? t->keep[e] : 0;
-        if (begin[e] >= end[e])
-            goto out;
-        at[e] = begin[e];
-    }
-    do {
-        ZR_TRY(zr_grow(rows->alloc, &rows->row, &rows->cap, rows->n + 1,
-                       width * sizeof *rows->row, err));
-        memcpy(rows->row + rows->n * width, at, (width - 1) * sizeof *at);
-        rows->row[rows->n++ * width + width - 1] = UINT64_MAX;
-    } while (step_in_box(at, begin, end, grid->ndim));
-out:
-    return st;
-}
-
-static zarr_status find_rows(struct trimming *t, zarr_error *err)
-{
-    const uint64_t n = count_candidates(t);
-    zarr_status st = ZARR_OK;
-
-    t->rows = (struct zr_stored){.ndim = t->old->meta.ndim, .alloc = t->a->h.ctx->alloc};
-    if (n > TRIM_DIRECT_MAX && zr_store_can(t->a->chunk_store, ZARR_STORE_CAP_LIST))
-        return zr_stored_list(&t->rows, t->a, t->old, true, err);
-    for (int32_t d = 0; d < t->rows.ndim; d++)
-        ZR_TRY(add_candidates(t, d, err));
-out:
-    return st;
-}
-
 zarr_status zr_array_trim(const zarr_array *a, struct zr_array_state *old,
                           const uint64_t *new_shape, zarr_error *err)
 {
-    struct trimming t = {.a = a, .old = old, .new_shape = new_shape};
+    struct zr_trim t = {.a = a, .old = old, .new_shape = new_shape};
     zarr_status st = ZARR_OK;
 
     zr_mutex_init(&t.locked.mutex);
     zr_str_init(&t.locked.text, a->h.ctx->alloc);
-    count_kept(&t);
-    ZR_TRY(find_rows(&t, err));
+    ZR_TRY(zr_trim_find_rows(&t, err));
     ZR_TRY(zr_parallel_for(t.rows.n, a->h.ctx->engine.n_threads, trim_row, &t, err));
 out:
     zr_stored_deinit(&t.rows);

@@ -1,0 +1,21 @@
+/*
+ * array/io_int.h - a call that reads or writes, between prepare.c and io.c.
+ */
+#ifndef ZR_ARRAY_IO_INT_H
+#define ZR_ARRAY_IO_INT_H
+
+#include "array/array_int.h"
+
+struct zr_io_call {
+    zarr_array *array;
+    struct zr_array_state *state; /* counted */
+    struct zr_io io;
+    zarr_io_options opts;
+    uint8_t *part_fill; /* owned; io points to it */
+};
+/* Fills c->io, c->opts and c->part_fill; c has its array and its state already. */
+zarr_status zr_io_prepare(struct zr_io_call *c, const zarr_selection *sel,
+                          const zarr_tensor *tensor, const zarr_io_options *opts,
+                          bool write, zarr_error *err);
+
+#endif

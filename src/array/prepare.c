@@ -1,0 +1,189 @@
+/*
+ * array/prepare.c - what a call reads or writes, checked once: options, tensor and
+ * selection become one struct zr_io for the pipe. Thread class: plain functions.
+ */
+#include "array/io_int.h"
+
+#include <string.h>
+
+zarr_status zr_array_io(struct zr_io *io, const zarr_array *a, struct zr_array_state *s,
+                        int32_t device_type, zarr_error *err)
+{
+    *io = (struct zr_io){
+        .engine = &a->h.ctx->engine,
+        .pipeline = a->pipeline,
+        .store = a->chunk_store,
+        .prefix = a->h.path,
+        .indexes = a->indexes,
+        .skip_empty = a->empty_chunks == ZARR_EMPTY_CHUNKS_SKIP,
+        .missing_error = a->missing_chunks == ZARR_MISSING_ERROR,
+    };
+    return zr_array_layout(&io->layout, a, s, device_type, err);
+}
+
+/* ---- options ------------------------------------------------------------ */
+
+zarr_status zr_io_options_read(zarr_io_options *o, const zarr_io_options *opts,
+                               zarr_error *err)
+{
+    const uint32_t known = ZARR_IO_NO_HUGE_PAGES | ZARR_IO_NO_DIRECT;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_struct_read(o, sizeof *o, 2 * sizeof(uint32_t), opts, ZR_TAIL_REFUSE,
+                          "zarr_io_options", err));
+    if (o->flags & ~known)
+        ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED, "io options: unknown flags 0x%" PRIx32,
+                       o->flags & ~known));
+    if (o->stream)
+        ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                       "io options: a stream is given, but no memory orders its work by "
+                       "one: all is done on return"));
+    if (o->missing_chunks > ZARR_MISSING_ERROR ||
+        o->empty_chunks > ZARR_EMPTY_CHUNKS_WRITE)
+        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
+                       "io options: missing_chunks %" PRIu32 " or empty_chunks %" PRIu32
+                       " is none of its values",
+                       o->missing_chunks, o->empty_chunks));
+    if (o->stats && o->stats->struct_size == 0)
+        ZR_TRY(
+            zr_fail(err, ZARR_ERR_ABI,
+                    "zarr_stats.struct_size is 0: initialise it with ZARR_STATS_INIT"));
+out:
+    return st;
+}
+
+zarr_status zr_io_options_apply(struct zr_io *io, const zarr_array *a,
+                                const zarr_io_options *o, zarr_error *err)
+{
+    if (o->missing_chunks)
+        io->missing_error = o->missing_chunks == ZARR_MISSING_ERROR;
+    if (o->empty_chunks)
+        io->skip_empty = o->empty_chunks == ZARR_EMPTY_CHUNKS_SKIP;
+    io->no_direct = (o->flags & ZARR_IO_NO_DIRECT) != 0;
+    io->no_huge_pages = (o->flags & ZARR_IO_NO_HUGE_PAGES) != 0;
+    io->max_threads = o->max_threads;
+    io->wave_bytes = o->wave_bytes;
+    io->progress = o->progress;
+    io->progress_user = o->progress_user;
+    if (!o->pipeline)
+        return ZARR_OK;
+    return zr_ctx_pipeline(a->h.ctx, o->pipeline, &io->pipeline, err);
+}
+
+/* ---- tensor and selection ----------------------------------------------- */
+
+zarr_status zr_array_selection_check(const struct zr_array_state *s,
+                                     const zarr_selection *sel, zarr_error *err)
+{
+    if (sel && !zr_selection_fits(sel, s->meta.ndim, s->meta.shape))
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "the selection was made for another shape than the array's");
+    return ZARR_OK;
+}
+
+static zarr_status check_tensor_dtype(const zarr_tensor *t, const zarr_dtype *dtype,
+                                      zarr_error *err)
+{
+    const uint32_t host = zr_host_is_little() ? ZARR_ORDER_LITTLE : ZARR_ORDER_BIG;
+    const char *have = NULL, *want = NULL;
+
+    if (zarr_dtype_kind(dtype) == ZARR_KIND_STRUCT && zr_dtype_has_order(dtype) &&
+        t->byte_order != ZARR_ORDER_NATIVE && t->byte_order != host)
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                       "tensor: structs have this machine's byte order in memory");
+    if (!t->dtype || t->dtype == dtype || zarr_dtype_equal(t->dtype, dtype))
+        return ZARR_OK;
+    have =
+        zarr_dtype_name(t->dtype) ? zarr_dtype_name(t->dtype) : zarr_dtype_v2(t->dtype);
+    want = zarr_dtype_name(dtype) ? zarr_dtype_name(dtype) : zarr_dtype_v2(dtype);
+    return zr_fail(err, ZARR_ERR_INVALID, "the tensor is %.200s, the array %.200s",
+                   have ? have : "of another type",
+                   want ? want : "of a type without a name");
+}
+
+/* Copies the caller's tensor, whatever its age. */
+static zarr_status read_tensor(zarr_tensor *t, const zarr_tensor *tensor,
+                               const zarr_array *a, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    if (!tensor)
+        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID, "no tensor is given"));
+    ZR_TRY(zr_struct_read(t, sizeof *t, offsetof(zarr_tensor, byte_order), tensor,
+                          ZR_TAIL_REFUSE, "zarr_tensor", err));
+    if (t->device_type == 0) {
+        t->device_type = a->device_type;
+        t->device_id = a->device_id;
+    }
+out:
+    return st;
+}
+
+/* The result's shape, and behind it that of a field's subarray. */
+static zarr_status want_shape(struct zr_view_want *want, const struct zr_part *part,
+                              uint64_t *room, zarr_error *err)
+{
+    if (part->ndim == 0)
+        return ZARR_OK;
+    if (want->ndim > ZARR_MAX_RANK - part->ndim)
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "a result of %d dimensions and a field of %d more: at most %d",
+                       (int)want->ndim, (int)part->ndim, ZARR_MAX_RANK);
+    memcpy(room, want->shape, (size_t)want->ndim * sizeof *room);
+    memcpy(room + want->ndim, part->shape, (size_t)part->ndim * sizeof *room);
+    want->shape = room;
+    want->ndim += part->ndim;
+    return ZARR_OK;
+}
+
+/* Elements that point to their bytes are the host's, and read they need a place. */
+static zarr_status check_variable(struct zr_io_call *c, int32_t device_type, bool write,
+                                  zarr_error *err)
+{
+    if (!c->io.layout->variable)
+        return ZARR_OK;
+    if (device_type != ZARR_DEVICE_CPU)
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                       "elements of variable length are in host memory only, not in "
+                       "memory of device type %" PRId32,
+                       device_type);
+    if (!write && !c->opts.heap)
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "elements of variable length need a heap (zarr_io_options.heap)");
+    c->io.heap = c->opts.heap ? &c->opts.heap->heap : NULL;
+    return ZARR_OK;
+}
+
+zarr_status zr_io_prepare(struct zr_io_call *c, const zarr_selection *sel,
+                          const zarr_tensor *tensor, const zarr_io_options *opts,
+                          bool write, zarr_error *err)
+{
+    const struct zr_array_meta *m = &c->state->meta;
+    struct zr_view_want want = {
+        .ndim = sel ? zarr_selection_ndim(sel) : m->ndim,
+        .shape = sel ? zarr_selection_shape(sel) : m->shape,
+        .role = write ? ZR_VIEW_SOURCE : ZR_VIEW_DESTINATION,
+    };
+    const zarr_dtype *dtype = NULL;
+    uint64_t room[ZARR_MAX_RANK];
+    zarr_tensor t;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_io_options_read(&c->opts, opts, err));
+    ZR_TRY(read_tensor(&t, tensor, c->array, err));
+    ZR_TRY(zr_array_selection_check(c->state, sel, err));
+    ZR_TRY(zr_array_io(&c->io, c->array, c->state, t.device_type, err));
+    ZR_TRY(zr_io_options_apply(&c->io, c->array, &c->opts, err));
+    ZR_TRY(zr_io_part(&c->io, c->state, c->opts.field, &dtype, err));
+    ZR_TRY(check_tensor_dtype(&t, dtype, err));
+    want.item_bytes = (uint32_t)zarr_dtype_item_bytes(dtype);
+    want.swap_unit = zarr_dtype_swap_bytes(dtype);
+    ZR_TRY(want_shape(&want, &c->io.part, room, err));
+    ZR_TRY(zr_view_from_tensor(&c->io.view, &c->array->h.ctx->memory, &t, &want, err));
+    ZR_TRY(zr_io_part_fill(&c->part_fill, &c->io, err));
+    ZR_TRY(check_variable(c, t.device_type, write, err));
+    c->io.selection = sel;
+    c->io.write = write;
+out:
+    return st;
+}

@@ -1,0 +1,121 @@
+/*
+ * array/trim_rows.c - which chunks a shrink has to look at. A few are tried one by one;
+ * where there are many the store is asked which exist, because a huge array may be nearly
+ * empty. Thread class: solo.
+ */
+#include "array/trim_int.h"
+
+#include <string.h>
+
+enum {
+    TRIM_DIRECT_MAX = 256 /* chunks that are tried without a listing */
+};
+
+void zr_trim_span(const struct zr_array_state *s, int32_t d, uint64_t chunk,
+                  uint64_t *low, uint64_t *high)
+{
+    uint64_t size = 0;
+
+    if (chunk >= zr_grid_n_chunks(&s->meta.grid, d)) {
+        *low = *high = s->meta.shape[d];
+        return;
+    }
+    zr_grid_extent(&s->meta.grid, d, chunk, low, &size);
+    if (!zr_add_u64(*low, size, high))
+        *high = UINT64_MAX;
+    *high = ZR_MIN(*high, s->meta.shape[d]);
+}
+
+static void count_kept(struct zr_trim *t)
+{
+    const struct zr_grid *grid = &t->old->meta.grid;
+
+    for (int32_t d = 0; d < grid->ndim; d++) {
+        const uint64_t len = t->new_shape[d];
+        uint64_t low = 0, high = 0;
+
+        if (len >= grid->shape[d]) {
+            t->keep[d] = zr_grid_n_chunks(grid, d);
+        } else if (len == 0) {
+            t->keep[d] = 0;
+        } else {
+            t->keep[d] = zr_grid_locate(grid, d, len - 1);
+            zr_trim_span(t->old, d, t->keep[d], &low, &high);
+            t->keep[d] += high <= len;
+        }
+    }
+}
+
+/* Chunks of the old grid that are not wholly inside: for each dimension d those with
+ * all earlier ones inside and this one not. */
+static uint64_t count_candidates(const struct zr_trim *t)
+{
+    const struct zr_grid *grid = &t->old->meta.grid;
+    uint64_t total = 0;
+
+    for (int32_t d = 0; d < grid->ndim; d++) {
+        uint64_t n[ZARR_MAX_RANK], product = 0;
+
+        for (int32_t e = 0; e < grid->ndim; e++)
+            n[e] = e < d ? t->keep[e] : zr_grid_n_chunks(grid, e);
+        n[d] -= t->keep[d];
+        if (!zr_product_u64(n, (size_t)grid->ndim, &product) ||
+            !zr_add_u64(total, product, &total))
+            return UINT64_MAX;
+    }
+    return total;
+}
+
+/* The next chunk of a box in C order; false behind the last. */
+static bool step_in_box(uint64_t *at, const uint64_t *begin, const uint64_t *end,
+                        int32_t ndim)
+{
+    for (int32_t e = ndim - 1; e >= 0; e--) {
+        if (++at[e] < end[e])
+            return true;
+        at[e] = begin[e];
+    }
+    return false;
+}
+
+static zarr_status add_candidates(struct zr_trim *t, int32_t d, zarr_error *err)
+{
+    const struct zr_grid *grid = &t->old->meta.grid;
+    const size_t width = (size_t)grid->ndim + 1;
+    uint64_t at[ZARR_MAX_RANK] = {0}, begin[ZARR_MAX_RANK] = {0},
+             end[ZARR_MAX_RANK] = {0};
+    struct zr_stored *rows = &t->rows;
+    zarr_status st = ZARR_OK;
+
+    for (int32_t e = 0; e < grid->ndim; e++) {
+        end[e] = e < d ? t->keep[e] : zr_grid_n_chunks(grid, e);
+        begin[e] = e == d ? t->keep[e] : 0;
+        if (begin[e] >= end[e])
+            goto out;
+        at[e] = begin[e];
+    }
+    do {
+        ZR_TRY(zr_grow(rows->alloc, &rows->row, &rows->cap, rows->n + 1,
+                       width * sizeof *rows->row, err));
+        memcpy(rows->row + rows->n * width, at, (width - 1) * sizeof *at);
+        rows->row[rows->n++ * width + width - 1] = UINT64_MAX;
+    } while (step_in_box(at, begin, end, grid->ndim));
+out:
+    return st;
+}
+
+zarr_status zr_trim_find_rows(struct zr_trim *t, zarr_error *err)
+{
+    uint64_t n = 0;
+    zarr_status st = ZARR_OK;
+
+    count_kept(t);
+    n = count_candidates(t);
+    t->rows = (struct zr_stored){.ndim = t->old->meta.ndim, .alloc = t->a->h.ctx->alloc};
+    if (n > TRIM_DIRECT_MAX && zr_store_can(t->a->chunk_store, ZARR_STORE_CAP_LIST))
+        return zr_stored_list(&t->rows, t->a, t->old, true, err);
+    for (int32_t d = 0; d < t->rows.ndim; d++)
+        ZR_TRY(add_candidates(t, d, err));
+out:
+    return st;
+}

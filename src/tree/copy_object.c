@@ -1,0 +1,170 @@
+/*
+ * tree/copy_object.c - copying one object of a node. One object is in memory per thread,
+ * counted in the context's byte budget. Thread class: plain function.
+ */
+#include "mem/mem.h"
+#include "tree/copy_int.h"
+
+#include <string.h>
+
+/* The caller's function is called by one thread at a time, with no lock held and without
+ * the others waiting: what they finish meanwhile is told by that thread afterwards. */
+static void copy_progress(struct zr_copy *c, uint64_t bytes)
+{
+    zr_mutex_lock(&c->locked.mutex);
+    c->locked.objects++;
+    c->locked.bytes += bytes;
+    c->locked.told = !c->opts.progress;
+    while (!c->locked.told && !c->locked.telling) {
+        const uint64_t objects = c->locked.objects, sum = c->locked.bytes;
+
+        c->locked.told = c->locked.telling = true;
+        zr_mutex_unlock(&c->locked.mutex);
+        c->opts.progress(c->opts.progress_user, objects, sum);
+        zr_mutex_lock(&c->locked.mutex);
+        c->locked.telling = false;
+    }
+    zr_mutex_unlock(&c->locked.mutex);
+}
+
+struct copied_object {
+    struct zr_str src_key, dst_key;
+    uint64_t bytes, taken; /* taken: of the budget */
+    zarr_mem mem, old;
+};
+
+static zarr_status stat_object(zarr_store *s, const char *key, uint64_t *bytes,
+                               zarr_error *err)
+{
+    zarr_store_op op = {.verb = ZARR_STORE_STAT, .key = key, .object_bytes = UINT64_MAX};
+    const zarr_status st = zr_store_run_one(s, &op, err);
+
+    *bytes = op.object_bytes;
+    return st;
+}
+
+/* *whole false: the object goes on behind *bytes. */
+static zarr_status get_object(zarr_store *s, const char *key, zarr_mem mem,
+                              uint64_t *bytes, bool *whole, zarr_error *err)
+{
+    zarr_store_op op = {
+        .verb = ZARR_STORE_GET, .key = key, .length = ZARR_STORE_TO_END, .mem = mem};
+    const zarr_status st = zr_store_run_one(s, &op, err);
+
+    *whole = op.object_bytes == UINT64_MAX || op.object_bytes <= op.done_bytes;
+    *bytes = op.done_bytes;
+    return st;
+}
+
+static void object_release(struct zr_copy *c, struct copied_object *o)
+{
+    zr_pool_give(c->ctx->pool, &o->mem);
+    zr_pool_give(c->ctx->pool, &o->old);
+    o->mem = o->old = (zarr_mem){0};
+    if (o->taken)
+        zr_budget_give(&c->ctx->budget, o->taken);
+    o->taken = 0;
+}
+
+static zarr_status object_reserve(struct zr_copy *c, struct copied_object *o, bool both,
+                                  zarr_error *err)
+{
+    const uint64_t one = ZR_MAX(o->bytes, 1);
+    uint64_t need = one;
+    zarr_status st = ZARR_OK;
+
+    if (both && !zr_mul_u64(one, 2, &need))
+        return zr_fail_memory(err, one);
+    ZR_TRY(zr_budget_take(&c->ctx->budget, need, UINT64_MAX, NULL, err));
+    o->taken = need;
+    ZR_TRY(zr_pool_take(c->ctx->pool, ZARR_DEVICE_CPU, 0, one, &o->mem, err));
+    if (both)
+        ZR_TRY(zr_pool_take(c->ctx->pool, ZARR_DEVICE_CPU, 0, one, &o->old, err));
+out:
+    return st;
+}
+
+/* Reads the source object, whatever its size becomes meanwhile. `both`: room for the old
+ * one, too. */
+static zarr_status object_read(struct zr_copy *c, struct copied_object *o, bool both,
+                               zarr_error *err)
+{
+    bool whole = false;
+    zarr_status st = ZARR_OK;
+
+    for (int i = 0; i < 8 && !whole; i++) {
+        uint64_t got = 0;
+
+        object_release(c, o);
+        ZR_TRY(stat_object(c->src, zr_str_text(&o->src_key), &o->bytes, err));
+        ZR_TRY(object_reserve(c, o, both, err));
+        ZR_TRY(get_object(c->src, zr_str_text(&o->src_key), o->mem, &got, &whole, err));
+        whole = whole && got == o->bytes; /* as long as it was measured */
+    }
+    if (!whole)
+        st = zr_fail(err, ZARR_ERR_CONFLICT, "the object changes while it is copied");
+out:
+    return st;
+}
+
+static zarr_status copy_is_there(struct zr_copy *c, struct copied_object *o, bool *equal,
+                                 zarr_error *err)
+{
+    const char *key = zr_str_text(&o->dst_key);
+    zarr_error e = {0};
+    uint64_t bytes = 0;
+    bool whole = false;
+    void *a = NULL, *b = NULL;
+    zarr_status st = get_object(c->dst, key, o->old, &bytes, &whole, &e);
+
+    *equal = false;
+    if (st == ZARR_ERR_NOT_FOUND)
+        return ZARR_OK;
+    ZR_TRY(zr_pass(err, st, &e));
+    if (whole && bytes == o->bytes) {
+        ZR_TRY(zr_mem_host_ptr(&c->ctx->memory, &o->mem, bytes, &a, err));
+        ZR_TRY(zr_mem_host_ptr(&c->ctx->memory, &o->old, bytes, &b, err));
+        *equal = memcmp(a, b, (size_t)bytes) == 0;
+    }
+    if (!*equal && !(c->opts.flags & ZARR_COPY_OVERWRITE))
+        st = zr_fail(err, ZARR_ERR_EXISTS, "%s is there with other bytes", key);
+out:
+    return st;
+}
+
+zarr_status zr_copy_object(struct zr_copy *c, const char *name, zarr_error *err)
+{
+    const bool compare = (c->opts.flags & ZARR_COPY_SKIP_EQUAL) != 0;
+    struct copied_object o = {0};
+    zarr_store_op put = {.verb = ZARR_STORE_PUT};
+    bool equal = false;
+    zarr_status st = ZARR_OK;
+
+    zr_str_init(&o.src_key, c->ctx->alloc);
+    zr_str_init(&o.dst_key, c->ctx->alloc);
+    if (zr_is_cancelled(c->opts.cancel))
+        ZR_TRY(zr_fail(err, ZARR_ERR_CANCELLED, "the copy was cancelled"));
+    zr_path_key(&o.src_key, c->src_path, name);
+    zr_path_key(&o.dst_key, c->dst_path, name);
+    ZR_TRY(zr_str_status(&o.src_key, err));
+    ZR_TRY(zr_str_status(&o.dst_key, err));
+    ZR_TRY(object_read(c, &o, compare, err));
+    if (compare)
+        ZR_TRY(copy_is_there(c, &o, &equal, err));
+    if (!equal) {
+        put.key = zr_str_text(&o.dst_key);
+        if (!zr_mem_slice(&o.mem, 0, o.bytes, &put.mem))
+            ZR_TRY(zr_internal(err));
+        ZR_TRY(zr_store_run_one(c->dst, &put, err));
+    }
+out:
+    /* Not every store names the key, and the allocator does not know it. */
+    if (st == ZARR_ERR_IO || st == ZARR_ERR_CONFLICT || st == ZARR_ERR_NO_MEMORY)
+        zr_prefix(err, st, "%s", name);
+    object_release(c, &o);
+    zr_str_deinit(&o.src_key);
+    zr_str_deinit(&o.dst_key);
+    if (st == ZARR_OK)
+        copy_progress(c, o.bytes);
+    return st;
+}
