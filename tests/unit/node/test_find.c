@@ -1,0 +1,250 @@
+/*
+ * unit/node/test_find.c - what lies at a path and below it, and what making and erasing
+ * a node needs: which document wins, what counts as broken, which children there are in
+ * which order, which parents are written, what may be overwritten.
+ */
+#include "node/node.h"
+
+#include "node_test.h"
+
+#define V3_GROUP "{\"zarr_format\":3,\"node_type\":\"group\"}"
+#define V3_ARRAY "{\"zarr_format\":3,\"node_type\":\"array\"}"
+#define V2       "{\"zarr_format\":2}"
+
+static struct world w;
+
+/* The status; kind and format are the caller's to check. */
+static zarr_status find(const struct zr_find *how, const char *path, uint32_t *kind,
+                        int32_t *format)
+{
+    struct zr_find where = *how;
+    struct zr_found found;
+    zarr_status st;
+
+    where.store = w.store;
+    where.path = path;
+    zr_found_init(&found, w.ctx->alloc);
+    st = zr_node_find(&found, &where, &terr);
+    *kind = found.kind;
+    *format = found.format;
+    zr_found_deinit(&found);
+    return st;
+}
+
+static void check_found(const struct zr_find *how, const char *path, uint32_t want_kind,
+                        int32_t want_format)
+{
+    uint32_t kind = 99;
+    int32_t format = 99;
+
+    assert_ok(find(how, path, &kind, &format));
+    assert_int_equal(kind, want_kind);
+    assert_int_equal(format, want_format);
+}
+
+static void test_found(void **state)
+{
+    const struct zr_find any = {0}, v2_first = {.first = 2}, v2 = {.format = 2},
+                         v3 = {.format = 3};
+    uint32_t kind = 99;
+    int32_t format = 99;
+
+    (void)state;
+    for (enum world_sort sort = 0; sort < N_WORLDS; sort++) {
+        world_open(&w, sort);
+        terr.message[0] = '\0';
+        assert_status(find(&any, "a", &kind, &format), ZARR_ERR_NOT_FOUND);
+        assert_string_equal(terr.message, "");
+        assert_int_equal(format, 0);
+        put_text(&w, "a/.zgroup", V2);
+        check_found(&any, "a", ZARR_NODE_GROUP, 2);
+        put_text(&w, "a/.zarray", V2);
+        check_found(&any, "a", ZARR_NODE_ARRAY, 2);
+        put_text(&w, "a/zarr.json", V3_GROUP);
+        check_found(&any, "a", ZARR_NODE_GROUP, 3);
+        check_found(&v2_first, "a", ZARR_NODE_ARRAY, 2);
+        check_found(&v2, "a", ZARR_NODE_ARRAY, 2);
+        put_text(&w, "a/zarr.json", "{"); /* no older document is taken for the truth */
+        assert_status(find(&any, "a", &kind, &format), ZARR_ERR_CORRUPT);
+        assert_int_equal(kind, ZARR_NODE_NONE);
+        assert_int_equal(format, 3);
+        put_text(&w, "b/.zarray", V2);
+        check_found(&any, "b", ZARR_NODE_ARRAY, 2);
+        assert_status(find(&v3, "b", &kind, &format), ZARR_ERR_NOT_FOUND);
+        put_text(&w, "b/.zarray", "{\"zarr_format\":3}");
+        assert_status(find(&any, "b", &kind, &format), ZARR_ERR_CORRUPT);
+        world_close(&w);
+    }
+}
+
+/* A group's zarr.json may be as large as consolidated metadata, an array's may not. */
+static void test_found_limits(void **state)
+{
+    const struct zr_find any = {0}, array = {.array = true};
+    uint32_t kind = 99;
+    int32_t format = 99;
+
+    (void)state;
+    world_open(&w, WORLD_MEMORY);
+    put_text(&w, "a/zarr.json", V3_ARRAY);
+    put_text(&w, "b/.zgroup", V2);
+    w.ctx->limits.metadata_bytes = 10;
+    check_found(&any, "a", ZARR_NODE_ARRAY, 3);
+    assert_status(find(&array, "a", &kind, &format), ZARR_ERR_LIMIT);
+    assert_says("metadata_bytes");
+    assert_status(find(&any, "b", &kind, &format), ZARR_ERR_LIMIT);
+    assert_says("metadata_bytes");
+    world_close(&w);
+}
+
+static void test_names_of_documents(void **state)
+{
+    (void)state;
+    assert_string_equal(zr_doc_name(ZARR_NODE_ARRAY, 3), "zarr.json");
+    assert_string_equal(zr_doc_name(ZARR_NODE_GROUP, 3), "zarr.json");
+    assert_string_equal(zr_doc_name(ZARR_NODE_ARRAY, 2), ".zarray");
+    assert_string_equal(zr_doc_name(ZARR_NODE_GROUP, 2), ".zgroup");
+    assert_ok(zr_format_check(0, &terr));
+    assert_ok(zr_format_check(2, &terr));
+    assert_ok(zr_format_check(3, &terr));
+    assert_status(zr_format_check(1, &terr), ZARR_ERR_INVALID);
+    assert_status(zr_format_check(4, &terr), ZARR_ERR_INVALID);
+}
+
+/* ---- below a group ----------------------------------------------------------- */
+
+/* More children than one block has; names without a document are no nodes. */
+static void test_children(void **state)
+{
+    enum {
+        N = 70
+    };
+    char key[64], name[16];
+
+    (void)state;
+    for (enum world_sort sort = 0; sort < N_WORLDS; sort++) {
+        const struct zr_kid *kid = NULL;
+        struct zr_kids kids = {0};
+        uint64_t seen = 0;
+
+        world_open(&w, sort);
+        for (int i = 0; i < N; i++) {
+            snprintf(key, sizeof key, "g/%02d/%s", i, i % 2 ? ".zarray" : "zarr.json");
+            put_text(&w, key, i % 2 ? V2 : V3_GROUP);
+        }
+        put_text(&w, "g/17/.zarray", "broken");
+        put_text(&w, "g/empty/x", "no document");
+        assert_ok(zr_kids_open(&kids, w.store, "g", 3, &seen, &terr));
+        assert_int_equal(seen, N + 1);
+        for (int i = 0; i < N; i++) {
+            assert_ok(zr_kids_next(&kids, &kid, &terr));
+            assert_non_null(kid);
+            snprintf(name, sizeof name, "%02d", i);
+            assert_string_equal(kid->name, name);
+            assert_int_equal(kid->st, i == 17 ? ZARR_ERR_CORRUPT : ZARR_OK);
+            assert_int_equal(kid->found.kind, i == 17 ? ZARR_NODE_NONE
+                                              : i % 2 ? ZARR_NODE_ARRAY
+                                                      : ZARR_NODE_GROUP);
+        }
+        assert_ok(zr_kids_next(&kids, &kid, &terr));
+        assert_null(kid);
+        zr_kids_close(&kids);
+        w.ctx->limits.listing_keys = UINT64_C(2) * N; /* for both groups of a walk */
+        assert_status(zr_kids_open(&kids, w.store, "g", 3, &seen, &terr), ZARR_ERR_LIMIT);
+        assert_says("listing_keys");
+        zr_kids_close(&kids);
+        world_close(&w);
+    }
+}
+
+static void test_keys(void **state)
+{
+    static const char *const want[] = {".zgroup", "a/.zarray", "a/0/0", "a/1", "a.b/x"};
+    struct zr_names names;
+
+    (void)state;
+    for (enum world_sort sort = 0; sort < N_WORLDS; sort++) {
+        world_open(&w, sort);
+        for (size_t i = ZR_COUNT(want); i-- > 0;) {
+            char key[32];
+
+            snprintf(key, sizeof key, "g/%s", want[i]);
+            put_text(&w, key, "x");
+        }
+        put_text(&w, "ga/x", "not below g");
+        zr_names_init(&names, w.ctx->alloc);
+        assert_ok(zr_names_keys(&names, w.store, "g", &terr));
+        assert_int_equal(names.n, ZR_COUNT(want));
+        for (size_t i = 0; i < names.n; i++)
+            assert_string_equal(names.item[i], want[i]);
+        zr_names_deinit(&names);
+        world_close(&w);
+    }
+}
+
+/* ---- making and erasing ------------------------------------------------------- */
+
+static void test_parents(void **state)
+{
+    (void)state;
+    for (enum world_sort sort = 0; sort < N_WORLDS; sort++) {
+        world_open(&w, sort);
+        put_text(&w, "a/.zgroup", V2);
+        assert_ok(zr_parents_create(w.store, "a/b/c/d", 3, &terr));
+        assert_null(get_text(&w, "zarr.json")); /* what is above a group is left alone */
+        assert_null(get_text(&w, "a/zarr.json")); /* it would hide the v2 group */
+        assert_non_null(get_text(&w, "a/b/zarr.json"));
+        assert_non_null(get_text(&w, "a/b/c/zarr.json"));
+        assert_null(get_text(&w, "a/b/c/d/zarr.json"));
+        put_text(&w, "a/b/zarr.json", V3_ARRAY);
+        assert_status(zr_parents_create(w.store, "a/b/x", 3, &terr), ZARR_ERR_INVALID);
+        assert_says("/a/b is an array");
+        world_close(&w);
+    }
+}
+
+static void test_may_go(void **state)
+{
+    bool is_node = true;
+
+    (void)state;
+    for (enum world_sort sort = 0; sort < N_WORLDS; sort++) {
+        world_open(&w, sort);
+        assert_ok(zr_node_may_go(w.store, "a", &is_node, &terr));
+        assert_false(is_node);
+        assert_ok(zr_node_must_be_new(w.store, "a", &terr));
+        put_text(&w, "a/c/0/1", "a chunk"); /* what an array left */
+        put_text(&w, "a/.zattrs", "{}");
+        assert_ok(zr_node_may_go(w.store, "a", &is_node, &terr));
+        assert_false(is_node);
+        put_text(&w, "a/thesis.txt", "not of Zarr");
+        assert_status(zr_node_may_go(w.store, "a", &is_node, &terr), ZARR_ERR_EXISTS);
+        assert_says("thesis.txt");
+        put_text(&w, "a/zarr.json", "broken");
+        assert_ok(zr_node_may_go(w.store, "a", &is_node, &terr));
+        assert_true(is_node);
+        assert_status(zr_node_must_be_new(w.store, "a", &terr), ZARR_ERR_EXISTS);
+        assert_says("broken");
+        put_text(&w, "ab/x", "beside it");
+        assert_ok(zr_node_erase(w.store, "a", &terr));
+        assert_int_equal(n_keys(&w, "a"), 0);
+        assert_non_null(get_text(&w, "ab/x"));
+        assert_ok(zr_node_erase(w.store, "a", &terr));
+        world_close(&w);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_found),
+        cmocka_unit_test(test_found_limits),
+        cmocka_unit_test(test_names_of_documents),
+        cmocka_unit_test(test_children),
+        cmocka_unit_test(test_keys),
+        cmocka_unit_test(test_parents),
+        cmocka_unit_test(test_may_go),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
