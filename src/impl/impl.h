@@ -6,7 +6,7 @@
  * program (permutation, swap) that the strided copy at its end carries out
  * for free; everything else is a stage.
  * Thread class: registry sealed; programs frozen; thread states are leased (struct
- * zr_kit, pipe).
+ * zr_worker, pipe).
  */
 #ifndef ZR_IMPL_H
 #define ZR_IMPL_H

@@ -3,7 +3,7 @@
  * objects of unknown length, and exact ranges of objects held still. The
  * room for an object comes from metadata; one that is longer than its codecs
  * can explain is refused before memory is taken for it.
- * Thread class: on the worker's kit.
+ * Thread class: on the worker context.
  */
 #include "pipe/pipe_int.h"
 
@@ -13,7 +13,7 @@ enum {
 
 zarr_status zr_store_op_run(const struct zr_work *w, zarr_store_op *op, zarr_error *err)
 {
-    zarr_stats *s = &w->kit->stats;
+    zarr_stats *s = &w->worker->stats;
 
     if (op->verb == ZARR_STORE_GET) {
         s->store_gets++;
@@ -25,7 +25,7 @@ zarr_status zr_store_op_run(const struct zr_work *w, zarr_store_op *op, zarr_err
     }
     (void)zr_store_run_one(w->io->store, op, err);
     if (op->verb == ZARR_STORE_GET || op->verb == ZARR_STORE_PUT)
-        zr_kit_count(w->kit, op);
+        zr_worker_count(w->worker, op);
     return op->status;
 }
 
@@ -89,7 +89,7 @@ zarr_status zr_fetch_object(const struct zr_work *w, const struct zr_fetch *f,
     op.flags = f->version != NULL ? ZARR_STORE_OP_WANT_VERSION : 0;
     for (int tries = 0; tries < 4; tries++) {
         op.object_bytes = UINT64_MAX;
-        ZR_TRY(zr_kit_scratch(w->kit, f->slot, device, id, room, &op.mem, err));
+        ZR_TRY(zr_worker_scratch(w->worker, f->slot, device, id, room, &op.mem, err));
         st = zr_store_op_run(w, &op, err);
         if (st == ZARR_ERR_NOT_FOUND && tries > 0)
             st = zr_fail(err, ZARR_ERR_CONFLICT,

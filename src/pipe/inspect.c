@@ -2,7 +2,7 @@
  * pipe/inspect.c - looking at stored chunks one by one: opening a shard by
  * key, an inner shard by its entry, and decoding a chunk only to see whether
  * it can be decoded. Used by chunk lists and verify.
- * Thread class: any thread; each call takes a kit.
+ * Thread class: any thread; each call takes a worker context.
  */
 #include "pipe/pipe_int.h"
 
@@ -17,11 +17,11 @@ static void inspect_begin(struct zarr_request *rq, const struct zr_io *io)
     atomic_init(&rq->cancel, false);
 }
 
-static void inspect_end(struct zarr_request *rq, struct zr_kit *kit)
+static void inspect_end(struct zarr_request *rq, struct zr_worker *worker)
 {
-    if (kit != NULL) {
-        zr_request_merge(rq, kit);
-        zr_kit_give(kit);
+    if (worker != NULL) {
+        zr_request_merge(rq, worker);
+        zr_worker_give(worker);
     }
     zr_mutex_deinit(&rq->locked.mutex);
 }
@@ -34,11 +34,11 @@ static zarr_status open_with(const struct zr_io *io, struct zr_open *o,
     zarr_status st = ZARR_OK;
 
     inspect_begin(&rq, io);
-    ZR_TRY(zr_kit_take(io->engine, &w.rq->cancel, &w.kit, err));
+    ZR_TRY(zr_worker_take(io->engine, &w.rq->cancel, &w.worker, err));
     ZR_TRY(zr_open_exec(&w, o, err));
     *out = o->shard;
 out:
-    inspect_end(&rq, w.kit);
+    inspect_end(&rq, w.worker);
     return st;
 }
 
@@ -91,8 +91,8 @@ static zarr_status check_fetch(const struct zr_work *w, const struct zr_level *l
         return zr_mem_slice(&at->parent->buffer, at->offset, at->bytes, encoded)
                    ? ZARR_OK
                    : zr_internal(err);
-    ZR_TRY(zr_kit_scratch(w->kit, ZR_SCRATCH_FETCH, ZARR_DEVICE_CPU, 0, at->bytes,
-                          encoded, err));
+    ZR_TRY(zr_worker_scratch(w->worker, ZR_SCRATCH_FETCH, ZARR_DEVICE_CPU, 0, at->bytes,
+                             encoded, err));
     ZR_TRY(zr_fetch_range(w, at->key, at->parent, at->offset, encoded, err));
 out:
     return st;
@@ -113,10 +113,10 @@ zarr_status zr_chunk_check(const struct zr_io *io, const struct zr_level *lv,
         at.bytes = shard->index->entry[2 * entry + 1];
     }
     inspect_begin(&rq, io);
-    ZR_TRY(zr_kit_take(io->engine, &w.rq->cancel, &w.kit, err));
+    ZR_TRY(zr_worker_take(io->engine, &w.rq->cancel, &w.worker, err));
     ZR_TRY(check_fetch(&w, lv, &at, &encoded, err));
     ZR_TRY(zr_decode_stages(&w, lv->decode, &encoded, NULL, &block, err));
 out:
-    inspect_end(&rq, w.kit);
+    inspect_end(&rq, w.worker);
     return st;
 }

@@ -5,7 +5,7 @@
  * loop over the chunks; one with it is called once for all it accepts, and
  * those it refuses go through its fallback one by one. Runs that were not got
  * in advance (missing, short, odd) take the ordinary way, chunk by chunk.
- * Thread class: one wave; helpers take kits.
+ * Thread class: one wave; helpers take worker contexts.
  */
 #include "pipe/pipe_int.h"
 
@@ -36,7 +36,7 @@ struct lockstep {
     uint32_t n_levels;
     const struct zr_stage *stage; /* of the loop under way */
     zarr_mem slab[2];             /* outputs of stages in turn, pool blocks */
-    struct zr_crew crew;
+    struct zr_workers workers;
 };
 
 bool zr_wants_lockstep(const struct zr_program *p)
@@ -73,9 +73,9 @@ static zarr_status parallel(struct lockstep *l, uint64_t n, zr_item_fn fn,
                                        .cancel = &l->rq->cancel};
     zarr_status st = ZARR_OK;
 
-    zr_crew_init(&l->crew, l->rq, zr_parallel_workers(n, &opts));
+    zr_workers_init(&l->workers, l->rq, zr_parallel_workers(n, &opts));
     st = zr_parallel_run(n, &opts, fn, l, err);
-    zr_crew_deinit(&l->crew);
+    zr_workers_deinit(&l->workers);
     return st;
 }
 
@@ -94,7 +94,7 @@ static zarr_status work_of(struct lockstep *l, uint32_t worker, struct zr_work *
                            zarr_error *err)
 {
     *w = (struct zr_work){.io = l->io, .rq = l->rq, .granted = true};
-    return zr_crew_kit(&l->crew, worker, &w->kit, err);
+    return zr_workers_get(&l->workers, worker, &w->worker, err);
 }
 
 /* ---- who takes part
@@ -216,7 +216,7 @@ static zarr_status single_stage(void *arg, uint64_t i, uint32_t worker, zarr_err
             ZR_TRY(
                 zr_fail(err, ZARR_ERR_CORRUPT, "chunk is longer than its shape allows"));
         ZR_TRY(zr_mem_copy_run(l->io->engine->memory, &it->next, &it->cur, it->cur.bytes,
-                               &w.kit->copies, err));
+                               &w.worker->copies, err));
         it->next.bytes = it->cur.bytes;
     } else {
         ZR_TRY(zr_stage_one(&w, l->stage, &job, false, err));
@@ -227,18 +227,18 @@ out:
     return zr_item_prefix(it->run, it->item, st, err);
 }
 
-static zarr_status batch_call(struct lockstep *l, struct zr_kit *kit, uint32_t n,
+static zarr_status batch_call(struct lockstep *l, struct zr_worker *worker, uint32_t n,
                               zarr_error *err)
 {
     const struct zr_stage *s = l->stage;
-    struct zr_stage_call call = {.jobs = l->job, .n = n, .ts = &kit->states};
+    struct zr_stage_call call = {.jobs = l->job, .n = n, .ts = &worker->states};
     uint64_t need = zr_stage_scratch(s, n);
     zarr_status st = ZARR_OK;
 
     if (need > 0)
-        ZR_TRY(zr_kit_scratch(kit, ZR_SCRATCH_CODEC, s->out_device,
-                              zr_io_device_id(l->io, s->out_device), need, &call.scratch,
-                              err));
+        ZR_TRY(zr_worker_scratch(worker, ZR_SCRATCH_CODEC, s->out_device,
+                                 zr_io_device_id(l->io, s->out_device), need,
+                                 &call.scratch, err));
     st = zr_stage_run(s, &call, false, err);
     if (st != ZARR_OK) {
         uint64_t k = err != NULL && err->item < n ? err->item : 0;
@@ -264,7 +264,7 @@ static zarr_status batch_stage(struct lockstep *l, zarr_error *err)
     uint32_t n = 0;
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_kit_take(l->io->engine, &l->rq->cancel, &w.kit, err));
+    ZR_TRY(zr_worker_take(l->io->engine, &l->rq->cancel, &w.worker, err));
     for (uint32_t i = 0; i < l->n; i++) {
         struct lock_item *it = &l->item[i];
         zarr_codec_job job = {.src = it->cur, .dst = it->next};
@@ -282,11 +282,11 @@ static zarr_status batch_stage(struct lockstep *l, zarr_error *err)
         l->job_item[n++] = i;
     }
     if (n > 0)
-        ZR_TRY(batch_call(l, w.kit, n, err));
+        ZR_TRY(batch_call(l, w.worker, n, err));
 out:
-    if (w.kit != NULL)
-        zr_request_merge(l->rq, w.kit);
-    zr_kit_give(w.kit);
+    if (w.worker != NULL)
+        zr_request_merge(l->rq, w.worker);
+    zr_worker_give(w.worker);
     return st;
 }
 
@@ -315,7 +315,7 @@ static zarr_status finish_one(void *arg, uint64_t i, uint32_t worker, zarr_error
     zarr_status st = ZARR_OK;
 
     ZR_TRY(work_of(l, worker, &w, err));
-    w.kit->stats.bytes_decoded += it->cur.bytes;
+    w.worker->stats.bytes_decoded += it->cur.bytes;
     if (it->cur.bytes != l->p->decoded_bytes)
         ZR_TRY(zr_fail(err, ZARR_ERR_CORRUPT,
                        "chunk has %" PRIu64

@@ -4,7 +4,7 @@
  * together. Elements are gathered and compared with the fill value, and stages without
  * such an implementation are run, by a parallel loop over the leaves. Outer chunks come
  * from lockstep_units.c, inner ones from shard_write.c.
- * Thread class: on the worker's kit; helpers take kits.
+ * Thread class: on the worker context; helpers take worker contexts.
  */
 #include "pipe/pipe_int.h"
 
@@ -23,7 +23,7 @@ struct leaves {
     uint32_t n_left;
     const struct zr_stage *stage; /* of the loop under way */
     zarr_mem block, host, slab[2];
-    struct zr_crew crew;
+    struct zr_workers workers;
 };
 
 static bool is_host(const struct zr_io *io, int32_t device)
@@ -37,7 +37,7 @@ static zarr_status leaf_work(struct leaves *l, uint32_t worker, struct zr_work *
     *w = *l->w;
     if (l->threads <= 1)
         return ZARR_OK;
-    return zr_crew_kit(&l->crew, worker, &w->kit, err);
+    return zr_workers_get(&l->workers, worker, &w->worker, err);
 }
 
 static zarr_status each(struct leaves *l, uint64_t n, zr_item_fn fn, zarr_error *err)
@@ -48,9 +48,9 @@ static zarr_status each(struct leaves *l, uint64_t n, zr_item_fn fn, zarr_error 
                                        .cancel = &l->w->rq->cancel};
     zarr_status st = ZARR_OK;
 
-    zr_crew_init(&l->crew, l->w->rq, zr_parallel_workers(n, &opts));
+    zr_workers_init(&l->workers, l->w->rq, zr_parallel_workers(n, &opts));
     st = zr_parallel_run(n, &opts, fn, l, err);
-    zr_crew_deinit(&l->crew);
+    zr_workers_deinit(&l->workers);
     return st;
 }
 
@@ -112,12 +112,12 @@ static zarr_status prepare_one(void *arg, uint64_t i, uint32_t worker, zarr_erro
 
     ZR_TRY(leaf_work(l, worker, &w, err));
     st = zr_leaf_prepare(&w, lw, &elements, &host, err);
-    zr_kit_settle(w.kit);
+    zr_worker_settle(w.worker);
     ZR_TRY(st);
     l->leaf[i] =
         (struct lock_leaf){.lw = lw, .cur = lw->host.handle != NULL ? host : elements};
     if (!lw->empty)
-        w.kit->stats.bytes_decoded += elements.bytes;
+        w.worker->stats.bytes_decoded += elements.bytes;
 out:
     return st;
 }
@@ -160,11 +160,11 @@ static zarr_status single_one(void *arg, uint64_t i, uint32_t worker, zarr_error
     zarr_status st = ZARR_OK;
 
     ZR_TRY(leaf_work(l, worker, &w, err));
-    w.kit->states.keep_empty = !w.io->skip_empty;
+    w.worker->states.keep_empty = !w.io->skip_empty;
     ZR_TRY(zr_stage_step(&w, l->stage, &leaf->cur, &leaf->next, &used, true, err));
     if (l->stage->kind == ZR_STAGE_COPY && l->stage == &l->p->stage[l->p->n - 1] &&
         is_host(w.io, leaf->cur.device_type) != is_host(w.io, leaf->next.device_type))
-        w.kit->stats
+        w.worker->stats
             .copies_decoded_host++; /* of elements, as zr_encode_stages() counts */
     leaf->cur = leaf->next;
     leaf->cur.bytes = used;
@@ -175,8 +175,8 @@ out:
 static zarr_status encode_batch_stage(struct leaves *l, zarr_error *err)
 {
     const struct zr_stage *s = l->stage;
-    struct zr_kit *kit = l->w->kit;
-    struct zr_stage_call call = {.jobs = l->job, .n = l->n_left, .ts = &kit->states};
+    struct zr_worker *worker = l->w->worker;
+    struct zr_stage_call call = {.jobs = l->job, .n = l->n_left, .ts = &worker->states};
     uint64_t need = zr_stage_scratch(s, l->n_left);
     int32_t id = zr_io_device_id(l->w->io, s->in_device);
     zarr_status st = ZARR_OK;
@@ -184,12 +184,12 @@ static zarr_status encode_batch_stage(struct leaves *l, zarr_error *err)
     for (uint32_t i = 0; i < l->n_left; i++)
         l->job[i] = (zarr_codec_job){.src = l->leaf[i].cur, .dst = l->leaf[i].next};
     if (need > 0)
-        ZR_TRY(zr_kit_scratch(kit, ZR_SCRATCH_CODEC, s->in_device, id, need,
-                              &call.scratch, err));
-    kit->states.keep_empty = !l->w->io->skip_empty;
-    kit->encodes = true;
+        ZR_TRY(zr_worker_scratch(worker, ZR_SCRATCH_CODEC, s->in_device, id, need,
+                                 &call.scratch, err));
+    worker->states.keep_empty = !l->w->io->skip_empty;
+    worker->encodes = true;
     st = zr_stage_run(s, &call, true, err);
-    kit->encodes = false;
+    worker->encodes = false;
     for (uint32_t i = 0; i < l->n_left && st == ZARR_OK; i++) {
         l->leaf[i].cur = l->leaf[i].next;
         l->leaf[i].cur.bytes = l->job[i].dst_used;

@@ -3,7 +3,7 @@
  * object of the store each, which a parallel loop puts. Those that need their former
  * value are written one by one (write.c): each holds a lock, and nobody waits for others
  * with that.
- * Thread class: one flow; helpers take kits.
+ * Thread class: one flow; helpers take worker contexts.
  */
 #include "pipe/pipe_int.h"
 
@@ -14,7 +14,7 @@ struct objects {
     struct zr_leaf_write *lw;
     uint32_t n;
     zarr_mem slab; /* what they are encoded to */
-    struct zr_crew crew;
+    struct zr_workers workers;
 };
 
 static zarr_status key_of(const struct zr_work *w, const struct zr_leaf_write *lw,
@@ -22,9 +22,9 @@ static zarr_status key_of(const struct zr_work *w, const struct zr_leaf_write *l
 {
     const struct zr_plan_args where = {.layout = w->io->layout, .prefix = w->io->prefix};
 
-    zr_plan_key(&where, lw->proj->chunk, &w->kit->key);
-    *key = zr_str_text(&w->kit->key);
-    return zr_str_status(&w->kit->key, err);
+    zr_plan_key(&where, lw->proj->chunk, &w->worker->key);
+    *key = zr_str_text(&w->worker->key);
+    return zr_str_status(&w->worker->key, err);
 }
 
 static zarr_status put_one(void *arg, uint64_t i, uint32_t worker, zarr_error *err)
@@ -35,7 +35,7 @@ static zarr_status put_one(void *arg, uint64_t i, uint32_t worker, zarr_error *e
     zarr_store_op op = {.verb = lw->empty ? ZARR_STORE_ERASE : ZARR_STORE_PUT};
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_crew_kit(&o->crew, worker, &w.kit, err));
+    ZR_TRY(zr_workers_get(&o->workers, worker, &w.worker, err));
     ZR_TRY(key_of(&w, lw, &op.key, err));
     if (!lw->empty)
         op.mem = lw->out;
@@ -56,9 +56,9 @@ static zarr_status put_all(struct objects *o, zarr_error *err)
                                        .cancel = &o->w.rq->cancel};
     zarr_status st = ZARR_OK;
 
-    zr_crew_init(&o->crew, o->w.rq, zr_parallel_workers(o->n, &opts));
+    zr_workers_init(&o->workers, o->w.rq, zr_parallel_workers(o->n, &opts));
     st = zr_parallel_run(o->n, &opts, put_one, o, err);
-    zr_crew_deinit(&o->crew);
+    zr_workers_deinit(&o->workers);
     return st;
 }
 
@@ -102,7 +102,7 @@ static zarr_status write_objects(struct objects *o, zarr_error *err)
     const uint64_t need = objects_budget(o, o->n);
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_kit_take(engine, &o->w.rq->cancel, &o->w.kit, err));
+    ZR_TRY(zr_worker_take(engine, &o->w.rq->cancel, &o->w.worker, err));
     st = zr_budget_take(engine->budget, need, UINT64_MAX, &o->w.rq->cancel, err);
     if (st == ZARR_OK) {
         st = encode_all(o, err);
@@ -111,8 +111,8 @@ static zarr_status write_objects(struct objects *o, zarr_error *err)
         zr_pool_give(engine->pool, &o->slab);
         zr_budget_give(engine->budget, need);
     }
-    zr_request_merge(o->w.rq, o->w.kit);
-    zr_kit_give(o->w.kit);
+    zr_request_merge(o->w.rq, o->w.worker);
+    zr_worker_give(o->w.worker);
     if (o->w.io->progress != NULL)
         zr_request_report(o->w.rq);
 out:

@@ -4,7 +4,7 @@
  * behind bytes->bytes codecs is fetched and decoded whole and becomes a
  * buffer. Indexes are remembered by the object's version; one whose version
  * cannot be told is not remembered beyond its request.
- * Thread class: on the worker's kit; what is opened is counted and frozen.
+ * Thread class: on the worker context; what is opened is counted and frozen.
  */
 #include "pipe/pipe_int.h"
 
@@ -46,7 +46,7 @@ static void index_work_init(struct index_work *x, const struct zr_work *w,
     x->io.part.on = false;
     x->layout = (struct zr_layout){.item_bytes = 8, .swap_unit = 8};
     x->io.layout = &x->layout;
-    x->work = (struct zr_work){.io = &x->io, .rq = w->rq, .kit = w->kit};
+    x->work = (struct zr_work){.io = &x->io, .rq = w->rq, .worker = w->worker};
     zr_view_contiguous(&x->io.view, zr_mem_of_host(pairs, lv->n_inner_all * 16), ix->ndim,
                        ix->shape, 8, 0);
     zr_target_whole(&x->whole, x->pieces, ix->ndim, ix->shape);
@@ -84,8 +84,8 @@ zarr_status zr_index_encode(const struct zr_work *w, const struct zr_level *lv,
     zarr_status st = ZARR_OK;
 
     index_work_init(&x, w, lv, pairs);
-    ZR_TRY(zr_kit_scratch(w->kit, ZR_SCRATCH_INDEX, ZARR_DEVICE_CPU, 0, p->decoded_bytes,
-                          &block, err));
+    ZR_TRY(zr_worker_scratch(w->worker, ZR_SCRATCH_INDEX, ZARR_DEVICE_CPU, 0,
+                             p->decoded_bytes, &block, err));
     ZR_TRY(zr_gather_target(&x.work, p, &x.whole, &block, err));
     ZR_TRY(zr_encode_stages(&x.work, p, &block, dst, &used, err));
     if (used != lv->index_bytes)
@@ -150,9 +150,9 @@ static zarr_status body_decode_loose(const struct zr_work *w, const struct zr_pr
     out->bytes = got.bytes;
     if (got.bytes != 0)
         ZR_TRY(zr_mem_copy_run(w->io->engine->memory, out, &got, got.bytes,
-                               &w->kit->copies, err));
+                               &w->worker->copies, err));
 out:
-    zr_kit_settle(w->kit);
+    zr_worker_settle(w->worker);
     if (st != ZARR_OK)
         zr_pool_give(w->io->engine->pool, block);
     return st;
@@ -177,8 +177,8 @@ zarr_status zr_body_decode(const struct zr_work *w, const struct zr_level *lv,
             ZR_TRY(zr_pool_take(w->io->engine->pool, s->out_device, 0, room, block, err));
             next = *block;
         } else {
-            ZR_TRY(zr_kit_scratch(w->kit, i % 2 == 0 ? ZR_SCRATCH_A : ZR_SCRATCH_B,
-                                  s->out_device, 0, room, &next, err));
+            ZR_TRY(zr_worker_scratch(w->worker, i % 2 == 0 ? ZR_SCRATCH_A : ZR_SCRATCH_B,
+                                     s->out_device, 0, room, &next, err));
         }
         next.bytes = room;
         ZR_TRY(zr_stage_step(w, s, &cur, &next, &used, false, err));
@@ -243,13 +243,13 @@ static zarr_status fetch_index(const struct zr_work *w, const struct zr_level *l
 
     if (lv->shard->index_at_end)
         op.offset = ZARR_STORE_SUFFIX;
-    ZR_TRY(zr_kit_scratch(w->kit, ZR_SCRATCH_INDEX, ZARR_DEVICE_CPU, 0, lv->index_bytes,
-                          &op.mem, err));
+    ZR_TRY(zr_worker_scratch(w->worker, ZR_SCRATCH_INDEX, ZARR_DEVICE_CPU, 0,
+                             lv->index_bytes, &op.mem, err));
     st = zr_store_op_run(w, &op, err);
     if (st == ZARR_ERR_NOT_FOUND) /* the store's word, and nobody else's */
         return missing_index(w, lv, s, err);
     ZR_TRY(st);
-    w->kit->stats.index_reads++;
+    w->worker->stats.index_reads++;
     if (op.done_bytes != lv->index_bytes)
         ZR_TRY(zr_fail(err, ZARR_ERR_CORRUPT,
                        "a shard of %" PRIu64 " bytes cannot hold its index of %" PRIu64,
@@ -274,7 +274,7 @@ static bool cached_index(const struct zr_work *w, uint64_t n, struct zr_shard *s
     x = zr_index_cache_get(w->io->indexes, s->key);
     if (x != NULL && x->n == n &&
         memcmp(x->version, &pin->version, sizeof(x->version)) == 0) {
-        w->kit->stats.index_hits++;
+        w->worker->stats.index_hits++;
         s->index = x;
         return true;
     }
@@ -351,8 +351,8 @@ static zarr_status open_nested(const struct zr_work *w, const struct zr_level *l
         goto out;
     }
     if (lv->bytes_decode != NULL) {
-        ZR_TRY(zr_kit_scratch(w->kit, ZR_SCRATCH_FETCH, ZARR_DEVICE_CPU, 0, bytes, &value,
-                              err));
+        ZR_TRY(zr_worker_scratch(w->worker, ZR_SCRATCH_FETCH, ZARR_DEVICE_CPU, 0, bytes,
+                                 &value, err));
         ZR_TRY(fetch_nested(w, s, s->base, &value, err));
         st = shard_from_body(w, lv, &value, s, err);
         goto out;
@@ -363,10 +363,10 @@ static zarr_status open_nested(const struct zr_work *w, const struct zr_level *l
                        " bytes cannot hold its index of %" PRIu64,
                        bytes, lv->index_bytes));
     at = s->base + (lv->shard->index_at_end ? bytes - lv->index_bytes : 0);
-    ZR_TRY(zr_kit_scratch(w->kit, ZR_SCRATCH_INDEX, ZARR_DEVICE_CPU, 0, lv->index_bytes,
-                          &value, err));
+    ZR_TRY(zr_worker_scratch(w->worker, ZR_SCRATCH_INDEX, ZARR_DEVICE_CPU, 0,
+                             lv->index_bytes, &value, err));
     ZR_TRY(fetch_nested(w, s, at, &value, err));
-    w->kit->stats.index_reads++;
+    w->worker->stats.index_reads++;
     ZR_TRY(index_parse(w, lv, &value, bytes, &s->index, err));
 out:
     return st;

@@ -1,11 +1,12 @@
 /*
  * pipe/pipe.h - the door of doing requests: engine, pipelines, requests. The
- * engine is what requests share: budget, pools, worker kits. A pipeline
+ * engine is what requests share: budget, pools, worker contexts. A pipeline
  * carries a read or write out; two ship, `waves` (batched, several
  * mini-batches in flight) and `serial` (one chunk at a time, no shortcuts:
  * the oracle of the tests). It gets stores, pools and budgets as arguments
  * and never sees a context or an array handle.
- * Thread class: engine shared; a request shared; kits leased by one thread at a time.
+ * Thread class: engine shared; a request shared; a worker context is one thread's at a
+ * time.
  */
 #ifndef ZR_PIPE_H
 #define ZR_PIPE_H
@@ -20,7 +21,7 @@
 #include <zarrc/plugin/pipeline.h>
 #include <zarrc/request.h>
 
-struct zr_kit; /* one worker's codec contexts and scratch */
+struct zr_worker; /* a worker context: codec contexts and scratch */
 struct zr_io;
 
 /* A pipeline: how the work of a request is scheduled. Registered by name like codecs;
@@ -61,14 +62,15 @@ struct zr_engine {
     uint64_t wave_bytes;
     struct {
         zr_mutex mutex;
-        struct zr_kit *free; /* list */
-    } kits;
+        struct zr_worker *free; /* list */
+    } workers;
     struct zr_fork_hook fork; /* keeps the list whole in a forked child */
 };
 /* All pointers are borrowed and outlive the engine. */
 zarr_status zr_engine_init(struct zr_engine *e, zarr_error *err);
 void zr_engine_deinit(struct zr_engine *e);
-void zr_engine_trim(struct zr_engine *e); /* gives idle kits and pool blocks back */
+void zr_engine_trim(
+    struct zr_engine *e); /* gives idle worker contexts and pool blocks back */
 
 /* Decoded shard indexes of one array, bounded, shared between requests. A stale one is
  * noticed by the object's version. */

@@ -1,5 +1,5 @@
 /*
- * pipe/pipe_int.h - what the files of this room share: the worker's kit, the
+ * pipe/pipe_int.h - what the files of this room share: the worker context, the
  * request, and the steps that one chunk goes through.
  */
 #ifndef ZR_PIPE_INT_H
@@ -7,7 +7,7 @@
 
 #include "pipe/pipe.h"
 
-/* ---- kits: one worker's codec contexts, scratch and counters ---------------- */
+/* ---- worker contexts: codec contexts, scratch and counters of one thread --------- */
 
 enum zr_scratch_slot {
     ZR_SCRATCH_FETCH, /* encoded bytes as fetched */
@@ -24,7 +24,7 @@ enum zr_scratch_slot {
     ZR_SCRATCH_BRING, /* encoded bytes that lay in other memory than the first stage's */
     ZR_SCRATCH_SLOTS
 };
-struct zr_kit {
+struct zr_worker {
     struct zr_engine *engine;
     struct zr_thread_states states;
     zarr_mem scratch[ZR_SCRATCH_SLOTS];
@@ -38,35 +38,36 @@ struct zr_kit {
     zarr_stats stats;
     struct zr_copy_counters copies;
     struct zr_str key;
-    struct zr_kit *next;
+    struct zr_worker *next;
 };
 /* cancel: the request's, for codecs that take their time; borrowed until it is given. */
-zarr_status zr_kit_take(struct zr_engine *e, const atomic_bool *cancel,
-                        struct zr_kit **out, zarr_error *err);
-void zr_kit_give(struct zr_kit *kit); /* counters must have been merged */
+zarr_status zr_worker_take(struct zr_engine *e, const atomic_bool *cancel,
+                           struct zr_worker **out, zarr_error *err);
+void zr_worker_give(struct zr_worker *worker); /* counters must have been merged */
 /* What a GET or PUT moved, between memories too. */
-void zr_kit_count(struct zr_kit *kit, const zarr_store_op *op);
+void zr_worker_count(struct zr_worker *worker, const zarr_store_op *op);
 /* What decoded chunks of no known size lie in is needed no more. Before anybody waits for
  * anything but the room for such a chunk. */
-void zr_kit_settle(struct zr_kit *kit);
-/* After a decoder failed for want of it (kit->starved): waits until all of engine->grown
- * is this kit's. */
-zarr_status zr_kit_alone(struct zr_kit *kit, const atomic_bool *cancel, zarr_error *err);
+void zr_worker_settle(struct zr_worker *worker);
+/* After a decoder failed for want of it (worker->starved): waits until all of
+ * engine->grown is this worker's. */
+zarr_status zr_worker_alone(struct zr_worker *worker, const atomic_bool *cancel,
+                            zarr_error *err);
 /* At least `bytes` in the given memory; contents are lost when it grows. */
-zarr_status zr_kit_scratch(struct zr_kit *kit, enum zr_scratch_slot slot,
-                           int32_t device_type, int32_t device_id, uint64_t bytes,
-                           zarr_mem *out, zarr_error *err);
+zarr_status zr_worker_scratch(struct zr_worker *worker, enum zr_scratch_slot slot,
+                              int32_t device_type, int32_t device_id, uint64_t bytes,
+                              zarr_mem *out, zarr_error *err);
 
-/* The kits of one parallel loop, by worker number, taken at first use. */
-struct zr_crew {
+/* The worker contexts of one parallel loop, by worker number, taken at first use. */
+struct zr_workers {
     struct zarr_request *rq;
-    struct zr_kit *kit[ZR_MAX_THREADS];
+    struct zr_worker *worker[ZR_MAX_THREADS];
     uint32_t n;
 };
-void zr_crew_init(struct zr_crew *c, struct zarr_request *rq, uint32_t n_workers);
-zarr_status zr_crew_kit(struct zr_crew *c, uint32_t worker, struct zr_kit **out,
-                        zarr_error *err);
-void zr_crew_deinit(struct zr_crew *c); /* merges counters, gives kits back */
+void zr_workers_init(struct zr_workers *c, struct zarr_request *rq, uint32_t n_workers);
+zarr_status zr_workers_get(struct zr_workers *c, uint32_t i, struct zr_worker **out,
+                           zarr_error *err);
+void zr_workers_deinit(struct zr_workers *c); /* merges counters, gives them back */
 
 /* ---- requests ------------------------------------------------------------------ */
 
@@ -92,8 +93,9 @@ struct zarr_request {
     void *owner;
     bool submitted;
 };
-void zr_request_merge(struct zarr_request *rq,
-                      struct zr_kit *kit); /* adds and zeroes the kit's counters */
+void zr_request_merge(
+    struct zarr_request *rq,
+    struct zr_worker *worker); /* adds and zeroes the worker's counters */
 /* Calls the caller's progress function if it is due. It may read and write, even the same
  * chunk: only where this thread holds no lock and nothing of the budget. */
 void zr_request_report(struct zarr_request *rq);
@@ -110,7 +112,7 @@ uint64_t zr_io_wave_bytes(const struct zr_io *io);
 struct zr_work { /* what a step needs to know */
     const struct zr_io *io;
     struct zarr_request *rq;
-    struct zr_kit *kit;
+    struct zr_worker *worker;
     bool granted; /* the wave took what its runs need from the budget */
 };
 /* Outer chunks that `waves` writes at once, at most. */
@@ -166,7 +168,7 @@ zarr_status zr_decode_strided(const struct zr_work *w, const struct zr_program *
                               const struct zr_target *t, const zarr_mem *src,
                               zarr_mem *block, bool *direct, zarr_error *err);
 /* Encoded bytes to where stage s, a program's first, takes them: into scratch where they
- * lie elsewhere. Until the kit's next. */
+ * lie elsewhere. Until the worker's next. */
 zarr_status zr_bring_encoded(const struct zr_work *w, const struct zr_stage *s,
                              zarr_mem *encoded, zarr_error *err);
 /* The stages backward; dst has room for p->encoded_bound in p->fetch_device; *used is the
@@ -212,8 +214,8 @@ zarr_status zr_fill_block(const struct zr_work *w, const struct zr_level *lv,
 zarr_status zr_block_unpad(const struct zr_work *w, const struct zr_program *p,
                            const zarr_mem *block, zarr_error *err);
 /* The same for programs without sizes: decoded elements of variable length point into src
- * or the kit's decode_buffer; *out of encoding is in encode_buffer (or src). Both until
- * the kit's next. */
+ * or the worker's decode_buffer; *out of encoding is in encode_buffer (or src). Both
+ * until the worker's next. */
 zarr_status zr_decode_grown(const struct zr_work *w, const struct zr_program *p,
                             const zarr_mem *src, const zarr_mem *dst, zarr_mem *out,
                             zarr_error *err); /* dst NULL: a buffer */

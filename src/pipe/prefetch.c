@@ -91,17 +91,17 @@ static void prefetch_keep(const struct zr_io *io, const struct zr_wave *w,
 static void prefetch_count(const struct zr_io *io, struct zarr_request *rq,
                            const struct zr_prefetch *p)
 {
-    struct zr_kit *kit = NULL;
+    struct zr_worker *worker = NULL;
 
-    if (zr_kit_take(io->engine, &rq->cancel, &kit, NULL) != ZARR_OK)
+    if (zr_worker_take(io->engine, &rq->cancel, &worker, NULL) != ZARR_OK)
         return;
-    kit->stats.store_gets += p->n;
+    worker->stats.store_gets += p->n;
     for (uint32_t k = 0; k < p->n; k++) {
-        kit->stats.store_ranges += p->op[k].length != ZARR_STORE_TO_END;
-        zr_kit_count(kit, &p->op[k]);
+        worker->stats.store_ranges += p->op[k].length != ZARR_STORE_TO_END;
+        zr_worker_count(worker, &p->op[k]);
     }
-    zr_request_merge(rq, kit);
-    zr_kit_give(kit);
+    zr_request_merge(rq, worker);
+    zr_worker_give(worker);
 }
 
 zarr_status zr_prefetch_run(const struct zr_io *io, struct zarr_request *rq,

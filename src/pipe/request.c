@@ -66,14 +66,14 @@ static void publish_locked(const struct zarr_request *rq, zarr_stats *out)
     out->wall_ns = zr_now_ns() - rq->begun_ns;
 }
 
-void zr_request_merge(struct zarr_request *rq, struct zr_kit *kit)
+void zr_request_merge(struct zarr_request *rq, struct zr_worker *worker)
 {
     zr_mutex_lock(&rq->locked.mutex);
-    add_stats(&rq->locked.stats, &kit->stats);
-    add_copies(&rq->locked.copies, &kit->copies);
+    add_stats(&rq->locked.stats, &worker->stats);
+    add_copies(&rq->locked.copies, &worker->copies);
     zr_mutex_unlock(&rq->locked.mutex);
-    kit->stats = (zarr_stats){0};
-    kit->copies = (struct zr_copy_counters){0};
+    worker->stats = (zarr_stats){0};
+    worker->copies = (struct zr_copy_counters){0};
 }
 
 static void call_progress(const struct zarr_request *rq, const zarr_stats *now)

@@ -5,7 +5,7 @@
  * memory, a part of an uncompressed chunk is read as ranges, the last decoder
  * writes into the destination where the layouts agree, or where it knows strides
  * (strided.c). `serial` turns them off.
- * Thread class: on the worker's kit.
+ * Thread class: on the worker context.
  */
 #include "pipe/pipe_int.h"
 
@@ -42,9 +42,9 @@ zarr_status zr_item_prefix(const struct zr_run *run, const struct zr_item *item,
 zarr_status zr_item_fill(const struct zr_work *w, const struct zr_item *item,
                          zarr_error *err)
 {
-    w->kit->stats.chunks_missing += item->n_chunks;
-    w->kit->stats.chunks_done += item->n_chunks;
-    w->kit->stats.elements += item->target.n_items;
+    w->worker->stats.chunks_missing += item->n_chunks;
+    w->worker->stats.chunks_done += item->n_chunks;
+    w->worker->stats.elements += item->target.n_items;
     if (w->io->missing_error)
         return zr_fail(err, ZARR_ERR_NOT_FOUND, "the chunk is missing");
     return zr_fill_target(w, &w->io->layout->level[item->fill_level], &item->target, err);
@@ -52,9 +52,9 @@ zarr_status zr_item_fill(const struct zr_work *w, const struct zr_item *item,
 
 static void count_item(const struct zr_work *w, const struct zr_item *item, bool direct)
 {
-    w->kit->stats.chunks_done++;
-    w->kit->stats.chunks_direct += direct;
-    w->kit->stats.elements += item->target.n_items;
+    w->worker->stats.chunks_done++;
+    w->worker->stats.chunks_direct += direct;
+    w->worker->stats.elements += item->target.n_items;
 }
 
 /* ---- parts of uncompressed chunks ------------------------------------------------- */
@@ -105,8 +105,8 @@ static zarr_status read_partial(const struct zr_work *w, const struct zr_program
         item->target.n_items * 2 > p->decoded_bytes / p->item_bytes ||
         zr_spans_choose(p, &item->target, RANGE_COST, &s) >= p->decoded_bytes)
         return ZARR_OK;
-    ZR_TRY(zr_kit_scratch(w->kit, ZR_SCRATCH_A, p->fetch_device, id, p->decoded_bytes,
-                          block, err));
+    ZR_TRY(zr_worker_scratch(w->worker, ZR_SCRATCH_A, p->fetch_device, id,
+                             p->decoded_bytes, block, err));
     if (run->shard == NULL && s.n_reads > 1) {
         ZR_TRY(zr_store_pin_init(&pin, w->io->store, run->key, err));
         held = &pin;
@@ -115,8 +115,8 @@ static zarr_status read_partial(const struct zr_work *w, const struct zr_program
         pin.object_bytes != p->decoded_bytes)
         goto out; /* the general way says what is wrong */
     ZR_TRY(read_spans(w, run, held, &s, block, err));
-    w->kit->stats.chunks_partial++;
-    w->kit->stats.bytes_decoded += s.n_reads * s.read_bytes;
+    w->worker->stats.chunks_partial++;
+    w->worker->stats.bytes_decoded += s.n_reads * s.read_bytes;
     *done = true;
 out:
     zr_store_pin_deinit(&pin);
@@ -199,7 +199,7 @@ static zarr_status read_raw(const struct zr_work *w, const struct zr_run *run, b
         else
             ZR_TRY(zr_fetch_range(w, run->key, run->shard, item->offset, &at, err));
         ZR_TRY(zr_block_unpad(w, p, &at, err));
-        w->kit->stats.bytes_decoded += p->decoded_bytes;
+        w->worker->stats.bytes_decoded += p->decoded_bytes;
         count_item(w, item, true);
         *done = true;
     } else {
@@ -266,7 +266,8 @@ static zarr_status run_source(const struct zr_work *w, const struct zr_run *run,
             return zr_internal(err);
         return ZARR_OK;
     }
-    ZR_TRY(zr_kit_scratch(w->kit, ZR_SCRATCH_FETCH, device, id, run->bytes, out, err));
+    ZR_TRY(
+        zr_worker_scratch(w->worker, ZR_SCRATCH_FETCH, device, id, run->bytes, out, err));
     ZR_TRY(zr_fetch_range(w, run->key, run->shard, run->offset, out, err));
 out:
     return st;
@@ -364,7 +365,7 @@ zarr_status zr_run_exec(const struct zr_work *w, const struct zr_run *run,
         st = run_whole(w, run, fetched, err);
     else
         st = run_range(w, run, fetched, err);
-    zr_kit_settle(w->kit);
+    zr_worker_settle(w->worker);
     if (!w->granted)
         zr_budget_give(w->io->engine->budget, need);
 out:

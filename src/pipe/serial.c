@@ -15,10 +15,10 @@ static zarr_status serial_wave(const struct zr_work *w, struct zr_plan *plan,
         ZR_TRY(zr_open_exec(w, &wave->open[i], err));
     ZR_TRY(zr_plan_feed(plan, wave, err));
     for (uint32_t i = 0; i < wave->n_runs; i++) {
-        w->kit->stats.waves++;
+        w->worker->stats.waves++;
         ZR_TRY(zr_run_exec(w, &wave->run[i], NULL, err));
     }
-    zr_request_merge(w->rq, w->kit);
+    zr_request_merge(w->rq, w->worker);
     zr_request_report(w->rq);
 out:
     return st;
@@ -52,7 +52,7 @@ static zarr_status serial_read(void *self, zarr_request *rq,
     plain.no_direct = true;
     zr_wave_init(&wave, io->engine->alloc);
     zr_serial_cut(io, &args);
-    ZR_TRY(zr_kit_take(io->engine, &w.rq->cancel, &w.kit, err));
+    ZR_TRY(zr_worker_take(io->engine, &w.rq->cancel, &w.worker, err));
     ZR_TRY(zr_plan_open(&plan, &args, io->engine->alloc, err));
     do {
         ZR_TRY(zr_plan_next(plan, &wave, err));
@@ -61,9 +61,9 @@ static zarr_status serial_read(void *self, zarr_request *rq,
 out:
     zr_wave_deinit(&wave);
     zr_plan_free(plan);
-    if (w.kit != NULL)
-        zr_request_merge(rq, w.kit);
-    zr_kit_give(w.kit);
+    if (w.worker != NULL)
+        zr_request_merge(rq, w.worker);
+    zr_worker_give(w.worker);
     return st;
 }
 
@@ -83,7 +83,7 @@ static zarr_status serial_write(void *self, zarr_request *rq,
     ZR_UNUSED(self);
     ZR_UNUSED(steps);
     plain.no_direct = true;
-    ZR_TRY(zr_kit_take(io->engine, &w.rq->cancel, &w.kit, err));
+    ZR_TRY(zr_worker_take(io->engine, &w.rq->cancel, &w.worker, err));
     if (sel == NULL) {
         ZR_TRY(zarr_selection_all(&all, grid->ndim, grid->shape, err));
         sel = all;
@@ -91,16 +91,16 @@ static zarr_status serial_write(void *self, zarr_request *rq,
     ZR_TRY(zr_project_open(&p, io->engine->alloc, grid, sel, err));
     while (!atomic_load(&rq->cancel) && zr_next_unit(io, p, &proj)) {
         ZR_TRY(zr_unit_write(&w, &proj, 1, err));
-        w.kit->stats.waves++;
-        zr_request_merge(rq, w.kit);
+        w.worker->stats.waves++;
+        zr_request_merge(rq, w.worker);
         zr_request_report(rq);
     }
 out:
     zr_project_free(p);
     zarr_selection_free(all);
-    if (w.kit != NULL)
-        zr_request_merge(rq, w.kit);
-    zr_kit_give(w.kit);
+    if (w.worker != NULL)
+        zr_request_merge(rq, w.worker);
+    zr_worker_give(w.worker);
     return st;
 }
 

@@ -4,7 +4,7 @@
  * the index. Touched chunks are encoded, several at a time, into slots and
  * then appended; untouched ones keep their encoded bytes. Nested shards
  * recurse, at most limits.shard_depth deep.
- * Thread class: on the worker's kit; helpers take kits of their own.
+ * Thread class: on the worker context; helpers take contexts of their own.
  */
 #include "pipe/pipe_int.h"
 
@@ -36,7 +36,7 @@ struct shard_writer {
     zarr_mem slots;
     uint64_t slot_bytes;
     struct zr_arena lists;
-    struct zr_crew crew;
+    struct zr_workers workers;
 };
 
 /* ---- appending
@@ -57,7 +57,7 @@ static zarr_status out_room(struct shard_writer *s, uint64_t more, zarr_error *e
     ZR_TRY(zr_pool_take(pool, ZARR_DEVICE_CPU, 0, want, &bigger, err));
     if (s->pos > 0)
         st = zr_mem_copy_run(s->w->io->engine->memory, &bigger, &s->sw->out, s->pos,
-                             &s->w->kit->copies, err);
+                             &s->w->worker->copies, err);
     zr_pool_give(pool, &s->sw->out);
     s->sw->out = bigger;
 out:
@@ -74,7 +74,7 @@ static zarr_status append(struct shard_writer *s, uint64_t id, const zarr_mem *b
     if (!zr_mem_slice(&s->sw->out, s->pos, bytes->bytes, &dst))
         return zr_internal(err);
     ZR_TRY(zr_mem_copy_run(s->w->io->engine->memory, &dst, bytes, bytes->bytes,
-                           &s->w->kit->copies, err));
+                           &s->w->worker->copies, err));
     s->pairs[2 * id] = s->pos;
     s->pairs[2 * id + 1] = bytes->bytes;
     s->pos += bytes->bytes;
@@ -177,13 +177,13 @@ static zarr_status encode_nested(const struct zr_work *w, struct shard_writer *s
                                  uint32_t i, const zarr_mem *old, zarr_error *err)
 {
     const zarr_mem none = {0};
-    const zarr_stats before = w->kit->stats;
+    const zarr_stats before = w->worker->stats;
     zarr_error e = {0};
     zarr_status st = nested_value(w, s, i, old, &e);
 
     if (st == ZARR_ERR_CORRUPT && s->proj[i].whole && old->handle != NULL) {
         zr_pool_give(w->io->engine->pool, &s->result[i].block);
-        zr_forget_chunks(&w->kit->stats, &before);
+        zr_forget_chunks(&w->worker->stats, &before);
         return nested_value(w, s, i, &none, err);
     }
     if (st != ZARR_OK && err != NULL)
@@ -229,21 +229,21 @@ static zarr_status encode_inner(const struct zr_work *w, struct shard_writer *s,
         s->result[i].out = *block;
         s->result[i].out.bytes = lw.out.bytes;
         ZR_TRY(zr_mem_copy_run(w->io->engine->memory, &s->result[i].out, &lw.out,
-                               lw.out.bytes, &w->kit->copies, err));
+                               lw.out.bytes, &w->worker->copies, err));
         goto out;
     }
     /* Elements stored as they are may lie in the worker's block, which the next chunk
      * overwrites. */
-    if (!lw.empty && lw.out.handle == w->kit->scratch[ZR_SCRATCH_BLOCK].handle) {
+    if (!lw.empty && lw.out.handle == w->worker->scratch[ZR_SCRATCH_BLOCK].handle) {
         zarr_mem room = lw.room;
 
         room.bytes = lw.out.bytes;
         ZR_TRY(zr_mem_copy_run(w->io->engine->memory, &room, &lw.out, lw.out.bytes,
-                               &w->kit->copies, err));
+                               &w->worker->copies, err));
         s->result[i].out = room;
     }
 out:
-    zr_kit_settle(w->kit);
+    zr_worker_settle(w->worker);
     return st;
 }
 
@@ -253,7 +253,7 @@ static zarr_status inner_one(void *arg, uint64_t i, uint32_t worker, zarr_error 
     struct zr_work w = {.io = s->w->io, .rq = s->w->rq};
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_crew_kit(&s->crew, worker, &w.kit, err));
+    ZR_TRY(zr_workers_get(&s->workers, worker, &w.worker, err));
     ZR_TRY(encode_inner(&w, s, (uint32_t)i, err));
 out:
     return st;
@@ -289,9 +289,9 @@ static zarr_status encode_batch(struct shard_writer *s, zarr_error *err)
             st = encode_inner(s->w, s, i, err);
         return st;
     }
-    zr_crew_init(&s->crew, s->w->rq, zr_parallel_workers(s->n, &opts));
+    zr_workers_init(&s->workers, s->w->rq, zr_parallel_workers(s->n, &opts));
     st = zr_parallel_run(s->n, &opts, inner_one, s, err);
-    zr_crew_deinit(&s->crew);
+    zr_workers_deinit(&s->workers);
     return st;
 }
 

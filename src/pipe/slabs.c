@@ -111,7 +111,7 @@ static zarr_status slab_fetch(const struct zr_work *w, struct zr_slabs *s,
                         .object_bytes = UINT64_MAX};
 
     (void)zr_store_run_one(w->io->store, &op, err);
-    zr_kit_count(w->kit, &op);
+    zr_worker_count(w->worker, &op);
     if (op.status == ZARR_ERR_NOT_FOUND)
         return zr_fail(err, ZARR_ERR_CONFLICT, "the chunk was deleted while it was read");
     if (op.status == ZARR_OK && op.done_bytes != dst->bytes)
@@ -153,21 +153,21 @@ zarr_status zr_slabs_one(const struct zr_work *w, struct zr_slabs *s, uint64_t i
     zarr_status st = ZARR_OK;
 
     if (i == 0) { /* one chunk, got once, whatever the number of slabs */
-        w->kit->stats.store_gets++;
-        w->kit->stats.chunks_done++;
-        w->kit->stats.chunks_direct += s->straight;
-        w->kit->stats.elements += t->n_items;
+        w->worker->stats.store_gets++;
+        w->worker->stats.chunks_done++;
+        w->worker->stats.chunks_direct += s->straight;
+        w->worker->stats.elements += t->n_items;
     }
     if (s->straight) {
         if (!zr_mem_slice(&s->at, offset, bytes, &block))
             ZR_TRY(zr_internal(err));
     } else {
-        ZR_TRY(
-            zr_kit_scratch(w->kit, ZR_SCRATCH_A, ZARR_DEVICE_CPU, 0, bytes, &block, err));
+        ZR_TRY(zr_worker_scratch(w->worker, ZR_SCRATCH_A, ZARR_DEVICE_CPU, 0, bytes,
+                                 &block, err));
         block.bytes = bytes;
     }
     ZR_TRY(slab_fetch(w, s, offset, &block, err));
-    w->kit->stats.bytes_decoded += bytes;
+    w->worker->stats.bytes_decoded += bytes;
     ZR_TRY(zr_block_unpad(w, p, &block, err));
     if (!s->straight)
         ZR_TRY(slab_scatter(w, s, first, n, &block, err));

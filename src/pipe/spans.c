@@ -3,7 +3,7 @@
  * walked index by index, inner ones taken as one span with what lies between. For
  * uncompressed chunks the store reads them (run.c); here a codec that can decode in part
  * gets them (blosc: its blocks), when most of the chunk is not wanted.
- * Thread class: plain functions; on the worker's kit.
+ * Thread class: plain functions; on the worker context.
  */
 #include "pipe/pipe_int.h"
 
@@ -95,13 +95,14 @@ zarr_status zr_decode_part(const struct zr_work *w, const struct zr_program *p,
         zr_spans_choose(p, &item->target, PART_COST, &s) > p->decoded_bytes / 2 ||
         !zr_mul_u64(s.n_reads, sizeof *ranges, &bytes))
         return ZARR_OK;
-    ZR_TRY(zr_kit_scratch(w->kit, ZR_SCRATCH_A, ZARR_DEVICE_CPU, 0, p->decoded_bytes,
-                          block, err));
-    ZR_TRY(zr_kit_scratch(w->kit, ZR_SCRATCH_B, ZARR_DEVICE_CPU, 0, bytes, &list, err));
+    ZR_TRY(zr_worker_scratch(w->worker, ZR_SCRATCH_A, ZARR_DEVICE_CPU, 0,
+                             p->decoded_bytes, block, err));
+    ZR_TRY(zr_worker_scratch(w->worker, ZR_SCRATCH_B, ZARR_DEVICE_CPU, 0, bytes, &list,
+                             err));
     bytes = zr_stage_scratch(&p->stage[0], 1);
     if (bytes)
-        ZR_TRY(zr_kit_scratch(w->kit, ZR_SCRATCH_CODEC, ZARR_DEVICE_CPU, 0, bytes,
-                              &scratch, err));
+        ZR_TRY(zr_worker_scratch(w->worker, ZR_SCRATCH_CODEC, ZARR_DEVICE_CPU, 0, bytes,
+                                 &scratch, err));
     ranges = (zarr_codec_range *)((uintptr_t)list.handle + list.offset);
     for (uint64_t r = 0; r < s.n_reads; r++)
         ranges[r] = (zarr_codec_range){zr_spans_next(&s, at), s.read_bytes};
@@ -110,7 +111,7 @@ zarr_status zr_decode_part(const struct zr_work *w, const struct zr_program *p,
     job.dst.bytes = p->decoded_bytes;
     if (!zr_stage_accepts(&p->stage[0], &job))
         goto out;
-    ZR_TRY(zr_stage_partial(&p->stage[0], &job, ranges, s.n_reads, &w->kit->states,
+    ZR_TRY(zr_stage_partial(&p->stage[0], &job, ranges, s.n_reads, &w->worker->states,
                             scratch, err));
     for (uint64_t r = 0; r < s.n_reads && p->padded != NULL; r++) {
         zarr_mem part;
@@ -119,8 +120,8 @@ zarr_status zr_decode_part(const struct zr_work *w, const struct zr_program *p,
             ZR_TRY(zr_internal(err));
         ZR_TRY(zr_block_unpad(w, p, &part, err));
     }
-    w->kit->stats.chunks_partial++;
-    w->kit->stats.bytes_decoded += job.dst_used;
+    w->worker->stats.chunks_partial++;
+    w->worker->stats.bytes_decoded += job.dst_used;
     block->bytes = p->decoded_bytes;
     *done = true;
 out:

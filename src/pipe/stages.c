@@ -4,7 +4,7 @@
  * scratch blocks in turn, the last one straight into the destination where the
  * layouts agree; encoding walks them backward. Sizes come from the program,
  * that is from metadata, never from a stream.
- * Thread class: on the worker's kit.
+ * Thread class: on the worker context.
  */
 #include "pipe/pipe_int.h"
 
@@ -23,24 +23,24 @@ static zarr_status run_fallback(const struct zr_work *w, const struct zr_stage *
     zarr_codec_job host = *job;
     zarr_status st = ZARR_OK;
 
-    w->kit->stats.chunks_fallback++;
+    w->worker->stats.chunks_fallback++;
     if (!device_is_host(w, job->src.device_type)) {
-        ZR_TRY(zr_kit_scratch(w->kit, ZR_SCRATCH_FALL_IN, ZARR_DEVICE_CPU, 0,
-                              job->src.bytes, &host.src, err));
-        ZR_TRY(zr_mem_copy_run(mem, &host.src, &job->src, job->src.bytes, &w->kit->copies,
-                               err));
+        ZR_TRY(zr_worker_scratch(w->worker, ZR_SCRATCH_FALL_IN, ZARR_DEVICE_CPU, 0,
+                                 job->src.bytes, &host.src, err));
+        ZR_TRY(zr_mem_copy_run(mem, &host.src, &job->src, job->src.bytes,
+                               &w->worker->copies, err));
     }
     if (!device_is_host(w, job->dst.device_type))
-        ZR_TRY(zr_kit_scratch(w->kit, ZR_SCRATCH_FALL_OUT, ZARR_DEVICE_CPU, 0,
-                              job->dst.bytes, &host.dst, err));
-    st = encode ? zr_stage_encode(s, &host, &w->kit->states, (zarr_mem){0}, err)
-                : zr_stage_decode(s, &host, &w->kit->states, (zarr_mem){0}, err);
+        ZR_TRY(zr_worker_scratch(w->worker, ZR_SCRATCH_FALL_OUT, ZARR_DEVICE_CPU, 0,
+                                 job->dst.bytes, &host.dst, err));
+    st = encode ? zr_stage_encode(s, &host, &w->worker->states, (zarr_mem){0}, err)
+                : zr_stage_decode(s, &host, &w->worker->states, (zarr_mem){0}, err);
     job->status = st;
     job->dst_used = host.dst_used;
     ZR_TRY(st);
     if (!device_is_host(w, job->dst.device_type))
-        ZR_TRY(zr_mem_copy_run(mem, &job->dst, &host.dst, host.dst_used, &w->kit->copies,
-                               err));
+        ZR_TRY(zr_mem_copy_run(mem, &job->dst, &host.dst, host.dst_used,
+                               &w->worker->copies, err));
 out:
     return st;
 }
@@ -62,9 +62,10 @@ static zarr_status stage_run(const struct zr_work *w, const struct zr_stage *s,
         return run_fallback(w, f, job, encode, err);
     }
     if (need > 0)
-        ZR_TRY(zr_kit_scratch(w->kit, ZR_SCRATCH_CODEC, device, id, need, &scratch, err));
-    st = encode ? zr_stage_encode(s, job, &w->kit->states, scratch, err)
-                : zr_stage_decode(s, job, &w->kit->states, scratch, err);
+        ZR_TRY(zr_worker_scratch(w->worker, ZR_SCRATCH_CODEC, device, id, need, &scratch,
+                                 err));
+    st = encode ? zr_stage_encode(s, job, &w->worker->states, scratch, err)
+                : zr_stage_decode(s, job, &w->worker->states, scratch, err);
 out:
     return st;
 }
@@ -73,19 +74,19 @@ zarr_status zr_stage_one(const struct zr_work *w, const struct zr_stage *s,
                          zarr_codec_job *job, bool encode, zarr_error *err)
 {
     const zarr_codec_job begun = *job;
-    struct zr_kit *kit = w->kit;
+    struct zr_worker *worker = w->worker;
     zarr_status st = ZARR_OK;
 
-    kit->encodes = encode;
-    kit->starved = false;
+    worker->encodes = encode;
+    worker->starved = false;
     st = stage_run(w, s, job, encode, err);
-    if (st != ZARR_OK && kit->starved) { /* chains inside the codec */
+    if (st != ZARR_OK && worker->starved) { /* chains inside the codec */
         *job = begun;
-        ZR_TRY(zr_kit_alone(kit, &w->rq->cancel, err));
+        ZR_TRY(zr_worker_alone(worker, &w->rq->cancel, err));
         st = stage_run(w, s, job, encode, err);
     }
 out:
-    kit->encodes = false;
+    worker->encodes = false;
     return st;
 }
 
@@ -105,9 +106,9 @@ static zarr_status run_copy(const struct zr_work *w, const zarr_mem *src,
 {
     if (decoded &&
         (device_is_host(w, src->device_type) != device_is_host(w, dst->device_type)))
-        w->kit->stats.copies_decoded_host++;
-    return zr_mem_copy_run(w->io->engine->memory, dst, src, src->bytes, &w->kit->copies,
-                           err);
+        w->worker->stats.copies_decoded_host++;
+    return zr_mem_copy_run(w->io->engine->memory, dst, src, src->bytes,
+                           &w->worker->copies, err);
 }
 
 zarr_status zr_stage_step(const struct zr_work *w, const struct zr_stage *s,
@@ -129,8 +130,8 @@ static zarr_status stage_room(const struct zr_work *w, uint32_t i, uint64_t byte
 {
     int32_t id = zr_io_device_id(w->io, device);
 
-    return zr_kit_scratch(w->kit, i % 2 == 0 ? ZR_SCRATCH_A : ZR_SCRATCH_B, device, id,
-                          bytes, out, err);
+    return zr_worker_scratch(w->worker, i % 2 == 0 ? ZR_SCRATCH_A : ZR_SCRATCH_B, device,
+                             id, bytes, out, err);
 }
 
 /* Encoded bytes where stage s takes them: an inner chunk's in a former shard, and what a
@@ -144,8 +145,8 @@ zarr_status zr_bring_encoded(const struct zr_work *w, const struct zr_stage *s,
 
     if (s->kind == ZR_STAGE_COPY || from.device_type == s->in_device)
         return ZARR_OK;
-    ZR_TRY(zr_kit_scratch(w->kit, ZR_SCRATCH_BRING, s->in_device, id, from.bytes, encoded,
-                          err));
+    ZR_TRY(zr_worker_scratch(w->worker, ZR_SCRATCH_BRING, s->in_device, id, from.bytes,
+                             encoded, err));
     ZR_TRY(run_copy(w, &from, encoded, false, err));
 out:
     return st;
@@ -186,9 +187,9 @@ static zarr_status decoded_unpad(const struct zr_work *w, const struct zr_progra
     if (p->padded == NULL)
         return ZARR_OK;
     if (from.handle == src->handle &&
-        from.handle != w->kit->scratch[ZR_SCRATCH_FETCH].handle) {
-        ZR_TRY(zr_kit_scratch(w->kit, ZR_SCRATCH_A, ZARR_DEVICE_CPU, 0, from.bytes, out,
-                              err));
+        from.handle != w->worker->scratch[ZR_SCRATCH_FETCH].handle) {
+        ZR_TRY(zr_worker_scratch(w->worker, ZR_SCRATCH_A, ZARR_DEVICE_CPU, 0, from.bytes,
+                                 out, err));
         out->bytes = from.bytes;
         ZR_TRY(run_copy(w, &from, out, true, err));
     }
@@ -247,7 +248,7 @@ zarr_status zr_decode_back(const struct zr_work *w, const struct zr_program *p,
 
     if (p->n > 0)
         ZR_TRY(decode_one(w, p, p->n - 1, last, &cur, err));
-    w->kit->stats.bytes_decoded += cur.bytes;
+    w->worker->stats.bytes_decoded += cur.bytes;
     ZR_TRY(check_decoded(p, &cur, err));
     *out = cur;
 out:
@@ -281,7 +282,7 @@ zarr_status zr_encode_stages(const struct zr_work *w, const struct zr_program *p
 
     if (dst->device_type != p->fetch_device)
         ZR_TRY(zr_internal(err));
-    w->kit->stats.bytes_decoded += src->bytes;
+    w->worker->stats.bytes_decoded += src->bytes;
     for (uint32_t k = 0; k < p->n; k++) {
         uint32_t i = p->n - 1 - k;
         const struct zr_stage *s = &p->stage[i];
@@ -327,15 +328,15 @@ static zarr_status copy_one(void *arg, const zarr_box *box, zarr_error *err)
     const struct box_arg *a = arg;
 
     if (a->crossing)
-        a->w->kit->stats.copies_decoded_host++;
-    return zr_box_copy(a->w->io->engine->memory, box, &a->w->kit->copies, err);
+        a->w->worker->stats.copies_decoded_host++;
+    return zr_box_copy(a->w->io->engine->memory, box, &a->w->worker->copies, err);
 }
 
 static zarr_status fill_one(void *arg, const zarr_box *box, zarr_error *err)
 {
     const struct box_arg *a = arg;
 
-    return zr_box_fill(a->w->io->engine->memory, box, a->pattern, &a->w->kit->copies,
+    return zr_box_fill(a->w->io->engine->memory, box, a->pattern, &a->w->worker->copies,
                        err);
 }
 
@@ -454,7 +455,7 @@ zarr_status zr_fill_block(const struct zr_work *w, const struct zr_level *lv,
     zr_box_side_init(&box.dst, block, 0);
     box.dst.stride[0] = (int64_t)l->item_bytes;
     return zr_box_fill(w->io->engine->memory, &box, pattern_for(lv, p->swap_bytes),
-                       &w->kit->copies, err);
+                       &w->worker->copies, err);
 }
 
 bool zr_target_direct(const struct zr_io *io, const struct zr_program *p,

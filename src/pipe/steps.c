@@ -82,7 +82,7 @@ static zarr_status step_worker_open(zarr_request *rq, uint32_t flags,
     worker->io = rq->io;
     worker->io.no_direct = worker->io.no_direct || (flags & ZARR_PIPELINE_PLAIN) != 0;
     worker->w = (struct zr_work){.io = &worker->io, .rq = rq};
-    ZR_TRY(zr_kit_take(rq->io.engine, &rq->cancel, &worker->w.kit, err));
+    ZR_TRY(zr_worker_take(rq->io.engine, &rq->cancel, &worker->w.worker, err));
     *out = worker;
     worker = NULL; /* moved */
 out:
@@ -95,8 +95,8 @@ static void step_worker_close(zarr_pipeline_worker *worker)
 {
     if (worker == NULL)
         return;
-    zr_request_merge(worker->w.rq, worker->w.kit);
-    zr_kit_give(worker->w.kit);
+    zr_request_merge(worker->w.rq, worker->w.worker);
+    zr_worker_give(worker->w.worker);
     zr_free(worker->io.engine->alloc, worker);
 }
 
@@ -348,7 +348,7 @@ static zarr_status step_decode(zarr_pipeline_worker *worker,
     zarr_mem encoded = *fetched;
 
     *block = (zarr_mem){0};
-    zr_kit_settle(worker->w.kit);
+    zr_worker_settle(worker->w.worker);
     ZR_TRY(find_item(wave, i, item, &run, err));
     step_item_get(wave, i, item, &at);
     if (at.bytes == ZARR_PIPELINE_MISSING)

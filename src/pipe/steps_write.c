@@ -150,7 +150,7 @@ zarr_status zr_step_put(zarr_pipeline_worker *worker, const zarr_pipeline_units 
     const struct zr_plan_args where = {.layout = u->rq->io.layout,
                                        .prefix = u->rq->io.prefix};
     zarr_store_op op = {.verb = bytes != NULL ? ZARR_STORE_PUT : ZARR_STORE_ERASE};
-    struct zr_str *key = &worker->w.kit->key;
+    struct zr_str *key = &worker->w.worker->key;
     zarr_status st = ZARR_OK;
 
     ZR_TRY(unit_check(u, i, true, err));

@@ -2,7 +2,7 @@
  * pipe/strided.c - whole chunks straight into a view that has strides, by decoders that
  * can write there (zfp, a plug-in's): what a block and a copy cost is saved. What a
  * decoder refuses goes the general way.
- * Thread class: on the worker's kit.
+ * Thread class: on the worker context.
  */
 #include "pipe/pipe_int.h"
 
@@ -52,12 +52,12 @@ static zarr_status last_stage(const struct zr_work *w, const struct zr_stage *s,
     if (!zr_stage_accepts(s, &job))
         return ZARR_OK;
     if (need > 0)
-        ZR_TRY(zr_kit_scratch(w->kit, ZR_SCRATCH_CODEC, s->out_device,
-                              to->first.device_id, need, &scratch, err));
-    st = zr_stage_strided(s, &job, to, &w->kit->states, scratch, err);
+        ZR_TRY(zr_worker_scratch(w->worker, ZR_SCRATCH_CODEC, s->out_device,
+                                 to->first.device_id, need, &scratch, err));
+    st = zr_stage_strided(s, &job, to, &w->worker->states, scratch, err);
     *done = st == ZARR_OK;
     if (*done)
-        w->kit->stats.bytes_decoded += job.dst_used;
+        w->worker->stats.bytes_decoded += job.dst_used;
     if (st == ZARR_ERR_UNSUPPORTED)
         st = ZARR_OK;
 out:

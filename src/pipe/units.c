@@ -18,7 +18,7 @@ struct units {
     struct zarr_request *rq;
     struct zr_projection *proj;
     struct zr_arena lists;
-    struct zr_crew crew;
+    struct zr_workers workers;
     bool done[UNITS];
     uint32_t n, threads_each;
 };
@@ -31,10 +31,10 @@ static zarr_status unit_one(void *arg, uint64_t i, uint32_t worker, zarr_error *
 
     if (u->done[i])
         return ZARR_OK;
-    ZR_TRY(zr_crew_kit(&u->crew, worker, &w.kit, err));
+    ZR_TRY(zr_workers_get(&u->workers, worker, &w.worker, err));
     ZR_TRY(zr_unit_write(&w, &u->proj[i], u->threads_each, err));
     if (u->io->progress != NULL) {
-        zr_request_merge(u->rq, w.kit);
+        zr_request_merge(u->rq, w.worker);
         zr_request_report(u->rq);
     }
 out:
@@ -53,9 +53,9 @@ static zarr_status do_units(struct units *u, zarr_error *err)
     ZR_TRY(zr_units_lockstep(u->io, u->rq, u->proj, u->n, u->done, err));
     opts.item_ns = 20000 + bytes;
     u->threads_each = u->n >= threads ? 1 : threads;
-    zr_crew_init(&u->crew, u->rq, zr_parallel_workers(u->n, &opts));
+    zr_workers_init(&u->workers, u->rq, zr_parallel_workers(u->n, &opts));
     st = zr_parallel_run(u->n, &opts, unit_one, u, err);
-    zr_crew_deinit(&u->crew);
+    zr_workers_deinit(&u->workers);
     zr_mutex_lock(&u->rq->locked.mutex);
     u->rq->locked.stats.waves++;
     zr_mutex_unlock(&u->rq->locked.mutex);

@@ -1,11 +1,11 @@
 /*
  * pipe/vlen.c - elements of variable length. Decoded, a block of them points into the
- * encoded bytes, in the kit's buffers or the store's; only those that are wanted are
+ * encoded bytes, in the worker's buffers or the store's; only those that are wanted are
  * copied to the caller's heap, in one block a chunk. Sizes of what is encoded follow
  * from nothing but the elements, so programs run with buffers that grow.
  * Decoders and encoders have buffers of their own: what is read, changed and written
  * is encoded while its old elements still point into the decoder's.
- * Thread class: on the worker's kit.
+ * Thread class: on the worker context.
  */
 #include "pipe/pipe_int.h"
 
@@ -18,14 +18,14 @@ zarr_status zr_decode_grown(const struct zr_work *w, const struct zr_program *p,
                             const zarr_mem *src, const zarr_mem *dst, zarr_mem *out,
                             zarr_error *err)
 {
-    struct zr_kit *kit = w->kit;
-    struct zr_growth g = {.ts = &kit->states, .buffer = kit->decode_buffer};
+    struct zr_worker *worker = w->worker;
+    struct zr_growth g = {.ts = &worker->states, .buffer = worker->decode_buffer};
     zarr_status st = ZARR_OK;
 
-    kit->starved = false;
+    worker->starved = false;
     st = zr_grow_decode(p, &g, src, dst, out, err);
-    if (st != ZARR_OK && kit->starved) {
-        ZR_TRY(zr_kit_alone(kit, &w->rq->cancel, err));
+    if (st != ZARR_OK && worker->starved) {
+        ZR_TRY(zr_worker_alone(worker, &w->rq->cancel, err));
         st = zr_grow_decode(p, &g, src, dst, out, err);
     }
 out:
@@ -42,10 +42,10 @@ zarr_status zr_decode_loose(const struct zr_work *w, const struct zr_program *p,
     if (last != NULL && last->handle != NULL)
         block = *last;
     else
-        ZR_TRY(zr_kit_scratch(w->kit, ZR_SCRATCH_A, ZARR_DEVICE_CPU, 0, p->decoded_bytes,
-                              &block, err));
+        ZR_TRY(zr_worker_scratch(w->worker, ZR_SCRATCH_A, ZARR_DEVICE_CPU, 0,
+                                 p->decoded_bytes, &block, err));
     ZR_TRY(zr_decode_grown(w, p, src, &block, out, err));
-    w->kit->stats.bytes_decoded += out->bytes;
+    w->worker->stats.bytes_decoded += out->bytes;
 out:
     return st;
 }
@@ -53,13 +53,13 @@ out:
 zarr_status zr_encode_loose(const struct zr_work *w, const struct zr_program *p,
                             const zarr_mem *src, zarr_mem *out, zarr_error *err)
 {
-    struct zr_growth g = {.ts = &w->kit->states, .buffer = w->kit->encode_buffer};
+    struct zr_growth g = {.ts = &w->worker->states, .buffer = w->worker->encode_buffer};
     zarr_status st = ZARR_OK;
 
-    w->kit->stats.bytes_decoded += src->bytes;
-    w->kit->encodes = true;
+    w->worker->stats.bytes_decoded += src->bytes;
+    w->worker->encodes = true;
     st = zr_grow_encode(p, &g, src, NULL, out, err);
-    w->kit->encodes = false;
+    w->worker->encodes = false;
     return st;
 }
 
@@ -147,7 +147,7 @@ static zarr_status vlen_room(const struct zr_work *w, uint64_t bytes, void **out
     if (w->io->heap == NULL)
         return zr_internal(err);
     ZR_TRY(zr_heap_alloc(w->io->heap, bytes, out, err));
-    w->kit->stats.bytes_heap += bytes;
+    w->worker->stats.bytes_heap += bytes;
 out:
     return st;
 }

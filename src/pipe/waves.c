@@ -37,7 +37,7 @@ struct flow {
 struct wave_job {
     struct flow *flow;
     struct zr_wave *wave;
-    struct zr_crew crew;
+    struct zr_workers workers;
     const zarr_mem *fetched; /* by run; NULL: not fetched in advance */
     bool granted;            /* the wave has its bytes from the budget */
     struct zr_slabs *slabs;
@@ -52,7 +52,7 @@ static zarr_status run_one(void *arg, uint64_t i, uint32_t worker, zarr_error *e
     const zarr_mem *fetched = NULL;
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_crew_kit(&j->crew, worker, &w.kit, err));
+    ZR_TRY(zr_workers_get(&j->workers, worker, &w.worker, err));
     if (j->fetched != NULL && j->fetched[i].handle != NULL)
         fetched = &j->fetched[i];
     ZR_TRY(zr_run_exec(&w, &j->wave->run[i], fetched, err));
@@ -66,7 +66,7 @@ static zarr_status open_one(void *arg, uint64_t i, uint32_t worker, zarr_error *
     struct zr_work w = {.io = j->flow->io, .rq = j->flow->rq};
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_crew_kit(&j->crew, worker, &w.kit, err));
+    ZR_TRY(zr_workers_get(&j->workers, worker, &w.worker, err));
     ZR_TRY(zr_open_exec(&w, &j->wave->open[i], err));
 out:
     return st;
@@ -80,9 +80,9 @@ static zarr_status loop(struct wave_job *j, uint64_t n, zr_item_fn fn, uint64_t 
                                        .cancel = &j->flow->rq->cancel};
     zarr_status st = ZARR_OK;
 
-    zr_crew_init(&j->crew, j->flow->rq, zr_parallel_workers(n, &opts));
+    zr_workers_init(&j->workers, j->flow->rq, zr_parallel_workers(n, &opts));
     st = zr_parallel_run(n, &opts, fn, j, err);
-    zr_crew_deinit(&j->crew);
+    zr_workers_deinit(&j->workers);
     return st;
 }
 
@@ -125,7 +125,7 @@ static zarr_status slab_one(void *arg, uint64_t i, uint32_t worker, zarr_error *
     struct zr_work w = {.io = j->flow->io, .rq = j->flow->rq};
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_crew_kit(&j->crew, worker, &w.kit, err));
+    ZR_TRY(zr_workers_get(&j->workers, worker, &w.worker, err));
     ZR_TRY(zr_item_prefix(j->slabs->run, NULL, zr_slabs_one(&w, j->slabs, i, err), err));
 out:
     return st;

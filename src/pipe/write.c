@@ -8,7 +8,7 @@
  * each other through the pool. Where all that this handle knows of a chunk is
  * overwritten, a former value that nobody can read does not stand in the way.
  * A chunk equal to the fill value is erased, not stored.
- * Thread class: on the worker's kit.
+ * Thread class: on the worker context.
  */
 #include "pipe/pipe_int.h"
 
@@ -30,7 +30,7 @@ static zarr_status block_old(const struct zr_work *w, const struct zr_leaf_write
     ZR_TRY(zr_decode_stages(w, p, &lw->old, straight ? block : NULL, &got, err));
     if (got.handle != block->handle || got.offset != block->offset)
         ZR_TRY(zr_mem_copy_run(w->io->engine->memory, block, &got, got.bytes,
-                               &w->kit->copies, err));
+                               &w->worker->copies, err));
 out:
     return st;
 }
@@ -80,20 +80,20 @@ static zarr_status leaf_elements(const struct zr_work *w, const struct zr_leaf_w
     zarr_status st = ZARR_OK;
 
     zr_target_borrow(&t, lw->proj);
-    w->kit->stats.elements += t.n_items;
+    w->worker->stats.elements += t.n_items;
     if (lw->proj->full && zr_target_direct(w->io, p, &t, out)) {
         bool as_is = true;
 
         ZR_TRY(elements_as_is(w, p, out, &as_is, err));
         if (as_is) {
-            w->kit->stats.chunks_direct++;
+            w->worker->stats.chunks_direct++;
             return ZARR_OK;
         }
     }
     *out = lw->block;
     if (out->handle == NULL)
-        ZR_TRY(zr_kit_scratch(w->kit, ZR_SCRATCH_BLOCK, p->decoded_device, id,
-                              p->decoded_bytes, out, err));
+        ZR_TRY(zr_worker_scratch(w->worker, ZR_SCRATCH_BLOCK, p->decoded_device, id,
+                                 p->decoded_bytes, out, err));
     if (!full)
         ZR_TRY(block_before(w, lw, out, err));
     ZR_TRY(zr_gather_target(w, p, &t, out, err));
@@ -127,11 +127,11 @@ static zarr_status is_empty(const struct zr_work *w, struct zr_leaf_write *lw,
     if (!zr_device_is_host(w->io->engine->memory, elements->device_type)) {
         *host = lw->host;
         if (host->handle == NULL)
-            ZR_TRY(zr_kit_scratch(w->kit, ZR_SCRATCH_A, ZARR_DEVICE_CPU, 0,
-                                  elements->bytes, host, err));
-        w->kit->stats.copies_decoded_host++;
+            ZR_TRY(zr_worker_scratch(w->worker, ZR_SCRATCH_A, ZARR_DEVICE_CPU, 0,
+                                     elements->bytes, host, err));
+        w->worker->stats.copies_decoded_host++;
         ZR_TRY(zr_mem_copy_run(w->io->engine->memory, host, elements, elements->bytes,
-                               &w->kit->copies, err));
+                               &w->worker->copies, err));
     }
     ZR_TRY(zr_mem_host_ptr(w->io->engine->memory, host, p->decoded_bytes, &ptr, err));
     lw->empty = zr_elements_equal(ptr, n, p->swap_bytes > 1 ? lv->fill_swapped : lv->fill,
@@ -151,11 +151,11 @@ zarr_status zr_leaf_prepare(const struct zr_work *w, struct zr_leaf_write *lw,
     if (lw->level->encode == NULL)
         return zr_fail(err, ZARR_ERR_UNSUPPORTED,
                        "this build can read these codecs, not write them");
-    w->kit->states.keep_empty = !w->io->skip_empty;
+    w->worker->states.keep_empty = !w->io->skip_empty;
     ZR_TRY(leaf_elements(w, lw, elements, err));
     ZR_TRY(is_empty(w, lw, elements, host, err));
-    w->kit->stats.chunks_done++;
-    w->kit->stats.chunks_missing += lw->empty;
+    w->worker->stats.chunks_done++;
+    w->worker->stats.chunks_missing += lw->empty;
 out:
     return st;
 }
@@ -173,7 +173,7 @@ zarr_status zr_leaf_encode(const struct zr_work *w, struct zr_leaf_write *lw,
         goto out;
     if (p->n == 0 && zr_store_device_direct(w->io->store, elements.device_type)) {
         lw->out = elements; /* stored as it is */
-        w->kit->stats.bytes_decoded += elements.bytes;
+        w->worker->stats.bytes_decoded += elements.bytes;
         goto out;
     }
     if (p->n == 0 || p->stage[p->n - 1].kind == ZR_STAGE_COPY)
@@ -199,8 +199,8 @@ zarr_status zr_leaf_room(const struct zr_work *w, const struct zr_level *lv,
     if (lv->loose || (lv->encode != NULL && lv->encode->n == 0 &&
                       zr_store_device_direct(w->io->store, device)))
         return ZARR_OK;
-    return zr_kit_scratch(w->kit, ZR_SCRATCH_BODY, device, id, lv->encoded_bound, out,
-                          err);
+    return zr_worker_scratch(w->worker, ZR_SCRATCH_BODY, device, id, lv->encoded_bound,
+                             out, err);
 }
 
 /* ---- objects
@@ -258,7 +258,7 @@ static zarr_status unit_old(struct unit *u, const struct zr_level *lv, zarr_erro
         f.version = &u->version;
     u->version = (zarr_store_version){{0}};
     st = zr_fetch_object(u->w, &f, &u->old, &e);
-    u->w->kit->stats.read_modify_writes += !u->proj->whole || st == ZARR_OK;
+    u->w->worker->stats.read_modify_writes += !u->proj->whole || st == ZARR_OK;
     if (st == ZARR_ERR_NOT_FOUND || (st == ZARR_ERR_CORRUPT && u->proj->whole)) {
         u->old = (zarr_mem){0};
         return ZARR_OK;
@@ -310,14 +310,14 @@ static zarr_status unit_shard_value(struct unit *u, struct zr_shard_write *sw,
                                     zarr_error *err)
 {
     struct zr_pool *pool = u->w->io->engine->pool;
-    const zarr_stats before = u->w->kit->stats;
+    const zarr_stats before = u->w->worker->stats;
     zarr_error e = {0};
     zarr_status st = shard_value(u, sw, &e);
 
     if (st == ZARR_ERR_CORRUPT && u->proj->whole && u->old.handle != NULL) {
         zr_pool_give(pool, &u->body);
         zr_pool_give(pool, &u->block);
-        zr_forget_chunks(&u->w->kit->stats, &before);
+        zr_forget_chunks(&u->w->worker->stats, &before);
         u->old = (zarr_mem){0};
         return shard_value(u, sw, err);
     }
@@ -396,9 +396,9 @@ zarr_status zr_unit_write(const struct zr_work *w, const struct zr_projection *p
     uint64_t need = 0;
     zarr_status st = ZARR_OK;
 
-    zr_plan_key(&where, proj->chunk, &w->kit->key);
-    ZR_TRY(zr_str_status(&w->kit->key, err));
-    u.key = zr_str_text(&w->kit->key);
+    zr_plan_key(&where, proj->chunk, &w->worker->key);
+    ZR_TRY(zr_str_status(&w->worker->key, err));
+    u.key = zr_str_text(&w->worker->key);
     st = zr_layout_outer(w->io->layout, proj->shape, &u.lv, err);
     if (st != ZARR_OK)
         return zr_prefix(err, st, "%s", u.key);
@@ -407,14 +407,14 @@ zarr_status zr_unit_write(const struct zr_work *w, const struct zr_projection *p
                     zr_store_can(w->io->store, ZARR_STORE_CAP_CONDITIONAL);
     ZR_TRY(zr_budget_take(w->io->engine->budget, need, UINT64_MAX, &w->rq->cancel, err));
     for (int tries = 0; tries < CONFLICT_TRIES; tries++) {
-        const zarr_stats before = w->kit->stats;
+        const zarr_stats before = w->worker->stats;
 
         st = unit_attempt(&u, err);
         if (st != ZARR_ERR_CONFLICT || !u.conditional)
             break;
-        zr_forget_chunks(&w->kit->stats, &before);
+        zr_forget_chunks(&w->worker->stats, &before);
     }
-    zr_kit_settle(w->kit);
+    zr_worker_settle(w->worker);
     zr_budget_give(w->io->engine->budget, need);
     st = zr_prefix(err, st, "%s", u.key);
 out:
