@@ -1,19 +1,8 @@
 /*
- * pipe/engine.c - what requests of one context share: idle worker contexts. A worker
- * context is codec contexts, scratch blocks and counters; a thread takes
- * one for the length of a loop, so a chunk costs no allocation and no lock in
- * the steady state, and an idle thread holds nothing.
- * Thread class: engine shared; a worker context is its taker's alone.
+ * pipe/engine.c - what requests of one context share: the budget of buffers that grow,
+ * and idle worker contexts (workers.c). Thread class: shared.
  */
 #include "pipe/pipe_int.h"
-
-#include <string.h>
-
-enum {
-    WORKER_KEEPS_BYTES =
-        1024 * 1024 /* of a scratch block, while the worker context is idle */
-};
-#define WORKER_ALONE_NS UINT64_C(30000000000) /* longer than any chunk takes */
 
 zarr_status zr_engine_init(struct zr_engine *e, zarr_error *err)
 {
@@ -26,36 +15,9 @@ zarr_status zr_engine_init(struct zr_engine *e, zarr_error *err)
     return ZARR_OK;
 }
 
-static void worker_free(struct zr_worker *worker)
-{
-    for (uint32_t i = 0; i < ZR_SCRATCH_SLOTS; i++)
-        zr_pool_give(worker->engine->pool, &worker->scratch[i]);
-    for (size_t i = 0; i < ZR_COUNT(worker->decode_buffer); i++) {
-        zr_buffer_free(&worker->decode_buffer[i], &worker->states);
-        zr_buffer_free(&worker->encode_buffer[i], &worker->states);
-    }
-    zr_thread_states_close(worker->engine->impls, &worker->states);
-    zr_str_deinit(&worker->key);
-    zr_free(worker->engine->alloc, worker);
-}
-
-static void free_workers(struct zr_engine *e)
-{
-    struct zr_worker *worker = NULL, *next = NULL;
-
-    zr_mutex_lock(&e->workers.mutex);
-    worker = e->workers.free;
-    e->workers.free = NULL;
-    zr_mutex_unlock(&e->workers.mutex);
-    for (; worker != NULL; worker = next) {
-        next = worker->next;
-        worker_free(worker);
-    }
-}
-
 void zr_engine_deinit(struct zr_engine *e)
 {
-    free_workers(e);
+    zr_workers_free(e);
     zr_fork_hook_remove(&e->fork);
     zr_mutex_deinit(&e->workers.mutex);
     zr_budget_deinit(&e->grown);
@@ -63,173 +25,6 @@ void zr_engine_deinit(struct zr_engine *e)
 
 void zr_engine_trim(struct zr_engine *e)
 {
-    free_workers(e);
+    zr_workers_free(e);
     zr_pool_trim(e->pool);
-}
-
-/* ---- buffers that grow
- * ----------------------------------------------------------------- What an encoded chunk
- * grows to nobody knows before, so it is not in what its run took from the budget. It is
- * counted in a budget of its own: whoever finds no room there gives all of it back, waits
- * until nobody else has any, and begins the chunk anew. So nobody waits for it who holds
- * some, and whoever holds some waits for nothing else: it is given back with the end of
- * the chunk.
- */
-
-static zarr_status grant_take(void *arg, uint64_t bytes, zarr_error *err)
-{
-    struct zr_worker *worker = arg;
-    struct zr_budget *grown = &worker->engine->grown;
-
-    if (worker->encodes || worker->alone)
-        return ZARR_OK;
-    if (!zr_budget_try(grown, bytes)) {
-        worker->starved = true;
-        return zr_fail(err, ZARR_ERR_LIMIT,
-                       "no room for %" PRIu64
-                       " bytes beside other chunks (the context's memory_bytes)",
-                       bytes);
-    }
-    worker->granted += bytes;
-    return ZARR_OK;
-}
-
-void zr_worker_settle(struct zr_worker *worker)
-{
-    for (size_t i = 0; i < ZR_COUNT(worker->decode_buffer); i++)
-        zr_buffer_settle(&worker->decode_buffer[i], &worker->states);
-    zr_thread_states_settle(&worker->states, false);
-    if (worker->granted > 0)
-        zr_budget_give(&worker->engine->grown, worker->granted);
-    worker->granted = 0;
-    worker->alone = worker->starved = false;
-}
-
-zarr_status zr_worker_alone(struct zr_worker *worker, const atomic_bool *cancel,
-                            zarr_error *err)
-{
-    struct zr_budget *grown = &worker->engine->grown;
-    const uint64_t all = ZR_MAX(grown->total, UINT64_C(1));
-    zarr_status st = ZARR_OK;
-
-    zr_worker_settle(worker);
-    ZR_TRY(zr_budget_take(grown, all, zr_now_ns() + WORKER_ALONE_NS, cancel, err));
-    worker->granted = all;
-    worker->alone = true;
-out:
-    return st;
-}
-
-zarr_status zr_worker_take(struct zr_engine *e, const atomic_bool *cancel,
-                           struct zr_worker **out, zarr_error *err)
-{
-    struct zr_worker *worker = NULL;
-
-    zr_mutex_lock(&e->workers.mutex);
-    worker = e->workers.free;
-    if (worker != NULL)
-        e->workers.free = worker->next;
-    zr_mutex_unlock(&e->workers.mutex);
-    if (worker == NULL) {
-        worker = zr_calloc(e->alloc, 1, sizeof(*worker));
-        if (worker == NULL)
-            return zr_fail_memory(err, sizeof(*worker));
-        worker->engine = e;
-        worker->states.alloc = e->alloc;
-        worker->grant = (struct zr_grant){.take = grant_take, .arg = worker};
-        worker->states.grant = &worker->grant;
-        zr_str_init(&worker->key, e->alloc);
-    }
-    worker->next = NULL;
-    worker->states.cancel = cancel;
-    *out = worker;
-    return ZARR_OK;
-}
-
-void zr_worker_count(struct zr_worker *worker, const zarr_store_op *op)
-{
-    if (op->status == ZARR_OK)
-        worker->stats.bytes_stored += op->done_bytes;
-    worker->copies.copies_up += op->up_bytes != 0;
-    worker->copies.bytes_up += op->up_bytes;
-    worker->copies.copies_down += op->down_bytes != 0;
-    worker->copies.bytes_down += op->down_bytes;
-}
-
-void zr_worker_give(struct zr_worker *worker)
-{
-    struct zr_engine *e = NULL;
-
-    if (worker == NULL)
-        return;
-    e = worker->engine;
-    worker->states.cancel = NULL;
-    zr_worker_settle(worker);
-    for (size_t i = 0; i < ZR_COUNT(worker->encode_buffer); i++)
-        zr_buffer_settle(&worker->encode_buffer[i], &worker->states);
-    zr_thread_states_settle(&worker->states, true);
-    /* Large blocks wait in the pool, which keeps a bounded number of bytes. */
-    for (uint32_t i = 0; i < ZR_SCRATCH_SLOTS; i++)
-        if (worker->scratch[i].bytes > WORKER_KEEPS_BYTES)
-            zr_pool_give(e->pool, &worker->scratch[i]);
-    zr_mutex_lock(&e->workers.mutex);
-    worker->next = e->workers.free;
-    e->workers.free = worker;
-    zr_mutex_unlock(&e->workers.mutex);
-}
-
-zarr_status zr_worker_scratch(struct zr_worker *worker, enum zr_scratch_slot slot,
-                              int32_t device_type, int32_t device_id, uint64_t bytes,
-                              zarr_mem *out, zarr_error *err)
-{
-    zarr_mem *m = &worker->scratch[slot];
-
-    if (m->handle == NULL || m->device_type != device_type || m->device_id != device_id ||
-        m->bytes < bytes) {
-        zarr_status st = ZARR_OK;
-
-        zr_pool_give(worker->engine->pool, m);
-        *m = (zarr_mem){0};
-        st = zr_pool_take(worker->engine->pool, device_type, device_id,
-                          ZR_MAX(bytes, UINT64_C(64)), m, err);
-        if (st != ZARR_OK) {
-            *m = (zarr_mem){0};
-            return st;
-        }
-    }
-    *out = *m;
-    out->bytes = bytes;
-    return ZARR_OK;
-}
-
-void zr_workers_init(struct zr_workers *c, struct zarr_request *rq, uint32_t n_workers)
-{
-    c->rq = rq;
-    c->n = n_workers;
-    memset(c->worker, 0, n_workers * sizeof(struct zr_worker *));
-}
-
-zarr_status zr_workers_get(struct zr_workers *c, uint32_t i, struct zr_worker **out,
-                           zarr_error *err)
-{
-    if (c->worker[i] == NULL) {
-        zarr_status st =
-            zr_worker_take(c->rq->io.engine, &c->rq->cancel, &c->worker[i], err);
-
-        if (st != ZARR_OK)
-            return st;
-    }
-    *out = c->worker[i];
-    return ZARR_OK;
-}
-
-void zr_workers_deinit(struct zr_workers *c)
-{
-    for (uint32_t i = 0; i < c->n; i++) {
-        if (c->worker[i] == NULL)
-            continue;
-        zr_request_merge(c->rq, c->worker[i]);
-        zr_worker_give(c->worker[i]);
-        c->worker[i] = NULL;
-    }
 }

@@ -26,11 +26,6 @@ struct leaves {
     struct zr_workers workers;
 };
 
-static bool is_host(const struct zr_io *io, int32_t device)
-{
-    return zr_device_is_host(io->engine->memory, device);
-}
-
 static zarr_status leaf_work(struct leaves *l, uint32_t worker, struct zr_work *w,
                              zarr_error *err)
 {
@@ -72,7 +67,7 @@ static bool leaf_needs_block(const struct leaves *l, const struct zr_leaf_write 
 static bool leaves_need_host(const struct leaves *l)
 {
     return l->w->io->skip_empty && l->p->stage[l->p->n - 1].kind == ZR_STAGE_COPY &&
-           !is_host(l->w->io, l->p->decoded_device);
+           !zr_io_is_host(l->w->io, l->p->decoded_device);
 }
 
 static zarr_status element_rooms(struct leaves *l, zarr_error *err)
@@ -163,7 +158,8 @@ static zarr_status single_one(void *arg, uint64_t i, uint32_t worker, zarr_error
     w.worker->states.keep_empty = !w.io->skip_empty;
     ZR_TRY(zr_stage_step(&w, l->stage, &leaf->cur, &leaf->next, &used, true, err));
     if (l->stage->kind == ZR_STAGE_COPY && l->stage == &l->p->stage[l->p->n - 1] &&
-        is_host(w.io, leaf->cur.device_type) != is_host(w.io, leaf->next.device_type))
+        zr_io_is_host(w.io, leaf->cur.device_type) !=
+            zr_io_is_host(w.io, leaf->next.device_type))
         w.worker->stats
             .copies_decoded_host++; /* of elements, as zr_encode_stages() counts */
     leaf->cur = leaf->next;

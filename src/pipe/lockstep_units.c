@@ -1,7 +1,7 @@
 /*
  * pipe/lockstep_units.c - outer chunks that are encoded together (lockstep_encode.c), an
  * object of the store each, which a parallel loop puts. Those that need their former
- * value are written one by one (write.c): each holds a lock, and nobody waits for others
+ * value are written one by one (units.c): each holds a lock, and nobody waits for others
  * with that.
  * Thread class: one flow; helpers take worker contexts.
  */

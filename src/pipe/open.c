@@ -23,175 +23,6 @@ static void release_buffer(struct zr_shard *s)
     zr_pool_give(s->release_arg, &s->block);
 }
 
-/* ---- decoding an index ----------------------------------------------------------------
- */
-
-/* An index is a small array of uint64 in host memory: the same steps, over a view of the
- * pairs. */
-struct index_work {
-    struct zr_io io;
-    struct zr_layout layout;
-    struct zr_piece pieces[ZARR_MAX_RANK];
-    struct zr_target whole;
-    struct zr_work work;
-};
-
-static void index_work_init(struct index_work *x, const struct zr_work *w,
-                            const struct zr_level *lv, uint64_t *pairs)
-{
-    const struct zr_level *ix = lv->index;
-
-    x->io = *w->io;
-    x->io.no_direct = true;
-    x->io.part.on = false;
-    x->layout = (struct zr_layout){.item_bytes = 8, .swap_unit = 8};
-    x->io.layout = &x->layout;
-    x->work = (struct zr_work){.io = &x->io, .rq = w->rq, .worker = w->worker};
-    zr_view_contiguous(&x->io.view, zr_mem_of_host(pairs, lv->n_inner_all * 16), ix->ndim,
-                       ix->shape, 8, 0);
-    zr_target_whole(&x->whole, x->pieces, ix->ndim, ix->shape);
-}
-
-static zarr_status decode_pairs(const struct zr_work *w, const struct zr_level *lv,
-                                const zarr_mem *encoded, uint64_t **out, zarr_error *err)
-{
-    const struct zr_level *ix = lv->index;
-    struct index_work x;
-    uint64_t bytes = lv->n_inner_all * 16;
-    zarr_mem block = {0};
-    uint64_t *pairs = zr_malloc(w->io->engine->alloc, (size_t)bytes);
-    zarr_status st = ZARR_OK;
-
-    if (pairs == NULL)
-        return zr_fail_memory(err, bytes);
-    index_work_init(&x, w, lv, pairs);
-    ZR_TRY(zr_decode_stages(&x.work, ix->decode, encoded, NULL, &block, err));
-    ZR_TRY(zr_scatter_target(&x.work, ix->decode, &x.whole, &block, err));
-    *out = pairs;
-    pairs = NULL;
-out:
-    zr_free(w->io->engine->alloc, pairs);
-    return st;
-}
-
-zarr_status zr_index_encode(const struct zr_work *w, const struct zr_level *lv,
-                            uint64_t *pairs, const zarr_mem *dst, zarr_error *err)
-{
-    const struct zr_program *p = lv->index->encode;
-    struct index_work x;
-    zarr_mem block = {0};
-    uint64_t used = 0;
-    zarr_status st = ZARR_OK;
-
-    index_work_init(&x, w, lv, pairs);
-    ZR_TRY(zr_worker_scratch(w->worker, ZR_SCRATCH_INDEX, ZARR_DEVICE_CPU, 0,
-                             p->decoded_bytes, &block, err));
-    ZR_TRY(zr_gather_target(&x.work, p, &x.whole, &block, err));
-    ZR_TRY(zr_encode_stages(&x.work, p, &block, dst, &used, err));
-    if (used != lv->index_bytes)
-        ZR_TRY(zr_internal(err));
-out:
-    return st;
-}
-
-/* encoded: the index's bytes; value_bytes: length of the shard's value, UINT64_MAX
- * unknown. */
-static zarr_status index_parse(const struct zr_work *w, const struct zr_level *lv,
-                               const zarr_mem *encoded, uint64_t value_bytes,
-                               struct zr_shard_index **out, zarr_error *err)
-{
-    struct zr_shard_pairs in = {.n = lv->n_inner_all, .shard_bytes = value_bytes};
-    uint64_t *pairs = NULL;
-    zarr_status st = ZARR_OK;
-
-    ZR_TRY(decode_pairs(w, lv, encoded, &pairs, err));
-    in.pairs = pairs;
-    if (!lv->shard->index_at_end || value_bytes != UINT64_MAX) {
-        in.index_bytes = lv->index_bytes;
-        in.index_offset = lv->shard->index_at_end ? value_bytes - lv->index_bytes : 0;
-    }
-    ZR_TRY(zr_shard_index_parse(out, &in, w->io->engine->alloc, err));
-out:
-    zr_free(w->io->engine->alloc, pairs);
-    return zr_prefix(err, st, "shard index");
-}
-
-zarr_status zr_index_from_value(const struct zr_work *w, const struct zr_level *lv,
-                                const zarr_mem *value, struct zr_shard_index **out,
-                                zarr_error *err)
-{
-    zarr_mem encoded;
-    uint64_t at = 0;
-    zarr_status st = ZARR_OK;
-
-    ZR_TRY(zr_shard_index_at(lv->shard, value->bytes, lv->index_bytes, &at, err));
-    if (!zr_mem_slice(value, at, lv->index_bytes, &encoded))
-        return zr_internal(err);
-    st = index_parse(w, lv, &encoded, value->bytes, out, err);
-out:
-    return st;
-}
-
-/* ---- values that are buffers
- * ------------------------------------------------------------- */
-
-/* Of a length that only the decoder knows; then to a block that stays. */
-static zarr_status body_decode_loose(const struct zr_work *w, const struct zr_program *p,
-                                     const zarr_mem *encoded, zarr_mem *block,
-                                     zarr_mem *out, zarr_error *err)
-{
-    zarr_mem got = {0};
-    zarr_status st = ZARR_OK;
-
-    ZR_TRY(zr_decode_grown(w, p, encoded, NULL, &got, err));
-    ZR_TRY(zr_pool_take(w->io->engine->pool, ZARR_DEVICE_CPU, 0,
-                        ZR_MAX(got.bytes, UINT64_C(64)), block, err));
-    *out = *block;
-    out->bytes = got.bytes;
-    if (got.bytes != 0)
-        ZR_TRY(zr_mem_copy_run(w->io->engine->memory, out, &got, got.bytes,
-                               &w->worker->copies, err));
-out:
-    zr_worker_settle(w->worker);
-    if (st != ZARR_OK)
-        zr_pool_give(w->io->engine->pool, block);
-    return st;
-}
-
-zarr_status zr_body_decode(const struct zr_work *w, const struct zr_level *lv,
-                           const zarr_mem *encoded, zarr_mem *block, zarr_mem *out,
-                           zarr_error *err)
-{
-    const struct zr_program *p = lv->bytes_decode;
-    zarr_mem cur = *encoded, next = {0};
-    zarr_status st = ZARR_OK;
-
-    *block = *out = (zarr_mem){0};
-    if (p->loose)
-        return body_decode_loose(w, p, encoded, block, out, err);
-    for (uint32_t i = 0; i < p->n; i++) {
-        const struct zr_stage *s = &p->stage[i];
-        uint64_t used = 0, room = s->kind == ZR_STAGE_COPY ? cur.bytes : s->out_bytes;
-
-        if (i + 1 == p->n) {
-            ZR_TRY(zr_pool_take(w->io->engine->pool, s->out_device, 0, room, block, err));
-            next = *block;
-        } else {
-            ZR_TRY(zr_worker_scratch(w->worker, i % 2 == 0 ? ZR_SCRATCH_A : ZR_SCRATCH_B,
-                                     s->out_device, 0, room, &next, err));
-        }
-        next.bytes = room;
-        ZR_TRY(zr_stage_step(w, s, &cur, &next, &used, false, err));
-        cur = next;
-        cur.bytes = used;
-    }
-    *out = cur;
-out:
-    if (st != ZARR_OK)
-        zr_pool_give(w->io->engine->pool, block);
-    return st;
-}
-
 static zarr_status shard_from_body(const struct zr_work *w, const struct zr_level *lv,
                                    const zarr_mem *encoded, struct zr_shard *s,
                                    zarr_error *err)
@@ -255,7 +86,7 @@ static zarr_status fetch_index(const struct zr_work *w, const struct zr_level *l
                        "a shard of %" PRIu64 " bytes cannot hold its index of %" PRIu64,
                        op.done_bytes, lv->index_bytes));
     value_bytes = pin->object_bytes != UINT64_MAX ? pin->object_bytes : op.object_bytes;
-    ZR_TRY(index_parse(w, lv, &op.mem, value_bytes, &s->index, err));
+    ZR_TRY(zr_index_parse(w, lv, &op.mem, value_bytes, &s->index, err));
     if (pinned) {
         memcpy(s->index->version, &pin->version, sizeof(s->index->version));
         zr_index_cache_put(w->io->indexes, s->key, s->index);
@@ -367,7 +198,7 @@ static zarr_status open_nested(const struct zr_work *w, const struct zr_level *l
                              lv->index_bytes, &value, err));
     ZR_TRY(fetch_nested(w, s, at, &value, err));
     w->worker->stats.index_reads++;
-    ZR_TRY(index_parse(w, lv, &value, bytes, &s->index, err));
+    ZR_TRY(zr_index_parse(w, lv, &value, bytes, &s->index, err));
 out:
     return st;
 }

@@ -44,6 +44,7 @@ struct zr_worker {
 zarr_status zr_worker_take(struct zr_engine *e, const atomic_bool *cancel,
                            struct zr_worker **out, zarr_error *err);
 void zr_worker_give(struct zr_worker *worker); /* counters must have been merged */
+void zr_workers_free(struct zr_engine *e);     /* the idle ones */
 /* What a GET or PUT moved, between memories too. */
 void zr_worker_count(struct zr_worker *worker, const zarr_store_op *op);
 /* What decoded chunks of no known size lie in is needed no more. Before anybody waits for
@@ -106,6 +107,16 @@ void zr_request_total(struct zarr_request *rq, uint64_t chunks);
 void zr_request_again(struct zarr_request *rq);
 uint32_t zr_io_threads(const struct zr_io *io); /* at least 1 */
 uint64_t zr_io_wave_bytes(const struct zr_io *io);
+
+static inline bool zr_io_is_host(const struct zr_io *io, int32_t device_type)
+{
+    return zr_device_is_host(io->engine->memory, device_type);
+}
+/* Which device of that kind a request's blocks are on: the tensor's. */
+static inline int32_t zr_io_device_id(const struct zr_io *io, int32_t device_type)
+{
+    return zr_io_is_host(io, device_type) ? 0 : io->view.base.device_id;
+}
 
 /* ---- steps ------------------------------------------------------------------------ */
 
@@ -321,6 +332,11 @@ zarr_status zr_item_prefix(const struct zr_run *run, const struct zr_item *item,
                            zarr_status st, zarr_error *err);
 /* Opens one shard of an OPEN wave: fills o->shard. */
 zarr_status zr_open_exec(const struct zr_work *w, struct zr_open *o, zarr_error *err);
+/* Decodes and checks an encoded index. value_bytes: length of the shard's value,
+ * UINT64_MAX: unknown. */
+zarr_status zr_index_parse(const struct zr_work *w, const struct zr_level *lv,
+                           const zarr_mem *encoded, uint64_t value_bytes,
+                           struct zr_shard_index **out, zarr_error *err);
 /* Parses the index of a shard value held in host memory. */
 zarr_status zr_index_from_value(const struct zr_work *w, const struct zr_level *lv,
                                 const zarr_mem *value, struct zr_shard_index **out,
@@ -328,7 +344,7 @@ zarr_status zr_index_from_value(const struct zr_work *w, const struct zr_level *
 /* Store verb helper: counts it and runs it. */
 zarr_status zr_store_op_run(const struct zr_work *w, zarr_store_op *op, zarr_error *err);
 
-/* All units of a request, several at once (units.c). */
+/* All units of a request, several at once (waves_write.c). */
 zarr_status zr_waves_write(void *self, zarr_request *rq, const zarr_pipeline_steps *steps,
                            zarr_error *err);
 /* Writes one unit (outer chunk): threads may be 1. */
@@ -358,12 +374,6 @@ zarr_status zr_leaf_encode(const struct zr_work *w, struct zr_leaf_write *lw,
  * for it in *host, and lw->empty. */
 zarr_status zr_leaf_prepare(const struct zr_work *w, struct zr_leaf_write *lw,
                             zarr_mem *elements, zarr_mem *host, zarr_error *err);
-/* Which device of that kind a request's blocks are on: the tensor's. */
-static inline int32_t zr_io_device_id(const struct zr_io *io, int32_t device_type)
-{
-    return zr_device_is_host(io->engine->memory, device_type) ? 0
-                                                              : io->view.base.device_id;
-}
 /* n parts of a pool block, which *slab is given back for; *step bytes each, which becomes
  * the distance between them: aligned. */
 zarr_status zr_take_parts(const struct zr_io *io, int32_t device, uint64_t *step,

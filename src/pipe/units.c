@@ -1,143 +1,233 @@
 /*
- * pipe/units.c - writing as `waves` does it: outer chunks (units) come from the
- * projector, a batch of them is written by as many threads as there are units;
- * a batch of few gives each unit threads of its own instead. Codecs that take whole
- * batches get them first (lockstep_units.c).
- * Thread class: one flow a request.
+ * pipe/units.c - one unit of writing: an outer chunk, which is one object of
+ * the store. A unit that is covered completely needs no old data. One covered
+ * in part, or reaching beyond the array's shape (another handle may have grown
+ * the array since), is read, changed and written while its lock is held;
+ * everything between lock and unlock happens inside one call on one thread,
+ * which may get help but never waits for another unit, so locks cannot wait for
+ * each other through the pool. Where every element inside this handle's shape is
+ * overwritten, a damaged old value is ignored. A chunk equal to the fill value is
+ * erased, not stored.
+ * Thread class: on the worker context.
  */
 #include "pipe/pipe_int.h"
 
-#include <string.h>
-
 enum {
-    UNITS = 64
+    CONFLICT_TRIES = 16
 };
 
-struct units {
-    const struct zr_io *io;
-    struct zarr_request *rq;
-    struct zr_projection *proj;
-    struct zr_arena lists;
-    struct zr_workers workers;
-    bool done[UNITS];
-    uint32_t n, threads_each;
+struct unit {
+    const struct zr_work *w;
+    const struct zr_projection *proj;
+    const struct zr_level *lv; /* of this chunk */
+    const char *key;
+    void *lock;
+    bool conditional;
+    zarr_store_version version;
+    zarr_mem old, body, block; /* body, block: pool blocks to give back */
+    uint32_t threads;
 };
 
-static zarr_status unit_one(void *arg, uint64_t i, uint32_t worker, zarr_error *err)
+static zarr_status unit_store(struct unit *u, const zarr_mem *value, zarr_error *err)
 {
-    struct units *u = arg;
-    struct zr_work w = {.io = u->io, .rq = u->rq};
+    zarr_store_op op = {.verb = value != NULL ? ZARR_STORE_PUT : ZARR_STORE_ERASE,
+                        .key = u->key};
     zarr_status st = ZARR_OK;
 
-    if (u->done[i])
+    if (value != NULL)
+        op.mem = *value;
+    op.length = op.mem.bytes;
+    if (u->lock != NULL) {
+        op.flags |= ZARR_STORE_OP_LOCKED;
+        op.lock = u->lock;
+    }
+    if (u->conditional) {
+        op.flags |= ZARR_STORE_OP_IF_VERSION;
+        op.version = u->version;
+    }
+    st = zr_store_op_run(u->w, &op, err);
+    return value == NULL && st == ZARR_ERR_NOT_FOUND ? ZARR_OK : st;
+}
+
+static zarr_status unit_old(struct unit *u, const struct zr_level *lv, zarr_error *err)
+{
+    const struct zr_program *p = lv->decode; /* of shards: NULL */
+    struct zr_fetch f = {.key = u->key,
+                         .slot = ZR_SCRATCH_OLD,
+                         .device_type = p != NULL ? p->fetch_device : 0,
+                         .expect = lv->encoded_bound,
+                         .most = p != NULL ? zr_program_most(u->w->io, p)
+                                           : zr_shard_most(u->w->io, lv),
+                         .gaps = p != NULL ? p->gaps : lv->bytes_decode == NULL};
+    zarr_error e = {0};
+    zarr_status st = ZARR_OK;
+
+    if (u->proj->full)
         return ZARR_OK;
-    ZR_TRY(zr_workers_get(&u->workers, worker, &w.worker, err));
-    ZR_TRY(zr_unit_write(&w, &u->proj[i], u->threads_each, err));
-    if (u->io->progress != NULL) {
-        zr_request_merge(u->rq, w.worker);
-        zr_request_report(u->rq);
+    if (u->conditional)
+        f.version = &u->version;
+    u->version = (zarr_store_version){{0}};
+    st = zr_fetch_object(u->w, &f, &u->old, &e);
+    u->w->worker->stats.read_modify_writes += !u->proj->whole || st == ZARR_OK;
+    if (st == ZARR_ERR_NOT_FOUND || (st == ZARR_ERR_CORRUPT && u->proj->whole)) {
+        u->old = (zarr_mem){0};
+        return ZARR_OK;
     }
-out:
+    if (st != ZARR_OK && err != NULL)
+        *err = e;
     return st;
 }
 
-static zarr_status do_units(struct units *u, zarr_error *err)
+static zarr_status unit_leaf(struct unit *u, zarr_error *err)
 {
-    struct zr_parallel_options opts = {
-        .max_threads = zr_io_threads(&u->rq->io), .run = 1, .cancel = &u->rq->cancel};
-    uint64_t bytes = u->io->layout->level[0].decoded_bytes;
-    uint32_t threads = opts.max_threads;
+    const struct zr_level *lv = u->lv;
+    struct zr_leaf_write lw = {.level = lv, .proj = u->proj};
     zarr_status st = ZARR_OK;
 
-    memset(u->done, 0, sizeof u->done);
-    ZR_TRY(zr_units_lockstep(u->io, u->rq, u->proj, u->n, u->done, err));
-    opts.item_ns = 20000 + bytes;
-    u->threads_each = u->n >= threads ? 1 : threads;
-    zr_workers_init(&u->workers, u->rq, zr_parallel_workers(u->n, &opts));
-    st = zr_parallel_run(u->n, &opts, unit_one, u, err);
-    zr_workers_deinit(&u->workers);
-    zr_mutex_lock(&u->rq->locked.mutex);
-    u->rq->locked.stats.waves++;
-    zr_mutex_unlock(&u->rq->locked.mutex);
+    ZR_TRY(unit_old(u, lv, err));
+    lw.old = u->old;
+    ZR_TRY(zr_leaf_room(u->w, lv, &lw.room, err));
+    ZR_TRY(zr_leaf_encode(u->w, &lw, err));
+    ZR_TRY(unit_store(u, lw.empty ? NULL : &lw.out, err));
 out:
     return st;
 }
 
-/* Copies a projection so that it outlives the projector's next step. */
-static bool keep_unit(struct units *u, const struct zr_projection *from)
+static zarr_status shard_value(struct unit *u, struct zr_shard_write *sw, zarr_error *err)
 {
-    struct zr_projection *to = &u->proj[u->n];
+    zarr_status st = ZARR_OK;
 
-    *to = *from;
-    return zr_projection_keep(to, from, &u->lists);
+    sw->old = u->old;
+    if (u->old.handle != NULL && u->lv->bytes_decode != NULL)
+        ZR_TRY(zr_body_decode(u->w, u->lv, &u->old, &u->body, &sw->old, err));
+    st = zr_shard_encode(u->w, sw, err);
+    u->block = sw->out;
+out:
+    return st;
 }
 
-uint64_t zr_units_most(const struct zr_io *io)
+void zr_forget_chunks(zarr_stats *now, const zarr_stats *before)
 {
-    const uint64_t n =
-        zr_io_wave_bytes(io) / ZR_MAX(io->layout->level[0].decoded_bytes, UINT64_C(1));
-
-    return ZR_MIN(ZR_MAX(n, (uint64_t)zr_io_threads(io)), (uint64_t)UNITS);
+    now->chunks_done = before->chunks_done;
+    now->chunks_missing = before->chunks_missing;
+    now->chunks_direct = before->chunks_direct;
+    now->elements = before->elements;
 }
 
-/* chunks_total means leaf chunks here as well. */
-static zarr_status count_written(const struct zr_io *io, struct zarr_request *rq,
-                                 const zarr_selection *sel, zarr_error *err)
+/* The new value, in u->block; without the old one where that is damaged and not needed.
+ */
+static zarr_status unit_shard_value(struct unit *u, struct zr_shard_write *sw,
+                                    zarr_error *err)
 {
-    const struct zr_plan_args args = {
-        .layout = io->layout, .prefix = io->prefix, .selection = sel};
-    struct zr_plan *plan = NULL;
-    zarr_status st = zr_plan_open(&plan, &args, io->engine->alloc, err);
+    struct zr_pool *pool = u->w->io->engine->pool;
+    const zarr_stats before = u->w->worker->stats;
+    zarr_error e = {0};
+    zarr_status st = shard_value(u, sw, &e);
 
+    if (st == ZARR_ERR_CORRUPT && u->proj->whole && u->old.handle != NULL) {
+        zr_pool_give(pool, &u->body);
+        zr_pool_give(pool, &u->block);
+        zr_forget_chunks(&u->w->worker->stats, &before);
+        u->old = (zarr_mem){0};
+        return shard_value(u, sw, err);
+    }
+    if (st != ZARR_OK && err != NULL)
+        *err = e;
+    return st;
+}
+
+static zarr_status unit_shard(struct unit *u, zarr_error *err)
+{
+    const struct zr_level *lv = u->lv;
+    const struct zr_grid *grid = u->w->io->layout->grid;
+    uint64_t clip[ZARR_MAX_RANK];
+    struct zr_shard_write sw = {
+        .lv = lv, .missing = lv, .proj = u->proj, .clip = clip, .threads = u->threads};
+    zarr_mem value = {0};
+    zarr_status st = ZARR_OK;
+
+    for (int32_t d = 0; d < grid->ndim; d++)
+        clip[d] = ZR_MIN(lv->shape[d], grid->shape[d] - u->proj->origin[d]);
+    ZR_TRY(unit_old(u, lv, err));
+    ZR_TRY(unit_shard_value(u, &sw, err));
+    if (sw.empty) {
+        ZR_TRY(unit_store(u, NULL, err));
+        goto out;
+    }
+    value = sw.out;
+    value.bytes = sw.used;
+    if (lv->bytes_encode != NULL) {
+        zarr_mem block = {0}, wrapped = {0};
+
+        ZR_TRY(zr_body_encode(u->w, lv, &value, &block, &wrapped, err));
+        zr_pool_give(u->w->io->engine->pool, &u->block);
+        u->block = block;
+        value = wrapped;
+    }
+    ZR_TRY(unit_store(u, &value, err));
+out:
+    zr_index_cache_drop(u->w->io->indexes, u->key);
+    return st;
+}
+
+static zarr_status unit_attempt(struct unit *u, zarr_error *err)
+{
+    struct zr_pool *pool = u->w->io->engine->pool;
+    zarr_status st = ZARR_OK;
+
+    u->old = u->body = u->block = (zarr_mem){0};
+    if (!u->proj->full)
+        ZR_TRY(zr_store_lock(u->w->io->store, u->key, &u->lock, err));
+    st = u->lv->is_shard ? unit_shard(u, err) : unit_leaf(u, err);
+out:
+    zr_store_unlock(u->w->io->store, u->lock);
+    u->lock = NULL;
+    zr_pool_give(pool, &u->body);
+    zr_pool_give(pool, &u->block);
+    return st;
+}
+
+/* Elements, the new value, and the former one where it is needed. */
+static uint64_t unit_budget(const struct zr_level *lv, bool full)
+{
+    uint64_t sum = 0;
+
+    if (!zr_add_u64(lv->decoded_bytes, lv->encoded_bound, &sum) ||
+        (!full && !zr_add_u64(sum, lv->encoded_bound, &sum)))
+        return UINT64_MAX;
+    return sum;
+}
+
+zarr_status zr_unit_write(const struct zr_work *w, const struct zr_projection *proj,
+                          uint32_t threads, zarr_error *err)
+{
+    const struct zr_plan_args where = {.layout = w->io->layout, .prefix = w->io->prefix};
+    struct unit u = {.w = w, .proj = proj, .threads = threads};
+    uint64_t need = 0;
+    zarr_status st = ZARR_OK;
+
+    zr_plan_key(&where, proj->chunk, &w->worker->key);
+    ZR_TRY(zr_str_status(&w->worker->key, err));
+    u.key = zr_str_text(&w->worker->key);
+    st = zr_layout_outer(w->io->layout, proj->shape, &u.lv, err);
     if (st != ZARR_OK)
-        return st;
-    zr_request_total(rq, zr_plan_count(plan));
-    zr_plan_free(plan);
-    return ZARR_OK;
-}
+        return zr_prefix(err, st, "%s", u.key);
+    need = unit_budget(u.lv, proj->full);
+    u.conditional = !proj->full && !zr_store_can(w->io->store, ZARR_STORE_CAP_LOCK) &&
+                    zr_store_can(w->io->store, ZARR_STORE_CAP_CONDITIONAL);
+    ZR_TRY(zr_budget_take(w->io->engine->budget, need, UINT64_MAX, &w->rq->cancel, err));
+    for (int tries = 0; tries < CONFLICT_TRIES; tries++) {
+        const zarr_stats before = w->worker->stats;
 
-zarr_status zr_waves_write(void *self, zarr_request *rq, const zarr_pipeline_steps *steps,
-                           zarr_error *err)
-{
-    const struct zr_io *io = &rq->io;
-    const struct zr_grid *grid = io->layout->grid;
-    struct units u = {.io = io, .rq = rq};
-    struct zr_projector *p = NULL;
-    struct zr_projection proj;
-    zarr_selection *all = NULL;
-    const zarr_selection *sel = io->selection;
-    const uint64_t most = zr_units_most(io);
-    zarr_status st = ZARR_OK;
-    bool more = true;
-
-    ZR_UNUSED(self);
-    ZR_UNUSED(steps);
-    zr_arena_init(&u.lists, io->engine->alloc);
-    u.proj = zr_malloc(io->engine->alloc, most * sizeof(*u.proj));
-    if (u.proj == NULL)
-        ZR_TRY(zr_fail_memory(err, most * sizeof(*u.proj)));
-    if (sel == NULL) {
-        ZR_TRY(zarr_selection_all(&all, grid->ndim, grid->shape, err));
-        sel = all;
+        st = unit_attempt(&u, err);
+        if (st != ZARR_ERR_CONFLICT || !u.conditional)
+            break;
+        zr_forget_chunks(&w->worker->stats, &before);
     }
-    ZR_TRY(zr_project_open(&p, io->engine->alloc, grid, sel, err));
-    if (rq->submitted || io->progress != NULL)
-        ZR_TRY(count_written(io, rq, sel, err));
-    while (more && !atomic_load(&rq->cancel)) {
-        u.n = 0;
-        zr_arena_reset(&u.lists);
-        while (u.n < most && (more = zr_next_unit(io, p, &proj))) {
-            if (!keep_unit(&u, &proj))
-                ZR_TRY(zr_fail_memory(err, sizeof(proj)));
-            u.n++;
-        }
-        if (u.n > 0)
-            ZR_TRY(do_units(&u, err));
-    }
+    zr_worker_settle(w->worker);
+    zr_budget_give(w->io->engine->budget, need);
+    st = zr_prefix(err, st, "%s", u.key);
 out:
-    zr_project_free(p);
-    zarr_selection_free(all);
-    zr_free(io->engine->alloc, u.proj);
-    zr_arena_deinit(&u.lists);
+    zr_level_give(u.lv);
     return st;
 }

@@ -5,7 +5,7 @@
  * chunks are decoded the next one's are being fetched. The caller's thread is
  * the first runner; the others are tasks that may come late or never, so no
  * request waits for a busy pool. Shards are opened by the runner that holds
- * the plan. Writing is in units.c, batches for slow stores in prefetch.c.
+ * the plan. Writing is in waves_write.c, batches for slow stores in prefetch.c.
  *
  * What makes a wave: docs/internals/pipe.md.
  * Thread class: one flow a request, locks inside.

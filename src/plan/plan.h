@@ -11,7 +11,7 @@
  * index it does not have it returns a wave of OPENs; the pipe fetches and
  * zr_shard_parse() checks them; then the plan goes on. A wave's items are
  * grouped in runs: neighbours in one source, read at once, done by one thread.
- * Writes take the projector directly, unit by unit (pipe/write.c).
+ * Writes take the projector directly, unit by unit (pipe/units.c).
  * Thread class: layouts frozen; plans solo (the pipeline locks); shards frozen, counted.
  */
 #ifndef ZR_PLAN_H

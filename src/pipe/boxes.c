@@ -1,0 +1,175 @@
+/*
+ * pipe/boxes.c - between a chunk's block of elements and the caller's tensor: copies and
+ * fills of a target's boxes, and whether a chunk lies in the tensor exactly as a program
+ * leaves it.
+ * Thread class: on the worker context.
+ */
+#include "pipe/pipe_int.h"
+
+struct box_arg {
+    const struct zr_work *w;
+    const void *pattern; /* fill */
+    bool crossing;       /* between host and other memory */
+};
+
+static zarr_status copy_one(void *arg, const zarr_box *box, zarr_error *err)
+{
+    const struct box_arg *a = arg;
+
+    if (a->crossing)
+        a->w->worker->stats.copies_decoded_host++;
+    return zr_box_copy(a->w->io->engine->memory, box, &a->w->worker->copies, err);
+}
+
+static zarr_status fill_one(void *arg, const zarr_box *box, zarr_error *err)
+{
+    const struct box_arg *a = arg;
+
+    return zr_box_fill(a->w->io->engine->memory, box, a->pattern, &a->w->worker->copies,
+                       err);
+}
+
+static zarr_status move_boxes(const struct zr_work *w, const struct zr_program *p,
+                              const struct zr_target *t, const zarr_mem *block,
+                              bool to_chunk, zarr_error *err)
+{
+    const struct zr_layout *l = w->io->layout;
+    const struct zr_part *part = w->io->part.on ? &w->io->part : NULL;
+    struct zr_boxes b = {.item_bytes = part != NULL ? part->item_bytes : l->item_bytes,
+                         .swap_unit = part != NULL ? part->swap_unit : l->swap_unit,
+                         .part = part,
+                         .program = p,
+                         .view = &w->io->view,
+                         .chunk_mem = *block,
+                         .to_chunk = to_chunk};
+    struct box_arg arg = {.w = w,
+                          .crossing = zr_io_is_host(w->io, block->device_type) !=
+                                      zr_io_is_host(w->io, w->io->view.base.device_type)};
+
+    return zr_target_boxes(&b, t, copy_one, &arg, err);
+}
+
+zarr_status zr_scatter_target(const struct zr_work *w, const struct zr_program *p,
+                              const struct zr_target *t, const zarr_mem *block,
+                              zarr_error *err)
+{
+    if (w->io->layout->variable)
+        return zr_vlen_scatter(w, p, t, block, err);
+    return move_boxes(w, p, t, block, false, err);
+}
+
+zarr_status zr_gather_target(const struct zr_work *w, const struct zr_program *p,
+                             const struct zr_target *t, const zarr_mem *block,
+                             zarr_error *err)
+{
+    return move_boxes(w, p, t, block, true, err);
+}
+
+static const void *pattern_for(const struct zr_level *lv, uint32_t swap_bytes)
+{
+    return swap_bytes > 1 ? lv->fill_swapped : lv->fill;
+}
+
+/* A subarray whose values differ: each is filled in on its own. */
+static zarr_status fill_each(const struct zr_work *w, const struct zr_target *t,
+                             zarr_error *err)
+{
+    const struct zr_part *part = &w->io->part;
+    struct zr_view v = w->io->view;
+    struct zr_boxes b = {
+        .item_bytes = part->item_bytes, .swap_unit = part->swap_unit, .view = &v};
+    struct box_arg arg = {.w = w};
+    zarr_status st = ZARR_OK;
+
+    v.ndim -= part->ndim;
+    for (uint64_t i = 0; i < part->n_values && st == ZARR_OK; i++) {
+        uint64_t rest = i;
+        int64_t at = 0;
+
+        for (int32_t d = part->ndim - 1; d >= 0; d--) {
+            at += (int64_t)(rest % part->shape[d]) * v.stride[v.ndim + d];
+            rest /= part->shape[d];
+        }
+        v.base.offset = w->io->view.base.offset + (uint64_t)at;
+        arg.pattern = part->fill + i * part->item_bytes;
+        st = zr_target_boxes(&b, t, fill_one, &arg, err);
+    }
+    return st;
+}
+
+static zarr_status fill_part(const struct zr_work *w, const struct zr_target *t,
+                             zarr_error *err)
+{
+    const struct zr_part *part = &w->io->part;
+    struct zr_boxes b = {.item_bytes = part->item_bytes,
+                         .swap_unit = part->swap_unit,
+                         .part = part,
+                         .view = &w->io->view};
+    struct box_arg arg = {.w = w, .pattern = part->fill};
+
+    return part->all_alike ? zr_target_boxes(&b, t, fill_one, &arg, err)
+                           : fill_each(w, t, err);
+}
+
+zarr_status zr_fill_target(const struct zr_work *w, const struct zr_level *lv,
+                           const struct zr_target *t, zarr_error *err)
+{
+    const struct zr_layout *l = w->io->layout;
+    struct zr_boxes b = {
+        .item_bytes = l->item_bytes, .swap_unit = l->swap_unit, .view = &w->io->view};
+    struct box_arg arg = {.w = w};
+    struct zr_vlen_item item;
+    zarr_status st = ZARR_OK;
+
+    if (w->io->part.on)
+        return fill_part(w, t, err);
+    arg.pattern = pattern_for(lv, w->io->view.swap_bytes);
+    if (l->variable) {
+        ZR_TRY(zr_vlen_fill(w, t, &item, err));
+        arg.pattern = &item;
+    }
+    ZR_TRY(zr_target_boxes(&b, t, fill_one, &arg, err));
+out:
+    return st;
+}
+
+zarr_status zr_fill_block(const struct zr_work *w, const struct zr_level *lv,
+                          const struct zr_program *p, const zarr_mem *block,
+                          zarr_error *err)
+{
+    const struct zr_layout *l = w->io->layout;
+    zarr_box box = {.struct_size = sizeof(box), .ndim = 1, .item_bytes = l->item_bytes};
+
+    box.shape[0] = p->decoded_bytes / l->item_bytes;
+    zr_box_side_init(&box.dst, block, 0);
+    box.dst.stride[0] = (int64_t)l->item_bytes;
+    return zr_box_fill(w->io->engine->memory, &box, pattern_for(lv, p->swap_bytes),
+                       &w->worker->copies, err);
+}
+
+bool zr_target_direct(const struct zr_io *io, const struct zr_program *p,
+                      const struct zr_target *t, zarr_mem *at)
+{
+    const struct zr_view *v = &io->view;
+    int64_t stride = (int64_t)io->layout->item_bytes, offset = 0;
+
+    if (io->no_direct || io->part.on || t->kind != ZR_PROJ_DIMS || !t->arithmetic ||
+        v->base.device_type != p->decoded_device ||
+        (p->swap_bytes > 1) != (v->swap_bytes > 1))
+        return false;
+    for (int32_t s = p->ndim - 1; s >= 0; s--) {
+        const struct zr_piece *piece = &t->dim[p->order[s]];
+        int64_t vs = piece->result_dim < 0 ? 0 : v->stride[piece->result_dim];
+
+        if (piece->n != p->stored_shape[s] || piece->c0 != 0)
+            return false;
+        if (piece->n > 1 && (piece->c_step != 1 || piece->r_step * vs != stride))
+            return false;
+        offset += (int64_t)piece->r0 * vs;
+        stride *= (int64_t)piece->n;
+    }
+    *at = v->base;
+    at->offset += (uint64_t)offset;
+    at->bytes = p->decoded_bytes;
+    return true;
+}

@@ -1,0 +1,110 @@
+/*
+ * pipe/index.c - the index of a shard between its encoded bytes and its pairs of numbers:
+ * a small array of uint64, which goes through its own chain like any chunk.
+ * Thread class: on the worker context.
+ */
+#include "pipe/pipe_int.h"
+
+/* An index is a small array of uint64 in host memory: the same steps, over a view of the
+ * pairs. */
+struct index_work {
+    struct zr_io io;
+    struct zr_layout layout;
+    struct zr_piece pieces[ZARR_MAX_RANK];
+    struct zr_target whole;
+    struct zr_work work;
+};
+
+static void index_work_init(struct index_work *x, const struct zr_work *w,
+                            const struct zr_level *lv, uint64_t *pairs)
+{
+    const struct zr_level *ix = lv->index;
+
+    x->io = *w->io;
+    x->io.no_direct = true;
+    x->io.part.on = false;
+    x->layout = (struct zr_layout){.item_bytes = 8, .swap_unit = 8};
+    x->io.layout = &x->layout;
+    x->work = (struct zr_work){.io = &x->io, .rq = w->rq, .worker = w->worker};
+    zr_view_contiguous(&x->io.view, zr_mem_of_host(pairs, lv->n_inner_all * 16), ix->ndim,
+                       ix->shape, 8, 0);
+    zr_target_whole(&x->whole, x->pieces, ix->ndim, ix->shape);
+}
+
+static zarr_status decode_pairs(const struct zr_work *w, const struct zr_level *lv,
+                                const zarr_mem *encoded, uint64_t **out, zarr_error *err)
+{
+    const struct zr_level *ix = lv->index;
+    struct index_work x;
+    uint64_t bytes = lv->n_inner_all * 16;
+    zarr_mem block = {0};
+    uint64_t *pairs = zr_malloc(w->io->engine->alloc, (size_t)bytes);
+    zarr_status st = ZARR_OK;
+
+    if (pairs == NULL)
+        return zr_fail_memory(err, bytes);
+    index_work_init(&x, w, lv, pairs);
+    ZR_TRY(zr_decode_stages(&x.work, ix->decode, encoded, NULL, &block, err));
+    ZR_TRY(zr_scatter_target(&x.work, ix->decode, &x.whole, &block, err));
+    *out = pairs;
+    pairs = NULL;
+out:
+    zr_free(w->io->engine->alloc, pairs);
+    return st;
+}
+
+zarr_status zr_index_encode(const struct zr_work *w, const struct zr_level *lv,
+                            uint64_t *pairs, const zarr_mem *dst, zarr_error *err)
+{
+    const struct zr_program *p = lv->index->encode;
+    struct index_work x;
+    zarr_mem block = {0};
+    uint64_t used = 0;
+    zarr_status st = ZARR_OK;
+
+    index_work_init(&x, w, lv, pairs);
+    ZR_TRY(zr_worker_scratch(w->worker, ZR_SCRATCH_INDEX, ZARR_DEVICE_CPU, 0,
+                             p->decoded_bytes, &block, err));
+    ZR_TRY(zr_gather_target(&x.work, p, &x.whole, &block, err));
+    ZR_TRY(zr_encode_stages(&x.work, p, &block, dst, &used, err));
+    if (used != lv->index_bytes)
+        ZR_TRY(zr_internal(err));
+out:
+    return st;
+}
+
+zarr_status zr_index_parse(const struct zr_work *w, const struct zr_level *lv,
+                           const zarr_mem *encoded, uint64_t value_bytes,
+                           struct zr_shard_index **out, zarr_error *err)
+{
+    struct zr_shard_pairs in = {.n = lv->n_inner_all, .shard_bytes = value_bytes};
+    uint64_t *pairs = NULL;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(decode_pairs(w, lv, encoded, &pairs, err));
+    in.pairs = pairs;
+    if (!lv->shard->index_at_end || value_bytes != UINT64_MAX) {
+        in.index_bytes = lv->index_bytes;
+        in.index_offset = lv->shard->index_at_end ? value_bytes - lv->index_bytes : 0;
+    }
+    ZR_TRY(zr_shard_index_parse(out, &in, w->io->engine->alloc, err));
+out:
+    zr_free(w->io->engine->alloc, pairs);
+    return zr_prefix(err, st, "shard index");
+}
+
+zarr_status zr_index_from_value(const struct zr_work *w, const struct zr_level *lv,
+                                const zarr_mem *value, struct zr_shard_index **out,
+                                zarr_error *err)
+{
+    zarr_mem encoded;
+    uint64_t at = 0;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_shard_index_at(lv->shard, value->bytes, lv->index_bytes, &at, err));
+    if (!zr_mem_slice(value, at, lv->index_bytes, &encoded))
+        return zr_internal(err);
+    st = zr_index_parse(w, lv, &encoded, value->bytes, out, err);
+out:
+    return st;
+}

@@ -1,0 +1,192 @@
+/*
+ * pipe/leaves.c - one leaf chunk on its way to encoded bytes: the elements that it has
+ * afterwards, whether they are all the fill value, and its program backward. Outer
+ * chunks come from units.c, inner ones from shard_write.c. Where the caller overwrites
+ * every element inside the shape, a damaged old value is ignored.
+ * Thread class: on the worker context.
+ */
+#include "pipe/pipe_int.h"
+
+static zarr_status block_old(const struct zr_work *w, const struct zr_leaf_write *lw,
+                             const zarr_mem *block, zarr_error *err)
+{
+    const struct zr_program *p = lw->level->decode;
+    zarr_mem got = {0};
+    bool straight = p->n > 0 && p->decoded_device == block->device_type;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_decode_stages(w, p, &lw->old, straight ? block : NULL, &got, err));
+    if (got.handle != block->handle || got.offset != block->offset)
+        ZR_TRY(zr_mem_copy_run(w->io->engine->memory, block, &got, got.bytes,
+                               &w->worker->copies, err));
+out:
+    return st;
+}
+
+/* The elements that the chunk has before: the old ones, or fill. */
+static zarr_status block_before(const struct zr_work *w, const struct zr_leaf_write *lw,
+                                const zarr_mem *block, zarr_error *err)
+{
+    zarr_error e = {0};
+    zarr_status st = ZARR_ERR_NOT_FOUND;
+
+    if (lw->old.handle != NULL)
+        st = block_old(w, lw, block, &e);
+    if (st == ZARR_ERR_NOT_FOUND || (st == ZARR_ERR_CORRUPT && lw->proj->whole))
+        return zr_fill_block(w, lw->missing != NULL ? lw->missing : lw->level,
+                             lw->level->encode, block, err);
+    if (st != ZARR_OK && err != NULL)
+        *err = e;
+    return st;
+}
+
+/* The caller's elements may be stored, bits that do not count as well. */
+static zarr_status elements_as_is(const struct zr_work *w, const struct zr_program *p,
+                                  const zarr_mem *elements, bool *out, zarr_error *err)
+{
+    void *ptr = NULL;
+    zarr_status st = ZARR_OK;
+
+    *out = true;
+    if (p->padded == NULL)
+        return ZARR_OK;
+    ZR_TRY(zr_mem_host_ptr(w->io->engine->memory, elements, p->decoded_bytes, &ptr, err));
+    *out = zr_program_is_padded_well(p, ptr, p->decoded_bytes);
+out:
+    return st;
+}
+
+/* The chunk's elements as they are stored: the caller's memory where that is the same,
+ * else a block. */
+static zarr_status leaf_elements(const struct zr_work *w, const struct zr_leaf_write *lw,
+                                 zarr_mem *out, zarr_error *err)
+{
+    const struct zr_program *p = lw->level->encode;
+    struct zr_target t;
+    int32_t id = p->decoded_device == ZARR_DEVICE_CPU ? 0 : w->io->view.base.device_id;
+    bool full = lw->proj->n_items == p->decoded_bytes / p->item_bytes && lw->proj->full;
+    zarr_status st = ZARR_OK;
+
+    zr_target_borrow(&t, lw->proj);
+    w->worker->stats.elements += t.n_items;
+    if (lw->proj->full && zr_target_direct(w->io, p, &t, out)) {
+        bool as_is = true;
+
+        ZR_TRY(elements_as_is(w, p, out, &as_is, err));
+        if (as_is) {
+            w->worker->stats.chunks_direct++;
+            return ZARR_OK;
+        }
+    }
+    *out = lw->block;
+    if (out->handle == NULL)
+        ZR_TRY(zr_worker_scratch(w->worker, ZR_SCRATCH_BLOCK, p->decoded_device, id,
+                                 p->decoded_bytes, out, err));
+    if (!full)
+        ZR_TRY(block_before(w, lw, out, err));
+    ZR_TRY(zr_gather_target(w, p, &t, out, err));
+    if (p->padded != NULL) {
+        void *elements = NULL;
+
+        ZR_TRY(zr_mem_host_ptr(w->io->engine->memory, out, p->decoded_bytes, &elements,
+                               err));
+        ZR_TRY(zr_program_pad(p, elements, p->decoded_bytes, err));
+    }
+out:
+    return st;
+}
+
+/* Elements that the CPU cannot read are brought to *host, which encoding may go on from.
+ */
+static zarr_status is_empty(const struct zr_work *w, struct zr_leaf_write *lw,
+                            const zarr_mem *elements, zarr_mem *host, zarr_error *err)
+{
+    const struct zr_layout *l = w->io->layout;
+    const struct zr_level *lv = lw->level;
+    const struct zr_program *p = lv->encode;
+    const uint64_t n = p->decoded_bytes / p->item_bytes;
+    void *ptr = NULL;
+    zarr_status st = ZARR_OK;
+
+    lw->empty = lw->filled = false;
+    *host = *elements;
+    if (!w->io->skip_empty)
+        return ZARR_OK;
+    if (!zr_device_is_host(w->io->engine->memory, elements->device_type)) {
+        *host = lw->host;
+        if (host->handle == NULL)
+            ZR_TRY(zr_worker_scratch(w->worker, ZR_SCRATCH_A, ZARR_DEVICE_CPU, 0,
+                                     elements->bytes, host, err));
+        w->worker->stats.copies_decoded_host++;
+        ZR_TRY(zr_mem_copy_run(w->io->engine->memory, host, elements, elements->bytes,
+                               &w->worker->copies, err));
+    }
+    ZR_TRY(zr_mem_host_ptr(w->io->engine->memory, host, p->decoded_bytes, &ptr, err));
+    lw->empty = zr_elements_equal(ptr, n, p->swap_bytes > 1 ? lv->fill_swapped : lv->fill,
+                                  p->item_bytes, l->variable);
+    lw->filled = lw->empty;
+    if (lv->own_fill != NULL) /* its programs end in native order */
+        lw->filled = zr_all_equal(ptr, n, l->fill, p->item_bytes);
+out:
+    return st;
+}
+
+zarr_status zr_leaf_prepare(const struct zr_work *w, struct zr_leaf_write *lw,
+                            zarr_mem *elements, zarr_mem *host, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    if (lw->level->encode == NULL)
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                       "this build can read these codecs, not write them");
+    w->worker->states.keep_empty = !w->io->skip_empty;
+    ZR_TRY(leaf_elements(w, lw, elements, err));
+    ZR_TRY(is_empty(w, lw, elements, host, err));
+    w->worker->stats.chunks_done++;
+    w->worker->stats.chunks_missing += lw->empty;
+out:
+    return st;
+}
+
+zarr_status zr_leaf_encode(const struct zr_work *w, struct zr_leaf_write *lw,
+                           zarr_error *err)
+{
+    const struct zr_program *p = lw->level->encode;
+    zarr_mem elements = {0}, host = {0};
+    uint64_t used = 0;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_leaf_prepare(w, lw, &elements, &host, err));
+    if (lw->empty)
+        goto out;
+    if (p->n == 0 && zr_store_device_direct(w->io->store, elements.device_type)) {
+        lw->out = elements; /* stored as it is */
+        w->worker->stats.bytes_decoded += elements.bytes;
+        goto out;
+    }
+    if (p->n == 0 || p->stage[p->n - 1].kind == ZR_STAGE_COPY)
+        elements = host; /* that copy has been made */
+    if (p->loose) {
+        ZR_TRY(zr_encode_loose(w, p, &elements, &lw->out, err));
+        goto out;
+    }
+    ZR_TRY(zr_encode_stages(w, p, &elements, &lw->room, &used, err));
+    lw->out = lw->room;
+    lw->out.bytes = used;
+out:
+    return st;
+}
+
+zarr_status zr_leaf_room(const struct zr_work *w, const struct zr_level *lv,
+                         zarr_mem *out, zarr_error *err)
+{
+    int32_t device = lv->encode != NULL ? lv->encode->fetch_device : ZARR_DEVICE_CPU;
+    int32_t id = device == w->io->view.base.device_type ? w->io->view.base.device_id : 0;
+
+    *out = (zarr_mem){0};
+    if (lv->loose || (lv->encode != NULL && lv->encode->n == 0 &&
+                      zr_store_device_direct(w->io->store, device)))
+        return ZARR_OK;
+    return zr_worker_scratch(w->worker, ZR_SCRATCH_BODY, device, id, lv->encoded_bound,
+                             out, err);
+}
