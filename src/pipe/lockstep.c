@@ -36,7 +36,6 @@ struct lockstep {
     uint32_t n_levels;
     const struct zr_stage *stage; /* of the loop under way */
     zarr_mem slab[2];             /* outputs of stages in turn, pool blocks */
-    struct zr_workers workers;
 };
 
 bool zr_wants_lockstep(const struct zr_program *p)
@@ -56,32 +55,28 @@ zarr_status zr_take_parts(const struct zr_io *io, int32_t device, uint64_t *step
     uint64_t all = 0;
 
     if (!zr_add_u64(*step, ALIGNMENT - 1, step))
-        return zr_fail(err, ZARR_ERR_LIMIT, "a mini-batch too large for memory");
+        return zr_fail(err, ZARR_ERR_LIMIT, "a wave too large for memory");
     *step = *step / ALIGNMENT * ALIGNMENT;
     if (!zr_mul_u64(*step, n, &all))
-        return zr_fail(err, ZARR_ERR_LIMIT, "a mini-batch too large for memory");
+        return zr_fail(err, ZARR_ERR_LIMIT, "a wave too large for memory");
     zr_pool_give(io->engine->pool, slab);
     *slab = (zarr_mem){0};
     return zr_pool_take(io->engine->pool, device, zr_io_device_id(io, device),
                         ZR_MAX(all, (uint64_t)ALIGNMENT), slab, err);
 }
 
-static zarr_status parallel(struct lockstep *l, uint64_t n, zr_item_fn fn,
+static zarr_status parallel(struct lockstep *l, uint64_t n, zr_work_fn fn,
                             zarr_error *err)
 {
-    struct zr_parallel_options opts = {.max_threads = zr_io_threads(&l->rq->io),
-                                       .cancel = &l->rq->cancel};
-    zarr_status st = ZARR_OK;
+    const struct zr_work w = {.io = l->io, .rq = l->rq, .granted = true};
+    const struct zr_parallel_options opts = {.max_threads = zr_io_threads(l->io)};
 
-    zr_workers_init(&l->workers, l->rq, zr_parallel_workers(n, &opts));
-    st = zr_parallel_run(n, &opts, fn, l, err);
-    zr_workers_deinit(&l->workers);
-    return st;
+    return zr_workers_run(&w, n, &opts, fn, l, err);
 }
 
 /* The same over the wave's items; err->item becomes that of the run, as callers expect.
  */
-static zarr_status parallel_items(struct lockstep *l, zr_item_fn fn, zarr_error *err)
+static zarr_status parallel_items(struct lockstep *l, zr_work_fn fn, zarr_error *err)
 {
     zarr_status st = parallel(l, l->n, fn, err);
 
@@ -90,25 +85,17 @@ static zarr_status parallel_items(struct lockstep *l, zr_item_fn fn, zarr_error 
     return st;
 }
 
-static zarr_status work_of(struct lockstep *l, uint32_t worker, struct zr_work *w,
-                           zarr_error *err)
-{
-    *w = (struct zr_work){.io = l->io, .rq = l->rq, .granted = true};
-    return zr_workers_get(&l->workers, worker, &w->worker, err);
-}
-
 /* ---- who takes part
  * --------------------------------------------------------------------- */
 
-static zarr_status ordinary_run(void *arg, uint64_t i, uint32_t worker, zarr_error *err)
+static zarr_status ordinary_run(void *arg, uint64_t i, const struct zr_work *w,
+                                zarr_error *err)
 {
     struct lockstep *l = arg;
-    struct zr_work w;
-    zarr_status st = work_of(l, worker, &w, err);
 
-    if (st != ZARR_OK || l->fetched[i].handle != NULL)
-        return st;
-    return zr_run_exec(&w, &l->wave->run[i], NULL, err);
+    if (l->fetched[i].handle != NULL)
+        return ZARR_OK;
+    return zr_run_exec(w, &l->wave->run[i], NULL, err);
 }
 
 static zarr_status collect_run(struct lockstep *l, const struct zr_run *run,
@@ -202,24 +189,23 @@ out:
     return st;
 }
 
-static zarr_status single_stage(void *arg, uint64_t i, uint32_t worker, zarr_error *err)
+static zarr_status single_stage(void *arg, uint64_t i, const struct zr_work *w,
+                                zarr_error *err)
 {
     struct lockstep *l = arg;
     struct lock_item *it = &l->item[i];
     zarr_codec_job job = {.src = it->cur, .dst = it->next};
-    struct zr_work w;
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(work_of(l, worker, &w, err));
     if (l->stage->kind == ZR_STAGE_COPY) {
         if (it->next.bytes < it->cur.bytes)
             ZR_TRY(
                 zr_fail(err, ZARR_ERR_CORRUPT, "chunk is longer than its shape allows"));
         ZR_TRY(zr_mem_copy_run(l->io->engine->memory, &it->next, &it->cur, it->cur.bytes,
-                               &w.worker->copies, err));
+                               &w->worker->copies, err));
         it->next.bytes = it->cur.bytes;
     } else {
-        ZR_TRY(zr_stage_one(&w, l->stage, &job, false, err));
+        ZR_TRY(zr_stage_one(w, l->stage, &job, false, err));
         it->next.bytes = job.dst_used;
     }
     it->cur = it->next;
@@ -307,22 +293,21 @@ out:
     return st;
 }
 
-static zarr_status finish_one(void *arg, uint64_t i, uint32_t worker, zarr_error *err)
+static zarr_status finish_one(void *arg, uint64_t i, const struct zr_work *w,
+                              zarr_error *err)
 {
     struct lockstep *l = arg;
     struct lock_item *it = &l->item[i];
-    struct zr_work w;
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(work_of(l, worker, &w, err));
-    w.worker->stats.bytes_decoded += it->cur.bytes;
+    w->worker->stats.bytes_decoded += it->cur.bytes;
     if (it->cur.bytes != l->p->decoded_bytes)
         ZR_TRY(zr_fail(err, ZARR_ERR_CORRUPT,
                        "chunk has %" PRIu64
                        " bytes where its shape and data type need %" PRIu64,
                        it->cur.bytes, l->p->decoded_bytes));
-    ZR_TRY(zr_block_unpad(&w, l->p, &it->cur, err));
-    ZR_TRY(zr_item_finish(&w, it->run, it->item, &it->cur, it->direct, err));
+    ZR_TRY(zr_block_unpad(w, l->p, &it->cur, err));
+    ZR_TRY(zr_item_finish(w, it->run, it->item, &it->cur, it->direct, err));
 out:
     return zr_item_prefix(it->run, it->item, st, err);
 }

@@ -23,30 +23,14 @@ struct leaves {
     uint32_t n_left;
     const struct zr_stage *stage; /* of the loop under way */
     zarr_mem block, host, slab[2];
-    struct zr_workers workers;
 };
 
-static zarr_status leaf_work(struct leaves *l, uint32_t worker, struct zr_work *w,
-                             zarr_error *err)
+static zarr_status each(struct leaves *l, uint64_t n, zr_work_fn fn, zarr_error *err)
 {
-    *w = *l->w;
-    if (l->threads <= 1)
-        return ZARR_OK;
-    return zr_workers_get(&l->workers, worker, &w->worker, err);
-}
+    const struct zr_parallel_options opts = {
+        .max_threads = l->threads, .run = 1, .item_ns = 2000 + l->p->decoded_bytes};
 
-static zarr_status each(struct leaves *l, uint64_t n, zr_item_fn fn, zarr_error *err)
-{
-    struct zr_parallel_options opts = {.max_threads = l->threads,
-                                       .run = 1,
-                                       .item_ns = 2000 + l->p->decoded_bytes,
-                                       .cancel = &l->w->rq->cancel};
-    zarr_status st = ZARR_OK;
-
-    zr_workers_init(&l->workers, l->w->rq, zr_parallel_workers(n, &opts));
-    st = zr_parallel_run(n, &opts, fn, l, err);
-    zr_workers_deinit(&l->workers);
-    return st;
+    return zr_workers_run(l->w, n, &opts, fn, l, err);
 }
 
 /* ---- elements ------------------------------------------------------------------------
@@ -97,22 +81,21 @@ out:
     return st;
 }
 
-static zarr_status prepare_one(void *arg, uint64_t i, uint32_t worker, zarr_error *err)
+static zarr_status prepare_one(void *arg, uint64_t i, const struct zr_work *w,
+                               zarr_error *err)
 {
     struct leaves *l = arg;
     struct zr_leaf_write *lw = &l->lw[i];
     zarr_mem elements = {0}, host = {0};
-    struct zr_work w;
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(leaf_work(l, worker, &w, err));
-    st = zr_leaf_prepare(&w, lw, &elements, &host, err);
-    zr_worker_settle(w.worker);
+    st = zr_leaf_prepare(w, lw, &elements, &host, err);
+    zr_worker_settle(w->worker);
     ZR_TRY(st);
     l->leaf[i] =
         (struct lock_leaf){.lw = lw, .cur = lw->host.handle != NULL ? host : elements};
     if (!lw->empty)
-        w.worker->stats.bytes_decoded += elements.bytes;
+        w->worker->stats.bytes_decoded += elements.bytes;
 out:
     return st;
 }
@@ -146,21 +129,20 @@ out:
     return st;
 }
 
-static zarr_status single_one(void *arg, uint64_t i, uint32_t worker, zarr_error *err)
+static zarr_status single_one(void *arg, uint64_t i, const struct zr_work *w,
+                              zarr_error *err)
 {
     struct leaves *l = arg;
     struct lock_leaf *leaf = &l->leaf[i];
     uint64_t used = 0;
-    struct zr_work w;
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(leaf_work(l, worker, &w, err));
-    w.worker->states.keep_empty = !w.io->skip_empty;
-    ZR_TRY(zr_stage_step(&w, l->stage, &leaf->cur, &leaf->next, &used, true, err));
+    w->worker->states.keep_empty = !w->io->skip_empty;
+    ZR_TRY(zr_stage_step(w, l->stage, &leaf->cur, &leaf->next, &used, true, err));
     if (l->stage->kind == ZR_STAGE_COPY && l->stage == &l->p->stage[l->p->n - 1] &&
-        zr_io_is_host(w.io, leaf->cur.device_type) !=
-            zr_io_is_host(w.io, leaf->next.device_type))
-        w.worker->stats
+        zr_io_is_host(w->io, leaf->cur.device_type) !=
+            zr_io_is_host(w->io, leaf->next.device_type))
+        w->worker->stats
             .copies_decoded_host++; /* of elements, as zr_encode_stages() counts */
     leaf->cur = leaf->next;
     leaf->cur.bytes = used;

@@ -14,7 +14,6 @@ struct objects {
     struct zr_leaf_write *lw;
     uint32_t n;
     zarr_mem slab; /* what they are encoded to */
-    struct zr_workers workers;
 };
 
 static zarr_status key_of(const struct zr_work *w, const struct zr_leaf_write *lw,
@@ -27,20 +26,19 @@ static zarr_status key_of(const struct zr_work *w, const struct zr_leaf_write *l
     return zr_str_status(&w->worker->key, err);
 }
 
-static zarr_status put_one(void *arg, uint64_t i, uint32_t worker, zarr_error *err)
+static zarr_status put_one(void *arg, uint64_t i, const struct zr_work *w,
+                           zarr_error *err)
 {
     struct objects *o = arg;
     const struct zr_leaf_write *lw = &o->lw[i];
-    struct zr_work w = o->w;
     zarr_store_op op = {.verb = lw->empty ? ZARR_STORE_ERASE : ZARR_STORE_PUT};
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_workers_get(&o->workers, worker, &w.worker, err));
-    ZR_TRY(key_of(&w, lw, &op.key, err));
+    ZR_TRY(key_of(w, lw, &op.key, err));
     if (!lw->empty)
         op.mem = lw->out;
     op.length = op.mem.bytes;
-    st = zr_store_op_run(&w, &op, err);
+    st = zr_store_op_run(w, &op, err);
     if (lw->empty && st == ZARR_ERR_NOT_FOUND)
         st = ZARR_OK;
     st = zr_prefix(err, st, "%s", op.key);
@@ -50,16 +48,11 @@ out:
 
 static zarr_status put_all(struct objects *o, zarr_error *err)
 {
-    struct zr_parallel_options opts = {.max_threads = zr_io_threads(o->w.io),
-                                       .run = 1,
-                                       .item_ns = 20000 + o->lv->encoded_bound,
-                                       .cancel = &o->w.rq->cancel};
-    zarr_status st = ZARR_OK;
+    const struct zr_parallel_options opts = {.max_threads = zr_io_threads(o->w.io),
+                                             .run = 1,
+                                             .item_ns = 20000 + o->lv->encoded_bound};
 
-    zr_workers_init(&o->workers, o->w.rq, zr_parallel_workers(o->n, &opts));
-    st = zr_parallel_run(o->n, &opts, put_one, o, err);
-    zr_workers_deinit(&o->workers);
-    return st;
+    return zr_workers_run(&o->w, o->n, &opts, put_one, o, err);
 }
 
 static zarr_status encode_all(struct objects *o, zarr_error *err)

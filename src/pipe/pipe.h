@@ -2,7 +2,7 @@
  * pipe/pipe.h - the door of doing requests: engine, pipelines, requests. The
  * engine is what requests share: budget, pools, worker contexts. A pipeline
  * carries a read or write out; two ship, `waves` (batched, several
- * mini-batches in flight) and `serial` (one chunk at a time, no shortcuts:
+ * waves in flight) and `serial` (one chunk at a time, no shortcuts:
  * the oracle of the tests). It gets stores, pools and budgets as arguments
  * and never sees a context or an array handle.
  * Thread class: engine shared; a request shared; a worker context is one thread's at a

@@ -59,16 +59,21 @@ zarr_status zr_worker_scratch(struct zr_worker *worker, enum zr_scratch_slot slo
                               int32_t device_type, int32_t device_id, uint64_t bytes,
                               zarr_mem *out, zarr_error *err);
 
-/* The worker contexts of one parallel loop, by worker number, taken at first use. */
-struct zr_workers {
+/* What a step works with. */
+struct zr_work {
+    const struct zr_io *io;
     struct zarr_request *rq;
-    struct zr_worker *worker[ZR_MAX_THREADS];
-    uint32_t n;
+    struct zr_worker *worker;
+    bool granted; /* the wave took what its runs need from the budget */
 };
-void zr_workers_init(struct zr_workers *c, struct zarr_request *rq, uint32_t n_workers);
-zarr_status zr_workers_get(struct zr_workers *c, uint32_t i, struct zr_worker **out,
-                           zarr_error *err);
-void zr_workers_deinit(struct zr_workers *c); /* merges counters, gives them back */
+/* Calls fn for i = 0 .. n-1 as zr_parallel_run() does, each with the worker context of
+ * its thread, taken at first use; the caller's thread works with w->worker where that is
+ * set. Counters are merged into the request. opts->cancel is the request's. */
+typedef zarr_status (*zr_work_fn)(void *arg, uint64_t i, const struct zr_work *w,
+                                  zarr_error *err);
+zarr_status zr_workers_run(const struct zr_work *w, uint64_t n,
+                           const struct zr_parallel_options *opts, zr_work_fn fn,
+                           void *arg, zarr_error *err);
 
 /* ---- requests ------------------------------------------------------------------ */
 
@@ -100,6 +105,8 @@ void zr_request_merge(
 /* Calls the caller's progress function if it is due. It may read and write, even the same
  * chunk: only where this thread holds no lock and nothing of the budget. */
 void zr_request_report(struct zarr_request *rq);
+/* One more wave, or batch of units, was carried out. */
+void zr_request_wave(struct zarr_request *rq);
 /* chunks_total: leaf chunks that the request touches. */
 void zr_request_total(struct zarr_request *rq, uint64_t chunks);
 /* Before the same is done once more: counters of chunks start again, those of work
@@ -120,12 +127,6 @@ static inline int32_t zr_io_device_id(const struct zr_io *io, int32_t device_typ
 
 /* ---- steps ------------------------------------------------------------------------ */
 
-struct zr_work { /* what a step needs to know */
-    const struct zr_io *io;
-    struct zarr_request *rq;
-    struct zr_worker *worker;
-    bool granted; /* the wave took what its runs need from the budget */
-};
 /* Outer chunks that `waves` writes at once, at most. */
 uint64_t zr_units_most(const struct zr_io *io);
 void zr_waves_cut(const struct zr_io *io, struct zr_plan_args *out);
@@ -424,8 +425,9 @@ zarr_status zr_index_encode(const struct zr_work *w, const struct zr_level *lv,
 /* ---- steps for pipelines of plug-ins (steps.c, steps_write.c) ------------------ */
 
 struct zarr_pipeline_worker {
-    struct zr_io io; /* a copy, without short cuts where that was asked for */
     struct zr_work w;
+    struct zr_io
+        *plain; /* a copy without short cuts, owned; NULL: w.io is the request's */
 };
 zarr_status zr_step_units_open(zarr_request *rq, zarr_pipeline_units **out,
                                zarr_error *err);

@@ -105,6 +105,13 @@ void zr_request_report(struct zarr_request *rq)
     zr_mutex_unlock(&rq->locked.mutex);
 }
 
+void zr_request_wave(struct zarr_request *rq)
+{
+    zr_mutex_lock(&rq->locked.mutex);
+    rq->locked.stats.waves++;
+    zr_mutex_unlock(&rq->locked.mutex);
+}
+
 void zr_request_total(struct zarr_request *rq, uint64_t chunks)
 {
     zr_mutex_lock(&rq->locked.mutex);

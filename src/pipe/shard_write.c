@@ -36,7 +36,6 @@ struct shard_writer {
     zarr_mem slots;
     uint64_t slot_bytes;
     struct zr_arena lists;
-    struct zr_workers workers;
 };
 
 /* ---- appending
@@ -208,9 +207,11 @@ out:
     return st;
 }
 
-static zarr_status encode_inner(const struct zr_work *w, struct shard_writer *s,
-                                uint32_t i, zarr_error *err)
+static zarr_status encode_inner(void *arg, uint64_t at, const struct zr_work *w,
+                                zarr_error *err)
 {
+    struct shard_writer *s = arg;
+    const uint32_t i = (uint32_t)at;
     struct zr_leaf_write lw;
     zarr_status st = ZARR_OK;
 
@@ -247,18 +248,6 @@ out:
     return st;
 }
 
-static zarr_status inner_one(void *arg, uint64_t i, uint32_t worker, zarr_error *err)
-{
-    struct shard_writer *s = arg;
-    struct zr_work w = {.io = s->w->io, .rq = s->w->rq};
-    zarr_status st = ZARR_OK;
-
-    ZR_TRY(zr_workers_get(&s->workers, worker, &w.worker, err));
-    ZR_TRY(encode_inner(&w, s, (uint32_t)i, err));
-out:
-    return st;
-}
-
 static zarr_status encode_together(struct shard_writer *s, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
@@ -276,23 +265,12 @@ out:
 
 static zarr_status encode_batch(struct shard_writer *s, zarr_error *err)
 {
-    struct zr_parallel_options opts = {.max_threads = s->sw->threads,
-                                       .run = 1,
-                                       .item_ns = 2000 + s->in->decoded_bytes,
-                                       .cancel = &s->w->rq->cancel};
-    zarr_status st = ZARR_OK;
+    const struct zr_parallel_options opts = {
+        .max_threads = s->sw->threads, .run = 1, .item_ns = 2000 + s->in->decoded_bytes};
 
     if (s->leaf != NULL)
         return encode_together(s, err);
-    if (s->sw->threads <= 1 || s->n == 1) {
-        for (uint32_t i = 0; i < s->n && st == ZARR_OK; i++)
-            st = encode_inner(s->w, s, i, err);
-        return st;
-    }
-    zr_workers_init(&s->workers, s->w->rq, zr_parallel_workers(s->n, &opts));
-    st = zr_parallel_run(s->n, &opts, inner_one, s, err);
-    zr_workers_deinit(&s->workers);
-    return st;
+    return zr_workers_run(s->w, s->n, &opts, encode_inner, s, err);
 }
 
 static zarr_status append_batch(struct shard_writer *s, zarr_error *err)

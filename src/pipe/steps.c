@@ -79,45 +79,52 @@ static zarr_status step_worker_open(zarr_request *rq, uint32_t flags,
     worker = zr_calloc(rq->io.engine->alloc, 1, sizeof *worker);
     if (worker == NULL)
         return zr_fail_memory(err, sizeof *worker);
-    worker->io = rq->io;
-    worker->io.no_direct = worker->io.no_direct || (flags & ZARR_PIPELINE_PLAIN) != 0;
-    worker->w = (struct zr_work){.io = &worker->io, .rq = rq};
+    worker->w = (struct zr_work){.io = &rq->io, .rq = rq};
+    if (flags & ZARR_PIPELINE_PLAIN) {
+        worker->plain = zr_malloc(rq->io.engine->alloc, sizeof *worker->plain);
+        if (worker->plain == NULL)
+            ZR_TRY(zr_fail_memory(err, sizeof *worker->plain));
+        *worker->plain = rq->io;
+        worker->plain->no_direct = true;
+        worker->w.io = worker->plain;
+    }
     ZR_TRY(zr_worker_take(rq->io.engine, &rq->cancel, &worker->w.worker, err));
     *out = worker;
     worker = NULL; /* moved */
 out:
-    if (worker != NULL)
+    if (worker != NULL) {
+        zr_free(rq->io.engine->alloc, worker->plain);
         zr_free(rq->io.engine->alloc, worker);
+    }
     return st;
 }
 
 static void step_worker_close(zarr_pipeline_worker *worker)
 {
+    const zarr_allocator *alloc = NULL;
+
     if (worker == NULL)
         return;
+    alloc = worker->w.io->engine->alloc;
     zr_request_merge(worker->w.rq, worker->w.worker);
     zr_worker_give(worker->w.worker);
-    zr_free(worker->io.engine->alloc, worker);
+    zr_free(alloc, worker->plain);
+    zr_free(alloc, worker);
 }
 
 struct step_loop {
-    zarr_request *rq;
     zarr_status (*fn)(void *arg, uint64_t i, zarr_pipeline_worker *worker,
                       zarr_error *err);
     void *arg;
-    zarr_pipeline_worker *worker[ZR_MAX_THREADS];
 };
 
-static zarr_status step_loop_one(void *arg, uint64_t i, uint32_t worker, zarr_error *err)
+static zarr_status step_loop_one(void *arg, uint64_t i, const struct zr_work *w,
+                                 zarr_error *err)
 {
-    struct step_loop *l = arg;
-    zarr_status st = ZARR_OK;
+    const struct step_loop *l = arg;
+    zarr_pipeline_worker worker = {.w = *w};
 
-    if (l->worker[worker] == NULL)
-        ZR_TRY(step_worker_open(l->rq, 0, &l->worker[worker], err));
-    ZR_TRY(l->fn(l->arg, i, l->worker[worker], err));
-out:
-    return st;
+    return l->fn(l->arg, i, &worker, err);
 }
 
 static zarr_status step_parallel(zarr_request *rq, uint64_t n,
@@ -126,14 +133,11 @@ static zarr_status step_parallel(zarr_request *rq, uint64_t n,
                                                    zarr_error *err),
                                  void *arg, zarr_error *err)
 {
-    const struct zr_parallel_options opts = {.max_threads = zr_io_threads(&rq->io),
-                                             .cancel = &rq->cancel};
-    struct step_loop l = {.rq = rq, .fn = fn, .arg = arg};
-    zarr_status st = zr_parallel_run(n, &opts, step_loop_one, &l, err);
+    const struct zr_work w = {.io = &rq->io, .rq = rq};
+    const struct zr_parallel_options opts = {.max_threads = zr_io_threads(&rq->io)};
+    struct step_loop l = {.fn = fn, .arg = arg};
 
-    for (size_t i = 0; i < ZR_COUNT(l.worker); i++)
-        step_worker_close(l.worker[i]);
-    return st;
+    return zr_workers_run(&w, n, &opts, step_loop_one, &l, err);
 }
 
 /* ---- plans and waves ------------------------------------------------------------- */
@@ -224,9 +228,7 @@ static zarr_status step_next(zarr_pipeline_plan *plan, zarr_pipeline_wave *wave,
         return st;
     *kind = ZARR_WAVE_MORE;
     if (wave->wave.n_runs > 0) {
-        zr_mutex_lock(&rq->locked.mutex);
-        rq->locked.stats.waves++;
-        zr_mutex_unlock(&rq->locked.mutex);
+        zr_request_wave(rq);
     }
     return ZARR_OK;
 }

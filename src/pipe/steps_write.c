@@ -75,9 +75,7 @@ zarr_status zr_step_units_next(zarr_pipeline_units *u, uint32_t most, uint32_t *
     }
     *n = u->n;
     if (u->n > 0) {
-        zr_mutex_lock(&u->rq->locked.mutex);
-        u->rq->locked.stats.waves++;
-        zr_mutex_unlock(&u->rq->locked.mutex);
+        zr_request_wave(u->rq);
     }
 out:
     return st;

@@ -1,14 +1,14 @@
 /*
- * pipe/waves.c - the batched pipeline. Mini-batches (waves) are pulled from
- * the plan under one lock and carried out by up to FLIGHT runners at once,
- * each a loop over the wave's runs on the thread pool: while one wave's last
- * chunks are decoded the next one's are being fetched. The caller's thread is
- * the first runner; the others are tasks that may come late or never, so no
- * request waits for a busy pool. Shards are opened by the runner that holds
- * the plan. Writing is in waves_write.c, batches for slow stores in prefetch.c.
+ * pipe/waves.c - the pipeline `waves`, its reads. Waves are pulled from the plan under
+ * one lock and carried out by up to FLIGHT runners at once, each a loop over the wave's
+ * runs on the thread pool: while one wave's last chunks are decoded the next one's are
+ * being fetched. The caller's thread is the first runner; the others are tasks that may
+ * come late or never, so no request waits for a busy pool. Shards are opened by the
+ * runner that holds the plan. Writing is in waves_write.c, batches for slow stores in
+ * prefetch.c.
  *
  * What makes a wave: docs/internals/pipe.md.
- * Thread class: one flow a request, locks inside.
+ * Thread class: one struct reading a request, locks inside.
  */
 #include "pipe/pipe_int.h"
 
@@ -18,10 +18,10 @@ enum {
     FLIGHT = 3
 };
 
-struct flow {
-    atomic_uint refs; /* runners that may still look here */
-    const struct zr_io *io;
-    struct zarr_request *rq;
+/* One read under way. */
+struct reading {
+    atomic_uint refs;    /* runners that may still look here */
+    struct zr_work work; /* without a worker context: each runner's threads take theirs */
     struct {
         zr_mutex mutex;
         zr_cond idle;
@@ -34,56 +34,43 @@ struct flow {
     } locked;
 };
 
-struct wave_job {
-    struct flow *flow;
-    struct zr_wave *wave;
-    struct zr_workers workers;
-    const zarr_mem *fetched; /* by run; NULL: not fetched in advance */
-    bool granted;            /* the wave has its bytes from the budget */
-    struct zr_slabs *slabs;
-};
+static void fail_locked(struct reading *r, zarr_status st, const zarr_error *err,
+                        uint64_t ordinal)
+{
+    if (r->locked.status == ZARR_OK || ordinal < r->locked.failed_at) {
+        r->locked.status = st;
+        r->locked.failed_at = ordinal;
+        r->locked.error = *err;
+    }
+    r->locked.closed = true;
+}
+
+/* Its holder may be opening shards: a long wait for a thread of the pool. */
+static void lock_plan(struct reading *r)
+{
+    if (zr_mutex_try(&r->locked.mutex))
+        return;
+    zr_block_begin();
+    zr_mutex_lock(&r->locked.mutex);
+    zr_block_end();
+}
 
 /* ---- carrying out one wave --------------------------------------------------- */
 
-static zarr_status run_one(void *arg, uint64_t i, uint32_t worker, zarr_error *err)
-{
-    struct wave_job *j = arg;
-    struct zr_work w = {.io = j->flow->io, .rq = j->flow->rq, .granted = j->granted};
-    const zarr_mem *fetched = NULL;
-    zarr_status st = ZARR_OK;
+struct wave_job {
+    struct zr_wave *wave;
+    const zarr_mem *fetched; /* by run; NULL: not fetched in advance */
+};
 
-    ZR_TRY(zr_workers_get(&j->workers, worker, &w.worker, err));
+static zarr_status run_one(void *arg, uint64_t i, const struct zr_work *w,
+                           zarr_error *err)
+{
+    const struct wave_job *j = arg;
+    const zarr_mem *fetched = NULL;
+
     if (j->fetched != NULL && j->fetched[i].handle != NULL)
         fetched = &j->fetched[i];
-    ZR_TRY(zr_run_exec(&w, &j->wave->run[i], fetched, err));
-out:
-    return st;
-}
-
-static zarr_status open_one(void *arg, uint64_t i, uint32_t worker, zarr_error *err)
-{
-    struct wave_job *j = arg;
-    struct zr_work w = {.io = j->flow->io, .rq = j->flow->rq};
-    zarr_status st = ZARR_OK;
-
-    ZR_TRY(zr_workers_get(&j->workers, worker, &w.worker, err));
-    ZR_TRY(zr_open_exec(&w, &j->wave->open[i], err));
-out:
-    return st;
-}
-
-static zarr_status loop(struct wave_job *j, uint64_t n, zr_item_fn fn, uint64_t item_ns,
-                        zarr_error *err)
-{
-    struct zr_parallel_options opts = {.max_threads = zr_io_threads(&j->flow->rq->io),
-                                       .item_ns = item_ns,
-                                       .cancel = &j->flow->rq->cancel};
-    zarr_status st = ZARR_OK;
-
-    zr_workers_init(&j->workers, j->flow->rq, zr_parallel_workers(n, &opts));
-    st = zr_parallel_run(n, &opts, fn, j, err);
-    zr_workers_deinit(&j->workers);
-    return st;
+    return zr_run_exec(w, &j->wave->run[i], fetched, err);
 }
 
 /* About how long a run takes: decoding runs at some 2 GB/s a core. */
@@ -94,60 +81,31 @@ static uint64_t run_ns(const struct zr_wave *w)
     return 2000 + bytes / 2;
 }
 
-static void note_failure(struct flow *f, zarr_status st, const zarr_error *err,
-                         uint64_t ordinal)
+static zarr_status slab_one(void *arg, uint64_t i, const struct zr_work *w,
+                            zarr_error *err)
 {
-    zr_mutex_lock(&f->locked.mutex);
-    if (f->locked.status == ZARR_OK || ordinal < f->locked.failed_at) {
-        f->locked.status = st;
-        f->locked.failed_at = ordinal;
-        f->locked.error = *err;
-    }
-    f->locked.closed = true;
-    zr_mutex_unlock(&f->locked.mutex);
-}
+    struct zr_slabs *s = arg;
 
-/* Its holder may be opening shards: a long wait for a thread of the pool. */
-static void lock_plan(struct flow *f)
-{
-    if (zr_mutex_try(&f->locked.mutex))
-        return;
-    zr_block_begin();
-    zr_mutex_lock(&f->locked.mutex);
-    zr_block_end();
-}
-
-/* ---- waves ------------------------------------------------------------------- */
-
-static zarr_status slab_one(void *arg, uint64_t i, uint32_t worker, zarr_error *err)
-{
-    struct wave_job *j = arg;
-    struct zr_work w = {.io = j->flow->io, .rq = j->flow->rq};
-    zarr_status st = ZARR_OK;
-
-    ZR_TRY(zr_workers_get(&j->workers, worker, &w.worker, err));
-    ZR_TRY(zr_item_prefix(j->slabs->run, NULL, zr_slabs_one(&w, j->slabs, i, err), err));
-out:
-    return st;
+    return zr_item_prefix(s->run, NULL, zr_slabs_one(w, s, i, err), err);
 }
 
 /* A wave of one large uncompressed chunk: all threads at that chunk. *done false: the
  * common way. */
-static zarr_status one_in_slabs(struct wave_job *j, bool *done, zarr_error *err)
+static zarr_status one_in_slabs(const struct zr_work *w, const struct zr_wave *wave,
+                                bool *done, zarr_error *err)
 {
-    const struct zr_io *io = j->flow->io;
+    struct zr_parallel_options opts = {.max_threads = zr_io_threads(w->io)};
     struct zr_slabs s;
     zarr_status st = ZARR_OK;
 
     *done = false;
-    if (j->wave->n_runs != 1 || zr_io_threads(&j->flow->rq->io) == 1 ||
-        !zr_slabs_fit(io, &j->wave->run[0]))
+    if (wave->n_runs != 1 || opts.max_threads == 1 || !zr_slabs_fit(w->io, &wave->run[0]))
         return ZARR_OK;
     /* A failure is told by the common way, which knows what is missing. */
-    if (zr_slabs_open(&s, io, &j->wave->run[0], NULL) == ZARR_OK && s.n > 0) {
+    if (zr_slabs_open(&s, w->io, &wave->run[0], NULL) == ZARR_OK && s.n > 0) {
         *done = true;
-        j->slabs = &s;
-        st = loop(j, s.n, slab_one, s.rows * s.row_bytes / 8, err);
+        opts.item_ns = s.rows * s.row_bytes / 8;
+        st = zr_workers_run(w, s.n, &opts, slab_one, &s, err);
         if (err != NULL)
             err->item = 0; /* the wave's only run */
     }
@@ -155,168 +113,168 @@ static zarr_status one_in_slabs(struct wave_job *j, bool *done, zarr_error *err)
     return st;
 }
 
-static void do_wave(struct flow *f, struct zr_wave *w)
+static void do_wave(struct reading *r, struct zr_wave *wave)
 {
-    struct wave_job j = {.flow = f, .wave = w};
+    const struct zr_parallel_options opts = {.max_threads = zr_io_threads(r->work.io),
+                                             .item_ns = run_ns(wave)};
+    struct zr_engine *engine = r->work.io->engine;
+    struct zarr_request *rq = r->work.rq;
+    struct zr_work w = r->work;
+    struct wave_job j = {.wave = wave};
     struct zr_prefetch p = {0};
     zarr_error err = {0};
     zarr_status st = ZARR_OK;
-    bool lockstep = zr_wants_lockstep(w->level->decode), done = false;
+    bool lockstep = zr_wants_lockstep(wave->level->decode), done = false;
     uint64_t need = 0;
 
-    ZR_TRY(one_in_slabs(&j, &done, &err));
+    ZR_TRY(one_in_slabs(&w, wave, &done, &err));
     if (done)
         goto out;
-    if (lockstep || (w->n_runs > 1 && zr_wants_batches(f->io, w->level->decode))) {
-        need = zr_prefetch_budget(f->rq, w, lockstep);
-        st =
-            zr_budget_take(f->io->engine->budget, need, UINT64_MAX, &f->rq->cancel, &err);
-        if (st != ZARR_OK) {
-            need = 0;
-            goto out;
-        }
-        j.granted = true;
-        ZR_TRY(zr_prefetch_run(f->io, f->rq, w, &p, &err));
+    if (lockstep || (wave->n_runs > 1 && zr_wants_batches(w.io, wave->level->decode))) {
+        need = zr_prefetch_budget(rq, wave, lockstep);
+        st = zr_budget_take(engine->budget, need, UINT64_MAX, &rq->cancel, &err);
+        w.granted = st == ZARR_OK;
+        ZR_TRY(st);
+        ZR_TRY(zr_prefetch_run(w.io, rq, wave, &p, &err));
         j.fetched = p.mem;
     }
     if (lockstep)
-        ZR_TRY(zr_lockstep_exec(f->io, f->rq, w, j.fetched, &err));
+        ZR_TRY(zr_lockstep_exec(w.io, rq, wave, j.fetched, &err));
     else
-        ZR_TRY(loop(&j, w->n_runs, run_one, run_ns(w), &err));
+        ZR_TRY(zr_workers_run(&w, wave->n_runs, &opts, run_one, &j, &err));
 out:
-    zr_prefetch_end(f->io, w, &p);
-    if (need > 0)
-        zr_budget_give(f->io->engine->budget, need);
-    zr_mutex_lock(&f->rq->locked.mutex);
-    f->rq->locked.stats.waves++;
-    zr_mutex_unlock(&f->rq->locked.mutex);
-    zr_request_report(f->rq);
-    if (st != ZARR_OK)
-        note_failure(f, st, &err,
-                     err.item < w->n_runs ? w->run[err.item].item[0]->ordinal
-                                          : UINT64_MAX);
+    zr_prefetch_end(w.io, wave, &p);
+    if (w.granted)
+        zr_budget_give(engine->budget, need);
+    zr_request_wave(rq);
+    zr_request_report(rq);
+    if (st != ZARR_OK) {
+        zr_mutex_lock(&r->locked.mutex);
+        fail_locked(r, st, &err,
+                    err.item < wave->n_runs ? wave->run[err.item].item[0]->ordinal
+                                            : UINT64_MAX);
+        zr_mutex_unlock(&r->locked.mutex);
+    }
 }
 
-static void do_opens(struct flow *f, struct zr_wave *w, zarr_status *st, zarr_error *err)
-{
-    struct wave_job j = {.flow = f, .wave = w};
+/* ---- waves from the plan ----------------------------------------------------- */
 
-    *st = loop(&j, w->n_opens, open_one, 20000, err);
-    if (*st == ZARR_OK)
-        *st = zr_plan_feed(f->locked.plan, w, err);
+static zarr_status open_one(void *arg, uint64_t i, const struct zr_work *w,
+                            zarr_error *err)
+{
+    const struct zr_wave *wave = arg;
+
+    return zr_open_exec(w, &wave->open[i], err);
 }
 
-/* Pulls until there is data to carry out; false: nothing is left for this runner. Plan
- * lock held inside. */
-static bool pull_wave(struct flow *f, struct zr_wave *w)
+/* Pulls until there is data to carry out; false: nothing is left for this runner. */
+static bool pull_wave(struct reading *r, struct zr_wave *w)
 {
-    zarr_status st = ZARR_OK;
-    zarr_error err = {0};
+    const struct zr_parallel_options opts = {.max_threads = zr_io_threads(r->work.io),
+                                             .item_ns = 20000};
     bool have = false;
 
-    lock_plan(f);
-    while (!f->locked.closed && !have) {
-        if (atomic_load(&f->rq->cancel)) {
-            f->locked.closed = true;
+    lock_plan(r);
+    while (!r->locked.closed && !have) {
+        zarr_error err = {0};
+        zarr_status st = ZARR_OK;
+
+        if (atomic_load(&r->work.rq->cancel)) {
+            r->locked.closed = true;
             break;
         }
-        st = zr_plan_next(f->locked.plan, w, &err);
-        if (st == ZARR_OK && w->n_opens > 0)
-            do_opens(f, w, &st, &err);
-        if (st != ZARR_OK) {
-            uint64_t at = w->n_opens > 0 && err.item < w->n_opens
-                              ? w->open[err.item].ordinal
-                              : UINT64_MAX;
-            if (f->locked.status == ZARR_OK || at < f->locked.failed_at) {
-                f->locked.status = st;
-                f->locked.error = err;
-                f->locked.failed_at = at;
-            }
-            f->locked.closed = true;
-        } else if (w->n_runs > 0) {
-            have = true;
-        } else if (w->kind == ZR_WAVE_END) {
-            f->locked.closed = true;
+        st = zr_plan_next(r->locked.plan, w, &err);
+        if (st == ZARR_OK && w->n_opens > 0) {
+            st = zr_workers_run(&r->work, w->n_opens, &opts, open_one, w, &err);
+            if (st == ZARR_OK)
+                st = zr_plan_feed(r->locked.plan, w, &err);
         }
+        if (st != ZARR_OK)
+            fail_locked(r, st, &err,
+                        err.item < w->n_opens ? w->open[err.item].ordinal : UINT64_MAX);
+        else if (w->n_runs > 0)
+            have = true;
+        else if (w->kind == ZR_WAVE_END)
+            r->locked.closed = true;
     }
-    zr_mutex_unlock(&f->locked.mutex);
+    zr_mutex_unlock(&r->locked.mutex);
     return have;
 }
 
-static void runner(struct flow *f)
+static void runner(struct reading *r)
 {
     struct zr_wave w;
 
-    zr_wave_init(&w, f->io->engine->alloc);
-    while (pull_wave(f, &w))
-        do_wave(f, &w);
+    zr_wave_init(&w, r->work.io->engine->alloc);
+    while (pull_wave(r, &w))
+        do_wave(r, &w);
     zr_wave_deinit(&w);
 }
 
 /* ---- helpers: runners on the pool --------------------------------------------- */
 
 /* A helper that the pool starts late may outlive the request, and even the context with
- * its allocator: flow and helpers are the process's memory. */
+ * its allocator: reading and helpers are the process's memory. */
 struct helper {
     struct zr_task task;
-    struct flow *flow;
+    struct reading *reading;
 };
 
-static void flow_unref(struct flow *f)
+static void reading_unref(struct reading *r)
 {
-    if (atomic_fetch_sub(&f->refs, 1) != 1)
+    if (atomic_fetch_sub(&r->refs, 1) != 1)
         return;
-    zr_cond_deinit(&f->locked.idle);
-    zr_mutex_deinit(&f->locked.mutex);
-    zr_free(NULL, f);
+    zr_cond_deinit(&r->locked.idle);
+    zr_mutex_deinit(&r->locked.mutex);
+    zr_free(NULL, r);
 }
 
 static void helper_task(void *arg)
 {
     struct helper *h = arg;
-    struct flow *f = h->flow;
+    struct reading *r = h->reading;
     bool late = false;
 
-    lock_plan(f);
-    late = f->locked.closed;
-    f->locked.n_active += !late;
-    zr_mutex_unlock(&f->locked.mutex);
+    lock_plan(r);
+    late = r->locked.closed;
+    r->locked.n_active += !late;
+    zr_mutex_unlock(&r->locked.mutex);
     zr_free(NULL, h);
     if (!late) { /* the caller waits for us: what io borrows is alive */
-        runner(f);
-        lock_plan(f);
-        if (--f->locked.n_active == 0)
-            zr_cond_broadcast(&f->locked.idle);
-        zr_mutex_unlock(&f->locked.mutex);
+        runner(r);
+        lock_plan(r);
+        if (--r->locked.n_active == 0)
+            zr_cond_broadcast(&r->locked.idle);
+        zr_mutex_unlock(&r->locked.mutex);
     }
-    flow_unref(f);
+    reading_unref(r);
 }
 
-static void start_helpers(struct flow *f)
+static void start_helpers(struct reading *r)
 {
     for (int i = 1; i < FLIGHT; i++) {
         struct helper *h = zr_calloc(NULL, 1, sizeof(*h));
 
         if (h == NULL)
             return; /* fewer in flight: slower, not wrong */
-        h->flow = f;
+        h->reading = r;
         h->task = (struct zr_task){.fn = helper_task, .arg = h};
-        atomic_fetch_add(&f->refs, 1);
+        atomic_fetch_add(&r->refs, 1);
         if (zr_task_submit(&h->task, NULL) != ZARR_OK) {
-            atomic_fetch_sub(&f->refs, 1);
+            atomic_fetch_sub(&r->refs, 1);
             zr_free(NULL, h);
             return;
         }
     }
 }
 
-static void wait_helpers(struct flow *f)
+static void wait_helpers(struct reading *r)
 {
-    zr_mutex_lock(&f->locked.mutex);
-    f->locked.closed = true;
-    while (f->locked.n_active > 0)
-        zr_cond_wait(&f->locked.idle, &f->locked.mutex);
-    zr_mutex_unlock(&f->locked.mutex);
+    zr_mutex_lock(&r->locked.mutex);
+    r->locked.closed = true;
+    while (r->locked.n_active > 0)
+        zr_cond_wait(&r->locked.idle, &r->locked.mutex);
+    zr_mutex_unlock(&r->locked.mutex);
 }
 
 void zr_waves_cut(const struct zr_io *io, struct zr_plan_args *out)
@@ -349,37 +307,36 @@ static zarr_status waves_read(void *self, zarr_request *rq,
 {
     const struct zr_io *io = &rq->io;
     struct zr_plan_args args;
-    struct flow *f = zr_calloc(NULL, 1, sizeof(*f));
+    struct reading *r = zr_calloc(NULL, 1, sizeof(*r));
     zarr_status st = ZARR_OK;
     uint64_t elements = 1;
 
     ZR_UNUSED(self);
     ZR_UNUSED(steps);
-    if (f == NULL)
-        return zr_fail_memory(err, sizeof(*f));
-    atomic_init(&f->refs, 1);
-    f->io = io;
-    f->rq = rq;
-    zr_mutex_init(&f->locked.mutex);
-    zr_cond_init(&f->locked.idle);
+    if (r == NULL)
+        return zr_fail_memory(err, sizeof(*r));
+    atomic_init(&r->refs, 1);
+    r->work = (struct zr_work){.io = io, .rq = rq};
+    zr_mutex_init(&r->locked.mutex);
+    zr_cond_init(&r->locked.idle);
     zr_waves_cut(io, &args);
-    ZR_TRY(zr_plan_open(&f->locked.plan, &args, io->engine->alloc, err));
+    ZR_TRY(zr_plan_open(&r->locked.plan, &args, io->engine->alloc, err));
     if (rq->submitted || io->progress != NULL)
-        zr_request_total(rq, zr_plan_count(f->locked.plan));
+        zr_request_total(rq, zr_plan_count(r->locked.plan));
     for (int32_t d = 0; d < io->view.ndim; d++)
         elements *= io->view.shape[d];
     /* One wave's worth of elements is not worth a helper. */
     if (args.threads > 1 && elements * io->layout->item_bytes > args.wave_bytes)
-        start_helpers(f);
-    runner(f);
-    wait_helpers(f);
-    st = f->locked.status;
+        start_helpers(r);
+    runner(r);
+    wait_helpers(r);
+    st = r->locked.status;
     if (st != ZARR_OK && err != NULL)
-        *err = f->locked.error;
+        *err = r->locked.error;
 out:
-    zr_plan_free(f->locked.plan);
-    f->locked.plan = NULL;
-    flow_unref(f);
+    zr_plan_free(r->locked.plan);
+    r->locked.plan = NULL;
+    reading_unref(r);
     return st;
 }
 

@@ -18,23 +18,21 @@ struct units {
     struct zarr_request *rq;
     struct zr_projection *proj;
     struct zr_arena lists;
-    struct zr_workers workers;
     bool done[UNITS];
     uint32_t n, threads_each;
 };
 
-static zarr_status unit_one(void *arg, uint64_t i, uint32_t worker, zarr_error *err)
+static zarr_status unit_one(void *arg, uint64_t i, const struct zr_work *w,
+                            zarr_error *err)
 {
     struct units *u = arg;
-    struct zr_work w = {.io = u->io, .rq = u->rq};
     zarr_status st = ZARR_OK;
 
     if (u->done[i])
         return ZARR_OK;
-    ZR_TRY(zr_workers_get(&u->workers, worker, &w.worker, err));
-    ZR_TRY(zr_unit_write(&w, &u->proj[i], u->threads_each, err));
+    ZR_TRY(zr_unit_write(w, &u->proj[i], u->threads_each, err));
     if (u->io->progress != NULL) {
-        zr_request_merge(u->rq, w.worker);
+        zr_request_merge(u->rq, w->worker);
         zr_request_report(u->rq);
     }
 out:
@@ -43,22 +41,19 @@ out:
 
 static zarr_status do_units(struct units *u, zarr_error *err)
 {
-    struct zr_parallel_options opts = {
-        .max_threads = zr_io_threads(&u->rq->io), .run = 1, .cancel = &u->rq->cancel};
-    uint64_t bytes = u->io->layout->level[0].decoded_bytes;
-    uint32_t threads = opts.max_threads;
+    const struct zr_work w = {.io = u->io, .rq = u->rq};
+    const uint32_t threads = zr_io_threads(u->io);
+    const struct zr_parallel_options opts = {
+        .max_threads = threads,
+        .run = 1,
+        .item_ns = 20000 + u->io->layout->level[0].decoded_bytes};
     zarr_status st = ZARR_OK;
 
     memset(u->done, 0, sizeof u->done);
     ZR_TRY(zr_units_lockstep(u->io, u->rq, u->proj, u->n, u->done, err));
-    opts.item_ns = 20000 + bytes;
     u->threads_each = u->n >= threads ? 1 : threads;
-    zr_workers_init(&u->workers, u->rq, zr_parallel_workers(u->n, &opts));
-    st = zr_parallel_run(u->n, &opts, unit_one, u, err);
-    zr_workers_deinit(&u->workers);
-    zr_mutex_lock(&u->rq->locked.mutex);
-    u->rq->locked.stats.waves++;
-    zr_mutex_unlock(&u->rq->locked.mutex);
+    st = zr_workers_run(&w, u->n, &opts, unit_one, u, err);
+    zr_request_wave(u->rq);
 out:
     return st;
 }

@@ -173,34 +173,50 @@ zarr_status zr_worker_scratch(struct zr_worker *worker, enum zr_scratch_slot slo
     return ZARR_OK;
 }
 
-void zr_workers_init(struct zr_workers *c, struct zarr_request *rq, uint32_t n_workers)
+/* ---- loops ------------------------------------------------------------------- */
+
+struct work_loop {
+    const struct zr_work *w;
+    zr_work_fn fn;
+    void *arg;
+    struct zr_worker *worker[ZR_MAX_THREADS]; /* by worker number */
+};
+
+static zarr_status work_item(void *arg, uint64_t i, uint32_t worker, zarr_error *err)
 {
-    c->rq = rq;
-    c->n = n_workers;
-    memset(c->worker, 0, n_workers * sizeof(struct zr_worker *));
+    struct work_loop *l = arg;
+    struct zr_work w = *l->w;
+    zarr_status st = ZARR_OK;
+
+    if (worker != 0 || w.worker == NULL) {
+        if (l->worker[worker] == NULL)
+            ZR_TRY(zr_worker_take(w.io->engine, &w.rq->cancel, &l->worker[worker], err));
+        w.worker = l->worker[worker];
+    }
+    st = l->fn(l->arg, i, &w, err);
+out:
+    return st;
 }
 
-zarr_status zr_workers_get(struct zr_workers *c, uint32_t i, struct zr_worker **out,
-                           zarr_error *err)
+zarr_status zr_workers_run(const struct zr_work *w, uint64_t n,
+                           const struct zr_parallel_options *opts, zr_work_fn fn,
+                           void *arg, zarr_error *err)
 {
-    if (c->worker[i] == NULL) {
-        zarr_status st =
-            zr_worker_take(c->rq->io.engine, &c->rq->cancel, &c->worker[i], err);
+    struct zr_parallel_options own = *opts;
+    const uint32_t n_workers = zr_parallel_workers(n, opts);
+    struct work_loop l;
+    zarr_status st = ZARR_OK;
 
-        if (st != ZARR_OK)
-            return st;
-    }
-    *out = c->worker[i];
-    return ZARR_OK;
-}
-
-void zr_workers_deinit(struct zr_workers *c)
-{
-    for (uint32_t i = 0; i < c->n; i++) {
-        if (c->worker[i] == NULL)
-            continue;
-        zr_request_merge(c->rq, c->worker[i]);
-        zr_worker_give(c->worker[i]);
-        c->worker[i] = NULL;
-    }
+    own.cancel = &w->rq->cancel;
+    l.w = w;
+    l.fn = fn;
+    l.arg = arg;
+    memset(l.worker, 0, n_workers * sizeof(struct zr_worker *));
+    st = zr_parallel_run(n, &own, work_item, &l, err);
+    for (uint32_t i = 0; i < n_workers; i++)
+        if (l.worker[i] != NULL) {
+            zr_request_merge(w->rq, l.worker[i]);
+            zr_worker_give(l.worker[i]);
+        }
+    return st;
 }

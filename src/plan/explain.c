@@ -1,6 +1,6 @@
 /*
  * plan/explain.c - what a request would do, in words or JSON: the path of its
- * bytes (implementations, copies between memories), chunks, mini-batches, and
+ * bytes (implementations, copies between memories), chunks, waves, and
  * what is not known yet (shard indexes). It walks the same plan as the
  * pipeline, but only its outer level, and executes nothing.
  * Thread class: plain functions.
@@ -15,7 +15,7 @@ enum {
 
 struct facts {
     uint64_t objects, chunks, partial, cached, waves, elements;
-    uint64_t wave_bytes; /* of units that fit one mini-batch */
+    uint64_t wave_bytes; /* of units that fit one wave */
     bool counted;        /* objects were walked one by one */
 };
 

@@ -7,7 +7,7 @@
  * taken apart: permutation, programs, index facts. Frozen, made once.
  *
  * A *plan* is one read unrolled lazily over a layout. It is pulled for waves
- * (mini-batches cut by decoded bytes and items). It is fed: where it meets shards whose
+ * (waves, cut by decoded bytes and items). It is fed: where it meets shards whose
  * index it does not have it returns a wave of OPENs; the pipe fetches and
  * zr_shard_parse() checks them; then the plan goes on. A wave's items are
  * grouped in runs: neighbours in one source, read at once, done by one thread.
