@@ -68,41 +68,34 @@ static bool job_may_start(struct zr_job *job, uint64_t i)
     return true;
 }
 
-/* Items first .. end-1; false: take no more. */
-static bool job_work_run(struct zr_job *job, uint32_t worker, uint64_t first,
-                         uint64_t end)
+void zr_job_work(struct zr_job *job, uint32_t worker)
 {
+    uint64_t i = 0, end = 0; /* of the items that this thread took */
     zarr_error err;
     zarr_status st;
 
-    for (uint64_t i = first; i < end; i++) {
+    for (;; i++) {
+        if (i == end) {
+            if (!zr_job_is_open(job))
+                return;
+            i = atomic_fetch_add_explicit(&job->next, job->run, memory_order_relaxed);
+            if (i >= job->n)
+                return;
+            end = ZR_MIN(job->n, i + job->run);
+        }
         if (!job_may_start(job, i))
-            return false;
+            return;
         err.code = ZARR_OK;
         st = job->fn(job->arg, i, worker, job->want_text ? &err : NULL);
         if (zr_fork_generation() != job->generation)
-            return false; /* the child of an item that forked */
+            return; /* the child of an item that forked */
         if (st != ZARR_OK) {
             if (err.code == ZARR_OK) /* no text was given */
                 zr_fail(&err, st, "%s", zarr_status_text(st));
             job_fail(job, i, st, &err);
-            return false;
+            return;
         }
     }
-    return true;
-}
-
-void zr_job_work(struct zr_job *job, uint32_t worker)
-{
-    uint64_t first;
-
-    do {
-        if (!zr_job_is_open(job))
-            return;
-        first = atomic_fetch_add_explicit(&job->next, job->run, memory_order_relaxed);
-        if (first >= job->n)
-            return;
-    } while (job_work_run(job, worker, first, ZR_MIN(job->n, first + job->run)));
 }
 
 static zarr_status parallel_cancelled(zarr_error *err, bool forked)
