@@ -68,7 +68,7 @@ static zarr_status step_call(const struct grow_step *s, zarr_codec_job *job,
                              zarr_error *err)
 {
     const struct zr_stage *stage = s->stage;
-    zarr_mem scratch = {0};
+    struct zr_stage_call call = {.jobs = job, .n = 1, .ts = s->g->ts};
     uint64_t need = 0;
     zarr_status st = ZARR_OK;
 
@@ -79,10 +79,9 @@ static zarr_status step_call(const struct grow_step *s, zarr_codec_job *job,
                                        s->encode ? job->src.bytes : job->dst.bytes);
     if (need) {
         ZR_TRY(zr_buffer_need(&s->g->buffer[2], need, s->g->ts, err));
-        scratch = zr_mem_of_host(s->g->buffer[2].p, need);
+        call.scratch = zr_mem_of_host(s->g->buffer[2].p, need);
     }
-    st = s->encode ? zr_stage_encode(stage, job, s->g->ts, scratch, err)
-                   : zr_stage_decode(stage, job, s->g->ts, scratch, err);
+    st = zr_stage_run(stage, &call, s->encode, err);
 out:
     return st;
 }
@@ -192,26 +191,6 @@ out:
     return st;
 }
 
-static zarr_status grow_step_run(const struct grow_step *s, zarr_mem *cur,
-                                 zarr_error *err)
-{
-    zarr_codec_job job = {.src = *cur};
-    zarr_status st = ZARR_OK;
-
-    if (s->stage->kind != ZR_STAGE_CODEC)
-        return zr_internal(err);
-    if (s->dst) {
-        job.dst = *s->dst;
-        st = step_call(s, &job, err);
-        s->g->no_room = st != ZARR_OK && (job.flags & ZARR_CODEC_JOB_NO_ROOM);
-    } else {
-        st = step_grow(s, &job, err);
-    }
-    *cur = job.dst;
-    cur->bytes = job.dst_used;
-    return st;
-}
-
 /* Codecs between arrays whose length only the chunk tells keep the number of elements.
  * Stages in front of them must not make more, although a stream could be read so. */
 static uint64_t step_most(const struct zr_program *p, const struct zr_growth *g,
@@ -238,6 +217,25 @@ static struct zr_buffer *step_buffer(const struct zr_program *p, struct zr_growt
     return (k - items) % 2 ? &g->buffer[3] : &g->buffer[items % 2];
 }
 
+/* Of a program without stages: *cur to dst. */
+static zarr_status copy_to(struct zr_growth *g, const zarr_mem *dst, zarr_mem *cur,
+                           zarr_error *err)
+{
+    const uint64_t bytes = cur->bytes;
+
+    g->no_room = dst->bytes < bytes;
+    if (g->no_room)
+        return zr_fail(err, ZARR_ERR_CORRUPT,
+                       "%" PRIu64 " bytes, there is room for %" PRIu64, bytes,
+                       dst->bytes);
+    if (bytes)
+        memcpy((uint8_t *)dst->handle + dst->offset,
+               (const uint8_t *)cur->handle + cur->offset, (size_t)bytes);
+    *cur = *dst;
+    cur->bytes = bytes;
+    return ZARR_OK;
+}
+
 static zarr_status grow_run(const struct zr_program *p, struct zr_growth *g,
                             const zarr_mem *src, const zarr_mem *dst, zarr_mem *out,
                             zarr_error *err)
@@ -257,24 +255,23 @@ static zarr_status grow_run(const struct zr_program *p, struct zr_growth *g,
                                     .most = most,
                                     .known = dst && most != UINT64_MAX,
                                     .encode = p->encode};
+        zarr_codec_job job = {.src = cur};
 
-        ZR_TRY(grow_step_run(&s, &cur, err));
+        if (stage->kind != ZR_STAGE_CODEC)
+            ZR_TRY(zr_internal(err));
+        if (s.dst) {
+            job.dst = *dst;
+            st = step_call(&s, &job, err);
+            g->no_room = st != ZARR_OK && (job.flags & ZARR_CODEC_JOB_NO_ROOM);
+        } else {
+            st = step_grow(&s, &job, err);
+        }
+        ZR_TRY(st);
+        cur = job.dst;
+        cur.bytes = job.dst_used;
     }
-    if (p->n == 0 && dst) {
-        g->no_room = dst->bytes < cur.bytes;
-        if (g->no_room)
-            return zr_fail(err, ZARR_ERR_CORRUPT,
-                           "%" PRIu64 " bytes, there is room for %" PRIu64, cur.bytes,
-                           dst->bytes);
-        if (cur.bytes)
-            memcpy((uint8_t *)dst->handle + dst->offset,
-                   (const uint8_t *)cur.handle + cur.offset, (size_t)cur.bytes);
-        cur = (zarr_mem){.handle = dst->handle,
-                         .offset = dst->offset,
-                         .bytes = cur.bytes,
-                         .device_type = dst->device_type,
-                         .device_id = dst->device_id};
-    }
+    if (p->n == 0 && dst)
+        ZR_TRY(copy_to(g, dst, &cur, err));
     *out = cur;
 out:
     return st;

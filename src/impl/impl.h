@@ -154,9 +154,6 @@ bool zr_stage_accepts(const struct zr_stage *s, const zarr_codec_job *job);
 /* Scratch bytes in the output's memory that a call with n chunks needs; 0: none. */
 uint64_t zr_stage_scratch(const struct zr_stage *s, uint64_t n);
 
-/* Runs codec stage s of one chunk on this thread. thread_states: table by impl->id,
- * filled on first use; its owner calls zr_thread_states_close(). Checks that decoders
- * yield exactly what metadata says when out_exact. */
 struct zr_buffer { /* host memory that grows; what is in it is lost then */
     uint8_t *p;
     size_t bytes;
@@ -173,7 +170,7 @@ struct zr_grant { /* who counts larger ones before they are made */
     void *arg;
 };
 struct zr_thread_states {
-    void **state; /* by impl id */
+    void **state; /* by impl id, opened on first use */
     size_t n;
     struct zr_buffer_stack decode, encode;
     const struct zr_grant *grant; /* NULL: nobody counts */
@@ -181,12 +178,20 @@ struct zr_thread_states {
     const atomic_bool *cancel; /* nobody waits for the result; NULL: always somebody */
     const zarr_allocator *alloc;
 };
-zarr_status zr_stage_decode(const struct zr_stage *s, zarr_codec_job *job,
-                            struct zr_thread_states *ts, zarr_mem scratch,
-                            zarr_error *err);
-zarr_status zr_stage_encode(const struct zr_stage *s, zarr_codec_job *job,
-                            struct zr_thread_states *ts, zarr_mem scratch,
-                            zarr_error *err);
+/* Codec stage s of n chunks on this thread; more than one for implementations with
+ * ZARR_CODEC_BATCH. ts: its owner calls zr_thread_states_close(). Decoders are held to
+ * what metadata says when out_exact. All jobs get their status, err->item is the first
+ * failed one. stream NULL: done on return; else dst_used and status are the
+ * implementation's word, checked when it gave them. */
+struct zr_stage_call {
+    zarr_codec_job *jobs;
+    uint64_t n;
+    struct zr_thread_states *ts;
+    zarr_mem scratch;
+    void *stream;
+};
+zarr_status zr_stage_run(const struct zr_stage *s, const struct zr_stage_call *call,
+                         bool encode, zarr_error *err);
 /* Whether a stage decodes parts of chunks (it must accept the chunk, too); and doing so:
  * job->dst has the decoded chunk's exact size. */
 bool zr_stage_parts(const struct zr_stage *s);
@@ -200,18 +205,6 @@ bool zr_stage_strides(const struct zr_stage *s);
 zarr_status zr_stage_strided(const struct zr_stage *s, zarr_codec_job *job,
                              const zarr_codec_strided *to, struct zr_thread_states *ts,
                              zarr_mem scratch, zarr_error *err);
-/* Either for n chunks at once, for implementations with ZARR_CODEC_BATCH: all jobs get
- * their status, err->item is the first failed one. stream NULL: done on return; else
- * dst_used and status are the implementation's word, checked when it gave them. */
-struct zr_stage_call {
-    zarr_codec_job *jobs;
-    uint64_t n;
-    struct zr_thread_states *ts;
-    zarr_mem scratch;
-    void *stream;
-};
-zarr_status zr_stage_run(const struct zr_stage *s, const struct zr_stage_call *call,
-                         bool encode, zarr_error *err);
 /*
  * Runs the stages of a program on host memory where sizes are not known: a decoder that
  * finds its room too small is called again with more, up to the stage's bound; then it is

@@ -212,24 +212,6 @@ out:
     return st;
 }
 
-zarr_status zr_stage_decode(const struct zr_stage *s, zarr_codec_job *job,
-                            struct zr_thread_states *ts, zarr_mem scratch,
-                            zarr_error *err)
-{
-    const struct zr_stage_call call = {.jobs = job, .n = 1, .ts = ts, .scratch = scratch};
-
-    return zr_stage_run(s, &call, false, err);
-}
-
-zarr_status zr_stage_encode(const struct zr_stage *s, zarr_codec_job *job,
-                            struct zr_thread_states *ts, zarr_mem scratch,
-                            zarr_error *err)
-{
-    const struct zr_stage_call call = {.jobs = job, .n = 1, .ts = ts, .scratch = scratch};
-
-    return zr_stage_run(s, &call, true, err);
-}
-
 bool zr_stage_parts(const struct zr_stage *s)
 {
     return s->kind == ZR_STAGE_CODEC && s->impl->vt.partial && s->out_exact;

@@ -11,32 +11,30 @@ zarr_status zr_body_encode(const struct zr_work *w, const struct zr_level *lv,
 {
     const struct zr_program *p = lv->bytes_encode;
     struct zr_pool *pool = w->io->engine->pool;
-    zarr_mem cur = *value;
+    struct zr_coding c = {.p = p, .cur = *value};
     zarr_status st = ZARR_OK;
 
     *block = *out = (zarr_mem){0};
-    for (uint32_t k = 0; k < p->n; k++) {
-        const struct zr_stage *s = &p->stage[p->n - 1 - k];
+    while (c.done < p->n) {
+        const struct zr_stage *s = &p->stage[p->n - 1 - c.done];
         zarr_mem next = {0};
-        uint64_t used = 0, room = 0;
+        uint64_t room = 0;
 
         /* A former value that kept foreign bytes may be longer than the bound: room by
          * what is there. */
-        if (!zr_add_u64(cur.bytes, cur.bytes / 8 + 65536, &room))
+        if (!zr_add_u64(c.cur.bytes, c.cur.bytes / 8 + 65536, &room))
             ZR_TRY(zr_fail(err, ZARR_ERR_LIMIT, "the shard grows beyond 64 bits"));
         if (p->loose)
-            ZR_TRY(zr_spec_bound(&s->spec, cur.bytes, &room, err));
+            ZR_TRY(zr_spec_bound(&s->spec, c.cur.bytes, &room, err));
         else
             room = ZR_MAX(s->in_bytes, room);
         ZR_TRY(zr_pool_take(pool, s->in_device, 0, room, &next, err));
-        st = zr_stage_step(w, s, &cur, &next, &used, true, err);
+        st = zr_stages_run(w, &c, c.done + 1, &next, err);
         zr_pool_give(pool, block);
         *block = next;
         ZR_TRY(st);
-        cur = next;
-        cur.bytes = used;
     }
-    *out = cur;
+    *out = c.cur;
 out:
     if (st != ZARR_OK)
         zr_pool_give(pool, block);
@@ -71,29 +69,26 @@ zarr_status zr_body_decode(const struct zr_work *w, const struct zr_level *lv,
                            zarr_error *err)
 {
     const struct zr_program *p = lv->bytes_decode;
-    zarr_mem cur = *encoded, next = {0};
+    struct zr_coding c = {.p = p, .cur = *encoded};
+    const struct zr_stage *last = p->n > 0 ? &p->stage[p->n - 1] : NULL;
     zarr_status st = ZARR_OK;
 
     *block = *out = (zarr_mem){0};
     if (p->loose)
         return body_decode_loose(w, p, encoded, block, out, err);
-    for (uint32_t i = 0; i < p->n; i++) {
-        const struct zr_stage *s = &p->stage[i];
-        uint64_t used = 0, room = s->kind == ZR_STAGE_COPY ? cur.bytes : s->out_bytes;
+    if (last != NULL) {
+        zarr_mem dst = {0};
+        uint64_t room = last->out_bytes;
 
-        if (i + 1 == p->n) {
-            ZR_TRY(zr_pool_take(w->io->engine->pool, s->out_device, 0, room, block, err));
-            next = *block;
-        } else {
-            ZR_TRY(zr_worker_scratch(w->worker, i % 2 == 0 ? ZR_SCRATCH_A : ZR_SCRATCH_B,
-                                     s->out_device, 0, room, &next, err));
-        }
-        next.bytes = room;
-        ZR_TRY(zr_stage_step(w, s, &cur, &next, &used, false, err));
-        cur = next;
-        cur.bytes = used;
+        ZR_TRY(zr_stages_run(w, &c, p->n - 1, NULL, err));
+        if (last->kind == ZR_STAGE_COPY)
+            room = c.cur.bytes;
+        ZR_TRY(zr_pool_take(w->io->engine->pool, last->out_device, 0, room, block, err));
+        dst = *block;
+        dst.bytes = room;
+        ZR_TRY(zr_stages_run(w, &c, p->n, &dst, err));
     }
-    *out = cur;
+    *out = c.cur;
 out:
     if (st != ZARR_OK)
         zr_pool_give(w->io->engine->pool, block);

@@ -44,7 +44,7 @@ static zarr_status decode_pairs(const struct zr_work *w, const struct zr_level *
     if (pairs == NULL)
         return zr_fail_memory(err, bytes);
     index_work_init(&x, w, lv, pairs);
-    ZR_TRY(zr_decode_stages(&x.work, ix->decode, encoded, NULL, &block, err));
+    ZR_TRY(zr_chunk_decode(&x.work, ix->decode, encoded, NULL, &block, err));
     ZR_TRY(zr_scatter_target(&x.work, ix->decode, &x.whole, &block, err));
     *out = pairs;
     pairs = NULL;
@@ -58,16 +58,15 @@ zarr_status zr_index_encode(const struct zr_work *w, const struct zr_level *lv,
 {
     const struct zr_program *p = lv->index->encode;
     struct index_work x;
-    zarr_mem block = {0};
-    uint64_t used = 0;
+    zarr_mem block = {0}, out = {0};
     zarr_status st = ZARR_OK;
 
     index_work_init(&x, w, lv, pairs);
     ZR_TRY(zr_worker_scratch(w->worker, ZR_SCRATCH_INDEX, ZARR_DEVICE_CPU, 0,
                              p->decoded_bytes, &block, err));
     ZR_TRY(zr_gather_target(&x.work, p, &x.whole, &block, err));
-    ZR_TRY(zr_encode_stages(&x.work, p, &block, dst, &used, err));
-    if (used != lv->index_bytes)
+    ZR_TRY(zr_chunk_encode(&x.work, p, &block, dst, &out, err));
+    if (out.bytes != lv->index_bytes)
         ZR_TRY(zr_internal(err));
 out:
     return st;

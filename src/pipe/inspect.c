@@ -115,7 +115,7 @@ zarr_status zr_chunk_check(const struct zr_io *io, const struct zr_level *lv,
     inspect_begin(&rq, io);
     ZR_TRY(zr_worker_take(io->engine, &w.rq->cancel, &w.worker, err));
     ZR_TRY(check_fetch(&w, lv, &at, &encoded, err));
-    ZR_TRY(zr_decode_stages(&w, lv->decode, &encoded, NULL, &block, err));
+    ZR_TRY(zr_chunk_decode(&w, lv->decode, &encoded, NULL, &block, err));
 out:
     inspect_end(&rq, w.worker);
     return st;

@@ -15,7 +15,7 @@ static zarr_status block_old(const struct zr_work *w, const struct zr_leaf_write
     bool straight = p->n > 0 && p->decoded_device == block->device_type;
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_decode_stages(w, p, &lw->old, straight ? block : NULL, &got, err));
+    ZR_TRY(zr_chunk_decode(w, p, &lw->old, straight ? block : NULL, &got, err));
     if (got.handle != block->handle || got.offset != block->offset)
         ZR_TRY(zr_mem_copy_run(w->io->engine->memory, block, &got, got.bytes,
                                &w->worker->copies, err));
@@ -153,7 +153,6 @@ zarr_status zr_leaf_encode(const struct zr_work *w, struct zr_leaf_write *lw,
 {
     const struct zr_program *p = lw->level->encode;
     zarr_mem elements = {0}, host = {0};
-    uint64_t used = 0;
     zarr_status st = ZARR_OK;
 
     ZR_TRY(zr_leaf_prepare(w, lw, &elements, &host, err));
@@ -166,13 +165,10 @@ zarr_status zr_leaf_encode(const struct zr_work *w, struct zr_leaf_write *lw,
     }
     if (p->n == 0 || p->stage[p->n - 1].kind == ZR_STAGE_COPY)
         elements = host; /* that copy has been made */
-    if (p->loose) {
+    if (p->loose)
         ZR_TRY(zr_encode_loose(w, p, &elements, &lw->out, err));
-        goto out;
-    }
-    ZR_TRY(zr_encode_stages(w, p, &elements, &lw->room, &used, err));
-    lw->out = lw->room;
-    lw->out.bytes = used;
+    else
+        ZR_TRY(zr_chunk_encode(w, p, &elements, &lw->room, &lw->out, err));
 out:
     return st;
 }

@@ -189,27 +189,25 @@ out:
     return st;
 }
 
+/* One chunk through the stage under way. */
+static zarr_status stage_alone(const struct lockstep *l, const struct zr_work *w,
+                               struct lock_item *it, zarr_error *err)
+{
+    const uint32_t k = (uint32_t)(l->stage - l->p->stage);
+    struct zr_coding c = {.p = l->p, .cur = it->cur, .done = k};
+    zarr_status st = zr_stages_run(w, &c, k + 1, &it->next, err);
+
+    it->cur = c.cur;
+    return st;
+}
+
 static zarr_status single_stage(void *arg, uint64_t i, const struct zr_work *w,
                                 zarr_error *err)
 {
     struct lockstep *l = arg;
     struct lock_item *it = &l->item[i];
-    zarr_codec_job job = {.src = it->cur, .dst = it->next};
-    zarr_status st = ZARR_OK;
+    zarr_status st = stage_alone(l, w, it, err);
 
-    if (l->stage->kind == ZR_STAGE_COPY) {
-        if (it->next.bytes < it->cur.bytes)
-            ZR_TRY(
-                zr_fail(err, ZARR_ERR_CORRUPT, "chunk is longer than its shape allows"));
-        ZR_TRY(zr_mem_copy_run(l->io->engine->memory, &it->next, &it->cur, it->cur.bytes,
-                               &w->worker->copies, err));
-        it->next.bytes = it->cur.bytes;
-    } else {
-        ZR_TRY(zr_stage_one(w, l->stage, &job, false, err));
-        it->next.bytes = job.dst_used;
-    }
-    it->cur = it->next;
-out:
     return zr_item_prefix(it->run, it->item, st, err);
 }
 
@@ -256,12 +254,10 @@ static zarr_status batch_stage(struct lockstep *l, zarr_error *err)
         zarr_codec_job job = {.src = it->cur, .dst = it->next};
 
         if (l->stage->fallback != NULL && !zr_stage_accepts(l->stage, &job)) {
-            st = zr_stage_one(&w, l->stage, &job, false, err);
+            st = stage_alone(l, &w, it, err);
             if (st != ZARR_OK && err != NULL)
                 err->item = (uint64_t)(it->run - l->wave->run);
             ZR_TRY(zr_item_prefix(it->run, it->item, st, err));
-            it->cur = it->next;
-            it->cur.bytes = job.dst_used;
             continue;
         }
         l->job[n] = job;

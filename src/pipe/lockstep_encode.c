@@ -134,19 +134,13 @@ static zarr_status single_one(void *arg, uint64_t i, const struct zr_work *w,
 {
     struct leaves *l = arg;
     struct lock_leaf *leaf = &l->leaf[i];
-    uint64_t used = 0;
+    const uint32_t k = l->p->n - 1 - (uint32_t)(l->stage - l->p->stage);
+    struct zr_coding c = {.p = l->p, .cur = leaf->cur, .done = k};
     zarr_status st = ZARR_OK;
 
     w->worker->states.keep_empty = !w->io->skip_empty;
-    ZR_TRY(zr_stage_step(w, l->stage, &leaf->cur, &leaf->next, &used, true, err));
-    if (l->stage->kind == ZR_STAGE_COPY && l->stage == &l->p->stage[l->p->n - 1] &&
-        zr_io_is_host(w->io, leaf->cur.device_type) !=
-            zr_io_is_host(w->io, leaf->next.device_type))
-        w->worker->stats
-            .copies_decoded_host++; /* of elements, as zr_encode_stages() counts */
-    leaf->cur = leaf->next;
-    leaf->cur.bytes = used;
-out:
+    st = zr_stages_run(w, &c, k + 1, &leaf->next, err);
+    leaf->cur = c.cur;
     return st;
 }
 

@@ -162,40 +162,37 @@ zarr_status zr_fetch_range(const struct zr_work *w, const char *key,
 zarr_status zr_fetch_part(const struct zr_work *w, const char *key,
                           struct zr_store_pin *pin, uint64_t object_bytes,
                           uint64_t offset, const zarr_mem *dst, zarr_error *err);
-/* Runs a program's stages over src. last: where the elements shall go (its bytes must be
- * the decoded size), or handle NULL: scratch; *out is where they are. */
-zarr_status zr_decode_stages(const struct zr_work *w, const struct zr_program *p,
-                             const zarr_mem *src, const zarr_mem *last, zarr_mem *out,
-                             zarr_error *err);
-/* All stages but the last; and that one with the check of its result, which is the
- * chunk's elements but for zr_block_unpad(). */
-zarr_status zr_decode_front(const struct zr_work *w, const struct zr_program *p,
-                            const zarr_mem *src, zarr_mem *out, zarr_error *err);
-zarr_status zr_decode_back(const struct zr_work *w, const struct zr_program *p,
-                           const zarr_mem *src, const zarr_mem *last, zarr_mem *out,
-                           zarr_error *err);
+/* A chunk on its way through the stages of a program, which is not loose. */
+struct zr_coding {
+    const struct zr_program *p;
+    zarr_mem cur;  /* the chunk as it is by now */
+    uint32_t done; /* stages: decoding counts from the first, encoding from the last */
+};
+/* Runs stages until so many are done. The last of these puts its output at dst, or into
+ * scratch where dst is NULL or has no handle. */
+zarr_status zr_stages_run(const struct zr_work *w, struct zr_coding *c, uint32_t until,
+                          const zarr_mem *dst, zarr_error *err);
+/* What a decoded chunk needs besides: counts it, checks its length, and leaves elements
+ * as memory has them. src: what was decoded. */
+zarr_status zr_decode_end(const struct zr_work *w, const struct zr_program *p,
+                          const zarr_mem *src, zarr_mem *out, zarr_error *err);
+/* All of it. dst: where the elements shall go (its bytes must be the decoded size); NULL,
+ * or without a handle: scratch. *out is where they are. */
+zarr_status zr_chunk_decode(const struct zr_work *w, const struct zr_program *p,
+                            const zarr_mem *src, const zarr_mem *dst, zarr_mem *out,
+                            zarr_error *err);
+/* The other way. dst has room for p->encoded_bound in p->fetch_device. */
+zarr_status zr_chunk_encode(const struct zr_work *w, const struct zr_program *p,
+                            const zarr_mem *src, const zarr_mem *dst, zarr_mem *out,
+                            zarr_error *err);
 /* A chunk wanted whole, by a last stage that knows strides, straight into the view:
- * *direct; else into a block as zr_decode_stages() does. */
-zarr_status zr_decode_strided(const struct zr_work *w, const struct zr_program *p,
-                              const struct zr_target *t, const zarr_mem *src,
-                              zarr_mem *block, bool *direct, zarr_error *err);
+ * *done. Else c goes on. */
+zarr_status zr_decode_strided(const struct zr_work *w, struct zr_coding *c,
+                              const struct zr_target *t, bool *done, zarr_error *err);
 /* Encoded bytes to where stage s, a program's first, takes them: into scratch where they
  * lie elsewhere. Until the worker's next. */
 zarr_status zr_bring_encoded(const struct zr_work *w, const struct zr_stage *s,
                              zarr_mem *encoded, zarr_error *err);
-/* The stages backward; dst has room for p->encoded_bound in p->fetch_device; *used is the
- * length. */
-zarr_status zr_encode_stages(const struct zr_work *w, const struct zr_program *p,
-                             const zarr_mem *src, const zarr_mem *dst, uint64_t *used,
-                             zarr_error *err);
-/* One codec stage of one chunk, falling back to the host where the implementation
- * refuses it. */
-zarr_status zr_stage_one(const struct zr_work *w, const struct zr_stage *s,
-                         zarr_codec_job *job, bool encode, zarr_error *err);
-/* One stage of any kind: a codec, or a copy between memories. */
-zarr_status zr_stage_step(const struct zr_work *w, const struct zr_stage *s,
-                          const zarr_mem *src, const zarr_mem *dst, uint64_t *used,
-                          bool encode, zarr_error *err);
 /* The next unit that a write touches; with all elements a field is still not all of
  * it. */
 static inline bool zr_next_unit(const struct zr_io *io, struct zr_projector *p,
@@ -304,11 +301,11 @@ uint64_t zr_spans_choose(const struct zr_program *p, const struct zr_target *t,
                          uint64_t each, struct zr_spans *s);
 /* Offset of the range at[], which goes on to the next; begin with zeros. */
 uint64_t zr_spans_next(const struct zr_spans *s, uint64_t *at);
-/* Decodes what an item needs into its places in a block of scratch, if the program is one
- * codec that can decode in part and it pays. */
+/* Decodes what an item needs into its places in a block of scratch, *out, if the program
+ * is one codec that can decode in part and it pays: *done. */
 zarr_status zr_decode_part(const struct zr_work *w, const struct zr_program *p,
                            const struct zr_item *item, const zarr_mem *encoded,
-                           zarr_mem *block, bool *done, zarr_error *err);
+                           zarr_mem *out, bool *done, zarr_error *err);
 /* A large uncompressed chunk in slabs of rows (slabs.c). n 0 after open: not this way. */
 struct zr_slabs {
     struct zr_store_pin pin;

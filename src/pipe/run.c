@@ -141,7 +141,8 @@ static zarr_status decode_item(const struct zr_work *w, const struct zr_run *run
                                zarr_error *err)
 {
     const struct zr_program *p = run->level->decode;
-    zarr_mem at = {0}, block = {0};
+    struct zr_coding c = {.p = p, .cur = *encoded};
+    zarr_mem at = {0};
     /* elements of variable length point into scratch until they are moved */
     bool direct = p->n > 0 && !w->io->layout->variable &&
                   zr_target_direct(w->io, p, &item->target, &at);
@@ -149,12 +150,19 @@ static zarr_status decode_item(const struct zr_work *w, const struct zr_run *run
     zarr_status st = ZARR_OK;
 
     if (!direct && !p->loose)
-        ZR_TRY(zr_decode_part(w, p, item, encoded, &block, &done, err));
-    if (direct)
-        ZR_TRY(zr_decode_stages(w, p, encoded, &at, &block, err));
-    else if (!done)
-        ZR_TRY(zr_decode_strided(w, p, &item->target, encoded, &block, &direct, err));
-    ZR_TRY(zr_item_finish(w, run, item, &block, direct, err));
+        ZR_TRY(zr_decode_part(w, p, item, encoded, &c.cur, &done, err));
+    if (!direct && !done) {
+        ZR_TRY(zr_decode_strided(w, &c, &item->target, &direct, err));
+        done = direct;
+    }
+    if (!done) {
+        if (p->loose)
+            ZR_TRY(zr_decode_loose(w, p, encoded, &at, &c.cur, err));
+        else
+            ZR_TRY(zr_stages_run(w, &c, p->n, &at, err));
+        ZR_TRY(zr_decode_end(w, p, encoded, &c.cur, err));
+    }
+    ZR_TRY(zr_item_finish(w, run, item, &c.cur, direct, err));
 out:
     return st;
 }

@@ -81,13 +81,13 @@ static bool part_fits(const struct zr_work *w, const struct zr_program *p,
 
 zarr_status zr_decode_part(const struct zr_work *w, const struct zr_program *p,
                            const struct zr_item *item, const zarr_mem *encoded,
-                           zarr_mem *block, bool *done, zarr_error *err)
+                           zarr_mem *out, bool *done, zarr_error *err)
 {
     struct zr_spans s = {0};
     uint64_t at[ZARR_MAX_RANK] = {0}, bytes = 0;
     zarr_codec_job job = {.src = *encoded};
     zarr_codec_range *ranges = NULL;
-    zarr_mem list = {0}, scratch = {0};
+    zarr_mem block = {0}, list = {0}, scratch = {0};
     zarr_status st = ZARR_OK;
 
     *done = false;
@@ -96,7 +96,7 @@ zarr_status zr_decode_part(const struct zr_work *w, const struct zr_program *p,
         !zr_mul_u64(s.n_reads, sizeof *ranges, &bytes))
         return ZARR_OK;
     ZR_TRY(zr_worker_scratch(w->worker, ZR_SCRATCH_A, ZARR_DEVICE_CPU, 0,
-                             p->decoded_bytes, block, err));
+                             p->decoded_bytes, &block, err));
     ZR_TRY(zr_worker_scratch(w->worker, ZR_SCRATCH_B, ZARR_DEVICE_CPU, 0, bytes, &list,
                              err));
     bytes = zr_stage_scratch(&p->stage[0], 1);
@@ -107,7 +107,7 @@ zarr_status zr_decode_part(const struct zr_work *w, const struct zr_program *p,
     for (uint64_t r = 0; r < s.n_reads; r++)
         ranges[r] = (zarr_codec_range){zr_spans_next(&s, at), s.read_bytes};
     ZR_TRY(zr_bring_encoded(w, &p->stage[0], &job.src, err));
-    job.dst = *block;
+    job.dst = block;
     job.dst.bytes = p->decoded_bytes;
     if (!zr_stage_accepts(&p->stage[0], &job))
         goto out;
@@ -122,7 +122,8 @@ zarr_status zr_decode_part(const struct zr_work *w, const struct zr_program *p,
     }
     w->worker->stats.chunks_partial++;
     w->worker->stats.bytes_decoded += job.dst_used;
-    block->bytes = p->decoded_bytes;
+    block.bytes = p->decoded_bytes;
+    *out = block;
     *done = true;
 out:
     return st;

@@ -1,135 +1,35 @@
 /*
- * pipe/stages.c - one chunk through its program. Decoding walks the stages forward
- * into scratch blocks in turn, the last one straight into the destination where the
- * layouts agree; encoding walks them backward. Sizes come from the program,
- * that is from metadata, never from a stream.
+ * pipe/stages.c - one chunk through the stages of its program. Decoding goes from the
+ * first stage to the last, encoding the other way; what a stage gives lies in scratch
+ * blocks in turn, and where the caller wants it in the end. Sizes come from the program,
+ * that is from metadata, never from a stream. A stage that refuses a chunk leaves it to
+ * its fallback, which works on host memory.
  * Thread class: on the worker context.
  */
 #include "pipe/pipe_int.h"
 
-#include <string.h>
-
-/* The fallback works on host memory: copies in and out where the stage lies elsewhere. */
-static zarr_status run_fallback(const struct zr_work *w, const struct zr_stage *s,
-                                zarr_codec_job *job, bool encode, zarr_error *err)
-{
-    const struct zr_memory_registry *mem = w->io->engine->memory;
-    zarr_codec_job host = *job;
-    zarr_status st = ZARR_OK;
-
-    w->worker->stats.chunks_fallback++;
-    if (!zr_io_is_host(w->io, job->src.device_type)) {
-        ZR_TRY(zr_worker_scratch(w->worker, ZR_SCRATCH_FALL_IN, ZARR_DEVICE_CPU, 0,
-                                 job->src.bytes, &host.src, err));
-        ZR_TRY(zr_mem_copy_run(mem, &host.src, &job->src, job->src.bytes,
-                               &w->worker->copies, err));
-    }
-    if (!zr_io_is_host(w->io, job->dst.device_type))
-        ZR_TRY(zr_worker_scratch(w->worker, ZR_SCRATCH_FALL_OUT, ZARR_DEVICE_CPU, 0,
-                                 job->dst.bytes, &host.dst, err));
-    st = encode ? zr_stage_encode(s, &host, &w->worker->states, (zarr_mem){0}, err)
-                : zr_stage_decode(s, &host, &w->worker->states, (zarr_mem){0}, err);
-    job->status = st;
-    job->dst_used = host.dst_used;
-    ZR_TRY(st);
-    if (!zr_io_is_host(w->io, job->dst.device_type))
-        ZR_TRY(zr_mem_copy_run(mem, &job->dst, &host.dst, host.dst_used,
-                               &w->worker->copies, err));
-out:
-    return st;
-}
-
-static zarr_status stage_run(const struct zr_work *w, const struct zr_stage *s,
-                             zarr_codec_job *job, bool encode, zarr_error *err)
-{
-    zarr_mem scratch = {0};
-    uint64_t need = zr_stage_scratch(s, 1);
-    int32_t device = encode ? s->in_device : s->out_device;
-    int32_t id = zr_io_device_id(w->io, device);
-    zarr_status st = ZARR_OK;
-
-    if (!encode && s->fallback != NULL && !zr_stage_accepts(s, job)) {
-        const struct zr_stage *f = s->fallback;
-
-        while (f->fallback != NULL && !zr_stage_accepts(f, job))
-            f = f->fallback;
-        return run_fallback(w, f, job, encode, err);
-    }
-    if (need > 0)
-        ZR_TRY(zr_worker_scratch(w->worker, ZR_SCRATCH_CODEC, device, id, need, &scratch,
-                                 err));
-    st = encode ? zr_stage_encode(s, job, &w->worker->states, scratch, err)
-                : zr_stage_decode(s, job, &w->worker->states, scratch, err);
-out:
-    return st;
-}
-
-zarr_status zr_stage_one(const struct zr_work *w, const struct zr_stage *s,
-                         zarr_codec_job *job, bool encode, zarr_error *err)
-{
-    const zarr_codec_job begun = *job;
-    struct zr_worker *worker = w->worker;
-    zarr_status st = ZARR_OK;
-
-    worker->encodes = encode;
-    worker->starved = false;
-    st = stage_run(w, s, job, encode, err);
-    if (st != ZARR_OK && worker->starved) { /* chains inside the codec */
-        *job = begun;
-        ZR_TRY(zr_worker_alone(worker, &w->rq->cancel, err));
-        st = stage_run(w, s, job, encode, err);
-    }
-out:
-    worker->encodes = false;
-    return st;
-}
-
-static zarr_status run_codec(const struct zr_work *w, const struct zr_stage *s,
-                             const zarr_mem *src, const zarr_mem *dst, uint64_t *used,
-                             bool encode, zarr_error *err)
-{
-    zarr_codec_job job = {.src = *src, .dst = *dst};
-    zarr_status st = zr_stage_one(w, s, &job, encode, err);
-
-    *used = job.dst_used;
-    return st;
-}
+/* One stage of one chunk. */
+struct coding_step {
+    const struct zr_stage *stage;
+    zarr_mem src, dst;
+    uint64_t used; /* out: bytes at dst */
+    bool elements; /* what is copied are the chunk's elements, not encoded bytes */
+    /* codecs: */
+    const struct zr_stage *by; /* stage, or a fallback of it */
+    zarr_codec_job job;        /* of `by`: for a fallback in host memory */
+    struct zr_stage_call call;
+};
 
 static zarr_status run_copy(const struct zr_work *w, const zarr_mem *src,
-                            const zarr_mem *dst, bool decoded, zarr_error *err)
+                            const zarr_mem *dst, bool elements, zarr_error *err)
 {
-    if (decoded && (zr_io_is_host(w->io, src->device_type) !=
-                    zr_io_is_host(w->io, dst->device_type)))
+    if (elements &&
+        zr_io_is_host(w->io, src->device_type) != zr_io_is_host(w->io, dst->device_type))
         w->worker->stats.copies_decoded_host++;
     return zr_mem_copy_run(w->io->engine->memory, dst, src, src->bytes,
                            &w->worker->copies, err);
 }
 
-zarr_status zr_stage_step(const struct zr_work *w, const struct zr_stage *s,
-                          const zarr_mem *src, const zarr_mem *dst, uint64_t *used,
-                          bool encode, zarr_error *err)
-{
-    if (s->kind != ZR_STAGE_COPY)
-        return run_codec(w, s, src, dst, used, encode, err);
-    if (dst->bytes < src->bytes)
-        return zr_internal(err);
-    *used = src->bytes;
-    return run_copy(w, src, dst, false, err);
-}
-
-/* Where stage i of n puts its output: the last one at `last` when given, the others in
- * turn. */
-static zarr_status stage_room(const struct zr_work *w, uint32_t i, uint64_t bytes,
-                              int32_t device, zarr_mem *out, zarr_error *err)
-{
-    int32_t id = zr_io_device_id(w->io, device);
-
-    return zr_worker_scratch(w->worker, i % 2 == 0 ? ZR_SCRATCH_A : ZR_SCRATCH_B, device,
-                             id, bytes, out, err);
-}
-
-/* Encoded bytes where stage s takes them: an inner chunk's in a former shard, and what a
- * pipeline has fetched, may lie elsewhere. */
 zarr_status zr_bring_encoded(const struct zr_work *w, const struct zr_stage *s,
                              zarr_mem *encoded, zarr_error *err)
 {
@@ -157,6 +57,133 @@ static zarr_status check_decoded(const struct zr_program *p, const zarr_mem *m,
                    m->bytes, p->decoded_bytes);
 }
 
+/* The next stage, what goes in and where its output goes: to `dst`, or into one of two
+ * scratch blocks in turn where dst is NULL. */
+static zarr_status coding_open(struct coding_step *s, const struct zr_work *w,
+                               struct zr_coding *c, const zarr_mem *dst, zarr_error *err)
+{
+    const struct zr_program *p = c->p;
+    const uint32_t k = c->done;
+    const struct zr_stage *stage = &p->stage[p->encode ? p->n - 1 - k : k];
+    const bool copy = stage->kind == ZR_STAGE_COPY;
+    const int32_t device = p->encode ? stage->in_device : stage->out_device;
+    const uint64_t bytes = p->encode ? stage->in_bytes : stage->out_bytes;
+    zarr_status st = ZARR_OK;
+
+    if (k == 0 && !p->encode)
+        ZR_TRY(zr_bring_encoded(w, stage, &c->cur, err));
+    *s = (struct coding_step){.stage = stage, .src = c->cur};
+    s->elements = p->encode ? k == 0 : k + 1 == p->n;
+    if (dst != NULL && dst->handle != NULL)
+        s->dst = *dst;
+    else
+        ZR_TRY(zr_worker_scratch(w->worker, k % 2 == 0 ? ZR_SCRATCH_A : ZR_SCRATCH_B,
+                                 device, zr_io_device_id(w->io, device),
+                                 copy ? s->src.bytes : bytes, &s->dst, err));
+    if (copy && s->dst.bytes < s->src.bytes)
+        st = p->encode ? zr_internal(err) : check_decoded(p, &s->src, err);
+out:
+    return st;
+}
+
+/* The fallback works on host memory: brings its input there, and takes room for its
+ * output. */
+static zarr_status coding_to_host(struct coding_step *s, const struct zr_work *w,
+                                  zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    w->worker->stats.chunks_fallback++;
+    if (!zr_io_is_host(w->io, s->src.device_type)) {
+        ZR_TRY(zr_worker_scratch(w->worker, ZR_SCRATCH_FALL_IN, ZARR_DEVICE_CPU, 0,
+                                 s->src.bytes, &s->job.src, err));
+        ZR_TRY(run_copy(w, &s->src, &s->job.src, false, err));
+    }
+    if (!zr_io_is_host(w->io, s->dst.device_type))
+        ZR_TRY(zr_worker_scratch(w->worker, ZR_SCRATCH_FALL_OUT, ZARR_DEVICE_CPU, 0,
+                                 s->dst.bytes, &s->job.dst, err));
+out:
+    return st;
+}
+
+/* Who decodes or encodes, and the scratch memory for it. */
+static zarr_status coding_begin(struct coding_step *s, const struct zr_work *w,
+                                bool encode, zarr_error *err)
+{
+    const struct zr_stage *by = s->stage;
+    struct zr_worker *worker = w->worker;
+    uint64_t need = 0;
+    int32_t device = 0;
+    zarr_status st = ZARR_OK;
+
+    worker->starved = false;
+    if (by->kind == ZR_STAGE_COPY)
+        return ZARR_OK;
+    s->job = (zarr_codec_job){.src = s->src, .dst = s->dst};
+    s->call = (struct zr_stage_call){.jobs = &s->job, .n = 1, .ts = &worker->states};
+    while (!encode && by->fallback != NULL && !zr_stage_accepts(by, &s->job))
+        by = by->fallback;
+    s->by = by;
+    if (by != s->stage)
+        ZR_TRY(coding_to_host(s, w, err));
+    need = zr_stage_scratch(by, 1);
+    device = encode ? by->in_device : by->out_device;
+    if (need > 0)
+        ZR_TRY(zr_worker_scratch(worker, ZR_SCRATCH_CODEC, device,
+                                 zr_io_device_id(w->io, device), need, &s->call.scratch,
+                                 err));
+    worker->encodes = encode;
+out:
+    return st;
+}
+
+/* True: chains inside the codec found no room, now they have it: once more. Else the
+ * output is where it belongs, or *st says what failed. */
+static bool coding_again(struct coding_step *s, const struct zr_work *w, zarr_status *st,
+                         zarr_error *err)
+{
+    struct zr_worker *worker = w->worker;
+
+    worker->encodes = false;
+    if (*st != ZARR_OK && worker->starved) {
+        *st = zr_worker_alone(worker, &w->rq->cancel, err);
+        return *st == ZARR_OK;
+    }
+    s->used = s->stage->kind == ZR_STAGE_COPY ? s->src.bytes : s->job.dst_used;
+    if (*st == ZARR_OK && s->by != NULL && s->by != s->stage &&
+        !zr_io_is_host(w->io, s->dst.device_type)) {
+        s->job.dst.bytes = s->used;
+        *st = run_copy(w, &s->job.dst, &s->dst, false, err);
+    }
+    return false;
+}
+
+zarr_status zr_stages_run(const struct zr_work *w, struct zr_coding *c, uint32_t until,
+                          const zarr_mem *dst, zarr_error *err)
+{
+    const bool encode = c->p->encode;
+    struct coding_step s;
+    zarr_status st = ZARR_OK;
+
+    for (; c->done < until; c->done++) {
+        ZR_TRY(coding_open(&s, w, c, c->done + 1 == until ? dst : NULL, err));
+        do {
+            ZR_TRY(coding_begin(&s, w, encode, err));
+            if (s.stage->kind == ZR_STAGE_COPY)
+                st = run_copy(w, &s.src, &s.dst, s.elements, err);
+            else
+                st = zr_stage_run(s.by, &s.call, encode, err);
+        } while (coding_again(&s, w, &st, err));
+        ZR_TRY(st);
+        c->cur = s.dst;
+        c->cur.bytes = s.used;
+    }
+out:
+    return st;
+}
+
+/* ---- whole chunks ------------------------------------------------------------ */
+
 zarr_status zr_block_unpad(const struct zr_work *w, const struct zr_program *p,
                            const zarr_mem *block, zarr_error *err)
 {
@@ -171,20 +198,22 @@ out:
     return st;
 }
 
-/* What was decoded, where it is; in memory that is not this worker's, a copy of it. */
-static zarr_status decoded_unpad(const struct zr_work *w, const struct zr_program *p,
-                                 const zarr_mem *src, zarr_mem *out, zarr_error *err)
+zarr_status zr_decode_end(const struct zr_work *w, const struct zr_program *p,
+                          const zarr_mem *src, zarr_mem *out, zarr_error *err)
 {
     const zarr_mem from = *out;
     zarr_status st = ZARR_OK;
 
+    w->worker->stats.bytes_decoded += out->bytes;
+    if (!p->loose) /* else that was checked where the sizes are known */
+        ZR_TRY(check_decoded(p, out, err));
     if (p->padded == NULL)
-        return ZARR_OK;
+        goto out;
+    /* Memory that is not this worker's is left as it is. */
     if (from.handle == src->handle &&
         from.handle != w->worker->scratch[ZR_SCRATCH_FETCH].handle) {
         ZR_TRY(zr_worker_scratch(w->worker, ZR_SCRATCH_A, ZARR_DEVICE_CPU, 0, from.bytes,
                                  out, err));
-        out->bytes = from.bytes;
         ZR_TRY(run_copy(w, &from, out, true, err));
     }
     ZR_TRY(zr_block_unpad(w, p, out, err));
@@ -192,119 +221,46 @@ out:
     return st;
 }
 
-/* Stage i of *cur, the last one to `last` where that is given. */
-static zarr_status decode_one(const struct zr_work *w, const struct zr_program *p,
-                              uint32_t i, const zarr_mem *last, zarr_mem *cur,
-                              zarr_error *err)
+zarr_status zr_chunk_decode(const struct zr_work *w, const struct zr_program *p,
+                            const zarr_mem *src, const zarr_mem *dst, zarr_mem *out,
+                            zarr_error *err)
 {
-    const struct zr_stage *s = &p->stage[i];
-    uint64_t used = cur->bytes;
-    zarr_mem next = {0};
+    struct zr_coding c = {.p = p, .cur = *src};
     zarr_status st = ZARR_OK;
 
-    if (i + 1 == p->n && last != NULL && last->handle != NULL)
-        next = *last;
+    if (p->loose)
+        ZR_TRY(zr_decode_loose(w, p, src, dst, &c.cur, err));
     else
-        ZR_TRY(stage_room(w, i, s->kind == ZR_STAGE_COPY ? cur->bytes : s->out_bytes,
-                          s->out_device, &next, err));
-    if (s->kind == ZR_STAGE_COPY) {
-        if (next.bytes < cur->bytes)
-            ZR_TRY(check_decoded(p, cur, err));
-        ZR_TRY(run_copy(w, cur, &next, i + 1 == p->n, err));
-    } else {
-        ZR_TRY(run_codec(w, s, cur, &next, &used, false, err));
-    }
-    *cur = next;
-    cur->bytes = used;
+        ZR_TRY(zr_stages_run(w, &c, p->n, dst, err));
+    ZR_TRY(zr_decode_end(w, p, src, &c.cur, err));
+    *out = c.cur;
 out:
     return st;
 }
 
-zarr_status zr_decode_front(const struct zr_work *w, const struct zr_program *p,
-                            const zarr_mem *src, zarr_mem *out, zarr_error *err)
+zarr_status zr_chunk_encode(const struct zr_work *w, const struct zr_program *p,
+                            const zarr_mem *src, const zarr_mem *dst, zarr_mem *out,
+                            zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
-
-    *out = *src;
-    if (p->n > 0)
-        st = zr_bring_encoded(w, &p->stage[0], out, err);
-    for (uint32_t i = 0; i + 1 < p->n && st == ZARR_OK; i++)
-        st = decode_one(w, p, i, NULL, out, err);
-    return st;
-}
-
-zarr_status zr_decode_back(const struct zr_work *w, const struct zr_program *p,
-                           const zarr_mem *src, const zarr_mem *last, zarr_mem *out,
-                           zarr_error *err)
-{
-    zarr_mem cur = *src;
-    zarr_status st = ZARR_OK;
-
-    if (p->n > 0)
-        ZR_TRY(decode_one(w, p, p->n - 1, last, &cur, err));
-    w->worker->stats.bytes_decoded += cur.bytes;
-    ZR_TRY(check_decoded(p, &cur, err));
-    *out = cur;
-out:
-    return st;
-}
-
-zarr_status zr_decode_stages(const struct zr_work *w, const struct zr_program *p,
-                             const zarr_mem *src, const zarr_mem *last, zarr_mem *out,
-                             zarr_error *err)
-{
-    zarr_mem cur = {0};
-    zarr_status st = ZARR_OK;
-
-    if (p->loose) {
-        ZR_TRY(zr_decode_loose(w, p, src, last, out, err));
-        return decoded_unpad(w, p, src, out, err);
-    }
-    ZR_TRY(zr_decode_front(w, p, src, &cur, err));
-    ZR_TRY(zr_decode_back(w, p, &cur, last, out, err));
-    ZR_TRY(decoded_unpad(w, p, src, out, err));
-out:
-    return st;
-}
-
-zarr_status zr_encode_stages(const struct zr_work *w, const struct zr_program *p,
-                             const zarr_mem *src, const zarr_mem *dst, uint64_t *used,
-                             zarr_error *err)
-{
-    zarr_mem cur = *src, next = {0};
+    struct zr_coding c = {.p = p, .cur = *src};
+    const struct zr_stage *first = p->n > 1 ? &p->stage[p->n - 1] : NULL;
     zarr_status st = ZARR_OK;
 
     if (dst->device_type != p->fetch_device)
         ZR_TRY(zr_internal(err));
     w->worker->stats.bytes_decoded += src->bytes;
-    for (uint32_t k = 0; k < p->n; k++) {
-        uint32_t i = p->n - 1 - k;
-        const struct zr_stage *s = &p->stage[i];
-        uint64_t n = cur.bytes;
-
-        if (i > 0 && s->kind == ZR_STAGE_COPY && cur.device_type == s->in_device)
-            continue; /* the caller brought it here */
-        if (i == 0)
-            next = *dst;
-        else
-            ZR_TRY(stage_room(w, k, s->kind == ZR_STAGE_COPY ? cur.bytes : s->in_bytes,
-                              s->in_device, &next, err));
-        if (s->kind == ZR_STAGE_COPY) {
-            if (next.bytes < cur.bytes)
-                ZR_TRY(zr_internal(err));
-            ZR_TRY(run_copy(w, &cur, &next, k == 0, err));
-        } else {
-            ZR_TRY(run_codec(w, s, &cur, &next, &n, true, err));
-        }
-        cur = next;
-        cur.bytes = n;
-    }
+    if (first != NULL && first->kind == ZR_STAGE_COPY &&
+        src->device_type == first->in_device)
+        c.done = 1;  /* the caller brought it here */
     if (p->n == 0) { /* raw: the elements are the bytes */
         if (dst->bytes < src->bytes)
             ZR_TRY(zr_internal(err));
         ZR_TRY(run_copy(w, src, dst, true, err));
+        c.cur = *dst;
+        c.cur.bytes = src->bytes;
     }
-    *used = cur.bytes;
+    ZR_TRY(zr_stages_run(w, &c, p->n, dst, err));
+    *out = c.cur;
 out:
     return st;
 }

@@ -361,7 +361,7 @@ static zarr_status step_decode(zarr_pipeline_worker *worker,
                        "pipeline: %" PRIu64 " bytes at %" PRIu64
                        " are not in the %" PRIu64 " given",
                        at.bytes, at.from, fetched->bytes));
-    st = zr_decode_stages(&worker->w, run->level->decode, &encoded, NULL, block, err);
+    st = zr_chunk_decode(&worker->w, run->level->decode, &encoded, NULL, block, err);
     st = zr_item_prefix(run, run->item[item], st, err);
 out:
     return st;

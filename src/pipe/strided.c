@@ -64,24 +64,23 @@ out:
     return st;
 }
 
-zarr_status zr_decode_strided(const struct zr_work *w, const struct zr_program *p,
-                              const struct zr_target *t, const zarr_mem *src,
-                              zarr_mem *block, bool *direct, zarr_error *err)
+zarr_status zr_decode_strided(const struct zr_work *w, struct zr_coding *c,
+                              const struct zr_target *t, bool *done, zarr_error *err)
 {
+    const struct zr_program *p = c->p;
     const struct zr_stage *s = p->n > 0 ? &p->stage[p->n - 1] : NULL;
     int64_t stride[ZARR_MAX_RANK];
     zarr_codec_strided to;
-    zarr_mem cur = {0};
     zarr_status st = ZARR_OK;
 
-    *direct = false;
+    *done = false;
     if (s == NULL || p->loose || p->padded != NULL || !zr_stage_strides(s) ||
         !places(w->io, p, t, &to, stride))
-        return zr_decode_stages(w, p, src, NULL, block, err);
-    ZR_TRY(zr_decode_front(w, p, src, &cur, err));
-    ZR_TRY(last_stage(w, s, &to, &cur, direct, err));
-    if (!*direct)
-        ZR_TRY(zr_decode_back(w, p, &cur, NULL, block, err));
+        return ZARR_OK;
+    ZR_TRY(zr_stages_run(w, c, p->n - 1, NULL, err));
+    if (c->done == 0)
+        ZR_TRY(zr_bring_encoded(w, s, &c->cur, err));
+    ZR_TRY(last_stage(w, s, &to, &c->cur, done, err));
 out:
     return st;
 }

@@ -119,6 +119,17 @@ static inline zarr_status impl_run_loose(const struct zr_program *p, struct impl
     return st;
 }
 
+/* One chunk through one codec stage. */
+static inline zarr_status impl_run_stage(const struct zr_stage *s, bool encode,
+                                         struct impl_env *e, zarr_codec_job *job,
+                                         zarr_mem scratch, zarr_error *err)
+{
+    const struct zr_stage_call call = {
+        .jobs = job, .n = 1, .ts = &e->threads, .scratch = scratch};
+
+    return zr_stage_run(s, &call, encode, err);
+}
+
 /* One chunk through host stages. *out: malloc'd, *n bytes; NULL on failure. Copies are
  * plain. */
 static inline zarr_status impl_run(const struct zr_program *p, struct impl_env *e,
@@ -152,8 +163,7 @@ static inline zarr_status impl_run(const struct zr_program *p, struct impl_env *
             st = ZARR_ERR_NO_MEMORY;
             goto out;
         }
-        st = p->encode ? zr_stage_encode(s, &job, &e->threads, scratch, err)
-                       : zr_stage_decode(s, &job, &e->threads, scratch, err);
+        st = impl_run_stage(s, p->encode, e, &job, scratch, err);
         free(own);
         free(cur);
         cur = next;

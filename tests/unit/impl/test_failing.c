@@ -189,7 +189,7 @@ static void others_fail(void **state)
     s = c.decode->stage;
 
     odd.open = 1;
-    assert_said(zr_stage_decode(s, &job, &env.threads, (zarr_mem){0}, &err),
+    assert_said(impl_run_stage(s, false, &env, &job, (zarr_mem){0}, &err),
                 ZARR_ERR_INTERNAL, &err,
                 ODD_BROKE "it failed with status 1, which means nothing");
     odd.open = ZARR_OK;
