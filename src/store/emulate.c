@@ -78,7 +78,7 @@ static void emulate_stat(zarr_store *s, zarr_store_op *op, zarr_error *err)
     zarr_error refusal; /* not the caller's business when the GET works */
 
     op->object_bytes = UINT64_MAX;
-    zr_op_run_native(s, op, &refusal);
+    s->run(s->run_self, op, &refusal);
     if (op->status != ZARR_ERR_UNSUPPORTED) {
         if (op->status != ZARR_OK && err != NULL)
             *err = refusal;
@@ -87,7 +87,7 @@ static void emulate_stat(zarr_store *s, zarr_store_op *op, zarr_error *err)
     get.mem = zr_mem_of_host(NULL, 0);
     get.flags = op->flags;
     get.object_bytes = UINT64_MAX;
-    zr_op_run_native(s, &get, err);
+    s->run(s->run_self, &get, err);
     /* A value that goes on behind no memory at all must be told; so this one is empty. */
     op->object_bytes = get.object_bytes == UINT64_MAX ? 0 : get.object_bytes;
     op->version = get.version;
@@ -107,7 +107,7 @@ static void emulate_get(zarr_store *s, zarr_store_op *get, const zarr_store_op *
                            .length = length,
                            .mem = mem,
                            .object_bytes = UINT64_MAX};
-    zr_op_run_native(s, get, err);
+    s->run(s->run_self, get, err);
 }
 
 static void emulate_take_result(zarr_store_op *op, const zarr_store_op *get)
@@ -256,7 +256,7 @@ static void emulate_whole(zarr_store *s, zarr_store_op *op, zarr_error *err)
 static void emulate_range(zarr_store *s, zarr_store_op *op, zarr_error *err)
 {
     if (op->verb != ZARR_STORE_GET || emulate_takes_range(s, op))
-        zr_op_run_native(s, op, err);
+        s->run(s->run_self, op, err);
     else if (op->offset == ZARR_STORE_SUFFIX && zr_store_can(s, ZARR_STORE_CAP_RANGES))
         emulate_suffix(s, op, err);
     else

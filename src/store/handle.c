@@ -49,6 +49,8 @@ static zarr_status handle_create(zarr_store **out, const struct zr_store_env *en
     atomic_init(&s->refs, 1);
     s->vt = *vt;
     s->env = *env;
+    s->run = zr_op_run_foreign;
+    s->run_self = s;
     s->read_only = (opts->flags & ZARR_STORE_READ_ONLY) != 0;
     zr_keylocks_init(&s->keylocks);
     zr_mutex_init(&s->locked.mutex);
@@ -135,6 +137,10 @@ zarr_status zr_store_open(zarr_store **out, const struct zr_store_registry *r,
     if (st != ZARR_OK) {
         s->self = NULL; /* nothing to close, whatever it left there */
         goto out;
+    }
+    if (s->native != NULL) {
+        s->run = s->vt.run;
+        s->run_self = s->self;
     }
     ZR_TRY(handle_read_caps(s, err));
     *out = s;

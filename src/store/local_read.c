@@ -105,57 +105,48 @@ zarr_status zr_local_open_value(const struct zr_local *l, zarr_store_op *op,
     return status;
 }
 
-/* Fills [to, to + n) from offset on. A value that ends early was changed in place
- * meanwhile. */
-static zarr_status read_exactly(int fd, zarr_store_op *op, unsigned char *to,
-                                uint64_t offset, uint64_t n, zarr_error *err)
+static void read_failed(zarr_store_op *op, uint64_t n, uint64_t offset, zarr_error *err)
 {
-    uint64_t done = 0;
+    int os_code = errno;
 
-    while (done < n) {
-        ssize_t got = pread(fd, to + done, (size_t)ZR_MIN(n - done, READ_MAX_BYTES),
-                            (off_t)(offset + done));
-
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0) {
-            int os_code = errno;
-
-            return zr_op_end(op,
-                             zr_fail_os(err, ZARR_ERR_IO, os_code,
-                                        "%s: read of %" PRIu64 " bytes at %" PRIu64,
-                                        op->key, n - done, offset + done),
-                             os_code);
-        }
-        if (got == 0)
-            return zr_op_end(op,
-                             zr_fail(err, ZARR_ERR_CONFLICT,
-                                     "%s: became shorter while it was read", op->key),
-                             0);
-        done += (uint64_t)got;
-    }
-    op->done_bytes = n;
-    return zr_op_end(op, ZARR_OK, 0);
+    zr_op_end(op,
+              zr_fail_os(err, ZARR_ERR_IO, os_code,
+                         "%s: read of %" PRIu64 " bytes at %" PRIu64, op->key, n, offset),
+              os_code);
 }
 
+/* All of the wanted range that the value has. A value that ends before its length was
+ * changed in place meanwhile. */
 static void read_range(struct zr_local *l, zarr_store_op *op, int fd,
                        uint64_t object_bytes, zarr_error *err)
 {
     uint64_t offset, n;
     void *to = NULL;
-    zarr_status st;
+    zarr_status st = ZARR_OK;
 
     op->object_bytes = object_bytes;
     zr_op_range(op, object_bytes, &offset, &n);
-    if (n == 0) {
-        zr_op_end(op, ZARR_OK, 0);
-        return;
+    if (n > 0)
+        st = zr_mem_host_ptr(l->memory, &op->mem, n, &to, err);
+    for (uint64_t done = 0; st == ZARR_OK && done < n;) {
+        ssize_t got =
+            pread(fd, (unsigned char *)to + done,
+                  (size_t)ZR_MIN(n - done, READ_MAX_BYTES), (off_t)(offset + done));
+
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0) {
+            read_failed(op, n - done, offset + done, err);
+            return;
+        }
+        if (got == 0)
+            st = zr_fail(err, ZARR_ERR_CONFLICT, "%s: became shorter while it was read",
+                         op->key);
+        done += (uint64_t)got;
     }
-    st = zr_mem_host_ptr(l->memory, &op->mem, n, &to, err);
-    if (st != ZARR_OK)
-        zr_op_end(op, st, 0);
-    else
-        read_exactly(fd, op, to, offset, n, err);
+    if (st == ZARR_OK)
+        op->done_bytes = n;
+    zr_op_end(op, st, 0);
 }
 
 /* Through a pin that holds no descriptor. */

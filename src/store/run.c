@@ -160,14 +160,11 @@ static void run_submit_and_wait(zarr_store *s, zarr_store_op *op, zarr_error *er
     zr_event_deinit(&w.event);
 }
 
-void zr_op_run_native(zarr_store *s, zarr_store_op *op, zarr_error *err)
+void zr_op_run_foreign(void *store, zarr_store_op *op, zarr_error *err)
 {
+    zarr_store *s = store;
     zarr_error own;
 
-    if (s->native != NULL) {
-        s->vt.run(s->self, op, err);
-        return;
-    }
     own.code = ZARR_OK; /* tells whether the store wrote a text */
     zr_block_begin();
     if (s->vt.run != NULL)
@@ -187,30 +184,23 @@ bool zr_op_waits(const zarr_store *s, const zarr_store_op *op)
            !(s->caps.flags & (ZARR_STORE_CAP_LOCK | ZARR_STORE_CAP_CONDITIONAL));
 }
 
-void zr_op_run_checked(zarr_store *s, zarr_store_op *op, zarr_error *err)
+zarr_status zr_store_run_one(zarr_store *s, zarr_store_op *op, zarr_error *err)
 {
+    const zarr_status st = zr_op_check(s, op, err);
     const bool waits = zr_op_waits(s, op);
     struct zr_keylock lock;
 
+    if (st != ZARR_OK)
+        return zr_op_end(op, st, 0);
     zr_op_begin(op);
     if (waits)
         zr_keylocks_take(&s->keylocks, &lock, op->key);
     if (zr_emulate_needed(s, op))
         zr_emulate_run(s, op, err);
     else
-        zr_op_run_native(s, op, err);
+        s->run(s->run_self, op, err);
     if (waits)
         zr_keylocks_give(&s->keylocks, &lock);
-}
-
-zarr_status zr_store_run_one(zarr_store *s, zarr_store_op *op, zarr_error *err)
-{
-    zarr_status st = zr_op_check(s, op, err);
-
-    if (st == ZARR_OK)
-        zr_op_run_checked(s, op, err);
-    else
-        zr_op_end(op, st, 0);
     return op->status;
 }
 

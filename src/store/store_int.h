@@ -67,6 +67,10 @@ struct zarr_store {
     zarr_store_vtable vt;
     const struct zr_store_native *native; /* NULL: a plug-in's or the application's */
     void *self;
+    /* Does an operation that the store can do as it is: vt.run of the core's stores;
+     * zr_op_run_foreign() with this handle for others. */
+    void (*run)(void *run_self, zarr_store_op *op, zarr_error *err);
+    void *run_self;
     zarr_store_caps caps;
     int32_t device_types[32]; /* caps.device_types points here */
     struct zr_store_env env;
@@ -98,10 +102,8 @@ zarr_status zr_op_check(const zarr_store *s, const zarr_store_op *op, zarr_error
 /* An unlocked write that must not come between the GET and the PUT of one who holds the
  * key's lock, where neither the store's locks nor its versions see to that. */
 bool zr_op_waits(const zarr_store *s, const zarr_store_op *op);
-/* Does a checked op, by emulation where the store cannot. */
-void zr_op_run_checked(zarr_store *s, zarr_store_op *op, zarr_error *err);
-/* The store's own run, or submit and wait; the store can do op as it is. */
-void zr_op_run_native(zarr_store *s, zarr_store_op *op, zarr_error *err);
+/* A foreign store's run, or submit and wait, and what it gave back looked at. */
+void zr_op_run_foreign(void *store, zarr_store_op *op, zarr_error *err);
 /* What a foreign store gave back, before anybody trusts it; fills err when it has no
  * text. */
 void zr_op_distrust(const zarr_store *s, zarr_store_op *op, zarr_error *err);

@@ -120,7 +120,7 @@ static void batch_run_one(struct store_batch *b, zarr_store_op *op)
     if (atomic_load(&b->is_cancelled))
         zr_op_end(op, zr_fail(&err, ZARR_ERR_CANCELLED, "%s: cancelled", op->key), 0);
     else
-        zr_op_run_checked(b->store, op, &err);
+        (void)zr_store_run_one(b->store, op, &err);
     if (atomic_fetch_sub(&b->ops_left, 1) > 1) {
         b->done(b->arg, op, op->status != ZARR_OK ? &err : NULL);
         return;
