@@ -13,19 +13,8 @@ enum {
 
 zarr_status zr_store_op_run(const struct zr_work *w, zarr_store_op *op, zarr_error *err)
 {
-    zarr_stats *s = &w->worker->stats;
-
-    if (op->verb == ZARR_STORE_GET) {
-        s->store_gets++;
-        s->store_ranges += op->offset != 0 || op->length != ZARR_STORE_TO_END;
-    } else if (op->verb == ZARR_STORE_PUT) {
-        s->store_puts++;
-    } else if (op->verb == ZARR_STORE_ERASE) {
-        s->store_erases++;
-    }
     (void)zr_store_run_one(w->io->store, op, err);
-    if (op->verb == ZARR_STORE_GET || op->verb == ZARR_STORE_PUT)
-        zr_worker_count(w->worker, op);
+    zr_worker_count(w->worker, op);
     return op->status;
 }
 
@@ -113,88 +102,63 @@ out:
     return st;
 }
 
-zarr_status zr_fetch_exact(const struct zr_work *w, const char *key, const zarr_mem *dst,
-                           zarr_error *err)
-{
-    zarr_store_op op = {.verb = ZARR_STORE_GET,
-                        .key = key,
-                        .length = ZARR_STORE_TO_END,
-                        .mem = *dst,
-                        .object_bytes = UINT64_MAX};
-    zarr_status st = zr_store_op_run(w, &op, err);
-
-    if (st != ZARR_OK)
-        return st;
-    if (op.done_bytes != dst->bytes ||
-        (op.object_bytes != UINT64_MAX && op.object_bytes != dst->bytes))
-        return zr_fail(
-            err, ZARR_ERR_CORRUPT,
-            "chunk has %" PRIu64 " bytes where its shape and data type need %" PRIu64,
-            op.object_bytes != UINT64_MAX ? op.object_bytes : op.done_bytes, dst->bytes);
-    return ZARR_OK;
-}
-
-static struct zr_store_pin *shard_pin(struct zr_shard *s)
+struct zr_store_pin *zr_shard_pin(const struct zr_shard *s)
 {
     while (s->parent != NULL)
         s = s->parent;
     return s->held;
 }
 
-static zarr_status range_is_short(const zarr_store_op *op, zarr_error *err)
+/* The object's length, where the store tells it, and that of what was got. */
+static zarr_status get_check(const struct zr_get *g, const zarr_store_op *op,
+                             zarr_error *err)
 {
-    return zr_fail(err, ZARR_ERR_CORRUPT,
-                   "bytes %" PRIu64 "+%" PRIu64 " end after %" PRIu64
-                   ": the object is short",
-                   op->offset, op->mem.bytes, op->done_bytes);
-}
+    uint64_t has = op->object_bytes;
 
-zarr_status zr_fetch_part(const struct zr_work *w, const char *key,
-                          struct zr_store_pin *pin, uint64_t object_bytes,
-                          uint64_t offset, const zarr_mem *dst, zarr_error *err)
-{
-    zarr_store_op op = {.verb = ZARR_STORE_GET,
-                        .flags = pin != NULL ? ZR_STORE_OP_PINNED : 0,
-                        .key = key,
-                        .offset = offset,
-                        .length = dst->bytes,
-                        .mem = *dst,
-                        .lock = pin,
-                        .object_bytes = UINT64_MAX};
-    zarr_status st = zr_store_op_run(w, &op, err);
-
-    if (st == ZARR_OK && op.object_bytes != UINT64_MAX && op.object_bytes != object_bytes)
-        st = zr_fail(err, ZARR_ERR_CORRUPT,
-                     "chunk has %" PRIu64
-                     " bytes where its shape and data type need %" PRIu64,
-                     op.object_bytes, object_bytes);
-    else if (st == ZARR_OK && op.done_bytes != dst->bytes)
-        st = range_is_short(&op, err);
-    return st;
-}
-
-zarr_status zr_fetch_range(const struct zr_work *w, const char *key,
-                           struct zr_shard *shard, uint64_t offset, const zarr_mem *dst,
-                           zarr_error *err)
-{
-    zarr_store_op op = {.verb = ZARR_STORE_GET,
-                        .key = key,
-                        .offset = offset,
-                        .length = dst->bytes,
-                        .mem = *dst,
-                        .object_bytes = UINT64_MAX};
-    zarr_status st = ZARR_OK;
-
-    if (dst->bytes == 0)
-        return ZARR_OK;
-    if (shard != NULL) {
-        op.flags = ZR_STORE_OP_PINNED;
-        op.lock = shard_pin(shard);
+    if (g->object_bytes == 0 || has == UINT64_MAX || has == g->object_bytes) {
+        if (op->done_bytes == g->dst.bytes)
+            return ZARR_OK;
+        if (g->index_of != NULL)
+            return zr_fail(err, ZARR_ERR_CORRUPT,
+                           "a shard of %" PRIu64
+                           " bytes cannot hold its index of %" PRIu64,
+                           op->done_bytes, g->dst.bytes);
+        if (op->length != ZARR_STORE_TO_END)
+            return zr_fail(err, ZARR_ERR_CORRUPT,
+                           "bytes %" PRIu64 "+%" PRIu64 " end after %" PRIu64
+                           ": the object is short",
+                           g->offset, g->dst.bytes, op->done_bytes);
+        has = op->done_bytes;
     }
-    st = zr_store_op_run(w, &op, err);
-    if (st == ZARR_ERR_NOT_FOUND && shard != NULL && shard->index != NULL)
-        return zr_fail(err, ZARR_ERR_CONFLICT, "the shard was deleted while it was read");
-    if (st == ZARR_OK && op.done_bytes != dst->bytes)
-        st = range_is_short(&op, err);
-    return st;
+    return zr_fail(err, ZARR_ERR_CORRUPT,
+                   "chunk has %" PRIu64
+                   " bytes where its shape and data type need %" PRIu64,
+                   has, g->object_bytes);
+}
+
+zarr_status zr_get(const struct zr_work *w, const struct zr_get *g, zarr_error *err)
+{
+    const bool whole = g->object_bytes != 0 && g->object_bytes == g->dst.bytes;
+    zarr_store_op op = {.verb = ZARR_STORE_GET,
+                        .flags = g->pin != NULL ? ZR_STORE_OP_PINNED : 0,
+                        .lock = g->pin,
+                        .key = g->key,
+                        .offset = g->offset,
+                        .length = whole ? ZARR_STORE_TO_END : g->dst.bytes,
+                        .mem = g->dst,
+                        .object_bytes = UINT64_MAX};
+
+    if (g->dst.bytes == 0)
+        return ZARR_OK;
+    (void)zr_store_run_one(w->io->store, &op, err);
+    if (g->counted)
+        zr_worker_count_bytes(w->worker, &op);
+    else
+        zr_worker_count(w->worker, &op);
+    if (g->index_of != NULL)
+        *g->index_of = op.object_bytes;
+    if (op.status == ZARR_ERR_NOT_FOUND && g->known != NULL)
+        return zr_fail(err, ZARR_ERR_CONFLICT, "the %s was deleted while it was read",
+                       g->known);
+    return op.status == ZARR_OK ? get_check(g, &op, err) : op.status;
 }

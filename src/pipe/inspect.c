@@ -93,7 +93,13 @@ static zarr_status check_fetch(const struct zr_work *w, const struct zr_level *l
                    : zr_internal(err);
     ZR_TRY(zr_worker_scratch(w->worker, ZR_SCRATCH_FETCH, ZARR_DEVICE_CPU, 0, at->bytes,
                              encoded, err));
-    ZR_TRY(zr_fetch_range(w, at->key, at->parent, at->offset, encoded, err));
+    ZR_TRY(zr_get(w,
+                  &(struct zr_get){.key = at->key,
+                                   .pin = zr_shard_pin(at->parent),
+                                   .offset = at->offset,
+                                   .dst = *encoded,
+                                   .known = "shard"},
+                  err));
 out:
     return st;
 }

@@ -60,33 +60,26 @@ static zarr_status fetch_index(const struct zr_work *w, const struct zr_level *l
                                struct zr_shard *s, zarr_error *err)
 {
     struct zr_store_pin *pin = s->held;
-    zarr_store_op op = {.verb = ZARR_STORE_GET,
-                        .flags = ZR_STORE_OP_PINNED,
-                        .key = s->key,
-                        .length = lv->index_bytes,
-                        .lock = pin,
-                        .object_bytes = UINT64_MAX};
-    uint64_t value_bytes = 0;
+    uint64_t value_bytes = UINT64_MAX;
+    struct zr_get g = {.key = s->key,
+                       .pin = pin,
+                       .offset = lv->shard->index_at_end ? ZARR_STORE_SUFFIX : 0,
+                       .index_of = &value_bytes};
     /* One that only the GET tells cannot be compared before the next GET: no use in
      * remembering an index by it. */
     const bool pinned = version_known(&pin->version);
     zarr_status st = ZARR_OK;
 
-    if (lv->shard->index_at_end)
-        op.offset = ZARR_STORE_SUFFIX;
     ZR_TRY(zr_worker_scratch(w->worker, ZR_SCRATCH_INDEX, ZARR_DEVICE_CPU, 0,
-                             lv->index_bytes, &op.mem, err));
-    st = zr_store_op_run(w, &op, err);
-    if (st == ZARR_ERR_NOT_FOUND) /* the store's word, and nobody else's */
+                             lv->index_bytes, &g.dst, err));
+    st = zr_get(w, &g, err);
+    if (st == ZARR_ERR_NOT_FOUND) /* only the store says so: the shard is missing */
         return missing_index(w, lv, s, err);
     ZR_TRY(st);
     w->worker->stats.index_reads++;
-    if (op.done_bytes != lv->index_bytes)
-        ZR_TRY(zr_fail(err, ZARR_ERR_CORRUPT,
-                       "a shard of %" PRIu64 " bytes cannot hold its index of %" PRIu64,
-                       op.done_bytes, lv->index_bytes));
-    value_bytes = pin->object_bytes != UINT64_MAX ? pin->object_bytes : op.object_bytes;
-    ZR_TRY(zr_index_parse(w, lv, &op.mem, value_bytes, &s->index, err));
+    if (pin->object_bytes != UINT64_MAX)
+        value_bytes = pin->object_bytes;
+    ZR_TRY(zr_index_parse(w, lv, &g.dst, value_bytes, &s->index, err));
     if (pinned) {
         memcpy(s->index->version, &pin->version, sizeof(s->index->version));
         zr_index_cache_put(w->io->indexes, s->key, s->index);
@@ -154,10 +147,16 @@ out:
 /* ---- nested shards
  * ------------------------------------------------------------------------- */
 
-static zarr_status fetch_nested(const struct zr_work *w, struct zr_shard *s,
+static zarr_status fetch_nested(const struct zr_work *w, const struct zr_shard *s,
                                 uint64_t offset, const zarr_mem *dst, zarr_error *err)
 {
-    return zr_fetch_range(w, s->key, s->parent, offset, dst, err);
+    const struct zr_get g = {.key = s->key,
+                             .pin = zr_shard_pin(s),
+                             .offset = offset,
+                             .dst = *dst,
+                             .known = "shard"};
+
+    return zr_get(w, &g, err);
 }
 
 static zarr_status open_nested(const struct zr_work *w, const struct zr_level *lv,

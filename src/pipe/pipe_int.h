@@ -45,8 +45,10 @@ zarr_status zr_worker_take(struct zr_engine *e, const atomic_bool *cancel,
                            struct zr_worker **out, zarr_error *err);
 void zr_worker_give(struct zr_worker *worker); /* counters must have been merged */
 void zr_workers_free(struct zr_engine *e);     /* the idle ones */
-/* What a GET or PUT moved, between memories too. */
+/* An operation of the store that was done; and only what a GET or PUT moved, between
+ * memories too. */
 void zr_worker_count(struct zr_worker *worker, const zarr_store_op *op);
+void zr_worker_count_bytes(struct zr_worker *worker, const zarr_store_op *op);
 /* What decoded chunks of no known size lie in is needed no more. Before anybody waits for
  * anything but the room for such a chunk. */
 void zr_worker_settle(struct zr_worker *worker);
@@ -142,26 +144,28 @@ struct zr_fetch {
 };
 zarr_status zr_fetch_object(const struct zr_work *w, const struct zr_fetch *f,
                             zarr_mem *out, zarr_error *err);
-/* GET of a whole object that must have exactly dst->bytes. */
-zarr_status zr_fetch_exact(const struct zr_work *w, const char *key, const zarr_mem *dst,
-                           zarr_error *err);
 /* Most bytes an encoded object of this level may have. */
 uint64_t zr_encoded_most(const struct zr_io *io, uint64_t encoded_bound, bool exact);
 /* The same of a shard that is taken whole, which may have dead bytes between its chunks
  * where no codec stands behind it; and of what a program decodes. */
 uint64_t zr_shard_most(const struct zr_io *io, const struct zr_level *lv);
 uint64_t zr_program_most(const struct zr_io *io, const struct zr_program *p);
-/* GET of a range, exactly; short is CORRUPT. shard: read through its hold; NULL: the key
- * itself. */
-zarr_status zr_fetch_range(const struct zr_work *w, const char *key,
-                           struct zr_shard *shard, uint64_t offset, const zarr_mem *dst,
-                           zarr_error *err);
-/* GET of a part of an object that must have exactly object_bytes, which the store's
- * answer tells without another request where it knows. pin: NULL, or the object held
- * still. */
-zarr_status zr_fetch_part(const struct zr_work *w, const char *key,
-                          struct zr_store_pin *pin, uint64_t object_bytes,
-                          uint64_t offset, const zarr_mem *dst, zarr_error *err);
+/* GET of bytes whose number is known. */
+struct zr_get {
+    const char *key;
+    struct zr_store_pin *pin; /* the version to read; NULL: any */
+    uint64_t offset;          /* or ZARR_STORE_SUFFIX */
+    zarr_mem dst;             /* all of it is filled; less is CORRUPT */
+    uint64_t object_bytes; /* the object must have, if the store tells; 0: any number */
+    /* "chunk" or "shard", which was there a moment ago: a missing one is CONFLICT. NULL:
+     * NOT_FOUND */
+    const char *known;
+    bool counted;       /* as a GET, by an earlier one of the same chunk */
+    uint64_t *index_of; /* of a shard's index: out, the shard's length. Else NULL */
+};
+zarr_status zr_get(const struct zr_work *w, const struct zr_get *g, zarr_error *err);
+/* What holds the object still that a shard is in. */
+struct zr_store_pin *zr_shard_pin(const struct zr_shard *s);
 /* A chunk on its way through the stages of a program, which is not loose. */
 struct zr_coding {
     const struct zr_program *p;
@@ -321,6 +325,16 @@ zarr_status zr_slabs_open(struct zr_slabs *s, const struct zr_io *io,
 zarr_status zr_slabs_one(const struct zr_work *w, struct zr_slabs *s, uint64_t i,
                          zarr_error *err);
 void zr_slabs_close(struct zr_slabs *s); /* also after a failed open */
+/* Short cuts of a run on this thread; *done stays false where one does not fit: in slabs;
+ * stored elements straight into the view; the wanted ranges only. */
+zarr_status zr_slabs_read(const struct zr_work *w, const struct zr_run *run, bool *done,
+                          zarr_error *err);
+zarr_status zr_raw_direct(const struct zr_work *w, const struct zr_run *run, bool *done,
+                          zarr_error *err);
+zarr_status zr_raw_part(const struct zr_work *w, const struct zr_run *run, bool *done,
+                        zarr_error *err);
+/* Counts an item that is in its place. */
+void zr_item_count(const struct zr_work *w, const struct zr_item *item, bool direct);
 /* The end of an item: its elements are in block (direct: already in place). */
 zarr_status zr_item_finish(const struct zr_work *w, const struct zr_run *run,
                            const struct zr_item *item, const zarr_mem *block, bool direct,

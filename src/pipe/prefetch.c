@@ -44,12 +44,8 @@ static zarr_status prefetch_ops(const struct zr_io *io, const struct zr_wave *w,
                                   r->bytes == UINT64_MAX ? ZARR_STORE_TO_END : r->bytes,
                               .object_bytes = UINT64_MAX};
         if (r->shard != NULL) {
-            const struct zr_shard *root = r->shard;
-
-            while (root->parent != NULL)
-                root = root->parent;
             op->flags = ZR_STORE_OP_PINNED;
-            op->lock = root->held;
+            op->lock = zr_shard_pin(r->shard);
         }
         ZR_TRY(zr_pool_take(
             io->engine->pool, prog->fetch_device,
@@ -95,11 +91,8 @@ static void prefetch_count(const struct zr_io *io, struct zarr_request *rq,
 
     if (zr_worker_take(io->engine, &rq->cancel, &worker, NULL) != ZARR_OK)
         return;
-    worker->stats.store_gets += p->n;
-    for (uint32_t k = 0; k < p->n; k++) {
-        worker->stats.store_ranges += p->op[k].length != ZARR_STORE_TO_END;
+    for (uint32_t k = 0; k < p->n; k++)
         zr_worker_count(worker, &p->op[k]);
-    }
     zr_request_merge(rq, worker);
     zr_worker_give(worker);
 }

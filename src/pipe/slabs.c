@@ -101,25 +101,14 @@ void zr_slabs_close(struct zr_slabs *s)
 static zarr_status slab_fetch(const struct zr_work *w, struct zr_slabs *s,
                               uint64_t offset, const zarr_mem *dst, zarr_error *err)
 {
-    zarr_store_op op = {.verb = ZARR_STORE_GET,
-                        .key = s->run->key,
-                        .flags = ZR_STORE_OP_PINNED,
-                        .lock = &s->pin,
-                        .offset = offset,
-                        .length = dst->bytes,
-                        .mem = *dst,
-                        .object_bytes = UINT64_MAX};
+    const struct zr_get g = {.key = s->run->key,
+                             .pin = &s->pin,
+                             .offset = offset,
+                             .dst = *dst,
+                             .known = "chunk",
+                             .counted = true};
 
-    (void)zr_store_run_one(w->io->store, &op, err);
-    zr_worker_count(w->worker, &op);
-    if (op.status == ZARR_ERR_NOT_FOUND)
-        return zr_fail(err, ZARR_ERR_CONFLICT, "the chunk was deleted while it was read");
-    if (op.status == ZARR_OK && op.done_bytes != dst->bytes)
-        return zr_fail(err, ZARR_ERR_CORRUPT,
-                       "bytes %" PRIu64 "+%" PRIu64 " end after %" PRIu64
-                       ": the object is short",
-                       offset, dst->bytes, op.done_bytes);
-    return op.status;
+    return zr_get(w, &g, err);
 }
 
 /* Rows first .. first + n of the target, which lie at the beginning of block. */
@@ -172,5 +161,22 @@ zarr_status zr_slabs_one(const struct zr_work *w, struct zr_slabs *s, uint64_t i
     if (!s->straight)
         ZR_TRY(slab_scatter(w, s, first, n, &block, err));
 out:
+    return st;
+}
+
+zarr_status zr_slabs_read(const struct zr_work *w, const struct zr_run *run, bool *done,
+                          zarr_error *err)
+{
+    struct zr_slabs s;
+    zarr_status st = ZARR_OK;
+
+    if (!zr_slabs_fit(w->io, run))
+        return ZARR_OK;
+    ZR_TRY(zr_slabs_open(&s, w->io, run, err));
+    for (uint64_t i = 0; i < s.n; i++)
+        ZR_TRY(zr_slabs_one(w, &s, i, err));
+    *done = s.n > 0;
+out:
+    zr_slabs_close(&s);
     return st;
 }

@@ -119,6 +119,22 @@ zarr_status zr_worker_take(struct zr_engine *e, const atomic_bool *cancel,
 
 void zr_worker_count(struct zr_worker *worker, const zarr_store_op *op)
 {
+    zarr_stats *s = &worker->stats;
+
+    if (op->verb == ZARR_STORE_GET) {
+        s->store_gets++;
+        s->store_ranges += op->offset != 0 || op->length != ZARR_STORE_TO_END;
+    } else if (op->verb == ZARR_STORE_PUT) {
+        s->store_puts++;
+    } else {
+        s->store_erases++;
+    }
+    if (op->verb != ZARR_STORE_ERASE)
+        zr_worker_count_bytes(worker, op);
+}
+
+void zr_worker_count_bytes(struct zr_worker *worker, const zarr_store_op *op)
+{
     if (op->status == ZARR_OK)
         worker->stats.bytes_stored += op->done_bytes;
     worker->copies.copies_up += op->up_bytes != 0;

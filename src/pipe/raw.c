@@ -1,0 +1,120 @@
+/*
+ * pipe/raw.c - short cuts for uncompressed chunks: stored elements that are wanted as
+ * they are go from the store into the caller's memory; a part of a chunk is read as the
+ * cheapest set of ranges (spans.c). Large chunks: slabs.c.
+ * Thread class: on the worker context.
+ */
+#include "pipe/pipe_int.h"
+
+enum {
+    RANGE_COST = 32 * 1024
+}; /* one more request costs as much as so many bytes */
+
+/* A chunk whose length is not what metadata says goes the general way, which says what is
+ * wrong. */
+static bool raw_fits(const struct zr_run *run)
+{
+    const struct zr_program *p = run->level->decode;
+    const uint64_t bytes = run->item[0]->bytes;
+
+    return p->raw && run->n_items == 1 && run->key != NULL &&
+           (bytes == UINT64_MAX || bytes == p->decoded_bytes);
+}
+
+/* A GET of the run's only chunk, without a place yet. */
+static struct zr_get raw_get(const struct zr_run *run)
+{
+    const struct zr_program *p = run->level->decode;
+
+    if (run->shard != NULL)
+        return (struct zr_get){.key = run->key,
+                               .pin = zr_shard_pin(run->shard),
+                               .offset = run->item[0]->offset,
+                               .known = "shard"};
+    return (struct zr_get){.key = run->key, .object_bytes = p->decoded_bytes};
+}
+
+zarr_status zr_raw_direct(const struct zr_work *w, const struct zr_run *run, bool *done,
+                          zarr_error *err)
+{
+    const struct zr_program *p = run->level->decode;
+    const struct zr_item *item = run->item[0];
+    struct zr_get g;
+    zarr_status st = ZARR_OK;
+
+    if (!raw_fits(run) || p->fetch_device != w->io->view.base.device_type)
+        return ZARR_OK;
+    g = raw_get(run);
+    if (!zr_target_direct(w->io, p, &item->target, &g.dst))
+        return ZARR_OK;
+    ZR_TRY(zr_get(w, &g, err));
+    ZR_TRY(zr_block_unpad(w, p, &g.dst, err));
+    w->worker->stats.bytes_decoded += p->decoded_bytes;
+    zr_item_count(w, item, true);
+    *done = true;
+out:
+    return st;
+}
+
+/* Several ranges of a chunk are of one version of it: through the shard's pin or the
+ * chunk's own. block: room for the whole chunk. */
+static zarr_status read_spans(const struct zr_work *w, const struct zr_run *run,
+                              struct zr_store_pin *pin, const struct zr_spans *s,
+                              const zarr_mem *block, zarr_error *err)
+{
+    struct zr_get g = raw_get(run);
+    const uint64_t base = g.offset;
+    uint64_t at[ZARR_MAX_RANK] = {0};
+    zarr_status st = ZARR_OK;
+
+    if (pin != NULL)
+        g.pin = pin;
+    for (uint64_t r = 0; r < s->n_reads; r++) {
+        const uint64_t offset = zr_spans_next(s, at);
+
+        g.offset = base + offset;
+        if (!zr_mem_slice(block, offset, s->read_bytes, &g.dst))
+            return zr_internal(err);
+        ZR_TRY(zr_get(w, &g, err));
+        ZR_TRY(zr_block_unpad(w, run->level->decode, &g.dst, err));
+        if (g.known == NULL)
+            g.known = "chunk"; /* there is one */
+    }
+out:
+    return st;
+}
+
+zarr_status zr_raw_part(const struct zr_work *w, const struct zr_run *run, bool *done,
+                        zarr_error *err)
+{
+    const struct zr_program *p = run->level->decode;
+    const struct zr_target *t = &run->item[0]->target;
+    const int32_t id = zr_io_device_id(w->io, p->fetch_device);
+    struct zr_spans s = {0};
+    struct zr_store_pin pin = {0};
+    const bool pins = run->shard == NULL;
+    zarr_mem block = {0};
+    zarr_status st = ZARR_OK;
+
+    if (!raw_fits(run) || w->io->no_direct || t->kind != ZR_PROJ_DIMS || !t->arithmetic ||
+        !zr_store_can(w->io->store, ZARR_STORE_CAP_RANGES) ||
+        t->n_items * 2 > p->decoded_bytes / p->item_bytes ||
+        zr_spans_choose(p, t, RANGE_COST, &s) >= p->decoded_bytes)
+        return ZARR_OK;
+    ZR_TRY(zr_worker_scratch(w->worker, ZR_SCRATCH_A, p->fetch_device, id,
+                             p->decoded_bytes, &block, err));
+    if (pins && s.n_reads > 1) {
+        ZR_TRY(zr_store_pin_init(&pin, w->io->store, run->key, err));
+        if (pin.object_bytes != UINT64_MAX && pin.object_bytes != p->decoded_bytes)
+            goto out; /* the general way says what is wrong */
+    }
+    ZR_TRY(read_spans(w, run, pin.key != NULL ? &pin : NULL, &s, &block, err));
+    w->worker->stats.chunks_partial++;
+    w->worker->stats.bytes_decoded += s.n_reads * s.read_bytes;
+    zr_item_count(w, run->item[0], false);
+    *done = true;
+    ZR_TRY(zr_scatter_target(w, p, t, &block, err));
+out:
+    zr_store_pin_deinit(&pin);
+    return st;
+}
