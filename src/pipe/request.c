@@ -195,22 +195,6 @@ static void advise_output(const struct zr_io *io)
     zr_pages_advise(p, (size_t)bytes);
 }
 
-static zarr_status request_read(struct zarr_request *rq, zarr_error *err)
-{
-    const struct zr_pipeline *p = rq->io.pipeline;
-    zarr_status st = ZARR_OK;
-
-    /* A shard replaced between its index and its chunks: read everything again. */
-    for (int tries = 0; tries < READ_TRIES; tries++) {
-        st = p->vt.read(p->self, rq, &zr_pipeline_steps, err);
-        if (st != ZARR_ERR_CONFLICT)
-            break;
-        zr_index_cache_drop(rq->io.indexes, NULL);
-        zr_request_again(rq);
-    }
-    return st;
-}
-
 /* Those of the core don't take the steps that count. Their names can't be taken over. */
 static bool is_of_core(const struct zr_io *io)
 {
@@ -242,13 +226,22 @@ static zarr_status check_delivered(struct zarr_request *rq, zarr_error *err)
 static zarr_status request_run(struct zarr_request *rq, zarr_error *err)
 {
     const struct zr_io *io = &rq->io;
+    const struct zr_pipeline *p = io->pipeline;
     zarr_error failed = {0}; /* a chunk that is not there yet leaves its text, too */
     zarr_status st = ZARR_OK;
 
     advise_output(io);
-    st = io->write
-             ? io->pipeline->vt.write(io->pipeline->self, rq, &zr_pipeline_steps, &failed)
-             : request_read(rq, &failed);
+    for (int tries = 1;; tries++) {
+        st = (io->write ? p->vt.write : p->vt.read)(p->self, rq, &zr_pipeline_steps,
+                                                    &failed);
+        if (st != ZARR_ERR_CONFLICT || io->write)
+            break;
+        /* A shard was replaced between its index and its chunks: read all again. */
+        zr_index_cache_drop(io->indexes, NULL);
+        zr_request_again(rq);
+        if (tries == READ_TRIES)
+            break;
+    }
     if (st == ZARR_OK && atomic_load(&rq->cancel))
         st = zr_fail(&failed, ZARR_ERR_CANCELLED, "the request was cancelled");
     else if (st == ZARR_OK && !is_of_core(io))

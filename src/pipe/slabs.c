@@ -98,19 +98,6 @@ void zr_slabs_close(struct zr_slabs *s)
     zr_store_pin_deinit(&s->pin);
 }
 
-static zarr_status slab_fetch(const struct zr_work *w, struct zr_slabs *s,
-                              uint64_t offset, const zarr_mem *dst, zarr_error *err)
-{
-    const struct zr_get g = {.key = s->run->key,
-                             .pin = &s->pin,
-                             .offset = offset,
-                             .dst = *dst,
-                             .known = "chunk",
-                             .counted = true};
-
-    return zr_get(w, &g, err);
-}
-
 /* Rows first .. first + n of the target, which lie at the beginning of block. */
 static zarr_status slab_scatter(const struct zr_work *w, const struct zr_slabs *s,
                                 uint64_t first, uint64_t n, const zarr_mem *block,
@@ -136,30 +123,29 @@ zarr_status zr_slabs_one(const struct zr_work *w, struct zr_slabs *s, uint64_t i
     const struct zr_program *p = s->run->level->decode;
     const struct zr_target *t = &s->run->item[0]->target;
     const struct zr_piece *all = &t->dim[p->order[s->dim]];
-    uint64_t first = i * s->rows, n = ZR_MIN(s->rows, all->n - first);
-    uint64_t offset = (all->c0 + first) * s->row_bytes, bytes = n * s->row_bytes;
-    zarr_mem block = {0};
+    const uint64_t first = i * s->rows, n = ZR_MIN(s->rows, all->n - first);
+    const uint64_t bytes = n * s->row_bytes;
+    struct zr_get g = {.key = s->run->key,
+                       .pin = &s->pin,
+                       .offset = (all->c0 + first) * s->row_bytes,
+                       .known = "chunk",
+                       .counted = true};
     zarr_status st = ZARR_OK;
 
     if (i == 0) { /* one chunk, got once, whatever the number of slabs */
         w->worker->stats.store_gets++;
-        w->worker->stats.chunks_done++;
-        w->worker->stats.chunks_direct += s->straight;
-        w->worker->stats.elements += t->n_items;
+        zr_item_count(w, s->run->item[0], s->straight);
     }
-    if (s->straight) {
-        if (!zr_mem_slice(&s->at, offset, bytes, &block))
-            ZR_TRY(zr_internal(err));
-    } else {
-        ZR_TRY(zr_worker_scratch(w->worker, ZR_SCRATCH_A, ZARR_DEVICE_CPU, 0, bytes,
-                                 &block, err));
-        block.bytes = bytes;
-    }
-    ZR_TRY(slab_fetch(w, s, offset, &block, err));
-    w->worker->stats.bytes_decoded += bytes;
-    ZR_TRY(zr_block_unpad(w, p, &block, err));
     if (!s->straight)
-        ZR_TRY(slab_scatter(w, s, first, n, &block, err));
+        ZR_TRY(zr_worker_scratch(w->worker, ZR_SCRATCH_A, ZARR_DEVICE_CPU, 0, bytes,
+                                 &g.dst, err));
+    else if (!zr_mem_slice(&s->at, g.offset, bytes, &g.dst))
+        ZR_TRY(zr_internal(err));
+    ZR_TRY(zr_get(w, &g, err));
+    w->worker->stats.bytes_decoded += bytes;
+    ZR_TRY(zr_block_unpad(w, p, &g.dst, err));
+    if (!s->straight)
+        ZR_TRY(slab_scatter(w, s, first, n, &g.dst, err));
 out:
     return st;
 }
