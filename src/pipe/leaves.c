@@ -7,34 +7,26 @@
  */
 #include "pipe/pipe_int.h"
 
-static zarr_status block_old(const struct zr_work *w, const struct zr_leaf_write *lw,
-                             const zarr_mem *block, zarr_error *err)
-{
-    const struct zr_program *p = lw->level->decode;
-    zarr_mem got = {0};
-    bool straight = p->n > 0 && p->decoded_device == block->device_type;
-    zarr_status st = ZARR_OK;
-
-    ZR_TRY(zr_chunk_decode(w, p, &lw->old, straight ? block : NULL, &got, err));
-    if (got.handle != block->handle || got.offset != block->offset)
-        ZR_TRY(zr_mem_copy_run(w->io->engine->memory, block, &got, got.bytes,
-                               &w->worker->copies, err));
-out:
-    return st;
-}
-
 /* The elements that the chunk has before: the old ones, or fill. */
 static zarr_status block_before(const struct zr_work *w, const struct zr_leaf_write *lw,
                                 const zarr_mem *block, zarr_error *err)
 {
+    const struct zr_program *p = lw->level->decode;
+    zarr_mem got = *block;
     zarr_error e = {0};
     zarr_status st = ZARR_ERR_NOT_FOUND;
 
-    if (lw->old.handle != NULL)
-        st = block_old(w, lw, block, &e);
+    if (lw->old.handle != NULL) {
+        const bool straight = p->n > 0 && p->decoded_device == block->device_type;
+
+        st = zr_chunk_decode(w, p, &lw->old, straight ? block : NULL, &got, &e);
+    }
     if (st == ZARR_ERR_NOT_FOUND || (st == ZARR_ERR_CORRUPT && lw->proj->whole))
         return zr_fill_block(w, lw->missing != NULL ? lw->missing : lw->level,
                              lw->level->encode, block, err);
+    if (st == ZARR_OK && (got.handle != block->handle || got.offset != block->offset))
+        return zr_mem_copy_run(w->io->engine->memory, block, &got, got.bytes,
+                               &w->worker->copies, err);
     if (st != ZARR_OK && err != NULL)
         *err = e;
     return st;

@@ -403,24 +403,24 @@ zarr_status zr_units_lockstep(const struct zr_io *io, struct zarr_request *rq,
  * that its program ends in; nothing where buffers grow. */
 zarr_status zr_leaf_room(const struct zr_work *w, const struct zr_level *lv,
                          zarr_mem *out, zarr_error *err);
-/* Encodes a shard, without the codecs around it. */
+/* A new value of one shard, with the codecs around it. */
 struct zr_shard_write {
     uint32_t level;
     const struct zr_level *lv;      /* of this very shard */
     const struct zr_level *missing; /* whose fill it has where there is no old */
     const struct zr_projection *proj;
     const uint64_t *clip; /* extent of valid elements; NULL: all */
-    /* former value (behind outer codecs), host; handle NULL: none */
+    /* former stored bytes; handle NULL: none. Ignored if they are damaged and proj->whole
+     */
     zarr_mem old;
     uint32_t threads;
-    /* out: a pool block, the caller gives it back; its first `used` bytes */
-    zarr_mem out;
-    uint64_t used;
+    /* out: the bytes to store, in a pool block that the caller gives back */
+    zarr_mem out, block;
     bool empty;  /* out: need not be stored */
     bool filled; /* out: has nothing but the array's fill value */
 };
-zarr_status zr_shard_encode(const struct zr_work *w, struct zr_shard_write *sw,
-                            zarr_error *err);
+zarr_status zr_shard_write(const struct zr_work *w, struct zr_shard_write *sw,
+                           zarr_error *err);
 /* Runs the codecs around a shard backward (encode) into a pool block, or forward
  * (decode). *block is the caller's to give back, the result its first bytes. */
 zarr_status zr_body_encode(const struct zr_work *w, const struct zr_level *lv,

@@ -19,6 +19,7 @@ struct shard_writer {
     const struct zr_work *w;
     struct zr_shard_write *sw;
     const struct zr_level *lv, *in; /* the shard's level and the inner one */
+    zarr_mem value;                 /* the former one, behind its outer codecs */
     struct zr_shard_index *old;     /* NULL: no former value */
     uint64_t *pairs;                /* the new index, host order */
     uint64_t pos, next; /* end of what was appended; first inner chunk not dealt with */
@@ -50,15 +51,15 @@ static zarr_status out_room(struct shard_writer *s, uint64_t more, zarr_error *e
 
     if (!zr_add_u64(s->pos, more, &need))
         return zr_fail(err, ZARR_ERR_LIMIT, "the shard grows beyond 64 bits");
-    if (need <= s->sw->out.bytes)
+    if (need <= s->sw->block.bytes)
         return ZARR_OK;
-    want = ZR_MAX(need, s->sw->out.bytes + s->sw->out.bytes / 2);
+    want = ZR_MAX(need, s->sw->block.bytes + s->sw->block.bytes / 2);
     ZR_TRY(zr_pool_take(pool, ZARR_DEVICE_CPU, 0, want, &bigger, err));
     if (s->pos > 0)
-        st = zr_mem_copy_run(s->w->io->engine->memory, &bigger, &s->sw->out, s->pos,
+        st = zr_mem_copy_run(s->w->io->engine->memory, &bigger, &s->sw->block, s->pos,
                              &s->w->worker->copies, err);
-    zr_pool_give(pool, &s->sw->out);
-    s->sw->out = bigger;
+    zr_pool_give(pool, &s->sw->block);
+    s->sw->block = bigger;
 out:
     return st;
 }
@@ -70,7 +71,7 @@ static zarr_status append(struct shard_writer *s, uint64_t id, const zarr_mem *b
     zarr_status st = ZARR_OK;
 
     ZR_TRY(out_room(s, bytes->bytes, err));
-    if (!zr_mem_slice(&s->sw->out, s->pos, bytes->bytes, &dst))
+    if (!zr_mem_slice(&s->sw->block, s->pos, bytes->bytes, &dst))
         return zr_internal(err);
     ZR_TRY(zr_mem_copy_run(s->w->io->engine->memory, &dst, bytes, bytes->bytes,
                            &s->w->worker->copies, err));
@@ -88,7 +89,7 @@ static zarr_status old_value(const struct shard_writer *s, uint64_t id, zarr_mem
     *out = (zarr_mem){0};
     if (s->old == NULL || s->old->entry[2 * id] == ZR_INDEX_MISSING)
         return ZARR_OK;
-    if (!zr_mem_slice(&s->sw->old, s->old->entry[2 * id], s->old->entry[2 * id + 1], out))
+    if (!zr_mem_slice(&s->value, s->old->entry[2 * id], s->old->entry[2 * id + 1], out))
         return zr_internal(err);
     return ZARR_OK;
 }
@@ -134,59 +135,20 @@ static const struct zr_level *missing_level(const struct shard_writer *s)
     return s->old != NULL ? s->in : s->sw->missing;
 }
 
-static zarr_status nested_value(const struct zr_work *w, struct shard_writer *s,
-                                uint32_t i, const zarr_mem *old, zarr_error *err)
+static zarr_status encode_nested(const struct zr_work *w, struct shard_writer *s,
+                                 uint32_t i, const zarr_mem *old, zarr_error *err)
 {
+    struct inner_result *r = &s->result[i];
     struct zr_shard_write sub = {.level = s->sw->level + 1,
                                  .lv = s->in,
                                  .missing = missing_level(s),
                                  .proj = &s->proj[i],
                                  .old = *old,
                                  .threads = 1};
-    struct zr_pool *pool = w->io->engine->pool;
-    struct inner_result *r = &s->result[i];
-    zarr_mem body = {0};
-    zarr_status st = ZARR_OK;
+    const zarr_status st = zr_shard_write(w, &sub, err);
 
-    if (old->handle != NULL && s->in->bytes_decode != NULL) {
-        ZR_TRY(zr_body_decode(w, s->in, old, &body, &sub.old, err));
-    }
-    st = zr_shard_encode(w, &sub, err);
-    r->block = sub.out;
-    ZR_TRY(st);
-    r->empty = sub.empty;
-    r->filled = sub.filled;
-    r->out = sub.out;
-    r->out.bytes = sub.used;
-    if (!sub.empty && s->in->bytes_encode != NULL) {
-        zarr_mem block = {0}, wrapped = {0};
-
-        ZR_TRY(zr_body_encode(w, s->in, &r->out, &block, &wrapped, err));
-        zr_pool_give(pool, &r->block);
-        r->block = block;
-        r->out = wrapped;
-    }
-out:
-    zr_pool_give(pool, &body);
-    return st;
-}
-
-/* As of the outermost: without an old one that is damaged and not needed. */
-static zarr_status encode_nested(const struct zr_work *w, struct shard_writer *s,
-                                 uint32_t i, const zarr_mem *old, zarr_error *err)
-{
-    const zarr_mem none = {0};
-    const zarr_stats before = w->worker->stats;
-    zarr_error e = {0};
-    zarr_status st = nested_value(w, s, i, old, &e);
-
-    if (st == ZARR_ERR_CORRUPT && s->proj[i].whole && old->handle != NULL) {
-        zr_pool_give(w->io->engine->pool, &s->result[i].block);
-        zr_forget_chunks(&w->worker->stats, &before);
-        return nested_value(w, s, i, &none, err);
-    }
-    if (st != ZARR_OK && err != NULL)
-        *err = e;
+    *r = (struct inner_result){
+        .out = sub.out, .block = sub.block, .empty = sub.empty, .filled = sub.filled};
     return st;
 }
 
@@ -263,16 +225,6 @@ out:
     return st;
 }
 
-static zarr_status encode_batch(struct shard_writer *s, zarr_error *err)
-{
-    const struct zr_parallel_options opts = {
-        .max_threads = s->sw->threads, .run = 1, .item_ns = 2000 + s->in->decoded_bytes};
-
-    if (s->leaf != NULL)
-        return encode_together(s, err);
-    return zr_workers_run(s->w, s->n, &opts, encode_inner, s, err);
-}
-
 static zarr_status append_batch(struct shard_writer *s, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
@@ -301,6 +253,8 @@ static void release_batch(struct shard_writer *s)
 
 static zarr_status write_inners(struct shard_writer *s, zarr_error *err)
 {
+    const struct zr_parallel_options opts = {
+        .max_threads = s->sw->threads, .run = 1, .item_ns = 2000 + s->in->decoded_bytes};
     struct zr_projector *p = NULL;
     struct zr_projection proj;
     bool more = true;
@@ -316,10 +270,11 @@ static zarr_status write_inners(struct shard_writer *s, zarr_error *err)
                 ZR_TRY(zr_fail_memory(err, sizeof(proj)));
             s->n++;
         }
-        if (s->n > 0) {
-            ZR_TRY(encode_batch(s, err));
-            ZR_TRY(append_batch(s, err));
-        }
+        if (s->leaf != NULL && s->n > 0)
+            ZR_TRY(encode_together(s, err));
+        else
+            ZR_TRY(zr_workers_run(s->w, s->n, &opts, encode_inner, s, err));
+        ZR_TRY(append_batch(s, err));
         release_batch(s);
     }
     ZR_TRY(keep_until(s, s->lv->n_inner_all, err));
@@ -353,7 +308,7 @@ static zarr_status writer_init(struct shard_writer *s, zarr_error *err)
     s->batch = batch_most(s);
     if (s->lv->loose) /* no sum of bounds: what limits let a chunk have */
         bound = ZR_MIN(bound, s->w->io->engine->limits->chunk_bytes);
-    if (!zr_add_u64(zr_encoded_most(s->w->io, bound, false), s->sw->old.bytes,
+    if (!zr_add_u64(zr_encoded_most(s->w->io, bound, false), s->value.bytes,
                     &s->keep_most))
         s->keep_most = UINT64_MAX;
     s->pairs = zr_malloc(alloc, (size_t)pairs);
@@ -379,12 +334,12 @@ static zarr_status writer_init(struct shard_writer *s, zarr_error *err)
     }
     ZR_TRY(zr_pool_take(s->w->io->engine->pool, ZARR_DEVICE_CPU, 0,
                         ZR_MAX(s->lv->loose ? s->lv->encoded_bound : bound,
-                               s->sw->old.bytes + s->lv->index_bytes),
-                        &s->sw->out, err));
+                               s->value.bytes + s->lv->index_bytes),
+                        &s->sw->block, err));
     if (!s->lv->shard->index_at_end)
         s->pos = s->lv->index_bytes;
-    if (s->sw->old.handle != NULL)
-        ZR_TRY(zr_index_from_value(s->w, s->lv, &s->sw->old, &s->old, err));
+    if (s->value.handle != NULL)
+        ZR_TRY(zr_index_from_value(s->w, s->lv, &s->value, &s->old, err));
 out:
     return st;
 }
@@ -410,10 +365,11 @@ static zarr_status write_index(struct shard_writer *s, zarr_error *err)
 
     if (at_end)
         ZR_TRY(out_room(s, s->lv->index_bytes, err));
-    if (!zr_mem_slice(&s->sw->out, at_end ? s->pos : 0, s->lv->index_bytes, &dst))
+    if (!zr_mem_slice(&s->sw->block, at_end ? s->pos : 0, s->lv->index_bytes, &dst))
         return zr_internal(err);
     ZR_TRY(zr_index_encode(s->w, s->lv, s->pairs, &dst, err));
-    s->sw->used = s->pos + (at_end ? s->lv->index_bytes : 0);
+    s->sw->out = s->sw->block;
+    s->sw->out.bytes = s->pos + (at_end ? s->lv->index_bytes : 0);
 out:
     return st;
 }
@@ -430,25 +386,71 @@ static bool shard_is_empty(const struct shard_writer *s)
            (s->sw->level == 0 && s->old == NULL && s->filled);
 }
 
-zarr_status zr_shard_encode(const struct zr_work *w, struct zr_shard_write *sw,
-                            zarr_error *err)
+/* The value in sw->block, its first sw->out.bytes. */
+static zarr_status shard_value(struct shard_writer *s, zarr_error *err)
 {
-    const struct zr_layout *l = w->io->layout;
-    struct shard_writer s = {
-        .w = w, .sw = sw, .lv = sw->lv, .in = &l->level[sw->level + 1], .filled = true};
+    struct zr_shard_write *sw = s->sw;
     zarr_status st = ZARR_OK;
 
-    sw->out = (zarr_mem){0};
-    sw->used = 0;
-    ZR_TRY(writer_init(&s, err));
-    ZR_TRY(write_inners(&s, err));
-    sw->empty = shard_is_empty(&s);
-    sw->filled = s.filled && s.old == NULL;
+    ZR_TRY(writer_init(s, err));
+    ZR_TRY(write_inners(s, err));
+    sw->empty = shard_is_empty(s);
+    sw->filled = s->filled && s->old == NULL;
     if (!sw->empty)
-        ZR_TRY(write_index(&s, err));
+        ZR_TRY(write_index(s, err));
 out:
-    if (s.result != NULL)
-        release_batch(&s);
-    writer_deinit(&s);
+    if (s->result != NULL)
+        release_batch(s);
+    writer_deinit(s);
+    return st;
+}
+
+/* The same and the codecs around it: what is stored. */
+static zarr_status shard_attempt(const struct zr_work *w, struct zr_shard_write *sw,
+                                 zarr_error *err)
+{
+    const struct zr_level *lv = sw->lv;
+    struct zr_pool *pool = w->io->engine->pool;
+    struct shard_writer s = {.w = w,
+                             .sw = sw,
+                             .lv = lv,
+                             .in = &w->io->layout->level[sw->level + 1],
+                             .value = sw->old,
+                             .filled = true};
+    zarr_mem body = {0}, wrapped = {0};
+    zarr_status st = ZARR_OK;
+
+    sw->block = sw->out = (zarr_mem){0};
+    if (sw->old.handle != NULL && lv->bytes_decode != NULL)
+        ZR_TRY(zr_body_decode(w, lv, &sw->old, &body, &s.value, err));
+    ZR_TRY(shard_value(&s, err));
+    if (!sw->empty && lv->bytes_encode != NULL) {
+        zr_pool_give(pool, &body);
+        ZR_TRY(zr_body_encode(w, lv, &sw->out, &body, &wrapped, err));
+        zr_pool_give(pool, &sw->block);
+        sw->block = body;
+        sw->out = wrapped;
+        body = (zarr_mem){0};
+    }
+out:
+    zr_pool_give(pool, &body);
+    return st;
+}
+
+zarr_status zr_shard_write(const struct zr_work *w, struct zr_shard_write *sw,
+                           zarr_error *err)
+{
+    const zarr_stats before = w->worker->stats;
+    zarr_error e = {0};
+    zarr_status st = shard_attempt(w, sw, &e);
+
+    if (st == ZARR_ERR_CORRUPT && sw->proj->whole && sw->old.handle != NULL) {
+        zr_pool_give(w->io->engine->pool, &sw->block);
+        zr_forget_chunks(&w->worker->stats, &before);
+        sw->old = (zarr_mem){0};
+        return shard_attempt(w, sw, err);
+    }
+    if (st != ZARR_OK && err != NULL)
+        *err = e;
     return st;
 }

@@ -24,7 +24,7 @@ struct unit {
     void *lock;
     bool conditional;
     zarr_store_version version;
-    zarr_mem old, body, block; /* body, block: pool blocks to give back */
+    zarr_mem old; /* former stored bytes, in scratch */
     uint32_t threads;
 };
 
@@ -93,47 +93,12 @@ out:
     return st;
 }
 
-static zarr_status shard_value(struct unit *u, struct zr_shard_write *sw, zarr_error *err)
-{
-    zarr_status st = ZARR_OK;
-
-    sw->old = u->old;
-    if (u->old.handle != NULL && u->lv->bytes_decode != NULL)
-        ZR_TRY(zr_body_decode(u->w, u->lv, &u->old, &u->body, &sw->old, err));
-    st = zr_shard_encode(u->w, sw, err);
-    u->block = sw->out;
-out:
-    return st;
-}
-
 void zr_forget_chunks(zarr_stats *now, const zarr_stats *before)
 {
     now->chunks_done = before->chunks_done;
     now->chunks_missing = before->chunks_missing;
     now->chunks_direct = before->chunks_direct;
     now->elements = before->elements;
-}
-
-/* The new value, in u->block; without the old one where that is damaged and not needed.
- */
-static zarr_status unit_shard_value(struct unit *u, struct zr_shard_write *sw,
-                                    zarr_error *err)
-{
-    struct zr_pool *pool = u->w->io->engine->pool;
-    const zarr_stats before = u->w->worker->stats;
-    zarr_error e = {0};
-    zarr_status st = shard_value(u, sw, &e);
-
-    if (st == ZARR_ERR_CORRUPT && u->proj->whole && u->old.handle != NULL) {
-        zr_pool_give(pool, &u->body);
-        zr_pool_give(pool, &u->block);
-        zr_forget_chunks(&u->w->worker->stats, &before);
-        u->old = (zarr_mem){0};
-        return shard_value(u, sw, err);
-    }
-    if (st != ZARR_OK && err != NULL)
-        *err = e;
-    return st;
 }
 
 static zarr_status unit_shard(struct unit *u, zarr_error *err)
@@ -143,47 +108,31 @@ static zarr_status unit_shard(struct unit *u, zarr_error *err)
     uint64_t clip[ZARR_MAX_RANK];
     struct zr_shard_write sw = {
         .lv = lv, .missing = lv, .proj = u->proj, .clip = clip, .threads = u->threads};
-    zarr_mem value = {0};
     zarr_status st = ZARR_OK;
 
     for (int32_t d = 0; d < grid->ndim; d++)
         clip[d] = ZR_MIN(lv->shape[d], grid->shape[d] - u->proj->origin[d]);
     ZR_TRY(unit_old(u, lv, err));
-    ZR_TRY(unit_shard_value(u, &sw, err));
-    if (sw.empty) {
-        ZR_TRY(unit_store(u, NULL, err));
-        goto out;
-    }
-    value = sw.out;
-    value.bytes = sw.used;
-    if (lv->bytes_encode != NULL) {
-        zarr_mem block = {0}, wrapped = {0};
-
-        ZR_TRY(zr_body_encode(u->w, lv, &value, &block, &wrapped, err));
-        zr_pool_give(u->w->io->engine->pool, &u->block);
-        u->block = block;
-        value = wrapped;
-    }
-    ZR_TRY(unit_store(u, &value, err));
+    sw.old = u->old;
+    ZR_TRY(zr_shard_write(u->w, &sw, err));
+    ZR_TRY(unit_store(u, sw.empty ? NULL : &sw.out, err));
 out:
+    zr_pool_give(u->w->io->engine->pool, &sw.block);
     zr_index_cache_drop(u->w->io->indexes, u->key);
     return st;
 }
 
 static zarr_status unit_attempt(struct unit *u, zarr_error *err)
 {
-    struct zr_pool *pool = u->w->io->engine->pool;
     zarr_status st = ZARR_OK;
 
-    u->old = u->body = u->block = (zarr_mem){0};
+    u->old = (zarr_mem){0};
     if (!u->proj->full)
         ZR_TRY(zr_store_lock(u->w->io->store, u->key, &u->lock, err));
     st = u->lv->is_shard ? unit_shard(u, err) : unit_leaf(u, err);
 out:
     zr_store_unlock(u->w->io->store, u->lock);
     u->lock = NULL;
-    zr_pool_give(pool, &u->body);
-    zr_pool_give(pool, &u->block);
     return st;
 }
 
