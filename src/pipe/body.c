@@ -28,7 +28,8 @@ zarr_status zr_body_encode(const struct zr_work *w, const struct zr_level *lv,
             ZR_TRY(zr_spec_bound(&s->spec, c.cur.bytes, &room, err));
         else
             room = ZR_MAX(s->in_bytes, room);
-        ZR_TRY(zr_pool_take(pool, s->in_device, 0, room, &next, err));
+        ZR_TRY(zr_pool_take(pool, s->in_device, zr_io_device_id(w->io, s->in_device),
+                            room, &next, err));
         st = zr_stages_run(w, &c, c.done + 1, &next, err);
         zr_pool_give(pool, block);
         *block = next;
@@ -83,7 +84,8 @@ zarr_status zr_body_decode(const struct zr_work *w, const struct zr_level *lv,
         ZR_TRY(zr_stages_run(w, &c, p->n - 1, NULL, err));
         if (last->kind == ZR_STAGE_COPY)
             room = c.cur.bytes;
-        ZR_TRY(zr_pool_take(w->io->engine->pool, last->out_device, 0, room, block, err));
+        ZR_TRY(zr_pool_take(w->io->engine->pool, last->out_device,
+                            zr_io_device_id(w->io, last->out_device), room, block, err));
         dst = *block;
         dst.bytes = room;
         ZR_TRY(zr_stages_run(w, &c, p->n, &dst, err));

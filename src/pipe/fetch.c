@@ -71,14 +71,13 @@ zarr_status zr_fetch_object(const struct zr_work *w, const struct zr_fetch *f,
     zarr_store_op op = {
         .verb = ZARR_STORE_GET, .key = f->key, .length = ZARR_STORE_TO_END};
     int32_t device = f->device_type != 0 ? f->device_type : ZARR_DEVICE_CPU;
-    int32_t id = device == w->io->view.base.device_type ? w->io->view.base.device_id : 0;
     uint64_t room = ZR_MIN(f->expect, f->most);
     zarr_status st = ZARR_OK;
 
     op.flags = f->version != NULL ? ZARR_STORE_OP_WANT_VERSION : 0;
     for (int tries = 0; tries < 4; tries++) {
         op.object_bytes = UINT64_MAX;
-        ZR_TRY(zr_worker_scratch(w->worker, f->slot, device, id, room, &op.mem, err));
+        ZR_TRY(zr_worker_scratch(w, f->slot, device, room, &op.mem, err));
         st = zr_store_op_run(w, &op, err);
         if (st == ZARR_ERR_NOT_FOUND && tries > 0)
             st = zr_fail(err, ZARR_ERR_CONFLICT,

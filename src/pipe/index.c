@@ -62,8 +62,8 @@ zarr_status zr_index_encode(const struct zr_work *w, const struct zr_level *lv,
     zarr_status st = ZARR_OK;
 
     index_work_init(&x, w, lv, pairs);
-    ZR_TRY(zr_worker_scratch(w->worker, ZR_SCRATCH_INDEX, ZARR_DEVICE_CPU, 0,
-                             p->decoded_bytes, &block, err));
+    ZR_TRY(zr_worker_scratch(w, ZR_SCRATCH_INDEX, ZARR_DEVICE_CPU, p->decoded_bytes,
+                             &block, err));
     ZR_TRY(zr_gather_target(&x.work, p, &x.whole, &block, err));
     ZR_TRY(zr_chunk_encode(&x.work, p, &block, dst, &out, err));
     if (out.bytes != lv->index_bytes)

@@ -91,8 +91,8 @@ static zarr_status check_fetch(const struct zr_work *w, const struct zr_level *l
         return zr_mem_slice(&at->parent->buffer, at->offset, at->bytes, encoded)
                    ? ZARR_OK
                    : zr_internal(err);
-    ZR_TRY(zr_worker_scratch(w->worker, ZR_SCRATCH_FETCH, ZARR_DEVICE_CPU, 0, at->bytes,
-                             encoded, err));
+    ZR_TRY(
+        zr_worker_scratch(w, ZR_SCRATCH_FETCH, ZARR_DEVICE_CPU, at->bytes, encoded, err));
     ZR_TRY(zr_get(w,
                   &(struct zr_get){.key = at->key,
                                    .pin = zr_shard_pin(at->parent),

@@ -55,7 +55,6 @@ static zarr_status leaf_elements(const struct zr_work *w, const struct zr_leaf_w
 {
     const struct zr_program *p = lw->level->encode;
     struct zr_target t;
-    int32_t id = p->decoded_device == ZARR_DEVICE_CPU ? 0 : w->io->view.base.device_id;
     bool full = lw->proj->n_items == p->decoded_bytes / p->item_bytes && lw->proj->full;
     zarr_status st = ZARR_OK;
 
@@ -72,8 +71,8 @@ static zarr_status leaf_elements(const struct zr_work *w, const struct zr_leaf_w
     }
     *out = lw->block;
     if (out->handle == NULL)
-        ZR_TRY(zr_worker_scratch(w->worker, ZR_SCRATCH_BLOCK, p->decoded_device, id,
-                                 p->decoded_bytes, out, err));
+        ZR_TRY(zr_worker_scratch(w, ZR_SCRATCH_BLOCK, p->decoded_device, p->decoded_bytes,
+                                 out, err));
     if (!full)
         ZR_TRY(block_before(w, lw, out, err));
     ZR_TRY(zr_gather_target(w, p, &t, out, err));
@@ -107,8 +106,8 @@ static zarr_status is_empty(const struct zr_work *w, struct zr_leaf_write *lw,
     if (!zr_device_is_host(w->io->engine->memory, elements->device_type)) {
         *host = lw->host;
         if (host->handle == NULL)
-            ZR_TRY(zr_worker_scratch(w->worker, ZR_SCRATCH_A, ZARR_DEVICE_CPU, 0,
-                                     elements->bytes, host, err));
+            ZR_TRY(zr_worker_scratch(w, ZR_SCRATCH_A, ZARR_DEVICE_CPU, elements->bytes,
+                                     host, err));
         w->worker->stats.copies_decoded_host++;
         ZR_TRY(zr_mem_copy_run(w->io->engine->memory, host, elements, elements->bytes,
                                &w->worker->copies, err));
@@ -169,12 +168,10 @@ zarr_status zr_leaf_room(const struct zr_work *w, const struct zr_level *lv,
                          zarr_mem *out, zarr_error *err)
 {
     int32_t device = lv->encode != NULL ? lv->encode->fetch_device : ZARR_DEVICE_CPU;
-    int32_t id = device == w->io->view.base.device_type ? w->io->view.base.device_id : 0;
 
     *out = (zarr_mem){0};
     if (lv->loose || (lv->encode != NULL && lv->encode->n == 0 &&
                       zr_store_device_direct(w->io->store, device)))
         return ZARR_OK;
-    return zr_worker_scratch(w->worker, ZR_SCRATCH_BODY, device, id, lv->encoded_bound,
-                             out, err);
+    return zr_worker_scratch(w, ZR_SCRATCH_BODY, device, lv->encoded_bound, out, err);
 }

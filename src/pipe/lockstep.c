@@ -211,18 +211,17 @@ static zarr_status single_stage(void *arg, uint64_t i, const struct zr_work *w,
     return zr_item_prefix(it->run, it->item, st, err);
 }
 
-static zarr_status batch_call(struct lockstep *l, struct zr_worker *worker, uint32_t n,
+static zarr_status batch_call(struct lockstep *l, const struct zr_work *w, uint32_t n,
                               zarr_error *err)
 {
     const struct zr_stage *s = l->stage;
-    struct zr_stage_call call = {.jobs = l->job, .n = n, .ts = &worker->states};
+    struct zr_stage_call call = {.jobs = l->job, .n = n, .ts = &w->worker->states};
     uint64_t need = zr_stage_scratch(s, n);
     zarr_status st = ZARR_OK;
 
     if (need > 0)
-        ZR_TRY(zr_worker_scratch(worker, ZR_SCRATCH_CODEC, s->out_device,
-                                 zr_io_device_id(l->io, s->out_device), need,
-                                 &call.scratch, err));
+        ZR_TRY(zr_worker_scratch(w, ZR_SCRATCH_CODEC, s->out_device, need, &call.scratch,
+                                 err));
     st = zr_stage_run(s, &call, false, err);
     if (st != ZARR_OK) {
         uint64_t k = err != NULL && err->item < n ? err->item : 0;
@@ -264,7 +263,7 @@ static zarr_status batch_stage(struct lockstep *l, zarr_error *err)
         l->job_item[n++] = i;
     }
     if (n > 0)
-        ZR_TRY(batch_call(l, w.worker, n, err));
+        ZR_TRY(batch_call(l, &w, n, err));
 out:
     if (w.worker != NULL)
         zr_request_merge(l->rq, w.worker);

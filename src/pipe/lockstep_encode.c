@@ -150,13 +150,12 @@ static zarr_status encode_batch_stage(struct leaves *l, zarr_error *err)
     struct zr_worker *worker = l->w->worker;
     struct zr_stage_call call = {.jobs = l->job, .n = l->n_left, .ts = &worker->states};
     uint64_t need = zr_stage_scratch(s, l->n_left);
-    int32_t id = zr_io_device_id(l->w->io, s->in_device);
     zarr_status st = ZARR_OK;
 
     for (uint32_t i = 0; i < l->n_left; i++)
         l->job[i] = (zarr_codec_job){.src = l->leaf[i].cur, .dst = l->leaf[i].next};
     if (need > 0)
-        ZR_TRY(zr_worker_scratch(worker, ZR_SCRATCH_CODEC, s->in_device, id, need,
+        ZR_TRY(zr_worker_scratch(l->w, ZR_SCRATCH_CODEC, s->in_device, need,
                                  &call.scratch, err));
     worker->states.keep_empty = !l->w->io->skip_empty;
     worker->encodes = true;

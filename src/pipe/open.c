@@ -70,8 +70,8 @@ static zarr_status fetch_index(const struct zr_work *w, const struct zr_level *l
     const bool pinned = version_known(&pin->version);
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_worker_scratch(w->worker, ZR_SCRATCH_INDEX, ZARR_DEVICE_CPU, 0,
-                             lv->index_bytes, &g.dst, err));
+    ZR_TRY(zr_worker_scratch(w, ZR_SCRATCH_INDEX, ZARR_DEVICE_CPU, lv->index_bytes,
+                             &g.dst, err));
     st = zr_get(w, &g, err);
     if (st == ZARR_ERR_NOT_FOUND) /* only the store says so: the shard is missing */
         return missing_index(w, lv, s, err);
@@ -181,8 +181,8 @@ static zarr_status open_nested(const struct zr_work *w, const struct zr_level *l
         goto out;
     }
     if (lv->bytes_decode != NULL) {
-        ZR_TRY(zr_worker_scratch(w->worker, ZR_SCRATCH_FETCH, ZARR_DEVICE_CPU, 0, bytes,
-                                 &value, err));
+        ZR_TRY(
+            zr_worker_scratch(w, ZR_SCRATCH_FETCH, ZARR_DEVICE_CPU, bytes, &value, err));
         ZR_TRY(fetch_nested(w, s, s->base, &value, err));
         st = shard_from_body(w, lv, &value, s, err);
         goto out;
@@ -193,8 +193,8 @@ static zarr_status open_nested(const struct zr_work *w, const struct zr_level *l
                        " bytes cannot hold its index of %" PRIu64,
                        bytes, lv->index_bytes));
     at = s->base + (lv->shard->index_at_end ? bytes - lv->index_bytes : 0);
-    ZR_TRY(zr_worker_scratch(w->worker, ZR_SCRATCH_INDEX, ZARR_DEVICE_CPU, 0,
-                             lv->index_bytes, &value, err));
+    ZR_TRY(zr_worker_scratch(w, ZR_SCRATCH_INDEX, ZARR_DEVICE_CPU, lv->index_bytes,
+                             &value, err));
     ZR_TRY(fetch_nested(w, s, at, &value, err));
     w->worker->stats.index_reads++;
     ZR_TRY(zr_index_parse(w, lv, &value, bytes, &s->index, err));

@@ -56,11 +56,6 @@ void zr_worker_settle(struct zr_worker *worker);
  * engine->grown is this worker's. */
 zarr_status zr_worker_alone(struct zr_worker *worker, const atomic_bool *cancel,
                             zarr_error *err);
-/* At least `bytes` in the given memory; contents are lost when it grows. */
-zarr_status zr_worker_scratch(struct zr_worker *worker, enum zr_scratch_slot slot,
-                              int32_t device_type, int32_t device_id, uint64_t bytes,
-                              zarr_mem *out, zarr_error *err);
-
 /* What a step works with. */
 struct zr_work {
     const struct zr_io *io;
@@ -68,6 +63,11 @@ struct zr_work {
     struct zr_worker *worker;
     bool granted; /* the wave took what its runs need from the budget */
 };
+/* At least `bytes` in the given memory, on the request's device of that kind; contents
+ * are lost when it grows. */
+zarr_status zr_worker_scratch(const struct zr_work *w, enum zr_scratch_slot slot,
+                              int32_t device_type, uint64_t bytes, zarr_mem *out,
+                              zarr_error *err);
 /* Calls fn for i = 0 .. n-1 as zr_parallel_run() does, each with the worker context of
  * its thread, taken at first use; the caller's thread works with w->worker where that is
  * set. Counters are merged into the request. opts->cancel is the request's. */

@@ -47,10 +47,9 @@ static zarr_status prefetch_ops(const struct zr_io *io, const struct zr_wave *w,
             op->flags = ZR_STORE_OP_PINNED;
             op->lock = zr_shard_pin(r->shard);
         }
-        ZR_TRY(zr_pool_take(
-            io->engine->pool, prog->fetch_device,
-            prog->fetch_device == ZARR_DEVICE_CPU ? 0 : io->view.base.device_id,
-            ZR_MAX(bytes, UINT64_C(64)), &p->block[i], err));
+        ZR_TRY(zr_pool_take(io->engine->pool, prog->fetch_device,
+                            zr_io_device_id(io, prog->fetch_device),
+                            ZR_MAX(bytes, UINT64_C(64)), &p->block[i], err));
         op->mem = p->block[i];
         op->mem.bytes = bytes;
         p->run[p->n] = i;

@@ -89,7 +89,6 @@ zarr_status zr_raw_part(const struct zr_work *w, const struct zr_run *run, bool 
 {
     const struct zr_program *p = run->level->decode;
     const struct zr_target *t = &run->item[0]->target;
-    const int32_t id = zr_io_device_id(w->io, p->fetch_device);
     struct zr_spans s = {0};
     struct zr_store_pin pin = {0};
     const bool pins = run->shard == NULL;
@@ -101,8 +100,8 @@ zarr_status zr_raw_part(const struct zr_work *w, const struct zr_run *run, bool 
         t->n_items * 2 > p->decoded_bytes / p->item_bytes ||
         zr_spans_choose(p, t, RANGE_COST, &s) >= p->decoded_bytes)
         return ZARR_OK;
-    ZR_TRY(zr_worker_scratch(w->worker, ZR_SCRATCH_A, p->fetch_device, id,
-                             p->decoded_bytes, &block, err));
+    ZR_TRY(zr_worker_scratch(w, ZR_SCRATCH_A, p->fetch_device, p->decoded_bytes, &block,
+                             err));
     if (pins && s.n_reads > 1) {
         ZR_TRY(zr_store_pin_init(&pin, w->io->store, run->key, err));
         if (pin.object_bytes != UINT64_MAX && pin.object_bytes != p->decoded_bytes)

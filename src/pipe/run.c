@@ -151,8 +151,7 @@ static zarr_status fetch_range(const struct zr_work *w, const struct zr_run *run
         return ZARR_OK;
     }
     g.pin = zr_shard_pin(run->shard);
-    ZR_TRY(zr_worker_scratch(w->worker, ZR_SCRATCH_FETCH, device,
-                             zr_io_device_id(w->io, device), run->bytes, &g.dst, err));
+    ZR_TRY(zr_worker_scratch(w, ZR_SCRATCH_FETCH, device, run->bytes, &g.dst, err));
     *out = g.dst;
     ZR_TRY(zr_get(w, &g, err));
 out:

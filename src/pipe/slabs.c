@@ -137,8 +137,7 @@ zarr_status zr_slabs_one(const struct zr_work *w, struct zr_slabs *s, uint64_t i
         zr_item_count(w, s->run->item[0], s->straight);
     }
     if (!s->straight)
-        ZR_TRY(zr_worker_scratch(w->worker, ZR_SCRATCH_A, ZARR_DEVICE_CPU, 0, bytes,
-                                 &g.dst, err));
+        ZR_TRY(zr_worker_scratch(w, ZR_SCRATCH_A, ZARR_DEVICE_CPU, bytes, &g.dst, err));
     else if (!zr_mem_slice(&s->at, g.offset, bytes, &g.dst))
         ZR_TRY(zr_internal(err));
     ZR_TRY(zr_get(w, &g, err));

@@ -95,14 +95,13 @@ zarr_status zr_decode_part(const struct zr_work *w, const struct zr_program *p,
         zr_spans_choose(p, &item->target, PART_COST, &s) > p->decoded_bytes / 2 ||
         !zr_mul_u64(s.n_reads, sizeof *ranges, &bytes))
         return ZARR_OK;
-    ZR_TRY(zr_worker_scratch(w->worker, ZR_SCRATCH_A, ZARR_DEVICE_CPU, 0,
-                             p->decoded_bytes, &block, err));
-    ZR_TRY(zr_worker_scratch(w->worker, ZR_SCRATCH_B, ZARR_DEVICE_CPU, 0, bytes, &list,
+    ZR_TRY(zr_worker_scratch(w, ZR_SCRATCH_A, ZARR_DEVICE_CPU, p->decoded_bytes, &block,
                              err));
+    ZR_TRY(zr_worker_scratch(w, ZR_SCRATCH_B, ZARR_DEVICE_CPU, bytes, &list, err));
     bytes = zr_stage_scratch(&p->stage[0], 1);
     if (bytes)
-        ZR_TRY(zr_worker_scratch(w->worker, ZR_SCRATCH_CODEC, ZARR_DEVICE_CPU, 0, bytes,
-                                 &scratch, err));
+        ZR_TRY(zr_worker_scratch(w, ZR_SCRATCH_CODEC, ZARR_DEVICE_CPU, bytes, &scratch,
+                                 err));
     ranges = (zarr_codec_range *)((uintptr_t)list.handle + list.offset);
     for (uint64_t r = 0; r < s.n_reads; r++)
         ranges[r] = (zarr_codec_range){zr_spans_next(&s, at), s.read_bytes};

@@ -34,13 +34,12 @@ zarr_status zr_bring_encoded(const struct zr_work *w, const struct zr_stage *s,
                              zarr_mem *encoded, zarr_error *err)
 {
     const zarr_mem from = *encoded;
-    int32_t id = zr_io_device_id(w->io, s->in_device);
     zarr_status st = ZARR_OK;
 
     if (s->kind == ZR_STAGE_COPY || from.device_type == s->in_device)
         return ZARR_OK;
-    ZR_TRY(zr_worker_scratch(w->worker, ZR_SCRATCH_BRING, s->in_device, id, from.bytes,
-                             encoded, err));
+    ZR_TRY(
+        zr_worker_scratch(w, ZR_SCRATCH_BRING, s->in_device, from.bytes, encoded, err));
     ZR_TRY(run_copy(w, &from, encoded, false, err));
 out:
     return st;
@@ -77,8 +76,7 @@ static zarr_status coding_open(struct coding_step *s, const struct zr_work *w,
     if (dst != NULL && dst->handle != NULL)
         s->dst = *dst;
     else
-        ZR_TRY(zr_worker_scratch(w->worker, k % 2 == 0 ? ZR_SCRATCH_A : ZR_SCRATCH_B,
-                                 device, zr_io_device_id(w->io, device),
+        ZR_TRY(zr_worker_scratch(w, k % 2 == 0 ? ZR_SCRATCH_A : ZR_SCRATCH_B, device,
                                  copy ? s->src.bytes : bytes, &s->dst, err));
     if (copy && s->dst.bytes < s->src.bytes)
         st = p->encode ? zr_internal(err) : check_decoded(p, &s->src, err);
@@ -95,13 +93,13 @@ static zarr_status coding_to_host(struct coding_step *s, const struct zr_work *w
 
     w->worker->stats.chunks_fallback++;
     if (!zr_io_is_host(w->io, s->src.device_type)) {
-        ZR_TRY(zr_worker_scratch(w->worker, ZR_SCRATCH_FALL_IN, ZARR_DEVICE_CPU, 0,
-                                 s->src.bytes, &s->job.src, err));
+        ZR_TRY(zr_worker_scratch(w, ZR_SCRATCH_FALL_IN, ZARR_DEVICE_CPU, s->src.bytes,
+                                 &s->job.src, err));
         ZR_TRY(run_copy(w, &s->src, &s->job.src, false, err));
     }
     if (!zr_io_is_host(w->io, s->dst.device_type))
-        ZR_TRY(zr_worker_scratch(w->worker, ZR_SCRATCH_FALL_OUT, ZARR_DEVICE_CPU, 0,
-                                 s->dst.bytes, &s->job.dst, err));
+        ZR_TRY(zr_worker_scratch(w, ZR_SCRATCH_FALL_OUT, ZARR_DEVICE_CPU, s->dst.bytes,
+                                 &s->job.dst, err));
 out:
     return st;
 }
@@ -129,9 +127,8 @@ static zarr_status coding_begin(struct coding_step *s, const struct zr_work *w,
     need = zr_stage_scratch(by, 1);
     device = encode ? by->in_device : by->out_device;
     if (need > 0)
-        ZR_TRY(zr_worker_scratch(worker, ZR_SCRATCH_CODEC, device,
-                                 zr_io_device_id(w->io, device), need, &s->call.scratch,
-                                 err));
+        ZR_TRY(
+            zr_worker_scratch(w, ZR_SCRATCH_CODEC, device, need, &s->call.scratch, err));
     worker->encodes = encode;
 out:
     return st;
@@ -212,8 +209,7 @@ zarr_status zr_decode_end(const struct zr_work *w, const struct zr_program *p,
     /* Memory that is not this worker's is left as it is. */
     if (from.handle == src->handle &&
         from.handle != w->worker->scratch[ZR_SCRATCH_FETCH].handle) {
-        ZR_TRY(zr_worker_scratch(w->worker, ZR_SCRATCH_A, ZARR_DEVICE_CPU, 0, from.bytes,
-                                 out, err));
+        ZR_TRY(zr_worker_scratch(w, ZR_SCRATCH_A, ZARR_DEVICE_CPU, from.bytes, out, err));
         ZR_TRY(run_copy(w, &from, out, true, err));
     }
     ZR_TRY(zr_block_unpad(w, p, out, err));

@@ -52,8 +52,8 @@ static zarr_status last_stage(const struct zr_work *w, const struct zr_stage *s,
     if (!zr_stage_accepts(s, &job))
         return ZARR_OK;
     if (need > 0)
-        ZR_TRY(zr_worker_scratch(w->worker, ZR_SCRATCH_CODEC, s->out_device,
-                                 to->first.device_id, need, &scratch, err));
+        ZR_TRY(
+            zr_worker_scratch(w, ZR_SCRATCH_CODEC, s->out_device, need, &scratch, err));
     st = zr_stage_strided(s, &job, to, &w->worker->states, scratch, err);
     *done = st == ZARR_OK;
     if (*done)

@@ -42,8 +42,8 @@ zarr_status zr_decode_loose(const struct zr_work *w, const struct zr_program *p,
     if (last != NULL && last->handle != NULL)
         block = *last;
     else
-        ZR_TRY(zr_worker_scratch(w->worker, ZR_SCRATCH_A, ZARR_DEVICE_CPU, 0,
-                                 p->decoded_bytes, &block, err));
+        ZR_TRY(zr_worker_scratch(w, ZR_SCRATCH_A, ZARR_DEVICE_CPU, p->decoded_bytes,
+                                 &block, err));
     ZR_TRY(zr_decode_grown(w, p, src, &block, out, err));
 out:
     return st;

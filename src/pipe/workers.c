@@ -165,20 +165,22 @@ void zr_worker_give(struct zr_worker *worker)
     zr_mutex_unlock(&e->workers.mutex);
 }
 
-zarr_status zr_worker_scratch(struct zr_worker *worker, enum zr_scratch_slot slot,
-                              int32_t device_type, int32_t device_id, uint64_t bytes,
-                              zarr_mem *out, zarr_error *err)
+zarr_status zr_worker_scratch(const struct zr_work *w, enum zr_scratch_slot slot,
+                              int32_t device_type, uint64_t bytes, zarr_mem *out,
+                              zarr_error *err)
 {
-    zarr_mem *m = &worker->scratch[slot];
+    const int32_t device_id = zr_io_device_id(w->io, device_type);
+    struct zr_pool *pool = w->worker->engine->pool;
+    zarr_mem *m = &w->worker->scratch[slot];
 
     if (m->handle == NULL || m->device_type != device_type || m->device_id != device_id ||
         m->bytes < bytes) {
         zarr_status st = ZARR_OK;
 
-        zr_pool_give(worker->engine->pool, m);
+        zr_pool_give(pool, m);
         *m = (zarr_mem){0};
-        st = zr_pool_take(worker->engine->pool, device_type, device_id,
-                          ZR_MAX(bytes, UINT64_C(64)), m, err);
+        st = zr_pool_take(pool, device_type, device_id, ZR_MAX(bytes, UINT64_C(64)), m,
+                          err);
         if (st != ZARR_OK) {
             *m = (zarr_mem){0};
             return st;
