@@ -273,6 +273,47 @@ zarr_status zr_map_put_n(struct zr_map *m, const char *key, size_t n, void *valu
                          zarr_error *err);             /* keys with zero bytes inside */
 bool zr_map_remove(struct zr_map *m, const char *key); /* keeps order; O(n) */
 
+/* ---- registry: what was registered, in that order and by name ---------- */
+
+/* What an entry begins with. Behind it are its owner's fields, a copy of the registered
+ * table among them. */
+struct zr_registered {
+    const char *name;   /* NULL: it has none here */
+    const char *origin; /* "core", or who registered it */
+};
+struct zr_registry {
+    const char *what; /* "codec": for messages; borrowed */
+    const zarr_allocator *alloc;
+    struct zr_registered **entry; /* owned; each stays where it is */
+    size_t n, cap;
+    struct zr_map names; /* names and aliases -> struct zr_registered */
+    void (*close)(struct zr_registered *e); /* gives back what an entry holds; or NULL */
+};
+void zr_registry_init(struct zr_registry *r, const char *what,
+                      const zarr_allocator *alloc,
+                      void (*close)(struct zr_registered *e));
+void zr_registry_deinit(struct zr_registry *r); /* the newest entry goes first */
+/* Adds a copy of the `bytes` bytes at `entry`, with its texts. EXISTS names the owner of
+ * a name or alias that is taken. aliases: ends with NULL; NULL: none. If this fails, what
+ * the entry holds is still the caller's. */
+zarr_status zr_registry_add(struct zr_registry *r, const struct zr_registered *entry,
+                            size_t bytes, const char *const *aliases, zarr_error *err);
+/* The same in two steps, for entries that must be complete before they can be found.
+ * put() moves the entry if it succeeds. */
+struct zr_registered *zr_registry_make(const struct zr_registry *r,
+                                       const struct zr_registered *entry, size_t bytes,
+                                       zarr_error *err);
+zarr_status zr_registry_put(struct zr_registry *r, struct zr_registered *e,
+                            const char *const *aliases, zarr_error *err);
+void zr_registry_drop(const struct zr_registry *r,
+                      struct zr_registered *e); /* closes it */
+struct zr_registered *zr_registry_find(const struct zr_registry *r,
+                                       const char *name); /* or NULL */
+/* OK if `had` is NULL; else EXISTS: it has the name, or the alias (NULL: the name). */
+zarr_status zr_registry_taken(const struct zr_registry *r, const char *name,
+                              const char *alias, const struct zr_registered *had,
+                              zarr_error *err);
+
 /* ---- arena: many small blocks, freed at once -------------------------- */
 
 struct zr_arena {
