@@ -25,9 +25,8 @@ enum zr_structure_kind {
 };
 
 struct zr_codec_registry {
-    struct zr_map specs;   /* name -> copied zarr_codec_spec_vtable, with its origin */
-    struct zr_map aliases; /* alias -> the same vtable (borrowed) */
-    struct zr_map v2;      /* name -> vtable (owned) with ZARR_CODEC_SPEC_V2 */
+    struct zr_registry specs;
+    struct zr_registry v2; /* those with ZARR_CODEC_SPEC_V2 */
     struct zr_dtype_registry
         *dtypes; /* borrowed: must outlive the registry and all its chains */
     /* of the room above, opaque here: what runners of chains inside codecs bind; set by
@@ -38,7 +37,7 @@ struct zr_codec_registry {
 void zr_codec_registry_init(struct zr_codec_registry *r, struct zr_dtype_registry *dtypes,
                             const zarr_allocator *alloc);
 void zr_codec_registry_deinit(struct zr_codec_registry *r);
-/* EXISTS, naming the owner, when a name or alias is taken. origin: borrowed. */
+/* EXISTS, naming the owner, when a name or alias is taken. */
 zarr_status zr_codec_spec_register(struct zr_codec_registry *r,
                                    const zarr_codec_spec_vtable *v, const char *origin,
                                    zarr_error *err);

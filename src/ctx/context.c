@@ -25,7 +25,7 @@ static void context_destroy(zarr_context *ctx)
     zr_pool_free(ctx->pool);
     zr_store_registry_free(ctx->stores);
     zr_memory_registry_deinit(&ctx->memory);
-    zr_pipeline_registry_deinit(&ctx->pipelines);
+    zr_registry_deinit(&ctx->pipelines);
     zr_grid_registry_deinit(&ctx->grids);
     zr_impl_registry_deinit(&ctx->impls);
     zr_codec_registry_deinit(&ctx->codecs);

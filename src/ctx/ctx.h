@@ -57,7 +57,7 @@ struct zarr_context {
     struct zr_grid_registry grids;
     struct zr_memory_registry memory;
     struct zr_store_registry *stores;
-    struct zr_pipeline_registry pipelines;
+    struct zr_registry pipelines; /* struct zr_pipeline */
     struct zr_plugins plugins;
     struct zr_budget budget;
     struct zr_pool *pool;

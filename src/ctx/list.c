@@ -189,7 +189,7 @@ static void tell_row(const zarr_context *ctx, const struct zr_ctx_row *row,
                               : zr_codec_spec_lookup(&ctx->codecs, row->name),
                    c, item);
     else if (row->registry == ZARR_REGISTRY_CODEC_IMPL)
-        tell_impl(&ctx->impls.items[row->index]->vt, c, item);
+        tell_impl(&zr_impl_at(&ctx->impls, row->index)->vt, c, item);
     else if (row->registry == ZARR_REGISTRY_MEMORY)
         zr_str_printf(&c->detail, "device type %" PRIu32, row->index);
     else if (row->registry == ZARR_REGISTRY_PIPELINE &&

@@ -50,30 +50,14 @@ static struct zr_ctx_row *register_row(zarr_context *ctx)
     return &ctx->locked.rows[ctx->locked.n_rows];
 }
 
-/* Who registered this name, or NULL: for rooms that do not remember it themselves. */
-static const char *register_owner(const zarr_context *ctx, uint32_t registry,
-                                  const char *name)
-{
-    for (size_t i = 0; i < ctx->locked.n_rows; i++) {
-        const struct zr_ctx_row *row = &ctx->locked.rows[i];
-
-        if (row->registry == registry && row->name && zr_streq(row->name, name))
-            return row->origin;
-    }
-    return NULL;
-}
-
-/* Ends a registration; a failed one names who tried, and who has the name (owner; NULL:
- * the room has told). */
+/* Ends a registration; a failed one names who tried. */
 static zarr_status register_end(zarr_context *ctx, zarr_status st, const char *name,
-                                const char *origin, const char *owner, zarr_error *err)
+                                const char *origin, zarr_error *err)
 {
     if (st == ZARR_OK) {
         register_row(ctx)->name = name;
         ctx->locked.n_rows++;
-    } else if (origin && !ctx->locked.core && err) {
-        if (st == ZARR_ERR_EXISTS && owner)
-            (void)zr_fail(err, st, "%s, by %s", err->message, owner);
+    } else if (origin && !ctx->locked.core) {
         (void)zr_prefix(err, st, "%s", origin);
     }
     zr_mutex_unlock(&ctx->locked.mutex);
@@ -88,7 +72,7 @@ zarr_status zarr_context_register_dtype(zarr_context *ctx,
 
     if (st == ZARR_OK)
         st = zr_dtype_register(&ctx->dtypes, vtable, register_row(ctx)->origin, err);
-    return register_end(ctx, st, NULL, origin, NULL,
+    return register_end(ctx, st, NULL, origin,
                         err); /* lists itself, some have no v3 name */
 }
 
@@ -127,10 +111,10 @@ static zarr_status check_spec_formats(const zarr_context *ctx,
 
     if (!whole || !vt->name || !(vt->flags & ZARR_CODEC_SPEC_V2))
         return ZARR_OK;
-    for (size_t i = 0; i < ctx->impls.n && st == ZARR_OK; i++) {
-        const struct zr_impl *impl = ctx->impls.items[i];
+    for (size_t i = 0; i < zr_impl_count(&ctx->impls) && st == ZARR_OK; i++) {
+        const struct zr_impl *impl = zr_impl_at(&ctx->impls, i);
 
-        if (zr_streq(impl->vt.codec, vt->name) && zr_streq(impl->origin, origin))
+        if (zr_streq(impl->vt.codec, vt->name) && zr_streq(impl->entry.origin, origin))
             st = formats_unsaid(&impl->vt, err);
     }
     return st;
@@ -148,7 +132,7 @@ zarr_status zarr_context_register_codec_spec(zarr_context *ctx,
         st = zr_codec_spec_register(&ctx->codecs, vtable, register_row(ctx)->origin, err);
     if (st == ZARR_OK)
         register_row(ctx)->index = vtable->flags & ZARR_CODEC_SPEC_V2;
-    return register_end(ctx, st, st == ZARR_OK ? vtable->name : NULL, origin, NULL, err);
+    return register_end(ctx, st, st == ZARR_OK ? vtable->name : NULL, origin, err);
 }
 
 zarr_status zarr_context_register_codec_impl(zarr_context *ctx,
@@ -160,10 +144,10 @@ zarr_status zarr_context_register_codec_impl(zarr_context *ctx,
     if (st == ZARR_OK)
         st = check_impl_formats(ctx, vtable, err);
     if (st == ZARR_OK) {
-        register_row(ctx)->index = (uint32_t)ctx->impls.n;
+        register_row(ctx)->index = (uint32_t)zr_impl_count(&ctx->impls);
         st = zr_impl_register(&ctx->impls, vtable, register_row(ctx)->origin, err);
     }
-    return register_end(ctx, st, st == ZARR_OK ? vtable->impl : NULL, origin, NULL, err);
+    return register_end(ctx, st, st == ZARR_OK ? vtable->impl : NULL, origin, err);
 }
 
 zarr_status zarr_context_register_grid(zarr_context *ctx, const zarr_grid_vtable *vtable,
@@ -172,12 +156,8 @@ zarr_status zarr_context_register_grid(zarr_context *ctx, const zarr_grid_vtable
     zarr_status st = register_begin(ctx, ZARR_REGISTRY_GRID, vtable, origin, err);
 
     if (st == ZARR_OK)
-        st = zr_grid_register(&ctx->grids, vtable, err);
-    return register_end(ctx, st, st == ZARR_OK ? vtable->name : NULL, origin,
-                        st == ZARR_ERR_EXISTS
-                            ? register_owner(ctx, ZARR_REGISTRY_GRID, vtable->name)
-                            : NULL,
-                        err);
+        st = zr_grid_register(&ctx->grids, vtable, register_row(ctx)->origin, err);
+    return register_end(ctx, st, st == ZARR_OK ? vtable->name : NULL, origin, err);
 }
 
 zarr_status zarr_context_register_key_encoding(zarr_context *ctx,
@@ -187,13 +167,9 @@ zarr_status zarr_context_register_key_encoding(zarr_context *ctx,
     zarr_status st = register_begin(ctx, ZARR_REGISTRY_KEY_ENCODING, vtable, origin, err);
 
     if (st == ZARR_OK)
-        st = zr_key_encoding_register(&ctx->grids, vtable, err);
-    return register_end(
-        ctx, st, st == ZARR_OK ? vtable->name : NULL, origin,
-        st == ZARR_ERR_EXISTS
-            ? register_owner(ctx, ZARR_REGISTRY_KEY_ENCODING, vtable->name)
-            : NULL,
-        err);
+        st =
+            zr_key_encoding_register(&ctx->grids, vtable, register_row(ctx)->origin, err);
+    return register_end(ctx, st, st == ZARR_OK ? vtable->name : NULL, origin, err);
 }
 
 zarr_status zarr_context_register_store(zarr_context *ctx,
@@ -204,7 +180,7 @@ zarr_status zarr_context_register_store(zarr_context *ctx,
 
     if (st == ZARR_OK)
         st = zr_store_register(ctx->stores, vtable, register_row(ctx)->origin, err);
-    return register_end(ctx, st, st == ZARR_OK ? vtable->name : NULL, origin, NULL, err);
+    return register_end(ctx, st, st == ZARR_OK ? vtable->name : NULL, origin, err);
 }
 
 zarr_status zarr_context_register_memory(zarr_context *ctx,
@@ -218,7 +194,7 @@ zarr_status zarr_context_register_memory(zarr_context *ctx,
         st = zr_memory_register(&ctx->memory, vtable, self, register_row(ctx)->origin,
                                 err);
     }
-    return register_end(ctx, st, st == ZARR_OK ? vtable->name : NULL, origin, NULL, err);
+    return register_end(ctx, st, st == ZARR_OK ? vtable->name : NULL, origin, err);
 }
 
 zarr_status zarr_context_register_pipeline(zarr_context *ctx,
@@ -228,12 +204,9 @@ zarr_status zarr_context_register_pipeline(zarr_context *ctx,
     zarr_status st = register_begin(ctx, ZARR_REGISTRY_PIPELINE, vtable, origin, err);
 
     if (st == ZARR_OK)
-        st = zr_pipeline_register(&ctx->pipelines, vtable, self, err);
-    return register_end(ctx, st, st == ZARR_OK ? vtable->name : NULL, origin,
-                        st == ZARR_ERR_EXISTS
-                            ? register_owner(ctx, ZARR_REGISTRY_PIPELINE, vtable->name)
-                            : NULL,
-                        err);
+        st = zr_pipeline_register(&ctx->pipelines, vtable, self,
+                                  register_row(ctx)->origin, err);
+    return register_end(ctx, st, st == ZARR_OK ? vtable->name : NULL, origin, err);
 }
 
 bool zr_ctx_look_begin(zarr_context *ctx)
@@ -253,15 +226,15 @@ void zr_ctx_look_end(zarr_context *ctx, bool locked)
 /* Implementations may come before what they implement: only now it is clear. */
 static void seal_warn(const zarr_context *ctx)
 {
-    for (size_t i = 0; i < ctx->impls.n; i++) {
-        const struct zr_impl *impl = ctx->impls.items[i];
+    for (size_t i = 0; i < zr_impl_count(&ctx->impls); i++) {
+        const struct zr_impl *impl = zr_impl_at(&ctx->impls, i);
         const char *codec = impl->vt.codec;
 
         if (!zr_impl_is_lost(impl, &ctx->codecs))
             continue;
         zr_log(&ctx->log, ZARR_LOG_WARN,
                "%s: codec implementation \"%s\" is of no use: there is no codec \"%s\"%s",
-               impl->origin, impl->vt.impl, codec,
+               impl->entry.origin, impl->vt.impl, codec,
                zr_codec_spec_has(&ctx->codecs, codec, true)
                    ? " but one of Zarr v2 (ZARR_CODEC_FOR_V2)"
                : zr_codec_spec_has(&ctx->codecs, codec, false) ? " that only Zarr v2 has"

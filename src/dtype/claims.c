@@ -41,7 +41,8 @@ static zarr_status taken(const struct claim *c, const char *what, const char *na
     return zr_fail(
         err, ZARR_ERR_EXISTS,
         "data type \"%.64s\" of %s: the %s \"%.64s\" is taken by %s's \"%.64s\"",
-        table_name(c->vt), c->origin, what, name, old->origin, table_name(&old->vt));
+        table_name(c->vt), c->origin, what, name, old->entry.origin,
+        table_name(&old->vt));
 }
 
 /* Names stand in JSON, in lists with blanks between them, and in texts that look-ups take
@@ -78,7 +79,7 @@ static const struct zr_dtype_entry *owner_of_v2(const struct zr_dtype_registry *
 static const struct zr_dtype_entry *owner_of_v3(const struct zr_dtype_registry *r,
                                                 const char *name)
 {
-    const struct zr_dtype_entry *old = zr_map_get(&r->v3, name);
+    const struct zr_dtype_entry *old = (const void *)zr_registry_find(&r->types, name);
 
     return old ? old : zr_family_of(r, name);
 }
@@ -164,8 +165,8 @@ static zarr_status check_family(const struct zr_dtype_registry *r, const struct 
 {
     zarr_status st = ZARR_OK;
 
-    for (size_t i = 0; i < r->n && (c->vt->flags & ZARR_DTYPE_FAMILY); i++) {
-        const struct zr_dtype_entry *old = r->entries[i];
+    for (size_t i = 0; i < r->types.n && (c->vt->flags & ZARR_DTYPE_FAMILY); i++) {
+        const struct zr_dtype_entry *old = zr_dtype_entry_at(r, i);
 
         ZR_TRY(check_member(c, old->vt.name, old, err));
         ZR_TRY(check_member(c, old->vt.v2, old, err));
@@ -270,13 +271,13 @@ static bool goes_by_v2(const struct zr_dtype_entry *e, const char *bare)
 {
     return zr_is_raw_form(bare) || zr_streq(bare, e->vt.v2) ||
            ((e->vt.flags & ZARR_DTYPE_FAMILY) && zr_family_takes_v2(&e->vt, bare)) ||
-           (strcmp(bare, "O") == 0 && zr_streq(e->origin, "core"));
+           (strcmp(bare, "O") == 0 && zr_streq(e->entry.origin, "core"));
 }
 
 zarr_status zr_dtype_check_texts(const struct zr_dtype_registry *r,
                                  const struct zarr_dtype *t, zarr_error *err)
 {
-    const struct claim c = {.vt = &t->entry->vt, .origin = t->entry->origin};
+    const struct claim c = {.vt = &t->entry->vt, .origin = t->entry->entry.origin};
     zarr_status st = ZARR_OK;
 
     if (t->v3_json)

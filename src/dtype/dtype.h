@@ -22,10 +22,8 @@
 struct zr_dtype_entry;
 
 struct zr_dtype_registry {
-    struct zr_dtype_entry **entries; /* in registration order, owned */
-    size_t n, cap;
-    struct zr_map v3, v2, numpy; /* name or alias, v2 type or letter, NumPy's -> entry,
-                                    borrowed */
+    struct zr_registry types; /* struct zr_dtype_entry, by v3 name or alias */
+    struct zr_map v2, numpy;  /* v2 type or letter, NumPy's -> entry, borrowed */
     const zarr_allocator *alloc;
     uint64_t most_bytes; /* of all in `made`: limit dtype_bytes; 0: none */
     struct {

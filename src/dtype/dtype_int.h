@@ -13,10 +13,16 @@
 #define ZR_ITEM_BYTES_MAX (UINT64_C(16) << 20)
 
 struct zr_dtype_entry {
+    struct zr_registered entry;
     zarr_dtype_vtable vt;
-    char *origin;
     struct zarr_dtype *fixed; /* the one member of a type that is no family; owned */
 };
+
+static inline const struct zr_dtype_entry *
+zr_dtype_entry_at(const struct zr_dtype_registry *r, size_t i)
+{
+    return (const void *)r->types.entry[i];
+}
 
 struct zarr_dtype {
     zarr_dtype_info info;

@@ -62,7 +62,8 @@ const struct zr_dtype_entry *zr_family_of(const struct zr_dtype_registry *r,
                                           const char *name)
 {
     const size_t stem = stem_bytes(name);
-    const struct zr_dtype_entry *e = stem ? zr_map_get_n(&r->v3, name, stem) : NULL;
+    const struct zr_dtype_entry *e =
+        stem ? zr_map_get_n(&r->types.names, name, stem) : NULL;
 
     return e && (e->vt.flags & ZARR_DTYPE_FAMILY) && joins(&e->vt, name, stem) ? e : NULL;
 }
@@ -80,7 +81,7 @@ bool zr_family_takes(const zarr_dtype_vtable *v, const char *own, const char *na
 static zarr_status by_name(struct zr_dtype_registry *r, const char *name,
                            const char *json, const zarr_dtype **out, zarr_error *err)
 {
-    const struct zr_dtype_entry *e = zr_map_get(&r->v3, name);
+    const struct zr_dtype_entry *e = (const void *)zr_registry_find(&r->types, name);
 
     *out = NULL;
     /* The stem of a numbered family ("r") is no name; its aliases are. */
@@ -309,8 +310,8 @@ zarr_status zr_dtype_from_dlpack(const struct zr_dtype_registry *r, uint8_t code
                                  uint8_t bits, uint16_t lanes, const zarr_dtype **out,
                                  zarr_error *err)
 {
-    for (size_t i = 0; i < r->n; i++) {
-        const struct zarr_dtype *t = r->entries[i]->fixed;
+    for (size_t i = 0; i < r->types.n; i++) {
+        const struct zarr_dtype *t = zr_dtype_entry_at(r, i)->fixed;
 
         if (t && t->info.dlpack_bits == bits && t->info.dlpack_code == code &&
             t->info.dlpack_lanes == lanes) {

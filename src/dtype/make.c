@@ -224,9 +224,10 @@ zarr_status zr_dtype_intern(struct zr_dtype_registry *r, struct zarr_dtype *made
     zr_mutex_lock(&r->locked.mutex);
     old = zr_map_get(&r->locked.made, made->info.name);
     if (old && old->entry != made->entry) {
-        st = zr_fail(err, ZARR_ERR_EXISTS,
-                     "data type \"%.64s\" of %s: that name is taken by a type of %s",
-                     made->info.name, made->entry->origin, old->entry->origin);
+        st =
+            zr_fail(err, ZARR_ERR_EXISTS,
+                    "data type \"%.64s\" of %s: that name is taken by a type of %s",
+                    made->info.name, made->entry->entry.origin, old->entry->entry.origin);
     } else if (!old) {
         if (r->most_bytes && bytes > r->most_bytes - r->locked.bytes)
             st = zr_fail(err, ZARR_ERR_LIMIT,

@@ -41,12 +41,17 @@ static void free_made(const zarr_allocator *alloc, void *value)
     zr_dtype_unmake(value);
 }
 
+static void close_entry(struct zr_registered *e)
+{
+    zr_dtype_unmake(((struct zr_dtype_entry *)(void *)e)->fixed);
+}
+
 zarr_status zr_dtype_registry_init(struct zr_dtype_registry *r,
                                    const zarr_allocator *alloc, zarr_error *err)
 {
     ZR_UNUSED(err);
     *r = (struct zr_dtype_registry){.alloc = alloc};
-    zr_map_init(&r->v3, alloc, NULL);
+    zr_registry_init(&r->types, "data type", alloc, close_entry);
     zr_map_init(&r->v2, alloc, NULL);
     zr_map_init(&r->numpy, alloc, NULL);
     zr_map_init(&r->locked.made, alloc, free_made);
@@ -56,90 +61,64 @@ zarr_status zr_dtype_registry_init(struct zr_dtype_registry *r,
     return ZARR_OK;
 }
 
-static void free_entry(const zarr_allocator *alloc, struct zr_dtype_entry *e)
-{
-    if (!e)
-        return;
-    zr_dtype_unmake(e->fixed);
-    zr_free(alloc, e->origin);
-    zr_free(alloc, e);
-}
-
 void zr_dtype_registry_deinit(struct zr_dtype_registry *r)
 {
     if (!r)
         return;
     zr_map_deinit(&r->locked.made);
-    zr_map_deinit(&r->v3);
     zr_map_deinit(&r->v2);
     zr_map_deinit(&r->numpy);
-    while (r->n > 0) /* types made of types were registered behind them */
-        free_entry(r->alloc, r->entries[--r->n]);
-    zr_free(r->alloc, r->entries);
+    zr_registry_deinit(&r->types);
     zr_fork_hook_remove(&r->fork);
     zr_mutex_deinit(&r->locked.mutex);
-    r->entries = NULL;
-    r->cap = 0;
 }
 
-static void forget_names(struct zr_dtype_registry *r, const zarr_dtype_vtable *v)
+static void forget_spellings(struct zr_dtype_registry *r, const zarr_dtype_vtable *v)
 {
-    if (v->name)
-        zr_map_remove(&r->v3, v->name);
     if (v->v2)
         zr_map_remove(&r->v2, v->v2);
     if (v->numpy)
         zr_map_remove(&r->numpy, v->numpy);
-    for (const char *const *alias = v->aliases; alias && *alias; alias++)
-        zr_map_remove(&r->v3, *alias);
 }
 
-static zarr_status learn_names(struct zr_dtype_registry *r, struct zr_dtype_entry *e,
-                               zarr_error *err)
+static zarr_status learn_spellings(struct zr_dtype_registry *r, struct zr_dtype_entry *e,
+                                   zarr_error *err)
 {
     zarr_status st = ZARR_OK;
 
-    if (e->vt.name)
-        ZR_TRY(zr_map_put(&r->v3, e->vt.name, e, err));
     if (e->vt.v2 && !zr_is_raw_form(e->vt.v2))
         ZR_TRY(zr_map_put(&r->v2, e->vt.v2, e, err));
     if (e->vt.numpy && !zr_is_raw_form(e->vt.numpy))
         ZR_TRY(zr_map_put(&r->numpy, e->vt.numpy, e, err));
-    for (const char *const *alias = e->vt.aliases; alias && *alias; alias++)
-        ZR_TRY(zr_map_put(&r->v3, *alias, e, err));
+    ZR_TRY(zr_registry_put(&r->types, &e->entry, e->vt.aliases, err));
 out:
     if (st != ZARR_OK)
-        forget_names(r, &e->vt);
+        forget_spellings(r, &e->vt);
     return st;
 }
 
 zarr_status zr_dtype_register(struct zr_dtype_registry *r, const zarr_dtype_vtable *v,
                               const char *origin, zarr_error *err)
 {
+    struct zr_dtype_entry read = {.entry.origin = origin}, *e = NULL;
+    zarr_dtype_vtable *vt = &read.vt;
     zarr_status st = ZARR_OK;
-    zarr_dtype_vtable vt;
-    struct zr_dtype_entry *e = NULL;
 
-    ZR_TRY(zr_struct_read(&vt, sizeof vt, offsetof(zarr_dtype_vtable, numpy), v,
+    ZR_TRY(zr_struct_read(vt, sizeof *vt, offsetof(zarr_dtype_vtable, numpy), v,
                           ZR_TAIL_IGNORE, "zarr_dtype_vtable", err));
-    ZR_TRY(zr_dtype_check_table(r, &vt, origin ? origin : "", err));
-    ZR_TRY(zr_grow(r->alloc, &r->entries, &r->cap, r->n + 1, sizeof *r->entries, err));
-    e = zr_calloc(r->alloc, 1, sizeof *e);
-    if (e)
-        e->origin = zr_strdup(r->alloc, origin ? origin : "");
-    if (!e || !e->origin) {
-        st = zr_fail_memory(err, sizeof *e);
-        goto out;
-    }
-    e->vt = vt;
-    if (!(vt.flags & ZARR_DTYPE_FAMILY))
-        ZR_TRY(
-            zr_dtype_make(&e->fixed, r, e, vt.name ? vt.name : vt.v2, NULL, NULL, err));
-    ZR_TRY(learn_names(r, e, err));
-    r->entries[r->n++] = e;
-    e = NULL;
+    ZR_TRY(zr_dtype_check_table(r, vt, origin ? origin : "", err));
+    read.entry.name = vt->name;
+    e = (void *)zr_registry_make(&r->types, &read.entry, sizeof read, err);
+    if (!e)
+        return ZARR_ERR_NO_MEMORY;
+    if (!(vt->flags & ZARR_DTYPE_FAMILY))
+        ZR_TRY(zr_dtype_make(&e->fixed, r, e, vt->name ? vt->name : vt->v2, NULL, NULL,
+                             err));
+    ZR_TRY(learn_spellings(r, e, err));
+    e = NULL; /* moved */
 out:
-    free_entry(r->alloc, e);
+    if (e)
+        zr_registry_drop(&r->types, &e->entry);
     return st;
 }
 
@@ -178,7 +157,7 @@ static void describe(const struct zr_dtype_entry *e, char *text, size_t cap)
 
 bool zr_dtype_row(const struct zr_dtype_registry *r, size_t i, struct zr_dtype_row *row)
 {
-    const struct zr_dtype_entry *e = i < r->n ? r->entries[i] : NULL;
+    const struct zr_dtype_entry *e = i < r->types.n ? zr_dtype_entry_at(r, i) : NULL;
 
     if (!e)
         return false;
@@ -187,7 +166,7 @@ bool zr_dtype_row(const struct zr_dtype_registry *r, size_t i, struct zr_dtype_r
         .struct_size = sizeof row->item,
         .registry = ZARR_REGISTRY_DTYPE,
         .name = row->name,
-        .origin = e->origin,
+        .origin = e->entry.origin,
         .detail = row->detail,
         .flags = (e->vt.flags & ZARR_DTYPE_FAMILY ? ZARR_ITEM_FAMILY : 0) |
                  (experimental(e) ? ZARR_ITEM_EXPERIMENTAL : 0),

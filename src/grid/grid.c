@@ -220,15 +220,13 @@ zarr_status zr_grid_parse(struct zr_grid *out, const struct zr_grid_registry *r,
                           int32_t ndim, const uint64_t *shape, const char *name,
                           const struct zr_json *config, zarr_error *err)
 {
-    const zarr_grid_vtable *vt;
+    const struct zr_grid_entry *e = (const void *)zr_registry_find(&r->grids, name);
+    const zarr_grid_vtable *vt = e ? &e->vt : NULL;
     zarr_status st = ZARR_OK;
 
     ZR_TRY(init_shape(out, ndim, shape, err));
-    vt = zr_map_get(&r->grids, name);
-    if (!vt) {
-        st = zr_fail_refused(err, zr_grid_refused, "chunk grid", name);
-        goto out;
-    }
+    if (!vt)
+        ZR_TRY(zr_fail_refused(err, zr_grid_refused, "chunk grid", name));
     /* These names can't be taken over. */
     if (zr_streq(vt->name, zr_grid_regular.name))
         ZR_TRY(read_chunk_shape(out, config, err));

@@ -22,8 +22,16 @@
  * (EXISTS), so the core's, registered first, cannot be taken over. Grids and encodings
  * point into the registry: it must outlive them.
  */
+struct zr_grid_entry {
+    struct zr_registered entry;
+    zarr_grid_vtable vt;
+};
+struct zr_key_encoding_entry {
+    struct zr_registered entry;
+    zarr_key_encoding_vtable vt;
+};
 struct zr_grid_registry {
-    struct zr_map grids, encodings; /* values: copied vtables */
+    struct zr_registry grids, encodings; /* zr_grid_entry, zr_key_encoding_entry */
     const zarr_allocator *alloc;
 };
 zarr_status zr_grid_registry_init(struct zr_grid_registry *r, const zarr_allocator *alloc,
@@ -31,10 +39,12 @@ zarr_status zr_grid_registry_init(struct zr_grid_registry *r, const zarr_allocat
 void zr_grid_registry_deinit(struct zr_grid_registry *r);
 /* What is refused on purpose: kinds "chunk grid", "chunk key encoding", "member". */
 extern const struct zr_refusal zr_grid_refused[];
+/* The table is copied. EXISTS names the owner of a name that is taken. */
 zarr_status zr_grid_register(struct zr_grid_registry *r, const zarr_grid_vtable *v,
-                             zarr_error *err);
+                             const char *origin, zarr_error *err);
 zarr_status zr_key_encoding_register(struct zr_grid_registry *r,
-                                     const zarr_key_encoding_vtable *v, zarr_error *err);
+                                     const zarr_key_encoding_vtable *v,
+                                     const char *origin, zarr_error *err);
 /* The built-ins, registered by ctx/builtin.c through the very calls above. */
 extern const zarr_grid_vtable zr_grid_regular, zr_grid_rectilinear, zr_grid_bounded;
 extern const zarr_key_encoding_vtable zr_key_default, zr_key_v2, zr_key_default_suffix,

@@ -196,7 +196,9 @@ zarr_status zr_key_encoding_parse(struct zr_key_encoding *out,
                                   const struct zr_grid_registry *r, const char *name,
                                   const struct zr_json *config, zarr_error *err)
 {
-    const zarr_key_encoding_vtable *vt = zr_map_get(&r->encodings, name);
+    const struct zr_key_encoding_entry *e =
+        (const void *)zr_registry_find(&r->encodings, name);
+    const zarr_key_encoding_vtable *vt = e ? &e->vt : NULL;
     struct zr_str text;
     zarr_status st = ZARR_OK;
 

@@ -16,20 +16,26 @@
 #include "mem/mem.h"
 
 struct zr_impl {
+    struct zr_registered entry; /* without a name: several codecs may have one "cpu" */
     zarr_codec_impl_vtable vt;
-    const char *origin; /* "core" or who registered it */
-    uint32_t id;        /* dense, for tables of thread states */
-    uint32_t order;     /* registration order */
+    uint32_t id;    /* dense, for tables of thread states */
+    uint32_t order; /* registration order */
 };
 struct zr_impl_absence { /* why a build has no implementation of a codec */
     const char *codec, *why;
 };
 struct zr_impl_registry {
     const struct zr_impl_absence *absent; /* borrowed, ends with a NULL codec; or NULL */
-    struct zr_impl **items;               /* owned */
-    size_t n, cap;
-    const zarr_allocator *alloc;
+    struct zr_registry impls;             /* struct zr_impl */
 };
+static inline size_t zr_impl_count(const struct zr_impl_registry *r)
+{
+    return r->impls.n;
+}
+static inline const struct zr_impl *zr_impl_at(const struct zr_impl_registry *r, size_t i)
+{
+    return (const void *)r->impls.entry[i];
+}
 void zr_impl_registry_init(struct zr_impl_registry *r, const zarr_allocator *alloc);
 void zr_impl_registry_deinit(struct zr_impl_registry *r);
 zarr_status zr_impl_register(struct zr_impl_registry *r, const zarr_codec_impl_vtable *v,

@@ -62,7 +62,7 @@ struct zr_place {
     const struct zr_placement_options *opts;
     const struct zr_leg *legs;
     uint32_t n_legs;
-    const bool *excluded; /* [leg * impls->n + impl]: refused to bind */
+    const bool *excluded; /* [leg * zr_impl_count(impls) + impl]: refused to bind */
     const zarr_allocator *alloc;
 };
 /* steps: room for 2 * n_legs + 1. UNSUPPORTED names the codec nobody does. */

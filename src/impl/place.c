@@ -63,7 +63,7 @@ bool zr_place_usable(const struct zr_place *p, uint32_t leg, const struct zr_imp
         !place_kind(v->out_kinds, out_device) ||
         !zr_impl_is_for(impl, p->legs[leg].spec->vt))
         return false;
-    if (p->excluded && p->excluded[leg * p->impls->n + impl->id])
+    if (p->excluded && p->excluded[leg * zr_impl_count(p->impls) + impl->id])
         return false;
     *cost =
         -(int64_t)ZR_MAX(ZR_MIN(v->priority, PLACE_PRIORITY_MAX), -PLACE_PRIORITY_MAX);
@@ -93,8 +93,8 @@ static void place_impls(const struct zr_place *p, struct place_grid *g, uint32_t
     const struct place_node *from = g->node + (size_t)leg * g->n;
     struct place_node *to = g->node + ((size_t)leg + 1) * g->n;
 
-    for (size_t k = 0; k < p->impls->n; k++) {
-        const struct zr_impl *impl = p->impls->items[k];
+    for (size_t k = 0; k < zr_impl_count(p->impls); k++) {
+        const struct zr_impl *impl = zr_impl_at(p->impls, k);
 
         for (uint32_t i = 0; i < g->n; i++) {
             if (from[i].cost == PLACE_NEVER)
@@ -119,10 +119,10 @@ static zarr_status place_nobody(const struct zr_place *p, uint32_t leg, zarr_err
     char names[160] = "none is registered";
     size_t used = 0;
 
-    for (size_t k = 0; k < p->impls->n; k++) {
-        const zarr_codec_impl_vtable *v = &p->impls->items[k]->vt;
+    for (size_t k = 0; k < zr_impl_count(p->impls); k++) {
+        const zarr_codec_impl_vtable *v = &zr_impl_at(p->impls, k)->vt;
 
-        if (!zr_impl_is_for(p->impls->items[k], p->legs[leg].spec->vt))
+        if (!zr_impl_is_for(zr_impl_at(p->impls, k), p->legs[leg].spec->vt))
             continue;
         for (const char *c = used ? ", " : ""; *c && used + 1 < sizeof names; c++)
             names[used++] = *c;

@@ -182,8 +182,8 @@ static const struct zr_impl *stage_next_host(const struct zr_place *p, uint32_t 
     const struct zr_impl *best = NULL;
     int64_t best_cost = INT64_MAX;
 
-    for (size_t k = 0; k < p->impls->n; k++) {
-        const struct zr_impl *impl = p->impls->items[k];
+    for (size_t k = 0; k < zr_impl_count(p->impls); k++) {
+        const struct zr_impl *impl = zr_impl_at(p->impls, k);
         int64_t cost = 0;
         bool taken = false;
 
@@ -226,7 +226,7 @@ static zarr_status stage_add_fallbacks(const struct zr_place *p, uint32_t leg,
         if (st != ZARR_ERR_UNSUPPORTED)
             return zr_fail(err, st, "codec \"%s\": \"%s\" did not bind",
                            zarr_codec_spec_name(p->legs[leg].spec), impl->vt.impl);
-        excluded[leg * p->impls->n + impl->id] = true;
+        excluded[leg * zr_impl_count(p->impls) + impl->id] = true;
     }
     return ZARR_OK;
 }
@@ -293,7 +293,8 @@ static zarr_status program_bind(struct zr_program *p, const struct zr_place *pla
         }
         st = stage_bind(s, &place->legs[steps[i].leg], steps[i].impl, p->encode, err);
         if (st == ZARR_ERR_UNSUPPORTED) {
-            excluded[steps[i].leg * place->impls->n + steps[i].impl->id] = true;
+            excluded[steps[i].leg * zr_impl_count(place->impls) + steps[i].impl->id] =
+                true;
             *refused = true;
         }
         if (st != ZARR_OK)
@@ -349,8 +350,8 @@ static zarr_status program_fill(struct zr_program *p, struct zr_place *place,
 {
     zarr_status st = ZARR_OK;
     struct zr_leg *legs = zr_calloc(p->alloc, (size_t)chain->n + 1, sizeof *legs);
-    bool *excluded =
-        zr_calloc(p->alloc, ((size_t)chain->n + 1) * (place->impls->n + 1), 1);
+    bool *excluded = zr_calloc(
+        p->alloc, ((size_t)chain->n + 1) * (zr_impl_count(place->impls) + 1), 1);
     const zarr_chunk_spec *stored = &reps->rep[reps->n];
     uint64_t guess = 0;
 

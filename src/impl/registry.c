@@ -1,7 +1,6 @@
 /*
  * impl/registry.c - who can do what: implementations in the order they came, the
- * core's first. A vtable is copied; a shorter one of an older plug-in reads as
- * NULL for the rest. Two of one name for one specification are refused, because a
+ * core's first. Two of one name for one specification are refused, because a
  * preference could not tell them apart. Ids are dense: tables of thread states are
  * indexed by them.
  * Thread class: solo while it is filled, frozen once sealed by its owner.
@@ -12,18 +11,14 @@
 
 void zr_impl_registry_init(struct zr_impl_registry *r, const zarr_allocator *alloc)
 {
-    *r = (struct zr_impl_registry){.alloc = alloc};
+    *r = (struct zr_impl_registry){0};
+    zr_registry_init(&r->impls, "codec implementation", alloc, NULL);
 }
 
 void zr_impl_registry_deinit(struct zr_impl_registry *r)
 {
-    if (!r)
-        return;
-    for (size_t i = 0; i < r->n; i++)
-        zr_free(r->alloc, r->items[i]);
-    zr_free(r->alloc, r->items);
-    r->items = NULL;
-    r->n = r->cap = 0;
+    if (r)
+        zr_registry_deinit(&r->impls);
 }
 
 static uint32_t impl_formats(const zarr_codec_impl_vtable *v)
@@ -83,21 +78,23 @@ static zarr_status impl_check(const struct zr_impl_registry *r,
         return zr_fail(err, ZARR_ERR_INVALID,
                        "codec implementation \"%s\" of \"%s\": no memory kinds", impl,
                        codec);
-    for (size_t i = 0; i < r->n; i++)
-        if (zr_streq(r->items[i]->vt.codec, codec) &&
-            zr_streq(r->items[i]->vt.impl, impl) &&
-            (impl_formats(&r->items[i]->vt) & impl_formats(v)))
+    for (size_t i = 0; i < zr_impl_count(r); i++) {
+        const struct zr_impl *old = zr_impl_at(r, i);
+
+        if (zr_streq(old->vt.codec, codec) && zr_streq(old->vt.impl, impl) &&
+            (impl_formats(&old->vt) & impl_formats(v)))
             return zr_fail(err, ZARR_ERR_EXISTS,
                            "codec implementation \"%s\" of \"%s\" is registered "
                            "already, by %s",
-                           impl, codec, r->items[i]->origin);
+                           impl, codec, old->entry.origin);
+    }
     return ZARR_OK;
 }
 
 bool zr_impl_has(const struct zr_impl_registry *r, const zarr_codec_spec_vtable *spec)
 {
-    for (size_t i = 0; i < r->n; i++)
-        if (zr_impl_is_for(r->items[i], spec))
+    for (size_t i = 0; i < zr_impl_count(r); i++)
+        if (zr_impl_is_for(zr_impl_at(r, i), spec))
             return true;
     return false;
 }
@@ -105,25 +102,17 @@ bool zr_impl_has(const struct zr_impl_registry *r, const zarr_codec_spec_vtable 
 zarr_status zr_impl_register(struct zr_impl_registry *r, const zarr_codec_impl_vtable *v,
                              const char *origin, zarr_error *err)
 {
+    const uint32_t n = (uint32_t)zr_impl_count(r);
+    struct zr_impl impl = {.entry.origin = origin, .id = n, .order = n};
     zarr_status st = ZARR_OK;
-    zarr_codec_impl_vtable read;
-    struct zr_impl *impl = NULL;
 
     if (!v)
         return zr_fail(err, ZARR_ERR_INVALID, "codec implementation: no vtable");
-    ZR_TRY(zr_struct_read(&read, sizeof read, offsetof(zarr_codec_impl_vtable, size_hint),
-                          v, ZR_TAIL_IGNORE, "zarr_codec_impl_vtable", err));
-    ZR_TRY(impl_check(r, &read, err));
-    ZR_TRY(
-        zr_grow(r->alloc, &r->items, &r->cap, r->n + 1, sizeof(struct zr_impl *), err));
-    impl = zr_malloc(r->alloc, sizeof *impl);
-    if (!impl) {
-        st = zr_fail_memory(err, sizeof *impl);
-        goto out;
-    }
-    *impl = (struct zr_impl){
-        .vt = read, .origin = origin, .id = (uint32_t)r->n, .order = (uint32_t)r->n};
-    r->items[r->n++] = impl; /* moved */
+    ZR_TRY(zr_struct_read(&impl.vt, sizeof impl.vt,
+                          offsetof(zarr_codec_impl_vtable, size_hint), v, ZR_TAIL_IGNORE,
+                          "zarr_codec_impl_vtable", err));
+    ZR_TRY(impl_check(r, &impl.vt, err));
+    ZR_TRY(zr_registry_add(&r->impls, &impl.entry, sizeof impl, NULL, err));
 out:
     return st;
 }

@@ -22,7 +22,7 @@ zarr_status zr_impl_failed(const struct zr_impl *impl, struct zr_foreign *f,
                            zarr_status st, bool cancelled)
 {
     return zr_foreign_failed(f, st, cancelled, "codec \"%s\": \"%s\" of %s",
-                             impl->vt.codec, impl->vt.impl, impl->origin);
+                             impl->vt.codec, impl->vt.impl, impl->entry.origin);
 }
 
 /* Whose bug it is. */
@@ -31,14 +31,14 @@ static zarr_status stage_broke(const struct zr_stage *s, const char *how, uint64
 {
     const zarr_codec_impl_vtable *v = &s->impl->vt;
 
-    if (zr_streq(s->impl->origin, "core"))
+    if (zr_streq(s->impl->entry.origin, "core"))
         return zr_fail(err, ZARR_ERR_INTERNAL,
                        "%s: %s %s: %" PRIu64 " bytes, not %" PRIu64, v->codec, v->impl,
                        how, n, expected);
     return zr_fail(err, ZARR_ERR_INTERNAL,
                    "codec \"%s\": \"%s\" of %s " ZR_BROKE ": it %s: %" PRIu64
                    " bytes, not %" PRIu64,
-                   v->codec, v->impl, s->impl->origin, how, n, expected);
+                   v->codec, v->impl, s->impl->entry.origin, how, n, expected);
 }
 
 static zarr_status stage_thread_state(const struct zr_impl *impl,
@@ -77,9 +77,9 @@ static void stack_close(struct zr_buffer_stack *s, const struct zr_thread_states
 
 void zr_thread_states_close(const struct zr_impl_registry *r, struct zr_thread_states *ts)
 {
-    for (size_t i = 0; i < ts->n && i < r->n; i++)
-        if (ts->state[i] && r->items[i]->vt.thread_close)
-            r->items[i]->vt.thread_close(ts->state[i]);
+    for (size_t i = 0; i < ts->n && i < zr_impl_count(r); i++)
+        if (ts->state[i] && zr_impl_at(r, i)->vt.thread_close)
+            zr_impl_at(r, i)->vt.thread_close(ts->state[i]);
     zr_free(ts->alloc, ts->state);
     ts->state = NULL;
     ts->n = 0;

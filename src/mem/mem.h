@@ -15,11 +15,12 @@
 /* ---- backends ----------------------------------------------------------- */
 
 struct zr_backend {
+    struct zr_registered entry;
     zarr_memory_vtable vt;
     void *self;
-    const char *origin;
 };
 struct zr_memory_registry {
+    struct zr_registry kinds;       /* struct zr_backend */
     struct zr_backend *by_type[32]; /* by DLPack number; [ZARR_DEVICE_CPU] is the host */
     const zarr_allocator *alloc;
 };

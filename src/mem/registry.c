@@ -11,22 +11,25 @@
 
 #define HOST_ACCESS (ZARR_MEMORY_HOST_READ | ZARR_MEMORY_HOST_WRITE)
 
-/* A backend and its origin's text in one block. */
-static struct zr_backend *backend_new(const zarr_allocator *alloc,
-                                      const zarr_memory_vtable *v, void *self,
-                                      const char *origin)
+static void backend_close(struct zr_registered *e)
 {
-    const char *text = origin ? origin : "";
-    const size_t bytes = strlen(text) + 1;
-    struct zr_backend *be = zr_malloc(alloc, sizeof *be + bytes);
+    struct zr_backend *be = (void *)e;
 
-    if (be) {
-        char *copy = (char *)(be + 1);
+    if (be->vt.close)
+        be->vt.close(be->self);
+}
 
-        memcpy(copy, text, bytes);
-        *be = (struct zr_backend){.vt = *v, .self = self, .origin = copy};
-    }
-    return be;
+static zarr_status backend_add(struct zr_memory_registry *r, const zarr_memory_vtable *v,
+                               void *self, const char *origin, zarr_error *err)
+{
+    const struct zr_backend be = {
+        .entry = {.name = v->name, .origin = origin}, .vt = *v, .self = self};
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_registry_add(&r->kinds, &be.entry, sizeof be, NULL, err));
+    r->by_type[v->device_type] = (void *)zr_registry_find(&r->kinds, v->name);
+out:
+    return st;
 }
 
 zarr_status zr_memory_registry_init(struct zr_memory_registry *r,
@@ -35,24 +38,16 @@ zarr_status zr_memory_registry_init(struct zr_memory_registry *r,
     zarr_memory_vtable v;
 
     *r = (struct zr_memory_registry){.alloc = alloc};
+    zr_registry_init(&r->kinds, "memory backend", alloc, backend_close);
     zr_host_vtable(&v);
     /* The host's self is the allocator itself; it is never written through. */
-    r->by_type[ZARR_DEVICE_CPU] =
-        backend_new(alloc, &v, (void *)(uintptr_t)(const void *)alloc, "core");
-    return r->by_type[ZARR_DEVICE_CPU] ? ZARR_OK
-                                       : zr_fail_memory(err, sizeof(struct zr_backend));
+    return backend_add(r, &v, (void *)(uintptr_t)(const void *)alloc, "core", err);
 }
 
 void zr_memory_registry_deinit(struct zr_memory_registry *r)
 {
-    for (size_t i = 0; i < ZR_COUNT(r->by_type); i++) {
-        struct zr_backend *be = r->by_type[i];
-
-        if (be && be->vt.close)
-            be->vt.close(be->self);
-        zr_free(r->alloc, be);
-        r->by_type[i] = NULL;
-    }
+    zr_registry_deinit(&r->kinds);
+    memset(r->by_type, 0, sizeof r->by_type);
 }
 
 static zarr_status backend_check(const struct zr_memory_registry *r,
@@ -82,12 +77,12 @@ static zarr_status backend_check(const struct zr_memory_registry *r,
             return zr_fail(err, ZARR_ERR_EXISTS,
                            "memory backend \"%s\": device type %" PRId32
                            " is \"%s\" of %s already",
-                           name, v->device_type, old->vt.name, old->origin);
+                           name, v->device_type, old->vt.name, old->entry.origin);
         if (old && zr_streq(old->vt.name, name))
             return zr_fail(err, ZARR_ERR_EXISTS,
                            "memory backend \"%s\": the name is taken by device type "
                            "%zu of %s",
-                           name, i, old->origin);
+                           name, i, old->entry.origin);
     }
     return ZARR_OK;
 }
@@ -97,7 +92,6 @@ zarr_status zr_memory_register(struct zr_memory_registry *r, const zarr_memory_v
 {
     zarr_status st = ZARR_OK;
     zarr_memory_vtable own;
-    struct zr_backend *be = NULL;
 
     if (!v) {
         st = zr_fail(err, ZARR_ERR_INVALID, "memory backend without a table");
@@ -108,12 +102,7 @@ zarr_status zr_memory_register(struct zr_memory_registry *r, const zarr_memory_v
     if (own.alignment == 0)
         own.alignment = (uint32_t)ZR_HOST_ALIGN_BYTES;
     ZR_TRY(backend_check(r, &own, err));
-    be = backend_new(r->alloc, &own, self, origin);
-    if (!be) {
-        st = zr_fail_memory(err, sizeof *be);
-        goto out;
-    }
-    r->by_type[own.device_type] = be;
+    ZR_TRY(backend_add(r, &own, self, origin, err));
 out:
     return st;
 }

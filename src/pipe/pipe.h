@@ -27,6 +27,7 @@ struct zr_io;
 /* A pipeline: how the work of a request is scheduled. Registered by name like codecs;
  * the core's ignore `steps` and use what is inside. */
 struct zr_pipeline {
+    struct zr_registered entry;
     const char *name; /* the table's */
     zarr_pipeline_vtable vt;
     void *self;
@@ -34,18 +35,13 @@ struct zr_pipeline {
 extern const zarr_pipeline_vtable zr_pipeline_waves, zr_pipeline_serial;
 extern const zarr_pipeline_steps zr_pipeline_steps;
 
-struct zr_pipeline_registry {
-    struct zr_map by_name; /* struct zr_pipeline, owned */
-    const zarr_allocator *alloc;
-};
-void zr_pipeline_registry_init(struct zr_pipeline_registry *r,
-                               const zarr_allocator *alloc);
-void zr_pipeline_registry_deinit(struct zr_pipeline_registry *r); /* closes them */
-/* The table is copied. EXISTS when the name is taken. */
-zarr_status zr_pipeline_register(struct zr_pipeline_registry *r,
+void zr_pipeline_registry_init(struct zr_registry *r, const zarr_allocator *alloc);
+/* The table is copied; the registry closes it. EXISTS names the owner of a name that is
+ * taken. */
+zarr_status zr_pipeline_register(struct zr_registry *r,
                                  const zarr_pipeline_vtable *vtable, void *self,
-                                 zarr_error *err);
-const struct zr_pipeline *zr_pipeline_find(const struct zr_pipeline_registry *r,
+                                 const char *origin, zarr_error *err);
+const struct zr_pipeline *zr_pipeline_find(const struct zr_registry *r,
                                            const char *name); /* or NULL */
 
 struct zr_engine {

@@ -11,9 +11,7 @@
 #include <string.h>
 
 struct zr_store_registry {
-    const zarr_allocator *alloc;
-    struct zr_store_row *row;
-    size_t n, cap;
+    struct zr_registry rows; /* struct zr_store_row */
 };
 
 zarr_status zr_store_registry_create(struct zr_store_registry **out,
@@ -23,30 +21,26 @@ zarr_status zr_store_registry_create(struct zr_store_registry **out,
 
     if (r == NULL)
         return zr_fail_memory(err, sizeof *r);
-    r->alloc = alloc;
+    zr_registry_init(&r->rows, "store", alloc, NULL);
     *out = r;
     return ZARR_OK;
 }
 
 void zr_store_registry_free(struct zr_store_registry *r)
 {
+    const zarr_allocator *alloc = NULL;
+
     if (r == NULL)
         return;
-    for (size_t i = 0; i < r->n; i++) {
-        zr_free(r->alloc, r->row[i].name);
-        zr_free(r->alloc, r->row[i].origin);
-    }
-    zr_free(r->alloc, r->row);
-    zr_free(r->alloc, r);
+    alloc = r->rows.alloc;
+    zr_registry_deinit(&r->rows);
+    zr_free(alloc, r);
 }
 
 static const struct zr_store_row *registry_find(const struct zr_store_registry *r,
                                                 const char *name, size_t n)
 {
-    for (size_t i = 0; i < r->n; i++)
-        if (strncmp(r->row[i].name, name, n) == 0 && r->row[i].name[n] == '\0')
-            return &r->row[i];
-    return NULL;
+    return zr_map_get_n(&r->rows.names, name, n);
 }
 
 /* A URL scheme: a letter, then letters, digits, '+', '-', '.'; lower case only. */
@@ -61,26 +55,14 @@ static zarr_status registry_add(struct zr_store_registry *r, const zarr_store_vt
                                 const char *name, const struct zr_store_native *native,
                                 const char *origin, zarr_error *err)
 {
-    struct zr_store_row *row;
-    const struct zr_store_row *old = registry_find(r, name, strlen(name));
+    const struct zr_store_row row = {
+        .entry = {.name = name, .origin = origin}, .vt = *vt, .native = native};
+    struct zr_store_row *added = NULL;
     zarr_status st = ZARR_OK;
 
-    if (old != NULL)
-        return zr_fail(err, ZARR_ERR_EXISTS, "there is a store named %s already, by %s",
-                       name, old->origin);
-    ZR_TRY(zr_grow(r->alloc, &r->row, &r->cap, r->n + 1, sizeof *r->row, err));
-    row = &r->row[r->n];
-    *row = (struct zr_store_row){.vt = *vt, .native = native};
-    row->name = zr_strdup(r->alloc, name);
-    row->origin = zr_strdup(r->alloc, origin != NULL ? origin : "");
-    if (row->name == NULL || row->origin == NULL) {
-        zr_free(r->alloc, row->name);
-        zr_free(r->alloc, row->origin);
-        st = zr_fail_memory(err, strlen(name));
-        goto out;
-    }
-    row->vt.name = row->name;
-    r->n++;
+    ZR_TRY(zr_registry_add(&r->rows, &row.entry, sizeof row, NULL, err));
+    added = (void *)zr_registry_find(&r->rows, name);
+    added->vt.name = added->entry.name; /* "file" is the vtable "local", too */
 out:
     return st;
 }
@@ -136,15 +118,17 @@ out:
 
 size_t zr_store_registry_count(const struct zr_store_registry *r)
 {
-    return r->n;
+    return r->rows.n;
 }
 
 void zr_store_registry_item(const struct zr_store_registry *r, size_t i,
                             const char **name, const char **origin, const char **detail)
 {
-    *name = r->row[i].name;
-    *origin = r->row[i].origin;
-    *detail = r->row[i].native != NULL ? r->row[i].native->detail : "";
+    const struct zr_store_row *row = (const void *)r->rows.entry[i];
+
+    *name = row->entry.name;
+    *origin = row->entry.origin;
+    *detail = row->native != NULL ? row->native->detail : "";
 }
 
 zarr_status zr_store_registry_for_url(const struct zr_store_registry *r, const char *url,

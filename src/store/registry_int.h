@@ -7,9 +7,9 @@
 #include "store/store_int.h"
 
 struct zr_store_row {
+    struct zr_registered entry;
     zarr_store_vtable vt;
     const struct zr_store_native *native; /* NULL: registered from outside */
-    char *name, *origin;
 };
 
 /* The row for a URL, or for kind when it is not NULL. UNSUPPORTED names what is missing.

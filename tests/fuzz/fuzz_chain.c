@@ -102,7 +102,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     zarr_status st = ZARR_OK;
     zarr_error err = {0};
 
-    if (!fuzz_env.impls.n)
+    if (!zr_impl_count(&fuzz_env.impls))
         fuzz_check(impl_env_open(&fuzz_env, NULL, NULL) == ZARR_OK);
     if (size < 2)
         return 0;

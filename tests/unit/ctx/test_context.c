@@ -311,9 +311,9 @@ static int check_refused(void *user, const zarr_registry_item *item)
     } else if (zr_streq(item->of, "codec")) {
         assert_null(zr_codec_spec_lookup(&ctx->codecs, item->name));
     } else if (zr_streq(item->of, "chunk grid")) {
-        assert_null(zr_map_get(&ctx->grids.grids, item->name));
+        assert_null(zr_registry_find(&ctx->grids.grids, item->name));
     } else if (zr_streq(item->of, "chunk key encoding")) {
-        assert_null(zr_map_get(&ctx->grids.encodings, item->name));
+        assert_null(zr_registry_find(&ctx->grids.encodings, item->name));
     } else if (!zr_streq(item->of, "member") &&   /* of a grid's or encoding's */
                !zr_streq(item->of, "elements")) { /* that a codec does not take */
         assert_string_equal(item->of, "storage transformer");
@@ -378,7 +378,7 @@ static void test_refused_brought(void **state)
     assert_ok(zarr_dtype_find(ctx, "json", &found, &terr));
     assert_string_equal(zarr_dtype_name(found), "json");
     assert_string_equal(zr_codec_spec_lookup(&ctx->codecs, "lzw")->name, "lzw");
-    assert_non_null(zr_map_get(&ctx->grids.grids, "rectangular"));
+    assert_non_null(zr_registry_find(&ctx->grids.grids, "rectangular"));
     assert_ok(zr_key_encoding_parse(&made, &ctx->grids, "fanout", NULL, &terr));
     zr_key_encoding_deinit(&made);
     zarr_context_free(ctx);

@@ -246,11 +246,11 @@ static void test_numcodecs(void **state)
 /* ---- v2 and v3 under one name
  * ----------------------------------------------------------- */
 
-static struct zr_impl *impl_of(zarr_context *ctx, const char *impl)
+static const struct zr_impl *impl_of(zarr_context *ctx, const char *impl)
 {
-    for (size_t i = 0; i < ctx->impls.n; i++)
-        if (zr_streq(ctx->impls.items[i]->vt.impl, impl))
-            return ctx->impls.items[i];
+    for (size_t i = 0; i < zr_impl_count(&ctx->impls); i++)
+        if (zr_streq(zr_impl_at(&ctx->impls, i)->vt.impl, impl))
+            return zr_impl_at(&ctx->impls, i);
     return NULL;
 }
 

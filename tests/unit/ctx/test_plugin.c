@@ -193,7 +193,7 @@ static void test_half_way(void **state)
     assert_ok(create_with(&ctx, NULL));
     assert_ok(zarr_context_load(ctx, GOOD, &terr));
     assert_int_equal(zarr_context_load(ctx, ODD(9), &terr), ZARR_ERR_EXISTS);
-    assert_non_null(zr_map_get(&ctx->grids.encodings, "odd.odd"));
+    assert_non_null(zr_registry_find(&ctx->grids.encodings, "odd.odd"));
     assert_int_equal(zarr_context_load(ctx, ODD(9), &terr), ZARR_ERR_INVALID);
     assert_non_null(strstr(terr.message, "failed before"));
     assert_ok(zarr_context_list(ctx, ZARR_REGISTRY_PLUGIN, count_row, n, &terr));

@@ -89,7 +89,7 @@ static void registering(void **state)
     assert_null(zarr_dtype_v2(t));
     assert_int_equal(zr_dtype_find(&r, "|V1", &t, NULL, NULL), ZARR_OK);
     assert_string_equal(zarr_dtype_name(t), "r8"); /* not one of those that share it */
-    for (size_t i = 0; i < r.n; i++) {
+    for (size_t i = 0; i < r.types.n; i++) {
         struct zr_dtype_row row;
 
         assert_true(zr_dtype_row(&r, i, &row));
@@ -100,7 +100,7 @@ static void registering(void **state)
     assert_null(zr_dtype_core[n]);
     assert_string_equal(last.name, "other8");
     assert_string_equal(last.detail, "1 byte");
-    assert_false(zr_dtype_row(&r, r.n, &last));
+    assert_false(zr_dtype_row(&r, r.types.n, &last));
     zr_dtype_registry_deinit(&r);
     zr_dtype_registry_deinit(NULL);
 }

@@ -166,14 +166,15 @@ const zarr_grid_vtable rect_grid = {
 void registry_make(struct zr_grid_registry *r)
 {
     assert_int_equal(zr_grid_registry_init(r, NULL, NULL), ZARR_OK);
-    assert_int_equal(zr_grid_register(r, &zr_grid_regular, NULL), ZARR_OK);
-    assert_int_equal(zr_grid_register(r, &zr_grid_rectilinear, NULL), ZARR_OK);
-    assert_int_equal(zr_grid_register(r, &zr_grid_bounded, NULL), ZARR_OK);
-    assert_int_equal(zr_grid_register(r, &rect_grid, NULL), ZARR_OK);
-    assert_int_equal(zr_key_encoding_register(r, &zr_key_default, NULL), ZARR_OK);
-    assert_int_equal(zr_key_encoding_register(r, &zr_key_v2, NULL), ZARR_OK);
-    assert_int_equal(zr_key_encoding_register(r, &zr_key_default_suffix, NULL), ZARR_OK);
-    assert_int_equal(zr_key_encoding_register(r, &zr_key_suffix, NULL), ZARR_OK);
+    assert_int_equal(zr_grid_register(r, &zr_grid_regular, "core", NULL), ZARR_OK);
+    assert_int_equal(zr_grid_register(r, &zr_grid_rectilinear, "core", NULL), ZARR_OK);
+    assert_int_equal(zr_grid_register(r, &zr_grid_bounded, "core", NULL), ZARR_OK);
+    assert_int_equal(zr_grid_register(r, &rect_grid, "core", NULL), ZARR_OK);
+    assert_int_equal(zr_key_encoding_register(r, &zr_key_default, "core", NULL), ZARR_OK);
+    assert_int_equal(zr_key_encoding_register(r, &zr_key_v2, "core", NULL), ZARR_OK);
+    assert_int_equal(zr_key_encoding_register(r, &zr_key_default_suffix, "core", NULL),
+                     ZARR_OK);
+    assert_int_equal(zr_key_encoding_register(r, &zr_key_suffix, "core", NULL), ZARR_OK);
 }
 
 zarr_status grid_make(struct zr_grid *g, const struct zr_grid_registry *r, int32_t ndim,

@@ -223,9 +223,9 @@ static zarr_status scenario_registry(size_t i, zarr_error *err)
     zr_json_doc_init(&a, NULL);
     zr_json_doc_init(&b, NULL);
     ZR_TRY(zr_grid_registry_init(&r, NULL, err));
-    ZR_TRY(zr_grid_register(&r, &zr_grid_regular, err));
-    ZR_TRY(zr_grid_register(&r, &rect_grid, err));
-    ZR_TRY(zr_key_encoding_register(&r, &zr_key_v2, err));
+    ZR_TRY(zr_grid_register(&r, &zr_grid_regular, "core", err));
+    ZR_TRY(zr_grid_register(&r, &rect_grid, "core", err));
+    ZR_TRY(zr_key_encoding_register(&r, &zr_key_v2, "core", err));
     ZR_TRY(parse_text(&a, "{\"chunk_shape\":[5,4]}", err));
     ZR_TRY(parse_text(&b, "{\"edges\":[[7,8],[9]]}", err));
     ZR_TRY(use_registry(&r, a.root, b.root, err));
@@ -259,8 +259,8 @@ static zarr_status scenario_irregular(size_t i, zarr_error *err)
     zr_json_doc_init(&b, NULL);
     zr_str_init(&text, NULL);
     ZR_TRY(zr_grid_registry_init(&r, NULL, err));
-    ZR_TRY(zr_grid_register(&r, &zr_grid_rectilinear, err));
-    ZR_TRY(zr_key_encoding_register(&r, &zr_key_suffix, err));
+    ZR_TRY(zr_grid_register(&r, &zr_grid_rectilinear, "core", err));
+    ZR_TRY(zr_key_encoding_register(&r, &zr_key_suffix, "core", err));
     ZR_TRY(parse_text(&a, rect, err));
     ZR_TRY(parse_text(&b, "{\"suffix\":\".z\",\"base_encoding\":\"v2\"}", err));
     ZR_TRY(zr_grid_parse(&g, &r, 2, shape, "rectilinear", a.root, err));

@@ -32,13 +32,16 @@ static void test_names_are_taken_once(void **state)
 
     (void)state;
     mine.name = "regular";
-    assert_int_equal(zr_grid_register(&registry, &mine, &err), ZARR_ERR_EXISTS);
-    assert_string_equal(err.message, "chunk grid \"regular\" is registered already");
-    assert_int_equal(zr_key_encoding_register(&registry, &key, NULL), ZARR_ERR_EXISTS);
+    assert_int_equal(zr_grid_register(&registry, &mine, "core", &err), ZARR_ERR_EXISTS);
+    assert_string_equal(err.message,
+                        "chunk grid \"regular\" is registered already, by core");
+    assert_int_equal(zr_key_encoding_register(&registry, &key, "core", NULL),
+                     ZARR_ERR_EXISTS);
     key.name = "";
-    assert_int_equal(zr_key_encoding_register(&registry, &key, NULL), ZARR_ERR_INVALID);
+    assert_int_equal(zr_key_encoding_register(&registry, &key, "core", NULL),
+                     ZARR_ERR_INVALID);
     mine.name = NULL;
-    assert_int_equal(zr_grid_register(&registry, &mine, NULL), ZARR_ERR_INVALID);
+    assert_int_equal(zr_grid_register(&registry, &mine, "core", NULL), ZARR_ERR_INVALID);
 }
 
 static void test_vtables_must_be_complete(void **state)
@@ -49,13 +52,15 @@ static void test_vtables_must_be_complete(void **state)
     (void)state;
     mine.name = key.name = "test.other";
     mine.locate = NULL;
-    assert_int_equal(zr_grid_register(&registry, &mine, NULL), ZARR_ERR_INVALID);
+    assert_int_equal(zr_grid_register(&registry, &mine, "core", NULL), ZARR_ERR_INVALID);
     key.chunk = NULL;
-    assert_int_equal(zr_key_encoding_register(&registry, &key, NULL), ZARR_ERR_INVALID);
+    assert_int_equal(zr_key_encoding_register(&registry, &key, "core", NULL),
+                     ZARR_ERR_INVALID);
     mine.struct_size = 0;
-    assert_int_equal(zr_grid_register(&registry, &mine, NULL), ZARR_ERR_ABI);
+    assert_int_equal(zr_grid_register(&registry, &mine, "core", NULL), ZARR_ERR_ABI);
     key.struct_size = 16;
-    assert_int_equal(zr_key_encoding_register(&registry, &key, NULL), ZARR_ERR_ABI);
+    assert_int_equal(zr_key_encoding_register(&registry, &key, "core", NULL),
+                     ZARR_ERR_ABI);
 }
 
 /* ---- grids ---------------------------------------------------------------- */
@@ -497,7 +502,7 @@ static void test_long_key_of_a_plugin(void **state)
     (void)state;
     vt.name = "test.long";
     vt.key = long_key;
-    assert_int_equal(zr_key_encoding_register(&registry, &vt, NULL), ZARR_OK);
+    assert_int_equal(zr_key_encoding_register(&registry, &vt, "core", NULL), ZARR_OK);
     assert_int_equal(key_make(&k, "test.long", NULL, NULL), ZARR_OK);
     zr_str_init(&text, NULL);
     zr_key_encoding_key(&k, 0, NULL, &text);

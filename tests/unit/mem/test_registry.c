@@ -135,7 +135,7 @@ static void registering(void **state)
     assert_int_equal(zr_memory_register(&r, &v, NULL, origin, &err), ZARR_OK);
     origin[0] = 'X'; /* copied */
     assert_int_equal(zr_backend_find(&r, ZARR_DEVICE_EXT, &be, &err), ZARR_OK);
-    assert_string_equal(be->origin, "here");
+    assert_string_equal(be->entry.origin, "here");
     assert_int_equal(be->vt.alignment, 64);
     assert_int_equal(zr_memory_register(&r, &v, NULL, "y", &err), ZARR_ERR_EXISTS);
     v.device_type = ZARR_DEVICE_OPENCL; /* another kind by the same name */

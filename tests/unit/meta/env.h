@@ -32,9 +32,9 @@ static inline zarr_status meta_world_open(struct meta_world *w,
         ZR_TRY(zr_codec_spec_register(&w->codecs, *v, "core", NULL));
     for (const zarr_codec_spec_vtable *const *v = zr_codecs_specs; *v; v++)
         ZR_TRY(zr_codec_spec_register(&w->codecs, *v, "core", NULL));
-    ZR_TRY(zr_grid_register(&w->grids, &zr_grid_regular, NULL));
-    ZR_TRY(zr_key_encoding_register(&w->grids, &zr_key_default, NULL));
-    ZR_TRY(zr_key_encoding_register(&w->grids, &zr_key_v2, NULL));
+    ZR_TRY(zr_grid_register(&w->grids, &zr_grid_regular, "core", NULL));
+    ZR_TRY(zr_key_encoding_register(&w->grids, &zr_key_default, "core", NULL));
+    ZR_TRY(zr_key_encoding_register(&w->grids, &zr_key_v2, "core", NULL));
     w->env = (struct zr_meta_env){.dtypes = &w->dtypes,
                                   .codecs = &w->codecs,
                                   .grids = &w->grids,

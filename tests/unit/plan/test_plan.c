@@ -53,7 +53,7 @@ static void env_open(struct env *e, const char *codecs, const uint64_t *chunk)
     memset(e, 0, sizeof *e);
     assert_ok(impl_env_open(&e->impl, NULL, &terr));
     assert_ok(zr_grid_registry_init(&e->grids, NULL, &terr));
-    assert_ok(zr_key_encoding_register(&e->grids, &zr_key_default, &terr));
+    assert_ok(zr_key_encoding_register(&e->grids, &zr_key_default, "core", &terr));
     assert_ok(zr_key_encoding_parse(&e->keys, &e->grids, "default", NULL, &terr));
     assert_ok(zr_grid_init_regular(&e->grid, 2, shape, chunk, "chunk_shape", &terr));
     assert_ok(codec_env_parse(&e->chain, &e->impl.codec, 3, codecs, NULL, &terr));
