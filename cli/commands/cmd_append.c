@@ -1,0 +1,327 @@
+/*
+ * commands/cmd_append.c - zarrc append: grows an array along one axis by what a file or
+ * stdin holds. A file is appended in one piece: data first, metadata last, so
+ * that readers see all of it or nothing. A stream is appended piece by piece,
+ * each of them whole, as long as it lasts: that is what a sensor needs.
+ */
+#include "data/data.h"
+#include "node/work.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct cli_option options[] = {
+    {"axis", 0, 0, "N", NULL,
+     "the dimension that grows; negative ones count from the last (default: 0)"},
+    {"format", 0, 0, "FORMAT", "npy|raw|" CLI_TEXT_FORMATS,
+     "what FILE is (default: npy where its first bytes say so, else raw); a JSON array, "
+     "elements (one JSON value a line), or lines (each one text)"},
+    {"byte-order", 0, 0, "ORDER", "little|big", "of a raw file (default: little)"},
+    {NULL, 0, 0, NULL, NULL, NULL}};
+
+static const struct cli_example examples[] = {
+    {"zarrc append x.zarr/temp day.npy", "Append along the first dimension."},
+    {"sensor | zarrc append --format=raw x.zarr/temp -",
+     "A stream of little-endian elements, as long as it lasts."},
+    {"zarrc append --format=lines x.zarr/names new.txt", "A text a line."},
+    {NULL, NULL}};
+
+struct appending {
+    struct cli *cli;
+    struct cli_node node;
+    struct cli_input in;
+    int32_t ndim, axis;
+    const zarr_dtype *said; /* by a .npy that means the array's type; else NULL */
+    uint64_t row_bytes;     /* of one step along the axis */
+    int64_t shape[ZARR_MAX_RANK], strides[ZARR_MAX_RANK];
+    uint64_t added;
+};
+
+static int read_axis(struct appending *a)
+{
+    int64_t axis = 0;
+    int rc = cli_i64(a->cli, "axis", &axis);
+
+    a->ndim = zarr_array_ndim(a->node.array);
+    if (!rc && axis < 0)
+        axis += a->ndim;
+    if (!rc && (axis < 0 || axis >= a->ndim))
+        rc = cli_error(a->cli, CLI_USAGE, NULL,
+                       "option --axis: the array has %d dimensions", (int)a->ndim);
+    a->axis = (int32_t)axis;
+    return rc;
+}
+
+/* The file's shape against the array's; one step may come without its axis. */
+static int match_npy(struct appending *a)
+{
+    const uint64_t *want = zarr_array_shape(a->node.array);
+    struct cli_input *in = &a->in;
+    bool ok = true;
+
+    if (cli_npy_stands_for(in->dtype, zarr_array_dtype(a->node.array))) {
+        a->said = in->dtype;
+        in->dtype = zarr_array_dtype(a->node.array);
+    }
+    if (!zarr_dtype_equal(in->dtype, zarr_array_dtype(a->node.array)))
+        return cli_error(a->cli, CLI_USAGE, NULL, "%s holds %s, the array %s", in->name,
+                         cli_type_name(in->dtype),
+                         cli_type_name(zarr_array_dtype(a->node.array)));
+    if (in->ndim == a->ndim - 1) {
+        memmove(&in->shape[a->axis + 1], &in->shape[a->axis],
+                (size_t)(in->ndim - a->axis) * sizeof *in->shape);
+        in->shape[a->axis] = 1;
+        in->ndim++;
+    }
+    ok = in->ndim == a->ndim;
+    for (int32_t d = 0; ok && d < a->ndim; d++)
+        ok = d == a->axis || in->shape[d] == want[d];
+    if (!ok) {
+        char *has = cli_shape_text(in->ndim, in->shape);
+        char *needs = cli_shape_text(a->ndim, want);
+
+        cli_error(a->cli, CLI_USAGE, NULL,
+                  "%s has shape %s, which does not fit %s along axis %d", in->name, has,
+                  needs, (int)a->axis);
+        free(has);
+        free(needs);
+    }
+    return ok ? CLI_OK : CLI_USAGE;
+}
+
+static int match_raw(struct appending *a)
+{
+    struct cli_input *in = &a->in;
+    const char *order = cli_text(a->cli, "byte-order");
+
+    in->dtype = zarr_array_dtype(a->node.array);
+    in->byte_order = order && *order == 'b' ? ZARR_ORDER_BIG : ZARR_ORDER_LITTLE;
+    in->ndim = a->ndim;
+    memcpy(in->shape, zarr_array_shape(a->node.array),
+           (size_t)a->ndim * sizeof *in->shape);
+    if (in->data_bytes == UINT64_MAX)
+        return CLI_OK;
+    if (a->row_bytes == 0 || in->data_bytes % a->row_bytes != 0)
+        return cli_error(a->cli, CLI_USAGE, NULL,
+                         "%s has %" PRIu64 " bytes, not a multiple of the %" PRIu64
+                         " of one step along axis %d",
+                         in->name, in->data_bytes, a->row_bytes, (int)a->axis);
+    in->shape[a->axis] = in->data_bytes / a->row_bytes;
+    return CLI_OK;
+}
+
+static int match(struct appending *a)
+{
+    const uint64_t *shape = zarr_array_shape(a->node.array);
+    uint64_t one[ZARR_MAX_RANK];
+
+    if (a->ndim == 0)
+        return cli_error(a->cli, CLI_USAGE, NULL, "%s is a scalar and cannot grow",
+                         a->node.shown);
+    memcpy(one, shape, (size_t)a->ndim * sizeof *one);
+    one[a->axis] = 1;
+    a->row_bytes = cli_mul(cli_product(a->ndim, one),
+                           zarr_dtype_item_bytes(zarr_array_dtype(a->node.array)));
+    if (a->row_bytes == UINT64_MAX || a->row_bytes == 0 ||
+        zarr_dtype_variable(zarr_array_dtype(a->node.array)))
+        return cli_error(a->cli, CLI_UNSUPPORTED,
+                         "--format=lines, elements or json take text.",
+                         "elements of this type cannot be appended from a file of raw "
+                         "elements");
+    return a->in.is_npy ? match_npy(a) : match_raw(a);
+}
+
+static int append_tensor(struct appending *a, void *data, uint64_t bytes, uint64_t steps)
+{
+    uint64_t stride = zarr_dtype_item_bytes(a->in.dtype);
+    zarr_tensor src;
+    zarr_error err = {0};
+    zarr_status st;
+
+    if (a->said && !cli_npy_fits(a->said, a->in.dtype, data, bytes / stride))
+        return cli_error(a->cli, CLI_CORRUPT, NULL, "%s has a value that is no %s",
+                         a->in.name, cli_type_name(a->in.dtype));
+    a->in.shape[a->axis] = steps;
+    for (int32_t i = 0; i < a->ndim; i++) {
+        int32_t d = a->in.fortran ? i : a->ndim - 1 - i;
+
+        a->shape[d] = (int64_t)a->in.shape[d];
+        a->strides[d] = (int64_t)stride;
+        stride *= a->in.shape[d];
+    }
+    zarr_tensor_host(&src, data, bytes, a->ndim, a->shape);
+    src.strides = a->strides;
+    src.dtype = a->in.dtype;
+    src.byte_order = a->in.byte_order;
+    st = zarr_array_append(a->node.array, a->axis, &src, NULL, &err);
+    if (st)
+        return cli_fail(a->cli, st, &err, "cannot append to %s", a->node.shown);
+    a->added += steps;
+    return CLI_OK;
+}
+
+/* Steps in one piece of a stream: whole units of writing, so that none is written twice.
+ */
+static uint64_t piece_steps(const struct appending *a)
+{
+    const uint64_t *unit = zarr_array_write_shape(a->node.array);
+    uint64_t fit = cli_buffer_bytes(a->cli) / a->row_bytes;
+    uint64_t largest[ZARR_MAX_RANK], n = unit && unit[a->axis] ? unit[a->axis] : 1;
+    uint64_t old = zarr_array_shape(a->node.array)[a->axis];
+
+    if (fit < 1)
+        fit = 1;
+    if (!unit) { /* each piece may become a chunk of its own: one like the others */
+        zarr_array_chunk_largest(a->node.array, largest);
+        return largest[a->axis] < fit ? largest[a->axis] : fit;
+    }
+    return n - old % n < fit ? n - old % n : fit;
+}
+
+static int append_stream(struct appending *a)
+{
+    uint64_t left = a->in.is_npy ? a->in.shape[a->axis] : UINT64_MAX;
+    struct cli_progress progress;
+    void *buffer = NULL;
+    int rc = CLI_OK;
+
+    if (a->axis != 0 || a->in.fortran)
+        return cli_error(a->cli, CLI_USAGE, "Write the elements to a file first.",
+                         "a stream can be appended along axis 0 only, in C order");
+    cli_progress_begin(&progress, a->cli, "append", 0, 0);
+    while (!rc && left > 0) {
+        uint64_t steps = piece_steps(a), bytes;
+
+        steps = steps < left ? steps : left;
+        buffer = cli_realloc(buffer, (size_t)(steps * a->row_bytes));
+        bytes = steps * a->row_bytes;
+        rc = cli_input_read(a->cli, &a->in, buffer, &bytes);
+        if (bytes >= a->row_bytes && !rc)
+            rc = append_tensor(a, buffer, bytes - bytes % a->row_bytes,
+                               bytes / a->row_bytes);
+        if (!rc && bytes % a->row_bytes)
+            rc = cli_error(a->cli, CLI_CORRUPT, "What was whole has been appended.",
+                           "%s ends inside of a step", a->in.name);
+        cli_progress_update(&progress, a->added * a->row_bytes, 0);
+        left -= left == UINT64_MAX ? 0 : steps;
+        if (bytes < steps * a->row_bytes)
+            break;
+    }
+    cli_progress_end(&progress, rc == CLI_OK);
+    if (!rc && left > 0 && left != UINT64_MAX)
+        rc = cli_error(a->cli, CLI_CORRUPT, "What came has been appended.",
+                       "%s ends before its last step", a->in.name);
+    free(buffer);
+    return rc;
+}
+
+static void report(struct appending *a)
+{
+    struct cli *cli = a->cli;
+    char *shape = cli_shape_text(a->ndim, zarr_array_shape(a->node.array));
+
+    if (cli->json) {
+        struct cli_json *j = cli_json(cli);
+
+        cli_json_object(j);
+        cli_json_text(cli_key(j, "node"), a->node.shown);
+        cli_json_u64(cli_key(j, "appended"), a->added);
+        cli_json_i64(cli_key(j, "axis"), a->axis);
+        cli_json_shape(cli_key(j, "shape"), a->ndim, zarr_array_shape(a->node.array));
+        cli_json_end(j);
+    }
+    cli_say(cli, "%s: appended %" PRIu64 " along axis %d, shape %s now", a->node.shown,
+            a->added, (int)a->axis, shape);
+    free(shape);
+}
+
+/* Lines are a list: they fit arrays of one dimension, JSON any. */
+static int append_text(struct appending *a, const char *format)
+{
+    struct cli *cli = a->cli;
+    struct cli_elements e = {0};
+    const bool is_stdin = strcmp(cli->args[1], "-") == 0;
+    int rc = CLI_OK;
+
+    a->in.name = is_stdin ? "stdin" : cli->args[1];
+    a->in.file = is_stdin ? stdin : fopen(cli->args[1], "rbe");
+    if (!a->in.file)
+        return cli_errno(cli, errno, "cannot open %s", a->in.name);
+    a->in.dtype = zarr_array_dtype(a->node.array);
+    a->in.byte_order = ZARR_ORDER_NATIVE;
+    if (a->ndim == 0)
+        rc = cli_error(cli, CLI_USAGE, NULL, "%s is a scalar and cannot grow",
+                       a->node.shown);
+    if (!rc)
+        rc = cli_elements_read(cli, a->in.file, a->in.name, format, a->in.dtype, -1, &e);
+    a->in.ndim = e.ndim;
+    memcpy(a->in.shape, e.shape, sizeof e.shape);
+    if (!rc)
+        rc = match_npy(a);
+    if (!rc && e.n > 0)
+        rc = append_tensor(a, e.data, e.n * e.item_bytes, a->in.shape[a->axis]);
+    cli_elements_free(&e);
+    return rc ? rc : cli_node_flush(cli, &a->node);
+}
+
+static int append(struct appending *a)
+{
+    const char *format = cli_text(a->cli, "format");
+    int rc = read_axis(a);
+
+    if (!rc && cli_is_text_format(format))
+        return append_text(a, format);
+    if (!rc)
+        rc = cli_input_open(a->cli, a->cli->args[1], format, &a->in);
+    if (!rc)
+        rc = match(a);
+    if (rc)
+        return rc;
+    if (a->in.data_bytes == UINT64_MAX)
+        rc = append_stream(a);
+    else if (a->in.shape[a->axis] > 0)
+        rc = append_tensor(a, (char *)a->in.map + a->in.data_at, a->in.data_bytes,
+                           a->in.shape[a->axis]);
+    if (!rc)
+        rc = cli_node_flush(a->cli, &a->node);
+    return rc;
+}
+
+static int run(struct cli *cli)
+{
+    struct appending a = {.cli = cli};
+    int rc = cli_node_open(cli, cli->args[0], CLI_OPEN_ARRAY | CLI_OPEN_WRITE, &a.node);
+
+    if (!rc)
+        rc = append(&a);
+    if (!rc)
+        report(&a);
+    if (a.added)
+        cli_warn_consolidated(cli, &a.node);
+    cli_input_close(&a.in);
+    cli_node_close(&a.node);
+    return rc;
+}
+
+const struct cli_command cli_cmd_append = {
+    .name = "append",
+    .summary = "append elements from a file or stdin",
+    .operands = "NODE FILE",
+    .min_args = 2,
+    .max_args = 2,
+    .about =
+        "Grows an array along one axis by the elements of FILE, a .npy, a raw file of "
+        "the array's data type, or text; - is stdin. Other lengths must be equal; a .npy "
+        "with one "
+        "dimension less is one step.\n\n"
+        "A file is appended as a whole: its chunks are written first, the new shape "
+        "last, so that readers see all or nothing. A stream is appended in pieces of "
+        "whole chunks, along axis 0.",
+    .json = "node; appended: steps along the axis; axis; shape: the new one.",
+    .options = options,
+    .examples = examples,
+    .see_also = "zarrc-resize zarrc-import",
+    .run = run,
+};

@@ -1,0 +1,337 @@
+/*
+ * commands/cmd_attrs.c - zarrc attrs: list, get, set, del, merge. Values are JSON; the
+ * library changes the metadata document under its lock, so two writers of
+ * different attributes lose nothing.
+ */
+#include "node/node.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* An array or a group, whichever the node is. */
+struct target {
+    struct cli_node node;
+    zarr_group *group;
+};
+
+static int open_target(struct cli *cli, const char *text, unsigned flags,
+                       struct target *t)
+{
+    zarr_group_open_options opts = {.struct_size = sizeof opts};
+    zarr_error err = {0};
+    zarr_status st = ZARR_OK;
+    int rc = cli_node_open(cli, text, flags, &t->node);
+
+    opts.consolidated = ZARR_CONSOLIDATED_NEVER; /* the attributes as they are now */
+    if (!rc && t->node.kind == ZARR_NODE_GROUP)
+        st = zarr_group_open(&t->group, t->node.store, t->node.path, &opts, &err);
+    return st ? cli_fail(cli, st, &err, "cannot open group %s", t->node.shown) : rc;
+}
+
+static void close_target(struct target *t)
+{
+    zarr_group_free(t->group);
+    t->group = NULL;
+    cli_node_close(&t->node);
+}
+
+static const char *all_of(const struct target *t)
+{
+    return t->group ? zarr_group_attributes(t->group)
+                    : zarr_array_attributes(t->node.array);
+}
+
+static zarr_status get_one(const struct target *t, const char *name, char *text,
+                           size_t *bytes, zarr_error *err)
+{
+    size_t cap = text ? *bytes : 0;
+
+    return t->group
+               ? zarr_group_attribute_get(t->group, name, text, cap, bytes, err)
+               : zarr_array_attribute_get(t->node.array, name, text, cap, bytes, err);
+}
+
+static zarr_status set_one(const struct target *t, const char *name, const char *json,
+                           zarr_error *err)
+{
+    return t->group ? zarr_group_attribute_set(t->group, name, json, err)
+                    : zarr_array_attribute_set(t->node.array, name, json, err);
+}
+
+static zarr_status delete_one(const struct target *t, const char *name, zarr_error *err)
+{
+    return t->group ? zarr_group_attribute_delete(t->group, name, err)
+                    : zarr_array_attribute_delete(t->node.array, name, err);
+}
+
+static zarr_status merge_all(const struct target *t, const char *json, int replace,
+                             zarr_error *err)
+{
+    return t->group ? zarr_group_attributes_merge(t->group, json, replace, err)
+                    : zarr_array_attributes_merge(t->node.array, json, replace, err);
+}
+
+/* ---- the verbs
+ * --------------------------------------------------------------------------- */
+
+static int list_all(struct cli *cli, const struct target *t)
+{
+    const char *all = all_of(t);
+    size_t n = 0;
+    char *key = NULL, *line;
+
+    if (cli->json) {
+        struct cli_json *j = cli_json(cli);
+
+        cli_json_object(j);
+        cli_json_text(cli_key(j, "node"), t->node.shown);
+        cli_json_raw(cli_key(j, "attributes"), all);
+        cli_json_end(j);
+        return CLI_OK;
+    }
+    for (size_t i = 0;; i++) {
+        const char *value = cli_json_member_at(all, i, &key, &n);
+
+        if (!value)
+            return CLI_OK;
+        line = cli_json_line(value, n);
+        cli_printf(cli, "%s: %s\n", key, line);
+        free(line);
+        free(key);
+    }
+}
+
+static int no_attribute(struct cli *cli, const struct target *t, const char *name)
+{
+    const char *names[129] = {NULL};
+    char *owned[128] = {NULL}, *hint = NULL;
+    const char *near;
+    size_t n = 0, bytes;
+
+    while (n < 128 && cli_json_member_at(all_of(t), n, &owned[n], &bytes)) {
+        names[n] = owned[n];
+        n++;
+    }
+    near = cli_nearest(name, names);
+    if (near)
+        hint = cli_format("Did you mean \"%s\"?", near);
+    cli_error(cli, CLI_NOT_FOUND, hint, "%s has no attribute \"%s\"", t->node.shown,
+              name);
+    for (size_t i = 0; i < n; i++)
+        free(owned[i]);
+    free(hint);
+    return CLI_NOT_FOUND;
+}
+
+static int get(struct cli *cli, const struct target *t)
+{
+    const char *name = cli->args[2];
+    zarr_error err = {0};
+    size_t n = 0;
+    zarr_status st = get_one(t, name, NULL, &n, &err);
+    char *text, *plain = NULL;
+
+    if (st == ZARR_ERR_NOT_FOUND)
+        return no_attribute(cli, t, name);
+    if (st)
+        return cli_fail(cli, st, &err, "cannot read attribute \"%s\" of %s", name,
+                        t->node.shown);
+    text = cli_alloc(++n);
+    st = get_one(t, name, text, &n, &err);
+    if (!st && cli->json) {
+        struct cli_json *j = cli_json(cli);
+
+        cli_json_object(j);
+        cli_json_text(cli_key(j, "node"), t->node.shown);
+        cli_json_text(cli_key(j, "name"), name);
+        cli_json_raw(cli_key(j, "value"), text);
+        cli_json_end(j);
+    } else if (!st) {
+        if (cli_flag(cli, "text"))
+            plain = cli_json_unquote(text, strlen(text));
+        cli_printf(cli, "%s\n", plain ? plain : text);
+    }
+    free(plain);
+    free(text);
+    return st ? cli_fail(cli, st, &err, "cannot read attribute \"%s\"", name) : CLI_OK;
+}
+
+static int set(struct cli *cli, const struct target *t)
+{
+    const char *name = cli->args[2];
+    char *json =
+        cli_flag(cli, "text") ? cli_json_quote(cli->args[3]) : cli_strdup(cli->args[3]);
+    zarr_error err = {0};
+    zarr_status st = set_one(t, name, json, &err);
+    int rc = CLI_OK;
+
+    if (st == ZARR_ERR_INVALID)
+        rc = cli_error(
+            cli, CLI_USAGE, "For text write --text, or quotes inside quotes: '\"abc\"'.",
+            "attribute \"%s\": \"%s\" is no JSON (%s)", name, cli->args[3], err.message);
+    else if (st)
+        rc = cli_fail(cli, st, &err, "cannot set attribute \"%s\" of %s", name,
+                      t->node.shown);
+    free(json);
+    return rc;
+}
+
+static int delete_all(struct cli *cli, const struct target *t)
+{
+    for (int i = 2; i < cli->n_args; i++) {
+        zarr_error err = {0};
+        zarr_status st = delete_one(t, cli->args[i], &err);
+
+        if (st == ZARR_ERR_NOT_FOUND)
+            return no_attribute(cli, t, cli->args[i]);
+        if (st)
+            return cli_fail(cli, st, &err, "cannot delete attribute \"%s\" of %s",
+                            cli->args[i], t->node.shown);
+    }
+    return CLI_OK;
+}
+
+static int read_all(struct cli *cli, const char *path, struct cli_string *out)
+{
+    FILE *file = strcmp(path, "-") == 0 ? stdin : fopen(path, "rb");
+    char block[4096];
+    int64_t n;
+    int rc = CLI_OK;
+
+    if (!file)
+        return cli_errno(cli, errno, "cannot open %s", path);
+    while ((n = cli_read_fd(fileno(file), block, sizeof block)) > 0)
+        cli_string_add(out, block, (size_t)n);
+    if (n < 0 && cli_cancel)
+        rc = cli_error(cli, CLI_INTERRUPTED, NULL, "interrupted");
+    else if (n < 0)
+        rc = cli_errno(cli, errno, "cannot read %s", path);
+    else if (!out->text)
+        cli_string_add(out, "", 0);
+    if (file != stdin)
+        fclose(file);
+    return rc;
+}
+
+static int merge(struct cli *cli, const struct target *t)
+{
+    const char *word = cli->args[2];
+    struct cli_string json = {0};
+    zarr_error err = {0};
+    zarr_status st = ZARR_OK;
+    int rc = CLI_OK;
+
+    if (*word == '@' || strcmp(word, "-") == 0)
+        rc = read_all(cli, *word == '@' ? word + 1 : word, &json);
+    else
+        cli_string_printf(&json, "%s", word);
+    if (!rc)
+        st = merge_all(t, json.text, cli_flag(cli, "replace"), &err);
+    if (st)
+        rc = cli_fail(cli, st, &err, "cannot merge attributes of %s", t->node.shown);
+    cli_string_free(&json);
+    return rc;
+}
+
+/* ---- the command
+ * -------------------------------------------------------------------------- */
+
+struct verb {
+    const char *name;
+    int min_args, max_args; /* with the verb and the node */
+    int (*run)(struct cli *cli, const struct target *t);
+    bool writes;
+};
+
+static const struct verb verbs[] = {{"list", 2, 2, list_all, false},
+                                    {"get", 3, 3, get, false},
+                                    {"set", 4, 4, set, true},
+                                    {"del", 3, -1, delete_all, true},
+                                    {"merge", 3, 3, merge, true}};
+
+static const struct verb *find_verb(struct cli *cli)
+{
+    for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++)
+        if (strcmp(verbs[i].name, cli->args[0]) == 0)
+            return &verbs[i];
+    return NULL;
+}
+
+static int run_verb(struct cli *cli, const struct verb *v, const char *place)
+{
+    struct target t = {.group = NULL};
+    int rc = open_target(cli, place, v->writes ? CLI_OPEN_WRITE : 0, &t);
+
+    if (!rc)
+        rc = v->run(cli, &t);
+    if (!rc && v->writes) {
+        rc = cli_node_flush(cli, &t.node);
+        close_target(&t);
+        if (!rc && cli->json) { /* as they are in the store now */
+            rc = open_target(cli, place, 0, &t);
+            rc = rc ? rc : list_all(cli, &t);
+        }
+    }
+    close_target(&t);
+    return rc;
+}
+
+static int run_attrs(struct cli *cli)
+{
+    static const char *const names[] = {"list", "get", "set", "del", "merge", NULL};
+    const struct verb *v = find_verb(cli);
+    const char *near;
+
+    if (!v && cli->n_args == 1)
+        return run_verb(cli, &verbs[0], cli->args[0]);
+    if (!v) {
+        near = cli_nearest(cli->args[0], names);
+        return cli_error(cli, CLI_USAGE, "Try: zarrc attrs --help",
+                         "\"%s\" is none of list, get, set, del, merge%s%s", cli->args[0],
+                         near ? "; did you mean " : "", near ? near : "");
+    }
+    if (cli->n_args < v->min_args || (v->max_args >= 0 && cli->n_args > v->max_args))
+        return cli_error(cli, CLI_USAGE, "Try: zarrc attrs --help",
+                         "attrs %s: wrong operands", v->name);
+    return run_verb(cli, v, cli->args[1]);
+}
+
+static const struct cli_option attrs_options[] = {
+    {"text", 't', 0, NULL, NULL,
+     "set: VALUE is text, not JSON; get: write text without quotes"},
+    {"replace", 0, 0, NULL, NULL, "merge: remove all other attributes"},
+    {NULL, 0, 0, NULL, NULL, NULL}};
+
+static const struct cli_example attrs_examples[] = {
+    {"zarrc attrs x.zarr/temp", "All attributes, one a line, values as JSON."},
+    {"zarrc attrs get --text x.zarr/temp units", "One attribute, as plain text."},
+    {"zarrc attrs set x.zarr/temp valid_range '[0, 1]'", "Set one to a JSON value."},
+    {"zarrc attrs set --text x.zarr/temp units kelvin", "Set one to a text."},
+    {"zarrc attrs del x.zarr/temp history", "Delete one."},
+    {"zarrc attrs merge x.zarr/temp @attributes.json", "Set many, from a file."},
+    {NULL, NULL}};
+
+const struct cli_command cli_cmd_attrs = {
+    .name = "attrs",
+    .summary = "show or change the attributes of an array or group",
+    .operands = "[list|get|set|del|merge] NODE [NAME [VALUE]]",
+    .min_args = 1,
+    .max_args = -1,
+    .about = "list NODE shows all attributes, get NODE NAME one of them as JSON. set "
+             "NODE NAME VALUE "
+             "sets one to a JSON value (NaN, Infinity and -Infinity, which are no JSON, "
+             "become "
+             "texts); del NODE NAME... deletes; merge NODE OBJECT sets "
+             "the members of "
+             "a JSON object, of @FILE, or of standard input (-).\n\nChanges are made "
+             "under a lock: "
+             "writers of different attributes do not overwrite each other.",
+    .json = "list, set, del, merge: node and attributes (the object as it is then). get: "
+            "node, "
+            "name, value.",
+    .options = attrs_options,
+    .examples = attrs_examples,
+    .see_also = "zarrc-info zarrc-consolidate",
+    .run = run_attrs,
+};

@@ -1,0 +1,152 @@
+/*
+ * commands/cmd_cat.c - zarrc cat and zarrc export: elements to stdout or to a file that
+ * appears whole. The formats are dump.c's.
+ */
+#include "data/data.h"
+#include "node/work.h"
+
+#include <string.h>
+
+static int run_cat(struct cli *cli)
+{
+    struct cli_node node = {0};
+    struct cli_dump dump = {.cli = cli, .node = &node, .file = stdout};
+    int rc;
+
+    dump.format = cli_text(cli, "format");
+    dump.wrap_json = cli->json;
+    if (!dump.format)
+        dump.format = "text";
+    if (cli->json && cli_text(cli, "format") && strcmp(dump.format, "json") != 0)
+        return cli_error(cli, CLI_USAGE, NULL, "--json goes with --format=json only");
+    if (cli->json)
+        dump.format = "json";
+    rc = cli_node_open(cli, cli->args[0], CLI_OPEN_ARRAY | CLI_OPEN_REGION, &node);
+    if (!rc)
+        rc = cli_dump(&dump);
+    cli_node_close(&node);
+    return rc;
+}
+
+static const char formats_about[] = "text: numbers in columns, one line for each row, "
+                                    "planes one after the other. csv: rows of a "
+                                    "1-D or 2-D array. npy: a NumPy file. raw: the "
+                                    "elements alone, little-endian: bool one byte, "
+                                    "complex two floats, U as UTF-32, S padded with NUL, "
+                                    "dates and times as int64. elements: one "
+                                    "element a line, as the v3 format spells a fill "
+                                    "value: NaN as \"NaN\" (other NaNs as 0x... in "
+                                    "quotes), text as a JSON string, bytes as a base64 "
+                                    "string, dates as an integer or \"NaT\", structs "
+                                    "as an object of their fields. "
+                                    "json: nested lists of the same.\n\n"
+                                    "All are in C order. Memory does not grow with the "
+                                    "array; --mem says how much may be used.";
+
+static const struct cli_option cat_options[] = {
+    {"format", 'f', 0, "FORMAT", CLI_DUMP_FORMATS, "how to write (default: text)"},
+    CLI_FIELD_OPTION,
+    {NULL, 0, 0, NULL, NULL, NULL}};
+
+static const struct cli_example cat_examples[] = {
+    {"zarrc cat 'x.zarr/temp[0,:5,:5]'", "A corner of the first plane as text."},
+    {"zarrc cat --format=csv 'x.zarr/temp[0]' > t0.csv", "One plane for a spreadsheet."},
+    {"zarrc cat --format=npy x.zarr/temp | python -c 'import numpy, sys; "
+     "print(numpy.load(sys.stdin.buffer).mean())'",
+     "Straight into NumPy."},
+    {"zarrc cat --field=pos.x --format=csv x.zarr/particles",
+     "One field of an array of structs."},
+    {"zarrc cat --format=raw 'x.zarr/temp[:,10:20:2]' | sha256sum",
+     "A checksum of a region."},
+    {NULL, NULL}};
+
+const struct cli_command cli_cmd_cat = {
+    .name = "cat",
+    .summary = "write the elements of an array to standard output",
+    .operands = "ARRAY[REGION]",
+    .min_args = 1,
+    .max_args = 1,
+    .about = formats_about,
+    .json = "node, data_type: texts. shape: of what follows. data: nested lists of "
+            "elements, as "
+            "--format=json writes them.",
+    .options = cat_options,
+    .examples = cat_examples,
+    .see_also = "zarrc-export zarrc-info",
+    .run = run_cat,
+};
+
+/* ---- export ----------------------------------------------------------------------- */
+
+static void say_done(struct cli *cli, const struct cli_node *node, const char *format)
+{
+    struct cli_json *j;
+
+    if (!cli->json || strcmp(cli->args[1], "-") == 0)
+        return;
+    j = cli_json(cli);
+    cli_json_object(j);
+    cli_json_text(cli_key(j, "node"), node->shown);
+    cli_json_text(cli_key(j, "file"), cli->args[1]);
+    cli_json_text(cli_key(j, "format"), format);
+    cli_json_end(j);
+}
+
+static int run_export(struct cli *cli)
+{
+    const char *path = cli->args[1];
+    struct cli_node node = {0};
+    struct cli_file file = {0};
+    struct cli_dump dump = {.cli = cli, .node = &node, .progress = "export"};
+    int rc;
+
+    dump.format = cli_text(cli, "format");
+    if (!dump.format)
+        dump.format = cli_format_of_name(path);
+    if (!dump.format)
+        return cli_error(cli, CLI_USAGE, "Try: --format=npy", "what format is %s?", path);
+    rc = cli_node_open(cli, cli->args[0], CLI_OPEN_ARRAY | CLI_OPEN_REGION, &node);
+    if (!rc && cli_flag(cli, "force"))
+        rc = cli_must_be_outside(cli, path, &node);
+    if (!rc)
+        rc = cli_file_create(cli, path, cli_flag(cli, "force"), &file);
+    dump.file = file.file;
+    if (!rc)
+        rc = cli_dump(&dump);
+    if (!rc)
+        rc = cli_file_commit(cli, &file);
+    if (!rc)
+        say_done(cli, &node, dump.format);
+    cli_file_close(&file);
+    cli_node_close(&node);
+    return rc;
+}
+
+static const struct cli_option export_options[] = {
+    {"format", 'f', 0, "FORMAT", CLI_DUMP_FORMATS,
+     "how to write (default: by the file's name: .npy, .csv, .json, .txt, .raw, .bin)"},
+    CLI_FIELD_OPTION,
+    {"force", 0, 0, NULL, NULL, "overwrite the file"},
+    {NULL, 0, 0, NULL, NULL, NULL}};
+
+static const struct cli_example export_examples[] = {
+    {"zarrc export x.zarr/temp temp.npy", "A whole array as a NumPy file."},
+    {"zarrc export --force 'x.zarr/temp[0]' t0.csv", "One plane, over an older file."},
+    {NULL, NULL}};
+
+const struct cli_command cli_cmd_export = {
+    .name = "export",
+    .summary = "write an array or a region of it to a file",
+    .operands = "ARRAY[REGION] FILE",
+    .min_args = 2,
+    .max_args = 2,
+    .about =
+        "Writes npy, raw, csv, text, elements or json; zarrc-cat(1) says what each is. "
+        "The "
+        "file appears when it is complete, never in part. FILE - is standard output.",
+    .json = "node, file, format: texts, when the file is complete.",
+    .options = export_options,
+    .examples = export_examples,
+    .see_also = "zarrc-cat zarrc-import",
+    .run = run_export,
+};

@@ -1,0 +1,97 @@
+/*
+ * commands/cmd_clean.c - zarrc clean: temporary and lock files that a killed writer
+ * left. What is young, or held by somebody, stays: the store knows how to tell.
+ */
+#include "node/work.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+static const struct cli_option options[] = {
+    {"dry-run", 'n', 0, NULL, NULL, "list what is left over, remove nothing"},
+    {"age", 0, 0, "SECONDS", NULL, "leave files alone that are younger (default: 3600)"},
+    {NULL, 0, 0, NULL, NULL, NULL}};
+
+static const struct cli_example examples[] = {
+    {"zarrc clean -n x.zarr", "What did killed writers leave?"},
+    {"zarrc clean --age=0 x.zarr", "Remove all of it now; files in use stay."},
+    {NULL, NULL}};
+
+struct debris {
+    struct cli *cli;
+    uint64_t n_found, n_bytes;
+};
+
+static int found(void *user, const zarr_store_item *item)
+{
+    struct debris *d = user;
+    struct cli *cli = d->cli;
+
+    d->n_found++;
+    d->n_bytes += item->bytes == UINT64_MAX ? 0 : item->bytes;
+    if (cli->json)
+        cli_json_text(cli_json(cli), item->key);
+    else if (cli_flag(cli, "dry-run") && cli_printf(cli, "%s\n", item->key))
+        return 1;
+    return cli_cancel;
+}
+
+static int clean(struct cli *cli, struct cli_node *node, uint64_t age)
+{
+    struct debris d = {.cli = cli};
+    uint64_t removed = 0;
+    zarr_error err = {0};
+    zarr_status st;
+
+    if (cli->json) {
+        cli_json_object(cli_json(cli));
+        cli_json_array(cli_key(cli_json(cli), "found"));
+    }
+    st = zarr_store_list(node->store, node->path, ZARR_LIST_DEBRIS, found, &d, &err);
+    if (cli->json)
+        cli_json_end(cli_json(cli));
+    if (!st && !cli_cancel && !cli_flag(cli, "dry-run"))
+        st = zarr_store_clean(node->store, node->path, age, &removed, &err);
+    if (st || cli_cancel)
+        return cli_fail(cli, st, &err, "cannot clean %s", node->shown);
+    if (cli->json)
+        cli_json_u64(cli_key(cli_json(cli), "removed"), removed);
+    if (cli_flag(cli, "dry-run"))
+        cli_say(cli, "%" PRIu64 " files are left over; those in use would stay",
+                d.n_found);
+    else
+        cli_say(cli, "removed %" PRIu64 " of %" PRIu64 " left-over files", removed,
+                d.n_found);
+    return CLI_OK;
+}
+
+static int run(struct cli *cli)
+{
+    struct cli_node node = {0};
+    uint64_t age = 3600;
+    int rc = cli_u64(cli, "age", &age);
+
+    if (!rc)
+        rc = cli_node_open(cli, cli->args[0], CLI_OPEN_WRITE, &node);
+    if (!rc)
+        rc = clean(cli, &node, age);
+    cli_node_close(&node);
+    return rc;
+}
+
+const struct cli_command cli_cmd_clean = {
+    .name = "clean",
+    .summary = "remove left-over temporary files",
+    .operands = "NODE",
+    .min_args = 1,
+    .max_args = 1,
+    .about = "Removes temporary and lock files below NODE that writers left because they "
+             "were killed. Files that are younger than --age, or that a living process "
+             "holds, stay. They do no harm but take room: readers and listings never see "
+             "them.",
+    .json = "found: keys of the left-over files. removed: how many were removed.",
+    .options = options,
+    .examples = examples,
+    .see_also = "zarrc-verify",
+    .run = run,
+};

@@ -1,0 +1,126 @@
+/*
+ * commands/cmd_consolidate.c - zarrc consolidate: the metadata of all nodes below a group
+ * in one document, as zarr-python writes it; --check compares it with the truth.
+ */
+#include "node/work.h"
+
+#include <inttypes.h>
+
+static const struct cli_option options[] = {
+    {"check", 0, 0, NULL, NULL,
+     "write nothing; compare what is there with the nodes, exit 1 when it differs"},
+    {"key", 0, 0, "NAME", NULL,
+     "v2: another name than .zmetadata; replaces consolidated metadata only"},
+    {NULL, 0, 0, NULL, NULL, NULL}};
+
+static const struct cli_example examples[] = {
+    {"zarrc consolidate x.zarr", "One document for readers far away."},
+    {"zarrc consolidate --check x.zarr", "Is it up to date?"},
+    {NULL, NULL}};
+
+struct checking {
+    struct cli *cli;
+    uint64_t n;
+};
+
+static int differs(void *user, const char *path, const char *what)
+{
+    struct checking *c = user;
+    struct cli *cli = c->cli;
+    int rc = CLI_OK;
+
+    c->n++;
+    if (cli->json) {
+        struct cli_json *j = cli_json(cli);
+
+        cli_json_object(j);
+        cli_json_text(cli_key(j, "path"), path);
+        cli_json_text(cli_key(j, "what"), what);
+        cli_json_end(j);
+    } else if (!cli->quiet) {
+        rc = cli_printf(cli, "/%s: %s\n", path, what);
+    }
+    return rc || cli_cancel;
+}
+
+static int check(struct cli *cli, struct cli_node *node)
+{
+    struct checking c = {.cli = cli};
+    zarr_error err = {0};
+    zarr_status st;
+
+    if (cli->json) {
+        cli_json_object(cli_json(cli));
+        cli_json_text(cli_key(cli_json(cli), "node"), node->shown);
+        cli_json_array(cli_key(cli_json(cli), "differences"));
+    }
+    st = zarr_group_consolidated_check(node->store, node->path, differs, &c, &err);
+    if (st || cli_cancel)
+        return cli_fail(cli, st, &err, "cannot check %s", node->shown);
+    if (cli->json)
+        cli_json_end(cli_json(cli));
+    if (c.n == 0)
+        cli_say(cli, "consolidated metadata of %s is up to date", node->shown);
+    return c.n ? CLI_DIFFERENT : CLI_OK;
+}
+
+static int consolidate(struct cli *cli, struct cli_node *node)
+{
+    struct cli_tree tree = {0};
+    zarr_error err = {0};
+    zarr_status st =
+        zarr_group_consolidate(node->store, node->path, cli_text(cli, "key"), &err);
+    int rc = st ? cli_fail(cli, st, &err, "cannot consolidate %s", node->shown)
+                : cli_node_flush(cli, node);
+
+    if (!rc)
+        rc = cli_tree_list(cli, node, &tree);
+    if (!rc && cli->json) {
+        cli_json_object(cli_json(cli));
+        cli_json_text(cli_key(cli_json(cli), "node"), node->shown);
+        cli_json_u64(cli_key(cli_json(cli), "nodes"), tree.n_items - 1);
+    }
+    if (!rc)
+        cli_say(cli, "consolidated %zu nodes below %s", tree.n_items - 1, node->shown);
+    cli_tree_free(&tree);
+    return rc;
+}
+
+static int run(struct cli *cli)
+{
+    const bool checks = cli_flag(cli, "check");
+    struct cli_node node = {0};
+    int rc;
+
+    if (checks && cli_text(cli, "key"))
+        return cli_error(cli, CLI_USAGE, NULL, "--check and --key exclude each other");
+    rc = cli_node_open(cli, cli->args[0],
+                       checks ? CLI_OPEN_GROUP : CLI_OPEN_GROUP | CLI_OPEN_WRITE, &node);
+    if (!rc)
+        rc = checks ? check(cli, &node) : consolidate(cli, &node);
+    cli_node_close(&node);
+    return rc;
+}
+
+const struct cli_command cli_cmd_consolidate = {
+    .name = "consolidate",
+    .summary = "write the metadata of all nodes into one document",
+    .operands = "GROUP",
+    .min_args = 1,
+    .max_args = 1,
+    .about =
+        "Writes consolidated metadata: the documents of all nodes below GROUP in one, "
+        "inside zarr.json (v3) or as .zmetadata (v2), as zarr-python does. Opening a "
+        "large hierarchy far away takes one request then.\n\n"
+        "Nobody keeps it up to date: consolidate again after nodes changed. --check "
+        "tells whether that was forgotten.\n\n"
+        "What is written is JSON throughout: bare NaN and Infinity, which some programs "
+        "write into attributes, become the strings \"NaN\" and \"Infinity\" in the "
+        "copy; --check takes both for the same.",
+    .json = "node; nodes: how many were consolidated. With --check: node; differences: "
+            "an array of objects with path and what.",
+    .options = options,
+    .examples = examples,
+    .see_also = "zarrc-verify",
+    .run = run,
+};

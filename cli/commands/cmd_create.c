@@ -1,0 +1,274 @@
+/*
+ * commands/cmd_create.c - zarrc create: an empty array or a group. An array is described
+ * by options, by a model (--like) with options laid over it, or by a whole
+ * metadata document. Nothing that exists is touched without --force, and
+ * --force never replaces a group, because that would delete all below it.
+ */
+#include "node/work.h"
+#include "spec/spec.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int find_file(void *user, const zarr_store_item *item)
+{
+    bool *files = user;
+
+    *files |= !item->is_prefix;
+    return *files || cli_cancel;
+}
+
+/* Children make a group of their folder, with or without a document. Files alone do not:
+ * they would be deleted with the group one day. */
+static int check_group_place(struct cli *cli, const struct cli_node *node)
+{
+    bool files = false, nodes = false;
+    zarr_error err = {0};
+    zarr_status st;
+    int rc;
+
+    if (cli_flag(cli, "force"))
+        return CLI_OK;
+    rc = cli_has_nodes_below(cli, node, &nodes);
+    if (rc || nodes)
+        return rc;
+    st = zarr_store_list(node->store, node->path, ZARR_LIST_RECURSIVE, find_file, &files,
+                         &err);
+    if (st || cli_cancel)
+        return cli_fail(cli, st, &err, "cannot look at %s", node->shown);
+    if (files)
+        return cli_error(cli, CLI_EXISTS,
+                         "Choose another place. --force makes a group of it; zarrc rm of "
+                         "the group would delete them.",
+                         "there is no Zarr node at %s, but there are files", node->shown);
+    return CLI_OK;
+}
+
+static int refuse_existing(struct cli *cli, const struct cli_node *node)
+{
+    const bool group = cli_flag(cli, "group");
+
+    if (node->kind == ZARR_NODE_NONE && node->zarr_format)
+        return cli_refuse_broken(cli, node, !group);
+    if (node->kind == ZARR_NODE_NONE)
+        return group ? check_group_place(cli, node) : cli_must_be_new(cli, node);
+    if (group && node->kind == ZARR_NODE_GROUP && cli_flag(cli, "if-missing"))
+        return CLI_OK;
+    if (group && node->kind == ZARR_NODE_ARRAY)
+        return cli_error(cli, CLI_EXISTS, "zarrc rm removes it.", "%s is an array",
+                         node->shown);
+    if (node->kind == ZARR_NODE_GROUP)
+        return cli_error(cli, CLI_EXISTS,
+                         "zarrc rm removes it, with everything below it.",
+                         "%s is a group", node->shown);
+    if (node->kind == ZARR_NODE_ARRAY && !cli_flag(cli, "force") &&
+        !cli_flag(cli, "if-missing"))
+        return cli_error(
+            cli, CLI_EXISTS,
+            "Nothing was changed. --force replaces it, --if-missing leaves it.",
+            "%s is there already", node->shown);
+    return CLI_OK;
+}
+
+static int read_file(struct cli *cli, const char *path, struct cli_string *out)
+{
+    FILE *file = strcmp(path, "-") == 0 ? stdin : fopen(path, "rb");
+    char block[4096];
+    int64_t n;
+    int rc = CLI_OK;
+
+    if (!file)
+        return cli_errno(cli, errno, "cannot open %s", path);
+    cli_string_add(out, "", 0);
+    while ((n = cli_read_fd(fileno(file), block, sizeof block)) > 0)
+        cli_string_add(out, block, (size_t)n);
+    if (n < 0 && cli_cancel)
+        rc = cli_error(cli, CLI_INTERRUPTED, NULL, "interrupted");
+    else if (n < 0)
+        rc = cli_errno(cli, errno, "cannot read %s", path);
+    if (file != stdin)
+        fclose(file);
+    return rc;
+}
+
+/* The model, type and shape; the shared options come after. */
+static int describe(struct cli *cli, struct cli_node *model, struct cli_spec *spec)
+{
+    const char *like = cli_text(cli, "like"), *type = cli_text(cli, "dtype");
+    int32_t ndim = 0;
+    bool given = false;
+    int rc = CLI_OK;
+
+    if (like)
+        rc = cli_node_open(cli, like, CLI_OPEN_ARRAY, model);
+    if (!rc && like)
+        rc = cli_spec_like(cli, model->array, spec);
+    if (!rc)
+        rc = cli_shape(cli, "shape", spec->shape, &ndim, &given);
+    if (!rc && like && given && ndim != spec->spec.ndim)
+        rc = cli_error(cli, CLI_USAGE, NULL, "option --shape: %d dimensions, %s has %d",
+                       (int)ndim, model->shown, (int)spec->spec.ndim);
+    if (rc)
+        return rc;
+    if (given) {
+        spec->spec.ndim = ndim;
+        spec->spec.shape = spec->shape;
+    }
+    if (type) {
+        spec->spec.data_type = type;
+        if (like && !cli_text(cli, "fill"))
+            spec->spec.fill_value = NULL; /* the model's may not fit */
+    }
+    if (!spec->spec.shape || !spec->spec.data_type)
+        return cli_error(cli, CLI_USAGE,
+                         "Try: zarrc create x.zarr/a --shape=100,100 --dtype=float32",
+                         "option --%s is missing", spec->spec.shape ? "dtype" : "shape");
+    rc = cli_spec_read(cli, spec);
+    if (!rc && like)
+        cli_spec_scalar_names(spec, model->array);
+    return rc;
+}
+
+static uint32_t spec_flags(struct cli *cli)
+{
+    return (cli_flag(cli, "force") ? ZARR_SPEC_OVERWRITE : 0u) |
+           (cli_flag(cli, "if-missing") ? ZARR_SPEC_IF_MISSING : 0u);
+}
+
+static int create_array(struct cli *cli, struct cli_node *node)
+{
+    struct cli_spec spec = {.spec = {.struct_size = sizeof spec.spec}};
+    struct cli_node model = {0};
+    struct cli_string document = {0};
+    const char *path = cli_text(cli, "document");
+    zarr_error err = {0};
+    zarr_status st;
+    int rc;
+
+    rc = path ? read_file(cli, path, &document) : describe(cli, &model, &spec);
+    if (rc)
+        goto out;
+    if (path)
+        spec.spec.document = document.text;
+    spec.spec.flags |= spec_flags(cli);
+    st = zarr_array_create(&node->array, node->store, node->path, &spec.spec, NULL, &err);
+    if (st)
+        rc = cli_fail(cli, st, &err, "cannot create array %s", node->shown);
+out:
+    cli_spec_free(&spec);
+    cli_string_free(&document);
+    cli_node_close(&model);
+    return rc;
+}
+
+static int create_group(struct cli *cli, struct cli_node *node)
+{
+    const char *format = cli_text(cli, "format");
+    zarr_group *group = NULL;
+    zarr_error err = {0};
+    zarr_status st =
+        zarr_group_create(&group, node->store, node->path, format ? *format - '0' : 0,
+                          cli_text(cli, "attributes"),
+                          cli_flag(cli, "if-missing") ? ZARR_GROUP_IF_MISSING : 0u, &err);
+
+    zarr_group_free(group);
+    return st ? cli_fail(cli, st, &err, "cannot create group %s", node->shown) : CLI_OK;
+}
+
+static void report(struct cli *cli, const struct cli_node *node, bool group)
+{
+    struct cli_json *j;
+
+    if (!cli->json)
+        return;
+    j = cli_json(cli);
+    cli_json_object(j);
+    cli_json_text(cli_key(j, "node"), node->shown);
+    cli_json_text(cli_key(j, "kind"), group ? "group" : "array");
+    if (!group)
+        cli_json_raw(cli_key(j, "metadata"), zarr_array_metadata(node->array));
+    cli_json_end(j);
+}
+
+static int run_create(struct cli *cli)
+{
+    struct cli_node node = {0};
+    bool group = cli_flag(cli, "group");
+    int rc = cli_node_open(cli, cli->args[0], CLI_OPEN_NEW | CLI_OPEN_SHUT, &node);
+
+    if (rc)
+        goto out;
+    if (group &&
+        (cli_text(cli, "shape") || cli_text(cli, "dtype") || cli_text(cli, "like")))
+        rc =
+            cli_error(cli, CLI_USAGE, NULL, "--group takes no shape, data type or model");
+    if (!rc)
+        rc = refuse_existing(cli, &node);
+    if (!rc)
+        rc = group ? create_group(cli, &node) : create_array(cli, &node);
+    if (!rc)
+        rc = cli_node_flush(cli, &node);
+    if (!rc)
+        report(cli, &node, group);
+out:
+    cli_node_close(&node);
+    return rc;
+}
+
+static const struct cli_option create_options[] = {
+    {"shape", 0, 0, "SHAPE", NULL,
+     "lengths of the dimensions, as 100,200; \"\" for a scalar"},
+    {"dtype", 't', 0, "TYPE", NULL,
+     "data type: float32, <i2, |S4, numpy.datetime64[ns] ..."},
+    {"like", 'l', CLI_VALUE_NODE, "ARRAY", NULL,
+     "everything not said otherwise as in this array"},
+    {"document", 0, CLI_VALUE_FILE, "FILE", NULL,
+     "the whole metadata document (zarr.json or .zarray); - is standard input"},
+    CLI_SPEC_OPTIONS,
+    {"group", 'g', 0, NULL, NULL, "make a group"},
+    {"force", 0, 0, NULL, NULL,
+     "replace an existing array, and chunks that one left behind; with --group: make a "
+     "group of a folder with other files"},
+    {"if-missing", 0, 0, NULL, NULL, "an existing equal array, or group, is fine"},
+    {NULL, 0, 0, NULL, NULL, NULL}};
+
+static const struct cli_example create_examples[] = {
+    {"zarrc create x.zarr/temp --shape=365,720,1440 --dtype=float32 --chunks=1,720,1440",
+     "An array, in a store that is made when it is missing."},
+    {"zarrc create x.zarr/a --shape=8192,8192 -t uint16 -c 256,256 -s 2048,2048 "
+     "--codec=blosc:lz4",
+     "Shards of 64 chunks each, compressed by blosc with lz4."},
+    {"zarrc create x.zarr/b --like x.zarr/a --codec=zstd:9",
+     "As another one, compressed harder."},
+    {"zarrc create old.zarr/a --format=2 --shape=100 -t '<i4' --codec=zlib:5 "
+     "--separator=/",
+     "An array of format 2."},
+    {"zarrc create --group x.zarr/model --attributes='{\"title\": \"run 7\"}'",
+     "A group."},
+    {NULL, NULL}};
+
+const struct cli_command cli_cmd_create = {
+    .name = "create",
+    .summary = "create an empty array or a group",
+    .operands = "NODE",
+    .min_args = 1,
+    .max_args = 1,
+    .about = "Creates an array from --shape and --dtype, from a model with --like, or "
+             "from a metadata "
+             "document. Missing parent groups are made too. Elements read as the fill "
+             "value until they "
+             "are written.\n\nA codec is NAME (crc32c), NAME:VALUE (zstd:5, gzip:6, "
+             "blosc:lz4, "
+             "bytes:big, transpose:1,0), NAME:KEY=VALUE,... "
+             "(blosc:cname=zstd,clevel=7,shuffle=bitshuffle) "
+             "or JSON; several make a chain in this order. bytes need not be named. In "
+             "format 2 the "
+             "last one is the compressor, those before are filters. Without --codec it "
+             "is zstd.",
+    .json = "node; kind: array or group; metadata: the document of the new array.",
+    .options = create_options,
+    .examples = create_examples,
+    .see_also = "zarrc-import zarrc-list zarrc-reencode",
+    .run = run_create,
+};

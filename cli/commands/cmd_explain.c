@@ -1,0 +1,78 @@
+/*
+ * commands/cmd_explain.c - zarrc explain: what the library would do, as it says itself.
+ */
+#include "node/node.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int explain(struct cli *cli, const struct cli_node *node,
+                   const zarr_selection *selection)
+{
+    const uint32_t what =
+        (cli_flag(cli, "write") ? ZARR_EXPLAIN_WRITE : ZARR_EXPLAIN_READ) |
+        (cli->json ? ZARR_EXPLAIN_JSON : 0);
+    zarr_error err = {0};
+    size_t n = 0;
+    zarr_status st;
+    char *text = NULL;
+    int rc = CLI_OK;
+
+    st = zarr_array_explain(node->array, what, selection, NULL, NULL, NULL, 0, &n, &err);
+    if (!st) {
+        text = cli_alloc(n + 1);
+        st = zarr_array_explain(node->array, what, selection, NULL, NULL, text, n + 1, &n,
+                                &err);
+    }
+    if (st)
+        rc = cli_fail(cli, st, &err, "cannot explain %s", node->shown);
+    else if (cli->json)
+        cli_json_raw(cli_json(cli), text);
+    else
+        rc = cli_printf(cli, "%s%s", text,
+                        *text && text[strlen(text) - 1] == '\n' ? "" : "\n");
+    free(text);
+    return rc;
+}
+
+static int run_explain(struct cli *cli)
+{
+    struct cli_node node = {0};
+    zarr_selection *selection = NULL;
+    int rc = cli_node_open(cli, cli->args[0], CLI_OPEN_ARRAY | CLI_OPEN_REGION, &node);
+
+    if (!rc)
+        rc = cli_node_select(cli, &node, node.array, &selection);
+    if (!rc)
+        rc = explain(cli, &node, selection);
+    zarr_selection_free(selection);
+    cli_node_close(&node);
+    return rc;
+}
+
+static const struct cli_option explain_options[] = {
+    {"write", 'w', 0, NULL, NULL, "a write instead of a read"},
+    {NULL, 0, 0, NULL, NULL, NULL}};
+
+static const struct cli_example explain_examples[] = {
+    {"zarrc explain 'x.zarr/temp[0:10]'",
+     "How many chunks a read touches, and who decodes them."},
+    {"zarrc explain --write 'x.zarr/temp[5:15]'", "Which chunks are written in part."},
+    {NULL, NULL}};
+
+const struct cli_command cli_cmd_explain = {
+    .name = "explain",
+    .summary = "tell what a read or write of a region would do",
+    .operands = "ARRAY[REGION]",
+    .min_args = 1,
+    .max_args = 1,
+    .about =
+        "Tells which chunks a read or write would touch, which implementation does each "
+        "codec, which copies there are, and in how many batches. Nothing is read but "
+        "metadata.",
+    .json = "The library's own document; see zarr_array_explain().",
+    .options = explain_options,
+    .examples = explain_examples,
+    .see_also = "zarrc-info zarrc-list",
+    .run = run_explain,
+};

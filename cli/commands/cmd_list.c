@@ -1,0 +1,150 @@
+/*
+ * commands/cmd_list.c - zarrc list: what the library is made of, as it says itself.
+ */
+#include "node/node.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct registry {
+    const char *name, *title;
+    uint32_t number;
+};
+
+static const struct registry registries[] = {
+    {"dtypes", "data types", ZARR_REGISTRY_DTYPE},
+    {"codecs", "codecs", ZARR_REGISTRY_CODEC},
+    {"implementations", "implementations of codecs", ZARR_REGISTRY_CODEC_IMPL},
+    {"grids", "chunk grids", ZARR_REGISTRY_GRID},
+    {"key-encodings", "chunk key encodings", ZARR_REGISTRY_KEY_ENCODING},
+    {"stores", "stores", ZARR_REGISTRY_STORE},
+    {"memory", "memory", ZARR_REGISTRY_MEMORY},
+    {"pipelines", "pipelines", ZARR_REGISTRY_PIPELINE},
+    {"refused", "refused on purpose", ZARR_REGISTRY_REFUSED},
+    {"plugins", "plug-ins", ZARR_REGISTRY_PLUGIN},
+};
+enum {
+    N_REGISTRIES = sizeof registries / sizeof registries[0]
+};
+
+static int item_text(void *user, const zarr_registry_item *item)
+{
+    struct cli *cli = user;
+    bool core = strcmp(item->origin, "core") == 0;
+    bool refused = item->registry == ZARR_REGISTRY_REFUSED;
+
+    return cli_printf(cli, "  %-24s %s%s%s%s%s%s%s%s%s%s\n", item->name,
+                      refused ? item->of : "", refused ? ": " : "", item->detail,
+                      *item->aliases ? "; also " : "", item->aliases,
+                      *item->capabilities ? "; can " : "", item->capabilities,
+                      core ? "" : "  (", core ? "" : item->origin, core ? "" : ")");
+}
+
+/* Words with blanks between as a list. */
+static void words_json(struct cli_json *j, const char *words)
+{
+    char word[256];
+
+    cli_json_list(j);
+    while (*words) {
+        size_t n = strcspn(words, " ");
+
+        snprintf(word, sizeof word, "%.*s", (int)n, words);
+        cli_json_text(j, word);
+        words += n + (words[n] == ' ');
+    }
+    cli_json_end(j);
+}
+
+static int item_json(void *user, const zarr_registry_item *item)
+{
+    struct cli_json *j = user;
+
+    cli_json_object(j);
+    cli_json_text(cli_key(j, "name"), item->name);
+    cli_json_text(cli_key(j, "origin"), item->origin);
+    cli_json_text(cli_key(j, "detail"), item->detail);
+    if (item->registry == ZARR_REGISTRY_DTYPE || item->registry == ZARR_REGISTRY_CODEC) {
+        cli_json_text(cli_key(j, "v3"), *item->v3 ? item->v3 : NULL);
+        cli_json_text(cli_key(j, "v2"), *item->v2 ? item->v2 : NULL);
+        words_json(cli_key(j, "aliases"), item->aliases);
+        cli_json_bool(cli_key(j, "experimental"), item->flags & ZARR_ITEM_EXPERIMENTAL);
+    }
+    if (*item->of)
+        cli_json_text(cli_key(j, "of"), item->of);
+    if (*item->capabilities)
+        words_json(cli_key(j, "capabilities"), item->capabilities);
+    cli_json_end(j);
+    return cli_cancel;
+}
+
+static zarr_status list_one(struct cli *cli, const struct registry *r, zarr_error *err)
+{
+    zarr_status st;
+
+    if (cli->json) {
+        cli_json_array(cli_key(cli_json(cli), r->name));
+        st = zarr_context_list(cli->ctx, r->number, item_json, cli_json(cli), err);
+        cli_json_end(cli_json(cli));
+        return st;
+    }
+    cli_printf(cli, "%s\n", r->title);
+    return zarr_context_list(cli->ctx, r->number, item_text, cli, err);
+}
+
+static int run_list(struct cli *cli)
+{
+    const char *only = cli->n_args ? cli->args[0] : NULL;
+    const char *names[N_REGISTRIES + 1] = {NULL};
+    zarr_error err = {0};
+    zarr_status st = ZARR_OK;
+    bool found = !only;
+
+    for (size_t i = 0; i < N_REGISTRIES; i++) {
+        names[i] = registries[i].name;
+        found = found || strcmp(only, registries[i].name) == 0;
+    }
+    if (!found) {
+        const char *near = cli_nearest(only, names);
+
+        return cli_error(cli, CLI_USAGE, "Try: zarrc list --help",
+                         "no registry \"%s\"%s%s", only, near ? "; did you mean " : "",
+                         near ? near : "");
+    }
+    if (cli->json)
+        cli_json_object(cli_json(cli));
+    for (size_t i = 0; i < N_REGISTRIES && !st; i++)
+        if (!only || strcmp(only, registries[i].name) == 0)
+            st = list_one(cli, &registries[i], &err);
+    if (cli->json)
+        cli_json_end(cli_json(cli));
+    return st ? cli_fail(cli, st, &err, "cannot list what this build has") : CLI_OK;
+}
+
+static const struct cli_example list_examples[] = {
+    {"zarrc list", "All that this build has."},
+    {"zarrc list codecs", "Only the codecs."},
+    {"zarrc list --json | jq -r '.dtypes[].name'",
+     "Names of data types, for other programs."},
+    {NULL, NULL}};
+
+const struct cli_command cli_cmd_list = {
+    .name = "list",
+    .summary = "list codecs, data types, stores and what else this build has",
+    .operands = "[REGISTRY]",
+    .max_args = 1,
+    .about =
+        "Lists what the library's registries hold: dtypes, codecs, implementations, "
+        "grids, key-encodings, stores, memory, pipelines; and refused: names that it "
+        "knows and will not take, and elements that a codec or data type does not take, "
+        "with the reason; and plugins that are loaded; or one of them. What did not "
+        "come with the library is marked with where it came from.",
+    .json = "A member for each registry; each is a list of objects with name, origin "
+            "(core: came with the library) and detail. Data types and codecs: v3 and v2 "
+            "(the name there, or null), aliases and experimental; implementations: of "
+            "(the codec) and capabilities; refused: of (the kind of name, or elements), "
+            "the detail being the reason.",
+    .examples = list_examples,
+    .see_also = "zarrc-version zarrc-explain",
+    .run = run_list,
+};

@@ -1,0 +1,382 @@
+/*
+ * commands/cmd_ls.c - zarrc ls and zarrc tree: what is in a group. Both gather the nodes
+ * first (the library gives them sorted, parents before children) and know of
+ * each only its metadata document, so that a listing opens no array.
+ */
+#include "node/node.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct entry {
+    char *path, *name, *shape, *type, *chunks;
+    uint32_t kind;
+    int32_t zarr_format, depth;
+};
+
+struct listing {
+    struct entry *items;
+    size_t n, cap;
+    size_t skip; /* bytes of the group's own path and its slash */
+};
+
+/* A member of the metadata on one line; owned, or NULL. */
+static char *member(const char *object, const char *key)
+{
+    size_t n = 0;
+    const char *value = object ? cli_json_member(object, key, &n) : NULL;
+
+    return value ? cli_json_line(value, n) : NULL;
+}
+
+static char *unquoted(char *json)
+{
+    char *text = json ? cli_json_unquote(json, strlen(json)) : NULL;
+
+    if (!text)
+        return json;
+    free(json);
+    return text;
+}
+
+/* The name of a data type: a string, or the member name of an object. */
+static char *type_of(const char *metadata)
+{
+    char *type = member(metadata, "data_type");
+    char *name;
+
+    if (!type)
+        type = member(metadata, "dtype"); /* v2 */
+    if (!type || *type != '{')
+        return unquoted(type);
+    name = unquoted(member(type, "name"));
+    free(type);
+    return name;
+}
+
+static char *chunks_of(const char *metadata)
+{
+    char *grid = member(metadata, "chunk_grid");
+    char *conf, *chunks;
+
+    if (!grid)
+        return member(metadata, "chunks"); /* v2 */
+    conf = member(grid, "configuration");
+    chunks = member(conf, "chunk_shape");
+    if (!chunks)
+        chunks = member(conf, "chunk_shapes"); /* rectilinear */
+    free(conf);
+    free(grid);
+    return chunks;
+}
+
+static int add_entry(void *user, const zarr_node_item *item)
+{
+    struct listing *l = user;
+    struct entry *e;
+
+    if (l->n == l->cap) {
+        l->cap = l->cap ? l->cap * 2 : 64;
+        l->items = cli_realloc(l->items, l->cap * sizeof *l->items);
+    }
+    e = &l->items[l->n++];
+    *e = (struct entry){.kind = item->kind, .zarr_format = item->zarr_format};
+    e->depth = item->depth;
+    e->path = cli_strdup(item->path);
+    e->name = cli_strdup(item->name ? item->name : item->path);
+    if (item->kind == ZARR_NODE_ARRAY) {
+        e->shape = member(item->metadata, "shape");
+        e->type = type_of(item->metadata);
+        e->chunks = chunks_of(item->metadata);
+    }
+    return cli_cancel;
+}
+
+static void listing_free(struct listing *l)
+{
+    for (size_t i = 0; i < l->n; i++) {
+        free(l->items[i].path);
+        free(l->items[i].name);
+        free(l->items[i].shape);
+        free(l->items[i].type);
+        free(l->items[i].chunks);
+    }
+    free(l->items);
+}
+
+/* An array lists itself. */
+static void add_array(const struct cli_node *node, struct listing *l)
+{
+    const char *slash = strrchr(node->path, '/');
+    zarr_node_item item = {.struct_size = sizeof item, .kind = node->kind};
+
+    item.path = node->path;
+    item.name = slash ? slash + 1 : *node->path ? node->path : ".";
+    item.zarr_format = node->zarr_format;
+    item.depth = 1;
+    item.metadata = zarr_array_metadata(node->array);
+    add_entry(l, &item);
+}
+
+static int gather(struct cli *cli, const struct cli_node *node, bool recursive,
+                  struct listing *l)
+{
+    zarr_group *group = NULL;
+    zarr_error err = {0};
+    zarr_status st;
+
+    if (node->kind == ZARR_NODE_ARRAY) {
+        add_array(node, l);
+        return CLI_OK;
+    }
+    l->skip = *node->path ? strlen(node->path) + 1 : 0;
+    st = zarr_group_open(&group, node->store, node->path, NULL, &err);
+    if (!st)
+        st = recursive ? zarr_group_walk(group, add_entry, l, &err)
+                       : zarr_group_list(group, add_entry, l, &err);
+    if (!st && cli_cancel)
+        st = ZARR_ERR_CANCELLED;
+    zarr_group_free(group);
+    return st ? cli_fail(cli, st, &err, "cannot list %s", node->shown) : CLI_OK;
+}
+
+static const char *kind_name(uint32_t kind)
+{
+    return kind == ZARR_NODE_ARRAY   ? "array"
+           : kind == ZARR_NODE_GROUP ? "group"
+                                     : "broken";
+}
+
+static void listing_json(struct cli *cli, const struct cli_node *node,
+                         const struct listing *l)
+{
+    struct cli_json *j = cli_json(cli);
+
+    cli_json_object(j);
+    cli_json_text(cli_key(j, "node"), node->shown);
+    cli_json_array(cli_key(j, "nodes"));
+    for (size_t i = 0; i < l->n; i++) {
+        const struct entry *e = &l->items[i];
+
+        cli_json_object(j);
+        cli_json_text(cli_key(j, "path"), e->path);
+        cli_json_text(cli_key(j, "name"), e->name);
+        cli_json_text(cli_key(j, "kind"), kind_name(e->kind));
+        cli_json_i64(cli_key(j, "zarr_format"), e->zarr_format);
+        cli_json_i64(cli_key(j, "depth"), e->depth);
+        if (e->kind == ZARR_NODE_ARRAY) {
+            cli_json_raw(cli_key(j, "shape"), e->shape);
+            cli_json_text(cli_key(j, "data_type"), e->type);
+            cli_json_raw(cli_key(j, "chunks"), e->chunks);
+        }
+        cli_json_end(j);
+    }
+    cli_json_end(j);
+    cli_json_end(j);
+}
+
+/* ---- ls
+ * -------------------------------------------------------------------------------- */
+
+static const char *name_of(const struct listing *l, const struct entry *e, bool recursive)
+{
+    return recursive && strlen(e->path) >= l->skip ? e->path + l->skip : e->name;
+}
+
+static int list_long(struct cli *cli, const struct listing *l, bool recursive)
+{
+    size_t wide = 0;
+    int rc = CLI_OK;
+
+    for (size_t i = 0; i < l->n; i++) {
+        size_t n = strlen(name_of(l, &l->items[i], recursive));
+
+        wide = n > wide ? n : wide;
+    }
+    for (size_t i = 0; i < l->n && !rc; i++) {
+        const struct entry *e = &l->items[i];
+
+        if (e->kind == ZARR_NODE_ARRAY)
+            rc = cli_printf(cli, "array v%d  %-*s  %-10s %s", (int)e->zarr_format,
+                            (int)wide, name_of(l, e, recursive), e->type ? e->type : "?",
+                            e->shape ? e->shape : "?");
+        else
+            rc = cli_printf(cli, "%s v%d  %s", kind_name(e->kind), (int)e->zarr_format,
+                            name_of(l, e, recursive));
+        if (!rc && e->chunks)
+            rc = cli_printf(cli, " in %s", e->chunks);
+        if (!rc)
+            rc = cli_printf(cli, "\n");
+    }
+    return rc;
+}
+
+static int list_short(struct cli *cli, const struct listing *l, bool recursive)
+{
+    int rc = CLI_OK;
+
+    for (size_t i = 0; i < l->n && !rc; i++) {
+        const struct entry *e = &l->items[i];
+
+        rc = cli_printf(cli, "%s%s\n", name_of(l, e, recursive),
+                        e->kind == ZARR_NODE_GROUP ? "/" : "");
+    }
+    return rc;
+}
+
+static int run_ls(struct cli *cli)
+{
+    struct cli_node node = {0};
+    struct listing l = {0};
+    bool recursive = cli_flag(cli, "recursive");
+    int rc = cli_node_open(cli, cli->n_args ? cli->args[0] : ".", CLI_OPEN_ANY, &node);
+
+    if (!rc)
+        rc = gather(cli, &node, recursive, &l);
+    if (rc)
+        goto out;
+    if (cli->json)
+        listing_json(cli, &node, &l);
+    else if (cli_flag(cli, "long"))
+        rc = list_long(cli, &l, recursive);
+    else
+        rc = list_short(cli, &l, recursive);
+out:
+    listing_free(&l);
+    cli_node_close(&node);
+    return rc;
+}
+
+static const struct cli_option ls_options[] = {
+    {"long", 'l', 0, NULL, NULL, "with kind, format, data type, shape and chunks"},
+    {"recursive", 'R', 0, NULL, NULL, "everything below, not only the children"},
+    {NULL, 0, 0, NULL, NULL, NULL}};
+
+static const struct cli_example ls_examples[] = {
+    {"zarrc ls x.zarr", "The children of the root group; groups end in a slash."},
+    {"zarrc ls -lR x.zarr/model", "All below a group, with shapes and data types."},
+    {"zarrc ls -R --json x.zarr | jq -r '.nodes[] | select(.kind == \"array\") | .path'",
+     "The paths of all arrays."},
+    {NULL, NULL}};
+
+const struct cli_command cli_cmd_ls = {
+    .name = "ls",
+    .summary = "list what is in a group",
+    .operands = "[NODE]",
+    .max_args = 1,
+    .about =
+        "Lists the children of a group, sorted by name; without NODE of the current "
+        "folder. "
+        "Consolidated metadata is used where the group has it. A folder without metadata "
+        "is "
+        "no node and not listed; a node whose metadata cannot be read is called broken.",
+    .json = "node: what was listed. nodes: list of objects with path (from the store's "
+            "root), "
+            "name, kind (array, group, broken), zarr_format, depth (1: a child); arrays "
+            "also with "
+            "shape, data_type, chunks (of the grid: shards, where there are any).",
+    .options = ls_options,
+    .examples = ls_examples,
+    .see_also = "zarrc-tree zarrc-info",
+    .run = run_ls,
+};
+
+/* ---- tree
+ * ------------------------------------------------------------------------------- */
+
+/* Whether no entry behind i has the same parent. */
+static bool is_last(const struct listing *l, size_t i)
+{
+    for (size_t k = i + 1; k < l->n; k++) {
+        if (l->items[k].depth == l->items[i].depth)
+            return false;
+        if (l->items[k].depth < l->items[i].depth)
+            return true;
+    }
+    return true;
+}
+
+/* What is in front of a name, and of the names below it. */
+struct twig {
+    const char *last, *other, *below_last, *below_other;
+};
+static const struct twig twigs[] = {{"└── ", "├── ", "    ", "│   "},
+                                    {"`-- ", "|-- ", "    ", "|   "}};
+
+static int tree_line(struct cli *cli, const struct entry *e, const char *margin,
+                     const char *twig)
+{
+    int rc = cli_printf(cli, "%s%s%s", margin, twig, e->name);
+
+    if (rc)
+        return rc;
+    if (e->kind == ZARR_NODE_ARRAY)
+        return cli_printf(cli, "  %s %s\n", e->type ? e->type : "?",
+                          e->shape ? e->shape : "?");
+    return cli_printf(cli, "%s\n", e->kind == ZARR_NODE_GROUP ? "/" : "  (broken)");
+}
+
+static int tree_lines(struct cli *cli, const struct listing *l, const struct twig *twig)
+{
+    struct cli_string margin = {0};
+    size_t *length = cli_alloc((l->n + 2) * sizeof *length); /* of the margin by depth */
+    int rc = CLI_OK;
+
+    cli_string_add(&margin, "", 0);
+    for (size_t i = 0; i < l->n && !rc; i++) {
+        const struct entry *e = &l->items[i];
+        const bool last = is_last(l, i);
+        size_t depth = e->depth > 0 ? (size_t)e->depth : 1;
+
+        depth =
+            depth <= l->n ? depth : l->n; /* parents come first, so it cannot be more */
+        margin.n_bytes = length[depth];
+        cli_string_add(&margin, "", 0);
+        rc = tree_line(cli, e, margin.text, last ? twig->last : twig->other);
+        cli_string_printf(&margin, "%s", last ? twig->below_last : twig->below_other);
+        length[depth + 1] = margin.n_bytes;
+    }
+    free(length);
+    cli_string_free(&margin);
+    return rc;
+}
+
+static int run_tree(struct cli *cli)
+{
+    struct cli_node node = {0};
+    struct listing l = {0};
+    int rc = cli_node_open(cli, cli->n_args ? cli->args[0] : ".", CLI_OPEN_ANY, &node);
+
+    if (!rc)
+        rc = gather(cli, &node, true, &l);
+    if (!rc && cli->json)
+        listing_json(cli, &node, &l);
+    else if (!rc)
+        rc = cli_printf(cli, "%s\n", node.shown);
+    if (!rc && !cli->json)
+        rc = tree_lines(cli, &l, &twigs[cli_flag(cli, "ascii")]);
+    listing_free(&l);
+    cli_node_close(&node);
+    return rc;
+}
+
+static const struct cli_option tree_options[] = {
+    {"ascii", 0, 0, NULL, NULL, "draw with ASCII characters"},
+    {NULL, 0, 0, NULL, NULL, NULL}};
+
+static const struct cli_example tree_examples[] = {
+    {"zarrc tree x.zarr", "The hierarchy, with data types and shapes."}, {NULL, NULL}};
+
+const struct cli_command cli_cmd_tree = {
+    .name = "tree",
+    .summary = "draw the hierarchy below a group",
+    .operands = "[NODE]",
+    .max_args = 1,
+    .about = "Draws everything below a group, arrays with data type and shape.",
+    .json = "The same as of zarrc ls -R --json.",
+    .options = tree_options,
+    .examples = tree_examples,
+    .see_also = "zarrc-ls",
+    .run = run_tree,
+};

@@ -1,0 +1,129 @@
+/*
+ * commands/cmd_mv.c - zarrc mv: a copy, then the source is deleted. The source stays
+ * whole until every byte is at the destination and flushed.
+ */
+#include "node/work.h"
+
+#include <inttypes.h>
+
+static const struct cli_option options[] = {
+    {"force", 'f', 0, NULL, NULL, "delete the node at DESTINATION first"},
+    {"skip-equal", 0, 0, NULL, NULL, "go on with a move that was interrupted"},
+    {NULL, 0, 0, NULL, NULL, NULL}};
+
+static const struct cli_example examples[] = {
+    {"zarrc mv x.zarr/temp x.zarr/old/temp", "Move an array into a group."},
+    {NULL, NULL}};
+
+struct moving {
+    struct cli_progress progress;
+    uint64_t objects, bytes;
+};
+
+static void tell_progress(void *user, uint64_t objects, uint64_t bytes)
+{
+    struct moving *m = user;
+
+    m->objects = objects;
+    m->bytes = bytes;
+    cli_progress_update(&m->progress, bytes, objects);
+}
+
+static int move(struct cli *cli, struct cli_node *src, struct cli_node *dst,
+                struct moving *m)
+{
+    zarr_copy_options opts = {.struct_size = sizeof opts};
+    struct cli_objects total = {0};
+    zarr_error err = {0};
+    zarr_status st;
+    int rc = cli_objects_count(cli, src, cli->progress != CLI_PROGRESS_NONE, &total);
+
+    if (rc)
+        return rc;
+    opts.flags = cli_flag(cli, "force") ? ZARR_COPY_OVERWRITE : 0u;
+    opts.flags |= cli_flag(cli, "skip-equal") ? ZARR_COPY_SKIP_EQUAL : 0u;
+    opts.max_threads = cli->n_threads;
+    opts.progress = tell_progress;
+    opts.progress_user = m;
+    opts.cancel = &cli_cancel;
+    cli_progress_begin(&m->progress, cli, "move", total.n_bytes, total.n_objects);
+    st = zarr_node_copy(src->store, src->path, dst->store, dst->path, &opts, &err);
+    cli_progress_end(&m->progress, st == ZARR_OK);
+    if (!st)
+        st = zarr_store_flush(dst->store, &err);
+    if (!st && !cli_cancel)
+        st = zarr_node_delete(src->store, src->path, &err);
+    if (st || cli_cancel)
+        return cli_fail(cli, st, &err, "cannot move %s to %s", src->shown, dst->shown);
+    return cli_node_flush(cli, src);
+}
+
+static void summary(struct cli *cli, const struct cli_node *src,
+                    const struct cli_node *dst, const struct moving *m)
+{
+    if (cli->json) {
+        struct cli_json *j = cli_json(cli);
+
+        cli_json_object(j);
+        cli_json_text(cli_key(j, "source"), src->shown);
+        cli_json_text(cli_key(j, "destination"), dst->shown);
+        cli_json_u64(cli_key(j, "objects"), m->objects);
+        cli_json_u64(cli_key(j, "bytes"), m->bytes);
+        cli_json_end(j);
+    }
+    if (m->objects == 0) /* in one step */
+        cli_say(cli, "moved %s to %s", src->shown, dst->shown);
+    else
+        cli_say(cli, "moved %s to %s: %" PRIu64 " objects", src->shown, dst->shown,
+                m->objects);
+    cli_warn_consolidated(cli, src);
+    if (!cli_same_store(src, dst))
+        cli_warn_consolidated(cli, dst);
+}
+
+static int run(struct cli *cli)
+{
+    struct cli_node src = {0}, dst = {0};
+    struct moving m = {.objects = 0};
+    int rc = cli_node_open(cli, cli->args[0], CLI_OPEN_WRITE | CLI_OPEN_SHUT, &src);
+
+    if (!rc)
+        rc = cli_node_open(cli, cli->args[1], CLI_OPEN_NEW | CLI_OPEN_SHUT, &dst);
+    if (!rc && cli_node_is_missing(&dst) &&
+        (cli_flag(cli, "force") || !cli_flag(cli, "skip-equal")))
+        rc = cli_must_be_free(cli, &dst);
+    if (!rc)
+        rc = move(cli, &src, &dst, &m);
+    if (rc)
+        cli_unmake_root(&dst);
+    else
+        summary(cli, &src, &dst, &m);
+    cli_node_close(&src);
+    cli_node_close(&dst);
+    return rc;
+}
+
+const struct cli_command cli_cmd_mv = {
+    .name = "mv",
+    .summary = "move or rename a node",
+    .operands = "SOURCE DESTINATION",
+    .min_args = 2,
+    .max_args = 2,
+    .about =
+        "Moves an array or a group with everything below it, inside a store or to "
+        "another one. DESTINATION is its new name; nothing may be there yet unless "
+        "--force is given. It is refused where the two are one place, or one is inside "
+        "the other, however they are spelled or linked; links below them are not looked "
+        "at.\n\n"
+        "Inside one store it is one step. Else SOURCE is deleted when all of it is at "
+        "DESTINATION; if the command is "
+        "interrupted before, SOURCE is whole, and the same command with --skip-equal "
+        "goes on.",
+    .json =
+        "source, destination: places. objects, bytes: copied; 0 where the store could "
+        "rename.",
+    .options = options,
+    .examples = examples,
+    .see_also = "zarrc-cp zarrc-rm",
+    .run = run,
+};

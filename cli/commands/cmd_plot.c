@@ -1,0 +1,276 @@
+/*
+ * commands/cmd_plot.c - zarrc plot: a quick look at an array, as PNG or in the terminal.
+ */
+#include "plot/plot.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+static const struct cli_option options[] = {
+    {"output", 'o', CLI_VALUE_FILE, "FILE", NULL, "write a PNG; - is stdout"},
+    {"force", 'f', 0, NULL, NULL, "overwrite FILE"},
+    {"term", 't', 0, NULL, NULL,
+     "draw in the terminal (so it does without -o when stdout is one)"},
+    {"slice", 's', 0, "REGION", NULL, "the same as NODE[REGION]: 3,:,: or ::10"},
+    CLI_FIELD_OPTION,
+    {"size", 0, 0, "WxH", NULL,
+     "pixels (default: 1000 wide, up to 750 high), in the terminal characters"},
+    {"map", 'm', 0, "NAME", PLOT_MAPS, "colours (default: viridis)"},
+    {"percentiles", 'p', 0, "LOW,HIGH", NULL,
+     "the colours' ends, in percent of the elements (default: 2,98)"},
+    {"min", 0, 0, "X", NULL, "value of the first colour, or of the line's lower end"},
+    {"max", 0, 0, "X", NULL, "value of the last colour, or of the line's upper end"},
+    {"hide-fill", 0, 0, NULL, NULL, "show elements that are the fill value as missing"},
+    {"origin", 0, 0, "WHERE", "upper|lower", "where row 0 is (default: upper)"},
+    {"aspect", 0, 0, "MODE", "auto|equal|fill",
+     "equal: elements are square; auto: unless the picture becomes too narrow"},
+    {"bare", 0, 0, NULL, NULL, "no axes, title and colour bar"},
+    {"title", 0, 0, "TEXT", NULL, "another title"},
+    {NULL, 0, 0, NULL, NULL, NULL}};
+
+static const struct cli_example examples[] = {
+    {"zarrc plot -o t.png 'x.zarr/temp[3,:,:]'", "One plane of three dimensions."},
+    {"zarrc plot --term -m coolwarm --min=-2 --max=2 x.zarr/anomaly",
+     "In the terminal, with fixed ends."},
+    {"zarrc plot --bare --size=256x256 -o thumbnail.png x.zarr/image", "A thumbnail."},
+    {NULL, NULL}};
+
+struct plot {
+    struct cli *cli;
+    struct cli_node node;
+    int width, height; /* pixels, or characters */
+    bool term;
+    double percent[2];
+    struct plot_style style;
+    struct plot_data data;
+    char *title;
+};
+
+static int read_size(struct plot *p)
+{
+    uint64_t size[ZARR_MAX_RANK];
+    int32_t n = 0;
+    bool given = false;
+    struct winsize w;
+    int rc = cli_shape(p->cli, "size", size, &n, &given);
+
+    if (!rc && given &&
+        (n != 2 || size[0] < 1 || size[1] < 1 || size[0] > 16384 || size[1] > 16384))
+        rc = cli_error(p->cli, CLI_USAGE, "Write --size=1000x750, 16384 at most.",
+                       "option --size: \"%s\" is no size", cli_text(p->cli, "size"));
+    if (given && !rc) {
+        p->width = (int)size[0];
+        p->height = (int)size[1];
+    } else if (p->term) {
+        const bool ok = ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_col > 0;
+
+        p->width = ok ? w.ws_col : 80;
+        p->height = ok ? w.ws_row : 24;
+    } else {
+        p->width = 1000;
+        p->height = 750;
+    }
+    return rc;
+}
+
+static int read_percentiles(struct plot *p)
+{
+    const char *text = cli_text(p->cli, "percentiles");
+    char *copy, *comma;
+    bool ok;
+
+    p->percent[0] = 2;
+    p->percent[1] = 98;
+    if (!text)
+        return CLI_OK;
+    copy = cli_strdup(text);
+    comma = strchr(copy, ',');
+    if (comma)
+        *comma = '\0';
+    ok = comma && cli_parse_f64(copy, &p->percent[0]) &&
+         cli_parse_f64(comma + 1, &p->percent[1]) && p->percent[0] >= 0 &&
+         p->percent[0] < p->percent[1] && p->percent[1] <= 100;
+    free(copy);
+    return ok ? CLI_OK
+              : cli_error(p->cli, CLI_USAGE, "Write --percentiles=2,98.",
+                          "option --percentiles: \"%s\"", text);
+}
+
+static int read_options(struct plot *p)
+{
+    struct cli *cli = p->cli;
+    const char *output = cli_text(cli, "output");
+    const char *map = cli_text(cli, "map"), *aspect = cli_text(cli, "aspect");
+    const char *origin = cli_text(cli, "origin");
+    int rc;
+
+    p->term =
+        cli_flag(cli, "term") || (!output && !cli->json && isatty(STDOUT_FILENO) == 1);
+    if (p->term && output)
+        return cli_error(cli, CLI_USAGE, NULL, "--term and --output exclude each other");
+    if (!p->term && !output && !cli->json)
+        return cli_error(cli, CLI_USAGE, "Give -o FILE, -o - for stdout, or --term.",
+                         "where shall the picture go?");
+    if (cli->json && (p->term || (output && strcmp(output, "-") == 0)))
+        return cli_error(cli, CLI_USAGE, NULL,
+                         "picture and JSON cannot both go to stdout");
+    p->style.map = map ? map : "viridis";
+    p->style.aspect = aspect ? aspect : "auto";
+    p->style.lower = origin && *origin == 'l';
+    p->style.trim = !cli_text(cli, "size");
+    p->style.bare = cli_flag(cli, "bare");
+    rc = read_size(p);
+    return rc ? rc : read_percentiles(p);
+}
+
+/* Colours of a plane are stretched; a line shows all of its values. */
+static int choose_range(struct plot *p)
+{
+    struct plot_range *r = &p->style.range;
+    const bool line = p->data.ndim == 1;
+    int rc;
+
+    *r = cli_plot_stretch(&p->data, line ? 0 : p->percent[0], line ? 100 : p->percent[1]);
+    if (line) {
+        const double more = (r->high - r->low) * 0.04;
+
+        r->low -= more;
+        r->high += more;
+    }
+    rc = cli_f64(p->cli, "min", &r->low);
+    if (!rc)
+        rc = cli_f64(p->cli, "max", &r->high);
+    if (!rc && !(r->low < r->high && isfinite(r->high - r->low)))
+        rc = cli_error(p->cli, CLI_USAGE, "Give both --min and --max.",
+                       "the range %g to %g is empty", r->low, r->high);
+    return rc;
+}
+
+static void make_title(struct plot *p)
+{
+    const char *given = cli_text(p->cli, "title");
+
+    p->title =
+        given ? cli_strdup(given) : cli_format("%s%s", p->node.shown, p->data.region);
+    p->style.title = p->title;
+}
+
+static int write_png(struct plot *p)
+{
+    const char *output = cli_text(p->cli, "output");
+    struct plot_canvas canvas = {0};
+    struct cli_file file = {0};
+    int rc = CLI_OK;
+
+    if (!output)
+        return CLI_OK;
+    if (cli_flag(p->cli, "force"))
+        rc = cli_must_be_outside(p->cli, output, &p->node);
+    if (!rc)
+        rc = cli_file_create(p->cli, output, cli_flag(p->cli, "force"), &file);
+    if (!rc) {
+        cli_canvas_init(&canvas, p->width, p->height, (struct plot_rgb){255, 255, 255});
+        cli_plot_draw(&canvas, &p->data, &p->style);
+        rc = cli_canvas_write(p->cli, &canvas, file.file, p->title);
+    }
+    if (!rc)
+        rc = cli_file_commit(p->cli, &file);
+    cli_file_close(&file);
+    cli_canvas_free(&canvas);
+    return rc;
+}
+
+static void report_json(const struct plot *p)
+{
+    struct cli_json *j = cli_json(p->cli);
+    const bool any = p->data.n_finite > 0;
+
+    cli_json_object(j);
+    cli_json_text(cli_key(j, "node"), p->node.shown);
+    cli_json_text(cli_key(j, "region"), p->data.region);
+    cli_json_list(cli_key(j, "shape"));
+    for (int i = 2 - p->data.ndim; i < 2; i++)
+        cli_json_u64(j, p->data.axis[i].n);
+    cli_json_end(j);
+    cli_json_list(cli_key(j, "samples"));
+    for (int i = 2 - p->data.ndim; i < 2; i++)
+        cli_json_u64(j, p->data.axis[i].n_samples);
+    cli_json_end(j);
+    cli_json_bool(cli_key(j, "sampled"), p->data.sampled);
+    cli_json_f64(cli_key(j, "min"), any ? p->data.min : (double)NAN);
+    cli_json_f64(cli_key(j, "max"), any ? p->data.max : (double)NAN);
+    cli_json_u64(cli_key(j, "missing"), p->data.n_values - p->data.n_finite);
+    cli_json_f64(cli_key(j, "low"), p->style.range.low);
+    cli_json_f64(cli_key(j, "high"), p->style.range.high);
+    cli_json_text(cli_key(j, "file"), cli_text(p->cli, "output"));
+    cli_json_end(j);
+}
+
+static int plot(struct plot *p)
+{
+    struct plot_request request = {
+        .cli = p->cli, .node = &p->node, .hide_fill = cli_flag(p->cli, "hide-fill")};
+    int rc;
+
+    cli_plot_room(p->width, p->term ? 2 * p->height : p->height, &p->style, &request);
+    rc = cli_plot_read(&request, &p->data);
+    if (!rc)
+        rc = choose_range(p);
+    if (rc)
+        return rc;
+    make_title(p);
+    rc = p->term ? cli_plot_term(p->cli, &p->data, &p->style, p->width, p->height)
+                 : write_png(p);
+    if (!rc && p->cli->json)
+        report_json(p);
+    return rc;
+}
+
+static int run(struct cli *cli)
+{
+    struct plot p = {.cli = cli};
+    const char *slice = cli_text(cli, "slice");
+    int rc = read_options(&p);
+
+    if (!rc)
+        rc = cli_node_open(cli, cli->args[0], CLI_OPEN_ARRAY | CLI_OPEN_REGION, &p.node);
+    if (!rc && slice && p.node.region)
+        rc = cli_error(cli, CLI_USAGE, NULL, "two regions: [%s] and --slice=%s",
+                       p.node.region, slice);
+    if (!rc && slice)
+        p.node.region = cli_strdup(slice);
+    if (!rc)
+        rc = plot(&p);
+    cli_plot_data_free(&p.data);
+    free(p.title);
+    cli_node_close(&p.node);
+    return rc;
+}
+
+const struct cli_command cli_cmd_plot = {
+    .name = "plot",
+    .summary = "draw an array as PNG or in the terminal",
+    .operands = "NODE[REGION]",
+    .min_args = 1,
+    .max_args = 1,
+    .about =
+        "Draws two dimensions of an array as a plane of colours, or one as a line. Of "
+        "more "
+        "dimensions the last two are drawn, at index 0 of the others, unless a region "
+        "says "
+        "otherwise. Complex numbers are drawn as their magnitude.\n\n"
+        "No more elements are read than there are pixels, and of very large arrays only "
+        "some chunks, picked evenly: any size takes about a second. Colours go from the "
+        "2nd to the 98th percentile of what was read unless other ends are given; NaN is "
+        "grey. Axes count elements of the array.",
+    .json = "node; region; shape: of what is drawn; samples; sampled: not every element "
+            "was read; min, max: of what was read; missing: how many are NaN; low, high: "
+            "the ends of colours or axis; file.",
+    .options = options,
+    .examples = examples,
+    .see_also = "zarrc-cat zarrc-info",
+    .run = run,
+};

@@ -1,0 +1,114 @@
+/*
+ * commands/cmd_resize.c - zarrc resize: a new shape for an array. What lies outside a
+ * smaller shape is deleted after the metadata was written, unless asked to stay.
+ */
+#include "node/work.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const struct cli_option options[] = {
+    {"keep-chunks", 0, 0, NULL, NULL, "leave chunks that fall outside in the store"},
+    {NULL, 0, 0, NULL, NULL, NULL}};
+
+static const struct cli_example examples[] = {
+    {"zarrc resize x.zarr/temp 500,-,-", "500 steps; the other lengths stay."},
+    {"zarrc resize --keep-chunks x.zarr/temp 10,180,360",
+     "Shorter, but nothing is deleted: growing again brings the elements back."},
+    {NULL, NULL}};
+
+/* "100,-,3": '-' keeps a length. */
+static int read_shape(struct cli *cli, const struct cli_node *node, uint64_t *shape)
+{
+    const uint64_t *old = zarr_array_shape(node->array);
+    int32_t ndim = zarr_array_ndim(node->array), n = 0;
+    char *copy = cli_strdup(cli->args[1]), *at = copy;
+    bool ok = true;
+
+    while (ok && (*at || n > 0)) {
+        size_t m = strcspn(at, ",x");
+        bool more = at[m] != '\0';
+
+        at[m] = '\0';
+        if (n < ndim && strcmp(at, "-") == 0)
+            shape[n] = old[n];
+        else
+            ok = n < ndim && cli_parse_u64(at, &shape[n]);
+        n++;
+        if (!more)
+            break;
+        at += m + 1;
+    }
+    free(copy);
+    if (!ok || n != ndim)
+        return cli_error(cli, CLI_USAGE,
+                         "Write lengths as 100,200; '-' keeps one as it is.",
+                         "\"%s\" is no shape of %d dimensions", cli->args[1], (int)ndim);
+    return CLI_OK;
+}
+
+static void report(struct cli *cli, const struct cli_node *node, const char *before)
+{
+    int32_t ndim = zarr_array_ndim(node->array);
+    char *now = cli_shape_text(ndim, zarr_array_shape(node->array));
+
+    if (cli->json) {
+        struct cli_json *j = cli_json(cli);
+
+        cli_json_object(j);
+        cli_json_text(cli_key(j, "node"), node->shown);
+        cli_json_shape(cli_key(j, "shape"), ndim, zarr_array_shape(node->array));
+        cli_json_end(j);
+    }
+    cli_say(cli, "%s: %s, was %s", node->shown, now, before);
+    free(now);
+}
+
+static int run(struct cli *cli)
+{
+    uint64_t shape[ZARR_MAX_RANK] = {0};
+    struct cli_node node = {0};
+    zarr_error err = {0};
+    zarr_status st;
+    char *before = NULL;
+    int rc = cli_node_open(cli, cli->args[0], CLI_OPEN_ARRAY | CLI_OPEN_WRITE, &node);
+
+    if (!rc)
+        rc = read_shape(cli, &node, shape);
+    if (rc)
+        goto out;
+    before = cli_shape_text(zarr_array_ndim(node.array), zarr_array_shape(node.array));
+    st = zarr_array_resize(node.array, shape,
+                           cli_flag(cli, "keep-chunks") ? ZARR_RESIZE_KEEP_CHUNKS : 0,
+                           &err);
+    rc = st ? cli_fail(cli, st, &err, "cannot resize %s", node.shown)
+            : cli_node_flush(cli, &node);
+    if (!rc) {
+        report(cli, &node, before);
+        cli_warn_consolidated(cli, &node);
+    }
+out:
+    free(before);
+    cli_node_close(&node);
+    return rc;
+}
+
+const struct cli_command cli_cmd_resize = {
+    .name = "resize",
+    .summary = "change the shape of an array",
+    .operands = "NODE SHAPE",
+    .min_args = 2,
+    .max_args = 2,
+    .about =
+        "Changes the shape of an array; its rank stays. SHAPE is a length for each "
+        "dimension, as 100,200; '-' keeps one as it is. New elements are the fill value "
+        "until they are written.\n\n"
+        "Where the shape becomes smaller, chunks that lie outside are deleted, and "
+        "elements outside of chunks that are cut become the fill value; --keep-chunks "
+        "leaves all as it is.",
+    .json = "node; shape: the new one.",
+    .options = options,
+    .examples = examples,
+    .see_also = "zarrc-append",
+    .run = run,
+};

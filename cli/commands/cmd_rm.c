@@ -1,0 +1,160 @@
+/*
+ * commands/cmd_rm.c - zarrc rm: deletes nodes. Groups with something below them need
+ * -r; nothing is asked. Only keys of the store are touched: what lies outside
+ * its root is out of reach for the library, links included.
+ */
+#include "node/work.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const struct cli_option options[] = {
+    {"recursive", 'r', 0, NULL, NULL, "groups, too, with everything below them"},
+    {"force", 'f', 0, NULL, NULL, "a node that is not there is no error"},
+    {"dry-run", 'n', 0, NULL, NULL, "say what would be deleted, delete nothing"},
+    {NULL, 0, 0, NULL, NULL, NULL}};
+
+static const struct cli_example examples[] = {
+    {"zarrc rm x.zarr/temp", "Delete an array."},
+    {"zarrc rm -r x.zarr/old", "Delete a group with everything below it."},
+    {NULL, NULL}};
+
+static int check_children(struct cli *cli, const struct cli_node *node)
+{
+    struct cli_tree tree = {0};
+    bool below = false;
+    int rc;
+
+    if (node->kind == ZARR_NODE_ARRAY || cli_flag(cli, "recursive"))
+        return CLI_OK;
+    if (node->kind == ZARR_NODE_NONE) { /* broken: maybe a group */
+        rc = cli_has_nodes_below(cli, node, &below);
+        return rc || !below
+                   ? rc
+                   : cli_error(cli, CLI_USAGE,
+                               "Nothing was deleted. -r deletes it with all.",
+                               "%s is broken, and there are nodes below it", node->shown);
+    }
+    rc = cli_tree_list(cli, node, &tree);
+    if (!rc && tree.n_items > 1)
+        rc = cli_error(cli, CLI_USAGE, "Nothing was deleted. -r deletes it with all.",
+                       "%s is a group with %zu nodes below it", node->shown,
+                       tree.n_items - 1);
+    cli_tree_free(&tree);
+    return rc;
+}
+
+/* Of such a node only the link is deleted, no object. */
+static bool is_link(const struct cli_node *node)
+{
+    char *path = cli_path_join(cli_local_root(node), node->path);
+    struct stat st;
+    bool link = *node->path && lstat(path, &st) == 0 && S_ISLNK(st.st_mode);
+
+    free(path);
+    return link;
+}
+
+static int delete_node(struct cli *cli, struct cli_node *node)
+{
+    zarr_error err = {0};
+    zarr_status st = zarr_node_delete(node->store, node->path, &err);
+
+    if (st)
+        return cli_fail(cli, st, &err, "cannot delete %s", node->shown);
+    if (!*node->path) /* an empty store is nothing that anybody needs */
+        (void)rmdir(cli_local_root(node));
+    else
+        cli_warn_consolidated(cli, node);
+    return CLI_OK;
+}
+
+static void report(struct cli *cli, const struct cli_node *node,
+                   const struct cli_objects *objects)
+{
+    bool dry = cli_flag(cli, "dry-run");
+
+    if (cli->json) {
+        struct cli_json *j = cli_json(cli);
+
+        cli_json_object(j);
+        cli_json_text(cli_key(j, "node"), node->shown);
+        cli_json_text(cli_key(j, "kind"), node->kind == ZARR_NODE_ARRAY   ? "array"
+                                          : node->kind == ZARR_NODE_GROUP ? "group"
+                                                                          : "broken");
+        cli_json_u64(cli_key(j, "objects"), objects->n_objects);
+        cli_json_bool(cli_key(j, "deleted"), !dry);
+        cli_json_end(j);
+    }
+    cli_say(cli, "%s %s: %" PRIu64 " objects", dry ? "would delete" : "deleted",
+            node->shown, objects->n_objects);
+}
+
+/* With -f: is there nothing? A node of a local store is a folder. */
+static bool is_missing(struct cli *cli, const char *text)
+{
+    char *path = cli_local_path(cli, text);
+    const bool missing = path && access(path, F_OK) != 0;
+
+    free(path);
+    return missing;
+}
+
+static int remove_one(struct cli *cli, const char *text)
+{
+    struct cli_objects objects = {0};
+    struct cli_node node = {0};
+    int rc;
+
+    if (cli_flag(cli, "force") && is_missing(cli, text))
+        return CLI_OK;
+    rc = cli_node_open(cli, text, CLI_OPEN_WRITE | CLI_OPEN_SHUT, &node);
+    if (!rc && !is_link(&node))
+        rc = check_children(cli, &node);
+    if (!rc && !is_link(&node))
+        rc = cli_objects_count(cli, &node, false, &objects);
+    if (!rc && !cli_flag(cli, "dry-run"))
+        rc = delete_node(cli, &node);
+    if (!rc)
+        report(cli, &node, &objects);
+    cli_node_close(&node);
+    return rc;
+}
+
+static int run(struct cli *cli)
+{
+    int rc = CLI_OK;
+
+    if (cli->json)
+        cli_json_array(cli_json(cli));
+    for (int i = 0; i < cli->n_args && !cli_cancel; i++) {
+        int one = remove_one(cli, cli->args[i]);
+
+        rc = rc ? rc : one;
+    }
+    if (cli->json)
+        cli_json_end(cli_json(cli));
+    return rc ? rc : cli_cancel ? CLI_INTERRUPTED : CLI_OK;
+}
+
+const struct cli_command cli_cmd_rm = {
+    .name = "rm",
+    .summary = "delete nodes",
+    .operands = "NODE...",
+    .min_args = 1,
+    .max_args = -1,
+    .about =
+        "Deletes arrays and empty groups; with -r groups with everything below "
+        "them. Nodes whose metadata is broken are deleted, too. Of a symlink to a node "
+        "of the store only the link is. Nothing is asked. Nothing outside the store "
+        "is ever deleted, and links that lead outside are not followed.",
+    .json = "An array with an object for each NODE: node, kind (array, group, broken), "
+            "objects, deleted.",
+    .options = options,
+    .examples = examples,
+    .see_also = "zarrc-mv zarrc-clean",
+    .run = run,
+};

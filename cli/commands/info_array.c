@@ -1,0 +1,387 @@
+/*
+ * commands/info_array.c - an array's facts for zarrc info, as rows of text and as JSON.
+ */
+#include "commands/info.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+uint64_t info_grid_count(const zarr_array *array)
+{
+    uint64_t counts[ZARR_MAX_RANK];
+
+    zarr_array_chunk_counts(array, counts);
+    return cli_product(zarr_array_ndim(array), counts);
+}
+
+static uint64_t decoded_bytes(const zarr_array *array)
+{
+    return cli_mul(cli_product(zarr_array_ndim(array), zarr_array_shape(array)),
+                   zarr_dtype_item_bytes(zarr_array_dtype(array)));
+}
+
+/* "int16[2,3]": a field's type as people read it. */
+static char *field_type_text(const zarr_dtype_field *f)
+{
+    char *shape = f->ndim ? cli_shape_text(f->ndim, f->shape) : cli_strdup("");
+    char *text = cli_format(
+        "%s%s%s", zarr_dtype_n_fields(f->dtype) ? "struct" : cli_type_name(f->dtype),
+        *shape ? " " : "", shape);
+
+    free(shape);
+    return text;
+}
+
+/* ---- as text ---------------------------------------------------------------------- */
+
+void info_row(struct cli *cli, const char *name, const char *format, ...)
+{
+    struct cli_string s = {0};
+    va_list args;
+    char text[64];
+    int n;
+
+    va_start(args, format);
+    n = vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    if (n >= (int)sizeof text) {
+        char *large = cli_alloc((size_t)n + 1);
+
+        va_start(args, format);
+        vsnprintf(large, (size_t)n + 1, format, args);
+        va_end(args);
+        cli_string_printf(&s, "%s", large);
+        free(large);
+    } else {
+        cli_string_printf(&s, "%s", text);
+    }
+    cli_printf(cli, cli->color_out ? "  \033[1m%-12s\033[0m %s\n" : "  %-12s %s\n", name,
+               s.text);
+    cli_string_free(&s);
+}
+
+/* One codec as name(key=value, ...). */
+static void add_codec(struct cli_string *out, const char *codec)
+{
+    size_t n = 0, m = 0;
+    const char *name = cli_json_member(codec, "name", &n);
+    const char *conf = cli_json_member(codec, "configuration", &m);
+    char *key = NULL, *line;
+
+    if (!name) {
+        name = codec;
+        n = strcspn(codec, ",]");
+    }
+    cli_string_printf(out, "%.*s", (int)(n > 1 ? n - 2 : n), n > 1 ? name + 1 : name);
+    if (!conf || m <= 2)
+        return;
+    for (size_t i = 0;; i++) {
+        const char *value = cli_json_member_at(conf, i, &key, &n);
+
+        if (!value)
+            break;
+        line = cli_json_line(value, n);
+        cli_string_printf(out, "%s%s=%s", i ? ", " : "(", key, line);
+        free(line);
+        free(key);
+    }
+    cli_string_add(out, ")", 1);
+}
+
+/* "(4, 4)" of a JSON list. */
+static void add_shape(struct cli_string *out, const char *list)
+{
+    size_t n = 0;
+
+    cli_string_add(out, "(", 1);
+    for (size_t i = 0;; i++) {
+        const char *item = list ? cli_json_item(list, i, &n) : NULL;
+
+        if (!item)
+            break;
+        cli_string_add(out, ", ", i ? 2 : 0);
+        cli_string_add(out, item, n);
+    }
+    cli_string_add(out, ")", 1);
+}
+
+/* Of a sharding codec, by its configuration: what its chunks and its index go through,
+ * and their shape where no row above tells it; the inner list to go on with. */
+static const char *sharding_row(struct cli *cli, const char *conf, bool first, int depth,
+                                bool told)
+{
+    size_t n = 0;
+    const char *shape = cli_json_member(conf, "chunk_shape", &n);
+    const char *place = cli_json_member(conf, "index_location", &n);
+    const char *list = cli_json_member(conf, "index_codecs", &n);
+    struct cli_string chunks = {0}, index = {0};
+
+    if (!told) {
+        cli_string_add(&chunks, ", chunks ", 9);
+        add_shape(&chunks, shape);
+    }
+    for (size_t i = 0; list; i++) {
+        const char *item = cli_json_item(list, i, &n);
+
+        if (!item)
+            break;
+        cli_string_add(&index, " ", i ? 1 : 0);
+        add_codec(&index, item);
+    }
+    info_row(cli, first ? "codecs" : "", "%*ssharding_indexed%s, index%s: %s", depth * 2,
+             "", chunks.text ? chunks.text : "",
+             place && strncmp(place, "\"start\"", 7) == 0 ? " at start" : "",
+             index.text ? index.text : "");
+    cli_string_free(&chunks);
+    cli_string_free(&index);
+    return cli_json_member(conf, "codecs", &n);
+}
+
+/* The chain, those inside shards indented. */
+static void codecs_rows(struct cli *cli, const zarr_array *array)
+{
+    const char *list = zarr_array_codecs(array);
+    bool first = true;
+
+    for (int depth = 0; list; depth++) {
+        const char *inner = NULL;
+        size_t n = 0;
+
+        for (size_t i = 0;; i++) {
+            struct cli_string text = {0};
+            const char *codec = cli_json_item(list, i, &n);
+            const char *shards = codec ? cli_shards_of(codec) : NULL;
+
+            if (!codec)
+                break;
+            if (shards) {
+                inner = sharding_row(cli, shards, first, depth,
+                                     depth == 0 && cli_is_sharded(array));
+            } else {
+                add_codec(&text, codec);
+                info_row(cli, first ? "codecs" : "", "%*s%s", depth * 2, "", text.text);
+            }
+            cli_string_free(&text);
+            first = false;
+        }
+        list = inner;
+    }
+}
+
+static void names_row(struct cli *cli, const zarr_array *array)
+{
+    struct cli_string s = {0};
+    bool any = false;
+
+    for (int32_t d = 0; d < zarr_array_ndim(array); d++) {
+        const char *name = zarr_array_dimension_name(array, d);
+
+        any = any || name;
+        cli_string_printf(&s, "%s%s", d ? ", " : "", name ? name : "-");
+    }
+    if (any)
+        info_row(cli, "dimensions", "%s", s.text);
+    cli_string_free(&s);
+}
+
+void info_attributes(struct cli *cli, const char *attributes)
+{
+    size_t n = 0;
+    char *key = NULL, *line;
+
+    for (size_t i = 0;; i++) {
+        const char *value = cli_json_member_at(attributes, i, &key, &n);
+
+        if (!value)
+            return;
+        line = cli_json_line(value, n);
+        info_row(cli, i ? "" : "attributes", "%s: %s", key, line);
+        free(line);
+        free(key);
+    }
+}
+
+/* Edges of chunks that differ, as metadata has them: [[2,3,2],[[6,3]]]. */
+static char *grid_text(const zarr_array *a)
+{
+    const char *grid = zarr_array_chunk_grid(a);
+    size_t n = 0;
+    const char *config = grid ? cli_json_member(grid, "configuration", &n) : NULL;
+    const char *edges = config ? cli_json_member(config, "chunk_shapes", &n) : NULL;
+
+    if (edges)
+        return cli_format("%.*s", (int)n, edges);
+    return cli_strdup(grid ? grid : "irregular");
+}
+
+static void shape_row(struct cli *cli, const char *name, const zarr_array *a,
+                      const uint64_t *shape, const char *more)
+{
+    char *text = shape ? cli_shape_text(zarr_array_ndim(a), shape) : grid_text(a);
+
+    info_row(cli, name, "%s%s", text, more);
+    free(text);
+}
+
+/* Products stop at 2^64 - 1. */
+static const char *count_text(uint64_t n, char text[32])
+{
+    if (n == UINT64_MAX)
+        snprintf(text, 32, "more than 2^64");
+    else
+        snprintf(text, 32, "%" PRIu64, n);
+    return text;
+}
+
+static void grid_rows(struct cli *cli, const zarr_array *a)
+{
+    char more[64], count[32];
+
+    snprintf(more, sizeof more, "  %s of them", count_text(info_grid_count(a), count));
+    if (cli_is_sharded(a)) {
+        shape_row(cli, "shards", a, zarr_array_write_shape(a), more);
+        more[0] = '\0';
+    }
+    shape_row(cli, "chunks", a, zarr_array_chunk_shape(a), more);
+}
+
+static void stats_rows(struct cli *cli, const zarr_array *a, const struct info_stats *s)
+{
+    char text[16], count[32];
+    double all = (double)decoded_bytes(a);
+
+    info_row(cli, "stored", "%s in %" PRIu64 " of %s objects",
+             cli_bytes_text(s->bytes, text), s->n_objects, count_text(s->n_total, count));
+    if (s->bytes && s->n_total && decoded_bytes(a) != UINT64_MAX)
+        info_row(cli, "ratio", "%.3g",
+                 all * ((double)s->n_objects / (double)s->n_total) / (double)s->bytes);
+}
+
+/* A struct's fields, those of structs inside it indented. */
+static void fields_rows(struct cli *cli, const zarr_dtype *type, int depth)
+{
+    for (uint64_t i = 0; i < zarr_dtype_n_fields(type); i++) {
+        zarr_dtype_field f = ZARR_DTYPE_FIELD_INIT;
+        char *text;
+
+        if (zarr_dtype_field_at(type, i, &f, NULL) != ZARR_OK)
+            return;
+        text = field_type_text(&f);
+        info_row(cli, depth || i ? "" : "fields", "%*s%s: %s, byte %" PRIu64, depth * 2,
+                 "", f.name, text, f.offset);
+        free(text);
+        fields_rows(cli, f.dtype, depth + 1);
+    }
+}
+
+void info_array_text(struct cli *cli, const struct cli_node *node,
+                     const struct info_stats *stats)
+{
+    const zarr_array *a = node->array;
+    char *fill = cli_fill_text(zarr_array_dtype(a), zarr_array_fill_value(a), NULL),
+         bytes[16];
+
+    cli_printf(cli, "%s\n", node->shown);
+    info_row(cli, "array", "Zarr v%d", (int)node->zarr_format);
+    shape_row(cli, "shape", a, zarr_array_shape(a), "");
+    names_row(cli, a);
+    if (zarr_dtype_n_fields(zarr_array_dtype(a)) > 0)
+        info_row(cli, "data type", "struct of %" PRIu64 " bytes",
+                 zarr_dtype_item_bytes(zarr_array_dtype(a)));
+    else
+        info_row(cli, "data type", "%s", cli_type_name(zarr_array_dtype(a)));
+    fields_rows(cli, zarr_array_dtype(a), 0);
+    info_row(cli, "fill value", "%s", fill ? fill : "null");
+    grid_rows(cli, a);
+    codecs_rows(cli, a);
+    info_row(cli, "size", "%s",
+             decoded_bytes(a) == UINT64_MAX ? "more than 2^64 bytes"
+                                            : cli_bytes_text(decoded_bytes(a), bytes));
+    if (stats)
+        stats_rows(cli, a, stats);
+    info_attributes(cli, zarr_array_attributes(a));
+    free(fill);
+}
+
+/* ---- as JSON ---------------------------------------------------------------------- */
+
+static void names_json(struct cli_json *j, const zarr_array *array)
+{
+    cli_json_list(j);
+    for (int32_t d = 0; d < zarr_array_ndim(array); d++)
+        cli_json_text(j, zarr_array_dimension_name(array, d));
+    cli_json_end(j);
+}
+
+static void fields_json(struct cli_json *j, const zarr_dtype *type)
+{
+    cli_json_list(j);
+    for (uint64_t i = 0; i < zarr_dtype_n_fields(type); i++) {
+        zarr_dtype_field f = ZARR_DTYPE_FIELD_INIT;
+
+        if (zarr_dtype_field_at(type, i, &f, NULL) != ZARR_OK)
+            break;
+        cli_json_object(j);
+        cli_json_text(cli_key(j, "name"), f.name);
+        cli_json_text(cli_key(j, "data_type"), cli_type_name(f.dtype));
+        cli_json_u64(cli_key(j, "offset"), f.offset);
+        cli_json_shape(cli_key(j, "shape"), f.ndim, f.shape);
+        if (zarr_dtype_n_fields(f.dtype) > 0)
+            fields_json(cli_key(j, "fields"), f.dtype);
+        cli_json_end(j);
+    }
+    cli_json_end(j);
+}
+
+/* null: more than 64 bits count. */
+static void count_json(struct cli_json *j, uint64_t n)
+{
+    if (n == UINT64_MAX)
+        cli_json_null(j);
+    else
+        cli_json_u64(j, n);
+}
+
+static void stats_json(struct cli_json *j, const struct info_stats *s)
+{
+    cli_json_object(cli_key(j, "stored"));
+    cli_json_u64(cli_key(j, "objects"), s->n_objects);
+    count_json(cli_key(j, "objects_possible"), s->n_total);
+    cli_json_u64(cli_key(j, "bytes"), s->bytes);
+    cli_json_end(j);
+}
+
+void info_array_json(struct cli *cli, const struct cli_node *node,
+                     const struct info_stats *stats)
+{
+    const zarr_array *a = node->array;
+    const int32_t ndim = zarr_array_ndim(a);
+    struct cli_json *j = cli_json(cli);
+    char *fill = cli_fill_text(zarr_array_dtype(a), zarr_array_fill_value(a), NULL);
+
+    cli_json_object(j);
+    cli_json_text(cli_key(j, "node"), node->shown);
+    cli_json_text(cli_key(j, "path"), node->path);
+    cli_json_text(cli_key(j, "kind"), "array");
+    cli_json_i64(cli_key(j, "zarr_format"), node->zarr_format);
+    cli_json_shape(cli_key(j, "shape"), ndim, zarr_array_shape(a));
+    names_json(cli_key(j, "dimension_names"), a);
+    cli_json_text(cli_key(j, "data_type"), cli_type_name(zarr_array_dtype(a)));
+    cli_json_u64(cli_key(j, "item_bytes"), zarr_dtype_item_bytes(zarr_array_dtype(a)));
+    if (zarr_dtype_n_fields(zarr_array_dtype(a)) > 0)
+        fields_json(cli_key(j, "fields"), zarr_array_dtype(a));
+    cli_json_raw(cli_key(j, "fill_value"), fill);
+    cli_json_shape(cli_key(j, "chunks"), ndim, zarr_array_chunk_shape(a));
+    cli_json_shape(cli_key(j, "shards"), ndim,
+                   cli_is_sharded(a) ? zarr_array_write_shape(a) : NULL);
+    cli_json_raw(cli_key(j, "chunk_grid"), zarr_array_chunk_grid(a));
+    cli_json_raw(cli_key(j, "codecs"), zarr_array_codecs(a));
+    count_json(cli_key(j, "bytes"), decoded_bytes(a));
+    if (stats)
+        stats_json(j, stats);
+    cli_json_raw(cli_key(j, "attributes"), zarr_array_attributes(a));
+    cli_json_raw(cli_key(j, "metadata"), zarr_array_metadata(a));
+    cli_json_end(j);
+    free(fill);
+}

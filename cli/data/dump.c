@@ -1,0 +1,449 @@
+/*
+ * data/dump.c - an array or a region of it as a stream, in C order, in memory that
+ * does not grow with the array: runs of elements (cli_boxes) are read into one
+ * of two buffers while the other is written. raw and npy go out as they are,
+ * little-endian; the text formats walk the elements with an odometer that says
+ * where rows and nested lists begin and end, so a run may end anywhere.
+ */
+#include "data/data.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum style {
+    STYLE_TEXT,
+    STYLE_CSV,
+    STYLE_NPY,
+    STYLE_RAW,
+    STYLE_ELEMENTS,
+    STYLE_JSON
+};
+enum {
+    BLOCK_BYTES = 1 << 16,
+    MEASURED = 1 << 16
+};
+
+struct sink {
+    const struct cli_dump *dump;
+    enum style style;
+    const zarr_dtype *type;
+    size_t item_bytes;
+    struct cli_field field;
+    int32_t ndim; /* the field's subarray included */
+    uint64_t shape[ZARR_MAX_RANK], at[ZARR_MAX_RANK];
+    size_t width; /* text: of a column */
+    struct cli_string text, element;
+};
+
+static int put(const struct sink *s, const void *data, size_t bytes)
+{
+    if (s->dump->file == stdout)
+        return cli_out(s->dump->cli, data, bytes);
+    if (cli_cancel)
+        return cli_error(s->dump->cli, CLI_INTERRUPTED, NULL, "interrupted");
+    errno = 0;
+    if (bytes && fwrite(data, 1, bytes, s->dump->file) != bytes)
+        return cli_errno(s->dump->cli, errno, "cannot write");
+    return CLI_OK;
+}
+
+static int put_text(struct sink *s, bool all)
+{
+    size_t n = s->text.n_bytes;
+
+    if (n == 0 || (n < BLOCK_BYTES && !all))
+        return CLI_OK;
+    s->text.n_bytes = 0;
+    return put(s, s->text.text, n);
+}
+
+/* ---- one element ----------------------------------------------------------------- */
+
+/* How many of the innermost dimensions begin at this element. */
+static int32_t n_begin(const struct sink *s)
+{
+    int32_t n = 0;
+
+    while (n < s->ndim && s->at[s->ndim - 1 - n] == 0)
+        n++;
+    return n;
+}
+
+/* Steps on; how many of the innermost dimensions ended. */
+static int32_t step(struct sink *s)
+{
+    int32_t n = 0;
+
+    while (n < s->ndim) {
+        int32_t d = s->ndim - 1 - n;
+
+        if (++s->at[d] < s->shape[d])
+            break;
+        s->at[d] = 0;
+        n++;
+    }
+    return n;
+}
+
+static void add_plane_title(struct sink *s)
+{
+    cli_string_printf(&s->text, "# [");
+    for (int32_t d = 0; d < s->ndim - 2; d++)
+        cli_string_printf(&s->text, "%" PRIu64 ", ", s->at[d]);
+    cli_string_printf(&s->text, ":, :]\n");
+}
+
+static void add_text(struct sink *s)
+{
+    int32_t ended;
+
+    if (s->ndim > 2 && n_begin(s) >= 2)
+        add_plane_title(s);
+    if (s->ndim > 1 && s->at[s->ndim - 1] > 0)
+        cli_string_add(&s->text, " ", 1);
+    if (s->width > s->element.n_bytes)
+        cli_string_printf(&s->text, "%*s", (int)(s->width - s->element.n_bytes), "");
+    cli_string_add(&s->text, s->element.text, s->element.n_bytes);
+    ended = step(s);
+    if (s->ndim < 2 || ended > 0)
+        cli_string_add(&s->text, "\n", 1);
+}
+
+static void add_csv(struct sink *s)
+{
+    const char *t = s->element.text;
+    const bool alone = s->ndim < 2 || s->shape[s->ndim - 1] == 1;
+
+    if (s->ndim > 1 && s->at[s->ndim - 1] > 0)
+        cli_string_add(&s->text, ",", 1);
+    if (strpbrk(t, ",\"\r\n") || (alone && !*t)) { /* readers skip empty lines */
+        cli_string_add(&s->text, "\"", 1);
+        for (; *t; t++)
+            cli_string_add(&s->text, *t == '"' ? "\"\"" : t, *t == '"' ? 2 : 1);
+        cli_string_add(&s->text, "\"", 1);
+    } else {
+        cli_string_add(&s->text, t, s->element.n_bytes);
+    }
+    if (step(s) > 0 || s->ndim < 2)
+        cli_string_add(&s->text, "\n", 1);
+}
+
+static void add_json(struct sink *s)
+{
+    int32_t begins = n_begin(s), ends;
+
+    for (int32_t i = 0; i < begins; i++)
+        cli_string_add(&s->text, "[", 1);
+    cli_string_add(&s->text, s->element.text, s->element.n_bytes);
+    ends = step(s);
+    for (int32_t i = 0; i < ends; i++)
+        cli_string_add(&s->text, "]", 1);
+    if (ends < s->ndim)
+        cli_string_add(&s->text, ends ? ",\n" : ", ", 2);
+}
+
+static int make_element(struct sink *s, const unsigned char *data)
+{
+    s->element.n_bytes = 0;
+    cli_string_add(&s->element, "", 0);
+    if (s->style == STYLE_TEXT || s->style == STYLE_CSV)
+        return cli_element_text(s->dump->cli, s->type, data, &s->element);
+    return cli_element_json(s->dump->cli, s->type, data, &s->element);
+}
+
+/* Columns as wide as the widest of the first elements of this run: looking at all would
+ * make every number twice, and a wider one later only moves its own line. */
+static int measure(struct sink *s, const unsigned char *data, uint64_t n_items)
+{
+    int rc = CLI_OK;
+
+    n_items = n_items < MEASURED ? n_items : MEASURED;
+    for (uint64_t i = 0; i < n_items && !rc; i++) {
+        rc = make_element(s, data + i * s->item_bytes);
+        if (s->element.n_bytes > s->width)
+            s->width = s->element.n_bytes;
+    }
+    return rc;
+}
+
+static int put_elements(struct sink *s, const unsigned char *data, uint64_t n_items)
+{
+    int rc = CLI_OK;
+
+    if (s->style == STYLE_TEXT)
+        rc = measure(s, data, n_items);
+    for (uint64_t i = 0; i < n_items && !rc; i++) {
+        rc = make_element(s, data + i * s->item_bytes);
+        if (rc)
+            break;
+        if (s->style == STYLE_TEXT) {
+            add_text(s);
+        } else if (s->style == STYLE_CSV) {
+            add_csv(s);
+        } else if (s->style == STYLE_JSON) {
+            add_json(s);
+        } else {
+            cli_string_add(&s->text, s->element.text, s->element.n_bytes);
+            cli_string_add(&s->text, "\n", 1);
+        }
+        rc = put_text(s, false);
+    }
+    return rc ? rc : put_text(s, true);
+}
+
+static int put_run(struct sink *s, const unsigned char *data, uint64_t n_items)
+{
+    if (s->style == STYLE_NPY || s->style == STYLE_RAW)
+        return put(s, data, (size_t)n_items * s->item_bytes);
+    return put_elements(s, data, n_items);
+}
+
+/* ---- begin and end ----------------------------------------------------------------- */
+
+/* JSON of an array without elements: nested as NumPy's tolist(). */
+static void add_empty(struct sink *s)
+{
+    int32_t zero = 0;
+    struct sink outer = *s;
+
+    while (s->shape[zero] != 0)
+        zero++;
+    outer.ndim = zero;
+    outer.text = outer.element = (struct cli_string){0};
+    cli_string_add(&outer.element, "[]", 2);
+    for (uint64_t n = cli_product(zero, s->shape); n > 0; n--)
+        add_json(&outer);
+    cli_string_add(&s->text, outer.text.text, outer.text.n_bytes);
+    cli_string_free(&outer.text);
+    cli_string_free(&outer.element);
+}
+
+static void add_json_head(struct sink *s)
+{
+    char *node = cli_json_quote(s->dump->node->shown);
+    char *type = cli_json_quote(cli_type_name(s->type));
+
+    cli_string_printf(
+        &s->text, "{\n  \"node\": %s,\n  \"data_type\": %s,\n  \"shape\": [", node, type);
+    for (int32_t d = 0; d < s->ndim; d++)
+        cli_string_printf(&s->text, "%s%" PRIu64, d ? ", " : "", s->shape[d]);
+    cli_string_printf(&s->text, "],\n  \"data\": ");
+    free(node);
+    free(type);
+}
+
+static int begin(struct sink *s)
+{
+    if (s->style == STYLE_NPY && !cli_npy_header(s->type, s->ndim, s->shape, &s->text))
+        cli_warn(s->dump->cli, "NumPy has no type for %s: written as opaque bytes",
+                 cli_type_name(s->type));
+    if (s->dump->wrap_json)
+        add_json_head(s);
+    if (s->style == STYLE_JSON && cli_product(s->ndim, s->shape) == 0)
+        add_empty(s);
+    return put_text(s, true);
+}
+
+static int end(struct sink *s)
+{
+    if (s->style == STYLE_JSON)
+        cli_string_printf(&s->text, s->dump->wrap_json ? "\n}\n" : "\n");
+    return put_text(s, true);
+}
+
+/* ---- the stream -------------------------------------------------------------------- */
+
+/* One of the two buffers: what it holds or waits for. */
+struct slot {
+    unsigned char *data;
+    struct cli_boxes box;
+    zarr_selection *selection;
+    zarr_request *request;
+    zarr_heap *heap; /* of elements of variable length, else NULL */
+    int64_t shape[ZARR_MAX_RANK];
+};
+
+struct stream {
+    struct sink *sink;
+    zarr_selection *outer;
+    struct cli_boxes boxes;
+    uint64_t slot_bytes;
+    struct slot slots[2];
+};
+
+static zarr_status start(struct stream *s, struct slot *slot, zarr_error *err)
+{
+    zarr_tensor tensor = {.struct_size = sizeof tensor};
+    zarr_io_options opts;
+    zarr_array *array = s->sink->dump->node->array;
+    zarr_status st;
+
+    slot->box = s->boxes;
+    st = cli_boxes_select(&slot->box, s->outer, &slot->selection, err);
+    if (st)
+        return st;
+    if (!slot->data)
+        slot->data = cli_alloc((size_t)s->slot_bytes);
+    cli_boxes_tensor(&slot->box, slot->data, s->slot_bytes, slot->shape, &tensor);
+    cli_field_tensor(&s->sink->field, slot->shape, &tensor);
+    if (s->sink->style == STYLE_NPY || s->sink->style == STYLE_RAW)
+        tensor.byte_order = ZARR_ORDER_LITTLE;
+    opts = s->sink->field.options;
+    st = cli_heap(s->sink->dump->cli, s->sink->type, &slot->heap, err);
+    opts.heap = slot->heap;
+    return st ? st
+              : zarr_array_read_submit(&slot->request, array, slot->selection, &tensor,
+                                       &opts, err);
+}
+
+static zarr_status finish(struct slot *slot, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    int done = 0;
+
+    while (!done && !st) {
+        if (cli_cancel)
+            zarr_request_cancel(slot->request);
+        st = zarr_request_wait(slot->request, 50000000, &done, err);
+    }
+    return st;
+}
+
+static void slot_clear(struct slot *slot)
+{
+    zarr_request_free(slot->request); /* waits for what is under way */
+    zarr_selection_free(slot->selection);
+    slot->request = NULL;
+    slot->selection = NULL;
+}
+
+static int stream_run(struct stream *s)
+{
+    struct cli *cli = s->sink->dump->cli;
+    const uint64_t n_values = s->sink->field.n_values;
+    struct cli_progress progress = {0};
+    bool more = cli_boxes_next(&s->boxes);
+    uint64_t done = 0;
+    zarr_error err = {0};
+    zarr_status st = more ? start(s, &s->slots[0], &err) : ZARR_OK;
+    int rc = CLI_OK;
+
+    if (s->sink->dump->progress)
+        cli_progress_begin(
+            &progress, cli, s->sink->dump->progress,
+            cli_mul(cli_product(s->sink->ndim, s->sink->shape), s->sink->item_bytes), 0);
+    for (unsigned turn = 0; more && !st && !rc; turn++) {
+        struct slot *now = &s->slots[turn % 2], *next = &s->slots[(turn + 1) % 2];
+
+        st = finish(now, &err);
+        more = cli_boxes_next(&s->boxes);
+        if (!st && more)
+            st = start(s, next, &err);
+        if (!st)
+            rc = put_run(s->sink, now->data, now->box.n_items * n_values);
+        done += now->box.n_items * n_values * s->sink->item_bytes;
+        slot_clear(now);
+        cli_progress_update(&progress, done, 0);
+    }
+    cli_progress_end(&progress, !st && !rc);
+    return st ? cli_fail(cli, st, &err, "cannot read %s", s->sink->dump->node->shown)
+              : rc;
+}
+
+static int stream(struct sink *sink, zarr_selection *selection)
+{
+    struct stream s = {.sink = sink, .outer = selection};
+    const struct cli_node *node = sink->dump->node;
+    const uint64_t *unit = node->region ? NULL : zarr_array_chunk_shape(node->array);
+    const uint64_t bytes = sink->field.n_values * sink->item_bytes;
+    uint64_t max_items = cli_buffer_bytes(sink->dump->cli) / 2 / bytes;
+    int rc;
+
+    cli_boxes_init(&s.boxes, sink->ndim - sink->field.ndim, sink->shape, unit, max_items,
+                   true);
+    s.slot_bytes = cli_boxes_max_items(&s.boxes) * bytes;
+    rc = begin(sink);
+    if (!rc)
+        rc = stream_run(&s);
+    if (!rc)
+        rc = end(sink);
+    for (int i = 0; i < 2; i++) {
+        slot_clear(&s.slots[i]);
+        zarr_heap_free(s.slots[i].heap);
+        free(s.slots[i].data);
+    }
+    return rc;
+}
+
+static enum style style_of(const char *format)
+{
+    static const char *const names[] = {"text", "csv", "npy", "raw", "elements", "json"};
+    enum style style = STYLE_TEXT;
+
+    while (style < STYLE_JSON && strcmp(format, names[style]) != 0)
+        style++;
+    return style;
+}
+
+/* A field's own dimensions are no dimensions that a region could choose from. */
+static int csv_refused(const struct sink *s)
+{
+    const int32_t ndim = zarr_array_ndim(s->dump->node->array);
+    const int32_t keep = 2 - s->field.ndim; /* of the array's */
+    static const char *const what[] = {"an element", "a row", "a plane"};
+    struct cli_string hint = {0};
+    int rc;
+
+    if (keep >= 0 && keep <= ndim) {
+        cli_string_printf(&hint, "Choose %s: NODE[", what[keep]);
+        for (int32_t d = 0; d < ndim; d++)
+            cli_string_printf(&hint, "%s%s", d > 0 ? "," : "",
+                              d < ndim - keep ? "0" : ":");
+        cli_string_printf(&hint, "].%s", s->field.ndim > 0 ? " Or --format=json." : "");
+    } else {
+        cli_string_printf(&hint, "Choose --format=json (or text, npy, elements).");
+    }
+    if (s->field.ndim > 0)
+        rc = cli_error(s->dump->cli, CLI_USAGE, hint.text,
+                       "csv has rows and columns, not %d dimensions: %d of them are of "
+                       "field %s, a subarray",
+                       (int)s->ndim, (int)s->field.ndim, s->field.options.field);
+    else
+        rc = cli_error(s->dump->cli, CLI_USAGE, hint.text,
+                       "csv has rows and columns, not %d dimensions", (int)s->ndim);
+    cli_string_free(&hint);
+    return rc;
+}
+
+int cli_dump(const struct cli_dump *dump)
+{
+    struct sink s = {.dump = dump, .style = style_of(dump->format)};
+    zarr_selection *selection = NULL;
+    const struct cli_node *node = dump->node;
+    int rc = cli_field_find(dump->cli, node, &s.field);
+
+    if (!rc)
+        rc = cli_node_select(dump->cli, node, node->array, &selection);
+    if (rc)
+        return rc;
+    s.type = s.field.type;
+    s.item_bytes = (size_t)zarr_dtype_item_bytes(s.type);
+    s.ndim = zarr_selection_ndim(selection);
+    memcpy(s.shape, zarr_selection_shape(selection), (size_t)s.ndim * sizeof *s.shape);
+    for (int32_t d = 0; d < s.field.ndim && s.ndim < ZARR_MAX_RANK; d++)
+        s.shape[s.ndim++] = s.field.shape[d];
+    if (zarr_dtype_variable(s.type) && (s.style == STYLE_NPY || s.style == STYLE_RAW))
+        rc = cli_error(
+            dump->cli, CLI_UNSUPPORTED, "Choose --format=elements (or text, csv, json).",
+            "%s: elements of variable length have no %s form", node->shown, dump->format);
+    else if (s.style == STYLE_CSV && s.ndim > 2)
+        rc = csv_refused(&s);
+    else
+        rc = stream(&s, selection);
+    zarr_selection_free(selection);
+    cli_string_free(&s.text);
+    cli_string_free(&s.element);
+    return rc;
+}

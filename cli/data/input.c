@@ -1,0 +1,146 @@
+/*
+ * data/input.c - an array in a file: .npy or raw bytes, in C or Fortran order.
+ * Regular files are mapped, so that one larger than memory can be written in
+ * one call; pipes are read piece by piece.
+ */
+#include "data/data.h"
+#include "node/work.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+int cli_input_read(struct cli *cli, struct cli_input *in, void *data, uint64_t *bytes)
+{
+    const size_t kept = in->has_first && *bytes > 0;
+    int64_t n;
+
+    if (kept)
+        *(unsigned char *)data = in->first;
+    in->has_first = in->has_first && !kept;
+    n = cli_read_fd(fileno(in->file), (char *)data + kept, (size_t)*bytes - kept);
+    if (n < 0 && !cli_cancel)
+        return cli_errno(cli, errno, "cannot read %s", in->name);
+    *bytes = kept + (n < 0 ? 0 : (uint64_t)n);
+    return cli_cancel ? CLI_INTERRUPTED : CLI_OK;
+}
+
+static int read_header(struct cli *cli, struct cli_input *in)
+{
+    struct cli_npy npy;
+    zarr_error err = {0};
+    zarr_status st;
+    int rc = cli_npy_read(cli, in->file, in->name, &npy);
+
+    if (rc)
+        return rc;
+    in->fortran = npy.fortran;
+    in->byte_order = npy.type[0] == '>' ? ZARR_ORDER_BIG : ZARR_ORDER_LITTLE;
+    if (npy.fields && strstr(npy.fields, "\">")) { /* it is written from its pages */
+        free(npy.fields);
+        return cli_error(cli, CLI_UNSUPPORTED,
+                         "zarrc import can: into a region of the array.",
+                         "%s has fields that are big-endian", in->name);
+    }
+    if (cli_fields_padded(npy.fields)) {
+        free(npy.fields);
+        return cli_error(cli, CLI_UNSUPPORTED,
+                         "zarrc import can: into a region of the array.",
+                         "%s has holes between its fields", in->name);
+    }
+    in->ndim = npy.ndim;
+    in->data_at = npy.data_offset;
+    memcpy(in->shape, npy.shape, sizeof in->shape);
+    st = zarr_dtype_find(cli->ctx, npy.fields ? npy.fields : npy.type, &in->dtype, &err);
+    free(npy.fields);
+    return st ? cli_fail(cli, st, &err, "data type of %s", in->name) : CLI_OK;
+}
+
+static int map_file(struct cli *cli, struct cli_input *in)
+{
+    const int fd = fileno(in->file);
+    struct stat st;
+
+    in->data_bytes = UINT64_MAX;
+    if (fstat(fd, &st) != 0)
+        return cli_errno(cli, errno, "cannot look at %s", in->name);
+    if (S_ISDIR(st.st_mode))
+        return cli_errno(cli, EISDIR, "cannot read %s", in->name);
+    if (!S_ISREG(st.st_mode) || (uint64_t)st.st_size < in->data_at)
+        return CLI_OK;
+    in->data_bytes = (uint64_t)st.st_size - in->data_at;
+    in->map_bytes = (uint64_t)st.st_size;
+    if (in->data_bytes == 0)
+        return CLI_OK;
+    in->map = mmap(NULL, (size_t)in->map_bytes, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (in->map == MAP_FAILED) { /* read it as a stream */
+        in->map = NULL;
+        in->data_bytes = UINT64_MAX;
+    }
+    return CLI_OK;
+}
+
+static int check_length(struct cli *cli, const struct cli_input *in)
+{
+    uint64_t need = cli_product(in->ndim, in->shape);
+
+    need = cli_mul(need, zarr_dtype_item_bytes(in->dtype));
+    if (in->data_bytes != UINT64_MAX && in->data_bytes < need)
+        return cli_error(cli, CLI_CORRUPT, NULL,
+                         "%s is too short: %llu bytes of elements, %llu expected",
+                         in->name, (unsigned long long)in->data_bytes,
+                         (unsigned long long)need);
+    return CLI_OK;
+}
+
+/* Looks at the first byte, which a pipe does not give twice. */
+static int peek(struct cli *cli, struct cli_input *in)
+{
+    const int64_t n = cli_read_fd(fileno(in->file), &in->first, 1);
+
+    if (n < 0)
+        return cli_cancel ? CLI_INTERRUPTED
+                          : cli_errno(cli, errno, "cannot read %s", in->name);
+    in->is_npy = n == 1 && in->first == 0x93;
+    in->has_first = n == 1 && !in->is_npy;
+    if (in->is_npy)
+        ungetc(in->first, in->file);
+    return CLI_OK;
+}
+
+int cli_input_open(struct cli *cli, const char *name, const char *format,
+                   struct cli_input *in)
+{
+    const bool is_stdin = strcmp(name, "-") == 0;
+    int rc = CLI_OK;
+
+    in->name = is_stdin ? "stdin" : name;
+    in->byte_order = ZARR_ORDER_LITTLE;
+    in->file = is_stdin ? stdin : fopen(name, "rbe");
+    if (!in->file)
+        return cli_errno(cli, errno, "cannot open %s", name);
+    setvbuf(in->file, NULL, _IONBF, 0); /* the elements are read past it */
+    if (format)
+        in->is_npy = *format == 'n';
+    else
+        rc = peek(cli, in);
+    if (!rc && in->is_npy)
+        rc = read_header(cli, in);
+    if (!rc)
+        rc = map_file(cli, in);
+    if (!rc && in->is_npy)
+        rc = check_length(cli, in);
+    return rc;
+}
+
+void cli_input_close(struct cli_input *in)
+{
+    if (in->map)
+        munmap(in->map, (size_t)in->map_bytes);
+    if (in->file && in->file != stdin)
+        fclose(in->file);
+    *in = (struct cli_input){0};
+}

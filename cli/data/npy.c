@@ -1,0 +1,394 @@
+/*
+ * data/npy.c - the header of NumPy's .npy files: magic, version, length, and a Python
+ * dict of three members. Written: version 1, 2 where the header is longer
+ * than 64 KiB, 3 where a field's name is not ASCII. Read: versions 1, 2 and 3,
+ * members in any order; fields of structs become the JSON list that v2 metadata
+ * has for them. Object arrays are refused.
+ */
+#include "data/data.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char magic[] = "\x93NUMPY";
+enum {
+    MAGIC_BYTES = 6,
+    ALIGNMENT = 64,
+    MAX_HEADER = 1 << 20
+};
+
+/* ---- writing -------------------------------------------------------------------- */
+
+static bool type_text(const zarr_dtype *type, char text[64])
+{
+    const char *numpy = zarr_dtype_numpy(type);
+    const uint32_t kind = zarr_dtype_kind(type);
+    uint64_t bytes = zarr_dtype_item_bytes(type);
+
+    if (numpy && (*numpy == '<' || *numpy == '|')) {
+        snprintf(text, 64, "%s", numpy);
+        return true;
+    }
+    if ((kind == ZARR_KIND_INT || kind == ZARR_KIND_UINT) &&
+        bytes == 1) { /* int4 in a byte */
+        snprintf(text, 64, "|%s1", kind == ZARR_KIND_INT ? "i" : "u");
+        return true;
+    }
+    /* As NumPy saves types of others: load it and view() it as ml_dtypes' type. */
+    snprintf(text, 64, "%cV%" PRIu64, bytes > 1 ? '<' : '|', bytes);
+    return false;
+}
+
+/* A Python string. */
+static void add_name(struct cli_string *out, const char *name)
+{
+    cli_string_add(out, "'", 1);
+    for (; *name; name++)
+        if (*name == '\'' || *name == '\\')
+            cli_string_printf(out, "\\%c", *name);
+        else if ((unsigned char)*name < 0x20)
+            cli_string_printf(out, "\\x%02x", (unsigned)*name);
+        else
+            cli_string_add(out, name, 1);
+    cli_string_add(out, "'", 1);
+}
+
+/* The type as NumPy's descr has it: "'<f4'", or a list of fields. Recursion: as deep as
+ * the type. */
+static bool add_descr(struct cli_string *out, const zarr_dtype *type)
+{
+    const uint64_t n = zarr_dtype_n_fields(type);
+    bool exact = true;
+    char text[64];
+
+    if (n == 0) {
+        exact = type_text(type, text);
+        cli_string_printf(out, "'%s'", text);
+        return exact;
+    }
+    for (uint64_t i = 0; i < n; i++) {
+        zarr_dtype_field f = ZARR_DTYPE_FIELD_INIT;
+
+        if (zarr_dtype_field_at(type, i, &f, NULL) != ZARR_OK)
+            return false;
+        cli_string_printf(out, i ? ", (" : "[(");
+        add_name(out, f.name);
+        cli_string_printf(out, ", ");
+        exact = add_descr(out, f.dtype) && exact;
+        if (f.ndim > 0) {
+            char *shape = cli_shape_text(f.ndim, f.shape);
+
+            cli_string_printf(out, ", %s", shape);
+            free(shape);
+        }
+        cli_string_printf(out, ")");
+    }
+    cli_string_printf(out, "]");
+    return exact;
+}
+
+/* What type_text() writes for types that NumPy lacks. */
+static bool leaf_stands_for(const zarr_dtype *file, const zarr_dtype *type)
+{
+    const char *numpy = zarr_dtype_numpy(type);
+    const uint32_t kind = zarr_dtype_kind(type), is = zarr_dtype_kind(file);
+
+    if (numpy && (*numpy == '<' || *numpy == '|'))
+        return false;
+    return is == ZARR_KIND_RAW || (is == kind && zarr_dtype_item_bytes(type) == 1 &&
+                                   (kind == ZARR_KIND_INT || kind == ZARR_KIND_UINT));
+}
+
+static bool same_place(const zarr_dtype_field *a, const zarr_dtype_field *b)
+{
+    return strcmp(a->name, b->name) == 0 && a->offset == b->offset &&
+           a->ndim == b->ndim &&
+           memcmp(a->shape, b->shape, (size_t)a->ndim * sizeof *a->shape) == 0;
+}
+
+/* Whether all values of int8 are values of the type with fewer bits. */
+static bool leaf_fits(const zarr_dtype *file, const zarr_dtype *type, const int8_t *value,
+                      uint64_t n)
+{
+    const uint64_t bits = zarr_dtype_item_bits(type);
+
+    if (zarr_dtype_kind(file) != ZARR_KIND_INT || zarr_dtype_item_bytes(file) != 1)
+        return true;
+    for (uint64_t i = 0; i < n && bits < 8; i++)
+        if (value[i] < -(1 << (bits - 1)) || value[i] >= 1 << (bits - 1))
+            return false;
+    return true;
+}
+
+/* Recursion: as deep as the types. */
+bool cli_npy_fits(const zarr_dtype *file, const zarr_dtype *type, const void *elements,
+                  uint64_t n)
+{
+    const uint64_t bytes = zarr_dtype_item_bytes(file);
+
+    if (zarr_dtype_n_fields(file) == 0)
+        return leaf_fits(file, type, elements, n);
+    for (uint64_t i = 0; i < zarr_dtype_n_fields(file); i++) {
+        zarr_dtype_field a = ZARR_DTYPE_FIELD_INIT, b = ZARR_DTYPE_FIELD_INIT;
+
+        if (zarr_dtype_field_at(file, i, &a, NULL) != ZARR_OK ||
+            zarr_dtype_field_at(type, i, &b, NULL) != ZARR_OK)
+            return false;
+        for (uint64_t k = 0; k < n; k++)
+            if (!cli_npy_fits(a.dtype, b.dtype,
+                              (const char *)elements + k * bytes + a.offset,
+                              cli_product(a.ndim, a.shape)))
+                return false;
+    }
+    return true;
+}
+
+/* Recursion: as deep as the types. */
+bool cli_npy_stands_for(const zarr_dtype *file, const zarr_dtype *type)
+{
+    const uint64_t n = zarr_dtype_n_fields(type);
+
+    if (zarr_dtype_equal(file, type))
+        return true;
+    if (zarr_dtype_variable(type) || zarr_dtype_n_fields(file) != n ||
+        zarr_dtype_item_bytes(file) != zarr_dtype_item_bytes(type))
+        return false;
+    for (uint64_t i = 0; i < n; i++) {
+        zarr_dtype_field a = ZARR_DTYPE_FIELD_INIT, b = ZARR_DTYPE_FIELD_INIT;
+
+        if (zarr_dtype_field_at(file, i, &a, NULL) != ZARR_OK ||
+            zarr_dtype_field_at(type, i, &b, NULL) != ZARR_OK || !same_place(&a, &b) ||
+            !cli_npy_stands_for(a.dtype, b.dtype))
+            return false;
+    }
+    return n > 0 || leaf_stands_for(file, type);
+}
+
+static bool is_ascii(const struct cli_string *s)
+{
+    for (size_t i = 0; i < s->n_bytes; i++)
+        if ((unsigned char)s->text[i] > 0x7f)
+            return false;
+    return true;
+}
+
+bool cli_npy_header(const zarr_dtype *type, int32_t ndim, const uint64_t *shape,
+                    struct cli_string *out)
+{
+    struct cli_string dict = {0};
+    char *lengths = cli_shape_text(ndim, shape);
+    bool exact;
+    size_t head = MAGIC_BYTES + 2 + 2, padding;
+    unsigned char version[2] = {1, 0}, length[4];
+
+    cli_string_printf(&dict, "{'descr': ");
+    exact = add_descr(&dict, type);
+    cli_string_printf(&dict, ", 'fortran_order': False, 'shape': %s, }", lengths);
+    if (dict.n_bytes + ALIGNMENT > 65535 || !is_ascii(&dict)) {
+        version[0] = is_ascii(&dict) ? 2 : 3;
+        head += 2;
+    }
+    padding = ALIGNMENT - (head + dict.n_bytes + 1) % ALIGNMENT;
+    for (size_t i = 0; i < padding % ALIGNMENT; i++)
+        cli_string_add(&dict, " ", 1);
+    cli_string_add(&dict, "\n", 1);
+    for (size_t i = 0; i < 4; i++)
+        length[i] = (unsigned char)(dict.n_bytes >> (8 * i));
+    cli_string_add(out, magic, MAGIC_BYTES);
+    cli_string_add(out, version, 2);
+    cli_string_add(out, length, version[0] == 1 ? 2 : 4);
+    cli_string_add(out, dict.text, dict.n_bytes);
+    cli_string_free(&dict);
+    free(lengths);
+    return exact;
+}
+
+/* ---- reading -------------------------------------------------------------------- */
+
+/* The text behind "'key':", or NULL. */
+static const char *member(const char *dict, const char *key)
+{
+    char quoted[2][32];
+
+    snprintf(quoted[0], sizeof quoted[0], "'%s'", key);
+    snprintf(quoted[1], sizeof quoted[1], "\"%s\"", key);
+    for (int i = 0; i < 2; i++) {
+        const char *at = strstr(dict, quoted[i]);
+
+        if (!at)
+            continue;
+        at += strlen(quoted[i]);
+        at += strspn(at, " ");
+        if (*at == ':')
+            return at + 1 + strspn(at + 1, " ");
+    }
+    return NULL;
+}
+
+static bool read_type(const char *at, char type[64])
+{
+    size_t n;
+
+    if (!at || (*at != '\'' && *at != '"'))
+        return false;
+    n = strcspn(at + 1, "'\"");
+    if (n == 0 || n >= 64)
+        return false;
+    memcpy(type, at + 1, n);
+    type[n] = '\0';
+    if (strcmp(type, "<f1") == 0 || strcmp(type, "|f1") == 0)
+        memcpy(type, "|V1", sizeof "|V1"); /* ml_dtypes' float8_e5m2; NumPy has none */
+    return true;
+}
+
+/* A Python string as a JSON one; *at is its quote, and is left behind it. latin1: of an
+ * old version's header, not UTF-8. */
+static bool add_string(struct cli_string *out, const char **at, bool latin1)
+{
+    const char quote = *(*at)++;
+    const char *s = *at;
+
+    cli_string_add(out, "\"", 1);
+    for (; *s && *s != quote; s++) {
+        const unsigned char c = (unsigned char)*s;
+
+        if (c == '\\' && s[1] == 'x' && isxdigit((unsigned char)s[2]) &&
+            isxdigit((unsigned char)s[3])) {
+            cli_string_printf(out, "\\u00%.2s", s + 2);
+            s += 3;
+        } else if (c == '\\' && s[1]) {
+            s++;
+            cli_string_printf(out, *s == '\'' ? "'" : "\\%c", *s);
+        } else if (c == '"') {
+            cli_string_add(out, "\\\"", 2);
+        } else if (c > 0x7f && latin1) {
+            cli_string_printf(out, "\\u00%02x", c);
+        } else {
+            cli_string_add(out, s, 1);
+        }
+    }
+    cli_string_add(out, "\"", 1);
+    *at = s + 1;
+    return *s == quote;
+}
+
+/* A list of tuples becomes one of lists; what is in them the library judges. */
+static char *read_fields(const char *at, bool latin1)
+{
+    struct cli_string out = {0};
+    int depth = 0;
+
+    do {
+        if (*at == '(' || *at == '[') {
+            cli_string_add(&out, "[", 1);
+            depth++;
+        } else if (*at == ')' || *at == ']') {
+            if (out.text[out.n_bytes - 1] == ',') /* a tuple of one */
+                out.n_bytes--;
+            cli_string_add(&out, "]", 1);
+            depth--;
+        } else if (*at == '\'' || *at == '"') {
+            if (!add_string(&out, &at, latin1))
+                break;
+            continue;
+        } else if (*at == ',' || isdigit((unsigned char)*at)) {
+            cli_string_add(&out, at, 1);
+        } else if (!strchr(" uL", *at) || !*at) {
+            break;
+        }
+        at++;
+    } while (depth > 0);
+    if (depth > 0) {
+        cli_string_free(&out);
+        return NULL;
+    }
+    return out.text;
+}
+
+static bool read_shape(const char *at, struct cli_npy *out)
+{
+    if (!at || *at != '(')
+        return false;
+    at++;
+    for (;;) {
+        char *end;
+
+        at += strspn(at, " ");
+        if (*at == ')')
+            return true;
+        if (!isdigit((unsigned char)*at) || out->ndim == ZARR_MAX_RANK)
+            return false;
+        errno = 0;
+        out->shape[out->ndim++] = strtoull(at, &end, 10);
+        if (errno)
+            return false;
+        at = end + (*end == 'L'); /* Python 2 */
+        at += strspn(at, " ");
+        if (*at == ',')
+            at++;
+        else if (*at != ')')
+            return false;
+    }
+}
+
+static int wrong(struct cli *cli, const char *name, const char *what)
+{
+    return cli_error(cli, CLI_CORRUPT, NULL, "%s is no .npy file that can be read: %s",
+                     name, what);
+}
+
+static int parse_dict(struct cli *cli, const char *name, const char *dict, bool latin1,
+                      struct cli_npy *out)
+{
+    const char *type = member(dict, "descr");
+    const char *fortran = member(dict, "fortran_order");
+
+    if (type && *type == '[') {
+        out->fields = read_fields(type, latin1);
+        if (!out->fields)
+            return wrong(cli, name, "no list of fields in descr");
+    } else if (!read_type(type, out->type))
+        return wrong(cli, name, "no descr");
+    if (strchr(out->type, 'O'))
+        return cli_error(cli, CLI_UNSUPPORTED, NULL, "%s holds Python objects", name);
+    if (!fortran ||
+        (strncmp(fortran, "True", 4) != 0 && strncmp(fortran, "False", 5) != 0))
+        return wrong(cli, name, "no fortran_order");
+    out->fortran = *fortran == 'T';
+    if (!read_shape(member(dict, "shape"), out))
+        return wrong(cli, name, "no shape");
+    return CLI_OK;
+}
+
+int cli_npy_read(struct cli *cli, FILE *file, const char *name, struct cli_npy *out)
+{
+    unsigned char head[12];
+    size_t n_length, bytes = 0;
+    char *dict;
+    int rc;
+
+    *out = (struct cli_npy){.ndim = 0};
+    if (fread(head, 1, 8, file) != 8 || memcmp(head, magic, MAGIC_BYTES) != 0)
+        return wrong(cli, name, "it does not begin with \\x93NUMPY");
+    if (head[6] < 1 || head[6] > 3)
+        return cli_error(cli, CLI_UNSUPPORTED, NULL, "%s: .npy version %d", name,
+                         head[6]);
+    n_length = head[6] == 1 ? 2 : 4;
+    if (fread(head + 8, 1, n_length, file) != n_length)
+        return wrong(cli, name, "it ends in its header");
+    for (size_t i = n_length; i-- > 0;)
+        bytes = bytes << 8 | head[8 + i];
+    if (bytes > MAX_HEADER)
+        return cli_error(cli, CLI_CORRUPT, NULL, "%s: a header of %zu bytes", name,
+                         bytes);
+    dict = cli_alloc(bytes + 1);
+    rc = fread(dict, 1, bytes, file) == bytes
+             ? parse_dict(cli, name, dict, head[6] < 3, out)
+             : wrong(cli, name, "it ends in its header");
+    out->data_offset = 8 + n_length + bytes;
+    free(dict);
+    return rc;
+}

@@ -1,0 +1,161 @@
+/*
+ * data/text.c - one element as text. JSON is the library's own spelling of a fill
+ * value (zarr_dtype_print), but for opaque bytes, which are base64 in every
+ * format so that other programs need one rule. Text for people is made from
+ * the JSON: without quotes, complex as NumPy writes it.
+ */
+#include "data/data.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void cli_base64(const void *bytes, size_t n, struct cli_string *out)
+{
+    const unsigned char *data = bytes;
+    static const char digits[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+    for (size_t i = 0; i < n; i += 3) {
+        unsigned v = (unsigned)data[i] << 16;
+        char four[4];
+
+        v |= i + 1 < n ? (unsigned)data[i + 1] << 8 : 0;
+        v |= i + 2 < n ? data[i + 2] : 0;
+        four[0] = digits[v >> 18];
+        four[1] = digits[v >> 12 & 63];
+        four[2] = digits[v >> 6 & 63];
+        four[3] = digits[v & 63];
+        if (i + 1 >= n)
+            four[2] = '=';
+        if (i + 2 >= n)
+            four[3] = '=';
+        cli_string_add(out, four, 4);
+    }
+}
+
+static bool is_opaque(uint32_t kind)
+{
+    return kind == ZARR_KIND_RAW || kind == ZARR_KIND_BYTES;
+}
+
+/* The library's text; grows for long strings. */
+static int add_printed(struct cli *cli, const zarr_dtype *type, const void *element,
+                       struct cli_string *out)
+{
+    char small[128];
+    zarr_error err = {0};
+    size_t n = 0;
+    zarr_status st = zarr_dtype_print(type, element, small, sizeof small, &n, &err);
+
+    if (!st && n < sizeof small) {
+        cli_string_add(out, small, n);
+    } else if (!st) {
+        char *large = cli_alloc(n + 1);
+
+        st = zarr_dtype_print(type, element, large, n + 1, &n, &err);
+        if (!st)
+            cli_string_add(out, large, n);
+        free(large);
+    }
+    return st ? cli_fail(cli, st, &err, "cannot write an element as text") : CLI_OK;
+}
+
+int cli_element_json(struct cli *cli, const zarr_dtype *type, const void *element,
+                     struct cli_string *out)
+{
+    if (!is_opaque(zarr_dtype_kind(type)))
+        return add_printed(cli, type, element, out);
+    cli_string_add(out, "\"", 1);
+    cli_base64(element, (size_t)zarr_dtype_item_bytes(type), out);
+    cli_string_add(out, "\"", 1);
+    return CLI_OK;
+}
+
+static void add_raw(const unsigned char *data, size_t n, bool hex, struct cli_string *out)
+{
+    if (hex)
+        cli_string_add(out, "0x", 2);
+    else
+        while (n && data[n - 1] == 0)
+            n--; /* padding */
+    for (size_t i = 0; i < n; i++)
+        if (hex)
+            cli_string_printf(out, "%02x", data[i]);
+        else if (data[i] < 0x20 || data[i] > 0x7e || data[i] == '\\')
+            cli_string_printf(out, "\\x%02x", data[i]);
+        else
+            cli_string_add(out, data + i, 1);
+}
+
+/* Text as it is, but for what a terminal or a line of CSV would take for its own. */
+static void add_line(const unsigned char *data, size_t n, struct cli_string *out)
+{
+    cli_string_add(out, "", 0);
+    for (size_t i = 0; i < n; i++)
+        if (data[i] < 0x20 || data[i] == 0x7f)
+            cli_string_printf(out, "\\x%02x", data[i]);
+        else
+            cli_string_add(out, data + i, 1);
+}
+
+/* A JSON string without its quotes, anything else as it is. */
+static void add_plain(const char *json, size_t bytes, struct cli_string *out)
+{
+    char *text = *json == '"' ? cli_json_unquote(json, bytes) : NULL;
+
+    cli_string_add(out, text ? text : json, text ? strlen(text) : bytes);
+    free(text);
+}
+
+/* "[1.0, -2.0]" as 1.0-2.0j */
+static void add_complex(const char *json, struct cli_string *out)
+{
+    size_t n = 0;
+    const char *part = cli_json_item(json, 0, &n);
+
+    if (part)
+        add_plain(part, n, out);
+    part = cli_json_item(json, 1, &n);
+    if (!part)
+        return;
+    if (*part != '-' && strncmp(part, "\"-", 2) != 0)
+        cli_string_add(out, "+", 1);
+    add_plain(part, n, out);
+    cli_string_add(out, "j", 1);
+}
+
+int cli_element_text(struct cli *cli, const zarr_dtype *type, const void *element,
+                     struct cli_string *out)
+{
+    const uint32_t kind = zarr_dtype_kind(type);
+    struct cli_string json = {0};
+    int rc;
+
+    if (is_opaque(kind)) {
+        add_raw(element, (size_t)zarr_dtype_item_bytes(type), kind != ZARR_KIND_BYTES,
+                out);
+        return CLI_OK;
+    }
+    if (kind == ZARR_KIND_VARRAY)
+        return add_printed(cli, type, element, out);
+    if (zarr_dtype_variable(type) && kind != ZARR_KIND_OPTIONAL) {
+        zarr_vlen item;
+
+        memcpy(&item, element, sizeof item);
+        if (kind == ZARR_KIND_STRING)
+            add_line(item.data, (size_t)item.bytes, out);
+        else
+            add_raw(item.data, (size_t)item.bytes, true, out);
+        return CLI_OK;
+    }
+    if (kind == ZARR_KIND_INT || kind == ZARR_KIND_UINT || kind == ZARR_KIND_BOOL)
+        return add_printed(cli, type, element, out);
+    cli_string_add(&json, "", 0);
+    rc = add_printed(cli, type, element, &json);
+    if (!rc && kind == ZARR_KIND_COMPLEX)
+        add_complex(json.text, out);
+    else if (!rc)
+        add_plain(json.text, json.n_bytes, out);
+    cli_string_free(&json);
+    return rc;
+}

@@ -1,0 +1,355 @@
+/*
+ * data/text_in.c - elements written as text: a nested JSON array, one JSON value a
+ * line, or plain lines. What cat and export write as json and elements comes in
+ * again. The text is read whole, each element by the library, in the spelling of
+ * a fill value; only the brackets and commas around them are read here.
+ */
+#include "data/data.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool cli_is_text_format(const char *format)
+{
+    return format && (strcmp(format, "json") == 0 || strcmp(format, "elements") == 0 ||
+                      strcmp(format, "lines") == 0);
+}
+
+const char *cli_format_of_name(const char *path)
+{
+    static const char *const rows[][2] = {{".npy", "npy"},   {".csv", "csv"},
+                                          {".json", "json"}, {".txt", "text"},
+                                          {".raw", "raw"},   {".bin", "raw"}};
+    const char *dot = strrchr(path, '.');
+
+    for (size_t i = 0; dot && i < sizeof rows / sizeof rows[0]; i++)
+        if (strcmp(dot, rows[i][0]) == 0)
+            return rows[i][1];
+    return NULL;
+}
+
+void cli_elements_free(struct cli_elements *e)
+{
+    for (uint64_t i = 0; e->type && i < e->n; i++)
+        zarr_dtype_release(e->type, e->data + i * e->item_bytes);
+    free(e->data);
+    *e = (struct cli_elements){0};
+}
+
+static void elements_init(struct cli_elements *e, const zarr_dtype *type)
+{
+    *e = (struct cli_elements){.type = type,
+                               .item_bytes = (size_t)zarr_dtype_item_bytes(type)};
+}
+
+/* One element as JSON text. */
+static int add_json(struct cli *cli, struct cli_elements *e, const char *name,
+                    const char *json)
+{
+    zarr_error err = {0};
+    zarr_status st;
+
+    if (e->n == e->cap) {
+        e->cap = e->cap ? 2 * e->cap : 64;
+        e->data = cli_realloc(e->data, (size_t)cli_mul(e->cap, e->item_bytes));
+    }
+    memset(e->data + e->n * e->item_bytes, 0, e->item_bytes);
+    st = zarr_dtype_parse(e->type, json, e->data + e->n * e->item_bytes, &err);
+    if (st == ZARR_ERR_INVALID || st == ZARR_ERR_CORRUPT) /* the file's fault */
+        return cli_error(cli, CLI_CORRUPT, NULL, "element %" PRIu64 " of %s: %s", e->n,
+                         name, err.message);
+    if (st)
+        return cli_fail(cli, st, &err, "element %" PRIu64 " of %s", e->n, name);
+    e->n++;
+    return CLI_OK;
+}
+
+static int add_slice(struct cli *cli, struct cli_elements *e, const char *name,
+                     const char *text, size_t bytes)
+{
+    char *json = cli_format("%.*s", (int)bytes, text);
+    const int rc = add_json(cli, e, name, json);
+
+    free(json);
+    return rc;
+}
+
+static int wrong_text(struct cli *cli, const char *name, const char *what, size_t at)
+{
+    return cli_error(cli, CLI_CORRUPT, NULL, "%s: byte %zu: %s", name, at, what);
+}
+
+/* ---- lines ---------------------------------------------------------------------- */
+
+/* Quoting puts something else for what is no UTF-8. */
+static bool is_same_text(const char *json, const struct cli_string *text)
+{
+    char *back = cli_json_unquote(json, strlen(json));
+    const bool same = back && strcmp(back, text->text) == 0;
+
+    free(back);
+    return same;
+}
+
+/* A line of text as it is, and the bytes of one where elements are bytes. */
+static int add_line_text(struct cli *cli, struct cli_elements *e, const char *name,
+                         const char *line, size_t bytes)
+{
+    const uint32_t kind = zarr_dtype_kind(e->type);
+    struct cli_string text = {0};
+    char *json = NULL;
+    int rc;
+
+    if (kind == ZARR_KIND_STRING || kind == ZARR_KIND_UTF32) {
+        cli_string_add(&text, line, bytes);
+        json = cli_json_quote(text.text);
+    } else if (kind == ZARR_KIND_BYTES || kind == ZARR_KIND_VBYTES) {
+        cli_base64(line, bytes, &text);
+        json = cli_json_quote(text.n_bytes ? text.text : "");
+    }
+    if (json && kind != ZARR_KIND_BYTES && kind != ZARR_KIND_VBYTES &&
+        !is_same_text(json, &text))
+        rc = cli_error(cli, CLI_CORRUPT, "Bytes go into variable_length_bytes.",
+                       "line %" PRIu64 " of %s is no UTF-8", e->n + 1, name);
+    else
+        rc = json ? add_json(cli, e, name, json) : add_slice(cli, e, name, line, bytes);
+    free(json);
+    cli_string_free(&text);
+    return rc;
+}
+
+static int read_lines(struct cli *cli, struct cli_elements *e, const char *name,
+                      const struct cli_string *text, bool as_they_are)
+{
+    int rc = CLI_OK;
+
+    for (size_t at = 0; !rc && at < text->n_bytes;) {
+        const char *line = text->text + at;
+        const char *end = memchr(line, '\n', text->n_bytes - at);
+        const size_t bytes = end ? (size_t)(end - line) : text->n_bytes - at;
+
+        if (as_they_are)
+            rc = add_line_text(cli, e, name, line, bytes);
+        else if (strspn(line, " \t\r") < bytes) /* no empty one */
+            rc = add_slice(cli, e, name, line, bytes);
+        at += bytes + 1;
+    }
+    e->ndim = 1;
+    e->shape[0] = e->n;
+    return rc;
+}
+
+/* ---- nested arrays ----------------------------------------------------------------- */
+
+struct nest {
+    const char *text, *at;
+    int32_t depth;
+    uint64_t count[ZARR_MAX_RANK];
+    bool known[ZARR_MAX_RANK];
+    bool done;
+};
+
+static void skip_blanks(struct nest *t)
+{
+    t->at += strspn(t->at, " \t\r\n");
+}
+
+/* Where the brackets of a text lead: the depth of its first value but null, the least
+ * depth of a null, the greatest of all; -1: there is none. */
+struct depths {
+    int32_t value, null, most;
+};
+
+static struct depths look_through(const char *text)
+{
+    struct depths d = {.value = -1, .null = -1};
+
+    for (int32_t depth = 0; *text && d.value < 0;) {
+        if (*text == '[' || *text == ']')
+            depth += *text == '[' ? 1 : -1;
+        d.most = depth > d.most ? depth : d.most;
+        if (strchr("[], \t\r\n", *text)) {
+            text++;
+        } else if (strncmp(text, "null", 4) == 0) {
+            d.null = d.null < 0 || depth < d.null ? depth : d.null;
+            text += 4;
+        } else {
+            d.value = depth;
+        }
+    }
+    return d;
+}
+
+/* How many brackets are dimensions: an element may be a list itself, and a value that may
+ * be missing is a list of one unless it is null. wanted: where the text leaves it open;
+ * -1: not known. */
+static int count_dimensions(struct cli *cli, const struct cli_elements *e,
+                            const char *text, int32_t wanted, int32_t *ndim)
+{
+    void *zero = cli_alloc(e->item_bytes + 1);
+    const struct depths d = look_through(text);
+    const zarr_dtype *type = e->type;
+    struct cli_string json = {0};
+    int32_t wrapped = 0, own;
+    int rc;
+
+    for (; zarr_dtype_underlying(type); type = zarr_dtype_underlying(type))
+        wrapped++;
+    memset(zero, 0, e->item_bytes + 1);
+    rc = cli_element_json(cli, type, zero, &json);
+    own = !rc && json.n_bytes && *json.text == '[';
+    if (d.value >= 0)
+        *ndim = d.value - wrapped - own;
+    else if (d.null >= 0) /* [[null]] may be one missing value, or a value that is */
+        *ndim = wrapped > 1 && wanted >= 0 && wanted < d.null ? wanted : d.null;
+    else if (zarr_dtype_kind(type) == ZARR_KIND_VARRAY) /* lists may be empty */
+        *ndim = wanted >= 0 && wanted <= d.most ? wanted : d.most - wrapped - own;
+    else
+        *ndim = d.most;
+    cli_string_free(&json);
+    free(zero);
+    return rc;
+}
+
+/* Behind a value: the ends of lists, and the comma in front of the next value. */
+static int close_lists(struct cli *cli, struct cli_elements *e, const char *name,
+                       struct nest *t)
+{
+    for (;; t->at++) {
+        skip_blanks(t);
+        if (t->depth == 0) {
+            t->done = true;
+            return *t->at ? wrong_text(cli, name, "there is more behind the array",
+                                       (size_t)(t->at - t->text))
+                          : CLI_OK;
+        }
+        if (*t->at == ',' && t->count[t->depth - 1] > 0) {
+            t->at++;
+            return CLI_OK;
+        }
+        if (*t->at != ']')
+            return wrong_text(cli, name, "expected , or ]", (size_t)(t->at - t->text));
+        t->depth--;
+        if (t->known[t->depth] && e->shape[t->depth] != t->count[t->depth])
+            return wrong_text(cli, name, "lists of one dimension differ in length",
+                              (size_t)(t->at - t->text));
+        e->shape[t->depth] = t->count[t->depth];
+        t->known[t->depth] = true;
+        if (t->depth > 0)
+            t->count[t->depth - 1]++;
+    }
+}
+
+static int read_nested(struct cli *cli, struct cli_elements *e, const char *name,
+                       const struct cli_string *text, int32_t wanted)
+{
+    struct nest t = {.text = text->text, .at = text->text};
+    int rc = count_dimensions(cli, e, t.at, wanted, &e->ndim);
+
+    if (!rc && (e->ndim < 0 || e->ndim > ZARR_MAX_RANK))
+        rc = wrong_text(cli, name, "no array of such elements", 0);
+    while (!rc && !t.done) {
+        skip_blanks(&t);
+        if (t.depth < e->ndim) {
+            if (*t.at != '[')
+                return wrong_text(cli, name, "expected [", (size_t)(t.at - t.text));
+            t.at++;
+            t.count[t.depth++] = 0;
+            skip_blanks(&t);
+            if (*t.at != ']')
+                continue;
+        } else {
+            const char *end = cli_json_value_end(t.at);
+
+            rc = add_slice(cli, e, name, t.at, (size_t)(end - t.at));
+            t.at = end;
+            if (t.depth > 0)
+                t.count[t.depth - 1]++;
+        }
+        if (!rc)
+            rc = close_lists(cli, e, name, &t);
+    }
+    return rc;
+}
+
+/* ---- the door ------------------------------------------------------------------------
+ */
+
+static int read_all(struct cli *cli, FILE *file, const char *name, struct cli_string *out)
+{
+    char *piece = cli_alloc(1 << 16);
+    int64_t n = 0;
+
+    cli_string_add(out, "", 0);
+    while ((n = cli_read_fd(fileno(file), piece, 1 << 16)) > 0)
+        cli_string_add(out, piece, (size_t)n);
+    free(piece);
+    if (cli_cancel)
+        return cli_error(cli, CLI_INTERRUPTED, NULL, "interrupted");
+    if (n < 0)
+        return cli_errno(cli, errno, "cannot read %s", name);
+    if (memchr(out->text, 0, out->n_bytes) != NULL)
+        return cli_error(cli, CLI_CORRUPT, NULL, "%s is no text: there is a NUL in it",
+                         name);
+    return CLI_OK;
+}
+
+int cli_elements_read(struct cli *cli, FILE *file, const char *name, const char *format,
+                      const zarr_dtype *type, int32_t ndim, struct cli_elements *out)
+{
+    struct cli_string text = {0};
+    int rc;
+
+    elements_init(out, type);
+    rc = read_all(cli, file, name, &text);
+    out->text_bytes = text.n_bytes;
+    if (!rc && *format == 'j')
+        rc = read_nested(cli, out, name, &text, ndim);
+    else if (!rc)
+        rc = read_lines(cli, out, name, &text, *format == 'l');
+    cli_string_free(&text);
+    return rc;
+}
+
+void cli_elements_tensor(const struct cli_elements *e, int32_t ndim,
+                         const uint64_t *shape, int64_t shape_out[ZARR_MAX_RANK],
+                         zarr_tensor *out)
+{
+    static uint64_t none;
+
+    for (int32_t d = 0; d < ndim; d++)
+        shape_out[d] = (int64_t)shape[d];
+    zarr_tensor_host(out, e->data ? (void *)e->data : &none, e->n * e->item_bytes, ndim,
+                     shape_out);
+    out->dtype = e->type;
+}
+
+int cli_elements_convert(struct cli *cli, const zarr_dtype *from, const void *data,
+                         uint64_t n, const char *name, const zarr_dtype *to,
+                         struct cli_elements *out)
+{
+    const uint64_t bytes = zarr_dtype_item_bytes(from);
+    const bool padded = zarr_dtype_kind(from) == ZARR_KIND_BYTES;
+    struct cli_string json = {0};
+    int rc = CLI_OK;
+
+    elements_init(out, to);
+    for (uint64_t i = 0; !rc && i < n; i++) {
+        const char *at = (const char *)data + i * bytes;
+        size_t kept = (size_t)bytes;
+
+        json.n_bytes = 0;
+        while (padded && kept > 0 && at[kept - 1] == '\0')
+            kept--;
+        if (padded)
+            rc = add_line_text(cli, out, name, at, kept);
+        else
+            rc = cli_element_json(cli, from, at, &json);
+        if (!rc && !padded)
+            rc = add_json(cli, out, name, json.text);
+    }
+    cli_string_free(&json);
+    return rc;
+}

@@ -1,0 +1,240 @@
+/*
+ * frame/docs_man.c - man pages from the tables, in the macros of man(7), clean under
+ * mandoc -T lint. One page for the program, one for each command; every page
+ * has the exit codes, what --json writes, and examples. `zarrc generate man DIR`
+ * writes them; a test holds the pages in man/ against this.
+ */
+#include "frame/frame_int.h"
+
+#include <ctype.h>
+#include <string.h>
+
+static const char page_date[] = "2026-11-21"; /* fixed, so that pages are reproducible */
+
+/* Text with what roff would take for its own escaped. */
+static void add_roff(struct cli_string *out, const char *text)
+{
+    for (const char *t = text; *t; t++) {
+        bool begins = t == text || t[-1] == '\n';
+
+        if (*t == '\\')
+            cli_string_add(out, "\\e", 2);
+        else if (*t == '-')
+            cli_string_add(out, "\\-", 2);
+        else if (begins && (*t == '.' || *t == '\''))
+            cli_string_printf(out, "\\&%c", *t);
+        else
+            cli_string_add(out, t, 1);
+    }
+}
+
+/* Paragraphs split by empty lines. */
+static void add_paragraphs(struct cli_string *out, const char *text)
+{
+    const char *between = "";
+
+    while (*text) {
+        const char *end = strstr(text, "\n\n");
+        size_t n = end ? (size_t)(end - text) : strlen(text);
+        char *paragraph = cli_format("%.*s", (int)n, text);
+        struct cli_string owned = {paragraph, n, n + 1};
+
+        cli_string_printf(out, "%s", between);
+        add_roff(out, paragraph);
+        cli_string_add(out, "\n", 1);
+        cli_string_free(&owned);
+        between = ".PP\n";
+        text += n + (end ? 2 : 0);
+    }
+}
+
+static void add_head(struct cli_string *out, const char *name, const char *summary)
+{
+    cli_string_printf(
+        out, ".\\\" Written by zarrc generate man; change the tables in cli/.\n.TH ");
+    for (const char *n = name; *n; n++)
+        cli_string_printf(out, *n == '-' ? "\\-" : "%c", toupper((unsigned char)*n));
+    cli_string_printf(out, " 1 \"%s\" \"zarrc %s\" \"zarrc manual\"\n.SH NAME\n",
+                      page_date, ZARR_VERSION_STRING);
+    add_roff(out, name);
+    cli_string_printf(out, " \\- ");
+    add_roff(out, summary);
+    cli_string_printf(out, "\n.SH SYNOPSIS\n");
+}
+
+static void add_option(struct cli_string *out, const struct cli_option *o)
+{
+    cli_string_printf(out, ".TP\n");
+    if (o->letter)
+        cli_string_printf(out, "\\fB\\-%c\\fR, ", o->letter);
+    cli_string_printf(out, "\\fB\\-\\-");
+    add_roff(out, o->name);
+    cli_string_printf(out, "\\fR");
+    if (o->value)
+        cli_string_printf(out, "=\\fI%s\\fR", o->value);
+    cli_string_add(out, "\n", 1);
+    add_roff(out, o->help);
+    if (o->choices) {
+        cli_string_printf(out, "; one of ");
+        add_roff(out, o->choices);
+    }
+    if (o->flags & CLI_REPEAT)
+        cli_string_printf(out, "; may be repeated");
+    cli_string_printf(out, ".\n");
+}
+
+static void add_options(struct cli_string *out, const struct cli_option *table)
+{
+    for (; table && table->name; table++)
+        if (!(table->flags & CLI_HIDDEN))
+            add_option(out, table);
+}
+
+static void add_exit_status(struct cli_string *out)
+{
+    cli_string_printf(out, ".SH EXIT STATUS\n");
+    for (const struct cli_exit_row *r = cli_exit_rows; r->code; r++) {
+        cli_string_printf(out, ".TP 6\n%s\n", r->code);
+        add_roff(out, r->text);
+        cli_string_printf(out, ".\n");
+    }
+}
+
+static void add_examples(struct cli_string *out, const struct cli_example *e)
+{
+    cli_string_printf(out, ".SH EXAMPLES\n");
+    for (; e && e->line; e++) {
+        cli_string_printf(out, ".TP\n\\fB");
+        add_roff(out, e->line);
+        cli_string_printf(out, "\\fR\n");
+        add_roff(out, e->what);
+        cli_string_add(out, "\n", 1);
+    }
+}
+
+/* "zarrc-cp zarrc-mv" as "zarrc-cp(1), zarrc-mv(1)". */
+static void add_see_also(struct cli_string *out, const char *names)
+{
+    const char *comma = "";
+
+    cli_string_printf(out, ".SH SEE ALSO\n");
+    while (*names) {
+        size_t n = strcspn(names, " ");
+        char *name = cli_format("%.*s", (int)n, names);
+        struct cli_string owned = {name, n, n + 1};
+
+        cli_string_printf(out, "%s.BR ", comma);
+        add_roff(out, name);
+        cli_string_printf(out, " (1)");
+        cli_string_free(&owned);
+        comma = ",\n";
+        names += n + strspn(names + n, " ");
+    }
+    cli_string_printf(out, "\n");
+}
+
+void cli_man_command(const struct cli_command *c, struct cli_string *out)
+{
+    char *name = cli_format("zarrc-%s", c->name);
+    char *also =
+        cli_format("zarrc%s%s", c->see_also ? " " : "", c->see_also ? c->see_also : "");
+    struct cli_string owned[2] = {{name, 0, 1}, {also, 0, 1}};
+
+    add_head(out, name, c->summary);
+    cli_string_printf(out, "\\fBzarrc %s\\fR [\\fIOPTION\\fR]...", c->name);
+    if (*c->operands) {
+        cli_string_printf(out, " \\fI");
+        add_roff(out, c->operands);
+        cli_string_printf(out, "\\fR");
+    }
+    cli_string_printf(out, "\n.SH DESCRIPTION\n");
+    add_paragraphs(out, c->about);
+    cli_string_printf(out, ".SH OPTIONS\n");
+    add_options(out, c->options);
+    cli_string_printf(out, ".SS Common options\n");
+    add_options(out, cli_common_options);
+    if (c->json) {
+        cli_string_printf(out, ".SH JSON\n");
+        add_paragraphs(out, c->json);
+    }
+    add_exit_status(out);
+    add_examples(out, c->examples);
+    add_see_also(out, also);
+    cli_string_free(&owned[0]);
+    cli_string_free(&owned[1]);
+}
+
+static const char program_about[] =
+    "zarrc looks at, reads, makes, changes and checks Zarr arrays and groups of the "
+    "formats 2 "
+    "and 3. Data and JSON go to standard output, everything else to standard error.\n\n"
+    "A place is a path: x.zarr/group/array. The root of the store is found by itself: "
+    "the "
+    "topmost folder of the unbroken chain of nodes above the path. x.zarr:/group/array "
+    "says "
+    "where the root is; file://x.zarr is the same as the path. SCHEME:/... and "
+    "SCHEME://... name a store that a plug-in brings (zarrc list stores), but for "
+    "SCHEME:/... where there is a file or folder called SCHEME: that is the root of a "
+    "store then, and SCHEME://... says the other. Behind an array may stand "
+    "a "
+    "region as Python writes it, x.zarr/temp[0:10,::2]; quote it, because shells read "
+    "brackets "
+    "and stars.\n\n"
+    "Options may stand anywhere; -- ends them. Options are never abbreviated. With "
+    "--json every "
+    "command writes one JSON document, and errors come as one JSON object on a line of "
+    "standard "
+    "error: {\"error\": {\"code\", \"exit\", \"what\", \"why\", \"next\"}}. Members may "
+    "be "
+    "added, none is ever removed. Nothing depends on the locale.\n\n"
+    "An interrupt (Ctrl-C) ends the command cleanly: whole objects are in the store, "
+    "temporary "
+    "files are removed. A second one ends it at once; zarrc clean removes what it left.";
+
+void cli_man_program(struct cli_string *out)
+{
+    static const struct cli_example examples[] = {
+        {"zarrc ls -R x.zarr", "What is in a store."},
+        {"zarrc info x.zarr/temp", "Shape, chunks, codecs and attributes of an array."},
+        {"zarrc cat --format=npy 'x.zarr/temp[0]' > t0.npy",
+         "A part of an array for NumPy."},
+        {NULL, NULL}};
+    struct cli_string also = {0};
+
+    add_head(out, "zarrc", "Zarr arrays on the command line");
+    cli_string_printf(out, "\\fBzarrc\\fR \\fICOMMAND\\fR [\\fIOPTION\\fR]... "
+                           "[\\fIOPERAND\\fR]...\n.SH DESCRIPTION\n");
+    add_paragraphs(out, program_about);
+    cli_string_printf(out, ".SH COMMANDS\n");
+    for (size_t i = 0; cli_commands[i]; i++) {
+        if (cli_commands[i]->flags & CLI_CMD_HIDDEN)
+            continue;
+        cli_string_printf(out, ".TP\n\\fB%s\\fR\n", cli_commands[i]->name);
+        add_roff(out, cli_commands[i]->summary);
+        cli_string_printf(out, ".\n");
+        cli_string_printf(&also, "%szarrc-%s", also.n_bytes ? " " : "",
+                          cli_commands[i]->name);
+    }
+    cli_string_printf(out, ".SH COMMON OPTIONS\n");
+    add_options(out, cli_common_options);
+    cli_string_printf(out,
+                      ".SH ENVIRONMENT\n"
+                      ".TP\nNO_COLOR\nNo colours when it is set and not empty.\n"
+                      ".TP\nZARR_THREADS, ZARR_MEMORY_BYTES, ZARR_LOG_LEVEL\n"
+                      "Defaults for \\-\\-threads, \\-\\-mem and \\-\\-log\\-level.\n"
+                      ".TP\nZARR_PLUGIN_PATH\nPlug\\-ins to load, split by "
+                      "colons: absolute paths of files, or of folders, of which every "
+                      ".so is loaded. What cannot be loaded is an error. Not obeyed in "
+                      "a program with raised privileges.\n"
+                      ".TP\nZARR_PIPELINE\nThe pipeline that reads and writes; see zarrc "
+                      "list pipelines.\n"
+                      ".TP\nZARR_CODEC_PREF\nImplementations of codecs to prefer, as "
+                      "gzip=cpu.libdeflate;zstd=cpu; see zarrc list "
+                      "implementations.\n"
+                      ".TP\nZARR_DISABLE_CPU\nInstruction sets not to use, for tests: "
+                      "names split by commas of sse42, ssse3, avx2, pclmul, or all.\n");
+    add_exit_status(out);
+    add_examples(out, examples);
+    add_see_also(out, also.text ? also.text : "");
+    cli_string_free(&also);
+}

@@ -1,0 +1,152 @@
+/*
+ * frame/help.c - help that teaches, from the tables: what a command is for, how it is
+ * called, its options, examples that can be copied. The same tables make the man
+ * pages and completions (docs_man.c, docs_completion.c).
+ */
+#include "frame/frame_int.h"
+
+#include <string.h>
+
+const struct cli_exit_row cli_exit_rows[] = {
+    {"0", "success; nothing differs, all is valid"},
+    {"1", "compared and different, or verified and not valid"},
+    {"2", "wrong options, arguments or requested metadata"},
+    {"3", "not found, or reading or writing failed"},
+    {"4", "stored data is corrupt, or over a limit"},
+    {"5", "something is there already, or was changed by somebody else"},
+    {"6", "legal, but not in this build"},
+    {"130", "interrupted"},
+    {NULL, NULL}};
+
+enum {
+    WIDTH = 80,
+    OPTION_COLUMN = 26
+};
+
+/* Words of text from column `indent` on, broken at WIDTH. */
+static void add_words(struct cli_string *out, const char *text, size_t indent,
+                      size_t column)
+{
+    while (*text) {
+        size_t n = strcspn(text, " \n");
+
+        if (column > indent && column + 1 + n > WIDTH) {
+            cli_string_printf(out, "\n%*s", (int)indent, "");
+            column = indent;
+        } else if (column > indent) {
+            cli_string_add(out, " ", 1);
+            column++;
+        }
+        cli_string_add(out, text, n);
+        column += n;
+        text += n;
+        text += strspn(text, " \n");
+    }
+}
+
+void cli_help_usage(const struct cli_command *command, struct cli_string *out)
+{
+    cli_string_printf(out, "zarrc %s [OPTION]...%s%s", command->name,
+                      *command->operands ? " " : "", command->operands);
+}
+
+void cli_help_option_name(const struct cli_option *option, struct cli_string *out)
+{
+    if (option->letter)
+        cli_string_printf(out, "-%c, ", option->letter);
+    cli_string_printf(out, "--%s", option->name);
+    if (option->value)
+        cli_string_printf(out, "=%s", option->value);
+}
+
+static void add_options(const struct cli_option *table, struct cli_string *out)
+{
+    for (; table && table->name; table++) {
+        struct cli_string name = {0};
+        size_t column;
+
+        if (table->flags & CLI_HIDDEN)
+            continue;
+        cli_string_add(&name, "  ", 2);
+        if (!table->letter)
+            cli_string_add(&name, "    ", 4);
+        cli_help_option_name(table, &name);
+        cli_string_add(out, name.text, name.n_bytes);
+        column = name.n_bytes;
+        if (column + 2 > OPTION_COLUMN) {
+            cli_string_add(out, "\n", 1);
+            column = 0;
+        }
+        cli_string_printf(out, "%*s", (int)(OPTION_COLUMN - column), "");
+        add_words(out, table->help, OPTION_COLUMN, OPTION_COLUMN);
+        if (table->choices)
+            cli_string_printf(out, "\n%*s(%s)", OPTION_COLUMN, "", table->choices);
+        cli_string_add(out, "\n", 1);
+        cli_string_free(&name);
+    }
+}
+
+static void add_paragraphs(const char *text, struct cli_string *out)
+{
+    while (*text) {
+        const char *end = strstr(text, "\n\n");
+        size_t n = end ? (size_t)(end - text) : strlen(text);
+        char *paragraph = cli_format("%.*s", (int)n, text);
+        struct cli_string holder = {paragraph, n, n + 1};
+
+        add_words(out, paragraph, 0, 0);
+        cli_string_add(out, "\n\n", 2);
+        cli_string_free(&holder);
+        text += n + (end ? 2 : 0);
+    }
+}
+
+void cli_help_command(const struct cli_command *command, struct cli_string *out)
+{
+    cli_string_printf(out, "zarrc %s - %s\n\nusage: ", command->name, command->summary);
+    cli_help_usage(command, out);
+    cli_string_add(out, "\n\n", 2);
+    add_paragraphs(command->about, out);
+    if (command->options && command->options->name) {
+        cli_string_printf(out, "options:\n");
+        add_options(command->options, out);
+        cli_string_add(out, "\n", 1);
+    }
+    cli_string_printf(out, "common options:\n");
+    add_options(cli_common_options, out);
+    cli_string_printf(out, "\nexamples:\n");
+    for (const struct cli_example *e = command->examples; e && e->line; e++) {
+        cli_string_printf(out, "  %s\n      ", e->line);
+        add_words(out, e->what, 6, 6);
+        cli_string_add(out, "\n", 1);
+    }
+    cli_string_printf(out, "\nMore: man zarrc-%s\n", command->name);
+}
+
+void cli_help_program(struct cli_string *out)
+{
+    cli_string_printf(out,
+                      "zarrc - Zarr arrays on the command line, formats 2 and 3\n\n"
+                      "usage: zarrc COMMAND [OPTION]... [OPERAND]...\n\ncommands:\n");
+    for (size_t i = 0; cli_commands[i]; i++)
+        if (!(cli_commands[i]->flags & CLI_CMD_HIDDEN))
+            cli_string_printf(out, "  %-12s %s\n", cli_commands[i]->name,
+                              cli_commands[i]->summary);
+    cli_string_printf(out, "\ncommon options:\n");
+    add_options(cli_common_options, out);
+    cli_string_printf(
+        out, "\nwhere things are:\n"
+             "  x.zarr/group/array   a node; the root of the store is found by itself\n"
+             "  x.zarr:/array        the same, with the root said\n"
+             "  x.zarr/a[0:10,::2]   a region of an array, as in Python (quote it for "
+             "the shell)\n"
+             "\nexamples:\n"
+             "  zarrc ls -R x.zarr\n"
+             "  zarrc info x.zarr/temp\n"
+             "  zarrc cat 'x.zarr/temp[0,:5,:5]'\n"
+             "  zarrc import data.npy x.zarr/data --chunks 100,100\n"
+             "\nexit codes:\n");
+    for (const struct cli_exit_row *r = cli_exit_rows; r->code; r++)
+        cli_string_printf(out, "  %-4s %s\n", r->code, r->text);
+    cli_string_printf(out, "\nzarrc COMMAND --help shows one command.\n");
+}

@@ -1,0 +1,158 @@
+/*
+ * frame/main.c - one run of zarrc: options, context, command, end of stdout, exit
+ * code. The first SIGINT or SIGTERM sets a flag that commands and requests
+ * look at, so that what was begun ends cleanly (whole objects, no temporary
+ * files of ours); the second one ends the program at once. SIGPIPE is ignored:
+ * a closed pipe is an error of writing like any other.
+ */
+#include "frame/frame_int.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+int cli_cancel;
+
+static void on_signal(int number)
+{
+    /* An aligned int is written whole; readers poll it and only ever see 0 or 1. */
+    __atomic_store_n(&cli_cancel, 1, __ATOMIC_RELAXED);
+    (void)number; /* SA_RESETHAND: the next one kills */
+}
+
+static void watch_signals(void)
+{
+    struct sigaction a = {0};
+
+    a.sa_handler = on_signal;
+    a.sa_flags = (int)SA_RESETHAND; /* no SA_RESTART: reads of stdin must end */
+    sigemptyset(&a.sa_mask);
+    sigaction(SIGINT, &a, NULL);
+    sigaction(SIGTERM, &a, NULL);
+    a.sa_handler = SIG_IGN;
+    a.sa_flags = 0;
+    sigaction(SIGPIPE, &a, NULL);
+}
+
+static uint32_t log_level(const struct cli *cli)
+{
+    static const char *const names[] = {"error", "warn", "info", "debug", "trace"};
+    const char *level = cli_text(cli, "log-level");
+
+    for (uint32_t i = 0; level && i < 5; i++)
+        if (strcmp(level, names[i]) == 0)
+            return i + 1;
+    if (cli->quiet)
+        return ZARR_LOG_ERROR;
+    if (cli->verbose)
+        return cli->verbose > 1 ? ZARR_LOG_DEBUG : ZARR_LOG_INFO;
+    return 0; /* ZARR_LOG_LEVEL, or warnings */
+}
+
+/* The values of --plugin, NULL-terminated; to be freed. */
+static const char **plugin_files(const struct cli *cli)
+{
+    const int n = cli_count(cli, "plugin");
+    const char **files = cli_alloc(((size_t)n + 1) * sizeof *files);
+
+    for (int i = 0; i < n; i++)
+        files[i] = cli_text_at(cli, "plugin", i);
+    files[n] = NULL;
+    return files;
+}
+
+static int make_context(struct cli *cli)
+{
+    const char **plugins = plugin_files(cli);
+    zarr_context_options opts = {.struct_size = sizeof opts};
+    zarr_limits limits = {.struct_size = sizeof limits};
+    zarr_error err = {0};
+    zarr_status st;
+
+    if (cli->untrusted) {
+        zarr_limits_untrusted(&limits);
+        opts.limits = &limits;
+    }
+    opts.log = cli_log;
+    opts.log_level = log_level(cli);
+    opts.n_threads = cli->n_threads;
+    if (cli->memory_bytes) {
+        const uint64_t wave = cli->memory_bytes / 8, most = 64u << 20;
+
+        opts.memory_bytes =
+            cli->memory_bytes / 2; /* the other half: cli_buffer_bytes() */
+        opts.wave_bytes = wave < most ? wave : most;
+    }
+    opts.plugins = plugins;
+    st = zarr_context_create(&cli->ctx, &opts, &err);
+    free(plugins);
+    if (st == ZARR_ERR_EXISTS) /* of plug-ins: names, not files */
+        return cli_error(cli, CLI_EXISTS, "Try: load one of the two.", "cannot start: %s",
+                         err.message);
+    return st ? cli_fail(cli, st, &err, "cannot start") : CLI_OK;
+}
+
+static int help(struct cli *cli)
+{
+    struct cli_string text = {0};
+    int rc;
+
+    if (cli->command)
+        cli_help_command(cli->command, &text);
+    else
+        cli_help_program(&text);
+    rc = cli_out(cli, text.text, text.n_bytes);
+    cli_string_free(&text);
+    return rc;
+}
+
+static int no_command(struct cli *cli)
+{
+    struct cli_string text = {0};
+
+    cli_help_program(&text);
+    fwrite(text.text, 1, text.n_bytes, stderr);
+    cli_string_free(&text);
+    return cli_error(cli, CLI_USAGE, NULL, "a command is missing");
+}
+
+static int run(struct cli *cli, int argc, char **argv)
+{
+    int rc;
+
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
+        cli->json =
+            cli->json || strcmp(argv[i], "--json") == 0; /* for errors of parsing */
+    rc = cli_options_parse(cli, argc, argv);
+    if (!rc)
+        rc = cli_options_common(cli);
+    if (rc)
+        return rc;
+    if (cli_flag(cli, "help"))
+        return help(cli);
+    if (!cli->command)
+        return no_command(cli);
+    if (!(cli->command->flags & CLI_CMD_NO_CONTEXT))
+        rc = make_context(cli);
+    return rc ? rc : cli->command->run(cli);
+}
+
+int main(int argc, char **argv)
+{
+    static char buffer[1 << 16];
+    struct cli cli = {0};
+    int rc, end;
+
+    watch_signals();
+    setvbuf(stdout, buffer, _IOFBF, sizeof buffer);
+    rc = run(&cli, argc, argv);
+    end = cli_out_finish(&cli);
+    if (rc == CLI_OK || rc == CLI_DIFFERENT)
+        rc = end ? end : rc;
+    if (cli_cancel && rc != CLI_OK)
+        rc = CLI_INTERRUPTED;
+    zarr_context_free(cli.ctx);
+    cli_options_free(&cli);
+    return rc;
+}

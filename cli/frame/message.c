@@ -1,0 +1,361 @@
+/*
+ * frame/message.c - what the program says to people, on stderr: what, where, why,
+ * what next. The library's own sentence is printed as it is; this file adds
+ * what was being done in front of it and a cure behind it. With --json an
+ * error is one JSON object on one line:
+ *     {"error": {"code": "corrupt", "exit": 4, "what": ..., "why": ..., "next": ...}}
+ * Colours only on a terminal (or --color=always), never with NO_COLOR.
+ */
+#include "frame/frame_int.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+int cli_exit_code(zarr_status status)
+{
+    switch (status) {
+    case ZARR_OK:
+        return CLI_OK;
+    case ZARR_ERR_INVALID:
+        return CLI_USAGE;
+    case ZARR_ERR_NOT_FOUND:
+        return CLI_NOT_FOUND;
+    case ZARR_ERR_CORRUPT:
+    case ZARR_ERR_LIMIT:
+    case ZARR_ERR_NO_MEMORY:
+    case ZARR_ERR_INTERNAL:
+        return CLI_CORRUPT;
+    case ZARR_ERR_EXISTS:
+    case ZARR_ERR_CONFLICT:
+        return CLI_EXISTS;
+    case ZARR_ERR_UNSUPPORTED:
+    case ZARR_ERR_ABI:
+    case ZARR_ERR_MEMORY_KIND:
+        return CLI_UNSUPPORTED;
+    case ZARR_ERR_CANCELLED:
+        return CLI_INTERRUPTED;
+    default:
+        return CLI_IO;
+    }
+}
+
+static bool has_option(const struct cli *cli, const char *name)
+{
+    const struct cli_option *o = cli->command ? cli->command->options : NULL;
+
+    while (o && o->name && strcmp(o->name, name) != 0)
+        o++;
+    return o && o->name;
+}
+
+static const char *cure_exists(const struct cli *cli)
+{
+    if (!has_option(cli, "force"))
+        return "Nothing was changed.";
+    if (cli_flag(cli, "force"))
+        return "Nothing was changed. Choose another place, or empty it yourself.";
+    return "Nothing was changed. Where overwriting is meant, --force does it.";
+}
+
+/* What this build has is of use only where something is not in it. */
+static const char *cure_unsupported(const zarr_error *err)
+{
+    static const char *const words[] = {"known",   "this build",  "no implementation",
+                                        "refused", "no pipeline", "no store"};
+
+    for (size_t i = 0; err && i < sizeof words / sizeof words[0]; i++)
+        if (strstr(err->message, words[i]))
+            return "zarrc list shows what this build has.";
+    return NULL;
+}
+
+static const char *cure(const struct cli *cli, zarr_status status, const zarr_error *err)
+{
+    switch (status) {
+    case ZARR_ERR_CORRUPT:
+        return "An interrupted write or a bad copy can be the cause. "
+               "Try: zarrc verify NODE lists all that is damaged.";
+    case ZARR_ERR_LIMIT:
+        return "Limits guard against hostile data; --untrusted makes them narrower.";
+    case ZARR_ERR_NO_MEMORY:
+        return "Try a smaller region, or --mem.";
+    case ZARR_ERR_EXISTS:
+        return cure_exists(cli);
+    case ZARR_ERR_CONFLICT:
+        return "Somebody else changed it meanwhile. Look again, then repeat the command.";
+    case ZARR_ERR_UNSUPPORTED:
+        return cure_unsupported(err);
+    case ZARR_ERR_INTERNAL:
+        return err && strstr(err->message, "broke its contract")
+                   ? "This is a bug of that plug-in; please tell its author."
+                   : "This is a bug of zarrc; please report it.";
+    default:
+        return NULL;
+    }
+}
+
+/* Control characters of foreign names must not reach the terminal. */
+static void add_clean(struct cli_string *s, const char *text)
+{
+    for (; *text; text++) {
+        unsigned char c = (unsigned char)*text;
+
+        if (c < 0x20 || c == 0x7f)
+            cli_string_printf(s, "\\x%02x", c);
+        else
+            cli_string_add(s, text, 1);
+    }
+}
+
+static void write_stderr(struct cli_string *s)
+{
+    fflush(stdout); /* what was said before stands before */
+    fwrite(s->text, 1, s->n_bytes, stderr);
+    free(s->text);
+}
+
+struct report {
+    const char *code, *what, *why, *next;
+    int exit_code;
+};
+
+static void report_text(const struct cli *cli, const struct report *r)
+{
+    struct cli_string s = {0};
+
+    cli_string_printf(&s, "%s ", cli->color_err ? "\033[1;31mzarrc:\033[0m" : "zarrc:");
+    add_clean(&s, r->what);
+    if (r->why) {
+        cli_string_add(&s, "\n  ", 3);
+        add_clean(&s, r->why);
+    }
+    if (r->why && r->code)
+        cli_string_printf(&s, "   [%s]", r->code);
+    if (r->next) {
+        cli_string_add(&s, "\n  ", 3);
+        add_clean(&s, r->next);
+    }
+    cli_string_add(&s, "\n", 1);
+    write_stderr(&s);
+}
+
+static void report_json(struct cli *cli, const struct report *r)
+{
+    struct cli_string s = {0};
+    struct cli_json *j = cli_json_start(cli, &s, true);
+
+    cli_json_object(j);
+    cli_json_object(cli_key(j, "error"));
+    cli_json_text(cli_key(j, "code"), r->code);
+    cli_json_i64(cli_key(j, "exit"), r->exit_code);
+    cli_json_text(cli_key(j, "what"), r->what);
+    cli_json_text(cli_key(j, "why"), r->why);
+    cli_json_text(cli_key(j, "next"), r->next);
+    cli_json_end(j);
+    cli_json_end(j);
+    cli_json_done(j);
+    cli_string_add(&s, "\n", 1);
+    write_stderr(&s);
+}
+
+static int report(struct cli *cli, const struct report *r)
+{
+    if (cli->json)
+        report_json(cli, r);
+    else
+        report_text(cli, r);
+    return r->exit_code;
+}
+
+ZARR_PRINTF(1, 0)
+static char *vformat(const char *format, va_list args)
+{
+    char *text = NULL;
+    va_list again;
+    int n;
+
+    va_copy(again, args);
+    n = vsnprintf(NULL, 0, format, args);
+    text = cli_alloc(n > 0 ? (size_t)n + 1 : 1);
+    if (n > 0)
+        vsnprintf(text, (size_t)n + 1, format, again);
+    va_end(again);
+    return text;
+}
+
+int cli_fail(struct cli *cli, zarr_status st, const zarr_error *err, const char *format,
+             ...)
+{
+    struct report r = {0};
+    va_list args;
+    char *what;
+
+    va_start(args, format);
+    what = vformat(format, args);
+    va_end(args);
+    r.code = zarr_status_text(st);
+    r.exit_code = cli_exit_code(st);
+    r.what = what;
+    r.why = err && err->message[0] ? err->message : r.code;
+    r.next = cure(cli, st, err);
+    if (st == ZARR_ERR_CANCELLED || cli_cancel) {
+        r = (struct report){"cancelled", "interrupted", NULL, NULL, CLI_INTERRUPTED};
+        if (cli->json || !cli->quiet)
+            report(cli, &r);
+    } else {
+        report(cli, &r);
+    }
+    free(what);
+    return r.exit_code;
+}
+
+static const char *code_name(int exit_code)
+{
+    static const char *const names[] = {"ok",      "different", "usage",      "not found",
+                                        "corrupt", "exists",    "unsupported"};
+
+    if (exit_code == CLI_INTERRUPTED)
+        return "cancelled";
+    return exit_code >= 0 && exit_code <= CLI_UNSUPPORTED ? names[exit_code] : "unknown";
+}
+
+int cli_error(struct cli *cli, int exit_code, const char *hint, const char *format, ...)
+{
+    struct report r = {
+        .code = code_name(exit_code), .next = hint, .exit_code = exit_code};
+    va_list args;
+    char *what;
+
+    va_start(args, format);
+    what = vformat(format, args);
+    va_end(args);
+    r.what = what;
+    report(cli, &r);
+    free(what);
+    return exit_code;
+}
+
+int cli_errno(struct cli *cli, int error_number, const char *format, ...)
+{
+    struct report r = {.code = "io", .exit_code = CLI_IO};
+    char *where = NULL, *what = NULL;
+    va_list args;
+
+    va_start(args, format);
+    where = vformat(format, args);
+    va_end(args);
+    if (error_number == EEXIST) {
+        r.code = "exists";
+        r.exit_code = CLI_EXISTS;
+    } else if (error_number == ENOENT) {
+        r.code = "not found";
+    } else if (error_number == EINTR && cli_cancel) {
+        r.code = "cancelled";
+        r.exit_code = CLI_INTERRUPTED;
+    }
+    what = cli_format("%s: %s", where, strerror(error_number));
+    r.what = what;
+    report(cli, &r);
+    free(where);
+    free(what);
+    return r.exit_code;
+}
+
+ZARR_PRINTF(2, 0)
+static void line(const char *prefix, const char *format, va_list args)
+{
+    struct cli_string s = {0};
+    char *text = vformat(format, args);
+
+    cli_string_printf(&s, "%s", prefix);
+    add_clean(&s, text);
+    cli_string_add(&s, "\n", 1);
+    write_stderr(&s);
+    free(text);
+}
+
+void cli_warn(struct cli *cli, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    if (!cli->quiet)
+        line(cli->color_err ? "\033[1;33mzarrc: warning:\033[0m " : "zarrc: warning: ",
+             format, args);
+    va_end(args);
+}
+
+void cli_note(struct cli *cli, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    if (cli->verbose > 0 && !cli->quiet)
+        line("zarrc: ", format, args);
+    va_end(args);
+}
+
+void cli_say(struct cli *cli, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    if (!cli->quiet && !cli->json)
+        line("", format, args);
+    va_end(args);
+}
+
+void cli_log(void *user, uint32_t level, const char *text)
+{
+    static const char *const names[] = {"log",  "error", "warning",
+                                        "info", "debug", "trace"};
+
+    (void)user;
+    fprintf(stderr, "zarrc: %s: %s\n", names[level < 6 ? level : 0], text);
+}
+
+/* Edits between two words: insertion, deletion, exchange of a letter, at most 31 letters.
+ */
+static unsigned distance(const char *a, const char *b)
+{
+    unsigned row[33];
+    size_t n = strlen(a), m = strlen(b);
+
+    if (n > 31 || m > 31)
+        return 99;
+    for (size_t j = 0; j <= m; j++)
+        row[j] = (unsigned)j;
+    for (size_t i = 1; i <= n; i++) {
+        unsigned corner = row[0];
+
+        row[0] = (unsigned)i;
+        for (size_t j = 1; j <= m; j++) {
+            unsigned best = corner + (a[i - 1] != b[j - 1]);
+
+            corner = row[j];
+            best = best < row[j] + 1 ? best : row[j] + 1;
+            row[j] = best < row[j - 1] + 1 ? best : row[j - 1] + 1;
+        }
+    }
+    return row[m];
+}
+
+const char *cli_nearest(const char *word, const char *const *list)
+{
+    const char *best = NULL;
+    unsigned best_distance = strlen(word) > 4 ? 3 : 2;
+
+    for (size_t i = 0; list[i]; i++) {
+        unsigned d = distance(word, list[i]);
+        size_t n = strlen(word);
+
+        if (n >= 3 && strncmp(word, list[i], n) == 0)
+            d = 1; /* the beginning of it */
+        if (d < best_distance || (d == best_distance && !best)) {
+            best = list[i];
+            best_distance = d;
+        }
+    }
+    return best;
+}

@@ -1,0 +1,309 @@
+/*
+ * frame/options.c - the parser over the tables: `--name VALUE`, `--name=VALUE`, `-n
+ * VALUE`,
+ * `-nVALUE`, bundles of short flags `-qv`, `--` ends the options. Options and
+ * operands may be mixed; common options may stand before the command. Names
+ * are never abbreviated, so a script does not break when an option is added;
+ * a wrong name is answered with the nearest right one. The value after an
+ * option is taken whatever it looks like (--fill -1).
+ */
+#include "frame/frame_int.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+const struct cli_option cli_common_options[] = {
+    {"json", 0, 0, NULL, NULL,
+     "write one JSON document to stdout, and errors as JSON to stderr"},
+    {"threads", 'j', 0, "N", NULL, "use at most N threads (default: all cores)"},
+    {"mem", 0, 0, "SIZE", NULL,
+     "memory for data in flight, as 512M or 4G (default: an eighth of the machine)"},
+    {"untrusted", 0, 0, NULL, NULL,
+     "narrow limits for data from strangers: chunks up to 256 MiB, metadata up to 4 MiB"},
+    {"progress", 0, 0, "MODE", "auto|bar|lines|json|none",
+     "how to show progress on stderr; auto: a bar on a terminal, else a line every 10 s"},
+    {"color", 0, 0, "WHEN", "auto|always|never",
+     "colours; auto: on a terminal, unless NO_COLOR is set"},
+    {"plugin", 0, CLI_REPEAT, "FILE", NULL,
+     "load a plug-in: a shared library with codecs, data types, stores or pipelines; may "
+     "be given again"},
+    {"log-level", 0, 0, "LEVEL", "error|warn|info|debug|trace",
+     "what the library tells on stderr (default: warn)"},
+    {"quiet", 'q', 0, NULL, NULL, "say nothing but errors"},
+    {"verbose", 'v', CLI_REPEAT, NULL, NULL, "say more; twice: still more"},
+    {"help", 'h', 0, NULL, NULL, "show this help"},
+    {NULL, 0, 0, NULL, NULL, NULL}};
+
+static const struct cli_option *find_in(const struct cli_option *table, const char *name,
+                                        size_t bytes)
+{
+    for (; table && table->name; table++)
+        if (strncmp(table->name, name, bytes) == 0 && table->name[bytes] == '\0')
+            return table;
+    return NULL;
+}
+
+const struct cli_option *cli_option_find(const struct cli_command *command,
+                                         const char *name, size_t bytes)
+{
+    const struct cli_option *found =
+        command ? find_in(command->options, name, bytes) : NULL;
+
+    return found ? found : find_in(cli_common_options, name, bytes);
+}
+
+static const struct cli_option *find_letter(const struct cli_command *command,
+                                            char letter)
+{
+    const struct cli_option *tables[] = {command ? command->options : NULL,
+                                         cli_common_options};
+
+    for (size_t t = 0; t < 2; t++)
+        for (const struct cli_option *o = tables[t]; o && o->name; o++)
+            if (o->letter == letter)
+                return o;
+    return NULL;
+}
+
+static const char *try_help(const struct cli *cli)
+{
+    static char text[64];
+
+    snprintf(text, sizeof text, "Try: zarrc %s%s--help",
+             cli->command ? cli->command->name : "", cli->command ? " " : "");
+    return text;
+}
+
+static int unknown_option(struct cli *cli, const char *name, size_t bytes)
+{
+    const char *names[128];
+    size_t n = 0;
+    const struct cli_option *tables[] = {cli->command ? cli->command->options : NULL,
+                                         cli_common_options};
+    char *word = cli_format("%.*s", (int)(bytes < 64 ? bytes : 64), name);
+    const char *near;
+
+    for (size_t t = 0; t < 2; t++)
+        for (const struct cli_option *o = tables[t]; o && o->name && n < 127; o++)
+            if (!(o->flags & CLI_HIDDEN))
+                names[n++] = o->name;
+    names[n] = NULL;
+    near = cli_nearest(word, names);
+    cli_error(cli, CLI_USAGE, try_help(cli),
+              near ? "unknown option --%s; did you mean --%s?" : "unknown option --%s",
+              word, near);
+    free(word);
+    return CLI_USAGE;
+}
+
+static bool is_choice(const char *choices, const char *text)
+{
+    size_t n = strlen(text);
+
+    while (*choices) {
+        size_t m = strcspn(choices, "|");
+
+        if (m == n && strncmp(choices, text, n) == 0)
+            return true;
+        choices += m + (choices[m] == '|');
+    }
+    return false;
+}
+
+static int add_value(struct cli *cli, const struct cli_option *option, const char *text)
+{
+    struct cli_values *v = cli->values;
+
+    if (text && option->choices && !is_choice(option->choices, text))
+        return cli_error(cli, CLI_USAGE, try_help(cli),
+                         "option --%s: \"%s\" is none of %s", option->name, text,
+                         option->choices);
+    v->items = cli_realloc(v->items, (v->n_items + 1) * sizeof *v->items);
+    v->items[v->n_items++] = (struct cli_value){option, text};
+    return CLI_OK;
+}
+
+/* argv of the parser: where it is. */
+struct words {
+    char **item;
+    int n, at;
+};
+
+static int parse_long(struct cli *cli, struct words *w, const char *name)
+{
+    size_t bytes = strcspn(name, "=");
+    const struct cli_option *option = cli_option_find(cli->command, name, bytes);
+    const char *value = name[bytes] == '=' ? name + bytes + 1 : NULL;
+
+    if (!option)
+        return unknown_option(cli, name, bytes);
+    if (!option->value && value)
+        return cli_error(cli, CLI_USAGE, try_help(cli), "option --%s takes no value",
+                         option->name);
+    if (option->value && !value) {
+        if (w->at >= w->n)
+            return cli_error(cli, CLI_USAGE, try_help(cli),
+                             "option --%s needs a value: --%s=%s", option->name,
+                             option->name, option->value);
+        value = w->item[w->at++];
+    }
+    return add_value(cli, option, value);
+}
+
+static int parse_short(struct cli *cli, struct words *w, const char *letters)
+{
+    int rc = CLI_OK;
+
+    for (; *letters && !rc; letters++) {
+        const struct cli_option *option = find_letter(cli->command, *letters);
+
+        if (!option)
+            return cli_error(cli, CLI_USAGE, try_help(cli), "unknown option -%c",
+                             *letters);
+        if (!option->value) {
+            rc = add_value(cli, option, NULL);
+            continue;
+        }
+        if (letters[1])
+            return add_value(cli, option, letters[1] == '=' ? letters + 2 : letters + 1);
+        if (w->at >= w->n)
+            return cli_error(cli, CLI_USAGE, try_help(cli),
+                             "option -%c needs a value: -%c %s", *letters, *letters,
+                             option->value);
+        return add_value(cli, option, w->item[w->at++]);
+    }
+    return rc;
+}
+
+static int parse_command(struct cli *cli, const char *word)
+{
+    const char *names[128];
+    size_t n = 0;
+    const char *near;
+
+    cli->command = cli_command_find(word);
+    if (cli->command)
+        return CLI_OK;
+    for (size_t i = 0; cli_commands[i] && n < 127; i++)
+        if (!(cli_commands[i]->flags & CLI_CMD_HIDDEN))
+            names[n++] = cli_commands[i]->name;
+    names[n] = NULL;
+    near = cli_nearest(word, names);
+    return cli_error(cli, CLI_USAGE, try_help(cli),
+                     near ? "unknown command \"%s\"; did you mean \"%s\"?"
+                          : "unknown command \"%s\"",
+                     word, near);
+}
+
+static int check_operands(struct cli *cli)
+{
+    const struct cli_command *c = cli->command;
+    struct cli_string usage = {0};
+    int rc = CLI_OK;
+
+    if (!c || cli_flag(cli, "help"))
+        return CLI_OK;
+    cli_string_add(&usage, "usage: ", 7);
+    cli_help_usage(c, &usage);
+    if (cli->n_args < c->min_args)
+        rc =
+            cli_error(cli, CLI_USAGE, usage.text, "%s: %s missing", c->name, c->operands);
+    else if (c->max_args >= 0 && cli->n_args > c->max_args)
+        rc = cli_error(cli, CLI_USAGE, usage.text, "%s: \"%s\" is one operand too many",
+                       c->name, cli->args[c->max_args]);
+    free(usage.text);
+    return rc;
+}
+
+int cli_options_parse(struct cli *cli, int argc, char **argv)
+{
+    struct cli_values *v = cli_alloc(sizeof *v);
+    struct words w = {argv, argc, 1};
+    bool only_operands = false;
+    int rc = CLI_OK;
+
+    cli->values = v;
+    v->args = cli_alloc(((size_t)argc + 1) * sizeof *v->args);
+    while (w.at < w.n && !rc) {
+        const char *word = w.item[w.at++];
+
+        if (only_operands || word[0] != '-' || word[1] == '\0') {
+            if (cli->command)
+                v->args[v->n_args++] = word;
+            else
+                rc = parse_command(cli, word);
+        } else if (strcmp(word, "--") == 0) {
+            only_operands = true;
+        } else if (word[1] == '-') {
+            if (!cli->command && strcmp(word, "--version") == 0)
+                rc = parse_command(cli, "version");
+            else
+                rc = parse_long(cli, &w, word + 2);
+        } else {
+            rc = parse_short(cli, &w, word + 1);
+        }
+    }
+    cli->args = v->args;
+    cli->n_args = v->n_args;
+    return rc ? rc : check_operands(cli);
+}
+
+void cli_options_free(struct cli *cli)
+{
+    if (cli->values) {
+        free(cli->values->items);
+        free(cli->values->args);
+        free(cli->values);
+    }
+    cli->values = NULL;
+}
+
+static bool decide_color(const struct cli *cli, int fd)
+{
+    const char *when = cli_text(cli, "color");
+    const char *no = getenv("NO_COLOR");
+    const char *term = getenv("TERM");
+
+    if (when && strcmp(when, "auto") != 0)
+        return strcmp(when, "always") == 0;
+    return isatty(fd) && !(no && *no) && !(term && strcmp(term, "dumb") == 0);
+}
+
+static int decide_progress(const struct cli *cli)
+{
+    static const char *const names[] = {"none", "bar", "lines", "json"};
+    const char *mode = cli_text(cli, "progress");
+
+    for (int i = 0; mode && i < 4; i++)
+        if (strcmp(mode, names[i]) == 0)
+            return i;
+    if (cli->quiet)
+        return CLI_PROGRESS_NONE;
+    if (cli->json)
+        return CLI_PROGRESS_NONE;
+    return isatty(STDERR_FILENO) ? CLI_PROGRESS_BAR : CLI_PROGRESS_LINES;
+}
+
+int cli_options_common(struct cli *cli)
+{
+    uint64_t threads = 0;
+    int rc;
+
+    cli->json = cli_flag(cli, "json");
+    cli->quiet = cli_flag(cli, "quiet");
+    cli->verbose = cli_count(cli, "verbose");
+    cli->untrusted = cli_flag(cli, "untrusted");
+    cli->color_out = decide_color(cli, STDOUT_FILENO);
+    cli->color_err = decide_color(cli, STDERR_FILENO);
+    cli->progress = decide_progress(cli);
+    rc = cli_u64(cli, "threads", &threads);
+    if (!rc && threads > 1024)
+        rc = cli_error(cli, CLI_USAGE, NULL, "option --threads: at most 1024");
+    cli->n_threads = (unsigned)threads;
+    if (!rc)
+        rc = cli_size(cli, "mem", &cli->memory_bytes);
+    if (!rc && cli_text(cli, "mem") && cli->memory_bytes < (1u << 20))
+        rc = cli_error(cli, CLI_USAGE, NULL, "option --mem: at least 1M");
+    return rc;
+}

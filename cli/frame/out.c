@@ -1,0 +1,134 @@
+/*
+ * frame/out.c - stdout and files that appear whole. stdout is buffered in large
+ * blocks; a full disk or a closed pipe is reported once, stops the command, and
+ * gives CLI_IO: a command line that loses data must not say 0. Closing counts
+ * too, because some file systems tell only then.
+ */
+#include "frame/frame_int.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static int out_error(struct cli *cli, int error_number)
+{
+    if (cli->out_failed)
+        return CLI_IO;
+    cli->out_failed = true;
+    return cli_errno(cli, error_number, "cannot write to stdout");
+}
+
+int cli_out(struct cli *cli, const void *data, size_t bytes)
+{
+    if (cli->out_failed)
+        return CLI_IO;
+    if (cli_cancel)
+        return CLI_INTERRUPTED;
+    errno = 0;
+    if (bytes && fwrite(data, 1, bytes, stdout) != bytes)
+        return out_error(cli, errno);
+    return CLI_OK;
+}
+
+int cli_printf(struct cli *cli, const char *format, ...)
+{
+    va_list args;
+    int n;
+
+    if (cli->out_failed)
+        return CLI_IO;
+    va_start(args, format);
+    errno = 0;
+    n = vprintf(format, args);
+    va_end(args);
+    return n < 0 ? out_error(cli, errno) : CLI_OK;
+}
+
+int cli_out_finish(struct cli *cli)
+{
+    int rc = CLI_OK;
+
+    if (cli->json_writer)
+        rc = cli_json_done(cli->json_writer);
+    cli->json_writer = NULL;
+    errno = 0;
+    if (!cli->out_failed && (fflush(stdout) != 0 || ferror(stdout)))
+        rc = out_error(cli, errno);
+    if (close(STDOUT_FILENO) != 0 && errno != EBADF && !cli->out_failed)
+        rc = out_error(cli, errno);
+    return cli->out_failed ? CLI_IO : rc;
+}
+
+/* ---- files -------------------------------------------------------------------- */
+
+int cli_file_create(struct cli *cli, const char *path, bool force, struct cli_file *out)
+{
+    struct stat st;
+    int fd;
+
+    *out = (struct cli_file){0};
+    if (strcmp(path, "-") == 0) {
+        out->file = stdout;
+        return CLI_OK;
+    }
+    if (stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)) {
+        out->file = fopen(path, "wb"); /* a pipe or a device is written as it is */
+        out->path = cli_strdup(path);
+        return out->file ? CLI_OK : cli_errno(cli, errno, "cannot open %s", path);
+    }
+    if (!force && access(path, F_OK) == 0)
+        return cli_error(cli, CLI_EXISTS, "Nothing was changed. --force overwrites it.",
+                         "%s is there already", path);
+    out->path = cli_strdup(path);
+    out->temporary = cli_format("%s.%ld.partial", path, (long)getpid());
+    fd = open(out->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd >= 0)
+        out->file = fdopen(fd, "wb");
+    if (!out->file) {
+        int error_number = errno;
+
+        if (fd >= 0) {
+            close(fd);
+            unlink(out->temporary);
+        }
+        free(out->temporary);
+        out->temporary = NULL;
+        return cli_errno(cli, error_number, "cannot create %s", path);
+    }
+    return CLI_OK;
+}
+
+int cli_file_commit(struct cli *cli, struct cli_file *file)
+{
+    bool ok;
+
+    if (!file->path) /* stdout: the frame ends it */
+        return CLI_OK;
+    errno = 0;
+    ok = fflush(file->file) == 0 && !ferror(file->file);
+    if (ok && file->temporary)
+        ok = fsync(fileno(file->file)) == 0;
+    if (!ok) /* cli_file_close() removes what there is */
+        return cli_errno(cli, errno, "cannot write %s", file->path);
+    ok = fclose(file->file) == 0;
+    file->file = NULL;
+    if (!ok || (file->temporary && rename(file->temporary, file->path) != 0))
+        return cli_errno(cli, errno, "cannot write %s", file->path);
+    free(file->temporary);
+    file->temporary = NULL;
+    return CLI_OK;
+}
+
+void cli_file_close(struct cli_file *file)
+{
+    if (file->file && file->path)
+        fclose(file->file);
+    if (file->temporary)
+        unlink(file->temporary);
+    free(file->temporary);
+    free(file->path);
+    *file = (struct cli_file){0};
+}

@@ -1,0 +1,248 @@
+/*
+ * import/copy.c - the elements of the file of zarrc import, read box by box into an
+ * array.
+ */
+#include "import/import.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static void reverse(int32_t ndim, uint64_t *values)
+{
+    for (int32_t d = 0; d < ndim / 2; d++) {
+        uint64_t v = values[d];
+
+        values[d] = values[ndim - 1 - d];
+        values[ndim - 1 - d] = v;
+    }
+}
+
+static int input_error(struct import *im, bool failed)
+{
+    if (cli_cancel)
+        return cli_error(im->cli, CLI_INTERRUPTED, NULL, "interrupted");
+    if (failed)
+        return cli_errno(im->cli, errno, "cannot read %s", im->name);
+    return cli_error(im->cli, CLI_CORRUPT, NULL,
+                     "%s ended too soon: %" PRIu64 " bytes of elements were expected",
+                     im->name, cli_import_bytes(im));
+}
+
+/* In the file; of a field that is a subarray, all its values. */
+static size_t element_bytes(const struct import *im)
+{
+    return im->item_bytes * (size_t)im->field.n_values;
+}
+
+static const zarr_io_options *write_options(const struct import *im)
+{
+    return im->field.options.field ? &im->field.options : NULL;
+}
+
+static int read_at(struct import *im, uint64_t item, void *to, size_t bytes)
+{
+    const int fd = fileno(im->file);
+    const uint64_t at = im->head.data_offset + item * element_bytes(im);
+    int64_t n;
+
+    if (im->can_seek && lseek(fd, (off_t)at, SEEK_SET) < 0)
+        return cli_errno(im->cli, errno, "cannot read %s", im->name);
+    n = cli_read_fd(fd, to, bytes);
+    return n == (int64_t)bytes ? CLI_OK : input_error(im, n < 0);
+}
+
+/* The box of `b` (in the file's order of dimensions), run by run. */
+static int read_box(struct import *im, const struct cli_boxes *b, unsigned char *to)
+{
+    uint64_t at[ZARR_MAX_RANK] = {0}, run = 1, n_done = 0;
+    const size_t bytes = element_bytes(im);
+    int32_t outer = b->ndim;
+
+    while (outer > 0) { /* dimensions that are one run */
+        outer--;
+        run *= b->count[outer];
+        if (b->count[outer] != b->shape[outer])
+            break;
+    }
+    while (n_done < b->n_items) {
+        uint64_t item = 0;
+        int32_t d;
+        int rc;
+
+        for (d = 0; d < b->ndim; d++)
+            item = item * b->shape[d] + b->start[d] + at[d];
+        rc = read_at(im, item, to + n_done * bytes, (size_t)run * bytes);
+        if (rc)
+            return rc;
+        n_done += run;
+        for (d = outer - 1; d >= 0; d--) {
+            if (++at[d] < b->count[d])
+                break;
+            at[d] = 0;
+        }
+    }
+    return CLI_OK;
+}
+
+/* The same tensor, of items of another length. */
+static zarr_status write_converted(struct import *im, const zarr_selection *selection,
+                                   const zarr_tensor *from, uint64_t n, zarr_error *err)
+{
+    const zarr_dtype *type = im->made ? im->made : im->field.type;
+    const int64_t bytes = (int64_t)zarr_dtype_item_bytes(type);
+    struct cli_elements elements = {0};
+    int64_t strides[ZARR_MAX_RANK];
+    zarr_tensor tensor = *from;
+    zarr_status st = ZARR_ERR_INVALID;
+
+    im->told = cli_elements_convert(im->cli, im->type, from->data, n, im->name, type,
+                                    &elements) != CLI_OK;
+    for (int32_t d = 0; d < from->ndim && from->strides; d++)
+        strides[d] = from->strides[d] / (int64_t)im->item_bytes * bytes;
+    if (from->strides)
+        tensor.strides = strides;
+    tensor.data = elements.data;
+    tensor.data_bytes = elements.n * elements.item_bytes;
+    tensor.dtype = type;
+    tensor.byte_order = ZARR_ORDER_NATIVE;
+    if (!im->told)
+        st = cli_write(im->node.array, selection, &tensor, write_options(im), err);
+    cli_elements_free(&elements);
+    return st;
+}
+
+static zarr_status write_box(struct import *im, const struct cli_boxes *file_box,
+                             void *data, uint64_t bytes, zarr_error *err)
+{
+    struct cli_boxes b = *file_box;
+    int64_t shape[ZARR_MAX_RANK], strides[ZARR_MAX_RANK];
+    int64_t stride = (int64_t)zarr_dtype_item_bytes(im->type);
+    const uint64_t n = b.n_items * im->field.n_values;
+    zarr_tensor tensor = {.struct_size = sizeof tensor};
+    zarr_selection *selection = NULL;
+    zarr_status st;
+
+    if (im->head.fortran) {
+        reverse(b.ndim, b.shape);
+        reverse(b.ndim, b.start);
+        reverse(b.ndim, b.count);
+    }
+    st = cli_boxes_select(&b, im->selection, &selection, err);
+    if (st)
+        return st;
+    cli_boxes_tensor(&b, data, bytes, shape, &tensor);
+    cli_field_tensor(&im->field, shape, &tensor);
+    for (int32_t d = 0; d < b.ndim && im->head.fortran; d++) {
+        strides[d] = stride;
+        stride *= shape[d];
+    }
+    if (im->head.fortran)
+        tensor.strides = strides;
+    tensor.byte_order = im->byte_order;
+    if (zarr_dtype_n_fields(im->type) > 0 || im->convert) {
+        cli_elements_turn(im->padded ? im->padded : im->type, im->orders, im->byte_order,
+                          data, n);
+        if (im->padded)
+            cli_struct_pack(im->padded, im->type, data, n);
+        tensor.byte_order = ZARR_ORDER_NATIVE;
+    }
+    tensor.dtype = im->type;
+    if (im->said && !cli_npy_fits(im->said, im->type, data, n)) {
+        im->told = true;
+        st = ZARR_ERR_INVALID;
+        cli_error(im->cli, CLI_CORRUPT, NULL, "%s has a value that is no %s", im->name,
+                  cli_type_name(im->type));
+    } else if (im->convert) {
+        st = write_converted(im, selection, &tensor, n, err);
+    } else {
+        st = cli_write(im->node.array, selection, &tensor, write_options(im), err);
+    }
+    zarr_selection_free(selection);
+    return st;
+}
+
+static void plan_boxes(const struct import *im, struct cli_boxes *boxes)
+{
+    const uint64_t *unit =
+        im->node.region ? NULL : zarr_array_write_shape(im->node.array);
+    uint64_t shape[ZARR_MAX_RANK], units[ZARR_MAX_RANK];
+    const int32_t ndim = im->head.ndim - im->field.ndim;
+
+    memcpy(shape, im->head.shape, sizeof shape);
+    if (unit)
+        memcpy(units, unit, (size_t)ndim * sizeof *unit);
+    if (im->head.fortran) {
+        reverse(ndim, shape);
+        if (unit)
+            reverse(ndim, units);
+    }
+    cli_boxes_init(boxes, ndim, shape, unit ? units : NULL,
+                   cli_buffer_bytes(im->cli) / element_bytes(im), !im->can_seek || !unit);
+}
+
+static int copy_boxes(struct import *im)
+{
+    struct cli_progress progress;
+    struct cli_boxes boxes;
+    uint64_t done = 0, bytes;
+    unsigned char *data;
+    zarr_error err = {0};
+    zarr_status st = ZARR_OK;
+    int rc = CLI_OK;
+
+    plan_boxes(im, &boxes);
+    bytes = cli_boxes_max_items(&boxes) * element_bytes(im);
+    data = cli_alloc((size_t)bytes);
+    cli_progress_begin(&progress, im->cli, "import", cli_import_bytes(im), 0);
+    while (!rc && !st && cli_boxes_next(&boxes)) {
+        rc = read_box(im, &boxes, data);
+        if (!rc)
+            st = write_box(im, &boxes, data, bytes, &err);
+        done += boxes.n_items * element_bytes(im);
+        cli_progress_update(&progress, done, 0);
+    }
+    cli_progress_end(&progress, !rc && !st);
+    free(data);
+    if (im->told)
+        return CLI_CORRUPT;
+    return st ? cli_fail(im->cli, st, &err, "cannot write %s", im->node.shown) : rc;
+}
+
+static int write_text(struct import *im)
+{
+    int64_t shape[ZARR_MAX_RANK];
+    zarr_error err = {0};
+    zarr_tensor tensor;
+    zarr_status st;
+
+    cli_elements_tensor(&im->elements, im->head.ndim, im->head.shape, shape, &tensor);
+    st = cli_write(im->node.array, im->selection, &tensor, write_options(im), &err);
+    return st ? cli_fail(im->cli, st, &err, "cannot write %s", im->node.shown) : CLI_OK;
+}
+
+/* A pipe must end where the elements end. */
+static int check_end(struct import *im)
+{
+    char byte;
+
+    if (im->can_seek || cli_read_fd(fileno(im->file), &byte, 1) == 0)
+        return CLI_OK;
+    if (cli_cancel)
+        return cli_error(im->cli, CLI_INTERRUPTED, NULL, "interrupted");
+    return cli_error(im->cli, CLI_USAGE, "Check --shape and --dtype.",
+                     "%s holds more than %" PRIu64 " bytes of elements", im->name,
+                     cli_import_bytes(im));
+}
+
+int cli_import_copy(struct import *im)
+{
+    int rc;
+
+    if (im->text)
+        return write_text(im);
+    rc = copy_boxes(im);
+    return rc ? rc : check_end(im);
+}

@@ -1,0 +1,49 @@
+/*
+ * node/facts.c - what several commands tell of an array, in the same words.
+ */
+#include "node/node.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+const char *cli_type_name(const zarr_dtype *type)
+{
+    const char *name = zarr_dtype_name(type);
+
+    return name ? name : zarr_dtype_v2(type);
+}
+
+char *cli_fill_text(const zarr_dtype *type, const void *fill, zarr_error *err)
+{
+    size_t n = 0;
+    char *text = NULL;
+
+    if (!fill || zarr_dtype_print(type, fill, NULL, 0, &n, err) != ZARR_OK)
+        return NULL;
+    text = cli_alloc(n + 1);
+    if (zarr_dtype_print(type, fill, text, n + 1, &n, err) == ZARR_OK)
+        return text;
+    free(text);
+    return NULL;
+}
+
+bool cli_is_sharded(const zarr_array *array)
+{
+    const uint64_t *chunks = zarr_array_chunk_shape(array),
+                   *units = zarr_array_write_shape(array);
+
+    return chunks &&
+           (!units ||
+            memcmp(chunks, units, (size_t)zarr_array_ndim(array) * sizeof *chunks) != 0);
+}
+
+const char *cli_shards_of(const char *codec)
+{
+    static const char sharding[] = "\"sharding_indexed\"";
+    size_t n = 0, m = 0;
+    const char *name = cli_json_member(codec, "name", &m);
+
+    if (!name || m != sizeof sharding - 1 || strncmp(name, sharding, m) != 0)
+        return NULL;
+    return cli_json_member(codec, "configuration", &n);
+}

@@ -1,0 +1,257 @@
+/*
+ * node/io.c - reads and writes that an interrupt stops, and the walk over an array
+ * that is bigger than memory. A walk is a list of boxes in C order. For a
+ * stream each box must be one run of the array, so only one dimension is cut
+ * and all behind it are whole; for a copy boxes are made of whole chunks, so
+ * that no chunk is decoded twice or written in part.
+ */
+#include "node/node.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <unistd.h>
+
+static const uint64_t poll_ns = 50000000; /* how soon an interrupt is noticed */
+
+static zarr_status finish(zarr_request *request, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    bool asked = false;
+    int done = 0;
+
+    while (!done) {
+        if (cli_cancel && !asked) {
+            zarr_request_cancel(request);
+            asked = true;
+        }
+        st = zarr_request_wait(request, poll_ns, &done, err);
+        if (st != ZARR_OK)
+            break;
+    }
+    zarr_request_free(request);
+    return st;
+}
+
+zarr_status cli_read(zarr_array *array, const zarr_selection *selection,
+                     const zarr_tensor *dst, const zarr_io_options *opts, zarr_error *err)
+{
+    zarr_request *request = NULL;
+    zarr_status st;
+
+    if (cli_cancel)
+        return ZARR_ERR_CANCELLED;
+    st = zarr_array_read_submit(&request, array, selection, dst, opts, err);
+    return st ? st : finish(request, err);
+}
+
+zarr_status cli_write(zarr_array *array, const zarr_selection *selection,
+                      const zarr_tensor *src, const zarr_io_options *opts,
+                      zarr_error *err)
+{
+    zarr_request *request = NULL;
+    zarr_status st;
+
+    if (cli_cancel)
+        return ZARR_ERR_CANCELLED;
+    st = zarr_array_write_submit(&request, array, selection, src, opts, err);
+    return st ? st : finish(request, err);
+}
+
+/* A signal between a look at cli_cancel and read(2) would be lost, hence the poll. */
+int64_t cli_read_fd(int fd, void *data, size_t bytes)
+{
+    size_t done = 0;
+
+    while (done < bytes) {
+        struct pollfd p = {.fd = fd, .events = POLLIN};
+        ssize_t n;
+
+        if (cli_cancel) {
+            errno = EINTR;
+            return -1;
+        }
+        if (poll(&p, 1, 100) <= 0) /* EINTR: look at cli_cancel again */
+            continue;
+        n = read(fd, (char *)data + done, bytes - done);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return -1;
+        if (n == 0)
+            break;
+        done += (size_t)n;
+    }
+    return (int64_t)done;
+}
+
+zarr_status cli_heap(const struct cli *cli, const zarr_dtype *type, zarr_heap **heap,
+                     zarr_error *err)
+{
+    if (!zarr_dtype_variable(type))
+        return ZARR_OK;
+    if (!*heap)
+        return zarr_heap_create(heap, cli->ctx, 0, err);
+    zarr_heap_clear(*heap);
+    return ZARR_OK;
+}
+
+uint64_t cli_buffer_bytes(const struct cli *cli)
+{
+    return cli->memory_bytes ? cli->memory_bytes / 2 : 256u << 20;
+}
+
+/* ---- boxes -------------------------------------------------------------------- */
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* n cut down to a multiple of unit, unless nothing would be left. */
+static uint64_t align_down(uint64_t n, uint64_t unit)
+{
+    return unit > 1 && n > unit ? n - n % unit : n;
+}
+
+static void steps_of_runs(struct cli_boxes *b, const uint64_t *unit, uint64_t max_items)
+{
+    uint64_t inner = 1;
+    int32_t d = b->ndim - 1;
+
+    for (; d >= 0; d--) {
+        if (cli_mul(inner, b->shape[d]) > max_items)
+            break;
+        b->step[d] = b->shape[d];
+        inner *= b->shape[d];
+    }
+    if (d < 0)
+        return;
+    b->step[d] = align_down(max_items / inner, unit ? unit[d] : 1);
+    while (--d >= 0)
+        b->step[d] = 1;
+}
+
+static void steps_of_units(struct cli_boxes *b, const uint64_t *unit, uint64_t max_items)
+{
+    uint64_t n = 1;
+
+    for (int32_t d = 0; d < b->ndim; d++)
+        b->step[d] = least(unit && unit[d] ? unit[d] : 1, b->shape[d]);
+    n = cli_product(b->ndim, b->step);
+    for (int32_t d = 0; d < b->ndim && n > max_items; d++) { /* one unit is too much */
+        uint64_t rest = n / b->step[d] ? n / b->step[d] : 1;
+
+        if (n == UINT64_MAX)
+            rest = UINT64_MAX;
+        b->step[d] = max_items / rest ? max_items / rest : 1;
+        n = cli_product(b->ndim, b->step);
+    }
+    for (int32_t d = b->ndim - 1; d >= 0; d--) { /* several */
+        uint64_t times = n ? max_items / n : 1;
+        uint64_t wanted = cli_mul(b->step[d], times ? times : 1);
+
+        if (wanted >= b->shape[d])
+            b->step[d] = b->shape[d];
+        else if (times > 1)
+            b->step[d] *= times;
+        n = cli_product(b->ndim, b->step);
+        if (b->step[d] < b->shape[d])
+            break; /* what is cut here is not joined further out */
+    }
+}
+
+void cli_boxes_init(struct cli_boxes *boxes, int32_t ndim, const uint64_t *shape,
+                    const uint64_t *unit, uint64_t max_items, bool runs)
+{
+    *boxes = (struct cli_boxes){.ndim = ndim};
+    memcpy(boxes->shape, shape, (size_t)ndim * sizeof *shape);
+    if (cli_product(ndim, shape) == 0) {
+        boxes->done = true;
+        return;
+    }
+    if (max_items == 0)
+        max_items = 1;
+    if (runs)
+        steps_of_runs(boxes, unit, max_items);
+    else
+        steps_of_units(boxes, unit, max_items);
+}
+
+uint64_t cli_boxes_max_items(const struct cli_boxes *boxes)
+{
+    return boxes->done && !boxes->begun ? 0 : cli_product(boxes->ndim, boxes->step);
+}
+
+/* How far a box goes along a dimension: a step, but not into a chunk that ends behind it
+ * while there is another before. */
+static uint64_t box_length(const struct cli_boxes *b, int32_t d)
+{
+    uint64_t n = least(b->step[d], b->shape[d] - b->start[d]);
+    uint64_t at[ZARR_MAX_RANK] = {0}, chunk[ZARR_MAX_RANK], origin[ZARR_MAX_RANK];
+
+    at[d] = b->start[d] + n;
+    if (!b->grid || at[d] >= b->shape[d] ||
+        zarr_array_chunk_locate(b->grid, at, chunk, NULL) != ZARR_OK ||
+        zarr_array_chunk_extent(b->grid, chunk, origin, NULL, NULL) != ZARR_OK)
+        return n;
+    return origin[d] > b->start[d] ? origin[d] - b->start[d] : n;
+}
+
+bool cli_boxes_next(struct cli_boxes *b)
+{
+    int32_t d = b->ndim - 1;
+
+    if (b->done)
+        return false;
+    if (b->begun)
+        for (; d >= 0; d--) {
+            b->start[d] += b->count[d];
+            if (b->start[d] < b->shape[d])
+                break;
+            b->start[d] = 0;
+        }
+    if (b->begun && d < 0) {
+        b->done = true;
+        return false;
+    }
+    b->begun = true;
+    for (d = 0; d < b->ndim; d++)
+        b->count[d] = box_length(b, d);
+    b->n_items = cli_product(b->ndim, b->count);
+    return true;
+}
+
+void cli_boxes_at(struct cli_boxes *b, const uint64_t *number)
+{
+    b->begun = true;
+    for (int32_t d = 0; d < b->ndim; d++) {
+        b->start[d] = number[d] * b->step[d];
+        b->count[d] = least(b->step[d], b->shape[d] - b->start[d]);
+    }
+    b->n_items = cli_product(b->ndim, b->count);
+}
+
+zarr_status cli_boxes_select(const struct cli_boxes *boxes, const zarr_selection *outer,
+                             zarr_selection **out, zarr_error *err)
+{
+    zarr_selection *inner = NULL;
+    zarr_status st = zarr_selection_box(&inner, boxes->ndim, boxes->shape, boxes->start,
+                                        boxes->count, err);
+
+    if (st || !outer) {
+        *out = inner;
+        return st;
+    }
+    st = zarr_selection_compose(out, outer, inner, err);
+    zarr_selection_free(inner);
+    return st;
+}
+
+void cli_boxes_tensor(const struct cli_boxes *boxes, void *data, uint64_t data_bytes,
+                      int64_t shape_out[ZARR_MAX_RANK], zarr_tensor *out)
+{
+    for (int32_t d = 0; d < boxes->ndim; d++)
+        shape_out[d] = (int64_t)boxes->count[d];
+    zarr_tensor_host(out, data, data_bytes, boxes->ndim, shape_out);
+}

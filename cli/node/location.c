@@ -1,0 +1,429 @@
+/*
+ * node/location.c - from what the user typed to an open node. The grammar:
+ *
+ *     PATH | file://PATH | STORE:/NODE | SCHEME:REST, each with [REGION] behind
+ *
+ * SCHEME:/... is of the store that a plug-in has registered under that name, unless
+ * there is a file or folder of it here: then it is STORE:/NODE. SCHEME://... always is.
+ *
+ * Where PATH has no ":/", the store's root is looked for: from the deepest
+ * folder on the path that is a node, up to the topmost node of the unbroken
+ * chain above it. So x.zarr/a/b is node a/b of x.zarr, and an array in a plain
+ * folder is the root of its own store. In `x.zarr:/a` nothing is guessed.
+ * Only names are looked at here (is there a zarr.json?); what they mean is the
+ * library's business.
+ */
+#include "node/node.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* What a text names, taken apart. */
+struct place {
+    char *root, *path, *region;
+};
+
+static void place_free(struct place *p)
+{
+    free(p->root);
+    free(p->path);
+    free(p->region);
+}
+
+static bool exists(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0;
+}
+
+static bool is_node(const char *folder)
+{
+    static const char *const documents[] = {"zarr.json", ".zgroup", ".zarray",
+                                            ".zmetadata"};
+    bool found = false;
+
+    for (size_t i = 0; i < sizeof documents / sizeof documents[0] && !found; i++) {
+        char *path = cli_path_join(folder, documents[i]);
+
+        found = exists(path);
+        free(path);
+    }
+    return found;
+}
+
+/* split: of find_split(), or NULL. */
+static bool names_file(const char *text, const char *split)
+{
+    char *path = split ? cli_format("%.*s%s", (int)(split - text), text, split + 1)
+                       : cli_strdup(text);
+    const bool is = exists(path);
+
+    free(path);
+    return is;
+}
+
+/* Cuts "[...]" off the end of text (balanced brackets) unless there is such a file. */
+static char *cut_region(char *text, const char *split)
+{
+    size_t n = strlen(text), at = n;
+    int depth = 0;
+    char *region;
+
+    if (n < 2 || text[n - 1] != ']' || names_file(text, split))
+        return NULL;
+    do {
+        at--;
+        depth += text[at] == ']' ? 1 : text[at] == '[' ? -1 : 0;
+    } while (at > 0 && depth > 0);
+    if (depth > 0 || at == 0)
+        return NULL;
+    region = cli_format("%.*s", (int)(n - at - 2), text + at + 1);
+    text[at] = '\0';
+    return region;
+}
+
+static size_t scheme_bytes(const char *text)
+{
+    return strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789+-");
+}
+
+/* "x.zarr://a": a folder that no scheme could be called. */
+static bool is_folder_name(const char *text, size_t n)
+{
+    char *name = cli_format("%.*s", (int)n, text);
+    const bool is = scheme_bytes(text) < n && exists(name);
+
+    free(name);
+    return is;
+}
+
+struct scheme {
+    const char *text;
+    size_t bytes;
+    bool found;
+};
+
+static int see_scheme(void *user, const zarr_registry_item *item)
+{
+    struct scheme *s = user;
+
+    s->found = strcmp(item->origin, "core") != 0 && strlen(item->name) == s->bytes &&
+               strncmp(item->name, s->text, s->bytes) == 0;
+    return s->found;
+}
+
+/* The colon behind the name of a plug-in's store that text begins with, or NULL. */
+static char *plugin_colon(struct cli *cli, char *text)
+{
+    struct scheme s = {text, strcspn(text, ":/"), false};
+    char *name;
+    bool is_here;
+
+    if (text[s.bytes] != ':' ||
+        zarr_context_list(cli->ctx, ZARR_REGISTRY_STORE, see_scheme, &s, NULL) !=
+            ZARR_OK ||
+        !s.found)
+        return NULL;
+    name = cli_format("%.*s", (int)s.bytes, text);
+    is_here = strncmp(text + s.bytes, "://", 3) != 0 && exists(name);
+    free(name);
+    return is_here ? NULL : text + s.bytes;
+}
+
+/* The ":/" that ends a store's name; the one behind a scheme is none. */
+static char *find_split(char *text, const char *scheme)
+{
+    char *found = NULL;
+
+    for (char *at = strstr(text, ":/"); at; at = strstr(at + 1, ":/"))
+        if (at > text && at != scheme &&
+            (at[2] != '/' || is_folder_name(text, (size_t)(at - text))))
+            found = at;
+    return found;
+}
+
+static bool is_dots(const char *name)
+{
+    return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
+}
+
+/* The folder that path lies in, or NULL: of "/", ".", "..", "a/..". Owned. */
+static char *parent_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    const char *name = slash ? slash + 1 : path;
+
+    if (is_dots(name) || *name == '\0')
+        return NULL;
+    if (!slash)
+        return cli_strdup(".");
+    while (slash > path && slash[-1] == '/')
+        slash--;
+    return slash == path ? cli_strdup("/")
+                         : cli_format("%.*s", (int)(slash - path), path);
+}
+
+static void strip_slashes(char *path)
+{
+    size_t n = strlen(path);
+
+    while (n > 1 && path[n - 1] == '/')
+        path[--n] = '\0';
+}
+
+/* What is left of path behind root; both as parent_of() made them. */
+static char *rest_of(const char *path, const char *root)
+{
+    size_t n = strlen(root);
+
+    if (strcmp(root, ".") == 0 && strncmp(path, "./", 2) != 0)
+        return cli_strdup(strcmp(path, ".") == 0 ? "" : path);
+    path += n;
+    return cli_strdup(path + strspn(path, "/"));
+}
+
+/* The deepest node on the path, itself included; owned, or NULL. */
+static char *deepest_node(const char *path)
+{
+    char *at = cli_strdup(path);
+
+    while (at && !is_node(at)) {
+        char *up = parent_of(at);
+
+        free(at);
+        at = up;
+    }
+    return at;
+}
+
+static char *topmost_node(char *node)
+{
+    for (char *up = parent_of(node); up; up = parent_of(node)) {
+        if (!is_node(up)) {
+            free(up);
+            break;
+        }
+        free(node);
+        node = up;
+    }
+    return node;
+}
+
+/* A new hierarchy: its root is the first folder called *.zarr, else the path itself. */
+static char *new_root(const char *path)
+{
+    const char *at = path;
+
+    while ((at = strstr(at, ".zarr")) != NULL) {
+        at += 5;
+        if (*at == '/' || *at == '\0')
+            return cli_format("%.*s", (int)(at - path), path);
+    }
+    return cli_strdup(path);
+}
+
+static bool has_scheme(const char *text)
+{
+    size_t n = scheme_bytes(text);
+
+    return n > 1 && text[n] == ':' && (strncmp(text + n, "://", 3) == 0 || !exists(text));
+}
+
+static void find_place(struct cli *cli, const char *text, struct place *p)
+{
+    char *whole = cli_strdup(text), *start = whole, *split;
+    char *root;
+    const char *scheme = plugin_colon(cli, start);
+
+    if (strncmp(start, "file://", 7) == 0)
+        start += 7;
+    split = find_split(start, scheme);
+    p->region = cut_region(start, split);
+    strip_slashes(start);
+    if (split) {
+        *split = '\0';
+        p->root = cli_strdup(start);
+        p->path = cli_strdup(split + 1 + strspn(split + 1, "/"));
+    } else if (scheme || has_scheme(start)) {
+        p->root = cli_strdup(start);
+        p->path = cli_strdup("");
+    } else {
+        root = deepest_node(start);
+        root = root ? topmost_node(root) : new_root(start);
+        p->path = rest_of(start, root);
+        p->root = root;
+    }
+    free(whole);
+}
+
+char *cli_local_path(struct cli *cli, const char *text)
+{
+    struct place p = {0};
+    char *path = NULL;
+
+    find_place(cli, text, &p);
+    if (!plugin_colon(cli, p.root) && !has_scheme(p.root))
+        path = cli_path_join(p.root, p.path);
+    place_free(&p);
+    return path;
+}
+
+/* ---- the node ------------------------------------------------------------------ */
+
+/* Names of the children of a group, to say "did you mean". */
+struct names {
+    const char *list[256];
+    size_t n;
+};
+
+static int add_name(void *user, const zarr_node_item *item)
+{
+    struct names *names = user;
+
+    if (names->n < 255)
+        names->list[names->n++] = cli_strdup(item->name);
+    return names->n < 255 ? 0 : 1;
+}
+
+static int no_node(struct cli *cli, const struct cli_node *node)
+{
+    struct names names = {{NULL}, 0};
+    const char *slash = strrchr(node->path, '/');
+    char *parent = slash ? cli_format("%.*s", (int)(slash - node->path), node->path)
+                         : cli_strdup("");
+    zarr_group *group = NULL;
+    char *hint = NULL;
+
+    if (*node->path &&
+        zarr_group_open(&group, node->store, parent, NULL, NULL) == ZARR_OK &&
+        zarr_group_list(group, add_name, &names, NULL) == ZARR_OK) {
+        const char *near = cli_nearest(slash ? slash + 1 : node->path, names.list);
+
+        if (near)
+            hint =
+                cli_format("Did you mean \"%s%s%s\"?", parent, *parent ? "/" : "", near);
+    }
+    cli_error(cli, CLI_NOT_FOUND, hint, "there is no Zarr array or group at %s",
+              node->shown);
+    for (size_t i = 0; i < names.n; i++)
+        free((void *)(uintptr_t)names.list[i]);
+    zarr_group_free(group);
+    free(parent);
+    free(hint);
+    return CLI_NOT_FOUND;
+}
+
+bool cli_node_is_missing(const struct cli_node *node)
+{
+    return node->kind == ZARR_NODE_NONE && node->zarr_format == 0;
+}
+
+static int check_kind(struct cli *cli, unsigned flags, const struct cli_node *node)
+{
+    if (node->region && !(flags & CLI_OPEN_REGION))
+        return cli_error(cli, CLI_USAGE, NULL, "%s takes no region: [%s]",
+                         cli->command->name, node->region);
+    if (cli_node_is_missing(node) && !(flags & CLI_OPEN_NEW))
+        return no_node(cli, node);
+    if (node->kind == ZARR_NODE_GROUP && (flags & CLI_OPEN_ARRAY))
+        return cli_error(cli, CLI_USAGE, "zarrc ls NODE shows what is in it.",
+                         "%s is a group, %s needs an array", node->shown,
+                         cli->command->name);
+    if (node->kind == ZARR_NODE_ARRAY && (flags & CLI_OPEN_GROUP))
+        return cli_error(cli, CLI_USAGE, NULL, "%s is an array, %s needs a group",
+                         node->shown, cli->command->name);
+    if (node->kind == ZARR_NODE_GROUP && node->region)
+        return cli_error(cli, CLI_USAGE, NULL, "%s is a group, a region is of an array",
+                         node->shown);
+    return CLI_OK;
+}
+
+static int open_store(struct cli *cli, const char *root, unsigned flags,
+                      struct cli_node *node)
+{
+    zarr_store_options opts = {.struct_size = sizeof opts};
+    zarr_error err = {0};
+    zarr_status st;
+
+    if (!(flags & (CLI_OPEN_WRITE | CLI_OPEN_NEW)))
+        opts.flags |= ZARR_STORE_READ_ONLY;
+    if (flags & CLI_OPEN_NEW) {
+        opts.flags |= ZARR_STORE_CREATE;
+        node->made_root = !exists(root);
+    }
+    st = zarr_store_open(&node->store, cli->ctx, root, &opts, &err);
+    return st ? cli_fail(cli, st, &err, "cannot open %s", node->shown) : CLI_OK;
+}
+
+int cli_node_open(struct cli *cli, const char *text, unsigned flags,
+                  struct cli_node *node)
+{
+    struct place place = {0};
+    zarr_error err = {0};
+    zarr_status st;
+    int rc;
+
+    *node = (struct cli_node){0};
+    find_place(cli, text, &place);
+    node->path = cli_strdup(place.path);
+    node->region = place.region ? cli_strdup(place.region) : NULL;
+    node->shown = *place.path ? cli_format("%s:/%s", place.root, place.path)
+                              : cli_strdup(place.root);
+    rc = open_store(cli, place.root, flags, node);
+    if (rc)
+        goto out;
+    st = zarr_node_probe(node->store, node->path, &node->kind, &node->zarr_format, &err);
+    if (st == ZARR_ERR_NOT_FOUND || (node->zarr_format != 0 && flags & CLI_OPEN_SHUT))
+        st = ZARR_OK; /* a broken node is one, for those who do not look into it */
+    if (st)
+        rc = cli_fail(cli, st, &err, "cannot look at %s", node->shown);
+    if (!rc)
+        rc = check_kind(cli, flags, node);
+    if (!rc && node->kind == ZARR_NODE_ARRAY && !(flags & CLI_OPEN_SHUT)) {
+        st = zarr_array_open(&node->array, node->store, node->path, NULL, &err);
+        if (st)
+            rc = cli_fail(cli, st, &err, "cannot open array %s", node->shown);
+    }
+out:
+    place_free(&place);
+    return rc;
+}
+
+void cli_node_close(struct cli_node *node)
+{
+    const char *root =
+        node->made_root && node->store ? zarr_store_url(node->store) : NULL;
+
+    if (root)
+        rmdir(root); /* fails, as it should, when something is in it */
+    zarr_array_free(node->array);
+    zarr_store_free(node->store);
+    free(node->path);
+    free(node->region);
+    free(node->shown);
+    *node = (struct cli_node){0};
+}
+
+int cli_node_flush(struct cli *cli, struct cli_node *node)
+{
+    zarr_error err = {0};
+    zarr_status st = zarr_store_flush(node->store, &err);
+
+    return st ? cli_fail(cli, st, &err, "cannot finish writing %s", node->shown) : CLI_OK;
+}
+
+int cli_node_select(struct cli *cli, const struct cli_node *node, const zarr_array *array,
+                    zarr_selection **out)
+{
+    zarr_error err = {0};
+    zarr_status st =
+        zarr_selection_parse(out, zarr_array_ndim(array), zarr_array_shape(array),
+                             node->region ? node->region : "", &err);
+
+    return st ? cli_fail(cli, st, &err, "region [%s] of %s",
+                         node->region ? node->region : "", node->shown)
+              : CLI_OK;
+}

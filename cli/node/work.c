@@ -1,0 +1,313 @@
+/*
+ * node/work.c - lists of nodes and objects for commands that work on whole trees,
+ * and small facts about stores and places. Lists are made before the work
+ * begins, because most commands change what they would be walking over.
+ */
+#include "node/work.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+double cli_seconds(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+/* ---- nodes ---------------------------------------------------------------------- */
+
+const char *cli_path_below(const char *path, const char *top)
+{
+    size_t n = strlen(top);
+
+    if (n && strncmp(path, top, n) == 0)
+        path += n;
+    return path + (*path == '/');
+}
+
+static void tree_add(struct cli_tree *tree, const char *path, uint32_t kind,
+                     int32_t zarr_format)
+{
+    if (tree->n_items == tree->cap) {
+        tree->cap = tree->cap ? tree->cap * 2 : 16;
+        tree->items = cli_realloc(tree->items, tree->cap * sizeof *tree->items);
+    }
+    tree->items[tree->n_items++] =
+        (struct cli_tree_item){cli_strdup(path), kind, zarr_format};
+}
+
+struct listing {
+    struct cli_tree *tree;
+    const char *top;
+};
+
+static int tree_row(void *user, const zarr_node_item *item)
+{
+    struct listing *l = user;
+
+    tree_add(l->tree, cli_path_below(item->path, l->top), item->kind, item->zarr_format);
+    return cli_cancel ? ZARR_WALK_STOP : ZARR_WALK_GO_ON;
+}
+
+int cli_tree_list(struct cli *cli, const struct cli_node *node, struct cli_tree *out)
+{
+    zarr_group_open_options opts = {.struct_size = sizeof opts};
+    struct listing l = {out, node->path};
+    zarr_group *group = NULL;
+    zarr_error err = {0};
+    zarr_status st;
+
+    tree_add(out, "", node->kind, node->zarr_format);
+    if (node->kind != ZARR_NODE_GROUP)
+        return CLI_OK;
+    opts.consolidated = ZARR_CONSOLIDATED_NEVER;
+    st = zarr_group_open(&group, node->store, node->path, &opts, &err);
+    if (!st)
+        st = zarr_group_walk(group, tree_row, &l, &err);
+    zarr_group_free(group);
+    if (st || cli_cancel)
+        return cli_fail(cli, st, &err, "cannot list %s", node->shown);
+    return CLI_OK;
+}
+
+void cli_tree_free(struct cli_tree *tree)
+{
+    for (size_t i = 0; i < tree->n_items; i++)
+        free(tree->items[i].path);
+    free(tree->items);
+    *tree = (struct cli_tree){0};
+}
+
+static bool is_document(const char *name)
+{
+    static const char *const names[] = {"zarr.json", ".zarray", ".zgroup", ".zattrs"};
+    bool is = false;
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        is |= strcmp(name, names[i]) == 0;
+    return is;
+}
+
+struct below {
+    const char *path;
+    bool found;
+};
+
+static int find_below(void *user, const zarr_store_item *item)
+{
+    struct below *b = user;
+    const char *slash = strrchr(cli_path_below(item->key, b->path), '/');
+
+    b->found |= slash && is_document(slash + 1);
+    return b->found || cli_cancel;
+}
+
+int cli_has_nodes_below(struct cli *cli, const struct cli_node *node, bool *out)
+{
+    struct below b = {.path = node->path};
+    zarr_error err = {0};
+    zarr_status st = zarr_store_list(node->store, node->path, ZARR_LIST_RECURSIVE,
+                                     find_below, &b, &err);
+
+    *out = b.found;
+    if (st || cli_cancel)
+        return cli_fail(cli, st, &err, "cannot list %s", node->shown);
+    return CLI_OK;
+}
+
+char *cli_shown_below(const struct cli_node *node, const char *path)
+{
+    if (!*path)
+        return cli_strdup(node->shown);
+    return cli_format(*node->path ? "%s/%s" : "%s:/%s", node->shown, path);
+}
+
+/* ---- objects -------------------------------------------------------------------- */
+
+uint64_t cli_object_bytes(zarr_store *store, const char *key, uint64_t listed)
+{
+    uint64_t none = 0, total = 0;
+    char nothing = 0;
+
+    if (listed != UINT64_MAX)
+        return listed;
+    return zarr_store_get(store, key, 0, &nothing, &none, &total, NULL) == ZARR_OK ? total
+                                                                                   : 0;
+}
+
+struct counting {
+    zarr_store *store;
+    bool with_bytes;
+    struct cli_objects *out;
+};
+
+static int count_object(void *user, const zarr_store_item *item)
+{
+    struct counting *c = user;
+
+    if (!item->is_prefix) {
+        c->out->n_objects++;
+        if (c->with_bytes)
+            c->out->n_bytes += cli_object_bytes(c->store, item->key, item->bytes);
+    }
+    return cli_cancel;
+}
+
+int cli_objects_count(struct cli *cli, const struct cli_node *node, bool with_bytes,
+                      struct cli_objects *out)
+{
+    struct counting c = {node->store, with_bytes, out};
+    zarr_error err = {0};
+    zarr_status st = zarr_store_list(node->store, node->path, ZARR_LIST_RECURSIVE,
+                                     count_object, &c, &err);
+
+    if (st || cli_cancel)
+        return cli_fail(cli, st, &err, "cannot list %s", node->shown);
+    return CLI_OK;
+}
+
+static int any_object(void *user, const zarr_store_item *item)
+{
+    bool *any = user;
+
+    (void)item;
+    *any = true;
+    return 1;
+}
+
+int cli_must_be_free(struct cli *cli, const struct cli_node *node)
+{
+    bool any = false;
+    zarr_error err = {0};
+    zarr_status st = zarr_store_list(node->store, node->path, ZARR_LIST_RECURSIVE,
+                                     any_object, &any, &err);
+
+    if (st)
+        return cli_fail(cli, st, &err, "cannot look at %s", node->shown);
+    if (any)
+        return cli_error(cli, CLI_EXISTS, "Choose another place, or empty it yourself.",
+                         "there are files at %s that are no Zarr node", node->shown);
+    return CLI_OK;
+}
+
+struct find_other {
+    const char *path;
+    char *name; /* of the first key that is no document of the node itself */
+};
+
+static int find_other(void *user, const zarr_store_item *item)
+{
+    struct find_other *f = user;
+    const char *name = cli_path_below(item->key, f->path);
+
+    if (item->is_prefix || is_document(name))
+        return cli_cancel; /* maybe somebody else makes the node just now */
+    f->name = cli_strdup(name);
+    return 1;
+}
+
+int cli_must_be_new(struct cli *cli, const struct cli_node *node)
+{
+    struct find_other f = {.path = node->path};
+    zarr_error err = {0};
+    zarr_status st;
+    int rc = CLI_OK;
+
+    if (cli_flag(cli, "force"))
+        return CLI_OK;
+    st = zarr_store_list(node->store, node->path, ZARR_LIST_RECURSIVE, find_other, &f,
+                         &err);
+    if (st || cli_cancel)
+        rc = cli_fail(cli, st, &err, "cannot look at %s", node->shown);
+    else if (f.name)
+        rc = cli_error(cli, CLI_EXISTS,
+                       "Choose another place. --force deletes chunks that an array left "
+                       "behind, and only them.",
+                       "there is no Zarr node at %s, but there are files (%s)",
+                       node->shown, f.name);
+    free(f.name);
+    return rc;
+}
+
+int cli_refuse_broken(struct cli *cli, const struct cli_node *node, bool may_replace)
+{
+    bool below = false;
+    int rc = cli_has_nodes_below(cli, node, &below);
+
+    if (rc || (may_replace && !below && cli_flag(cli, "force")))
+        return rc;
+    return cli_error(cli, CLI_EXISTS,
+                     below         ? "zarrc rm -r removes it, with everything below it."
+                     : may_replace ? "Nothing was changed. --force replaces it."
+                                   : "zarrc rm removes it.",
+                     "%s is a node with broken metadata", node->shown);
+}
+
+/* ---- places --------------------------------------------------------------------- */
+
+const char *cli_local_root(const struct cli_node *node)
+{
+    const char *url = node->store ? zarr_store_url(node->store) : "";
+
+    return strncmp(url, "file://", 7) == 0 ? url + 7 : url;
+}
+
+void cli_unmake_root(const struct cli_node *node)
+{
+    if (node->made_root && node->store)
+        (void)rmdir(cli_local_root(node)); /* fails where it is not empty: as it should */
+}
+
+bool cli_same_store(const struct cli_node *a, const struct cli_node *b)
+{
+    char *p = realpath(cli_local_root(a), NULL), *q = realpath(cli_local_root(b), NULL);
+    bool same = a->store == b->store || (p && q && strcmp(p, q) == 0);
+
+    free(p);
+    free(q);
+    return same;
+}
+
+int cli_must_be_outside(struct cli *cli, const char *file, const struct cli_node *node)
+{
+    char *joined = cli_path_join(cli_local_root(node), node->path);
+    char *folder = realpath(joined, NULL), *found = realpath(file, NULL);
+    const size_t n = folder ? strlen(folder) : 0;
+    const bool inside =
+        folder && found && strncmp(found, folder, n) == 0 && found[n] == '/';
+
+    free(joined);
+    free(folder);
+    free(found);
+    if (!inside)
+        return CLI_OK;
+    return cli_error(cli, CLI_USAGE, "Nothing was changed.", "%s is a file of %s", file,
+                     node->shown);
+}
+
+/* ---- consolidated metadata ------------------------------------------------------ */
+
+void cli_warn_consolidated(struct cli *cli, const struct cli_node *node)
+{
+    char *path = cli_strdup(node->path);
+
+    while (*path) {
+        zarr_group *group = NULL;
+        char *slash = strrchr(path, '/');
+
+        *(slash ? slash : path) = '\0';
+        if (zarr_group_open(&group, node->store, path, NULL, NULL) == ZARR_OK &&
+            zarr_group_is_consolidated(group))
+            cli_warn(cli,
+                     "consolidated metadata of %s:/%s is out of date now; "
+                     "zarrc consolidate writes it anew",
+                     zarr_store_url(node->store), path);
+        zarr_group_free(group);
+    }
+    free(path);
+}

@@ -1,0 +1,220 @@
+/*
+ * plot/canvas.c - a picture of RGB pixels: boxes, smooth lines, text, and the
+ * PNG at the end (by libpng, without a time in it, so that equal pictures are
+ * equal files). Everything is cut at the edges.
+ */
+#include "plot/plot.h"
+
+#include <math.h>
+#include <png.h>
+#include <setjmp.h>
+#include <stdlib.h>
+#include <string.h>
+
+void cli_canvas_init(struct plot_canvas *c, int width, int height,
+                     struct plot_rgb background)
+{
+    c->width = width;
+    c->height = height;
+    c->pixels = cli_alloc((size_t)width * (size_t)height * 3);
+    cli_canvas_fill(c, (struct plot_box){0, 0, width, height}, background);
+}
+
+void cli_canvas_free(struct plot_canvas *c)
+{
+    free(c->pixels);
+    *c = (struct plot_canvas){0};
+}
+
+static uint8_t *pixel(struct plot_canvas *c, int x, int y)
+{
+    if (x < 0 || y < 0 || x >= c->width || y >= c->height)
+        return NULL;
+    return c->pixels + ((size_t)y * (size_t)c->width + (size_t)x) * 3;
+}
+
+void cli_canvas_set(struct plot_canvas *c, int x, int y, struct plot_rgb color)
+{
+    uint8_t *p = pixel(c, x, y);
+
+    if (p) {
+        p[0] = color.r;
+        p[1] = color.g;
+        p[2] = color.b;
+    }
+}
+
+static uint8_t mix(uint8_t under, uint8_t over, double share)
+{
+    return (uint8_t)((double)under + ((double)over - (double)under) * share + 0.5);
+}
+
+static void blend(struct plot_canvas *c, int x, int y, struct plot_rgb color,
+                  double share)
+{
+    uint8_t *p = pixel(c, x, y);
+
+    if (!p || share <= 0)
+        return;
+    share = share < 1 ? share : 1;
+    p[0] = mix(p[0], color.r, share);
+    p[1] = mix(p[1], color.g, share);
+    p[2] = mix(p[2], color.b, share);
+}
+
+void cli_canvas_fill(struct plot_canvas *c, struct plot_box box, struct plot_rgb color)
+{
+    for (int y = box.y; y < box.y + box.height; y++)
+        for (int x = box.x; x < box.x + box.width; x++)
+            cli_canvas_set(c, x, y, color);
+}
+
+void cli_canvas_frame(struct plot_canvas *c, struct plot_box b, int thick,
+                      struct plot_rgb color)
+{
+    const int w = b.width + 2 * thick;
+
+    cli_canvas_fill(c, (struct plot_box){b.x - thick, b.y - thick, w, thick}, color);
+    cli_canvas_fill(c, (struct plot_box){b.x - thick, b.y + b.height, w, thick}, color);
+    cli_canvas_fill(c, (struct plot_box){b.x - thick, b.y, thick, b.height}, color);
+    cli_canvas_fill(c, (struct plot_box){b.x + b.width, b.y, thick, b.height}, color);
+}
+
+/* ---- lines ---------------------------------------------------------------------- */
+
+static double distance_to(const struct plot_line *l, double x, double y)
+{
+    const double dx = l->z - l->x, dy = l->w - l->y;
+    const double length = dx * dx + dy * dy;
+    double t = length > 0 ? ((x - l->x) * dx + (y - l->y) * dy) / length : 0;
+
+    t = t > 0 ? (t < 1 ? t : 1) : 0;
+    return hypot(x - l->x - t * dx, y - l->y - t * dy);
+}
+
+static int between(double v, int low, int high)
+{
+    return v < (double)low ? low : v > (double)high ? high : (int)v;
+}
+
+void cli_canvas_line(struct plot_canvas *c, struct plot_box b, const struct plot_line *l)
+{
+    const double half = l->width / 2, reach = half + 1;
+    const int x0 = between(fmin(l->x, l->z) - reach, b.x, b.x + b.width);
+    const int x1 = between(fmax(l->x, l->z) + reach, b.x, b.x + b.width - 1);
+    const int y0 = between(fmin(l->y, l->w) - reach, b.y, b.y + b.height);
+    const int y1 = between(fmax(l->y, l->w) + reach, b.y, b.y + b.height - 1);
+
+    for (int y = y0; y <= y1; y++)
+        for (int x = x0; x <= x1; x++)
+            blend(c, x, y, l->color,
+                  half + 0.5 - distance_to(l, (double)x + 0.5, (double)y + 0.5));
+}
+
+/* ---- text ----------------------------------------------------------------------- */
+
+int cli_text_width(const char *text, int scale)
+{
+    const int n = (int)strlen(text);
+
+    return n > 0 ? (n * (PLOT_FONT_WIDTH + 1) - 1) * scale : 0;
+}
+
+int cli_text_height(int scale)
+{
+    return PLOT_FONT_HEIGHT * scale;
+}
+
+static double bit_at(const uint8_t *glyph, int column, int row)
+{
+    if (column < 0 || row < 0 || column >= PLOT_FONT_WIDTH || row >= PLOT_FONT_HEIGHT)
+        return 0;
+    return glyph[row] >> (PLOT_FONT_WIDTH - 1 - column) & 1;
+}
+
+/* How much of a pixel is ink: the bits as a smooth field, cut at one half. */
+static double ink(const uint8_t *glyph, int scale, int x, int y)
+{
+    const double u = ((double)x + 0.5) / scale - 0.5, v = ((double)y + 0.5) / scale - 0.5;
+    const int i = (int)floor(u), k = (int)floor(v);
+    const double p = u - i, q = v - k;
+    const double value =
+        (1 - p) * (1 - q) * bit_at(glyph, i, k) + p * (1 - q) * bit_at(glyph, i + 1, k) +
+        (1 - p) * q * bit_at(glyph, i, k + 1) + p * q * bit_at(glyph, i + 1, k + 1);
+
+    return (value - 0.45) * scale + 0.5;
+}
+
+void cli_canvas_text(struct plot_canvas *c, int x, int y, const struct plot_text *t)
+{
+    const int s = t->scale, margin = 1;
+    int at = 0;
+
+    for (const char *p = t->text; *p; p++, at += (PLOT_FONT_WIDTH + 1) * s) {
+        const uint8_t *glyph = cli_font_glyph(*p);
+
+        for (int v = -margin; v < PLOT_FONT_HEIGHT * s + margin; v++)
+            for (int u = -margin; u < PLOT_FONT_WIDTH * s + margin; u++) {
+                const double share = ink(glyph, s, u, v);
+
+                if (t->upward)
+                    blend(c, x + v, y - at - u, t->color, share);
+                else
+                    blend(c, x + at + u, y + v, t->color, share);
+            }
+    }
+}
+
+/* ---- PNG ------------------------------------------------------------------------ */
+
+static void on_png_error(png_structp png, png_const_charp message)
+{
+    char *text = png_get_error_ptr(png);
+
+    snprintf(text, 128, "%s", message);
+    longjmp(png_jmpbuf(png), 1);
+}
+
+static void on_png_warning(png_structp png, png_const_charp message)
+{
+    (void)png;
+    (void)message;
+}
+
+/* Between setjmp and longjmp nothing is changed that is used after. */
+static bool write_png(png_structp png, png_infop info, const struct plot_canvas *c,
+                      png_text *title)
+{
+    if (setjmp(png_jmpbuf(png)))
+        return false;
+    png_set_IHDR(png, info, (png_uint_32)c->width, (png_uint_32)c->height, 8,
+                 PNG_COLOR_TYPE_RGB, PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT,
+                 PNG_FILTER_TYPE_DEFAULT);
+    png_set_text(png, info, title, 1);
+    png_write_info(png, info);
+    for (int y = 0; y < c->height; y++)
+        png_write_row(png, c->pixels + (size_t)y * (size_t)c->width * 3);
+    png_write_end(png, info);
+    return true;
+}
+
+int cli_canvas_write(struct cli *cli, const struct plot_canvas *c, FILE *file,
+                     const char *title)
+{
+    char message[128] = "no memory", key[] = "Title";
+    char *copy = cli_strdup(title);
+    png_text text = {.compression = PNG_TEXT_COMPRESSION_NONE, .key = key, .text = copy};
+    png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, message,
+                                              on_png_error, on_png_warning);
+    png_infop info = png ? png_create_info_struct(png) : NULL;
+    bool ok = false;
+
+    if (info) {
+        png_init_io(png, file);
+        ok = write_png(png, info, c, &text);
+    }
+    png_destroy_write_struct(&png, &info);
+    free(copy);
+    return ok ? CLI_OK
+              : cli_error(cli, CLI_IO, NULL, "cannot write the PNG: %s", message);
+}

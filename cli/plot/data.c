@@ -1,0 +1,427 @@
+/*
+ * plot/data.c - which elements a plot shows, as numbers. An array of any size
+ * must be drawn in about a second, so no more elements are read than the
+ * picture has pixels, and no more chunks than a budget of decoded bytes and of
+ * objects allows. Where that is fewer chunks than the region has, chunks are
+ * picked evenly, and a pixel between two of them shows the nearest element of
+ * the nearer one: what is shown is real and in its place.
+ *
+ * The region's text is taken apart here only to number the ticks and to count
+ * chunks; what is read is the library's own reading of it.
+ */
+#include "plot/plot.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What the region says of one dimension of the array. */
+struct part {
+    bool is_index, is_list;
+    int64_t start, step;
+    char text[32];
+};
+
+static const uint64_t budget_bytes = 384u << 20, budget_chunks = 8192;
+
+/* ---- the region ----------------------------------------------------------------- */
+
+static int64_t clipped(int64_t v, int64_t n, bool down)
+{
+    v = v < 0 ? v + n : v;
+    if (down)
+        return v < 0 ? -1 : v >= n ? n - 1 : v;
+    return v < 0 ? 0 : v > n ? n : v;
+}
+
+/* "a:b:c", "7" or "[1,2]"; the library has found it valid. */
+static void read_part(const char *at, size_t bytes, uint64_t length, struct part *p)
+{
+    char item[64], *colon, *second;
+    int64_t v;
+
+    *p = (struct part){.step = 1};
+    while (bytes && *at == ' ') {
+        at++;
+        bytes--;
+    }
+    while (bytes && at[bytes - 1] == ' ')
+        bytes--;
+    snprintf(p->text, sizeof p->text, "%.*s", (int)(bytes < 31 ? bytes : 31), at);
+    p->is_list = bytes && *at == '[';
+    if (p->is_list || bytes >= sizeof item)
+        return;
+    memcpy(item, at, bytes);
+    item[bytes] = '\0';
+    colon = strchr(item, ':');
+    if (!colon) {
+        p->is_index = cli_parse_i64(item, &p->start);
+        return;
+    }
+    *colon++ = '\0';
+    second = strchr(colon, ':');
+    if (second && cli_parse_i64(second + 1, &v) && v != 0)
+        p->step = v;
+    if (cli_parse_i64(item, &v))
+        p->start = clipped(v, (int64_t)length, p->step < 0);
+    else
+        p->start = p->step < 0 ? (int64_t)length - 1 : 0;
+}
+
+static void all_of(struct part *p)
+{
+    *p = (struct part){.step = 1, .text = ":"};
+}
+
+/* Bytes up to the next comma outside of brackets. */
+static size_t item_bytes(const char *at)
+{
+    int depth = 0;
+    size_t n = 0;
+
+    for (; at[n] && (at[n] != ',' || depth > 0); n++)
+        depth += at[n] == '[' ? 1 : at[n] == ']' ? -1 : 0;
+    return n;
+}
+
+static size_t count_items(const char *at)
+{
+    size_t n = 0;
+
+    while (*at) {
+        size_t bytes = item_bytes(at);
+
+        n += strncmp(at + strspn(at, " "), "...", 3) != 0;
+        at += bytes + (at[bytes] == ',');
+    }
+    return n;
+}
+
+static void read_region(const char *text, int32_t ndim, const uint64_t *shape,
+                        struct part *parts)
+{
+    const size_t n_items = count_items(text);
+    int32_t d = 0;
+
+    while (*text && d < ndim) {
+        size_t bytes = item_bytes(text);
+
+        if (strncmp(text + strspn(text, " "), "...", 3) == 0) {
+            for (size_t i = n_items; i < (size_t)ndim && d < ndim; i++)
+                all_of(&parts[d++]);
+        } else {
+            read_part(text, bytes, shape[d], &parts[d]);
+            d++;
+        }
+        text += bytes + (text[bytes] == ',');
+    }
+    while (d < ndim)
+        all_of(&parts[d++]);
+}
+
+/* ---- samples -------------------------------------------------------------------- */
+
+/* How an axis of the picture is sampled. */
+struct sampling {
+    int32_t dim;       /* of the region's result */
+    int32_t array_dim; /* of the array */
+    uint64_t n, n_samples;
+    uint64_t chunk;    /* its length in elements of the region */
+    uint64_t n_chunks; /* that the region touches */
+    uint64_t n_picked; /* of these */
+    int64_t *list;
+};
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static void chunks_of(struct sampling *s, const zarr_array *array, const struct part *p)
+{
+    const uint64_t *chunk = zarr_array_chunk_shape(array);
+    const uint64_t step =
+        p->step < 0 ? (uint64_t)0 - (uint64_t)p->step : (uint64_t)p->step;
+
+    s->chunk = chunk ? chunk[s->array_dim] / (step ? step : 1) : s->n;
+    s->chunk = s->chunk ? s->chunk : 1;
+    s->n_chunks = (s->n - 1) / s->chunk + 1;
+    s->n_picked = least(s->n_chunks, s->n_samples);
+}
+
+/* Fewer chunks of both axes until they are within the budget. */
+static void keep_budget(const zarr_array *array, struct sampling *s, int n)
+{
+    const uint64_t *chunk = zarr_array_chunk_shape(array);
+    uint64_t bytes = zarr_dtype_item_bytes(zarr_array_dtype(array)), most, all = 1;
+    double factor;
+
+    if (chunk)
+        bytes = cli_mul(bytes, cli_product(zarr_array_ndim(array), chunk));
+    most = budget_bytes / (bytes ? bytes : 1);
+    most = most < 4 ? 4 : least(most, budget_chunks);
+    for (int i = 0; i < n; i++)
+        all = cli_mul(all, s[i].n_picked);
+    if (all <= most)
+        return;
+    factor = pow((double)most / (double)all, 1.0 / n);
+    for (int i = 0; i < n; i++) {
+        const double less = floor((double)s[i].n_picked * factor);
+
+        s[i].n_picked = less < 1 ? 1 : (uint64_t)less;
+    }
+}
+
+/* The element of each sample. */
+static void list_samples(struct sampling *s)
+{
+    s->list = cli_alloc((size_t)s->n_samples * sizeof *s->list);
+    for (uint64_t i = 0; i < s->n_samples; i++) {
+        const double share = ((double)i + 0.5) / (double)s->n_samples;
+        uint64_t at = least((uint64_t)(share * (double)s->n), s->n - 1);
+
+        if (s->n_picked < s->n_chunks) {
+            const uint64_t k =
+                least((uint64_t)(share * (double)s->n_picked), s->n_picked - 1);
+            const uint64_t picked =
+                (uint64_t)(((double)k + 0.5) * (double)s->n_chunks / (double)s->n_picked);
+            const uint64_t first = picked * s->chunk;
+            const uint64_t last = least(first + s->chunk, s->n) - 1;
+
+            at = at < first ? first : at > last ? last : at;
+        }
+        s->list[i] = (int64_t)at;
+    }
+}
+
+/* ---- reading -------------------------------------------------------------------- */
+
+struct reading {
+    const struct plot_request *q;
+    struct plot_data *out;
+    zarr_array *array;
+    zarr_selection *outer, *inner, *whole;
+    struct part parts[ZARR_MAX_RANK];
+    struct sampling axis[2];
+    int n_axes;
+    struct cli_field field;
+};
+
+/* The last two dimensions longer than 1, or the last one. */
+static int choose_axes(struct reading *r)
+{
+    const int32_t ndim = zarr_selection_ndim(r->outer);
+    const uint64_t *shape = zarr_selection_shape(r->outer);
+    int32_t array_dim = zarr_array_ndim(r->array) - 1;
+    const uint64_t most[2] = {r->q->rows, r->q->columns};
+
+    if (zarr_selection_n_items(r->outer) == 0 || ndim == 0)
+        return cli_error(r->q->cli, CLI_USAGE, NULL, "there is nothing to draw: %s",
+                         ndim == 0 ? "a single element" : "no elements");
+    for (int32_t d = ndim - 1; d >= 0; d--, array_dim--) {
+        while (array_dim > 0 && r->parts[array_dim].is_index)
+            array_dim--;
+        if (r->n_axes < 2 && (shape[d] > 1 || (d == 0 && r->n_axes == 0))) {
+            r->axis[1 - r->n_axes++] =
+                (struct sampling){.dim = d, .array_dim = array_dim, .n = shape[d]};
+        } else if (!r->parts[array_dim].is_list) {
+            struct part *p = &r->parts[array_dim];
+
+            snprintf(p->text, sizeof p->text, "%lld", (long long)p->start);
+        }
+    }
+    for (int i = 2 - r->n_axes; i < 2; i++) {
+        r->axis[i].n_samples = r->n_axes == 1 ? least(r->axis[i].n, 8 * most[i])
+                                              : least(r->axis[i].n, most[i]);
+        chunks_of(&r->axis[i], r->array, &r->parts[r->axis[i].array_dim]);
+    }
+    return CLI_OK;
+}
+
+static zarr_status make_selection(struct reading *r, zarr_error *err)
+{
+    const int32_t ndim = zarr_selection_ndim(r->outer);
+    zarr_dim_selection dims[ZARR_MAX_RANK];
+    zarr_status st;
+
+    memset(dims, 0, sizeof dims);
+    for (int32_t d = 0; d < ndim; d++)
+        dims[d].kind = ZARR_DIM_INDEX;
+    for (int i = 2 - r->n_axes; i < 2; i++) {
+        struct sampling *s = &r->axis[i];
+
+        dims[s->dim].kind = ZARR_DIM_ALL;
+        if (s->n_samples == s->n && s->n_picked == s->n_chunks)
+            continue;
+        list_samples(s);
+        r->out->sampled = true;
+        dims[s->dim].kind = ZARR_DIM_LIST;
+        dims[s->dim].list = s->list;
+        dims[s->dim].n_list = s->n_samples;
+    }
+    st = zarr_selection_dims(&r->inner, ndim, zarr_selection_shape(r->outer), ndim, dims,
+                             err);
+    return st ? st : zarr_selection_compose(&r->whole, r->outer, r->inner, err);
+}
+
+/* An optional type's values; nested ones' innermost. */
+static const zarr_dtype *value_type(const zarr_dtype *type)
+{
+    while (zarr_dtype_underlying(type))
+        type = zarr_dtype_underlying(type);
+    return type;
+}
+
+/* The byte behind each value says so. */
+static bool has_value(const zarr_dtype *type, const char *element)
+{
+    bool has = true;
+
+    for (; has && zarr_dtype_underlying(type); type = zarr_dtype_underlying(type))
+        has = element[zarr_dtype_item_bytes(type) - 1] != 0;
+    return has;
+}
+
+static void convert(struct reading *r, const char *elements)
+{
+    struct plot_data *out = r->out;
+    const zarr_dtype *type = value_type(r->field.type);
+    const size_t bytes = (size_t)zarr_dtype_item_bytes(r->field.type);
+    const char *fill = r->q->hide_fill ? zarr_array_fill_value(r->array) : NULL;
+    const bool is_complex = zarr_dtype_kind(type) == ZARR_KIND_COMPLEX;
+
+    if (fill)
+        fill += r->field.offset;
+    out->is_integer = zarr_dtype_kind(type) != ZARR_KIND_FLOAT && !is_complex;
+    out->min = (double)INFINITY;
+    out->max = -(double)INFINITY;
+    for (uint64_t i = 0; i < out->n_values; i++) {
+        const char *element = elements + i * bytes;
+        double v[2];
+
+        cli_number(type, element, v); /* not a time: NaN */
+        if (is_complex)
+            v[0] = hypot(v[0], v[1]);
+        if (!has_value(r->field.type, element) ||
+            (fill && memcmp(element, fill, bytes) == 0))
+            v[0] = (double)NAN;
+        out->values[i] = v[0];
+        if (isfinite(v[0])) {
+            out->n_finite++;
+            out->min = fmin(out->min, v[0]);
+            out->max = fmax(out->max, v[0]);
+        }
+    }
+}
+
+static int read_values(struct reading *r)
+{
+    struct plot_data *out = r->out;
+    const zarr_dtype *type = r->field.type;
+    int64_t shape[2] = {0, 0};
+    zarr_tensor tensor;
+    zarr_error err = {0};
+    zarr_status st;
+    uint64_t bytes;
+    char *elements;
+
+    if (zarr_dtype_n_fields(type) > 0)
+        return cli_error(r->q->cli, CLI_USAGE, "Choose a field: --field=NAME.",
+                         "%s holds structs", r->q->node->shown);
+    if (r->field.ndim > 0)
+        return cli_error(r->q->cli, CLI_UNSUPPORTED,
+                         "Choose a field without dimensions of its own; zarrc export "
+                         "--field writes this one.",
+                         "field %s of %s is a subarray: a picture has one value for each "
+                         "element",
+                         r->field.options.field, r->q->node->shown);
+    if (!cli_is_number(value_type(type)))
+        return cli_error(r->q->cli, CLI_UNSUPPORTED, NULL,
+                         "%s holds elements of type %s, which are no numbers",
+                         r->q->node->shown, cli_type_name(type));
+    st = make_selection(r, &err);
+    if (st)
+        return cli_fail(r->q->cli, st, &err, "cannot select");
+    out->n_values = r->axis[1].n_samples * (r->n_axes == 2 ? r->axis[0].n_samples : 1);
+    bytes = out->n_values * zarr_dtype_item_bytes(type);
+    elements = cli_alloc((size_t)bytes);
+    for (int i = 0; i < r->n_axes; i++)
+        shape[i] = (int64_t)r->axis[2 - r->n_axes + i].n_samples;
+    zarr_tensor_host(&tensor, elements, bytes, r->n_axes, shape);
+    st = cli_read(r->array, r->whole, &tensor, &r->field.options, &err);
+    if (!st) {
+        out->values = cli_alloc((size_t)out->n_values * sizeof *out->values);
+        convert(r, elements);
+    }
+    free(elements);
+    return st ? cli_fail(r->q->cli, st, &err, "cannot read %s", r->q->node->shown)
+              : CLI_OK;
+}
+
+/* What the picture says about itself. */
+static void describe(struct reading *r)
+{
+    struct cli_string text = {0};
+    const int32_t ndim = zarr_array_ndim(r->array);
+    bool any = false;
+
+    r->out->ndim = r->n_axes;
+    for (int i = 2 - r->n_axes; i < 2; i++) {
+        const struct sampling *s = &r->axis[i];
+        const struct part *p = &r->parts[s->array_dim];
+        const char *name = zarr_array_dimension_name(r->array, s->array_dim);
+
+        r->out->axis[i] = (struct plot_axis){.n = s->n,
+                                             .n_samples = s->n_samples,
+                                             .start = p->start,
+                                             .step = p->step,
+                                             .name = name ? cli_strdup(name) : NULL};
+    }
+    cli_string_add(&text, "[", 1);
+    for (int32_t d = 0; d < ndim; d++) {
+        any = any || strcmp(r->parts[d].text, ":") != 0;
+        cli_string_printf(&text, "%s%s", d ? ", " : "", r->parts[d].text);
+    }
+    cli_string_add(&text, "]", 1);
+    if (any) {
+        r->out->region = text.text;
+    } else {
+        free(text.text);
+        r->out->region = cli_strdup("");
+    }
+}
+
+int cli_plot_read(const struct plot_request *request, struct plot_data *out)
+{
+    struct reading r = {.q = request, .out = out, .array = request->node->array};
+    int rc = cli_field_find(request->cli, request->node, &r.field);
+
+    if (!rc)
+        rc = cli_node_select(request->cli, request->node, r.array, &r.outer);
+    if (rc)
+        return rc;
+    read_region(request->node->region ? request->node->region : "",
+                zarr_array_ndim(r.array), zarr_array_shape(r.array), r.parts);
+    rc = choose_axes(&r);
+    if (!rc) {
+        keep_budget(r.array, &r.axis[2 - r.n_axes], r.n_axes);
+        rc = read_values(&r);
+    }
+    if (!rc)
+        describe(&r);
+    free(r.axis[0].list);
+    free(r.axis[1].list);
+    zarr_selection_free(r.whole);
+    zarr_selection_free(r.inner);
+    zarr_selection_free(r.outer);
+    return rc;
+}
+
+void cli_plot_data_free(struct plot_data *data)
+{
+    free(data->values);
+    free(data->region);
+    free(data->axis[0].name);
+    free(data->axis[1].name);
+    *data = (struct plot_data){0};
+}

@@ -1,0 +1,405 @@
+/*
+ * plot/draw.c - the picture: a plane with colour bar, or a line, with axes that
+ * count elements of the array. Everything is measured in steps of the text, so
+ * that any size looks alike; small pictures lose axes and title.
+ */
+#include "plot/plot.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct plot_rgb white = {255, 255, 255}, ink = {34, 34, 34},
+                             faint = {110, 110, 110}, grid = {232, 232, 232},
+                             line_color = {38, 105, 175};
+
+enum {
+    COLORS = 1024
+};
+
+struct layout {
+    struct plot_canvas *c;
+    const struct plot_data *data;
+    const struct plot_style *style;
+    int scale, pad, text;               /* text: height of a line */
+    struct plot_box box;                /* of the data */
+    struct plot_ticks ticks[2], values; /* rows, columns; of the colour bar */
+    bool has_bar;
+};
+
+void cli_plot_room(int width, int height, const struct plot_style *style,
+                   struct plot_request *request)
+{
+    (void)style;
+    request->rows = (uint64_t)height;
+    request->columns = (uint64_t)width;
+}
+
+static int widest(const struct plot_ticks *t, int scale)
+{
+    int most = 0;
+
+    for (int i = 0; i < t->n; i++) {
+        const int w = cli_text_width(t->text[i], scale);
+
+        most = w > most ? w : most;
+    }
+    return most;
+}
+
+/* ---- where things are ----------------------------------------------------------- */
+
+/* The indexes that an axis shows. */
+static struct plot_range axis_range(const struct plot_axis *a)
+{
+    const double first = (double)a->start;
+    const double last = first + (double)a->step * ((double)a->n - 1);
+
+    return (struct plot_range){fmin(first, last), fmax(first, last)};
+}
+
+static bool is_equal_aspect(const struct layout *l)
+{
+    const double rows = (double)l->data->axis[0].n * fabs((double)l->data->axis[0].step);
+    const double columns =
+        (double)l->data->axis[1].n * fabs((double)l->data->axis[1].step);
+    const double ratio = rows > 0 ? columns / rows : 1;
+
+    if (l->data->ndim == 1 || strcmp(l->style->aspect, "fill") == 0)
+        return false;
+    return strcmp(l->style->aspect, "equal") == 0 || (ratio >= 0.25 && ratio <= 4);
+}
+
+/* The largest box of the data's shape inside of `room`, in its middle. */
+static struct plot_box fitted(const struct layout *l, struct plot_box room)
+{
+    const struct plot_axis *a = l->data->axis;
+    const double ratio = (double)a[1].n * fabs((double)a[1].step) /
+                         ((double)a[0].n * fabs((double)a[0].step));
+    struct plot_box box = room;
+
+    if (!is_equal_aspect(l))
+        return room;
+    if ((double)room.width > (double)room.height * ratio)
+        box.width = (int)((double)room.height * ratio + 0.5);
+    else
+        box.height = (int)((double)room.width / ratio + 0.5);
+    box.width = box.width < 1 ? 1 : box.width;
+    box.height = box.height < 1 ? 1 : box.height;
+    box.x += (room.width - box.width) / 2;
+    box.y += (room.height - box.height) / 2;
+    return box;
+}
+
+static void make_ticks(struct layout *l, int height)
+{
+    const struct plot_range rows =
+        l->data->ndim == 2 ? axis_range(&l->data->axis[0]) : l->style->range;
+
+    cli_plot_ticks(rows, height / (l->text * 4), l->data->ndim == 2, &l->ticks[0]);
+    cli_plot_ticks(l->style->range, height / (l->text * 4), false, &l->values);
+}
+
+static void make_layout(struct layout *l)
+{
+    const int w = l->c->width, h = l->c->height, s = l->scale;
+    int left, right, top, bottom;
+
+    l->text = cli_text_height(s);
+    l->pad = 5 * s;
+    l->has_bar = l->data->ndim == 2;
+    top = l->text + 3 * l->pad;
+    bottom = l->text + 3 * l->pad + (l->data->axis[1].name ? l->text + l->pad : 0);
+    make_ticks(l, h - top - bottom);
+    left = widest(&l->ticks[0], s) + 3 * l->pad +
+           (l->data->ndim == 2 && l->data->axis[0].name ? l->text + l->pad : 0);
+    right = widest(&l->values, s);
+    right = right > cli_text_width("NaN", s) ? right : cli_text_width("NaN", s);
+    right = l->has_bar ? right + 8 * l->pad : 3 * l->pad;
+    l->box = (struct plot_box){left, top, w - left - right, h - top - bottom};
+    if (l->box.width < 8 || l->box.height < 8) /* no room: the data alone */
+        l->box = (struct plot_box){0, 0, w, h};
+    l->box = fitted(l, l->box);
+    if (l->data->ndim == 2)
+        make_ticks(l, l->box.height);
+}
+
+/* ---- axes ----------------------------------------------------------------------- */
+
+static void text(struct layout *l, int x, int y, const char *what, struct plot_rgb color)
+{
+    const struct plot_text t = {what, l->scale, color, false};
+
+    cli_canvas_text(l->c, x, y, &t);
+}
+
+/* Pixel of an index on the x axis. */
+static int column_of(const struct layout *l, double index)
+{
+    const struct plot_axis *a = &l->data->axis[1];
+    const double i = (index - (double)a->start) / (double)a->step;
+
+    return l->box.x + (int)((i + 0.5) / (double)a->n * l->box.width);
+}
+
+static int row_of(const struct layout *l, double at)
+{
+    const struct plot_axis *a = &l->data->axis[0];
+    const struct plot_range r = l->style->range;
+    double share;
+
+    if (l->data->ndim == 2) {
+        share = ((at - (double)a->start) / (double)a->step + 0.5) / (double)a->n;
+        share = l->style->lower ? 1 - share : share;
+    } else {
+        share = (r.high - at) / (r.high - r.low);
+    }
+    return l->box.y + (int)(share * l->box.height);
+}
+
+static void draw_x_axis(struct layout *l)
+{
+    const int y = l->box.y + l->box.height, s = l->scale;
+    const char *name = l->data->axis[1].name;
+    struct plot_ticks *t = &l->ticks[1];
+    const struct plot_range range = axis_range(&l->data->axis[1]);
+    char last[24];
+    int each;
+
+    snprintf(last, sizeof last, "%.0f", range.high);
+    each = cli_text_width(last, s) + 6 * s * 4;
+    cli_plot_ticks(range, l->box.width / each > 10 ? 10 : l->box.width / each, true, t);
+    for (int i = 0; i < t->n; i++) {
+        const int x = column_of(l, t->at[i]);
+
+        cli_canvas_fill(l->c, (struct plot_box){x - s / 2, y + s, s, 3 * s}, ink);
+        text(l, x - cli_text_width(t->text[i], s) / 2, y + 6 * s, t->text[i], ink);
+    }
+    if (name)
+        text(l, l->box.x + (l->box.width - cli_text_width(name, s)) / 2,
+             y + 6 * s + l->text + l->pad, name, faint);
+}
+
+static void draw_y_axis(struct layout *l)
+{
+    const int s = l->scale;
+    const struct plot_ticks *t = &l->ticks[0];
+    const char *name = l->data->axis[0].name;
+
+    for (int i = 0; i < t->n; i++) {
+        const int y = row_of(l, t->at[i]);
+
+        cli_canvas_fill(l->c, (struct plot_box){l->box.x - 4 * s, y - s / 2, 3 * s, s},
+                        ink);
+        text(l, l->box.x - 6 * s - cli_text_width(t->text[i], s), y - l->text / 2,
+             t->text[i], ink);
+    }
+    if (name && l->data->ndim == 2) {
+        const struct plot_text up = {name, s, faint, true};
+
+        cli_canvas_text(l->c, l->box.x - 6 * s - widest(t, s) - l->pad - l->text,
+                        l->box.y + (l->box.height + cli_text_width(name, s)) / 2, &up);
+    }
+}
+
+static void draw_title(struct layout *l)
+{
+    const size_t fits = (size_t)(l->c->width / ((PLOT_FONT_WIDTH + 1) * l->scale));
+    const size_t n = strlen(l->style->title);
+    char *shown = n <= fits || fits < 4
+                      ? cli_strdup(l->style->title)
+                      : cli_format("...%s", l->style->title + (n - fits + 3));
+    const int width = cli_text_width(shown, l->scale);
+    int x = l->box.x + (l->box.width - width) / 2;
+
+    x = x + width > l->c->width - l->pad ? l->c->width - l->pad - width : x;
+    text(l, x < 0 ? 0 : x, l->box.y - l->text - l->pad - l->scale, shown, ink);
+    free(shown);
+}
+
+/* ---- a plane -------------------------------------------------------------------- */
+
+static void make_colors(const char *map, struct plot_rgb colors[COLORS])
+{
+    for (int i = 0; i < COLORS; i++)
+        colors[i] = cli_plot_color(map, (double)i / (COLORS - 1));
+}
+
+static struct plot_rgb color_of(const struct plot_rgb colors[COLORS], struct plot_range r,
+                                double value)
+{
+    double share = (value - r.low) / (r.high - r.low);
+
+    if (isnan(value))
+        return cli_plot_missing;
+    share = share > 0 ? (share < 1 ? share : 1) : 0;
+    return colors[(int)(share * (COLORS - 1) + 0.5)];
+}
+
+static void draw_plane(struct layout *l)
+{
+    const struct plot_data *d = l->data;
+    const uint64_t rows = d->axis[0].n_samples, columns = d->axis[1].n_samples;
+    struct plot_rgb colors[COLORS];
+
+    make_colors(l->style->map, colors);
+    for (int y = 0; y < l->box.height; y++) {
+        const int from = l->style->lower ? l->box.height - 1 - y : y;
+        const uint64_t row = (uint64_t)from * rows / (uint64_t)l->box.height;
+
+        for (int x = 0; x < l->box.width; x++) {
+            const uint64_t column = (uint64_t)x * columns / (uint64_t)l->box.width;
+
+            cli_canvas_set(
+                l->c, l->box.x + x, l->box.y + y,
+                color_of(colors, l->style->range, d->values[row * columns + column]));
+        }
+    }
+}
+
+static void draw_bar(struct layout *l)
+{
+    const int s = l->scale;
+    const struct plot_range r = l->style->range;
+    struct plot_box bar = {l->box.x + l->box.width + 3 * l->pad, l->box.y, 2 * l->pad,
+                           l->box.height};
+    const bool any_missing = l->data->n_finite < l->data->n_values;
+
+    if (any_missing && bar.height > 6 * l->text)
+        bar.height -= l->text + 2 * l->pad;
+    for (int y = 0; y < bar.height; y++)
+        cli_canvas_fill(
+            l->c, (struct plot_box){bar.x, bar.y + y, bar.width, 1},
+            cli_plot_color(l->style->map, 1 - ((double)y + 0.5) / (double)bar.height));
+    cli_canvas_frame(l->c, bar, s > 1 ? s / 2 : 1, faint);
+    for (int i = 0; i < l->values.n; i++) {
+        const double share = (r.high - l->values.at[i]) / (r.high - r.low);
+        const int y = bar.y + (int)(share * (bar.height - 1));
+
+        cli_canvas_fill(
+            l->c, (struct plot_box){bar.x + bar.width + s, y - s / 2, 3 * s, s}, ink);
+        text(l, bar.x + bar.width + 6 * s, y - l->text / 2, l->values.text[i], ink);
+    }
+    if (any_missing && bar.height < l->box.height) {
+        struct plot_box patch = {bar.x, bar.y + bar.height + 2 * l->pad, bar.width,
+                                 l->text};
+
+        cli_canvas_fill(l->c, patch, cli_plot_missing);
+        cli_canvas_frame(l->c, patch, s > 1 ? s / 2 : 1, faint);
+        text(l, bar.x + bar.width + 6 * s, patch.y, "NaN", ink);
+    }
+}
+
+/* ---- a line --------------------------------------------------------------------- */
+
+static void draw_grid(struct layout *l)
+{
+    const int thin = l->scale > 1 ? l->scale / 2 : 1;
+
+    for (int i = 0; i < l->ticks[0].n; i++)
+        cli_canvas_fill(
+            l->c,
+            (struct plot_box){l->box.x, row_of(l, l->ticks[0].at[i]), l->box.width, thin},
+            grid);
+    for (int i = 0; i < l->ticks[1].n; i++)
+        cli_canvas_fill(l->c,
+                        (struct plot_box){column_of(l, l->ticks[1].at[i]), l->box.y, thin,
+                                          l->box.height},
+                        grid);
+}
+
+static double bounded(double y, const struct plot_box *b)
+{
+    const double far = 4.0 * b->height;
+
+    return y < b->y - far ? b->y - far : y > b->y + far ? b->y + far : y;
+}
+
+static void draw_line(struct layout *l)
+{
+    const struct plot_data *d = l->data;
+    const struct plot_range r = l->style->range;
+    const uint64_t n = d->n_values;
+    const bool dots = n <= 60;
+    double x = 0, y = 0;
+    bool pen = false;
+
+    for (uint64_t i = 0; i < n; i++) {
+        const double v = d->values[i];
+        const double to_x = l->box.x + ((double)i + 0.5) / (double)n * l->box.width;
+        const double to_y =
+            bounded(l->box.y + (r.high - v) / (r.high - r.low) * l->box.height, &l->box);
+
+        if (!isfinite(v)) {
+            pen = false;
+            continue;
+        }
+        if (pen)
+            cli_canvas_line(
+                l->c, l->box,
+                &(struct plot_line){x, y, to_x, to_y, 0.9 * l->scale, line_color});
+        if (dots || (!pen && (i + 1 == n || !isfinite(d->values[i + 1]))))
+            cli_canvas_line(
+                l->c, l->box,
+                &(struct plot_line){to_x, to_y, to_x, to_y, 3.0 * l->scale, line_color});
+        x = to_x;
+        y = to_y;
+        pen = true;
+    }
+}
+
+static bool is_white(const uint8_t *bytes, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (bytes[i] != 255)
+            return false;
+    return true;
+}
+
+/* Cuts empty rows at top and bottom off but for a margin. */
+static void trim(struct plot_canvas *c, int margin)
+{
+    const size_t row = (size_t)c->width * 3;
+    int first = 0, last = c->height - 1;
+
+    while (first < last && is_white(c->pixels + (size_t)first * row, row))
+        first++;
+    while (last > first && is_white(c->pixels + (size_t)last * row, row))
+        last--;
+    first = first > margin ? first - margin : 0;
+    last = last + margin < c->height - 1 ? last + margin : c->height - 1;
+    memmove(c->pixels, c->pixels + (size_t)first * row, (size_t)(last - first + 1) * row);
+    c->height = last - first + 1;
+}
+
+/* ---- all ------------------------------------------------------------------------ */
+
+void cli_plot_draw(struct plot_canvas *c, const struct plot_data *data,
+                   const struct plot_style *style)
+{
+    const int small = c->width < c->height ? c->width : c->height;
+    struct layout l = {.c = c, .data = data, .style = style, .scale = small / 300};
+    bool bare = style->bare || small < 160;
+
+    l.scale = l.scale < 1 ? 1 : l.scale;
+    cli_canvas_fill(c, (struct plot_box){0, 0, c->width, c->height}, white);
+    if (bare) {
+        l.box = fitted(&l, (struct plot_box){0, 0, c->width, c->height});
+    } else {
+        make_layout(&l);
+        draw_x_axis(&l);
+        draw_y_axis(&l);
+        draw_title(&l);
+        if (data->ndim == 1)
+            draw_grid(&l);
+        else
+            draw_bar(&l);
+        cli_canvas_frame(c, l.box, l.scale > 1 ? l.scale / 2 : 1, faint);
+    }
+    if (data->ndim == 2)
+        draw_plane(&l);
+    else
+        draw_line(&l);
+    if (style->trim)
+        trim(c, bare ? 0 : l.pad);
+}

@@ -1,0 +1,137 @@
+/*
+ * plot/plot.h - one run of zarrc plot, split over plot/data.c (which elements, as
+ * numbers), plot/range.c (stretch, ticks, numbers), plot/color.c, plot/font.c,
+ * plot/canvas.c (pixels and PNG), plot/draw.c (pictures), plot/term.c and
+ * cmd_plot.c.
+ */
+#ifndef CLI_PLOT_H
+#define CLI_PLOT_H
+
+#include "node/work.h"
+
+/* ---- colours (plot/color.c) ---- */
+
+struct plot_rgb {
+    uint8_t r, g, b;
+};
+#define PLOT_MAPS "viridis|cividis|magma|gray|coolwarm|turbo"
+/* t from 0 to 1 */
+struct plot_rgb cli_plot_color(const char *map, double t);
+/* Where data is NaN, or hidden. */
+extern const struct plot_rgb cli_plot_missing;
+
+/* ---- what is drawn (plot/data.c) ---- */
+
+/* A dimension of the picture. */
+struct plot_axis {
+    uint64_t n;          /* elements of the region */
+    uint64_t n_samples;  /* drawn */
+    int64_t start, step; /* index of element i: start + i * step */
+    char *name;          /* or NULL */
+};
+
+struct plot_data {
+    int32_t ndim;             /* 1 or 2 */
+    struct plot_axis axis[2]; /* rows, columns; of a line: axis[1] only */
+    double *values;           /* axis[0].n_samples * axis[1].n_samples; NaN: missing */
+    uint64_t n_values, n_finite;
+    double min, max;
+    bool is_integer, sampled;
+    char *region; /* as drawn: "[0,:,:]" */
+};
+
+/* Reads at most `rows` by `columns` samples of what node names. */
+struct plot_request {
+    struct cli *cli;
+    const struct cli_node *node;
+    uint64_t rows, columns;
+    bool hide_fill;
+};
+int cli_plot_read(const struct plot_request *request, struct plot_data *out);
+void cli_plot_data_free(struct plot_data *data);
+
+/* ---- numbers (plot/range.c) ---- */
+
+struct plot_range {
+    double low, high; /* low < high */
+};
+/* Percentiles of the finite values. */
+struct plot_range cli_plot_stretch(const struct plot_data *data, double low, double high);
+
+enum {
+    PLOT_MAX_TICKS = 16
+};
+struct plot_ticks {
+    int n;
+    double at[PLOT_MAX_TICKS];
+    char text[PLOT_MAX_TICKS][24];
+};
+/* At most `most` round numbers in the range; whole: whole numbers only. */
+void cli_plot_ticks(struct plot_range range, int most, bool whole,
+                    struct plot_ticks *out);
+
+/* ---- pixels (plot/canvas.c) ---- */
+
+struct plot_canvas {
+    int width, height;
+    uint8_t *pixels; /* RGB */
+};
+struct plot_box {
+    int x, y, width, height;
+};
+struct plot_text {
+    const char *text;
+    int scale;
+    struct plot_rgb color;
+    bool upward; /* turned by 90 degrees to the left */
+};
+void cli_canvas_init(struct plot_canvas *c, int width, int height,
+                     struct plot_rgb background);
+void cli_canvas_free(struct plot_canvas *c);
+void cli_canvas_set(struct plot_canvas *c, int x, int y, struct plot_rgb color);
+void cli_canvas_fill(struct plot_canvas *c, struct plot_box box, struct plot_rgb color);
+void cli_canvas_frame(struct plot_canvas *c, struct plot_box box, int thick,
+                      struct plot_rgb color);
+/* A smooth line from (x, y) to (z, w), cut at box. */
+struct plot_line {
+    double x, y, z, w, width;
+    struct plot_rgb color;
+};
+void cli_canvas_line(struct plot_canvas *c, struct plot_box box,
+                     const struct plot_line *line);
+/* (x, y): the corner at the beginning of the text, above its letters. */
+void cli_canvas_text(struct plot_canvas *c, int x, int y, const struct plot_text *text);
+int cli_text_width(const char *text, int scale);
+int cli_text_height(int scale);
+/* PNG; title goes into its text chunk. */
+int cli_canvas_write(struct cli *cli, const struct plot_canvas *c, FILE *file,
+                     const char *title);
+
+/* Rows of a glyph, 5 bits each, the leftmost the highest; '?' for others (plot/font.c).
+ */
+enum {
+    PLOT_FONT_WIDTH = 5,
+    PLOT_FONT_HEIGHT = 7
+};
+const uint8_t *cli_font_glyph(char c);
+
+/* ---- pictures ---- */
+
+struct plot_style {
+    const char *map, *title;
+    struct plot_range range;
+    bool bare;          /* no axes, no title, no colour bar */
+    bool lower;         /* row 0 at the bottom */
+    bool trim;          /* the picture may become lower */
+    const char *aspect; /* auto, equal, fill */
+};
+/* How many samples the picture can show. */
+void cli_plot_room(int width, int height, const struct plot_style *style,
+                   struct plot_request *request);
+void cli_plot_draw(struct plot_canvas *c, const struct plot_data *data,
+                   const struct plot_style *style);
+/* On stdout; columns by rows of characters. */
+int cli_plot_term(struct cli *cli, const struct plot_data *data,
+                  const struct plot_style *style, int columns, int rows);
+
+#endif

@@ -1,0 +1,108 @@
+/*
+ * plot/range.c - from values to a range and round numbers in it. The stretch
+ * leaves out some percent at both ends, so that one bad element does not make
+ * the rest one colour.
+ */
+#include "plot/plot.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int compare_doubles(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+static double percentile(const double *sorted, uint64_t n, double percent)
+{
+    const double at = percent / 100 * (double)(n - 1);
+    const uint64_t i = (uint64_t)at;
+    const double rest = at - (double)i;
+
+    return i + 1 < n ? sorted[i] + (sorted[i + 1] - sorted[i]) * rest : sorted[n - 1];
+}
+
+static struct plot_range widened(double low, double high)
+{
+    const double more = fmax(fabs(low), 1) * 0.5;
+
+    if (low < high)
+        return (struct plot_range){low, high};
+    return (struct plot_range){low - more, low + more};
+}
+
+struct plot_range cli_plot_stretch(const struct plot_data *data, double low, double high)
+{
+    double *sorted;
+    uint64_t n = 0;
+    struct plot_range range;
+
+    if (data->n_finite == 0)
+        return (struct plot_range){0, 1};
+    sorted = cli_alloc((size_t)data->n_finite * sizeof *sorted);
+    for (uint64_t i = 0; i < data->n_values; i++)
+        if (isfinite(data->values[i]))
+            sorted[n++] = data->values[i];
+    qsort(sorted, (size_t)n, sizeof *sorted, compare_doubles);
+    range.low = percentile(sorted, n, low);
+    range.high = percentile(sorted, n, high);
+    free(sorted);
+    if (!(range.low < range.high)) /* nearly all are equal: show the others */
+        return widened(data->min, data->max);
+    return range;
+}
+
+/* 1, 2 or 5 times a power of ten, at least x. */
+static double round_step(double x)
+{
+    const double power = pow(10, floor(log10(x)));
+    const double digits = x / power;
+
+    return (digits <= 1 ? 1 : digits <= 2 ? 2 : digits <= 5 ? 5 : 10) * power;
+}
+
+static void number_text(double value, double step, double largest, char text[24])
+{
+    if (fabs(value) < step * 1e-6)
+        value = 0;
+    if (largest >= 1e6 || step < 1e-5) {
+        int digits = (int)ceil(log10(largest / step) + 1e-9) + 1;
+
+        snprintf(text, 24, "%.*g", digits < 1 ? 1 : digits > 12 ? 12 : digits, value);
+    } else {
+        int digits = (int)-floor(log10(step) + 1e-9);
+
+        snprintf(text, 24, "%.*f", digits > 0 ? digits : 0, value);
+    }
+}
+
+void cli_plot_ticks(struct plot_range r, int most, bool whole, struct plot_ticks *out)
+{
+    const double largest = fmax(fabs(r.low), fabs(r.high));
+    double step, first;
+
+    out->n = 0;
+    if (most > PLOT_MAX_TICKS)
+        most = PLOT_MAX_TICKS;
+    if (most < 2 || !(r.low < r.high) || !isfinite(r.high - r.low))
+        return;
+    step = round_step((r.high - r.low) / most);
+    if (whole && step < 1)
+        step = 1;
+    first = ceil(r.low / step - 1e-9) * step;
+    for (int i = 0; i < PLOT_MAX_TICKS; i++) {
+        const double at = first + i * step;
+
+        if (at > r.high + step * 1e-9)
+            break;
+        out->at[out->n] = at;
+        if (whole && largest < 1e15)
+            snprintf(out->text[out->n], 24, "%.0f", at);
+        else
+            number_text(at, step, largest, out->text[out->n]);
+        out->n++;
+    }
+}

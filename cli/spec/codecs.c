@@ -1,0 +1,216 @@
+/*
+ * spec/codecs.c - codecs as options: JSON, or shortly, "zstd:5" or
+ * "blosc:cname=lz4,clevel=5"; a short name becomes the JSON that the format wants, and
+ * the library judges it: no codec is known here but by what its one positional value is
+ * called.
+ */
+#include "spec/spec_int.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* What the value of NAME:VALUE means. */
+static const char *positional(const char *name, size_t bytes)
+{
+    static const char *const keys[][2] = {
+        {"zstd", "level"},      {"gzip", "level"},          {"zlib", "level"},
+        {"bz2", "level"},       {"lz4", "acceleration"},    {"blosc", "cname"},
+        {"transpose", "order"}, {"shuffle", "elementsize"}, {"bytes", "endian"},
+        {"endian", "endian"},   {"lzma", "preset"},
+    };
+
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
+        if (strlen(keys[i][0]) == bytes && strncmp(keys[i][0], name, bytes) == 0)
+            return keys[i][1];
+    return NULL;
+}
+
+/* A value as JSON: numbers, true, false, null and JSON stay, else it is text. */
+static void add_value(struct cli_string *out, const char *text)
+{
+    double number;
+    bool plain = strcmp(text, "true") == 0 || strcmp(text, "false") == 0 ||
+                 strcmp(text, "null") == 0 || strchr("[{\"", *text) != NULL ||
+                 (strchr("0123456789-", *text) && cli_parse_f64(text, &number));
+
+    if (plain) {
+        cli_string_printf(out, "%s", text);
+    } else {
+        char *quoted = cli_json_quote(text);
+
+        cli_string_printf(out, "%s", quoted);
+        free(quoted);
+    }
+}
+
+/* Commas between pairs; a piece without '=' belongs to the value before ("order=2,1,0").
+ */
+static size_t value_length(const char *text)
+{
+    size_t n = strcspn(text, ",");
+
+    while (text[n]) {
+        size_t m = strcspn(text + n + 1, ",");
+
+        if (memchr(text + n + 1, '=', m))
+            break;
+        n += 1 + m;
+    }
+    return n;
+}
+
+static void add_pair(struct cli_string *out, const char *key, size_t key_bytes,
+                     char *value)
+{
+    cli_string_printf(out, "%s\"%.*s\": ",
+                      out->n_bytes && out->text[out->n_bytes - 1] != '{' ? ", " : "",
+                      (int)key_bytes, key);
+    if (strncmp(key, "order", key_bytes) == 0)
+        cli_string_printf(out, *value == '[' ? "%s" : "[%s]", value);
+    else
+        add_value(out, value);
+}
+
+/* Of a name, which may be a URI: the colon in front of "//" is its own. */
+static size_t name_length(const char *text)
+{
+    size_t n = strcspn(text, ":");
+
+    while (strncmp(text + n, "://", 3) == 0)
+        n += 3 + strcspn(text + n + 3, ":");
+    return n;
+}
+
+/* "NAME:VALUE,KEY=VALUE" as {"name": ..., "configuration": {...}} or, for v2, {"id": ...,
+ * ...}. */
+static int add_short(struct cli *cli, const char *kind, const char *text, bool v2,
+                     struct cli_string *out)
+{
+    const size_t name_bytes = name_length(text);
+    const char *at = text[name_bytes] ? text + name_bytes + 1 : "";
+    const char *first = positional(text, name_bytes);
+    struct cli_string conf = {0};
+
+    cli_string_add(&conf, "{", 1);
+    if (v2)
+        cli_string_printf(&conf, "\"id\": \"%.*s\"", (int)name_bytes, text);
+    while (*at) {
+        size_t n = value_length(at), key_bytes = strcspn(at, "=");
+        char *value;
+
+        if (key_bytes < n) {
+            value = cli_format("%.*s", (int)(n - key_bytes - 1), at + key_bytes + 1);
+            add_pair(&conf, at, key_bytes, value);
+        } else if (first) {
+            value = cli_format("%.*s", (int)n, at);
+            add_pair(&conf, first, strlen(first), value);
+            first = NULL;
+        } else {
+            cli_string_free(&conf);
+            return cli_error(cli, CLI_USAGE, "Write NAME:KEY=VALUE,KEY=VALUE or JSON.",
+                             "%s \"%s\": what is \"%.*s\"?", kind, text, (int)n, at);
+        }
+        free(value);
+        at += n + (at[n] == ',');
+    }
+    cli_string_add(&conf, "}", 1);
+    if (v2)
+        cli_string_printf(out, "%s", conf.text);
+    else if (conf.n_bytes > 2)
+        cli_string_printf(out, "{\"name\": \"%.*s\", \"configuration\": %s}",
+                          (int)name_bytes, text, conf.text);
+    else
+        cli_string_printf(out, "{\"name\": \"%.*s\"}", (int)name_bytes, text);
+    cli_string_free(&conf);
+    return CLI_OK;
+}
+
+/* One --codec: JSON as it is (the items of a list one by one), or a short name. */
+static int add_codec(struct cli *cli, const char *text, bool v2, struct cli_string *out)
+{
+    const char *comma = out->n_bytes > 1 ? ", " : "";
+    size_t bytes = strlen(text);
+
+    cli_string_printf(out, "%s", comma);
+    if (*text == '[') {
+        const char *end = text + bytes;
+
+        while (end > text + 1 && *end != ']')
+            end--;
+        cli_string_add(out, text + 1, (size_t)(end - text - 1));
+        return CLI_OK;
+    }
+    if (*text == '{') {
+        cli_string_add(out, text, bytes);
+        return CLI_OK;
+    }
+    return add_short(cli, "codec", text, v2, out);
+}
+
+/* All but the last codec are filters, and it too where it does not compress. */
+static int codecs_v2(struct cli *cli, int n, struct cli_string *out)
+{
+    struct cli_string filters = {0}, compressor = {0};
+    const char *last = cli_text_at(cli, "codec", n - 1);
+    bool whole = n == 1 && *last == '{' && strstr(last, "\"compressor\"");
+    int rc = CLI_OK;
+
+    if (whole) {
+        cli_string_printf(out, "%s", last);
+        return CLI_OK;
+    }
+    cli_string_add(&filters, "[", 1);
+    for (int i = 0; i < n && !rc; i++) {
+        const char *text = cli_text_at(cli, "codec", i);
+
+        if (i == n - 1 && !cli_v2_is_filter(text))
+            rc = add_codec(cli, text, true, &compressor);
+        else
+            rc = add_codec(cli, text, true, &filters);
+    }
+    cli_string_add(&filters, "]", 1);
+    cli_string_printf(out, "{\"filters\": %s, \"compressor\": %s}",
+                      filters.n_bytes > 2 ? filters.text : "null",
+                      compressor.text ? compressor.text : "null");
+    cli_string_free(&filters);
+    cli_string_free(&compressor);
+    return rc;
+}
+
+int cli_spec_keys(struct cli *cli, struct cli_spec *s)
+{
+    const char *text = cli_text(cli, "key-encoding");
+    struct cli_string out = {0};
+    int rc;
+
+    if (!text)
+        return CLI_OK;
+    if (strcmp(text, "default") != 0 && strcmp(text, "v2") != 0)
+        s->spec.separator = 0; /* the model's: this one may know none */
+    s->spec.key_encoding = text;
+    if (*text == '{' || text[name_length(text)] == '\0')
+        return CLI_OK;
+    rc = add_short(cli, "key encoding", text, false, &out);
+    s->spec.key_encoding = cli_spec_keep(s, CLI_TEXT_KEYS, out.text);
+    return rc;
+}
+
+int cli_spec_codecs(struct cli *cli, const char *option, int which, bool v2,
+                    struct cli_spec *s)
+{
+    struct cli_string out = {0};
+    int n = cli_count(cli, option), rc = CLI_OK;
+
+    if (n == 1 && strcmp(cli_text(cli, option), "none") == 0) {
+        cli_string_printf(&out, v2 ? "{\"filters\": null, \"compressor\": null}" : "[]");
+    } else if (v2) {
+        rc = codecs_v2(cli, n, &out);
+    } else {
+        cli_string_add(&out, "[", 1);
+        for (int i = 0; i < n && !rc; i++)
+            rc = add_codec(cli, cli_text_at(cli, option, i), false, &out);
+        cli_string_add(&out, "]", 1);
+    }
+    cli_spec_keep(s, which, out.text);
+    return rc;
+}
