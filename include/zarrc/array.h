@@ -733,6 +733,10 @@ typedef struct zarr_verify_item {
     zarr_status status;  /**< what is wrong, such as ZARR_ERR_CORRUPT */
     const char *key;     /**< key of the object in the chunk store */
     const char *message; /**< one line that says what is wrong */
+    const uint64_t *chunk; /**< grid coordinates of the object; `ndim` entries */
+    /** first element of the faulty chunk, or of the faulty inner chunk; `ndim` entries */
+    const uint64_t *origin;
+    int32_t ndim, reserved; /**< `ndim`: rank of the array */
 } zarr_verify_item;
 
 /**

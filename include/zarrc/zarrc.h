@@ -104,6 +104,7 @@
 
 #include <zarrc/array.h>
 #include <zarrc/base.h>
+#include <zarrc/check.h>
 #include <zarrc/context.h>
 #include <zarrc/dtype.h>
 #include <zarrc/error.h>
@@ -111,6 +112,7 @@
 #include <zarrc/limits.h>
 #include <zarrc/memory.h>
 #include <zarrc/plan.h>
+#include <zarrc/progress.h>
 #include <zarrc/request.h>
 #include <zarrc/selection.h>
 #include <zarrc/store.h>

@@ -21,4 +21,13 @@ zarr_status zr_array_open_entry(zarr_array **out, zarr_store *store, char *path,
 zarr_status zr_array_convert(struct zr_array_meta *out, const zarr_array *array,
                              int32_t format, zarr_error *err);
 
+/* zarr_array_verify() with a flag that stops it (CANCELLED). */
+struct zr_verify_call {
+    int (*fn)(void *user, const zarr_verify_item *item);
+    void *user;
+    const int *cancel; /* may be NULL */
+};
+zarr_status zr_array_verify(zarr_array *array, const struct zr_verify_call *call,
+                            const zarr_io_options *opts, zarr_error *err);
+
 #endif

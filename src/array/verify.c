@@ -8,6 +8,8 @@
  */
 #include "array/array_int.h"
 
+#include <string.h>
+
 struct verifying {
     zarr_array *array;
     struct zr_array_state *state; /* counted */
@@ -16,6 +18,7 @@ struct verifying {
     zarr_io_options opts;
     int (*fn)(void *user, const zarr_verify_item *item);
     void *user;
+    const int *cancel; /* the caller's; may be NULL */
     atomic_bool stopped;
     struct {
         zr_mutex mutex;
@@ -28,6 +31,8 @@ struct verifying {
 struct verified_object {
     struct verifying *v;
     const char *key;
+    const uint64_t *chunk;
+    uint64_t origin[ZARR_MAX_RANK]; /* of the chunk, or of the inner one under work */
 };
 
 /* What the stored bytes are to blame for. */
@@ -61,11 +66,17 @@ static void turn_give(struct verifying *v)
     zr_mutex_unlock(&v->locked.mutex);
 }
 
-static void tell_fault(struct verifying *v, zarr_status st, const char *key,
+static void tell_fault(const struct verified_object *o, zarr_status st,
                        const char *message)
 {
-    const zarr_verify_item item = {
-        .struct_size = sizeof item, .status = st, .key = key, .message = message};
+    struct verifying *v = o->v;
+    const zarr_verify_item item = {.struct_size = sizeof item,
+                                   .status = st,
+                                   .key = o->key,
+                                   .message = message,
+                                   .chunk = o->chunk,
+                                   .origin = o->origin,
+                                   .ndim = v->state->meta.ndim};
 
     turn_take(v, NULL);
     if (!atomic_load(&v->stopped) && v->fn(v->user, &item) != 0)
@@ -74,13 +85,13 @@ static void tell_fault(struct verifying *v, zarr_status st, const char *key,
 }
 
 /* OK where it was told or is none of ours. */
-static zarr_status judge(struct verifying *v, zarr_status st, const char *key,
+static zarr_status judge(const struct verified_object *o, zarr_status st,
                          const zarr_error *e, zarr_error *err)
 {
     if (st == ZARR_OK || st == ZARR_ERR_NOT_FOUND) /* erased meanwhile */
         return ZARR_OK;
     if (is_fault(st)) {
-        tell_fault(v, st, key, e->message);
+        tell_fault(o, st, e->message);
         return ZARR_OK;
     }
     return zr_pass(err, st, e);
@@ -96,13 +107,14 @@ static zarr_status check_inner(void *arg, const struct zr_inner_chunk *inner,
 
     if (atomic_load(&o->v->stopped))
         return ZARR_OK;
+    memcpy(o->origin, inner->origin, sizeof o->origin);
     st = zr_chunk_check(&o->v->io, &l->level[l->n_levels - 1], o->key, inner->shard,
                         inner->entry, &e);
     if (is_fault(st))
         zr_prefix(&e, st, "inner chunk %" PRIu64, inner->entry);
     else if (st != ZARR_OK)
         zr_prefix(&e, st, "%s: inner chunk %" PRIu64, o->key, inner->entry);
-    return judge(o->v, st, o->key, &e, err);
+    return judge(o, st, &e, err);
 }
 
 /* A chunk that is no shard. */
@@ -139,7 +151,8 @@ static zarr_status verify_object(void *arg, uint64_t i, uint32_t worker, zarr_er
 {
     struct verifying *v = arg;
     const uint64_t *chunk = zr_stored_chunk(&v->stored, i);
-    struct verified_object o = {.v = v};
+    struct verified_object o = {.v = v, .chunk = chunk};
+    uint64_t size;
     struct zr_str key;
     zarr_error e = {0};
     zarr_status st = ZARR_OK;
@@ -147,6 +160,10 @@ static zarr_status verify_object(void *arg, uint64_t i, uint32_t worker, zarr_er
     ZR_UNUSED(worker);
     if (atomic_load(&v->stopped))
         return ZARR_OK;
+    if (v->cancel && *(const volatile int *)v->cancel != 0)
+        return zr_fail(err, ZARR_ERR_CANCELLED, "the check was cancelled");
+    for (int32_t d = 0; d < v->state->meta.ndim; d++)
+        zr_grid_extent(&v->state->meta.grid, d, chunk[d], &o.origin[d], &size);
     zr_str_init(&key, v->array->h.ctx->alloc);
     ZR_TRY(zr_array_key(v->array, v->state, chunk, &key, err));
     o.key = zr_str_text(&key);
@@ -156,7 +173,7 @@ static zarr_status verify_object(void *arg, uint64_t i, uint32_t worker, zarr_er
         st = check_whole(v, chunk, o.key, &e);
     if (st != ZARR_OK && !is_fault(st) && !v->state->sharded)
         zr_prefix(&e, st, "%s", o.key);
-    ZR_TRY(judge(v, st, o.key, &e, err));
+    ZR_TRY(judge(&o, st, &e, err));
     count_object(v);
 out:
     zr_str_deinit(&key);
@@ -182,11 +199,11 @@ out:
     return st;
 }
 
-zarr_status zarr_array_verify(zarr_array *array,
-                              int (*fn)(void *user, const zarr_verify_item *item),
-                              void *user, const zarr_io_options *opts, zarr_error *err)
+zarr_status zr_array_verify(zarr_array *array, const struct zr_verify_call *call,
+                            const zarr_io_options *opts, zarr_error *err)
 {
-    struct verifying v = {.array = array, .fn = fn, .user = user};
+    struct verifying v = {
+        .array = array, .fn = call->fn, .user = call->user, .cancel = call->cancel};
     zarr_status st = ZARR_OK;
 
     atomic_init(&v.stopped, false);
@@ -201,4 +218,13 @@ zarr_status zarr_array_verify(zarr_array *array,
     zr_cond_deinit(&v.locked.free);
     zr_mutex_deinit(&v.locked.mutex);
     return st;
+}
+
+zarr_status zarr_array_verify(zarr_array *array,
+                              int (*fn)(void *user, const zarr_verify_item *item),
+                              void *user, const zarr_io_options *opts, zarr_error *err)
+{
+    const struct zr_verify_call call = {.fn = fn, .user = user};
+
+    return zr_array_verify(array, &call, opts, err);
 }

@@ -175,9 +175,28 @@ static inline bool zr_to_i64(uint64_t a, int64_t *r)
 {
     return !__builtin_add_overflow(a, (uint64_t)0, r);
 }
+/* The same, UINT64_MAX where the result does not fit: for totals of progress. */
+static inline uint64_t zr_add_cap(uint64_t a, uint64_t b)
+{
+    uint64_t r;
+
+    return zr_add_u64(a, b, &r) ? r : UINT64_MAX;
+}
+static inline uint64_t zr_mul_cap(uint64_t a, uint64_t b)
+{
+    uint64_t r;
+
+    return zr_mul_u64(a, b, &r) ? r : UINT64_MAX;
+}
 /* Product of n factors; 1 for n = 0; a zero factor gives 0 even if the rest would
  * overflow. */
 bool zr_product_u64(const uint64_t *v, size_t n, uint64_t *r);
+static inline uint64_t zr_product_cap(const uint64_t *v, size_t n)
+{
+    uint64_t r;
+
+    return zr_product_u64(v, n, &r) ? r : UINT64_MAX;
+}
 static inline uint64_t zr_ceil_div_u64(uint64_t a, uint64_t b)
 {
     return a / b + (a % b != 0);

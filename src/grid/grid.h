@@ -215,6 +215,46 @@ bool zr_project_next(struct zr_projector *p, struct zr_projection *out);
 void zr_project_rewind(struct zr_projector *p);
 void zr_project_free(struct zr_projector *p);
 
+/* ---- walks over arrays that are larger than memory -------------------------- */
+
+/* Boxes that follow each other in C order and together cover `shape` exactly. */
+struct zr_box_walk {
+    int32_t ndim;
+    const struct zr_grid
+        *grid; /* boxes end where its chunks do, if they can; may be NULL */
+    uint64_t shape[ZARR_MAX_RANK], step[ZARR_MAX_RANK];
+    uint64_t start[ZARR_MAX_RANK], count[ZARR_MAX_RANK]; /* the current box */
+    uint64_t n_items;                                    /* elements in it */
+    bool begun, done;
+};
+/* unit: lengths that boxes are multiples of, where max_items (at least 1) allows; NULL:
+ * single elements. Sets no grid. */
+void zr_box_walk_init(struct zr_box_walk *b, int32_t ndim, const uint64_t *shape,
+                      const uint64_t *unit, uint64_t max_items);
+bool zr_box_walk_next(struct zr_box_walk *b);
+/* Makes the box with this number along each dimension the current one; without grid only.
+ */
+void zr_box_walk_at(struct zr_box_walk *b, const uint64_t *number);
+/* Elements of the largest box; 0: there is no box. */
+uint64_t zr_box_walk_max_items(const struct zr_box_walk *b);
+
+/* A set of coordinates. */
+struct zr_coord_set {
+    uint64_t *row; /* n rows: the rank, then the coordinates */
+    int32_t ndim;
+    size_t n, cap;
+    const zarr_allocator *alloc;
+};
+void zr_coord_set_init(struct zr_coord_set *s, int32_t ndim, const zarr_allocator *alloc);
+void zr_coord_set_deinit(struct zr_coord_set *s);
+zarr_status zr_coord_set_add(struct zr_coord_set *s, const uint64_t *at, zarr_error *err);
+/* C order, each once. Items that are added later are not in order. */
+void zr_coord_set_sort(struct zr_coord_set *s);
+static inline const uint64_t *zr_coord_set_item(const struct zr_coord_set *s, size_t i)
+{
+    return s->row + i * ((size_t)s->ndim + 1) + 1;
+}
+
 /* True when the selection was made for this shape. */
 bool zr_selection_fits(const zarr_selection *s, int32_t ndim, const uint64_t *shape);
 /* True when some element is selected twice (then a parallel write must keep order: last

@@ -6,6 +6,7 @@
 #define ZR_TREE_H
 
 #include "node/node.h"
+#include <zarrc/array.h>
 
 /* Whether the caller has set its `cancel`, which may be NULL. */
 static inline bool zr_is_cancelled(const int *cancel)
@@ -32,6 +33,51 @@ struct zr_gathered {
 zarr_status zr_gather(struct zr_gathered *out, zarr_store *store, const char *path,
                       int32_t format, zarr_error *err);
 void zr_gathered_deinit(struct zr_gathered *g);
+
+/* ---- nodes.c ---- */
+
+struct zr_node_row {
+    const char *path; /* below the top; "": the top itself */
+    uint32_t kind;    /* ZARR_NODE_*; NONE: its metadata cannot be read */
+    int32_t format;
+};
+/* Parents before children, sorted by name. */
+struct zr_nodes {
+    struct zr_node_row *item;
+    size_t n, cap;
+    struct zr_arena arena;
+    const int *cancel;
+    const zarr_allocator *alloc;
+};
+/* path: normalised. Looks at the store, never at consolidated metadata. NOT_FOUND: there
+ * is no node, not even a broken one. Free *nodes in any case. */
+zarr_status zr_nodes_list(struct zr_nodes *nodes, zarr_store *store, const char *path,
+                          const int *cancel, zarr_error *err);
+void zr_nodes_free(struct zr_nodes *nodes);
+/* Bytes of all elements in memory, at most UINT64_MAX. */
+uint64_t zr_decoded_bytes(const zarr_array *array);
+
+/* ---- fill.c ---- */
+
+/* Appends a fill value as JSON. */
+zarr_status zr_fill_text(struct zr_str *out, const zarr_dtype *type, const void *fill,
+                         zarr_error *err);
+/* Both are the same, or both arrays have none: chunks that neither has stored are equal.
+ */
+zarr_status zr_same_fill(const zarr_array *a, const zarr_array *b, bool *same,
+                         zarr_error *err);
+
+/* ---- wait.c ---- */
+
+struct zr_waiting {
+    const int *cancel; /* the caller's flag; may be NULL */
+    /* Called now and then and at the end with the request's counters; may be NULL. */
+    void (*look)(void *arg, const zarr_stats *now, bool done);
+    void *arg;
+};
+/* Waits until the request is done, cancels it when the flag is set, and frees it. */
+zarr_status zr_request_end(zarr_request *request, const struct zr_waiting *w,
+                           zarr_error *err);
 
 /* zarr_group_consolidate() for the group of this format, also where v3 hides v2. path:
  * normalised; key may be NULL. */

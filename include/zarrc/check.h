@@ -1,0 +1,253 @@
+/*
+ * zarrc/check.h - questions about whole hierarchies: whether everything that is stored is
+ * valid (zarr_node_verify()) and whether two nodes are equal (zarr_node_diff()). Both
+ * only read. Paths are relative to the store's root, "a/b"; "" and "/" are the root.
+ */
+#ifndef ZARRC_CHECK_H
+#define ZARRC_CHECK_H
+
+#include <zarrc/array.h>
+#include <zarrc/base.h>
+#include <zarrc/error.h>
+#include <zarrc/group.h>
+#include <zarrc/progress.h>
+#include <zarrc/store.h>
+
+ZARR_BEGIN_DECLS
+
+/* ---- verify ----------------------------------------------------------------------- */
+
+/** How bad a finding is. */
+enum {
+    /** nothing is lost: consolidated metadata is out of date, or this build cannot decode
+     * something and did not check it */
+    ZARR_SEVERITY_WARNING = 1,
+    ZARR_SEVERITY_ERROR = 2 /**< data or metadata cannot be read */
+};
+
+/** What a finding is about. */
+enum {
+    ZARR_FINDING_NODE = 1,        /**< a node that cannot be opened */
+    ZARR_FINDING_CHUNK = 2,       /**< a stored object, or an inner chunk of a shard */
+    ZARR_FINDING_CONSOLIDATED = 3 /**< consolidated metadata that differs from a node */
+};
+
+/** One thing that is wrong. Everything in it is borrowed for the call. */
+typedef struct zarr_finding {
+    uint32_t struct_size;
+    uint32_t severity; /**< ZARR_SEVERITY_* */
+    uint32_t what;     /**< ZARR_FINDING_* */
+    uint32_t kind;     /**< of the node: ZARR_NODE_*; NONE: its metadata cannot be read */
+    zarr_status status; /**< what is wrong, such as ZARR_ERR_CORRUPT */
+    int32_t ndim;       /**< CHUNK: number of coordinates */
+    const char *path;   /**< of the node, from the store's root */
+    /** CHUNK, CONSOLIDATED: key of the object, from the store's root; NODE: the path */
+    const char *key;
+    const char *message; /**< one line, without path and key */
+    /** CHUNK: grid coordinates of the object (chunk, or shard); else NULL */
+    const uint64_t *chunk;
+    /** CHUNK: first element of the faulty chunk, or of the inner chunk; else NULL */
+    const uint64_t *origin;
+} zarr_finding;
+
+/** Flags of zarr_verify_options. */
+enum {
+    ZARR_VERIFY_NO_DATA = 1 /**< check metadata only: decode no chunk */
+};
+
+/** Options of zarr_node_verify(). */
+typedef struct zarr_verify_options {
+    uint32_t struct_size, flags;    /**< `flags`: ZARR_VERIFY_* */
+    uint32_t max_threads, reserved; /**< threads at most; 0: as many as the context has */
+    /** receives each finding, on one thread at a time and without a lock held. If it
+     * returns non-zero, the call stops and returns ZARR_OK. NULL: findings are counted */
+    int (*tell)(void *user, const zarr_finding *finding);
+    void *tell_user; /**< passed to `tell` */
+    zarr_progress_fn
+        progress;        /**< receives stored objects and their bytes; may be NULL */
+    void *progress_user; /**< passed to `progress` */
+    /** looked at now and then: if it is not 0, the call stops with ZARR_ERR_CANCELLED;
+     * may be NULL */
+    const int *cancel;
+} zarr_verify_options;
+
+/** Initial value of a zarr_verify_options. */
+#define ZARR_VERIFY_OPTIONS_INIT ZARR_SIZE_FIRST(zarr_verify_options)
+
+/** What zarr_node_verify() looked at and found. */
+typedef struct zarr_verify_result {
+    uint32_t struct_size, flags;
+    uint64_t n_arrays;   /**< arrays that were checked */
+    uint64_t n_groups;   /**< groups that were checked */
+    uint64_t n_objects;  /**< stored chunks and shards of these arrays */
+    uint64_t n_bytes;    /**< their encoded bytes */
+    uint64_t n_errors;   /**< findings of ZARR_SEVERITY_ERROR */
+    uint64_t n_warnings; /**< findings of ZARR_SEVERITY_WARNING */
+} zarr_verify_result;
+
+/** Initial value of a zarr_verify_result. */
+#define ZARR_VERIFY_RESULT_INIT ZARR_SIZE_FIRST(zarr_verify_result)
+
+/**
+ * Verifies a node with everything below it. Reads and decodes all that is stored: the
+ * metadata of every node, every chunk with its checksums, the index of every shard, and
+ * consolidated metadata against the nodes. Chunks that are not stored are legal: they are
+ * the fill value. Without checksums a changed bit is found only if the decoder notices
+ * it.
+ *
+ * @param store store of the node; may be read-only
+ * @param path path of the node
+ * @param opts options; NULL: defaults
+ * @param result filled up to its struct_size, after a failure with what was counted until
+ * then; may be NULL
+ * @return ZARR_OK if everything could be looked at, with and without findings
+ * @retval ZARR_ERR_NOT_FOUND there is no node, not even a broken one
+ * @retval ZARR_ERR_CANCELLED `cancel` asked to stop
+ * @retval ZARR_ERR_IO the store failed: the rest is unknown
+ * @see zarr_array_verify()
+ */
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_node_verify(zarr_store *store, const char *path,
+                                                      const zarr_verify_options *opts,
+                                                      zarr_verify_result *result,
+                                                      zarr_error *err);
+
+/* ---- diff ------------------------------------------------------------------------- */
+
+/** What differs. */
+enum {
+    ZARR_DIFFERENCE_ONLY_A = 1,         /**< a node that b does not have */
+    ZARR_DIFFERENCE_ONLY_B = 2,         /**< a node that a does not have */
+    ZARR_DIFFERENCE_KIND = 3,           /**< "array", "group" or "unreadable" */
+    ZARR_DIFFERENCE_SHAPE = 4,          /**< the shape of the array or of the region */
+    ZARR_DIFFERENCE_DATA_TYPE = 5,      /**< the data type, by name */
+    ZARR_DIFFERENCE_FIELD_SHAPE = 6,    /**< the shape of the field that is compared */
+    ZARR_DIFFERENCE_FILL_VALUE = 7,     /**< the fill value, as JSON */
+    ZARR_DIFFERENCE_DIMENSION_NAME = 8, /**< the name of dimension `dim` */
+    ZARR_DIFFERENCE_ATTRIBUTE = 9,      /**< the attribute `name`, as JSON */
+    ZARR_DIFFERENCE_FORMAT = 10,        /**< with ZARR_DIFF_STORAGE: the Zarr format */
+    ZARR_DIFFERENCE_CHUNKS = 11,        /**< with ZARR_DIFF_STORAGE: the chunk shape */
+    ZARR_DIFFERENCE_SHARDS = 12,        /**< with ZARR_DIFF_STORAGE: the write shape */
+    ZARR_DIFFERENCE_CHUNK_GRID = 13,    /**< with ZARR_DIFF_STORAGE: the chunk grid */
+    ZARR_DIFFERENCE_CODECS = 14,        /**< with ZARR_DIFF_STORAGE: the codecs */
+    ZARR_DIFFERENCE_ELEMENT = 15        /**< one element */
+};
+
+/** One difference. Everything in it is borrowed for the call. */
+typedef struct zarr_difference {
+    uint32_t struct_size;
+    uint32_t what;    /**< ZARR_DIFFERENCE_* */
+    const char *path; /**< of the node, below both; "": the nodes themselves */
+    const char *name; /**< ATTRIBUTE; else NULL */
+    int32_t dim;      /**< DIMENSION_NAME; else -1 */
+    uint32_t is_json; /**< 1: `a` and `b` are JSON; 0: plain text */
+    const char *a;    /**< value in a, if it is no shape or element; NULL: it has none */
+    const char *b;    /**< value in b, likewise */
+    /** SHAPE, FIELD_SHAPE, CHUNKS, SHARDS: in a; NULL: there is none, as chunks differ */
+    const uint64_t *shape_a;
+    const uint64_t *shape_b; /**< in b, likewise */
+    int32_t ndim_a;          /**< rank of `shape_a` */
+    int32_t ndim_b;          /**< rank of `shape_b` */
+    /** ELEMENT: its index in the region, then that in the subarray of a field */
+    const uint64_t *index;
+    int32_t ndim, reserved;  /**< ELEMENT: length of `index` */
+    const zarr_dtype *dtype; /**< ELEMENT: its data type */
+    const void *element_a;   /**< ELEMENT: the native-endian value in a */
+    const void *element_b;   /**< ELEMENT: the one in b */
+    double distance;         /**< ELEMENT: |a - b|; negative: they are no numbers */
+} zarr_difference;
+
+/** A node that both have, after its differences. Everything is borrowed for the call. */
+typedef struct zarr_diff_node {
+    uint32_t struct_size;
+    uint32_t kind;          /**< ZARR_NODE_* in a */
+    const char *path;       /**< below both */
+    uint64_t n_differences; /**< those other than elements */
+    uint64_t n_elements;    /**< elements compared; in subarrays of a field each value */
+    uint64_t n_different;   /**< elements that differ */
+    int32_t ndim, reserved; /**< length of the indexes that follow */
+    /** index of the first element that differs, in the order of comparison (chunk by
+     * chunk); NULL: none does */
+    const uint64_t *first_at;
+    double largest;             /**< largest |a - b|; negative: no numbers differ */
+    const uint64_t *largest_at; /**< where that is; NULL: nowhere */
+} zarr_diff_node;
+
+/** Flags of zarr_diff_options. */
+enum {
+    ZARR_DIFF_STORAGE = 1, /**< compare chunks, shards, codecs and format, too */
+    ZARR_DIFF_DATA = 2,    /**< compare only elements, and what they need to be equal */
+    ZARR_DIFF_NAN_DIFFERS = 4, /**< NaN is equal to nothing; default: NaN equals NaN */
+    ZARR_DIFF_TOLERANT = 8,    /**< compare with `rtol` and `atol`, also if both are 0 */
+    ZARR_DIFF_FIRST = 16       /**< stop after the first node or box that differs */
+};
+
+/** Options of zarr_node_diff(). */
+typedef struct zarr_diff_options {
+    uint32_t struct_size, flags; /**< `flags`: ZARR_DIFF_* */
+    double rtol; /**< with ZARR_DIFF_TOLERANT: equal if |a - b| <= atol + rtol * |b| */
+    double atol; /**< see `rtol`. Without: equal if bits are, or both are NaN */
+    uint64_t
+        max_elements; /**< ELEMENT differences told of each array; more are counted */
+    /** bytes for buffers, beside the context's budget; 0: half of the context's
+     * memory_bytes, at most 128 MiB */
+    uint64_t buffer_bytes;
+    /** one field of arrays of structs, "a.b"; implies ZARR_DIFF_DATA; NULL: elements */
+    const char *field;
+    const zarr_selection *selection_a; /**< region of a, if it is an array; NULL: all */
+    const zarr_selection *selection_b; /**< region of b, likewise */
+    /** receives each difference. If it returns non-zero, the call stops and returns
+     * ZARR_OK; may be NULL */
+    int (*tell)(void *user, const zarr_difference *difference);
+    /** receives each node that both have, after its differences; like `tell` */
+    int (*tell_node)(void *user, const zarr_diff_node *compared);
+    void *tell_user;           /**< passed to `tell` and `tell_node` */
+    zarr_progress_fn progress; /**< receives decoded bytes of a; may be NULL */
+    void *progress_user;       /**< passed to `progress` */
+    /** looked at now and then: if it is not 0, the call stops with ZARR_ERR_CANCELLED;
+     * may be NULL */
+    const int *cancel;
+} zarr_diff_options;
+
+/** Initial value of a zarr_diff_options. */
+#define ZARR_DIFF_OPTIONS_INIT ZARR_SIZE_FIRST(zarr_diff_options)
+
+/** What zarr_node_diff() compared and found. */
+typedef struct zarr_diff_result {
+    uint32_t struct_size, flags;
+    uint64_t n_nodes;              /**< nodes that were compared, or only one has */
+    uint64_t n_different;          /**< nodes that differ */
+    uint64_t n_elements;           /**< elements that were compared, of all arrays */
+    uint64_t n_elements_different; /**< elements that differ */
+    double largest;                /**< largest |a - b|; negative: no numbers differ */
+} zarr_diff_result;
+
+/** Initial value of a zarr_diff_result. */
+#define ZARR_DIFF_RESULT_INIT ZARR_SIZE_FIRST(zarr_diff_result)
+
+/**
+ * Compares two nodes with everything below them. Compares kind, shape, data type, fill
+ * value, names of dimensions, attributes, and every element. Elements are compared box by
+ * box; chunks that neither array has stored are skipped if that cannot change the answer.
+ * All functions of the options are called on the caller's thread.
+ *
+ * @param store_a,path_a store and path of the first node
+ * @param store_b,path_b store and path of the second node
+ * @param opts options; NULL: defaults
+ * @param result filled up to its struct_size, also after a failure; may be NULL
+ * @return ZARR_OK if they could be compared, equal or not: see `result->n_different`
+ * @retval ZARR_ERR_NOT_FOUND one of them is no node, or has no such field
+ * @retval ZARR_ERR_INVALID a selection was made for another shape, a tolerance is
+ * negative, or `field` is given for an array that is not of structs
+ * @retval ZARR_ERR_CORRUPT a node or chunk cannot be read
+ * @retval ZARR_ERR_UNSUPPORTED this build cannot read a node
+ * @retval ZARR_ERR_CANCELLED `cancel` asked to stop
+ * @retval ZARR_ERR_IO a store failed
+ * @see zarr_node_verify()
+ */
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_node_diff(
+    zarr_store *store_a, const char *path_a, zarr_store *store_b, const char *path_b,
+    const zarr_diff_options *opts, zarr_diff_result *result, zarr_error *err);
+
+ZARR_END_DECLS
+
+#endif

@@ -1,0 +1,37 @@
+/*
+ * zarrc/progress.h - how far a call on a whole hierarchy has come: zarr_node_verify(),
+ * zarr_node_diff(), zarr_node_reencode().
+ */
+#ifndef ZARRC_PROGRESS_H
+#define ZARRC_PROGRESS_H
+
+#include <zarrc/base.h>
+
+ZARR_BEGIN_DECLS
+
+/**
+ * How far a call has come. What is done only rises during a call, and totals do not
+ * change. A total of 0 is unknown; UINT64_MAX means that much or more.
+ */
+typedef struct zarr_progress {
+    uint32_t struct_size, flags;
+    const char *path; /**< current node, from the store's root; borrowed for the call */
+    uint64_t objects_done;  /**< stored objects that were checked or written */
+    uint64_t objects_total; /**< objects that there are to check */
+    uint64_t bytes_done;    /**< bytes of them, or of decoded elements */
+    uint64_t bytes_total;   /**< what `bytes_done` is at the end */
+    /** part of `bytes_done` that needed no work: it was finished before, or nothing is
+     * stored there. Leave it out of a rate */
+    uint64_t bytes_skipped;
+} zarr_progress;
+
+/** Initial value of a zarr_progress. */
+#define ZARR_PROGRESS_INIT ZARR_SIZE_FIRST(zarr_progress)
+
+/** Receives the progress of a call; called by one thread at a time, without a lock held.
+ */
+typedef void (*zarr_progress_fn)(void *user, const zarr_progress *so_far);
+
+ZARR_END_DECLS
+
+#endif

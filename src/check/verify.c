@@ -1,0 +1,332 @@
+/*
+ * check/verify.c - reads and decodes all that is stored at and below a node and tells
+ * what is wrong. A fault of the data is a finding and the rest is still looked at; a
+ * store that fails ends the call, because the rest is unknown then. Thread class: plain
+ * function; findings come from worker threads, one at a time.
+ */
+#include "array/array.h"
+#include "check/check.h"
+
+#include <string.h>
+
+struct node_check {
+    zarr_store *store;
+    zarr_context *ctx;
+    zarr_verify_options opts;
+    zarr_verify_result result;
+    struct zr_nodes nodes;
+    char *top;          /* normalised */
+    struct zr_str path; /* of the current node */
+    uint32_t kind;
+    uint64_t done_before, done_here; /* objects: of earlier nodes, of the current one */
+    bool any_broken, stopped;
+};
+
+/* ---- findings --------------------------------------------------------------------- */
+
+/* What stored bytes are to blame for. */
+static bool is_finding(zarr_status st)
+{
+    return st == ZARR_ERR_CORRUPT || st == ZARR_ERR_UNSUPPORTED || st == ZARR_ERR_LIMIT ||
+           st == ZARR_ERR_INVALID || st == ZARR_ERR_NOT_FOUND;
+}
+
+/* Errors name their node; a finding has path and key of its own. */
+static const char *without_address(const char *message, const char *key)
+{
+    const size_t n = strlen(key);
+
+    return message[0] == '/' && strncmp(message + 1, key, n) == 0 &&
+                   strncmp(message + 1 + n, ": ", 2) == 0
+               ? message + n + 3
+               : message;
+}
+
+static void find_fault(struct node_check *c, zarr_finding *f)
+{
+    f->struct_size = sizeof *f;
+    f->kind = c->kind;
+    f->path = zr_str_text(&c->path);
+    f->key = f->key ? f->key : f->path;
+    f->message = without_address(f->message, f->key);
+    if (!f->severity)
+        f->severity = f->status == ZARR_ERR_UNSUPPORTED ? ZARR_SEVERITY_WARNING
+                                                        : ZARR_SEVERITY_ERROR;
+    if (c->stopped)
+        return;
+    if (f->severity == ZARR_SEVERITY_ERROR)
+        c->result.n_errors++;
+    else
+        c->result.n_warnings++;
+    c->stopped = c->opts.tell && c->opts.tell(c->opts.tell_user, f) != 0;
+}
+
+/* A finding about the current node as a whole, or the failure that ends the call. */
+static zarr_status node_fault(struct node_check *c, zarr_status st, const zarr_error *why,
+                              zarr_error *err)
+{
+    zarr_finding f = {.what = ZARR_FINDING_NODE, .status = st, .message = why->message};
+
+    /* The listing got past a document that is no file; IO is that node's fault, then. */
+    if (is_finding(st) || (c->kind == ZARR_NODE_NONE && st == ZARR_ERR_IO)) {
+        find_fault(c, &f);
+        return ZARR_OK;
+    }
+    return zr_pass(err, st, why);
+}
+
+static int chunk_fault(void *user, const zarr_verify_item *item)
+{
+    struct node_check *c = user;
+    zarr_finding f = {.what = ZARR_FINDING_CHUNK,
+                      .status = item->status,
+                      .key = item->key,
+                      .message = item->message,
+                      .chunk = item->chunk,
+                      .origin = item->origin,
+                      .ndim = item->ndim};
+
+    find_fault(c, &f);
+    return c->stopped;
+}
+
+struct consolidated_check {
+    struct node_check *c;
+    const char *key;
+    struct zr_str text;
+};
+
+static int consolidated_fault(void *user, const char *path, const char *what)
+{
+    struct consolidated_check *cc = user;
+    zarr_finding f = {.what = ZARR_FINDING_CONSOLIDATED,
+                      .status = ZARR_ERR_CORRUPT,
+                      .severity = ZARR_SEVERITY_WARNING,
+                      .key = cc->key};
+
+    zr_str_clear(&cc->text);
+    zr_str_printf(&cc->text, "consolidated metadata of /%s: %s", path, what);
+    f.message = zr_str_text(&cc->text);
+    find_fault(cc->c, &f);
+    return cc->c->stopped;
+}
+
+/* ---- progress --------------------------------------------------------------------- */
+
+static void tell_progress(const struct node_check *c)
+{
+    const zarr_verify_result *r = &c->result;
+    zarr_progress p = {.struct_size = sizeof p, .objects_total = r->n_objects};
+
+    if (!c->opts.progress)
+        return;
+    p.path = zr_str_text(&c->path);
+    p.objects_done = ZR_MIN(c->done_before + c->done_here, r->n_objects);
+    p.bytes_total = r->n_bytes;
+    p.bytes_done = r->n_bytes;
+    if (p.objects_done < r->n_objects)
+        p.bytes_done = (uint64_t)((double)r->n_bytes * (double)p.objects_done /
+                                  (double)r->n_objects);
+    c->opts.progress(c->opts.progress_user, &p);
+}
+
+static void object_done(void *user, const zarr_stats *so_far)
+{
+    struct node_check *c = user;
+
+    if (so_far->chunks_done > c->done_here) /* a late caller may be behind */
+        c->done_here = so_far->chunks_done;
+    tell_progress(c);
+}
+
+/* ---- nodes ------------------------------------------------------------------------ */
+
+static zarr_status verify_array(struct node_check *c, zarr_error *err)
+{
+    const struct zr_verify_call call = {
+        .fn = chunk_fault, .user = c, .cancel = c->opts.cancel};
+    zarr_io_options io = ZARR_IO_OPTIONS_INIT;
+    zarr_array *array = NULL;
+    zarr_error why = {0};
+    zarr_status st = zarr_array_open(&array, c->store, zr_str_text(&c->path), NULL, &why);
+
+    c->result.n_arrays++;
+    if (st != ZARR_OK)
+        return node_fault(c, st, &why, err);
+    io.max_threads = c->opts.max_threads;
+    io.progress = object_done;
+    io.progress_user = c;
+    if (!(c->opts.flags & ZARR_VERIFY_NO_DATA))
+        st = zr_array_verify(array, &call, &io, &why);
+    zarr_array_free(array);
+    if (st == ZARR_ERR_UNSUPPORTED) /* of this array; the others still count */
+        return node_fault(c, st, &why, err);
+    return zr_pass(err, st, &why);
+}
+
+static zarr_status verify_consolidated(struct node_check *c, int32_t format,
+                                       zarr_error *err)
+{
+    struct consolidated_check cc = {.c = c};
+    zarr_error why = {0};
+    struct zr_str key;
+    zarr_status st = ZARR_OK;
+
+    zr_str_init(&key, c->ctx->alloc);
+    zr_str_init(&cc.text, c->ctx->alloc);
+    zr_path_key(&key, zr_str_text(&c->path),
+                format == 2 ? ZR_DOC_CONSOLIDATED : ZR_DOC_V3);
+    ZR_TRY(zr_str_status(&key, err));
+    cc.key = zr_str_text(&key);
+    st = zarr_group_consolidated_check(c->store, zr_str_text(&c->path),
+                                       consolidated_fault, &cc, &why);
+    if (st != ZARR_OK && is_finding(st) && c->any_broken)
+        st = ZARR_OK; /* the broken node is a finding of its own */
+    else if (st != ZARR_OK)
+        st = node_fault(c, st, &why, err);
+    if (st == ZARR_OK)
+        st = zr_str_status(&cc.text, err);
+out:
+    zr_str_deinit(&cc.text);
+    zr_str_deinit(&key);
+    return st;
+}
+
+static zarr_status verify_group(struct node_check *c, zarr_error *err)
+{
+    zarr_group *group = NULL;
+    zarr_error why = {0};
+    zarr_status st = zarr_group_open(&group, c->store, zr_str_text(&c->path), NULL, &why);
+
+    c->result.n_groups++;
+    if (st != ZARR_OK)
+        return node_fault(c, st, &why, err);
+    if (zarr_group_is_consolidated(group))
+        st = verify_consolidated(c, zarr_group_zarr_format(group), err);
+    zarr_group_free(group);
+    return st;
+}
+
+/* A node that the listing could not read: opening it tells why. */
+static zarr_status verify_broken(struct node_check *c, zarr_error *err)
+{
+    zarr_array *array = NULL;
+    zarr_group *group = NULL;
+    zarr_error why = {0};
+    zarr_status st = zarr_array_open(&array, c->store, zr_str_text(&c->path), NULL, &why);
+
+    if (st == ZARR_ERR_NOT_FOUND)
+        st = zarr_group_open(&group, c->store, zr_str_text(&c->path), NULL, &why);
+    zarr_array_free(array);
+    zarr_group_free(group);
+    if (st == ZARR_OK)
+        st = zr_fail(&why, ZARR_ERR_CORRUPT, "its metadata cannot be read");
+    return node_fault(c, st, &why, err);
+}
+
+static zarr_status verify_node(struct node_check *c, const struct zr_node_row *node,
+                               zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    c->kind = node->kind;
+    c->done_here = 0;
+    zr_path_key(&c->path, c->top, node->path);
+    ZR_TRY(zr_str_status(&c->path, err));
+    if (zr_is_cancelled(c->opts.cancel))
+        ZR_TRY(zr_fail(err, ZARR_ERR_CANCELLED, "the check was cancelled"));
+    if (node->kind == ZARR_NODE_GROUP)
+        ZR_TRY(verify_group(c, err));
+    else if (node->kind == ZARR_NODE_ARRAY)
+        ZR_TRY(verify_array(c, err));
+    else
+        ZR_TRY(verify_broken(c, err));
+    c->done_before += c->done_here;
+out:
+    return st;
+}
+
+/* ---- how much there is to do ------------------------------------------------------- */
+
+/* As the listing has it, else as the store says; 0: neither does. */
+static uint64_t object_bytes(zarr_store *store, const zarr_chunk_info *chunk)
+{
+    uint64_t none = 0, total = 0;
+    char nothing = 0;
+
+    if (chunk->bytes != UINT64_MAX)
+        return chunk->bytes;
+    return zarr_store_get(store, chunk->key, 0, &nothing, &none, &total, NULL) == ZARR_OK
+               ? total
+               : 0;
+}
+
+static int count_stored(void *user, const zarr_chunk_info *chunk)
+{
+    struct node_check *c = user;
+
+    c->result.n_objects++;
+    c->result.n_bytes = zr_add_cap(c->result.n_bytes, object_bytes(c->store, chunk));
+    return zr_is_cancelled(c->opts.cancel);
+}
+
+/* What cannot be counted is told when it is checked. */
+static zarr_status count_node(struct node_check *c, const struct zr_node_row *node,
+                              zarr_error *err)
+{
+    zarr_array *array = NULL;
+    zarr_error why = {0};
+    zarr_status st = ZARR_OK;
+
+    c->any_broken = c->any_broken || node->kind == ZARR_NODE_NONE;
+    if (node->kind != ZARR_NODE_ARRAY || zr_is_cancelled(c->opts.cancel))
+        return ZARR_OK;
+    zr_path_key(&c->path, c->top, node->path);
+    ZR_TRY(zr_str_status(&c->path, err));
+    st = zarr_array_open(&array, c->store, zr_str_text(&c->path), NULL, &why);
+    if (st == ZARR_OK)
+        st = zarr_array_chunk_list(array, ZARR_CHUNKS_OBJECTS, count_stored, c, &why);
+    zarr_array_free(array);
+    st = st == ZARR_ERR_NO_MEMORY ? zr_pass(err, st, &why) : ZARR_OK;
+out:
+    return st;
+}
+
+static zarr_status verify_tree(struct node_check *c, const char *path, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_path_normal(&c->top, c->ctx->alloc, path, &c->ctx->limits, err));
+    ZR_TRY(zr_nodes_list(&c->nodes, c->store, c->top, c->opts.cancel, err));
+    for (size_t i = 0; i < c->nodes.n; i++)
+        ZR_TRY(count_node(c, &c->nodes.item[i], err));
+    zr_str_clear(&c->path);
+    tell_progress(c);
+    for (size_t i = 0; i < c->nodes.n && !c->stopped; i++)
+        ZR_TRY(verify_node(c, &c->nodes.item[i], err));
+out:
+    return st;
+}
+
+zarr_status zarr_node_verify(zarr_store *store, const char *path,
+                             const zarr_verify_options *opts, zarr_verify_result *result,
+                             zarr_error *err)
+{
+    struct node_check c = {.store = store, .ctx = zr_store_context(store)};
+    zarr_status st = ZARR_OK;
+
+    zr_str_init(&c.path, c.ctx->alloc);
+    ZR_TRY(zr_struct_read(&c.opts, sizeof c.opts, 2 * sizeof(uint32_t), opts,
+                          ZR_TAIL_REFUSE, "zarr_verify_options", err));
+    if (c.opts.flags & ~(uint32_t)ZARR_VERIFY_NO_DATA)
+        ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                       "verify options: unknown flags 0x%" PRIx32, c.opts.flags));
+    st = verify_tree(&c, path, err);
+    if (result)
+        zr_struct_give(result, result->struct_size, &c.result, sizeof c.result);
+out:
+    zr_nodes_free(&c.nodes);
+    zr_str_deinit(&c.path);
+    zr_free(c.ctx->alloc, c.top);
+    return st;
+}

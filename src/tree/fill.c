@@ -1,0 +1,46 @@
+/*
+ * tree/fill.c - fill values of two arrays: the text of one, and whether both are the
+ * same. Thread class: plain functions.
+ */
+#include "tree/tree.h"
+
+zarr_status zr_fill_text(struct zr_str *out, const zarr_dtype *type, const void *fill,
+                         zarr_error *err)
+{
+    size_t bytes = 0;
+    char *text = NULL;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zarr_dtype_print(type, fill, NULL, 0, &bytes, err));
+    text = zr_malloc(out->alloc, bytes + 1);
+    if (!text)
+        ZR_TRY(zr_fail_memory(err, bytes + 1));
+    ZR_TRY(zarr_dtype_print(type, fill, text, bytes + 1, &bytes, err));
+    zr_str_append(out, text, bytes);
+    st = zr_str_status(out, err);
+out:
+    zr_free(out->alloc, text);
+    return st;
+}
+
+zarr_status zr_same_fill(const zarr_array *a, const zarr_array *b, bool *same,
+                         zarr_error *err)
+{
+    const void *fa = zarr_array_fill_value(a), *fb = zarr_array_fill_value(b);
+    const zarr_allocator *alloc = zr_store_context(zarr_array_store(a))->alloc;
+    struct zr_str ta, tb;
+    zarr_status st = ZARR_OK;
+
+    *same = !fa && !fb; /* both are read as zeros */
+    if (!fa || !fb)
+        return ZARR_OK;
+    zr_str_init(&ta, alloc);
+    zr_str_init(&tb, alloc);
+    ZR_TRY(zr_fill_text(&ta, zarr_array_dtype(a), fa, err));
+    ZR_TRY(zr_fill_text(&tb, zarr_array_dtype(b), fb, err));
+    *same = zr_streq(zr_str_text(&ta), zr_str_text(&tb));
+out:
+    zr_str_deinit(&ta);
+    zr_str_deinit(&tb);
+    return st;
+}

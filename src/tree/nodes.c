@@ -1,0 +1,102 @@
+/*
+ * tree/nodes.c - the list of a node and all nodes below it, as the store has them, broken
+ * ones included. Calls that change or compare whole trees make it before they begin.
+ * Thread class: solo.
+ */
+#include "tree/tree.h"
+
+#include <string.h>
+
+struct nodes_listing {
+    struct zr_nodes *nodes;
+    size_t top_bytes;
+    zarr_status st;
+    zarr_error err;
+};
+
+uint64_t zr_decoded_bytes(const zarr_array *array)
+{
+    return zr_mul_cap(
+        zr_product_cap(zarr_array_shape(array), (size_t)zarr_array_ndim(array)),
+        zarr_dtype_item_bytes(zarr_array_dtype(array)));
+}
+
+static zarr_status nodes_add(struct zr_nodes *nodes, const char *path, uint32_t kind,
+                             int32_t format, zarr_error *err)
+{
+    const size_t bytes = strlen(path);
+    char *kept = NULL;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_grow(nodes->alloc, &nodes->item, &nodes->cap, nodes->n + 1,
+                   sizeof *nodes->item, err));
+    kept = zr_arena_strndup(&nodes->arena, path, bytes);
+    if (!kept)
+        ZR_TRY(zr_fail_memory(err, bytes + 1));
+    nodes->item[nodes->n++] = (struct zr_node_row){kept, kind, format};
+out:
+    return st;
+}
+
+static int nodes_row(void *user, const zarr_node_item *item)
+{
+    struct nodes_listing *l = user;
+    const char *below = item->path + l->top_bytes;
+
+    below += *below == '/';
+    l->st = nodes_add(l->nodes, below, item->kind, item->zarr_format, &l->err);
+    if (l->st == ZARR_OK && zr_is_cancelled(l->nodes->cancel))
+        l->st = zr_fail(&l->err, ZARR_ERR_CANCELLED, "the listing was cancelled");
+    return l->st ? ZARR_WALK_STOP : ZARR_WALK_GO_ON;
+}
+
+static zarr_status nodes_below(struct zr_nodes *nodes, zarr_store *store,
+                               const char *path, zarr_error *err)
+{
+    zarr_group_open_options opts = ZARR_GROUP_OPEN_OPTIONS_INIT;
+    struct nodes_listing l = {.nodes = nodes, .top_bytes = strlen(path)};
+    zarr_group *group = NULL;
+    zarr_status st = ZARR_OK;
+
+    opts.consolidated = ZARR_CONSOLIDATED_NEVER;
+    ZR_TRY(zarr_group_open(&group, store, path, &opts, err));
+    ZR_TRY(zarr_group_walk(group, nodes_row, &l, err));
+    st = zr_pass(err, l.st, &l.err);
+out:
+    zarr_group_free(group);
+    return st;
+}
+
+zarr_status zr_nodes_list(struct zr_nodes *nodes, zarr_store *store, const char *path,
+                          const int *cancel, zarr_error *err)
+{
+    zarr_error why = {0};
+    uint32_t kind = ZARR_NODE_NONE;
+    int32_t format = 0;
+    zarr_status st = zarr_node_probe(store, path, &kind, &format, &why);
+
+    *nodes = (struct zr_nodes){.alloc = zr_store_context(store)->alloc, .cancel = cancel};
+    zr_arena_init(&nodes->arena, nodes->alloc);
+    if (format == 0) { /* else a broken document, which is listed as such */
+        if (st == ZARR_OK)
+            st = zr_path_prefix(
+                &why, zr_fail(&why, ZARR_ERR_NOT_FOUND, "there is no array or group"),
+                path);
+        return zr_pass(err, st, &why);
+    }
+    if (st == ZARR_ERR_IO || st == ZARR_ERR_NO_MEMORY)
+        return zr_pass(err, st, &why);
+    ZR_TRY(nodes_add(nodes, "", kind, format, err));
+    if (kind == ZARR_NODE_GROUP)
+        ZR_TRY(nodes_below(nodes, store, path, err));
+    st = ZARR_OK;
+out:
+    return st;
+}
+
+void zr_nodes_free(struct zr_nodes *nodes)
+{
+    zr_free(nodes->alloc, nodes->item);
+    zr_arena_deinit(&nodes->arena);
+    *nodes = (struct zr_nodes){0};
+}

@@ -1,0 +1,414 @@
+/*
+ * unit/check/test_verify.c - zarr_node_verify(): each kind of finding with its place,
+ * counts, progress, cancel, failures, and every allocation that fails in turn.
+ */
+#include "unit/array/array_test.h"
+
+#include <stdbool.h>
+
+enum {
+    MOST = 32
+};
+
+/* A copy of what was told. */
+struct told {
+    uint32_t severity, what, kind;
+    zarr_status status;
+    int32_t ndim;
+    char path[64], key[64], message[256];
+    uint64_t chunk[2], origin[2];
+};
+
+struct ear {
+    struct told item[MOST];
+    int n, stop_at; /* stop_at: after so many; 0: never */
+    int n_progress, cancel_at;
+    zarr_progress last;
+    int cancel;
+};
+
+static int hear(void *user, const zarr_finding *f)
+{
+    struct ear *e = user;
+    struct told *t = &e->item[e->n++];
+
+    assert_true(e->n <= MOST);
+    assert_int_equal(f->struct_size, sizeof *f);
+    *t = (struct told){f->severity, f->what, f->kind, f->status, f->ndim,
+                       "",          "",      "",      {0},       {0}};
+    snprintf(t->path, sizeof t->path, "%s", f->path);
+    snprintf(t->key, sizeof t->key, "%s", f->key);
+    snprintf(t->message, sizeof t->message, "%s", f->message);
+    assert_true((f->what == ZARR_FINDING_CHUNK) == (f->chunk && f->origin));
+    for (int d = 0; f->chunk && d < 2; d++) {
+        t->chunk[d] = f->chunk[d];
+        t->origin[d] = f->origin[d];
+    }
+    return e->stop_at && e->n >= e->stop_at;
+}
+
+static void see(void *user, const zarr_progress *now)
+{
+    struct ear *e = user;
+
+    assert_int_equal(now->struct_size, sizeof *now);
+    if (e->n_progress++) {
+        assert_true(now->objects_done >= e->last.objects_done);
+        assert_true(now->bytes_done >= e->last.bytes_done);
+        assert_int_equal(now->objects_total, e->last.objects_total);
+        assert_int_equal(now->bytes_total, e->last.bytes_total);
+    }
+    assert_true(now->objects_done <= now->objects_total);
+    assert_true(now->bytes_done <= now->bytes_total);
+    e->last = *now;
+    if (e->cancel_at && e->n_progress >= e->cancel_at)
+        e->cancel = 1;
+}
+
+static zarr_verify_options options(struct ear *e)
+{
+    zarr_verify_options o = ZARR_VERIFY_OPTIONS_INIT;
+
+    *e = (struct ear){0};
+    o.tell = hear;
+    o.progress = see;
+    o.tell_user = o.progress_user = e;
+    o.cancel = &e->cancel;
+    return o;
+}
+
+/* a: v3, b: shards, v2: format 2, g/deep: v3; groups root and g. Objects: 4 + 1 + 4 + 1.
+ */
+static void fill_world(struct world *w)
+{
+    static const struct {
+        const char *path;
+        int kind;
+        uint64_t rows, cols;
+    } arrays[] = {{"a", 3, 4, 4}, {"b", 4, 4, 4}, {"v2", 2, 4, 4}, {"g/deep", 3, 2, 2}};
+
+    for (size_t i = 0; i < 4; i++) {
+        zarr_array *a =
+            make_array(w, arrays[i].path, arrays[i].kind, arrays[i].rows, arrays[i].cols);
+
+        fill_array(a);
+        zarr_array_free(a);
+    }
+}
+
+/* Cuts an object to `bytes`. */
+static void truncate_object(struct world *w, const char *key, uint64_t bytes)
+{
+    char data[4096];
+    uint64_t n = sizeof data;
+
+    assert_ok(zarr_store_get(w->store, key, 0, data, &n, NULL, &terr));
+    assert_true(bytes < n);
+    assert_ok(zarr_store_put(w->store, key, data, bytes, &terr));
+}
+
+/* Flips bits of one byte; at counts from the end where it is negative. */
+static void flip(struct world *w, const char *key, int64_t at)
+{
+    char data[4096];
+    uint64_t n = sizeof data;
+
+    assert_ok(zarr_store_get(w->store, key, 0, data, &n, NULL, &terr));
+    data[at < 0 ? (int64_t)n + at : at] ^= 0x5a;
+    assert_ok(zarr_store_put(w->store, key, data, n, &terr));
+}
+
+static const struct told *find(const struct ear *e, const char *key)
+{
+    static const struct told none;
+
+    for (int i = 0; i < e->n; i++)
+        if (strcmp(e->item[i].key, key) == 0)
+            return &e->item[i];
+    fail_msg("nothing about %s", key);
+    return &none;
+}
+
+static void test_valid(void **state)
+{
+    (void)state;
+    for (int sort = 0; sort < N_WORLDS; sort++) {
+        zarr_verify_result r = ZARR_VERIFY_RESULT_INIT;
+        struct world w;
+        struct ear e;
+        zarr_verify_options o = options(&e);
+
+        world_open(&w, (enum world_sort)sort);
+        fill_world(&w);
+        assert_ok(zarr_node_verify(w.store, "", &o, &r, &terr));
+        assert_int_equal(e.n, 0);
+        assert_int_equal(r.n_errors + r.n_warnings, 0);
+        assert_int_equal(r.n_arrays, 4);
+        assert_int_equal(r.n_groups, 2);
+        assert_int_equal(r.n_objects, 10);
+        assert_true(r.n_bytes > 0);
+        assert_int_equal(e.last.objects_done, 10);
+        assert_int_equal(e.last.bytes_done, r.n_bytes);
+        /* one array; a path that is not normal; without callbacks */
+        assert_ok(zarr_node_verify(w.store, "/g//deep/", NULL, &r, &terr));
+        assert_int_equal(r.n_arrays, 1);
+        assert_int_equal(r.n_objects, 1);
+        assert_ok(zarr_node_verify(w.store, "g", NULL, NULL, &terr));
+        world_close(&w);
+    }
+}
+
+static void test_missing_chunks_are_legal(void **state)
+{
+    struct ear e;
+    zarr_verify_options o = options(&e);
+    zarr_verify_result r = ZARR_VERIFY_RESULT_INIT;
+    struct world w;
+
+    (void)state;
+    world_open(&w, WORLD_MEMORY);
+    fill_world(&w);
+    assert_ok(zarr_store_erase(w.store, "a/c/0/1", &terr));
+    assert_ok(zarr_store_erase(w.store, "b/c/0/0", &terr)); /* a whole shard */
+    assert_ok(zarr_node_verify(w.store, "", &o, &r, &terr));
+    assert_int_equal(e.n, 0);
+    assert_int_equal(r.n_objects, 8);
+    world_close(&w);
+}
+
+static void test_chunks(void **state)
+{
+    struct ear e;
+    zarr_verify_options o = options(&e);
+    zarr_verify_result r = ZARR_VERIFY_RESULT_INIT;
+    const struct told *t;
+    struct world w;
+
+    (void)state;
+    world_open(&w, WORLD_MEMORY);
+    fill_world(&w);
+    truncate_object(&w, "a/c/1/0", 3);
+    put_text(&w, "v2/0.1", "");
+    truncate_object(&w, "g/deep/c/0/0", 0);
+    assert_ok(zarr_node_verify(w.store, "", &o, &r, &terr));
+    assert_int_equal(e.n, 3);
+    assert_int_equal(r.n_errors, 3);
+    assert_int_equal(r.n_warnings, 0);
+    t = find(&e, "a/c/1/0");
+    assert_int_equal(t->severity, ZARR_SEVERITY_ERROR);
+    assert_int_equal(t->what, ZARR_FINDING_CHUNK);
+    assert_int_equal(t->status, ZARR_ERR_CORRUPT);
+    assert_int_equal(t->kind, ZARR_NODE_ARRAY);
+    assert_string_equal(t->path, "a");
+    assert_int_equal(t->ndim, 2);
+    assert_int_equal(t->chunk[0], 1);
+    assert_int_equal(t->chunk[1], 0);
+    assert_int_equal(t->origin[0], 2);
+    assert_int_equal(t->origin[1], 0);
+    assert_null(strstr(t->message, "a/c/1/0"));
+    assert_string_equal(find(&e, "v2/0.1")->path, "v2");
+    assert_string_equal(find(&e, "g/deep/c/0/0")->path, "g/deep");
+    /* only metadata; and only what is asked for */
+    o = options(&e);
+    o.flags = ZARR_VERIFY_NO_DATA;
+    assert_ok(zarr_node_verify(w.store, "", &o, &r, &terr));
+    assert_int_equal(e.n, 0);
+    assert_int_equal(r.n_objects, 10);
+    o = options(&e);
+    assert_ok(zarr_node_verify(w.store, "b", &o, &r, &terr));
+    assert_int_equal(e.n, 0);
+    world_close(&w);
+}
+
+static void test_shards(void **state)
+{
+    struct ear e;
+    zarr_verify_options o = options(&e);
+    const struct told *t;
+    struct world w;
+
+    (void)state;
+    world_open(&w, WORLD_MEMORY);
+    fill_world(&w);
+    flip(&w, "b/c/0/0", 2); /* the first inner chunk */
+    assert_ok(zarr_node_verify(w.store, "", &o, NULL, &terr));
+    assert_int_equal(e.n, 1);
+    t = find(&e, "b/c/0/0");
+    assert_non_null(strstr(t->message, "inner chunk 0"));
+    assert_int_equal(t->origin[0] + t->origin[1], 0);
+    flip(&w, "b/c/0/0", 2);
+    flip(&w, "b/c/0/0", -1); /* the checksum of the index */
+    o = options(&e);
+    assert_ok(zarr_node_verify(w.store, "", &o, NULL, &terr));
+    assert_int_equal(e.n, 1);
+    assert_int_equal(find(&e, "b/c/0/0")->status, ZARR_ERR_CORRUPT);
+    put_text(&w, "b/c/0/0", "short");
+    o = options(&e);
+    assert_ok(zarr_node_verify(w.store, "", &o, NULL, &terr));
+    assert_int_equal(e.n, 1);
+    world_close(&w);
+}
+
+static void test_nodes(void **state)
+{
+    struct ear e;
+    zarr_verify_options o = options(&e);
+    zarr_verify_result r = ZARR_VERIFY_RESULT_INIT;
+    struct world w;
+
+    (void)state;
+    world_open(&w, WORLD_MEMORY);
+    fill_world(&w);
+    put_text(&w, "a/zarr.json", "{\"zarr_format\": 3");
+    put_text(&w, "b/zarr.json",
+             "{\"zarr_format\":3,\"node_type\":\"array\",\"shape\":[4,4],\"data_type\":"
+             "\"int32\",\"chunk_grid\":{\"name\":\"regular\",\"configuration\":"
+             "{\"chunk_shape\":[4,4]}},\"chunk_key_encoding\":{\"name\":\"default\"},"
+             "\"fill_value\":-1,\"codecs\":[{\"name\":\"bytes\",\"configuration\":"
+             "{\"endian\":\"little\"}},{\"name\":\"snake\"}]}");
+    assert_ok(zarr_node_verify(w.store, "", &o, &r, &terr));
+    assert_int_equal(e.n, 2);
+    assert_int_equal(find(&e, "a")->what, ZARR_FINDING_NODE);
+    assert_int_equal(find(&e, "a")->kind, ZARR_NODE_NONE);
+    assert_int_equal(find(&e, "a")->severity, ZARR_SEVERITY_ERROR);
+    assert_int_equal(find(&e, "b")->status, ZARR_ERR_UNSUPPORTED);
+    assert_int_equal(find(&e, "b")->severity, ZARR_SEVERITY_WARNING);
+    assert_int_equal(r.n_errors, 1);
+    assert_int_equal(r.n_warnings, 1);
+    /* the node itself is broken */
+    o = options(&e);
+    assert_ok(zarr_node_verify(w.store, "a", &o, &r, &terr));
+    assert_int_equal(e.n, 1);
+    assert_status(zarr_node_verify(w.store, "none", &o, &r, &terr), ZARR_ERR_NOT_FOUND);
+    assert_says("/none");
+    world_close(&w);
+}
+
+static void test_consolidated(void **state)
+{
+    struct ear e;
+    zarr_verify_options o = options(&e);
+    zarr_verify_result r = ZARR_VERIFY_RESULT_INIT;
+    const uint64_t shape[2] = {2, 4};
+    zarr_array *a = NULL;
+    struct world w;
+
+    (void)state;
+    world_open(&w, WORLD_MEMORY);
+    fill_world(&w);
+    assert_ok(zarr_group_consolidate(w.store, "", NULL, &terr));
+    assert_ok(zarr_node_verify(w.store, "", &o, &r, &terr));
+    assert_int_equal(e.n, 0);
+    assert_ok(zarr_array_open(&a, w.store, "a", NULL, &terr));
+    assert_ok(zarr_array_resize(a, shape, 0, &terr));
+    zarr_array_free(a);
+    o = options(&e);
+    assert_ok(zarr_node_verify(w.store, "", &o, &r, &terr));
+    assert_int_equal(e.n, 1);
+    assert_int_equal(e.item[0].what, ZARR_FINDING_CONSOLIDATED);
+    assert_int_equal(e.item[0].severity, ZARR_SEVERITY_WARNING);
+    assert_string_equal(e.item[0].key, "zarr.json");
+    assert_non_null(strstr(e.item[0].message, "/a"));
+    assert_int_equal(r.n_warnings, 1);
+    world_close(&w);
+}
+
+static void test_stop_and_cancel(void **state)
+{
+    struct ear e;
+    zarr_verify_options o = options(&e);
+    zarr_verify_result r = ZARR_VERIFY_RESULT_INIT;
+    struct world w;
+
+    (void)state;
+    world_open(&w, WORLD_MEMORY);
+    fill_world(&w);
+    put_text(&w, "a/c/0/0", "");
+    put_text(&w, "v2/0.1", "");
+    e.stop_at = 1;
+    assert_ok(zarr_node_verify(w.store, "", &o, &r, &terr));
+    assert_int_equal(e.n, 1);
+    assert_int_equal(r.n_errors, 1);
+    o = options(&e);
+    e.cancel = 1;
+    assert_status(zarr_node_verify(w.store, "", &o, &r, &terr), ZARR_ERR_CANCELLED);
+    assert_int_equal(e.n, 0);
+    o = options(&e);
+    o.max_threads = 1;
+    e.cancel_at = 3; /* in the middle of an array */
+    assert_status(zarr_node_verify(w.store, "", &o, &r, &terr), ZARR_ERR_CANCELLED);
+    assert_true(e.last.objects_done > 0 && e.last.objects_done < e.last.objects_total);
+    assert_int_equal(r.n_objects, 10); /* what was counted until then */
+    world_close(&w);
+}
+
+static void test_wrong_options(void **state)
+{
+    zarr_verify_options o = ZARR_VERIFY_OPTIONS_INIT;
+    struct world w;
+
+    (void)state;
+    world_open(&w, WORLD_MEMORY);
+    fill_world(&w);
+    o.flags = 64;
+    assert_status(zarr_node_verify(w.store, "", &o, NULL, &terr), ZARR_ERR_UNSUPPORTED);
+    o.flags = 0;
+    o.struct_size = 4;
+    assert_status(zarr_node_verify(w.store, "", &o, NULL, &terr), ZARR_ERR_ABI);
+    assert_status(zarr_node_verify(w.store, "a/../b", NULL, NULL, &terr),
+                  ZARR_ERR_INVALID);
+    world_close(&w);
+}
+
+/* With the k-th allocation failing, once and from there on: no memory, or all findings.
+ */
+static void test_no_memory(void **state)
+{
+    (void)state;
+    for (int forever = 0; forever < 2; forever++) {
+        bool reached = true;
+
+        for (int64_t k = 1; reached; k++) {
+            zarr_verify_result r = ZARR_VERIFY_RESULT_INIT;
+            struct world w;
+            struct ear e;
+            zarr_verify_options o = options(&e);
+            zarr_status st;
+
+            o.max_threads = 1;
+            world_open(&w, WORLD_MEMORY);
+            fill_world(&w);
+            put_text(&w, "v2/0.1", "");
+            put_text(&w, "g/deep/zarr.json", "{");
+            zarr_context_trim(w.ctx);
+            w.forever = forever;
+            atomic_store(&w.fail_at, k);
+            st = zarr_node_verify(w.store, "", &o, &r, &terr);
+            reached =
+                forever ? atomic_load(&w.fail_at) == 1 : atomic_load(&w.fail_at) == 0;
+            atomic_store(&w.fail_at, 0);
+            if (st != ZARR_OK)
+                assert_int_equal(st, ZARR_ERR_NO_MEMORY);
+            else
+                assert_int_equal(r.n_errors, 2);
+            world_close(&w);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_valid),
+        cmocka_unit_test(test_missing_chunks_are_legal),
+        cmocka_unit_test(test_chunks),
+        cmocka_unit_test(test_shards),
+        cmocka_unit_test(test_nodes),
+        cmocka_unit_test(test_consolidated),
+        cmocka_unit_test(test_stop_and_cancel),
+        cmocka_unit_test(test_wrong_options),
+        cmocka_unit_test(test_no_memory),
+    };
+
+    return cmocka_run_group_tests_name("verify", tests, NULL, NULL);
+}
