@@ -21,6 +21,7 @@ static bool is_silent(const struct diff *d)
 
 void cli_diff_begin(struct diff *d)
 {
+    d->begun = true;
     if (!d->cli->json)
         return;
     cli_json_object(cli_json(d->cli));
@@ -29,43 +30,84 @@ void cli_diff_begin(struct diff *d)
     cli_json_array(cli_key(cli_json(d->cli), "nodes"));
 }
 
-void cli_diff_end(struct diff *d)
+void cli_diff_end(struct diff *d, const zarr_diff_result *result)
 {
     struct cli_json *j;
 
     if (!d->cli->json) {
-        if (d->n_different == 0)
+        if (result->n_different == 0)
             cli_note(d->cli, "%s and %s are equal (%" PRIu64 " nodes)", d->a.shown,
-                     d->b.shown, d->n_nodes);
+                     d->b.shown, result->n_nodes);
         return;
     }
     j = cli_json(d->cli);
     cli_json_end(j);
-    cli_json_bool(cli_key(j, "equal"), d->n_different == 0);
-    cli_json_u64(cli_key(j, "nodes_compared"), d->n_nodes);
-    cli_json_u64(cli_key(j, "nodes_different"), d->n_different);
+    cli_json_bool(cli_key(j, "equal"), result->n_different == 0);
+    cli_json_u64(cli_key(j, "nodes_compared"), result->n_nodes);
+    cli_json_u64(cli_key(j, "nodes_different"), result->n_different);
     cli_json_end(j);
 }
 
-static bool is_first(const struct diff_pair *p)
-{
-    return p->n_facts == 0 && p->elements.n_different == 0;
-}
-
 /* The node's line or object, before its first difference. */
-static void open_node(struct diff_pair *p)
+static void open_node(struct diff *d, const char *path)
 {
-    struct cli *cli = p->d->cli;
+    struct cli *cli = d->cli;
 
-    if (!is_first(p))
+    if (d->node_open)
         return;
+    d->node_open = true;
     if (cli->json) {
         cli_json_object(cli_json(cli));
-        cli_json_text(cli_key(cli_json(cli), "path"), p->path);
+        cli_json_text(cli_key(cli_json(cli), "path"), path);
         cli_json_array(cli_key(cli_json(cli), "differences"));
-    } else if (!is_silent(p->d)) {
-        cli_printf(cli, "%s and %s differ\n", p->shown_a, p->shown_b);
+    } else if (!is_silent(d)) {
+        char *a = cli_shown_below(&d->a, path), *b = cli_shown_below(&d->b, path);
+
+        cli_printf(cli, "%s and %s differ\n", a, b);
+        free(a);
+        free(b);
     }
+}
+
+/* ---- properties ------------------------------------------------------------------- */
+
+static char *what_text(const zarr_difference *f)
+{
+    static const char *const names[] = {
+        [ZARR_DIFFERENCE_KIND] = "kind",
+        [ZARR_DIFFERENCE_SHAPE] = "shape",
+        [ZARR_DIFFERENCE_DATA_TYPE] = "data type",
+        [ZARR_DIFFERENCE_FIELD_SHAPE] = "shape of the field",
+        [ZARR_DIFFERENCE_FILL_VALUE] = "fill value",
+        [ZARR_DIFFERENCE_FORMAT] = "format",
+        [ZARR_DIFFERENCE_CHUNKS] = "chunks",
+        [ZARR_DIFFERENCE_SHARDS] = "shards",
+        [ZARR_DIFFERENCE_CHUNK_GRID] = "chunk grid",
+        [ZARR_DIFFERENCE_CODECS] = "codecs",
+    };
+
+    if (f->what == ZARR_DIFFERENCE_ATTRIBUTE)
+        return cli_format("attribute %s", f->name);
+    if (f->what == ZARR_DIFFERENCE_DIMENSION_NAME)
+        return cli_format("name of dimension %d", (int)f->dim);
+    return cli_strdup(f->what < sizeof names / sizeof *names && names[f->what]
+                          ? names[f->what]
+                          : "something");
+}
+
+/* Owned; NULL: it has none. */
+static char *value_text(const zarr_difference *f, bool is_a)
+{
+    const char *value = is_a ? f->a : f->b;
+    const uint64_t *shape = is_a ? f->shape_a : f->shape_b;
+    const bool is_shape =
+        f->what == ZARR_DIFFERENCE_SHAPE || f->what == ZARR_DIFFERENCE_FIELD_SHAPE;
+
+    if (shape || is_shape)
+        return cli_shape_text(is_a ? f->ndim_a : f->ndim_b, shape);
+    if (value && f->is_json)
+        return cli_json_line(value, strlen(value));
+    return value ? cli_strdup(value) : NULL;
 }
 
 static void value_json(struct cli_json *j, const char *value, bool is_json)
@@ -87,150 +129,151 @@ static const char *cut(const char *value, char text[SHORT + 4])
     return text;
 }
 
-void cli_diff_fact(struct diff_pair *p, const char *what, const char *a, const char *b,
-                   bool is_json)
+static void tell_fact(struct diff *d, const zarr_difference *f)
 {
-    struct cli *cli = p->d->cli;
+    struct cli *cli = d->cli;
+    char *what = what_text(f), *a = value_text(f, true), *b = value_text(f, false);
     char ta[SHORT + 4], tb[SHORT + 4];
 
-    open_node(p);
-    p->n_facts++;
+    open_node(d, f->path);
     if (cli->json) {
         struct cli_json *j = cli_json(cli);
 
         cli_json_object(j);
         cli_json_text(cli_key(j, "what"), what);
-        value_json(cli_key(j, "a"), a, is_json);
-        value_json(cli_key(j, "b"), b, is_json);
+        value_json(cli_key(j, "a"), a, f->is_json);
+        value_json(cli_key(j, "b"), b, f->is_json);
         cli_json_end(j);
-    } else if (!is_silent(p->d)) {
+    } else if (!is_silent(d)) {
         cli_printf(cli, "  %s: %s | %s\n", what, cut(a, ta), cut(b, tb));
     }
+    free(what);
+    free(a);
+    free(b);
 }
 
-void cli_diff_only(struct diff *d, const char *path, char side)
+static void tell_only(struct diff *d, const zarr_difference *f)
 {
+    const bool is_a = f->what == ZARR_DIFFERENCE_ONLY_A;
     struct cli *cli = d->cli;
 
-    d->n_nodes++;
-    d->n_different++;
     if (cli->json) {
         struct cli_json *j = cli_json(cli);
 
         cli_json_object(j);
-        cli_json_text(cli_key(j, "path"), path);
-        cli_json_text(cli_key(j, "only_in"), side == 'a' ? "a" : "b");
+        cli_json_text(cli_key(j, "path"), f->path);
+        cli_json_text(cli_key(j, "only_in"), is_a ? "a" : "b");
         cli_json_end(j);
     } else if (!is_silent(d)) {
-        char *shown = cli_shown_below(side == 'a' ? &d->a : &d->b, path);
+        char *shown = cli_shown_below(is_a ? &d->a : &d->b, f->path);
 
         cli_printf(cli, "only %s\n", shown);
         free(shown);
     }
 }
 
-static void element_json(struct diff_pair *p, const uint64_t *at, const void *a,
-                         const void *b)
+/* ---- elements --------------------------------------------------------------------- */
+
+static void element_json(struct diff *d, const zarr_difference *f)
 {
-    struct cli_json *j = cli_json(p->d->cli);
-    const zarr_dtype *type = p->field[0].type;
+    struct cli_json *j = cli_json(d->cli);
     struct cli_string text = {0};
 
-    if (!p->in_elements) {
+    if (!d->in_elements) {
         cli_json_end(j); /* differences */
         cli_json_array(cli_key(j, "elements"));
-        p->in_elements = true;
+        d->in_elements = true;
     }
     cli_json_object(j);
-    cli_json_shape(cli_key(j, "index"), p->ndim, at);
-    cli_element_json(p->d->cli, type, a, &text);
+    cli_json_shape(cli_key(j, "index"), f->ndim, f->index);
+    cli_element_json(d->cli, f->dtype, f->element_a, &text);
     cli_json_raw(cli_key(j, "a"), text.text);
     text.n_bytes = 0;
-    cli_element_json(p->d->cli, type, b, &text);
+    cli_element_json(d->cli, f->dtype, f->element_b, &text);
     cli_json_raw(cli_key(j, "b"), text.text);
     cli_json_end(j);
     free(text.text);
 }
 
-static void element_text(struct diff_pair *p, const uint64_t *at, const void *a,
-                         const void *b)
+static void element_text(struct diff *d, const zarr_difference *f)
 {
-    const zarr_dtype *type = p->field[0].type;
     struct cli_string text = {0};
 
     cli_string_printf(&text, "  [");
-    for (int32_t d = 0; d < p->ndim; d++)
-        cli_string_printf(&text, "%s%" PRIu64, d ? ", " : "", at[d]);
+    for (int32_t i = 0; i < f->ndim; i++)
+        cli_string_printf(&text, "%s%" PRIu64, i ? ", " : "", f->index[i]);
     cli_string_printf(&text, "]: ");
-    cli_element_text(p->d->cli, type, a, &text);
+    cli_element_text(d->cli, f->dtype, f->element_a, &text);
     cli_string_printf(&text, " | ");
-    cli_element_text(p->d->cli, type, b, &text);
+    cli_element_text(d->cli, f->dtype, f->element_b, &text);
     cli_string_printf(&text, "\n");
-    cli_out(p->d->cli, text.text, text.n_bytes);
+    cli_out(d->cli, text.text, text.n_bytes);
     free(text.text);
 }
 
-void cli_diff_element(struct diff_pair *p, const uint64_t *at, const void *a,
-                      const void *b)
+int cli_diff_tell(void *user, const zarr_difference *f)
 {
-    open_node(p);
-    p->elements.n_different++;
-    if (p->elements.n_shown >= p->d->limit || is_silent(p->d))
-        return;
-    p->elements.n_shown++;
-    if (p->d->cli->json)
-        element_json(p, at, a, b);
-    else
-        element_text(p, at, a, b);
+    struct diff *d = user;
+
+    if (f->what == ZARR_DIFFERENCE_ONLY_A || f->what == ZARR_DIFFERENCE_ONLY_B) {
+        tell_only(d, f);
+    } else if (f->what != ZARR_DIFFERENCE_ELEMENT) {
+        tell_fact(d, f);
+    } else {
+        open_node(d, f->path);
+        d->n_shown++;
+        if (d->cli->json)
+            element_json(d, f);
+        else
+            element_text(d, f);
+    }
+    return d->cli->out_failed;
 }
 
-void cli_diff_pair_begin(struct diff_pair *p)
-{
-    p->d->n_nodes++;
-    p->elements.largest = -1;
-}
+/* ---- the end of a node ------------------------------------------------------------- */
 
-static void end_json(struct diff_pair *p)
+static void end_json(struct diff *d, const zarr_diff_node *n)
 {
-    struct cli_json *j = cli_json(p->d->cli);
+    struct cli_json *j = cli_json(d->cli);
 
     cli_json_end(j); /* differences or elements */
-    if (p->elements.n_compared) {
-        cli_json_u64(cli_key(j, "elements_compared"), p->elements.n_compared);
-        cli_json_u64(cli_key(j, "elements_different"), p->elements.n_different);
-        if (p->elements.largest >= 0)
-            cli_json_f64(cli_key(j, "largest_difference"), p->elements.largest);
+    if (n->n_elements) {
+        cli_json_u64(cli_key(j, "elements_compared"), n->n_elements);
+        cli_json_u64(cli_key(j, "elements_different"), n->n_different);
+        if (n->largest_at)
+            cli_json_f64(cli_key(j, "largest_difference"), n->largest);
     }
     cli_json_end(j);
 }
 
-static void end_text(struct diff_pair *p)
+static void end_text(struct diff *d, const zarr_diff_node *n)
 {
-    const struct diff_elements *e = &p->elements;
-
-    if (e->n_different == 0)
+    if (n->n_different == 0)
         return;
-    if (e->n_different > e->n_shown)
-        cli_printf(p->d->cli, "  ... and %" PRIu64 " more\n",
-                   e->n_different - e->n_shown);
-    cli_printf(p->d->cli, "  %" PRIu64 " of %" PRIu64 " elements differ", e->n_different,
-               e->n_compared);
-    if (e->largest >= 0) {
-        char *at = cli_shape_text(p->ndim, e->largest_at);
+    if (n->n_different > d->n_shown)
+        cli_printf(d->cli, "  ... and %" PRIu64 " more\n", n->n_different - d->n_shown);
+    cli_printf(d->cli, "  %" PRIu64 " of %" PRIu64 " elements differ", n->n_different,
+               n->n_elements);
+    if (n->largest_at) {
+        char *at = cli_shape_text(n->ndim, n->largest_at);
 
-        cli_printf(p->d->cli, ", by %.6g at most, at %s", e->largest, at);
+        cli_printf(d->cli, ", by %.6g at most, at %s", n->largest, at);
         free(at);
     }
-    cli_printf(p->d->cli, "\n");
+    cli_printf(d->cli, "\n");
 }
 
-void cli_diff_pair_end(struct diff_pair *p)
+int cli_diff_tell_node(void *user, const zarr_diff_node *n)
 {
-    if (is_first(p))
-        return;
-    p->d->n_different++;
-    if (p->d->cli->json)
-        end_json(p);
-    else if (!is_silent(p->d))
-        end_text(p);
+    struct diff *d = user;
+
+    if (n->n_different)
+        open_node(d, n->path); /* where no element is shown */
+    if (d->node_open && d->cli->json)
+        end_json(d, n);
+    else if (d->node_open && !is_silent(d))
+        end_text(d, n);
+    d->node_open = d->in_elements = false;
+    d->n_shown = 0;
+    return d->cli->out_failed;
 }
