@@ -730,9 +730,9 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_chunk_key(const zarr_array *arra
 /** A fault that zarr_array_verify() found. Its texts are borrowed for the call. */
 typedef struct zarr_verify_item {
     uint32_t struct_size;
-    zarr_status status;  /**< what is wrong, such as ZARR_ERR_CORRUPT */
-    const char *key;     /**< key of the object in the chunk store */
-    const char *message; /**< one line that says what is wrong */
+    zarr_status status;    /**< what is wrong, such as ZARR_ERR_CORRUPT */
+    const char *key;       /**< key of the object in the chunk store */
+    const char *message;   /**< one line that says what is wrong */
     const uint64_t *chunk; /**< grid coordinates of the object; `ndim` entries */
     /** first element of the faulty chunk, or of the faulty inner chunk; `ndim` entries */
     const uint64_t *origin;

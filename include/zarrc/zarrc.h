@@ -113,6 +113,7 @@
 #include <zarrc/memory.h>
 #include <zarrc/plan.h>
 #include <zarrc/progress.h>
+#include <zarrc/reencode.h>
 #include <zarrc/request.h>
 #include <zarrc/selection.h>
 #include <zarrc/store.h>

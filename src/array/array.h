@@ -21,6 +21,9 @@ zarr_status zr_array_open_entry(zarr_array **out, zarr_store *store, char *path,
 zarr_status zr_array_convert(struct zr_array_meta *out, const zarr_array *array,
                              int32_t format, zarr_error *err);
 
+/* The grid of the units of writing; good until the handle is changed or freed. */
+const struct zr_grid *zr_array_grid(const zarr_array *array);
+
 /* zarr_array_verify() with a flag that stops it (CANCELLED). */
 struct zr_verify_call {
     int (*fn)(void *user, const zarr_verify_item *item);

@@ -158,6 +158,15 @@ const zarr_dtype *zarr_array_dtype(const zarr_array *array)
     return dtype;
 }
 
+const struct zr_grid *zr_array_grid(const zarr_array *array)
+{
+    struct zr_array_state *s = zr_array_state_get(array);
+    const struct zr_grid *grid = &s->meta.grid; /* the handle holds the state, too */
+
+    zr_array_state_free(s);
+    return grid;
+}
+
 const char *zarr_array_path(const zarr_array *array)
 {
     return array->h.path;

@@ -1,0 +1,182 @@
+/*
+ * tree/reencode.c - zarr_node_reencode(): plan all documents, check that buffers suffice,
+ * look at the destination, write every array, compare if asked for, and publish the
+ * documents. Nothing is deleted or written before the last check has passed.
+ * Thread class: plain function.
+ */
+#include "array/array.h"
+#include "tree/reencode_int.h"
+
+enum {
+    REENCODE_FLAGS = ZARR_REENCODE_RESUME | ZARR_REENCODE_OVERWRITE | ZARR_REENCODE_VERIFY
+};
+
+void zr_reencode_progress(const struct zr_reencode *r, const char *path,
+                          uint64_t under_way)
+{
+    const zarr_reencode_result *s = &r->result;
+    const zarr_progress now = {
+        .struct_size = sizeof now,
+        .flags = r->comparing ? ZARR_PROGRESS_COMPARING : 0,
+        .path = path,
+        .objects_done = s->objects_written,
+        .bytes_done = ZR_MIN(zr_add_cap(r->done_bytes, under_way), s->bytes),
+        .bytes_total = s->bytes,
+        .bytes_skipped = r->comparing ? 0 : zr_add_cap(s->bytes_skipped, s->bytes_empty)};
+
+    if (r->opts.progress)
+        r->opts.progress(r->opts.progress_user, &now);
+}
+
+/* ---- every array --------------------------------------------------------------------
+ */
+
+typedef zarr_status (*reencode_step)(struct zr_reencode *r,
+                                     const struct zr_reencode_pair *pair,
+                                     zarr_error *err);
+
+static zarr_status each_pair(struct zr_reencode *r, const char *below, reencode_step fn,
+                             zarr_error *err)
+{
+    zarr_array_open_options opts = ZARR_ARRAY_OPEN_OPTIONS_INIT;
+    struct zr_reencode_pair pair = {0};
+    struct zr_str src, dst;
+    zarr_status st = ZARR_OK;
+
+    zr_str_init(&src, r->ctx->alloc);
+    zr_str_init(&dst, r->ctx->alloc);
+    zr_path_key(&src, r->src_path, below);
+    zr_path_key(&dst, r->dst_path, below);
+    ZR_TRY(zr_str_status(&src, err));
+    ZR_TRY(zr_str_status(&dst, err));
+    opts.chunk_store = r->dst;
+    pair.path = zr_str_text(&src);
+    ZR_TRY(zarr_array_open(&pair.src, r->src, pair.path, NULL, err));
+    ZR_TRY(zarr_array_open(&pair.dst, r->target, zr_str_text(&dst), &opts, err));
+    pair.grid = zr_array_grid(pair.dst);
+    ZR_TRY(fn(r, &pair, err));
+out:
+    zarr_array_free(pair.src);
+    zarr_array_free(pair.dst);
+    zr_str_deinit(&src);
+    zr_str_deinit(&dst);
+    return st;
+}
+
+static zarr_status each_array(struct zr_reencode *r, reencode_step fn, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    for (size_t i = 0; i < r->nodes.n && st == ZARR_OK; i++)
+        if (r->nodes.item[i].kind == ZARR_NODE_ARRAY)
+            st = each_pair(r, r->nodes.item[i].path, fn, err);
+    return st;
+}
+
+/* Are there buffers for it? Asked before anything is deleted or written. */
+static zarr_status check_buffers(struct zr_reencode *r,
+                                 const struct zr_reencode_pair *pair, zarr_error *err)
+{
+    struct zr_reencode_shape shape = {.n_buffers = 0};
+
+    return zr_reencode_shape(r, pair, &shape, err);
+}
+
+/* ---- the call -----------------------------------------------------------------------
+ */
+
+static zarr_status check_overlap(const struct zr_reencode *r, zarr_error *err)
+{
+    bool overlap = false;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_store_overlap(r->src, r->src_path, r->dst, r->dst_path, &overlap, err));
+    if (overlap)
+        st = zr_fail(err, ZARR_ERR_INVALID,
+                     "/%s cannot be written to /%s: they are one place, or one is inside "
+                     "the other",
+                     r->src_path, r->dst_path);
+out:
+    return st;
+}
+
+static zarr_status reencode_elements(struct zr_reencode *r, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    if (r->result.state != ZARR_REENCODE_COMPLETE) {
+        zr_reencode_progress(r, r->src_path, 0);
+        ZR_TRY(each_array(r, zr_reencode_array, err));
+    }
+    if (r->opts.flags & ZARR_REENCODE_VERIFY) {
+        r->comparing = true;
+        r->done_bytes = 0;
+        zr_reencode_progress(r, r->src_path, 0);
+        ZR_TRY(each_array(r, zr_reencode_compare, err));
+        r->result.verified = 1;
+    }
+out:
+    return st;
+}
+
+static zarr_status reencode_run(struct zr_reencode *r, const char *src_path,
+                                const char *dst_path, zarr_error *err)
+{
+    const zarr_limits *limits = &r->ctx->limits;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_path_normal(&r->src_path, r->ctx->alloc, src_path, limits, err));
+    ZR_TRY(zr_path_normal(&r->dst_path, r->ctx->alloc, dst_path, limits, err));
+    ZR_TRY(check_overlap(r, err));
+    ZR_TRY(zr_nodes_list(&r->nodes, r->src, r->src_path, r->opts.cancel, err));
+    ZR_TRY(zr_reencode_plan(r, err));
+    ZR_TRY(each_array(r, check_buffers, err));
+    ZR_TRY(zr_reencode_begin(r, err));
+    ZR_TRY(reencode_elements(r, err));
+    ZR_TRY(zr_reencode_finish(r, err));
+out:
+    return st;
+}
+
+static zarr_status reencode_options(struct zr_reencode *r,
+                                    const zarr_reencode_options *opts, zarr_error *err)
+{
+    const uint32_t both = ZARR_REENCODE_RESUME | ZARR_REENCODE_OVERWRITE;
+    const int32_t *format = &r->opts.zarr_format;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_struct_read(&r->opts, sizeof r->opts, 2 * sizeof(uint32_t), opts,
+                          ZR_TAIL_REFUSE, "zarr_reencode_options", err));
+    if (r->opts.flags & ~(uint32_t)REENCODE_FLAGS)
+        ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                       "reencode options: unknown flags 0x%" PRIx32, r->opts.flags));
+    if ((r->opts.flags & both) == both)
+        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
+                       "reencode options: RESUME and OVERWRITE exclude each other"));
+    if (*format != 0 && *format != 2 && *format != 3)
+        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID, "reencode options: no format %" PRId32,
+                       *format));
+out:
+    return st;
+}
+
+zarr_status zarr_node_reencode(zarr_store *src, const char *src_path, zarr_store *dst,
+                               const char *dst_path, const zarr_reencode_options *opts,
+                               zarr_reencode_result *result, zarr_error *err)
+{
+    struct zr_reencode r = {.src = src, .dst = dst, .ctx = zr_store_context(src)};
+    zarr_status st = ZARR_OK;
+
+    zr_str_init(&r.job, r.ctx->alloc);
+    st = reencode_options(&r, opts, err);
+    if (st == ZARR_OK)
+        st = reencode_run(&r, src_path, dst_path, err);
+    if (result)
+        zr_struct_give(result, result->struct_size, &r.result, sizeof r.result);
+    zr_str_deinit(&r.job);
+    zarr_store_free(r.target);
+    zr_nodes_free(&r.nodes);
+    zr_free(r.ctx->alloc, r.src_path);
+    zr_free(r.ctx->alloc, r.dst_path);
+    return st;
+}

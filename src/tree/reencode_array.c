@@ -1,0 +1,457 @@
+/*
+ * tree/reencode_array.c - the elements of one array, from the old encoding to the new
+ * one. Box after box is read into one of two buffers while the former is written;
+ * requests do both in parallel. Each object of the destination is written once, whole and
+ * atomically, so an object that is there is finished: a call that goes on lists them,
+ * skips the boxes that have all of theirs, and writes the missing units of the others one
+ * by one. An object depends on its elements and codecs only, so the bytes are the same
+ * however often the work was interrupted. Thread class: the caller's thread.
+ */
+#include "tree/reencode_int.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    REENCODE_IN_FLIGHT = 8 /* single units under way */
+};
+
+/* One request with what it points to. */
+struct transfer {
+    zarr_request *request;
+    zarr_selection *selection;
+    zarr_tensor tensor;
+    zarr_io_options opts;
+    zarr_stats stats;
+    int64_t shape[ZARR_MAX_RANK], strides[ZARR_MAX_RANK];
+    uint64_t bytes; /* of a write; 0: a read */
+};
+
+struct reencode_box {
+    uint64_t start[ZARR_MAX_RANK], count[ZARR_MAX_RANK];
+};
+
+struct reencode_slot {
+    void *data;
+    zarr_heap *heap; /* of elements of variable length, else NULL */
+    struct reencode_box box;
+    uint64_t bytes;
+    struct transfer read, write;
+};
+
+struct reencode_work {
+    struct zr_reencode *r;
+    const struct zr_reencode_pair *pair;
+    struct zr_reencode_shape s;
+    uint64_t *finished; /* sorted numbers of units that were there before */
+    size_t n_finished, cap;
+    bool sparse; /* only the boxes in `stored` */
+    struct zr_coord_set stored;
+    size_t next_stored;
+    struct reencode_slot slots[2];
+    struct transfer units[REENCODE_IN_FLIGHT];
+    zarr_status listed; /* of a callback */
+    zarr_error *list_err;
+};
+
+/* ---- transfers ----------------------------------------------------------------------
+ */
+
+static void transfer_end(struct transfer *t)
+{
+    zarr_request_free(t->request);
+    zarr_selection_free(t->selection);
+    t->request = NULL;
+    t->selection = NULL;
+}
+
+/* A box as selection and tensor, inside the slot's box, which its data hold. */
+static zarr_status transfer_begin(struct reencode_work *w, struct transfer *t,
+                                  const struct reencode_box *box,
+                                  const struct reencode_slot *slot, zarr_error *err)
+{
+    const struct zr_box_walk *b = &w->s.boxes;
+    uint64_t stride = w->s.item_bytes, offset = 0;
+    zarr_status st =
+        zarr_selection_box(&t->selection, b->ndim, b->shape, box->start, box->count, err);
+
+    if (st != ZARR_OK)
+        return st;
+    for (int32_t d = b->ndim - 1; d >= 0; d--) { /* below buffer_bytes, all of it */
+        t->shape[d] = (int64_t)box->count[d];
+        t->strides[d] = (int64_t)stride;
+        offset += (box->start[d] - slot->box.start[d]) * stride;
+        stride *= slot->box.count[d];
+    }
+    zarr_tensor_host(&t->tensor, slot->data, slot->bytes, b->ndim, t->shape);
+    t->tensor.strides = t->strides;
+    t->tensor.byte_offset = offset;
+    t->stats = (zarr_stats){.struct_size = sizeof t->stats};
+    t->opts = (zarr_io_options){.struct_size = sizeof t->opts, .stats = &t->stats};
+    return ZARR_OK;
+}
+
+static zarr_status start_read(struct reencode_work *w, struct reencode_slot *slot,
+                              zarr_error *err)
+{
+    struct transfer *t = &slot->read;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(transfer_begin(w, t, &slot->box, slot, err));
+    t->bytes = 0;
+    if (zarr_dtype_variable(zarr_array_dtype(w->pair->src))) {
+        if (!slot->heap)
+            ZR_TRY(zarr_heap_create(&slot->heap, w->r->ctx, 0, err));
+        zarr_heap_clear(slot->heap);
+    }
+    t->opts.heap = slot->heap;
+    ZR_TRY(zarr_array_read_submit(&t->request, w->pair->src, t->selection, &t->tensor,
+                                  &t->opts, err));
+out:
+    return st;
+}
+
+static zarr_status start_write(struct reencode_work *w, struct transfer *t,
+                               const struct reencode_box *box,
+                               const struct reencode_slot *slot, zarr_error *err)
+{
+    const struct zr_box_walk *b = &w->s.boxes;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(transfer_begin(w, t, box, slot, err));
+    t->bytes = zr_product_cap(box->count, (size_t)b->ndim) * w->s.item_bytes;
+    ZR_TRY(zarr_array_write_submit(&t->request, w->pair->dst, t->selection, &t->tensor,
+                                   &t->opts, err));
+out:
+    return st;
+}
+
+struct looking {
+    const struct reencode_work *w;
+    const struct transfer *t;
+};
+
+static void look_at(void *arg, const zarr_stats *now, bool done)
+{
+    const struct looking *l = arg;
+
+    if (!done && l->t->bytes && now->chunks_total)
+        zr_reencode_progress(l->w->r, l->w->pair->path,
+                             (uint64_t)((double)l->t->bytes * (double)now->chunks_done /
+                                        (double)now->chunks_total));
+}
+
+static zarr_status wait_for(struct reencode_work *w, struct transfer *t, zarr_error *err)
+{
+    struct looking looking = {w, t};
+    struct zr_reencode *r = w->r;
+    const struct zr_waiting waiting = {.cancel = r->opts.cancel,
+                                       .look = r->opts.progress ? look_at : NULL,
+                                       .arg = &looking};
+    zarr_request *request = t->request;
+    zarr_status st = ZARR_OK;
+
+    if (!request)
+        return ZARR_OK;
+    t->request = NULL;
+    st = zr_request_end(request, &waiting, err); /* frees it */
+    transfer_end(t);
+    if (st == ZARR_OK && zr_is_cancelled(r->opts.cancel))
+        st = zr_fail(err, ZARR_ERR_CANCELLED, "the call was cancelled");
+    if (st == ZARR_OK && t->bytes) {
+        r->done_bytes = zr_add_cap(r->done_bytes, t->bytes);
+        r->result.objects_written += t->stats.store_puts;
+        zr_reencode_progress(r, w->pair->path, 0);
+    }
+    return st;
+}
+
+/* ---- what is finished ---------------------------------------------------------------
+ */
+
+static uint64_t unit_number(const struct reencode_work *w, const uint64_t *unit)
+{
+    uint64_t n = 0;
+
+    for (int32_t d = 0; d < w->s.boxes.ndim; d++)
+        n = n * w->s.grid[d] + unit[d];
+    return n;
+}
+
+static int add_finished(void *user, const zarr_chunk_info *chunk)
+{
+    struct reencode_work *w = user;
+
+    w->listed = zr_grow(w->r->ctx->alloc, &w->finished, &w->cap, w->n_finished + 1,
+                        sizeof *w->finished, w->list_err);
+    if (w->listed == ZARR_OK)
+        w->finished[w->n_finished++] = unit_number(w, chunk->chunk);
+    return w->listed != ZARR_OK || zr_is_cancelled(w->r->opts.cancel);
+}
+
+static int compare_numbers(const void *a, const void *b)
+{
+    const uint64_t *p = a, *q = b;
+
+    return (*p > *q) - (*p < *q);
+}
+
+static bool is_finished(const struct reencode_work *w, const uint64_t *unit)
+{
+    const uint64_t n = unit_number(w, unit);
+
+    return w->n_finished &&
+           bsearch(&n, w->finished, w->n_finished, sizeof n, compare_numbers) != NULL;
+}
+
+static zarr_status list_finished(struct reencode_work *w, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    if (w->r->result.state != ZARR_REENCODE_RESUMED)
+        return ZARR_OK;
+    w->list_err = err;
+    ZR_TRY(
+        zarr_array_chunk_list(w->pair->dst, ZARR_CHUNKS_OBJECTS, add_finished, w, err));
+    ZR_TRY(w->listed);
+    if (zr_is_cancelled(w->r->opts.cancel))
+        ZR_TRY(zr_fail(err, ZARR_ERR_CANCELLED, "the call was cancelled"));
+    if (w->n_finished)
+        qsort(w->finished, w->n_finished, sizeof *w->finished, compare_numbers);
+out:
+    return st;
+}
+
+/* ---- units of a box -----------------------------------------------------------------
+ */
+
+/* A unit in array coordinates, cut off at the array's end. */
+static void unit_box(const struct reencode_work *w, const uint64_t *unit,
+                     struct reencode_box *out)
+{
+    for (int32_t d = 0; d < w->s.boxes.ndim; d++) {
+        zr_grid_extent(w->pair->grid, d, unit[d], &out->start[d], &out->count[d]);
+        out->count[d] = ZR_MIN(out->count[d], w->s.boxes.shape[d] - out->start[d]);
+    }
+}
+
+/* Walks the units of a box: the first one, then the next; false behind the last. */
+static void first_unit(const struct reencode_work *w, const struct reencode_box *box,
+                       uint64_t *unit)
+{
+    for (int32_t d = 0; d < w->s.boxes.ndim; d++)
+        unit[d] = zr_grid_locate(w->pair->grid, d, box->start[d]);
+}
+
+static bool next_unit(const struct reencode_work *w, const struct reencode_box *box,
+                      uint64_t *unit)
+{
+    uint64_t first[ZARR_MAX_RANK], start, size;
+
+    first_unit(w, box, first);
+    for (int32_t d = w->s.boxes.ndim - 1; d >= 0; d--) {
+        if (++unit[d] < w->s.grid[d]) {
+            zr_grid_extent(w->pair->grid, d, unit[d], &start, &size);
+            if (start < box->start[d] + box->count[d])
+                return true;
+        }
+        unit[d] = first[d];
+    }
+    return false;
+}
+
+/* How many units of the box are there; *total: of all. */
+static uint64_t count_finished(const struct reencode_work *w,
+                               const struct reencode_box *box, uint64_t *total)
+{
+    uint64_t unit[ZARR_MAX_RANK], n = 0;
+
+    *total = 0;
+    first_unit(w, box, unit);
+    do {
+        n += is_finished(w, unit);
+        ++*total;
+    } while (next_unit(w, box, unit));
+    return n;
+}
+
+static void skip_bytes(struct reencode_work *w, uint64_t bytes)
+{
+    w->r->done_bytes = zr_add_cap(w->r->done_bytes, bytes);
+    w->r->result.bytes_skipped = zr_add_cap(w->r->result.bytes_skipped, bytes);
+}
+
+/* The missing units of a box, several at a time. */
+static zarr_status write_missing(struct reencode_work *w, struct reencode_slot *slot,
+                                 zarr_error *err)
+{
+    const size_t ndim = (size_t)w->s.boxes.ndim;
+    uint64_t unit[ZARR_MAX_RANK];
+    zarr_status st = ZARR_OK;
+    size_t n = 0;
+
+    first_unit(w, &slot->box, unit);
+    do {
+        struct transfer *t = &w->units[n % REENCODE_IN_FLIGHT];
+        struct reencode_box one;
+
+        unit_box(w, unit, &one);
+        if (is_finished(w, unit)) {
+            skip_bytes(w, zr_product_cap(one.count, ndim) * w->s.item_bytes);
+            continue;
+        }
+        ZR_TRY(wait_for(w, t, err));
+        ZR_TRY(start_write(w, t, &one, slot, err));
+        n++;
+    } while (next_unit(w, &slot->box, unit));
+    for (size_t i = 0; i < REENCODE_IN_FLIGHT; i++)
+        ZR_TRY(wait_for(w, &w->units[i], err));
+out:
+    return st;
+}
+
+/* ---- the array ----------------------------------------------------------------------
+ */
+
+/* What no box of a sparse array covers is done. */
+static void skip_empty(struct reencode_work *w)
+{
+    struct zr_reencode *r = w->r;
+    struct zr_box_walk *b = &w->s.boxes;
+    uint64_t bytes =
+        zr_mul_cap(zr_product_cap(b->shape, (size_t)b->ndim), w->s.item_bytes);
+
+    for (size_t i = 0; i < w->stored.n; i++) {
+        zr_box_walk_at(b, zr_coord_set_item(&w->stored, i));
+        bytes -= b->n_items * w->s.item_bytes;
+    }
+    r->done_bytes = zr_add_cap(r->done_bytes, bytes);
+    r->result.bytes_empty = zr_add_cap(r->result.bytes_empty, bytes);
+}
+
+static bool any_box(struct reencode_work *w)
+{
+    if (!w->sparse)
+        return zr_box_walk_next(&w->s.boxes);
+    if (w->next_stored == w->stored.n)
+        return false;
+    zr_box_walk_at(&w->s.boxes, zr_coord_set_item(&w->stored, w->next_stored++));
+    return true;
+}
+
+/* The next box with something to do. */
+static bool next_box(struct reencode_work *w, struct reencode_slot *slot)
+{
+    const struct zr_box_walk *b = &w->s.boxes;
+
+    while (any_box(w)) {
+        uint64_t total;
+
+        memcpy(slot->box.start, b->start, sizeof b->start);
+        memcpy(slot->box.count, b->count, sizeof b->count);
+        slot->bytes = b->n_items * w->s.item_bytes;
+        if (!w->n_finished || count_finished(w, &slot->box, &total) < total)
+            return true;
+        skip_bytes(w, slot->bytes);
+    }
+    return false;
+}
+
+static zarr_status write_box(struct reencode_work *w, struct reencode_slot *slot,
+                             zarr_error *err)
+{
+    uint64_t total;
+
+    if (w->n_finished && count_finished(w, &slot->box, &total) > 0)
+        return write_missing(w, slot, err);
+    return start_write(w, &slot->write, &slot->box, slot, err);
+}
+
+static zarr_status copy_boxes(struct reencode_work *w, zarr_error *err)
+{
+    struct reencode_slot *now = &w->slots[0], *other = &w->slots[w->s.n_buffers - 1];
+    bool more = next_box(w, now);
+    zarr_status st = ZARR_OK;
+
+    if (more)
+        ZR_TRY(start_read(w, now, err));
+    while (more) {
+        struct reencode_slot *swap = now;
+
+        ZR_TRY(wait_for(w, &now->read, err));
+        ZR_TRY(wait_for(w, &other->write, err));
+        ZR_TRY(write_box(w, now, err));
+        if (now == other)
+            ZR_TRY(wait_for(w, &now->write, err));
+        more = next_box(w, other);
+        if (more)
+            ZR_TRY(start_read(w, other, err));
+        now = other;
+        other = swap;
+    }
+    for (int i = 0; i < w->s.n_buffers; i++)
+        ZR_TRY(wait_for(w, &w->slots[i].write, err));
+out:
+    return st;
+}
+
+static zarr_status work_begin(struct reencode_work *w, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(list_finished(w, err));
+    ZR_TRY(zr_reencode_sparse(w->r, w->pair, &w->s.boxes, false, &w->stored, &w->sparse,
+                              err));
+    if (w->sparse)
+        skip_empty(w);
+    for (int i = 0; i < w->s.n_buffers; i++) {
+        size_t n = 0;
+
+        if (zr_to_size(w->s.buffer_bytes, &n))
+            w->slots[i].data = zr_malloc(w->r->ctx->alloc, n);
+        if (!w->slots[i].data)
+            ZR_TRY(zr_fail_memory(err, w->s.buffer_bytes));
+    }
+out:
+    return st;
+}
+
+/* Requests that a failure left under way are cancelled. */
+static void work_end(struct reencode_work *w)
+{
+    const zarr_allocator *alloc = w->r->ctx->alloc;
+
+    for (size_t i = 0; i < REENCODE_IN_FLIGHT; i++)
+        transfer_end(&w->units[i]);
+    for (size_t i = 0; i < 2; i++) {
+        transfer_end(&w->slots[i].read);
+        transfer_end(&w->slots[i].write);
+    }
+    for (size_t i = 0; i < 2; i++) {
+        zarr_heap_free(w->slots[i].heap);
+        zr_free(alloc, w->slots[i].data);
+    }
+    zr_coord_set_deinit(&w->stored);
+    zr_free(alloc, w->finished);
+}
+
+zarr_status zr_reencode_array(struct zr_reencode *r, const struct zr_reencode_pair *pair,
+                              zarr_error *err)
+{
+    struct reencode_work *w = zr_calloc(r->ctx->alloc, 1, sizeof *w);
+    zarr_status st = ZARR_OK;
+
+    if (!w)
+        return zr_fail_memory(err, sizeof *w);
+    w->r = r;
+    w->pair = pair;
+    ZR_TRY(zr_reencode_shape(r, pair, &w->s, err));
+    if (!w->s.boxes.done) {
+        ZR_TRY(work_begin(w, err));
+        ZR_TRY(copy_boxes(w, err));
+    }
+out:
+    work_end(w);
+    zr_free(r->ctx->alloc, w);
+    return st;
+}

@@ -1,0 +1,398 @@
+/*
+ * tree/reencode_plan.c - what a re-encoded node shall be, and what is there already.
+ *
+ * The documents of the destination are made in a store in memory, by the same calls that
+ * create any node, and reach the destination last: until then there is no node, only
+ * chunks and one object, <destination>/.zarrc-job. It holds the source's place and all
+ * documents; RESUME goes on only if that text is the same to the byte. Order at the end:
+ * chunks are durable, documents of nodes below, the node's own document, the job object
+ * goes. A kill between any two of these leaves a state that RESUME knows.
+ */
+#include "tree/reencode_int.h"
+
+#include <string.h>
+
+/* ---- documents ----------------------------------------------------------------------
+ */
+
+static zarr_status plan_group(struct zr_reencode *r, const struct zr_node_row *node,
+                              const char *src_path, const char *dst_path, zarr_error *err)
+{
+    const int32_t format = r->opts.zarr_format ? r->opts.zarr_format : node->format;
+    zarr_group_open_options opts = ZARR_GROUP_OPEN_OPTIONS_INIT;
+    zarr_group *group = NULL, *made = NULL;
+    const char *attributes = NULL;
+    zarr_status st = ZARR_OK;
+
+    opts.consolidated = ZARR_CONSOLIDATED_NEVER;
+    ZR_TRY(zarr_group_open(&group, r->src, src_path, &opts, err));
+    attributes = zarr_group_attributes(group);
+    if (!attributes)
+        ZR_TRY(zr_fail_memory(err, 1));
+    ZR_TRY(zarr_group_create(&made, r->target, dst_path, format, attributes, 0, err));
+    r->result.n_groups++;
+out:
+    zarr_group_free(group);
+    zarr_group_free(made);
+    return st;
+}
+
+/* The source's own document. */
+static zarr_status plan_same(struct zr_reencode *r, zarr_array *array,
+                             const char *dst_path, zarr_error *err)
+{
+    const int32_t format = zarr_array_zarr_format(array);
+    zarr_array_spec spec = ZARR_ARRAY_SPEC_INIT;
+    zarr_array *made = NULL;
+    zarr_status st = ZARR_OK;
+
+    if (r->opts.zarr_format && r->opts.zarr_format != format)
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                       "/%s: another format needs a function `make`",
+                       zarr_array_path(array));
+    spec.zarr_format = format;
+    spec.document = zarr_array_metadata(array);
+    spec.attributes = format == 2 ? zarr_array_attributes(array) : NULL;
+    if (!spec.document || (format == 2 && !spec.attributes))
+        return zr_fail_memory(err, 1);
+    st = zarr_array_create(&made, r->target, dst_path, &spec, NULL, err);
+    zarr_array_free(made);
+    return st;
+}
+
+static bool same_elements_as(const zarr_array *a, const zarr_array *b)
+{
+    const int32_t ndim = zarr_array_ndim(a);
+
+    return ndim == zarr_array_ndim(b) &&
+           (ndim == 0 || memcmp(zarr_array_shape(a), zarr_array_shape(b),
+                                (size_t)ndim * sizeof(uint64_t)) == 0) &&
+           zarr_dtype_equal(zarr_array_dtype(a), zarr_array_dtype(b));
+}
+
+static zarr_status plan_array(struct zr_reencode *r, const char *src_path,
+                              const char *dst_path, zarr_error *err)
+{
+    zarr_array *array = NULL, *made = NULL;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zarr_array_open(&array, r->src, src_path, NULL, err));
+    if (r->opts.make)
+        ZR_TRY(r->opts.make(r->opts.make_user, array, r->target, dst_path, err));
+    else
+        ZR_TRY(plan_same(r, array, dst_path, err));
+    ZR_TRY(zarr_array_open(&made, r->target, dst_path, NULL, err));
+    if (!same_elements_as(array, made))
+        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
+                       "/%s: the new array has another shape or data type", src_path));
+    r->result.bytes = zr_add_cap(r->result.bytes, zr_decoded_bytes(array));
+    r->result.n_arrays++;
+out:
+    zarr_array_free(made);
+    zarr_array_free(array);
+    return st;
+}
+
+static zarr_status plan_node(struct zr_reencode *r, const struct zr_node_row *node,
+                             zarr_error *err)
+{
+    struct zr_str src, dst;
+    zarr_status st = ZARR_OK;
+
+    zr_str_init(&src, r->ctx->alloc);
+    zr_str_init(&dst, r->ctx->alloc);
+    zr_path_key(&src, r->src_path, node->path);
+    zr_path_key(&dst, r->dst_path, node->path);
+    ZR_TRY(zr_str_status(&src, err));
+    ZR_TRY(zr_str_status(&dst, err));
+    if (zr_is_cancelled(r->opts.cancel))
+        ZR_TRY(zr_fail(err, ZARR_ERR_CANCELLED, "the call was cancelled"));
+    if (node->kind == ZARR_NODE_GROUP)
+        ZR_TRY(plan_group(r, node, zr_str_text(&src), zr_str_text(&dst), err));
+    else if (node->kind == ZARR_NODE_ARRAY)
+        ZR_TRY(plan_array(r, zr_str_text(&src), zr_str_text(&dst), err));
+    else
+        ZR_TRY(zr_fail(err, ZARR_ERR_CORRUPT, "/%s has metadata that cannot be read",
+                       zr_str_text(&src)));
+out:
+    zr_str_deinit(&src);
+    zr_str_deinit(&dst);
+    return st;
+}
+
+/* As the source has it. */
+static zarr_status plan_consolidated(struct zr_reencode *r, zarr_error *err)
+{
+    zarr_group *group = NULL;
+    zarr_error why = {0};
+    zarr_status st = ZARR_OK;
+
+    if (r->nodes.item[0].kind != ZARR_NODE_GROUP)
+        return ZARR_OK;
+    st = zarr_group_open(&group, r->src, r->src_path, NULL, &why);
+    if (st == ZARR_OK && zarr_group_is_consolidated(group))
+        st = zarr_group_consolidate(r->target, r->dst_path, NULL, err);
+    else /* what is broken is not copied */
+        st = st == ZARR_ERR_NO_MEMORY ? zr_pass(err, st, &why) : ZARR_OK;
+    zarr_group_free(group);
+    return st;
+}
+
+/* ---- texts of objects ---------------------------------------------------------------
+ */
+
+/* A whole object at the destination's path. NOT_FOUND leaves err alone. */
+static zarr_status job_text(struct zr_doc *d, const struct zr_reencode *r,
+                            zarr_store *store, const char *name, zarr_error *err)
+{
+    const struct zr_doc_source from = {
+        .store = store, .path = r->dst_path, .name = name, .large = true};
+
+    return zr_doc_get(d, &from, err);
+}
+
+/* The planned documents, in order. */
+static zarr_status planned_keys(const struct zr_reencode *r, struct zr_names *keys,
+                                zarr_error *err)
+{
+    zr_names_init(keys, r->ctx->alloc);
+    return zr_names_keys(keys, r->target, r->dst_path, err);
+}
+
+static void add_string(struct zr_str *out, const char *before, const char *text)
+{
+    zr_str_puts(out, before);
+    zr_json_write_string(out, text, strlen(text));
+}
+
+static void add_source(struct zr_reencode *r)
+{
+    struct zr_str place;
+
+    if (r->opts.source_name) {
+        add_string(&r->job, "{\"zarrc_job\": 1, \"source\": ", r->opts.source_name);
+        return;
+    }
+    zr_str_init(&place, r->ctx->alloc);
+    zr_str_printf(&place, "%s:/%s", zarr_store_url(r->src), r->src_path);
+    add_string(&r->job, "{\"zarrc_job\": 1, \"source\": ", zr_str_text(&place));
+    r->job.failed = r->job.failed || place.failed;
+    zr_str_deinit(&place);
+}
+
+static zarr_status make_job(struct zr_reencode *r, zarr_error *err)
+{
+    struct zr_names keys;
+    struct zr_str key;
+    struct zr_doc doc;
+    zarr_status st = planned_keys(r, &keys, err);
+
+    zr_str_init(&key, r->ctx->alloc);
+    add_source(r);
+    zr_str_puts(&r->job, ", \"documents\": {");
+    for (size_t i = 0; i < keys.n && st == ZARR_OK; i++) {
+        zr_path_key(&key, r->dst_path, keys.item[i]);
+        st = zr_str_status(&key, err);
+        zr_doc_init(&doc, r->ctx->alloc);
+        if (st == ZARR_OK)
+            st = job_text(&doc, r, r->target, keys.item[i], err);
+        if (st == ZARR_OK) {
+            add_string(&r->job, i ? ",\n" : "\n", zr_str_text(&key));
+            add_string(&r->job, ": ", doc.text);
+        }
+        zr_doc_deinit(&doc);
+    }
+    zr_str_puts(&r->job, "}}\n");
+    if (st == ZARR_OK)
+        st = zr_str_status(&r->job, err);
+    zr_str_deinit(&key);
+    zr_names_deinit(&keys);
+    return st;
+}
+
+zarr_status zr_reencode_plan(struct zr_reencode *r, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zarr_store_open(&r->target, r->ctx, "memory:", NULL, err));
+    for (size_t i = 0; i < r->nodes.n; i++)
+        ZR_TRY(plan_node(r, &r->nodes.item[i], err));
+    ZR_TRY(plan_consolidated(r, err));
+    ZR_TRY(make_job(r, err));
+out:
+    return st;
+}
+
+/* ---- what is there ------------------------------------------------------------------
+ */
+
+/* Whether all documents are there as planned. */
+static zarr_status documents_equal(const struct zr_reencode *r, bool *equal,
+                                   zarr_error *err)
+{
+    struct zr_names keys;
+    struct zr_doc doc[2];
+    zarr_status st = planned_keys(r, &keys, err);
+
+    *equal = true;
+    for (size_t i = 0; i < keys.n && st == ZARR_OK && *equal; i++) {
+        for (int k = 0; k < 2; k++)
+            zr_doc_init(&doc[k], r->ctx->alloc);
+        st = job_text(&doc[0], r, r->target, keys.item[i], err);
+        if (st == ZARR_OK)
+            st = job_text(&doc[1], r, r->dst, keys.item[i], err);
+        *equal = st == ZARR_OK && doc[0].bytes == doc[1].bytes &&
+                 memcmp(doc[0].text, doc[1].text, doc[0].bytes) == 0;
+        if (st == ZARR_ERR_NOT_FOUND || st == ZARR_ERR_LIMIT)
+            st = ZARR_OK;
+        for (int k = 0; k < 2; k++)
+            zr_doc_deinit(&doc[k]);
+    }
+    zr_names_deinit(&keys);
+    return st;
+}
+
+static zarr_status in_the_way(struct zr_reencode *r, uint32_t found, const char *what,
+                              zarr_error *err)
+{
+    r->result.found = found;
+    return zr_fail(err, ZARR_ERR_EXISTS, "%s /%s", what, r->dst_path);
+}
+
+static int any_key(void *user, const zarr_store_item *item)
+{
+    ZR_UNUSED(item);
+    *(bool *)user = true;
+    return 1;
+}
+
+static zarr_status must_be_free(struct zr_reencode *r, zarr_error *err)
+{
+    bool any = false;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zarr_store_list(r->dst, r->dst_path, ZARR_LIST_RECURSIVE, any_key, &any, err));
+    if (any)
+        st =
+            in_the_way(r, ZARR_REENCODE_FOUND_FILES, "keys that are no node are at", err);
+out:
+    return st;
+}
+
+/* What lies at the destination. */
+struct reencode_there {
+    bool node, job;
+    const char *text; /* of the job */
+};
+
+static zarr_status begin_overwrite(struct zr_reencode *r, const struct reencode_there *t,
+                                   zarr_error *err)
+{
+    if (!t->node && !t->job)
+        return must_be_free(r, err);
+    return zarr_store_erase_prefix(r->dst, r->dst_path, err);
+}
+
+static zarr_status begin_resume(struct zr_reencode *r, const struct reencode_there *t,
+                                zarr_error *err)
+{
+    bool equal = false;
+    zarr_status st = ZARR_OK;
+
+    if (t->job && !zr_streq(t->text, zr_str_text(&r->job)))
+        return in_the_way(
+            r, ZARR_REENCODE_FOUND_OTHER_JOB,
+            "an interrupted call with another source or other choices is at", err);
+    if (t->node) {
+        ZR_TRY(documents_equal(r, &equal, err));
+        r->result.state = ZARR_REENCODE_COMPLETE;
+        if (!equal)
+            st = in_the_way(r, ZARR_REENCODE_FOUND_NODE, "another node is at", err);
+        goto out;
+    }
+    if (t->job)
+        r->result.state = ZARR_REENCODE_RESUMED;
+    else
+        st = must_be_free(r, err);
+out:
+    return st;
+}
+
+static zarr_status begin_new(struct zr_reencode *r, const struct reencode_there *t,
+                             zarr_error *err)
+{
+    if (t->job)
+        return in_the_way(r, ZARR_REENCODE_FOUND_JOB, "an interrupted call is at", err);
+    if (t->node)
+        return in_the_way(r, ZARR_REENCODE_FOUND_NODE, "a node is at", err);
+    return must_be_free(r, err);
+}
+
+/* A node whose document is broken is one, too: nothing is mixed with it. */
+static zarr_status look_at_destination(const struct zr_reencode *r, struct zr_doc *job,
+                                       struct reencode_there *out, zarr_error *err)
+{
+    uint32_t kind = ZARR_NODE_NONE;
+    int32_t format = 0;
+    zarr_error why = {0};
+    zarr_status st = zarr_node_probe(r->dst, r->dst_path, &kind, &format, &why);
+
+    out->node = kind != ZARR_NODE_NONE;
+    if (st != ZARR_OK && format == 0)
+        return zr_pass(err, st, &why);
+    st = job_text(job, r, r->dst, ZR_JOB_NAME, err);
+    out->job = st == ZARR_OK;
+    out->text = job->text;
+    return st == ZARR_ERR_NOT_FOUND ? ZARR_OK : st;
+}
+
+zarr_status zr_reencode_begin(struct zr_reencode *r, zarr_error *err)
+{
+    struct reencode_there there = {0};
+    struct zr_doc job;
+    struct zr_str key;
+    zarr_status st = ZARR_OK;
+
+    zr_doc_init(&job, r->ctx->alloc);
+    zr_str_init(&key, r->ctx->alloc);
+    zr_path_key(&key, r->dst_path, ZR_JOB_NAME);
+    ZR_TRY(zr_str_status(&key, err));
+    ZR_TRY(look_at_destination(r, &job, &there, err));
+    r->result.state = ZARR_REENCODE_NEW;
+    if (r->opts.flags & ZARR_REENCODE_OVERWRITE)
+        ZR_TRY(begin_overwrite(r, &there, err));
+    else if (r->opts.flags & ZARR_REENCODE_RESUME)
+        ZR_TRY(begin_resume(r, &there, err));
+    else
+        ZR_TRY(begin_new(r, &there, err));
+    if (r->result.state == ZARR_REENCODE_NEW)
+        ZR_TRY(zarr_store_put(r->dst, zr_str_text(&key), zr_str_text(&r->job),
+                              r->job.bytes, err));
+out:
+    zr_str_deinit(&key);
+    zr_doc_deinit(&job);
+    return st;
+}
+
+zarr_status zr_reencode_finish(struct zr_reencode *r, zarr_error *err)
+{
+    zarr_copy_options opts = ZARR_COPY_OPTIONS_INIT;
+    struct zr_str key;
+    zarr_status st = ZARR_OK;
+
+    opts.flags = ZARR_COPY_SKIP_EQUAL;
+    zr_str_init(&key, r->ctx->alloc);
+    zr_path_key(&key, r->dst_path, ZR_JOB_NAME);
+    ZR_TRY(zr_str_status(&key, err));
+    ZR_TRY(zarr_store_flush(r->dst, err));
+    ZR_TRY(zarr_node_copy(r->target, r->dst_path, r->dst, r->dst_path, &opts, err));
+    ZR_TRY(zarr_store_flush(r->dst, err));
+    st = zarr_store_erase(r->dst, zr_str_text(&key), err);
+    if (st == ZARR_ERR_NOT_FOUND) /* the state was COMPLETE */
+        st = ZARR_OK;
+    if (st == ZARR_OK)
+        st = zarr_store_flush(r->dst, err);
+out:
+    zr_str_deinit(&key);
+    return st;
+}

@@ -1,0 +1,375 @@
+/*
+ * unit/tree/test_reencode.c - zarr_node_reencode(): elements and documents arrive, what
+ * stands in the way is named, interrupted calls go on and give the same bytes, progress,
+ * cancel, and every allocation that fails in turn.
+ */
+#include "unit/array/array_test.h"
+
+#include <stdbool.h>
+
+struct ear {
+    uint64_t chunk, shard; /* of the new arrays; 0: as guessed, none */
+    bool wrong;            /* make arrays of another shape */
+    int n_made, n_progress, cancel_at;
+    zarr_progress last;
+    int cancel;
+};
+
+static zarr_status make(void *user, zarr_array *source, zarr_store *target,
+                        const char *path, zarr_error *err)
+{
+    struct ear *e = user;
+    const uint64_t *shape = zarr_array_shape(source);
+    const uint64_t chunks[2] = {e->chunk, e->chunk}, shards[2] = {e->shard, e->shard};
+    const uint64_t other[2] = {shape[0] + 1, shape[1]};
+    zarr_array_spec spec = ZARR_ARRAY_SPEC_INIT;
+    zarr_array *made = NULL;
+    zarr_status st;
+
+    e->n_made++;
+    spec.ndim = 2;
+    spec.shape = e->wrong ? other : shape;
+    spec.chunk_shape = chunks;
+    spec.shard_shape = e->shard ? shards : NULL;
+    spec.data_type = "int32";
+    spec.fill_value = "-1";
+    st = zarr_array_create(&made, target, path, &spec, NULL, err);
+    zarr_array_free(made);
+    return st;
+}
+
+static void see(void *user, const zarr_progress *now)
+{
+    struct ear *e = user;
+
+    if (e->n_progress++ && now->flags == e->last.flags) {
+        assert_true(now->bytes_done >= e->last.bytes_done);
+        assert_int_equal(now->bytes_total, e->last.bytes_total);
+    }
+    assert_true(now->bytes_done <= now->bytes_total);
+    assert_true(now->bytes_skipped <= now->bytes_done);
+    e->last = *now;
+    if (e->cancel_at && e->n_progress >= e->cancel_at)
+        e->cancel = 1;
+}
+
+static zarr_reencode_options options(struct ear *e, uint64_t chunk, uint64_t shard)
+{
+    zarr_reencode_options o = ZARR_REENCODE_OPTIONS_INIT;
+
+    *e = (struct ear){.chunk = chunk, .shard = shard};
+    o.make = make;
+    o.progress = see;
+    o.make_user = o.progress_user = e;
+    o.cancel = &e->cancel;
+    return o;
+}
+
+/* src: a group with x, g/s (shards) and g/y. */
+static void make_source(struct world *w)
+{
+    static const struct {
+        const char *path;
+        int kind;
+    } arrays[] = {{"src/x", 3}, {"src/g/s", 4}, {"src/g/y", 3}};
+    zarr_group *group = NULL;
+
+    assert_ok(zarr_group_create(&group, w->store, "src", 3, "{\"a\": [1, 2]}", 0, &terr));
+    zarr_group_free(group);
+    for (size_t i = 0; i < 3; i++) {
+        zarr_array *a = make_array(w, arrays[i].path, arrays[i].kind, 9, 11);
+
+        fill_array(a);
+        zarr_array_free(a);
+    }
+}
+
+static void assert_equal_trees(struct world *w, const char *a, const char *b)
+{
+    zarr_diff_result r = ZARR_DIFF_RESULT_INIT;
+
+    assert_ok(zarr_node_diff(w->store, a, w->store, b, NULL, &r, &terr));
+    assert_int_equal(r.n_different, 0);
+    assert_int_equal(r.n_elements, 3 * 99);
+}
+
+/* The bytes of every object below `path`, added up in a way that tells their order. */
+static int add_object(void *user, const zarr_store_item *item)
+{
+    uint64_t *sum = ((uint64_t **)user)[0];
+    struct world *w = ((struct world **)user)[1];
+    unsigned char data[8192];
+    uint64_t bytes = sizeof data, hash = 14695981039346656037u;
+
+    assert_ok(zarr_store_get(w->store, item->key, 0, data, &bytes, NULL, &terr));
+    for (uint64_t i = 0; i < bytes; i++)
+        hash = (hash ^ data[i]) * 1099511628211u;
+    for (const char *k = strchr(item->key, '/'); *k; k++)
+        hash = (hash ^ (unsigned char)*k) * 1099511628211u;
+    *sum += hash;
+    return 0;
+}
+
+static uint64_t sum_of(struct world *w, const char *path)
+{
+    uint64_t sum = 0;
+    void *user[2] = {&sum, w};
+
+    assert_ok(
+        zarr_store_list(w->store, path, ZARR_LIST_RECURSIVE, add_object, user, &terr));
+    return sum;
+}
+
+static void test_hierarchy(void **state)
+{
+    (void)state;
+    for (int sort = 0; sort < N_WORLDS; sort++) {
+        zarr_reencode_result r = ZARR_REENCODE_RESULT_INIT;
+        struct world w;
+        struct ear e;
+        zarr_reencode_options o = options(&e, 3, 6);
+
+        world_open(&w, (enum world_sort)sort);
+        make_source(&w);
+        o.flags = ZARR_REENCODE_VERIFY;
+        assert_ok(zarr_node_reencode(w.store, "src", w.store, "dst", &o, &r, &terr));
+        assert_int_equal(r.state, ZARR_REENCODE_NEW);
+        assert_int_equal(r.n_arrays, 3);
+        assert_int_equal(r.n_groups, 2);
+        assert_int_equal(r.bytes, 3 * 99 * 4);
+        assert_int_equal(r.objects_written, 3 * 4);
+        assert_int_equal(r.verified, 1);
+        assert_int_equal(e.n_made, 3);
+        assert_int_equal(e.last.flags, ZARR_PROGRESS_COMPARING);
+        assert_int_equal(e.last.bytes_done, e.last.bytes_total);
+        assert_equal_trees(&w, "src", "dst");
+        assert_null(get_text(&w, "dst/.zarrc-job"));
+        /* one array, as it is */
+        assert_ok(
+            zarr_node_reencode(w.store, "dst/g/s", w.store, "copy", NULL, NULL, &terr));
+        assert_int_equal(n_keys(&w, "copy"), n_keys(&w, "dst/g/s"));
+        world_close(&w);
+    }
+}
+
+static void test_in_the_way(void **state)
+{
+    zarr_reencode_result r = ZARR_REENCODE_RESULT_INIT;
+    struct ear e;
+    zarr_reencode_options o = options(&e, 3, 0);
+    struct world w;
+
+    (void)state;
+    world_open(&w, WORLD_MEMORY);
+    make_source(&w);
+    put_text(&w, "files/notes.txt", "keep me");
+    assert_status(zarr_node_reencode(w.store, "src", w.store, "files", &o, &r, &terr),
+                  ZARR_ERR_EXISTS);
+    assert_int_equal(r.found, ZARR_REENCODE_FOUND_FILES);
+    o.flags = ZARR_REENCODE_OVERWRITE;
+    assert_status(zarr_node_reencode(w.store, "src", w.store, "files", &o, &r, &terr),
+                  ZARR_ERR_EXISTS);
+    assert_string_equal(get_text(&w, "files/notes.txt"), "keep me");
+    o.flags = 0;
+    zarr_array_free(make_array(&w, "there", 3, 2, 2));
+    assert_status(zarr_node_reencode(w.store, "src", w.store, "there", &o, &r, &terr),
+                  ZARR_ERR_EXISTS);
+    assert_int_equal(r.found, ZARR_REENCODE_FOUND_NODE);
+    o.flags = ZARR_REENCODE_RESUME;
+    assert_status(zarr_node_reencode(w.store, "src", w.store, "there", &o, &r, &terr),
+                  ZARR_ERR_EXISTS);
+    assert_int_equal(r.found, ZARR_REENCODE_FOUND_NODE);
+    o = options(&e, 3, 0);
+    o.flags = ZARR_REENCODE_OVERWRITE;
+    assert_ok(zarr_node_reencode(w.store, "src", w.store, "there", &o, &r, &terr));
+    assert_equal_trees(&w, "src", "there");
+    o = options(&e, 3, 0);
+    o.flags = ZARR_REENCODE_RESUME;
+    assert_ok(zarr_node_reencode(w.store, "src", w.store, "there", &o, &r, &terr));
+    assert_int_equal(r.state, ZARR_REENCODE_COMPLETE);
+    assert_int_equal(r.objects_written, 0);
+    assert_status(zarr_node_reencode(w.store, "src", w.store, "src/g/in", &o, &r, &terr),
+                  ZARR_ERR_INVALID);
+    assert_says("inside");
+    world_close(&w);
+}
+
+/* Cancelled at each of its steps, and gone on with each time: the bytes are those of one
+ * call. */
+static void test_resume(void **state)
+{
+    uint64_t whole = 0;
+    bool cut = true;
+
+    (void)state;
+    for (int at = 0; cut; at++) {
+        zarr_reencode_result r = ZARR_REENCODE_RESULT_INIT;
+        struct world w;
+        struct ear e;
+        zarr_reencode_options o = options(&e, 2, 4);
+        zarr_status st;
+
+        world_open(&w, WORLD_MEMORY);
+        make_source(&w);
+        o.buffer_bytes = 2 * 4 * 4 * 4; /* two shards */
+        e.cancel_at = at;
+        st = zarr_node_reencode(w.store, "src", w.store, "dst", &o, &r, &terr);
+        cut = at == 0 || st == ZARR_ERR_CANCELLED;
+        if (at > 0 && cut) {
+            assert_null(get_text(&w, "dst/zarr.json")); /* no node before all is there */
+            assert_non_null(get_text(&w, "dst/.zarrc-job"));
+            o = options(&e, 2, 4);
+            assert_status(
+                zarr_node_reencode(w.store, "src", w.store, "dst", &o, &r, &terr),
+                ZARR_ERR_EXISTS);
+            assert_int_equal(r.found, ZARR_REENCODE_FOUND_JOB);
+            o = options(&e, 3, 0);
+            o.flags = ZARR_REENCODE_RESUME;
+            assert_status(
+                zarr_node_reencode(w.store, "src", w.store, "dst", &o, &r, &terr),
+                ZARR_ERR_EXISTS);
+            assert_int_equal(r.found, ZARR_REENCODE_FOUND_OTHER_JOB);
+            o = options(&e, 2, 4);
+            o.flags = ZARR_REENCODE_RESUME;
+            assert_ok(zarr_node_reencode(w.store, "src", w.store, "dst", &o, &r, &terr));
+            assert_int_equal(r.state, ZARR_REENCODE_RESUMED);
+        } else {
+            assert_ok(st);
+        }
+        if (at == 0)
+            whole = sum_of(&w, "dst");
+        assert_true(sum_of(&w, "dst") == whole);
+        assert_equal_trees(&w, "src", "dst");
+        world_close(&w);
+        assert_true(at < 200);
+    }
+}
+
+static void test_wrong(void **state)
+{
+    zarr_reencode_result r = ZARR_REENCODE_RESULT_INIT;
+    struct ear e;
+    zarr_reencode_options o = options(&e, 3, 0);
+    struct world w;
+
+    (void)state;
+    world_open(&w, WORLD_MEMORY);
+    make_source(&w);
+    e.wrong = true;
+    assert_status(zarr_node_reencode(w.store, "src", w.store, "dst", &o, &r, &terr),
+                  ZARR_ERR_INVALID);
+    assert_says("another shape");
+    o = options(&e, 3, 0);
+    o.buffer_bytes = 9 * 4 - 1;
+    assert_status(zarr_node_reencode(w.store, "src", w.store, "dst", &o, &r, &terr),
+                  ZARR_ERR_LIMIT);
+    assert_int_equal(r.unit_bytes, 9 * 4);
+    o = options(&e, 3, 0);
+    o.flags = ZARR_REENCODE_RESUME | ZARR_REENCODE_OVERWRITE;
+    assert_status(zarr_node_reencode(w.store, "src", w.store, "dst", &o, &r, &terr),
+                  ZARR_ERR_INVALID);
+    o.flags = 128;
+    assert_status(zarr_node_reencode(w.store, "src", w.store, "dst", &o, &r, &terr),
+                  ZARR_ERR_UNSUPPORTED);
+    o = options(&e, 3, 0);
+    o.make = NULL;
+    o.zarr_format = 2;
+    assert_status(zarr_node_reencode(w.store, "src", w.store, "dst", &o, &r, &terr),
+                  ZARR_ERR_UNSUPPORTED);
+    assert_status(zarr_node_reencode(w.store, "none", w.store, "dst", NULL, &r, &terr),
+                  ZARR_ERR_NOT_FOUND);
+    put_text(&w, "src/x/zarr.json", "{");
+    o = options(&e, 3, 0);
+    assert_status(zarr_node_reencode(w.store, "src", w.store, "dst", &o, &r, &terr),
+                  ZARR_ERR_CORRUPT);
+    assert_int_equal(n_keys(&w, "dst"), 0); /* nothing was written by any of these */
+    /* a chunk that cannot be read: what was done stays, RESUME goes on */
+    put_text(&w, "src/g/s/c/0/0", "no shard");
+    assert_status(zarr_node_reencode(w.store, "src/g", w.store, "dst", &o, &r, &terr),
+                  ZARR_ERR_CORRUPT);
+    assert_says("c/0/0");
+    assert_non_null(get_text(&w, "dst/.zarrc-job"));
+    world_close(&w);
+}
+
+/* 2^38 chunks, of which one is stored. */
+static void test_sparse(void **state)
+{
+    const uint64_t huge = UINT64_C(1) << 20;
+    zarr_reencode_result r = ZARR_REENCODE_RESULT_INIT;
+    struct ear e;
+    zarr_reencode_options o = options(&e, 64, 0);
+    struct world w;
+    zarr_array *a;
+
+    (void)state;
+    world_open(&w, WORLD_MEMORY);
+    a = make_array(&w, "a", 3, huge, huge);
+    {
+        const uint64_t start[2] = {huge - 2, 7}, count[2] = {1, 1};
+        const int64_t shape[2] = {1, 1};
+        int32_t value = 5;
+        zarr_selection *s = NULL;
+        zarr_tensor t;
+
+        assert_ok(zarr_selection_box(&s, 2, zarr_array_shape(a), start, count, &terr));
+        zarr_tensor_host(&t, &value, sizeof value, 2, shape);
+        assert_ok(zarr_array_write(a, s, &t, NULL, &terr));
+        zarr_selection_free(s);
+    }
+    zarr_array_free(a);
+    o.flags = ZARR_REENCODE_VERIFY;
+    assert_ok(zarr_node_reencode(w.store, "a", w.store, "b", &o, &r, &terr));
+    assert_int_equal(r.objects_written, 1);
+    assert_int_equal(r.bytes, 4 * huge * huge);
+    assert_true(r.bytes_empty > r.bytes / 2);
+    assert_ok(zarr_array_open(&a, w.store, "b", NULL, &terr));
+    assert_int_equal(read_at(a, huge - 2, 7), 5);
+    assert_int_equal(read_at(a, 3, 7), -1);
+    zarr_array_free(a);
+    world_close(&w);
+}
+
+/* With the k-th allocation failing: no memory, and the same call goes on. */
+static void test_no_memory(void **state)
+{
+    bool reached = true;
+
+    (void)state;
+    for (int64_t k = 1; reached; k += 1 + k / 64) { /* all of the first, then samples */
+        zarr_reencode_result r = ZARR_REENCODE_RESULT_INIT;
+        struct world w;
+        struct ear e;
+        zarr_reencode_options o = options(&e, 3, 6);
+        zarr_status st;
+
+        world_open(&w, WORLD_MEMORY);
+        make_source(&w);
+        zarr_context_trim(w.ctx);
+        o.flags = ZARR_REENCODE_VERIFY;
+        w.forever = k % 2 == 0;
+        atomic_store(&w.fail_at, k);
+        st = zarr_node_reencode(w.store, "src", w.store, "dst", &o, &r, &terr);
+        reached = atomic_load(&w.fail_at) == w.forever;
+        atomic_store(&w.fail_at, 0);
+        if (st != ZARR_OK) {
+            assert_int_equal(st, ZARR_ERR_NO_MEMORY);
+            o = options(&e, 3, 6);
+            o.flags = ZARR_REENCODE_RESUME | ZARR_REENCODE_VERIFY;
+            assert_ok(zarr_node_reencode(w.store, "src", w.store, "dst", &o, &r, &terr));
+        }
+        assert_equal_trees(&w, "src", "dst");
+        world_close(&w);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_hierarchy), cmocka_unit_test(test_in_the_way),
+        cmocka_unit_test(test_resume),    cmocka_unit_test(test_wrong),
+        cmocka_unit_test(test_sparse),    cmocka_unit_test(test_no_memory),
+    };
+
+    return cmocka_run_group_tests_name("reencode", tests, NULL, NULL);
+}
