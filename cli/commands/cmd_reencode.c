@@ -1,9 +1,10 @@
 /*
  * commands/cmd_reencode.c - zarrc reencode: an array, or a group with all below it, in
  * other chunks, shards, codecs, keys or format. The source is opened read-only.
- * How it goes on after a kill: reencode/plan.c.
+ * The library does it (zarr_node_reencode).
  */
 #include "reencode/reencode.h"
+#include "spec/spec.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -62,112 +63,153 @@ static int check_group_options(struct reencode *r)
     return CLI_OK;
 }
 
-/* Each array of the tree, through fn. */
-static int each_array(struct reencode *r,
-                      int (*fn)(struct reencode *, const struct reencode_pair *))
+static void on_progress(void *user, const zarr_progress *now)
 {
-    int rc = CLI_OK;
+    struct reencode *r = user;
+    const char *phase = now->flags & ZARR_PROGRESS_COMPARING ? "verify" : "reencode";
 
-    for (size_t i = 0; i < r->tree.n_items && !rc; i++) {
-        struct reencode_pair pair = {0};
-
-        if (r->tree.items[i].kind != ZARR_NODE_ARRAY)
-            continue;
-        rc = cli_reencode_open(r, i, &pair);
-        if (!rc)
-            rc = fn(r, &pair);
-        cli_reencode_close(&pair);
+    if (!r->phase || strcmp(r->phase, phase) != 0) {
+        if (r->phase)
+            cli_progress_end(&r->progress, true);
+        cli_progress_begin(&r->progress, r->cli, phase, now->bytes_total, 0);
+        r->phase = phase;
     }
-    return rc;
+    r->progress.skipped_bytes = now->bytes_skipped;
+    cli_progress_update(&r->progress, now->bytes_done, 0);
 }
 
-/* Is there memory for each? Asked before anything is deleted or written. */
-static int check_shape(struct reencode *r, const struct reencode_pair *pair)
-{
-    struct reencode_shape shape = {.n_buffers = 0};
+/* ---- the report ----------------------------------------------------------------- */
 
-    return cli_reencode_shape(r, pair, &shape);
-}
-
-static int work(struct reencode *r)
-{
-    int rc = CLI_OK;
-
-    if (r->state != REENCODE_COMPLETE) {
-        cli_progress_begin(&r->progress, r->cli, "reencode", r->total_bytes, 0);
-        rc = each_array(r, cli_reencode_array);
-        cli_progress_end(&r->progress, rc == CLI_OK);
-    }
-    if (!rc && cli_flag(r->cli, "verify")) {
-        const uint64_t done = r->done_bytes, empty = r->empty_bytes;
-
-        r->done_bytes = r->empty_bytes = 0;
-        cli_progress_begin(&r->progress, r->cli, "verify", r->total_bytes, 0);
-        rc = each_array(r, cli_reencode_compare);
-        cli_progress_end(&r->progress, rc == CLI_OK);
-        r->done_bytes = done;
-        r->empty_bytes = empty;
-        r->verified = rc == CLI_OK;
-    }
-    return rc ? rc : cli_reencode_finish(r);
-}
-
-static void report_json(struct reencode *r, double seconds)
+static void report_json(const struct reencode *r, double seconds)
 {
     static const char *const states[] = {"new", "resumed", "complete"};
+    const zarr_reencode_result *s = &r->result;
     struct cli_json *j = cli_json(r->cli);
 
     cli_json_object(j);
     cli_json_text(cli_key(j, "source"), r->src.shown);
     cli_json_text(cli_key(j, "destination"), r->dst.shown);
-    cli_json_text(cli_key(j, "state"), states[r->state]);
-    cli_json_u64(cli_key(j, "arrays"), r->n_arrays);
-    cli_json_u64(cli_key(j, "groups"), r->n_groups);
-    cli_json_u64(cli_key(j, "bytes"), r->total_bytes);
-    cli_json_u64(cli_key(j, "bytes_skipped"), r->skipped_bytes);
-    cli_json_u64(cli_key(j, "objects_written"), r->n_written);
+    cli_json_text(cli_key(j, "state"), states[s->state]);
+    cli_json_u64(cli_key(j, "arrays"), s->n_arrays);
+    cli_json_u64(cli_key(j, "groups"), s->n_groups);
+    cli_json_u64(cli_key(j, "bytes"), s->bytes);
+    cli_json_u64(cli_key(j, "bytes_skipped"), s->bytes_skipped);
+    cli_json_u64(cli_key(j, "objects_written"), s->objects_written);
     cli_json_f64(cli_key(j, "seconds"), seconds);
-    cli_json_bool(cli_key(j, "verified"), r->verified);
+    cli_json_bool(cli_key(j, "verified"), s->verified);
     cli_json_end(j);
 }
 
-static void report_text(struct reencode *r, double seconds)
+static void report_text(const struct reencode *r, double seconds)
 {
-    const uint64_t idle = cli_add(r->skipped_bytes, r->empty_bytes);
-    const uint64_t fresh = r->done_bytes > idle ? r->done_bytes - idle : 0;
+    const zarr_reencode_result *s = &r->result;
+    const uint64_t idle = cli_add(s->bytes_skipped, s->bytes_empty);
+    const uint64_t fresh = s->bytes > idle ? s->bytes - idle : 0;
+    const char *equal = s->verified ? "; all elements compared equal" : "";
     char total[16], speed[16], skipped[16];
 
-    if (r->state == REENCODE_COMPLETE) {
-        cli_say(r->cli, "%s is complete, nothing was to do%s", r->dst.shown,
-                r->verified ? "; all elements compared equal" : "");
+    if (s->state == ZARR_REENCODE_COMPLETE) {
+        cli_say(r->cli, "%s is complete, nothing was to do%s", r->dst.shown, equal);
         return;
     }
     cli_say(
         r->cli, "re-encoded %" PRIu64 " array%s, %s, %s/s, %" PRIu64 " objects%s%s%s",
-        r->n_arrays, r->n_arrays == 1 ? "" : "s", cli_bytes_text(r->total_bytes, total),
+        s->n_arrays, s->n_arrays == 1 ? "" : "s", cli_bytes_text(s->bytes, total),
         cli_bytes_text((uint64_t)((double)fresh / (seconds > 0 ? seconds : 1e-9)), speed),
-        r->n_written, r->skipped_bytes ? "; finished before: " : "",
-        r->skipped_bytes ? cli_bytes_text(r->skipped_bytes, skipped) : "",
-        r->verified ? "; all elements compared equal" : "");
+        s->objects_written, s->bytes_skipped ? "; finished before: " : "",
+        s->bytes_skipped ? cli_bytes_text(s->bytes_skipped, skipped) : "", equal);
 }
+
+/* What lies at the destination, and what to do about it. */
+static int report_found(const struct reencode *r)
+{
+    struct cli *cli = r->cli;
+    const char *at = r->dst.shown;
+
+    switch (r->result.found) {
+    case ZARR_REENCODE_FOUND_JOB:
+        return cli_error(cli, CLI_EXISTS,
+                         "--resume goes on with it, --force begins anew.",
+                         "an interrupted reencode is at %s", at);
+    case ZARR_REENCODE_FOUND_OTHER_JOB:
+        return cli_error(cli, CLI_EXISTS,
+                         "Use the options of the first run, or --force to begin anew.",
+                         "what was begun at %s has another source or other options", at);
+    case ZARR_REENCODE_FOUND_FILES:
+        return cli_error(cli, CLI_EXISTS, "Choose another place, or empty it yourself.",
+                         "there are files at %s that are no Zarr node", at);
+    default:
+        return cli_error(
+            cli, CLI_EXISTS, "Nothing was changed. --force deletes it first.",
+            cli_flag(cli, "resume") ? "%s is there already, and is something else"
+                                    : "%s is there already",
+            at);
+    }
+}
+
+static int report_limit(const struct reencode *r)
+{
+    const uint64_t bytes = r->result.unit_bytes;
+    char need[16], have[16], hint[64];
+
+    snprintf(hint, sizeof hint, "Try: --mem=%lluM, or smaller chunks or shards.",
+             (unsigned long long)((bytes >> 19) + 2));
+    return cli_error(r->cli, CLI_CORRUPT, hint,
+                     "one chunk or shard of %s has %s, --mem leaves %s for it",
+                     r->src.shown, cli_bytes_text(bytes, need),
+                     cli_bytes_text(cli_buffer_bytes(r->cli), have));
+}
+
+static int report_failure(const struct reencode *r, zarr_status st, const zarr_error *err)
+{
+    if (r->rc)
+        return r->rc;
+    if (st == ZARR_ERR_EXISTS && r->result.found)
+        return report_found(r);
+    if (st == ZARR_ERR_LIMIT && r->result.unit_bytes)
+        return report_limit(r);
+    if (r->result.differs)
+        return cli_error(r->cli, CLI_DIFFERENT,
+                         "The destination is not finished and no node yet. A codec that "
+                         "loses precision cannot be verified.",
+                         "%s", err->message);
+    return cli_fail(r->cli, st, err, "cannot re-encode %s", r->src.shown);
+}
+
+/* ---- the work ------------------------------------------------------------------- */
 
 static int reencode(struct reencode *r)
 {
     const double began = cli_seconds();
-    int rc = check_places(r);
+    const char *url = zarr_store_url(r->src.store);
+    char *real = realpath(cli_local_root(&r->src), NULL);
+    char *name = cli_format("%s:/%s", real ? real : url, r->src.path);
+    zarr_reencode_options o = ZARR_REENCODE_OPTIONS_INIT;
+    const char *format = cli_text(r->cli, "format");
+    zarr_error err = {0};
+    zarr_status st;
 
-    if (!rc)
-        rc = check_group_options(r);
-    if (!rc)
-        rc = cli_reencode_plan(r);
-    if (!rc)
-        rc = each_array(r, check_shape);
-    if (!rc)
-        rc = cli_reencode_begin(r);
-    if (!rc)
-        rc = work(r);
-    if (rc)
-        return rc;
+    if (cli_flag(r->cli, "resume"))
+        o.flags |= ZARR_REENCODE_RESUME;
+    if (cli_flag(r->cli, "force"))
+        o.flags |= ZARR_REENCODE_OVERWRITE;
+    if (cli_flag(r->cli, "verify"))
+        o.flags |= ZARR_REENCODE_VERIFY;
+    o.zarr_format = format ? *format - '0' : 0;
+    o.make = cli_reencode_make;
+    o.progress = on_progress;
+    o.make_user = o.progress_user = r;
+    o.source_name = name;
+    o.buffer_bytes = r->cli->memory_bytes ? cli_buffer_bytes(r->cli) : 0;
+    o.cancel = &cli_cancel;
+    st = zarr_node_reencode(r->src.store, r->src.path, r->dst.store, r->dst.path, &o,
+                            &r->result, &err);
+    if (r->phase)
+        cli_progress_end(&r->progress, st == ZARR_OK);
+    free(name);
+    free(real);
+    if (st)
+        return report_failure(r, st, &err);
     if (r->cli->json)
         report_json(r, cli_seconds() - began);
     else
@@ -178,7 +220,7 @@ static int reencode(struct reencode *r)
 
 static int run(struct cli *cli)
 {
-    struct reencode r = {.cli = cli};
+    struct reencode r = {.cli = cli, .result = ZARR_REENCODE_RESULT_INIT};
     int rc = check_options(cli);
 
     if (!rc)
@@ -186,12 +228,13 @@ static int run(struct cli *cli)
     if (!rc)
         rc = cli_node_open(cli, cli->args[1], CLI_OPEN_NEW, &r.dst);
     if (!rc)
+        rc = check_places(&r);
+    if (!rc)
+        rc = check_group_options(&r);
+    if (!rc)
         rc = reencode(&r);
     if (rc)
         cli_unmake_root(&r.dst);
-    free(r.job.text);
-    cli_tree_free(&r.tree);
-    zarr_store_free(r.target);
     cli_node_close(&r.src);
     cli_node_close(&r.dst);
     return rc;

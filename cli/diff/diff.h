@@ -22,7 +22,7 @@ struct diff {
 void cli_diff_begin(struct diff *d);
 void cli_diff_end(struct diff *d, const zarr_diff_result *result);
 /* For zarr_diff_options; user is a struct diff. */
-int cli_diff_tell(void *user, const zarr_difference *difference);
+int cli_diff_tell(void *user, const zarr_difference *f);
 int cli_diff_tell_node(void *user, const zarr_diff_node *node);
 
 #endif

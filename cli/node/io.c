@@ -183,21 +183,6 @@ uint64_t cli_boxes_max_items(const struct cli_boxes *boxes)
     return boxes->done && !boxes->begun ? 0 : cli_product(boxes->ndim, boxes->step);
 }
 
-/* How far a box goes along a dimension: a step, but not into a chunk that ends behind it
- * while there is another before. */
-static uint64_t box_length(const struct cli_boxes *b, int32_t d)
-{
-    uint64_t n = least(b->step[d], b->shape[d] - b->start[d]);
-    uint64_t at[ZARR_MAX_RANK] = {0}, chunk[ZARR_MAX_RANK], origin[ZARR_MAX_RANK];
-
-    at[d] = b->start[d] + n;
-    if (!b->grid || at[d] >= b->shape[d] ||
-        zarr_array_chunk_locate(b->grid, at, chunk, NULL) != ZARR_OK ||
-        zarr_array_chunk_extent(b->grid, chunk, origin, NULL, NULL) != ZARR_OK)
-        return n;
-    return origin[d] > b->start[d] ? origin[d] - b->start[d] : n;
-}
-
 bool cli_boxes_next(struct cli_boxes *b)
 {
     int32_t d = b->ndim - 1;
@@ -217,19 +202,9 @@ bool cli_boxes_next(struct cli_boxes *b)
     }
     b->begun = true;
     for (d = 0; d < b->ndim; d++)
-        b->count[d] = box_length(b, d);
+        b->count[d] = least(b->step[d], b->shape[d] - b->start[d]);
     b->n_items = cli_product(b->ndim, b->count);
     return true;
-}
-
-void cli_boxes_at(struct cli_boxes *b, const uint64_t *number)
-{
-    b->begun = true;
-    for (int32_t d = 0; d < b->ndim; d++) {
-        b->start[d] = number[d] * b->step[d];
-        b->count[d] = least(b->step[d], b->shape[d] - b->start[d]);
-    }
-    b->n_items = cli_product(b->ndim, b->count);
 }
 
 zarr_status cli_boxes_select(const struct cli_boxes *boxes, const zarr_selection *outer,

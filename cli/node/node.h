@@ -83,7 +83,6 @@ zarr_status cli_heap(const struct cli *cli, const zarr_dtype *type, zarr_heap **
  * `unit`s, except where one unit is over the limit (for copies and comparisons). */
 struct cli_boxes {
     int32_t ndim;
-    const zarr_array *grid; /* boxes end where its chunks do, if they can; NULL: steps */
     uint64_t shape[ZARR_MAX_RANK], step[ZARR_MAX_RANK];
     uint64_t start[ZARR_MAX_RANK], count[ZARR_MAX_RANK]; /* the box of this turn */
     uint64_t n_items;                                    /* in this box */
@@ -94,8 +93,6 @@ struct cli_boxes {
 void cli_boxes_init(struct cli_boxes *boxes, int32_t ndim, const uint64_t *shape,
                     const uint64_t *unit, uint64_t max_items, bool runs);
 bool cli_boxes_next(struct cli_boxes *boxes);
-/* The box with these numbers along the dimensions; boxes without grid only. */
-void cli_boxes_at(struct cli_boxes *boxes, const uint64_t *number);
 /* Elements of the largest box. UINT64_MAX never: it fits max_items. */
 uint64_t cli_boxes_max_items(const struct cli_boxes *boxes);
 

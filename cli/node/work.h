@@ -69,23 +69,6 @@ bool cli_same_store(const struct cli_node *a, const struct cli_node *b);
  * what --force would delete or overwrite is then what is read. */
 int cli_must_be_outside(struct cli *cli, const char *file, const struct cli_node *node);
 
-/* ---- what is stored (chunks.c) ---- */
-
-/* Coordinates of chunks, of shards or of boxes. Zero it before, but for ndim. */
-struct cli_chunks {
-    uint64_t *at;
-    int32_t ndim;
-    size_t n, cap;
-};
-void cli_chunks_add(struct cli_chunks *s, const uint64_t *at);
-/* Adds those of which the array has an object; false: the store cannot tell. */
-bool cli_chunks_stored(struct cli_chunks *s, zarr_array *array);
-/* C order, each once. */
-void cli_chunks_sort(struct cli_chunks *s);
-void cli_chunks_free(struct cli_chunks *s);
-/* The same, or both have none: chunks that neither has stored are equal. */
-bool cli_same_fill(const zarr_array *a, const zarr_array *b);
-
 /* ---- elements as numbers (elements.c) ---- */
 
 /* False for text, raw bytes, structs. Times are numbers: their count. */
