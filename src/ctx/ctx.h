@@ -31,6 +31,10 @@ struct zr_plugins { /* in the order they were loaded */
     /* One is loaded at a time; never taken while `locked` is. Not held across a fork: a
      * plug-in's load() may take long, or fork. */
     zr_mutex mutex;
+    /* The list is changed with both locks held, so this one is enough to read it: no
+     * reader waits for a load(), and a forked child can read. */
+    zr_mutex list_mutex;
+    struct zr_fork_hook fork;
     struct zr_plugin **item;
     size_t n, cap;
     _Atomic(const char *) loading; /* whose load() is running: the origin */

@@ -41,6 +41,9 @@ void zr_plugins_init(struct zr_plugins *p)
 {
     *p = (struct zr_plugins){0};
     zr_mutex_init(&p->mutex);
+    zr_mutex_init(&p->list_mutex);
+    p->fork = (struct zr_fork_hook){.mutex = &p->list_mutex};
+    zr_fork_hook_add(&p->fork);
     atomic_init(&p->loading, NULL);
 }
 
@@ -59,6 +62,8 @@ void zr_plugins_deinit(struct zr_plugins *p, const zarr_allocator *alloc)
     while (p->n > 0)
         plugin_free(alloc, p->item[--p->n]);
     zr_free(alloc, p->item);
+    zr_fork_hook_remove(&p->fork);
+    zr_mutex_deinit(&p->list_mutex);
     zr_mutex_deinit(&p->mutex);
 }
 
@@ -185,8 +190,12 @@ static zarr_status load_locked(zarr_context *ctx, const char *path, zarr_error *
             return all->item[i]->loaded
                        ? ZARR_OK
                        : zr_fail(err, ZARR_ERR_INVALID, "loading it has failed before");
-    ZR_TRY(zr_grow(ctx->alloc, &all->item, &all->cap, all->n + 1,
-                   sizeof(struct zr_plugin *), err));
+    zr_mutex_lock(&all->list_mutex);
+    st = zr_grow(ctx->alloc, &all->item, &all->cap, all->n + 1,
+                 sizeof(struct zr_plugin *), err);
+    zr_mutex_unlock(&all->list_mutex);
+    if (st != ZARR_OK)
+        goto out;
     p = zr_calloc(ctx->alloc, 1, sizeof *p);
     if (!p)
         ZR_TRY(zr_fail_memory(err, sizeof *p));
@@ -195,7 +204,9 @@ static zarr_status load_locked(zarr_context *ctx, const char *path, zarr_error *
         ZR_TRY(zr_fail_memory(err, strlen(path)));
     st = plugin_open(ctx, p, &kept, err);
     if (st == ZARR_OK || kept) {
+        zr_mutex_lock(&all->list_mutex);
         all->item[all->n++] = p;
+        zr_mutex_unlock(&all->list_mutex);
         p = NULL; /* moved */
     }
 out:
@@ -323,7 +334,7 @@ bool zr_plugins_get(zarr_context *ctx, size_t i, const zarr_plugin **info,
 {
     bool found = false;
 
-    zr_mutex_lock(&ctx->plugins.mutex);
+    zr_mutex_lock(&ctx->plugins.list_mutex);
     found = i < ctx->plugins.n;
     if (found) {
         const struct zr_plugin *p = ctx->plugins.item[i]; /* stays as the context does */
@@ -331,6 +342,6 @@ bool zr_plugins_get(zarr_context *ctx, size_t i, const zarr_plugin **info,
         *info = p->loaded ? &p->info : NULL;
         *path = p->path;
     }
-    zr_mutex_unlock(&ctx->plugins.mutex);
+    zr_mutex_unlock(&ctx->plugins.list_mutex);
     return found;
 }
