@@ -5,6 +5,8 @@ import json
 import numcodecs
 import numpy as np
 import pytest
+import zarr
+import zarr.codecs.numcodecs
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -156,30 +158,67 @@ def says_items(node):
     return [size for item in node for size in says_items(item)] if isinstance(node, list) else []
 
 
+def shuffled(rng, chain, dtype, configuration):
+    """The document and data of an array, and the size of the items that its shuffle gets."""
+    if chain == "narrowed":
+        dtype = "int64"
+    shuffle = {"name": "numcodecs.shuffle"} if configuration is None else \
+        {"name": "numcodecs.shuffle", "configuration": configuration}
+    document = cases.document_v3(dtype, [0, 0] if dtype[0] == "c" else 0, ITEMS[chain]([shuffle]), (12, 8), (4, 8))
+    item = 2 if chain == "narrowed" else np.dtype(dtype).itemsize
+    return document, rng.integers(0, 120, (12, 8)).astype(dtype), item
+
+
 @pytest.mark.parametrize("configuration", [None, {}, {"elementsize": None}], ids=["none", "empty", "null"])
 @pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "float64", "complex128"])
 @pytest.mark.parametrize("chain", ["plain", "narrowed", "sharded", "conditional"])
 def test_shuffle_of_items(context, rng, tmp_path, chain, dtype, configuration):
     """A shuffle of v3 without elementsize has that of the array that becomes bytes, and says so
-    when it is written; zarr-python takes it from the array."""
-    if chain == "narrowed":
-        dtype = "int64"
-    shuffle = {"name": "numcodecs.shuffle"} if configuration is None else \
-        {"name": "numcodecs.shuffle", "configuration": configuration}
-    codecs = ITEMS[chain]([shuffle])
-    item = 2 if chain == "narrowed" else np.dtype(dtype).itemsize
-    document = cases.document_v3(dtype, [0, 0] if dtype[0] == "c" else 0, codecs, (12, 8), (4, 8))
-    data = rng.integers(0, 120, (12, 8)).astype(dtype)
-    ours = context.store(str(tmp_path / "ours"), create=True)
-    ours.create(document=document).write(data)
-    assert says_items(json.loads((tmp_path / "ours" / "zarr.json").read_text())) == [item]
-    cases.put_document(tmp_path / "ours", document)
-    np.testing.assert_array_equal(context.store(str(tmp_path / "ours")).open().read(dtype), data)
-    if chain != "conditional" and configuration is not None:  # which zarr-python does not have, or needs
-        np.testing.assert_array_equal(peers.read(peers.PYTHON, tmp_path / "ours"), data)
-        cases.put_document(tmp_path / "theirs", document)
-        peers.write(peers.PYTHON, tmp_path / "theirs", data)
-        np.testing.assert_array_equal(context.store(str(tmp_path / "theirs")).open().read(dtype), data)
+    when it is written."""
+    document, data, item = shuffled(rng, chain, dtype, configuration)
+    context.store(str(tmp_path), create=True).create(document=document).write(data)
+    assert says_items(json.loads((tmp_path / "zarr.json").read_text())) == [item]
+    if chain != "conditional":  # which zarr-python does not have
+        np.testing.assert_array_equal(peers.read(peers.PYTHON, tmp_path), data)
+    if chain in ("plain", "narrowed"):
+        items = data[:4].astype("<i2") if chain == "narrowed" else data[:4]
+        assert (tmp_path / "c/0/0").read_bytes() == bytes(numcodecs.Shuffle(item).encode(items))
+    cases.put_document(tmp_path, document)
+    np.testing.assert_array_equal(context.store(str(tmp_path)).open().read(data.dtype), data)
+
+
+@pytest.mark.parametrize("configuration", [{}, {"elementsize": None}], ids=["empty", "null"])
+@pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "float64", "complex128"])
+@pytest.mark.parametrize("chain", ["plain", "narrowed", "sharded"])
+def test_shuffle_of_items_in_zarr_python(context, rng, tmp_path, chain, dtype, configuration):
+    """zarr-python takes a missing elementsize from the array, too."""
+    if chain == "narrowed" and not peers.ZARR_AT_LEAST_3_3:
+        pytest.skip(f"zarr-python {zarr.__version__} gives a shuffle behind astype the item size of "
+                    "the array, not the one that astype makes")
+    document, data, _ = shuffled(rng, chain, dtype, configuration)
+    context.store(str(tmp_path / "ours"), create=True).create(document=document).write(data)
+    for peer in ("ours", "theirs"):
+        cases.put_document(tmp_path / peer, document)
+    np.testing.assert_array_equal(peers.read(peers.PYTHON, tmp_path / "ours"), data)
+    peers.write(peers.PYTHON, tmp_path / "theirs", data)
+    np.testing.assert_array_equal(context.store(str(tmp_path / "theirs")).open().read(data.dtype), data)
+
+
+@pytest.mark.parametrize("configuration", [{}, {"elementsize": None}], ids=["empty", "null"])
+def test_shuffle_that_zarr_python_creates(context, rng, tmp_path, configuration):
+    """Its documents say the elementsize, whichever it takes: so every version's arrays are read."""
+    data = rng.integers(-2**15, 2**15, (12, 8))
+    astype = zarr.codecs.numcodecs.AsType(encode_dtype="<i2", decode_dtype="<i8")
+    shuffle = zarr.codecs.numcodecs.Shuffle(**configuration)
+    zarr.create_array(tmp_path, shape=(12, 8), chunks=(4, 8), dtype="i8", filters=[astype],
+                      compressors=[shuffle])[...] = data
+    item = 2 if peers.ZARR_AT_LEAST_3_3 else 8
+    assert says_items(json.loads((tmp_path / "zarr.json").read_text())) == [item]
+    assert (tmp_path / "c/0/0").read_bytes() == bytes(numcodecs.Shuffle(item).encode(data[:4].astype("<i2")))
+    array = context.store(str(tmp_path)).open()
+    np.testing.assert_array_equal(array.read("i8"), data)
+    array.write(data[::-1].copy())
+    np.testing.assert_array_equal(peers.read(peers.PYTHON, tmp_path), data[::-1])
 
 
 def test_shuffle_behind_compressors(context, rng, tmp_path):
