@@ -2,6 +2,7 @@
 import json
 import os
 import pathlib
+import pty
 import subprocess
 import sys
 
@@ -56,6 +57,23 @@ def peak(*arguments, out="/dev/null"):
     done = subprocess.run([sys.executable, "-S", "-c", PEAK, out, PROGRAM, *map(str, arguments)],
                           stdout=subprocess.PIPE, check=True, timeout=300)
     return int(done.stdout)
+
+
+def pseudo_terminal():
+    """Both ends of a new one. Skips the test where the machine has none to give, as a container
+    without /dev/pts."""
+    try:
+        return pty.openpty()
+    except OSError as problem:
+        pytest.skip(f"this machine gives out no pseudo-terminal: {problem}")
+
+
+@pytest.fixture
+def full():
+    """A device on which no byte fits."""
+    if not pathlib.Path("/dev/full").is_char_device():
+        pytest.skip("this machine has no /dev/full")
+    return "/dev/full"
 
 
 @pytest.fixture(scope="session")

@@ -3,6 +3,7 @@ import pathlib
 import re
 import shutil
 import subprocess
+import sys
 
 import pytest
 from conftest import PROGRAM
@@ -36,7 +37,7 @@ def test_completions_are_fresh(pages):
 
 
 def test_status_is_fresh():
-    done = subprocess.run([ROOT / "scripts/status", "--check", PROGRAM],
+    done = subprocess.run([sys.executable, ROOT / "scripts/status", "--check", PROGRAM],
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if done.returncode == 77:
         pytest.skip(done.stdout.strip())

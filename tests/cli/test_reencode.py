@@ -2,7 +2,6 @@
 and a run that is killed at any moment can be gone on with, to the same bytes."""
 import json
 import os
-import pty
 import random
 import shutil
 import subprocess
@@ -16,7 +15,7 @@ import zarr.codecs.numcodecs
 
 import cases
 import peers
-from conftest import PROGRAM
+from conftest import PROGRAM, pseudo_terminal
 
 
 def files(top):
@@ -395,7 +394,7 @@ def test_no_locale(zarrc, source, tmp_path, locale):
 def test_bar_on_a_terminal(tmp_path, rng):
     values = rng.integers(0, 50, (2000, 2000)).astype("i4")
     make(tmp_path / "a.zarr", values, chunks=(500, 500))
-    terminal, side = pty.openpty()
+    terminal, side = pseudo_terminal()
     run = subprocess.Popen([PROGRAM, "reencode", "--codec=gzip:9", "--chunks=50,50", "-j1",
                             tmp_path / "a.zarr", tmp_path / "b.zarr"], stdin=side, stdout=side,
                            stderr=side)

@@ -1,6 +1,5 @@
 """What surrounds the program: locale, closed pipes, full disks, signals, terminals."""
 import os
-import pty
 import shutil
 import signal
 import subprocess
@@ -10,7 +9,7 @@ import numpy as np
 import pytest
 import zarr
 
-from conftest import PROGRAM
+from conftest import PROGRAM, pseudo_terminal
 
 
 @pytest.fixture
@@ -44,17 +43,17 @@ def test_locale_changes_nothing(zarrc, array, german):
     assert zarr.open_array(array.parent / "b").fill_value == 0.5
 
 
-def test_full_disk(array):
+def test_full_disk(array, full):
     for arguments in (["cat", array], ["cat", "-fraw", array], ["info", array], ["--help"],
                       ["cat", "--json", array], ["info", "--json", array], ["list"]):
-        with open("/dev/full", "wb") as full:
-            done = subprocess.run([PROGRAM, *arguments], stdout=full, stderr=subprocess.PIPE)
+        with open(full, "wb") as disk:
+            done = subprocess.run([PROGRAM, *arguments], stdout=disk, stderr=subprocess.PIPE)
         assert done.returncode == 3, arguments
         assert done.stderr.decode().count("cannot write to stdout: No space left on device") == 1
 
 
-def test_full_disk_of_export(zarrc, array):
-    assert "No space left" in zarrc("export", "-fraw", array, "/dev/full", code=3).err
+def test_full_disk_of_export(zarrc, array, full):
+    assert "No space left" in zarrc("export", "-fraw", array, full, code=3).err
 
 
 def test_closed_pipe(array):
@@ -118,7 +117,7 @@ def test_interrupted_export_leaves_nothing(tmp_path):
 
 def terminal(arguments, env=None):
     """Runs with stderr on a terminal; what was painted there."""
-    main, side = pty.openpty()
+    main, side = pseudo_terminal()
     environment = {k: v for k, v in os.environ.items() if k != "NO_COLOR"}
     environment.update({"TERM": "xterm", **(env or {})})
     process = subprocess.Popen([PROGRAM, *arguments], stdout=subprocess.DEVNULL, stderr=side,

@@ -298,11 +298,11 @@ def test_fork_while_threads_write(tmp_path):
 
 
 @pytest.mark.parametrize("workers", [[], ["-n", "1"]], ids=["alone", "xdist"])
-def test_seed_is_told(workers):
+def test_seed_is_told(tmp_path, workers):
     """What passed without a word more (scripts/run-tests runs -q) can be repeated, too."""
     here = pathlib.Path(__file__)
     done = subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *workers,
-                           f"{here}::test_submit_and_wait"], capture_output=True, text=True, timeout=120,
-                          env={**os.environ, "ZARRC_SEED": "4711"})
+                           f"--basetemp={tmp_path / 'inner'}", f"{here}::test_submit_and_wait"],
+                          capture_output=True, text=True, timeout=120, env={**os.environ, "ZARRC_SEED": "4711"})
     assert done.returncode == 0, done.stdout
     assert "repeat with ZARRC_SEED=4711" in done.stdout

@@ -5,6 +5,7 @@
 #include "pipe_test.h"
 
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <zarrc/vlen.h>
 
@@ -47,6 +48,15 @@ static void bomb_make(struct pw *w)
     assert_non_null(bomb);
     assert_ok(zarr_store_get(w->store, "zeros/c/0", 0, bomb, &bomb_bytes, NULL, &terr));
     assert_true(bomb_bytes < 1 << 20);
+}
+
+/* First in a test, which then leaves nothing behind. */
+static void needs_resident(void)
+{
+    if (access("/proc/self/status", R_OK) != 0) {
+        print_message("skipped: no /proc/self/status tells how much memory is in use\n");
+        skip();
+    }
 }
 
 static uint64_t resident(const char *what)
@@ -131,6 +141,7 @@ static void read_bombs(uint64_t memory)
 static void test_small_afterwards(void **state)
 {
     (void)state;
+    needs_resident();
     read_bombs((uint64_t)1 << 30);
 }
 
@@ -139,14 +150,17 @@ static void test_one_by_one(void **state)
 {
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
     struct rusage before, after;
-    uint64_t now = resident("VmRSS");
+    uint64_t now;
 
+    needs_resident();
+    now = resident("VmRSS");
     getrusage(RUSAGE_SELF, &before);
     read_bombs((uint64_t)16 << 20);
     getrusage(RUSAGE_SELF, &after);
     if ((uint64_t)after.ru_maxrss > (uint64_t)before.ru_maxrss)
         assert_true((uint64_t)after.ru_maxrss * 1024 < now + 3 * BOMB);
 #else
+    needs_resident();
     read_bombs((uint64_t)16 << 20);
 #endif
     (void)state;

@@ -1,7 +1,7 @@
 /* unit/store/store_test.c - stores for tests. */
 #include "store_test.h"
 
-#include <dirent.h>
+#include <fcntl.h>
 #include <ftw.h>
 #include <unistd.h>
 
@@ -116,14 +116,13 @@ void path_in(const struct world *w, char *out, size_t cap, const char *name)
     snprintf(out, cap, "%s/%s", w->dir, name);
 }
 
+/* Without /proc, which a machine may lack. A new descriptor is the lowest free one. */
 int count_open_fds(void)
 {
-    DIR *d = opendir("/proc/self/fd");
     int n = 0;
 
-    while (readdir(d) != NULL)
-        n++;
-    closedir(d);
+    for (int fd = 0; fd < 1024; fd++)
+        n += fcntl(fd, F_GETFD) != -1;
     return n;
 }
 
