@@ -18,6 +18,9 @@ const zarr_codec_impl_vtable *const zr_codecs_impls[] = {
 #if defined(ZR_HAVE_LZMA)
     IMPL_ROW(lzma)
 #endif
+#if defined(ZR_HAVE_SNAPPY)
+    IMPL_ROW(snappy)
+#endif
 #if defined(ZR_HAVE_ZFP)
     IMPL_ROW(zfp) IMPL_ROW(zfpy)
 #endif
@@ -31,6 +34,9 @@ const struct zr_impl_absence zr_codecs_absent[] = {
 #endif
 #if !defined(ZR_HAVE_LZMA)
     {"lzma", "this build has no liblzma (Debian package liblzma-dev)"},
+#endif
+#if !defined(ZR_HAVE_SNAPPY)
+    {"snappy", "this build has no libsnappy (Debian package libsnappy-dev)"},
 #endif
 #if !defined(ZR_HAVE_ZFP)
     {"zfp", "this build has no libzfp (Debian package libzfp-dev)"},

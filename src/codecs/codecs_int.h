@@ -12,7 +12,7 @@
  * is two specifications, the one between arrays comes first: it has the name in v3. */
 #define ZR_CODECS_SPECS(X) \
     X(gzip) X(zlib) X(zstd) X(lz4) X(blosc) X(crc32c) X(shuffle) X(delta_array)          \
-    X(delta) X(bz2) X(lzma) X(base64) X(crc32) X(adler32) X(fletcher32)                  \
+    X(delta) X(bz2) X(lzma) X(snappy) X(base64) X(crc32) X(adler32) X(fletcher32)                  \
     X(jenkins_lookup3) X(packbits_bits) X(packbits_array) X(packbits_v2) X(zfp_bare)     \
     X(zfpy) X(pcodec) X(gdeflate) X(fixedscaleoffset_array) X(fixedscaleoffset)          \
     X(quantize_array) X(quantize) X(astype_array) X(astype) X(bitround) X(bitround_v2)   \
@@ -31,7 +31,7 @@
     X(bitround) X(cast_value) X(scale_offset)
 
 /* Those that need an optional library: see codecs.c. */
-#define ZR_CODECS_OPTIONAL(X) X(bz2) X(lzma) X(zfp) X(zfpy)
+#define ZR_CODECS_OPTIONAL(X) X(bz2) X(lzma) X(snappy) X(zfp) X(zfpy)
 /* clang-format on */
 
 #define ZR_DECLARE_SPEC(name) extern const zarr_codec_spec_vtable zr_spec_##name;

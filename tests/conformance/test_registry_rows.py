@@ -48,6 +48,7 @@ CODECS = {
     "transpose": of("int16", cases.transpose(1, 0), LITTLE),
     "sharding_indexed": of("int16", cases.sharding((1, 3), [LITTLE, CRC])),
     "gzip": behind(cases.gzip()), "zstd": behind(cases.zstd()), "blosc": behind(cases.blosc(typesize=2)),
+    "snappy": behind(codec("snappy")),
     "crc32c": behind(CRC), "conditional": behind(codec("conditional", codecs=[cases.gzip(), cases.zstd()])),
     "bitround": of("float32", codec("bitround", keepbits=10), LITTLE),
     "cast_value": of("int16", codec("cast_value", data_type="float32", out_of_range="clamp"), LITTLE),

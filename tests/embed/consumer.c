@@ -40,6 +40,13 @@ static int check_inits(void)
     CHECK_INIT(zarr_store_options, ZARR_STORE_OPTIONS_INIT);
     CHECK_INIT(zarr_tensor, ZARR_TENSOR_INIT);
     CHECK_INIT(zarr_vlen_column, ZARR_VLEN_COLUMN_INIT);
+    CHECK_INIT(zarr_reencode_result, ZARR_REENCODE_RESULT_INIT);
+    CHECK_INIT(zarr_reencode_options, ZARR_REENCODE_OPTIONS_INIT);
+    CHECK_INIT(zarr_progress, ZARR_PROGRESS_INIT);
+    CHECK_INIT(zarr_verify_result, ZARR_VERIFY_RESULT_INIT);
+    CHECK_INIT(zarr_verify_options, ZARR_VERIFY_OPTIONS_INIT);
+    CHECK_INIT(zarr_diff_result, ZARR_DIFF_RESULT_INIT);
+    CHECK_INIT(zarr_diff_options, ZARR_DIFF_OPTIONS_INIT);
     return n;
 }
 

@@ -51,6 +51,7 @@ static const struct {
     {"dec_sums", "{\"id\":\"jenkins_lookup3\"}", 3},
     {"dec_sums", "{\"id\":\"adler32\",\"location\":\"end\"}", 5},
     {"dec_bz2", "{\"id\":\"bz2\"}", 0},
+    {"dec_snappy", "{\"id\":\"snappy\"}", 0},
     {"dec_lzma", "{\"id\":\"lzma\",\"preset\":0}", 0},
     {"dec_lzma", "{\"id\":\"lzma\",\"format\":2,\"preset\":0}", 1},
     {"dec_lzma", "{\"id\":\"lzma\",\"format\":3,\"filters\":[{\"id\":33}]}", 2},

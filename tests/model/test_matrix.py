@@ -32,6 +32,7 @@ ROOT = pathlib.Path(__file__).parents[2]
 PROGRAM = os.environ.get("ZARRC", str(ROOT / "build/dev/bin/zarrc"))
 # What the matrix does not draw: name, and why.
 NOT_DRAWN = {
+    (2, "snappy"): "numcodecs, which v2's cases are compared with, has no such codec",
     "pcodec": "no implementation", "numcodecs.pcodec": "no implementation", "zarrs.gdeflate": "no implementation",
 }
 
@@ -55,7 +56,7 @@ def registered():
 def test_everything_is_drawn(version):
     """Each registered name comes up within some thousand cases, or says above why not."""
     drawn = set()
-    wanted = {name for of, name in registered() if of == version and name not in NOT_DRAWN}
+    wanted = {name for of, name in registered() if of == version and not {name, (of, name)} & set(NOT_DRAWN)}
 
     @seed(1)  # of the generator, not of luck
     @settings(max_examples=8000, database=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))

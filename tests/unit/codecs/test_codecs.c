@@ -11,6 +11,9 @@
 #include <blosc.h>
 #include <libdeflate.h>
 #include <lz4.h>
+#if defined(ZR_HAVE_SNAPPY)
+#    include <snappy-c.h>
+#endif
 #include <zstd.h>
 
 #include "unit/impl/impl_test.h"
@@ -54,6 +57,9 @@ static const char *const singles[] = {
 #if defined(ZR_HAVE_BZ2)
     "{\"id\":\"bz2\",\"level\":1}",
     "{\"id\":\"bz2\",\"level\":9}",
+#endif
+#if defined(ZR_HAVE_SNAPPY)
+    "{\"id\":\"snappy\"}",
 #endif
 #if defined(ZR_HAVE_LZMA)
     "{\"id\":\"lzma\",\"preset\":1}",
@@ -164,18 +170,24 @@ static void bounds_hold(void **state)
 {
     static const uint64_t sizes[] = {
         1, 4, 16, 100, 4999, 5000, 65536, 131071, 131072, 1000000, 100000000, 1900000000};
-    static const char *const names[] = {"zstd", "gzip", "zlib", "lz4", "blosc"};
+    static const char *const names[] = {"zstd", "gzip", "zlib", "lz4", "blosc", "snappy"};
     struct libdeflate_compressor *ld = libdeflate_alloc_compressor(1);
 
     ZR_UNUSED(state);
     for (size_t i = 0; i < ZR_COUNT(sizes); i++) {
         const uint64_t n = sizes[i];
         const uint64_t want[] = {
-            ZSTD_compressBound(n), libdeflate_gzip_compress_bound(ld, n),
+            ZSTD_compressBound(n),
+            libdeflate_gzip_compress_bound(ld, n),
             libdeflate_zlib_compress_bound(ld, n),
-            (uint64_t)LZ4_compressBound((int)n) + 4, n + BLOSC_MAX_OVERHEAD};
+            (uint64_t)LZ4_compressBound((int)n) + 4,
+            n + BLOSC_MAX_OVERHEAD,
+#if defined(ZR_HAVE_SNAPPY)
+            snappy_max_compressed_length(n)
+#endif
+        };
 
-        for (size_t k = 0; k < ZR_COUNT(names); k++) {
+        for (size_t k = 0; k < ZR_COUNT(want); k++) {
             const zarr_codec_spec_vtable *v =
                 zr_codec_spec_lookup(&env.codec.codecs, names[k]);
             struct zarr_codec_spec spec = {.vt = v};
@@ -345,6 +357,11 @@ static void wrong_lengths(void **state)
 #if defined(ZR_HAVE_BZ2)
         {1024, 10, "{\"id\":\"bz2\"}", "bz2: more than 40 bytes"},
         {1024, 2048, "{\"id\":\"bz2\"}", "bz2: 4096 bytes, expected 8192"},
+#endif
+#if defined(ZR_HAVE_SNAPPY)
+        {1024, 10, "{\"id\":\"snappy\"}",
+         "snappy: block says it has 4096 bytes, expected 40"},
+        {1024, 2048, "{\"id\":\"snappy\"}", "snappy: 4096 bytes, expected 8192"},
 #endif
 #if defined(ZR_HAVE_LZMA)
         {1024, 10, "{\"id\":\"lzma\"}", "lzma: more than 40 bytes"},

@@ -750,6 +750,9 @@ static void absent_libraries(void **state)
 #if !defined(ZR_HAVE_LZMA)
         {"[\"bytes\",\"numcodecs.lzma\"]", "uint8", "this build has no liblzma"},
 #endif
+#if !defined(ZR_HAVE_SNAPPY)
+        {"[\"bytes\",\"snappy\"]", "uint8", "this build has no libsnappy"},
+#endif
 #if !defined(ZR_HAVE_ZFP)
         {"[{\"name\":\"zfp\",\"configuration\":{\"mode\":\"reversible\"}}]", "int32",
          "this build has no libzfp"},

@@ -1,0 +1,31 @@
+/*
+ * codecs/snappy/snappy_spec.c - snappy: one block of Google's Snappy
+ * (format_description.txt of its library), not the framing format. It has no members. The
+ * formula of the longest output is the library's own, written out; a test holds it
+ * against the real function. Thread class: plain functions.
+ */
+#include "codecs/codecs_int.h"
+
+/* A block states its length in 32 bits. snappy_max_compressed_length(): a literal of 60
+ * bytes costs one more, and 32 bytes cover the head. */
+static zarr_status snappy_resolve(const zarr_codec_spec *spec, const zarr_chunk_spec *in,
+                                  zarr_chunk_spec *out, void *fill_out, zarr_error *err)
+{
+    ZR_UNUSED(fill_out);
+    if (in->exact && in->n_bytes > UINT32_MAX) /* a bound need not be reached */
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "snappy: chunks have at most 4294967295 bytes, not %" PRIu64,
+                       in->n_bytes);
+    out->exact = 0;
+    out->item_bytes_hint = 1;
+    return zr_spec_grow(out, spec->vt->name, in->n_bytes, in->n_bytes / 6 + 32, err);
+}
+
+const zarr_codec_spec_vtable zr_spec_snappy = {
+    .struct_size = sizeof(zarr_codec_spec_vtable),
+    .flags = ZARR_CODEC_SPEC_EXPERIMENTAL,
+    .name = "snappy",
+    .kind = ZARR_CODEC_BYTES_BYTES,
+    .canonical = zr_conf_none,
+    .resolve = snappy_resolve,
+};
