@@ -3,9 +3,10 @@ import numpy as np
 import pytest
 import zarr
 
+import peers
+
 EDGES = {"name": "rectilinear", "configuration": {"kind": "inline", "chunk_shapes": [[2, [3, 2]], 4]}}
-pytestmark = pytest.mark.skipif("rectilinear_chunks" not in zarr.config.get("array"),
-                                reason="this zarr-python has no rectilinear grids")
+pytestmark = peers.needs_rectilinear
 
 
 @pytest.fixture(autouse=True)

@@ -37,7 +37,7 @@ def load(zarrc, tmp_path, node, *options):
     return np.load(tmp_path / "out.npy")
 
 
-@peers.needs_zarr_3_3
+@peers.needs_structs
 @pytest.mark.parametrize("order", "CF")
 @pytest.mark.parametrize("target", ["2", "3"])
 @pytest.mark.parametrize("how", ["file", "pipe"])
@@ -106,7 +106,7 @@ def test_info(zarrc, tmp_path):
     assert fields[1]["fields"] == [{"name": "x", "data_type": "float64", "offset": 0, "shape": []}]
 
 
-@peers.needs_zarr_3_3
+@peers.needs_structs
 def test_between_formats(zarrc, tmp_path):
     """A v2 array whose fields differ in order, to v3 and back."""
     data = sample(TYPE, (7,))

@@ -11,7 +11,7 @@ import peers
 from cases import LITTLE, PLAIN, gzip, sharding, transpose, zstd
 from zarrc_ctypes import FAKE, Selection, Stats
 
-pytestmark = peers.needs_zarr_3_3
+pytestmark = peers.needs_zarr_3_3("lacks cast_value and scale_offset")
 try:
     import cast_value_rs  # noqa: F401  zarr-python's cast_value stands on it
 except ImportError:

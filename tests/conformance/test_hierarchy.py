@@ -176,7 +176,7 @@ def test_consolidated_text_round_trip(context, tmp_path, form):
         set(where(theirs)) - {"B/.zattrs", "b/.zattrs", ".zattrs", "b/data/.zattrs"}
 
 
-@peers.needs_zarr_3_3  # before, groups without children were asked for again
+@peers.needs_zarr_3_3("asks again for groups without children")
 def test_consolidated_v2_reads_as_theirs(context, tmp_path):
     """zarr-python writes members into .zmetadata that its .zgroup files do not have. Nothing
     misses them: groups below, empty ones too, are answered without a look at the store."""

@@ -84,7 +84,7 @@ COMPRESSED = {"none": None, "zstd": {"id": "zstd", "level": 1},
               "blosc": {"id": "blosc", "cname": "lz4", "clevel": 5, "shuffle": 1, "blocksize": 0}}
 
 
-@peers.needs_zarr_3_3
+@peers.needs_structs
 @pytest.mark.parametrize("order", "CF")
 @pytest.mark.parametrize("compressor", COMPRESSED)
 @pytest.mark.parametrize("name", ALL)
@@ -159,7 +159,7 @@ def json_value(dtype, value):
         return get_data_type_from_native_dtype(dtype).to_json_scalar(value, zarr_format=3)
 
 
-@peers.needs_zarr_3_3
+@peers.needs_structs
 @pytest.mark.parametrize("old", [False, True], ids=["struct", "structured"])
 @pytest.mark.parametrize("chain", CHAINS)
 @pytest.mark.parametrize("name", PLAIN)
@@ -200,7 +200,7 @@ def v3_type_canonical(kind):
         {"name": f["name"], "data_type": v3_type_canonical(f["data_type"])} for f in fields]}}
 
 
-@peers.needs_zarr_3_3
+@peers.needs_structs
 def test_endian_required(context, tmp_path):
     """structured goes without, which means little; struct does not, and says so."""
     fields = [("a", "<i4"), ("b", "|u1")]

@@ -6,6 +6,7 @@ import struct
 
 import numpy as np
 import pytest
+import zarr
 
 import cases
 import peers
@@ -128,7 +129,7 @@ def test_bytes(context, rng, front, inner):
 @pytest.mark.parametrize("front", [f for f in FRONTS if "delta" in f and "turned" not in f])
 def test_zarr_python_reads(context, rng, tmp_path, front, inner):
     if front.startswith("scaled") and not peers.ZARR_AT_LEAST_3_3:
-        pytest.skip("this zarr-python lacks scale_offset")
+        pytest.skip(f"zarr-python {zarr.__version__} lacks scale_offset")
     dtype = FRONTS[front][1]
     document, _ = documents(front, inner, 5)
     cases.put_document(tmp_path, document)

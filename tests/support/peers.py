@@ -18,11 +18,17 @@ PYTHON, ZARRS, TENSORSTORE = "zarr-python", "zarrs", "tensorstore"
 PIPELINES = {PYTHON: "zarr.core.codec_pipeline.BatchedCodecPipeline",
              ZARRS: "zarrs.ZarrsCodecPipeline"}
 ZARR_AT_LEAST_3_3 = tuple(int(v) for v in zarr.__version__.split(".")[:2]) >= (3, 3)
-needs_zarr_3_3 = pytest.mark.skipif(not ZARR_AT_LEAST_3_3,
-                                    reason=f"zarr-python {zarr.__version__} lacks it")
-
-
 RECTILINEAR = {"array.rectilinear_chunks": True} if "rectilinear_chunks" in zarr.config.get("array") else {}
+
+
+def needs_zarr_3_3(why):
+    """A mark. why: what an older version does, after its name."""
+    return pytest.mark.skipif(not ZARR_AT_LEAST_3_3, reason=f"zarr-python {zarr.__version__} {why}")
+
+
+needs_structs = needs_zarr_3_3("lacks the data type struct")
+needs_rectilinear = pytest.mark.skipif(
+    not RECTILINEAR, reason=f"zarr-python {zarr.__version__} has no rectilinear grids")
 
 
 def open_zarr(peer, folder, mode="r", **options):
