@@ -187,7 +187,7 @@ zarr_status zr_chain_settle_order(struct zr_chain *chain, const zarr_dtype *dtyp
  * inside shards and other codecs. *completed: there was one. UNSUPPORTED: the array does
  * not tell what is missing. Before the chain is shared; it was resolved for `chunk`. */
 zarr_status zr_chain_complete_stored(struct zr_chain *chain, const zarr_chunk_spec *chunk,
-                                     bool *settled, zarr_error *err);
+                                     bool *completed, zarr_error *err);
 /* Whether zr_chain_write() can say this chain; UNSUPPORTED: shards in v2, a filter
  * that computes behind others or of another byte order in v3. Before conversions. */
 zarr_status zr_chain_has_form(const struct zr_chain *chain, int format, zarr_error *err);

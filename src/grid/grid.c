@@ -226,7 +226,7 @@ zarr_status zr_grid_parse(struct zr_grid *out, const struct zr_grid_registry *r,
 
     ZR_TRY(init_shape(out, ndim, shape, err));
     if (!vt)
-        ZR_TRY(zr_fail_refused(err, zr_grid_refused, "chunk grid", name));
+        return zr_fail_refused(err, zr_grid_refused, "chunk grid", name);
     /* These names can't be taken over. */
     if (zr_streq(vt->name, zr_grid_regular.name))
         ZR_TRY(read_chunk_shape(out, config, err));

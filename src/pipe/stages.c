@@ -239,14 +239,13 @@ zarr_status zr_chunk_encode(const struct zr_work *w, const struct zr_program *p,
                             zarr_error *err)
 {
     struct zr_coding c = {.p = p, .cur = *src};
-    const struct zr_stage *first = p->n > 1 ? &p->stage[p->n - 1] : NULL;
     zarr_status st = ZARR_OK;
 
     if (dst->device_type != p->fetch_device)
         ZR_TRY(zr_internal(err));
     w->worker->stats.bytes_decoded += src->bytes;
-    if (first != NULL && first->kind == ZR_STAGE_COPY &&
-        src->device_type == first->in_device)
+    if (p->n > 1 && p->stage[p->n - 1].kind == ZR_STAGE_COPY &&
+        src->device_type == p->stage[p->n - 1].in_device)
         c.done = 1;  /* the caller brought it here */
     if (p->n == 0) { /* raw: the elements are the bytes */
         if (dst->bytes < src->bytes)
