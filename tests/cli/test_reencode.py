@@ -392,7 +392,7 @@ def test_no_locale(zarrc, source, tmp_path, locale):
 
 
 def test_bar_on_a_terminal(tmp_path, rng):
-    values = rng.integers(0, 50, (2000, 2000)).astype("i4")
+    values = rng.integers(0, 50, (4000, 3000)).astype("i4")  # long enough for a bar to be due
     make(tmp_path / "a.zarr", values, chunks=(500, 500))
     terminal, side = pseudo_terminal()
     run = subprocess.Popen([PROGRAM, "reencode", "--codec=gzip:9", "--chunks=50,50", "-j1",
@@ -407,7 +407,7 @@ def test_bar_on_a_terminal(tmp_path, rng):
             break
     assert run.wait() == 0
     os.close(terminal)
-    assert b"reencode" in shown and b"MiB of 15.3 MiB" in shown and b"iB/s" in shown
+    assert b"reencode" in shown and b"MiB of 45.8 MiB" in shown and b"iB/s" in shown
     assert b"left" in shown and b"100 %" in shown
 
 

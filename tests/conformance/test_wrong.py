@@ -112,7 +112,7 @@ CODECS = {
     "numcodecs.lz4": packer({}, {"acceleration": "fast"}, open_=True),
     "blosc": packer({"cname": "lz4", "clevel": 1, "shuffle": "shuffle", "typesize": 2, "blocksize": 0},
                     {"cname": "lz5", "clevel": 10, "shuffle": 1.5, "typesize": 0, "blocksize": -1}),
-    "crc32c": packer({}, {}),
+    "crc32c": packer({}, {}), "snappy": packer({}, {}),
     "numcodecs.shuffle": packer({"elementsize": 2}, {"elementsize": "2"}, open_=True, more=[{"elementsize": 3}]),
     "numcodecs.delta": array({"dtype": "<u2"}, {"dtype": "<q9", "astype": 5}, {"dtype": "<f4"}, open_=True),
     "numcodecs.bz2": packer({"level": 1}, {"level": 0}, open_=True),
@@ -280,7 +280,7 @@ V2 = {
     "bz2": ("c", {"level": 1}, {"level": 0}),
     "lzma": ("c", {}, {"format": 9, "check": 99, "preset": 10, "filters": "x"}),
     "crc32c": ("f", {}, {"location": "middle"}), "crc32": ("f", {}, {"location": "middle"}),
-    "adler32": ("f", {}, {"location": 1}), "fletcher32": ("f", {}, {}), "base64": ("f", {}, {}),
+    "adler32": ("f", {}, {"location": 1}), "fletcher32": ("f", {}, {}), "base64": ("f", {}, {}), "snappy": ("c", {}, {}),
     "jenkins_lookup3": ("f", {}, {"initval": -1, "prefix": "ab"}), "shuffle": ("f", {}, {"elementsize": "2"}),
     "delta": ("f", {"dtype": "<u2"}, {"dtype": "<q9", "astype": 5}),
     "fixedscaleoffset": ("f", {"offset": 0, "scale": 1, "dtype": "<u2"}, {
