@@ -14,7 +14,7 @@ build: setup
 setup:
 	@scripts/setup </dev/null
 
-demo: build
+demo: setup
 	@scripts/demo
 
 test: setup
