@@ -15,7 +15,7 @@
 
 /* What getters lend. */
 struct zr_array_facts {
-    struct zr_kept link;
+    struct zr_borrowed link;
     bool lent;                                  /* under the handle's mutex */
     uint64_t *shape, *write_shape, *leaf_shape; /* NULL: they differ */
     const char **name;                          /* of dimensions; NULL: none */

@@ -37,8 +37,8 @@ static zarr_status make_document(struct array_making *m, zarr_error *err)
     ZR_TRY(zr_array_meta_complete(&m->state->meta, err)); /* nobody else has it yet */
     ZR_TRY(zr_array_meta_write(&m->state->meta, &doc, &root, err));
     zr_json_write(root, ZR_META_INDENT, &m->text);
-    zr_json_settle(m->parsed->json.root); /* the handle holds what the store will */
-    zr_json_settle(m->attrs->json.root);
+    zr_json_quote_tokens(m->parsed->json.root); /* the handle holds what the store will */
+    zr_json_quote_tokens(m->attrs->json.root);
     ZR_TRY(zr_str_status(&m->text, err));
 out:
     zr_json_doc_deinit(&doc);

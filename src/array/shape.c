@@ -11,7 +11,7 @@
 static void set_chunks(const struct zr_grid *grid, struct zr_json *list,
                        struct zr_json_doc *json)
 {
-    struct zr_json *v = zr_json_is(list, ZR_JSON_ARRAY) ? list->u.kids.first : NULL;
+    struct zr_json *v = zr_json_is(list, ZR_JSON_ARRAY) ? list->u.children.first : NULL;
     uint64_t length = 0;
 
     for (int32_t d = 0; v && d < grid->ndim; d++, v = v->next) {
@@ -191,7 +191,7 @@ static zarr_status edit_shape(void *arg, const struct zr_doc *old, struct zr_str
     ZR_TRY(zr_parsed_read(&parsed, old, p->change->array->h.ctx, err));
     ZR_TRY(check_base_shape(p, parsed, err));
     ZR_TRY(state_of_shape(&p->after, p->change, parsed, &p->old->meta.grid, err));
-    zr_json_settle(parsed->json.root); /* the handle holds what the store does */
+    zr_json_quote_tokens(parsed->json.root); /* the handle holds what the store does */
     zr_json_write(parsed->json.root, ZR_META_INDENT, text);
 out:
     zr_parsed_free(parsed);

@@ -110,9 +110,9 @@ static struct zr_json *complete_list(const struct zr_spec_codecs *c,
 
     if (c->spec->order == 'F' && c->spec->ndim > 1)
         zr_json_append(c->doc, list, transpose_codec(c->doc, c->spec->ndim));
-    for (const struct zr_json *v = given->u.kids.first; v; v = v->next)
+    for (const struct zr_json *v = given->u.children.first; v; v = v->next)
         has_bytes |= codec_kind(c->ctx, v) == ZARR_CODEC_ARRAY_BYTES;
-    for (const struct zr_json *v = given->u.kids.first; v; v = v->next) {
+    for (const struct zr_json *v = given->u.children.first; v; v = v->next) {
         if (!has_bytes && codec_kind(c->ctx, v) == ZARR_CODEC_BYTES_BYTES) {
             zr_json_append(c->doc, list, bytes_codec(c));
             has_bytes = true;
@@ -202,7 +202,7 @@ static void object_filter(struct zr_json *root, const struct zr_spec_codecs *c)
     if (zr_streq(name, "bytes"))
         return;
     if (zr_json_is(filters, ZR_JSON_ARRAY))
-        first = filters->u.kids.first;
+        first = filters->u.children.first;
     if (makes_bytes(c->ctx, first ? first : zr_json_get(root, "compressor")))
         return;
     list = zr_json_new(c->doc, ZR_JSON_ARRAY);
@@ -239,7 +239,7 @@ zarr_status zr_spec_codecs_v2(struct zr_json *root, const struct zr_spec_codecs 
             "{...}}, not a %s",
             zr_json_type_text(given)));
     zr_json_set(c->doc, root, "compressor", zr_json_new(c->doc, ZR_JSON_NULL));
-    for (v = given->u.kids.first; v; v = v->next) {
+    for (v = given->u.children.first; v; v = v->next) {
         if (!zr_streq(v->key, "filters") && !zr_streq(v->key, "compressor"))
             ZR_TRY(zr_fail(err, ZARR_ERR_INVALID, "v2 codecs have no member \"%s\"",
                            v->key));

@@ -33,7 +33,7 @@ static zarr_status check_place(const struct fold *f, const struct zr_json *v,
         return zr_fail(err, ZARR_ERR_UNSUPPORTED,
                        "Zarr v2 cannot say codec \"%s\" behind %s", name,
                        f->other ? "a filter" : "\"bytes\"");
-    for (const struct zr_json *m = v->u.kids.first; m; m = m->next)
+    for (const struct zr_json *m = v->u.children.first; m; m = m->next)
         if (!zr_streq(m->key, "id") && !zr_streq(m->key, member))
             return zr_fail(err, ZARR_ERR_INVALID, "%s: unknown member \"%s\"", name,
                            m->key);
@@ -73,7 +73,7 @@ static bool fold_order(const struct zr_json *order, int32_t ndim, bool *reversed
         return true;
     if (!zr_json_is(order, ZR_JSON_ARRAY) || zr_json_count(order) != (size_t)ndim)
         return false;
-    for (const struct zr_json *v = order->u.kids.first; v; v = v->next, d++) {
+    for (const struct zr_json *v = order->u.children.first; v; v = v->next, d++) {
         if (!zr_json_u64(v, &axis))
             return false;
         same = same && axis == (uint64_t)d;
@@ -147,7 +147,7 @@ zarr_status zr_spec_fold_v2(struct zr_json *root, const struct zr_spec_codecs *c
 
     if (!zr_json_is(filters, ZR_JSON_ARRAY))
         filters = NULL;
-    for (const struct zr_json *v = filters ? filters->u.kids.first : NULL; v;
+    for (const struct zr_json *v = filters ? filters->u.children.first : NULL; v;
          v = v->next, i++) {
         st = fold_one(&f, v, &gone, err);
         if (st != ZARR_OK)

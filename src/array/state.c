@@ -217,8 +217,8 @@ bool zr_array_state_exchange(zarr_array *array, const struct zr_array_state *bef
         return false;
     }
     if (old && old->facts->lent) { /* somebody may still look at them */
-        old->facts->link.next = array->h.kept;
-        array->h.kept = &old->facts->link;
+        old->facts->link.next = array->h.borrowed;
+        array->h.borrowed = &old->facts->link;
         old->facts = NULL;
     }
     array->state = s;

@@ -163,7 +163,7 @@ static zarr_status reset_chunk(const struct zr_trim *t, const uint64_t *chunk,
     if (!there)
         goto out;
     for (int32_t d = 0; d < ndim; d++) {
-        zr_trim_span(t->old, d, chunk[d], &low[d], &high[d]);
+        zr_trim_range(t->old, d, chunk[d], &low[d], &high[d]);
         count[d] = high[d] - low[d];
     }
     for (int32_t d = 0; d < ndim; d++) {
@@ -195,7 +195,7 @@ static enum trim_what what_is_outside(const struct zr_trim *t, const uint64_t *c
     for (int32_t d = 0; d < t->rows.ndim; d++) {
         uint64_t low = 0, high = 0;
 
-        zr_trim_span(t->old, d, chunk[d], &low, &high);
+        zr_trim_range(t->old, d, chunk[d], &low, &high);
         if (low >= shape[d])
             return TRIM_ALL;
         if (high > shape[d])

@@ -21,8 +21,8 @@ struct zr_trim {
     } locked;
 };
 /* Cells of the old array that a chunk has in a dimension: [*low, *high). */
-void zr_trim_span(const struct zr_array_state *s, int32_t d, uint64_t chunk,
-                  uint64_t *low, uint64_t *high);
+void zr_trim_range(const struct zr_array_state *s, int32_t d, uint64_t chunk,
+                   uint64_t *low, uint64_t *high);
 /* Fills t->keep and t->rows: chunks that may be stored and are not wholly inside, and
  * others. */
 zarr_status zr_trim_find_rows(struct zr_trim *t, zarr_error *err);

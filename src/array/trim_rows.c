@@ -11,8 +11,8 @@ enum {
     TRIM_DIRECT_MAX = 256 /* chunks that are tried without a listing */
 };
 
-void zr_trim_span(const struct zr_array_state *s, int32_t d, uint64_t chunk,
-                  uint64_t *low, uint64_t *high)
+void zr_trim_range(const struct zr_array_state *s, int32_t d, uint64_t chunk,
+                   uint64_t *low, uint64_t *high)
 {
     uint64_t size = 0;
 
@@ -40,7 +40,7 @@ static void count_kept(struct zr_trim *t)
             t->keep[d] = 0;
         } else {
             t->keep[d] = zr_grid_locate(grid, d, len - 1);
-            zr_trim_span(t->old, d, t->keep[d], &low, &high);
+            zr_trim_range(t->old, d, t->keep[d], &low, &high);
             t->keep[d] += high <= len;
         }
     }

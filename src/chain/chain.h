@@ -181,8 +181,8 @@ zarr_status zr_chain_complete(struct zr_chain *chain, const zarr_chunk_spec *chu
                               zarr_error *err);
 /* Elements in an order that `bytes` does not say, in this chain or inside its shards, are
  * little-endian: so did the writers of `structured`. Before the chain is shared. */
-zarr_status zr_chain_settle_order(struct zr_chain *chain, const zarr_dtype *dtype,
-                                  zarr_error *err);
+zarr_status zr_chain_complete_order(struct zr_chain *chain, const zarr_dtype *dtype,
+                                    zarr_error *err);
 /* Completes only the codecs that cannot be decoded otherwise (vtable.incomplete), here or
  * inside shards and other codecs. *completed: there was one. UNSUPPORTED: the array does
  * not tell what is missing. Before the chain is shared; it was resolved for `chunk`. */
@@ -215,7 +215,7 @@ struct zr_chain_reps {
     uint8_t *fills;       /* (n + 1) * fill_bytes, pointed into by rep[].fill */
     uint64_t fill_bytes;  /* room for one element: ZR_FILL_BYTES or the array's item */
     uint32_t n;
-    bool loose; /* a size is bounded by limits.chunk_bytes only: such bounds are nothing
+    bool unsized; /* a size is bounded by limits.chunk_bytes only: such bounds are nothing
                    to allocate by */
     const zarr_allocator *alloc;
 };
@@ -319,8 +319,8 @@ zarr_status zr_conf_none(const zarr_codec_spec *raw, int format, char *text, siz
                          size_t *text_bytes, zarr_error *err);
 
 /* n_bytes + extra into out->n_bytes, LIMIT when it does not fit. */
-zarr_status zr_spec_grow(zarr_chunk_spec *out, const char *codec, uint64_t n_bytes,
-                         uint64_t extra, zarr_error *err);
+zarr_status zr_spec_set_bound(zarr_chunk_spec *out, const char *codec, uint64_t n_bytes,
+                              uint64_t extra, zarr_error *err);
 /* A number that a macro names, as text. */
 #define ZR_DIGITS(n)    ZR_DIGITS_OF(n)
 #define ZR_DIGITS_OF(n) #n

@@ -14,7 +14,7 @@ extern const zarr_codec_spec_vtable zr_spec_bytes, zr_spec_transpose, zr_spec_sh
 void zr_link_deinit(struct zarr_codec_spec *s);
 /* Takes canonical text (moved, also on failure) and reads it into config and the frequent
  * facts. */
-zarr_status zr_link_settle(struct zarr_codec_spec *s, char *json, zarr_error *err);
+zarr_status zr_link_set_config(struct zarr_codec_spec *s, char *json, zarr_error *err);
 /* zr_foreign_failed(), naming the codec; INTERNAL: what it gave is against its contract.
  */
 zarr_status zr_spec_failed(const struct zarr_codec_spec *s, struct zr_foreign *f,
@@ -91,10 +91,10 @@ zarr_status zr_shard_spec_parse(struct zarr_codec_spec *s, struct zr_parse *p,
                                 zarr_error *err);
 void zr_shard_spec_free(struct zr_shard_spec *shard, const zarr_allocator *alloc);
 /* Writes the configuration of a shard spec anew into s->json and s->config. */
-zarr_status zr_shard_spec_settle(struct zarr_codec_spec *s, zarr_error *err);
+zarr_status zr_shard_spec_rewrite(struct zarr_codec_spec *s, zarr_error *err);
 struct zr_json *zr_shard_spec_write(struct zr_json_doc *doc,
                                     const struct zr_shard_spec *shard);
-/* rep[i + 1] from rep[i] of `around`, and whether it is loose. */
+/* rep[i + 1] from rep[i] of `around`, and whether it is unsized. */
 zarr_status zr_shard_spec_resolve(const struct zarr_codec_spec *s,
                                   struct zr_chain_reps *around, uint32_t i,
                                   const zarr_limits *limits, zarr_error *err);

@@ -32,7 +32,7 @@ static zarr_status complete_own(struct zarr_codec_spec *s, const zarr_chunk_spec
         return ZARR_OK;
     ZR_TRY(zr_spec_ask(s, &q, &json, err));
     if (json)
-        st = zr_link_settle(s, json, err);
+        st = zr_link_set_config(s, json, err);
 out:
     return st;
 }
@@ -53,7 +53,7 @@ static zarr_status complete_shard(struct zarr_codec_spec *s, const zarr_chunk_sp
     table.shape[in->ndim] = 2; /* resolve has refused a rank without room for this */
     ZR_TRY(complete_chain(shard->inner, &inner, false, what, err));
     ZR_TRY(complete_chain(shard->index, &table, false, what, err));
-    ZR_TRY(zr_shard_spec_settle(s, err));
+    ZR_TRY(zr_shard_spec_rewrite(s, err));
 out:
     return st;
 }
@@ -179,21 +179,21 @@ zarr_status zr_chain_complete(struct zr_chain *chain, const zarr_chunk_spec *chu
                         : zr_internal(err);
 }
 
-zarr_status zr_chain_settle_order(struct zr_chain *chain, const zarr_dtype *dtype,
-                                  zarr_error *err)
+zarr_status zr_chain_complete_order(struct zr_chain *chain, const zarr_dtype *dtype,
+                                    zarr_error *err)
 {
     struct zarr_codec_spec *s = &chain->codec[chain->a2b];
     zarr_status st = ZARR_OK;
     char *json = NULL;
 
     if (s->structure.shard) {
-        ZR_TRY(zr_chain_settle_order(s->structure.shard->inner, dtype, err));
-        st = zr_shard_spec_settle(s, err);
+        ZR_TRY(zr_chain_complete_order(s->structure.shard->inner, dtype, err));
+        st = zr_shard_spec_rewrite(s, err);
     } else if (s->structure.kind == ZR_STRUCTURE_BYTES &&
                s->structure.stored.order == ZARR_ORDER_NATIVE &&
                zr_dtype_has_order(dtype)) {
         json = zr_strdup(s->alloc, "{\"endian\":\"little\"}");
-        st = json ? zr_link_settle(s, json, err) : zr_fail_memory(err, 20);
+        st = json ? zr_link_set_config(s, json, err) : zr_fail_memory(err, 20);
     }
 out:
     return st;

@@ -205,8 +205,8 @@ zarr_status zr_spec_needs_length(const zarr_codec_spec *spec, const zarr_chunk_s
     return ZARR_OK;
 }
 
-zarr_status zr_spec_grow(zarr_chunk_spec *out, const char *codec, uint64_t n_bytes,
-                         uint64_t extra, zarr_error *err)
+zarr_status zr_spec_set_bound(zarr_chunk_spec *out, const char *codec, uint64_t n_bytes,
+                              uint64_t extra, zarr_error *err)
 {
     if (!zr_add_u64(n_bytes, extra, &out->n_bytes))
         return zr_fail(err, ZARR_ERR_LIMIT,

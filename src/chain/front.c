@@ -85,7 +85,7 @@ static zarr_status front_spell(struct zarr_codec_spec *s, zarr_error *err)
         return ZARR_OK;
     ZR_TRY(zr_spec_ask(s, &q, &json, err));
     if (json)
-        st = zr_link_settle(s, json, err);
+        st = zr_link_set_config(s, json, err);
 out:
     return st;
 }

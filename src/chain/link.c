@@ -87,7 +87,7 @@ int64_t zarr_codec_spec_i64s(const zarr_codec_spec *spec, const char *member,
 
     if (!zr_json_is(list, ZR_JSON_ARRAY))
         return -1;
-    for (const struct zr_json *v = list->u.kids.first; v; v = v->next, n++) {
+    for (const struct zr_json *v = list->u.children.first; v; v = v->next, n++) {
         int64_t number = 0;
 
         if (!zr_json_i64(v, &number))
@@ -104,7 +104,7 @@ const char *zarr_codec_spec_member(const zarr_codec_spec *spec, uint64_t i)
 
     if (!zr_json_is(spec->members, ZR_JSON_OBJECT))
         return NULL;
-    for (v = spec->members->u.kids.first; v && i > 0; v = v->next)
+    for (v = spec->members->u.children.first; v && i > 0; v = v->next)
         i--;
     return v ? v->key : NULL;
 }
@@ -157,7 +157,7 @@ static void link_read_structure(struct zarr_codec_spec *s)
         link_read_transpose(s);
 }
 
-zarr_status zr_link_settle(struct zarr_codec_spec *s, char *json, zarr_error *err)
+zarr_status zr_link_set_config(struct zarr_codec_spec *s, char *json, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
 
@@ -267,7 +267,7 @@ zarr_status zr_link_canonical(struct zarr_codec_spec *s, int format, zarr_error 
         ZR_TRY(link_copy_raw(s, &json, err));
     else
         ZR_TRY(zr_spec_ask(s, &q, &json, err));
-    st = json ? zr_link_settle(s, json, err)
+    st = json ? zr_link_set_config(s, json, err)
               : zr_spec_broke(s, "canonical() gives no text", err);
 out:
     return st;

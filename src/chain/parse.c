@@ -115,7 +115,7 @@ static zarr_status link_open_v3(struct zarr_codec_spec *s, const struct zr_json 
     *name = zr_json_string(zr_json_get(item, "name"));
     if (!*name)
         return zr_fail(err, ZARR_ERR_INVALID, "name is missing or no string");
-    for (const struct zr_json *m = item->u.kids.first; m; m = m->next)
+    for (const struct zr_json *m = item->u.children.first; m; m = m->next)
         if (!zr_streq(m->key, "name") && !zr_streq(m->key, "configuration") &&
             !zr_streq(m->key, "must_understand"))
             return zr_fail(err, ZARR_ERR_INVALID, "codec \"%s\": unknown member \"%s\"",
@@ -320,7 +320,7 @@ zarr_status zr_chain_parse_list(struct zr_chain **out, struct zr_parse *p,
         st = zr_fail_memory(err, sizeof *chain + sizeof *chain->codec);
         goto out;
     }
-    for (const struct zr_json *v = codecs->u.kids.first; v; v = v->next) {
+    for (const struct zr_json *v = codecs->u.children.first; v; v = v->next) {
         struct zarr_codec_spec *s = &chain->codec[chain->n];
 
         s->alloc = p->alloc;

@@ -48,7 +48,7 @@ static zarr_status rep_default(zarr_chunk_spec *out, const struct zarr_codec_spe
     }
     out->exact = 0;
     out->item_bytes_hint = 1;
-    return zr_spec_grow(out, s->vt->name, in->n_bytes, in->n_bytes / 8 + 65536, err);
+    return zr_spec_set_bound(out, s->vt->name, in->n_bytes, in->n_bytes / 8 + 65536, err);
 }
 
 static zarr_status rep_ask(zarr_chunk_spec *out, void *fill,
@@ -121,7 +121,7 @@ static zarr_status reps_open(struct zr_chain_reps *out, uint32_t n,
     }
     if (chunk->dtype)
         ZR_TRY(rep_measure(&out->rep[0], varies, err));
-    out->loose = chunk->dtype && zarr_dtype_variable(chunk->dtype);
+    out->unsized = chunk->dtype && zarr_dtype_variable(chunk->dtype);
 out:
     return st;
 }
@@ -151,11 +151,11 @@ static void reps_bound_shard(struct zr_chain_reps *reps, uint32_t i,
 
     if (shard_is_cut(chain, i))
         return;
-    if (reps->loose)
+    if (reps->unsized)
         out->n_bytes = ZR_MIN(out->n_bytes, limits->chunk_bytes);
     else if (encoded_most(limits->chunk_bytes, &most) && out->n_bytes > most) {
         out->n_bytes = most;
-        reps->loose = true;
+        reps->unsized = true;
     }
 }
 
@@ -186,7 +186,7 @@ static zarr_status reps_step(struct zr_chain_reps *reps, uint32_t i,
     if (s->vt->kind != ZARR_CODEC_ARRAY_ARRAY && out->n_bytes == UINT64_MAX) {
         out->n_bytes = ZR_MIN(limits->chunk_bytes, (uint64_t)ZR_LOOSE_BYTES);
         out->exact = 0;
-        reps->loose = true;
+        reps->unsized = true;
     }
     if (s->structure.shard)
         reps_bound_shard(reps, i, chain, limits);
@@ -218,7 +218,7 @@ static zarr_status check_encoded(const struct zr_chain *chain, struct zr_chain_r
 
         if (rep->n_bytes <= most || shard_is_cut(chain, i))
             continue;
-        if (!reps->loose || rep->dtype) {
+        if (!reps->unsized || rep->dtype) {
             st = zr_fail(err, ZARR_ERR_LIMIT,
                          "%s: a chunk of up to %" PRIu64
                          " encoded bytes, over %d times the limit chunk_bytes (%" PRIu64

@@ -35,7 +35,7 @@ static zarr_status shard_parse_shape(struct zr_shard_spec *shard,
         return zr_fail(err, ZARR_ERR_LIMIT,
                        "sharding_indexed: chunk_shape has %zu dimensions (limit rank)",
                        zr_json_count(list));
-    for (const struct zr_json *v = list->u.kids.first; v; v = v->next, n++)
+    for (const struct zr_json *v = list->u.children.first; v; v = v->next, n++)
         if (!zr_json_u64(v, &shard->chunk_shape[n]) || !shard->chunk_shape[n])
             return zr_fail(err, ZARR_ERR_INVALID,
                            "sharding_indexed: chunk_shape[%" PRId32
@@ -94,7 +94,7 @@ zarr_status zr_shard_spec_parse(struct zarr_codec_spec *s, struct zr_parse *p,
     ZR_TRY(zr_dtype_find(s->dtypes, "uint64", &shard->index_dtype, NULL, err));
     ZR_TRY(shard_parse_chains(shard, s, p, err));
     ZR_TRY(shard_check_index(shard->index, err));
-    ZR_TRY(zr_shard_spec_settle(s, err));
+    ZR_TRY(zr_shard_spec_rewrite(s, err));
 out:
     return st;
 }
@@ -222,7 +222,7 @@ zarr_status zr_shard_spec_resolve(const struct zarr_codec_spec *s,
     }
     out->exact = 0;
     out->item_bytes_hint = 1;
-    around->loose |= reps.loose;
+    around->unsized |= reps.unsized;
     if (!zr_mul_u64(parts.n_chunks, reps.rep[reps.n].n_bytes, &out->n_bytes) ||
         !zr_add_u64(out->n_bytes, index_bytes, &out->n_bytes))
         st = zr_fail(err, ZARR_ERR_LIMIT, "sharding_indexed: the shard is too large");

@@ -4,7 +4,7 @@
  * order. Neither is ever run as a step of its own where it can be a fact of the
  * copy that ends a read (impl/placement).
  * v3 requires `endian` for elements of several bytes; the structs of old writers
- * may go without, which means little (zr_chain_settle_order()). Old drafts spell the
+ * may go without, which means little (zr_chain_complete_order()). Old drafts spell the
  * order of a transpose "C" or "F", for any rank. Thread class: plain functions.
  */
 #include "chain/chain_int.h"

@@ -143,7 +143,7 @@ zarr_status zarr_codec_spec_chain_resolve(const zarr_codec_spec *spec, const cha
     if (st == ZARR_OK) {
         *out = reps.rep[reps.n];
         out->fill = NULL;
-        if (reps.loose)
+        if (reps.unsized)
             out->n_bytes = UINT64_MAX;
     }
     zr_chain_reps_deinit(&reps);

@@ -2,7 +2,7 @@
  * chain/write.c - a chain back to JSON, complete and canonical, as zarr-python
  * writes it: v3 objects of name and configuration (left out when empty), v2
  * objects of id and members in numcodecs' spelling. What only the array can tell
- * complete.c has settled before; how a format spells the members each codec says by its
+ * complete.c has completed before; how a format spells the members each codec says by its
  * spell(). v2 filters move in front of `bytes` in v3, under a name with a prefix.
  * Thread class: reads a frozen chain.
  * Recursion: through nested chains, whose depth the parser has bounded.
@@ -78,7 +78,8 @@ static struct zr_json *write_link_v2(struct zr_json_doc *doc,
     const struct zr_json *members = write_members(doc, s, &how);
 
     zr_json_set(doc, out, "id", zr_json_new_text(doc, s->vt->name));
-    for (const struct zr_json *m = members ? members->u.kids.first : NULL; m; m = m->next)
+    for (const struct zr_json *m = members ? members->u.children.first : NULL; m;
+         m = m->next)
         zr_json_set(doc, out, m->key, zr_json_copy(doc, m));
     return out;
 }
@@ -242,7 +243,7 @@ struct zr_json *zr_shard_spec_write(struct zr_json_doc *doc,
     return out;
 }
 
-zarr_status zr_shard_spec_settle(struct zarr_codec_spec *s, zarr_error *err)
+zarr_status zr_shard_spec_rewrite(struct zarr_codec_spec *s, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
     struct zr_json_doc doc;
@@ -260,7 +261,7 @@ zarr_status zr_shard_spec_settle(struct zarr_codec_spec *s, zarr_error *err)
     zr_json_write(config, 0, &text);
     ZR_TRY(zr_str_status(&text, err));
     json = zr_str_take(&text);
-    st = json ? zr_link_settle(s, json, err) : zr_fail_memory(err, text.bytes);
+    st = json ? zr_link_set_config(s, json, err) : zr_fail_memory(err, text.bytes);
 out:
     zr_str_deinit(&text);
     zr_json_doc_deinit(&doc);

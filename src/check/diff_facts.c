@@ -182,7 +182,7 @@ static zarr_status parse_side(struct zr_diff_pair *p, struct attribute_sides *s,
     ZR_TRY(zr_json_parse(&s->doc[side], text, strlen(text), &limits, err));
     if (!zr_json_is(s->doc[side].root, ZR_JSON_OBJECT))
         return zr_internal(err);
-    for (struct zr_json *v = s->doc[side].root->u.kids.first; v; v = v->next)
+    for (struct zr_json *v = s->doc[side].root->u.children.first; v; v = v->next)
         ZR_TRY(zr_map_put_n(&s->member[side], v->key, v->key_bytes, v, err));
 out:
     return st;
@@ -219,10 +219,10 @@ static zarr_status compare_members(struct zr_diff_pair *p, struct attribute_side
     const struct zr_json *v;
     zarr_status st = ZARR_OK;
 
-    for (v = s->doc[0].root->u.kids.first; v; v = v->next)
+    for (v = s->doc[0].root->u.children.first; v; v = v->next)
         ZR_TRY(compare_member(p, s, v, zr_map_get_n(&s->member[1], v->key, v->key_bytes),
                               err));
-    for (v = s->doc[1].root->u.kids.first; v; v = v->next)
+    for (v = s->doc[1].root->u.children.first; v; v = v->next)
         if (!zr_map_get_n(&s->member[0], v->key, v->key_bytes))
             ZR_TRY(compare_member(p, s, NULL, v, err));
 out:

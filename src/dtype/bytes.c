@@ -151,7 +151,7 @@ static zarr_status byte_list(const zarr_dtype_info *info, const struct zr_json *
     if (zr_json_count(v) != info->item_bytes)
         return zr_fail(err, ZARR_ERR_INVALID, "a list of %zu bytes is no %s",
                        zr_json_count(v), info->name);
-    for (const struct zr_json *b = v->u.kids.first; b; b = b->next) {
+    for (const struct zr_json *b = v->u.children.first; b; b = b->next) {
         uint64_t value = 0;
 
         if (!zr_json_u64(b, &value) || value > 255)

@@ -237,7 +237,8 @@ zarr_status zr_dtype_from_v3(struct zr_dtype_registry *r, const struct zr_json *
             zr_json_excerpt(v, shown, sizeof shown));
         goto out;
     }
-    for (const struct zr_json *m = zr_json_is(v, ZR_JSON_OBJECT) ? v->u.kids.first : NULL;
+    for (const struct zr_json *m = zr_json_is(v, ZR_JSON_OBJECT) ? v->u.children.first
+                                                                 : NULL;
          m; m = m->next) {
         if (strcmp(m->key, "name") == 0 || strcmp(m->key, "configuration") == 0 ||
             (strcmp(m->key, "must_understand") == 0 && m->type == ZR_JSON_TRUE))

@@ -159,7 +159,8 @@ typedef zarr_status (*leaf_fn)(void *arg, const zarr_dtype *dtype, struct zr_jso
 static zarr_status each_leaf(const struct zr_struct *s, struct zr_json *list, leaf_fn fn,
                              void *arg, zarr_error *err)
 {
-    struct zr_json *item = zr_json_is(list, ZR_JSON_ARRAY) ? list->u.kids.first : NULL;
+    struct zr_json *item =
+        zr_json_is(list, ZR_JSON_ARRAY) ? list->u.children.first : NULL;
     zarr_status st = ZARR_OK;
 
     for (size_t i = 0; i < s->n; i++, item = item->next) {

@@ -105,7 +105,7 @@ static zarr_status ragged_from_list(const zarr_dtype_info *info, int format,
     if (!data)
         return zr_fail_memory(err, bytes);
     made = (zarr_vlen){.data = data, .bytes = bytes};
-    for (const struct zr_json *e = v->u.kids.first; e; e = e->next, data += each)
+    for (const struct zr_json *e = v->u.children.first; e; e = e->next, data += each)
         ZR_TRY(zr_dtype_fill_parse(item, e, format, data, err));
     memcpy(element, &made, sizeof made);
     made = (zarr_vlen){0};

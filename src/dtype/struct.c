@@ -100,7 +100,7 @@ out:
 static zarr_status field_shape(const struct zr_struct *s, struct zr_field *f,
                                const struct zr_json *v, zarr_error *err)
 {
-    const struct zr_json *item = zr_json_is(v, ZR_JSON_ARRAY) ? v->u.kids.first : v;
+    const struct zr_json *item = zr_json_is(v, ZR_JSON_ARRAY) ? v->u.children.first : v;
     const size_t n = zr_json_is(v, ZR_JSON_ARRAY) ? zr_json_count(v) : 1;
 
     if (n > ZARR_MAX_RANK)
@@ -231,7 +231,7 @@ static zarr_status fields_parse(struct zr_struct *s, const zarr_dtype_host *host
     s->field = zr_calloc(s->alloc, n, sizeof *s->field);
     if (!s->field)
         return zr_fail_memory(err, n * sizeof *s->field);
-    for (const struct zr_json *v = list->u.kids.first; v; v = v->next)
+    for (const struct zr_json *v = list->u.children.first; v; v = v->next)
         ZR_TRY(field_parse(s, &s->field[s->n++], host, v, v2, err));
 out:
     return st;

@@ -152,7 +152,7 @@ static const struct zr_json *open_list(const struct zr_field *f, int32_t d,
                                        const struct zr_json *v)
 {
     return zr_json_is(v, ZR_JSON_ARRAY) && zr_json_count(v) == f->shape[d]
-               ? v->u.kids.first
+               ? v->u.children.first
                : NULL;
 }
 
@@ -196,7 +196,7 @@ static zarr_status parse_object(const struct zr_struct *self, int format,
 {
     zarr_status st = ZARR_OK;
 
-    for (const struct zr_json *m = v->u.kids.first; m; m = m->next) {
+    for (const struct zr_json *m = v->u.children.first; m; m = m->next) {
         const struct zr_field *f = zr_map_get_n(&self->by_name, m->key, m->key_bytes);
 
         if (!f)

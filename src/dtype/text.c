@@ -205,7 +205,7 @@ zarr_status zr_config_only(const char *what, const struct zr_json *config, const
                            const char *b, zarr_error *err)
 {
     const struct zr_json *m =
-        zr_json_is(config, ZR_JSON_OBJECT) ? config->u.kids.first : NULL;
+        zr_json_is(config, ZR_JSON_OBJECT) ? config->u.children.first : NULL;
 
     for (; m; m = m->next)
         if (!zr_streq(m->key, a) && !(b && zr_streq(m->key, b)))

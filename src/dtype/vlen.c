@@ -181,7 +181,7 @@ static zarr_status vbytes_from_list(const zarr_dtype_info *info, const struct zr
     size_t i = 0;
 
     ZR_TRY(item_take(info, element, zr_json_count(v), &data, err));
-    for (const struct zr_json *e = v->u.kids.first; e && data; e = e->next) {
+    for (const struct zr_json *e = v->u.children.first; e && data; e = e->next) {
         uint64_t byte = 0;
 
         if (!zr_json_u64(e, &byte) || byte > 255) {

@@ -34,7 +34,7 @@ zarr_status zr_config_known(const struct zr_json *config, const char *what,
         return zr_fail(err, ZARR_ERR_INVALID,
                        "%s: configuration is a %s, must be an object", what,
                        zr_json_type_text(config));
-    for (const struct zr_json *m = config->u.kids.first; m; m = m->next) {
+    for (const struct zr_json *m = config->u.children.first; m; m = m->next) {
         if (is_known(m->key, members))
             continue;
         if (!zr_refusal_find(zr_grid_refused, "member", m->key))

@@ -105,7 +105,7 @@ static zarr_status read_chunk_shape(struct zr_grid *g, const struct zr_json *con
 
     ZR_TRY(zr_config_check(config, "chunk grid \"regular\"", "chunk_shape", err));
     ZR_TRY(zr_grid_check_list(list, "chunk_shape", g->ndim, err));
-    for (item = list->u.kids.first; item; item = item->next, d++) {
+    for (item = list->u.children.first; item; item = item->next, d++) {
         if (!zr_json_u64(item, &g->chunk_shape[d])) {
             st = zr_fail(err, ZARR_ERR_INVALID, "chunk_shape[%d] is no whole number >= 1",
                          (int)d);

@@ -180,7 +180,7 @@ static zarr_status read_item(struct edges *e, int32_t dim, const struct zr_json 
     char text[64];
 
     if (zr_json_is(v, ZR_JSON_ARRAY)) {
-        edge = v->u.kids.first;
+        edge = v->u.children.first;
         if (zr_json_count(v) != 2 || !zr_json_u64(edge->next, &more.count) ||
             more.count == 0)
             return zr_fail(err, ZARR_ERR_INVALID,
@@ -209,9 +209,9 @@ static zarr_status read_edges(struct edges *e, int32_t dim, const struct zr_json
         e->n_chunks = zr_ceil_div_u64(e->length, e->step);
         return ZARR_OK;
     }
-    if (!v->u.kids.first)
+    if (!v->u.children.first)
         return zr_fail(err, ZARR_ERR_INVALID, "chunk_shapes[%d] has no edges", (int)dim);
-    for (const struct zr_json *item = v->u.kids.first; item; item = item->next)
+    for (const struct zr_json *item = v->u.children.first; item; item = item->next)
         ZR_TRY(read_item(e, dim, item, alloc, err));
     if (e->sum < e->length)
         ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
@@ -250,7 +250,7 @@ static zarr_status read_shapes(struct rectilinear *r, const struct zr_json *conf
                        "chunk grid \"rectilinear\" of kind %s, only \"inline\" is known",
                        zr_json_excerpt(kind, text, sizeof(text))));
     ZR_TRY(zr_grid_check_list(list, "chunk_shapes", r->ndim, err));
-    for (item = list->u.kids.first; item; item = item->next, d++)
+    for (item = list->u.children.first; item; item = item->next, d++)
         ZR_TRY(read_edges(&r->dim[d], d, item, r->alloc, err));
 out:
     return st;

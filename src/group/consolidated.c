@@ -165,7 +165,7 @@ static zarr_status fill_table(struct consolidated_parse *p,
     c->entry = zr_calloc(c->alloc, ZR_MAX(p->cap, 1), sizeof *c->entry);
     if (!c->entry)
         ZR_TRY(zr_fail_memory(err, p->cap * sizeof *c->entry));
-    for (const struct zr_json *v = metadata->u.kids.first; v; v = v->next) {
+    for (const struct zr_json *v = metadata->u.children.first; v; v = v->next) {
         if (strlen(v->key) != v->key_bytes)
             ZR_TRY(zr_fail(err, ZARR_ERR_CORRUPT, "\"%s\": a path with a NUL", v->key));
         ZR_TRY(format == 3 ? entry_of_v3(p, v, err) : entry_of_v2(p, v, err));

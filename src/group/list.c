@@ -86,7 +86,7 @@ out:
 /* ---- in the store ------------------------------------------------------- */
 
 struct walk_stack {
-    struct zr_kids *level;
+    struct zr_children *level;
     size_t n, cap;
     uint64_t seen; /* names, for the limit */
     const zarr_allocator *alloc;
@@ -98,29 +98,29 @@ static zarr_status walk_push(struct walk_stack *s, zarr_store *store, const char
     zarr_status st = ZARR_OK;
 
     ZR_TRY(zr_grow(s->alloc, &s->level, &s->cap, s->n + 1, sizeof *s->level, err));
-    st = zr_kids_open(&s->level[s->n++], store, path, first, &s->seen, err);
+    st = zr_children_open(&s->level[s->n++], store, path, first, &s->seen, err);
     if (st != ZARR_OK)
         zr_path_prefix(err, st, path);
 out:
     return st;
 }
 
-static zarr_status emit_kid(struct walk_call *c, const struct zr_kids *level,
-                            const struct zr_kid *kid, size_t depth, zarr_error *err)
+static zarr_status emit_child(struct walk_call *c, const struct zr_children *level,
+                              const struct zr_child *child, size_t depth, zarr_error *err)
 {
     zarr_node_item item = {
-        .kind = kid->found.kind,
-        .zarr_format = kid->found.format,
+        .kind = child->found.kind,
+        .zarr_format = child->found.format,
         .depth = (int32_t)depth,
-        .metadata = kid->found.doc.text,
+        .metadata = child->found.doc.text,
     };
     zarr_status st = ZARR_OK;
 
-    zr_path_key(&c->path, level->path, kid->name);
+    zr_path_key(&c->path, level->path, child->name);
     ZR_TRY(zr_str_status(&c->path, err));
-    if (kid->st != ZARR_OK) {
+    if (child->st != ZARR_OK) {
         item.kind = ZARR_NODE_NONE;
-        zr_log(&c->group->h.ctx->log, ZARR_LOG_WARN, "%s", kid->err.message);
+        zr_log(&c->group->h.ctx->log, ZARR_LOG_WARN, "%s", child->err.message);
     }
     walk_emit(c, &item);
 out:
@@ -134,26 +134,26 @@ static zarr_status walk_store(struct walk_call *c, zarr_error *err)
 
     ZR_TRY(walk_push(&s, c->group->h.store, c->group->h.path, c->state->format, err));
     while (s.n > 0) {
-        struct zr_kids *level = &s.level[s.n - 1];
-        const struct zr_kid *kid = NULL;
+        struct zr_children *level = &s.level[s.n - 1];
+        const struct zr_child *child = NULL;
 
-        ZR_TRY(zr_kids_next(level, &kid, err));
-        if (!kid) {
-            zr_kids_close(level);
+        ZR_TRY(zr_children_next(level, &child, err));
+        if (!child) {
+            zr_children_close(level);
             s.n--;
             continue;
         }
-        ZR_TRY(emit_kid(c, level, kid, s.n, err));
+        ZR_TRY(emit_child(c, level, child, s.n, err));
         if (walk_stopped(c))
             break;
-        if (c->deep && c->said != ZARR_WALK_SKIP && kid->st == ZARR_OK &&
-            kid->found.kind == ZARR_NODE_GROUP)
+        if (c->deep && c->said != ZARR_WALK_SKIP && child->st == ZARR_OK &&
+            child->found.kind == ZARR_NODE_GROUP)
             ZR_TRY(walk_push(&s, c->group->h.store, zr_str_text(&c->path),
-                             kid->found.format, err));
+                             child->found.format, err));
     }
 out:
     while (s.n > 0)
-        zr_kids_close(&s.level[--s.n]);
+        zr_children_close(&s.level[--s.n]);
     zr_free(s.alloc, s.level);
     return st;
 }

@@ -57,7 +57,7 @@ static zarr_status check_bare_group(struct zr_group_meta *out,
 
     zr_json_doc_init(&doc, env->alloc);
     bare = zr_json_new(&doc, ZR_JSON_OBJECT);
-    for (const struct zr_json *v = root->u.kids.first; v; v = v->next)
+    for (const struct zr_json *v = root->u.children.first; v; v = v->next)
         if (!zr_streq(v->key, "consolidated_metadata"))
             zr_json_add(&doc, bare, v->key, v->key_bytes, zr_json_copy(&doc, v));
     if (!zr_json_ok(&doc))

@@ -65,8 +65,8 @@ zarr_status zr_element_decode(const struct zr_impl_registry *impls,
     const zarr_chunk_spec *stored = &reps->rep[chain->n];
     const uint64_t stored_bytes = zarr_dtype_item_bytes(stored->dtype);
     struct zr_thread_states ts = {.alloc = alloc};
-    struct zr_buffer buffer[ZR_GROWTH_BUFFERS] = {{0}}, element = {0};
-    struct zr_growth g = {.ts = &ts, .buffer = buffer};
+    struct zr_buffer buffer[ZR_UNSIZED_BUFFERS] = {{0}}, element = {0};
+    struct zr_unsized g = {.ts = &ts, .buffer = buffer};
     struct zr_chain_reps one = {0};
     struct zr_program *p = NULL;
     const zarr_mem dst = zr_mem_of_host(out, bytes);
@@ -81,7 +81,7 @@ zarr_status zr_element_decode(const struct zr_impl_registry *impls,
         memset(element.p, 0, (size_t)stored_bytes);
     src = zr_mem_of_host(element.p, stored_bytes);
     ZR_TRY(zr_program_make_plain(&p, impls, chain, &one, false, alloc, err));
-    ZR_TRY(zr_grow_decode(p, &g, &src, &dst, &got, err));
+    ZR_TRY(zr_unsized_decode(p, &g, &src, &dst, &got, err));
 out:
     for (size_t i = 0; i < ZR_COUNT(buffer); i++)
         zr_buffer_free(&buffer[i], &ts);

@@ -95,14 +95,14 @@ struct zr_program {
         swap_bytes; /* unit to reverse between stored and native order; 0 or 1: none */
     uint32_t item_bytes;
     uint64_t decoded_bytes; /* of one chunk */
-    uint64_t encoded_bound; /* of one stored chunk; loose: a guess, to count with */
-    uint64_t encoded_most;  /* loose: what limits allow; else encoded_bound */
+    uint64_t encoded_bound; /* of one stored chunk; unsized: a guess, to count with */
+    uint64_t encoded_most;  /* unsized: what limits allow; else encoded_bound */
     bool encoded_exact;     /* encoded_bound is the exact size: no bytes->bytes codec of
                                varying size */
     bool decoded_exact; /* false only around shards: decoded_bytes is then a bound too */
-    /* sizes of the bytes side are limits, not bounds: run it with zr_grow_decode() and
-     * zr_grow_encode(), allocate nothing by encoded_bound */
-    bool loose;
+    /* sizes of the bytes side are limits, not bounds: run it with zr_unsized_decode() and
+     * zr_unsized_encode(), allocate nothing by encoded_bound */
+    bool unsized;
     bool variable; /* elements of variable length */
     bool gaps;     /* what is stored is a shard, which may have dead bytes */
     bool raw;      /* n == 0: stored bytes are the elements: ranges of it can be read */
@@ -221,28 +221,28 @@ zarr_status zr_stage_strided(const struct zr_stage *s, zarr_codec_job *job,
  * as come and fit; NULL: into a buffer, or src itself where there is no stage.
  */
 enum {
-    ZR_GROWTH_BUFFERS = 4
+    ZR_UNSIZED_BUFFERS = 4
 };
-struct zr_growth {
+struct zr_unsized {
     struct zr_thread_states *ts;
-    struct zr_buffer *buffer; /* ZR_GROWTH_BUFFERS */
+    struct zr_buffer *buffer; /* ZR_UNSIZED_BUFFERS */
     bool no_room;             /* out, of a failed call: dst is too small */
     /* without dst: no more than `most` bytes are wanted, of a decoder that could take its
      * input for more; what is longer fails with no_room */
     bool bounded;
     uint64_t most;
 };
-zarr_status zr_grow_decode(const struct zr_program *p, struct zr_growth *g,
-                           const zarr_mem *src, const zarr_mem *dst, zarr_mem *out,
-                           zarr_error *err);
-zarr_status zr_grow_encode(const struct zr_program *p, struct zr_growth *g,
-                           const zarr_mem *src, const zarr_mem *dst, zarr_mem *out,
-                           zarr_error *err);
+zarr_status zr_unsized_decode(const struct zr_program *p, struct zr_unsized *g,
+                              const zarr_mem *src, const zarr_mem *dst, zarr_mem *out,
+                              zarr_error *err);
+zarr_status zr_unsized_encode(const struct zr_program *p, struct zr_unsized *g,
+                              const zarr_mem *src, const zarr_mem *dst, zarr_mem *out,
+                              zarr_error *err);
 zarr_status zr_buffer_need(struct zr_buffer *b, uint64_t bytes,
                            const struct zr_thread_states *ts, zarr_error *err);
 void zr_buffer_free(struct zr_buffer *b, const struct zr_thread_states *ts);
 /* Frees one that is larger than a thread keeps. */
-void zr_buffer_settle(struct zr_buffer *b, const struct zr_thread_states *ts);
+void zr_buffer_trim(struct zr_buffer *b, const struct zr_thread_states *ts);
 
 /* What one element is that behind all codecs of the chain, which are array->array, is the
  * fill value they made of reps' (NULL: zero). out: room for one of reps->rep[0]. */
@@ -257,7 +257,7 @@ bool zr_elements_equal(const void *elements, uint64_t n, const void *pattern,
                        uint32_t item_bytes, bool variable);
 
 /* The same for the runners' buffers, while none of them runs. */
-void zr_thread_states_settle(struct zr_thread_states *ts, bool encode);
+void zr_thread_states_trim(struct zr_thread_states *ts, bool encode);
 void zr_thread_states_close(const struct zr_impl_registry *r,
                             struct zr_thread_states *ts);
 
@@ -272,17 +272,18 @@ void zr_thread_states_close(const struct zr_impl_registry *r,
  * they become pointers. */
 
 /* One chunk as host bytes. Pointers are never NULL, even for no bytes. */
-struct zr_span {
+struct zr_host_job {
     const uint8_t *src;
     size_t src_bytes;
     uint8_t *dst;
     size_t dst_bytes; /* room */
 };
-typedef zarr_status (*zr_span_fn)(void *self, const struct zr_span *io, size_t *used,
-                                  zarr_codec_exec *exec, zarr_error *err);
+typedef zarr_status (*zr_host_job_fn)(void *self, const struct zr_host_job *io,
+                                      size_t *used, zarr_codec_exec *exec,
+                                      zarr_error *err);
 /* Runs fn on each job, sets its status and dst_used; the first failure is returned, its
  * text in err. */
-zarr_status zr_jobs_each(zr_span_fn fn, void *self, zarr_codec_job *jobs, uint64_t n,
+zarr_status zr_jobs_each(zr_host_job_fn fn, void *self, zarr_codec_job *jobs, uint64_t n,
                          zarr_codec_exec *exec, zarr_error *err);
 /*
  * What a function under zr_jobs_each() returns when the output is longer than the room;
@@ -320,8 +321,8 @@ zarr_status zr_runner_comes_back(const zarr_codec_runner *r, zarr_codec_exec *ex
  * specification promises, of which io may have less: this one's buffers have it, and what
  * does not fit then is zr_too_long(). */
 zarr_status zr_runner_encode_at(const zarr_codec_runner *r, zarr_codec_exec *exec,
-                                const zarr_mem *src, const struct zr_span *io, size_t *at,
-                                zarr_error *err);
+                                const zarr_mem *src, const struct zr_host_job *io,
+                                size_t *at, zarr_error *err);
 /* Most bytes that it gives when encoding. */
 uint64_t zr_runner_bound(const zarr_codec_runner *r);
 /* After a run whose input was the one result kept since `base`: now it is `out`. */

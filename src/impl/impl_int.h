@@ -47,30 +47,30 @@ zarr_status zr_buffer_stack_push(struct zr_buffer_stack *s, size_t n,
 /* ---- placement (place.c)
  * ---------------------------------------------------------------- */
 
-struct zr_leg { /* one codec of the chain to be placed, in decoding order */
+struct zr_place_link { /* one codec of the chain to be placed, in decoding order */
     const zarr_codec_spec *spec;
     const zarr_chunk_spec *encoded, *decoded;
 };
-struct zr_step { /* what was chosen: an implementation for leg i, or a copy (impl NULL)
+struct zr_step { /* what was chosen: an implementation for link i, or a copy (impl NULL)
                     before it */
     const struct zr_impl *impl;
-    uint32_t leg;
+    uint32_t link;
     int32_t in_device, out_device;
 };
 struct zr_place {
     const struct zr_impl_registry *impls;
     const struct zr_placement_options *opts;
-    const struct zr_leg *legs;
-    uint32_t n_legs;
-    const bool *excluded; /* [leg * zr_impl_count(impls) + impl]: refused to bind */
+    const struct zr_place_link *links;
+    uint32_t n_links;
+    const bool *excluded; /* [link * zr_impl_count(impls) + impl]: refused to bind */
     const zarr_allocator *alloc;
 };
-/* steps: room for 2 * n_legs + 1. UNSUPPORTED names the codec nobody does. */
+/* steps: room for 2 * n_links + 1. UNSUPPORTED names the codec nobody does. */
 zarr_status zr_place_path(const struct zr_place *p, struct zr_step *steps,
                           uint32_t *n_steps, zarr_error *err);
 /* Whether this implementation does this codec in the wanted direction between these
  * memories; its cost. */
-bool zr_place_usable(const struct zr_place *p, uint32_t leg, const struct zr_impl *impl,
+bool zr_place_usable(const struct zr_place *p, uint32_t link, const struct zr_impl *impl,
                      int32_t in_device, int32_t out_device, int64_t *cost);
 
 #endif

@@ -16,8 +16,8 @@ static bool job_is_host(const zarr_mem *m)
            (m->handle || m->bytes == 0);
 }
 
-static zarr_status job_open(const zarr_codec_job *job, struct zr_span *io, uint8_t *idle,
-                            zarr_error *err)
+static zarr_status job_open(const zarr_codec_job *job, struct zr_host_job *io,
+                            uint8_t *idle, zarr_error *err)
 {
     if (!job_is_host(&job->src) || !job_is_host(&job->dst))
         return zr_fail(err, ZARR_ERR_MEMORY_KIND,
@@ -33,7 +33,7 @@ static zarr_status job_open(const zarr_codec_job *job, struct zr_span *io, uint8
     return ZARR_OK;
 }
 
-zarr_status zr_jobs_each(zr_span_fn fn, void *self, zarr_codec_job *jobs, uint64_t n,
+zarr_status zr_jobs_each(zr_host_job_fn fn, void *self, zarr_codec_job *jobs, uint64_t n,
                          zarr_codec_exec *exec, zarr_error *err)
 {
     zarr_status first = ZARR_OK;
@@ -41,7 +41,7 @@ zarr_status zr_jobs_each(zr_span_fn fn, void *self, zarr_codec_job *jobs, uint64
 
     for (uint64_t i = 0; i < n; i++) {
         zarr_error *text = first == ZARR_OK ? err : NULL;
-        struct zr_span io = {0};
+        struct zr_host_job io = {0};
         size_t used = 0;
 
         jobs[i].dst_used = 0;

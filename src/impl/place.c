@@ -52,18 +52,18 @@ static bool place_kind(uint32_t kinds, int32_t device)
     return device > 0 && device < 32 && (kinds & ZARR_MEMORY_BIT(device));
 }
 
-bool zr_place_usable(const struct zr_place *p, uint32_t leg, const struct zr_impl *impl,
+bool zr_place_usable(const struct zr_place *p, uint32_t link, const struct zr_impl *impl,
                      int32_t in_device, int32_t out_device, int64_t *cost)
 {
     const zarr_codec_impl_vtable *v = &impl->vt;
-    const char *codec = zarr_codec_spec_name(p->legs[leg].spec);
+    const char *codec = zarr_codec_spec_name(p->links[link].spec);
     const uint32_t able = p->opts->encode ? ZARR_CODEC_CAN_ENCODE : ZARR_CODEC_CAN_DECODE;
 
     if (!(v->caps & able) || !place_kind(v->in_kinds, in_device) ||
         !place_kind(v->out_kinds, out_device) ||
-        !zr_impl_is_for(impl, p->legs[leg].spec->vt))
+        !zr_impl_is_for(impl, p->links[link].spec->vt))
         return false;
-    if (p->excluded && p->excluded[leg * zr_impl_count(p->impls) + impl->id])
+    if (p->excluded && p->excluded[link * zr_impl_count(p->impls) + impl->id])
         return false;
     *cost =
         -(int64_t)ZR_MAX(ZR_MIN(v->priority, PLACE_PRIORITY_MAX), -PLACE_PRIORITY_MAX);
@@ -88,10 +88,10 @@ static void place_copies(struct place_grid *g, uint32_t position)
                 .cost = row[best].cost + price, .from = best, .copied = true};
 }
 
-static void place_impls(const struct zr_place *p, struct place_grid *g, uint32_t leg)
+static void place_impls(const struct zr_place *p, struct place_grid *g, uint32_t link)
 {
-    const struct place_node *from = g->node + (size_t)leg * g->n;
-    struct place_node *to = g->node + ((size_t)leg + 1) * g->n;
+    const struct place_node *from = g->node + (size_t)link * g->n;
+    struct place_node *to = g->node + ((size_t)link + 1) * g->n;
 
     for (size_t k = 0; k < zr_impl_count(p->impls); k++) {
         const struct zr_impl *impl = zr_impl_at(p->impls, k);
@@ -102,7 +102,7 @@ static void place_impls(const struct zr_place *p, struct place_grid *g, uint32_t
             for (uint32_t j = 0; j < g->n; j++) {
                 int64_t cost = 0;
 
-                if (zr_place_usable(p, leg, impl, g->device[i], g->device[j], &cost) &&
+                if (zr_place_usable(p, link, impl, g->device[i], g->device[j], &cost) &&
                     from[i].cost + cost < to[j].cost)
                     to[j] = (struct place_node){
                         .cost = from[i].cost + cost, .impl = impl, .from = i};
@@ -112,9 +112,9 @@ static void place_impls(const struct zr_place *p, struct place_grid *g, uint32_t
 }
 
 /* The names of those who do this codec at all, for the message. */
-static zarr_status place_nobody(const struct zr_place *p, uint32_t leg, zarr_error *err)
+static zarr_status place_nobody(const struct zr_place *p, uint32_t link, zarr_error *err)
 {
-    const char *codec = zarr_codec_spec_name(p->legs[leg].spec);
+    const char *codec = zarr_codec_spec_name(p->links[link].spec);
     const char *absent = zr_impl_absent(p->impls, codec);
     char names[160] = "none is registered";
     size_t used = 0;
@@ -122,7 +122,7 @@ static zarr_status place_nobody(const struct zr_place *p, uint32_t leg, zarr_err
     for (size_t k = 0; k < zr_impl_count(p->impls); k++) {
         const zarr_codec_impl_vtable *v = &zr_impl_at(p->impls, k)->vt;
 
-        if (!zr_impl_is_for(zr_impl_at(p->impls, k), p->legs[leg].spec->vt))
+        if (!zr_impl_is_for(zr_impl_at(p->impls, k), p->links[link].spec->vt))
             continue;
         for (const char *c = used ? ", " : ""; *c && used + 1 < sizeof names; c++)
             names[used++] = *c;
@@ -139,18 +139,18 @@ static zarr_status place_nobody(const struct zr_place *p, uint32_t leg, zarr_err
 static zarr_status place_walk(const struct zr_place *p, struct place_grid *g,
                               zarr_error *err)
 {
-    for (uint32_t leg = 0; leg < p->n_legs; leg++) {
+    for (uint32_t link = 0; link < p->n_links; link++) {
         bool reached = false;
 
-        place_copies(g, leg);
-        place_impls(p, g, leg);
+        place_copies(g, link);
+        place_impls(p, g, link);
         for (uint32_t i = 0; i < g->n; i++)
-            reached |= g->node[((size_t)leg + 1) * g->n + i].cost != PLACE_NEVER;
+            reached |= g->node[((size_t)link + 1) * g->n + i].cost != PLACE_NEVER;
         if (!reached)
-            return place_nobody(p, leg, err);
+            return place_nobody(p, link, err);
     }
-    if (p->n_legs)
-        place_copies(g, p->n_legs);
+    if (p->n_links)
+        place_copies(g, p->n_links);
     return ZARR_OK;
 }
 
@@ -158,7 +158,7 @@ static zarr_status place_walk(const struct zr_place *p, struct place_grid *g,
 static uint32_t place_trace(const struct zr_place *p, const struct place_grid *g,
                             uint32_t at, struct zr_step *steps)
 {
-    uint32_t position = p->n_legs, n = 0;
+    uint32_t position = p->n_links, n = 0;
 
     for (;;) {
         const struct place_node *node = &g->node[(size_t)position * g->n + at];
@@ -168,7 +168,7 @@ static uint32_t place_trace(const struct zr_place *p, const struct place_grid *g
         if (!node->copied)
             position--;
         steps[n++] = (struct zr_step){.impl = node->copied ? NULL : node->impl,
-                                      .leg = position,
+                                      .link = position,
                                       .in_device = g->device[node->from],
                                       .out_device = g->device[at]};
         at = node->from;
@@ -194,10 +194,10 @@ zarr_status zr_place_path(const struct zr_place *p, struct zr_step *steps,
     target = g.n - 1;
     for (uint32_t i = 0; i < p->opts->n_store_devices; i++)
         place_add_device(&g, p->opts->store_devices[i]);
-    g.node = zr_calloc(p->alloc, ((size_t)p->n_legs + 1) * g.n, sizeof *g.node);
+    g.node = zr_calloc(p->alloc, ((size_t)p->n_links + 1) * g.n, sizeof *g.node);
     if (!g.node)
-        return zr_fail_memory(err, ((uint64_t)p->n_legs + 1) * g.n * sizeof *g.node);
-    for (size_t i = 0; i < ((size_t)p->n_legs + 1) * g.n; i++)
+        return zr_fail_memory(err, ((uint64_t)p->n_links + 1) * g.n * sizeof *g.node);
+    for (size_t i = 0; i < ((size_t)p->n_links + 1) * g.n; i++)
         g.node[i].cost = PLACE_NEVER;
     g.node[0].cost = 0; /* the host */
     for (uint32_t i = 0; i < p->opts->n_store_devices; i++)

@@ -99,9 +99,9 @@ out:
 }
 
 /* Codecs n-1 down to first that are stages, in decoding order. */
-static uint32_t program_legs(struct zr_leg *legs, const struct zr_chain *chain,
-                             const struct zr_chain_reps *reps, struct program_cut cut,
-                             bool encode)
+static uint32_t program_links(struct zr_place_link *links, const struct zr_chain *chain,
+                              const struct zr_chain_reps *reps, struct program_cut cut,
+                              bool encode)
 {
     uint32_t n = 0;
 
@@ -114,7 +114,7 @@ static uint32_t program_legs(struct zr_leg *legs, const struct zr_chain *chain,
         if ((s->vt->flags & ZARR_CODEC_SPEC_RESHAPES) ||
             (!encode && (s->vt->flags & ZARR_CODEC_SPEC_DECODES_NOTHING)))
             continue;
-        legs[n++] = (struct zr_leg){
+        links[n++] = (struct zr_place_link){
             .spec = s, .encoded = &reps->rep[i + 1], .decoded = &reps->rep[i]};
     }
     return n;
@@ -151,7 +151,7 @@ static void stage_close(struct zr_stage *s)
     s->self = NULL;
 }
 
-static zarr_status stage_bind(struct zr_stage *s, const struct zr_leg *leg,
+static zarr_status stage_bind(struct zr_stage *s, const struct zr_place_link *link,
                               const struct zr_impl *impl, bool encode, zarr_error *err)
 {
     struct zr_foreign said;
@@ -159,12 +159,12 @@ static zarr_status stage_bind(struct zr_stage *s, const struct zr_leg *leg,
 
     s->kind = ZR_STAGE_CODEC;
     s->impl = impl;
-    s->spec = *leg->spec;
+    s->spec = *link->spec;
     s->spec.runs = encode ? ZR_RUNS_ENCODE : ZR_RUNS_DECODE;
-    stage_measure(s, leg->encoded, leg->decoded, encode);
+    stage_measure(s, link->encoded, link->decoded, encode);
     if (impl->vt.bind)
-        st =
-            impl->vt.bind(&s->self, &s->spec, leg->decoded, zr_foreign_begin(&said, err));
+        st = impl->vt.bind(&s->self, &s->spec, link->decoded,
+                           zr_foreign_begin(&said, err));
     return st == ZARR_OK ? ZARR_OK : zr_impl_failed(impl, &said, st, false);
 }
 
@@ -176,7 +176,7 @@ static bool stage_is_choosy(const struct zr_stage *s)
 }
 
 /* The cheapest host implementation that is not in the chain of fallbacks yet. */
-static const struct zr_impl *stage_next_host(const struct zr_place *p, uint32_t leg,
+static const struct zr_impl *stage_next_host(const struct zr_place *p, uint32_t link,
                                              const struct zr_stage *head)
 {
     const struct zr_impl *best = NULL;
@@ -190,7 +190,7 @@ static const struct zr_impl *stage_next_host(const struct zr_place *p, uint32_t 
         for (const struct zr_stage *s = head; s; s = s->fallback)
             taken |= s->impl == impl;
         if (!taken &&
-            zr_place_usable(p, leg, impl, ZARR_DEVICE_CPU, ZARR_DEVICE_CPU, &cost) &&
+            zr_place_usable(p, link, impl, ZARR_DEVICE_CPU, ZARR_DEVICE_CPU, &cost) &&
             cost < best_cost) {
             best = impl;
             best_cost = cost;
@@ -199,14 +199,14 @@ static const struct zr_impl *stage_next_host(const struct zr_place *p, uint32_t 
     return best;
 }
 
-static zarr_status stage_add_fallbacks(const struct zr_place *p, uint32_t leg,
+static zarr_status stage_add_fallbacks(const struct zr_place *p, uint32_t link,
                                        struct zr_stage *head, bool *excluded,
                                        zarr_error *err)
 {
     struct zr_stage *last = head;
 
     while (stage_is_choosy(last)) {
-        const struct zr_impl *impl = stage_next_host(p, leg, head);
+        const struct zr_impl *impl = stage_next_host(p, link, head);
         struct zr_stage *next = NULL;
         zarr_status st = ZARR_OK;
 
@@ -216,7 +216,7 @@ static zarr_status stage_add_fallbacks(const struct zr_place *p, uint32_t leg,
         if (!next)
             return zr_fail_memory(err, sizeof *next);
         next->in_device = next->out_device = ZARR_DEVICE_CPU;
-        st = stage_bind(next, &p->legs[leg], impl, p->opts->encode, NULL);
+        st = stage_bind(next, &p->links[link], impl, p->opts->encode, NULL);
         if (st == ZARR_OK) {
             last->fallback = next; /* moved */
             last = next;
@@ -225,8 +225,8 @@ static zarr_status stage_add_fallbacks(const struct zr_place *p, uint32_t leg,
         zr_free(p->alloc, next);
         if (st != ZARR_ERR_UNSUPPORTED)
             return zr_fail(err, st, "codec \"%s\": \"%s\" did not bind",
-                           zarr_codec_spec_name(p->legs[leg].spec), impl->vt.impl);
-        excluded[leg * zr_impl_count(p->impls) + impl->id] = true;
+                           zarr_codec_spec_name(p->links[link].spec), impl->vt.impl);
+        excluded[link * zr_impl_count(p->impls) + impl->id] = true;
     }
     return ZARR_OK;
 }
@@ -261,9 +261,9 @@ void zr_program_free(struct zr_program *p)
 static void stage_copy(struct zr_stage *s, const struct zr_place *place,
                        const struct zr_step *step)
 {
-    const bool first = step->leg < place->n_legs;
-    const zarr_chunk_spec *rep =
-        first ? place->legs[step->leg].encoded : place->legs[place->n_legs - 1].decoded;
+    const bool first = step->link < place->n_links;
+    const zarr_chunk_spec *rep = first ? place->links[step->link].encoded
+                                       : place->links[place->n_links - 1].decoded;
 
     s->kind = ZR_STAGE_COPY;
     stage_measure(s, rep, rep, place->opts->encode);
@@ -291,22 +291,22 @@ static zarr_status program_bind(struct zr_program *p, const struct zr_place *pla
             p->n = i + 1;
             continue;
         }
-        st = stage_bind(s, &place->legs[steps[i].leg], steps[i].impl, p->encode, err);
+        st = stage_bind(s, &place->links[steps[i].link], steps[i].impl, p->encode, err);
         if (st == ZARR_ERR_UNSUPPORTED) {
-            excluded[steps[i].leg * zr_impl_count(place->impls) + steps[i].impl->id] =
+            excluded[steps[i].link * zr_impl_count(place->impls) + steps[i].impl->id] =
                 true;
             *refused = true;
         }
         if (st != ZARR_OK)
             goto out;
         p->n = i + 1;
-        ZR_TRY(stage_add_fallbacks(place, steps[i].leg, s, excluded, err));
+        ZR_TRY(stage_add_fallbacks(place, steps[i].link, s, excluded, err));
     }
 out:
     return st;
 }
 
-/* Every round excludes an implementation of a leg, or is the last. */
+/* Every round excludes an implementation of a link, or is the last. */
 static zarr_status program_place(struct zr_program *p, const struct zr_place *place,
                                  bool *excluded, zarr_error *err)
 {
@@ -315,9 +315,9 @@ static zarr_status program_place(struct zr_program *p, const struct zr_place *pl
     uint32_t n = 0;
     bool refused = false;
 
-    steps = zr_calloc(p->alloc, 2 * (size_t)place->n_legs + 1, sizeof *steps);
+    steps = zr_calloc(p->alloc, 2 * (size_t)place->n_links + 1, sizeof *steps);
     if (!steps)
-        return zr_fail_memory(err, (2 * (uint64_t)place->n_legs + 1) * sizeof *steps);
+        return zr_fail_memory(err, (2 * (uint64_t)place->n_links + 1) * sizeof *steps);
     do {
         const bool again = refused;
 
@@ -349,30 +349,31 @@ static zarr_status program_fill(struct zr_program *p, struct zr_place *place,
                                 zarr_error *err)
 {
     zarr_status st = ZARR_OK;
-    struct zr_leg *legs = zr_calloc(p->alloc, (size_t)chain->n + 1, sizeof *legs);
+    struct zr_place_link *links =
+        zr_calloc(p->alloc, (size_t)chain->n + 1, sizeof *links);
     bool *excluded = zr_calloc(
         p->alloc, ((size_t)chain->n + 1) * (zr_impl_count(place->impls) + 1), 1);
     const zarr_chunk_spec *stored = &reps->rep[reps->n];
     uint64_t guess = 0;
 
-    if (!legs || !excluded) {
-        st = zr_fail_memory(err, (uint64_t)chain->n * sizeof *legs);
+    if (!links || !excluded) {
+        st = zr_fail_memory(err, (uint64_t)chain->n * sizeof *links);
         goto out;
     }
     p->encoded_bound = stage_rep_bytes(stored, p->encode);
     p->encoded_exact = stored->exact != 0;
     p->encoded_most = p->encoded_bound;
-    p->loose = reps->loose;
+    p->unsized = reps->unsized;
     p->variable = zarr_dtype_variable(reps->rep[0].dtype) != 0;
     p->gaps = chain->n && chain->codec[chain->n - 1].structure.shard;
-    if (p->loose && zr_mul_u64(p->decoded_bytes, 2, &guess) &&
+    if (p->unsized && zr_mul_u64(p->decoded_bytes, 2, &guess) &&
         zr_add_u64(guess, 4096, &guess))
         p->encoded_bound = ZR_MIN(guess, p->encoded_most);
-    place->legs = legs;
-    place->n_legs = program_legs(legs, chain, reps, cut, p->encode);
+    place->links = links;
+    place->n_links = program_links(links, chain, reps, cut, p->encode);
     place->excluded = excluded;
     ZR_TRY(zr_preference_check(place->opts->preference, err));
-    if (place->n_legs) {
+    if (place->n_links) {
         ZR_TRY(program_place(p, place, excluded, err));
         p->fetch_device = p->stage[0].in_device;
         p->decoded_device = p->stage[p->n - 1].out_device;
@@ -385,7 +386,7 @@ static zarr_status program_fill(struct zr_program *p, struct zr_place *place,
     p->decoded_device = p->fetch_device;
 out:
     zr_free(p->alloc, excluded);
-    zr_free(p->alloc, legs);
+    zr_free(p->alloc, links);
     return st;
 }
 
@@ -441,7 +442,7 @@ zarr_status zr_program_make(struct zr_program **out, const struct zr_impl_regist
     struct zr_program *p = NULL;
     zarr_status st = ZARR_OK;
 
-    if (reps->loose) { /* buffers that grow are the host's (grow.c) */
+    if (reps->unsized) { /* buffers that grow are the host's (unsized.c) */
         host.target_device = ZARR_DEVICE_CPU;
         host.n_store_devices = 0;
         place.opts = &host;

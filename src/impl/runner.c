@@ -202,8 +202,8 @@ static zarr_status runner_run(const struct zr_program *p, struct zr_thread_state
                               const zarr_mem *src, const uint64_t *most, zarr_mem *dst,
                               bool *no_room, zarr_error *err)
 {
-    struct zr_buffer own[ZR_GROWTH_BUFFERS];
-    struct zr_growth g = {
+    struct zr_buffer own[ZR_UNSIZED_BUFFERS];
+    struct zr_unsized g = {
         .ts = ts, .buffer = own, .bounded = most != NULL, .most = most ? *most : 0};
     struct zr_buffer_stack *stack = p->encode ? &ts->encode : &ts->decode;
     const size_t at = stack->top;
@@ -211,12 +211,12 @@ static zarr_status runner_run(const struct zr_program *p, struct zr_thread_state
     zarr_mem got = {0};
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_buffer_stack_push(stack, ZR_GROWTH_BUFFERS, ts->alloc, err));
+    ZR_TRY(zr_buffer_stack_push(stack, ZR_UNSIZED_BUFFERS, ts->alloc, err));
     memcpy(own, &stack->buffer[at], sizeof own);
     memset(&stack->buffer[at], 0, sizeof own);
-    st = p->encode ? zr_grow_encode(p, &g, src, given ? dst : NULL, &got, err)
-                   : zr_grow_decode(p, &g, src, given ? dst : NULL, &got, err);
-    for (int i = 1; i < ZR_GROWTH_BUFFERS && !given; i++) {
+    st = p->encode ? zr_unsized_encode(p, &g, src, given ? dst : NULL, &got, err)
+                   : zr_unsized_decode(p, &g, src, given ? dst : NULL, &got, err);
+    for (int i = 1; i < ZR_UNSIZED_BUFFERS && !given; i++) {
         const struct zr_buffer b = own[0];
 
         if (!got.handle || own[i].p != got.handle)
@@ -274,8 +274,8 @@ zarr_status zarr_codec_runner_encode(const zarr_codec_runner *runner,
 }
 
 zarr_status zr_runner_encode_at(const zarr_codec_runner *r, zarr_codec_exec *exec,
-                                const zarr_mem *src, const struct zr_span *io, size_t *at,
-                                zarr_error *err)
+                                const zarr_mem *src, const struct zr_host_job *io,
+                                size_t *at, zarr_error *err)
 {
     struct zr_thread_states *ts = exec->inner;
     const size_t top = ts ? ts->encode.top : 0;

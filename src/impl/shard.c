@@ -303,9 +303,10 @@ out:
     return st;
 }
 
-static zarr_status decode_chunk(const struct shard_self *self, const struct zr_span *io,
-                                const uint64_t *pair, uint8_t *to, struct shard_keep *k,
-                                zarr_codec_exec *exec, zarr_error *err)
+static zarr_status decode_chunk(const struct shard_self *self,
+                                const struct zr_host_job *io, const uint64_t *pair,
+                                uint8_t *to, struct shard_keep *k, zarr_codec_exec *exec,
+                                zarr_error *err)
 {
     zarr_mem src = {0}, dst = zr_mem_of_host(to, self->chunk_bytes);
     zarr_status st = ZARR_OK;
@@ -324,9 +325,9 @@ out:
     return st;
 }
 
-static zarr_status decode_index(const struct shard_self *self, const struct zr_span *io,
-                                uint64_t at, uint64_t *pairs, zarr_codec_exec *exec,
-                                zarr_error *err)
+static zarr_status decode_index(const struct shard_self *self,
+                                const struct zr_host_job *io, uint64_t at,
+                                uint64_t *pairs, zarr_codec_exec *exec, zarr_error *err)
 {
     struct zr_shard_pairs in = {.pairs = pairs,
                                 .n = self->n,
@@ -345,8 +346,9 @@ out:
 }
 
 /* The table, and where the rest of what is decoded goes. */
-static zarr_status decode_open(const struct shard_self *self, const struct zr_span *io,
-                               uint64_t **pairs, uint8_t **chunk, struct shard_keep *k,
+static zarr_status decode_open(const struct shard_self *self,
+                               const struct zr_host_job *io, uint64_t **pairs,
+                               uint8_t **chunk, struct shard_keep *k,
                                zarr_codec_exec *exec, zarr_error *err)
 {
     uint64_t at = 0;
@@ -370,7 +372,7 @@ out:
     return st;
 }
 
-static zarr_status shard_decode_one(void *self_ptr, const struct zr_span *io,
+static zarr_status shard_decode_one(void *self_ptr, const struct zr_host_job *io,
                                     size_t *used, zarr_codec_exec *exec, zarr_error *err)
 {
     const struct shard_self *self = self_ptr;
@@ -410,7 +412,7 @@ static zarr_status shard_decode(void *self, zarr_codec_job *jobs, uint64_t n,
 /* ---- encoding ------------------------------------------------------------------ */
 
 static zarr_status encode_chunk(const struct shard_self *self, const uint8_t *from,
-                                const struct zr_span *io, size_t *pos, uint64_t *pair,
+                                const struct zr_host_job *io, size_t *pos, uint64_t *pair,
                                 zarr_codec_exec *exec, zarr_error *err)
 {
     const struct zr_thread_states *ts = exec->inner;
@@ -429,9 +431,9 @@ out:
     return st;
 }
 
-static zarr_status encode_index(const struct shard_self *self, const struct zr_span *io,
-                                size_t *pos, uint64_t *pairs, zarr_codec_exec *exec,
-                                zarr_error *err)
+static zarr_status encode_index(const struct shard_self *self,
+                                const struct zr_host_job *io, size_t *pos,
+                                uint64_t *pairs, zarr_codec_exec *exec, zarr_error *err)
 {
     const zarr_mem src = zr_mem_of_host(pairs, self->n * 2 * sizeof *pairs);
     const size_t at = self->spec->index_at_end ? *pos : 0;
@@ -449,7 +451,7 @@ out:
     return st;
 }
 
-static zarr_status shard_encode_one(void *self_ptr, const struct zr_span *io,
+static zarr_status shard_encode_one(void *self_ptr, const struct zr_host_job *io,
                                     size_t *used, zarr_codec_exec *exec, zarr_error *err)
 {
     const struct shard_self *self = self_ptr;

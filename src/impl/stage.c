@@ -87,12 +87,12 @@ void zr_thread_states_close(const struct zr_impl_registry *r, struct zr_thread_s
     stack_close(&ts->encode, ts);
 }
 
-void zr_thread_states_settle(struct zr_thread_states *ts, bool encode)
+void zr_thread_states_trim(struct zr_thread_states *ts, bool encode)
 {
     const struct zr_buffer_stack *s = encode ? &ts->encode : &ts->decode;
 
     for (size_t i = 0; i < s->n && !s->top; i++)
-        zr_buffer_settle(&s->buffer[i], ts);
+        zr_buffer_trim(&s->buffer[i], ts);
 }
 
 /* What the job may be given. A decoder's room is exactly what metadata says, never the

@@ -55,8 +55,9 @@ static zarr_status array_new(struct array_self **out, const zarr_codec_spec *spe
 }
 
 /* Both sides have the same size, known from the metadata. */
-static zarr_status array_check(const struct array_self *self, const struct zr_span *io,
-                               const char *codec, zarr_error *err)
+static zarr_status array_check(const struct array_self *self,
+                               const struct zr_host_job *io, const char *codec,
+                               zarr_error *err)
 {
     const size_t most = self->n_items * self->item_bytes;
     const size_t bytes = self->varies ? ZR_MIN(io->src_bytes, most) : most;
@@ -93,7 +94,7 @@ out:
 }
 
 /* Encoding and decoding differ in what they make of bits that do not count. */
-static zarr_status swap_one(const struct array_self *self, const struct zr_span *io,
+static zarr_status swap_one(const struct array_self *self, const struct zr_host_job *io,
                             bool encode, size_t *used, zarr_error *err)
 {
     const size_t block = ZR_MAX(SWAP_BLOCK / self->item_bytes, (size_t)1);
@@ -117,14 +118,14 @@ out:
     return st;
 }
 
-static zarr_status swap_decode_one(void *self, const struct zr_span *io, size_t *used,
+static zarr_status swap_decode_one(void *self, const struct zr_host_job *io, size_t *used,
                                    zarr_codec_exec *exec, zarr_error *err)
 {
     ZR_UNUSED(exec);
     return swap_one(self, io, false, used, err);
 }
 
-static zarr_status swap_encode_one(void *self, const struct zr_span *io, size_t *used,
+static zarr_status swap_encode_one(void *self, const struct zr_host_job *io, size_t *used,
                                    zarr_codec_exec *exec, zarr_error *err)
 {
     ZR_UNUSED(exec);
@@ -184,8 +185,9 @@ out:
     return st;
 }
 
-static zarr_status permute_one(const struct array_self *self, const struct zr_span *io,
-                               bool encode, size_t *used, zarr_error *err)
+static zarr_status permute_one(const struct array_self *self,
+                               const struct zr_host_job *io, bool encode, size_t *used,
+                               zarr_error *err)
 {
     size_t index[ZARR_MAX_RANK] = {0}, at = 0;
     zarr_status st = ZARR_OK;
@@ -213,15 +215,17 @@ out:
     return st;
 }
 
-static zarr_status permute_decode_one(void *self, const struct zr_span *io, size_t *used,
-                                      zarr_codec_exec *exec, zarr_error *err)
+static zarr_status permute_decode_one(void *self, const struct zr_host_job *io,
+                                      size_t *used, zarr_codec_exec *exec,
+                                      zarr_error *err)
 {
     ZR_UNUSED(exec);
     return permute_one(self, io, false, used, err);
 }
 
-static zarr_status permute_encode_one(void *self, const struct zr_span *io, size_t *used,
-                                      zarr_codec_exec *exec, zarr_error *err)
+static zarr_status permute_encode_one(void *self, const struct zr_host_job *io,
+                                      size_t *used, zarr_codec_exec *exec,
+                                      zarr_error *err)
 {
     ZR_UNUSED(exec);
     return permute_one(self, io, true, used, err);

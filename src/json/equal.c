@@ -97,7 +97,7 @@ static bool same_node(const struct zr_json *a, const struct zr_json *b)
     if (a->type == ZR_JSON_STRING)
         return a->u.text.bytes == b->u.text.bytes &&
                memcmp(a->u.text.ptr, b->u.text.ptr, a->u.text.bytes) == 0;
-    return a->type < ZR_JSON_ARRAY || a->u.kids.n == b->u.kids.n;
+    return a->type < ZR_JSON_ARRAY || a->u.children.n == b->u.children.n;
 }
 
 /* The member of `object` with v's key, looked for at `hint` first, which moves on. */
@@ -105,12 +105,12 @@ static const struct zr_json *partner(const struct zr_json *v,
                                      const struct zr_json *object,
                                      const struct zr_json **hint)
 {
-    const struct zr_json *from = *hint ? *hint : object->u.kids.first;
+    const struct zr_json *from = *hint ? *hint : object->u.children.first;
     const struct zr_json *w = from;
 
     while (w &&
            (w->key_bytes != v->key_bytes || memcmp(w->key, v->key, v->key_bytes) != 0)) {
-        w = w->next ? w->next : object->u.kids.first;
+        w = w->next ? w->next : object->u.children.first;
         if (w == from)
             return NULL;
     }
@@ -135,10 +135,11 @@ bool zr_json_equal(const struct zr_json *a, const struct zr_json *b)
     for (;;) {
         if (!same_node(a, b))
             return false;
-        if (a->type >= ZR_JSON_ARRAY && a->u.kids.n > 0) {
+        if (a->type >= ZR_JSON_ARRAY && a->u.children.n > 0) {
             if (depth == ZR_JSON_DEPTH_MAX)
                 return false;
-            level[depth++] = (struct equal_level){a->u.kids.first, b->u.kids.first, b};
+            level[depth++] =
+                (struct equal_level){a->u.children.first, b->u.children.first, b};
         }
         while (depth > 0 && !level[depth - 1].a)
             depth--;

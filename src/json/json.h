@@ -37,7 +37,7 @@ struct zr_json {
         struct {
             struct zr_json *first, *last;
             size_t n;
-        } kids;
+        } children;
     } u;
 };
 
@@ -129,7 +129,7 @@ const char *zr_json_excerpt(const struct zr_json *v, char *text, size_t cap);
  * out->failed. */
 void zr_json_write(const struct zr_json *v, unsigned indent, struct zr_str *out);
 /* NaN and Infinity become the strings that they would be written as, in place. */
-void zr_json_settle(struct zr_json *v);
+void zr_json_quote_tokens(struct zr_json *v);
 /* One string with its quotes; the bytes must be UTF-8. */
 void zr_json_write_string(struct zr_str *out, const char *s, size_t bytes);
 

@@ -12,12 +12,12 @@ struct zr_json *zr_json_node(struct zr_json_doc *doc);
 
 static inline void zr_json_link(struct zr_json *around, struct zr_json *v)
 {
-    if (around->u.kids.last)
-        around->u.kids.last->next = v;
+    if (around->u.children.last)
+        around->u.children.last->next = v;
     else
-        around->u.kids.first = v;
-    around->u.kids.last = v;
-    around->u.kids.n++;
+        around->u.children.first = v;
+    around->u.children.last = v;
+    around->u.children.n++;
 }
 
 /* Scratch for one parse: a hash set of key nodes, made on first need. */

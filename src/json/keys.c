@@ -77,8 +77,8 @@ static uint64_t sip_hash(const uint64_t seed[2], const char *s, size_t n)
 
 static const struct zr_json *check_pairs(const struct zr_json *object)
 {
-    for (const struct zr_json *b = object->u.kids.first; b; b = b->next)
-        for (const struct zr_json *a = object->u.kids.first; a != b; a = a->next)
+    for (const struct zr_json *b = object->u.children.first; b; b = b->next)
+        for (const struct zr_json *a = object->u.children.first; a != b; a = a->next)
             if (same_key(a, b))
                 return b;
     return NULL;
@@ -116,12 +116,12 @@ zarr_status zr_json_keys_check(struct zr_json_keys *k, const struct zr_json *obj
     size_t cap = 0;
 
     *twice = NULL;
-    if (object->u.kids.n <= PAIRS_MAX) {
+    if (object->u.children.n <= PAIRS_MAX) {
         *twice = check_pairs(object);
         goto out;
     }
-    ZR_TRY(reserve_slots(k, object->u.kids.n, &cap, err));
-    for (const struct zr_json *v = object->u.kids.first; v && !*twice; v = v->next) {
+    ZR_TRY(reserve_slots(k, object->u.children.n, &cap, err));
+    for (const struct zr_json *v = object->u.children.first; v && !*twice; v = v->next) {
         size_t at = (size_t)sip_hash(k->seed, v->key, v->key_bytes) & (cap - 1);
 
         while (k->slots[at] && !same_key(k->slots[at], v))

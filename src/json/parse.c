@@ -457,7 +457,7 @@ static zarr_status json_pop(struct parser *ps)
     v->next = NULL;
     ps->depth--;
     ps->p++;
-    if (v->type == ZR_JSON_OBJECT && v->u.kids.n > 1) {
+    if (v->type == ZR_JSON_OBJECT && v->u.children.n > 1) {
         ZR_TRY(zr_json_keys_check(&ps->keys, v, &twice, ps->err));
         if (twice)
             st = zr_fail(ps->err, ZARR_ERR_CORRUPT,

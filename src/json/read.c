@@ -14,7 +14,7 @@ struct zr_json *zr_json_get(const struct zr_json *object, const char *key)
 
     if (!zr_json_is(object, ZR_JSON_OBJECT))
         return NULL;
-    for (struct zr_json *v = object->u.kids.first; v; v = v->next)
+    for (struct zr_json *v = object->u.children.first; v; v = v->next)
         if (v->key_bytes == n && memcmp(v->key, key, n) == 0)
             return v;
     return NULL;
@@ -22,7 +22,7 @@ struct zr_json *zr_json_get(const struct zr_json *object, const char *key)
 
 struct zr_json *zr_json_at(const struct zr_json *array, size_t i)
 {
-    struct zr_json *v = zr_json_is(array, ZR_JSON_ARRAY) ? array->u.kids.first : NULL;
+    struct zr_json *v = zr_json_is(array, ZR_JSON_ARRAY) ? array->u.children.first : NULL;
 
     while (v && i--)
         v = v->next;
@@ -31,7 +31,7 @@ struct zr_json *zr_json_at(const struct zr_json *array, size_t i)
 
 size_t zr_json_count(const struct zr_json *v)
 {
-    return v && v->type >= ZR_JSON_ARRAY ? v->u.kids.n : 0;
+    return v && v->type >= ZR_JSON_ARRAY ? v->u.children.n : 0;
 }
 
 bool zr_json_is(const struct zr_json *v, enum zr_json_type type)

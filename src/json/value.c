@@ -171,7 +171,8 @@ static struct zr_json **find_link(struct zr_json *object, const char *key, size_
     *before = NULL;
     if (!object || object->type != ZR_JSON_OBJECT)
         return NULL;
-    for (struct zr_json **link = &object->u.kids.first; *link; link = &(*link)->next) {
+    for (struct zr_json **link = &object->u.children.first; *link;
+         link = &(*link)->next) {
         if ((*link)->key_bytes == n && memcmp((*link)->key, key, n) == 0)
             return link;
         *before = *link;
@@ -202,8 +203,8 @@ void zr_json_set_n(struct zr_json_doc *doc, struct zr_json *object, const char *
     value->key_bytes = old->key_bytes;
     value->next = old->next;
     *link = value;
-    if (object->u.kids.last == old)
-        object->u.kids.last = value;
+    if (object->u.children.last == old)
+        object->u.children.last = value;
 }
 
 bool zr_json_remove(struct zr_json *object, const char *key)
@@ -213,10 +214,10 @@ bool zr_json_remove(struct zr_json *object, const char *key)
 
     if (!link)
         return false;
-    if (object->u.kids.last == *link)
-        object->u.kids.last = before;
+    if (object->u.children.last == *link)
+        object->u.children.last = before;
     *link = (*link)->next;
-    object->u.kids.n--;
+    object->u.children.n--;
     return true;
 }
 
@@ -237,29 +238,29 @@ struct zr_json *zr_json_copy(struct zr_json_doc *doc, const struct zr_json *v)
 
     if (!top || v->type < ZR_JSON_ARRAY)
         return top;
-    from[0] = v->u.kids.first;
+    from[0] = v->u.children.first;
     into[0] = top;
     for (;;) {
-        const struct zr_json *kid = from[depth];
+        const struct zr_json *child = from[depth];
         struct zr_json *made;
 
-        if (!kid) {
+        if (!child) {
             if (depth-- == 0)
                 return top;
             continue;
         }
-        from[depth] = kid->next;
-        made = copy_value(doc, kid);
-        if (kid->key)
-            zr_json_add(doc, into[depth], kid->key, kid->key_bytes, made);
+        from[depth] = child->next;
+        made = copy_value(doc, child);
+        if (child->key)
+            zr_json_add(doc, into[depth], child->key, child->key_bytes, made);
         else
             zr_json_append(doc, into[depth], made);
         if (!made || doc->failed || depth + 1 == ZR_JSON_DEPTH_MAX) {
             doc->failed = true;
             return NULL;
         }
-        if (kid->type >= ZR_JSON_ARRAY) {
-            from[++depth] = kid->u.kids.first;
+        if (child->type >= ZR_JSON_ARRAY) {
+            from[++depth] = child->u.children.first;
             into[depth] = made;
         }
     }

@@ -89,7 +89,7 @@ static void write_node(struct zr_str *out, const struct zr_json *v)
         zr_json_write_string(out, v->u.text.ptr, v->u.text.bytes);
     else if (v->type < ZR_JSON_NUMBER)
         zr_str_puts(out, words[v->type]);
-    else if (v->u.kids.n == 0)
+    else if (v->u.children.n == 0)
         zr_str_puts(out, v->type == ZR_JSON_OBJECT ? "{}" : "[]");
     else
         zr_str_putc(out, v->type == ZR_JSON_OBJECT ? '{' : '[');
@@ -119,24 +119,24 @@ static void write_key(struct zr_str *out, const struct zr_json *v, unsigned inde
 void zr_json_write(const struct zr_json *v, unsigned indent, struct zr_str *out)
 {
     const struct zr_json *around[ZR_JSON_DEPTH_MAX];
-    const struct zr_json *kid;
+    const struct zr_json *child;
     size_t depth = 0;
 
     if (!v)
         return;
     for (write_node(out, v); !out->failed;) {
-        kid = NULL;
-        if (v->type >= ZR_JSON_ARRAY && v->u.kids.n > 0) { /* go down */
+        child = NULL;
+        if (v->type >= ZR_JSON_ARRAY && v->u.children.n > 0) { /* go down */
             if (depth == ZR_JSON_DEPTH_MAX) {
                 out->failed = true;
                 return;
             }
             around[depth++] = v;
-            kid = v->u.kids.first;
+            child = v->u.children.first;
         }
-        while (!kid && depth > 0) { /* on, or up */
-            kid = v->next;
-            if (kid) {
+        while (!child && depth > 0) { /* on, or up */
+            child = v->next;
+            if (child) {
                 zr_str_putc(out, ',');
             } else {
                 v = around[--depth];
@@ -144,16 +144,16 @@ void zr_json_write(const struct zr_json *v, unsigned indent, struct zr_str *out)
                 zr_str_putc(out, v->type == ZR_JSON_OBJECT ? '}' : ']');
             }
         }
-        if (!kid)
+        if (!child)
             return;
-        v = kid;
+        v = child;
         write_line(out, indent, depth);
         write_key(out, v, indent);
         write_node(out, v);
     }
 }
 
-void zr_json_settle(struct zr_json *v)
+void zr_json_quote_tokens(struct zr_json *v)
 {
     struct zr_json *around[ZR_JSON_DEPTH_MAX];
     size_t depth = 0;
@@ -161,9 +161,10 @@ void zr_json_settle(struct zr_json *v)
     while (v) {
         if (v->type == ZR_JSON_NUMBER && is_token(v))
             v->type = ZR_JSON_STRING; /* the text stays what it is */
-        if (v->type >= ZR_JSON_ARRAY && v->u.kids.first && depth < ZR_JSON_DEPTH_MAX) {
+        if (v->type >= ZR_JSON_ARRAY && v->u.children.first &&
+            depth < ZR_JSON_DEPTH_MAX) {
             around[depth++] = v;
-            v = v->u.kids.first;
+            v = v->u.children.first;
             continue;
         }
         while (depth > 0 && !v->next)
@@ -255,7 +256,7 @@ const char *zr_json_excerpt(const struct zr_json *v, char *text, size_t cap)
         if (v && v->type >= ZR_JSON_ARRAY && zr_json_count(v) && depth < EXCERPT_DEPTH) {
             excerpt_put(&e, v->type == ZR_JSON_ARRAY ? "[" : "{", 1);
             open[depth++] = v;
-            v = v->u.kids.first;
+            v = v->u.children.first;
             continue;
         }
         excerpt_scalar(&e, v);

@@ -6,16 +6,16 @@
 #include "meta_int.h"
 
 /* Sizes are checked again by what was not said before. */
-static zarr_status settle_items(struct zr_array_meta *m, const struct zr_meta_env *env,
-                                zarr_error *err)
+static zarr_status complete_items(struct zr_array_meta *m, const struct zr_meta_env *env,
+                                  zarr_error *err)
 {
     zarr_status st = ZARR_OK;
     zarr_chunk_spec chunk;
-    bool settled = false;
+    bool completed = false;
 
     zr_array_meta_chunk(m, &chunk);
-    ZR_TRY(zr_chain_complete_stored(m->chain, &chunk, &settled, err));
-    if (settled)
+    ZR_TRY(zr_chain_complete_stored(m->chain, &chunk, &completed, err));
+    if (completed)
         st = zr_meta_check_chain(m, env, err);
 out:
     return st;
@@ -38,7 +38,7 @@ zarr_status zr_array_meta_parse(struct zr_array_meta *out, const struct zr_meta_
     ZR_TRY(format == 3 ? zr_array_v3_parse(&m, env, err)
                        : zr_array_v2_parse(&m, env, err));
     ZR_TRY(zr_meta_check_chain(&m, env, err));
-    ZR_TRY(settle_items(&m, env, err));
+    ZR_TRY(complete_items(&m, env, err));
     *out = m; /* moved */
     m = (struct zr_array_meta){0};
 out:

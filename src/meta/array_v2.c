@@ -146,7 +146,8 @@ static const char *object_type(const struct zr_json *codec)
 static const struct zr_json *object_codec(const struct zr_array_meta *m,
                                           const struct zr_json *root)
 {
-    const struct zr_json *first = m->filters ? m->filters->u.kids.first : m->compressor;
+    const struct zr_json *first =
+        m->filters ? m->filters->u.children.first : m->compressor;
     const struct zr_json *beside = zr_json_get(root, "object_codec");
 
     if (!object_type(first) && zr_json_is(beside, ZR_JSON_OBJECT))
@@ -157,9 +158,9 @@ static const struct zr_json *object_codec(const struct zr_array_meta *m,
 static const char *object_field(const struct zr_array_meta *m,
                                 const struct zr_json *codec)
 {
-    return codec == m->compressor                            ? "compressor"
-           : m->filters && codec == m->filters->u.kids.first ? "filters[0]"
-                                                             : "object_codec";
+    return codec == m->compressor                                ? "compressor"
+           : m->filters && codec == m->filters->u.children.first ? "filters[0]"
+                                                                 : "object_codec";
 }
 
 /* zarr-python 3.0 says "<U5" or "|S5" where it stores text and bytes as object codecs do.
@@ -168,7 +169,7 @@ static bool is_object(const struct zr_array_meta *m, const struct zr_json *dtype
 {
     const char *text = zr_json_string(dtype);
     const struct zr_json *id =
-        zr_json_get(m->filters ? m->filters->u.kids.first : NULL, "id");
+        zr_json_get(m->filters ? m->filters->u.children.first : NULL, "id");
 
     if (!text)
         return false;
@@ -228,7 +229,7 @@ static zarr_status read_dtype(struct zr_array_meta *m, const struct zr_meta_env 
     zarr_status st = ZARR_OK;
 
     codec = is_object(m, v) ? object_codec(m, root)
-            : m->filters    ? m->filters->u.kids.first
+            : m->filters    ? m->filters->u.children.first
                             : m->compressor;
     ZR_TRY(check_by_index(m, codec, err));
     if (!is_object(m, v))
@@ -284,7 +285,7 @@ static void list_add_first(struct v2_list *l, const struct zr_array_meta *m)
         list_add(l, new_bytes(&l->doc, m), "dtype", -1);
     else if (m->object_codec == m->compressor)
         list_add(l, codec, "compressor", -1);
-    else if (m->filters && m->object_codec == m->filters->u.kids.first)
+    else if (m->filters && m->object_codec == m->filters->u.children.first)
         list_add(l, codec, "filters", 0);
     else
         list_add(l, codec, "object_codec", -1);
@@ -306,7 +307,7 @@ static zarr_status make_chain(struct zr_array_meta *m, const struct zr_meta_env 
     if (m->order == 'F' && m->ndim > 1)
         list_add(&l, new_transpose(&l.doc, m->ndim), "order", -1);
     list_add_first(&l, m);
-    for (const struct zr_json *f = m->filters ? m->filters->u.kids.first : NULL; f;
+    for (const struct zr_json *f = m->filters ? m->filters->u.children.first : NULL; f;
          f = f->next, at++)
         if (f != m->object_codec)
             list_add(&l, zr_json_copy(&l.doc, f), "filters", at);
@@ -331,11 +332,11 @@ static zarr_status read_dimensions(struct zr_array_meta *m, zarr_error *err)
 
     if (!zr_json_is(v, ZR_JSON_ARRAY) || zr_json_count(v) != (size_t)m->ndim)
         return ZARR_OK;
-    for (const struct zr_json *name = v->u.kids.first; name; name = name->next)
+    for (const struct zr_json *name = v->u.children.first; name; name = name->next)
         if (!zr_json_string(name))
             return ZARR_OK;
     st = zr_meta_names_alloc(m, err);
-    for (const struct zr_json *name = v->u.kids.first; st == ZARR_OK && name;
+    for (const struct zr_json *name = v->u.children.first; st == ZARR_OK && name;
          name = name->next)
         m->dimension_names[d++] = zr_json_string(name);
     return st;

@@ -94,7 +94,7 @@ static zarr_status read_names(struct zr_array_meta *m, const struct zr_meta_env 
         goto out;
     }
     ZR_TRY(zr_meta_names_alloc(m, err));
-    for (const struct zr_json *name = v->u.kids.first; name; name = name->next, d++) {
+    for (const struct zr_json *name = v->u.children.first; name; name = name->next, d++) {
         if (name->type == ZR_JSON_NULL)
             continue;
         m->dimension_names[d] = zr_json_string(name);
@@ -156,7 +156,7 @@ zarr_status zr_array_v3_parse(struct zr_array_meta *m, const struct zr_meta_env 
     ZR_TRY(zr_chain_parse(&m->chain, env->codecs, zr_json_get(root, "codecs"), &chain,
                           m->alloc, err));
     if (is_structured(dtype))
-        ZR_TRY(zr_chain_settle_order(m->chain, m->dtype, err));
+        ZR_TRY(zr_chain_complete_order(m->chain, m->dtype, err));
     ZR_TRY(read_names(m, env, zr_json_get(root, "dimension_names"), err));
     ZR_TRY(zr_meta_attributes(zr_json_get(root, "attributes"), &m->attributes, err));
 out:

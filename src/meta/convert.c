@@ -90,7 +90,7 @@ static zarr_status read_back(struct zr_array_meta *m, const struct zr_meta_env *
 {
     struct zr_json *list = zr_chain_write(doc, chain, 2);
     struct zr_json *filters = zr_json_new(doc, ZR_JSON_ARRAY);
-    struct zr_json *v = list ? list->u.kids.first : NULL;
+    struct zr_json *v = list ? list->u.children.first : NULL;
 
     m->filters = m->compressor = NULL;
     for (uint32_t i = 0; v && i < chain->n; i++, v = v->next) {

@@ -56,7 +56,7 @@ zarr_status zr_meta_sizes(const char *field, const struct zr_json *v, int32_t nd
         return zr_fail(err, ZARR_ERR_INVALID,
                        "%s has %zu entries, the array has %" PRId32 " dimensions", field,
                        zr_json_count(v), ndim);
-    for (const struct zr_json *n = v->u.kids.first; n; n = n->next)
+    for (const struct zr_json *n = v->u.children.first; n; n = n->next)
         ZR_TRY(read_size(field, n, &out[d++], err));
 out:
     return st;
@@ -84,7 +84,7 @@ zarr_status zr_meta_extension(const char *field, const struct zr_json *v,
     *name = zr_json_string(zr_json_is(v, ZR_JSON_OBJECT) ? zr_json_get(v, "name") : v);
     if (!*name || !**name)
         return zr_meta_refuse(field, "a name or an object with a name", v, err);
-    for (const struct zr_json *member = v->type == ZR_JSON_OBJECT ? v->u.kids.first
+    for (const struct zr_json *member = v->type == ZR_JSON_OBJECT ? v->u.children.first
                                                                   : NULL;
          member; member = member->next) {
         if (zr_streq(member->key, "configuration")) {
@@ -129,7 +129,7 @@ bool zr_meta_is_known(const struct zr_json *member, const char *const *known)
 zarr_status zr_meta_check_members(const struct zr_json *root, const char *const *known,
                                   zarr_error *err)
 {
-    for (const struct zr_json *v = root->u.kids.first; v; v = v->next) {
+    for (const struct zr_json *v = root->u.children.first; v; v = v->next) {
         bool understand = true;
 
         if (zr_meta_is_known(v, known))

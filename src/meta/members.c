@@ -16,7 +16,7 @@ static bool is_known_in(const struct zr_json *v, int32_t format, bool array)
 const struct zr_json *zr_meta_other_member(const struct zr_json *root, int32_t format,
                                            bool array)
 {
-    const struct zr_json *v = root->u.kids.first;
+    const struct zr_json *v = root->u.children.first;
 
     while (v && is_known_in(v, format, array))
         v = v->next;
@@ -28,7 +28,7 @@ void zr_meta_carry(struct zr_json_doc *doc, struct zr_json *to,
 {
     if (!zr_json_is(from, ZR_JSON_OBJECT))
         return;
-    for (const struct zr_json *v = from->u.kids.first; v; v = v->next)
+    for (const struct zr_json *v = from->u.children.first; v; v = v->next)
         if (!is_known_in(v, 3, array) && !is_known_in(v, 2, array))
             zr_json_add(doc, to, v->key, v->key_bytes, zr_json_copy(doc, v));
 }

@@ -93,7 +93,7 @@ void zr_meta_write_others(struct zr_json_doc *doc, struct zr_json *to,
 {
     if (!zr_json_is(from, ZR_JSON_OBJECT))
         return;
-    for (const struct zr_json *v = from->u.kids.first; v; v = v->next)
+    for (const struct zr_json *v = from->u.children.first; v; v = v->next)
         if (!zr_meta_is_known(v, known))
             zr_json_add(doc, to, v->key, v->key_bytes, zr_json_copy(doc, v));
 }

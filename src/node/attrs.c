@@ -86,16 +86,16 @@ out:
 static void merge_members(struct zr_json_doc *json, struct zr_json *into,
                           const struct zr_json *from)
 {
-    for (const struct zr_json *v = from->u.kids.first; v; v = v->next)
+    for (const struct zr_json *v = from->u.children.first; v; v = v->next)
         zr_json_set_n(json, into, v->key, v->key_bytes, zr_json_copy(json, v));
 }
 
 static void replace_members(struct zr_json_doc *json, struct zr_json *into,
                             const struct zr_json *from)
 {
-    into->u.kids.first = into->u.kids.last = NULL;
-    into->u.kids.n = 0;
-    for (const struct zr_json *v = from->u.kids.first; v; v = v->next)
+    into->u.children.first = into->u.children.last = NULL;
+    into->u.children.n = 0;
+    for (const struct zr_json *v = from->u.children.first; v; v = v->next)
         zr_json_add(json, into, v->key, v->key_bytes, zr_json_copy(json, v));
 }
 
@@ -138,7 +138,7 @@ static zarr_status edit_attributes(void *arg, const struct zr_doc *old,
     ZR_TRY(old_document(e, old, &attrs, err));
     ZR_TRY(apply_change(e, attrs, err));
     ZR_TRY(e->change->check(e->change->arg, e->parsed, err));
-    zr_json_settle(e->parsed->json.root); /* the handle holds what the store does */
+    zr_json_quote_tokens(e->parsed->json.root); /* the handle holds what the store does */
     zr_json_write(e->parsed->json.root, ATTRS_INDENT, text);
 out:
     return st;

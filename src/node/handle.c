@@ -31,11 +31,11 @@ void zr_handle_deinit(struct zr_handle *h)
 {
     zr_fork_hook_remove(&h->fork);
     zr_mutex_deinit(&h->mutex);
-    while (h->kept) {
-        struct zr_kept *next = h->kept->next;
+    while (h->borrowed) {
+        struct zr_borrowed *next = h->borrowed->next;
 
-        zr_free(h->ctx->alloc, h->kept);
-        h->kept = next;
+        zr_free(h->ctx->alloc, h->borrowed);
+        h->borrowed = next;
     }
     zr_free(h->ctx->alloc, h->path);
     zarr_store_free(h->store);
@@ -55,24 +55,24 @@ const char *zr_handle_text(struct zr_handle *h, const char **slot)
 static const char *keep_text(struct zr_handle *h, const char **slot,
                              const struct zr_str *text)
 {
-    struct zr_kept *kept = NULL;
+    struct zr_borrowed *copy = NULL;
     const char *there = NULL;
 
     if (!text->failed)
-        kept = zr_malloc(h->ctx->alloc, sizeof *kept + text->bytes + 1);
-    if (!kept)
+        copy = zr_malloc(h->ctx->alloc, sizeof *copy + text->bytes + 1);
+    if (!copy)
         return NULL;
-    memcpy(kept + 1, zr_str_text(text), text->bytes + 1);
+    memcpy(copy + 1, zr_str_text(text), text->bytes + 1);
     zr_mutex_lock(&h->mutex);
     if (!*slot) { /* else another thread was faster */
-        *slot = (const char *)(kept + 1);
-        kept->next = h->kept;
-        h->kept = kept;
-        kept = NULL;
+        *slot = (const char *)(copy + 1);
+        copy->next = h->borrowed;
+        h->borrowed = copy;
+        copy = NULL;
     }
     there = *slot;
     zr_mutex_unlock(&h->mutex);
-    zr_free(h->ctx->alloc, kept);
+    zr_free(h->ctx->alloc, copy);
     return there;
 }
 

@@ -174,8 +174,8 @@ zarr_status zr_names_keys(struct zr_names *names, zarr_store *store, const char 
 
 /* What a caller has borrowed from a handle: kept until the handle is freed, whatever
  * becomes of the state that it came from. The payload follows. */
-struct zr_kept {
-    struct zr_kept *next;
+struct zr_borrowed {
+    struct zr_borrowed *next;
 };
 /* First member of zarr_array and zarr_group. */
 struct zr_handle {
@@ -183,8 +183,8 @@ struct zr_handle {
     zarr_context *ctx;
     zarr_store *store;
     char *path;     /* normalised */
-    zr_mutex mutex; /* guards the handle's pointer to its state, and what is kept */
-    struct zr_kept *kept;
+    zr_mutex mutex; /* guards the pointer to the state, and `borrowed` */
+    struct zr_borrowed *borrowed;
     struct zr_fork_hook fork;
 };
 /* References store and context; path is moved. Cannot fail. */
@@ -202,30 +202,31 @@ void zr_warn_hidden(zarr_store *store, const char *path);
 
 /* ---- children of a group in the store, block by block ------------------- */
 
-struct zr_kid {
+struct zr_child {
     const char *name;
     struct zr_found found;
     zarr_status st;
     zarr_error err;
 };
-struct zr_kids {
+struct zr_children {
     zarr_store *store;
     char *path;    /* of the group */
     int32_t first; /* format to look for first */
     struct zr_names names;
     size_t next; /* name to look at next */
-    struct zr_kid *block;
+    struct zr_child *block;
     size_t cap, n, at; /* of the block */
     const zarr_allocator *alloc;
 };
 /* path: normalised. *seen: names of all groups of one walk so far, 0 at its beginning.
  * LIMIT listing_keys: more than that in one group, or in the walk. */
-zarr_status zr_kids_open(struct zr_kids *k, zarr_store *store, const char *path,
-                         int32_t first, uint64_t *seen, zarr_error *err);
-void zr_kids_close(struct zr_kids *k); /* zeroed storage is fine */
+zarr_status zr_children_open(struct zr_children *k, zarr_store *store, const char *path,
+                             int32_t first, uint64_t *seen, zarr_error *err);
+void zr_children_close(struct zr_children *k); /* zeroed storage is fine */
 /* The next node by name (kind NONE: broken), valid until the next call; *out NULL behind
  * the last. */
-zarr_status zr_kids_next(struct zr_kids *k, const struct zr_kid **out, zarr_error *err);
+zarr_status zr_children_next(struct zr_children *k, const struct zr_child **out,
+                             zarr_error *err);
 
 /* ---- attributes --------------------------------------------------------- */
 

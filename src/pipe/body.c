@@ -24,7 +24,7 @@ zarr_status zr_body_encode(const struct zr_work *w, const struct zr_level *lv,
          * what is there. */
         if (!zr_add_u64(c.cur.bytes, c.cur.bytes / 8 + 65536, &room))
             ZR_TRY(zr_fail(err, ZARR_ERR_LIMIT, "the shard grows beyond 64 bits"));
-        if (p->loose)
+        if (p->unsized)
             ZR_TRY(zr_spec_bound(&s->spec, c.cur.bytes, &room, err));
         else
             room = ZR_MAX(s->in_bytes, room);
@@ -43,14 +43,15 @@ out:
 }
 
 /* Of a length that only the decoder knows; then to a block that stays. */
-static zarr_status body_decode_loose(const struct zr_work *w, const struct zr_program *p,
-                                     const zarr_mem *encoded, zarr_mem *block,
-                                     zarr_mem *out, zarr_error *err)
+static zarr_status body_decode_unsized(const struct zr_work *w,
+                                       const struct zr_program *p,
+                                       const zarr_mem *encoded, zarr_mem *block,
+                                       zarr_mem *out, zarr_error *err)
 {
     zarr_mem got = {0};
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_decode_grown(w, p, encoded, NULL, &got, err));
+    ZR_TRY(zr_worker_decode_unsized(w, p, encoded, NULL, &got, err));
     ZR_TRY(zr_pool_take(w->io->engine->pool, ZARR_DEVICE_CPU, 0,
                         ZR_MAX(got.bytes, UINT64_C(64)), block, err));
     *out = *block;
@@ -59,7 +60,7 @@ static zarr_status body_decode_loose(const struct zr_work *w, const struct zr_pr
         ZR_TRY(zr_mem_copy_run(w->io->engine->memory, out, &got, got.bytes,
                                &w->worker->copies, err));
 out:
-    zr_worker_settle(w->worker);
+    zr_worker_trim(w->worker);
     if (st != ZARR_OK)
         zr_pool_give(w->io->engine->pool, block);
     return st;
@@ -75,8 +76,8 @@ zarr_status zr_body_decode(const struct zr_work *w, const struct zr_level *lv,
     zarr_status st = ZARR_OK;
 
     *block = *out = (zarr_mem){0};
-    if (p->loose)
-        return body_decode_loose(w, p, encoded, block, out, err);
+    if (p->unsized)
+        return body_decode_unsized(w, p, encoded, block, out, err);
     if (last != NULL) {
         zarr_mem dst = {0};
         uint64_t room = last->out_bytes;

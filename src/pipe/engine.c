@@ -7,7 +7,7 @@
 zarr_status zr_engine_init(struct zr_engine *e, zarr_error *err)
 {
     ZR_UNUSED(err);
-    zr_budget_init(&e->grown, e->budget->total);
+    zr_budget_init(&e->unsized_budget, e->budget->total);
     zr_mutex_init(&e->workers.mutex);
     e->workers.free = NULL;
     e->fork = (struct zr_fork_hook){.mutex = &e->workers.mutex};
@@ -20,7 +20,7 @@ void zr_engine_deinit(struct zr_engine *e)
     zr_workers_free(e);
     zr_fork_hook_remove(&e->fork);
     zr_mutex_deinit(&e->workers.mutex);
-    zr_budget_deinit(&e->grown);
+    zr_budget_deinit(&e->unsized_budget);
 }
 
 void zr_engine_trim(struct zr_engine *e)

@@ -17,9 +17,9 @@ static zarr_status block_before(const struct zr_work *w, const struct zr_leaf_wr
     zarr_status st = ZARR_ERR_NOT_FOUND;
 
     if (lw->old.handle != NULL) {
-        const bool straight = p->n > 0 && p->decoded_device == block->device_type;
+        const bool direct = p->n > 0 && p->decoded_device == block->device_type;
 
-        st = zr_chunk_decode(w, p, &lw->old, straight ? block : NULL, &got, &e);
+        st = zr_chunk_decode(w, p, &lw->old, direct ? block : NULL, &got, &e);
     }
     if (st == ZARR_ERR_NOT_FOUND || (st == ZARR_ERR_CORRUPT && lw->proj->whole))
         return zr_fill_block(w, lw->missing != NULL ? lw->missing : lw->level,
@@ -156,8 +156,8 @@ zarr_status zr_leaf_encode(const struct zr_work *w, struct zr_leaf_write *lw,
     }
     if (p->n == 0 || p->stage[p->n - 1].kind == ZR_STAGE_COPY)
         elements = host; /* that copy has been made */
-    if (p->loose)
-        ZR_TRY(zr_encode_loose(w, p, &elements, &lw->out, err));
+    if (p->unsized)
+        ZR_TRY(zr_chunk_encode_unsized(w, p, &elements, &lw->out, err));
     else
         ZR_TRY(zr_chunk_encode(w, p, &elements, &lw->room, &lw->out, err));
 out:
@@ -170,8 +170,8 @@ zarr_status zr_leaf_room(const struct zr_work *w, const struct zr_level *lv,
     int32_t device = lv->encode != NULL ? lv->encode->fetch_device : ZARR_DEVICE_CPU;
 
     *out = (zarr_mem){0};
-    if (lv->loose || (lv->encode != NULL && lv->encode->n == 0 &&
-                      zr_store_device_direct(w->io->store, device)))
+    if (lv->unsized || (lv->encode != NULL && lv->encode->n == 0 &&
+                        zr_store_device_direct(w->io->store, device)))
         return ZARR_OK;
     return zr_worker_scratch(w, ZR_SCRATCH_BODY, device, lv->encoded_bound, out, err);
 }

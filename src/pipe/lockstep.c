@@ -40,7 +40,7 @@ struct lockstep {
 
 bool zr_wants_lockstep(const struct zr_program *p)
 {
-    if (p == NULL || p->loose) /* sizes that only each chunk tells */
+    if (p == NULL || p->unsized) /* sizes that only each chunk tells */
         return false;
     for (uint32_t i = 0; i < p->n; i++)
         if (p->stage[i].kind == ZR_STAGE_CODEC &&

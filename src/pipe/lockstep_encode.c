@@ -90,7 +90,7 @@ static zarr_status prepare_one(void *arg, uint64_t i, const struct zr_work *w,
     zarr_status st = ZARR_OK;
 
     st = zr_leaf_prepare(w, lw, &elements, &host, err);
-    zr_worker_settle(w->worker);
+    zr_worker_trim(w->worker);
     ZR_TRY(st);
     l->leaf[i] =
         (struct lock_leaf){.lw = lw, .cur = lw->host.handle != NULL ? host : elements};

@@ -53,7 +53,7 @@ struct zr_engine {
     struct zr_pool *pool;
     struct zr_budget *budget;
     /* as many bytes again for the buffers of chunks whose size only decoding tells */
-    struct zr_budget grown;
+    struct zr_budget unsized_budget;
     uint32_t n_threads;
     uint64_t wave_bytes;
     struct {

@@ -29,9 +29,9 @@ struct zr_worker {
     struct zr_thread_states states;
     zarr_mem scratch[ZR_SCRATCH_SLOTS];
     /* of programs without sizes (vlen.c); decoded elements point into the first */
-    struct zr_buffer decode_buffer[ZR_GROWTH_BUFFERS], encode_buffer[ZR_GROWTH_BUFFERS];
+    struct zr_buffer decode_buffer[ZR_UNSIZED_BUFFERS], encode_buffer[ZR_UNSIZED_BUFFERS];
     struct zr_grant grant; /* large ones among them, and the runners' */
-    uint64_t granted;      /* bytes taken from engine->grown */
+    uint64_t granted;      /* bytes taken from engine->unsized_budget */
     bool alone;            /* all of it, whatever this chunk takes */
     bool encodes; /* nothing is counted: sizes follow from the caller's elements */
     bool starved; /* there was no room */
@@ -51,9 +51,9 @@ void zr_worker_count(struct zr_worker *worker, const zarr_store_op *op);
 void zr_worker_count_bytes(struct zr_worker *worker, const zarr_store_op *op);
 /* What decoded chunks of no known size lie in is needed no more. Before anybody waits for
  * anything but the room for such a chunk. */
-void zr_worker_settle(struct zr_worker *worker);
+void zr_worker_trim(struct zr_worker *worker);
 /* After a decoder failed for want of it (worker->starved): waits until all of
- * engine->grown is this worker's. */
+ * engine->unsized_budget is this worker's. */
 zarr_status zr_worker_alone(struct zr_worker *worker, const atomic_bool *cancel,
                             zarr_error *err);
 /* What a step works with. */
@@ -166,7 +166,7 @@ struct zr_get {
 zarr_status zr_get(const struct zr_work *w, const struct zr_get *g, zarr_error *err);
 /* What holds the object still that a shard is in. */
 struct zr_store_pin *zr_shard_pin(const struct zr_shard *s);
-/* A chunk on its way through the stages of a program, which is not loose. */
+/* A chunk on its way through the stages of a program, which is not unsized. */
 struct zr_coding {
     const struct zr_program *p;
     zarr_mem cur;  /* the chunk as it is by now */
@@ -229,14 +229,15 @@ zarr_status zr_block_unpad(const struct zr_work *w, const struct zr_program *p,
 /* The same for programs without sizes: decoded elements of variable length point into src
  * or the worker's decode_buffer; *out of encoding is in encode_buffer (or src). Both
  * until the worker's next. */
-zarr_status zr_decode_grown(const struct zr_work *w, const struct zr_program *p,
-                            const zarr_mem *src, const zarr_mem *dst, zarr_mem *out,
-                            zarr_error *err); /* dst NULL: a buffer */
-zarr_status zr_decode_loose(const struct zr_work *w, const struct zr_program *p,
-                            const zarr_mem *src, const zarr_mem *last, zarr_mem *out,
-                            zarr_error *err);
-zarr_status zr_encode_loose(const struct zr_work *w, const struct zr_program *p,
-                            const zarr_mem *src, zarr_mem *out, zarr_error *err);
+zarr_status zr_worker_decode_unsized(const struct zr_work *w, const struct zr_program *p,
+                                     const zarr_mem *src, const zarr_mem *dst,
+                                     zarr_mem *out,
+                                     zarr_error *err); /* dst NULL: a buffer */
+zarr_status zr_chunk_decode_unsized(const struct zr_work *w, const struct zr_program *p,
+                                    const zarr_mem *src, const zarr_mem *last,
+                                    zarr_mem *out, zarr_error *err);
+zarr_status zr_chunk_encode_unsized(const struct zr_work *w, const struct zr_program *p,
+                                    const zarr_mem *src, zarr_mem *out, zarr_error *err);
 /* Elements of variable length to the view, their bytes to the heap. */
 zarr_status zr_vlen_scatter(const struct zr_work *w, const struct zr_program *p,
                             const struct zr_target *t, const zarr_mem *block,
@@ -288,9 +289,9 @@ zarr_status zr_prefetch_run(const struct zr_io *io, struct zarr_request *rq,
                             struct zr_wave *w, struct zr_prefetch *p, zarr_error *err);
 void zr_prefetch_end(const struct zr_io *io, const struct zr_wave *w,
                      struct zr_prefetch *p); /* also after a failed run */
-/* What a target needs of a chunk, as ranges (spans.c): outer dimensions < split index by
+/* What a target needs of a chunk, as ranges (ranges.c): outer dimensions < split index by
  * index, the others as one span. */
-struct zr_spans {
+struct zr_ranges {
     int32_t ndim, split;
     uint64_t lo[ZARR_MAX_RANK],
         n[ZARR_MAX_RANK]; /* n: extent for dims >= split, count for dims < split */
@@ -301,10 +302,10 @@ struct zr_spans {
 /* Chooses where to stop reading index by index and to read one span instead; `each`: what
  * one more range costs, in bytes. Returns the cost, UINT64_MAX: too much for 64 bits. The
  * target is arithmetic. */
-uint64_t zr_spans_choose(const struct zr_program *p, const struct zr_target *t,
-                         uint64_t each, struct zr_spans *s);
+uint64_t zr_ranges_choose(const struct zr_program *p, const struct zr_target *t,
+                          uint64_t each, struct zr_ranges *s);
 /* Offset of the range at[], which goes on to the next; begin with zeros. */
-uint64_t zr_spans_next(const struct zr_spans *s, uint64_t *at);
+uint64_t zr_ranges_next(const struct zr_ranges *s, uint64_t *at);
 /* Decodes what an item needs into its places in a block of scratch, *out, if the program
  * is one codec that can decode in part and it pays: *done. */
 zarr_status zr_decode_part(const struct zr_work *w, const struct zr_program *p,
@@ -316,7 +317,7 @@ struct zr_slabs {
     const struct zr_run *run;
     int32_t dim; /* stored dimension that is cut */
     uint64_t n, rows, row_bytes;
-    bool straight; /* from the store into place */
+    bool direct; /* from the store into place */
     zarr_mem at;
 };
 bool zr_slabs_fit(const struct zr_io *io, const struct zr_run *run);

@@ -1,7 +1,7 @@
 /*
  * pipe/raw.c - short cuts for uncompressed chunks: stored elements that are wanted as
  * they are go from the store into the caller's memory; a part of a chunk is read as the
- * cheapest set of ranges (spans.c). Large chunks: slabs.c.
+ * cheapest set of ranges (ranges.c). Large chunks: slabs.c.
  * Thread class: on the worker context.
  */
 #include "pipe/pipe_int.h"
@@ -58,9 +58,9 @@ out:
 
 /* Several ranges of a chunk are of one version of it: through the shard's pin or the
  * chunk's own. block: room for the whole chunk. */
-static zarr_status read_spans(const struct zr_work *w, const struct zr_run *run,
-                              struct zr_store_pin *pin, const struct zr_spans *s,
-                              const zarr_mem *block, zarr_error *err)
+static zarr_status read_ranges(const struct zr_work *w, const struct zr_run *run,
+                               struct zr_store_pin *pin, const struct zr_ranges *s,
+                               const zarr_mem *block, zarr_error *err)
 {
     struct zr_get g = raw_get(run);
     const uint64_t base = g.offset;
@@ -70,7 +70,7 @@ static zarr_status read_spans(const struct zr_work *w, const struct zr_run *run,
     if (pin != NULL)
         g.pin = pin;
     for (uint64_t r = 0; r < s->n_reads; r++) {
-        const uint64_t offset = zr_spans_next(s, at);
+        const uint64_t offset = zr_ranges_next(s, at);
 
         g.offset = base + offset;
         if (!zr_mem_slice(block, offset, s->read_bytes, &g.dst))
@@ -89,7 +89,7 @@ zarr_status zr_raw_part(const struct zr_work *w, const struct zr_run *run, bool 
 {
     const struct zr_program *p = run->level->decode;
     const struct zr_target *t = &run->item[0]->target;
-    struct zr_spans s = {0};
+    struct zr_ranges s = {0};
     struct zr_store_pin pin = {0};
     const bool pins = run->shard == NULL;
     zarr_mem block = {0};
@@ -98,7 +98,7 @@ zarr_status zr_raw_part(const struct zr_work *w, const struct zr_run *run, bool 
     if (!raw_fits(run) || w->io->no_direct || t->kind != ZR_PROJ_DIMS || !t->arithmetic ||
         !zr_store_can(w->io->store, ZARR_STORE_CAP_RANGES) ||
         t->n_items * 2 > p->decoded_bytes / p->item_bytes ||
-        zr_spans_choose(p, t, RANGE_COST, &s) >= p->decoded_bytes)
+        zr_ranges_choose(p, t, RANGE_COST, &s) >= p->decoded_bytes)
         return ZARR_OK;
     ZR_TRY(zr_worker_scratch(w, ZR_SCRATCH_A, p->fetch_device, p->decoded_bytes, &block,
                              err));
@@ -107,7 +107,7 @@ zarr_status zr_raw_part(const struct zr_work *w, const struct zr_run *run, bool 
         if (pin.object_bytes != UINT64_MAX && pin.object_bytes != p->decoded_bytes)
             goto out; /* the general way says what is wrong */
     }
-    ZR_TRY(read_spans(w, run, pin.key != NULL ? &pin : NULL, &s, &block, err));
+    ZR_TRY(read_ranges(w, run, pin.key != NULL ? &pin : NULL, &s, &block, err));
     w->worker->stats.chunks_partial++;
     w->worker->stats.bytes_decoded += s.n_reads * s.read_bytes;
     zr_item_count(w, run->item[0], false);

@@ -75,15 +75,15 @@ static zarr_status decode_item(const struct zr_work *w, const struct zr_run *run
     bool done = false;
     zarr_status st = ZARR_OK;
 
-    if (!direct && !p->loose)
+    if (!direct && !p->unsized)
         ZR_TRY(zr_decode_part(w, p, item, encoded, &c.cur, &done, err));
     if (!direct && !done) {
         ZR_TRY(zr_decode_strided(w, &c, &item->target, &direct, err));
         done = direct;
     }
     if (!done) {
-        if (p->loose)
-            ZR_TRY(zr_decode_loose(w, p, encoded, &at, &c.cur, err));
+        if (p->unsized)
+            ZR_TRY(zr_chunk_decode_unsized(w, p, encoded, &at, &c.cur, err));
         else
             ZR_TRY(zr_stages_run(w, &c, p->n, &at, err));
         ZR_TRY(zr_decode_end(w, p, encoded, &c.cur, err));
@@ -238,7 +238,7 @@ zarr_status zr_run_exec(const struct zr_work *w, const struct zr_run *run,
         else
             st = zr_internal(err);
     }
-    zr_worker_settle(w->worker);
+    zr_worker_trim(w->worker);
     if (!w->granted)
         zr_budget_give(w->io->engine->budget, need);
     st = zr_item_prefix(run, item, st, err);

@@ -162,7 +162,7 @@ static zarr_status inner_leaf(struct shard_writer *s, uint32_t i,
     s->result[i] = (struct inner_result){0};
     if (!s->proj[i].full)
         ZR_TRY(old_value(s, inner_id(s->lv, s->proj[i].chunk), &lw->old, err));
-    if (!s->in->is_shard && !s->in->loose &&
+    if (!s->in->is_shard && !s->in->unsized &&
         !zr_mem_slice(&s->slots, i * s->slot_bytes, s->slot_bytes, &lw->room))
         return zr_internal(err);
 out:
@@ -184,7 +184,7 @@ static zarr_status encode_inner(void *arg, uint64_t at, const struct zr_work *w,
     s->result[i].out = lw.out;
     s->result[i].empty = lw.empty;
     s->result[i].filled = lw.filled;
-    if (s->in->loose && !lw.empty) { /* in the worker's buffer: to a block of its own */
+    if (s->in->unsized && !lw.empty) { /* in the worker's buffer: to a block of its own */
         zarr_mem *block = &s->result[i].block;
 
         ZR_TRY(zr_pool_take(w->io->engine->pool, ZARR_DEVICE_CPU, 0,
@@ -206,7 +206,7 @@ static zarr_status encode_inner(void *arg, uint64_t at, const struct zr_work *w,
         s->result[i].out = room;
     }
 out:
-    zr_worker_settle(w->worker);
+    zr_worker_trim(w->worker);
     return st;
 }
 
@@ -306,7 +306,7 @@ static zarr_status writer_init(struct shard_writer *s, zarr_error *err)
 
     zr_arena_init(&s->lists, alloc);
     s->batch = batch_most(s);
-    if (s->lv->loose) /* no sum of bounds: what limits let a chunk have */
+    if (s->lv->unsized) /* no sum of bounds: what limits let a chunk have */
         bound = ZR_MIN(bound, s->w->io->engine->limits->chunk_bytes);
     if (!zr_add_u64(zr_encoded_most(s->w->io, bound, false), s->value.bytes,
                     &s->keep_most))
@@ -323,7 +323,7 @@ static zarr_status writer_init(struct shard_writer *s, zarr_error *err)
             ZR_TRY(zr_fail_memory(err, s->batch * sizeof(*s->leaf)));
     }
     memset(s->pairs, 0xff, (size_t)pairs);
-    if (!s->in->is_shard && !s->in->loose) {
+    if (!s->in->is_shard && !s->in->unsized) {
         uint64_t bytes = 0;
 
         s->slot_bytes = s->in->encoded_bound;
@@ -333,7 +333,7 @@ static zarr_status writer_init(struct shard_writer *s, zarr_error *err)
                             err));
     }
     ZR_TRY(zr_pool_take(s->w->io->engine->pool, ZARR_DEVICE_CPU, 0,
-                        ZR_MAX(s->lv->loose ? s->lv->encoded_bound : bound,
+                        ZR_MAX(s->lv->unsized ? s->lv->encoded_bound : bound,
                                s->value.bytes + s->lv->index_bytes),
                         &s->sw->block, err));
     if (!s->lv->shard->index_at_end)

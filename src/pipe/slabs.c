@@ -4,7 +4,7 @@
  * One pass over memory less than reading the chunk at once, a scratch of a
  * quarter MiB instead of a chunk, and work for several threads where a request
  * touches one chunk only. The object is pinned, so all slabs see one version.
- * A chunk that lies in the caller's memory as it is stored goes there straight
+ * A chunk that lies in the caller's memory as it is stored goes there direct
  * only when both sides are aligned alike: kernels copy with `rep movsb`, which
  * takes more than twice as long on some CPUs (Zen 3) when they are not, and
  * numpy's large arrays begin 16 bytes behind a page.
@@ -58,9 +58,9 @@ bool zr_slabs_fit(const struct zr_io *io, const struct zr_run *run)
            row_bytes(p, dim) <= SLAB_MOST;
 }
 
-/* Whether reading straight into place is as fast as it can be. */
-static bool straight(const struct zr_io *io, const struct zr_program *p,
-                     const struct zr_target *t, zarr_mem *at)
+/* Whether reading direct into place is as fast as it can be. */
+static bool direct(const struct zr_io *io, const struct zr_program *p,
+                   const struct zr_target *t, zarr_mem *at)
 {
     void *ptr = NULL;
 
@@ -88,7 +88,7 @@ zarr_status zr_slabs_open(struct zr_slabs *s, const struct zr_io *io,
     s->row_bytes = row_bytes(p, s->dim);
     s->rows = ZR_MAX(SLAB_BYTES / s->row_bytes, UINT64_C(1));
     s->n = (t->dim[p->order[s->dim]].n + s->rows - 1) / s->rows;
-    s->straight = straight(io, p, t, &s->at);
+    s->direct = direct(io, p, t, &s->at);
 out:
     return st;
 }
@@ -134,16 +134,16 @@ zarr_status zr_slabs_one(const struct zr_work *w, struct zr_slabs *s, uint64_t i
 
     if (i == 0) { /* one chunk, got once, whatever the number of slabs */
         w->worker->stats.store_gets++;
-        zr_item_count(w, s->run->item[0], s->straight);
+        zr_item_count(w, s->run->item[0], s->direct);
     }
-    if (!s->straight)
+    if (!s->direct)
         ZR_TRY(zr_worker_scratch(w, ZR_SCRATCH_A, ZARR_DEVICE_CPU, bytes, &g.dst, err));
     else if (!zr_mem_slice(&s->at, g.offset, bytes, &g.dst))
         ZR_TRY(zr_internal(err));
     ZR_TRY(zr_get(w, &g, err));
     w->worker->stats.bytes_decoded += bytes;
     ZR_TRY(zr_block_unpad(w, p, &g.dst, err));
-    if (!s->straight)
+    if (!s->direct)
         ZR_TRY(slab_scatter(w, s, first, n, &g.dst, err));
 out:
     return st;

@@ -202,7 +202,7 @@ zarr_status zr_decode_end(const struct zr_work *w, const struct zr_program *p,
     zarr_status st = ZARR_OK;
 
     w->worker->stats.bytes_decoded += out->bytes;
-    if (!p->loose) /* else that was checked where the sizes are known */
+    if (!p->unsized) /* else that was checked where the sizes are known */
         ZR_TRY(check_decoded(p, out, err));
     if (p->padded == NULL)
         goto out;
@@ -224,8 +224,8 @@ zarr_status zr_chunk_decode(const struct zr_work *w, const struct zr_program *p,
     struct zr_coding c = {.p = p, .cur = *src};
     zarr_status st = ZARR_OK;
 
-    if (p->loose)
-        ZR_TRY(zr_decode_loose(w, p, src, dst, &c.cur, err));
+    if (p->unsized)
+        ZR_TRY(zr_chunk_decode_unsized(w, p, src, dst, &c.cur, err));
     else
         ZR_TRY(zr_stages_run(w, &c, p->n, dst, err));
     ZR_TRY(zr_decode_end(w, p, src, &c.cur, err));

@@ -350,7 +350,7 @@ static zarr_status step_decode(zarr_pipeline_worker *worker,
     zarr_mem encoded = *fetched;
 
     *block = (zarr_mem){0};
-    zr_worker_settle(worker->w.worker);
+    zr_worker_trim(worker->w.worker);
     ZR_TRY(find_item(wave, i, item, &run, err));
     step_item_get(wave, i, item, &at);
     if (at.bytes == ZARR_PIPELINE_MISSING)

@@ -173,7 +173,7 @@ zarr_status zr_unit_write(const struct zr_work *w, const struct zr_projection *p
             break;
         zr_forget_chunks(&w->worker->stats, &before);
     }
-    zr_worker_settle(w->worker);
+    zr_worker_trim(w->worker);
     zr_budget_give(w->io->engine->budget, need);
     st = zr_prefix(err, st, "%s", u.key);
 out:

@@ -14,27 +14,27 @@
 /* ---- programs without sizes ---------------------------------------------------------
  */
 
-zarr_status zr_decode_grown(const struct zr_work *w, const struct zr_program *p,
-                            const zarr_mem *src, const zarr_mem *dst, zarr_mem *out,
-                            zarr_error *err)
+zarr_status zr_worker_decode_unsized(const struct zr_work *w, const struct zr_program *p,
+                                     const zarr_mem *src, const zarr_mem *dst,
+                                     zarr_mem *out, zarr_error *err)
 {
     struct zr_worker *worker = w->worker;
-    struct zr_growth g = {.ts = &worker->states, .buffer = worker->decode_buffer};
+    struct zr_unsized g = {.ts = &worker->states, .buffer = worker->decode_buffer};
     zarr_status st = ZARR_OK;
 
     worker->starved = false;
-    st = zr_grow_decode(p, &g, src, dst, out, err);
+    st = zr_unsized_decode(p, &g, src, dst, out, err);
     if (st != ZARR_OK && worker->starved) {
         ZR_TRY(zr_worker_alone(worker, &w->rq->cancel, err));
-        st = zr_grow_decode(p, &g, src, dst, out, err);
+        st = zr_unsized_decode(p, &g, src, dst, out, err);
     }
 out:
     return st;
 }
 
-zarr_status zr_decode_loose(const struct zr_work *w, const struct zr_program *p,
-                            const zarr_mem *src, const zarr_mem *last, zarr_mem *out,
-                            zarr_error *err)
+zarr_status zr_chunk_decode_unsized(const struct zr_work *w, const struct zr_program *p,
+                                    const zarr_mem *src, const zarr_mem *last,
+                                    zarr_mem *out, zarr_error *err)
 {
     zarr_mem block = {0};
     zarr_status st = ZARR_OK;
@@ -44,20 +44,20 @@ zarr_status zr_decode_loose(const struct zr_work *w, const struct zr_program *p,
     else
         ZR_TRY(zr_worker_scratch(w, ZR_SCRATCH_A, ZARR_DEVICE_CPU, p->decoded_bytes,
                                  &block, err));
-    ZR_TRY(zr_decode_grown(w, p, src, &block, out, err));
+    ZR_TRY(zr_worker_decode_unsized(w, p, src, &block, out, err));
 out:
     return st;
 }
 
-zarr_status zr_encode_loose(const struct zr_work *w, const struct zr_program *p,
-                            const zarr_mem *src, zarr_mem *out, zarr_error *err)
+zarr_status zr_chunk_encode_unsized(const struct zr_work *w, const struct zr_program *p,
+                                    const zarr_mem *src, zarr_mem *out, zarr_error *err)
 {
-    struct zr_growth g = {.ts = &w->worker->states, .buffer = w->worker->encode_buffer};
+    struct zr_unsized g = {.ts = &w->worker->states, .buffer = w->worker->encode_buffer};
     zarr_status st = ZARR_OK;
 
     w->worker->stats.bytes_decoded += src->bytes;
     w->worker->encodes = true;
-    st = zr_grow_encode(p, &g, src, NULL, out, err);
+    st = zr_unsized_encode(p, &g, src, NULL, out, err);
     w->worker->encodes = false;
     return st;
 }

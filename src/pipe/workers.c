@@ -50,11 +50,11 @@ void zr_workers_free(struct zr_engine *e)
 static zarr_status grant_take(void *arg, uint64_t bytes, zarr_error *err)
 {
     struct zr_worker *worker = arg;
-    struct zr_budget *grown = &worker->engine->grown;
+    struct zr_budget *budget = &worker->engine->unsized_budget;
 
     if (worker->encodes || worker->alone)
         return ZARR_OK;
-    if (!zr_budget_try(grown, bytes)) {
+    if (!zr_budget_try(budget, bytes)) {
         worker->starved = true;
         return zr_fail(err, ZARR_ERR_LIMIT,
                        "no room for %" PRIu64
@@ -65,13 +65,13 @@ static zarr_status grant_take(void *arg, uint64_t bytes, zarr_error *err)
     return ZARR_OK;
 }
 
-void zr_worker_settle(struct zr_worker *worker)
+void zr_worker_trim(struct zr_worker *worker)
 {
     for (size_t i = 0; i < ZR_COUNT(worker->decode_buffer); i++)
-        zr_buffer_settle(&worker->decode_buffer[i], &worker->states);
-    zr_thread_states_settle(&worker->states, false);
+        zr_buffer_trim(&worker->decode_buffer[i], &worker->states);
+    zr_thread_states_trim(&worker->states, false);
     if (worker->granted > 0)
-        zr_budget_give(&worker->engine->grown, worker->granted);
+        zr_budget_give(&worker->engine->unsized_budget, worker->granted);
     worker->granted = 0;
     worker->alone = worker->starved = false;
 }
@@ -79,12 +79,12 @@ void zr_worker_settle(struct zr_worker *worker)
 zarr_status zr_worker_alone(struct zr_worker *worker, const atomic_bool *cancel,
                             zarr_error *err)
 {
-    struct zr_budget *grown = &worker->engine->grown;
-    const uint64_t all = ZR_MAX(grown->total, UINT64_C(1));
+    struct zr_budget *budget = &worker->engine->unsized_budget;
+    const uint64_t all = ZR_MAX(budget->total, UINT64_C(1));
     zarr_status st = ZARR_OK;
 
-    zr_worker_settle(worker);
-    ZR_TRY(zr_budget_take(grown, all, zr_now_ns() + WORKER_ALONE_NS, cancel, err));
+    zr_worker_trim(worker);
+    ZR_TRY(zr_budget_take(budget, all, zr_now_ns() + WORKER_ALONE_NS, cancel, err));
     worker->granted = all;
     worker->alone = true;
 out:
@@ -151,10 +151,10 @@ void zr_worker_give(struct zr_worker *worker)
         return;
     e = worker->engine;
     worker->states.cancel = NULL;
-    zr_worker_settle(worker);
+    zr_worker_trim(worker);
     for (size_t i = 0; i < ZR_COUNT(worker->encode_buffer); i++)
-        zr_buffer_settle(&worker->encode_buffer[i], &worker->states);
-    zr_thread_states_settle(&worker->states, true);
+        zr_buffer_trim(&worker->encode_buffer[i], &worker->states);
+    zr_thread_states_trim(&worker->states, true);
     /* Large blocks wait in the pool, which keeps a bounded number of bytes. */
     for (uint32_t i = 0; i < ZR_SCRATCH_SLOTS; i++)
         if (worker->scratch[i].bytes > WORKER_KEEPS_BYTES)

@@ -76,8 +76,8 @@ static void count_waves(const struct zr_explain_args *a, struct facts *f)
         f->wave_bytes = UINT64_MAX;
 }
 
-static zarr_status gather_facts(const struct zr_explain_args *a, struct facts *f,
-                                const zarr_allocator *alloc, zarr_error *err)
+static zarr_status collect_facts(const struct zr_explain_args *a, struct facts *f,
+                                 const zarr_allocator *alloc, zarr_error *err)
 {
     const struct zr_layout *l = a->plan.layout;
     struct zr_plan *plan = NULL;
@@ -197,7 +197,7 @@ static const char *tensor_step(const struct zr_explain_args *a)
         return "none";
     if (p->decoded_device != a->tensor_device)
         return "copy between memories, strided";
-    if (!a->write && p->n > 0 && !p->loose && p->swap_bytes <= 1 &&
+    if (!a->write && p->n > 0 && !p->unsized && p->swap_bytes <= 1 &&
         zr_stage_strides(&p->stage[p->n - 1]))
         return "none where the decoder knows the tensor's strides, else one strided copy";
     if (is_permuted(p) && p->swap_bytes > 1)
@@ -376,7 +376,7 @@ zarr_status zr_plan_explain(const struct zr_explain_args *args, struct zr_str *o
     struct facts f = {0};
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(gather_facts(args, &f, alloc, err));
+    ZR_TRY(collect_facts(args, &f, alloc, err));
     if (args->json)
         ZR_TRY(print_json(args, &f, out, alloc, err));
     else

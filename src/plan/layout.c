@@ -93,7 +93,7 @@ static zarr_status make_leaf(const struct level_maker *m, struct zr_level *lv,
     lv->decoded_bytes = lv->decode->decoded_bytes;
     lv->encoded_bound = lv->decode->encoded_bound;
     lv->encoded_most = lv->decode->encoded_most;
-    lv->loose = lv->decode->loose;
+    lv->unsized = lv->decode->unsized;
 out:
     return st;
 }
@@ -195,8 +195,8 @@ static zarr_status make_shard(const struct level_maker *m, struct zr_level *lv)
     }
     lv->decoded_bytes = lv->reps.rep[0].n_bytes;
     lv->encoded_most = lv->encoded_bound = lv->reps.rep[lv->chain->n].n_bytes;
-    lv->loose = lv->reps.loose;
-    if (lv->loose) {
+    lv->unsized = lv->reps.unsized;
+    if (lv->unsized) {
         uint64_t guess = 0;
 
         if (zr_mul_u64(lv->decoded_bytes, 2, &guess) &&

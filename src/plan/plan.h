@@ -62,9 +62,9 @@ struct zr_level {
     /* bytes->bytes codecs around the shard, host; NULL: none */
     struct zr_program *bytes_decode, *bytes_encode;
     uint64_t decoded_bytes;
-    uint64_t encoded_bound; /* loose: a guess, to count with */
-    uint64_t encoded_most;  /* loose: what limits allow; else encoded_bound */
-    bool loose;             /* as in struct zr_program */
+    uint64_t encoded_bound; /* unsized: a guess, to count with */
+    uint64_t encoded_most;  /* unsized: what limits allow; else encoded_bound */
+    bool unsized;           /* as in struct zr_program */
 };
 
 struct zr_layout_args {

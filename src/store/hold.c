@@ -4,7 +4,7 @@
  * For the others a lock reaches to this handle's own callers only, and a pin
  * remembers the first version it saw and fails with CONFLICT on another one.
  * Thread class: locks may be given back by any thread; pins are frozen between
- * init and deinit, their first version is settled by whoever reads first.
+ * init and deinit, their first version is completed by whoever reads first.
  */
 #include "store/store_int.h"
 

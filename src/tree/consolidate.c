@@ -16,10 +16,10 @@ static int fold_byte(char c)
     return c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : (unsigned char)c;
 }
 
-static int compare_gathered(const void *a, const void *b)
+static int compare_subtree_nodes(const void *a, const void *b)
 {
-    const char *p = ((const struct zr_gathered_node *)a)->path;
-    const char *q = ((const struct zr_gathered_node *)b)->path;
+    const char *p = ((const struct zr_subtree_node *)a)->path;
+    const char *q = ((const struct zr_subtree_node *)b)->path;
     const size_t m = zr_path_depth(p), n = zr_path_depth(q);
 
     if (m != n)
@@ -32,16 +32,17 @@ static int compare_gathered(const void *a, const void *b)
 
 struct consolidating {
     const zarr_context *ctx;
-    struct zr_gathered nodes;
+    struct zr_subtree nodes;
     struct zr_meta_node *meta; /* of them, in order */
     bool own_key;              /* the document has a name of the caller's */
 };
 
 static zarr_status list_nodes(struct consolidating *c, zarr_error *err)
 {
-    struct zr_gathered *g = &c->nodes;
+    struct zr_subtree *g = &c->nodes;
 
-    qsort(g->node, g->n, sizeof *g->node, compare_gathered); /* the group stays first */
+    qsort(g->node, g->n, sizeof *g->node,
+          compare_subtree_nodes); /* the group stays first */
     c->meta = zr_calloc(g->alloc, g->n, sizeof *c->meta);
     if (!c->meta)
         return zr_fail_memory(err, g->n * sizeof *c->meta);
@@ -166,7 +167,7 @@ zarr_status zr_group_consolidate(zarr_store *store, const char *path, const char
     struct consolidating c = {.ctx = zr_store_context(store)};
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_gather(&c.nodes, store, path, format, err));
+    ZR_TRY(zr_subtree_read(&c.nodes, store, path, format, err));
     if (key && c.nodes.format == 3)
         ZR_TRY(zr_fail(
             err, ZARR_ERR_INVALID,
@@ -186,7 +187,7 @@ zarr_status zr_group_consolidate(zarr_store *store, const char *path, const char
         zr_path_prefix(err, st, path);
 out:
     zr_free(c.ctx->alloc, c.meta);
-    zr_gathered_deinit(&c.nodes);
+    zr_subtree_deinit(&c.nodes);
     return st;
 }
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 struct checking {
-    struct zr_gathered real;
+    struct zr_subtree real;
     struct zr_consolidated *cons; /* counted */
     int (*fn)(void *user, const char *path, const char *what);
     void *user;
@@ -38,14 +38,14 @@ bool zr_same_document(const struct zr_json *a, const struct zr_json *b)
 {
     size_t n = 0, m = 0;
 
-    for (const struct zr_json *v = a->u.kids.first; v; v = v->next) {
+    for (const struct zr_json *v = a->u.children.first; v; v = v->next) {
         if (!is_compared(v))
             continue;
         if (!zr_json_equal(v, zr_json_get(b, v->key)))
             return false;
         n++;
     }
-    for (const struct zr_json *v = b->u.kids.first; v; v = v->next)
+    for (const struct zr_json *v = b->u.children.first; v; v = v->next)
         m += is_compared(v);
     return n == m;
 }
@@ -59,11 +59,11 @@ bool zr_same_attributes(const struct zr_json *a, const struct zr_json *b)
 
 static int compare_by_path(const void *a, const void *b)
 {
-    return zr_path_compare(((const struct zr_gathered_node *)a)->path,
-                           ((const struct zr_gathered_node *)b)->path);
+    return zr_path_compare(((const struct zr_subtree_node *)a)->path,
+                           ((const struct zr_subtree_node *)b)->path);
 }
 
-static void compare_pair(struct checking *c, const struct zr_gathered_node *node,
+static void compare_pair(struct checking *c, const struct zr_subtree_node *node,
                          const struct zr_entry *e)
 {
     const struct zr_json *attrs = node->attrs ? node->attrs->json.root : NULL;
@@ -77,20 +77,21 @@ static void compare_pair(struct checking *c, const struct zr_gathered_node *node
 }
 
 /* A bare NaN is the string in what we consolidate, and bare in what zarr-python does. */
-static void settle_both(struct checking *c)
+static void quote_both(struct checking *c)
 {
-    zr_json_settle(c->cons->parsed->json.root); /* this handle's own, as are the others */
+    zr_json_quote_tokens(
+        c->cons->parsed->json.root); /* this handle's own, as are the others */
     for (size_t i = 0; i < c->real.n; i++) {
-        zr_json_settle(c->real.node[i].parsed->json.root);
+        zr_json_quote_tokens(c->real.node[i].parsed->json.root);
         if (c->real.node[i].attrs)
-            zr_json_settle(c->real.node[i].attrs->json.root);
+            zr_json_quote_tokens(c->real.node[i].attrs->json.root);
     }
 }
 
 /* Both lists are sorted: a merge. */
 static void compare_lists(struct checking *c)
 {
-    struct zr_gathered *g = &c->real;
+    struct zr_subtree *g = &c->real;
     size_t i = 1, j = 0; /* node 0 is the group itself */
 
     qsort(g->node, g->n, sizeof *g->node, compare_by_path);
@@ -124,13 +125,13 @@ zarr_status zarr_group_consolidated_check(zarr_store *store, const char *path,
     c.cons = zr_group_consolidated(group);
     c.top = zarr_group_path(group);
     zr_str_init(&c.path, zr_store_context(store)->alloc);
-    ZR_TRY(zr_gather(&c.real, store, c.top, zarr_group_zarr_format(group), err));
-    settle_both(&c);
+    ZR_TRY(zr_subtree_read(&c.real, store, c.top, zarr_group_zarr_format(group), err));
+    quote_both(&c);
     compare_lists(&c);
     ZR_TRY(zr_str_status(&c.path, err));
 out:
     zr_str_deinit(&c.path);
-    zr_gathered_deinit(&c.real);
+    zr_subtree_deinit(&c.real);
     zr_consolidated_free(c.cons);
     zarr_group_free(group);
     return st;

@@ -182,24 +182,26 @@ out:
 
 static zarr_status add_children(struct zr_migration *m, size_t i, zarr_error *err)
 {
-    const struct zr_kid *kid = NULL;
-    struct zr_kids kids = {0};
+    const struct zr_child *child = NULL;
+    struct zr_children children = {0};
     struct zr_str path;
     zarr_status st = ZARR_OK;
 
     zr_str_init(&path, m->ctx->alloc);
-    ZR_TRY(zr_kids_open(&kids, m->store, m->node[i].path, m->from, &m->seen, err));
+    ZR_TRY(
+        zr_children_open(&children, m->store, m->node[i].path, m->from, &m->seen, err));
     for (;;) {
         ZR_TRY(zr_migration_check_cancel(m, err));
-        ZR_TRY(zr_kids_next(&kids, &kid, err));
-        if (!kid)
+        ZR_TRY(zr_children_next(&children, &child, err));
+        if (!child)
             break;
-        zr_path_key(&path, m->node[i].path, kid->name);
+        zr_path_key(&path, m->node[i].path, child->name);
         ZR_TRY(zr_str_status(&path, err));
-        ZR_TRY(migrate_add(m, zr_str_text(&path), &kid->found, kid->st, &kid->err, err));
+        ZR_TRY(migrate_add(m, zr_str_text(&path), &child->found, child->st, &child->err,
+                           err));
     }
 out:
-    zr_kids_close(&kids);
+    zr_children_close(&children);
     zr_str_deinit(&path);
     return st;
 }

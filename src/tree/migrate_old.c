@@ -36,7 +36,7 @@ static zarr_status read_old(const struct zr_migration *m, const char *path,
     }
     st = zr_parsed_read(old, &doc, m->ctx, &e);
     if (st == ZARR_OK)
-        zr_json_settle((*old)->json.root);
+        zr_json_quote_tokens((*old)->json.root);
     else
         st = st == ZARR_ERR_CORRUPT ? ZARR_OK : zr_pass(err, st, &e);
 out:
@@ -53,7 +53,7 @@ zarr_status zr_migration_judge(const struct zr_migration *m, struct zr_migrated 
     zarr_status st = ZARR_OK;
 
     ZR_TRY(read_old(m, node->path, name, &old, &there, err));
-    zr_json_settle(doc->root);
+    zr_json_quote_tokens(doc->root);
     if (old)
         same = attributes ? zr_same_attributes(old->json.root, doc->root)
                           : zr_same_document(old->json.root, doc->root);
@@ -94,7 +94,7 @@ static struct zr_json *attributes_of_v3(struct zr_json_doc *doc,
     else if (zr_json_is(shape, ZR_JSON_ARRAY) && zr_json_count(shape) == 0 &&
              zr_json_is(stored, ZR_JSON_ARRAY) && zr_json_count(stored) == 0)
         zr_json_set(doc, out, ZR_DIMENSIONS_ATTRIBUTE, zr_json_copy(doc, stored));
-    zr_json_settle(out);
+    zr_json_quote_tokens(out);
     return out;
 }
 

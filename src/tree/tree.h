@@ -15,24 +15,24 @@ static inline bool zr_is_cancelled(const int *cancel)
 }
 
 /* Every node below a group, with its documents, as the store has them. */
-struct zr_gathered_node {
+struct zr_subtree_node {
     const char *path; /* relative to the group; "": the group itself */
     uint32_t kind;
     struct zr_parsed *parsed, *attrs; /* counted; attrs: v2, may be NULL */
 };
-struct zr_gathered {
+struct zr_subtree {
     struct zr_arena arena;
-    struct zr_gathered_node *node; /* [0] is the group */
-    uint64_t seen;                 /* names, for the limit */
+    struct zr_subtree_node *node; /* [0] is the group */
+    uint64_t seen;                /* names, for the limit */
     size_t n, cap;
     int32_t format;
     const zarr_allocator *alloc;
 };
 /* Nodes of the other format are left out. A broken node is an error. NOT_FOUND: no group
  * at path. format 0: the group's, v3 first. */
-zarr_status zr_gather(struct zr_gathered *out, zarr_store *store, const char *path,
-                      int32_t format, zarr_error *err);
-void zr_gathered_deinit(struct zr_gathered *g);
+zarr_status zr_subtree_read(struct zr_subtree *out, zarr_store *store, const char *path,
+                            int32_t format, zarr_error *err);
+void zr_subtree_deinit(struct zr_subtree *g);
 
 /* ---- nodes.c ---- */
 

@@ -27,7 +27,7 @@ static const char *const fuzz_dtypes[] = {FUZZ_DTYPES}; /* of the codec at that 
 
 static struct impl_env fuzz_env;
 static struct impl_chain fuzz_chain[ZR_COUNT(fuzz_codecs)][FUZZ_SHAPES];
-static struct zr_buffer fuzz_buffer[2][ZR_GROWTH_BUFFERS];
+static struct zr_buffer fuzz_buffer[2][ZR_UNSIZED_BUFFERS];
 
 static void fuzz_check(bool ok)
 {
@@ -55,10 +55,10 @@ static void fuzz_open(void)
 static zarr_status fuzz_grow(const struct zr_program *p, int turn, const zarr_mem *src,
                              const zarr_mem *dst, zarr_mem *out, zarr_error *err)
 {
-    struct zr_growth g = {.ts = &fuzz_env.threads, .buffer = fuzz_buffer[turn]};
+    struct zr_unsized g = {.ts = &fuzz_env.threads, .buffer = fuzz_buffer[turn]};
 
-    return p->encode ? zr_grow_encode(p, &g, src, dst, out, err)
-                     : zr_grow_decode(p, &g, src, dst, out, err);
+    return p->encode ? zr_unsized_encode(p, &g, src, dst, out, err)
+                     : zr_unsized_decode(p, &g, src, dst, out, err);
 }
 
 /* What was reserved for a chunk of no known size, its input explains: zstd's blocks make
@@ -69,7 +69,7 @@ static void fuzz_check_room(size_t size)
         fuzz_check(fuzz_buffer[0][i].bytes <= ZR_BUFFER_KEEPS ||
                    fuzz_buffer[0][i].bytes <= (size + 4) << 18);
     for (size_t i = 0; i < ZR_COUNT(fuzz_buffer[0]); i++)
-        zr_buffer_settle(&fuzz_buffer[0][i], &fuzz_env.threads);
+        zr_buffer_trim(&fuzz_buffer[0][i], &fuzz_env.threads);
 }
 
 /* Decoding again reuses what the thread keeps, so the first result is kept by value. */

@@ -10,8 +10,8 @@
 static const char base64_digits[] =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-static zarr_status base64_decode_one(void *self, const struct zr_span *io, size_t *used,
-                                     zarr_codec_exec *exec, zarr_error *err)
+static zarr_status base64_decode_one(void *self, const struct zr_host_job *io,
+                                     size_t *used, zarr_codec_exec *exec, zarr_error *err)
 {
     const char *text = (const char *)io->src;
     size_t padding = 0;
@@ -38,8 +38,8 @@ static zarr_status base64_decode(void *self, zarr_codec_job *jobs, uint64_t n,
     return zr_jobs_each(base64_decode_one, self, jobs, n, exec, err);
 }
 
-static zarr_status base64_encode_one(void *self, const struct zr_span *io, size_t *used,
-                                     zarr_codec_exec *exec, zarr_error *err)
+static zarr_status base64_encode_one(void *self, const struct zr_host_job *io,
+                                     size_t *used, zarr_codec_exec *exec, zarr_error *err)
 {
     uint8_t *to = io->dst;
 

@@ -61,7 +61,7 @@ static zarr_status blosc_check_kind(const struct blosc_header *h, zarr_error *er
     return ZARR_OK;
 }
 
-static zarr_status blosc_read_header(struct blosc_header *h, const struct zr_span *io,
+static zarr_status blosc_read_header(struct blosc_header *h, const struct zr_host_job *io,
                                      zarr_error *err)
 {
     zarr_status st = ZARR_OK;
@@ -93,7 +93,7 @@ out:
 
 /* One block: its streams must lie in the chunk. (They may be longer than what they stand
  * for: snappy's.) */
-static zarr_status blosc_check_block(const struct zr_span *io, uint32_t start,
+static zarr_status blosc_check_block(const struct zr_host_job *io, uint32_t start,
                                      size_t n_streams, zarr_error *err)
 {
     size_t at = start;
@@ -112,8 +112,8 @@ static zarr_status blosc_check_block(const struct zr_span *io, uint32_t start,
     return ZARR_OK;
 }
 
-static zarr_status blosc_check_blocks(struct blosc_header *h, const struct zr_span *io,
-                                      zarr_error *err)
+static zarr_status blosc_check_blocks(struct blosc_header *h,
+                                      const struct zr_host_job *io, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
     size_t table = 0;
@@ -145,7 +145,7 @@ out:
  */
 
 /* Reads the header, and checks what stands behind it in every chunk. */
-static zarr_status blosc_open(struct blosc_header *h, const struct zr_span *io,
+static zarr_status blosc_open(struct blosc_header *h, const struct zr_host_job *io,
                               zarr_error *err)
 {
     zarr_status st = ZARR_OK;
@@ -169,8 +169,8 @@ out:
     return st;
 }
 
-static zarr_status blosc_decode_one(void *self, const struct zr_span *io, size_t *used,
-                                    zarr_codec_exec *exec, zarr_error *err)
+static zarr_status blosc_decode_one(void *self, const struct zr_host_job *io,
+                                    size_t *used, zarr_codec_exec *exec, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
     struct blosc_header h = {0};
@@ -254,7 +254,7 @@ static bool blosc_parts_pay(const struct blosc_header *h, const struct blosc_par
 
 static zarr_status blosc_some_blocks(const struct blosc_header *h,
                                      const struct blosc_part *part,
-                                     const struct zr_span *io, size_t *used,
+                                     const struct zr_host_job *io, size_t *used,
                                      zarr_error *err)
 {
     for (uint64_t at = 0; at < part->n;) {
@@ -271,7 +271,7 @@ static zarr_status blosc_some_blocks(const struct blosc_header *h,
     return ZARR_OK;
 }
 
-static zarr_status blosc_partial_one(void *part_ptr, const struct zr_span *io,
+static zarr_status blosc_partial_one(void *part_ptr, const struct zr_host_job *io,
                                      size_t *used, zarr_codec_exec *exec, zarr_error *err)
 {
     const struct blosc_part *part = part_ptr;
@@ -353,7 +353,7 @@ static void blosc_close(void *self)
         zr_free(((struct blosc_self *)self)->alloc, self);
 }
 
-static zarr_status blosc_encode_one(void *self_ptr, const struct zr_span *io,
+static zarr_status blosc_encode_one(void *self_ptr, const struct zr_host_job *io,
                                     size_t *used, zarr_codec_exec *exec, zarr_error *err)
 {
     const struct blosc_self *self = self_ptr;

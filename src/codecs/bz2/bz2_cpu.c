@@ -43,7 +43,7 @@ struct bz2_sides {
     size_t src_left, dst_left; /* behind the pieces in z */
 };
 
-static void bz2_sides_open(struct bz2_sides *s, const struct zr_span *io)
+static void bz2_sides_open(struct bz2_sides *s, const struct zr_host_job *io)
 {
     *s = (struct bz2_sides){.src_left = io->src_bytes, .dst_left = io->dst_bytes};
     s->z.next_in = (char *)(uintptr_t)io->src; /* read only */
@@ -104,7 +104,7 @@ static zarr_status bz2_one_stream(struct bz2_sides *s, size_t room, zarr_error *
     return st;
 }
 
-static zarr_status bz2_decode_one(void *self, const struct zr_span *io, size_t *used,
+static zarr_status bz2_decode_one(void *self, const struct zr_host_job *io, size_t *used,
                                   zarr_codec_exec *exec, zarr_error *err)
 {
     struct bz2_sides s;
@@ -129,8 +129,8 @@ static zarr_status bz2_decode(void *self, zarr_codec_job *jobs, uint64_t n,
 
 /* ---- encoding --------------------------------------------------------------------- */
 
-static zarr_status bz2_encode_one(void *self_ptr, const struct zr_span *io, size_t *used,
-                                  zarr_codec_exec *exec, zarr_error *err)
+static zarr_status bz2_encode_one(void *self_ptr, const struct zr_host_job *io,
+                                  size_t *used, zarr_codec_exec *exec, zarr_error *err)
 {
     const struct bz2_self *self = self_ptr;
     struct bz2_sides s;

@@ -30,8 +30,8 @@ static zarr_status bz2_resolve(const zarr_codec_spec *spec, const zarr_chunk_spe
     ZR_UNUSED(fill_out);
     out->exact = 0;
     out->item_bytes_hint = 1;
-    return zr_spec_grow(out, spec->vt->name, in->n_bytes, in->n_bytes / 100 + 1 + 600,
-                        err);
+    return zr_spec_set_bound(out, spec->vt->name, in->n_bytes,
+                             in->n_bytes / 100 + 1 + 600, err);
 }
 
 static const char *const bz2_aliases[] = {"https://codec.zarrs.dev/bytes_to_bytes/bz2",

@@ -44,7 +44,7 @@ out:
     return st;
 }
 
-static zarr_status cast_one(const struct zr_cast_run *run, const struct zr_span *io,
+static zarr_status cast_one(const struct zr_cast_run *run, const struct zr_host_job *io,
                             bool encode, size_t *used, zarr_error *err)
 {
     const size_t from = run->cast.from.bytes, to = run->cast.to.bytes;
@@ -67,7 +67,7 @@ static zarr_status cast_one(const struct zr_cast_run *run, const struct zr_span 
     return ZARR_OK;
 }
 
-static zarr_status cast_encode_one(void *self, const struct zr_span *io, size_t *used,
+static zarr_status cast_encode_one(void *self, const struct zr_host_job *io, size_t *used,
                                    zarr_codec_exec *exec, zarr_error *err)
 {
     ZR_UNUSED(exec);
@@ -80,7 +80,7 @@ static zarr_status cast_encode(void *self, zarr_codec_job *jobs, uint64_t n,
     return zr_jobs_each(cast_encode_one, self, jobs, n, exec, err);
 }
 
-static zarr_status cast_decode_one(void *self, const struct zr_span *io, size_t *used,
+static zarr_status cast_decode_one(void *self, const struct zr_host_job *io, size_t *used,
                                    zarr_codec_exec *exec, zarr_error *err)
 {
     ZR_UNUSED(exec);
@@ -203,7 +203,7 @@ static size_t scale_any(const struct zr_affine *a, bool encode, uint8_t *dst,
     return n;
 }
 
-static zarr_status scale_one(const struct scale_self *self, const struct zr_span *io,
+static zarr_status scale_one(const struct scale_self *self, const struct zr_host_job *io,
                              bool encode, size_t *used, zarr_error *err)
 {
     const struct zr_affine *a = &self->affine;
@@ -234,8 +234,8 @@ static zarr_status scale_one(const struct scale_self *self, const struct zr_span
     return ZARR_OK;
 }
 
-static zarr_status scale_encode_one(void *self, const struct zr_span *io, size_t *used,
-                                    zarr_codec_exec *exec, zarr_error *err)
+static zarr_status scale_encode_one(void *self, const struct zr_host_job *io,
+                                    size_t *used, zarr_codec_exec *exec, zarr_error *err)
 {
     ZR_UNUSED(exec);
     return scale_one(self, io, true, used, err);
@@ -247,8 +247,8 @@ static zarr_status scale_encode(void *self, zarr_codec_job *jobs, uint64_t n,
     return zr_jobs_each(scale_encode_one, self, jobs, n, exec, err);
 }
 
-static zarr_status scale_decode_one(void *self, const struct zr_span *io, size_t *used,
-                                    zarr_codec_exec *exec, zarr_error *err)
+static zarr_status scale_decode_one(void *self, const struct zr_host_job *io,
+                                    size_t *used, zarr_codec_exec *exec, zarr_error *err)
 {
     ZR_UNUSED(exec);
     return scale_one(self, io, false, used, err);

@@ -53,7 +53,7 @@ static zarr_status cast_check_pairs(const struct zr_json *list, const char *memb
     if (list->type != ZR_JSON_ARRAY)
         return zr_fail(err, ZARR_ERR_INVALID,
                        "cast_value: scalar_map.%s must be a list of pairs", member);
-    for (const struct zr_json *v = list->u.kids.first; v; v = v->next, i++)
+    for (const struct zr_json *v = list->u.children.first; v; v = v->next, i++)
         if (v->type != ZR_JSON_ARRAY || zr_json_count(v) != 2)
             return zr_fail(err, ZARR_ERR_INVALID,
                            "cast_value: scalar_map.%s[%zu] must be a pair", member, i);
@@ -69,7 +69,7 @@ static zarr_status cast_check_map(const zarr_codec_spec *raw, zarr_error *err)
         return ZARR_OK;
     if (map->type != ZR_JSON_OBJECT)
         return zr_conf_refuse(raw, "scalar_map", "an object of encode and decode", err);
-    for (const struct zr_json *m = map->u.kids.first; m; m = m->next)
+    for (const struct zr_json *m = map->u.children.first; m; m = m->next)
         if (!zr_streq(m->key, "encode") && !zr_streq(m->key, "decode"))
             return zr_fail(err, ZARR_ERR_INVALID,
                            "cast_value: scalar_map: unknown member \"%s\"", m->key);
@@ -166,13 +166,13 @@ static zarr_status cast_read_map(struct zr_cast *c, const struct zr_json *list,
     c->map = zr_calloc(c->alloc, n, sizeof *c->map);
     if (!c->map)
         return zr_fail_memory(err, (uint64_t)n * sizeof *c->map);
-    for (const struct zr_json *v = list->u.kids.first; v; v = v->next) {
+    for (const struct zr_json *v = list->u.children.first; v; v = v->next) {
         struct zr_cast_pair *pair = &c->map[c->n_map];
 
         pair->order = c->n_map++;
-        st = cast_parse_scalar(from, &c->from, v->u.kids.first, &pair->key, err);
+        st = cast_parse_scalar(from, &c->from, v->u.children.first, &pair->key, err);
         if (st == ZARR_OK)
-            st = cast_parse_scalar(to, &c->to, v->u.kids.last, &pair->value, err);
+            st = cast_parse_scalar(to, &c->to, v->u.children.last, &pair->value, err);
         if (st != ZARR_OK) {
             st =
                 zr_prefix(err, st, "cast_value: scalar_map.%s[%zu]", member, pair->order);

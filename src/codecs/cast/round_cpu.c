@@ -118,8 +118,8 @@ static void round_run(const struct round_self *self, uint8_t *dst, const uint8_t
                   : round_float_64)(dst, src, n, fraction - self->keep, fraction);
 }
 
-static zarr_status round_encode_one(void *self, const struct zr_span *io, size_t *used,
-                                    zarr_codec_exec *exec, zarr_error *err)
+static zarr_status round_encode_one(void *self, const struct zr_host_job *io,
+                                    size_t *used, zarr_codec_exec *exec, zarr_error *err)
 {
     const struct round_self *s = self;
 
@@ -148,8 +148,8 @@ static zarr_status round_encode(void *self, zarr_codec_job *jobs, uint64_t n,
     return zr_jobs_each(round_encode_one, self, jobs, n, exec, err);
 }
 
-static zarr_status round_decode_one(void *self, const struct zr_span *io, size_t *used,
-                                    zarr_codec_exec *exec, zarr_error *err)
+static zarr_status round_decode_one(void *self, const struct zr_host_job *io,
+                                    size_t *used, zarr_codec_exec *exec, zarr_error *err)
 {
     ZR_UNUSED(self);
     ZR_UNUSED(exec);

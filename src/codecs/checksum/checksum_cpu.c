@@ -111,8 +111,8 @@ static void sum_close(void *self)
 
 /* ---- both ways -------------------------------------------------------------------- */
 
-static zarr_status sum_decode_one(void *self_ptr, const struct zr_span *io, size_t *used,
-                                  zarr_codec_exec *exec, zarr_error *err)
+static zarr_status sum_decode_one(void *self_ptr, const struct zr_host_job *io,
+                                  size_t *used, zarr_codec_exec *exec, zarr_error *err)
 {
     const struct sum_self *self = self_ptr;
     const size_t n = io->src_bytes - SUM_BYTES;
@@ -144,8 +144,8 @@ static zarr_status sum_decode(void *self, zarr_codec_job *jobs, uint64_t n,
     return zr_jobs_each(sum_decode_one, self, jobs, n, exec, err);
 }
 
-static zarr_status sum_encode_one(void *self_ptr, const struct zr_span *io, size_t *used,
-                                  zarr_codec_exec *exec, zarr_error *err)
+static zarr_status sum_encode_one(void *self_ptr, const struct zr_host_job *io,
+                                  size_t *used, zarr_codec_exec *exec, zarr_error *err)
 {
     const struct sum_self *self = self_ptr;
     const size_t n = io->src_bytes;

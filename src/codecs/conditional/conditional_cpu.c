@@ -68,7 +68,7 @@ static bool cond_bit(const uint8_t *head, size_t i)
     return head[i / 8] >> i % 8 & 1;
 }
 
-static zarr_status cond_put(const struct zr_span *io, size_t at, const zarr_mem *from,
+static zarr_status cond_put(const struct zr_host_job *io, size_t at, const zarr_mem *from,
                             size_t *used, zarr_error *err)
 {
     if (from->bytes > io->dst_bytes - at)
@@ -82,7 +82,7 @@ static zarr_status cond_put(const struct zr_span *io, size_t at, const zarr_mem 
 
 /* ---- decoding ------------------------------------------------------------------ */
 
-static zarr_status cond_head(const struct cond_self *self, const struct zr_span *io,
+static zarr_status cond_head(const struct cond_self *self, const struct zr_host_job *io,
                              zarr_error *err)
 {
     if (io->src_bytes < self->head)
@@ -98,8 +98,8 @@ static zarr_status cond_head(const struct cond_self *self, const struct zr_span 
     return ZARR_OK;
 }
 
-static zarr_status cond_decode_one(void *self_ptr, const struct zr_span *io, size_t *used,
-                                   zarr_codec_exec *exec, zarr_error *err)
+static zarr_status cond_decode_one(void *self_ptr, const struct zr_host_job *io,
+                                   size_t *used, zarr_codec_exec *exec, zarr_error *err)
 {
     const struct cond_self *self = self_ptr;
     struct zr_thread_states *ts = exec->inner;
@@ -143,8 +143,8 @@ static zarr_status cond_decode(void *self, zarr_codec_job *jobs, uint64_t n,
 
 /* ---- encoding ------------------------------------------------------------------ */
 
-static zarr_status cond_encode_one(void *self_ptr, const struct zr_span *io, size_t *used,
-                                   zarr_codec_exec *exec, zarr_error *err)
+static zarr_status cond_encode_one(void *self_ptr, const struct zr_host_job *io,
+                                   size_t *used, zarr_codec_exec *exec, zarr_error *err)
 {
     const struct cond_self *self = self_ptr;
     const zarr_mem plain = zr_mem_of_host((void *)(uintptr_t)io->src, io->src_bytes);

@@ -58,8 +58,8 @@ static zarr_status cond_resolve(const zarr_codec_spec *spec, const zarr_chunk_sp
     out->item_bytes_hint = 1;
     out->n_bytes = UINT64_MAX;
     if (all.n_bytes != UINT64_MAX)
-        st = zr_spec_grow(out, "conditional", ZR_MAX(in->n_bytes, all.n_bytes),
-                          (uint64_t)bits / 8, err);
+        st = zr_spec_set_bound(out, "conditional", ZR_MAX(in->n_bytes, all.n_bytes),
+                               (uint64_t)bits / 8, err);
 out:
     return st;
 }

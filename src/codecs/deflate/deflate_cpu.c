@@ -76,7 +76,7 @@ static void deflate_thread_close(void *state)
 
 /* One stream by zlib: at most `room` bytes out, bounded in both directions. */
 static zarr_status deflate_by_zlib(const struct deflate_self *self,
-                                   const struct zr_span *io, size_t *src_used,
+                                   const struct zr_host_job *io, size_t *src_used,
                                    size_t *dst_used, zarr_error *err)
 {
     z_stream z = {0};
@@ -108,8 +108,9 @@ static zarr_status deflate_by_zlib(const struct deflate_self *self,
 }
 
 static zarr_status deflate_one_stream(const struct deflate_self *self,
-                                      struct deflate_thread *t, const struct zr_span *io,
-                                      size_t *src_used, size_t *dst_used, zarr_error *err)
+                                      struct deflate_thread *t,
+                                      const struct zr_host_job *io, size_t *src_used,
+                                      size_t *dst_used, zarr_error *err)
 {
     enum libdeflate_result rc;
 
@@ -126,7 +127,7 @@ static zarr_status deflate_one_stream(const struct deflate_self *self,
     return deflate_by_zlib(self, io, src_used, dst_used, err);
 }
 
-static size_t deflate_skip_zeros(const struct zr_span *io)
+static size_t deflate_skip_zeros(const struct zr_host_job *io)
 {
     size_t n = 0;
 
@@ -135,13 +136,13 @@ static size_t deflate_skip_zeros(const struct zr_span *io)
     return n;
 }
 
-static zarr_status deflate_decode_one(void *self_ptr, const struct zr_span *io,
+static zarr_status deflate_decode_one(void *self_ptr, const struct zr_host_job *io,
                                       size_t *used, zarr_codec_exec *exec,
                                       zarr_error *err)
 {
     const struct deflate_self *self = self_ptr;
     struct deflate_thread *t = exec->thread_state;
-    struct zr_span rest = *io;
+    struct zr_host_job rest = *io;
     zarr_status st = ZARR_OK;
 
     if (!t->decompressor)
@@ -188,7 +189,7 @@ static zarr_status deflate_compressor(const struct deflate_self *self,
     return t->compressor ? ZARR_OK : zr_fail_memory(err, 0);
 }
 
-static zarr_status deflate_encode_one(void *self_ptr, const struct zr_span *io,
+static zarr_status deflate_encode_one(void *self_ptr, const struct zr_host_job *io,
                                       size_t *used, zarr_codec_exec *exec,
                                       zarr_error *err)
 {

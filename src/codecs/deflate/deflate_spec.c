@@ -56,8 +56,8 @@ static zarr_status deflate_resolve(const zarr_codec_spec *spec, const zarr_chunk
     ZR_UNUSED(fill_out);
     out->exact = 0;
     out->item_bytes_hint = 1;
-    return zr_spec_grow(out, spec->vt->name, in->n_bytes,
-                        5 * (in->n_bytes / 5000 + 1) + 9 + 18, err);
+    return zr_spec_set_bound(out, spec->vt->name, in->n_bytes,
+                             5 * (in->n_bytes / 5000 + 1) + 9 + 18, err);
 }
 
 /* v2 may leave the level to zlib by -1; v3 has 0 to 9 (Z_DEFAULT_COMPRESSION is 6). */

@@ -231,8 +231,9 @@ static zarr_status filter_decode_block(const struct filter_self *self, uint8_t *
 /* ---- chunks ---------------------------------------------------------------------------
  */
 
-static zarr_status filter_run(const struct filter_self *self, const struct zr_span *io,
-                              bool encode, size_t n, zarr_error *err)
+static zarr_status filter_run(const struct filter_self *self,
+                              const struct zr_host_job *io, bool encode, size_t n,
+                              zarr_error *err)
 {
     const struct zr_filter *f = &self->f;
     const size_t from = encode ? f->dtype.item_bytes : f->astype.item_bytes;
@@ -252,8 +253,9 @@ static zarr_status filter_run(const struct filter_self *self, const struct zr_sp
     return st;
 }
 
-static zarr_status filter_one(const struct filter_self *self, const struct zr_span *io,
-                              bool encode, size_t *used, zarr_error *err)
+static zarr_status filter_one(const struct filter_self *self,
+                              const struct zr_host_job *io, bool encode, size_t *used,
+                              zarr_error *err)
 {
     const size_t from = encode ? self->f.dtype.item_bytes : self->f.astype.item_bytes;
     const size_t to = encode ? self->f.astype.item_bytes : self->f.dtype.item_bytes;
@@ -269,8 +271,8 @@ static zarr_status filter_one(const struct filter_self *self, const struct zr_sp
     return filter_run(self, io, encode, n, err);
 }
 
-static zarr_status filter_decode_one(void *self, const struct zr_span *io, size_t *used,
-                                     zarr_codec_exec *exec, zarr_error *err)
+static zarr_status filter_decode_one(void *self, const struct zr_host_job *io,
+                                     size_t *used, zarr_codec_exec *exec, zarr_error *err)
 {
     ZR_UNUSED(exec);
     return filter_one(self, io, false, used, err);
@@ -282,8 +284,8 @@ static zarr_status filter_decode(void *self, zarr_codec_job *jobs, uint64_t n,
     return zr_jobs_each(filter_decode_one, self, jobs, n, exec, err);
 }
 
-static zarr_status filter_encode_one(void *self, const struct zr_span *io, size_t *used,
-                                     zarr_codec_exec *exec, zarr_error *err)
+static zarr_status filter_encode_one(void *self, const struct zr_host_job *io,
+                                     size_t *used, zarr_codec_exec *exec, zarr_error *err)
 {
     ZR_UNUSED(exec);
     return filter_one(self, io, true, used, err);

@@ -53,7 +53,7 @@ static void lz4_thread_close(void *state)
     zr_free(NULL, state);
 }
 
-static zarr_status lz4_decode_one(void *self, const struct zr_span *io, size_t *used,
+static zarr_status lz4_decode_one(void *self, const struct zr_host_job *io, size_t *used,
                                   zarr_codec_exec *exec, zarr_error *err)
 {
     const size_t block = io->src_bytes - LZ4_PREFIX_BYTES;
@@ -86,8 +86,8 @@ static zarr_status lz4_decode(void *self, zarr_codec_job *jobs, uint64_t n,
     return zr_jobs_each(lz4_decode_one, self, jobs, n, exec, err);
 }
 
-static zarr_status lz4_encode_one(void *self_ptr, const struct zr_span *io, size_t *used,
-                                  zarr_codec_exec *exec, zarr_error *err)
+static zarr_status lz4_encode_one(void *self_ptr, const struct zr_host_job *io,
+                                  size_t *used, zarr_codec_exec *exec, zarr_error *err)
 {
     const struct lz4_self *self = self_ptr;
     int got = 0;

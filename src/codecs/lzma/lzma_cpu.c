@@ -193,8 +193,8 @@ static zarr_status lzma_explain(const struct lzma_self *self, lzma_stream *z, lz
                                               : "damaged stream");
 }
 
-static zarr_status lzma_decode_one(void *self_ptr, const struct zr_span *io, size_t *used,
-                                   zarr_codec_exec *exec, zarr_error *err)
+static zarr_status lzma_decode_one(void *self_ptr, const struct zr_host_job *io,
+                                   size_t *used, zarr_codec_exec *exec, zarr_error *err)
 {
     const struct lzma_self *self = self_ptr;
     lzma_stream *z = exec->thread_state;
@@ -242,8 +242,8 @@ static lzma_ret lzma_start_encoder(const struct lzma_self *self, lzma_stream *z)
                                                     : lzma_alone_encoder(z, &options);
 }
 
-static zarr_status lzma_encode_one(void *self_ptr, const struct zr_span *io, size_t *used,
-                                   zarr_codec_exec *exec, zarr_error *err)
+static zarr_status lzma_encode_one(void *self_ptr, const struct zr_host_job *io,
+                                   size_t *used, zarr_codec_exec *exec, zarr_error *err)
 {
     const struct lzma_self *self = self_ptr;
     lzma_stream *z = exec->thread_state;

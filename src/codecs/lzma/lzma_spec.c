@@ -92,7 +92,7 @@ static zarr_status lzma_read_filter(const struct zr_json *v, uint32_t at,
         return zr_fail(err, ZARR_ERR_INVALID,
                        "lzma: filters[%" PRIu32 "].id is %s, no filter of liblzma", at,
                        zr_json_excerpt(zr_json_get(v, "id"), text, sizeof text));
-    for (const struct zr_json *m = v->u.kids.first; m; m = m->next) {
+    for (const struct zr_json *m = v->u.children.first; m; m = m->next) {
         const uint32_t i = lzma_member_index(m->key);
         int64_t number = -1;
 
@@ -158,7 +158,7 @@ static zarr_status lzma_read_filters(const zarr_codec_spec *raw, int64_t format,
             "null or a list of 1 to " ZR_DIGITS(ZR_LZMA_FILTERS_MAX) " objects", err);
         goto out;
     }
-    for (const struct zr_json *v = list->u.kids.first; v; v = v->next) {
+    for (const struct zr_json *v = list->u.children.first; v; v = v->next) {
         ZR_TRY(lzma_read_filter(v, *n, &f[*n], err));
         (*n)++;
     }
@@ -264,7 +264,7 @@ static zarr_status lzma_resolve(const zarr_codec_spec *spec, const zarr_chunk_sp
         extra = UINT64_MAX;
     out->exact = 0;
     out->item_bytes_hint = 1;
-    return zr_spec_grow(out, spec->vt->name, in->n_bytes, extra, err);
+    return zr_spec_set_bound(out, spec->vt->name, in->n_bytes, extra, err);
 }
 
 const zarr_codec_spec_vtable zr_spec_lzma = {

@@ -138,7 +138,7 @@ static uint32_t n5_load(const uint8_t *p, size_t n)
     return v;
 }
 
-static zarr_status n5_head(const struct n5_self *self, const struct zr_span *io,
+static zarr_status n5_head(const struct n5_self *self, const struct zr_host_job *io,
                            struct n5_block *b, zarr_error *err)
 {
     const size_t head = N5_HEAD + N5_WORD * (size_t)self->ndim;
@@ -177,8 +177,8 @@ static zarr_status n5_head(const struct n5_self *self, const struct zr_span *io,
     return ZARR_OK;
 }
 
-static zarr_status n5_decode_one(void *self_ptr, const struct zr_span *io, size_t *used,
-                                 zarr_codec_exec *exec, zarr_error *err)
+static zarr_status n5_decode_one(void *self_ptr, const struct zr_host_job *io,
+                                 size_t *used, zarr_codec_exec *exec, zarr_error *err)
 {
     const struct n5_self *self = self_ptr;
     const size_t head = N5_HEAD + N5_WORD * (size_t)self->ndim;
@@ -231,8 +231,8 @@ static void n5_store(uint8_t *p, uint32_t v, size_t n)
         p[i] = (uint8_t)v;
 }
 
-static zarr_status n5_encode_one(void *self_ptr, const struct zr_span *io, size_t *used,
-                                 zarr_codec_exec *exec, zarr_error *err)
+static zarr_status n5_encode_one(void *self_ptr, const struct zr_host_job *io,
+                                 size_t *used, zarr_codec_exec *exec, zarr_error *err)
 {
     const struct n5_self *self = self_ptr;
     const size_t head = N5_HEAD + N5_WORD * (size_t)self->ndim;

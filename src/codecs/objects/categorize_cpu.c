@@ -114,7 +114,7 @@ out:
     return st;
 }
 
-static zarr_status categorize_decode_one(void *self_ptr, const struct zr_span *io,
+static zarr_status categorize_decode_one(void *self_ptr, const struct zr_host_job *io,
                                          size_t *used, zarr_codec_exec *exec,
                                          zarr_error *err)
 {
@@ -152,7 +152,7 @@ static zarr_status categorize_decode_one(void *self_ptr, const struct zr_span *i
     return ZARR_OK;
 }
 
-static zarr_status categorize_encode_one(void *self_ptr, const struct zr_span *io,
+static zarr_status categorize_encode_one(void *self_ptr, const struct zr_host_job *io,
                                          size_t *used, zarr_codec_exec *exec,
                                          zarr_error *err)
 {

@@ -165,7 +165,7 @@ static void json_thread_close(void *state)
 
 /* No more values than texts in lists of the chunk's shape need. */
 static zarr_status json_read(const struct zr_objects *self, struct json_thread *t,
-                             const struct zr_span *io, zarr_error *err)
+                             const struct zr_host_job *io, zarr_error *err)
 {
     uint64_t tokens = 0;
     zarr_limits limits = {.json_depth = (uint32_t)self->ndim + 2,
@@ -248,7 +248,7 @@ static zarr_status json_tail(const struct zr_objects *self, const struct zr_nest
     ZR_TRY(zr_objects_type(self, type->u.text.ptr, type->u.text.bytes, err));
     if (!zr_json_is(shape, ZR_JSON_ARRAY) || zr_json_count(shape) != (size_t)nest->ndim)
         return zr_objects_wrong_shape(self, err);
-    v = shape->u.kids.first;
+    v = shape->u.children.first;
     for (int32_t d = 0; d < nest->ndim; d++, v = v->next)
         if (!zr_json_u64(v, &size) || size != nest->dims[d])
             return zr_objects_wrong_shape(self, err);
@@ -256,8 +256,8 @@ out:
     return st;
 }
 
-static zarr_status json_decode_one(void *self_ptr, const struct zr_span *io, size_t *used,
-                                   zarr_codec_exec *exec, zarr_error *err)
+static zarr_status json_decode_one(void *self_ptr, const struct zr_host_job *io,
+                                   size_t *used, zarr_codec_exec *exec, zarr_error *err)
 {
     const struct zr_objects *self = self_ptr;
     struct json_thread *t = exec->thread_state;
@@ -269,13 +269,14 @@ static zarr_status json_decode_one(void *self_ptr, const struct zr_span *io, siz
         return zr_no_room(err, self->codec);
     ZR_TRY(json_read(self, t, io, err));
     root = t->doc.root;
-    zr_nest_begin(&nest, self,
-                  zr_json_is(root, ZR_JSON_ARRAY) && self->n &&
-                      (self->ndim < 2 || zr_json_is(root->u.kids.first, ZR_JSON_ARRAY)));
+    zr_nest_begin(
+        &nest, self,
+        zr_json_is(root, ZR_JSON_ARRAY) && self->n &&
+            (self->ndim < 2 || zr_json_is(root->u.children.first, ZR_JSON_ARRAY)));
     if (!zr_json_is(root, ZR_JSON_ARRAY) || zr_json_count(root) < 2 ||
         zr_json_count(root) - 2 != nest.dims[0])
         return zr_objects_wrong_list(self, nest.dims[0], err);
-    next[0] = root->u.kids.first;
+    next[0] = root->u.children.first;
     for (uint64_t i = 0; i < self->n; i++) {
         for (int32_t d = nest.open; d <= nest.leaf; d++) {
             v = next[d - 1];
@@ -283,7 +284,7 @@ static zarr_status json_decode_one(void *self_ptr, const struct zr_span *io, siz
                 return zr_objects_damaged(self, "is in no list of the chunk's shape", i,
                                           err);
             next[d - 1] = v->next;
-            next[d] = v->u.kids.first;
+            next[d] = v->u.children.first;
         }
         v = next[nest.leaf];
         ZR_TRY(json_item(self, v, i, io->dst + i * self->each, err));
@@ -296,7 +297,7 @@ out:
     return st;
 }
 
-static zarr_status json_encode_one(void *self, const struct zr_span *io, size_t *used,
+static zarr_status json_encode_one(void *self, const struct zr_host_job *io, size_t *used,
                                    zarr_codec_exec *exec, zarr_error *err)
 {
     ZR_UNUSED(exec);

@@ -316,7 +316,7 @@ out:
     return st;
 }
 
-static zarr_status msgpack_decode_one(void *self_ptr, const struct zr_span *io,
+static zarr_status msgpack_decode_one(void *self_ptr, const struct zr_host_job *io,
                                       size_t *used, zarr_codec_exec *exec,
                                       zarr_error *err)
 {
@@ -349,8 +349,9 @@ out:
     return st;
 }
 
-static zarr_status msgpack_encode_one(void *self, const struct zr_span *io, size_t *used,
-                                      zarr_codec_exec *exec, zarr_error *err)
+static zarr_status msgpack_encode_one(void *self, const struct zr_host_job *io,
+                                      size_t *used, zarr_codec_exec *exec,
+                                      zarr_error *err)
 {
     ZR_UNUSED(exec);
     return zr_objects_encode(self, pack_put_chunk, io, used, err);

@@ -99,7 +99,7 @@ zarr_status zr_spec_json2(const zarr_codec_spec *spec, struct zr_json2 *out,
                        encoding ? encoding : "?");
     if (zr_conf_has(spec, "separators") &&
         (!zr_json_is(separators, ZR_JSON_ARRAY) || zr_json_count(separators) != 2 ||
-         !json_comma(separators->u.kids.first, &out->comma)))
+         !json_comma(separators->u.children.first, &out->comma)))
         st = zr_conf_refuse(spec, "separators", "two texts, a comma in the first", err);
 out:
     return st;
@@ -222,7 +222,7 @@ zarr_status zr_spec_categorize(const zarr_codec_spec *spec, struct zr_categorize
                        astype ? astype : "?");
     if (!zr_json_is(labels, ZR_JSON_ARRAY))
         return zr_conf_refuse(spec, "labels", "a list of texts", err);
-    out->label = labels->u.kids.first;
+    out->label = labels->u.children.first;
     out->n = zr_json_count(labels);
     for (const struct zr_json *v = out->label; v; v = v->next)
         if (v->type != ZR_JSON_STRING)

@@ -238,7 +238,7 @@ static zarr_status objects_check(const struct zr_objects *self, const uint8_t *i
 }
 
 zarr_status zr_objects_encode(const struct zr_objects *self, zr_put_chunk *put,
-                              const struct zr_span *io, size_t *used, zarr_error *err)
+                              const struct zr_host_job *io, size_t *used, zarr_error *err)
 {
     struct zr_put p = {.to = io->dst, .room = io->dst_bytes};
     zarr_status st = ZARR_OK;

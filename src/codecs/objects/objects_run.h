@@ -74,7 +74,8 @@ typedef void zr_put_chunk(const struct zr_objects *self, struct zr_put *p,
                           const uint8_t *items);
 /* Checks the elements, then writes them. */
 zarr_status zr_objects_encode(const struct zr_objects *self, zr_put_chunk *put,
-                              const struct zr_span *io, size_t *used, zarr_error *err);
+                              const struct zr_host_job *io, size_t *used,
+                              zarr_error *err);
 /* The exact size that encoding job->src takes; 0: not to be told. */
 uint64_t zr_objects_size(const struct zr_objects *self, zr_put_chunk *put,
                          const zarr_codec_job *job);

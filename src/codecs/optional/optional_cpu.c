@@ -85,7 +85,7 @@ struct opt_parts {
     size_t mask_bytes, data_bytes;
 };
 
-static zarr_status opt_split(const struct opt_self *self, const struct zr_span *io,
+static zarr_status opt_split(const struct opt_self *self, const struct zr_host_job *io,
                              struct opt_parts *p, zarr_error *err)
 {
     uint64_t mask = 0, data = 0;
@@ -167,8 +167,8 @@ static void opt_spread(const struct opt_self *self, const uint8_t *mask, size_t 
     }
 }
 
-static zarr_status opt_decode_one(void *self_ptr, const struct zr_span *io, size_t *used,
-                                  zarr_codec_exec *exec, zarr_error *err)
+static zarr_status opt_decode_one(void *self_ptr, const struct zr_host_job *io,
+                                  size_t *used, zarr_codec_exec *exec, zarr_error *err)
 {
     const struct opt_self *self = self_ptr;
     struct opt_parts p = {0};
@@ -221,7 +221,7 @@ static zarr_status opt_pack(const struct opt_self *self, const uint8_t *from, si
 }
 
 static zarr_status opt_encode_part(const zarr_codec_runner *runner, uint8_t *from,
-                                   size_t bytes, const struct zr_span *io, size_t *at,
+                                   size_t bytes, const struct zr_host_job *io, size_t *at,
                                    zarr_codec_exec *exec, zarr_error *err)
 {
     const zarr_mem src = zr_mem_of_host(from, bytes);
@@ -229,8 +229,8 @@ static zarr_status opt_encode_part(const zarr_codec_runner *runner, uint8_t *fro
     return zr_runner_encode_at(runner, exec, &src, io, at, err);
 }
 
-static zarr_status opt_encode_one(void *self_ptr, const struct zr_span *io, size_t *used,
-                                  zarr_codec_exec *exec, zarr_error *err)
+static zarr_status opt_encode_one(void *self_ptr, const struct zr_host_job *io,
+                                  size_t *used, zarr_codec_exec *exec, zarr_error *err)
 {
     const struct opt_self *self = self_ptr;
     const size_t step = self->value_bytes + 1, n = io->src_bytes / step;

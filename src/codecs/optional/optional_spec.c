@@ -89,8 +89,8 @@ static zarr_status optional_resolve(const zarr_codec_spec *spec,
     out->n_bytes = UINT64_MAX;
     if (bits.n_bytes == UINT64_MAX || values.n_bytes == UINT64_MAX)
         goto out;
-    ZR_TRY(zr_spec_grow(out, spec->vt->name, bits.n_bytes, OPTIONAL_HEAD, err));
-    ZR_TRY(zr_spec_grow(out, spec->vt->name, out->n_bytes, values.n_bytes, err));
+    ZR_TRY(zr_spec_set_bound(out, spec->vt->name, bits.n_bytes, OPTIONAL_HEAD, err));
+    ZR_TRY(zr_spec_set_bound(out, spec->vt->name, out->n_bytes, values.n_bytes, err));
 out:
     return st;
 }

@@ -182,7 +182,7 @@ static void unpack_bits(const struct zr_packbits *p, const uint8_t *from, uint8_
 
 /* How many components a stream of any length has: the byte of padding says it; without
  * one they are as many whole elements as there is room for and bits for. */
-static size_t pack_count(const struct pack_self *self, const struct zr_span *io)
+static size_t pack_count(const struct pack_self *self, const struct zr_host_job *io)
 {
     const bool counted = self->p.padding_first || self->p.padding_last;
     const size_t whole = io->src_bytes - (counted && io->src_bytes);
@@ -197,8 +197,8 @@ static size_t pack_count(const struct pack_self *self, const struct zr_span *io)
     return (size_t)ZR_MIN(n, (uint64_t)self->n_items);
 }
 
-static zarr_status pack_decode_one(void *self_ptr, const struct zr_span *io, size_t *used,
-                                   zarr_codec_exec *exec, zarr_error *err)
+static zarr_status pack_decode_one(void *self_ptr, const struct zr_host_job *io,
+                                   size_t *used, zarr_codec_exec *exec, zarr_error *err)
 {
     const struct pack_self *self = self_ptr;
     const size_t n = self->varies ? pack_count(self, io) : self->n_items;
@@ -224,8 +224,8 @@ static zarr_status pack_decode_one(void *self_ptr, const struct zr_span *io, siz
     return ZARR_OK;
 }
 
-static zarr_status pack_encode_one(void *self_ptr, const struct zr_span *io, size_t *used,
-                                   zarr_codec_exec *exec, zarr_error *err)
+static zarr_status pack_encode_one(void *self_ptr, const struct zr_host_job *io,
+                                   size_t *used, zarr_codec_exec *exec, zarr_error *err)
 {
     const struct pack_self *self = self_ptr;
     const size_t n = io->src_bytes / self->p.bytes;
@@ -249,7 +249,7 @@ static zarr_status pack_encode_one(void *self_ptr, const struct zr_span *io, siz
 
 /* ---- numcodecs' ------------------------------------------------------------------- */
 
-static zarr_status bools_decode_one(void *self_ptr, const struct zr_span *io,
+static zarr_status bools_decode_one(void *self_ptr, const struct zr_host_job *io,
                                     size_t *used, zarr_codec_exec *exec, zarr_error *err)
 {
     const struct pack_self *self = self_ptr;
@@ -269,7 +269,7 @@ static zarr_status bools_decode_one(void *self_ptr, const struct zr_span *io,
     return ZARR_OK;
 }
 
-static zarr_status bools_encode_one(void *self_ptr, const struct zr_span *io,
+static zarr_status bools_encode_one(void *self_ptr, const struct zr_host_job *io,
                                     size_t *used, zarr_codec_exec *exec, zarr_error *err)
 {
     const struct pack_self *self = self_ptr;

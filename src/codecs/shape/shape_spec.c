@@ -26,7 +26,7 @@ static zarr_status shape_refuse(const struct zr_json *v, size_t i, const char *r
 static zarr_status shape_check_dims(const struct zr_json *v, size_t i, int64_t *last,
                                     zarr_error *err)
 {
-    for (const struct zr_json *d = v->u.kids.first; d; d = d->next) {
+    for (const struct zr_json *d = v->u.children.first; d; d = d->next) {
         int64_t dim = 0;
 
         if (!zr_json_i64(d, &dim) || dim < 0 || dim >= ZARR_MAX_RANK)
@@ -50,7 +50,7 @@ static zarr_status shape_check(const struct zr_json *shape, zarr_error *err)
         return zr_fail(err, ZARR_ERR_INVALID,
                        "reshape: shape is %s, must be a list of at most %d sizes",
                        zr_json_excerpt(shape, text, sizeof text), ZARR_MAX_RANK);
-    for (const struct zr_json *v = shape->u.kids.first; v; v = v->next, i++) {
+    for (const struct zr_json *v = shape->u.children.first; v; v = v->next, i++) {
         if (v->type == ZR_JSON_ARRAY) {
             ZR_TRY(shape_check_dims(v, i, &last, err));
             continue;
@@ -93,7 +93,7 @@ static zarr_status shape_read(const struct zr_json *shape, const zarr_chunk_spec
     int32_t i = 0;
 
     *rest = -1;
-    for (const struct zr_json *v = shape->u.kids.first; v; v = v->next, i++) {
+    for (const struct zr_json *v = shape->u.children.first; v; v = v->next, i++) {
         int64_t size = 0;
 
         out->shape[i] = 1;
@@ -105,7 +105,7 @@ static zarr_status shape_read(const struct zr_json *shape, const zarr_chunk_spec
                 out->shape[i] = (uint64_t)size;
             continue;
         }
-        for (const struct zr_json *d = v->u.kids.first; d; d = d->next) {
+        for (const struct zr_json *d = v->u.children.first; d; d = d->next) {
             (void)zr_json_i64(d, &size);
             if (size >= in->ndim)
                 return zr_fail(err, ZARR_ERR_INVALID,
@@ -127,8 +127,8 @@ static zarr_status shape_check_place(const struct zr_json *v, int32_t i,
     int64_t first = 0, last = 0;
     uint64_t before_in = 1, before_out = 1, after_in = 1, after_out = 1;
 
-    (void)zr_json_i64(v->u.kids.first, &first);
-    (void)zr_json_i64(v->u.kids.last, &last);
+    (void)zr_json_i64(v->u.children.first, &first);
+    (void)zr_json_i64(v->u.children.last, &last);
     if (!zr_product_u64(in->shape, (size_t)first, &before_in) ||
         !zr_product_u64(out->shape, (size_t)i, &before_out) ||
         !zr_product_u64(in->shape + last + 1, (size_t)(in->ndim - last - 1), &after_in) ||
@@ -166,8 +166,8 @@ static zarr_status reshape_resolve(const zarr_codec_spec *spec, const zarr_chunk
         ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
                        "reshape: shape makes %" PRIu64 " elements of a chunk of %" PRIu64,
                        want, have));
-    for (const struct zr_json *v = shape->u.kids.first; v; v = v->next, i++)
-        if (v->type == ZR_JSON_ARRAY && v->u.kids.first)
+    for (const struct zr_json *v = shape->u.children.first; v; v = v->next, i++)
+        if (v->type == ZR_JSON_ARRAY && v->u.children.first)
             ZR_TRY(shape_check_place(v, i, in, out, err));
     out->fill = in->fill;
 out:

@@ -35,7 +35,7 @@ static void shuffle_close(void *self)
 }
 
 static zarr_status shuffle_check(const struct shuffle_self *self,
-                                 const struct zr_span *io, zarr_status status,
+                                 const struct zr_host_job *io, zarr_status status,
                                  zarr_error *err)
 {
     if (io->src_bytes > io->dst_bytes)
@@ -47,7 +47,7 @@ static zarr_status shuffle_check(const struct shuffle_self *self,
     return ZARR_OK;
 }
 
-static zarr_status shuffle_decode_one(void *self_ptr, const struct zr_span *io,
+static zarr_status shuffle_decode_one(void *self_ptr, const struct zr_host_job *io,
                                       size_t *used, zarr_codec_exec *exec,
                                       zarr_error *err)
 {
@@ -68,7 +68,7 @@ static zarr_status shuffle_decode(void *self, zarr_codec_job *jobs, uint64_t n,
     return zr_jobs_each(shuffle_decode_one, self, jobs, n, exec, err);
 }
 
-static zarr_status shuffle_encode_one(void *self_ptr, const struct zr_span *io,
+static zarr_status shuffle_encode_one(void *self_ptr, const struct zr_host_job *io,
                                       size_t *used, zarr_codec_exec *exec,
                                       zarr_error *err)
 {

@@ -7,8 +7,8 @@
 
 #include <snappy-c.h>
 
-static zarr_status snappy_decode_one(void *self, const struct zr_span *io, size_t *used,
-                                     zarr_codec_exec *exec, zarr_error *err)
+static zarr_status snappy_decode_one(void *self, const struct zr_host_job *io,
+                                     size_t *used, zarr_codec_exec *exec, zarr_error *err)
 {
     const char *src = (const char *)io->src;
     size_t says = 0;
@@ -36,8 +36,8 @@ static zarr_status snappy_decode(void *self, zarr_codec_job *jobs, uint64_t n,
     return zr_jobs_each(snappy_decode_one, self, jobs, n, exec, err);
 }
 
-static zarr_status snappy_encode_one(void *self, const struct zr_span *io, size_t *used,
-                                     zarr_codec_exec *exec, zarr_error *err)
+static zarr_status snappy_encode_one(void *self, const struct zr_host_job *io,
+                                     size_t *used, zarr_codec_exec *exec, zarr_error *err)
 {
     ZR_UNUSED(self);
     ZR_UNUSED(exec);

@@ -116,8 +116,8 @@ static zarr_status vlen_turn_room(const struct vlen_self *self, struct vlen_thre
     return ZARR_OK;
 }
 
-static zarr_status vlen_decode_one(void *self_ptr, const struct zr_span *io, size_t *used,
-                                   zarr_codec_exec *exec, zarr_error *err)
+static zarr_status vlen_decode_one(void *self_ptr, const struct zr_host_job *io,
+                                   size_t *used, zarr_codec_exec *exec, zarr_error *err)
 {
     const struct vlen_self *self = self_ptr;
     const uint8_t *p = io->src, *end = io->src + io->src_bytes;
@@ -207,8 +207,8 @@ static zarr_status vlen_check(const struct vlen_self *self, const zarr_vlen *ite
     return ZARR_OK;
 }
 
-static zarr_status vlen_encode_one(void *self_ptr, const struct zr_span *io, size_t *used,
-                                   zarr_codec_exec *exec, zarr_error *err)
+static zarr_status vlen_encode_one(void *self_ptr, const struct zr_host_job *io,
+                                   size_t *used, zarr_codec_exec *exec, zarr_error *err)
 {
     const struct vlen_self *self = self_ptr;
     const uint64_t n = io->src_bytes / sizeof(zarr_vlen);

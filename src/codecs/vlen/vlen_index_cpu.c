@@ -78,7 +78,7 @@ static uint64_t vidx_offset(const struct vidx_self *self, const uint8_t *index, 
 
 /* ---- decoding ------------------------------------------------------------------ */
 
-static zarr_status vidx_split(const struct vidx_self *self, const struct zr_span *io,
+static zarr_status vidx_split(const struct vidx_self *self, const struct zr_host_job *io,
                               zarr_mem *index, zarr_mem *data, zarr_error *err)
 {
     uint8_t *p = (uint8_t *)(uintptr_t)io->src;
@@ -130,7 +130,7 @@ static zarr_status vidx_items(const struct vidx_self *self, const uint8_t *index
 /* The chunk's elements are known, or their room is: not every codec of an array of any
  * length can tell by itself how many there are. */
 static zarr_status vidx_decode_index(const struct vidx_self *self,
-                                     const struct zr_span *io, const zarr_mem *index,
+                                     const struct zr_host_job *io, const zarr_mem *index,
                                      zarr_mem *offsets, zarr_codec_exec *exec,
                                      zarr_error *err)
 {
@@ -144,8 +144,8 @@ static zarr_status vidx_decode_index(const struct vidx_self *self,
     return st;
 }
 
-static zarr_status vidx_decode_one(void *self_ptr, const struct zr_span *io, size_t *used,
-                                   zarr_codec_exec *exec, zarr_error *err)
+static zarr_status vidx_decode_one(void *self_ptr, const struct zr_host_job *io,
+                                   size_t *used, zarr_codec_exec *exec, zarr_error *err)
 {
     const struct vidx_self *self = self_ptr;
     const size_t word = self->wide ? 8 : 4;
@@ -200,7 +200,7 @@ static zarr_status vidx_decode(void *self, zarr_codec_job *jobs, uint64_t n,
 /* ---- encoding ------------------------------------------------------------------ */
 
 /* Offsets in the index's type, and all bytes in one piece behind them. */
-static zarr_status vidx_gather(const struct vidx_self *self, const struct zr_span *io,
+static zarr_status vidx_gather(const struct vidx_self *self, const struct zr_host_job *io,
                                zarr_codec_exec *exec, zarr_mem *index, zarr_mem *data,
                                zarr_error *err)
 {
@@ -249,7 +249,7 @@ out:
 
 /* A chain that keeps few bits is fine for offsets that have few. */
 static zarr_status vidx_encode_index(const struct vidx_self *self, const zarr_mem *index,
-                                     const struct zr_span *io, size_t *at,
+                                     const struct zr_host_job *io, size_t *at,
                                      zarr_codec_exec *exec, zarr_error *err)
 {
     const size_t start = *at;
@@ -269,8 +269,8 @@ out:
     return st;
 }
 
-static zarr_status vidx_encode_one(void *self_ptr, const struct zr_span *io, size_t *used,
-                                   zarr_codec_exec *exec, zarr_error *err)
+static zarr_status vidx_encode_one(void *self_ptr, const struct zr_host_job *io,
+                                   size_t *used, zarr_codec_exec *exec, zarr_error *err)
 {
     const struct vidx_self *self = self_ptr;
     const uint64_t n = io->src_bytes / sizeof(zarr_vlen);

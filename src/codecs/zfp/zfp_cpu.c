@@ -217,7 +217,7 @@ static zarr_status zfp_take_header(zfp_stream *s, zfp_field *want,
 
 /* The mode of a stream that has a header, from its first bytes. */
 static zarr_status zfp_peek(zfp_stream *s, zfp_field *want, const struct zfp_self *self,
-                            const struct zr_span *io, zarr_error *err)
+                            const struct zr_host_job *io, zarr_error *err)
 {
     uint64_t front[ZFP_HEADER_ROOM / ZFP_WORD] = {0};
     bitstream *bits = stream_open(front, sizeof front);
@@ -238,7 +238,8 @@ static zarr_status zfp_peek(zfp_stream *s, zfp_field *want, const struct zfp_sel
 /* A copy of the stream with room behind it for all that the decoder may read. */
 static zarr_status zfp_copy_in(struct zfp_thread *t, const struct zfp_self *self,
                                const zfp_stream *s, const zfp_field *f,
-                               const struct zr_span *io, size_t *bytes, zarr_error *err)
+                               const struct zr_host_job *io, size_t *bytes,
+                               zarr_error *err)
 {
     const uint64_t most = zfp_stream_maximum_size(s, f);
     const uint64_t src_bits = (uint64_t)io->src_bytes * 8;
@@ -263,7 +264,7 @@ out:
 }
 
 static zarr_status zfp_decode_words(const struct zfp_self *self, zfp_stream *s,
-                                    zfp_field *f, const struct zr_span *io,
+                                    zfp_field *f, const struct zr_host_job *io,
                                     zarr_error *err)
 {
     zarr_status st = ZARR_OK;
@@ -286,7 +287,7 @@ out:
 }
 
 static zarr_status zfp_decode_field(const struct zfp_self *self, struct zfp_thread *t,
-                                    zfp_field *f, const struct zr_span *io,
+                                    zfp_field *f, const struct zr_host_job *io,
                                     zarr_error *err)
 {
     zarr_status st = ZARR_OK;
@@ -317,8 +318,8 @@ out:
     return st;
 }
 
-static zarr_status zfp_decode_one(void *self_ptr, const struct zr_span *io, size_t *used,
-                                  zarr_codec_exec *exec, zarr_error *err)
+static zarr_status zfp_decode_one(void *self_ptr, const struct zr_host_job *io,
+                                  size_t *used, zarr_codec_exec *exec, zarr_error *err)
 {
     const struct zfp_self *self = self_ptr;
     struct zfp_thread *t = exec->thread_state;
@@ -374,8 +375,8 @@ struct zfp_places {
     zfp_field field;
 };
 
-static zarr_status zfp_strided_one(void *places, const struct zr_span *io, size_t *used,
-                                   zarr_codec_exec *exec, zarr_error *err)
+static zarr_status zfp_strided_one(void *places, const struct zr_host_job *io,
+                                   size_t *used, zarr_codec_exec *exec, zarr_error *err)
 {
     struct zfp_places *p = places;
     const zarr_status st =
@@ -410,7 +411,7 @@ static zarr_status zfp_decode(void *self, zarr_codec_job *jobs, uint64_t n,
 /* ---- encoding --------------------------------------------------------------------- */
 
 static zarr_status zfp_items(struct zfp_thread *t, const struct zfp_self *self,
-                             const struct zr_span *io, void **items, zarr_error *err)
+                             const struct zr_host_job *io, void **items, zarr_error *err)
 {
     const struct zr_zfp *z = &self->z;
     const size_t item = zfp_item_bytes(z);
@@ -432,8 +433,8 @@ out:
     return st;
 }
 
-static zarr_status zfp_encode_one(void *self_ptr, const struct zr_span *io, size_t *used,
-                                  zarr_codec_exec *exec, zarr_error *err)
+static zarr_status zfp_encode_one(void *self_ptr, const struct zr_host_job *io,
+                                  size_t *used, zarr_codec_exec *exec, zarr_error *err)
 {
     const struct zfp_self *self = self_ptr;
     struct zfp_thread *t = exec->thread_state;

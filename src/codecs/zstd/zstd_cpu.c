@@ -106,7 +106,7 @@ static zarr_status zstd_check_frames(const uint8_t *p, size_t n, uint64_t *most,
     return ZARR_OK;
 }
 
-static zarr_status zstd_decode_one(void *self, const struct zr_span *io, size_t *used,
+static zarr_status zstd_decode_one(void *self, const struct zr_host_job *io, size_t *used,
                                    zarr_codec_exec *exec, zarr_error *err)
 {
     struct zstd_thread *t = exec->thread_state;
@@ -140,8 +140,8 @@ static zarr_status zstd_decode(void *self, zarr_codec_job *jobs, uint64_t n,
     return zr_jobs_each(zstd_decode_one, self, jobs, n, exec, err);
 }
 
-static zarr_status zstd_encode_one(void *self_ptr, const struct zr_span *io, size_t *used,
-                                   zarr_codec_exec *exec, zarr_error *err)
+static zarr_status zstd_encode_one(void *self_ptr, const struct zr_host_job *io,
+                                   size_t *used, zarr_codec_exec *exec, zarr_error *err)
 {
     const struct zstd_self *self = self_ptr;
     struct zstd_thread *t = exec->thread_state;

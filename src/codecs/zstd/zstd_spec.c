@@ -36,8 +36,8 @@ static zarr_status zstd_resolve(const zarr_codec_spec *spec, const zarr_chunk_sp
     ZR_UNUSED(fill_out);
     out->exact = 0;
     out->item_bytes_hint = 1;
-    return zr_spec_grow(out, spec->vt->name, n,
-                        (n >> 8) + (n < small ? (small - n) >> 11 : 0), err);
+    return zr_spec_set_bound(out, spec->vt->name, n,
+                             (n >> 8) + (n < small ? (small - n) >> 11 : 0), err);
 }
 
 /* v2 names the checksum only where there is one: numcodecs before 0.13 knows no such

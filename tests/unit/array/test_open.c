@@ -632,7 +632,7 @@ static void test_overwrite_spares_files(void **state)
 {
     static const char *const left[] = {"c/0/0", "c.7", "0.12", "3/1", "c", ".zattrs"};
     static const char *const foreign[] = {"main.c",    "c/x",  "1a",
-                                          "c/0/0.bak", "0..1", "kid/zarr.json",
+                                          "c/0/0.bak", "0..1", "child/zarr.json",
                                           "c./1",      "1.",   "README"};
     const uint64_t shape[] = {4};
     zarr_array_spec spec = {.struct_size = sizeof spec,

@@ -13,7 +13,7 @@
 #include "unit/impl/impl_test.h"
 
 static struct impl_env env;
-static struct zr_buffer buffers[ZR_GROWTH_BUFFERS];
+static struct zr_buffer buffers[ZR_UNSIZED_BUFFERS];
 static zarr_error error;
 
 static int open_env(void **state)
@@ -61,13 +61,13 @@ static void open_filled(struct impl_chain *c, const char *codecs, const char *dt
 static zarr_status run(const struct zr_program *p, const void *src, size_t n,
                        zarr_mem *out)
 {
-    struct zr_growth g = {.ts = &env.threads, .buffer = buffers};
+    struct zr_unsized g = {.ts = &env.threads, .buffer = buffers};
     const zarr_mem in = zr_mem_of_host((void *)(uintptr_t)src, n);
 
     error.message[0] = '\0';
     *out = (zarr_mem){0};
-    return p->encode ? zr_grow_encode(p, &g, &in, NULL, out, &error)
-                     : zr_grow_decode(p, &g, &in, NULL, out, &error);
+    return p->encode ? zr_unsized_encode(p, &g, &in, NULL, out, &error)
+                     : zr_unsized_decode(p, &g, &in, NULL, out, &error);
 }
 
 static void must_be(const struct zr_program *p, const void *src, size_t n,

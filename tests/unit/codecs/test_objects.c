@@ -42,10 +42,10 @@ static const uint64_t of_3[] = {3, 0}, of_2_3[] = {2, 3, 0}, of_1[] = {1, 0};
 static zarr_status run(const struct zr_program *p, int turn, const zarr_mem *src,
                        const zarr_mem *dst, zarr_mem *out, zarr_error *err)
 {
-    struct zr_growth g = {.ts = &env.threads, .buffer = buffers[turn]};
+    struct zr_unsized g = {.ts = &env.threads, .buffer = buffers[turn]};
 
-    return p->encode ? zr_grow_encode(p, &g, src, dst, out, err)
-                     : zr_grow_decode(p, &g, src, dst, out, err);
+    return p->encode ? zr_unsized_encode(p, &g, src, dst, out, err)
+                     : zr_unsized_decode(p, &g, src, dst, out, err);
 }
 
 static void open_chain(struct impl_chain *c, const char *codec, const char *dtype,

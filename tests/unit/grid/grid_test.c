@@ -61,7 +61,7 @@ static zarr_status rect_read_dim(struct rect *g, int32_t d, uint64_t length,
     g->end[d] = calloc(n + 1, sizeof(uint64_t));
     if (!g->end[d])
         return zr_fail_memory(err, n);
-    for (const struct zr_json *e = list->u.kids.first; e; e = e->next, i++) {
+    for (const struct zr_json *e = list->u.children.first; e; e = e->next, i++) {
         uint64_t edge = 0;
         if (!zr_json_u64(e, &edge) || edge == 0)
             return zr_fail(err, ZARR_ERR_INVALID, "edges[%d] is wrong", (int)d);
@@ -98,7 +98,8 @@ static zarr_status rect_parse(void **self, int32_t ndim, const uint64_t *shape,
         st = zr_fail(err, ZARR_ERR_INVALID, "edges have the wrong rank");
         goto out;
     }
-    for (const struct zr_json *e = ndim ? edges->u.kids.first : NULL; e; e = e->next, d++)
+    for (const struct zr_json *e = ndim ? edges->u.children.first : NULL; e;
+         e = e->next, d++)
         ZR_TRY(rect_read_dim(g, d, shape[d], e, err));
     *self = g;
     g = NULL;

@@ -96,8 +96,8 @@ static inline zarr_status impl_run_loose(const struct zr_program *p, struct impl
                                          const void *src, size_t src_bytes, uint8_t **out,
                                          size_t *n, zarr_error *err)
 {
-    struct zr_buffer buffer[ZR_GROWTH_BUFFERS] = {{0}};
-    struct zr_growth g = {.ts = &e->threads, .buffer = buffer};
+    struct zr_buffer buffer[ZR_UNSIZED_BUFFERS] = {{0}};
+    struct zr_unsized g = {.ts = &e->threads, .buffer = buffer};
     uint8_t *exact = malloc(src_bytes ? src_bytes : 1);
     zarr_mem in = zr_mem_of_host(exact, src_bytes), got = {0};
     zarr_status st = exact ? ZARR_OK : ZARR_ERR_NO_MEMORY;
@@ -105,8 +105,8 @@ static inline zarr_status impl_run_loose(const struct zr_program *p, struct impl
     if (exact && src_bytes)
         memcpy(exact, src, src_bytes);
     if (st == ZARR_OK)
-        st = p->encode ? zr_grow_encode(p, &g, &in, NULL, &got, err)
-                       : zr_grow_decode(p, &g, &in, NULL, &got, err);
+        st = p->encode ? zr_unsized_encode(p, &g, &in, NULL, &got, err)
+                       : zr_unsized_decode(p, &g, &in, NULL, &got, err);
     if (st == ZARR_OK && !(*out = malloc(got.bytes ? (size_t)got.bytes : 1)))
         st = ZARR_ERR_NO_MEMORY;
     if (st == ZARR_OK) {
@@ -141,7 +141,7 @@ static inline zarr_status impl_run(const struct zr_program *p, struct impl_env *
     size_t cur_bytes = src_bytes;
 
     *out = NULL;
-    if (p->loose)
+    if (p->unsized)
         return impl_run_loose(p, e, src, src_bytes, out, n, err);
     cur = malloc(src_bytes ? src_bytes : 1);
     if (!cur)

@@ -335,7 +335,7 @@ static void no_device_without_sizes(void **state)
         assert_int_equal(
             zr_program_make(&p, &env.impls, c.chain, &c.reps, &opts, NULL, NULL),
             ZARR_OK);
-        assert_true(p->loose);
+        assert_true(p->unsized);
         assert_int_equal(p->n, 2);
         for (uint32_t i = 0; i < p->n; i++) {
             assert_int_equal(p->stage[i].kind, ZR_STAGE_CODEC);

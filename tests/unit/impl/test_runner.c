@@ -156,16 +156,16 @@ static struct impl_chain made(const char *codecs, uint64_t n)
 /* ---- one chunk, sizes found on the way
  * -------------------------------------------------- */
 
-static struct zr_buffer buffers[ZR_GROWTH_BUFFERS];
+static struct zr_buffer buffers[ZR_UNSIZED_BUFFERS];
 
 static zarr_status grow(const struct zr_program *p, const void *src, size_t n,
                         zarr_mem *out)
 {
     const zarr_mem in = zr_mem_of_host((void *)(uintptr_t)src, n);
-    struct zr_growth g = {.ts = &env.threads, .buffer = buffers};
+    struct zr_unsized g = {.ts = &env.threads, .buffer = buffers};
 
-    return p->encode ? zr_grow_encode(p, &g, &in, NULL, out, &error)
-                     : zr_grow_decode(p, &g, &in, NULL, out, &error);
+    return p->encode ? zr_unsized_encode(p, &g, &in, NULL, out, &error)
+                     : zr_unsized_decode(p, &g, &in, NULL, out, &error);
 }
 
 static void close_all(void)
@@ -264,10 +264,10 @@ static void test_bombs(void **state)
         ZARR_OK);
     assert_int_equal(zr_chain_resolve(&reps, chain, &made_for, &limits, NULL, &error),
                      ZARR_OK);
-    assert_true(reps.loose);
+    assert_true(reps.unsized);
     assert_int_equal(zr_program_make(&p, &env.impls, chain, &reps, &opts, NULL, &error),
                      ZARR_OK);
-    assert_true(p->loose);
+    assert_true(p->unsized);
 
     /* announced: refused before anything is decoded */
     n = ZSTD_compress(bomb, ZSTD_compressBound(huge), zeros, huge, 1);

@@ -69,7 +69,7 @@ static void written(void **state)
     zr_json_doc_deinit(&doc);
 }
 
-static void settled(void **state)
+static void completed(void **state)
 {
     static const char text[] =
         "{\"a\":[NaN,{\"b\":-Infinity},[],1],\"c\":Infinity,\"d\":2}";
@@ -84,12 +84,12 @@ static void settled(void **state)
     zr_json_write(doc.root, 0, &s);
     assert_int_equal(zr_json_parse(&want, zr_str_text(&s), s.bytes, NULL, NULL), ZARR_OK);
     assert_false(zr_json_equal(doc.root, want.root));
-    zr_json_settle(zr_json_get(doc.root, "a")); /* not what comes behind it */
+    zr_json_quote_tokens(zr_json_get(doc.root, "a")); /* not what comes behind it */
     assert_true(zr_json_equal(zr_json_get(doc.root, "a"), zr_json_get(want.root, "a")));
     assert_false(zr_json_equal(doc.root, want.root));
-    zr_json_settle(doc.root);
+    zr_json_quote_tokens(doc.root);
     assert_true(zr_json_equal(doc.root, want.root));
-    zr_json_settle(NULL);
+    zr_json_quote_tokens(NULL);
     zr_str_deinit(&s);
     zr_json_doc_deinit(&want);
     zr_json_doc_deinit(&doc);
@@ -278,7 +278,7 @@ static void no_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(written),  cmocka_unit_test(settled),
+        cmocka_unit_test(written),  cmocka_unit_test(completed),
         cmocka_unit_test(changed),  cmocka_unit_test(compared),
         cmocka_unit_test(excerpts), cmocka_unit_test(no_memory),
     };

@@ -55,7 +55,7 @@ static inline void patched(struct zr_json_doc *doc, const char *base, const char
     zr_json_doc_init(&over, NULL);
     assert_int_equal(zr_json_parse(doc, base, strlen(base), NULL, NULL), ZARR_OK);
     assert_int_equal(zr_json_parse(&over, patch, strlen(patch), NULL, NULL), ZARR_OK);
-    for (const struct zr_json *v = over.root->u.kids.first; v; v = v->next) {
+    for (const struct zr_json *v = over.root->u.children.first; v; v = v->next) {
         if (v->key[0] == '-')
             assert_true(zr_json_remove(doc->root, v->key + 1));
         else

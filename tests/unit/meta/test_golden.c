@@ -64,7 +64,7 @@ static void assert_same_document(const struct zr_array_meta *m,
                                  const char *name)
 {
     assert_int_equal(zr_json_count(theirs), zr_json_count(ours));
-    for (const struct zr_json *v = theirs->u.kids.first; v; v = v->next) {
+    for (const struct zr_json *v = theirs->u.children.first; v; v = v->next) {
         const struct zr_json *w = zr_json_get(ours, v->key);
 
         if (zr_streq(v->key, "fill_value"))

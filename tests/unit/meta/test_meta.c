@@ -334,9 +334,9 @@ static void v2_facts(void **state)
         "\"configuration\":{"
         "\"level\":1}}]");
     zr_array_meta_deinit(&m);
-    assert_int_equal(
-        zr_array_meta_parse(&m, &world.env, 2, doc.root, doc.root->u.kids.first, NULL),
-        ZARR_ERR_CORRUPT); /* .zattrs is no object */
+    assert_int_equal(zr_array_meta_parse(&m, &world.env, 2, doc.root,
+                                         doc.root->u.children.first, NULL),
+                     ZARR_ERR_CORRUPT); /* .zattrs is no object */
     zr_str_deinit(&text);
     zr_json_doc_deinit(&attrs);
     zr_json_doc_deinit(&doc);

@@ -123,8 +123,8 @@ static void test_children(void **state)
 
     (void)state;
     for (enum world_sort sort = 0; sort < N_WORLDS; sort++) {
-        const struct zr_kid *kid = NULL;
-        struct zr_kids kids = {0};
+        const struct zr_child *child = NULL;
+        struct zr_children children = {0};
         uint64_t seen = 0;
 
         world_open(&w, sort);
@@ -134,25 +134,26 @@ static void test_children(void **state)
         }
         put_text(&w, "g/17/.zarray", "broken");
         put_text(&w, "g/empty/x", "no document");
-        assert_ok(zr_kids_open(&kids, w.store, "g", 3, &seen, &terr));
+        assert_ok(zr_children_open(&children, w.store, "g", 3, &seen, &terr));
         assert_int_equal(seen, N + 1);
         for (int i = 0; i < N; i++) {
-            assert_ok(zr_kids_next(&kids, &kid, &terr));
-            assert_non_null(kid);
+            assert_ok(zr_children_next(&children, &child, &terr));
+            assert_non_null(child);
             snprintf(name, sizeof name, "%02d", i);
-            assert_string_equal(kid->name, name);
-            assert_int_equal(kid->st, i == 17 ? ZARR_ERR_CORRUPT : ZARR_OK);
-            assert_int_equal(kid->found.kind, i == 17 ? ZARR_NODE_NONE
-                                              : i % 2 ? ZARR_NODE_ARRAY
-                                                      : ZARR_NODE_GROUP);
+            assert_string_equal(child->name, name);
+            assert_int_equal(child->st, i == 17 ? ZARR_ERR_CORRUPT : ZARR_OK);
+            assert_int_equal(child->found.kind, i == 17 ? ZARR_NODE_NONE
+                                                : i % 2 ? ZARR_NODE_ARRAY
+                                                        : ZARR_NODE_GROUP);
         }
-        assert_ok(zr_kids_next(&kids, &kid, &terr));
-        assert_null(kid);
-        zr_kids_close(&kids);
+        assert_ok(zr_children_next(&children, &child, &terr));
+        assert_null(child);
+        zr_children_close(&children);
         w.ctx->limits.listing_keys = UINT64_C(2) * N; /* for both groups of a walk */
-        assert_status(zr_kids_open(&kids, w.store, "g", 3, &seen, &terr), ZARR_ERR_LIMIT);
+        assert_status(zr_children_open(&children, w.store, "g", 3, &seen, &terr),
+                      ZARR_ERR_LIMIT);
         assert_says("listing_keys");
-        zr_kids_close(&kids);
+        zr_children_close(&children);
         world_close(&w);
     }
 }

@@ -1,5 +1,5 @@
 /*
- * pipe/spans.c - which bytes of a chunk a target needs, as ranges: outer dimensions are
+ * pipe/ranges.c - which bytes of a chunk a target needs, as ranges: outer dimensions are
  * walked index by index, inner ones taken as one span with what lies between. For
  * uncompressed chunks the store reads them (run.c); here a codec that can decode in part
  * gets them (blosc: its blocks), when most of the chunk is not wanted.
@@ -11,8 +11,8 @@ enum {
     PART_COST = 4 * 1024 /* one more range costs a decoder as much as so many bytes */
 };
 
-static void span_dims(const struct zr_program *p, const struct zr_target *t,
-                      struct zr_spans *s, uint64_t *extent)
+static void range_dims(const struct zr_program *p, const struct zr_target *t,
+                       struct zr_ranges *s, uint64_t *extent)
 {
     uint64_t stride = p->item_bytes;
 
@@ -30,12 +30,12 @@ static void span_dims(const struct zr_program *p, const struct zr_target *t,
     }
 }
 
-uint64_t zr_spans_choose(const struct zr_program *p, const struct zr_target *t,
-                         uint64_t each, struct zr_spans *s)
+uint64_t zr_ranges_choose(const struct zr_program *p, const struct zr_target *t,
+                          uint64_t each, struct zr_ranges *s)
 {
     uint64_t extent[ZARR_MAX_RANK + 1], best = UINT64_MAX, reads = 1;
 
-    span_dims(p, t, s, extent);
+    range_dims(p, t, s, extent);
     for (int32_t k = 0; k <= s->ndim; k++) {
         uint64_t bytes = p->item_bytes, cost = 0, all = 0;
 
@@ -56,7 +56,7 @@ uint64_t zr_spans_choose(const struct zr_program *p, const struct zr_target *t,
     return best;
 }
 
-uint64_t zr_spans_next(const struct zr_spans *s, uint64_t *at)
+uint64_t zr_ranges_next(const struct zr_ranges *s, uint64_t *at)
 {
     uint64_t offset = 0;
     int32_t k = s->split - 1;
@@ -83,7 +83,7 @@ zarr_status zr_decode_part(const struct zr_work *w, const struct zr_program *p,
                            const struct zr_item *item, const zarr_mem *encoded,
                            zarr_mem *out, bool *done, zarr_error *err)
 {
-    struct zr_spans s = {0};
+    struct zr_ranges s = {0};
     uint64_t at[ZARR_MAX_RANK] = {0}, bytes = 0;
     zarr_codec_job job = {.src = *encoded};
     zarr_codec_range *ranges = NULL;
@@ -92,7 +92,7 @@ zarr_status zr_decode_part(const struct zr_work *w, const struct zr_program *p,
 
     *done = false;
     if (!part_fits(w, p, &item->target) ||
-        zr_spans_choose(p, &item->target, PART_COST, &s) > p->decoded_bytes / 2 ||
+        zr_ranges_choose(p, &item->target, PART_COST, &s) > p->decoded_bytes / 2 ||
         !zr_mul_u64(s.n_reads, sizeof *ranges, &bytes))
         return ZARR_OK;
     ZR_TRY(zr_worker_scratch(w, ZR_SCRATCH_A, ZARR_DEVICE_CPU, p->decoded_bytes, &block,
@@ -104,7 +104,7 @@ zarr_status zr_decode_part(const struct zr_work *w, const struct zr_program *p,
                                  err));
     ranges = (zarr_codec_range *)((uintptr_t)list.handle + list.offset);
     for (uint64_t r = 0; r < s.n_reads; r++)
-        ranges[r] = (zarr_codec_range){zr_spans_next(&s, at), s.read_bytes};
+        ranges[r] = (zarr_codec_range){zr_ranges_next(&s, at), s.read_bytes};
     ZR_TRY(zr_bring_encoded(w, &p->stage[0], &job.src, err));
     job.dst = block;
     job.dst.bytes = p->decoded_bytes;

@@ -1,5 +1,5 @@
 /*
- * impl/grow.c - a program on host memory where metadata does not tell the sizes:
+ * impl/unsized.c - a program on host memory where metadata does not tell the sizes:
  * variable-length elements, and chains inside codecs. A decoder gets room by what
  * the encoded header says, in so far as its input can explain that, and is called
  * again with four times as much while it finds that too small, up to the bound of
@@ -23,7 +23,7 @@ void zr_buffer_free(struct zr_buffer *b, const struct zr_thread_states *ts)
     *b = (struct zr_buffer){0};
 }
 
-void zr_buffer_settle(struct zr_buffer *b, const struct zr_thread_states *ts)
+void zr_buffer_trim(struct zr_buffer *b, const struct zr_thread_states *ts)
 {
     if (b->bytes > ZR_BUFFER_KEEPS)
         zr_buffer_free(b, ts);
@@ -52,10 +52,10 @@ out:
 }
 
 /* Where a stage writes: the caller's dst, or a buffer of its own. */
-struct grow_step {
+struct unsized_step {
     const struct zr_program *p;
     const struct zr_stage *stage;
-    struct zr_growth *g;
+    struct zr_unsized *g;
     const zarr_mem *dst; /* NULL: buffer */
     struct zr_buffer *buffer;
     uint64_t
@@ -64,7 +64,7 @@ struct grow_step {
     bool encode;
 };
 
-static zarr_status step_call(const struct grow_step *s, zarr_codec_job *job,
+static zarr_status step_call(const struct unsized_step *s, zarr_codec_job *job,
                              zarr_error *err)
 {
     const struct zr_stage *stage = s->stage;
@@ -86,7 +86,7 @@ out:
     return st;
 }
 
-static uint64_t step_hint(const struct grow_step *s, const zarr_codec_job *job)
+static uint64_t step_hint(const struct unsized_step *s, const zarr_codec_job *job)
 {
     const zarr_codec_impl_vtable *v = &s->stage->impl->vt;
 
@@ -101,14 +101,14 @@ static uint64_t times(uint64_t n, uint64_t factor)
 }
 
 /* A header's word reserves memory only as far as the input can explain it. */
-static zarr_status decode_room(const struct grow_step *s, const zarr_codec_job *job,
+static zarr_status decode_room(const struct unsized_step *s, const zarr_codec_job *job,
                                uint64_t *room, zarr_error *err)
 {
     const uint64_t bound = s->stage->out_bytes, hint = step_hint(s, job);
     const uint64_t explained =
         ZR_MAX(times(job->src.bytes, GROW_EXPLAINS), (uint64_t)GROW_LEAST);
 
-    if (hint > bound && s->p->loose)
+    if (hint > bound && s->p->unsized)
         return zr_fail(err, ZARR_ERR_LIMIT,
                        "%s: the chunk says it has %" PRIu64 " bytes, over %" PRIu64
                        " (limit chunk_bytes)",
@@ -118,7 +118,7 @@ static zarr_status decode_room(const struct grow_step *s, const zarr_codec_job *
     return ZARR_OK;
 }
 
-static zarr_status encode_room(const struct grow_step *s, const zarr_codec_job *job,
+static zarr_status encode_room(const struct unsized_step *s, const zarr_codec_job *job,
                                uint64_t *room, zarr_error *err)
 {
     const struct zr_stage *stage = s->stage;
@@ -127,7 +127,7 @@ static zarr_status encode_room(const struct grow_step *s, const zarr_codec_job *
     *room = step_hint(s, job);
     if (*room)
         goto out;
-    *room = s->p->loose ? UINT64_MAX : stage->in_bytes;
+    *room = s->p->unsized ? UINT64_MAX : stage->in_bytes;
     if (stage->spec.vt->kind == ZARR_CODEC_BYTES_BYTES)
         ZR_TRY(zr_spec_bound(&stage->spec, job->src.bytes, room, err));
     else if (!stage->out_exact) /* an array of any length: its bound says little */
@@ -140,9 +140,10 @@ out:
     return st;
 }
 
-static zarr_status step_bound(const struct grow_step *s, zarr_status st, zarr_error *err)
+static zarr_status step_bound(const struct unsized_step *s, zarr_status st,
+                              zarr_error *err)
 {
-    if (!s->p->loose)
+    if (!s->p->unsized)
         return st;
     return zr_fail(err, ZARR_ERR_LIMIT, "%s: a chunk of more than %" PRIu64 " bytes %s",
                    zarr_codec_spec_name(&s->stage->spec),
@@ -151,8 +152,8 @@ static zarr_status step_bound(const struct grow_step *s, zarr_status st, zarr_er
 }
 
 /* Into a buffer that grows while that helps. */
-static zarr_status step_grow(const struct grow_step *s, zarr_codec_job *job,
-                             zarr_error *err)
+static zarr_status step_enlarge(const struct unsized_step *s, zarr_codec_job *job,
+                                zarr_error *err)
 {
     const struct zr_stage *stage = s->stage;
     const bool exact = s->encode ? stage->in_exact : stage->out_exact;
@@ -167,7 +168,7 @@ static zarr_status step_grow(const struct grow_step *s, zarr_codec_job *job,
                          : decode_room(s, job, &room, err));
     if (s->most < room)
         room = s->most;
-    else if (room > bound && !(s->encode && !s->p->loose))
+    else if (room > bound && !(s->encode && !s->p->unsized))
         ZR_TRY(step_bound(s, ZARR_ERR_LIMIT, err));
     for (;;) {
         ZR_TRY(zr_buffer_need(s->buffer, room, s->g->ts, err));
@@ -193,7 +194,7 @@ out:
 
 /* Codecs between arrays whose length only the chunk tells keep the number of elements.
  * Stages in front of them must not make more, although a stream could be read so. */
-static uint64_t step_most(const struct zr_program *p, const struct zr_growth *g,
+static uint64_t step_most(const struct zr_program *p, const struct zr_unsized *g,
                           const struct zr_stage *stage, const zarr_mem *dst)
 {
     const uint32_t item = p->stage[p->n - 1].out_item;
@@ -206,7 +207,7 @@ static uint64_t step_most(const struct zr_program *p, const struct zr_growth *g,
 
 /* Where step k puts what it makes. Elements of variable length point into what the
  * array->bytes codec read, which stays while codecs behind it move them. */
-static struct zr_buffer *step_buffer(const struct zr_program *p, struct zr_growth *g,
+static struct zr_buffer *step_buffer(const struct zr_program *p, struct zr_unsized *g,
                                      uint32_t k)
 {
     uint32_t items = k;
@@ -218,7 +219,7 @@ static struct zr_buffer *step_buffer(const struct zr_program *p, struct zr_growt
 }
 
 /* Of a program without stages: *cur to dst. */
-static zarr_status copy_to(struct zr_growth *g, const zarr_mem *dst, zarr_mem *cur,
+static zarr_status copy_to(struct zr_unsized *g, const zarr_mem *dst, zarr_mem *cur,
                            zarr_error *err)
 {
     const uint64_t bytes = cur->bytes;
@@ -236,9 +237,9 @@ static zarr_status copy_to(struct zr_growth *g, const zarr_mem *dst, zarr_mem *c
     return ZARR_OK;
 }
 
-static zarr_status grow_run(const struct zr_program *p, struct zr_growth *g,
-                            const zarr_mem *src, const zarr_mem *dst, zarr_mem *out,
-                            zarr_error *err)
+static zarr_status unsized_run(const struct zr_program *p, struct zr_unsized *g,
+                               const zarr_mem *src, const zarr_mem *dst, zarr_mem *out,
+                               zarr_error *err)
 {
     zarr_mem cur = *src;
     zarr_status st = ZARR_OK;
@@ -247,14 +248,14 @@ static zarr_status grow_run(const struct zr_program *p, struct zr_growth *g,
     for (uint32_t k = 0; k < p->n; k++) {
         const struct zr_stage *stage = &p->stage[p->encode ? p->n - 1 - k : k];
         const uint64_t most = step_most(p, g, stage, dst);
-        const struct grow_step s = {.p = p,
-                                    .stage = stage,
-                                    .g = g,
-                                    .dst = k + 1 == p->n ? dst : NULL,
-                                    .buffer = step_buffer(p, g, k),
-                                    .most = most,
-                                    .known = dst && most != UINT64_MAX,
-                                    .encode = p->encode};
+        const struct unsized_step s = {.p = p,
+                                       .stage = stage,
+                                       .g = g,
+                                       .dst = k + 1 == p->n ? dst : NULL,
+                                       .buffer = step_buffer(p, g, k),
+                                       .most = most,
+                                       .known = dst && most != UINT64_MAX,
+                                       .encode = p->encode};
         zarr_codec_job job = {.src = cur};
 
         if (stage->kind != ZR_STAGE_CODEC)
@@ -264,7 +265,7 @@ static zarr_status grow_run(const struct zr_program *p, struct zr_growth *g,
             st = step_call(&s, &job, err);
             g->no_room = st != ZARR_OK && (job.flags & ZARR_CODEC_JOB_NO_ROOM);
         } else {
-            st = step_grow(&s, &job, err);
+            st = step_enlarge(&s, &job, err);
         }
         ZR_TRY(st);
         cur = job.dst;
@@ -277,15 +278,15 @@ out:
     return st;
 }
 
-zarr_status zr_grow_decode(const struct zr_program *p, struct zr_growth *g,
-                           const zarr_mem *src, const zarr_mem *dst, zarr_mem *out,
-                           zarr_error *err)
+zarr_status zr_unsized_decode(const struct zr_program *p, struct zr_unsized *g,
+                              const zarr_mem *src, const zarr_mem *dst, zarr_mem *out,
+                              zarr_error *err)
 {
     zarr_status st = ZARR_OK;
 
     if (p->encode)
         return zr_internal(err);
-    ZR_TRY(grow_run(p, g, src, dst, out, err));
+    ZR_TRY(unsized_run(p, g, src, dst, out, err));
     if (p->decoded_exact ? out->bytes != p->decoded_bytes : out->bytes > p->decoded_bytes)
         st = zr_fail(err, ZARR_ERR_CORRUPT,
                      "chunk has %" PRIu64
@@ -295,9 +296,9 @@ out:
     return st;
 }
 
-zarr_status zr_grow_encode(const struct zr_program *p, struct zr_growth *g,
-                           const zarr_mem *src, const zarr_mem *dst, zarr_mem *out,
-                           zarr_error *err)
+zarr_status zr_unsized_encode(const struct zr_program *p, struct zr_unsized *g,
+                              const zarr_mem *src, const zarr_mem *dst, zarr_mem *out,
+                              zarr_error *err)
 {
-    return p->encode ? grow_run(p, g, src, dst, out, err) : zr_internal(err);
+    return p->encode ? unsized_run(p, g, src, dst, out, err) : zr_internal(err);
 }

@@ -1,5 +1,5 @@
 /*
- * tree/gather.c - every node below a group with its parsed documents, for those
+ * tree/subtree.c - every node below a group with its parsed documents, for those
  * who need the whole hierarchy at once: writing consolidated metadata, and
  * comparing it with the truth. A consolidated document is only worth having
  * when it is complete, so a broken node is an error here.
@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-void zr_gathered_deinit(struct zr_gathered *g)
+void zr_subtree_deinit(struct zr_subtree *g)
 {
     for (size_t i = 0; i < g->n; i++) {
         zr_parsed_free(g->node[i].parsed);
@@ -17,18 +17,18 @@ void zr_gathered_deinit(struct zr_gathered *g)
     }
     zr_free(g->alloc, g->node);
     zr_arena_deinit(&g->arena);
-    *g = (struct zr_gathered){0};
+    *g = (struct zr_subtree){0};
 }
 
-static zarr_status add_node(struct zr_gathered *g, const char *path,
+static zarr_status add_node(struct zr_subtree *g, const char *path,
                             const struct zr_found *f, zarr_error *err)
 {
-    struct zr_gathered_node *node = NULL;
+    struct zr_subtree_node *node = NULL;
     zarr_status st = ZARR_OK;
 
     ZR_TRY(zr_grow(g->alloc, &g->node, &g->cap, g->n + 1, sizeof *g->node, err));
     node = &g->node[g->n];
-    *node = (struct zr_gathered_node){.kind = f->kind};
+    *node = (struct zr_subtree_node){.kind = f->kind};
     node->path = zr_arena_strndup(&g->arena, path, strlen(path));
     if (!node->path)
         ZR_TRY(zr_fail_memory(err, strlen(path)));
@@ -39,11 +39,11 @@ out:
 }
 
 /* Children of node i that are of its format; groups among them are looked at later. */
-static zarr_status gather_children(struct zr_gathered *g, zarr_store *store,
-                                   const char *top, size_t i, zarr_error *err)
+static zarr_status read_children(struct zr_subtree *g, zarr_store *store, const char *top,
+                                 size_t i, zarr_error *err)
 {
-    const struct zr_kid *kid = NULL;
-    struct zr_kids kids = {0};
+    const struct zr_child *child = NULL;
+    struct zr_children children = {0};
     struct zr_str path, full;
     zarr_status st = ZARR_OK;
 
@@ -51,27 +51,28 @@ static zarr_status gather_children(struct zr_gathered *g, zarr_store *store,
     zr_str_init(&full, g->alloc);
     zr_path_key(&full, top, g->node[i].path);
     ZR_TRY(zr_str_status(&full, err));
-    ZR_TRY(zr_kids_open(&kids, store, zr_str_text(&full), g->format, &g->seen, err));
+    ZR_TRY(
+        zr_children_open(&children, store, zr_str_text(&full), g->format, &g->seen, err));
     for (;;) {
-        ZR_TRY(zr_kids_next(&kids, &kid, err));
-        if (!kid)
+        ZR_TRY(zr_children_next(&children, &child, err));
+        if (!child)
             break;
-        ZR_TRY(zr_pass(err, kid->st, &kid->err));
-        if (kid->found.format != g->format)
+        ZR_TRY(zr_pass(err, child->st, &child->err));
+        if (child->found.format != g->format)
             continue;
-        zr_path_key(&path, g->node[i].path, kid->name);
+        zr_path_key(&path, g->node[i].path, child->name);
         ZR_TRY(zr_str_status(&path, err));
-        ZR_TRY(add_node(g, zr_str_text(&path), &kid->found, err));
+        ZR_TRY(add_node(g, zr_str_text(&path), &child->found, err));
     }
 out:
-    zr_kids_close(&kids);
+    zr_children_close(&children);
     zr_str_deinit(&path);
     zr_str_deinit(&full);
     return st;
 }
 
-static zarr_status gather_attributes(struct zr_gathered *g, zarr_store *store,
-                                     const char *top, zarr_error *err)
+static zarr_status read_attributes(struct zr_subtree *g, zarr_store *store,
+                                   const char *top, zarr_error *err)
 {
     struct zr_str full;
     zarr_status st = ZARR_OK;
@@ -87,15 +88,15 @@ out:
     return st;
 }
 
-zarr_status zr_gather(struct zr_gathered *out, zarr_store *store, const char *path,
-                      int32_t format, zarr_error *err)
+zarr_status zr_subtree_read(struct zr_subtree *out, zarr_store *store, const char *path,
+                            int32_t format, zarr_error *err)
 {
     const zarr_context *ctx = zr_store_context(store);
     const struct zr_find where = {.store = store, .path = path, .format = format};
     struct zr_found found;
     zarr_status st = ZARR_OK;
 
-    *out = (struct zr_gathered){.alloc = ctx->alloc};
+    *out = (struct zr_subtree){.alloc = ctx->alloc};
     zr_arena_init(&out->arena, ctx->alloc);
     zr_found_init(&found, ctx->alloc);
     st = zr_node_find(&found, &where, err);
@@ -109,9 +110,9 @@ zarr_status zr_gather(struct zr_gathered *out, zarr_store *store, const char *pa
     ZR_TRY(add_node(out, "", &found, err));
     for (size_t i = 0; i < out->n; i++)
         if (out->node[i].kind == ZARR_NODE_GROUP)
-            ZR_TRY(gather_children(out, store, path, i, err));
+            ZR_TRY(read_children(out, store, path, i, err));
     if (out->format == 2)
-        ZR_TRY(gather_attributes(out, store, path, err));
+        ZR_TRY(read_attributes(out, store, path, err));
 out:
     zr_found_deinit(&found);
     return st;

@@ -1,5 +1,5 @@
 /*
- * node/kids.c - the children of one group as the store has them: names from a
+ * node/children.c - the children of one group as the store has them: names from a
  * listing, sorted, then their documents, a block at a time and in parallel,
  * because each is a request of its own. Names without a document are passed
  * over: prefixes are no nodes. A document that cannot be read as one is told as
@@ -16,7 +16,7 @@ enum {
 };
 
 /* Links can make few folders look like 2^30: whoever goes down has to stop somewhere. */
-static zarr_status count_names(struct zr_kids *k, uint64_t *seen, zarr_error *err)
+static zarr_status count_names(struct zr_children *k, uint64_t *seen, zarr_error *err)
 {
     const uint64_t most = zr_store_context(k->store)->limits.listing_keys;
 
@@ -30,12 +30,12 @@ static zarr_status count_names(struct zr_kids *k, uint64_t *seen, zarr_error *er
     return ZARR_OK;
 }
 
-zarr_status zr_kids_open(struct zr_kids *k, zarr_store *store, const char *path,
-                         int32_t first, uint64_t *seen, zarr_error *err)
+zarr_status zr_children_open(struct zr_children *k, zarr_store *store, const char *path,
+                             int32_t first, uint64_t *seen, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
 
-    *k = (struct zr_kids){.store = store, .first = first};
+    *k = (struct zr_children){.store = store, .first = first};
     k->alloc = zr_store_context(store)->alloc;
     zr_names_init(&k->names, k->alloc);
     k->path = zr_strdup(k->alloc, path);
@@ -51,60 +51,60 @@ out:
     return st;
 }
 
-static void block_release(struct zr_kids *k)
+static void block_release(struct zr_children *k)
 {
     for (size_t i = 0; i < k->n; i++)
         zr_found_deinit(&k->block[i].found);
     k->n = 0;
 }
 
-void zr_kids_close(struct zr_kids *k)
+void zr_children_close(struct zr_children *k)
 {
     block_release(k);
     zr_free(k->alloc, k->block);
     zr_free(k->alloc, k->path);
     zr_names_deinit(&k->names);
-    *k = (struct zr_kids){0};
+    *k = (struct zr_children){0};
 }
 
 /* Something in a document's place that is no file: a folder, a FIFO, a device. That is
  * the node's fault, not the store's. */
-static bool kid_is_no_file(const struct zr_kid *kid)
+static bool child_is_no_file(const struct zr_child *child)
 {
-    return kid->st == ZARR_ERR_IO && kid->err.os_domain == ZARR_OS_ERRNO &&
-           (kid->err.os_code == EISDIR || kid->err.os_code == EINVAL);
+    return child->st == ZARR_ERR_IO && child->err.os_domain == ZARR_OS_ERRNO &&
+           (child->err.os_code == EISDIR || child->err.os_code == EINVAL);
 }
 
-static bool kid_is_broken(const struct zr_kid *kid)
+static bool child_is_broken(const struct zr_child *child)
 {
-    return kid->st == ZARR_ERR_LIMIT || kid_is_no_file(kid) ||
-           (kid->found.format != 0 && kid->st != ZARR_OK &&
-            kid->st != ZARR_ERR_NO_MEMORY);
+    return child->st == ZARR_ERR_LIMIT || child_is_no_file(child) ||
+           (child->found.format != 0 && child->st != ZARR_OK &&
+            child->st != ZARR_ERR_NO_MEMORY);
 }
 
-static zarr_status find_kid(void *arg, uint64_t i, uint32_t worker, zarr_error *err)
+static zarr_status find_child(void *arg, uint64_t i, uint32_t worker, zarr_error *err)
 {
-    struct zr_kids *k = arg;
-    struct zr_kid *kid = &k->block[i];
+    struct zr_children *k = arg;
+    struct zr_child *child = &k->block[i];
     struct zr_find where = {.store = k->store, .first = k->first};
     struct zr_str path;
 
     ZR_UNUSED(worker);
     zr_str_init(&path, k->alloc);
-    zr_path_key(&path, k->path, kid->name);
-    kid->st = zr_str_status(&path, &kid->err);
+    zr_path_key(&path, k->path, child->name);
+    child->st = zr_str_status(&path, &child->err);
     where.path = zr_str_text(&path);
-    if (kid->st == ZARR_OK)
-        kid->st = zr_node_find(&kid->found, &where, &kid->err);
-    if (kid->st != ZARR_OK && kid->st != ZARR_ERR_NOT_FOUND)
-        zr_path_prefix(&kid->err, kid->st, where.path);
+    if (child->st == ZARR_OK)
+        child->st = zr_node_find(&child->found, &where, &child->err);
+    if (child->st != ZARR_OK && child->st != ZARR_ERR_NOT_FOUND)
+        zr_path_prefix(&child->err, child->st, where.path);
     zr_str_deinit(&path);
-    if (kid->st == ZARR_OK || kid->st == ZARR_ERR_NOT_FOUND || kid_is_broken(kid))
+    if (child->st == ZARR_OK || child->st == ZARR_ERR_NOT_FOUND || child_is_broken(child))
         return ZARR_OK;
-    return zr_pass(err, kid->st, &kid->err);
+    return zr_pass(err, child->st, &child->err);
 }
 
-static zarr_status block_fill(struct zr_kids *k, zarr_error *err)
+static zarr_status block_fill(struct zr_children *k, zarr_error *err)
 {
     const struct zr_parallel_options opts = {
         .max_threads = zr_store_context(k->store)->engine.n_threads,
@@ -114,16 +114,17 @@ static zarr_status block_fill(struct zr_kids *k, zarr_error *err)
     block_release(k);
     k->at = 0;
     while (k->n < k->cap && k->next < k->names.n) {
-        struct zr_kid *kid = &k->block[k->n++];
+        struct zr_child *child = &k->block[k->n++];
 
-        kid->name = k->names.item[k->next++];
-        kid->st = ZARR_OK;
-        zr_found_init(&kid->found, k->alloc);
+        child->name = k->names.item[k->next++];
+        child->st = ZARR_OK;
+        zr_found_init(&child->found, k->alloc);
     }
-    return zr_parallel_run(k->n, &opts, find_kid, k, err);
+    return zr_parallel_run(k->n, &opts, find_child, k, err);
 }
 
-zarr_status zr_kids_next(struct zr_kids *k, const struct zr_kid **out, zarr_error *err)
+zarr_status zr_children_next(struct zr_children *k, const struct zr_child **out,
+                             zarr_error *err)
 {
     zarr_status st = ZARR_OK;
 
@@ -135,10 +136,10 @@ zarr_status zr_kids_next(struct zr_kids *k, const struct zr_kid **out, zarr_erro
             ZR_TRY(block_fill(k, err));
         }
         while (k->at < k->n) {
-            const struct zr_kid *kid = &k->block[k->at++];
+            const struct zr_child *child = &k->block[k->at++];
 
-            if (kid->st != ZARR_ERR_NOT_FOUND) {
-                *out = kid;
+            if (child->st != ZARR_ERR_NOT_FOUND) {
+                *out = child;
                 goto out;
             }
         }
