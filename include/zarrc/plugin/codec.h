@@ -105,21 +105,21 @@ enum {
 };
 
 enum {
-    ZARR_FRONT_V2_FILTER = 1,  /**< the codec is a v2 filter that works between arrays */
-    ZARR_FRONT_TRANSPOSED = 2, /**< dimensions were permuted (v2: order F) */
-    ZARR_FRONT_BIG_ENDIAN = 4, /**< v2: elements that name a byte order are big-endian */
-    ZARR_FRONT_FLAT = 8        /**< numcodecs hands the array on with one dimension */
+    ZARR_INPUT_V2_FILTER = 1,  /**< the codec is a v2 filter that works between arrays */
+    ZARR_INPUT_TRANSPOSED = 2, /**< dimensions were permuted (v2: order F) */
+    ZARR_INPUT_BIG_ENDIAN = 4, /**< v2: elements that name a byte order are big-endian */
+    ZARR_INPUT_FLAT = 8        /**< numcodecs hands the array on with one dimension */
 };
 /** What the codecs in front of a codec did to the array that it gets, as far as its shape
  * and data type don't tell: numcodecs' array->bytes codecs store some of it. */
-typedef struct zarr_codec_front {
-    uint32_t struct_size, flags; /**< flags: ZARR_FRONT_* */
+typedef struct zarr_codec_input {
+    uint32_t struct_size, flags; /**< flags: ZARR_INPUT_* */
     int32_t keepbits; /**< of a rounding right in front that hands on the bits of
                          floats as integers; -1: none */
     uint32_t reserved;
-} zarr_codec_front;
+} zarr_codec_input;
 /** Copies the front of a codec of a parsed chain. *out: struct_size set by the caller. */
-ZARR_API void zarr_codec_spec_front(const zarr_codec_spec *spec, zarr_codec_front *out);
+ZARR_API void zarr_codec_spec_input(const zarr_codec_spec *spec, zarr_codec_input *out);
 /** 1 if the metadata names the codec "numcodecs." + name, else 0. */
 ZARR_API int zarr_codec_spec_prefixed(const zarr_codec_spec *spec);
 
@@ -230,9 +230,9 @@ typedef struct zarr_codec_spec_vtable {
      */
     zarr_status (*elements)(const zarr_codec_spec *spec, const char *in,
                             zarr_codec_elements *out, zarr_error *err);
-    /** Changes what the codecs behind this one learn from zarr_codec_spec_front(). *front
+    /** Changes what the codecs behind this one learn from zarr_codec_spec_input(). *front
      * arrives as this codec has it, with keepbits -1. NULL: nothing. */
-    void (*pass)(const zarr_codec_spec *spec, zarr_codec_front *front);
+    void (*pass)(const zarr_codec_spec *spec, zarr_codec_input *input);
 } zarr_codec_spec_vtable;
 
 /** Canonical JSON of the chain that a member of the configuration holds; NULL: absent.

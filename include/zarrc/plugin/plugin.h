@@ -201,7 +201,7 @@ typedef struct zarr_host {
     zarr_status (*runner_encode)(const zarr_codec_runner *runner, zarr_codec_exec *exec,
                                  const zarr_mem *src, zarr_mem *dst, zarr_error *err);
     void (*runner_close)(zarr_codec_runner *runner);
-    void (*spec_front)(const zarr_codec_spec *spec, zarr_codec_front *out);
+    void (*spec_input)(const zarr_codec_spec *spec, zarr_codec_input *out);
     int (*spec_prefixed)(const zarr_codec_spec *spec);
 } zarr_host;
 
