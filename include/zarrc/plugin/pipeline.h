@@ -13,13 +13,13 @@
  * do a wholly covered chunk in parts.
  *
  *     while (!failed && steps->next(plan, wave, &kind, err) == ZARR_OK && kind) {
- *         steps->wave_counts(wave, &n_opens, &n_runs);
+ *         steps->wave_counts(wave, &n_opens, &n_segments);
  *         for (i = 0; i < n_opens; i++)  // on any thread
  *             steps->open(worker, wave, i, err);
  *         if (n_opens)
  *             steps->feed(plan, wave, err);
- *         for (i = 0; i < n_runs; i++)  // on any thread
- *             steps->run(worker, wave, i, err);
+ *         for (i = 0; i < n_segments; i++)  // on any thread
+ *             steps->read(worker, wave, i, err);
  *     }
  *
  * Threads: plan functions (next, feed) one at a time; a worker is one thread's at a time;
@@ -65,13 +65,13 @@ enum {
 #define ZARR_PIPELINE_WHOLE   UINT64_MAX
 #define ZARR_PIPELINE_MISSING (UINT64_MAX - 1)
 
-typedef struct zarr_pipeline_run {
+typedef struct zarr_pipeline_segment {
     uint32_t struct_size, n_items;
     const char *key; /**< of the object; NULL: inside a decoded shard, in memory */
     /** range in it that covers the items, or WHOLE, MISSING (then items have no bytes) */
     uint64_t offset, bytes;
     int32_t device_type, reserved; /**< of the memory that fetch() gives */
-} zarr_pipeline_run;
+} zarr_pipeline_segment;
 
 /** One chunk. Its *block* is what decode() gives and scatter() takes: block_shape
  * elements in C order, each unit of swap_bytes > 1 bytes being in the other byte order.
@@ -79,9 +79,9 @@ typedef struct zarr_pipeline_run {
 typedef struct zarr_pipeline_item {
     uint32_t struct_size;
     int32_t ndim;
-    uint64_t from, bytes;  /**< in what fetch() gives; bytes WHOLE: all of it */
-    const uint64_t *chunk; /**< ndim coordinates in the grid of its level */
-    uint64_t n_elements;   /**< of it that are wanted */
+    uint64_t offset, bytes; /**< in what fetch() gives; bytes WHOLE: all of it */
+    const uint64_t *chunk;  /**< ndim coordinates in the grid of its level */
+    uint64_t n_elements;    /**< of it that are wanted */
     const uint64_t *block_shape;
     uint64_t block_bytes;
     uint32_t swap_bytes;
@@ -110,7 +110,8 @@ typedef struct zarr_pipeline_cut {
     uint32_t struct_size, flags;  /**< ZARR_PIPELINE_* */
     uint64_t wave_bytes;          /**< decoded */
     uint32_t wave_items, threads; /**< threads: cut runs so that so many have work */
-    uint64_t run_bytes, run_gap; /**< largest range fetched at once, largest hole in it */
+    uint64_t segment_bytes,
+        segment_gap; /**< largest range fetched at once, largest hole in it */
 } zarr_pipeline_cut;
 
 /**
@@ -153,15 +154,16 @@ typedef struct zarr_pipeline_steps {
     zarr_status (*next)(zarr_pipeline_plan *plan, zarr_pipeline_wave *wave,
                         uint32_t *kind, zarr_error *err);
     void (*wave_counts)(const zarr_pipeline_wave *wave, uint32_t *n_opens,
-                        uint32_t *n_runs);
+                        uint32_t *n_segments);
     zarr_status (*open)(zarr_pipeline_worker *worker, zarr_pipeline_wave *wave,
                         uint32_t i, zarr_error *err);
     zarr_status (*feed)(zarr_pipeline_plan *plan, zarr_pipeline_wave *wave,
                         zarr_error *err);
     /** Fetch, decode and scatter run i, with all short cuts. */
-    zarr_status (*run)(zarr_pipeline_worker *worker, zarr_pipeline_wave *wave, uint32_t i,
-                       zarr_error *err);
-    void (*run_get)(const zarr_pipeline_wave *wave, uint32_t i, zarr_pipeline_run *out);
+    zarr_status (*read)(zarr_pipeline_worker *worker, zarr_pipeline_wave *wave,
+                        uint32_t i, zarr_error *err);
+    void (*segment_get)(const zarr_pipeline_wave *wave, uint32_t i,
+                        zarr_pipeline_segment *out);
     void (*item_get)(const zarr_pipeline_wave *wave, uint32_t i, uint32_t item,
                      zarr_pipeline_item *out);
     /** The encoded bytes of run i, valid until this worker's next step of another run;
