@@ -43,7 +43,7 @@ typedef struct zarr_grid_vtable {
      * How many chunks from `chunk` on, itself included, have its size: grids of few
      * different edges are then walked by runs. NULL: every chunk is asked for.
      */
-    uint64_t (*run)(const void *self, int32_t dim, uint64_t chunk);
+    uint64_t (*n_equal)(const void *self, int32_t dim, uint64_t chunk);
     /**
      * Canonical configuration for the same array with another shape, out as in
      * canonical(). Chunks that exist before and after must keep place and size, else the
