@@ -14,7 +14,7 @@
  *
  * "Before" and "after" mean the order of encoding, which is the order of the metadata.
  *
- * Spec: Zarr v3 core, "Codecs"; Zarr v2, "Arrays" (`filters` and `compressor`).
+ * Spec: Zarr v3 core, "Chunk encoding"; Zarr v2, "Filters" and "Chunks".
  */
 #ifndef ZARRC_PLUGIN_CODEC_H
 #define ZARRC_PLUGIN_CODEC_H
