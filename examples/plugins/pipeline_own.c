@@ -1,10 +1,10 @@
 /*
- * pipeline_own.c - a pipeline: "example.own". Every thread takes the next run of a wave.
- * Chunks encoded by "example.xor" alone behind little-endian `bytes` it understands, and
- * does itself what the library would do in decode(): the bytes of a whole run are turned
- * at once, in place, before the chunks are scattered. All else is the library's steps.
- * Writes: chunks that are covered completely are encoded, then stored; others are the
- * library's affair, because old data and locks come into it.
+ * pipeline_own.c - a pipeline: "example.own". Every thread takes the next segment of a
+ * wave. Chunks encoded by "example.xor" alone behind little-endian `bytes` it
+ * understands, and does itself what the library would do in decode(): the bytes of a
+ * whole segment are turned at once, in place, before the chunks are scattered. All else
+ * is the library's steps. Writes: chunks that are covered completely are encoded, then
+ * stored; others are the library's affair, because old data and locks come into it.
  *
  *     cc -shared -fPIC -o pipeline_own.so pipeline_own.c
  *     ZARR_PIPELINE=example.own zarrc --plugin=./pipeline_own.so cat x.zarr
@@ -32,9 +32,9 @@ static zarr_status open_one(void *arg, uint64_t i, zarr_pipeline_worker *worker,
     return f->steps->open(worker, f->wave, (uint32_t)i, err);
 }
 
-/* Decodes all chunks of a run by hand. Every block is native: swap_bytes says so. */
-static zarr_status run_own(const struct flow *f, zarr_pipeline_worker *worker, uint32_t i,
-                           uint32_t n_items, zarr_error *err)
+/* Decodes all chunks of a segment by hand. Every block is native: swap_bytes says so. */
+static zarr_status read_own(const struct flow *f, zarr_pipeline_worker *worker,
+                            uint32_t i, uint32_t n_items, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
     zarr_mem got;
@@ -58,7 +58,7 @@ static zarr_status run_own(const struct flow *f, zarr_pipeline_worker *worker, u
 
         f->steps->item_get(f->wave, i, k, &item);
         if (item.bytes != ZARR_PIPELINE_WHOLE) {
-            block.offset += item.from;
+            block.offset += item.offset;
             block.bytes = item.bytes;
         }
         if (block.bytes != item.block_bytes)
@@ -70,17 +70,17 @@ static zarr_status run_own(const struct flow *f, zarr_pipeline_worker *worker, u
     return st;
 }
 
-static zarr_status run_one(void *arg, uint64_t i, zarr_pipeline_worker *worker,
-                           zarr_error *err)
+static zarr_status read_one(void *arg, uint64_t i, zarr_pipeline_worker *worker,
+                            zarr_error *err)
 {
     const struct flow *f = (const struct flow *)arg;
-    zarr_pipeline_run run;
+    zarr_pipeline_segment segment;
 
-    f->steps->run_get(f->wave, (uint32_t)i, &run);
+    f->steps->segment_get(f->wave, (uint32_t)i, &segment);
     /* key NULL: the bytes are a decoded shard's, shared with others. */
-    if (f->key < 0 || run.key == NULL || run.device_type != ZARR_DEVICE_CPU)
-        return f->steps->run(worker, f->wave, (uint32_t)i, err);
-    return run_own(f, worker, (uint32_t)i, run.n_items, err);
+    if (f->key < 0 || segment.key == NULL || segment.device_type != ZARR_DEVICE_CPU)
+        return f->steps->read(worker, f->wave, (uint32_t)i, err);
+    return read_own(f, worker, (uint32_t)i, segment.n_items, err);
 }
 
 /* The key when the chain is `bytes`, example.xor; else -1. */
@@ -103,7 +103,7 @@ static zarr_status read_all(void *self, zarr_request *request,
 {
     struct flow f = {steps, NULL, NULL, own_key(request, steps)};
     zarr_pipeline_plan *plan = NULL;
-    uint32_t kind = ZARR_WAVE_MORE, n_opens = 0, n_runs = 0;
+    uint32_t kind = ZARR_WAVE_MORE, n_opens = 0, n_segments = 0;
     zarr_status st = steps->plan_open(request, NULL, &plan, err);
 
     (void)self;
@@ -113,13 +113,13 @@ static zarr_status read_all(void *self, zarr_request *request,
         st = steps->next(plan, f.wave, &kind, err);
         if (st != ZARR_OK || kind != ZARR_WAVE_MORE)
             break;
-        steps->wave_counts(f.wave, &n_opens, &n_runs);
+        steps->wave_counts(f.wave, &n_opens, &n_segments);
         if (n_opens > 0) {
             st = steps->parallel(request, n_opens, open_one, &f, err);
             st = st == ZARR_OK ? steps->feed(plan, f.wave, err) : st;
         }
         if (st == ZARR_OK)
-            st = steps->parallel(request, n_runs, run_one, &f, err);
+            st = steps->parallel(request, n_segments, read_one, &f, err);
     }
     steps->wave_close(f.wave);
     steps->plan_close(plan);

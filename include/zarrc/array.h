@@ -51,8 +51,8 @@ enum {
 typedef struct zarr_array_open_options {
     uint32_t struct_size, flags; /**< `flags` must be 0 */
     int32_t zarr_format;         /**< 2 or 3; 0: look for both, v3 first */
-    /** zarr_group_open_array(): one of ZARR_CONSOLIDATED_*; other calls open the array by
-     * its own documents */
+    /** zarr_group_open_array(): one of ZARR_CONSOLIDATED_*. Other calls always read the
+     * array's own documents */
     uint32_t consolidated;
     /** store of the chunks, which the array keeps alive; NULL: the store of the metadata
      */
@@ -63,7 +63,7 @@ typedef struct zarr_array_open_options {
     const char *codec_preference;
     const char
         *pipeline; /**< as in `zarr_context_options`; copied; NULL: the context's */
-    /** one of ZARR_EMPTY_CHUNKS_*: whether chunks without information are stored */
+    /** one of ZARR_EMPTY_CHUNKS_*: whether chunks of fill values are stored */
     uint32_t empty_chunks;
     uint32_t missing_chunks; /**< one of ZARR_MISSING_*: what a missing chunk means */
 } zarr_array_open_options;
@@ -116,7 +116,7 @@ typedef struct zarr_array_spec {
      * NULL: zero, or "" for text */
     const char *fill_value;
     /** v3: JSON array of codecs; those of the inner chunks in sharded arrays. If no codec
-     * turns elements into bytes, `bytes` is put in front. v2: a JSON object with
+     * turns elements into bytes, `bytes` is put before them. v2: a JSON object with
      * `filters` and `compressor`. NULL: zstd */
     const char *codecs;
     const char *index_codecs; /**< codecs of the shard index; NULL: bytes and crc32c */
@@ -156,7 +156,7 @@ enum {
      */
     ZARR_SPEC_OVERWRITE = 1,
     ZARR_SPEC_NO_PARENTS = 2,     /**< do not create parent groups that are missing */
-    ZARR_SPEC_INDEX_AT_START = 4, /**< store shard indexes in front of the chunks */
+    ZARR_SPEC_INDEX_AT_START = 4, /**< store the index of a shard before its chunks */
     /** open an array that exists, if its metadata is equal; attributes may differ */
     ZARR_SPEC_IF_MISSING = 8
 };
@@ -263,7 +263,7 @@ ZARR_API zarr_store *zarr_array_chunk_store(const zarr_array *array);
 /**
  * Returns the shape of the unit of reading in elements, borrowed as zarr_array_shape()
  * is. NULL if chunks differ in shape. Shards that can only be decoded whole, because
- * codecs such as reshape are in front of the sharding, are the unit themselves.
+ * codecs such as reshape are before the sharding, are the unit themselves.
  */
 ZARR_API const uint64_t *zarr_array_chunk_shape(const zarr_array *array);
 /**
@@ -298,8 +298,8 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_chunk_locate(const zarr_array *a
                                                              zarr_error *err);
 /**
  * Stores in `shape` the shape of the largest unit of writing, for buffers; 1 along a
- * dimension without units. A plug-in's grid that does not tell runs of equal chunks is
- * asked for the first 65536 along each dimension.
+ * dimension without units. If the grid of a plug-in cannot count equal
+ * chunks, the call looks at the first 65536 along each dimension.
  */
 ZARR_API void zarr_array_chunk_largest(const zarr_array *array, uint64_t *shape);
 /** @} */
@@ -499,7 +499,7 @@ enum {
  *
  * Resizes and appends of one array wait for each other, across handles, and across
  * processes if the store can lock. A program that resizes without this lock while chunks
- * are being deleted can lose what it writes to such a chunk.
+ * are being deleted can lose its own writes to such a chunk.
  *
  * Spec: Zarr v3 core, "Resizing".
  *
@@ -525,10 +525,10 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_resize(zarr_array *array,
  * lock. The call starts from the shape that the array has in the store, and the handle
  * has the new shape when the call returns.
  *
- * A store that has no locks but versions of its values gets the metadata first, which
- * reserves the place. No append is lost then, but readers can see fill values until the
- * elements are there, and an append that fails leaves them. In a store that has neither,
- * only appends through one store handle are kept apart.
+ * In a store that has versions of its values but no locks, the metadata is written first,
+ * which reserves the place. No append is lost then, but readers can see fill values until
+ * the elements are written, and an append that fails leaves the fill values. In a store
+ * that has neither, only appends through one store handle wait for each other.
  *
  * An append cannot be cancelled. zarr_array_resize() followed by
  * zarr_array_write_submit() can, and then readers see the new shape before the elements.
@@ -749,7 +749,7 @@ typedef struct zarr_verify_item {
  * non-zero return ends the check
  * @param user passed to `fn`
  * @param opts `max_threads` and `progress` are used; NULL: defaults
- * @return ZARR_OK if everything could be looked at, with or without faults
+ * @return ZARR_OK if everything could be checked, with or without faults
  * @retval ZARR_ERR_IO the store failed, so the check is not complete
  * @retval ZARR_ERR_UNSUPPORTED the store cannot list
  * @see zarr_array_chunk_list()

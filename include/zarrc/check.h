@@ -1,7 +1,8 @@
-/*
- * zarrc/check.h - questions about whole hierarchies: whether everything that is stored is
- * valid (zarr_node_verify()) and whether two nodes are equal (zarr_node_diff()). Both
- * only read. Paths are relative to the store's root, "a/b"; "" and "/" are the root.
+/**
+ * @file
+ * Checks of whole hierarchies: zarr_node_verify() checks everything that is stored, and
+ * zarr_node_diff() compares two nodes. Both only read. Paths begin at the root of the
+ * store, such as "a/b"; "" and "/" are the root.
  */
 #ifndef ZARRC_CHECK_H
 #define ZARRC_CHECK_H
@@ -17,7 +18,7 @@ ZARR_BEGIN_DECLS
 
 /* ---- verify ----------------------------------------------------------------------- */
 
-/** How bad a finding is. */
+/** Severities of findings. */
 enum {
     /** nothing is lost: consolidated metadata is out of date, or this build cannot decode
      * something and did not check it */
@@ -25,14 +26,14 @@ enum {
     ZARR_SEVERITY_ERROR = 2 /**< data or metadata cannot be read */
 };
 
-/** What a finding is about. */
+/** Subjects of findings. */
 enum {
     ZARR_FINDING_NODE = 1,        /**< a node that cannot be opened */
     ZARR_FINDING_CHUNK = 2,       /**< a stored object, or an inner chunk of a shard */
     ZARR_FINDING_CONSOLIDATED = 3 /**< consolidated metadata that differs from a node */
 };
 
-/** One thing that is wrong. Everything in it is borrowed for the call. */
+/** A fault that zarr_node_verify() found. Everything in it is borrowed for the call. */
 typedef struct zarr_finding {
     uint32_t struct_size;
     uint32_t severity; /**< ZARR_SEVERITY_* */
@@ -89,21 +90,21 @@ typedef struct zarr_verify_result {
 #define ZARR_VERIFY_RESULT_INIT ZARR_SIZE_FIRST(zarr_verify_result)
 
 /**
- * Verifies a node with everything below it. Reads and decodes all that is stored: the
- * metadata of every node, every chunk with its checksums, the index of every shard, and
- * consolidated metadata against the nodes. Chunks that are not stored are legal: they are
- * the fill value. Without checksums a changed bit is found only if the decoder notices
- * it.
+ * Verifies a node with everything below it. The call reads and decodes all that is
+ * stored: the metadata of every node, every chunk with its checksums, and the index of
+ * every shard. It compares consolidated metadata with the nodes. Chunks that are not
+ * stored are legal: their elements are the fill value. Without checksums a changed bit is
+ * found only if the decoder notices it.
  *
  * @param store store of the node; may be read-only
  * @param path path of the node
  * @param opts options; NULL: defaults
  * @param result filled up to its struct_size, after a failure with what was counted until
  * then; may be NULL
- * @return ZARR_OK if everything could be looked at, with and without findings
- * @retval ZARR_ERR_NOT_FOUND there is no node, not even a broken one
+ * @return ZARR_OK if everything could be checked, with or without findings
+ * @retval ZARR_ERR_NOT_FOUND there is no node, nor a damaged one
  * @retval ZARR_ERR_CANCELLED `cancel` asked to stop
- * @retval ZARR_ERR_IO the store failed: the rest is unknown
+ * @retval ZARR_ERR_IO the store failed, so the check is not complete
  * @see zarr_array_verify()
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_node_verify(zarr_store *store, const char *path,
@@ -113,11 +114,12 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_node_verify(zarr_store *store, const c
 
 /* ---- diff ------------------------------------------------------------------------- */
 
-/** What differs. */
+/** Kinds of differences. */
 enum {
     ZARR_DIFFERENCE_ONLY_A = 1,         /**< a node that b does not have */
     ZARR_DIFFERENCE_ONLY_B = 2,         /**< a node that a does not have */
-    ZARR_DIFFERENCE_KIND = 3,           /**< "array", "group" or "unreadable" */
+    ZARR_DIFFERENCE_KIND = 3,           /**< the kind of the node: "array", "group" or
+                                           "unreadable" */
     ZARR_DIFFERENCE_SHAPE = 4,          /**< the shape of the array or of the region */
     ZARR_DIFFERENCE_DATA_TYPE = 5,      /**< the data type, by name */
     ZARR_DIFFERENCE_FIELD_SHAPE = 6,    /**< the shape of the field that is compared */
@@ -174,8 +176,8 @@ typedef struct zarr_diff_node {
 
 /** Flags of zarr_diff_options. */
 enum {
-    ZARR_DIFF_STORAGE = 1, /**< compare chunks, shards, codecs and format, too */
-    ZARR_DIFF_DATA = 2,    /**< compare only elements, and what they need to be equal */
+    ZARR_DIFF_STORAGE = 1, /**< also compare chunks, shards, codecs and format */
+    ZARR_DIFF_DATA = 2,    /**< compare only elements, and kind, shape and data type */
     ZARR_DIFF_NAN_DIFFERS = 4, /**< NaN is equal to nothing; default: NaN equals NaN */
     ZARR_DIFF_TOLERANT = 8,    /**< compare with `rtol` and `atol`, also if both are 0 */
     ZARR_DIFF_FIRST = 16       /**< stop after the first node or box that differs */
@@ -185,9 +187,9 @@ enum {
 typedef struct zarr_diff_options {
     uint32_t struct_size, flags; /**< `flags`: ZARR_DIFF_* */
     double rtol; /**< with ZARR_DIFF_TOLERANT: equal if |a - b| <= atol + rtol * |b| */
-    double atol; /**< see `rtol`. Without: equal if bits are, or both are NaN */
+    double atol; /**< see `rtol`. Without the flag: equal bits, or both are NaN */
     uint64_t
-        max_elements; /**< ELEMENT differences told of each array; more are counted */
+        max_elements; /**< most elements of an array that `tell` gets; all are counted */
     /** bytes for buffers, beside the context's budget; 0: half of the context's
      * memory_bytes, at most 128 MiB */
     uint64_t buffer_bytes;
@@ -225,17 +227,18 @@ typedef struct zarr_diff_result {
 #define ZARR_DIFF_RESULT_INIT ZARR_SIZE_FIRST(zarr_diff_result)
 
 /**
- * Compares two nodes with everything below them. Compares kind, shape, data type, fill
- * value, names of dimensions, attributes, and every element. Elements are compared box by
- * box; chunks that neither array has stored are skipped if that cannot change the answer.
- * All functions of the options are called on the caller's thread.
+ * Compares two nodes with everything below them. The call compares kind, shape, data
+ * type, fill value, names of dimensions, attributes, and every element. Elements are
+ * compared box by box. Chunks that neither array has stored are skipped if that cannot
+ * change the result. All functions of the options are called on the caller's thread.
  *
  * @param store_a,path_a store and path of the first node
  * @param store_b,path_b store and path of the second node
  * @param opts options; NULL: defaults
  * @param result filled up to its struct_size, also after a failure; may be NULL
- * @return ZARR_OK if they could be compared, equal or not: see `result->n_different`
- * @retval ZARR_ERR_NOT_FOUND one of them is no node, or has no such field
+ * @return ZARR_OK if the nodes could be compared; `result->n_different` tells if they
+ * differ
+ * @retval ZARR_ERR_NOT_FOUND there is no node at one of the paths, or no such field
  * @retval ZARR_ERR_INVALID a selection was made for another shape, a tolerance is
  * negative, or `field` is given for an array that is not of structs
  * @retval ZARR_ERR_CORRUPT a node or chunk cannot be read

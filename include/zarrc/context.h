@@ -24,13 +24,13 @@ typedef struct zarr_allocator {
     void (*free)(void *user, void *block); /**< `block` may be NULL */
 } zarr_allocator;
 
-/** Levels of the log. */
+/** Levels of the log. A level includes the levels above it in this list. */
 enum {
     ZARR_LOG_ERROR = 1, /**< errors that no call can report */
-    ZARR_LOG_WARN = 2,  /**< and warnings, such as a node with metadata of both formats */
-    ZARR_LOG_INFO = 3,  /**< and information */
-    ZARR_LOG_DEBUG = 4, /**< and messages for debugging */
-    ZARR_LOG_TRACE = 5  /**< and single steps */
+    ZARR_LOG_WARN = 2, /**< also warnings, such as a node with metadata of both formats */
+    ZARR_LOG_INFO = 3, /**< also information */
+    ZARR_LOG_DEBUG = 4, /**< also messages for debugging */
+    ZARR_LOG_TRACE = 5  /**< also single steps */
 };
 
 /**

@@ -4,10 +4,10 @@
  * how they are swapped, printed, parsed and compared. Byte order is not part of it: in
  * memory the tensor has it, in the store the codec. Thread class: frozen.
  *
- * A zarr_dtype belongs to its context and lives as long as it does: nothing has to be
- * freed. Equal types of a context are the same object. All of them together may take
- * `zarr_limits.dtype_bytes` of memory, so a program that meets ever new structs for years
- * takes a new context from time to time.
+ * A zarr_dtype belongs to its context and lives as long as the context: nothing has to be
+ * freed. Equal types of a context are the same object. All types of a context together
+ * take at most `zarr_limits.dtype_bytes` of memory. A program that runs for years and
+ * meets new structs all the time needs a new context from time to time.
  */
 #ifndef ZARRC_DTYPE_H
 #define ZARRC_DTYPE_H
@@ -241,7 +241,7 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_dtype_field_at(const zarr_dtype *dtype
 /**
  * Finds a field by its name. "a.b" is the field b of the struct a; a field whose own name
  * is "a.b" is found first. A field inside of a subarray of structs has the dimensions of
- * that subarray in front of its own.
+ * that subarray before its own.
  * @param dtype borrowed
  * @param path name of the field, or names joined by dots
  * @param out filled; initialise it with ZARR_DTYPE_FIELD_INIT
@@ -314,8 +314,8 @@ ZARR_API int zarr_dtype_compare(const zarr_dtype *dtype, const void *a, const vo
 
 /**
  * Converts one element to doubles, one for each number in it. The conversion is exact,
- * but for 64-bit integers beyond 2^53, which are rounded to the nearest double. A time
- * becomes its count of units, NaT becomes NaN.
+ * except that 64-bit integers beyond 2^53 are rounded to the nearest double. A time
+ * becomes its count of units; NaT becomes NaN.
  * @param dtype borrowed
  * @param element an element in the machine's byte order
  * @param out filled

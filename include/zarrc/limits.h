@@ -26,8 +26,8 @@ typedef struct zarr_limits {
     uint32_t codecs;
     uint32_t shard_depth;      /**< levels of nested shards [4] */
     uint64_t chunks_per_shard; /**< inner chunks of one shard [2^24] */
-    /** length of one decoded chunk, in shards of one inner chunk; of the whole shard if
-     * codecs in front of the sharding need all of it at once [2 GiB] */
+    /** length of one decoded chunk; in shards of one inner chunk, or of the whole shard
+     * if codecs before the sharding need all of it at once [2 GiB] */
     uint64_t chunk_bytes;
     /** length of one stored object [computed from the decoded length and the codecs] */
     uint64_t encoded_bytes;

@@ -12,11 +12,11 @@
 ZARR_BEGIN_DECLS
 
 /**
- * A data type. It belongs to its context and lives as long as it does: nothing has to be
- * freed. Thread class: frozen.
+ * A data type. It belongs to its context and lives as long as the context: nothing has to
+ * be freed. Thread class: frozen.
  */
 typedef struct zarr_dtype zarr_dtype;
-/** What calls share: allocator, limits, registries and log. Thread class: shared. */
+/** What all calls share: allocator, limits, registries and log. Thread class: shared. */
 typedef struct zarr_context zarr_context;
 
 /**
@@ -85,7 +85,8 @@ enum {
      * the bits from i * width on, counted from the lowest bit of the first byte, as
      * DLPack packs them. The tensor must be in host memory and must have no strides.
      * `shape` counts elements, `data_bytes` bytes. Only zarr_array_read() and
-     * zarr_array_write() accept it. They need one more byte for each element meanwhile.
+     * zarr_array_write() accept it. During the call they use one more byte for each
+     * element.
      */
     ZARR_TENSOR_PACKED = 1
 };

@@ -12,11 +12,11 @@ ZARR_BEGIN_DECLS
 /**
  * Counts what one read or write did. Set `struct_size`, and pass the struct in
  * `zarr_io_options.stats` or to zarr_request_progress(). All sizes are bytes of payload.
- * A chunk that is decoded straight into the caller's memory counts no copy.
+ * A chunk that is decoded directly into the caller's memory counts no copy.
  */
 typedef struct zarr_stats {
     uint32_t struct_size, flags;
-    /** chunks that the request touches; of shards their inner chunks */
+    /** chunks that the request touches; in shards the inner chunks */
     uint64_t chunks_total;
     uint64_t chunks_done; /**< of these, chunks that are done */
     /** read: chunks that the store does not have, which gave the fill value; write:
@@ -25,8 +25,8 @@ typedef struct zarr_stats {
     uint64_t chunks_missing;
     /** chunks decoded into the caller's memory, or encoded from it, without a buffer */
     uint64_t chunks_direct;
-    uint64_t chunks_partial; /**< chunks of which only a part was decoded */
-    /** chunks that an implementation refused, so that the CPU took them */
+    uint64_t chunks_partial; /**< chunks that were decoded only in part */
+    /** chunks that an implementation did not accept, so that the CPU handled them */
     uint64_t chunks_fallback;
     uint64_t elements;      /**< elements read or written */
     uint64_t bytes_stored;  /**< encoded bytes read from or written to the store */

@@ -1,6 +1,7 @@
-/*
- * zarrc/progress.h - how far a call on a whole hierarchy has come: zarr_node_verify(),
- * zarr_node_diff(), zarr_node_reencode().
+/**
+ * @file
+ * The progress of calls on whole hierarchies: zarr_node_verify(), zarr_node_diff() and
+ * zarr_node_reencode().
  */
 #ifndef ZARRC_PROGRESS_H
 #define ZARRC_PROGRESS_H
@@ -10,18 +11,18 @@
 ZARR_BEGIN_DECLS
 
 /**
- * How far a call has come. What is done only rises during a call, and totals do not
- * change. A total of 0 is unknown; UINT64_MAX means that much or more.
+ * The progress of a call. Numbers of what is done never fall during a call, and totals do
+ * not change. A total of 0 is not known; UINT64_MAX means that much or more.
  */
 typedef struct zarr_progress {
     uint32_t struct_size, flags;
     const char *path; /**< current node, from the store's root; borrowed for the call */
     uint64_t objects_done;  /**< stored objects that were checked or written */
-    uint64_t objects_total; /**< objects that there are to check */
-    uint64_t bytes_done;    /**< bytes of them, or of decoded elements */
-    uint64_t bytes_total;   /**< what `bytes_done` is at the end */
-    /** part of `bytes_done` that needed no work: it was finished before, or nothing is
-     * stored there. Leave it out of a rate */
+    uint64_t objects_total; /**< objects that the call will check or write */
+    uint64_t bytes_done;    /**< bytes of these objects, or of decoded elements */
+    uint64_t bytes_total;   /**< value of `bytes_done` at the end */
+    /** bytes in `bytes_done` that needed no work, because they were finished before or
+     * are not stored. A rate should not count them */
     uint64_t bytes_skipped;
 } zarr_progress;
 

@@ -1,8 +1,9 @@
-/*
- * zarrc/reencode.h - writes a node with everything below it in other chunks, shards,
- * codecs, keys or another format: every element is decoded and encoded again.
- * zarr_node_copy() and zarr_node_migrate() do without that, if they can. Paths are
- * relative to the store's root, "a/b"; "" and "/" are the root.
+/**
+ * @file
+ * Re-encoding: zarr_node_reencode() writes a node with everything below it in other
+ * chunks, shards, codecs, keys or another format. Every element is decoded and encoded
+ * again, which zarr_node_copy() and zarr_node_migrate() avoid. Paths begin at the root of
+ * the store, such as "a/b"; "" and "/" are the root.
  */
 #ifndef ZARRC_REENCODE_H
 #define ZARRC_REENCODE_H
@@ -17,29 +18,31 @@ ZARR_BEGIN_DECLS
 
 /** Flags of zarr_reencode_options. */
 enum {
-    /** continue a call of the same choices that was interrupted; start, or do nothing, if
-     * there is none */
+    /** continue an interrupted call that had the same options. If there is none, begin;
+     * if the destination is complete, do nothing */
     ZARR_REENCODE_RESUME = 1,
     ZARR_REENCODE_OVERWRITE = 2, /**< delete the node at the destination first */
-    ZARR_REENCODE_VERIFY = 4     /**< read both at the end and compare every bit */
+    ZARR_REENCODE_VERIFY = 4     /**< at the end, read both nodes and compare every bit */
 };
 
-/** What there was to do. */
+/** What a call had to do. */
 enum {
     ZARR_REENCODE_NEW = 0,     /**< everything */
-    ZARR_REENCODE_RESUMED = 1, /**< what an interrupted call left */
+    ZARR_REENCODE_RESUMED = 1, /**< the rest of an interrupted call */
     ZARR_REENCODE_COMPLETE = 2 /**< nothing: the destination was complete */
 };
 
-/** What is in the way at the destination. */
+/** What the destination holds if the call fails with ZARR_ERR_EXISTS. */
 enum {
     ZARR_REENCODE_FOUND_NODE = 1,  /**< another node */
-    ZARR_REENCODE_FOUND_FILES = 2, /**< keys that are no node */
-    ZARR_REENCODE_FOUND_JOB = 3,   /**< an interrupted call; use ZARR_REENCODE_RESUME */
-    ZARR_REENCODE_FOUND_OTHER_JOB = 4 /**< one of another source or other choices */
+    ZARR_REENCODE_FOUND_FILES = 2, /**< keys that are not a node */
+    ZARR_REENCODE_FOUND_JOB = 3,   /**< the work of an interrupted call, to be continued
+                                    with ZARR_REENCODE_RESUME */
+    ZARR_REENCODE_FOUND_OTHER_JOB = 4 /**< the same of another source or other options */
 };
 
-/** In zarr_progress.flags: ZARR_REENCODE_VERIFY compares; numbers started again. */
+/** Flag of a zarr_progress: the comparison of ZARR_REENCODE_VERIFY has begun, and the
+ * numbers began again. */
 #define ZARR_PROGRESS_COMPARING 1u
 
 /** Options of zarr_node_reencode(). */
@@ -48,21 +51,21 @@ typedef struct zarr_reencode_options {
     int32_t zarr_format;         /**< format of new groups: 2 or 3; 0: the source's */
     uint32_t reserved;
     /**
-     * creates the metadata of one new array: calls zarr_array_create() for `path` of
-     * `target`, a store that never has chunks. The array has the shape and the data type
-     * of `source`; everything else is free. What it returns, unless ZARR_OK, is what the
-     * call returns, before anything is written. NULL: new arrays have the source's
-     * metadata
+     * creates the metadata of one new array, by a call of zarr_array_create() with the
+     * store `target`, which gets the new metadata only, and `path`. The new array must
+     * have the shape and the data type of `source`. If the function fails, the call
+     * returns its status before anything is written. NULL: new arrays have the metadata
+     * of the source
      */
     zarr_status (*make)(void *user, zarr_array *source, zarr_store *target,
                         const char *path, zarr_error *err);
     void *make_user; /**< passed to `make` */
-    /** name of the source in the record by which ZARR_REENCODE_RESUME knows it; NULL: URL
-     * of its store and its path */
+    /** name of the source, by which ZARR_REENCODE_RESUME finds that it is the same; NULL:
+     * the URL of its store, and its path */
     const char *source_name;
-    /** bytes for buffers, beside the context's budget: room for one chunk or shard of the
-     * destination at least. 0: half of the context's memory_bytes, or one chunk or shard
-     * if that is more */
+    /** bytes for buffers, not counted in the context's budget: at least one chunk or
+     * shard of the destination. 0: half of the context's memory_bytes, or one chunk or
+     * shard if that is more */
     uint64_t buffer_bytes;
     zarr_progress_fn progress; /**< receives decoded bytes and objects; may be NULL */
     void *progress_user;       /**< passed to `progress` */
@@ -80,12 +83,12 @@ typedef struct zarr_reencode_result {
     uint32_t state;           /**< ZARR_REENCODE_NEW, RESUMED or COMPLETE */
     uint32_t found;           /**< with ZARR_ERR_EXISTS: ZARR_REENCODE_FOUND_*; else 0 */
     uint32_t verified;        /**< 1: every bit was compared */
-    uint32_t differs;         /**< 1: another bit was found; with ZARR_ERR_CORRUPT */
-    uint64_t n_arrays;        /**< arrays */
-    uint64_t n_groups;        /**< groups */
+    uint32_t differs;         /**< with ZARR_ERR_CORRUPT: 1: a bit differs */
+    uint64_t n_arrays;        /**< arrays of the node */
+    uint64_t n_groups;        /**< groups of the node */
     uint64_t bytes;           /**< decoded bytes of all arrays */
-    uint64_t bytes_skipped;   /**< part of them that was finished before */
-    uint64_t bytes_empty;     /**< part of them where nothing is stored */
+    uint64_t bytes_skipped;   /**< bytes of these that were finished before */
+    uint64_t bytes_empty;     /**< bytes of these that are not stored */
     uint64_t objects_written; /**< chunks and shards that were written */
     uint64_t unit_bytes;      /**< with ZARR_ERR_LIMIT: the least `buffer_bytes`, or 0 */
 } zarr_reencode_result;
@@ -94,26 +97,27 @@ typedef struct zarr_reencode_result {
 #define ZARR_REENCODE_RESULT_INIT ZARR_SIZE_FIRST(zarr_reencode_result)
 
 /**
- * Writes a node with everything below it in another encoding. Elements are streamed in
- * units of writing (chunks or shards), whole chunks of the source at a time if buffers
- * allow it. Of huge arrays with few chunks only those are visited, unless the fill value
- * changes. The source is only read. All functions of the options are called on the
- * caller's thread.
+ * Writes a node with everything below it in another encoding. The call reads and writes
+ * one group of units of writing (chunks or shards) at a time, so that each chunk of the
+ * source is decoded once if the buffers are large enough. In a huge array with few stored
+ * chunks it visits only these, unless the fill value changes. The source is not changed.
+ * All functions of the options are called on the caller's thread.
  *
- * The destination becomes a node last, when every chunk is there. Until then it holds
- * chunks and one object, `.zarrc-job`. Each chunk is written once and whole.
- * After an interruption at any moment the same call with ZARR_REENCODE_RESUME continues,
- * and the stored bytes are those of an uninterrupted call. After a power failure use
- * ZARR_REENCODE_VERIFY, too.
+ * The destination becomes a node at the end, when every chunk is written. Until then it
+ * has chunks and one object, `.zarrc-job`. Each chunk is written once and whole. After an
+ * interruption at any moment the same call with ZARR_REENCODE_RESUME continues, and the
+ * stored bytes are those of a call without interruption. After a loss of power use
+ * ZARR_REENCODE_VERIFY as well.
  *
  * @param src,src_path store and path of the node
  * @param dst,dst_path store and path of the new node; the store may be the same
  * @param opts options; NULL: defaults
  * @param result filled up to its struct_size, also after a failure; may be NULL
  * @retval ZARR_ERR_NOT_FOUND there is no node at the source
- * @retval ZARR_ERR_EXISTS `result->found` is at the destination
+ * @retval ZARR_ERR_EXISTS the destination is not empty; `result->found` tells what it
+ * holds
  * @retval ZARR_ERR_INVALID source and destination are one place, or one is inside the
- * other; or `make` made an array of another shape or data type
+ * other; or `make` created an array of another shape or data type
  * @retval ZARR_ERR_LIMIT buffers are too small, or a grid has more than 2^64 chunks
  * @retval ZARR_ERR_CORRUPT a node or chunk of the source cannot be read, or
  * `result->differs`

@@ -1,7 +1,7 @@
 /**
  * @file
- * A read or write that runs while the caller does something else. The blocking calls take
- * the same path.
+ * Requests: reads and writes that run while the caller does something else. The blocking
+ * calls are carried out in the same way.
  */
 #ifndef ZARRC_REQUEST_H
 #define ZARRC_REQUEST_H
@@ -12,7 +12,7 @@
 
 ZARR_BEGIN_DECLS
 
-/** A read or write under way. Thread class: shared. */
+/** A read or write in progress. Thread class: shared. */
 typedef struct zarr_request zarr_request;
 
 /** A timeout that never ends. */
@@ -26,8 +26,8 @@ typedef struct zarr_request zarr_request;
  * @param timeout_ns nanoseconds to wait at most; 0: only ask; ZARR_WAIT_FOREVER: no limit
  * @param done becomes 1 if the request is done, else 0; may be NULL
  * @return ZARR_OK while the request runs; the status of the read or write when it is done
- * @retval ZARR_ERR_CANCELLED the request was cancelled, or it belongs to the parent of
- * this process
+ * @retval ZARR_ERR_CANCELLED the request was cancelled, or the parent of this process
+ * submitted it
  * @retval ZARR_ERR_INVALID `request` is NULL
  * @see zarr_request_cancel(), zarr_request_free(), zarr_request_progress()
  */
@@ -36,7 +36,7 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_request_wait(zarr_request *request,
                                                        zarr_error *err);
 
 /**
- * Asks a request to stop. Chunks that are under way are finished, and no new ones begin.
+ * Asks a request to stop. Chunks in progress are finished, and no new ones begin.
  * The call returns at once. Wait for the request afterwards: until it is done, it uses
  * the memory of its tensor.
  * @param request may be NULL

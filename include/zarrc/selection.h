@@ -12,10 +12,10 @@
 ZARR_BEGIN_DECLS
 
 /**
- * Which elements of an array are meant. A selection is made for one shape and can be used
- * for any number of reads and writes of arrays with that shape. Its memory depends on the
- * rank and on the coordinates that were given, not on the number of elements. Thread
- * class: frozen.
+ * A set of elements of an array, in an order. A selection is made for one shape and can
+ * be used for any number of reads and writes of arrays with that shape. Its memory
+ * depends on the rank and on the coordinates that were given, not on the number of
+ * elements. Thread class: frozen.
  */
 typedef struct zarr_selection zarr_selection;
 
@@ -144,12 +144,11 @@ zarr_selection_blocks(zarr_selection **out, int32_t ndim, const uint64_t *shape,
                       const zarr_dim_selection *dims, zarr_error *err);
 
 /**
- * Makes a selection from text. The text is written as a basic or orthogonal selection in
- * Python, such as "0:10, ::2, -1, [3,5,7], ...". Brackets around the whole text are
- * allowed. "" and
- * "..." select all elements. Brackets with numbers only are a list: "[3,5]" selects two
- * indexes of the first dimension, while "3,5" and "[3,5,...]" select one index of two
- * dimensions.
+ * Makes a selection from text. The text is a basic or orthogonal selection as Python
+ * writes it, such as "0:10, ::2, -1, [3,5,7], ...". Brackets around the whole text are
+ * allowed. "" and "..." select all elements. Brackets with numbers only are a list:
+ * "[3,5]" selects two indexes of the first dimension, while "3,5" and "[3,5,...]" select
+ * one index of each of two dimensions.
  * @param out receives the selection; owned: zarr_selection_free()
  * @param ndim,shape rank and shape of the array in elements
  * @param text the selection

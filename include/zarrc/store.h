@@ -226,16 +226,16 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_erase_prefix(zarr_store *store,
  *
  * Directories of local stores are compared as the file system knows them, whatever their
  * spelling, their links and the roots of the stores. Links below the prefixes are not
- * followed. A prefix may be missing yet. Other stores are the same store if they are one
- * handle, if they share their functions and `self`, or if they are of one registered kind
- * and have the same URL.
+ * followed. A prefix without keys is legal. Other stores are the same store if they are
+ * one handle, if they share their functions and `self`, or if they are of one registered
+ * kind and have the same URL.
  *
  * @param store,prefix keys below this prefix of this store
  * @param other,other_prefix keys below that prefix of that store, which may be the same
  * store
  * @param overlap becomes 1 if some keys are the same, else 0
  * @retval ZARR_ERR_INVALID a prefix is NULL
- * @retval ZARR_ERR_IO the file system does not tell
+ * @retval ZARR_ERR_IO the file system failed
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_overlap(zarr_store *store,
                                                         const char *prefix,
@@ -265,7 +265,7 @@ enum {
 /**
  * Lists the keys below a prefix, in an order of the store's own. Temporary files and lock
  * files are left out. A file that a local store cannot read, such as a FIFO or a link
- * that leads nowhere, is listed as a key; reading it tells why.
+ * that leads nowhere, is listed as a key; reading it fails with the reason.
  *
  * @param store borrowed
  * @param prefix "a" means all keys that begin with "a/"; "" means all keys of the store

@@ -127,7 +127,7 @@ struct zarr_codec_spec { /* one link */
     /* In the copy that a stage binds: which way its runners are made for at once. */
     enum zr_runs runs;
     struct zr_structure structure; /* parsed once */
-    zarr_codec_front front;        /* what the codecs in front of it did */
+    zarr_codec_input input;        /* what the codecs in front of it did */
 };
 /* The permutation of a transpose for this rank, also where it was spelled "C" or "F". */
 zarr_status zr_spec_order(const zarr_codec_spec *spec, int32_t ndim, uint8_t *order,

@@ -3,7 +3,7 @@
  * done to bytes, and `bytes` comes first. In front of numcodecs' codecs that make bytes
  * of an array (zfpy, pcodec) `bytes` and the filters make way for the same filters
  * between arrays. Those may view what they get as another type of that size, as NumPy
- * does, and some leave traces that such a codec stores: zarr_codec_front collects them.
+ * does, and some leave traces that such a codec stores: zarr_codec_input collects them.
  * Thread class: solo while parsed.
  */
 #include "chain/chain_int.h"
@@ -116,7 +116,7 @@ static zarr_status front_turn(struct zarr_codec_spec *s, const struct zr_parse *
         *big = e.gives[0] == '>';
     ZR_TRY(front_spell(s, err));
     s->vt = v;
-    s->front.flags |= ZARR_FRONT_V2_FILTER;
+    s->input.flags |= ZARR_INPUT_V2_FILTER;
     s->prefixed = true;
 out:
     return st;
@@ -166,7 +166,7 @@ zarr_status zr_front_v2(struct zr_chain *chain, const struct zr_parse *p, zarr_e
             return zr_link_prefix(err, st, &chain->codec[i]);
     }
     if (big) {
-        chain->codec[to].front.flags |= ZARR_FRONT_BIG_ENDIAN;
+        chain->codec[to].input.flags |= ZARR_INPUT_BIG_ENDIAN;
         st = front_check_big(&chain->codec[to], err);
         if (st != ZARR_OK)
             return zr_link_prefix(err, st, &chain->codec[to]);
@@ -180,17 +180,17 @@ zarr_status zr_front_v2(struct zr_chain *chain, const struct zr_parse *p, zarr_e
 
 void zr_front_note(struct zr_chain *chain)
 {
-    const uint32_t handed_on = ZARR_FRONT_TRANSPOSED | ZARR_FRONT_FLAT;
-    zarr_codec_front now = {.struct_size = sizeof now, .keepbits = -1};
+    const uint32_t handed_on = ZARR_INPUT_TRANSPOSED | ZARR_INPUT_FLAT;
+    zarr_codec_input now = {.struct_size = sizeof now, .keepbits = -1};
 
     for (uint32_t i = 0; i < chain->n; i++) {
         struct zarr_codec_spec *s = &chain->codec[i];
 
-        now.flags = (now.flags & handed_on) | (s->front.flags & ~handed_on);
-        s->front = now;
+        now.flags = (now.flags & handed_on) | (s->input.flags & ~handed_on);
+        s->input = now;
         if (s->structure.kind == ZR_STRUCTURE_TRANSPOSE) {
-            if (!(now.flags & ZARR_FRONT_FLAT))
-                now.flags |= ZARR_FRONT_TRANSPOSED;
+            if (!(now.flags & ZARR_INPUT_FLAT))
+                now.flags |= ZARR_INPUT_TRANSPOSED;
             continue;
         }
         now.keepbits = -1;

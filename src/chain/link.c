@@ -273,15 +273,16 @@ out:
     return st;
 }
 
-/* ---- what the codecs in front did ------------------------------------------------ */
+/* ---- what a codec gets ---------------------------------------------------------------
+ */
 
-void zarr_codec_spec_front(const zarr_codec_spec *spec, zarr_codec_front *out)
+void zarr_codec_spec_input(const zarr_codec_spec *spec, zarr_codec_input *out)
 {
-    zarr_codec_front front = spec->front;
+    zarr_codec_input input = spec->input;
     const uint32_t bytes = out->struct_size;
 
-    front.struct_size = bytes;
-    memcpy(out, &front, ZR_MIN((size_t)bytes, sizeof front));
+    input.struct_size = bytes;
+    memcpy(out, &input, ZR_MIN((size_t)bytes, sizeof input));
 }
 
 int zarr_codec_spec_prefixed(const zarr_codec_spec *spec)

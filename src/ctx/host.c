@@ -136,6 +136,6 @@ const zarr_host zr_host = {
     .runner_decode = zarr_codec_runner_decode,
     .runner_encode = zarr_codec_runner_encode,
     .runner_close = zarr_codec_runner_close,
-    .spec_front = zarr_codec_spec_front,
+    .spec_input = zarr_codec_spec_input,
     .spec_prefixed = zarr_codec_spec_prefixed,
 };

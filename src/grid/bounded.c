@@ -45,7 +45,7 @@ static void bounded_extent(const void *self, int32_t dim, uint64_t chunk,
         *size = ZR_MIN(*size, g->shape[dim] - *origin);
 }
 
-static uint64_t bounded_run(const void *self, int32_t dim, uint64_t chunk)
+static uint64_t bounded_n_equal(const void *self, int32_t dim, uint64_t chunk)
 {
     const struct zr_grid *g = inner(self);
     uint64_t whole = g->shape[dim] / g->chunk_shape[dim];
@@ -67,5 +67,5 @@ const zarr_grid_vtable zr_grid_bounded = {
     .locate = bounded_locate,
     .extent = bounded_extent,
     .free = bounded_free,
-    .run = bounded_run,
+    .n_equal = bounded_n_equal,
 };

@@ -292,14 +292,14 @@ void zr_grid_extent(const struct zr_grid *g, int32_t dim, uint64_t chunk,
     }
 }
 
-uint64_t zr_grid_run(const struct zr_grid *g, int32_t dim, uint64_t chunk)
+uint64_t zr_grid_n_equal(const struct zr_grid *g, int32_t dim, uint64_t chunk)
 {
     uint64_t left = zr_grid_n_chunks(g, dim) - chunk, n = 1;
 
     if (g->regular)
         return left;
-    if (g->vt->run)
-        n = g->vt->run(g->self, dim, chunk);
+    if (g->vt->n_equal)
+        n = g->vt->n_equal(g->self, dim, chunk);
     return ZR_MIN(ZR_MAX(n, UINT64_C(1)), left);
 }
 
@@ -311,13 +311,13 @@ static void grid_edges(const struct zr_grid *g, bool largest, uint64_t *shape)
         shape[d] = g->regular ? g->chunk_shape[d] : 1;
         if (g->regular)
             continue;
-        for (uint64_t i = 0; i < n && (g->vt->run || asked < WALK_MOST); asked++) {
+        for (uint64_t i = 0; i < n && (g->vt->n_equal || asked < WALK_MOST); asked++) {
             uint64_t origin = 0, size = 0;
 
             zr_grid_extent(g, d, i, &origin, &size);
             if (i == 0 || (size > shape[d]) == largest)
                 shape[d] = size;
-            i += zr_grid_run(g, d, i);
+            i += zr_grid_n_equal(g, d, i);
         }
     }
 }
@@ -338,7 +338,7 @@ zarr_status zr_grid_check_unit(const struct zr_grid *g, const uint64_t *unit,
     for (int32_t d = 0; d < g->ndim; d++) {
         uint64_t n = unit[d] == 1 ? 0 : zr_grid_n_chunks(g, d), asked = 0;
 
-        for (uint64_t i = 0; i < n && (g->regular || g->vt->run || asked < WALK_MOST);
+        for (uint64_t i = 0; i < n && (g->regular || g->vt->n_equal || asked < WALK_MOST);
              asked++) {
             uint64_t origin = 0, size = 0;
 
@@ -349,7 +349,7 @@ zarr_status zr_grid_check_unit(const struct zr_grid *g, const uint64_t *unit,
                                " in dimension %d is no multiple of the inner chunk's "
                                "%" PRIu64,
                                size, i, (int)d, unit[d]);
-            i += zr_grid_run(g, d, i);
+            i += zr_grid_n_equal(g, d, i);
         }
     }
     return ZARR_OK;
@@ -397,7 +397,7 @@ static zarr_status dim_keeps(const struct zr_grid *old, const struct zr_grid *no
                            " elements instead of %" PRIu64
                            " along it: resizing would need what is stored written anew",
                            zr_grid_name(now), now->shape[d], (int)d, i, size, was_size);
-        i += ZR_MIN(zr_grid_run(old, d, i), zr_grid_run(now, d, i));
+        i += ZR_MIN(zr_grid_n_equal(old, d, i), zr_grid_n_equal(now, d, i));
     }
     return ZARR_OK;
 }

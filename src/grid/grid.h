@@ -91,7 +91,7 @@ void zr_grid_extent(const struct zr_grid *g, int32_t dim, uint64_t chunk,
 /* Stored shape of one chunk (edge chunks of regular grids: full size). */
 void zr_grid_chunk_shape(const struct zr_grid *g, const uint64_t *chunk, uint64_t *shape);
 /* Chunks from this one on (< n_chunks) that have its size, itself included. */
-uint64_t zr_grid_run(const struct zr_grid *g, int32_t dim, uint64_t chunk);
+uint64_t zr_grid_n_equal(const struct zr_grid *g, int32_t dim, uint64_t chunk);
 /* The largest chunk's shape, 1 along dimensions without chunks; of grids that cannot be
  * walked by runs, the largest of the first 65536 chunks of each dimension. */
 void zr_grid_largest(const struct zr_grid *g, uint64_t *shape);

@@ -116,7 +116,7 @@ static void rectilinear_extent(const void *self, int32_t dim, uint64_t chunk,
     }
 }
 
-static uint64_t rectilinear_run(const void *self, int32_t dim, uint64_t chunk)
+static uint64_t rectilinear_n_equal(const void *self, int32_t dim, uint64_t chunk)
 {
     const struct rectilinear *r = self;
     const struct edges *e = &r->dim[dim];
@@ -388,6 +388,6 @@ const zarr_grid_vtable zr_grid_rectilinear = {
     .locate = rectilinear_locate,
     .extent = rectilinear_extent,
     .free = rectilinear_free,
-    .run = rectilinear_run,
+    .n_equal = rectilinear_n_equal,
     .resize = rectilinear_resize,
 };

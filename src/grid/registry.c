@@ -27,7 +27,7 @@ zarr_status zr_grid_register(struct zr_grid_registry *r, const zarr_grid_vtable 
     struct zr_grid_entry e = {.entry.origin = origin};
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_struct_read(&e.vt, sizeof e.vt, offsetof(zarr_grid_vtable, run), v,
+    ZR_TRY(zr_struct_read(&e.vt, sizeof e.vt, offsetof(zarr_grid_vtable, n_equal), v,
                           ZR_TAIL_IGNORE, "zarr_grid_vtable", err));
     if (!e.vt.parse || !e.vt.canonical || !e.vt.n_chunks || !e.vt.locate || !e.vt.extent)
         ZR_TRY(zr_fail(err, ZARR_ERR_INVALID, "chunk grid \"%s\" lacks a function",

@@ -164,8 +164,8 @@ static zarr_status step_plan_open(zarr_request *rq, const zarr_pipeline_cut *wis
                        cut.flags));
     zr_waves_cut(&rq->io, &args);
     take_u64(&args.wave_bytes, cut.wave_bytes);
-    take_u64(&args.run_bytes, cut.run_bytes);
-    take_u64(&args.run_gap, cut.run_gap);
+    take_u64(&args.segment_bytes, cut.segment_bytes);
+    take_u64(&args.segment_gap, cut.segment_gap);
     args.wave_items = cut.wave_items != 0 ? cut.wave_items : args.wave_items;
     args.threads = cut.threads != 0 ? cut.threads : args.threads;
     if (cut.flags & ZARR_PIPELINE_PLAIN) {
@@ -267,26 +267,26 @@ static void item_delivered(const zarr_pipeline_worker *worker, const struct zr_i
     atomic_fetch_add(&worker->w.rq->delivered, item->target.n_items);
 }
 
-static zarr_status step_run(zarr_pipeline_worker *worker, zarr_pipeline_wave *wave,
-                            uint32_t i, zarr_error *err)
+static zarr_status step_read(zarr_pipeline_worker *worker, zarr_pipeline_wave *wave,
+                             uint32_t i, zarr_error *err)
 {
     const struct zr_run *run = &wave->wave.run[i];
     zarr_status st = ZARR_OK;
 
     if (i >= wave->wave.n_runs)
-        return out_of("run", i, wave->wave.n_runs, err);
+        return out_of("segment", i, wave->wave.n_runs, err);
     st = zr_run_exec(&worker->w, run, NULL, err);
     for (uint32_t k = 0; st == ZARR_OK && k < run->n_items; k++)
         item_delivered(worker, run->item[k]);
     return st;
 }
 
-static void step_run_get(const zarr_pipeline_wave *wave, uint32_t i,
-                         zarr_pipeline_run *out)
+static void step_segment_get(const zarr_pipeline_wave *wave, uint32_t i,
+                             zarr_pipeline_segment *out)
 {
     const struct zr_run *r = &wave->wave.run[i];
 
-    *out = (zarr_pipeline_run){
+    *out = (zarr_pipeline_segment){
         .struct_size = sizeof *out,
         .n_items = r->n_items,
         .key = r->key,
@@ -307,7 +307,7 @@ static void step_item_get(const zarr_pipeline_wave *wave, uint32_t i, uint32_t i
     *out = (zarr_pipeline_item){
         .struct_size = sizeof *out,
         .ndim = it->target.ndim,
-        .from = r->bytes >= ZR_ITEM_MISSING ? 0 : it->offset - r->offset,
+        .offset = r->bytes >= ZR_ITEM_MISSING ? 0 : it->offset - r->offset,
         .bytes = it->bytes,
         .chunk = it->target.chunk,
         .n_elements = it->target.n_items,
@@ -322,7 +322,7 @@ static zarr_status find_item(const zarr_pipeline_wave *wave, uint32_t i, uint32_
                              const struct zr_run **run, zarr_error *err)
 {
     if (i >= wave->wave.n_runs)
-        return out_of("run", i, wave->wave.n_runs, err);
+        return out_of("segment", i, wave->wave.n_runs, err);
     *run = &wave->wave.run[i];
     return item < (*run)->n_items ? ZARR_OK : out_of("item", item, (*run)->n_items, err);
 }
@@ -356,11 +356,11 @@ static zarr_status step_decode(zarr_pipeline_worker *worker,
     if (at.bytes == ZARR_PIPELINE_MISSING)
         ZR_TRY(zr_fail(err, ZARR_ERR_INVALID, "pipeline: a missing item is not decoded"));
     if (at.bytes != ZARR_PIPELINE_WHOLE &&
-        !zr_mem_slice(fetched, at.from, at.bytes, &encoded))
+        !zr_mem_slice(fetched, at.offset, at.bytes, &encoded))
         ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
                        "pipeline: %" PRIu64 " bytes at %" PRIu64
                        " are not in the %" PRIu64 " given",
-                       at.bytes, at.from, fetched->bytes));
+                       at.bytes, at.offset, fetched->bytes));
     st = zr_chunk_decode(&worker->w, run->level->decode, &encoded, NULL, block, err);
     st = zr_item_prefix(run, run->item[item], st, err);
 out:
@@ -423,8 +423,8 @@ const zarr_pipeline_steps zr_pipeline_steps = {
     .wave_counts = step_wave_counts,
     .open = step_open,
     .feed = step_feed,
-    .run = step_run,
-    .run_get = step_run_get,
+    .read = step_read,
+    .segment_get = step_segment_get,
     .item_get = step_item_get,
     .fetch = step_fetch,
     .decode = step_decode,

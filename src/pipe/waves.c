@@ -288,8 +288,8 @@ void zr_waves_cut(const struct zr_io *io, struct zr_plan_args *out)
         .selection = io->selection,
         .wave_bytes = zr_io_wave_bytes(io),
         .wave_items = 4096,
-        .run_bytes = fast ? UINT64_C(1) << 20 : UINT64_C(16) << 20,
-        .run_gap = fast ? UINT64_C(16) << 10 : UINT64_C(1) << 20,
+        .segment_bytes = fast ? UINT64_C(1) << 20 : UINT64_C(16) << 20,
+        .segment_gap = fast ? UINT64_C(16) << 10 : UINT64_C(1) << 20,
         .threads = zr_io_threads(io),
     };
     if (zr_wants_batches(io, leaf)) { /* a whole wave is in memory: several must fit */

@@ -41,9 +41,9 @@ static uint32_t run_length(const struct zr_plan_args *a, struct zr_item *const *
     while (k < n && k < most) {
         uint64_t next = item[k]->offset, next_end = next + item[k]->bytes;
 
-        if (next > end && next - end > a->run_gap)
+        if (next > end && next - end > a->segment_gap)
             break;
-        if (ZR_MAX(end, next_end) - start > a->run_bytes)
+        if (ZR_MAX(end, next_end) - start > a->segment_bytes)
             break;
         end = ZR_MAX(end, next_end);
         k++;

@@ -237,8 +237,8 @@ struct zr_plan_args {
     const zarr_selection *selection; /* NULL: all */
     uint64_t wave_bytes;
     uint32_t wave_items;
-    uint64_t run_bytes, run_gap; /* largest coalesced range, largest hole in it */
-    uint32_t threads;            /* cut runs so that so many threads have work */
+    uint64_t segment_bytes, segment_gap; /* largest coalesced range, largest hole in it */
+    uint32_t threads;                    /* cut runs so that so many threads have work */
     /* one item a run, one run a wave: the serial oracle */
     bool plain;
 };

@@ -1,14 +1,20 @@
-/*
- * zarrc/plugin/codec.h - how to make a codec: what it means (a specification)
- * apart from how it is done (an implementation). FOR EXTENDERS: stable per
- * plug-in ABI number.
+/**
+ * @file
+ * How to make a codec. A codec has two sides, which are registered apart. For extenders:
+ * stable for each plug-in ABI number.
  *
- * A specification validates and canonicalises a configuration and says how
- * shape, data type, fill value and sizes pass through. It knows no memory, no
- * library. An implementation is registered for a specification's name with
- * the memory kinds it takes and gives, a priority, and batched entries; the
- * library chooses one per chain position (zarr_array_explain() shows which).
- * Implementations read a specification through the getters below.
+ * A codec specification tells what the codec means: it checks a configuration, writes it
+ * in its canonical form, and tells how shape, data type, fill value and size pass through
+ * the codec. It knows no memory and no compression library.
+ *
+ * A codec implementation encodes and decodes. It is registered for the name of a
+ * specification, with the kinds of memory that it takes and gives, and a priority. The
+ * library chooses one implementation for each codec of a chain; zarr_array_explain()
+ * shows which. An implementation reads the configuration by the calls below.
+ *
+ * "Before" and "after" mean the order of encoding, which is the order of the metadata.
+ *
+ * Spec: Zarr v3 core, "Chunk encoding"; Zarr v2, "Filters" and "Chunks".
  */
 #ifndef ZARRC_PLUGIN_CODEC_H
 #define ZARRC_PLUGIN_CODEC_H
@@ -21,402 +27,538 @@
 
 ZARR_BEGIN_DECLS
 
-/** A validated codec of a chain: name + canonical configuration. Thread class: frozen. */
+/* ---- reading a configuration ------------------------------------------------------- */
+
+/**
+ * One codec of a chain: the name of its specification and its configuration, which is
+ * checked. A specification or an implementation gets it as an argument and borrows it.
+ * Thread class: frozen.
+ */
 typedef struct zarr_codec_spec zarr_codec_spec;
 
-/** Name under which the specification is registered (aliases resolved). Borrowed. */
+/**
+ * @name The configuration of a codec
+ * Texts are borrowed and live as long as the codec. `member` is the name of a member of
+ * the configuration.
+ * @{
+ */
+/** Returns the name under which the specification is registered, never an alias. */
 ZARR_API const char *zarr_codec_spec_name(const zarr_codec_spec *spec);
-/** Canonical configuration as JSON text, "{}" when empty. Borrowed. */
+/** Returns the canonical configuration as JSON text, "{}" if it is empty. */
 ZARR_API const char *zarr_codec_spec_json(const zarr_codec_spec *spec);
-/** A member of the configuration; returns 0, or -1 when absent or of another type. */
+/** Stores an integer member in `*out`. Returns 0, or -1 if the member is missing or is
+ * not an integer of 64 bits; `*out` is then unchanged. */
 ZARR_API int zarr_codec_spec_i64(const zarr_codec_spec *spec, const char *member,
                                  int64_t *out);
+/** Stores a numeric member in `*out`. Returns 0, or -1 if the member is missing or is not
+ * a number. */
 ZARR_API int zarr_codec_spec_f64(const zarr_codec_spec *spec, const char *member,
                                  double *out);
+/** Stores 1 or 0 in `*out` for a member that is true or false. Returns 0, or -1 if the
+ * member is missing or is neither. */
 ZARR_API int zarr_codec_spec_bool(const zarr_codec_spec *spec, const char *member,
                                   int *out);
-/** Borrowed text, or NULL. */
+/** Returns the text of a member; NULL if the member is missing or is not a string. */
 ZARR_API const char *zarr_codec_spec_text(const zarr_codec_spec *spec,
                                           const char *member);
-/** Integers of an array member; returns how many there are (up to cap are stored), or -1.
- */
+/** Stores the first `cap` integers of an array member in `out`. Returns how many the
+ * array has, which may exceed `cap`, or -1 if the member is missing or is not an array of
+ * integers. */
 ZARR_API int64_t zarr_codec_spec_i64s(const zarr_codec_spec *spec, const char *member,
                                       int64_t *out, uint64_t cap);
-/** Name of the i-th member of the configuration, NULL behind the last: to refuse unknown
- * ones. Borrowed. */
+/** Returns the name of member number `i`, counted from 0; NULL after the last one. A
+ * specification finds unknown members with it, to refuse them. */
 ZARR_API const char *zarr_codec_spec_member(const zarr_codec_spec *spec, uint64_t i);
-/** Where an instance bound to this codec takes host memory from; never NULL. Borrowed. */
+/** Returns 1 if the metadata names the codec with the prefix "numcodecs.", else 0. */
+ZARR_API int zarr_codec_spec_prefixed(const zarr_codec_spec *spec);
+/** @} */
+
+/** Returns where an instance that is bound to this codec allocates host memory; never
+ * NULL. Borrowed; it lives as long as the context. */
 ZARR_API const zarr_allocator *zarr_codec_spec_allocator(const zarr_codec_spec *spec);
-/** A data type by v3 name, v2 string or v3 JSON, as zarr_dtype_find() takes them: for
- * codecs that change it. Borrowed. */
+/**
+ * Finds a data type, for codecs that change it.
+ * @param spec borrowed
+ * @param name a v3 name, a v2 string or v3 JSON, as for zarr_dtype_find()
+ * @param out receives the data type, borrowed from the context
+ * @return as zarr_dtype_find()
+ */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_codec_spec_dtype(const zarr_codec_spec *spec,
                                                            const char *name,
                                                            const zarr_dtype **out,
                                                            zarr_error *err);
 
+/* ---- what a codec gets and gives --------------------------------------------------- */
+
+/** Kinds of codecs. */
 enum {
-    ZARR_CODEC_ARRAY_ARRAY = 1,
-    ZARR_CODEC_ARRAY_BYTES = 2,
-    ZARR_CODEC_BYTES_BYTES = 3
+    ZARR_CODEC_ARRAY_ARRAY = 1, /**< takes an array, gives an array */
+    ZARR_CODEC_ARRAY_BYTES = 2, /**< takes an array, gives bytes */
+    ZARR_CODEC_BYTES_BYTES = 3  /**< takes bytes, gives bytes */
 };
 
-/** What a codec sees of a chunk. Arrays: all members. Bytes: only n_bytes (decoded side,
- * exact or a bound) and exact. */
+/**
+ * Describes a chunk before or after a codec: an array, in which all members are set, or
+ * bytes, in which `dtype` is NULL and `n_bytes`, `exact` and `item_bytes_hint` are set.
+ */
 typedef struct zarr_chunk_spec {
     uint32_t struct_size;
-    int32_t ndim;
-    uint64_t shape[ZARR_MAX_RANK];
-    const zarr_dtype *dtype;
-    const void *fill; /**< one native-endian element; NULL: zero */
-    uint64_t n_bytes; /**< bytes of this representation: exact for arrays (elements x
-                         item_bytes) */
-    uint32_t exact;   /**< 1: n_bytes is exact for every chunk; 0: an upper bound */
-    uint32_t item_bytes_hint; /**< bytes side: item size of the array that went in
-                                 (blosc's typesize), 1 if none */
+    int32_t ndim;                  /**< number of dimensions */
+    uint64_t shape[ZARR_MAX_RANK]; /**< lengths of the dimensions in elements */
+    const zarr_dtype *dtype;       /**< data type of the elements; NULL: bytes */
+    const void *fill; /**< fill value, one element in native byte order; NULL: zero */
+    /** length in bytes; of an array the number of elements times their size */
+    uint64_t n_bytes;
+    uint32_t exact; /**< 1: every chunk has `n_bytes`; 0: `n_bytes` is an upper bound */
+    /** bytes: size of an element of the array that they were made of, as blosc needs it
+     * for its typesize; 1: not known */
+    uint32_t item_bytes_hint;
 } zarr_chunk_spec;
 
+/** Facts about what a codec gets. */
 enum {
-    /** A numcodecs codec: `name` is its v2 id; v3 metadata spells it "numcodecs." + name,
-     * which needs no alias. Where a codec between arrays was registered by that name
-     * before, as the v3 form of a v2 filter on bytes, it keeps it. */
+    ZARR_INPUT_V2_FILTER = 1,  /**< the codec is a v2 filter that works between arrays */
+    ZARR_INPUT_TRANSPOSED = 2, /**< dimensions were permuted; in v2 also by order F */
+    /** v2: elements of types with a byte order are big-endian */
+    ZARR_INPUT_BIG_ENDIAN = 4,
+    ZARR_INPUT_FLAT = 8 /**< numcodecs hands the array on with one dimension */
+};
+
+/**
+ * What a codec gets, as far as shape and data type do not tell it: the traces that the
+ * codecs before it left. Array->bytes codecs of numcodecs store some of these facts.
+ */
+typedef struct zarr_codec_input {
+    uint32_t struct_size, flags; /**< `flags`: ZARR_INPUT_* */
+    /** bits that a rounding codec just before this one kept, if it hands on floats as
+     * integers with the same bits; -1: there is no such codec */
+    int32_t keepbits;
+    uint32_t reserved;
+} zarr_codec_input;
+
+/** Fills `*out` with the facts about what a codec of a parsed chain gets. The caller sets
+ * `out->struct_size` first. */
+ZARR_API void zarr_codec_spec_input(const zarr_codec_spec *spec, zarr_codec_input *out);
+
+/* ---- specifications ---------------------------------------------------------------- */
+
+/** Flags of a codec specification. */
+enum {
+    /**
+     * a codec of numcodecs: `name` is its v2 id, and v3 metadata names it "numcodecs."
+     * and `name`, without an alias. If an array->array codec is registered under that v3
+     * name already, as the v3 form of a v2 filter on bytes, the name stays with it
+     */
     ZARR_CODEC_SPEC_NUMCODECS = 1,
-    ZARR_CODEC_SPEC_V3 = 2,           /**< has no place in v2 metadata */
-    ZARR_CODEC_SPEC_EXPERIMENTAL = 4, /**< not in Zarr's registry: shown by listings */
-    /** Only for v2 metadata, where its name may mean something else than in v3. Done by
-     * implementations with ZARR_CODEC_FOR_V2. */
+    ZARR_CODEC_SPEC_V3 = 2,           /**< v2 metadata cannot name the codec */
+    ZARR_CODEC_SPEC_EXPERIMENTAL = 4, /**< not in Zarr's registry; listings show it */
+    /** only for v2 metadata; the name may have another meaning in v3. Implementations
+     * need ZARR_CODEC_FOR_V2 */
     ZARR_CODEC_SPEC_V2 = 8,
-    /** Decoding changes nothing, and the encoded side has the decoded side's shape, data
-     * type and bytes. */
+    /** decoding changes nothing: both sides have the same shape, data type and bytes */
     ZARR_CODEC_SPEC_DECODES_NOTHING = 16,
-    /** array->array: changes the shape only; elements stay in C order. Needs no
-     * implementation. */
+    /** array->array: changes only the shape; elements stay in C order. No implementation
+     * is needed */
     ZARR_CODEC_SPEC_RESHAPES = 32,
-    /** array->array: every element by itself, the shape stays: commutes with cutting a
-     * chunk into parts. In front of a shard it is done to the inner chunks, one by one;
-     * behind a codec without this flag shards are read and written whole. */
+    /**
+     * array->array: keeps the shape and computes each element by itself, so that it can
+     * be applied to parts of a chunk. Before a sharding codec it is applied to each inner
+     * chunk. After a codec without this flag, shards are read and written whole
+     */
     ZARR_CODEC_SPEC_ELEMENTWISE = 64,
-    /** array->array: the shape stays, though elements depend on each other. A grid of
-     * shards behind such a codec is checked when the array is opened. ELEMENTWISE implies
-     * it. */
+    /** array->array: keeps the shape, but elements depend on each other. A grid of shards
+     * after such a codec is checked when the array is opened. ELEMENTWISE implies this
+     * flag */
     ZARR_CODEC_SPEC_KEEPS_SHAPE = 128,
-    /** A codec that metadata names "numcodecs." + name keeps that prefix when it is
-     * written: other readers know it by no other name. */
+    /** if metadata names the codec "numcodecs." and `name`, the prefix stays when the
+     * codec is written, because other readers know no other name */
     ZARR_CODEC_SPEC_KEEPS_PREFIX = 256
 };
 
 enum {
-    ZARR_FRONT_V2_FILTER = 1,  /**< the codec is a v2 filter that works between arrays */
-    ZARR_FRONT_TRANSPOSED = 2, /**< dimensions were permuted (v2: order F) */
-    ZARR_FRONT_BIG_ENDIAN = 4, /**< v2: elements that name a byte order are big-endian */
-    ZARR_FRONT_FLAT = 8        /**< numcodecs hands the array on with one dimension */
+    ZARR_ELEMENTS_NAME = 40 /**< bytes for a NumPy type string with its NUL */
 };
-/** What the codecs in front of a codec did to the array that it gets, as far as its shape
- * and data type don't tell: numcodecs' array->bytes codecs store some of it. */
-typedef struct zarr_codec_front {
-    uint32_t struct_size, flags; /**< flags: ZARR_FRONT_* */
-    int32_t keepbits; /**< of a rounding right in front that hands on the bits of
-                         floats as integers; -1: none */
-    uint32_t reserved;
-} zarr_codec_front;
-/** Copies the front of a codec of a parsed chain. *out: struct_size set by the caller. */
-ZARR_API void zarr_codec_spec_front(const zarr_codec_spec *spec, zarr_codec_front *out);
-/** 1 if the metadata names the codec "numcodecs." + name, else 0. */
-ZARR_API int zarr_codec_spec_prefixed(const zarr_codec_spec *spec);
-
-enum {
-    ZARR_ELEMENTS_NAME = 40 /**< bytes of a NumPy type's name, the final NUL included */
-};
-/** The elements that a v2 filter takes and gives, as NumPy names them: "<f8", "|u1",
- * "<m8[ns]". Empty: it names none. */
+/**
+ * The elements that a v2 filter takes and gives, as NumPy type strings such as "<f8",
+ * "|u1" or "<m8[ns]". "": the filter names none.
+ */
 typedef struct zarr_codec_elements {
     uint32_t struct_size, reserved;
-    char takes[ZARR_ELEMENTS_NAME], gives[ZARR_ELEMENTS_NAME];
+    char takes[ZARR_ELEMENTS_NAME]; /**< elements that encoding takes */
+    char gives[ZARR_ELEMENTS_NAME]; /**< elements that encoding gives */
 } zarr_codec_elements;
 
+/** Flags of a zarr_codec_spelling. */
 enum {
-    ZARR_SPELLING_BIG_ENDIAN = 1, /**< v2: elements are big-endian where the codec is */
-    /** v3: a v2 filter becomes a codec between arrays: element types have no byte order.
-     */
+    ZARR_SPELLING_BIG_ENDIAN = 1, /**< v2: elements are big-endian at this codec */
+    /** v3: a v2 filter becomes an array->array codec, whose element types have no byte
+     * order */
     ZARR_SPELLING_BETWEEN_ARRAYS = 2
 };
-/** What spell() is asked for. */
+/** How `spell` writes a codec. */
 typedef struct zarr_codec_spelling {
     uint32_t struct_size;
-    int32_t format;  /**< 2 or 3 */
-    uint32_t flags;  /**< ZARR_SPELLING_* */
-    uint32_t prefix; /**< in and out: v3: 1 puts "numcodecs." in front of the name */
+    int32_t format; /**< format of the metadata, 2 or 3 */
+    uint32_t flags; /**< ZARR_SPELLING_* */
+    /** v3: 1 puts "numcodecs." before the name; set by the library, and `spell` may
+     * change it */
+    uint32_t prefix;
 } zarr_codec_spelling;
 
-/** Required: name and kind; every other entry may be NULL, with the default told at it.
+/**
+ * A codec specification. `name` and `kind` are required. Any other entry may be NULL or
+ * 0, which has the meaning that its comment gives.
+ *
+ * The library calls the functions from any thread. Functions that write text do so as
+ * snprintf(): they write at most `cap` bytes with the NUL and store the length without
+ * the NUL in `*text_bytes`, even if it exceeds the buffer; `text` may be NULL if `cap` is
+ * 0. Functions that fail fill `err` with one line of text.
  */
 typedef struct zarr_codec_spec_vtable {
-    uint32_t struct_size, flags; /**< flags: ZARR_CODEC_SPEC_* */
-    const char *name;            /**< "zstd" */
-    const char *const
-        *aliases; /**< NULL-terminated v3 names also accepted on read; NULL: none */
-    uint32_t kind, reserved; /**< ZARR_CODEC_* */
+    uint32_t struct_size, flags; /**< `flags`: ZARR_CODEC_SPEC_* */
+    const char *name;            /**< such as "zstd" */
+    /** more v3 names that are read but never written, ended by NULL; NULL: none */
+    const char *const *aliases;
+    uint32_t kind, reserved; /**< `kind`: ZARR_CODEC_ARRAY_ARRAY and so on */
     /**
      * Checks a configuration and writes its canonical form, the JSON text of an object.
-     * `raw` is the configuration as it stands in the metadata, read by the getters above
-     * (an empty object if absent; v2: without "id"). format is 2 or 3 and says which
-     * spelling is meant: v3 names that begin with "numcodecs." come as 2. In format 3
-     * unknown members are refused. cap and *text_bytes as snprintf has them: text may be
-     * NULL when cap is 0. Errors name the codec, the member and the rule. NULL: any
-     * configuration, copied as it is.
+     * `raw` has the configuration of the metadata, which the calls above read: an empty
+     * object if there is none; in v2 without the member `id`. `format` is 2 or 3 and
+     * tells the spelling; a v3 name that begins with "numcodecs." comes as 2. In format 3
+     * the function refuses unknown members. Errors name the codec, the member and the
+     * rule.
+     *
+     * NULL: any configuration is legal and is copied as it is.
      */
     zarr_status (*canonical)(const zarr_codec_spec *raw, int format, char *text,
                              size_t cap, size_t *text_bytes, zarr_error *err);
     /**
-     * What comes out of encode for what goes in: shape, dtype, fill, n_bytes, exact.
-     * n_bytes UINT64_MAX: nothing in the metadata bounds it; limits.chunk_bytes does.
-     * `*out` arrives as a copy of *in with fill NULL. `fill_out` has room for one element
-     * of the output data type (512 bytes) and arrives zeroed. Called once per chain and
-     * chunk shape. Refuses what does not fit (rank, data type) with INVALID or
-     * UNSUPPORTED. For arrays n_bytes is computed by the caller. NULL: array->array
-     * unchanged; others: worst case n_bytes + n_bytes / 8 + 64 KiB, not exact.
+     * Tells what the codec gives if it gets `in`. `*out` arrives as a copy of `*in` with
+     * `fill` NULL; the function sets the members that differ. For an array the library
+     * computes `n_bytes`. For bytes, UINT64_MAX in
+     * `n_bytes` means that the metadata gives no bound; `zarr_limits.chunk_bytes` is the
+     * bound then. `fill_out` has room for one element of the output data type (512
+     * bytes), all zero, that `out->fill` may point to. The library calls the function
+     * once for each chain and chunk shape. An input that the codec does not take (rank,
+     * data type) is INVALID or UNSUPPORTED.
+     *
+     * NULL: an array->array codec changes nothing; other codecs give at most `n_bytes` +
+     * `n_bytes` / 8 + 64 KiB.
      */
     zarr_status (*resolve)(const zarr_codec_spec *spec, const zarr_chunk_spec *in,
                            zarr_chunk_spec *out, void *fill_out, zarr_error *err);
     /**
-     * Members of the configuration that are lists of codecs: NULL-terminated; NULL: none.
-     * They are parsed before canonical() is called, which takes their text from
-     * zarr_codec_spec_chain_json(). Each is a whole chain, or of bytes->bytes codecs
-     * only; all nested ones count against limits.codecs.
+     * Members of the configuration that are lists of codecs, ended by NULL. Each list is
+     * a whole chain, or has bytes->bytes codecs only. They are parsed before canonical(),
+     * which gets their text from zarr_codec_spec_chain_json(). All nested codecs count
+     * for `zarr_limits.codecs`. NULL: there are no such members.
      */
     const char *const *chains;
     /**
-     * Whether some array of that type, encoded and decoded again, may come back with
-     * other values; what encode() refuses does not count as kept. Such a codec is refused
-     * where values point to others: in a shard's index. Called behind resolve() for the
-     * same `in`. NULL: all values are kept.
+     * Returns 1 if an array such as `in` can come back with other values after encoding
+     * and decoding, else 0; values that encode() refuses do not count. A shard index,
+     * whose values are offsets, must not use such a codec. The library calls it after
+     * resolve(), for the same `in`. NULL: all values come back.
      */
     int (*lossy)(const zarr_codec_spec *spec, const zarr_chunk_spec *in);
     /**
-     * Writes the configuration with what only the array tells, such as blosc's typesize:
-     * for new arrays and conversions, whose metadata must be complete. in: what the codec
-     * gets. array: what the chain's array->bytes codec gets; dtype NULL in a chain of
-     * bytes->bytes codecs. text, cap and *text_bytes as for canonical(); 0 bytes: nothing
-     * is missing. NULL: nothing ever is.
+     * Writes the configuration with the members that only the array can tell, such as the
+     * typesize of blosc. The library calls it for new arrays and for conversions, which
+     * must write complete metadata. `in` is what the codec gets. `array` is what the
+     * array->bytes codec of the chain gets; its `dtype` is NULL in a chain of
+     * bytes->bytes codecs. A length of 0 means that the configuration is complete. NULL:
+     * it always is.
      */
     zarr_status (*complete)(const zarr_codec_spec *spec, const zarr_chunk_spec *in,
                             const zarr_chunk_spec *array, char *text, size_t cap,
                             size_t *text_bytes, zarr_error *err);
-    /** Returns 1 if the configuration lacks what decoding needs: complete() is called
-     * when a stored array is opened, too. NULL: never. */
+    /** Returns 1 if decoding needs a member that the configuration lacks, else 0. The
+     * library then calls complete() for a stored array, too, when it is opened. NULL: 0
+     */
     int (*incomplete)(const zarr_codec_spec *spec);
     /**
-     * Sets *out to what the chain `member` gets for a chunk `in`: an array (exact 0: one
-     * dimension of any length up to shape[0]), or bytes (dtype NULL). *out arrives zeroed
-     * but for struct_size. NULL: only the implementation knows; chains inside are not
-     * completed then, and an incomplete one is refused.
+     * Tells what the nested chain `member` gets if the codec gets `in`. `*out` arrives
+     * zeroed except for `struct_size`. It becomes an array or bytes; an array with
+     * `exact` 0 has one dimension, of any length up to `shape`[0]. NULL: only the
+     * implementation knows, so nested chains are not completed, and an incomplete one is
+     * refused.
      */
     zarr_status (*chain_input)(const zarr_codec_spec *spec, const char *member,
                                const zarr_chunk_spec *in, zarr_chunk_spec *out,
                                zarr_error *err);
     /**
-     * Writes the members as metadata of how->format spells them; nested chains are
-     * spelled by the library. text, cap and *text_bytes as for canonical(); 0 bytes: the
-     * canonical form. NULL: the canonical form in both formats.
+     * Writes the members of the configuration as metadata of `how->format` has them. The
+     * library spells nested chains. A length of 0 means the canonical form. NULL: the
+     * canonical form in both formats.
      */
     zarr_status (*spell)(const zarr_codec_spec *spec, zarr_codec_spelling *how,
                          char *text, size_t cap, size_t *text_bytes, zarr_error *err);
     /**
-     * bytes->bytes: makes the codec a v2 filter on elements: v3 has it between arrays,
-     * under "numcodecs." + name, which must be registered as array->array. Sets what it
-     * takes and gives. in: the NumPy type of the elements that come, "" if that is not
-     * known; NULL: only what the configuration names is asked. Refuses with INVALID the
-     * elements that it can't take. array->bytes: `takes` names the byte order of the
-     * elements in front of it in v2. *out arrives empty. NULL: the codec has no elements.
+     * Tells which elements the codec takes and gives. `*out` arrives empty.
+     *
+     * bytes->bytes: makes the codec a v2 filter on elements. v3 has such a filter between
+     * arrays, as "numcodecs." and `name`, which must be registered as an array->array
+     * codec. `in` is the NumPy type string of the elements that the codec gets, "" if
+     * they are not known; elements that the codec cannot take are INVALID. `in` NULL asks
+     * only for what the configuration names.
+     *
+     * array->bytes: `takes` names the byte order of the elements before it in v2.
+     *
+     * NULL: the codec does not work on elements.
      */
     zarr_status (*elements)(const zarr_codec_spec *spec, const char *in,
                             zarr_codec_elements *out, zarr_error *err);
-    /** Changes what the codecs behind this one learn from zarr_codec_spec_front(). *front
-     * arrives as this codec has it, with keepbits -1. NULL: nothing. */
-    void (*pass)(const zarr_codec_spec *spec, zarr_codec_front *front);
+    /** Changes what later codecs learn from zarr_codec_spec_input(). `*input` arrives as
+     * this codec has it, with `keepbits` -1. NULL: nothing changes. */
+    void (*pass)(const zarr_codec_spec *spec, zarr_codec_input *input);
 } zarr_codec_spec_vtable;
 
-/** Canonical JSON of the chain that a member of the configuration holds; NULL: absent.
- * Borrowed. */
+/**
+ * @name Nested chains
+ * A codec can have chains in its configuration: the members that
+ * `zarr_codec_spec_vtable.chains` lists. Texts are borrowed and live as long as the
+ * codec.
+ * @{
+ */
+/** Returns the canonical JSON text of the chain in a member; NULL if it is missing. */
 ZARR_API const char *zarr_codec_spec_chain_json(const zarr_codec_spec *spec,
                                                 const char *member);
-/** How many codecs it has; -1: absent. *array: 1 for a whole chain, 0 for bytes->bytes
- * codecs only (or none at all); may be NULL. */
+/** Returns how many codecs the chain in a member has; -1 if it is missing. `*array`
+ * becomes 1 for a whole chain, and 0 if it has only bytes->bytes codecs or none; `array`
+ * may be NULL. */
 ZARR_API int64_t zarr_codec_spec_chain_codecs(const zarr_codec_spec *spec,
                                               const char *member, int *array);
-/** Name of its i-th codec, NULL behind the last. Borrowed. */
+/** Returns the name of codec number `i` of the chain in a member, counted from 0; NULL
+ * after the last one. */
 ZARR_API const char *zarr_codec_spec_chain_name(const zarr_codec_spec *spec,
                                                 const char *member, uint64_t i);
 /**
- * What the chain makes of `in`: *out is its encoded side (n_bytes, exact). For resolve().
- * in->dtype NULL: bytes. An array with exact 0 has one dimension of any length up to
- * shape[0].
+ * Tells what the chain in a member gives. For use in resolve().
+ * @param spec borrowed
+ * @param member name of the member
+ * @param in what the chain gets; an array with `exact` 0 has one dimension, of any length
+ * up to `shape`[0]
+ * @param out filled: the encoded side, whose `n_bytes` is UINT64_MAX without a bound
+ * @retval ZARR_ERR_INVALID the member is missing, or the chain does not take `in`
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_codec_spec_chain_resolve(
     const zarr_codec_spec *spec, const char *member, const zarr_chunk_spec *in,
     zarr_chunk_spec *out, zarr_error *err);
+/** @} */
 
-/** One chunk of a batch. */
+/* ---- implementations --------------------------------------------------------------- */
+
+/** One chunk to encode or decode. Both blocks of memory are borrowed for the call. */
 typedef struct zarr_codec_job {
-    zarr_mem src;      /**< src.bytes is the exact length of the input */
-    zarr_mem dst;      /**< dst.bytes is the room; decoders must yield what metadata says,
-                          never more */
-    uint64_t dst_used; /**< out: bytes produced */
-    const uint64_t *chunk; /**< reserved for chunk coordinates: always NULL now */
-    zarr_status status;    /**< out */
-    uint32_t flags;        /**< out: ZARR_CODEC_JOB_* */
+    zarr_mem src; /**< the input; `src.bytes` is its exact length */
+    /** the output; `dst.bytes` is the room for it. A decoder gives exactly the length
+     * that the metadata tells, never more */
+    zarr_mem dst;
+    uint64_t dst_used;     /**< set by the codec: bytes of output */
+    const uint64_t *chunk; /**< reserved for chunk coordinates: NULL now */
+    zarr_status status;    /**< set by the codec */
+    uint32_t flags;        /**< set by the codec: ZARR_CODEC_JOB_* */
 } zarr_codec_job;
 
+/** Flags of a zarr_codec_job. */
 enum {
-    /** With a failed status: the output is longer than dst. Where metadata does not tell
-     * the length, the library calls again with more room, up to a limit. */
+    /** with a failed status: the output is longer than `dst`. If the metadata does not
+     * tell the length, the library calls again with more room, up to a limit */
     ZARR_CODEC_JOB_NO_ROOM = 1
 };
 
-/** Bytes of a chunk's decoded side. */
+/** A range of bytes in a decoded chunk. */
 typedef struct zarr_codec_range {
-    uint64_t offset, bytes;
+    uint64_t offset; /**< first byte */
+    uint64_t bytes;  /**< length */
 } zarr_codec_range;
 
-/** Where the elements of a decoded chunk go, those at its edges included. */
+/** The places of all elements of a decoded chunk, which include those beyond the edge of
+ * the array. */
 typedef struct zarr_codec_strided {
     uint32_t struct_size;
-    int32_t ndim;
-    uint64_t item_bytes;
-    zarr_mem first;        /**< the place of element 0; bytes: item_bytes */
-    const uint64_t *shape; /**< what decode() gives are these elements in C order */
-    const int64_t *stride; /**< bytes from one to the next, of any sign */
+    int32_t ndim;          /**< number of dimensions */
+    uint64_t item_bytes;   /**< bytes of an element */
+    zarr_mem first;        /**< the first element; `first.bytes` is `item_bytes` */
+    const uint64_t *shape; /**< lengths in elements; decode() gives them in C order */
+    const int64_t *stride; /**< bytes from one element to the next, of any sign */
 } zarr_codec_strided;
 
-/** Per-call surroundings, made by the library. */
+/** What the library gives an implementation for one call. */
 typedef struct zarr_codec_exec {
     uint32_t struct_size;
-    uint32_t
-        flags; /**< ZARR_CODEC_JOB_NO_ROOM: set by a runner; the library hands it on */
-    void *thread_state; /**< what thread_open made for this implementation; used by one
-                           thread at a time */
-    void *stream;       /**< reserved: always NULL now, work is finished on return */
-    zarr_mem scratch;   /**< at least what scratch() asked for, in the implementation's
-                           output memory */
-    const uint64_t
-        *chunk_shape; /**< reserved for grids with varying chunks; NULL: as bound */
-    void *inner;      /**< for runners: pass this struct on, don't look */
+    uint32_t flags; /**< ZARR_CODEC_JOB_NO_ROOM, set by a runner for the library */
+    /** what thread_open() made, for one thread at a time */
+    void *thread_state;
+    void *stream; /**< reserved: NULL now; all work is done when the call returns */
+    /** memory of the implementation's output kind, at least as long as scratch() asked */
+    zarr_mem scratch;
+    /** reserved for grids of chunks that differ in shape; NULL: as in bind() */
+    const uint64_t *chunk_shape;
+    void *inner; /**< for runners; not for the implementation */
 } zarr_codec_exec;
 
+/** Capabilities of a codec implementation. */
 enum {
-    ZARR_CODEC_CAN_DECODE = 1,
-    ZARR_CODEC_CAN_ENCODE = 2,
-    ZARR_CODEC_BATCH = 4, /**< takes the chunks of a whole mini-batch in one call, inner
-                             ones of a shard too; else called per chunk on any thread. An
-                             outer chunk that is written over its former value comes
-                             alone, as does a shard with codecs around it */
-    ZARR_CODEC_SAFE = 8,  /**< bounds-checked on any input */
-    ZARR_CODEC_DETERMINISTIC = 16, /**< equal input gives equal encoded bytes */
-    /** Which specification of the name `codec` it does: the one with ZARR_CODEC_SPEC_V2.
-     * With ZARR_CODEC_FOR_V3, or neither: the one without that flag. Where there is one
-     * with that flag, neither is refused. */
+    ZARR_CODEC_CAN_DECODE = 1, /**< decode() works */
+    ZARR_CODEC_CAN_ENCODE = 2, /**< encode() works */
+    /**
+     * takes the chunks of a whole wave in one call, inner chunks included. Without it
+     * each call has one chunk, on any thread. An outer chunk that replaces its old value
+     * comes alone, and so does a shard with codecs around it
+     */
+    ZARR_CODEC_BATCH = 4,
+    ZARR_CODEC_SAFE = 8, /**< checks all bounds, whatever the input; for listings */
+    /** equal input gives equal encoded bytes; for listings */
+    ZARR_CODEC_DETERMINISTIC = 16,
+    /**
+     * implements the specification of the name that has ZARR_CODEC_SPEC_V2. With
+     * ZARR_CODEC_FOR_V3, or with neither flag, it implements the specification without
+     * ZARR_CODEC_SPEC_V2. If a specification of the name has ZARR_CODEC_SPEC_V2, an
+     * implementation with neither flag is refused
+     */
     ZARR_CODEC_FOR_V2 = 32,
-    ZARR_CODEC_FOR_V3 = 64 /**< with ZARR_CODEC_FOR_V2: both */
+    ZARR_CODEC_FOR_V3 = 64 /**< see ZARR_CODEC_FOR_V2; both flags: both formats */
 };
 
-/** Memory kinds as bits of in_kinds and out_kinds: bit n is DLPack device type n (< 32).
- */
+/** The bit of a kind of memory in `in_kinds` and `out_kinds`. The kind is a device type
+ * of DLPack below 32, such as ZARR_DEVICE_CPU. */
 #define ZARR_MEMORY_BIT(device_type) (UINT32_C(1) << (device_type))
 
-/** Required: codec, impl, in_kinds, out_kinds, CAN_DECODE or CAN_ENCODE in caps, and
- * decode or encode for each of them; every other entry may be NULL, with the default told
- * at it. */
+/**
+ * A codec implementation. Required are `codec`, `impl`, `in_kinds`, `out_kinds`, and
+ * encode() or decode() with its capability. Any other entry may be NULL or 0, which has
+ * the meaning that its comment gives.
+ *
+ * The library calls the functions from any thread. `self`, what bind() made, is shared by
+ * threads and must not change; `exec->thread_state` and `exec->scratch` belong to one
+ * call. Functions that fail fill `err` with one line of text.
+ */
 typedef struct zarr_codec_impl_vtable {
-    uint32_t struct_size, caps;   /**< ZARR_CODEC_* */
-    const char *codec, *impl;     /**< "zstd", "cpu.libzstd" */
-    uint32_t in_kinds, out_kinds; /**< encoded side and decoded side: ZARR_MEMORY_BIT of
-                                     each kind usable */
-    int32_t priority; /**< higher wins; the core's CPU implementations have 0 */
+    uint32_t struct_size, caps; /**< `caps`: ZARR_CODEC_CAN_DECODE and so on */
+    const char *codec;          /**< name of the specification, such as "zstd" */
+    const char *impl;           /**< name of the implementation, such as "cpu.libzstd" */
+    /** kinds of memory that it can use, for the encoded and for the decoded side: a sum
+     * of ZARR_MEMORY_BIT() of each */
+    uint32_t in_kinds, out_kinds;
+    int32_t priority; /**< the highest wins; the library's own CPU ones have 0 */
     uint32_t reserved;
-    /** Makes an instance for one codec and the representation on its decoded side; when
-     * it fails it leaves nothing to close. NULL: there is none, self is NULL. */
+    /**
+     * Makes an instance for one codec and one decoded side, in `*self`. After a failure
+     * there is nothing to close. NULL: `self` is NULL in all calls.
+     */
     zarr_status (*bind)(void **self, const zarr_codec_spec *spec,
                         const zarr_chunk_spec *decoded, zarr_error *err);
-    /** Whether this encoded chunk can be done; NULL: always. A refused one goes to the
-     * next implementation. */
+    /** Returns 1 if this instance can decode `job->src`, else 0; the next implementation
+     * decodes it then. NULL: it can decode all. */
     int (*accepts)(void *self, const zarr_codec_job *job);
-    /** Scratch bytes for a batch of n chunks of at most max_out decoded bytes each; NULL:
-     * none. */
+    /** Returns how many bytes of scratch memory a call with `n` chunks of at most
+     * `max_out` decoded bytes each needs. NULL: 0. */
     uint64_t (*scratch)(void *self, uint64_t n, uint64_t max_out);
-    /** A state one thread uses at a time (a codec context). NULL: none. */
+    /** Makes in `*state` what one thread uses at a time, such as a context of a
+     * compression library. NULL: there is no such state. */
     zarr_status (*thread_open)(void **state, zarr_error *err);
-    /** Frees such a state (not called for a NULL one); cannot fail. NULL: nothing to
-     * free.
-     */
+    /** Frees such a state, which is not NULL; cannot fail. NULL: nothing to free. */
     void (*thread_close)(void *state);
-    /** Each sets every job's status and dst_used; returns the first failing status, err
-     * has its text. NULL: only where caps lacks CAN_ENCODE, CAN_DECODE. */
+    /**
+     * Encodes `n` chunks. The function sets `status` and `dst_used` of each job, and
+     * returns the first status that is not ZARR_OK, whose text is in `err`. NULL: only
+     * without ZARR_CODEC_CAN_ENCODE.
+     */
     zarr_status (*encode)(void *self, zarr_codec_job *jobs, uint64_t n,
                           zarr_codec_exec *exec, zarr_error *err);
+    /** Decodes `n` chunks, as encode() encodes them. The input is hostile: damage is
+     * CORRUPT. NULL: only without ZARR_CODEC_CAN_DECODE. */
     zarr_status (*decode)(void *self, zarr_codec_job *jobs, uint64_t n,
                           zarr_codec_exec *exec, zarr_error *err);
-    /** Frees what bind() made (not called for a NULL self); cannot fail. NULL: nothing to
-     * free. */
+    /** Frees what bind() made, which is not NULL; cannot fail. NULL: nothing to free. */
     void (*close)(void *self);
     /**
-     * Bytes of output that job->src will give, as far as that is cheap to tell: when
-     * decoding what a header says, which is believed in so far as memory is reserved by
-     * it, within limits; when encoding a bound. 0: not known. NULL: never known.
+     * Returns how many bytes of output `job->src` will give, if that is cheap to tell; 0
+     * if it is not. `encode` 0: the length that the header of the chunk has, for which
+     * the library reserves memory within limits. `encode` 1: an upper bound. NULL: 0.
      */
     uint64_t (*size_hint)(void *self, const zarr_codec_job *job, int encode);
     /**
-     * Decodes parts of one chunk, for reads that want little of it. job->src is the whole
-     * encoded chunk, job->dst has room for exactly the decoded one; each range's bytes
-     * must come to its offset there, and what else is written is free. Ranges rise, do
-     * not overlap and lie inside. Sets job->dst_used to the bytes decoded. Damage that
-     * lies elsewhere in the chunk may go unseen. NULL: chunks are decoded whole.
+     * Decodes parts of one chunk, for reads that need little of it. `job->src` is the
+     * whole encoded chunk, and `job->dst` has room for exactly the decoded chunk. The
+     * `n` ranges rise, do not overlap and lie inside of the decoded chunk. The function
+     * writes the bytes of each range at their offset in `job->dst`; other bytes of
+     * `job->dst` may have any value. It sets `job->dst_used` to the bytes that it
+     * decoded. It may miss damage elsewhere in the chunk. NULL: chunks are decoded whole.
      */
     zarr_status (*partial)(void *self, zarr_codec_job *job,
                            const zarr_codec_range *ranges, uint64_t n,
                            zarr_codec_exec *exec, zarr_error *err);
     /**
-     * Decodes one chunk that is wanted whole straight to its elements' places in the
-     * caller's memory, which is of a kind in out_kinds; job->dst is empty. Sets
-     * job->dst_used to the bytes decoded. UNSUPPORTED, before anything is written: this
-     * one is decoded to a block. NULL: all are, and copied from there.
+     * Decodes one whole chunk directly to the places of its elements in the caller's
+     * memory, which is of a kind in `out_kinds`. `job->dst` is empty. The function sets
+     * `job->dst_used` to the bytes that it decoded. It returns UNSUPPORTED before it
+     * writes anything if this chunk must be decoded to a block. NULL: all chunks are
+     * decoded to a block, and copied from there.
      */
     zarr_status (*strided)(void *self, zarr_codec_job *job, const zarr_codec_strided *to,
                            zarr_codec_exec *exec, zarr_error *err);
 } zarr_codec_impl_vtable;
 
+/* ---- running nested chains --------------------------------------------------------- */
+
 /**
- * Runs a chain that is a member of a codec's configuration, on host memory: made in
- * bind(), used in encode() and decode(), closed in close(). Sizes that metadata does not
- * tell are found by growing buffers up to limits.chunk_bytes.
- * Thread class: frozen; what a call needs (codec contexts, buffers) it takes from exec.
- * An implementation with a thread_state of its own must not use that across a call here:
- * the chain may hold the same codec again.
+ * Runs a nested chain on host memory. An implementation makes it in bind(), uses it in
+ * encode() and decode(), and closes it in close(). If the metadata does not tell a
+ * length, buffers grow up to `zarr_limits.chunk_bytes`.
+ *
+ * A call takes codec contexts and buffers from `exec`. The chain may have the same codec
+ * again: an implementation must not be in the middle of using its thread state when it
+ * calls a runner. Thread class: frozen.
  */
 typedef struct zarr_codec_runner zarr_codec_runner;
 
 /**
- * @param decoded the chain's decoded side, as for zarr_codec_spec_chain_resolve()
- * @return UNSUPPORTED where a codec has no implementation on the host; INVALID where the
- * member is absent or does not fit
+ * @name Run nested chains
+ * @{
+ */
+/**
+ * Makes a runner.
+ * @param out receives the runner; owned: zarr_codec_runner_close()
+ * @param spec the codec that has the chain; borrowed, must outlive the runner
+ * @param member member of its configuration
+ * @param decoded what the chain gets, as `in` of zarr_codec_spec_chain_resolve()
+ * @retval ZARR_ERR_UNSUPPORTED a codec has no implementation on the host
+ * @retval ZARR_ERR_INVALID the member is missing, or the chain does not take `decoded`
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_codec_runner_open(
     zarr_codec_runner **out, const zarr_codec_spec *spec, const char *member,
     const zarr_chunk_spec *decoded, zarr_error *err);
 /**
- * Decodes src. dst->handle not NULL: there, dst->bytes is the room. NULL: into memory of
- * this thread that stays until the implementation's encode() or decode() returns, or into
- * src itself where the chain changes nothing. dst->bytes becomes the length.
- * @return CORRUPT, LIMIT; CORRUPT also where the room is too small, which the caller's
- * own job is marked with when it fails then
+ * Decodes bytes.
+ * @param runner borrowed
+ * @param exec what the implementation was called with
+ * @param src the encoded bytes, in host memory
+ * @param dst where the output goes. If `dst->handle` is not NULL, it has room for
+ * `dst->bytes` bytes of output. If it is NULL, it becomes memory of this thread that is
+ * valid until the implementation's encode() or decode() returns, or `src` itself if the
+ * chain changes nothing. `dst->bytes` becomes the length of the output
+ * @retval ZARR_ERR_CORRUPT the bytes are damaged, or the room is too small; the library
+ * then marks the implementation's own job with ZARR_CODEC_JOB_NO_ROOM if it fails
+ * @retval ZARR_ERR_LIMIT the output exceeds `zarr_limits.chunk_bytes`
  */
 ZARR_API ZARR_MUST_CHECK zarr_status
 zarr_codec_runner_decode(const zarr_codec_runner *runner, zarr_codec_exec *exec,
                          const zarr_mem *src, zarr_mem *dst, zarr_error *err);
-/** The same backward. */
+/**
+ * Encodes bytes or elements.
+ * @param runner borrowed
+ * @param exec,dst as for zarr_codec_runner_decode()
+ * @param src the decoded side, in host memory
+ * @return as zarr_codec_runner_decode()
+ */
 ZARR_API ZARR_MUST_CHECK zarr_status
 zarr_codec_runner_encode(const zarr_codec_runner *runner, zarr_codec_exec *exec,
                          const zarr_mem *src, zarr_mem *dst, zarr_error *err);
-/** NULL is fine. */
+/** Frees a runner, which may be NULL. */
 ZARR_API void zarr_codec_runner_close(zarr_codec_runner *runner);
+/** @} */
 
 ZARR_END_DECLS
 

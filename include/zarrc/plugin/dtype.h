@@ -1,21 +1,26 @@
-/*
- * zarrc/plugin/dtype.h - how to make a data type. FOR EXTENDERS: stable per
- * plug-in ABI number.
+/**
+ * @file
+ * How to make a data type. For extenders: stable for each plug-in ABI number.
  *
- * A table describes one type ("bfloat16") or a family whose members differ by
- * configuration ("numpy.datetime64") or by a number in the name ("r24"). The
- * library makes one object per type and context, shares it, and calls the
- * functions below with the facts that parse() filled in. Everything here is
- * text and plain numbers: fill values come and go as JSON text, elements as
- * native-endian bytes at any alignment.
+ * A table describes one data type, such as "bfloat16", or a family of data types that
+ * differ by a configuration ("numpy.datetime64") or by a number in the name ("r24"). The
+ * library makes one object for each type of a context, and passes the facts that parse()
+ * told to all other functions. Fill values are JSON text. Elements are bytes in native
+ * byte order, at any alignment.
  *
- * Texts go out as snprintf() has it: at most cap bytes with the NUL,
- * *text_bytes is the length needed less the NUL; text may be NULL if cap is 0.
- * Malformed input is ZARR_ERR_INVALID; who reads a stored document turns that
- * into ZARR_ERR_CORRUPT. Functions are called from any thread; parse(), parse_v2(),
- * write() and free() also while the context's registries are locked: they look other
- * types up by their zarr_dtype_host and call nothing that takes a context, which would
- * wait for ever.
+ * Functions that write text do so as snprintf(): they write at most `cap` bytes with the
+ * NUL and store the length without the NUL in `*text_bytes`, even if it exceeds the
+ * buffer; `text` may be NULL if `cap` is 0. Text that is wrong is ZARR_ERR_INVALID; if it
+ * comes from a stored document, the library makes ZARR_ERR_CORRUPT of that. Functions
+ * that fail fill `err` with one line of text.
+ *
+ * The library calls the functions from any thread, several at once. It holds the lock of
+ * its registries when it calls parse(), parse_v2(), write() and free(). These find other
+ * data types by their zarr_dtype_host. They must not call a function that takes a
+ * context, which would wait forever.
+ *
+ * Spec: Zarr v3 core, "Data types" and "Array metadata" (`fill_value`); Zarr v2, "Data
+ * type encoding" and "Fill value encoding".
  */
 #ifndef ZARRC_PLUGIN_DTYPE_H
 #define ZARRC_PLUGIN_DTYPE_H
@@ -27,7 +32,7 @@
 
 ZARR_BEGIN_DECLS
 
-/** DLPack's type codes (dlpack.h, DLDataTypeCode). */
+/** Type codes of DLPack: DLDataTypeCode of dlpack.h. */
 enum {
     ZARR_DLPACK_INT = 0,
     ZARR_DLPACK_UINT = 1,
@@ -48,118 +53,139 @@ enum {
     ZARR_DLPACK_FLOAT4_E2M1FN = 17
 };
 
-/** What a type is; parse() fills it, every other function reads it. */
+/**
+ * The facts of one data type. The library sets `struct_size`, `name` and `allocator` and
+ * zeroes all other members; parse() sets those that are not zero.
+ */
 typedef struct zarr_dtype_info {
     uint32_t struct_size;
-    uint32_t kind;       /**< ZARR_KIND_* */
-    uint64_t item_bytes; /**< one element in memory; variable length: a zarr_vlen's */
-    uint64_t item_bits;  /**< significant bits of an element; 0: 8 * item_bytes */
-    uint32_t swap_bytes; /**< unit that byte order applies to; 0: 1, no byte order */
-    uint32_t flags;      /**< ZARR_DTYPE_* */
-    uint8_t dlpack_code; /**< ZARR_DLPACK_* */
-    uint8_t dlpack_bits; /**< 0: DLPack has no such type */
-    uint16_t dlpack_lanes;
+    uint32_t kind; /**< one of ZARR_KIND_* */
+    /** bytes of an element in memory; of variable length: those of a zarr_vlen */
+    uint64_t item_bytes;
+    uint64_t item_bits;    /**< significant bits of an element; 0: all its bits */
+    uint32_t swap_bytes;   /**< bytes of the unit that has a byte order; 0 or 1: none */
+    uint32_t flags;        /**< ZARR_DTYPE_EXPERIMENTAL, ZARR_DTYPE_VARIABLE */
+    uint8_t dlpack_code;   /**< one of ZARR_DLPACK_* */
+    uint8_t dlpack_bits;   /**< bits of a DLDataType; 0: DLPack has no such type */
+    uint16_t dlpack_lanes; /**< lanes of a DLDataType */
     uint32_t reserved;
-    uint64_t param[2]; /**< the type's own: a unit, a length ... */
-    void *self;        /**< the type's own, freed by free() */
-    const char *name;  /**< set by the library before parse(): for messages, borrowed */
-    const zarr_allocator *allocator; /**< set by the library before parse(); never NULL */
-    uint32_t components; /**< numbers in an element, equal in size: complex 2; 0: 1 */
+    uint64_t param[2]; /**< for the type's own use, such as a unit or a length */
+    void *self;        /**< for the type's own use; freed by free() */
+    const char *name; /**< name of the type, for messages; set by the library; borrowed */
+    /** where host memory comes from; set by the library; never NULL */
+    const zarr_allocator *allocator;
+    uint32_t components; /**< equal numbers of an element: complex has 2; 0: 1 */
     /**
-     * Significant bits of one component, the lowest of its bytes: bool 1, int4 4; 0: all
-     * of item_bits. Where they are fewer than the component's one byte, the bits above
-     * are ignored in stores and repeat the sign (ZARR_KIND_INT) or are zero in memory.
+     * significant bits of one component, the lowest bits of its bytes: 1 for bool, 4 for
+     * int4; 0: `item_bits` divided by `components`. If a component has less than 8, the
+     * other bits of its byte are ignored in a store. In memory they repeat the sign
+     * (ZARR_KIND_INT) or are zero
      */
     uint32_t component_bits;
 } zarr_dtype_info;
 
+/** Flags of a zarr_dtype_info ("info") and of a zarr_dtype_vtable ("table"). */
 enum {
-    ZARR_DTYPE_EXPERIMENTAL =
-        1, /**< in info.flags: not registered, or marked as not stable */
-    ZARR_DTYPE_FAMILY =
-        2, /**< in vtable.flags: has members that differ by configuration */
-    ZARR_DTYPE_NUMBERED = 4, /**< with FAMILY: members are called name + decimal digits */
-    /** in info.flags: an element is, or begins with, a zarr_vlen. fill_parse() takes its
-     * bytes from info->allocator, none for length 0; the library frees them. */
+    /** info: not in Zarr's registry, or marked there as unstable */
+    ZARR_DTYPE_EXPERIMENTAL = 1,
+    /** table: a family, whose members differ by configuration */
+    ZARR_DTYPE_FAMILY = 2,
+    /** table, with FAMILY: the name of a member is `name` and decimal digits */
+    ZARR_DTYPE_NUMBERED = 4,
+    /** info: an element is a zarr_vlen or begins with one. fill_parse() allocates its
+     * bytes by `info->allocator`, none for the length 0, and the library frees them */
     ZARR_DTYPE_VARIABLE = 8,
-    ZARR_DTYPE_V2_PLAIN = 32, /**< in vtable.flags: the v2 type is written without a byte
-                                 order and means little-endian ("bfloat16") */
-    ZARR_DTYPE_V2_ONLY = 64   /**< in vtable.flags: `name` is for zarr_dtype_find(); v3
-                                 metadata has no form of the type */
+    /** table: v2 metadata names the type without a byte order, such as "bfloat16", and
+     * means little-endian */
+    ZARR_DTYPE_V2_PLAIN = 32,
+    /** table: v3 metadata cannot name the type; `name` is for zarr_dtype_find() */
+    ZARR_DTYPE_V2_ONLY = 64
 };
 
-/** What parse() may ask the library for: other data types, for types made of types. */
+/** How parse() finds other data types, for types that are made of types. */
 typedef struct zarr_dtype_host {
     uint32_t struct_size, reserved;
-    void *registry;
-    /** text: as for zarr_dtype_find(). */
+    void *registry; /**< for the library */
+    /** Finds a data type by a text, as zarr_dtype_find(). `host` is this struct. `*out`
+     * is borrowed from the context. */
     zarr_status (*find)(const struct zarr_dtype_host *host, const char *text,
                         const zarr_dtype **out, zarr_error *err);
 } zarr_dtype_host;
 
-/** Which text write() shall give. */
+/** Which text write() writes. */
 enum {
-    ZARR_DTYPE_TEXT_V3 =
-        1, /**< v3 metadata: "\"r24\"" or {"name":...,"configuration":{...}} */
-    ZARR_DTYPE_TEXT_NAME = 2, /**< one word that parse() takes without json: "r24",
-                                 "numpy.datetime64[10us]" */
-    ZARR_DTYPE_TEXT_V2 = 3    /**< v2 without byte order: "V3", "M8[10us]" */
+    /** v3 metadata as JSON text: "\"r24\"", or an object with `name` and
+     * `configuration` */
+    ZARR_DTYPE_TEXT_V3 = 1,
+    /** one word that parse() takes as `name` without `json`: "r24" or
+     * "numpy.datetime64[10us]" */
+    ZARR_DTYPE_TEXT_NAME = 2,
+    ZARR_DTYPE_TEXT_V2 = 3 /**< v2 string without byte order: "V3" or "M8[10us]" */
 };
 
-/** Required: name or v2, parse, fill_parse and fill_print; of a family also write, and
- * parse_v2 where it has a v2. Every other entry may be NULL, with the default told at it.
+/**
+ * A data type or a family. Required are `name` or `v2`, parse(), fill_parse() and
+ * fill_print(); of a family also write(), and parse_v2() if it has `v2`. Any other entry
+ * may be NULL, which has the meaning that its comment gives.
+ *
+ * `name`, `aliases`, `v2` and `numpy` are printable ASCII without blanks, quotes and
+ * backslashes, and do not begin with <, >, |, =, [ or {; else the registration fails with
+ * ZARR_ERR_INVALID. It fails with ZARR_ERR_EXISTS if a look-up takes a name for another
+ * type, in any of its spellings ("f4", "<f4", "float32").
  */
 typedef struct zarr_dtype_vtable {
-    uint32_t struct_size, flags; /**< ZARR_DTYPE_FAMILY ... */
-    /* Names, aliases, v2 and numpy: printable ASCII without blanks, quotes and
-     * backslashes, that does not begin with <, >, |, =, [ or {; else INVALID. What a
-     * look-up understands as another type in any of its spellings ("f4", "<f4",
-     * "float32") is EXISTS. */
-    const char *name; /**< v3 name, or its constant part; NULL: the type is in v2 only */
-    const char *const *aliases; /**< further v3 names read but not written;
-                                   NULL-terminated; NULL: none */
-    const char *v2; /**< v2 type without byte order ("f4"), family: its letter ("S");
-                       NULL: none */
+    uint32_t struct_size, flags; /**< `flags`: ZARR_DTYPE_FAMILY and so on */
+    /** v3 name; of a family its constant part. NULL: only v2 has the type */
+    const char *name;
+    /** more v3 names that are read but never written, ended by NULL; NULL: none */
+    const char *const *aliases;
+    /** v2 string without byte order, such as "f4"; of a family its letter, such as "S".
+     * NULL: v2 does not have the type */
+    const char *v2;
     /**
-     * Fills *info; when it fails it leaves nothing to free. name: as found, "r24",
-     * "numpy.datetime64[10us]", an alias; json: text of the configuration object or NULL.
-     * Called once for a type that is no family, with json NULL.
+     * Fills `*info` from a v3 name. `name` is the name that was found: "r24",
+     * "numpy.datetime64[10us]" or an alias. `json` is the text of the configuration
+     * object, or NULL. For a type that is not a family the library calls the function
+     * once, with `json` NULL. After a failure there is nothing to free.
      */
     zarr_status (*parse)(zarr_dtype_info *info, const zarr_dtype_host *host,
                          const char *name, const char *json, zarr_error *err);
-    /** The same from a v2 string without byte order, "M8[10us]". NULL where v2 is NULL;
-     * or no family: parse() is called. */
+    /** Fills `*info` from a v2 string without byte order, such as "M8[10us]". NULL: `v2`
+     * is NULL; or the type is not a family, and parse() tells its facts. */
     zarr_status (*parse_v2)(zarr_dtype_info *info, const zarr_dtype_host *host,
                             const char *v2, zarr_error *err);
-    /** ZARR_DTYPE_TEXT_*; *text_bytes 0: there is none in that form. NULL: name and v2 as
-     * they stand above. */
+    /** Writes the text `what`, one of ZARR_DTYPE_TEXT_*. `*text_bytes` 0: the type has no
+     * such text. NULL: the texts are `name` and `v2`. */
     zarr_status (*write)(const zarr_dtype_info *info, uint32_t what, char *text,
                          size_t cap, size_t *text_bytes, zarr_error *err);
-    /** One element from the JSON text of a fill value; format 2 or 3. Reading is tolerant
-     * where the meaning is clear. */
+    /** Makes one element from the JSON text of a fill value. `format` is 2 or 3. It
+     * accepts other spellings than fill_print() writes if their meaning is clear. */
     zarr_status (*fill_parse)(const zarr_dtype_info *info, int format, const char *json,
                               void *element, zarr_error *err);
-    /** JSON text of an element, strict. */
+    /** Writes one element as the JSON text of a fill value, as the specification of the
+     * format wants it. `format` is 2 or 3. */
     zarr_status (*fill_print)(const zarr_dtype_info *info, int format,
                               const void *element, char *text, size_t cap,
                               size_t *text_bytes, zarr_error *err);
-    /** The element where metadata has no fill value. NULL: all bytes zero. */
+    /** Makes the element that metadata without a fill value means. NULL: all bytes zero.
+     */
     void (*fill_default)(const zarr_dtype_info *info, void *element);
-    /** Frees info->self. NULL: nothing to free. */
+    /** Frees `info->self`; cannot fail. NULL: nothing to free. */
     void (*free)(zarr_dtype_info *info);
     /**
-     * NumPy's type without byte order ("f4") or the name that ml_dtypes gives it
-     * ("bfloat16"); family: its v2 letter again, the members then have their v2 text.
-     * NULL: none. Forms of raw bytes ("V4") may be shared, all others are this type's.
+     * type string of NumPy without byte order, such as "f4", or the name that ml_dtypes
+     * gives the type, such as "bfloat16"; of a family its letter in v2, and each member
+     * then has its v2 text. NULL: NumPy does not have the type. Types may share a form of
+     * raw bytes, such as "V4", and no other
      */
     const char *numpy;
-    const char
-        *codec; /**< array->bytes codec of arrays made without one; NULL: "bytes" */
-    /** Order of two elements, below 0, 0, above 0; total, 0 only for the same element.
-     * NULL: by their bytes. */
+    /** array->bytes codec of arrays that are created without codecs; NULL: "bytes" */
+    const char *codec;
+    /** Orders two elements: returns a number below, equal to or above 0. The order is
+     * total, and only the same element is equal. NULL: by their bytes. */
     int (*compare)(const zarr_dtype_info *info, const void *a, const void *b);
-    /** The components as doubles, nearest where a double can't hold them; out has room
-     * for info->components. NULL: the elements are no numbers. */
+    /** Converts the components of an element to doubles, rounded to nearest. `out` has
+     * room for `info->components`. NULL: elements are not numbers. */
     void (*number)(const zarr_dtype_info *info, const void *element, double *out);
 } zarr_dtype_vtable;
 

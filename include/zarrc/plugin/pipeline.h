@@ -1,31 +1,37 @@
-/*
- * zarrc/plugin/pipeline.h - how to make a pipeline: who does what of a read or write, in
- * which order, on which threads. FOR EXTENDERS: stable per plug-in ABI number. The
- * library's own pipelines, `waves` and `serial`, are registered through this table.
+/**
+ * @file
+ * How to make a pipeline: what carries out reads and writes, in which order and on which
+ * threads. For extenders: stable for each plug-in ABI number. The library's own
+ * pipelines, `waves` and `serial`, are registered by the same table.
  *
- * A read is a *plan*, pulled for *waves* (mini-batches). A wave may ask for shards to be
- * *opened* first: open each, then feed the wave back. Then it has *runs*, neighbours in
- * one stored object that are fetched at once, each of *items*, the chunks. The library's
- * steps are functions: run() does all of one run; fetch(), decode(), scatter() and fill()
- * do it in parts, so that a pipeline may put its own in the place of some. A write is a
- * row of *units*, one outer chunk (one object of the store) each: write() does all of
- * one, also a shard or a chunk that is written in part, with its lock; encode() and put()
- * do a wholly covered chunk in parts.
+ * A read pulls *waves* from a *plan*. A wave is a batch of chunks, bounded in bytes. It
+ * can ask to *open* shards first, which reads their indexes; feed() then gives the
+ * indexes to the plan. The chunks of a wave are its *items*. A *segment* is a group of
+ * neighbouring items in one stored object, which are fetched with one read.
+ *
+ * A write has *units*. A unit is one outer chunk, a chunk or a whole shard, and one
+ * object of the store.
+ *
+ * The library's steps are functions of a table. read() does all the work of one segment.
+ * A pipeline can do that work in parts instead, with fetch(), decode(), scatter() and
+ * fill(), and replace some of these by its own functions. write() does all the work of
+ * one unit, its lock included. encode() and put() do it in parts, for chunks that are
+ * covered completely.
  *
  *     while (!failed && steps->next(plan, wave, &kind, err) == ZARR_OK && kind) {
- *         steps->wave_counts(wave, &n_opens, &n_runs);
+ *         steps->wave_counts(wave, &n_opens, &n_segments);
  *         for (i = 0; i < n_opens; i++)  // on any thread
  *             steps->open(worker, wave, i, err);
  *         if (n_opens)
  *             steps->feed(plan, wave, err);
- *         for (i = 0; i < n_runs; i++)  // on any thread
- *             steps->run(worker, wave, i, err);
+ *         for (i = 0; i < n_segments; i++)  // on any thread
+ *             steps->read(worker, wave, i, err);
  *     }
  *
- * Threads: plan functions (next, feed) one at a time; a worker is one thread's at a time;
- * a wave may be worked on by many workers at once and several waves of a plan may be
- * under way, but the plan does not go on between a wave with opens and its feed().
- * A pipeline returns when all its workers have: nothing of a request lives longer.
+ * Threads: only one thread at a time may use a plan (next() and feed()) or a worker. Many
+ * workers may work on one wave, and several waves of one plan may be in progress. Between
+ * a wave with opens and its feed() the plan must not be asked for the next wave. A
+ * pipeline returns when all its workers are done: nothing of a request lives longer.
  */
 #ifndef ZARRC_PLUGIN_PIPELINE_H
 #define ZARRC_PLUGIN_PIPELINE_H
@@ -38,104 +44,135 @@
 
 ZARR_BEGIN_DECLS
 
-typedef struct zarr_pipeline_plan zarr_pipeline_plan;     /**< a read. Solo */
-typedef struct zarr_pipeline_wave zarr_pipeline_wave;     /**< frozen between next()s */
-typedef struct zarr_pipeline_units zarr_pipeline_units;   /**< a write. Solo */
-typedef struct zarr_pipeline_worker zarr_pipeline_worker; /**< solo */
+/** A read in progress, which gives waves. Thread class: solo. */
+typedef struct zarr_pipeline_plan zarr_pipeline_plan;
+/** A batch of chunks to read. It changes only in next() and feed(). */
+typedef struct zarr_pipeline_wave zarr_pipeline_wave;
+/** A write in progress, which gives units. Thread class: solo. */
+typedef struct zarr_pipeline_units zarr_pipeline_units;
+/** What one thread needs: buffers, codec contexts and counters. Thread class: solo. */
+typedef struct zarr_pipeline_worker zarr_pipeline_worker;
 
-/** The request; borrowed until it is done. */
+/** What a request is. Pointers are borrowed until the request is done. */
 typedef struct zarr_pipeline_request {
-    uint32_t struct_size, write; /**< write: 1 */
-    uint32_t threads;            /**< at most, the caller's included */
-    int32_t ndim;
-    uint64_t wave_bytes; /**< decoded bytes of a mini-batch, as asked for */
-    const char *prefix;  /**< the array's path, "" at the root */
-    const zarr_dtype *dtype;
-    const uint64_t *shape;          /**< of the array */
-    int32_t device_type, device_id; /**< where the elements go or come from */
-    uint32_t levels, reserved;      /**< 1: chunks; 2: shards of chunks, ... */
+    uint32_t struct_size, write; /**< `write`: 1 for a write, 0 for a read */
+    uint32_t threads;            /**< threads at most, the caller's included */
+    int32_t ndim;                /**< number of dimensions of the array */
+    uint64_t wave_bytes;         /**< decoded bytes of a wave that the caller wants */
+    const char *prefix;          /**< path of the array, "" for the root */
+    const zarr_dtype *dtype;     /**< data type of the array */
+    const uint64_t *shape;       /**< shape of the array in elements */
+    /** memory of the caller's tensor, as in `zarr_mem` */
+    int32_t device_type, device_id;
+    uint32_t levels, reserved; /**< `levels` 1: chunks; 2: shards of chunks; and so on */
 } zarr_pipeline_request;
 
+/** What next() found. */
 enum {
-    ZARR_WAVE_END = 0, /**< nothing is left; the wave is empty */
-    ZARR_WAVE_MORE = 1
+    ZARR_WAVE_END = 0, /**< everything was given out; the wave is empty */
+    ZARR_WAVE_MORE = 1 /**< the wave has opens or segments */
 };
 
-/** offset, bytes of items and runs that are a whole object; of chunks known missing. */
-#define ZARR_PIPELINE_WHOLE   UINT64_MAX
+/** `bytes` of an item or a segment: the whole object. */
+#define ZARR_PIPELINE_WHOLE UINT64_MAX
+/** `bytes` of an item or a segment: chunks that are known to be missing. */
 #define ZARR_PIPELINE_MISSING (UINT64_MAX - 1)
 
-typedef struct zarr_pipeline_run {
-    uint32_t struct_size, n_items;
-    const char *key; /**< of the object; NULL: inside a decoded shard, in memory */
-    /** range in it that covers the items, or WHOLE, MISSING (then items have no bytes) */
+/** Neighbouring items in one stored object. */
+typedef struct zarr_pipeline_segment {
+    uint32_t struct_size, n_items; /**< `n_items`: how many items it has */
+    /** key of the object; NULL: the bytes are in a decoded shard, in memory */
+    const char *key;
+    /** range of the object that covers the items; `bytes` can be ZARR_PIPELINE_WHOLE or
+     * ZARR_PIPELINE_MISSING, and its items then have no bytes */
     uint64_t offset, bytes;
-    int32_t device_type, reserved; /**< of the memory that fetch() gives */
-} zarr_pipeline_run;
+    int32_t device_type, reserved; /**< kind of the memory that fetch() gives */
+} zarr_pipeline_segment;
 
-/** One chunk. Its *block* is what decode() gives and scatter() takes: block_shape
- * elements in C order, each unit of swap_bytes > 1 bytes being in the other byte order.
+/**
+ * One chunk of a segment. decode() gives its block, and scatter() takes it: all elements
+ * of the chunk in C order. If `swap_bytes` is more than 1, every unit of that many bytes
+ * is in the other byte order than the machine's.
  */
 typedef struct zarr_pipeline_item {
     uint32_t struct_size;
-    int32_t ndim;
-    uint64_t from, bytes;  /**< in what fetch() gives; bytes WHOLE: all of it */
-    const uint64_t *chunk; /**< ndim coordinates in the grid of its level */
-    uint64_t n_elements;   /**< of it that are wanted */
-    const uint64_t *block_shape;
-    uint64_t block_bytes;
-    uint32_t swap_bytes;
-    int32_t device_type; /**< of the memory that scatter() takes */
+    int32_t ndim; /**< number of dimensions */
+    /** where its encoded bytes are in what fetch() gives; `bytes` ZARR_PIPELINE_WHOLE:
+     * all of it */
+    uint64_t offset, bytes;
+    const uint64_t *chunk;       /**< coordinates in the grid of its level, `ndim` */
+    uint64_t n_elements;         /**< elements of it that the request wants */
+    const uint64_t *block_shape; /**< shape of its block in elements, `ndim` lengths */
+    uint64_t block_bytes;        /**< length of its block */
+    uint32_t swap_bytes;         /**< unit of byte order; 0 or 1: native */
+    int32_t device_type;         /**< kind of the memory that scatter() takes */
 } zarr_pipeline_item;
 
+/** One unit of writing. */
 typedef struct zarr_pipeline_unit {
     uint32_t struct_size;
-    int32_t ndim;
-    const uint64_t *chunk; /**< ndim coordinates in the grid */
-    uint64_t n_elements;   /**< that are written */
-    /** 1: all of the chunk, so that no old data are needed, and no shard: encode() and
-     * put() may be used. A chunk that reaches beyond the array's shape is none: others
-     * may have grown the array. */
+    int32_t ndim;          /**< number of dimensions */
+    const uint64_t *chunk; /**< coordinates in the array's grid, `ndim` */
+    uint64_t n_elements;   /**< elements that are written */
+    /**
+     * 1: the request covers the whole chunk, so that no old data is needed, and the unit
+     * is not a shard: encode() and put() may be used. A chunk that reaches beyond the
+     * array's shape is not simple, because another writer may have made the array larger
+     */
     uint32_t simple, reserved;
 } zarr_pipeline_unit;
 
+/** Flags of a zarr_pipeline_cut and of worker_open(). */
 enum {
-    /** one item a run, one run a wave, and no short cuts: every chunk is decoded whole
-     * and copied */
+    /** each wave has one segment, and each segment one item; every chunk is decoded to a
+     * block and copied, without short cuts */
     ZARR_PIPELINE_PLAIN = 1
 };
 
-/** How waves are cut; zero: as the request and the store suggest. */
+/** How large waves and segments are. A member that is 0 has a value that the library
+ * chooses for the request and the store. */
 typedef struct zarr_pipeline_cut {
-    uint32_t struct_size, flags;  /**< ZARR_PIPELINE_* */
-    uint64_t wave_bytes;          /**< decoded */
-    uint32_t wave_items, threads; /**< threads: cut runs so that so many have work */
-    uint64_t run_bytes, run_gap; /**< largest range fetched at once, largest hole in it */
+    uint32_t struct_size, flags; /**< `flags`: ZARR_PIPELINE_PLAIN */
+    uint64_t wave_bytes;         /**< decoded bytes of a wave */
+    uint32_t wave_items;         /**< items of a wave */
+    uint32_t threads;            /**< make segments for this many threads */
+    uint64_t segment_bytes;      /**< longest range that one read fetches */
+    uint64_t segment_gap;        /**< longest gap between two items of a segment */
 } zarr_pipeline_cut;
 
 /**
- * The library's steps. All return the failing status with its text, item and key named.
- * Static; grows at the end only. What they count goes into zarr_stats by itself.
+ * The library's steps. The table is static and grows at its end only. A step that fails
+ * returns a status with a text that names the item and the key. Steps count their work in
+ * zarr_stats themselves. Indexes count from 0.
  */
 typedef struct zarr_pipeline_steps {
     uint32_t struct_size, reserved;
+    /** Fills `*out` with what a request is. */
     void (*request)(zarr_request *request, zarr_pipeline_request *out);
-    /** The i-th codec of a level (0: the chunk or shard of the array), NULL behind the
-     * last. Borrowed. */
+    /** Returns codec number `i` of a level, NULL after the last one. Level 0 is the chunk
+     * or shard of the array. Borrowed until the request is done. */
     const zarr_codec_spec *(*codec)(zarr_request *request, uint32_t level, uint64_t i);
-    int (*cancelled)(zarr_request *request); /**< 1: begin nothing new, return ZARR_OK */
-    /** Buffers, codec contexts and counters of one thread. flags: ZARR_PIPELINE_PLAIN. */
+    /** Returns 1 if the request was cancelled: begin nothing new and return ZARR_OK. */
+    int (*cancelled)(zarr_request *request);
+    /** Makes a worker; owned: worker_close(). `flags`: 0 or ZARR_PIPELINE_PLAIN. */
     zarr_status (*worker_open)(zarr_request *request, uint32_t flags,
                                zarr_pipeline_worker **out, zarr_error *err);
-    void (*worker_close)(zarr_pipeline_worker *worker); /**< NULL is fine */
-    /** Waits for so many bytes of the context's budget, for what fetch(), decode() and
-     * encode() hold; run() and write() ask by themselves. Never ask for more, nor run()
-     * or write(), while holding some. */
+    /** Frees a worker, which may be NULL, and adds up its counters. */
+    void (*worker_close)(zarr_pipeline_worker *worker);
+    /**
+     * Waits until the context's budget has `bytes` bytes for the request, and takes them.
+     * fetch(), decode() and encode() need them for their buffers; read() and write() take
+     * them themselves. A thread that holds bytes must not call reserve(), read() or
+     * write().
+     */
     zarr_status (*reserve)(zarr_request *request, uint64_t bytes, zarr_error *err);
+    /** Gives bytes of the budget back. */
     void (*release)(zarr_request *request, uint64_t bytes);
-    /** fn for each i < n on the library's threads, the caller's included, as many as the
-     * request may have; each item gets a worker. The failure with the lowest i is
-     * returned; a cancelled request begins no more items. */
+    /**
+     * Calls `fn` for each `i` below `n` on threads of the library and on this one, on as
+     * many as the request may have. Each call gets a worker. Returns the failure with the
+     * lowest `i`. Of a cancelled request no further calls begin.
+     */
     zarr_status (*parallel)(zarr_request *request, uint64_t n,
                             zarr_status (*fn)(void *arg, uint64_t i,
                                               zarr_pipeline_worker *worker,
@@ -143,84 +180,112 @@ typedef struct zarr_pipeline_steps {
                             void *arg, zarr_error *err);
 
     /* reads */
+    /** Makes the plan of a read; owned: plan_close(). `cut` NULL: the library chooses. */
     zarr_status (*plan_open)(zarr_request *request, const zarr_pipeline_cut *cut,
                              zarr_pipeline_plan **out, zarr_error *err);
-    void (*plan_close)(zarr_pipeline_plan *plan); /**< NULL is fine */
+    /** Frees a plan, which may be NULL. */
+    void (*plan_close)(zarr_pipeline_plan *plan);
+    /** Makes an empty wave; owned: wave_close(). */
     zarr_status (*wave_open)(zarr_pipeline_plan *plan, zarr_pipeline_wave **out,
                              zarr_error *err);
-    void (*wave_close)(zarr_pipeline_wave *wave); /**< before the plan; NULL is fine */
-    /** The next wave; what the wave held before is forgotten. *kind: ZARR_WAVE_*. */
+    /** Frees a wave, which may be NULL. Free it before its plan. */
+    void (*wave_close)(zarr_pipeline_wave *wave);
+    /** Fills a wave with the next batch; what it had before is lost. `*kind` becomes one
+     * of ZARR_WAVE_*. */
     zarr_status (*next)(zarr_pipeline_plan *plan, zarr_pipeline_wave *wave,
                         uint32_t *kind, zarr_error *err);
+    /** Tells how many shards a wave must open, and how many segments it has. */
     void (*wave_counts)(const zarr_pipeline_wave *wave, uint32_t *n_opens,
-                        uint32_t *n_runs);
+                        uint32_t *n_segments);
+    /** Opens shard `i` of a wave: reads and checks its index. */
     zarr_status (*open)(zarr_pipeline_worker *worker, zarr_pipeline_wave *wave,
                         uint32_t i, zarr_error *err);
+    /** Gives the indexes of all opened shards of a wave to the plan. */
     zarr_status (*feed)(zarr_pipeline_plan *plan, zarr_pipeline_wave *wave,
                         zarr_error *err);
-    /** Fetch, decode and scatter run i, with all short cuts. */
-    zarr_status (*run)(zarr_pipeline_worker *worker, zarr_pipeline_wave *wave, uint32_t i,
-                       zarr_error *err);
-    void (*run_get)(const zarr_pipeline_wave *wave, uint32_t i, zarr_pipeline_run *out);
+    /** Reads segment `i`: fetches, decodes and scatters its items, with all short cuts.
+     */
+    zarr_status (*read)(zarr_pipeline_worker *worker, zarr_pipeline_wave *wave,
+                        uint32_t i, zarr_error *err);
+    /** Fills `*out` with what segment `i` is. */
+    void (*segment_get)(const zarr_pipeline_wave *wave, uint32_t i,
+                        zarr_pipeline_segment *out);
+    /** Fills `*out` with what item `item` of segment `i` is. */
     void (*item_get)(const zarr_pipeline_wave *wave, uint32_t i, uint32_t item,
                      zarr_pipeline_item *out);
-    /** The encoded bytes of run i, valid until this worker's next step of another run;
-     * they may be overwritten, but not where the run's key is NULL. NOT_FOUND: the store
-     * says that there is no such chunk: fill() its items. */
+    /**
+     * Gives the encoded bytes of segment `i`, valid until this worker does a step of
+     * another segment. The pipeline may overwrite them, except when the key of the
+     * segment is NULL. NOT_FOUND: the store does not have the object, so fill() its
+     * items.
+     */
     zarr_status (*fetch)(zarr_pipeline_worker *worker, const zarr_pipeline_wave *wave,
                          uint32_t i, zarr_mem *out, zarr_error *err);
-    /** The item's block, from what fetch() gave; valid until this worker's next step. */
+    /** Decodes an item from what fetch() gave. The block is valid until this worker's
+     * next step. */
     zarr_status (*decode)(zarr_pipeline_worker *worker, const zarr_pipeline_wave *wave,
                           uint32_t i, uint32_t item, const zarr_mem *fetched,
                           zarr_mem *block, zarr_error *err);
-    /** Copies what is wanted of a block to its place: the item is done. */
+    /** Copies the wanted elements of a block to the caller's tensor, with which the item
+     * is done. */
     zarr_status (*scatter)(zarr_pipeline_worker *worker, const zarr_pipeline_wave *wave,
                            uint32_t i, uint32_t item, const zarr_mem *block,
                            zarr_error *err);
-    /** The item is missing: the fill value, or NOT_FOUND where the caller wants that. */
+    /** Writes the fill value to the elements of a missing item, or returns NOT_FOUND if
+     * the caller wants that (ZARR_MISSING_ERROR). */
     zarr_status (*fill)(zarr_pipeline_worker *worker, const zarr_pipeline_wave *wave,
                         uint32_t i, uint32_t item, zarr_error *err);
 
     /* writes */
+    /** Makes the list of units of a write; owned: units_close(). */
     zarr_status (*units_open)(zarr_request *request, zarr_pipeline_units **out,
                               zarr_error *err);
-    void (*units_close)(zarr_pipeline_units *units); /**< NULL is fine */
-    /** Forgets the units it gave and gathers up to `most` more (at most 1024), in C order
-     * of chunks; *n 0: nothing is left. */
+    /** Frees the list of units, which may be NULL. */
+    void (*units_close)(zarr_pipeline_units *units);
+    /** Replaces the units of the list by the next ones: `most` (up to 1024) at most, in C
+     * order of chunks. `*n` becomes their number; 0: all were given out. */
     zarr_status (*units_next)(zarr_pipeline_units *units, uint32_t most, uint32_t *n,
                               zarr_error *err);
+    /** Fills `*out` with what unit `i` of the list is. */
     void (*unit_get)(const zarr_pipeline_units *units, uint32_t i,
                      zarr_pipeline_unit *out);
-    /** Encode and store unit i, reading old data where needed; threads: help inside a
-     * shard, 1: none. */
+    /** Encodes and stores unit `i`, and reads old data if it is needed. `threads`: how
+     * many threads may encode the inner chunks of a shard; 1: only this one. */
     zarr_status (*write)(zarr_pipeline_worker *worker, const zarr_pipeline_units *units,
                          uint32_t i, uint32_t threads, zarr_error *err);
-    /** The encoded bytes of a simple unit, valid until this worker's next step; *empty 1:
-     * only fill values, which are not stored: put() NULL. */
+    /** Encodes a simple unit. The bytes are valid until this worker's next step. `*empty`
+     * becomes 1 if the unit has only fill values and is not stored: call put() with NULL.
+     */
     zarr_status (*encode)(zarr_pipeline_worker *worker, const zarr_pipeline_units *units,
                           uint32_t i, zarr_mem *out, int *empty, zarr_error *err);
-    /** Stores the bytes of a simple unit, in any memory the store takes; NULL: erases. */
+    /** Stores the bytes of a simple unit, which are in any memory that the store takes;
+     * NULL: erases it. */
     zarr_status (*put)(zarr_pipeline_worker *worker, const zarr_pipeline_units *units,
                        uint32_t i, const zarr_mem *bytes, zarr_error *err);
 } zarr_pipeline_steps;
 
 /**
- * A pipeline; name and read are required. read and write run a request to its end on the
- * calling thread, with what help they get. They may be called again for one request after
- * a CONFLICT, when stored data changed under a read. Where one returns ZARR_OK and fewer
- * elements than the request has went through run(), scatter() and fill() or write() and
- * put(), the request fails with INTERNAL; that those which did were the right ones is not
- * looked after. Thread class of self: shared.
+ * A pipeline. `name` and `read` are required.
+ *
+ * read() and write() carry out a request on the calling thread and on threads that they
+ * use, and return when it is done. The library may call them again for one request after
+ * ZARR_ERR_CONFLICT, when stored data changed during a read. The request fails with
+ * ZARR_ERR_INTERNAL if a call returns ZARR_OK, but fewer elements than the request has
+ * passed through read(), scatter() and fill(), or through write() and put(). The library
+ * does not check that they were the right ones.
+ *
+ * `self` is what zarr_context_register_pipeline() got. Thread class of self: shared.
  */
 typedef struct zarr_pipeline_vtable {
-    uint32_t struct_size, flags; /**< flags: 0 */
-    const char *name;
+    uint32_t struct_size, flags; /**< `flags` must be 0 */
+    const char *name;            /**< such as "waves" */
+    /** Carries out a read. */
     zarr_status (*read)(void *self, zarr_request *request,
                         const zarr_pipeline_steps *steps, zarr_error *err);
-    /** NULL: as `waves` */
+    /** Carries out a write. NULL: as the pipeline `waves` does. */
     zarr_status (*write)(void *self, zarr_request *request,
                          const zarr_pipeline_steps *steps, zarr_error *err);
-    /** With the context; cannot fail. NULL: nothing to do. */
+    /** Frees self with the context; cannot fail. NULL: nothing to free. */
     void (*close)(void *self);
 } zarr_pipeline_vtable;
 

@@ -81,34 +81,38 @@ zarr_context_register_pipeline(zarr_context *ctx, const zarr_pipeline_vtable *vt
 
 /* ---- plug-ins ------------------------------------------------------------- */
 
-/** The number in zarr_plugin_v1, and zarr_plugin.abi. */
+/** The plug-in ABI number: part of the name zarr_plugin_v1, and `zarr_plugin.abi`. */
 #define ZARR_PLUGIN_ABI 1
 
-/** One item of zarr_host.parallel; worker is below max_threads, each one thread. */
+/** Does item `i` of zarr_host.parallel. `worker` is the number of the thread, below
+ * `max_threads`. */
 typedef zarr_status (*zarr_parallel_fn)(void *arg, uint64_t i, uint32_t worker,
                                         zarr_error *err);
 
 /**
- * What the library gives to plug-ins. Static: a plug-in may keep the pointer. Grows at
- * the end only: look at struct_size before using what is newer than the headers you need.
- * Every entry without a comment is the public function of its name (dtype_name:
- * zarr_dtype_name(), spec_i64 and runner_open: zarr_codec_...). Thread class: frozen.
+ * What the library gives to plug-ins. The table is static: a plug-in may keep the
+ * pointer. It grows at its end only: a plug-in that also runs with older libraries checks
+ * `struct_size` before it uses a newer entry. An entry without a comment is the public
+ * function of its name: `dtype_name` is zarr_dtype_name(), `spec_i64` is
+ * zarr_codec_spec_i64(), `runner_open` is zarr_codec_runner_open(). Thread class: frozen.
  */
 typedef struct zarr_host {
     uint32_t struct_size, abi; /**< abi: ZARR_PLUGIN_ABI */
     const char *version;       /**< zarr_version() */
 
-    /** Fills err (may be NULL), printf-like, one line; returns status. */
+    /** Fills `err`, which may be NULL, with a status and one line of text, formatted as
+     * printf() does. Returns `status`. */
     zarr_status (*fail)(zarr_error *err, zarr_status status, const char *fmt, ...)
         ZARR_PRINTF(3, 4);
-    /** The same with an errno, whose text it puts behind. */
+    /** Does the same, and appends the text of an errno. */
     zarr_status (*fail_os)(zarr_error *err, zarr_status status, int os_code,
                            const char *fmt, ...) ZARR_PRINTF(4, 5);
-    /** A line of the context's log, if its level asks for it; ZARR_LOG_*. */
+    /** Writes a line to the context's log. `level`: one of ZARR_LOG_*. */
     void (*log)(zarr_context *ctx, uint32_t level, const char *fmt, ...)
         ZARR_PRINTF(3, 4);
 
-    /** Host memory by the context's allocator; NULL: no memory. */
+    /** Allocates host memory by the context's allocator; owned: `free`. Returns NULL if
+     * there is no memory. */
     void *(*alloc)(zarr_context *ctx, size_t bytes);
     void *(*realloc)(zarr_context *ctx, void *block, size_t bytes);
     void (*free)(zarr_context *ctx, void *block);
@@ -118,7 +122,7 @@ typedef struct zarr_host {
     zarr_status (*mem_copy)(zarr_context *ctx, const zarr_mem *dst, const zarr_mem *src,
                             uint64_t bytes, zarr_error *err);
 
-    /** Only inside load(); the origin is the plug-in's name. */
+    /** Registrations, only in load(). Their origin is the plug-in's name. */
     zarr_status (*register_dtype)(zarr_context *ctx, const zarr_dtype_vtable *vtable,
                                   zarr_error *err);
     zarr_status (*register_codec_spec)(zarr_context *ctx,
@@ -163,8 +167,8 @@ typedef struct zarr_host {
     uint32_t (*dtype_swap_bytes)(const zarr_dtype *dtype);
     int (*dtype_equal)(const zarr_dtype *a, const zarr_dtype *b);
 
-    /** Other stores, for a store in front of one. A context is sealed by then: only from
-     * zarr_store_vtable.open on, never in load(). */
+    /** Other stores, for a store that wraps one. Call these functions from
+     * zarr_store_vtable.open() on, never in load(): opening a store seals the context. */
     zarr_status (*store_open)(zarr_store **out, zarr_context *ctx, const char *url,
                               const zarr_store_options *opts, zarr_error *err);
     zarr_status (*store_flush)(zarr_store *store, zarr_error *err);
@@ -179,8 +183,9 @@ typedef struct zarr_host {
                               zarr_store_list_fn fn, void *user, zarr_error *err);
 
     /**
-     * fn for each i < n on the library's threads, the caller's included; 0 max_threads:
-     * as many as there are cores. The first failure (by i) ends it and is returned.
+     * Calls `fn` for each `i` below `n` on threads of the library and on this one, on
+     * `max_threads` at most; 0: one for each core. After a failure no further calls
+     * begin. Returns the failure with the lowest `i`.
      */
     zarr_status (*parallel)(uint64_t n, uint32_t max_threads, zarr_parallel_fn fn,
                             void *arg, zarr_error *err);
@@ -201,32 +206,32 @@ typedef struct zarr_host {
     zarr_status (*runner_encode)(const zarr_codec_runner *runner, zarr_codec_exec *exec,
                                  const zarr_mem *src, zarr_mem *dst, zarr_error *err);
     void (*runner_close)(zarr_codec_runner *runner);
-    void (*spec_front)(const zarr_codec_spec *spec, zarr_codec_front *out);
+    void (*spec_input)(const zarr_codec_spec *spec, zarr_codec_input *out);
     int (*spec_prefixed)(const zarr_codec_spec *spec);
 } zarr_host;
 
-/** What a plug-in says of itself; static, its texts too. */
+/** Describes a plug-in. The struct and its texts are static. */
 typedef struct zarr_plugin {
-    uint32_t struct_size, abi;     /**< abi: ZARR_PLUGIN_ABI as it was compiled */
-    const char *name;              /**< origin of all that it registers; a word, "acme" */
-    const char *version, *license; /**< "1.0", "MIT"; NULL: not told */
+    uint32_t struct_size, abi; /**< `abi`: ZARR_PLUGIN_ABI of the headers */
+    const char *name; /**< one word, such as "acme"; origin of what it registers */
+    const char *version, *license; /**< such as "1.0" and "MIT"; NULL: not told */
     /**
-     * Registers, once for each context that loads the plug-in. *self (may be left NULL)
-     * is handed to unload(). When it fails, it has freed what it made and not registered,
-     * and err says why.
+     * Registers what the plug-in has. Called once for each context that loads the
+     * plug-in. `*self`, which may stay NULL, is passed to unload(). A load() that fails
+     * fills `err` and frees what it made, except what it registered.
      */
     zarr_status (*load)(const zarr_host *host, zarr_context *ctx, void **self,
                         zarr_error *err);
-    /** With the context's end, when nothing that was registered is in use any more;
-     * cannot fail. Plug-ins of one context are unloaded last first. NULL: nothing to do.
-     */
+    /** Called when the context ends and nothing that was registered is in use any more;
+     * cannot fail. Plug-ins of one context are unloaded in reverse order. NULL: nothing
+     * to do. */
     void (*unload)(void *self);
 } zarr_plugin;
 
-/** What every plug-in's function is called through. */
+/** Type of zarr_plugin_v1(). */
 typedef const zarr_plugin *(*zarr_plugin_fn)(void);
 
-/** Makes a symbol of a plug-in seen from outside, whatever -fvisibility says. */
+/** Makes a function of a plug-in visible to the library, whatever -fvisibility says. */
 #if defined(_WIN32)
 #    define ZARR_PLUGIN_EXPORT __declspec(dllexport)
 #elif defined(__GNUC__)

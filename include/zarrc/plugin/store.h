@@ -1,12 +1,15 @@
-/*
- * zarrc/plugin/store.h - how to make a store. FOR EXTENDERS: stable per
- * plug-in ABI number, not for a major version.
+/**
+ * @file
+ * How to make a store. For extenders: stable for each plug-in ABI number, not for a major
+ * version.
  *
- * A store gets batches of operations. One that has nothing to gain from a
- * batch fills `run` only; the library then calls it from its worker threads,
- * several at a time. One that has its own concurrency (an event loop) fills
- * `submit`. What a store cannot do it leaves NULL or out of its caps, and the
- * library emulates it or refuses: it never pretends.
+ * A store gets operations: reads, writes and deletions of values under keys. A store that
+ * does one operation at a time has run(); the library calls it from several of its
+ * threads at once. A store with concurrency of its own, such as an event loop, has
+ * submit(), which gets many operations at once. A store tells what it can do by its
+ * capabilities. The library emulates the rest if it can, and refuses it otherwise.
+ *
+ * Spec: Zarr v3 core, "Abstract store interface".
  */
 #ifndef ZARRC_PLUGIN_STORE_H
 #define ZARRC_PLUGIN_STORE_H
@@ -18,143 +21,154 @@
 
 ZARR_BEGIN_DECLS
 
+/** What an operation does. */
 enum {
-    ZARR_STORE_GET = 1,
-    ZARR_STORE_PUT = 2,
-    ZARR_STORE_ERASE = 3,
+    ZARR_STORE_GET = 1,   /**< reads a value or a range of it */
+    ZARR_STORE_PUT = 2,   /**< writes a whole value */
+    ZARR_STORE_ERASE = 3, /**< removes a key and its value */
+    /** tells the length of a value in `object_bytes`, and its version. A store without it
+     * ends it with ZARR_ERR_UNSUPPORTED, and gets a GET of 0 bytes instead */
     ZARR_STORE_STAT = 4
 };
 
-/**
- * offset of a GET that wants the last `length` bytes; mem then holds them from its start
- * on.
- */
+/** `offset` of a GET that wants the last `length` bytes of a value. They begin at the
+ * start of `mem`. */
 #define ZARR_STORE_SUFFIX UINT64_MAX
-/** length of a GET that wants all from offset on. */
+/** `length` of a GET that wants all bytes from `offset` on. */
 #define ZARR_STORE_TO_END UINT64_MAX
 
-/** What an object was when it was read; all zero: "no such object". Compared as bytes. */
+/** What a value was when it was read or written: numbers of the store, such as an inode
+ * and a time, or a hash. They are compared as bytes. All zero: there is no such key. */
 typedef struct zarr_store_version {
-    uint64_t word[4];
+    uint64_t word[4]; /**< the numbers */
 } zarr_store_version;
 
+/** Flags of a zarr_store_op. */
 enum {
-    /**
-     * GET, PUT, ERASE: only while the object is still `version`, else CONFLICT (cap
-     * CONDITIONAL)
-     */
+    /** PUT, ERASE: do it only if the value still has the version `version`, else fail
+     * with ZARR_ERR_CONFLICT. Needs ZARR_STORE_CAP_CONDITIONAL */
     ZARR_STORE_OP_IF_VERSION = 1,
-    ZARR_STORE_OP_LOCKED = 2, /**< PUT, ERASE: the caller holds `lock` on this key */
-    /**
-     * GET, PUT, STAT: fill `version` (it may cost a call); without it `version` is left
-     * alone
-     */
+    ZARR_STORE_OP_LOCKED = 2, /**< PUT, ERASE: the caller holds `lock` for this key */
+    /** GET, PUT, STAT: set `version`, which may cost a call. Without this flag `version`
+     * stays as it is */
     ZARR_STORE_OP_WANT_VERSION = 4
 };
 
 /**
- * One operation; frozen per ABI number. The caller fills the first part, the store the
- * second. GET: reads up to min(length, mem.bytes) bytes at offset into mem. When the
- * value (or the range of it) is longer than mem, done_bytes is mem.bytes and object_bytes
- * tells the value's full length: stores must set object_bytes whenever done_bytes < what
- * was asked for or the value goes on behind mem; else they may leave UINT64_MAX. A range
- * that begins behind the end gives 0 bytes. A suffix longer than the value gives the
- * whole value.
+ * One operation. The library sets the members up to `lock`, and `tag`; the store sets the
+ * others, and `version` if asked. The layout never changes within an ABI number.
+ *
+ * A GET reads at most min(`length`, `mem.bytes`) bytes at `offset` into `mem`, and sets
+ * `done_bytes` to how many it read. It must set `object_bytes` to the length of the whole
+ * value if it read less than `length`, or if the value goes on after `mem`; otherwise it
+ * may leave UINT64_MAX there. A range that begins after the end of the value has 0 bytes.
+ * A suffix that is longer than the value is the whole value. A key that does not exist
+ * is ZARR_ERR_NOT_FOUND.
  */
 typedef struct zarr_store_op {
-    uint32_t verb, flags;
-    const char *key; /**< validated, terminated */
-    uint64_t offset, length;
-    /** GET destination, PUT source; of a kind the store declared */
+    uint32_t verb;           /**< one of ZARR_STORE_GET and so on */
+    uint32_t flags;          /**< ZARR_STORE_OP_* */
+    const char *key;         /**< the key; legal, and ended by a NUL */
+    uint64_t offset, length; /**< GET: the range in bytes */
+    /** GET: where the bytes go; PUT: the value. Memory of a kind that the store takes */
     zarr_mem mem;
-    /** in: IF_VERSION; out: of what was read or written, when the cap is there */
+    /** with ZARR_STORE_OP_IF_VERSION the version that is expected; becomes the version
+     * that was read or written if the store has versions */
     zarr_store_version version;
-    void *lock; /**< from vtable->lock */
-    uint64_t done_bytes, object_bytes;
-    zarr_status status;
-    int32_t os_code;
-    void *tag; /**< the submitter's */
-    /** out: bytes of `mem` that came from host memory to it (up) or went to host memory
-     * (down) in a copy that the store had to make; the library counts its own */
+    void *lock;            /**< what `zarr_store_vtable.lock` made */
+    uint64_t done_bytes;   /**< bytes that were read or written */
+    uint64_t object_bytes; /**< length of the whole value; UINT64_MAX: not told */
+    zarr_status status;    /**< how the operation ended */
+    int32_t os_code;       /**< as `zarr_error.os_code`; 0: none */
+    void *tag;             /**< for the library; the store leaves it alone */
+    /** bytes of `mem` that the store itself copied from host memory (up) or to host
+     * memory (down); the library counts its own copies */
     uint64_t up_bytes, down_bytes;
 } zarr_store_op;
 
+/** What a store can do. */
 enum {
-    ZARR_STORE_CAP_RANGES = 1, /**< GET with offset and length */
-    ZARR_STORE_CAP_SUFFIX = 2, /**< GET of the last n bytes in one request */
-    ZARR_STORE_CAP_LIST = 4,
-    ZARR_STORE_CAP_WRITE = 8,
-    /** readers see the old or the new value, never a mix */
+    ZARR_STORE_CAP_RANGES = 1, /**< GET with `offset` and `length` */
+    ZARR_STORE_CAP_SUFFIX = 2, /**< GET of the last bytes in one operation */
+    ZARR_STORE_CAP_LIST = 4,   /**< list() */
+    ZARR_STORE_CAP_WRITE = 8,  /**< PUT and ERASE */
+    /** a reader sees the old or the new value, never a mix */
     ZARR_STORE_CAP_ATOMIC_PUT = 16,
-    /** lock and unlock exclude all cooperating writers */
+    /** lock() and unlock() exclude all other writers that use them */
     ZARR_STORE_CAP_LOCK = 32,
+    /** ZARR_STORE_OP_IF_VERSION, and versions of values */
     ZARR_STORE_CAP_CONDITIONAL = 64,
-    /** a GET costs microseconds: run it on the decoding thread */
+    /** a GET takes microseconds: the thread that decodes does it itself */
     ZARR_STORE_CAP_FAST_GET = 128
 };
 
+/** What caps() tells. */
 typedef struct zarr_store_caps {
-    uint32_t struct_size, flags; /**< ZARR_STORE_CAP_* */
-    /** memories it moves bytes to and from directly; NULL: host only */
+    uint32_t struct_size, flags; /**< `flags`: ZARR_STORE_CAP_* */
+    /** kinds of memory that operations can use, one of ZARR_DEVICE_* each; NULL: only
+     * host memory */
     const int32_t *device_types;
-    /** operations worth having in flight at once; 0: as many as threads */
-    uint32_t n_device_types, parallel;
+    uint32_t n_device_types; /**< how many `device_types` there are */
+    uint32_t parallel;       /**< operations worth doing at once; 0: one for each core */
 } zarr_store_caps;
 
 /**
- * Required: caps, and run or submit; to be registered also name and open; lock and unlock
- * come together. NULL entries: the default stated, or "cannot". All may be called from
- * any thread at once.
+ * A store. Required are caps(), and run() or submit(); a registered store also needs
+ * `name` and open(). lock() and unlock() come together. Any other entry may be NULL: its
+ * comment gives the meaning, or the store cannot do it.
+ *
+ * The library calls the functions from any thread, several at once. `self` is what open()
+ * made, or what zarr_store_open_custom() got. Functions that fail fill `err` with one
+ * line of text.
  */
 typedef struct zarr_store_vtable {
-    uint32_t struct_size, flags;
-    const char *name; /**< "local", "memory", ... also the URL scheme when registered */
-    /** Opens `url`; when it fails it leaves nothing to close. NULL: only
-     * zarr_store_open_custom(). */
+    uint32_t struct_size, flags; /**< `flags` must be 0 */
+    const char *name; /**< such as "local"; a registered store has it as URL scheme */
+    /** Makes in `*self` the store of a URL. After a failure there is nothing to close.
+     * NULL: the table is only for zarr_store_open_custom(). */
     zarr_status (*open)(void **self, zarr_context *ctx, const char *url,
                         const zarr_store_options *opts, zarr_error *err);
-    /** Required. Sets members of *out that lie below out->struct_size. */
+    /** Tells what the store can do. Sets the members of `*out` that are inside of
+     * `out->struct_size`. */
     void (*caps)(void *self, zarr_store_caps *out);
-    /**
-     * Does one operation before it returns; fills op's second part; err gets text for
-     * op->status. Required unless submit is there.
-     */
+    /** Does one operation before it returns. `err` gets the text for `op->status`. NULL:
+     * the library uses submit(). */
     void (*run)(void *self, zarr_store_op *op, zarr_error *err);
     /**
-     * Starts n operations and returns; calls done(arg, op, err) once for each, from any
-     * thread, in any order, also before submit returns. The ops stay the store's until
-     * then. NULL: the library runs `run`.
+     * Starts `n` operations and returns. The store calls `done`(`arg`, op, err) once for
+     * each of them, from any thread and in any order, also before submit() returns.
+     * Operations belong to the store until then. NULL: the library uses run().
      */
     void (*submit)(void *self, zarr_store_op **ops, uint64_t n,
                    void (*done)(void *arg, zarr_store_op *op, const zarr_error *err),
                    void *arg);
-    /**
-     * Asks that operations with this done/arg end soon, as CANCELLED. NULL: they run on.
-     */
+    /** Asks the store to end the operations of submit() with this `arg` soon, with
+     * ZARR_ERR_CANCELLED. NULL: they run to their end. */
     void (*cancel)(void *self, void *arg);
-    /** zarr_store_list() for this store; needs CAP_LIST. */
+    /** Lists keys as zarr_store_list() does. Needs ZARR_STORE_CAP_LIST. */
     zarr_status (*list)(void *self, const char *prefix, uint32_t how,
                         zarr_store_list_fn fn, void *user, zarr_error *err);
-    /**
-     * Waits for the exclusive right to change key; may be given back by another thread.
-     */
+    /** Waits until the caller alone may change a key, and sets `*lock`. */
     zarr_status (*lock)(void *self, const char *key, void **lock, zarr_error *err);
+    /** Ends what lock() began, possibly in another thread; cannot fail. */
     void (*unlock)(void *self, void *lock);
-    /** Default: nothing to flush. */
+    /** Flushes as zarr_store_flush(). NULL: there is nothing to flush. */
     zarr_status (*flush)(void *self, zarr_error *err);
-    /** Default: list + erase. */
+    /** Removes all keys below a prefix. NULL: the library lists and erases them. */
     zarr_status (*erase_prefix)(void *self, const char *prefix, zarr_error *err);
-    /** Default: nothing to clean. */
+    /** Removes what killed processes left, as zarr_store_clean(). NULL: there is nothing
+     * to clean. */
     zarr_status (*clean)(void *self, const char *prefix, uint64_t min_age_s,
                          uint64_t *n_removed, zarr_error *err);
     /** Frees self; cannot fail. NULL: nothing to free. */
     void (*close)(void *self);
     /**
-     * Moves every key below prefix `from` to the same place below `to`, in one step: a
-     * reader finds all of them there or all here, whatever happens in between. Neither
-     * prefix is empty or below the other. NOT_FOUND: nothing is below `from`.
-     * UNSUPPORTED: not these two (something is below `to`, another disk ...), nothing was
-     * changed and the caller copies and deletes. Default: that.
+     * Moves every key below the prefix `from` to the same place below `to`, in one step:
+     * at any moment a reader finds all keys at the old or all at the new place. The
+     * prefixes are not empty, and neither is below the other. NOT_FOUND: there is no key
+     * below `from`. UNSUPPORTED: this move cannot be one step, for example because there
+     * are keys below `to`, or `to` is on another disk; nothing was changed, and the
+     * library copies and deletes. NULL: as UNSUPPORTED.
      */
     zarr_status (*rename)(void *self, const char *from, const char *to, zarr_error *err);
 } zarr_store_vtable;

@@ -52,8 +52,8 @@ static zarr_status round_resolve(const zarr_codec_spec *spec, const zarr_chunk_s
 {
     struct zr_round round;
 
-    const bool v2 = spec->front.flags & ZARR_FRONT_V2_FILTER;
-    const bool turned = spec->front.flags & ZARR_FRONT_TRANSPOSED;
+    const bool v2 = spec->input.flags & ZARR_INPUT_V2_FILTER;
+    const bool turned = spec->input.flags & ZARR_INPUT_TRANSPOSED;
     uint32_t long_dims = 0;
 
     ZR_UNUSED(fill_out);
@@ -88,13 +88,13 @@ static int round_lossy(const zarr_codec_spec *spec, const zarr_chunk_spec *in)
 }
 
 /* numcodecs' bitround hands on integers, and what follows may say so. */
-static void round_pass(const zarr_codec_spec *spec, zarr_codec_front *front)
+static void round_pass(const zarr_codec_spec *spec, zarr_codec_input *input)
 {
     int64_t keep = 0;
 
     if (zarr_codec_spec_prefixed(spec) &&
         zarr_codec_spec_i64(spec, "keepbits", &keep) == 0 && keep < 64)
-        front->keepbits = (int32_t)keep;
+        input->keepbits = (int32_t)keep;
 }
 
 static const char *const round_aliases[] = {

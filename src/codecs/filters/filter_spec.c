@@ -367,11 +367,11 @@ out:
 }
 
 /* numcodecs' delta and fixedscaleoffset flatten what they get. */
-static void filter_pass_flat(const zarr_codec_spec *spec, zarr_codec_front *front)
+static void filter_pass_flat(const zarr_codec_spec *spec, zarr_codec_input *input)
 {
     ZR_UNUSED(spec);
-    front->flags |= ZARR_FRONT_FLAT;
-    front->flags &= ~(uint32_t)ZARR_FRONT_TRANSPOSED;
+    input->flags |= ZARR_INPUT_FLAT;
+    input->flags &= ~(uint32_t)ZARR_INPUT_TRANSPOSED;
 }
 
 /* ---- over bytes ----------------------------------------------------------------------
@@ -425,7 +425,7 @@ static bool filter_views(const zarr_codec_spec *spec, const zarr_dtype *array,
 {
     if (zarr_dtype_item_bytes(array) != f->dtype.item_bytes)
         return false;
-    return (spec->front.flags & ZARR_FRONT_V2_FILTER) || zarr_dtype_equal(dtype, array) ||
+    return (spec->input.flags & ZARR_INPUT_V2_FILTER) || zarr_dtype_equal(dtype, array) ||
            (is_count(array) && is_count(dtype));
 }
 

@@ -162,9 +162,9 @@ static bool zfp_gets_bits(const zarr_codec_spec *spec, const zarr_dtype *dtype)
 {
     const uint64_t bits = zarr_dtype_component_bits(dtype);
 
-    return spec->front.keepbits >= 0 && zarr_dtype_kind(dtype) == ZARR_KIND_FLOAT &&
-           ((bits == 32 && spec->front.keepbits < 23) ||
-            (bits == 64 && spec->front.keepbits < 52));
+    return spec->input.keepbits >= 0 && zarr_dtype_kind(dtype) == ZARR_KIND_FLOAT &&
+           ((bits == 32 && spec->input.keepbits < 23) ||
+            (bits == 64 && spec->input.keepbits < 52));
 }
 
 static zarr_status zfp_scalar_of(const zarr_codec_spec *spec, const zarr_dtype *dtype,
@@ -211,7 +211,7 @@ static zarr_status zfp_shape(const zarr_codec_spec *spec, const zarr_chunk_spec 
                              struct zr_zfp *z, zarr_error *err)
 {
     const int32_t ndim = array->ndim;
-    const bool flat = z->header && (spec->front.flags & ZARR_FRONT_FLAT);
+    const bool flat = z->header && (spec->input.flags & ZARR_INPUT_FLAT);
 
     if (!flat && (ndim > 4 || (z->header && ndim == 0)))
         return zr_fail(err, ZARR_ERR_UNSUPPORTED,

@@ -75,12 +75,12 @@ static void check_dim(const struct zr_grid *g, int32_t d, const uint64_t *edge, 
     }
     assert_int_equal(zr_grid_n_chunks(g, d), used);
     for (size_t i = 0; i < used; i++) {
-        uint64_t run = zr_grid_run(g, d, i);
+        uint64_t run = zr_grid_n_equal(g, d, i);
 
         assert_true(run >= 1 && i + run <= used);
         for (uint64_t k = 0; k < run; k++)
             assert_int_equal(edge[i + k], edge[i]);
-        if (i + run < used && (g->regular || g->vt->run))
+        if (i + run < used && (g->regular || g->vt->n_equal))
             assert_int_not_equal(edge[i + run], edge[i]);
     }
 }

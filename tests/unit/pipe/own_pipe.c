@@ -24,29 +24,29 @@ static zarr_status own_open(void *arg, uint64_t i, zarr_pipeline_worker *worker,
     return f->steps->open(worker, f->wave, (uint32_t)i, err);
 }
 
-static zarr_status own_run(void *arg, uint64_t i, zarr_pipeline_worker *worker,
-                           zarr_error *err)
+static zarr_status own_segment(void *arg, uint64_t i, zarr_pipeline_worker *worker,
+                               zarr_error *err)
 {
     const struct own_flow *f = arg;
     const zarr_pipeline_steps *s = f->steps;
     const uint32_t r = (uint32_t)i;
-    zarr_pipeline_run run;
+    zarr_pipeline_segment segment;
     zarr_mem got = {0}, block = {0};
     bool missing;
     zarr_status st = ZARR_OK;
 
-    s->run_get(f->wave, r, &run);
-    missing = run.bytes == ZARR_PIPELINE_MISSING;
+    s->segment_get(f->wave, r, &segment);
+    missing = segment.bytes == ZARR_PIPELINE_MISSING;
     if (!missing) {
         st = s->fetch(worker, f->wave, r, &got, err);
         if (st == ZARR_OK)
-            own_expect(got.device_type == run.device_type);
+            own_expect(got.device_type == segment.device_type);
         missing = st == ZARR_ERR_NOT_FOUND;
         atomic_fetch_add(&own_n.fetched, 1);
     }
     if (missing)
         st = ZARR_OK;
-    for (uint32_t k = 0; k < run.n_items && st == ZARR_OK; k++) {
+    for (uint32_t k = 0; k < segment.n_items && st == ZARR_OK; k++) {
         zarr_pipeline_item item;
 
         s->item_get(f->wave, r, k, &item);
@@ -69,7 +69,7 @@ static zarr_status own_read(void *self, zarr_request *request,
 {
     struct own_flow f = {steps, NULL, NULL};
     zarr_pipeline_plan *plan = NULL;
-    uint32_t kind = ZARR_WAVE_MORE, n_opens = 0, n_runs = 0;
+    uint32_t kind = ZARR_WAVE_MORE, n_opens = 0, n_segments = 0;
     zarr_status st = steps->plan_open(request, NULL, &plan, err);
 
     atomic_fetch_add(&((struct own_counts *)self)->reads, 1);
@@ -79,13 +79,13 @@ static zarr_status own_read(void *self, zarr_request *request,
         st = steps->next(plan, f.wave, &kind, err);
         if (st != ZARR_OK || kind != ZARR_WAVE_MORE)
             break;
-        steps->wave_counts(f.wave, &n_opens, &n_runs);
+        steps->wave_counts(f.wave, &n_opens, &n_segments);
         if (n_opens > 0) {
             st = steps->parallel(request, n_opens, own_open, &f, err);
             st = st == ZARR_OK ? steps->feed(plan, f.wave, err) : st;
         }
         if (st == ZARR_OK)
-            st = steps->parallel(request, n_runs, own_run, &f, err);
+            st = steps->parallel(request, n_segments, own_segment, &f, err);
     }
     steps->wave_close(f.wave);
     steps->plan_close(plan);

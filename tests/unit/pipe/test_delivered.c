@@ -1,34 +1,34 @@
 /*
  * unit/pipe/test_delivered.c - pipelines of plug-ins that say they are done and are not:
- * they did nothing, left a run or a unit out, encoded and did not put. The request says
- * so, whatever its selection. One that does all of it, once or twice, is believed.
+ * they did nothing, left a segment or a unit out, encoded and did not put. The request
+ * says so, whatever its selection. One that does all of it, once or twice, is believed.
  */
 #include "pipe_test.h"
 
 enum {
     SIDE = 10,
     CHUNK = 4,
-    ALL = 1000 /* runs, units */
+    ALL = 1000 /* segments, units */
 };
 
-/* What a pipeline does of a request: so many runs or units, so many times. */
+/* What a pipeline does of a request: so many segments or units, so many times. */
 static struct {
     int most, times;
-    bool parts;  /* by steps in parts, not by run() and write() */
+    bool parts;  /* by steps in parts, not by read() and write() */
     bool no_put; /* encoded, and that was all */
 } lazy;
 
 static zarr_status in_parts(const zarr_pipeline_steps *s, zarr_pipeline_worker *worker,
                             zarr_pipeline_wave *wave, uint32_t i, zarr_error *err)
 {
-    zarr_pipeline_run run;
+    zarr_pipeline_segment segment;
     zarr_mem got = {0}, block = {0};
     zarr_status st = s->fetch(worker, wave, i, &got, err);
     const bool missing = st == ZARR_ERR_NOT_FOUND;
 
-    s->run_get(wave, i, &run);
+    s->segment_get(wave, i, &segment);
     st = missing ? ZARR_OK : st;
-    for (uint32_t k = 0; k < run.n_items && st == ZARR_OK; k++) {
+    for (uint32_t k = 0; k < segment.n_items && st == ZARR_OK; k++) {
         if (missing) {
             st = s->fill(worker, wave, i, k, err);
             continue;
@@ -46,7 +46,7 @@ static zarr_status lazy_read(void *self, zarr_request *request,
     zarr_pipeline_worker *worker = NULL;
     zarr_pipeline_plan *plan = NULL;
     zarr_pipeline_wave *wave = NULL;
-    uint32_t kind = ZARR_WAVE_MORE, n_opens = 0, n_runs = 0;
+    uint32_t kind = ZARR_WAVE_MORE, n_opens = 0, n_segments = 0;
     int left = lazy.most;
     zarr_status st = ZARR_OK;
 
@@ -60,12 +60,12 @@ static zarr_status lazy_read(void *self, zarr_request *request,
         st = s->next(plan, wave, &kind, err);
         if (st != ZARR_OK || kind != ZARR_WAVE_MORE)
             break;
-        s->wave_counts(wave, &n_opens, &n_runs);
+        s->wave_counts(wave, &n_opens, &n_segments);
         assert_int_equal(n_opens, 0);
-        for (uint32_t i = 0; i < n_runs && st == ZARR_OK && left > 0; i++, left--)
+        for (uint32_t i = 0; i < n_segments && st == ZARR_OK && left > 0; i++, left--)
             for (int k = 0; k < lazy.times && st == ZARR_OK; k++)
                 st = lazy.parts ? in_parts(s, worker, wave, i, err)
-                                : s->run(worker, wave, i, err);
+                                : s->read(worker, wave, i, err);
     }
     s->wave_close(wave);
     s->plan_close(plan);

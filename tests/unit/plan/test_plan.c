@@ -245,8 +245,8 @@ static void run_plan(struct model *m, const zarr_selection *sel, bool plain,
                                       .selection = sel,
                                       .wave_bytes = 64,
                                       .wave_items = 5,
-                                      .run_bytes = 8,
-                                      .run_gap = 2,
+                                      .segment_bytes = 8,
+                                      .segment_gap = 2,
                                       .threads = 2,
                                       .plain = plain};
     struct zr_plan *p = NULL;
