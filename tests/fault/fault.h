@@ -45,8 +45,12 @@ struct world {
 
 /* n_threads 1 makes the order of steps the same in every run. */
 void world_context(struct world *w, uint32_t n_threads);
-/* Two groups and five arrays, filled; store is moved. */
+/* Two groups and their arrays, filled; store is moved. The first call writes them through
+ * the library, later ones put the keys and values that the first one left. */
 void world_fill(struct world *w, zarr_store *store);
+/* The same as files below the new folder root. False, and nothing done, before the first
+ * world_fill(). */
+bool world_files(const char *root);
 /* Asserts that no block is left. */
 void world_close(struct world *w);
 

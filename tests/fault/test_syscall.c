@@ -264,6 +264,7 @@ static time_t began;
 
 static void open_world(struct world *w, const struct mode *m)
 {
+    const bool filled = world_files(root);
     zarr_store_options opts = ZARR_STORE_OPTIONS_INIT;
     zarr_store *store = NULL;
     zarr_error err;
@@ -274,7 +275,10 @@ static void open_world(struct world *w, const struct mode *m)
     world_context(w, 1);
     if (zarr_store_open(&store, w->ctx, root, &opts, &err) != ZARR_OK)
         fail_msg("%s", err.message);
-    world_fill(w, store);
+    if (filled)
+        w->store = store;
+    else
+        world_fill(w, store);
 }
 
 static void close_world(struct world *w)

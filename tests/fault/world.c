@@ -1,6 +1,11 @@
 /* fault/world.c - worlds and fuses. */
 #include "fault.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 /* ---- fuses and allocators ------------------------------------------------------- */
 
 void fuse_set(struct fuse *f, int64_t k, bool forever)
@@ -184,15 +189,93 @@ static const struct {
 } arrays[] = {{"g/v3", 3},    {"g/shard", 4},  {"g/plain", 5}, {"v2/x", 2},
               {"g/edges", 6}, {"g/uneven", 7}, {"g/whole", 8}, {"g/gone/deep", 4}};
 
-void world_fill(struct world *w, zarr_store *store)
+/* The keys and values of a filled store, kept from the first world for all later ones. */
+static struct {
+    char *key;
+    void *value;
+    uint64_t bytes;
+} filled[128];
+static size_t n_filled;
+
+static int keep_key(void *user, const zarr_store_item *item)
+{
+    (void)user;
+    if (n_filled == sizeof filled / sizeof *filled)
+        return 1;
+    filled[n_filled].bytes = item->bytes;
+    filled[n_filled++].key = strdup(item->key);
+    return 0;
+}
+
+static void keep_filled(struct world *w)
 {
     zarr_error err;
 
+    world_must(zarr_store_list(w->store, "", ZARR_LIST_RECURSIVE, keep_key, NULL, &err),
+               &err, "list");
+    assert_in_range(n_filled, 1, sizeof filled / sizeof *filled - 1);
+    for (size_t i = 0; i < n_filled; i++) {
+        uint64_t bytes = filled[i].bytes == UINT64_MAX ? 1 << 16 : filled[i].bytes;
+
+        filled[i].value = malloc(bytes);
+        world_must(zarr_store_get(w->store, filled[i].key, 0, filled[i].value, &bytes,
+                                  NULL, &err),
+                   &err, filled[i].key);
+        filled[i].bytes = bytes;
+    }
+}
+
+/* A new file of this name; the folders above it are made. */
+static int new_file(char *path, size_t root_bytes)
+{
+    const int flags = O_WRONLY | O_CREAT | O_EXCL;
+    const int fd = open(path, flags, 0600);
+
+    if (fd >= 0)
+        return fd;
+    for (char *at = strchr(path + root_bytes + 1, '/'); at; at = strchr(at + 1, '/')) {
+        *at = '\0';
+        mkdir(path, 0700); /* fails if it is there */
+        *at = '/';
+    }
+    return open(path, flags, 0600);
+}
+
+bool world_files(const char *root)
+{
+    char path[512];
+
+    if (n_filled > 0 && mkdir(root, 0700) != 0)
+        fail_msg("%s: %s", root, strerror(errno));
+    for (size_t i = 0; i < n_filled; i++) {
+        const ssize_t bytes = (ssize_t)filled[i].bytes;
+        int fd;
+
+        snprintf(path, sizeof path, "%s/%s", root, filled[i].key);
+        fd = new_file(path, strlen(root));
+        if (fd < 0 || write(fd, filled[i].value, filled[i].bytes) != bytes)
+            fail_msg("%s: %s", path, strerror(errno));
+        close(fd);
+    }
+    return n_filled > 0;
+}
+
+void world_fill(struct world *w, zarr_store *store)
+{
+    const bool is_first = n_filled == 0;
+    zarr_error err;
+
     w->store = store;
-    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) {
+    for (size_t i = 0; i < n_filled; i++)
+        world_must(
+            zarr_store_put(store, filled[i].key, filled[i].value, filled[i].bytes, &err),
+            &err, filled[i].key);
+    for (size_t i = 0; is_first && i < sizeof arrays / sizeof *arrays; i++) {
         world_must(world_make(w, arrays[i].path, arrays[i].kind, &err), &err,
                    arrays[i].path);
         world_must(world_write_rows(w, arrays[i].path, 1, 0, ROWS, &err), &err,
                    arrays[i].path);
     }
+    if (is_first)
+        keep_filled(w);
 }

@@ -153,6 +153,34 @@ static void every_setting(void **state)
     }
 }
 
+/* Given more room, c-blosc keeps compressed streams that are longer than a stored chunk.
+ */
+static void blosc_keeps_to_its_bound(void **state)
+{
+    static const char *const cnames[] = {"lz4", "blosclz", "zlib", "zstd"};
+    uint8_t src[400], dst[600];
+    struct impl_chain c;
+    char text[128];
+
+    ZR_UNUSED(state);
+    for (size_t k = 0; k < ZR_COUNT(cnames); k++)
+        for (size_t n = 10; n <= 100; n++) {
+            zarr_codec_job job = {.src = zr_mem_of_host(src, 4 * n),
+                                  .dst = zr_mem_of_host(dst, sizeof dst)};
+
+            impl_pattern(src, 4 * n, 2);
+            (void)snprintf(text, sizeof text,
+                           "{\"id\":\"blosc\",\"cname\":\"%s\",\"shuffle\":0}",
+                           cnames[k]);
+            open_chain(&c, text, n);
+            assert_int_equal(
+                impl_run_stage(c.encode->stage, true, &env, &job, (zarr_mem){0}, NULL),
+                ZARR_OK);
+            assert_in_range(job.dst_used, 1, 4 * n + BLOSC_MAX_OVERHEAD);
+            impl_chain_close(&c);
+        }
+}
+
 static void stacked(void **state)
 {
     ZR_UNUSED(state);
@@ -391,10 +419,15 @@ static void wrong_lengths(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(round_trips),      cmocka_unit_test(every_setting),
-        cmocka_unit_test(stacked),          cmocka_unit_test(bounds_hold),
-        cmocka_unit_test(every_truncation), cmocka_unit_test(bytes_behind_the_end),
-        cmocka_unit_test(bit_flips),        cmocka_unit_test(garbage),
+        cmocka_unit_test(round_trips),
+        cmocka_unit_test(every_setting),
+        cmocka_unit_test(stacked),
+        cmocka_unit_test(blosc_keeps_to_its_bound),
+        cmocka_unit_test(bounds_hold),
+        cmocka_unit_test(every_truncation),
+        cmocka_unit_test(bytes_behind_the_end),
+        cmocka_unit_test(bit_flips),
+        cmocka_unit_test(garbage),
         cmocka_unit_test(wrong_lengths),
     };
 
