@@ -1,6 +1,6 @@
 /*
  * codec_batch.c - a codec with a strategy of its own: "example.rle", runs of equal bytes
- * as (length 1..255, byte). It asks for whole mini-batches (ZARR_CODEC_BATCH), sorts the
+ * as (length 1..255, byte). It asks for whole waves (ZARR_CODEC_BATCH), sorts the
  * chunks by their encoded size and hands the longest out first, so that no thread is left
  * with a long one at the end. A GPU or SIMD codec would take the batch in the same place.
  *

@@ -116,7 +116,7 @@ static zarr_status read_all(void *self, zarr_request *request,
         steps->wave_counts(f.wave, &n_opens, &n_segments);
         if (n_opens > 0) {
             st = steps->parallel(request, n_opens, open_one, &f, err);
-            st = st == ZARR_OK ? steps->feed(plan, f.wave, err) : st;
+            st = st == ZARR_OK ? steps->resume(plan, f.wave, err) : st;
         }
         if (st == ZARR_OK)
             st = steps->parallel(request, n_segments, read_one, &f, err);

@@ -117,12 +117,12 @@ zarr_status zr_io_options_read(zarr_io_options *o, const zarr_io_options *opts,
 zarr_status zr_io_options_apply(struct zr_io *io, const zarr_array *a,
                                 const zarr_io_options *o, zarr_error *err);
 /* ---- field.c ---- */
-/* io->part, and the data type that the tensor has to have. path NULL: whole elements. */
-zarr_status zr_io_part(struct zr_io *io, const struct zr_array_state *s, const char *path,
-                       const zarr_dtype **dtype, zarr_error *err);
-/* The part's fill value; needs io's layout and view. *out is the caller's to free, once
- * io is done; NULL without a part. */
-zarr_status zr_io_part_fill(uint8_t **out, struct zr_io *io, zarr_error *err);
+/* io->field, and the data type that the tensor has to have. path NULL: whole elements. */
+zarr_status zr_io_field(struct zr_io *io, const struct zr_array_state *s,
+                        const char *path, const zarr_dtype **dtype, zarr_error *err);
+/* The field's fill value; needs io's layout and view. *out is the caller's to free, once
+ * io is done; NULL without a field. */
+zarr_status zr_io_field_fill(uint8_t **out, struct zr_io *io, zarr_error *err);
 
 zarr_status zr_array_selection_check(const struct zr_array_state *s,
                                      const zarr_selection *sel, zarr_error *err);

@@ -41,7 +41,7 @@ static void explain_args(struct zr_explain_args *out, zarr_array *array,
         .store_name = zr_store_name(array->chunk_store),
         .tensor_device = io->layout->device_type,
         .tensor_contiguous =
-            !io->part.on && tensor_is_contiguous(tensor, io->layout->item_bytes),
+            !io->field.on && tensor_is_contiguous(tensor, io->layout->item_bytes),
         .compared = io->skip_empty &&
                     !zr_device_is_host(io->engine->memory, io->layout->device_type),
         .index_cached = index_is_cached,
@@ -70,7 +70,7 @@ static zarr_status explain_to(struct zr_str *text, zarr_array *array, uint32_t w
     ZR_TRY(zr_array_selection_check(s, sel, err));
     ZR_TRY(zr_array_io(&io, array, s, device, err));
     ZR_TRY(zr_io_options_apply(&io, array, &o, err));
-    ZR_TRY(zr_io_part(&io, s, o.field, &dtype, err));
+    ZR_TRY(zr_io_field(&io, s, o.field, &dtype, err));
     io.selection = sel;
     explain_args(&args, array, &io, what, tensor);
     ZR_TRY(zr_plan_explain(&args, text, array->h.ctx->alloc, err));

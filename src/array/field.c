@@ -8,15 +8,15 @@
 
 #include <string.h>
 
-zarr_status zr_io_part(struct zr_io *io, const struct zr_array_state *s, const char *path,
-                       const zarr_dtype **dtype, zarr_error *err)
+zarr_status zr_io_field(struct zr_io *io, const struct zr_array_state *s,
+                        const char *path, const zarr_dtype **dtype, zarr_error *err)
 {
-    struct zr_part *p = &io->part;
+    struct zr_field_view *p = &io->field;
     zarr_dtype_field f = ZARR_DTYPE_FIELD_INIT;
     zarr_status st = ZARR_OK;
 
     *dtype = s->meta.dtype;
-    *p = (struct zr_part){.on = false};
+    *p = (struct zr_field_view){.on = false};
     if (!path)
         goto out;
     ZR_TRY(zarr_dtype_field_find(s->meta.dtype, path, &f, err));
@@ -42,7 +42,7 @@ out:
 }
 
 /* One value of the field in an element, in C order of its subarray. */
-static uint64_t value_offset(const struct zr_part *p, uint64_t i)
+static uint64_t value_offset(const struct zr_field_view *p, uint64_t i)
 {
     uint64_t at = p->offset;
 
@@ -53,9 +53,9 @@ static uint64_t value_offset(const struct zr_part *p, uint64_t i)
     return at;
 }
 
-zarr_status zr_io_part_fill(uint8_t **out, struct zr_io *io, zarr_error *err)
+zarr_status zr_io_field_fill(uint8_t **out, struct zr_io *io, zarr_error *err)
 {
-    struct zr_part *p = &io->part;
+    struct zr_field_view *p = &io->field;
     const zarr_allocator *alloc = io->engine->alloc;
     const uint64_t bytes = p->n_values * p->item_bytes;
 

@@ -47,7 +47,7 @@ static zarr_status run_io(zarr_array *array, const zarr_selection *sel,
         zr_path_prefix(err, st, array->h.path);
     else
         st = zr_io_run(&c.io, c.opts.stats, err);
-    zr_free(array->h.ctx->alloc, c.part_fill);
+    zr_free(array->h.ctx->alloc, c.field_fill);
     zr_array_state_free(c.state);
     return st;
 }
@@ -61,7 +61,7 @@ zarr_status zr_array_write_state(zarr_array *array, struct zr_array_state *s,
 
     if (st == ZARR_OK)
         st = zr_io_run(&c.io, c.opts.stats, err);
-    zr_free(array->h.ctx->alloc, c.part_fill);
+    zr_free(array->h.ctx->alloc, c.field_fill);
     return st;
 }
 
@@ -104,7 +104,7 @@ static void release_submitted(void *owner)
     zarr_array *array = c->array;
 
     zr_array_state_free(c->state);
-    zr_free(array->h.ctx->alloc, c->part_fill);
+    zr_free(array->h.ctx->alloc, c->field_fill);
     zr_free(array->h.ctx->alloc, c);
     zarr_array_free(array);
 }

@@ -11,9 +11,9 @@ struct zr_io_call {
     struct zr_array_state *state; /* counted */
     struct zr_io io;
     zarr_io_options opts;
-    uint8_t *part_fill; /* owned; io points to it */
+    uint8_t *field_fill; /* owned; io points to it */
 };
-/* Fills c->io, c->opts and c->part_fill; c has its array and its state already. */
+/* Fills c->io, c->opts and c->field_fill; c has its array and its state already. */
 zarr_status zr_io_prepare(struct zr_io_call *c, const zarr_selection *sel,
                           const zarr_tensor *tensor, const zarr_io_options *opts,
                           bool write, zarr_error *err);

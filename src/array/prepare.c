@@ -120,19 +120,20 @@ out:
 }
 
 /* The result's shape, and behind it that of a field's subarray. */
-static zarr_status want_shape(struct zr_view_want *want, const struct zr_part *part,
-                              uint64_t *room, zarr_error *err)
+static zarr_status want_shape(struct zr_view_want *want,
+                              const struct zr_field_view *field, uint64_t *room,
+                              zarr_error *err)
 {
-    if (part->ndim == 0)
+    if (field->ndim == 0)
         return ZARR_OK;
-    if (want->ndim > ZARR_MAX_RANK - part->ndim)
+    if (want->ndim > ZARR_MAX_RANK - field->ndim)
         return zr_fail(err, ZARR_ERR_INVALID,
                        "a result of %d dimensions and a field of %d more: at most %d",
-                       (int)want->ndim, (int)part->ndim, ZARR_MAX_RANK);
+                       (int)want->ndim, (int)field->ndim, ZARR_MAX_RANK);
     memcpy(room, want->shape, (size_t)want->ndim * sizeof *room);
-    memcpy(room + want->ndim, part->shape, (size_t)part->ndim * sizeof *room);
+    memcpy(room + want->ndim, field->shape, (size_t)field->ndim * sizeof *room);
     want->shape = room;
-    want->ndim += part->ndim;
+    want->ndim += field->ndim;
     return ZARR_OK;
 }
 
@@ -174,13 +175,13 @@ zarr_status zr_io_prepare(struct zr_io_call *c, const zarr_selection *sel,
     ZR_TRY(zr_array_selection_check(c->state, sel, err));
     ZR_TRY(zr_array_io(&c->io, c->array, c->state, t.device_type, err));
     ZR_TRY(zr_io_options_apply(&c->io, c->array, &c->opts, err));
-    ZR_TRY(zr_io_part(&c->io, c->state, c->opts.field, &dtype, err));
+    ZR_TRY(zr_io_field(&c->io, c->state, c->opts.field, &dtype, err));
     ZR_TRY(check_tensor_dtype(&t, dtype, err));
     want.item_bytes = (uint32_t)zarr_dtype_item_bytes(dtype);
     want.swap_unit = zarr_dtype_swap_bytes(dtype);
-    ZR_TRY(want_shape(&want, &c->io.part, room, err));
+    ZR_TRY(want_shape(&want, &c->io.field, room, err));
     ZR_TRY(zr_view_from_tensor(&c->io.view, &c->array->h.ctx->memory, &t, &want, err));
-    ZR_TRY(zr_io_part_fill(&c->part_fill, &c->io, err));
+    ZR_TRY(zr_io_field_fill(&c->field_fill, &c->io, err));
     ZR_TRY(check_variable(c, t.device_type, write, err));
     c->io.selection = sel;
     c->io.write = write;

@@ -83,10 +83,10 @@ struct zr_sub_chain {
     char *json;             /* canonical, owned */
 };
 
-enum zr_runs {
-    ZR_RUNS_BOTH,
-    ZR_RUNS_DECODE,
-    ZR_RUNS_ENCODE
+enum zr_direction {
+    ZR_DIRECTION_BOTH,
+    ZR_DIRECTION_DECODE,
+    ZR_DIRECTION_ENCODE
 };
 
 /* Where a document says a codec: "filters" and 2, "compressor" and -1. */
@@ -125,7 +125,7 @@ struct zarr_codec_spec { /* one link */
     uint64_t most_bytes;  /* limits.chunk_bytes when it was parsed */
     uint64_t most_chunks; /* limits.chunks_per_shard */
     /* In the copy that a stage binds: which way its runners are made for at once. */
-    enum zr_runs runs;
+    enum zr_direction direction;
     struct zr_structure structure; /* parsed once */
     zarr_codec_input input;        /* what the codecs in front of it did */
 };
@@ -248,13 +248,14 @@ const struct zr_sub_chain *zr_spec_sub(const zarr_codec_spec *spec, const char *
 zarr_status zr_shard_index_bytes(const struct zr_shard_spec *s, uint64_t n_chunks,
                                  uint64_t *out, zarr_error *err);
 /* What is inside a shard. */
-struct zr_shard_parts {
+struct zr_shard_inner_specs {
     zarr_chunk_spec chunk, index; /* as the two chains get them: without sizes */
     uint64_t grid[ZARR_MAX_RANK], n_chunks;
 };
 /* INVALID: inner chunks do not fit the shard; LIMIT: more than `most` of them. */
-zarr_status zr_shard_parts(const struct zr_shard_spec *s, const zarr_chunk_spec *shard,
-                           uint64_t most, struct zr_shard_parts *out, zarr_error *err);
+zarr_status zr_shard_inner_specs(const struct zr_shard_spec *s,
+                                 const zarr_chunk_spec *shard, uint64_t most,
+                                 struct zr_shard_inner_specs *out, zarr_error *err);
 
 /* ---- indexes of shards (shard_index.c) ------------------------------------------ */
 

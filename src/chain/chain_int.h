@@ -44,7 +44,7 @@ void zr_sub_free(struct zarr_codec_spec *s);
 zarr_status zr_sub_print(struct zr_sub_chain *sub, int format,
                          const zarr_allocator *alloc, zarr_error *err);
 
-/* v2 filters (front.c): codecs on bytes that v3 has between arrays. */
+/* v2 filters (v2_filters.c): codecs on bytes that v3 has between arrays. */
 bool zr_spec_is_filter(const struct zarr_codec_spec *s);
 /* What the codec takes and gives (vtable.elements); `in` as there. */
 zarr_status zr_spec_elements(const struct zarr_codec_spec *s, const char *in,
@@ -52,12 +52,12 @@ zarr_status zr_spec_elements(const struct zarr_codec_spec *s, const char *in,
 /* Whether each filter of a v2 chain can take the elements that come to it. */
 zarr_status zr_filters_check(const struct zr_chain *chain, const zarr_dtype *dtype,
                              zarr_error *err);
-/* v2 (front.c): `bytes` and the filters behind it in front of an array->bytes codec
+/* v2 (v2_filters.c): `bytes` and the filters behind it in front of an array->bytes codec
  * become filters between arrays. UNSUPPORTED for what such a codec cannot get. */
-zarr_status zr_front_v2(struct zr_chain *chain, const struct zr_parse *p,
-                        zarr_error *err);
+zarr_status zr_chain_place_v2_filters(struct zr_chain *chain, const struct zr_parse *p,
+                                      zarr_error *err);
 /* What each link has in front of it, once all have their place. */
-void zr_front_note(struct zr_chain *chain);
+void zr_chain_note_inputs(struct zr_chain *chain);
 
 /* ---- chains and shards --------------------------------------------------------- */
 

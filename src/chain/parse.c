@@ -340,9 +340,9 @@ zarr_status zr_chain_parse_list(struct zr_chain **out, struct zr_parse *p,
     if (p->allow_missing_bytes && !p->sub && chain_lacks_bytes(chain))
         ZR_TRY(chain_insert_bytes(chain, p, err));
     if (p->format == 2)
-        ZR_TRY(zr_front_v2(chain, p, err));
+        ZR_TRY(zr_chain_place_v2_filters(chain, p, err));
     ZR_TRY(chain_check_order(chain, label, p->sub, err));
-    zr_front_note(chain);
+    zr_chain_note_inputs(chain);
     *out = chain; /* moved */
     chain = NULL;
 out:

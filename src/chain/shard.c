@@ -160,7 +160,8 @@ out:
 }
 
 static zarr_status shard_grid(const struct zr_shard_spec *s, const zarr_chunk_spec *in,
-                              uint64_t most, struct zr_shard_parts *out, zarr_error *err)
+                              uint64_t most, struct zr_shard_inner_specs *out,
+                              zarr_error *err)
 {
     if (s->ndim != in->ndim)
         return zr_fail(err, ZARR_ERR_INVALID,
@@ -184,12 +185,13 @@ static zarr_status shard_grid(const struct zr_shard_spec *s, const zarr_chunk_sp
     return ZARR_OK;
 }
 
-zarr_status zr_shard_parts(const struct zr_shard_spec *s, const zarr_chunk_spec *shard,
-                           uint64_t most, struct zr_shard_parts *out, zarr_error *err)
+zarr_status zr_shard_inner_specs(const struct zr_shard_spec *s,
+                                 const zarr_chunk_spec *shard, uint64_t most,
+                                 struct zr_shard_inner_specs *out, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
 
-    *out = (struct zr_shard_parts){.n_chunks = 0};
+    *out = (struct zr_shard_inner_specs){.n_chunks = 0};
     ZR_TRY(shard_grid(s, shard, most, out, err));
     ZR_TRY(shard_table(s, out->grid, &out->index, err));
     out->chunk = *shard;
@@ -209,11 +211,11 @@ zarr_status zr_shard_spec_resolve(const struct zarr_codec_spec *s,
     zarr_status st = ZARR_OK;
     struct zr_chain_reps reps = {0};
     const struct zr_shard_spec *shard = s->structure.shard;
-    struct zr_shard_parts parts;
+    struct zr_shard_inner_specs parts;
     uint64_t index_bytes = 0;
 
     ZR_TRY(zr_spec_needs_length(s, in, err));
-    ZR_TRY(zr_shard_parts(shard, in, limits->chunks_per_shard, &parts, err));
+    ZR_TRY(zr_shard_inner_specs(shard, in, limits->chunks_per_shard, &parts, err));
     ZR_TRY(shard_index_resolve(shard, &parts.index, &index_bytes, err));
     st = zr_chain_resolve(&reps, shard->inner, &parts.chunk, limits, alloc, err);
     if (st != ZARR_OK) {

@@ -58,7 +58,7 @@ zarr_status zarr_mem_copy(zarr_context *ctx, const zarr_mem *dst, const zarr_mem
                        "%" PRIu64 " bytes do not fit: from %" PRIu64 " to %" PRIu64
                        " bytes",
                        bytes, src->bytes, dst->bytes));
-    ZR_TRY(zr_mem_copy_run(&ctx->memory, dst, src, bytes, &counters, err));
+    ZR_TRY(zr_mem_copy_bytes(&ctx->memory, dst, src, bytes, &counters, err));
 out:
     return st;
 }

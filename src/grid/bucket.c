@@ -189,7 +189,7 @@ zarr_status zr_bucket_fill(struct zr_bucket *b, struct zr_sorter *s,
 
     b->n_runs = 0;
     ZR_TRY(bucket_keys(s, axes, in, &words, err));
-    ZR_TRY(zr_sorter_run(s, in->n, words, err));
+    ZR_TRY(zr_sorter_sort(s, in->n, words, err));
     ZR_TRY(bucket_alloc(b, s->alloc, in->n, (uint64_t)in->rank,
                         count_runs(s, in->n, words), err));
     for (uint64_t i = 1; i <= in->n; i++) {

@@ -40,7 +40,8 @@ void zr_sorter_init(struct zr_sorter *s, const zarr_allocator *alloc);
 void zr_sorter_deinit(struct zr_sorter *s);
 /* Stable order of n keys of `words` numbers each: s->keys, most significant word first.
  */
-zarr_status zr_sorter_run(struct zr_sorter *s, uint64_t n, size_t words, zarr_error *err);
+zarr_status zr_sorter_sort(struct zr_sorter *s, uint64_t n, size_t words,
+                           zarr_error *err);
 /* Which item is the i-th in order. */
 static inline uint64_t zr_sorter_item(const struct zr_sorter *s, uint64_t i)
 {

@@ -161,7 +161,7 @@ static bool tuples_repeat(const uint64_t *tuples, uint64_t n, size_t words)
     if (zr_nums_need(&s.keys, NULL, n, words, NULL) != ZARR_OK)
         goto out;
     memcpy(s.keys.ptr, tuples, (size_t)n * words * sizeof(*tuples));
-    if (zr_sorter_run(&s, n, words, NULL) != ZARR_OK)
+    if (zr_sorter_sort(&s, n, words, NULL) != ZARR_OK)
         goto out;
     repeat = false;
     for (uint64_t i = 1; i < n && !repeat; i++)

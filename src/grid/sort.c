@@ -105,7 +105,7 @@ static void radix_sort(struct zr_sorter *s, uint64_t n, size_t words)
     }
 }
 
-zarr_status zr_sorter_run(struct zr_sorter *s, uint64_t n, size_t words, zarr_error *err)
+zarr_status zr_sorter_sort(struct zr_sorter *s, uint64_t n, size_t words, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
 

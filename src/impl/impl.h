@@ -200,7 +200,7 @@ zarr_status zr_stage_run(const struct zr_stage *s, const struct zr_stage_call *c
                          bool encode, zarr_error *err);
 /* Whether a stage decodes parts of chunks (it must accept the chunk, too); and doing so:
  * job->dst has the decoded chunk's exact size. */
-bool zr_stage_parts(const struct zr_stage *s);
+bool zr_stage_is_partial(const struct zr_stage *s);
 zarr_status zr_stage_partial(const struct zr_stage *s, zarr_codec_job *job,
                              const zarr_codec_range *ranges, uint64_t n,
                              struct zr_thread_states *ts, zarr_mem scratch,
@@ -302,9 +302,9 @@ zarr_status zr_no_room(zarr_error *err, const char *codec);
 
 /* A runner of n codecs of that chain from `first` on; decoded: what the first of them
  * gives when decoding. */
-zarr_status zr_runner_open_part(zarr_codec_runner **out, const zarr_codec_spec *spec,
-                                const char *member, uint32_t first, uint32_t n,
-                                const zarr_chunk_spec *decoded, zarr_error *err);
+zarr_status zr_runner_open_range(zarr_codec_runner **out, const zarr_codec_spec *spec,
+                                 const char *member, uint32_t first, uint32_t n,
+                                 const zarr_chunk_spec *decoded, zarr_error *err);
 /* zarr_codec_runner_decode() without a room, for an array of at most that many bytes: not
  * every codec can tell from its input alone how long it is. */
 zarr_status zr_runner_decode_most(const zarr_codec_runner *r, zarr_codec_exec *exec,

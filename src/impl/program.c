@@ -160,7 +160,7 @@ static zarr_status stage_bind(struct zr_stage *s, const struct zr_place_link *li
     s->kind = ZR_STAGE_CODEC;
     s->impl = impl;
     s->spec = *link->spec;
-    s->spec.runs = encode ? ZR_RUNS_ENCODE : ZR_RUNS_DECODE;
+    s->spec.direction = encode ? ZR_DIRECTION_ENCODE : ZR_DIRECTION_DECODE;
     stage_measure(s, link->encoded, link->decoded, encode);
     if (impl->vt.bind)
         st = impl->vt.bind(&s->self, &s->spec, link->decoded,

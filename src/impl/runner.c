@@ -60,14 +60,14 @@ out:
 }
 
 /* Where both ways are wanted one may be missing: that is said when it is used. */
-static zarr_status runner_bind(const zarr_codec_runner *r, enum zr_runs runs,
+static zarr_status runner_bind(const zarr_codec_runner *r, enum zr_direction direction,
                                zarr_error *err)
 {
     const struct zr_program *p = NULL;
     zarr_status decodes = ZARR_OK, st = ZARR_OK;
 
-    if (runs != ZR_RUNS_BOTH)
-        return runner_program(r, runs == ZR_RUNS_ENCODE, &p, err);
+    if (direction != ZR_DIRECTION_BOTH)
+        return runner_program(r, direction == ZR_DIRECTION_ENCODE, &p, err);
     decodes = runner_program(r, false, &p, err);
     if (decodes != ZARR_OK && decodes != ZARR_ERR_UNSUPPORTED)
         return decodes;
@@ -100,7 +100,7 @@ zarr_status zr_runner_open_chain(zarr_codec_runner **out, const zarr_codec_spec 
                               &limits, r->alloc, err);
     if (st != ZARR_OK)
         ZR_TRY(zr_prefix(err, st, "%s", r->name)); /* it names the member */
-    st = runner_bind(r, spec->runs, err);
+    st = runner_bind(r, spec->direction, err);
     if (st != ZARR_OK)
         ZR_TRY(zr_prefix(err, st, "%s: %s", r->name, member));
     *out = r; /* moved */
@@ -110,9 +110,9 @@ out:
     return st;
 }
 
-zarr_status zr_runner_open_part(zarr_codec_runner **out, const zarr_codec_spec *spec,
-                                const char *member, uint32_t first, uint32_t n,
-                                const zarr_chunk_spec *decoded, zarr_error *err)
+zarr_status zr_runner_open_range(zarr_codec_runner **out, const zarr_codec_spec *spec,
+                                 const char *member, uint32_t first, uint32_t n,
+                                 const zarr_chunk_spec *decoded, zarr_error *err)
 {
     const struct zr_sub_chain *sub = zr_spec_sub(spec, member);
     struct zr_chain part = {0};
@@ -139,8 +139,8 @@ zarr_status zarr_codec_runner_open(zarr_codec_runner **out, const zarr_codec_spe
 {
     const struct zr_sub_chain *sub = zr_spec_sub(spec, member);
 
-    return zr_runner_open_part(out, spec, member, 0, sub ? sub->chain->n : 0, decoded,
-                               err);
+    return zr_runner_open_range(out, spec, member, 0, sub ? sub->chain->n : 0, decoded,
+                                err);
 }
 
 uint64_t zr_runner_bound(const zarr_codec_runner *r)

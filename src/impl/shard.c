@@ -80,7 +80,8 @@ static zarr_status shard_measure(struct shard_self *self, const zarr_chunk_spec 
 
 static zarr_status shard_bind_runners(struct shard_self *self,
                                       const zarr_codec_spec *spec,
-                                      const struct zr_shard_parts *parts, zarr_error *err)
+                                      const struct zr_shard_inner_specs *parts,
+                                      zarr_error *err)
 {
     zarr_status st = ZARR_OK;
 
@@ -103,7 +104,7 @@ static zarr_status shard_bind(void **out, const zarr_codec_spec *spec,
 {
     const zarr_allocator *alloc = zarr_codec_spec_allocator(spec);
     struct shard_self *self = zr_calloc(alloc, 1, sizeof *self);
-    struct zr_shard_parts parts;
+    struct zr_shard_inner_specs parts;
     zarr_status st = ZARR_OK;
 
     if (!self)
@@ -114,7 +115,7 @@ static zarr_status shard_bind(void **out, const zarr_codec_spec *spec,
     self->variable = zarr_dtype_variable(decoded->dtype) != 0;
     self->most_bytes = spec->most_bytes;
     /* their number was checked with the chain */
-    ZR_TRY(zr_shard_parts(spec->structure.shard, decoded, UINT64_MAX, &parts, err));
+    ZR_TRY(zr_shard_inner_specs(spec->structure.shard, decoded, UINT64_MAX, &parts, err));
     self->n = parts.n_chunks;
     memcpy(self->grid, parts.grid, sizeof self->grid);
     ZR_TRY(shard_measure(self, decoded, &parts.chunk, err));

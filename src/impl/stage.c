@@ -212,7 +212,7 @@ out:
     return st;
 }
 
-bool zr_stage_parts(const struct zr_stage *s)
+bool zr_stage_is_partial(const struct zr_stage *s)
 {
     return s->kind == ZR_STAGE_CODEC && s->impl->vt.partial && s->out_exact;
 }

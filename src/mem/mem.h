@@ -132,9 +132,9 @@ zarr_status zr_box_fill(const struct zr_memory_registry *r, const zarr_box *box,
  * at the first difference. */
 bool zr_all_equal(const void *data, uint64_t n, const void *pattern, uint32_t item_bytes);
 /* Plain runs between any two memories. */
-zarr_status zr_mem_copy_run(const struct zr_memory_registry *r, const zarr_mem *dst,
-                            const zarr_mem *src, uint64_t bytes,
-                            struct zr_copy_counters *c, zarr_error *err);
+zarr_status zr_mem_copy_bytes(const struct zr_memory_registry *r, const zarr_mem *dst,
+                              const zarr_mem *src, uint64_t bytes,
+                              struct zr_copy_counters *c, zarr_error *err);
 
 /* ---- pooled buffers -------------------------------------------------------- */
 

@@ -207,9 +207,9 @@ out:
 
 /* ---- runs --------------------------------------------------------------------- */
 
-zarr_status zr_mem_copy_run(const struct zr_memory_registry *r, const zarr_mem *dst,
-                            const zarr_mem *src, uint64_t bytes,
-                            struct zr_copy_counters *c, zarr_error *err)
+zarr_status zr_mem_copy_bytes(const struct zr_memory_registry *r, const zarr_mem *dst,
+                              const zarr_mem *src, uint64_t bytes,
+                              struct zr_copy_counters *c, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
     const struct zr_backend *be;

@@ -43,8 +43,8 @@ out:
 }
 
 /* What comes before the bytes: transposes become the order, the rest must be a filter. */
-static zarr_status read_front(struct zr_array_meta *m, const struct zr_chain *chain,
-                              zarr_error *err)
+static zarr_status read_array_codecs(struct zr_array_meta *m,
+                                     const struct zr_chain *chain, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
     const struct zarr_codec_spec *a2b = &chain->codec[chain->a2b];
@@ -128,7 +128,7 @@ static zarr_status make_v2(struct zr_array_meta *fields, const struct zr_meta_en
                        "Zarr v2 cannot say chunk key encoding \"%s\": its chunks have "
                        "other names there",
                        fields->keys.vt->name));
-    ZR_TRY(read_front(fields, fields->chain, err));
+    ZR_TRY(read_array_codecs(fields, fields->chain, err));
     ZR_TRY(read_back(fields, env, fields->chain, doc, err));
     ZR_TRY(zr_array_v2_write(fields, doc, root, err));
     zr_meta_carry(doc, *root, fields->document, true);

@@ -22,7 +22,8 @@
 
 /* ---- paths -------------------------------------------------------------- */
 
-/* Appends the segments of path to out, normalised, with '/' in front where out has some.
+/* Appends the components of path to out, normalised, with '/' in front where out has
+ * some.
  */
 zarr_status zr_path_append(struct zr_str *out, const char *path,
                            const zarr_limits *limits, zarr_error *err);
@@ -30,14 +31,14 @@ zarr_status zr_path_append(struct zr_str *out, const char *path,
 zarr_status zr_path_normal(char **out, const zarr_allocator *alloc, const char *path,
                            const zarr_limits *limits, zarr_error *err);
 /* Of normalised paths: */
-const char *zr_path_name(const char *path);    /* last segment */
+const char *zr_path_name(const char *path);    /* last component */
 size_t zr_path_parent_bytes(const char *path); /* in front of it and its '/' */
 /* Names that a new node of this format may have. */
 zarr_status zr_path_check_new(const char *path, int format, const zarr_limits *limits,
                               zarr_error *err);
 /* "path/name", or the one that is not "", in place of what out held. */
 void zr_path_key(struct zr_str *out, const char *path, const char *name);
-size_t zr_path_depth(const char *path); /* segments of a normalised path */
+size_t zr_path_depth(const char *path); /* components of a normalised path */
 /* Order of a walk: a node right before all below it, siblings by bytes of their names. */
 int zr_path_compare(const char *a, const char *b);
 /* Puts "/path", or "/path/name", in front of a message. */

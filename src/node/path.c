@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-static size_t segment_bytes(const char *p)
+static size_t component_bytes(const char *p)
 {
     size_t n = 0;
 
@@ -25,7 +25,7 @@ zarr_status zr_path_append(struct zr_str *out, const char *path,
     zarr_status st = ZARR_OK;
 
     for (const char *p = path ? path : ""; *p;) {
-        const size_t n = segment_bytes(p);
+        const size_t n = component_bytes(p);
 
         if (n == 0) {
             p++;
@@ -82,7 +82,7 @@ zarr_status zr_path_check_new(const char *path, int format, const zarr_limits *l
     zarr_status st = ZARR_OK;
 
     for (const char *p = path; *p;) {
-        const size_t n = segment_bytes(p);
+        const size_t n = component_bytes(p);
 
         ZR_TRY(zr_node_name_check_new(p, n, format, limits, err));
         p += n + (p[n] == '/');

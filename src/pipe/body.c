@@ -57,8 +57,8 @@ static zarr_status body_decode_unsized(const struct zr_work *w,
     *out = *block;
     out->bytes = got.bytes;
     if (got.bytes != 0)
-        ZR_TRY(zr_mem_copy_run(w->io->engine->memory, out, &got, got.bytes,
-                               &w->worker->copies, err));
+        ZR_TRY(zr_mem_copy_bytes(w->io->engine->memory, out, &got, got.bytes,
+                                 &w->worker->copies, err));
 out:
     zr_worker_trim(w->worker);
     if (st != ZARR_OK)

@@ -34,10 +34,10 @@ static zarr_status move_boxes(const struct zr_work *w, const struct zr_program *
                               bool to_chunk, zarr_error *err)
 {
     const struct zr_layout *l = w->io->layout;
-    const struct zr_part *part = w->io->part.on ? &w->io->part : NULL;
-    struct zr_boxes b = {.item_bytes = part != NULL ? part->item_bytes : l->item_bytes,
-                         .swap_unit = part != NULL ? part->swap_unit : l->swap_unit,
-                         .part = part,
+    const struct zr_field_view *field = w->io->field.on ? &w->io->field : NULL;
+    struct zr_boxes b = {.item_bytes = field != NULL ? field->item_bytes : l->item_bytes,
+                         .swap_unit = field != NULL ? field->swap_unit : l->swap_unit,
+                         .field = field,
                          .program = p,
                          .view = &w->io->view,
                          .chunk_mem = *block,
@@ -74,41 +74,41 @@ static const void *pattern_for(const struct zr_level *lv, uint32_t swap_bytes)
 static zarr_status fill_each(const struct zr_work *w, const struct zr_target *t,
                              zarr_error *err)
 {
-    const struct zr_part *part = &w->io->part;
+    const struct zr_field_view *field = &w->io->field;
     struct zr_view v = w->io->view;
     struct zr_boxes b = {
-        .item_bytes = part->item_bytes, .swap_unit = part->swap_unit, .view = &v};
+        .item_bytes = field->item_bytes, .swap_unit = field->swap_unit, .view = &v};
     struct box_arg arg = {.w = w};
     zarr_status st = ZARR_OK;
 
-    v.ndim -= part->ndim;
-    for (uint64_t i = 0; i < part->n_values && st == ZARR_OK; i++) {
+    v.ndim -= field->ndim;
+    for (uint64_t i = 0; i < field->n_values && st == ZARR_OK; i++) {
         uint64_t rest = i;
         int64_t at = 0;
 
-        for (int32_t d = part->ndim - 1; d >= 0; d--) {
-            at += (int64_t)(rest % part->shape[d]) * v.stride[v.ndim + d];
-            rest /= part->shape[d];
+        for (int32_t d = field->ndim - 1; d >= 0; d--) {
+            at += (int64_t)(rest % field->shape[d]) * v.stride[v.ndim + d];
+            rest /= field->shape[d];
         }
         v.base.offset = w->io->view.base.offset + (uint64_t)at;
-        arg.pattern = part->fill + i * part->item_bytes;
+        arg.pattern = field->fill + i * field->item_bytes;
         st = zr_target_boxes(&b, t, fill_one, &arg, err);
     }
     return st;
 }
 
-static zarr_status fill_part(const struct zr_work *w, const struct zr_target *t,
-                             zarr_error *err)
+static zarr_status fill_field(const struct zr_work *w, const struct zr_target *t,
+                              zarr_error *err)
 {
-    const struct zr_part *part = &w->io->part;
-    struct zr_boxes b = {.item_bytes = part->item_bytes,
-                         .swap_unit = part->swap_unit,
-                         .part = part,
+    const struct zr_field_view *field = &w->io->field;
+    struct zr_boxes b = {.item_bytes = field->item_bytes,
+                         .swap_unit = field->swap_unit,
+                         .field = field,
                          .view = &w->io->view};
-    struct box_arg arg = {.w = w, .pattern = part->fill};
+    struct box_arg arg = {.w = w, .pattern = field->fill};
 
-    return part->all_alike ? zr_target_boxes(&b, t, fill_one, &arg, err)
-                           : fill_each(w, t, err);
+    return field->all_alike ? zr_target_boxes(&b, t, fill_one, &arg, err)
+                            : fill_each(w, t, err);
 }
 
 zarr_status zr_fill_target(const struct zr_work *w, const struct zr_level *lv,
@@ -121,8 +121,8 @@ zarr_status zr_fill_target(const struct zr_work *w, const struct zr_level *lv,
     struct zr_vlen_item item;
     zarr_status st = ZARR_OK;
 
-    if (w->io->part.on)
-        return fill_part(w, t, err);
+    if (w->io->field.on)
+        return fill_field(w, t, err);
     arg.pattern = pattern_for(lv, w->io->view.swap_bytes);
     if (l->variable) {
         ZR_TRY(zr_vlen_fill(w, t, &item, err));
@@ -153,7 +153,7 @@ bool zr_target_direct(const struct zr_io *io, const struct zr_program *p,
     const struct zr_view *v = &io->view;
     int64_t stride = (int64_t)io->layout->item_bytes, offset = 0;
 
-    if (io->no_direct || io->part.on || t->kind != ZR_PROJ_DIMS || !t->arithmetic ||
+    if (io->no_direct || io->field.on || t->kind != ZR_PROJ_DIMS || !t->arithmetic ||
         v->base.device_type != p->decoded_device ||
         (p->swap_bytes > 1) != (v->swap_bytes > 1))
         return false;

@@ -22,7 +22,7 @@ static void index_work_init(struct index_work *x, const struct zr_work *w,
 
     x->io = *w->io;
     x->io.no_direct = true;
-    x->io.part.on = false;
+    x->io.field.on = false;
     x->layout = (struct zr_layout){.item_bytes = 8, .swap_unit = 8};
     x->io.layout = &x->layout;
     x->work = (struct zr_work){.io = &x->io, .rq = w->rq, .worker = w->worker};

@@ -25,8 +25,8 @@ static zarr_status block_before(const struct zr_work *w, const struct zr_leaf_wr
         return zr_fill_block(w, lw->missing != NULL ? lw->missing : lw->level,
                              lw->level->encode, block, err);
     if (st == ZARR_OK && (got.handle != block->handle || got.offset != block->offset))
-        return zr_mem_copy_run(w->io->engine->memory, block, &got, got.bytes,
-                               &w->worker->copies, err);
+        return zr_mem_copy_bytes(w->io->engine->memory, block, &got, got.bytes,
+                                 &w->worker->copies, err);
     if (st != ZARR_OK && err != NULL)
         *err = e;
     return st;
@@ -109,8 +109,8 @@ static zarr_status is_empty(const struct zr_work *w, struct zr_leaf_write *lw,
             ZR_TRY(zr_worker_scratch(w, ZR_SCRATCH_A, ZARR_DEVICE_CPU, elements->bytes,
                                      host, err));
         w->worker->stats.copies_decoded_host++;
-        ZR_TRY(zr_mem_copy_run(w->io->engine->memory, host, elements, elements->bytes,
-                               &w->worker->copies, err));
+        ZR_TRY(zr_mem_copy_bytes(w->io->engine->memory, host, elements, elements->bytes,
+                                 &w->worker->copies, err));
     }
     ZR_TRY(zr_mem_host_ptr(w->io->engine->memory, host, p->decoded_bytes, &ptr, err));
     lw->empty = zr_elements_equal(ptr, n, p->swap_bytes > 1 ? lv->fill_swapped : lv->fill,

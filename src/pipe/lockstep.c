@@ -16,7 +16,7 @@ enum {
 };
 
 struct lock_item {
-    const struct zr_run *run;
+    const struct zr_segment *segment;
     const struct zr_item *item;
     zarr_mem cur, next;
     bool direct;
@@ -32,7 +32,8 @@ struct lockstep {
     zarr_codec_job *job;
     uint32_t *job_item;
     uint32_t n;
-    const struct zr_level **level; /* of the runs: each goes through its own program */
+    const struct zr_level *
+        *level; /* of the segments: each goes through its own program */
     uint32_t n_levels;
     const struct zr_stage *stage; /* of the loop under way */
     zarr_mem slab[2];             /* outputs of stages in turn, pool blocks */
@@ -49,8 +50,8 @@ bool zr_wants_lockstep(const struct zr_program *p)
     return false;
 }
 
-zarr_status zr_take_parts(const struct zr_io *io, int32_t device, uint64_t *step,
-                          uint64_t n, zarr_mem *slab, zarr_error *err)
+zarr_status zr_take_slices(const struct zr_io *io, int32_t device, uint64_t *step,
+                           uint64_t n, zarr_mem *slab, zarr_error *err)
 {
     uint64_t all = 0;
 
@@ -74,40 +75,41 @@ static zarr_status parallel(struct lockstep *l, uint64_t n, zr_work_fn fn,
     return zr_workers_run(&w, n, &opts, fn, l, err);
 }
 
-/* The same over the wave's items; err->item becomes that of the run, as callers expect.
+/* The same over the wave's items; err->item becomes that of the segment, as callers
+ * expect.
  */
 static zarr_status parallel_items(struct lockstep *l, zr_work_fn fn, zarr_error *err)
 {
     zarr_status st = parallel(l, l->n, fn, err);
 
     if (st != ZARR_OK && err != NULL && err->item < l->n)
-        err->item = (uint64_t)(l->item[err->item].run - l->wave->run);
+        err->item = (uint64_t)(l->item[err->item].segment - l->wave->segment);
     return st;
 }
 
 /* ---- who takes part
  * --------------------------------------------------------------------- */
 
-static zarr_status ordinary_run(void *arg, uint64_t i, const struct zr_work *w,
-                                zarr_error *err)
+static zarr_status read_ordinary_segment(void *arg, uint64_t i, const struct zr_work *w,
+                                         zarr_error *err)
 {
     struct lockstep *l = arg;
 
     if (l->fetched[i].handle != NULL)
         return ZARR_OK;
-    return zr_run_exec(w, &l->wave->run[i], NULL, err);
+    return zr_segment_read(w, &l->wave->segment[i], NULL, err);
 }
 
-static zarr_status collect_run(struct lockstep *l, const struct zr_run *run,
-                               const zarr_mem *bytes, zarr_error *err)
+static zarr_status collect_segment(struct lockstep *l, const struct zr_segment *segment,
+                                   const zarr_mem *bytes, zarr_error *err)
 {
-    for (uint32_t k = 0; k < run->n_items; k++) {
+    for (uint32_t k = 0; k < segment->n_items; k++) {
         struct lock_item *it = &l->item[l->n];
-        const struct zr_item *item = run->item[k];
+        const struct zr_item *item = segment->item[k];
 
-        *it = (struct lock_item){.run = run, .item = item, .cur = *bytes};
-        if (run->bytes != UINT64_MAX &&
-            !zr_mem_slice(bytes, item->offset - run->offset, item->bytes, &it->cur))
+        *it = (struct lock_item){.segment = segment, .item = item, .cur = *bytes};
+        if (segment->bytes != UINT64_MAX &&
+            !zr_mem_slice(bytes, item->offset - segment->offset, item->bytes, &it->cur))
             return zr_internal(err);
         l->n++;
     }
@@ -122,18 +124,18 @@ static zarr_status collect_room(struct lockstep *l, zarr_error *err)
     l->item = zr_arena_alloc(arena, (most + 1) * sizeof(*l->item));
     l->job = zr_arena_alloc(arena, (most + 1) * sizeof(*l->job));
     l->job_item = zr_arena_alloc(arena, (most + 1) * sizeof(*l->job_item));
-    l->level =
-        zr_arena_alloc(arena, ((size_t)l->wave->n_runs + 1) * sizeof(struct zr_level *));
+    l->level = zr_arena_alloc(arena, ((size_t)l->wave->n_segments + 1) *
+                                         sizeof(struct zr_level *));
     if (l->item == NULL || l->job == NULL || l->job_item == NULL || l->level == NULL)
         return zr_fail_memory(err, most * sizeof(*l->item));
     return ZARR_OK;
 }
 
-/* The levels of the runs that were got: one, but where chunks differ in shape. */
+/* The levels of the segments that were got: one, but where chunks differ in shape. */
 static void collect_levels(struct lockstep *l)
 {
-    for (uint32_t i = 0; i < l->wave->n_runs; i++) {
-        const struct zr_level *lv = l->wave->run[i].level;
+    for (uint32_t i = 0; i < l->wave->n_segments; i++) {
+        const struct zr_level *lv = l->wave->segment[i].level;
         uint32_t k = 0;
 
         if (l->fetched[i].handle == NULL)
@@ -151,9 +153,9 @@ static zarr_status collect(struct lockstep *l, const struct zr_level *lv, zarr_e
 
     l->n = 0;
     l->p = lv->decode;
-    for (uint32_t i = 0; i < l->wave->n_runs; i++)
-        if (l->fetched[i].handle != NULL && l->wave->run[i].level == lv)
-            ZR_TRY(collect_run(l, &l->wave->run[i], &l->fetched[i], err));
+    for (uint32_t i = 0; i < l->wave->n_segments; i++)
+        if (l->fetched[i].handle != NULL && l->wave->segment[i].level == lv)
+            ZR_TRY(collect_segment(l, &l->wave->segment[i], &l->fetched[i], err));
 out:
     return st;
 }
@@ -174,7 +176,7 @@ static zarr_status stage_rooms(struct lockstep *l, uint32_t i, zarr_error *err)
         for (uint32_t k = 0; k < l->n; k++)
             most = ZR_MAX(most, l->item[k].cur.bytes);
     step = most;
-    ZR_TRY(zr_take_parts(l->io, s->out_device, &step, l->n, slab, err));
+    ZR_TRY(zr_take_slices(l->io, s->out_device, &step, l->n, slab, err));
     for (uint32_t k = 0; k < l->n; k++) {
         struct lock_item *it = &l->item[k];
 
@@ -208,7 +210,7 @@ static zarr_status single_stage(void *arg, uint64_t i, const struct zr_work *w,
     struct lock_item *it = &l->item[i];
     zarr_status st = stage_alone(l, w, it, err);
 
-    return zr_item_prefix(it->run, it->item, st, err);
+    return zr_item_prefix(it->segment, it->item, st, err);
 }
 
 static zarr_status batch_call(struct lockstep *l, const struct zr_work *w, uint32_t n,
@@ -228,8 +230,8 @@ static zarr_status batch_call(struct lockstep *l, const struct zr_work *w, uint3
         const struct lock_item *it = &l->item[l->job_item[k]];
 
         if (err != NULL)
-            err->item = (uint64_t)(it->run - l->wave->run);
-        return zr_item_prefix(it->run, it->item, st, err);
+            err->item = (uint64_t)(it->segment - l->wave->segment);
+        return zr_item_prefix(it->segment, it->item, st, err);
     }
     for (uint32_t k = 0; k < n; k++) {
         struct lock_item *it = &l->item[l->job_item[k]];
@@ -255,8 +257,8 @@ static zarr_status batch_stage(struct lockstep *l, zarr_error *err)
         if (l->stage->fallback != NULL && !zr_stage_accepts(l->stage, &job)) {
             st = stage_alone(l, &w, it, err);
             if (st != ZARR_OK && err != NULL)
-                err->item = (uint64_t)(it->run - l->wave->run);
-            ZR_TRY(zr_item_prefix(it->run, it->item, st, err));
+                err->item = (uint64_t)(it->segment - l->wave->segment);
+            ZR_TRY(zr_item_prefix(it->segment, it->item, st, err));
             continue;
         }
         l->job[n] = job;
@@ -302,9 +304,9 @@ static zarr_status finish_one(void *arg, uint64_t i, const struct zr_work *w,
                        " bytes where its shape and data type need %" PRIu64,
                        it->cur.bytes, l->p->decoded_bytes));
     ZR_TRY(zr_block_unpad(w, l->p, &it->cur, err));
-    ZR_TRY(zr_item_finish(w, it->run, it->item, &it->cur, it->direct, err));
+    ZR_TRY(zr_item_finish(w, it->segment, it->item, &it->cur, it->direct, err));
 out:
-    return zr_item_prefix(it->run, it->item, st, err);
+    return zr_item_prefix(it->segment, it->item, st, err);
 }
 
 zarr_status zr_lockstep_exec(const struct zr_io *io, struct zarr_request *rq,
@@ -314,7 +316,7 @@ zarr_status zr_lockstep_exec(const struct zr_io *io, struct zarr_request *rq,
     struct lockstep l = {.io = io, .rq = rq, .wave = wave, .fetched = fetched};
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(parallel(&l, wave->n_runs, ordinary_run, err));
+    ZR_TRY(parallel(&l, wave->n_segments, read_ordinary_segment, err));
     ZR_TRY(collect_room(&l, err));
     collect_levels(&l);
     for (uint32_t k = 0; k < l.n_levels; k++) {

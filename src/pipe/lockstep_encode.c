@@ -2,9 +2,9 @@
  * pipe/lockstep_encode.c - encoding by programs that have an implementation with a
  * strategy of its own for batches (ZARR_CODEC_BATCH): leaves go through each stage
  * together. Elements are gathered and compared with the fill value, and stages without
- * such an implementation are run, by a parallel loop over the leaves. Outer chunks come
- * from lockstep_units.c, inner ones from shard_write.c.
- * Thread class: on the worker context; helpers take worker contexts.
+ * such an implementation are segment, by a parallel loop over the leaves. Outer chunks
+ * come from lockstep_units.c, inner ones from shard_write.c. Thread class: on the worker
+ * context; helpers take worker contexts.
  */
 #include "pipe/pipe_int.h"
 
@@ -28,7 +28,7 @@ struct leaves {
 static zarr_status each(struct leaves *l, uint64_t n, zr_work_fn fn, zarr_error *err)
 {
     const struct zr_parallel_options opts = {
-        .max_threads = l->threads, .run = 1, .item_ns = 2000 + l->p->decoded_bytes};
+        .max_threads = l->threads, .grain = 1, .item_ns = 2000 + l->p->decoded_bytes};
 
     return zr_workers_run(l->w, n, &opts, fn, l, err);
 }
@@ -63,9 +63,10 @@ static zarr_status element_rooms(struct leaves *l, zarr_error *err)
     for (uint32_t i = 0; i < l->n; i++)
         n += leaf_needs_block(l, &l->lw[i]);
     if (n > 0)
-        ZR_TRY(zr_take_parts(l->w->io, l->p->decoded_device, &step, n, &l->block, err));
+        ZR_TRY(zr_take_slices(l->w->io, l->p->decoded_device, &step, n, &l->block, err));
     if (leaves_need_host(l))
-        ZR_TRY(zr_take_parts(l->w->io, ZARR_DEVICE_CPU, &host_step, l->n, &l->host, err));
+        ZR_TRY(
+            zr_take_slices(l->w->io, ZARR_DEVICE_CPU, &host_step, l->n, &l->host, err));
     n = 0;
     for (uint32_t i = 0; i < l->n; i++) {
         struct zr_leaf_write *lw = &l->lw[i];
@@ -115,8 +116,8 @@ static zarr_status leaf_rooms(struct leaves *l, uint32_t k, zarr_error *err)
         most = ZR_MAX(most, l->leaf[i].cur.bytes);
     step = most;
     if (!last)
-        ZR_TRY(zr_take_parts(l->w->io, l->stage->in_device, &step, l->n_left,
-                             &l->slab[k % 2], err));
+        ZR_TRY(zr_take_slices(l->w->io, l->stage->in_device, &step, l->n_left,
+                              &l->slab[k % 2], err));
     for (uint32_t i = 0; i < l->n_left; i++) {
         struct lock_leaf *leaf = &l->leaf[i];
 

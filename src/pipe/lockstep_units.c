@@ -49,7 +49,7 @@ out:
 static zarr_status put_all(struct objects *o, zarr_error *err)
 {
     const struct zr_parallel_options opts = {.max_threads = zr_io_threads(o->w.io),
-                                             .run = 1,
+                                             .grain = 1,
                                              .item_ns = 20000 + o->lv->encoded_bound};
 
     return zr_workers_run(&o->w, o->n, &opts, put_one, o, err);
@@ -63,7 +63,7 @@ static zarr_status encode_all(struct objects *o, zarr_error *err)
     zarr_status st = ZARR_OK;
 
     ZR_TRY(
-        zr_take_parts(o->w.io, o->lv->encode->fetch_device, &step, o->n, &o->slab, err));
+        zr_take_slices(o->w.io, o->lv->encode->fetch_device, &step, o->n, &o->slab, err));
     for (uint32_t i = 0; i < o->n; i++)
         if (!zr_mem_slice(&o->slab, i * step, o->lv->encoded_bound, &o->lw[i].room))
             return zr_internal(err);

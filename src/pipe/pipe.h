@@ -92,8 +92,8 @@ struct zr_io {
     struct zr_index_cache *indexes;  /* NULL: none */
     const zarr_selection *selection; /* NULL: all */
     struct zr_view view;
-    struct zr_part part;  /* what of the elements; off: all */
-    struct zr_heap *heap; /* for elements of variable length that are read */
+    struct zr_field_view field; /* what of the elements; off: all */
+    struct zr_heap *heap;       /* for elements of variable length that are read */
     bool write;
     bool skip_empty;    /* don't store chunks equal to the fill value */
     bool missing_error; /* a missing chunk is NOT_FOUND */

@@ -61,7 +61,7 @@ struct zr_work {
     const struct zr_io *io;
     struct zarr_request *rq;
     struct zr_worker *worker;
-    bool granted; /* the wave took what its runs need from the budget */
+    bool granted; /* the wave took what its segments need from the budget */
 };
 /* At least `bytes` in the given memory, on the request's device of that kind; contents
  * are lost when it grows. */
@@ -204,8 +204,8 @@ static inline bool zr_next_unit(const struct zr_io *io, struct zr_projector *p,
 {
     if (!zr_project_next(p, out))
         return false;
-    out->whole = out->whole && !io->part.on;
-    out->full = out->full && !io->part.on;
+    out->whole = out->whole && !io->field.on;
+    out->full = out->full && !io->field.on;
     return true;
 }
 /* Copies the boxes of a target between a block of elements and the view. */
@@ -253,19 +253,21 @@ zarr_status zr_vlen_fill(const struct zr_work *w, const struct zr_target *t,
  * layout; then *at is the place. */
 bool zr_target_direct(const struct zr_io *io, const struct zr_program *p,
                       const struct zr_target *t, zarr_mem *at);
-/* One run of a data wave: fetch, decode, scatter. fetched: handle NULL, or the run's
- * bytes got before. */
-zarr_status zr_run_exec(const struct zr_work *w, const struct zr_run *run,
-                        const zarr_mem *fetched, zarr_error *err);
-/* The encoded bytes of a run, in a scratch block or where they are; NOT_FOUND: missing.
+/* One segment of a data wave: fetch, decode, scatter. fetched: handle NULL, or the
+ * segment's bytes got before. */
+zarr_status zr_segment_read(const struct zr_work *w, const struct zr_segment *segment,
+                            const zarr_mem *fetched, zarr_error *err);
+/* The encoded bytes of a segment, in a scratch block or where they are; NOT_FOUND:
+ * missing.
  */
-zarr_status zr_run_fetch(const struct zr_work *w, const struct zr_run *run, zarr_mem *out,
-                         zarr_error *err);
+zarr_status zr_segment_fetch(const struct zr_work *w, const struct zr_segment *segment,
+                             zarr_mem *out, zarr_error *err);
 /* The item is missing: the fill value, or NOT_FOUND where the caller wants that. */
 zarr_status zr_item_fill(const struct zr_work *w, const struct zr_item *item,
                          zarr_error *err);
 /* A whole wave in lock step, stage by stage, for programs with an implementation that
- * wants batches. fetched: by run, handle NULL where a run was not got in advance. */
+ * wants batches. fetched: by segment, handle NULL where a segment was not got in advance.
+ */
 bool zr_wants_lockstep(const struct zr_program *p); /* NULL: no */
 zarr_status zr_lockstep_exec(const struct zr_io *io, struct zarr_request *rq,
                              struct zr_wave *wave, const zarr_mem *fetched,
@@ -274,21 +276,21 @@ zarr_status zr_lockstep_exec(const struct zr_io *io, struct zarr_request *rq,
 struct zr_prefetch {
     zarr_store_op *op;
     zarr_store_op **ptr;
-    zarr_mem *mem, *block; /* by run: what was got, and the pool's block it lies in */
-    uint32_t *run;         /* op -> run */
+    zarr_mem *mem, *block; /* by segment: what was got, and the pool's block it lies in */
+    uint32_t *segment;     /* op -> segment */
     uint32_t n;
     atomic_uint left;
     struct zr_event all;
 };
 bool zr_wants_batches(const struct zr_io *io, const struct zr_program *p);
-/* What a wave that is got at once has in memory: encoded bytes of all its runs, and
+/* What a wave that is got at once has in memory: encoded bytes of all its segments, and
  * blocks of elements: of a chunk a worker, or in lock step of all chunks, in and out. */
 uint64_t zr_prefetch_budget(const struct zarr_request *rq, const struct zr_wave *w,
                             bool lockstep);
 zarr_status zr_prefetch_run(const struct zr_io *io, struct zarr_request *rq,
                             struct zr_wave *w, struct zr_prefetch *p, zarr_error *err);
 void zr_prefetch_end(const struct zr_io *io, const struct zr_wave *w,
-                     struct zr_prefetch *p); /* also after a failed run */
+                     struct zr_prefetch *p); /* also after a failure */
 /* What a target needs of a chunk, as ranges (ranges.c): outer dimensions < split index by
  * index, the others as one span. */
 struct zr_ranges {
@@ -308,40 +310,40 @@ uint64_t zr_ranges_choose(const struct zr_program *p, const struct zr_target *t,
 uint64_t zr_ranges_next(const struct zr_ranges *s, uint64_t *at);
 /* Decodes what an item needs into its places in a block of scratch, *out, if the program
  * is one codec that can decode in part and it pays: *done. */
-zarr_status zr_decode_part(const struct zr_work *w, const struct zr_program *p,
-                           const struct zr_item *item, const zarr_mem *encoded,
-                           zarr_mem *out, bool *done, zarr_error *err);
+zarr_status zr_chunk_decode_partial(const struct zr_work *w, const struct zr_program *p,
+                                    const struct zr_item *item, const zarr_mem *encoded,
+                                    zarr_mem *out, bool *done, zarr_error *err);
 /* A large uncompressed chunk in slabs of rows (slabs.c). n 0 after open: not this way. */
 struct zr_slabs {
     struct zr_store_pin pin;
-    const struct zr_run *run;
+    const struct zr_segment *segment;
     int32_t dim; /* stored dimension that is cut */
     uint64_t n, rows, row_bytes;
     bool direct; /* from the store into place */
     zarr_mem at;
 };
-bool zr_slabs_fit(const struct zr_io *io, const struct zr_run *run);
+bool zr_slabs_fit(const struct zr_io *io, const struct zr_segment *segment);
 zarr_status zr_slabs_open(struct zr_slabs *s, const struct zr_io *io,
-                          const struct zr_run *run, zarr_error *err);
+                          const struct zr_segment *segment, zarr_error *err);
 zarr_status zr_slabs_one(const struct zr_work *w, struct zr_slabs *s, uint64_t i,
                          zarr_error *err);
 void zr_slabs_close(struct zr_slabs *s); /* also after a failed open */
-/* Short cuts of a run on this thread; *done stays false where one does not fit: in slabs;
- * stored elements straight into the view; the wanted ranges only. */
-zarr_status zr_slabs_read(const struct zr_work *w, const struct zr_run *run, bool *done,
-                          zarr_error *err);
-zarr_status zr_raw_direct(const struct zr_work *w, const struct zr_run *run, bool *done,
-                          zarr_error *err);
-zarr_status zr_raw_part(const struct zr_work *w, const struct zr_run *run, bool *done,
-                        zarr_error *err);
+/* Short cuts of a segment on this thread; *done stays false where one does not fit: in
+ * slabs; stored elements straight into the view; the wanted ranges only. */
+zarr_status zr_slabs_read(const struct zr_work *w, const struct zr_segment *segment,
+                          bool *done, zarr_error *err);
+zarr_status zr_raw_direct(const struct zr_work *w, const struct zr_segment *segment,
+                          bool *done, zarr_error *err);
+zarr_status zr_raw_ranges(const struct zr_work *w, const struct zr_segment *segment,
+                          bool *done, zarr_error *err);
 /* Counts an item that is in its place. */
 void zr_item_count(const struct zr_work *w, const struct zr_item *item, bool direct);
 /* The end of an item: its elements are in block (direct: already in place). */
-zarr_status zr_item_finish(const struct zr_work *w, const struct zr_run *run,
+zarr_status zr_item_finish(const struct zr_work *w, const struct zr_segment *segment,
                            const struct zr_item *item, const zarr_mem *block, bool direct,
                            zarr_error *err);
 /* Prefixes an error with the address of an item. */
-zarr_status zr_item_prefix(const struct zr_run *run, const struct zr_item *item,
+zarr_status zr_item_prefix(const struct zr_segment *segment, const struct zr_item *item,
                            zarr_status st, zarr_error *err);
 /* Opens one shard of an OPEN wave: fills o->shard. */
 zarr_status zr_open_exec(const struct zr_work *w, struct zr_open *o, zarr_error *err);
@@ -389,8 +391,8 @@ zarr_status zr_leaf_prepare(const struct zr_work *w, struct zr_leaf_write *lw,
                             zarr_mem *elements, zarr_mem *host, zarr_error *err);
 /* n parts of a pool block, which *slab is given back for; *step bytes each, which becomes
  * the distance between them: aligned. */
-zarr_status zr_take_parts(const struct zr_io *io, int32_t device, uint64_t *step,
-                          uint64_t n, zarr_mem *slab, zarr_error *err);
+zarr_status zr_take_slices(const struct zr_io *io, int32_t device, uint64_t *step,
+                           uint64_t n, zarr_mem *slab, zarr_error *err);
 /* The same of n leaves of one level together, stage by stage, for programs with an
  * implementation that wants batches; all have room. err->item is the one that failed. */
 zarr_status zr_leaves_encode(const struct zr_work *w, struct zr_leaf_write *lw,

@@ -24,8 +24,8 @@ static zarr_status prefetch_ops(const struct zr_io *io, const struct zr_wave *w,
 {
     zarr_status st = ZARR_OK;
 
-    for (uint32_t i = 0; i < w->n_runs; i++) {
-        const struct zr_run *r = &w->run[i];
+    for (uint32_t i = 0; i < w->n_segments; i++) {
+        const struct zr_segment *r = &w->segment[i];
         const struct zr_program *prog = r->level->decode;
         zarr_store_op *op = &p->op[p->n];
         uint64_t bytes = r->bytes == UINT64_MAX ? prog->encoded_bound : r->bytes;
@@ -52,7 +52,7 @@ static zarr_status prefetch_ops(const struct zr_io *io, const struct zr_wave *w,
                             ZR_MAX(bytes, UINT64_C(64)), &p->block[i], err));
         op->mem = p->block[i];
         op->mem.bytes = bytes;
-        p->run[p->n] = i;
+        p->segment[p->n] = i;
         p->ptr[p->n] = op;
         p->n++;
     }
@@ -60,19 +60,19 @@ out:
     return st;
 }
 
-/* Which runs were got completely; the others are left to the worker, which knows every
- * case. */
+/* Which segments were got completely; the others are left to the worker, which knows
+ * every case. */
 static void prefetch_keep(const struct zr_io *io, const struct zr_wave *w,
                           struct zr_prefetch *p)
 {
     for (uint32_t k = 0; k < p->n; k++) {
         const zarr_store_op *op = &p->op[k];
-        uint32_t i = p->run[k];
-        bool whole = w->run[i].bytes == UINT64_MAX;
+        uint32_t i = p->segment[k];
+        bool whole = w->segment[i].bytes == UINT64_MAX;
         bool good =
             op->status == ZARR_OK &&
             (whole ? op->object_bytes == UINT64_MAX || op->object_bytes <= op->done_bytes
-                   : op->done_bytes == w->run[i].bytes);
+                   : op->done_bytes == w->segment[i].bytes);
 
         if (good) {
             p->mem[i] = p->block[i];
@@ -101,18 +101,18 @@ zarr_status zr_prefetch_run(const struct zr_io *io, struct zarr_request *rq,
 {
     zarr_status st = ZARR_OK;
 
-    p->op = zr_arena_alloc(&w->arena, (w->n_runs + 1) * sizeof(*p->op));
-    p->ptr = zr_arena_alloc(&w->arena, (w->n_runs + 1) * sizeof(zarr_store_op *));
-    p->mem = zr_arena_alloc(&w->arena, (w->n_runs + 1) * sizeof(*p->mem));
-    p->block = zr_arena_alloc(&w->arena, (w->n_runs + 1) * sizeof(*p->block));
-    p->run = zr_arena_alloc(&w->arena, (w->n_runs + 1) * sizeof(*p->run));
+    p->op = zr_arena_alloc(&w->arena, (w->n_segments + 1) * sizeof(*p->op));
+    p->ptr = zr_arena_alloc(&w->arena, (w->n_segments + 1) * sizeof(zarr_store_op *));
+    p->mem = zr_arena_alloc(&w->arena, (w->n_segments + 1) * sizeof(*p->mem));
+    p->block = zr_arena_alloc(&w->arena, (w->n_segments + 1) * sizeof(*p->block));
+    p->segment = zr_arena_alloc(&w->arena, (w->n_segments + 1) * sizeof(*p->segment));
     if (p->op == NULL || p->ptr == NULL || p->mem == NULL || p->block == NULL ||
-        p->run == NULL) {
+        p->segment == NULL) {
         p->block = NULL;
-        return zr_fail_memory(err, w->n_runs * sizeof(*p->op));
+        return zr_fail_memory(err, w->n_segments * sizeof(*p->op));
     }
-    memset(p->mem, 0, (w->n_runs + 1) * sizeof(*p->mem));
-    memset(p->block, 0, (w->n_runs + 1) * sizeof(*p->block));
+    memset(p->mem, 0, (w->n_segments + 1) * sizeof(*p->mem));
+    memset(p->block, 0, (w->n_segments + 1) * sizeof(*p->block));
     ZR_TRY(prefetch_ops(io, w, p, err));
     if (p->n == 0)
         goto out;
@@ -134,7 +134,7 @@ void zr_prefetch_end(const struct zr_io *io, const struct zr_wave *w,
 {
     if (p->block == NULL)
         return;
-    for (uint32_t i = 0; i < w->n_runs; i++)
+    for (uint32_t i = 0; i < w->n_segments; i++)
         zr_pool_give(io->engine->pool, &p->block[i]);
 }
 
@@ -147,16 +147,16 @@ uint64_t zr_prefetch_budget(const struct zarr_request *rq, const struct zr_wave 
                             bool lockstep)
 {
     uint64_t most = w->level->decode->decoded_bytes; /* of a chunk */
-    uint64_t n =
-        lockstep ? 2 * (uint64_t)w->n_items : ZR_MIN(zr_io_threads(&rq->io), w->n_runs);
+    uint64_t n = lockstep ? 2 * (uint64_t)w->n_items
+                          : ZR_MIN(zr_io_threads(&rq->io), w->n_segments);
     uint64_t need = 0;
 
-    for (uint32_t i = 0; i < w->n_runs; i++)
-        most = ZR_MAX(most, w->run[i].level->decode->decoded_bytes);
+    for (uint32_t i = 0; i < w->n_segments; i++)
+        most = ZR_MAX(most, w->segment[i].level->decode->decoded_bytes);
     if (!zr_mul_u64(n, most, &need))
         return UINT64_MAX;
-    for (uint32_t i = 0; i < w->n_runs; i++) {
-        const struct zr_run *r = &w->run[i];
+    for (uint32_t i = 0; i < w->n_segments; i++) {
+        const struct zr_segment *r = &w->segment[i];
 
         if (r->bytes != ZR_ITEM_MISSING && r->key != NULL &&
             !zr_add_u64(

@@ -1,9 +1,9 @@
 /*
  * pipe/ranges.c - which bytes of a chunk a target needs, as ranges: outer dimensions are
  * walked index by index, inner ones taken as one span with what lies between. For
- * uncompressed chunks the store reads them (run.c); here a codec that can decode in part
- * gets them (blosc: its blocks), when most of the chunk is not wanted.
- * Thread class: plain functions; on the worker context.
+ * uncompressed chunks the store reads them (segment.c); here a codec that can decode in
+ * part gets them (blosc: its blocks), when most of the chunk is not wanted. Thread class:
+ * plain functions; on the worker context.
  */
 #include "pipe/pipe_int.h"
 
@@ -71,17 +71,17 @@ uint64_t zr_ranges_next(const struct zr_ranges *s, uint64_t *at)
 
 /* ---- decoding in part -------------------------------------------------------------- */
 
-static bool part_fits(const struct zr_work *w, const struct zr_program *p,
-                      const struct zr_target *t)
+static bool partial_fits(const struct zr_work *w, const struct zr_program *p,
+                         const struct zr_target *t)
 {
-    return !w->io->no_direct && p->n == 1 && zr_stage_parts(&p->stage[0]) &&
+    return !w->io->no_direct && p->n == 1 && zr_stage_is_partial(&p->stage[0]) &&
            p->decoded_device == ZARR_DEVICE_CPU && t->kind == ZR_PROJ_DIMS &&
            t->arithmetic && t->n_items * 2 <= p->decoded_bytes / p->item_bytes;
 }
 
-zarr_status zr_decode_part(const struct zr_work *w, const struct zr_program *p,
-                           const struct zr_item *item, const zarr_mem *encoded,
-                           zarr_mem *out, bool *done, zarr_error *err)
+zarr_status zr_chunk_decode_partial(const struct zr_work *w, const struct zr_program *p,
+                                    const struct zr_item *item, const zarr_mem *encoded,
+                                    zarr_mem *out, bool *done, zarr_error *err)
 {
     struct zr_ranges s = {0};
     uint64_t at[ZARR_MAX_RANK] = {0}, bytes = 0;
@@ -91,7 +91,7 @@ zarr_status zr_decode_part(const struct zr_work *w, const struct zr_program *p,
     zarr_status st = ZARR_OK;
 
     *done = false;
-    if (!part_fits(w, p, &item->target) ||
+    if (!partial_fits(w, p, &item->target) ||
         zr_ranges_choose(p, &item->target, PART_COST, &s) > p->decoded_bytes / 2 ||
         !zr_mul_u64(s.n_reads, sizeof *ranges, &bytes))
         return ZARR_OK;

@@ -12,39 +12,39 @@ enum {
 
 /* A chunk whose length is not what metadata says goes the general way, which says what is
  * wrong. */
-static bool raw_fits(const struct zr_run *run)
+static bool raw_fits(const struct zr_segment *segment)
 {
-    const struct zr_program *p = run->level->decode;
-    const uint64_t bytes = run->item[0]->bytes;
+    const struct zr_program *p = segment->level->decode;
+    const uint64_t bytes = segment->item[0]->bytes;
 
-    return p->raw && run->n_items == 1 && run->key != NULL &&
+    return p->raw && segment->n_items == 1 && segment->key != NULL &&
            (bytes == UINT64_MAX || bytes == p->decoded_bytes);
 }
 
-/* A GET of the run's only chunk, without a place yet. */
-static struct zr_get raw_get(const struct zr_run *run)
+/* A GET of the segment's only chunk, without a place yet. */
+static struct zr_get raw_get(const struct zr_segment *segment)
 {
-    const struct zr_program *p = run->level->decode;
+    const struct zr_program *p = segment->level->decode;
 
-    if (run->shard != NULL)
-        return (struct zr_get){.key = run->key,
-                               .pin = zr_shard_pin(run->shard),
-                               .offset = run->item[0]->offset,
+    if (segment->shard != NULL)
+        return (struct zr_get){.key = segment->key,
+                               .pin = zr_shard_pin(segment->shard),
+                               .offset = segment->item[0]->offset,
                                .known = "shard"};
-    return (struct zr_get){.key = run->key, .object_bytes = p->decoded_bytes};
+    return (struct zr_get){.key = segment->key, .object_bytes = p->decoded_bytes};
 }
 
-zarr_status zr_raw_direct(const struct zr_work *w, const struct zr_run *run, bool *done,
-                          zarr_error *err)
+zarr_status zr_raw_direct(const struct zr_work *w, const struct zr_segment *segment,
+                          bool *done, zarr_error *err)
 {
-    const struct zr_program *p = run->level->decode;
-    const struct zr_item *item = run->item[0];
+    const struct zr_program *p = segment->level->decode;
+    const struct zr_item *item = segment->item[0];
     struct zr_get g;
     zarr_status st = ZARR_OK;
 
-    if (!raw_fits(run) || p->fetch_device != w->io->view.base.device_type)
+    if (!raw_fits(segment) || p->fetch_device != w->io->view.base.device_type)
         return ZARR_OK;
-    g = raw_get(run);
+    g = raw_get(segment);
     if (!zr_target_direct(w->io, p, &item->target, &g.dst))
         return ZARR_OK;
     ZR_TRY(zr_get(w, &g, err));
@@ -58,11 +58,11 @@ out:
 
 /* Several ranges of a chunk are of one version of it: through the shard's pin or the
  * chunk's own. block: room for the whole chunk. */
-static zarr_status read_ranges(const struct zr_work *w, const struct zr_run *run,
+static zarr_status read_ranges(const struct zr_work *w, const struct zr_segment *segment,
                                struct zr_store_pin *pin, const struct zr_ranges *s,
                                const zarr_mem *block, zarr_error *err)
 {
-    struct zr_get g = raw_get(run);
+    struct zr_get g = raw_get(segment);
     const uint64_t base = g.offset;
     uint64_t at[ZARR_MAX_RANK] = {0};
     zarr_status st = ZARR_OK;
@@ -76,7 +76,7 @@ static zarr_status read_ranges(const struct zr_work *w, const struct zr_run *run
         if (!zr_mem_slice(block, offset, s->read_bytes, &g.dst))
             return zr_internal(err);
         ZR_TRY(zr_get(w, &g, err));
-        ZR_TRY(zr_block_unpad(w, run->level->decode, &g.dst, err));
+        ZR_TRY(zr_block_unpad(w, segment->level->decode, &g.dst, err));
         if (g.known == NULL)
             g.known = "chunk"; /* there is one */
     }
@@ -84,33 +84,33 @@ out:
     return st;
 }
 
-zarr_status zr_raw_part(const struct zr_work *w, const struct zr_run *run, bool *done,
-                        zarr_error *err)
+zarr_status zr_raw_ranges(const struct zr_work *w, const struct zr_segment *segment,
+                          bool *done, zarr_error *err)
 {
-    const struct zr_program *p = run->level->decode;
-    const struct zr_target *t = &run->item[0]->target;
+    const struct zr_program *p = segment->level->decode;
+    const struct zr_target *t = &segment->item[0]->target;
     struct zr_ranges s = {0};
     struct zr_store_pin pin = {0};
-    const bool pins = run->shard == NULL;
+    const bool pins = segment->shard == NULL;
     zarr_mem block = {0};
     zarr_status st = ZARR_OK;
 
-    if (!raw_fits(run) || w->io->no_direct || t->kind != ZR_PROJ_DIMS || !t->arithmetic ||
-        !zr_store_can(w->io->store, ZARR_STORE_CAP_RANGES) ||
+    if (!raw_fits(segment) || w->io->no_direct || t->kind != ZR_PROJ_DIMS ||
+        !t->arithmetic || !zr_store_can(w->io->store, ZARR_STORE_CAP_RANGES) ||
         t->n_items * 2 > p->decoded_bytes / p->item_bytes ||
         zr_ranges_choose(p, t, RANGE_COST, &s) >= p->decoded_bytes)
         return ZARR_OK;
     ZR_TRY(zr_worker_scratch(w, ZR_SCRATCH_A, p->fetch_device, p->decoded_bytes, &block,
                              err));
     if (pins && s.n_reads > 1) {
-        ZR_TRY(zr_store_pin_init(&pin, w->io->store, run->key, err));
+        ZR_TRY(zr_store_pin_init(&pin, w->io->store, segment->key, err));
         if (pin.object_bytes != UINT64_MAX && pin.object_bytes != p->decoded_bytes)
             goto out; /* the general way says what is wrong */
     }
-    ZR_TRY(read_ranges(w, run, pin.key != NULL ? &pin : NULL, &s, &block, err));
+    ZR_TRY(read_ranges(w, segment, pin.key != NULL ? &pin : NULL, &s, &block, err));
     w->worker->stats.chunks_partial++;
     w->worker->stats.bytes_decoded += s.n_reads * s.read_bytes;
-    zr_item_count(w, run->item[0], false);
+    zr_item_count(w, segment->item[0], false);
     *done = true;
     ZR_TRY(zr_scatter_target(w, p, t, &block, err));
 out:

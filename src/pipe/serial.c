@@ -13,10 +13,10 @@ static zarr_status serial_wave(const struct zr_work *w, struct zr_plan *plan,
 
     for (uint32_t i = 0; i < wave->n_opens; i++)
         ZR_TRY(zr_open_exec(w, &wave->open[i], err));
-    ZR_TRY(zr_plan_feed(plan, wave, err));
-    for (uint32_t i = 0; i < wave->n_runs; i++) {
+    ZR_TRY(zr_plan_resume(plan, wave, err));
+    for (uint32_t i = 0; i < wave->n_segments; i++) {
         w->worker->stats.waves++;
-        ZR_TRY(zr_run_exec(w, &wave->run[i], NULL, err));
+        ZR_TRY(zr_segment_read(w, &wave->segment[i], NULL, err));
     }
     zr_request_merge(w->rq, w->worker);
     zr_request_report(w->rq);

@@ -56,8 +56,8 @@ static zarr_status out_room(struct shard_writer *s, uint64_t more, zarr_error *e
     want = ZR_MAX(need, s->sw->block.bytes + s->sw->block.bytes / 2);
     ZR_TRY(zr_pool_take(pool, ZARR_DEVICE_CPU, 0, want, &bigger, err));
     if (s->pos > 0)
-        st = zr_mem_copy_run(s->w->io->engine->memory, &bigger, &s->sw->block, s->pos,
-                             &s->w->worker->copies, err);
+        st = zr_mem_copy_bytes(s->w->io->engine->memory, &bigger, &s->sw->block, s->pos,
+                               &s->w->worker->copies, err);
     zr_pool_give(pool, &s->sw->block);
     s->sw->block = bigger;
 out:
@@ -73,8 +73,8 @@ static zarr_status append(struct shard_writer *s, uint64_t id, const zarr_mem *b
     ZR_TRY(out_room(s, bytes->bytes, err));
     if (!zr_mem_slice(&s->sw->block, s->pos, bytes->bytes, &dst))
         return zr_internal(err);
-    ZR_TRY(zr_mem_copy_run(s->w->io->engine->memory, &dst, bytes, bytes->bytes,
-                           &s->w->worker->copies, err));
+    ZR_TRY(zr_mem_copy_bytes(s->w->io->engine->memory, &dst, bytes, bytes->bytes,
+                             &s->w->worker->copies, err));
     s->pairs[2 * id] = s->pos;
     s->pairs[2 * id + 1] = bytes->bytes;
     s->pos += bytes->bytes;
@@ -191,8 +191,8 @@ static zarr_status encode_inner(void *arg, uint64_t at, const struct zr_work *w,
                             ZR_MAX(lw.out.bytes, UINT64_C(64)), block, err));
         s->result[i].out = *block;
         s->result[i].out.bytes = lw.out.bytes;
-        ZR_TRY(zr_mem_copy_run(w->io->engine->memory, &s->result[i].out, &lw.out,
-                               lw.out.bytes, &w->worker->copies, err));
+        ZR_TRY(zr_mem_copy_bytes(w->io->engine->memory, &s->result[i].out, &lw.out,
+                                 lw.out.bytes, &w->worker->copies, err));
         goto out;
     }
     /* Elements stored as they are may lie in the worker's block, which the next chunk
@@ -201,8 +201,8 @@ static zarr_status encode_inner(void *arg, uint64_t at, const struct zr_work *w,
         zarr_mem room = lw.room;
 
         room.bytes = lw.out.bytes;
-        ZR_TRY(zr_mem_copy_run(w->io->engine->memory, &room, &lw.out, lw.out.bytes,
-                               &w->worker->copies, err));
+        ZR_TRY(zr_mem_copy_bytes(w->io->engine->memory, &room, &lw.out, lw.out.bytes,
+                                 &w->worker->copies, err));
         s->result[i].out = room;
     }
 out:
@@ -253,8 +253,9 @@ static void release_batch(struct shard_writer *s)
 
 static zarr_status write_inners(struct shard_writer *s, zarr_error *err)
 {
-    const struct zr_parallel_options opts = {
-        .max_threads = s->sw->threads, .run = 1, .item_ns = 2000 + s->in->decoded_bytes};
+    const struct zr_parallel_options opts = {.max_threads = s->sw->threads,
+                                             .grain = 1,
+                                             .item_ns = 2000 + s->in->decoded_bytes};
     struct zr_projector *p = NULL;
     struct zr_projection proj;
     bool more = true;

@@ -38,15 +38,15 @@ static uint64_t row_bytes(const struct zr_program *p, int32_t dim)
     return n;
 }
 
-bool zr_slabs_fit(const struct zr_io *io, const struct zr_run *run)
+bool zr_slabs_fit(const struct zr_io *io, const struct zr_segment *segment)
 {
-    const struct zr_program *p = run->level->decode;
-    const struct zr_target *t = &run->item[0]->target;
+    const struct zr_program *p = segment->level->decode;
+    const struct zr_target *t = &segment->item[0]->target;
     int32_t dim = -1;
 
-    if (!p->raw || io->no_direct || p->decoded_bytes < SLABS_LEAST || run->n_items != 1 ||
-        run->bytes != UINT64_MAX || run->shard != NULL || run->key == NULL ||
-        t->kind != ZR_PROJ_DIMS || !t->arithmetic ||
+    if (!p->raw || io->no_direct || p->decoded_bytes < SLABS_LEAST ||
+        segment->n_items != 1 || segment->bytes != UINT64_MAX || segment->shard != NULL ||
+        segment->key == NULL || t->kind != ZR_PROJ_DIMS || !t->arithmetic ||
         t->n_items * 2 <= p->decoded_bytes / p->item_bytes || /* ranges may be cheaper */
         !zr_device_is_host(io->engine->memory, p->fetch_device) ||
         !zr_device_is_host(io->engine->memory, io->view.base.device_type) ||
@@ -71,19 +71,19 @@ static bool direct(const struct zr_io *io, const struct zr_program *p,
 }
 
 zarr_status zr_slabs_open(struct zr_slabs *s, const struct zr_io *io,
-                          const struct zr_run *run, zarr_error *err)
+                          const struct zr_segment *segment, zarr_error *err)
 {
-    const struct zr_program *p = run->level->decode;
-    const struct zr_target *t = &run->item[0]->target;
+    const struct zr_program *p = segment->level->decode;
+    const struct zr_target *t = &segment->item[0]->target;
     zarr_status st = ZARR_OK;
 
     memset(s, 0, sizeof(*s));
-    ZR_TRY(zr_store_pin_init(&s->pin, io->store, run->key, err));
+    ZR_TRY(zr_store_pin_init(&s->pin, io->store, segment->key, err));
     if (s->pin.object_bytes != p->decoded_bytes) {
         zr_store_pin_deinit(&s->pin); /* the general way says what is wrong */
         goto out;
     }
-    s->run = run;
+    s->segment = segment;
     s->dim = slab_dim(p);
     s->row_bytes = row_bytes(p, s->dim);
     s->rows = ZR_MAX(SLAB_BYTES / s->row_bytes, UINT64_C(1));
@@ -103,8 +103,8 @@ static zarr_status slab_scatter(const struct zr_work *w, const struct zr_slabs *
                                 uint64_t first, uint64_t n, const zarr_mem *block,
                                 zarr_error *err)
 {
-    const struct zr_program *p = s->run->level->decode;
-    struct zr_target t = s->run->item[0]->target;
+    const struct zr_program *p = s->segment->level->decode;
+    struct zr_target t = s->segment->item[0]->target;
     struct zr_piece piece[ZARR_MAX_RANK];
     struct zr_piece *rows = &piece[p->order[s->dim]];
 
@@ -120,12 +120,12 @@ static zarr_status slab_scatter(const struct zr_work *w, const struct zr_slabs *
 zarr_status zr_slabs_one(const struct zr_work *w, struct zr_slabs *s, uint64_t i,
                          zarr_error *err)
 {
-    const struct zr_program *p = s->run->level->decode;
-    const struct zr_target *t = &s->run->item[0]->target;
+    const struct zr_program *p = s->segment->level->decode;
+    const struct zr_target *t = &s->segment->item[0]->target;
     const struct zr_piece *all = &t->dim[p->order[s->dim]];
     const uint64_t first = i * s->rows, n = ZR_MIN(s->rows, all->n - first);
     const uint64_t bytes = n * s->row_bytes;
-    struct zr_get g = {.key = s->run->key,
+    struct zr_get g = {.key = s->segment->key,
                        .pin = &s->pin,
                        .offset = (all->c0 + first) * s->row_bytes,
                        .known = "chunk",
@@ -134,7 +134,7 @@ zarr_status zr_slabs_one(const struct zr_work *w, struct zr_slabs *s, uint64_t i
 
     if (i == 0) { /* one chunk, got once, whatever the number of slabs */
         w->worker->stats.store_gets++;
-        zr_item_count(w, s->run->item[0], s->direct);
+        zr_item_count(w, s->segment->item[0], s->direct);
     }
     if (!s->direct)
         ZR_TRY(zr_worker_scratch(w, ZR_SCRATCH_A, ZARR_DEVICE_CPU, bytes, &g.dst, err));
@@ -149,15 +149,15 @@ out:
     return st;
 }
 
-zarr_status zr_slabs_read(const struct zr_work *w, const struct zr_run *run, bool *done,
-                          zarr_error *err)
+zarr_status zr_slabs_read(const struct zr_work *w, const struct zr_segment *segment,
+                          bool *done, zarr_error *err)
 {
     struct zr_slabs s;
     zarr_status st = ZARR_OK;
 
-    if (!zr_slabs_fit(w->io, run))
+    if (!zr_slabs_fit(w->io, segment))
         return ZARR_OK;
-    ZR_TRY(zr_slabs_open(&s, w->io, run, err));
+    ZR_TRY(zr_slabs_open(&s, w->io, segment, err));
     for (uint64_t i = 0; i < s.n; i++)
         ZR_TRY(zr_slabs_one(w, &s, i, err));
     *done = s.n > 0;

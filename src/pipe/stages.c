@@ -26,8 +26,8 @@ static zarr_status run_copy(const struct zr_work *w, const zarr_mem *src,
     if (elements &&
         zr_io_is_host(w->io, src->device_type) != zr_io_is_host(w->io, dst->device_type))
         w->worker->stats.copies_decoded_host++;
-    return zr_mem_copy_run(w->io->engine->memory, dst, src, src->bytes,
-                           &w->worker->copies, err);
+    return zr_mem_copy_bytes(w->io->engine->memory, dst, src, src->bytes,
+                             &w->worker->copies, err);
 }
 
 zarr_status zr_bring_encoded(const struct zr_work *w, const struct zr_stage *s,

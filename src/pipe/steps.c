@@ -224,20 +224,20 @@ static zarr_status step_next(zarr_pipeline_plan *plan, zarr_pipeline_wave *wave,
     struct zarr_request *rq = plan->rq;
 
     *kind = ZARR_WAVE_END;
-    if (st != ZARR_OK || (wave->wave.kind == ZR_WAVE_END && wave->wave.n_runs == 0))
+    if (st != ZARR_OK || (wave->wave.kind == ZR_WAVE_END && wave->wave.n_segments == 0))
         return st;
     *kind = ZARR_WAVE_MORE;
-    if (wave->wave.n_runs > 0) {
+    if (wave->wave.n_segments > 0) {
         zr_request_wave(rq);
     }
     return ZARR_OK;
 }
 
 static void step_wave_counts(const zarr_pipeline_wave *wave, uint32_t *n_opens,
-                             uint32_t *n_runs)
+                             uint32_t *n_segments)
 {
     *n_opens = wave->wave.n_opens;
-    *n_runs = wave->wave.n_runs;
+    *n_segments = wave->wave.n_segments;
 }
 
 static zarr_status out_of(const char *what, uint32_t i, uint32_t n, zarr_error *err)
@@ -254,13 +254,14 @@ static zarr_status step_open(zarr_pipeline_worker *worker, zarr_pipeline_wave *w
     return zr_open_exec(&worker->w, &wave->wave.open[i], err);
 }
 
-static zarr_status step_feed(zarr_pipeline_plan *plan, zarr_pipeline_wave *wave,
-                             zarr_error *err)
+static zarr_status step_resume(zarr_pipeline_plan *plan, zarr_pipeline_wave *wave,
+                               zarr_error *err)
 {
-    return zr_plan_feed(plan->plan, &wave->wave, err);
+    return zr_plan_resume(plan->plan, &wave->wave, err);
 }
 
-/* ---- runs and items ---------------------------------------------------------------- */
+/* ---- segments and items
+ * ---------------------------------------------------------------- */
 
 static void item_delivered(const zarr_pipeline_worker *worker, const struct zr_item *item)
 {
@@ -270,21 +271,21 @@ static void item_delivered(const zarr_pipeline_worker *worker, const struct zr_i
 static zarr_status step_read(zarr_pipeline_worker *worker, zarr_pipeline_wave *wave,
                              uint32_t i, zarr_error *err)
 {
-    const struct zr_run *run = &wave->wave.run[i];
+    const struct zr_segment *segment = &wave->wave.segment[i];
     zarr_status st = ZARR_OK;
 
-    if (i >= wave->wave.n_runs)
-        return out_of("segment", i, wave->wave.n_runs, err);
-    st = zr_run_exec(&worker->w, run, NULL, err);
-    for (uint32_t k = 0; st == ZARR_OK && k < run->n_items; k++)
-        item_delivered(worker, run->item[k]);
+    if (i >= wave->wave.n_segments)
+        return out_of("segment", i, wave->wave.n_segments, err);
+    st = zr_segment_read(&worker->w, segment, NULL, err);
+    for (uint32_t k = 0; st == ZARR_OK && k < segment->n_items; k++)
+        item_delivered(worker, segment->item[k]);
     return st;
 }
 
 static void step_segment_get(const zarr_pipeline_wave *wave, uint32_t i,
                              zarr_pipeline_segment *out)
 {
-    const struct zr_run *r = &wave->wave.run[i];
+    const struct zr_segment *r = &wave->wave.segment[i];
 
     *out = (zarr_pipeline_segment){
         .struct_size = sizeof *out,
@@ -300,7 +301,7 @@ static void step_segment_get(const zarr_pipeline_wave *wave, uint32_t i,
 static void step_item_get(const zarr_pipeline_wave *wave, uint32_t i, uint32_t item,
                           zarr_pipeline_item *out)
 {
-    const struct zr_run *r = &wave->wave.run[i];
+    const struct zr_segment *r = &wave->wave.segment[i];
     const struct zr_item *it = r->item[item];
     const struct zr_program *p = r->level->decode;
 
@@ -319,25 +320,26 @@ static void step_item_get(const zarr_pipeline_wave *wave, uint32_t i, uint32_t i
 }
 
 static zarr_status find_item(const zarr_pipeline_wave *wave, uint32_t i, uint32_t item,
-                             const struct zr_run **run, zarr_error *err)
+                             const struct zr_segment **segment, zarr_error *err)
 {
-    if (i >= wave->wave.n_runs)
-        return out_of("segment", i, wave->wave.n_runs, err);
-    *run = &wave->wave.run[i];
-    return item < (*run)->n_items ? ZARR_OK : out_of("item", item, (*run)->n_items, err);
+    if (i >= wave->wave.n_segments)
+        return out_of("segment", i, wave->wave.n_segments, err);
+    *segment = &wave->wave.segment[i];
+    return item < (*segment)->n_items ? ZARR_OK
+                                      : out_of("item", item, (*segment)->n_items, err);
 }
 
 static zarr_status step_fetch(zarr_pipeline_worker *worker,
                               const zarr_pipeline_wave *wave, uint32_t i, zarr_mem *out,
                               zarr_error *err)
 {
-    const struct zr_run *run = NULL;
-    zarr_status st = find_item(wave, i, 0, &run, err);
+    const struct zr_segment *segment = NULL;
+    zarr_status st = find_item(wave, i, 0, &segment, err);
 
     *out = (zarr_mem){0};
     if (st == ZARR_OK)
-        st = zr_run_fetch(&worker->w, run, out, err);
-    return st == ZARR_OK ? st : zr_item_prefix(run, NULL, st, err);
+        st = zr_segment_fetch(&worker->w, segment, out, err);
+    return st == ZARR_OK ? st : zr_item_prefix(segment, NULL, st, err);
 }
 
 static zarr_status step_decode(zarr_pipeline_worker *worker,
@@ -345,13 +347,13 @@ static zarr_status step_decode(zarr_pipeline_worker *worker,
                                const zarr_mem *fetched, zarr_mem *block, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
-    const struct zr_run *run = NULL;
+    const struct zr_segment *segment = NULL;
     zarr_pipeline_item at;
     zarr_mem encoded = *fetched;
 
     *block = (zarr_mem){0};
     zr_worker_trim(worker->w.worker);
-    ZR_TRY(find_item(wave, i, item, &run, err));
+    ZR_TRY(find_item(wave, i, item, &segment, err));
     step_item_get(wave, i, item, &at);
     if (at.bytes == ZARR_PIPELINE_MISSING)
         ZR_TRY(zr_fail(err, ZARR_ERR_INVALID, "pipeline: a missing item is not decoded"));
@@ -361,8 +363,8 @@ static zarr_status step_decode(zarr_pipeline_worker *worker,
                        "pipeline: %" PRIu64 " bytes at %" PRIu64
                        " are not in the %" PRIu64 " given",
                        at.bytes, at.offset, fetched->bytes));
-    st = zr_chunk_decode(&worker->w, run->level->decode, &encoded, NULL, block, err);
-    st = zr_item_prefix(run, run->item[item], st, err);
+    st = zr_chunk_decode(&worker->w, segment->level->decode, &encoded, NULL, block, err);
+    st = zr_item_prefix(segment, segment->item[item], st, err);
 out:
     return st;
 }
@@ -372,20 +374,20 @@ static zarr_status step_scatter(zarr_pipeline_worker *worker,
                                 const zarr_mem *block, zarr_error *err)
 {
     const struct zr_program *p = NULL;
-    const struct zr_run *run = NULL;
+    const struct zr_segment *segment = NULL;
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(find_item(wave, i, item, &run, err));
-    p = run->level->decode;
+    ZR_TRY(find_item(wave, i, item, &segment, err));
+    p = segment->level->decode;
     if (block->bytes < p->decoded_bytes)
         ZR_TRY(zr_fail(err, ZARR_ERR_CORRUPT,
                        "pipeline: a block of %" PRIu64
                        " bytes where the chunk has %" PRIu64,
                        block->bytes, p->decoded_bytes));
-    st = zr_item_finish(&worker->w, run, run->item[item], block, false, err);
+    st = zr_item_finish(&worker->w, segment, segment->item[item], block, false, err);
     if (st == ZARR_OK)
-        item_delivered(worker, run->item[item]);
-    st = zr_item_prefix(run, run->item[item], st, err);
+        item_delivered(worker, segment->item[item]);
+    st = zr_item_prefix(segment, segment->item[item], st, err);
 out:
     return st;
 }
@@ -393,14 +395,14 @@ out:
 static zarr_status step_fill(zarr_pipeline_worker *worker, const zarr_pipeline_wave *wave,
                              uint32_t i, uint32_t item, zarr_error *err)
 {
-    const struct zr_run *run = NULL;
+    const struct zr_segment *segment = NULL;
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(find_item(wave, i, item, &run, err));
-    st = zr_item_fill(&worker->w, run->item[item], err);
+    ZR_TRY(find_item(wave, i, item, &segment, err));
+    st = zr_item_fill(&worker->w, segment->item[item], err);
     if (st == ZARR_OK)
-        item_delivered(worker, run->item[item]);
-    st = zr_item_prefix(run, run->item[item], st, err);
+        item_delivered(worker, segment->item[item]);
+    st = zr_item_prefix(segment, segment->item[item], st, err);
 out:
     return st;
 }
@@ -422,7 +424,7 @@ const zarr_pipeline_steps zr_pipeline_steps = {
     .next = step_next,
     .wave_counts = step_wave_counts,
     .open = step_open,
-    .feed = step_feed,
+    .resume = step_resume,
     .read = step_read,
     .segment_get = step_segment_get,
     .item_get = step_item_get,

@@ -13,8 +13,9 @@ static bool places(const struct zr_io *io, const struct zr_program *p,
     const struct zr_view *v = &io->view;
     int64_t offset = 0;
 
-    if (io->no_direct || io->part.on || io->layout->variable || t->kind != ZR_PROJ_DIMS ||
-        !t->arithmetic || v->base.device_type != p->decoded_device ||
+    if (io->no_direct || io->field.on || io->layout->variable ||
+        t->kind != ZR_PROJ_DIMS || !t->arithmetic ||
+        v->base.device_type != p->decoded_device ||
         (p->swap_bytes > 1) != (v->swap_bytes > 1))
         return false;
     for (int32_t s = 0; s < p->ndim; s++) {

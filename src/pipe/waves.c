@@ -59,24 +59,24 @@ static void lock_plan(struct reading *r)
 
 struct wave_job {
     struct zr_wave *wave;
-    const zarr_mem *fetched; /* by run; NULL: not fetched in advance */
+    const zarr_mem *fetched; /* by segment; NULL: not fetched in advance */
 };
 
-static zarr_status run_one(void *arg, uint64_t i, const struct zr_work *w,
-                           zarr_error *err)
+static zarr_status segment_one(void *arg, uint64_t i, const struct zr_work *w,
+                               zarr_error *err)
 {
     const struct wave_job *j = arg;
     const zarr_mem *fetched = NULL;
 
     if (j->fetched != NULL && j->fetched[i].handle != NULL)
         fetched = &j->fetched[i];
-    return zr_run_exec(w, &j->wave->run[i], fetched, err);
+    return zr_segment_read(w, &j->wave->segment[i], fetched, err);
 }
 
-/* About how long a run takes: decoding runs at some 2 GB/s a core. */
-static uint64_t run_ns(const struct zr_wave *w)
+/* About how long a segment takes: decoding runs at some 2 GB/s a core. */
+static uint64_t segment_ns(const struct zr_wave *w)
 {
-    uint64_t bytes = w->n_runs == 0 ? 0 : w->decoded_bytes / w->n_runs;
+    uint64_t bytes = w->n_segments == 0 ? 0 : w->decoded_bytes / w->n_segments;
 
     return 2000 + bytes / 2;
 }
@@ -86,7 +86,7 @@ static zarr_status slab_one(void *arg, uint64_t i, const struct zr_work *w,
 {
     struct zr_slabs *s = arg;
 
-    return zr_item_prefix(s->run, NULL, zr_slabs_one(w, s, i, err), err);
+    return zr_item_prefix(s->segment, NULL, zr_slabs_one(w, s, i, err), err);
 }
 
 /* A wave of one large uncompressed chunk: all threads at that chunk. *done false: the
@@ -99,15 +99,16 @@ static zarr_status one_in_slabs(const struct zr_work *w, const struct zr_wave *w
     zarr_status st = ZARR_OK;
 
     *done = false;
-    if (wave->n_runs != 1 || opts.max_threads == 1 || !zr_slabs_fit(w->io, &wave->run[0]))
+    if (wave->n_segments != 1 || opts.max_threads == 1 ||
+        !zr_slabs_fit(w->io, &wave->segment[0]))
         return ZARR_OK;
     /* A failure is told by the common way, which knows what is missing. */
-    if (zr_slabs_open(&s, w->io, &wave->run[0], NULL) == ZARR_OK && s.n > 0) {
+    if (zr_slabs_open(&s, w->io, &wave->segment[0], NULL) == ZARR_OK && s.n > 0) {
         *done = true;
         opts.item_ns = s.rows * s.row_bytes / 8;
         st = zr_workers_run(w, s.n, &opts, slab_one, &s, err);
         if (err != NULL)
-            err->item = 0; /* the wave's only run */
+            err->item = 0; /* the wave's only segment */
     }
     zr_slabs_close(&s);
     return st;
@@ -116,7 +117,7 @@ static zarr_status one_in_slabs(const struct zr_work *w, const struct zr_wave *w
 static void do_wave(struct reading *r, struct zr_wave *wave)
 {
     const struct zr_parallel_options opts = {.max_threads = zr_io_threads(r->work.io),
-                                             .item_ns = run_ns(wave)};
+                                             .item_ns = segment_ns(wave)};
     struct zr_engine *engine = r->work.io->engine;
     struct zarr_request *rq = r->work.rq;
     struct zr_work w = r->work;
@@ -130,7 +131,8 @@ static void do_wave(struct reading *r, struct zr_wave *wave)
     ZR_TRY(one_in_slabs(&w, wave, &done, &err));
     if (done)
         goto out;
-    if (lockstep || (wave->n_runs > 1 && zr_wants_batches(w.io, wave->level->decode))) {
+    if (lockstep ||
+        (wave->n_segments > 1 && zr_wants_batches(w.io, wave->level->decode))) {
         need = zr_prefetch_budget(rq, wave, lockstep);
         st = zr_budget_take(engine->budget, need, UINT64_MAX, &rq->cancel, &err);
         w.granted = st == ZARR_OK;
@@ -141,7 +143,7 @@ static void do_wave(struct reading *r, struct zr_wave *wave)
     if (lockstep)
         ZR_TRY(zr_lockstep_exec(w.io, rq, wave, j.fetched, &err));
     else
-        ZR_TRY(zr_workers_run(&w, wave->n_runs, &opts, run_one, &j, &err));
+        ZR_TRY(zr_workers_run(&w, wave->n_segments, &opts, segment_one, &j, &err));
 out:
     zr_prefetch_end(w.io, wave, &p);
     if (w.granted)
@@ -151,8 +153,8 @@ out:
     if (st != ZARR_OK) {
         zr_mutex_lock(&r->locked.mutex);
         fail_locked(r, st, &err,
-                    err.item < wave->n_runs ? wave->run[err.item].item[0]->ordinal
-                                            : UINT64_MAX);
+                    err.item < wave->n_segments ? wave->segment[err.item].item[0]->ordinal
+                                                : UINT64_MAX);
         zr_mutex_unlock(&r->locked.mutex);
     }
 }
@@ -187,12 +189,12 @@ static bool pull_wave(struct reading *r, struct zr_wave *w)
         if (st == ZARR_OK && w->n_opens > 0) {
             st = zr_workers_run(&r->work, w->n_opens, &opts, open_one, w, &err);
             if (st == ZARR_OK)
-                st = zr_plan_feed(r->locked.plan, w, &err);
+                st = zr_plan_resume(r->locked.plan, w, &err);
         }
         if (st != ZARR_OK)
             fail_locked(r, st, &err,
                         err.item < w->n_opens ? w->open[err.item].ordinal : UINT64_MAX);
-        else if (w->n_runs > 0)
+        else if (w->n_segments > 0)
             have = true;
         else if (w->kind == ZR_WAVE_END)
             r->locked.closed = true;

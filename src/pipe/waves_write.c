@@ -45,7 +45,7 @@ static zarr_status do_units(struct units *u, zarr_error *err)
     const uint32_t threads = zr_io_threads(u->io);
     const struct zr_parallel_options opts = {
         .max_threads = threads,
-        .run = 1,
+        .grain = 1,
         .item_ns = 20000 + u->io->layout->level[0].decoded_bytes};
     zarr_status st = ZARR_OK;
 

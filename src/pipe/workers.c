@@ -4,10 +4,10 @@
  * steady state, and an idle thread holds nothing.
  *
  * Buffers that grow: the size that an encoded chunk grows to is unknown, so it is not in
- * what its run took from the budget. It is counted in a budget of its own. A worker that
- * finds no room there gives back all that it has of it, waits until no other worker has
- * any, and begins the chunk anew. So a worker that waits for it holds none of it, and one
- * that holds some waits for nothing else: it gives it back at the end of the chunk.
+ * what its segment took from the budget. It is counted in a budget of its own. A worker
+ * that finds no room there gives back all that it has of it, waits until no other worker
+ * has any, and begins the chunk anew. So a worker that waits for it holds none of it, and
+ * one that holds some waits for nothing else: it gives it back at the end of the chunk.
  * Thread class: the list of idle ones is shared; a worker context is its taker's alone.
  */
 #include "pipe/pipe_int.h"

@@ -1,8 +1,8 @@
 /*
- * plan/cut.c - from the items of a wave to runs: what one thread fetches with
+ * plan/cut.c - from the items of a wave to segments: what one thread fetches with
  * one request and then decodes piece by piece. Items of one shard are sorted
  * by offset and joined while the hole between them and the whole range stay
- * small; whole objects get a run each; missing ones are put together.
+ * small; whole objects get a segment each; missing ones are put together.
  * Thread class: solo, part of a plan.
  */
 #include "plan/plan_int.h"
@@ -30,10 +30,10 @@ static bool items_sorted(struct zr_item *const *item, uint32_t n)
     return true;
 }
 
-/* How many of the sorted items from `first` on make one run, and the range that covers
- * them. */
-static uint32_t run_length(const struct zr_plan_args *a, struct zr_item *const *item,
-                           uint32_t n, uint32_t most, uint64_t *end_out)
+/* How many of the sorted items from `first` on make one segment, and the range that
+ * covers them. */
+static uint32_t segment_length(const struct zr_plan_args *a, struct zr_item *const *item,
+                               uint32_t n, uint32_t most, uint64_t *end_out)
 {
     uint64_t start = item[0]->offset, end = start + item[0]->bytes;
     uint32_t k = 1;
@@ -53,7 +53,7 @@ static uint32_t run_length(const struct zr_plan_args *a, struct zr_item *const *
 }
 
 static void cut_present(struct zr_wave *w, const struct zr_plan_args *a,
-                        struct zr_run *from, uint32_t most)
+                        struct zr_segment *from, uint32_t most)
 {
     struct zr_item **item = from->item;
     uint32_t n = from->n_items;
@@ -61,22 +61,22 @@ static void cut_present(struct zr_wave *w, const struct zr_plan_args *a,
     if (!items_sorted(item, n))
         qsort(item, n, sizeof(struct zr_item *), by_offset);
     for (uint32_t i = 0; i < n;) {
-        struct zr_run *r = &w->run[w->n_runs++];
+        struct zr_segment *r = &w->segment[w->n_segments++];
         uint64_t end = 0;
 
         *r = *from;
         r->item = item + i;
-        r->n_items = run_length(a, item + i, n - i, most, &end);
+        r->n_items = segment_length(a, item + i, n - i, most, &end);
         r->offset = item[i]->offset;
         r->bytes = end - r->offset;
         i += r->n_items;
     }
 }
 
-static void cut_missing(struct zr_wave *w, const struct zr_run *from)
+static void cut_missing(struct zr_wave *w, const struct zr_segment *from)
 {
     for (uint32_t i = 0; i < from->n_items; i += MISSING_A_RUN) {
-        struct zr_run *r = &w->run[w->n_runs++];
+        struct zr_segment *r = &w->segment[w->n_segments++];
 
         *r = *from;
         r->item = from->item + i;
@@ -104,23 +104,23 @@ static uint32_t part_missing(struct zr_item **item, uint32_t n)
 
 zarr_status zr_wave_cut(struct zr_wave *w, const struct zr_plan_args *a, zarr_error *err)
 {
-    struct zr_run *group = w->run; /* on entry: one group of items a source */
-    uint32_t n_groups = w->n_runs;
+    struct zr_segment *group = w->segment; /* on entry: one group of items a source */
+    uint32_t n_groups = w->n_segments;
     uint32_t workers = ZR_MAX(a->threads, 1u);
     uint32_t most = a->plain ? 1 : ZR_MAX(w->n_items / (workers * 4), 1u);
-    struct zr_run *run =
-        zr_arena_alloc(&w->arena, ((size_t)w->n_items + 1) * sizeof(*w->run));
+    struct zr_segment *segment =
+        zr_arena_alloc(&w->arena, ((size_t)w->n_items + 1) * sizeof(*w->segment));
 
-    if (run == NULL)
-        return zr_fail_memory(err, w->n_items * sizeof(*w->run));
-    w->run = run;
-    w->n_runs = 0;
+    if (segment == NULL)
+        return zr_fail_memory(err, w->n_items * sizeof(*w->segment));
+    w->segment = segment;
+    w->n_segments = 0;
     for (uint32_t g = 0; g < n_groups; g++) {
-        struct zr_run part = group[g];
+        struct zr_segment part = group[g];
         uint32_t present = 0;
 
         if (part.shard == NULL) { /* whole objects: one item each */
-            w->run[w->n_runs++] = part;
+            w->segment[w->n_segments++] = part;
             continue;
         }
         present = part_missing(part.item, part.n_items);

@@ -300,7 +300,7 @@ static void print_text(const struct zr_explain_args *a, const struct facts *f,
                       "shards:       decoded whole: %s in front of sharding_indexed does "
                       "not work element by element\n",
                       whole_shard(leaf));
-    print_count(out, "mini-batches: ", f->waves);
+    print_count(out, "waves:        ", f->waves);
     print_count(out, " of at most ", f->wave_bytes);
     zr_str_puts(out, " bytes\n");
     zr_str_printf(out, "pipeline:     %s, %" PRIu32 " threads\n", a->pipeline,
@@ -356,7 +356,7 @@ static zarr_status print_json(const struct zr_explain_args *a, const struct fact
     }
     if (whole_shard(&l->level[l->n_levels - 1]) != NULL)
         json_text(&doc, o, "shard_whole_for", whole_shard(&l->level[l->n_levels - 1]));
-    json_u64(&doc, o, "mini_batches", f->waves);
+    json_u64(&doc, o, "waves", f->waves);
     json_u64(&doc, o, "wave_bytes", f->wave_bytes);
     json_text(&doc, o, "pipeline", a->pipeline);
     json_u64(&doc, o, "threads", a->plan.threads);

@@ -25,7 +25,7 @@ struct level_maker {
 };
 
 /* Composes the transposes before the sharding; elementwise codecs are the inner chunks'
- * (front.c). There is nothing else: see zr_chain_whole_shard(). */
+ * (elementwise.c). There is nothing else: see zr_chain_whole_shard(). */
 static zarr_status level_order(struct zr_level *lv, zarr_error *err)
 {
     zarr_status st = ZARR_OK;

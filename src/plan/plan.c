@@ -2,7 +2,7 @@
  * plan/plan.c - one read, unrolled lazily. The projector of the grid gives
  * outer chunks; unsharded ones become items at once. Shards need their index
  * first: up to OPENS of them are noted in a frame and handed out as an OPEN
- * wave; once fed, the frame's shards are projected on their inner grid one by
+ * wave; once they are opened, the frame's shards are projected on their inner grid one by
  * one, giving items or, one level deeper, the next frame. So memory is bounded
  * by depth x OPENS, whatever the size of the request.
  * Thread class: solo; the pipeline holds a lock around it.
@@ -365,7 +365,7 @@ zarr_status zr_plan_next(struct zr_plan *p, struct zr_wave *w, zarr_error *err)
 
     zr_wave_release(w);
     zr_arena_reset(&w->arena);
-    w->run = NULL;
+    w->segment = NULL;
     w->open = NULL;
     w->hold = NULL;
     w->kind = ZR_WAVE_END;
@@ -382,7 +382,7 @@ zarr_status zr_plan_next(struct zr_plan *p, struct zr_wave *w, zarr_error *err)
     return st;
 }
 
-zarr_status zr_plan_feed(struct zr_plan *p, struct zr_wave *w, zarr_error *err)
+zarr_status zr_plan_resume(struct zr_plan *p, struct zr_wave *w, zarr_error *err)
 {
     struct zr_frame *f = NULL;
 

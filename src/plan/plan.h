@@ -7,10 +7,10 @@
  * taken apart: permutation, programs, index facts. Frozen, made once.
  *
  * A *plan* is one read unrolled lazily over a layout. It is pulled for waves
- * (waves, cut by decoded bytes and items). It is fed: where it meets shards whose
+ * (batches of chunks, cut by decoded bytes and items). Where it meets shards whose
  * index it does not have it returns a wave of OPENs; the pipe fetches and
  * zr_shard_parse() checks them; then the plan goes on. A wave's items are
- * grouped in runs: neighbours in one source, read at once, done by one thread.
+ * grouped in segments: neighbours in one source, read at once, done by one thread.
  * Writes take the projector directly, unit by unit (pipe/units.c).
  * Thread class: layouts frozen; plans solo (the pipeline locks); shards frozen, counted.
  */
@@ -34,8 +34,8 @@ struct zr_level {
     /* borrowed from the metadata, or own: the elementwise codecs that lie in front of the
      * shards around it, and then the inner chain */
     const struct zr_chain *chain;
-    uint32_t n_front;    /* how many they are */
-    struct zr_chain own; /* codec NULL: none; specifications are the metadata's */
+    uint32_t n_elementwise; /* how many they are */
+    struct zr_chain own;    /* codec NULL: none; specifications are the metadata's */
     /* one native element, and the same with each unit reversed: what a chunk of this
      * level reads as that is missing in a shard which is there; the layout's, or own_fill
      */
@@ -196,7 +196,7 @@ struct zr_item {
 };
 #define ZR_ITEM_MISSING (UINT64_MAX - 1)
 /* Items that one thread does one after the other, fetched with one request. */
-struct zr_run {
+struct zr_segment {
     const struct zr_level *level; /* the leaf that its items are of */
     const char *key;              /* object; NULL: shard->buffer */
     struct zr_shard *shard;       /* NULL: an unsharded chunk */
@@ -223,8 +223,8 @@ struct zr_wave {
     enum zr_wave_kind kind;
     struct zr_arena arena;
     const struct zr_level *level; /* DATA: the leaf; where chunks differ, the layout's */
-    struct zr_run *run;
-    uint32_t n_runs, n_items;
+    struct zr_segment *segment;
+    uint32_t n_segments, n_items;
     struct zr_open *open;
     uint32_t n_opens;
     uint64_t decoded_bytes;
@@ -238,17 +238,17 @@ struct zr_plan_args {
     uint64_t wave_bytes;
     uint32_t wave_items;
     uint64_t segment_bytes, segment_gap; /* largest coalesced range, largest hole in it */
-    uint32_t threads;                    /* cut runs so that so many threads have work */
-    /* one item a run, one run a wave: the serial oracle */
+    uint32_t threads; /* cut segments so that so many threads have work */
+    /* one item a segment, one segment a wave: the serial oracle */
     bool plain;
 };
 struct zr_plan;
 zarr_status zr_plan_open(struct zr_plan **out, const struct zr_plan_args *args,
                          const zarr_allocator *alloc, zarr_error *err);
 /* Fills w (initialised with zr_wave_init, reused). After an OPEN wave the caller must
- * hand it back filled with zr_plan_feed before the next call. */
+ * hand it back filled with zr_plan_resume before the next call. */
 zarr_status zr_plan_next(struct zr_plan *p, struct zr_wave *w, zarr_error *err);
-zarr_status zr_plan_feed(struct zr_plan *p, struct zr_wave *w, zarr_error *err);
+zarr_status zr_plan_resume(struct zr_plan *p, struct zr_wave *w, zarr_error *err);
 void zr_plan_free(struct zr_plan *p);
 void zr_wave_init(struct zr_wave *w, const zarr_allocator *alloc);
 void zr_wave_deinit(struct zr_wave *w);
@@ -277,7 +277,7 @@ zarr_status zr_plan_explain(const struct zr_explain_args *args, struct zr_str *o
  * One field of structs, instead of whole elements: the view has its data type, and the
  * dimensions of its subarray behind the others.
  */
-struct zr_part {
+struct zr_field_view {
     bool on;
     uint64_t offset;                /* in the element */
     uint32_t item_bytes, swap_unit; /* of one value */
@@ -300,9 +300,9 @@ typedef zarr_status (*zr_box_fn)(void *arg, const zarr_box *box, zarr_error *err
  * true: the other way.
  */
 struct zr_boxes {
-    uint32_t item_bytes, swap_unit;   /* of the view's data type */
-    const struct zr_part *part;       /* NULL: whole elements */
-    const struct zr_program *program; /* NULL: fill: no chunk side */
+    uint32_t item_bytes, swap_unit;    /* of the view's data type */
+    const struct zr_field_view *field; /* NULL: whole elements */
+    const struct zr_program *program;  /* NULL: fill: no chunk side */
     const struct zr_view *view;
     zarr_mem chunk_mem;
     bool to_chunk;

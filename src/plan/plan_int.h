@@ -12,7 +12,7 @@ zarr_status zr_level_outer_make(const struct zr_layout *l,
                                 const struct zr_layout_args *args, const uint64_t *shape,
                                 struct zr_level *out, zarr_error *err);
 void zr_level_deinit(struct zr_level *lv, const zarr_allocator *alloc);
-/* front.c: the chain of the level inside a shard, and its fill value. */
+/* elementwise.c: the chain of the level inside a shard, and its fill value. */
 bool zr_codec_commutes(const struct zarr_codec_spec *s);
 zarr_status zr_level_inner_chain(const struct zr_level *shard, struct zr_level *in,
                                  const zarr_allocator *alloc, zarr_error *err);
@@ -26,8 +26,8 @@ void zr_variants_free(struct zr_variants *v);
 /* Copies a projection into an arena, lists and points included; false: no memory. */
 bool zr_target_pack(struct zr_target *out, const struct zr_projection *p,
                     struct zr_arena *arena);
-/* Sorts the items of one shard by offset and cuts them into runs; whole objects get a
- * run each. */
+/* Sorts the items of one shard by offset and cuts them into segments; whole objects get a
+ * segment each. */
 zarr_status zr_wave_cut(struct zr_wave *w, const struct zr_plan_args *args,
                         zarr_error *err);
 
@@ -37,10 +37,10 @@ zarr_status zr_wave_cut(struct zr_wave *w, const struct zr_plan_args *args,
 struct zr_frame {
     struct zr_projection *proj; /* OPENS (plan.c) of them */
     const struct zr_level **lv; /* of each shard, counted */
-    struct zr_shard **shard;    /* fed, counted */
+    struct zr_shard **shard;    /* opened, counted */
     uint64_t *ordinal;
     uint32_t n, pos, most;
-    bool waiting; /* handed out, not fed yet */
+    bool waiting; /* handed out, not resumed yet */
     struct zr_projector *inner;
     bool inner_active;
     struct zr_projector *leaves; /* counts the leaves of missing shards */

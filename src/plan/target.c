@@ -112,7 +112,7 @@ static void chunk_strides(struct walk *w, int32_t ndim)
         w->chunk_stride[d] = 0;
     if (p == NULL)
         return;
-    stride = (int64_t)(w->b->part != NULL ? p->item_bytes : w->b->item_bytes);
+    stride = (int64_t)(w->b->field != NULL ? p->item_bytes : w->b->item_bytes);
     for (int32_t s = ndim - 1; s >= 0; s--) {
         w->chunk_stride[p->order[s]] = stride;
         stride *= (int64_t)p->stored_shape[s];
@@ -139,22 +139,22 @@ static void add_dim(struct walk *w, uint64_t n, int64_t chunk_stride, int64_t st
 /* Dimensions of the view that belong to the selection. */
 static int32_t result_ndim(const struct walk *w)
 {
-    return w->b->view->ndim - (w->b->part != NULL ? w->b->part->ndim : 0);
+    return w->b->view->ndim - (w->b->field != NULL ? w->b->field->ndim : 0);
 }
 
 static zarr_status emit(struct walk *w)
 {
     zarr_box_side *chunk = w->b->to_chunk ? &w->box.dst : &w->box.src;
     zarr_box_side *view = w->b->to_chunk ? &w->box.src : &w->box.dst;
-    const struct zr_part *part = w->b->part;
+    const struct zr_field_view *field = w->b->field;
     int32_t ndim = w->box.ndim;
     zarr_status st = ZARR_OK;
 
-    for (int32_t d = 0; part != NULL && d < part->ndim; d++)
-        add_dim(w, part->shape[d], part->stride[d],
+    for (int32_t d = 0; field != NULL && d < field->ndim; d++)
+        add_dim(w, field->shape[d], field->stride[d],
                 w->b->view->stride[result_ndim(w) + d]);
     zr_box_side_init(chunk, &w->b->chunk_mem,
-                     w->chunk_at + (part != NULL ? (int64_t)part->offset : 0));
+                     w->chunk_at + (field != NULL ? (int64_t)field->offset : 0));
     view->mem = w->b->view->base;
     view->mem.offset += (uint64_t)w->view_at;
     st = w->fn(w->arg, &w->box, w->err);

@@ -1,7 +1,7 @@
 /*
  * plan/wave.c - a wave under construction: items with what they want of a chunk, in
  * groups by their source, all in the wave's arena; and the keys of objects. cut.c makes
- * runs of the groups.
+ * segments of the groups.
  * Thread class: solo; the pipeline holds a lock around it.
  */
 #include "plan/plan_int.h"
@@ -20,16 +20,16 @@ void zr_wave_init(struct zr_wave *w, const zarr_allocator *alloc)
 
 void zr_wave_release(struct zr_wave *w)
 {
-    for (uint32_t i = 0; i < w->n_runs; i++)
-        if (w->run[i].shard == NULL) /* inner chunks' level is the layout's */
-            zr_level_give(w->run[i].level);
+    for (uint32_t i = 0; i < w->n_segments; i++)
+        if (w->segment[i].shard == NULL) /* inner chunks' level is the layout's */
+            zr_level_give(w->segment[i].level);
     for (uint32_t i = 0; i < w->n_hold; i++)
         zr_shard_free(w->hold[i]);
     for (uint32_t i = 0; i < w->n_opens; i++) {
         zr_shard_free(w->open[i].shard);
         zr_shard_free(w->open[i].parent);
     }
-    w->n_hold = w->n_opens = w->n_runs = w->n_items = 0;
+    w->n_hold = w->n_opens = w->n_segments = w->n_items = 0;
     w->decoded_bytes = 0;
 }
 
@@ -78,24 +78,25 @@ static struct zr_item *new_item(struct zr_wave_builder *b,
     return item;
 }
 
-/* A group is a zr_run that has not been cut yet: all items of one source, in the order
- * they came. */
-static struct zr_run *new_group(struct zr_wave_builder *b)
+/* A group is a zr_segment that has not been cut yet: all items of one source, in the
+ * order they came. */
+static struct zr_segment *new_group(struct zr_wave_builder *b)
 {
     struct zr_wave *w = b->w;
 
-    if (!arena_grow(&w->arena, &w->run, &b->group_cap, w->n_runs, sizeof(*w->run)))
+    if (!arena_grow(&w->arena, &w->segment, &b->group_cap, w->n_segments,
+                    sizeof(*w->segment)))
         return NULL;
     b->item_cap = 0;
-    w->run[w->n_runs] = (struct zr_run){0};
-    return &w->run[w->n_runs++];
+    w->segment[w->n_segments] = (struct zr_segment){0};
+    return &w->segment[w->n_segments++];
 }
 
 zarr_status zr_wave_add_whole(struct zr_plan *p, struct zr_wave_builder *b,
                               const struct zr_projection *proj, zarr_error *err)
 {
     struct zr_item *item = new_item(b, proj);
-    struct zr_run *group = new_group(b);
+    struct zr_segment *group = new_group(b);
     zarr_status st = ZARR_OK;
 
     if (item == NULL || group == NULL)
@@ -121,13 +122,13 @@ zarr_status zr_wave_add_whole(struct zr_plan *p, struct zr_wave_builder *b,
     return ZARR_OK;
 }
 
-static struct zr_run *shard_group(struct zr_wave_builder *b, struct zr_shard *shard)
+static struct zr_segment *shard_group(struct zr_wave_builder *b, struct zr_shard *shard)
 {
     struct zr_wave *w = b->w;
-    struct zr_run *group = NULL;
+    struct zr_segment *group = NULL;
 
-    if (w->n_runs > 0 && w->run[w->n_runs - 1].shard == shard)
-        return &w->run[w->n_runs - 1];
+    if (w->n_segments > 0 && w->segment[w->n_segments - 1].shard == shard)
+        return &w->segment[w->n_segments - 1];
     if (!arena_grow(&w->arena, &w->hold, &b->hold_cap, w->n_hold,
                     sizeof(struct zr_shard *)))
         return NULL;
@@ -145,7 +146,7 @@ zarr_status zr_wave_add_inner(struct zr_plan *p, struct zr_wave_builder *b,
                               uint64_t entry, uint32_t fill_level, zarr_error *err)
 {
     struct zr_item *item = new_item(b, proj);
-    struct zr_run *group = shard_group(b, shard);
+    struct zr_segment *group = shard_group(b, shard);
     const struct zr_shard_index *x = shard->index;
 
     if (item == NULL || group == NULL ||
@@ -196,7 +197,7 @@ zarr_status zr_wave_add_missing(struct zr_plan *p, struct zr_wave_builder *b,
     zarr_status st = zr_wave_add_inner(p, b, shard, proj, UINT64_MAX, level, err);
 
     if (st == ZARR_OK) {
-        const struct zr_run *group = &b->w->run[b->w->n_runs - 1];
+        const struct zr_segment *group = &b->w->segment[b->w->n_segments - 1];
         struct zr_item *item = group->item[group->n_items - 1];
 
         item->n_chunks = count_leaves(p, level, proj);

@@ -1,7 +1,7 @@
 /*
  * sched/parallel.c - one loop on several threads. There is no queue of items:
  * a counter holds the first item that nobody has taken, and each thread takes a
- * small run from it. So items start in rising order, which makes the result
+ * small grain from it. So items start in rising order, which makes the result
  * exact: when item k fails, every item below k was taken before it and will
  * complete, none above need start, and the lowest failure is the same in every
  * run, whatever the threads did.
@@ -16,9 +16,9 @@
     UINT64_C(100000) /* work that makes one more thread worth waking */
 
 enum {
-    PARALLEL_RUN_MAX =
+    PARALLEL_GRAIN_MAX =
         64, /* an atomic costs about 50 ns contended: small beside 64 items */
-    PARALLEL_RUNS_EACH =
+    PARALLEL_GRAINS_EACH =
         32, /* so many runs a thread, so that all end at about the same time */
 };
 
@@ -78,10 +78,10 @@ void zr_job_work(struct zr_job *job, uint32_t worker)
         if (i == end) {
             if (!zr_job_is_open(job))
                 return;
-            i = atomic_fetch_add_explicit(&job->next, job->run, memory_order_relaxed);
+            i = atomic_fetch_add_explicit(&job->next, job->grain, memory_order_relaxed);
             if (i >= job->n)
                 return;
-            end = ZR_MIN(job->n, i + job->run);
+            end = ZR_MIN(job->n, i + job->grain);
         }
         if (!job_may_start(job, i))
             return;
@@ -143,19 +143,20 @@ zarr_status zr_parallel_run(uint64_t n, const struct zr_parallel_options *opts,
 {
     const struct zr_parallel_options defaults = {0}, *o = opts ? opts : &defaults;
     const uint32_t workers = zr_parallel_workers(n, o);
-    uint64_t run;
+    uint64_t grain;
 
     if (n > INT64_MAX) /* the counter must not wrap */
         return zr_internal(err);
     if (workers == 1)
         return parallel_inline(n, o->cancel, fn, arg, err);
 
-    run = o->run ? o->run : n / ((uint64_t)workers * PARALLEL_RUNS_EACH);
-    run = ZR_MAX((uint64_t)1, o->run ? run : ZR_MIN(run, (uint64_t)PARALLEL_RUN_MAX));
+    grain = o->grain ? o->grain : n / ((uint64_t)workers * PARALLEL_GRAINS_EACH);
+    grain = ZR_MAX((uint64_t)1,
+                   o->grain ? grain : ZR_MIN(grain, (uint64_t)PARALLEL_GRAIN_MAX));
     struct zr_job job = {.fn = fn,
                          .arg = arg,
                          .n = n,
-                         .run = (uint32_t)run,
+                         .grain = (uint32_t)grain,
                          .max_workers = workers,
                          .cancel = o->cancel,
                          .generation = zr_fork_generation(),

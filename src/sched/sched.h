@@ -28,7 +28,7 @@ typedef zarr_status (*zr_item_fn)(void *arg, uint64_t i, uint32_t worker,
 
 struct zr_parallel_options {
     uint32_t max_threads; /* the caller's included; 0: all CPUs; at most ZR_MAX_THREADS */
-    uint32_t run;         /* items a thread takes at once; 0: chosen from n */
+    uint32_t grain;       /* items a thread takes at once; 0: chosen from n */
     uint64_t item_ns; /* about how long an item takes: keeps short loops on the caller's
                          thread, where waking another costs more; 0: long */
     const atomic_bool *cancel; /* when set no further item is started; NULL: never */

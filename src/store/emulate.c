@@ -189,7 +189,7 @@ static void emulate_cut(zarr_store *s, zarr_store_op *op, const zarr_mem *whole,
     if (!zr_mem_slice(whole, offset, n, &part))
         st = zr_internal(err);
     else
-        st = zr_mem_copy_run(s->env.memory, &op->mem, &part, n, &counters, err);
+        st = zr_mem_copy_bytes(s->env.memory, &op->mem, &part, n, &counters, err);
     zr_op_copied(op, &counters);
     op->done_bytes = st == ZARR_OK ? n : 0;
     zr_op_end(op, st, 0);
@@ -286,14 +286,14 @@ static void emulate_by_bounce(zarr_store *s, zarr_store_op *op, zarr_error *err)
     }
     host = zr_mem_of_host(block, bytes);
     if (op->verb == ZARR_STORE_PUT)
-        ZR_TRY(zr_mem_copy_run(s->env.memory, &host, &device, bytes, &counters, err));
+        ZR_TRY(zr_mem_copy_bytes(s->env.memory, &host, &device, bytes, &counters, err));
     op->mem = host;
     emulate_range(s, op, err);
     op->mem = device;
     st = op->status;
     if (st == ZARR_OK && op->verb == ZARR_STORE_GET)
-        st = zr_mem_copy_run(s->env.memory, &device, &host, op->done_bytes, &counters,
-                             err);
+        st = zr_mem_copy_bytes(s->env.memory, &device, &host, op->done_bytes, &counters,
+                               err);
 out:
     zr_op_copied(op, &counters);
     if (st != op->status)

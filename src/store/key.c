@@ -1,6 +1,6 @@
 /*
  * store/key.c - what a key is, checked in one place for all stores: UTF-8
- * segments joined by '/', none of them empty, "." or "..". No store has to be
+ * components joined by '/', none of them empty, "." or "..". No store has to be
  * afraid of a key that came out of hostile metadata: it cannot climb out of the
  * root, and no two spellings name one object. Names that only one store
  * reserves (lock and temporary files) are that store's own business.
@@ -20,7 +20,7 @@ static bool key_is_ascii(const char *key, size_t n)
 }
 
 /* "", "." and ".." name no object of their own. */
-static bool key_segment_is_bad(const char *s, size_t n)
+static bool key_component_is_bad(const char *s, size_t n)
 {
     return n == 0 || (s[0] == '.' && (n == 1 || (n == 2 && s[1] == '.')));
 }
@@ -43,8 +43,8 @@ zarr_status zr_key_validate(const char *key, size_t n, zarr_error *err)
             return key_fail(err, i, "a NUL");
         if (i < n && key[i] != '/')
             continue;
-        if (key_segment_is_bad(key + begin, i - begin))
-            return key_fail(err, begin, "an empty, \".\" or \"..\" segment");
+        if (key_component_is_bad(key + begin, i - begin))
+            return key_fail(err, begin, "an empty, \".\" or \"..\" component");
         begin = i + 1;
     }
     if (!key_is_ascii(key, n) && !zr_utf8_valid(key, n))

@@ -68,7 +68,7 @@ enum zr_local_kind {
 };
 /* What a file name stands for; n bytes. */
 enum zr_local_kind zr_local_name_kind(const char *name, size_t n);
-/* INVALID for keys with a segment that this store reserves. */
+/* INVALID for keys with a component that this store reserves. */
 zarr_status zr_local_key_check(const char *key, zarr_error *err);
 
 /* ---- local_read.c ------------------------------------------------------------------ */

@@ -6,7 +6,7 @@
  * the policy asked: deny, within (links that stay below the root) or follow;
  * and an ENOENT behind a link that leads nowhere (an unmounted disk) is an
  * error, never an absent key.
- * Where the kernel has no openat2() the key is walked segment by segment with
+ * Where the kernel has no openat2() the key is walked component by component with
  * O_NOFOLLOW: "within" then refuses every link, which is safe.
  * Descriptors 0 to 2 are never used: a stray message printed by somebody else
  * would land in a chunk. Thread class: plain functions on a frozen zr_local.
@@ -67,30 +67,31 @@ static int path_openat(int dir, const char *path, int flags)
     return zr_local_high_fd(fd);
 }
 
-/* The segment itself is a symlink. */
-static bool path_is_link(int dir, const char *segment)
+/* The component itself is a symlink. */
+static bool path_is_link(int dir, const char *component)
 {
     struct stat st;
 
-    return fstatat(dir, segment, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode);
+    return fstatat(dir, component, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode);
 }
 
-/* One segment, no link followed: a link is ELOOP unless the caller wants the link itself.
+/* One component, no link followed: a link is ELOOP unless the caller wants the link
+ * itself.
  */
-static int path_open_segment(int dir, const char *segment, int flags)
+static int path_open_component(int dir, const char *component, int flags)
 {
     int fd;
 
-    if ((flags & O_PATH) && !(flags & O_NOFOLLOW) && path_is_link(dir, segment))
+    if ((flags & O_PATH) && !(flags & O_NOFOLLOW) && path_is_link(dir, component))
         return -ELOOP; /* O_PATH would give the link */
-    fd = path_openat(dir, segment, flags | O_NOFOLLOW);
-    return fd == -ENOTDIR && path_is_link(dir, segment) ? -ELOOP : fd;
+    fd = path_openat(dir, component, flags | O_NOFOLLOW);
+    return fd == -ENOTDIR && path_is_link(dir, component) ? -ELOOP : fd;
 }
 
-/* Without openat2(): every segment by itself, no symlink anywhere. */
+/* Without openat2(): every component by itself, no symlink anywhere. */
 static int path_walk(int root, const char *path, int flags)
 {
-    char segment[NAME_MAX + 1];
+    char component[NAME_MAX + 1];
     int dir = root, next = -1;
 
     for (;;) {
@@ -101,9 +102,10 @@ static int path_walk(int root, const char *path, int flags)
             next = -ENAMETOOLONG;
             break;
         }
-        memcpy(segment, path, n);
-        segment[n] = '\0';
-        next = path_open_segment(dir, segment, is_last ? flags : O_PATH | O_DIRECTORY);
+        memcpy(component, path, n);
+        component[n] = '\0';
+        next =
+            path_open_component(dir, component, is_last ? flags : O_PATH | O_DIRECTORY);
         if (is_last || next < 0)
             break;
         if (dir != root)
@@ -208,19 +210,19 @@ static int dir_open_deepest(const struct zr_local *l, char *path, size_t *n)
     return fd < 0 ? -errno : fd;
 }
 
-/* Makes path[0, n), one segment behind `have`, inside parent; 0 or an errno. */
+/* Makes path[0, n), one component behind `have`, inside parent; 0 or an errno. */
 static int dir_make_one(const struct zr_local *l, int parent, const char *path,
                         size_t have, size_t n)
 {
-    char segment[NAME_MAX + 1];
+    char component[NAME_MAX + 1];
     size_t begin = have == 0 ? 0 : have + 1;
     struct zr_local_dir d = {parent, false, NULL};
 
     if (n - begin > NAME_MAX)
         return ENAMETOOLONG;
-    memcpy(segment, path + begin, n - begin);
-    segment[n - begin] = '\0';
-    if (mkdirat(parent, segment, 0777) != 0 && errno != EEXIST)
+    memcpy(component, path + begin, n - begin);
+    component[n - begin] = '\0';
+    if (mkdirat(parent, component, 0777) != 0 && errno != EEXIST)
         return errno;
     return zr_local_dir_commit(l, &d);
 }

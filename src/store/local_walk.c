@@ -22,7 +22,7 @@
 
 enum {
     WALK_READ_BYTES = 32768,
-    WALK_MAX_DEPTH = 1024 /* PATH_MAX allows 2048 one-letter segments */
+    WALK_MAX_DEPTH = 1024 /* PATH_MAX allows 2048 one-letter components */
 };
 
 struct walk_entry {

@@ -101,7 +101,7 @@ static void memory_read_value(struct memory_store *m, zarr_store_op *op,
     if (n > 0 && !zr_mem_slice(&v->mem, offset, n, &from))
         st = zr_internal(err);
     else if (n > 0)
-        st = zr_mem_copy_run(m->env.memory, &op->mem, &from, n, &counters, err);
+        st = zr_mem_copy_bytes(m->env.memory, &op->mem, &from, n, &counters, err);
     zr_op_copied(op, &counters);
     if (st == ZARR_OK)
         op->done_bytes = n;
@@ -206,8 +206,8 @@ static void memory_put(struct memory_store *m, zarr_store_op *op, zarr_error *er
                                   op->mem.bytes, err));
     v->version = atomic_fetch_add(&m->last_version, 1) + 1;
     if (op->mem.bytes > 0)
-        ZR_TRY(zr_mem_copy_run(m->env.memory, &v->mem, &op->mem, op->mem.bytes, &counters,
-                               err));
+        ZR_TRY(zr_mem_copy_bytes(m->env.memory, &v->mem, &op->mem, op->mem.bytes,
+                                 &counters, err));
     zr_op_copied(op, &counters);
     ZR_TRY(memory_change_with_lock(m, op, v, err));
     v = NULL; /* the table's */

@@ -27,7 +27,7 @@ enum {
     ZR_KEY_MAX_BYTES = 65535
 };
 
-/* The one check of every key, for all stores: non-empty UTF-8 segments joined by '/',
+/* The one check of every key, for all stores: non-empty UTF-8 components joined by '/',
  * none of them
  * "." or "..", no NUL inside n, at most ZR_KEY_MAX_BYTES. INVALID names the byte. */
 zarr_status zr_key_validate(const char *key, size_t n, zarr_error *err);

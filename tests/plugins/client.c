@@ -108,7 +108,7 @@ static void use(zarr_store *store, const char *path, const char *codecs, int sha
     zarr_array_free(array);
 }
 
-/* A codec that asks for whole mini-batches gets them: a read or a write of 32 chunks is
+/* A codec that asks for whole waves gets them: a read or a write of 32 chunks is
  * not 32 calls, by `waves`; `serial` has no batches. */
 static void batches(zarr_store *store, const char *plugin)
 {

@@ -37,7 +37,7 @@ class Twins:
 
     @staticmethod
     def tuning(rng):
-        """What must not matter: the size of mini-batches, threads, short cuts."""
+        """What must not matter: the size of waves, threads, short cuts."""
         return {"wave_bytes": int(rng.choice([0, 1, 300])), "max_threads": int(rng.choice([0, 0, 1])),
                 "flags": int(rng.choice([0, 0, 2]))}
 

@@ -5,7 +5,7 @@
  * pipelines, `waves` and `serial`, are registered by the same table.
  *
  * A read pulls *waves* from a *plan*. A wave is a batch of chunks, bounded in bytes. It
- * can ask to *open* shards first, which reads their indexes; feed() then gives the
+ * can ask to *open* shards first, which reads their indexes; resume() then gives the
  * indexes to the plan. The chunks of a wave are its *items*. A *segment* is a group of
  * neighbouring items in one stored object, which are fetched with one read.
  *
@@ -23,15 +23,16 @@
  *         for (i = 0; i < n_opens; i++)  // on any thread
  *             steps->open(worker, wave, i, err);
  *         if (n_opens)
- *             steps->feed(plan, wave, err);
+ *             steps->resume(plan, wave, err);
  *         for (i = 0; i < n_segments; i++)  // on any thread
  *             steps->read(worker, wave, i, err);
  *     }
  *
- * Threads: only one thread at a time may use a plan (next() and feed()) or a worker. Many
- * workers may work on one wave, and several waves of one plan may be in progress. Between
- * a wave with opens and its feed() the plan must not be asked for the next wave. A
- * pipeline returns when all its workers are done: nothing of a request lives longer.
+ * Threads: only one thread at a time may use a plan (next() and resume()) or a worker.
+ * Many workers may work on one wave, and several waves of one plan may be in progress.
+ * Between a wave with opens and its resume() the plan must not be asked for the next
+ * wave. A pipeline returns when all its workers are done: nothing of a request lives
+ * longer.
  */
 #ifndef ZARRC_PLUGIN_PIPELINE_H
 #define ZARRC_PLUGIN_PIPELINE_H
@@ -46,7 +47,7 @@ ZARR_BEGIN_DECLS
 
 /** A read in progress, which gives waves. Thread class: solo. */
 typedef struct zarr_pipeline_plan zarr_pipeline_plan;
-/** A batch of chunks to read. It changes only in next() and feed(). */
+/** A batch of chunks to read. It changes only in next() and resume(). */
 typedef struct zarr_pipeline_wave zarr_pipeline_wave;
 /** A write in progress, which gives units. Thread class: solo. */
 typedef struct zarr_pipeline_units zarr_pipeline_units;
@@ -201,8 +202,8 @@ typedef struct zarr_pipeline_steps {
     zarr_status (*open)(zarr_pipeline_worker *worker, zarr_pipeline_wave *wave,
                         uint32_t i, zarr_error *err);
     /** Gives the indexes of all opened shards of a wave to the plan. */
-    zarr_status (*feed)(zarr_pipeline_plan *plan, zarr_pipeline_wave *wave,
-                        zarr_error *err);
+    zarr_status (*resume)(zarr_pipeline_plan *plan, zarr_pipeline_wave *wave,
+                          zarr_error *err);
     /** Reads segment `i`: fetches, decodes and scatters its items, with all short cuts.
      */
     zarr_status (*read)(zarr_pipeline_worker *worker, zarr_pipeline_wave *wave,

@@ -202,7 +202,7 @@ static zarr_status blosc_decode(void *self, zarr_codec_job *jobs, uint64_t n,
 /* ---- in part -----------------------------------------------------------------------
  */
 
-struct blosc_part {
+struct blosc_partial {
     void *self;
     const zarr_codec_range *ranges;
     uint64_t n;
@@ -213,7 +213,8 @@ struct blosc_blocks { /* neighbours, [first, end) */
 
 /* The next blocks that one range after another wants; *at goes on. */
 static struct blosc_blocks blosc_next_blocks(const struct blosc_header *h,
-                                             const struct blosc_part *part, uint64_t *at)
+                                             const struct blosc_partial *part,
+                                             uint64_t *at)
 {
     struct blosc_blocks run = {0};
 
@@ -232,7 +233,7 @@ static struct blosc_blocks blosc_next_blocks(const struct blosc_header *h,
 }
 
 static size_t blosc_count_blocks(const struct blosc_header *h,
-                                 const struct blosc_part *part)
+                                 const struct blosc_partial *part)
 {
     size_t n = 0;
 
@@ -246,14 +247,15 @@ static size_t blosc_count_blocks(const struct blosc_header *h,
 
 /* The library gives whole items, so blocks and chunk must be made of such; the table of
  * blocks has been walked before it is asked. */
-static bool blosc_parts_pay(const struct blosc_header *h, const struct blosc_part *part)
+static bool blosc_partial_pays(const struct blosc_header *h,
+                               const struct blosc_partial *part)
 {
     return h->blocksize % h->typesize == 0 && h->nbytes % h->typesize == 0 &&
            blosc_count_blocks(h, part) < h->n_blocks - h->n_blocks / 4;
 }
 
 static zarr_status blosc_some_blocks(const struct blosc_header *h,
-                                     const struct blosc_part *part,
+                                     const struct blosc_partial *part,
                                      const struct zr_host_job *io, size_t *used,
                                      zarr_error *err)
 {
@@ -274,7 +276,7 @@ static zarr_status blosc_some_blocks(const struct blosc_header *h,
 static zarr_status blosc_partial_one(void *part_ptr, const struct zr_host_job *io,
                                      size_t *used, zarr_codec_exec *exec, zarr_error *err)
 {
-    const struct blosc_part *part = part_ptr;
+    const struct blosc_partial *part = part_ptr;
     zarr_status st = ZARR_OK;
     struct blosc_header h = {0};
 
@@ -294,7 +296,7 @@ static zarr_status blosc_partial_one(void *part_ptr, const struct zr_host_job *i
             memcpy(io->dst + at, io->src + BLOSC_HEADER_BYTES + at, n);
             *used += n;
         }
-    } else if (blosc_parts_pay(&h, part)) {
+    } else if (blosc_partial_pays(&h, part)) {
         st = blosc_some_blocks(&h, part, io, used, err);
     } else {
         st = blosc_decode_one(part->self, io, used, exec, err);
@@ -307,7 +309,7 @@ static zarr_status blosc_partial(void *self, zarr_codec_job *job,
                                  const zarr_codec_range *ranges, uint64_t n,
                                  zarr_codec_exec *exec, zarr_error *err)
 {
-    struct blosc_part part = {.self = self, .ranges = ranges, .n = n};
+    struct blosc_partial part = {.self = self, .ranges = ranges, .n = n};
 
     return zr_jobs_each(blosc_partial_one, &part, job, 1, exec, err);
 }

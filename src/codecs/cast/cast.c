@@ -5,7 +5,7 @@
  * that scalar_map might list, goes element by element through codec's exact cast, which
  * also finds what is wrong. Thread class: plain functions.
  */
-#include "codecs/cast/cast_run.h"
+#include "codecs/cast/cast_loop.h"
 
 #include <math.h>
 #include <string.h>
@@ -24,7 +24,7 @@ static struct zr_numpy_type cast_numpy(const struct zr_number *n)
 }
 
 /* All 256 values of a float of one byte. */
-static zarr_status cast_table(struct zr_cast_run *r, zarr_error *err)
+static zarr_status cast_table(struct zr_cast_loop *r, zarr_error *err)
 {
     const struct zr_number *n = &r->cast.from;
 
@@ -41,34 +41,34 @@ static zarr_status cast_table(struct zr_cast_run *r, zarr_error *err)
     return ZARR_OK;
 }
 
-void zr_cast_run_close(struct zr_cast_run *r)
+void zr_cast_loop_close(struct zr_cast_loop *r)
 {
     zr_free(r->cast.alloc, r->table);
     r->table = NULL;
     zr_cast_close(&r->cast);
 }
 
-zarr_status zr_cast_run_open(struct zr_cast_run *r, const zarr_codec_spec *spec,
-                             const zarr_dtype *array, bool encode,
-                             const zarr_allocator *alloc, zarr_error *err)
+zarr_status zr_cast_loop_open(struct zr_cast_loop *r, const zarr_codec_spec *spec,
+                              const zarr_dtype *array, bool encode,
+                              const zarr_allocator *alloc, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
 
-    *r = (struct zr_cast_run){.cast = {.alloc = alloc}};
+    *r = (struct zr_cast_loop){.cast = {.alloc = alloc}};
     ZR_TRY(zr_cast_open(&r->cast, spec, array, encode, alloc, err));
     r->from = cast_numpy(&r->cast.from);
     r->to = cast_numpy(&r->cast.to);
     ZR_TRY(cast_table(r, err));
 out:
     if (st != ZARR_OK)
-        zr_cast_run_close(r);
+        zr_cast_loop_close(r);
     return st;
 }
 
 /* ---- element by element --------------------------------------------------------------
  */
 
-static enum zr_cast_result cast_slow(const struct zr_cast_run *r, uint8_t *dst,
+static enum zr_cast_result cast_slow(const struct zr_cast_loop *r, uint8_t *dst,
                                      const uint8_t *src, size_t n, size_t *bad)
 {
     const struct zr_cast *c = &r->cast;
@@ -90,7 +90,7 @@ static enum zr_cast_result cast_slow(const struct zr_cast_run *r, uint8_t *dst,
 /* ---- integers ------------------------------------------------------------------------
  */
 
-static bool cast_is_listed(const struct zr_cast_run *r, const uint8_t *src, size_t n)
+static bool cast_is_listed(const struct zr_cast_loop *r, const uint8_t *src, size_t n)
 {
     const struct zr_cast *c = &r->cast;
 
@@ -117,7 +117,7 @@ static bool cast_in_range(const uint64_t *v, size_t n, bool sign, uint64_t least
 
 /* The part of the target's integers that the source's kind has, or of those that the
  * target's digits hold. */
-static void cast_limits(const struct zr_cast_run *r, uint64_t *least, uint64_t *most)
+static void cast_limits(const struct zr_cast_loop *r, uint64_t *least, uint64_t *most)
 {
     const struct zr_number *to = &r->cast.to;
     const bool sign = r->from.kind == 'i';
@@ -131,7 +131,7 @@ static void cast_limits(const struct zr_cast_run *r, uint64_t *least, uint64_t *
     *least = to->kind == ZARR_KIND_UINT ? 0 : ~*most;
 }
 
-static bool cast_integers(const struct zr_cast_run *r, uint8_t *dst, const uint8_t *src,
+static bool cast_integers(const struct zr_cast_loop *r, uint8_t *dst, const uint8_t *src,
                           size_t n)
 {
     const bool sign = r->from.kind == 'i';
@@ -149,7 +149,7 @@ static bool cast_integers(const struct zr_cast_run *r, uint8_t *dst, const uint8
 /* ---- floats
  * ---------------------------------------------------------------------------- */
 
-static void cast_reals(const struct zr_cast_run *r, const uint8_t *src, size_t n,
+static void cast_reals(const struct zr_cast_loop *r, const uint8_t *src, size_t n,
                        double *v)
 {
     if (!r->table) {
@@ -198,7 +198,7 @@ static bool cast_reals_in(const double *v, size_t n, double least, double most)
     return !out;
 }
 
-static bool cast_to_integers(const struct zr_cast_run *r, uint8_t *dst, double *v,
+static bool cast_to_integers(const struct zr_cast_loop *r, uint8_t *dst, double *v,
                              size_t n)
 {
     const struct zr_number *to = &r->cast.to;
@@ -215,7 +215,7 @@ static bool cast_to_integers(const struct zr_cast_run *r, uint8_t *dst, double *
 }
 
 /* Wider floats take every number, narrower ones what is nearest, if it is finite. */
-static bool cast_to_floats(const struct zr_cast_run *r, uint8_t *dst, const double *v,
+static bool cast_to_floats(const struct zr_cast_loop *r, uint8_t *dst, const double *v,
                            size_t n)
 {
     const bool wider =
@@ -229,7 +229,7 @@ static bool cast_to_floats(const struct zr_cast_run *r, uint8_t *dst, const doub
     return true;
 }
 
-static bool cast_floats(const struct zr_cast_run *r, uint8_t *dst, const uint8_t *src,
+static bool cast_floats(const struct zr_cast_loop *r, uint8_t *dst, const uint8_t *src,
                         size_t n)
 {
     double v[ZR_BLOCK];
@@ -239,7 +239,7 @@ static bool cast_floats(const struct zr_cast_run *r, uint8_t *dst, const uint8_t
                              : cast_to_integers(r, dst, v, n);
 }
 
-enum zr_cast_result zr_cast_all(const struct zr_cast_run *r, uint8_t *dst,
+enum zr_cast_result zr_cast_all(const struct zr_cast_loop *r, uint8_t *dst,
                                 const uint8_t *src, size_t n, size_t *bad)
 {
     const bool real = r->table || r->from.kind == 'f';

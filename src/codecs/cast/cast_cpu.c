@@ -2,7 +2,7 @@
  * codecs/cast/cast_cpu.c - cast_value and scale_offset for chunks: the loops over
  * elements, and which element it was that has no value. Thread class: plain functions.
  */
-#include "codecs/cast/cast_run.h"
+#include "codecs/cast/cast_loop.h"
 
 #include <string.h>
 
@@ -11,7 +11,7 @@
 
 struct cast_self {
     const zarr_allocator *alloc;
-    struct zr_cast_run encode, decode;
+    struct zr_cast_loop encode, decode;
 };
 
 static void cast_close(void *self_ptr)
@@ -20,8 +20,8 @@ static void cast_close(void *self_ptr)
 
     if (!self)
         return;
-    zr_cast_run_close(&self->encode);
-    zr_cast_run_close(&self->decode);
+    zr_cast_loop_close(&self->encode);
+    zr_cast_loop_close(&self->decode);
     zr_free(self->alloc, self);
 }
 
@@ -35,8 +35,8 @@ static zarr_status cast_bind(void **out, const zarr_codec_spec *spec,
     if (!self)
         return zr_fail_memory(err, sizeof *self);
     self->alloc = self->encode.cast.alloc = self->decode.cast.alloc = alloc;
-    ZR_TRY(zr_cast_run_open(&self->encode, spec, decoded->dtype, true, alloc, err));
-    ZR_TRY(zr_cast_run_open(&self->decode, spec, decoded->dtype, false, alloc, err));
+    ZR_TRY(zr_cast_loop_open(&self->encode, spec, decoded->dtype, true, alloc, err));
+    ZR_TRY(zr_cast_loop_open(&self->decode, spec, decoded->dtype, false, alloc, err));
     *out = self;
     self = NULL; /* moved */
 out:
@@ -44,7 +44,7 @@ out:
     return st;
 }
 
-static zarr_status cast_one(const struct zr_cast_run *run, const struct zr_host_job *io,
+static zarr_status cast_one(const struct zr_cast_loop *run, const struct zr_host_job *io,
                             bool encode, size_t *used, zarr_error *err)
 {
     const size_t from = run->cast.from.bytes, to = run->cast.to.bytes;

@@ -95,8 +95,8 @@ ROUND_LOOPS(uint16_t, 16)
 ROUND_LOOPS(uint32_t, 32)
 ROUND_LOOPS(uint64_t, 64)
 
-static void round_run(const struct round_self *self, uint8_t *dst, const uint8_t *src,
-                      size_t n)
+static void round_apply(const struct round_self *self, uint8_t *dst, const uint8_t *src,
+                        size_t n)
 {
     const unsigned fraction = self->what.fraction_bits, bytes = self->what.unit_bytes;
 
@@ -133,8 +133,8 @@ static zarr_status round_encode_one(void *self, const struct zr_host_job *io,
     if (s->swap)
         zr_byteswap(io->dst, io->src, io->src_bytes / s->what.unit_bytes,
                     s->what.unit_bytes);
-    round_run(s, io->dst, s->swap ? io->dst : io->src,
-              io->src_bytes / s->what.unit_bytes);
+    round_apply(s, io->dst, s->swap ? io->dst : io->src,
+                io->src_bytes / s->what.unit_bytes);
     if (s->swap)
         zr_byteswap(io->dst, io->dst, io->src_bytes / s->what.unit_bytes,
                     s->what.unit_bytes);

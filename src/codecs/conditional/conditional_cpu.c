@@ -53,7 +53,7 @@ static zarr_status cond_bind(void **out, const zarr_codec_spec *spec,
         goto out;
     }
     for (uint32_t i = 0; i < chain->n; i++) {
-        ZR_TRY(zr_runner_open_part(&self->codec[i], spec, "codecs", i, 1, &plain, err));
+        ZR_TRY(zr_runner_open_range(&self->codec[i], spec, "codecs", i, 1, &plain, err));
         plain.n_bytes = ZR_MAX(plain.n_bytes, zr_runner_bound(self->codec[i]));
     }
     *out = self; /* moved */

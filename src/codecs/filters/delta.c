@@ -137,8 +137,8 @@ static void delta_general(const struct zr_delta *t, bool encode, uint8_t *dst,
     }
 }
 
-void zr_delta_run(const struct zr_delta *t, bool encode, uint8_t *dst, const uint8_t *src,
-                  size_t n)
+void zr_delta_apply(const struct zr_delta *t, bool encode, uint8_t *dst,
+                    const uint8_t *src, size_t n)
 {
     const struct zr_numpy_type *from = encode ? &t->dtype : &t->astype;
     const struct zr_numpy_type *to = encode ? &t->astype : &t->dtype;

@@ -10,8 +10,8 @@ struct zr_delta {
     struct zr_numpy_type dtype, astype; /* decoded and encoded elements */
 };
 /* n elements from src to dst, which do not overlap; neither needs to be aligned. */
-void zr_delta_run(const struct zr_delta *t, bool encode, uint8_t *dst, const uint8_t *src,
-                  size_t n);
+void zr_delta_apply(const struct zr_delta *t, bool encode, uint8_t *dst,
+                    const uint8_t *src, size_t n);
 
 /* The same for time spans: counts of 64 bits, where one that is NaT makes NaT. */
 void zr_delta_times(const struct zr_delta *t, bool encode, uint8_t *dst,

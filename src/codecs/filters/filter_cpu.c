@@ -231,9 +231,9 @@ static zarr_status filter_decode_block(const struct filter_self *self, uint8_t *
 /* ---- chunks ---------------------------------------------------------------------------
  */
 
-static zarr_status filter_run(const struct filter_self *self,
-                              const struct zr_host_job *io, bool encode, size_t n,
-                              zarr_error *err)
+static zarr_status filter_apply(const struct filter_self *self,
+                                const struct zr_host_job *io, bool encode, size_t n,
+                                zarr_error *err)
 {
     const struct zr_filter *f = &self->f;
     const size_t from = encode ? f->dtype.item_bytes : f->astype.item_bytes;
@@ -242,8 +242,8 @@ static zarr_status filter_run(const struct filter_self *self,
     zarr_status st = ZARR_OK;
 
     if (f->kind == ZR_FILTER_DELTA) {
-        (f->unit.kind ? zr_delta_times : zr_delta_run)(&delta, encode, io->dst, io->src,
-                                                       n);
+        (f->unit.kind ? zr_delta_times : zr_delta_apply)(&delta, encode, io->dst, io->src,
+                                                         n);
         return ZARR_OK;
     }
     for (size_t at = 0; at < n && st == ZARR_OK; at += ZR_BLOCK)
@@ -268,7 +268,7 @@ static zarr_status filter_one(const struct filter_self *self,
     if (n > io->dst_bytes / to)
         return zr_too_long(err, self->name, io->dst_bytes);
     *used = n * to;
-    return filter_run(self, io, encode, n, err);
+    return filter_apply(self, io, encode, n, err);
 }
 
 static zarr_status filter_decode_one(void *self, const struct zr_host_job *io,

@@ -64,7 +64,8 @@ static zarr_status n5_bind(void **out, const zarr_codec_spec *spec,
                                        .n_bytes = self->most,
                                        .item_bytes_hint = self->item_bytes};
 
-        ZR_TRY(zr_runner_open_part(&self->compressor, spec, "codecs", 2, 1, &block, err));
+        ZR_TRY(
+            zr_runner_open_range(&self->compressor, spec, "codecs", 2, 1, &block, err));
     }
     *out = self; /* moved */
     self = NULL;

@@ -4,7 +4,7 @@
  * until the next chunk, because elements point into it; it gets no more values than the
  * chunk's shape needs.
  */
-#include "codecs/objects/objects_run.h"
+#include "codecs/objects/objects_int.h"
 #include "json/json.h"
 
 #include <stdio.h>

@@ -4,7 +4,7 @@
  * the encoded bytes, and nothing is allocated by what a header says, which is why no
  * library does it.
  */
-#include "codecs/objects/objects_run.h"
+#include "codecs/objects/objects_int.h"
 
 #include <string.h>
 

@@ -5,7 +5,7 @@
  * never written: they are empty text where that is the fill value, too. Thread class:
  * plain functions.
  */
-#include "codecs/objects/objects_run.h"
+#include "codecs/objects/objects_int.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -8,7 +8,7 @@
 
 /* optional: the arrays that its two chains get, for a chunk of n elements: the mask, of
  * the same shape, and the values, of any number up to n. INVALID: no optional type. */
-zarr_status zr_spec_optional_parts(const zarr_codec_spec *spec,
+zarr_status zr_spec_optional_inner(const zarr_codec_spec *spec,
                                    const zarr_chunk_spec *decoded, zarr_chunk_spec *mask,
                                    zarr_chunk_spec *data, zarr_error *err);
 

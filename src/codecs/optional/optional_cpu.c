@@ -46,7 +46,7 @@ static zarr_status opt_bind(void **out, const zarr_codec_spec *spec,
         return zr_fail_memory(err, sizeof *self);
     self->alloc = alloc;
     self->codec = zarr_codec_spec_name(spec);
-    ZR_TRY(zr_spec_optional_parts(spec, decoded, &mask, &data, err));
+    ZR_TRY(zr_spec_optional_inner(spec, decoded, &mask, &data, err));
     self->value_bytes = (size_t)zarr_dtype_item_bytes(data.dtype);
     self->n = mask.n_bytes;
     self->varies = !decoded->exact;

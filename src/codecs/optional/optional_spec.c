@@ -49,7 +49,7 @@ out:
     return st;
 }
 
-zarr_status zr_spec_optional_parts(const zarr_codec_spec *spec,
+zarr_status zr_spec_optional_inner(const zarr_codec_spec *spec,
                                    const zarr_chunk_spec *decoded, zarr_chunk_spec *mask,
                                    zarr_chunk_spec *data, zarr_error *err)
 {
@@ -81,7 +81,7 @@ static zarr_status optional_resolve(const zarr_codec_spec *spec,
     zarr_status st = ZARR_OK;
 
     ZR_UNUSED(fill_out);
-    ZR_TRY(zr_spec_optional_parts(spec, in, &mask, &data, err));
+    ZR_TRY(zr_spec_optional_inner(spec, in, &mask, &data, err));
     ZR_TRY(zarr_codec_spec_chain_resolve(spec, "mask_codecs", &mask, &bits, err));
     ZR_TRY(zarr_codec_spec_chain_resolve(spec, "data_codecs", &data, &values, err));
     out->exact = 0;
@@ -102,8 +102,8 @@ static zarr_status optional_chain_input(const zarr_codec_spec *spec, const char 
     zarr_chunk_spec other = {0};
 
     return zr_streq(member, "mask_codecs")
-               ? zr_spec_optional_parts(spec, in, out, &other, err)
-               : zr_spec_optional_parts(spec, in, &other, out, err);
+               ? zr_spec_optional_inner(spec, in, out, &other, err)
+               : zr_spec_optional_inner(spec, in, &other, out, err);
 }
 
 static const char *const optional_chains[] = {"mask_codecs", "data_codecs", NULL};

@@ -9,7 +9,7 @@
 
 /* zarrs.vlen: the arrays that its two chains get, for a chunk of n elements: the index of
  * n + 1 offsets, and the bytes, of any number that limits allow. */
-zarr_status zr_spec_vlen_parts(const zarr_codec_spec *spec,
+zarr_status zr_spec_vlen_inner(const zarr_codec_spec *spec,
                                const zarr_chunk_spec *decoded, zarr_chunk_spec *index,
                                zarr_chunk_spec *data, zarr_error *err);
 

@@ -50,7 +50,7 @@ static zarr_status vidx_bind(void **out, const zarr_codec_spec *spec,
     self->varies = !decoded->exact;
     self->at_end = location && zr_streq(location, "end");
     self->text = zarr_dtype_kind(decoded->dtype) == ZARR_KIND_STRING;
-    ZR_TRY(zr_spec_vlen_parts(spec, decoded, &index, &data, err));
+    ZR_TRY(zr_spec_vlen_inner(spec, decoded, &index, &data, err));
     self->most = data.n_bytes;
     self->wide = zarr_dtype_item_bytes(index.dtype) == 8;
     ZR_TRY(zarr_codec_runner_open(&self->index, spec, "index_codecs", &index, err));

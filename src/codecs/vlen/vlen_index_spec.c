@@ -56,7 +56,7 @@ out:
     return st;
 }
 
-zarr_status zr_spec_vlen_parts(const zarr_codec_spec *spec,
+zarr_status zr_spec_vlen_inner(const zarr_codec_spec *spec,
                                const zarr_chunk_spec *decoded, zarr_chunk_spec *index,
                                zarr_chunk_spec *data, zarr_error *err)
 {
@@ -92,7 +92,7 @@ static zarr_status vidx_resolve(const zarr_codec_spec *spec, const zarr_chunk_sp
         return zr_fail(err, ZARR_ERR_INVALID,
                        "zarrs.vlen: elements of type %s, must be of variable length",
                        zr_dtype_label(in->dtype));
-    ZR_TRY(zr_spec_vlen_parts(spec, in, &index, &data, err));
+    ZR_TRY(zr_spec_vlen_inner(spec, in, &index, &data, err));
     ZR_TRY(zarr_codec_spec_chain_resolve(spec, "index_codecs", &index, &encoded, err));
     ZR_TRY(zarr_codec_spec_chain_resolve(spec, "data_codecs", &data, &encoded, err));
     out->n_bytes = UINT64_MAX;
@@ -109,8 +109,8 @@ static zarr_status vidx_chain_input(const zarr_codec_spec *spec, const char *mem
     zarr_chunk_spec other = {0};
 
     return zr_streq(member, "index_codecs")
-               ? zr_spec_vlen_parts(spec, in, out, &other, err)
-               : zr_spec_vlen_parts(spec, in, &other, out, err);
+               ? zr_spec_vlen_inner(spec, in, out, &other, err)
+               : zr_spec_vlen_inner(spec, in, &other, out, err);
 }
 
 static const char *const vidx_chains[] = {"index_codecs", "data_codecs", NULL};

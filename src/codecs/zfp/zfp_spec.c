@@ -4,10 +4,10 @@
  * fields of 1 to 4 dimensions of int32, int64, float and double; narrower numbers are
  * promoted as the registry says. Unsigned numbers of 32 and 64 bits go in as they are, so
  * they must not use their highest bit (zarrs cuts such ones off). zfpy's header shows
- * what numcodecs' filters in front of it hand on: one dimension, or integers (front.c).
- * Bounds are zfp's own arithmetic, written out, because this room knows no library; a
- * test of room impl holds them against the real function.
- * Thread class: plain functions.
+ * what numcodecs' filters in front of it hand on: one dimension, or integers
+ * (v2_filters.c). Bounds are zfp's own arithmetic, written out, because this room knows
+ * no library; a test of room impl holds them against the real function. Thread class:
+ * plain functions.
  */
 #include "codecs/zfp/zfp_field.h"
 

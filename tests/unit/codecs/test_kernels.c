@@ -134,9 +134,9 @@ static void check_delta(const char *dtype, const char *astype, const void *a,
     delta_types(&t, dtype, astype);
     if (dtype[0] == '=') /* native arrays */
         t.dtype.big = t.astype.big = !zr_host_is_little();
-    zr_delta_run(&t, true, got, a, n);
+    zr_delta_apply(&t, true, got, a, n);
     assert_memory_equal(got, e, n * t.astype.item_bytes);
-    zr_delta_run(&t, false, got, e, n);
+    zr_delta_apply(&t, false, got, e, n);
     assert_memory_equal(got, a, n * t.dtype.item_bytes);
 }
 
@@ -194,8 +194,8 @@ static void delta_anything(void **state)
             struct zr_delta t;
 
             delta_types(&t, names[a], names[b]);
-            zr_delta_run(&t, true, out + 1, in + 1, 125);
-            zr_delta_run(&t, false, out + 1, in + 1, 125);
+            zr_delta_apply(&t, true, out + 1, in + 1, 125);
+            zr_delta_apply(&t, false, out + 1, in + 1, 125);
         }
 }
 

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "codecs/cast/cast_run.h"
+#include "codecs/cast/cast_loop.h"
 #include "unit/impl/impl_test.h"
 
 static struct impl_env env;
@@ -117,7 +117,7 @@ static void cast_block(const char *config, const char *dtype, bool encode)
         N = 1100
     };
     struct zr_chain *chain = NULL;
-    struct zr_cast_run run;
+    struct zr_cast_loop run;
     const zarr_dtype *type = NULL;
     static uint8_t src[8 * N], dst[8 * N];
     uint64_t seed = 1234567;
@@ -129,7 +129,7 @@ static void cast_block(const char *config, const char *dtype, bool encode)
                    config);
     assert_int_equal(codec_env_parse(&chain, &env.codec, 3, text, NULL, NULL), ZARR_OK);
     assert_int_equal(zr_dtype_find(&env.codec.dtypes, dtype, &type, NULL, NULL), ZARR_OK);
-    assert_int_equal(zr_cast_run_open(&run, &chain->codec[0], type, encode, NULL, NULL),
+    assert_int_equal(zr_cast_loop_open(&run, &chain->codec[0], type, encode, NULL, NULL),
                      ZARR_OK);
     for (size_t i = 0; i < N; i++) { /* mostly near zero, so that blocks go through */
         const struct zr_number small = {
@@ -168,7 +168,7 @@ static void cast_block(const char *config, const char *dtype, bool encode)
             break;
         bad += at;
     }
-    zr_cast_run_close(&run);
+    zr_cast_loop_close(&run);
     zr_chain_free(chain);
 }
 

@@ -306,7 +306,7 @@ static void test_bombs(void **state)
 /* ---- arrays of any length
  * --------------------------------------------------------------- */
 
-static void varies(enum zr_runs runs)
+static void varies(enum zr_direction runs)
 {
     const char *codecs =
         "[{\"name\":\"bytes\",\"configuration\":{\"endian\":\"little\"}},"
@@ -326,7 +326,7 @@ static void varies(enum zr_runs runs)
     assert_int_equal(
         zr_dtype_find(&env.codec.dtypes, "uint32", &spec.dtype, NULL, &error), ZARR_OK);
     stage = chain->codec[1];
-    stage.runs = runs;
+    stage.direction = runs;
     if (zarr_codec_runner_open(&r, &stage, "codecs", &spec, &error) != ZARR_OK)
         fail_msg("%s", error.message);
     for (uint32_t i = 0; i < 1000; i++)
@@ -357,9 +357,9 @@ static void varies(enum zr_runs runs)
 static void test_varies(void **state)
 {
     ZR_UNUSED(state);
-    varies(ZR_RUNS_BOTH);
-    varies(ZR_RUNS_DECODE);
-    varies(ZR_RUNS_ENCODE);
+    varies(ZR_DIRECTION_BOTH);
+    varies(ZR_DIRECTION_DECODE);
+    varies(ZR_DIRECTION_ENCODE);
 }
 
 /* ---- threads ---------------------------------------------------------------------- */
@@ -408,7 +408,7 @@ static void test_threads(void **state)
         assert_int_equal(codec_env_parse(&chain, &env.codec, 3, codecs, NULL, &error),
                          ZARR_OK);
         stage = chain->codec[1];
-        stage.runs = round % 2 ? ZR_RUNS_DECODE : ZR_RUNS_ENCODE;
+        stage.direction = round % 2 ? ZR_DIRECTION_DECODE : ZR_DIRECTION_ENCODE;
         assert_int_equal(zarr_codec_runner_open(&r, &stage, "codecs", &spec, &error),
                          ZARR_OK);
         for (size_t i = 0; i < ZR_COUNT(sharers); i++) {

@@ -241,14 +241,14 @@ static void runs_between_all(void **state)
     bench_open(&b, false);
     rnd_bytes(&r, b.src, BYTES);
     block_write(&b.host_mem, b.src);
-    assert_int_equal(zr_mem_copy_run(&b.r, &b.dev_mem, &b.host_mem, BYTES, &c, NULL),
+    assert_int_equal(zr_mem_copy_bytes(&b.r, &b.dev_mem, &b.host_mem, BYTES, &c, NULL),
                      ZARR_OK);
-    assert_int_equal(zr_mem_copy_run(&b.r, &b.dev_mem2, &b.dev_mem, BYTES, &c, NULL),
+    assert_int_equal(zr_mem_copy_bytes(&b.r, &b.dev_mem2, &b.dev_mem, BYTES, &c, NULL),
                      ZARR_OK);
-    assert_int_equal(zr_mem_copy_run(&b.r, &b.other_mem, &b.dev_mem2, BYTES, &c, NULL),
+    assert_int_equal(zr_mem_copy_bytes(&b.r, &b.other_mem, &b.dev_mem2, BYTES, &c, NULL),
                      ZARR_OK);
     memset(b.host_mem.handle, 0, BYTES);
-    assert_int_equal(zr_mem_copy_run(&b.r, &b.host_mem, &b.other_mem, BYTES, &c, NULL),
+    assert_int_equal(zr_mem_copy_bytes(&b.r, &b.host_mem, &b.other_mem, BYTES, &c, NULL),
                      ZARR_OK);
     assert_memory_equal(b.host_mem.handle, b.src, BYTES);
     assert_int_equal(c.copies_up, 2); /* one of them behind a detour */
@@ -258,9 +258,9 @@ static void runs_between_all(void **state)
     assert_int_equal(c.bytes_up, 2 * BYTES);
     assert_int_equal(c.staged, 1);
     assert_true(zr_mem_slice(&b.dev_mem, 100, 50, &part));
-    assert_int_equal(zr_mem_copy_run(&b.r, &part, &b.host_mem, 51, &c, NULL),
+    assert_int_equal(zr_mem_copy_bytes(&b.r, &part, &b.host_mem, 51, &c, NULL),
                      ZARR_ERR_INVALID);
-    assert_int_equal(zr_mem_copy_run(&b.r, &part, &b.host_mem, 50, &c, NULL), ZARR_OK);
+    assert_int_equal(zr_mem_copy_bytes(&b.r, &part, &b.host_mem, 50, &c, NULL), ZARR_OK);
     block_read(&b.dev_mem, b.got);
     assert_memory_equal(b.got + 100, b.src, 50);
     bench_close(&b);

@@ -1,7 +1,7 @@
 /*
  * unit/plan/test_plan.c - plans over made-up indexes against a model that
  * lists coordinates: every element of a selection is in exactly one item, at
- * its place in the chunk. And: layouts, how runs are cut, what an index may
+ * its place in the chunk. And: layouts, how segments are cut, what an index may
  * say, explaining.
  */
 #include <setjmp.h>
@@ -132,11 +132,11 @@ struct model {
 };
 
 /* Where an item's chunk begins in the array, from what its source says. */
-static void item_base(struct model *m, const struct zr_run *run)
+static void item_base(struct model *m, const struct zr_segment *segment)
 {
     const struct zr_layout *l = m->e->layout;
     uint64_t id = m->item->offset, entry[2] = {0, 0}, chunk[2];
-    const char *key = run->shard != NULL ? run->shard->key : run->key;
+    const char *key = segment->shard != NULL ? segment->shard->key : segment->key;
 
     assert_true(zr_key_encoding_chunk(&m->e->keys, 2, key, chunk));
     m->base[0] = chunk[0] * l->grid->chunk_shape[0];
@@ -190,22 +190,24 @@ static zarr_status each_box(void *arg, const zarr_box *box, zarr_error *err)
     }
 }
 
-static void check_run(struct model *m, const struct zr_wave *w, const struct zr_run *run)
+static void check_run(struct model *m, const struct zr_wave *w,
+                      const struct zr_segment *segment)
 {
     uint64_t last = 0;
 
-    for (uint32_t k = 0; k < run->n_items; k++) {
+    for (uint32_t k = 0; k < segment->n_items; k++) {
         struct zr_boxes b = {.item_bytes = 1, .swap_unit = 1, .view = &m->view};
 
-        m->item = run->item[k];
+        m->item = segment->item[k];
         if (m->item->bytes != ZR_ITEM_MISSING) {
             b.program = w->level->decode;
             b.chunk_mem = zr_mem_of_host(NULL, w->level->decoded_bytes);
-            item_base(m, run);
+            item_base(m, segment);
         }
-        if (run->bytes != UINT64_MAX && run->bytes != ZR_ITEM_MISSING) {
-            assert_true(m->item->offset >= last && m->item->offset >= run->offset);
-            assert_true(m->item->offset + m->item->bytes <= run->offset + run->bytes);
+        if (segment->bytes != UINT64_MAX && segment->bytes != ZR_ITEM_MISSING) {
+            assert_true(m->item->offset >= last && m->item->offset >= segment->offset);
+            assert_true(m->item->offset + m->item->bytes <=
+                        segment->offset + segment->bytes);
             last = m->item->offset;
         }
         assert_ok(zr_target_boxes(&b, &m->item->target, each_box, m, &terr));
@@ -259,14 +261,14 @@ static void run_plan(struct model *m, const zarr_selection *sel, bool plain,
     do {
         assert_ok(zr_plan_next(p, &w, &terr));
         assert_true(w.n_items <= (plain ? 1 : 5) && w.n_opens <= 64);
-        for (uint32_t i = 0; i < w.n_runs; i++) {
-            check_run(m, &w, &w.run[i]);
-            for (uint32_t k = 0; k < w.run[i].n_items; k++)
-                n += w.run[i].item[k]->n_chunks;
+        for (uint32_t i = 0; i < w.n_segments; i++) {
+            check_run(m, &w, &w.segment[i]);
+            for (uint32_t k = 0; k < w.segment[i].n_items; k++)
+                n += w.segment[i].item[k]->n_chunks;
         }
         for (uint32_t i = 0; i < w.n_opens; i++)
             made_up_shard(m->e, &w.open[i], seed);
-        assert_ok(zr_plan_feed(p, &w, &terr));
+        assert_ok(zr_plan_resume(p, &w, &terr));
     } while (w.kind != ZR_WAVE_END);
     assert_int_equal(n, total);
     zr_wave_deinit(&w);
@@ -416,14 +418,14 @@ static void test_explain(void **state)
     assert_non_null(strstr(zr_str_text(&out), "read \"a\" from store memory"));
     assert_non_null(strstr(zr_str_text(&out), "objects:      21 of shape [6,10]"));
     assert_non_null(strstr(zr_str_text(&out), "chunks:       78 of shape [3,5]"));
-    assert_non_null(strstr(zr_str_text(&out), "mini-batches: 8 of at most 150 bytes"));
+    assert_non_null(strstr(zr_str_text(&out), "waves:        8 of at most 150 bytes"));
     zr_str_clear(&out);
     args.json = true;
     args.plan.wave_items = 1;
     assert_ok(zr_plan_explain(&args, &out, NULL, &terr));
     assert_non_null(strstr(zr_str_text(&out), "\"chunks\": 78"));
     assert_non_null(strstr(zr_str_text(&out), "\"indexes_to_fetch\": 21"));
-    assert_non_null(strstr(zr_str_text(&out), "\"mini_batches\": 78"));
+    assert_non_null(strstr(zr_str_text(&out), "\"waves\": 78"));
     assert_non_null(strstr(zr_str_text(&out), "\"wave_bytes\": 15"));
     assert_non_null(strstr(zr_str_text(&out), "\"path\": \"memory -> host"));
     zr_str_clear(&out);

@@ -58,9 +58,9 @@ static void every_item_once(void **state)
         {1000, {.max_threads = 1}},
         {1000, {.max_threads = 2}},
         {MANY, {.max_threads = 4}},
-        {MANY, {.max_threads = 4, .run = 1}},
-        {MANY, {.max_threads = 3, .run = 777}},
-        {MANY, {.max_threads = 2, .run = UINT32_MAX}},
+        {MANY, {.max_threads = 4, .grain = 1}},
+        {MANY, {.max_threads = 3, .grain = 777}},
+        {MANY, {.max_threads = 2, .grain = UINT32_MAX}},
         {MANY, {.max_threads = 16}},
         {MANY, {.max_threads = 4, .item_ns = 10}},
         {100, {.max_threads = 4, .item_ns = 1000000}},
@@ -137,7 +137,7 @@ static zarr_status fail_items(void *arg, uint64_t i, uint32_t worker, zarr_error
 
 static void check_failure(struct failing *f, uint64_t n, uint32_t threads, uint32_t run)
 {
-    const struct zr_parallel_options opts = {.max_threads = threads, .run = run};
+    const struct zr_parallel_options opts = {.max_threads = threads, .grain = run};
     zarr_error err = {0};
     char text[64];
 
@@ -208,7 +208,7 @@ static void cancelled_loops_stop(void **state)
     for (uint32_t threads = 1; threads <= 4; threads++) {
         struct stop_at s = {.when = 10};
         const struct zr_parallel_options opts = {
-            .max_threads = threads, .run = 1, .cancel = &s.cancel};
+            .max_threads = threads, .grain = 1, .cancel = &s.cancel};
         zarr_error err = {0};
 
         assert_int_equal(zr_parallel_run(1000000, &opts, cancel_at, &s, &err),

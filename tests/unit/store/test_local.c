@@ -315,7 +315,7 @@ static void links(void **state)
     zarr_store_free(follow);
 }
 
-/* A kernel without openat2(): segment by segment, and "within" refuses every link. */
+/* A kernel without openat2(): component by component, and "within" refuses every link. */
 static void links_without_openat2(void **state)
 {
     struct world *w = world_of(state);

@@ -1,28 +1,27 @@
 /*
- * pipe/run.c - one run of a data wave on one thread: fetch its range, then decode each of
- * its chunks and copy its elements to their places. What need not be fetched whole, or
- * not be decoded, takes a short cut (raw.c, slabs.c). The last decoder writes into the
- * destination where the layouts agree, or where it knows strides (strided.c). `serial`
- * turns all of that off.
- * Thread class: on the worker context.
+ * pipe/segment.c - one segment of a data wave on one thread: fetch its range, then decode
+ * each of its chunks and copy its elements to their places. What need not be fetched
+ * whole, or not be decoded, takes a short cut (raw.c, slabs.c). The last decoder writes
+ * into the destination where the layouts agree, or where it knows strides (strided.c).
+ * `serial` turns all of that off. Thread class: on the worker context.
  */
 #include "pipe/pipe_int.h"
 
 #include <stdio.h>
 #include <string.h>
 
-zarr_status zr_item_prefix(const struct zr_run *run, const struct zr_item *item,
+zarr_status zr_item_prefix(const struct zr_segment *segment, const struct zr_item *item,
                            zarr_status st, zarr_error *err)
 {
     char at[160] = "";
     size_t n = 0;
 
-    const char *name = run->key != NULL ? run->key : "";
+    const char *name = segment->key != NULL ? segment->key : "";
 
     if (st == ZARR_OK || err == NULL)
         return st;
-    if (run->shard != NULL && item != NULL) {
-        name = run->shard->key;
+    if (segment->shard != NULL && item != NULL) {
+        name = segment->shard->key;
         for (int32_t d = 0; d < item->target.ndim && n + 24 < sizeof(at); d++) {
             int k = snprintf(at + n, sizeof(at) - n, "%s%" PRIu64,
                              d == 0 ? " inner chunk [" : ",", item->target.chunk[d]);
@@ -52,21 +51,21 @@ void zr_item_count(const struct zr_work *w, const struct zr_item *item, bool dir
     w->worker->stats.elements += item->target.n_items;
 }
 
-zarr_status zr_item_finish(const struct zr_work *w, const struct zr_run *run,
+zarr_status zr_item_finish(const struct zr_work *w, const struct zr_segment *segment,
                            const struct zr_item *item, const zarr_mem *block, bool direct,
                            zarr_error *err)
 {
     zr_item_count(w, item, direct);
     if (direct)
         return ZARR_OK;
-    return zr_scatter_target(w, run->level->decode, &item->target, block, err);
+    return zr_scatter_target(w, segment->level->decode, &item->target, block, err);
 }
 
-static zarr_status decode_item(const struct zr_work *w, const struct zr_run *run,
+static zarr_status decode_item(const struct zr_work *w, const struct zr_segment *segment,
                                const struct zr_item *item, const zarr_mem *encoded,
                                zarr_error *err)
 {
-    const struct zr_program *p = run->level->decode;
+    const struct zr_program *p = segment->level->decode;
     struct zr_coding c = {.p = p, .cur = *encoded};
     zarr_mem at = {0};
     /* elements of variable length point into scratch until they are moved */
@@ -76,7 +75,7 @@ static zarr_status decode_item(const struct zr_work *w, const struct zr_run *run
     zarr_status st = ZARR_OK;
 
     if (!direct && !p->unsized)
-        ZR_TRY(zr_decode_part(w, p, item, encoded, &c.cur, &done, err));
+        ZR_TRY(zr_chunk_decode_partial(w, p, item, encoded, &c.cur, &done, err));
     if (!direct && !done) {
         ZR_TRY(zr_decode_strided(w, &c, &item->target, &direct, err));
         done = direct;
@@ -88,7 +87,7 @@ static zarr_status decode_item(const struct zr_work *w, const struct zr_run *run
             ZR_TRY(zr_stages_run(w, &c, p->n, &at, err));
         ZR_TRY(zr_decode_end(w, p, encoded, &c.cur, err));
     }
-    ZR_TRY(zr_item_finish(w, run, item, &c.cur, direct, err));
+    ZR_TRY(zr_item_finish(w, segment, item, &c.cur, direct, err));
 out:
     return st;
 }
@@ -109,25 +108,26 @@ static zarr_status check_item_bytes(const struct zr_work *w, const struct zr_pro
 }
 
 /* *item: the one that is wrong, else the first. */
-static zarr_status check_run_bytes(const struct zr_work *w, const struct zr_run *run,
-                                   const struct zr_item **item, zarr_error *err)
+static zarr_status check_segment_bytes(const struct zr_work *w,
+                                       const struct zr_segment *segment,
+                                       const struct zr_item **item, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
 
-    for (uint32_t i = 0; i < run->n_items && run->bytes != UINT64_MAX; i++) {
-        *item = run->item[i];
-        ZR_TRY(check_item_bytes(w, run->level->decode, *item, err));
+    for (uint32_t i = 0; i < segment->n_items && segment->bytes != UINT64_MAX; i++) {
+        *item = segment->item[i];
+        ZR_TRY(check_item_bytes(w, segment->level->decode, *item, err));
     }
-    *item = run->item[0];
+    *item = segment->item[0];
 out:
     return st;
 }
 
-static zarr_status fetch_object(const struct zr_work *w, const struct zr_run *run,
+static zarr_status fetch_object(const struct zr_work *w, const struct zr_segment *segment,
                                 zarr_mem *out, zarr_error *err)
 {
-    const struct zr_program *p = run->level->decode;
-    struct zr_fetch f = {.key = run->key,
+    const struct zr_program *p = segment->level->decode;
+    struct zr_fetch f = {.key = segment->key,
                          .slot = ZR_SCRATCH_FETCH,
                          .device_type = p->fetch_device,
                          .expect = p->encoded_bound,
@@ -137,111 +137,113 @@ static zarr_status fetch_object(const struct zr_work *w, const struct zr_run *ru
     return zr_fetch_object(w, &f, out, err);
 }
 
-/* The run's bytes, in a scratch block or where they are. */
-static zarr_status fetch_range(const struct zr_work *w, const struct zr_run *run,
+/* The segment's bytes, in a scratch block or where they are. */
+static zarr_status fetch_range(const struct zr_work *w, const struct zr_segment *segment,
                                zarr_mem *out, zarr_error *err)
 {
-    const int32_t device = run->level->decode->fetch_device;
-    struct zr_get g = {.key = run->key, .offset = run->offset, .known = "shard"};
+    const int32_t device = segment->level->decode->fetch_device;
+    struct zr_get g = {.key = segment->key, .offset = segment->offset, .known = "shard"};
     zarr_status st = ZARR_OK;
 
-    if (run->key == NULL) {
-        if (!zr_mem_slice(&run->shard->buffer, run->offset, run->bytes, out))
+    if (segment->key == NULL) {
+        if (!zr_mem_slice(&segment->shard->buffer, segment->offset, segment->bytes, out))
             return zr_internal(err);
         return ZARR_OK;
     }
-    g.pin = zr_shard_pin(run->shard);
-    ZR_TRY(zr_worker_scratch(w, ZR_SCRATCH_FETCH, device, run->bytes, &g.dst, err));
+    g.pin = zr_shard_pin(segment->shard);
+    ZR_TRY(zr_worker_scratch(w, ZR_SCRATCH_FETCH, device, segment->bytes, &g.dst, err));
     *out = g.dst;
     ZR_TRY(zr_get(w, &g, err));
 out:
     return st;
 }
 
-zarr_status zr_run_fetch(const struct zr_work *w, const struct zr_run *run, zarr_mem *out,
-                         zarr_error *err)
+zarr_status zr_segment_fetch(const struct zr_work *w, const struct zr_segment *segment,
+                             zarr_mem *out, zarr_error *err)
 {
     const struct zr_item *item = NULL;
     zarr_status st = ZARR_OK;
 
-    if (run->bytes == ZR_ITEM_MISSING)
+    if (segment->bytes == ZR_ITEM_MISSING)
         return zr_fail(err, ZARR_ERR_NOT_FOUND, "the chunk is missing");
-    ZR_TRY(check_run_bytes(w, run, &item, err));
-    st = run->bytes == UINT64_MAX ? fetch_object(w, run, out, err)
-                                  : fetch_range(w, run, out, err);
+    ZR_TRY(check_segment_bytes(w, segment, &item, err));
+    st = segment->bytes == UINT64_MAX ? fetch_object(w, segment, out, err)
+                                      : fetch_range(w, segment, out, err);
 out:
     return st;
 }
 
-/* ---- runs --------------------------------------------------------------------- */
+/* ---- segments --------------------------------------------------------------------- */
 
-static zarr_status run_missing(const struct zr_work *w, const struct zr_run *run,
-                               zarr_error *err)
+static zarr_status segment_missing(const struct zr_work *w,
+                                   const struct zr_segment *segment, zarr_error *err)
 {
-    for (uint32_t i = 0; i < run->n_items; i++) {
-        zarr_status st = zr_item_fill(w, run->item[i], err);
+    for (uint32_t i = 0; i < segment->n_items; i++) {
+        zarr_status st = zr_item_fill(w, segment->item[i], err);
 
         if (st != ZARR_OK)
-            return zr_item_prefix(run, run->item[i], st, err);
+            return zr_item_prefix(segment, segment->item[i], st, err);
     }
     return ZARR_OK;
 }
 
-static uint64_t run_budget(const struct zr_run *run)
+static uint64_t segment_budget(const struct zr_segment *segment)
 {
-    const struct zr_program *p = run->level->decode;
-    uint64_t fetch = run->bytes == UINT64_MAX ? p->encoded_bound : run->bytes, sum = 0;
+    const struct zr_program *p = segment->level->decode;
+    uint64_t fetch = segment->bytes == UINT64_MAX ? p->encoded_bound : segment->bytes,
+             sum = 0;
 
     return zr_add_u64(fetch, p->decoded_bytes, &sum) ? sum : UINT64_MAX;
 }
 
-/* Each sets *done where it fits the run, else nothing has happened. */
+/* Each sets *done where it fits the segment, else nothing has happened. */
 static zarr_status (*const short_cuts[])(const struct zr_work *w,
-                                         const struct zr_run *run, bool *done,
+                                         const struct zr_segment *segment, bool *done,
                                          zarr_error *err) = {
     zr_slabs_read,
     zr_raw_direct,
-    zr_raw_part,
+    zr_raw_ranges,
 };
 
-zarr_status zr_run_exec(const struct zr_work *w, const struct zr_run *run,
-                        const zarr_mem *fetched, zarr_error *err)
+zarr_status zr_segment_read(const struct zr_work *w, const struct zr_segment *segment,
+                            const zarr_mem *fetched, zarr_error *err)
 {
-    const bool whole = run->bytes == UINT64_MAX;
-    const uint64_t need = w->granted ? 0 : run_budget(run);
-    const struct zr_item *item = run->item[0];
+    const bool whole = segment->bytes == UINT64_MAX;
+    const uint64_t need = w->granted ? 0 : segment_budget(segment);
+    const struct zr_item *item = segment->item[0];
     zarr_mem range = fetched != NULL ? *fetched : (zarr_mem){0}, encoded = {0};
     bool done = false;
     zarr_status st = ZARR_OK;
 
-    if (run->bytes == ZR_ITEM_MISSING)
-        return run_missing(w, run, err);
+    if (segment->bytes == ZR_ITEM_MISSING)
+        return segment_missing(w, segment, err);
     if (!w->granted)
         ZR_TRY(
             zr_budget_take(w->io->engine->budget, need, UINT64_MAX, &w->rq->cancel, err));
-    st = check_run_bytes(w, run, &item, err);
+    st = check_segment_bytes(w, segment, &item, err);
     for (size_t k = 0; fetched == NULL && k < ZR_COUNT(short_cuts); k++)
         if (st == ZARR_OK && !done)
-            st = short_cuts[k](w, run, &done, err);
+            st = short_cuts[k](w, segment, &done, err);
     if (fetched == NULL && st == ZARR_OK && !done)
-        st = whole ? fetch_object(w, run, &range, err) : fetch_range(w, run, &range, err);
+        st = whole ? fetch_object(w, segment, &range, err)
+                   : fetch_range(w, segment, &range, err);
     if (st == ZARR_ERR_NOT_FOUND && whole) { /* the store says so: the fill value */
         st = zr_item_fill(w, item, err);
         done = true;
     }
-    for (uint32_t i = 0; i < run->n_items && st == ZARR_OK && !done; i++) {
-        item = run->item[i];
+    for (uint32_t i = 0; i < segment->n_items && st == ZARR_OK && !done; i++) {
+        item = segment->item[i];
         encoded = range;
         if (whole ||
-            zr_mem_slice(&range, item->offset - run->offset, item->bytes, &encoded))
-            st = decode_item(w, run, item, &encoded, err);
+            zr_mem_slice(&range, item->offset - segment->offset, item->bytes, &encoded))
+            st = decode_item(w, segment, item, &encoded, err);
         else
             st = zr_internal(err);
     }
     zr_worker_trim(w->worker);
     if (!w->granted)
         zr_budget_give(w->io->engine->budget, need);
-    st = zr_item_prefix(run, item, st, err);
+    st = zr_item_prefix(segment, item, st, err);
 out:
     return st;
 }

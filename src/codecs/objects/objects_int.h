@@ -1,10 +1,10 @@
 /*
- * codecs/objects/objects_run.h - json2 and msgpack2: a chunk's elements (text, bools,
+ * codecs/objects/objects_int.h - json2 and msgpack2: a chunk's elements (text, bools,
  * numbers) as one list, nested as the chunk's dimensions are, with NumPy's name of the
  * type and the shape behind them.
  */
-#ifndef ZR_OBJECTS_RUN_H
-#define ZR_OBJECTS_RUN_H
+#ifndef ZR_OBJECTS_INT_H
+#define ZR_OBJECTS_INT_H
 
 #include "codecs/objects/objects.h"
 

@@ -1,6 +1,6 @@
 /*
- * plan/front.c - codecs that compute in front of a shard. Those that do it element by
- * element commute with cutting the shard into inner chunks: the inner chunk's chain
+ * plan/elementwise.c - codecs that compute in front of a shard. Those that do it element
+ * by element commute with cutting the shard into inner chunks: the inner chunk's chain
  * becomes theirs and then its own, and it is read and written alone like any other.
  * Chunks that are missing inside a shard have the fill value as these codecs encoded
  * it, so what they read as may differ from the array's fill value, which is what a
@@ -16,7 +16,7 @@ bool zr_codec_commutes(const struct zarr_codec_spec *s)
     return (s->vt->flags & ZARR_CODEC_SPEC_ELEMENTWISE) != 0;
 }
 
-static uint32_t front_codecs(const struct zr_chain *chain)
+static uint32_t count_elementwise(const struct zr_chain *chain)
 {
     uint32_t n = 0;
 
@@ -29,7 +29,7 @@ zarr_status zr_level_inner_chain(const struct zr_level *shard, struct zr_level *
                                  const zarr_allocator *alloc, zarr_error *err)
 {
     const struct zr_chain *inner = shard->shard->inner;
-    const uint32_t n = front_codecs(shard->chain);
+    const uint32_t n = count_elementwise(shard->chain);
     struct zr_chain *own = &in->own;
     uint32_t k = 0;
 
@@ -47,7 +47,7 @@ zarr_status zr_level_inner_chain(const struct zr_level *shard, struct zr_level *
     own->a2b = n + inner->a2b;
     own->alloc = alloc;
     in->chain = own;
-    in->n_front = n;
+    in->n_elementwise = n;
     return ZARR_OK;
 }
 
@@ -56,14 +56,16 @@ zarr_status zr_level_inner_fill(const struct zr_layout *l,
                                 const struct zr_layout_args *args, struct zr_level *in,
                                 zarr_error *err)
 {
-    const struct zr_chain front = {
-        .codec = in->own.codec, .n = in->n_front, .a2b = in->n_front, .alloc = l->alloc};
+    const struct zr_chain front = {.codec = in->own.codec,
+                                   .n = in->n_elementwise,
+                                   .a2b = in->n_elementwise,
+                                   .alloc = l->alloc};
     const size_t bytes = l->item_bytes;
     zarr_status st = ZARR_OK;
 
     in->fill = l->fill;
     in->fill_swapped = l->fill_swapped;
-    if (in->n_front == 0)
+    if (in->n_elementwise == 0)
         return ZARR_OK;
     in->own_fill = zr_calloc(l->alloc, 2, bytes);
     if (in->own_fill == NULL)

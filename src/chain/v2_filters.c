@@ -1,7 +1,7 @@
 /*
- * chain/front.c - v2 filters, and what codecs did in front of others. In v2, filters are
- * done to bytes, and `bytes` comes first. In front of numcodecs' codecs that make bytes
- * of an array (zfpy, pcodec) `bytes` and the filters make way for the same filters
+ * chain/v2_filters.c - v2 filters, and what codecs did in front of others. In v2, filters
+ * are done to bytes, and `bytes` comes first. In front of numcodecs' codecs that make
+ * bytes of an array (zfpy, pcodec) `bytes` and the filters make way for the same filters
  * between arrays. Those may view what they get as another type of that size, as NumPy
  * does, and some leave traces that such a codec stores: zarr_codec_input collects them.
  * Thread class: solo while parsed.
@@ -52,14 +52,14 @@ zarr_status zr_filters_check(const struct zr_chain *chain, const zarr_dtype *dty
 
 /* ---- v2: from bytes to arrays ------------------------------------------------------ */
 
-static bool front_makes_bytes(const struct zarr_codec_spec *s)
+static bool makes_bytes(const struct zarr_codec_spec *s)
 {
     return s->vt->kind == ZARR_CODEC_ARRAY_BYTES;
 }
 
 /* The codec between arrays that a v2 filter is in v3; NULL: none. */
-static const zarr_codec_spec_vtable *front_array_form(const struct zr_parse *p,
-                                                      const struct zarr_codec_spec *s)
+static const zarr_codec_spec_vtable *filter_array_form(const struct zr_parse *p,
+                                                       const struct zarr_codec_spec *s)
 {
     const zarr_codec_spec_vtable *v = NULL;
     struct zr_str name;
@@ -73,7 +73,7 @@ static const zarr_codec_spec_vtable *front_array_form(const struct zr_parse *p,
 }
 
 /* Spells the configuration as between arrays. */
-static zarr_status front_spell(struct zarr_codec_spec *s, zarr_error *err)
+static zarr_status filter_respell(struct zarr_codec_spec *s, zarr_error *err)
 {
     zarr_codec_spelling how = {
         .struct_size = sizeof how, .format = 3, .flags = ZARR_SPELLING_BETWEEN_ARRAYS};
@@ -91,10 +91,10 @@ out:
 }
 
 /* One filter; big: the byte order of what it gets, and then of what it gives. */
-static zarr_status front_turn(struct zarr_codec_spec *s, const struct zr_parse *p,
-                              const char *next, bool *big, zarr_error *err)
+static zarr_status filter_to_array(struct zarr_codec_spec *s, const struct zr_parse *p,
+                                   const char *next, bool *big, zarr_error *err)
 {
-    const zarr_codec_spec_vtable *v = front_array_form(p, s);
+    const zarr_codec_spec_vtable *v = filter_array_form(p, s);
     zarr_status st = ZARR_OK;
     zarr_codec_elements e = {.struct_size = sizeof e};
 
@@ -114,7 +114,7 @@ static zarr_status front_turn(struct zarr_codec_spec *s, const struct zr_parse *
                        s->vt->name, next));
     if (e.takes[0])
         *big = e.gives[0] == '>';
-    ZR_TRY(front_spell(s, err));
+    ZR_TRY(filter_respell(s, err));
     s->vt = v;
     s->input.flags |= ZARR_INPUT_V2_FILTER;
     s->prefixed = true;
@@ -123,7 +123,7 @@ out:
 }
 
 /* Libraries of codecs that name no byte order know little-endian elements only. */
-static zarr_status front_check_big(struct zarr_codec_spec *s, zarr_error *err)
+static zarr_status check_big_endian(struct zarr_codec_spec *s, zarr_error *err)
 {
     zarr_codec_elements e = {.struct_size = sizeof e};
     zarr_status st = ZARR_OK;
@@ -137,7 +137,7 @@ out:
     return st;
 }
 
-static void front_drop_bytes(struct zr_chain *chain, uint32_t at)
+static void drop_bytes(struct zr_chain *chain, uint32_t at)
 {
     zr_link_deinit(&chain->codec[at]);
     chain->n--;
@@ -145,7 +145,8 @@ static void front_drop_bytes(struct zr_chain *chain, uint32_t at)
             (chain->n - at) * sizeof chain->codec[0]);
 }
 
-zarr_status zr_front_v2(struct zr_chain *chain, const struct zr_parse *p, zarr_error *err)
+zarr_status zr_chain_place_v2_filters(struct zr_chain *chain, const struct zr_parse *p,
+                                      zarr_error *err)
 {
     zarr_status st = ZARR_OK;
     uint32_t at = 0, to = 0;
@@ -155,30 +156,30 @@ zarr_status zr_front_v2(struct zr_chain *chain, const struct zr_parse *p, zarr_e
         at++;
     if (at >= chain->n || chain->codec[at].structure.kind != ZR_STRUCTURE_BYTES)
         return ZARR_OK;
-    for (to = at + 1; to < chain->n && !front_makes_bytes(&chain->codec[to]);)
+    for (to = at + 1; to < chain->n && !makes_bytes(&chain->codec[to]);)
         to++;
     if (to >= chain->n)
         return ZARR_OK;
     big = chain->codec[at].structure.stored.order == ZARR_ORDER_BIG;
     for (uint32_t i = at + 1; i < to; i++) {
-        st = front_turn(&chain->codec[i], p, chain->codec[to].vt->name, &big, err);
+        st = filter_to_array(&chain->codec[i], p, chain->codec[to].vt->name, &big, err);
         if (st != ZARR_OK)
             return zr_link_prefix(err, st, &chain->codec[i]);
     }
     if (big) {
         chain->codec[to].input.flags |= ZARR_INPUT_BIG_ENDIAN;
-        st = front_check_big(&chain->codec[to], err);
+        st = check_big_endian(&chain->codec[to], err);
         if (st != ZARR_OK)
             return zr_link_prefix(err, st, &chain->codec[to]);
     }
-    front_drop_bytes(chain, at);
+    drop_bytes(chain, at);
     return ZARR_OK;
 }
 
 /* ---- what codecs did in front of others ---------------------------------------------
  */
 
-void zr_front_note(struct zr_chain *chain)
+void zr_chain_note_inputs(struct zr_chain *chain)
 {
     const uint32_t handed_on = ZARR_INPUT_TRANSPOSED | ZARR_INPUT_FLAT;
     zarr_codec_input now = {.struct_size = sizeof now, .keepbits = -1};
