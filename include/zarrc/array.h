@@ -61,8 +61,8 @@ typedef struct zarr_array_open_options {
     int32_t device_type, device_id;
     /** as in `zarr_context_options`; copied; NULL: the context's */
     const char *codec_preference;
-    const char
-        *pipeline; /**< as in `zarr_context_options`; copied; NULL: the context's */
+    /** as in `zarr_context_options`; copied; NULL: the context's */
+    const char *pipeline;
     /** one of ZARR_EMPTY_CHUNKS_*: whether chunks of fill values are stored */
     uint32_t empty_chunks;
     uint32_t missing_chunks; /**< one of ZARR_MISSING_*: what a missing chunk means */

@@ -64,8 +64,8 @@ typedef struct zarr_verify_options {
      * returns non-zero, the call stops and returns ZARR_OK. NULL: findings are counted */
     int (*tell)(void *user, const zarr_finding *finding);
     void *tell_user; /**< passed to `tell` */
-    zarr_progress_fn
-        progress;        /**< receives stored objects and their bytes; may be NULL */
+    /** receives stored objects and their bytes; may be NULL */
+    zarr_progress_fn progress;
     void *progress_user; /**< passed to `progress` */
     /** looked at now and then: if it is not 0, the call stops with ZARR_ERR_CANCELLED;
      * may be NULL */
@@ -188,8 +188,8 @@ typedef struct zarr_diff_options {
     uint32_t struct_size, flags; /**< `flags`: ZARR_DIFF_* */
     double rtol; /**< with ZARR_DIFF_TOLERANT: equal if |a - b| <= atol + rtol * |b| */
     double atol; /**< see `rtol`. Without the flag: equal bits, or both are NaN */
-    uint64_t
-        max_elements; /**< most elements of an array that `tell` gets; all are counted */
+    /** how many elements of an array `tell` gets at most; all are counted */
+    uint64_t max_elements;
     /** bytes for buffers, beside the context's budget; 0: half of the context's
      * memory_bytes, at most 128 MiB */
     uint64_t buffer_bytes;

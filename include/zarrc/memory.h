@@ -34,8 +34,8 @@ enum {
 
 /** A range of bytes in memory of any kind. */
 typedef struct zarr_mem {
-    int32_t device_type,
-        device_id; /**< kind of memory, one of ZARR_DEVICE_*, and device */
+    int32_t device_type; /**< kind of memory, one of ZARR_DEVICE_* */
+    int32_t device_id;   /**< number of the device */
     /** the memory: a pointer, or an object of the backend such as a cl_mem. The library
      * never follows it, except in host memory */
     void *handle;
