@@ -33,7 +33,7 @@ enum {
     ZARR_KIND_STRUCT = 11, /**< named fields without gaps, in the machine's byte order */
     ZARR_KIND_STRING = 12, /**< UTF-8 text of any length: a zarr_vlen */
     ZARR_KIND_VBYTES = 13, /**< bytes of any length: a zarr_vlen */
-    ZARR_KIND_OPTIONAL = 14, /**< a value and one byte behind it: 1, or 0 if the value is
+    ZARR_KIND_OPTIONAL = 14, /**< a value, then one byte: 1, or 0 if the value is
                                 missing, whose bytes are zero then */
     ZARR_KIND_VARRAY = 15,   /**< lists of any length, whose elements have the type of
                                 zarr_dtype_item(): a zarr_vlen */

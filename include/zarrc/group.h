@@ -278,7 +278,7 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_group_walk(zarr_group *group, zarr_nod
 /* ---- nodes by path -------------------------------------------------------- */
 
 /**
- * Tells what is at a path. That there is no node is not an error.
+ * Tells which kind of node is at a path. It is not an error if there is no node.
  *
  * @param store borrowed
  * @param path path of the node; "" is the root of the store
@@ -357,8 +357,8 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_node_copy(zarr_store *src, const char 
                                                     const zarr_copy_options *opts,
                                                     zarr_error *err);
 /**
- * Moves a node with everything below it. Nothing may write below the source meanwhile.
- * Consolidated metadata of parents is not changed.
+ * Moves a node with everything below it. Nothing else may write below the source during
+ * the call. Consolidated metadata of parents is not changed.
  *
  * Inside of a local store or a memory store a move is one step: a reader finds the whole
  * node at the old or at the new path. Symbolic links below it move as they are, and
@@ -389,7 +389,7 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_node_move(zarr_store *src, const char 
 enum {
     /** check everything and tell what would be done, but write nothing */
     ZARR_MIGRATE_DRY_RUN = 1,
-    /** replace documents of the new format that say something else */
+    /** replace documents of the new format that have another meaning */
     ZARR_MIGRATE_OVERWRITE = 2,
     /** delete the documents of the old format afterwards */
     ZARR_MIGRATE_REMOVE = 4
@@ -398,13 +398,13 @@ enum {
 /** What zarr_node_migrate() did with a document. */
 enum {
     ZARR_MIGRATED_WRITTEN = 1,      /**< it was written */
-    ZARR_MIGRATED_REPLACED = 2,     /**< it replaced one that said something else */
-    ZARR_MIGRATED_KEPT = 3,         /**< it existed and says the same */
+    ZARR_MIGRATED_REPLACED = 2,     /**< it replaced one with another meaning */
+    ZARR_MIGRATED_KEPT = 3,         /**< it existed with the same meaning */
     ZARR_MIGRATED_CONSOLIDATED = 4, /**< consolidated metadata was written */
     ZARR_MIGRATED_REMOVED = 5,      /**< the old document was deleted */
     /** the other format cannot describe the node, so nothing is written */
     ZARR_MIGRATED_REFUSED = 6,
-    /** the old document says more than the new one, so it was not deleted */
+    /** the old document has members that the new one lacks, so it was not deleted */
     ZARR_MIGRATED_LEFT = 7
 };
 
@@ -441,7 +441,7 @@ typedef struct zarr_migrate_options {
  * Writes the metadata of a node, and of all nodes below it, in the other format. The new
  * documents are beside those that exist. No chunk is read or written: the new documents
  * describe the stored chunks as they are. If a node has documents in both formats, those
- * of v3 count. Nothing else may change the metadata meanwhile.
+ * of v3 count. Nothing else may change the metadata during the call.
  *
  * From v2 to v3, the key encoding becomes "v2", the order F a transpose codec, filters
  * and compressor become codecs, and the byte order moves from the data type to the codec
@@ -452,15 +452,15 @@ typedef struct zarr_migrate_options {
  * From v3 to v2, v2 must be able to describe the array: no shards, a regular grid, the
  * key encoding "v2", a fill value that v2 can spell bit for bit, and names for all
  * dimensions or for none. Dimension names become the attribute _ARRAY_DIMENSIONS, which
- * must not say something else already. An array without dimensions gets an empty list,
+ * must not exist with another value. An array without dimensions gets an empty list,
  * because xarray needs it. An attribute _ARRAY_DIMENSIONS of an array without dimension
  * names stays, and readers of v2 take it for the names.
  *
  * A group that has consolidated metadata in the old format gets it in the new one.
  * Members of a v3 document that neither format knows are copied to v2. Members of a v2
  * document that v3 has no place for are not; ZARR_MIGRATE_REMOVE then leaves that
- * document and its attributes. It also leaves .zmetadata, and a .zattrs that says
- * something else, of a node that had the new format before.
+ * document and its attributes. If a node had the new format before, it also leaves
+ * .zmetadata, and a .zattrs that differs.
  *
  * The whole tree is converted and checked before the first document is written. Children
  * are written before their parents, each document in one step. Documents of the old
@@ -475,8 +475,8 @@ typedef struct zarr_migrate_options {
  * @retval ZARR_ERR_NOT_FOUND there is no node
  * @retval ZARR_ERR_UNSUPPORTED the other format cannot describe a node; the message names
  * node, member and rule, and nothing was written
- * @retval ZARR_ERR_EXISTS a document of the new format says something else; nothing was
- * written
+ * @retval ZARR_ERR_EXISTS a document of the new format exists with another meaning;
+ * nothing was written
  * @retval ZARR_ERR_INVALID the store is read-only, or an option is wrong
  * @retval ZARR_ERR_CANCELLED `cancel` asked to stop
  * @retval ZARR_ERR_IO the store failed

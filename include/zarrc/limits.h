@@ -1,6 +1,6 @@
 /**
  * @file
- * How much memory and time hostile input may cost.
+ * Limits: how much memory and time hostile input may cost.
  */
 #ifndef ZARRC_LIMITS_H
 #define ZARRC_LIMITS_H

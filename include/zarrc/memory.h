@@ -39,7 +39,7 @@ typedef struct zarr_mem {
     /** the memory: a pointer, or an object of the backend such as a cl_mem. The library
      * never follows it, except in host memory */
     void *handle;
-    uint64_t offset; /**< where the range begins, in bytes behind `handle` */
+    uint64_t offset; /**< bytes from `handle` to the range */
     uint64_t bytes;  /**< length of the range */
 } zarr_mem;
 
@@ -72,7 +72,7 @@ typedef struct zarr_tensor {
     /** `ndim` lengths in elements, and `ndim` distances in bytes from one element to the
      * next; `strides` NULL: C order without gaps */
     const int64_t *shape, *strides;
-    /** bytes from `data` to the first element, and bytes behind `data` that may be
+    /** bytes from `data` to the first element, and bytes from `data` on that may be
      * touched, against which shape and strides are checked; `data_bytes` 0: not known */
     uint64_t byte_offset, data_bytes;
     uint32_t byte_order, flags; /**< one of ZARR_ORDER_*; ZARR_TENSOR_* */
@@ -114,7 +114,7 @@ ZARR_API void zarr_tensor_host_sized(zarr_tensor *out, uint32_t out_bytes, void 
  *
  * @param out filled
  * @param data the first element; borrowed for as long as the tensor is used
- * @param data_bytes bytes of memory behind `data`, which guard against a wrong shape; 0:
+ * @param data_bytes bytes of memory at `data`, which guard against a wrong shape; 0:
  * not known
  * @param ndim number of dimensions; 0 for a single element
  * @param shape `ndim` lengths in elements; borrowed for as long as the tensor is used

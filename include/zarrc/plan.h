@@ -1,6 +1,6 @@
 /**
  * @file
- * What a request did, in numbers. zarr_array_explain() tells what it will do.
+ * Counters: what a request did. zarr_array_explain() tells what it would do.
  */
 #ifndef ZARRC_PLAN_H
 #define ZARRC_PLAN_H

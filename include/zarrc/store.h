@@ -58,7 +58,7 @@ typedef struct zarr_store_options {
     /** memory stores: the memory that holds the values, as in `zarr_mem`; 0: host memory
      */
     int32_t device_type, device_id;
-    /** name of the registered store, if the URL does not tell it; NULL: the URL tells */
+    /** name of the registered store; NULL: the URL decides */
     const char *kind;
 } zarr_store_options;
 
@@ -98,7 +98,7 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_open(zarr_store **out, zarr_cont
 
 /**
  * Makes a store of functions of the application. zarrc/plugin/store.h describes the table
- * of functions. What the table leaves out, the library emulates or refuses. The call
+ * of functions. The library emulates or refuses what the table leaves out. The call
  * seals the registries of the context.
  *
  * @param out receives the store; owned: zarr_store_free() or zarr_store_close()

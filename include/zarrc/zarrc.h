@@ -52,12 +52,12 @@
  * A struct whose first member is `struct_size` can grow in later versions, at its end
  * only. Set that member with the struct's _INIT macro, or with sizeof in a designated
  * initialiser. Each other member means its default when it is zero. A NULL pointer to
- * options means all defaults. Text and arrays behind the members are borrowed for the
+ * options means all defaults. Text and arrays that members point to are borrowed for the
  * call unless a member says that they are copied.
  *
  * A program that was compiled with an older, shorter struct keeps working. A longer
  * struct of a newer program works while the members that this library does not know are
- * zero. Otherwise the call returns ZARR_ERR_UNSUPPORTED: no wish is silently ignored.
+ * zero. Otherwise the call returns ZARR_ERR_UNSUPPORTED: no option is silently ignored.
  *
  * ## Ownership
  *
