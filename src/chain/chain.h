@@ -232,7 +232,7 @@ zarr_status zr_chain_resolve_any(struct zr_chain_reps *out, const struct zr_chai
 void zr_chain_reps_deinit(struct zr_chain_reps *reps);
 /* Where limits.chunk_bytes is more than this, a size that metadata does not tell is
  * bounded by this: products of many must fit 64 bits. */
-#define ZR_LOOSE_BYTES (UINT64_C(1) << 36)
+#define ZR_UNSIZED_BYTES (UINT64_C(1) << 36)
 /* What a bytes->bytes codec makes of n_bytes at most. */
 zarr_status zr_spec_bound(const zarr_codec_spec *spec, uint64_t n_bytes,
                           uint64_t *encoded, zarr_error *err);

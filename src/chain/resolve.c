@@ -184,7 +184,7 @@ static zarr_status reps_step(struct zr_chain_reps *reps, uint32_t i,
     ZR_TRY(rep_check(out, s, reps->fill_bytes, !reps->rep[i].exact, err));
     ZR_TRY(rep_flags(out, s, &reps->rep[i], err));
     if (s->vt->kind != ZARR_CODEC_ARRAY_ARRAY && out->n_bytes == UINT64_MAX) {
-        out->n_bytes = ZR_MIN(limits->chunk_bytes, (uint64_t)ZR_LOOSE_BYTES);
+        out->n_bytes = ZR_MIN(limits->chunk_bytes, (uint64_t)ZR_UNSIZED_BYTES);
         out->exact = 0;
         reps->unsized = true;
     }
