@@ -1,7 +1,7 @@
 /* Introduces: zarr_array_append(), zarr_array_resize(), zarr_array_refresh()
  *
- * A time series that grows: appends rows to an array, looks at it through a second
- * handle, and cuts it. Usage: append DIRECTORY
+ * A time series that grows: appends rows to an array, reads it through a second handle,
+ * and shortens it. Usage: append DIRECTORY
  */
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
 /* Introduces: zarr_array_read_submit(), zarr_request_wait(), zarr_request_progress()
  *
- * Starts a read and looks at its progress meanwhile. Usage: async_read DIRECTORY
+ * Starts a read and shows its progress while it runs. Usage: async_read DIRECTORY
  */
 #include <stdio.h>
 #include <stdlib.h>

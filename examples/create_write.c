@@ -20,8 +20,8 @@ int main(int argc, char **argv)
         .struct_size = sizeof spec,
         .ndim = 2,
         .shape = shape,
-        .chunk_shape = chunk, /* what is read at once */
-        .shard_shape = shard, /* what is one file */
+        .chunk_shape = chunk, /* the unit of reading */
+        .shard_shape = shard, /* the unit of writing, one file */
         .data_type = "float32",
         .fill_value = "\"NaN\"",
         .dimension_names = names,

@@ -1,7 +1,7 @@
 /* Introduces: zarr_store_vtable, zarr_store_open_custom()
  *
- * A store of the application's own whose chunks are made when they are asked for. What it
- * leaves out of its table the library emulates or refuses.
+ * A store of the application's own, which makes each chunk when it is read. The library
+ * emulates or refuses what the table leaves out.
  */
 #include <stdio.h>
 #include <string.h>

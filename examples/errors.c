@@ -10,7 +10,7 @@
 static zarr_status tell(const char *what, zarr_status st, const zarr_error *err)
 {
     printf("%s: %s\n", what, zarr_status_text(st));
-    if (st != ZARR_OK) /* `err` is filled by failures only */
+    if (st != ZARR_OK) /* only a failure fills `err` */
         fprintf(stderr, "%s\n", err->message);
     return st;
 }
@@ -44,12 +44,12 @@ int main(int argc, char **argv)
         zarr_store_open(&store, ctx, argc > 1 ? argv[1] : "example.zarr", &create, &e))
         return fprintf(stderr, "%s\n", e.message), 1;
     if (tell("open", zarr_array_open(&array, store, "a", NULL, &e), &e) ==
-        ZARR_ERR_NOT_FOUND) /* not there yet: create it */
+        ZARR_ERR_NOT_FOUND) /* does not exist yet: create it */
         tell("create", zarr_array_create(&array, store, "a", &spec, NULL, &e), &e);
     tell("append", append_again(array, &three, &e), &e);
     zarr_array_free(array);
     if (tell("create", zarr_array_create(&array, store, "a", &spec, NULL, &e), &e) ==
-        ZARR_ERR_EXISTS) /* nothing is overwritten by mistake: open what is there */
+        ZARR_ERR_EXISTS) /* exists, and is not overwritten: open it */
         tell("open", zarr_array_open(&array, store, "a", NULL, &e), &e);
     tell("read", zarr_array_read(array, NULL, &three, NULL, &e), &e); /* has 6 elements */
     if (tell("damage", zarr_store_put(store, "a/c/1", "?", 1, &e), &e) == ZARR_OK)

@@ -1,6 +1,6 @@
 /* Introduces: zarr_array_explain(), zarr_array_chunk_list(), zarr_array_verify()
  *
- * Looks at what an array has stored: the plan of a read, the chunks, and whether all of
+ * Shows what a read would do, lists the stored chunks of an array, and checks that all of
  * them can be decoded. Usage: inspect DIRECTORY
  */
 #include <stdio.h>

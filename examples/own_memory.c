@@ -1,5 +1,5 @@
-/* Introduces: zarr_memory_vtable: memory that only its own functions touch, as a device's
- */
+/* Introduces: zarr_memory_vtable: memory that only its own functions can use, such as a
+ * device's */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

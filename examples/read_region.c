@@ -1,6 +1,6 @@
 /* Introduces: zarr_array_open(), zarr_selection_parse(), zarr_array_read(), zarr_stats
  *
- * Reads every second row of a part of an array. Usage: read_region DIRECTORY
+ * Reads every second row of a region of an array. Usage: read_region DIRECTORY
  */
 #include <stdio.h>
 

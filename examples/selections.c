@@ -1,6 +1,6 @@
 /* Introduces: zarr_selection_dims(), zarr_selection_points(), zarr_selection_mask()
  *
- * Reads parts of an array that are chosen by lists and slices, by points, and by a mask.
+ * Reads elements of an array that lists and slices, points, and a mask select.
  */
 #include <stdio.h>
 

@@ -50,7 +50,7 @@ int main(int argc, char **argv)
         printf("%.*s has %d bytes\n", (int)two[i].bytes, (const char *)two[i].data,
                (int)two[i].bytes);
     zarr_vlen_column_free(&column);
-    zarr_heap_free(opts.heap); /* ends the text behind `two` */
+    zarr_heap_free(opts.heap); /* frees the text of `two` */
     zarr_selection_free(odd);
     zarr_array_free(array);
     zarr_store_free(store);

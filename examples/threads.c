@@ -1,7 +1,7 @@
 /* Introduces: zarr_array_ref(), zarr_selection_box()
  *
- * Four threads write and read parts of one array through one handle, which each of them
- * owns. All parts are in one chunk: the library keeps its writers apart.
+ * Four threads write and read regions of one array through one handle, which each of them
+ * owns. All regions are in one chunk: the library locks it for each writer.
  */
 #include <pthread.h>
 #include <stdio.h>

@@ -31,7 +31,7 @@ static zarr_status change(zarr_store *store, zarr_error *err)
         st = zarr_node_move(store, "copy", store, "new", NULL, err);
     if (st == ZARR_OK)
         st = zarr_node_delete(store, "old", err);
-    if (st == ZARR_OK) /* last: it describes what is there now */
+    if (st == ZARR_OK) /* last, because it copies all metadata */
         st = zarr_group_consolidate(store, "new", NULL, err);
     return st;
 }

@@ -1,8 +1,9 @@
 /*
- * codec_batch.c - a codec with a strategy of its own: "example.rle", runs of equal bytes
- * as (length 1..255, byte). It asks for whole waves (ZARR_CODEC_BATCH), sorts the
- * chunks by their encoded size and hands the longest out first, so that no thread is left
- * with a long one at the end. A GPU or SIMD codec would take the batch in the same place.
+ * codec_batch.c - a codec that takes many chunks at once: "example.rle", which writes
+ * equal neighbouring bytes as (length 1..255, byte). It asks for whole waves
+ * (ZARR_CODEC_BATCH), sorts the chunks by their encoded size and begins with the longest,
+ * so that no thread begins a long one at the end. A GPU or SIMD codec would also work on
+ * the whole batch.
  *
  *     cc -shared -fPIC -o codec_batch.so codec_batch.c
  *     zarrc --plugin=./codec_batch.so create --codec=example.rle ...

@@ -1,8 +1,9 @@
 /*
  * codec_planes.c - a codec around other codecs: "example.planes" cuts elements into
  * planes of equal bytes, as a shuffle does, and encodes each plane by the chain `codecs`.
- * A chunk is, plane by plane, a length (8 bytes, little-endian) and the encoded plane.
- * The array tells the size of elements where metadata does not; v2 calls it `itemsize`.
+ * An encoded chunk has, for each plane, its length (8 bytes, little-endian) and the
+ * encoded plane. The size of elements is a member of the configuration, which v2 calls
+ * `itemsize`; if it is missing, the array tells it.
  *
  *     cc -shared -fPIC -o codec_planes.so codec_planes.c
  *     zarrc --plugin=./codec_planes.so create \
@@ -18,11 +19,11 @@ enum {
 static const zarr_host *host;
 static const char *const chains[] = {"codecs", NULL};
 
-/* ---- what it means ---- */
+/* ---- specification ---- */
 
 static int64_t size_of(const zarr_codec_spec *spec, const char *member)
 {
-    int64_t size = 0; /* not said */
+    int64_t size = 0; /* not told */
 
     (void)host->spec_i64(spec, member, &size);
     return size;
@@ -129,7 +130,7 @@ static const zarr_codec_spec_vtable meaning = {.struct_size = sizeof meaning,
                                                .chain_input = chain_input,
                                                .spell = spell};
 
-/* ---- how it is done ---- */
+/* ---- implementation ---- */
 
 struct planes {
     const zarr_allocator *alloc;

@@ -1,7 +1,7 @@
 /*
- * codec_xor.c - the simplest codec: "example.xor", every byte exclusive-or'ed with `key`.
- * What it means (the specification: configuration and sizes) is apart from how it is done
- * (the implementation, for host memory, one chunk at a time on any thread).
+ * codec_xor.c - the simplest codec: "example.xor", which combines every byte with `key`
+ * by exclusive or. It has a specification (its configuration and sizes) and an
+ * implementation (for host memory, one chunk at a time, on any thread).
  *
  *     cc -shared -fPIC -o codec_xor.so codec_xor.c
  *     zarrc --plugin=./codec_xor.so create --codec=example.xor:key=90 ...
@@ -27,7 +27,7 @@ static zarr_status canonical(const zarr_codec_spec *raw, int format, char *text,
     return ZARR_OK;
 }
 
-/* As many bytes come out as went in: *out arrives as a copy of *in. */
+/* The output has the length of the input: *out arrives as a copy of *in. */
 static zarr_status resolve(const zarr_codec_spec *spec, const zarr_chunk_spec *in,
                            zarr_chunk_spec *out, void *fill_out, zarr_error *err)
 {
@@ -48,7 +48,7 @@ static const zarr_codec_spec_vtable meaning = {
     .resolve = resolve,
 };
 
-/* ---- how it is done ---- */
+/* ---- implementation ---- */
 
 static zarr_status bind(void **self, const zarr_codec_spec *spec,
                         const zarr_chunk_spec *decoded, zarr_error *err)
@@ -58,7 +58,7 @@ static zarr_status bind(void **self, const zarr_codec_spec *spec,
     (void)decoded;
     if (host->spec_i64(spec, "key", &key) != 0)
         return host->fail(err, ZARR_ERR_INTERNAL, "example.xor: no key");
-    *self = (void *)(uintptr_t)key; /* all of the state there is; nothing to close */
+    *self = (void *)(uintptr_t)key; /* the whole state, so that close is NULL */
     return ZARR_OK;
 }
 

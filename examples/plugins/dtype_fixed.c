@@ -1,6 +1,6 @@
 /*
- * dtype_fixed.c - a data type: "example.fixed8_8", signed numbers with 8 bits behind the
- * binary point, two bytes each. Fill values are JSON numbers, 1.5 is stored as 0x0180.
+ * dtype_fixed.c - a data type: "example.fixed8_8", signed numbers of two bytes with 8
+ * bits after the binary point: 1.5 is 0x0180. Fill values are JSON numbers.
  *
  *     cc -shared -fPIC -o dtype_fixed.so dtype_fixed.c
  *     zarrc --plugin=./dtype_fixed.so create --dtype=example.fixed8_8 ...
@@ -20,7 +20,7 @@ static zarr_status parse(zarr_dtype_info *info, const zarr_dtype_host *types,
     (void)name;
     (void)json;
     (void)err;
-    info->kind = ZARR_KIND_OTHER; /* programs go by fill_print() */
+    info->kind = ZARR_KIND_OTHER; /* programs show elements by fill_print() */
     info->item_bytes = 2;
     info->swap_bytes = 2; /* the `bytes` codec stores it in either byte order */
     info->flags = ZARR_DTYPE_EXPERIMENTAL;

@@ -1,10 +1,10 @@
 /*
  * pipeline_own.c - a pipeline: "example.own". Every thread takes the next segment of a
- * wave. Chunks encoded by "example.xor" alone behind little-endian `bytes` it
- * understands, and does itself what the library would do in decode(): the bytes of a
- * whole segment are turned at once, in place, before the chunks are scattered. All else
- * is the library's steps. Writes: chunks that are covered completely are encoded, then
- * stored; others are the library's affair, because old data and locks come into it.
+ * wave. If the chain is little-endian `bytes` and "example.xor", the pipeline decodes
+ * chunks itself instead of calling decode(): it decodes the bytes of a whole segment in
+ * place and then scatters the chunks. Everything else is done by the library's steps. A
+ * write encodes and stores the chunks that it covers completely. The library writes the
+ * others, because they need old data and locks.
  *
  *     cc -shared -fPIC -o pipeline_own.so pipeline_own.c
  *     ZARR_PIPELINE=example.own zarrc --plugin=./pipeline_own.so cat x.zarr
@@ -15,11 +15,11 @@
 
 static const zarr_host *host;
 
-struct flow {
+struct work {
     const zarr_pipeline_steps *steps;
     zarr_pipeline_wave *wave;
     const zarr_pipeline_units *units;
-    int key; /* of example.xor, or -1: not ours */
+    int key; /* of example.xor; -1: another chain */
 };
 
 /* ---- reading ---- */
@@ -27,36 +27,36 @@ struct flow {
 static zarr_status open_one(void *arg, uint64_t i, zarr_pipeline_worker *worker,
                             zarr_error *err)
 {
-    const struct flow *f = (const struct flow *)arg;
+    const struct work *w = (const struct work *)arg;
 
-    return f->steps->open(worker, f->wave, (uint32_t)i, err);
+    return w->steps->open(worker, w->wave, (uint32_t)i, err);
 }
 
-/* Decodes all chunks of a segment by hand. Every block is native: swap_bytes says so. */
-static zarr_status read_own(const struct flow *f, zarr_pipeline_worker *worker,
+/* Decodes all chunks of a segment. swap_bytes tells the byte order of their blocks. */
+static zarr_status read_own(const struct work *w, zarr_pipeline_worker *worker,
                             uint32_t i, uint32_t n_items, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
     zarr_mem got;
     unsigned char *bytes;
 
-    st = f->steps->fetch(worker, f->wave, i, &got, err);
+    st = w->steps->fetch(worker, w->wave, i, &got, err);
     if (st == ZARR_ERR_NOT_FOUND) { /* no such object: fill values */
         st = ZARR_OK;
         for (uint32_t k = 0; k < n_items && st == ZARR_OK; k++)
-            st = f->steps->fill(worker, f->wave, i, k, err);
+            st = w->steps->fill(worker, w->wave, i, k, err);
         return st;
     }
     if (st != ZARR_OK)
         return st;
     bytes = (unsigned char *)got.handle + got.offset;
     for (uint64_t k = 0; k < got.bytes; k++)
-        bytes[k] ^= (unsigned char)f->key;
+        bytes[k] ^= (unsigned char)w->key;
     for (uint32_t k = 0; k < n_items && st == ZARR_OK; k++) {
         zarr_pipeline_item item;
         zarr_mem block = got;
 
-        f->steps->item_get(f->wave, i, k, &item);
+        w->steps->item_get(w->wave, i, k, &item);
         if (item.bytes != ZARR_PIPELINE_WHOLE) {
             block.offset += item.offset;
             block.bytes = item.bytes;
@@ -65,7 +65,7 @@ static zarr_status read_own(const struct flow *f, zarr_pipeline_worker *worker,
             return host->fail(
                 err, ZARR_ERR_CORRUPT, "example.own: a chunk of %llu bytes, not %llu",
                 (unsigned long long)block.bytes, (unsigned long long)item.block_bytes);
-        st = f->steps->scatter(worker, f->wave, i, k, &block, err);
+        st = w->steps->scatter(worker, w->wave, i, k, &block, err);
     }
     return st;
 }
@@ -73,17 +73,17 @@ static zarr_status read_own(const struct flow *f, zarr_pipeline_worker *worker,
 static zarr_status read_one(void *arg, uint64_t i, zarr_pipeline_worker *worker,
                             zarr_error *err)
 {
-    const struct flow *f = (const struct flow *)arg;
+    const struct work *w = (const struct work *)arg;
     zarr_pipeline_segment segment;
 
-    f->steps->segment_get(f->wave, (uint32_t)i, &segment);
-    /* key NULL: the bytes are a decoded shard's, shared with others. */
-    if (f->key < 0 || segment.key == NULL || segment.device_type != ZARR_DEVICE_CPU)
-        return f->steps->read(worker, f->wave, (uint32_t)i, err);
-    return read_own(f, worker, (uint32_t)i, segment.n_items, err);
+    w->steps->segment_get(w->wave, (uint32_t)i, &segment);
+    /* key NULL: the bytes are in a decoded shard, and other threads read them, too. */
+    if (w->key < 0 || segment.key == NULL || segment.device_type != ZARR_DEVICE_CPU)
+        return w->steps->read(worker, w->wave, (uint32_t)i, err);
+    return read_own(w, worker, (uint32_t)i, segment.n_items, err);
 }
 
-/* The key when the chain is `bytes`, example.xor; else -1. */
+/* Returns the key if the chain is `bytes` and example.xor, else -1. */
 static int own_key(zarr_request *request, const zarr_pipeline_steps *steps)
 {
     const zarr_codec_spec *first = steps->codec(request, 0, 0);
@@ -101,27 +101,27 @@ static int own_key(zarr_request *request, const zarr_pipeline_steps *steps)
 static zarr_status read_all(void *self, zarr_request *request,
                             const zarr_pipeline_steps *steps, zarr_error *err)
 {
-    struct flow f = {steps, NULL, NULL, own_key(request, steps)};
+    struct work w = {steps, NULL, NULL, own_key(request, steps)};
     zarr_pipeline_plan *plan = NULL;
     uint32_t kind = ZARR_WAVE_MORE, n_opens = 0, n_segments = 0;
     zarr_status st = steps->plan_open(request, NULL, &plan, err);
 
     (void)self;
     if (st == ZARR_OK)
-        st = steps->wave_open(plan, &f.wave, err);
+        st = steps->wave_open(plan, &w.wave, err);
     while (st == ZARR_OK && kind == ZARR_WAVE_MORE && !steps->cancelled(request)) {
-        st = steps->next(plan, f.wave, &kind, err);
+        st = steps->next(plan, w.wave, &kind, err);
         if (st != ZARR_OK || kind != ZARR_WAVE_MORE)
             break;
-        steps->wave_counts(f.wave, &n_opens, &n_segments);
+        steps->wave_counts(w.wave, &n_opens, &n_segments);
         if (n_opens > 0) {
-            st = steps->parallel(request, n_opens, open_one, &f, err);
-            st = st == ZARR_OK ? steps->resume(plan, f.wave, err) : st;
+            st = steps->parallel(request, n_opens, open_one, &w, err);
+            st = st == ZARR_OK ? steps->resume(plan, w.wave, err) : st;
         }
         if (st == ZARR_OK)
-            st = steps->parallel(request, n_segments, read_one, &f, err);
+            st = steps->parallel(request, n_segments, read_one, &w, err);
     }
-    steps->wave_close(f.wave);
+    steps->wave_close(w.wave);
     steps->plan_close(plan);
     return st;
 }
@@ -131,36 +131,36 @@ static zarr_status read_all(void *self, zarr_request *request,
 static zarr_status write_one(void *arg, uint64_t i, zarr_pipeline_worker *worker,
                              zarr_error *err)
 {
-    const struct flow *f = (const struct flow *)arg;
+    const struct work *w = (const struct work *)arg;
     zarr_pipeline_unit unit;
     zarr_mem bytes;
     int empty = 0;
     zarr_status st;
 
-    f->steps->unit_get(f->units, (uint32_t)i, &unit);
+    w->steps->unit_get(w->units, (uint32_t)i, &unit);
     if (!unit.simple)
-        return f->steps->write(worker, f->units, (uint32_t)i, 1, err);
-    st = f->steps->encode(worker, f->units, (uint32_t)i, &bytes, &empty, err);
+        return w->steps->write(worker, w->units, (uint32_t)i, 1, err);
+    st = w->steps->encode(worker, w->units, (uint32_t)i, &bytes, &empty, err);
     return st != ZARR_OK
                ? st
-               : f->steps->put(worker, f->units, (uint32_t)i, empty ? NULL : &bytes, err);
+               : w->steps->put(worker, w->units, (uint32_t)i, empty ? NULL : &bytes, err);
 }
 
 static zarr_status write_all(void *self, zarr_request *request,
                              const zarr_pipeline_steps *steps, zarr_error *err)
 {
-    struct flow f = {steps, NULL, NULL, -1};
+    struct work w = {steps, NULL, NULL, -1};
     zarr_pipeline_units *units = NULL;
     uint32_t n = 1;
     zarr_status st = steps->units_open(request, &units, err);
 
     (void)self;
-    f.units = units;
+    w.units = units;
     while (st == ZARR_OK && !steps->cancelled(request)) {
         st = steps->units_next(units, 64, &n, err);
         if (st != ZARR_OK || n == 0)
             break;
-        st = steps->parallel(request, n, write_one, &f, err);
+        st = steps->parallel(request, n, write_one, &w, err);
     }
     steps->units_close(units);
     return st;

@@ -1,6 +1,7 @@
 /*
- * store_log.c - a store in front of a store: "log:URL", or "log://URL", hands every
- * operation on to URL and tells the context's log about it (zarrc -v shows it).
+ * store_log.c - a store that wraps another one: "log:URL", or "log://URL", passes every
+ * operation on to the store at URL and writes a line to the context's log, which
+ * `zarrc -v` shows.
  *
  *     cc -shared -fPIC -o store_log.so store_log.c
  *     zarrc --plugin=./store_log.so -v info log:///data/x.zarr
@@ -42,8 +43,7 @@ static zarr_status store_open(void **self, zarr_context *ctx, const char *url,
 
 static void store_caps(void *self, zarr_store_caps *out)
 {
-    (void)
-        self; /* host memory; suffixes, locks and the rest are emulated by the library */
+    (void)self; /* the library emulates other memory, suffixes, locks and the rest */
     out->flags = ZARR_STORE_CAP_RANGES | ZARR_STORE_CAP_LIST | ZARR_STORE_CAP_WRITE |
                  ZARR_STORE_CAP_ATOMIC_PUT;
 }
