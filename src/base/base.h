@@ -41,17 +41,17 @@
  * line. The arguments may quote err->message. */
 zarr_status zr_fail(zarr_error *err, zarr_status status, const char *fmt, ...)
     ZARR_PRINTF(3, 4);
-/* The same with the errno of a failed system call; text gets ": strerror" behind it.
+/* The same with the errno of a failed system call; ": strerror" is appended to the text.
  * ENOMEM gives NO_MEMORY whatever `status` says; ENOENT and ENOTDIR do not change it. */
 zarr_status zr_fail_os(zarr_error *err, zarr_status status, int os_code, const char *fmt,
                        ...) ZARR_PRINTF(4, 5);
 zarr_status zr_fail_memory(zarr_error *err, uint64_t bytes);
-/* Puts an address in front of a message that is already there: "<prefix>: <message>".
+/* Puts text before the message that err has: "<prefix>: <message>".
  * Sets the code to `status` and returns it; os_code and item stay. */
 zarr_status zr_prefix(zarr_error *err, zarr_status status, const char *fmt, ...)
     ZARR_PRINTF(3, 4);
-/* Gives err (may be NULL) what `said` says, unless status is OK; returns status. For
- * calls some of whose failures are fine and leave err alone. */
+/* Copies `said` to err (may be NULL) unless status is OK; returns status. For calls some
+ * of whose failures are expected and must not change err. */
 static inline zarr_status zr_pass(zarr_error *err, zarr_status status,
                                   const zarr_error *said)
 {
@@ -60,11 +60,11 @@ static inline zarr_status zr_pass(zarr_error *err, zarr_status status,
     return status;
 }
 /*
- * Around a call of a function that others brought, which gets what zr_foreign_begin()
- * gives for its err. Where it failed, zr_foreign_failed() gives the caller's err its
- * text, or, where it has none, says that `who` (fmt) failed. What is no status of ours,
- * and CANCELLED unless somebody cancelled, becomes INTERNAL. When all went well err is as
- * it was.
+ * Surrounds a call of a foreign function (of a plug-in or an application). The function
+ * gets the result of zr_foreign_begin() as its err. If it fails, zr_foreign_failed()
+ * copies its text to the caller's err, or says that `who` (fmt) failed if there is no
+ * text. An unknown status becomes INTERNAL, and so does CANCELLED if no caller cancelled.
+ * If the function succeeds, the caller's err does not change.
  */
 struct zr_foreign {
     zarr_error *err;
@@ -74,24 +74,23 @@ zarr_error *zr_foreign_begin(struct zr_foreign *f, zarr_error *err);
 zarr_status zr_foreign_status(zarr_status st, bool cancelled);
 zarr_status zr_foreign_failed(struct zr_foreign *f, zarr_status st, bool cancelled,
                               const char *fmt, ...) ZARR_PRINTF(4, 5);
-/* "<who> broke its contract: <how>": a bug, but not of ours. */
+/* "<who> broke its contract: <how>": a bug of a plug-in or an application. */
 #define ZR_BROKE "broke its contract"
-/* For our own bugs only, in all builds: logs and returns INTERNAL from the caller, never
- * aborts. */
+/* For bugs of the library only: returns INTERNAL in all builds, never aborts. */
 #define zr_internal(err)                                                                 \
     zr_fail((err), ZARR_ERR_INTERNAL, "internal error at %s:%d", __FILE__, __LINE__)
 
-/* ---- what is refused on purpose ------------------------------------------ */
+/* ---- refusals ---------------------------------------------------------------- */
 
-/* A name that is known and yet refused, and why: data of the rooms, so that an error and
- * the status pages give the same reason. A name may end in '*': any rest. A table ends
- * with kind NULL. What somebody registers under such a name is not refused: tables are
- * asked last. */
+/* A name that files have and that the library refuses, with the reason. The rooms have
+ * tables of these, so that errors and the status pages give the same reason. A name may
+ * end in '*', which stands for any rest. A table ends with kind NULL. The tables are
+ * searched last: a plug-in may register such a name, and then it is not refused. */
 struct zr_refusal {
     const char *kind, *name, *reason;
 };
 /* The reason for a pull request of zarr-developers/zarr-extensions that is not merged:
- * what is written by one version of it may mean something else in the next. */
+ * data written by one version of it may mean something else in the next version. */
 #define ZR_REFUSED_DRAFT(pull)                                                           \
     "a draft (zarr-extensions pull request " pull ") that may still change"
 /* The row for this name, or NULL. */
@@ -112,8 +111,8 @@ enum zr_tail {
  * published. */
 zarr_status zr_struct_read(void *dst, size_t dst_bytes, size_t min_bytes, const void *src,
                            enum zr_tail tail, const char *name, zarr_error *err);
-/* The other direction: fills a caller's struct of dst_bytes with what there is of src,
- * the rest with zeros, and sets its struct_size. */
+/* The other direction: copies src to a caller's struct of dst_bytes, as much as fits,
+ * fills the rest with zeros, and sets struct_size. */
 void zr_struct_give(void *dst, size_t dst_bytes, const void *src, size_t src_bytes);
 
 /* ---- allocation ------------------------------------------------------ */
@@ -129,12 +128,13 @@ char *zr_strndup(const zarr_allocator *a, const char *s, size_t n);
 /* Grows *p to hold at least `need` items (amortised doubling, product checked). */
 zarr_status zr_grow(const zarr_allocator *a, void *p_ptr, size_t *cap, size_t need,
                     size_t item_bytes, zarr_error *err);
-/* Pages straight from the system, zero; from 4 MiB on aligned to 2 MiB and huge. NULL: no
- * memory. For pools and arenas. zr_pages_free takes the same `bytes`; NULL is fine. */
+/* Allocates zeroed pages from the system; blocks of 4 MiB or more are aligned to 2 MiB
+ * and use huge pages. Returns NULL if there is no memory. For pools and arenas.
+ * zr_pages_free() takes the same `bytes`; NULL is fine. */
 void *zr_pages_alloc(size_t bytes);
 void zr_pages_free(void *p, size_t bytes);
-/* Asks for huge pages on the aligned interior of a block somebody else owns (a caller's
- * fresh output). Does nothing below 4 MiB; never fails. */
+/* Asks for huge pages in the aligned part of a block that the library does not own (a
+ * caller's fresh output). Does nothing below 4 MiB; never fails. */
 void zr_pages_advise(void *p, size_t bytes);
 
 /* ---- checked arithmetic: true when the result fits ------------------- */
@@ -228,9 +228,9 @@ char *
 zr_str_take(struct zr_str *s); /* moved to the caller, zr_free(); NULL when failed */
 bool zr_streq(const char *a, const char *b);
 bool zr_starts_with(const char *s, const char *prefix);
-/* INVALID for a name that does not fit lists with blanks between names, lines and JSON:
- * what is registered has printable ASCII, and no ", \\ or blank. what: "codec", in front
- * of the name. NULL and "" too. */
+/* Checks a name that is to be registered: printable ASCII without blanks, quotes and
+ * backslashes, so that it fits lists, lines and JSON. INVALID if it is not so, NULL or
+ * "". what: the kind of name for the message, such as "codec". */
 zarr_status zr_check_name(const char *what, const char *name, zarr_error *err);
 /* Whether it is a line of printable ASCII, blanks included; "" is. */
 bool zr_is_plain_line(const char *s);
@@ -265,7 +265,7 @@ size_t zr_format_binary(char *out, size_t cap, bool minus, uint64_t c, int q,
 /* Its digits; returns the power of ten they are multiplied by. c > 0. */
 int zr_shortest(uint64_t c, int q, bool narrow_below, bool even, uint64_t *digits);
 
-/* ---- map: text key -> pointer, insertion order kept ------------------- */
+/* ---- map: text key -> pointer, in order of insertion ------------------------ */
 
 struct zr_map_item {
     char *key; /* owned by the map */
@@ -292,13 +292,13 @@ zarr_status zr_map_put_n(struct zr_map *m, const char *key, size_t n, void *valu
                          zarr_error *err);             /* keys with zero bytes inside */
 bool zr_map_remove(struct zr_map *m, const char *key); /* keeps order; O(n) */
 
-/* ---- registry: what was registered, in that order and by name ---------- */
+/* ---- registry: entries in order of registration, found by name -------------- */
 
-/* What an entry begins with. Behind it are its owner's fields, a copy of the registered
- * table among them. */
+/* The first member of every entry. The owner's fields follow, with a copy of the
+ * registered table. */
 struct zr_registered {
     const char *name;   /* NULL: it has none here */
-    const char *origin; /* "core", or who registered it */
+    const char *origin; /* "core", or the name of the plug-in that registered it */
 };
 struct zr_registry {
     const char *what; /* "codec": for messages; borrowed */
@@ -390,7 +390,7 @@ typedef pthread_cond_t zr_cond; /* always on the monotonic clock: zr_cond_init()
 void zr_mutex_init(zr_mutex *m);
 void zr_mutex_deinit(zr_mutex *m);
 void zr_mutex_lock(zr_mutex *m);
-bool zr_mutex_try(zr_mutex *m); /* false: somebody holds it */
+bool zr_mutex_try(zr_mutex *m); /* false: another thread holds it */
 void zr_mutex_unlock(zr_mutex *m);
 void zr_cond_init(zr_cond *c);
 void zr_cond_deinit(zr_cond *c);
@@ -429,7 +429,8 @@ uint32_t zr_thread_slot(void);
 
 /* ---- fork ---------------------------------------------------------------- */
 
-/* Grows by one in a forked child: an object that remembers it knows it was inherited. */
+/* One more in a forked child than in its parent. An object that stores the number can
+ * tell that it was inherited. */
 uint64_t zr_fork_generation(void);
 /* Keeps a long-lived object usable in a forked child: `mutex` is held across the fork, so
  * its object is consistent in the child; there, still holding it, child(arg) first resets
@@ -471,8 +472,8 @@ enum {
     ZR_CPU_PCLMUL = 4,
     ZR_CPU_SSSE3 = 8
 };
-/* Features of this CPU less those named in ZARR_DISABLE_CPU=avx2,... (or "all"; read
- * once). */
+/* Features of this CPU, without those named in ZARR_DISABLE_CPU=avx2,... (or "all"). The
+ * variable is read once. */
 uint32_t zr_cpu_features(void);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * base/clock.c - what time it is, and numbers nobody can guess by accident.
+ * base/clock.c - the time, and numbers that are hard to guess by accident.
  * Durations and deadlines use the monotonic clock, in nanoseconds since some
  * moment; the wall clock is for time stamps that people read. Random numbers
  * come from the kernel; where it has none ready they are stirred from clock,

@@ -54,7 +54,7 @@ zarr_status zr_foreign_failed(struct zr_foreign *f, zarr_status st, bool cancell
                        zarr_status_text(st));
     return zr_fail(f->err, answer,
                    "%s " ZR_BROKE ": it failed with status %" PRId32 ", %s%s%s", who, st,
-                   st == ZARR_ERR_CANCELLED ? "cancelled, which nobody asked for"
+                   st == ZARR_ERR_CANCELLED ? "cancelled, but no caller cancelled it"
                                             : "which means nothing",
                    *said ? ": " : "", said);
 }

@@ -4,8 +4,8 @@
  * from nine items on a table of open addressing (index + 1, 0 empty) finds them
  * faster than a scan. Removing shifts the array and rebuilds the table: rare.
  * Keys come from strangers' metadata, so the hash is keyed with a number drawn
- * per process (SipHash-1-3): nobody can choose keys that all collide. Order,
- * and so output, never depends on it.
+ * per process (SipHash-1-3), and a stranger cannot choose keys that all collide.
+ * The order of items, and so output, never depends on the hash.
  * Thread class: solo; frozen once filled (lookups write nothing).
  */
 #include "base/base.h"

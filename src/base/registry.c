@@ -1,8 +1,8 @@
 /*
- * base/registry.c - what a context knows of one kind: entries in the order they came, and
- * the names they answer to. An entry is a copy of what was registered, so a shorter table
- * of an older plug-in reads as NULL for the rest, and stays where it is while more come.
- * A name that is taken is EXISTS, so nothing can take the place of a core entry.
+ * base/registry.c - one registry of a context: entries in the order of registration, and
+ * their names. An entry is a copy of the registered table. The copy of a shorter table of
+ * an older plug-in has NULL in the rest. Entries do not move when more are added. A name
+ * that is taken fails with EXISTS, so nothing can replace a core entry.
  * Thread class: solo while it is filled, frozen once sealed by its owner.
  */
 #include "base/base.h"

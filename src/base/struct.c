@@ -2,11 +2,11 @@
  * base/struct.c - the one reader and writer of structs that begin with their size, which
  * lets options and vtables grow without a new ABI. A short struct comes from
  * an older caller: the rest is default, that is zero. A long one comes from a
- * newer caller: for options and tensors a non-zero byte that we do not know is
- * a wish that we would silently ignore, so it is refused; for vtables it is an
- * offer that we need not take.
- * A size beyond 64 KiB is no struct of ours but memory nobody initialised, and
- * must not lead us through it.
+ * newer caller: in options and tensors an unknown non-zero byte is a request
+ * that the library would silently ignore, so it is refused. In vtables it is an
+ * offer that the library may ignore.
+ * A size above 64 KiB means that the caller did not initialise the struct, so it
+ * is refused before anything reads that far.
  * Thread class: plain function.
  */
 #include "base/base.h"

@@ -1,7 +1,7 @@
 /*
  * base/version.c - which zarrc this is, at run time. The numbers live in
  * zarrc/version.h alone, where the build reads them too; a program compares
- * what it was compiled with (the macros) with what it runs with (these).
+ * the version it was compiled with (the macros) with the version it runs with (these).
  * Thread class: frozen.
  */
 #include <zarrc/version.h>

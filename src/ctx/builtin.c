@@ -1,8 +1,8 @@
 /*
- * ctx/builtin.c - the one table of what is in this build. Every room brings a
- * list of its own nouns; they are registered here through the very calls that
- * applications use, under the origin "core", before anybody else can be. A
- * name that is here cannot be taken over.
+ * ctx/builtin.c - the one table of built-ins. Every room has a list of its own
+ * nouns. They are registered here with the calls that applications use, under the
+ * origin "core", before an application can register anything. So a core name
+ * cannot be taken over.
  * Thread class: solo, while the context is created.
  */
 #include "ctx/ctx_int.h"

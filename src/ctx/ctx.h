@@ -4,9 +4,9 @@
  * built-ins (ctx/builtin.c) and the loader of plug-ins (ctx/plugin.c). Nothing below this
  * room sees a context; rooms above take what they need from the members. Thread class:
  * shared. Everything but `locked`, the registries, the plug-ins and their own locks is
- * frozen once zarr_context_create() returned; the registries are sealed by the first
- * store that opens. Before that only public look-ups and registering use them, under
- * `locked.mutex`; node and the rooms above come behind the first store and need none.
+ * frozen once zarr_context_create() has returned. The first store that opens seals the
+ * registries. Before that only public look-ups and registering use them, under
+ * `locked.mutex`. node and the rooms above need an open store, so they need no lock.
  */
 #ifndef ZR_CTX_H
 #define ZR_CTX_H

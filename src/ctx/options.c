@@ -1,8 +1,8 @@
 /*
- * ctx/options.c - what a context is asked for: the caller's struct, then the
- * environment for members left zero, then defaults. The only place of the
- * library (with the CPU switch of base/) that reads the environment, and only
- * while a context is created: nobody's later setenv() can race with it.
+ * ctx/options.c - the options of a context: the caller's struct, then the
+ * environment for members that are zero, then defaults. Only this file and the CPU
+ * switch of base/ read the environment, and only while a context is created, so a
+ * later setenv() of the application cannot race with it.
  * A variable that makes no sense fails the creation and is named: a typo in
  * ZARR_MEMORY_BYTES must not cost a machine its memory.
  * Thread class: plain functions.

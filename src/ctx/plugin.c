@@ -1,12 +1,12 @@
 /*
  * ctx/plugin.c - loading plug-ins: a file named by the caller is mapped, its one symbol
  * found, its ABI number and its own table checked, and its load() called, which registers
- * through the host's table (host.c). What is loaded stays until the context ends: then,
- * when every registry is empty, plug-ins are unloaded last first and unmapped. A plug-in
- * that fails half-way leaves what it registered, so its file stays mapped too.
+ * through the host's table (host.c). A plug-in stays loaded until the context ends: once
+ * every registry is empty, plug-ins are unloaded in reverse order and unmapped. If a
+ * plug-in fails half-way, its registrations remain, so its file stays mapped too.
  *
- * Nothing is searched for: a path is what the caller wrote, and ZARR_PLUGIN_PATH has
- * absolute paths only.
+ * No directories are searched: the caller gives a path, and ZARR_PLUGIN_PATH has absolute
+ * paths only.
  * Thread class: shared; the loader's lock is held while one plug-in is loaded.
  */
 #include "ctx/ctx_int.h"

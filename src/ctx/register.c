@@ -1,18 +1,17 @@
 /*
- * ctx/register.c - the one door through which anything becomes known to a
- * context, for built-ins and applications alike. Each call checks that the
- * context is not sealed, lets the room that owns the noun check and copy the
- * table, and notes a row for zarr_context_list(). The row's room is reserved
- * first, so that a registration either happened whole or not at all.
- * Sealing ends it, and tells what has turned out to be of no use: from then on the
- * registries are read without any lock; until then look-ups hold the register lock too.
+ * ctx/register.c - all registrations of a context, of built-ins and of
+ * applications. Each call checks that the context is not sealed, lets the room that
+ * owns the noun check and copy the table, and adds a row for zarr_context_list().
+ * Memory for the row is reserved first, so that a registration happens completely or
+ * not at all. Sealing ends registration and reports entries that nothing can use. After
+ * it the registries are read without a lock; before it look-ups hold the register lock.
  * Thread class: shared; the context's register lock is held throughout.
  */
 #include "ctx/ctx_int.h"
 
 #include <string.h>
 
-/* Takes the lock, also when it fails. The row is complete but for index and name. */
+/* Takes the lock, also when it fails. Index and name of the row are set later. */
 static zarr_status register_begin(zarr_context *ctx, uint32_t registry,
                                   const void *vtable, const char *origin, zarr_error *err)
 {
@@ -76,8 +75,8 @@ zarr_status zarr_context_register_dtype(zarr_context *ctx,
                         err); /* lists itself, some have no v3 name */
 }
 
-/* Where v2 has a codec of its own by that name, nobody shall guess which of the two an
- * implementation does: the values would be wrong. */
+/* If v2 has a codec of its own by that name, the library does not guess which of the two
+ * an implementation does: the values would be wrong. */
 static zarr_status formats_unsaid(const zarr_codec_impl_vtable *vt, zarr_error *err)
 {
     if (vt->caps & (ZARR_CODEC_FOR_V2 | ZARR_CODEC_FOR_V3))
@@ -88,7 +87,7 @@ static zarr_status formats_unsaid(const zarr_codec_impl_vtable *vt, zarr_error *
                    vt->impl, vt->codec);
 }
 
-/* Before the room has checked the table: what is wrong otherwise it will say. */
+/* Before the room checks the table; the room reports other faults. */
 static zarr_status check_impl_formats(const zarr_context *ctx,
                                       const zarr_codec_impl_vtable *vt, zarr_error *err)
 {
@@ -223,7 +222,7 @@ void zr_ctx_look_end(zarr_context *ctx, bool locked)
         zr_mutex_unlock(&ctx->locked.mutex);
 }
 
-/* Implementations may come before what they implement: only now it is clear. */
+/* An implementation may be registered before its codec, so this is known only now. */
 static void seal_warn(const zarr_context *ctx)
 {
     for (size_t i = 0; i < zr_impl_count(&ctx->impls); i++) {

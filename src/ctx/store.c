@@ -1,8 +1,8 @@
 /*
  * ctx/store.c - opening stores: the moment at which a context's registries are
  * sealed (before the store looks anything up, so also when it fails then), and the place
- * where a store is given what it needs of the context (allocator, log, limits, memories)
- * without seeing it. Thread class: shared.
+ * where a store gets the parts of the context that it needs (allocator, log, limits,
+ * memories) without seeing the context. Thread class: shared.
  */
 #include "ctx/ctx.h"
 

@@ -190,8 +190,7 @@ const char *zr_dtype_label(const zarr_dtype *dtype);
 const char *zr_dtype_fill_text(const zarr_dtype *dtype, const void *fill, char *text,
                                size_t cap);
 
-/* ---- exact numbers (number.c)
- * -------------------------------------------------------------------- */
+/* ---- exact numbers (number.c) ------------------------------------------ */
 
 /* What the numbers of a data type are made of. */
 struct zr_number {

@@ -42,7 +42,7 @@ static void axis_fill(struct zr_axis *x, uint64_t i, uint64_t at)
     x->piece.n = n;
     x->piece.c0 = c0;
     x->piece.r0 = x->r0 + (uint64_t)x->r_step * i;
-    /* Steps of lone items may be huge: say 1, so that nobody multiplies them. */
+    /* The step of a single item may be huge. 1 keeps later products small. */
     x->piece.c_step = n > 1 ? (int64_t)x->step : 1;
     x->piece.r_step = n > 1 ? x->r_step : 1;
 }

@@ -395,7 +395,7 @@ static zarr_status dim_keeps(const struct zr_grid *old, const struct zr_grid *no
                            "chunk grid \"%s\": with length %" PRIu64
                            " of dimension %d chunk %" PRIu64 " would have %" PRIu64
                            " elements instead of %" PRIu64
-                           " along it: resizing would need what is stored written anew",
+                           " along it: a resize would have to rewrite the stored chunks",
                            zr_grid_name(now), now->shape[d], (int)d, i, size, was_size);
         i += ZR_MIN(zr_grid_n_equal(old, d, i), zr_grid_n_equal(now, d, i));
     }

@@ -37,7 +37,7 @@ struct zr_grid_registry {
 zarr_status zr_grid_registry_init(struct zr_grid_registry *r, const zarr_allocator *alloc,
                                   zarr_error *err);
 void zr_grid_registry_deinit(struct zr_grid_registry *r);
-/* What is refused on purpose: kinds "chunk grid", "chunk key encoding", "member". */
+/* Refusals: kinds "chunk grid", "chunk key encoding", "member". */
 extern const struct zr_refusal zr_grid_refused[];
 /* The table is copied. EXISTS names the owner of a name that is taken. */
 zarr_status zr_grid_register(struct zr_grid_registry *r, const zarr_grid_vtable *v,
@@ -65,7 +65,7 @@ struct zr_grid {
 };
 /*
  * From metadata: name and configuration (may be NULL). INVALID names field and rule;
- * UNSUPPORTED: nobody registered the name. Strict: edges are whole numbers >= 1, no
+ * UNSUPPORTED: the name is not registered. Strict: edges are whole numbers >= 1, no
  * unknown members.
  */
 zarr_status zr_grid_parse(struct zr_grid *out, const struct zr_grid_registry *r,
@@ -105,7 +105,7 @@ zarr_status zr_grid_check_unit(const struct zr_grid *g, const uint64_t *unit,
 zarr_status zr_grid_resized(const struct zr_grid *g, const uint64_t *shape,
                             struct zr_str *out, zarr_error *err);
 /* UNSUPPORTED unless chunks that both grids have lie at the same place with the same
- * size: what is stored could not be read any more. */
+ * size: the stored chunks could not be read any more. */
 zarr_status zr_grid_keeps(const struct zr_grid *old, const struct zr_grid *now,
                           zarr_error *err);
 /* As zarr_selection_blocks(), on any grid. */
@@ -206,8 +206,9 @@ zarr_status zr_project_open_inner(struct zr_projector **out, const zarr_allocato
 zarr_status zr_project_reopen_inner(struct zr_projector *p,
                                     const struct zr_projection *outer,
                                     const uint64_t *clip, zarr_error *err);
-/* Number of chunks it will yield from the start, saturating. Free but for dimensions with
- * steps on irregular grids, whose chunks are walked one dimension at a time. */
+/* Number of chunks it will yield from the start, saturating. Costs nothing except in
+ * dimensions with steps on irregular grids, whose chunks are walked one dimension at a
+ * time. */
 uint64_t zr_project_count(const struct zr_projector *p);
 /* True and fills *out (its lists valid until the next call), or false at the end. Never
  * allocates. */

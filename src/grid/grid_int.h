@@ -119,8 +119,8 @@ struct zr_bucket {
 };
 
 /*
- * One dimension of a projection: how it is cut, what is selected of it, and the
- * piece it stands at. Arithmetic selections are kept ascending (step > 0), with
+ * One dimension of a projection: its chunks, the selected indexes, and the current
+ * piece. Arithmetic selections are kept ascending (step > 0), with
  * r_step of either sign; lists live in the bucket.
  */
 struct zr_axis {
@@ -163,10 +163,11 @@ void zr_axis_set_arith(struct zr_axis *x, uint64_t n, uint64_t a0, int64_t step,
                        uint64_t r0, int64_t r_step);
 void zr_axis_first(struct zr_axis *x);
 bool zr_axis_next(struct zr_axis *x);
-/* Pieces from first to last; no cost but for stepped selections of irregular cuts. */
+/* Pieces from first to last. Costs time only for stepped selections of irregular grids.
+ */
 uint64_t zr_axis_count(const struct zr_axis *x);
 
-/* What is sorted: n tuples of `rank` coordinates; dimension i of a tuple is at[order[i]].
+/* The input: n tuples of `rank` coordinates; dimension i of a tuple is at[order[i]].
  */
 struct zr_coords {
     uint64_t n;

@@ -4,8 +4,8 @@
  * slices clip as Python's do, numbers too large for 64 bits included. The text
  * becomes zarr_dim_selection items, which the ordinary constructor checks.
  *
- * Brackets around the whole are dropped, except where what they hold is nothing
- * but numbers: "[3,5]" is a list in the first dimension, "[3,5,:]" and
+ * Brackets around the whole text are dropped, unless they contain only numbers: "[3,5]"
+ * is a list in the first dimension, "[3,5,:]" and
  * "[[3,5]]" are selections in brackets.
  * Thread class: solo.
  */
@@ -120,7 +120,7 @@ static zarr_status parse_slice(struct items *to, const char *s, const char *e,
     return ZARR_OK;
 }
 
-/* s to e is what stands between the brackets. */
+/* [s, e) is the text between the brackets. */
 static zarr_status parse_list(struct items *to, const char *s, const char *e,
                               zarr_error *err)
 {

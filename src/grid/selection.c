@@ -1,6 +1,6 @@
 /*
- * grid/selection.c - selections whose dimensions stand on their own: basic,
- * orthogonal, boxes and blocks; and what every selection answers about itself.
+ * grid/selection.c - selections with independent dimensions: basic, orthogonal,
+ * boxes and blocks; and the queries that every selection answers.
  * A dimension is start, step and count, or a list of indexes. Lists and masks
  * that turn out to have a constant step become arithmetic: everything later is
  * cheaper, and a mask of ones is as good as a slice.

@@ -44,8 +44,7 @@ zarr_status zr_runner_open_chain(zarr_codec_runner **out, const zarr_codec_spec 
 zarr_status zr_buffer_stack_push(struct zr_buffer_stack *s, size_t n,
                                  const zarr_allocator *alloc, zarr_error *err);
 
-/* ---- placement (place.c)
- * ---------------------------------------------------------------- */
+/* ---- placement (place.c) ----------------------------------------------- */
 
 struct zr_place_link { /* one codec of the chain to be placed, in decoding order */
     const zarr_codec_spec *spec;

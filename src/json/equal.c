@@ -87,7 +87,7 @@ static bool same_number(const struct zr_json *v, const struct zr_json *w)
            same_digits(&a, &b);
 }
 
-/* The same but for children. */
+/* Compares all but the children. */
 static bool same_node(const struct zr_json *a, const struct zr_json *b)
 {
     if (a->type != b->type)

@@ -6,7 +6,7 @@
  * Infinity, -Infinity tokens are read (real files have them; zr_json_doc says
  * so) and never written.
  * It is not a general library: no comments, no streaming, no schema.
- * Thread class: a document is solo; a document nobody changes is frozen.
+ * Thread class: a document is solo while it changes, then frozen.
  */
 #ifndef ZR_JSON_H
 #define ZR_JSON_H
@@ -61,7 +61,7 @@ enum {
 
 void zr_json_doc_init(struct zr_json_doc *doc, const zarr_allocator *alloc);
 void zr_json_doc_deinit(struct zr_json_doc *doc);
-/* As new, but for memory that the next document may use. */
+/* Empties the document; it keeps memory that the next one uses. */
 void zr_json_doc_reset(struct zr_json_doc *doc);
 
 /* Parses the whole text into doc->root. CORRUPT with a byte position ("byte 17: ..."),

@@ -2,7 +2,7 @@
  * json/parse.c - text to tree, in one pass over a private copy of the text.
  *
  * The copy lives in the document's arena and is edited in place: strings are
- * unescaped where they stand, and the byte behind each string or number (its
+ * unescaped in place, and the byte after each string or number (its
  * quote or delimiter, already consumed) becomes the terminating NUL. So a value
  * costs one node and no copy, and a key's address still tells its position.
  *
@@ -125,7 +125,7 @@ static char *put_utf8(char *to, uint32_t c)
     return to;
 }
 
-/* p at the 'u' of an escape. Writes at *to, which is never ahead of what was read. */
+/* p is at the 'u' of an escape. Writes at *to, which is never ahead of p. */
 static zarr_status json_unicode(const struct parser *ps, char **p, char **to)
 {
     const char *escape = *p - 1;
@@ -468,7 +468,8 @@ out:
     return st;
 }
 
-/* Behind a value: closes what ends here, and stands at the next value or at the end. */
+/* After a value: closes the containers that end here and moves to the next value or to
+ * the end. */
 static zarr_status json_after_value(struct parser *ps)
 {
     zarr_status st = ZARR_OK;

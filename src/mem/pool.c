@@ -2,9 +2,9 @@
  * mem/pool.c - blocks of memory that are given back and taken again: a fresh
  * one costs page faults or a driver call, a used one is warm. Sizes come in
  * classes, four to a doubling, so that at most a fifth is wasted. A class is a
- * stack, newest first. All kept blocks form one line by age as well, and when
- * they are more than keep_bytes the oldest go, of whatever class or device: a
- * change of chunk sizes does not leave the pool full of what nobody takes.
+ * stack, newest first. All idle blocks also form one list by age. When they
+ * exceed keep_bytes, the oldest are freed, of any class or device, so a change of
+ * chunk sizes does not leave the pool full of blocks of useless sizes.
  * Bookkeeping nodes are reused, so a steady state allocates nothing; where a
  * node cannot be had, the block is freed instead of kept. Backends are called
  * outside the lock.
@@ -254,7 +254,7 @@ zarr_status zr_pool_take(struct zr_pool *p, int32_t device_type, int32_t device_
         return zr_fail_memory(err, bytes);
     if (!pool_pop(p, device_type, device_id, rounded, &mem)) {
         st = be->vt.alloc(be->self, device_id, rounded, &mem, NULL);
-        if (st != ZARR_OK) { /* what lies idle may be what is missing */
+        if (st != ZARR_OK) { /* idle blocks may be what is missing */
             zr_pool_trim(p);
             ZR_TRY(be->vt.alloc(be->self, device_id, rounded, &mem, err));
         }

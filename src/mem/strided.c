@@ -1,7 +1,7 @@
 /*
  * mem/strided.c - copies between two strided host memories, the library's
  * hottest loop: every chunk that is read or written passes here once. A box is
- * brought into normal form (struct zr_strided), which shows what it really is:
+ * brought into normal form (struct zr_strided), which shows its true shape:
  * one run of bytes, rows, single elements, or a transposition where the two
  * sides' fastest dimensions differ. Two dimensions go to a kernel (kernel.c,
  * transpose.c, x86_*.c), the others are counted through here.

@@ -87,8 +87,7 @@ static zarr_status parallel_items(struct lockstep *l, zr_work_fn fn, zarr_error 
     return st;
 }
 
-/* ---- who takes part
- * --------------------------------------------------------------------- */
+/* ---- who takes part ---------------------------------------------------- */
 
 static zarr_status read_ordinary_segment(void *arg, uint64_t i, const struct zr_work *w,
                                          zarr_error *err)
@@ -160,8 +159,7 @@ out:
     return st;
 }
 
-/* ---- stages
- * ---------------------------------------------------------------------------------- */
+/* ---- stages ------------------------------------------------------------ */
 
 /* Room for every chunk's output: the destination itself after the last stage where it
  * fits, else a part of a slab. */

@@ -38,8 +38,7 @@ out:
     return st;
 }
 
-/* ---- objects
- * ---------------------------------------------------------------------------- */
+/* ---- objects ----------------------------------------------------------- */
 
 static zarr_status missing_index(const struct zr_work *w, const struct zr_level *lv,
                                  struct zr_shard *s, zarr_error *err)
@@ -144,8 +143,7 @@ out:
     return st;
 }
 
-/* ---- nested shards
- * ------------------------------------------------------------------------- */
+/* ---- nested shards ----------------------------------------------------- */
 
 static zarr_status fetch_nested(const struct zr_work *w, const struct zr_shard *s,
                                 uint64_t offset, const zarr_mem *dst, zarr_error *err)

@@ -39,8 +39,7 @@ struct shard_writer {
     struct zr_arena lists;
 };
 
-/* ---- appending
- * ------------------------------------------------------------------------- */
+/* ---- appending --------------------------------------------------------- */
 
 static zarr_status out_room(struct shard_writer *s, uint64_t more, zarr_error *err)
 {
@@ -117,8 +116,7 @@ out:
     return st;
 }
 
-/* ---- inner chunks
- * ------------------------------------------------------------------------ */
+/* ---- inner chunks ------------------------------------------------------ */
 
 static uint64_t inner_id(const struct zr_level *lv, const uint64_t *chunk)
 {
@@ -285,8 +283,7 @@ out:
     return st;
 }
 
-/* ---- the shard
- * ------------------------------------------------------------------------------ */
+/* ---- the shard --------------------------------------------------------- */
 
 /* Inner chunks encoded before they are appended: enough for the threads, and no more than
  * a few MiB of slots beyond that. */

@@ -260,8 +260,7 @@ static zarr_status step_resume(zarr_pipeline_plan *plan, zarr_pipeline_wave *wav
     return zr_plan_resume(plan->plan, &wave->wave, err);
 }
 
-/* ---- segments and items
- * ---------------------------------------------------------------- */
+/* ---- segments and items ------------------------------------------------ */
 
 static void item_delivered(const zarr_pipeline_worker *worker, const struct zr_item *item)
 {

@@ -1,13 +1,13 @@
 /*
- * sched/budget.c - bytes that may be in flight at once. Waiters stand in line
- * on their own stacks, each with its own condition; only the first in line is
- * ever granted, by whoever gives bytes back, and the grant is made for the
- * waiter under the lock, so no wake-up is lost and nobody is overtaken. A
+ * sched/budget.c - bytes that may be in flight at once. Waiters form a queue; each
+ * is on its own stack and has its own condition. Only the first one is granted. The
+ * thread that gives bytes back makes the grant under the lock, so no wake-up is lost
+ * and no waiter is overtaken. A
  * request above the total would wait for ever; it is granted alone, when
  * nothing else is in use.
- * A waiter that gives up (deadline, cancel) leaves the line and lets the next
- * ones through that it stood before.
- * Fork: the lock is held across it; in the child nothing is in use and nobody
+ * A waiter that gives up (deadline, cancel) leaves the queue and lets those after
+ * it through.
+ * Fork: the lock is held across it; in the child nothing is in use and no thread
  * waits.
  * Thread class: shared.
  */

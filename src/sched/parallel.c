@@ -1,7 +1,7 @@
 /*
  * sched/parallel.c - one loop on several threads. There is no queue of items:
- * a counter holds the first item that nobody has taken, and each thread takes a
- * small grain from it. So items start in rising order, which makes the result
+ * a counter holds the first item that no thread has taken, and each thread takes a
+ * small grain of items. So items start in rising order, which makes the result
  * exact: when item k fails, every item below k was taken before it and will
  * complete, none above need start, and the lowest failure is the same in every
  * run, whatever the threads did.

@@ -60,7 +60,7 @@ void zr_pool_lock(void);
 void zr_pool_unlock(void);
 /* Wakes up to `wanted` idle threads, or notes new ones to start. Lock held. */
 void zr_pool_call_locked(uint32_t wanted, struct zr_pool_starts *starts);
-/* Starts what was noted; false when one could not be. Lock not held. */
+/* Starts the noted threads; false if one could not be started. Lock not held. */
 bool zr_pool_start(const struct zr_pool_starts *starts);
 bool zr_pool_closed_locked(void);
 void zr_pool_want_locked(uint32_t n_threads);

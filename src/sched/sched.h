@@ -86,8 +86,8 @@ void zr_pool_stats_get(struct zr_pool_stats *out);
 
 /* ---- events -------------------------------------------------------------- */
 
-/* Happens once; then every wait returns at once. Whoever saw it set may deinit it. In a
- * forked child an event of the parent's that was not set never will be: waits return
+/* Is set once; then every wait returns at once. A thread that saw it set may deinit it.
+ * In a forked child an event of the parent that was not set never will be: waits return
  * false at once. */
 struct zr_event {
     zr_mutex mutex;
@@ -121,7 +121,7 @@ struct zr_budget_stats {
     uint32_t n_waiting;
 };
 void zr_budget_init(struct zr_budget *b, uint64_t total_bytes);
-void zr_budget_deinit(struct zr_budget *b); /* nobody may be waiting */
+void zr_budget_deinit(struct zr_budget *b); /* no thread may be waiting */
 /* Waits until the bytes are granted. CANCELLED: *cancel was seen set (looked at every 10
  * ms; NULL: never); LIMIT: deadline_ns (zr_now_ns()'s clock, UINT64_MAX: none) passed. */
 zarr_status zr_budget_take(struct zr_budget *b, uint64_t bytes, uint64_t deadline_ns,

@@ -1,12 +1,12 @@
 /*
- * store/emulate.c - what a store lacks, made from what it has; the only file
+ * store/emulate.c - emulates what a store cannot do with what it can; the only file
  * that does so. An operation is peeled: a lock that only this handle knows, a
  * pin that is a remembered version, memory the store cannot reach (a bounce
  * through host memory), then the range. A suffix is size + range, a range on a
  * store without ranges is a whole read, STAT is an empty GET, erasing a prefix
  * is list + erase. Several requests make one answer only if the value was the
- * same in each: else the work begins again, and after a few times is CONFLICT.
- * What cannot be made this way (conditions, locks between processes, listing)
+ * same in each. Otherwise the work begins again; after a few tries it is CONFLICT.
+ * What cannot be emulated (conditions, locks between processes, listing)
  * is refused elsewhere. Blocks its thread; allocates.
  * Thread class: any thread.
  */
@@ -19,7 +19,7 @@ enum {
     EMULATE_TRIES = 8
 };
 
-/* ---- what is needed ---- */
+/* ---- what an operation needs ---- */
 
 /* The store takes ops with this memory as they are. */
 static bool emulate_takes_memory(const zarr_store *s, const zarr_mem *mem)

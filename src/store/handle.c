@@ -29,7 +29,7 @@ static void handle_destroy(zarr_store *s)
         env.ctx_unref(env.ctx);
 }
 
-/* What was in flight in the parent is not ours to cancel. */
+/* Operations in flight in the parent are the parent's to cancel. */
 static void handle_in_child(void *arg)
 {
     zarr_store *s = arg;

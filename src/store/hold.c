@@ -1,10 +1,10 @@
 /*
- * store/hold.c - holding something still: locks (nobody else changes this key)
- * and pins (I see one version of it). Stores that have the real thing give it.
- * For the others a lock reaches to this handle's own callers only, and a pin
- * remembers the first version it saw and fails with CONFLICT on another one.
+ * store/hold.c - locks (no other writer changes this key) and pins (all reads
+ * see one version of it). Stores that can do it do it. On others a lock excludes
+ * only callers of this handle, and a pin remembers the first version that it saw
+ * and fails with CONFLICT on another one.
  * Thread class: locks may be given back by any thread; pins are frozen between
- * init and deinit, their first version is completed by whoever reads first.
+ * init and deinit, except that the first read sets their version.
  */
 #include "store/store_int.h"
 
@@ -14,8 +14,7 @@
 
 zarr_status zr_store_lock(zarr_store *s, const char *key, void **lock, zarr_error *err)
 {
-    zarr_store_op op = {.verb = ZARR_STORE_ERASE,
-                        .key = key}; /* what is asked of a write */
+    zarr_store_op op = {.verb = ZARR_STORE_ERASE, .key = key}; /* the checks of a write */
     zarr_status st = zr_op_check(s, &op, err);
 
     *lock = NULL;

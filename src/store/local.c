@@ -51,7 +51,7 @@ static bool local_has_openat2(int root)
     return fd >= 0; /* else ENOSYS, or EPERM from a sandbox */
 }
 
-/* Makes path and what is missing above it. */
+/* Makes path and its missing parents. */
 static zarr_status local_make_root(const zarr_allocator *alloc, const char *path,
                                    zarr_error *err)
 {

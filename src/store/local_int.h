@@ -54,7 +54,7 @@ int zr_local_dir_open(const struct zr_local *l, const char *key, bool create,
                       struct zr_local_dir *out);
 void zr_local_dir_close(struct zr_local_dir *d);     /* {-1} is fine */
 int zr_local_dir_sync(const struct zr_local_dir *d); /* 0 or an errno */
-/* What was written on this device has to be synced at once: nothing does it later. */
+/* Whether writes on this device have to be synced at once, because flush cannot. */
 bool zr_local_syncs_each(const struct zr_local *l, dev_t device);
 /* After a name in d was made, erased or renamed: syncs d where that is so; 0 or an errno.
  */
@@ -66,7 +66,7 @@ enum zr_local_kind {
     ZR_LOCAL_TEMP,
     ZR_LOCAL_PARTIAL
 };
-/* What a file name stands for; n bytes. */
+/* The kind of file that a name of n bytes has. */
 enum zr_local_kind zr_local_name_kind(const char *name, size_t n);
 /* INVALID for keys with a component that this store reserves. */
 zarr_status zr_local_key_check(const char *key, zarr_error *err);
@@ -74,7 +74,8 @@ zarr_status zr_local_key_check(const char *key, zarr_error *err);
 /* ---- local_read.c ------------------------------------------------------------------ */
 
 void zr_local_version(const struct stat *st, zarr_store_version *out);
-/* Opens a key's file and looks at it: NOT_FOUND, or what is wrong. *fd owned. */
+/* Opens a key's file and checks it. NOT_FOUND: there is none; other errors say what is
+ * wrong. *fd is the caller's. */
 zarr_status zr_local_open_value(const struct zr_local *l, zarr_store_op *op,
                                 const char *key, int *fd, struct stat *st,
                                 zarr_error *err);
@@ -83,8 +84,7 @@ void zr_local_stat(struct zr_local *l, zarr_store_op *op, zarr_error *err);
 zarr_status zr_local_pin(void *self, struct zr_store_pin *p, zarr_error *err);
 void zr_local_unpin(void *self, struct zr_store_pin *p);
 
-/* ---- local_lock.c: TensorStore's lock protocol
- * ----------------------------------------- */
+/* ---- local_lock.c: TensorStore's lock protocol ------------------------- */
 
 struct zr_local_lock {
     struct zr_keylock keylock;
@@ -109,15 +109,13 @@ int zr_local_lock_try(int fd);
 zarr_status zr_local_lock(void *self, const char *key, void **lock, zarr_error *err);
 void zr_local_unlock(void *self, void *lock);
 
-/* ---- local_write.c
- * -------------------------------------------------------------------------- */
+/* ---- local_write.c ----------------------------------------------------- */
 
 void zr_local_put(struct zr_local *l, zarr_store_op *op, zarr_error *err);
 void zr_local_erase(struct zr_local *l, zarr_store_op *op, zarr_error *err);
 zarr_status zr_local_flush(void *self, zarr_error *err);
 
-/* ---- local_walk.c, local_list.c: directories
- * ------------------------------------------------------ */
+/* ---- local_walk.c, local_list.c: directories --------------------------- */
 
 enum zr_local_event {
     ZR_LOCAL_FILE,
@@ -126,9 +124,8 @@ enum zr_local_event {
     ZR_LOCAL_DIR_END
 };
 enum {
-    ZR_LOCAL_WALK_FLAT = 1, /* one level: directories are told, not entered */
-    ZR_LOCAL_WALK_NO_LINKS =
-        2, /* symlinks count as files, what is behind them is not entered */
+    ZR_LOCAL_WALK_FLAT = 1,     /* one level: directories are told, not entered */
+    ZR_LOCAL_WALK_NO_LINKS = 2, /* symlinks count as files and are not followed */
     ZR_LOCAL_WALK_DIRS_FIRST = 4
 };
 /* Returns a status; *stop ends the walk. path is the full key, valid for the call. */
@@ -140,7 +137,7 @@ zarr_status zr_local_walk(struct zr_local *l, const char *prefix, uint32_t flags
                           zr_local_visit_fn visit, void *user, zarr_error *err);
 zarr_status zr_local_list(void *self, const char *prefix, uint32_t how,
                           zarr_store_list_fn fn, void *user, zarr_error *err);
-/* Removes a prefix that is itself a symlink; what it leads to stays. */
+/* Removes a prefix that is itself a symlink; the target of the link stays. */
 zarr_status zr_local_erase_link(void *self, const char *prefix, bool *was,
                                 zarr_error *err);
 zarr_status zr_local_erase_prefix(void *self, const char *prefix, zarr_error *err);

@@ -1,6 +1,6 @@
 /*
- * store/local_list.c - what is done with a walk: listings, erasing a prefix,
- * and sweeping debris. Debris is what a killed writer leaves: lock files,
+ * store/local_list.c - the uses of a walk: listings, erasing a prefix, and
+ * removing debris. Debris is what a killed writer leaves: lock files,
  * temporary files, zarr-python's ".partial" files. A lock file is swept only
  * under its lock, so a living writer never loses it; a temporary file only when
  * the process in its name is gone; the others by age alone.
@@ -153,7 +153,7 @@ static zarr_status erasing_rmdir(struct zr_local *l, const char *path, zarr_erro
     if (os_code == 0 && unlinkat(dir.fd, dir.name, AT_REMOVEDIR) != 0)
         os_code = errno;
     zr_local_dir_close(&dir);
-    /* Not empty: somebody else writes below; a link, or gone: nothing to remove. */
+    /* Not empty: another writer is at work below. A link, or gone: nothing to remove. */
     if (os_code != 0 && os_code != ENOTEMPTY && os_code != EEXIST && os_code != ENOENT &&
         os_code != ENOTDIR)
         st = zr_fail_os(err, ZARR_ERR_IO, os_code, "%s: cannot remove the directory",
@@ -188,7 +188,7 @@ zarr_status zr_local_erase_link(void *self, const char *prefix, bool *was,
 
     *was = false;
     if (*prefix == '\0' || zr_local_dir_open(l, prefix, false, &dir) != 0)
-        return ZARR_OK; /* erasing what is there tells why not */
+        return ZARR_OK; /* the error of the erase says why */
     os_code = fstatat(dir.fd, dir.name, &st, AT_SYMLINK_NOFOLLOW) == 0 ? 0 : errno;
     *was = os_code == 0 && S_ISLNK(st.st_mode);
     if (*was && unlinkat(dir.fd, dir.name, 0) != 0) {

@@ -1,8 +1,8 @@
 /*
- * store/local_lock.c - the right to change one key, shared with TensorStore:
- * whoever holds an exclusive lock on the file <key>.__lock, while that file
- * still has that name, may remove it or rename it over the key. So the lock
- * file is also where the new value is written. Taking the right:
+ * store/local_lock.c - the right to change one key, by TensorStore's protocol: a
+ * process that holds an exclusive lock on the file <key>.__lock, while that file
+ * still has that name, may remove it or rename it over the key. So the new value
+ * is written to the lock file. Taking the right:
  *   1. open the lock file, making it if it is not there;
  *   2. take the lock (open file description lock, on kernels without it flock);
  *   3. look whether the name still leads to the file we locked: the former holder
@@ -24,7 +24,7 @@
 #include <unistd.h>
 
 enum {
-    LOCK_VANISHED_TRIES = 1000, /* somebody removes the directory each time we made it */
+    LOCK_VANISHED_TRIES = 1000, /* another process removes the directory each time */
     LOCK_YIELDS = 16,           /* first tries, about a microsecond each */
     LOCK_PAUSE_MIN_NS = 20000,  /* a replaced chunk takes 50 us upwards */
     LOCK_PAUSE_MAX_NS = 2000000 /* keeps a wait behind a slow writer cheap */

@@ -2,14 +2,14 @@
  * store/local_path.c - from a key to a descriptor, without leaving the root.
  * A key is opened in one openat2() from the root's descriptor. The first try
  * refuses all symlinks: then ENOENT proves that the key is absent, and stores
- * without links, nearly all, pay nothing. Only when a link stands in the way is
- * the policy asked: deny, within (links that stay below the root) or follow;
+ * without links, nearly all, pay nothing. Only if there is a link on the way, the
+ * policy decides: deny, within (links that stay below the root) or follow;
  * and an ENOENT behind a link that leads nowhere (an unmounted disk) is an
  * error, never an absent key.
  * Where the kernel has no openat2() the key is walked component by component with
  * O_NOFOLLOW: "within" then refuses every link, which is safe.
- * Descriptors 0 to 2 are never used: a stray message printed by somebody else
- * would land in a chunk. Thread class: plain functions on a frozen zr_local.
+ * Descriptors 0 to 2 are never used: a message that another part of the process
+ * prints would land in a chunk. Thread class: plain functions on a frozen zr_local.
  */
 #include "store/local_int.h"
 
@@ -21,9 +21,9 @@
 #include <unistd.h>
 
 enum {
-    OPEN_TRIES = 32,     /* openat2 gives EAGAIN while somebody renames directories */
+    OPEN_TRIES = 32,     /* openat2 gives EAGAIN while directories are renamed */
     PATIENCE = 5,        /* pauses of 1, 2, 4, ... ms */
-    MAKE_DIR_TRIES = 64, /* somebody removes directories while we make them */
+    MAKE_DIR_TRIES = 64, /* another process may remove directories while they are made */
     PARTIAL_HEX_DIGITS = 32
 };
 

@@ -1,9 +1,9 @@
 /*
- * store/local_place.c - whether two folders are one, or one lies in the other.
- * Texts cannot tell (./a, links, roots a level apart), so both are opened and
+ * store/local_place.c - whether two folders are the same, or one contains the other.
+ * Paths cannot tell (./a, links, roots a level apart), so both are opened and
  * device and inode are compared on the way up, through `..` and beyond the
- * roots. Of a place that is not there yet, the folder that it would be made in
- * stands for it.
+ * roots. For a folder that does not exist yet, its nearest existing parent is
+ * compared.
  * Thread class: any thread.
  */
 #include "store/local_int.h"

@@ -6,13 +6,13 @@
  * the whole) buys the version, the exact length, and that only regular files
  * are read: O_NONBLOCK keeps a FIFO from stopping us, a directory or a device
  * at a key is an error, never "absent".
- * Pins hold a quarter of the descriptors this process may have, at most: more of
- * them, in whatever stores and threads, remember the version and open the value
- * at each read; who finds another one there says CONFLICT, as on stores that
- * cannot hold anything. Nobody waits for a descriptor, so nobody waits for ever.
+ * Pins of all stores and threads together hold at most a quarter of the descriptors
+ * that the process may have. Further pins remember the version and open the value at
+ * each read; if it has another version by then, the read fails with CONFLICT, as on
+ * stores without pins. No thread ever waits for a descriptor.
  * Absent is: ENOENT without a broken symlink on the way, and nothing else. ENOTDIR
- * (a parent is a file) is damage: whoever put the file there may have put it in
- * the place of a directory of chunks. Thread class: any thread.
+ * (a parent is a file) is damage: the file may have replaced a directory of chunks.
+ * Thread class: any thread.
  */
 #include "store/local_int.h"
 

@@ -1,9 +1,9 @@
 /*
- * store/local_rename.c - a whole folder under another name: one rename(2), so a
- * reader finds all of it here or there, after any kill too. An open descriptor
- * (a pin, a lock) goes on in the folder wherever it is. What rename(2) cannot do
- * (another disk, a folder that is not empty in the way) and what would change its
- * meaning (a symlink as the folder) is left to who can copy.
+ * store/local_rename.c - moves a whole folder with one rename(2), so a reader finds
+ * all of it at one of the two names, also after a kill. Open descriptors (pins,
+ * locks) follow the folder. Cases that rename(2) cannot do (another disk, a
+ * destination that is not empty) or would change (a symlink as the folder) are
+ * refused; the caller copies.
  * Thread class: any thread.
  */
 #include "store/local_int.h"
@@ -28,7 +28,7 @@ static zarr_status rename_failed(const char *from, const char *to, int os_code,
     return zr_fail_os(err, st, os_code, "%s: cannot rename it to %s", from, to);
 }
 
-/* 0, or an errno. ENOTDIR: something else stands for the folder. */
+/* 0, or an errno. ENOTDIR: it is not a folder. */
 static int rename_look(const struct zr_local_dir *d)
 {
     struct stat st;

@@ -1,15 +1,15 @@
 /*
- * store/local_walk.c - what is below a prefix, one directory at a time and
+ * store/local_walk.c - visits everything below a prefix, one directory at a time and
  * without recursion. A directory is read whole, its names sorted, so the order
  * is stable; then it is closed, so depth costs no descriptors. Names of all
  * open levels lie in one text that grows and shrinks like a stack. Directories
  * are entered from the root again each time, under the symlink policy; one that
  * is its own ancestor (a link upwards) is not entered; a flat walk, which may be one of
  * many that go down, does not tell it.
- * FIFOs and links that lead nowhere or out are told as files: reading them says what is
- * wrong, where leaving them out would make them chunks that were never written. Names
- * that are not UTF-8 are no keys and passed over. Both are logged. Thread class: one walk
- * a thread.
+ * FIFOs, and links that lead nowhere or out of the root, are reported as files: reading
+ * them gives an error. If they were left out, they would look like chunks that were never
+ * written. Names that are not UTF-8 are not keys and are skipped. Both are logged. Thread
+ * class: one walk a thread.
  */
 #include "store/local_int.h"
 
@@ -166,7 +166,7 @@ static zarr_status walk_add(struct local_walk *w, int dir, size_t dir_bytes,
         goto out;
     if (type == WALK_UNREADABLE)
         zr_log(&w->l->log, ZARR_LOG_WARN, "listing: %s cannot be read", w->path.ptr);
-    /* Sweeping and erasing leave alone what is no file, directory or link. */
+    /* Cleaning and erasing skip what is neither file, directory nor link. */
     told = type == WALK_FILE || type == WALK_DIR ||
            (type == WALK_UNREADABLE && !(w->flags & ZR_LOCAL_WALK_NO_LINKS));
     if (!told || !zr_utf8_valid(name, n) || w->path.bytes >= PATH_MAX) {

@@ -364,7 +364,7 @@ zarr_status zr_local_flush(void *self, zarr_error *err)
 
     if (os_code != 0)
         return zr_fail_os(err, ZARR_ERR_IO, os_code,
-                          "an earlier flush failed; what was written since may be lost");
+                          "an earlier flush failed; later writes may be lost");
     if (l->durability != ZARR_DURABILITY_COMMIT || n_synced >= n_written)
         return ZARR_OK;
     do

@@ -258,7 +258,7 @@ struct memory_listing {
     struct zr_str child; /* the last directory told */
 };
 
-/* One level: a key deeper down stands for its directory, told once. */
+/* One level: a deeper key is reported as its directory, once. */
 static zarr_status memory_tell_child(struct memory_listing *x,
                                      const struct zr_memory_row *row, bool *stop,
                                      zarr_error *err)

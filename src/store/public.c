@@ -1,9 +1,9 @@
 /*
  * store/public.c - zarr_store_*() for applications, and listing, which upper
  * rooms use through the same functions. One key at a time, host memory, done
- * on return; messages begin with the store's URL, since nobody above adds an
- * address here. What a foreign store lists is checked row by row: its keys
- * become paths in somebody's hands. Thread class: any thread.
+ * on return; messages begin with the store's URL, because no upper room adds one
+ * here. Keys that a foreign store lists are checked one by one, because callers
+ * use them as paths. Thread class: any thread.
  */
 #include "store/store_int.h"
 

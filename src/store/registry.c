@@ -3,7 +3,7 @@
  * "memory:" and "s3://bucket/x" find their store by the text before the colon.
  * The core's rows come first and no name can be registered twice, so nothing
  * can take a core store's place. A URL without a scheme is a local path; so is
- * "data:2024" unless somebody registered "data".
+ * "data:2024" unless a store "data" is registered.
  * Thread class: solo while it is filled, frozen afterwards.
  */
 #include "store/registry_int.h"

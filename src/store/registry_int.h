@@ -12,7 +12,8 @@ struct zr_store_row {
     const struct zr_store_native *native; /* NULL: registered from outside */
 };
 
-/* The row for a URL, or for kind when it is not NULL. UNSUPPORTED names what is missing.
+/* The row for a URL, or for kind when it is not NULL. UNSUPPORTED names the unknown
+ * scheme.
  */
 zarr_status zr_store_registry_for_url(const struct zr_store_registry *r, const char *url,
                                       const char *kind, const struct zr_store_row **out,

@@ -2,9 +2,9 @@
  * store/run.c - one operation from the caller to the store and back: what can
  * be refused without asking is refused here (a bad key, a write through a
  * read-only handle, a condition the store cannot keep), what the store cannot
- * do goes through emulate.c, writes wait for who holds their key's lock in this
- * handle where the store has nothing better, and what a foreign store gives back is
- * looked at before anybody trusts it. Thread class: any thread; the op is its caller's.
+ * do goes through emulate.c. If the store has no locks of its own, writes wait for the
+ * holder of their key's lock in this handle. Results of a foreign store are checked
+ * before they are used. Thread class: any thread; the op is its caller's.
  */
 #include "store/store_int.h"
 

@@ -27,9 +27,9 @@ enum {
     ZR_KEY_MAX_BYTES = 65535
 };
 
-/* The one check of every key, for all stores: non-empty UTF-8 components joined by '/',
- * none of them
- * "." or "..", no NUL inside n, at most ZR_KEY_MAX_BYTES. INVALID names the byte. */
+/* The one check of keys, for all stores: non-empty UTF-8 components joined by '/', none
+ * of them "." or "..", no NUL in the n bytes, at most ZR_KEY_MAX_BYTES. INVALID names
+ * the byte. */
 zarr_status zr_key_validate(const char *key, size_t n, zarr_error *err);
 /* The same for the place of a listing: "" is fine and means all. */
 zarr_status zr_key_validate_prefix(const char *prefix, size_t n, zarr_error *err);
@@ -39,8 +39,8 @@ bool zr_key_is_below(const char *key, const char *prefix);
 
 /* ---- opening -------------------------------------------------------------- */
 
-/* What a store is given for life. Copied; what is pointed to is borrowed and outlives the
- * store. */
+/* The parts of a context that a store uses. The struct is copied; its pointers are
+ * borrowed and outlive the store. */
 struct zr_store_env {
     const zarr_allocator *alloc;
     struct zr_log log;
@@ -55,8 +55,7 @@ struct zr_store_registry; /* stores by name, which is also the URL scheme */
 zarr_status zr_store_registry_create(struct zr_store_registry **out,
                                      const zarr_allocator *alloc, zarr_error *err);
 void zr_store_registry_free(struct zr_store_registry *r);
-/* "local" (also "file") and "memory". Call first: a name that is there cannot be taken
- * over. */
+/* Adds "local" (also "file") and "memory". To be called first: a taken name stays. */
 zarr_status zr_store_registry_add_core(struct zr_store_registry *r, zarr_error *err);
 /* The vtable and its name are copied; it needs open, caps, and run or submit. EXISTS:
  * name taken; INVALID. */
@@ -79,7 +78,7 @@ zarr_status zr_store_open_custom(zarr_store **out, const struct zr_store_env *en
 /* zarr_store_ref, _free, _close, _flush, _url, _get, _put, ... are implemented in this
  * room. */
 
-/* ---- what a store is ------------------------------------------------------- */
+/* ---- properties ------------------------------------------------------------- */
 
 /* As the store declared it, less WRITE when the handle is read-only. Borrowed, never
  * changes. */
@@ -144,8 +143,8 @@ void zr_store_cancel(zarr_store *s, void *arg);
  * that waits for ever. With CAP_LOCK all cooperating writers are excluded (processes,
  * TensorStore); without it only other zr_store_lock() callers of this handle, and
  * IF_VERSION is the way where CAP_CONDITIONAL is; where that is not either, writes of
- * this handle without the flag wait as well. Who holds one may wait for a second only
- * where nobody who has that waits for the first.
+ * this handle without the flag wait as well. A holder of one lock may wait for a
+ * second one only if no holder of the second one ever waits for the first.
  */
 zarr_status zr_store_lock(zarr_store *s, const char *key, void **lock, zarr_error *err);
 void zr_store_unlock(zarr_store *s, void *lock); /* NULL is fine; any thread */
@@ -153,12 +152,12 @@ void zr_store_unlock(zarr_store *s, void *lock); /* NULL is fine; any thread */
 /* ---- pins: many reads of one value ------------------------------------------- */
 
 /*
- * One value held still, for reads of a shard: every GET through it sees the same bytes
- * whatever writers do meanwhile (local: an open descriptor, a GET costs one pread;
- * memory: a reference), or fails with CONFLICT on stores that can only compare versions,
- * and on local ones where this process has no more descriptors for pins.
- * Stores that have neither (no CAP_CONDITIONAL) read as is. The struct is the caller's
- * storage; key is borrowed until deinit.
+ * Keeps one version of a value readable, for reads of a shard: every GET through the pin
+ * sees the same bytes whatever writers do (local: an open descriptor, a GET costs one
+ * pread; memory: a reference), or fails with CONFLICT on stores that can only compare
+ * versions, and on local ones where this process has no more descriptors for pins. Stores
+ * that have neither (no CAP_CONDITIONAL) read as is. The struct is the caller's storage;
+ * key is borrowed until deinit.
  */
 struct zr_store_pin {
     zarr_store *store;
@@ -168,8 +167,7 @@ struct zr_store_pin {
     intptr_t held; /* the store's: descriptor + 1 (0: by version), or a value */
     atomic_int state;
 };
-/* NOT_FOUND where the store can tell at once; on stores that hold nothing the GETs say
- * it. */
+/* NOT_FOUND if the store can tell at once. On stores without pins the GETs tell it. */
 zarr_status zr_store_pin_init(struct zr_store_pin *p, zarr_store *s, const char *key,
                               zarr_error *err);
 void zr_store_pin_deinit(struct zr_store_pin *p); /* zeroed storage is fine */

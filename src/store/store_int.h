@@ -102,7 +102,7 @@ zarr_status zr_op_check(const zarr_store *s, const zarr_store_op *op, zarr_error
 /* An unlocked write that must not come between the GET and the PUT of one who holds the
  * key's lock, where neither the store's locks nor its versions see to that. */
 bool zr_op_waits(const zarr_store *s, const zarr_store_op *op);
-/* A foreign store's run, or submit and wait, and what it gave back looked at. */
+/* Calls run() of a foreign store, or submit() and waits, and checks the results. */
 void zr_op_run_foreign(void *store, zarr_store_op *op, zarr_error *err);
 /* What a foreign store gave back, before anybody trusts it; fills err when it has no
  * text. */

@@ -1,12 +1,12 @@
 /*
  * store/submit.c - many operations in flight. Those that a store with an event
  * loop can do by itself go to it in one batch; all others (stores with `run`
- * only, what has to be emulated or may wait for a lock by key) are run by tasks on the
- * process's pool, each task taking the next operation until none is left. A batch is one
- * block: counts, the operations, the tasks. It is gone before the last done() is called,
- * so the caller may free everything in there, the store too; the last completion is held
- * back until no task can still look. Each task starts the next, so that one at most waits
- * in the pool for nothing. Thread class: shared.
+ * only, operations that are emulated or may wait for a lock by key) are run by tasks on
+ * the process's pool, each task taking the next operation until none is left. A batch is
+ * one block: counts, the operations, the tasks. It is gone before the last done() is
+ * called, so the caller may free everything in there, the store too; the last completion
+ * is held back until no task can still look. Each task starts the next, so that one at
+ * most waits in the pool for nothing. Thread class: shared.
  */
 #include "store/store_int.h"
 

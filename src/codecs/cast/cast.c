@@ -146,8 +146,7 @@ static bool cast_integers(const struct zr_cast_loop *r, uint8_t *dst, const uint
     return true;
 }
 
-/* ---- floats
- * ---------------------------------------------------------------------------- */
+/* ---- floats ------------------------------------------------------------ */
 
 static void cast_reals(const struct zr_cast_loop *r, const uint8_t *src, size_t n,
                        double *v)

@@ -107,8 +107,7 @@ const zarr_codec_impl_vtable zr_cpu_cast_value = {
     .close = cast_close,
 };
 
-/* ---- scale_offset
- * ----------------------------------------------------------------------- */
+/* ---- scale_offset ------------------------------------------------------ */
 
 struct scale_self {
     const zarr_allocator *alloc;

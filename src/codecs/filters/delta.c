@@ -64,8 +64,7 @@ static void delta_native(bool encode, const struct zr_numpy_type *type, uint8_t 
     (encode ? diff : sum)(dst, src, n);
 }
 
-/* ---- any types, value by value
- * --------------------------------------------------------- */
+/* ---- any types, value by value ----------------------------------------- */
 
 static bool delta_is_swapped(const struct zr_numpy_type *type)
 {

@@ -90,8 +90,7 @@ static zarr_array *make_document(const char *path, const char *document)
     return a;
 }
 
-/* ---- elements
- * --------------------------------------------------------------------------- */
+/* ---- elements ---------------------------------------------------------- */
 
 enum {
     ROWS = 7,
@@ -235,8 +234,7 @@ static void every_way(void **state)
         }
 }
 
-/* ---- fill values, empty chunks, resizing
- * ---------------------------------------------------- */
+/* ---- fill values, empty chunks, resizing ------------------------------- */
 
 static void fills(void **state)
 {
@@ -274,8 +272,7 @@ static void fills(void **state)
     }
 }
 
-/* ---- offsets and bytes
- * ------------------------------------------------------------------------ */
+/* ---- offsets and bytes ------------------------------------------------- */
 
 static void columns(void **state)
 {
@@ -333,8 +330,7 @@ static void columns(void **state)
     world_close(&w);
 }
 
-/* ---- made by a spec
- * ----------------------------------------------------------------------------- */
+/* ---- made by a spec ---------------------------------------------------- */
 
 static void made_by_spec(void **state)
 {
@@ -368,8 +364,7 @@ static void made_by_spec(void **state)
     }
 }
 
-/* ---- refusals
- * ------------------------------------------------------------------------------------ */
+/* ---- refusals ---------------------------------------------------------- */
 
 static void refusals(void **state)
 {
@@ -419,8 +414,7 @@ static void refusals(void **state)
     world_close(&w);
 }
 
-/* ---- chunks that lie
- * ------------------------------------------------------------------------------ */
+/* ---- chunks that lie --------------------------------------------------- */
 
 static void hostile(void **state)
 {

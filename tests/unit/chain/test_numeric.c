@@ -305,8 +305,7 @@ static void representations(void **state)
     }
 }
 
-/* ---- single numbers
- * -------------------------------------------------------------------- */
+/* ---- single numbers ---------------------------------------------------- */
 
 static const struct {
     const char *from;

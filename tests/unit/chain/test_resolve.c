@@ -335,7 +335,7 @@ static void odd_failures(void **state)
     } rows[] = {
         {1, ZARR_ERR_INTERNAL,
          "broke its contract: it failed with status 1, which means nothing"},
-        {ZARR_ERR_CANCELLED, ZARR_ERR_INTERNAL, "cancelled, which nobody asked for"},
+        {ZARR_ERR_CANCELLED, ZARR_ERR_INTERNAL, "cancelled, but no caller cancelled it"},
         {ZARR_ERR_INVALID, ZARR_ERR_INVALID, "failed (invalid) and does not say why"},
     };
     const uint64_t dims[] = {2, 3, 0};

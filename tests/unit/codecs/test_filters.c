@@ -239,8 +239,7 @@ static void element_back(void **state)
     }
 }
 
-/* ---- unused bits
- * ------------------------------------------------------------------------ */
+/* ---- unused bits ------------------------------------------------------- */
 
 static void padded_programs(void **state)
 {

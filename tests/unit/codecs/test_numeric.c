@@ -108,8 +108,7 @@ static void bitround(void **state)
                   (uint32_t[]){0x3f800000, 0x40000000}, 1, 8);
 }
 
-/* ---- cast_value
- * --------------------------------------------------------------------------- */
+/* ---- cast_value -------------------------------------------------------- */
 
 static void cast_block(const char *config, const char *dtype, bool encode)
 {
@@ -224,8 +223,7 @@ static void cast_errors(void **state)
     impl_chain_close(&c);
 }
 
-/* ---- scale_offset
- * ----------------------------------------------------------------------- */
+/* ---- scale_offset ------------------------------------------------------ */
 
 static void scale_ends(void **state)
 {

@@ -131,8 +131,7 @@ static void zstd_streams(void **state)
     expect("zstd", out, n, ZARR_ERR_CORRUPT, "zstd: 5999 bytes, expected 6000");
 }
 
-/* ---- gzip, zlib
- * ------------------------------------------------------------------------- */
+/* ---- gzip, zlib -------------------------------------------------------- */
 
 static size_t deflate_stream(uint8_t *out, size_t room, size_t from, size_t to,
                              int window, gz_header *header)
@@ -204,8 +203,7 @@ static void gzip_is_deterministic(void **state)
     impl_chain_close(&c);
 }
 
-/* ---- bz2, lzma
- * -------------------------------------------------------------------------- */
+/* ---- bz2, lzma --------------------------------------------------------- */
 
 static void bz2_streams(void **state)
 {
@@ -289,8 +287,7 @@ static void lzma_streams(void **state)
 #endif
 }
 
-/* ---- blosc
- * ------------------------------------------------------------------------------ */
+/* ---- blosc ------------------------------------------------------------- */
 
 static void blosc_containers(void **state)
 {
@@ -333,8 +330,7 @@ static void blosc_containers(void **state)
            "stored chunk of 6000 bytes has 5999");
 }
 
-/* ---- nothing at all
- * ---------------------------------------------------------------------- */
+/* ---- nothing at all ---------------------------------------------------- */
 
 static void empty_chunks(void **state)
 {

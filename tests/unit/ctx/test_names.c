@@ -243,8 +243,7 @@ static void test_numcodecs(void **state)
     zarr_context_free(ctx);
 }
 
-/* ---- v2 and v3 under one name
- * ----------------------------------------------------------- */
+/* ---- v2 and v3 under one name ------------------------------------------ */
 
 static const struct zr_impl *impl_of(zarr_context *ctx, const char *impl)
 {

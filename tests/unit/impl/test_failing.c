@@ -127,7 +127,7 @@ static void odd_run(struct impl_env *env, const struct zr_stage *s)
          ODD_BROKE "it failed with status 7, which means nothing"},
         {0, ZARR_ERR_IO, NULL, ZARR_ERR_IO, ODD "failed (io) and does not say why"},
         {ZARR_ERR_CANCELLED, 0, NULL, ZARR_ERR_INTERNAL,
-         ODD_BROKE "it failed with status -10, cancelled, which nobody asked for"},
+         ODD_BROKE "it failed with status -10, cancelled, but no caller cancelled it"},
     };
     char src = 'a';
     uint8_t dst[32];

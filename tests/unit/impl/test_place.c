@@ -507,8 +507,7 @@ static int32_t native32(const uint8_t *at)
     return v;
 }
 
-/* ---- programs that compute, run
- * ------------------------------------------------------------ */
+/* ---- programs that compute, run ---------------------------------------- */
 
 static void computing_chain_runs(void **state)
 {
@@ -616,8 +615,7 @@ static void bytes_around_shards(void **state)
     impl_env_close(&env);
 }
 
-/* ---- stages
- * ------------------------------------------------------------------------------- */
+/* ---- stages ------------------------------------------------------------ */
 
 static void batches_and_their_word(void **state)
 {
@@ -692,8 +690,7 @@ static void foreign_memory(void **state)
     impl_env_close(&env);
 }
 
-/* ---- allocations
- * --------------------------------------------------------------------------- */
+/* ---- allocations ------------------------------------------------------- */
 
 static zarr_status everything(const zarr_allocator *alloc)
 {

@@ -153,8 +153,7 @@ static struct impl_chain made(const char *codecs, uint64_t n)
     return c;
 }
 
-/* ---- one chunk, sizes found on the way
- * -------------------------------------------------- */
+/* ---- one chunk, sizes found on the way --------------------------------- */
 
 static struct zr_buffer buffers[ZR_UNSIZED_BUFFERS];
 
@@ -303,8 +302,7 @@ static void test_bombs(void **state)
     close_all();
 }
 
-/* ---- arrays of any length
- * --------------------------------------------------------------- */
+/* ---- arrays of any length ---------------------------------------------- */
 
 static void varies(enum zr_direction runs)
 {
