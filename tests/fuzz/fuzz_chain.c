@@ -54,6 +54,20 @@ static void fuzz_write_once(const struct zr_chain *chain, int format)
     zr_json_doc_deinit(&doc);
 }
 
+/* Zarr v3 has no codec of this name. meta/convert.c refuses such a chain before it writes. */
+static bool fuzz_v2_only(const struct zr_chain *chain)
+{
+    for (uint32_t i = 0; i < chain->n; i++) {
+        const struct zarr_codec_spec *s = &chain->codec[i];
+
+        if (s->vt->kind == ZARR_CODEC_ARRAY_BYTES &&
+            (s->vt->flags & ZARR_CODEC_SPEC_V2) &&
+            !zr_codec_spec_lookup(&fuzz_env.codec.codecs, zarr_codec_spec_name(s)))
+            return true;
+    }
+    return false;
+}
+
 static void fuzz_place(const struct zr_chain *chain, const struct zr_chain_reps *reps,
                        bool encode)
 {
@@ -87,7 +101,10 @@ static void fuzz_follow(struct zr_chain *chain, int format, uint8_t dtype, uint8
     fuzz_place(chain, &reps, true);
     zr_chain_reps_deinit(&reps);
     fuzz_check(zr_chain_complete(chain, &chunk, NULL) == ZARR_OK);
-    fuzz_write_twice(chain, 3);
+    if (fuzz_v2_only(chain))
+        fuzz_write_once(chain, 3);
+    else
+        fuzz_write_twice(chain, 3);
     if (format == 2 && chain->a2b == 0)
         fuzz_write_twice(chain, 2);
     else /* meta/convert.c puts them into v2's order, and knows what v2 has no name for */

@@ -92,6 +92,19 @@ static zarr_status fuzz_io(zarr_array *a, int write, char *data, uint64_t bytes,
     return st;
 }
 
+/* A codec that computes may round an element: fuzz_numbers checks what comes back. */
+static int fuzz_rounds(const zarr_array *a)
+{
+    static const char *const names[] = {"scale_offset", "cast_value", "bitround",
+                                        "quantize",     "astype",     "fixedscaleoffset",
+                                        "delta",        "packbits",   "zfp"};
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strstr(zarr_array_codecs(a), names[i]))
+            return 1;
+    return 0;
+}
+
 static void fuzz_array(zarr_array *a)
 {
     const uint64_t item = zarr_dtype_item_bytes(zarr_array_dtype(a));
@@ -112,7 +125,7 @@ static void fuzz_array(zarr_array *a)
         memset(one, 1, item);
         if (fuzz_io(a, 1, one, item, 1) == ZARR_OK) {
             fuzz_check(fuzz_io(a, 0, one + item, item, 1) == ZARR_OK);
-            fuzz_check(memcmp(one, one + item, item) == 0);
+            fuzz_check(fuzz_rounds(a) || memcmp(one, one + item, item) == 0);
         }
     }
     free(one);
