@@ -49,8 +49,8 @@ endfunction()
 
 # zr_fuzz_target(<name> SOURCES fuzz_x.c [ROOMS room...])
 # Sources define LLVMFuzzerTestOneInput. The fuzz preset links libFuzzer; every
-# other build links a driver that replays tests/fuzz/corpus/<name> once, as the
-# CTest fuzz_<name>.
+# other build links a driver that replays tests/fuzz/corpus/<name> and the seeds
+# that the CTest fuzz_seeds makes, as the CTest fuzz_<name>.
 function(zr_fuzz_target name)
     cmake_parse_arguments(PARSE_ARGV 1 F "" "" "SOURCES;ROOMS")
     if(NOT F_ROOMS)
@@ -69,7 +69,9 @@ function(zr_fuzz_target name)
         return()
     endif()
     target_sources(fuzz_${name} PRIVATE "${PROJECT_SOURCE_DIR}/tests/fuzz/standalone_driver.c")
-    add_test(NAME fuzz_${name} COMMAND fuzz_${name} "${corpus}")
+    add_test(NAME fuzz_${name} COMMAND fuzz_${name}
+             "${corpus}" "${PROJECT_BINARY_DIR}/fuzz/seeds/${name}.seeds")
     set_tests_properties(fuzz_${name} PROPERTIES
+        FIXTURES_REQUIRED fuzz_seeds
         LABELS fuzz TIMEOUT 120 SKIP_RETURN_CODE 77 ENVIRONMENT "${ZR_TEST_ENV}")
 endfunction()

@@ -4,6 +4,7 @@ import subprocess
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+FUZZ_FILES, FUZZ_BYTES = 1000, 8192  # most of tests/fuzz/corpus: files in all, bytes of one
 
 _TOKEN = re.compile(
     r"""/\*.*?\*/ | //(?:\\\n|[^\n])* | "(?:\\.|[^"\\\n])*" | '(?:\\.|[^'\\\n])*'""",
@@ -11,14 +12,15 @@ _TOKEN = re.compile(
 
 
 def files(*folders, suffixes=(".c", ".h")):
-    """Files in folders that git tracks or would track, sorted, relative to ROOT."""
+    """Files in folders that git tracks or would track, sorted, relative to ROOT. No suffixes: all."""
     present = [f for f in folders if (ROOT / f).exists()]
     if not present:
         return []
     out = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", "--", *present],
                          cwd=ROOT, capture_output=True, text=True, check=True).stdout
     names = sorted(set(out.splitlines()))
-    return [Path(n) for n in names if Path(n).suffix in suffixes and (ROOT / n).is_file()]
+    return [Path(n) for n in names
+            if (suffixes is None or Path(n).suffix in suffixes) and (ROOT / n).is_file()]
 
 
 def bare(text, keep_strings=False):

@@ -1,8 +1,9 @@
 /*
- * fuzz/make_seeds.c - writes the seed corpora of the decoder targets and of
- * fuzz_chain: `make_seeds tests/fuzz/corpus`. Chunks of several patterns
+ * fuzz/make_seeds.c - writes inputs of the decoder targets and of fuzz_chain to
+ * FOLDER/<target>/: `fuzz_make_seeds FOLDER`. Chunks of several patterns
  * through our own encoders, some streams that other writers make, and codec lists
  * of every kind. Deterministic for given libraries; files are named by number.
+ * scripts/fuzz calls it, and keeps those that reach something new.
  */
 #include <stdio.h>
 #include <sys/stat.h>

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Writes the seed corpora of the targets of v2's object codecs, chunks by numcodecs: the first
-byte picks codec and shape as fuzz_objects.h does, or as fuzz_dec.h does. Wants numcodecs and msgpack."""
+"""Writes inputs of the targets of v2's object codecs, chunks by numcodecs: the first byte picks codec and
+shape as fuzz_objects.h does, or as fuzz_dec.h does. Needs numcodecs and msgpack; run by hand when a codec is
+added: `seeds_objects.py build/fuzz/corpus`, then `scripts/fuzz --keep`."""
 import pathlib
+import sys
 
 import numcodecs
 import numpy as np
 
-HERE = pathlib.Path(__file__).parent
 SHAPES = [(1,), (3,), (2, 3), (300,), (2, 1, 2)]
 TEXTS = ["a", "", "grün \U0001f600 \"\\\n\x7f", "x" * 40]
 
@@ -23,7 +24,7 @@ LISTED = ["?", "i8", "f4", "u8", "?", "i2", "f8", "f2"]  # fuzz_dec_listed.c's t
 
 
 def write(target, seeds, shapes=len(SHAPES)):
-    folder = HERE / "corpus" / target
+    folder = pathlib.Path(sys.argv[1]) / target
     folder.mkdir(parents=True, exist_ok=True)
     for i, (codec, shape, chunk) in enumerate(seeds):
         (folder / f"seed-{i:02}").write_bytes(bytes([codec * shapes + shape]) + bytes(chunk))

@@ -1,9 +1,12 @@
 /*
  * fuzz/standalone_driver.c - runs a fuzz target once over every file given, and
  * over every regular file directly in every directory given, in builds without
- * libFuzzer. Files are visited in name order; each is copied into a buffer of
- * exactly its size, so that a sanitizer sees one byte too far. Exit 77 (skip)
- * when nothing was there to replay. It is not a fuzzer: nothing is mutated.
+ * libFuzzer. Files are visited in name order, those of a directory twice: some code
+ * runs only if the input before left something to reuse. A file whose name ends in ".seeds"
+ * holds many inputs, each behind its length in four bytes, little-endian: seeds.py
+ * writes it. Each input is copied into a buffer of exactly its size, so that a
+ * sanitizer sees one byte too far. Exit 77 (skip) when nothing was there to replay.
+ * It is not a fuzzer: nothing is mutated.
  */
 #include <dirent.h>
 #include <stdint.h>
@@ -18,8 +21,42 @@
 
 static unsigned long n_replayed;
 
+static int replay_input(const uint8_t *bytes, size_t n_bytes)
+{
+    uint8_t *copy = malloc(n_bytes ? n_bytes : 1);
+
+    if (!copy)
+        return 1;
+    if (n_bytes)
+        memcpy(copy, bytes, n_bytes);
+    (void)LLVMFuzzerTestOneInput(copy, n_bytes);
+    n_replayed++;
+    free(copy);
+    return 0;
+}
+
+static int replay_seeds(const uint8_t *bytes, size_t n_bytes)
+{
+    int rc = 0;
+    size_t at = 0;
+
+    while (rc == 0 && n_bytes - at >= 4) {
+        size_t n = bytes[at] | (size_t)bytes[at + 1] << 8 | (size_t)bytes[at + 2] << 16 |
+                   (size_t)bytes[at + 3] << 24;
+
+        at += 4;
+        if (n > n_bytes - at)
+            break;
+        rc = replay_input(bytes + at, n);
+        at += n;
+    }
+    return rc | (at != n_bytes);
+}
+
 static int replay_file(const char *path)
 {
+    static const char suffix[] = ".seeds";
+    const size_t length = strlen(path);
     int rc = 1;
     uint8_t *bytes = NULL;
     size_t n_bytes = 0;
@@ -32,12 +69,13 @@ static int replay_file(const char *path)
     bytes = malloc(n_bytes ? n_bytes : 1);
     if (!bytes || fread(bytes, 1, n_bytes, file) != n_bytes)
         goto out;
-    (void)LLVMFuzzerTestOneInput(bytes, n_bytes);
-    n_replayed++;
-    rc = 0;
+    if (length >= sizeof suffix && strcmp(path + length + 1 - sizeof suffix, suffix) == 0)
+        rc = replay_seeds(bytes, n_bytes);
+    else
+        rc = replay_input(bytes, n_bytes);
 out:
     if (rc != 0)
-        fprintf(stderr, "cannot read %s\n", path);
+        fprintf(stderr, "cannot replay %s\n", path);
     free(bytes);
     if (file)
         fclose(file);
@@ -50,16 +88,18 @@ static int replay_dir(const char *dir)
     struct dirent **entries = NULL;
     int n_entries = scandir(dir, &entries, NULL, alphasort);
 
-    for (int i = 0; i < n_entries; i++) {
+    for (int i = 0; i < 2 * n_entries; i++) {
         char path[4096];
         struct stat st;
-        int len = snprintf(path, sizeof path, "%s/%s", dir, entries[i]->d_name);
+        int len =
+            snprintf(path, sizeof path, "%s/%s", dir, entries[i % n_entries]->d_name);
 
         if (len > 0 && (size_t)len < sizeof path && stat(path, &st) == 0 &&
             S_ISREG(st.st_mode))
             rc |= replay_file(path);
-        free(entries[i]);
     }
+    for (int i = 0; i < n_entries; i++)
+        free(entries[i]);
     free(entries);
     return rc;
 }
