@@ -172,8 +172,8 @@ static zarr_status zfp_scalar_of(const zarr_codec_spec *spec, const zarr_dtype *
 {
     const uint32_t kind = zarr_dtype_kind(dtype);
     const uint64_t bits = zarr_dtype_component_bits(dtype);
-    const struct zr_float *real = kind == ZARR_KIND_FLOAT ? zr_dtype_float(dtype) : NULL;
     const char *name = zarr_dtype_name(dtype);
+    struct zr_number n;
 
     z->item_bytes = (uint32_t)zarr_dtype_item_bytes(dtype);
     z->is_unsigned = kind == ZARR_KIND_UINT;
@@ -184,9 +184,10 @@ static zarr_status zfp_scalar_of(const zarr_codec_spec *spec, const zarr_dtype *
         z->scalar = ZR_ZFP_DOUBLE;
     } else if (kind == ZARR_KIND_FLOAT && bits == 32) {
         z->scalar = ZR_ZFP_FLOAT;
-    } else if (!z->header && real && real->bits < 32) {
+    } else if (!z->header && kind == ZARR_KIND_FLOAT && zr_number_of(dtype, &n) &&
+               n.bits < 32) {
         z->scalar = ZR_ZFP_FLOAT;
-        z->real = real;
+        z->real = n;
     } else if (kind == ZARR_KIND_INT || (!z->header && kind == ZARR_KIND_UINT)) {
         z->scalar = bits > 32 ? ZR_ZFP_INT64 : ZR_ZFP_INT32;
         z->bits = bits < 32 ? (uint32_t)bits : 0;
