@@ -52,8 +52,8 @@ static zarr_status round_resolve(const zarr_codec_spec *spec, const zarr_chunk_s
 {
     struct zr_round round;
 
-    const bool v2 = spec->input.flags & ZARR_INPUT_V2_FILTER;
-    const bool turned = spec->input.flags & ZARR_INPUT_TRANSPOSED;
+    const uint32_t flags = zr_spec_input_flags(spec);
+    const bool v2 = flags & ZARR_INPUT_V2_FILTER, turned = flags & ZARR_INPUT_TRANSPOSED;
     uint32_t long_dims = 0;
 
     ZR_UNUSED(fill_out);

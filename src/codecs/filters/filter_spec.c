@@ -54,6 +54,12 @@ static const struct filter_form filter_forms[] = {
      "bools, integers, floats of 16 to 64 bits or complex numbers"},
 };
 
+/* Whether it is v3's form of the filter. */
+static bool filter_between_arrays(const zarr_codec_spec *spec)
+{
+    return zr_starts_with(zarr_codec_spec_name(spec), "numcodecs.");
+}
+
 static const struct filter_form *filter_form(const char *name)
 {
     if (zr_starts_with(name, "numcodecs."))
@@ -138,7 +144,7 @@ static zarr_status filter_factor(const zarr_codec_spec *raw,
                                  const struct filter_form *form, const char *member,
                                  struct zr_filter_factor *out, zarr_error *err)
 {
-    const struct zr_json *v = zr_json_get(raw->members, member);
+    const struct zr_json *v = zr_conf_value(raw, member);
     int64_t number = 0;
     char text[64];
 
@@ -267,7 +273,7 @@ static zarr_status filter_canonical(const zarr_codec_spec *raw, int format, char
                                     size_t cap, size_t *text_bytes, zarr_error *err)
 {
     const struct filter_form *form = filter_form(zarr_codec_spec_name(raw));
-    const bool array = (raw->vt->flags & ZARR_CODEC_SPEC_V3) != 0;
+    const bool array = filter_between_arrays(raw);
     struct zr_filter f = {0};
     struct zr_filter_factor factor;
     zarr_status st = ZARR_OK;
@@ -316,7 +322,7 @@ static zarr_status filter_spell(const zarr_codec_spec *spec, zarr_codec_spelling
                                 zarr_error *err)
 {
     const struct filter_form *form = filter_form(zarr_codec_spec_name(spec));
-    const bool array = spec->vt->kind == ZARR_CODEC_ARRAY_ARRAY;
+    const bool array = filter_between_arrays(spec);
     const bool big = how->format == 2 && (how->flags & ZARR_SPELLING_BIG_ENDIAN);
     zarr_status st = ZARR_OK;
     struct zr_conf_text t;
@@ -391,15 +397,15 @@ static zarr_status filter_resolve(const zarr_codec_spec *spec, const zarr_chunk_
     ZR_UNUSED(fill_out);
     ZR_TRY(zr_filter_read(spec, NULL, &f, err));
     if (in->exact && in->n_bytes % zr_number_item_bytes(&f.dtype))
-        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
-                       "%s: %" PRIu64
-                       " bytes are no whole number of elements of %" PRIu32,
-                       spec->vt->name, in->n_bytes, zr_number_item_bytes(&f.dtype)));
+        ZR_TRY(zr_fail(
+            err, ZARR_ERR_INVALID,
+            "%s: %" PRIu64 " bytes are no whole number of elements of %" PRIu32,
+            zarr_codec_spec_name(spec), in->n_bytes, zr_number_item_bytes(&f.dtype)));
     out->item_bytes_hint = zr_number_item_bytes(&f.astype);
     if (!zr_mul_u64(in->n_bytes / zr_number_item_bytes(&f.dtype),
                     zr_number_item_bytes(&f.astype), &out->n_bytes))
         st = zr_fail(err, ZARR_ERR_LIMIT, "%s: a chunk of %" PRIu64 " bytes is too large",
-                     spec->vt->name, in->n_bytes);
+                     zarr_codec_spec_name(spec), in->n_bytes);
 out:
     return st;
 }
@@ -432,8 +438,8 @@ static bool filter_views(const zarr_codec_spec *spec, const zarr_dtype *array,
 {
     if (zarr_dtype_item_bytes(array) != zr_number_item_bytes(&f->dtype))
         return false;
-    return (spec->input.flags & ZARR_INPUT_V2_FILTER) || zarr_dtype_equal(dtype, array) ||
-           (is_count(array) && is_count(dtype));
+    return (zr_spec_input_flags(spec) & ZARR_INPUT_V2_FILTER) ||
+           zarr_dtype_equal(dtype, array) || (is_count(array) && is_count(dtype));
 }
 
 static zarr_status filter_array_resolve(const zarr_codec_spec *spec,

@@ -25,7 +25,7 @@ static zarr_status object_wrong_type(const zarr_codec_spec *spec, const zarr_dty
                                      const char *rule, zarr_error *err)
 {
     return zr_fail(err, ZARR_ERR_UNSUPPORTED, "%s: elements of type %s, %s",
-                   spec->vt->name, zr_dtype_label(dtype), rule);
+                   zarr_codec_spec_name(spec), zr_dtype_label(dtype), rule);
 }
 
 static void object_any_length(zarr_chunk_spec *out)
@@ -82,7 +82,7 @@ zarr_status zr_spec_json2(const zarr_codec_spec *spec, struct zr_json2 *out,
                           zarr_error *err)
 {
     const char *encoding = zarr_codec_spec_text(spec, "encoding");
-    const struct zr_json *separators = zr_json_get(spec->members, "separators");
+    const struct zr_json *separators = zr_conf_value(spec, "separators");
     int ascii = 1, nan = 1;
     zarr_status st = ZARR_OK;
 
@@ -210,7 +210,7 @@ static uint64_t categorize_most(const struct zr_number *type)
 zarr_status zr_spec_categorize(const zarr_codec_spec *spec, struct zr_categorize *out,
                                zarr_error *err)
 {
-    const struct zr_json *labels = zr_json_get(spec->members, "labels");
+    const struct zr_json *labels = zr_conf_value(spec, "labels");
     const char *astype = zarr_codec_spec_text(spec, "astype");
 
     *out = (struct zr_categorize){.astype = zr_number_make(ZARR_KIND_UINT, 1)};
@@ -259,7 +259,7 @@ static zarr_status categorize_type(const zarr_codec_spec *spec, const zarr_dtype
                                    zarr_error *err)
 {
     const char *text = zarr_codec_spec_text(spec, "dtype");
-    const bool big = spec->input.flags & ZARR_INPUT_BIG_ENDIAN;
+    const bool big = zr_spec_input_flags(spec) & ZARR_INPUT_BIG_ENDIAN;
     const zarr_dtype *own = NULL;
     uint32_t order = ZARR_ORDER_NATIVE;
     zarr_status st = ZARR_OK;
@@ -270,7 +270,7 @@ static zarr_status categorize_type(const zarr_codec_spec *spec, const zarr_dtype
         zarr_dtype_kind(dtype) != ZARR_KIND_STRING)
         return object_wrong_type(spec, dtype, "only text is done", err);
     if (!categorize_is_object(text))
-        ZR_TRY(zr_dtype_find(spec->dtypes, text, &own, &order, err));
+        ZR_TRY(zr_conf_dtype(spec, "dtype", &own, &order, err));
     if (!own || !zarr_dtype_equal(own, dtype) || (order == ZARR_ORDER_BIG) != big)
         st = zr_fail(err, ZARR_ERR_UNSUPPORTED,
                      "categorize: dtype \"%.64s\" is not the array's, %s%s", text,
