@@ -35,7 +35,7 @@ static zarr_status make_document(struct array_making *m, zarr_error *err)
     src.asked = true;
     ZR_TRY(zr_array_state_new(&m->state, m->ctx, &src, err));
     ZR_TRY(zr_array_meta_complete(&m->state->meta, err)); /* nobody else has it yet */
-    ZR_TRY(zr_array_meta_write(&m->state->meta, &doc, &root, err));
+    ZR_TRY(zr_array_meta_write_new(&m->state->meta, &doc, &root, err));
     zr_json_write(root, ZR_META_INDENT, &m->text);
     zr_json_quote_tokens(m->parsed->json.root); /* the handle holds what the store will */
     zr_json_quote_tokens(m->attrs->json.root);
@@ -90,8 +90,8 @@ static zarr_status is_what_was_asked(const struct array_making *m, const zarr_ar
     zarr_status st = ZARR_OK;
 
     zr_json_doc_init(&doc, m->ctx->alloc);
-    ZR_TRY(zr_array_meta_write(&s->meta, &doc, &have, err));
-    ZR_TRY(zr_array_meta_write(&m->state->meta, &doc, &want, err));
+    ZR_TRY(zr_array_meta_write_new(&s->meta, &doc, &have, err));
+    ZR_TRY(zr_array_meta_write_new(&m->state->meta, &doc, &want, err));
     zr_json_remove(have, "attributes");
     zr_json_remove(want, "attributes");
     if (!zr_json_equal(have, want))

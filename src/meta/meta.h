@@ -88,6 +88,11 @@ zarr_status zr_array_meta_complete(struct zr_array_meta *m, zarr_error *err);
  */
 zarr_status zr_array_meta_write(const struct zr_array_meta *m, struct zr_json_doc *doc,
                                 struct zr_json **out, zarr_error *err);
+/* The same for a new array: v2's codecs in canonical form, too, as numcodecs writes them,
+ * and nested ones in the spelling of v2 whatever they were given in. */
+zarr_status zr_array_meta_write_new(const struct zr_array_meta *m,
+                                    struct zr_json_doc *doc, struct zr_json **out,
+                                    zarr_error *err);
 /* Codecs as a v3 list; v2 arrays too, as the chain they are read through. */
 /* The chunk grid, name and configuration; v2: as v3 would have it. */
 zarr_status zr_array_meta_grid(const struct zr_array_meta *m, struct zr_json_doc *doc,
