@@ -103,7 +103,7 @@ static int describe(struct cli *cli, struct cli_node *model, struct cli_spec *sp
     if (like)
         rc = cli_node_open(cli, like, CLI_OPEN_ARRAY, model);
     if (!rc && like)
-        rc = cli_spec_like(cli, model->array, spec);
+        cli_spec_like(spec, model->array);
     if (!rc)
         rc = cli_shape(cli, "shape", spec->shape, &ndim, &given);
     if (!rc && like && given && ndim != spec->spec.ndim)
@@ -115,19 +115,12 @@ static int describe(struct cli *cli, struct cli_node *model, struct cli_spec *sp
         spec->spec.ndim = ndim;
         spec->spec.shape = spec->shape;
     }
-    if (type) {
-        spec->spec.data_type = type;
-        if (like && !cli_text(cli, "fill"))
-            spec->spec.fill_value = NULL; /* the model's may not fit */
-    }
-    if (!spec->spec.shape || !spec->spec.data_type)
+    spec->spec.data_type = type;
+    if (!like && (!spec->spec.shape || !spec->spec.data_type))
         return cli_error(cli, CLI_USAGE,
                          "Try: zarrc create x.zarr/a --shape=100,100 --dtype=float32",
                          "option --%s is missing", spec->spec.shape ? "dtype" : "shape");
-    rc = cli_spec_read(cli, spec);
-    if (!rc && like)
-        cli_spec_scalar_names(spec, model->array);
-    return rc;
+    return cli_spec_read(cli, spec);
 }
 
 static uint32_t spec_flags(struct cli *cli)

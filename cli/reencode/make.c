@@ -47,39 +47,6 @@ static int read_options(struct reencode *r, struct cli_spec *spec)
     return rc;
 }
 
-/* xarray's names in v2 are an attribute; v3 has a place of its own for them. */
-static char *without_names(const char *attributes)
-{
-    struct cli_string out = {0};
-    const char *value;
-    char *key = NULL;
-    size_t bytes = 0;
-
-    cli_string_add(&out, "{", 1);
-    for (size_t i = 0; (value = cli_json_member_at(attributes, i, &key, &bytes)); i++) {
-        if (strcmp(key, "_ARRAY_DIMENSIONS") != 0) {
-            char *quoted = cli_json_quote(key);
-
-            cli_string_printf(&out, "%s%s: %.*s", out.n_bytes > 1 ? ", " : "", quoted,
-                              (int)bytes, value);
-            free(quoted);
-        }
-        free(key);
-    }
-    cli_string_add(&out, "}", 1);
-    return out.text;
-}
-
-/* As xarray says it of a scalar. */
-static bool has_no_names(const char *attributes)
-{
-    size_t bytes = 0;
-    const char *value =
-        attributes ? cli_json_member(attributes, "_ARRAY_DIMENSIONS", &bytes) : NULL;
-
-    return value && bytes == 2 && strncmp(value, "[]", 2) == 0;
-}
-
 static int make_array(struct reencode *r, zarr_array *source, zarr_store *target,
                       const char *path)
 {
@@ -87,22 +54,14 @@ static int make_array(struct reencode *r, zarr_array *source, zarr_store *target
     zarr_array *made = NULL;
     zarr_error err = {0};
     zarr_status st = ZARR_OK;
-    char *attributes = NULL;
-    int rc = cli_spec_like(r->cli, source, &spec);
+    int rc;
 
-    if (!rc)
-        rc = read_options(r, &spec);
-    if (!rc && zarr_array_zarr_format(source) == 2 && spec.spec.zarr_format == 3 &&
-        (spec.spec.dimension_names ||
-         (spec.spec.ndim == 0 && has_no_names(spec.spec.attributes))) &&
-        spec.spec.attributes)
-        spec.spec.attributes = attributes = without_names(spec.spec.attributes);
-    cli_spec_scalar_names(&spec, source);
+    cli_spec_like(&spec, source);
+    rc = read_options(r, &spec);
     if (!rc)
         st = zarr_array_create(&made, target, path, &spec.spec, NULL, &err);
     if (st)
         rc = cli_fail(r->cli, st, &err, "cannot plan array /%s", path);
-    free(attributes);
     cli_spec_free(&spec);
     zarr_array_free(made);
     return rc;

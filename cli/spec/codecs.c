@@ -147,6 +147,22 @@ static int add_codec(struct cli *cli, const char *text, bool v2, struct cli_stri
     return add_short(cli, "codec", text, v2, out);
 }
 
+/* Of numcodecs, and not to be the compressor where it is last. name: up to a colon. */
+static bool is_filter(const char *name)
+{
+    static const char *const names[] = {
+        "shuffle",  "delta",      "fixedscaleoffset", "quantize",        "astype",
+        "bitround", "packbits",   "categorize",       "vlen-utf8",       "vlen-bytes",
+        "json2",    "vlen-array", "msgpack2",         "base64",          "crc32",
+        "crc32c",   "adler32",    "fletcher32",       "jenkins_lookup3", NULL};
+    const size_t bytes = strcspn(name, ":");
+
+    for (int i = 0; names[i]; i++)
+        if (strlen(names[i]) == bytes && strncmp(names[i], name, bytes) == 0)
+            return true;
+    return false;
+}
+
 /* All but the last codec are filters, and it too where it does not compress. */
 static int codecs_v2(struct cli *cli, int n, struct cli_string *out)
 {
@@ -163,7 +179,7 @@ static int codecs_v2(struct cli *cli, int n, struct cli_string *out)
     for (int i = 0; i < n && !rc; i++) {
         const char *text = cli_text_at(cli, "codec", i);
 
-        if (i == n - 1 && !cli_v2_is_filter(text))
+        if (i == n - 1 && !is_filter(text))
             rc = add_codec(cli, text, true, &compressor);
         else
             rc = add_codec(cli, text, true, &filters);
@@ -185,8 +201,6 @@ int cli_spec_keys(struct cli *cli, struct cli_spec *s)
 
     if (!text)
         return CLI_OK;
-    if (strcmp(text, "default") != 0 && strcmp(text, "v2") != 0)
-        s->spec.separator = 0; /* the model's: this one may know none */
     s->spec.key_encoding = text;
     if (*text == '{' || text[name_length(text)] == '\0')
         return CLI_OK;

@@ -150,12 +150,6 @@ static int read_chunks(struct cli *cli, struct cli_spec *s)
 
     if (text && no_shards)
         rc = read_grid(cli, "chunks", s, &done);
-    if (done) {
-        s->spec.chunk_shape = NULL; /* and the model's shards go */
-        s->spec.shard_shape = NULL;
-    }
-    if (text && !done && !s->spec.chunk_shape)
-        s->spec.chunk_grid = NULL; /* the model's, which had no shards */
     return rc || done ? rc
                       : read_lengths(cli, "chunks", s, s->chunks, &s->spec.chunk_shape);
 }
@@ -169,19 +163,14 @@ static int read_shards(struct cli *cli, struct cli_spec *s)
     if (!text)
         return CLI_OK;
     if (strcmp(text, "none") == 0) {
-        s->no_shards = true;
-        s->spec.shard_shape = NULL; /* and nothing else of the model's shards */
-        if (s->spec.chunk_shape)
-            s->spec.chunk_grid = NULL;
-        s->spec.index_codecs = NULL;
-        s->spec.flags &= ~(uint32_t)ZARR_SPEC_INDEX_AT_START;
+        s->spec.flags |= ZARR_SPEC_NO_SHARDS;
         return CLI_OK;
     }
-    s->spec.chunk_grid = NULL;
     rc = read_grid(cli, "shards", s, &done);
     if (!done)
         return read_lengths(cli, "shards", s, s->shards, &s->spec.shard_shape);
-    s->spec.shard_shape = NULL;
+    if (!s->spec.chunk_shape && s->spec.like)
+        s->spec.chunk_shape = zarr_array_chunk_shape(s->spec.like);
     if (!rc && !s->spec.chunk_shape)
         rc = cli_error(cli, CLI_USAGE, NULL,
                        "option --shards: --chunks must be given with edges of shards");
@@ -190,12 +179,14 @@ static int read_shards(struct cli *cli, struct cli_spec *s)
 
 static void read_texts(struct cli *cli, struct cli_spec *s)
 {
-    const char *text;
+    const char *format = cli_text(cli, "format"), *text;
 
+    if (format)
+        s->spec.zarr_format = *format - '0';
     if ((text = cli_text(cli, "fill")) != NULL)
-        s->spec.fill_value = cli_spec_keep(s, CLI_TEXT_FILL, cli_strdup(text));
+        s->spec.fill_value = text;
     if ((text = cli_text(cli, "attributes")) != NULL)
-        s->spec.attributes = cli_spec_keep(s, CLI_TEXT_ATTRS, cli_strdup(text));
+        s->spec.attributes = text;
     if ((text = cli_text(cli, "separator")) != NULL)
         s->spec.separator = *text;
     if ((text = cli_text(cli, "order")) != NULL)
@@ -204,125 +195,30 @@ static void read_texts(struct cli *cli, struct cli_spec *s)
         s->spec.flags |= ZARR_SPEC_INDEX_AT_START;
 }
 
-/* The byte order of each field where a v2 model's differ, "<><"; owned, or NULL. */
-static char *mixed_orders(const char *codecs)
+void cli_spec_like(struct cli_spec *spec, zarr_array *model)
 {
-    static const char member[] = "\"endian\":\"";
-    const char *at = strstr(codecs, member);
-    size_t n = 0;
-
-    if (at)
-        n = strspn(at + sizeof member - 1, "<>");
-    return n ? cli_format("%.*s", (int)n, at + sizeof member - 1) : NULL;
-}
-
-/* v3 has one order for all fields: little-endian. */
-static void unmix_codecs(struct cli_spec *s)
-{
-    char *orders = mixed_orders(s->spec.codecs), *at;
-
-    if (!orders)
-        return;
-    at = strstr(s->text[CLI_TEXT_CODECS], orders);
-    s->spec.codecs =
-        cli_spec_keep(s, CLI_TEXT_CODECS,
-                      cli_format("%.*slittle%s", (int)(at - s->text[CLI_TEXT_CODECS]),
-                                 s->text[CLI_TEXT_CODECS], at + strlen(orders)));
-    free(orders);
-}
-
-/* A struct's list with these orders; NULL: all big-endian. Types stand behind a comma,
- * names behind a bracket. Owned. */
-static char *list_in_order(const char *v2, const char *orders)
-{
-    char *list = cli_strdup(v2);
-
-    for (char *at = list; (at = strstr(at, ",\"<")) != NULL; at += 3)
-        at[2] = orders && *orders ? *orders++ : '>';
-    return list;
-}
-
-/* A model's v3 chain for an array of format 2; the byte order goes into the data type. */
-static int codecs_to_v2(struct cli *cli, struct cli_spec *s)
-{
-    struct cli_v2_chain chain = {0};
-    const zarr_dtype *type = NULL;
-    zarr_error err = {0};
-    const char *v2;
-    zarr_status st = ZARR_OK;
-    char *orders = mixed_orders(s->spec.codecs);
-    int rc = cli_spec_chain_to_v2(cli, s->spec.codecs, &chain);
-
-    if (rc)
-        goto out;
-    s->spec.codecs = cli_spec_keep(s, CLI_TEXT_CODECS, chain.json);
-    s->spec.order = chain.fortran ? 'F' : s->spec.order;
-    if (!chain.big && !orders)
-        goto out;
-    st = zarr_dtype_find(cli->ctx, s->spec.data_type, &type, &err);
-    if (st) {
-        rc = cli_fail(cli, st, &err, "data type %s", s->spec.data_type);
-        goto out;
-    }
-    v2 = zarr_dtype_v2(type);
-    if (v2 && *v2 == '[')
-        s->spec.data_type = cli_spec_keep(s, CLI_TEXT_TYPE, list_in_order(v2, orders));
-    else if (v2 && *v2 == '<')
-        s->spec.data_type = cli_spec_keep(s, CLI_TEXT_TYPE, cli_format(">%s", v2 + 1));
-out:
-    free(orders);
-    return rc;
-}
-
-/* The model's shards as they are: codecs in front of and behind them, shards in shards.
- */
-static void same_shards(struct cli *cli, struct cli_spec *s)
-{
-    const char *other[] = {"chunks", "shards", "codec", "index-codec", "order"};
-    bool same = s->text[CLI_TEXT_WHOLE] && !cli_flag(cli, "index-at-start");
-
-    for (size_t i = 0; i < sizeof other / sizeof other[0]; i++)
-        same = same && !cli_count(cli, other[i]);
-    if (!same)
-        return;
-    s->spec.codecs =
-        cli_spec_keep(s, CLI_TEXT_CODECS, cli_strdup(s->text[CLI_TEXT_WHOLE]));
-    s->spec.chunk_shape = s->spec.shard_shape; /* NULL: the grid says it */
-    s->spec.shard_shape = NULL;
-    s->spec.index_codecs = NULL;
-    s->spec.flags &= ~(uint32_t)ZARR_SPEC_INDEX_AT_START;
+    spec->spec.like = model;
+    spec->spec.ndim = zarr_array_ndim(model);
 }
 
 int cli_spec_read(struct cli *cli, struct cli_spec *spec)
 {
-    const char *format = cli_text(cli, "format");
-    bool v2;
+    int32_t format;
     int rc;
 
     spec->spec.struct_size = sizeof spec->spec;
-    if (format) {
-        if (spec->spec.zarr_format && spec->spec.zarr_format != *format - '0') {
-            spec->spec.key_encoding = NULL; /* the model's keys are the other format's */
-            spec->spec.separator = 0;
-            spec->spec.order = 0; /* its chain says so already */
-        }
-        spec->spec.zarr_format = *format - '0';
-    }
-    v2 = spec->spec.zarr_format == 2;
-    rc = cli_spec_keys(cli, spec);
     read_texts(cli, spec);
+    format = spec->spec.zarr_format || !spec->spec.like
+                 ? spec->spec.zarr_format
+                 : zarr_array_zarr_format(spec->spec.like);
+    rc = cli_spec_keys(cli, spec);
     if (!rc)
         rc = read_chunks(cli, spec);
     if (!rc)
         rc = read_shards(cli, spec);
     if (!rc && cli_count(cli, "codec")) {
-        rc = cli_spec_codecs(cli, "codec", CLI_TEXT_CODECS, v2, spec);
+        rc = cli_spec_codecs(cli, "codec", CLI_TEXT_CODECS, format == 2, spec);
         spec->spec.codecs = spec->text[CLI_TEXT_CODECS];
-    } else if (!rc && v2 && spec->spec.codecs && *spec->spec.codecs == '[') {
-        rc = codecs_to_v2(cli, spec);
-    } else if (!rc && !v2 && spec->text[CLI_TEXT_CODECS]) {
-        unmix_codecs(spec);
-        same_shards(cli, spec);
     }
     if (!rc && cli_count(cli, "index-codec")) {
         rc = cli_spec_codecs(cli, "index-codec", CLI_TEXT_INDEX, false, spec);

@@ -57,18 +57,12 @@ struct cli_spec {
     zarr_array_spec spec;
     uint64_t shape[ZARR_MAX_RANK], chunks[ZARR_MAX_RANK], shards[ZARR_MAX_RANK];
     const char *names[ZARR_MAX_RANK];
-    char *text[9]; /* by CLI_TEXT_* of spec_int.h: owned texts behind the pointers of spec
+    char *text[5]; /* by CLI_TEXT_* of spec_int.h: owned texts behind the pointers of spec
                     */
-    bool no_shards; /* --shards=none was given */
 };
-/* Starts from a model: type, shape, chunks, shards, codecs, fill, names, attributes,
- * format, keys. */
-int cli_spec_like(struct cli *cli, zarr_array *model, struct cli_spec *spec);
-/* After the options: a scalar that goes from v3 to v2 gets the empty list of names,
- * without which xarray takes it for no variable. */
-void cli_spec_scalar_names(struct cli_spec *spec, zarr_array *model);
-/* Lays the options over what is in *spec; call it after cli_spec_like(), always: a
- * model's chain is written as the new format wants it here. */
+/* Makes it like a model, which must be open until the new array has been created. */
+void cli_spec_like(struct cli_spec *spec, zarr_array *model);
+/* What the options say; call it after cli_spec_like(). */
 int cli_spec_read(struct cli *cli, struct cli_spec *spec);
 void cli_spec_free(struct cli_spec *spec);
 /* "2+3x4,10" as the JSON of a rectilinear grid, appended; false: no edges that differ.

@@ -94,9 +94,9 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_open(zarr_array **out, zarr_stor
                                                      zarr_error *err);
 
 /**
- * Describes a new array. `data_type` and, unless `ndim` is 0, `shape` are required.
- * Another member that is NULL or zero means the default that is stated. Pointers are
- * borrowed for the call.
+ * Describes a new array. `data_type` and, unless `ndim` is 0, `shape` are required,
+ * except with `like` or `document`. Another member that is NULL or zero means the default
+ * that is stated. Pointers are borrowed for the call.
  */
 typedef struct zarr_array_spec {
     uint32_t struct_size, flags; /**< `flags`: ZARR_SPEC_* */
@@ -142,6 +142,19 @@ typedef struct zarr_array_spec {
      * `name` and `configuration`. With `chunk_shape` it is the grid of the shards; it
      * excludes `shard_shape`. NULL: a regular grid */
     const char *chunk_grid;
+    /**
+     * a model: an array that the new array is like. Each member that is NULL or zero,
+     * shape and data type included, is taken from the model. Elements are not copied.
+     * NULL: the defaults stated above.
+     *
+     * Shapes and names need `ndim`, which must be the model's. `chunk_grid` replaces
+     * chunks and shards. Another data type gets its own default fill value, another
+     * `zarr_format` its default chunk keys. `codecs` replaces the whole chain; in a
+     * sharded array, the chain of the inner chunks. `order` replaces the transposes
+     * before it. Nested shards, and codecs around shards, are kept only if no member
+     * changes chunks, shards or codecs. Excludes `document`. Borrowed for the call
+     */
+    struct zarr_array *like;
 } zarr_array_spec;
 
 #define ZARR_ARRAY_SPEC_INIT ZARR_SIZE_FIRST(zarr_array_spec)
@@ -158,7 +171,9 @@ enum {
     ZARR_SPEC_NO_PARENTS = 2,     /**< do not create parent groups that are missing */
     ZARR_SPEC_INDEX_AT_START = 4, /**< store the index of a shard before its chunks */
     /** open an array that exists, if its metadata is equal; attributes may differ */
-    ZARR_SPEC_IF_MISSING = 8
+    ZARR_SPEC_IF_MISSING = 8,
+    /** with `like`: the new array has no shards, even if the model has */
+    ZARR_SPEC_NO_SHARDS = 16
 };
 
 /**

@@ -48,14 +48,15 @@ enum {
 /** Options of zarr_node_reencode(). */
 typedef struct zarr_reencode_options {
     uint32_t struct_size, flags; /**< `flags`: ZARR_REENCODE_* */
-    int32_t zarr_format;         /**< format of new groups: 2 or 3; 0: the source's */
+    int32_t zarr_format;         /**< format of new groups and arrays: 2 or 3; 0: the
+                                    source's. With `make`: of groups */
     uint32_t reserved;
     /**
      * creates the metadata of one new array, by a call of zarr_array_create() with the
      * store `target`, which gets the new metadata only, and `path`. The new array must
-     * have the shape and the data type of `source`. If the function fails, the call
-     * returns its status before anything is written. NULL: new arrays have the metadata
-     * of the source
+     * have the shape and the data type of `source`; its spec may be `like` `source`. If
+     * the function fails, the call returns its status before anything is written. NULL:
+     * new arrays are as `changes` says
      */
     zarr_status (*make)(void *user, zarr_array *source, zarr_store *target,
                         const char *path, zarr_error *err);
@@ -72,6 +73,15 @@ typedef struct zarr_reencode_options {
     /** looked at now and then: if it is not 0, the call stops with ZARR_ERR_CANCELLED;
      * may be NULL */
     const int *cancel;
+    /**
+     * how new arrays differ from the arrays of the source. Each new array is `like` its
+     * source, with these changes: chunks, shards, codecs, keys, fill value, names,
+     * attributes and order. `shape`, `data_type`, `document` and `like` must be NULL. In
+     * a group, `chunk_shape`, `shard_shape`, `chunk_grid` and `dimension_names` apply to
+     * the arrays with `ndim` dimensions. NULL: only `zarr_format` differs. Borrowed for
+     * the call; excludes `make`
+     */
+    const zarr_array_spec *changes;
 } zarr_reencode_options;
 
 /** Initial value of a zarr_reencode_options. */
@@ -117,11 +127,12 @@ typedef struct zarr_reencode_result {
  * @retval ZARR_ERR_EXISTS the destination is not empty; `result->found` tells what it
  * holds
  * @retval ZARR_ERR_INVALID source and destination are one place, or one is inside the
- * other; or `make` created an array of another shape or data type
+ * other; or `make` created an array of another shape or data type; or a member of
+ * `changes` is wrong
  * @retval ZARR_ERR_LIMIT buffers are too small, or a grid has more than 2^64 chunks
  * @retval ZARR_ERR_CORRUPT a node or chunk of the source cannot be read, or
  * `result->differs`
- * @retval ZARR_ERR_UNSUPPORTED an array would have another format, and there is no `make`
+ * @retval ZARR_ERR_UNSUPPORTED the new format has no form for an array of the source
  * @retval ZARR_ERR_CANCELLED `cancel` asked to stop
  * @retval ZARR_ERR_IO a store failed
  * @see zarr_node_copy(), zarr_node_migrate()

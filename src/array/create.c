@@ -13,6 +13,7 @@ struct array_making {
     zarr_store *store, *chunk_store;
     const char *path;
     zarr_array_spec spec;
+    struct zr_spec_like like;
     int32_t format;
     struct zr_parsed *parsed, *attrs; /* counted */
     struct zr_array_state *state;     /* counted: as asked for, completed */
@@ -35,7 +36,7 @@ static zarr_status make_document(struct array_making *m, zarr_error *err)
     src.asked = true;
     ZR_TRY(zr_array_state_new(&m->state, m->ctx, &src, err));
     ZR_TRY(zr_array_meta_complete(&m->state->meta, err)); /* nobody else has it yet */
-    ZR_TRY(zr_array_meta_write(&m->state->meta, &doc, &root, err));
+    ZR_TRY(zr_array_meta_write_new(&m->state->meta, &doc, &root, err));
     zr_json_write(root, ZR_META_INDENT, &m->text);
     zr_json_quote_tokens(m->parsed->json.root); /* the handle holds what the store will */
     zr_json_quote_tokens(m->attrs->json.root);
@@ -90,8 +91,8 @@ static zarr_status is_what_was_asked(const struct array_making *m, const zarr_ar
     zarr_status st = ZARR_OK;
 
     zr_json_doc_init(&doc, m->ctx->alloc);
-    ZR_TRY(zr_array_meta_write(&s->meta, &doc, &have, err));
-    ZR_TRY(zr_array_meta_write(&m->state->meta, &doc, &want, err));
+    ZR_TRY(zr_array_meta_write_new(&s->meta, &doc, &have, err));
+    ZR_TRY(zr_array_meta_write_new(&m->state->meta, &doc, &want, err));
     zr_json_remove(have, "attributes");
     zr_json_remove(want, "attributes");
     if (!zr_json_equal(have, want))
@@ -136,6 +137,20 @@ out:
     return st;
 }
 
+static zarr_status read_spec(struct array_making *m, const zarr_array_spec *spec,
+                             zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_spec_read(&m->spec, spec, err));
+    if (!m->spec.like)
+        goto out;
+    ZR_TRY(zr_spec_like_make(&m->like, m->ctx, &m->spec, err));
+    st = zr_spec_read(&m->spec, &m->like.spec, err);
+out:
+    return st;
+}
+
 zarr_status zarr_array_create(zarr_array **out, zarr_store *store, const char *path,
                               const zarr_array_spec *spec,
                               const zarr_array_open_options *opts, zarr_error *err)
@@ -151,7 +166,7 @@ zarr_status zarr_array_create(zarr_array **out, zarr_store *store, const char *p
     ZR_TRY(zr_path_normal(&normal, m.ctx->alloc, path, &m.ctx->limits, err));
     m.path = normal;
     m.chunk_store = o.chunk_store ? o.chunk_store : store;
-    st = zr_spec_read(&m.spec, spec, err);
+    st = read_spec(&m, spec, err);
     if (st == ZARR_OK)
         st = make_document(&m, err);
     if (st != ZARR_OK) {
@@ -161,6 +176,7 @@ zarr_status zarr_array_create(zarr_array **out, zarr_store *store, const char *p
     o.zarr_format = m.format;
     ZR_TRY(create_and_open(out, &m, &o, err));
 out:
+    zr_spec_like_deinit(&m.like);
     zr_array_state_free(m.state);
     zr_parsed_free(m.parsed);
     zr_parsed_free(m.attrs);

@@ -10,6 +10,25 @@
 /* Reads a caller's spec. */
 zarr_status zr_spec_read(zarr_array_spec *out, const zarr_array_spec *spec,
                          zarr_error *err);
+/* A caller's spec with everything that it leaves to the array spec->like. */
+struct zr_spec_like {
+    zarr_array_spec spec;         /* like: NULL */
+    struct zr_array_state *model; /* counted */
+    const struct zr_json *root;   /* the model's document, in doc */
+    struct zr_order order;        /* v2: of the stored elements */
+    struct zr_json_doc doc;       /* holds the texts */
+    const char *no_name;          /* the names of a scalar */
+};
+zarr_status zr_spec_like_make(struct zr_spec_like *l, const zarr_context *ctx,
+                              const zarr_array_spec *changes, zarr_error *err);
+void zr_spec_like_deinit(struct zr_spec_like *l);
+/* JSON as text that lives as long as l. */
+zarr_status zr_spec_like_text(struct zr_spec_like *l, const struct zr_json *v,
+                              const char **out, zarr_error *err);
+/* Sets codecs, index_codecs, and what goes with them: v2's order and byte order, the
+ * grid if shards stay as they are. */
+zarr_status zr_spec_like_codecs(struct zr_spec_like *l, const zarr_context *ctx,
+                                const zarr_array_spec *changes, zarr_error *err);
 /* The document that it asks for in parsed, v2 attributes in attrs (root NULL: none);
  * *format is told. */
 zarr_status zr_spec_document(struct zr_parsed *parsed, struct zr_parsed *attrs,

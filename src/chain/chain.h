@@ -280,6 +280,27 @@ zarr_status zr_shard_index_at(const struct zr_shard_spec *s, uint64_t shard_byte
 /* In format 3, INVALID for a member that is not among the NULL-terminated `known`. */
 zarr_status zr_conf_known(const zarr_codec_spec *raw, int format,
                           const char *const *known, zarr_error *err);
+/* A member of the configuration as JSON, borrowed; NULL: absent. */
+const struct zr_json *zr_conf_value(const zarr_codec_spec *raw, const char *member);
+/* The data type that a member names: as v3 metadata has it; or by any name that
+ * zarr_dtype_find() takes, with its byte order (ZARR_ORDER_*). */
+zarr_status zr_conf_dtype_v3(const zarr_codec_spec *raw, const char *member,
+                             const zarr_dtype **out, zarr_error *err);
+zarr_status zr_conf_dtype(const zarr_codec_spec *raw, const char *member,
+                          const zarr_dtype **out, uint32_t *byte_order, zarr_error *err);
+/* The flags of zarr_codec_spec_input(). */
+uint32_t zr_spec_input_flags(const zarr_codec_spec *spec);
+/* limits.chunk_bytes: bounds what metadata does not tell. */
+uint64_t zr_spec_most_bytes(const zarr_codec_spec *spec);
+/* What a nested chain says by `transpose` and `bytes`, its first two codecs. INVALID: the
+ * permutation has not ndim dimensions. */
+struct zr_chain_layout {
+    uint8_t order[ZARR_MAX_RANK]; /* stored dimension i is the array's order[i] */
+    uint32_t byte_order;          /* ZARR_ORDER_*; NATIVE: not given */
+};
+zarr_status zr_spec_chain_layout(const zarr_codec_spec *spec, const char *member,
+                                 int32_t ndim, struct zr_chain_layout *out,
+                                 zarr_error *err);
 /* Each leaves *v alone when the member is absent or null, and refuses other types and
  * values. */
 zarr_status zr_conf_i64(const zarr_codec_spec *raw, const char *member, int64_t lo,

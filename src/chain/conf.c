@@ -38,6 +38,24 @@ bool zr_conf_has(const zarr_codec_spec *raw, const char *member)
     return v && v->type != ZR_JSON_NULL;
 }
 
+const struct zr_json *zr_conf_value(const zarr_codec_spec *raw, const char *member)
+{
+    return zr_json_get(raw->members, member);
+}
+
+zarr_status zr_conf_dtype_v3(const zarr_codec_spec *raw, const char *member,
+                             const zarr_dtype **out, zarr_error *err)
+{
+    return zr_dtype_from_v3(raw->dtypes, zr_conf_value(raw, member), out, err);
+}
+
+zarr_status zr_conf_dtype(const zarr_codec_spec *raw, const char *member,
+                          const zarr_dtype **out, uint32_t *byte_order, zarr_error *err)
+{
+    return zr_dtype_find(raw->dtypes, zarr_codec_spec_text(raw, member), out, byte_order,
+                         err);
+}
+
 zarr_status zr_conf_refuse(const zarr_codec_spec *raw, const char *member,
                            const char *rule, zarr_error *err)
 {
@@ -203,6 +221,16 @@ zarr_status zr_spec_needs_length(const zarr_codec_spec *spec, const zarr_chunk_s
                        "%s: cannot take an array whose length only the chunk tells",
                        zarr_codec_spec_name(spec));
     return ZARR_OK;
+}
+
+uint64_t zr_spec_most_bytes(const zarr_codec_spec *spec)
+{
+    return spec->most_bytes;
+}
+
+uint32_t zr_spec_input_flags(const zarr_codec_spec *spec)
+{
+    return spec->input.flags;
 }
 
 zarr_status zr_spec_set_bound(zarr_chunk_spec *out, const char *codec, uint64_t n_bytes,

@@ -125,6 +125,22 @@ const char *zarr_codec_spec_chain_name(const zarr_codec_spec *spec, const char *
     return sub && i < sub->chain->n ? sub->chain->codec[i].vt->name : NULL;
 }
 
+zarr_status zr_spec_chain_layout(const zarr_codec_spec *spec, const char *member,
+                                 int32_t ndim, struct zr_chain_layout *out,
+                                 zarr_error *err)
+{
+    const struct zr_sub_chain *sub = zr_spec_sub(spec, member);
+    const struct zarr_codec_spec *codec = sub ? sub->chain->codec : NULL;
+
+    *out = (struct zr_chain_layout){0};
+    if (!codec || sub->chain->n < 2 ||
+        codec[0].structure.kind != ZR_STRUCTURE_TRANSPOSE ||
+        codec[1].structure.kind != ZR_STRUCTURE_BYTES)
+        return zr_internal(err);
+    out->byte_order = codec[1].structure.stored.order;
+    return zr_spec_order(&codec[0], ndim, out->order, err);
+}
+
 zarr_status zarr_codec_spec_chain_resolve(const zarr_codec_spec *spec, const char *member,
                                           const zarr_chunk_spec *in, zarr_chunk_spec *out,
                                           zarr_error *err)

@@ -11,19 +11,25 @@
 #include <string.h>
 
 /* Elements in native order: src itself, or turned into `room`. */
-static const uint8_t *block_native(const struct zr_numpy_type *type, const uint8_t *src,
+static const uint8_t *block_native(const struct zr_number *number, const uint8_t *src,
                                    size_t n, uint8_t *room)
 {
-    if (type->item_bytes == 1 || type->big != zr_host_is_little())
+    if (!zr_number_is_swapped(number))
         return src;
-    zr_byteswap(room, src, n, type->item_bytes);
+    zr_byteswap(room, src, n, number->bytes);
     return room;
 }
 
-static void block_turn(const struct zr_numpy_type *type, uint8_t *dst, size_t n)
+static void block_turn(const struct zr_number *number, uint8_t *dst, size_t n)
 {
-    if (type->item_bytes > 1 && type->big == zr_host_is_little())
-        zr_byteswap(dst, dst, n, type->item_bytes);
+    if (zr_number_is_swapped(number))
+        zr_byteswap(dst, dst, n, number->bytes);
+}
+
+/* The width of integers, negative where they have a sign. */
+static int block_form(const struct zr_number *number)
+{
+    return number->kind == ZARR_KIND_INT ? -(int)number->bytes : (int)number->bytes;
 }
 
 #define BLOCK_EACH(type, to)                                                             \
@@ -34,13 +40,13 @@ static void block_turn(const struct zr_numpy_type *type, uint8_t *dst, size_t n)
     }                                                                                    \
     break
 
-void zr_block_whole(const struct zr_numpy_type *type, const uint8_t *src, size_t n,
+void zr_block_whole(const struct zr_number *number, const uint8_t *src, size_t n,
                     uint64_t *out)
 {
     uint8_t room[8 * ZR_BLOCK];
 
-    src = block_native(type, src, n, room);
-    switch (type->kind == 'i' ? -(int)type->item_bytes : (int)type->item_bytes) {
+    src = block_native(number, src, n, room);
+    switch (block_form(number)) {
     case -1:
         BLOCK_EACH(int8_t, (uint64_t)(int64_t)v);
     case -2:
@@ -50,7 +56,8 @@ void zr_block_whole(const struct zr_numpy_type *type, const uint8_t *src, size_t
     case -8:
         BLOCK_EACH(int64_t, (uint64_t)v);
     case 1:
-        BLOCK_EACH(uint8_t, type->kind == 'b' ? (uint64_t)(v != 0) : (uint64_t)v);
+        BLOCK_EACH(uint8_t,
+                   number->kind == ZARR_KIND_BOOL ? (uint64_t)(v != 0) : (uint64_t)v);
     case 2:
         BLOCK_EACH(uint16_t, (uint64_t)v);
     case 4:
@@ -60,16 +67,16 @@ void zr_block_whole(const struct zr_numpy_type *type, const uint8_t *src, size_t
     }
 }
 
-void zr_block_real(const struct zr_numpy_type *type, const uint8_t *src, size_t n,
+void zr_block_real(const struct zr_number *number, const uint8_t *src, size_t n,
                    double *out)
 {
     uint8_t room[8 * ZR_BLOCK];
 
-    src = block_native(type, src, n, room);
-    if (type->kind == 'f') {
-        const struct zr_numpy_type half = {'f', 2, !zr_host_is_little()};
+    src = block_native(number, src, n, room);
+    if (number->kind == ZARR_KIND_FLOAT) {
+        const struct zr_number half = zr_number_make(ZARR_KIND_FLOAT, 2);
 
-        switch (type->item_bytes) {
+        switch (number->bytes) {
         case 8:
             BLOCK_EACH(double, v);
         case 4:
@@ -79,7 +86,7 @@ void zr_block_real(const struct zr_numpy_type *type, const uint8_t *src, size_t 
         }
         return;
     }
-    switch (type->kind == 'i' ? -(int)type->item_bytes : (int)type->item_bytes) {
+    switch (block_form(number)) {
     case -1:
         BLOCK_EACH(int8_t, (double)v);
     case -2:
@@ -89,7 +96,8 @@ void zr_block_real(const struct zr_numpy_type *type, const uint8_t *src, size_t 
     case -8:
         BLOCK_EACH(int64_t, (double)v);
     case 1:
-        BLOCK_EACH(uint8_t, type->kind == 'b' ? (double)(v != 0) : (double)v);
+        BLOCK_EACH(uint8_t,
+                   number->kind == ZARR_KIND_BOOL ? (double)(v != 0) : (double)v);
     case 2:
         BLOCK_EACH(uint16_t, (double)v);
     case 4:
@@ -107,12 +115,13 @@ void zr_block_real(const struct zr_numpy_type *type, const uint8_t *src, size_t 
     }                                                                                    \
     break
 
-void zr_block_put_whole(const struct zr_numpy_type *type, uint8_t *dst,
-                        const uint64_t *in, size_t n, bool sign)
+void zr_block_put_whole(const struct zr_number *number, uint8_t *dst, const uint64_t *in,
+                        size_t n, bool sign)
 {
-    const struct zr_numpy_type from = {sign ? 'i' : 'u', 8, false};
+    const struct zr_number from =
+        zr_number_make(sign ? ZARR_KIND_INT : ZARR_KIND_UINT, 8);
 
-    if (type->kind == 'f' && type->item_bytes == 8) {
+    if (number->kind == ZARR_KIND_FLOAT && number->bytes == 8) {
         if (sign)
             for (size_t i = 0; i < n; i++) {
                 const double v = (double)(int64_t)in[i];
@@ -123,19 +132,19 @@ void zr_block_put_whole(const struct zr_numpy_type *type, uint8_t *dst,
                 const double v = (double)in[i];
                 memcpy(dst + i * sizeof v, &v, sizeof v);
             }
-        block_turn(type, dst, n);
+        block_turn(number, dst, n);
         return;
     }
-    if (type->kind == 'f') {
+    if (number->kind == ZARR_KIND_FLOAT) {
         for (size_t i = 0; i < n; i++) {
             const struct zr_numpy_value v = {.u = in[i]};
 
-            zr_numpy_store(type, dst + i * type->item_bytes,
-                           zr_numpy_convert(&from, type, v));
+            zr_numpy_store(number, dst + i * number->bytes,
+                           zr_numpy_convert(&from, number, v));
         }
         return;
     }
-    switch (type->kind == 'b' ? 0 : type->item_bytes) {
+    switch (number->kind == ZARR_KIND_BOOL ? 0 : number->bytes) {
     case 0:
         BLOCK_PUT(uint8_t, in[i] != 0);
     case 1:
@@ -147,7 +156,7 @@ void zr_block_put_whole(const struct zr_numpy_type *type, uint8_t *dst,
     default:
         BLOCK_PUT(uint64_t, in[i]);
     }
-    block_turn(type, dst, n);
+    block_turn(number, dst, n);
 }
 
 /* Whether all fit what the processor converts at once: integers of 32 bits. */
@@ -160,23 +169,23 @@ static bool block_is_small(const double *in, size_t n)
     return !bad;
 }
 
-void zr_block_put_real(const struct zr_numpy_type *type, uint8_t *dst, const double *in,
+void zr_block_put_real(const struct zr_number *number, uint8_t *dst, const double *in,
                        size_t n)
 {
-    const struct zr_numpy_type real = {'f', 8, false};
+    const struct zr_number real = zr_number_make(ZARR_KIND_FLOAT, 8);
 
-    if (type->kind == 'f' && type->item_bytes > 2) {
-        switch (type->item_bytes) {
+    if (number->kind == ZARR_KIND_FLOAT && number->bytes > 2) {
+        switch (number->bytes) {
         case 8:
             BLOCK_PUT(double, in[i]);
         default:
             BLOCK_PUT(float, in[i]);
         }
-        block_turn(type, dst, n);
+        block_turn(number, dst, n);
         return;
     }
-    if ((type->kind == 'i' || type->kind == 'u') && block_is_small(in, n)) {
-        switch (type->item_bytes) {
+    if (zr_number_is_whole(number) && block_is_small(in, n)) {
+        switch (number->bytes) {
         case 1:
             BLOCK_PUT(uint8_t, (int32_t)in[i]);
         case 2:
@@ -186,13 +195,13 @@ void zr_block_put_real(const struct zr_numpy_type *type, uint8_t *dst, const dou
         default:
             BLOCK_PUT(uint64_t, (int64_t)(int32_t)in[i]);
         }
-        block_turn(type, dst, n);
+        block_turn(number, dst, n);
         return;
     }
     for (size_t i = 0; i < n; i++) {
         const struct zr_numpy_value v = {.d = in[i]};
 
-        zr_numpy_store(type, dst + i * type->item_bytes,
-                       zr_numpy_convert(&real, type, v));
+        zr_numpy_store(number, dst + i * number->bytes,
+                       zr_numpy_convert(&real, number, v));
     }
 }

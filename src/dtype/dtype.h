@@ -107,65 +107,77 @@ struct zr_float {
     uint64_t infinity, nan; /* +infinity and the canonical NaN; 0: none */
     uint64_t largest;       /* the largest finite magnitude */
 };
-extern const struct zr_float zr_floats[]; /* ends with a row without name */
-enum {                                    /* the first rows */
-    ZR_FLOATS_16,
-    ZR_FLOATS_32,
-    ZR_FLOATS_64
-};
-const struct zr_float *zr_float_named(const char *name, size_t n);
-/* The format of a core float, or of the parts of a core complex type; NULL: another type.
- */
-const struct zr_float *zr_dtype_float(const zarr_dtype *dtype);
-/* An element's bits; bits above the format's are left out. */
-uint64_t zr_float_load(const struct zr_float *f, const void *p);
-void zr_float_store(const struct zr_float *f, void *p, uint64_t bits);
-bool zr_float_is_nan(const struct zr_float *f, uint64_t bits);
 double zr_float_to_f64(const struct zr_float *f, uint64_t bits); /* exact */
 /* To nearest, ties to even, as IEEE 754 has it; false where it does not fit (*bits is
  * then of no use): too large, an infinity or NaN that the format has not, a sign or zero
  * that it has not. */
 bool zr_float_from_f64(const struct zr_float *f, double v, uint64_t *bits);
-/* The same from decimal text, rounded once. False: no number; *fits as above. */
-bool zr_float_from_text(const struct zr_float *f, const char *s, size_t n, uint64_t *bits,
-                        bool *fits);
-/* A finite number's text. cap >= 40. */
-size_t zr_float_format(const struct zr_float *f, uint64_t bits, char *text, size_t cap);
 
-/* ---- numbers as NumPy names them (numpy.c) --------------------------------------- */
+/* ---- numbers --------------------------------------------------------------- */
 
-/* A number of NumPy's naming, byte order included: "<f8", ">i2", "|u1", "float32" (this
- * machine's order). */
-struct zr_numpy_type {
-    char kind; /* b i u f c; single elements of c are loaded by part */
-    uint8_t item_bytes;
-    bool big; /* false for single bytes */
+/* How a number is stored: the description that all codecs compute with. */
+struct zr_number {
+    uint8_t kind;  /* ZARR_KIND_BOOL, _INT, _UINT, _FLOAT, _COMPLEX; 0: no number */
+    uint8_t bytes; /* in memory, of one part */
+    uint8_t bits;  /* that count, the lowest of them */
+    uint8_t parts; /* 2: complex */
+    bool big;      /* the most significant byte comes first; false for single bytes */
+    const struct zr_float
+        *real; /* the format of floats and of complex parts; else NULL */
 };
-/* False: no bool, integer, float of 16 to 64 bits, or complex number of two of 32 or 64.
- * text may be NULL. */
-bool zr_numpy_parse(const char *text, struct zr_numpy_type *out);
+/* The numbers of a data type, in this machine's byte order. False: no integer of 2 to 64
+ * bits, float or complex that we know. */
+bool zr_number_of(const zarr_dtype *dtype, struct zr_number *out);
+/* A number that NumPy has: `bytes` of a part, this machine's byte order. */
+struct zr_number zr_number_make(uint32_t kind, unsigned bytes);
 /* The type of a complex number's two parts; another type is its own part. */
-struct zr_numpy_type zr_numpy_part(const struct zr_numpy_type *type);
+struct zr_number zr_number_part(const struct zr_number *n);
+/* Whether it has infinity and NaN where IEEE 754 has them. */
+bool zr_number_is_ieee(const struct zr_number *n);
+bool zr_number_is_swapped(const struct zr_number *n); /* against this machine's order */
+static inline bool zr_number_is_whole(const struct zr_number *n)
+{
+    return n->kind == ZARR_KIND_INT || n->kind == ZARR_KIND_UINT;
+}
+static inline uint32_t zr_number_item_bytes(const struct zr_number *n)
+{
+    return (uint32_t)n->bytes * n->parts;
+}
+/* The bits of one part in memory of any alignment. */
+uint64_t zr_number_bits(const struct zr_number *n, const void *p);
+void zr_number_put(const struct zr_number *n, void *p, uint64_t bits);
+
+/* ---- numbers as NumPy has them (numpy.c) ------------------------------------------- */
+
+/* By NumPy's name, byte order included: "<f8", ">i2", "|u1", "float32". False: no bool,
+ * integer, float of 16 to 64 bits, or complex number of two of 32 or 64. text may be
+ * NULL. */
+bool zr_numpy_parse(const char *text, struct zr_number *out);
+/* Whether NumPy has such numbers. */
+bool zr_numpy_has(const struct zr_number *n);
+/* NumPy's letter: b, i, u, f or c. */
+char zr_numpy_letter(const struct zr_number *n);
 
 struct zr_numpy_value { /* which member counts, the type says */
     uint64_t u;         /* bool, integers: extended by their sign */
     double d;
 };
-/* One element of any alignment; and what NumPy's astype() makes of one: of floats that do
- * not fit an integer type what x86 does (zr_numpy_whole()), on every machine. */
-struct zr_numpy_value zr_numpy_load(const struct zr_numpy_type *type, const void *p);
-void zr_numpy_store(const struct zr_numpy_type *type, void *p, struct zr_numpy_value v);
-struct zr_numpy_value zr_numpy_convert(const struct zr_numpy_type *from,
-                                       const struct zr_numpy_type *to,
+/* One element of any alignment (of complex numbers one part); and what NumPy's astype()
+ * makes of one: of floats that do not fit an integer type what x86 does
+ * (zr_numpy_whole()), on every machine. */
+struct zr_numpy_value zr_numpy_load(const struct zr_number *type, const void *p);
+void zr_numpy_store(const struct zr_number *type, void *p, struct zr_numpy_value v);
+struct zr_numpy_value zr_numpy_convert(const struct zr_number *from,
+                                       const struct zr_number *to,
                                        struct zr_numpy_value v);
-void zr_numpy_cast(const struct zr_numpy_type *from, const struct zr_numpy_type *to,
+void zr_numpy_cast(const struct zr_number *from, const struct zr_number *to,
                    const void *src, void *dst);
 /* Cuts to the type's width, keeping the sign. */
-uint64_t zr_numpy_wrap(const struct zr_numpy_type *type, uint64_t u);
+uint64_t zr_numpy_wrap(const struct zr_number *type, uint64_t u);
 /* A whole number of that type, in C's conversion where it fits. NaN, infinities and what
  * is out of range: the lowest integer of 32 bits for types up to int32, of 64 bits for
  * others, cut to the type's width by zr_numpy_wrap(); 0 above a uint64. */
-uint64_t zr_numpy_whole(const struct zr_numpy_type *type, double d);
+uint64_t zr_numpy_whole(const struct zr_number *type, double d);
 /* To the digits of a float of so many bytes, half to even. */
 double zr_numpy_round(unsigned float_bytes, double d);
 
@@ -175,9 +187,9 @@ struct zr_numpy_unit {
     char text[16]; /* between the brackets */
 };
 #define ZR_NUMPY_NAME 5 /* "<c16" */
-void zr_numpy_print(const struct zr_numpy_type *type, char out[ZR_NUMPY_NAME]);
+void zr_numpy_print(const struct zr_number *type, char out[ZR_NUMPY_NAME]);
 /* "<M8[s]": int64 and what it counts. False: no such type, or one without a unit. */
-bool zr_numpy_parse_time(const char *text, struct zr_numpy_type *out,
+bool zr_numpy_parse_time(const char *text, struct zr_number *out,
                          struct zr_numpy_unit *unit);
 /* The elements of an array in this order, "" where NumPy has no such number. */
 void zr_numpy_name(const zarr_dtype *dtype, uint32_t order, char out[ZR_NUMPY_NAME]);
@@ -190,24 +202,7 @@ const char *zr_dtype_label(const zarr_dtype *dtype);
 const char *zr_dtype_fill_text(const zarr_dtype *dtype, const void *fill, char *text,
                                size_t cap);
 
-/* ---- exact numbers (number.c) ------------------------------------------ */
-
-/* What the numbers of a data type are made of. */
-struct zr_number {
-    uint8_t kind;  /* ZARR_KIND_INT, _UINT, _FLOAT */
-    uint8_t bytes; /* in memory, of one part */
-    uint8_t bits;  /* that count, the lowest of them */
-    uint8_t parts; /* 2: complex */
-    const struct zr_float
-        *real; /* the format of floats and of complex parts; else NULL */
-};
-/* Whether it has infinity and NaN where IEEE 754 has them. */
-bool zr_number_is_ieee(const struct zr_number *n);
-/* False: no integer of 2 to 64 bits, float or complex that we know. */
-bool zr_number_of(const zarr_dtype *dtype, struct zr_number *out);
-/* One part between memory (native order, any alignment) and its bits. */
-uint64_t zr_number_bits(const struct zr_number *n, const void *p);
-void zr_number_put(const struct zr_number *n, void *p, uint64_t bits);
+/* ---- exact numbers (number.c) -------------------------------------------------- */
 
 enum { /* as cast_value spells them, in this order */
     ZR_ROUND_EVEN,
@@ -255,15 +250,15 @@ uint64_t zr_number_key(const struct zr_number *n, uint64_t bits);
 #define ZR_BLOCK 512
 
 /* bool and integers, extended by their sign. */
-void zr_block_whole(const struct zr_numpy_type *type, const uint8_t *src, size_t n,
+void zr_block_whole(const struct zr_number *number, const uint8_t *src, size_t n,
                     uint64_t *out);
-/* Any type; integers of 64 bits are rounded. */
-void zr_block_real(const struct zr_numpy_type *type, const uint8_t *src, size_t n,
+/* Any that NumPy has but complex; integers of 64 bits are rounded. */
+void zr_block_real(const struct zr_number *number, const uint8_t *src, size_t n,
                    double *out);
 /* What NumPy's astype() makes of them. sign: of in's integers. */
-void zr_block_put_whole(const struct zr_numpy_type *type, uint8_t *dst,
-                        const uint64_t *in, size_t n, bool sign);
-void zr_block_put_real(const struct zr_numpy_type *type, uint8_t *dst, const double *in,
+void zr_block_put_whole(const struct zr_number *number, uint8_t *dst, const uint64_t *in,
+                        size_t n, bool sign);
+void zr_block_put_real(const struct zr_number *number, uint8_t *dst, const double *in,
                        size_t n);
 
 /* ---- storage order -------------------------------------------------------- */

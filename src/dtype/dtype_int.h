@@ -106,7 +106,27 @@ bool zr_bracketed(const char *name, const char **inside, size_t *n);
 void zr_store_low(void *element, uint64_t bits, uint64_t n);
 uint64_t zr_load_low(const void *element, uint64_t n);
 
-/* ---- real.c ---- */
+/* ---- float.c, real.c ---- */
+extern const struct zr_float zr_floats[]; /* ends with a row without name */
+enum {                                    /* the first rows */
+    ZR_FLOATS_16,
+    ZR_FLOATS_32,
+    ZR_FLOATS_64
+};
+const struct zr_float *zr_float_named(const char *name, size_t n);
+/* The format of a core float, or of the parts of a core complex type; NULL: another type.
+ */
+const struct zr_float *zr_dtype_float(const zarr_dtype *dtype);
+/* An element's bits; bits above the format's are left out. */
+uint64_t zr_float_load(const struct zr_float *f, const void *p);
+void zr_float_store(const struct zr_float *f, void *p, uint64_t bits);
+bool zr_float_is_nan(const struct zr_float *f, uint64_t bits);
+/* As zr_float_from_f64() from decimal text, rounded once. False: no number; *fits as its
+ * result. */
+bool zr_float_from_text(const struct zr_float *f, const char *s, size_t n, uint64_t *bits,
+                        bool *fits);
+/* A finite number's text. cap >= 40. */
+size_t zr_float_format(const struct zr_float *f, uint64_t bits, char *text, size_t cap);
 zarr_status zr_real_fill_print(const zarr_dtype_info *info, int format,
                                const void *element, char *text, size_t cap,
                                size_t *text_bytes, zarr_error *err);

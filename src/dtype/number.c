@@ -11,6 +11,12 @@
 #include <stdio.h>
 #include <string.h>
 
+/* This machine's byte order. */
+static bool number_is_big(unsigned bytes)
+{
+    return bytes > 1 && !zr_host_is_little();
+}
+
 /* Only the core's own: a plug-in's type may mean other numbers by the same bits. */
 static bool integer_of(const zarr_dtype *dtype, struct zr_number *out)
 {
@@ -26,6 +32,7 @@ static bool integer_of(const zarr_dtype *dtype, struct zr_number *out)
                               .bytes = (uint8_t)zarr_dtype_item_bytes(dtype),
                               .bits = (uint8_t)bits,
                               .parts = 1};
+    out->big = number_is_big(out->bytes);
     return zr_streq(zarr_dtype_name(dtype), name);
 }
 
@@ -37,10 +44,11 @@ static bool real_of(const zarr_dtype *dtype, struct zr_number *out)
 
     if (!f || (pair && f->bytes < 2))
         return false;
-    *out = (struct zr_number){.kind = ZARR_KIND_FLOAT,
+    *out = (struct zr_number){.kind = pair ? ZARR_KIND_COMPLEX : ZARR_KIND_FLOAT,
                               .bytes = f->bytes,
                               .bits = f->bits,
                               .parts = pair ? 2 : 1,
+                              .big = number_is_big(f->bytes),
                               .real = f};
     return true;
 }
@@ -48,6 +56,36 @@ static bool real_of(const zarr_dtype *dtype, struct zr_number *out)
 bool zr_number_of(const zarr_dtype *dtype, struct zr_number *out)
 {
     return integer_of(dtype, out) || real_of(dtype, out);
+}
+
+struct zr_number zr_number_make(uint32_t kind, unsigned bytes)
+{
+    struct zr_number n = {.kind = (uint8_t)kind,
+                          .bytes = (uint8_t)bytes,
+                          .bits = (uint8_t)(8 * bytes),
+                          .parts = kind == ZARR_KIND_COMPLEX ? 2 : 1,
+                          .big = number_is_big(bytes)};
+
+    if (kind == ZARR_KIND_FLOAT || kind == ZARR_KIND_COMPLEX)
+        n.real = &zr_floats[bytes == 2   ? ZR_FLOATS_16
+                            : bytes == 4 ? ZR_FLOATS_32
+                                         : ZR_FLOATS_64];
+    return n;
+}
+
+struct zr_number zr_number_part(const struct zr_number *n)
+{
+    struct zr_number part = *n;
+
+    if (n->kind == ZARR_KIND_COMPLEX)
+        part.kind = ZARR_KIND_FLOAT;
+    part.parts = 1;
+    return part;
+}
+
+bool zr_number_is_swapped(const struct zr_number *n)
+{
+    return n->bytes > 1 && n->big == zr_host_is_little();
 }
 
 bool zr_number_is_ieee(const struct zr_number *n)
@@ -78,6 +116,12 @@ const char *zr_dtype_fill_text(const zarr_dtype *dtype, const void *fill, char *
 
 uint64_t zr_number_bits(const struct zr_number *n, const void *p)
 {
+    uint8_t turned[8];
+
+    if (zr_number_is_swapped(n)) {
+        zr_byteswap(turned, p, 1, n->bytes);
+        p = turned;
+    }
     return zr_load_low(p, n->bytes) & UINT64_MAX >> (64 - n->bits);
 }
 
@@ -87,6 +131,8 @@ void zr_number_put(const struct zr_number *n, void *p, uint64_t bits)
     if (n->kind == ZARR_KIND_INT && n->bits < 8 && (bits >> (n->bits - 1) & 1))
         bits |= UINT64_MAX << n->bits;
     zr_store_low(p, bits, n->bytes);
+    if (zr_number_is_swapped(n))
+        zr_byteswap(p, p, 1, n->bytes);
 }
 
 /* ---- out of a type -------------------------------------------------------------------

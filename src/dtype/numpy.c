@@ -9,7 +9,19 @@
 
 #include <string.h>
 
-bool zr_numpy_parse(const char *text, struct zr_numpy_type *out)
+static const char numpy_letters[] = "biufc"; /* from ZARR_KIND_BOOL on */
+
+char zr_numpy_letter(const struct zr_number *n)
+{
+    return numpy_letters[n->kind - ZARR_KIND_BOOL];
+}
+
+bool zr_numpy_has(const struct zr_number *n)
+{
+    return n->kind && (n->real ? n->real <= &zr_floats[ZR_FLOATS_64] : n->bits >= 8);
+}
+
+bool zr_numpy_parse(const char *text, struct zr_number *out)
 {
     static const struct {
         const char *name, *code;
@@ -31,21 +43,20 @@ bool zr_numpy_parse(const char *text, struct zr_numpy_type *out)
     if (*code == '<' || *code == '>' || *code == '=' || *code == '|')
         order = *code++;
     if (zr_streq(code, "c8") || zr_streq(code, "c16")) {
-        *out = (struct zr_numpy_type){.kind = 'c', .item_bytes = code[1] == '8' ? 8 : 16};
+        *out = zr_number_make(ZARR_KIND_COMPLEX, code[1] == '8' ? 4 : 8);
     } else {
         if (strlen(code) != 2 || !strchr("biuf", code[0]) || !strchr("1248", code[1]) ||
             (code[0] == 'f' && code[1] == '1') || (code[0] == 'b' && code[1] != '1'))
             return false;
-        *out = (struct zr_numpy_type){.kind = code[0],
-                                      .item_bytes = (uint8_t)(code[1] - '0')};
+        *out = zr_number_make(
+            ZARR_KIND_BOOL + (uint32_t)(strchr(numpy_letters, code[0]) - numpy_letters),
+            (unsigned)(code[1] - '0'));
     }
-    out->big = order == '>';
-    if (out->item_bytes == 1)
-        out->big = false;
+    out->big = order == '>' && out->bytes > 1;
     return true;
 }
 
-bool zr_numpy_parse_time(const char *text, struct zr_numpy_type *out,
+bool zr_numpy_parse_time(const char *text, struct zr_number *out,
                          struct zr_numpy_unit *unit)
 {
     static const char *const names[] = {"Y",  "M",  "W",  "D",  "h",  "m", "s",
@@ -64,44 +75,35 @@ bool zr_numpy_parse_time(const char *text, struct zr_numpy_type *out,
     *unit = (struct zr_numpy_unit){.kind = *code};
     memcpy(unit->text, code + 3, n - 4);
     name = unit->text + strspn(unit->text, "0123456789");
-    *out = (struct zr_numpy_type){.kind = 'i', .item_bytes = 8, .big = *text == '>'};
+    *out = zr_number_make(ZARR_KIND_INT, 8);
+    out->big = *text == '>';
     for (size_t i = 0; i < ZR_COUNT(names); i++)
         if (zr_streq(names[i], name))
             return true;
     return false;
 }
 
-void zr_numpy_print(const struct zr_numpy_type *type, char out[ZR_NUMPY_NAME])
+void zr_numpy_print(const struct zr_number *n, char out[ZR_NUMPY_NAME])
 {
-    *out++ = type->item_bytes == 1 ? '|' : type->big ? '>' : '<';
-    *out++ = type->kind;
-    if (type->item_bytes > 9)
+    const uint32_t bytes = zr_number_item_bytes(n);
+
+    *out++ = bytes == 1 ? '|' : n->big ? '>' : '<';
+    *out++ = zr_numpy_letter(n);
+    if (bytes > 9)
         *out++ = '1';
-    *out++ = (char)('0' + type->item_bytes % 10);
+    *out++ = (char)('0' + bytes % 10);
     *out = '\0';
 }
 
-struct zr_numpy_type zr_numpy_part(const struct zr_numpy_type *type)
+/* ---- elements ---------------------------------------------------------------- */
+
+uint64_t zr_numpy_wrap(const struct zr_number *n, uint64_t u)
 {
-    struct zr_numpy_type part = *type;
+    const unsigned spare = 64U - n->bits;
 
-    if (type->kind == 'c') {
-        part.kind = 'f';
-        part.item_bytes = type->item_bytes / 2;
-    }
-    return part;
-}
-
-/* ---- elements -----------------------------------------------------------------------
- */
-
-uint64_t zr_numpy_wrap(const struct zr_numpy_type *type, uint64_t u)
-{
-    const unsigned spare = (64U - 8U * type->item_bytes) & 63U; /* 0 to 56 */
-
-    if (type->kind == 'b')
+    if (n->kind == ZARR_KIND_BOOL)
         return u != 0;
-    if (type->kind == 'u')
+    if (n->kind == ZARR_KIND_UINT)
         return u << spare >> spare;
     return (uint64_t)((int64_t)(u << spare) >> spare);
 }
@@ -109,16 +111,16 @@ uint64_t zr_numpy_wrap(const struct zr_numpy_type *type, uint64_t u)
 /* What x86 makes of numbers that do not fit: its instructions give the lowest integer of
  * 32 or 64 bits, and NumPy takes those of 32 bits for all types up to int32. For uint32
  * NumPy depends on how many elements there are; here it is always by way of 64 bits. */
-uint64_t zr_numpy_whole(const struct zr_numpy_type *type, double d)
+uint64_t zr_numpy_whole(const struct zr_number *n, double d)
 {
     const double two63 = 9223372036854775808.0;
 
-    if (type->kind == 'b')
+    if (n->kind == ZARR_KIND_BOOL)
         return d != 0;
-    if (type->item_bytes < 4 || (type->item_bytes == 4 && type->kind == 'i'))
+    if (n->bytes < 4 || (n->bytes == 4 && n->kind == ZARR_KIND_INT))
         return (uint64_t)(d > -2147483649.0 && d < 2147483648.0 ? (int64_t)d
                                                                 : (int64_t)INT32_MIN);
-    if (type->kind == 'u' && type->item_bytes == 8 && d >= two63)
+    if (n->kind == ZARR_KIND_UINT && n->bytes == 8 && d >= two63)
         return d < 2 * two63 ? (uint64_t)d : 0;
     if (d >= -two63 && d < two63)
         return (uint64_t)(int64_t)d;
@@ -204,21 +206,16 @@ double zr_numpy_round(unsigned float_bytes, double d)
     return float_bytes == 2 ? numpy_half_value(numpy_half_bits(d)) : d;
 }
 
-struct zr_numpy_value zr_numpy_load(const struct zr_numpy_type *type, const void *p)
+struct zr_numpy_value zr_numpy_load(const struct zr_number *n, const void *p)
 {
-    const uint8_t *from = p;
-    struct zr_numpy_value v = {0};
-    uint8_t bytes[8] = {0};
+    struct zr_numpy_value v = {.u = zr_number_bits(n, p)};
     float f;
 
-    for (unsigned i = 0; i < type->item_bytes; i++)
-        bytes[i] = from[type->big ? type->item_bytes - 1U - i : i];
-    v.u = zr_load_le64(bytes);
-    if (type->kind != 'f') {
-        v.u = zr_numpy_wrap(type, v.u);
-    } else if (type->item_bytes == 8) {
+    if (!n->real) {
+        v.u = zr_numpy_wrap(n, v.u);
+    } else if (n->bytes == 8) {
         memcpy(&v.d, &v.u, sizeof v.d);
-    } else if (type->item_bytes == 4) {
+    } else if (n->bytes == 4) {
         const uint32_t bits = (uint32_t)v.u;
 
         memcpy(&f, &bits, sizeof f);
@@ -229,25 +226,21 @@ struct zr_numpy_value zr_numpy_load(const struct zr_numpy_type *type, const void
     return v;
 }
 
-void zr_numpy_store(const struct zr_numpy_type *type, void *p, struct zr_numpy_value v)
+void zr_numpy_store(const struct zr_number *n, void *p, struct zr_numpy_value v)
 {
-    uint8_t *to = p, bytes[8];
-
-    if (type->kind == 'f' && type->item_bytes == 8) {
+    if (n->real && n->bytes == 8) {
         memcpy(&v.u, &v.d, sizeof v.u);
-    } else if (type->kind == 'f' && type->item_bytes == 4) {
+    } else if (n->real && n->bytes == 4) {
         const float f = (float)v.d;
         uint32_t bits;
 
         memcpy(&bits, &f, sizeof bits);
         v.u =
             numpy_is_nan(numpy_bits(v.d)) ? numpy_nan_down(numpy_bits(v.d), 4, 23) : bits;
-    } else if (type->kind == 'f') {
+    } else if (n->real) {
         v.u = numpy_half_bits(v.d);
     }
-    zr_store_le64(bytes, v.u);
-    for (unsigned i = 0; i < type->item_bytes; i++)
-        to[type->big ? type->item_bytes - 1U - i : i] = bytes[i];
+    zr_number_put(n, p, v.u);
 }
 
 /* From float to float. */
@@ -262,49 +255,48 @@ static double numpy_convert_real(unsigned from, unsigned to, double d)
     return zr_numpy_round(to, d);
 }
 
-struct zr_numpy_value zr_numpy_convert(const struct zr_numpy_type *from,
-                                       const struct zr_numpy_type *to,
+struct zr_numpy_value zr_numpy_convert(const struct zr_number *from,
+                                       const struct zr_number *to,
                                        struct zr_numpy_value v)
 {
-    const bool real = from->kind == 'f', sign = from->kind == 'i';
+    const bool real = from->real != NULL, sign = from->kind == ZARR_KIND_INT;
 
-    if (to->kind != 'f')
+    if (!to->real)
         v.u = zr_numpy_wrap(to, real ? zr_numpy_whole(to, v.d) : v.u);
     else if (real)
-        v.d = numpy_convert_real(from->item_bytes, to->item_bytes, v.d);
-    else if (to->item_bytes == 8)
+        v.d = numpy_convert_real(from->bytes, to->bytes, v.d);
+    else if (to->bytes == 8)
         v.d = sign ? (double)(int64_t)v.u : (double)v.u;
     else /* NumPy goes to half by way of float, which holds all integers of that range */
-        v.d = zr_numpy_round(to->item_bytes,
-                             (double)(sign ? (float)(int64_t)v.u : (float)v.u));
+        v.d =
+            zr_numpy_round(to->bytes, (double)(sign ? (float)(int64_t)v.u : (float)v.u));
     return v;
 }
 
 /* Real parts are converted; imaginary ones are 0 where they are new, and are lost where
  * there is no place for them. Of a bool they count. */
-static void numpy_cast_complex(const struct zr_numpy_type *from,
-                               const struct zr_numpy_type *to, const uint8_t *src,
-                               uint8_t *dst)
+static void numpy_cast_complex(const struct zr_number *from, const struct zr_number *to,
+                               const uint8_t *src, uint8_t *dst)
 {
-    const struct zr_numpy_type in = zr_numpy_part(from), out = zr_numpy_part(to);
+    const struct zr_number in = zr_number_part(from), out = zr_number_part(to);
     struct zr_numpy_value real = zr_numpy_load(&in, src), imaginary = {0};
 
-    if (from->kind == 'c')
-        imaginary = zr_numpy_load(&in, src + in.item_bytes);
-    if (to->kind == 'b' && imaginary.d != 0) /* and NaN */
+    if (from->parts == 2)
+        imaginary = zr_numpy_load(&in, src + in.bytes);
+    if (to->kind == ZARR_KIND_BOOL && imaginary.d != 0) /* and NaN */
         real = imaginary;
     zr_numpy_store(&out, dst, zr_numpy_convert(&in, &out, real));
-    if (to->kind == 'c') {
-        if (from->kind == 'c')
+    if (to->parts == 2) {
+        if (from->parts == 2)
             imaginary = zr_numpy_convert(&in, &out, imaginary);
-        zr_numpy_store(&out, dst + out.item_bytes, imaginary);
+        zr_numpy_store(&out, dst + out.bytes, imaginary);
     }
 }
 
-void zr_numpy_cast(const struct zr_numpy_type *from, const struct zr_numpy_type *to,
+void zr_numpy_cast(const struct zr_number *from, const struct zr_number *to,
                    const void *src, void *dst)
 {
-    if (from->kind == 'c' || to->kind == 'c')
+    if (from->parts == 2 || to->parts == 2)
         numpy_cast_complex(from, to, src, dst);
     else
         zr_numpy_store(to, dst, zr_numpy_convert(from, to, zr_numpy_load(from, src)));
@@ -312,21 +304,21 @@ void zr_numpy_cast(const struct zr_numpy_type *from, const struct zr_numpy_type 
 
 void zr_numpy_name(const zarr_dtype *dtype, uint32_t order, char out[ZR_NUMPY_NAME])
 {
-    struct zr_numpy_type type;
+    struct zr_number n;
 
     out[0] = '\0';
-    if (!zr_numpy_parse(zarr_dtype_v2(dtype), &type))
+    if (!zr_numpy_parse(zarr_dtype_v2(dtype), &n))
         return;
-    type.big = type.item_bytes > 1 && order == ZARR_ORDER_BIG;
-    zr_numpy_print(&type, out);
+    n.big = n.bytes > 1 && order == ZARR_ORDER_BIG;
+    zr_numpy_print(&n, out);
 }
 
 uint32_t zr_numpy_item_bytes(const char *name)
 {
-    struct zr_numpy_type type;
+    struct zr_number n;
     struct zr_numpy_unit unit;
 
-    return zr_numpy_parse(name, &type) || zr_numpy_parse_time(name, &type, &unit)
-               ? type.item_bytes
+    return zr_numpy_parse(name, &n) || zr_numpy_parse_time(name, &n, &unit)
+               ? zr_number_item_bytes(&n)
                : 0;
 }

@@ -325,8 +325,21 @@ zarr_status zr_runner_encode_at(const zarr_codec_runner *r, zarr_codec_exec *exe
                                 size_t *at, zarr_error *err);
 /* Most bytes that it gives when encoding. */
 uint64_t zr_runner_bound(const zarr_codec_runner *r);
-/* After a run whose input was the one result kept since `base`: now it is `out`. */
-void zr_buffer_stack_last(struct zr_buffer_stack *s, size_t base, const zarr_mem *out);
+/* Runners one after another, for a codec that decides after each run whether to go on
+ * with its result. The results are in memory of the thread until the stage returns. */
+struct zr_runner_row {
+    zarr_mem input;  /* what the next runner gets */
+    zarr_mem output; /* of the last run, until it is kept or dropped */
+    zarr_codec_exec *exec;
+    size_t base, top; /* of the thread's buffers */
+    bool encode;
+};
+void zr_runner_row_open(struct zr_runner_row *row, zarr_codec_exec *exec, bool encode,
+                        const zarr_mem *input);
+zarr_status zr_runner_row_run(struct zr_runner_row *row, const zarr_codec_runner *r,
+                              zarr_error *err);
+void zr_runner_row_keep(struct zr_runner_row *row); /* the output is the next input */
+void zr_runner_row_drop(struct zr_runner_row *row); /* the input stays */
 /* Memory of the thread for an encoder or decoder, until its stage returns; what is in it
  * stays until the next chunk. */
 zarr_status zr_exec_room(zarr_codec_exec *exec, bool encode, uint64_t bytes,

@@ -167,19 +167,6 @@ out:
     return st;
 }
 
-void zr_buffer_stack_last(struct zr_buffer_stack *s, size_t base, const zarr_mem *out)
-{
-    const struct zr_buffer last = s->buffer[s->top - 1];
-
-    if (out->handle != last.p) { /* nothing was to be done: still the input */
-        s->top--;
-        return;
-    }
-    s->buffer[s->top - 1] = s->buffer[base];
-    s->buffer[base] = last;
-    s->top = base + 1;
-}
-
 zarr_status zr_exec_room(zarr_codec_exec *exec, bool encode, uint64_t bytes,
                          uint8_t **out, zarr_error *err)
 {
@@ -292,6 +279,50 @@ zarr_status zr_runner_encode_at(const zarr_codec_runner *r, zarr_codec_exec *exe
     *at += (size_t)got.bytes;
 out:
     return st;
+}
+
+/* ---- runners one after another ------------------------------------------------ */
+
+static struct zr_buffer_stack *row_stack(const struct zr_runner_row *row)
+{
+    struct zr_thread_states *ts = row->exec->inner;
+
+    return row->encode ? &ts->encode : &ts->decode;
+}
+
+void zr_runner_row_open(struct zr_runner_row *row, zarr_codec_exec *exec, bool encode,
+                        const zarr_mem *input)
+{
+    *row = (struct zr_runner_row){.input = *input, .exec = exec, .encode = encode};
+    row->base = row->top = row_stack(row)->top;
+}
+
+zarr_status zr_runner_row_run(struct zr_runner_row *row, const zarr_codec_runner *r,
+                              zarr_error *err)
+{
+    row->top = row_stack(row)->top;
+    row->output = (zarr_mem){0};
+    return runner_call(r, row->encode, row->exec, &row->input, NULL, &row->output, err);
+}
+
+void zr_runner_row_keep(struct zr_runner_row *row)
+{
+    struct zr_buffer_stack *s = row_stack(row);
+    const struct zr_buffer last = s->buffer[s->top - 1];
+
+    if (row->output.handle != last.p) { /* nothing was to be done: still the input */
+        s->top--;
+    } else { /* the buffer of the former input is free again */
+        s->buffer[s->top - 1] = s->buffer[row->base];
+        s->buffer[row->base] = last;
+        s->top = row->base + 1;
+    }
+    row->input = row->output;
+}
+
+void zr_runner_row_drop(struct zr_runner_row *row)
+{
+    row_stack(row)->top = row->top;
 }
 
 bool zr_runner_lossy(const zarr_codec_runner *r)

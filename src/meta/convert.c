@@ -114,6 +114,25 @@ static zarr_status read_back(struct zr_array_meta *m, const struct zr_meta_env *
     return zr_meta_doc_status(doc, err);
 }
 
+zarr_status zr_array_meta_codecs_v2(const struct zr_array_meta *m,
+                                    const struct zr_meta_env *env,
+                                    const struct zr_chain *chain, struct zr_json_doc *doc,
+                                    struct zr_v2_codecs *out, zarr_error *err)
+{
+    struct zr_array_meta fields = *m; /* borrows: not to be freed */
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_chain_has_form(chain, 2, err));
+    ZR_TRY(read_array_codecs(&fields, chain, err));
+    ZR_TRY(read_back(&fields, env, chain, doc, err));
+    *out = (struct zr_v2_codecs){.filters = fields.filters,
+                                 .compressor = fields.compressor,
+                                 .byte_order = fields.byte_order,
+                                 .order = fields.order};
+out:
+    return st;
+}
+
 static zarr_status make_v2(struct zr_array_meta *fields, const struct zr_meta_env *env,
                            struct zr_json_doc *doc, struct zr_json **root,
                            zarr_error *err)

@@ -88,6 +88,22 @@ zarr_status zr_array_meta_complete(struct zr_array_meta *m, zarr_error *err);
  */
 zarr_status zr_array_meta_write(const struct zr_array_meta *m, struct zr_json_doc *doc,
                                 struct zr_json **out, zarr_error *err);
+/* The same for a new array: v2's codecs in canonical form, too, as numcodecs writes them,
+ * and nested ones in the spelling of v2 whatever they were given in. */
+zarr_status zr_array_meta_write_new(const struct zr_array_meta *m,
+                                    struct zr_json_doc *doc, struct zr_json **out,
+                                    zarr_error *err);
+/* A chain for elements of m as v2 says it. UNSUPPORTED names what v2 cannot say. The
+ * values belong to doc; NULL: none. */
+struct zr_v2_codecs {
+    const struct zr_json *filters, *compressor;
+    uint32_t byte_order; /* ZARR_ORDER_* */
+    char order;          /* 'C' or 'F' */
+};
+zarr_status zr_array_meta_codecs_v2(const struct zr_array_meta *m,
+                                    const struct zr_meta_env *env,
+                                    const struct zr_chain *chain, struct zr_json_doc *doc,
+                                    struct zr_v2_codecs *out, zarr_error *err);
 /* Codecs as a v3 list; v2 arrays too, as the chain they are read through. */
 /* The chunk grid, name and configuration; v2: as v3 would have it. */
 zarr_status zr_array_meta_grid(const struct zr_array_meta *m, struct zr_json_doc *doc,

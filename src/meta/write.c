@@ -3,8 +3,8 @@
  * order of members: codecs, grid and key encoding as objects with their
  * configuration, data types without parameters as plain strings, explicit
  * separators. Unknown members that were read are written back behind the known
- * ones. v2 keeps filters and compressor as they were spelled. Thread class:
- * solo in the document written, frozen in the metadata.
+ * ones. v2 keeps filters and compressor as they were spelled, except in new arrays.
+ * Thread class: solo in the document written, frozen in the metadata.
  */
 #include "meta_int.h"
 
@@ -199,6 +199,46 @@ zarr_status zr_array_meta_write(const struct zr_array_meta *m, struct zr_json_do
 {
     return m->format == 3 ? zr_array_v3_write(m, doc, out, err)
                           : zr_array_v2_write(m, doc, out, err);
+}
+
+/* A filter between arrays stays as it was given: the types that it names may differ from
+ * the array's in their byte order. */
+static struct zr_json *spell_v2(struct zr_json_doc *doc, const struct zarr_codec_spec *s,
+                                const struct zr_json *given,
+                                const struct zr_json *canonical)
+{
+    return zr_json_copy(doc, s->vt->flags & ZARR_CODEC_SPEC_V3 ? given : canonical);
+}
+
+zarr_status zr_array_meta_write_new(const struct zr_array_meta *m,
+                                    struct zr_json_doc *doc, struct zr_json **out,
+                                    zarr_error *err)
+{
+    const struct zr_json *list = NULL, *v = NULL;
+    struct zr_json *filters = NULL;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_array_meta_write(m, doc, out, err));
+    if (m->format == 3)
+        goto out;
+    list = zr_chain_write(doc, m->chain, 2);
+    filters = zr_json_new(doc, ZR_JSON_ARRAY);
+    v = list ? list->u.children.first : NULL;
+    for (uint32_t i = 0; v && i < m->chain->n; i++, v = v->next) {
+        const struct zarr_codec_spec *s = &m->chain->codec[i];
+
+        if (zr_streq(s->place.field, "filters"))
+            zr_json_append(
+                doc, filters,
+                spell_v2(doc, s, zr_json_at(m->filters, (size_t)s->place.at), v));
+        else if (zr_streq(s->place.field, "compressor"))
+            zr_json_set(doc, *out, "compressor", spell_v2(doc, s, m->compressor, v));
+    }
+    if (zr_json_count(filters) > 0)
+        zr_json_set(doc, *out, "filters", filters);
+    st = zr_meta_doc_status(doc, err);
+out:
+    return st;
 }
 
 zarr_status zr_array_meta_codecs(const struct zr_array_meta *m, struct zr_json_doc *doc,

@@ -105,9 +105,8 @@ static zarr_status put_given_text(void *arg, const struct zr_doc *old,
     const struct zr_str *given = arg;
 
     ZR_UNUSED(old);
-    ZR_UNUSED(err);
     zr_str_append(text, zr_str_text(given), given->bytes);
-    return ZARR_OK;
+    return zr_str_status(given, err); /* a text cut short must not be written */
 }
 
 zarr_status zr_doc_write(zarr_store *store, const char *path, const char *name,

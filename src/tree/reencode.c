@@ -138,6 +138,34 @@ out:
     return st;
 }
 
+/* Elements stay what they are, and each array is like its source. */
+static zarr_status reencode_changes(struct zr_reencode *r, zarr_error *err)
+{
+    const uint32_t flags = ZARR_SPEC_INDEX_AT_START | ZARR_SPEC_NO_SHARDS;
+    const zarr_array_spec *c = &r->changes;
+    int32_t *format = &r->opts.zarr_format;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_struct_read(&r->changes, sizeof r->changes, 2 * sizeof(uint32_t),
+                          r->opts.changes, ZR_TAIL_REFUSE, "zarr_array_spec", err));
+    if (r->opts.changes && r->opts.make)
+        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
+                       "reencode options: `changes` and `make` exclude each other"));
+    if (c->shape || c->data_type || c->document || c->like || c->flags & ~flags)
+        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
+                       "reencode options: `changes` may not say shape, data_type, "
+                       "document, like, or how to create"));
+    if (*format && c->zarr_format && *format != c->zarr_format)
+        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
+                       "reencode options: zarr_format is %" PRId32
+                       ", that of `changes` %" PRId32,
+                       *format, c->zarr_format));
+    if (!*format)
+        *format = c->zarr_format;
+out:
+    return st;
+}
+
 static zarr_status reencode_options(struct zr_reencode *r,
                                     const zarr_reencode_options *opts, zarr_error *err)
 {
@@ -153,6 +181,7 @@ static zarr_status reencode_options(struct zr_reencode *r,
     if ((r->opts.flags & both) == both)
         ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
                        "reencode options: RESUME and OVERWRITE exclude each other"));
+    ZR_TRY(reencode_changes(r, err));
     if (*format != 0 && *format != 2 && *format != 3)
         ZR_TRY(zr_fail(err, ZARR_ERR_INVALID, "reencode options: no format %" PRId32,
                        *format));

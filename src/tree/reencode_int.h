@@ -19,6 +19,7 @@ struct zr_reencode {
     char *src_path, *dst_path; /* normalised */
     zarr_context *ctx;         /* of src: memory comes from it */
     zarr_reencode_options opts;
+    zarr_array_spec changes; /* opts.changes, read; without: empty */
     zarr_reencode_result result;
     struct zr_nodes nodes; /* of src */
     zarr_store *target;    /* in memory: the documents that the destination shall have */

@@ -37,25 +37,48 @@ out:
     return st;
 }
 
-/* The source's own document. */
-static zarr_status plan_same(struct zr_reencode *r, zarr_array *array,
+/* The source's own document, which may hold more than a spec can say. */
+static zarr_status spec_same(zarr_array *array, zarr_array_spec *spec, zarr_error *err)
+{
+    spec->zarr_format = zarr_array_zarr_format(array);
+    spec->document = zarr_array_metadata(array);
+    if (spec->zarr_format == 2)
+        spec->attributes = zarr_array_attributes(array);
+    return spec->document && (spec->zarr_format == 3 || spec->attributes)
+               ? ZARR_OK
+               : zr_fail_memory(err, 1);
+}
+
+/* What `changes` says of arrays of another rank is not for this one. */
+static void spec_changed(const struct zr_reencode *r, zarr_array *array,
+                         zarr_array_spec *spec)
+{
+    *spec = r->changes;
+    spec->like = array;
+    if (r->opts.zarr_format)
+        spec->zarr_format = r->opts.zarr_format;
+    if (spec->ndim != zarr_array_ndim(array)) {
+        spec->chunk_shape = spec->shard_shape = NULL;
+        spec->chunk_grid = NULL;
+        spec->dimension_names = NULL;
+    }
+}
+
+static zarr_status plan_like(struct zr_reencode *r, zarr_array *array,
                              const char *dst_path, zarr_error *err)
 {
-    const int32_t format = zarr_array_zarr_format(array);
+    const bool other =
+        r->opts.zarr_format && r->opts.zarr_format != zarr_array_zarr_format(array);
     zarr_array_spec spec = ZARR_ARRAY_SPEC_INIT;
     zarr_array *made = NULL;
     zarr_status st = ZARR_OK;
 
-    if (r->opts.zarr_format && r->opts.zarr_format != format)
-        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                       "/%s: another format needs a function `make`",
-                       zarr_array_path(array));
-    spec.zarr_format = format;
-    spec.document = zarr_array_metadata(array);
-    spec.attributes = format == 2 ? zarr_array_attributes(array) : NULL;
-    if (!spec.document || (format == 2 && !spec.attributes))
-        return zr_fail_memory(err, 1);
+    if (r->opts.changes || other)
+        spec_changed(r, array, &spec);
+    else
+        ZR_TRY(spec_same(array, &spec, err));
     st = zarr_array_create(&made, r->target, dst_path, &spec, NULL, err);
+out:
     zarr_array_free(made);
     return st;
 }
@@ -80,7 +103,7 @@ static zarr_status plan_array(struct zr_reencode *r, const char *src_path,
     if (r->opts.make)
         ZR_TRY(r->opts.make(r->opts.make_user, array, r->target, dst_path, err));
     else
-        ZR_TRY(plan_same(r, array, dst_path, err));
+        ZR_TRY(plan_like(r, array, dst_path, err));
     ZR_TRY(zarr_array_open(&made, r->target, dst_path, NULL, err));
     if (!same_elements_as(array, made))
         ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,

@@ -83,7 +83,7 @@ static zarr_status blosc_resolve(const zarr_codec_spec *spec, const zarr_chunk_s
                        in->n_bytes);
     out->exact = 0;
     out->item_bytes_hint = 1;
-    return zr_spec_set_bound(out, spec->vt->name, in->n_bytes, 16, err);
+    return zr_spec_set_bound(out, zarr_codec_spec_name(spec), in->n_bytes, 16, err);
 }
 
 /* The configuration with this typesize and shuffle; typesize 0: without one. A shuffle

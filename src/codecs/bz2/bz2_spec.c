@@ -30,7 +30,7 @@ static zarr_status bz2_resolve(const zarr_codec_spec *spec, const zarr_chunk_spe
     ZR_UNUSED(fill_out);
     out->exact = 0;
     out->item_bytes_hint = 1;
-    return zr_spec_set_bound(out, spec->vt->name, in->n_bytes,
+    return zr_spec_set_bound(out, zarr_codec_spec_name(spec), in->n_bytes,
                              in->n_bytes / 100 + 1 + 600, err);
 }
 

@@ -10,19 +10,6 @@
 #include <math.h>
 #include <string.h>
 
-static struct zr_numpy_type cast_numpy(const struct zr_number *n)
-{
-    struct zr_numpy_type t = {0, n->bytes, n->bytes > 1 && !zr_host_is_little()};
-
-    if (n->kind == ZARR_KIND_INT && n->bits >= 8)
-        t.kind = 'i';
-    else if (n->kind == ZARR_KIND_UINT && n->bits >= 8)
-        t.kind = 'u';
-    else if (n->real && (n->real == &zr_floats[ZR_FLOATS_16] || n->bits > 16))
-        t.kind = 'f';
-    return t;
-}
-
 /* All 256 values of a float of one byte. */
 static zarr_status cast_table(struct zr_cast_loop *r, zarr_error *err)
 {
@@ -56,9 +43,8 @@ zarr_status zr_cast_loop_open(struct zr_cast_loop *r, const zarr_codec_spec *spe
 
     *r = (struct zr_cast_loop){.cast = {.alloc = alloc}};
     ZR_TRY(zr_cast_open(&r->cast, spec, array, encode, alloc, err));
-    r->from = cast_numpy(&r->cast.from);
-    r->to = cast_numpy(&r->cast.to);
     ZR_TRY(cast_table(r, err));
+    r->quick = zr_numpy_has(&r->cast.to) && (r->table || zr_numpy_has(&r->cast.from));
 out:
     if (st != ZARR_OK)
         zr_cast_loop_close(r);
@@ -120,7 +106,7 @@ static bool cast_in_range(const uint64_t *v, size_t n, bool sign, uint64_t least
 static void cast_limits(const struct zr_cast_loop *r, uint64_t *least, uint64_t *most)
 {
     const struct zr_number *to = &r->cast.to;
-    const bool sign = r->from.kind == 'i';
+    const bool sign = r->cast.from.kind == ZARR_KIND_INT;
     const unsigned bits = to->real                    ? to->real->fraction_bits + 1U
                           : to->kind == ZARR_KIND_INT ? to->bits - 1U
                                                       : to->bits;
@@ -134,15 +120,15 @@ static void cast_limits(const struct zr_cast_loop *r, uint64_t *least, uint64_t 
 static bool cast_integers(const struct zr_cast_loop *r, uint8_t *dst, const uint8_t *src,
                           size_t n)
 {
-    const bool sign = r->from.kind == 'i';
+    const bool sign = r->cast.from.kind == ZARR_KIND_INT;
     uint64_t v[ZR_BLOCK], least, most;
 
-    zr_block_whole(&r->from, src, n, v);
+    zr_block_whole(&r->cast.from, src, n, v);
     cast_limits(r, &least, &most);
-    if ((r->to.kind == 'f' || r->cast.range != ZR_RANGE_WRAP) &&
+    if ((r->cast.to.real || r->cast.range != ZR_RANGE_WRAP) &&
         !cast_in_range(v, n, sign, least, most))
         return false;
-    zr_block_put_whole(&r->to, dst, v, n, sign);
+    zr_block_put_whole(&r->cast.to, dst, v, n, sign);
     return true;
 }
 
@@ -152,7 +138,7 @@ static void cast_reals(const struct zr_cast_loop *r, const uint8_t *src, size_t 
                        double *v)
 {
     if (!r->table) {
-        zr_block_real(&r->from, src, n, v);
+        zr_block_real(&r->cast.from, src, n, v);
         return;
     }
     for (size_t i = 0; i < n; i++)
@@ -209,7 +195,7 @@ static bool cast_to_integers(const struct zr_cast_loop *r, uint8_t *dst, double 
     cast_round(r->cast.rounding, v, n);
     if (!cast_reals_in(v, n, sign ? -most - 1 : 0, most))
         return false;
-    zr_block_put_real(&r->to, dst, v, n);
+    zr_block_put_real(&r->cast.to, dst, v, n);
     return true;
 }
 
@@ -218,13 +204,13 @@ static bool cast_to_floats(const struct zr_cast_loop *r, uint8_t *dst, const dou
                            size_t n)
 {
     const bool wider =
-        r->to.item_bytes == 8 || (r->to.item_bytes == 4 && r->cast.from.bits <= 32);
+        r->cast.to.bytes == 8 || (r->cast.to.bytes == 4 && r->cast.from.bits <= 32);
 
     if (!wider &&
-        (r->to.item_bytes != 4 || r->cast.rounding != ZR_ROUND_EVEN ||
+        (r->cast.to.bytes != 4 || r->cast.rounding != ZR_ROUND_EVEN ||
          !cast_reals_in(v, n, -(double)3.402823466e+38f, (double)3.402823466e+38f)))
         return false;
-    zr_block_put_real(&r->to, dst, v, n);
+    zr_block_put_real(&r->cast.to, dst, v, n);
     return true;
 }
 
@@ -234,15 +220,14 @@ static bool cast_floats(const struct zr_cast_loop *r, uint8_t *dst, const uint8_
     double v[ZR_BLOCK];
 
     cast_reals(r, src, n, v);
-    return r->to.kind == 'f' ? cast_to_floats(r, dst, v, n)
-                             : cast_to_integers(r, dst, v, n);
+    return r->cast.to.real ? cast_to_floats(r, dst, v, n)
+                           : cast_to_integers(r, dst, v, n);
 }
 
 enum zr_cast_result zr_cast_all(const struct zr_cast_loop *r, uint8_t *dst,
                                 const uint8_t *src, size_t n, size_t *bad)
 {
-    const bool real = r->table || r->from.kind == 'f';
-    const bool quick = r->to.kind && (real || r->from.kind);
+    const bool real = r->cast.from.real != NULL;
     enum zr_cast_result result = ZR_CAST_OK;
 
     for (size_t at = 0; at < n && result == ZR_CAST_OK; at += ZR_BLOCK) {
@@ -250,7 +235,7 @@ enum zr_cast_result zr_cast_all(const struct zr_cast_loop *r, uint8_t *dst,
         const uint8_t *from = src + at * r->cast.from.bytes;
         uint8_t *to = dst + at * r->cast.to.bytes;
 
-        if (quick && !cast_is_listed(r, from, m) &&
+        if (r->quick && !cast_is_listed(r, from, m) &&
             (real ? cast_floats : cast_integers)(r, to, from, m))
             continue;
         result = cast_slow(r, to, from, m, bad);

@@ -165,24 +165,23 @@ SCALE_REAL(double)
 static size_t scale_whole(const struct zr_affine *a, bool encode, uint8_t *dst,
                           const uint8_t *src, size_t n)
 {
-    const struct zr_numpy_type type = {a->number.kind == ZARR_KIND_INT ? 'i' : 'u',
-                                       a->number.bytes,
-                                       a->number.bytes > 1 && !zr_host_is_little()};
+    const struct zr_number *type = &a->number;
+    const bool sign = type->kind == ZARR_KIND_INT;
     uint64_t v[ZR_BLOCK];
     int64_t whole = 0;
 
     for (size_t at = 0; at < n; at += ZR_BLOCK) {
         const size_t m = ZR_MIN(n - at, (size_t)ZR_BLOCK);
 
-        zr_block_whole(&type, src + at * type.item_bytes, m, v);
+        zr_block_whole(type, src + at * type->bytes, m, v);
         for (size_t i = 0; i < m; i++) {
-            if (type.kind == 'u' ? !zr_affine_unsigned(a, encode, v[i], &v[i])
-                                 : !zr_affine_signed(a, encode, (int64_t)v[i], &whole))
+            if (sign ? !zr_affine_signed(a, encode, (int64_t)v[i], &whole)
+                     : !zr_affine_unsigned(a, encode, v[i], &v[i]))
                 return at + i;
-            if (type.kind == 'i')
+            if (sign)
                 v[i] = (uint64_t)whole;
         }
-        zr_block_put_whole(&type, dst + at * type.item_bytes, v, m, type.kind == 'i');
+        zr_block_put_whole(type, dst + at * type->bytes, v, m, sign);
     }
     return n;
 }

@@ -8,8 +8,8 @@
 
 struct zr_cast_loop { /* a cast, and what its loops need */
     struct zr_cast cast;
-    struct zr_numpy_type from, to; /* kind 0: not among NumPy's */
-    double *table;                 /* values of a source type of one byte; NULL: none */
+    bool quick;    /* the block loops can load its source and store its target */
+    double *table; /* values of a source type of one byte; NULL: none */
 };
 zarr_status zr_cast_loop_open(struct zr_cast_loop *r, const zarr_codec_spec *spec,
                               const zarr_dtype *array, bool encode,

@@ -31,12 +31,11 @@ static zarr_status cast_number(const char *codec, const zarr_dtype *dtype,
 static zarr_status cast_target(const zarr_codec_spec *spec, const zarr_dtype **out,
                                struct zr_number *to, zarr_error *err)
 {
-    const struct zr_json *v = zr_json_get(spec->members, "data_type");
     zarr_status st = ZARR_OK;
 
-    if (!v)
+    if (!zr_conf_value(spec, "data_type"))
         return zr_fail(err, ZARR_ERR_INVALID, "cast_value: data_type is missing");
-    st = zr_dtype_from_v3(spec->dtypes, v, out, err);
+    st = zr_conf_dtype_v3(spec, "data_type", out, err);
     if (st != ZARR_OK)
         return zr_prefix(err, st, "cast_value: data_type");
     return cast_number("cast_value", *out, to, err);
@@ -62,7 +61,7 @@ static zarr_status cast_check_pairs(const struct zr_json *list, const char *memb
 
 static zarr_status cast_check_map(const zarr_codec_spec *raw, zarr_error *err)
 {
-    const struct zr_json *map = zr_json_get(raw->members, "scalar_map");
+    const struct zr_json *map = zr_conf_value(raw, "scalar_map");
     zarr_status st = ZARR_OK;
 
     if (!zr_conf_has(raw, "scalar_map"))
@@ -220,7 +219,7 @@ zarr_status zr_cast_open(struct zr_cast *c, const zarr_codec_spec *spec,
     c->range = (uint32_t)range;
     if (range == ZR_RANGE_WRAP && c->to.kind == ZARR_KIND_FLOAT)
         c->range = ZR_RANGE_ERROR; /* decoding: the rule is for the integers */
-    ZR_TRY(cast_read_map(c, zr_json_get(zr_json_get(spec->members, "scalar_map"), member),
+    ZR_TRY(cast_read_map(c, zr_json_get(zr_conf_value(spec, "scalar_map"), member),
                          encode ? array : target, encode ? target : array, member, err));
 out:
     if (st != ZARR_OK)
@@ -276,8 +275,10 @@ static zarr_status cast_fill(const zarr_codec_spec *spec, const zarr_chunk_spec 
     zarr_status st = ZARR_OK;
     char text[64] = "";
 
-    ZR_TRY(zr_cast_open(&there, spec, in->dtype, true, spec->alloc, err));
-    ZR_TRY(zr_cast_open(&back, spec, in->dtype, false, spec->alloc, err));
+    ZR_TRY(zr_cast_open(&there, spec, in->dtype, true, zarr_codec_spec_allocator(spec),
+                        err));
+    ZR_TRY(zr_cast_open(&back, spec, in->dtype, false, zarr_codec_spec_allocator(spec),
+                        err));
     bits = zr_number_bits(&there.from, in->fill);
     result = zr_cast_one(&there, bits, &out);
     if (result == ZR_CAST_OK)
@@ -308,7 +309,8 @@ static zarr_status cast_resolve(const zarr_codec_spec *spec, const zarr_chunk_sp
     ZR_TRY(cast_number("cast_value", in->dtype, &from, err));
     ZR_TRY(cast_target(spec, &out->dtype, &to, err));
     for (int encode = 0; encode < 2; encode++) { /* the maps fit the types */
-        ZR_TRY(zr_cast_open(&c, spec, in->dtype, encode, spec->alloc, err));
+        ZR_TRY(zr_cast_open(&c, spec, in->dtype, encode, zarr_codec_spec_allocator(spec),
+                            err));
         zr_cast_close(&c);
     }
     if (in->fill) {

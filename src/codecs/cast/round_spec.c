@@ -38,12 +38,12 @@ bool zr_round_of(const zarr_dtype *dtype, struct zr_round *out)
     }
     if (!zr_number_of(dtype, &n) || n.bits < 8)
         return false;
-    if (n.kind == ZARR_KIND_FLOAT && (!zr_number_is_ieee(&n) || n.bits < 16))
+    if (n.real && (!zr_number_is_ieee(&n) || n.bits < 16))
         return false;
     *out = (struct zr_round){.unit_bytes = n.bytes,
                              .parts = n.parts,
                              .fraction_bits = n.real ? n.real->fraction_bits : 0,
-                             .real = n.kind == ZARR_KIND_FLOAT};
+                             .real = n.real != NULL};
     return true;
 }
 
@@ -52,8 +52,8 @@ static zarr_status round_resolve(const zarr_codec_spec *spec, const zarr_chunk_s
 {
     struct zr_round round;
 
-    const bool v2 = spec->input.flags & ZARR_INPUT_V2_FILTER;
-    const bool turned = spec->input.flags & ZARR_INPUT_TRANSPOSED;
+    const uint32_t flags = zr_spec_input_flags(spec);
+    const bool v2 = flags & ZARR_INPUT_V2_FILTER, turned = flags & ZARR_INPUT_TRANSPOSED;
     uint32_t long_dims = 0;
 
     ZR_UNUSED(fill_out);
@@ -135,16 +135,17 @@ static zarr_status round_v2_resolve(const zarr_codec_spec *spec,
 static zarr_status round_v2_elements(const zarr_codec_spec *spec, const char *in,
                                      zarr_codec_elements *out, zarr_error *err)
 {
-    struct zr_numpy_type type;
+    struct zr_number type;
 
     ZR_UNUSED(spec);
     if (!in)
         return ZARR_OK;
-    if (!zr_numpy_parse(in, &type) || type.kind != 'f' || type.big)
+    if (!zr_numpy_parse(in, &type) || type.kind != ZARR_KIND_FLOAT || type.big)
         return zr_fail(err, ZARR_ERR_INVALID,
                        "bitround: what it gets are no little-endian floats of 16 to "
                        "64 bits, all that numcodecs takes");
-    type.kind = 'i';
+    type = zr_number_make(ZARR_KIND_INT, type.bytes);
+    type.big = false;
     zr_numpy_print(&type, out->gives);
     return ZARR_OK;
 }

@@ -20,7 +20,7 @@ static zarr_status scale_canonical(const zarr_codec_spec *raw, int format, char 
     ZR_TRY(zr_conf_known(raw, format, known, err));
     zr_conf_open(&t, text, cap);
     for (size_t i = 0; known[i]; i++) {
-        const struct zr_json *v = zr_json_get(raw->members, known[i]);
+        const struct zr_json *v = zr_conf_value(raw, known[i]);
 
         if (v && v->type != ZR_JSON_NULL && v->type != ZR_JSON_NUMBER &&
             v->type != ZR_JSON_STRING)
@@ -50,7 +50,7 @@ static zarr_status affine_member(const zarr_codec_spec *spec, const zarr_dtype *
         (void)zr_scalar_cast(&v, n, ZR_ROUND_EVEN, ZR_RANGE_CLAMP, bits);
         return ZARR_OK;
     }
-    st = zr_dtype_fill_parse(dtype, zr_json_get(spec->members, member), 3, element, err);
+    st = zr_dtype_fill_parse(dtype, zr_conf_value(spec, member), 3, element, err);
     if (st != ZARR_OK)
         return zr_prefix(err, st, "scale_offset: %s", member);
     *bits = zr_number_bits(n, element);

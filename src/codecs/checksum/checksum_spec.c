@@ -96,7 +96,7 @@ static zarr_status checksum_resolve(const zarr_codec_spec *spec,
 {
     ZR_UNUSED(fill_out);
     out->item_bytes_hint = 1;
-    return zr_spec_set_bound(out, spec->vt->name, in->n_bytes, 4, err);
+    return zr_spec_set_bound(out, zarr_codec_spec_name(spec), in->n_bytes, 4, err);
 }
 
 /* v3's crc32c has no members: one with a location is numcodecs'. */

@@ -31,7 +31,7 @@ static void cond_close(void *self_ptr)
 static zarr_status cond_bind(void **out, const zarr_codec_spec *spec,
                              const zarr_chunk_spec *decoded, zarr_error *err)
 {
-    const struct zr_chain *chain = zr_spec_sub(spec, "codecs")->chain;
+    const int64_t n = zarr_codec_spec_chain_codecs(spec, "codecs", NULL);
     const zarr_allocator *alloc = zarr_codec_spec_allocator(spec);
     struct cond_self *self = zr_calloc(alloc, 1, sizeof *self);
     zarr_chunk_spec plain = {.struct_size = sizeof plain,
@@ -43,7 +43,7 @@ static zarr_status cond_bind(void **out, const zarr_codec_spec *spec,
     if (!self)
         return zr_fail_memory(err, sizeof *self);
     self->alloc = alloc;
-    self->n = chain->n;
+    self->n = n > 0 ? (size_t)n : 0;
     (void)zarr_codec_spec_i64(spec, "header_bits", &bits);
     self->head = (size_t)bits / 8;
     self->codec =
@@ -52,7 +52,7 @@ static zarr_status cond_bind(void **out, const zarr_codec_spec *spec,
         st = zr_fail_memory(err, self->n * sizeof(zarr_codec_runner *));
         goto out;
     }
-    for (uint32_t i = 0; i < chain->n; i++) {
+    for (uint32_t i = 0; i < self->n; i++) {
         ZR_TRY(zr_runner_open_range(&self->codec[i], spec, "codecs", i, 1, &plain, err));
         plain.n_bytes = ZR_MAX(plain.n_bytes, zr_runner_bound(self->codec[i]));
     }
@@ -102,35 +102,30 @@ static zarr_status cond_decode_one(void *self_ptr, const struct zr_host_job *io,
                                    size_t *used, zarr_codec_exec *exec, zarr_error *err)
 {
     const struct cond_self *self = self_ptr;
-    struct zr_thread_states *ts = exec->inner;
-    const size_t base = ts->decode.top;
-    zarr_mem cur = {0};
+    struct zr_runner_row row;
+    zarr_mem src = {0}, dst = zr_mem_of_host(io->dst, io->dst_bytes);
     size_t first = 0;
     zarr_status st = ZARR_OK;
 
     ZR_TRY(cond_head(self, io, err));
-    cur = zr_mem_of_host((void *)(uintptr_t)(io->src + self->head),
+    src = zr_mem_of_host((void *)(uintptr_t)(io->src + self->head),
                          io->src_bytes - self->head);
     while (first < self->n && !cond_bit(io->src, first))
         first++;
     if (first == self->n)
-        return cond_put(io, 0, &cur, used, err);
-    for (size_t i = self->n; i-- > first;) {
-        zarr_mem out =
-            i == first ? zr_mem_of_host(io->dst, io->dst_bytes) : (zarr_mem){0};
-
+        return cond_put(io, 0, &src, used, err);
+    zr_runner_row_open(&row, exec, false, &src);
+    for (size_t i = self->n; i-- > first + 1;) {
         if (!cond_bit(io->src, i))
             continue;
-        st = zarr_codec_runner_decode(self->codec[i], exec, &cur, &out, err);
-        if (i > first) /* room in memory of our own is no business of the caller's */
-            exec->flags &= ~(uint32_t)ZARR_CODEC_JOB_NO_ROOM;
-        if (st != ZARR_OK)
-            goto out;
-        if (i > first)
-            zr_buffer_stack_last(&ts->decode, base, &out);
-        cur = out;
+        st = zr_runner_row_run(&row, self->codec[i], err);
+        /* room in memory of our own is no business of the caller's */
+        exec->flags &= ~(uint32_t)ZARR_CODEC_JOB_NO_ROOM;
+        ZR_TRY(st);
+        zr_runner_row_keep(&row);
     }
-    *used = (size_t)cur.bytes;
+    ZR_TRY(zarr_codec_runner_decode(self->codec[first], exec, &row.input, &dst, err));
+    *used = (size_t)dst.bytes;
 out:
     return st;
 }
@@ -148,38 +143,34 @@ static zarr_status cond_encode_one(void *self_ptr, const struct zr_host_job *io,
 {
     const struct cond_self *self = self_ptr;
     const zarr_mem plain = zr_mem_of_host((void *)(uintptr_t)io->src, io->src_bytes);
-    struct zr_thread_states *ts = exec->inner;
-    const size_t base = ts->encode.top;
-    zarr_mem cur = plain;
+    struct zr_runner_row row;
     zarr_status st = ZARR_OK;
 
     if (io->dst_bytes < self->head)
         return zr_too_long(err, "conditional", io->dst_bytes);
     memset(io->dst, 0, self->head);
+    zr_runner_row_open(&row, exec, true, &plain);
     for (size_t i = 0; i < self->n; i++) {
-        const size_t top = ts->encode.top;
-        zarr_mem out = {0};
         zarr_error why = {0};
 
-        st = zarr_codec_runner_encode(self->codec[i], exec, &cur, &out, &why);
+        st = zr_runner_row_run(&row, self->codec[i], &why);
         if (st != ZARR_OK && st != ZARR_ERR_INVALID) { /* INVALID: not bytes for it */
             if (err)
                 *err = why;
             goto out;
         }
-        if (st == ZARR_OK && out.bytes <= cur.bytes) {
+        if (st == ZARR_OK && row.output.bytes <= row.input.bytes) {
             io->dst[i / 8] |= (uint8_t)(1U << i % 8);
-            zr_buffer_stack_last(&ts->encode, base, &out);
-            cur = out;
+            zr_runner_row_keep(&row);
         } else {
-            ts->encode.top = top; /* a trial: its memory is free again */
+            zr_runner_row_drop(&row);
         }
     }
-    if (cur.bytes >= plain.bytes) {
+    if (row.input.bytes >= plain.bytes) {
         memset(io->dst, 0, self->head);
-        cur = plain;
+        row.input = plain;
     }
-    st = cond_put(io, self->head, &cur, used, err);
+    st = cond_put(io, self->head, &row.input, used, err);
 out:
     return st;
 }

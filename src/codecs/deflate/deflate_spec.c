@@ -56,7 +56,7 @@ static zarr_status deflate_resolve(const zarr_codec_spec *spec, const zarr_chunk
     ZR_UNUSED(fill_out);
     out->exact = 0;
     out->item_bytes_hint = 1;
-    return zr_spec_set_bound(out, spec->vt->name, in->n_bytes,
+    return zr_spec_set_bound(out, zarr_codec_spec_name(spec), in->n_bytes,
                              5 * (in->n_bytes / 5000 + 1) + 9 + 18, err);
 }
 

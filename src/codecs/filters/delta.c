@@ -42,82 +42,72 @@ DELTA_LOOPS(uint64_t)
 DELTA_LOOPS(float)
 DELTA_LOOPS(double)
 
-static void delta_native(bool encode, const struct zr_numpy_type *type, uint8_t *dst,
+static void delta_native(bool encode, const struct zr_number *type, uint8_t *dst,
                          const uint8_t *src, size_t n)
 {
     typedef void loop(uint8_t * dst, const uint8_t *src, size_t n);
     loop *diff, *sum;
 
-    if (type->kind == 'f') {
-        diff = type->item_bytes == 4 ? delta_diff_float : delta_diff_double;
-        sum = type->item_bytes == 4 ? delta_sum_float : delta_sum_double;
+    if (type->kind == ZARR_KIND_FLOAT) {
+        diff = type->bytes == 4 ? delta_diff_float : delta_diff_double;
+        sum = type->bytes == 4 ? delta_sum_float : delta_sum_double;
     } else {
-        diff = type->item_bytes == 1   ? delta_diff_uint8_t
-               : type->item_bytes == 2 ? delta_diff_uint16_t
-               : type->item_bytes == 4 ? delta_diff_uint32_t
-                                       : delta_diff_uint64_t;
-        sum = type->item_bytes == 1   ? delta_sum_uint8_t
-              : type->item_bytes == 2 ? delta_sum_uint16_t
-              : type->item_bytes == 4 ? delta_sum_uint32_t
-                                      : delta_sum_uint64_t;
+        diff = type->bytes == 1   ? delta_diff_uint8_t
+               : type->bytes == 2 ? delta_diff_uint16_t
+               : type->bytes == 4 ? delta_diff_uint32_t
+                                  : delta_diff_uint64_t;
+        sum = type->bytes == 1   ? delta_sum_uint8_t
+              : type->bytes == 2 ? delta_sum_uint16_t
+              : type->bytes == 4 ? delta_sum_uint32_t
+                                 : delta_sum_uint64_t;
     }
     (encode ? diff : sum)(dst, src, n);
 }
 
 /* ---- any types, value by value ----------------------------------------- */
 
-static bool delta_is_swapped(const struct zr_numpy_type *type)
-{
-    return type->item_bytes > 1 && type->big == zr_host_is_little();
-}
-
 /* a + b, or a - b, in this type. */
 static struct zr_numpy_value delta_join(struct zr_numpy_value a, struct zr_numpy_value b,
-                                        bool minus, const struct zr_numpy_type *type)
+                                        bool minus, const struct zr_number *type)
 {
     struct zr_numpy_value v = {0};
 
     v.u = zr_numpy_wrap(type, minus ? a.u - b.u : a.u + b.u);
-    if (type->kind == 'f') /* a sum in double rounds to the sum in float or half */
-        v.d = zr_numpy_round(type->item_bytes, minus ? a.d - b.d : a.d + b.d);
+    if (type->real) /* a sum in double rounds to the sum in float or half */
+        v.d = zr_numpy_round(type->bytes, minus ? a.d - b.d : a.d + b.d);
     return v;
-}
-
-static struct zr_numpy_type delta_float(uint8_t bytes)
-{
-    return (struct zr_numpy_type){'f', bytes, bytes > 1 && !zr_host_is_little()};
 }
 
 /* The type that NumPy sums up in: its promotion of both. Where integers meet in a float,
  * sums of 64 bits lose digits there, too. */
-static struct zr_numpy_type delta_promote(const struct zr_numpy_type *a,
-                                          const struct zr_numpy_type *b)
+static struct zr_number delta_promote(const struct zr_number *a,
+                                      const struct zr_number *b)
 {
-    const uint8_t widest = ZR_MAX(a->item_bytes, b->item_bytes);
+    const uint8_t widest = ZR_MAX(a->bytes, b->bytes);
 
     if (a->kind == b->kind)
-        return a->item_bytes >= b->item_bytes ? *a : *b;
-    if (a->kind == 'f' || b->kind == 'f') {
-        const uint8_t real = a->kind == 'f' ? a->item_bytes : b->item_bytes;
-        const uint8_t whole = a->kind == 'f' ? b->item_bytes : a->item_bytes;
+        return a->bytes >= b->bytes ? *a : *b;
+    if (a->kind == ZARR_KIND_FLOAT || b->kind == ZARR_KIND_FLOAT) {
+        const uint8_t real = a->kind == ZARR_KIND_FLOAT ? a->bytes : b->bytes;
+        const uint8_t whole = a->kind == ZARR_KIND_FLOAT ? b->bytes : a->bytes;
         const uint8_t least = whole == 1 ? 2 : whole == 2 ? 4 : 8;
 
-        return delta_float(ZR_MAX(real, least));
+        return zr_number_make(ZARR_KIND_FLOAT, ZR_MAX(real, least));
     }
-    if ((a->kind == 'i' ? a->item_bytes : b->item_bytes) >
-        (a->kind == 'u' ? a->item_bytes : b->item_bytes))
-        return (struct zr_numpy_type){'i', widest, false};
-    return widest == 8 ? delta_float(8)
-                       : (struct zr_numpy_type){'i', (uint8_t)(2 * widest), false};
+    if ((a->kind == ZARR_KIND_INT ? a->bytes : b->bytes) >
+        (a->kind == ZARR_KIND_UINT ? a->bytes : b->bytes))
+        return zr_number_make(ZARR_KIND_INT, widest);
+    return widest == 8 ? zr_number_make(ZARR_KIND_FLOAT, 8)
+                       : zr_number_make(ZARR_KIND_INT, 2U * widest);
 }
 
 /* One part of each element; steps: bytes from one element to the next. */
 static void delta_general(const struct zr_delta *t, bool encode, uint8_t *dst,
                           const uint8_t *src, size_t n, const size_t steps[2])
 {
-    const struct zr_numpy_type *from = encode ? &t->dtype : &t->astype;
-    const struct zr_numpy_type *to = encode ? &t->astype : &t->dtype;
-    const struct zr_numpy_type sum = delta_promote(&t->astype, &t->dtype);
+    const struct zr_number *from = encode ? &t->dtype : &t->astype;
+    const struct zr_number *to = encode ? &t->astype : &t->dtype;
+    const struct zr_number sum = delta_promote(&t->astype, &t->dtype);
     struct zr_numpy_value last = {0};
 
     for (size_t i = 0; i < n; i++, src += steps[0], dst += steps[1]) {
@@ -139,35 +129,35 @@ static void delta_general(const struct zr_delta *t, bool encode, uint8_t *dst,
 void zr_delta_apply(const struct zr_delta *t, bool encode, uint8_t *dst,
                     const uint8_t *src, size_t n)
 {
-    const struct zr_numpy_type *from = encode ? &t->dtype : &t->astype;
-    const struct zr_numpy_type *to = encode ? &t->astype : &t->dtype;
-    const size_t steps[2] = {from->item_bytes, to->item_bytes};
-    const struct zr_delta parts = {zr_numpy_part(&t->dtype), zr_numpy_part(&t->astype)};
+    const struct zr_number *from = encode ? &t->dtype : &t->astype;
+    const struct zr_number *to = encode ? &t->astype : &t->dtype;
+    const size_t steps[2] = {zr_number_item_bytes(from), zr_number_item_bytes(to)};
+    const struct zr_delta parts = {zr_number_part(&t->dtype), zr_number_part(&t->astype)};
 
-    if (from->kind == 'c') { /* so is the other */
+    if (from->parts == 2) { /* so is the other */
         delta_general(&parts, encode, dst, src, n, steps);
         delta_general(&parts, encode, dst + steps[1] / 2, src + steps[0] / 2, n, steps);
         return;
     }
-    if (from->kind != to->kind || from->item_bytes != to->item_bytes ||
-        (from->kind == 'f' && from->item_bytes == 2)) {
+    if (from->kind != to->kind || from->bytes != to->bytes ||
+        (from->kind == ZARR_KIND_FLOAT && from->bytes == 2)) {
         delta_general(t, encode, dst, src, n, steps);
         return;
     }
-    if (delta_is_swapped(from)) {
-        zr_byteswap(dst, src, n, from->item_bytes);
+    if (zr_number_is_swapped(from)) {
+        zr_byteswap(dst, src, n, from->bytes);
         src = dst;
     }
     delta_native(encode, from, dst, src, n);
-    if (delta_is_swapped(to))
-        zr_byteswap(dst, dst, n, to->item_bytes);
+    if (zr_number_is_swapped(to))
+        zr_byteswap(dst, dst, n, to->bytes);
 }
 
 void zr_delta_times(const struct zr_delta *t, bool encode, uint8_t *dst,
                     const uint8_t *src, size_t n)
 {
-    const struct zr_numpy_type *from = encode ? &t->dtype : &t->astype;
-    const struct zr_numpy_type *to = encode ? &t->astype : &t->dtype;
+    const struct zr_number *from = encode ? &t->dtype : &t->astype;
+    const struct zr_number *to = encode ? &t->astype : &t->dtype;
     const uint64_t nat = (uint64_t)INT64_MIN;
     uint64_t last = 0;
 

@@ -7,7 +7,7 @@
 #include "codecs/filters/filter.h"
 
 struct zr_delta {
-    struct zr_numpy_type dtype, astype; /* decoded and encoded elements */
+    struct zr_number dtype, astype; /* decoded and encoded elements */
 };
 /* n elements from src to dst, which do not overlap; neither needs to be aligned. */
 void zr_delta_apply(const struct zr_delta *t, bool encode, uint8_t *dst,

@@ -21,7 +21,7 @@ struct zr_filter_factor { /* a number of the configuration, as Python reads it *
  */
 struct zr_filter {
     enum zr_filter_kind kind;
-    struct zr_numpy_type dtype, astype; /* decoded and encoded elements */
+    struct zr_number dtype, astype; /* decoded and encoded elements */
     struct zr_filter_factor offset, scale;
     double quantum;                    /* quantize: 1 / its step */
     struct zr_numpy_unit unit, asunit; /* of times, whose types are int64's */

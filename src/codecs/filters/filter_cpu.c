@@ -47,9 +47,9 @@ static void filter_close(void *self)
  */
 
 /* Bytes of the float type that NumPy computes in. */
-static unsigned filter_width(const struct zr_numpy_type *type)
+static unsigned filter_width(const struct zr_number *type)
 {
-    return type->kind == 'f' ? type->item_bytes : 8;
+    return type->kind == ZARR_KIND_FLOAT ? type->bytes : 8;
 }
 
 static void filter_to_width(unsigned width, double *v, size_t n)
@@ -105,11 +105,12 @@ static void filter_quantize(unsigned width, double quantum, double *v, size_t n)
 static zarr_status filter_whole(const struct filter_self *self, const char *member,
                                 const struct zr_filter_factor *factor, zarr_error *err)
 {
-    const struct zr_numpy_type *type = &self->f.dtype;
+    const struct zr_number *type = &self->f.dtype;
 
     if (zr_numpy_wrap(type, factor->u) == factor->u &&
-        (factor->minus ? type->kind == 'i'
-                       : type->kind == 'u' || factor->u <= (uint64_t)INT64_MAX))
+        (factor->minus
+             ? type->kind == ZARR_KIND_INT
+             : type->kind == ZARR_KIND_UINT || factor->u <= (uint64_t)INT64_MAX))
         return ZARR_OK;
     return zr_fail(err, ZARR_ERR_INVALID,
                    "%s: %s does not fit the elements' type, so numcodecs cannot encode",
@@ -121,7 +122,7 @@ static zarr_status filter_scale_whole(const struct filter_self *self, uint8_t *d
                                       const uint8_t *src, size_t n, zarr_error *err)
 {
     const struct zr_filter *f = &self->f;
-    const bool sign = f->dtype.kind == 'i';
+    const bool sign = f->dtype.kind == ZARR_KIND_INT;
     zarr_status st = ZARR_OK;
     uint64_t w[ZR_BLOCK];
     double v[ZR_BLOCK];
@@ -153,36 +154,35 @@ out:
 }
 
 /* Bits stay, those of NaN too. */
-static void filter_copy(const struct zr_numpy_type *from, const struct zr_numpy_type *to,
+static void filter_copy(const struct zr_number *from, const struct zr_number *to,
                         uint8_t *dst, const uint8_t *src, size_t n)
 {
-    const uint32_t parts = from->kind == 'c' ? 2 : 1;
-
     if (from->big == to->big)
-        memcpy(dst, src, n * from->item_bytes);
+        memcpy(dst, src, n * zr_number_item_bytes(from));
     else
-        zr_byteswap(dst, src, n * parts, from->item_bytes / parts);
+        zr_byteswap(dst, src, n * from->parts, from->bytes);
 }
 
-static void filter_cast(const struct zr_numpy_type *from, const struct zr_numpy_type *to,
+static void filter_cast(const struct zr_number *from, const struct zr_number *to,
                         uint8_t *dst, const uint8_t *src, size_t n)
 {
     uint64_t w[ZR_BLOCK];
     double v[ZR_BLOCK];
 
-    if (from->kind == to->kind && from->item_bytes == to->item_bytes) {
+    if (from->kind == to->kind && from->bytes == to->bytes) {
         filter_copy(from, to, dst, src, n);
-    } else if (from->kind == 'c' || to->kind == 'c' ||
-               (from->kind == 'f' && to->kind == 'f' &&
-                ZR_MIN(from->item_bytes, to->item_bytes) == 2)) {
+    } else if (from->parts == 2 || to->parts == 2 ||
+               (from->kind == ZARR_KIND_FLOAT && to->kind == ZARR_KIND_FLOAT &&
+                ZR_MIN(from->bytes, to->bytes) == 2)) {
         for (size_t i = 0; i < n; i++)
-            zr_numpy_cast(from, to, src + i * from->item_bytes, dst + i * to->item_bytes);
-    } else if (from->kind == 'f') {
+            zr_numpy_cast(from, to, src + i * zr_number_item_bytes(from),
+                          dst + i * zr_number_item_bytes(to));
+    } else if (from->kind == ZARR_KIND_FLOAT) {
         zr_block_real(from, src, n, v);
         zr_block_put_real(to, dst, v, n);
     } else {
         zr_block_whole(from, src, n, w);
-        zr_block_put_whole(to, dst, w, n, from->kind == 'i');
+        zr_block_put_whole(to, dst, w, n, from->kind == ZARR_KIND_INT);
     }
 }
 
@@ -197,7 +197,7 @@ static zarr_status filter_encode_block(const struct filter_self *self, uint8_t *
         filter_cast(&f->dtype, &f->astype, dst, src, n);
         return ZARR_OK;
     }
-    if (f->kind == ZR_FILTER_SCALE && f->dtype.kind != 'f')
+    if (f->kind == ZR_FILTER_SCALE && f->dtype.kind != ZARR_KIND_FLOAT)
         return filter_scale_whole(self, dst, src, n, err);
     zr_block_real(&f->dtype, src, n, v);
     if (f->kind == ZR_FILTER_QUANTIZE) {
@@ -236,8 +236,8 @@ static zarr_status filter_apply(const struct filter_self *self,
                                 zarr_error *err)
 {
     const struct zr_filter *f = &self->f;
-    const size_t from = encode ? f->dtype.item_bytes : f->astype.item_bytes;
-    const size_t to = encode ? f->astype.item_bytes : f->dtype.item_bytes;
+    const size_t from = zr_number_item_bytes(encode ? &f->dtype : &f->astype);
+    const size_t to = zr_number_item_bytes(encode ? &f->astype : &f->dtype);
     const struct zr_delta delta = {f->dtype, f->astype};
     zarr_status st = ZARR_OK;
 
@@ -257,8 +257,8 @@ static zarr_status filter_one(const struct filter_self *self,
                               const struct zr_host_job *io, bool encode, size_t *used,
                               zarr_error *err)
 {
-    const size_t from = encode ? self->f.dtype.item_bytes : self->f.astype.item_bytes;
-    const size_t to = encode ? self->f.astype.item_bytes : self->f.dtype.item_bytes;
+    const size_t from = zr_number_item_bytes(encode ? &self->f.dtype : &self->f.astype);
+    const size_t to = zr_number_item_bytes(encode ? &self->f.astype : &self->f.dtype);
     const size_t n = io->src_bytes / from;
 
     if (io->src_bytes % from)

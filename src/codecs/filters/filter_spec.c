@@ -54,6 +54,12 @@ static const struct filter_form filter_forms[] = {
      "bools, integers, floats of 16 to 64 bits or complex numbers"},
 };
 
+/* Whether it is v3's form of the filter. */
+static bool filter_between_arrays(const zarr_codec_spec *spec)
+{
+    return zr_starts_with(zarr_codec_spec_name(spec), "numcodecs.");
+}
+
 static const struct filter_form *filter_form(const char *name)
 {
     if (zr_starts_with(name, "numcodecs."))
@@ -68,17 +74,17 @@ static const struct filter_form *filter_form(const char *name)
 
 /* Counts of times are integers to those that do no more than subtract and copy. */
 static bool filter_type_parse(const struct filter_form *form, const char *text,
-                              struct zr_numpy_type *type, struct zr_numpy_unit *unit)
+                              struct zr_number *type, struct zr_numpy_unit *unit)
 {
     *unit = (struct zr_numpy_unit){0};
     if (zr_numpy_parse(text, type))
-        return strchr(form->kinds, type->kind) != NULL;
+        return strchr(form->kinds, zr_numpy_letter(type)) != NULL;
     return (form->kind == ZR_FILTER_DELTA || form->kind == ZR_FILTER_ASTYPE) &&
            zr_numpy_parse_time(text, type, unit);
 }
 
 static zarr_status filter_type(const zarr_codec_spec *raw, const struct filter_form *form,
-                               const char *member, struct zr_numpy_type *type,
+                               const char *member, struct zr_number *type,
                                struct zr_numpy_unit *unit, zarr_error *err)
 {
     const char *text = zarr_codec_spec_text(raw, member);
@@ -89,6 +95,12 @@ static zarr_status filter_type(const zarr_codec_spec *raw, const struct filter_f
         return zr_fail(err, ZARR_ERR_UNSUPPORTED, "%s: %s \"%s\" is no type of %s",
                        form->name, member, text, form->rule);
     return zr_conf_refuse(raw, member, "a NumPy type such as \"<i4\"", err);
+}
+
+/* An integer, or a type that is left to the array. */
+static bool filter_may_count(const struct zr_number *n)
+{
+    return !n->kind || zr_number_is_whole(n);
 }
 
 /* NumPy sums neither dates, nor time spans with others; casts are copies of the counts.
@@ -109,7 +121,7 @@ static zarr_status filter_times(const struct filter_form *form, const struct zr_
     }
     if (f->unit.kind && f->asunit.kind
             ? same
-            : strchr("iu", f->dtype.kind) != NULL && strchr("iu", f->astype.kind) != NULL)
+            : filter_may_count(&f->dtype) && filter_may_count(&f->astype))
         return ZARR_OK;
     return zr_fail(err, ZARR_ERR_UNSUPPORTED,
                    "astype: times become integers or times of the same unit, no others");
@@ -120,8 +132,7 @@ static zarr_status filter_times(const struct filter_form *form, const struct zr_
 static zarr_status filter_fit(const struct filter_form *form, const struct zr_filter *f,
                               zarr_error *err)
 {
-    if (form->kind != ZR_FILTER_DELTA ||
-        (f->dtype.kind == 'c') == (f->astype.kind == 'c'))
+    if (form->kind != ZR_FILTER_DELTA || (f->dtype.parts == 2) == (f->astype.parts == 2))
         return filter_times(form, f, err);
     return zr_fail(err, ZARR_ERR_UNSUPPORTED,
                    "%s: one of %s and %s is complex, must be both or none", form->name,
@@ -133,7 +144,7 @@ static zarr_status filter_factor(const zarr_codec_spec *raw,
                                  const struct filter_form *form, const char *member,
                                  struct zr_filter_factor *out, zarr_error *err)
 {
-    const struct zr_json *v = zr_json_get(raw->members, member);
+    const struct zr_json *v = zr_conf_value(raw, member);
     int64_t number = 0;
     char text[64];
 
@@ -209,16 +220,16 @@ zarr_status zr_filter_read(const zarr_codec_spec *spec, const zarr_dtype *array,
     if (form->kind == ZR_FILTER_QUANTIZE)
         ZR_TRY(filter_quantum(spec, &out->quantum, err));
     if (array) {
-        out->dtype.big = out->dtype.item_bytes > 1 && big;
-        out->astype.big = out->astype.item_bytes > 1 && big;
+        out->dtype.big = out->dtype.bytes > 1 && big;
+        out->astype.big = out->astype.bytes > 1 && big;
     }
 out:
     return st;
 }
 
 /* "<i4", "<M8[s]" */
-static void filter_print(const struct zr_numpy_type *type,
-                         const struct zr_numpy_unit *unit, char name[FILTER_NAME])
+static void filter_print(const struct zr_number *type, const struct zr_numpy_unit *unit,
+                         char name[FILTER_NAME])
 {
     if (unit->kind)
         (void)snprintf(name, FILTER_NAME, "%c%c8[%s]", type->big ? '>' : '<', unit->kind,
@@ -228,7 +239,7 @@ static void filter_print(const struct zr_numpy_type *type,
 }
 
 static void filter_put_type(struct zr_conf_text *t, const char *member,
-                            const struct zr_numpy_type *type,
+                            const struct zr_number *type,
                             const struct zr_numpy_unit *unit)
 {
     char name[FILTER_NAME];
@@ -262,7 +273,7 @@ static zarr_status filter_canonical(const zarr_codec_spec *raw, int format, char
                                     size_t cap, size_t *text_bytes, zarr_error *err)
 {
     const struct filter_form *form = filter_form(zarr_codec_spec_name(raw));
-    const bool array = (raw->vt->flags & ZARR_CODEC_SPEC_V3) != 0;
+    const bool array = filter_between_arrays(raw);
     struct zr_filter f = {0};
     struct zr_filter_factor factor;
     zarr_status st = ZARR_OK;
@@ -311,7 +322,7 @@ static zarr_status filter_spell(const zarr_codec_spec *spec, zarr_codec_spelling
                                 zarr_error *err)
 {
     const struct filter_form *form = filter_form(zarr_codec_spec_name(spec));
-    const bool array = spec->vt->kind == ZARR_CODEC_ARRAY_ARRAY;
+    const bool array = filter_between_arrays(spec);
     const bool big = how->format == 2 && (how->flags & ZARR_SPELLING_BIG_ENDIAN);
     zarr_status st = ZARR_OK;
     struct zr_conf_text t;
@@ -321,8 +332,8 @@ static zarr_status filter_spell(const zarr_codec_spec *spec, zarr_codec_spelling
     if (how->format == 2 ? !array : !(how->flags & ZARR_SPELLING_BETWEEN_ARRAYS))
         return ZARR_OK;
     ZR_TRY(filter_named(spec, form, &f, err));
-    f.dtype.big = f.dtype.item_bytes > 1 && big;
-    f.astype.big = f.astype.item_bytes > 1 && big;
+    f.dtype.big = f.dtype.bytes > 1 && big;
+    f.astype.big = f.astype.bytes > 1 && big;
     zr_conf_open(&t, text, cap);
     st = filter_write(spec, form, &f, &t, text_bytes, err);
 out:
@@ -385,14 +396,16 @@ static zarr_status filter_resolve(const zarr_codec_spec *spec, const zarr_chunk_
 
     ZR_UNUSED(fill_out);
     ZR_TRY(zr_filter_read(spec, NULL, &f, err));
-    if (in->exact && in->n_bytes % f.dtype.item_bytes)
-        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
-                       "%s: %" PRIu64 " bytes are no whole number of elements of %d",
-                       spec->vt->name, in->n_bytes, f.dtype.item_bytes));
-    out->item_bytes_hint = f.astype.item_bytes;
-    if (!zr_mul_u64(in->n_bytes / f.dtype.item_bytes, f.astype.item_bytes, &out->n_bytes))
+    if (in->exact && in->n_bytes % zr_number_item_bytes(&f.dtype))
+        ZR_TRY(zr_fail(
+            err, ZARR_ERR_INVALID,
+            "%s: %" PRIu64 " bytes are no whole number of elements of %" PRIu32,
+            zarr_codec_spec_name(spec), in->n_bytes, zr_number_item_bytes(&f.dtype)));
+    out->item_bytes_hint = zr_number_item_bytes(&f.astype);
+    if (!zr_mul_u64(in->n_bytes / zr_number_item_bytes(&f.dtype),
+                    zr_number_item_bytes(&f.astype), &out->n_bytes))
         st = zr_fail(err, ZARR_ERR_LIMIT, "%s: a chunk of %" PRIu64 " bytes is too large",
-                     spec->vt->name, in->n_bytes);
+                     zarr_codec_spec_name(spec), in->n_bytes);
 out:
     return st;
 }
@@ -401,10 +414,10 @@ out:
  */
 
 /* Without the order, which is this machine's here: texts are the same on all. */
-static void filter_type_name(const struct zr_numpy_type *type,
+static void filter_type_name(const struct zr_number *type,
                              const struct zr_numpy_unit *unit, char name[FILTER_NAME])
 {
-    struct zr_numpy_type little = *type;
+    struct zr_number little = *type;
 
     little.big = false;
     filter_print(&little, unit, name);
@@ -423,10 +436,10 @@ static bool is_count(const zarr_dtype *dtype)
 static bool filter_views(const zarr_codec_spec *spec, const zarr_dtype *array,
                          const zarr_dtype *dtype, const struct zr_filter *f)
 {
-    if (zarr_dtype_item_bytes(array) != f->dtype.item_bytes)
+    if (zarr_dtype_item_bytes(array) != zr_number_item_bytes(&f->dtype))
         return false;
-    return (spec->input.flags & ZARR_INPUT_V2_FILTER) || zarr_dtype_equal(dtype, array) ||
-           (is_count(array) && is_count(dtype));
+    return (zr_spec_input_flags(spec) & ZARR_INPUT_V2_FILTER) ||
+           zarr_dtype_equal(dtype, array) || (is_count(array) && is_count(dtype));
 }
 
 static zarr_status filter_array_resolve(const zarr_codec_spec *spec,
@@ -444,7 +457,7 @@ static zarr_status filter_array_resolve(const zarr_codec_spec *spec,
     ZR_TRY(zarr_codec_spec_dtype(spec, name, &dtype, err));
     if (!filter_views(spec, in->dtype, dtype, &f))
         ZR_TRY(zr_fail(err,
-                       zarr_dtype_item_bytes(in->dtype) == f.dtype.item_bytes
+                       zarr_dtype_item_bytes(in->dtype) == zr_number_item_bytes(&f.dtype)
                            ? ZARR_ERR_UNSUPPORTED
                            : ZARR_ERR_INVALID,
                        "%s: %s \"%s\" is not the array's, %s", form->name, form->dtype,
@@ -470,11 +483,11 @@ static int filter_lossy(const zarr_codec_spec *spec, const zarr_chunk_spec *in)
         f.kind == ZR_FILTER_SCALE || f.kind == ZR_FILTER_QUANTIZE ||
         (f.kind == ZR_FILTER_DELTA && f.unit.kind)) /* behind a NaT all are */
         return 1;
-    narrow = f.astype.item_bytes < f.dtype.item_bytes;
+    narrow = zr_number_item_bytes(&f.astype) < zr_number_item_bytes(&f.dtype);
     if (f.dtype.kind == f.astype.kind)
-        return narrow || (f.kind == ZR_FILTER_DELTA && !strchr("iu", f.dtype.kind));
-    return narrow || f.kind == ZR_FILTER_DELTA || !strchr("iu", f.dtype.kind) ||
-           !strchr("iu", f.astype.kind);
+        return narrow || (f.kind == ZR_FILTER_DELTA && !zr_number_is_whole(&f.dtype));
+    return narrow || f.kind == ZR_FILTER_DELTA || !zr_number_is_whole(&f.dtype) ||
+           !zr_number_is_whole(&f.astype);
 }
 
 #define FILTER_SPEC(id, table, more, on)                                                 \

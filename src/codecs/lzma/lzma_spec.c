@@ -141,7 +141,7 @@ static zarr_status lzma_read_filters(const zarr_codec_spec *raw, int64_t format,
                                      struct zr_lzma_filter *f, uint32_t *n,
                                      zarr_error *err)
 {
-    const struct zr_json *list = zr_json_get(raw->members, "filters");
+    const struct zr_json *list = zr_conf_value(raw, "filters");
     zarr_status st = ZARR_OK;
 
     *n = 0;
@@ -264,7 +264,7 @@ static zarr_status lzma_resolve(const zarr_codec_spec *spec, const zarr_chunk_sp
         extra = UINT64_MAX;
     out->exact = 0;
     out->item_bytes_hint = 1;
-    return zr_spec_set_bound(out, spec->vt->name, in->n_bytes, extra, err);
+    return zr_spec_set_bound(out, zarr_codec_spec_name(spec), in->n_bytes, extra, err);
 }
 
 const zarr_codec_spec_vtable zr_spec_lzma = {

@@ -56,7 +56,7 @@ static zarr_status n5_bind(void **out, const zarr_codec_spec *spec,
         self->swap_bytes = self->item_bytes;
     memcpy(self->shape, decoded->shape, sizeof self->shape);
     self->bytes = decoded->n_bytes;
-    self->most = ZR_MAX(spec->most_bytes, decoded->n_bytes);
+    self->most = ZR_MAX(zr_spec_most_bytes(spec), decoded->n_bytes);
     if (decoded->fill)
         memcpy(self->fill, decoded->fill, self->item_bytes);
     if (zarr_codec_spec_chain_codecs(spec, "codecs", NULL) > 2) {

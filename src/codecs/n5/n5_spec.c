@@ -14,14 +14,13 @@ enum {
 
 static zarr_status n5_check_chain(const zarr_codec_spec *raw, zarr_error *err)
 {
-    const struct zr_sub_chain *sub = zr_spec_sub(raw, "codecs");
-    const struct zr_chain *chain = sub ? sub->chain : NULL;
+    const int64_t n = zarr_codec_spec_chain_codecs(raw, "codecs", NULL);
+    const char *first = zarr_codec_spec_chain_name(raw, "codecs", 0);
+    const char *second = zarr_codec_spec_chain_name(raw, "codecs", 1);
 
-    if (!chain)
+    if (n < 0)
         return zr_fail(err, ZARR_ERR_INVALID, "n5_default: codecs are missing");
-    if (chain->n < 2 || chain->n > 3 || chain->a2b != 1 ||
-        chain->codec[0].structure.kind != ZR_STRUCTURE_TRANSPOSE ||
-        chain->codec[1].structure.kind != ZR_STRUCTURE_BYTES)
+    if (n < 2 || n > 3 || !zr_streq(first, "transpose") || !zr_streq(second, "bytes"))
         return zr_fail(err, ZARR_ERR_INVALID,
                        "n5_default: codecs must be transpose, bytes and at most one "
                        "bytes->bytes codec");
@@ -59,9 +58,7 @@ static bool n5_takes(const zarr_dtype *dtype)
 static zarr_status n5_check_array(const zarr_codec_spec *spec, const zarr_chunk_spec *in,
                                   zarr_error *err)
 {
-    const struct zr_chain *chain = zr_spec_sub(spec, "codecs")->chain;
-    const struct zarr_codec_spec *bytes = &chain->codec[1];
-    uint8_t order[ZARR_MAX_RANK] = {0};
+    struct zr_chain_layout layout;
     zarr_status st = ZARR_OK;
 
     if (!n5_takes(in->dtype))
@@ -69,9 +66,9 @@ static zarr_status n5_check_array(const zarr_codec_spec *spec, const zarr_chunk_
                        "n5_default: N5 has no data type %s, must be an integer of 8 to "
                        "64 bits, float32 or float64",
                        zr_dtype_label(in->dtype));
-    ZR_TRY(zr_spec_order(&chain->codec[0], in->ndim, order, err));
+    ZR_TRY(zr_spec_chain_layout(spec, "codecs", in->ndim, &layout, err));
     for (int32_t i = 0; i < in->ndim; i++) {
-        if (order[i] != in->ndim - 1 - i)
+        if (layout.order[i] != in->ndim - 1 - i)
             return zr_fail(err, ZARR_ERR_INVALID,
                            "n5_default: the transpose must reverse all dimensions");
         if (in->shape[i] > UINT32_MAX)
@@ -80,7 +77,7 @@ static zarr_status n5_check_array(const zarr_codec_spec *spec, const zarr_chunk_
                            ", at most 2^32 - 1 can be said",
                            in->shape[i]);
     }
-    if (zr_dtype_has_order(in->dtype) && bytes->structure.stored.order != ZARR_ORDER_BIG)
+    if (zr_dtype_has_order(in->dtype) && layout.byte_order != ZARR_ORDER_BIG)
         return zr_fail(err, ZARR_ERR_INVALID,
                        "n5_default: bytes: endian must be \"big\"");
 out:

@@ -65,8 +65,8 @@ static zarr_status pcodec_resolve(const zarr_codec_spec *spec, const zarr_chunk_
                        name ? name : "?");
     out->exact = 0;
     out->item_bytes_hint = 1;
-    return zr_spec_set_bound(out, spec->vt->name, in->n_bytes, in->n_bytes / 8 + 65536,
-                             err);
+    return zr_spec_set_bound(out, zarr_codec_spec_name(spec), in->n_bytes,
+                             in->n_bytes / 8 + 65536, err);
 }
 
 static const char *const pcodec_aliases[] = {

@@ -119,7 +119,7 @@ static zarr_status categorize_decode_one(void *self_ptr, const struct zr_host_jo
                                          zarr_error *err)
 {
     const struct categorize_self *self = self_ptr;
-    const size_t each = self->c.astype.item_bytes;
+    const size_t each = self->c.astype.bytes;
 
     ZR_UNUSED(exec);
     if (io->src_bytes != self->n * each)
@@ -157,7 +157,7 @@ static zarr_status categorize_encode_one(void *self_ptr, const struct zr_host_jo
                                          zarr_error *err)
 {
     const struct categorize_self *self = self_ptr;
-    const size_t each = self->c.astype.item_bytes;
+    const size_t each = self->c.astype.bytes;
 
     ZR_UNUSED(exec);
     if (io->src_bytes / self->item_bytes != self->n)

@@ -85,11 +85,11 @@ static void json_put_number(const struct zr_objects *self, struct zr_put *p,
     const struct zr_numpy_value v = zr_numpy_load(&self->type, item);
     char text[48];
 
-    if (self->type.kind == 'b')
+    if (self->type.kind == ZARR_KIND_BOOL)
         (void)snprintf(text, sizeof text, v.u ? "true" : "false");
-    else if (self->type.kind == 'f')
+    else if (self->type.kind == ZARR_KIND_FLOAT)
         (void)zr_format_f64(text, sizeof text, v.d);
-    else if (self->type.kind == 'i')
+    else if (self->type.kind == ZARR_KIND_INT)
         (void)snprintf(text, sizeof text, "%" PRId64, (int64_t)v.u);
     else
         (void)snprintf(text, sizeof text, "%" PRIu64, v.u);
@@ -194,23 +194,25 @@ static zarr_status json2_number(const struct zr_objects *self, const struct zr_j
                                 uint64_t i, uint8_t *to, zarr_error *err)
 {
     struct zr_numpy_value n = {0};
-    char text[48], kind = 0;
+    uint32_t kind = 0;
+    char text[48];
     bool truth = false;
     int64_t minus = 0;
 
     if (zr_json_bool(v, &truth)) {
-        kind = 'b';
+        kind = ZARR_KIND_BOOL;
         n.u = truth;
     } else if (zr_json_u64(v, &n.u)) {
-        kind = 'u';
+        kind = ZARR_KIND_UINT;
     } else if (zr_json_i64(v, &minus)) {
-        kind = 'i';
+        kind = ZARR_KIND_INT;
         n.u = (uint64_t)minus;
     } else if (zr_json_f64(v, &n.d)) {
-        kind = 'f';
+        kind = ZARR_KIND_FLOAT;
     }
-    if (kind && self->type.kind == 'f' && kind != 'b') { /* -0 is no integer */
-        kind = 'f';
+    if (kind && self->type.kind == ZARR_KIND_FLOAT &&
+        kind != ZARR_KIND_BOOL) { /* -0 is no integer */
+        kind = ZARR_KIND_FLOAT;
         (void)zr_json_f64(v, &n.d);
     }
     return zr_objects_number(self, kind, n, zr_json_excerpt(v, text, sizeof text), i, to,

@@ -96,11 +96,11 @@ static void pack_put_element(const struct zr_objects *self, struct zr_put *p,
         return;
     }
     v = zr_numpy_load(&self->type, items + i * self->each);
-    if (self->type.kind == 'b')
+    if (self->type.kind == ZARR_KIND_BOOL)
         zr_put_byte(p, 0xC2 | (unsigned)(v.u & 1));
-    else if (self->type.kind == 'f')
+    else if (self->type.kind == ZARR_KIND_FLOAT)
         pack_put_real(p, v.d, self->single);
-    else if (self->type.kind == 'i' && (int64_t)v.u < 0)
+    else if (self->type.kind == ZARR_KIND_INT && (int64_t)v.u < 0)
         pack_put_minus(p, (int64_t)v.u);
     else
         pack_put_number(p, v.u);
@@ -220,25 +220,25 @@ static const char *pack_kind(unsigned type)
 
 /* A number or bool and its kind, as zr_objects_number() has it; 0: another value, which
  * is left there. False: it ends behind the chunk. */
-static bool pack_plain(struct pack_from *f, char *kind, struct zr_numpy_value *v)
+static bool pack_plain(struct pack_from *f, uint32_t *kind, struct zr_numpy_value *v)
 {
     const unsigned type = pack_type(f), width = 1U << (type & 3);
-    const struct zr_numpy_type sign = {'i', (uint8_t)width, false};
+    const struct zr_number sign = zr_number_make(ZARR_KIND_INT, width);
     uint32_t half = 0;
     float real = 0;
 
-    *kind = 'u';
+    *kind = ZARR_KIND_UINT;
     if (type < 0x80 || (type >= 0xCC && type <= 0xCF))
         return pack_number(f, &v->u);
     if (type >= 0xD0 && type <= 0xD3) {
         if (!pack_length(f, width, &v->u))
             return false;
         v->u = zr_numpy_wrap(&sign, v->u);
-        *kind = (int64_t)v->u < 0 ? 'i' : 'u';
+        *kind = (int64_t)v->u < 0 ? ZARR_KIND_INT : ZARR_KIND_UINT;
     } else if (type >= 0xE0) {
         f->p++;
         v->u = (uint64_t)((int64_t)type - 256);
-        *kind = 'i';
+        *kind = ZARR_KIND_INT;
     } else if (type == 0xCA || type == 0xCB) {
         if (!pack_length(f, type == 0xCA ? 4 : 8, &v->u))
             return false;
@@ -246,11 +246,11 @@ static bool pack_plain(struct pack_from *f, char *kind, struct zr_numpy_value *v
         memcpy(&real, &half, sizeof real);
         memcpy(&v->d, &v->u, sizeof v->d);
         v->d = type == 0xCA ? (double)real : v->d;
-        *kind = 'f';
+        *kind = ZARR_KIND_FLOAT;
     } else if (type == 0xC2 || type == 0xC3) {
         f->p++;
         v->u = type & 1;
-        *kind = 'b';
+        *kind = ZARR_KIND_BOOL;
     } else {
         *kind = 0;
     }
@@ -262,7 +262,7 @@ static zarr_status pack_number_item(const struct zr_objects *self, struct pack_f
 {
     const unsigned type = pack_type(f);
     struct zr_numpy_value v = {0};
-    char kind = 0;
+    uint32_t kind = 0;
 
     if (!pack_plain(f, &kind, &v))
         return zr_objects_damaged(self, "ends behind the chunk", i, err);

@@ -25,7 +25,7 @@ static zarr_status object_wrong_type(const zarr_codec_spec *spec, const zarr_dty
                                      const char *rule, zarr_error *err)
 {
     return zr_fail(err, ZARR_ERR_UNSUPPORTED, "%s: elements of type %s, %s",
-                   spec->vt->name, zr_dtype_label(dtype), rule);
+                   zarr_codec_spec_name(spec), zr_dtype_label(dtype), rule);
 }
 
 static void object_any_length(zarr_chunk_spec *out)
@@ -38,23 +38,23 @@ static void object_any_length(zarr_chunk_spec *out)
 #define OBJECT_RULE                                                                      \
     "only text of any length (|O), bools, integers and floats of 16 to 64 bits are done"
 
-bool zr_object_number(const zarr_dtype *dtype, struct zr_numpy_type *out)
+bool zr_object_number(const zarr_dtype *dtype, struct zr_number *out)
 {
-    if (zr_numpy_parse(zarr_dtype_v2(dtype), out) && out->kind != 'c')
+    if (zr_numpy_parse(zarr_dtype_v2(dtype), out) && out->parts == 1)
         return true;
-    *out = (struct zr_numpy_type){0};
+    *out = (struct zr_number){0};
     return false;
 }
 
 /* How many elements a chunk has; false: none that json2 and msgpack2 keep. */
 static bool object_count(const zarr_chunk_spec *in, uint64_t *n)
 {
-    struct zr_numpy_type number;
+    struct zr_number number;
 
     if (zarr_dtype_kind(in->dtype) == ZARR_KIND_STRING)
         *n = in->n_bytes / sizeof(zarr_vlen);
     else if (zr_object_number(in->dtype, &number))
-        *n = in->n_bytes / number.item_bytes;
+        *n = in->n_bytes / number.bytes;
     else
         return false;
     return true;
@@ -82,7 +82,7 @@ zarr_status zr_spec_json2(const zarr_codec_spec *spec, struct zr_json2 *out,
                           zarr_error *err)
 {
     const char *encoding = zarr_codec_spec_text(spec, "encoding");
-    const struct zr_json *separators = zr_json_get(spec->members, "separators");
+    const struct zr_json *separators = zr_conf_value(spec, "separators");
     int ascii = 1, nan = 1;
     zarr_status st = ZARR_OK;
 
@@ -202,21 +202,20 @@ static bool categorize_is_object(const char *dtype)
 }
 
 /* Elements that the codes can tell apart, 0 left out. */
-static uint64_t categorize_most(const struct zr_numpy_type *type)
+static uint64_t categorize_most(const struct zr_number *type)
 {
-    return UINT64_MAX >> (64 - 8 * type->item_bytes + (type->kind == 'i'));
+    return UINT64_MAX >> (64 - type->bits + (type->kind == ZARR_KIND_INT));
 }
 
 zarr_status zr_spec_categorize(const zarr_codec_spec *spec, struct zr_categorize *out,
                                zarr_error *err)
 {
-    const struct zr_json *labels = zr_json_get(spec->members, "labels");
+    const struct zr_json *labels = zr_conf_value(spec, "labels");
     const char *astype = zarr_codec_spec_text(spec, "astype");
 
-    *out = (struct zr_categorize){.astype = {'u', 1, false}};
+    *out = (struct zr_categorize){.astype = zr_number_make(ZARR_KIND_UINT, 1)};
     if (zr_conf_has(spec, "astype") &&
-        (!zr_numpy_parse(astype, &out->astype) ||
-         (out->astype.kind != 'i' && out->astype.kind != 'u')))
+        (!zr_numpy_parse(astype, &out->astype) || !zr_number_is_whole(&out->astype)))
         return zr_fail(err, ZARR_ERR_UNSUPPORTED,
                        "categorize: astype \"%.64s\" is no integer of 8 to 64 bits",
                        astype ? astype : "?");
@@ -260,7 +259,7 @@ static zarr_status categorize_type(const zarr_codec_spec *spec, const zarr_dtype
                                    zarr_error *err)
 {
     const char *text = zarr_codec_spec_text(spec, "dtype");
-    const bool big = spec->input.flags & ZARR_INPUT_BIG_ENDIAN;
+    const bool big = zr_spec_input_flags(spec) & ZARR_INPUT_BIG_ENDIAN;
     const zarr_dtype *own = NULL;
     uint32_t order = ZARR_ORDER_NATIVE;
     zarr_status st = ZARR_OK;
@@ -271,7 +270,7 @@ static zarr_status categorize_type(const zarr_codec_spec *spec, const zarr_dtype
         zarr_dtype_kind(dtype) != ZARR_KIND_STRING)
         return object_wrong_type(spec, dtype, "only text is done", err);
     if (!categorize_is_object(text))
-        ZR_TRY(zr_dtype_find(spec->dtypes, text, &own, &order, err));
+        ZR_TRY(zr_conf_dtype(spec, "dtype", &own, &order, err));
     if (!own || !zarr_dtype_equal(own, dtype) || (order == ZARR_ORDER_BIG) != big)
         st = zr_fail(err, ZARR_ERR_UNSUPPORTED,
                      "categorize: dtype \"%.64s\" is not the array's, %s%s", text,
@@ -294,8 +293,8 @@ static zarr_status categorize_resolve(const zarr_codec_spec *spec,
     ZR_UNUSED(fill_out);
     ZR_TRY(zr_spec_categorize(spec, &c, err));
     ZR_TRY(categorize_type(spec, in->dtype, err));
-    out->item_bytes_hint = c.astype.item_bytes;
-    if (!each || !zr_mul_u64(in->n_bytes / each, c.astype.item_bytes, &out->n_bytes))
+    out->item_bytes_hint = c.astype.bytes;
+    if (!each || !zr_mul_u64(in->n_bytes / each, c.astype.bytes, &out->n_bytes))
         st =
             zr_fail(err, ZARR_ERR_LIMIT,
                     "categorize: a chunk of %" PRIu64 " bytes is too large", in->n_bytes);

@@ -26,7 +26,7 @@ zarr_status zr_objects_bind(void **out, const zarr_codec_spec *spec,
     self->codec = zarr_codec_spec_name(spec);
     self->each = sizeof(zarr_vlen);
     if (zr_object_number(decoded->dtype, &self->type)) {
-        self->each = self->type.item_bytes;
+        self->each = self->type.bytes;
         self->type.big = self->each > 1 && !zr_host_is_little();
     }
     self->n = decoded->n_bytes / self->each;
@@ -100,7 +100,7 @@ void zr_objects_type_name(const struct zr_objects *self, char name[ZR_OBJECTS_TY
     (void)snprintf(name, ZR_OBJECTS_TYPE, "|O");
     if (self->type.kind)
         (void)snprintf(name, ZR_OBJECTS_TYPE, "%c%c%u", self->each > 1 ? '<' : '|',
-                       self->type.kind, (unsigned)self->type.item_bytes);
+                       zr_numpy_letter(&self->type), (unsigned)self->type.bytes);
 }
 
 zarr_status zr_objects_type(const struct zr_objects *self, const char *s, size_t n,
@@ -124,19 +124,20 @@ zarr_status zr_objects_type(const struct zr_objects *self, const char *s, size_t
                    self->codec, (int)ZR_MIN(n, (size_t)32), s);
 }
 
-zarr_status zr_objects_number(const struct zr_objects *self, char kind,
+zarr_status zr_objects_number(const struct zr_objects *self, uint32_t kind,
                               struct zr_numpy_value v, const char *shown, uint64_t i,
                               uint8_t *to, zarr_error *err)
 {
-    const char want = self->type.kind;
-    bool fits = kind == want || (want == 'i' && kind == 'u' && v.u <= INT64_MAX);
+    const uint32_t want = self->type.kind;
+    bool fits = kind == want ||
+                (want == ZARR_KIND_INT && kind == ZARR_KIND_UINT && v.u <= INT64_MAX);
     char name[ZR_OBJECTS_TYPE];
 
-    if (want == 'f' && (kind == 'u' || kind == 'i')) {
-        v.d = kind == 'i' ? (double)(int64_t)v.u : (double)v.u;
+    if (want == ZARR_KIND_FLOAT && (kind == ZARR_KIND_UINT || kind == ZARR_KIND_INT)) {
+        v.d = kind == ZARR_KIND_INT ? (double)(int64_t)v.u : (double)v.u;
         fits = true;
     }
-    if (want != 'f' && zr_numpy_wrap(&self->type, v.u) != v.u)
+    if (want != ZARR_KIND_FLOAT && zr_numpy_wrap(&self->type, v.u) != v.u)
         fits = false;
     if (fits) {
         zr_numpy_store(&self->type, to, v);
@@ -200,7 +201,7 @@ static zarr_status objects_check_numbers(const struct zr_objects *self,
 {
     const bool json = self->json.comma != NULL;
 
-    for (uint64_t i = 0; self->type.kind == 'f' && i < self->n; i++) {
+    for (uint64_t i = 0; self->type.kind == ZARR_KIND_FLOAT && i < self->n; i++) {
         const double d = zr_numpy_load(&self->type, items + i * self->each).d;
 
         if (json && self->json.finite && !isfinite(d))

@@ -13,7 +13,7 @@ struct zr_json2 {
     bool finite;       /* allow_nan is false */
 };
 /* The bools and numbers that json2 and msgpack2 keep; false: another type. */
-bool zr_object_number(const zarr_dtype *dtype, struct zr_numpy_type *out);
+bool zr_object_number(const zarr_dtype *dtype, struct zr_number *out);
 zarr_status zr_spec_json2(const zarr_codec_spec *spec, struct zr_json2 *out,
                           zarr_error *err);
 
@@ -21,7 +21,7 @@ zarr_status zr_spec_json2(const zarr_codec_spec *spec, struct zr_json2 *out,
 struct zr_categorize {
     const struct zr_json *label; /* the first of n strings; borrowed */
     uint64_t n;
-    struct zr_numpy_type astype;
+    struct zr_number astype;
 };
 zarr_status zr_spec_categorize(const zarr_codec_spec *spec, struct zr_categorize *out,
                                zarr_error *err);

@@ -11,9 +11,9 @@
 struct zr_objects {
     const zarr_allocator *alloc;
     const char *codec;
-    uint64_t n;                /* elements of a chunk */
-    struct zr_numpy_type type; /* of numbers, in native order; kind 0: text */
-    size_t each;               /* bytes of an element in memory */
+    uint64_t n;            /* elements of a chunk */
+    struct zr_number type; /* of numbers, in native order; kind 0: text */
+    size_t each;           /* bytes of an element in memory */
     int32_t ndim;
     uint64_t shape[ZARR_MAX_RANK];
     bool missing;    /* null and 0 are empty text */
@@ -45,7 +45,7 @@ void zr_objects_type_name(const struct zr_objects *self, char name[ZR_OBJECTS_TY
 /* A value as it was found: kind 'b', 'u' (from 0 on), 'i' (below 0), 'f', or 0 for what
  * is no number, of which `shown` tells. Stores it, or CORRUPT: the type does not hold it.
  */
-zarr_status zr_objects_number(const struct zr_objects *self, char kind,
+zarr_status zr_objects_number(const struct zr_objects *self, uint32_t kind,
                               struct zr_numpy_value v, const char *shown, uint64_t i,
                               uint8_t *to, zarr_error *err);
 

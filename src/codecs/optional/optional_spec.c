@@ -21,10 +21,10 @@ static zarr_status optional_chain(const zarr_codec_spec *raw, const char *member
     if (*json && zarr_codec_spec_chain_codecs(raw, member, &array) >= 0 && !array)
         return zr_fail(err, ZARR_ERR_INVALID,
                        "%s: %s: no array->bytes codec such as \"bytes\" is among them",
-                       raw->vt->name, member);
+                       zarr_codec_spec_name(raw), member);
     if (!*json)
-        return zr_fail(err, ZARR_ERR_INVALID, "%s: %s are missing", raw->vt->name,
-                       member);
+        return zr_fail(err, ZARR_ERR_INVALID, "%s: %s are missing",
+                       zarr_codec_spec_name(raw), member);
     return ZARR_OK;
 }
 
@@ -59,7 +59,7 @@ zarr_status zr_spec_optional_inner(const zarr_codec_spec *spec,
 
     if (!value)
         return zr_fail(err, ZARR_ERR_INVALID, "%s: data type is %s, must be optional",
-                       spec->vt->name, zr_dtype_label(decoded->dtype));
+                       zarr_codec_spec_name(spec), zr_dtype_label(decoded->dtype));
     *mask = *decoded;
     mask->fill = NULL;
     mask->n_bytes = n;
@@ -89,8 +89,10 @@ static zarr_status optional_resolve(const zarr_codec_spec *spec,
     out->n_bytes = UINT64_MAX;
     if (bits.n_bytes == UINT64_MAX || values.n_bytes == UINT64_MAX)
         goto out;
-    ZR_TRY(zr_spec_set_bound(out, spec->vt->name, bits.n_bytes, OPTIONAL_HEAD, err));
-    ZR_TRY(zr_spec_set_bound(out, spec->vt->name, out->n_bytes, values.n_bytes, err));
+    ZR_TRY(zr_spec_set_bound(out, zarr_codec_spec_name(spec), bits.n_bytes, OPTIONAL_HEAD,
+                             err));
+    ZR_TRY(zr_spec_set_bound(out, zarr_codec_spec_name(spec), out->n_bytes,
+                             values.n_bytes, err));
 out:
     return st;
 }

@@ -89,7 +89,7 @@ static zarr_status pack_bind(void **out, const zarr_codec_spec *spec,
         return zr_fail_memory(err, sizeof *self);
     self->alloc = alloc;
     self->p = (struct zr_packbits){.components = 1, .bits = 1, .bytes = 1, .kept = 1};
-    self->bools = spec->vt->kind != ZARR_CODEC_ARRAY_BYTES;
+    self->bools = !decoded->dtype || !zr_streq(zarr_codec_spec_name(spec), "packbits");
     if (!self->bools)
         ZR_TRY(zr_spec_packbits(spec, decoded->dtype, &self->p, err));
     self->n_items = (size_t)(decoded->n_bytes / self->p.bytes);

@@ -215,13 +215,14 @@ static zarr_status packbits_v2_resolve(const zarr_codec_spec *spec,
 static zarr_status packbits_v2_elements(const zarr_codec_spec *spec, const char *in,
                                         zarr_codec_elements *out, zarr_error *err)
 {
-    struct zr_numpy_type type;
+    const struct zr_number byte = zr_number_make(ZARR_KIND_UINT, 1);
+    struct zr_number type;
 
     ZR_UNUSED(spec);
-    if (in && (!zr_numpy_parse(in, &type) || type.kind != 'b'))
+    if (in && (!zr_numpy_parse(in, &type) || type.kind != ZARR_KIND_BOOL))
         return zr_fail(err, ZARR_ERR_INVALID,
                        "packbits: what it gets are no bools, all that it keeps");
-    zr_numpy_print(&(struct zr_numpy_type){'u', 1, false}, out->gives);
+    zr_numpy_print(&byte, out->gives);
     return ZARR_OK;
 }
 

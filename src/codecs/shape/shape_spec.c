@@ -71,7 +71,7 @@ static zarr_status reshape_canonical(const zarr_codec_spec *raw, int format, cha
     struct zr_conf_text t;
 
     ZR_TRY(zr_conf_known(raw, format, known, err));
-    ZR_TRY(shape_check(zr_json_get(raw->members, "shape"), err));
+    ZR_TRY(shape_check(zr_conf_value(raw, "shape"), err));
     zr_conf_open(&t, text, cap);
     zr_conf_put_json(&t, raw, "shape");
     ZR_TRY(zr_conf_end(&t, text_bytes, err));
@@ -146,7 +146,7 @@ static zarr_status shape_check_place(const struct zr_json *v, int32_t i,
 static zarr_status reshape_resolve(const zarr_codec_spec *spec, const zarr_chunk_spec *in,
                                    zarr_chunk_spec *out, void *fill_out, zarr_error *err)
 {
-    const struct zr_json *shape = zr_json_get(spec->members, "shape");
+    const struct zr_json *shape = zr_conf_value(spec, "shape");
     uint64_t have = 0, want = 0;
     int32_t rest = -1, i = 0;
     zarr_status st = ZARR_OK;

@@ -18,7 +18,8 @@ static zarr_status snappy_resolve(const zarr_codec_spec *spec, const zarr_chunk_
                        in->n_bytes);
     out->exact = 0;
     out->item_bytes_hint = 1;
-    return zr_spec_set_bound(out, spec->vt->name, in->n_bytes, in->n_bytes / 6 + 32, err);
+    return zr_spec_set_bound(out, zarr_codec_spec_name(spec), in->n_bytes,
+                             in->n_bytes / 6 + 32, err);
 }
 
 const zarr_codec_spec_vtable zr_spec_snappy = {

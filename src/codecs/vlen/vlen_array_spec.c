@@ -16,7 +16,7 @@ zarr_status zr_spec_ragged(const zarr_codec_spec *spec, struct zr_ragged *out,
     if (!text)
         return zr_fail(err, ZARR_ERR_INVALID,
                        "vlen-array: dtype must be a NumPy type such as \"<i4\"");
-    st = zr_dtype_find(spec->dtypes, text, &out->item, &order, err);
+    st = zr_conf_dtype(spec, "dtype", &out->item, &order, err);
     if (st != ZARR_OK)
         return zr_prefix(err, st, "vlen-array: dtype");
     if (zarr_dtype_variable(out->item))
@@ -55,7 +55,7 @@ static zarr_status ragged_resolve(const zarr_codec_spec *spec, const zarr_chunk_
     if (!item || !zarr_dtype_equal(item, ragged.item))
         return zr_fail(err, ZARR_ERR_UNSUPPORTED,
                        "%s: elements of type %s, which are no lists of its dtype",
-                       spec->vt->name, zr_dtype_label(in->dtype));
+                       zarr_codec_spec_name(spec), zr_dtype_label(in->dtype));
     if (in->n_bytes / sizeof(zarr_vlen) > UINT32_MAX)
         return zr_fail(err, ZARR_ERR_INVALID,
                        "vlen-array: chunks of %" PRIu64

@@ -15,12 +15,13 @@ static zarr_status vlen_resolve(const zarr_codec_spec *spec, const zarr_chunk_sp
 
     if (zarr_dtype_kind(in->dtype) != kind)
         return zr_fail(err, ZARR_ERR_INVALID, "%s: elements of type %s, must be %s",
-                       spec->vt->name, name ? name : zarr_dtype_v2(in->dtype),
+                       zarr_codec_spec_name(spec), name ? name : zarr_dtype_v2(in->dtype),
                        kind == ZARR_KIND_STRING ? "string" : "variable_length_bytes");
     if (in->n_bytes / sizeof(zarr_vlen) > UINT32_MAX)
         return zr_fail(err, ZARR_ERR_INVALID,
                        "%s: chunks of %" PRIu64 " elements, at most 2^32 - 1 can be said",
-                       spec->vt->name, in->n_bytes / (uint64_t)sizeof(zarr_vlen));
+                       zarr_codec_spec_name(spec),
+                       in->n_bytes / (uint64_t)sizeof(zarr_vlen));
     out->n_bytes = UINT64_MAX;
     out->exact = 0;
     out->item_bytes_hint = 1;

@@ -23,9 +23,9 @@ enum zr_zfp_mode { /* numbered as zfp does */
 struct zr_zfp {
     enum zr_zfp_scalar scalar;
     enum zr_zfp_mode mode;
-    uint32_t item_bytes;         /* of the data type */
-    uint32_t bits;               /* narrower than 32: the integer is shifted up; else 0 */
-    const struct zr_float *real; /* narrower than 32 bits: cast to float; else NULL */
+    uint32_t item_bytes;   /* of the data type */
+    uint32_t bits;         /* narrower than 32: the integer is shifted up; else 0 */
+    struct zr_number real; /* narrower than 32 bits: cast to float; else kind 0 */
     bool is_unsigned;
     bool header;      /* numcodecs' zfpy */
     uint32_t dims;    /* 1 to 4 */

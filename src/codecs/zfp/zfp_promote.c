@@ -10,19 +10,19 @@
 
 bool zr_zfp_promotes(const struct zr_zfp *z)
 {
-    return z->bits || z->is_unsigned || z->real;
+    return z->bits || z->is_unsigned || z->real.kind;
 }
 
 static void promote_reals(const struct zr_zfp *z, const uint8_t *from, float *to)
 {
     for (size_t i = 0; i < z->n_items; i++, from += z->item_bytes)
-        to[i] = (float)zr_float_to_f64(z->real, zr_float_load(z->real, from));
+        to[i] = (float)zr_float_to_f64(z->real.real, zr_number_bits(&z->real, from));
 }
 
 /* What a lossy stream takes out of the range becomes its end, as for integers. */
 static void demote_reals(const struct zr_zfp *z, const float *from, uint8_t *to)
 {
-    const struct zr_float *f = z->real;
+    const struct zr_float *f = z->real.real;
 
     for (size_t i = 0; i < z->n_items; i++, to += z->item_bytes) {
         uint64_t bits = 0;
@@ -34,7 +34,7 @@ static void demote_reals(const struct zr_zfp *z, const float *from, uint8_t *to)
             if (minus)
                 bits |= f->sign;
         }
-        zr_float_store(f, to, bits);
+        zr_number_put(&z->real, to, bits);
     }
 }
 
@@ -122,7 +122,7 @@ static void demote_whole(const struct zr_zfp *z, const void *from, uint8_t *to)
 
 bool zr_zfp_promote(const struct zr_zfp *z, const uint8_t *from, void *to)
 {
-    if (!z->real)
+    if (!z->real.kind)
         return promote_whole(z, from, to);
     promote_reals(z, from, to);
     return true;
@@ -130,7 +130,7 @@ bool zr_zfp_promote(const struct zr_zfp *z, const uint8_t *from, void *to)
 
 void zr_zfp_demote(const struct zr_zfp *z, const void *from, uint8_t *to)
 {
-    if (z->real)
+    if (z->real.kind)
         demote_reals(z, from, to);
     else
         demote_whole(z, from, to);

@@ -161,10 +161,11 @@ out:
 static bool zfp_gets_bits(const zarr_codec_spec *spec, const zarr_dtype *dtype)
 {
     const uint64_t bits = zarr_dtype_component_bits(dtype);
+    zarr_codec_input input = {.struct_size = sizeof input};
 
-    return spec->input.keepbits >= 0 && zarr_dtype_kind(dtype) == ZARR_KIND_FLOAT &&
-           ((bits == 32 && spec->input.keepbits < 23) ||
-            (bits == 64 && spec->input.keepbits < 52));
+    zarr_codec_spec_input(spec, &input);
+    return input.keepbits >= 0 && zarr_dtype_kind(dtype) == ZARR_KIND_FLOAT &&
+           ((bits == 32 && input.keepbits < 23) || (bits == 64 && input.keepbits < 52));
 }
 
 static zarr_status zfp_scalar_of(const zarr_codec_spec *spec, const zarr_dtype *dtype,
@@ -172,8 +173,8 @@ static zarr_status zfp_scalar_of(const zarr_codec_spec *spec, const zarr_dtype *
 {
     const uint32_t kind = zarr_dtype_kind(dtype);
     const uint64_t bits = zarr_dtype_component_bits(dtype);
-    const struct zr_float *real = kind == ZARR_KIND_FLOAT ? zr_dtype_float(dtype) : NULL;
     const char *name = zarr_dtype_name(dtype);
+    struct zr_number n;
 
     z->item_bytes = (uint32_t)zarr_dtype_item_bytes(dtype);
     z->is_unsigned = kind == ZARR_KIND_UINT;
@@ -184,9 +185,10 @@ static zarr_status zfp_scalar_of(const zarr_codec_spec *spec, const zarr_dtype *
         z->scalar = ZR_ZFP_DOUBLE;
     } else if (kind == ZARR_KIND_FLOAT && bits == 32) {
         z->scalar = ZR_ZFP_FLOAT;
-    } else if (!z->header && real && real->bits < 32) {
+    } else if (!z->header && kind == ZARR_KIND_FLOAT && zr_number_of(dtype, &n) &&
+               n.bits < 32) {
         z->scalar = ZR_ZFP_FLOAT;
-        z->real = real;
+        z->real = n;
     } else if (kind == ZARR_KIND_INT || (!z->header && kind == ZARR_KIND_UINT)) {
         z->scalar = bits > 32 ? ZR_ZFP_INT64 : ZR_ZFP_INT32;
         z->bits = bits < 32 ? (uint32_t)bits : 0;
@@ -211,7 +213,7 @@ static zarr_status zfp_shape(const zarr_codec_spec *spec, const zarr_chunk_spec 
                              struct zr_zfp *z, zarr_error *err)
 {
     const int32_t ndim = array->ndim;
-    const bool flat = z->header && (spec->input.flags & ZARR_INPUT_FLAT);
+    const bool flat = z->header && (zr_spec_input_flags(spec) & ZARR_INPUT_FLAT);
 
     if (!flat && (ndim > 4 || (z->header && ndim == 0)))
         return zr_fail(err, ZARR_ERR_UNSUPPORTED,
@@ -301,7 +303,8 @@ zarr_status zr_spec_zfp(const zarr_codec_spec *spec, const zarr_chunk_spec *arra
                          .maxbits = ZFP_MAX_BITS_OF_BLOCK,
                          .maxprec = ZFP_MAX_PLANES,
                          .minexp = ZFP_MIN_EXPONENT,
-                         .header = zr_streq(spec->vt->name, zr_spec_zfpy.name)};
+                         .header =
+                             zr_streq(zarr_codec_spec_name(spec), zr_spec_zfpy.name)};
     ZR_TRY(zfp_scalar_of(spec, array->dtype, z, err));
     ZR_TRY(zfp_shape(spec, array, z, err));
     zfp_read_mode(spec, z);

@@ -36,7 +36,7 @@ static zarr_status zstd_resolve(const zarr_codec_spec *spec, const zarr_chunk_sp
     ZR_UNUSED(fill_out);
     out->exact = 0;
     out->item_bytes_hint = 1;
-    return zr_spec_set_bound(out, spec->vt->name, n,
+    return zr_spec_set_bound(out, zarr_codec_spec_name(spec), n,
                              (n >> 8) + (n < small ? (small - n) >> 11 : 0), err);
 }
 

@@ -271,6 +271,13 @@ static const struct {
      {4},
      "int16",
      "3"},
+    {ONE("numcodecs.astype", "\"encode_dtype\":\"<M8[s]\""), /* the rest: the array's */
+     "int64",
+     "7",
+     {4},
+     {4},
+     "numpy.datetime64[s]",
+     "7"},
     {ONE("numcodecs.fixedscaleoffset", "\"offset\":1,\"scale\":2,\"astype\":\"u1\""),
      "float64",
      "3.0",
@@ -487,12 +494,12 @@ static const struct {
 
 static void floats_that_do_not_fit(void **state)
 {
-    const struct zr_numpy_type real = {'f', 8, false};
+    const struct zr_number real = zr_number_make(ZARR_KIND_FLOAT, 8);
 
     ZR_UNUSED(state);
     for (size_t i = 0; i < ZR_COUNT(misfits); i++) {
         const struct zr_numpy_value v = {.d = misfits[i].from};
-        struct zr_numpy_type to;
+        struct zr_number to;
         uint64_t got;
 
         assert_true(zr_numpy_parse(misfits[i].type, &to));

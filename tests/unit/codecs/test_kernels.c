@@ -135,9 +135,9 @@ static void check_delta(const char *dtype, const char *astype, const void *a,
     if (dtype[0] == '=') /* native arrays */
         t.dtype.big = t.astype.big = !zr_host_is_little();
     zr_delta_apply(&t, true, got, a, n);
-    assert_memory_equal(got, e, n * t.astype.item_bytes);
+    assert_memory_equal(got, e, n * zr_number_item_bytes(&t.astype));
     zr_delta_apply(&t, false, got, e, n);
-    assert_memory_equal(got, a, n * t.dtype.item_bytes);
+    assert_memory_equal(got, a, n * zr_number_item_bytes(&t.dtype));
 }
 
 static void deltas(void **state)
@@ -167,17 +167,17 @@ static void delta_names(void **state)
     static const char *const bad[] = {NULL,   "",       "<",   "<f1", "<i3",
                                       "<i16", "|b2",    "<c4", "i",   "<M8[s]",
                                       "<<i4", "float8", "|S4"};
-    struct zr_numpy_type t;
+    struct zr_number t;
 
     ZR_UNUSED(state);
     for (size_t i = 0; i < ZR_COUNT(bad); i++)
         assert_false(zr_numpy_parse(bad[i], &t));
     assert_true(zr_numpy_parse(">u8", &t));
-    assert_true(t.kind == 'u' && t.item_bytes == 8 && t.big);
+    assert_true(t.kind == ZARR_KIND_UINT && t.bytes == 8 && t.big);
     assert_true(zr_numpy_parse(">u1", &t));
     assert_false(t.big);
     assert_true(zr_numpy_parse("float64", &t));
-    assert_true(t.kind == 'f' && t.item_bytes == 8 && !t.big);
+    assert_true(t.kind == ZARR_KIND_FLOAT && t.bytes == 8 && !t.big);
 }
 
 /* Any pair of types, any bytes, any alignment: nothing undefined happens. */

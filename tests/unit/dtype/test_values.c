@@ -447,14 +447,102 @@ static void base64_floats(void **state)
     zr_json_doc_deinit(&doc);
 }
 
+/* ---- how numbers are stored -------------------------------------------------- */
+
+/* One number by the name of its data type and by NumPy's; NULL: it has no such name. */
+static const struct {
+    const char *dtype, *numpy;
+    uint8_t kind, bytes, bits, parts;
+} descriptions[] = {
+    {"int8", "|i1", ZARR_KIND_INT, 1, 8, 1},
+    {"uint16", "=u2", ZARR_KIND_UINT, 2, 16, 1},
+    {"int64", "=i8", ZARR_KIND_INT, 8, 64, 1},
+    {"float16", "=f2", ZARR_KIND_FLOAT, 2, 16, 1},
+    {"float32", "=f4", ZARR_KIND_FLOAT, 4, 32, 1},
+    {"float64", "=f8", ZARR_KIND_FLOAT, 8, 64, 1},
+    {"complex64", "=c8", ZARR_KIND_COMPLEX, 4, 32, 2},
+    {"complex128", "=c16", ZARR_KIND_COMPLEX, 8, 64, 2},
+    {"int4", NULL, ZARR_KIND_INT, 1, 4, 1},
+    {"bfloat16", NULL, ZARR_KIND_FLOAT, 2, 16, 1},
+    {"float8_e4m3", NULL, ZARR_KIND_FLOAT, 1, 8, 1},
+    {NULL, "|b1", ZARR_KIND_BOOL, 1, 8, 1},
+};
+
+static void one_description(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ZR_COUNT(descriptions); i++) {
+        struct zr_number a = {0}, b = {0};
+
+        if (descriptions[i].numpy)
+            assert_true(zr_numpy_parse(descriptions[i].numpy, &b));
+        a = b;
+        if (descriptions[i].dtype)
+            assert_true(zr_number_of(type_of(descriptions[i].dtype), &a));
+        assert_int_equal(a.kind, descriptions[i].kind);
+        assert_int_equal(a.bytes, descriptions[i].bytes);
+        assert_int_equal(a.bits, descriptions[i].bits);
+        assert_int_equal(a.parts, descriptions[i].parts);
+        assert_int_equal(zr_numpy_has(&a), descriptions[i].numpy != NULL);
+        assert_false(zr_number_is_swapped(&a) && descriptions[i].dtype);
+        if (!descriptions[i].numpy)
+            continue;
+        assert_int_equal(zr_numpy_letter(&b), descriptions[i].numpy[1]);
+        assert_true(a.kind == b.kind && a.bytes == b.bytes && a.bits == b.bits &&
+                    a.parts == b.parts && a.real == b.real);
+        a = zr_number_part(&b);
+        assert_int_equal(a.parts, 1);
+        assert_int_equal(a.bytes, b.bytes);
+    }
+}
+
+static void numbers_in_both_orders(void **state)
+{
+    const uint8_t stored[9] = {0, 1, 2, 3, 4, 5, 6, 7, 0x88};
+    uint64_t whole[2];
+    double real[2];
+
+    (void)state;
+    for (int big = 0; big < 2; big++) {
+        const char *names[] = {big ? ">u4" : "<u4", big ? ">i8" : "<i8",
+                               big ? ">f4" : "<f4"};
+        const uint64_t bits[] = {big ? 0x01020304 : 0x04030201,
+                                 big ? UINT64_C(0x0102030405060788)
+                                     : UINT64_C(0x8807060504030201),
+                                 big ? 0x01020304 : 0x04030201};
+
+        for (size_t i = 0; i < ZR_COUNT(names); i++) {
+            uint8_t back[9] = {0};
+            struct zr_number n;
+
+            assert_true(zr_numpy_parse(names[i], &n));
+            assert_int_equal(zr_number_bits(&n, stored + 1), bits[i]);
+            zr_number_put(&n, back + 1, bits[i]);
+            assert_memory_equal(back + 1, stored + 1, n.bytes);
+            zr_block_real(&n, stored + 1, 1, real);
+            zr_block_put_real(&n, back + 1, real, 1);
+            if (n.real) {
+                assert_true(real[0] == zr_numpy_load(&n, stored + 1).d);
+                assert_memory_equal(back + 1, stored + 1, n.bytes);
+                continue;
+            }
+            zr_block_whole(&n, stored + 1, 1, whole);
+            assert_int_equal(whole[0], bits[i]);
+            zr_block_put_whole(&n, back + 1, whole, 1, true);
+            assert_memory_equal(back + 1, stored + 1, n.bytes);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(compares),    cmocka_unit_test(as_numbers),
-        cmocka_unit_test(unused_bits), cmocka_unit_test(unused_bits_of_fields),
-        cmocka_unit_test(packed),      cmocka_unit_test(values_of_any_length),
-        cmocka_unit_test(lists),       cmocka_unit_test(refused_lists),
-        cmocka_unit_test(unprintable), cmocka_unit_test(base64_floats),
+        cmocka_unit_test(compares),        cmocka_unit_test(as_numbers),
+        cmocka_unit_test(unused_bits),     cmocka_unit_test(unused_bits_of_fields),
+        cmocka_unit_test(packed),          cmocka_unit_test(values_of_any_length),
+        cmocka_unit_test(lists),           cmocka_unit_test(refused_lists),
+        cmocka_unit_test(unprintable),     cmocka_unit_test(base64_floats),
+        cmocka_unit_test(one_description), cmocka_unit_test(numbers_in_both_orders),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);

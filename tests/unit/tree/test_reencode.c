@@ -363,12 +363,114 @@ static void test_no_memory(void **state)
     }
 }
 
+/* Without a callback: each array is like its source but for what `changes` says. */
+static void test_changes(void **state)
+{
+    const uint64_t chunk[2] = {2, 5}, shard[2] = {4, 10}, one[1] = {3}, rank1[1] = {7};
+    zarr_array_spec changes = ZARR_ARRAY_SPEC_INIT;
+    zarr_reencode_options o = ZARR_REENCODE_OPTIONS_INIT;
+    zarr_reencode_result r = ZARR_REENCODE_RESULT_INIT;
+    zarr_array_spec line = ZARR_ARRAY_SPEC_INIT;
+    struct world w;
+    zarr_array *a;
+
+    (void)state;
+    world_open(&w, WORLD_MEMORY);
+    make_source(&w);
+    o.changes = &changes;
+    o.flags = ZARR_REENCODE_VERIFY | ZARR_REENCODE_OVERWRITE;
+    changes.ndim = 2;
+    changes.chunk_shape = chunk;
+    changes.shard_shape = shard;
+    changes.codecs = "[{\"name\":\"gzip\",\"configuration\":{\"level\":2}}]";
+    assert_ok(zarr_node_reencode(w.store, "src", w.store, "dst", &o, &r, &terr));
+    assert_equal_trees(&w, "src", "dst");
+    assert_non_null(strstr(get_text(&w, "dst/zarr.json"), "\"a\""));
+    assert_ok(zarr_array_open(&a, w.store, "dst/g/s", NULL, &terr));
+    assert_memory_equal(zarr_array_chunk_shape(a), chunk, sizeof chunk);
+    assert_memory_equal(zarr_array_write_shape(a), shard, sizeof shard);
+    assert_non_null(strstr(zarr_array_codecs(a), "\"gzip\""));
+    zarr_array_free(a);
+
+    /* the other format, and plain chunks */
+    changes = (zarr_array_spec)ZARR_ARRAY_SPEC_INIT;
+    changes.flags = ZARR_SPEC_NO_SHARDS;
+    changes.zarr_format = 2;
+    assert_ok(zarr_node_reencode(w.store, "src", w.store, "dst", &o, &r, &terr));
+    assert_equal_trees(&w, "src", "dst");
+    assert_non_null(get_text(&w, "dst/.zgroup"));
+    assert_null(get_text(&w, "dst/g/zarr.json"));
+    changes.flags = 0;
+    assert_status(zarr_node_reencode(w.store, "src", w.store, "dst", &o, &r, &terr),
+                  ZARR_ERR_UNSUPPORTED);
+    assert_says("v2 arrays have no shards");
+
+    /* another rank keeps its chunks */
+    line.ndim = 1;
+    line.shape = rank1;
+    line.chunk_shape = one;
+    line.data_type = "int8";
+    assert_ok(zarr_array_create(&a, w.store, "src/line", &line, NULL, &terr));
+    zarr_array_free(a);
+    changes = (zarr_array_spec)ZARR_ARRAY_SPEC_INIT;
+    changes.ndim = 2;
+    changes.chunk_shape = chunk;
+    changes.flags = ZARR_SPEC_NO_SHARDS;
+    assert_ok(zarr_node_reencode(w.store, "src", w.store, "dst", &o, &r, &terr));
+    assert_ok(zarr_array_open(&a, w.store, "dst/line", NULL, &terr));
+    assert_int_equal(zarr_array_write_shape(a)[0], 3);
+    zarr_array_free(a);
+    assert_ok(zarr_array_open(&a, w.store, "dst/x", NULL, &terr));
+    assert_memory_equal(zarr_array_write_shape(a), chunk, sizeof chunk);
+    zarr_array_free(a);
+    world_close(&w);
+}
+
+/* Elements stay what they are. */
+static void test_wrong_changes(void **state)
+{
+    const uint64_t shape[2] = {1, 1};
+    zarr_array_spec bad[6];
+    struct world w;
+    struct ear e;
+
+    (void)state;
+    world_open(&w, WORLD_MEMORY);
+    make_source(&w);
+    for (size_t i = 0; i < 6; i++) {
+        zarr_reencode_options o = ZARR_REENCODE_OPTIONS_INIT;
+
+        bad[i] = (zarr_array_spec)ZARR_ARRAY_SPEC_INIT;
+        o.changes = &bad[i];
+        bad[0].shape = shape;
+        bad[i].ndim = 2;
+        if (i == 1)
+            bad[i].data_type = "int8";
+        if (i == 2)
+            bad[i].document = "{}";
+        if (i == 3)
+            bad[i].flags = ZARR_SPEC_OVERWRITE;
+        if (i == 4) {
+            bad[i].zarr_format = 2;
+            o.zarr_format = 3;
+        }
+        if (i == 5)
+            o.make = options(&e, 2, 0).make;
+        assert_status(zarr_node_reencode(w.store, "src", w.store, "dst", &o, NULL, &terr),
+                      ZARR_ERR_INVALID);
+        assert_says("changes");
+    }
+    assert_int_equal(n_keys(&w, "dst"), 0);
+    world_close(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_hierarchy), cmocka_unit_test(test_in_the_way),
         cmocka_unit_test(test_resume),    cmocka_unit_test(test_wrong),
         cmocka_unit_test(test_sparse),    cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_changes),   cmocka_unit_test(test_wrong_changes),
     };
 
     return cmocka_run_group_tests_name("reencode", tests, NULL, NULL);

@@ -1,0 +1,191 @@
+/*
+ * array/spec_like_codecs.c - the codecs of an array that is like another one. They are
+ * taken from the chain as v3 lists it. Of shards the new array gets the chain of the
+ * innermost chunks, for other shards or none, unless nothing changes there: then the
+ * whole chain stays. v2 gets filters and compressor, and the byte order of the data type.
+ * Thread class: plain functions.
+ */
+#include "array/spec_int.h"
+
+/* ---- as v3 lists them ----------------------------------------------------------------
+ */
+
+/* The configuration of the first sharding codec in a list; NULL: there is none. */
+static struct zr_json *shards_of(const struct zr_json *list)
+{
+    for (struct zr_json *v = list ? list->u.children.first : NULL; v; v = v->next)
+        if (zr_json_is_text(zr_json_get(v, "name"), "sharding_indexed"))
+            return zr_json_get(v, "configuration");
+    return NULL;
+}
+
+/* Appends the codecs of an innermost chunk. Codecs in front of shards do the same inside
+ * them, and those behind can. Recursion: as deep as the shards. */
+static void add_inner(struct zr_json_doc *doc, struct zr_json *out,
+                      const struct zr_json *list)
+{
+    for (const struct zr_json *v = list ? list->u.children.first : NULL; v; v = v->next) {
+        if (zr_json_is_text(zr_json_get(v, "name"), "sharding_indexed"))
+            add_inner(doc, out, zr_json_get(zr_json_get(v, "configuration"), "codecs"));
+        else
+            zr_json_append(doc, out, zr_json_copy(doc, v));
+    }
+}
+
+/* The list without the transposes that it begins with. */
+static struct zr_json *without_order(struct zr_json_doc *doc, const struct zr_json *list)
+{
+    struct zr_json *out = zr_json_new(doc, ZR_JSON_ARRAY);
+    bool front = true;
+
+    for (const struct zr_json *v = list ? list->u.children.first : NULL; v; v = v->next) {
+        front = front && zr_json_is_text(zr_json_get(v, "name"), "transpose");
+        if (!front)
+            zr_json_append(doc, out, zr_json_copy(doc, v));
+    }
+    return out;
+}
+
+/* v3 has one byte order for all fields of a struct: little-endian for those of v2 whose
+ * orders differ. */
+static void unmix(struct zr_json_doc *doc, const struct zr_json *list)
+{
+    for (const struct zr_json *v = list ? list->u.children.first : NULL; v; v = v->next)
+        if (zr_json_is_text(zr_json_get(v, "name"), "bytes"))
+            zr_json_set(doc, zr_json_get(v, "configuration"), "endian",
+                        zr_json_new_text(doc, "little"));
+}
+
+static bool changes_shards(const zarr_array_spec *c)
+{
+    return c->chunk_shape || c->shard_shape || c->chunk_grid || c->codecs ||
+           c->index_codecs || c->order ||
+           c->flags & (ZARR_SPEC_NO_SHARDS | ZARR_SPEC_INDEX_AT_START);
+}
+
+/* The whole chain: the grid is that of the outermost shards, and no spec says more. */
+static void keep_whole(struct zr_spec_like *l)
+{
+    const struct zr_array_meta *m = &l->model->meta;
+
+    l->spec.chunk_shape = m->grid.regular ? m->grid.chunk_shape : NULL;
+    l->spec.shard_shape = NULL;
+}
+
+static zarr_status keep_index(struct zr_spec_like *l, const zarr_array_spec *changes,
+                              const struct zr_json *shards, zarr_error *err)
+{
+    if (!l->spec.shard_shape && !(l->spec.chunk_grid && l->spec.chunk_shape))
+        return ZARR_OK;
+    if (zr_json_is_text(zr_json_get(shards, "index_location"), "start"))
+        l->spec.flags |= ZARR_SPEC_INDEX_AT_START;
+    if (changes->index_codecs)
+        return ZARR_OK;
+    return zr_spec_like_text(l, zr_json_get(shards, "index_codecs"),
+                             &l->spec.index_codecs, err);
+}
+
+/* *out: the codecs of a chunk of the new array, or of a shard if all of that stays. */
+static zarr_status inner_list(struct zr_spec_like *l, const zarr_array_spec *changes,
+                              struct zr_json **out, zarr_error *err)
+{
+    struct zr_json *list = NULL;
+    const struct zr_json *shards = NULL;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_array_meta_codecs(&l->model->meta, &l->doc, &list, err));
+    shards = l->model->sharded ? shards_of(list) : NULL;
+    if (shards && l->spec.zarr_format == 3 && !changes_shards(changes)) {
+        keep_whole(l);
+    } else if (shards) {
+        ZR_TRY(keep_index(l, changes, shards, err));
+        *out = zr_json_new(&l->doc, ZR_JSON_ARRAY);
+        add_inner(&l->doc, *out, list);
+        list = *out;
+    }
+    *out = changes->order ? without_order(&l->doc, list) : list;
+out:
+    return st;
+}
+
+/* ---- as v2 says them ------------------------------------------------------------------
+ */
+
+static zarr_status put_v2(struct zr_spec_like *l, const struct zr_json *filters,
+                          const struct zr_json *compressor, zarr_error *err)
+{
+    struct zr_json_doc *doc = &l->doc;
+    struct zr_json *v = zr_json_new(doc, ZR_JSON_OBJECT);
+
+    zr_json_set(doc, v, "filters",
+                filters ? zr_json_copy(doc, filters) : zr_json_new(doc, ZR_JSON_NULL));
+    zr_json_set(doc, v, "compressor",
+                compressor ? zr_json_copy(doc, compressor)
+                           : zr_json_new(doc, ZR_JSON_NULL));
+    return zr_spec_like_text(l, v, &l->spec.codecs, err);
+}
+
+/* A v3 chain, parsed for itself: what it leaves to the array must be said now. */
+static zarr_status chain_to_v2(struct zr_spec_like *l, const zarr_context *ctx,
+                               const struct zr_json *list, struct zr_v2_codecs *out,
+                               zarr_error *err)
+{
+    const struct zr_meta_env env = zr_meta_env_of(ctx, false);
+    const struct zr_chain_parse_options how = {.format = 3, .limits = &ctx->limits};
+    struct zr_chain *chain = NULL;
+    zarr_chunk_spec chunk;
+    zarr_status st = ZARR_OK;
+
+    zr_array_meta_chunk(&l->model->meta, &chunk);
+    ZR_TRY(zr_chain_parse(&chain, &ctx->codecs, list, &how, ctx->alloc, err));
+    if (!chain->codec[chain->a2b].structure.shard) /* else it is refused below */
+        ZR_TRY(zr_chain_complete(chain, &chunk, err));
+    ZR_TRY(zr_array_meta_codecs_v2(&l->model->meta, &env, chain, &l->doc, out, err));
+out:
+    zr_chain_free(chain);
+    return st;
+}
+
+static zarr_status codecs_v2(struct zr_spec_like *l, const zarr_context *ctx,
+                             const zarr_array_spec *changes, zarr_error *err)
+{
+    const struct zr_array_meta *m = &l->model->meta;
+    struct zr_v2_codecs v2 = {.filters = m->filters,
+                              .compressor = m->compressor,
+                              .byte_order = m->byte_order,
+                              .order = m->order};
+    struct zr_json *list = NULL;
+    zarr_status st = ZARR_OK;
+
+    if (m->format == 3) {
+        v2 = (struct zr_v2_codecs){.byte_order = ZARR_ORDER_LITTLE};
+        ZR_TRY(inner_list(l, changes, &list, err));
+        if (!changes->codecs)
+            ZR_TRY(chain_to_v2(l, ctx, list, &v2, err));
+    }
+    l->order = (struct zr_order){v2.byte_order, m->leaves};
+    if (!changes->order)
+        l->spec.order = v2.order;
+    if (changes->codecs)
+        return ZARR_OK;
+    st = put_v2(l, v2.filters, v2.compressor, err);
+out:
+    return st;
+}
+
+zarr_status zr_spec_like_codecs(struct zr_spec_like *l, const zarr_context *ctx,
+                                const zarr_array_spec *changes, zarr_error *err)
+{
+    struct zr_json *list = NULL;
+    zarr_status st = ZARR_OK;
+
+    if (l->spec.zarr_format == 2)
+        return codecs_v2(l, ctx, changes, err);
+    ZR_TRY(inner_list(l, changes, &list, err));
+    if (l->model->meta.byte_order == ZR_ORDER_MIXED)
+        unmix(&l->doc, list);
+    if (!changes->codecs)
+        st = zr_spec_like_text(l, list, &l->spec.codecs, err);
+out:
+    return st;
+}
