@@ -1,5 +1,5 @@
-"""`zarrc create --format=2` with the codecs of v3 that v2 says by other members: zarr-python
-opens what is made and reads what is written; what v2 cannot say is refused."""
+"""`zarrc create --format=2` with codecs of v3 that v2 expresses by other members of .zarray. zarr-python opens
+the array and reads the data. Codecs that v2 cannot express are refused."""
 import json
 import warnings
 

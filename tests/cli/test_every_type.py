@@ -1,6 +1,6 @@
 """cat, import, export, diff, plot and reencode on a small array of every data type that the program
-lists, in both formats, and of every codec that brings a type of its own to v2. What a command cannot
-do with a type is named here, with the words of its error. A new type without a row fails."""
+lists, in both formats, and of every codec that gives v2 a data type. If a command refuses a type, the
+expected error text is listed here. The tests fail for a new type without a row."""
 import csv
 import io
 import json
@@ -19,7 +19,7 @@ ROWS |= {f"v2-{name}": (cases.document_v2(*spelled_v2(name, V2_OF[name]), SHAPE,
          for name in TYPES if name in V2_OF}
 ROWS |= {f"v2-{name}": (cases.document_v2(dtype, fill, SHAPE, CHUNKS, filters=filters), data)
          for name, (dtype, fill, filters, data) in (CODECS_V2 | TYPES_V2).items()}
-# What plot says of types that are no numbers.
+# The error of plot for types that are not numbers.
 PLOT = {"r": "are no numbers", "null_terminated_bytes": "are no numbers", "fixed_length_utf32": "are no numbers",
         "string": "are no numbers", "variable_length_bytes": "are no numbers", "struct": "Choose a field: --field=NAME",
         "vlen-array": "are no numbers", "json2": "are no numbers", "msgpack2": "are no numbers",
@@ -35,7 +35,7 @@ def context():
 
 @pytest.fixture(params=ROWS)
 def array(request, context, tmp_path):
-    """(name, its folder, whether elements are of any length, the elements)"""
+    """(name, folder of the array, whether elements have variable length, elements)"""
     document, data = ROWS[request.param]
     made = context.store(str(tmp_path / "a"), create=True).create(document=document)
     texts = isinstance(data, list)
@@ -78,7 +78,7 @@ def test_six_commands(array, tmp_path):
     run("reencode", path, tmp_path / "b", "--chunks=3,2")
     run("diff", path, tmp_path / "b")
 
-    # By the names of the files; elements by the option, which have no name of their own.
+    # The file name gives the format. No file name means the format elements, so it needs the option.
     for end, more in ((".json", []), (".npy", []), (".raw", []), (".elements", ["elements"])):
         file, back = tmp_path / f"e{end}", tmp_path / f"back{end}"
         if texts and end[1:] in REFUSED:
@@ -93,10 +93,10 @@ def test_six_commands(array, tmp_path):
 
 
 def test_files_by_name(tmp_path):
-    """What import makes of names, where export and cat would write them."""
+    """import takes the format from the file name as export and cat do."""
     path = tmp_path / "a"
     (tmp_path / "a.json").write_text("[[1, 2], [3, 4]]")
-    run("import", "--dtype=int16", tmp_path / "a.json", path)  # --dtype: the type of what is in it
+    run("import", "--dtype=int16", tmp_path / "a.json", path)  # --dtype is the type of the elements in the file
     assert run("cat", "--format=json", path).json == [[1, 2], [3, 4]]
     run("export", path, tmp_path / "a.npy")
     run("import", "--dtype=int16", tmp_path / "a.npy", tmp_path / "b")
@@ -107,7 +107,7 @@ def test_files_by_name(tmp_path):
         assert f"a.{end}" in failed.err and "--input" in failed.err
     lines = run("import", "--input=lines", tmp_path / "a.txt", f"{path}[...]", code=4)
     assert "a.txt: 1 2 is no int16" in lines.err
-    # Any name with the option, and standard input is a NumPy file as ever.
+    # With the option the file may have any name. Standard input without it is a NumPy file.
     (tmp_path / "a.json").rename(tmp_path / "a.dat")
     run("import", "--input=json", tmp_path / "a.dat", f"{path}[...]")
     run("import", tmp_path / "a.dat", f"{path}[...]", code=4)
