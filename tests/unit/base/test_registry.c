@@ -89,10 +89,14 @@ static void taken(void **state)
     assert_string_equal(err.message, "thing \"uno\" is registered already, by me");
     assert_int_equal(add(&r, "two", 2, two, "you", &err), ZARR_ERR_EXISTS);
     assert_string_equal(err.message, "thing \"two\": alias \"uno\" is taken, by me");
+    assert_int_equal(add(&r, "plain", 4, NULL, "core", &err), ZARR_OK);
+    assert_int_equal(add(&r, "plain", 5, NULL, "me", &err), ZARR_ERR_EXISTS);
+    assert_string_equal(err.message, "thing \"plain\" is registered already, by core");
+    assert_int_equal(number_of(&r, "plain"), 4); /* a core name stays the core's */
     assert_int_equal(add(&r, "", 2, NULL, "you", &err), ZARR_ERR_INVALID);
     assert_int_equal(add(&r, "t o", 2, NULL, "you", &err), ZARR_ERR_INVALID);
     assert_int_equal(add(&r, "two", 2, bad, "you", &err), ZARR_ERR_INVALID);
-    assert_int_equal(r.n, 1);
+    assert_int_equal(r.n, 2);
     assert_int_equal(n_closed, 0);
     assert_int_equal(number_of(&r, "two"), -1);
     assert_int_equal(number_of(&r, "due"), -1);
