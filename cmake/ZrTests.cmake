@@ -1,8 +1,13 @@
-# zr_unit_test(<room>_<name> SOURCES test_x.c [ROOMS room...] [LIBS name...])
+# zr_unit_test(<room>_<name> SOURCES test_x.c [ROOMS room...] [LIBS name...] [TIMEOUT s]
+#              [THREADS])
 # A cmocka program, linked with the objects of ROOMS (default: the <room> in its
 # name) and of all rooms below these, so that a broken upper room blocks no lower
-# test. Target unit_<room> builds all programs of a room; ctest -R '^<room>_'
-# runs them. Exit code 77: skipped, with a reason on standard output.
+# test. Sources not named test_* are shared by the tests of a folder and compiled
+# once. Target unit_<room> builds all programs of a room; ctest -R '^<room>_'
+# runs them. A test that asks for more time than others starts before them. Exit
+# code 77: skipped, with a reason on standard output. The label `threads`, for the
+# thread sanitizer, is on all tests that have the thread pool below them; THREADS is for
+# others that start threads.
 set(ZR_TEST_ENV
     "ZR_SOURCE_DIR=${PROJECT_SOURCE_DIR}"
     "ZR_BINARY_DIR=${PROJECT_BINARY_DIR}"
@@ -18,8 +23,38 @@ elseif(ZR_SANITIZE)
     set(ZR_TEST_TIMEOUT 180) # the sanitizers cost a factor of 2 to 15
 endif()
 
+# What every program of the tests gets. gold links in half the time of the default linker.
+include(CheckLinkerFlag)
+check_linker_flag(C -fuse-ld=gold ZR_HAVE_GOLD)
+function(zr_test_target target)
+    target_include_directories(${target} PRIVATE
+        "${PROJECT_SOURCE_DIR}/include" "${PROJECT_SOURCE_DIR}/src" "${PROJECT_SOURCE_DIR}/tests")
+    if(ZR_HAVE_GOLD)
+        target_link_options(${target} PRIVATE -fuse-ld=gold)
+    endif()
+endfunction()
+
+# zr_shared_sources(<variable> <rooms> <source>...)
+# Sets the variable to OBJECT libraries, one for each source that is not named test_*.
+function(zr_shared_sources out rooms)
+    list(FILTER ARGN EXCLUDE REGEX "^test_")
+    get_filename_component(folder "${CMAKE_CURRENT_SOURCE_DIR}" NAME)
+    set(found "")
+    foreach(source IN LISTS ARGN)
+        get_filename_component(stem "${source}" NAME_WE)
+        set(target shared_${folder}_${stem})
+        if(NOT TARGET ${target})
+            add_library(${target} OBJECT ${source})
+            zr_link_rooms(${target} ${rooms})
+            zr_test_target(${target})
+        endif()
+        list(APPEND found ${target})
+    endforeach()
+    set(${out} ${found} PARENT_SCOPE)
+endfunction()
+
 function(zr_unit_test name)
-    cmake_parse_arguments(PARSE_ARGV 1 T "" "TIMEOUT" "SOURCES;ROOMS;LIBS")
+    cmake_parse_arguments(PARSE_ARGV 1 T "THREADS" "TIMEOUT" "SOURCES;ROOMS;LIBS")
     string(REGEX MATCH "^[a-z]+" room "${name}")
     if(NOT room IN_LIST ZR_ROOMS)
         message(FATAL_ERROR "zr_unit_test(${name}): \"${room}\" is no room")
@@ -27,51 +62,86 @@ function(zr_unit_test name)
     if(NOT T_ROOMS)
         set(T_ROOMS ${room})
     endif()
+    set(cost 0)
+    if(T_TIMEOUT)
+        set(cost ${T_TIMEOUT})
+    endif()
     if(NOT T_TIMEOUT OR T_TIMEOUT LESS ZR_TEST_TIMEOUT)
         set(T_TIMEOUT ${ZR_TEST_TIMEOUT})
     endif()
     zr_dep_targets(libs cmocka ${T_LIBS})
+    zr_shared_sources(shared "${T_ROOMS}" ${T_SOURCES})
+    list(FILTER T_SOURCES INCLUDE REGEX "^test_")
     add_executable(test_${name} ${T_SOURCES})
     zr_link_rooms(test_${name} ${T_ROOMS})
-    target_link_libraries(test_${name} PRIVATE ${libs})
-    target_include_directories(test_${name} PRIVATE
-        "${PROJECT_SOURCE_DIR}/include" "${PROJECT_SOURCE_DIR}/src" "${PROJECT_SOURCE_DIR}/tests")
+    target_link_libraries(test_${name} PRIVATE ${libs} ${shared})
+    zr_test_target(test_${name})
     set_target_properties(test_${name} PROPERTIES
         RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests")
     if(NOT TARGET unit_${room})
         add_custom_target(unit_${room})
     endif()
     add_dependencies(unit_${room} test_${name})
+    set(labels unit)
+    foreach(room IN LISTS T_ROOMS)
+        if("sched" IN_LIST ZR_BELOW_${room} OR room STREQUAL "sched")
+            set(T_THREADS ON)
+        endif()
+    endforeach()
+    if(T_THREADS)
+        list(APPEND labels threads)
+    endif()
     add_test(NAME ${name} COMMAND test_${name})
     set_tests_properties(${name} PROPERTIES
-        LABELS unit TIMEOUT ${T_TIMEOUT} SKIP_RETURN_CODE 77 ENVIRONMENT "${ZR_TEST_ENV}")
+        LABELS "${labels}" TIMEOUT ${T_TIMEOUT} COST ${cost} SKIP_RETURN_CODE 77
+        ENVIRONMENT "${ZR_TEST_ENV}")
 endfunction()
 
 # zr_fuzz_target(<name> SOURCES fuzz_x.c [ROOMS room...])
-# Sources define LLVMFuzzerTestOneInput. The fuzz preset links libFuzzer; every
-# other build links a driver that replays tests/fuzz/corpus/<name> and the seeds
-# that the CTest fuzz_seeds makes, as the CTest fuzz_<name>.
+# Sources define LLVMFuzzerTestOneInput. The fuzz preset links libFuzzer. Builds with the
+# address sanitizer or coverage link a driver that replays tests/fuzz/corpus/<name>, and the
+# seeds that the CTest fuzz_seeds makes, once, as the CTest fuzz_<name>. Every other build
+# only compiles the sources: a replay without the sanitizer finds nothing that one with it
+# misses.
+set(ZR_REPLAY OFF)
+if(ZR_SANITIZE MATCHES "address" OR ZARR_COVERAGE)
+    set(ZR_REPLAY ON)
+endif()
+
 function(zr_fuzz_target name)
     cmake_parse_arguments(PARSE_ARGV 1 F "" "" "SOURCES;ROOMS")
     if(NOT F_ROOMS)
         set(F_ROOMS ${ZR_ROOMS})
     endif()
-    set(corpus "${PROJECT_SOURCE_DIR}/tests/fuzz/corpus/${name}")
-    add_executable(fuzz_${name} ${F_SOURCES})
+    if(ZARR_FUZZ OR ZR_REPLAY)
+        add_executable(fuzz_${name} ${F_SOURCES})
+        set_target_properties(fuzz_${name} PROPERTIES
+            RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/fuzz")
+    else()
+        add_library(fuzz_${name} OBJECT ${F_SOURCES})
+    endif()
     zr_link_rooms(fuzz_${name} ${F_ROOMS})
-    target_include_directories(fuzz_${name} PRIVATE
-        "${PROJECT_SOURCE_DIR}/include" "${PROJECT_SOURCE_DIR}/src" "${PROJECT_SOURCE_DIR}/tests")
-    target_compile_options(fuzz_${name} PRIVATE "SHELL:-include ${PROJECT_SOURCE_DIR}/tests/fuzz/fuzz.h")
-    set_target_properties(fuzz_${name} PROPERTIES
-        RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/fuzz")
+    zr_fuzz_flags(fuzz_${name})
     if(ZARR_FUZZ)
         target_link_options(fuzz_${name} PRIVATE -fsanitize=fuzzer)
-        return()
+    elseif(ZR_REPLAY)
+        if(NOT TARGET fuzz_driver)
+            add_library(fuzz_driver OBJECT "${PROJECT_SOURCE_DIR}/tests/fuzz/standalone_driver.c")
+            target_link_libraries(fuzz_driver PRIVATE zr_flags)
+            zr_fuzz_flags(fuzz_driver)
+        endif()
+        target_link_libraries(fuzz_${name} PRIVATE fuzz_driver)
+        add_test(NAME fuzz_${name}
+                 COMMAND fuzz_${name} "${PROJECT_SOURCE_DIR}/tests/fuzz/corpus/${name}"
+                         "${PROJECT_BINARY_DIR}/fuzz/seeds/${name}.seeds")
+        set_tests_properties(fuzz_${name} PROPERTIES
+            FIXTURES_REQUIRED fuzz_seeds
+            LABELS fuzz TIMEOUT 120 SKIP_RETURN_CODE 77 ENVIRONMENT "${ZR_TEST_ENV}")
     endif()
-    target_sources(fuzz_${name} PRIVATE "${PROJECT_SOURCE_DIR}/tests/fuzz/standalone_driver.c")
-    add_test(NAME fuzz_${name} COMMAND fuzz_${name}
-             "${corpus}" "${PROJECT_BINARY_DIR}/fuzz/seeds/${name}.seeds")
-    set_tests_properties(fuzz_${name} PROPERTIES
-        FIXTURES_REQUIRED fuzz_seeds
-        LABELS fuzz TIMEOUT 120 SKIP_RETURN_CODE 77 ENVIRONMENT "${ZR_TEST_ENV}")
+endfunction()
+
+function(zr_fuzz_flags target)
+    zr_test_target(${target})
+    target_compile_options(${target} PRIVATE
+        "SHELL:-include ${PROJECT_SOURCE_DIR}/tests/fuzz/fuzz.h")
 endfunction()

@@ -1,6 +1,7 @@
 /*
  * sanitizers.h - what a test cannot ask of a program that was built with a sanitizer, or
- * that an emulator runs (scripts/s390x says so in ZARR_TEST_EMULATED).
+ * that an emulator runs (scripts/s390x says so in ZARR_TEST_EMULATED), and what it asks
+ * less often.
  */
 #ifndef ZR_TESTS_SANITIZERS_H
 #define ZR_TESTS_SANITIZERS_H
@@ -27,6 +28,21 @@
         "with threads"
 #else
 #    define ZR_NO_THREADED_FORK ((const char *)0)
+#endif
+
+/* How far it is from the k-th allocation that fails to the next one in
+ * a test that repeats a call with each failing in turn. ZR_FAIL_STEP takes all of them,
+ * ZR_FAIL_SAMPLES all of the first ones. The thread sanitizer gets samples only: these
+ * tests are for plain builds and the address sanitizer. */
+#if defined(__SANITIZE_THREAD__)
+#    define ZR_FAIL_STEP(k)    (1 + (k) / 4)
+#    define ZR_FAIL_SAMPLES(k) ZR_FAIL_STEP(k)
+#elif defined(__SANITIZE_ADDRESS__)
+#    define ZR_FAIL_STEP(k)    1
+#    define ZR_FAIL_SAMPLES(k) (1 + (k) / 32)
+#else
+#    define ZR_FAIL_STEP(k)    1
+#    define ZR_FAIL_SAMPLES(k) (1 + (k) / 64)
 #endif
 
 /* Skips a cmocka test that forks beside other threads. */

@@ -207,6 +207,8 @@ static zarr_status check_encoded(const struct zr_chain *chain, struct zr_chain_r
     const uint64_t base = ZR_MAX(limits->chunk_bytes, reps->rep[0].n_bytes);
     const bool cut = chain->a2b < chain->n && chain->codec[chain->a2b].structure.shard &&
                      !zr_chain_whole_shard(chain);
+    /* A chain inside a codec, for bytes whose number only a limit bounds. */
+    const bool unmeasured = !reps->rep[0].dtype && !reps->rep[0].exact;
     uint64_t most = 0;
     zarr_status st;
 
@@ -218,7 +220,7 @@ static zarr_status check_encoded(const struct zr_chain *chain, struct zr_chain_r
 
         if (rep->n_bytes <= most || shard_is_cut(chain, i))
             continue;
-        if (!reps->unsized || rep->dtype) {
+        if (rep->dtype || !(reps->unsized || unmeasured)) {
             st = zr_fail(err, ZARR_ERR_LIMIT,
                          "%s: a chunk of up to %" PRIu64
                          " encoded bytes, over %d times the limit chunk_bytes (%" PRIu64
@@ -228,6 +230,7 @@ static zarr_status check_encoded(const struct zr_chain *chain, struct zr_chain_r
             return zr_link_prefix(err, st, &chain->codec[i]);
         }
         rep->n_bytes = most;
+        reps->unsized = true;
     }
     return ZARR_OK;
 }

@@ -119,6 +119,18 @@ def test_conditional_refused(context, codecs, members, says):
     assert says in str(failed.value)
 
 
+def test_growing_codecs_around_texts(context):
+    """What the chain of a text can have is bounded by a limit alone; codecs that may double it
+    twice are taken inside, as they are outside."""
+    lzma = {"name": "numcodecs.lzma", "configuration": {"format": 2, "preset": 0}}
+    texts = [b"", b"a", b"q" * 5000, b"1234" * 9]
+    for codecs in [lzma, lzma], [conditional([lzma, lzma])]:
+        doc = cases.document_v3("string", "", [{"name": "vlen-utf8"}, *codecs], (4,), (2,))
+        array = context.store().create(document=doc)
+        array.write_vlen(texts)
+        assert array.read_vlen() == texts
+
+
 def test_depth(context):
     codec = conditional([GZIP])
     for _ in range(300):
