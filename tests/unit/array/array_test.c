@@ -1,4 +1,4 @@
-/* unit/array/array_test.c - arrays for tests. */
+/* unit/array/array_test.c - helpers that make, fill and check arrays. */
 #include "array_test.h"
 
 zarr_array *make_array(struct world *w, const char *path, int kind, uint64_t rows,

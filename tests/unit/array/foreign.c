@@ -1,10 +1,9 @@
-/* unit/array/foreign.c - see the header. */
+/* unit/array/foreign.c - an application's own codecs and chunk key encoding. */
 #include "foreign.h"
 
 #include <stdbool.h>
 
-/* ---- codecs -------------------------------------------------------------------------
- */
+/* ---- codecs -------------------------------------------------------------- */
 
 enum {
     TURN = 0x5a
@@ -29,7 +28,7 @@ static bool fits(zarr_codec_job *job)
     return job->status == ZARR_OK;
 }
 
-/* Every byte changed by `with`, which is its own inverse. */
+/* XORs every byte with `with`. Applying it twice gives the old bytes back. */
 static zarr_status flip(zarr_codec_job *jobs, uint64_t n, char with)
 {
     for (uint64_t i = 0; i < n; i++) {
@@ -42,7 +41,7 @@ static zarr_status flip(zarr_codec_job *jobs, uint64_t n, char with)
     return ZARR_OK;
 }
 
-/* ~x; also as array->bytes. */
+/* Inverts every bit. Also used as an array->bytes codec. */
 static zarr_status neg(void *self, zarr_codec_job *jobs, uint64_t n,
                        zarr_codec_exec *exec, zarr_error *err)
 {
@@ -52,7 +51,7 @@ static zarr_status neg(void *self, zarr_codec_job *jobs, uint64_t n,
     return flip(jobs, n, '\xff');
 }
 
-/* All elements of a chunk from back to front. */
+/* Reverses the order of the elements of a chunk. */
 static zarr_status mirror(void *self, zarr_codec_job *jobs, uint64_t n,
                           zarr_codec_exec *exec, zarr_error *err)
 {
@@ -91,7 +90,7 @@ static zarr_status turn_partial(void *self, zarr_codec_job *job,
     (void)exec;
     (void)err;
     for (uint64_t r = 0; r < n; r++) {
-        if (ranges[r].offset < last) /* not in order */
+        if (ranges[r].offset < last) /* the ranges are not in order */
             return job->status = ZARR_ERR_INTERNAL;
         last = ranges[r].offset + ranges[r].bytes;
         if (last > job->dst.bytes || last > job->src.bytes)
@@ -149,7 +148,7 @@ static const struct {
     zarr_status (*resolve)(const zarr_codec_spec *spec, const zarr_chunk_spec *in,
                            zarr_chunk_spec *out, void *fill_out, zarr_error *err);
     zarr_status (*run)(void *self, zarr_codec_job *jobs, uint64_t n,
-                       zarr_codec_exec *exec, zarr_error *err); /* both ways */
+                       zarr_codec_exec *exec, zarr_error *err); /* encodes and decodes */
     zarr_status (*partial)(void *self, zarr_codec_job *job,
                            const zarr_codec_range *ranges, uint64_t n,
                            zarr_codec_exec *exec, zarr_error *err);
@@ -190,10 +189,9 @@ static void register_codecs(struct world *w)
     }
 }
 
-/* ---- chunk keys ---------------------------------------------------------------------
- */
+/* ---- chunk keys ---------------------------------------------------------- */
 
-/* Coordinates from the last to the first: "k_<1>_<0>". */
+/* Coordinates in reverse order: chunk (0, 1) has the key "k_1_0". */
 static zarr_status keys_parse(void **self, const char *json, zarr_error *err)
 {
     (void)json;

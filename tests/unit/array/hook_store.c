@@ -1,9 +1,9 @@
-/* unit/array/hook_store.c - see the header. */
+/* unit/array/hook_store.c - a store that calls the test around each operation. */
 #include "hook_store.h"
 
 #include <pthread.h>
 
-/* ---- a store with a hook: keys in a table, as many handles as wanted ------------- */
+/* ---- the store: a table of keys, with any number of handles ---------------- */
 
 void (*hook)(const zarr_store_op *op, int done);
 
@@ -17,7 +17,7 @@ static struct {
     struct {
         char key[64];
         unsigned char value[VALUE_BYTES];
-        uint64_t bytes, version; /* version 0: not there */
+        uint64_t bytes, version; /* version 0: the key does not exist */
     } row[N_KEYS];
     uint64_t last;
     uint32_t caps;
@@ -115,7 +115,7 @@ static const zarr_store_vtable table_vtable = {
     .list = table_list,
 };
 
-/* ---- worlds: two handles of the table -------------------------------------------- */
+/* ---- worlds: two handles of the same table ---------------------------------- */
 
 struct world world;
 zarr_store *other;

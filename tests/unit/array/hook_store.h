@@ -1,7 +1,7 @@
 /*
- * unit/array/hook_store.h - a store that calls the test right before or after an
- * operation, so that each order of two writers can be made happen; two handles
- * of it, and an array in it.
+ * unit/array/hook_store.h - a store that calls the test right before and after each
+ * operation, so that a test can force any order of two writers. Also two handles of that
+ * store, and an array in it.
  */
 #ifndef ZR_HOOK_STORE_H
 #define ZR_HOOK_STORE_H
@@ -10,28 +10,31 @@
 
 #include <zarrc/plugin/store.h>
 
-/* Called before (done 0) and after each operation, with no lock held; may be NULL. */
+/* Called before (done is 0) and after (done is 1) each operation, with no lock held. May
+ * be NULL. */
 extern void (*hook)(const zarr_store_op *op, int done);
 
 extern struct world world;
-extern zarr_store *other; /* not what world.store is, but the same keys */
+extern zarr_store *other; /* another handle than world.store, on the same keys */
 extern zarr_array *mine, *theirs;
 extern atomic_int n_hooked; /* operations may run on several threads */
 extern zarr_status their_status;
 
-/* An empty store with these capabilities more, and `mine` in it (format 0: none). */
+/* Opens an empty store with these additional capabilities, and creates `mine` in it.
+ * Format 0: no array. */
 void begin(uint32_t caps, int format, uint64_t length, uint64_t chunk);
-/* Closes all of the above that is open. */
+/* Closes everything of the above that is open. */
 void end(void);
 
-/* A new array "a" of int32. */
+/* Creates an int32 array "a". */
 zarr_array *line(zarr_store *s, int format, uint64_t length, uint64_t chunk);
-/* n elements first, first + 1, ... */
+/* Appends n elements with the values first, first + 1, ... */
 zarr_status append(zarr_array *a, int32_t first, int n);
-/* After a refresh; want: how many elements there have to be. */
+/* Refreshes the handle and checks the elements. want: the expected number of
+ * elements. */
 void read_all(zarr_array *a, int32_t *data, uint64_t want);
 
-/* Whether op is the first with this verb and a key that begins so: true once. */
+/* True once: for the first operation with this verb and a key that has this prefix. */
 int is_at(const zarr_store_op *op, uint32_t verb, const char *key);
 
 #endif

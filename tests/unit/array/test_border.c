@@ -1,7 +1,8 @@
 /*
  * unit/array/test_border.c - chunks that reach beyond the shape a handle knows. Another
- * handle may have put elements there (data first, metadata last): whoever writes all that
- * it knows of such a chunk keeps them; only what cannot be read any more is lost.
+ * handle may have appended elements there (data first, metadata last). A writer that
+ * overwrites all elements it knows of keeps those elements. Only elements that cannot be
+ * decoded are lost.
  */
 #include "array_test.h"
 
@@ -10,10 +11,10 @@
 #include <stdbool.h>
 
 enum {
-    OLD = 10, /* what the stale handle knows */
-    MORE = 4, /* appended by another */
+    OLD = 10, /* length that the stale handle knows */
+    MORE = 4, /* elements appended by the other handle */
     ALL = OLD + MORE,
-    TURNS = 150 /* of the threads */
+    TURNS = 150 /* rounds of each thread */
 };
 
 #define BYTES "{\"name\":\"bytes\",\"configuration\":{\"endian\":\"little\"}}"
@@ -23,9 +24,10 @@ enum {
     ",\"codecs\":[" codecs "],\"index_codecs\":[" BYTES ",{\"name\":\"crc32c\"}]}}"
 
 static const struct layout {
-    const char *name, *codecs, *grid; /* grid NULL: regular, of these chunks */
+    /* grid NULL: regular, with chunks of `chunk` elements. */
+    const char *name, *codecs, *grid;
     uint64_t chunk;
-    uint64_t border; /* first element of the object that OLD lies in */
+    uint64_t border; /* first element of the object that contains element OLD */
 } layouts[] = {
     {"elements as they are", "[" BYTES "]", NULL, 4, 8},
     {"compressed", "[" BYTES "," GZIP "]", NULL, 4, 8},
@@ -70,7 +72,7 @@ static zarr_tensor row(int32_t *data, const int64_t *n)
     return t;
 }
 
-/* `value` to [from, to): a box, or as coordinates the other way round. */
+/* Writes `value` to [from, to): as a box, or as coordinates in reverse order. */
 static zarr_status set(zarr_array *a, uint64_t from, uint64_t to, int32_t value,
                        bool points, const zarr_io_options *opts)
 {
@@ -117,7 +119,8 @@ static void expect(zarr_array *a, const int32_t *want, int64_t n, const char *wh
             fail_msg("%s: element %d is %d, not %d", what, (int)i, got[i], want[i]);
 }
 
-/* One handle appends, the other does not know of it. from: of what it overwrites. */
+/* One handle appends and the other does not know of it. from: first element
+ * overwritten. */
 static void one_case(struct world *w, const struct layout *l, uint64_t from, bool points,
                      const zarr_io_options *opts)
 {
@@ -131,7 +134,7 @@ static void one_case(struct world *w, const struct layout *l, uint64_t from, boo
     append(b, 1);
     assert_ok(set(a, from, OLD, 7, points, opts));
     expect(b, want, ALL, l->name);
-    /* Fill is no exception: erasing the chunk would lose them as well. */
+    /* The fill value, too: erasing the chunk would lose the appended elements. */
     assert_ok(set(a, from, OLD, -1, points, opts));
     for (uint64_t i = from; i < OLD; i++)
         want[i] = -1;
@@ -158,7 +161,8 @@ static void test_appended_stays(void **state)
                 }
 }
 
-/* What nobody can read does not stand in the way of one who replaces all he knows. */
+/* An unreadable old value is ignored if every element inside the known shape is
+ * overwritten. */
 static void test_damaged(void **state)
 {
     static const char junk[] = "this is no chunk of any codec, and no shard either";
@@ -207,7 +211,7 @@ static void damage(uint8_t *object, uint64_t at, uint64_t bytes)
     memset(object + at, 'x', bytes);
 }
 
-/* A damaged inner chunk leaves its neighbours alone. */
+/* A damaged inner chunk does not affect its neighbours. */
 static void test_damaged_inner(void **state)
 {
     const struct layout *l = &layouts[2];
@@ -225,12 +229,12 @@ static void test_damaged_inner(void **state)
     assert_ok(zarr_array_open(&b, w.store, "x", NULL, &terr));
     append(b, 1);
     assert_ok(zarr_store_get(w.store, "x/c/0", 0, object, &n, NULL, &terr));
-    n -= 36; /* the third of four entries, before a checksum */
+    n -= 36; /* third of four index entries, in front of the checksum */
     damage(object, little(object + n), little(object + n + 8));
     n += 36;
     assert_ok(zarr_store_put(w.store, "x/c/0", object, n, &terr));
     assert_ok(set(a, 0, OLD, 7, false, NULL));
-    for (int i = 0; i < ALL; i++) /* 10 and 11 could not be read any more */
+    for (int i = 0; i < ALL; i++) /* elements 10 and 11 could not be decoded */
         want[i] = i < OLD ? 7 : i < 12 ? -1 : i - OLD + 1;
     expect(b, want, ALL, l->name);
     zarr_array_free(a);
@@ -239,7 +243,7 @@ static void test_damaged_inner(void **state)
     free(object);
 }
 
-/* What it costs: chunks inside of the array none, others one request more. */
+/* Cost: no request more for chunks inside the array, one more for border chunks. */
 static void test_cost(void **state)
 {
     zarr_stats stats = ZARR_STATS_INIT;
@@ -252,7 +256,7 @@ static void test_cost(void **state)
     a = make(&w, &layouts[1]);
     assert_ok(set(a, 0, OLD, 5, false, &opts));
     assert_int_equal(stats.store_gets, 1);
-    assert_int_equal(stats.read_modify_writes, 0); /* there was nothing */
+    assert_int_equal(stats.read_modify_writes, 0); /* no chunk is stored yet */
     assert_ok(set(a, 0, OLD, 6, false, &opts));
     assert_int_equal(stats.store_gets, 1);
     assert_int_equal(stats.read_modify_writes, 1);
@@ -269,7 +273,8 @@ struct job {
     atomic_int stop, n_written;
 };
 
-/* All elements of the array as this thread knows it, the same value that is there. */
+/* Writes all elements in the shape that this thread's handle knows. They have that value
+ * already. */
 static void *write_all(void *arg)
 {
     static int32_t data[OLD + TURNS];
@@ -314,7 +319,7 @@ static void appends_and_writes(struct world *w, const struct layout *l)
 
         assert_ok(zarr_array_append(j.a, 0, &o, NULL, &terr));
         while (i % 8 == 0 && atomic_load(&j.n_written) == before)
-            sched_yield(); /* or the appends are through before the first write */
+            sched_yield(); /* or all appends happened before the first write */
     }
     atomic_store(&j.stop, 1);
     pthread_join(id, NULL);

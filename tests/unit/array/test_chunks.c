@@ -1,7 +1,7 @@
 /*
- * unit/array/test_chunks.c - the level of stored objects: keys, lists with and
- * without the inside of shards, encoded bytes in and out, and verify, which
- * must find every sort of damage and call nothing damaged that is not.
+ * unit/array/test_chunks.c - calls on stored chunks: keys, listings with and without the
+ * inner chunks of shards, reading and writing encoded bytes, and verify, which must find
+ * every kind of damage and report nothing that is intact.
  */
 #include "array_test.h"
 
@@ -97,7 +97,8 @@ static void test_encoded(void **state)
         assert_int_equal(read_at(a, 0, 0), 0);
         assert_ok(zarr_array_chunk_write_encoded(a, to, data, n, &terr));
         assert_int_equal(read_at(a, 0, 0),
-                         kind == 4 ? 4008 : 2004); /* not the cached index's */
+                         kind == 4 ? 4008
+                                   : 2004); /* does not come from the cached index */
         len = (size_t)n;
         n = 3;
         assert_status(zarr_array_chunk_read_encoded(a, at, data, &n, &terr),
@@ -136,8 +137,8 @@ static void test_verify(void **state)
             assert_ok(zarr_array_verify(a, see_fault, &s, NULL, &terr));
             assert_string_equal(s.faults, "");
             assert_ok(zarr_array_chunk_read_encoded(a, bad, data, &n, &terr));
-            data[5] ^=
-                0xFF; /* inside the first zstd frame, of a shard's first chunk too */
+            data[5] ^= 0xFF; /* inside the first zstd frame, also of a shard's first inner
+                                chunk */
             data[n - 1] ^= kind == 4 ? 0 : 0xFF;
             assert_ok(zarr_array_chunk_write_encoded(a, bad, data, n, &terr));
             assert_ok(zarr_array_chunk_write_encoded(a, short_one, data, 3, &terr));
@@ -149,8 +150,8 @@ static void test_verify(void **state)
         }
 }
 
-/* Shards in shards behind transposes: inner chunks are told in the array's own
- * dimensions. */
+/* Nested shards behind transposes: inner chunks are reported in the dimensions of the
+ * array. */
 #define NAMED(name, config) "{\"name\":\"" name "\",\"configuration\":{" config "}}"
 #define TURN                NAMED("transpose", "\"order\":[1,0]")
 #define BYTES               NAMED("bytes", "\"endian\":\"little\"")

@@ -1,7 +1,7 @@
 /*
- * unit/array/test_foreign.c - arrays made of an application's own pieces, written and
- * read from end to end: codecs of all kinds alone, in shards and in front of them, and a
- * chunk key encoding (foreign.c). Data types are in test_foreign_types.c.
+ * unit/array/test_foreign.c - arrays that use an application's own codecs and chunk key
+ * encoding (foreign.c), written and read end to end. Codecs of each kind are used alone,
+ * inside shards and in front of them. test_foreign_types.c tests data types.
  */
 #include "foreign.h"
 
@@ -21,11 +21,10 @@ static const uint64_t shape[2] = {ROWS, COLS}, start[2] = {1, 2}, count[2] = {5,
     "{\"name\":\"sharding_indexed\",\"configuration\":{\"chunk_shape\":[2,2],"           \
     "\"codecs\":[" codecs "],\"index_codecs\":[" LITTLE "]}}"
 
-/* Element 0, 0 of the array is in a chunk that is stored so: its first bytes; "": they
- * are another test's. */
+/* First bytes of the stored chunk that contains element (0, 0). "": not checked here. */
 static const struct {
     const char *codecs, *starts;
-    int first; /* which element of chunk 0, 0 comes first */
+    int first; /* index of the element that comes first in chunk (0, 0) */
 } chains[] = {
     {"[\"test.neg\"," LITTLE "]", "~<", 0},
     {"[\"test.mirror\"," BIG "]", ">", 15},
@@ -61,7 +60,8 @@ static zarr_array *make(struct world *w, const char *path, const char *codecs)
     return a;
 }
 
-/* Two bytes as the row says: "~" inverted, then "<", ">" or "=" (the machine's order). */
+/* The two bytes in the order given by the text: "~" inverts them, then "<", ">" or "="
+ * (byte order of the machine). */
 static void check_stored(struct world *w, const char *path, size_t i, int16_t element)
 {
     const char *how = chains[i].starts;
@@ -123,7 +123,7 @@ static int no_fault(void *user, const zarr_verify_item *item)
     return 0;
 }
 
-/* Everything once: missing, whole, a part, opened again. */
+/* Reads a missing chunk, all elements, a part, and all again from a new handle. */
 static void one_chain(struct world *w, size_t i, const char *pipeline, const char *path)
 {
     const zarr_io_options opts = {.struct_size = sizeof opts, .pipeline = pipeline};
@@ -138,12 +138,16 @@ static void one_chain(struct world *w, size_t i, const char *pipeline, const cha
         data[k] = 3;
     check_elements(a, data, pipeline, chains[i].codecs);
     for (int k = 0; k < CELLS; k++)
-        data[k] = k % COLS >= 8 ? 3 : (int16_t)(257 * k - 5000); /* 2 chunks are fill */
+        data[k] =
+            k % COLS >= 8
+                ? 3
+                : (int16_t)(257 * k - 5000); /* 2 chunks contain only the fill value */
     zarr_tensor_host(&t, data, sizeof data, 2, all_shape);
     assert_ok(zarr_array_write(a, NULL, &t, &opts, &terr));
     check_elements(a, data, pipeline, chains[i].codecs);
     check_stored(w, path, i, data[chains[i].first / 4 * COLS + chains[i].first % 4]);
-    assert_int_equal(n_keys(w, path), 5); /* zarr.json, and chunks that aren't fill */
+    /* zarr.json, and the chunks that contain other values. */
+    assert_int_equal(n_keys(w, path), 5);
     for (int k = 0; k < 30; k++)
         part[k] = data[(1 + k / 6) * COLS + 2 + k % 6] = (int16_t)(-7 * k);
     zarr_tensor_host(&t, part, sizeof part, 2, box);
@@ -180,7 +184,7 @@ static void test_codecs_and_keys(void **state)
     }
 }
 
-/* Keys are read back: what an array shrinks by is found and deleted. */
+/* Keys are parsed, too: a shrinking resize finds the chunks outside and deletes them. */
 static void test_keys_shrink(void **state)
 {
     const uint64_t small[2] = {3, 5};
@@ -202,8 +206,9 @@ static void test_keys_shrink(void **state)
     world_close(&w);
 }
 
-/* Little of a large chunk: its decoder is asked for that only, and for all where a part
- * would be most of it or pipelines take no short cuts. */
+/* A small part of a large chunk: the decoder is asked for that part only. It is
+ * asked for the whole chunk if the part is most of it, or if the pipeline takes no
+ * short cuts. */
 static void test_partial(void **state)
 {
     enum {
@@ -295,7 +300,7 @@ static void test_listed(void **state)
     world_close(&w);
 }
 
-/* By its bare name, which brings no configuration. */
+/* The codec given by name alone, without a configuration. */
 static void test_keys_by_name(void **state)
 {
     zarr_array_spec spec = ZARR_ARRAY_SPEC_INIT;

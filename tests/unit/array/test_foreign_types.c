@@ -1,7 +1,7 @@
 /*
- * unit/array/test_foreign_types.c - arrays of an application's own data types: families
- * with a configuration, and types named by a URI in every form metadata has for them;
- * created, written, opened again, read and listed.
+ * unit/array/test_foreign_types.c - arrays with an application's own data types:
+ * families with a configuration, and types named by a URI in each form that metadata
+ * allows. Arrays are created, written, reopened, read and listed.
  */
 #include "array_test.h"
 
@@ -25,7 +25,7 @@ static zarr_status half_parse(zarr_dtype_info *info, const zarr_dtype_host *host
     return ZARR_OK;
 }
 
-/* n numbers of 16 bits: {"n": 3}, or "...fix[3]". */
+/* Type of n 16-bit numbers: {"n": 3}, or "...fix[3]". */
 static zarr_status fix_parse(zarr_dtype_info *info, const zarr_dtype_host *host,
                              const char *name, const char *json, zarr_error *err)
 {
@@ -122,7 +122,7 @@ static void register_dtypes(struct world *w)
 }
 
 static const struct {
-    const char *type, *name, *written; /* as given, its name, in zarr.json */
+    const char *type, *name, *written; /* as given; its name; as written in zarr.json */
     uint64_t n;
 } types[] = {
     {"\"" URI_HALF "\"", URI_HALF, "\"" URI_HALF "\"", 1},
@@ -197,7 +197,7 @@ static void one_type(struct world *w, size_t i, const char *path, bool sharded)
         data[k] = copy[k - 3 * n] = (int16_t)(-300 * (int)k);
     zarr_tensor_host(&t, copy, 4 * n, 1, &two);
     assert_ok(zarr_selection_box(&sel, 1, &edge, &from, &rest, &terr));
-    assert_ok(zarr_array_write(a, sel, &t, NULL, &terr)); /* one chunk is changed */
+    assert_ok(zarr_array_write(a, sel, &t, NULL, &terr)); /* one chunk changes */
     zarr_selection_free(sel);
     check_items(a, i, data);
     snprintf(key, sizeof key, "%s/c/0", path); /* 1000 = 0x03e8, big-endian */
@@ -246,7 +246,7 @@ static void test_types(void **state)
     }
 }
 
-/* Read where nobody registered it: refused by its name. */
+/* A context without this type refuses the array and names the type. */
 static void test_unknown_uri(void **state)
 {
     struct world w;

@@ -1,7 +1,7 @@
 /*
- * unit/array/test_grid.c - a chunk grid of an application's own, whose chunks
- * differ in shape and which has no runs: chunk i of a dimension has 1 + i % 3
- * elements. Everything that arrays do goes through it as through the library's.
+ * unit/array/test_grid.c - an application's chunk grid whose chunks differ in shape and
+ * which does not list runs: chunk i of a dimension has 1 + i % 3 elements. Every array
+ * operation is tried on it.
  */
 #include "array_test.h"
 
@@ -123,7 +123,7 @@ static int no_fault(void *user, const zarr_verify_item *item)
     return 0;
 }
 
-/* Rows 2 to 6, columns 3 to 7 anew: 2000000 is added. */
+/* Overwrites rows 2 to 6 of columns 3 to 7 with the old value plus 2000000. */
 static void change_part(zarr_array *a)
 {
     const uint64_t shape[2] = {ROWS, COLS}, start[2] = {2, 3}, count[2] = {5, 5};
@@ -174,11 +174,11 @@ static void test_elements(void **state)
             assert_null(zarr_array_write_shape(a));
             assert_true((zarr_array_chunk_shape(a) != NULL) == (sharded != 0));
             zarr_array_chunk_counts(a, counts);
-            assert_int_equal(counts[0], 6); /* 1 2 3 1 2 3 */
-            assert_int_equal(counts[1], 5); /* 1 2 3 1 2 */
+            assert_int_equal(counts[0], 6); /* edges 1 2 3 1 2 3 */
+            assert_int_equal(counts[1], 5); /* edges 1 2 3 1 2 */
             assert_ok(zarr_array_chunk_extent(a, last, origin, shape, &terr));
             assert_int_equal(origin[0], 9);
-            assert_int_equal(shape[0], 3); /* one beyond the array */
+            assert_int_equal(shape[0], 3); /* one element beyond the array */
             assert_int_equal(origin[1], 7);
             assert_int_equal(shape[1], 2);
             fill_array(a);
@@ -213,7 +213,7 @@ static void test_resize(void **state)
     world_close(&w);
 }
 
-/* Edges of 1, 2 and 3 are no multiples of 2. */
+/* Edges 1, 2 and 3 are not multiples of 2. */
 static void test_inner_chunks_that_do_not_fit(void **state)
 {
     const uint64_t shape[2] = {ROWS, COLS}, twos[2] = {2, 2};

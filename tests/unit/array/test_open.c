@@ -1,7 +1,6 @@
 /*
- * unit/array/test_open.c - making, opening and describing arrays in both
- * formats: what documents are written, what defaults mean, what is refused and
- * with which words.
+ * unit/array/test_open.c - creating, opening and describing arrays in both formats: the
+ * documents written, the meaning of defaults, what is refused and with which message.
  */
 #include "array_test.h"
 
@@ -28,7 +27,7 @@ static void test_create_v3(void **state)
         assert_string_equal(zarr_array_attributes(a), "{}");
         assert_memory_equal(get_text(&w, "g/x/zarr.json"), want, sizeof want - 1);
         assert_string_equal(zarr_array_metadata(a), get_text(&w, "g/x/zarr.json"));
-        assert_non_null(get_text(&w, "zarr.json")); /* parents */
+        assert_non_null(get_text(&w, "zarr.json")); /* implicit parent groups */
         assert_non_null(get_text(&w, "g/zarr.json"));
         assert_non_null(strstr(zarr_array_codecs(a), "\"zstd\""));
 
@@ -109,7 +108,7 @@ static void test_codecs(void **state)
 
     (void)state;
     world_open(&w, WORLD_MEMORY);
-    spec.codecs = "[" GZIP "]"; /* bytes is added */
+    spec.codecs = "[" GZIP "]"; /* codec `bytes` is added */
     check_codecs(&w, &spec, "[" BYTES "," GZIP "]");
     spec.codecs = "[]";
     check_codecs(&w, &spec, "[" BYTES "]");
@@ -137,7 +136,8 @@ static void test_codecs(void **state)
     world_close(&w);
 }
 
-/* A chunk of about 1 MiB whose edges are powers of two or the dimension itself. */
+/* The default chunk is about 1 MiB; its edges are powers of two or the whole
+ * dimension. */
 static void test_chunk_guess(void **state)
 {
     static const struct {
@@ -149,7 +149,7 @@ static void test_chunk_guess(void **state)
         {2, {1000, 1000}, {0}, {256, 512}},
         {3, {3, 4000, 4000}, {0}, {3, 128, 256}},
         {2, {0, 5}, {0}, {1, 5}},
-        {2, {100000, 100000}, {3000, 3000}, {375, 375 /* odd: cannot be halved */}},
+        {2, {100000, 100000}, {3000, 3000}, {375, 375 /* odd edge: cannot be halved */}},
     };
     struct world w;
 
@@ -282,7 +282,7 @@ static void test_refused_specs(void **state)
         assert_says(rows[i].says);
         assert_null(a);
     }
-    assert_int_equal(n_keys(&w, ""), 0); /* nothing was written on the way */
+    assert_int_equal(n_keys(&w, ""), 0); /* the failed calls wrote nothing */
     world_close(&w);
 }
 
@@ -309,7 +309,7 @@ static void test_existing(void **state)
                   ZARR_ERR_EXISTS);
     assert_says("/x: ");
     assert_says("array");
-    spec.flags = ZARR_SPEC_IF_MISSING; /* equal but for attributes */
+    spec.flags = ZARR_SPEC_IF_MISSING; /* same except for attributes */
     assert_ok(zarr_array_create(&a, w.store, "x", &spec, NULL, &terr));
     assert_int_equal(count_wrong(a, 6, 5), 0);
     zarr_array_free(a);
@@ -318,7 +318,7 @@ static void test_existing(void **state)
                   ZARR_ERR_EXISTS);
     assert_null(a);
     spec.fill_value = "-1";
-    spec.flags = ZARR_SPEC_OVERWRITE; /* old chunks must not shine through */
+    spec.flags = ZARR_SPEC_OVERWRITE; /* old chunks must not become visible again */
     assert_ok(zarr_array_create(&a, w.store, "x", &spec, NULL, &terr));
     assert_int_equal(count_wrong(a, 0, 0), 0);
     zarr_array_free(a);
@@ -331,7 +331,7 @@ static void test_existing(void **state)
     assert_status(zarr_array_create(&a, w.store, "", &spec, NULL, &terr),
                   ZARR_ERR_EXISTS);
     assert_says("group already");
-    spec.flags = 0; /* below an array nothing can be */
+    spec.flags = 0; /* an array has no child nodes */
     assert_status(zarr_array_create(&a, w.store, "x/y", &spec, NULL, &terr),
                   ZARR_ERR_INVALID);
     assert_says("/x is an array");
@@ -365,8 +365,8 @@ static void test_document(void **state)
     (void)state;
     world_open(&w, WORLD_MEMORY);
     assert_ok(zarr_array_create(&a, w.store, "", &spec, NULL, &terr));
-    assert_non_null(
-        strstr(get_text(&w, "zarr.json"), "\"x_ext\"")); /* kept, written canonically */
+    assert_non_null(strstr(get_text(&w, "zarr.json"),
+                           "\"x_ext\"")); /* kept, written in canonical form */
     assert_non_null(strstr(get_text(&w, "zarr.json"), "\"separator\": \"/\""));
     assert_ok(zarr_array_attributes_merge(a, "{\"r\": 1}", 0, &terr));
     assert_non_null(strstr(get_text(&w, "zarr.json"), "\"x_ext\""));
@@ -413,7 +413,7 @@ static void test_open_errors(void **state)
     world_close(&w);
 }
 
-/* Callers older and newer than the library. */
+/* struct_size of callers older and newer than the library. */
 static void test_struct_sizes(void **state)
 {
     struct {
@@ -452,7 +452,7 @@ static void test_both_formats(void **state)
     put_text(&w, "x/.zarray",
              "{\"zarr_format\":2,\"shape\":[9],\"chunks\":[2],\"dtype\":\"<f4\","
              "\"compressor\":null,\"fill_value\":0,\"order\":\"C\",\"filters\":null}");
-    assert_ok(zarr_array_open(&a, w.store, "x", NULL, &terr)); /* v3 wins */
+    assert_ok(zarr_array_open(&a, w.store, "x", NULL, &terr)); /* v3 takes precedence */
     assert_int_equal(zarr_array_ndim(a), 2);
     assert_non_null(strstr(w.log, "/x: has v2 and v3 metadata"));
     zarr_array_free(a);
@@ -462,7 +462,7 @@ static void test_both_formats(void **state)
     world_close(&w);
 }
 
-/* Old writers nested chunks without saying so. */
+/* Old writers used nested chunk keys without recording dimension_separator. */
 static void test_silent_separator(void **state)
 {
     static const char doc[] =
@@ -486,7 +486,8 @@ static void test_silent_separator(void **state)
             assert_ok(zarr_array_chunk_key(a, last, key, sizeof key, &n, &terr));
             assert_string_equal(key, nested ? "x/1/1" : "x/1.1");
             assert_int_equal(n, 5);
-            assert_ok(zarr_array_attribute_set(a, "k", "1", &terr)); /* it stays known */
+            /* It is still known. */
+            assert_ok(zarr_array_attribute_set(a, "k", "1", &terr));
             assert_ok(zarr_array_chunk_key(a, last, key, sizeof key, &n, &terr));
             assert_string_equal(key, nested ? "x/1/1" : "x/1.1");
             zarr_array_free(a);
@@ -533,7 +534,7 @@ static void test_other_tensors(void **state)
     assert_status(zarr_array_read(a, NULL, &t, &opts, &terr), ZARR_ERR_ABI);
     stats.struct_size = sizeof stats;
     opts.missing_chunks = 0;
-    opts.stream = &w; /* nobody's */
+    opts.stream = &w; /* unknown to everybody */
     assert_status(zarr_array_read(a, NULL, &t, &opts, &terr), ZARR_ERR_UNSUPPORTED);
     assert_says("a stream is given");
     assert_status(zarr_array_write(a, NULL, &t, &opts, &terr), ZARR_ERR_UNSUPPORTED);
@@ -568,7 +569,7 @@ static void test_submit(void **state)
     zarr_request_free(rq);
     zarr_tensor_host(&t, back, sizeof back, 2, shape);
     assert_ok(zarr_array_read_submit(&rq, a, NULL, &t, NULL, &terr));
-    zarr_array_free(a); /* the request keeps it */
+    zarr_array_free(a); /* the request keeps it alive */
     assert_ok(zarr_request_wait(rq, ZARR_WAIT_FOREVER, NULL, &terr));
     zarr_request_free(rq);
     assert_memory_equal(data, back, sizeof data);
@@ -593,7 +594,7 @@ static void test_chunk_store(void **state)
     assert_ok(zarr_store_open(&chunks, w.ctx, "memory:", NULL, &terr));
     opts.chunk_store = chunks;
     assert_ok(zarr_array_create(&a, w.store, "x", &spec, &opts, &terr));
-    zarr_store_free(chunks); /* the handle holds it */
+    zarr_store_free(chunks); /* the handle keeps it alive */
     fill_array(a);
     assert_int_equal(n_keys(&w, "x"), 1);
     assert_int_equal(read_at(a, 3, 2), 3002);
@@ -627,7 +628,7 @@ static void test_explain(void **state)
     world_close(&w);
 }
 
-/* OVERWRITE replaces nodes and what is left of them, never anybody's files. */
+/* OVERWRITE replaces nodes and their leftovers, never other files. */
 static void test_overwrite_spares_files(void **state)
 {
     static const char *const left[] = {"c/0/0", "c.7", "0.12", "3/1", "c", ".zattrs"};
@@ -668,7 +669,8 @@ static void test_overwrite_spares_files(void **state)
                 zarr_group_create(&g, w.store, key, 3, NULL, ZARR_GROUP_OVERWRITE, &terr),
                 ZARR_ERR_EXISTS);
             assert_int_equal(n_keys(&w, key), 1);
-            put_text(&w, strcat(key, "/zarr.json"), "{"); /* a broken node is one */
+            /* A broken node counts as a node. */
+            put_text(&w, strcat(key, "/zarr.json"), "{");
             *strrchr(key, '/') = '\0';
             assert_ok(zarr_array_create(&a, w.store, key, &spec, NULL, &terr));
             zarr_array_free(a);

@@ -1,7 +1,8 @@
 /*
- * unit/array/test_optional.c - elements that may be missing through the public functions:
- * numbers, and text of any length, whose bytes lie in a heap when they were read; parts
- * of chunks, shards, both pipelines, fill values, chunks of nothing but the fill value.
+ * unit/array/test_optional.c - optional elements through the public functions: numbers,
+ * and text of any length, whose bytes lie in a heap after a read. Covers parts of
+ * chunks, shards, both pipelines, fill values, and chunks that contain only the fill
+ * value.
  */
 #include <stdbool.h>
 
@@ -74,7 +75,7 @@ static uint32_t noise(uint32_t *seed)
     return *seed >> 8;
 }
 
-/* Random parts written over each other, against a plain copy of it all. */
+/* Writes random overlapping parts and compares with a plain copy of the array. */
 static void texts_of(const char *path, const char *codecs, uint64_t shard,
                      const char *pipeline)
 {
@@ -138,7 +139,7 @@ static void texts_of(const char *path, const char *codecs, uint64_t shard,
     "\"index_codecs\":[{\"name\":\"bytes\",\"configuration\":{\"endian\":\"big\"}},"     \
     "\"zstd\"],\"data_codecs\":[\"bytes\",\"zstd\"]}},\"zstd\""
 
-/* Moves nothing, but is a stage. */
+/* Does not move elements, but is a stage. */
 #define TURNED "{\"name\":\"transpose\",\"configuration\":{\"order\":[0]}},"
 
 static void test_text(void **state)
@@ -207,7 +208,8 @@ static void test_numbers(void **state)
     assert_null(zarr_dtype_underlying(zarr_dtype_underlying(type)));
     assert_int_equal(zarr_dtype_item_bytes(type), 5);
     assert_ok(zarr_array_write(a, NULL, &t, NULL, &terr));
-    assert_int_equal(n_keys(&w, "i/c"), 0); /* all missing, as the fill value says */
+    /* All missing, because the fill value is missing. */
+    assert_int_equal(n_keys(&w, "i/c"), 0);
     for (int i = 0; i < N; i += 3) {
         const int32_t v = -i;
 

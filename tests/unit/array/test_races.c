@@ -1,13 +1,14 @@
 /*
- * unit/array/test_races.c - what one appends between two steps of another who resizes
- * or appends. Where a lock of the library keeps the two apart, threads try it.
+ * unit/array/test_races.c - one handle appends between two steps of another handle's
+ * resize or append. Where a lock of the library excludes this order, threads try to
+ * reach it.
  */
 #include "hook_store.h"
 
 #include <pthread.h>
 #include <unistd.h>
 
-/* ---- a shrink, and an append in what it clears away -------------------------------- */
+/* ---- a shrink, and an append to the area that it clears ---------------------- */
 
 static void check_shrunk(void)
 {
@@ -27,7 +28,7 @@ static void append_when_published(const zarr_store_op *op, int done)
     their_status = append(theirs, 1000, 50);
 }
 
-/* Through another handle, which no lock keeps out. */
+/* Appends through another handle, which no lock excludes. */
 static void test_trim_looks_again(void **state)
 {
     const uint64_t small = 10;
@@ -61,10 +62,10 @@ static void append_when_clearing(const zarr_store_op *op, int done)
         return;
     if (pthread_create(&appender, NULL, append_in_thread, NULL) != 0)
         abort();
-    usleep(100000); /* time enough to do it, if nothing kept it out */
+    usleep(100000); /* enough time to finish if no lock held it back */
 }
 
-/* Through the same handle: it waits. */
+/* Appends through the same handle: this call waits. */
 static void test_shrink_and_append_wait(void **state)
 {
     const uint64_t small = 10;
@@ -92,7 +93,7 @@ static void replace_when_published(const zarr_store_op *op, int done)
     their_status = append(theirs, 1000, 60);
 }
 
-/* What stands in the array's place is not cleared. */
+/* A node that replaced the array is not cleared. */
 static void test_trim_of_another_array(void **state)
 {
     const uint64_t small = 10;
@@ -110,7 +111,8 @@ static void test_trim_of_another_array(void **state)
     end();
 }
 
-/* Chunks that are to be kept stay, when what a shrink leaves of them is all fill. */
+/* A shrink keeps a border chunk even if the remaining elements all equal the fill
+ * value. */
 static void test_trim_keeps_empty_chunks(void **state)
 {
     const zarr_array_open_options o = {.struct_size = sizeof o,
@@ -137,8 +139,7 @@ static void test_trim_keeps_empty_chunks(void **state)
     end();
 }
 
-/* ---- two appends of a store with versions and no locks ------------------------------
- */
+/* ---- two appends on a store with versions and no locks ---------------------- */
 
 static void append_between(const zarr_store_op *op, int done)
 {

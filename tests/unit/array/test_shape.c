@@ -1,6 +1,7 @@
 /*
- * unit/array/test_shape.c - resize and append: what is seen afterwards, what is
- * left in the store, what is refused, and that cells cut off do not come back.
+ * unit/array/test_shape.c - resize and append: the elements visible afterwards, the
+ * objects left in the store, what is refused, and that elements cut off do not come
+ * back.
  */
 #include "array_test.h"
 
@@ -23,13 +24,15 @@ static void test_resize(void **state)
             fill_array(a);
             assert_ok(zarr_array_resize(a, small, 0, &terr));
             assert_int_equal(zarr_array_shape(a)[1], 3);
-            assert_int_equal(zarr_array_shape(b)[1], 7); /* until refreshed */
+            assert_int_equal(zarr_array_shape(b)[1], 7); /* until it is refreshed */
             assert_ok(zarr_array_refresh(b, &changed, &terr));
             assert_int_equal(changed, 1);
             assert_int_equal(count_wrong(b, 5, 3), 0);
             assert_ok(zarr_array_resize(a, large, 0, &terr));
-            assert_int_equal(count_wrong(a, 5, 3), 0);        /* nothing came back */
-            assert_ok(zarr_array_resize(b, first, 0, &terr)); /* b's state is old: fine */
+            /* No old element came back. */
+            assert_int_equal(count_wrong(a, 5, 3), 0);
+            /* b has an outdated shape, which is allowed. */
+            assert_ok(zarr_array_resize(b, first, 0, &terr));
             assert_int_equal(count_wrong(b, 5, 3), 0);
             assert_non_null(strstr(zarr_array_attributes(b), "2.50"));
             zarr_array_free(a);
@@ -52,7 +55,7 @@ static void test_resize_leaves(void **state)
     assert_ok(zarr_array_resize(a, rank, ZARR_RESIZE_KEEP_CHUNKS, &terr));
     assert_int_equal(n_keys(&w, "x"), 1 + 4);
     assert_ok(zarr_array_resize(a, back, 0, &terr));
-    assert_int_equal(count_wrong(a, 4, 4), 0); /* kept means kept */
+    assert_int_equal(count_wrong(a, 4, 4), 0); /* the chunk was kept */
     assert_ok(zarr_array_resize(a, none, 0, &terr));
     assert_int_equal(n_keys(&w, "x"), 1);
     assert_ok(zarr_array_resize(a, back, 0, &terr));
@@ -62,7 +65,8 @@ static void test_resize_leaves(void **state)
     world_close(&w);
 }
 
-/* More chunks than are tried one by one: the store's listing says which exist. */
+/* With too many chunks to try one by one, the listing of the store finds the existing
+ * ones. */
 static void test_resize_sparse(void **state)
 {
     const uint64_t huge[2] = {UINT64_C(1) << 40, 6}, small[2] = {3, 3};
@@ -148,7 +152,7 @@ static void test_append_second_axis(void **state)
     world_close(&w);
 }
 
-/* What getters lent stays good while the handle changes. */
+/* Memory returned by getters stays valid when the handle changes. */
 static void test_lent(void **state)
 {
     struct world w;
@@ -217,7 +221,7 @@ static void test_read_only(void **state)
     world_close(&w);
 }
 
-/* Somebody puts another node in the place of an open array. */
+/* Another node replaces an open array. */
 static void test_replaced(void **state)
 {
     const uint64_t shape[2] = {2, 2}, line[1] = {8};
@@ -244,7 +248,7 @@ static void test_replaced(void **state)
     assert_ok(zarr_node_delete(w.store, "x", &terr));
     assert_status(zarr_array_resize(a, shape, 0, &terr), ZARR_ERR_NOT_FOUND);
     assert_status(zarr_array_refresh(a, NULL, &terr), ZARR_ERR_NOT_FOUND);
-    assert_int_equal(zarr_array_shape(a)[0], 4); /* the handle is as it was */
+    assert_int_equal(zarr_array_shape(a)[0], 4); /* the handle is unchanged */
     zarr_array_free(a);
     world_close(&w);
 }

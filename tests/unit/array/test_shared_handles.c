@@ -1,6 +1,7 @@
 /*
- * unit/array/test_shared_handles.c - a handle that two use, one between two steps of
- * the other, never goes back to an older shape or older attributes.
+ * unit/array/test_shared_handles.c - two callers share a handle, and one acts between
+ * two steps of the other. The handle never returns to an older shape or older
+ * attributes.
  */
 #include "hook_store.h"
 
@@ -109,7 +110,8 @@ static int has(const struct setting *s, const char *name)
            ZARR_OK;
 }
 
-/* Two threads, one change each, one handle: it has both afterwards. */
+/* Two threads make one change each through one handle: the handle has both
+ * afterwards. */
 static void check_two_changes(struct setting *one, struct setting *two, int turns)
 {
     for (int i = 1; i <= turns; i++) {

@@ -1,7 +1,7 @@
 /*
- * unit/array/test_threads.c - several threads (and processes) on one array: no
- * attribute and no appended row is lost, readers are not disturbed by resizes,
- * one of many creators wins, and a handle works in a forked child.
+ * unit/array/test_threads.c - several threads and processes on one array: no attribute
+ * and no appended row is lost, resizes do not disturb readers, one of many creators
+ * succeeds, and a handle works in a forked child.
  */
 #include "../../sanitizers.h"
 #include "array_test.h"
@@ -17,7 +17,7 @@ enum {
 
 struct job {
     struct world *w;
-    zarr_array *a; /* NULL: a handle of its own */
+    zarr_array *a; /* NULL: each thread opens its own handle */
     int id;
     atomic_int *stop;
     int n_created;
@@ -154,7 +154,8 @@ static void *read_all_the_time(void *arg)
         zarr_status st;
 
         rows[1] = 4;
-        rows[0] = 4; /* of one of the two shapes: the other is INVALID, not a crash */
+        /* Valid in one of the two shapes; in the other INVALID, not a crash. */
+        rows[0] = 4;
         zarr_tensor_host(&t, data, sizeof data, 2, shape);
         if (zarr_selection_box(&sel, 2, rows, start, count, &e) != ZARR_OK)
             abort();
@@ -242,7 +243,7 @@ static void test_creators(void **state)
     }
 }
 
-/* Forked while other threads use the handle: the child can use it, too. */
+/* The process forks while other threads use the handle. The child can use it. */
 static void test_fork(void **state)
 {
     struct world w;

@@ -1,8 +1,8 @@
 /*
- * unit/array/test_vlen.c - elements of variable length through the public functions:
+ * unit/array/test_vlen.c - variable-length elements through the public functions:
  * tensors with a heap, offsets and bytes, both formats, shards and nested shards, both
- * pipelines, parts of chunks, fill values, empty chunks, resizing, what is refused, and
- * chunks that lie.
+ * pipelines, parts of chunks, fill values, empty chunks, resizing, refusals, and
+ * malformed chunks.
  */
 #include <stdbool.h>
 
@@ -17,8 +17,7 @@ static void open_world(void)
     world_open(&w, WORLD_MEMORY);
 }
 
-/* ---- documents ------------------------------------------------------------------------
- */
+/* ---- documents ----------------------------------------------------------- */
 
 static const char *const documents[] = {
     /* v3 */
@@ -35,7 +34,7 @@ static const char *const documents[] = {
     "\"codecs\":[{\"name\":\"transpose\",\"configuration\":{\"order\":[1,0]}},"
     "{\"name\":\"vlen-utf8\",\"configuration\":{}},{\"name\":\"zstd\"},"
     "{\"name\":\"gzip\"},\"crc32c\"]}",
-    /* several codecs between arrays, which move elements that point into a buffer */
+    /* several array->array codecs, which move elements that point into a buffer */
     "{\"zarr_format\":3,\"node_type\":\"array\",\"shape\":[7,10],\"data_type\":"
     "\"string\","
     "\"chunk_grid\":{\"name\":\"regular\",\"configuration\":{\"chunk_shape\":[4,4]}},"
@@ -90,7 +89,7 @@ static zarr_array *make_document(const char *path, const char *document)
     return a;
 }
 
-/* ---- elements ---------------------------------------------------------- */
+/* ---- elements ------------------------------------------------------------ */
 
 enum {
     ROWS = 7,
@@ -154,12 +153,12 @@ static void read_and_compare(zarr_array *a, const char *pipeline)
         same_item(&got[i], &items[i], i);
         sum += items[i].bytes;
     }
-    assert_true(zarr_heap_bytes(heap) <= sum); /* fill values: once a chunk */
+    assert_true(zarr_heap_bytes(heap) <= sum); /* fill values: stored once a chunk */
     assert_int_equal(stats.bytes_heap, zarr_heap_bytes(heap));
     zarr_heap_free(heap);
 }
 
-/* A part with steps, through strides. */
+/* A part read with steps, into a strided tensor. */
 static void read_part(zarr_array *a)
 {
     const uint64_t at[] = {1, 2}, n[] = {5, 7};
@@ -184,7 +183,7 @@ static void read_part(zarr_array *a)
     zarr_selection_free(sel);
 }
 
-/* Changes a box in place and in the mirror. */
+/* Changes a box in the array and in the mirror. */
 static void write_part(zarr_array *a, const char *pipeline)
 {
     const uint64_t at[] = {2, 3}, n[] = {3, 4};
@@ -234,7 +233,7 @@ static void every_way(void **state)
         }
 }
 
-/* ---- fill values, empty chunks, resizing ------------------------------- */
+/* ---- fill values, empty chunks, resizing --------------------------------- */
 
 static void fills(void **state)
 {
@@ -258,7 +257,8 @@ static void fills(void **state)
         read_and_compare(a, NULL);
         before = n_keys(&w, "a");
         assert_ok(zarr_array_write(a, NULL, &t, NULL, &terr));
-        assert_int_equal(n_keys(&w, "a"), before); /* equal by content, not by address */
+        /* Compared by content, not by address. */
+        assert_int_equal(n_keys(&w, "a"), before);
         make_items(3);
         assert_ok(zarr_array_write(a, NULL, &t, NULL, &terr));
         assert_ok(zarr_array_resize(a, small, 0, &terr));
@@ -272,7 +272,7 @@ static void fills(void **state)
     }
 }
 
-/* ---- offsets and bytes ------------------------------------------------- */
+/* ---- offsets and bytes --------------------------------------------------- */
 
 static void columns(void **state)
 {
@@ -330,7 +330,7 @@ static void columns(void **state)
     world_close(&w);
 }
 
-/* ---- made by a spec ---------------------------------------------------- */
+/* ---- created from a specification ---- */
 
 static void made_by_spec(void **state)
 {
@@ -364,7 +364,7 @@ static void made_by_spec(void **state)
     }
 }
 
-/* ---- refusals ---------------------------------------------------------- */
+/* ---- refusals ------------------------------------------------------------ */
 
 static void refusals(void **state)
 {
@@ -414,7 +414,7 @@ static void refusals(void **state)
     world_close(&w);
 }
 
-/* ---- chunks that lie --------------------------------------------------- */
+/* ---- malformed chunks ---- */
 
 static void hostile(void **state)
 {
@@ -457,7 +457,7 @@ static void hostile(void **state)
     world_close(&w);
 }
 
-/* Any allocation may fail: an error, and nothing is lost. */
+/* Each allocation fails in turn: the call returns an error and leaks nothing. */
 static void allocations(void **state)
 {
     (void)state;
