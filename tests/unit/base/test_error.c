@@ -1,4 +1,7 @@
-/* unit/base/test_error.c - errors, safe text, log, structs that grow, limits, version. */
+/*
+ * unit/base/test_error.c - errors, safe text, logging, growable structs, limits,
+ * version.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -41,7 +44,7 @@ static void messages_are_one_safe_line(void **state)
         {"\xC2\x9B"
          "2J",
          "??2J"},           /* CSI as a C1 control */
-        {"\xE2\x82", "??"}, /* incomplete, but not by our cut */
+        {"\xE2\x82", "??"}, /* incomplete, but not because we cut it */
         {"\xF0\x9F\x98\x80", "\xF0\x9F\x98\x80"},
     };
 
@@ -105,7 +108,8 @@ static void system_errors_and_prefixes(void **state)
     assert_non_null(strstr(err.message, "123"));
 
     zr_fail(&err, ZARR_ERR_IO, "inner");
-    zr_fail(&err, ZARR_ERR_IO, "outer (%s)", err.message); /* quotes what it replaces */
+    /* Its arguments quote the message that it replaces. */
+    zr_fail(&err, ZARR_ERR_IO, "outer (%s)", err.message);
     assert_string_equal(err.message, "outer (inner)");
     assert_int_equal(zr_internal(&err), ZARR_ERR_INTERNAL);
 
@@ -126,11 +130,11 @@ static void prefix_of_a_full_message(void **state)
     assert_int_equal(strlen(err.message), ZARR_ERROR_MESSAGE_BYTES - 1);
     zr_prefix(&err, ZARR_ERR_IO, "%s", text);
     assert_int_equal(strlen(err.message), ZARR_ERROR_MESSAGE_BYTES - 1);
-    assert_non_null(strstr(err.message, "m...m")); /* both have a part */
+    assert_non_null(strstr(err.message, "m...m")); /* both errors have a part */
     assert_non_null(strstr(err.message, "m: m"));
 }
 
-/* The middle of a long address goes, between characters; the reason stays. */
+/* A long address is shortened in the middle, between characters. The reason is kept. */
 static void prefix_too_long(void **state)
 {
     zarr_error err;
@@ -152,7 +156,8 @@ static void prefix_too_long(void **state)
                         ZARR_ERROR_MESSAGE_BYTES - 1);
         zr_fail_os(&err, ZARR_ERR_IO, EACCES, "%s%s: cannot list", name, name);
         assert_true(zr_ends_with(err.message, ": cannot list: Permission denied"));
-        for (int again = 0; again < 3; again++) { /* as "<key>: <key>: why" */
+        /* Of the form "<key>: <key>: reason". */
+        for (int again = 0; again < 3; again++) {
             zr_prefix(&err, ZARR_ERR_IO, "node/%s", name);
             assert_true(zr_starts_with(err.message, "node/"));
             assert_true(zr_ends_with(err.message, ": cannot list: Permission denied"));
@@ -173,7 +178,7 @@ struct grown {
 
 enum {
     OPTIONS_FIRST = 16
-}; /* up to and with a */
+}; /* up to and including member a */
 
 static void structs_grow(void **state)
 {

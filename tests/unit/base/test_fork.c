@@ -1,4 +1,4 @@
-/* unit/base/test_fork.c - fork hooks, generations, and numbers of threads. */
+/* unit/base/test_fork.c - fork hooks, fork generations and thread numbers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Runs fn in a child; it returns 0 when all is well. */
+/* Runs fn in a child process. fn returns 0 on success. */
 static void in_child(int (*fn)(void))
 {
     const pid_t pid = fork();
@@ -57,7 +57,7 @@ struct guarded {
     zr_mutex mutex;
     struct zr_fork_hook hook;
     atomic_bool stop;
-    uint64_t a, b; /* always equal when the lock is free */
+    uint64_t a, b; /* always equal while the lock is free */
     bool was_reset;
 };
 
@@ -77,7 +77,8 @@ static void *hold_locks(void *unused)
     while (!atomic_load(&outer.stop)) {
         zr_mutex_lock(&outer.mutex);
         outer.a++;
-        zr_mutex_lock(&inner.mutex); /* nested: the outer one has the higher rank */
+        /* Nested locks: the outer one has the higher rank. */
+        zr_mutex_lock(&inner.mutex);
         inner.a++;
         for (int i = 0; i < 100; i++)
             zr_cpu_relax();
@@ -106,7 +107,7 @@ static void hook(struct guarded *g, uint32_t rank)
     g->hook = (struct zr_fork_hook){
         .mutex = &g->mutex, .child = reset_guarded, .arg = g, .rank = rank};
     zr_fork_hook_add(&g->hook);
-    zr_fork_hook_add(&g->hook); /* twice is fine */
+    zr_fork_hook_add(&g->hook); /* registering twice is allowed */
 }
 
 static void locks_are_whole_in_a_child(void **state)
@@ -123,7 +124,7 @@ static void locks_are_whole_in_a_child(void **state)
     atomic_store(&outer.stop, true);
     for (int i = 0; i < 2; i++)
         zr_thread_join(&t[i]);
-    assert_false(outer.was_reset); /* not in the parent */
+    assert_false(outer.was_reset); /* not called in the parent */
     zr_fork_hook_remove(&inner.hook);
     zr_fork_hook_remove(&inner.hook);
     zr_fork_hook_remove(&outer.hook);
@@ -170,7 +171,7 @@ static void *stand_in_crowd(void *arg)
     if (slot == ZR_THREAD_NO_SLOT)
         c->without++;
     else if (c->seen[slot])
-        c->want = 0; /* two threads, one number */
+        c->want = 0; /* two threads got the same number */
     else
         c->seen[slot] = true;
     c->n++;

@@ -1,4 +1,6 @@
-/* unit/base/test_map.c - maps against a plain list, and with failing memory. */
+/*
+ * unit/base/test_map.c - maps compared with a plain list, and with failing allocations.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -37,7 +39,8 @@ static void order_and_replacement(void **state)
     assert_false(zr_map_remove(&m, "a"));
     assert_int_equal(zr_map_put(&m, "a", &values[0], NULL), ZARR_OK);
     assert_int_equal(zr_map_put(&m, "b", &values[1], NULL), ZARR_OK);
-    assert_int_equal(zr_map_put(&m, "a", &values[0], NULL), ZARR_OK); /* the same again */
+    /* The same key again. */
+    assert_int_equal(zr_map_put(&m, "a", &values[0], NULL), ZARR_OK);
     assert_int_equal(n_freed, 0);
     assert_int_equal(zr_map_put(&m, "a", &values[2], NULL), ZARR_OK);
     assert_int_equal(n_freed, 1);
@@ -57,7 +60,7 @@ static void order_and_replacement(void **state)
     zr_map_deinit(&m);
 }
 
-/* Random puts and removes, compared with an array that does the same plainly. */
+/* Random puts and removes, compared with a simple array. */
 static void against_a_model(void **state)
 {
     int order[MODEL_KEYS], n = 0;
@@ -73,7 +76,7 @@ static void against_a_model(void **state)
 
         seed = seed * UINT64_C(6364136223846793005) + 1442695040888963407U;
         k = (int)((seed >> 33) % MODEL_KEYS);
-        snprintf(key, sizeof key, "%d/%*d", k, k % 257, k); /* of many lengths */
+        snprintf(key, sizeof key, "%d/%*d", k, k % 257, k); /* keys of many lengths */
         for (at = 0; at < n && order[at] != k; at++)
             ;
         assert_ptr_equal(zr_map_get(&m, key), at < n ? &values[k] : NULL);
@@ -107,7 +110,7 @@ static zarr_status map_scenario(struct fail_alloc *f)
         st = zr_map_put(&m, key, &values[i], NULL);
         put += st == ZARR_OK;
     }
-    assert_int_equal(m.n, put); /* unchanged by the failure, and whole */
+    assert_int_equal(m.n, put); /* the failure left the map complete and unchanged */
     for (size_t i = 0; i < 100; i++) {
         snprintf(key, sizeof key, "k%zu", i);
         assert_ptr_equal(zr_map_get(&m, key), i < put ? &values[i] : NULL);

@@ -1,4 +1,7 @@
-/* unit/base/test_memory.c - allocation, growing, pages, arenas, checked arithmetic. */
+/*
+ * unit/base/test_memory.c - allocation, growing arrays, pages, arenas, checked
+ * arithmetic.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -118,7 +121,7 @@ static void growing(void **state)
     f.fail_at = f.calls + 1;
     assert_int_equal(zr_grow(&f.alloc, &v, &cap, cap + 1, sizeof *v, &err),
                      ZARR_ERR_NO_MEMORY);
-    assert_int_equal(v[9999], 9999); /* the old array stays */
+    assert_int_equal(v[9999], 9999); /* the old array stays valid */
     zr_free(&f.alloc, v);
     assert_int_equal(f.held, 0);
 }

@@ -117,7 +117,7 @@ static void reals_at_the_edges(void **state)
         {"1e-400", 0.0},
         {"1e-99999999999999999999", 0.0},
         {"4.9e-324", 5e-324},
-        {"2.4703282292062327e-324", 0.0},    /* just below half of the smallest */
+        {"2.4703282292062327e-324", 0.0}, /* just below half of the smallest denormal */
         {"2.4703282292062328e-324", 5e-324}, /* just above */
         {"1.7976931348623157e308", 0x1.fffffffffffffp+1023},
         {"1.7976931348623159e308", (double)INFINITY},
@@ -129,7 +129,8 @@ static void reals_at_the_edges(void **state)
         {"123456789012345678901234567890", 123456789012345678901234567890.0},
         {"0.000001", 1e-6},
         {"1E+2", 100.0},
-        {"2.2250738585072011e-308", 0x0.fffffffffffffp-1022}, /* hung PHP once */
+        {"2.2250738585072011e-308",
+         0x0.fffffffffffffp-1022}, /* made PHP loop forever once */
         {"2.2250738585072012e-308", 0x1p-1022},
     };
 
@@ -138,8 +139,8 @@ static void reals_at_the_edges(void **state)
         assert_reads(cases[i].text, cases[i].want);
 }
 
-/* 2^53 + 1 is a tie between two doubles, and 10^3 zeros cannot break it, but one digit
- * can. */
+/* 2^53 + 1 lies halfway between two doubles. 10^3 more zeros do not change that, one
+ * digit after them does. */
 static void very_long_reals(void **state)
 {
     enum {
@@ -179,7 +180,7 @@ static void check_f64(double v)
     assert_true(n < sizeof text && strpbrk(text, ".e"));
     if (!zr_parse_f64(text, n, &back) || memcmp(&back, &v, sizeof v) != 0)
         fail_msg("%a became %s, which reads as %a", v, text, back);
-    for (size_t i = 0; i < n && text[i] != 'e'; i++) /* one digit less does not do */
+    for (size_t i = 0; i < n && text[i] != 'e'; i++) /* one digit less is not enough */
         digits += text[i] >= '0' && text[i] <= '9' && (digits || text[i] != '0');
     if (digits < 2 || !strchr(text, 'e') || digits > 17)
         return;
@@ -242,7 +243,7 @@ static void human_numbers_round_trip(void **state)
     }
 }
 
-/* What Python's repr() says. */
+/* The text of Python's repr(). */
 static void texts_as_python_writes_them(void **state)
 {
     static const struct {
@@ -272,7 +273,8 @@ static void texts_as_python_writes_them(void **state)
         {1.7976931348623157e308, "1.7976931348623157e+308"},
         {9007199254740992, "9007199254740992.0"},
         {9007199254740994, "9007199254740994.0"},
-        {0x1p-44, "5.684341886080802e-14"}, /* the upper neighbour of the nearest */
+        {0x1p-44,
+         "5.684341886080802e-14"}, /* the upper neighbour of the nearest number */
         {1.0 / 3, "0.3333333333333333"},
         {2.0 / 3, "0.6666666666666666"},
         {9.5367431640625e-07, "9.5367431640625e-07"},

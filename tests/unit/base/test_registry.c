@@ -1,4 +1,4 @@
-/* unit/base/test_registry.c - registries: order, names, owners, and failing memory. */
+/* unit/base/test_registry.c - registries: order, names, owners, failing allocations. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -55,7 +55,7 @@ static void names_and_order(void **state)
     first = zr_registry_find(&r, "one");
     for (int i = 2; i < 6; i++)
         assert_int_equal(add(&r, NULL, i, NULL, "you", NULL), ZARR_OK);
-    assert_ptr_equal(zr_registry_find(&r, "eins"), first); /* it has not moved */
+    assert_ptr_equal(zr_registry_find(&r, "eins"), first); /* the entry did not move */
     assert_string_equal(first->name, "one");
     assert_string_equal(first->origin, "me");
     assert_int_equal(number_of(&r, "uno"), 1);
@@ -64,13 +64,13 @@ static void names_and_order(void **state)
     assert_int_equal(((struct thing *)(void *)r.entry[4])->number, 5);
     zr_registry_deinit(&r);
     assert_int_equal(n_closed, 5);
-    for (int i = 0; i < 5; i++) /* the newest first */
+    for (int i = 0; i < 5; i++) /* newest first */
         assert_int_equal(closed[i], 5 - i);
     assert_int_equal(r.n, 0);
     zr_registry_deinit(&r);
 }
 
-/* What is refused leaves nothing behind, and is not closed. */
+/* A refused entry leaves nothing behind and its close() is not called. */
 static void taken(void **state)
 {
     static const char *const aliases[] = {"uno", NULL},
@@ -107,7 +107,7 @@ static void taken(void **state)
     zr_registry_deinit(&r);
 }
 
-/* An entry in two steps: nobody finds it before the second. */
+/* An entry added in two steps is not found before the second step. */
 static void two_steps(void **state)
 {
     const struct thing t = {.entry = {.name = "one"}, .number = 1};

@@ -34,7 +34,8 @@ static zarr_status str_scenario(struct fail_alloc *f, zarr_error *err)
     st = zr_str_status(&s, err);
     assert_int_equal(st == ZARR_OK, !s.failed);
     assert_int_equal(strlen(zr_str_text(&s)), s.bytes);
-    assert_memory_equal(zr_str_text(&s), want_text, s.bytes); /* a prefix when failed */
+    /* After a failure: a prefix. */
+    assert_memory_equal(zr_str_text(&s), want_text, s.bytes);
     text = zr_str_take(&s);
     assert_int_equal(text != NULL, st == ZARR_OK);
     if (text)
@@ -95,7 +96,7 @@ static void strings_hold_bytes(void **state)
     assert_null(s.ptr);
 }
 
-/* Text of every length round the borders of the buffer. */
+/* Texts of every length around the size of the buffer. */
 static void printf_at_every_length(void **state)
 {
     char wide[200];
@@ -154,7 +155,7 @@ static void utf8(void **state)
         {"\xF5\x80\x80\x80", 4, false},
         {"\xE2\x82", 2, false},
         {"\xE2\x82x", 3, false},
-        {"1234567\xC3\xA9", 9, true}, /* across the step of eight */
+        {"1234567\xC3\xA9", 9, true}, /* across the border of an 8-byte step */
         {"12345678\xC3", 9, false},
     };
 

@@ -1,4 +1,6 @@
-/* unit/base/test_system.c - byte order, CPU features, clocks, random numbers, threads. */
+/*
+ * unit/base/test_system.c - byte order, CPU features, clocks, random numbers, threads.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -42,7 +44,7 @@ static void byteswaps(void **state)
         src[i] = (uint8_t)(i * 31 + i / 256);
     for (uint32_t unit = 1; unit <= 16; unit *= 2) {
         for (size_t n = 0; n < 70; n++) {
-            for (size_t shift = 0; shift < 4; shift++) { /* unaligned too */
+            for (size_t shift = 0; shift < 4; shift++) { /* also unaligned */
                 memset(dst, 0xEE, sizeof dst);
                 memset(want, 0xEE, sizeof want);
                 swap_plainly(want + shift, src + 2 * shift, n, unit);
@@ -88,7 +90,8 @@ static void wait_for_a_condition(void **state)
     zr_cond_init(&c);
     zr_mutex_lock(&m);
     begin = zr_now_ns();
-    while (zr_cond_wait_until(&c, &m, begin + 20000000)) /* spurious wake-ups are legal */
+    /* Spurious wake-ups are allowed. */
+    while (zr_cond_wait_until(&c, &m, begin + 20000000))
         ;
     assert_true(zr_now_ns() >= begin + 20000000);
     assert_false(zr_cond_wait_until(&c, &m, 0));
