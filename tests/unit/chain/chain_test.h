@@ -1,7 +1,7 @@
 /*
- * unit/chain/chain_test.h - registries with the core's data types and codecs,
- * and chains from text in one call. Shared by the tests of chain, impl and
- * codecs and by the fuzz targets, so nothing here asserts.
+ * unit/chain/chain_test.h - registries with the core's data types and codecs, and chains
+ * made from text in one call. The tests of chain, impl and codecs and the fuzz targets
+ * share it, so nothing in it asserts.
  */
 #ifndef ZR_TESTS_CHAIN_TEST_H
 #define ZR_TESTS_CHAIN_TEST_H
@@ -43,8 +43,8 @@ out:
     return st;
 }
 
-/* `limits` may be NULL. The text is copied to its exact size, so that a sanitizer sees a
- * byte too far. */
+/* `limits` may be NULL. The text is copied to a buffer of its exact size, so that a
+ * sanitizer detects a read past its end. */
 static inline zarr_status codec_env_parse(struct zr_chain **out,
                                           const struct codec_env *e, int format,
                                           const char *text, const zarr_limits *limits,
@@ -63,7 +63,7 @@ out:
     return st;
 }
 
-/* dims ends with 0. */
+/* A 0 ends dims. */
 static inline zarr_status codec_env_chunk(zarr_chunk_spec *out, struct codec_env *e,
                                           const char *dtype, const uint64_t *dims,
                                           zarr_error *err)
@@ -76,8 +76,8 @@ static inline zarr_status codec_env_chunk(zarr_chunk_spec *out, struct codec_env
     return zr_dtype_find(&e->dtypes, dtype, &out->dtype, NULL, err);
 }
 
-/* The chain as compact text into `text`; false when it cannot be written or does not fit.
- */
+/* Writes the chain as compact JSON into `text`. False if it cannot be written or does
+ * not fit. */
 static inline bool codec_env_write(const struct zr_chain *chain, int format, char *text,
                                    size_t cap)
 {

@@ -1,6 +1,8 @@
-/* unit/chain/test_numeric.c - codecs that compute: what their configurations refuse, with
- * codec, member and rule; what becomes of shape, type and fill value; exact casts of
- * single numbers, the small floats among them. */
+/*
+ * unit/chain/test_numeric.c - codecs that compute: refused configurations, with codec,
+ * member and rule in the message; the resulting shape, type and fill value; exact casts
+ * of single numbers, small floats included.
+ */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -312,7 +314,7 @@ static void representations(void **state)
     }
 }
 
-/* ---- single numbers ---------------------------------------------------- */
+/* ---- single numbers ------------------------------------------------------ */
 
 static const struct {
     const char *from;
@@ -402,7 +404,7 @@ static void single_casts(void **state)
     }
 }
 
-/* Every value of every type of up to 16 bits is itself, by way of the widest type. */
+/* Every value of every type of up to 16 bits survives a cast to float64 and back. */
 static void casts_come_back(void **state)
 {
     static const char *const names[] = {"int2",
@@ -448,7 +450,7 @@ static void casts_come_back(void **state)
     }
 }
 
-/* Floats that do not fit: on every machine what NumPy has on x86. */
+/* Floats that overflow an integer type: every machine gives NumPy's result on x86. */
 static const struct {
     const char *type;
     double from;

@@ -1,5 +1,7 @@
-/* unit/chain/test_parse.c - which codec lists are chains, what is wrong with the
- * others, and how a chain is written back. */
+/*
+ * unit/chain/test_parse.c - which codec lists are valid chains, the errors of the
+ * others, and how a chain is written back.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -28,7 +30,7 @@ static int close_env(void **state)
 #define BYTES "{\"name\":\"bytes\",\"configuration\":{\"endian\":\"little\"}}"
 #define INDEX "\"index_codecs\":[" BYTES ",{\"name\":\"crc32c\"}]"
 
-/* Read in `format`, written in format 3 and, where v2 is given, in format 2. */
+/* Read in `format`, written in format 3 and, if v2 is given, in format 2. */
 static const struct {
     int format;
     const char *text, *v3, *v2;
@@ -227,7 +229,7 @@ static void reads_and_writes(void **state)
             fail_msg("%s: %s", good[i].text, err.message);
         assert_true(codec_env_write(chain, 3, text, sizeof text));
         assert_string_equal(text, good[i].v3);
-        /* What is written can be read and is canonical. */
+        /* The text written can be parsed and is canonical. */
         if (!strstr(text, "\"auto\"")) {
             if (codec_env_parse(&again, &env, 3, text, NULL, &err) != ZARR_OK)
                 fail_msg("%s: %s", text, err.message);
@@ -243,7 +245,8 @@ static void reads_and_writes(void **state)
     }
 }
 
-/* What one format cannot say is not written: nothing, rather than another meaning. */
+/* A chain that a format cannot express is not written, rather than written with another
+ * meaning. */
 static void writes_no_lies(void **state)
 {
     static const struct {
@@ -523,7 +526,8 @@ static void missing_bytes_codec(void **state)
     zr_json_doc_deinit(&doc);
 }
 
-/* A plug-in's codec: no canonical(), so its configuration is kept; read by getters. */
+/* A plug-in's codec without canonical(): its configuration is kept as given and read by
+ * getters. */
 static void plugin_codecs(void **state)
 {
     static const char *const aliases[] = {"x-alias", NULL};

@@ -1,5 +1,7 @@
-/* unit/chain/test_resolve.c - shapes, types and sizes on their way through chains,
- * what does not fit, completion, and allocations that fail. */
+/*
+ * unit/chain/test_resolve.c - shapes, types and sizes through chains, what does not fit,
+ * completion, and failing allocations.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -270,7 +272,7 @@ static zarr_status resolve_to_less(const zarr_codec_spec *spec, const zarr_chunk
     return ZARR_OK;
 }
 
-/* A plug-in whose flags say that what it makes smaller keeps its size. */
+/* A plug-in's codec that drops elements although its flags say that it keeps them. */
 static void flags_that_lie(void **state)
 {
     static const zarr_codec_spec_vtable v = {.struct_size = sizeof v,
@@ -321,7 +323,7 @@ static zarr_status odd_resolve(const zarr_codec_spec *spec, const zarr_chunk_spe
     return odd_status;
 }
 
-/* A plug-in that fails in ways that no caller would know, or say anything of. */
+/* A plug-in's codec that fails with unknown statuses, or without a message. */
 static void odd_failures(void **state)
 {
     static const zarr_codec_spec_vtable v = {.struct_size = sizeof v,
@@ -388,12 +390,12 @@ static void odd_failures(void **state)
     "{\"name\":\"numcodecs.astype\",\"configuration\":{\"encode_dtype\":\"<f8\","        \
     "\"decode_dtype\":\"|u1\"}}"
 
-/* What stands behind a shard is bounded as behind any other codec; a shard that is read
- * by its inner chunks is not, nor is what is done to them. */
+/* Codecs behind a shard are bounded as behind any other codec. A shard that is read by
+ * its inner chunks is not bounded, nor are the codecs in front of it. */
 static void shards_do_not_hide_sizes(void **state)
 {
     static const struct {
-        const char *codecs, *dtype, *says; /* NULL: fits */
+        const char *codecs, *dtype, *says; /* NULL: it fits */
         uint64_t dim, most;
     } cases[] = {
         {"[" BYTES "," B64_16 "]", "uint8", "base64", 1 << 28, 0},
@@ -405,13 +407,14 @@ static void shards_do_not_hide_sizes(void **state)
          1 << 28, 0},
         {"[" SHARD("[268435456]", "[" BYTES "]") "," B64_4 "]", "uint8", NULL, 1 << 28,
          UINT64_C(850) << 20},
-        /* nobody holds all of these */
+        /* never in memory all at once */
         {"[" ASTYPE "," SHARD("[1024]", "[" BYTES "]") "]", "uint8", NULL, 1 << 30,
          UINT64_MAX},
-        /* bounds of many small chunks are nothing to allocate by, behind them either */
+        /* the sum of the bounds of many small chunks is never allocated, nor is the
+         * bound of a codec behind them */
         {"[" SHARD("[16]", "[" BYTES ",\"zstd\"]") "," B64 "]", "uint8", NULL, 1 << 28,
          UINT64_C(1088) << 20},
-        /* text: no size at all, and yet a bound */
+        /* text: no size, and yet a bound */
         {"[{\"name\":\"vlen-utf8\"}," B64_16 "]", "string", NULL, 1000,
          UINT64_C(1088) << 20},
     };
@@ -502,8 +505,7 @@ static void completes(void **state)
     }
 }
 
-/* Registries, parsing, resolving, completing and writing with the n-th allocation
- * failing. */
+/* Registers, parses, resolves, completes and writes with the n-th allocation failing. */
 static zarr_status everything(const zarr_allocator *alloc)
 {
     static const char codecs[] =
