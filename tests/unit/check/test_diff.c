@@ -1,6 +1,6 @@
 /*
- * unit/check/test_diff.c - zarr_node_diff(): nodes, properties, attributes, elements;
- * what ends it; progress and cancel; every allocation that fails in turn.
+ * unit/check/test_diff.c - zarr_node_diff(): nodes, properties, attributes and elements,
+ * what stops it, progress, cancelling, and each allocation failing in turn.
  */
 #include "unit/array/array_test.h"
 #include "sanitizers.h"
@@ -25,7 +25,7 @@ struct told {
 struct ear {
     struct told item[MOST];
     int n, stop_at;
-    zarr_diff_node node[8]; /* its pointers are not good any more */
+    zarr_diff_node node[8]; /* its pointers are no longer valid */
     char node_path[8][64];
     uint64_t first_at[2], largest_at[2];
     int n_nodes;
@@ -121,7 +121,7 @@ static const struct told *find(const struct ear *e, uint32_t what, const char *p
     return e->item;
 }
 
-/* top/x (v3), top/s (shards), top/g/y (v2). */
+/* Creates top/x (v3), top/s (shards) and top/g/y (v2). */
 static void make_tree(struct world *w, const char *top)
 {
     static const struct {
@@ -216,7 +216,7 @@ static void test_elements(void **state)
     assert_int_equal(e.first_at[1], 2);
     assert_int_equal(e.largest_at[0], 4);
     assert_int_equal(e.largest_at[1], 5);
-    /* a tolerance, few of them told, the first one only */
+    /* a tolerance; a few of the elements reported; the first one only */
     o = options(&e);
     o.flags = ZARR_DIFF_TOLERANT;
     o.atol = 3;
@@ -233,7 +233,7 @@ static void test_elements(void **state)
     assert_int_equal(e.n, 1);
     o = options(&e);
     o.flags = ZARR_DIFF_FIRST;
-    o.buffer_bytes = 2 * 4 * 6; /* a row a side */
+    o.buffer_bytes = 2 * 4 * 6; /* one row on each side */
     assert_ok(zarr_node_diff(w.store, "a/x", w.store, "b/x", &o, &r, &terr));
     assert_int_equal(r.n_elements_different, 1);
     assert_true(r.n_elements < 30);
@@ -321,7 +321,8 @@ static void test_properties(void **state)
     assert_false(t->has_a);
     assert_string_equal(t->b, "x");
     assert_int_equal(find(&e, ZARR_DIFFERENCE_CHUNKS, "")->shape_b[0], 4);
-    assert_int_equal(e.n, 7 + 4); /* fill, name, u, gone, new, chunks, shards; elements */
+    /* fill, name, u, gone, new, chunks, shards; elements. */
+    assert_int_equal(e.n, 7 + 4);
     for (int i = 0; i < e.n; i++) {
         t = &e.item[i];
         if (t->what == ZARR_DIFFERENCE_ATTRIBUTE) {
@@ -436,7 +437,7 @@ static void test_cancel(void **state)
     world_close(&w);
 }
 
-/* 2^40 chunks, of which two are stored. */
+/* An array of 2^40 chunks, two of them stored. */
 static void test_sparse(void **state)
 {
     const uint64_t huge = UINT64_C(1) << 21;
@@ -461,7 +462,7 @@ static void test_sparse(void **state)
     world_close(&w);
 }
 
-/* With the k-th allocation failing, once and from there on. */
+/* The k-th allocation fails, once and then with all later ones. */
 static void fail_allocations(const char *a, const char *b, bool forever,
                              uint64_t different)
 {

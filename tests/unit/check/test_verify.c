@@ -1,6 +1,6 @@
 /*
  * unit/check/test_verify.c - zarr_node_verify(): each kind of finding with its place,
- * counts, progress, cancel, failures, and every allocation that fails in turn.
+ * counts, progress, cancelling, failures, and each allocation failing in turn.
  */
 #include "unit/array/array_test.h"
 #include "sanitizers.h"
@@ -11,7 +11,7 @@ enum {
     MOST = 32
 };
 
-/* A copy of what was told. */
+/* A copy of the reported finding. */
 struct told {
     uint32_t severity, what, kind;
     zarr_status status;
@@ -22,7 +22,7 @@ struct told {
 
 struct ear {
     struct told item[MOST];
-    int n, stop_at; /* stop_at: after so many; 0: never */
+    int n, stop_at; /* stop after this many findings; 0: never */
     int n_progress, cancel_at;
     zarr_progress last;
     int cancel;
@@ -78,8 +78,8 @@ static zarr_verify_options options(struct ear *e)
     return o;
 }
 
-/* a: v3, b: shards, v2: format 2, g/deep: v3; groups root and g. Objects: 4 + 1 + 4 + 1.
- */
+/* Creates a (v3), b (shards), v2 (format 2), g/deep (v3) and the groups / and g. They
+ * have 4, 1, 4 and 1 chunk objects. */
 static void fill_world(struct world *w)
 {
     static const struct {
@@ -97,7 +97,7 @@ static void fill_world(struct world *w)
     }
 }
 
-/* Cuts an object to `bytes`. */
+/* Truncates an object to `bytes`. */
 static void truncate_object(struct world *w, const char *key, uint64_t bytes)
 {
     char data[4096];
@@ -108,7 +108,7 @@ static void truncate_object(struct world *w, const char *key, uint64_t bytes)
     assert_ok(zarr_store_put(w->store, key, data, bytes, &terr));
 }
 
-/* Flips bits of one byte; at counts from the end where it is negative. */
+/* Flips bits of one byte. A negative `at` counts from the end. */
 static void flip(struct world *w, const char *key, int64_t at)
 {
     char data[4096];
@@ -150,7 +150,7 @@ static void test_valid(void **state)
         assert_true(r.n_bytes > 0);
         assert_int_equal(e.last.objects_done, 10);
         assert_int_equal(e.last.bytes_done, r.n_bytes);
-        /* one array; a path that is not normal; without callbacks */
+        /* one array; a path that is not normalised; no callbacks */
         assert_ok(zarr_node_verify(w.store, "/g//deep/", NULL, &r, &terr));
         assert_int_equal(r.n_arrays, 1);
         assert_int_equal(r.n_objects, 1);
@@ -170,7 +170,8 @@ static void test_missing_chunks_are_legal(void **state)
     world_open(&w, WORLD_MEMORY);
     fill_world(&w);
     assert_ok(zarr_store_erase(w.store, "a/c/0/1", &terr));
-    assert_ok(zarr_store_erase(w.store, "b/c/0/0", &terr)); /* a whole shard */
+    /* A whole shard is damaged. */
+    assert_ok(zarr_store_erase(w.store, "b/c/0/0", &terr));
     assert_ok(zarr_node_verify(w.store, "", &o, &r, &terr));
     assert_int_equal(e.n, 0);
     assert_int_equal(r.n_objects, 8);
@@ -209,7 +210,7 @@ static void test_chunks(void **state)
     assert_null(strstr(t->message, "a/c/1/0"));
     assert_string_equal(find(&e, "v2/0.1")->path, "v2");
     assert_string_equal(find(&e, "g/deep/c/0/0")->path, "g/deep");
-    /* only metadata; and only what is asked for */
+    /* metadata only; and only the checks that are asked for */
     o = options(&e);
     o.flags = ZARR_VERIFY_NO_DATA;
     assert_ok(zarr_node_verify(w.store, "", &o, &r, &terr));
@@ -231,14 +232,14 @@ static void test_shards(void **state)
     (void)state;
     world_open(&w, WORLD_MEMORY);
     fill_world(&w);
-    flip(&w, "b/c/0/0", 2); /* the first inner chunk */
+    flip(&w, "b/c/0/0", 2); /* the first inner chunk is damaged */
     assert_ok(zarr_node_verify(w.store, "", &o, NULL, &terr));
     assert_int_equal(e.n, 1);
     t = find(&e, "b/c/0/0");
     assert_non_null(strstr(t->message, "inner chunk 0"));
     assert_int_equal(t->origin[0] + t->origin[1], 0);
     flip(&w, "b/c/0/0", 2);
-    flip(&w, "b/c/0/0", -1); /* the checksum of the index */
+    flip(&w, "b/c/0/0", -1); /* the checksum of the index is wrong */
     o = options(&e);
     assert_ok(zarr_node_verify(w.store, "", &o, NULL, &terr));
     assert_int_equal(e.n, 1);
@@ -336,10 +337,10 @@ static void test_stop_and_cancel(void **state)
     assert_int_equal(e.n, 0);
     o = options(&e);
     o.max_threads = 1;
-    e.cancel_at = 3; /* in the middle of an array */
+    e.cancel_at = 3; /* stopped in the middle of an array */
     assert_status(zarr_node_verify(w.store, "", &o, &r, &terr), ZARR_ERR_CANCELLED);
     assert_true(e.last.objects_done > 0 && e.last.objects_done < e.last.objects_total);
-    assert_int_equal(r.n_objects, 10); /* what was counted until then */
+    assert_int_equal(r.n_objects, 10); /* the counts up to there */
     world_close(&w);
 }
 
@@ -361,8 +362,8 @@ static void test_wrong_options(void **state)
     world_close(&w);
 }
 
-/* With the k-th allocation failing, once and from there on: no memory, or all findings.
- */
+/* The k-th allocation fails, once and then with all later ones: NO_MEMORY, or all
+ * findings. */
 static void test_no_memory(void **state)
 {
     (void)state;
