@@ -1,6 +1,8 @@
-/* unit/codecs/test_codecs.c - every CPU codec there and back, over sizes and
- * settings; bounds against the libraries' own; damaged bytes, each of which is an error
- * or gives the exact size. */
+/*
+ * unit/codecs/test_codecs.c - round trips of every CPU codec over sizes and settings;
+ * our bounds compared with those of the libraries; damaged bytes, which give an error or
+ * exactly the expected size.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -33,7 +35,7 @@ static int close_env(void **state)
     return 0;
 }
 
-/* What stands behind `bytes` in a v2 chain of int32 elements. */
+/* The codecs behind `bytes` in a v2 chain of int32 elements. */
 static const char *const singles[] = {
     "{\"id\":\"zstd\",\"level\":1}",
     "{\"id\":\"zstd\",\"level\":-5,\"checksum\":true}",
@@ -153,8 +155,8 @@ static void every_setting(void **state)
     }
 }
 
-/* Given more room, c-blosc keeps compressed streams that are longer than a stored chunk.
- */
+/* With more room, c-blosc keeps compressed streams that are longer than an uncompressed
+ * chunk. */
 static void blosc_keeps_to_its_bound(void **state)
 {
     static const char *const cnames[] = {"lz4", "blosclz", "zlib", "zstd"};
@@ -193,7 +195,7 @@ static void stacked(void **state)
         999, 2);
 }
 
-/* The bounds that specifications state, against the libraries. */
+/* The bounds that specifications give, compared with those of the libraries. */
 static void bounds_hold(void **state)
 {
     static const uint64_t sizes[] = {
@@ -231,8 +233,7 @@ static void bounds_hold(void **state)
     libdeflate_free_compressor(ld);
 }
 
-/* ---- damage -------------------------------------------------------------------------
- */
+/* ---- damage -------------------------------------------------------------- */
 
 static void decode_damaged(const struct impl_chain *c, const uint8_t *enc, size_t n,
                            unsigned long *refused)
@@ -319,14 +320,14 @@ static void bit_flips(void **state)
             size_t n = 0;
             unsigned long refused = 0;
             const int turns = strstr(singles[k], "lzma") || strstr(singles[k], "bz2")
-                                  ? 300 /* they take long to set up */
+                                  ? 300 /* slow to set up */
                                   : 2500;
 
             encode_sample(&c, singles[k], sample == 0 ? 300 : 4000, sample ? sample : 1,
                           &enc, &n);
             for (int turn = 0; turn < turns; turn++) {
                 const uint64_t r = impl_random(&seed);
-                /* Half of them near the front, where headers are. */
+                /* Half of the positions are near the front, where headers are. */
                 const size_t span = turn % 2 ? n : ZR_MIN(n, (size_t)32);
                 const size_t at = (size_t)(r >> 8) % span;
 
@@ -356,12 +357,14 @@ static void garbage(void **state)
             decode_damaged(&c, noise, n, &refused);
         }
         assert_true(refused >=
-                    sizeof noise - 1); /* the right size by chance: shuffle, delta */
+                    sizeof noise -
+                        1); /* shuffle and delta accept any bytes of the right size */
         impl_chain_close(&c);
     }
 }
 
-/* Streams of another length than the metadata's are damage, and say both. */
+/* A stream whose length differs from the metadata is damage. The message gives both
+ * lengths. */
 static void wrong_lengths(void **state)
 {
     static const struct {

@@ -1,6 +1,6 @@
 /*
- * unit/codecs/test_composite.c - codecs that hold chains of codecs: bytes that their
- * descriptions give, both ways, and chunks that lie about what is inside.
+ * unit/codecs/test_composite.c - codecs that contain chains of codecs: the bytes given
+ * in their descriptions, encoded and decoded, and chunks with wrong contents inside.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -35,7 +35,7 @@ static zarr_status chain_of(struct impl_chain *c, const char *codecs, const char
     return impl_chain_open(c, &env, &args, &error);
 }
 
-/* A chain that must bind, both ways. */
+/* Binds a chain for encoding and decoding. It must succeed. */
 static void must_open(struct impl_chain *c, const char *codecs, const char *dtype,
                       const uint64_t *dims)
 {
@@ -85,8 +85,7 @@ static void refused(const char *codecs, const char *dtype, const uint64_t *dims,
     impl_chain_close(&c);
 }
 
-/* ---- optional ------------------------------------------------------------------------
- */
+/* ---- optional ------------------------------------------------------------ */
 
 #define OPTIONAL(mask, data)                                                             \
     "[{\"name\":\"optional\",\"configuration\":{\"mask_codecs\":[" mask                  \
@@ -104,7 +103,7 @@ static void test_optional(void **state)
 {
     const uint8_t items[] = {0, 1, 0, 0, 0, 0, 5, 1};
     const uint8_t stored[] = {1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0x09, 0, 5};
-    const uint8_t none[8] = {0}, nothing[17] = {1}; /* no values: no bytes of them */
+    const uint8_t none[8] = {0}, nothing[17] = {1}; /* no values, so no bytes for them */
     struct impl_chain c;
 
     ZR_UNUSED(state);
@@ -115,7 +114,7 @@ static void test_optional(void **state)
     must_be(c.decode, stored, sizeof stored, items, sizeof items);
     must_be(c.encode, none, sizeof none, nothing, sizeof nothing);
     must_be(c.decode, nothing, sizeof nothing, none, sizeof none);
-    /* what stands where a value is missing is not stored */
+    /* the bytes at a missing value are not stored */
     must_be(c.encode, (uint8_t[]){0, 1, 9, 0, 8, 0, 5, 1}, 8, stored, sizeof stored);
     must_fail(c.encode, (uint8_t[]){0, 1, 9, 0, 8, 2, 5, 1}, 8, ZARR_ERR_INVALID,
               "element 2");
@@ -138,16 +137,16 @@ static void test_optional_nested(void **state)
     must_be(c.encode, items, sizeof items, stored, sizeof stored);
     must_be(c.decode, stored, sizeof stored, items, sizeof items);
     memcpy(bad, stored, sizeof bad);
-    bad[33] = 0x03; /* both have values, one is there */
+    bad[33] = 0x03; /* both outer values exist, one inner value does */
     must_fail(c.decode, bad, sizeof bad, ZARR_ERR_CORRUPT, "the mask counts 2");
     memcpy(bad, stored, sizeof bad);
-    bad[17] = 2; /* a mask of more elements than are counted outside */
+    bad[17] = 2; /* a mask of more elements than the outer mask has values */
     bad[25] = 0;
     must_fail(c.decode, bad, sizeof bad, ZARR_ERR_CORRUPT, "packbits");
     impl_chain_close(&c);
 }
 
-/* Numbers of several bytes, other codecs behind, all counts of values. */
+/* Numbers of several bytes, other codecs behind, and every possible number of values. */
 static void test_optional_round(void **state)
 {
     static const char *const chains[] = {
@@ -201,13 +200,13 @@ static void test_optional_hostile(void **state)
     for (size_t k = 0; k < n; k++)
         must_fail(c.decode, stored, k, ZARR_ERR_CORRUPT, "optional: ");
     must_fail(c.decode, stored, n + 1, ZARR_ERR_CORRUPT, "lengths of 1 and 2 bytes");
-    stored[16] = 0x0B; /* three values said, two there */
+    stored[16] = 0x0B; /* claims three values, contains two */
     must_fail(c.decode, stored, n, ZARR_ERR_CORRUPT, "the mask counts 3");
     stored[16] = 0x08;
     must_fail(c.decode, stored, n, ZARR_ERR_CORRUPT, "2 bytes");
     stored[16] = 0x00;
     must_fail(c.decode, stored, n, ZARR_ERR_CORRUPT, "2 bytes");
-    stored[0] = 2; /* a longer mask */
+    stored[0] = 2; /* the mask is too long */
     stored[8] = 1;
     must_fail(c.decode, stored, n, ZARR_ERR_CORRUPT, "packbits: 2 encoded bytes");
     memset(stored, 0xFF, 16); /* their sum overflows */
@@ -272,7 +271,7 @@ static void test_optional_lengths(void **state)
 #define SHUFFLE "{\"name\":\"numcodecs.shuffle\",\"configuration\":{\"elementsize\":4}}"
 #define FOUR    SHUFFLE "," SHUFFLE "," SHUFFLE "," SHUFFLE
 
-/* However many codecs there are, few buffers of a chunk are held. */
+/* The number of buffers of a chunk does not grow with the number of codecs. */
 static void test_conditional_many(void **state)
 {
     static uint8_t data[1 << 16];
@@ -305,7 +304,7 @@ static void test_conditional_many(void **state)
     impl_chain_close(&c);
 }
 
-/* A codec that can't take so many bytes is left out. */
+/* A codec that cannot take so many bytes is skipped. */
 static void test_conditional_odd(void **state)
 {
     static const uint8_t data[3] = {1, 2, 3}, want[4] = {0, 1, 2, 3};

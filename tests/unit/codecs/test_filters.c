@@ -1,9 +1,9 @@
 /*
- * unit/codecs/test_filters.c - numcodecs' filters: chunks as numcodecs 0.17 stores them
- * and reads them again, as a filter of v2 (stored bytes in, stored bytes out) and between
- * arrays in v3 (elements of this machine's byte order); factors that it refuses. Then
- * single elements through codecs between arrays, and programs whose elements have unused
- * bits.
+ * unit/codecs/test_filters.c - numcodecs' filters. Chunks are as numcodecs 0.17 writes
+ * and reads them: as a filter of v2 (stored bytes to stored bytes) and as an
+ * array->array codec of v3 (elements in the byte order of the machine). Also factors
+ * that numcodecs refuses, single elements through array->array codecs, and programs
+ * whose elements have unused bits.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -60,13 +60,13 @@ static void must_be(const struct zr_program *p, const uint8_t *from, size_t n,
     free(got);
 }
 
-/* ---- samples ------------------------------------------------------------------------
- */
+/* ---- samples ------------------------------------------------------------- */
 
-/* Bytes in hex, in the order that dtype says; back NULL: as it was. */
+/* Bytes in hex, in the byte order of dtype. back NULL: decoding gives the original
+ * bytes. */
 static const struct {
     const char *id, *config, *dtype, *plain, *stored, *back;
-    bool v3; /* numcodecs has it between arrays, too */
+    bool v3; /* numcodecs also has it as an array->array codec */
 } samples[] = {
     {"fixedscaleoffset",
      "\"offset\":100,\"scale\":10,\"dtype\":\"<i2\",\"astype\":\"<i4\"", "<i2",
@@ -138,7 +138,7 @@ static void sample(size_t i, int format)
         zr_byteswap(back, back, n / unit, unit);
     }
     must_be(c.encode, plain, n, stored, n_stored, text);
-    if (c.decode->n) /* else a copy: what is stored are the elements */
+    if (c.decode->n) /* otherwise a copy: the stored bytes are the elements */
         must_be(c.decode, stored, n_stored, back, n, text);
     impl_chain_close(&c);
 }
@@ -153,7 +153,7 @@ static void as_numcodecs(void **state)
     }
 }
 
-/* Python's integers that NumPy does not take for one of the elements' type. */
+/* Python integers that NumPy cannot convert to the type of the elements. */
 static void factors_that_do_not_fit(void **state)
 {
     static const struct {
@@ -194,10 +194,9 @@ static void factors_that_do_not_fit(void **state)
     }
 }
 
-/* ---- single elements ------------------------------------------------------------------
- */
+/* ---- single elements ----------------------------------------------------- */
 
-/* What is a fill value behind the codecs was one in front of them: 5 -> (5 - 1) * 3. */
+/* The codecs convert the fill value like any element: 5 -> (5 - 1) * 3. */
 static void element_back(void **state)
 {
     static const uint64_t dims[] = {4, 2, 0};
@@ -239,7 +238,7 @@ static void element_back(void **state)
     }
 }
 
-/* ---- unused bits ------------------------------------------------------- */
+/* ---- unused bits --------------------------------------------------------- */
 
 static void padded_programs(void **state)
 {

@@ -1,7 +1,7 @@
 /*
- * unit/codecs/test_inside.c - n5_default and zarrs.vlen, whose chunks are a head of their
- * own around what other codecs wrote: the bytes both ways, and chunks that lie about
- * what is inside.
+ * unit/codecs/test_inside.c - n5_default and zarrs.vlen, whose chunks put their own
+ * header around the output of other codecs: the bytes in both directions, and chunks
+ * with wrong contents inside.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -31,7 +31,8 @@ static int close_env(void **state)
     return 0;
 }
 
-/* The two programs of a chain whose chunk has this fill value (NULL: zero). */
+/* The encoding and decoding program of a chain whose chunk has this fill value (NULL:
+ * zero). */
 static void open_filled(struct impl_chain *c, const char *codecs, const char *dtype,
                         const uint64_t *dims, const void *fill)
 {
@@ -57,7 +58,7 @@ static void open_filled(struct impl_chain *c, const char *codecs, const char *dt
     }
 }
 
-/* The result is in the buffers until the next call. */
+/* The result stays valid until the next call. */
 static zarr_status run(const struct zr_program *p, const void *src, size_t n,
                        zarr_mem *out)
 {
@@ -81,7 +82,8 @@ static void must_be(const struct zr_program *p, const void *src, size_t n,
     assert_memory_equal((const uint8_t *)got.handle + got.offset, want, want_bytes);
 }
 
-/* The bytes may be cut where the sanitizer sees one too far. */
+/* Copies the bytes, possibly cut, to a buffer of their exact size, so that a sanitizer
+ * detects a read past the end. */
 static void must_fail(const struct zr_program *p, const void *src, size_t n,
                       zarr_status want, const char *says)
 {
@@ -112,10 +114,10 @@ static void n5_blocks(void **state)
     static const int16_t chunk[6] = {1, -2, 3, 4, 5, 6}, fill = -1;
     static const uint8_t whole[] = {0, 0, 0, 2, 0,    0,    0, 2, 0, 0, 0, 3,
                                     0, 1, 0, 4, 0xff, 0xfe, 0, 5, 0, 3, 0, 6};
-    /* At the array's end blocks may be smaller: the rest is the fill value. */
+    /* Blocks at the end of the array may be smaller: the rest gets the fill value. */
     static const uint8_t small[] = {0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 2, 0, 1, 0xff, 0xfe};
     static const int16_t from_small[6] = {1, -2, -1, -1, -1, -1};
-    /* Larger ones are cut. */
+    /* Larger blocks are cropped. */
     static const uint8_t large[] = {0, 0, 0, 2,    0,    0, 0, 3, 0, 0, 0, 3, 0, 1, 0,
                                     4, 0, 9, 0xff, 0xfe, 0, 5, 0, 9, 0, 3, 0, 6, 0, 9};
     uint8_t bad[sizeof whole];
@@ -150,7 +152,7 @@ static void n5_blocks(void **state)
     impl_chain_close(&c);
 }
 
-/* With a compressor its output stands behind the head. */
+/* With a compressor, its output follows the header. */
 static void n5_compressed(void **state)
 {
     static const uint8_t chunk[3] = {7, 8, 9};
@@ -170,13 +172,12 @@ static void n5_compressed(void **state)
     stored[8] ^= 1;
     must_fail(c.decode, stored, 15, ZARR_ERR_CORRUPT, "crc32c");
     stored[8] ^= 1;
-    stored[7] = 4; /* says one element more than are inside */
+    stored[7] = 4; /* claims one element more than it contains */
     must_fail(c.decode, stored, 15, ZARR_ERR_CORRUPT, "n5_default: elements of 3 bytes");
     impl_chain_close(&c);
 }
 
-/* ---- zarrs.vlen ---------------------------------------------------------------------
- */
+/* ---- zarrs.vlen ---------------------------------------------------------- */
 
 #define VLEN(type, endian, where, data)                                                  \
     "[{\"name\":\"zarrs.vlen\",\"configuration\":{\"index_data_type\":\"" type "\","     \

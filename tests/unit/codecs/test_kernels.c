@@ -1,5 +1,8 @@
-/* unit/codecs/test_kernels.c - checksums against published vectors, shuffle and delta
- * against their definitions, every route that this CPU has against the plain one. */
+/*
+ * unit/codecs/test_kernels.c - checksums compared with published vectors; shuffle and
+ * delta compared with their definitions; every variant that this CPU supports compared
+ * with the plain one.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -36,7 +39,7 @@ static size_t crc_routes(crc_route **routes)
 
 static void crc_vectors(void **state)
 {
-    /* RFC 3720, B.4, and the usual check value. */
+    /* RFC 3720, section B.4, and the usual check value. */
     static const uint8_t read_pdu[48] = {
         0x01, 0xc0, 0, 0, 0, 0, 0,    0, 0,    0, 0, 0,    0, 0, 0, 0,
         0x14, 0,    0, 0, 0, 0, 0x04, 0, 0,    0, 0, 0x14, 0, 0, 0, 0x18,
@@ -116,8 +119,7 @@ static void shuffles(void **state)
         }
 }
 
-/* ---- delta: values as numcodecs gives them --------------------------------------------
- */
+/* ---- delta: the values that numcodecs gives ---- */
 
 static void delta_types(struct zr_delta *t, const char *dtype, const char *astype)
 {
@@ -132,7 +134,7 @@ static void check_delta(const char *dtype, const char *astype, const void *a,
     uint8_t got[256];
 
     delta_types(&t, dtype, astype);
-    if (dtype[0] == '=') /* native arrays */
+    if (dtype[0] == '=') /* arrays in native byte order */
         t.dtype.big = t.astype.big = !zr_host_is_little();
     zr_delta_apply(&t, true, got, a, n);
     assert_memory_equal(got, e, n * zr_number_item_bytes(&t.astype));
@@ -180,7 +182,7 @@ static void delta_names(void **state)
     assert_true(t.kind == ZARR_KIND_FLOAT && t.bytes == 8 && !t.big);
 }
 
-/* Any pair of types, any bytes, any alignment: nothing undefined happens. */
+/* Any pair of types, any bytes and any alignment, without undefined behaviour. */
 static void delta_anything(void **state)
 {
     static const char *const names[] = {"|i1", "|u1", "<i2", ">u2", "<i4", ">u4",
@@ -199,7 +201,7 @@ static void delta_anything(void **state)
         }
 }
 
-/* lookup3 as its author's own examples have it, fletcher32 as numcodecs computes it. */
+/* lookup3 with its author's examples, fletcher32 with values from numcodecs. */
 static void sums_of_hdf5(void **state)
 {
     static const char text[] = "Four score and seven years ago";

@@ -1,6 +1,8 @@
-/* unit/codecs/test_numeric.c - chunks through the codecs that compute: bitround's
- * samples, the loops of cast_value against the exact cast of single numbers, integers of
- * scale_offset at their ends, and the element that an error names. */
+/*
+ * unit/codecs/test_numeric.c - chunks through the codecs that compute: samples of
+ * bitround, the loops of cast_value compared with the exact cast of single numbers,
+ * scale_offset at the limits of integers, and the element that an error names.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -42,7 +44,7 @@ static void open_chain(struct impl_chain *c, const char *codecs, const char *dty
         fail_msg("%s: %s", codecs, err.message);
 }
 
-/* Elements as they are in memory become those that ONE() stores. */
+/* Converts elements in memory to those that ONE() stores. */
 static void store_little(const char *dtype, void *stored, const void *elements,
                          size_t bytes)
 {
@@ -108,7 +110,7 @@ static void bitround(void **state)
                   (uint32_t[]){0x3f800000, 0x40000000}, 1, 8);
 }
 
-/* ---- cast_value -------------------------------------------------------- */
+/* ---- cast_value ---------------------------------------------------------- */
 
 static void cast_block(const char *config, const char *dtype, bool encode)
 {
@@ -130,7 +132,7 @@ static void cast_block(const char *config, const char *dtype, bool encode)
     assert_int_equal(zr_dtype_find(&env.codec.dtypes, dtype, &type, NULL, NULL), ZARR_OK);
     assert_int_equal(zr_cast_loop_open(&run, &chain->codec[0], type, encode, NULL, NULL),
                      ZARR_OK);
-    for (size_t i = 0; i < N; i++) { /* mostly near zero, so that blocks go through */
+    for (size_t i = 0; i < N; i++) { /* mostly near zero, so that whole blocks succeed */
         const struct zr_number small = {
             .kind = ZARR_KIND_INT, .bytes = 1, .bits = 8, .parts = 1};
         const struct zr_scalar v = zr_scalar_of(&small, impl_random(&seed) >> 40 & 63);
@@ -171,7 +173,8 @@ static void cast_block(const char *config, const char *dtype, bool encode)
     zr_chain_free(chain);
 }
 
-/* Loops and single numbers agree for every pair of types, rounding and range. */
+/* Loops and the cast of single numbers agree for every pair of types, rounding and
+ * range. */
 static void casts_agree(void **state)
 {
     static const char *const types[] = {
@@ -223,7 +226,7 @@ static void cast_errors(void **state)
     impl_chain_close(&c);
 }
 
-/* ---- scale_offset ------------------------------------------------------ */
+/* ---- scale_offset -------------------------------------------------------- */
 
 static void scale_ends(void **state)
 {
@@ -265,7 +268,8 @@ static void scale_ends(void **state)
     }
 }
 
-/* Transposes before a reshape are facts of the copy; after it they are stages. */
+/* Transposes in front of a reshape become part of the copy; those behind it are
+ * stages. */
 static void shapes(void **state)
 {
     struct impl_chain c;

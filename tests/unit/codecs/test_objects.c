@@ -1,7 +1,7 @@
 /*
- * unit/codecs/test_objects.c - v2's object codecs: the bytes that numcodecs writes, both
- * ways, and chunks that lie: cut short, counts and lengths that are not there, text that
- * is no UTF-8, values that are no text.
+ * unit/codecs/test_objects.c - v2's object codecs: the bytes that numcodecs writes, in
+ * both directions, and malformed chunks: cut short, wrong counts and lengths, text that
+ * is not UTF-8, values that are not text.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -97,7 +97,8 @@ struct written {
     }
 #define BYTES(text) text, sizeof(text) - 1
 
-static const int16_t pair[] = {1, -2}, seven[] = {7}; /* in this machine's order */
+static const int16_t pair[] = {1, -2},
+                     seven[] = {7}; /* in the byte order of the machine */
 
 static const struct written cases[] = {
     {"{\"id\":\"json2\"}",
@@ -179,7 +180,7 @@ static void as_numcodecs(void **state)
     }
 }
 
-/* Text of a fixed length: as much of a label as fits, and codes of labels that fit. */
+/* Text of fixed length: labels are cut to fit, and codes refer to labels that fit. */
 static void categorized_characters(void **state)
 {
     static const char codec[] = "{\"id\":\"categorize\",\"dtype\":\"<U2\",\"labels\":["
@@ -188,7 +189,7 @@ static void categorized_characters(void **state)
     static const uint64_t of_4[] = {4, 0};
     static const uint32_t plain[4][2] = {{'a', 0}, {0xe9, 0x1f600}, {0, 0}, {'?', 'b'}};
     static const uint32_t cut[4][2] = {{0x20ac, 'b'}, {'a', 0}, {0, 0}, {0xe9, 0x1f600}};
-    static const uint8_t stored[8] = {1, 0, 2, 0, 0, 0, 0, 0}; /* "?b" is no label */
+    static const uint8_t stored[8] = {1, 0, 2, 0, 0, 0, 0, 0}; /* "?b" is not a label */
     uint8_t codes[8] = {3, 0, 1, 0, 0, 0, 2, 0};
     struct impl_chain c;
     uint8_t *got = NULL;
@@ -216,8 +217,7 @@ static void categorized_characters(void **state)
     impl_chain_close(&c);
 }
 
-/* ---- what is refused before a chunk is seen -----------------------------------------
- */
+/* ---- refused before any chunk is decoded ---- */
 
 static const struct {
     const char *codec, *dtype;
@@ -303,7 +303,7 @@ static void refused(void **state)
     for (size_t i = 0; i < ZR_COUNT(refusals); i++)
         check_refusal(refusals[i].codec, refusals[i].dtype, refusals[i].dims,
                       refusals[i].status, refusals[i].says);
-    /* 128 labels, and numbers up to 127 */
+    /* 128 labels, and codes up to 127 */
     n = (size_t)snprintf(text, sizeof text,
                          "{\"id\":\"categorize\",\"dtype\":\"|O\",\"astype\":\"|i1\","
                          "\"labels\":[\"0\"");
@@ -314,8 +314,7 @@ static void refused(void **state)
                   "categorize: 128 labels, astype \"|i1\" has numbers for 127");
 }
 
-/* ---- what lies ----------------------------------------------------------------------
- */
+/* ---- malformed chunks ---- */
 
 #define JSON  "{\"id\":\"json2\"}", "string"
 #define PACK  "{\"id\":\"msgpack2\"}", "string"
@@ -410,7 +409,7 @@ static void chunks_that_lie(void **state)
     }
 }
 
-/* What a caller hands over. */
+/* Wrong elements given by the caller. */
 static void elements_that_lie(void **state)
 {
     static const struct {

@@ -1,5 +1,8 @@
-/* unit/codecs/test_packed.c - packbits and zfp: the bits of the registry's texts, every
- * shape and mode there and back, bounds against the library's own, damaged bytes. */
+/*
+ * unit/codecs/test_packed.c - packbits and zfp: the bits given in the registry's texts,
+ * round trips of every shape and mode, bounds compared with the library's, damaged
+ * bytes.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -43,7 +46,7 @@ static void open_codec(struct impl_chain *c, const char *codec, const char *dtyp
         fail_msg("%s of %s: %s", codec, dtype, err.message);
 }
 
-/* Encodes, compares (where `want` is given), decodes, compares with `back`. */
+/* Encodes, compares with `want` if it is given, decodes, and compares with `back`. */
 static void there_and_back(const char *codec, const char *dtype, uint64_t n,
                            const void *src, size_t src_bytes, const void *want,
                            size_t want_bytes, const void *back)
@@ -88,7 +91,7 @@ static void packbits_layout(void **state)
     /* bits 3 to 11: 1ff, 001, 046 */
     there_and_back(PACKBITS("\"first_bit\":3,\"last_bit\":11"), "uint16", 3, u16, 6,
                    "\xFF\x03\x18\x01", 4, u16_back);
-    /* 1ff, 001, 120: the last comes back as -0x700 */
+    /* 1ff, 001, 120: the last one decodes as -0x700 */
     there_and_back(PACKBITS("\"start_bit\":3,\"end_bit\":11,\"padding_encoding\":"
                             "\"last_byte\""),
                    "int16", 3, i16, 6, "\xFF\x03\x80\x04\x05", 5, i16_back);
@@ -175,7 +178,7 @@ static void zfp_items(uint8_t *p, const char *dtype, size_t n_bytes, uint64_t *s
     for (size_t i = 0; i < n_bytes; i++)
         p[i] = (uint8_t)(impl_random(seed) >> 20);
     for (size_t i = 0; small && i < n_bytes; i++)
-        p[i] &= 0xB7; /* nothing infinite, no NaN */
+        p[i] &= 0xB7; /* no infinity, no NaN */
     for (size_t i = 0; zr_streq(dtype, "int4") && i < n_bytes; i++)
         p[i] = (uint8_t)(p[i] & 8 ? p[i] | 0xF0 : p[i] & 0x0F);
     for (size_t i = 0; zr_streq(dtype, "uint2") && i < n_bytes; i++)
@@ -208,7 +211,7 @@ static void zfp_one(const char *codec, const char *dtype, const uint64_t *dims,
     if (strstr(codec, "reversible"))
         assert_memory_equal(dec, src, bytes);
     for (size_t cut = 1; cut < n; cut += 1 + n / 9) {
-        /* the zeros behind it may by chance be what ends it */
+        /* the zeros behind it can happen to be a valid end */
         if (impl_run(c.decode, &env, enc, cut, &again, &back, &err) != ZARR_OK)
             assert_true(err.code == ZARR_ERR_CORRUPT);
         free(again);

@@ -1,7 +1,7 @@
 /*
- * unit/codecs/test_parts.c - a stage that decodes parts of a chunk: blosc by its blocks.
- * Every range asked for is there and right, what is not asked for is not written, and a
- * container that lies is refused as a whole one is.
+ * unit/codecs/test_parts.c - a stage that decodes parts of a chunk: blosc by blocks.
+ * Every requested range is decoded correctly, other bytes are not written, and a
+ * malformed container is refused as when it is decoded whole.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -59,7 +59,7 @@ static void open_chain(struct impl_chain *c, const char *config, uint8_t **store
     }
 }
 
-/* *used: what the decoder says it wrote. */
+/* *used: the number of bytes that the decoder reports. */
 static zarr_status parts(const struct impl_chain *c, const uint8_t *stored, size_t n,
                          const zarr_codec_range *ranges, uint64_t n_ranges, uint8_t *out,
                          uint64_t *used)
@@ -79,7 +79,8 @@ static zarr_status parts(const struct impl_chain *c, const uint8_t *stored, size
     return st;
 }
 
-/* Bytes of the ranges are there; of blocks that none touches, nothing. used: 0 is any. */
+/* The bytes of the ranges are decoded; blocks that no range touches are unchanged. used
+ * 0: any. */
 static void check(const struct impl_chain *c, const uint8_t *stored, size_t n,
                   const zarr_codec_range *ranges, uint64_t n_ranges, uint64_t used)
 {
@@ -113,7 +114,7 @@ static void blocks(void **state)
     static const zarr_codec_range one[] = {{5000, 8}};
     static const zarr_codec_range last[] = {{N - 4, 4}};
     static const zarr_codec_range across[] = {{BLOCK - 4, 8}};
-    /* Two in one block, its neighbour, and one far away. */
+    /* Two ranges in one block, one in its neighbour, one far away. */
     static const zarr_codec_range many[] = {
         {0, 4}, {900, 4}, {BLOCK, 4}, {10 * BLOCK + 4, 4}};
     static const zarr_codec_range half[] = {{0, 8 * BLOCK}, {9 * BLOCK, 8 * BLOCK}};
@@ -124,12 +125,14 @@ static void blocks(void **state)
 
     ZR_UNUSED(state);
     open_chain(&c, SMALL, &stored, &n);
-    assert_int_equal(zr_load_le32(stored + 8), BLOCK); /* as many blocks as we think */
+    /* The number of blocks that the test assumes. */
+    assert_int_equal(zr_load_le32(stored + 8), BLOCK);
     check(&c, stored, n, one, 1, BLOCK);
     check(&c, stored, n, last, 1, N % BLOCK);
     check(&c, stored, n, across, 1, 2 * BLOCK);
     check(&c, stored, n, many, 4, 3 * BLOCK);
-    check(&c, stored, n, half, 2, N); /* most of it: all at once is cheaper */
+    /* Most of the chunk: decoding it whole is cheaper. */
+    check(&c, stored, n, half, 2, N);
     check(&c, stored, n, all, 1, N);
     for (size_t at = 0; at + 4 <= N; at += 508) {
         const zarr_codec_range two[] = {{at, 4}, {N - 4, 4}};
@@ -179,17 +182,16 @@ static void lies(void **state)
     open_chain(&c, SMALL, &stored, &n);
     for (size_t cut = 0; cut < n; cut += 97)
         assert_int_equal(parts(&c, stored, cut, one, 1, out, &used), ZARR_ERR_CORRUPT);
-    stored[4]--; /* a byte less than the chunk has */
+    stored[4]--; /* one byte shorter than the chunk */
     assert_int_equal(parts(&c, stored, n, one, 1, out, &used), ZARR_ERR_CORRUPT);
     if (!strstr(error.message, "expected"))
         fail_msg("%s", error.message);
     stored[4]++;
-    /* The caller's own mistakes. */
+    /* Invalid arguments. */
     assert_int_equal(parts(&c, stored, n, nothing, 1, out, &used), ZARR_ERR_INTERNAL);
     assert_int_equal(parts(&c, stored, n, outside, 1, out, &used), ZARR_ERR_INTERNAL);
     assert_int_equal(parts(&c, stored, n, far, 1, out, &used), ZARR_ERR_INTERNAL);
-    /* A block whose bytes are damaged is refused, or is not the one that was asked for.
-     */
+    /* A block with damaged bytes is refused, unless no range touches it. */
     for (size_t i = 16; i < n; i += 13) {
         const uint8_t was = stored[i];
         zarr_status st;

@@ -1,5 +1,7 @@
-/* unit/codecs/test_streams.c - streams that other writers make: frames and members of
- * every shape, containers with odd headers, chunks of no bytes. */
+/*
+ * unit/codecs/test_streams.c - streams written by other programs: all kinds of frames
+ * and members, containers with unusual headers, chunks of no bytes.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -40,8 +42,8 @@ static int close_env(void **state)
     return 0;
 }
 
-/* Decodes with one v2 codec ("lzma,\"format\":2") into `want` bytes; the text of a
- * failure ends in *err. */
+/* Decodes with one v2 codec ("lzma,\"format\":2") to `want` bytes. *err gets the message
+ * of a failure. */
 static zarr_status decode(const char *codec, const void *src, size_t n, size_t want,
                           zarr_error *err)
 {
@@ -75,10 +77,10 @@ static void expect(const char *codec, const void *src, size_t n, zarr_status sta
         fail_msg("%s: status %d, \"%s\"", codec, st, err.message);
 }
 
-/* ---- zstd -----------------------------------------------------------------------------
- */
+/* ---- zstd ---------------------------------------------------------------- */
 
-/* A frame of plain[from..to) in `pieces` flushed blocks, with or without its size. */
+/* A zstd frame of plain[from..to) in `pieces` flushed blocks, with or without its size
+ * in the header. */
 static size_t zstd_frame(uint8_t *out, size_t room, size_t from, size_t to, int with_size,
                          size_t pieces)
 {
@@ -131,7 +133,7 @@ static void zstd_streams(void **state)
     expect("zstd", out, n, ZARR_ERR_CORRUPT, "zstd: 5999 bytes, expected 6000");
 }
 
-/* ---- gzip, zlib -------------------------------------------------------- */
+/* ---- gzip, zlib ---------------------------------------------------------- */
 
 static size_t deflate_stream(uint8_t *out, size_t room, size_t from, size_t to,
                              int window, gz_header *header)
@@ -169,7 +171,7 @@ static void gzip_streams(void **state)
     n += deflate_stream(out + n, sizeof out - n, 1234, 1234, 31, NULL);
     n += deflate_stream(out + n, sizeof out - n, 1234, N, 25, NULL);
     expect("gzip", out, n, ZARR_OK, NULL);
-    memset(out + n, 0, 512); /* padding, as tar and tapes leave it */
+    memset(out + n, 0, 512); /* padding, as tar and tapes append */
     expect("gzip", out, n + 512, ZARR_OK, NULL);
     out[n + 100] = 1;
     expect("gzip", out, n + 512, ZARR_ERR_CORRUPT, "gzip:");
@@ -197,13 +199,13 @@ static void gzip_is_deterministic(void **state)
     ZR_UNUSED(state);
     assert_int_equal(impl_chain_open(&c, &env, &args, NULL), ZARR_OK);
     assert_int_equal(impl_run(c.encode, &env, plain, N, &enc, &n, NULL), ZARR_OK);
-    assert_int_equal(zr_load_le32(enc + 4), 0); /* no time */
-    assert_int_equal(enc[9], 255);              /* no system */
+    assert_int_equal(zr_load_le32(enc + 4), 0); /* no time stamp */
+    assert_int_equal(enc[9], 255);              /* no operating system */
     free(enc);
     impl_chain_close(&c);
 }
 
-/* ---- bz2, lzma --------------------------------------------------------- */
+/* ---- bz2, lzma ----------------------------------------------------------- */
 
 static void bz2_streams(void **state)
 {
@@ -250,7 +252,7 @@ static void lzma_streams(void **state)
     assert_int_equal(lzma_easy_buffer_encode(1, LZMA_CHECK_SHA256, NULL, plain, 1234, out,
                                              &n, sizeof out),
                      LZMA_OK);
-    memset(out + n, 0, 8); /* padding between streams: fours of zeros */
+    memset(out + n, 0, 8); /* padding between streams: multiples of four zeros */
     n += 8;
     assert_int_equal(lzma_easy_buffer_encode(9, LZMA_CHECK_NONE, NULL, plain + 1234,
                                              N - 1234, out, &n, sizeof out),
@@ -287,7 +289,7 @@ static void lzma_streams(void **state)
 #endif
 }
 
-/* ---- blosc ------------------------------------------------------------- */
+/* ---- blosc --------------------------------------------------------------- */
 
 static void blosc_containers(void **state)
 {
@@ -323,14 +325,15 @@ static void blosc_containers(void **state)
     zr_store_le32(bad + 16, 0xFFFFFFFF);
     expect("blosc", bad, (size_t)n, ZARR_ERR_CORRUPT, "begins outside");
 
-    n = blosc_compress_ctx(0, 1, 4, N, plain, out, sizeof out, "lz4", 0, 1); /* stored */
+    /* Not compressed. */
+    n = blosc_compress_ctx(0, 1, 4, N, plain, out, sizeof out, "lz4", 0, 1);
     expect("blosc", out, (size_t)n, ZARR_OK, NULL);
     zr_store_le32(out + 12, (uint32_t)n - 1);
     expect("blosc", out, (size_t)n - 1, ZARR_ERR_CORRUPT,
            "stored chunk of 6000 bytes has 5999");
 }
 
-/* ---- nothing at all ---------------------------------------------------- */
+/* ---- empty chunks ---- */
 
 static void empty_chunks(void **state)
 {
