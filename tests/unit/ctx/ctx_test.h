@@ -1,6 +1,6 @@
 /*
- * unit/ctx/ctx_test.h - what the programs of this folder share: the error of the last
- * call, and a store that anybody may register and nobody can open.
+ * unit/ctx/ctx_test.h - helpers of the tests of ctx: the error of the last call, and a
+ * store that can be registered and that always fails to open.
  */
 #ifndef ZR_CTX_TEST_H
 #define ZR_CTX_TEST_H

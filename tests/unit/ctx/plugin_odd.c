@@ -1,25 +1,26 @@
 /*
- * unit/ctx/plugin_odd.c - plug-ins with one thing wrong each, chosen by PLUGIN_CASE; each
- * case is a library of its own (CMakeLists.txt). They link to nothing, as all plug-ins.
+ * unit/ctx/plugin_odd.c - plug-ins with one fault each, chosen by PLUGIN_CASE. Each case
+ * is a library of its own (CMakeLists.txt). Like all plug-ins they link to no library.
  */
 #include <zarrc/plugin/plugin.h>
 
-#define CASE_GOOD      0 /* registers one of each noun */
+#define CASE_GOOD      0 /* valid: registers one entry of each kind */
 #define CASE_NO_SYMBOL 1
-#define CASE_NEWER     2 /* exports zarr_plugin_v2 only */
+#define CASE_NEWER     2 /* exports only zarr_plugin_v2 */
 #define CASE_NO_TABLE  3
 #define CASE_ABI       4
 #define CASE_SHORT     5 /* struct_size too small */
 #define CASE_NO_LOAD   6
-#define CASE_FAILS     7 /* load() fails and says why */
-#define CASE_MUTE      8 /* load() fails and says nothing */
-#define CASE_CLASH     9 /* another name, the codec of CASE_GOOD behind a type of its own */
+#define CASE_FAILS     7 /* load() fails with a message */
+#define CASE_MUTE      8 /* load() fails without a message */
+/* Another name; registers the codec of CASE_GOOD after a type of its own. */
+#define CASE_CLASH     9
 #define CASE_SAME_NAME 10
-#define CASE_CORE      11 /* calls itself "core" */
-#define CASE_UNDEFINED 12 /* needs a function that nobody has */
-#define CASE_TAKES     13 /* takes over names of the core, one a load: see `attempt` */
-#define CASE_NAME      14 /* a name of two lines */
-#define CASE_VERSION   15 /* a version of two lines */
+#define CASE_CORE      11 /* its name is "core" */
+#define CASE_UNDEFINED 12 /* needs a function that does not exist */
+#define CASE_TAKES     13 /* registers names of the core, one a load: see `attempt` */
+#define CASE_NAME      14 /* its name has two lines */
+#define CASE_VERSION   15 /* its version has two lines */
 
 #if PLUGIN_CASE == CASE_SAME_NAME || PLUGIN_CASE == CASE_GOOD
 #    define NAME "good"

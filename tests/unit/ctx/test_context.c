@@ -1,7 +1,7 @@
 /*
- * unit/ctx/test_context.c - contexts: options of every age, the environment,
- * limits, registering and sealing, lists, data types and memory for
- * applications, and creation with its k-th allocation failing.
+ * unit/ctx/test_context.c - contexts: option structs of every size, the environment,
+ * limits, registering and sealing, lists, data types and memory for applications, and
+ * creation with the k-th allocation failing.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -141,7 +141,7 @@ static void test_environment(void **state)
     assert_string_equal(ctx->codec_preference, "gzip=x");
     assert_int_equal(ctx->log.level, ZARR_LOG_DEBUG);
     zarr_context_free(ctx);
-    o.n_threads = 1; /* what is given wins */
+    o.n_threads = 1; /* options override the environment */
     o.log_level = ZARR_LOG_ERROR;
     assert_ok(zarr_context_create(&ctx, &o, &terr));
     assert_int_equal(ctx->engine.n_threads, 1);
@@ -190,7 +190,7 @@ static int see_row(void *user, const zarr_registry_item *item)
     return r->n == r->stop_at;
 }
 
-/* ---- what an implementation can ---------------------------------------------------- */
+/* ---- capabilities of an implementation -------------------------------------- */
 
 static zarr_status can_many(void *self, zarr_codec_job *jobs, uint64_t n,
                             zarr_codec_exec *exec, zarr_error *err)
@@ -264,7 +264,7 @@ static void test_register(void **state)
     assert_ok(zarr_context_register_codec_spec(ctx, &own_codec, "tests", &terr));
     assert_status(zarr_context_register_codec_spec(ctx, &own_codec, "tests", &terr),
                   ZARR_ERR_EXISTS);
-    taken.name = "zstd"; /* a core name */
+    taken.name = "zstd"; /* a name of the core */
     assert_status(zarr_context_register_codec_spec(ctx, &taken, "tests", &terr),
                   ZARR_ERR_EXISTS);
     assert_status(zarr_context_register_grid(ctx, &zr_grid_regular, "tests", &terr),
@@ -288,15 +288,16 @@ static void test_register(void **state)
     assert_int_equal(some.n, 3);
     assert_status(zarr_context_list(ctx, 99, see_row, &some, &terr), ZARR_ERR_INVALID);
 
-    assert_ok(zarr_store_open(&store, ctx, "memory:", NULL, &terr)); /* seals */
+    /* This call seals the context. */
+    assert_ok(zarr_store_open(&store, ctx, "memory:", NULL, &terr));
     assert_status(zarr_context_register_codec_spec(ctx, &taken, "tests", &terr),
                   ZARR_ERR_INVALID);
     assert_non_null(strstr(terr.message, "sealed"));
-    zarr_context_free(ctx); /* the store holds it */
+    zarr_context_free(ctx); /* the store keeps it alive */
     zarr_store_free(store);
 }
 
-/* Refusals are told with their reason, and nothing is both refused and known. */
+/* A refused name is reported with the reason, and no name is both refused and known. */
 static int check_refused(void *user, const zarr_registry_item *item)
 {
     zarr_context *ctx = user;
@@ -314,8 +315,8 @@ static int check_refused(void *user, const zarr_registry_item *item)
         assert_null(zr_registry_find(&ctx->grids.grids, item->name));
     } else if (zr_streq(item->of, "chunk key encoding")) {
         assert_null(zr_registry_find(&ctx->grids.encodings, item->name));
-    } else if (!zr_streq(item->of, "member") &&   /* of a grid's or encoding's */
-               !zr_streq(item->of, "elements")) { /* that a codec does not take */
+    } else if (!zr_streq(item->of, "member") &&   /* of a chunk grid or key encoding */
+               !zr_streq(item->of, "elements")) { /* that no codec accepts */
         assert_string_equal(item->of, "storage transformer");
     }
     return 0;
@@ -349,7 +350,7 @@ static zarr_status own_type(zarr_dtype_info *info, const zarr_dtype_host *host,
     return ZARR_OK;
 }
 
-/* A name is refused only as long as nobody brings it. */
+/* A name is refused only until it is registered. */
 static void test_refused_brought(void **state)
 {
     zarr_dtype_vtable type = *zr_dtype_core[0];
@@ -465,8 +466,8 @@ static void *list_all_the_time(void *arg)
     return NULL;
 }
 
-/* Forked while other threads list: no lock of theirs is held in the child. Listing
- * plug-ins alone is all locking, as long as there are none. */
+/* Forks while other threads list. The child inherits no held lock. Listing plug-ins does
+ * nothing but lock, as long as none is loaded. */
 static void test_fork(void **state)
 {
     struct lister l[2] = {{.registry = 0}, {.registry = ZARR_REGISTRY_PLUGIN}};

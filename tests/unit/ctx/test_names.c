@@ -1,6 +1,7 @@
 /*
- * unit/ctx/test_names.c - names that are registered: their spelling, who has them
- * already, "numcodecs.<id>", and which specification of a name an implementation is for.
+ * unit/ctx/test_names.c - registered names: spelling, names already in use,
+ * "numcodecs.<id>", and the specification that an implementation belongs to if two have
+ * its name.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -168,8 +169,7 @@ static void test_spelling(void **state)
     zarr_context_free(ctx);
 }
 
-/* ---- owners --------------------------------------------------------------------------
- */
+/* ---- owners -------------------------------------------------------------- */
 
 static void test_owners(void **state)
 {
@@ -189,8 +189,7 @@ static void test_owners(void **state)
     zarr_context_free(ctx);
 }
 
-/* ---- numcodecs.<id> -------------------------------------------------------------------
- */
+/* ---- numcodecs.<id> ------------------------------------------------------ */
 
 static zarr_status parse(zarr_context *ctx, int format, const char *codecs, char *text,
                          size_t cap)
@@ -232,7 +231,7 @@ static void test_numcodecs(void **state)
     assert_ok(add_spec(ctx, "nc3", 0, "A")); /* without the flag it has no such name */
     assert_fails(parse(ctx, 3, "[\"bytes\",\"numcodecs.nc3\"]", name, sizeof name),
                  ZARR_ERR_UNSUPPORTED, "\"numcodecs.nc3\" is unknown");
-    /* The core's, too. */
+    /* Holds for the core's codecs as well. */
     assert_fails(add_spec(ctx, "numcodecs.zlib", ZARR_CODEC_SPEC_V3, "B"),
                  ZARR_ERR_EXISTS, "by core");
     assert_ok(parse(ctx, 3,
@@ -243,7 +242,7 @@ static void test_numcodecs(void **state)
     zarr_context_free(ctx);
 }
 
-/* ---- v2 and v3 under one name ------------------------------------------ */
+/* ---- v2 and v3 under one name -------------------------------------------- */
 
 static const struct zr_impl *impl_of(zarr_context *ctx, const char *impl)
 {
@@ -265,7 +264,8 @@ static void test_for_which(void **state)
     own = zr_codec_spec_lookup_v2(&ctx->codecs, "scale_offset");
     assert_ptr_not_equal(core, own);
     assert_true(zr_impl_has(&ctx->impls, core));
-    assert_false(zr_impl_has(&ctx->impls, own)); /* the core's is another codec's */
+    /* The core's name means another codec. */
+    assert_false(zr_impl_has(&ctx->impls, own));
     assert_ok(add_impl(ctx, "scale_offset", "cpu.v2", ZARR_CODEC_FOR_V2));
     assert_true(zr_impl_is_for(impl_of(ctx, "cpu.v2"), own));
     assert_false(zr_impl_is_for(impl_of(ctx, "cpu.v2"), core));
@@ -279,13 +279,14 @@ static void test_for_which(void **state)
         add_impl(ctx, "scale_offset", "cpu.all", ZARR_CODEC_FOR_V2 | ZARR_CODEC_FOR_V3));
     assert_true(zr_impl_is_for(impl_of(ctx, "cpu.all"), own));
     assert_true(zr_impl_is_for(impl_of(ctx, "cpu.all"), core));
-    /* A preference tells the two apart by the codec's format. */
+    /* A preference distinguishes the two by the format of the codec. */
     assert_ok(add_impl(ctx, "scale_offset", "cpu.v2", ZARR_CODEC_FOR_V3));
     assert_fails(add_impl(ctx, "scale_offset", "cpu.v2", ZARR_CODEC_FOR_V3),
                  ZARR_ERR_EXISTS, "by tests");
     assert_fails(add_impl(ctx, "scale_offset", "cpu.all", ZARR_CODEC_FOR_V2),
                  ZARR_ERR_EXISTS, "by tests");
-    /* In the other order: one's own must say it, another's means what there was. */
+    /* In the other order: an implementation of the same origin must give the format, one
+     * of another origin keeps meaning the codec that existed. */
     assert_ok(add_impl(ctx, "cast_value", "cpu.mine", 0));
     assert_fails(add_spec(ctx, "cast_value", ZARR_CODEC_SPEC_V2, "tests"),
                  ZARR_ERR_INVALID, "\"cpu.mine\": Zarr v2 has a codec \"cast_value\"");
@@ -319,7 +320,7 @@ static void test_lost(void **state)
     (void)state;
     assert_ok(zarr_context_create(&ctx, &o, &terr));
     assert_ok(zarr_store_open(&store, ctx, "memory:", NULL, &terr));
-    assert_int_equal(lines.n, 0); /* all of the core's have their codec */
+    assert_int_equal(lines.n, 0); /* every implementation of the core has its codec */
     zarr_store_free(store);
     zarr_context_free(ctx);
 
@@ -332,7 +333,8 @@ static void test_lost(void **state)
     assert_int_equal(lines.n, 0);
     assert_ok(zarr_store_open(&store, ctx, "memory:", NULL, &terr));
     zarr_store_free(store);
-    assert_ok(zarr_store_open(&store, ctx, "memory:", NULL, &terr)); /* once only */
+    /* Listed only once. */
+    assert_ok(zarr_store_open(&store, ctx, "memory:", NULL, &terr));
     zarr_store_free(store);
     assert_int_equal(lines.n, 3);
     assert_non_null(strstr(lines.text,
@@ -343,7 +345,7 @@ static void test_lost(void **state)
     zarr_context_free(ctx);
 }
 
-/* A table has no macro that would set its size. */
+/* The table has no macro that sets its struct_size. */
 static void test_no_size(void **state)
 {
     const zarr_codec_spec_vtable v = {.name = "x", .kind = ZARR_CODEC_BYTES_BYTES};

@@ -1,7 +1,7 @@
 /*
- * unit/ctx/test_plugin.c - loading plug-ins: what is loaded and seen, every way in which
- * a file is no plug-in, names that are taken, ZARR_PLUGIN_PATH, the order of the end,
- * sealing, threads, and loading with the k-th allocation failing.
+ * unit/ctx/test_plugin.c - loading plug-ins: what is loaded and visible, each way in
+ * which a file is not a plug-in, names already in use, ZARR_PLUGIN_PATH, the order of
+ * unloading, sealing, threads, and loading with the k-th allocation failing.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -50,8 +50,9 @@ static int count_row(void *user, const zarr_registry_item *item)
 
 static void test_good(void **state)
 {
-    static const char *const files[] = {GOOD, GOOD, NULL}; /* the same twice is fine */
-    void *handle = dlopen(GOOD, RTLD_NOW | RTLD_LOCAL);    /* to look inside */
+    /* Loading the same file twice is allowed. */
+    static const char *const files[] = {GOOD, GOOD, NULL};
+    void *handle = dlopen(GOOD, RTLD_NOW | RTLD_LOCAL); /* to inspect the result */
     const int *loads, *unloads, *closed;
     zarr_context *ctx = NULL;
     zarr_store *store = NULL;
@@ -73,14 +74,15 @@ static void test_good(void **state)
     assert_int_equal(zarr_context_load(ctx, GOOD, &terr), ZARR_ERR_INVALID);
     assert_non_null(strstr(terr.message, "sealed"));
     zarr_context_free(ctx);
-    assert_int_equal(*unloads, 0); /* the store holds the context */
+    assert_int_equal(*unloads, 0); /* the store keeps the context alive */
     zarr_store_free(store);
     assert_int_equal(*unloads, 1);
     assert_int_equal(*closed, 1);
     dlclose(handle);
 }
 
-/* The first attempt seals, as context.h says: what a store looked up is there to stay. */
+/* The first attempt to open a store seals the context (context.h): what a store looked
+ * up must stay registered. */
 static void test_sealed_by_failure(void **state)
 {
     zarr_context *ctx = NULL;
@@ -106,7 +108,7 @@ static void test_pipeline_of_plugin(void **state)
     o.pipeline = "odd";
     assert_ok(zarr_context_create(&ctx, &o, &terr));
     assert_string_equal(ctx->pipeline->name, "odd");
-    assert_non_null(ctx->pipeline->vt.write); /* the library's */
+    assert_non_null(ctx->pipeline->vt.write); /* owned by the library */
     zarr_context_free(ctx);
 }
 
@@ -132,7 +134,8 @@ static void test_bad(void **state)
         {ODD(14), ZARR_ERR_INVALID, "plug-in \"odd?  bytes\": names are printable"},
         {ODD(15), ZARR_ERR_INVALID, "version and license are printable"},
         {ODD_FOLDER "/plugin_odd_none.so", ZARR_ERR_NOT_FOUND, "No such file"},
-        {"plugin_odd_0.so", ZARR_ERR_NOT_FOUND, "No such file"}, /* nothing is searched */
+        {"plugin_odd_0.so", ZARR_ERR_NOT_FOUND,
+         "No such file"}, /* no folder is searched */
         {"/dev/null", ZARR_ERR_IO, "cannot be loaded"},
         {ODD_FOLDER, ZARR_ERR_IO, "cannot be loaded"},
         {"", ZARR_ERR_INVALID, "no plug-in is named"},
@@ -182,7 +185,8 @@ static void test_taken(void **state)
     dlclose(handle);
 }
 
-/* What a failed plug-in had registered stays, and so must its file. */
+/* What a plug-in registered before it failed stays registered, so its file stays
+ * loaded. */
 static void test_half_way(void **state)
 {
     zarr_context *ctx = NULL;
@@ -210,7 +214,7 @@ static void test_path(void **state)
         {".", ZARR_ERR_INVALID, "\".\" is no absolute path"},
         {GOOD ":/none/here.so", ZARR_ERR_NOT_FOUND, "ZARR_PLUGIN_PATH: /none/here.so"},
         {GOOD ":" ODD(9), ZARR_ERR_EXISTS, "plugin_odd_9.so"},
-        {ODD_FOLDER, ZARR_ERR_ABI, "plugin_odd_1.so"}, /* the first bad one, by name */
+        {ODD_FOLDER, ZARR_ERR_ABI, "plugin_odd_1.so"}, /* the first bad one by name */
     };
     char folder[] = "/tmp/zarrc-plugins-XXXXXX", link_path[200];
     zarr_context *ctx = NULL;
@@ -226,7 +230,7 @@ static void test_path(void **state)
     assert_non_null(mkdtemp(folder));
     snprintf(link_path, sizeof link_path, "%s/b.so", folder);
     assert_int_equal(symlink(GOOD, link_path), 0);
-    snprintf(link_path, sizeof link_path, "::%s:%s:", folder, GOOD); /* again: fine */
+    snprintf(link_path, sizeof link_path, "::%s:%s:", folder, GOOD); /* again: allowed */
     setenv("ZARR_PLUGIN_PATH", link_path, 1);
     assert_ok(create_with(&ctx, NULL));
     assert_ok(zarr_context_list(ctx, 0, count_row, n, &terr));
@@ -241,7 +245,7 @@ static void test_path(void **state)
     rmdir(folder);
 }
 
-/* Registering is over once load() has returned. */
+/* Registering is refused after load() has returned. */
 static void test_late(void **state)
 {
     static const char *const files[] = {GOOD, NULL};
@@ -262,7 +266,7 @@ static void test_late(void **state)
     dlclose(handle);
 }
 
-/* Every entry is there: a new one that is forgotten in host.c would be NULL. */
+/* Every entry is set: an entry forgotten in host.c would be NULL. */
 static void test_host_is_full(void **state)
 {
     void *handle = dlopen(GOOD, RTLD_NOW | RTLD_LOCAL);

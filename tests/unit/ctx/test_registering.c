@@ -1,7 +1,7 @@
 /*
- * unit/ctx/test_registering.c - registering in one thread, looking up and listing in
- * others: nothing is seen half made, what was handed out stays, and once the context is
- * sealed nobody waits for the register lock. The thread sanitizer sees the rest.
+ * unit/ctx/test_registering.c - one thread registers while others look up and list. They
+ * see no incomplete entry, and results stay valid. In a sealed context no look-up waits
+ * for the register lock. The thread sanitizer checks the rest.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,8 +25,8 @@ enum {
 
 struct shared {
     zarr_context *ctx;
-    atomic_int n_types;      /* registered so far */
-    atomic_int n_threads_in; /* that have gone round once */
+    atomic_int n_types;      /* number registered so far */
+    atomic_int n_threads_in; /* number of threads that completed a round */
     atomic_int wrong;
     atomic_bool stop;
 };
@@ -40,10 +40,10 @@ static zarr_status own_type(zarr_dtype_info *info, const zarr_dtype_host *host,
     (void)json;
     info->item_bytes = 3;
     info->kind = ZARR_KIND_OTHER;
-    return host->find(host, "r24", &of, err); /* the lock is held already */
+    return host->find(host, "r24", &of, err); /* the lock is already held */
 }
 
-/* ---- the names, which the registries borrow ------------------------------- */
+/* ---- the names, which the registries do not copy ---------------------------- */
 
 static char type_names[N_TYPES][NAME_BYTES], other_names[N_TYPES][NAME_BYTES];
 
@@ -85,7 +85,7 @@ static void register_one(zarr_context *ctx, int i)
 
 /* ---- the other threads ----------------------------------------------------- */
 
-/* All ways of looking up, and what was registered last. */
+/* Uses every kind of look-up, and looks up the newest entries. */
 static bool find_all(zarr_context *ctx, int n_types)
 {
     const zarr_dtype *a = NULL, *b = NULL, *c = NULL, *member = NULL, *last = NULL;
@@ -124,7 +124,7 @@ struct seen {
     int n_types, n_stores;
 };
 
-/* Calls back, which no lock may forbid. */
+/* Calls the library from a callback, which no lock may prevent. */
 static int see_row(void *user, const zarr_registry_item *item)
 {
     struct seen *seen = user;
@@ -188,13 +188,14 @@ static void test_beside_each_other(void **state)
         atomic_store(&s.n_types, i + 1);
         assert_ok(zarr_dtype_find(s.ctx, type_names[i], &before[i], &terr));
     }
-    assert_ok(zarr_store_open(&store, s.ctx, "memory:", NULL, &terr)); /* seals */
+    /* This call seals the context. */
+    assert_ok(zarr_store_open(&store, s.ctx, "memory:", NULL, &terr));
     usleep(10000);
     atomic_store(&s.stop, true);
     for (int i = 0; i <= N_FINDERS; i++)
         zr_thread_join(&t[i]);
     assert_int_equal(atomic_load(&s.wrong), 0);
-    for (int i = 0; i < N_TYPES; i++) { /* what was handed out first is the type still */
+    for (int i = 0; i < N_TYPES; i++) { /* the type handed out first is still the same */
         assert_ok(zarr_dtype_find(s.ctx, type_names[i], &again, &terr));
         assert_ptr_equal(again, before[i]);
         assert_string_equal(zarr_dtype_name(again), type_names[i]);
@@ -228,7 +229,8 @@ static void *list_once(void *arg)
     return NULL;
 }
 
-/* While somebody registers, a look-up waits; of a sealed context it does not. */
+/* A look-up waits while another thread registers. In a sealed context it does not
+ * wait. */
 static void look_while_locked(void *(*look)(void *), bool sealed)
 {
     struct shared s = {0};
@@ -240,9 +242,9 @@ static void look_while_locked(void *(*look)(void *), bool sealed)
         assert_ok(zarr_store_open(&store, s.ctx, "memory:", NULL, &terr));
     zr_mutex_lock(&s.ctx->locked.mutex);
     assert_int_equal(zr_thread_start(&t, look, &s, NULL), ZARR_OK);
-    usleep(50000); /* time enough to do it, if nothing kept it out */
+    usleep(50000); /* enough time to finish if no lock held it back */
     if (sealed)
-        zr_thread_join(&t); /* or hangs */
+        zr_thread_join(&t); /* otherwise it hangs */
     else
         assert_false(atomic_load(&s.stop));
     zr_mutex_unlock(&s.ctx->locked.mutex);
@@ -276,6 +278,6 @@ int main(void)
         cmocka_unit_test(test_waits_no_more),
     };
 
-    alarm(300); /* a deadlock fails */
+    alarm(300); /* a deadlock fails the test */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

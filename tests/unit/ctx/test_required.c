@@ -1,7 +1,7 @@
 /*
- * unit/ctx/test_required.c - which entries of plug-ins' tables must be there, as the
- * headers of zarrc/plugin/ say it: without each of them registering is INVALID, with
- * nothing but them it is fine.
+ * unit/ctx/test_required.c - the required entries of plug-ins' tables, as the headers of
+ * zarrc/plugin/ give them. Registering without one of them returns INVALID; registering
+ * with nothing else succeeds.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,18 +16,18 @@
 
 static zarr_error terr;
 
-/* Stands for any function: registering calls none. */
+/* A placeholder for any function. Registering calls none. */
 static void never(void)
 {
     fail_msg("called while it is registered");
 }
 
-/* One noun: its table with all entries there, and which are required. */
+/* One kind of extension: its table with all entries set, and the required ones. */
 struct noun {
     const char *name;
     zarr_status (*put)(zarr_context *ctx, const void *table);
-    size_t bytes, first; /* first entry that is a pointer */
-    size_t required[10]; /* offsets, ended by 0 */
+    size_t bytes, first; /* first member that is a pointer */
+    size_t required[10]; /* offsets of the required members, ended by 0 */
 };
 
 union table {
@@ -98,7 +98,7 @@ static const struct noun nouns[] = {
      sizeof(zarr_codec_spec_vtable),
      AT(codec_spec, canonical),
      {AT(codec_spec, name)}},
-    {"dtype", /* a family: of others parse() is called */
+    {"dtype", /* a family: parse() is only called for families */
      put_dtype,
      AT(dtype, numpy),
      AT(dtype, parse),
@@ -108,7 +108,7 @@ static const struct noun nouns[] = {
 
 static const char *const names[] = {"test.a", "test.b"};
 
-/* A name or a function, at its place. */
+/* Sets a name or a function at this offset. */
 static void set_entry(union table *t, size_t at, const void *from, size_t bytes)
 {
     memcpy((char *)t + at, from, bytes);
@@ -137,7 +137,7 @@ static void set_names(union table *t, const struct noun *n, const char *name)
     }
 }
 
-/* Everything required, but for the entry at `without` (0: none of them is left out). */
+/* Sets all required entries except the one at offset `without` (0: sets all). */
 static zarr_status put_without(const struct noun *n, size_t without)
 {
     void (*const stand_in)(void) = never;
@@ -179,7 +179,7 @@ static void test_required(void **state)
     }
 }
 
-/* What is no pointer, or one of two. */
+/* Required members that are not pointers, and those of which one of two is required. */
 static void test_others(void **state)
 {
     zarr_context *ctx = NULL;
@@ -191,7 +191,7 @@ static void test_others(void **state)
 
     (void)state;
     assert_int_equal(zarr_context_create(&ctx, NULL, &terr), ZARR_OK);
-    assert_int_equal(put_codec_impl(ctx, &t), ZARR_ERR_INVALID); /* can nothing */
+    assert_int_equal(put_codec_impl(ctx, &t), ZARR_ERR_INVALID); /* no capability */
     t.impl.caps = ZARR_CODEC_CAN_DECODE;
     assert_int_equal(put_codec_impl(ctx, &t), ZARR_ERR_INVALID);
     t.impl.decode = (zarr_status(*)(void *, zarr_codec_job *, uint64_t, zarr_codec_exec *,
