@@ -1,6 +1,6 @@
 /*
- * unit/dtype/dtype_test.h - the core's data types in a registry of the program, as the
- * set-up of its tests, and one of them by name.
+ * unit/dtype/dtype_test.h - set-up for the tests of data types: a registry with the
+ * core's types, and a look-up of one of them by name.
  */
 #ifndef ZR_TESTS_DTYPE_TEST_H
 #define ZR_TESTS_DTYPE_TEST_H

@@ -1,4 +1,7 @@
-/* unit/dtype/test_fill.c - elements from JSON and back, strict out and tolerant in. */
+/*
+ * unit/dtype/test_fill.c - elements from JSON and back: writing is strict, reading
+ * tolerant.
+ */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,11 +14,11 @@
 
 #include "unit/dtype/dtype_test.h"
 
-/* The element's bytes as hex, most significant byte of each unit first. */
+/* The bytes of the element in hex, most significant byte of each unit first. */
 static void hex_of(const zarr_dtype *t, const uint8_t *element, char *hex)
 {
     const zarr_dtype *value =
-        t; /* the innermost of optional ones, their masks behind it */
+        t; /* the innermost value of nested optionals, followed by their masks */
     uint64_t n = zarr_dtype_item_bytes(t), ordered;
     uint32_t unit;
 
@@ -30,7 +33,7 @@ static void hex_of(const zarr_dtype *t, const uint8_t *element, char *hex)
     }
 }
 
-/* write NULL: refused when parsed. bits: hex, "" not looked at. */
+/* write NULL: parsing must fail. bits: hex; "" is not compared. */
 static const struct {
     const char *type, *json;
     int format;
@@ -76,7 +79,7 @@ static const struct {
     {"int64", "9223372036854775808", 3, "", NULL},
     {"int64", "-9223372036854775809", 3, "", NULL},
     {"int64", "9007199254740993", 3, "0020000000000001", "9007199254740993"},
-    {"int64", "1e18", 3, "", NULL}, /* a float beyond 2^53: not guessed at */
+    {"int64", "1e18", 3, "", NULL}, /* a float beyond 2^53 is not rounded to an integer */
     {"uint64", "18446744073709551615", 3, "ffffffffffffffff", "18446744073709551615"},
     {"uint64", "18446744073709551616", 3, "", NULL},
     {"uint64", "100000000000000000000000000", 3, "", NULL},
@@ -245,7 +248,7 @@ static void tables(void **state)
             if (strcmp(zr_str_text(&text), fills[i].write) != 0)
                 fail_msg("%s of %s: written %s", fills[i].json, fills[i].type,
                          zr_str_text(&text));
-            /* What we write reads back to the same bytes; v2 has no words for NaN
+            /* The text we write parses to the same bytes. v2 cannot express NaN
              * payloads. */
             assert_int_equal(
                 zr_dtype_fill_parse(t, written, fills[i].format, again, &err), ZARR_OK);
@@ -257,8 +260,7 @@ static void tables(void **state)
     }
 }
 
-/* Every float16 there is: print and parse give the same bits back, and no shorter text
- * would do. */
+/* Every float16: printing and parsing gives the same bits, and no shorter text does. */
 static void all_halves(void **state)
 {
     const zarr_dtype *t = type_of("float16");

@@ -1,5 +1,4 @@
-/* unit/dtype/test_names.c - types by every name they have, and what they say of
- * themselves. */
+/* unit/dtype/test_names.c - types by each of their names, and their properties. */
 #include "dtype_test.h"
 
 #include <stdio.h>
@@ -107,14 +106,14 @@ static void names(void **state)
         } else {
             assert_int_equal(known[i].dlpack, -1);
         }
-        /* Its own names lead back to the same object. */
+        /* Each of its names leads back to the same object. */
         assert_int_equal(zr_dtype_find(&r, zarr_dtype_name(t), &again, NULL, NULL),
                          ZARR_OK);
         assert_ptr_equal(again, t);
         assert_int_equal(zr_dtype_find(&r, zarr_dtype_v2(t), &again, NULL, NULL),
                          ZARR_OK);
         assert_true(again == t || zr_starts_with(known[i].name, "raw_bytes"));
-        assert_true(zarr_dtype_equal(t, again)); /* r24 and raw_bytes[3] are */
+        assert_true(zarr_dtype_equal(t, again)); /* r24 and raw_bytes[3] are equal */
         assert_string_equal(zarr_dtype_numpy(t), zarr_dtype_v2(t));
         assert_int_equal(zr_dtype_from_numpy(&r, zarr_dtype_numpy(t), &again, NULL, NULL),
                          ZARR_OK);
@@ -124,7 +123,8 @@ static void names(void **state)
     zr_dtype_registry_deinit(&r);
 }
 
-/* Types whose NumPy or v2 form is not both, or whose bits are not all of their bytes. */
+/* Types without a NumPy or v2 name, and types that do not use all bits of their
+ * bytes. */
 static const struct {
     const char *name, *v2, *numpy;
     uint32_t kind, bytes, bits, components, component_bits;
@@ -346,7 +346,7 @@ static const struct {
     const char *json;
     zarr_status want;
     uint32_t order;
-    const char *little, *big; /* written again */
+    const char *little, *big; /* written back */
 } v2_texts[] = {
     {"\"<i4\"", ZARR_OK, ZARR_ORDER_LITTLE, "<i4", ">i4"},
     {"\">i4\"", ZARR_OK, ZARR_ORDER_BIG, "<i4", ">i4"},
@@ -456,7 +456,7 @@ static void no_type(void **state)
     assert_int_equal(zarr_dtype_parse(NULL, "1", NULL, NULL), ZARR_ERR_INVALID);
 }
 
-/* The k-th allocation fails: right code, nothing lost. */
+/* The k-th allocation fails: the status is right and nothing leaks. */
 static zarr_status scenario(const zarr_allocator *alloc)
 {
     zarr_status st = ZARR_OK;

@@ -1,5 +1,7 @@
-/* unit/dtype/test_registering.c - types from outside: what a registry takes, whose names
- * they may not have, and a family of them. */
+/*
+ * unit/dtype/test_registering.c - types of applications: which tables a registry
+ * accepts, which names are already in use, and a family of types.
+ */
 #include "dtype_test.h"
 
 #include <stdbool.h>
@@ -20,7 +22,7 @@ static zarr_status byte_parse(zarr_dtype_info *info, const zarr_dtype_host *host
     return ZARR_OK;
 }
 
-/* 16 bits, and DLPack's number for int16. */
+/* 16 bits, with DLPack's code for int16. */
 static zarr_status dlpack_parse(zarr_dtype_info *info, const zarr_dtype_host *host,
                                 const char *name, const char *json, zarr_error *err)
 {
@@ -34,7 +36,7 @@ static void registering(void **state)
 {
     static const struct {
         const char *name, *alias, *v2, *numpy;
-        const char *taken; /* what the message says; NULL: it is registered */
+        const char *taken; /* text in the message; NULL: registering succeeds */
     } claims[] = {
         {"int8", NULL, NULL, NULL, "name \"int8\" is taken by core's \"int8\""},
         {"x", "int16", NULL, NULL, "name \"int16\" is taken by core's \"int16\""},
@@ -46,7 +48,7 @@ static void registering(void **state)
         {"x", NULL, NULL, "f8", "NumPy type \"f8\" is taken by core's \"float64\""},
         {"x", NULL, NULL, "int4", "NumPy type \"int4\" is taken by core's \"int4\""},
         {"a", "b", "V1", "V1", NULL},
-        {"c", NULL, "V1", "V1", NULL}, /* a form that all types of a size share */
+        {"c", NULL, "V1", "V1", NULL}, /* a name that all types of one size share */
         {"b", NULL, NULL, NULL, "name \"b\" is taken by me's \"a\""},
     };
     const char *aliases[] = {NULL, NULL};
@@ -83,12 +85,12 @@ static void registering(void **state)
     v.fill_print = zr_dtype_core[3]->fill_print;
     assert_int_equal(zr_dtype_find(&r, "other8", &t, NULL, NULL), ZARR_ERR_UNSUPPORTED);
     assert_int_equal(zr_dtype_register(&r, &v, "me", NULL), ZARR_OK);
-    v.name = "changed"; /* the table was copied */
+    v.name = "changed"; /* the registry has its own copy of the table */
     assert_int_equal(zr_dtype_find(&r, "other8", &t, NULL, NULL), ZARR_OK);
     assert_string_equal(zarr_dtype_name(t), "other8");
     assert_null(zarr_dtype_v2(t));
     assert_int_equal(zr_dtype_find(&r, "|V1", &t, NULL, NULL), ZARR_OK);
-    assert_string_equal(zarr_dtype_name(t), "r8"); /* not one of those that share it */
+    assert_string_equal(zarr_dtype_name(t), "r8"); /* not a type that shares the name */
     for (size_t i = 0; i < r.types.n; i++) {
         struct zr_dtype_row row;
 
@@ -112,7 +114,7 @@ enum {
     AS_NUMPY = 3
 };
 
-/* A type that claims the text as this sort of name. */
+/* Registers a type that claims the text as this kind of name. */
 static void claim(struct zr_dtype_registry *r, const char *text, int as, zarr_status want)
 {
     const char *aliases[] = {as == AS_ALIAS ? text : NULL, NULL};
@@ -128,14 +130,14 @@ static void claim(struct zr_dtype_registry *r, const char *text, int as, zarr_st
         fail_msg("\"%s\" as %d: %s", text, as, err.message);
 }
 
-/* Nothing that NumPy or its look-up knows. */
+/* True for text that is not a NumPy name and that NumPy look-ups do not know. */
 static bool not_numpy(const char *text)
 {
     return strstr(text, "raw_bytes") || zr_streq(text, "r24") || strstr(text, "numpy.") ||
            strstr(text, "complex_");
 }
 
-/* Every spelling of a core type, claimed as every sort of name. */
+/* Every name of a core type, claimed as every kind of name. */
 static void core_spellings(void **state)
 {
     static const char *const spellings[] = {
@@ -160,7 +162,7 @@ static void core_spellings(void **state)
     zr_dtype_registry_deinit(&r);
 }
 
-/* What can be no name, claimed as every sort of one. */
+/* Invalid names, claimed as every kind of name. */
 static void no_spellings(void **state)
 {
     static const char *const bad[] = {"",   "a\"b", "a\\b", "a b",  "a\nb",
@@ -193,7 +195,8 @@ static zarr_status no_text(const zarr_dtype_info *info, uint32_t what, char *tex
     return ZARR_OK;
 }
 
-/* Whoever comes first has a name, a family or one that would be its member. */
+/* The first to register a name keeps it: a family, or a type that could be its
+ * member. */
 static void registering_families(void **state)
 {
     enum {
@@ -204,11 +207,11 @@ static void registering_families(void **state)
     static const struct {
         const char *name, *alias, *v2, *numpy;
         uint32_t flags;
-        const char *taken; /* what the message says; NULL: it is registered */
+        const char *taken; /* text in the message; NULL: registering succeeds */
     } claims[] = {
         {"foo24", NULL, NULL, NULL, ONE, NULL},
         {"foo", NULL, NULL, NULL, DIGITS, "member \"foo24\" is taken by me's \"foo24\""},
-        {"foo", NULL, NULL, NULL, FAMILY, NULL}, /* foo[24] is another */
+        {"foo", NULL, NULL, NULL, FAMILY, NULL}, /* foo[24] is another name */
         {"bar[3]", NULL, NULL, NULL, ONE, NULL},
         {"bar", NULL, NULL, NULL, FAMILY, "member \"bar[3]\" is taken by me's"},
         {"bar", NULL, NULL, NULL, DIGITS, NULL},
@@ -226,7 +229,8 @@ static void registering_families(void **state)
         {"pre1", NULL, NULL, NULL, DIGITS, NULL},
         {"pre", NULL, NULL, NULL, DIGITS, "member \"pre1\" is taken by me's \"pre1\""},
     };
-    const char *aliases[ZR_COUNT(claims)][2] = {{NULL}}; /* each table keeps its own */
+    /* Each table has its own list. */
+    const char *aliases[ZR_COUNT(claims)][2] = {{NULL}};
     struct zr_dtype_registry r;
     zarr_dtype_vtable v = *zr_dtype_core[3];
 
@@ -253,7 +257,7 @@ static void registering_families(void **state)
     zr_dtype_registry_deinit(&r);
 }
 
-/* ---- texts that a table writes ---- */
+/* ---- texts that a table returns ---- */
 
 static struct {
     const char *v3, *name, *v2;
@@ -299,8 +303,8 @@ static zarr_status told_write(const zarr_dtype_info *info, uint32_t what, char *
     return ZARR_OK;
 }
 
-/* What look-ups would take for another type's is refused, of a single type when it is
- * registered, of a family's member when it is made. */
+/* A name that look-ups would take for another type's is refused: of a single type when
+ * it is registered, of a member of a family when it is created. */
 static void own_texts(void **state)
 {
     static const struct {
@@ -311,7 +315,8 @@ static void own_texts(void **state)
         const char *says;
     } rows[] = {
         {"\"acme\"", "acme", "", 0, 4, ZARR_OK, NULL},
-        {"{\"name\":\"acme\"}", "acme", "V4", 0, 4, ZARR_OK, NULL}, /* free for all */
+        {"{\"name\":\"acme\"}", "acme", "V4", 0, 4, ZARR_OK,
+         NULL}, /* V4 is shared by all types of this size */
         {"\"acme\"", "float32", "", 0, 4, ZARR_ERR_EXISTS,
          "of me: the name \"float32\" is taken by core's \"float32\""},
         {"\"acme\"", "r32", "", 0, 4, ZARR_ERR_EXISTS, "taken by core's \"r\""},
@@ -375,7 +380,7 @@ static void own_texts(void **state)
         }
 }
 
-/* A variable-length element is a zarr_vlen at least. */
+/* A variable-length element has at least the size of a zarr_vlen. */
 static void variable_facts(void **state)
 {
     struct zr_dtype_registry r;
@@ -402,7 +407,7 @@ static void variable_facts(void **state)
     zr_dtype_registry_deinit(&r);
 }
 
-/* ---- a family from outside: a pair of elements of another type ---- */
+/* ---- an application's family: a pair of elements of another type ---- */
 
 struct pair {
     const zarr_dtype *of;
@@ -439,7 +444,7 @@ static zarr_status pair_write(const zarr_dtype_info *info, uint32_t what, char *
     ZR_UNUSED(err);
     *text_bytes = what == ZARR_DTYPE_TEXT_NAME
                       ? (size_t)snprintf(text, cap, "pair[%s]", name)
-                      : 0; /* no form in any metadata: for this test */
+                      : 0; /* has no text in any metadata in this test */
     return ZARR_OK;
 }
 
@@ -463,7 +468,7 @@ static zarr_dtype_vtable pair_family(const char *name, parse_fn parse)
                                .free = pair_free};
 }
 
-/* Leaves what is not to be freed. */
+/* Leaves its argument unchanged: there is nothing to free. */
 static zarr_status broken_parse(zarr_dtype_info *info, const zarr_dtype_host *host,
                                 const char *name, const char *json, zarr_error *err)
 {
@@ -522,7 +527,7 @@ static void plugged_in(void **state)
     assert_true(zr_json_ok(&doc));
     assert_int_equal(zr_dtype_find(&other, pair_empty, &same, NULL, NULL), ZARR_OK);
     assert_ptr_not_equal(t, same);
-    assert_true(zarr_dtype_equal(t, same)); /* across contexts */
+    assert_true(zarr_dtype_equal(t, same)); /* also in another context */
     assert_int_equal(zr_dtype_find(&r, "pair[x]", &same, NULL, NULL), ZARR_ERR_INTERNAL);
     zr_dtype_registry_deinit(&other);
     zr_dtype_registry_deinit(&r);

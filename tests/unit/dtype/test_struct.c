@@ -1,5 +1,7 @@
-/* unit/dtype/test_struct.c - structs: every way to spell them and what is refused, where
- * their fields lie, what storage does to the order of bytes, and elements as text. */
+/*
+ * unit/dtype/test_struct.c - struct types: each spelling and the refused ones, the
+ * offsets of fields, the byte order in storage, and elements as text.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -190,7 +192,7 @@ static void refusals(void **state)
     }
 }
 
-/* Levels that the parser lets through, and one more; fields likewise. */
+/* As many levels as the parser allows, and one more; the same for fields. */
 static zarr_status nested(int depth, bool v2, zarr_error *err)
 {
     const zarr_dtype *t = NULL;
@@ -360,7 +362,7 @@ static void v2_orders(void **state)
     }
 }
 
-/* A name has no room for an order: big-endian is not written. */
+/* The name has no place for a byte order, so big-endian is not written. */
 static void v2_plain_field(void **state)
 {
     const struct zr_order big = {ZARR_ORDER_BIG, NULL}, mixed = {ZR_ORDER_MIXED, "><"};
@@ -376,9 +378,8 @@ static void v2_plain_field(void **state)
     zr_json_doc_deinit(&doc);
 }
 
-/* Storage's bytes are numbered, so every unit that was turned round shows. The letters
- * say what a little-endian machine has; for the other one all orders are the other way.
- */
+/* Stored bytes are numbered, so every unit that was swapped shows. The letters give the
+ * result on a little-endian machine; on a big-endian one each order is the opposite. */
 static void check_swap(const char *text, uint32_t order, const char *leaves,
                        const char *want)
 {
@@ -397,7 +398,7 @@ static void check_swap(const char *text, uint32_t order, const char *leaves,
             o.order = ZARR_ORDER_LITTLE;
         else if (order == ZARR_ORDER_LITTLE ||
                  (order == ZARR_ORDER_NATIVE && *text == '['))
-            o.order = ZARR_ORDER_BIG; /* structs that do not say it are little */
+            o.order = ZARR_ORDER_BIG; /* structs without a byte order are little-endian */
     }
     for (size_t i = 0; i < n * bytes; i++)
         data[i] = (uint8_t)('a' + i % bytes);
@@ -443,7 +444,7 @@ static void swaps(void **state)
     "]]]"
 
 static const struct {
-    const char *in, *out; /* out NULL: refused */
+    const char *in, *out; /* out NULL: must fail */
     const char *says;
     int format;
 } texts[] = {
@@ -547,8 +548,8 @@ static void v2_fills(void **state)
     zr_json_doc_deinit(&doc);
 }
 
-/* What the types of a registry may take together: the same one again costs nothing, a new
- * one is refused, and those that are there stay. */
+/* The memory limit for types of a registry: an existing type costs nothing, a new one is
+ * refused, and existing ones stay. */
 static void bound(void **state)
 {
     struct zr_dtype_registry r;
@@ -571,7 +572,7 @@ static void bound(void **state)
     assert_int_equal(st, ZARR_ERR_LIMIT);
     assert_non_null(strstr(err.message, "(limit dtype_bytes)"));
     assert_non_null(strstr(err.message, "8192 bytes"));
-    assert_in_range(n, 6, 30); /* some hundred bytes each */
+    assert_in_range(n, 6, 30); /* a few hundred bytes each */
     assert_true(r.locked.bytes <= 8192);
     assert_int_equal(zr_dtype_find(&r, "[[\"field0\",\"<i4\"]]", &again, NULL, &err),
                      ZARR_OK);

@@ -1,6 +1,8 @@
-/* unit/dtype/test_values.c - what is done with elements: their order, their numbers, the
- * unused bits of those below a byte and their packed form, and values of any length as
- * text. */
+/*
+ * unit/dtype/test_values.c - operations on elements: comparison, conversion to numbers,
+ * the unused bits of types below a byte and their packed form, and variable-length
+ * values as text.
+ */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,7 +25,7 @@ static void assert_says(const char *text)
 
 /* ---- order and numbers ------------------------------------------------------- */
 
-/* Elements from the first to the last, each below the next. */
+/* Elements in ascending order. */
 static const struct {
     const char *type, *json[10];
 } orders[] = {
@@ -137,7 +139,8 @@ static void as_numbers(void **state)
 static void unused_bits(void **state)
 {
     const zarr_dtype *s4 = type_of("int4"), *u2 = type_of("uint2"), *b = type_of("bool");
-    uint8_t stored[6] = {0x08, 0xf8, 0x47, 0xff, 0x00, 0x9f}; /* above 4: anything */
+    /* Bits above the lowest 4 are ignored. */
+    uint8_t stored[6] = {0x08, 0xf8, 0x47, 0xff, 0x00, 0x9f};
     static const uint8_t read[6] = {0xf8, 0xf8, 0x07, 0xff, 0x00, 0xff};
     uint8_t either[4] = {0x0f, 0xff, 0x07, 0xf8}, wrong[2] = {0x01, 0x17};
     static const uint8_t mended[4] = {0xff, 0xff, 0x07, 0xf8};
@@ -163,11 +166,12 @@ static void unused_bits(void **state)
     assert_false(zr_dtype_is_padded_well(u2, low, 2));
     assert_int_equal(zr_dtype_pad(u2, low, 2, &terr), ZARR_ERR_INVALID);
     assert_says("no uint2: it has bits set above its 2 ");
-    assert_int_equal(zr_dtype_pad(b, truth, 4, &terr), ZARR_OK); /* any byte is a truth */
+    /* Any nonzero byte is true. */
+    assert_int_equal(zr_dtype_pad(b, truth, 4, &terr), ZARR_OK);
     assert_memory_equal(truth, "\0\1\1\1", 4);
 }
 
-/* In the fields of structs, also of structs in subarrays; the others are not touched. */
+/* In fields of structs, also of structs in subarrays. Other fields are unchanged. */
 static void unused_bits_of_fields(void **state)
 {
     static const char text[] = "{\"name\":\"struct\",\"configuration\":{\"fields\":["
@@ -188,7 +192,7 @@ static void unused_bits_of_fields(void **state)
     assert_false(zr_dtype_is_padded(type_of("[[\"a\",\"|u1\"]]")));
     assert_int_equal(zr_dtype_pad(t, two, 2, &terr), ZARR_OK);
     assert_memory_equal(two, mended, 8);
-    assert_false(zr_dtype_is_padded_well(t, two, 2)); /* fields are not looked at */
+    assert_false(zr_dtype_is_padded_well(t, two, 2)); /* fields are ignored */
     two[7] = 0x1f;
     assert_int_equal(zr_dtype_pad(t, two, 2, &terr), ZARR_ERR_INVALID);
     assert_says("an element is no uint4: it has bits set above its 4 ");
@@ -228,16 +232,17 @@ static void packed(void **state)
     assert_int_equal(got[2], 0xee);
     zr_packed_get(type_of("bool"), got, truths_packed, 9);
     assert_memory_equal(got, truths, 9);
-    /* Eight elements end with a byte: none behind is touched. */
+    /* Eight elements end at a byte border: the bytes behind are unchanged. */
     memset(got, 0xee, sizeof got);
     zr_packed_put(type_of("bool"), got, truths, 8);
     assert_int_equal(got[0], 0x89);
     assert_int_equal(got[1], 0xee);
 }
 
-/* ---- of any length ---------------------------------------------------------------- */
+/* ---- variable length ---- */
 
-/* hex NULL: refused, write says why; else its bytes, and what is written for them. */
+/* hex NULL: parsing fails, and `write` has the message; else the bytes, and the text
+ * written for them. */
 static const struct {
     const char *type, *json;
     int format;
@@ -299,7 +304,7 @@ static void values_of_any_length(void **state)
         if (!any_length[i].hex) {
             assert_int_equal(st, ZARR_ERR_INVALID);
             assert_says(any_length[i].write);
-            assert_true(!v.data && !v.bytes); /* nothing to release */
+            assert_true(!v.data && !v.bytes); /* there is nothing to release */
         } else {
             if (st != ZARR_OK)
                 fail_msg("%s: %s", any_length[i].json, terr.message);
@@ -319,7 +324,7 @@ static void values_of_any_length(void **state)
     }
 }
 
-/* Lists of items that have a byte order are in this machine's. */
+/* Lists of items with a byte order are in the order of the machine. */
 static void lists(void **state)
 {
     const zarr_dtype *t = type_of("vlen-array[int32]");
@@ -339,7 +344,7 @@ static void lists(void **state)
     assert_memory_equal(v.data, want, 12);
     assert_int_equal(zarr_dtype_print(t, &v, text, sizeof text, &n, &terr), ZARR_OK);
     assert_string_equal(text, "[-1,65536,7]");
-    for (size_t cap = 0; cap < 12; cap++) { /* cut, and never beyond */
+    for (size_t cap = 0; cap < 12; cap++) { /* cut, and never beyond the end */
         memset(text, 'x', sizeof text);
         assert_int_equal(zarr_dtype_print(t, &v, cap ? text : NULL, cap, &n, &terr),
                          ZARR_OK);
@@ -390,7 +395,7 @@ static void refused_lists(void **state)
     }
 }
 
-/* What cannot be printed: an application's mistake, or a store's. */
+/* Values that cannot be printed: a mistake of the application, or damage in a store. */
 static void unprintable(void **state)
 {
     const zarr_vlen bad = {"a\xff", 2}, none = {NULL, 3}, huge = {"", SIZE_MAX / 8 + 1};
@@ -417,7 +422,7 @@ static void unprintable(void **state)
         ZARR_ERR_CORRUPT);
 }
 
-/* TensorStore's v2 arrays of types that NumPy does not have: the byte in base64. */
+/* TensorStore writes v2 fill values of types that NumPy lacks as the byte in base64. */
 static void base64_floats(void **state)
 {
     const zarr_dtype *t = type_of("float4_e2m1fn");
@@ -441,7 +446,7 @@ static void base64_floats(void **state)
     assert_says("are expected");
     assert_int_equal(zr_dtype_fill_parse(t, zr_json_at(doc.root, 1), 2, &v, &terr),
                      ZARR_ERR_INVALID);
-    assert_says("out of range"); /* five bits */
+    assert_says("out of range"); /* has more than four bits */
     assert_int_equal(zr_dtype_fill_parse(t, zr_json_at(doc.root, 2), 2, &v, &terr),
                      ZARR_ERR_INVALID);
     zr_json_doc_deinit(&doc);
