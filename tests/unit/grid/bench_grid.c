@@ -1,5 +1,5 @@
 /*
- * unit/grid/bench_grid.c - what projecting costs, printed. Not a test: build
+ * unit/grid/bench_grid.c - measures projections and prints the times. Not a test: build
  * the target bench_grid and run it on a quiet machine.
  */
 #include "grid/grid.h"

@@ -1,6 +1,6 @@
 /*
- * unit/grid/grid_test.c - see grid_test.h. The rectilinear grid keeps the end
- * of each chunk and finds a coordinate by bisection.
+ * unit/grid/grid_test.c - see grid_test.h. The rectilinear grid stores the end of each
+ * chunk and finds a coordinate by bisection.
  */
 #include "unit/grid/grid_test.h"
 

@@ -20,7 +20,7 @@ void *__wrap_calloc(size_t n, size_t bytes);
 void *__wrap_realloc(void *p, size_t bytes);
 void __wrap_free(void *p);
 
-static long countdown; /* 0: nothing fails; 1: the next allocation does */
+static long countdown; /* 0: no allocation fails; 1: the next one does */
 static bool failed;
 static long n_live;
 
@@ -62,7 +62,7 @@ void __wrap_free(void *p)
     __real_free(p);
 }
 
-/* ---- scenarios: no assertions inside, everything freed on every path ------ */
+/* ---- scenarios: no assertions; every path frees everything ----------------- */
 
 static const uint64_t shape[] = {12, 9};
 static const int64_t list[] = {11, 0, 5, 5, 2, 7};
@@ -111,7 +111,8 @@ typedef zarr_status (*make_fn)(zarr_selection **s, zarr_error *err);
 static const make_fn makers[] = {make_dims, make_points, make_mask,
                                  make_box,  make_blocks, make_parsed};
 
-/* Projects a selection, then the inner chunks of each chunk, twice with one projector. */
+/* Projects a selection, then the inner chunks of each chunk with one projector that is
+ * reopened. */
 static zarr_status project_all(const zarr_selection *s, zarr_error *err)
 {
     const uint64_t edge[] = {5, 4}, inner[] = {2, 3};
@@ -143,7 +144,7 @@ static zarr_status scenario_select(size_t i, zarr_error *err)
     zarr_status st = ZARR_OK;
 
     ZR_TRY(makers[i](&s, err));
-    (void)zr_selection_repeats(s); /* a failure in here may only make it say yes */
+    (void)zr_selection_repeats(s); /* a failure here may only make it return true */
     ZR_TRY(project_all(s, err));
 out:
     zarr_selection_free(s);
@@ -239,7 +240,7 @@ out:
     return st;
 }
 
-/* Irregular grids and suffixes, from tree and from text, and what is made of them. */
+/* Irregular grids and suffixes, parsed from a JSON tree and from text, and used. */
 static zarr_status scenario_irregular(size_t i, zarr_error *err)
 {
     static const char rect[] =

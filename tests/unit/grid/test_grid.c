@@ -1,6 +1,6 @@
 /*
- * unit/grid/test_grid.c - the registry, grids from metadata, and chunk keys
- * both ways.
+ * unit/grid/test_grid.c - the registry, grids from metadata, and chunk keys in both
+ * directions.
  */
 #include "unit/grid/grid_test.h"
 
@@ -133,12 +133,12 @@ static void test_any_grid_through_its_vtable(void **state)
     assert_int_equal(
         grid_make(&g, &registry, 2, shape, "test.rect", "{\"edges\":[[2],[4]]}", NULL),
         ZARR_ERR_INVALID);
-    zr_grid_deinit(&g); /* harmless after a failure */
+    zr_grid_deinit(&g); /* allowed after a failure */
     assert_int_equal(grid_make(&g, &registry, 0, NULL, "test.rect", NULL, NULL), ZARR_OK);
     zr_grid_deinit(&g);
 }
 
-/* The regular grid is a vtable like any other, were it not open-coded. */
+/* Most callers bypass the vtable of the regular grid. It must work all the same. */
 static void test_regular_vtable(void **state)
 {
     const uint64_t shape[] = {10};
@@ -480,7 +480,7 @@ static void test_suffix_errors(void **state)
     zr_key_encoding_deinit(&k);
 }
 
-/* ---- a plug-in's encoding ------------------------------------------------- */
+/* ---- an application's key encoding ----------------------------------------- */
 
 static size_t long_key(const void *self, int32_t ndim, const uint64_t *chunk, char *text,
                        size_t cap)

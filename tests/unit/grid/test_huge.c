@@ -1,9 +1,8 @@
 /*
- * unit/grid/test_huge.c - arrays and grids far beyond memory: coordinates near
- * 2^63, 2^40 chunks and more, rank 64. What is checked is that every pair of
- * every projection is right (the wide arithmetic below is the oracle), that
- * chunks come in order, and that nothing walks the grid: a test that took time
- * in proportion to it would never end.
+ * unit/grid/test_huge.c - arrays and grids far larger than memory: coordinates near
+ * 2^63, 2^40 chunks and more, rank 64. Every pair of every projection is checked (the
+ * wide arithmetic below is the oracle), and so is the order of chunks. No call may walk
+ * the grid: time in proportion to it would never end.
  */
 #include "unit/grid/grid_test.h"
 
@@ -14,7 +13,7 @@ __extension__ typedef __int128 wide;
 
 enum {
     MAX_N = 40
-}; /* items a dimension, or points */
+}; /* items of a dimension, or points */
 
 static uint64_t running;
 
@@ -40,7 +39,7 @@ struct huge {
     uint64_t shape[ZARR_MAX_RANK], edge[ZARR_MAX_RANK];
     struct zr_grid grid;
     zarr_selection *sel;
-    /* dims: first, step and number of what is selected; points: coords */
+    /* dims: first, step and number of selected elements; points: coords */
     uint64_t n[ZARR_MAX_RANK];
     int64_t start[ZARR_MAX_RANK], step[ZARR_MAX_RANK];
     int64_t coords[MAX_N * ZARR_MAX_RANK];
@@ -59,7 +58,7 @@ static void random_array(struct huge *x)
         ZARR_OK);
 }
 
-/* A few items of one dimension, spread over all of it or close together. */
+/* A few items of one dimension, spread over it or close together. */
 static void random_slice(struct huge *x, int32_t d, uint64_t most, zarr_dim_selection *to)
 {
     int64_t len = (int64_t)x->shape[d];
@@ -79,7 +78,7 @@ static void random_slice(struct huge *x, int32_t d, uint64_t most, zarr_dim_sele
     }
     *to = (zarr_dim_selection){
         .kind = ZARR_DIM_SLICE, .start = x->start[d], .step = x->step[d]};
-    if (x->step[d] > 0) /* just behind the last one, where a number can say it */
+    if (x->step[d] > 0) /* one step behind the last, if a number can hold it */
         to->stop = x->start[d] + (int64_t)(n - 1) * x->step[d] + 1;
     else
         to->stop = x->start[d] + (int64_t)(n - 1) * x->step[d] - 1;
@@ -264,8 +263,7 @@ static void test_all_of_an_endless_array(void **state)
     zarr_selection_free(sel);
 }
 
-/* Chunks larger than the array, as large as they can be, and the last coordinate there
- * is. */
+/* Chunks larger than the array and as large as possible, and the largest coordinate. */
 static void test_edges_of_the_number_range(void **state)
 {
     const uint64_t shape[] = {INT64_MAX, INT64_MAX, 3};
@@ -307,8 +305,7 @@ static void test_edges_of_the_number_range(void **state)
     zarr_selection_free(sel);
 }
 
-/* 2^60 chunks on an irregular grid would be listed by no test: steps are counted by
- * walking. */
+/* 2^60 chunks on an irregular grid are too many to list. Walking counts the steps. */
 static void test_count_on_an_irregular_grid(void **state)
 {
     const uint64_t shape[] = {14};

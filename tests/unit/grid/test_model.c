@@ -20,10 +20,10 @@ enum {
     N_LEVELS = 3
 };
 
-/* A selection and the same as a map. */
+/* A selection, and the same selection as a map. */
 struct both {
     zarr_selection *sel;
-    int32_t ndim; /* of the result */
+    int32_t ndim; /* dimensions of the result */
     uint64_t shape[ZARR_MAX_RANK];
     uint64_t n;
     uint64_t *map; /* n flat positions in the array */
@@ -35,16 +35,16 @@ struct example {
     uint64_t shape[ZARR_MAX_RANK];
     struct zr_grid grid;
     struct both both;
-    uint32_t
-        *stamp; /* per result item: the projection of the level above that named it */
+    uint32_t *stamp; /* for each result item: the stamp of the projection, one level up,
+                        that contained it */
     uint32_t n_stamps;
 };
 
-/* Where a level's chunks lie in the array. */
+/* The position of a level's chunks in the array. */
 struct place {
-    uint8_t dim[ZARR_MAX_RANK];   /* array dimension of each of the chunk's */
+    uint8_t dim[ZARR_MAX_RANK];   /* array dimension of each dimension of the chunk */
     uint64_t base[ZARR_MAX_RANK]; /* array coordinates of its parent's origin */
-    uint64_t end[ZARR_MAX_RANK];  /* and where parent or array end */
+    uint64_t end[ZARR_MAX_RANK];  /* the end of parent or array */
 };
 
 struct level {
@@ -107,7 +107,7 @@ static void assert_same_shape(const struct both *b)
 
 /* ---- random selections by dimension --------------------------------------- */
 
-/* One dimension: what the library gets, and which indexes that means. */
+/* One dimension: the library's description, and the indexes that it means. */
 struct dim_case {
     zarr_dim_selection sel;
     int64_t list[MAX_ITEMS + 1];
@@ -124,7 +124,7 @@ static int64_t python_end(int64_t v, int64_t len, int64_t lo, int64_t hi)
     return v < lo ? lo : v > hi ? hi : v;
 }
 
-/* range(*slice(start, stop, step).indices(len)), one by one. */
+/* The indexes range(*slice(start, stop, step).indices(len)), one by one. */
 static void python_slice(struct dim_case *c, int64_t len)
 {
     int64_t step =
@@ -167,7 +167,7 @@ static void random_list(struct rng *r, struct dim_case *c, int64_t len)
 
     c->sel.kind = ZARR_DIM_LIST;
     c->n = len ? rng_below(r, 20) : 0;
-    if (rng_chance(r, 20)) /* a shuffle: whole chunks out of order */
+    if (rng_chance(r, 20)) /* a shuffle: whole chunks in another order */
         c->n = (uint64_t)len;
     for (uint64_t i = 0; i < c->n; i++)
         c->list[i] = (int64_t)(c->n == (uint64_t)len ? i : rng_below(r, (uint64_t)len));
@@ -223,7 +223,7 @@ static void random_dim(struct rng *r, struct dim_case *c, uint64_t len)
     }
 }
 
-/* The map of independent dimensions: all combinations in C order. */
+/* The map of independent dimensions: all combinations, in C order. */
 static void map_dims(struct both *b, int32_t ndim, const uint64_t *shape,
                      const struct dim_case *c)
 {
@@ -245,7 +245,7 @@ static void map_dims(struct both *b, int32_t ndim, const uint64_t *shape,
     }
 }
 
-/* False when the result would be too large to be worth it. */
+/* False if the result would be too large to check in reasonable time. */
 static bool random_dims(struct rng *r, struct both *b, int32_t ndim,
                         const uint64_t *shape)
 {
@@ -430,7 +430,8 @@ static void random_shape(struct example *x)
         x->shape[rng_below(r, (uint64_t)x->ndim)] = 0;
 }
 
-/* The tests' own grid, or the library's: the text differs in its frame only. */
+/* The tests' own grid, or the library's: their configurations differ only in the
+ * outermost member. */
 static void random_rect(struct example *x, const struct zr_grid_registry *registry)
 {
     bool own = rng_chance(&x->rng, 50);
@@ -505,7 +506,7 @@ static void check_pieces(const struct zr_projection *q)
         assert_true(piece->n > 0);
         if (piece->c_list) {
             arithmetic = false;
-            for (uint64_t i = 1; i < piece->n; i++) /* stable */
+            for (uint64_t i = 1; i < piece->n; i++) /* a stable sort */
                 assert_true(piece->r_list[i] > piece->r_list[i - 1]);
         } else {
             assert_true(piece->c_step >= 1);
@@ -516,7 +517,7 @@ static void check_pieces(const struct zr_projection *q)
     assert_int_equal(q->arithmetic, arithmetic);
 }
 
-/* The chunk's elements that exist, by walking them all; and the extent of these. */
+/* Walks all elements of the chunk that exist, and computes their extent. */
 static uint64_t count_valid(const struct zr_projection *q, const struct place *w)
 {
     uint64_t n = 1;
@@ -532,8 +533,8 @@ static uint64_t count_valid(const struct zr_projection *q, const struct place *w
 }
 
 /*
- * Every pair must be in the map, inside the chunk, named by the outer
- * projection (stamp `outer`) and named once; the stamp becomes `mine`.
+ * Every pair must be in the map, inside the chunk, in the outer projection (stamp
+ * `outer`), and must occur once. The stamp becomes `mine`.
  */
 static void check_pairs(struct example *x, const struct zr_projection *q,
                         const struct place *w, uint32_t outer, uint32_t mine)
@@ -563,7 +564,7 @@ static void check_pairs(struct example *x, const struct zr_projection *q,
         distinct += !seen[b->map[r]];
         seen[b->map[r]] = 1;
         if (q->kind == ZR_PROJ_POINTS && i > 0)
-            assert_true(r > last); /* stable */
+            assert_true(r > last); /* a stable sort */
         last = r;
         turn(at, n, q->ndim);
     }
@@ -585,7 +586,7 @@ static void check_one(struct example *x, const struct zr_projection *q,
     check_pairs(x, q, w, outer, mine);
 }
 
-/* Chunks come in C order, so each comes once. */
+/* Chunks come in C order, so no chunk comes twice. */
 static void check_order(uint64_t *last, const struct zr_projection *q, bool first)
 {
     int32_t d = 0;
@@ -598,7 +599,7 @@ static void check_order(uint64_t *last, const struct zr_projection *q, bool firs
     memcpy(last, q->chunk, sizeof(q->chunk));
 }
 
-/* Grid coordinates, origin and shape agree with the cuts of this level. */
+/* Grid coordinates, origin and shape agree with the edges of this level. */
 static void check_cut(const struct example *x, const struct zr_projection *q,
                       const struct level *level, int depth)
 {
@@ -633,7 +634,7 @@ static void random_level(struct example *x, struct level *level,
         uint64_t whole = q->shape[level->order[d]];
         level->edge[d] = 1 + rng_below(&x->rng, whole);
         while (rng_chance(&x->rng, 90) && whole % level->edge[d])
-            level->edge[d]--; /* mostly divides */
+            level->edge[d]--; /* usually divides the outer edge */
     }
 }
 
@@ -645,7 +646,7 @@ static bool is_identity(const struct level *level, int32_t ndim)
     return true;
 }
 
-/* Projects q on its inner chunks and checks these against it. */
+/* Projects q on its inner chunks and checks these projections against q. */
 static void descend(struct example *x, struct level *levels, int depth,
                     const struct place *w, const struct zr_projection *q, uint32_t mine)
 {
@@ -719,7 +720,8 @@ static bool map_repeats(const struct example *x)
     return repeats;
 }
 
-/* A box is what its start and count say; nothing else claims to be one. */
+/* A box has the start and count that it reports, and no other selection reports to be
+ * one. */
 static void check_box(const struct example *x)
 {
     uint64_t start[ZARR_MAX_RANK], count[ZARR_MAX_RANK], at[ZARR_MAX_RANK] = {0};
@@ -765,9 +767,9 @@ static void run_case(const struct zr_grid_registry *registry, uint64_t seed)
     zr_grid_deinit(&x.grid);
 }
 
-static uint64_t running; /* seed of the case that runs */
+static uint64_t running; /* seed of the current case */
 
-/* An assertion jumps out of the case: say which it was. */
+/* An assertion leaves the case with longjmp: print the seed first. */
 static int tell_seed(void **state)
 {
     (void)state;

@@ -57,7 +57,8 @@ static void check_canonical(const struct zr_grid *g, const char *want)
     zr_str_deinit(&text);
 }
 
-/* Every chunk, coordinate and run of a dimension against the list of its edges. */
+/* Checks every chunk, coordinate and run of a dimension against the list of its
+ * edges. */
 static void check_dim(const struct zr_grid *g, int32_t d, const uint64_t *edge, size_t n)
 {
     uint64_t at = 0;
@@ -113,8 +114,8 @@ static void test_examples_of_the_specification(void **state)
     zr_grid_deinit(&g);
 }
 
-/* Chunks that all have one shape make the grid as quick as a regular one; its name and
- * text stay. */
+/* If all chunks have one shape, the grid is as fast as a regular one. Its name and text
+ * are kept. */
 static void test_one_shape_for_all(void **state)
 {
     static const struct {
@@ -170,7 +171,7 @@ static void put_item(struct zr_str *text, struct rng *r, uint64_t edge, uint64_t
         zr_str_u64(text, edge);
 }
 
-/* Groups of equal edges at random, neighbours that could be one group included. */
+/* Random groups of equal edges. Neighbouring groups may have the same edge. */
 static size_t random_edges(struct rng *r, uint64_t *edge, struct zr_str *text)
 {
     size_t n = 0, want = 1 + (size_t)rng_below(r, MAX_EDGES - 5);
@@ -197,7 +198,7 @@ static uint64_t sum_of(const uint64_t *edge, size_t n)
     return sum;
 }
 
-/* The text read back gives the same chunks, and the same text again. */
+/* Parsing the text gives the same chunks, and writes the same text again. */
 static void check_text(const struct zr_grid *g, const uint64_t *edge, size_t n)
 {
     struct zr_str text;
@@ -212,7 +213,7 @@ static void check_text(const struct zr_grid *g, const uint64_t *edge, size_t n)
     zr_str_deinit(&text);
 }
 
-/* A larger or smaller array: what zarr-python does with the last edge. */
+/* A larger or smaller array: the last edge changes as in zarr-python. */
 static void check_resized(const struct zr_grid *g, struct rng *r, uint64_t *edge,
                           size_t n)
 {
@@ -282,7 +283,7 @@ static void test_counts_beyond_memory(void **state)
     assert_int_equal(size, UINT64_C(5000000000000));
     assert_int_equal(zr_grid_locate(&g, 0, origin + size - 1), UINT64_C(1001001000000));
     assert_int_equal(zr_grid_locate(&g, 0, origin + size), UINT64_C(1001001000001));
-    zr_grid_largest(&g, &largest); /* by runs: else this would never end */
+    zr_grid_largest(&g, &largest); /* uses runs: walking the chunks would never end */
     assert_int_equal(largest, UINT64_C(5000000000000));
     zr_grid_deinit(&g);
 }
@@ -321,7 +322,7 @@ static void test_a_million_edges(void **state)
     free(end);
 }
 
-/* ---- bounded ------------------------------------------------------------------ */
+/* ---- bounded ------------------------------------------------------------- */
 
 static void test_bounded(void **state)
 {
@@ -353,7 +354,7 @@ static void test_bounded(void **state)
     zr_grid_deinit(&g);
 }
 
-/* ---- without runs -------------------------------------------------------------- */
+/* ---- without runs -------------------------------------------------------- */
 
 static void test_a_grid_without_runs(void **state)
 {
@@ -462,7 +463,7 @@ static void test_refused(void **state)
     }
 }
 
-/* What old writers of zarr-python left behind, read by it as well. */
+/* Text that old versions of zarr-python wrote and that it still reads. */
 static void test_old_spellings(void **state)
 {
     static const uint64_t edge[] = {1, 4, 4, 1};

@@ -1,7 +1,7 @@
 /*
- * unit/grid/test_selection.c - what each constructor accepts, gives and refuses:
- * tables of text for the parser and of wrong arguments with their messages. That
- * selections name the right elements is test_model.c's business.
+ * unit/grid/test_selection.c - constructors of selections: accepted and refused
+ * arguments. Tables of text for the parser, and of wrong arguments with their messages.
+ * test_model.c checks that selections contain the right elements.
  */
 #include "unit/grid/grid_test.h"
 
@@ -9,12 +9,14 @@
 
 /* ---- parse ---------------------------------------------------------------- */
 
-/* Text for an array of shape (10, 20, 30), and what Python's x[text] would have. */
+/* Text for an array of shape (10, 20, 30), and the shape and first element of Python's
+ * x[text]. */
 struct parse_case {
     const char *text;
     int32_t ndim;
     uint64_t shape[3];
-    uint64_t first[3]; /* array coordinates of result element 0; unset when empty */
+    /* Array coordinates of result element 0; not set if the result is empty. */
+    uint64_t first[3];
 };
 
 static const struct parse_case good[] = {
@@ -58,7 +60,7 @@ static const struct parse_case good[] = {
     {"\t:,\n0\r", 2, {10, 30}, {0, 0, 0}},
 };
 
-/* Array coordinates of result element 0, by projecting on a single chunk. */
+/* Array coordinates of result element 0, from a projection on a single chunk. */
 static void first_element(const zarr_selection *s, const uint64_t *shape, uint64_t *first)
 {
     struct zr_projector *p = NULL;
@@ -159,7 +161,7 @@ static void test_parse_errors(void **state)
     }
 }
 
-/* Any text gives a selection or INVALID, never anything else. */
+/* Any text gives a selection or INVALID, and no other status. */
 static void test_parse_of_noise(void **state)
 {
     static const char letters[] = "0123456789::,,[[]]..-+ x";
@@ -391,8 +393,7 @@ static void test_inner_errors(void **state)
 
 /* ---- answers -------------------------------------------------------------- */
 
-/* Lists and masks of even steps are slices in disguise, and slices of slices stay slices.
- */
+/* Lists and masks with even steps become slices, and slices of slices are slices. */
 static void test_what_stays_arithmetic(void **state)
 {
     static const char *const text[][3] = {
@@ -454,7 +455,7 @@ static void test_boxes_and_repeats(void **state)
     }
 }
 
-/* Rank 0: one chunk, one element, and points name it as often as they like. */
+/* Rank 0: one chunk with one element, which points may select any number of times. */
 static void test_rank_0(void **state)
 {
     const uint8_t yes = 1;
