@@ -1,6 +1,6 @@
 /*
- * unit/group/test_group.c - groups: making, opening, attributes, listing,
- * walking, probing, deleting, in both formats and over every sort of store.
+ * unit/group/test_group.c - groups: creating, opening, attributes, listing, walking,
+ * probing and deleting, in both formats and on every kind of store.
  */
 #include "unit/array/array_test.h"
 
@@ -63,7 +63,7 @@ static void test_attributes(void **state)
             assert_ok(zarr_group_create(&g, w.store, "g", format, NULL, 0, &terr));
             assert_ok(zarr_group_attribute_set(g, "a", "{\"x\": 1.50}", &terr));
             assert_ok(zarr_group_attribute_get(g, "a", text, sizeof text, &n, &terr));
-            assert_string_equal(text, "{\"x\":1.50}"); /* numbers as they were spelled */
+            assert_string_equal(text, "{\"x\":1.50}"); /* numbers keep their spelling */
             assert_int_equal(n, strlen(text));
             assert_ok(zarr_group_attribute_get(g, "a", text, 4, &n, &terr));
             assert_string_equal(text, "{\"x");
@@ -156,7 +156,7 @@ static void test_list_and_walk(void **state)
         zarr_array_free(make_array(&w, "g/a/arr", 3, 4, 4));
         zarr_array_free(make_array(&w, "g/two", 2, 4, 4));
         a = make_array(&w, "g/full", 3, 4, 4);
-        fill_array(a); /* its chunks are no children */
+        fill_array(a); /* its chunks are not children */
         zarr_array_free(a);
         put_text(&w, "g/nothing/here.txt", "x");
         put_text(&w, "g/sick/zarr.json", "{\"zarr_format\": 3, \"node_type\"");
@@ -182,8 +182,8 @@ static void test_list_and_walk(void **state)
     }
 }
 
-/* More children than one block of requests holds, and a chain that would break recursion.
- */
+/* More children than one batch of requests holds, and groups nested too deep for
+ * recursion. */
 static void test_wide_and_deep(void **state)
 {
     struct world w;
@@ -225,7 +225,7 @@ static int count_difference(void *user, const char *path, const char *what)
     return 0;
 }
 
-/* Each of 30 groups has two links to the next one: 2^30 paths and no cycle. */
+/* Each of 30 groups has two links to the next one: 2^30 paths, but no cycle. */
 static void test_links_fan_out(void **state)
 {
     const zarr_limits limits = {.struct_size = sizeof limits, .listing_keys = 1000};
@@ -256,7 +256,8 @@ static void test_links_fan_out(void **state)
 
     assert_ok(zarr_group_open(&g, store, "real/22", NULL, &terr));
     assert_ok(zarr_group_walk(g, count, &n, &terr));
-    assert_int_equal(n, (1 << 9) - 2); /* a link is a group as often as it is met */
+    /* A link counts as a group each time it is visited. */
+    assert_int_equal(n, (1 << 9) - 2);
     zarr_group_free(g);
     assert_ok(zarr_group_consolidate(store, "real/22", NULL, &terr));
     assert_ok(
@@ -310,7 +311,7 @@ static void test_probe_and_delete(void **state)
                       ZARR_ERR_CORRUPT);
         assert_int_equal(kind, ZARR_NODE_NONE);
         assert_int_equal(format, 3);
-        assert_ok(zarr_node_delete(w.store, "sick", &terr)); /* it can be got rid of */
+        assert_ok(zarr_node_delete(w.store, "sick", &terr)); /* it can be deleted */
         assert_status(zarr_node_delete(w.store, "sick", &terr), ZARR_ERR_NOT_FOUND);
         assert_status(zarr_node_delete(w.store, "g/keep/c", &terr), ZARR_ERR_NOT_FOUND);
         assert_ok(zarr_node_delete(w.store, "g", &terr));
