@@ -1,7 +1,8 @@
 /*
- * unit/impl/impl_test.h - chains of codecs as one call: text and data type in,
- * program out, chunks through it with blocks of exactly the right size, so that a
- * sanitizer sees a byte too far. Shared with the fuzz targets: nothing asserts.
+ * unit/impl/impl_test.h - chains of codecs in one call: text and data type in, program
+ * out. Chunks go through it in blocks of exactly the right size, so that a sanitizer
+ * detects accesses past the end. The fuzz targets share this file, so nothing in it
+ * asserts.
  */
 #ifndef ZR_TESTS_IMPL_TEST_H
 #define ZR_TESTS_IMPL_TEST_H
@@ -43,7 +44,7 @@ out:
     return st;
 }
 
-/* A chain for one chunk, and its programs both ways. */
+/* A chain for one chunk, and its programs for encoding and decoding. */
 struct impl_chain {
     struct zr_chain *chain;
     struct zr_chain_reps reps;
@@ -62,8 +63,8 @@ static inline void impl_chain_close(struct impl_chain *c)
 struct impl_chain_args {
     int format;
     const char *codecs, *dtype;
-    const uint64_t *dims;  /* ends with 0 */
-    int32_t target_device; /* 0: host */
+    const uint64_t *dims;  /* a 0 ends it */
+    int32_t target_device; /* 0: the host */
     const char *preference;
 };
 
@@ -91,7 +92,7 @@ out:
     return st;
 }
 
-/* The same where metadata does not tell the sizes. */
+/* The same for chunks whose size metadata does not tell. */
 static inline zarr_status impl_run_loose(const struct zr_program *p, struct impl_env *e,
                                          const void *src, size_t src_bytes, uint8_t **out,
                                          size_t *n, zarr_error *err)
@@ -119,7 +120,7 @@ static inline zarr_status impl_run_loose(const struct zr_program *p, struct impl
     return st;
 }
 
-/* One chunk through one codec stage. */
+/* Runs one chunk through one codec stage. */
 static inline zarr_status impl_run_stage(const struct zr_stage *s, bool encode,
                                          struct impl_env *e, zarr_codec_job *job,
                                          zarr_mem scratch, zarr_error *err)
@@ -130,8 +131,8 @@ static inline zarr_status impl_run_stage(const struct zr_stage *s, bool encode,
     return zr_stage_run(s, &call, encode, err);
 }
 
-/* One chunk through host stages. *out: malloc'd, *n bytes; NULL on failure. Copies are
- * plain. */
+/* Runs one chunk through host stages. *out: malloc'd, *n bytes; NULL on failure. Copies
+ * are plain. */
 static inline zarr_status impl_run(const struct zr_program *p, struct impl_env *e,
                                    const void *src, size_t src_bytes, uint8_t **out,
                                    size_t *n, zarr_error *err)
@@ -183,7 +184,7 @@ out:
     return st;
 }
 
-/* xorshift: the same numbers everywhere. */
+/* xorshift: the same numbers on every machine. */
 static inline uint64_t impl_random(uint64_t *seed)
 {
     uint64_t x = *seed;

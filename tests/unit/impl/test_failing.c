@@ -1,6 +1,8 @@
-/* unit/impl/test_failing.c - what implementations of others say when they fail: nothing,
- * numbers that are no status, a broken contract. The library finds the words, and says
- * whose it was. */
+/*
+ * unit/impl/test_failing.c - failures of plug-ins' implementations: no message, numbers
+ * that are not a status, a broken contract. The library writes the message and names the
+ * plug-in.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +14,7 @@
 
 #define CPU ZARR_MEMORY_BIT(ZARR_DEVICE_CPU)
 
-#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ /* no stage for it */
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ /* no stage may have this index */
 #    define NATIVE "{\"name\":\"bytes\",\"configuration\":{\"endian\":\"little\"}}"
 #else
 #    define NATIVE "{\"name\":\"bytes\",\"configuration\":{\"endian\":\"big\"}}"
@@ -139,7 +141,7 @@ static void odd_run(struct impl_env *env, const struct zr_stage *s)
     for (size_t i = 0; i < ZR_COUNT(rows); i++) {
         zarr_status st;
 
-        memset(&err, 'x', sizeof err); /* nothing of the caller's is read */
+        memset(&err, 'x', sizeof err); /* the old contents of err are not read */
         jobs[0].src = jobs[1].src = zr_mem_of_host(&src, 1);
         jobs[0].dst = jobs[1].dst = zr_mem_of_host(dst, sizeof dst);
         odd.code = rows[i].code;
@@ -202,7 +204,7 @@ static void others_fail(void **state)
                 ZARR_ERR_INTERNAL, &err,
                 ODD_BROKE "it failed with status 1, which means nothing");
     assert_int_equal(job.status, ZARR_ERR_INTERNAL);
-    odd.partial = ZARR_OK; /* and one byte more than there is room for */
+    odd.partial = ZARR_OK; /* and one byte more than fits */
     assert_said(zr_stage_partial(s, &job, &range, 1, &env.threads, (zarr_mem){0}, &err),
                 ZARR_ERR_INTERNAL, &err,
                 ODD_BROKE

@@ -1,6 +1,8 @@
-/* unit/impl/test_place.c - who is chosen and where bytes lie, with made-up
- * implementations for a device; programs of chains that compute; fallbacks; refusals;
- * states of threads; failing allocations. */
+/*
+ * unit/impl/test_place.c - placement: the chosen implementations and the memory of
+ * buffers, with made-up implementations for a device. Also programs of chains that
+ * compute, fallbacks, refusals, state of threads, failing allocations.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,8 +16,7 @@
 #define EXT ZARR_MEMORY_BIT(ZARR_DEVICE_EXT)
 #define CPU ZARR_MEMORY_BIT(ZARR_DEVICE_CPU)
 
-/* ---- made-up implementations --------------------------------------------------------
- */
+/* ---- made-up implementations --------------------------------------------- */
 
 static int n_bound, n_states, refuse_to_bind;
 
@@ -59,7 +60,7 @@ static void made_up_close_state(void *state)
 
 static uint64_t made_up_used;
 
-/* Gives made_up_used bytes, or fails for chunks that begin with 'x'. */
+/* Produces made_up_used bytes, or fails for chunks that begin with 'x'. */
 static zarr_status made_up_code(void *self, zarr_codec_job *jobs, uint64_t n,
                                 zarr_codec_exec *exec, zarr_error *err)
 {
@@ -95,7 +96,7 @@ struct made_up_row {
     const char *codec, *impl;
     uint32_t in, out;
     int32_t priority;
-    uint32_t caps; /* 0: both ways */
+    uint32_t caps; /* 0: encodes and decodes */
 };
 
 static void open_with(struct impl_env *env, const struct made_up_row *rows)
@@ -115,13 +116,12 @@ static void open_with(struct impl_env *env, const struct made_up_row *rows)
     }
 }
 
-/* ---- placement ------------------------------------------------------------------------
- */
+/* ---- placement ----------------------------------------------------------- */
 
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 #    define LITTLE "{\"name\":\"bytes\",\"configuration\":{\"endian\":\"little\"}}"
 #    define BIG    "{\"name\":\"bytes\",\"configuration\":{\"endian\":\"big\"}}"
-#else /* what is free, and what needs a swap */
+#else /* the structure, and the bytes to swap */
 #    define LITTLE "{\"name\":\"bytes\",\"configuration\":{\"endian\":\"big\"}}"
 #    define BIG    "{\"name\":\"bytes\",\"configuration\":{\"endian\":\"little\"}}"
 #endif
@@ -149,14 +149,14 @@ static const struct {
      NULL,
      "crc32c@cpu.zarrc -> zstd@cpu.libzstd -> swap 4",
      "swap 4 -> zstd@cpu.libzstd -> crc32c@cpu.zarrc"},
-    /* Nobody on the device: decode on the host, then copy. */
+    /* No implementation on the device: decode on the host, then copy. */
     {{{0}},
      "[" LITTLE ",\"zstd\"]",
      12,
      NULL,
      "zstd@cpu.libzstd -> copy host->ext",
      "copy ext->host -> zstd@cpu.libzstd"},
-    /* Compressed bytes travel. */
+    /* The compressed bytes are copied to the device. */
     {{{"zstd", "ext.test", EXT, EXT, 0, 0}},
      "[" LITTLE ",\"zstd\",\"crc32c\"]",
      12,
@@ -175,7 +175,7 @@ static const struct {
      NULL,
      "copy host->ext -> zstd@ext.test/cpu.libzstd",
      "zstd@ext.test/cpu.libzstd -> copy ext->host"},
-    /* Not when the elements are wanted on the host, unless somebody says so. */
+    /* Stay on the host if the elements are wanted there, or if a preference says so. */
     {{{"zstd", "ext.test", EXT, EXT, 100, 0}},
      "[" LITTLE ",\"zstd\"]",
      1,
@@ -194,37 +194,40 @@ static const struct {
      " gzip = a ; zstd = nobody , cpu.libzstd, ext ;",
      "zstd@cpu.libzstd -> copy host->ext",
      "copy ext->host -> zstd@cpu.libzstd"},
-    /* Two devices deep: there and back costs more than staying. */
+    /* A device codec behind a host codec: two more copies cost more than staying on the
+     * host. */
     {{{"gzip", "ext.test", EXT, EXT, 0, 0}},
      "[" LITTLE ",\"zstd\",\"gzip\"]",
      12,
      NULL,
      "gzip@cpu.libdeflate -> zstd@cpu.libzstd -> copy host->ext",
      "copy ext->host -> zstd@cpu.libzstd -> gzip@cpu.libdeflate"},
-    /* An implementation that itself crosses. */
+    /* An implementation that reads host memory and writes device memory. */
     {{{"zstd", "ext.test", CPU, EXT, 0, 0}},
      "[" LITTLE ",\"zstd\"]",
      12,
      NULL,
      "zstd@ext.test/cpu.libzstd",
      "zstd@ext.test/cpu.libzstd"},
-    /* One that only decodes. */
+    /* An implementation that only decodes. */
     {{{"zstd", "ext.test", EXT, EXT, 0, ZARR_CODEC_CAN_DECODE}},
      "[" LITTLE ",\"zstd\"]",
      12,
      NULL,
      "copy host->ext -> zstd@ext.test/cpu.libzstd",
      "copy ext->host -> zstd@cpu.libzstd"},
-    /* Memory that the host shares is decoded into at once. */
+    /* Decode directly into memory that the host shares. */
     {{{0}}, "[" LITTLE ",\"zstd\"]", 3, NULL, "zstd@cpu.libzstd", "zstd@cpu.libzstd"},
-    /* A better one on the host; it is choosy, so there is a next in line. */
+    /* A better host implementation that does not accept every job, so it has a
+     * fallback. */
     {{{"zstd", "cpu.test", CPU, CPU, 5, 0}},
      "[" LITTLE ",\"zstd\"]",
      1,
      NULL,
      "zstd@cpu.test/cpu.libzstd",
      "zstd@cpu.test/cpu.libzstd"},
-    /* Chains that compute: only what stands before the first such codec is free. */
+    /* Chains that compute: only transposes in front of the first such codec cost
+     * nothing. */
     {{{0}},
      "[" DELTA "," LITTLE "]",
      1,
@@ -308,7 +311,7 @@ static void stores_that_reach_the_device(void **state)
     impl_env_close(&env);
 }
 
-/* Where only decoding tells the size, buffers grow, and those are the host's. */
+/* If only decoding tells the size, buffers grow, and only host buffers can. */
 static void no_device_without_sizes(void **state)
 {
     const struct made_up_row rows[] = {{"zstd", "ext.test", EXT, EXT, 50, 0}, {0}};
@@ -372,7 +375,7 @@ static void fallback_of_a_stage(void **state)
     assert_true(zr_stage_accepts(s, &job));
     job.src.bytes = 100;
     assert_false(zr_stage_accepts(s, &job));
-    s = s->fallback; /* also choosy */
+    s = s->fallback; /* does not accept every job, as well */
     assert_string_equal(s->impl->vt.impl, "cpu.test");
     assert_int_equal(s->in_device, ZARR_DEVICE_CPU);
     assert_int_equal(s->out_bytes, 32);
@@ -409,11 +412,12 @@ static void refusals(void **state)
                      ZARR_OK);
     assert_int_equal(zr_codec_spec_register(&env.codec.codecs, &none, "test", NULL),
                      ZARR_OK);
-    refuse_to_bind = 1; /* the next best takes over */
+    refuse_to_bind = 1; /* the next best is chosen */
     assert_int_equal(impl_chain_open(&c, &env, &args, NULL), ZARR_OK);
     assert_string_equal(c.decode->stage[0].impl->vt.impl, "cpu.libzstd");
     impl_chain_close(&c);
-    args.codecs = "[" LITTLE ",\"x.only\"]"; /* there is none: its reason */
+    /* No other exists: the message is its reason. */
+    args.codecs = "[" LITTLE ",\"x.only\"]";
     assert_int_equal(impl_chain_open(&c, &env, &args, &err), ZARR_ERR_UNSUPPORTED);
     assert_string_equal(err.message, "made-up: not this one");
     refuse_to_bind = 0;
@@ -434,7 +438,7 @@ static void refusals(void **state)
     impl_env_close(&env);
 }
 
-/* One that does what a name means in v2 does not do what it means in v3. */
+/* An implementation of a name's v2 codec does not implement its v3 codec. */
 static void formats(void **state)
 {
     const uint32_t caps = made_up.caps | ZARR_CODEC_FOR_V2;
@@ -507,7 +511,7 @@ static int32_t native32(const uint8_t *at)
     return v;
 }
 
-/* ---- programs that compute, run ---------------------------------------- */
+/* ---- programs that compute, run ------------------------------------------ */
 
 static void computing_chain_runs(void **state)
 {
@@ -547,7 +551,7 @@ static void computing_chain_runs(void **state)
     impl_env_close(&env);
 }
 
-/* One transpose as a stage, byte for byte. */
+/* One transpose as a stage, byte by byte. */
 static void transpose_stage(void **state)
 {
     const char *codecs = "[" DELTA "," TURN "," LITTLE "]";
@@ -595,7 +599,7 @@ static void bytes_around_shards(void **state)
     assert_int_equal(zr_chain_resolve(&reps, chain, &chunk, NULL, NULL, NULL), ZARR_OK);
     zr_str_init(&text, NULL);
     assert_int_equal(zr_program_make(&p, &env.impls, chain, &reps, &opts, NULL, NULL),
-                     ZARR_OK); /* for one that is decoded whole */
+                     ZARR_OK); /* for a chunk that is decoded whole */
     zr_program_print(p, &text);
     assert_string_equal(
         zr_str_text(&text),
@@ -615,7 +619,7 @@ static void bytes_around_shards(void **state)
     impl_env_close(&env);
 }
 
-/* ---- stages ------------------------------------------------------------ */
+/* ---- stages -------------------------------------------------------------- */
 
 static void batches_and_their_word(void **state)
 {
@@ -642,7 +646,7 @@ static void batches_and_their_word(void **state)
     assert_int_equal(zr_stage_run(c.decode->stage, &call, false, &err), ZARR_ERR_CORRUPT);
     assert_int_equal(err.item, 2);
     assert_int_equal(jobs[0].status, ZARR_OK);
-    assert_int_equal(jobs[0].dst.bytes, 32); /* the room is what metadata says */
+    assert_int_equal(jobs[0].dst.bytes, 32); /* the size that metadata gives */
     src[2] = 'c';
     assert_int_equal(zr_stage_run(c.decode->stage, &call, false, &err), ZARR_OK);
     made_up_used = 31;
@@ -663,7 +667,7 @@ static void batches_and_their_word(void **state)
     assert_int_equal(n_states, 0);
 }
 
-/* The CPU's implementations never touch memory that is not the host's. */
+/* CPU implementations never access memory that is not the host's. */
 static void foreign_memory(void **state)
 {
     const uint64_t dims[] = {8, 0};
@@ -690,7 +694,7 @@ static void foreign_memory(void **state)
     impl_env_close(&env);
 }
 
-/* ---- allocations ------------------------------------------------------- */
+/* ---- allocations --------------------------------------------------------- */
 
 static zarr_status everything(const zarr_allocator *alloc)
 {
@@ -711,7 +715,7 @@ static zarr_status everything(const zarr_allocator *alloc)
 
     v.impl = row.impl;
     v.in_kinds = v.out_kinds = CPU;
-    v.priority = -5; /* last in line, never run */
+    v.priority = -5; /* last fallback, never run */
     if (impl_env_open(&env, alloc, NULL) != ZARR_OK)
         return ZARR_ERR_NO_MEMORY;
     ZR_TRY(zr_impl_register(&env.impls, &v, "test", NULL));
@@ -731,7 +735,7 @@ static void allocations_fail(void **state)
     assert_int_equal(n_bound, 0);
 }
 
-/* Codecs that are known and that nobody here does: the message says what could. */
+/* Known codecs without a usable implementation: the message says which could do it. */
 static void absent_libraries(void **state)
 {
     static const struct {

@@ -1,7 +1,7 @@
 /*
- * unit/impl/test_runner.c - chains inside codecs. A codec of this test, "box", holds
- * a chain and runs it: around bytes, around arrays, around itself; sizes that no
- * metadata tells, bombs, and words of headers that nobody should believe.
+ * unit/impl/test_runner.c - chains inside codecs. The codec "box" of this test contains
+ * a chain and runs it: on bytes, on arrays, on another box. Also sizes unknown to
+ * metadata, decompression bombs, and headers with false sizes.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,8 +13,7 @@
 
 #include "unit/impl/impl_test.h"
 
-/* ---- the codec -----------------------------------------------------------------------
- */
+/* ---- the codec ----------------------------------------------------------- */
 
 static zarr_status box_canonical(const zarr_codec_spec *raw, int format, char *text,
                                  size_t cap, size_t *text_bytes, zarr_error *err)
@@ -42,7 +41,7 @@ out:
     return st;
 }
 
-/* The same, but it does not know how long things get. */
+/* The same codec without a bound of its output. */
 static zarr_status sack_resolve(const zarr_codec_spec *spec, const zarr_chunk_spec *in,
                                 zarr_chunk_spec *out, void *fill_out, zarr_error *err)
 {
@@ -73,7 +72,7 @@ static zarr_status box_run(void *self, zarr_codec_job *job, zarr_codec_exec *exe
     zarr_mem own = {0}, twice = {0};
     zarr_status st = ZARR_OK;
 
-    /* First into memory of the thread, twice, so that results lie beside each other. */
+    /* Decodes to memory of the thread, twice, so that results lie next to each other. */
     ZR_TRY(encode ? zarr_codec_runner_encode(self, exec, &job->src, &own, err)
                   : zarr_codec_runner_decode(self, exec, &job->src, &own, err));
     ZR_TRY(encode ? zarr_codec_runner_encode(self, exec, &job->src, &twice, err)
@@ -153,7 +152,7 @@ static struct impl_chain made(const char *codecs, uint64_t n)
     return c;
 }
 
-/* ---- one chunk, sizes found on the way --------------------------------- */
+/* ---- one chunk of unknown size ---- */
 
 static struct zr_buffer buffers[ZR_UNSIZED_BUFFERS];
 
@@ -210,13 +209,13 @@ static void test_around(void **state)
         if (grow(c.decode, stored, (size_t)got.bytes, &back) != ZARR_OK)
             fail_msg("%s: %s", chains[i], error.message);
         assert_int_equal(back.bytes, sizeof data);
-        if (i == 0) { /* nothing but the byte order */
+        if (i == 0) { /* only the byte order changes */
             assert_int_equal(((uint8_t *)back.handle)[0], 0);
             assert_int_equal(c.decode->swap_bytes, zr_host_is_little() ? 2 : 0);
         }
         assert_memory_equal(back.handle, data, sizeof data);
         free(stored);
-        /* what is written is what was read */
+        /* writing it again gives the bytes read */
         {
             struct zr_chain *again = NULL;
             char second[1024];
@@ -233,8 +232,7 @@ static void test_around(void **state)
     close_all();
 }
 
-/* ---- sizes that lie -------------------------------------------------------------------
- */
+/* ---- false sizes ---- */
 
 static void test_bombs(void **state)
 {
@@ -268,13 +266,13 @@ static void test_bombs(void **state)
                      ZARR_OK);
     assert_true(p->unsized);
 
-    /* announced: refused before anything is decoded */
+    /* announced in the header: refused before decoding */
     n = ZSTD_compress(bomb, ZSTD_compressBound(huge), zeros, huge, 1);
     assert_int_equal(grow(p, bomb, n, &out), ZARR_ERR_LIMIT);
     assert_non_null(strstr(error.message, "limit chunk_bytes"));
     for (size_t i = 0; i < ZR_COUNT(buffers); i++)
         assert_true(buffers[i].bytes <= 1 << 20);
-    /* not announced: found out at the limit */
+    /* not announced: detected at the limit */
     {
         ZSTD_CCtx *cctx = ZSTD_createCCtx();
 
@@ -285,7 +283,7 @@ static void test_bombs(void **state)
     assert_int_equal(grow(p, bomb, n, &out), ZARR_ERR_LIMIT);
     for (size_t i = 0; i < ZR_COUNT(buffers); i++)
         assert_true(buffers[i].bytes <= 2 << 20);
-    /* inside: the elements are 16 bytes, whoever says otherwise */
+    /* inside: the elements have 16 bytes, whatever the header says */
     {
         uint8_t inner[256], outer[512];
 
@@ -302,7 +300,7 @@ static void test_bombs(void **state)
     close_all();
 }
 
-/* ---- arrays of any length ---------------------------------------------- */
+/* ---- arrays of any length ------------------------------------------------ */
 
 static void varies(enum zr_direction runs)
 {
@@ -351,7 +349,7 @@ static void varies(enum zr_direction runs)
     close_all();
 }
 
-/* A stage that decodes may encode with its runner all the same, and so backward. */
+/* A stage that decodes may use its runner to encode, and the reverse. */
 static void test_varies(void **state)
 {
     ZR_UNUSED(state);
@@ -369,7 +367,7 @@ struct sharer {
     bool same;
 };
 
-/* Both ways: one of them nobody has asked for before. */
+/* Both directions: one of them was not used before. */
 static void *share(void *arg)
 {
     struct sharer *s = arg;
@@ -432,7 +430,8 @@ static void test_threads(void **state)
 #define BOX "{\"name\":\"box\",\"configuration\":{\"codecs\":["
 #define END "]}}"
 
-/* A runner each way for each codec that holds others, not two for each one around. */
+/* Each codec that contains others has one runner a direction, not two for each codec
+ * around it. */
 static void test_binds_once_each_way(void **state)
 {
     const char *codecs =
@@ -493,7 +492,8 @@ static void test_refusals(void **state)
         if (!strstr(error.message, cases[i].says))
             fail_msg("\"%s\" lacks \"%s\"", error.message, cases[i].says);
     }
-    /* An array is no place for bytes, and bytes none for an array: at resolution. */
+    /* An array codec does not accept bytes, nor a bytes codec an array: resolving
+     * fails. */
     {
         const uint64_t dims[] = {8, 0};
         struct impl_chain c;
@@ -508,7 +508,7 @@ static void test_refusals(void **state)
             "[\"bytes\",{\"name\":\"box\",\"configuration\":{\"codecs\":[\"bytes\"]}}]";
         assert_int_equal(impl_chain_open(&c, &env, &args, &error), ZARR_ERR_INVALID);
     }
-    /* Depth ends where the number of codecs does. */
+    /* The limit for the number of codecs limits the depth. */
     at += (size_t)snprintf(deep, sizeof deep, "[\"bytes\"");
     for (int i = 0; i < 40; i++)
         at += (size_t)snprintf(deep + at, sizeof deep - at,

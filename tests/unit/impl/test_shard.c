@@ -1,7 +1,7 @@
 /*
- * unit/impl/test_shard.c - sharding_indexed as a stage: the bytes that it writes, shapes
- * whose inner chunks are rows of the shard or not, inner chunks that are missing, indexes
- * that lie, and shards inside shards.
+ * unit/impl/test_shard.c - sharding_indexed as a stage: the bytes it writes, inner
+ * chunks that are or are not contiguous rows of the shard, missing inner chunks,
+ * malformed indexes, and shards inside shards.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -35,7 +35,7 @@ static struct impl_chain made(struct impl_env *env, const char *codecs,
 
 static void test_layout(void **state)
 {
-    /* 2 x 4 in chunks of 1 x 2; the second one has nothing but the fill value */
+    /* 2 x 4 in chunks of 1 x 2; the second chunk contains only the fill value */
     static const char codecs[] = "[" SHARD("[1,2]", BIG, LITTLE, START) "]";
     static const uint16_t data[8] = {1, 2, 0, 0, 5, 6, 7, 8};
     static const uint8_t want[] = {0, 1, 0, 2, 0, 5, 0, 6, 0, 7, 0, 8};
@@ -124,10 +124,10 @@ static void test_shapes(void **state)
 static void test_lies(void **state)
 {
     static const uint64_t dims[] = {4, 0};
-    /* two chunks of 4 bytes, the index of 32 behind them */
+    /* two chunks of 4 bytes, followed by the index of 32 */
     static const struct {
         uint64_t pairs[4];
-        size_t cut; /* bytes that are there; 0: all */
+        size_t cut; /* number of bytes present; 0: all */
         const char *words;
     } rows[] = {
         {{0, 4, 4, 4}, 31, "cannot hold its index"},
@@ -141,7 +141,7 @@ static void test_lies(void **state)
         {{0, 8, 4, 4}, 0, "inner chunk [0]"},
         {{0, 4, 4, 3}, 0, "inner chunk [1]"},
         {{0, 0, 4, 4}, 0, "inner chunk [0]"},
-        {{0, 4, 0, 4}, 0, NULL}, /* they may share bytes */
+        {{0, 4, 0, 4}, 0, NULL}, /* entries may share bytes */
         {{GONE, GONE, GONE, GONE}, 0, NULL},
     };
     struct impl_env env;
@@ -175,7 +175,8 @@ static zarr_status grant_none(void *arg, uint64_t bytes, zarr_error *err)
     return zr_fail(err, ZARR_ERR_LIMIT, "asked for %" PRIu64 " bytes", bytes);
 }
 
-/* A value that has no index is refused before there is room for one. */
+/* An object without a valid index is refused before memory is allocated for the
+ * shard. */
 static void test_short(void **state)
 {
     static const struct zr_grant grant = {.take = grant_none};
