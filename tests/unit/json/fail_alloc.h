@@ -1,7 +1,7 @@
 /*
- * unit/json/fail_alloc.h - an allocator whose n-th call fails, once or for
- * ever, and that counts what is still held. Used by the tests of the pure
- * rooms: run a scenario with n = 1, 2, ... until nothing failed.
+ * unit/json/fail_alloc.h - an allocator whose n-th call fails, once or with all later
+ * ones, and that counts the blocks in use. Run a scenario with n = 1, 2, ... until no
+ * call fails.
  */
 #ifndef ZR_TESTS_FAIL_ALLOC_H
 #define ZR_TESTS_FAIL_ALLOC_H
@@ -12,7 +12,7 @@
 
 struct fail_alloc {
     zarr_allocator alloc;
-    size_t calls, fail_at, held; /* fail_at 0: never */
+    size_t calls, fail_at, held; /* fail_at 0: no call fails */
     int for_ever, failed;
 };
 
@@ -57,8 +57,9 @@ static inline void fail_alloc_init(struct fail_alloc *f, size_t fail_at, int for
     f->alloc = (zarr_allocator){f, fail_alloc_alloc, fail_alloc_realloc, fail_alloc_free};
 }
 
-/* scenario() with every n-th call failing, once and from there on: nothing may be lost,
- * and NO_MEMORY be all that comes of it. least: calls that it is known to need. */
+/* Runs scenario() with each n-th call failing, once and then with all later ones. It
+ * must leak nothing and return NO_MEMORY. least: the least number of allocations that it
+ * makes. */
 static inline void fail_alloc_every(zarr_status (*scenario)(const zarr_allocator *),
                                     size_t least)
 {

@@ -1,4 +1,6 @@
-/* unit/json/test_parse.c - which texts are JSON, which are not, and where it says so. */
+/*
+ * unit/json/test_parse.c - valid and invalid JSON texts, and the positions in messages.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,20 +17,20 @@
 static zarr_status parse(struct zr_json_doc *doc, const char *text, size_t bytes,
                          zarr_error *err)
 {
-    /* An exact copy, so that a sanitizer sees a byte too far. */
+    /* An exact copy, so that a sanitizer detects a read past the end. */
     char *copy = malloc(bytes ? bytes : 1);
     zarr_status st;
 
     memcpy(copy, text, bytes);
     zr_json_doc_init(doc, NULL);
     st = zr_json_parse(doc, copy, bytes, NULL, err);
-    memset(copy, 'x', bytes); /* the tree must not point into it */
+    memset(copy, 'x', bytes); /* the tree must not point into the text */
     free(copy);
     return st;
 }
 
-/* y: must parse; n: must not; the byte is the position that the message names, -1: any.
- */
+/* y: must parse; n: must fail. The number is the byte position in the message; -1:
+ * any. */
 static const struct {
     char want;
     const char *text;
@@ -66,7 +68,8 @@ static const struct {
     {'y', TEXT("[1E+2]"), -1},
     {'y', TEXT("[123.456e78]"), -1},
     {'y', TEXT("[123.456789]"), -1},
-    {'y', TEXT("[1e400]"), -1}, /* the text is kept: whoever converts it decides */
+    {'y', TEXT("[1e400]"),
+     -1}, /* the text of the number is kept: the caller converts it */
     {'y', TEXT("[-123123e100000]"), -1},
     {'y', TEXT("[100000000000000000000]"), -1},
     {'y', TEXT("{\"asd\":\"sdf\", \"dfg\":\"fgh\"}"), -1},
@@ -92,7 +95,7 @@ static const struct {
     {'y', TEXT("[\"\xED\x9F\xBF\xEE\x80\x80\"]"),
      -1}, /* the neighbours of the surrogates */
     {'y', TEXT("\t[\r\n]\t"), -1},
-    /* tolerated although no JSON */
+    /* accepted although it is not JSON */
     {'y', TEXT("[NaN]"), -1},
     {'y', TEXT("[Infinity,-Infinity]"), -1},
     {'y', TEXT("-Infinity"), -1},
@@ -225,8 +228,8 @@ static const struct {
     {'n', TEXT("nullx"), 4},
     {'n', TEXT("[NaNs]"), 4},
     {'n', TEXT("-Infinit"), 1},
-    /* surrogates and bytes that are no UTF-8 (JSONTestSuite leaves these open; we refuse)
-     */
+    /* surrogates and bytes that are not UTF-8 (JSONTestSuite leaves these open; we
+     * refuse) */
     {'n', TEXT("[\"\\uDADA\"]"), 2},
     {'n', TEXT("[\"\\uD888\\u1234\"]"), 2},
     {'n', TEXT("[\"\\uDd1e\\uD834\"]"), 2},
@@ -245,7 +248,7 @@ static const struct {
     {'n', TEXT("[\"\xE2\x82\"]"), 2},
     {'n', TEXT("[\"\xFF\"]"), 2},
     {'n', TEXT("\"\xF0\x9F"), 1},
-    /* two meanings in one document */
+    /* duplicate members make a document ambiguous */
     {'n', TEXT("{\"a\":1,\"a\":1}"), 7},
     {'n', TEXT("{\"a\":1,\"\\u0061\":2}"), 7},
     {'n', TEXT("{\"a\":{\"b\":1,\"c\":2,\"b\":3}}"), 18},
@@ -275,7 +278,8 @@ static void the_suite(void **state)
     }
 }
 
-/* Every prefix of a good document ends early, says so, and reads no byte too far. */
+/* Every proper prefix of a valid document is refused as incomplete, with no read past
+ * the end. */
 static void prefixes(void **state)
 {
     static const char text[] =
@@ -366,7 +370,7 @@ static void depth_limit(void **state)
                          cases[i].want);
         if (cases[i].want != ZARR_OK) {
             assert_non_null(strstr(err.message, "json_depth"));
-        } else { /* what was read can be walked */
+        } else { /* the tree can be walked */
             struct zr_json *c = zr_json_copy(&copy, doc.root);
 
             assert_true(zr_json_equal(doc.root, c));
@@ -411,8 +415,8 @@ static void other_limits(void **state)
     }
 }
 
-/* 4 MB of numbers, and 100 000 members with a duplicate at the end: both in linear time.
- */
+/* 4 MB of numbers, and 100 000 members with a duplicate at the end: both take linear
+ * time. */
 static void big_ones(void **state)
 {
     struct zr_json_doc doc;
@@ -444,7 +448,7 @@ static void big_ones(void **state)
     zr_str_deinit(&s);
 }
 
-/* One doc may be parsed into again. */
+/* A zr_json_doc can be parsed into again. */
 static void again(void **state)
 {
     struct zr_json_doc doc;

@@ -1,4 +1,6 @@
-/* unit/json/test_value.c - trees made by hand: written, compared, copied, changed. */
+/*
+ * unit/json/test_value.c - trees built in code: writing, comparing, copying, changing.
+ */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -84,7 +86,8 @@ static void completed(void **state)
     zr_json_write(doc.root, 0, &s);
     assert_int_equal(zr_json_parse(&want, zr_str_text(&s), s.bytes, NULL, NULL), ZARR_OK);
     assert_false(zr_json_equal(doc.root, want.root));
-    zr_json_quote_tokens(zr_json_get(doc.root, "a")); /* not what comes behind it */
+    /* The value does not include what follows it. */
+    zr_json_quote_tokens(zr_json_get(doc.root, "a"));
     assert_true(zr_json_equal(zr_json_get(doc.root, "a"), zr_json_get(want.root, "a")));
     assert_false(zr_json_equal(doc.root, want.root));
     zr_json_quote_tokens(doc.root);
@@ -123,7 +126,7 @@ static void changed(void **state)
     assert_false(zr_json_is_text(zr_json_get(o, "e"), "x"));
     assert_false(zr_json_remove(NULL, "a"));
     zr_json_set(&doc, NULL, "a", o);
-    zr_json_append(&doc, o, o); /* not an array: nothing */
+    zr_json_append(&doc, o, o); /* not an array: no effect */
     assert_null(zr_json_get(NULL, "a"));
     assert_int_equal(zr_json_count(NULL), 0);
     zr_json_doc_deinit(&doc);
@@ -236,8 +239,8 @@ static void excerpts(void **state)
     zr_json_doc_deinit(&doc);
 }
 
-/* Parse, copy, change, write with the k-th allocation failing: no crash, no leak, right
- * code. */
+/* Parses, copies, changes and writes with the k-th allocation failing: no crash, no
+ * leak, the right status. */
 static zarr_status scenario(const zarr_allocator *alloc)
 {
     zarr_status st = ZARR_OK;
