@@ -1,6 +1,6 @@
 /*
- * tests/unit/mem/mem_test.h - what the tests of this room share: seeded random
- * numbers, random boxes, and a strided copy so simple that it is right.
+ * tests/unit/mem/mem_test.h - helpers of the tests of mem: seeded random numbers, random
+ * boxes, and a strided copy that is simple enough to be the reference.
  */
 #ifndef MEM_TEST_H
 #define MEM_TEST_H
@@ -30,7 +30,7 @@ static inline uint64_t rnd_next(struct rnd *r)
     return r->state * UINT64_C(2685821657736338717);
 }
 
-/* 0 .. n - 1 */
+/* A number from 0 to n - 1. */
 static inline uint64_t rnd_below(struct rnd *r, uint64_t n)
 {
     return (rnd_next(r) >> 11) % n;
@@ -42,8 +42,7 @@ static inline void rnd_bytes(struct rnd *r, uint8_t *p, size_t n)
         p[i] = (uint8_t)(rnd_next(r) >> 32);
 }
 
-/* ZR_TEST_SEED repeats a run; else the seed is fixed, so that a failure repeats by
- * itself. */
+/* ZR_TEST_SEED repeats a run. The default seed is fixed, so failures repeat. */
 static inline uint64_t rnd_seed(uint64_t fixed)
 {
     const char *text = getenv("ZR_TEST_SEED");
@@ -53,7 +52,7 @@ static inline uint64_t rnd_seed(uint64_t fixed)
 }
 
 /* Strides of one side: nested in random order, with gaps and random directions. Returns
- * the bytes spanned; *first is the place of element 0. */
+ * the number of bytes spanned; *first is the position of element 0. */
 static inline uint64_t random_side(struct rnd *r, int32_t ndim, const uint64_t *shape,
                                    uint32_t item, bool zeros, int64_t *stride,
                                    uint64_t *first)
@@ -92,7 +91,7 @@ static inline uint64_t random_side(struct rnd *r, int32_t ndim, const uint64_t *
     return span;
 }
 
-/* Element by element, byte by byte. src NULL: fills with pattern. */
+/* Copies element by element, byte by byte. src NULL: fills with pattern. */
 static inline void reference_copy(const zarr_box *b, uint8_t *dst, const uint8_t *src,
                                   const uint8_t *pattern)
 {

@@ -1,8 +1,8 @@
 /*
  * tests/unit/mem/test_box.c - strided copies and fills of host memory against a
- * byte-by-byte reference: random ranks, shapes, strides, element sizes, byte
- * swaps and alignments. The whole buffer is compared, so that a byte written
- * next to the box fails too.
+ * byte-by-byte reference: random ranks, shapes, strides, element sizes, byte swaps and
+ * alignments. The whole buffer is compared, so a byte written next to the box is an
+ * error as well.
  */
 #include "unit/mem/mem_test.h"
 
@@ -10,7 +10,7 @@ enum {
     BUFFER_BYTES = 1 << 21,
     MAX_ITEMS = 20000,
 #ifdef __SANITIZE_THREAD__
-    CASES = 1000 /* one thread: here only to see that it runs */
+    CASES = 1000 /* one thread: only checks that it runs */
 #else
     CASES = 20000
 #endif
@@ -71,7 +71,7 @@ static uint64_t random_shape(struct rnd *r, int32_t ndim, uint64_t *shape, uint6
     return total;
 }
 
-/* One random box; false when it does not fit the buffers. */
+/* One random box; false if it does not fit the buffers. */
 static bool random_box(struct rnd *r, struct buffers *b, zarr_box *box)
 {
     const size_t form = rnd_below(r, ZR_COUNT(forms));
@@ -95,13 +95,14 @@ static bool random_box(struct rnd *r, struct buffers *b, zarr_box *box)
     box->src.mem.bytes = BUFFER_BYTES;
     if (dst_span + 256 > BUFFER_BYTES || src_span + 256 > BUFFER_BYTES)
         return false;
-    /* Not true, but not touched either: as if dst were a part of something big. */
+    /* Claims that dst is part of a large block, whose other bytes do not exist and must
+     * not be accessed. */
     if (rnd_below(r, 2))
         box->dst.mem.bytes = UINT64_C(1) << 32;
     return true;
 }
 
-/* Bytes that any side may have touched, and some more. */
+/* The bytes that either side may have accessed, and some more. */
 static size_t box_reach(const zarr_box *box, const zarr_box_side *side)
 {
     uint64_t end = side->mem.offset + box->item_bytes;
@@ -168,12 +169,12 @@ static void fills_equal_reference(void **state)
         rnd_bytes(&r, pattern, sizeof pattern);
         if (rnd_below(&r, 3) == 0)
             memset(pattern, pattern[0], sizeof pattern);
-        if (rnd_below(&r, 50) == 0) { /* longer than a block's piece */
+        if (rnd_below(&r, 50) == 0) { /* longer than one piece of the blocked loop */
             box = (zarr_box){.struct_size = sizeof box, .ndim = 1, .item_bytes = 1500};
             box.shape[0] = rnd_below(&r, 50);
             box.dst.stride[0] = 1500;
             box.dst.mem = zr_mem_of_host(b->dst, BUFFER_BYTES);
-        } else if (rnd_below(&r, 10) == 0) { /* one long run */
+        } else if (rnd_below(&r, 10) == 0) { /* one long contiguous row */
             box.ndim = 1;
             box.shape[0] = rnd_below(&r, 200000) / box.item_bytes;
             box.dst.stride[0] = box.item_bytes;
@@ -187,8 +188,8 @@ static void fills_equal_reference(void **state)
     }
 }
 
-/* Every pair of orders of three axes, for element sizes with a transposing kernel and
- * without. */
+/* Every pair of orders of three axes, for element sizes with and without a transposing
+ * kernel. */
 static void transposes_equal_reference(void **state)
 {
     static const int orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
@@ -227,8 +228,8 @@ static void transposes_equal_reference(void **state)
     }
 }
 
-/* A stride of 0 in the destination: the last element stays, whatever way the device side
- * is walked. */
+/* A destination stride of 0: the last element remains, in whatever order the device is
+ * walked. */
 static void last_of_repeated_elements_stays(void **state)
 {
     struct buffers *b = *state;
@@ -237,7 +238,7 @@ static void last_of_repeated_elements_stays(void **state)
 
     for (int turn = 0; turn < 4; turn++) {
         const int64_t step = turn % 2 ? -1 : 1;
-        const bool rows = turn / 2 != 0; /* which dimension repeats */
+        const bool rows = turn / 2 != 0; /* dimension with the stride of 0 */
 
         for (int i = 0; i < 12; i++)
             b->src[i] = (uint8_t)(i + 1);

@@ -1,7 +1,7 @@
 /*
- * tests/unit/mem/test_pool.c - pooled blocks: reuse newest first, classes, the
- * cap and who goes first, device blocks, no allocation in the steady state,
- * failing allocators, and many threads at once.
+ * tests/unit/mem/test_pool.c - pooled blocks: the newest is reused first, size classes,
+ * the cap and the order of eviction, device blocks, no allocation in the steady state,
+ * failing allocators, and many threads.
  */
 #include "unit/mem/mem_test.h"
 
@@ -93,13 +93,13 @@ static void newest_first_without_malloc(void **state)
     ZR_UNUSED(state);
     bench_open(&b, 1 << 20);
     x = take(&b, ZARR_DEVICE_CPU, 1000);
-    y = take(&b, ZARR_DEVICE_CPU, 896); /* another class */
+    y = take(&b, ZARR_DEVICE_CPU, 896); /* another size class */
     assert_int_equal((uintptr_t)x.handle % 64, 0);
     first = x.handle;
     second = y.handle;
     zr_pool_give(b.pool, &x);
     assert_null(x.handle);
-    zr_pool_give(b.pool, &x); /* empty: nothing */
+    zr_pool_give(b.pool, &x); /* the class is empty */
     zr_pool_give(b.pool, &y);
     calls = b.f.calls;
     for (int n = 0; n < 10; n++) {
@@ -112,7 +112,7 @@ static void newest_first_without_malloc(void **state)
     }
     assert_int_equal(b.f.calls, calls);
     x = take(&b, ZARR_DEVICE_CPU, 1000);
-    z = take(&b, ZARR_DEVICE_CPU, 1024); /* the same class, but x is out */
+    z = take(&b, ZARR_DEVICE_CPU, 1024); /* the same class, but x is in use */
     assert_ptr_not_equal(z.handle, first);
     second = z.handle;
     zr_pool_give(b.pool, &x);
@@ -139,9 +139,9 @@ static void oldest_goes_first(void **state)
     m[3] = take(&b, ZARR_DEVICE_EXT, 4096);
     assert_ptr_equal(m[3].handle, kept);
     zr_pool_give(b.pool, &m[3]);
-    m[0] = take(&b, ZARR_DEVICE_CPU, 12289); /* never kept: larger than all */
+    m[0] = take(&b, ZARR_DEVICE_CPU, 12289); /* never kept: larger than the cap */
     zr_pool_give(b.pool, &m[0]);
-    m[0] = take(&b, ZARR_DEVICE_EXT, 12288); /* drives out all others */
+    m[0] = take(&b, ZARR_DEVICE_EXT, 12288); /* evicts all others */
     zr_pool_give(b.pool, &m[0]);
     {
         zarr_fakedev_counters c;
@@ -185,7 +185,7 @@ static void without_memory(void **state)
     assert_null(none);
     assert_int_equal(zr_pool_take(b.pool, ZARR_DEVICE_CPU, 0, 5000, &n, &err),
                      ZARR_ERR_NO_MEMORY);
-    zr_pool_give(b.pool, &m); /* no node to be had: freed */
+    zr_pool_give(b.pool, &m); /* no memory for a list node: the block is freed */
     assert_int_equal(zr_pool_take(b.pool, ZARR_DEVICE_CPU, 0, UINT64_MAX, &n, &err),
                      ZARR_ERR_NO_MEMORY);
     assert_int_equal(zr_pool_take(b.pool, ZARR_DEVICE_CUDA, 0, 1, &n, &err),
@@ -204,7 +204,7 @@ static void idle_blocks_make_room(void **state)
     m = take(&b, ZARR_DEVICE_EXT, 5000);
     zr_pool_give(b.pool, &m);
     zarr_fakedev_fail(b.dev, ZARR_FAKEDEV_ALLOC, 1, ZARR_ERR_NO_MEMORY);
-    m = take(&b, ZARR_DEVICE_EXT, 50000); /* the second try, after a trim */
+    m = take(&b, ZARR_DEVICE_EXT, 50000); /* the second try succeeds after a trim */
     zarr_fakedev_count(b.dev, &c);
     assert_int_equal(c.live_blocks, 1);
     zr_pool_give(b.pool, &m);

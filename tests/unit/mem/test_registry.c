@@ -1,7 +1,7 @@
 /*
- * tests/unit/mem/test_registry.c - registering kinds of memory, the host's own
- * blocks with and without an application's allocator, and the way from a handle
- * to a pointer, which does not exist for a device.
+ * tests/unit/mem/test_registry.c - registering memory kinds, host blocks with and
+ * without an application's allocator, and conversion of handles to pointers, which fails
+ * for devices.
  */
 #include "unit/mem/mem_test.h"
 
@@ -138,7 +138,7 @@ static void registering(void **state)
     assert_string_equal(be->entry.origin, "here");
     assert_int_equal(be->vt.alignment, 64);
     assert_int_equal(zr_memory_register(&r, &v, NULL, "y", &err), ZARR_ERR_EXISTS);
-    v.device_type = ZARR_DEVICE_OPENCL; /* another kind by the same name */
+    v.device_type = ZARR_DEVICE_OPENCL; /* another kind with the same name */
     assert_int_equal(zr_memory_register(&r, &v, NULL, "y", &err), ZARR_ERR_EXISTS);
     assert_non_null(strstr(err.message, "is taken by device type 12 of here"));
     v.name = "host";
@@ -184,7 +184,7 @@ static void host_pointers(void **state)
     zr_memory_registry_deinit(&r);
 }
 
-/* Touches an address in a child; returns the signal that ended it. */
+/* Accesses an address in a child process; returns the signal that ended the child. */
 static int signal_of_touch(volatile uint8_t *p, bool write)
 {
     int how = 0;
@@ -225,7 +225,7 @@ static void device_memory_is_out_of_reach(void **state)
     assert_int_equal(signal_of_touch(was, false), SIGSEGV);
     assert_int_equal(signal_of_touch(was + 999, true), SIGSEGV);
     be->vt.free(be->self, &m);
-    assert_int_equal(signal_of_touch(was, false), SIGSEGV); /* and after its end */
+    assert_int_equal(signal_of_touch(was, false), SIGSEGV); /* and behind its end */
     zr_memory_registry_deinit(&r);
 }
 

@@ -1,8 +1,8 @@
 /*
- * tests/unit/mem/test_route.c - copies and fills between host and fake devices:
- * by the backend's strided copy, through host staging where there is none, and
- * between two backends; what is counted; injected failures at every call. The
- * device's pages fault when the host touches them, so that a wrong route dies.
+ * tests/unit/mem/test_route.c - copies and fills between host and fake devices: with the
+ * backend's strided copy, through host staging without it, and between two backends.
+ * Also counters, and an injected failure at each call. The device's pages fault if the
+ * host accesses them, so a wrong route crashes.
  */
 #include "unit/mem/mem_test.h"
 
@@ -13,8 +13,8 @@ enum {
     OTHER_DEVICE = ZARR_DEVICE_CUDA
 };
 
-/* Two devices of different types: EXT, with or without strided copies, and a plain one.
- */
+/* Two devices of different types: EXT with or without strided copies, and a plain
+ * one. */
 struct bench {
     struct zr_memory_registry r;
     void *dev, *other;
@@ -162,7 +162,7 @@ static void random_boxes(bool plain)
             assert_int_equal(zr_box_copy(&b.r, &box, NULL, NULL), ZARR_OK);
         } else {
             reference_copy(&box, b.want, NULL, b.src);
-            memset(&box.src, 0xff, sizeof box.src); /* not looked at */
+            memset(&box.src, 0xff, sizeof box.src); /* ignored */
             assert_int_equal(zr_box_fill(&b.r, &box, b.src, NULL, NULL), ZARR_OK);
         }
         block_read(to, b.got);
@@ -186,7 +186,7 @@ static void boxes_through_the_host(void **state)
     random_boxes(true);
 }
 
-/* More than one staging piece, cut inside a dimension. */
+/* More than one staging block, cut inside a dimension. */
 static void large_boxes_are_cut(void **state)
 {
     enum {
@@ -251,7 +251,7 @@ static void runs_between_all(void **state)
     assert_int_equal(zr_mem_copy_bytes(&b.r, &b.host_mem, &b.other_mem, BYTES, &c, NULL),
                      ZARR_OK);
     assert_memory_equal(b.host_mem.handle, b.src, BYTES);
-    assert_int_equal(c.copies_up, 2); /* one of them behind a detour */
+    assert_int_equal(c.copies_up, 2); /* one of them through the host */
     assert_int_equal(c.copies_down, 2);
     assert_int_equal(c.copies_device, 1);
     assert_int_equal(c.bytes_device, BYTES);
@@ -299,7 +299,7 @@ static void boxes_are_counted(void **state)
     bench_close(&b);
 }
 
-/* The k-th call of the device fails, for k = 1 until it does not any more. */
+/* The k-th call of the device fails, k = 1, 2, ... until none fails. */
 static void failures_come_back(void **state)
 {
     struct bench b;
@@ -330,7 +330,7 @@ static void failures_come_back(void **state)
     bench_close(&b);
 }
 
-/* The fake device's own rules: it would not be worth much if it let errors pass. */
+/* The fake device must detect errors itself; otherwise these tests prove little. */
 static void the_device_is_strict(void **state)
 {
     struct bench b;

@@ -1,7 +1,7 @@
 /*
- * tests/unit/mem/test_view.c - a caller's tensor becomes a checked view: every
- * refusal of the door, extents with strides of both signs, and the test for
- * overlapping elements against trying all pairs.
+ * tests/unit/mem/test_view.c - checking a caller's tensor: every reason for refusal,
+ * extents with strides of both signs, and the test for overlapping elements compared
+ * with trying all pairs.
  */
 #include "unit/mem/mem_test.h"
 
@@ -21,7 +21,7 @@ static int view_teardown(void **state)
     return 0;
 }
 
-/* A destination of items of 4 bytes, unit 4. */
+/* A destination with items of 4 bytes, unit 4. */
 static zarr_status view_of(struct zr_view *v, const zarr_tensor *t, int32_t ndim,
                            const uint64_t *shape)
 {
@@ -61,7 +61,7 @@ static void c_order_by_default(void **state)
     assert_int_equal(view_of(&v, &t, 3, want), ZARR_ERR_INVALID);
     t.data_bytes = 64;
     assert_int_equal(view_of(&v, &t, 3, want), ZARR_OK);
-    t.data_bytes = 0; /* not known */
+    t.data_bytes = 0; /* 0: unknown */
     assert_int_equal(view_of(&v, &t, 3, want), ZARR_OK);
     assert_int_equal(v.base.bytes, 64);
 }
@@ -107,7 +107,7 @@ static void form_is_checked(void **state)
     assert_int_equal(view_of(&v, &bad, 65, want), ZARR_ERR_INVALID);
 }
 
-/* A longer struct of a newer caller: fine while it wishes for nothing. */
+/* A longer struct of a newer caller is accepted while its new members are zero. */
 static void newer_struct(void **state)
 {
     const int64_t shape[] = {4};
@@ -159,7 +159,7 @@ static void reversed(void **state)
     assert_int_equal(v.base.offset, 36);
     t.byte_offset = 35;
     assert_int_equal(view_of(&v, &t, 1, want), ZARR_ERR_INVALID);
-    /* Extent not known: data points at the first element, the rest lies below. */
+    /* Unknown extent: data points at the first element, the others lie below it. */
     zarr_tensor_host(&t, memory + 36, 0, 1, shape);
     t.strides = strides;
     assert_int_equal(view_of(&v, &t, 1, want), ZARR_OK);
@@ -189,7 +189,7 @@ static void extents_in_64_bits(void **state)
             assert_int_equal(view_of(&v, &t, 1, want), ZARR_ERR_INVALID);
         }
         zarr_tensor_host(&t, memory, 4, 1, none);
-        t.strides = &far[k]; /* of a length of 1: never walked */
+        t.strides = &far[k]; /* the stride of a dimension of length 1 is never used */
         assert_int_equal(view_of(&v, &t, 1, want_none), ZARR_OK);
         assert_int_equal(v.stride[0], 0);
     }
@@ -198,7 +198,8 @@ static void extents_in_64_bits(void **state)
     zarr_tensor_host(&t, memory, UINT64_MAX, 1, shape);
     t.byte_offset = UINT64_MAX - 8;
     assert_int_equal(view_of(&v, &t, 1, want), ZARR_ERR_INVALID);
-    zarr_tensor_host(&t, memory, UINT64_MAX / 2, 1, shape); /* beyond all addresses */
+    /* Beyond the address space. */
+    zarr_tensor_host(&t, memory, UINT64_MAX / 2, 1, shape);
     t.byte_offset = 0;
     assert_int_equal(view_of(&v, &t, 1, want), ZARR_OK);
     t.data = (void *)(UINTPTR_MAX - 10);
@@ -238,13 +239,13 @@ static void overlapping_destinations(void **state)
 {
     static const struct overlap_case cases[] = {
         {1, {8}, {4}, true},
-        {1, {8}, {8}, true}, /* x[::2]; the real half of a complex array */
+        {1, {8}, {8}, true}, /* x[::2]; the real parts of a complex array */
         {1, {8}, {0}, false},
         {1, {1}, {0}, true},
         {1, {8}, {3}, false},       /* items of 4 bytes */
         {2, {4, 4}, {4, 16}, true}, /* Fortran order */
         {2, {4, 4}, {4, 4}, false}, /* sliding window */
-        {2, {2, 3}, {12, 8}, true}, /* interleaved, no nesting */
+        {2, {2, 3}, {12, 8}, true}, /* interleaved, not nested */
         {2, {3, 2}, {8, 12}, true},
         {2, {4, 2}, {8, 12}, true}, /* 0 8 16 24 and 12 20 28 36 */
         {2, {4, 2}, {8, 16}, false},
@@ -271,7 +272,7 @@ static void overlapping_destinations(void **state)
     }
 }
 
-/* All elements' bytes marked one by one. */
+/* Marks all bytes of the elements one by one. */
 static bool overlaps_by_marking(int32_t ndim, const uint64_t *shape,
                                 const int64_t *stride, uint32_t item)
 {
@@ -332,7 +333,7 @@ static void overlap_is_exact(void **state)
     assert_in_range(yes, 2000, 18000);
 }
 
-/* Made to be slow: it has to end, either way. */
+/* Strides that make the test slow: it must end with either answer. */
 static void overlap_effort_is_bounded(void **state)
 {
     int64_t shape[24], stride[24];
@@ -361,7 +362,7 @@ static void contiguous_views(void **state)
     assert_true(zr_mem_slice(&mem, 40, 48, &mem));
     zr_view_contiguous(&v, mem, 2, shape, 8, 8);
     assert_int_equal(v.base.offset, 40);
-    assert_int_equal(v.base.bytes, 88); /* behind the handle */
+    assert_int_equal(v.base.bytes, 88); /* bytes from the handle on */
     assert_int_equal(v.stride[0], 24);
     assert_int_equal(v.stride[1], 8);
     assert_int_equal(v.swap_bytes, 8);
