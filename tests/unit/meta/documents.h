@@ -1,6 +1,7 @@
 /*
- * unit/meta/documents.h - an array's document in each format, patched by a test, and what
- * must be written of it; the world that they are read in.
+ * unit/meta/documents.h - an array's document in each format, which a test changes with
+ * a patch, and the text expected when it is written; also the registries and options it
+ * is read with.
  */
 #ifndef ZR_TESTS_META_DOCUMENTS_H
 #define ZR_TESTS_META_DOCUMENTS_H
@@ -45,8 +46,8 @@ static inline int tear_down(void **state)
     return 0;
 }
 
-/* The base document with the members of an object put over it; null-valued "-name"
- * removes. */
+/* The base document with the members of an object added or replaced. A member "-name":
+ * null removes `name`. */
 static inline void patched(struct zr_json_doc *doc, const char *base, const char *patch)
 {
     struct zr_json_doc over;
@@ -67,7 +68,7 @@ static inline void patched(struct zr_json_doc *doc, const char *base, const char
 struct refusal {
     const char *patch;
     zarr_status want;
-    const char *says; /* with ZARR_OK: a member that must be written so, "key=json" */
+    const char *says; /* with ZARR_OK: a member of the document written, "key=json" */
 };
 
 static inline void check_written(const struct zr_array_meta *m, const struct refusal *r)

@@ -1,6 +1,6 @@
 /*
- * unit/meta/env.h - the registries of the core, for the tests and fuzz targets
- * of metadata, and a document made from a base text with members changed.
+ * unit/meta/env.h - the core's registries for the tests and fuzz targets of metadata,
+ * and a document made from a base text by changing members.
  */
 #ifndef ZR_TESTS_META_ENV_H
 #define ZR_TESTS_META_ENV_H

@@ -1,4 +1,6 @@
-/* unit/meta/test_convert.c - arrays' documents of one format as the other's. */
+/*
+ * unit/meta/test_convert.c - converting array documents from one format to the other.
+ */
 #include "unit/meta/documents.h"
 
 #include "unit/json/fail_alloc.h"
@@ -7,7 +9,7 @@ static const struct {
     int from;
     const char *patch, *attrs;
     zarr_status want;
-    const char *says; /* with ZARR_OK: "key=json" of the other document */
+    const char *says; /* with ZARR_OK: "key=json" of the converted document */
 } conversions[] = {
     {2, "{\"dtype\":[[\"a\",\">i2\"],[\"b\",\">i4\"]],\"fill_value\":\"AAEAAAAC\"}", NULL,
      ZARR_OK, "fill_value={\"a\":1,\"b\":2}"},
@@ -116,7 +118,8 @@ static const struct {
      "\"clevel\":5,\"shuffle\":\"shuffle\",\"blocksize\":0}}]"},
 };
 
-/* The base of v3, with chunk keys that v2 has as well unless the patch says which. */
+/* The v3 base document. Its chunk key encoding exists in v2, too, unless the patch
+ * replaces it. */
 static void patched_v3(struct zr_json_doc *doc, const char *patch)
 {
     patched(doc, base_v3, patch);
@@ -187,7 +190,7 @@ static void dimensions_to_v2(void **state)
     assert_int_equal(zr_array_meta_parse(&m, &world.env, 2, doc.root, NULL, NULL),
                      ZARR_OK);
     assert_int_equal(zr_array_meta_convert(&other, &world.env, &m, 2, NULL), ZARR_OK);
-    zr_array_meta_deinit(&m); /* the copy stands alone */
+    zr_array_meta_deinit(&m); /* the copy does not depend on the original */
     zr_json_doc_deinit(&doc);
     check_written(&other, &(struct refusal){"v2", ZARR_OK, "chunks=[10,20]"});
     zr_array_meta_deinit(&other);

@@ -1,7 +1,7 @@
 /*
- * unit/meta/test_golden.c - every document of tests/golden/zarr-python is read,
- * written, and compared: with zarr-python's as JSON values, with our own golden
- * text byte for byte, and converted to the other format and back.
+ * unit/meta/test_golden.c - every document of tests/golden/zarr-python is read, written
+ * and compared: as JSON values with zarr-python's, byte for byte with our golden text,
+ * and after conversion to the other format and back.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -45,7 +45,8 @@ static void write_text(const char *folder, const char *name, const char *text)
     fclose(file);
 }
 
-/* Bits, not text: 9.96921e+36 and 9.969209968386869e+36 are the same float32. */
+/* Compares bits, not text: 9.96921e+36 and 9.969209968386869e+36 are the same
+ * float32. */
 static void assert_same_fill(const struct zr_array_meta *m, const struct zr_json *theirs,
                              const struct zr_json *ours, const char *name)
 {
@@ -92,7 +93,7 @@ static void assert_golden(const char *name, const struct zr_json *ours)
     zr_str_deinit(&text);
 }
 
-/* There and back again: what both formats can say survives. */
+/* Converts there and back: everything that both formats can express is kept. */
 static void check_conversion(struct meta_world *w, const struct zr_array_meta *m,
                              const char *name)
 {
@@ -110,7 +111,7 @@ static void check_conversion(struct meta_world *w, const struct zr_array_meta *m
         fail_msg("%s: %s", name, err.message);
     assert_int_equal(other.format, 5 - m->format);
     assert_true(
-        zarr_dtype_equal(other.dtype, m->dtype)); /* raw_bytes comes back as r<N> */
+        zarr_dtype_equal(other.dtype, m->dtype)); /* raw_bytes is written as r<N> */
     assert_int_equal(other.chain->n, m->chain->n);
     st = zr_array_meta_convert(&again, &w->env, &other, m->format, &err);
     if (st != ZARR_OK)
@@ -139,7 +140,7 @@ static void check_array(struct meta_world *w, const char *name,
     assert_same_document(&m, theirs, ours, name);
     assert_golden(name, ours);
     check_conversion(w, &m, name);
-    if (m.format == 3) { /* v2 has no other keys than these */
+    if (m.format == 3) { /* v2 has no other key encodings */
         zr_key_encoding_deinit(&m.keys);
         assert_int_equal(zr_key_encoding_parse(&m.keys, w->env.grids, "v2", NULL, NULL),
                          ZARR_OK);

@@ -1,4 +1,7 @@
-/* unit/meta/test_meta.c - what is read, what is refused and why, in both formats. */
+/*
+ * unit/meta/test_meta.c - documents that are read, and documents that are refused with
+ * the reason, in both formats.
+ */
 #include "unit/meta/documents.h"
 
 static const char base_objects[] =
@@ -60,7 +63,7 @@ static const struct refusal v3_table[] = {
     {"{\"shape\":[0,20]}", ZARR_OK, "shape=[0,20]"},
     {"{\"chunk_grid\":{\"name\":\"regular\",\"configuration\":{\"chunk_shape\":["
      "4294967296,3]}}}",
-     ZARR_OK, NULL}, /* a 48 GiB chunk can be looked at */
+     ZARR_OK, NULL}, /* metadata of a 48 GiB chunk can be read */
 
     {"{\"zarr_format\":2}", ZARR_ERR_CORRUPT, "zarr_format must be 3, not 2"},
     {"{\"zarr_format\":\"3\"}", ZARR_ERR_CORRUPT, "zarr_format"},
@@ -201,7 +204,7 @@ static const struct refusal v2_table[] = {
      "filters[0]: codec \"transpose\" is unknown in Zarr v2"},
 };
 
-/* "|O": what makes bytes of it says what it is. */
+/* "|O": the object codec tells what the elements are. */
 static const struct refusal object_table[] = {
     {"{\"fill_value\":\"x\",\"filters\":[{\"id\":\"vlen-utf8\"}]}", ZARR_OK,
      "fill_value=\"x\""},
@@ -250,7 +253,7 @@ static void tables(void **state)
     run_table(base_objects, 2, object_table, ZR_COUNT(object_table));
 }
 
-/* The same faults are the caller's when the document is a wish. */
+/* The same errors are INVALID if the caller asked for the document to be made. */
 static void wishes(void **state)
 {
     struct zr_meta_env env = world.env;
@@ -336,7 +339,7 @@ static void v2_facts(void **state)
     zr_array_meta_deinit(&m);
     assert_int_equal(zr_array_meta_parse(&m, &world.env, 2, doc.root,
                                          doc.root->u.children.first, NULL),
-                     ZARR_ERR_CORRUPT); /* .zattrs is no object */
+                     ZARR_ERR_CORRUPT); /* .zattrs is not an object */
     zr_str_deinit(&text);
     zr_json_doc_deinit(&attrs);
     zr_json_doc_deinit(&doc);
@@ -346,7 +349,7 @@ static const struct {
     int format;
     const char *text;
     zarr_status want;
-    const char *says; /* with ZARR_OK: the document written */
+    const char *says; /* with ZARR_OK: the document that is written */
 } groups[] = {
     {3, "{\"zarr_format\":3,\"node_type\":\"group\"}", ZARR_OK,
      "{\"attributes\":{},\"zarr_format\":3,\"node_type\":\"group\"}"},
