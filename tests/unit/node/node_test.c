@@ -1,4 +1,6 @@
-/* unit/node/node_test.c - worlds and a plain store for tests. */
+/*
+ * unit/node/node_test.c - contexts and stores for tests, and a store that is minimal.
+ */
 #include "node_test.h"
 
 #include <ftw.h>
@@ -48,7 +50,7 @@ static void world_free_block(void *user, void *block)
     free(block);
 }
 
-/* ---- a plain store: one operation at a time on a store in memory -------- */
+/* ---- a minimal store: one operation at a time on a memory store ---------- */
 
 static void plain_caps(void *self, zarr_store_caps *out)
 {

@@ -1,7 +1,7 @@
 /*
- * unit/node/node_test.h - what the programs of node, array, group and tree share: a
- * context with a counting allocator, a store in memory or in a fresh directory, and
- * short ways to write and read documents. world_close() asserts that nothing leaked.
+ * unit/node/node_test.h - helpers of the tests of node, array, group and tree: a context
+ * with a counting allocator, a store in memory or in a fresh directory, and functions
+ * that write and read documents. world_close() asserts that nothing leaked.
  */
 #ifndef ZR_NODE_TEST_H
 #define ZR_NODE_TEST_H
@@ -23,36 +23,36 @@
 enum world_sort {
     WORLD_MEMORY,
     WORLD_LOCAL,
-    WORLD_PLAIN, /* the application's own store: no locks, no versions, no ranges */
+    WORLD_PLAIN, /* an application's store: no locks, no versions, no ranges */
     N_WORLDS
 };
 
 struct world {
     zarr_allocator alloc;
-    atomic_int_fast64_t n_blocks, fail_at; /* fail_at 1: the next call; 0: never */
+    atomic_int_fast64_t n_blocks, fail_at; /* fail_at 1: the next call fails; 0: none */
     int forever;
-    char log[4096]; /* lines of the context's log */
+    char log[4096]; /* lines logged by the context */
     zarr_context *ctx;
     zarr_store *store;
     char dir[64];
 };
 
-/* Whole: context and store. The context may also be made apart, for failing allocators.
- */
+/* Opens context and store. Tests with failing allocators create the context
+ * separately. */
 void world_open(struct world *w, enum world_sort sort);
 void world_begin(struct world *w,
-                 enum world_sort sort); /* allocator and directory only */
+                 enum world_sort sort); /* only the allocator and the directory */
 zarr_status world_context(struct world *w, zarr_error *err);
 zarr_status world_store(struct world *w, enum world_sort sort, zarr_error *err);
 void world_close(struct world *w);
 const char *world_name(enum world_sort sort);
 
 void put_text(struct world *w, const char *key, const char *text);
-/* In a static buffer; NULL: not found. */
+/* In a static buffer; NULL if not found. */
 const char *get_text(struct world *w, const char *key);
 int n_keys(struct world *w, const char *prefix);
 
-extern zarr_error terr; /* of the last call in a macro below */
+extern zarr_error terr; /* error of the last call in a macro below */
 #define assert_ok(call)                                                                  \
     do {                                                                                 \
         zarr_status got_ = (call);                                                       \
@@ -66,7 +66,7 @@ extern zarr_error terr; /* of the last call in a macro below */
             fail_msg("%s: got \"%s\", wanted \"%s\": %s", #call, zarr_status_text(got_), \
                      zarr_status_text(want), terr.message);                              \
     } while (0)
-/* The last message has this text in it. */
+/* The last message contains this text. */
 #define assert_says(text)                                                                \
     do {                                                                                 \
         if (!strstr(terr.message, text))                                                 \

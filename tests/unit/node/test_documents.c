@@ -1,7 +1,7 @@
 /*
- * unit/node/test_documents.c - paths, and documents as bytes: what is read and how much
- * of it, and updates: what may be new, what a failing edit leaves, when it is tried
- * again.
+ * unit/node/test_documents.c - paths, and documents as bytes: reading with a limit, and
+ * updates: which may create a document, what a failed edit leaves behind, and when an
+ * edit is repeated.
  */
 #include "node/node.h"
 
@@ -71,7 +71,8 @@ static void test_parts_of_paths(void **state)
     world_close(&w);
 }
 
-/* A node comes right before all below it, whatever bytes its siblings' names have. */
+/* A node comes directly before its descendants, whatever bytes its siblings' names
+ * have. */
 static void test_order_of_paths(void **state)
 {
     static const char *const in_order[] = {"",    "a",  "a/b", "a/b/c",
@@ -135,7 +136,7 @@ static void test_read(void **state)
 /* ---- changing --------------------------------------------------------------- */
 
 struct editing {
-    const char *text; /* NULL: nothing to change */
+    const char *text; /* NULL: no change */
     zarr_status st;
     int n, n_commits;
     bool saw_old, give_up;
@@ -196,7 +197,7 @@ static void test_update(void **state)
         assert_ok(update(&e, false, false));
         assert_true(e.saw_old);
         assert_string_equal(get_text(&w, "zarr.json"), "[]");
-        e.text = NULL; /* nothing to change */
+        e.text = NULL; /* no change */
         assert_ok(update(&e, false, false));
         assert_int_equal(e.n_commits, 0);
         assert_string_equal(get_text(&w, "zarr.json"), "[]");
@@ -205,7 +206,7 @@ static void test_update(void **state)
         assert_status(update(&e, false, false), ZARR_ERR_INVALID);
         assert_int_equal(e.n, 1);
         assert_string_equal(get_text(&w, "zarr.json"), "[]");
-        e.st = ZARR_ERR_CONFLICT; /* another was faster: tried again */
+        e.st = ZARR_ERR_CONFLICT; /* another writer was faster: the edit is repeated */
         assert_status(update(&e, false, false), ZARR_ERR_CONFLICT);
         assert_int_equal(e.n, 64);
         e.give_up = true;

@@ -1,7 +1,7 @@
 /*
- * unit/node/test_find.c - what lies at a path and below it, and what making and erasing
- * a node needs: which document wins, what counts as broken, which children there are in
- * which order, which parents are written, what may be overwritten.
+ * unit/node/test_find.c - look-up at a path and below it, and what creating and erasing
+ * a node needs: which document takes precedence, what counts as broken, the order of
+ * children, which parents are created, what may be overwritten.
  */
 #include "node/node.h"
 
@@ -13,7 +13,7 @@
 
 static struct world w;
 
-/* The status; kind and format are the caller's to check. */
+/* Returns the status. The caller checks kind and format. */
 static zarr_status find(const struct zr_find *how, const char *path, uint32_t *kind,
                         int32_t *format)
 {
@@ -64,7 +64,7 @@ static void test_found(void **state)
         check_found(&any, "a", ZARR_NODE_GROUP, 3);
         check_found(&v2_first, "a", ZARR_NODE_ARRAY, 2);
         check_found(&v2, "a", ZARR_NODE_ARRAY, 2);
-        put_text(&w, "a/zarr.json", "{"); /* no older document is taken for the truth */
+        put_text(&w, "a/zarr.json", "{"); /* an older document is not used instead */
         assert_status(find(&any, "a", &kind, &format), ZARR_ERR_CORRUPT);
         assert_int_equal(kind, ZARR_NODE_NONE);
         assert_int_equal(format, 3);
@@ -77,7 +77,7 @@ static void test_found(void **state)
     }
 }
 
-/* A group's zarr.json may be as large as consolidated metadata, an array's may not. */
+/* A group's zarr.json may have the size of consolidated metadata, an array's may not. */
 static void test_found_limits(void **state)
 {
     const struct zr_find any = {0}, array = {.array = true};
@@ -113,7 +113,7 @@ static void test_names_of_documents(void **state)
 
 /* ---- below a group ----------------------------------------------------------- */
 
-/* More children than one block has; names without a document are no nodes. */
+/* More children than fit one batch. Names without a document are not nodes. */
 static void test_children(void **state)
 {
     enum {
@@ -149,7 +149,8 @@ static void test_children(void **state)
         assert_ok(zr_children_next(&children, &child, &terr));
         assert_null(child);
         zr_children_close(&children);
-        w.ctx->limits.listing_keys = UINT64_C(2) * N; /* for both groups of a walk */
+        /* For both groups that the walk visits. */
+        w.ctx->limits.listing_keys = UINT64_C(2) * N;
         assert_status(zr_children_open(&children, w.store, "g", 3, &seen, &terr),
                       ZARR_ERR_LIMIT);
         assert_says("listing_keys");
@@ -183,7 +184,7 @@ static void test_keys(void **state)
     }
 }
 
-/* ---- making and erasing ------------------------------------------------------- */
+/* ---- creating and erasing ------------------------------------------------ */
 
 static void test_parents(void **state)
 {
@@ -192,7 +193,8 @@ static void test_parents(void **state)
         world_open(&w, sort);
         put_text(&w, "a/.zgroup", V2);
         assert_ok(zr_parents_create(w.store, "a/b/c/d", 3, &terr));
-        assert_null(get_text(&w, "zarr.json")); /* what is above a group is left alone */
+        /* The parents of a group are not changed. */
+        assert_null(get_text(&w, "zarr.json"));
         assert_null(get_text(&w, "a/zarr.json")); /* it would hide the v2 group */
         assert_non_null(get_text(&w, "a/b/zarr.json"));
         assert_non_null(get_text(&w, "a/b/c/zarr.json"));
@@ -214,7 +216,7 @@ static void test_may_go(void **state)
         assert_ok(zr_node_may_go(w.store, "a", &is_node, &terr));
         assert_false(is_node);
         assert_ok(zr_node_must_be_new(w.store, "a", &terr));
-        put_text(&w, "a/c/0/1", "a chunk"); /* what an array left */
+        put_text(&w, "a/c/0/1", "a chunk"); /* the rest of an array */
         put_text(&w, "a/.zattrs", "{}");
         assert_ok(zr_node_may_go(w.store, "a", &is_node, &terr));
         assert_false(is_node);
