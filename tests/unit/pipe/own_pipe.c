@@ -1,4 +1,4 @@
-/* unit/pipe/own_pipe.c - see the header. */
+/* unit/pipe/own_pipe.c - see own_pipe.h. */
 #include "own_pipe.h"
 
 #include <stdbool.h>

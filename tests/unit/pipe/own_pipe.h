@@ -1,6 +1,7 @@
 /*
- * unit/pipe/own_pipe.h - a pipeline of an application's own, "test.own": fetch, decode
- * and scatter run by run, encode and put unit by unit, each step by itself.
+ * unit/pipe/own_pipe.h - an application's pipeline, "test.own": it fetches, decodes and
+ * scatters segment by segment, and encodes and puts unit by unit, with one call for each
+ * step.
  */
 #ifndef ZR_OWN_PIPE_H
 #define ZR_OWN_PIPE_H
@@ -9,10 +10,11 @@
 
 struct own_counts {
     atomic_int reads, writes, encoded, fetched;
-    atomic_int wrong; /* expectations not met: the steps run on other threads */
+    /* Failed expectations, counted because the steps run on other threads. */
+    atomic_int wrong;
 };
 extern struct own_counts own_n;
 
-extern const zarr_pipeline_vtable own_pipe; /* its self: &own_n */
+extern const zarr_pipeline_vtable own_pipe; /* its self pointer: &own_n */
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * unit/pipe/pipe_test.h - what the programs of this folder share: a context
- * with a counting allocator, arrays of int32 over chains of every sort, and a
- * model of their elements in plain memory.
+ * unit/pipe/pipe_test.h - helpers of the tests of pipelines: a context with a counting
+ * allocator, int32 arrays with all kinds of chains, and a model of their elements in
+ * plain memory.
  */
 #ifndef ZR_PIPE_TEST_H
 #define ZR_PIPE_TEST_H
@@ -24,7 +24,7 @@
 struct pw {
     zarr_allocator alloc;
     atomic_int_fast64_t n_blocks, n_calls;
-    atomic_int_fast64_t fail_in; /* the so-many-th allocation from now fails; 0: none */
+    atomic_int_fast64_t fail_in; /* this allocation, counted from now, fails; 0: none */
     zarr_context *ctx;
     zarr_store *store;
 };
@@ -45,7 +45,7 @@ static zarr_error terr;
                      zarr_status_text(want), terr.message);                              \
     } while (0)
 
-/* Of codecs that give as many bytes as they get. */
+/* With codecs whose output has the size of their input. */
 static inline zarr_status pw_resolve_same(const zarr_codec_spec *spec,
                                           const zarr_chunk_spec *in, zarr_chunk_spec *out,
                                           void *fill_out, zarr_error *err)
@@ -55,7 +55,7 @@ static inline zarr_status pw_resolve_same(const zarr_codec_spec *spec,
     (void)out;
     (void)fill_out;
     (void)err;
-    return ZARR_OK; /* as long as it was */
+    return ZARR_OK; /* has its old length */
 }
 
 static inline bool pw_fails(struct pw *w)
@@ -122,7 +122,7 @@ static inline void pw_close(struct pw *w)
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 #    define BYTES "{\"name\":\"bytes\",\"configuration\":{\"endian\":\"little\"}}"
 #    define BIG   "{\"name\":\"bytes\",\"configuration\":{\"endian\":\"big\"}}"
-#else /* what is free, and what needs a swap */
+#else /* the structure, and the bytes to swap */
 #    define BYTES "{\"name\":\"bytes\",\"configuration\":{\"endian\":\"big\"}}"
 #    define BIG   "{\"name\":\"bytes\",\"configuration\":{\"endian\":\"little\"}}"
 #endif

@@ -1,7 +1,7 @@
 /*
- * unit/pipe/test_batches.c - writes by a codec that takes whole batches: outer chunks and
- * inner chunks of shards come together, what is stored is what `serial` stores chunk by
- * chunk, and what fails is named.
+ * unit/pipe/test_batches.c - writing with a codec that encodes batches. Outer chunks,
+ * and inner chunks of shards, come in one call; the stored objects equal those of
+ * `serial`, which encodes chunk by chunk; and errors name the chunk that failed.
  */
 #include "pipe_test.h"
 
@@ -15,11 +15,10 @@ enum {
 static const uint64_t shape[2] = {ROWS, COLS}, chunk[2] = {4, 4}, zero[2] = {0, 0};
 static int32_t data[N], got[N];
 
-/* ---- the codec: each byte plus one, and one byte more that says so ------------------
- */
+/* ---- the codec: adds one to each byte, and appends one byte as a mark ---- */
 
 static atomic_int n_calls, n_jobs, most;
-static int fails_at = -1; /* the job that begins with this element */
+static int fails_at = -1; /* fails the job that begins with this element */
 
 static uint8_t *bytes_of(const zarr_mem *m)
 {
@@ -63,7 +62,8 @@ static zarr_status encode(void *self, zarr_codec_job *jobs, uint64_t n,
     atomic_fetch_add(&n_jobs, (int)n);
     if (atomic_load(&most) < (int)n)
         atomic_store(&most, (int)n);
-    for (uint64_t i = 0; i < n; i++) { /* the lowest that fails is told of */
+    /* The failure with the lowest index is reported. */
+    for (uint64_t i = 0; i < n; i++) {
         jobs[i].status = encode_one(&jobs[i], st == ZARR_OK ? err : NULL);
         st = st == ZARR_OK ? jobs[i].status : st;
     }
@@ -130,8 +130,7 @@ static void count_anew(void)
     atomic_store(&most, 0);
 }
 
-/* ---- the same objects as chunk by chunk ---------------------------------------------
- */
+/* ---- the same objects as chunk by chunk ---------------------------------- */
 
 #define PLUS "{\"name\":\"test.plus\"}"
 #define IN   "[2,2]"
@@ -140,7 +139,7 @@ static const char *const codecs[] = {
     "[" BIG "," PLUS "," PLUS "]",
     "[" TURN "," BYTES "," GZIP "," PLUS "," CRC "]",
     "[" BYTES "," PLUS "," GZIP "]",
-    "[" SHARD(IN, BYTES "," PLUS, "end") "]", /* shards from here on */
+    "[" SHARD(IN, BYTES "," PLUS, "end") "]", /* shards from this row on */
     "[" SHARD(IN, BIG "," PLUS "," CRC, "start") "," CRC "]",
     "[" SHARD(IN, BYTES "," PLUS, "end") "," PLUS "]",
     "[" SHARD(IN, SHARD("[1,2]", BYTES "," PLUS, "end") "," PLUS, "end") "]",
@@ -149,7 +148,7 @@ enum {
     FIRST_SHARD = 4
 };
 
-/* An object's bytes; -1: there is none. */
+/* The length of an object, and its bytes; -1: not found. */
 static int object(const struct pw *w, const char *array, int row, int col, uint8_t *bytes,
                   uint64_t room)
 {
@@ -179,7 +178,7 @@ static void same_objects(const struct pw *w, const char *what)
     }
 }
 
-/* All elements, from memory in Fortran order if that is asked for. */
+/* Writes all elements, on request from memory in Fortran order. */
 static void write_all(zarr_array *a, const char *pipeline, bool fortran,
                       zarr_stats *stats)
 {
@@ -242,7 +241,8 @@ static void all_writes(uint32_t threads, const char *chain)
     a[0] = pw_array(w.store, "waves", chain, shape, chunk);
     a[1] = pw_array(w.store, "serial", chain, shape, chunk);
     write_both(&w, a, false, chain);
-    for (int i = 0; i < 16; i++) /* chunk 1, 1 and some inner ones of 2, 2: fill value */
+    /* Chunk (1, 1) and some inner chunks of (2, 2) contain only the fill value. */
+    for (int i = 0; i < 16; i++)
         data[(4 + i / 4) * COLS + 4 + i % 4] = data[(8 + i / 8) * COLS + 8 + i % 8] = -1;
     write_both(&w, a, true, chain);
     write_part(&w, a, chain);
@@ -259,12 +259,13 @@ static void test_same_objects(void **state)
             all_writes(threads, codecs[i]);
 }
 
-/* One call has all chunks that are stored and need no former value; those with the fill
- * value are not among them, and those written in part, or at the array's edge, come
- * alone. */
+/* One call gets all chunks that are stored and do not need their old value. Chunks of
+ * the fill value are not encoded. Chunks written in part, or at the edge of the array,
+ * come in calls of their own. */
 static void test_batches(void **state)
 {
-    static const uint64_t at[2] = {0, 3}, n[2] = {4, 9}; /* a part, whole, whole */
+    /* Chunk 0 in part, chunks 1 and 2 whole. */
+    static const uint64_t at[2] = {0, 3}, n[2] = {4, 9};
     struct pw w;
     zarr_array *a;
 
@@ -293,8 +294,7 @@ static void test_batches(void **state)
     pw_close(&w);
 }
 
-/* ---- what fails ---------------------------------------------------------------------
- */
+/* ---- failures ------------------------------------------------------------ */
 
 static void failing(uint32_t threads, const char *chain)
 {
@@ -303,7 +303,7 @@ static void failing(uint32_t threads, const char *chain)
 
     open_world(&w, threads);
     a = pw_array(w.store, "a", chain, shape, chunk);
-    fails_at = data[4 * COLS + 8]; /* the first element of chunk 1, 2 */
+    fails_at = data[4 * COLS + 8]; /* the first element of chunk (1, 2) */
     assert_status(pw_box(a, zero, shape, data, NULL, true), ZARR_ERR_INVALID);
     if (strstr(terr.message, "a/c/1/2: ") == NULL ||
         strstr(terr.message, "test.plus: element 1080") == NULL)
@@ -326,7 +326,8 @@ static void test_failing_job(void **state)
     }
 }
 
-/* Any allocation may fail: an error, nothing is left over, and the next write is well. */
+/* Each allocation fails in turn: the call returns an error, leaks nothing, and the next
+ * write succeeds. */
 static void test_no_memory(void **state)
 {
     static const size_t chains[] = {2, FIRST_SHARD};
@@ -357,10 +358,9 @@ static void test_no_memory(void **state)
     assert_true(failed > 20);
 }
 
-/* ---- other arrays -------------------------------------------------------------------
- */
+/* ---- other arrays -------------------------------------------------------- */
 
-/* Bits that do not count are not stored: such elements are copied first. */
+/* Unused bits are not stored: elements that have some set are copied first. */
 static void test_padded(void **state)
 {
     const zarr_array_spec spec = {.struct_size = sizeof spec,
@@ -389,12 +389,12 @@ static void test_padded(void **state)
             assert_int_equal(stored[i], 1 + (odd[row * 2 * COLS + i] != 0));
     }
     for (int i = 0; i < N; i++)
-        assert_int_equal(odd[i], i % 3 * 100); /* the caller's own are left alone */
+        assert_int_equal(odd[i], i % 3 * 100); /* the caller's elements are not changed */
     zarr_array_free(a);
     pw_close(&w);
 }
 
-/* Chunks that differ in shape go together with those of their own. */
+/* Chunks of different shapes: each batch has chunks of one shape. */
 static void test_edges(void **state)
 {
     const zarr_array_spec spec = {

@@ -1,21 +1,23 @@
 /*
- * unit/pipe/test_delivered.c - pipelines of plug-ins that say they are done and are not:
- * they did nothing, left a segment or a unit out, encoded and did not put. The request
- * says so, whatever its selection. One that does all of it, once or twice, is believed.
+ * unit/pipe/test_delivered.c - plug-ins' pipelines that report success without having
+ * finished: they did nothing, left out a segment or a unit, or encoded without putting.
+ * The request fails, whatever its selection. It succeeds if the pipeline did everything,
+ * once or twice.
  */
 #include "pipe_test.h"
 
 enum {
     SIDE = 10,
     CHUNK = 4,
-    ALL = 1000 /* segments, units */
+    ALL = 1000 /* all segments or units */
 };
 
-/* What a pipeline does of a request: so many segments or units, so many times. */
+/* How much of a request the pipeline does: this many segments or units, this many
+ * times. */
 static struct {
     int most, times;
-    bool parts;  /* by steps in parts, not by read() and write() */
-    bool no_put; /* encoded, and that was all */
+    bool parts;  /* with a call for each step, instead of read() and write() */
+    bool no_put; /* encodes only */
 } lazy;
 
 static zarr_status in_parts(const zarr_pipeline_steps *s, zarr_pipeline_worker *worker,
@@ -52,7 +54,7 @@ static zarr_status lazy_read(void *self, zarr_request *request,
 
     (void)self;
     if (left == 0)
-        return ZARR_OK; /* not even a plan */
+        return ZARR_OK; /* does not even open a plan */
     assert_ok(s->worker_open(request, 0, &worker, err));
     assert_ok(s->plan_open(request, NULL, &plan, err));
     assert_ok(s->wave_open(plan, &wave, err));
@@ -173,7 +175,7 @@ static void test_reads(void **state)
         zarr_selection_parse(&points, 2, zarr_array_shape(a), "[9,0,9,9,5],0", &terr));
     for (int parts = 0; parts < 2; parts++) {
         lazy.parts = parts;
-        for (int stored = 0; stored < 2; stored++) { /* missing chunks count, too */
+        for (int stored = 0; stored < 2; stored++) { /* missing chunks count as well */
             lazy.most = 0;
             refused(a, NULL, false, "read 0 of 100 elements");
             refused(a, box, false, "read 0 of 2 elements");
@@ -219,7 +221,7 @@ static void test_writes(void **state)
         assert_ok(transfer(a, NULL, true));
         assert_ok(transfer(a, box, true));
     }
-    lazy.no_put = true; /* the four chunks that lie inside */
+    lazy.no_put = true; /* the four chunks inside */
     refused(a, NULL, true, "written 36 of 100 elements");
     lazy.no_put = false;
     zarr_selection_free(box);

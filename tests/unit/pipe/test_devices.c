@@ -1,16 +1,15 @@
 /*
- * unit/pipe/test_devices.c - implementations for another kind of memory get that kind,
- * reading and writing, whole chunks, parts and shards, by every pipeline, whether the
- * store takes that memory itself or not; and the copies that are made are those that
- * explain tells of. The other memory is at addresses nobody can touch.
+ * unit/pipe/test_devices.c - an implementation for another memory kind gets that kind,
+ * for reads and writes, whole chunks, parts and shards, with every pipeline, and whether
+ * or not the store accepts that memory. The copies made are those that explain reports.
+ * The other memory is at addresses that fault on any access.
  */
 #include "own_pipe.h"
 
 #include <stdio.h>
 #include <unistd.h>
 
-/* ---- the other memory ---------------------------------------------------------------
- */
+/* ---- the other memory ---------------------------------------------------- */
 
 #define FAR ((uintptr_t)1 << 62)
 
@@ -51,7 +50,7 @@ static zarr_status far_copy(void *self, const zarr_mem *dst, const zarr_mem *src
     return ZARR_OK;
 }
 
-/* The offset of one element of a box on each side; true while there are more. */
+/* The offset of the next element of a box on each side. False at the end. */
 static bool next_element(const zarr_box *box, uint64_t *index, int64_t *dst, int64_t *src)
 {
     for (int32_t d = box->ndim - 1; d >= 0; d--) {
@@ -102,7 +101,7 @@ static zarr_status far_fill_box(void *self, const zarr_box *box, const void *pat
     (void)self;
     (void)stream;
     (void)err;
-    plain.swap_bytes = 0; /* the pattern is as it shall be */
+    plain.swap_bytes = 0; /* the pattern has the requested value */
     return far_box(&plain, pattern);
 }
 
@@ -115,15 +114,14 @@ static const zarr_memory_vtable far_memory = {.struct_size = sizeof far_memory,
                                               .copy_box = far_copy_box,
                                               .fill_box = far_fill_box};
 
-/* ---- a codec in both memories -------------------------------------------------------
- */
+/* ---- a codec with implementations for both memory kinds ------------------ */
 
 #define NEAR_BIT ZARR_MEMORY_BIT(ZARR_DEVICE_CPU)
 #define FAR_BIT  ZARR_MEMORY_BIT(ZARR_DEVICE_EXT)
 
 struct side {
-    uint32_t encoded, decoded;            /* kinds of memory */
-    atomic_int jobs, wrong, most_encoded; /* most: in one call */
+    uint32_t encoded, decoded;            /* memory kinds */
+    atomic_int jobs, wrong, most_encoded; /* largest number of jobs in one call */
 };
 static struct side near_side, far_side;
 
@@ -187,20 +185,19 @@ static zarr_status far_decode(void *self, zarr_codec_job *jobs, uint64_t n,
     return turn(&far_side, false, jobs, n);
 }
 
-/* ---- worlds -------------------------------------------------------------------------
- */
+/* ---- worlds -------------------------------------------------------------- */
 
 enum {
-    VALUES_NEAR, /* memory:, values on the host */
+    VALUES_NEAR, /* memory:, whose objects are in host memory */
     VALUES_FAR,
     LOCAL,
     N_STORES
 };
 struct setting {
     int store;
-    uint32_t encoded, decoded; /* of the far implementation */
+    uint32_t encoded, decoded; /* calls of the implementation for the other memory */
     bool batch;
-    int32_t tensor; /* which memory has the elements */
+    int32_t tensor; /* memory kind of the elements */
     char dir[40];
 };
 
@@ -260,8 +257,7 @@ static void close_setting(struct pw *w, const struct setting *s)
     pw_close(w);
 }
 
-/* ---- requests -----------------------------------------------------------------------
- */
+/* ---- requests ------------------------------------------------------------ */
 
 enum {
     ROWS = 7,
@@ -270,7 +266,8 @@ enum {
 };
 static const uint64_t shape[2] = {ROWS, COLS}, chunk[2] = {4, 4};
 
-/* A box of the array from or to data; in the other memory if the setting says so. */
+/* Transfers a box of the array from or to data, in the other memory if the setting says
+ * so. */
 static zarr_status box(struct pw *w, const struct setting *s, zarr_array *a,
                        const uint64_t *start, const uint64_t *n, int32_t *data,
                        const zarr_io_options *opts, bool write)
@@ -300,12 +297,13 @@ static zarr_status box(struct pw *w, const struct setting *s, zarr_array *a,
     return st;
 }
 
-/* What explain says of a request of all elements. */
+/* What explain reports about a request of all elements. */
 struct told {
     char text[1024];
-    bool fetched_far;       /* the store moves bytes to or from the other memory */
-    unsigned down, up;      /* copies on the path of a chunk */
-    bool crosses, compared; /* between tensor and chunk; to look for the fill value */
+    bool fetched_far;  /* the store moves bytes to or from the other memory */
+    unsigned down, up; /* copies on the path of one chunk */
+    /* Copies between tensor and chunk; copies to look for the fill value. */
+    bool crosses, compared;
 };
 
 static unsigned count(const char *text, const char *what)
@@ -317,7 +315,7 @@ static unsigned count(const char *text, const char *what)
     return n;
 }
 
-/* The path of a write ends in "-> ext -> STORE". */
+/* The path of a write ends with "-> ext -> STORE". */
 static bool at_store(const char *path)
 {
     const char *end = strchr(path, '\n'), *last = NULL, *before = NULL;
@@ -365,7 +363,7 @@ static void check_stats(const struct setting *s, const struct told *told,
     const bool values_far = s->store == VALUES_FAR;
     uint64_t up = (uint64_t)told->up * N_CHUNKS, down = (uint64_t)told->down * N_CHUNKS;
 
-    if (sharded) /* how many inner chunks and ranges there are is another test's */
+    if (sharded) /* another test counts inner chunks and ranges */
         return;
     if (told->crosses)
         *(write == far ? &down : &up) += N_CHUNKS;
@@ -381,8 +379,7 @@ static void check_stats(const struct setting *s, const struct told *told,
                  told->text);
 }
 
-/* ---- the test -----------------------------------------------------------------------
- */
+/* ---- the test ------------------------------------------------------------ */
 
 #define T  "{\"name\":\"test.turn\"}"
 #define IN "[2,2]"
@@ -394,7 +391,7 @@ static const char *const codecs[] = {
     "[" TURN "," BYTES "," T "]",
     "[" BIG "," T "]",
     "[" BYTES "]",
-    "[" SHARD(IN, BYTES "," T, "end") "]", /* shards from here on */
+    "[" SHARD(IN, BYTES "," T, "end") "]", /* shards from this row on */
     "[" SHARD(IN, BYTES "," T "," CRC, "start") "]",
     "[" SHARD(IN, BYTES "," T, "end") "," T "]",
     "[" SHARD(IN, BIG "," T, "end") "," CRC "]",
@@ -481,10 +478,11 @@ static void all_arrays(struct setting *s)
         else
             assert_int_equal(atomic_load(&far_side.most_encoded), 1);
     }
-    /* "test.own" carried them out, step by step. */
+    /* The pipeline "test.own" runs the requests, step by step. */
     assert_true(atomic_load(&own_n.reads) >= (int)(3 * ZR_COUNT(codecs)));
     assert_int_equal(atomic_load(&own_n.writes), 2 * ZR_COUNT(codecs));
-    assert_int_equal(atomic_load(&own_n.encoded), 2 * FIRST_SHARD); /* full, no shards */
+    /* Full reads or writes, no shards. */
+    assert_int_equal(atomic_load(&own_n.encoded), 2 * FIRST_SHARD);
     assert_true(atomic_load(&own_n.fetched) > 0);
     assert_int_equal(atomic_load(&own_n.wrong), 0);
     close_setting(&w, s);
@@ -511,8 +509,8 @@ static void test_kinds(void **state)
             }
 }
 
-/* Elements of the host through an implementation of the other memory, which somebody
- * prefers, where the store takes that memory. */
+/* Elements in host memory go through an implementation for the other memory, because a
+ * preference says so and the store accepts that memory. */
 static void test_preferred(void **state)
 {
     (void)state;

@@ -1,6 +1,7 @@
 /*
- * unit/pipe/test_grown.c - chunks whose size only decoding tells: what they grow to
- * counts, several at once wait for each other, and none of it stays with the process.
+ * unit/pipe/test_grown.c - unsized chunks, whose size only decoding tells: the memory
+ * they grow to counts against the budget, several at once wait for each other, and the
+ * process does not keep that memory afterwards.
  */
 #include "pipe_test.h"
 
@@ -11,13 +12,13 @@
 
 #include "../../sanitizers.h"
 
-#define BOMB   ((uint64_t)96 << 20) /* what each of them decodes to */
+#define BOMB   ((uint64_t)96 << 20) /* decoded size of each chunk */
 #define CHUNKS 8
 
 static void *bomb;
 static uint64_t bomb_bytes;
 
-/* Zeros, compressed twice: a stream that is a few hundred bytes long. */
+/* Zeros, compressed twice: a stream of a few hundred bytes. */
 static void bomb_make(struct pw *w)
 {
     const uint64_t shape[1] = {BOMB};
@@ -50,11 +51,11 @@ static void bomb_make(struct pw *w)
     assert_true(bomb_bytes < 1 << 20);
 }
 
-/* First in a test, which then leaves nothing behind. */
+/* Must be the first call of a test: skip() leaves the test without any clean-up. */
 static void needs_resident(void)
 {
     if (access("/proc/self/status", R_OK) != 0) {
-        print_message("skipped: no /proc/self/status tells how much memory is in use\n");
+        print_message("skipped: no /proc/self/status, which reports the memory in use\n");
         skip();
     }
 }
@@ -126,13 +127,14 @@ static void read_bombs(uint64_t memory)
     pw_open(&w, 4, memory, 0);
     a = strings(&w);
     before = resident("VmRSS");
-    /* Alone or together: no chunk of strings, and nobody waits for ever. */
+    /* Alone or at the same time: the chunk is refused as text, and no thread waits for
+     * ever. */
     assert_status(read_strings(&w, a, 0, 4, items), ZARR_ERR_CORRUPT);
     assert_status(read_strings(&w, a, 0, 4 * CHUNKS, items), ZARR_ERR_CORRUPT);
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
     assert_true(resident("VmRSS") < before + ((uint64_t)48 << 20));
 #else
-    (void)before; /* their allocators keep what is freed */
+    (void)before; /* the sanitizers' allocators keep freed memory */
 #endif
     zarr_array_free(a);
     pw_close(&w);
@@ -145,7 +147,7 @@ static void test_small_afterwards(void **state)
     read_bombs((uint64_t)1 << 30);
 }
 
-/* Four threads, and room for one bomb. */
+/* Four threads, and a budget for one such chunk. */
 static void test_one_by_one(void **state)
 {
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)

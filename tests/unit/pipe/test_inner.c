@@ -1,20 +1,19 @@
 /*
- * unit/pipe/test_inner.c - shards inside of others: behind codecs of their own, in shards
- * of the same kind, with elements whose length nobody knows ahead; and objects that lie
- * about what is inside.
+ * unit/pipe/test_inner.c - nested shards: behind codecs, inside shards of the same kind,
+ * and with variable-length elements; also malformed objects.
  */
 #include "pipe_test.h"
 
 #include <zarrc/vlen.h>
 
-/* Indexes without a checksum, so that they can lie. */
+/* Indexes have no checksum, so a test can change them. */
 #define BARE(chunk, codecs)                                                              \
     "{\"name\":\"sharding_indexed\",\"configuration\":{\"chunk_shape\":" chunk           \
     ",\"codecs\":[" codecs "],\"index_codecs\":[" BYTES "]}}"
 
 enum {
     SIDE = 8,
-    INDEX = 2 * 16 /* of a shard of two */
+    INDEX = 2 * 16 /* size of the index of a shard with two chunks */
 };
 static const uint64_t zero[2] = {0, 0}, whole[2] = {SIDE, SIDE};
 static int32_t data[SIDE * SIDE], got[SIDE * SIDE];
@@ -53,14 +52,14 @@ static void put(struct pw *w, const void *object, uint64_t n)
     assert_ok(zarr_store_put(w->store, "a/c/0/0", object, n, &terr));
 }
 
-/* Entry 0 of the index at the end of an object of n bytes. */
+/* Sets entry 0 of the index at the end of an object of n bytes. */
 static void set_entry(uint8_t *object, uint64_t n, uint64_t offset, uint64_t bytes)
 {
     memcpy(object + n - INDEX, &offset, sizeof offset);
     memcpy(object + n - INDEX + 8, &bytes, sizeof bytes);
 }
 
-/* What a shard's object is too short for, with codecs around it and without. */
+/* Objects that are too short for a shard, with and without codecs around it. */
 static void test_too_short(void **state)
 {
     static const uint64_t one_by_two[2] = {1, 2};
@@ -85,7 +84,7 @@ static void test_too_short(void **state)
     assert_ok(pw_box(two, zero, one_by_two, data + 1, NULL, true));
     assert_ok(zarr_store_get(w.store, "two/c/0/0", 0, small, &n, NULL, &terr));
     assert_int_equal(n, 12);
-    put(&w, small, n); /* a good checksum of eight bytes */
+    put(&w, small, n); /* a valid checksum of eight bytes */
     must_fail(a, "a shard of 8 bytes cannot hold its index of 32");
     put(&w, small, 3);
     must_fail(a, "crc32c");
@@ -94,7 +93,7 @@ static void test_too_short(void **state)
     pw_close(&w);
 }
 
-/* Shards in shards: the outer index tells where the inner one lies. */
+/* Nested shards: the outer index says where the inner shard is. */
 static void test_nested(void **state)
 {
     static uint8_t object[1 << 20];
@@ -124,8 +123,8 @@ static void test_nested(void **state)
             set_entry(object, n, 0, 3);
             put(&w, object, n);
             must_fail(a, "an inner shard of 3 bytes cannot hold its index of 32");
-            /* Larger than any encoder makes it, without an index at its end; and with
-             * it: bytes that nothing refers to are no fault. */
+            /* Larger than any encoder's output: without an index at its end it is
+             * refused; with one it is valid, because unreferenced bytes are allowed. */
             memmove(object + sizeof object - INDEX, object + n - INDEX, INDEX);
             set_entry(object, sizeof object, 0, sizeof object - INDEX);
             put(&w, object, sizeof object);
@@ -145,7 +144,7 @@ static void test_nested(void **state)
     }
 }
 
-/* Strings: the size of a shard's body is its decoder's to tell. */
+/* Strings: only the decoder can tell the size of the shard. */
 static void test_any_length(void **state)
 {
     static const uint64_t shape[1] = {6};

@@ -1,8 +1,8 @@
 /*
- * unit/pipe/test_io.c - reads and writes against a model: `waves` and `serial`
- * give the same elements and the same bytes in the store, whatever the chain
- * and the number of threads; short cuts show in the counters; a second read
- * allocates nothing by chunk; a small budget is kept.
+ * unit/pipe/test_io.c - reads and writes compared with a model: `waves` and `serial`
+ * give the same elements and the same stored bytes for every chain and number of
+ * threads, counters show the short cuts, a second read makes no allocation a chunk, and
+ * a small budget is respected.
  */
 #include "unit/pipe/pipe_test.h"
 
@@ -127,7 +127,7 @@ static void test_waves_equal_serial(void **state)
     }
 }
 
-/* Selections by lists, steps and points, read by both pipelines. */
+/* Selections by lists, steps and points, read with both pipelines. */
 static void test_selections(void **state)
 {
     static const char *const texts[] = {"::3,1", "5:30:4,::-2", "[1,1,7,36],[28,0,3]",
@@ -238,7 +238,8 @@ static void test_shortcuts(void **state)
     free(data);
 }
 
-/* Another handle rewrites a shard: the cached index is noticed to be old. */
+/* Another handle rewrites a shard: the reader detects that its cached index is
+ * outdated. */
 static void test_stale_index(void **state)
 {
     const uint64_t shape[2] = {8, 10}, zero[2] = {0, 0};
@@ -356,7 +357,7 @@ static void test_empty_arrays(void **state)
     pw_close(&w);
 }
 
-/* Entries that name the same bytes many times do not make a huge shard of a small one. */
+/* Index entries that all refer to the same bytes do not make a small shard huge. */
 static void test_greedy_index(void **state)
 {
     const uint64_t shape[2] = {64, 64}, zero[2] = {0, 0}, part[2] = {1, 1};

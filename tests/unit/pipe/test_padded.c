@@ -1,7 +1,7 @@
 /*
- * unit/pipe/test_padded.c - elements with bits that do not count go the short ways too:
- * from the store into place, in ranges, in slabs, through a decoder that decodes in
- * part; and are mended on each of them.
+ * unit/pipe/test_padded.c - elements with unused bits use the short cuts as well: from
+ * the store to the caller's memory, in ranges, in slabs, and through a decoder that
+ * decodes parts. On each of them unused bits are cleared.
  */
 #include "pipe_test.h"
 
@@ -58,7 +58,7 @@ static void fill_bytes(void)
         }
 }
 
-/* Foreign writers' bytes, put beside the library. */
+/* Puts bytes as another writer might store them, without the library. */
 static void put_chunks(const struct pw *w, const char *path, int rows)
 {
     char key[64];
@@ -78,7 +78,7 @@ static void check_ways(zarr_array *a, bool raw, uint64_t n_direct)
     memset(got, 9, sizeof got);
     s = transfer(a, 0, ROWS, 1, got[0], false, NULL);
     assert_memory_equal(got, model, sizeof got);
-    if (n_direct > 0) { /* from the store, or its decoder, into place */
+    if (n_direct > 0) { /* from the store, or its decoder, into the caller's memory */
         assert_int_equal(s.chunks_direct, n_direct);
         assert_int_equal(s.copies_host, 0);
     }
@@ -89,7 +89,7 @@ static void check_ways(zarr_array *a, bool raw, uint64_t n_direct)
     assert_memory_equal(got, model[3], 2 * COLS);
     if (raw) {
         assert_int_equal(s.chunks_partial, 1);
-        assert_int_equal(s.bytes_stored, 2 * COLS); /* nothing but what was wanted */
+        assert_int_equal(s.bytes_stored, 2 * COLS); /* only the bytes asked for */
     }
     memset(wide, 9, sizeof wide);
     (void)transfer(a, 0, ROWS, 2, wide[0][0], false, NULL);
@@ -110,12 +110,12 @@ static void test_raw_bool(void **state)
     pw_open(&w, 2, UINT64_C(64) << 20, 0);
     a = small_array(w.store, "raw", "bool", "[" BYTES "]", CHUNK);
     s = transfer(a, 0, ROWS, 1, model[0], true, NULL);
-    assert_int_equal(s.chunks_direct, 4); /* the caller's memory is what is stored */
+    assert_int_equal(s.chunks_direct, 4); /* the caller's memory is stored directly */
     assert_int_equal(s.copies_host, 0);
     check_ways(a, true, 4);
-    put_chunks(&w, "raw", CHUNK); /* neither 0 nor 1 */
+    put_chunks(&w, "raw", CHUNK); /* bytes other than 0 and 1 */
     check_ways(a, true, 4);
-    /* The caller's own odd bytes are stored as 1, and left alone. */
+    /* The caller's invalid bytes are stored as 1. The caller's memory is not changed. */
     s = transfer(a, 0, ROWS, 1, bytes[0], true, NULL);
     assert_int_equal(s.chunks_direct, 0);
     memcpy(got, bytes, sizeof got);
@@ -156,7 +156,7 @@ static void test_bool_behind_codecs(void **state)
     pw_close(&w);
 }
 
-/* Codecs around a shard: its value is one buffer that several threads decode from. */
+/* Codecs around a shard: several threads decode from the one buffer of its value. */
 static void test_shared_buffer(void **state)
 {
     struct pw w;
@@ -175,7 +175,8 @@ static void test_shared_buffer(void **state)
     pw_close(&w);
 }
 
-/* Chunks so large that they come in slabs, straight into place or not. */
+/* Chunks so large that they are processed in slabs, directly to the caller's memory or
+ * not. */
 static void test_slabs(void **state)
 {
     enum {
@@ -224,7 +225,7 @@ static void test_int4(void **state)
     (void)state;
     for (int i = 0; i < ROWS; i++)
         for (int k = 0; k < COLS; k++) {
-            bytes[i][k] = (uint8_t)((i + k) % 16); /* without the sign */
+            bytes[i][k] = (uint8_t)((i + k) % 16); /* without sign extension */
             model[i][k] = (uint8_t)((bytes[i][k] ^ 8) - 8);
         }
     pw_open(&w, 2, UINT64_C(64) << 20, 0);
@@ -237,7 +238,7 @@ static void test_int4(void **state)
     put_chunks(&w, "i4", CHUNK);
     check_ways(a, true, 4);
     memcpy(bytes, model, sizeof bytes);
-    bytes[300][5] = 0x1F; /* no int4 in either form */
+    bytes[300][5] = 0x1F; /* not an int4 in either form */
     assert_status(zarr_array_write(a, NULL, &t, NULL, &terr), ZARR_ERR_INVALID);
     assert_non_null(strstr(terr.message, "c/2/0"));
     zarr_array_free(a);

@@ -1,23 +1,23 @@
 /*
- * unit/pipe/test_stores.c - the pipeline over stores of an application's own:
- * batches submitted, conditional writes that lose, faults that are no missing
- * chunks, cancel and waiting; and codecs of its own: batches in lock step,
- * refused chunks, decoders that lie about NOT_FOUND.
+ * unit/pipe/test_stores.c - the pipeline on an application's stores: submitted batches,
+ * conditional writes that conflict, errors that are not missing chunks, cancelling and
+ * waiting. Also on an application's codecs: batches in lock step, refused chunks,
+ * decoders that wrongly return NOT_FOUND.
  */
 #include "unit/pipe/pipe_test.h"
 
 #include <time.h>
 #include <unistd.h>
 
-/* ---- a store over a store in memory ---------------------------------------- */
+/* ---- a store on top of a memory store ------------------------------------ */
 
 struct over {
     zarr_store *below;
     uint32_t caps;
     atomic_int n_submitted, n_gets, n_conflicts;
-    int fail_get;   /* status of GETs of chunks; 0: none */
-    int conflicts;  /* so many conditional PUTs find another value */
-    int gone_at;    /* this GET of a chunk says that there is none; 0: none */
+    int fail_get;   /* status that GETs of chunks return; 0: no failure */
+    int conflicts;  /* this many conditional PUTs find another version */
+    int gone_at;    /* this GET of a chunk returns NOT_FOUND; 0: none */
     int replace_at; /* this GET of a chunk finds another version; 0: none */
     int slow_ms;
 };
@@ -29,7 +29,7 @@ static void over_caps(void *self, zarr_store_caps *out)
     *out = (zarr_store_caps){.struct_size = sizeof *out, .flags = o->caps};
 }
 
-/* The same bytes as a new version. */
+/* Writes the same bytes again, which gives a new version. */
 static void over_replace(struct over *o, const char *key)
 {
     static char value[65536];
@@ -138,7 +138,7 @@ static void make_data(int seed)
         data[i] = i * 3 + seed;
 }
 
-/* ---- batches of the store ---------------------------------------------------- */
+/* ---- batches of store operations ----------------------------------------- */
 
 static void test_prefetch(void **state)
 {
@@ -178,7 +178,7 @@ static void test_prefetch(void **state)
         }
 }
 
-/* A part of a missing raw chunk, in several ranges, on a store that holds nothing. */
+/* A part of a missing raw chunk, in several ranges, on an empty store. */
 static void test_missing_part(void **state)
 {
     const uint64_t big[2] = {3, 16384}, part[2] = {2, 2}, at[2] = {1, 1};
@@ -193,7 +193,8 @@ static void test_missing_part(void **state)
     assert_ok(pw_box(a, at, part, got, NULL, false));
     for (int i = 0; i < 4; i++)
         assert_int_equal(got[i], -1);
-    /* One that is there at the first range and not at the second is no missing chunk. */
+    /* A chunk that exists for the first range and not for the second is not a missing
+     * chunk. */
     make_data(4);
     assert_ok(pw_box(a, at, part, data, NULL, true));
     atomic_store(&o.n_gets, 0);
@@ -259,8 +260,8 @@ static int cut_chunk(void *user, const zarr_store_item *item)
     return 0;
 }
 
-/* A part of an uncompressed chunk that is cut short, or too long, elsewhere: the answer
- * to the range tells its length, so that costs no request. */
+/* A part of an uncompressed chunk whose object is too short or too long elsewhere: the
+ * answer to the range tells the length of the object, so this needs no extra request. */
 static void test_part_of_cut_chunk(void **state)
 {
     static const uint64_t big[2] = {96, 96};
@@ -307,7 +308,7 @@ static void test_part_of_cut_chunk(void **state)
     (void)rmdir(dir);
 }
 
-/* ---- faults and conflicts ------------------------------------------------------ */
+/* ---- errors and conflicts ------------------------------------------------ */
 
 static void test_faults_are_not_missing(void **state)
 {
@@ -370,7 +371,8 @@ static void test_conflicts(void **state)
     pw_close(&w);
 }
 
-/* A shard replaced between its index and its chunks is read again, by each pipeline. */
+/* A shard replaced between reading its index and its chunks is read again, with each
+ * pipeline. */
 static void test_replaced_shard(void **state)
 {
     static const char *const pipelines[] = {"waves", "serial"};
@@ -392,7 +394,7 @@ static void test_replaced_shard(void **state)
         make_data(7);
         assert_ok(pw_box(a, zero, shape, data, NULL, true));
         atomic_store(&o.n_gets, 0);
-        o.replace_at = 18; /* 16 indexes, then chunks; in serial the ninth shard's */
+        o.replace_at = 18; /* 16 indexes, then chunks; with serial the ninth shard's */
         memset(got, 0, sizeof got);
         assert_ok(pw_box(a, zero, shape, got, &opts, false));
         assert_memory_equal(got, data, sizeof data);
@@ -458,8 +460,8 @@ static void test_requests(void **state)
     pw_close(&w);
 }
 
-/* A progress function that reads and writes the same chunks: no lock may be held round
- * it, and nothing of a budget that has no room for two. */
+/* A progress callback that reads and writes the same chunks: no lock may be held during
+ * the call, nor any of a budget that has room for one request only. */
 struct nosy {
     zarr_array *array;
     int calls;
@@ -489,7 +491,7 @@ static void test_progress_holds_nothing(void **state)
     const uint64_t part[2] = {14, 15}, at[2] = {1, 1};
 
     (void)state;
-    alarm(60); /* a lock held would stop us for ever */
+    alarm(60); /* a lock held here would deadlock */
     for (size_t i = 0; i < ZR_COUNT(codecs) * ZR_COUNT(pipelines) * 2; i++) {
         struct nosy nosy = {0};
         zarr_io_options opts = {.struct_size = sizeof opts,
@@ -499,7 +501,7 @@ static void test_progress_holds_nothing(void **state)
         struct over o;
         struct pw w;
 
-        pw_open(&w, 2, 1, 0); /* a budget for one at a time */
+        pw_open(&w, 2, 1, 0); /* a budget for one request at a time */
         over_open(&w, &o, i < 4 ? &over_runs : &over_submits,
                   ZARR_STORE_CAP_RANGES | ZARR_STORE_CAP_SUFFIX);
         nosy.array = pw_array(w.store, "a", codecs[i / 2 % 2], shape, chunk);
@@ -516,7 +518,7 @@ static void test_progress_holds_nothing(void **state)
     alarm(0);
 }
 
-/* Many short requests whose helpers come late, each with a context of its own. */
+/* Many short requests whose worker threads start late, each with its own context. */
 static void test_late_helpers(void **state)
 {
     (void)state;
@@ -578,8 +580,8 @@ static zarr_status flip_batch(void *self, zarr_codec_job *jobs, uint64_t n,
     return flip(jobs, n, err);
 }
 
-/* Refuses some of the chunks: by the lowest byte of the first element, at one end or the
- * other. */
+/* Refuses some chunks, chosen by the lowest byte of their first element, when encoding
+ * or decoding. */
 static int flip_accepts(void *self, const zarr_codec_job *job)
 {
     const uint8_t *src = (uint8_t *)job->src.handle + job->src.offset;
@@ -665,7 +667,7 @@ static void test_lockstep(void **state)
     }
 }
 
-/* What a decoder says is no word on whether the chunk is there. */
+/* A decoder's NOT_FOUND does not make the chunk a missing one. */
 static void test_decoder_not_found(void **state)
 {
     static const char *const codecs[] = {"[" BYTES "," FLIP "]",

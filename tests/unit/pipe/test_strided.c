@@ -1,7 +1,7 @@
 /*
- * unit/pipe/test_strided - decoders that write to places with strides: whole chunks go
- * straight into views of every layout, parts of chunks and what a decoder refuses take
- * the general way, and what it says is checked.
+ * unit/pipe/test_strided.c - decoders that write with strides: whole chunks are decoded
+ * directly into views of every layout; parts of chunks, and jobs that a decoder refuses,
+ * take the general way; and the decoder's answers are checked.
  */
 #include "pipe_test.h"
 
@@ -93,7 +93,7 @@ static void open_world(struct pw *w)
 
 static int32_t data[ROWS][COLS], room[4 * ROWS * COLS];
 
-/* Into `room`, the first element at `first`, strides in elements. */
+/* Reads into `room` with the first element at `first` and strides in elements. */
 static zarr_status read_to(zarr_array *a, int64_t first, int64_t row, int64_t col,
                            const zarr_io_options *opts)
 {
@@ -153,7 +153,8 @@ static void test_layouts(void **state)
             assert_ok(read_to(a, views[v].first, views[v].row, views[v].col, &opts));
             check(views[v].first, views[v].row, views[v].col);
             assert_int_equal(atomic_load(&n_strided), 4);
-            assert_int_equal(atomic_load(&n_blocks), 2); /* at the edge: parts */
+            /* At the edge: parts of chunks. */
+            assert_int_equal(atomic_load(&n_blocks), 2);
             assert_int_equal(stats.chunks_direct, 4);
             mode = REFUSE;
             assert_ok(read_to(a, views[v].first, views[v].row, views[v].col, &opts));
@@ -176,7 +177,8 @@ static void test_layouts(void **state)
     pw_close(&w);
 }
 
-/* Elements in the other order than the view's are turned round on the way: a block. */
+/* Elements in another byte order than the view's are swapped on the way, through a
+ * block. */
 static void test_other_order(void **state)
 {
     struct pw w;
