@@ -1,8 +1,8 @@
 /*
- * unit/plan/test_plan.c - plans over made-up indexes against a model that
- * lists coordinates: every element of a selection is in exactly one item, at
- * its place in the chunk. And: layouts, how segments are cut, what an index may
- * say, explaining.
+ * unit/plan/test_plan.c - plans over made-up indexes, compared with a model that lists
+ * coordinates: each element of a selection is in exactly one item, at its place in the
+ * chunk. Also layouts, the cuts between segments, valid and invalid indexes, and
+ * explaining.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,7 +17,7 @@
 enum {
     ROWS = 37,
     COLS = 29,
-    NEST = 100000 /* offsets of inner shards say which entry they are */
+    NEST = 100000 /* the offset of an inner shard encodes its index entry */
 };
 
 #define BYTES "{\"name\":\"bytes\",\"configuration\":{\"endian\":\"little\"}}"
@@ -128,10 +128,11 @@ struct model {
     const uint64_t *expect; /* r * COLS + c of each */
     uint8_t *hits;
     const struct zr_item *item;
-    uint64_t base[2]; /* of the item's chunk, in the array */
+    uint64_t base[2]; /* first element of the item's chunk in the array */
 };
 
-/* Where an item's chunk begins in the array, from what its source says. */
+/* The first element of an item's chunk in the array, from the made-up offset of its
+ * source. */
 static void item_base(struct model *m, const struct zr_segment *segment)
 {
     const struct zr_layout *l = m->e->layout;
@@ -214,7 +215,8 @@ static void check_run(struct model *m, const struct zr_wave *w,
     }
 }
 
-/* A shard with a made-up index: some are missing, some of their chunks are. */
+/* A shard with a made-up index. Some shards are missing, and some chunks of the
+ * others. */
 static void made_up_shard(struct env *e, struct zr_open *o, unsigned *seed)
 {
     const struct zr_level *lv = &e->layout->level[o->level];
@@ -275,7 +277,7 @@ static void run_plan(struct model *m, const zarr_selection *sel, bool plain,
     zr_plan_free(p);
 }
 
-/* Coordinates along one dimension, as the test itself counts them. */
+/* Coordinates along one dimension, counted by the test itself. */
 static uint64_t dim_coords(const zarr_dim_selection *d, uint64_t len, uint64_t *out)
 {
     uint64_t n = 0;
@@ -370,13 +372,14 @@ static void test_indexes(void **state)
         zarr_status want;
     } cases[] = {
         {0, 84, 100, 84, 16, ZARR_OK},
-        {0, 85, 100, 84, 16, ZARR_ERR_CORRUPT}, /* into the index */
-        {90, 11, 100, 0, 0, ZARR_ERR_CORRUPT},  /* behind the end */
+        {0, 85, 100, 84, 16, ZARR_ERR_CORRUPT}, /* overlaps the index */
+        {90, 11, 100, 0, 0, ZARR_ERR_CORRUPT},  /* beyond the end */
         {16, 84, 100, 0, 16, ZARR_OK},          /* index at start */
-        {15, 1, 100, 0, 16, ZARR_ERR_CORRUPT},  /* its last byte */
-        {100, 0, 100, 84, 16, ZARR_OK},         /* nothing, at the end */
+        {15, 1, 100, 0, 16, ZARR_ERR_CORRUPT},  /* the last byte of the index */
+        {100, 0, 100, 84, 16, ZARR_OK},         /* no bytes, at the end */
         {UINT64_MAX, UINT64_MAX, 100, 84, 16, ZARR_OK},
-        {UINT64_MAX, 0, UINT64_MAX, 0, 0, ZARR_ERR_CORRUPT}, /* half a mark */
+        {UINT64_MAX, 0, UINT64_MAX, 0, 0,
+         ZARR_ERR_CORRUPT}, /* half of the mark of a missing chunk */
         {UINT64_MAX - 1, 5, UINT64_MAX, 0, 0, ZARR_ERR_CORRUPT},
         {5, UINT64_MAX, UINT64_MAX, 0, 0, ZARR_ERR_CORRUPT},
     };
@@ -429,7 +432,7 @@ static void test_explain(void **state)
     assert_non_null(strstr(zr_str_text(&out), "\"wave_bytes\": 15"));
     assert_non_null(strstr(zr_str_text(&out), "\"path\": \"memory -> host"));
     zr_str_clear(&out);
-    args.write = true; /* the other way round, by the encoders */
+    args.write = true; /* for writing: the reverse order, with encoders */
     assert_ok(zr_plan_explain(&args, &out, NULL, &terr));
     assert_non_null(strstr(zr_str_text(&out), "\"path\": \"host -> "));
     assert_non_null(strstr(zr_str_text(&out), " -> memory\""));
