@@ -1,4 +1,7 @@
-/* unit/sched/test_budget.c - the byte budget: bounds, order, giving up, stress. */
+/*
+ * unit/sched/test_budget.c - the byte budget: limits, order, giving up, and a stress
+ * test.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -27,7 +30,7 @@ static void taking_and_trying(void **state)
     assert_true(zr_budget_try(&b, 40));
     assert_true(zr_budget_try(&b, 0));
     zr_budget_give(&b, 100);
-    assert_true(zr_budget_try(&b, 1000)); /* too large, but alone */
+    assert_true(zr_budget_try(&b, 1000)); /* too large, but nothing else is taken */
     assert_false(zr_budget_try(&b, 1));
     assert_int_equal(zr_budget_take(&b, 1, zr_now_ns() + 5 * MS, NULL, &err),
                      ZARR_ERR_LIMIT);
@@ -40,7 +43,8 @@ static void taking_and_trying(void **state)
     assert_int_equal(zr_budget_take(&b, 1, UINT64_MAX, NULL, &err), ZARR_OK);
     zr_budget_stats_get(&b, &s);
     assert_true(s.total == 100 && s.now == 1 && s.peak == UINT64_MAX && s.n_waiting == 0);
-    zr_budget_give(&b, 5); /* more than was taken: a bug, but it must not wrap */
+    /* Gives back more than was taken: a bug, but the count must not wrap. */
+    zr_budget_give(&b, 5);
     zr_budget_stats_get(&b, &s);
     assert_int_equal(s.now, 0);
     zr_budget_deinit(&b);
@@ -94,9 +98,9 @@ static void first_come_first_served(void **state)
     assert_true(zr_budget_try(&b, 50));
     start_taker(&large, &b, 80, &order, 0);
     start_taker(&small, &b, 30, &order, 1);
-    assert_false(zr_budget_try(&b, 1)); /* 50 are free, but others were first */
+    assert_false(zr_budget_try(&b, 1)); /* 50 are free, but others came first */
     zr_budget_stats_get(&b, &s);
-    assert_int_equal(s.n_waiting, 2); /* the small one does not overtake */
+    assert_int_equal(s.n_waiting, 2); /* a small request does not overtake */
     zr_budget_give(&b, 50);
     zr_thread_join(&large.thread);
     assert_int_equal(large.status, ZARR_OK);
@@ -111,7 +115,7 @@ static void first_come_first_served(void **state)
     zr_budget_deinit(&b);
 }
 
-/* Who gives up lets those behind it through. */
+/* If a waiter gives up, those behind it can go on. */
 static void giving_up_in_the_line(void **state)
 {
     struct zr_budget b;
@@ -149,7 +153,7 @@ static void *take_and_give(void *arg)
         bool got;
 
         seed = seed * UINT64_C(6364136223846793005) + 1442695040888963407U;
-        bytes = (seed >> 40) % 120; /* of 100 */
+        bytes = (seed >> 40) % 120; /* of 100 bytes */
         if (seed % 3 == 0)
             got = zr_budget_try(&s->b, bytes);
         else
@@ -162,7 +166,7 @@ static void *take_and_give(void *arg)
         if (now > 100 && now != bytes)
             atomic_fetch_add(&s->over, 1);
         if (i % 50 == 0)
-            zr_random_u64(); /* a system call: others get in */
+            zr_random_u64(); /* a system call gives other threads a turn */
         atomic_fetch_sub(&s->inside, bytes);
         zr_budget_give(&s->b, bytes);
     }

@@ -39,7 +39,7 @@ static void events_in_one_thread(void **state)
     zr_event_deinit(&e);
 }
 
-/* The waiter frees the event at once; sanitizers see a setter that still uses it. */
+/* The waiter frees the event at once. Sanitizers detect a setter that still uses it. */
 static void the_waiter_may_free(void **state)
 {
     enum {

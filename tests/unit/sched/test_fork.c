@@ -15,7 +15,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* In a child the leak checker misses the stacks of the parent's threads and guesses. */
+/* In a child the leak checker does not know the stacks of the parent's threads, so its
+ * reports are unreliable. */
 #if defined(__SANITIZE_ADDRESS__)
 enum {
     CHILD_MAY_EXIT = 0
@@ -34,7 +35,7 @@ enum {
 };
 
 static struct zr_budget budget;
-static struct zr_event never; /* of the parent, never set */
+static struct zr_event never; /* belongs to the parent, never set */
 static atomic_bool stop;
 
 static zarr_status use_everything(void *arg, uint64_t i, uint32_t worker, zarr_error *err)
@@ -68,7 +69,7 @@ static void make_noise(void *arg)
     zr_event_set(&n->done);
 }
 
-/* Keeps the pool busy with tasks and loops until told to stop. */
+/* Keeps the pool busy with tasks and loops until it is told to stop. */
 static void *stay_busy(void *unused)
 {
     while (!atomic_load(&stop)) {
@@ -85,7 +86,7 @@ static void *stay_busy(void *unused)
     return unused;
 }
 
-/* 0: everything works here as in a new process. */
+/* Returns 0 if everything works as in a new process. */
 static int work_in_child(void)
 {
     atomic_uint_fast64_t sum = 0;
@@ -93,7 +94,7 @@ static int work_in_child(void)
     struct zr_pool_stats pool;
     struct noise n = {.task = {make_noise, &n, NULL}};
 
-    alarm(CHILD_SECONDS); /* a deadlock ends as a signal */
+    alarm(CHILD_SECONDS); /* a deadlock ends with SIGALRM */
     zr_budget_stats_get(&budget, &stats);
     zr_pool_stats_get(&pool);
     if (zr_fork_generation() == 0 || stats.now != 0 || stats.n_waiting != 0 ||
@@ -141,7 +142,7 @@ static void forking_beside_a_busy_pool(void **state)
             const int rc = work_in_child();
 
             if (i % 2 && CHILD_MAY_EXIT)
-                exit(rc); /* with the library's destructors */
+                exit(rc); /* runs the destructors of the library */
             _exit(rc);
         }
         wait_for_child(pid);
@@ -157,7 +158,7 @@ static void leave_child(void)
     _exit(0);
 }
 
-/* An item that forks: in the child the loop is over, whoever ran it. */
+/* An item that forks: the loop has ended in the child, whichever thread ran the item. */
 struct forking {
     atomic_uint done;
     atomic_int pid;
@@ -191,26 +192,28 @@ static void forking_inside_a_loop(void **state)
         const uint64_t before = zr_fork_generation();
         const zarr_status st = zr_parallel_for(1000, 4, fork_in_item, &f, NULL);
 
-        if (zr_fork_generation() != before) /* the child, when this thread ran the item */
+        /* In the child, if this thread ran the item. */
+        if (zr_fork_generation() != before)
             _exit(st == ZARR_ERR_CANCELLED ? work_in_child() : 9);
         assert_int_equal(st, ZARR_OK);
         assert_int_equal(atomic_load(&f.done), 1000);
-        wait_for_child(atomic_load(&f.pid)); /* a thread of the pool just ended there */
+        /* In the child, a thread of the pool ended here. */
+        wait_for_child(atomic_load(&f.pid));
     }
 }
 
-/* A pool that has only ever been used in a child. */
+/* A pool that was used only in a child. */
 static void grandchildren(void **state)
 {
     pid_t pid;
 
     (void)state;
-    SKIP_WITHOUT_THREADED_FORK(); /* the child forks beside its own pool */
+    SKIP_WITHOUT_THREADED_FORK(); /* the child forks while it has its own pool */
     pid = fork();
     if (pid == 0) {
         int rc = work_in_child(), status = 0;
 
-        zr_event_init(&never); /* the child's own: inherited again */
+        zr_event_init(&never); /* the child's own pool, inherited by its child */
         pid = fork();
         if (pid == 0)
             _exit(zr_fork_generation() == 2 ? work_in_child() : 8);
@@ -223,7 +226,7 @@ static void grandchildren(void **state)
 
 static int work_without_threads(void)
 {
-    const struct rlimit little = {1 << 20, 1 << 20}; /* no room for a stack */
+    const struct rlimit little = {1 << 20, 1 << 20}; /* too little for a thread's stack */
     atomic_uint_fast64_t sum = 0;
     struct noise n = {.task = {make_noise, &n, NULL}};
     struct zr_pool_stats pool;
@@ -234,7 +237,7 @@ static int work_without_threads(void)
         return 1;
     if (zr_parallel_for(1000, 4, use_everything, &sum, NULL) != ZARR_OK ||
         atomic_load(&sum) != 499500)
-        return 2; /* the caller does it alone */
+        return 2; /* the caller runs all items itself */
     if (zr_task_submit(&n.task, &err) != ZARR_ERR_NO_MEMORY || err.code == ZARR_OK)
         return 3;
     zr_pool_stats_get(&pool);
@@ -276,8 +279,8 @@ static int close_world(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(
-            no_threads_to_be_had), /* first: old stacks would be used again */
+        cmocka_unit_test(no_threads_to_be_had), /* must be first: later threads would
+                                                   reuse old stacks */
         cmocka_unit_test(forking_beside_a_busy_pool),
         cmocka_unit_test(forking_inside_a_loop),
         cmocka_unit_test(grandchildren),

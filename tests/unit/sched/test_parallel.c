@@ -1,5 +1,7 @@
-/* unit/sched/test_parallel.c - loops: every item once, the lowest failure, cancel,
- * nesting. */
+/*
+ * unit/sched/test_parallel.c - parallel loops: each item runs once, the lowest failure
+ * is returned, cancelling, nesting.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +20,7 @@ enum {
 
 struct sheet {
     atomic_uint times[MANY];
-    atomic_uint busy[ZR_MAX_THREADS]; /* threads using a worker number now */
+    atomic_uint busy[ZR_MAX_THREADS]; /* threads that use a worker number now */
     atomic_uint most_worker, shared_worker;
     uint32_t n_workers;
 };
@@ -76,7 +78,7 @@ static void every_item_once(void **state)
         s->n_workers = zr_parallel_workers(cases[k].n, &cases[k].opts);
         assert_int_equal(zr_parallel_run(cases[k].n, &cases[k].opts, mark_item, s, &err),
                          ZARR_OK);
-        assert_int_equal(err.code, 77); /* left alone */
+        assert_int_equal(err.code, 77); /* is not changed */
         assert_int_equal(atomic_load(&s->shared_worker), 0);
         for (uint64_t i = 0; i < MANY; i++)
             assert_int_equal(atomic_load(&s->times[i]), i < cases[k].n);
@@ -96,10 +98,10 @@ static void worker_numbers(void **state)
         {3, {.max_threads = 4}, 3},
         {100, {.max_threads = 4}, 4},
         {UINT64_MAX, {.max_threads = UINT32_MAX}, ZR_MAX_THREADS},
-        {100, {.max_threads = 4, .item_ns = 1000}, 1}, /* 100 us: here */
+        {100, {.max_threads = 4, .item_ns = 1000}, 1}, /* 100 us: on this thread */
         {100, {.max_threads = 4, .item_ns = 2500}, 2}, /* 250 us */
         {100, {.max_threads = 4, .item_ns = 1000000}, 4},
-        {UINT64_MAX, {.max_threads = 4, .item_ns = 2}, 4}, /* the product does not fit */
+        {UINT64_MAX, {.max_threads = 4, .item_ns = 2}, 4}, /* the product overflows */
     };
 
     (void)state;
@@ -126,7 +128,7 @@ static zarr_status fail_items(void *arg, uint64_t i, uint32_t worker, zarr_error
         if (f->bad[k] != i)
             continue;
         if (k == 0)
-            work_for(100000); /* the lowest fails last */
+            work_for(100000); /* the lowest index fails last */
         if (f->with_text)
             return zr_fail(err, ZARR_ERR_CORRUPT - (zarr_status)k, "item %" PRIu64, i);
         return ZARR_ERR_CORRUPT - (zarr_status)k;
@@ -151,7 +153,7 @@ static void check_failure(struct failing *f, uint64_t n, uint32_t threads, uint3
         assert_string_equal(err.message, text);
     }
     for (uint64_t i = 0; i < f->bad[0]; i++)
-        assert_int_equal(atomic_load(&f->done[i]), 1); /* all below completed */
+        assert_int_equal(atomic_load(&f->done[i]), 1); /* all lower ones completed */
     assert_int_equal(zr_parallel_run(n, &opts, fail_items, f, NULL), ZARR_ERR_CORRUPT);
 }
 
@@ -219,7 +221,7 @@ static void cancelled_loops_stop(void **state)
                          ZARR_ERR_CANCELLED);
 
         atomic_store(&s.cancel, false);
-        s.when = 999; /* the last one: on one thread nothing was kept from starting */
+        s.when = 999; /* the last item: with one thread, every item had started */
         if (threads == 1)
             assert_int_equal(zr_parallel_run(1000, &opts, cancel_at, &s, NULL), ZARR_OK);
     }
@@ -290,7 +292,7 @@ static void loops_from_many_threads(void **state)
     }
 }
 
-/* Plain memory written by items is there for the caller, and the other way round. */
+/* Plain memory written by items is visible to the caller afterwards, and the reverse. */
 static zarr_status square(void *arg, uint64_t i, uint32_t worker, zarr_error *err)
 {
     uint64_t *v = arg;

@@ -1,5 +1,7 @@
-/* unit/sched/test_task.c - tasks: once each, in order, blocking ones, the pool round
- * them. */
+/*
+ * unit/sched/test_task.c - tasks: each runs once, in order; tasks that block; the life
+ * of the pool.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -28,7 +30,7 @@ static void count_up(void *arg)
     const uint32_t want = c->want;
     atomic_uint *n = c->n;
 
-    free(c); /* the pool does not need it any more */
+    free(c); /* the pool does not use it any more */
     if (atomic_fetch_add(n, 1) + 1 == want)
         zr_event_set(last);
 }
@@ -75,7 +77,7 @@ static void tasks_that_wait_for_each_other(void **state)
 {
     enum {
         N = 40
-    }; /* many more than threads may work at once */
+    }; /* many more than the number of threads */
     static struct link chain[N];
     struct zr_pool_stats stats;
 
@@ -159,7 +161,7 @@ static void block_openly(void *arg)
     uint32_t now;
 
     zr_block_begin();
-    zr_block_begin(); /* may nest */
+    zr_block_begin(); /* calls may nest */
     now = atomic_fetch_add(b->inside, 1) + 1;
     if (now == 20)
         zr_event_set(b->go);
@@ -194,7 +196,7 @@ static void blocked_threads_are_replaced(void **state)
     zr_pool_stats_get(&stats);
     assert_true(stats.n_threads >= 20);
     for (int i = 0; i < 100 && stats.n_threads > stats.n_wanted;
-         i++) { /* idle ones end */
+         i++) { /* idle threads end */
         struct zr_event never;
 
         zr_event_init(&never);
@@ -219,7 +221,7 @@ static void wanting_more_threads(void **state)
     zr_pool_want(before.n_wanted + 3);
     zr_pool_stats_get(&after);
     assert_int_equal(after.n_wanted, before.n_wanted + 3);
-    zr_block_begin(); /* nothing on a thread that is not the pool's */
+    zr_block_begin(); /* no effect on a thread outside the pool */
     zr_block_end();
     zr_pool_want(UINT32_MAX);
     zr_pool_stats_get(&after);
