@@ -1,4 +1,4 @@
-/* unit/store/store_test.c - stores for tests. */
+/* unit/store/store_test.c - see store_test.h. */
 #include "store_test.h"
 
 #include <fcntl.h>
@@ -116,7 +116,8 @@ void path_in(const struct world *w, char *out, size_t cap, const char *name)
     snprintf(out, cap, "%s/%s", w->dir, name);
 }
 
-/* Without /proc, which a machine may lack. A new descriptor is the lowest free one. */
+/* Works without /proc, which a machine may lack: a new descriptor is the lowest free
+ * one. */
 int count_open_fds(void)
 {
     int n = 0;
@@ -126,7 +127,7 @@ int count_open_fds(void)
     return n;
 }
 
-/* ---- the application's store: passes on to a memory store ---- */
+/* ---- the application's store: forwards to a memory store ---- */
 
 struct custom {
     struct world *world;
@@ -166,7 +167,8 @@ static void custom_run(void *self, zarr_store_op *op, zarr_error *err)
          !(c->caps & ZARR_STORE_CAP_SUFFIX)) ||
         (op->verb == ZARR_STORE_GET && !(c->caps & ZARR_STORE_CAP_RANGES) &&
          (op->offset != 0 || op->length != ZARR_STORE_TO_END))) {
-        op->status = ZARR_ERR_UNSUPPORTED; /* and no text: the library makes one */
+        /* Without a message: the library writes one. */
+        op->status = ZARR_ERR_UNSUPPORTED;
         return;
     }
     if (op->flags != 0 && !(c->caps & ZARR_STORE_CAP_CONDITIONAL)) {
@@ -178,7 +180,7 @@ static void custom_run(void *self, zarr_store_op *op, zarr_error *err)
     op->done_bytes = x.done_bytes;
     if (op->verb == ZARR_STORE_STAT ||
         (x.done_bytes == op->mem.bytes && x.object_bytes > op->offset + x.done_bytes))
-        op->object_bytes = x.object_bytes; /* only where the contract asks for it */
+        op->object_bytes = x.object_bytes; /* only if the contract asks for it */
     if (c->caps & ZARR_STORE_CAP_CONDITIONAL)
         op->version = x.version;
 }

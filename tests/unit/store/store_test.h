@@ -1,7 +1,7 @@
 /*
- * unit/store/store_test.h - what the programs of this folder share: stores of
- * every sort, opened over a fresh directory or memory, and short ways to read
- * and write. Everything is closed and removed by world_free().
+ * unit/store/store_test.h - helpers of the store tests: all kinds of stores, opened on a
+ * fresh directory or on memory, and functions that read and write. world_free() closes
+ * and removes everything.
  */
 #ifndef ZR_STORE_TEST_H
 #define ZR_STORE_TEST_H
@@ -22,14 +22,15 @@ enum sort {
     SORT_LOCAL,
     SORT_LOCAL_NO_LOCKS,
     SORT_MEMORY,
-    SORT_ASYNC, /* event loop: random delays, random order */
-    SORT_PLAIN, /* run only: no ranges, no suffix, no list, no versions, no STAT */
+    SORT_ASYNC, /* event loop: random delays and order */
+    SORT_PLAIN, /* only run(): no ranges, no suffix, no list, no versions, no STAT */
     N_SORTS
 };
 
 struct world {
-    zarr_allocator alloc; /* counts blocks; fail_at: the nth from now fails, for ever when
-                             `forever` */
+    /* Counts blocks; fail_at: this allocation, counted from now, fails; with `forever`
+     * all later ones fail as well. */
+    zarr_allocator alloc;
     atomic_int_fast64_t n_blocks, fail_at;
     bool forever;
     struct zr_memory_registry memory;
@@ -41,19 +42,20 @@ struct world {
 
 void world_init(struct world *w);
 void world_free(struct world *w); /* asserts that nothing leaked */
-/* The same as set-up and tear-down of a test, *state being the world. */
+/* The same as set-up and tear-down of a test; *state is the world. */
 int world_setup(void **state);
 int world_teardown(void **state);
 
 zarr_store *open_local(struct world *w, const zarr_store_options *opts);
 zarr_store *open_sort(struct world *w, enum sort sort);
 const char *sort_name(enum sort sort);
-/* The application's stores of open_sort(), over a memory store of their own. */
+/* The application's stores of open_sort(), each on a memory store of its own. */
 zarr_status open_async(zarr_store **out, struct world *w, uint32_t caps, zarr_error *err);
 zarr_status open_plain(zarr_store **out, struct world *w, uint32_t caps, zarr_error *err);
 
 zarr_status put_text(zarr_store *s, const char *key, const char *text);
-/* The value as text in a static buffer; NULL: not found. Other failures fail the test. */
+/* The value as text in a static buffer, or NULL if not found. Other errors fail the
+ * test. */
 const char *get_text(zarr_store *s, const char *key);
 zarr_store_op get_op(const char *key, uint64_t offset, uint64_t length, void *to,
                      uint64_t bytes);

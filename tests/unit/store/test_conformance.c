@@ -1,7 +1,7 @@
 /*
- * unit/store/test_conformance.c - what every store must do, over all sorts of
- * stores: local, memory, an application's with an event loop, and one that can
- * do next to nothing, so that emulation has to give the rest.
+ * unit/store/test_conformance.c - the behaviour that every store must have, tested on
+ * all kinds: local, memory, an application's store with an event loop, and a minimal
+ * one, for which the library emulates the rest.
  */
 #include "store_test.h"
 
@@ -52,7 +52,7 @@ static void values_come_back(void **state)
     assert_string_equal(get_text(s, "a/b"), "hello");
     assert_status(put_text(s, "a/b", "a longer value than before"), ZARR_OK);
     assert_string_equal(get_text(s, "a/b"), "a longer value than before");
-    assert_status(put_text(s, "a/b", "x"), ZARR_OK); /* nothing stale behind it */
+    assert_status(put_text(s, "a/b", "x"), ZARR_OK); /* no old bytes behind it */
     assert_string_equal(get_text(s, "a/b"), "x");
     assert_status(put_text(s, "a/b", ""), ZARR_OK);
     assert_string_equal(get_text(s, "a/b"), "");
@@ -66,7 +66,8 @@ static void values_come_back(void **state)
     assert_null(get_text(s, "a/b"));
     assert_null(get_text(s, "a/b/c"));
     assert_string_equal(get_text(s, "top"), "1");
-    if (strcmp(zr_store_name(s), "local") == 0) /* a file where a directory is needed */
+    /* A file exists where a directory is needed. */
+    if (strcmp(zr_store_name(s), "local") == 0)
         assert_int_equal(zarr_store_get(s, "top/below", 0, NULL, &none, NULL, NULL),
                          ZARR_ERR_IO);
     else
@@ -97,7 +98,7 @@ static void large_values(void **state)
 static const struct {
     uint64_t offset, length, mem;
     const char *want;
-    uint64_t object; /* what object_bytes must be; UINT64_MAX: anything or 10 */
+    uint64_t object; /* expected object_bytes; UINT64_MAX: UINT64_MAX or 10 */
 } ranges[] = {
     {0, ZARR_STORE_TO_END, 32, "0123456789", 10},
     {0, ZARR_STORE_TO_END, 10, "0123456789", UINT64_MAX},
@@ -311,7 +312,7 @@ static int word_compare(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* The rows in sorted order: order is the store's. */
+/* The rows are sorted first: their order is up to the store. */
 static const char *listing(zarr_store *s, const char *prefix, uint32_t how)
 {
     static char sorted[2048];
@@ -427,7 +428,7 @@ static void conditions(void **state)
         assert_status(put_if(s, "v", "1", &v), ZARR_ERR_UNSUPPORTED);
         return;
     }
-    assert_status(put_if(s, "v", "1", &v), ZARR_OK); /* not there yet */
+    assert_status(put_if(s, "v", "1", &v), ZARR_OK); /* does not exist yet */
     assert_status(put_if(s, "v", "2", &none), ZARR_ERR_CONFLICT);
     old = v;
     assert_status(put_if(s, "v", "2", &v), ZARR_OK);
@@ -435,7 +436,7 @@ static void conditions(void **state)
     assert_string_equal(get_text(s, "v"), "2");
     assert_status(zr_store_run_one(s, &op, &err), ZARR_OK);
     assert_true(zr_store_version_equal(&op.version, &v));
-    for (int i = 0; i < 300; i++) { /* each differs, however fast */
+    for (int i = 0; i < 300; i++) { /* all differ, however fast the writes are */
         old = v;
         assert_status(put_if(s, "v", i % 2 ? "a" : "b", &v), ZARR_OK);
         assert_false(zr_store_version_equal(&old, &v));

@@ -1,7 +1,7 @@
 /*
- * unit/store/test_custom.c - stores of others: what is registered and refused,
- * what a store may get wrong without harm, memory no store can reach by itself,
- * cancelling, and freeing everything inside the last completion.
+ * unit/store/test_custom.c - applications' stores: which tables are accepted, mistakes
+ * of a store that must do no harm, memory that the store cannot access, cancelling, and
+ * freeing everything inside the last completion.
  */
 #include "store_test.h"
 
@@ -87,17 +87,18 @@ static void registering(void **state)
     assert_int_equal(n_closed, 1);
     assert_status(zr_store_open(&s, w->registry, &w->env, "null:bad", NULL, &err),
                   ZARR_ERR_IO);
-    assert_int_equal(n_closed, 1); /* what failed to open left nothing to close */
+    assert_int_equal(n_closed, 1); /* the store that failed to open is not closed */
     zr_store_registry_item(w->registry, zr_store_registry_count(w->registry) - 1, &name,
                            &origin, &detail);
     assert_string_equal(name, "null");
     assert_string_equal(origin, "test");
-    vt.struct_size = offsetof(zarr_store_vtable, rename); /* an older program's */
+    /* An older program's struct size. */
+    vt.struct_size = offsetof(zarr_store_vtable, rename);
     vt.name = "older";
     assert_status(zr_store_register(w->registry, &vt, NULL, &err), ZARR_OK);
 }
 
-/* self is closed exactly once, also when opening fails. */
+/* self is closed exactly once, even if opening fails. */
 static void self_is_moved(void **state)
 {
     struct world *w = *state;
@@ -124,7 +125,7 @@ static void self_is_moved(void **state)
     assert_int_equal(n_closed, 4);
 }
 
-/* ---- a store that lies ---- */
+/* ---- a store that breaks the contract ---- */
 
 static void lying_caps(void *self, zarr_store_caps *out)
 {
@@ -137,7 +138,7 @@ static void lying_run(void *self, zarr_store_op *op, zarr_error *err)
     (void)self;
     (void)err;
     op->status =
-        zr_streq(op->key, "never") ? op->status : ZARR_OK; /* forgets the status */
+        zr_streq(op->key, "never") ? op->status : ZARR_OK; /* does not set the status */
     op->done_bytes = op->mem.bytes + 1;
     op->object_bytes = 1000;
 }
@@ -188,7 +189,7 @@ static void lies_are_found(void **state)
 
 /* ---- memory the host cannot touch ---- */
 
-/* Handles are addresses with a bit set that makes every stray access fault. */
+/* Handles are addresses with a bit set, so that any direct access faults. */
 #define FAR_AWAY ((uintptr_t)1 << 63)
 
 static void *device_host(const zarr_mem *m)
@@ -281,7 +282,7 @@ static void far_memory(void **state)
         assert_true(zr_store_device_direct(s, ZARR_DEVICE_CPU));
         far_memory_on(w, s);
     }
-    /* values that live far away themselves */
+    /* values that are in such memory themselves */
     assert_status(zr_store_open(&s, w->registry, &w->env, "memory:", &o, &err), ZARR_OK);
     far_memory_on(w, s);
     o.device_type = 29;
@@ -315,7 +316,7 @@ static void flight_done(void *arg, zarr_store_op *op, const zarr_error *err)
         atomic_fetch_add(&f->n_cancelled, 1);
     else if (op->status == ZARR_OK)
         atomic_fetch_add(&f->n_ok, 1);
-    memset(op, 0xa5, sizeof *op); /* nobody may look at it again */
+    memset(op, 0xa5, sizeof *op); /* must not be accessed again */
     if (atomic_fetch_sub(&f->n_left, 1) != 1)
         return;
     if (f->free_store)
@@ -368,15 +369,15 @@ static void cancelling(void **state)
         other = flight_start(s, true, false);
         f = flight_start(s, true, false);
         zr_store_cancel(s, f);
-        zr_store_cancel(s, &w); /* nobody's */
+        zr_store_cancel(s, &w); /* belongs to no request */
         flight_end(f, true);
         flight_end(other, false);
         zarr_store_free(s);
     }
 }
 
-/* The store is freed in the last completion, or, where that runs on the store's own event
- * loop, by somebody else right after it. */
+/* The store is freed in the last completion or, if that runs on the store's own event
+ * loop, by another thread right after it. */
 static void freeing_in_the_last(void **state)
 {
     struct world *w = *state;

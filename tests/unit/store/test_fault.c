@@ -1,7 +1,7 @@
 /*
- * unit/store/test_fault.c - every allocation fails once, and every allocation
- * from the nth on: the call says NO_MEMORY or succeeds, nothing leaks (the
- * allocator of the world counts), old values stay, and it works afterwards.
+ * unit/store/test_fault.c - each allocation fails, alone and with all later ones: the
+ * call returns NO_MEMORY or succeeds, leaks nothing (the allocator of the world counts),
+ * old values are kept, and later calls succeed.
  */
 #include "store_test.h"
 
@@ -140,7 +140,7 @@ static void run_scene(struct world *w, enum sort sort, size_t which)
             st = scenes[which](&x);
             if (atomic_exchange(&w->fail_at, 0) > 1) {
                 assert_status(st, ZARR_OK);
-                break; /* fewer allocations than n: done */
+                break; /* fewer than n allocations: done */
             }
             if (st != ZARR_OK && st != ZARR_ERR_NO_MEMORY)
                 fail_msg("scene %zu, allocation %d: %s", which, (int)n,

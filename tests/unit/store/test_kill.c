@@ -1,7 +1,7 @@
 /*
- * unit/store/test_kill.c - writers are killed at any moment; what they leave is
- * the old or the new value, never a mix, and debris that cleaning removes.
- * Argument: how many kills.
+ * unit/store/test_kill.c - writers are killed at random moments. They leave the old or
+ * the new value, never a mix, and temporary files that cleaning removes. Argument:
+ * number of kills.
  */
 #include "store_test.h"
 
@@ -16,7 +16,7 @@ enum {
     MAX_BYTES = 300000
 };
 
-/* A value says its own length and letter: anything torn shows. */
+/* A value contains its own length and letter, which shows a torn value. */
 static void write_for_ever(zarr_store *s, uint64_t seed)
 {
     static char value[MAX_BYTES];

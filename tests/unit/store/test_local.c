@@ -1,6 +1,6 @@
 /*
- * unit/store/test_local.c - what only a directory can have: links, FIFOs,
- * directories at keys, debris, full disks, no descriptors, durability.
+ * unit/store/test_local.c - behaviour of directories: links, FIFOs, directories at keys,
+ * temporary files, full disks, lack of descriptors, durability.
  */
 #include "store_test.h"
 #include "store/local_int.h"
@@ -172,7 +172,7 @@ static void read_only(void **state)
     assert_status(zarr_store_close(s, &err), ZARR_OK);
 }
 
-/* ---- what is at a key ---- */
+/* ---- other file types at a key ---- */
 
 static void not_a_value(void **state)
 {
@@ -200,7 +200,7 @@ static void not_a_value(void **state)
     assert_status(get_status(s, "dir/v/below", &err), ZARR_ERR_IO);
     assert_status(put_text(s, "dir/v/below", "x"), ZARR_ERR_IO);
     assert_string_equal(get_text(s, "dir/v"), "1");
-    assert_false(exists(w, "dir.__lock")); /* what failed leaves nothing */
+    assert_false(exists(w, "dir.__lock")); /* a failed call leaves nothing behind */
     if (geteuid() == 0) {
         path_in(w, path, sizeof path, "zero");
         if (mknod(path, S_IFCHR | 0666, (1 << 8) | 5) == 0) {
@@ -232,7 +232,7 @@ static void reserved_names(void **state)
 
 /* ---- links ---- */
 
-/* qemu's user mode passes no openat2() on; what is done then has a test of its own. */
+/* qemu's user mode does not support openat2(). Another test covers that case. */
 static void needs_openat2(struct world *w)
 {
     zarr_store *s = open_with(w, 0, ZARR_DURABILITY_NONE, 0, 0);
@@ -296,7 +296,7 @@ static void links(void **state)
     assert_string_equal(get_text(follow, "absolute"), "inside");
     assert_status(get_status(follow, "etc/no-such-file", &err), ZARR_ERR_NOT_FOUND);
 
-    /* A link that leads nowhere is not an absent key: the disk behind it may be
+    /* A dangling link is not a missing key: the disk with its target may be
      * unmounted. */
     assert_status(get_status(within, "dangling", &err), ZARR_ERR_IO);
     assert_status(get_status(within, "dangling/v", &err), ZARR_ERR_IO);
@@ -306,7 +306,7 @@ static void links(void **state)
     assert_status(put_text(within, "dir/w", "through"), ZARR_OK);
     assert_string_equal(get_text(deny, "in/w"), "through");
 
-    /* Erasing never goes through a link. */
+    /* Erasing never follows a link. */
     assert_status(zarr_store_erase_prefix(within, "deep", &err), ZARR_OK);
     assert_false(exists(w, "deep"));
     assert_string_equal(get_text(within, "in/v"), "inside");
@@ -315,7 +315,8 @@ static void links(void **state)
     zarr_store_free(follow);
 }
 
-/* A kernel without openat2(): component by component, and "within" refuses every link. */
+/* A kernel without openat2(): paths are opened component by component, and "within"
+ * refuses every link. */
 static void links_without_openat2(void **state)
 {
     struct world *w = world_of(state);
@@ -394,7 +395,8 @@ static void listing_and_cleaning(void **state)
     write_file(w, "b/c/9", "");
     write_file(w, "b/zarr.json", "");
     write_file(w, "b/\xff", "");
-    make_link(w, "../b", "b/self"); /* upwards: going down would never end */
+    /* A link to a parent: following it would never end. */
+    make_link(w, "../b", "b/self");
     make_link(w, "../..", "b/c/root");
     make_link(w, "../empty", "b/aside");
     make_link(w, "/etc", "b/etc");
@@ -416,7 +418,7 @@ static void listing_and_cleaning(void **state)
     assert_string_equal(rows(s, "", 0),
                         "b/c/10 b/c/9 b/etc b/fifo b/zarr.json zarr.json ");
     assert_status(zarr_store_clean(s, "", 3600, &n, &err), ZARR_OK);
-    assert_int_equal(n, 0); /* all too young */
+    assert_int_equal(n, 0); /* all are too young */
     assert_status(zarr_store_clean(s, "b", 0, &n, &err), ZARR_OK);
     assert_int_equal(n, 3);
     assert_true(exists(w, temp) && exists(w, "b/c/10.__lock"));
@@ -429,7 +431,7 @@ static void listing_and_cleaning(void **state)
     zarr_store_free(s);
 }
 
-/* ---- errors of the system ---- */
+/* ---- system errors ---- */
 
 static void no_descriptors(void **state)
 {
@@ -440,7 +442,7 @@ static void no_descriptors(void **state)
 
     assert_status(put_text(s, "a/v", "1"), ZARR_OK);
     getrlimit(RLIMIT_NOFILE, &old);
-    for (rlim_t n = 3; n < 12; n++) { /* at each step of a read or write */
+    for (rlim_t n = 3; n < 12; n++) { /* at each step of a read or a write */
         zarr_status st;
 
         low = (struct rlimit){n, old.rlim_max};
@@ -538,8 +540,8 @@ static void durabilities(void **state)
     }
 }
 
-/* In a child whose descriptors 0 to 2 are closed: none of them may become a file of the
- * store. */
+/* In a child whose descriptors 0 to 2 are closed. No file of the store may get one of
+ * these numbers. */
 static void low_descriptors(void **state)
 {
     struct world *w = world_of(state);
@@ -565,8 +567,8 @@ static void low_descriptors(void **state)
     assert_int_equal(status, 0);
 }
 
-/* A store that was open before a fork works in the child, and the child's end does not
- * end the parent's lock. */
+/* A store opened before a fork works in the child, and the end of the child does not
+ * release the parent's lock. */
 static void fork_with_lock(void **state)
 {
     struct world *w = world_of(state);
@@ -595,12 +597,12 @@ static void fork_with_lock(void **state)
     assert_true(exists(w, "v.__lock"));
     assert_string_equal(get_text(s, "w"), "2");
     assert_status(zr_store_run_one(s, &op, &err), ZARR_OK);
-    assert_status(zr_store_run_one(s, &op, &err), ZARR_ERR_INVALID); /* spent */
+    assert_status(zr_store_run_one(s, &op, &err), ZARR_ERR_INVALID); /* used up */
     zr_store_unlock(s, lock);
     zarr_store_free(s);
 }
 
-/* A replaced file is seen by the next request; a pin keeps the old one. */
+/* The next request sees a replaced file. A pin keeps the old one. */
 static void replaced_by_others(void **state)
 {
     struct world *w = world_of(state);
@@ -624,7 +626,8 @@ static void replaced_by_others(void **state)
     assert_true(op.done_bytes == 3 && memcmp(bytes, "old", 3) == 0);
     zr_store_pin_deinit(&pin);
     assert_status(zr_store_pin_init(&pin, s, "v", &err), ZARR_OK);
-    write_file(w, "v", "n"); /* in place, as some writers do: told, not padded */
+    /* Shortened in place, as some writers do: reported, not padded. */
+    write_file(w, "v", "n");
     op = get_op("v", 0, 5, bytes, sizeof bytes);
     op.flags = ZR_STORE_OP_PINNED;
     op.lock = &pin;
@@ -646,7 +649,7 @@ static zarr_store_op pinned_op(struct zr_store_pin *pin, char *bytes, uint64_t n
     return op;
 }
 
-/* More pins than there are descriptors: the others compare versions. */
+/* More pins than descriptors: those without one compare versions. */
 static void more_pins_than_descriptors(void **state)
 {
     struct world *w = world_of(state);
@@ -669,7 +672,7 @@ static void more_pins_than_descriptors(void **state)
         if (st != ZARR_OK)
             fail_msg("pin %d: %s", i, err.message);
     }
-    assert_int_equal(count_open_fds(), before + 16); /* a quarter */
+    assert_int_equal(count_open_fds(), before + 16); /* one quarter of them */
     for (int i = 0; i < MANY_PINS; i++) {
         zarr_store_op op = pinned_op(&pin[i], bytes, sizeof bytes);
 
@@ -689,7 +692,7 @@ static void more_pins_than_descriptors(void **state)
     for (int i = 0; i < MANY_PINS; i++)
         zr_store_pin_deinit(&pin[i]);
     assert_int_equal(count_open_fds(), before);
-    /* They were given back. */
+    /* All descriptors were given back. */
     assert_status(zr_store_pin_init(&pin[0], s, "v", &err), ZARR_OK);
     assert_int_equal(count_open_fds(), before + 1);
     zr_store_pin_deinit(&pin[0]);

@@ -1,8 +1,8 @@
 /*
- * unit/store/test_lock.c - no update is lost: counters in one value, incremented
- * under its lock by threads and processes, end exact; writers that only know
- * the protocol (TensorStore's, spelled out below with plain system calls) are
- * part of it. Arguments: processes threads increments.
+ * unit/store/test_lock.c - no update is lost: threads and processes increment counters
+ * in one value under its lock, and the totals are exact. Writers that know only the
+ * protocol (TensorStore's, done below with plain system calls) take part. Arguments:
+ * processes threads increments.
  */
 #include "store_test.h"
 
@@ -81,7 +81,7 @@ static void *work(void *arg)
     return NULL;
 }
 
-/* 0: all went well. */
+/* Returns 0 on success. */
 static int work_in_threads(zarr_store *s,
                            zarr_status (*increment)(zarr_store *, const char *))
 {
@@ -193,7 +193,7 @@ static void run_processes(zarr_status (*increment)(zarr_store *, const char *),
                         _exit(1);
                 _exit(0);
             }
-            /* a handle of its own each second time, the inherited one else */
+            /* alternately its own handle and the inherited one */
             _exit(work_in_threads(p % 3 == 0 ? open_local(&w, &o) : s, increment));
         }
     }
@@ -250,12 +250,12 @@ static void threads_on_every_store(void **state)
     }
 }
 
-/* Writers that know of no lock, on stores with neither locks nor versions: they must not
- * come between what a holder reads and what it writes. */
+/* Writers that do not use the lock, on stores with neither locks nor versions: they must
+ * not write between the read and the write of a lock holder. */
 struct stranger {
     zarr_store *s;
     uint32_t verb;
-    uint64_t n; /* operations at once: several are submitted where the store can */
+    uint64_t n; /* operations at once: submitted together if the store can */
     zarr_status st;
     atomic_bool ended;
 };
@@ -325,8 +325,8 @@ static void unlocked_writers_wait(void **state)
         }
 }
 
-/* Readers and plain writers beside lock holders see whole values, and directories may
- * vanish. */
+/* Readers and plain writers see complete values while others hold locks, and directories
+ * may disappear. */
 struct shaker {
     zarr_store *s;
     atomic_bool stop;
@@ -393,8 +393,8 @@ static void vanishing_directories(void **state)
             st = zarr_store_put(x.s, "d/e/f/v", value, n * 1000, &err);
             if (st == ZARR_ERR_IO && sorts[k] == SORT_LOCAL_NO_LOCKS &&
                 err.os_code == ENOENT)
-                st =
-                    ZARR_OK; /* its temporary file's directory went: told, nothing torn */
+                st = ZARR_OK; /* the directory of its temporary file is gone: an error,
+                                 nothing torn */
         }
         atomic_store(&x.stop, true);
         zr_thread_join(&eraser);
@@ -407,7 +407,7 @@ static void vanishing_directories(void **state)
     }
 }
 
-/* A holder in another process is waited for; when it dies its right is free. */
+/* A holder in another process is waited for. Its lock is free when it dies. */
 static void holder_dies(void **state)
 {
     zarr_store_options o = {.struct_size = sizeof o, .durability = ZARR_DURABILITY_NONE};
@@ -429,7 +429,7 @@ static void holder_dies(void **state)
 
         (void)!write(pipe_fd[1], "", st == ZARR_OK);
         usleep(100000);
-        _exit(0); /* without unlock: like a crash */
+        _exit(0); /* without unlocking, like a crash */
     }
     assert_int_equal(read(pipe_fd[0], &byte, 1), 1);
     begin = zr_now_ns();

@@ -1,7 +1,7 @@
 /*
- * unit/store/test_overlap.c - which places are one, or inside one another: by
- * text inside one store, by the file system for folders, by functions, self and
- * URL for the stores of others.
+ * unit/store/test_overlap.c - whether two places are the same, or one inside the other:
+ * compared as text inside one store, with the file system for folders, and by functions,
+ * self and URL for applications' stores.
  */
 #include "store_test.h"
 #include "store/local_int.h"
@@ -105,7 +105,7 @@ static void of_folders(void **state)
     check(top, "g", inner, "c", true);
     check(top, "g/a", inner, "", false);
     check(top, "new", link, "", false);
-    check(s, "a/zarr.json/x", link, "a/zarr.json", true); /* through a file */
+    check(s, "a/zarr.json/x", link, "a/zarr.json", true); /* a path through a file */
     check(s, "a/zarr.json/x", link, "a/other/x", false);
     check(s, "dangling/x", s, "a", false);
     check(s, "", s, "dangling", true);
@@ -116,7 +116,7 @@ static void of_folders(void **state)
     zarr_store_free(top);
 }
 
-/* A folder that was deleted while it is open has nothing above it. */
+/* A folder that was deleted while open has no parent. */
 static void of_deleted_folders(void **state)
 {
     struct world *w = *state;
@@ -133,7 +133,7 @@ static void of_deleted_folders(void **state)
     zarr_store_free(top);
 }
 
-/* ---- stores of others ---- */
+/* ---- applications' stores ---- */
 
 static void null_caps(void *self, zarr_store_caps *out)
 {
@@ -180,7 +180,8 @@ static void of_others(void **state)
     check(s[0], "a", s[1], "a/b", true);
     check(s[0], "a", s[2], "a", false);
     check(s[0], "a", s[3], "a", false);
-    check(s[3], "a", s[4], "a", true); /* nothing of their own: the functions' */
+    /* Without a self of their own: by the functions. */
+    check(s[3], "a", s[4], "a", true);
     check(s[3], "b", s[4], "a", false);
     vt.run = other_run;
     assert_status(zr_store_open_custom(&u, &w->env, &vt, &one, NULL, NULL), ZARR_OK);
@@ -194,7 +195,7 @@ static void of_others(void **state)
                       ZARR_OK);
     check(t[0], "a", t[1], "a", true);
     check(t[0], "a", t[2], "a", false);
-    assert_false(zr_store_same(t[0], t[1])); /* likely, but not known */
+    assert_false(zr_store_same(t[0], t[1])); /* likely, but not certain */
     for (size_t i = 0; i < ZR_COUNT(url); i++)
         zarr_store_free(t[i]);
     for (size_t i = 0; i < ZR_COUNT(self); i++)
