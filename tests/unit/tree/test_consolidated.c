@@ -1,7 +1,7 @@
 /*
- * unit/tree/test_consolidated.c - consolidated metadata: written as zarr-python
- * writes it, used by whoever opens the group, compared with the truth, and
- * refused where it is nonsense.
+ * unit/tree/test_consolidated.c - consolidated metadata: written as zarr-python writes
+ * it, used when a group is opened, compared with the nodes' documents, and refused if it
+ * is invalid.
  */
 #include "unit/array/array_test.h"
 
@@ -71,7 +71,7 @@ static void test_write_and_use(void **state)
             assert_int_equal(zarr_group_is_consolidated(inner), 1);
             assert_string_equal(zarr_group_attributes(inner), "{\n  \"i\": 1\n}");
             check_walk(inner, "c/g/inner/x:1:1 ");
-            /* No request at all: the documents may be gone. */
+            /* No request at all: the documents were deleted. */
             assert_ok(zarr_node_delete(w.store, "c/g/inner/x", &terr));
             assert_ok(zarr_group_open_array(&a, inner, "x", &must, &terr));
             assert_string_equal(zarr_array_path(a), "c/g/inner/x");
@@ -84,8 +84,8 @@ static void test_write_and_use(void **state)
                           ZARR_ERR_NOT_FOUND);
             assert_status(zarr_group_open_array(&a, g, "../c", NULL, &terr),
                           ZARR_ERR_INVALID);
-            /* An attribute of a group inside is real at once, the consolidated copy
-             * stale. */
+            /* An attribute of an inner group changes at once, and the consolidated copy
+             * becomes outdated. */
             assert_ok(zarr_group_attribute_set(inner, "j", "2", &terr));
             assert_int_equal(zarr_group_is_consolidated(inner), 1);
             zarr_group_free(inner);
@@ -102,7 +102,8 @@ static void test_write_and_use(void **state)
         }
 }
 
-/* v3 member for member what zarr-python 3 writes; v2 without its stray members. */
+/* v3 equals zarr-python 3's output member for member; v2 lacks its superfluous
+ * members. */
 static void test_form(void **state)
 {
     static const char v2_begin[] =
@@ -142,7 +143,7 @@ static void test_form(void **state)
     world_close(&w);
 }
 
-/* A name of the caller's never replaces anything but consolidated metadata. */
+/* A key name chosen by the caller never replaces anything but consolidated metadata. */
 static void test_keys(void **state)
 {
     static const char *const never[] = {".zgroup", ".zarray", ".zattrs",   "zarr.json",
@@ -163,7 +164,8 @@ static void test_keys(void **state)
         assert_status(zarr_group_consolidate(w.store, "c", "mine", &terr),
                       ZARR_ERR_EXISTS);
         assert_string_equal(get_text(&w, "c/mine"), other[i]);
-        put_text(&w, "c/.zmetadata", other[i]); /* its own name may be broken */
+        /* The object under its own name may be broken. */
+        put_text(&w, "c/.zmetadata", other[i]);
         assert_ok(zarr_group_consolidate(w.store, "c", ".zmetadata", &terr));
         assert_non_null(strstr(get_text(&w, "c/.zmetadata"), "A/.zarray"));
     }
@@ -244,7 +246,7 @@ static void test_hostile(void **state)
         assert_says("/g: ");
         w.log[0] = '\0';
         assert_ok(zarr_group_open(&g, w.store, "g", NULL,
-                                  &terr)); /* auto goes without, and says so */
+                                  &terr)); /* "auto" opens without it and logs why */
         assert_int_equal(zarr_group_is_consolidated(g), 0);
         assert_non_null(strstr(w.log, "not used"));
         zarr_group_free(g);
@@ -258,7 +260,7 @@ static void test_hostile(void **state)
     world_close(&w);
 }
 
-/* What other writers leave out of .zmetadata, or put in. */
+/* Members that other writers leave out of .zmetadata or add to it. */
 static void test_v2_leniency(void **state)
 {
     struct world w;

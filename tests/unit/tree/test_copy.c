@@ -1,7 +1,7 @@
 /*
- * unit/tree/test_copy.c - copying and moving nodes within and between stores:
- * what is copied, what is refused, what an interrupted copy leaves, and how it
- * is taken up again.
+ * unit/tree/test_copy.c - copying and moving nodes within a store and between stores:
+ * what is copied, what is refused, what an interrupted copy leaves, and how it is
+ * resumed.
  */
 #include "unit/array/array_test.h"
 
@@ -119,7 +119,7 @@ static void test_overwrite(void **state)
     }
     opts.flags = ZARR_COPY_SKIP_EQUAL;
     assert_ok(
-        zarr_node_copy(w.store, "src", w.store, "dst", &opts, &terr)); /* done already */
+        zarr_node_copy(w.store, "src", w.store, "dst", &opts, &terr)); /* copied before */
     put_text(&w, "dst/k3/c/0/0", "changed");
     assert_status(zarr_node_copy(w.store, "src", w.store, "dst", &opts, &terr),
                   ZARR_ERR_EXISTS);
@@ -130,7 +130,7 @@ static void test_overwrite(void **state)
     world_close(&w);
 }
 
-/* The node's own document comes last: what was cut short is no node. */
+/* The node's own document is written last, so an interrupted copy is not a node. */
 static void test_cancel_and_resume(void **state)
 {
     struct world w;
@@ -177,8 +177,8 @@ static void test_move(void **state)
     }
 }
 
-/* Inside a store that can rename no object is copied; what is in the way is no reason to
- * fail, nor lost. */
+/* Inside a store that can rename, no object is copied. If the target has other objects,
+ * they are kept, and the node is copied. */
 static void test_move_is_rename(void **state)
 {
     struct world w;

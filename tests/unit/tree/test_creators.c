@@ -1,6 +1,7 @@
 /*
- * unit/tree/test_creators.c - two who create one v2 node, whose attributes are a
- * document of their own: it has those of the one who made it, and no stray ones.
+ * unit/tree/test_creators.c - two writers create one v2 node, whose attributes are a
+ * separate document: the node has the attributes of the writer that created it, and no
+ * others.
  */
 #include "unit/array/hook_store.h"
 
@@ -29,7 +30,7 @@ static void test_stray_attributes(void **state)
         zarr_group_free(g);
         assert_ok(zarr_group_create(&g, w.store, "p/q", 2, "{\"y\":2}", 0, &terr));
         zarr_group_free(g);
-        assert_null(get_text(&w, "p/.zattrs")); /* made as a parent */
+        assert_null(get_text(&w, "p/.zattrs")); /* created as a parent */
         assert_non_null(get_text(&w, "p/q/.zattrs"));
         world_close(&w);
     }
@@ -128,7 +129,7 @@ static void test_creators_by_version(void **state)
         between_key = keys[i / 2];
         hook = create_between;
         create(&one);
-        /* That kind of node has such a key. */
+        /* True if this kind of node has such a key. */
         assert_int_equal(n_hooked > 0, is_group ? i / 2 != 1 : i / 2 != 2);
         if (n_hooked)
             check_winner(&world, &one, &between);

@@ -1,7 +1,7 @@
 /*
- * unit/tree/test_hostile.c - documents from strangers through open: each is
- * refused with the status and the words that help, none crashes, hangs or
- * costs more than the limits allow; and what real files get wrong is read.
+ * unit/tree/test_hostile.c - opening nodes with hostile documents: each is refused with
+ * the right status and a helpful message, and none crashes, hangs or exceeds the limits.
+ * Known mistakes of real writers are accepted.
  */
 #include "unit/array/array_test.h"
 
@@ -77,7 +77,7 @@ static void test_documents(void **state)
     }
 }
 
-/* A broken v3 document is not passed over for an older one behind it. */
+/* A broken v3 document is not skipped in favour of an older v2 document. */
 static void test_broken_front(void **state)
 {
     struct world w;
@@ -103,10 +103,11 @@ static void test_attributes_document(void **state)
     put_text(&w, ".zattrs", "[1]");
     assert_status(zarr_array_open(&a, w.store, "", NULL, &terr), ZARR_ERR_CORRUPT);
     assert_says(".zattrs");
-    put_text(&w, ".zattrs", "{\"n\": NaN, \"i\": -Infinity}"); /* old writers did */
+    /* Old writers wrote this. */
+    put_text(&w, ".zattrs", "{\"n\": NaN, \"i\": -Infinity}");
     assert_ok(zarr_array_open(&a, w.store, "", NULL, &terr));
     assert_ok(zarr_array_attribute_set(a, "k", "1", &terr));
-    assert_non_null(strstr(get_text(&w, ".zattrs"), "\"NaN\"")); /* we do not */
+    assert_non_null(strstr(get_text(&w, ".zattrs"), "\"NaN\"")); /* we write text */
     zarr_array_free(a);
     world_close(&w);
 }
@@ -167,8 +168,8 @@ static void test_limits(void **state)
     zarr_context_free(ctx);
 }
 
-/* A shape whose product overflows, and a chunk of 24 GiB: open and small reads work, or
- * LIMIT. */
+/* A shape whose product overflows, and a chunk of 24 GiB: open and small reads succeed,
+ * or return LIMIT. */
 static void test_sizes(void **state)
 {
     static const char huge[] =
@@ -210,7 +211,8 @@ static int note_node(void *user, const zarr_node_item *node)
     return 0;
 }
 
-/* A folder or a FIFO called zarr.json: told as a broken node, and the walk goes on. */
+/* A folder or a FIFO with the name zarr.json: reported as a broken node, and the walk
+ * goes on. */
 static void test_no_files(void **state)
 {
     struct world w;

@@ -1,18 +1,18 @@
 /*
- * unit/tree/test_migrate.c - the metadata of a hierarchy in the other format, there and
- * back: what is written, kept, refused and removed, and that a migration stopped at any
- * of its steps leaves a tree that reads as before and that the same call goes on with.
+ * unit/tree/test_migrate.c - migrating the metadata of a hierarchy to the other format
+ * and back: what is written, kept, refused and removed. A migration stopped at any step
+ * leaves a hierarchy that reads as before, and the same call resumes it.
  */
 #include <stdatomic.h>
 #include <stdbool.h>
 
 #include "unit/array/array_test.h"
 
-/* ---- what is told --------------------------------------------------------------- */
+/* ---- reported changes ---------------------------------------------------- */
 
 struct told {
     char text[2048];
-    int n, stop_at; /* stop_at: sets `cancel` at so many; 0: never */
+    int n, stop_at; /* stop_at: sets `cancel` after this many; 0: never */
     int cancel;
 };
 
@@ -76,8 +76,8 @@ static void make_one(struct world *w, const char *path, int32_t format, const ch
     zarr_array_free(a);
 }
 
-/* Group t with array t/a, group t/g without attributes, and array t/g/b, big-endian and
- * in column order. */
+/* Creates group t with array t/a, group t/g without attributes, and array t/g/b, which
+ * is big-endian and in column order. */
 static void make_tree(struct world *w, int32_t format)
 {
     zarr_group *g = NULL;
@@ -90,7 +90,8 @@ static void make_tree(struct world *w, int32_t format)
     make_one(w, "t/g/b", format, ">i4", 'F');
 }
 
-/* All nodes are there with their attributes, and the arrays with their elements. */
+/* Checks that all nodes exist with their attributes, and the arrays with their
+ * elements. */
 static void check_tree(zarr_store *s)
 {
     static const char *const arrays[] = {"t/a", "t/g/b"};
@@ -125,7 +126,7 @@ static int collect_key(void *user, const zarr_store_item *item)
     return 0;
 }
 
-/* The names of all objects, sorted as the store lists them, and the metadata. */
+/* The keys of all objects, in sorted order, and the metadata. */
 static void picture(struct world *w, char *text)
 {
     static const char *const documents[] = {
@@ -161,12 +162,12 @@ static void test_v2_to_v3(void **state)
         assert_int_equal(n_keys(&w, "t"), 12 + 7);
         assert_ok(migrate(w.store, 0, ZARR_MIGRATE_DRY_RUN, &dry));
         assert_int_equal(n_keys(&w, "t"), 12 + 7);
-        assert_ok(migrate(w.store, 0, 0, &t)); /* below before above */
+        assert_ok(migrate(w.store, 0, 0, &t)); /* children before parents */
         assert_string_equal(t.text, "write t/g/b/zarr.json|write t/g/zarr.json|"
                                     "write t/a/zarr.json|write t/zarr.json|");
         assert_string_equal(dry.text, t.text);
         assert_int_equal(n_keys(&w, "t"), 12 + 7 + 4);
-        check_tree(w.store); /* v3 wins */
+        check_tree(w.store); /* v3 takes precedence */
         assert_ok(zarr_array_open(&a, w.store, "t/g/b", NULL, &terr));
         assert_int_equal(zarr_array_zarr_format(a), 3);
         zarr_array_free(a);
@@ -182,7 +183,8 @@ static void test_v2_to_v3(void **state)
         assert_ok(zarr_group_open(&g, w.store, "t", NULL, &terr));
         assert_int_equal(zarr_group_zarr_format(g), 3);
         zarr_group_free(g);
-        assert_ok(migrate(w.store, 3, ZARR_MIGRATE_REMOVE, &t)); /* nothing is left */
+        /* Nothing is left to do. */
+        assert_ok(migrate(w.store, 3, ZARR_MIGRATE_REMOVE, &t));
         assert_string_equal(t.text, "");
         world_close(&w);
     }
@@ -225,7 +227,8 @@ static int no_difference(void *user, const char *path, const char *what)
     return 0;
 }
 
-/* Whoever had consolidated metadata has it afterwards, in the other format. */
+/* Consolidated metadata is converted, too: a group that had some has it in the new
+ * format. */
 static void test_consolidated(void **state)
 {
     struct told t = {.stop_at = 0};
@@ -270,7 +273,7 @@ static void test_refused(void **state)
     picture(&w, before);
     assert_status(migrate(w.store, 2, ZARR_MIGRATE_REMOVE, &t), ZARR_ERR_UNSUPPORTED);
     assert_says("/t/shards: ");
-    assert_int_equal(t.n, 3); /* all of them, not only the first */
+    assert_int_equal(t.n, 3); /* all of them, not only the first one */
     assert_non_null(strstr(t.text, "refuse /t/shards: "));
     assert_non_null(strstr(t.text, "refuse /t/sick"));
     assert_non_null(strstr(t.text, "refuse /t/g/keys: Zarr v2 cannot say chunk key "
@@ -280,7 +283,7 @@ static void test_refused(void **state)
     world_close(&w);
 }
 
-/* Documents of the new format that say something else. */
+/* Existing documents of the new format that differ. */
 static void test_exists(void **state)
 {
     struct told t = {.stop_at = 0};
@@ -290,7 +293,7 @@ static void test_exists(void **state)
     world_open(&w, WORLD_MEMORY);
     make_tree(&w, 3);
     put_text(&w, "t/a/.zattrs", "{\"units\": \"s\"}");
-    put_text(&w, "t/.zattrs", "{\"k\": [1, 2.0]}"); /* a number written otherwise */
+    put_text(&w, "t/.zattrs", "{\"k\": [1, 2.0]}"); /* a number spelled differently */
     assert_status(migrate(w.store, 2, 0, &t), ZARR_ERR_EXISTS);
     assert_says(
         "/t/a: there is a .zattrs already, and it says something else than the v3 "
@@ -299,19 +302,20 @@ static void test_exists(void **state)
     assert_ok(migrate(w.store, 2, ZARR_MIGRATE_OVERWRITE, &t));
     assert_non_null(strstr(t.text, "|replace t/a/.zattrs|write t/a/.zarray|"));
     assert_non_null(strstr(get_text(&w, "t/a/.zattrs"), "\"m\""));
-    /* The same again says nothing new. */
+    /* The same again reports nothing. */
     assert_ok(migrate(w.store, 2, 0, &t));
     assert_null(strstr(t.text, "write"));
     assert_null(strstr(t.text, "replace"));
 
-    /* v2 tells a group from an array by the name of the document alone. */
+    /* In v2 only the name of the document distinguishes a group from an array. */
     put_text(&w, "t/g/.zarray", "{}");
     assert_status(migrate(w.store, 2, 0, &t), ZARR_ERR_EXISTS);
     assert_says("/t/g is a group, but there is a .zarray as well");
     world_close(&w);
 }
 
-/* Attributes beside a node that was v3 before are its own, or stay. */
+/* A .zattrs next to a node that was already v3 is removed if it equals the attributes of
+ * the node, and is left otherwise. */
 static void test_left(void **state)
 {
     struct told t = {.stop_at = 0};
@@ -360,15 +364,15 @@ static void test_options(void **state)
     world_close(&w);
 }
 
-/* ---- stopped -------------------------------------------------------------------- */
+/* ---- stopped migrations -------------------------------------------------- */
 
-/* A store whose changes all fail after the first so many. */
+/* A store on which only the first `left` changes succeed. */
 struct frail {
     zarr_store *below;
-    atomic_int left; /* below 0: no end */
+    atomic_int left; /* below 0: no limit */
 };
 
-/* Whether one more change succeeds; several threads may ask. */
+/* True if one more change may succeed. Several threads may call it. */
 static bool frail_may_change(struct frail *f)
 {
     int left = atomic_load(&f->left);
@@ -423,7 +427,8 @@ static const zarr_store_vtable frail_vtable = {
     .list = frail_list,
 };
 
-/* After each number of steps: by the store (`fails`), or by the caller's flag. */
+/* Stops after each number of steps: by failures of the store (`fails`), or with the
+ * caller's flag. */
 static void check_stopped(int32_t from, int consolidated, int fails)
 {
     char want[32768], got[32768];
@@ -434,7 +439,8 @@ static void check_stopped(int32_t from, int consolidated, int fails)
     struct world w;
     int steps = 0;
 
-    for (int k = -1; k < 64; k++) { /* -1: all of it, to know what is wanted */
+    /* -1: runs to the end, to learn the expected result. */
+    for (int k = -1; k < 64; k++) {
         world_open(&w, WORLD_MEMORY);
         make_tree(&w, from);
         if (consolidated)
@@ -461,7 +467,7 @@ static void check_stopped(int32_t from, int consolidated, int fails)
         if (k >= 0 && st == ZARR_OK)
             break;
     }
-    assert_in_range(steps, 10, 20); /* it was stopped everywhere */
+    assert_in_range(steps, 10, 20); /* it was stopped at every step */
 }
 
 static void test_stopped(void **state)

@@ -1,7 +1,7 @@
 /*
- * unit/tree/test_reencode.c - zarr_node_reencode(): elements and documents arrive, what
- * stands in the way is named, interrupted calls go on and give the same bytes, progress,
- * cancel, and every allocation that fails in turn.
+ * unit/tree/test_reencode.c - zarr_node_reencode(): elements and documents arrive,
+ * messages name what prevents a call, interrupted calls are resumed and give the same
+ * bytes, progress, cancelling, and each allocation failing in turn.
  */
 #include "unit/array/array_test.h"
 #include "sanitizers.h"
@@ -9,8 +9,8 @@
 #include <stdbool.h>
 
 struct ear {
-    uint64_t chunk, shard; /* of the new arrays; 0: as guessed, none */
-    bool wrong;            /* make arrays of another shape */
+    uint64_t chunk, shard; /* new edges; 0: chosen by the library, no shards */
+    bool wrong;            /* create arrays of another shape */
     int n_made, n_progress, cancel_at;
     zarr_progress last;
     int cancel;
@@ -66,7 +66,7 @@ static zarr_reencode_options options(struct ear *e, uint64_t chunk, uint64_t sha
     return o;
 }
 
-/* src: a group with x, g/s (shards) and g/y. */
+/* Creates in src: a group with x, g/s (shards) and g/y. */
 static void make_source(struct world *w)
 {
     static const struct {
@@ -94,7 +94,7 @@ static void assert_equal_trees(struct world *w, const char *a, const char *b)
     assert_int_equal(r.n_elements, 3 * 99);
 }
 
-/* The bytes of every object below `path`, added up in a way that tells their order. */
+/* A checksum of all objects below `path`, which depends on their order. */
 static int add_object(void *user, const zarr_store_item *item)
 {
     uint64_t *sum = ((uint64_t **)user)[0];
@@ -145,7 +145,7 @@ static void test_hierarchy(void **state)
         assert_int_equal(e.last.bytes_done, e.last.bytes_total);
         assert_equal_trees(&w, "src", "dst");
         assert_null(get_text(&w, "dst/.zarrc-job"));
-        /* one array, as it is */
+        /* one array, unchanged */
         assert_ok(
             zarr_node_reencode(w.store, "dst/g/s", w.store, "copy", NULL, NULL, &terr));
         assert_int_equal(n_keys(&w, "copy"), n_keys(&w, "dst/g/s"));
@@ -195,8 +195,7 @@ static void test_in_the_way(void **state)
     world_close(&w);
 }
 
-/* Cancelled at each of its steps, and gone on with each time: the bytes are those of one
- * call. */
+/* Cancelled at each step and resumed each time: the bytes equal those of one call. */
 static void test_resume(void **state)
 {
     uint64_t whole = 0;
@@ -217,7 +216,8 @@ static void test_resume(void **state)
         st = zarr_node_reencode(w.store, "src", w.store, "dst", &o, &r, &terr);
         cut = at == 0 || st == ZARR_ERR_CANCELLED;
         if (at > 0 && cut) {
-            assert_null(get_text(&w, "dst/zarr.json")); /* no node before all is there */
+            /* There is no node before everything is copied. */
+            assert_null(get_text(&w, "dst/zarr.json"));
             assert_non_null(get_text(&w, "dst/.zarrc-job"));
             o = options(&e, 2, 4);
             assert_status(
@@ -283,8 +283,8 @@ static void test_wrong(void **state)
     o = options(&e, 3, 0);
     assert_status(zarr_node_reencode(w.store, "src", w.store, "dst", &o, &r, &terr),
                   ZARR_ERR_CORRUPT);
-    assert_int_equal(n_keys(&w, "dst"), 0); /* nothing was written by any of these */
-    /* a chunk that cannot be read: what was done stays, RESUME goes on */
+    assert_int_equal(n_keys(&w, "dst"), 0); /* none of these calls wrote anything */
+    /* a chunk that cannot be read: finished work is kept, and RESUME goes on */
     put_text(&w, "src/g/s/c/0/0", "no shard");
     assert_status(zarr_node_reencode(w.store, "src/g", w.store, "dst", &o, &r, &terr),
                   ZARR_ERR_CORRUPT);
@@ -293,7 +293,7 @@ static void test_wrong(void **state)
     world_close(&w);
 }
 
-/* 2^38 chunks, of which one is stored. */
+/* 2^38 chunks, one of them stored. */
 static void test_sparse(void **state)
 {
     const uint64_t huge = UINT64_C(1) << 18; /* a quarter of a TiB */
@@ -332,13 +332,13 @@ static void test_sparse(void **state)
     world_close(&w);
 }
 
-/* With the k-th allocation failing: no memory, and the same call goes on. */
+/* The k-th allocation fails: NO_MEMORY, and the same call resumes. */
 static void test_no_memory(void **state)
 {
     bool reached = true;
 
     (void)state;
-    for (int64_t k = 1; reached; k += ZR_FAIL_SAMPLES(k)) {
+    for (int64_t k = 1; reached; k += 1 + k / 64) { /* all k at first, then samples */
         zarr_reencode_result r = ZARR_REENCODE_RESULT_INIT;
         struct world w;
         struct ear e;
