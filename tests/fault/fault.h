@@ -1,8 +1,8 @@
 /*
- * fault/fault.h - what the programs of this folder share: a world (context with
- * a counting allocator that can fail, and a store), the scenarios that are run
- * with every single step failing, and the check that the store holds what it
- * held before or what the scenario makes of it. Public API only.
+ * fault/fault.h - helpers of the fault tests: a world (a context with a counting
+ * allocator that can fail, and a store), scenarios that run with each single step
+ * failing, and the check that the store holds either its old contents or the result of
+ * the scenario. Uses the public API only.
  */
 #ifndef ZR_TESTS_FAULT_H
 #define ZR_TESTS_FAULT_H
@@ -22,7 +22,7 @@
 #include <zarrc/plugin/plugin.h>
 #include <zarrc/zarrc.h>
 
-/* Counts down; what it meets fails, once or from there on. 0: off. */
+/* Counts down. The step that it reaches fails, once or with all later ones. 0: off. */
 struct fuse {
     atomic_int_fast64_t left;
     atomic_bool blown;
@@ -30,9 +30,9 @@ struct fuse {
 };
 
 void fuse_set(struct fuse *f, int64_t k, bool forever);
-/* True: the caller shall fail now. */
+/* True: the caller must fail now. */
 bool fuse_burns(struct fuse *f);
-/* Off from here on; whether it was reached. */
+/* Turns it off. True if it was reached. */
 bool fuse_off(struct fuse *f);
 
 struct world {
@@ -45,13 +45,14 @@ struct world {
 
 /* n_threads 1 makes the order of steps the same in every run. */
 void world_context(struct world *w, uint32_t n_threads);
-/* Two groups and their arrays, filled; store is moved. The first call writes them through
- * the library, later ones put the keys and values that the first one left. */
+/* Writes two groups with filled arrays to the store; the world takes over the store. The
+ * first call writes through the library. Later calls put the keys and values that the
+ * first one stored. */
 void world_fill(struct world *w, zarr_store *store);
-/* The same as files below the new folder root. False, and nothing done, before the first
- * world_fill(). */
+/* Writes the same as files below the new folder root. Returns false and does nothing
+ * before the first world_fill(). */
 bool world_files(const char *root);
-/* Asserts that no block is left. */
+/* Asserts that no block is still allocated. */
 void world_close(struct world *w);
 
 /* ---- for scenarios ---- */
@@ -63,32 +64,33 @@ enum {
 };
 
 void world_must(zarr_status st, const zarr_error *err, const char *what);
-/* The element at i (C order) that `seed` writes: 1 by world_fill(), 2 by scenarios. */
+/* The element at i (C order) written with `seed`: 1 in world_fill(), 2 in scenarios. */
 int32_t world_cell(int seed, int64_t i);
-/* An array of ROWS x COLS; kind 2: format 2, 3: one of format 3, 4: shards, 5: without
- * compression, 6: chunks that differ, 7: shards that differ. */
+/* An array of ROWS x COLS. kind 2: format 2; 3: format 3; 4: shards; 5: no compression;
+ * 6: chunks of different shapes; 7: shards of different shapes. */
 zarr_status world_make(struct world *w, const char *path, int kind, zarr_error *err);
-/* Rows first .. first + n of the array, all columns: in or out. */
+/* Reads or writes rows first .. first + n of the array, all columns. */
 zarr_status world_rows_io(struct world *w, const char *path, bool write, uint64_t first,
                           uint64_t n, int32_t *data, zarr_error *err);
 zarr_status world_write_rows(struct world *w, const char *path, int seed, uint64_t first,
                              uint64_t n, zarr_error *err);
-/* They must be what world_fill() wrote. */
+/* Checks that they are as world_fill() wrote them. */
 zarr_status world_read_rows(struct world *w, const char *path, uint64_t first, uint64_t n,
                             zarr_error *err);
 
 struct scenario {
     const char *name;
     zarr_status (*run)(struct world *w, zarr_error *err);
-    /* What the store holds: before, and after success. Aborts on what is neither. */
+    /* The contents of the store before and after success. Aborts on any other
+     * contents. */
     void (*check)(struct world *w, bool done);
 };
 
 extern const struct scenario scenarios[];
 extern const int n_scenarios;
 
-/* Every array that the scenario does not touch is as world_fill() left it, and every one
- * can be read completely; then the scenario's own check. */
+/* Checks that each array that the scenario does not touch is as world_fill() wrote it,
+ * and that each array can be read completely. Then runs the scenario's own check. */
 void world_check(struct world *w, const struct scenario *s, bool done);
 
 #endif

@@ -1,14 +1,13 @@
 /*
- * fault/scenarios.c - what is done while something fails, and what the store may hold
- * afterwards: what it held before, or all of what was asked for.
+ * fault/scenarios.c - the operations during which steps fail, and the contents that the
+ * store may have afterwards: the old ones, or the complete result.
  */
 #include "fault.h"
 
-/* ---- checks -------------------------------------------------------------------------
- */
+/* ---- checks -------------------------------------------------------------- */
 
-/* Each chunk of 2 x 5 is old (seed 1) or, in rows below `rows`, new (seed 2); all of it
- * new when done. Rows come and go with resizes: `shape` rows are expected. */
+/* Each chunk of 2 x 5 is old (seed 1) or, in rows below `rows`, new (seed 2). All are
+ * new if done. Resizes change the number of rows: `shape` rows are expected. */
 static void check_cells(struct world *w, const char *path, uint64_t rows, bool done)
 {
     static int32_t data[CELLS];
@@ -237,7 +236,7 @@ static zarr_status list(struct world *w, zarr_error *err)
     return st;
 }
 
-/* And everything opened through it. */
+/* Writes consolidated metadata and opens every node through it. */
 static zarr_status consolidate(struct world *w, zarr_error *err)
 {
     zarr_group *g = NULL;
@@ -278,14 +277,15 @@ static zarr_status migrate(struct world *w, zarr_error *err)
     return zarr_node_migrate(w->store, "v2", &opts, err);
 }
 
-/* Whatever was done, the same call does the rest; world_check() reads the array. */
+/* Whatever was done before, the same call completes it. world_check() reads the
+ * array. */
 static void check_migrate(struct world *w, bool done)
 {
     uint32_t kind = 0;
     int32_t format = 0;
     zarr_error err = {0};
     const zarr_status st = done ? ZARR_OK : migrate(w, &err);
-    /* fsync failed once: this handle promises nothing any more */
+    /* after one failed fsync this handle gives no guarantee any more */
     const bool spoilt = st == ZARR_ERR_IO && strstr(err.message, "earlier flush failed");
 
     if (!spoilt)
@@ -344,7 +344,7 @@ static zarr_status delete_node(struct world *w, zarr_error *err)
     return zarr_node_delete(w->store, "g/gone", err);
 }
 
-/* Deleted in part is allowed, but then it can be deleted again. */
+/* A partial deletion is allowed if it can be repeated. */
 static void check_delete(struct world *w, bool done)
 {
     uint32_t kind = 0;
@@ -373,7 +373,7 @@ static int no_fault(void *user, const zarr_verify_item *item)
 {
     struct world *w = user;
 
-    /* A chunk that could not be looked at is no fault of the store's. */
+    /* A chunk that could not be checked is not reported as damaged. */
     if (!atomic_load(&w->memory.blown) && item->status == ZARR_ERR_CORRUPT)
         fail_msg("%s: %s", item->key, item->message);
     return 0;
@@ -402,7 +402,8 @@ static zarr_status move_node(struct world *w, zarr_error *err)
     return zarr_node_move(w->store, "g/gone", w->store, "g/moved/there", NULL, err);
 }
 
-/* Once the top document is there, all is; before, all is where it was. */
+/* If the top document exists, everything was copied; otherwise everything is where it
+ * was. */
 static void check_move(struct world *w, bool done)
 {
     zarr_error err;

@@ -1,8 +1,8 @@
 /*
- * fault/test_alloc.c - every scenario with the k-th call of the context's
- * allocator failing, once and from there on, for every k until it is not reached:
- * the status says "no memory" or all went well, the store holds old or new, the
- * same context carries the scenario out afterwards, and no block is left.
+ * fault/test_alloc.c - every scenario with the k-th call of the context's allocator
+ * failing, once and then with all later ones, for each k until it is not reached. The
+ * status is NO_MEMORY or OK, the store holds old or new contents, the same context
+ * completes the scenario afterwards, and no block leaks.
  */
 #include "fault.h"
 
@@ -16,7 +16,7 @@ static void run_once(const struct scenario *s, int64_t k, bool forever, bool *re
     world_context(&w, 1);
     assert_int_equal(zarr_store_open(&store, w.ctx, "memory:", NULL, &err), ZARR_OK);
     world_fill(&w, store);
-    zarr_context_trim(w.ctx); /* what is warm already needs no memory */
+    zarr_context_trim(w.ctx); /* frees cached memory, which would need no allocation */
     fuse_set(&w.memory, k, forever);
     err = (zarr_error){0};
     st = s->run(&w, &err);

@@ -1,8 +1,9 @@
 /*
- * fault/test_kill.c - processes that write through the library are killed with SIGKILL at
- * any moment: whole shards, parts of shards, plain chunks. Afterwards each object can be
- * decoded, each cell holds what some write put there, each inner chunk holds one write's
- * cells only, and cleaning removes what the dead left. Argument: how many kills.
+ * fault/test_kill.c - processes that write through the library are killed with SIGKILL
+ * at random moments: while writing whole shards, parts of shards, plain chunks.
+ * Afterwards each object can be decoded, each element has a value that some write put
+ * there, each inner chunk has the elements of one write only, and cleaning removes what
+ * killed processes left. Argument: number of kills.
  */
 #include "fault.h"
 
@@ -50,7 +51,8 @@ static void make_array(zarr_store *store, const char *path, bool sharded)
     zarr_array_free(a);
 }
 
-/* Turn t writes its number: all, or one inner chunk, or a row of them. */
+/* Turn t writes its number to all elements, to one inner chunk, or to a row of inner
+ * chunks. */
 static zarr_status write_turn(zarr_array *a, uint32_t t)
 {
     static uint32_t data[EDGE * EDGE];
@@ -93,7 +95,7 @@ static int tell_fault(void *user, const zarr_verify_item *item)
     return 1;
 }
 
-/* Returns the newest write that is seen. */
+/* Returns the number of the newest write found. */
 static uint32_t check_array(zarr_store *store, const char *path, uint32_t last)
 {
     static uint32_t data[EDGE * EDGE];
@@ -136,7 +138,7 @@ static void test_kills(void **state)
     int n_debris = 0, n_seen = 0;
 
     (void)state;
-    /* No thread before the forks: the children make contexts of their own. */
+    /* No thread may start before the forks: each child creates its own context. */
     store = open_store(&ctx);
     make_array(store, "shards", true);
     make_array(store, "plain", false);

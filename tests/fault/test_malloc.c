@@ -1,8 +1,8 @@
 /*
  * fault/test_malloc.c - the k-th malloc, calloc, realloc, aligned allocation or mmap of
- * the whole process fails while a scenario runs: what zstd, libdeflate, the C library and
- * the thread pool ask for, too. Nothing may crash or hang; a failure is said, and the
- * store holds old or new. The functions below stand in front of the C library's.
+ * the whole process fails while a scenario runs, also those of zstd, libdeflate, the C
+ * library and the thread pool. Nothing may crash or hang, a failure is reported, and the
+ * store holds old or new contents. The functions below replace those of the C library.
  */
 #include "fault.h"
 
@@ -88,8 +88,8 @@ static void run_once(const struct scenario *s, int64_t k, bool forever, bool *re
     world_close(&w);
 }
 
-/* With two threads the count differs from run to run: three misses in a row are the end.
- */
+/* With two threads the count differs between runs: three runs without a failure are the
+ * end. */
 static void test_scenario(void **state)
 {
     const struct scenario *s = *state;

@@ -1,28 +1,28 @@
 /*
- * fault/test_store.c - every scenario over a store whose k-th operation goes wrong, once
- * and from there on: it fails before or after it was done, or gives less than was asked
- * for; or it lies. The status is the store's or says that bytes are missing, the text
- * names a key, the store holds old or new, and what was written before can be read
- * afterwards.
+ * fault/test_store.c - every scenario on a store whose k-th operation goes wrong, once
+ * and then with all later ones. It fails before or after it was done, returns fewer
+ * bytes than asked for, or returns wrong answers. The status is the store's or reports
+ * missing bytes, the message names a key, the store holds old or new contents, and
+ * earlier data can be read afterwards.
  */
 #include "fault.h"
 
 #include <errno.h>
 
 enum how {
-    HOW_EARLY, /* IO, nothing done */
-    HOW_LATE,  /* IO, done all the same */
-    HOW_SHORT, /* a GET that gives half of the bytes and says so */
-    /* Lies. */
-    HOW_GONE,  /* NOT_FOUND for a key that was there before in this run */
-    HOW_CUT,   /* a GET that gives half of the bytes as if that were all */
-    HOW_HUGE,  /* a value that says it goes on for an exabyte */
-    HOW_SMALL, /* a value that says it is shorter than what was given */
-    HOW_KEPT_HALF /* a PUT that says it kept half */,
+    HOW_EARLY, /* IO, and nothing was done */
+    HOW_LATE,  /* IO, although the operation was done */
+    HOW_SHORT, /* a GET that returns half of the bytes and reports that */
+    /* Wrong answers. */
+    HOW_GONE,  /* NOT_FOUND for a key that existed earlier in this run */
+    HOW_CUT,   /* a GET that returns half of the bytes as if they were all */
+    HOW_HUGE,  /* an object whose reported size is an exabyte */
+    HOW_SMALL, /* an object whose reported size is smaller than the bytes returned */
+    HOW_KEPT_HALF /* a PUT that reports having written half */,
     N_HOW
 };
 
-/* Wraps a memory store of its own, which has locks: the library's emulation of them. */
+/* Wraps a memory store of its own. Locks are the library's emulation. */
 struct flaky {
     zarr_store *inner;
     struct fuse fuse;
@@ -82,7 +82,7 @@ static void fail_op(zarr_store_op *op, zarr_error *err)
     }
 }
 
-/* Whether a GET or STAT found this key before; remembers it. */
+/* True if a GET or STAT found this key before. Remembers the key. */
 static bool seen_before(struct flaky *f, const char *key)
 {
     for (int i = 0; i < f->n_seen; i++)
@@ -98,7 +98,7 @@ static bool is_read(const zarr_store_op *op)
     return op->verb == ZARR_STORE_GET || op->verb == ZARR_STORE_STAT;
 }
 
-/* A finished operation as the store tells it. */
+/* Reports a finished operation, possibly wrongly. */
 static void tell_lie(const struct flaky *f, zarr_store_op *op)
 {
     if (f->how == HOW_CUT && op->verb == ZARR_STORE_GET) {
@@ -186,7 +186,7 @@ static void flaky_open(struct flaky *f, struct world *w, zarr_store **out)
         fail_msg("%s", err.message);
 }
 
-/* IO as the store said; what a cut value may turn into. */
+/* the store's IO error, or the result of a truncated value */
 static bool is_expected(enum how how, zarr_status st)
 {
     if (how >= HOW_GONE)
@@ -227,7 +227,7 @@ static void run_once(const struct scenario *s, enum how how, int64_t k, bool for
     atomic_store(&w.memory.blown, true); /* see no_fault() */
     st = s->run(&w, &err);
     *reached = fuse_off(&f.fuse);
-    f.how = HOW_EARLY; /* the truth again */
+    f.how = HOW_EARLY; /* correct answers again */
     if (st != ZARR_OK &&
         (!is_expected(how, st) || !names_something(err.message) || !*reached))
         fail_msg("%s, how %d, k %d, %s: %s: %s", s->name, how, (int)k,
@@ -236,9 +236,9 @@ static void run_once(const struct scenario *s, enum how how, int64_t k, bool for
     world_close(&w);
 }
 
-/* What nobody can tell from the truth: a key that is gone for good was deleted, so was an
- * attributes document that is gone at its second reading; a cut document is a broken
- * node, and listed as one. */
+/* Wrong answers that look like correct ones: a key that stays missing looks deleted, and
+ * so does an attributes document missing at the second read. A truncated document is a
+ * broken node, and listed as one. */
 static bool could_be_true(const struct scenario *s, enum how how, bool forever)
 {
     if (how == HOW_GONE)

@@ -1,10 +1,10 @@
 /*
  * fault/test_syscall.c - the local store while the k-th system call of a class fails,
- * once and from there on, is interrupted, or moves fewer bytes than asked for. Nothing
- * may crash, hang or leak a descriptor; a failure is said with its errno; every object
- * is old or new; what is left over has names that no listing shows; and what is synced
- * where the store goes on another disk. The functions below stand in front of the C
- * library's.
+ * once and then with all later ones, is interrupted, or transfers fewer bytes than asked
+ * for. Nothing may crash, hang or leak a descriptor; a failure is reported with its
+ * errno; every object is old or new; leftovers have names that no listing shows; and
+ * folders on another disk are synced as well. The functions below replace those of the C
+ * library.
  */
 #include "fault.h"
 
@@ -40,7 +40,7 @@ static const char *const call_names[N_CALLS] = {"",        "open",   "read",   "
 enum how {
     HOW_FAILS,
     HOW_INTERRUPTED, /* EINTR, once */
-    HOW_SHORT        /* half of the bytes, from there on */
+    HOW_SHORT        /* half of the bytes, from then on */
 };
 
 static struct {
@@ -89,7 +89,7 @@ static struct {
 } synced[32];
 static size_t n_synced;
 
-/* Nothing is worth waiting for a disk here. */
+/* No test here needs to wait for a disk. */
 static int sync_trapped(int fd)
 {
     struct stat st;
@@ -169,7 +169,7 @@ int fcntl64(int fd, int what, ...)
     return real_fcntl64(fd, what, arg);
 }
 
-/* Half of n bytes, at least one, where the trap says so. */
+/* Half of n bytes, at least one, if the trap says so. */
 static size_t cut(enum call call, size_t n)
 {
     return trap.call == call && trap.how == HOW_SHORT && n > 1 && fuse_burns(&trap.fuse)
@@ -206,10 +206,10 @@ ssize_t getdents64(int fd, void *to, size_t n)
 
 /* NOLINTEND(readability-inconsistent-declaration-parameter-name) */
 
-/* ---- the runs ------------------------------------------------------------------------
- */
+/* ---- the runs ------------------------------------------------------------ */
 
-/* Without /proc, which a machine may lack. A new descriptor is the lowest free one. */
+/* Works without /proc, which a machine may lack: a new descriptor is the lowest free
+ * one. */
 static int count_descriptors(void)
 {
     int n = 0;
@@ -240,7 +240,7 @@ static int no_debris(void *user, const zarr_store_item *item)
 
 static int any_debris(void *user, const zarr_store_item *item)
 {
-    /* A temporary file is swept once its process is gone. */
+    /* Cleaning removes a temporary file once its process is gone. */
     if (!strstr(item->key, ".zarrc-tmp"))
         fail_msg("%s cannot be swept", item->key);
     (void)user;
@@ -255,8 +255,8 @@ static const struct mode modes[] = {{ZARR_DURABILITY_EACH, ZARR_LOCKING_OS},
 
 static char root[256];
 
-/* Thousands of small worlds are made and removed. A disk that others use may need many
- * minutes for that, so there the scenarios that have not begun after this time are
+/* Thousands of small worlds are created and removed. On a disk shared with others
+ * this may take many minutes, so scenarios that have not begun after this time are
  * skipped. */
 #define DISK_SECONDS 120
 static bool in_memory;
@@ -337,7 +337,8 @@ static bool run_once(struct world *w, const struct scenario *s, int64_t k, bool 
     return reached;
 }
 
-/* Each k; from there on: each of the first, then some. Returns the number of runs. */
+/* Runs each k; with all later ones failing: each of the first k, then samples. Returns
+ * the number of runs. */
 static int run_class(const struct scenario *s, const struct mode *m, bool forever)
 {
     const bool keep = only_reads(s);
@@ -392,8 +393,7 @@ static void test_scenario(void **state)
     print_message("%s: %d runs\n", s->name, n);
 }
 
-/* ---- another disk --------------------------------------------------------------------
- */
+/* ---- another disk -------------------------------------------------------- */
 
 static bool was_synced(const struct stat *st)
 {
@@ -424,7 +424,7 @@ static void on_another_disk(zarr_store *s, const char *disk)
     assert_int_equal(zarr_store_put(s, "l/d1/d2/k", "x", 1, &err), ZARR_OK);
     d1 = stat_of(disk, "d1");
     d2 = stat_of(disk, "d1/d2");
-    for (int i = 0; i < 3; i++) { /* each holds a new name */
+    for (int i = 0; i < 3; i++) { /* each contains a new name */
         const size_t n = n_synced;
 
         assert_true(was_synced(i == 0 ? &top : i == 1 ? &d1 : &d2));
@@ -433,7 +433,7 @@ static void on_another_disk(zarr_store *s, const char *disk)
     n_synced = 0;
     assert_int_equal(zarr_store_erase(s, "l/d1/d2/k", &err), ZARR_OK);
     assert_true(was_synced(&d2));
-    /* On the root's disk flush() does it for all. */
+    /* On the root's disk flush() syncs everything. */
     assert_int_equal(zarr_store_put(s, "here/k", "x", 1, &err), ZARR_OK);
     assert_int_equal(zarr_store_erase(s, "here/k", &err), ZARR_OK);
     assert_int_equal(n_synced, 0);

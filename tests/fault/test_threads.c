@@ -1,8 +1,8 @@
 /*
- * fault/test_threads.c - threads that read, write and change parts of one sharded array
- * at the same time, in small waves; requests cancelled half way; fewer descriptors than
- * shards; forks with requests in flight. Every inner chunk that is read holds one write's
- * cells only. For the thread sanitizer, too.
+ * fault/test_threads.c - threads read, write and change parts of one sharded array at
+ * the same time, in small waves. Also requests cancelled half way, fewer descriptors
+ * than shards, and forks with requests in flight. Every inner chunk that is read has the
+ * elements of one write only. Also meant for the thread sanitizer.
  */
 #include "fault.h"
 
@@ -56,7 +56,8 @@ static void work_failed(struct job *j, const char *what, const zarr_error *err)
         snprintf(j->text, sizeof j->text, "%s: %s", what, err->message);
 }
 
-/* Part 0: all; 1: a row of inner chunks; 2: one inner chunk, so shards change in part. */
+/* Part 0: all elements; 1: a row of inner chunks; 2: one inner chunk, so that shards
+ * change in part. */
 static void write_part(struct job *j, uint32_t value, int part)
 {
     uint32_t data[EDGE * EDGE];
@@ -140,7 +141,8 @@ static void test_mixed(void **state)
     world_close(&w);
 }
 
-/* Requests that are cancelled at some point end as CANCELLED or OK, and leave no mix. */
+/* A request that is cancelled returns CANCELLED or OK, and no inner chunk mixes two
+ * writes. */
 static void *cancelled_work(void *arg)
 {
     struct job *j = arg;
@@ -252,7 +254,7 @@ static int more_descriptors(void **state)
     return setrlimit(RLIMIT_NOFILE, &descriptors);
 }
 
-/* Many more shards are open at once than this process may have files. */
+/* Many more shards are open at once than the process may have descriptors. */
 static void test_few_descriptors(void **state)
 {
     struct job jobs[N_READERS] = {{0}};
@@ -286,7 +288,7 @@ static void test_few_descriptors(void **state)
     (void)rmdir(dir);
 }
 
-/* In the child the inherited request is CANCELLED, and the array can be used anew. */
+/* In the child the inherited request is CANCELLED, and the array can be used again. */
 static int child(zarr_array *a, zarr_request *rq)
 {
     struct job j = {.array = a};

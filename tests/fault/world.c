@@ -1,4 +1,4 @@
-/* fault/world.c - worlds and fuses. */
+/* fault/world.c - see fault.h. */
 #include "fault.h"
 
 #include <errno.h>
@@ -140,7 +140,7 @@ zarr_status world_make(struct world *w, const char *path, int kind, zarr_error *
     return st;
 }
 
-/* Rows [first, first + n) of the array, all columns: in or out. */
+/* Reads or writes rows [first, first + n) of the array, all columns. */
 zarr_status world_rows_io(struct world *w, const char *path, bool write, uint64_t first,
                           uint64_t n, int32_t *data, zarr_error *err)
 {
@@ -189,7 +189,8 @@ static const struct {
 } arrays[] = {{"g/v3", 3},    {"g/shard", 4},  {"g/plain", 5}, {"v2/x", 2},
               {"g/edges", 6}, {"g/uneven", 7}, {"g/whole", 8}, {"g/gone/deep", 4}};
 
-/* The keys and values of a filled store, kept from the first world for all later ones. */
+/* The keys and values of a filled store, kept from the first world for all later
+ * ones. */
 static struct {
     char *key;
     void *value;
@@ -225,7 +226,7 @@ static void keep_filled(struct world *w)
     }
 }
 
-/* A new file of this name; the folders above it are made. */
+/* Creates a new file, and the folders above it. */
 static int new_file(char *path, size_t root_bytes)
 {
     const int flags = O_WRONLY | O_CREAT | O_EXCL;
@@ -235,7 +236,7 @@ static int new_file(char *path, size_t root_bytes)
         return fd;
     for (char *at = strchr(path + root_bytes + 1, '/'); at; at = strchr(at + 1, '/')) {
         *at = '\0';
-        mkdir(path, 0700); /* fails if it is there */
+        mkdir(path, 0700); /* fails if the file exists */
         *at = '/';
     }
     return open(path, flags, 0600);
