@@ -1,9 +1,9 @@
 /*
- * tests/fakedev/fakedev.c - the device of fakedev.h. Each allocation is a
- * memfd mapped twice: without access (the handle) and with (for the device).
- * The end of the memory lies at the end of its last page as far as alignment
- * allows, and a page without access follows; the bytes between are checked when
- * the memory is freed. Live allocations of all devices stand in one list.
+ * tests/fakedev/fakedev.c - the device of fakedev.h. Each allocation is a memfd mapped
+ * twice: without access (the handle) and with access (for the device). The end of the
+ * memory is at the end of its last page as far as alignment allows, and a page without
+ * access follows. The bytes between are checked when the memory is freed. One list
+ * contains the live allocations of all devices.
  */
 #include "fakedev.h"
 
@@ -34,9 +34,9 @@ struct block {
     const struct fakedev *owner;
     uint8_t *handle, *real; /* first byte in either mapping */
     uint8_t *handle_map, *real_map;
-    uint64_t bytes, map_bytes,
-        guard_bytes; /* guard: before and after, in the last page */
-    uint64_t lead;   /* of the first byte in its mapping */
+    uint64_t bytes, map_bytes, guard_bytes; /* guard bytes: in front of the memory, and
+                                               behind it in the last page */
+    uint64_t lead; /* position of the first byte in its mapping */
     int32_t device_id;
 };
 
@@ -55,7 +55,7 @@ static zarr_status fake_fail(zarr_error *err, zarr_status status, const char *te
     return status;
 }
 
-/* A rule was broken. */
+/* Records that a rule was broken. */
 static zarr_status fake_fault(struct fakedev *dev, zarr_error *err, const char *text)
 {
     pthread_mutex_lock(&dev->mutex);
@@ -64,7 +64,7 @@ static zarr_status fake_fault(struct fakedev *dev, zarr_error *err, const char *
     return fake_fail(err, ZARR_ERR_DEVICE, text);
 }
 
-/* Whether this call is the one that shall fail. */
+/* True if this call is the one that must fail. */
 static zarr_status fake_inject(struct fakedev *dev, uint32_t call, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
@@ -78,7 +78,7 @@ static zarr_status fake_inject(struct fakedev *dev, uint32_t call, zarr_error *e
 
 /* ---- allocations -------------------------------------------------------------- */
 
-/* The block that holds the address, freed ones excepted. */
+/* The live block that contains the address. */
 static struct block *block_of_locked(const void *address)
 {
     for (struct block *b = all.blocks; b; b = b->next)
@@ -116,7 +116,7 @@ static bool block_map(struct block *b)
     }
     b->handle = b->handle_map + b->lead;
     b->real = b->real_map + b->lead;
-    /* What was never written looks like nothing a test expects. */
+    /* Fills new memory with a pattern that no test expects. */
     memset(b->real_map, GUARD_BYTE, data);
     return true;
 }
@@ -205,14 +205,14 @@ static void fake_free(void *self, zarr_mem *mem)
 
 /* ---- copies ------------------------------------------------------------------- */
 
-/* One side of a copy, as the device sees it. */
+/* One side of a copy as the device sees it. */
 struct side {
     uint8_t *p; /* address of handle + offset, accessible */
     bool device;
 };
 
-/* low and high: bytes touched, relative to handle + offset. Handles may point into a
- * block. */
+/* low and high: first and last byte accessed, relative to handle + offset. A handle may
+ * point into a block. */
 static zarr_status side_find(struct fakedev *dev, const zarr_mem *m, int64_t low,
                              int64_t high, struct side *out, zarr_error *err)
 {
@@ -283,7 +283,8 @@ static zarr_status fake_copy(void *self, const zarr_mem *dst, const zarr_mem *sr
     return ZARR_OK;
 }
 
-/* What the box touches on this side; bytes of a box's memory count from the handle. */
+/* The range of bytes that the box accesses on this side. The size of a box's memory
+ * counts from the handle. */
 static zarr_status box_side(struct fakedev *dev, const zarr_box *box,
                             const zarr_box_side *from, struct side *out, zarr_error *err)
 {
@@ -310,7 +311,7 @@ static uint64_t box_items(const zarr_box *box)
     return n;
 }
 
-/* Element by element, as slow as it is simple. src NULL: pattern. */
+/* Copies element by element, simple and slow. src NULL: fills with the pattern. */
 static void box_move(const zarr_box *box, uint8_t *dst, const uint8_t *src,
                      const uint8_t *pattern)
 {
@@ -386,7 +387,7 @@ static void fake_close(void *self)
     zarr_fakedev_free(self);
 }
 
-/* ---- door --------------------------------------------------------------------- */
+/* ---- public functions --------------------------------------------------- */
 
 static const zarr_memory_vtable table_full = {
     .struct_size = sizeof table_full,
