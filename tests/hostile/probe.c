@@ -1,10 +1,10 @@
 /*
- * hostile/probe.c - what a careful reader does to a store: open the array "a",
- * read all of it (or its first 64 MiB), one element at each end, list, verify,
- * the consolidated check, and last one element written. One line of text for each step:
- *     step <TAB> status <TAB> milliseconds <TAB> message or value
- * and a last one with the peak of resident memory in KiB. It judges nothing:
- * test_hostile.py does. Usage: hostile_probe <store> [untrusted]
+ * hostile/probe.c - what a careful reader does to a store: open the array "a", read all
+ * of it (or its first 64 MiB), read one element at each end, list, verify, check
+ * consolidated metadata, and last write one element. Prints one line for each step,
+ * "step<TAB>status<TAB>milliseconds<TAB>message or value", and a last one with the peak
+ * of resident memory in KiB. test_hostile.py judges the results. Usage: hostile_probe
+ * <store> [untrusted]
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -20,14 +20,14 @@ enum {
 };
 
 static double step_began;
-static zarr_io_options io = ZARR_IO_OPTIONS_INIT; /* with a heap for texts */
+static zarr_io_options io = ZARR_IO_OPTIONS_INIT; /* with a heap for text */
 
 static double now_ms(void)
 {
     struct timespec t;
 
-    /* of this process: other tests run beside it; who blocks for ever is killed from
-     * outside */
+    /* CPU time of this process, because other tests run at the same time; the test kills
+     * a process that hangs */
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
     return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
 }
@@ -40,12 +40,12 @@ static void begin(void)
 static void say(const char *step, zarr_status st, const char *text)
 {
     if (st == ZARR_OK && strstr(text, ": "))
-        st = ZARR_ERR_INTERNAL; /* success leaves the error struct as it was */
+        st = ZARR_ERR_INTERNAL; /* success does not change the error struct */
     printf("%s\t%s\t%.1f\t%s\n", step, zarr_status_text(st), now_ms() - step_began, text);
     fflush(stdout);
 }
 
-/* getrusage() would tell the parent's, which an exec does not forget. */
+/* getrusage() would include the peak of the parent, which exec keeps. */
 static void say_peak(void)
 {
     char line[256];
@@ -60,7 +60,7 @@ static void say_peak(void)
 
 /* ---- elements --------------------------------------------------------------- */
 
-/* count is cut to what MAX_READ_BYTES hold. Returns the bytes. */
+/* Limits count to MAX_READ_BYTES. Returns the number of bytes. */
 static uint64_t fit_box(const zarr_array *a, uint64_t *count)
 {
     const int32_t ndim = zarr_array_ndim(a);
@@ -76,7 +76,7 @@ static uint64_t fit_box(const zarr_array *a, uint64_t *count)
     return bytes;
 }
 
-/* The first element as text, and whether all the others equal it. */
+/* The first element as text, and whether all others equal it. */
 static void describe(const zarr_array *a, const char *data, uint64_t bytes, char *text,
                      size_t cap)
 {
