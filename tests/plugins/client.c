@@ -1,8 +1,8 @@
 /*
- * client.c - an application with the plug-ins of examples/plugins: arrays with their
- * codecs, sharded or not, written through one pipeline and read through the others, in
- * whole and in part; and the errors of loading. argv[1]: the folder of the plug-ins,
- * argv[2]: watched.so, in place of its codec_batch.so.
+ * client.c - an application that uses the plug-ins of examples/plugins: arrays with
+ * their codecs, with and without shards, written through one pipeline and read through
+ * the others, whole and in part; and the errors of loading. argv[1]: the folder of the
+ * plug-ins, argv[2]: watched.so, loaded instead of its codec_batch.so.
  */
 #include <dlfcn.h>
 #include <stdint.h>
@@ -97,9 +97,10 @@ static void use(zarr_store *store, const char *path, const char *codecs, int sha
     spec.codecs = codecs;
     CHECK(zarr_array_create(&array, store, path, &spec, NULL, &err));
     for (int i = 0; i < 3; i++) {
-        write_by(array, pipelines[i], 0, ROWS, 100 * i); /* whole */
+        write_by(array, pipelines[i], 0, ROWS, 100 * i); /* all elements */
         write_by(array, pipelines[i], 5, 20, 1000 + i);  /* in part */
-        write_by(array, pipelines[i], 24, 16, -1);       /* fill values: erased */
+        /* Only the fill value: the chunk is erased. */
+        write_by(array, pipelines[i], 24, 16, -1);
         for (int k = 0; k < 3; k++) {
             read_by(array, pipelines[k], 0, ROWS);
             read_by(array, pipelines[k], 11, 30);
@@ -108,11 +109,12 @@ static void use(zarr_store *store, const char *path, const char *codecs, int sha
     zarr_array_free(array);
 }
 
-/* A codec that asks for whole waves gets them: a read or a write of 32 chunks is
- * not 32 calls, by `waves`; `serial` has no batches. */
+/* A codec that encodes batches gets whole waves: with `waves`, 32 chunks take fewer than
+ * 32 calls. `serial` has no batches. */
 static void batches(zarr_store *store, const char *plugin)
 {
-    void *handle = dlopen(plugin, RTLD_NOW | RTLD_NOLOAD); /* as the library loaded it */
+    /* The copy that the library loaded. */
+    void *handle = dlopen(plugin, RTLD_NOW | RTLD_NOLOAD);
     uint64_t *most = handle ? (uint64_t *)dlsym(handle, "watched_most") : NULL;
     zarr_array *array = NULL;
 

@@ -1,6 +1,6 @@
 /*
- * cxx.cpp - a plug-in in C++17 as zarrc/plugin/plugin.h has it: nothing is declared here
- * that the headers declare. A codec bytes->bytes that turns every bit over.
+ * cxx.cpp - a plug-in in C++17 that follows zarrc/plugin/plugin.h and declares nothing
+ * that the headers declare. Its bytes->bytes codec inverts every bit.
  */
 #include <zarrc/plugin/plugin.h>
 

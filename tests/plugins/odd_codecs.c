@@ -1,7 +1,7 @@
 /*
- * odd_codecs.c - a plug-in whose codecs are hard cases: one for v2 metadata with a name
- * that v3 has for another, done by an implementation that is preferred; one of numcodecs;
- * and two that break their contract.
+ * odd_codecs.c - a plug-in with difficult codecs: one for v2 metadata under a name that
+ * means another codec in v3, with an implementation that is preferred; one with a name
+ * of numcodecs; and two that break their contract.
  */
 #include <zarrc/plugin/plugin.h>
 

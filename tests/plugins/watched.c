@@ -1,10 +1,10 @@
 /*
- * watched.c - examples/plugins/codec_batch.c as it is, with a host table in front of the
- * library's: it notes how many chunks each batch has. The client looks the largest up.
+ * watched.c - examples/plugins/codec_batch.c with a wrapped host table, which records
+ * the number of chunks in each batch. The client reads the largest number.
  */
 #include <zarrc/plugin/plugin.h>
 
-/* The example's own function is called something else. */
+/* Renames the example's own entry function. */
 const zarr_plugin *plugin_inside(void);
 #define zarr_plugin_v1 plugin_inside
 #include "codec_batch.c"
@@ -14,8 +14,9 @@ static zarr_host watching;
 static zarr_status (*parallel_inside)(uint64_t n, uint32_t max_threads,
                                       zarr_parallel_fn fn, void *arg, zarr_error *err);
 
-/* The most chunks that one call got: to decode, to encode. The client does one read or
- * write after another, and the library one batch of a request after another. */
+/* The most chunks in one call, for decoding and encoding. There is no race: the client
+ * does one read or write after another, and the library one batch of a request after
+ * another. */
 ZARR_PLUGIN_EXPORT uint64_t watched_most[2];
 uint64_t watched_most[2];
 
