@@ -1,7 +1,6 @@
 /*
- * sanitizers.h - what a test cannot ask of a program that was built with a sanitizer, or
- * that an emulator runs (scripts/s390x says so in ZARR_TEST_EMULATED), and what it asks
- * less often.
+ * sanitizers.h - tests that are skipped in programs built with a sanitizer, or run by an
+ * emulator (scripts/s390x sets ZARR_TEST_EMULATED).
  */
 #ifndef ZR_TESTS_SANITIZERS_H
 #define ZR_TESTS_SANITIZERS_H
@@ -10,16 +9,16 @@
 
 #ifdef __has_feature
 #    if __has_feature(thread_sanitizer) && !defined(__SANITIZE_THREAD__)
-#        define __SANITIZE_THREAD__ 1 /* as gcc says it */
+#        define __SANITIZE_THREAD__ 1 /* the macro that gcc defines */
 #    endif
 #    if __has_feature(address_sanitizer) && !defined(__SANITIZE_ADDRESS__)
 #        define __SANITIZE_ADDRESS__ 1
 #    endif
 #endif
 
-/* NULL, or why a child of a process that has threads can't be used. (The allocator of
- * gcc 12's libasan has locks of its own and no hook at fork: one that a thread held
- * stays locked in the child, and the child's next thread hangs in it.) */
+/* NULL, or the reason why a child of a process with threads cannot be used. The
+ * allocator of gcc 12's libasan has locks and no fork hook: a lock that a thread held
+ * stays locked in the child, and the next thread of the child hangs in it. */
 #if defined(__SANITIZE_THREAD__)
 #    define ZR_NO_THREADED_FORK "the thread sanitizer allows no threads in a child"
 #elif defined(__SANITIZE_ADDRESS__)

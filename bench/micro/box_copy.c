@@ -65,8 +65,8 @@ enum {
     CROOKED = 8
 };
 
-/* Scatters all chunks of side n (innermost: inner) of u16 into side^3. Crooked: the array
- * does not begin at a cache line. */
+/* Copies all chunks of side n (`inner` in the last dimension) of u16 to an array of
+ * side^3. Crooked: the array does not begin at a cache line. */
 static void scatter(const char *name, uint64_t n, uint64_t inner, int how)
 {
     const bool fresh = how & FRESH, gather = how & GATHER;
@@ -114,10 +114,9 @@ static void scatter(const char *name, uint64_t n, uint64_t inner, int how)
     zr_pages_free(array, total);
 }
 
-/* ---- boxes in the cache -------------------------------------------------------------
- */
+/* ---- boxes in the cache -------------------------------------------------- */
 
-/* Copies one box, both sides of `bytes` payload, many times. */
+/* Copies one box many times; each side has `bytes` of payload. */
 static void repeat(const char *name, const zarr_box *box, uint64_t bytes)
 {
     double seconds[MAX_ROUNDS];
@@ -192,8 +191,7 @@ static void rows(uint64_t n, uint64_t run, uint32_t item, uint32_t swap, int64_t
     zr_pages_free(b, n * (uint64_t)pitch);
 }
 
-/* ---- fills and comparisons -----------------------------------------------------------
- */
+/* ---- fills and comparisons ----------------------------------------------- */
 
 static void fill(const char *name, uint64_t bytes, uint32_t item, const void *pattern)
 {

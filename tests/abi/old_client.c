@@ -1,7 +1,8 @@
 /*
- * abi/old_client.c - a program compiled when zarr_context_options was shorter, and
- * one compiled when it was longer, against the library of today. The options lie
- * flush against a page that faults, so reading one byte too far ends the test.
+ * abi/old_client.c - calls today's library like a program compiled when
+ * zarr_context_options was shorter, and like one compiled when it was longer. The
+ * options end directly in front of a page that faults, so reading one byte too far
+ * crashes the test.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -20,7 +21,7 @@ struct old_options {
     uint32_t struct_size, flags;
 };
 
-static unsigned char *edge; /* first byte that may not be read */
+static unsigned char *edge; /* first byte that must not be read */
 
 static int make_edge(void)
 {
@@ -34,7 +35,7 @@ static int make_edge(void)
     return 0;
 }
 
-/* Opens a context with options of n_bytes whose last byte is `last`. */
+/* Opens a context with n_bytes of options, the last of which is `last`. */
 static zarr_status open_with(uint32_t n_bytes, uint32_t struct_size, unsigned char last)
 {
     zarr_context *ctx = NULL;
@@ -52,7 +53,8 @@ static zarr_status open_with(uint32_t n_bytes, uint32_t struct_size, unsigned ch
     return st;
 }
 
-/* Structs that the library fills: `bytes` of them, flush against the page that faults. */
+/* Structs that the library fills: `bytes` long, directly in front of the page that
+ * faults. */
 static int given_structs(uint32_t bytes)
 {
     zarr_limits all = ZARR_LIMITS_INIT, part;
@@ -90,9 +92,9 @@ static int expect(const char *what, zarr_status got, zarr_status want)
     return got != want;
 }
 
-/* ---- tables of plug-ins that were compiled with the first headers ---------------- */
+/* ---- plug-ins' tables as compiled with the first headers -------------------- */
 
-enum { /* sizes of then */
+enum { /* sizes at that time */
     OLD_SPEC_BYTES = 48,
     OLD_IMPL_BYTES = 104,
     OLD_GRID_BYTES = 64
@@ -153,7 +155,7 @@ static void no_extent(const void *self, int32_t dim, uint64_t chunk, uint64_t *o
     *origin = *size = chunk;
 }
 
-/* The first `bytes` of a table, flush against the page that faults. */
+/* The first `bytes` of a table, directly in front of the page that faults. */
 static const void *cut(const void *table, uint32_t bytes)
 {
     memcpy(edge - bytes, table, bytes);
@@ -161,7 +163,7 @@ static const void *cut(const void *table, uint32_t bytes)
     return edge - bytes;
 }
 
-/* Short by this many bytes. */
+/* Shorter by this many bytes. */
 static zarr_status register_old(uint32_t missing)
 {
     const zarr_codec_spec_vtable spec = {.name = "old", .kind = ZARR_CODEC_BYTES_BYTES};

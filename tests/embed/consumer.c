@@ -1,6 +1,6 @@
 /*
- * embed/consumer.c - a program of a project that uses zarrc. It is C99, C17 and C++17
- * alike, uses every _INIT macro (tests/embed/installed looks for them), and writes and
+ * embed/consumer.c - a program of a project that uses zarrc. It compiles as C99, C17 and
+ * C++17, uses every _INIT macro (tests/embed/installed checks that), and writes and
  * reads an array, so that a static link needs the whole library.
  */
 #include <stdio.h>
@@ -22,7 +22,7 @@ enum {
         }                                                                                \
     } while (0)
 
-/* How many _INIT macros give a wrong size. */
+/* The number of _INIT macros that give a wrong size. */
 static int check_inits(void)
 {
     int n = 0;
@@ -50,7 +50,7 @@ static int check_inits(void)
     return n;
 }
 
-/* An array in memory, behind a codec of a foreign library. */
+/* An array in memory, with a codec that needs another library. */
 static zarr_status round_trip(zarr_store *store, zarr_array **array, zarr_error *err)
 {
     const uint64_t shape[2] = {ROWS, COLUMNS}, chunks[2] = {2, 3};

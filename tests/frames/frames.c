@@ -25,7 +25,7 @@ enum {
     LINE_MOST = 4096
 };
 
-/* The case that runs; NULL: the library may call what it likes. */
+/* The current case. NULL: calls are not printed. */
 static const char *_Atomic current;
 
 static void print_stack(const char *call)
@@ -44,7 +44,7 @@ static void print_stack(const char *call)
 
         if (dladdr(at[i], &info) == 0 || strstr(info.dli_fname, "libzarrc") == NULL)
             continue;
-        /* The address of the call, not of what follows it. */
+        /* The address of the call, not the return address. */
         len += snprintf(line + len, 32, "%#" PRIxPTR " ",
                         (uintptr_t)at[i] - (uintptr_t)info.dli_fbase - 1);
     }
@@ -69,7 +69,7 @@ static void *real(const char *name)
         memcpy(&(fn), &p_, sizeof p_);                                                   \
     } while (0)
 
-/* The one with 64-bit offsets, under the name that glibc gives it. */
+/* The variant with 64-bit offsets, under glibc's name for it. */
 ssize_t pread64(int fd, void *to, size_t n, off_t at);
 ssize_t pread64(int fd, void *to, size_t n, off_t at)
 {
@@ -204,7 +204,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: frames DIRECTORY\n");
         return 2;
     }
-    (void)backtrace(warm, 1); /* loads what it needs: not inside a call */
+    (void)backtrace(warm, 1); /* the first call loads a library: do that now */
     if (zarr_context_create(&ctx, NULL, &err) != ZARR_OK ||
         zarr_store_open(&store, ctx, argv[1], &opts, &err) != ZARR_OK)
         stop(argv[1], &err);
