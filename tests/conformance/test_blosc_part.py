@@ -1,4 +1,4 @@
-"""Reads that want little of large chunks of blosc: only the blocks they touch are decoded."""
+"""Reads of small parts of large blosc chunks: only the blocks that they touch are decoded."""
 import itertools
 
 import numpy as np

@@ -30,7 +30,7 @@ ERROR, NAN, OPEN = "error", "NaN", "left out"
 
 
 def memory(name):
-    """What an element is in memory: numbers of its codes."""
+    """An element in memory: the numbers of its codes."""
     if name in FLOATS:
         return "<u2" if BITS.get(name) == 16 else "|u1"
     return {"int2": "|i1", "int4": "|i1", "uint2": "|u1", "uint4": "|u1"}.get(name) or np.dtype(name).str

@@ -1,5 +1,5 @@
-"""conditional by its description: nobody that can be installed has it, so that chunks are taken
-apart and made here."""
+"""The codec conditional as its description defines it. No installable package implements it, so
+the tests build chunks and take them apart themselves."""
 import gzip
 import zlib
 

@@ -1,4 +1,5 @@
-"""Copies, counted: what has to move moves once, and nothing goes through the host that need not."""
+"""Counts copies: elements that must be copied are copied once, and only copies that need the host
+go through it."""
 import numpy as np
 import pytest
 

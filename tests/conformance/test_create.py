@@ -1,5 +1,5 @@
-"""Arrays made from zarrc's own options (not from a document), as zarr-python sees them; and
-arrays too large for anything but a look at their corners."""
+"""Arrays created with zarrc's own options (not from a document), read by zarr-python; and arrays
+so large that only their corners are tested."""
 import json
 import warnings
 
@@ -75,7 +75,7 @@ def test_specs(context, rng, tmp_path, name):
 
 
 def test_key_encoding(context):
-    """By name and as an object; by name it gets no separator that nobody gave."""
+    """An encoding given by name and as an object. By name, no separator is added to it."""
     store = context.store()
     encoding = {"name": "suffix", "configuration": {"suffix": ".tiff", "base_encoding": {"name": "default"}}}
     array = store.create("a", (4, 4), "int16", chunks=(2, 2), codecs=[], key_encoding=json.dumps(encoding))
@@ -228,8 +228,8 @@ KEEPS = {"packbits": [codec("packbits")], "bitround": [codec("bitround", keepbit
 @pytest.mark.parametrize("location", ["start", "end"])
 @pytest.mark.parametrize("name", KEEPS)
 def test_index_kept(context, rng, name, location):
-    """Codecs that can lose values, told not to, are good for an index; the others no array has:
-    see shard_index_packbits and its neighbours in tests/hostile."""
+    """Codecs that can lose values are allowed in an index if their configuration prevents that.
+    Otherwise no array can be created: see shard_index_packbits and its neighbours in tests/hostile."""
     store = context.store()
     array = store.create(document=cases.document_v3(
         "int32", 0, [cases.sharding((2,), [cases.LITTLE, cases.gzip()], KEEPS[name], location)], (16,), (8,)))

@@ -36,7 +36,7 @@ def documents(package, under):
 METADATA = documents("zarr_metadata", "tests/")
 INDEXING = documents("zarr_indexing", "tests/conformance/")
 BYTES = {"name": "bytes", "configuration": {"endian": "little"}}
-# What a codec of these cases needs around it: data type, fill value, chunk shape.
+# The document that a codec of these cases needs: data type, fill value, chunk shape.
 SUITS = {"scale_offset": ("float64", 0.0), "cast_value": ("float64", 0.0)}
 ONE_BYTE = {"bool", "int8", "uint8", "raw"}
 ABSENT = "the source packages were not to be had: scripts/sdists says why"
@@ -89,7 +89,7 @@ def check_same(written, document):
             assert again["name"] == said["name"]
             for member, value in said.get("configuration", {}).items():
                 now = again["configuration"][member]
-                if member == "chunk_shapes":  # runs may be told in other ways
+                if member == "chunk_shapes":  # runs may be written in other ways
                     value, now = edges(value), edges(now)
                 assert now == value, (name, member)
     if "codecs" in document:

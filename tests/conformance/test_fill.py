@@ -1,4 +1,4 @@
-"""Fill values to the bit, in both formats, from every side."""
+"""Fill values compared bit for bit, in both formats, written and read by each implementation."""
 import json
 
 import numpy as np
@@ -55,7 +55,7 @@ def test_v3(context, tmp_path, data_type, numpy_type, value, expected):
     assert array.fill_bytes == expected
     assert array.read(numpy_type).tobytes() == whole
     assert array.read(numpy_type, memory="fake").tobytes() == whole
-    # What we write into the metadata means the same to everybody, ourselves included.
+    # Every implementation, ours included, reads the fill value that we write.
     written = json.loads(array.metadata)
     again = context.store().create(document=written)
     assert again.fill_bytes == expected and again.metadata == array.metadata
@@ -130,7 +130,7 @@ def test_beyond_real_part(context, tmp_path, format):
 @pytest.mark.parametrize("format", [2, 3])
 @pytest.mark.parametrize("data_type,value,real", BEYOND, ids=name)
 def test_beyond(context, tmp_path, data_type, value, real, format):
-    """What is stored is rounded to nearest, as others do; nobody can create such an array."""
+    """A stored fill value is rounded to nearest, as in other implementations. Creating such an array fails."""
     dtype = np.dtype(data_type)
     document = cases.document_v2(dtype.str, value, (3,), (2,)) if format == 2 else \
         cases.document_v3(data_type, value, [cases.LITTLE], (3,), (2,))

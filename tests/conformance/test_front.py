@@ -1,6 +1,6 @@
 """Codecs that compute element by element in front of shards: zarr-python decodes such shards
-whole, zarrc the inner chunks that are wanted. What is missing inside a shard reads as the fill
-value that came through the codecs, and a missing shard as the fill value itself."""
+whole, zarrc only the inner chunks it needs. A missing inner chunk reads as the fill value that
+went through the codecs, a missing shard as the fill value itself."""
 import warnings
 
 import numpy as np
@@ -13,7 +13,7 @@ from zarrc_ctypes import FAKE, Selection, Stats
 
 pytestmark = peers.needs_zarr_3_3("lacks cast_value and scale_offset")
 try:
-    import cast_value_rs  # noqa: F401  zarr-python's cast_value stands on it
+    import cast_value_rs  # noqa: F401  zarr-python's cast_value needs it
 except ImportError:
     pytest.skip("cast-value-rs is not installed", allow_module_level=True)
 

@@ -190,8 +190,8 @@ def test_resize_of_a_stale_handle(context):
 
 @pytest.mark.parametrize("codecs", [[LITTLE], [LITTLE, zstd()], [sharding([1, 1], [LITTLE]), zstd()]])
 def test_edges_over_the_limit(codecs):
-    """One more edge that nobody could read is refused before it is published, and what is
-    there and small is read beside what is too large."""
+    """An additional edge over the limit is refused before it is published. Existing small chunks
+    can be read although others are too large."""
     small = Context(n_threads=2, limits=Limits(chunk_bytes=1000))
     store = small.store()
     array = store.create(document=document((10, 10), rectilinear([[4, 6], [10]]), codecs))
@@ -324,7 +324,7 @@ def test_explain(context):
      ["0.0.shard.zip", "0.1.shard.zip"]),
 ])
 def test_keys_with_suffixes(context, encoding, keys):
-    """The proposal's own examples; nobody else reads them."""
+    """The examples of the proposal, which no other implementation reads."""
     store = context.store()
     array = store.create("", (2, 4), "uint8", chunks=(2, 2), codecs=[cases.PLAIN], key_encoding=encoding)
     array.write(numbered((2, 4), "u1") + 1)

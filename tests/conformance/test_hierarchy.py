@@ -1,4 +1,4 @@
-"""Groups, attributes, consolidated metadata, shapes that change: ours and zarr-python's."""
+"""Groups, attributes, consolidated metadata and changing shapes, compared with zarr-python's."""
 import json
 import warnings
 
@@ -153,7 +153,7 @@ def test_consolidated_bare_nan(context, tmp_path, form):
     array = store.open("a")
     array.set_attribute("missing_value", "other")
     assert [path for path, _ in store.consolidated_check()] == ["a"]
-    assert not array.refresh()  # nobody else changed it
+    assert not array.refresh()  # no other handle changed it
     array.resize((6,))
     assert not array.refresh()
     made = store.create("m", (2,), "int8", zarr_format=form, attributes={"x": float("nan")})
@@ -296,7 +296,7 @@ def test_metadata_and_chunks_in_two_stores(context):
 
 @pytest.mark.parametrize("lacking", ["nothing", "suffix", "ranges", "atomic"])
 def test_store_of_python_functions(context, rng, lacking):
-    """What a store cannot do is emulated: it is never asked for what it did not offer."""
+    """Missing capabilities of a store are emulated: it only gets operations that it supports."""
     from zarrc_ctypes import ATOMIC_PUT, LIST, LOCK, RANGES, SUFFIX, WRITE
     caps = {"nothing": RANGES | SUFFIX | ATOMIC_PUT | LOCK, "suffix": RANGES | ATOMIC_PUT, "ranges": ATOMIC_PUT,
             "atomic": 0}[lacking]

@@ -1,7 +1,7 @@
-"""TensorStore's lock protocol: its processes and ours change parts of the same chunk and of the
-same shard at once, and no change is lost. Each process owns some of the elements and sets
-them to 1, 2, 3 ...; every element must end at its last number. Increments by read and write
-of one element would race by themselves, in any implementation."""
+"""TensorStore's lock protocol: TensorStore's processes and ours change parts of the same chunk and
+of the same shard at the same time, and no change is lost. Each process owns some of the elements
+and sets them to 1, 2, 3 ...; every element must end at its last number. Processes must not
+increment the same element: a read followed by a write would race in any implementation."""
 import os
 import subprocess
 import sys

@@ -348,13 +348,13 @@ def test_scalar_of_xarray(context, tmp_path, attributes):
     assert after["attributes"] == attributes and "dimension_names" not in after
     assert after["shape"] == before["shape"] == []
     assert ours(context, tmp_path / "a", np.array(5, "i4"))
-    # Asked for by nobody, it is not made.
+    # Without attributes in the call, none is created.
     context.store(str(tmp_path / "b"), create=True).create("", (), "int8", zarr_format=2)
     assert not (tmp_path / "b/.zattrs").exists()
 
 
 def test_members_nobody_knows(context, tmp_path):
-    """v2 may have any, and takes v3's; v3 may not: the v2 document stays, and is told."""
+    """A v2 document may have any, and gets v3's. A v3 document may not: the v2 document is kept and reported."""
     root = zarr.create_group(tmp_path, zarr_format=2, attributes={"title": "x"})
     write_v2(tmp_path / "a", np.zeros(SHAPE, "i4"), "<i4")
     for document, name in ((tmp_path / ".zgroup", "_NCZARR_GROUP"), (tmp_path / "a/.zarray", "_nczarr_array")):
@@ -375,7 +375,7 @@ def test_members_nobody_knows(context, tmp_path):
 
 
 def test_strays_stay(context, tmp_path):
-    """What a node that was v3 before has beside it was never compared: only its equal goes."""
+    """Other documents next to a node that was already v3 were never compared with it: only equal ones are removed."""
     root = zarr.create_group(tmp_path, zarr_format=3, attributes={"title": "x"})
     for name in ("same", "other", "broken"):
         array = root.create_array(name, shape=(4, 6), chunks=(2, 3), dtype="i4", attributes={"of": name},

@@ -1,4 +1,4 @@
-"""n5_default against TensorStore's N5 driver: the same files are read and written by both."""
+"""n5_default compared with TensorStore's N5 driver: both read and write the same files."""
 import gzip
 import json
 import struct
@@ -105,7 +105,7 @@ def test_other_shapes(context):
 
 
 def test_part_of_a_cut_block(context):
-    """What is written into a block that another writer cut: it is whole then."""
+    """Writing to a block that another writer cropped makes it whole."""
     array = with_block(context, document("uint16", [3, 4], [3, 4], [], fill=9), block((2, 3), np.arange(6).reshape(2, 3)))
     before = array.read("uint16")
     before[2, 3] = 77

@@ -1,5 +1,5 @@
-"""The codecs of numcodecs that are bytes in and bytes out: chunks of any size through numcodecs
-itself and through us, both ways; arrays of zarr-python in both formats; zarrs where it has them."""
+"""numcodecs' bytes->bytes codecs: chunks of any size encoded by numcodecs and decoded by zarrc,
+and the reverse; arrays of zarr-python in both formats; zarrs if it has the codec."""
 import json
 
 import numcodecs
@@ -222,7 +222,7 @@ def test_shuffle_that_zarr_python_creates(context, rng, tmp_path, configuration)
 
 
 def test_shuffle_behind_compressors(context, rng, tmp_path):
-    """The array's item size, whatever stands between."""
+    """The item size of the array, whatever codecs are in between."""
     codecs = [cases.LITTLE, {"name": "numcodecs.crc32", "configuration": {}},
               {"name": "numcodecs.fletcher32", "configuration": {}},
               {"name": "numcodecs.shuffle", "configuration": {}}]

@@ -1,6 +1,6 @@
 """Codecs that compute: numcodecs' filters in v2 and v3, bitround, cast_value, scale_offset,
-reshape, squeeze. What they lose is part of what they mean, so bytes are compared with those
-of the other implementation, and what is read with what it reads."""
+reshape, squeeze. Losing information is part of their definition, so stored bytes and decoded
+elements are compared with those of the other implementation."""
 import json
 import platform
 import warnings

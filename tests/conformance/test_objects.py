@@ -1,6 +1,6 @@
-"""v2 filters that make bytes of other things than numbers: packbits, and the object codecs
-categorize, json2, msgpack2 and vlen-array, both ways with numcodecs, and with zarr-python
-where it opens such arrays."""
+"""v2 filters that encode more than numbers: packbits, and the object codecs categorize, json2,
+msgpack2 and vlen-array. Written by zarrc and read by numcodecs, and the reverse; also with
+zarr-python if it opens such arrays."""
 import json
 
 import numcodecs

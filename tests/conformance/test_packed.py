@@ -1,4 +1,5 @@
-"""packbits against zarrs and numcodecs; zfp and zfpy against zfpy, zfp's own binding."""
+"""packbits compared with zarrs and numcodecs; zfp and zfpy compared with zfpy, the Python binding
+of zfp."""
 from dataclasses import dataclass, field
 
 import numcodecs

@@ -188,8 +188,8 @@ REFUSED |= {
 
 # ---- the rows of the registry, section by section -----------------------------------------
 
-# What the handbook's chapter on the registry lists, in its order: registered names, names that
-# files have without, and open pull requests. {kind: names}
+# The lists of the handbook's chapter on the registry, in its order: registered names,
+# unregistered names found in files, and open pull requests. {kind: names}
 REGISTRY = {
     "codec": """bytes transpose blosc gzip crc32c sharding_indexed zstd bitround cast_value scale_offset reshape
         conditional packbits zfp n5_default vlen-utf8 vlen-bytes

@@ -59,7 +59,7 @@ def test_places(large):
 
 
 def test_damage(large):
-    """Missing is the fill value; shorter and longer objects are told as always."""
+    """A missing chunk reads as the fill value; objects of the wrong size are errors, as without slabs."""
     data, store, array = large
     key = min(k for k in store.keys() if "zarr" not in k and not k.startswith("."))
     value = store.get(key)

@@ -1,4 +1,5 @@
-"""snappy: chunks are blocks that cramjam reads, and cramjam's blocks are chunks, in both formats."""
+"""snappy in both formats: cramjam decodes our chunks, and we decode blocks that cramjam
+encodes."""
 import cramjam
 import numpy as np
 import pytest

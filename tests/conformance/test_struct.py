@@ -1,6 +1,6 @@
-"""Structs: v2 lists of fields with an order each, v3 struct and structured, both directions
-with zarr-python, field by field with tensorstore, and single fields by every way of indexing
-against NumPy."""
+"""Struct types: v2 lists of fields, each with its byte order, and v3 struct and structured, in
+both directions with zarr-python, field by field with tensorstore, and single fields with every
+kind of indexing compared with NumPy."""
 import base64
 import json
 import warnings

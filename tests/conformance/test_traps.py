@@ -1,6 +1,6 @@
-"""What real files have although no specification says so, and what readers get wrong: the
-handbook's list of traps, a row each. A row is the trap in our words, a store, and what we must
-read out of it, or the error. Where another suite has more of a trap, the row is its reminder."""
+"""Undocumented properties of real files, and known mistakes of readers: one row for each entry of
+the handbook's list of traps. A row has the trap in our words, a store, and the expected elements
+or the expected error. If another suite tests a trap in more detail, the row only refers to it."""
 import json
 import os
 import struct

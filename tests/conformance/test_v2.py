@@ -1,4 +1,5 @@
-"""Version 2: data types x order x separator x compressors x filters, both directions."""
+"""Version 2: data types x order x separator x compressors x filters, written by either side and
+read by the other."""
 import base64
 
 import numpy as np

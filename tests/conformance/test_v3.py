@@ -1,4 +1,5 @@
-"""Version 3: data types x codec chains x sharding x shapes, both directions, both memories."""
+"""Version 3: data types x codec chains x sharding x shapes, written by either side and read by the
+other, in host and device memory."""
 import numpy as np
 import pytest
 

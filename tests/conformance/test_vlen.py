@@ -1,5 +1,5 @@
-"""Text and bytes of any length, both ways with zarr-python: v2 and v3, sharded, every order
-and pipeline, empty and long elements, no dimension and none of anything."""
+"""Text and bytes of any length, exchanged with zarr-python in both directions: v2 and v3, sharded,
+every order and pipeline, empty and long elements, rank 0 and arrays without elements."""
 import json
 
 import numpy as np

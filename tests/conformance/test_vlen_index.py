@@ -1,5 +1,5 @@
-"""zarrs.vlen and zarrs.vlen_v2 by their descriptions: nobody that can be installed reads text by
-them, so that chunks are taken apart and made here."""
+"""zarrs.vlen and zarrs.vlen_v2 as their descriptions define them. No installable package reads
+text with them, so the tests build chunks and take them apart themselves."""
 import gzip
 import struct
 

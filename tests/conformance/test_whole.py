@@ -1,6 +1,6 @@
-"""Shards that must be decoded whole: codecs in front of sharding_indexed that look at an element's
-neighbours or give the shard another shape. What is stored is what an array of the codecs' output
-would have, whose inner chunks are written one by one."""
+"""Shards that must be decoded whole: codecs in front of sharding_indexed combine neighbouring
+elements or change the shape of the shard. The stored bytes are those of an array of the codecs'
+output whose inner chunks are written one by one."""
 import json
 import struct
 

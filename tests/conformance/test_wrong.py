@@ -1,7 +1,7 @@
-"""Configurations, data types, ranks and fill values that do not fit: for every name of the
-registries (docs/status/registries.md) an error that says the node, the field, the value and
-the rule. One wrong value for each member, one member that nobody knows, one data type and one
-rank that the codec cannot take, one fill value out of each data type's range."""
+"""Invalid configurations, data types, ranks and fill values: for every name of the registries
+(docs/status/registries.md) an error that gives the node, the field, the value and the rule. Tried
+are one wrong value for each member, one unknown member, one data type and one rank that the codec
+does not accept, and one fill value out of range for each data type."""
 import json
 import pathlib
 import re
@@ -38,7 +38,7 @@ def excerpt(value):
 
 
 def inside(value):
-    """What stands in it: messages may show the wrong part of a list alone."""
+    """The innermost last value: messages may show only the wrong part of a list."""
     while isinstance(value, (list, dict)) and value:
         value = list(value.values())[-1] if isinstance(value, dict) else value[-1]
     return excerpt(value).strip('"')
@@ -73,7 +73,7 @@ ZFP = "zfp"
 
 class Row:
     """A codec: a configuration that is good, wrong values by member, the type that it takes,
-    one that it cannot take, and what stands in front of it and behind it."""
+    one that it cannot take, and the codecs in front of it and behind it."""
 
     def __init__(self, good, wrong, takes=NUMBERS, type_=None, front=(), behind=(), open_=False, more=()):
         self.good, self.wrong, self.takes, self.type, self.open = good, wrong, takes, type_, open_
@@ -95,7 +95,7 @@ def packer(good, wrong, **other):
 
 
 def compressor(name, **other):
-    """numcodecs': members that nobody knows are the package's business, as in v2."""
+    """A codec of numcodecs: unknown members are left to that package, as in v2."""
     return packer(*other.pop("of"), open_=True, **other)
 
 
@@ -327,7 +327,7 @@ def test_member_v2(context, name, member):
 @pytest.mark.parametrize("wrong,says", [
     ({"id": "zlib", "level": 99}, "zlib: level is 99"), ({"id": "nobody"}, 'codec "nobody" is unknown')], ids=str)
 def test_place_v2(context, wrong, says):
-    """By the document's own index, whatever stands in front of the filters in the chain."""
+    """Messages use the index in the document, even if the chain has codecs in front of the filters."""
     good = {"id": "shuffle", "elementsize": 2}
     for order in "CF":
         document = cases.document_v2("<u2", 1, (4, 4), (2, 2), order, wrong, [good])

@@ -1,7 +1,6 @@
-"""Both ways against the Rust crate zarrs itself, for what no Python package reads or writes:
-small numbers, packbits of them, elements that may be missing, zarrs' own codecs, grids and keys.
-
-Where zarrs is wrong, or refuses, the test says so and compares what is left."""
+"""Both directions against the Rust crate zarrs, for features that no Python package has: small
+numbers and packbits of them, optional elements, zarrs' own codecs, grids and key encodings. If
+zarrs is wrong or refuses a case, the test says so and compares the rest."""
 import json
 import math
 import os

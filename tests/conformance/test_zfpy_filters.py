@@ -1,8 +1,6 @@
-"""numcodecs' filters in front of its zfpy, v2 and v3, against zarr-python.
-
-zfpy's header shows what the filters hand on: delta and fixedscaleoffset one dimension, bitround
-integers. What numcodecs cannot encode is refused when the array is opened.
-"""
+"""numcodecs' filters in front of its zfpy, v2 and v3, compared with zarr-python. zfpy's header
+shows what the filters produce: delta and fixedscaleoffset one dimension, bitround integers. Arrays
+that numcodecs cannot encode are refused when they are opened."""
 import numpy as np
 import pytest
 

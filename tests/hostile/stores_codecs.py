@@ -1,5 +1,5 @@
-"""More of stores.py: codecs that compute, and elements of any length. Streams of numbers
-have the size that metadata says; those of texts say everything about themselves."""
+"""More cases for stores.py: codecs that compute, and variable-length elements. Metadata gives the
+size of streams of numbers; streams of text contain their own sizes."""
 import struct
 
 from stores import (BYTES, CORRUPT, GZIP, LIMIT, UNSUPPORTED, V2, ZSTD, add, codec, gzip_bomb, grid, text, v2, v3,
@@ -191,7 +191,7 @@ texts("vlen_overlong_utf8", items(b"\xc0\xaf", b"b"), "element 0 is no UTF-8")
 texts("vlen_surrogate", items(b"\xed\xa0\x80", b"b"), "element 0 is no UTF-8")
 texts("vlen_beyond_unicode", items(b"\xf4\x90\x80\x80", b"b"), "element 0 is no UTF-8")
 texts("vlen_cut_character", items(b"\xe6\xbc", b"\xa2"), "element 0 is no UTF-8")
-# Only limits bound these: those for files of strangers are told.
+# Only limits refuse these: the limits for untrusted files are used.
 for _name, _bomb, _codec in (("gzip", gzip_bomb, GZIP), ("zstd", lambda: zstd_bomb(1024), ZSTD),
                              ("zstd_claiming", lambda: zstd_bomb(1024, 1 << 30), ZSTD)):
     add(f"vlen_{_name}_bomb", lambda bomb=_bomb, codecs=(UTF8, _codec): v3({"c/0": bomb()}, codecs=codecs, **TEXT),

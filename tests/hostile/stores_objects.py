@@ -1,5 +1,5 @@
-"""More of stores.py: v2's object codecs, codecs that hold codecs, and the compressors and
-checksums of numcodecs. Streams of elements of any length say everything about themselves."""
+"""More cases for stores.py: v2's object codecs, codecs that contain codecs, and numcodecs'
+compressors and checksums. Streams of variable-length elements contain their own sizes."""
 import base64
 import bz2
 import functools

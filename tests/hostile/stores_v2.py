@@ -1,5 +1,5 @@
-"""More of stores.py: the classes of broken metadata and of strange chunk files once more in
-format 2, whose documents are other files and whose members are read by other functions."""
+"""More cases for stores.py: the kinds of broken metadata and malformed chunks again in format 2,
+whose documents are other files, read by other functions."""
 import json
 import os
 
@@ -78,7 +78,7 @@ attributes("v2_attributes_control_character", b'{"x": "a\nb"}', CORRUPT, ".zattr
 attributes("v2_attributes_over_limit", lambda: b"{}" + b" " * (17 * MIB), LIMIT, "metadata_bytes")
 attributes("v2_attributes_million_numbers", lambda: b'{"x": [' + b"1," * (4 * MIB + 100) + b"1]}", LIMIT,
            "json_tokens")
-# What a limit allows is read, in time and in little memory.
+# Chunks within the limits are read, in time and with little memory.
 add("v2_attributes_2_million_numbers",
     lambda: dict(v2({"0.0": CHUNK}), **{"a/.zattrs": b'{"x": [' + b"1," * 2000000 + b"1]}"}), values={"first": "1"})
 add("v2_attributes_nan", lambda: dict(v2(), **{"a/.zattrs": b'{"x": NaN}'}), values={"first": "7"})

@@ -1,6 +1,6 @@
-"""Every store of stores.py under probe.c: the right status, a text that names the place,
-no value that is not there, in time and in little memory. The sanitizers' build runs the
-same set, without the last two."""
+"""Runs probe.c on every store of stores.py. The status must be right, the message must name the
+place, no value may be invented, and time and memory are limited. The sanitizers' build runs the
+same cases without the two limits."""
 import os
 import pathlib
 import re
@@ -55,7 +55,7 @@ def probe(root, made):
 
 
 def judge(step, got, wanted):
-    """What is wrong with one step, or nothing."""
+    """The error in one step, or None."""
     status, text = got
     if status not in ("ok", "corrupt", "unsupported", "limit", "io", "not found",
                       "invalid"):

@@ -1,6 +1,7 @@
-"""A life of one array: created, written, resized, appended to, deleted, opened again, read by
-others; against a numpy array and a dict. One handle stays open as long as it may, a second
-one is opened at will and must see what the first did once it is refreshed."""
+"""The life of an array: it is created, written, resized, appended to, deleted, reopened and read
+by other implementations, and compared with a numpy array and a dict. One handle stays open as long
+as possible. A second one is opened at random times and must see the changes of the first one after
+a refresh."""
 import json
 import pathlib
 import shutil

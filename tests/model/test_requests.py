@@ -1,4 +1,5 @@
-"""Requests under way: submit, wait, progress, cancel; threads that share chunks and shards; fork."""
+"""Requests in flight: submit, wait, progress, cancel; threads that share chunks and shards;
+fork."""
 import os
 import pathlib
 import signal
@@ -179,7 +180,7 @@ def test_threads_share_a_chunk(context, tmp_path, place, kind):
         while not stop.is_set():
             try:
                 got = one.read("i8")
-            except ZarrcError as error:  # told, not torn: versions can be compared, not held
+            except ZarrcError as error:  # an error, not a torn value: versions can be compared, not pinned
                 assert error.code == "CONFLICT" and place == "python-versions", error
                 continue
             rows = np.arange(32)[:, None] % 4

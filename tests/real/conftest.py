@@ -1,4 +1,4 @@
-"""Finds what all suites share."""
+"""Makes tests/support importable and seeds `rng` with the name of the test."""
 import pathlib
 import sys
 import zlib

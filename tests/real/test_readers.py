@@ -1,5 +1,5 @@
-"""The other direction: netCDF and GDAL read what zarrc writes, where they are installed
-(scripts/real-stores); and N5 blocks of zarr-python 2, described by a zarr.json of ours."""
+"""netCDF and GDAL, if installed (scripts/real-stores), read stores that zarrc writes. Also N5
+blocks of zarr-python 2, described by a zarr.json that the test writes."""
 import json
 import re
 import shutil

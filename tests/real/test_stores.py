@@ -1,6 +1,6 @@
-"""Stores that other programs wrote (scripts/real-stores), against what each writer read back
-itself: the hierarchy, every element of every array, attributes and dimension names; then
-verified, migrated, copied and encoded anew by the program zarrc."""
+"""Stores that other programs wrote (scripts/real-stores), compared with what each writer read
+back: the hierarchy, every element of every array, attributes and dimension names. Then the zarrc
+program verifies, migrates, copies and reencodes them."""
 import base64
 import json
 import math
@@ -130,7 +130,7 @@ def test_attributes(store):
 
 
 def test_verify(store):
-    """Valid, but for what is refused on purpose: that is said by name."""
+    """Valid, except for what is refused on purpose: errors give its name."""
     done = zarrc("verify", "--json", store.folder, code=1 if store.refused else 0)
     faults = json.loads(done.stdout)["faults"]
     assert {fault["node"] for fault in faults} == set(store.refused)

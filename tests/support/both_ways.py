@@ -1,5 +1,5 @@
-"""both_ways - one document and one array of data through every implementation, every kind of
-memory and both pipelines, with all results compared bit for bit."""
+"""both_ways - one document and one array of data, written and read by every implementation, in
+every kind of memory and with both pipelines. All results are compared bit for bit."""
 import json
 import shutil
 

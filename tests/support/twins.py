@@ -94,9 +94,8 @@ class Twins:
 
 
 class TextTwins(Twins):
-    """The same with elements of any length: bytes objects. What is stored lies in memory of
-    any kind; the elements are addresses of the host's memory, and a tensor of them elsewhere
-    is refused."""
+    """The same with variable-length elements: bytes objects. Stored objects may be in any memory
+    kind. The elements contain host addresses, so a tensor of them in other memory is refused."""
 
     def __init__(self, context, case, values):
         self.case = case

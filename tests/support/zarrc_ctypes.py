@@ -649,7 +649,7 @@ def base_of(view):
 
 
 class Tensor:
-    """What a read fills and a write drains: a numpy view, or its twin on the fake device.
+    """The tensor of a read or a write: a numpy view, or its copy on the fake device.
 
     After a read, fetch() brings the device's bytes back into the view's own memory, the
     bytes between the elements included, so one check serves both memories."""

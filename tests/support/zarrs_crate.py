@@ -1,7 +1,6 @@
-"""zarrs_crate - the Rust crate zarrs by the program of tests/oracles/zarrs, and what it lacks.
-
-Elements are NumPy arrays of the items that zarrc has in memory; those of variable length are
-lists of bytes."""
+"""zarrs_crate - the Rust crate zarrs, called through the program in tests/oracles/zarrs, and a
+list of what it lacks. Elements are NumPy arrays of items as zarrc has them in memory; those of
+variable length are lists of bytes."""
 import json
 import pathlib
 import re
@@ -15,7 +14,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 class Refused(Exception):
-    """What the program says on stderr."""
+    """The stderr of the program."""
 
 
 def _program():

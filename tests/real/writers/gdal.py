@@ -1,5 +1,6 @@
-"""Rasters and arrays that GDAL's Zarr driver writes: gdal_translate from raw files, with every
-compressor it has, and gdalmdimtranslate from netCDF. What counts is what they were made from."""
+"""Rasters and arrays that GDAL's Zarr driver writes: gdal_translate from raw files, with each of
+its compressors, and gdalmdimtranslate from netCDF. The expected elements are those of the
+source."""
 import json
 import pathlib
 import shutil

@@ -1,5 +1,6 @@
-"""NCZarr as two netCDF libraries write it: the one in PyPI's netCDF4 directly, Debian's by nccopy
-from a netCDF-4 file. What counts is what netCDF reads: from the store, or from the source."""
+"""NCZarr stores from two netCDF libraries: the one in PyPI's netCDF4 writes directly, Debian's
+converts a netCDF-4 file with nccopy. The expected elements are those that netCDF reads from the
+store or from the source."""
 import json
 import os
 import pathlib

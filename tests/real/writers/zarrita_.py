@@ -1,4 +1,5 @@
-"""Runs zarrita.mjs, and keeps what it read back. The npm package lies beside the stores."""
+"""Runs zarrita.mjs and stores the elements that it read back. The npm package is in a folder
+beside the stores."""
 import json
 import math
 import os
