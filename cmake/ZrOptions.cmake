@@ -1,6 +1,6 @@
-# What a builder may choose; the choices of optional libraries are in ZrDeps. As a part of
-# another project, zarrc is the library alone, and the other project's build type,
-# output folders and warnings hold.
+# Build options, except those of optional libraries, which are in ZrDeps. Inside another
+# project only the library is built, with that project's build type, output folders and
+# warnings.
 option(ZARR_BUILD_CLI "Build the command line program" ${PROJECT_IS_TOP_LEVEL})
 option(ZARR_BUILD_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
 option(ZARR_BUILD_EXAMPLES "Build the examples" ${PROJECT_IS_TOP_LEVEL})

@@ -66,7 +66,7 @@ def squeeze(text):
 
 
 def comment_text(comment):
-    """What a comment says, without its frame."""
+    """The text of a comment, without its delimiters."""
     body = re.sub(r"^/\*[*!]?<?|\*/$", "", comment)
     lines = [re.sub(r"^\s*\*(?: |$)", "", line).rstrip() for line in body.split("\n")]
     return "\n".join([lines[0].strip(), *lines[1:]]).strip("\n")
@@ -98,7 +98,7 @@ def read_doc(text):
 
 
 def split_top(text, mark=","):
-    """Parts between marks that stand outside of brackets."""
+    """The parts between marks that are outside of brackets."""
     parts, depth, start = [], 0, 0
     for i, c in enumerate(text):
         depth += (c in "([{") - (c in ")]}")

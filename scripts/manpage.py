@@ -18,7 +18,7 @@ def type_names(item):
 
 
 def split_text(text):
-    """What is said, less the paragraphs about threads and the specification."""
+    """The text without the paragraphs about threads and the specification."""
     said, threads, spec = [], [], []
     for block in re.split(r"\n\s*\n", text):
         flat = " ".join(block.split())

@@ -38,7 +38,7 @@ def argument(text):
 
 
 def sentence(text):
-    """A phrase as it stands behind a member becomes a sentence."""
+    """Turns the phrase behind a member into a sentence."""
     text = text.strip()
     if text[:1].islower() and not re.match(r"\w*[_(.]|v[23]\b", text):
         text = text[0].upper() + text[1:]
@@ -113,7 +113,7 @@ class Writer:
                     continue
             elif found:
                 for match in found:
-                    self.special(match)  # unknown names are told, pages linked
+                    self.special(match)  # reports unknown names, links pages
             yield word.replace("`", "")
 
     def running(self, text):
