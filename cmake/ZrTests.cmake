@@ -68,7 +68,11 @@ function(zr_fuzz_target name)
         target_link_options(fuzz_${name} PRIVATE -fsanitize=fuzzer)
         return()
     endif()
-    target_sources(fuzz_${name} PRIVATE "${PROJECT_SOURCE_DIR}/tests/fuzz/standalone_driver.c")
+    if(NOT TARGET zr_fuzz_driver)
+        add_library(zr_fuzz_driver OBJECT "${PROJECT_SOURCE_DIR}/tests/fuzz/standalone_driver.c")
+        target_link_libraries(zr_fuzz_driver PRIVATE zr_flags)
+    endif()
+    target_sources(fuzz_${name} PRIVATE $<TARGET_OBJECTS:zr_fuzz_driver>)
     add_test(NAME fuzz_${name} COMMAND fuzz_${name}
              "${corpus}" "${PROJECT_BINARY_DIR}/fuzz/seeds/${name}.seeds")
     set_tests_properties(fuzz_${name} PROPERTIES
