@@ -54,7 +54,8 @@ static void fuzz_write_once(const struct zr_chain *chain, int format)
     zr_json_doc_deinit(&doc);
 }
 
-/* Zarr v3 has no codec of this name. meta/convert.c refuses such a chain before it writes. */
+/* Zarr v3 has no codec of this name. meta/convert.c refuses such a chain before it
+ * writes. */
 static bool fuzz_v2_only(const struct zr_chain *chain)
 {
     for (uint32_t i = 0; i < chain->n; i++) {

@@ -14,12 +14,12 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     return 0;
 }
 
-/* Text says only true and false of a byte: of a bool, or of whether an optional element has
- * a value. A struct may hold such bytes. */
+/* Text says only true and false of a byte: of a bool, or of whether an optional element
+ * has a value. A struct may hold such bytes. */
 static bool fuzz_has_bool(const zarr_dtype *t)
 {
-    bool found = zarr_dtype_kind(t) == ZARR_KIND_BOOL ||
-                 zarr_dtype_kind(t) == ZARR_KIND_OPTIONAL;
+    bool found =
+        zarr_dtype_kind(t) == ZARR_KIND_BOOL || zarr_dtype_kind(t) == ZARR_KIND_OPTIONAL;
 
     for (uint64_t i = 0; i < zarr_dtype_n_fields(t) && !found; i++) {
         zarr_dtype_field f = ZARR_DTYPE_FIELD_INIT, again = ZARR_DTYPE_FIELD_INIT;

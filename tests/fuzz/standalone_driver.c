@@ -2,9 +2,9 @@
  * fuzz/standalone_driver.c - runs a fuzz target once over every file given, and
  * over every regular file directly in every directory given, in builds without
  * libFuzzer. Files are visited in name order, those of a directory twice: some code
- * runs only if the input before left something to reuse. A file whose name ends in ".seeds"
- * holds many inputs, each behind its length in four bytes, little-endian: seeds.py
- * writes it. Each input is copied into a buffer of exactly its size, so that a
+ * runs only if the input before left something to reuse. A file whose name ends in
+ * ".seeds" holds many inputs, each behind its length in four bytes, little-endian:
+ * seeds.py writes it. Each input is copied into a buffer of exactly its size, so that a
  * sanitizer sees one byte too far. Exit 77 (skip) when nothing was there to replay.
  * It is not a fuzzer: nothing is mutated.
  */
