@@ -338,7 +338,7 @@ static void test_no_memory(void **state)
     bool reached = true;
 
     (void)state;
-    for (int64_t k = 1; reached; k += 1 + k / 64) { /* all k at first, then samples */
+    for (int64_t k = 1; reached; k += ZR_FAIL_SAMPLES(k)) {
         zarr_reencode_result r = ZARR_REENCODE_RESULT_INIT;
         struct world w;
         struct ear e;
