@@ -1,6 +1,7 @@
 /*
  * sanitizers.h - tests that are skipped in programs built with a sanitizer, or run by an
- * emulator (scripts/s390x sets ZARR_TEST_EMULATED).
+ * emulator (scripts/s390x sets ZARR_TEST_EMULATED), or that try
+ * fewer cases there.
  */
 #ifndef ZR_TESTS_SANITIZERS_H
 #define ZR_TESTS_SANITIZERS_H
