@@ -72,8 +72,7 @@ static zarr_status merge_all(const struct target *t, const char *json, int repla
                     : zarr_array_attributes_merge(t->node.array, json, replace, err);
 }
 
-/* ---- the verbs
- * --------------------------------------------------------------------------- */
+/* ---- the verbs ---- */
 
 static int list_all(struct cli *cli, const struct target *t)
 {
@@ -234,8 +233,7 @@ static int merge(struct cli *cli, const struct target *t)
     return rc;
 }
 
-/* ---- the command
- * -------------------------------------------------------------------------- */
+/* ---- the command ---- */
 
 struct verb {
     const char *name;

@@ -76,7 +76,7 @@ const struct cli_command cli_cmd_cat = {
     .run = run_cat,
 };
 
-/* ---- export ----------------------------------------------------------------------- */
+/* ---- export ---- */
 
 static void say_done(struct cli *cli, const struct cli_node *node, const char *format)
 {

@@ -42,7 +42,7 @@ static void tell_progress(void *user, uint64_t objects, uint64_t bytes)
     cli_progress_update(&c->progress, bytes, objects);
 }
 
-/* ---- --verify ------------------------------------------------------------------- */
+/* ---- --verify ---- */
 
 enum {
     PIECE = 1 << 20
@@ -102,7 +102,7 @@ static int compare_all(struct copying *c)
     return rc;
 }
 
-/* ---- the copy ------------------------------------------------------------------- */
+/* ---- the copy ---- */
 
 static int copy(struct copying *c)
 {

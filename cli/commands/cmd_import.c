@@ -11,8 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- where it goes
- * ---------------------------------------------------------------------- */
+/* ---- where it goes ---- */
 
 /* An array that will be replaced need not be one that can be opened. */
 static int open_node(struct import *im)
@@ -126,8 +125,7 @@ static int check_shape(struct import *im)
     return rc;
 }
 
-/* ---- the command
- * ---------------------------------------------------------------------------- */
+/* ---- the command ---- */
 
 static int prepare(struct import *im)
 {

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- stored chunks ----------------------------------------------------------------- */
+/* ---- stored chunks ---- */
 
 static int count_chunk(void *user, const zarr_chunk_info *chunk)
 {
@@ -44,8 +44,7 @@ static int get_stats(struct cli *cli, const struct cli_node *node, struct info_s
               : CLI_OK;
 }
 
-/* ---- groups
- * ------------------------------------------------------------------------------ */
+/* ---- groups ---- */
 
 static const char *kind_name(uint32_t kind)
 {
@@ -115,8 +114,7 @@ static int group_info(struct cli *cli, const struct cli_node *node)
     return st ? cli_fail(cli, st, &err, "cannot read group %s", node->shown) : CLI_OK;
 }
 
-/* ---- the command
- * -------------------------------------------------------------------------- */
+/* ---- the command ---- */
 
 static int raw_metadata(struct cli *cli, const struct cli_node *node)
 {

@@ -176,8 +176,7 @@ static void listing_json(struct cli *cli, const struct cli_node *node,
     cli_json_end(j);
 }
 
-/* ---- ls
- * -------------------------------------------------------------------------------- */
+/* ---- ls ---- */
 
 static const char *name_of(const struct listing *l, const struct entry *e, bool recursive)
 {
@@ -282,8 +281,7 @@ const struct cli_command cli_cmd_ls = {
     .run = run_ls,
 };
 
-/* ---- tree
- * ------------------------------------------------------------------------------- */
+/* ---- tree ---- */
 
 /* Whether no entry behind i has the same parent. */
 static bool is_last(const struct listing *l, size_t i)

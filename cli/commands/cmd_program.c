@@ -26,7 +26,7 @@ static int put(struct cli *cli, struct cli_string *text)
     return rc;
 }
 
-/* ---- help ----------------------------------------------------------------------- */
+/* ---- help ---- */
 
 static int run_help(struct cli *cli)
 {
@@ -63,7 +63,7 @@ const struct cli_command cli_cmd_help = {
     .run = run_help,
 };
 
-/* ---- completion ------------------------------------------------------------------ */
+/* ---- completion ---- */
 
 static int run_completion(struct cli *cli)
 {
@@ -96,7 +96,7 @@ const struct cli_command cli_cmd_completion = {
     .run = run_completion,
 };
 
-/* ---- version --------------------------------------------------------------------- */
+/* ---- version ---- */
 
 struct counts {
     unsigned of[16];
@@ -189,7 +189,7 @@ const struct cli_command cli_cmd_version = {
     .run = run_version,
 };
 
-/* ---- generate -------------------------------------------------------------------- */
+/* ---- generate ---- */
 
 static int write_page(struct cli *cli, const char *folder, const char *name,
                       struct cli_string *text)

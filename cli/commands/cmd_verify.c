@@ -78,7 +78,7 @@ static void on_progress(void *user, const zarr_progress *now)
     cli_progress_update(&v->progress, now->bytes_done, now->objects_done);
 }
 
-/* ---- the report ----------------------------------------------------------------- */
+/* ---- the report ---- */
 
 static void report_json(const struct verify *v)
 {

@@ -33,7 +33,7 @@ static char *field_type_text(const zarr_dtype_field *f)
     return text;
 }
 
-/* ---- as text ---------------------------------------------------------------------- */
+/* ---- as text ---- */
 
 void info_row(struct cli *cli, const char *name, const char *format, ...)
 {
@@ -304,7 +304,7 @@ void info_array_text(struct cli *cli, const struct cli_node *node,
     free(fill);
 }
 
-/* ---- as JSON ---------------------------------------------------------------------- */
+/* ---- as JSON ---- */
 
 static void names_json(struct cli_json *j, const zarr_array *array)
 {

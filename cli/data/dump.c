@@ -59,7 +59,7 @@ static int put_text(struct sink *s, bool all)
     return put(s, s->text.text, n);
 }
 
-/* ---- one element ----------------------------------------------------------------- */
+/* ---- one element ---- */
 
 /* How many of the innermost dimensions begin at this element. */
 static int32_t n_begin(const struct sink *s)
@@ -200,7 +200,7 @@ static int put_run(struct sink *s, const unsigned char *data, uint64_t n_items)
     return put_elements(s, data, n_items);
 }
 
-/* ---- begin and end ----------------------------------------------------------------- */
+/* ---- begin and end ---- */
 
 /* JSON of an array without elements: nested as NumPy's tolist(). */
 static void add_empty(struct sink *s)
@@ -253,7 +253,7 @@ static int end(struct sink *s)
     return put_text(s, true);
 }
 
-/* ---- the stream -------------------------------------------------------------------- */
+/* ---- the stream ---- */
 
 /* One of the two buffers: what it holds or waits for. */
 struct slot {

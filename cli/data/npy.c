@@ -20,7 +20,7 @@ enum {
     MAX_HEADER = 1 << 20
 };
 
-/* ---- writing -------------------------------------------------------------------- */
+/* ---- writing ---- */
 
 static bool type_text(const zarr_dtype *type, char text[64])
 {
@@ -206,7 +206,7 @@ bool cli_npy_header(const zarr_dtype *type, int32_t ndim, const uint64_t *shape,
     return exact;
 }
 
-/* ---- reading -------------------------------------------------------------------- */
+/* ---- reading ---- */
 
 /* The text behind "'key':", or NULL. */
 static const char *member(const char *dict, const char *key)

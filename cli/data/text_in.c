@@ -81,7 +81,7 @@ static int wrong_text(struct cli *cli, const char *name, const char *what, size_
     return cli_error(cli, CLI_CORRUPT, NULL, "%s: byte %zu: %s", name, at, what);
 }
 
-/* ---- lines ---------------------------------------------------------------------- */
+/* ---- lines ---- */
 
 /* Quoting puts something else for what is no UTF-8. */
 static bool is_same_text(const char *json, const struct cli_string *text)
@@ -141,7 +141,7 @@ static int read_lines(struct cli *cli, struct cli_elements *e, const char *name,
     return rc;
 }
 
-/* ---- nested arrays ----------------------------------------------------------------- */
+/* ---- nested arrays ---- */
 
 struct nest {
     const char *text, *at;
@@ -274,8 +274,7 @@ static int read_nested(struct cli *cli, struct cli_elements *e, const char *name
     return rc;
 }
 
-/* ---- the door ------------------------------------------------------------------------
- */
+/* ---- the door ---- */
 
 static int read_all(struct cli *cli, FILE *file, const char *name, struct cli_string *out)
 {

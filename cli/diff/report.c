@@ -69,7 +69,7 @@ static void open_node(struct diff *d, const char *path)
     }
 }
 
-/* ---- properties ------------------------------------------------------------------- */
+/* ---- properties ---- */
 
 static char *what_text(const zarr_difference *f)
 {
@@ -172,7 +172,7 @@ static void tell_only(struct diff *d, const zarr_difference *f)
     }
 }
 
-/* ---- elements --------------------------------------------------------------------- */
+/* ---- elements ---- */
 
 static void element_json(struct diff *d, const zarr_difference *f)
 {
@@ -230,7 +230,7 @@ int cli_diff_tell(void *user, const zarr_difference *f)
     return d->cli->out_failed;
 }
 
-/* ---- the end of a node ------------------------------------------------------------- */
+/* ---- the end of a node ---- */
 
 static void end_json(struct diff *d, const zarr_diff_node *n)
 {

@@ -18,7 +18,7 @@ static bool shown(const struct cli_command *c)
     return !(c->flags & CLI_CMD_HIDDEN);
 }
 
-/* ---- bash ---------------------------------------------------------------------- */
+/* ---- bash ---- */
 
 static void bash_names(const struct cli_option *o, struct cli_string *out)
 {
@@ -90,7 +90,7 @@ static void bash(struct cli_string *out)
                       "complete -F _zarrc zarrc\n");
 }
 
-/* ---- zsh ------------------------------------------------------------------------ */
+/* ---- zsh ---- */
 
 /* Text inside '...[...]' of _arguments: quotes, brackets and colons are its own. */
 static void zsh_text(struct cli_string *out, const char *text)
@@ -168,7 +168,7 @@ static void zsh(struct cli_string *out)
                            "_zarrc \"$@\"\n");
 }
 
-/* ---- fish ----------------------------------------------------------------------- */
+/* ---- fish ---- */
 
 static void fish_text(struct cli_string *out, const char *text)
 {

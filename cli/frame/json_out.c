@@ -259,7 +259,7 @@ void cli_json_null(struct cli_json *j)
     raw(j, "null");
 }
 
-/* ---- JSON text laid out anew --------------------------------------------------- */
+/* ---- JSON text laid out anew ---- */
 
 /* Bytes of the container at text that matter (no space outside of strings), or more than
  * LINE_BYTES when it is longer. */

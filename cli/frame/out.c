@@ -62,7 +62,7 @@ int cli_out_finish(struct cli *cli)
     return cli->out_failed ? CLI_IO : rc;
 }
 
-/* ---- files -------------------------------------------------------------------- */
+/* ---- files ---- */
 
 int cli_file_create(struct cli *cli, const char *path, bool force, struct cli_file *out)
 {

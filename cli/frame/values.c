@@ -54,7 +54,7 @@ const char *cli_text(const struct cli *cli, const char *name)
     return cli_text_at(cli, name, cli_count(cli, name) - 1);
 }
 
-/* ---- from text ---------------------------------------------------------------- */
+/* ---- from text ---- */
 
 bool cli_parse_u64(const char *text, uint64_t *out)
 {
@@ -172,7 +172,7 @@ bool cli_parse_shape(const char *text, uint64_t out[ZARR_MAX_RANK], int32_t *ndi
     return ok;
 }
 
-/* ---- of options --------------------------------------------------------------- */
+/* ---- of options ---- */
 
 static int wrong_value(struct cli *cli, const char *name, const char *what)
 {

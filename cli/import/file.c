@@ -10,8 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* ---- what the file holds --------------------------------------------------------------
- */
+/* ---- what the file holds ---- */
 
 int cli_import_open(struct import *im)
 {

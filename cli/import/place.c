@@ -76,7 +76,7 @@ int cli_import_settle(struct import *im)
     return cli_node_flush(im->cli, &im->node);
 }
 
-/* ---- an import that failed ------------------------------------------------------ */
+/* ---- an import that failed ---- */
 
 static const char *const documents[] = {"zarr.json", ".zarray", ".zattrs"};
 

@@ -39,8 +39,7 @@ void cli_field_tensor(const struct cli_field *field, int64_t shape[ZARR_MAX_RANK
     tensor->ndim += field->ndim;
 }
 
-/* ---- byte order in files ------------------------------------------------------------
- */
+/* ---- byte order in files ---- */
 
 static bool host_is_little(void)
 {
@@ -137,8 +136,7 @@ char *cli_struct_orders(const char *list)
     return out.text;
 }
 
-/* ---- padding in files ---------------------------------------------------------------
- */
+/* ---- padding in files ---- */
 
 bool cli_fields_padded(const char *list)
 {

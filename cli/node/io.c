@@ -101,7 +101,7 @@ uint64_t cli_buffer_bytes(const struct cli *cli)
     return cli->memory_bytes ? cli->memory_bytes / 2 : 256u << 20;
 }
 
-/* ---- boxes -------------------------------------------------------------------- */
+/* ---- boxes ---- */
 
 static uint64_t least(uint64_t a, uint64_t b)
 {

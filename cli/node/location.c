@@ -271,7 +271,7 @@ char *cli_local_path(struct cli *cli, const char *text)
     return path;
 }
 
-/* ---- the node ------------------------------------------------------------------ */
+/* ---- the node ---- */
 
 /* Names of the children of a group, to say "did you mean". */
 struct names {

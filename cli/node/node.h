@@ -7,8 +7,8 @@
 
 #include "frame/frame.h"
 
-/* ---- where: `path`, `file://path`, `x.zarr/group/array`, `x.zarr:/array`, `...[REGION]`
- * ---- */
+/* ---- locations: `path`, `file://path`, `x.zarr/group/array`, `x.zarr:/array`, each
+ * with `[REGION]` behind an array (location.c has the grammar) ---- */
 
 enum {
     CLI_OPEN_ANY = 0,

@@ -19,7 +19,7 @@ double cli_seconds(void)
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-/* ---- nodes ---------------------------------------------------------------------- */
+/* ---- nodes ---- */
 
 const char *cli_path_below(const char *path, const char *top)
 {
@@ -127,7 +127,7 @@ char *cli_shown_below(const struct cli_node *node, const char *path)
     return cli_format(*node->path ? "%s/%s" : "%s:/%s", node->shown, path);
 }
 
-/* ---- objects -------------------------------------------------------------------- */
+/* ---- objects ---- */
 
 uint64_t cli_object_bytes(zarr_store *store, const char *key, uint64_t listed)
 {
@@ -248,7 +248,7 @@ int cli_refuse_broken(struct cli *cli, const struct cli_node *node, bool may_rep
                      "%s is a node with broken metadata", node->shown);
 }
 
-/* ---- places --------------------------------------------------------------------- */
+/* ---- places ---- */
 
 const char *cli_local_root(const struct cli_node *node)
 {
@@ -290,7 +290,7 @@ int cli_must_be_outside(struct cli *cli, const char *file, const struct cli_node
                      node->shown);
 }
 
-/* ---- consolidated metadata ------------------------------------------------------ */
+/* ---- consolidated metadata ---- */
 
 void cli_warn_consolidated(struct cli *cli, const struct cli_node *node)
 {

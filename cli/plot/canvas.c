@@ -80,7 +80,7 @@ void cli_canvas_frame(struct plot_canvas *c, struct plot_box b, int thick,
     cli_canvas_fill(c, (struct plot_box){b.x + b.width, b.y, thick, b.height}, color);
 }
 
-/* ---- lines ---------------------------------------------------------------------- */
+/* ---- lines ---- */
 
 static double distance_to(const struct plot_line *l, double x, double y)
 {
@@ -111,7 +111,7 @@ void cli_canvas_line(struct plot_canvas *c, struct plot_box b, const struct plot
                   half + 0.5 - distance_to(l, (double)x + 0.5, (double)y + 0.5));
 }
 
-/* ---- text ----------------------------------------------------------------------- */
+/* ---- text ---- */
 
 int cli_text_width(const char *text, int scale)
 {
@@ -165,7 +165,7 @@ void cli_canvas_text(struct plot_canvas *c, int x, int y, const struct plot_text
     }
 }
 
-/* ---- PNG ------------------------------------------------------------------------ */
+/* ---- PNG ---- */
 
 static void on_png_error(png_structp png, png_const_charp message)
 {

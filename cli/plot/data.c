@@ -24,7 +24,7 @@ struct part {
 
 static const uint64_t budget_bytes = 384u << 20, budget_chunks = 8192;
 
-/* ---- the region ----------------------------------------------------------------- */
+/* ---- the region ---- */
 
 static int64_t clipped(int64_t v, int64_t n, bool down)
 {
@@ -119,7 +119,7 @@ static void read_region(const char *text, int32_t ndim, const uint64_t *shape,
         all_of(&parts[d++]);
 }
 
-/* ---- samples -------------------------------------------------------------------- */
+/* ---- samples ---- */
 
 /* How an axis of the picture is sampled. */
 struct sampling {
@@ -194,7 +194,7 @@ static void list_samples(struct sampling *s)
     }
 }
 
-/* ---- reading -------------------------------------------------------------------- */
+/* ---- reading ---- */
 
 struct reading {
     const struct plot_request *q;

@@ -47,7 +47,7 @@ static int widest(const struct plot_ticks *t, int scale)
     return most;
 }
 
-/* ---- where things are ----------------------------------------------------------- */
+/* ---- where things are ---- */
 
 /* The indexes that an axis shows. */
 static struct plot_range axis_range(const struct plot_axis *a)
@@ -124,7 +124,7 @@ static void make_layout(struct layout *l)
         make_ticks(l, l->box.height);
 }
 
-/* ---- axes ----------------------------------------------------------------------- */
+/* ---- axes ---- */
 
 static void text(struct layout *l, int x, int y, const char *what, struct plot_rgb color)
 {
@@ -217,7 +217,7 @@ static void draw_title(struct layout *l)
     free(shown);
 }
 
-/* ---- a plane -------------------------------------------------------------------- */
+/* ---- a plane ---- */
 
 static void make_colors(const char *map, struct plot_rgb colors[COLORS])
 {
@@ -290,7 +290,7 @@ static void draw_bar(struct layout *l)
     }
 }
 
-/* ---- a line --------------------------------------------------------------------- */
+/* ---- a line ---- */
 
 static void draw_grid(struct layout *l)
 {
@@ -372,7 +372,7 @@ static void trim(struct plot_canvas *c, int margin)
     c->height = last - first + 1;
 }
 
-/* ---- all ------------------------------------------------------------------------ */
+/* ---- all ---- */
 
 void cli_plot_draw(struct plot_canvas *c, const struct plot_data *data,
                    const struct plot_style *style)

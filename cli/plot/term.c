@@ -56,7 +56,7 @@ static char shade_of(const struct plot_style *style, double v)
     return isnan(v) ? '?' : shades[(int)(share_of(style, v) * 9.999)];
 }
 
-/* ---- a plane -------------------------------------------------------------------- */
+/* ---- a plane ---- */
 
 struct plane {
     const struct plot_data *data;
@@ -141,7 +141,7 @@ static void add_plane(struct plane *p, int mode, struct cli_string *out)
     add_legend(p->style, mode, p->width, out);
 }
 
-/* ---- a line --------------------------------------------------------------------- */
+/* ---- a line ---- */
 
 /* Mean of the samples that a column shows; NaN where there are none. */
 static double mean_of(const struct plot_data *d, int x, int width)
