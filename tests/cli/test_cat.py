@@ -238,7 +238,7 @@ def test_export(zarrc, tmp_path):
     done = zarrc("export", "--json", tmp_path / "a", tmp_path / "a.npy").json
     assert done["format"] == "npy"
     assert (np.load(tmp_path / "a.npy") == data).all()
-    assert "is there already" in zarrc("export", tmp_path / "a", tmp_path / "a.npy", code=5).err
+    assert "already exists" in zarrc("export", tmp_path / "a", tmp_path / "a.npy", code=5).err
     zarrc("export", "--force", f"{tmp_path}/a[1]", tmp_path / "a.npy")
     assert (np.load(tmp_path / "a.npy") == data[1]).all()
     zarrc("export", tmp_path / "a", tmp_path / "a.csv")
