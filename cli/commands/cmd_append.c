@@ -33,8 +33,9 @@ struct appending {
     struct cli_node node;
     struct cli_input in;
     int32_t ndim, axis;
-    const zarr_dtype *said; /* by a .npy that means the array's type; else NULL */
-    uint64_t row_bytes;     /* of one step along the axis */
+    const zarr_dtype
+        *file_type;     /* in a .npy header that stands for the array's type, or NULL */
+    uint64_t row_bytes; /* of one step along the axis */
     int64_t shape[ZARR_MAX_RANK], strides[ZARR_MAX_RANK];
     uint64_t added;
 };
@@ -61,8 +62,8 @@ static int match_npy(struct appending *a)
     struct cli_input *in = &a->in;
     bool ok = true;
 
-    if (cli_npy_stands_for(in->dtype, zarr_array_dtype(a->node.array))) {
-        a->said = in->dtype;
+    if (cli_npy_represents(in->dtype, zarr_array_dtype(a->node.array))) {
+        a->file_type = in->dtype;
         in->dtype = zarr_array_dtype(a->node.array);
     }
     if (!zarr_dtype_equal(in->dtype, zarr_array_dtype(a->node.array)))
@@ -140,9 +141,10 @@ static int append_tensor(struct appending *a, void *data, uint64_t bytes, uint64
     zarr_error err = {0};
     zarr_status st;
 
-    if (a->said && !cli_npy_fits(a->said, a->in.dtype, data, bytes / stride))
-        return cli_error(a->cli, CLI_CORRUPT, NULL, "%s has a value that is no %s",
-                         a->in.name, cli_type_name(a->in.dtype));
+    if (a->file_type && !cli_npy_fits(a->file_type, a->in.dtype, data, bytes / stride))
+        return cli_error(a->cli, CLI_CORRUPT, NULL,
+                         "%s has a value that is not a valid %s", a->in.name,
+                         cli_type_name(a->in.dtype));
     a->in.shape[a->axis] = steps;
     for (int32_t i = 0; i < a->ndim; i++) {
         int32_t d = a->in.fortran ? i : a->ndim - 1 - i;

@@ -107,7 +107,7 @@ static int run_export(struct cli *cli)
         return cli_error(cli, CLI_USAGE, "Try: --format=npy", "what format is %s?", path);
     rc = cli_node_open(cli, cli->args[0], CLI_OPEN_ARRAY | CLI_OPEN_REGION, &node);
     if (!rc && cli_flag(cli, "force"))
-        rc = cli_must_be_outside(cli, path, &node);
+        rc = cli_require_outside(cli, path, &node);
     if (!rc)
         rc = cli_file_create(cli, path, cli_flag(cli, "force"), &file);
     dump.file = file.file;

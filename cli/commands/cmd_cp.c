@@ -155,13 +155,13 @@ static int run(struct cli *cli)
     struct copying c = {.cli = cli};
     double began = cli_seconds(), took;
     uint64_t objects = 0, bytes = 0;
-    int rc = cli_node_open(cli, cli->args[0], CLI_OPEN_SHUT, &c.src);
+    int rc = cli_node_open(cli, cli->args[0], CLI_OPEN_PROBE, &c.src);
 
     if (!rc)
-        rc = cli_node_open(cli, cli->args[1], CLI_OPEN_NEW | CLI_OPEN_SHUT, &c.dst);
+        rc = cli_node_open(cli, cli->args[1], CLI_OPEN_NEW | CLI_OPEN_PROBE, &c.dst);
     if (!rc && cli_node_is_missing(&c.dst) &&
         (cli_flag(cli, "force") || !cli_flag(cli, "skip-equal")))
-        rc = cli_must_be_free(cli, &c.dst);
+        rc = cli_require_empty(cli, &c.dst);
     if (!rc)
         rc = cli_objects_count(cli, &c.src, cli->progress != CLI_PROGRESS_NONE, &c.total);
     if (!rc)
@@ -176,7 +176,7 @@ static int run(struct cli *cli)
         cli_warn_consolidated(cli, &c.dst);
     }
     if (rc)
-        cli_unmake_root(&c.dst);
+        cli_remove_empty_root(&c.dst);
     cli_node_close(&c.src);
     cli_node_close(&c.dst);
     return rc;

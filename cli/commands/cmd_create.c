@@ -52,7 +52,7 @@ static int refuse_existing(struct cli *cli, const struct cli_node *node)
     if (node->kind == ZARR_NODE_NONE && node->zarr_format)
         return cli_refuse_broken(cli, node, !group);
     if (node->kind == ZARR_NODE_NONE)
-        return group ? check_group_place(cli, node) : cli_must_be_new(cli, node);
+        return group ? check_group_place(cli, node) : cli_require_unused(cli, node);
     if (group && node->kind == ZARR_NODE_GROUP && cli_flag(cli, "if-missing"))
         return CLI_OK;
     if (group && node->kind == ZARR_NODE_ARRAY)
@@ -195,7 +195,7 @@ static int run_create(struct cli *cli)
 {
     struct cli_node node = {0};
     bool group = cli_flag(cli, "group");
-    int rc = cli_node_open(cli, cli->args[0], CLI_OPEN_NEW | CLI_OPEN_SHUT, &node);
+    int rc = cli_node_open(cli, cli->args[0], CLI_OPEN_NEW | CLI_OPEN_PROBE, &node);
 
     if (rc)
         goto out;

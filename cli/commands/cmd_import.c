@@ -2,7 +2,7 @@
  * commands/cmd_import.c - zarrc import: elements of a .npy or raw file, or of standard
  * input, into a new array or a region of an existing one. Memory does not grow
  * with the file: it is read box by box (import/copy.c). A new array whose import
- * fails is removed again; one that it replaces stays (import/place.c).
+ * fails is removed again; one that it replaces stays (import/target.c).
  */
 #include "import/import.h"
 #include "node/work.h"
@@ -17,7 +17,7 @@
 static int open_node(struct import *im)
 {
     const unsigned flags = CLI_OPEN_NEW | CLI_OPEN_REGION;
-    int rc = cli_node_open(im->cli, im->cli->args[1], flags | CLI_OPEN_SHUT, &im->node);
+    int rc = cli_node_open(im->cli, im->cli->args[1], flags | CLI_OPEN_PROBE, &im->node);
 
     if (!rc && im->node.kind == ZARR_NODE_ARRAY && im->node.region) {
         cli_node_close(&im->node);
@@ -61,7 +61,7 @@ static int open_target(struct import *im)
         return cli_error(cli, CLI_USAGE, "Write ARRAY[...] for all of it.",
                          "--field writes into an array that is there");
     if (cli_node_is_missing(node))
-        rc = cli_must_be_new(cli, node);
+        rc = cli_require_unused(cli, node);
     else if (node->kind == ZARR_NODE_NONE)
         rc = cli_refuse_broken(cli, node, true);
     else if (!cli_flag(cli, "force"))
@@ -70,8 +70,8 @@ static int open_target(struct import *im)
             "Nothing was changed. --force replaces it; ARRAY[...] writes into it.",
             "%s is there already", node->shown);
     else if (!im->is_stdin)
-        rc = cli_must_be_outside(cli, im->name, node);
-    return rc ? rc : cli_import_place(im, !cli_node_is_missing(node));
+        rc = cli_require_outside(cli, im->name, node);
+    return rc ? rc : cli_import_target(im, !cli_node_is_missing(node));
 }
 
 static int create_target(struct import *im)
@@ -81,18 +81,18 @@ static int create_target(struct import *im)
     zarr_status st;
     int rc;
 
-    memcpy(spec.shape, im->head.shape, sizeof spec.shape);
+    memcpy(spec.shape, im->header.shape, sizeof spec.shape);
     spec.spec.shape = spec.shape;
-    spec.spec.ndim = im->head.ndim;
-    spec.spec.data_type = cli_type_name(im->made ? im->made : im->type);
+    spec.spec.ndim = im->header.ndim;
+    spec.spec.data_type = cli_type_name(im->new_type ? im->new_type : im->type);
     rc = cli_spec_read(im->cli, &spec);
     if (im->raw)
         spec.spec.order = 0; /* --order says how the file is laid out */
     if (cli_flag(im->cli, "force"))
         spec.spec.flags |= ZARR_SPEC_OVERWRITE;
     if (!rc) {
-        st = zarr_array_create(&im->node.array, im->made_store, im->made_path, &spec.spec,
-                               NULL, &err);
+        st = zarr_array_create(&im->node.array, im->target_store, im->target_path,
+                               &spec.spec, NULL, &err);
         if (st)
             rc = cli_fail(im->cli, st, &err, "cannot create array %s", im->node.shown);
         else
@@ -109,14 +109,14 @@ static int check_shape(struct import *im)
     char *have, *want;
     int rc = CLI_OK;
 
-    if (im->head.fortran && im->field.ndim > 0)
+    if (im->header.fortran && im->field.ndim > 0)
         return cli_error(im->cli, CLI_UNSUPPORTED, "Write it in C order.",
                          "%s is in Fortran order, and field %s has dimensions of its own",
                          im->name, im->field.options.field);
-    if (ndim == im->head.ndim &&
-        memcmp(shape, im->head.shape, (size_t)ndim * sizeof *shape) == 0)
+    if (ndim == im->header.ndim &&
+        memcmp(shape, im->header.shape, (size_t)ndim * sizeof *shape) == 0)
         return CLI_OK;
-    have = cli_shape_text(im->head.ndim, im->head.shape);
+    have = cli_shape_text(im->header.ndim, im->header.shape);
     want = cli_shape_text(ndim, shape);
     rc = cli_error(im->cli, CLI_USAGE, NULL, "%s has shape %s, the %s has %s", im->name,
                    have, im->field.ndim > 0 ? "field of the region" : "region", want);
@@ -152,7 +152,7 @@ static void report(const struct import *im)
     cli_json_object(j);
     cli_json_text(cli_key(j, "node"), im->node.shown);
     cli_json_bool(cli_key(j, "created"), im->created);
-    cli_json_shape(cli_key(j, "shape"), im->head.ndim, im->head.shape);
+    cli_json_shape(cli_key(j, "shape"), im->header.ndim, im->header.shape);
     cli_json_u64(cli_key(j, "bytes"), cli_import_bytes(im));
     cli_json_end(j);
 }
@@ -165,7 +165,7 @@ static int run_import(struct cli *cli)
     if (!rc)
         rc = cli_import_copy(&im);
     if (!rc)
-        rc = im.created ? cli_import_settle(&im) : cli_node_flush(cli, &im.node);
+        rc = im.created ? cli_import_commit(&im) : cli_node_flush(cli, &im.node);
     if (rc)
         cli_import_undo(&im);
     else
@@ -173,10 +173,10 @@ static int run_import(struct cli *cli)
     zarr_selection_free(im.selection);
     cli_elements_free(&im.elements);
     free(im.orders);
-    free(im.head.fields);
+    free(im.header.fields);
     zarr_array_free(im.node.array);
     im.node.array = NULL;
-    cli_import_leave(&im);
+    cli_import_free(&im);
     cli_node_close(&im.node);
     if (im.file && !im.is_stdin)
         fclose(im.file);

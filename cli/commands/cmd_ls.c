@@ -1,5 +1,5 @@
 /*
- * commands/cmd_ls.c - zarrc ls and zarrc tree: what is in a group. Both gather the nodes
+ * commands/cmd_ls.c - zarrc ls and zarrc tree: what is in a group. Both collect the nodes
  * first (the library gives them sorted, parents before children) and know of
  * each only its metadata document, so that a listing opens no array.
  */
@@ -119,8 +119,8 @@ static void add_array(const struct cli_node *node, struct listing *l)
     add_entry(l, &item);
 }
 
-static int gather(struct cli *cli, const struct cli_node *node, bool recursive,
-                  struct listing *l)
+static int collect(struct cli *cli, const struct cli_node *node, bool recursive,
+                   struct listing *l)
 {
     zarr_group *group = NULL;
     zarr_error err = {0};
@@ -232,7 +232,7 @@ static int run_ls(struct cli *cli)
     int rc = cli_node_open(cli, cli->n_args ? cli->args[0] : ".", CLI_OPEN_ANY, &node);
 
     if (!rc)
-        rc = gather(cli, &node, recursive, &l);
+        rc = collect(cli, &node, recursive, &l);
     if (rc)
         goto out;
     if (cli->json)
@@ -296,16 +296,16 @@ static bool is_last(const struct listing *l, size_t i)
 }
 
 /* What is in front of a name, and of the names below it. */
-struct twig {
+struct branch {
     const char *last, *other, *below_last, *below_other;
 };
-static const struct twig twigs[] = {{"└── ", "├── ", "    ", "│   "},
-                                    {"`-- ", "|-- ", "    ", "|   "}};
+static const struct branch branches[] = {{"└── ", "├── ", "    ", "│   "},
+                                         {"`-- ", "|-- ", "    ", "|   "}};
 
 static int tree_line(struct cli *cli, const struct entry *e, const char *margin,
-                     const char *twig)
+                     const char *branch)
 {
-    int rc = cli_printf(cli, "%s%s%s", margin, twig, e->name);
+    int rc = cli_printf(cli, "%s%s%s", margin, branch, e->name);
 
     if (rc)
         return rc;
@@ -315,7 +315,8 @@ static int tree_line(struct cli *cli, const struct entry *e, const char *margin,
     return cli_printf(cli, "%s\n", e->kind == ZARR_NODE_GROUP ? "/" : "  (broken)");
 }
 
-static int tree_lines(struct cli *cli, const struct listing *l, const struct twig *twig)
+static int tree_lines(struct cli *cli, const struct listing *l,
+                      const struct branch *branch)
 {
     struct cli_string margin = {0};
     size_t *length = cli_alloc((l->n + 2) * sizeof *length); /* of the margin by depth */
@@ -331,8 +332,8 @@ static int tree_lines(struct cli *cli, const struct listing *l, const struct twi
             depth <= l->n ? depth : l->n; /* parents come first, so it cannot be more */
         margin.n_bytes = length[depth];
         cli_string_add(&margin, "", 0);
-        rc = tree_line(cli, e, margin.text, last ? twig->last : twig->other);
-        cli_string_printf(&margin, "%s", last ? twig->below_last : twig->below_other);
+        rc = tree_line(cli, e, margin.text, last ? branch->last : branch->other);
+        cli_string_printf(&margin, "%s", last ? branch->below_last : branch->below_other);
         length[depth + 1] = margin.n_bytes;
     }
     free(length);
@@ -347,13 +348,13 @@ static int run_tree(struct cli *cli)
     int rc = cli_node_open(cli, cli->n_args ? cli->args[0] : ".", CLI_OPEN_ANY, &node);
 
     if (!rc)
-        rc = gather(cli, &node, true, &l);
+        rc = collect(cli, &node, true, &l);
     if (!rc && cli->json)
         listing_json(cli, &node, &l);
     else if (!rc)
         rc = cli_printf(cli, "%s\n", node.shown);
     if (!rc && !cli->json)
-        rc = tree_lines(cli, &l, &twigs[cli_flag(cli, "ascii")]);
+        rc = tree_lines(cli, &l, &branches[cli_flag(cli, "ascii")]);
     listing_free(&l);
     cli_node_close(&node);
     return rc;

@@ -85,17 +85,17 @@ static int run(struct cli *cli)
 {
     struct cli_node src = {0}, dst = {0};
     struct moving m = {.objects = 0};
-    int rc = cli_node_open(cli, cli->args[0], CLI_OPEN_WRITE | CLI_OPEN_SHUT, &src);
+    int rc = cli_node_open(cli, cli->args[0], CLI_OPEN_WRITE | CLI_OPEN_PROBE, &src);
 
     if (!rc)
-        rc = cli_node_open(cli, cli->args[1], CLI_OPEN_NEW | CLI_OPEN_SHUT, &dst);
+        rc = cli_node_open(cli, cli->args[1], CLI_OPEN_NEW | CLI_OPEN_PROBE, &dst);
     if (!rc && cli_node_is_missing(&dst) &&
         (cli_flag(cli, "force") || !cli_flag(cli, "skip-equal")))
-        rc = cli_must_be_free(cli, &dst);
+        rc = cli_require_empty(cli, &dst);
     if (!rc)
         rc = move(cli, &src, &dst, &m);
     if (rc)
-        cli_unmake_root(&dst);
+        cli_remove_empty_root(&dst);
     else
         summary(cli, &src, &dst, &m);
     cli_node_close(&src);

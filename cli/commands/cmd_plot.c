@@ -168,7 +168,7 @@ static int write_png(struct plot *p)
     if (!output)
         return CLI_OK;
     if (cli_flag(p->cli, "force"))
-        rc = cli_must_be_outside(p->cli, output, &p->node);
+        rc = cli_require_outside(p->cli, output, &p->node);
     if (!rc)
         rc = cli_file_create(p->cli, output, cli_flag(p->cli, "force"), &file);
     if (!rc) {
@@ -215,7 +215,8 @@ static int plot(struct plot *p)
         .cli = p->cli, .node = &p->node, .hide_fill = cli_flag(p->cli, "hide-fill")};
     int rc;
 
-    cli_plot_room(p->width, p->term ? 2 * p->height : p->height, &p->style, &request);
+    cli_plot_limit_samples(p->width, p->term ? 2 * p->height : p->height, &p->style,
+                           &request);
     rc = cli_plot_read(&request, &p->data);
     if (!rc)
         rc = choose_range(p);

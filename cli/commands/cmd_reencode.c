@@ -234,7 +234,7 @@ static int run(struct cli *cli)
     if (!rc)
         rc = reencode(&r);
     if (rc)
-        cli_unmake_root(&r.dst);
+        cli_remove_empty_root(&r.dst);
     cli_node_close(&r.src);
     cli_node_close(&r.dst);
     return rc;

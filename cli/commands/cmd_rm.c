@@ -111,7 +111,7 @@ static int remove_one(struct cli *cli, const char *text)
 
     if (cli_flag(cli, "force") && is_missing(cli, text))
         return CLI_OK;
-    rc = cli_node_open(cli, text, CLI_OPEN_WRITE | CLI_OPEN_SHUT, &node);
+    rc = cli_node_open(cli, text, CLI_OPEN_WRITE | CLI_OPEN_PROBE, &node);
     if (!rc && !is_link(&node))
         rc = check_children(cli, &node);
     if (!rc && !is_link(&node))

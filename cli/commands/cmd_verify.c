@@ -144,7 +144,7 @@ static int verify(struct verify *v)
 static int run(struct cli *cli)
 {
     struct verify v = {.cli = cli, .result = ZARR_VERIFY_RESULT_INIT};
-    int rc = cli_node_open(cli, cli->args[0], CLI_OPEN_SHUT, &v.node);
+    int rc = cli_node_open(cli, cli->args[0], CLI_OPEN_PROBE, &v.node);
 
     if (!rc)
         rc = verify(&v);

@@ -19,12 +19,12 @@ ROWS |= {f"v2-{name}": (cases.document_v2(*spelled_v2(name, V2_OF[name]), SHAPE,
          for name in TYPES if name in V2_OF}
 ROWS |= {f"v2-{name}": (cases.document_v2(dtype, fill, SHAPE, CHUNKS, filters=filters), data)
          for name, (dtype, fill, filters, data) in (CODECS_V2 | TYPES_V2).items()}
-# What plot says of types that are no numbers.
-PLOT = {"r": "are no numbers", "null_terminated_bytes": "are no numbers", "fixed_length_utf32": "are no numbers",
-        "string": "are no numbers", "variable_length_bytes": "are no numbers", "struct": "Choose a field: --field=NAME",
-        "vlen-array": "are no numbers", "json2": "are no numbers", "msgpack2": "are no numbers",
-        "categorize": "are no numbers"}
-REFUSED = {"raw": "elements of variable length have no raw form", "npy": "elements of variable length have no npy form"}
+# The error of plot for types that are not numbers.
+PLOT = {"r": "are not numbers", "null_terminated_bytes": "are not numbers", "fixed_length_utf32": "are not numbers",
+        "string": "are not numbers", "variable_length_bytes": "are not numbers", "struct": "Choose a field: --field=NAME",
+        "vlen-array": "are not numbers", "json2": "are not numbers", "msgpack2": "are not numbers",
+        "categorize": "are not numbers"}
+REFUSED = {form: f"the format {form} cannot hold elements of variable length" for form in ("raw", "npy")}
 
 
 @pytest.fixture(scope="module")

@@ -93,7 +93,7 @@ def test_reencode_refuses_one_place(zarrc, here, flags, places):
 def test_a_file_of_the_array(zarrc, here, command, array, name):
     before = tree(here)
     failed = zarrc(*command(array, name), cwd=here, code=2)
-    assert "is a file of" in failed.err
+    assert "is inside" in failed.err
     assert tree(here) == before
 
 

@@ -120,7 +120,7 @@ PADDED = [np.dtype([("x", "i1"), ("y", "f8")], align=True),
 
 @pytest.mark.parametrize("order", "CF")
 @pytest.mark.parametrize("dtype", PADDED, ids=range(5))
-def test_holes_between_fields(zarrc, tmp_path, rng, dtype, order):
+def test_padding_between_fields(zarrc, tmp_path, rng, dtype, order):
     data = np.frombuffer(rng.integers(0, 60, 12 * dtype.itemsize, "u1").tobytes(), dtype).reshape(3, 4)
     packed = np.dtype(strip(dtype))
     zarrc("import", "-", tmp_path / "a", "--chunks=2,3", "--format=2",
@@ -129,7 +129,7 @@ def test_holes_between_fields(zarrc, tmp_path, rng, dtype, order):
     assert got.dtype.newbyteorder("=") == packed.newbyteorder("=")
     assert got.tobytes() == recfunctions.repack_fields(data, recurse=True).astype(got.dtype).tobytes()
     (tmp_path / "d.npy").write_bytes(npy(data))
-    assert "holes" in zarrc("append", tmp_path / "a", tmp_path / "d.npy", code=6).err or dtype.names == ("a",)
+    assert "padding" in zarrc("append", tmp_path / "a", tmp_path / "d.npy", code=6).err or dtype.names == ("a",)
 
 
 def strip(dtype):
