@@ -243,7 +243,7 @@ def test_export(zarrc, tmp_path):
     assert (np.load(tmp_path / "a.npy") == data[1]).all()
     zarrc("export", tmp_path / "a", tmp_path / "a.csv")
     assert (np.loadtxt(tmp_path / "a.csv", delimiter=",") == data).all()
-    assert "what format" in zarrc("export", tmp_path / "a", tmp_path / "a.xyz", code=2).err
+    assert "--format is missing" in zarrc("export", tmp_path / "a", tmp_path / "a.xyz", code=2).err
     assert zarrc("export", "-fraw", tmp_path / "a", "-").out == data.astype("<i8").tobytes()
 
 

@@ -136,7 +136,7 @@ def test_attrs_errors(zarrc, store):
     zarrc("attrs", "merge", path, "[1]", code=2)
     zarrc("attrs", "merge", path, "@/nonexistent", code=3)
     assert "did you mean list" in zarrc("attrs", "lst", path, code=2).err
-    assert "wrong operands" in zarrc("attrs", "set", path, "a", code=2).err
+    assert "wrong number of operands" in zarrc("attrs", "set", path, "a", code=2).err
     assert dict(zarr.open_group(path).attrs) == before
 
 

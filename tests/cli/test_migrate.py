@@ -31,7 +31,7 @@ def test_dry_run_and_back(zarrc, store):
     info = zarrc("info", "--json", store / "g/a").json
     assert info["zarr_format"] == 3 and info["dimension_names"] == ["y", "x"]
     assert zarrc("cat", store / "g/a").text == before
-    assert "4 were there" in zarrc("migrate", "--remove-old", store).err
+    assert "4 unchanged" in zarrc("migrate", "--remove-old", store).err
     assert files(store, ".z*") == [] and zarrc("cat", store / "g/a").text == before
     assert "nothing to migrate" in zarrc("migrate", store).err
     zarrc("migrate", "--format=2", "--remove-old", store)
