@@ -34,7 +34,7 @@ class Result:
 
 
 def run(*arguments, code=0, input=b"", env=None, cwd=None):
-    """code None: any."""
+    """Runs the program and checks its exit code. code None: any exit code is permitted."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith("ZARR_")}
     environment.update(env or {})
     done = subprocess.run([PROGRAM, *map(str, arguments)], input=input, cwd=cwd, env=environment,
@@ -52,25 +52,25 @@ sys.exit(code)"""
 
 
 def peak(*arguments, out="/dev/null"):
-    """KiB that a run had in memory at most. A small process in between, because the peak of a
-    process counts from its parent's size on."""
+    """The peak memory of a command in KiB. A small process runs it, because the peak of a new process
+    begins with the size of its parent."""
     done = subprocess.run([sys.executable, "-S", "-c", PEAK, out, PROGRAM, *map(str, arguments)],
                           stdout=subprocess.PIPE, check=True, timeout=300)
     return int(done.stdout)
 
 
 def pseudo_terminal():
-    """Both ends of a new one. Skips the test where the machine has none to give, as a container
+    """Both ends of a new pseudo-terminal. Skips the test if the machine has none, as in a container
     without /dev/pts."""
     try:
         return pty.openpty()
     except OSError as problem:
-        pytest.skip(f"this machine gives out no pseudo-terminal: {problem}")
+        pytest.skip(f"this machine has no pseudo-terminal: {problem}")
 
 
 @pytest.fixture
 def full():
-    """A device on which no byte fits."""
+    """A device that is always full."""
     if not pathlib.Path("/dev/full").is_char_device():
         pytest.skip("this machine has no /dev/full")
     return "/dev/full"

@@ -1,4 +1,4 @@
-"""zarrc cp, mv, rm, resize, append, clean, consolidate: what changes a store."""
+"""zarrc cp, mv, rm, resize, append, clean, consolidate: the commands that change a store."""
 import json
 import subprocess
 
@@ -118,8 +118,8 @@ def test_rm(zarrc, store, tmp_path):
     assert not store.exists()
 
 
-def test_codecs_that_nobody_knows(zarrc, store, tmp_path):
-    """Copied, moved and deleted by their bytes: no codec is needed for that."""
+def test_unknown_codecs(zarrc, store, tmp_path):
+    """cp, mv and rm work on bytes and need no codec."""
     array = next(p.parent for p in sorted(store.rglob("zarr.json")) if '"array"' in p.read_text())
     document = json.loads((array / "zarr.json").read_text())
     (array / "zarr.json").write_text(json.dumps({**document, "codecs": [{"name": "snake"}]}))
@@ -223,8 +223,8 @@ def test_consolidate(zarrc, store):
     top = zarr.open_consolidated(str(store))
     assert sorted(k for k, _ in top.members(max_depth=None)) == ["deep", "deep/b", "temp"]
     zarrc("consolidate", "--check", store)
-    told = zarrc("resize", store / "temp", "50,200").err
-    assert "consolidated" in told
+    printed = zarrc("resize", store / "temp", "50,200").err
+    assert "consolidated" in printed
     done = zarrc("consolidate", "--check", "--json", store, code=1).json
     assert done["differences"][0]["path"] == "temp"
     zarrc("consolidate", store)

@@ -1,7 +1,7 @@
-"""import, create: every way in, and what must leave everything as it was."""
-import re
+"""import and create: every kind of input, and errors that must change nothing."""
 import io
 import json
+import re
 import subprocess
 
 import numpy as np
@@ -55,7 +55,7 @@ PAIR = ('{"name": "struct", "configuration": {"fields": ['
     (STRUCT, '[{"a":1,"b":1.5,"in":{"n":-8,"z":[1.0,2.0]}}, {"a":0,"b":"NaN","in":{"n":7,"z":[0.0,0.0]}}, '
              '{"a":-1,"b":-2.0,"in":{"n":0,"z":[0.0,"Infinity"]}}]')])
 def test_npy_of_what_numpy_lacks(zarrc, tmp_path, dtype, values):
-    """Exported as opaque bytes, it comes back into arrays of the type."""
+    """A type that NumPy lacks is exported as opaque bytes and can be imported again."""
     a, b, c, file = (tmp_path / name for name in ("a", "b", "c", "a.npy"))
     zarrc("import", "--input=json", "--dtype", dtype, "-", a, input=values.encode())
     zarrc("export", a, file)

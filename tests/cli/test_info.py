@@ -47,7 +47,8 @@ def test_info_sharded(zarrc, tmp_path):
 
 
 def test_info_shards_decoded_whole(zarrc, tmp_path):
-    """Their inner chunks are not the array's: the codec's line has their shape."""
+    """A codec before the sharding codec: its inner chunks are not chunks of the array, so the line of the
+    codec has their shape."""
     zarr.create_array(tmp_path / "a", shape=(16, 16), chunks=(2, 4), shards=(8, 8), dtype="i4")
     document = json.loads((tmp_path / "a/zarr.json").read_text())
     document["codecs"].insert(0, {"name": "reshape", "configuration": {"shape": [[0], [1]]}})
@@ -158,7 +159,7 @@ def test_attrs_errors(zarrc, store):
      "from the tensor where a chunk is contiguous"),
 ])
 def test_explain_ways(zarrc, tmp_path, options, read, write, copies):
-    """Reading begins at the store and writing at the tensor, each with its own programs."""
+    """Reads and writes have different paths and programs."""
     zarrc("create", "x.zarr", "--shape=16", *options, cwd=tmp_path)
     assert zarrc("explain", "--json", "x.zarr", cwd=tmp_path).json["path"] == read
     plan = zarrc("explain", "--json", "--write", "x.zarr", cwd=tmp_path).json
@@ -217,7 +218,7 @@ def test_counts_that_no_number_holds(zarrc, tmp_path):
 
 
 def test_hints_of_what_is_not_supported(zarrc, tmp_path):
-    """What this build has is of no use where no build could."""
+    """`zarrc list` is suggested only if another build could support the array."""
     zarrc("create", "t.zarr/s", "--format=2", "--shape=2", "-t", '[["a","<i4"],["b",">i4"]]',
           cwd=tmp_path)
     err = zarrc("migrate", "t.zarr", "--format=3", code=6, cwd=tmp_path).err

@@ -1,4 +1,4 @@
-"""zarrc migrate: what it says, what it leaves, exit codes. Values: tests/conformance."""
+"""zarrc migrate: messages, remaining files, exit codes. tests/conformance compares the values."""
 import json
 
 import numpy as np
@@ -58,7 +58,7 @@ def test_conflict(zarrc, store):
 
 
 def test_what_cannot_be_said(zarrc, tmp_path):
-    """Every node that is refused is named, and nothing is written."""
+    """The error names every refused node, and nothing is written."""
     root = zarr.create_group(tmp_path / "x", zarr_format=3)
     for name in ("a", "b"):
         root.create_array(name, shape=(4,), chunks=(2,), dtype="i4")
@@ -70,14 +70,14 @@ def test_what_cannot_be_said(zarrc, tmp_path):
 
 
 def test_what_v2_would_lose(zarrc, store):
-    """Node, field and rule."""
+    """The error names the node, the member and the rule."""
     zarrc("migrate", "--remove-old", store)
     document = json.loads((store / "g/a/zarr.json").read_text())
-    for change, says in (({"fill_value": "0x7fc00001"}, 'fill_value: Zarr v2 cannot say "0x7fc00001"'),
-                         ({"dimension_names": [None, "x"]}, "dimension_names[0] is null")):
+    for change, message in (({"fill_value": "0x7fc00001"}, 'fill_value: Zarr v2 cannot say "0x7fc00001"'),
+                            ({"dimension_names": [None, "x"]}, "dimension_names[0] is null")):
         (store / "g/a/zarr.json").write_text(json.dumps(document | change))
         failed = zarrc("migrate", "--format=2", store, code=6)
-        assert f"/g/a: {says}" in failed.err and files(store, ".z*") == []
+        assert f"/g/a: {message}" in failed.err and files(store, ".z*") == []
 
 
 def test_strays_stay(zarrc, tmp_path):

@@ -1,5 +1,5 @@
-"""Source and destination that are one place, or one inside the other, however they are spelled:
-cp, mv and reencode refuse and change nothing."""
+"""If source and destination are the same location or inside each other, in any spelling and through
+links, cp, mv and reencode refuse and change nothing."""
 import os
 
 import numpy as np
@@ -8,7 +8,7 @@ import zarr
 
 
 def tree(top):
-    """Every file with its bytes, every link with where it leads, every folder."""
+    """Every file with its bytes, every link with its target, and every folder."""
     found = {}
     for folder, folders, files in os.walk(top):
         for name in folders + files:
@@ -36,7 +36,7 @@ def here(tmp_path):
 
 
 # source, destination; {} is the folder
-PLACES = {
+LOCATIONS = {
     "dot": ("g.zarr/a", "./g.zarr/a"),
     "dots": ("g.zarr/a", "g.zarr/x/../a"),
     "absolute": ("g.zarr/a", "{}/g.zarr/a"),
@@ -63,26 +63,26 @@ PLACES = {
 
 @pytest.mark.parametrize("flags", [[], ["-f"], ["--skip-equal"], ["-f", "--skip-equal"]], ids=str)
 @pytest.mark.parametrize("verb", ["cp", "mv"])
-@pytest.mark.parametrize("places", PLACES.values(), ids=PLACES)
-def test_one_place_is_refused(zarrc, here, verb, flags, places):
+@pytest.mark.parametrize("locations", LOCATIONS.values(), ids=LOCATIONS)
+def test_one_place_is_refused(zarrc, here, verb, flags, locations):
     before = tree(here)
-    src, dst = (p.format(here) for p in places)
+    src, dst = (p.format(here) for p in locations)
     failed = zarrc(verb, *flags, src, dst, cwd=here, code=None)
     assert tree(here) == before
     assert failed.code == 2 and "one place" in failed.err, failed.err
 
 
-@pytest.mark.parametrize("places", PLACES.values(), ids=PLACES)
+@pytest.mark.parametrize("locations", LOCATIONS.values(), ids=LOCATIONS)
 @pytest.mark.parametrize("flags", [["-f"], ["--resume"], []], ids=str)
-def test_reencode_refuses_one_place(zarrc, here, flags, places):
+def test_reencode_refuses_one_place(zarrc, here, flags, locations):
     before = tree(here)
-    src, dst = (p.format(here) for p in places)
+    src, dst = (p.format(here) for p in locations)
     failed = zarrc("reencode", *flags, src, dst, cwd=here, code=None)
     assert tree(here) == before
     assert failed.code == 2 and "overlap" in failed.err, failed.err
 
 
-# a file of the array itself, under several names
+# A file of the array itself, in several spellings.
 @pytest.mark.parametrize("name", ["g.zarr/a/c/0", "./g.zarr/l/c/0", "link.zarr/x/../a/zarr.json"])
 @pytest.mark.parametrize("array", ["g.zarr/a", "link.zarr/a", "g.zarr/a:/", "g.zarr/l"])
 @pytest.mark.parametrize("command", [
@@ -119,7 +119,7 @@ def test_of_a_link_only_the_link_goes(zarrc, here, link, target):
 def test_what_replaces_a_link_leaves_its_target(zarrc, here):
     want = tree(here / "g.zarr/a")
     zarrc("create", "--force", "--shape=3", "--dtype=int8", "g.zarr/l", cwd=here)
-    zarrc("cp", "-f", "g.zarr/x/a", "g.zarr/lx", cwd=here, code=2)  # x/a lies in what lx is
+    zarrc("cp", "-f", "g.zarr/x/a", "g.zarr/lx", cwd=here, code=2)  # lx is a link to x, which contains x/a
     zarrc("cp", "-f", "g.zarr/a", "g.zarr/l", cwd=here)
     assert not (here / "g.zarr/l").is_symlink()
     assert tree(here / "g.zarr/a") == want

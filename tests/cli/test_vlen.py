@@ -1,4 +1,4 @@
-"""Text of any length in the program: cat, reencode, diff, verify, create, what is refused."""
+"""Text of variable length: cat, reencode, diff, verify, create, refused formats."""
 import csv
 import io
 import json
@@ -91,7 +91,7 @@ def test_text_filters(zarrc, tmp_path, filters):
 
 @pytest.mark.parametrize("dtype, shape", [("string", "3"), ("string", "3,1"), ("string", "1,3"), ("U2", "3"), ("S2", "3,1")])
 def test_csv_of_empty_text(zarrc, tmp_path, dtype, shape):
-    """An empty line is no row to csv readers."""
+    """CSV readers skip empty lines, so an empty text is quoted."""
     zarrc("create", f"--shape={shape}", f"--dtype={dtype}", tmp_path / "x")
     text = zarrc("cat", "--format=csv", tmp_path / "x").text
     rows = list(csv.reader(io.StringIO(text)))
