@@ -1,8 +1,8 @@
 /*
- * commands/cmd_append.c - zarrc append: grows an array along one axis by what a file or
- * stdin holds. A file is appended in one piece: data first, metadata last, so
- * that readers see all of it or nothing. A stream is appended piece by piece,
- * each of them whole, as long as it lasts: that is what a sensor needs.
+ * commands/cmd_append.c - zarrc append: appends elements of a file or of stdin to an
+ * array along one axis. A file is appended in one call, data first and metadata last, so
+ * that readers see all of it or nothing. A stream, for instance of a sensor, is appended
+ * in pieces until it ends; readers see each piece completely or not at all.
  */
 #include "data/data.h"
 #include "node/work.h"
@@ -14,18 +14,19 @@
 
 static const struct cli_option options[] = {
     {"axis", 0, 0, "N", NULL,
-     "the dimension that grows; negative ones count from the last (default: 0)"},
+     "the dimension that grows; negative numbers count from the last (default: 0)"},
     {"format", 0, 0, "FORMAT", "npy|raw|" CLI_TEXT_FORMATS,
-     "what FILE is (default: npy where its first bytes say so, else raw); a JSON array, "
-     "elements (one JSON value a line), or lines (each one text)"},
-    {"byte-order", 0, 0, "ORDER", "little|big", "of a raw file (default: little)"},
+     "format of FILE (default: npy if it begins like a .npy file, else raw); json: a "
+     "nested JSON array; elements: one JSON value a line; lines: one text a line"},
+    {"byte-order", 0, 0, "ORDER", "little|big",
+     "raw: byte order of FILE (default: little)"},
     {NULL, 0, 0, NULL, NULL, NULL}};
 
 static const struct cli_example examples[] = {
     {"zarrc append x.zarr/temp day.npy", "Append along the first dimension."},
     {"sensor | zarrc append --format=raw x.zarr/temp -",
-     "A stream of little-endian elements, as long as it lasts."},
-    {"zarrc append --format=lines x.zarr/names new.txt", "A text a line."},
+     "Append a stream of little-endian elements until it ends."},
+    {"zarrc append --format=lines x.zarr/names new.txt", "Append each line as one text."},
     {NULL, NULL}};
 
 struct appending {
@@ -33,8 +34,9 @@ struct appending {
     struct cli_node node;
     struct cli_input in;
     int32_t ndim, axis;
-    const zarr_dtype *said; /* by a .npy that means the array's type; else NULL */
-    uint64_t row_bytes;     /* of one step along the axis */
+    const zarr_dtype
+        *file_type;     /* in a .npy header that stands for the array's type, or NULL */
+    uint64_t row_bytes; /* bytes of one step along the axis */
     int64_t shape[ZARR_MAX_RANK], strides[ZARR_MAX_RANK];
     uint64_t added;
 };
@@ -54,20 +56,21 @@ static int read_axis(struct appending *a)
     return rc;
 }
 
-/* The file's shape against the array's; one step may come without its axis. */
+/* Checks the data type and shape of the file. A file with one dimension less is one step
+ * along the axis. */
 static int match_npy(struct appending *a)
 {
     const uint64_t *want = zarr_array_shape(a->node.array);
     struct cli_input *in = &a->in;
     bool ok = true;
 
-    if (cli_npy_stands_for(in->dtype, zarr_array_dtype(a->node.array))) {
-        a->said = in->dtype;
+    if (cli_npy_represents(in->dtype, zarr_array_dtype(a->node.array))) {
+        a->file_type = in->dtype;
         in->dtype = zarr_array_dtype(a->node.array);
     }
     if (!zarr_dtype_equal(in->dtype, zarr_array_dtype(a->node.array)))
-        return cli_error(a->cli, CLI_USAGE, NULL, "%s holds %s, the array %s", in->name,
-                         cli_type_name(in->dtype),
+        return cli_error(a->cli, CLI_USAGE, NULL, "%s has data type %s, the array has %s",
+                         in->name, cli_type_name(in->dtype),
                          cli_type_name(zarr_array_dtype(a->node.array)));
     if (in->ndim == a->ndim - 1) {
         memmove(&in->shape[a->axis + 1], &in->shape[a->axis],
@@ -127,9 +130,10 @@ static int match(struct appending *a)
     if (a->row_bytes == UINT64_MAX || a->row_bytes == 0 ||
         zarr_dtype_variable(zarr_array_dtype(a->node.array)))
         return cli_error(a->cli, CLI_UNSUPPORTED,
-                         "--format=lines, elements or json take text.",
-                         "elements of this type cannot be appended from a file of raw "
-                         "elements");
+                         "Use a text file with --format=lines, elements or json.",
+                         "elements of type %s cannot be appended from a file of raw "
+                         "elements",
+                         cli_type_name(zarr_array_dtype(a->node.array)));
     return a->in.is_npy ? match_npy(a) : match_raw(a);
 }
 
@@ -140,9 +144,10 @@ static int append_tensor(struct appending *a, void *data, uint64_t bytes, uint64
     zarr_error err = {0};
     zarr_status st;
 
-    if (a->said && !cli_npy_fits(a->said, a->in.dtype, data, bytes / stride))
-        return cli_error(a->cli, CLI_CORRUPT, NULL, "%s has a value that is no %s",
-                         a->in.name, cli_type_name(a->in.dtype));
+    if (a->file_type && !cli_npy_fits(a->file_type, a->in.dtype, data, bytes / stride))
+        return cli_error(a->cli, CLI_CORRUPT, NULL,
+                         "%s has a value that is not a valid %s", a->in.name,
+                         cli_type_name(a->in.dtype));
     a->in.shape[a->axis] = steps;
     for (int32_t i = 0; i < a->ndim; i++) {
         int32_t d = a->in.fortran ? i : a->ndim - 1 - i;
@@ -162,8 +167,8 @@ static int append_tensor(struct appending *a, void *data, uint64_t bytes, uint64
     return CLI_OK;
 }
 
-/* Steps in one piece of a stream: whole units of writing, so that none is written twice.
- */
+/* The number of steps in one piece of a stream. A piece ends at the end of a chunk or
+ * shard, so that none is written twice. */
 static uint64_t piece_steps(const struct appending *a)
 {
     const uint64_t *unit = zarr_array_write_shape(a->node.array);
@@ -173,7 +178,7 @@ static uint64_t piece_steps(const struct appending *a)
 
     if (fit < 1)
         fit = 1;
-    if (!unit) { /* each piece may become a chunk of its own: one like the others */
+    if (!unit) { /* irregular chunks: a piece may become a chunk, so it is as large */
         zarr_array_chunk_largest(a->node.array, largest);
         return largest[a->axis] < fit ? largest[a->axis] : fit;
     }
@@ -189,7 +194,7 @@ static int append_stream(struct appending *a)
 
     if (a->axis != 0 || a->in.fortran)
         return cli_error(a->cli, CLI_USAGE, "Write the elements to a file first.",
-                         "a stream can be appended along axis 0 only, in C order");
+                         "a stream can only be appended along axis 0, in C order");
     cli_progress_begin(&progress, a->cli, "append", 0, 0);
     while (!rc && left > 0) {
         uint64_t steps = piece_steps(a), bytes;
@@ -202,8 +207,8 @@ static int append_stream(struct appending *a)
             rc = append_tensor(a, buffer, bytes - bytes % a->row_bytes,
                                bytes / a->row_bytes);
         if (!rc && bytes % a->row_bytes)
-            rc = cli_error(a->cli, CLI_CORRUPT, "What was whole has been appended.",
-                           "%s ends inside of a step", a->in.name);
+            rc = cli_error(a->cli, CLI_CORRUPT, "The complete steps were appended.",
+                           "%s ends inside a step", a->in.name);
         cli_progress_update(&progress, a->added * a->row_bytes, 0);
         left -= left == UINT64_MAX ? 0 : steps;
         if (bytes < steps * a->row_bytes)
@@ -211,7 +216,7 @@ static int append_stream(struct appending *a)
     }
     cli_progress_end(&progress, rc == CLI_OK);
     if (!rc && left > 0 && left != UINT64_MAX)
-        rc = cli_error(a->cli, CLI_CORRUPT, "What came has been appended.",
+        rc = cli_error(a->cli, CLI_CORRUPT, "The steps before were appended.",
                        "%s ends before its last step", a->in.name);
     free(buffer);
     return rc;
@@ -232,12 +237,12 @@ static void report(struct appending *a)
         cli_json_shape(cli_key(j, "shape"), a->ndim, zarr_array_shape(a->node.array));
         cli_json_end(j);
     }
-    cli_say(cli, "%s: appended %" PRIu64 " along axis %d, shape %s now", a->node.shown,
+    cli_say(cli, "%s: appended %" PRIu64 " along axis %d, new shape %s", a->node.shown,
             a->added, (int)a->axis, shape);
     free(shape);
 }
 
-/* Lines are a list: they fit arrays of one dimension, JSON any. */
+/* Appends a text file. Lines have one dimension; a JSON array can have any number. */
 static int append_text(struct appending *a, const char *format)
 {
     struct cli *cli = a->cli;
@@ -312,14 +317,14 @@ const struct cli_command cli_cmd_append = {
     .min_args = 2,
     .max_args = 2,
     .about =
-        "Grows an array along one axis by the elements of FILE, a .npy, a raw file of "
-        "the array's data type, or text; - is stdin. Other lengths must be equal; a .npy "
-        "with one "
-        "dimension less is one step.\n\n"
-        "A file is appended as a whole: its chunks are written first, the new shape "
-        "last, so that readers see all or nothing. A stream is appended in pieces of "
-        "whole chunks, along axis 0.",
-    .json = "node; appended: steps along the axis; axis; shape: the new one.",
+        "Appends the elements of FILE to an array along one axis. FILE is a .npy file, a "
+        "raw file of the array's data type, or text; - is standard input. The lengths of "
+        "the other dimensions must be equal. A .npy file with one dimension less is one "
+        "step along the axis.\n\n"
+        "A file is appended as a whole: its chunks are written first and the new shape "
+        "last, so that readers see all of it or nothing. A stream is appended along axis "
+        "0 in pieces of whole chunks.",
+    .json = "node; appended: steps along the axis; axis; shape: the new shape.",
     .options = options,
     .examples = examples,
     .see_also = "zarrc-resize zarrc-import",

@@ -1,7 +1,7 @@
 /*
- * commands/cmd_attrs.c - zarrc attrs: list, get, set, del, merge. Values are JSON; the
- * library changes the metadata document under its lock, so two writers of
- * different attributes lose nothing.
+ * commands/cmd_attrs.c - zarrc attrs: list, get, set, del, merge. Values are JSON. The
+ * library changes the metadata document under a lock, so that writers of different
+ * attributes do not overwrite each other.
  */
 #include "node/node.h"
 
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* An array or a group, whichever the node is. */
+/* The open array (node.array) or group. */
 struct target {
     struct cli_node node;
     zarr_group *group;
@@ -23,7 +23,7 @@ static int open_target(struct cli *cli, const char *text, unsigned flags,
     zarr_status st = ZARR_OK;
     int rc = cli_node_open(cli, text, flags, &t->node);
 
-    opts.consolidated = ZARR_CONSOLIDATED_NEVER; /* the attributes as they are now */
+    opts.consolidated = ZARR_CONSOLIDATED_NEVER; /* consolidated ones may be stale */
     if (!rc && t->node.kind == ZARR_NODE_GROUP)
         st = zarr_group_open(&t->group, t->node.store, t->node.path, &opts, &err);
     return st ? cli_fail(cli, st, &err, "cannot open group %s", t->node.shown) : rc;
@@ -72,8 +72,7 @@ static zarr_status merge_all(const struct target *t, const char *json, int repla
                     : zarr_array_attributes_merge(t->node.array, json, replace, err);
 }
 
-/* ---- the verbs
- * --------------------------------------------------------------------------- */
+/* ---- the verbs ---- */
 
 static int list_all(struct cli *cli, const struct target *t)
 {
@@ -168,8 +167,8 @@ static int set(struct cli *cli, const struct target *t)
 
     if (st == ZARR_ERR_INVALID)
         rc = cli_error(
-            cli, CLI_USAGE, "For text write --text, or quotes inside quotes: '\"abc\"'.",
-            "attribute \"%s\": \"%s\" is no JSON (%s)", name, cli->args[3], err.message);
+            cli, CLI_USAGE, "For text use --text, or quotes inside quotes: '\"abc\"'.",
+            "attribute \"%s\": \"%s\" is not JSON (%s)", name, cli->args[3], err.message);
     else if (st)
         rc = cli_fail(cli, st, &err, "cannot set attribute \"%s\" of %s", name,
                       t->node.shown);
@@ -234,12 +233,11 @@ static int merge(struct cli *cli, const struct target *t)
     return rc;
 }
 
-/* ---- the command
- * -------------------------------------------------------------------------- */
+/* ---- the command ---- */
 
 struct verb {
     const char *name;
-    int min_args, max_args; /* with the verb and the node */
+    int min_args, max_args; /* including the verb and the node */
     int (*run)(struct cli *cli, const struct target *t);
     bool writes;
 };
@@ -268,7 +266,7 @@ static int run_verb(struct cli *cli, const struct verb *v, const char *place)
     if (!rc && v->writes) {
         rc = cli_node_flush(cli, &t.node);
         close_target(&t);
-        if (!rc && cli->json) { /* as they are in the store now */
+        if (!rc && cli->json) { /* reads the new attributes from the store */
             rc = open_target(cli, place, 0, &t);
             rc = rc ? rc : list_all(cli, &t);
         }
@@ -288,28 +286,30 @@ static int run_attrs(struct cli *cli)
     if (!v) {
         near = cli_nearest(cli->args[0], names);
         return cli_error(cli, CLI_USAGE, "Try: zarrc attrs --help",
-                         "\"%s\" is none of list, get, set, del, merge%s%s", cli->args[0],
-                         near ? "; did you mean " : "", near ? near : "");
+                         "\"%s\" is not one of list, get, set, del, merge%s%s",
+                         cli->args[0], near ? "; did you mean " : "", near ? near : "");
     }
     if (cli->n_args < v->min_args || (v->max_args >= 0 && cli->n_args > v->max_args))
         return cli_error(cli, CLI_USAGE, "Try: zarrc attrs --help",
-                         "attrs %s: wrong operands", v->name);
+                         "attrs %s: wrong number of operands", v->name);
     return run_verb(cli, v, cli->args[1]);
 }
 
 static const struct cli_option attrs_options[] = {
     {"text", 't', 0, NULL, NULL,
-     "set: VALUE is text, not JSON; get: write text without quotes"},
-    {"replace", 0, 0, NULL, NULL, "merge: remove all other attributes"},
+     "set: VALUE is text, not JSON; get: print text without quotes"},
+    {"replace", 0, 0, NULL, NULL, "merge: delete all other attributes"},
     {NULL, 0, 0, NULL, NULL, NULL}};
 
 static const struct cli_example attrs_examples[] = {
     {"zarrc attrs x.zarr/temp", "All attributes, one a line, values as JSON."},
     {"zarrc attrs get --text x.zarr/temp units", "One attribute, as plain text."},
-    {"zarrc attrs set x.zarr/temp valid_range '[0, 1]'", "Set one to a JSON value."},
-    {"zarrc attrs set --text x.zarr/temp units kelvin", "Set one to a text."},
-    {"zarrc attrs del x.zarr/temp history", "Delete one."},
-    {"zarrc attrs merge x.zarr/temp @attributes.json", "Set many, from a file."},
+    {"zarrc attrs set x.zarr/temp valid_range '[0, 1]'",
+     "Set an attribute to a JSON value."},
+    {"zarrc attrs set --text x.zarr/temp units kelvin", "Set an attribute to a text."},
+    {"zarrc attrs del x.zarr/temp history", "Delete an attribute."},
+    {"zarrc attrs merge x.zarr/temp @attributes.json",
+     "Set several attributes from a file."},
     {NULL, NULL}};
 
 const struct cli_command cli_cmd_attrs = {
@@ -318,18 +318,16 @@ const struct cli_command cli_cmd_attrs = {
     .operands = "[list|get|set|del|merge] NODE [NAME [VALUE]]",
     .min_args = 1,
     .max_args = -1,
-    .about = "list NODE shows all attributes, get NODE NAME one of them as JSON. set "
-             "NODE NAME VALUE "
-             "sets one to a JSON value (NaN, Infinity and -Infinity, which are no JSON, "
-             "become "
-             "texts); del NODE NAME... deletes; merge NODE OBJECT sets "
-             "the members of "
-             "a JSON object, of @FILE, or of standard input (-).\n\nChanges are made "
-             "under a lock: "
-             "writers of different attributes do not overwrite each other.",
-    .json = "list, set, del, merge: node and attributes (the object as it is then). get: "
-            "node, "
-            "name, value.",
+    .about =
+        "list NODE prints all attributes, get NODE NAME prints one as JSON. set NODE "
+        "NAME VALUE sets an attribute to a JSON value; NaN, Infinity and -Infinity, "
+        "which JSON lacks, become strings. del NODE NAME... deletes attributes. merge "
+        "NODE OBJECT sets every member of a JSON object; OBJECT is JSON text, @FILE, or "
+        "- for standard input.\n\n"
+        "Changes are made under a lock: writers of different attributes do not overwrite "
+        "each other.",
+    .json = "list, set, del, merge: node; attributes (the new object). get: node, name, "
+            "value.",
     .options = attrs_options,
     .examples = attrs_examples,
     .see_also = "zarrc-info zarrc-consolidate",

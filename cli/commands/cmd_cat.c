@@ -1,6 +1,6 @@
 /*
- * commands/cmd_cat.c - zarrc cat and zarrc export: elements to stdout or to a file that
- * appears whole. The formats are dump.c's.
+ * commands/cmd_cat.c - zarrc cat and zarrc export: write elements to stdout or to a file.
+ * data/dump.c has the formats.
  */
 #include "data/data.h"
 #include "node/work.h"
@@ -18,7 +18,7 @@ static int run_cat(struct cli *cli)
     if (!dump.format)
         dump.format = "text";
     if (cli->json && cli_text(cli, "format") && strcmp(dump.format, "json") != 0)
-        return cli_error(cli, CLI_USAGE, NULL, "--json goes with --format=json only");
+        return cli_error(cli, CLI_USAGE, NULL, "--json requires --format=json");
     if (cli->json)
         dump.format = "json";
     rc = cli_node_open(cli, cli->args[0], CLI_OPEN_ARRAY | CLI_OPEN_REGION, &node);
@@ -28,23 +28,19 @@ static int run_cat(struct cli *cli)
     return rc;
 }
 
-static const char formats_about[] = "text: numbers in columns, one line for each row, "
-                                    "planes one after the other. csv: rows of a "
-                                    "1-D or 2-D array. npy: a NumPy file. raw: the "
-                                    "elements alone, little-endian: bool one byte, "
-                                    "complex two floats, U as UTF-32, S padded with NUL, "
-                                    "dates and times as int64. elements: one "
-                                    "element a line, as the v3 format spells a fill "
-                                    "value: NaN as \"NaN\" (other NaNs as 0x... in "
-                                    "quotes), text as a JSON string, bytes as a base64 "
-                                    "string, dates as an integer or \"NaT\", structs "
-                                    "as an object of their fields. "
-                                    "json: nested lists of the same.\n\n"
-                                    "All are in C order. Memory does not grow with the "
-                                    "array; --mem says how much may be used.";
+static const char formats_about[] =
+    "Writes the elements of an array or of a region in one of these formats. text: "
+    "numbers in columns, one line for each row, planes one after the other. csv: rows of "
+    "a 1-D or 2-D array. npy: a NumPy file. raw: only the elements, little-endian: bool "
+    "as one byte, complex as two floats, U as UTF-32, S padded with NUL, dates and times "
+    "as int64. elements: one element a line, as the v3 format spells a fill value: NaN "
+    "as \"NaN\" (other NaNs as \"0x...\"), text as a JSON string, bytes as a base64 "
+    "string, dates as an integer or \"NaT\", structs as an object of their fields. json: "
+    "nested lists of such elements.\n\n"
+    "Elements are in C order. Memory does not grow with the array; --mem limits it.";
 
 static const struct cli_option cat_options[] = {
-    {"format", 'f', 0, "FORMAT", CLI_DUMP_FORMATS, "how to write (default: text)"},
+    {"format", 'f', 0, "FORMAT", CLI_DUMP_FORMATS, "output format (default: text)"},
     CLI_FIELD_OPTION,
     {NULL, 0, 0, NULL, NULL, NULL}};
 
@@ -53,7 +49,7 @@ static const struct cli_example cat_examples[] = {
     {"zarrc cat --format=csv 'x.zarr/temp[0]' > t0.csv", "One plane for a spreadsheet."},
     {"zarrc cat --format=npy x.zarr/temp | python -c 'import numpy, sys; "
      "print(numpy.load(sys.stdin.buffer).mean())'",
-     "Straight into NumPy."},
+     "Pipe an array into NumPy."},
     {"zarrc cat --field=pos.x --format=csv x.zarr/particles",
      "One field of an array of structs."},
     {"zarrc cat --format=raw 'x.zarr/temp[:,10:20:2]' | sha256sum",
@@ -67,8 +63,7 @@ const struct cli_command cli_cmd_cat = {
     .min_args = 1,
     .max_args = 1,
     .about = formats_about,
-    .json = "node, data_type: texts. shape: of what follows. data: nested lists of "
-            "elements, as "
+    .json = "node, data_type: texts. shape: of data. data: nested lists of elements, as "
             "--format=json writes them.",
     .options = cat_options,
     .examples = cat_examples,
@@ -76,9 +71,10 @@ const struct cli_command cli_cmd_cat = {
     .run = run_cat,
 };
 
-/* ---- export ----------------------------------------------------------------------- */
+/* ---- export ---- */
 
-static void say_done(struct cli *cli, const struct cli_node *node, const char *format)
+static void report_export(struct cli *cli, const struct cli_node *node,
+                          const char *format)
 {
     struct cli_json *j;
 
@@ -104,10 +100,11 @@ static int run_export(struct cli *cli)
     if (!dump.format)
         dump.format = cli_format_of_name(path);
     if (!dump.format)
-        return cli_error(cli, CLI_USAGE, "Try: --format=npy", "what format is %s?", path);
+        return cli_error(cli, CLI_USAGE, "Choose one, such as --format=npy.",
+                         "%s has no known extension: option --format is missing", path);
     rc = cli_node_open(cli, cli->args[0], CLI_OPEN_ARRAY | CLI_OPEN_REGION, &node);
     if (!rc && cli_flag(cli, "force"))
-        rc = cli_must_be_outside(cli, path, &node);
+        rc = cli_require_outside(cli, path, &node);
     if (!rc)
         rc = cli_file_create(cli, path, cli_flag(cli, "force"), &file);
     dump.file = file.file;
@@ -116,7 +113,7 @@ static int run_export(struct cli *cli)
     if (!rc)
         rc = cli_file_commit(cli, &file);
     if (!rc)
-        say_done(cli, &node, dump.format);
+        report_export(cli, &node, dump.format);
     cli_file_close(&file);
     cli_node_close(&node);
     return rc;
@@ -124,14 +121,16 @@ static int run_export(struct cli *cli)
 
 static const struct cli_option export_options[] = {
     {"format", 'f', 0, "FORMAT", CLI_DUMP_FORMATS,
-     "how to write (default: by the file's name: .npy, .csv, .json, .txt, .raw, .bin)"},
+     "output format (default: by the extension of FILE: .npy, .csv, .json, .txt, .raw, "
+     ".bin)"},
     CLI_FIELD_OPTION,
-    {"force", 0, 0, NULL, NULL, "overwrite the file"},
+    {"force", 0, 0, NULL, NULL, "overwrite FILE if it exists"},
     {NULL, 0, 0, NULL, NULL, NULL}};
 
 static const struct cli_example export_examples[] = {
     {"zarrc export x.zarr/temp temp.npy", "A whole array as a NumPy file."},
-    {"zarrc export --force 'x.zarr/temp[0]' t0.csv", "One plane, over an older file."},
+    {"zarrc export --force 'x.zarr/temp[0]' t0.csv",
+     "One plane as CSV; replaces an existing file."},
     {NULL, NULL}};
 
 const struct cli_command cli_cmd_export = {
@@ -140,11 +139,10 @@ const struct cli_command cli_cmd_export = {
     .operands = "ARRAY[REGION] FILE",
     .min_args = 2,
     .max_args = 2,
-    .about =
-        "Writes npy, raw, csv, text, elements or json; zarrc-cat(1) says what each is. "
-        "The "
-        "file appears when it is complete, never in part. FILE - is standard output.",
-    .json = "node, file, format: texts, when the file is complete.",
+    .about = "Writes an array or a region as npy, raw, csv, text, elements or json; "
+             "zarrc-cat(1) describes the formats. FILE gets its name only when it is "
+             "complete; until then it has a temporary name. FILE - is standard output.",
+    .json = "node, file, format: texts.",
     .options = export_options,
     .examples = export_examples,
     .see_also = "zarrc-cat zarrc-import",

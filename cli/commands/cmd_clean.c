@@ -1,6 +1,6 @@
 /*
- * commands/cmd_clean.c - zarrc clean: temporary and lock files that a killed writer
- * left. What is young, or held by somebody, stays: the store knows how to tell.
+ * commands/cmd_clean.c - zarrc clean: removes temporary and lock files that killed
+ * writers left. The store decides which files are too young or still in use.
  */
 #include "node/work.h"
 
@@ -8,13 +8,13 @@
 #include <stdlib.h>
 
 static const struct cli_option options[] = {
-    {"dry-run", 'n', 0, NULL, NULL, "list what is left over, remove nothing"},
-    {"age", 0, 0, "SECONDS", NULL, "leave files alone that are younger (default: 3600)"},
+    {"dry-run", 'n', 0, NULL, NULL, "list the left-over files, change nothing"},
+    {"age", 0, 0, "SECONDS", NULL, "keep files that are younger (default: 3600)"},
     {NULL, 0, 0, NULL, NULL, NULL}};
 
 static const struct cli_example examples[] = {
-    {"zarrc clean -n x.zarr", "What did killed writers leave?"},
-    {"zarrc clean --age=0 x.zarr", "Remove all of it now; files in use stay."},
+    {"zarrc clean -n x.zarr", "List the files that killed writers left."},
+    {"zarrc clean --age=0 x.zarr", "Remove all of them now, except files in use."},
     {NULL, NULL}};
 
 struct debris {
@@ -57,7 +57,7 @@ static int clean(struct cli *cli, struct cli_node *node, uint64_t age)
     if (cli->json)
         cli_json_u64(cli_key(cli_json(cli), "removed"), removed);
     if (cli_flag(cli, "dry-run"))
-        cli_say(cli, "%" PRIu64 " files are left over; those in use would stay",
+        cli_say(cli, "%" PRIu64 " left-over files; files in use would be kept",
                 d.n_found);
     else
         cli_say(cli, "removed %" PRIu64 " of %" PRIu64 " left-over files", removed,
@@ -85,11 +85,10 @@ const struct cli_command cli_cmd_clean = {
     .operands = "NODE",
     .min_args = 1,
     .max_args = 1,
-    .about = "Removes temporary and lock files below NODE that writers left because they "
-             "were killed. Files that are younger than --age, or that a living process "
-             "holds, stay. They do no harm but take room: readers and listings never see "
-             "them.",
-    .json = "found: keys of the left-over files. removed: how many were removed.",
+    .about = "Removes temporary and lock files below NODE that killed writers left. It "
+             "keeps files that are younger than --age or that a running process uses. "
+             "Left-over files only take space: readers and listings ignore them.",
+    .json = "found: keys of the left-over files. removed: the number of removed files.",
     .options = options,
     .examples = examples,
     .see_also = "zarrc-verify",

@@ -1,6 +1,7 @@
 /*
- * commands/cmd_consolidate.c - zarrc consolidate: the metadata of all nodes below a group
- * in one document, as zarr-python writes it; --check compares it with the truth.
+ * commands/cmd_consolidate.c - zarrc consolidate: writes the metadata of all nodes below
+ * a group into one document, as zarr-python does. --check compares that document with the
+ * nodes.
  */
 #include "node/work.h"
 
@@ -8,14 +9,16 @@
 
 static const struct cli_option options[] = {
     {"check", 0, 0, NULL, NULL,
-     "write nothing; compare what is there with the nodes, exit 1 when it differs"},
+     "write nothing; compare the consolidated metadata with the nodes, exit code 1 if "
+     "they differ"},
     {"key", 0, 0, "NAME", NULL,
-     "v2: another name than .zmetadata; replaces consolidated metadata only"},
+     "v2: name of the document (default: .zmetadata); an existing object is replaced "
+     "only if it is consolidated metadata"},
     {NULL, 0, 0, NULL, NULL, NULL}};
 
 static const struct cli_example examples[] = {
-    {"zarrc consolidate x.zarr", "One document for readers far away."},
-    {"zarrc consolidate --check x.zarr", "Is it up to date?"},
+    {"zarrc consolidate x.zarr", "Write one document for remote readers."},
+    {"zarrc consolidate --check x.zarr", "Check whether it is up to date."},
     {NULL, NULL}};
 
 struct checking {
@@ -109,16 +112,16 @@ const struct cli_command cli_cmd_consolidate = {
     .min_args = 1,
     .max_args = 1,
     .about =
-        "Writes consolidated metadata: the documents of all nodes below GROUP in one, "
-        "inside zarr.json (v3) or as .zmetadata (v2), as zarr-python does. Opening a "
-        "large hierarchy far away takes one request then.\n\n"
-        "Nobody keeps it up to date: consolidate again after nodes changed. --check "
-        "tells whether that was forgotten.\n\n"
-        "What is written is JSON throughout: bare NaN and Infinity, which some programs "
-        "write into attributes, become the strings \"NaN\" and \"Infinity\" in the "
-        "copy; --check takes both for the same.",
-    .json = "node; nodes: how many were consolidated. With --check: node; differences: "
-            "an array of objects with path and what.",
+        "Writes consolidated metadata: the metadata of all nodes below GROUP in one "
+        "document, inside zarr.json (v3) or as .zmetadata (v2), as zarr-python does. "
+        "Readers then open a large remote hierarchy with one request.\n\n"
+        "Consolidated metadata is not updated when nodes change: run this command again. "
+        "--check finds out whether it is up to date.\n\n"
+        "The document is valid JSON: bare NaN and Infinity, which some programs write "
+        "into attributes, become the strings \"NaN\" and \"Infinity\" in the copy. "
+        "--check treats both as equal.",
+    .json = "node; nodes: the number of consolidated nodes. With --check: node; "
+            "differences: an array of objects with path and what.",
     .options = options,
     .examples = examples,
     .see_also = "zarrc-verify",

@@ -1,8 +1,8 @@
 /*
- * commands/cmd_cp.c - zarrc cp: a node with everything below it, byte for byte, between
- * any two stores. Chunks go first and the node's own document last, so that an
- * interrupted copy is no node that anybody could take for complete; --skip-equal
- * goes on with it. --verify reads both sides again and compares their bytes.
+ * commands/cmd_cp.c - zarrc cp: copies a node with everything below it, byte for byte,
+ * between any two stores. Chunks are copied first and the node's own metadata last, so
+ * that an interrupted copy is not yet a node. --skip-equal continues it. --verify reads
+ * both sides again and compares their bytes.
  */
 #include "node/work.h"
 
@@ -13,15 +13,15 @@
 static const struct cli_option options[] = {
     {"force", 'f', 0, NULL, NULL, "delete the node at DESTINATION first"},
     {"skip-equal", 0, 0, NULL, NULL,
-     "leave objects alone that are there with equal bytes: goes on with an interrupted "
-     "copy; with --force, other objects are replaced and superfluous ones deleted"},
+     "skip objects that DESTINATION already has with equal bytes: continues an "
+     "interrupted copy; with --force, replace different objects and delete extra ones"},
     {"verify", 0, 0, NULL, NULL, "read both afterwards and compare all bytes"},
     {NULL, 0, 0, NULL, NULL, NULL}};
 
 static const struct cli_example examples[] = {
     {"zarrc cp run.zarr/temp backup.zarr/temp", "Copy an array into another hierarchy."},
     {"zarrc cp --skip-equal --verify big.zarr /mnt/big.zarr",
-     "Go on with a copy that was interrupted, then compare all bytes."},
+     "Continue an interrupted copy, then compare all bytes."},
     {NULL, NULL}};
 
 struct copying {
@@ -42,13 +42,13 @@ static void tell_progress(void *user, uint64_t objects, uint64_t bytes)
     cli_progress_update(&c->progress, bytes, objects);
 }
 
-/* ---- --verify ------------------------------------------------------------------- */
+/* ---- --verify ---- */
 
 enum {
     PIECE = 1 << 20
 };
 
-/* One object of both sides, piece by piece. */
+/* Compares one object of both sides in pieces. */
 static int compare_object(struct copying *c, const char *key, unsigned char *buffer)
 {
     char *other = cli_path_join(c->dst.path, cli_path_below(key, c->src.path));
@@ -102,7 +102,7 @@ static int compare_all(struct copying *c)
     return rc;
 }
 
-/* ---- the copy ------------------------------------------------------------------- */
+/* ---- the copy ---- */
 
 static int copy(struct copying *c)
 {
@@ -155,13 +155,13 @@ static int run(struct cli *cli)
     struct copying c = {.cli = cli};
     double began = cli_seconds(), took;
     uint64_t objects = 0, bytes = 0;
-    int rc = cli_node_open(cli, cli->args[0], CLI_OPEN_SHUT, &c.src);
+    int rc = cli_node_open(cli, cli->args[0], CLI_OPEN_PROBE, &c.src);
 
     if (!rc)
-        rc = cli_node_open(cli, cli->args[1], CLI_OPEN_NEW | CLI_OPEN_SHUT, &c.dst);
+        rc = cli_node_open(cli, cli->args[1], CLI_OPEN_NEW | CLI_OPEN_PROBE, &c.dst);
     if (!rc && cli_node_is_missing(&c.dst) &&
         (cli_flag(cli, "force") || !cli_flag(cli, "skip-equal")))
-        rc = cli_must_be_free(cli, &c.dst);
+        rc = cli_require_empty(cli, &c.dst);
     if (!rc)
         rc = cli_objects_count(cli, &c.src, cli->progress != CLI_PROGRESS_NONE, &c.total);
     if (!rc)
@@ -176,7 +176,7 @@ static int run(struct cli *cli)
         cli_warn_consolidated(cli, &c.dst);
     }
     if (rc)
-        cli_unmake_root(&c.dst);
+        cli_remove_empty_root(&c.dst);
     cli_node_close(&c.src);
     cli_node_close(&c.dst);
     return rc;
@@ -190,15 +190,15 @@ const struct cli_command cli_cmd_cp = {
     .max_args = 2,
     .about =
         "Copies an array or a group with everything below it to DESTINATION, byte for "
-        "byte, between any two stores. DESTINATION is the name of the copy; nothing may "
-        "be there yet unless --force or --skip-equal is given. Missing groups above it "
-        "are created. It is refused where the two are one place, or one is inside the "
-        "other, however they are spelled or linked; links below them are not looked "
-        "at.\n\n"
+        "byte, between any two stores. DESTINATION is the name of the copy. It must not "
+        "exist yet unless --force or --skip-equal is given. Missing groups above it are "
+        "created. SOURCE and DESTINATION must not be the same location or inside each "
+        "other; links in the two paths are resolved for this check, links below them are "
+        "not.\n\n"
         "Chunks are copied first and the metadata of the node last: an interrupted copy "
-        "is no node yet. The same command with --skip-equal goes on with it.\n\n"
-        "To change chunks, codecs or format on the way, use zarrc reencode.",
-    .json = "source, destination: places. objects, bytes: copied or found equal. "
+        "is not yet a node. The same command with --skip-equal continues it.\n\n"
+        "To change chunks, codecs or format while copying, use zarrc reencode.",
+    .json = "source, destination: locations. objects, bytes: copied or found equal. "
             "seconds. verified: all bytes were compared.",
     .options = options,
     .examples = examples,

@@ -1,8 +1,8 @@
 /*
- * commands/cmd_create.c - zarrc create: an empty array or a group. An array is described
- * by options, by a model (--like) with options laid over it, or by a whole
- * metadata document. Nothing that exists is touched without --force, and
- * --force never replaces a group, because that would delete all below it.
+ * commands/cmd_create.c - zarrc create: creates an empty array or a group. An array is
+ * described by options, by a model (--like) that options modify, or by a whole metadata
+ * document. Existing nodes change only with --force, and --force never replaces a group,
+ * because that would delete everything below it.
  */
 #include "node/work.h"
 #include "spec/spec.h"
@@ -19,9 +19,9 @@ static int find_file(void *user, const zarr_store_item *item)
     return *files || cli_cancel;
 }
 
-/* Children make a group of their folder, with or without a document. Files alone do not:
- * they would be deleted with the group one day. */
-static int check_group_place(struct cli *cli, const struct cli_node *node)
+/* A folder with nodes in it may become a group. A folder with only other files may not,
+ * because deleting the group would delete them. */
+static int check_group_folder(struct cli *cli, const struct cli_node *node)
 {
     bool files = false, nodes = false;
     zarr_error err = {0};
@@ -36,11 +36,11 @@ static int check_group_place(struct cli *cli, const struct cli_node *node)
     st = zarr_store_list(node->store, node->path, ZARR_LIST_RECURSIVE, find_file, &files,
                          &err);
     if (st || cli_cancel)
-        return cli_fail(cli, st, &err, "cannot look at %s", node->shown);
+        return cli_fail(cli, st, &err, "cannot list %s", node->shown);
     if (files)
         return cli_error(cli, CLI_EXISTS,
-                         "Choose another place. --force makes a group of it; zarrc rm of "
-                         "the group would delete them.",
+                         "Choose another location. --force creates the group, but zarrc "
+                         "rm of the group would delete the files.",
                          "there is no Zarr node at %s, but there are files", node->shown);
     return CLI_OK;
 }
@@ -52,7 +52,7 @@ static int refuse_existing(struct cli *cli, const struct cli_node *node)
     if (node->kind == ZARR_NODE_NONE && node->zarr_format)
         return cli_refuse_broken(cli, node, !group);
     if (node->kind == ZARR_NODE_NONE)
-        return group ? check_group_place(cli, node) : cli_must_be_new(cli, node);
+        return group ? check_group_folder(cli, node) : cli_require_unused(cli, node);
     if (group && node->kind == ZARR_NODE_GROUP && cli_flag(cli, "if-missing"))
         return CLI_OK;
     if (group && node->kind == ZARR_NODE_ARRAY)
@@ -66,8 +66,8 @@ static int refuse_existing(struct cli *cli, const struct cli_node *node)
         !cli_flag(cli, "if-missing"))
         return cli_error(
             cli, CLI_EXISTS,
-            "Nothing was changed. --force replaces it, --if-missing leaves it.",
-            "%s is there already", node->shown);
+            "Nothing was changed. --force replaces it, --if-missing keeps it.",
+            "%s already exists", node->shown);
     return CLI_OK;
 }
 
@@ -188,7 +188,7 @@ static int run_create(struct cli *cli)
 {
     struct cli_node node = {0};
     bool group = cli_flag(cli, "group");
-    int rc = cli_node_open(cli, cli->args[0], CLI_OPEN_NEW | CLI_OPEN_SHUT, &node);
+    int rc = cli_node_open(cli, cli->args[0], CLI_OPEN_NEW | CLI_OPEN_PROBE, &node);
 
     if (rc)
         goto out;
@@ -215,25 +215,26 @@ static const struct cli_option create_options[] = {
     {"dtype", 't', 0, "TYPE", NULL,
      "data type: float32, <i2, |S4, numpy.datetime64[ns] ..."},
     {"like", 'l', CLI_VALUE_NODE, "ARRAY", NULL,
-     "everything not said otherwise as in this array"},
+     "take everything that no option gives from this array"},
     {"document", 0, CLI_VALUE_FILE, "FILE", NULL,
-     "the whole metadata document (zarr.json or .zarray); - is standard input"},
+     "take all metadata from this zarr.json or .zarray; - is standard input"},
     CLI_SPEC_OPTIONS,
-    {"group", 'g', 0, NULL, NULL, "make a group"},
+    {"group", 'g', 0, NULL, NULL, "create a group"},
     {"force", 0, 0, NULL, NULL,
-     "replace an existing array, and chunks that one left behind; with --group: make a "
-     "group of a folder with other files"},
-    {"if-missing", 0, 0, NULL, NULL, "an existing equal array, or group, is fine"},
+     "replace an existing array, and chunks that a former array left; with --group: "
+     "create the group even if the folder has other files"},
+    {"if-missing", 0, 0, NULL, NULL,
+     "keep an existing equal array, or an existing group, without an error"},
     {NULL, 0, 0, NULL, NULL, NULL}};
 
 static const struct cli_example create_examples[] = {
     {"zarrc create x.zarr/temp --shape=365,720,1440 --dtype=float32 --chunks=1,720,1440",
-     "An array, in a store that is made when it is missing."},
+     "An array, in a store that is created if it is missing."},
     {"zarrc create x.zarr/a --shape=8192,8192 -t uint16 -c 256,256 -s 2048,2048 "
      "--codec=blosc:lz4",
      "Shards of 64 chunks each, compressed by blosc with lz4."},
     {"zarrc create x.zarr/b --like x.zarr/a --codec=zstd:9",
-     "As another one, compressed harder."},
+     "Like another array, with stronger compression."},
     {"zarrc create old.zarr/a --format=2 --shape=100 -t '<i4' --codec=zlib:5 "
      "--separator=/",
      "An array of format 2."},
@@ -247,18 +248,15 @@ const struct cli_command cli_cmd_create = {
     .operands = "NODE",
     .min_args = 1,
     .max_args = 1,
-    .about = "Creates an array from --shape and --dtype, from a model with --like, or "
-             "from a metadata "
-             "document. Missing parent groups are made too. Elements read as the fill "
-             "value until they "
-             "are written.\n\nA codec is NAME (crc32c), NAME:VALUE (zstd:5, gzip:6, "
-             "blosc:lz4, "
-             "bytes:big, transpose:1,0), NAME:KEY=VALUE,... "
-             "(blosc:cname=zstd,clevel=7,shuffle=bitshuffle) "
-             "or JSON; several make a chain in this order. bytes need not be named. In "
-             "format 2 the "
-             "last one is the compressor, those before are filters. Without --codec it "
-             "is zstd.",
+    .about =
+        "Creates an array from --shape and --dtype, from a model with --like, or from a "
+        "metadata document. Missing parent groups are created as well. Elements have the "
+        "fill value until they are written.\n\n"
+        "A codec is NAME (crc32c), NAME:VALUE (zstd:5, gzip:6, blosc:lz4, bytes:big, "
+        "transpose:1,0), NAME:KEY=VALUE,... "
+        "(blosc:cname=zstd,clevel=7,shuffle=bitshuffle) or JSON. Several codecs are a "
+        "chain in this order. bytes can be omitted. In format 2 the last codec is the "
+        "compressor and those before it are filters. The default is zstd.",
     .json = "node; kind: array or group; metadata: the document of the new array.",
     .options = create_options,
     .examples = create_examples,

@@ -1,17 +1,19 @@
 /*
- * commands/cmd_diff.c - zarrc diff: two arrays, regions of arrays, or groups with all
- * below them. Exit code 0 where they are equal, 1 where they differ, and the
- * usual ones where that cannot be said.
+ * commands/cmd_diff.c - zarrc diff: compares two arrays, regions of arrays, or groups
+ * with everything below them. The exit code is 0 if they are equal, 1 if they differ, and
+ * any other code if the comparison failed.
  */
 #include "diff/diff.h"
 
 static const struct cli_option options[] = {
-    {"rtol", 0, 0, "X", NULL, "elements are equal within X times the second one"},
-    {"atol", 0, 0, "X", NULL, "elements are equal within X"},
-    {"nan-differs", 0, 0, NULL, NULL, "NaN is equal to nothing (default: to NaN)"},
-    {"limit", 'N', 0, "N", NULL, "show N elements of each array (default: 10)"},
-    {"storage", 0, 0, NULL, NULL, "chunks, shards, codecs and format count, too"},
-    {"data", 0, 0, NULL, NULL, "only elements (and what must be equal for them) count"},
+    {"rtol", 0, 0, "X", NULL, "relative tolerance: X times the element of B"},
+    {"atol", 0, 0, "X", NULL, "absolute tolerance"},
+    {"nan-differs", 0, 0, NULL, NULL, "NaN differs from NaN (default: it is equal)"},
+    {"limit", 'N', 0, "N", NULL,
+     "show at most N different elements of each array (default: 10)"},
+    {"storage", 0, 0, NULL, NULL, "also compare chunks, shards, codecs and format"},
+    {"data", 0, 0, NULL, NULL,
+     "compare only elements, and the properties that they require to be equal"},
     CLI_FIELD_OPTION,
     {NULL, 0, 0, NULL, NULL, NULL}};
 
@@ -21,7 +23,7 @@ static const struct cli_example examples[] = {
     {"zarrc diff --field=pos.x a.zarr/particles b.zarr/particles",
      "One field of arrays of structs."},
     {"zarrc diff -q 'a.zarr/temp[0]' 'a.zarr/temp[1]' && echo equal",
-     "Two steps of one array, by exit code."},
+     "Compare two steps of one array by the exit code."},
     {NULL, NULL}};
 
 static int read_options(struct cli *cli, zarr_diff_options *o)
@@ -34,7 +36,7 @@ static int read_options(struct cli *cli, zarr_diff_options *o)
     if (!rc)
         rc = cli_u64(cli, "limit", &o->max_elements);
     if (!rc && (!(o->rtol >= 0) || !(o->atol >= 0)))
-        rc = cli_error(cli, CLI_USAGE, NULL, "a tolerance is a number from 0 up");
+        rc = cli_error(cli, CLI_USAGE, NULL, "a tolerance must be at least 0");
     if (cli_text(cli, "rtol") || cli_text(cli, "atol"))
         o->flags |= ZARR_DIFF_TOLERANT;
     if (cli_flag(cli, "nan-differs"))
@@ -44,7 +46,7 @@ static int read_options(struct cli *cli, zarr_diff_options *o)
     if (cli_flag(cli, "data"))
         o->flags |= ZARR_DIFF_DATA;
     o->field = cli_text(cli, "field");
-    if (cli->quiet && !cli->json) { /* the exit code is all that is asked for */
+    if (cli->quiet && !cli->json) { /* only the exit code is needed */
         o->flags |= ZARR_DIFF_FIRST;
         o->max_elements = 0;
     }
@@ -128,16 +130,15 @@ const struct cli_command cli_cmd_diff = {
     .max_args = 2,
     .about =
         "Compares two arrays, regions of arrays, or groups with everything below them: "
-        "shape, data type, fill value, names of dimensions, attributes, and every "
-        "element. How elements are stored (chunks, codecs, format) makes no difference "
-        "unless --storage is given. With --field one field of arrays of structs is "
-        "compared, and nothing else of them; a subarray's dimensions stand behind those "
-        "of the array.\n\n"
-        "Elements are equal when their bits are, or both are NaN; with --rtol or --atol "
-        "when |a - b| <= atol + rtol * |b|. Memory is bounded, however large the arrays "
-        "are.\n\n"
-        "Exit code 0: equal. 1: different. Others: as everywhere, it could not be "
-        "compared. With -q nothing is printed, and the first difference ends it.",
+        "shape, data type, fill value, dimension names, attributes, and every element. "
+        "The storage of elements (chunks, codecs, format) is ignored unless --storage is "
+        "given. With --field only one field of arrays of structs is compared; the "
+        "dimensions of a subarray follow those of the array.\n\n"
+        "Elements are equal if their bits are equal or both are NaN; with --rtol or "
+        "--atol, if |a - b| <= atol + rtol * |b|. Memory does not grow with the "
+        "arrays.\n\n"
+        "Exit code 0: equal. 1: different. Any other code: the comparison failed. With "
+        "-q nothing is printed, and the comparison ends at the first difference.",
     .json = "a, b. nodes: an object for each node that differs, with path and either "
             "only_in (a or b) or differences (what, a, b) and elements (index, a, b), "
             "elements_compared, elements_different, largest_difference. equal; "

@@ -1,5 +1,6 @@
 /*
- * commands/cmd_explain.c - zarrc explain: what the library would do, as it says itself.
+ * commands/cmd_explain.c - zarrc explain: prints the library's description of a read or
+ * write.
  */
 #include "node/node.h"
 
@@ -51,26 +52,27 @@ static int run_explain(struct cli *cli)
 }
 
 static const struct cli_option explain_options[] = {
-    {"write", 'w', 0, NULL, NULL, "a write instead of a read"},
+    {"write", 'w', 0, NULL, NULL, "explain a write instead of a read"},
     {NULL, 0, 0, NULL, NULL, NULL}};
 
 static const struct cli_example explain_examples[] = {
     {"zarrc explain 'x.zarr/temp[0:10]'",
-     "How many chunks a read touches, and who decodes them."},
-    {"zarrc explain --write 'x.zarr/temp[5:15]'", "Which chunks are written in part."},
+     "The chunks that a read touches, and the implementations that decode them."},
+    {"zarrc explain --write 'x.zarr/temp[5:15]'",
+     "The chunks that a write covers completely or in part."},
     {NULL, NULL}};
 
 const struct cli_command cli_cmd_explain = {
     .name = "explain",
-    .summary = "tell what a read or write of a region would do",
+    .summary = "describe what a read or write of a region does",
     .operands = "ARRAY[REGION]",
     .min_args = 1,
     .max_args = 1,
     .about =
-        "Tells which chunks a read or write would touch, which implementation does each "
-        "codec, which copies there are, and in how many batches. Nothing is read but "
-        "metadata.",
-    .json = "The library's own document; see zarr_array_explain().",
+        "Describes which chunks a read or write touches, which implementation runs each "
+        "codec, which copies are made, and the number of batches. Only metadata is "
+        "read.",
+    .json = "The document of the library; see zarr_array_explain().",
     .options = explain_options,
     .examples = explain_examples,
     .see_also = "zarrc-info zarrc-list",

@@ -1,21 +1,21 @@
 /*
- * commands/cmd_info.c - zarrc info: what a node is and how it is stored. Facts come from
- * the metadata alone and cost one read; --stats lists the chunks that are
- * stored. The text is for people and may change, --json is stable.
+ * commands/cmd_info.c - zarrc info: prints the properties of a node. They come from its
+ * metadata, which takes one read. --stats also lists the stored chunks. The text may
+ * change between versions; --json is stable.
  */
 #include "commands/info.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- stored chunks ----------------------------------------------------------------- */
+/* ---- stored chunks ---- */
 
 static int count_chunk(void *user, const zarr_chunk_info *chunk)
 {
     struct info_stats *s = user;
     uint64_t bytes = chunk->bytes;
 
-    if (bytes == UINT64_MAX) { /* the store's listing does not say */
+    if (bytes == UINT64_MAX) { /* the store's listing has no lengths */
         uint64_t none = 0;
 
         s->st = zarr_store_get(zarr_array_chunk_store(s->array), chunk->key, 0, NULL,
@@ -44,8 +44,7 @@ static int get_stats(struct cli *cli, const struct cli_node *node, struct info_s
               : CLI_OK;
 }
 
-/* ---- groups
- * ------------------------------------------------------------------------------ */
+/* ---- groups ---- */
 
 static const char *kind_name(uint32_t kind)
 {
@@ -115,8 +114,7 @@ static int group_info(struct cli *cli, const struct cli_node *node)
     return st ? cli_fail(cli, st, &err, "cannot read group %s", node->shown) : CLI_OK;
 }
 
-/* ---- the command
- * -------------------------------------------------------------------------- */
+/* ---- the command ---- */
 
 static int raw_metadata(struct cli *cli, const struct cli_node *node)
 {
@@ -160,43 +158,41 @@ out:
 }
 
 static const struct cli_option info_options[] = {
-    {"stats", 's', 0, NULL, NULL, "count the objects that are stored, and their bytes"},
-    {"metadata", 'm', 0, NULL, NULL, "write the metadata document, nothing else"},
+    {"stats", 's', 0, NULL, NULL, "also count the stored objects and their bytes"},
+    {"metadata", 'm', 0, NULL, NULL, "print only the metadata document"},
     {NULL, 0, 0, NULL, NULL, NULL}};
 
 static const struct cli_example info_examples[] = {
     {"zarrc info x.zarr/temp", "Shape, chunks, data type, codecs and attributes."},
-    {"zarrc info --stats x.zarr/temp",
-     "Also how much is stored, and the ratio of compression."},
+    {"zarrc info --stats x.zarr/temp", "Also the stored size and the compression ratio."},
     {"zarrc info --metadata x.zarr/temp | python -m json.tool", "The metadata document."},
     {"zarrc info --json x.zarr | jq .children",
-     "What is in a group, for other programs."},
+     "The members of a group, for other programs."},
     {NULL, NULL}};
 
 const struct cli_command cli_cmd_info = {
     .name = "info",
-    .summary = "show what an array or group is, and how it is stored",
+    .summary = "show the properties of an array or group",
     .operands = "NODE",
     .min_args = 1,
     .max_args = 1,
-    .about = "Shows an array's shape, data type, fill value, chunks, shards, codecs and "
-             "attributes, or a group's attributes and what is in it. Only metadata is "
-             "read, unless "
-             "--stats asks for what is stored.",
+    .about =
+        "Shows the shape, data type, fill value, chunks, shards, codecs and attributes "
+        "of an array, or the attributes and members of a group. Only metadata is read, "
+        "unless --stats is given.",
     .json =
-        "node: as in messages. path: inside the store. kind: array or group. "
-        "zarr_format: 2 or "
-        "3. attributes: an object.\n\nArrays: shape, dimension_names (null: no name), "
-        "data_type, item_bytes, fill_value, chunks, shards (null: none), codecs (the v3 "
-        "chain "
-        "it is read through), fields (of structs: name, data_type, offset, shape of the "
-        "subarray, and fields of a struct inside), bytes (decoded), metadata (the "
-        "document). With --stats: "
-        "stored, "
-        "an object with objects, objects_possible, bytes. Counts above 2^64 are "
-        "null.\n\nGroups: consolidated, "
-        "children "
-        "(list of objects with name and kind).",
+        "node: its location. path: inside the store. kind: array or group. zarr_format: "
+        "2 "
+        "or 3. attributes: an object.\n\n"
+        "Arrays: shape, dimension_names (null: no name), data_type, item_bytes, "
+        "fill_value, chunks, shards (null: none), chunk_grid, codecs (as a v3 chain, "
+        "also "
+        "for v2), fields (of structs: name, data_type, offset, shape of the subarray, "
+        "and "
+        "fields of a nested struct), bytes (decoded), metadata (the document). With "
+        "--stats: stored, an object with objects, objects_possible, bytes. Numbers that "
+        "exceed 64 bits are null.\n\n"
+        "Groups: consolidated, children (list of objects with name and kind).",
     .options = info_options,
     .examples = info_examples,
     .see_also = "zarrc-ls zarrc-attrs zarrc-explain",

@@ -1,5 +1,5 @@
 /*
- * commands/cmd_list.c - zarrc list: what the library is made of, as it says itself.
+ * commands/cmd_list.c - zarrc list: prints the library's registries.
  */
 #include "node/node.h"
 
@@ -40,7 +40,7 @@ static int item_text(void *user, const zarr_registry_item *item)
                       core ? "" : "  (", core ? "" : item->origin, core ? "" : ")");
 }
 
-/* Words with blanks between as a list. */
+/* Writes words that spaces separate as a list. */
 static void words_json(struct cli_json *j, const char *words)
 {
     char word[256];
@@ -108,8 +108,8 @@ static int run_list(struct cli *cli)
         const char *near = cli_nearest(only, names);
 
         return cli_error(cli, CLI_USAGE, "Try: zarrc list --help",
-                         "no registry \"%s\"%s%s", only, near ? "; did you mean " : "",
-                         near ? near : "");
+                         "there is no registry \"%s\"%s%s", only,
+                         near ? "; did you mean " : "", near ? near : "");
     }
     if (cli->json)
         cli_json_object(cli_json(cli));
@@ -118,11 +118,11 @@ static int run_list(struct cli *cli)
             st = list_one(cli, &registries[i], &err);
     if (cli->json)
         cli_json_end(cli_json(cli));
-    return st ? cli_fail(cli, st, &err, "cannot list what this build has") : CLI_OK;
+    return st ? cli_fail(cli, st, &err, "cannot list the registries") : CLI_OK;
 }
 
 static const struct cli_example list_examples[] = {
-    {"zarrc list", "All that this build has."},
+    {"zarrc list", "Everything that this build supports."},
     {"zarrc list codecs", "Only the codecs."},
     {"zarrc list --json | jq -r '.dtypes[].name'",
      "Names of data types, for other programs."},
@@ -130,20 +130,22 @@ static const struct cli_example list_examples[] = {
 
 const struct cli_command cli_cmd_list = {
     .name = "list",
-    .summary = "list codecs, data types, stores and what else this build has",
+    .summary = "list codecs, data types, stores and the other registries",
     .operands = "[REGISTRY]",
     .max_args = 1,
     .about =
-        "Lists what the library's registries hold: dtypes, codecs, implementations, "
-        "grids, key-encodings, stores, memory, pipelines; and refused: names that it "
-        "knows and will not take, and elements that a codec or data type does not take, "
-        "with the reason; and plugins that are loaded; or one of them. What did not "
-        "come with the library is marked with where it came from.",
-    .json = "A member for each registry; each is a list of objects with name, origin "
-            "(core: came with the library) and detail. Data types and codecs: v3 and v2 "
-            "(the name there, or null), aliases and experimental; implementations: of "
-            "(the codec) and capabilities; refused: of (the kind of name, or elements), "
-            "the detail being the reason.",
+        "Lists the library's registries, or the one that is named: dtypes, codecs, "
+        "implementations, grids, key-encodings, stores, memory, pipelines, refused and "
+        "plugins. refused has names that the library knows but refuses, and elements "
+        "that "
+        "a codec or data type refuses, with the reason. plugins has the loaded plug-ins. "
+        "An entry that a plug-in added is marked with its origin.",
+    .json =
+        "A member for each registry: a list of objects with name, origin (core: the "
+        "library itself) and detail. Data types and codecs: v3 and v2 (the name in "
+        "that format, or null), aliases and experimental. Implementations: of (the "
+        "codec) and capabilities. Refused: of (the kind of name, or elements); detail "
+        "is the reason.",
     .examples = list_examples,
     .see_also = "zarrc-version zarrc-explain",
     .run = run_list,

@@ -1,7 +1,7 @@
 /*
- * commands/cmd_ls.c - zarrc ls and zarrc tree: what is in a group. Both gather the nodes
- * first (the library gives them sorted, parents before children) and know of
- * each only its metadata document, so that a listing opens no array.
+ * commands/cmd_ls.c - zarrc ls and zarrc tree: list the members of a group. Both collect
+ * the nodes first. The library returns them sorted, parents before children, with their
+ * metadata documents, so that a listing opens no array.
  */
 #include "node/node.h"
 
@@ -18,10 +18,10 @@ struct entry {
 struct listing {
     struct entry *items;
     size_t n, cap;
-    size_t skip; /* bytes of the group's own path and its slash */
+    size_t skip; /* length of the group's own path and its slash */
 };
 
-/* A member of the metadata on one line; owned, or NULL. */
+/* The value of a member on one line; owned, or NULL. */
 static char *member(const char *object, const char *key)
 {
     size_t n = 0;
@@ -40,7 +40,7 @@ static char *unquoted(char *json)
     return text;
 }
 
-/* The name of a data type: a string, or the member name of an object. */
+/* The name of a data type, which is a string or an object with a member name. */
 static char *type_of(const char *metadata)
 {
     char *type = member(metadata, "data_type");
@@ -105,7 +105,7 @@ static void listing_free(struct listing *l)
     free(l->items);
 }
 
-/* An array lists itself. */
+/* Adds the array itself: ls of an array lists only that array. */
 static void add_array(const struct cli_node *node, struct listing *l)
 {
     const char *slash = strrchr(node->path, '/');
@@ -119,8 +119,8 @@ static void add_array(const struct cli_node *node, struct listing *l)
     add_entry(l, &item);
 }
 
-static int gather(struct cli *cli, const struct cli_node *node, bool recursive,
-                  struct listing *l)
+static int collect(struct cli *cli, const struct cli_node *node, bool recursive,
+                   struct listing *l)
 {
     zarr_group *group = NULL;
     zarr_error err = {0};
@@ -176,8 +176,7 @@ static void listing_json(struct cli *cli, const struct cli_node *node,
     cli_json_end(j);
 }
 
-/* ---- ls
- * -------------------------------------------------------------------------------- */
+/* ---- ls ---- */
 
 static const char *name_of(const struct listing *l, const struct entry *e, bool recursive)
 {
@@ -233,7 +232,7 @@ static int run_ls(struct cli *cli)
     int rc = cli_node_open(cli, cli->n_args ? cli->args[0] : ".", CLI_OPEN_ANY, &node);
 
     if (!rc)
-        rc = gather(cli, &node, recursive, &l);
+        rc = collect(cli, &node, recursive, &l);
     if (rc)
         goto out;
     if (cli->json)
@@ -249,43 +248,43 @@ out:
 }
 
 static const struct cli_option ls_options[] = {
-    {"long", 'l', 0, NULL, NULL, "with kind, format, data type, shape and chunks"},
-    {"recursive", 'R', 0, NULL, NULL, "everything below, not only the children"},
+    {"long", 'l', 0, NULL, NULL, "also show kind, format, data type, shape and chunks"},
+    {"recursive", 'R', 0, NULL, NULL,
+     "list everything below NODE, not only its children"},
     {NULL, 0, 0, NULL, NULL, NULL}};
 
 static const struct cli_example ls_examples[] = {
     {"zarrc ls x.zarr", "The children of the root group; groups end in a slash."},
-    {"zarrc ls -lR x.zarr/model", "All below a group, with shapes and data types."},
+    {"zarrc ls -lR x.zarr/model",
+     "Everything below a group, with shapes and data types."},
     {"zarrc ls -R --json x.zarr | jq -r '.nodes[] | select(.kind == \"array\") | .path'",
      "The paths of all arrays."},
     {NULL, NULL}};
 
 const struct cli_command cli_cmd_ls = {
     .name = "ls",
-    .summary = "list what is in a group",
+    .summary = "list the members of a group",
     .operands = "[NODE]",
     .max_args = 1,
     .about =
-        "Lists the children of a group, sorted by name; without NODE of the current "
-        "folder. "
-        "Consolidated metadata is used where the group has it. A folder without metadata "
+        "Lists the children of a group, sorted by name. The default NODE is the current "
+        "folder. If the group has consolidated metadata, it is used. A folder without "
+        "metadata is not a node and is not listed. A node whose metadata cannot be read "
         "is "
-        "no node and not listed; a node whose metadata cannot be read is called broken.",
-    .json = "node: what was listed. nodes: list of objects with path (from the store's "
-            "root), "
-            "name, kind (array, group, broken), zarr_format, depth (1: a child); arrays "
-            "also with "
-            "shape, data_type, chunks (of the grid: shards, where there are any).",
+        "called broken.",
+    .json = "node: the location. nodes: list of objects with path (from the store's "
+            "root), name, kind (array, group, broken), zarr_format, depth (1: a child); "
+            "arrays also have shape, data_type, chunks (of the outer grid: shards if the "
+            "array is sharded).",
     .options = ls_options,
     .examples = ls_examples,
     .see_also = "zarrc-tree zarrc-info",
     .run = run_ls,
 };
 
-/* ---- tree
- * ------------------------------------------------------------------------------- */
+/* ---- tree ---- */
 
-/* Whether no entry behind i has the same parent. */
+/* Whether no later entry has the same parent as entry i. */
 static bool is_last(const struct listing *l, size_t i)
 {
     for (size_t k = i + 1; k < l->n; k++) {
@@ -297,17 +296,17 @@ static bool is_last(const struct listing *l, size_t i)
     return true;
 }
 
-/* What is in front of a name, and of the names below it. */
-struct twig {
+/* The lines before a name, and before the names below it. */
+struct branch {
     const char *last, *other, *below_last, *below_other;
 };
-static const struct twig twigs[] = {{"└── ", "├── ", "    ", "│   "},
-                                    {"`-- ", "|-- ", "    ", "|   "}};
+static const struct branch branches[] = {{"└── ", "├── ", "    ", "│   "},
+                                         {"`-- ", "|-- ", "    ", "|   "}};
 
 static int tree_line(struct cli *cli, const struct entry *e, const char *margin,
-                     const char *twig)
+                     const char *branch)
 {
-    int rc = cli_printf(cli, "%s%s%s", margin, twig, e->name);
+    int rc = cli_printf(cli, "%s%s%s", margin, branch, e->name);
 
     if (rc)
         return rc;
@@ -317,7 +316,8 @@ static int tree_line(struct cli *cli, const struct entry *e, const char *margin,
     return cli_printf(cli, "%s\n", e->kind == ZARR_NODE_GROUP ? "/" : "  (broken)");
 }
 
-static int tree_lines(struct cli *cli, const struct listing *l, const struct twig *twig)
+static int tree_lines(struct cli *cli, const struct listing *l,
+                      const struct branch *branch)
 {
     struct cli_string margin = {0};
     size_t *length = cli_alloc((l->n + 2) * sizeof *length); /* of the margin by depth */
@@ -333,8 +333,8 @@ static int tree_lines(struct cli *cli, const struct listing *l, const struct twi
             depth <= l->n ? depth : l->n; /* parents come first, so it cannot be more */
         margin.n_bytes = length[depth];
         cli_string_add(&margin, "", 0);
-        rc = tree_line(cli, e, margin.text, last ? twig->last : twig->other);
-        cli_string_printf(&margin, "%s", last ? twig->below_last : twig->below_other);
+        rc = tree_line(cli, e, margin.text, last ? branch->last : branch->other);
+        cli_string_printf(&margin, "%s", last ? branch->below_last : branch->below_other);
         length[depth + 1] = margin.n_bytes;
     }
     free(length);
@@ -349,13 +349,13 @@ static int run_tree(struct cli *cli)
     int rc = cli_node_open(cli, cli->n_args ? cli->args[0] : ".", CLI_OPEN_ANY, &node);
 
     if (!rc)
-        rc = gather(cli, &node, true, &l);
+        rc = collect(cli, &node, true, &l);
     if (!rc && cli->json)
         listing_json(cli, &node, &l);
     else if (!rc)
         rc = cli_printf(cli, "%s\n", node.shown);
     if (!rc && !cli->json)
-        rc = tree_lines(cli, &l, &twigs[cli_flag(cli, "ascii")]);
+        rc = tree_lines(cli, &l, &branches[cli_flag(cli, "ascii")]);
     listing_free(&l);
     cli_node_close(&node);
     return rc;
@@ -373,8 +373,8 @@ const struct cli_command cli_cmd_tree = {
     .summary = "draw the hierarchy below a group",
     .operands = "[NODE]",
     .max_args = 1,
-    .about = "Draws everything below a group, arrays with data type and shape.",
-    .json = "The same as of zarrc ls -R --json.",
+    .about = "Draws everything below a group as a tree, arrays with data type and shape.",
+    .json = "The same as zarrc ls -R --json.",
     .options = tree_options,
     .examples = tree_examples,
     .see_also = "zarrc-ls",

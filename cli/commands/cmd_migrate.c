@@ -1,6 +1,6 @@
 /*
- * commands/cmd_migrate.c - zarrc migrate: the metadata of a node and all below it in the
- * other format, over the chunks as they lie.
+ * commands/cmd_migrate.c - zarrc migrate: writes the metadata of a node and of everything
+ * below it in the other format. The chunks do not change.
  */
 #include "node/work.h"
 
@@ -8,16 +8,16 @@
 
 static const struct cli_option options[] = {
     {"format", 0, 0, "N", "2|3", "format of the new metadata (default: 3)"},
-    {"dry-run", 'n', 0, NULL, NULL, "check everything and list it, write nothing"},
+    {"dry-run", 'n', 0, NULL, NULL, "list what would be done, change nothing"},
     {"force", 'f', 0, NULL, NULL,
-     "replace metadata of the new format that says something else"},
+     "replace existing metadata of the new format that differs"},
     {"remove-old", 0, 0, NULL, NULL, "delete the metadata of the old format at the end"},
     {NULL, 0, 0, NULL, NULL, NULL}};
 
 static const struct cli_example examples[] = {
-    {"zarrc migrate -n x.zarr", "Can all of it be read as v3? What would be written?"},
-    {"zarrc migrate x.zarr", "v3 metadata beside the v2 metadata."},
-    {"zarrc migrate --format=2 --remove-old x.zarr/group", "Back to v2 only."},
+    {"zarrc migrate -n x.zarr", "Check whether v3 can describe everything."},
+    {"zarrc migrate x.zarr", "Write v3 metadata; the v2 metadata stays."},
+    {"zarrc migrate --format=2 --remove-old x.zarr/group", "Convert back to v2 only."},
     {NULL, NULL}};
 
 struct migrating {
@@ -47,7 +47,7 @@ static void tell(void *user, const zarr_migrate_item *item)
             cli_json_raw(cli_key(j, "document"), item->text);
         cli_json_end(j);
     } else if (item->action == ZARR_MIGRATED_REFUSED) {
-        if (m->n[item->action] > 1) /* the first one is the error at the end */
+        if (m->n[item->action] > 1) /* the first refusal is the error of the call */
             cli_error(cli, CLI_UNSUPPORTED, NULL, "%s", item->text);
     } else if (cli_flag(cli, "dry-run")) {
         (void)cli_printf(cli, "%-11s  %s\n", words[item->action], item->key);
@@ -108,7 +108,7 @@ static void summary(struct cli *cli, const struct cli_node *node,
     else
         cli_say(cli,
                 "migrated %s: %" PRIu64 " documents written, %" PRIu64
-                " were there, %" PRIu64 " removed",
+                " unchanged, %" PRIu64 " removed",
                 node->shown, written, kept, removed);
     if (written + removed > 0 && !cli_flag(cli, "dry-run"))
         cli_warn_consolidated(cli, node);
@@ -137,29 +137,30 @@ const struct cli_command cli_cmd_migrate = {
     .max_args = 1,
     .about =
         "Writes the metadata of an array, or of a group and everything below it, in the "
-        "other format. No chunk is read or written: the new metadata describes the "
-        "chunks as they lie, so this takes no longer for terabytes. From v2, the order F "
-        "becomes a transpose, filters and compressor become codecs, the names in "
-        "_ARRAY_DIMENSIONS the dimension names, a null fill value the type's default; "
-        "NaN and Infinity in attributes become strings, as JSON has no such numbers. "
-        "From v3, only what v2 can say: no shards, no chunk grid that is not regular, "
-        "the key encoding \"v2\", a fill value whose bits stay, and a name for every "
-        "dimension or for none (scalars get the empty list, which xarray needs there); "
-        "zarrc-reencode converts the rest by writing it anew.\n\n"
-        "All of it is checked first. What the other format cannot say is refused, every "
-        "such node is named, and nothing is written. The old metadata stays where it is "
-        "unless --remove-old is given; where a node has both, v3 is read. Even then v2 "
-        "attributes beside a node that was v3 before stay if they say something else, "
-        "with a warning, as do v2 documents with members that v3 does not know. Groups "
-        "with consolidated metadata get it in the new format as "
-        "well. When it is interrupted, everything can be read, and the same command goes "
-        "on.",
+        "other format. Chunks are neither read nor written: the new metadata describes "
+        "the existing chunks, so the time does not depend on their size.\n\n"
+        "From v2 to v3, order F becomes a transpose codec, filters and compressor become "
+        "codecs, _ARRAY_DIMENSIONS becomes the dimension names, and a null fill value "
+        "becomes the default of the data type. NaN and Infinity in attributes become "
+        "strings, because JSON has no such numbers.\n\n"
+        "From v3 to v2, only arrays that v2 can describe are converted: no shards, a "
+        "regular chunk grid, the key encoding \"v2\", a fill value that v2 keeps bit for "
+        "bit, and names for all dimensions or for none. A scalar gets an empty list of "
+        "names, which xarray needs. zarrc-reencode converts other arrays by writing them "
+        "anew.\n\n"
+        "Everything is checked first. If the other format cannot describe a node, every "
+        "such node is reported and nothing is written. The old metadata stays unless "
+        "--remove-old is given; if a node has both, v3 is read. --remove-old keeps, with "
+        "a warning, v2 attributes that differ from those of an existing v3 node, and v2 "
+        "documents with members that v3 lacks. Groups with consolidated metadata get it "
+        "in the new format as well. After an interrupt everything can still be read, and "
+        "the same command continues.",
     .json =
         "node; zarr_format: of the new metadata; documents: an array of objects with "
         "action (write, replace, keep, consolidate, remove, refuse, leave), path of the "
-        "node, key of the document, and document, the metadata, or why it is refused or "
-        "left; "
-        "written, kept, removed: how many.",
+        "node, key of the document, and either document (the metadata) or why (the "
+        "reason "
+        "to refuse or leave it); written, kept, removed: numbers of documents.",
     .options = options,
     .examples = examples,
     .see_also = "zarrc-reencode zarrc-consolidate",

@@ -1,6 +1,6 @@
 /*
- * commands/cmd_mv.c - zarrc mv: a copy, then the source is deleted. The source stays
- * whole until every byte is at the destination and flushed.
+ * commands/cmd_mv.c - zarrc mv: renames a node, or copies it and then deletes the source.
+ * The source stays complete until every byte is at the destination and flushed.
  */
 #include "node/work.h"
 
@@ -8,7 +8,9 @@
 
 static const struct cli_option options[] = {
     {"force", 'f', 0, NULL, NULL, "delete the node at DESTINATION first"},
-    {"skip-equal", 0, 0, NULL, NULL, "go on with a move that was interrupted"},
+    {"skip-equal", 0, 0, NULL, NULL,
+     "skip objects that DESTINATION already has with equal bytes: continues an "
+     "interrupted move"},
     {NULL, 0, 0, NULL, NULL, NULL}};
 
 static const struct cli_example examples[] = {
@@ -71,7 +73,7 @@ static void summary(struct cli *cli, const struct cli_node *src,
         cli_json_u64(cli_key(j, "bytes"), m->bytes);
         cli_json_end(j);
     }
-    if (m->objects == 0) /* in one step */
+    if (m->objects == 0) /* the store renamed the node */
         cli_say(cli, "moved %s to %s", src->shown, dst->shown);
     else
         cli_say(cli, "moved %s to %s: %" PRIu64 " objects", src->shown, dst->shown,
@@ -85,17 +87,17 @@ static int run(struct cli *cli)
 {
     struct cli_node src = {0}, dst = {0};
     struct moving m = {.objects = 0};
-    int rc = cli_node_open(cli, cli->args[0], CLI_OPEN_WRITE | CLI_OPEN_SHUT, &src);
+    int rc = cli_node_open(cli, cli->args[0], CLI_OPEN_WRITE | CLI_OPEN_PROBE, &src);
 
     if (!rc)
-        rc = cli_node_open(cli, cli->args[1], CLI_OPEN_NEW | CLI_OPEN_SHUT, &dst);
+        rc = cli_node_open(cli, cli->args[1], CLI_OPEN_NEW | CLI_OPEN_PROBE, &dst);
     if (!rc && cli_node_is_missing(&dst) &&
         (cli_flag(cli, "force") || !cli_flag(cli, "skip-equal")))
-        rc = cli_must_be_free(cli, &dst);
+        rc = cli_require_empty(cli, &dst);
     if (!rc)
         rc = move(cli, &src, &dst, &m);
     if (rc)
-        cli_unmake_root(&dst);
+        cli_remove_empty_root(&dst);
     else
         summary(cli, &src, &dst, &m);
     cli_node_close(&src);
@@ -111,17 +113,16 @@ const struct cli_command cli_cmd_mv = {
     .max_args = 2,
     .about =
         "Moves an array or a group with everything below it, inside a store or to "
-        "another one. DESTINATION is its new name; nothing may be there yet unless "
-        "--force is given. It is refused where the two are one place, or one is inside "
-        "the other, however they are spelled or linked; links below them are not looked "
-        "at.\n\n"
-        "Inside one store it is one step. Else SOURCE is deleted when all of it is at "
-        "DESTINATION; if the command is "
-        "interrupted before, SOURCE is whole, and the same command with --skip-equal "
-        "goes on.",
-    .json =
-        "source, destination: places. objects, bytes: copied; 0 where the store could "
-        "rename.",
+        "another store. DESTINATION is its new name. It must not exist yet unless "
+        "--force "
+        "or --skip-equal is given. SOURCE and DESTINATION must not be the same location "
+        "or inside each other; links in the two paths are resolved for this check, links "
+        "below them are not.\n\n"
+        "Inside one store this is one step. Otherwise SOURCE is deleted after all of it "
+        "was copied. If the command is interrupted before, SOURCE is complete, and the "
+        "same command with --skip-equal continues.",
+    .json = "source, destination: locations. objects, bytes: copied; 0 if the store "
+            "renamed the node.",
     .options = options,
     .examples = examples,
     .see_also = "zarrc-cp zarrc-rm",

@@ -1,5 +1,5 @@
 /*
- * commands/cmd_plot.c - zarrc plot: a quick look at an array, as PNG or in the terminal.
+ * commands/cmd_plot.c - zarrc plot: draws an array as a PNG file or in the terminal.
  */
 #include "plot/plot.h"
 
@@ -10,31 +10,36 @@
 #include <unistd.h>
 
 static const struct cli_option options[] = {
-    {"output", 'o', CLI_VALUE_FILE, "FILE", NULL, "write a PNG; - is stdout"},
-    {"force", 'f', 0, NULL, NULL, "overwrite FILE"},
+    {"output", 'o', CLI_VALUE_FILE, "FILE", NULL, "write a PNG file; - is stdout"},
+    {"force", 'f', 0, NULL, NULL, "overwrite FILE if it exists"},
     {"term", 't', 0, NULL, NULL,
-     "draw in the terminal (so it does without -o when stdout is one)"},
-    {"slice", 's', 0, "REGION", NULL, "the same as NODE[REGION]: 3,:,: or ::10"},
+     "draw in the terminal (default without -o if stdout is a terminal)"},
+    {"slice", 's', 0, "REGION", NULL,
+     "draw this region, as 3,:,: or ::10; the same as NODE[REGION]"},
     CLI_FIELD_OPTION,
     {"size", 0, 0, "WxH", NULL,
-     "pixels (default: 1000 wide, up to 750 high), in the terminal characters"},
-    {"map", 'm', 0, "NAME", PLOT_MAPS, "colours (default: viridis)"},
+     "size in pixels (default: 1000 wide, up to 750 high); in the terminal: in "
+     "characters"},
+    {"map", 'm', 0, "NAME", PLOT_MAPS, "colour map (default: viridis)"},
     {"percentiles", 'p', 0, "LOW,HIGH", NULL,
-     "the colours' ends, in percent of the elements (default: 2,98)"},
-    {"min", 0, 0, "X", NULL, "value of the first colour, or of the line's lower end"},
-    {"max", 0, 0, "X", NULL, "value of the last colour, or of the line's upper end"},
-    {"hide-fill", 0, 0, NULL, NULL, "show elements that are the fill value as missing"},
-    {"origin", 0, 0, "WHERE", "upper|lower", "where row 0 is (default: upper)"},
+     "percentiles of the first and the last colour (default: 2,98)"},
+    {"min", 0, 0, "X", NULL,
+     "value of the first colour, or the low end of a line's axis"},
+    {"max", 0, 0, "X", NULL,
+     "value of the last colour, or the high end of a line's axis"},
+    {"hide-fill", 0, 0, NULL, NULL, "show elements that have the fill value as missing"},
+    {"origin", 0, 0, "WHERE", "upper|lower", "position of row 0 (default: upper)"},
     {"aspect", 0, 0, "MODE", "auto|equal|fill",
-     "equal: elements are square; auto: unless the picture becomes too narrow"},
-    {"bare", 0, 0, NULL, NULL, "no axes, title and colour bar"},
-    {"title", 0, 0, "TEXT", NULL, "another title"},
+     "equal: elements are square; fill: use the whole size; auto (default): equal unless "
+     "the picture becomes too narrow"},
+    {"bare", 0, 0, NULL, NULL, "draw no axes, title and colour bar"},
+    {"title", 0, 0, "TEXT", NULL, "title (default: the node and its region)"},
     {NULL, 0, 0, NULL, NULL, NULL}};
 
 static const struct cli_example examples[] = {
-    {"zarrc plot -o t.png 'x.zarr/temp[3,:,:]'", "One plane of three dimensions."},
+    {"zarrc plot -o t.png 'x.zarr/temp[3,:,:]'", "One plane of a 3-D array."},
     {"zarrc plot --term -m coolwarm --min=-2 --max=2 x.zarr/anomaly",
-     "In the terminal, with fixed ends."},
+     "In the terminal, with a fixed range of values."},
     {"zarrc plot --bare --size=256x256 -o thumbnail.png x.zarr/image", "A thumbnail."},
     {NULL, NULL}};
 
@@ -60,7 +65,8 @@ static int read_size(struct plot *p)
     if (!rc && given &&
         (n != 2 || size[0] < 1 || size[1] < 1 || size[0] > 16384 || size[1] > 16384))
         rc = cli_error(p->cli, CLI_USAGE, "Write --size=1000x750, 16384 at most.",
-                       "option --size: \"%s\" is no size", cli_text(p->cli, "size"));
+                       "option --size: \"%s\" is not a valid size",
+                       cli_text(p->cli, "size"));
     if (given && !rc) {
         p->width = (int)size[0];
         p->height = (int)size[1];
@@ -96,7 +102,7 @@ static int read_percentiles(struct plot *p)
     free(copy);
     return ok ? CLI_OK
               : cli_error(p->cli, CLI_USAGE, "Write --percentiles=2,98.",
-                          "option --percentiles: \"%s\"", text);
+                          "option --percentiles: \"%s\" is not valid", text);
 }
 
 static int read_options(struct plot *p)
@@ -112,11 +118,11 @@ static int read_options(struct plot *p)
     if (p->term && output)
         return cli_error(cli, CLI_USAGE, NULL, "--term and --output exclude each other");
     if (!p->term && !output && !cli->json)
-        return cli_error(cli, CLI_USAGE, "Give -o FILE, -o - for stdout, or --term.",
-                         "where shall the picture go?");
+        return cli_error(cli, CLI_USAGE, "Use -o FILE, -o - for stdout, or --term.",
+                         "option --output is missing");
     if (cli->json && (p->term || (output && strcmp(output, "-") == 0)))
         return cli_error(cli, CLI_USAGE, NULL,
-                         "picture and JSON cannot both go to stdout");
+                         "the picture and JSON cannot both be written to stdout");
     p->style.map = map ? map : "viridis";
     p->style.aspect = aspect ? aspect : "auto";
     p->style.lower = origin && *origin == 'l';
@@ -126,7 +132,8 @@ static int read_options(struct plot *p)
     return rc ? rc : read_percentiles(p);
 }
 
-/* Colours of a plane are stretched; a line shows all of its values. */
+/* The colours of a plane cover the range between two percentiles; a line shows all of its
+ * values. */
 static int choose_range(struct plot *p)
 {
     struct plot_range *r = &p->style.range;
@@ -168,7 +175,7 @@ static int write_png(struct plot *p)
     if (!output)
         return CLI_OK;
     if (cli_flag(p->cli, "force"))
-        rc = cli_must_be_outside(p->cli, output, &p->node);
+        rc = cli_require_outside(p->cli, output, &p->node);
     if (!rc)
         rc = cli_file_create(p->cli, output, cli_flag(p->cli, "force"), &file);
     if (!rc) {
@@ -215,7 +222,8 @@ static int plot(struct plot *p)
         .cli = p->cli, .node = &p->node, .hide_fill = cli_flag(p->cli, "hide-fill")};
     int rc;
 
-    cli_plot_room(p->width, p->term ? 2 * p->height : p->height, &p->style, &request);
+    cli_plot_limit_samples(p->width, p->term ? 2 * p->height : p->height, &p->style,
+                           &request);
     rc = cli_plot_read(&request, &p->data);
     if (!rc)
         rc = choose_range(p);
@@ -257,18 +265,21 @@ const struct cli_command cli_cmd_plot = {
     .min_args = 1,
     .max_args = 1,
     .about =
-        "Draws two dimensions of an array as a plane of colours, or one as a line. Of "
-        "more "
-        "dimensions the last two are drawn, at index 0 of the others, unless a region "
-        "says "
-        "otherwise. Complex numbers are drawn as their magnitude.\n\n"
-        "No more elements are read than there are pixels, and of very large arrays only "
-        "some chunks, picked evenly: any size takes about a second. Colours go from the "
-        "2nd to the 98th percentile of what was read unless other ends are given; NaN is "
-        "grey. Axes count elements of the array.",
-    .json = "node; region; shape: of what is drawn; samples; sampled: not every element "
-            "was read; min, max: of what was read; missing: how many are NaN; low, high: "
-            "the ends of colours or axis; file.",
+        "Draws two dimensions of an array as a plane of colours, or one dimension as a "
+        "line. If an array has more dimensions, the last two are drawn, at index 0 of "
+        "the "
+        "others, unless a region selects otherwise. Complex numbers are drawn as their "
+        "magnitude.\n\n"
+        "At most one element for each pixel is read, and only some evenly spaced chunks "
+        "of a very large array, so that any array takes about a second. Colours cover "
+        "the "
+        "2nd to the 98th percentile of the elements that were read, unless options give "
+        "another range; NaN is grey. Axes show indexes of the array.",
+    .json =
+        "node; region; shape: of the drawn region; samples: elements read along each "
+        "axis; sampled: whether elements were left out; min, max: of the elements "
+        "read; missing: the number of NaN; low, high: the range of the colours or the "
+        "axis; file.",
     .options = options,
     .examples = examples,
     .see_also = "zarrc-cat zarrc-info",

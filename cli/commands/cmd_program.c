@@ -1,6 +1,6 @@
 /*
  * commands/cmd_program.c - commands about the program itself: help, completion, version,
- * and the hidden one that writes man pages and completions into a folder.
+ * and the hidden command that writes man pages and completions into a folder.
  */
 #include "frame/docs.h"
 
@@ -26,7 +26,7 @@ static int put(struct cli *cli, struct cli_string *text)
     return rc;
 }
 
-/* ---- help ----------------------------------------------------------------------- */
+/* ---- help ---- */
 
 static int run_help(struct cli *cli)
 {
@@ -39,7 +39,7 @@ static int run_help(struct cli *cli)
     }
     c = cli_command_find(cli->args[0]);
     if (!c)
-        return cli_error(cli, CLI_USAGE, "zarrc help lists all.",
+        return cli_error(cli, CLI_USAGE, "zarrc help lists all commands.",
                          "unknown command \"%s\"", cli->args[0]);
     cli_help_command(c, &text);
     return put(cli, &text);
@@ -57,28 +57,29 @@ const struct cli_command cli_cmd_help = {
     .max_args = 1,
     .flags = CLI_CMD_NO_CONTEXT,
     .about =
-        "Shows what zarrc COMMAND --help shows. The man pages say the same and more.",
+        "Shows the list of commands, or the same help as zarrc COMMAND --help. The man "
+        "pages have the same texts and more.",
     .json = "An object with the member text.",
     .examples = help_examples,
     .run = run_help,
 };
 
-/* ---- completion ------------------------------------------------------------------ */
+/* ---- completion ---- */
 
 static int run_completion(struct cli *cli)
 {
     struct cli_string text = {0};
 
     if (!cli_completion(cli->args[0], &text))
-        return cli_error(cli, CLI_USAGE, NULL, "\"%s\" is none of bash, zsh, fish",
+        return cli_error(cli, CLI_USAGE, NULL, "\"%s\" is not one of bash, zsh, fish",
                          cli->args[0]);
     return put(cli, &text);
 }
 
 static const struct cli_example completion_examples[] = {
-    {"source <(zarrc completion bash)", "Completion in this bash."},
+    {"source <(zarrc completion bash)", "Completion in the current bash."},
     {"zarrc completion fish > ~/.config/fish/completions/zarrc.fish",
-     "For fish, for good."},
+     "Permanent completion in fish."},
     {NULL, NULL}};
 
 const struct cli_command cli_cmd_completion = {
@@ -88,15 +89,14 @@ const struct cli_command cli_cmd_completion = {
     .min_args = 1,
     .max_args = 1,
     .flags = CLI_CMD_NO_CONTEXT,
-    .about = "Writes the script to standard output. The script is made from the same "
-             "table as the "
-             "options, so it knows all of them, and it never runs zarrc.",
+    .about = "Writes the script to standard output. It completes all commands and "
+             "options, and never runs zarrc.",
     .json = "An object with the member text.",
     .examples = completion_examples,
     .run = run_completion,
 };
 
-/* ---- version --------------------------------------------------------------------- */
+/* ---- version ---- */
 
 struct counts {
     unsigned of[16];
@@ -154,7 +154,7 @@ static int run_version(struct cli *cli)
         return version_json(cli);
     st = zarr_context_list(cli->ctx, 0, count_item, &counts, &err);
     if (st)
-        return cli_fail(cli, st, &err, "cannot list what this build has");
+        return cli_fail(cli, st, &err, "cannot list the registries");
     return cli_printf(cli,
                       "zarrc %s (library %s)\n"
                       "%u data types, %u codecs with %u implementations, %u stores\n"
@@ -165,31 +165,27 @@ static int run_version(struct cli *cli)
 }
 
 static const struct cli_example version_examples[] = {
-    {"zarrc version", "The version of the program and of the library it runs with."},
+    {"zarrc version", "The versions of the program and of the library that it uses."},
     {"zarrc version --json",
      "The same for other programs, with the codecs of this build."},
     {NULL, NULL}};
 
 const struct cli_command cli_cmd_version = {
     .name = "version",
-    .summary = "show versions and what this build has",
+    .summary = "show the versions of the program and the library",
     .operands = "",
-    .about = "Shows the version of the program, of the library that it runs with, and "
-             "how many "
-             "codecs, data types and stores there are.",
+    .about = "Shows the version of the program, the version of the library that it uses, "
+             "and the numbers of data types, codecs and stores of this build.",
     .json = "program, library: versions as text. library_number: major * 1000000 + minor "
-            "* 1000 + "
-            "patch. zarr_formats: list of numbers. codecs: list of objects with name, "
-            "origin and "
-            "detail, one for each implementation of a codec; the detail says what it "
-            "does and "
-            "with which priority.",
+            "* 1000 + patch. zarr_formats: list of numbers. codecs: list of objects with "
+            "name, origin and detail, one for each implementation of a codec; detail is "
+            "its description with its priority.",
     .examples = version_examples,
     .see_also = "zarrc-list",
     .run = run_version,
 };
 
-/* ---- generate -------------------------------------------------------------------- */
+/* ---- generate ---- */
 
 static int write_page(struct cli *cli, const char *folder, const char *name,
                       struct cli_string *text)
@@ -244,17 +240,17 @@ static int write_completions(struct cli *cli, const char *folder)
 static int run_generate(struct cli *cli)
 {
     if (mkdir(cli->args[1], 0777) != 0 && errno != EEXIST)
-        return cli_errno(cli, errno, "cannot make %s", cli->args[1]);
+        return cli_errno(cli, errno, "cannot create %s", cli->args[1]);
     if (strcmp(cli->args[0], "man") == 0)
         return write_man(cli, cli->args[1]);
     if (strcmp(cli->args[0], "completions") == 0)
         return write_completions(cli, cli->args[1]);
-    return cli_error(cli, CLI_USAGE, NULL, "\"%s\" is none of man, completions",
+    return cli_error(cli, CLI_USAGE, NULL, "\"%s\" is not one of man, completions",
                      cli->args[0]);
 }
 
 static const struct cli_example generate_examples[] = {
-    {"zarrc generate man man", "All man pages into the folder man."}, {NULL, NULL}};
+    {"zarrc generate man man", "Write all man pages into the folder man."}, {NULL, NULL}};
 
 const struct cli_command cli_cmd_generate = {
     .name = "generate",

@@ -78,7 +78,7 @@ static void on_progress(void *user, const zarr_progress *now)
     cli_progress_update(&r->progress, now->bytes_done, 0);
 }
 
-/* ---- the report ----------------------------------------------------------------- */
+/* ---- the report ---- */
 
 static void report_json(const struct reencode *r, double seconds)
 {
@@ -176,7 +176,7 @@ static int report_failure(const struct reencode *r, zarr_status st, const zarr_e
     return cli_fail(r->cli, st, err, "cannot re-encode %s", r->src.shown);
 }
 
-/* ---- the work ------------------------------------------------------------------- */
+/* ---- the work ---- */
 
 static int reencode(struct reencode *r)
 {
@@ -234,7 +234,7 @@ static int run(struct cli *cli)
     if (!rc)
         rc = reencode(&r);
     if (rc)
-        cli_unmake_root(&r.dst);
+        cli_remove_empty_root(&r.dst);
     cli_node_close(&r.src);
     cli_node_close(&r.dst);
     return rc;

@@ -1,6 +1,6 @@
 /*
- * commands/cmd_resize.c - zarrc resize: a new shape for an array. What lies outside a
- * smaller shape is deleted after the metadata was written, unless asked to stay.
+ * commands/cmd_resize.c - zarrc resize: changes the shape of an array. Chunks outside a
+ * smaller shape are deleted after the metadata is written, unless --keep-chunks is given.
  */
 #include "node/work.h"
 
@@ -8,13 +8,13 @@
 #include <string.h>
 
 static const struct cli_option options[] = {
-    {"keep-chunks", 0, 0, NULL, NULL, "leave chunks that fall outside in the store"},
+    {"keep-chunks", 0, 0, NULL, NULL, "do not delete chunks outside of the new shape"},
     {NULL, 0, 0, NULL, NULL, NULL}};
 
 static const struct cli_example examples[] = {
-    {"zarrc resize x.zarr/temp 500,-,-", "500 steps; the other lengths stay."},
+    {"zarrc resize x.zarr/temp 500,-,-", "500 steps; the other lengths do not change."},
     {"zarrc resize --keep-chunks x.zarr/temp 10,180,360",
-     "Shorter, but nothing is deleted: growing again brings the elements back."},
+     "A smaller shape; the elements come back if the array grows again."},
     {NULL, NULL}};
 
 /* "100,-,3": '-' keeps a length. */
@@ -41,9 +41,9 @@ static int read_shape(struct cli *cli, const struct cli_node *node, uint64_t *sh
     }
     free(copy);
     if (!ok || n != ndim)
-        return cli_error(cli, CLI_USAGE,
-                         "Write lengths as 100,200; '-' keeps one as it is.",
-                         "\"%s\" is no shape of %d dimensions", cli->args[1], (int)ndim);
+        return cli_error(cli, CLI_USAGE, "Write lengths as 100,200; '-' keeps a length.",
+                         "\"%s\" is not a shape of %d dimensions", cli->args[1],
+                         (int)ndim);
     return CLI_OK;
 }
 
@@ -100,13 +100,14 @@ const struct cli_command cli_cmd_resize = {
     .min_args = 2,
     .max_args = 2,
     .about =
-        "Changes the shape of an array; its rank stays. SHAPE is a length for each "
-        "dimension, as 100,200; '-' keeps one as it is. New elements are the fill value "
-        "until they are written.\n\n"
-        "Where the shape becomes smaller, chunks that lie outside are deleted, and "
-        "elements outside of chunks that are cut become the fill value; --keep-chunks "
-        "leaves all as it is.",
-    .json = "node; shape: the new one.",
+        "Changes the shape of an array, but not its number of dimensions. SHAPE has a "
+        "length for each dimension, as 100,200; '-' keeps a length. New elements have "
+        "the "
+        "fill value until they are written.\n\n"
+        "If the shape becomes smaller, chunks outside of it are deleted, and in chunks "
+        "that are partly outside, the elements outside get the fill value. With "
+        "--keep-chunks no chunk changes.",
+    .json = "node; shape: the new shape.",
     .options = options,
     .examples = examples,
     .see_also = "zarrc-append",

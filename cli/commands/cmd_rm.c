@@ -1,7 +1,7 @@
 /*
- * commands/cmd_rm.c - zarrc rm: deletes nodes. Groups with something below them need
- * -r; nothing is asked. Only keys of the store are touched: what lies outside
- * its root is out of reach for the library, links included.
+ * commands/cmd_rm.c - zarrc rm: deletes nodes without asking. Groups with nodes below
+ * them require -r. Only keys of the store are deleted: the library never deletes anything
+ * outside of the store's root, also not through links.
  */
 #include "node/work.h"
 
@@ -12,9 +12,9 @@
 #include <unistd.h>
 
 static const struct cli_option options[] = {
-    {"recursive", 'r', 0, NULL, NULL, "groups, too, with everything below them"},
-    {"force", 'f', 0, NULL, NULL, "a node that is not there is no error"},
-    {"dry-run", 'n', 0, NULL, NULL, "say what would be deleted, delete nothing"},
+    {"recursive", 'r', 0, NULL, NULL, "delete groups with everything below them"},
+    {"force", 'f', 0, NULL, NULL, "ignore nodes that do not exist"},
+    {"dry-run", 'n', 0, NULL, NULL, "list what would be done, change nothing"},
     {NULL, 0, 0, NULL, NULL, NULL}};
 
 static const struct cli_example examples[] = {
@@ -30,24 +30,24 @@ static int check_children(struct cli *cli, const struct cli_node *node)
 
     if (node->kind == ZARR_NODE_ARRAY || cli_flag(cli, "recursive"))
         return CLI_OK;
-    if (node->kind == ZARR_NODE_NONE) { /* broken: maybe a group */
+    if (node->kind == ZARR_NODE_NONE) { /* broken: it may be a group */
         rc = cli_has_nodes_below(cli, node, &below);
         return rc || !below
                    ? rc
                    : cli_error(cli, CLI_USAGE,
-                               "Nothing was deleted. -r deletes it with all.",
+                               "Nothing was deleted. -r deletes it with all nodes below.",
                                "%s is broken, and there are nodes below it", node->shown);
     }
     rc = cli_tree_list(cli, node, &tree);
     if (!rc && tree.n_items > 1)
-        rc = cli_error(cli, CLI_USAGE, "Nothing was deleted. -r deletes it with all.",
-                       "%s is a group with %zu nodes below it", node->shown,
-                       tree.n_items - 1);
+        rc = cli_error(
+            cli, CLI_USAGE, "Nothing was deleted. -r deletes it with all nodes below.",
+            "%s is a group with %zu nodes below it", node->shown, tree.n_items - 1);
     cli_tree_free(&tree);
     return rc;
 }
 
-/* Of such a node only the link is deleted, no object. */
+/* Whether the node is a symlink: then only the link is deleted, and no object. */
 static bool is_link(const struct cli_node *node)
 {
     char *path = cli_path_join(cli_local_root(node), node->path);
@@ -65,7 +65,7 @@ static int delete_node(struct cli *cli, struct cli_node *node)
 
     if (st)
         return cli_fail(cli, st, &err, "cannot delete %s", node->shown);
-    if (!*node->path) /* an empty store is nothing that anybody needs */
+    if (!*node->path) /* the store is empty now: removes its folder */
         (void)rmdir(cli_local_root(node));
     else
         cli_warn_consolidated(cli, node);
@@ -93,7 +93,7 @@ static void report(struct cli *cli, const struct cli_node *node,
             node->shown, objects->n_objects);
 }
 
-/* With -f: is there nothing? A node of a local store is a folder. */
+/* Whether there is nothing at the location. A node of a local store is a folder. */
 static bool is_missing(struct cli *cli, const char *text)
 {
     char *path = cli_local_path(cli, text);
@@ -111,7 +111,7 @@ static int remove_one(struct cli *cli, const char *text)
 
     if (cli_flag(cli, "force") && is_missing(cli, text))
         return CLI_OK;
-    rc = cli_node_open(cli, text, CLI_OPEN_WRITE | CLI_OPEN_SHUT, &node);
+    rc = cli_node_open(cli, text, CLI_OPEN_WRITE | CLI_OPEN_PROBE, &node);
     if (!rc && !is_link(&node))
         rc = check_children(cli, &node);
     if (!rc && !is_link(&node))
@@ -147,10 +147,11 @@ const struct cli_command cli_cmd_rm = {
     .min_args = 1,
     .max_args = -1,
     .about =
-        "Deletes arrays and empty groups; with -r groups with everything below "
-        "them. Nodes whose metadata is broken are deleted, too. Of a symlink to a node "
-        "of the store only the link is. Nothing is asked. Nothing outside the store "
-        "is ever deleted, and links that lead outside are not followed.",
+        "Deletes arrays and empty groups without asking; with -r also groups with "
+        "everything below them. Nodes with broken metadata are deleted as well. If a "
+        "node "
+        "is a symlink, only the link is deleted. Nothing outside the store is deleted, "
+        "and links that lead outside are not followed.",
     .json = "An array with an object for each NODE: node, kind (array, group, broken), "
             "objects, deleted.",
     .options = options,

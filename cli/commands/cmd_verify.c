@@ -1,21 +1,20 @@
 /*
- * commands/cmd_verify.c - zarrc verify: asks the library for everything that is wrong
- * below a node (zarr_node_verify) and prints each fault as one line, key and reason.
- * Faults give exit code 1; a store that cannot be read gives the code of that failure,
- * because the rest is unknown then.
+ * commands/cmd_verify.c - zarrc verify: prints each fault that the library finds below a
+ * node (zarr_node_verify) as one line with key and reason. Faults give exit code 1. If
+ * the store cannot be read, verification stops with the exit code of that failure.
  */
 #include "node/work.h"
 
 #include <inttypes.h>
 
 static const struct cli_option options[] = {
-    {"no-data", 0, 0, NULL, NULL, "only metadata: decode no chunk"},
+    {"no-data", 0, 0, NULL, NULL, "check metadata only, decode no chunk"},
     {NULL, 0, 0, NULL, NULL, NULL}};
 
 static const struct cli_example examples[] = {
-    {"zarrc verify x.zarr", "Is all of it well?"},
+    {"zarrc verify x.zarr", "Check a whole store."},
     {"zarrc verify --untrusted --json download.zarr",
-     "Data from strangers, with narrow limits; faults as JSON."},
+     "Check untrusted data with stricter limits; faults as JSON."},
     {NULL, NULL}};
 
 struct verify {
@@ -78,7 +77,7 @@ static void on_progress(void *user, const zarr_progress *now)
     cli_progress_update(&v->progress, now->bytes_done, now->objects_done);
 }
 
-/* ---- the report ----------------------------------------------------------------- */
+/* ---- the report ---- */
 
 static void report_json(const struct verify *v)
 {
@@ -144,7 +143,7 @@ static int verify(struct verify *v)
 static int run(struct cli *cli)
 {
     struct verify v = {.cli = cli, .result = ZARR_VERIFY_RESULT_INIT};
-    int rc = cli_node_open(cli, cli->args[0], CLI_OPEN_SHUT, &v.node);
+    int rc = cli_node_open(cli, cli->args[0], CLI_OPEN_PROBE, &v.node);
 
     if (!rc)
         rc = verify(&v);
@@ -159,12 +158,15 @@ const struct cli_command cli_cmd_verify = {
     .min_args = 1,
     .max_args = 1,
     .about =
-        "Reads and decodes all that is stored below NODE: metadata of every node, every "
-        "chunk with its checksums, the index of every shard, and consolidated metadata "
-        "against the nodes. A fault is one line on stdout: key, reason, kind.\n\n"
-        "Exit code 0: all is well. 1: there are faults. Chunks that are not stored are "
-        "legal, they are the fill value. Without checksums a changed bit is found only "
-        "where the decoder notices it.",
+        "Reads and decodes everything that is stored below NODE: the metadata of every "
+        "node, every chunk with its checksums, and the index of every shard. It also "
+        "compares consolidated metadata with the nodes. Each fault is one line on "
+        "stdout: "
+        "key, reason, kind.\n\n"
+        "Exit code 0: no fault. 1: there are faults. A missing chunk is not a fault: its "
+        "elements have the fill value. Without a checksum, a changed bit is found only "
+        "if "
+        "the decoder detects it.",
     .json =
         "node. faults: objects with node, key, code, reason. valid; n_faults; arrays; "
         "groups; objects; bytes (stored); seconds.",

@@ -1,13 +1,13 @@
 /*
- * commands/info.h - what the parts of zarrc info share: info_array.c (an array's facts,
- * as text and as JSON) and cmd_info.c.
+ * commands/info.h - what the files of zarrc info share: info_array.c (properties of an
+ * array, as text and as JSON) and cmd_info.c.
  */
 #ifndef CLI_INFO_H
 #define CLI_INFO_H
 
 #include "node/node.h"
 
-/* The chunks that are stored. */
+/* Statistics of the stored chunks. */
 struct info_stats {
     zarr_array *array;
     uint64_t n_objects, bytes, n_total;
@@ -15,14 +15,14 @@ struct info_stats {
     zarr_error *err;
 };
 
-/* Chunks that the grid has. */
+/* The number of chunks of the outer grid: shards, if the array is sharded. */
 uint64_t info_grid_count(const zarr_array *array);
-/* One line of facts. */
+/* Prints one property as a line. */
 void info_row(struct cli *cli, const char *name, const char *format, ...)
     ZARR_PRINTF(3, 4);
-/* attributes: a JSON object, one row a member. */
+/* Prints one line for each member of a JSON object. */
 void info_attributes(struct cli *cli, const char *attributes);
-/* stats NULL: not asked for. */
+/* stats: NULL without --stats. */
 void info_array_text(struct cli *cli, const struct cli_node *node,
                      const struct info_stats *stats);
 void info_array_json(struct cli *cli, const struct cli_node *node,

@@ -1,5 +1,5 @@
 /*
- * commands/info_array.c - an array's facts for zarrc info, as rows of text and as JSON.
+ * commands/info_array.c - properties of an array for zarrc info, as text and as JSON.
  */
 #include "commands/info.h"
 
@@ -21,7 +21,7 @@ static uint64_t decoded_bytes(const zarr_array *array)
                    zarr_dtype_item_bytes(zarr_array_dtype(array)));
 }
 
-/* "int16[2,3]": a field's type as people read it. */
+/* The type of a field with the shape of its subarray: "int16 (2, 3)". Owned. */
 static char *field_type_text(const zarr_dtype_field *f)
 {
     char *shape = f->ndim ? cli_shape_text(f->ndim, f->shape) : cli_strdup("");
@@ -33,7 +33,7 @@ static char *field_type_text(const zarr_dtype_field *f)
     return text;
 }
 
-/* ---- as text ---------------------------------------------------------------------- */
+/* ---- as text ---- */
 
 void info_row(struct cli *cli, const char *name, const char *format, ...)
 {
@@ -61,7 +61,7 @@ void info_row(struct cli *cli, const char *name, const char *format, ...)
     cli_string_free(&s);
 }
 
-/* One codec as name(key=value, ...). */
+/* Adds one codec as name(key=value, ...). */
 static void add_codec(struct cli_string *out, const char *codec)
 {
     size_t n = 0, m = 0;
@@ -89,7 +89,7 @@ static void add_codec(struct cli_string *out, const char *codec)
     cli_string_add(out, ")", 1);
 }
 
-/* "(4, 4)" of a JSON list. */
+/* Adds a JSON list of lengths as "(4, 4)". */
 static void add_shape(struct cli_string *out, const char *list)
 {
     size_t n = 0;
@@ -106,18 +106,18 @@ static void add_shape(struct cli_string *out, const char *list)
     cli_string_add(out, ")", 1);
 }
 
-/* Of a sharding codec, by its configuration: what its chunks and its index go through,
- * and their shape where no row above tells it; the inner list to go on with. */
+/* Prints a sharding codec by its configuration: its index codecs, and the shape of its
+ * chunks unless an earlier row has it (has_shape). Returns the list of inner codecs. */
 static const char *sharding_row(struct cli *cli, const char *conf, bool first, int depth,
-                                bool told)
+                                bool has_shape)
 {
     size_t n = 0;
     const char *shape = cli_json_member(conf, "chunk_shape", &n);
-    const char *place = cli_json_member(conf, "index_location", &n);
+    const char *location = cli_json_member(conf, "index_location", &n);
     const char *list = cli_json_member(conf, "index_codecs", &n);
     struct cli_string chunks = {0}, index = {0};
 
-    if (!told) {
+    if (!has_shape) {
         cli_string_add(&chunks, ", chunks ", 9);
         add_shape(&chunks, shape);
     }
@@ -131,14 +131,14 @@ static const char *sharding_row(struct cli *cli, const char *conf, bool first, i
     }
     info_row(cli, first ? "codecs" : "", "%*ssharding_indexed%s, index%s: %s", depth * 2,
              "", chunks.text ? chunks.text : "",
-             place && strncmp(place, "\"start\"", 7) == 0 ? " at start" : "",
+             location && strncmp(location, "\"start\"", 7) == 0 ? " at start" : "",
              index.text ? index.text : "");
     cli_string_free(&chunks);
     cli_string_free(&index);
     return cli_json_member(conf, "codecs", &n);
 }
 
-/* The chain, those inside shards indented. */
+/* Prints the chain of codecs; inner codecs of shards are indented. */
 static void codecs_rows(struct cli *cli, const zarr_array *array)
 {
     const char *list = zarr_array_codecs(array);
@@ -202,7 +202,7 @@ void info_attributes(struct cli *cli, const char *attributes)
     }
 }
 
-/* Edges of chunks that differ, as metadata has them: [[2,3,2],[[6,3]]]. */
+/* The lengths of irregular chunks, as in the metadata: [[2,3,2],[[6,3]]]. Owned. */
 static char *grid_text(const zarr_array *a)
 {
     const char *grid = zarr_array_chunk_grid(a);
@@ -224,7 +224,7 @@ static void shape_row(struct cli *cli, const char *name, const zarr_array *a,
     free(text);
 }
 
-/* Products stop at 2^64 - 1. */
+/* A count as text; UINT64_MAX stands for an overflow. */
 static const char *count_text(uint64_t n, char text[32])
 {
     if (n == UINT64_MAX)
@@ -258,7 +258,7 @@ static void stats_rows(struct cli *cli, const zarr_array *a, const struct info_s
                  all * ((double)s->n_objects / (double)s->n_total) / (double)s->bytes);
 }
 
-/* A struct's fields, those of structs inside it indented. */
+/* Prints the fields of a struct; fields of nested structs are indented. */
 static void fields_rows(struct cli *cli, const zarr_dtype *type, int depth)
 {
     for (uint64_t i = 0; i < zarr_dtype_n_fields(type); i++) {
@@ -304,7 +304,7 @@ void info_array_text(struct cli *cli, const struct cli_node *node,
     free(fill);
 }
 
-/* ---- as JSON ---------------------------------------------------------------------- */
+/* ---- as JSON ---- */
 
 static void names_json(struct cli_json *j, const zarr_array *array)
 {
@@ -334,7 +334,7 @@ static void fields_json(struct cli_json *j, const zarr_dtype *type)
     cli_json_end(j);
 }
 
-/* null: more than 64 bits count. */
+/* A count, or null if it exceeds 64 bits. */
 static void count_json(struct cli_json *j, uint64_t n)
 {
     if (n == UINT64_MAX)

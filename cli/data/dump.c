@@ -1,9 +1,9 @@
 /*
- * data/dump.c - an array or a region of it as a stream, in C order, in memory that
- * does not grow with the array: runs of elements (cli_boxes) are read into one
- * of two buffers while the other is written. raw and npy go out as they are,
- * little-endian; the text formats walk the elements with an odometer that says
- * where rows and nested lists begin and end, so a run may end anywhere.
+ * data/dump.c - writes an array or a region as a stream in C order. Memory does not grow
+ * with the array: contiguous boxes of elements (cli_boxes) are read into one of two
+ * buffers while the other is written. raw and npy are written directly, little-endian.
+ * The text formats count the index of each element, which tells where rows and nested
+ * lists begin and end, so a box may end anywhere.
  */
 #include "data/data.h"
 
@@ -33,7 +33,7 @@ struct sink {
     struct cli_field field;
     int32_t ndim; /* the field's subarray included */
     uint64_t shape[ZARR_MAX_RANK], at[ZARR_MAX_RANK];
-    size_t width; /* text: of a column */
+    size_t width; /* of a column of the format text */
     struct cli_string text, element;
 };
 
@@ -59,9 +59,9 @@ static int put_text(struct sink *s, bool all)
     return put(s, s->text.text, n);
 }
 
-/* ---- one element ----------------------------------------------------------------- */
+/* ---- one element ---- */
 
-/* How many of the innermost dimensions begin at this element. */
+/* The number of innermost dimensions that begin at this element. */
 static int32_t n_begin(const struct sink *s)
 {
     int32_t n = 0;
@@ -71,7 +71,7 @@ static int32_t n_begin(const struct sink *s)
     return n;
 }
 
-/* Steps on; how many of the innermost dimensions ended. */
+/* Goes to the next element. Returns the number of innermost dimensions that ended. */
 static int32_t step(struct sink *s)
 {
     int32_t n = 0;
@@ -153,8 +153,8 @@ static int make_element(struct sink *s, const unsigned char *data)
     return cli_element_json(s->dump->cli, s->type, data, &s->element);
 }
 
-/* Columns as wide as the widest of the first elements of this run: looking at all would
- * make every number twice, and a wider one later only moves its own line. */
+/* Makes columns as wide as the widest of the first elements of this box. To measure all
+ * would format every number twice; a wider one later only shifts its own line. */
 static int measure(struct sink *s, const unsigned char *data, uint64_t n_items)
 {
     int rc = CLI_OK;
@@ -193,16 +193,16 @@ static int put_elements(struct sink *s, const unsigned char *data, uint64_t n_it
     return rc ? rc : put_text(s, true);
 }
 
-static int put_run(struct sink *s, const unsigned char *data, uint64_t n_items)
+static int put_box(struct sink *s, const unsigned char *data, uint64_t n_items)
 {
     if (s->style == STYLE_NPY || s->style == STYLE_RAW)
         return put(s, data, (size_t)n_items * s->item_bytes);
     return put_elements(s, data, n_items);
 }
 
-/* ---- begin and end ----------------------------------------------------------------- */
+/* ---- begin and end ---- */
 
-/* JSON of an array without elements: nested as NumPy's tolist(). */
+/* The JSON of an array without elements, nested as by NumPy's tolist(). */
 static void add_empty(struct sink *s)
 {
     int32_t zero = 0;
@@ -237,7 +237,7 @@ static void add_json_head(struct sink *s)
 static int begin(struct sink *s)
 {
     if (s->style == STYLE_NPY && !cli_npy_header(s->type, s->ndim, s->shape, &s->text))
-        cli_warn(s->dump->cli, "NumPy has no type for %s: written as opaque bytes",
+        cli_warn(s->dump->cli, "NumPy has no data type %s: the file says opaque bytes",
                  cli_type_name(s->type));
     if (s->dump->wrap_json)
         add_json_head(s);
@@ -253,9 +253,9 @@ static int end(struct sink *s)
     return put_text(s, true);
 }
 
-/* ---- the stream -------------------------------------------------------------------- */
+/* ---- the stream ---- */
 
-/* One of the two buffers: what it holds or waits for. */
+/* One of the two buffers, with the read request that fills it. */
 struct slot {
     unsigned char *data;
     struct cli_boxes box;
@@ -313,13 +313,13 @@ static zarr_status finish(struct slot *slot, zarr_error *err)
 
 static void slot_clear(struct slot *slot)
 {
-    zarr_request_free(slot->request); /* waits for what is under way */
+    zarr_request_free(slot->request); /* waits for the request */
     zarr_selection_free(slot->selection);
     slot->request = NULL;
     slot->selection = NULL;
 }
 
-static int stream_run(struct stream *s)
+static int stream_all(struct stream *s)
 {
     struct cli *cli = s->sink->dump->cli;
     const uint64_t n_values = s->sink->field.n_values;
@@ -334,15 +334,15 @@ static int stream_run(struct stream *s)
         cli_progress_begin(
             &progress, cli, s->sink->dump->progress,
             cli_mul(cli_product(s->sink->ndim, s->sink->shape), s->sink->item_bytes), 0);
-    for (unsigned turn = 0; more && !st && !rc; turn++) {
-        struct slot *now = &s->slots[turn % 2], *next = &s->slots[(turn + 1) % 2];
+    for (unsigned i = 0; more && !st && !rc; i++) {
+        struct slot *now = &s->slots[i % 2], *next = &s->slots[(i + 1) % 2];
 
         st = finish(now, &err);
         more = cli_boxes_next(&s->boxes);
         if (!st && more)
             st = start(s, next, &err);
         if (!st)
-            rc = put_run(s->sink, now->data, now->box.n_items * n_values);
+            rc = put_box(s->sink, now->data, now->box.n_items * n_values);
         done += now->box.n_items * n_values * s->sink->item_bytes;
         slot_clear(now);
         cli_progress_update(&progress, done, 0);
@@ -366,7 +366,7 @@ static int stream(struct sink *sink, zarr_selection *selection)
     s.slot_bytes = cli_boxes_max_items(&s.boxes) * bytes;
     rc = begin(sink);
     if (!rc)
-        rc = stream_run(&s);
+        rc = stream_all(&s);
     if (!rc)
         rc = end(sink);
     for (int i = 0; i < 2; i++) {
@@ -387,11 +387,12 @@ static enum style style_of(const char *format)
     return style;
 }
 
-/* A field's own dimensions are no dimensions that a region could choose from. */
+/* CSV with more than two dimensions. The hint suggests a region, which can only reduce
+ * the dimensions of the array, not those of a subarray field. */
 static int csv_refused(const struct sink *s)
 {
     const int32_t ndim = zarr_array_ndim(s->dump->node->array);
-    const int32_t keep = 2 - s->field.ndim; /* of the array's */
+    const int32_t keep = 2 - s->field.ndim; /* dimensions of the array */
     static const char *const what[] = {"an element", "a row", "a plane"};
     struct cli_string hint = {0};
     int rc;
@@ -435,9 +436,10 @@ int cli_dump(const struct cli_dump *dump)
     for (int32_t d = 0; d < s.field.ndim && s.ndim < ZARR_MAX_RANK; d++)
         s.shape[s.ndim++] = s.field.shape[d];
     if (zarr_dtype_variable(s.type) && (s.style == STYLE_NPY || s.style == STYLE_RAW))
-        rc = cli_error(
-            dump->cli, CLI_UNSUPPORTED, "Choose --format=elements (or text, csv, json).",
-            "%s: elements of variable length have no %s form", node->shown, dump->format);
+        rc = cli_error(dump->cli, CLI_UNSUPPORTED,
+                       "Choose --format=elements (or text, csv, json).",
+                       "%s: the format %s cannot hold elements of variable length",
+                       node->shown, dump->format);
     else if (s.style == STYLE_CSV && s.ndim > 2)
         rc = csv_refused(&s);
     else

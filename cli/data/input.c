@@ -1,7 +1,7 @@
 /*
- * data/input.c - an array in a file: .npy or raw bytes, in C or Fortran order.
- * Regular files are mapped, so that one larger than memory can be written in
- * one call; pipes are read piece by piece.
+ * data/input.c - an array in a file: .npy or raw bytes, in C or Fortran order. Regular
+ * files are mapped, so that a file larger than memory can be appended in one call. Pipes
+ * are read in pieces.
  */
 #include "data/data.h"
 #include "node/work.h"
@@ -15,16 +15,16 @@
 
 int cli_input_read(struct cli *cli, struct cli_input *in, void *data, uint64_t *bytes)
 {
-    const size_t kept = in->has_first && *bytes > 0;
+    const size_t n_first = in->has_first && *bytes > 0;
     int64_t n;
 
-    if (kept)
+    if (n_first)
         *(unsigned char *)data = in->first;
-    in->has_first = in->has_first && !kept;
-    n = cli_read_fd(fileno(in->file), (char *)data + kept, (size_t)*bytes - kept);
+    in->has_first = in->has_first && !n_first;
+    n = cli_read_fd(fileno(in->file), (char *)data + n_first, (size_t)*bytes - n_first);
     if (n < 0 && !cli_cancel)
         return cli_errno(cli, errno, "cannot read %s", in->name);
-    *bytes = kept + (n < 0 ? 0 : (uint64_t)n);
+    *bytes = n_first + (n < 0 ? 0 : (uint64_t)n);
     return cli_cancel ? CLI_INTERRUPTED : CLI_OK;
 }
 
@@ -39,17 +39,17 @@ static int read_header(struct cli *cli, struct cli_input *in)
         return rc;
     in->fortran = npy.fortran;
     in->byte_order = npy.type[0] == '>' ? ZARR_ORDER_BIG : ZARR_ORDER_LITTLE;
-    if (npy.fields && strstr(npy.fields, "\">")) { /* it is written from its pages */
+    if (npy.fields && strstr(npy.fields, "\">")) { /* the mapped file is not converted */
         free(npy.fields);
         return cli_error(cli, CLI_UNSUPPORTED,
-                         "zarrc import can: into a region of the array.",
-                         "%s has fields that are big-endian", in->name);
+                         "zarrc import can write it into a region of the array.",
+                         "%s has big-endian fields", in->name);
     }
     if (cli_fields_padded(npy.fields)) {
         free(npy.fields);
         return cli_error(cli, CLI_UNSUPPORTED,
-                         "zarrc import can: into a region of the array.",
-                         "%s has holes between its fields", in->name);
+                         "zarrc import can write it into a region of the array.",
+                         "%s has padding between its fields", in->name);
     }
     in->ndim = npy.ndim;
     in->data_at = npy.data_offset;
@@ -66,7 +66,7 @@ static int map_file(struct cli *cli, struct cli_input *in)
 
     in->data_bytes = UINT64_MAX;
     if (fstat(fd, &st) != 0)
-        return cli_errno(cli, errno, "cannot look at %s", in->name);
+        return cli_errno(cli, errno, "cannot read %s", in->name);
     if (S_ISDIR(st.st_mode))
         return cli_errno(cli, EISDIR, "cannot read %s", in->name);
     if (!S_ISREG(st.st_mode) || (uint64_t)st.st_size < in->data_at)
@@ -96,7 +96,7 @@ static int check_length(struct cli *cli, const struct cli_input *in)
     return CLI_OK;
 }
 
-/* Looks at the first byte, which a pipe does not give twice. */
+/* Tells npy from raw by the first byte, and keeps the byte: a pipe cannot be rewound. */
 static int peek(struct cli *cli, struct cli_input *in)
 {
     const int64_t n = cli_read_fd(fileno(in->file), &in->first, 1);
@@ -122,7 +122,7 @@ int cli_input_open(struct cli *cli, const char *name, const char *format,
     in->file = is_stdin ? stdin : fopen(name, "rbe");
     if (!in->file)
         return cli_errno(cli, errno, "cannot open %s", name);
-    setvbuf(in->file, NULL, _IONBF, 0); /* the elements are read past it */
+    setvbuf(in->file, NULL, _IONBF, 0); /* elements are read from the descriptor */
     if (format)
         in->is_npy = *format == 'n';
     else

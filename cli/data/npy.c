@@ -1,9 +1,9 @@
 /*
  * data/npy.c - the header of NumPy's .npy files: magic, version, length, and a Python
- * dict of three members. Written: version 1, 2 where the header is longer
- * than 64 KiB, 3 where a field's name is not ASCII. Read: versions 1, 2 and 3,
- * members in any order; fields of structs become the JSON list that v2 metadata
- * has for them. Object arrays are refused.
+ * dict of three members. Version 1 is written, 2 if the header is longer than 64 KiB, 3
+ * if a field's name is not ASCII. Versions 1, 2 and 3 are read, with the members in any
+ * order. Fields of structs become the JSON list that v2 metadata has. Object arrays are
+ * refused.
  */
 #include "data/data.h"
 
@@ -20,7 +20,7 @@ enum {
     MAX_HEADER = 1 << 20
 };
 
-/* ---- writing -------------------------------------------------------------------- */
+/* ---- writing ---- */
 
 static bool type_text(const zarr_dtype *type, char text[64])
 {
@@ -37,7 +37,7 @@ static bool type_text(const zarr_dtype *type, char text[64])
         snprintf(text, 64, "|%s1", kind == ZARR_KIND_INT ? "i" : "u");
         return true;
     }
-    /* As NumPy saves types of others: load it and view() it as ml_dtypes' type. */
+    /* As NumPy saves types of ml_dtypes: the user loads it and calls view(). */
     snprintf(text, 64, "%cV%" PRIu64, bytes > 1 ? '<' : '|', bytes);
     return false;
 }
@@ -56,8 +56,8 @@ static void add_name(struct cli_string *out, const char *name)
     cli_string_add(out, "'", 1);
 }
 
-/* The type as NumPy's descr has it: "'<f4'", or a list of fields. Recursion: as deep as
- * the type. */
+/* Adds the type as in NumPy's descr: "'<f4'", or a list of fields. Returns false if NumPy
+ * lacks the type. Recurses as deep as the type. */
 static bool add_descr(struct cli_string *out, const zarr_dtype *type)
 {
     const uint64_t n = zarr_dtype_n_fields(type);
@@ -90,8 +90,8 @@ static bool add_descr(struct cli_string *out, const zarr_dtype *type)
     return exact;
 }
 
-/* What type_text() writes for types that NumPy lacks. */
-static bool leaf_stands_for(const zarr_dtype *file, const zarr_dtype *type)
+/* cli_npy_represents() for types without fields: the inverse of type_text(). */
+static bool leaf_represents(const zarr_dtype *file, const zarr_dtype *type)
 {
     const char *numpy = zarr_dtype_numpy(type);
     const uint32_t kind = zarr_dtype_kind(type), is = zarr_dtype_kind(file);
@@ -102,14 +102,14 @@ static bool leaf_stands_for(const zarr_dtype *file, const zarr_dtype *type)
                                    (kind == ZARR_KIND_INT || kind == ZARR_KIND_UINT));
 }
 
-static bool same_place(const zarr_dtype_field *a, const zarr_dtype_field *b)
+static bool same_position(const zarr_dtype_field *a, const zarr_dtype_field *b)
 {
     return strcmp(a->name, b->name) == 0 && a->offset == b->offset &&
            a->ndim == b->ndim &&
            memcmp(a->shape, b->shape, (size_t)a->ndim * sizeof *a->shape) == 0;
 }
 
-/* Whether all values of int8 are values of the type with fewer bits. */
+/* Whether all int8 values fit into a type with fewer bits. */
 static bool leaf_fits(const zarr_dtype *file, const zarr_dtype *type, const int8_t *value,
                       uint64_t n)
 {
@@ -123,7 +123,7 @@ static bool leaf_fits(const zarr_dtype *file, const zarr_dtype *type, const int8
     return true;
 }
 
-/* Recursion: as deep as the types. */
+/* Recurses as deep as the types. */
 bool cli_npy_fits(const zarr_dtype *file, const zarr_dtype *type, const void *elements,
                   uint64_t n)
 {
@@ -146,8 +146,8 @@ bool cli_npy_fits(const zarr_dtype *file, const zarr_dtype *type, const void *el
     return true;
 }
 
-/* Recursion: as deep as the types. */
-bool cli_npy_stands_for(const zarr_dtype *file, const zarr_dtype *type)
+/* Recurses as deep as the types. */
+bool cli_npy_represents(const zarr_dtype *file, const zarr_dtype *type)
 {
     const uint64_t n = zarr_dtype_n_fields(type);
 
@@ -160,11 +160,11 @@ bool cli_npy_stands_for(const zarr_dtype *file, const zarr_dtype *type)
         zarr_dtype_field a = ZARR_DTYPE_FIELD_INIT, b = ZARR_DTYPE_FIELD_INIT;
 
         if (zarr_dtype_field_at(file, i, &a, NULL) != ZARR_OK ||
-            zarr_dtype_field_at(type, i, &b, NULL) != ZARR_OK || !same_place(&a, &b) ||
-            !cli_npy_stands_for(a.dtype, b.dtype))
+            zarr_dtype_field_at(type, i, &b, NULL) != ZARR_OK || !same_position(&a, &b) ||
+            !cli_npy_represents(a.dtype, b.dtype))
             return false;
     }
-    return n > 0 || leaf_stands_for(file, type);
+    return n > 0 || leaf_represents(file, type);
 }
 
 static bool is_ascii(const struct cli_string *s)
@@ -206,9 +206,9 @@ bool cli_npy_header(const zarr_dtype *type, int32_t ndim, const uint64_t *shape,
     return exact;
 }
 
-/* ---- reading -------------------------------------------------------------------- */
+/* ---- reading ---- */
 
-/* The text behind "'key':", or NULL. */
+/* The text after "'key':", or NULL. */
 static const char *member(const char *dict, const char *key)
 {
     char quoted[2][32];
@@ -240,12 +240,12 @@ static bool read_type(const char *at, char type[64])
     memcpy(type, at + 1, n);
     type[n] = '\0';
     if (strcmp(type, "<f1") == 0 || strcmp(type, "|f1") == 0)
-        memcpy(type, "|V1", sizeof "|V1"); /* ml_dtypes' float8_e5m2; NumPy has none */
+        memcpy(type, "|V1", sizeof "|V1"); /* float8_e5m2 of ml_dtypes; NumPy lacks it */
     return true;
 }
 
-/* A Python string as a JSON one; *at is its quote, and is left behind it. latin1: of an
- * old version's header, not UTF-8. */
+/* Adds a Python string as a JSON string. *at is its first quote, and is set to the end of
+ * the string. latin1: the header is Latin-1 (versions 1 and 2), not UTF-8. */
 static bool add_string(struct cli_string *out, const char **at, bool latin1)
 {
     const char quote = *(*at)++;
@@ -275,7 +275,8 @@ static bool add_string(struct cli_string *out, const char **at, bool latin1)
     return *s == quote;
 }
 
-/* A list of tuples becomes one of lists; what is in them the library judges. */
+/* Converts a list of tuples to JSON lists, owned by the caller; NULL if it is not valid.
+ * The library checks the contents. */
 static char *read_fields(const char *at, bool latin1)
 {
     struct cli_string out = {0};
@@ -286,7 +287,7 @@ static char *read_fields(const char *at, bool latin1)
             cli_string_add(&out, "[", 1);
             depth++;
         } else if (*at == ')' || *at == ']') {
-            if (out.text[out.n_bytes - 1] == ',') /* a tuple of one */
+            if (out.text[out.n_bytes - 1] == ',') /* as in (3,) */
                 out.n_bytes--;
             cli_string_add(&out, "]", 1);
             depth--;
@@ -336,8 +337,8 @@ static bool read_shape(const char *at, struct cli_npy *out)
 
 static int wrong(struct cli *cli, const char *name, const char *what)
 {
-    return cli_error(cli, CLI_CORRUPT, NULL, "%s is no .npy file that can be read: %s",
-                     name, what);
+    return cli_error(cli, CLI_CORRUPT, NULL, "%s is not a valid .npy file: %s", name,
+                     what);
 }
 
 static int parse_dict(struct cli *cli, const char *name, const char *dict, bool latin1,
@@ -349,7 +350,7 @@ static int parse_dict(struct cli *cli, const char *name, const char *dict, bool 
     if (type && *type == '[') {
         out->fields = read_fields(type, latin1);
         if (!out->fields)
-            return wrong(cli, name, "no list of fields in descr");
+            return wrong(cli, name, "descr has an invalid list of fields");
     } else if (!read_type(type, out->type))
         return wrong(cli, name, "no descr");
     if (strchr(out->type, 'O'))
@@ -374,20 +375,20 @@ int cli_npy_read(struct cli *cli, FILE *file, const char *name, struct cli_npy *
     if (fread(head, 1, 8, file) != 8 || memcmp(head, magic, MAGIC_BYTES) != 0)
         return wrong(cli, name, "it does not begin with \\x93NUMPY");
     if (head[6] < 1 || head[6] > 3)
-        return cli_error(cli, CLI_UNSUPPORTED, NULL, "%s: .npy version %d", name,
+        return cli_error(cli, CLI_UNSUPPORTED, NULL, "%s: unknown .npy version %d", name,
                          head[6]);
     n_length = head[6] == 1 ? 2 : 4;
     if (fread(head + 8, 1, n_length, file) != n_length)
-        return wrong(cli, name, "it ends in its header");
+        return wrong(cli, name, "it ends inside the header");
     for (size_t i = n_length; i-- > 0;)
         bytes = bytes << 8 | head[8 + i];
     if (bytes > MAX_HEADER)
-        return cli_error(cli, CLI_CORRUPT, NULL, "%s: a header of %zu bytes", name,
-                         bytes);
+        return cli_error(cli, CLI_CORRUPT, NULL,
+                         "%s: the header has %zu bytes, over 1 MiB", name, bytes);
     dict = cli_alloc(bytes + 1);
     rc = fread(dict, 1, bytes, file) == bytes
              ? parse_dict(cli, name, dict, head[6] < 3, out)
-             : wrong(cli, name, "it ends in its header");
+             : wrong(cli, name, "it ends inside the header");
     out->data_offset = 8 + n_length + bytes;
     free(dict);
     return rc;

@@ -1,8 +1,8 @@
 /*
- * data/text.c - one element as text. JSON is the library's own spelling of a fill
- * value (zarr_dtype_print), but for opaque bytes, which are base64 in every
- * format so that other programs need one rule. Text for people is made from
- * the JSON: without quotes, complex as NumPy writes it.
+ * data/text.c - one element as text. Its JSON is the library's spelling of a fill value
+ * (zarr_dtype_print), except that opaque bytes are base64 in every format, so that other
+ * programs need only one rule. The readable text is made from the JSON: without quotes,
+ * complex numbers as NumPy writes them.
  */
 #include "data/data.h"
 
@@ -38,7 +38,7 @@ static bool is_opaque(uint32_t kind)
     return kind == ZARR_KIND_RAW || kind == ZARR_KIND_BYTES;
 }
 
-/* The library's text; grows for long strings. */
+/* Adds the library's text of an element, of any length. */
 static int add_printed(struct cli *cli, const zarr_dtype *type, const void *element,
                        struct cli_string *out)
 {
@@ -87,7 +87,7 @@ static void add_raw(const unsigned char *data, size_t n, bool hex, struct cli_st
             cli_string_add(out, data + i, 1);
 }
 
-/* Text as it is, but for what a terminal or a line of CSV would take for its own. */
+/* Text with its control characters escaped, for terminals and CSV. */
 static void add_line(const unsigned char *data, size_t n, struct cli_string *out)
 {
     cli_string_add(out, "", 0);
@@ -98,7 +98,7 @@ static void add_line(const unsigned char *data, size_t n, struct cli_string *out
             cli_string_add(out, data + i, 1);
 }
 
-/* A JSON string without its quotes, anything else as it is. */
+/* A JSON string without its quotes; any other value unchanged. */
 static void add_plain(const char *json, size_t bytes, struct cli_string *out)
 {
     char *text = *json == '"' ? cli_json_unquote(json, bytes) : NULL;

@@ -1,8 +1,8 @@
 /*
- * data/text_in.c - elements written as text: a nested JSON array, one JSON value a
- * line, or plain lines. What cat and export write as json and elements comes in
- * again. The text is read whole, each element by the library, in the spelling of
- * a fill value; only the brackets and commas around them are read here.
+ * data/text_in.c - reads elements from text: a nested JSON array, one JSON value a line,
+ * or plain lines. It reads the formats json and elements of cat and export. The whole
+ * text is read into memory. The library parses each element, in the spelling of a fill
+ * value; this file only parses the brackets and commas around the elements.
  */
 #include "data/data.h"
 
@@ -44,7 +44,7 @@ static void elements_init(struct cli_elements *e, const zarr_dtype *type)
                                .item_bytes = (size_t)zarr_dtype_item_bytes(type)};
 }
 
-/* One element as JSON text. */
+/* Adds one element, given as JSON text. */
 static int add_json(struct cli *cli, struct cli_elements *e, const char *name,
                     const char *json)
 {
@@ -57,7 +57,7 @@ static int add_json(struct cli *cli, struct cli_elements *e, const char *name,
     }
     memset(e->data + e->n * e->item_bytes, 0, e->item_bytes);
     st = zarr_dtype_parse(e->type, json, e->data + e->n * e->item_bytes, &err);
-    if (st == ZARR_ERR_INVALID || st == ZARR_ERR_CORRUPT) /* the file's fault */
+    if (st == ZARR_ERR_INVALID || st == ZARR_ERR_CORRUPT) /* the file is wrong */
         return cli_error(cli, CLI_CORRUPT, NULL, "element %" PRIu64 " of %s: %s", e->n,
                          name, err.message);
     if (st)
@@ -81,9 +81,9 @@ static int wrong_text(struct cli *cli, const char *name, const char *what, size_
     return cli_error(cli, CLI_CORRUPT, NULL, "%s: byte %zu: %s", name, at, what);
 }
 
-/* ---- lines ---------------------------------------------------------------------- */
+/* ---- lines ---- */
 
-/* Quoting puts something else for what is no UTF-8. */
+/* Whether quoting changed nothing: it replaces invalid UTF-8. */
 static bool is_same_text(const char *json, const struct cli_string *text)
 {
     char *back = cli_json_unquote(json, strlen(json));
@@ -93,7 +93,8 @@ static bool is_same_text(const char *json, const struct cli_string *text)
     return same;
 }
 
-/* A line of text as it is, and the bytes of one where elements are bytes. */
+/* Adds a line as text or, if the elements are bytes, as its bytes. For other types the
+ * line is JSON. */
 static int add_line_text(struct cli *cli, struct cli_elements *e, const char *name,
                          const char *line, size_t bytes)
 {
@@ -111,8 +112,9 @@ static int add_line_text(struct cli *cli, struct cli_elements *e, const char *na
     }
     if (json && kind != ZARR_KIND_BYTES && kind != ZARR_KIND_VBYTES &&
         !is_same_text(json, &text))
-        rc = cli_error(cli, CLI_CORRUPT, "Bytes go into variable_length_bytes.",
-                       "line %" PRIu64 " of %s is no UTF-8", e->n + 1, name);
+        rc = cli_error(cli, CLI_CORRUPT,
+                       "The data type variable_length_bytes can hold any bytes.",
+                       "line %" PRIu64 " of %s is not UTF-8", e->n + 1, name);
     else
         rc = json ? add_json(cli, e, name, json) : add_slice(cli, e, name, line, bytes);
     free(json);
@@ -121,7 +123,7 @@ static int add_line_text(struct cli *cli, struct cli_elements *e, const char *na
 }
 
 static int read_lines(struct cli *cli, struct cli_elements *e, const char *name,
-                      const struct cli_string *text, bool as_they_are)
+                      const struct cli_string *text, bool plain)
 {
     int rc = CLI_OK;
 
@@ -130,9 +132,9 @@ static int read_lines(struct cli *cli, struct cli_elements *e, const char *name,
         const char *end = memchr(line, '\n', text->n_bytes - at);
         const size_t bytes = end ? (size_t)(end - line) : text->n_bytes - at;
 
-        if (as_they_are)
+        if (plain)
             rc = add_line_text(cli, e, name, line, bytes);
-        else if (strspn(line, " \t\r") < bytes) /* no empty one */
+        else if (strspn(line, " \t\r") < bytes) /* skips empty lines */
             rc = add_slice(cli, e, name, line, bytes);
         at += bytes + 1;
     }
@@ -141,7 +143,7 @@ static int read_lines(struct cli *cli, struct cli_elements *e, const char *name,
     return rc;
 }
 
-/* ---- nested arrays ----------------------------------------------------------------- */
+/* ---- nested arrays ---- */
 
 struct nest {
     const char *text, *at;
@@ -156,13 +158,14 @@ static void skip_blanks(struct nest *t)
     t->at += strspn(t->at, " \t\r\n");
 }
 
-/* Where the brackets of a text lead: the depth of its first value but null, the least
- * depth of a null, the greatest of all; -1: there is none. */
+/* The nesting of a text up to its first value that is not null. */
 struct depths {
-    int32_t value, null, most;
+    int32_t value; /* of that value; -1: none */
+    int32_t null;  /* the least depth of a null before it; -1: none */
+    int32_t most;  /* the greatest depth before it */
 };
 
-static struct depths look_through(const char *text)
+static struct depths find_depths(const char *text)
 {
     struct depths d = {.value = -1, .null = -1};
 
@@ -182,14 +185,14 @@ static struct depths look_through(const char *text)
     return d;
 }
 
-/* How many brackets are dimensions: an element may be a list itself, and a value that may
- * be missing is a list of one unless it is null. wanted: where the text leaves it open;
- * -1: not known. */
+/* Finds how many levels of brackets are dimensions of the array. The others belong to the
+ * elements: an element may be a list itself, and an optional value is null or a list of
+ * one. wanted: the rank of the array if the text is ambiguous; -1: not known. */
 static int count_dimensions(struct cli *cli, const struct cli_elements *e,
                             const char *text, int32_t wanted, int32_t *ndim)
 {
     void *zero = cli_alloc(e->item_bytes + 1);
-    const struct depths d = look_through(text);
+    const struct depths d = find_depths(text);
     const zarr_dtype *type = e->type;
     struct cli_string json = {0};
     int32_t wrapped = 0, own;
@@ -202,9 +205,9 @@ static int count_dimensions(struct cli *cli, const struct cli_elements *e,
     own = !rc && json.n_bytes && *json.text == '[';
     if (d.value >= 0)
         *ndim = d.value - wrapped - own;
-    else if (d.null >= 0) /* [[null]] may be one missing value, or a value that is */
+    else if (d.null >= 0) /* nested optionals: [null] is a value or a list of values */
         *ndim = wrapped > 1 && wanted >= 0 && wanted < d.null ? wanted : d.null;
-    else if (zarr_dtype_kind(type) == ZARR_KIND_VARRAY) /* lists may be empty */
+    else if (zarr_dtype_kind(type) == ZARR_KIND_VARRAY) /* an element may be [] */
         *ndim = wanted >= 0 && wanted <= d.most ? wanted : d.most - wrapped - own;
     else
         *ndim = d.most;
@@ -213,7 +216,7 @@ static int count_dimensions(struct cli *cli, const struct cli_elements *e,
     return rc;
 }
 
-/* Behind a value: the ends of lists, and the comma in front of the next value. */
+/* Reads the text after a value: ends of lists, and the comma before the next value. */
 static int close_lists(struct cli *cli, struct cli_elements *e, const char *name,
                        struct nest *t)
 {
@@ -221,7 +224,7 @@ static int close_lists(struct cli *cli, struct cli_elements *e, const char *name
         skip_blanks(t);
         if (t->depth == 0) {
             t->done = true;
-            return *t->at ? wrong_text(cli, name, "there is more behind the array",
+            return *t->at ? wrong_text(cli, name, "there is text after the array",
                                        (size_t)(t->at - t->text))
                           : CLI_OK;
         }
@@ -249,7 +252,7 @@ static int read_nested(struct cli *cli, struct cli_elements *e, const char *name
     int rc = count_dimensions(cli, e, t.at, wanted, &e->ndim);
 
     if (!rc && (e->ndim < 0 || e->ndim > ZARR_MAX_RANK))
-        rc = wrong_text(cli, name, "no array of such elements", 0);
+        rc = wrong_text(cli, name, "this is not an array of such elements", 0);
     while (!rc && !t.done) {
         skip_blanks(&t);
         if (t.depth < e->ndim) {
@@ -274,8 +277,7 @@ static int read_nested(struct cli *cli, struct cli_elements *e, const char *name
     return rc;
 }
 
-/* ---- the door ------------------------------------------------------------------------
- */
+/* ---- whole files ---- */
 
 static int read_all(struct cli *cli, FILE *file, const char *name, struct cli_string *out)
 {
@@ -291,7 +293,7 @@ static int read_all(struct cli *cli, FILE *file, const char *name, struct cli_st
     if (n < 0)
         return cli_errno(cli, errno, "cannot read %s", name);
     if (memchr(out->text, 0, out->n_bytes) != NULL)
-        return cli_error(cli, CLI_CORRUPT, NULL, "%s is no text: there is a NUL in it",
+        return cli_error(cli, CLI_CORRUPT, NULL, "%s is not text: it contains a NUL byte",
                          name);
     return CLI_OK;
 }
@@ -338,13 +340,13 @@ int cli_elements_convert(struct cli *cli, const zarr_dtype *from, const void *da
     elements_init(out, to);
     for (uint64_t i = 0; !rc && i < n; i++) {
         const char *at = (const char *)data + i * bytes;
-        size_t kept = (size_t)bytes;
+        size_t length = (size_t)bytes;
 
         json.n_bytes = 0;
-        while (padded && kept > 0 && at[kept - 1] == '\0')
-            kept--;
+        while (padded && length > 0 && at[length - 1] == '\0')
+            length--;
         if (padded)
-            rc = add_line_text(cli, out, name, at, kept);
+            rc = add_line_text(cli, out, name, at, length);
         else
             rc = cli_element_json(cli, from, at, &json);
         if (!rc && !padded)

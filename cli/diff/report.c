@@ -1,7 +1,7 @@
 /*
- * diff/report.c - what zarrc diff says: for people one line a difference, under
- * a line that names the node; for programs one object a node that differs.
- * Values of elements are spelt as everywhere, with all their digits.
+ * diff/report.c - the output of zarrc diff. As text: a line for each node that differs,
+ * and below it a line for each difference. As JSON: an object for each node that differs.
+ * Elements are spelled as by the other commands, with all their digits.
  */
 #include "diff/diff.h"
 #include "data/data.h"
@@ -11,8 +11,8 @@
 #include <string.h>
 
 enum {
-    SHORT = 60
-}; /* longer values are cut in text */
+    SHORT = 60 /* longer values are truncated in text */
+};
 
 static bool is_silent(const struct diff *d)
 {
@@ -48,7 +48,7 @@ void cli_diff_end(struct diff *d, const zarr_diff_result *result)
     cli_json_end(j);
 }
 
-/* The node's line or object, before its first difference. */
+/* Begins the node's line or object, before its first difference. */
 static void open_node(struct diff *d, const char *path)
 {
     struct cli *cli = d->cli;
@@ -69,7 +69,7 @@ static void open_node(struct diff *d, const char *path)
     }
 }
 
-/* ---- properties ------------------------------------------------------------------- */
+/* ---- properties ---- */
 
 static char *what_text(const zarr_difference *f)
 {
@@ -95,7 +95,7 @@ static char *what_text(const zarr_difference *f)
                           : "something");
 }
 
-/* Owned; NULL: it has none. */
+/* The value on side a or b as text, owned; NULL if that side has none. */
 static char *value_text(const zarr_difference *f, bool is_a)
 {
     const char *value = is_a ? f->a : f->b;
@@ -129,7 +129,7 @@ static const char *cut(const char *value, char text[SHORT + 4])
     return text;
 }
 
-static void tell_fact(struct diff *d, const zarr_difference *f)
+static void tell_property(struct diff *d, const zarr_difference *f)
 {
     struct cli *cli = d->cli;
     char *what = what_text(f), *a = value_text(f, true), *b = value_text(f, false);
@@ -172,7 +172,7 @@ static void tell_only(struct diff *d, const zarr_difference *f)
     }
 }
 
-/* ---- elements --------------------------------------------------------------------- */
+/* ---- elements ---- */
 
 static void element_json(struct diff *d, const zarr_difference *f)
 {
@@ -218,7 +218,7 @@ int cli_diff_tell(void *user, const zarr_difference *f)
     if (f->what == ZARR_DIFFERENCE_ONLY_A || f->what == ZARR_DIFFERENCE_ONLY_B) {
         tell_only(d, f);
     } else if (f->what != ZARR_DIFFERENCE_ELEMENT) {
-        tell_fact(d, f);
+        tell_property(d, f);
     } else {
         open_node(d, f->path);
         d->n_shown++;
@@ -230,7 +230,7 @@ int cli_diff_tell(void *user, const zarr_difference *f)
     return d->cli->out_failed;
 }
 
-/* ---- the end of a node ------------------------------------------------------------- */
+/* ---- the end of a node ---- */
 
 static void end_json(struct diff *d, const zarr_diff_node *n)
 {
@@ -268,7 +268,7 @@ int cli_diff_tell_node(void *user, const zarr_diff_node *n)
     struct diff *d = user;
 
     if (n->n_different)
-        open_node(d, n->path); /* where no element is shown */
+        open_node(d, n->path); /* not yet open if no element is shown */
     if (d->node_open && d->cli->json)
         end_json(d, n);
     else if (d->node_open && !is_silent(d))

@@ -1,7 +1,6 @@
 /*
- * frame/commands.c - the one table of subcommands, in the order of the help: look,
- * read, make, change, check, about the program itself. A new command is a file
- * cmd_<name>.c, a line here twice, and its name in CMakeLists.txt.
+ * frame/commands.c - the table of subcommands, in the order of the help. A new command
+ * is a file commands/cmd_<name>.c, a name in COMMANDS, and a line in CMakeLists.txt.
  */
 #include "frame/frame_int.h"
 

@@ -1,7 +1,7 @@
 /*
- * frame/docs_completion.c - completion for bash, zsh and fish from the tables:
- * commands, options of each command, choices of values, files elsewhere. The
- * scripts are data only; they never run zarrc while the user types.
+ * frame/docs_completion.c - completion scripts for bash, zsh and fish, made from the
+ * commands' tables: commands, options of each command, choices of values; operands
+ * complete to files. The scripts never run zarrc while the user types.
  */
 #include "frame/frame_int.h"
 
@@ -13,12 +13,12 @@ static void add_words(struct cli_string *out, const char *choices)
         cli_string_add(out, *c == '|' ? " " : c, 1);
 }
 
-static bool shown(const struct cli_command *c)
+static bool is_visible(const struct cli_command *c)
 {
     return !(c->flags & CLI_CMD_HIDDEN);
 }
 
-/* ---- bash ---------------------------------------------------------------------- */
+/* ---- bash ---- */
 
 static void bash_names(const struct cli_option *o, struct cli_string *out)
 {
@@ -30,7 +30,7 @@ static void bash_names(const struct cli_option *o, struct cli_string *out)
         }
 }
 
-/* "command,--option) words of its value": one case for each choice. */
+/* One case of bash for each option with choices: "command,--option) words='...' ;;". */
 static void bash_choices(const char *command, const struct cli_option *o,
                          struct cli_string *out)
 {
@@ -62,7 +62,7 @@ static void bash(struct cli_string *out)
                            "    case $command,$prev in\n");
     bash_choices("*", cli_common_options, out);
     for (size_t i = 0; cli_commands[i]; i++)
-        if (shown(cli_commands[i]))
+        if (is_visible(cli_commands[i]))
             bash_choices(cli_commands[i]->name, cli_commands[i]->options, out);
     cli_string_printf(out,
                       "    esac\n"
@@ -71,13 +71,13 @@ static void bash(struct cli_string *out)
                       "        return\n    fi\n"
                       "    if [[ -z $command && $cur != -* ]]; then\n        words='");
     for (size_t i = 0; cli_commands[i]; i++)
-        if (shown(cli_commands[i]))
+        if (is_visible(cli_commands[i]))
             cli_string_printf(out, "%s%s", i ? " " : "", cli_commands[i]->name);
     cli_string_printf(out, "'\n    elif [[ $cur == -* ]]; then\n        words='");
     bash_names(cli_common_options, out);
     cli_string_printf(out, "'\n        case $command in\n");
     for (size_t i = 0; cli_commands[i]; i++)
-        if (shown(cli_commands[i]) && cli_commands[i]->options) {
+        if (is_visible(cli_commands[i]) && cli_commands[i]->options) {
             cli_string_printf(out, "        %s) words+='", cli_commands[i]->name);
             bash_names(cli_commands[i]->options, out);
             cli_string_printf(out, "' ;;\n");
@@ -90,9 +90,9 @@ static void bash(struct cli_string *out)
                       "complete -F _zarrc zarrc\n");
 }
 
-/* ---- zsh ------------------------------------------------------------------------ */
+/* ---- zsh ---- */
 
-/* Text inside '...[...]' of _arguments: quotes, brackets and colons are its own. */
+/* Text inside '...[...]' of _arguments: escapes quotes, brackets and colons. */
 static void zsh_text(struct cli_string *out, const char *text)
 {
     for (; *text; text++) {
@@ -146,7 +146,7 @@ static void zsh(struct cli_string *out)
     zsh_options(cli_common_options, out);
     cli_string_printf(out, "    )\n    commands=(\n");
     for (size_t i = 0; cli_commands[i]; i++)
-        if (shown(cli_commands[i])) {
+        if (is_visible(cli_commands[i])) {
             cli_string_printf(out, "        '%s:", cli_commands[i]->name);
             zsh_text(out, cli_commands[i]->summary);
             cli_string_printf(out, "'\n");
@@ -158,7 +158,7 @@ static void zsh(struct cli_string *out)
              "        _arguments $common\n        return\n    fi\n"
              "    local command=$words[2]\n    options=()\n    case $command in\n");
     for (size_t i = 0; cli_commands[i]; i++)
-        if (shown(cli_commands[i]) && cli_commands[i]->options) {
+        if (is_visible(cli_commands[i]) && cli_commands[i]->options) {
             cli_string_printf(out, "    %s) options=(\n", cli_commands[i]->name);
             zsh_options(cli_commands[i]->options, out);
             cli_string_printf(out, "    ) ;;\n");
@@ -168,7 +168,7 @@ static void zsh(struct cli_string *out)
                            "_zarrc \"$@\"\n");
 }
 
-/* ---- fish ----------------------------------------------------------------------- */
+/* ---- fish ---- */
 
 static void fish_text(struct cli_string *out, const char *text)
 {
@@ -207,7 +207,7 @@ static void fish(struct cli_string *out)
 {
     cli_string_printf(out, "# fish completion of zarrc; written by zarrc generate\n");
     for (size_t i = 0; cli_commands[i]; i++)
-        if (shown(cli_commands[i])) {
+        if (is_visible(cli_commands[i])) {
             cli_string_printf(out,
                               "complete -c zarrc -n __fish_use_subcommand -f -a %s -d '",
                               cli_commands[i]->name);
@@ -216,7 +216,7 @@ static void fish(struct cli_string *out)
         }
     fish_options("", cli_common_options, out);
     for (size_t i = 0; cli_commands[i]; i++)
-        if (shown(cli_commands[i])) {
+        if (is_visible(cli_commands[i])) {
             char when[80];
 
             snprintf(when, sizeof when, " -n '__fish_seen_subcommand_from %s'",

@@ -1,8 +1,8 @@
 /*
- * frame/docs_man.c - man pages from the tables, in the macros of man(7), clean under
- * mandoc -T lint. One page for the program, one for each command; every page
- * has the exit codes, what --json writes, and examples. `zarrc generate man DIR`
- * writes them; a test holds the pages in man/ against this.
+ * frame/docs_man.c - man pages, made from the commands' tables with the macros of man(7),
+ * without warnings of mandoc -T lint. There is one page for the program and one for each
+ * command. Each has the exit codes, the output of --json, and examples. `zarrc generate
+ * man DIR` writes them; a test compares the pages in man/ with its output.
  */
 #include "frame/frame_int.h"
 
@@ -11,7 +11,7 @@
 
 static const char page_date[] = "2026-11-21"; /* fixed, so that pages are reproducible */
 
-/* Text with what roff would take for its own escaped. */
+/* Adds text with the characters escaped that are special to roff. */
 static void add_roff(struct cli_string *out, const char *text)
 {
     for (const char *t = text; *t; t++) {
@@ -28,7 +28,7 @@ static void add_roff(struct cli_string *out, const char *text)
     }
 }
 
-/* Paragraphs split by empty lines. */
+/* Adds paragraphs, which empty lines separate. */
 static void add_paragraphs(struct cli_string *out, const char *text)
 {
     const char *between = "";
@@ -51,7 +51,7 @@ static void add_paragraphs(struct cli_string *out, const char *text)
 static void add_head(struct cli_string *out, const char *name, const char *summary)
 {
     cli_string_printf(
-        out, ".\\\" Written by zarrc generate man; change the tables in cli/.\n.TH ");
+        out, ".\\\" Written by zarrc generate man from the tables in cli/.\n.TH ");
     for (const char *n = name; *n; n++)
         cli_string_printf(out, *n == '-' ? "\\-" : "%c", toupper((unsigned char)*n));
     cli_string_printf(out, " 1 \"%s\" \"zarrc %s\" \"zarrc manual\"\n.SH NAME\n",
@@ -165,31 +165,25 @@ void cli_man_command(const struct cli_command *c, struct cli_string *out)
 }
 
 static const char program_about[] =
-    "zarrc looks at, reads, makes, changes and checks Zarr arrays and groups of the "
-    "formats 2 "
-    "and 3. Data and JSON go to standard output, everything else to standard error.\n\n"
-    "A place is a path: x.zarr/group/array. The root of the store is found by itself: "
-    "the "
-    "topmost folder of the unbroken chain of nodes above the path. x.zarr:/group/array "
-    "says "
-    "where the root is; file://x.zarr is the same as the path. SCHEME:/... and "
-    "SCHEME://... name a store that a plug-in brings (zarrc list stores), but for "
-    "SCHEME:/... where there is a file or folder called SCHEME: that is the root of a "
-    "store then, and SCHEME://... says the other. Behind an array may stand "
-    "a "
-    "region as Python writes it, x.zarr/temp[0:10,::2]; quote it, because shells read "
-    "brackets "
-    "and stars.\n\n"
-    "Options may stand anywhere; -- ends them. Options are never abbreviated. With "
-    "--json every "
-    "command writes one JSON document, and errors come as one JSON object on a line of "
-    "standard "
-    "error: {\"error\": {\"code\", \"exit\", \"what\", \"why\", \"next\"}}. Members may "
-    "be "
-    "added, none is ever removed. Nothing depends on the locale.\n\n"
-    "An interrupt (Ctrl-C) ends the command cleanly: whole objects are in the store, "
-    "temporary "
-    "files are removed. A second one ends it at once; zarrc clean removes what it left.";
+    "zarrc shows, reads, creates, changes and checks Zarr arrays and groups of the "
+    "formats 2 and 3. Data and JSON go to standard output, everything else to standard "
+    "error.\n\n"
+    "A location is a path: x.zarr/group/array. The root of the store is found "
+    "automatically: it is the topmost folder of the unbroken chain of nodes above the "
+    "path. x.zarr:/group/array names the root explicitly; file://x.zarr is the same as "
+    "the path x.zarr. SCHEME:/... and SCHEME://... name a store of a plug-in (zarrc list "
+    "stores). If a file or folder is called SCHEME, SCHEME:/... means a store with that "
+    "root, and only SCHEME://... names the store of the plug-in. A region in Python's "
+    "notation may follow an array, x.zarr/temp[0:10,::2]; quote it, because shells "
+    "interpret brackets and stars.\n\n"
+    "Options and operands may be mixed; -- ends the options. Names of options cannot be "
+    "abbreviated. With --json every command writes one JSON document, and an error is "
+    "one JSON object on one line of standard error: {\"error\": {\"code\", \"exit\", "
+    "\"what\", \"why\", \"next\"}}. Later versions may add members, but never remove "
+    "one. Nothing depends on the locale.\n\n"
+    "An interrupt (Ctrl-C) ends the command cleanly: the objects in the store are "
+    "complete, and temporary files are removed. A second interrupt kills the program; "
+    "zarrc clean removes the temporary files that remain.";
 
 void cli_man_program(struct cli_string *out)
 {
@@ -197,7 +191,7 @@ void cli_man_program(struct cli_string *out)
         {"zarrc ls -R x.zarr", "What is in a store."},
         {"zarrc info x.zarr/temp", "Shape, chunks, codecs and attributes of an array."},
         {"zarrc cat --format=npy 'x.zarr/temp[0]' > t0.npy",
-         "A part of an array for NumPy."},
+         "One plane of an array as a NumPy file."},
         {NULL, NULL}};
     struct cli_string also = {0};
 
@@ -219,20 +213,20 @@ void cli_man_program(struct cli_string *out)
     add_options(out, cli_common_options);
     cli_string_printf(out,
                       ".SH ENVIRONMENT\n"
-                      ".TP\nNO_COLOR\nNo colours when it is set and not empty.\n"
+                      ".TP\nNO_COLOR\nIf set and not empty, output has no colours.\n"
                       ".TP\nZARR_THREADS, ZARR_MEMORY_BYTES, ZARR_LOG_LEVEL\n"
                       "Defaults for \\-\\-threads, \\-\\-mem and \\-\\-log\\-level.\n"
-                      ".TP\nZARR_PLUGIN_PATH\nPlug\\-ins to load, split by "
-                      "colons: absolute paths of files, or of folders, of which every "
-                      ".so is loaded. What cannot be loaded is an error. Not obeyed in "
-                      "a program with raised privileges.\n"
+                      ".TP\nZARR_PLUGIN_PATH\nPlug\\-ins to load, separated by "
+                      "colons: absolute paths of files, or of folders, from which every "
+                      ".so is loaded. A plug\\-in that cannot be loaded is an error. "
+                      "Ignored in a program with raised privileges.\n"
                       ".TP\nZARR_PIPELINE\nThe pipeline that reads and writes; see zarrc "
                       "list pipelines.\n"
-                      ".TP\nZARR_CODEC_PREF\nImplementations of codecs to prefer, as "
+                      ".TP\nZARR_CODEC_PREF\nThe preferred implementations of codecs, as "
                       "gzip=cpu.libdeflate;zstd=cpu; see zarrc list "
                       "implementations.\n"
                       ".TP\nZARR_DISABLE_CPU\nInstruction sets not to use, for tests: "
-                      "names split by commas of sse42, ssse3, avx2, pclmul, or all.\n");
+                      "sse42, ssse3, avx2, pclmul, separated by commas, or all.\n");
     add_exit_status(out);
     add_examples(out, examples);
     add_see_also(out, also.text ? also.text : "");

@@ -1,6 +1,5 @@
 /*
- * frame/frame_int.h - what the files of the frame (main, options, help, docs, messages)
- * share and commands have no use for.
+ * frame/frame_int.h - functions that only the files of frame/ share.
  */
 #ifndef CLI_FRAME_INT_H
 #define CLI_FRAME_INT_H
@@ -11,7 +10,8 @@
 
 /* Options that every command has. */
 extern const struct cli_option cli_common_options[];
-/* "0  success" ...: rows "code\0text" of the exit codes, for help and man pages. */
+/* The exit codes with their meaning, for help and man pages; a NULL code ends the
+ * table. */
 struct cli_exit_row {
     const char *code, *text;
 };
@@ -19,11 +19,12 @@ extern const struct cli_exit_row cli_exit_rows[];
 
 /* ---- options.c ---- */
 
-/* Reads argv[1..] into cli->values; finds cli->command on the way. */
+/* Reads argv[1..] into cli->values, cli->args and cli->command. */
 int cli_options_parse(struct cli *cli, int argc, char **argv);
 void cli_options_free(struct cli *cli);
-/* Reads the common options into cli; before that, messages are plain. */
+/* Reads the common options into cli. Messages have no colour before this call. */
 int cli_options_common(struct cli *cli);
+/* An option of the command or a common option by its name (bytes long), or NULL. */
 const struct cli_option *cli_option_find(const struct cli_command *command,
                                          const char *name, size_t bytes);
 
@@ -34,13 +35,14 @@ void cli_log(void *user, uint32_t level, const char *text);
 
 /* ---- json_out.c ---- */
 
-/* A writer into text, all on one line; cli_json_done() frees it and ends the text. */
+/* A writer into *out (NULL: stdout). one_line: without line breaks. */
 struct cli_json *cli_json_start(struct cli *cli, struct cli_string *out, bool one_line);
+/* Closes open objects and arrays, writes the rest and frees the writer. */
 int cli_json_done(struct cli_json *j);
 
 /* ---- out.c ---- */
 
-/* Ends stdout: the exit code when something could not be written. */
+/* Flushes and closes stdout. Returns CLI_IO if anything could not be written. */
 int cli_out_finish(struct cli *cli);
 
 #endif

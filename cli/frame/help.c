@@ -1,20 +1,20 @@
 /*
- * frame/help.c - help that teaches, from the tables: what a command is for, how it is
- * called, its options, examples that can be copied. The same tables make the man
- * pages and completions (docs_man.c, docs_completion.c).
+ * frame/help.c - the help texts, made from the commands' tables: purpose, usage, options,
+ * examples that can be copied. Man pages and completions are made from the same tables
+ * (docs_man.c, docs_completion.c).
  */
 #include "frame/frame_int.h"
 
 #include <string.h>
 
 const struct cli_exit_row cli_exit_rows[] = {
-    {"0", "success; nothing differs, all is valid"},
-    {"1", "compared and different, or verified and not valid"},
-    {"2", "wrong options, arguments or requested metadata"},
+    {"0", "success; diff found no difference, verify found no error"},
+    {"1", "diff found a difference, or verify found an error"},
+    {"2", "invalid options, arguments or requested metadata"},
     {"3", "not found, or reading or writing failed"},
-    {"4", "stored data is corrupt, or over a limit"},
-    {"5", "something is there already, or was changed by somebody else"},
-    {"6", "legal, but not in this build"},
+    {"4", "stored data is corrupt or exceeds a limit"},
+    {"5", "the target already exists, or another process changed it"},
+    {"6", "valid, but not supported by this build"},
     {"130", "interrupted"},
     {NULL, NULL}};
 
@@ -23,7 +23,8 @@ enum {
     OPTION_COLUMN = 26
 };
 
-/* Words of text from column `indent` on, broken at WIDTH. */
+/* Adds the words of text, with lines broken at WIDTH and indented by `indent`. column:
+ * where the first word begins. */
 static void add_words(struct cli_string *out, const char *text, size_t indent,
                       size_t column)
 {
@@ -59,6 +60,16 @@ void cli_help_option_name(const struct cli_option *option, struct cli_string *ou
         cli_string_printf(out, "=%s", option->value);
 }
 
+static void add_option_help(const struct cli_option *option, struct cli_string *out)
+{
+    const bool repeat = (option->flags & CLI_REPEAT) != 0;
+    char *text = cli_format("%s%s", option->help, repeat ? "; may be repeated" : "");
+    struct cli_string owned = {text, strlen(text), strlen(text) + 1};
+
+    add_words(out, text, OPTION_COLUMN, OPTION_COLUMN);
+    cli_string_free(&owned);
+}
+
 static void add_options(const struct cli_option *table, struct cli_string *out)
 {
     for (; table && table->name; table++) {
@@ -78,7 +89,7 @@ static void add_options(const struct cli_option *table, struct cli_string *out)
             column = 0;
         }
         cli_string_printf(out, "%*s", (int)(OPTION_COLUMN - column), "");
-        add_words(out, table->help, OPTION_COLUMN, OPTION_COLUMN);
+        add_option_help(table, out);
         if (table->choices)
             cli_string_printf(out, "\n%*s(%s)", OPTION_COLUMN, "", table->choices);
         cli_string_add(out, "\n", 1);
@@ -135,18 +146,19 @@ void cli_help_program(struct cli_string *out)
     cli_string_printf(out, "\ncommon options:\n");
     add_options(cli_common_options, out);
     cli_string_printf(
-        out, "\nwhere things are:\n"
-             "  x.zarr/group/array   a node; the root of the store is found by itself\n"
-             "  x.zarr:/array        the same, with the root said\n"
-             "  x.zarr/a[0:10,::2]   a region of an array, as in Python (quote it for "
-             "the shell)\n"
-             "\nexamples:\n"
-             "  zarrc ls -R x.zarr\n"
-             "  zarrc info x.zarr/temp\n"
-             "  zarrc cat 'x.zarr/temp[0,:5,:5]'\n"
-             "  zarrc import data.npy x.zarr/data --chunks 100,100\n"
-             "\nexit codes:\n");
+        out,
+        "\nlocations:\n"
+        "  x.zarr/group/array   a node; the root of the store is found automatically\n"
+        "  x.zarr:/array        a node; the root of the store is x.zarr\n"
+        "  x.zarr/a[0:10,::2]   a region of an array, as in Python (quote it for "
+        "the shell)\n"
+        "\nexamples:\n"
+        "  zarrc ls -R x.zarr\n"
+        "  zarrc info x.zarr/temp\n"
+        "  zarrc cat 'x.zarr/temp[0,:5,:5]'\n"
+        "  zarrc import data.npy x.zarr/data --chunks 100,100\n"
+        "\nexit codes:\n");
     for (const struct cli_exit_row *r = cli_exit_rows; r->code; r++)
         cli_string_printf(out, "  %-4s %s\n", r->code, r->text);
-    cli_string_printf(out, "\nzarrc COMMAND --help shows one command.\n");
+    cli_string_printf(out, "\nzarrc COMMAND --help shows the help of one command.\n");
 }

@@ -1,8 +1,8 @@
 /*
- * frame/json_in.c - looks into JSON text that the library wrote: a member, an item, a
- * string. The text is valid (the library parses and writes it anew), so this
- * only skips over values; it is no parser and must not see other text before
- * the library has accepted it. Nothing recurses, nothing is copied but keys.
+ * frame/json_in.c - reads members, items and strings of JSON text that the library wrote.
+ * Such text is valid, so these functions only skip over values and do not validate.
+ * Other text must not come here before the library has accepted it, except to
+ * cli_json_value_end(). Nothing recurses; only keys are copied.
  */
 #include "frame/frame.h"
 
@@ -14,7 +14,7 @@ static const char *skip_space(const char *t)
     return t + strspn(t, " \t\r\n");
 }
 
-/* Behind the string that begins at t. */
+/* The end of the string that begins at t. */
 static const char *skip_string(const char *t)
 {
     for (t++; *t && *t != '"'; t++)
@@ -23,7 +23,6 @@ static const char *skip_string(const char *t)
     return *t ? t + 1 : t;
 }
 
-/* Behind the value that begins at t. */
 const char *cli_json_value_end(const char *t)
 {
     int depth = 0;
@@ -44,7 +43,8 @@ const char *cli_json_value_end(const char *t)
     return t;
 }
 
-/* Steps over "key: value" or "value" pairs; returns the value or NULL at the end. */
+/* Steps over one member ("key: value"; key not NULL) or one item. Returns its value, or
+ * NULL at the end. */
 static const char *next_value(const char **at, const char **key)
 {
     const char *t = skip_space(*at), *value;
@@ -140,8 +140,8 @@ static void add_utf8(struct cli_string *s, unsigned c)
     cli_string_add(s, b, n);
 }
 
-/* The escape at t ("\n", "\u00e9" or a pair of them) before end; returns what is behind.
- */
+/* Adds the escape at t ("\n", "\u00e9" or a surrogate pair), which ends before end.
+ * Returns the end of the escape. */
 static const char *add_escape(struct cli_string *s, const char *t, const char *end)
 {
     static const char from[] = "bfnrt", to[] = "\b\f\n\r\t";

@@ -1,9 +1,9 @@
 /*
- * frame/json_out.c - a writer of JSON documents, value by value. Members keep the
- * order in which they are written, numbers are exact (floats with the fewest
- * digits that read back equal), what is no UTF-8 becomes U+FFFD, and nothing
- * depends on the locale: the output of --json is a stable interface. Members
- * are only ever added to a command's document; each man page lists them.
+ * frame/json_out.c - writes JSON documents value by value. Members keep the order in
+ * which they are written. Numbers are exact: floats get the fewest digits that read back
+ * equal. Invalid UTF-8 becomes U+FFFD. Nothing depends on the locale. The output of
+ * --json is a stable interface: later versions may add members, but never remove one.
+ * Each man page lists the members.
  */
 #include "frame/frame_int.h"
 
@@ -20,8 +20,8 @@ enum {
 
 struct level {
     char close;    /* '}' or ']' */
-    bool one_line; /* this and all inside */
-    bool any;
+    bool one_line; /* without line breaks, also inside nested values */
+    bool any;      /* a value was written */
 };
 
 struct cli_json {
@@ -83,7 +83,7 @@ static void newline(struct cli_json *j)
         cli_string_add(&j->buffer, "  ", 2);
 }
 
-/* What stands between values. */
+/* Writes the comma and the space or line break in front of a value. */
 static void before(struct cli_json *j)
 {
     struct level *l = j->depth > 0 ? &j->level[j->depth - 1] : NULL;
@@ -142,7 +142,7 @@ void cli_json_end(struct cli_json *j)
     cli_string_add(&j->buffer, &l.close, 1);
 }
 
-/* Bytes of the valid UTF-8 sequence at text, 0 when it is none. */
+/* The length of the UTF-8 sequence at t, or 0 if it is not valid. */
 static size_t utf8_length(const unsigned char *t)
 {
     size_t n = t[0] < 0x80   ? 1
@@ -259,10 +259,10 @@ void cli_json_null(struct cli_json *j)
     raw(j, "null");
 }
 
-/* ---- JSON text laid out anew --------------------------------------------------- */
+/* ---- indenting JSON text anew ---- */
 
-/* Bytes of the container at text that matter (no space outside of strings), or more than
- * LINE_BYTES when it is longer. */
+/* The length that the container at text has on one line, or any value above LINE_BYTES
+ * if it is longer. */
 static size_t measure(const char *text)
 {
     size_t n = 0;
@@ -289,7 +289,7 @@ static size_t measure(const char *text)
     return n;
 }
 
-/* Bytes of the string, number or word at text. */
+/* The length of the string, number or literal at text. */
 static size_t scalar_length(const char *text)
 {
     size_t n = 1;
@@ -313,7 +313,7 @@ void cli_json_raw(struct cli_json *j, const char *json)
             open_level(j, *t, *t == '{' ? '}' : ']', measure(t) <= LINE_BYTES);
         } else if (*t == '}' || *t == ']') {
             if (j->depth <= outside)
-                return; /* not ours: no JSON */
+                return; /* invalid: it would close a level of the caller */
             cli_json_end(j);
         } else if (*t == ':') {
             cli_string_add(&j->buffer, ": ", 2);

@@ -1,9 +1,9 @@
 /*
- * frame/main.c - one run of zarrc: options, context, command, end of stdout, exit
- * code. The first SIGINT or SIGTERM sets a flag that commands and requests
- * look at, so that what was begun ends cleanly (whole objects, no temporary
- * files of ours); the second one ends the program at once. SIGPIPE is ignored:
- * a closed pipe is an error of writing like any other.
+ * frame/main.c - main(): parses the options, creates the context, runs the command,
+ * closes stdout and returns the exit code. The first SIGINT or SIGTERM sets a flag that
+ * commands and requests poll, so that the program stops cleanly: objects in the store are
+ * complete, and temporary files are removed. The second signal kills the program. SIGPIPE
+ * is ignored: a closed pipe is an ordinary write error.
  */
 #include "frame/frame_int.h"
 
@@ -16,9 +16,8 @@ int cli_cancel;
 
 static void on_signal(int number)
 {
-    /* An aligned int is written whole; readers poll it and only ever see 0 or 1. */
     __atomic_store_n(&cli_cancel, 1, __ATOMIC_RELAXED);
-    (void)number; /* SA_RESETHAND: the next one kills */
+    (void)number; /* SA_RESETHAND: the next signal kills the program */
 }
 
 static void watch_signals(void)
@@ -26,7 +25,7 @@ static void watch_signals(void)
     struct sigaction a = {0};
 
     a.sa_handler = on_signal;
-    a.sa_flags = (int)SA_RESETHAND; /* no SA_RESTART: reads of stdin must end */
+    a.sa_flags = (int)SA_RESETHAND; /* no SA_RESTART: a signal must end reads of stdin */
     sigemptyset(&a.sa_mask);
     sigaction(SIGINT, &a, NULL);
     sigaction(SIGTERM, &a, NULL);
@@ -47,10 +46,10 @@ static uint32_t log_level(const struct cli *cli)
         return ZARR_LOG_ERROR;
     if (cli->verbose)
         return cli->verbose > 1 ? ZARR_LOG_DEBUG : ZARR_LOG_INFO;
-    return 0; /* ZARR_LOG_LEVEL, or warnings */
+    return 0; /* the library's default: ZARR_LOG_LEVEL, or warnings */
 }
 
-/* The values of --plugin, NULL-terminated; to be freed. */
+/* The values of --plugin, NULL-terminated. The caller frees the array. */
 static const char **plugin_files(const struct cli *cli)
 {
     const int n = cli_count(cli, "plugin");
@@ -80,15 +79,15 @@ static int make_context(struct cli *cli)
     if (cli->memory_bytes) {
         const uint64_t wave = cli->memory_bytes / 8, most = 64u << 20;
 
-        opts.memory_bytes =
-            cli->memory_bytes / 2; /* the other half: cli_buffer_bytes() */
+        /* the other half is for the program's own buffers: cli_buffer_bytes() */
+        opts.memory_bytes = cli->memory_bytes / 2;
         opts.wave_bytes = wave < most ? wave : most;
     }
     opts.plugins = plugins;
     st = zarr_context_create(&cli->ctx, &opts, &err);
     free(plugins);
-    if (st == ZARR_ERR_EXISTS) /* of plug-ins: names, not files */
-        return cli_error(cli, CLI_EXISTS, "Try: load one of the two.", "cannot start: %s",
+    if (st == ZARR_ERR_EXISTS) /* two plug-ins register the same name */
+        return cli_error(cli, CLI_EXISTS, "Load only one of the two.", "cannot start: %s",
                          err.message);
     return st ? cli_fail(cli, st, &err, "cannot start") : CLI_OK;
 }
@@ -122,8 +121,7 @@ static int run(struct cli *cli, int argc, char **argv)
     int rc;
 
     for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
-        cli->json =
-            cli->json || strcmp(argv[i], "--json") == 0; /* for errors of parsing */
+        cli->json = cli->json || strcmp(argv[i], "--json") == 0; /* for parse errors */
     rc = cli_options_parse(cli, argc, argv);
     if (!rc)
         rc = cli_options_common(cli);

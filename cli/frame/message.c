@@ -1,10 +1,10 @@
 /*
- * frame/message.c - what the program says to people, on stderr: what, where, why,
- * what next. The library's own sentence is printed as it is; this file adds
- * what was being done in front of it and a cure behind it. With --json an
- * error is one JSON object on one line:
+ * frame/message.c - messages to the user, on stderr. An error tells what failed, where,
+ * why, and what to do next. The library's message is printed unchanged; this file adds
+ * the failed operation before it and a hint after it. With --json an error is one JSON
+ * object on one line:
  *     {"error": {"code": "corrupt", "exit": 4, "what": ..., "why": ..., "next": ...}}
- * Colours only on a terminal (or --color=always), never with NO_COLOR.
+ * Colours are used only on a terminal without NO_COLOR, or with --color=always.
  */
 #include "frame/frame_int.h"
 
@@ -49,53 +49,56 @@ static bool has_option(const struct cli *cli, const char *name)
     return o && o->name;
 }
 
-static const char *cure_exists(const struct cli *cli)
+static const char *hint_exists(const struct cli *cli)
 {
     if (!has_option(cli, "force"))
         return "Nothing was changed.";
     if (cli_flag(cli, "force"))
-        return "Nothing was changed. Choose another place, or empty it yourself.";
-    return "Nothing was changed. Where overwriting is meant, --force does it.";
+        return "Nothing was changed. Choose another location, or empty it yourself.";
+    return "Nothing was changed. Use --force to overwrite it.";
 }
 
-/* What this build has is of use only where something is not in it. */
-static const char *cure_unsupported(const zarr_error *err)
+/* `zarrc list` helps only if the message is about something that this build lacks. */
+static const char *hint_unsupported(const zarr_error *err)
 {
     static const char *const words[] = {"known",   "this build",  "no implementation",
                                         "refused", "no pipeline", "no store"};
 
     for (size_t i = 0; err && i < sizeof words / sizeof words[0]; i++)
         if (strstr(err->message, words[i]))
-            return "zarrc list shows what this build has.";
+            return "zarrc list shows what this build supports.";
     return NULL;
 }
 
-static const char *cure(const struct cli *cli, zarr_status status, const zarr_error *err)
+static const char *hint_for(const struct cli *cli, zarr_status status,
+                            const zarr_error *err)
 {
     switch (status) {
     case ZARR_ERR_CORRUPT:
-        return "An interrupted write or a bad copy can be the cause. "
-               "Try: zarrc verify NODE lists all that is damaged.";
+        return "An interrupted write or a damaged copy can be the cause. "
+               "zarrc verify NODE lists all errors.";
     case ZARR_ERR_LIMIT:
-        return "Limits guard against hostile data; --untrusted makes them narrower.";
+        return "Limits protect against hostile data; --untrusted makes them stricter.";
     case ZARR_ERR_NO_MEMORY:
-        return "Try a smaller region, or --mem.";
+        return "Try a smaller region, or a smaller --mem.";
     case ZARR_ERR_EXISTS:
-        return cure_exists(cli);
+        return hint_exists(cli);
     case ZARR_ERR_CONFLICT:
-        return "Somebody else changed it meanwhile. Look again, then repeat the command.";
+        return "Another process changed it at the same time. Check its state, then "
+               "repeat the command.";
     case ZARR_ERR_UNSUPPORTED:
-        return cure_unsupported(err);
+        return hint_unsupported(err);
     case ZARR_ERR_INTERNAL:
         return err && strstr(err->message, "broke its contract")
-                   ? "This is a bug of that plug-in; please tell its author."
-                   : "This is a bug of zarrc; please report it.";
+                   ? "This is a bug in the plug-in; please report it to its author."
+                   : "This is a bug in zarrc; please report it.";
     default:
         return NULL;
     }
 }
 
-/* Control characters of foreign names must not reach the terminal. */
+/* Adds text with its control characters escaped: names from a store must not send any to
+ * the terminal. */
 static void add_clean(struct cli_string *s, const char *text)
 {
     for (; *text; text++) {
@@ -110,7 +113,7 @@ static void add_clean(struct cli_string *s, const char *text)
 
 static void write_stderr(struct cli_string *s)
 {
-    fflush(stdout); /* what was said before stands before */
+    fflush(stdout); /* keeps the order of the output on a terminal */
     fwrite(s->text, 1, s->n_bytes, stderr);
     free(s->text);
 }
@@ -198,7 +201,7 @@ int cli_fail(struct cli *cli, zarr_status st, const zarr_error *err, const char 
     r.exit_code = cli_exit_code(st);
     r.what = what;
     r.why = err && err->message[0] ? err->message : r.code;
-    r.next = cure(cli, st, err);
+    r.next = hint_for(cli, st, err);
     if (st == ZARR_ERR_CANCELLED || cli_cancel) {
         r = (struct report){"cancelled", "interrupted", NULL, NULL, CLI_INTERRUPTED};
         if (cli->json || !cli->quiet)
@@ -315,8 +318,7 @@ void cli_log(void *user, uint32_t level, const char *text)
     fprintf(stderr, "zarrc: %s: %s\n", names[level < 6 ? level : 0], text);
 }
 
-/* Edits between two words: insertion, deletion, exchange of a letter, at most 31 letters.
- */
+/* The Levenshtein distance of two words of at most 31 letters; 99 for longer ones. */
 static unsigned distance(const char *a, const char *b)
 {
     unsigned row[33];
@@ -351,7 +353,7 @@ const char *cli_nearest(const char *word, const char *const *list)
         size_t n = strlen(word);
 
         if (n >= 3 && strncmp(word, list[i], n) == 0)
-            d = 1; /* the beginning of it */
+            d = 1; /* word is a prefix */
         if (d < best_distance || (d == best_distance && !best)) {
             best = list[i];
             best_distance = d;

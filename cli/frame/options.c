@@ -1,11 +1,10 @@
 /*
- * frame/options.c - the parser over the tables: `--name VALUE`, `--name=VALUE`, `-n
- * VALUE`,
- * `-nVALUE`, bundles of short flags `-qv`, `--` ends the options. Options and
- * operands may be mixed; common options may stand before the command. Names
- * are never abbreviated, so a script does not break when an option is added;
- * a wrong name is answered with the nearest right one. The value after an
- * option is taken whatever it looks like (--fill -1).
+ * frame/options.c - parses the command line by the commands' tables: `--name VALUE`,
+ * `--name=VALUE`, `-n VALUE`, `-nVALUE`, combined flags `-qv`; `--` ends the options.
+ * Options and operands may be mixed, and common options may come before the command.
+ * Names cannot be abbreviated, so a new option does not break scripts. For an unknown
+ * name, the message suggests the most similar one. An option takes the next argument as
+ * its value even if that begins with a dash (--fill -1).
  */
 #include "frame/frame_int.h"
 
@@ -18,20 +17,20 @@ const struct cli_option cli_common_options[] = {
      "write one JSON document to stdout, and errors as JSON to stderr"},
     {"threads", 'j', 0, "N", NULL, "use at most N threads (default: all cores)"},
     {"mem", 0, 0, "SIZE", NULL,
-     "memory for data in flight, as 512M or 4G (default: an eighth of the machine)"},
+     "limit for the memory of chunks and buffers, as 512M or 4G (default: an eighth of "
+     "the machine's memory)"},
     {"untrusted", 0, 0, NULL, NULL,
-     "narrow limits for data from strangers: chunks up to 256 MiB, metadata up to 4 MiB"},
+     "stricter limits for untrusted data: chunks up to 256 MiB, metadata up to 4 MiB"},
     {"progress", 0, 0, "MODE", "auto|bar|lines|json|none",
      "how to show progress on stderr; auto: a bar on a terminal, else a line every 10 s"},
     {"color", 0, 0, "WHEN", "auto|always|never",
-     "colours; auto: on a terminal, unless NO_COLOR is set"},
+     "when to use colours; auto: on a terminal, unless NO_COLOR is set"},
     {"plugin", 0, CLI_REPEAT, "FILE", NULL,
-     "load a plug-in: a shared library with codecs, data types, stores or pipelines; may "
-     "be given again"},
+     "load a plug-in: a shared library with codecs, data types, stores or pipelines"},
     {"log-level", 0, 0, "LEVEL", "error|warn|info|debug|trace",
-     "what the library tells on stderr (default: warn)"},
-    {"quiet", 'q', 0, NULL, NULL, "say nothing but errors"},
-    {"verbose", 'v', CLI_REPEAT, NULL, NULL, "say more; twice: still more"},
+     "least severe messages of the library to show on stderr (default: warn)"},
+    {"quiet", 'q', 0, NULL, NULL, "print errors only"},
+    {"verbose", 'v', CLI_REPEAT, NULL, NULL, "print more messages"},
     {"help", 'h', 0, NULL, NULL, "show this help"},
     {NULL, 0, 0, NULL, NULL, NULL}};
 
@@ -117,20 +116,20 @@ static int add_value(struct cli *cli, const struct cli_option *option, const cha
 
     if (text && option->choices && !is_choice(option->choices, text))
         return cli_error(cli, CLI_USAGE, try_help(cli),
-                         "option --%s: \"%s\" is none of %s", option->name, text,
+                         "option --%s: \"%s\" is not one of %s", option->name, text,
                          option->choices);
     v->items = cli_realloc(v->items, (v->n_items + 1) * sizeof *v->items);
     v->items[v->n_items++] = (struct cli_value){option, text};
     return CLI_OK;
 }
 
-/* argv of the parser: where it is. */
-struct words {
+/* The arguments and the index of the next one. */
+struct arguments {
     char **item;
     int n, at;
 };
 
-static int parse_long(struct cli *cli, struct words *w, const char *name)
+static int parse_long(struct cli *cli, struct arguments *w, const char *name)
 {
     size_t bytes = strcspn(name, "=");
     const struct cli_option *option = cli_option_find(cli->command, name, bytes);
@@ -151,7 +150,7 @@ static int parse_long(struct cli *cli, struct words *w, const char *name)
     return add_value(cli, option, value);
 }
 
-static int parse_short(struct cli *cli, struct words *w, const char *letters)
+static int parse_short(struct cli *cli, struct arguments *w, const char *letters)
 {
     int rc = CLI_OK;
 
@@ -207,10 +206,9 @@ static int check_operands(struct cli *cli)
     cli_string_add(&usage, "usage: ", 7);
     cli_help_usage(c, &usage);
     if (cli->n_args < c->min_args)
-        rc =
-            cli_error(cli, CLI_USAGE, usage.text, "%s: %s missing", c->name, c->operands);
+        rc = cli_error(cli, CLI_USAGE, usage.text, "%s: too few operands", c->name);
     else if (c->max_args >= 0 && cli->n_args > c->max_args)
-        rc = cli_error(cli, CLI_USAGE, usage.text, "%s: \"%s\" is one operand too many",
+        rc = cli_error(cli, CLI_USAGE, usage.text, "%s: unexpected operand \"%s\"",
                        c->name, cli->args[c->max_args]);
     free(usage.text);
     return rc;
@@ -219,7 +217,7 @@ static int check_operands(struct cli *cli)
 int cli_options_parse(struct cli *cli, int argc, char **argv)
 {
     struct cli_values *v = cli_alloc(sizeof *v);
-    struct words w = {argv, argc, 1};
+    struct arguments w = {argv, argc, 1};
     bool only_operands = false;
     int rc = CLI_OK;
 

@@ -1,5 +1,5 @@
 /*
- * frame/options.h - the options of one run as they were given.
+ * frame/options.h - the options and operands of the command line.
  */
 #ifndef CLI_OPTIONS_H
 #define CLI_OPTIONS_H

@@ -1,8 +1,8 @@
 /*
- * frame/out.c - stdout and files that appear whole. stdout is buffered in large
- * blocks; a full disk or a closed pipe is reported once, stops the command, and
- * gives CLI_IO: a command line that loses data must not say 0. Closing counts
- * too, because some file systems tell only then.
+ * frame/out.c - stdout, and files that are complete before they get their name. stdout
+ * has a large buffer. A full disk or a closed pipe is printed once, stops the command and
+ * gives CLI_IO: a command that loses data must not return 0. Errors of close() count as
+ * well, because some file systems report a failed write only then.
  */
 #include "frame/frame_int.h"
 
@@ -62,7 +62,7 @@ int cli_out_finish(struct cli *cli)
     return cli->out_failed ? CLI_IO : rc;
 }
 
-/* ---- files -------------------------------------------------------------------- */
+/* ---- files ---- */
 
 int cli_file_create(struct cli *cli, const char *path, bool force, struct cli_file *out)
 {
@@ -75,13 +75,14 @@ int cli_file_create(struct cli *cli, const char *path, bool force, struct cli_fi
         return CLI_OK;
     }
     if (stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)) {
-        out->file = fopen(path, "wb"); /* a pipe or a device is written as it is */
+        out->file = fopen(path, "wb"); /* a pipe or a device is written directly */
         out->path = cli_strdup(path);
         return out->file ? CLI_OK : cli_errno(cli, errno, "cannot open %s", path);
     }
     if (!force && access(path, F_OK) == 0)
-        return cli_error(cli, CLI_EXISTS, "Nothing was changed. --force overwrites it.",
-                         "%s is there already", path);
+        return cli_error(cli, CLI_EXISTS,
+                         "Nothing was changed. Use --force to overwrite it.",
+                         "%s already exists", path);
     out->path = cli_strdup(path);
     out->temporary = cli_format("%s.%ld.partial", path, (long)getpid());
     fd = open(out->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
@@ -105,13 +106,13 @@ int cli_file_commit(struct cli *cli, struct cli_file *file)
 {
     bool ok;
 
-    if (!file->path) /* stdout: the frame ends it */
+    if (!file->path) /* stdout: main() closes it */
         return CLI_OK;
     errno = 0;
     ok = fflush(file->file) == 0 && !ferror(file->file);
     if (ok && file->temporary)
         ok = fsync(fileno(file->file)) == 0;
-    if (!ok) /* cli_file_close() removes what there is */
+    if (!ok) /* cli_file_close() removes the temporary file */
         return cli_errno(cli, errno, "cannot write %s", file->path);
     ok = fclose(file->file) == 0;
     file->file = NULL;

@@ -1,10 +1,10 @@
 /*
- * frame/progress.c - how far a long command is, on stderr. Four faces: a bar that
- * repaints one line of a terminal; a line every 10 s for logs; one JSON object
- * a line every second for other programs; nothing. What was done before this
- * run (a resumed copy) counts for the share done, not for the rate. Short runs
- * show nothing in a log, and a bar only after half a second.
- * Thread class: one thread at a time, any thread.
+ * frame/progress.c - the progress of a long command, on stderr, in one of four forms: a
+ * bar that redraws one line of a terminal; a line every 10 s for logs; a line with a JSON
+ * object every second for other programs; nothing. Bytes that an interrupted command
+ * copied before count in the percentage, not in the rate. Commands of less than 10 s
+ * write no line to a log, and the bar appears after half a second. Thread class: any
+ * thread, one at a time.
  */
 #include "frame/frame_int.h"
 
@@ -35,7 +35,7 @@ void cli_progress_begin(struct cli_progress *p, struct cli *cli, const char *wha
     p->shown_ns = p->began_ns;
 }
 
-/* Share done, 0 to 1; negative: not known. */
+/* The fraction that is done, 0 to 1; negative: not known. */
 static double share(const struct cli_progress *p)
 {
     if (p->total_bytes)
@@ -58,7 +58,7 @@ static double rate(const struct cli_progress *p, double elapsed)
     return elapsed > 0 ? (double)fresh / elapsed : 0;
 }
 
-/* Seconds to go, negative: not known. */
+/* The estimated seconds that remain; negative: not known. */
 static double remaining(const struct cli_progress *p, double elapsed)
 {
     double done = share(p);

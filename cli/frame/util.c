@@ -1,8 +1,7 @@
 /*
- * frame/util.c - memory that is always there, text that grows, sizes for people,
- * checked products. A command line that has no memory for its few strings can
- * only stop, so these never return NULL; the buffers for array data are taken
- * through them as well, and their sizes follow --mem.
+ * frame/util.c - allocation, growing strings, readable sizes, checked arithmetic. The
+ * allocators never return NULL: a program without memory for its few strings can only
+ * exit. Buffers for array data are allocated here too; --mem limits their sizes.
  */
 #include "frame/frame.h"
 
@@ -12,7 +11,8 @@
 
 static void no_memory(size_t bytes)
 {
-    fprintf(stderr, "zarrc: no memory for %zu bytes\n  Try a smaller --mem or region.\n",
+    fprintf(stderr,
+            "zarrc: cannot allocate %zu bytes\n  Try a smaller --mem or region.\n",
             bytes);
     exit(CLI_CORRUPT);
 }
@@ -28,11 +28,11 @@ void *cli_alloc(size_t bytes)
 
 void *cli_realloc(void *block, size_t bytes)
 {
-    void *grown = realloc(block, bytes ? bytes : 1);
+    void *resized = realloc(block, bytes ? bytes : 1);
 
-    if (!grown)
+    if (!resized)
         no_memory(bytes);
-    return grown;
+    return resized;
 }
 
 char *cli_strdup(const char *text)
@@ -184,7 +184,7 @@ int cli_keys_add(void *user, const zarr_store_item *item)
         k->items = cli_realloc(k->items, k->cap * sizeof *k->items);
     }
     k->items[k->n_items++] = cli_strdup(item->key);
-    return 0; /* a list that SIGINT cut short would pass for a whole one */
+    return 0; /* no stop on SIGINT: the caller would take a partial list for complete */
 }
 
 void cli_keys_free(struct cli_keys *k)

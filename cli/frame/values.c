@@ -1,8 +1,8 @@
 /*
- * frame/values.c - values of options by name, and the readers of numbers, sizes and
- * shapes. Asking for a name that is in no table of the command is a mistake of
- * ours and ends the program at once, so that no test can miss it.
- * Numbers are read by the rules of the C locale: setlocale() is never called.
+ * frame/values.c - values of options by name, and the parsers of numbers, sizes and
+ * shapes. A name that is in no table of the command is a bug of the program; it aborts,
+ * so that every test notices. Numbers follow the C locale, because setlocale() is never
+ * called.
  */
 #include "frame/frame_int.h"
 
@@ -54,7 +54,7 @@ const char *cli_text(const struct cli *cli, const char *name)
     return cli_text_at(cli, name, cli_count(cli, name) - 1);
 }
 
-/* ---- from text ---------------------------------------------------------------- */
+/* ---- parsers ---- */
 
 bool cli_parse_u64(const char *text, uint64_t *out)
 {
@@ -101,7 +101,7 @@ bool cli_parse_f64(const char *text, double *out)
     return true;
 }
 
-/* Factor of "K", "KiB", "KB", "kb", ... or 0. */
+/* The factor of a unit ("K", "KiB", "KB", "kb", ...), or 0 if there is no such unit. */
 static double unit_factor(const char *unit)
 {
     static const char letters[] = "KMGTPE";
@@ -172,11 +172,11 @@ bool cli_parse_shape(const char *text, uint64_t out[ZARR_MAX_RANK], int32_t *ndi
     return ok;
 }
 
-/* ---- of options --------------------------------------------------------------- */
+/* ---- values of options ---- */
 
 static int wrong_value(struct cli *cli, const char *name, const char *what)
 {
-    return cli_error(cli, CLI_USAGE, NULL, "option --%s: \"%s\" is no %s", name,
+    return cli_error(cli, CLI_USAGE, NULL, "option --%s: \"%s\" is not a %s", name,
                      cli_text(cli, name), what);
 }
 
@@ -185,7 +185,7 @@ int cli_u64(struct cli *cli, const char *name, uint64_t *out)
     const char *text = cli_text(cli, name);
 
     return text && !cli_parse_u64(text, out)
-               ? wrong_value(cli, name, "whole number from 0 up")
+               ? wrong_value(cli, name, "whole number of at least 0")
                : CLI_OK;
 }
 

@@ -1,6 +1,6 @@
 /*
- * import/copy.c - the elements of the file of zarrc import, read box by box into an
- * array.
+ * import/copy.c - zarrc import: reads the elements of the file box by box and writes them
+ * to the array.
  */
 #include "import/import.h"
 
@@ -27,11 +27,11 @@ static int input_error(struct import *im, bool failed)
     if (failed)
         return cli_errno(im->cli, errno, "cannot read %s", im->name);
     return cli_error(im->cli, CLI_CORRUPT, NULL,
-                     "%s ended too soon: %" PRIu64 " bytes of elements were expected",
+                     "%s is too short: %" PRIu64 " bytes of elements were expected",
                      im->name, cli_import_bytes(im));
 }
 
-/* In the file; of a field that is a subarray, all its values. */
+/* The size of an element in the file; of a subarray field, of all its values. */
 static size_t element_bytes(const struct import *im)
 {
     return im->item_bytes * (size_t)im->field.n_values;
@@ -45,7 +45,7 @@ static const zarr_io_options *write_options(const struct import *im)
 static int read_at(struct import *im, uint64_t item, void *to, size_t bytes)
 {
     const int fd = fileno(im->file);
-    const uint64_t at = im->head.data_offset + item * element_bytes(im);
+    const uint64_t at = im->header.data_offset + item * element_bytes(im);
     int64_t n;
 
     if (im->can_seek && lseek(fd, (off_t)at, SEEK_SET) < 0)
@@ -54,16 +54,17 @@ static int read_at(struct import *im, uint64_t item, void *to, size_t bytes)
     return n == (int64_t)bytes ? CLI_OK : input_error(im, n < 0);
 }
 
-/* The box of `b` (in the file's order of dimensions), run by run. */
+/* Reads the current box of `b`, whose dimensions are in the file's order. Elements that
+ * are contiguous in the file are read at once. */
 static int read_box(struct import *im, const struct cli_boxes *b, unsigned char *to)
 {
-    uint64_t at[ZARR_MAX_RANK] = {0}, run = 1, n_done = 0;
+    uint64_t at[ZARR_MAX_RANK] = {0}, n_contiguous = 1, n_done = 0;
     const size_t bytes = element_bytes(im);
     int32_t outer = b->ndim;
 
-    while (outer > 0) { /* dimensions that are one run */
+    while (outer > 0) { /* innermost dimensions, up to the first that is split */
         outer--;
-        run *= b->count[outer];
+        n_contiguous *= b->count[outer];
         if (b->count[outer] != b->shape[outer])
             break;
     }
@@ -74,10 +75,10 @@ static int read_box(struct import *im, const struct cli_boxes *b, unsigned char 
 
         for (d = 0; d < b->ndim; d++)
             item = item * b->shape[d] + b->start[d] + at[d];
-        rc = read_at(im, item, to + n_done * bytes, (size_t)run * bytes);
+        rc = read_at(im, item, to + n_done * bytes, (size_t)n_contiguous * bytes);
         if (rc)
             return rc;
-        n_done += run;
+        n_done += n_contiguous;
         for (d = outer - 1; d >= 0; d--) {
             if (++at[d] < b->count[d])
                 break;
@@ -87,19 +88,19 @@ static int read_box(struct import *im, const struct cli_boxes *b, unsigned char 
     return CLI_OK;
 }
 
-/* The same tensor, of items of another length. */
+/* Converts the n elements of a tensor to the type of the array and writes them. */
 static zarr_status write_converted(struct import *im, const zarr_selection *selection,
                                    const zarr_tensor *from, uint64_t n, zarr_error *err)
 {
-    const zarr_dtype *type = im->made ? im->made : im->field.type;
+    const zarr_dtype *type = im->new_type ? im->new_type : im->field.type;
     const int64_t bytes = (int64_t)zarr_dtype_item_bytes(type);
     struct cli_elements elements = {0};
     int64_t strides[ZARR_MAX_RANK];
     zarr_tensor tensor = *from;
     zarr_status st = ZARR_ERR_INVALID;
 
-    im->told = cli_elements_convert(im->cli, im->type, from->data, n, im->name, type,
-                                    &elements) != CLI_OK;
+    im->reported = cli_elements_convert(im->cli, im->type, from->data, n, im->name, type,
+                                        &elements) != CLI_OK;
     for (int32_t d = 0; d < from->ndim && from->strides; d++)
         strides[d] = from->strides[d] / (int64_t)im->item_bytes * bytes;
     if (from->strides)
@@ -108,7 +109,7 @@ static zarr_status write_converted(struct import *im, const zarr_selection *sele
     tensor.data_bytes = elements.n * elements.item_bytes;
     tensor.dtype = type;
     tensor.byte_order = ZARR_ORDER_NATIVE;
-    if (!im->told)
+    if (!im->reported)
         st = cli_write(im->node.array, selection, &tensor, write_options(im), err);
     cli_elements_free(&elements);
     return st;
@@ -125,7 +126,7 @@ static zarr_status write_box(struct import *im, const struct cli_boxes *file_box
     zarr_selection *selection = NULL;
     zarr_status st;
 
-    if (im->head.fortran) {
+    if (im->header.fortran) {
         reverse(b.ndim, b.shape);
         reverse(b.ndim, b.start);
         reverse(b.ndim, b.count);
@@ -135,26 +136,26 @@ static zarr_status write_box(struct import *im, const struct cli_boxes *file_box
         return st;
     cli_boxes_tensor(&b, data, bytes, shape, &tensor);
     cli_field_tensor(&im->field, shape, &tensor);
-    for (int32_t d = 0; d < b.ndim && im->head.fortran; d++) {
+    for (int32_t d = 0; d < b.ndim && im->header.fortran; d++) {
         strides[d] = stride;
         stride *= shape[d];
     }
-    if (im->head.fortran)
+    if (im->header.fortran)
         tensor.strides = strides;
     tensor.byte_order = im->byte_order;
     if (zarr_dtype_n_fields(im->type) > 0 || im->convert) {
-        cli_elements_turn(im->padded ? im->padded : im->type, im->orders, im->byte_order,
-                          data, n);
-        if (im->padded)
-            cli_struct_pack(im->padded, im->type, data, n);
+        cli_elements_swap(im->padded_type ? im->padded_type : im->type, im->orders,
+                          im->byte_order, data, n);
+        if (im->padded_type)
+            cli_struct_pack(im->padded_type, im->type, data, n);
         tensor.byte_order = ZARR_ORDER_NATIVE;
     }
     tensor.dtype = im->type;
-    if (im->said && !cli_npy_fits(im->said, im->type, data, n)) {
-        im->told = true;
+    if (im->file_type && !cli_npy_fits(im->file_type, im->type, data, n)) {
+        im->reported = true;
         st = ZARR_ERR_INVALID;
-        cli_error(im->cli, CLI_CORRUPT, NULL, "%s has a value that is no %s", im->name,
-                  cli_type_name(im->type));
+        cli_error(im->cli, CLI_CORRUPT, NULL, "%s has a value that is not a valid %s",
+                  im->name, cli_type_name(im->type));
     } else if (im->convert) {
         st = write_converted(im, selection, &tensor, n, err);
     } else {
@@ -169,12 +170,12 @@ static void plan_boxes(const struct import *im, struct cli_boxes *boxes)
     const uint64_t *unit =
         im->node.region ? NULL : zarr_array_write_shape(im->node.array);
     uint64_t shape[ZARR_MAX_RANK], units[ZARR_MAX_RANK];
-    const int32_t ndim = im->head.ndim - im->field.ndim;
+    const int32_t ndim = im->header.ndim - im->field.ndim;
 
-    memcpy(shape, im->head.shape, sizeof shape);
+    memcpy(shape, im->header.shape, sizeof shape);
     if (unit)
         memcpy(units, unit, (size_t)ndim * sizeof *unit);
-    if (im->head.fortran) {
+    if (im->header.fortran) {
         reverse(ndim, shape);
         if (unit)
             reverse(ndim, units);
@@ -206,7 +207,7 @@ static int copy_boxes(struct import *im)
     }
     cli_progress_end(&progress, !rc && !st);
     free(data);
-    if (im->told)
+    if (im->reported)
         return CLI_CORRUPT;
     return st ? cli_fail(im->cli, st, &err, "cannot write %s", im->node.shown) : rc;
 }
@@ -218,12 +219,12 @@ static int write_text(struct import *im)
     zarr_tensor tensor;
     zarr_status st;
 
-    cli_elements_tensor(&im->elements, im->head.ndim, im->head.shape, shape, &tensor);
+    cli_elements_tensor(&im->elements, im->header.ndim, im->header.shape, shape, &tensor);
     st = cli_write(im->node.array, im->selection, &tensor, write_options(im), &err);
     return st ? cli_fail(im->cli, st, &err, "cannot write %s", im->node.shown) : CLI_OK;
 }
 
-/* A pipe must end where the elements end. */
+/* A pipe must end after the last element. */
 static int check_end(struct import *im)
 {
     char byte;

@@ -1,6 +1,6 @@
 /*
- * import/file.c - what the file of zarrc import holds: its data type, shape and layout,
- * by its head, by the options or by its text.
+ * import/file.c - zarrc import: finds out the data type, shape and layout of the file
+ * from its header, from the options or from its text.
  */
 #include "import/import.h"
 
@@ -9,9 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-
-/* ---- what the file holds --------------------------------------------------------------
- */
 
 int cli_import_open(struct import *im)
 {
@@ -25,8 +22,7 @@ int cli_import_open(struct import *im)
         return cli_errno(cli, errno, "cannot open %s", im->name);
     if (im->is_stdin)
         im->name = "standard input";
-    setvbuf(im->file, NULL, _IONBF,
-            0); /* elements are read past it, from its descriptor */
+    setvbuf(im->file, NULL, _IONBF, 0); /* elements are read from the descriptor */
     if (fstat(fileno(im->file), &st) == 0 && S_ISDIR(st.st_mode))
         return cli_errno(cli, EISDIR, "cannot read %s", im->name);
     im->can_seek = !im->is_stdin && S_ISREG(st.st_mode);
@@ -42,15 +38,15 @@ int32_t cli_import_region(const struct import *im, uint64_t shape[ZARR_MAX_RANK]
     return ndim + im->field.ndim;
 }
 
-/* --input, else what the name tells as export has it, else raw where --dtype is given: a
- * .npy file says its own. */
+/* The format is that of --input, else of the file's extension, else raw if --dtype is
+ * given (a .npy file has its own data type), else npy. */
 static int find_format(struct import *im)
 {
-    const char *said = cli_text(im->cli, "input");
+    const char *given = cli_text(im->cli, "input");
     const char *named = im->is_stdin ? NULL : cli_format_of_name(im->name);
 
-    if (said && strcmp(said, "auto") != 0)
-        im->format = said;
+    if (given && strcmp(given, "auto") != 0)
+        im->format = given;
     else if (named)
         im->format = named;
     else
@@ -59,33 +55,34 @@ static int find_format(struct import *im)
     im->text = cli_is_text_format(im->format);
     if (!im->raw && !im->text && strcmp(im->format, "npy") != 0)
         return cli_error(im->cli, CLI_USAGE,
-                         "zarrc export writes json and elements, which come in again; "
-                         "--input says what another file is.",
-                         "%s is %s by its name, which is not read", im->name, im->format);
+                         "Use --input if the file has another format. zarrc export can "
+                         "write json and elements, which import reads.",
+                         "%s has the extension of format %s, which import cannot read",
+                         im->name, im->format);
     return CLI_OK;
 }
 
-/* Shape and type of a raw file: by options, else those of the region. */
+/* The shape of a raw file: that of the options, else that of the region. */
 static int describe_raw(struct import *im)
 {
     struct cli *cli = im->cli;
     const char *order = cli_text(cli, "order");
     uint64_t offset = 0;
     bool given = false;
-    int rc = cli_shape(cli, "shape", im->head.shape, &im->head.ndim, &given);
+    int rc = cli_shape(cli, "shape", im->header.shape, &im->header.ndim, &given);
 
     if (!rc)
         rc = cli_u64(cli, "offset", &offset);
     if (rc)
         return rc;
     if (!given && im->selection) {
-        im->head.ndim = cli_import_region(im, im->head.shape);
+        im->header.ndim = cli_import_region(im, im->header.shape);
     } else if (!given) {
         return cli_error(cli, CLI_USAGE, NULL,
-                         "option --shape is missing: a raw file says none");
+                         "option --shape is missing: a raw file has no header");
     }
-    im->head.data_offset = offset;
-    im->head.fortran = order && *order == 'F';
+    im->header.data_offset = offset;
+    im->header.fortran = order && *order == 'F';
     while (!im->can_seek && offset-- > 0)
         if (getc(im->file) == EOF)
             return cli_error(cli, CLI_CORRUPT, NULL, "%s is shorter than --offset",
@@ -93,63 +90,64 @@ static int describe_raw(struct import *im)
     return CLI_OK;
 }
 
-/* A .npy of NumPy's align=True: the holes stay behind. */
+/* A .npy file of an aligned NumPy struct: finds its type with and without padding. */
 static int find_padded(struct import *im)
 {
-    char *whole = NULL, *kept = NULL;
+    char *named = NULL, *unpadded = NULL;
     zarr_error err = {0};
     zarr_status st = ZARR_OK;
     int rc = CLI_OK;
 
-    if (!cli_fields_padded(im->head.fields))
+    if (!cli_fields_padded(im->header.fields))
         return CLI_OK;
-    if (!cli_fields_unpad(im->head.fields, &whole, &kept))
+    if (!cli_fields_unpad(im->header.fields, &named, &unpadded))
         rc = cli_error(im->cli, CLI_UNSUPPORTED, NULL, "%s has a field without a name",
                        im->name);
     if (!rc)
-        st = zarr_dtype_find(im->cli->ctx, whole, &im->padded, &err);
+        st = zarr_dtype_find(im->cli->ctx, named, &im->padded_type, &err);
     if (!rc && !st)
-        st = zarr_dtype_find(im->cli->ctx, kept, &im->type, &err);
+        st = zarr_dtype_find(im->cli->ctx, unpadded, &im->type, &err);
     if (st)
         rc = cli_fail(im->cli, st, &err, "data type of %s", im->name);
-    free(whole);
-    free(kept);
+    free(named);
+    free(unpadded);
     return rc;
 }
 
-/* NumPy's file of a type that NumPy lacks says opaque bytes, and int8 of int4: they are
- * what --dtype says, or what the array has. */
-static int find_meant(struct import *im)
+/* If NumPy lacks a data type, the file's header says opaque bytes, or int8 for int4. The
+ * elements then have the type of the array, or that of --dtype. */
+static int find_real_type(struct import *im)
 {
-    const char *said = cli_text(im->cli, "dtype");
+    const char *given = cli_text(im->cli, "dtype");
     const zarr_dtype *type = NULL;
     zarr_error err = {0};
     zarr_status st = ZARR_OK;
 
     if (im->node.array)
         type = im->field.type;
-    else if (said)
-        st = zarr_dtype_find(im->cli->ctx, said, &type, &err);
+    else if (given)
+        st = zarr_dtype_find(im->cli->ctx, given, &type, &err);
     if (st)
         return cli_fail(im->cli, st, &err, "option --dtype");
-    if (type && !im->padded && cli_npy_stands_for(im->type, type)) {
-        im->said = im->type;
+    if (type && !im->padded_type && cli_npy_represents(im->type, type)) {
+        im->file_type = im->type;
         im->type = type;
     }
     if (type && zarr_dtype_variable(type) && !im->node.array)
-        im->made = type; /* text and bytes of a fixed length can */
+        im->new_type = type; /* text and bytes of fixed length can be converted */
     else if (type && !im->node.array && !zarr_dtype_equal(type, im->type))
-        return cli_error(im->cli, CLI_USAGE, "Without --dtype they stay what they are.",
-                         "elements of %s are no %s", im->name, said);
+        return cli_error(im->cli, CLI_USAGE,
+                         "Without --dtype the array gets the data type of the file.",
+                         "--dtype=%s is not the data type of %s", given, im->name);
     return CLI_OK;
 }
 
 static int find_type(struct import *im)
 {
     struct cli *cli = im->cli;
-    const char *text = im->raw           ? cli_text(cli, "dtype")
-                       : im->head.fields ? im->head.fields
-                                         : im->head.type;
+    const char *text = im->raw             ? cli_text(cli, "dtype")
+                       : im->header.fields ? im->header.fields
+                                           : im->header.type;
     const char *endian = cli_text(cli, "endian");
     zarr_error err = {0};
     zarr_status st;
@@ -159,7 +157,7 @@ static int find_type(struct import *im)
     rc = find_padded(im);
     if (rc)
         return rc;
-    if (text && !im->padded) {
+    if (text && !im->padded_type) {
         st = zarr_dtype_find(cli->ctx, text, &im->type, &err);
         if (st)
             return cli_fail(cli, st, &err, "data type of %s", im->name);
@@ -169,17 +167,18 @@ static int find_type(struct import *im)
         im->type = im->field.type;
     } else if (!text) {
         return cli_error(cli, CLI_USAGE, NULL,
-                         "option --dtype is missing: a raw file says none");
+                         "option --dtype is missing: a raw file has no header");
     }
     if (text && *text == '[')
         im->orders = cli_struct_orders(text);
-    if (endian && im->raw) { /* of all fields */
+    if (endian && im->raw) { /* --endian is for all fields */
         free(im->orders);
         im->orders = NULL;
     }
     if (endian && im->raw)
         im->byte_order = strcmp(endian, "big") == 0 ? ZARR_ORDER_BIG : ZARR_ORDER_LITTLE;
-    im->item_bytes = (size_t)zarr_dtype_item_bytes(im->padded ? im->padded : im->type);
+    im->item_bytes =
+        (size_t)zarr_dtype_item_bytes(im->padded_type ? im->padded_type : im->type);
     if (zarr_dtype_variable(im->type))
         return cli_error(cli, CLI_UNSUPPORTED, NULL,
                          "%s: elements of variable length cannot be read from a file of "
@@ -188,7 +187,8 @@ static int find_type(struct import *im)
     return CLI_OK;
 }
 
-/* Lists end at a dimension of length 0: those behind it are the region's. */
+/* Whether nested lists without elements match a region without elements. The lists end at
+ * the dimension of length 0; the region has the lengths of the dimensions after it. */
 static bool is_empty_region(const struct import *im)
 {
     const struct cli_elements *e = &im->elements;
@@ -199,8 +199,8 @@ static bool is_empty_region(const struct import *im)
                   (size_t)e->ndim * sizeof *e->shape) == 0;
 }
 
-/* A text: its type by --dtype, else the array's, else text of any length. Lists have a
- * shape; lines take that of --shape or of the region. */
+/* Reads a text file. The type is that of the array, else of --dtype, else string. The
+ * shape is that of --shape or of nested lists; lines take the shape of the region. */
 static int read_text(struct import *im)
 {
     struct cli *cli = im->cli;
@@ -209,7 +209,7 @@ static int read_text(struct import *im)
     zarr_error err = {0};
     zarr_status st = ZARR_OK;
     bool given = false;
-    int rc = cli_shape(cli, "shape", im->head.shape, &im->head.ndim, &given);
+    int rc = cli_shape(cli, "shape", im->header.shape, &im->header.ndim, &given);
 
     if (rc)
         return rc;
@@ -223,20 +223,20 @@ static int read_text(struct import *im)
     rc = cli_elements_read(cli, im->file, im->name, format, im->type,
                            im->selection
                                ? zarr_selection_ndim(im->selection) + im->field.ndim
-                           : given ? im->head.ndim
+                           : given ? im->header.ndim
                                    : -1,
                            &im->elements);
     if (!rc && !given && im->selection && (*format != 'j' || is_empty_region(im))) {
         given = true;
-        im->head.ndim = cli_import_region(im, im->head.shape);
+        im->header.ndim = cli_import_region(im, im->header.shape);
     }
     if (!rc && !given) {
-        im->head.ndim = im->elements.ndim;
-        memcpy(im->head.shape, im->elements.shape, sizeof im->head.shape);
-    } else if (!rc && cli_product(im->head.ndim, im->head.shape) != im->elements.n) {
+        im->header.ndim = im->elements.ndim;
+        memcpy(im->header.shape, im->elements.shape, sizeof im->header.shape);
+    } else if (!rc && cli_product(im->header.ndim, im->header.shape) != im->elements.n) {
         rc = cli_error(cli, CLI_USAGE, NULL,
                        "%s holds %" PRIu64 " elements, not %" PRIu64, im->name,
-                       im->elements.n, cli_product(im->head.ndim, im->head.shape));
+                       im->elements.n, cli_product(im->header.ndim, im->header.shape));
     }
     return rc;
 }
@@ -245,7 +245,7 @@ uint64_t cli_import_bytes(const struct import *im)
 {
     if (im->text)
         return im->elements.text_bytes;
-    return cli_mul(cli_product(im->head.ndim, im->head.shape), im->item_bytes);
+    return cli_mul(cli_product(im->header.ndim, im->header.shape), im->item_bytes);
 }
 
 static int check_length(struct import *im)
@@ -256,7 +256,7 @@ static int check_length(struct import *im)
     if (!im->can_seek || fstat(fileno(im->file), &st) != 0)
         return CLI_OK;
     have = (uint64_t)st.st_size;
-    have = have > im->head.data_offset ? have - im->head.data_offset : 0;
+    have = have > im->header.data_offset ? have - im->header.data_offset : 0;
     if (have < want || (im->raw && have > want))
         return cli_error(im->cli, im->raw ? CLI_USAGE : CLI_CORRUPT,
                          im->raw ? "Check --shape, --dtype and --offset." : NULL,
@@ -273,16 +273,16 @@ int cli_import_describe(struct import *im)
         return rc;
     if (im->text)
         return read_text(im);
-    rc =
-        im->raw ? describe_raw(im) : cli_npy_read(im->cli, im->file, im->name, &im->head);
+    rc = im->raw ? describe_raw(im)
+                 : cli_npy_read(im->cli, im->file, im->name, &im->header);
     if (!rc)
         rc = find_type(im);
     if (!rc && !im->raw)
-        rc = find_meant(im);
-    if (!rc) /* one by one */
+        rc = find_real_type(im);
+    if (!rc)
         im->convert =
             !zarr_dtype_variable(im->type) &&
-            (im->made || (im->node.array && zarr_dtype_variable(im->field.type)));
+            (im->new_type || (im->node.array && zarr_dtype_variable(im->field.type)));
     if (!rc)
         rc = check_length(im);
     return rc;

@@ -1,7 +1,7 @@
 /*
- * import/import.h - one run of zarrc import, split over import/file.c (what the file
- * holds), import/copy.c (its elements, box by box), import/place.c (where a new array is
- * made) and cmd_import.c (the array they go to).
+ * import/import.h - the state of zarrc import, shared by import/file.c (the type and
+ * shape of the file), import/copy.c (copying the elements), import/target.c (the location
+ * of a new array) and cmd_import.c (options, region, creation of the array).
  */
 #ifndef CLI_IMPORT_H
 #define CLI_IMPORT_H
@@ -15,55 +15,55 @@ struct import {
     const char *name;
     const char *format; /* "npy", "raw", or a text format */
     bool is_stdin, can_seek, raw;
-    struct cli_npy head; /* of a raw file: made from the options */
-    const zarr_dtype *type;
-    const zarr_dtype
-        *padded;            /* the file's, where it has holes between fields; else NULL */
-    const zarr_dtype *made; /* of a new array that is not of the file's type, or NULL */
-    const zarr_dtype *said; /* by the file, where it means another type; else NULL */
-    size_t item_bytes;      /* in the file */
-    /* of an array that is there: what --field chooses, or its elements */
-    struct cli_field field;
+    struct cli_npy header;         /* of a raw file: filled from the options */
+    const zarr_dtype *type;        /* of the elements, without padding */
+    const zarr_dtype *padded_type; /* with the file's padding between fields, or NULL */
+    const zarr_dtype *new_type;    /* of the new array if it is not `type`, else NULL */
+    const zarr_dtype *file_type;   /* in the header, if it stands for `type`, else NULL */
+    size_t item_bytes;             /* in the file */
+    struct cli_field field; /* of an existing array: the field of --field, or all */
     uint32_t byte_order;
-    char *orders; /* of a struct's fields; NULL: all are in byte_order */
-    zarr_selection *selection;
-    struct cli_elements elements; /* of a text */
+    char *orders; /* of each field of a struct; NULL: all are in byte_order */
+    zarr_selection *selection;    /* the region of an existing array, or NULL */
+    struct cli_elements elements; /* of a text file */
     bool text, convert;           /* convert: to elements of variable length */
-    bool told;                    /* what cannot be converted */
-    bool created;
-    /* Where a new array is made: the node's place, or (beside) one beside an array that
-     * it replaces when it is complete. */
-    zarr_store *made_store;
-    char *made_path, *made_root; /* made_root: the folder of a store beside */
-    bool beside;
+    bool reported;                /* the conversion failed and printed its error */
+    bool created;                 /* a new array was created */
+    /* Where a new array is created: at the node's location or, if it replaces an array
+     * (staged), at a temporary location until it is complete. */
+    zarr_store *target_store;
+    char *target_path, *target_root; /* target_root: folder of a temporary store */
+    bool staged;
 };
 
 /* ---- import/file.c ---- */
 
 int cli_import_open(struct import *im);
-/* Fills format, raw, text, head, type, padded, item_bytes, byte_order, orders and
- * elements; needs the node. */
+/* Fills format, raw, text, header, type, padded_type, item_bytes, byte_order, orders and
+ * elements. The node must be open. */
 int cli_import_describe(struct import *im);
-/* Of the file's elements. */
+/* The size of the file's elements. */
 uint64_t cli_import_bytes(const struct import *im);
 
-/* Shape of what goes into the region: a field's own dimensions are the last. */
+/* The shape that elements for the region must have, with the dimensions of a subarray
+ * field at the end. Returns the rank. */
 int32_t cli_import_region(const struct import *im, uint64_t shape[ZARR_MAX_RANK]);
 
 /* ---- import/copy.c ---- */
 
-/* The elements into the array, which is there. */
+/* Copies the elements into the open array. */
 int cli_import_copy(struct import *im);
 
-/* ---- import/place.c ---- */
+/* ---- import/target.c ---- */
 
-/* Fills made_store, made_path, made_root and beside; replaces: an array is there. */
-int cli_import_place(struct import *im, bool replaces);
-/* The complete array takes its place. */
-int cli_import_settle(struct import *im);
-/* Deletes what was made of a new array, and nothing else; a warning where it cannot. */
+/* Fills target_store, target_path, target_root and staged. replaces: there is an array at
+ * the node's location. */
+int cli_import_target(struct import *im, bool replaces);
+/* Flushes the complete array and moves it to the node's location. */
+int cli_import_commit(struct import *im);
+/* Deletes the incomplete new array and nothing else. Warns if it cannot. */
 void cli_import_undo(struct import *im);
-/* Frees the members. */
-void cli_import_leave(struct import *im);
+/* Frees the target_ members. */
+void cli_import_free(struct import *im);
 
 #endif

@@ -1,8 +1,7 @@
 /*
- * node/elements.c - elements of arrays as numbers: what plots draw and comparisons
- * with a tolerance subtract. Every numeric type becomes a pair of doubles; a
- * 64-bit integer loses its last bits here, so whoever needs them compares the
- * bytes. Elements are native-endian, as the library hands them out.
+ * node/elements.c - elements of arrays as numbers, for plots. Every numeric type becomes
+ * a pair of doubles. 64-bit integers lose their low bits, so this is no basis for exact
+ * comparisons. Elements are in native byte order, as the library returns them.
  */
 #include "node/work.h"
 

@@ -1,5 +1,5 @@
 /*
- * node/facts.c - what several commands tell of an array, in the same words.
+ * node/facts.c - texts and properties of arrays that several commands print alike.
  */
 #include "node/node.h"
 

@@ -1,6 +1,6 @@
 /*
- * node/field.c - arrays of structs: the field that --field chooses, and the byte
- * order of fields in files, which the library leaves to whoever reads them.
+ * node/field.c - arrays of structs: the field that --field selects, and the byte order
+ * and padding of fields in files, which the library does not convert.
  */
 #include "node/node.h"
 
@@ -33,14 +33,13 @@ int cli_field_find(struct cli *cli, const struct cli_node *node, struct cli_fiel
 void cli_field_tensor(const struct cli_field *field, int64_t shape[ZARR_MAX_RANK],
                       zarr_tensor *tensor)
 {
-    /* too many: the library says so before it looks at them */
+    /* if there are too many, the library refuses ndim before it reads the shape */
     for (int32_t d = 0; d < field->ndim && tensor->ndim + d < ZARR_MAX_RANK; d++)
         shape[tensor->ndim + d] = (int64_t)field->shape[d];
     tensor->ndim += field->ndim;
 }
 
-/* ---- byte order in files ------------------------------------------------------------
- */
+/* ---- byte order in files ---- */
 
 static bool host_is_little(void)
 {
@@ -49,7 +48,7 @@ static bool host_is_little(void)
     return *(const unsigned char *)&one == 1;
 }
 
-static void turn_units(unsigned char *at, uint64_t n, uint32_t unit)
+static void swap_units(unsigned char *at, uint64_t n, uint32_t unit)
 {
     for (; n > 0; n--, at += unit)
         for (uint32_t i = 0; i < unit / 2; i++) {
@@ -60,13 +59,13 @@ static void turn_units(unsigned char *at, uint64_t n, uint32_t unit)
         }
 }
 
-struct turning {
-    const char *next; /* letter of the next field that is no struct; NULL: all alike */
-    bool all;
+struct swapping {
+    const char *next; /* order of the next field that is not a struct; NULL: see all */
+    bool all;         /* without `next`: swap every field */
 };
 
-/* n structs, `stride` bytes apart. Recursion: as deep as the type. */
-static void turn_fields(struct turning *t, const zarr_dtype *type, unsigned char *at,
+/* Swaps the fields of n structs, `stride` bytes apart. Recurses as deep as the type. */
+static void swap_fields(struct swapping *t, const zarr_dtype *type, unsigned char *at,
                         uint64_t n, uint64_t stride)
 {
     const char ours = host_is_little() ? '<' : '>';
@@ -84,7 +83,7 @@ static void turn_fields(struct turning *t, const zarr_dtype *type, unsigned char
 
             for (uint64_t k = 0; k < n; k++) {
                 t->next = first;
-                turn_fields(t, f.dtype, at + f.offset + k * stride, values, bytes);
+                swap_fields(t, f.dtype, at + f.offset + k * stride, values, bytes);
             }
         } else {
             const uint32_t unit = zarr_dtype_swap_bytes(f.dtype);
@@ -93,25 +92,25 @@ static void turn_fields(struct turning *t, const zarr_dtype *type, unsigned char
             if (unit < 2 || (letter ? letter == ours || letter == '=' : !t->all))
                 continue;
             for (uint64_t k = 0; k < n; k++)
-                turn_units(at + f.offset + k * stride, values * (bytes / unit), unit);
+                swap_units(at + f.offset + k * stride, values * (bytes / unit), unit);
         }
     }
 }
 
-void cli_elements_turn(const zarr_dtype *type, const char *orders, uint32_t byte_order,
+void cli_elements_swap(const zarr_dtype *type, const char *orders, uint32_t byte_order,
                        void *data, uint64_t n)
 {
-    struct turning t = {orders, (byte_order == ZARR_ORDER_BIG) == host_is_little()};
+    struct swapping t = {orders, (byte_order == ZARR_ORDER_BIG) == host_is_little()};
     const uint64_t bytes = zarr_dtype_item_bytes(type);
     const uint32_t unit = zarr_dtype_swap_bytes(type);
 
     if (!orders && !t.all)
         return;
     if (zarr_dtype_n_fields(type) == 0 && unit > 1)
-        turn_units(data, n * (bytes / unit), unit);
+        swap_units(data, n * (bytes / unit), unit);
     for (uint64_t i = 0; i < n; i++) {
         t.next = orders;
-        turn_fields(&t, type, (unsigned char *)data + i * bytes, 1, bytes);
+        swap_fields(&t, type, (unsigned char *)data + i * bytes, 1, bytes);
     }
 }
 
@@ -137,15 +136,14 @@ char *cli_struct_orders(const char *list)
     return out.text;
 }
 
-/* ---- padding in files ---------------------------------------------------------------
- */
+/* ---- padding in files ---- */
 
 bool cli_fields_padded(const char *list)
 {
     return list && strstr(list, "[\"\",") != NULL;
 }
 
-bool cli_fields_unpad(const char *list, char **whole, char **kept)
+bool cli_fields_unpad(const char *list, char **named, char **unpadded)
 {
     struct cli_string all = {0}, some = {0};
     bool ok = true;
@@ -157,7 +155,7 @@ bool cli_fields_unpad(const char *list, char **whole, char **kept)
 
         if (strncmp(list, "[\"\",", 4) != 0) {
             cli_string_add(&all, list, 1);
-            if (*list != ',' || some.text[some.n_bytes - 1] != '[') /* of what is gone */
+            if (*list != ',' || some.text[some.n_bytes - 1] != '[') /* after padding */
                 cli_string_add(&some, list, 1);
             list++;
             continue;
@@ -171,13 +169,13 @@ bool cli_fields_unpad(const char *list, char **whole, char **kept)
         list = end;
     }
     some.text[some.n_bytes] = '\0';
-    *whole = all.text;
-    *kept = some.text;
+    *named = all.text;
+    *unpadded = some.text;
     return ok;
 }
 
-/* To the front: what is written lies never behind what is read. Recursion: as deep as the
- * type. */
+/* Works in place from front to back: a field never moves to a higher address. Recurses as
+ * deep as the type. */
 static void pack_fields(const zarr_dtype *from, const unsigned char *src,
                         const zarr_dtype *to, unsigned char *dst)
 {

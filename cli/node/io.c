@@ -1,9 +1,8 @@
 /*
- * node/io.c - reads and writes that an interrupt stops, and the walk over an array
- * that is bigger than memory. A walk is a list of boxes in C order. For a
- * stream each box must be one run of the array, so only one dimension is cut
- * and all behind it are whole; for a copy boxes are made of whole chunks, so
- * that no chunk is decoded twice or written in part.
+ * node/io.c - reads and writes that an interrupt cancels, and the iteration over an array
+ * that is larger than memory, as boxes in C order. For a stream a box must be contiguous,
+ * so only one dimension is split and the dimensions after it are complete. For a copy a
+ * box consists of whole chunks, so that no chunk is decoded twice or written in part.
  */
 #include "node/node.h"
 
@@ -12,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static const uint64_t poll_ns = 50000000; /* how soon an interrupt is noticed */
+static const uint64_t poll_ns = 50000000; /* the longest delay of an interrupt */
 
 static zarr_status finish(zarr_request *request, zarr_error *err)
 {
@@ -58,7 +57,8 @@ zarr_status cli_write(zarr_array *array, const zarr_selection *selection,
     return st ? st : finish(request, err);
 }
 
-/* A signal between a look at cli_cancel and read(2) would be lost, hence the poll. */
+/* poll() with a timeout: a signal between the test of cli_cancel and a blocking read(2)
+ * would have no effect. */
 int64_t cli_read_fd(int fd, void *data, size_t bytes)
 {
     size_t done = 0;
@@ -71,7 +71,7 @@ int64_t cli_read_fd(int fd, void *data, size_t bytes)
             errno = EINTR;
             return -1;
         }
-        if (poll(&p, 1, 100) <= 0) /* EINTR: look at cli_cancel again */
+        if (poll(&p, 1, 100) <= 0) /* timeout or EINTR: test cli_cancel again */
             continue;
         n = read(fd, (char *)data + done, bytes - done);
         if (n < 0 && errno == EINTR)
@@ -101,20 +101,21 @@ uint64_t cli_buffer_bytes(const struct cli *cli)
     return cli->memory_bytes ? cli->memory_bytes / 2 : 256u << 20;
 }
 
-/* ---- boxes -------------------------------------------------------------------- */
+/* ---- boxes ---- */
 
 static uint64_t least(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
 }
 
-/* n cut down to a multiple of unit, unless nothing would be left. */
+/* n rounded down to a multiple of unit, if n is at least one unit. */
 static uint64_t align_down(uint64_t n, uint64_t unit)
 {
     return unit > 1 && n > unit ? n - n % unit : n;
 }
 
-static void steps_of_runs(struct cli_boxes *b, const uint64_t *unit, uint64_t max_items)
+static void steps_contiguous(struct cli_boxes *b, const uint64_t *unit,
+                             uint64_t max_items)
 {
     uint64_t inner = 1;
     int32_t d = b->ndim - 1;
@@ -132,14 +133,14 @@ static void steps_of_runs(struct cli_boxes *b, const uint64_t *unit, uint64_t ma
         b->step[d] = 1;
 }
 
-static void steps_of_units(struct cli_boxes *b, const uint64_t *unit, uint64_t max_items)
+static void steps_aligned(struct cli_boxes *b, const uint64_t *unit, uint64_t max_items)
 {
     uint64_t n = 1;
 
     for (int32_t d = 0; d < b->ndim; d++)
         b->step[d] = least(unit && unit[d] ? unit[d] : 1, b->shape[d]);
     n = cli_product(b->ndim, b->step);
-    for (int32_t d = 0; d < b->ndim && n > max_items; d++) { /* one unit is too much */
+    for (int32_t d = 0; d < b->ndim && n > max_items; d++) { /* one unit does not fit */
         uint64_t rest = n / b->step[d] ? n / b->step[d] : 1;
 
         if (n == UINT64_MAX)
@@ -147,7 +148,7 @@ static void steps_of_units(struct cli_boxes *b, const uint64_t *unit, uint64_t m
         b->step[d] = max_items / rest ? max_items / rest : 1;
         n = cli_product(b->ndim, b->step);
     }
-    for (int32_t d = b->ndim - 1; d >= 0; d--) { /* several */
+    for (int32_t d = b->ndim - 1; d >= 0; d--) { /* as many units as fit */
         uint64_t times = n ? max_items / n : 1;
         uint64_t wanted = cli_mul(b->step[d], times ? times : 1);
 
@@ -157,12 +158,12 @@ static void steps_of_units(struct cli_boxes *b, const uint64_t *unit, uint64_t m
             b->step[d] *= times;
         n = cli_product(b->ndim, b->step);
         if (b->step[d] < b->shape[d])
-            break; /* what is cut here is not joined further out */
+            break; /* a split dimension ends the box */
     }
 }
 
 void cli_boxes_init(struct cli_boxes *boxes, int32_t ndim, const uint64_t *shape,
-                    const uint64_t *unit, uint64_t max_items, bool runs)
+                    const uint64_t *unit, uint64_t max_items, bool contiguous)
 {
     *boxes = (struct cli_boxes){.ndim = ndim};
     memcpy(boxes->shape, shape, (size_t)ndim * sizeof *shape);
@@ -172,10 +173,10 @@ void cli_boxes_init(struct cli_boxes *boxes, int32_t ndim, const uint64_t *shape
     }
     if (max_items == 0)
         max_items = 1;
-    if (runs)
-        steps_of_runs(boxes, unit, max_items);
+    if (contiguous)
+        steps_contiguous(boxes, unit, max_items);
     else
-        steps_of_units(boxes, unit, max_items);
+        steps_aligned(boxes, unit, max_items);
 }
 
 uint64_t cli_boxes_max_items(const struct cli_boxes *boxes)

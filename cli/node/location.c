@@ -1,17 +1,17 @@
 /*
- * node/location.c - from what the user typed to an open node. The grammar:
+ * node/location.c - opens the node that an operand names. The grammar:
  *
- *     PATH | file://PATH | STORE:/NODE | SCHEME:REST, each with [REGION] behind
+ *     PATH | file://PATH | STORE:/NODE | SCHEME:REST, each optionally with [REGION]
  *
- * SCHEME:/... is of the store that a plug-in has registered under that name, unless
- * there is a file or folder of it here: then it is STORE:/NODE. SCHEME://... always is.
+ * SCHEME:/... names the store that a plug-in has registered under SCHEME. If a file or
+ * folder of that name exists, it means STORE:/NODE instead. SCHEME://... always names the
+ * plug-in's store.
  *
- * Where PATH has no ":/", the store's root is looked for: from the deepest
- * folder on the path that is a node, up to the topmost node of the unbroken
- * chain above it. So x.zarr/a/b is node a/b of x.zarr, and an array in a plain
- * folder is the root of its own store. In `x.zarr:/a` nothing is guessed.
- * Only names are looked at here (is there a zarr.json?); what they mean is the
- * library's business.
+ * If PATH has no ":/", the root of the store is searched: from the deepest folder on the
+ * path that is a node, up to the topmost node of the unbroken chain above it. So
+ * x.zarr/a/b is node a/b of x.zarr, and an array in a plain folder is the root of its own
+ * store. In `x.zarr:/a` the root is explicit. This file only tests which documents exist
+ * (is there a zarr.json?); the library reads them.
  */
 #include "node/node.h"
 
@@ -20,12 +20,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* What a text names, taken apart. */
-struct place {
+/* The parts of a location. */
+struct location {
     char *root, *path, *region;
 };
 
-static void place_free(struct place *p)
+static void location_free(struct location *p)
 {
     free(p->root);
     free(p->path);
@@ -54,7 +54,8 @@ static bool is_node(const char *folder)
     return found;
 }
 
-/* split: of find_split(), or NULL. */
+/* Whether a file has exactly this name. split: the result of find_split(), whose colon is
+ * left out of the name, or NULL. */
 static bool names_file(const char *text, const char *split)
 {
     char *path = split ? cli_format("%.*s%s", (int)(split - text), text, split + 1)
@@ -65,7 +66,9 @@ static bool names_file(const char *text, const char *split)
     return is;
 }
 
-/* Cuts "[...]" off the end of text (balanced brackets) unless there is such a file. */
+/* Cuts a region, "[...]" with balanced brackets, off the end of text, and returns it
+ * without the brackets. NULL if there is none, or if a file has the whole text as its
+ * name. */
 static char *cut_region(char *text, const char *split)
 {
     size_t n = strlen(text), at = n;
@@ -90,7 +93,8 @@ static size_t scheme_bytes(const char *text)
     return strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789+-");
 }
 
-/* "x.zarr://a": a folder that no scheme could be called. */
+/* Whether the first n bytes name an existing folder and cannot be a scheme, as in
+ * "x.zarr://a". */
 static bool is_folder_name(const char *text, size_t n)
 {
     char *name = cli_format("%.*s", (int)n, text);
@@ -115,7 +119,8 @@ static int see_scheme(void *user, const zarr_registry_item *item)
     return s->found;
 }
 
-/* The colon behind the name of a plug-in's store that text begins with, or NULL. */
+/* The colon after the scheme, if text begins with the scheme of a plug-in's store; else
+ * NULL. */
 static char *plugin_colon(struct cli *cli, char *text)
 {
     struct scheme s = {text, strcspn(text, ":/"), false};
@@ -133,7 +138,8 @@ static char *plugin_colon(struct cli *cli, char *text)
     return is_here ? NULL : text + s.bytes;
 }
 
-/* The ":/" that ends a store's name; the one behind a scheme is none. */
+/* The last ":/" that separates a store from a node, or NULL. scheme: the colon of a
+ * scheme, which does not count. */
 static char *find_split(char *text, const char *scheme)
 {
     char *found = NULL;
@@ -150,7 +156,7 @@ static bool is_dots(const char *name)
     return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
 }
 
-/* The folder that path lies in, or NULL: of "/", ".", "..", "a/..". Owned. */
+/* The folder that contains path. NULL for "/", ".", ".." and "a/..". Owned. */
 static char *parent_of(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -174,7 +180,7 @@ static void strip_slashes(char *path)
         path[--n] = '\0';
 }
 
-/* What is left of path behind root; both as parent_of() made them. */
+/* The part of path after root, which is path itself or a result of parent_of(). Owned. */
 static char *rest_of(const char *path, const char *root)
 {
     size_t n = strlen(root);
@@ -185,7 +191,7 @@ static char *rest_of(const char *path, const char *root)
     return cli_strdup(path + strspn(path, "/"));
 }
 
-/* The deepest node on the path, itself included; owned, or NULL. */
+/* The deepest folder on the path (including path) that is a node; owned, or NULL. */
 static char *deepest_node(const char *path)
 {
     char *at = cli_strdup(path);
@@ -212,7 +218,7 @@ static char *topmost_node(char *node)
     return node;
 }
 
-/* A new hierarchy: its root is the first folder called *.zarr, else the path itself. */
+/* The root of a new hierarchy: the first folder called *.zarr, else the path itself. */
 static char *new_root(const char *path)
 {
     const char *at = path;
@@ -232,9 +238,9 @@ static bool has_scheme(const char *text)
     return n > 1 && text[n] == ':' && (strncmp(text + n, "://", 3) == 0 || !exists(text));
 }
 
-static void find_place(struct cli *cli, const char *text, struct place *p)
+static void parse_location(struct cli *cli, const char *text, struct location *p)
 {
-    char *whole = cli_strdup(text), *start = whole, *split;
+    char *copy = cli_strdup(text), *start = copy, *split;
     char *root;
     const char *scheme = plugin_colon(cli, start);
 
@@ -256,24 +262,24 @@ static void find_place(struct cli *cli, const char *text, struct place *p)
         p->path = rest_of(start, root);
         p->root = root;
     }
-    free(whole);
+    free(copy);
 }
 
 char *cli_local_path(struct cli *cli, const char *text)
 {
-    struct place p = {0};
+    struct location p = {0};
     char *path = NULL;
 
-    find_place(cli, text, &p);
+    parse_location(cli, text, &p);
     if (!plugin_colon(cli, p.root) && !has_scheme(p.root))
         path = cli_path_join(p.root, p.path);
-    place_free(&p);
+    location_free(&p);
     return path;
 }
 
-/* ---- the node ------------------------------------------------------------------ */
+/* ---- the node ---- */
 
-/* Names of the children of a group, to say "did you mean". */
+/* Names of the children of a group, for "did you mean". */
 struct names {
     const char *list[256];
     size_t n;
@@ -329,14 +335,14 @@ static int check_kind(struct cli *cli, unsigned flags, const struct cli_node *no
     if (cli_node_is_missing(node) && !(flags & CLI_OPEN_NEW))
         return no_node(cli, node);
     if (node->kind == ZARR_NODE_GROUP && (flags & CLI_OPEN_ARRAY))
-        return cli_error(cli, CLI_USAGE, "zarrc ls NODE shows what is in it.",
+        return cli_error(cli, CLI_USAGE, "zarrc ls NODE lists its members.",
                          "%s is a group, %s needs an array", node->shown,
                          cli->command->name);
     if (node->kind == ZARR_NODE_ARRAY && (flags & CLI_OPEN_GROUP))
         return cli_error(cli, CLI_USAGE, NULL, "%s is an array, %s needs a group",
                          node->shown, cli->command->name);
     if (node->kind == ZARR_NODE_GROUP && node->region)
-        return cli_error(cli, CLI_USAGE, NULL, "%s is a group, a region is of an array",
+        return cli_error(cli, CLI_USAGE, NULL, "%s is a group, only arrays have regions",
                          node->shown);
     return CLI_OK;
 }
@@ -352,7 +358,7 @@ static int open_store(struct cli *cli, const char *root, unsigned flags,
         opts.flags |= ZARR_STORE_READ_ONLY;
     if (flags & CLI_OPEN_NEW) {
         opts.flags |= ZARR_STORE_CREATE;
-        node->made_root = !exists(root);
+        node->created_root = !exists(root);
     }
     st = zarr_store_open(&node->store, cli->ctx, root, &opts, &err);
     return st ? cli_fail(cli, st, &err, "cannot open %s", node->shown) : CLI_OK;
@@ -361,44 +367,44 @@ static int open_store(struct cli *cli, const char *root, unsigned flags,
 int cli_node_open(struct cli *cli, const char *text, unsigned flags,
                   struct cli_node *node)
 {
-    struct place place = {0};
+    struct location location = {0};
     zarr_error err = {0};
     zarr_status st;
     int rc;
 
     *node = (struct cli_node){0};
-    find_place(cli, text, &place);
-    node->path = cli_strdup(place.path);
-    node->region = place.region ? cli_strdup(place.region) : NULL;
-    node->shown = *place.path ? cli_format("%s:/%s", place.root, place.path)
-                              : cli_strdup(place.root);
-    rc = open_store(cli, place.root, flags, node);
+    parse_location(cli, text, &location);
+    node->path = cli_strdup(location.path);
+    node->region = location.region ? cli_strdup(location.region) : NULL;
+    node->shown = *location.path ? cli_format("%s:/%s", location.root, location.path)
+                                 : cli_strdup(location.root);
+    rc = open_store(cli, location.root, flags, node);
     if (rc)
         goto out;
     st = zarr_node_probe(node->store, node->path, &node->kind, &node->zarr_format, &err);
-    if (st == ZARR_ERR_NOT_FOUND || (node->zarr_format != 0 && flags & CLI_OPEN_SHUT))
-        st = ZARR_OK; /* a broken node is one, for those who do not look into it */
+    if (st == ZARR_ERR_NOT_FOUND || (node->zarr_format != 0 && flags & CLI_OPEN_PROBE))
+        st = ZARR_OK; /* CLI_OPEN_PROBE accepts a broken node */
     if (st)
-        rc = cli_fail(cli, st, &err, "cannot look at %s", node->shown);
+        rc = cli_fail(cli, st, &err, "cannot read %s", node->shown);
     if (!rc)
         rc = check_kind(cli, flags, node);
-    if (!rc && node->kind == ZARR_NODE_ARRAY && !(flags & CLI_OPEN_SHUT)) {
+    if (!rc && node->kind == ZARR_NODE_ARRAY && !(flags & CLI_OPEN_PROBE)) {
         st = zarr_array_open(&node->array, node->store, node->path, NULL, &err);
         if (st)
             rc = cli_fail(cli, st, &err, "cannot open array %s", node->shown);
     }
 out:
-    place_free(&place);
+    location_free(&location);
     return rc;
 }
 
 void cli_node_close(struct cli_node *node)
 {
     const char *root =
-        node->made_root && node->store ? zarr_store_url(node->store) : NULL;
+        node->created_root && node->store ? zarr_store_url(node->store) : NULL;
 
     if (root)
-        rmdir(root); /* fails, as it should, when something is in it */
+        rmdir(root); /* fails if it is not empty, as intended */
     zarr_array_free(node->array);
     zarr_store_free(node->store);
     free(node->path);
@@ -423,7 +429,7 @@ int cli_node_select(struct cli *cli, const struct cli_node *node, const zarr_arr
         zarr_selection_parse(out, zarr_array_ndim(array), zarr_array_shape(array),
                              node->region ? node->region : "", &err);
 
-    return st ? cli_fail(cli, st, &err, "region [%s] of %s",
+    return st ? cli_fail(cli, st, &err, "invalid region [%s] of %s",
                          node->region ? node->region : "", node->shown)
               : CLI_OK;
 }

@@ -1,7 +1,7 @@
 /*
- * node/work.c - lists of nodes and objects for commands that work on whole trees,
- * and small facts about stores and places. Lists are made before the work
- * begins, because most commands change what they would be walking over.
+ * node/work.c - lists of nodes and objects for commands that work on whole hierarchies,
+ * and checks of stores and locations. A list is complete before the work begins, because
+ * most commands change the hierarchy that they list.
  */
 #include "node/work.h"
 
@@ -19,7 +19,7 @@ double cli_seconds(void)
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-/* ---- nodes ---------------------------------------------------------------------- */
+/* ---- nodes ---- */
 
 const char *cli_path_below(const char *path, const char *top)
 {
@@ -127,7 +127,7 @@ char *cli_shown_below(const struct cli_node *node, const char *path)
     return cli_format(*node->path ? "%s/%s" : "%s:/%s", node->shown, path);
 }
 
-/* ---- objects -------------------------------------------------------------------- */
+/* ---- objects ---- */
 
 uint64_t cli_object_bytes(zarr_store *store, const char *key, uint64_t listed)
 {
@@ -180,7 +180,7 @@ static int any_object(void *user, const zarr_store_item *item)
     return 1;
 }
 
-int cli_must_be_free(struct cli *cli, const struct cli_node *node)
+int cli_require_empty(struct cli *cli, const struct cli_node *node)
 {
     bool any = false;
     zarr_error err = {0};
@@ -188,16 +188,17 @@ int cli_must_be_free(struct cli *cli, const struct cli_node *node)
                                      any_object, &any, &err);
 
     if (st)
-        return cli_fail(cli, st, &err, "cannot look at %s", node->shown);
+        return cli_fail(cli, st, &err, "cannot list %s", node->shown);
     if (any)
-        return cli_error(cli, CLI_EXISTS, "Choose another place, or empty it yourself.",
-                         "there are files at %s that are no Zarr node", node->shown);
+        return cli_error(cli, CLI_EXISTS,
+                         "Choose another location, or empty it yourself.",
+                         "there are files at %s that are not a Zarr node", node->shown);
     return CLI_OK;
 }
 
 struct find_other {
     const char *path;
-    char *name; /* of the first key that is no document of the node itself */
+    char *name; /* of the first key that is not a document of the node itself */
 };
 
 static int find_other(void *user, const zarr_store_item *item)
@@ -206,12 +207,12 @@ static int find_other(void *user, const zarr_store_item *item)
     const char *name = cli_path_below(item->key, f->path);
 
     if (item->is_prefix || is_document(name))
-        return cli_cancel; /* maybe somebody else makes the node just now */
+        return cli_cancel; /* another process may be creating the node right now */
     f->name = cli_strdup(name);
     return 1;
 }
 
-int cli_must_be_new(struct cli *cli, const struct cli_node *node)
+int cli_require_unused(struct cli *cli, const struct cli_node *node)
 {
     struct find_other f = {.path = node->path};
     zarr_error err = {0};
@@ -223,11 +224,11 @@ int cli_must_be_new(struct cli *cli, const struct cli_node *node)
     st = zarr_store_list(node->store, node->path, ZARR_LIST_RECURSIVE, find_other, &f,
                          &err);
     if (st || cli_cancel)
-        rc = cli_fail(cli, st, &err, "cannot look at %s", node->shown);
+        rc = cli_fail(cli, st, &err, "cannot list %s", node->shown);
     else if (f.name)
         rc = cli_error(cli, CLI_EXISTS,
-                       "Choose another place. --force deletes chunks that an array left "
-                       "behind, and only them.",
+                       "Choose another location. --force deletes only chunks that a "
+                       "former array left.",
                        "there is no Zarr node at %s, but there are files (%s)",
                        node->shown, f.name);
     free(f.name);
@@ -243,12 +244,12 @@ int cli_refuse_broken(struct cli *cli, const struct cli_node *node, bool may_rep
         return rc;
     return cli_error(cli, CLI_EXISTS,
                      below         ? "zarrc rm -r removes it, with everything below it."
-                     : may_replace ? "Nothing was changed. --force replaces it."
+                     : may_replace ? "Nothing was changed. Use --force to replace it."
                                    : "zarrc rm removes it.",
                      "%s is a node with broken metadata", node->shown);
 }
 
-/* ---- places --------------------------------------------------------------------- */
+/* ---- locations ---- */
 
 const char *cli_local_root(const struct cli_node *node)
 {
@@ -257,10 +258,10 @@ const char *cli_local_root(const struct cli_node *node)
     return strncmp(url, "file://", 7) == 0 ? url + 7 : url;
 }
 
-void cli_unmake_root(const struct cli_node *node)
+void cli_remove_empty_root(const struct cli_node *node)
 {
-    if (node->made_root && node->store)
-        (void)rmdir(cli_local_root(node)); /* fails where it is not empty: as it should */
+    if (node->created_root && node->store)
+        (void)rmdir(cli_local_root(node)); /* fails if it is not empty, as intended */
 }
 
 bool cli_same_store(const struct cli_node *a, const struct cli_node *b)
@@ -273,7 +274,7 @@ bool cli_same_store(const struct cli_node *a, const struct cli_node *b)
     return same;
 }
 
-int cli_must_be_outside(struct cli *cli, const char *file, const struct cli_node *node)
+int cli_require_outside(struct cli *cli, const char *file, const struct cli_node *node)
 {
     char *joined = cli_path_join(cli_local_root(node), node->path);
     char *folder = realpath(joined, NULL), *found = realpath(file, NULL);
@@ -286,11 +287,11 @@ int cli_must_be_outside(struct cli *cli, const char *file, const struct cli_node
     free(found);
     if (!inside)
         return CLI_OK;
-    return cli_error(cli, CLI_USAGE, "Nothing was changed.", "%s is a file of %s", file,
+    return cli_error(cli, CLI_USAGE, "Nothing was changed.", "%s is inside %s", file,
                      node->shown);
 }
 
-/* ---- consolidated metadata ------------------------------------------------------ */
+/* ---- consolidated metadata ---- */
 
 void cli_warn_consolidated(struct cli *cli, const struct cli_node *node)
 {
@@ -304,8 +305,8 @@ void cli_warn_consolidated(struct cli *cli, const struct cli_node *node)
         if (zarr_group_open(&group, node->store, path, NULL, NULL) == ZARR_OK &&
             zarr_group_is_consolidated(group))
             cli_warn(cli,
-                     "consolidated metadata of %s:/%s is out of date now; "
-                     "zarrc consolidate writes it anew",
+                     "consolidated metadata of %s:/%s is out of date; "
+                     "zarrc consolidate updates it",
                      zarr_store_url(node->store), path);
         zarr_group_free(group);
     }

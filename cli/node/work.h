@@ -1,79 +1,81 @@
 /*
- * node/work.h - what the commands that copy, change and compare nodes share: lists
- * of nodes and objects, clocks, elements as numbers. Commands that only look
- * have no use for it.
+ * node/work.h - functions of the commands that copy, change and compare nodes: lists of
+ * nodes and objects, checks before a node is created, a clock, elements as numbers.
  */
 #ifndef CLI_WORK_H
 #define CLI_WORK_H
 
 #include "node/node.h"
 
-/* ---- a node and all below it (work.c) ---- */
+/* ---- a node and everything below it (work.c) ---- */
 
 struct cli_tree_item {
-    char *path;    /* below the top, "" for the top itself */
+    char *path;    /* relative to the top node; "" for the top node itself */
     uint32_t kind; /* ZARR_NODE_*; NONE: its metadata cannot be read */
     int32_t zarr_format;
 };
 
-/* Parents before children, sorted by name. Zero it before. */
+/* Parents before children, sorted by name. Zero it before use. */
 struct cli_tree {
     struct cli_tree_item *items;
     size_t n_items, cap;
 };
-/* Of an open node; looks at the store, never at consolidated metadata. */
+/* Lists an open node and everything below it. Reads the store, not consolidated
+ * metadata. */
 int cli_tree_list(struct cli *cli, const struct cli_node *node, struct cli_tree *out);
 void cli_tree_free(struct cli_tree *tree);
-/* Whether there is a document below the node's own, as in a broken group. */
+/* Whether any metadata document is below the node; also for broken groups. */
 int cli_has_nodes_below(struct cli *cli, const struct cli_node *node, bool *out);
-/* "group/temp" below "group" is "temp"; borrowed. */
+/* The path relative to top: "group/temp" below "group" is "temp"; borrowed. */
 const char *cli_path_below(const char *path, const char *top);
-/* How to name an item of node's tree in messages: "x.zarr:/group/temp". Owned. */
+/* The name of an item of node's tree in messages: "x.zarr:/group/temp". Owned. */
 char *cli_shown_below(const struct cli_node *node, const char *path);
 
-/* Objects below a node; with_bytes: and their lengths, which may cost a request each. */
+/* Counts the objects below a node. with_bytes: adds up their lengths, which may cost a
+ * request for each object. */
 struct cli_objects {
     uint64_t n_objects, n_bytes;
 };
 int cli_objects_count(struct cli *cli, const struct cli_node *node, bool with_bytes,
                       struct cli_objects *out);
-/* Length of one object as a listing told it, else as the store says; 0: nobody knows. */
+/* The length of one object: `listed` if the listing had it (not UINT64_MAX), else as the
+ * store reports it; 0 if the store does not know. */
 uint64_t cli_object_bytes(zarr_store *store, const char *key, uint64_t listed);
 
-/* CLI_EXISTS unless there is nothing at all: what is no node must not be deleted with
- * --force, nor be mixed with chunks. */
-int cli_must_be_free(struct cli *cli, const struct cli_node *node);
-/* The same where a node of kind NONE shall be created. With --force the library decides:
- * it deletes left-over chunks, never files of others. */
-int cli_must_be_new(struct cli *cli, const struct cli_node *node);
+/* Returns CLI_EXISTS if any object is at a missing node's path: --force must not delete
+ * files that are not a node, and a copy must not mix with them. */
+int cli_require_empty(struct cli *cli, const struct cli_node *node);
+/* The same check before an array is created at a missing node's path. With --force it
+ * passes, and the library decides: it deletes left-over chunks, but no other files. */
+int cli_require_unused(struct cli *cli, const struct cli_node *node);
 
-/* CLI_EXISTS for a node with broken metadata, unless --force may replace it: never one
- * with nodes below. */
+/* Returns CLI_EXISTS for a node with broken metadata, unless --force may replace it. A
+ * node with nodes below it is never replaced. */
 int cli_refuse_broken(struct cli *cli, const struct cli_node *node, bool may_replace);
 
-/* Removes the folder that CLI_OPEN_NEW made, unless there is something in it. */
-void cli_unmake_root(const struct cli_node *node);
+/* Removes the folder that CLI_OPEN_NEW created, if it is empty. */
+void cli_remove_empty_root(const struct cli_node *node);
 
-/* Warns of groups above a changed node that hold consolidated metadata. */
+/* Warns if a group above a changed node has consolidated metadata. */
 void cli_warn_consolidated(struct cli *cli, const struct cli_node *node);
 
-/* Seconds of a steady clock. */
+/* Seconds of a monotonic clock. */
 double cli_seconds(void);
 
-/* The folder of the node's store, as it was spelled; other stores: their URL. Borrowed.
- */
+/* The folder of the node's store, as the user spelled it; the URL of any other store.
+ * Borrowed. */
 const char *cli_local_root(const struct cli_node *node);
-/* Both nodes are in the same local folder, or the same store otherwise. */
+/* Whether both nodes are in the same local folder or use the same store handle. */
 bool cli_same_store(const struct cli_node *a, const struct cli_node *b);
-/* An error where a file that is there lies in the node's own folder, by whatever name:
- * what --force would delete or overwrite is then what is read. */
-int cli_must_be_outside(struct cli *cli, const char *file, const struct cli_node *node);
+/* An error if an existing file is inside the node's own folder, after links are resolved:
+ * --force would delete or overwrite data that the command reads. */
+int cli_require_outside(struct cli *cli, const char *file, const struct cli_node *node);
 
 /* ---- elements as numbers (elements.c) ---- */
 
-/* False for text, raw bytes, structs. Times are numbers: their count. */
+/* False for text, raw bytes and structs. A time counts as a number. */
 bool cli_is_number(const zarr_dtype *type);
-/* Real and imaginary part of one native-endian element. */
+/* The real and the imaginary part of one element in native byte order. */
 void cli_number(const zarr_dtype *type, const void *element, double out[2]);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * plot/canvas.c - a picture of RGB pixels: boxes, smooth lines, text, and the
- * PNG at the end (by libpng, without a time in it, so that equal pictures are
- * equal files). Everything is cut at the edges.
+ * plot/canvas.c - a picture of RGB pixels: boxes, antialiased lines, text, and the PNG
+ * file. libpng writes it without a time stamp, so that equal pictures are equal files.
+ * Everything is clipped at the edges.
  */
 #include "plot/plot.h"
 
@@ -80,7 +80,7 @@ void cli_canvas_frame(struct plot_canvas *c, struct plot_box b, int thick,
     cli_canvas_fill(c, (struct plot_box){b.x + b.width, b.y, thick, b.height}, color);
 }
 
-/* ---- lines ---------------------------------------------------------------------- */
+/* ---- lines ---- */
 
 static double distance_to(const struct plot_line *l, double x, double y)
 {
@@ -111,7 +111,7 @@ void cli_canvas_line(struct plot_canvas *c, struct plot_box b, const struct plot
                   half + 0.5 - distance_to(l, (double)x + 0.5, (double)y + 0.5));
 }
 
-/* ---- text ----------------------------------------------------------------------- */
+/* ---- text ---- */
 
 int cli_text_width(const char *text, int scale)
 {
@@ -132,7 +132,8 @@ static double bit_at(const uint8_t *glyph, int column, int row)
     return glyph[row] >> (PLOT_FONT_WIDTH - 1 - column) & 1;
 }
 
-/* How much of a pixel is ink: the bits as a smooth field, cut at one half. */
+/* The coverage of a pixel: interpolates the bits of the glyph and compares with 0.45,
+ * which rounds the corners at larger scales. */
 static double ink(const uint8_t *glyph, int scale, int x, int y)
 {
     const double u = ((double)x + 0.5) / scale - 0.5, v = ((double)y + 0.5) / scale - 0.5;
@@ -165,7 +166,7 @@ void cli_canvas_text(struct plot_canvas *c, int x, int y, const struct plot_text
     }
 }
 
-/* ---- PNG ------------------------------------------------------------------------ */
+/* ---- PNG ---- */
 
 static void on_png_error(png_structp png, png_const_charp message)
 {
@@ -181,7 +182,7 @@ static void on_png_warning(png_structp png, png_const_charp message)
     (void)message;
 }
 
-/* Between setjmp and longjmp nothing is changed that is used after. */
+/* Changes no local variable between setjmp and longjmp. */
 static bool write_png(png_structp png, png_infop info, const struct plot_canvas *c,
                       png_text *title)
 {

@@ -1,8 +1,8 @@
 /*
- * plot/color.c - colour maps as a few points with straight lines between them.
- * viridis, cividis and magma grow evenly in lightness, also for those who do
- * not tell red from green; coolwarm is for values round a middle; turbo shows
- * most steps and is even in nothing.
+ * plot/color.c - colour maps, as a few colours with linear interpolation between them.
+ * The lightness of viridis, cividis and magma grows evenly, also for users with colour
+ * blindness. coolwarm is for values around a centre. turbo shows the most steps, but its
+ * lightness is uneven.
  */
 #include "plot/plot.h"
 

@@ -1,13 +1,13 @@
 /*
- * plot/data.c - which elements a plot shows, as numbers. An array of any size
- * must be drawn in about a second, so no more elements are read than the
- * picture has pixels, and no more chunks than a budget of decoded bytes and of
- * objects allows. Where that is fewer chunks than the region has, chunks are
- * picked evenly, and a pixel between two of them shows the nearest element of
- * the nearer one: what is shown is real and in its place.
+ * plot/data.c - selects and reads the elements that a plot shows, as numbers. An array of
+ * any size should be drawn in about a second. So no more elements are read than the
+ * picture has pixels, and no more chunks than a limit of decoded bytes and of objects
+ * permits. If the region has more chunks, evenly spaced ones are read, and a pixel
+ * between two of them shows the nearest element of the nearer chunk: every value shown is
+ * an element of the array near its true position.
  *
- * The region's text is taken apart here only to number the ticks and to count
- * chunks; what is read is the library's own reading of it.
+ * The region's text is parsed here only to number the ticks and to count chunks. The
+ * library parses it for the read.
  */
 #include "plot/plot.h"
 
@@ -15,8 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What the region says of one dimension of the array. */
-struct part {
+/* The part of a region for one dimension of the array. */
+struct dim_region {
     bool is_index, is_list;
     int64_t start, step;
     char text[32];
@@ -24,7 +24,7 @@ struct part {
 
 static const uint64_t budget_bytes = 384u << 20, budget_chunks = 8192;
 
-/* ---- the region ----------------------------------------------------------------- */
+/* ---- the region ---- */
 
 static int64_t clipped(int64_t v, int64_t n, bool down)
 {
@@ -34,13 +34,13 @@ static int64_t clipped(int64_t v, int64_t n, bool down)
     return v < 0 ? 0 : v > n ? n : v;
 }
 
-/* "a:b:c", "7" or "[1,2]"; the library has found it valid. */
-static void read_part(const char *at, size_t bytes, uint64_t length, struct part *p)
+/* Parses "a:b:c", "7" or "[1,2]", which the library has already accepted. */
+static void read_dim(const char *at, size_t bytes, uint64_t length, struct dim_region *p)
 {
     char item[64], *colon, *second;
     int64_t v;
 
-    *p = (struct part){.step = 1};
+    *p = (struct dim_region){.step = 1};
     while (bytes && *at == ' ') {
         at++;
         bytes--;
@@ -68,9 +68,9 @@ static void read_part(const char *at, size_t bytes, uint64_t length, struct part
         p->start = p->step < 0 ? (int64_t)length - 1 : 0;
 }
 
-static void all_of(struct part *p)
+static void select_all(struct dim_region *p)
 {
-    *p = (struct part){.step = 1, .text = ":"};
+    *p = (struct dim_region){.step = 1, .text = ":"};
 }
 
 /* Bytes up to the next comma outside of brackets. */
@@ -98,7 +98,7 @@ static size_t count_items(const char *at)
 }
 
 static void read_region(const char *text, int32_t ndim, const uint64_t *shape,
-                        struct part *parts)
+                        struct dim_region *dims)
 {
     const size_t n_items = count_items(text);
     int32_t d = 0;
@@ -108,28 +108,28 @@ static void read_region(const char *text, int32_t ndim, const uint64_t *shape,
 
         if (strncmp(text + strspn(text, " "), "...", 3) == 0) {
             for (size_t i = n_items; i < (size_t)ndim && d < ndim; i++)
-                all_of(&parts[d++]);
+                select_all(&dims[d++]);
         } else {
-            read_part(text, bytes, shape[d], &parts[d]);
+            read_dim(text, bytes, shape[d], &dims[d]);
             d++;
         }
         text += bytes + (text[bytes] == ',');
     }
     while (d < ndim)
-        all_of(&parts[d++]);
+        select_all(&dims[d++]);
 }
 
-/* ---- samples -------------------------------------------------------------------- */
+/* ---- samples ---- */
 
-/* How an axis of the picture is sampled. */
+/* The samples of one axis of the picture. */
 struct sampling {
-    int32_t dim;       /* of the region's result */
-    int32_t array_dim; /* of the array */
-    uint64_t n, n_samples;
-    uint64_t chunk;    /* its length in elements of the region */
-    uint64_t n_chunks; /* that the region touches */
-    uint64_t n_picked; /* of these */
-    int64_t *list;
+    int32_t dim;           /* of the region's result */
+    int32_t array_dim;     /* of the array */
+    uint64_t n, n_samples; /* elements of the region, and those that are drawn */
+    uint64_t chunk;        /* length of a chunk in elements of the region */
+    uint64_t n_chunks;     /* chunks that the region touches */
+    uint64_t n_picked;     /* chunks that are read */
+    int64_t *list;         /* the element of each sample; NULL: all elements */
 };
 
 static uint64_t least(uint64_t a, uint64_t b)
@@ -137,7 +137,8 @@ static uint64_t least(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-static void chunks_of(struct sampling *s, const zarr_array *array, const struct part *p)
+static void chunks_of(struct sampling *s, const zarr_array *array,
+                      const struct dim_region *p)
 {
     const uint64_t *chunk = zarr_array_chunk_shape(array);
     const uint64_t step =
@@ -149,8 +150,8 @@ static void chunks_of(struct sampling *s, const zarr_array *array, const struct 
     s->n_picked = least(s->n_chunks, s->n_samples);
 }
 
-/* Fewer chunks of both axes until they are within the budget. */
-static void keep_budget(const zarr_array *array, struct sampling *s, int n)
+/* Reduces the chunks of both axes to the limits. */
+static void limit_chunks(const zarr_array *array, struct sampling *s, int n)
 {
     const uint64_t *chunk = zarr_array_chunk_shape(array);
     uint64_t bytes = zarr_dtype_item_bytes(zarr_array_dtype(array)), most, all = 1;
@@ -172,7 +173,7 @@ static void keep_budget(const zarr_array *array, struct sampling *s, int n)
     }
 }
 
-/* The element of each sample. */
+/* Finds the element of each sample. */
 static void list_samples(struct sampling *s)
 {
     s->list = cli_alloc((size_t)s->n_samples * sizeof *s->list);
@@ -194,14 +195,14 @@ static void list_samples(struct sampling *s)
     }
 }
 
-/* ---- reading -------------------------------------------------------------------- */
+/* ---- reading ---- */
 
 struct reading {
     const struct plot_request *q;
     struct plot_data *out;
     zarr_array *array;
     zarr_selection *outer, *inner, *whole;
-    struct part parts[ZARR_MAX_RANK];
+    struct dim_region dims[ZARR_MAX_RANK];
     struct sampling axis[2];
     int n_axes;
     struct cli_field field;
@@ -217,15 +218,16 @@ static int choose_axes(struct reading *r)
 
     if (zarr_selection_n_items(r->outer) == 0 || ndim == 0)
         return cli_error(r->q->cli, CLI_USAGE, NULL, "there is nothing to draw: %s",
-                         ndim == 0 ? "a single element" : "no elements");
+                         ndim == 0 ? "the region is a single element"
+                                   : "the region has no elements");
     for (int32_t d = ndim - 1; d >= 0; d--, array_dim--) {
-        while (array_dim > 0 && r->parts[array_dim].is_index)
+        while (array_dim > 0 && r->dims[array_dim].is_index)
             array_dim--;
         if (r->n_axes < 2 && (shape[d] > 1 || (d == 0 && r->n_axes == 0))) {
             r->axis[1 - r->n_axes++] =
                 (struct sampling){.dim = d, .array_dim = array_dim, .n = shape[d]};
-        } else if (!r->parts[array_dim].is_list) {
-            struct part *p = &r->parts[array_dim];
+        } else if (!r->dims[array_dim].is_list) {
+            struct dim_region *p = &r->dims[array_dim];
 
             snprintf(p->text, sizeof p->text, "%lld", (long long)p->start);
         }
@@ -233,7 +235,7 @@ static int choose_axes(struct reading *r)
     for (int i = 2 - r->n_axes; i < 2; i++) {
         r->axis[i].n_samples = r->n_axes == 1 ? least(r->axis[i].n, 8 * most[i])
                                               : least(r->axis[i].n, most[i]);
-        chunks_of(&r->axis[i], r->array, &r->parts[r->axis[i].array_dim]);
+        chunks_of(&r->axis[i], r->array, &r->dims[r->axis[i].array_dim]);
     }
     return CLI_OK;
 }
@@ -264,7 +266,7 @@ static zarr_status make_selection(struct reading *r, zarr_error *err)
     return st ? st : zarr_selection_compose(&r->whole, r->outer, r->inner, err);
 }
 
-/* An optional type's values; nested ones' innermost. */
+/* The type of the values of an optional type, also if it is nested; else the type. */
 static const zarr_dtype *value_type(const zarr_dtype *type)
 {
     while (zarr_dtype_underlying(type))
@@ -272,7 +274,7 @@ static const zarr_dtype *value_type(const zarr_dtype *type)
     return type;
 }
 
-/* The byte behind each value says so. */
+/* Whether an element of optional type has a value: the byte after the value tells. */
 static bool has_value(const zarr_dtype *type, const char *element)
 {
     bool has = true;
@@ -299,7 +301,7 @@ static void convert(struct reading *r, const char *elements)
         const char *element = elements + i * bytes;
         double v[2];
 
-        cli_number(type, element, v); /* not a time: NaN */
+        cli_number(type, element, v); /* NaN for NaT */
         if (is_complex)
             v[0] = hypot(v[0], v[1]);
         if (!has_value(r->field.type, element) ||
@@ -329,19 +331,21 @@ static int read_values(struct reading *r)
         return cli_error(r->q->cli, CLI_USAGE, "Choose a field: --field=NAME.",
                          "%s holds structs", r->q->node->shown);
     if (r->field.ndim > 0)
-        return cli_error(r->q->cli, CLI_UNSUPPORTED,
-                         "Choose a field without dimensions of its own; zarrc export "
-                         "--field writes this one.",
-                         "field %s of %s is a subarray: a picture has one value for each "
-                         "element",
-                         r->field.options.field, r->q->node->shown);
+        return cli_error(
+            r->q->cli, CLI_UNSUPPORTED,
+            "Choose a field that is not a subarray. zarrc export --field can "
+            "write this one.",
+            "field %s of %s is a subarray, but a picture shows one value for "
+            "each element",
+            r->field.options.field, r->q->node->shown);
     if (!cli_is_number(value_type(type)))
         return cli_error(r->q->cli, CLI_UNSUPPORTED, NULL,
-                         "%s holds elements of type %s, which are no numbers",
+                         "%s holds elements of type %s, which are not numbers",
                          r->q->node->shown, cli_type_name(type));
     st = make_selection(r, &err);
     if (st)
-        return cli_fail(r->q->cli, st, &err, "cannot select");
+        return cli_fail(r->q->cli, st, &err, "cannot select elements of %s",
+                        r->q->node->shown);
     out->n_values = r->axis[1].n_samples * (r->n_axes == 2 ? r->axis[0].n_samples : 1);
     bytes = out->n_values * zarr_dtype_item_bytes(type);
     elements = cli_alloc((size_t)bytes);
@@ -358,7 +362,7 @@ static int read_values(struct reading *r)
               : CLI_OK;
 }
 
-/* What the picture says about itself. */
+/* Fills the axes and the region of the result. */
 static void describe(struct reading *r)
 {
     struct cli_string text = {0};
@@ -368,7 +372,7 @@ static void describe(struct reading *r)
     r->out->ndim = r->n_axes;
     for (int i = 2 - r->n_axes; i < 2; i++) {
         const struct sampling *s = &r->axis[i];
-        const struct part *p = &r->parts[s->array_dim];
+        const struct dim_region *p = &r->dims[s->array_dim];
         const char *name = zarr_array_dimension_name(r->array, s->array_dim);
 
         r->out->axis[i] = (struct plot_axis){.n = s->n,
@@ -379,8 +383,8 @@ static void describe(struct reading *r)
     }
     cli_string_add(&text, "[", 1);
     for (int32_t d = 0; d < ndim; d++) {
-        any = any || strcmp(r->parts[d].text, ":") != 0;
-        cli_string_printf(&text, "%s%s", d ? ", " : "", r->parts[d].text);
+        any = any || strcmp(r->dims[d].text, ":") != 0;
+        cli_string_printf(&text, "%s%s", d ? ", " : "", r->dims[d].text);
     }
     cli_string_add(&text, "]", 1);
     if (any) {
@@ -401,10 +405,10 @@ int cli_plot_read(const struct plot_request *request, struct plot_data *out)
     if (rc)
         return rc;
     read_region(request->node->region ? request->node->region : "",
-                zarr_array_ndim(r.array), zarr_array_shape(r.array), r.parts);
+                zarr_array_ndim(r.array), zarr_array_shape(r.array), r.dims);
     rc = choose_axes(&r);
     if (!rc) {
-        keep_budget(r.array, &r.axis[2 - r.n_axes], r.n_axes);
+        limit_chunks(r.array, &r.axis[2 - r.n_axes], r.n_axes);
         rc = read_values(&r);
     }
     if (!rc)

@@ -1,7 +1,7 @@
 /*
- * plot/draw.c - the picture: a plane with colour bar, or a line, with axes that
- * count elements of the array. Everything is measured in steps of the text, so
- * that any size looks alike; small pictures lose axes and title.
+ * plot/draw.c - draws the picture: a plane with a colour bar, or a line, with axes that
+ * show indexes of the array. All distances are multiples of the text scale, so that
+ * pictures of any size look alike. Small pictures have no axes and no title.
  */
 #include "plot/plot.h"
 
@@ -22,13 +22,13 @@ struct layout {
     const struct plot_data *data;
     const struct plot_style *style;
     int scale, pad, text;               /* text: height of a line */
-    struct plot_box box;                /* of the data */
+    struct plot_box box;                /* where the data is drawn */
     struct plot_ticks ticks[2], values; /* rows, columns; of the colour bar */
     bool has_bar;
 };
 
-void cli_plot_room(int width, int height, const struct plot_style *style,
-                   struct plot_request *request)
+void cli_plot_limit_samples(int width, int height, const struct plot_style *style,
+                            struct plot_request *request)
 {
     (void)style;
     request->rows = (uint64_t)height;
@@ -47,7 +47,7 @@ static int widest(const struct plot_ticks *t, int scale)
     return most;
 }
 
-/* ---- where things are ----------------------------------------------------------- */
+/* ---- layout ---- */
 
 /* The indexes that an axis shows. */
 static struct plot_range axis_range(const struct plot_axis *a)
@@ -70,7 +70,7 @@ static bool is_equal_aspect(const struct layout *l)
     return strcmp(l->style->aspect, "equal") == 0 || (ratio >= 0.25 && ratio <= 4);
 }
 
-/* The largest box of the data's shape inside of `room`, in its middle. */
+/* The largest box in the data's aspect ratio that fits into `room`, centred. */
 static struct plot_box fitted(const struct layout *l, struct plot_box room)
 {
     const struct plot_axis *a = l->data->axis;
@@ -117,14 +117,14 @@ static void make_layout(struct layout *l)
     right = right > cli_text_width("NaN", s) ? right : cli_text_width("NaN", s);
     right = l->has_bar ? right + 8 * l->pad : 3 * l->pad;
     l->box = (struct plot_box){left, top, w - left - right, h - top - bottom};
-    if (l->box.width < 8 || l->box.height < 8) /* no room: the data alone */
+    if (l->box.width < 8 || l->box.height < 8) /* too small: the data without axes */
         l->box = (struct plot_box){0, 0, w, h};
     l->box = fitted(l, l->box);
     if (l->data->ndim == 2)
         make_ticks(l, l->box.height);
 }
 
-/* ---- axes ----------------------------------------------------------------------- */
+/* ---- axes ---- */
 
 static void text(struct layout *l, int x, int y, const char *what, struct plot_rgb color)
 {
@@ -133,7 +133,7 @@ static void text(struct layout *l, int x, int y, const char *what, struct plot_r
     cli_canvas_text(l->c, x, y, &t);
 }
 
-/* Pixel of an index on the x axis. */
+/* The x position in pixels of an index on the x axis. */
 static int column_of(const struct layout *l, double index)
 {
     const struct plot_axis *a = &l->data->axis[1];
@@ -217,7 +217,7 @@ static void draw_title(struct layout *l)
     free(shown);
 }
 
-/* ---- a plane -------------------------------------------------------------------- */
+/* ---- a plane ---- */
 
 static void make_colors(const char *map, struct plot_rgb colors[COLORS])
 {
@@ -290,7 +290,7 @@ static void draw_bar(struct layout *l)
     }
 }
 
-/* ---- a line --------------------------------------------------------------------- */
+/* ---- a line ---- */
 
 static void draw_grid(struct layout *l)
 {
@@ -356,7 +356,7 @@ static bool is_white(const uint8_t *bytes, size_t n)
     return true;
 }
 
-/* Cuts empty rows at top and bottom off but for a margin. */
+/* Cuts off empty rows at top and bottom, except for a margin. */
 static void trim(struct plot_canvas *c, int margin)
 {
     const size_t row = (size_t)c->width * 3;
@@ -372,7 +372,7 @@ static void trim(struct plot_canvas *c, int margin)
     c->height = last - first + 1;
 }
 
-/* ---- all ------------------------------------------------------------------------ */
+/* ---- the picture ---- */
 
 void cli_plot_draw(struct plot_canvas *c, const struct plot_data *data,
                    const struct plot_style *style)

@@ -1,7 +1,7 @@
 /*
- * plot/font.c - the letters of plots: ASCII, 5 by 7, drawn for this program. A
- * glyph is seven rows of five bits, the leftmost the highest. At larger scales
- * cli_canvas_text() rounds their corners.
+ * plot/font.c - the font of plots: ASCII, 5 by 7 pixels, drawn for this program. A glyph
+ * is seven rows of five bits; the highest bit is the leftmost pixel. At larger scales
+ * cli_canvas_text() rounds the corners.
  */
 #include "plot/plot.h"
 

@@ -1,8 +1,8 @@
 /*
- * plot/plot.h - one run of zarrc plot, split over plot/data.c (which elements, as
- * numbers), plot/range.c (stretch, ticks, numbers), plot/color.c, plot/font.c,
- * plot/canvas.c (pixels and PNG), plot/draw.c (pictures), plot/term.c and
- * cmd_plot.c.
+ * plot/plot.h - what the files of zarrc plot share: plot/data.c (reading samples as
+ * numbers), plot/range.c (range of values, ticks), plot/color.c, plot/font.c,
+ * plot/canvas.c (pixels and PNG), plot/draw.c (the picture), plot/term.c (the picture in
+ * a terminal) and cmd_plot.c.
  */
 #ifndef CLI_PLOT_H
 #define CLI_PLOT_H
@@ -15,32 +15,32 @@ struct plot_rgb {
     uint8_t r, g, b;
 };
 #define PLOT_MAPS "viridis|cividis|magma|gray|coolwarm|turbo"
-/* t from 0 to 1 */
+/* The colour at t, 0 to 1, of a colour map. */
 struct plot_rgb cli_plot_color(const char *map, double t);
-/* Where data is NaN, or hidden. */
+/* The colour of missing values: NaN, and hidden fill values. */
 extern const struct plot_rgb cli_plot_missing;
 
-/* ---- what is drawn (plot/data.c) ---- */
+/* ---- data to draw (plot/data.c) ---- */
 
 /* A dimension of the picture. */
 struct plot_axis {
     uint64_t n;          /* elements of the region */
-    uint64_t n_samples;  /* drawn */
-    int64_t start, step; /* index of element i: start + i * step */
-    char *name;          /* or NULL */
+    uint64_t n_samples;  /* elements that are drawn */
+    int64_t start, step; /* array index of element i: start + i * step */
+    char *name;          /* of the dimension, or NULL */
 };
 
 struct plot_data {
     int32_t ndim;             /* 1 or 2 */
-    struct plot_axis axis[2]; /* rows, columns; of a line: axis[1] only */
+    struct plot_axis axis[2]; /* rows, columns; a line has axis[1] only */
     double *values;           /* axis[0].n_samples * axis[1].n_samples; NaN: missing */
     uint64_t n_values, n_finite;
-    double min, max;
-    bool is_integer, sampled;
-    char *region; /* as drawn: "[0,:,:]" */
+    double min, max;          /* of the finite values */
+    bool is_integer, sampled; /* sampled: not every element of the region was read */
+    char *region;             /* as drawn: "[0,:,:]" */
 };
 
-/* Reads at most `rows` by `columns` samples of what node names. */
+/* Reads at most `rows` by `columns` samples of the node's region. */
 struct plot_request {
     struct cli *cli;
     const struct cli_node *node;
@@ -55,7 +55,7 @@ void cli_plot_data_free(struct plot_data *data);
 struct plot_range {
     double low, high; /* low < high */
 };
-/* Percentiles of the finite values. */
+/* The range between two percentiles of the finite values. */
 struct plot_range cli_plot_stretch(const struct plot_data *data, double low, double high);
 
 enum {
@@ -66,7 +66,7 @@ struct plot_ticks {
     double at[PLOT_MAX_TICKS];
     char text[PLOT_MAX_TICKS][24];
 };
-/* At most `most` round numbers in the range; whole: whole numbers only. */
+/* At most `most` round numbers in the range; whole: integers only. */
 void cli_plot_ticks(struct plot_range range, int most, bool whole,
                     struct plot_ticks *out);
 
@@ -83,7 +83,7 @@ struct plot_text {
     const char *text;
     int scale;
     struct plot_rgb color;
-    bool upward; /* turned by 90 degrees to the left */
+    bool upward; /* rotated by 90 degrees to the left */
 };
 void cli_canvas_init(struct plot_canvas *c, int width, int height,
                      struct plot_rgb background);
@@ -92,23 +92,23 @@ void cli_canvas_set(struct plot_canvas *c, int x, int y, struct plot_rgb color);
 void cli_canvas_fill(struct plot_canvas *c, struct plot_box box, struct plot_rgb color);
 void cli_canvas_frame(struct plot_canvas *c, struct plot_box box, int thick,
                       struct plot_rgb color);
-/* A smooth line from (x, y) to (z, w), cut at box. */
+/* An antialiased line from (x, y) to (z, w), clipped to box. */
 struct plot_line {
     double x, y, z, w, width;
     struct plot_rgb color;
 };
 void cli_canvas_line(struct plot_canvas *c, struct plot_box box,
                      const struct plot_line *line);
-/* (x, y): the corner at the beginning of the text, above its letters. */
+/* (x, y): the top corner where the text begins. */
 void cli_canvas_text(struct plot_canvas *c, int x, int y, const struct plot_text *text);
 int cli_text_width(const char *text, int scale);
 int cli_text_height(int scale);
-/* PNG; title goes into its text chunk. */
+/* Writes a PNG file with title in its text chunk. */
 int cli_canvas_write(struct cli *cli, const struct plot_canvas *c, FILE *file,
                      const char *title);
 
-/* Rows of a glyph, 5 bits each, the leftmost the highest; '?' for others (plot/font.c).
- */
+/* The rows of a glyph, 5 bits each; the highest bit is the leftmost pixel. Characters
+ * other than printable ASCII get '?' (plot/font.c). */
 enum {
     PLOT_FONT_WIDTH = 5,
     PLOT_FONT_HEIGHT = 7
@@ -121,16 +121,16 @@ struct plot_style {
     const char *map, *title;
     struct plot_range range;
     bool bare;          /* no axes, no title, no colour bar */
-    bool lower;         /* row 0 at the bottom */
-    bool trim;          /* the picture may become lower */
+    bool lower;         /* row 0 is at the bottom */
+    bool trim;          /* the height may be reduced to the drawing */
     const char *aspect; /* auto, equal, fill */
 };
-/* How many samples the picture can show. */
-void cli_plot_room(int width, int height, const struct plot_style *style,
-                   struct plot_request *request);
+/* Sets the rows and columns of *request to the samples that the picture can show. */
+void cli_plot_limit_samples(int width, int height, const struct plot_style *style,
+                            struct plot_request *request);
 void cli_plot_draw(struct plot_canvas *c, const struct plot_data *data,
                    const struct plot_style *style);
-/* On stdout; columns by rows of characters. */
+/* Draws on stdout with columns by rows characters. */
 int cli_plot_term(struct cli *cli, const struct plot_data *data,
                   const struct plot_style *style, int columns, int rows);
 

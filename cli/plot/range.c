@@ -1,7 +1,7 @@
 /*
- * plot/range.c - from values to a range and round numbers in it. The stretch
- * leaves out some percent at both ends, so that one bad element does not make
- * the rest one colour.
+ * plot/range.c - the range of values that a plot shows, and round numbers in it. The
+ * range leaves out some percent of the values at both ends, so that one outlier does not
+ * give all others the same colour.
  */
 #include "plot/plot.h"
 
@@ -50,7 +50,7 @@ struct plot_range cli_plot_stretch(const struct plot_data *data, double low, dou
     range.low = percentile(sorted, n, low);
     range.high = percentile(sorted, n, high);
     free(sorted);
-    if (!(range.low < range.high)) /* nearly all are equal: show the others */
+    if (!(range.low < range.high)) /* nearly all values are equal: use all of them */
         return widened(data->min, data->max);
     return range;
 }

@@ -1,8 +1,8 @@
 /*
- * plot/term.c - the same picture in a terminal: a plane of half blocks, two
- * pixels a character, in 24-bit colours where COLORTERM promises them and in
- * 256 otherwise; without colours, characters of growing ink. A line is a row of
- * bars in eighths of a character. All text is UTF-8, whatever the locale.
+ * plot/term.c - draws the picture in a terminal. A plane is made of half blocks, two
+ * pixels a character, in 24-bit colour if COLORTERM announces it, else in 256 colours.
+ * Without colours, denser characters stand for higher values. A line is a row of bars in
+ * eighths of a character. The text is UTF-8 in every locale.
  */
 #include "plot/plot.h"
 
@@ -56,7 +56,7 @@ static char shade_of(const struct plot_style *style, double v)
     return isnan(v) ? '?' : shades[(int)(share_of(style, v) * 9.999)];
 }
 
-/* ---- a plane -------------------------------------------------------------------- */
+/* ---- a plane ---- */
 
 struct plane {
     const struct plot_data *data;
@@ -117,7 +117,8 @@ static void add_legend(const struct plot_style *style, int mode, int width,
                       style->range.high);
 }
 
-/* Pixels of a terminal are about square: half a character is as high as it is wide. */
+/* Fits the plane to the aspect ratio. Half a character is about as high as it is wide, so
+ * the pixels are nearly square. */
 static void fit(struct plane *p)
 {
     const struct plot_axis *a = p->data->axis;
@@ -141,9 +142,9 @@ static void add_plane(struct plane *p, int mode, struct cli_string *out)
     add_legend(p->style, mode, p->width, out);
 }
 
-/* ---- a line --------------------------------------------------------------------- */
+/* ---- a line ---- */
 
-/* Mean of the samples that a column shows; NaN where there are none. */
+/* The mean of the finite samples in a column; NaN if there are none. */
 static double mean_of(const struct plot_data *d, int x, int width)
 {
     const uint64_t first = (uint64_t)x * d->n_values / (uint64_t)width;

@@ -1,4 +1,4 @@
-"""cat and export: every format for every data type, regions, streams bigger than memory."""
+"""cat and export: every format for every data type, regions, streams larger than memory."""
 import base64
 import io
 import json
@@ -29,7 +29,7 @@ def sample(dtype, shape, rng):
     data = np.frombuffer(rng.bytes(n * dtype.itemsize), dtype).reshape(shape).copy()
     if dtype.kind in "Mm":
         data.ravel()[::5] = np.array("NaT", dtype)
-    if dtype.kind in "fc":  # plain numbers, and what is special
+    if dtype.kind in "fc":  # plain numbers and special values
         data = rng.normal(size=shape).astype(dtype)
         special = [np.nan, np.inf, -np.inf, -0.0, 1e30, 0.1]
         with np.errstate(over="ignore"):
@@ -87,7 +87,7 @@ def number(x):
 
 
 def element(value, dtype):
-    """What --format=elements must say, parsed."""
+    """The parsed JSON that --format=elements must write."""
     if dtype.kind == "b":
         return bool(value)
     if dtype.kind in "iu":
@@ -104,7 +104,7 @@ def element(value, dtype):
 
 
 def same(found, expected, dtype):
-    """JSON of floats need only read back equal in the type itself."""
+    """Compares parsed JSON with a value. A float must be equal after conversion to its data type."""
     if dtype.kind == "f" and isinstance(expected, float):
         return dtype.type(found) == dtype.type(expected)
     if dtype.kind == "c":
@@ -205,13 +205,13 @@ def test_bigger_than_memory(tmp_path, rng, form):
                       compressors=None)[...] = data
     out = tmp_path / "out"
     used = peak("cat", f"--format={form}", "--mem=16M", "-j2", tmp_path / "a", out=out)
-    assert used < 48 * 1024  # KiB; the program itself has some
+    assert used < 48 * 1024  # KiB, including the program
     found = np.load(out) if form == "npy" else np.fromfile(out, "<u4").reshape(data.shape)
     assert (found == data).all()
 
 
 def test_rows_longer_than_the_buffer(zarrc, tmp_path, rng):
-    """A run may end inside a row: separators must not notice."""
+    """A box may end inside a row: the separators must be the same."""
     data = rng.integers(0, 1000, (3, 300000), dtype="i4")
     zarr.save_array(tmp_path / "a", data)
     text = zarrc("cat", "--format=csv", "--mem=1M", tmp_path / "a").text
@@ -238,12 +238,12 @@ def test_export(zarrc, tmp_path):
     done = zarrc("export", "--json", tmp_path / "a", tmp_path / "a.npy").json
     assert done["format"] == "npy"
     assert (np.load(tmp_path / "a.npy") == data).all()
-    assert "is there already" in zarrc("export", tmp_path / "a", tmp_path / "a.npy", code=5).err
+    assert "already exists" in zarrc("export", tmp_path / "a", tmp_path / "a.npy", code=5).err
     zarrc("export", "--force", f"{tmp_path}/a[1]", tmp_path / "a.npy")
     assert (np.load(tmp_path / "a.npy") == data[1]).all()
     zarrc("export", tmp_path / "a", tmp_path / "a.csv")
     assert (np.loadtxt(tmp_path / "a.csv", delimiter=",") == data).all()
-    assert "what format" in zarrc("export", tmp_path / "a", tmp_path / "a.xyz", code=2).err
+    assert "--format is missing" in zarrc("export", tmp_path / "a", tmp_path / "a.xyz", code=2).err
     assert zarrc("export", "-fraw", tmp_path / "a", "-").out == data.astype("<i8").tobytes()
 
 

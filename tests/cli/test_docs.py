@@ -1,4 +1,4 @@
-"""The man pages and completions in the tree are those that the program writes, and pass the syntax checks."""
+"""Man pages and completions in the tree are up to date and have no errors."""
 import pathlib
 import re
 import shutil
@@ -26,10 +26,10 @@ def contents(folder):
 
 def test_man_pages_are_fresh(pages):
     made = contents(pages / "man")
-    kept = {name: text for name, text in contents(ROOT / "man").items()
-            if re.fullmatch(r"zarrc(-\w+)?\.1", name)}
-    assert set(made) == set(kept), AGAIN
-    assert [name for name in made if made[name] != kept[name]] == [], AGAIN
+    stored = {name: text for name, text in contents(ROOT / "man").items()
+              if re.fullmatch(r"zarrc(-\w+)?\.1", name)}
+    assert set(made) == set(stored), AGAIN
+    assert [name for name in made if made[name] != stored[name]] == [], AGAIN
 
 
 def test_completions_are_fresh(pages):
@@ -77,7 +77,7 @@ def test_commands_document_json(zarrc, commands, pages):
 
 
 def complete(script, *words):
-    """Returns the words that bash offers to complete the last word."""
+    """The words that bash offers to complete the last word."""
     line = " ".join(words) + ('' if words[-1] else ' ""')
     code = (f"source '{script}'; COMP_WORDS=({line}); "
             f"COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); _zarrc 2>/dev/null; "

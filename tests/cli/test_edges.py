@@ -1,4 +1,4 @@
-"""Chunks that differ in shape on the command line: create, info, ls, reencode, append, resize."""
+"""Irregular chunk grids on the command line: create, info, ls, reencode, append, resize."""
 import numpy as np
 import pytest
 import zarr
@@ -80,7 +80,7 @@ def test_reencode(zarrc, tmp_path):
 
 
 def test_reencode_in_pieces(zarrc, tmp_path):
-    """With less memory than the array needs, reencode copies boxes of whole chunks."""
+    """The array is larger than --mem: it is copied in boxes of whole chunks."""
     edges = [1, 700, 50, 300, 2, 447]
     values = make(tmp_path / "a", (1500, 1000), ([500, 1000], [1000]), "f8")
     zarrc("reencode", "--verify", "--mem=24M", f"--chunks={'+'.join(map(str, edges))},600+400",

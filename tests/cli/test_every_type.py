@@ -1,6 +1,6 @@
 """cat, import, export, diff, plot and reencode on a small array of every data type that the program
-lists, in both formats, and of every codec that gives v2 a data type. If a command refuses a type, the
-expected error text is listed here. The tests fail for a new type without a row."""
+lists, in both formats, and of every codec that adds a data type to v2. If a command refuses a type, a
+table here has its error message. A new type without a row fails."""
 import csv
 import io
 import json
@@ -20,11 +20,11 @@ ROWS |= {f"v2-{name}": (cases.document_v2(*spelled_v2(name, V2_OF[name]), SHAPE,
 ROWS |= {f"v2-{name}": (cases.document_v2(dtype, fill, SHAPE, CHUNKS, filters=filters), data)
          for name, (dtype, fill, filters, data) in (CODECS_V2 | TYPES_V2).items()}
 # The error of plot for types that are not numbers.
-PLOT = {"r": "are no numbers", "null_terminated_bytes": "are no numbers", "fixed_length_utf32": "are no numbers",
-        "string": "are no numbers", "variable_length_bytes": "are no numbers", "struct": "Choose a field: --field=NAME",
-        "vlen-array": "are no numbers", "json2": "are no numbers", "msgpack2": "are no numbers",
-        "categorize": "are no numbers"}
-REFUSED = {"raw": "elements of variable length have no raw form", "npy": "elements of variable length have no npy form"}
+PLOT = {"r": "are not numbers", "null_terminated_bytes": "are not numbers", "fixed_length_utf32": "are not numbers",
+        "string": "are not numbers", "variable_length_bytes": "are not numbers", "struct": "Choose a field: --field=NAME",
+        "vlen-array": "are not numbers", "json2": "are not numbers", "msgpack2": "are not numbers",
+        "categorize": "are not numbers"}
+REFUSED = {form: f"the format {form} cannot hold elements of variable length" for form in ("raw", "npy")}
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +35,7 @@ def context():
 
 @pytest.fixture(params=ROWS)
 def array(request, context, tmp_path):
-    """(name, folder of the array, whether elements have variable length, elements)"""
+    """(name, folder of the array, whether its elements have variable length, the elements)"""
     document, data = ROWS[request.param]
     made = context.store(str(tmp_path / "a"), create=True).create(document=document)
     texts = isinstance(data, list)
@@ -70,15 +70,15 @@ def test_six_commands(array, tmp_path):
     assert texts or forms["raw"] == data.tobytes()
 
     if name in PLOT:
-        says = run("plot", "--json", "-o", tmp_path / "p.png", path, code=2 if name == "struct" else 6).err
-        assert PLOT[name] in says and str(path) in says
+        message = run("plot", "--json", "-o", tmp_path / "p.png", path, code=2 if name == "struct" else 6).err
+        assert PLOT[name] in message and str(path) in message
     else:
         run("plot", "-o", tmp_path / "p.png", path)
         assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
     run("reencode", path, tmp_path / "b", "--chunks=3,2")
     run("diff", path, tmp_path / "b")
 
-    # The file name gives the format. No file name means the format elements, so it needs the option.
+    # The extension gives the format. The format elements has no extension and needs the option.
     for end, more in ((".json", []), (".npy", []), (".raw", []), (".elements", ["elements"])):
         file, back = tmp_path / f"e{end}", tmp_path / f"back{end}"
         if texts and end[1:] in REFUSED:
@@ -93,10 +93,10 @@ def test_six_commands(array, tmp_path):
 
 
 def test_files_by_name(tmp_path):
-    """import takes the format from the file name as export and cat do."""
+    """The format that import concludes from the extension of a file that export or cat writes."""
     path = tmp_path / "a"
     (tmp_path / "a.json").write_text("[[1, 2], [3, 4]]")
-    run("import", "--dtype=int16", tmp_path / "a.json", path)  # --dtype is the type of the elements in the file
+    run("import", "--dtype=int16", tmp_path / "a.json", path)  # --dtype is the type of the elements
     assert run("cat", "--format=json", path).json == [[1, 2], [3, 4]]
     run("export", path, tmp_path / "a.npy")
     run("import", "--dtype=int16", tmp_path / "a.npy", tmp_path / "b")
@@ -107,7 +107,7 @@ def test_files_by_name(tmp_path):
         assert f"a.{end}" in failed.err and "--input" in failed.err
     lines = run("import", "--input=lines", tmp_path / "a.txt", f"{path}[...]", code=4)
     assert "a.txt: 1 2 is no int16" in lines.err
-    # With the option the file may have any name. Standard input without it is a NumPy file.
+    # With the option the extension does not matter. The default for standard input is npy.
     (tmp_path / "a.json").rename(tmp_path / "a.dat")
     run("import", "--input=json", tmp_path / "a.dat", f"{path}[...]")
     run("import", tmp_path / "a.dat", f"{path}[...]", code=4)

@@ -1,6 +1,7 @@
-"""import and create: every kind of input, and the failures that must change nothing."""
+"""import and create: every kind of input, and errors that must change nothing."""
 import io
 import json
+import re
 import subprocess
 
 import numpy as np
@@ -54,7 +55,7 @@ PAIR = ('{"name": "struct", "configuration": {"fields": ['
     (STRUCT, '[{"a":1,"b":1.5,"in":{"n":-8,"z":[1.0,2.0]}}, {"a":0,"b":"NaN","in":{"n":7,"z":[0.0,0.0]}}, '
              '{"a":-1,"b":-2.0,"in":{"n":0,"z":[0.0,"Infinity"]}}]')])
 def test_npy_of_what_numpy_lacks(zarrc, tmp_path, dtype, values):
-    """A type that NumPy lacks is exported as opaque bytes, and imported again into an array of the type."""
+    """A type that NumPy lacks is exported as opaque bytes and can be imported again."""
     a, b, c, file = (tmp_path / name for name in ("a", "b", "c", "a.npy"))
     zarrc("import", "--input=json", "--dtype", dtype, "-", a, input=values.encode())
     zarrc("export", a, file)
@@ -76,7 +77,7 @@ def test_npy_of_integers_too_large(zarrc, tmp_path, dtype, bad):
     zarrc("create", "--shape=2", "--dtype", dtype, tmp_path / "a")
     for command in (["import", "-", f"{tmp_path / 'a'}[...]"], ["append", tmp_path / "a", "-"]):
         refused = zarrc(*command, input=npy(values), code=None)
-        assert refused.code and f"no {dtype}" in refused.err
+        assert refused.code and re.search(f"(is no|not a valid) {dtype}", refused.err)  # the library, or the program
         assert zarrc("cat", "--format=json", tmp_path / "a").text == "[0, 0]\n"
     zarrc("import", "-", f"{tmp_path / 'a'}[...]", input=npy(values // 4))
     zarrc("create", "--shape=2", f"--dtype={PAIR % dtype}", tmp_path / "b")
@@ -153,7 +154,7 @@ def test_region_refusals(zarrc, tmp_path):
 def test_existing(zarrc, tmp_path):
     zarr.save_array(tmp_path / "a", np.arange(3))
     other = npy(np.arange(4.0))
-    assert "is there already" in zarrc("import", "-", tmp_path / "a", input=other, code=5).err
+    assert "already exists" in zarrc("import", "-", tmp_path / "a", input=other, code=5).err
     assert zarr.open_array(tmp_path / "a").shape == (3,)
     zarrc("import", "--force", "-", tmp_path / "a", input=other)
     assert (zarr.open_array(tmp_path / "a")[...] == np.arange(4.0)).all()
@@ -204,7 +205,7 @@ def test_fortran_file_larger_than_the_buffer(zarrc, tmp_path, rng):
     assert (zarr.open_array(tmp_path / "y")[...] == data).all()
 
 
-# ---- create
+# ---- create ---------------------------------------------------------------------
 
 
 def test_create_options(zarrc, tmp_path):
@@ -356,7 +357,7 @@ def test_document(zarrc, tmp_path):
 def test_existing_node(zarrc, tmp_path):
     make = ["create", tmp_path / "a", "--shape=4", "--dtype=i4"]
     zarrc(*make)
-    assert "is there already" in zarrc(*make, code=5).err
+    assert "already exists" in zarrc(*make, code=5).err
     zarrc(*make, "--if-missing")
     zarrc("create", tmp_path / "a", "--shape=5", "--dtype=i4", "--if-missing", code=5)
     zarrc("create", tmp_path / "a", "--shape=5", "--dtype=i4", "--force")

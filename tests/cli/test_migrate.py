@@ -1,4 +1,4 @@
-"""zarrc migrate: messages, documents that stay, exit codes. tests/conformance checks the values."""
+"""zarrc migrate: messages, remaining files, exit codes. tests/conformance compares the values."""
 import json
 
 import numpy as np
@@ -31,7 +31,7 @@ def test_dry_run_and_back(zarrc, store):
     info = zarrc("info", "--json", store / "g/a").json
     assert info["zarr_format"] == 3 and info["dimension_names"] == ["y", "x"]
     assert zarrc("cat", store / "g/a").text == before
-    assert "4 were there" in zarrc("migrate", "--remove-old", store).err
+    assert "4 unchanged" in zarrc("migrate", "--remove-old", store).err
     assert files(store, ".z*") == [] and zarrc("cat", store / "g/a").text == before
     assert "nothing to migrate" in zarrc("migrate", store).err
     zarrc("migrate", "--format=2", "--remove-old", store)
@@ -57,7 +57,7 @@ def test_conflict(zarrc, store):
     assert "k" not in zarr.open_array(store / "b", zarr_format=3).attrs
 
 
-def test_refused_nodes(zarrc, tmp_path):
+def test_what_cannot_be_said(zarrc, tmp_path):
     """The error names every refused node, and nothing is written."""
     root = zarr.create_group(tmp_path / "x", zarr_format=3)
     for name in ("a", "b"):
@@ -70,14 +70,14 @@ def test_refused_nodes(zarrc, tmp_path):
 
 
 def test_what_v2_would_lose(zarrc, store):
-    """The error names the node, the field and the rule."""
+    """The error names the node, the member and the rule."""
     zarrc("migrate", "--remove-old", store)
     document = json.loads((store / "g/a/zarr.json").read_text())
-    for change, says in (({"fill_value": "0x7fc00001"}, 'fill_value: Zarr v2 cannot say "0x7fc00001"'),
-                         ({"dimension_names": [None, "x"]}, "dimension_names[0] is null")):
+    for change, message in (({"fill_value": "0x7fc00001"}, 'fill_value: Zarr v2 cannot say "0x7fc00001"'),
+                            ({"dimension_names": [None, "x"]}, "dimension_names[0] is null")):
         (store / "g/a/zarr.json").write_text(json.dumps(document | change))
         failed = zarrc("migrate", "--format=2", store, code=6)
-        assert f"/g/a: {says}" in failed.err and files(store, ".z*") == []
+        assert f"/g/a: {message}" in failed.err and files(store, ".z*") == []
 
 
 def test_strays_stay(zarrc, tmp_path):

@@ -1,4 +1,4 @@
-"""zarrc plot: pixels of known arrays, ranges of values, samples of large arrays, output on a terminal."""
+"""zarrc plot: pixels of known arrays, ranges, sampling of large arrays, the terminal."""
 import struct
 import time
 import zlib
@@ -12,7 +12,7 @@ MISSING = (205, 205, 205)
 
 
 def png(data):
-    """Returns the pixels (height, width, 3) and texts of an RGB PNG, and checks each CRC."""
+    """Pixels (height, width, 3) and texts of an RGB PNG; checks each CRC."""
     assert data[:8] == b"\x89PNG\r\n\x1a\n"
     at, packed, texts = 8, b"", {}
     while at < len(data):
@@ -38,7 +38,7 @@ def png(data):
 
 
 def unfilter(kind, row, up):
-    """Reverses the filter of one row of a PNG: none, sub, up, average or Paeth."""
+    """One row of a PNG: none, sub, up, average, or the nearest of three."""
     for i in range(len(row) if kind else 0):
         a, b, c = (row[i - 3], up[i], up[i - 3]) if i >= 3 else (0, up[i], 0)
         if kind == 4:
@@ -57,8 +57,8 @@ def make(path, values, **options):
 
 @pytest.fixture
 def draw(zarrc):
-    def run(place, *options):
-        return png(zarrc("plot", "-o", "-", *options, place).out)
+    def run(path, *options):
+        return png(zarrc("plot", "-o", "-", *options, path).out)
     return run
 
 
@@ -92,12 +92,12 @@ def test_full_picture(tmp_path, draw, rng):
 def test_types(zarrc, tmp_path, dtype):
     values = (np.arange(600).reshape(20, 30) % 100).astype("i8").astype(dtype)
     path = make(tmp_path / "a.zarr", values, zarr_format=2)
-    told = zarrc("plot", "--json", path).json
-    assert (told["min"], told["max"]) == ((0, 1) if dtype == "b1" else (0, 99))
-    assert told["shape"] == [20, 30] and told["missing"] == 0 and told["sampled"] is False
+    printed = zarrc("plot", "--json", path).json
+    assert (printed["min"], printed["max"]) == ((0, 1) if dtype == "b1" else (0, 99))
+    assert printed["shape"] == [20, 30] and printed["missing"] == 0 and printed["sampled"] is False
 
 
-def test_types_that_are_not_numbers(zarrc, tmp_path):
+def test_no_numbers(zarrc, tmp_path):
     path = make(tmp_path / "a.zarr", np.array(["a", "b"]), zarr_format=2)
     zarrc("plot", "--json", path, code=6)
 
@@ -108,19 +108,19 @@ def test_ranges(zarrc, tmp_path):
     values[1, 1] = np.inf
     values[2, 2] = np.nan
     path = make(tmp_path / "a.zarr", values)
-    told = zarrc("plot", "--json", path).json
-    assert 15 < told["low"] < 25 and 975 < told["high"] < 985
-    assert told["max"] == 1e30 and told["missing"] == 2
-    told = zarrc("plot", "--json", "--percentiles=0,50", path).json
-    assert told["low"] == 1 and 495 < told["high"] < 505
-    told = zarrc("plot", "--json", "--min=-3", "--max=7.5", path).json
-    assert (told["low"], told["high"]) == (-3, 7.5)
+    printed = zarrc("plot", "--json", path).json
+    assert 15 < printed["low"] < 25 and 975 < printed["high"] < 985
+    assert printed["max"] == 1e30 and printed["missing"] == 2
+    printed = zarrc("plot", "--json", "--percentiles=0,50", path).json
+    assert printed["low"] == 1 and 495 < printed["high"] < 505
+    printed = zarrc("plot", "--json", "--min=-3", "--max=7.5", path).json
+    assert (printed["low"], printed["high"]) == (-3, 7.5)
     for wrong in ("50", "5,5", "90,10", "-1,50", "1,101", "a,b"):
         zarrc("plot", "--json", f"--percentiles={wrong}", path, code=2)
     zarrc("plot", "--json", "--min=5", "--max=5", path, code=2)
     equal = make(tmp_path / "b.zarr", np.full((3, 3), 7))
-    told = zarrc("plot", "--json", equal).json
-    assert told["low"] < 7 < told["high"]
+    printed = zarrc("plot", "--json", equal).json
+    assert printed["low"] < 7 < printed["high"]
     nothing = make(tmp_path / "c.zarr", np.full((3, 3), np.nan))
     assert zarrc("plot", "--json", nothing).json["missing"] == 9
 
@@ -129,24 +129,24 @@ def test_hide_fill(zarrc, tmp_path):
     values = np.full((5, 5), -999, "i4")
     values[2] = 3
     path = make(tmp_path / "a.zarr", values, fill_value=-999)
-    told = zarrc("plot", "--json", "--hide-fill", path).json
-    assert told["missing"] == 20 and told["min"] == 3
+    printed = zarrc("plot", "--json", "--hide-fill", path).json
+    assert printed["missing"] == 20 and printed["min"] == 3
 
 
 def test_regions(zarrc, tmp_path):
     values = np.arange(2 * 3 * 4 * 5).reshape(2, 3, 4, 5)
     path = make(tmp_path / "a.zarr", values)
 
-    def told(region, *options):
+    def printed(region, *options):
         return zarrc("plot", "--json", *options, f"{path}{region}").json
-    assert (told("")["min"], told("")["region"]) == (0, "[0, 0, :, :]")
-    assert told("[1]")["min"] == 60 and told("[1]")["region"] == "[1, 0, :, :]"
-    assert told("[1,:,2]")["shape"] == [3, 5] and told("[1,:,2]")["max"] == 60 + 2 * 20 + 14
-    assert told("[...,3]")["shape"] == [3, 4]
-    assert told("[1,2,3]")["shape"] == [5]
-    assert told("[:,0,0,0]")["max"] == 60
-    assert told("[0,0,::-2,[1,3]]")["shape"] == [2, 2]
-    assert told("", "--slice=1,1:2")["min"] == 80
+    assert (printed("")["min"], printed("")["region"]) == (0, "[0, 0, :, :]")
+    assert printed("[1]")["min"] == 60 and printed("[1]")["region"] == "[1, 0, :, :]"
+    assert printed("[1,:,2]")["shape"] == [3, 5] and printed("[1,:,2]")["max"] == 60 + 2 * 20 + 14
+    assert printed("[...,3]")["shape"] == [3, 4]
+    assert printed("[1,2,3]")["shape"] == [5]
+    assert printed("[:,0,0,0]")["max"] == 60
+    assert printed("[0,0,::-2,[1,3]]")["shape"] == [2, 2]
+    assert printed("", "--slice=1,1:2")["min"] == 80
     zarrc("plot", "--json", f"{path}[1]", "--slice=1", code=2)
     zarrc("plot", "--json", f"{path}[5]", code=2)
     zarrc("plot", "--json", f"{path}[0,0,0,0]", code=2)
@@ -169,14 +169,14 @@ def test_any_size_is_quick(zarrc, tmp_path):
     zarr.create_array(str(tmp_path / "a.zarr"), shape=(10**6, 10**6, 10**4), chunks=(64, 64, 64),
                       dtype="u2", fill_value=3)
     began = time.monotonic()
-    told = zarrc("plot", "--json", "-o", tmp_path / "a.png", tmp_path / "a.zarr").json
+    printed = zarrc("plot", "--json", "-o", tmp_path / "a.png", tmp_path / "a.zarr").json
     assert time.monotonic() - began < 5
-    assert told["sampled"] is True and told["min"] == told["max"] == 3
-    assert told["samples"] == [750, 1000]
+    assert printed["sampled"] is True and printed["min"] == printed["max"] == 3
+    assert printed["samples"] == [750, 1000]
 
 
 def test_samples_are_in_their_place(tmp_path, draw):
-    """plot skips chunks if there are too many. The samples of the others are drawn at their positions."""
+    """If there are too many chunks, only some are read; each value is drawn at its position."""
     rows = np.arange(960, dtype="u2")
     path = make(tmp_path / "a.zarr", np.broadcast_to(rows[:, None], (960, 960)).copy(),
                 chunks=(10, 10), shards=(960, 960))
@@ -201,7 +201,7 @@ def test_terminal(zarrc, tmp_path):
     assert len(lines) == 8 and lines[-1].endswith("\u2588" * 10)
 
 
-def test_destination_of_the_picture(zarrc, tmp_path):
+def test_where_it_goes(zarrc, tmp_path):
     path = make(tmp_path / "a.zarr", np.arange(9).reshape(3, 3))
     zarrc("plot", path, code=2)
     zarrc("plot", "-o", tmp_path / "a.png", path)

@@ -1,5 +1,5 @@
-"""zarrc reencode: the copy has every element and all metadata, in the requested layout. A reencode that
-is killed at any moment can be resumed, and gives the same bytes."""
+"""zarrc reencode: every element and all metadata are copied in the requested layout. A command that is
+killed at any moment can be resumed, and the result has the same bytes."""
 import json
 import os
 import random
@@ -61,8 +61,8 @@ def test_chunks_shards_and_codecs(zarrc, source, tmp_path):
     assert not list((tmp_path / "b.zarr").glob(".zarrc*"))
 
 
-def said(array):
-    """The metadata of the array as text, because a NaN is not equal to itself."""
+def metadata_text(array):
+    """The metadata as text, because a NaN is not equal to itself."""
     return json.dumps(array.metadata.to_dict(), sort_keys=True, default=repr)
 
 
@@ -70,11 +70,11 @@ def test_nothing_given_keeps_all(zarrc, source, tmp_path):
     path, values = source
     zarrc("reencode", path, tmp_path / "b.zarr")
     a, b = zarr.open_array(str(path), mode="r"), same(tmp_path / "b.zarr", values)
-    assert said(a) == said(b)
+    assert metadata_text(a) == metadata_text(b)
 
 
 def test_scalars_keep_what_xarray_needs(zarrc, tmp_path):
-    """_ARRAY_DIMENSIONS is empty in v2 and absent in v3. `create --like` does the same."""
+    """v2 gets an empty list of dimension names, v3 gets none; also with create --like."""
     zarr.create_array(tmp_path / "3", shape=(), dtype="i4", attributes={"crs": "c"})[...] = 5
     zarrc("reencode", "--format=2", tmp_path / "3", tmp_path / "2")
     assert json.loads((tmp_path / "2/.zattrs").read_text()) == {"crs": "c", "_ARRAY_DIMENSIONS": []}
@@ -95,7 +95,7 @@ def test_to_v2_and_back(zarrc, source, tmp_path):
     assert array.attrs["_ARRAY_DIMENSIONS"] == ["y", "x"]
     zarrc("reencode", "--format=3", tmp_path / "v2.zarr", tmp_path / "v3.zarr")
     array = same(tmp_path / "v3.zarr", values)
-    assert said(array) == said(zarr.open_array(str(path), mode="r"))
+    assert metadata_text(array) == metadata_text(zarr.open_array(str(path), mode="r"))
 
 
 @pytest.mark.parametrize("dtype", ["<i2", ">i4", "|b1", "<f2", ">f8", "<c8", "<M8[s]", "<U3", "|S4"])
@@ -117,7 +117,7 @@ def test_v2_types_and_orders(zarrc, tmp_path, rng, dtype, order):
     "fixedscaleoffset", {"offset": 0, "scale": 4, "astype": ">i4"})])
 @pytest.mark.parametrize("last", [None, {"id": "zlib", "level": 1}])
 def test_v2_filters_keep_their_byte_order(zarrc, tmp_path, rng, name, more, dtype, order, last):
-    """A filter works on the stored bytes, which are garbage if read in the other byte order."""
+    """A filter works on the stored bytes: in the wrong byte order they would be garbage."""
     if name == "quantize" and dtype[1] == "i":
         pytest.skip("quantize takes floats only")
     values = rng.integers(-99, 99, (11, 13)).astype(dtype)
@@ -128,21 +128,21 @@ def test_v2_filters_keep_their_byte_order(zarrc, tmp_path, rng, name, more, dtyp
     values = array[...]
     zarrc("reencode", "--chunks=6,13", "--verify", tmp_path / "a.zarr", tmp_path / "b.zarr")
     same(tmp_path / "b.zarr", values)
-    said_v2 = json.loads((tmp_path / "b.zarr/.zarray").read_text())
-    assert [f["id"] for f in said_v2["filters"]] == [name]
-    assert said_v2["filters"][0]["dtype"] == said_v2["dtype"]
-    assert (said_v2["compressor"] or {}).get("id") == (last or {}).get("id")
+    document = json.loads((tmp_path / "b.zarr/.zarray").read_text())
+    assert [f["id"] for f in document["filters"]] == [name]
+    assert document["filters"][0]["dtype"] == document["dtype"]
+    assert (document["compressor"] or {}).get("id") == (last or {}).get("id")
     zarrc("reencode", "--format=3", tmp_path / "b.zarr", tmp_path / "c.zarr")
     zarrc("diff", "--data", tmp_path / "a.zarr", tmp_path / "c.zarr")
     assert zarrc("cat", "--format=raw", tmp_path / "c.zarr").out == values.astype(values.dtype.newbyteorder("=")).tobytes()
-    if peers.ZARR_AT_LEAST_3_3 or ">" not in str(config) + dtype:  # older ones mix the orders up
+    if peers.ZARR_AT_LEAST_3_3 or ">" not in str(config) + dtype:  # older versions confuse the byte orders
         same(tmp_path / "c.zarr", values)
     zarrc("reencode", "--format=2", "--verify", tmp_path / "c.zarr", tmp_path / "d.zarr")
     same(tmp_path / "d.zarr", values)
 
 
 def test_bitround_of_zarr_python(zarrc, tmp_path, rng):
-    """zarr-python knows bitround only as numcodecs.bitround."""
+    """zarr-python knows the codec only as numcodecs.bitround."""
     values = rng.random((8, 9)).astype("f4")
     array = make(tmp_path / "a", values, chunks=(4, 5), filters=[zarr.codecs.numcodecs.BitRound(keepbits=5)])
     for n, options in enumerate(([], ["--chunks=3"], ["--chunks=2,3", "--shards=4,6"])):
@@ -178,10 +178,10 @@ def test_shards_in_shards_and_codecs_around_them(zarrc, tmp_path, rng, name):
                                  ["--format=2", "--shards=none"])):
         zarrc("reencode", *options, tmp_path / "a", tmp_path / str(n))
         assert zarrc("diff", tmp_path / "a", tmp_path / str(n)).out == b""
-        said_v3 = zarrc("info", "--json", tmp_path / str(n)).json["codecs"]
-        if "sharding" in said_v3[0]["name"]:
-            said_v3 = said_v3[0]["configuration"]["codecs"]
-        assert [c["name"] for c in said_v3] == inner
+        codecs = zarrc("info", "--json", tmp_path / str(n)).json["codecs"]
+        if "sharding" in codecs[0]["name"]:
+            codecs = codecs[0]["configuration"]["codecs"]
+        assert [c["name"] for c in codecs] == inner
 
 
 @pytest.mark.parametrize("encoding, separator, key", [
@@ -203,7 +203,7 @@ SUFFIX = {"name": "suffix", "configuration": {"suffix": ".tiff", "base_encoding"
     ("zarrs.default_suffix:suffix=.x", "c/1/2", ".x"), ("zarrs.default_suffix:suffix=.x,separator=.", "c.1.2", ".x"),
     ("v2:separator=/", "1/2", "")])
 def test_registered_keys(zarrc, tmp_path, encoding, key, suffix):
-    """--key-encoding takes every name that `zarrc list` shows. zarr-python reads the chunks under its own keys."""
+    """--key-encoding takes any name that `zarrc list` shows. zarr-python reads the chunks if it knows the keys."""
     values = np.arange(120, dtype="u1").reshape(10, 12) + np.uint8(1)
     make(tmp_path / "a.zarr", values, chunks=(5, 4))
     zarrc("reencode", "--key-encoding", encoding, tmp_path / "a.zarr", tmp_path / "b.zarr")
@@ -220,15 +220,15 @@ def test_registered_keys(zarrc, tmp_path, encoding, key, suffix):
     assert (zarr.open_array(str(tmp_path / "b.zarr"), mode="r")[...] == values).all()
 
 
-@pytest.mark.parametrize("encoding, says", [
+@pytest.mark.parametrize("encoding, message", [
     ("suffix", 'chunk key encoding "suffix": suffix is nothing, must be a string'),
     ("zarrs.default_suffix", 'chunk key encoding "zarrs.default_suffix": suffix is nothing, must be a string'),
     ("suffix:suffix=.x", 'chunk key encoding "suffix": base_encoding is nothing, must be a chunk key encoding'),
     ("suffix:.x", 'key encoding "suffix:.x": what is ".x"?'), ("https://example.org/keys", "is not known"),
     ("nobody", 'chunk key encoding "nobody" is not known'), ("fanout", 'chunk key encoding "fanout" is refused')])
-def test_keys_refused(zarrc, tmp_path, encoding, says):
+def test_keys_refused(zarrc, tmp_path, encoding, message):
     done = zarrc("create", "--shape=4", "-t", "u1", "--key-encoding", encoding, tmp_path / "a.zarr", code=None)
-    assert done.code and says in done.err and "separator" not in done.err
+    assert done.code and message in done.err and "separator" not in done.err
 
 
 def group(path):
@@ -265,13 +265,13 @@ def test_memory_bounds_the_unit(zarrc, tmp_path, rng):
     zarrc("reencode", "--mem=1M", "--chunks=90,1500", "--verify", tmp_path / "a.zarr",
           tmp_path / "b.zarr")
     same(tmp_path / "b.zarr", values)
-    told = zarrc("reencode", "--mem=1M", "--chunks=1000,1500", "--force", tmp_path / "a.zarr",
-                 tmp_path / "b.zarr", code=4)
-    assert "--mem" in told.err
-    same(tmp_path / "b.zarr", values)  # the check comes before any deletion
+    printed = zarrc("reencode", "--mem=1M", "--chunks=1000,1500", "--force", tmp_path / "a.zarr",
+                    tmp_path / "b.zarr", code=4)
+    assert "--mem" in printed.err
+    same(tmp_path / "b.zarr", values)  # refused before anything was deleted
 
 
-def test_existing_destination_is_kept(zarrc, source, tmp_path):
+def test_what_is_there_stays(zarrc, source, tmp_path):
     path, values = source
     zarrc("reencode", path, tmp_path / "b.zarr")
     for options in ([], ["--resume", "--chunks=50,50"]):
@@ -304,9 +304,9 @@ def objects(top):
 
 @pytest.mark.parametrize("layout", [["--chunks=64,64"], ["--chunks=64,64", "--shards=256,640"]])
 def test_killed_and_resumed(zarrc, tmp_path, rng, layout):
-    """kill -9 at ten moments or more. Finished chunks are not written again, and the bytes are equal."""
+    """kill -9 at ten moments or more: no finished chunk is written again, and the bytes are equal."""
     values = rng.integers(0, 50, (1280, 1280)).astype("i4")
-    values[256:512] = 0  # chunks that are the fill value are not stored
+    values[256:512] = 0  # chunks that only have the fill value are not stored
     top = zarr.create_group(str(tmp_path / "a.zarr"), attributes={"k": 1})
     for name in ("one", "two"):
         top.create_array(name, shape=values.shape, chunks=(100, 110), dtype="i4")[...] = values
@@ -327,7 +327,7 @@ def test_killed_and_resumed(zarrc, tmp_path, rng, layout):
         assert code == -9
         kills += 1
         if not (target / "zarr.json").exists() and target.exists():
-            zarrc("info", target, code=3)  # the node appears only when it is complete
+            zarrc("info", target, code=3)  # not a node until it is complete
     known = objects(target)
     done = zarrc("reencode", "--resume", "--json", *options, target).json
     assert all((p.stat().st_ino, p.stat().st_mtime_ns) == was for p, was in known.items())
@@ -350,10 +350,10 @@ def test_resume_is_for_the_same_job(zarrc, tmp_path, rng):
             break
     else:
         pytest.skip("the machine was too fast to interrupt")
-    told = zarrc("reencode", "--codec=gzip:9", "--chunks=20,20", tmp_path / "a.zarr", target, code=5)
-    assert "--resume" in told.err
-    told = zarrc("reencode", "--resume", "--chunks=30,20", tmp_path / "a.zarr", target, code=5)
-    assert "other options" in told.err
+    printed = zarrc("reencode", "--codec=gzip:9", "--chunks=20,20", tmp_path / "a.zarr", target, code=5)
+    assert "--resume" in printed.err
+    printed = zarrc("reencode", "--resume", "--chunks=30,20", tmp_path / "a.zarr", target, code=5)
+    assert "other options" in printed.err
     zarrc("reencode", "--force", "--chunks=30,20", tmp_path / "a.zarr", target)
     assert same(target, values).chunks == (30, 20)
 
@@ -378,10 +378,10 @@ def test_interrupt(tmp_path, rng):
 def test_progress(zarrc, tmp_path, rng):
     values = rng.integers(0, 50, (600, 600)).astype("i4")
     make(tmp_path / "a.zarr", values, chunks=(100, 100))
-    told = zarrc("reencode", "--progress=json", tmp_path / "a.zarr", tmp_path / "b.zarr").err
-    assert '"progress": "reencode"' in told and '"total_bytes": 1440000' in told
-    told = zarrc("reencode", "-q", tmp_path / "a.zarr", tmp_path / "c.zarr")
-    assert told.err == "" and told.out == b""
+    printed = zarrc("reencode", "--progress=json", tmp_path / "a.zarr", tmp_path / "b.zarr").err
+    assert '"progress": "reencode"' in printed and '"total_bytes": 1440000' in printed
+    printed = zarrc("reencode", "-q", tmp_path / "a.zarr", tmp_path / "c.zarr")
+    assert printed.err == "" and printed.out == b""
 
 
 @pytest.mark.parametrize("locale", ["C", "de_DE.UTF-8"])
@@ -392,7 +392,7 @@ def test_no_locale(zarrc, source, tmp_path, locale):
 
 
 def test_bar_on_a_terminal(tmp_path, rng):
-    values = rng.integers(0, 50, (4000, 3000)).astype("i4")  # long enough for a bar to be due
+    values = rng.integers(0, 50, (4000, 3000)).astype("i4")  # takes long enough for a progress bar
     make(tmp_path / "a.zarr", values, chunks=(500, 500))
     terminal, side = pseudo_terminal()
     run = subprocess.Popen([PROGRAM, "reencode", "--codec=gzip:9", "--chunks=50,50", "-j1",
@@ -418,9 +418,9 @@ def test_sparse_giants(zarrc, tmp_path, fill):
     array[2 ** 29:2 ** 29 + 33, 2 ** 20 + 1:] = 1
     array[5, 6] = 9
     same_fill = ["--fill", fill] if fill else []
-    said = zarrc("reencode", "--json", "--verify", "--chunks=64,64", "--shards=128,128", *same_fill,
-                 tmp_path / "a", tmp_path / "b").json
-    assert said["verified"] and said["bytes"] == array.size * 4 and said["objects_written"] == 2
+    result = zarrc("reencode", "--json", "--verify", "--chunks=64,64", "--shards=128,128", *same_fill,
+                   tmp_path / "a", tmp_path / "b").json
+    assert result["verified"] and result["bytes"] == array.size * 4 and result["objects_written"] == 2
     there = zarr.open_array(tmp_path / "b", mode="r")
     assert there.chunks == (64, 64) and there.shards == (128, 128)
     for at in (slice(2 ** 29 - 40, 2 ** 29 + 40), slice(2 ** 20 - 40, None)), (slice(0, 40), slice(0, 40)):
@@ -430,14 +430,14 @@ def test_sparse_giants(zarrc, tmp_path, fill):
 
 
 def test_another_fill_value_is_written(zarrc, tmp_path):
-    """Elements of missing chunks have the old fill value, which is written into the new array."""
+    """Elements of missing chunks keep the old fill value."""
     zarr.create_array(tmp_path / "a", shape=(2 ** 13, 2 ** 14), dtype="i4", chunks=(2 ** 12, 2 ** 12), fill_value=7)
     zarrc("reencode", "--verify", "--fill=3", "--chunks=1024,1024", "--mem=16M", tmp_path / "a", tmp_path / "b")
     there = zarr.open_array(tmp_path / "b", mode="r")
     assert there.fill_value == 3 and (there[...] == 7).all()
 
 
-# ---- v2 filters that v3 cannot express
+# ---- v2 filters that v3 cannot express --------------------------------------------------------
 
 def delta(dtype):
     return {"id": "delta", "dtype": dtype, "astype": dtype}
@@ -448,7 +448,7 @@ def numcodecs_delta(dtype):
 
 
 SHUFFLE = {"id": "shuffle", "elementsize": 4}
-INEXPRESSIBLE = {
+UNSAYABLE = {
     "order": ("<i4", [delta(">i4")], [numcodecs_delta(">i4")]),
     "big": (">f8", [delta("<f8")], [numcodecs_delta("<f8")]),
     "behind": ("<i4", [SHUFFLE, delta("<i4")],
@@ -457,9 +457,9 @@ INEXPRESSIBLE = {
 }
 
 
-@pytest.fixture(params=list(INEXPRESSIBLE))
-def inexpressible(request, tmp_path):
-    dtype, filters, shown = INEXPRESSIBLE[request.param]
+@pytest.fixture(params=list(UNSAYABLE))
+def unsayable(request, tmp_path):
+    dtype, filters, shown = UNSAYABLE[request.param]
     endian = "big" if dtype[0] == ">" else "little"
     document = {"zarr_format": 2, "shape": [7], "chunks": [4], "dtype": dtype, "fill_value": 0, "order": "C",
                 "filters": filters, "compressor": {"id": "zlib", "level": 1}}
@@ -470,8 +470,8 @@ def inexpressible(request, tmp_path):
                                {"name": "numcodecs.zlib", "configuration": {"level": 1}}]
 
 
-def test_filters_without_a_v3_form(zarrc, inexpressible):
-    folder, filters, shown = inexpressible
+def test_filters_without_a_form(zarrc, unsayable):
+    folder, filters, shown = unsayable
     assert zarrc("info", "--json", folder / "a").json["codecs"] == shown
     assert shown[1]["name"] in zarrc("info", folder / "a").text
     zarrc("reencode", "--verify", "--chunks=3", folder / "a", folder / "b")

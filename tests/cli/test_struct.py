@@ -1,4 +1,4 @@
-"""Arrays of structs: import from NumPy and export, access to one field, conversion between the formats."""
+"""Arrays of structs: written from NumPy and back, one field of them, and between the formats."""
 import json
 
 import numpy as np
@@ -108,7 +108,7 @@ def test_info(zarrc, tmp_path):
 
 @peers.needs_structs
 def test_between_formats(zarrc, tmp_path):
-    """Converts a v2 array whose fields differ in byte order to v3 and back."""
+    """A v2 array whose fields differ in byte order, converted to v3 and back."""
     data = sample(TYPE, (7,))
     np.save(tmp_path / "d.npy", data)
     types = '[["a",">i4"],["b","<f8"],["n",[["x",">f4"],["y","|S3"]]],["q\'\\\\\u00e4","|u1"]]'
@@ -177,49 +177,49 @@ def test_plot(zarrc, tmp_path):
 def test_import_of_one_field(zarrc, tmp_path, order):
     data = sample(WITH_SUBARRAY)
     np.save(tmp_path / "d.npy", data)
-    place = tmp_path / "x.zarr"
-    zarrc("import", tmp_path / "d.npy", place, "--format=2", "--chunks=2,3")
+    path = tmp_path / "x.zarr"
+    zarrc("import", tmp_path / "d.npy", path, "--format=2", "--chunks=2,3")
     new = np.asarray(data["k"] + 50, order=order).astype(">i1", order=order)
     np.save(tmp_path / "k.npy", new)
-    zarrc("import", "--field=k", tmp_path / "k.npy", f"{place}[...]", "--mem=1MiB")
+    zarrc("import", "--field=k", tmp_path / "k.npy", f"{path}[...]", "--mem=1MiB")
     data["k"] = new
-    assert equal(load(zarrc, tmp_path, place), data)
+    assert equal(load(zarrc, tmp_path, path), data)
     new = np.asarray(data["s"][1:4, ::2] - 1000, dtype=">i2", order=order)
     np.save(tmp_path / "s.npy", new)
     if order == "F":
-        failed = zarrc("import", "--field=s", tmp_path / "s.npy", f"{place}[1:4,::2]", code=6)
+        failed = zarrc("import", "--field=s", tmp_path / "s.npy", f"{path}[1:4,::2]", code=6)
         assert "Fortran" in failed.err
         return
-    zarrc("import", "--field=s", tmp_path / "s.npy", f"{place}[1:4,::2]")
+    zarrc("import", "--field=s", tmp_path / "s.npy", f"{path}[1:4,::2]")
     data["s"][1:4, ::2] = new
-    assert equal(load(zarrc, tmp_path, place), data)
+    assert equal(load(zarrc, tmp_path, path), data)
     (tmp_path / "z.json").write_text(json.dumps((data["m"]["z"][2] + 1).tolist()))
-    zarrc("import", "--field=m.z", tmp_path / "z.json", f"{place}[2]")
+    zarrc("import", "--field=m.z", tmp_path / "z.json", f"{path}[2]")
     data["m"]["z"][2] += 1
-    assert equal(load(zarrc, tmp_path, place), data)
+    assert equal(load(zarrc, tmp_path, path), data)
     raw = (data["s"][0] * 2).astype(">i2")
-    zarrc("import", "--field=s", "--input=raw", "--endian=big", "-", f"{place}[0]", input=raw.tobytes())
+    zarrc("import", "--field=s", "--input=raw", "--endian=big", "-", f"{path}[0]", input=raw.tobytes())
     data["s"][0] = raw
-    assert equal(load(zarrc, tmp_path, place), data)
+    assert equal(load(zarrc, tmp_path, path), data)
     lines = "".join(f"{v}\n" for v in range(6))
-    zarrc("import", "--field=s", "--input=elements", "-", f"{place}[4,3]", input=lines.encode())
+    zarrc("import", "--field=s", "--input=elements", "-", f"{path}[4,3]", input=lines.encode())
     data["s"][4, 3] = np.arange(6).reshape(2, 3)
-    assert equal(load(zarrc, tmp_path, place), data)
+    assert equal(load(zarrc, tmp_path, path), data)
 
 
 def test_import_of_one_field_refused(zarrc, tmp_path):
     data = sample(WITH_SUBARRAY)
     np.save(tmp_path / "d.npy", data)
-    place = tmp_path / "x.zarr"
-    zarrc("import", tmp_path / "d.npy", place, "--format=2")
-    before = load(zarrc, tmp_path, place)
+    path = tmp_path / "x.zarr"
+    zarrc("import", tmp_path / "d.npy", path, "--format=2")
+    before = load(zarrc, tmp_path, path)
     np.save(tmp_path / "k.npy", data["k"])
     np.save(tmp_path / "f.npy", data["k"].astype("f8"))
-    assert "[...]" in zarrc("import", "--field=k", tmp_path / "k.npy", place, code=2).err
+    assert "[...]" in zarrc("import", "--field=k", tmp_path / "k.npy", path, code=2).err
     assert "[...]" in zarrc("import", "--field=k", tmp_path / "k.npy", tmp_path / "new.zarr", code=2).err
     assert not (tmp_path / "new.zarr").exists()
-    said = zarrc("import", "--field=s", tmp_path / "k.npy", f"{place}[...]", code=2).err
-    assert "the field of the region has (5, 4, 2, 3)" in said
-    assert "float64" in zarrc("import", "--field=k", tmp_path / "f.npy", f"{place}[...]", code=2).err
-    zarrc("import", "--field=none", tmp_path / "k.npy", f"{place}[...]", code=3)
-    assert equal(load(zarrc, tmp_path, place), before)
+    error = zarrc("import", "--field=s", tmp_path / "k.npy", f"{path}[...]", code=2).err
+    assert "the field of the region has (5, 4, 2, 3)" in error
+    assert "float64" in zarrc("import", "--field=k", tmp_path / "f.npy", f"{path}[...]", code=2).err
+    zarrc("import", "--field=none", tmp_path / "k.npy", f"{path}[...]", code=3)
+    assert equal(load(zarrc, tmp_path, path), before)
