@@ -129,7 +129,8 @@ def test_padding_between_fields(zarrc, tmp_path, rng, dtype, order):
     assert got.dtype.newbyteorder("=") == packed.newbyteorder("=")
     assert got.tobytes() == recfunctions.repack_fields(data, recurse=True).astype(got.dtype).tobytes()
     (tmp_path / "d.npy").write_bytes(npy(data))
-    assert "padding" in zarrc("append", tmp_path / "a", tmp_path / "d.npy", code=6).err or dtype.names == ("a",)
+    failed = zarrc("append", tmp_path / "a", tmp_path / "d.npy", code=6).err.replace(str(tmp_path), "")
+    assert ("big-endian" if ">" in str(dtype) else "padding") in failed or dtype.names == ("a",)
 
 
 def strip(dtype):
