@@ -99,7 +99,7 @@ static zarr_status check_impl_formats(const zarr_context *ctx,
     return formats_unsaid(vt, err);
 }
 
-/* An implementation may have come before its specification; one of somebody else's that
+/* An implementation may have come before its specification; one of another origin that
  * was there cannot mean the new one. */
 static zarr_status check_spec_formats(const zarr_context *ctx,
                                       const zarr_codec_spec_vtable *vt,

@@ -1,6 +1,6 @@
 /*
  * mem/mem_int.h - what the files of this room share: the normal form of a
- * strided copy between host pointers, and who runs it. Nobody else includes it.
+ * strided copy between host pointers, and who runs it. Only this room includes it.
  */
 #ifndef ZR_MEM_INT_H
 #define ZR_MEM_INT_H

@@ -2,7 +2,7 @@
  * tests/fakedev/fakedev.h - a device made of pages that the CPU cannot touch,
  * for tests only. It is registered like any plug-in's memory, as device type
  * ZARR_DEVICE_EXT, through the public table alone. A handle points at pages
- * without access, so that whoever dereferences it dies at once; the device
+ * without access, so that a dereference crashes at once; the device
  * itself works on a second mapping of the same pages. Freed memory is unmapped
  * and never used again.
  *

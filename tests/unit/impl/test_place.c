@@ -191,7 +191,7 @@ static const struct {
     {{{"zstd", "ext.test", EXT, EXT, 0, 0}},
      "[" LITTLE ",\"zstd\"]",
      12,
-     " gzip = a ; zstd = nobody , cpu.libzstd, ext ;",
+     " gzip = a ; zstd = unknown , cpu.libzstd, ext ;",
      "zstd@cpu.libzstd -> copy host->ext",
      "copy ext->host -> zstd@cpu.libzstd"},
     /* A device codec behind a host codec: two more copies cost more than staying on the

@@ -62,7 +62,7 @@ static void over_do(struct over *o, zarr_store_op *op, zarr_error *err)
         o->conflicts > 0) {
         o->conflicts--;
         atomic_fetch_add(&o->n_conflicts, 1);
-        op->status = zr_fail(err, ZARR_ERR_CONFLICT, "somebody was faster");
+        op->status = zr_fail(err, ZARR_ERR_CONFLICT, "another writer was faster");
         return;
     }
     op->flags |= o->caps & ZARR_STORE_CAP_CONDITIONAL ? ZARR_STORE_OP_WANT_VERSION : 0;
