@@ -1,7 +1,6 @@
 /*
- * sanitizers.h - tests that are skipped in programs built with a sanitizer, or run by an
- * emulator (scripts/s390x sets ZARR_TEST_EMULATED), or that try
- * fewer cases there.
+ * sanitizers.h - tests that are skipped, or try fewer cases, in programs built with a
+ * sanitizer or run by an emulator (scripts/s390x sets ZARR_TEST_EMULATED).
  */
 #ifndef ZR_TESTS_SANITIZERS_H
 #define ZR_TESTS_SANITIZERS_H
@@ -30,10 +29,10 @@
 #    define ZR_NO_THREADED_FORK ((const char *)0)
 #endif
 
-/* How far it is from the k-th allocation that fails to the next one in
- * a test that repeats a call with each failing in turn. ZR_FAIL_STEP takes all of them,
- * ZR_FAIL_SAMPLES all of the first ones. The thread sanitizer gets samples only: these
- * tests are for plain builds and the address sanitizer. */
+/* Some tests repeat a call and let the k-th allocation fail, for each k. The steps from
+ * one k to the next: ZR_FAIL_STEP takes every k, ZR_FAIL_SAMPLES every small k and
+ * samples of the rest. The thread sanitizer gets samples only, because the failing paths
+ * are the business of plain builds and the address sanitizer. */
 #if defined(__SANITIZE_THREAD__)
 #    define ZR_FAIL_STEP(k)    (1 + (k) / 4)
 #    define ZR_FAIL_SAMPLES(k) ZR_FAIL_STEP(k)

@@ -110,7 +110,7 @@ static bool run_is_distinct(const struct run *r, uint64_t *bits)
 {
     const uint64_t *c = r->c;
 
-    memset(bits, 0, (size_t)(r->n / 64 + 1) * sizeof(*bits));
+    memset(bits, 0, (size_t)(r->n / 64 + 1) * sizeof *bits);
     for (uint64_t i = 0; i < r->n; i++, c += r->rank) {
         uint64_t flat = 0;
         for (int32_t d = 0; d < r->rank; d++) {

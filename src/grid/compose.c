@@ -57,7 +57,7 @@ out:
 static void copy_result_shape(zarr_selection *s, const zarr_selection *inner)
 {
     s->result_ndim = inner->result_ndim;
-    memcpy(s->result_shape, inner->result_shape, sizeof(s->result_shape));
+    memcpy(s->result_shape, inner->result_shape, sizeof s->result_shape);
 }
 
 /* Array coordinates of each point in the result of independent dimensions. */
@@ -85,7 +85,7 @@ out:
 static uint64_t *put_point(uint64_t *to, const zarr_selection *outer, uint64_t flat)
 {
     memcpy(to, outer->coords + flat * (uint64_t)outer->ndim,
-           (size_t)outer->ndim * sizeof(*to));
+           (size_t)outer->ndim * sizeof *to);
     return to + outer->ndim;
 }
 

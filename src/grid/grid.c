@@ -133,13 +133,13 @@ static void regular_text(const struct zr_grid *g, struct zr_str *out)
 static zarr_status regular_parse(void **self, int32_t ndim, const uint64_t *shape,
                                  const char *json, zarr_error *err)
 {
-    struct zr_grid *g = zr_malloc(NULL, sizeof(*g));
+    struct zr_grid *g = zr_malloc(NULL, sizeof *g);
     struct zr_json_doc doc;
     zarr_status st = ZARR_OK;
 
     zr_json_doc_init(&doc, NULL);
     if (!g) {
-        st = zr_fail_memory(err, sizeof(*g));
+        st = zr_fail_memory(err, sizeof *g);
         goto out;
     }
     ZR_TRY(init_shape(g, ndim, shape, err));

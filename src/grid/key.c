@@ -70,10 +70,10 @@ static size_t put_digits(char *to, uint64_t v)
     size_t n = 0;
 
     do {
-        digits[sizeof(digits) - ++n] = (char)('0' + v % 10);
+        digits[sizeof digits - ++n] = (char)('0' + v % 10);
         v /= 10;
     } while (v);
-    memcpy(to, digits + sizeof(digits) - n, n);
+    memcpy(to, digits + sizeof digits - n, n);
     return n;
 }
 
@@ -234,9 +234,9 @@ void zr_key_encoding_key(const struct zr_key_encoding *k, int32_t ndim,
 {
     char text[KEY_BYTES];
     char *more;
-    size_t n = k->vt->key(k->self, ndim, chunk, text, sizeof(text));
+    size_t n = k->vt->key(k->self, ndim, chunk, text, sizeof text);
 
-    if (n < sizeof(text)) {
+    if (n < sizeof text) {
         zr_str_append(out, text, n);
         return;
     }

@@ -99,7 +99,7 @@ static void mask_coords(zarr_selection *s, const uint8_t *mask, uint64_t n)
     for (uint64_t i = 0; i < n; i++) {
         int32_t d = s->ndim;
         if (mask[i]) {
-            memcpy(to, at, (size_t)s->ndim * sizeof(*to));
+            memcpy(to, at, (size_t)s->ndim * sizeof *to);
             to += s->ndim;
         }
         while (d-- > 0 && ++at[d] == s->shape[d])
@@ -160,7 +160,7 @@ static bool tuples_repeat(const uint64_t *tuples, uint64_t n, size_t words)
     zr_sorter_init(&s, NULL);
     if (zr_nums_need(&s.keys, NULL, n, words, NULL) != ZARR_OK)
         goto out;
-    memcpy(s.keys.ptr, tuples, (size_t)n * words * sizeof(*tuples));
+    memcpy(s.keys.ptr, tuples, (size_t)n * words * sizeof *tuples);
     if (zr_sorter_sort(&s, n, words, NULL) != ZARR_OK)
         goto out;
     repeat = false;

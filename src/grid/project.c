@@ -33,7 +33,7 @@ struct zr_projector {
 static zarr_status projector_new(struct zr_projector **out, const zarr_allocator *alloc,
                                  int32_t ndim, zarr_error *err)
 {
-    size_t bytes = sizeof(**out) + (size_t)ndim * sizeof(struct zr_axis);
+    size_t bytes = sizeof **out + (size_t)ndim * sizeof(struct zr_axis);
     struct zr_projector *p = zr_calloc(alloc, 1, bytes);
 
     if (!p)

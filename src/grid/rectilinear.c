@@ -163,7 +163,7 @@ static zarr_status add_edges(struct edges *e, int32_t dim, const struct edge_run
         const struct edge_run *last = e->n > 0 ? &e->run[e->n - 1] : NULL;
         uint64_t chunk = last ? last->chunk + last->count : 0;
 
-        ZR_TRY(zr_grow(alloc, &e->run, &e->cap, e->n + 1, sizeof(*e->run), err));
+        ZR_TRY(zr_grow(alloc, &e->run, &e->cap, e->n + 1, sizeof *e->run, err));
         e->run[e->n++] = (struct edge_run){
             .edge = more->edge, .count = more->count, .chunk = chunk, .origin = e->sum};
     }
@@ -186,12 +186,12 @@ static zarr_status read_item(struct edges *e, int32_t dim, const struct zr_json 
             return zr_fail(err, ZARR_ERR_INVALID,
                            "chunk_shapes[%d] has %s, must be an edge or a pair of an "
                            "edge and a count >= 1",
-                           (int)dim, zr_json_excerpt(v, text, sizeof(text)));
+                           (int)dim, zr_json_excerpt(v, text, sizeof text));
     }
     if (!read_edge(edge, &more.edge))
         return zr_fail(err, ZARR_ERR_INVALID,
                        "chunk_shapes[%d] has the edge %s, must be 1 to 2^63 - 1",
-                       (int)dim, zr_json_excerpt(edge, text, sizeof(text)));
+                       (int)dim, zr_json_excerpt(edge, text, sizeof text));
     return add_edges(e, dim, &more, alloc, err);
 }
 
@@ -205,7 +205,7 @@ static zarr_status read_edges(struct edges *e, int32_t dim, const struct zr_json
         if (!zr_json_u64(v, &e->step) || e->step == 0 || e->step > INT64_MAX)
             return zr_fail(err, ZARR_ERR_INVALID,
                            "chunk_shapes[%d] is %s, must be an edge or a list of edges",
-                           (int)dim, zr_json_excerpt(v, text, sizeof(text)));
+                           (int)dim, zr_json_excerpt(v, text, sizeof text));
         e->n_chunks = zr_ceil_div_u64(e->length, e->step);
         return ZARR_OK;
     }
@@ -248,7 +248,7 @@ static zarr_status read_shapes(struct rectilinear *r, const struct zr_json *conf
     if (!zr_json_is_text(kind, "inline"))
         ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED,
                        "chunk grid \"rectilinear\" of kind %s, only \"inline\" is known",
-                       zr_json_excerpt(kind, text, sizeof(text))));
+                       zr_json_excerpt(kind, text, sizeof text)));
     ZR_TRY(zr_grid_check_list(list, "chunk_shapes", r->ndim, err));
     for (item = list->u.children.first; item; item = item->next, d++)
         ZR_TRY(read_edges(&r->dim[d], d, item, r->alloc, err));

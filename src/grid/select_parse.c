@@ -133,7 +133,7 @@ static zarr_status parse_list(struct items *to, const char *s, const char *e,
     while (from < e) {
         const char *end = item_end(from, e);
         const char *next = end + 1;
-        ZR_TRY(zr_grow(NULL, list, &cap, n + 1, sizeof(**list), err));
+        ZR_TRY(zr_grow(NULL, list, &cap, n + 1, sizeof **list, err));
         trim(&from, &end);
         if (!take_number(from, end, &(*list)[n])) {
             st = bad_item(to->n, s, e, "is no list of indexes", err);

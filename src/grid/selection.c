@@ -19,9 +19,9 @@ zarr_status zr_selection_new(zarr_selection **out, int32_t ndim, const uint64_t 
     *out = NULL;
     if (st != ZARR_OK)
         return st;
-    s = zr_calloc(NULL, 1, sizeof(*s));
+    s = zr_calloc(NULL, 1, sizeof *s);
     if (!s)
-        return zr_fail_memory(err, sizeof(*s));
+        return zr_fail_memory(err, sizeof *s);
     s->ndim = ndim;
     for (int32_t d = 0; d < ndim; d++)
         s->shape[d] = shape[d];
@@ -68,10 +68,10 @@ zarr_status zr_dim_sel_alloc_list(uint64_t **list, uint64_t n, zarr_error *err)
 {
     size_t items = 0;
 
-    if (!zr_to_size(n, &items) || items > SIZE_MAX / sizeof(**list))
+    if (!zr_to_size(n, &items) || items > SIZE_MAX / sizeof **list)
         return zr_fail_memory(err, UINT64_MAX);
-    *list = zr_malloc(NULL, items * sizeof(**list));
-    return *list ? ZARR_OK : zr_fail_memory(err, items * sizeof(**list));
+    *list = zr_malloc(NULL, items * sizeof **list);
+    return *list ? ZARR_OK : zr_fail_memory(err, items * sizeof **list);
 }
 
 void zr_dim_sel_list(struct zr_dim_sel *d, uint64_t n, uint64_t *list)

@@ -17,11 +17,11 @@ zarr_status zr_nums_need(struct zr_nums *v, const zarr_allocator *alloc, uint64_
     size_t need = 0;
 
     if (!zr_mul_u64(n, per, &all) || !zr_to_size(all, &need) ||
-        need > SIZE_MAX / sizeof(*v->ptr))
+        need > SIZE_MAX / sizeof *v->ptr)
         return zr_fail_memory(err, UINT64_MAX);
     if (need <= v->cap)
         return ZARR_OK;
-    return zr_grow(alloc, &v->ptr, &v->cap, need, sizeof(*v->ptr), err);
+    return zr_grow(alloc, &v->ptr, &v->cap, need, sizeof *v->ptr, err);
 }
 
 void zr_nums_deinit(struct zr_nums *v, const zarr_allocator *alloc)

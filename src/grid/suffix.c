@@ -37,8 +37,8 @@ static zarr_status suffix_new(struct suffix **out, const struct zr_json *config,
 
     if (!text)
         return zr_fail(err, ZARR_ERR_INVALID, "%s: suffix is %s, must be a string", what,
-                       zr_json_excerpt(v, shown, sizeof(shown)));
-    s = zr_calloc(NULL, 1, sizeof(*s) + v->u.text.bytes + 1);
+                       zr_json_excerpt(v, shown, sizeof shown));
+    s = zr_calloc(NULL, 1, sizeof *s + v->u.text.bytes + 1);
     if (!s)
         return zr_fail_memory(err, v->u.text.bytes);
     s->bytes = v->u.text.bytes;
@@ -125,7 +125,7 @@ static zarr_status base_read(struct suffix *s, const struct zr_json *v, zarr_err
     if (!zr_json_string(name))
         return zr_fail(err, ZARR_ERR_INVALID,
                        "%s: base_encoding is %s, must be a chunk key encoding", what,
-                       zr_json_excerpt(v, text, sizeof(text)));
+                       zr_json_excerpt(v, text, sizeof text));
     if (name != v)
         ZR_TRY(zr_config_known(v, "base_encoding", members, err));
     for (size_t i = 0; i < ZR_COUNT(bases); i++)
@@ -133,7 +133,7 @@ static zarr_status base_read(struct suffix *s, const struct zr_json *v, zarr_err
             return base_make(s, bases[i], config, err);
     st = zr_fail(err, ZARR_ERR_UNSUPPORTED,
                  "%s: base_encoding %s, only \"default\" and \"v2\" are known", what,
-                 zr_json_excerpt(name, text, sizeof(text)));
+                 zr_json_excerpt(name, text, sizeof text));
 out:
     return st;
 }
@@ -211,7 +211,7 @@ static int suffix_chunk(const void *self, int32_t ndim, const char *text, uint64
     if (bytes < s->bytes)
         return -1;
     n = bytes - s->bytes;
-    if (n >= sizeof(base) || memcmp(text + n, s->text, s->bytes) != 0)
+    if (n >= sizeof base || memcmp(text + n, s->text, s->bytes) != 0)
         return -1;
     memcpy(base, text, n);
     base[n] = '\0';

@@ -138,7 +138,7 @@ zarr_status zr_fill_block(const struct zr_work *w, const struct zr_level *lv,
                           zarr_error *err)
 {
     const struct zr_layout *l = w->io->layout;
-    zarr_box box = {.struct_size = sizeof(box), .ndim = 1, .item_bytes = l->item_bytes};
+    zarr_box box = {.struct_size = sizeof box, .ndim = 1, .item_bytes = l->item_bytes};
 
     box.shape[0] = p->decoded_bytes / l->item_bytes;
     zr_box_side_init(&box.dst, block, 0);

@@ -38,10 +38,10 @@ zarr_status zr_index_cache_create(struct zr_index_cache **out,
                                   const zarr_allocator *alloc, uint64_t max_bytes,
                                   zarr_error *err)
 {
-    struct zr_index_cache *c = zr_calloc(alloc, 1, sizeof(*c));
+    struct zr_index_cache *c = zr_calloc(alloc, 1, sizeof *c);
 
     if (c == NULL)
-        return zr_fail_memory(err, sizeof(*c));
+        return zr_fail_memory(err, sizeof *c);
     c->alloc = alloc;
     c->max_bytes = max_bytes;
     zr_mutex_init(&c->locked.mutex);
@@ -110,7 +110,7 @@ void zr_index_cache_put(struct zr_index_cache *c, const char *key,
 
     if (c == NULL)
         return;
-    fresh = zr_calloc(c->alloc, 1, sizeof(*fresh));
+    fresh = zr_calloc(c->alloc, 1, sizeof *fresh);
     if (fresh == NULL)
         return; /* a cache may forget */
     fresh->index = zr_shard_index_ref(index);

@@ -11,7 +11,7 @@
 /* A request that never ends up anywhere: counters and cancel flag for the steps. */
 static void inspect_begin(struct zarr_request *rq, const struct zr_io *io)
 {
-    memset(rq, 0, sizeof(*rq));
+    memset(rq, 0, sizeof *rq);
     rq->io = *io;
     zr_mutex_init(&rq->locked.mutex);
     atomic_init(&rq->cancel, false);

@@ -120,13 +120,13 @@ static zarr_status collect_room(struct lockstep *l, zarr_error *err)
     struct zr_arena *arena = &l->wave->arena;
     uint32_t most = l->wave->n_items;
 
-    l->item = zr_arena_alloc(arena, (most + 1) * sizeof(*l->item));
-    l->job = zr_arena_alloc(arena, (most + 1) * sizeof(*l->job));
-    l->job_item = zr_arena_alloc(arena, (most + 1) * sizeof(*l->job_item));
+    l->item = zr_arena_alloc(arena, (most + 1) * sizeof *l->item);
+    l->job = zr_arena_alloc(arena, (most + 1) * sizeof *l->job);
+    l->job_item = zr_arena_alloc(arena, (most + 1) * sizeof *l->job_item);
     l->level = zr_arena_alloc(arena, ((size_t)l->wave->n_segments + 1) *
                                          sizeof(struct zr_level *));
     if (l->item == NULL || l->job == NULL || l->job_item == NULL || l->level == NULL)
-        return zr_fail_memory(err, most * sizeof(*l->item));
+        return zr_fail_memory(err, most * sizeof *l->item);
     return ZARR_OK;
 }
 

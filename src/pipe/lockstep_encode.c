@@ -221,12 +221,12 @@ zarr_status zr_leaves_encode(const struct zr_work *w, struct zr_leaf_write *lw,
                        .lw = lw,
                        .n = n,
                        .threads = threads,
-                       .leaf = zr_calloc(alloc, n, sizeof(*l.leaf)),
-                       .job = zr_calloc(alloc, n, sizeof(*l.job))};
+                       .leaf = zr_calloc(alloc, n, sizeof *l.leaf),
+                       .job = zr_calloc(alloc, n, sizeof *l.job)};
     zarr_status st = ZARR_OK;
 
     if (l.leaf == NULL || l.job == NULL)
-        ZR_TRY(zr_fail_memory(err, n * (sizeof(*l.leaf) + sizeof(*l.job))));
+        ZR_TRY(zr_fail_memory(err, n * (sizeof *l.leaf + sizeof *l.job)));
     ZR_TRY(run_leaves(&l, err));
 out:
     zr_pool_give(pool, &l.block);

@@ -139,10 +139,10 @@ zarr_status zr_units_lockstep(const struct zr_io *io, struct zarr_request *rq,
 
     if (outer->is_shard || !zr_wants_lockstep(outer->encode))
         return ZARR_OK;
-    lw = zr_calloc(alloc, n, sizeof(*lw));
+    lw = zr_calloc(alloc, n, sizeof *lw);
     lv = zr_calloc(alloc, n, sizeof(struct zr_level *));
     if (lw == NULL || lv == NULL)
-        ZR_TRY(zr_fail_memory(err, n * sizeof(*lw)));
+        ZR_TRY(zr_fail_memory(err, n * sizeof *lw));
     for (uint32_t i = 0; i < n; i++)
         lv[i] = own_level(io, &proj[i]);
     for (uint32_t i = 0; i < n; i++) {

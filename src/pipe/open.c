@@ -52,7 +52,7 @@ static bool version_known(const zarr_store_version *v)
 {
     const zarr_store_version none = {{0, 0, 0, 0}};
 
-    return memcmp(v, &none, sizeof(none)) != 0;
+    return memcmp(v, &none, sizeof none) != 0;
 }
 
 static zarr_status fetch_index(const struct zr_work *w, const struct zr_level *lv,
@@ -80,7 +80,7 @@ static zarr_status fetch_index(const struct zr_work *w, const struct zr_level *l
         value_bytes = pin->object_bytes;
     ZR_TRY(zr_index_parse(w, lv, &g.dst, value_bytes, &s->index, err));
     if (pinned) {
-        memcpy(s->index->version, &pin->version, sizeof(s->index->version));
+        memcpy(s->index->version, &pin->version, sizeof s->index->version);
         zr_index_cache_put(w->io->indexes, s->key, s->index);
     }
 out:
@@ -96,7 +96,7 @@ static bool cached_index(const struct zr_work *w, uint64_t n, struct zr_shard *s
         return false;
     x = zr_index_cache_get(w->io->indexes, s->key);
     if (x != NULL && x->n == n &&
-        memcmp(x->version, &pin->version, sizeof(x->version)) == 0) {
+        memcmp(x->version, &pin->version, sizeof x->version) == 0) {
         w->worker->stats.index_hits++;
         s->index = x;
         return true;
@@ -125,9 +125,9 @@ static zarr_status open_object(const struct zr_work *w, const struct zr_level *l
         ZR_TRY(shard_from_body(w, lv, &encoded, s, err));
         goto out;
     }
-    pin = zr_calloc(s->alloc, 1, sizeof(*pin));
+    pin = zr_calloc(s->alloc, 1, sizeof *pin);
     if (pin == NULL)
-        ZR_TRY(zr_fail_memory(err, sizeof(*pin)));
+        ZR_TRY(zr_fail_memory(err, sizeof *pin));
     st = zr_store_pin_init(pin, w->io->store, s->key, err);
     if (st != ZARR_OK) {
         zr_free(s->alloc, pin);
@@ -207,7 +207,7 @@ zarr_status zr_open_exec(const struct zr_work *w, struct zr_open *o, zarr_error 
     zarr_status st = ZARR_OK;
 
     if (s == NULL)
-        return zr_fail_memory(err, sizeof(*s));
+        return zr_fail_memory(err, sizeof *s);
     if (o->parent == NULL) {
         ZR_TRY(open_object(w, lv, s, err));
     } else {

@@ -101,18 +101,18 @@ zarr_status zr_prefetch_run(const struct zr_io *io, struct zarr_request *rq,
 {
     zarr_status st = ZARR_OK;
 
-    p->op = zr_arena_alloc(&w->arena, (w->n_segments + 1) * sizeof(*p->op));
+    p->op = zr_arena_alloc(&w->arena, (w->n_segments + 1) * sizeof *p->op);
     p->ptr = zr_arena_alloc(&w->arena, (w->n_segments + 1) * sizeof(zarr_store_op *));
-    p->mem = zr_arena_alloc(&w->arena, (w->n_segments + 1) * sizeof(*p->mem));
-    p->block = zr_arena_alloc(&w->arena, (w->n_segments + 1) * sizeof(*p->block));
-    p->segment = zr_arena_alloc(&w->arena, (w->n_segments + 1) * sizeof(*p->segment));
+    p->mem = zr_arena_alloc(&w->arena, (w->n_segments + 1) * sizeof *p->mem);
+    p->block = zr_arena_alloc(&w->arena, (w->n_segments + 1) * sizeof *p->block);
+    p->segment = zr_arena_alloc(&w->arena, (w->n_segments + 1) * sizeof *p->segment);
     if (p->op == NULL || p->ptr == NULL || p->mem == NULL || p->block == NULL ||
         p->segment == NULL) {
         p->block = NULL;
-        return zr_fail_memory(err, w->n_segments * sizeof(*p->op));
+        return zr_fail_memory(err, w->n_segments * sizeof *p->op);
     }
-    memset(p->mem, 0, (w->n_segments + 1) * sizeof(*p->mem));
-    memset(p->block, 0, (w->n_segments + 1) * sizeof(*p->block));
+    memset(p->mem, 0, (w->n_segments + 1) * sizeof *p->mem);
+    memset(p->block, 0, (w->n_segments + 1) * sizeof *p->block);
     ZR_TRY(prefetch_ops(io, w, p, err));
     if (p->n == 0)
         goto out;

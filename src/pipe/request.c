@@ -53,7 +53,7 @@ static void publish_locked(const struct zarr_request *rq, zarr_stats *out)
     const struct zr_copy_counters *c = &rq->locked.copies;
 
     *out = rq->locked.stats;
-    out->struct_size = sizeof(*out);
+    out->struct_size = sizeof *out;
     out->copies_host = c->copies_host;
     out->bytes_host = c->bytes_host;
     out->copies_up = c->copies_up;
@@ -160,7 +160,7 @@ uint64_t zr_io_units(const struct zr_io *io)
 
 static void request_init(struct zarr_request *rq, const struct zr_io *io)
 {
-    memset(rq, 0, sizeof(*rq));
+    memset(rq, 0, sizeof *rq);
     rq->io = *io;
     zr_mutex_init(&rq->locked.mutex);
     atomic_init(&rq->cancel, false);
@@ -272,7 +272,7 @@ static void stats_out(struct zarr_request *rq, zarr_stats *out)
     bytes = out->struct_size;
     now.struct_size = bytes;
     memcpy(out, &now,
-           ZR_MIN((size_t)bytes, sizeof(now))); /* an older caller's struct is shorter */
+           ZR_MIN((size_t)bytes, sizeof now)); /* an older caller's struct is shorter */
 }
 
 zarr_status zr_io_run(const struct zr_io *io, zarr_stats *stats, zarr_error *err)
@@ -300,10 +300,10 @@ zarr_status zr_io_submit(zarr_request **out, const struct zr_io *io,
                          void (*release)(void *owner), void *owner, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
-    struct zarr_request *rq = zr_calloc(io->engine->alloc, 1, sizeof(*rq));
+    struct zarr_request *rq = zr_calloc(io->engine->alloc, 1, sizeof *rq);
 
     if (rq == NULL)
-        return zr_fail_memory(err, sizeof(*rq));
+        return zr_fail_memory(err, sizeof *rq);
     request_init(rq, io);
     zr_event_init(&rq->done);
     rq->release = release;

@@ -22,12 +22,12 @@ zarr_status zr_item_prefix(const struct zr_segment *segment, const struct zr_ite
         return st;
     if (segment->shard != NULL && item != NULL) {
         name = segment->shard->key;
-        for (int32_t d = 0; d < item->target.ndim && n + 24 < sizeof(at); d++) {
-            int k = snprintf(at + n, sizeof(at) - n, "%s%" PRIu64,
+        for (int32_t d = 0; d < item->target.ndim && n + 24 < sizeof at; d++) {
+            int k = snprintf(at + n, sizeof at - n, "%s%" PRIu64,
                              d == 0 ? " inner chunk [" : ",", item->target.chunk[d]);
             n += k > 0 ? (size_t)k : 0;
         }
-        if (n + 2 < sizeof(at) && n > 0)
+        if (n + 2 < sizeof at && n > 0)
             memcpy(at + n, "]", 2);
     }
     return zr_prefix(err, st, "%s%s", name, at);

@@ -244,7 +244,7 @@ static void release_batch(struct shard_writer *s)
 {
     for (uint32_t i = 0; i < s->n; i++)
         zr_pool_give(s->w->io->engine->pool, &s->result[i].block);
-    memset(s->result, 0, s->batch * sizeof(*s->result));
+    memset(s->result, 0, s->batch * sizeof *s->result);
     s->n = 0;
     zr_arena_reset(&s->lists);
 }
@@ -266,7 +266,7 @@ static zarr_status write_inners(struct shard_writer *s, zarr_error *err)
         while (s->n < s->batch && (more = zr_next_unit(s->w->io, p, &proj))) {
             s->proj[s->n] = proj;
             if (!zr_projection_keep(&s->proj[s->n], &proj, &s->lists))
-                ZR_TRY(zr_fail_memory(err, sizeof(proj)));
+                ZR_TRY(zr_fail_memory(err, sizeof proj));
             s->n++;
         }
         if (s->leaf != NULL && s->n > 0)
@@ -310,15 +310,15 @@ static zarr_status writer_init(struct shard_writer *s, zarr_error *err)
                     &s->keep_most))
         s->keep_most = UINT64_MAX;
     s->pairs = zr_malloc(alloc, (size_t)pairs);
-    s->proj = zr_malloc(alloc, s->batch * sizeof(*s->proj));
-    s->result = zr_calloc(alloc, s->batch, sizeof(*s->result));
+    s->proj = zr_malloc(alloc, s->batch * sizeof *s->proj);
+    s->result = zr_calloc(alloc, s->batch, sizeof *s->result);
     if (s->pairs == NULL || s->proj == NULL || s->result == NULL)
         ZR_TRY(zr_fail_memory(err, pairs));
     /* `serial`, which others are held against, encodes one after the other. */
     if (!s->w->io->no_direct && !s->in->is_shard && zr_wants_lockstep(s->in->encode)) {
-        s->leaf = zr_calloc(alloc, s->batch, sizeof(*s->leaf));
+        s->leaf = zr_calloc(alloc, s->batch, sizeof *s->leaf);
         if (s->leaf == NULL)
-            ZR_TRY(zr_fail_memory(err, s->batch * sizeof(*s->leaf)));
+            ZR_TRY(zr_fail_memory(err, s->batch * sizeof *s->leaf));
     }
     memset(s->pairs, 0xff, (size_t)pairs);
     if (!s->in->is_shard && !s->in->unsized) {

@@ -77,7 +77,7 @@ zarr_status zr_slabs_open(struct zr_slabs *s, const struct zr_io *io,
     const struct zr_target *t = &segment->item[0]->target;
     zarr_status st = ZARR_OK;
 
-    memset(s, 0, sizeof(*s));
+    memset(s, 0, sizeof *s);
     ZR_TRY(zr_store_pin_init(&s->pin, io->store, segment->key, err));
     if (s->pin.object_bytes != p->decoded_bytes) {
         zr_store_pin_deinit(&s->pin); /* the general way says what is wrong */
@@ -108,7 +108,7 @@ static zarr_status slab_scatter(const struct zr_work *w, const struct zr_slabs *
     struct zr_piece piece[ZARR_MAX_RANK];
     struct zr_piece *rows = &piece[p->order[s->dim]];
 
-    memcpy(piece, t.dim, (size_t)t.ndim * sizeof(*piece));
+    memcpy(piece, t.dim, (size_t)t.ndim * sizeof *piece);
     t.n_items = t.n_items / rows->n * n;
     rows->r0 = (uint64_t)((int64_t)rows->r0 + (int64_t)first * rows->r_step);
     rows->c0 = 0;

@@ -255,7 +255,7 @@ static void helper_task(void *arg)
 static void start_helpers(struct reading *r)
 {
     for (int i = 1; i < FLIGHT; i++) {
-        struct helper *h = zr_calloc(NULL, 1, sizeof(*h));
+        struct helper *h = zr_calloc(NULL, 1, sizeof *h);
 
         if (h == NULL)
             return; /* fewer in flight: slower, not wrong */
@@ -309,14 +309,14 @@ static zarr_status waves_read(void *self, zarr_request *rq,
 {
     const struct zr_io *io = &rq->io;
     struct zr_plan_args args;
-    struct reading *r = zr_calloc(NULL, 1, sizeof(*r));
+    struct reading *r = zr_calloc(NULL, 1, sizeof *r);
     zarr_status st = ZARR_OK;
     uint64_t elements = 1;
 
     ZR_UNUSED(self);
     ZR_UNUSED(steps);
     if (r == NULL)
-        return zr_fail_memory(err, sizeof(*r));
+        return zr_fail_memory(err, sizeof *r);
     atomic_init(&r->refs, 1);
     r->work = (struct zr_work){.io = io, .rq = rq};
     zr_mutex_init(&r->locked.mutex);

@@ -108,9 +108,9 @@ zarr_status zr_waves_write(void *self, zarr_request *rq, const zarr_pipeline_ste
     ZR_UNUSED(self);
     ZR_UNUSED(steps);
     zr_arena_init(&u.lists, io->engine->alloc);
-    u.proj = zr_malloc(io->engine->alloc, most * sizeof(*u.proj));
+    u.proj = zr_malloc(io->engine->alloc, most * sizeof *u.proj);
     if (u.proj == NULL)
-        ZR_TRY(zr_fail_memory(err, most * sizeof(*u.proj)));
+        ZR_TRY(zr_fail_memory(err, most * sizeof *u.proj));
     if (sel == NULL) {
         ZR_TRY(zarr_selection_all(&all, grid->ndim, grid->shape, err));
         sel = all;
@@ -123,7 +123,7 @@ zarr_status zr_waves_write(void *self, zarr_request *rq, const zarr_pipeline_ste
         zr_arena_reset(&u.lists);
         while (u.n < most && (more = zr_next_unit(io, p, &proj))) {
             if (!keep_unit(&u, &proj))
-                ZR_TRY(zr_fail_memory(err, sizeof(proj)));
+                ZR_TRY(zr_fail_memory(err, sizeof proj));
             u.n++;
         }
         if (u.n > 0)

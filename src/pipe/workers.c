@@ -102,9 +102,9 @@ zarr_status zr_worker_take(struct zr_engine *e, const atomic_bool *cancel,
         e->workers.free = worker->next;
     zr_mutex_unlock(&e->workers.mutex);
     if (worker == NULL) {
-        worker = zr_calloc(e->alloc, 1, sizeof(*worker));
+        worker = zr_calloc(e->alloc, 1, sizeof *worker);
         if (worker == NULL)
-            return zr_fail_memory(err, sizeof(*worker));
+            return zr_fail_memory(err, sizeof *worker);
         worker->engine = e;
         worker->states.alloc = e->alloc;
         worker->grant = (struct zr_grant){.take = grant_take, .arg = worker};

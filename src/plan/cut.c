@@ -109,10 +109,10 @@ zarr_status zr_wave_cut(struct zr_wave *w, const struct zr_plan_args *a, zarr_er
     uint32_t workers = ZR_MAX(a->threads, 1u);
     uint32_t most = a->plain ? 1 : ZR_MAX(w->n_items / (workers * 4), 1u);
     struct zr_segment *segment =
-        zr_arena_alloc(&w->arena, ((size_t)w->n_items + 1) * sizeof(*w->segment));
+        zr_arena_alloc(&w->arena, ((size_t)w->n_items + 1) * sizeof *w->segment);
 
     if (segment == NULL)
-        return zr_fail_memory(err, w->n_items * sizeof(*w->segment));
+        return zr_fail_memory(err, w->n_items * sizeof *w->segment);
     w->segment = segment;
     w->n_segments = 0;
     for (uint32_t g = 0; g < n_groups; g++) {

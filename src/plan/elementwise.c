@@ -36,13 +36,13 @@ zarr_status zr_level_inner_chain(const struct zr_level *shard, struct zr_level *
     in->chain = inner;
     if (n == 0)
         return ZARR_OK;
-    own->codec = zr_calloc(alloc, (size_t)n + inner->n, sizeof(*own->codec));
+    own->codec = zr_calloc(alloc, (size_t)n + inner->n, sizeof *own->codec);
     if (own->codec == NULL)
-        return zr_fail_memory(err, (n + (uint64_t)inner->n) * sizeof(*own->codec));
+        return zr_fail_memory(err, (n + (uint64_t)inner->n) * sizeof *own->codec);
     for (uint32_t i = 0; i < shard->chain->a2b; i++)
         if (zr_codec_commutes(&shard->chain->codec[i]))
             own->codec[k++] = shard->chain->codec[i];
-    memcpy(own->codec + n, inner->codec, inner->n * sizeof(*own->codec));
+    memcpy(own->codec + n, inner->codec, inner->n * sizeof *own->codec);
     own->n = n + inner->n;
     own->a2b = n + inner->a2b;
     own->alloc = alloc;

@@ -101,15 +101,15 @@ out:
 static zarr_status make_index(const struct level_maker *m, struct zr_level *lv)
 {
     zarr_status st = ZARR_OK;
-    zarr_chunk_spec spec = {.struct_size = sizeof(spec)};
+    zarr_chunk_spec spec = {.struct_size = sizeof spec};
     struct zr_level *ix = NULL;
 
     if (lv->ndim >= ZARR_MAX_RANK)
         return zr_fail(m->err, ZARR_ERR_LIMIT, "sharded arrays have at most rank %d",
                        ZARR_MAX_RANK - 1);
-    ix = zr_calloc(m->alloc, 1, sizeof(*ix));
+    ix = zr_calloc(m->alloc, 1, sizeof *ix);
     if (ix == NULL)
-        return zr_fail_memory(m->err, sizeof(*ix));
+        return zr_fail_memory(m->err, sizeof *ix);
     lv->index = ix;
     ix->chain = lv->shard->index;
     ix->ndim = lv->ndim + 1;
@@ -117,9 +117,9 @@ static zarr_status make_index(const struct level_maker *m, struct zr_level *lv)
     ix->shape[lv->ndim] = 2;
     for (int32_t d = 0; d < ix->ndim; d++)
         ix->to_array[d] = (uint8_t)d;
-    memcpy(ix->array_shape, ix->shape, sizeof(ix->shape));
+    memcpy(ix->array_shape, ix->shape, sizeof ix->shape);
     spec.ndim = ix->ndim;
-    memcpy(spec.shape, ix->shape, sizeof(spec.shape));
+    memcpy(spec.shape, ix->shape, sizeof spec.shape);
     spec.dtype = m->args->index_dtype;
     if (!zr_mul_u64(lv->n_inner_all, 2 * sizeof(uint64_t), &spec.n_bytes))
         return zr_fail(m->err, ZARR_ERR_LIMIT, "a shard index of %" PRIu64 " chunks",
@@ -226,11 +226,11 @@ static void share_fills(const struct zr_level *from, struct zr_chain_reps *reps)
 static zarr_status make_level(const struct level_maker *m, struct zr_level *lv)
 {
     zarr_status st = ZARR_OK;
-    zarr_chunk_spec spec = {.struct_size = sizeof(spec)};
+    zarr_chunk_spec spec = {.struct_size = sizeof spec};
     uint64_t elements = 0;
 
     spec.ndim = lv->ndim;
-    memcpy(spec.shape, lv->shape, sizeof(spec.shape));
+    memcpy(spec.shape, lv->shape, sizeof spec.shape);
     spec.dtype = m->args->dtype;
     spec.fill = m->layout->fill;
     spec.exact = 1;
@@ -334,7 +334,7 @@ static zarr_status make_first(const struct level_maker *m, struct zr_layout *l)
     st = make_outer(m, shape, &l->level[0]);
     if (st == ZARR_ERR_LIMIT && !l->grid->regular) {
         zr_level_deinit(&l->level[0], m->alloc);
-        memset(&l->level[0], 0, sizeof(l->level[0]));
+        memset(&l->level[0], 0, sizeof l->level[0]);
         l->smallest = true;
         ZR_TRY(extreme_shape(m, false, shape));
         st = make_outer(m, shape, &l->level[0]);
@@ -349,9 +349,9 @@ static zarr_status layout_levels(const struct level_maker *m, struct zr_layout *
     struct level_maker inner = *m;
     uint32_t n = count_levels(m->args->chain);
 
-    l->level = zr_calloc(m->alloc, n, sizeof(*l->level));
+    l->level = zr_calloc(m->alloc, n, sizeof *l->level);
     if (l->level == NULL)
-        return zr_fail_memory(m->err, n * sizeof(*l->level));
+        return zr_fail_memory(m->err, n * sizeof *l->level);
     l->n_levels = n;
     inner.inner = true;
     for (uint32_t i = 0; i < n; i++) {
@@ -386,11 +386,11 @@ zarr_status zr_layout_make(struct zr_layout **out, const struct zr_layout_args *
                            const zarr_allocator *alloc, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
-    struct zr_layout *l = zr_calloc(alloc, 1, sizeof(*l));
+    struct zr_layout *l = zr_calloc(alloc, 1, sizeof *l);
     struct level_maker m = {.layout = l, .args = args, .alloc = alloc, .err = err};
 
     if (l == NULL)
-        return zr_fail_memory(err, sizeof(*l));
+        return zr_fail_memory(err, sizeof *l);
     l->alloc = alloc;
     l->grid = args->grid;
     l->keys = args->keys;

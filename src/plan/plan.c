@@ -35,12 +35,12 @@ static zarr_status frame_init(struct zr_frame *f, const zarr_allocator *alloc,
                               zarr_error *err)
 {
     zr_arena_init(&f->lists, alloc);
-    f->proj = zr_calloc(alloc, OPENS, sizeof(*f->proj));
+    f->proj = zr_calloc(alloc, OPENS, sizeof *f->proj);
     f->lv = zr_calloc(alloc, OPENS, sizeof(const struct zr_level *));
-    f->shard = zr_calloc(alloc, OPENS, sizeof(*f->shard));
-    f->ordinal = zr_calloc(alloc, OPENS, sizeof(*f->ordinal));
+    f->shard = zr_calloc(alloc, OPENS, sizeof *f->shard);
+    f->ordinal = zr_calloc(alloc, OPENS, sizeof *f->ordinal);
     if (f->proj == NULL || f->lv == NULL || f->shard == NULL || f->ordinal == NULL)
-        return zr_fail_memory(err, OPENS * sizeof(*f->proj));
+        return zr_fail_memory(err, OPENS * sizeof *f->proj);
     return ZARR_OK;
 }
 
@@ -74,10 +74,10 @@ zarr_status zr_plan_open(struct zr_plan **out, const struct zr_plan_args *args,
 {
     zarr_status st = ZARR_OK;
     const struct zr_grid *grid = args->layout->grid;
-    struct zr_plan *p = zr_calloc(alloc, 1, sizeof(*p));
+    struct zr_plan *p = zr_calloc(alloc, 1, sizeof *p);
 
     if (p == NULL)
-        return zr_fail_memory(err, sizeof(*p));
+        return zr_fail_memory(err, sizeof *p);
     p->a = *args;
     p->alloc = alloc;
     zr_str_init(&p->key, alloc);
@@ -87,9 +87,9 @@ zarr_status zr_plan_open(struct zr_plan **out, const struct zr_plan_args *args,
     }
     ZR_TRY(zr_project_open(&p->outer, alloc, grid, p->a.selection, err));
     if (args->layout->n_levels > 1) {
-        p->frame = zr_calloc(alloc, args->layout->n_levels - 1, sizeof(*p->frame));
+        p->frame = zr_calloc(alloc, args->layout->n_levels - 1, sizeof *p->frame);
         if (p->frame == NULL)
-            ZR_TRY(zr_fail_memory(err, sizeof(*p->frame)));
+            ZR_TRY(zr_fail_memory(err, sizeof *p->frame));
         p->n_frames = args->layout->n_levels - 1;
         for (uint32_t i = 0; i < p->n_frames; i++) {
             ZR_TRY(frame_init(&p->frame[i], alloc, err));
@@ -158,7 +158,7 @@ static zarr_status note_open(struct zr_plan *p, struct zr_wave *w, uint32_t leve
     *o = (struct zr_open){.level = level, .ordinal = p->ordinal};
     f->proj[f->n] = *proj;
     if (!zr_projection_keep(&f->proj[f->n], proj, &f->lists))
-        return zr_fail_memory(err, sizeof(*proj));
+        return zr_fail_memory(err, sizeof *proj);
     f->lv[f->n] = &p->a.layout->level[level];
     if (parent == NULL) {
         zarr_status st = ZARR_OK;
@@ -192,8 +192,8 @@ static zarr_status begin_opens(struct zr_plan *p, struct zr_wave *w, uint32_t le
 {
     frame_clear(&p->frame[level]);
     w->kind = ZR_WAVE_OPEN;
-    w->open = zr_arena_alloc(&w->arena, OPENS * sizeof(*w->open));
-    return w->open != NULL ? ZARR_OK : zr_fail_memory(err, OPENS * sizeof(*w->open));
+    w->open = zr_arena_alloc(&w->arena, OPENS * sizeof *w->open);
+    return w->open != NULL ? ZARR_OK : zr_fail_memory(err, OPENS * sizeof *w->open);
 }
 
 /* Outer shards: the next OPENS of the grid. Leaves w->kind END when there are none. */

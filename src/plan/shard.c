@@ -12,10 +12,10 @@ zarr_status zr_shard_index_parse(struct zr_shard_index **out,
                                  const zarr_allocator *alloc, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
-    struct zr_shard_index *x = zr_calloc(alloc, 1, sizeof(*x));
+    struct zr_shard_index *x = zr_calloc(alloc, 1, sizeof *x);
 
     if (x == NULL)
-        return zr_fail_memory(err, sizeof(*x));
+        return zr_fail_memory(err, sizeof *x);
     atomic_init(&x->refs, 1);
     x->alloc = alloc;
     x->n = in->n;
@@ -59,7 +59,7 @@ void zr_shard_index_free(struct zr_shard_index *x)
 
 struct zr_shard *zr_shard_new(const zarr_allocator *alloc, const char *key)
 {
-    struct zr_shard *s = zr_calloc(alloc, 1, sizeof(*s));
+    struct zr_shard *s = zr_calloc(alloc, 1, sizeof *s);
 
     if (s == NULL)
         return NULL;

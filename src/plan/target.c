@@ -16,12 +16,12 @@ static bool pack_lists(struct zr_piece *to, struct zr_arena *arena)
 
     if (to->c_list == NULL)
         return true;
-    c = zr_arena_alloc(arena, (size_t)to->n * sizeof(*c));
-    r = zr_arena_alloc(arena, (size_t)to->n * sizeof(*r));
+    c = zr_arena_alloc(arena, (size_t)to->n * sizeof *c);
+    r = zr_arena_alloc(arena, (size_t)to->n * sizeof *r);
     if (c == NULL || r == NULL)
         return false;
-    memcpy(c, to->c_list, (size_t)to->n * sizeof(*c));
-    memcpy(r, to->r_list, (size_t)to->n * sizeof(*r));
+    memcpy(c, to->c_list, (size_t)to->n * sizeof *c);
+    memcpy(r, to->r_list, (size_t)to->n * sizeof *r);
     to->c_list = c;
     to->r_list = r;
     return true;
@@ -31,15 +31,15 @@ static bool pack_points(struct zr_target *out, const struct zr_projection *p,
                         struct zr_arena *arena)
 {
     size_t n = (size_t)p->n_points, ndim = (size_t)p->ndim;
-    uint64_t *c = zr_arena_alloc(arena, n * ndim * sizeof(*c));
-    uint64_t *r = zr_arena_alloc(arena, n * sizeof(*r));
+    uint64_t *c = zr_arena_alloc(arena, n * ndim * sizeof *c);
+    uint64_t *r = zr_arena_alloc(arena, n * sizeof *r);
 
     if (c == NULL || r == NULL)
         return false;
     if (n * ndim != 0)
-        memcpy(c, p->c_points, n * ndim * sizeof(*c));
+        memcpy(c, p->c_points, n * ndim * sizeof *c);
     if (n != 0)
-        memcpy(r, p->r_points, n * sizeof(*r));
+        memcpy(r, p->r_points, n * sizeof *r);
     out->n_points = p->n_points;
     out->c_points = c;
     out->r_points = r;
@@ -57,17 +57,17 @@ bool zr_target_pack(struct zr_target *out, const struct zr_projection *p,
                               .ndim = p->ndim,
                               .arithmetic = p->arithmetic,
                               .n_items = p->n_items};
-    chunk = zr_arena_alloc(arena, (ndim + 1) * sizeof(*chunk));
+    chunk = zr_arena_alloc(arena, (ndim + 1) * sizeof *chunk);
     if (chunk == NULL)
         return false;
-    memcpy(chunk, p->chunk, ndim * sizeof(*chunk));
+    memcpy(chunk, p->chunk, ndim * sizeof *chunk);
     out->chunk = chunk;
     if (p->kind == ZR_PROJ_POINTS)
         return pack_points(out, p, arena);
-    dim = zr_arena_alloc(arena, (ndim + 1) * sizeof(*dim));
+    dim = zr_arena_alloc(arena, (ndim + 1) * sizeof *dim);
     if (dim == NULL)
         return false;
-    memcpy(dim, p->dim, ndim * sizeof(*dim));
+    memcpy(dim, p->dim, ndim * sizeof *dim);
     for (size_t d = 0; d < ndim && !p->arithmetic; d++)
         if (!pack_lists(&dim[d], arena))
             return false;
@@ -87,7 +87,7 @@ bool zr_projection_keep(struct zr_projection *to, const struct zr_projection *fr
     to->c_points = packed.c_points;
     to->r_points = packed.r_points;
     if (from->kind == ZR_PROJ_DIMS)
-        memcpy(to->dim, packed.dim, (size_t)from->ndim * sizeof(*to->dim));
+        memcpy(to->dim, packed.dim, (size_t)from->ndim * sizeof *to->dim);
     return true;
 }
 
@@ -169,7 +169,7 @@ static void begin_box(struct walk *w)
     bool stored_swapped = p != NULL && p->swap_bytes > 1;
     bool view_swapped = w->b->view->swap_bytes > 1;
 
-    w->box.struct_size = sizeof(w->box);
+    w->box.struct_size = sizeof w->box;
     w->box.ndim = 0;
     w->box.item_bytes = w->b->item_bytes;
     w->box.swap_bytes = p != NULL && stored_swapped != view_swapped ? unit : 0;
@@ -340,7 +340,7 @@ zarr_status zr_target_boxes(const struct zr_boxes *b, const struct zr_target *t,
 {
     struct walk w;
 
-    memset(w.chunk_stride, 0, sizeof(w.chunk_stride));
+    memset(w.chunk_stride, 0, sizeof w.chunk_stride);
     w.b = b;
     w.fn = fn;
     w.arg = arg;

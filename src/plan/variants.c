@@ -63,12 +63,12 @@ static uint32_t variants_most(uint64_t item_bytes)
 zarr_status zr_variants_make(struct zr_variants **out, const struct zr_layout_args *args,
                              const zarr_allocator *alloc, zarr_error *err)
 {
-    size_t bytes = args->n_store_devices * sizeof(*args->store_devices);
-    struct zr_variants *v = zr_calloc(alloc, 1, sizeof(*v));
+    size_t bytes = args->n_store_devices * sizeof *args->store_devices;
+    struct zr_variants *v = zr_calloc(alloc, 1, sizeof *v);
     zarr_status st = ZARR_OK;
 
     if (v == NULL)
-        return zr_fail_memory(err, sizeof(*v));
+        return zr_fail_memory(err, sizeof *v);
     v->args = *args;
     v->most = variants_most(zarr_dtype_item_bytes(args->dtype));
     v->alloc = alloc;
@@ -119,7 +119,7 @@ static uint64_t shape_hash(const uint64_t *shape, int32_t ndim)
 
 static bool same_shape(const struct zr_level *lv, const uint64_t *shape)
 {
-    return memcmp(lv->shape, shape, (size_t)lv->ndim * sizeof(*shape)) == 0;
+    return memcmp(lv->shape, shape, (size_t)lv->ndim * sizeof *shape) == 0;
 }
 
 /* Counted, or NULL. */
@@ -165,11 +165,11 @@ static struct zr_variant *put_locked(struct zr_variants *v, struct zr_variant *m
 static zarr_status variant_make(struct zr_variant **out, const struct zr_layout *l,
                                 const uint64_t *shape, zarr_error *err)
 {
-    struct zr_variant *made = zr_calloc(l->alloc, 1, sizeof(*made));
+    struct zr_variant *made = zr_calloc(l->alloc, 1, sizeof *made);
     zarr_status st = ZARR_OK;
 
     if (made == NULL)
-        return zr_fail_memory(err, sizeof(*made));
+        return zr_fail_memory(err, sizeof *made);
     atomic_init(&made->refs, 1);
     made->alloc = l->alloc;
     made->level.variant = made;

@@ -71,7 +71,7 @@ static bool arena_grow(struct zr_arena *arena, void *ptr_ptr, uint32_t *cap, uin
 static struct zr_item *new_item(struct zr_wave_builder *b,
                                 const struct zr_projection *proj)
 {
-    struct zr_item *item = zr_arena_alloc(&b->w->arena, sizeof(*item));
+    struct zr_item *item = zr_arena_alloc(&b->w->arena, sizeof *item);
 
     if (item == NULL || !zr_target_pack(&item->target, proj, &b->w->arena))
         return NULL;
@@ -85,7 +85,7 @@ static struct zr_segment *new_group(struct zr_wave_builder *b)
     struct zr_wave *w = b->w;
 
     if (!arena_grow(&w->arena, &w->segment, &b->group_cap, w->n_segments,
-                    sizeof(*w->segment)))
+                    sizeof *w->segment))
         return NULL;
     b->item_cap = 0;
     w->segment[w->n_segments] = (struct zr_segment){0};
@@ -100,7 +100,7 @@ zarr_status zr_wave_add_whole(struct zr_plan *p, struct zr_wave_builder *b,
     zarr_status st = ZARR_OK;
 
     if (item == NULL || group == NULL)
-        return zr_fail_memory(err, sizeof(*item));
+        return zr_fail_memory(err, sizeof *item);
     st = zr_layout_outer(p->a.layout, proj->shape, &group->level, err);
     zr_plan_key(&p->a, proj->chunk, &p->key);
     group->key = zr_arena_strndup(&b->w->arena, zr_str_text(&p->key), p->key.bytes);
@@ -152,7 +152,7 @@ zarr_status zr_wave_add_inner(struct zr_plan *p, struct zr_wave_builder *b,
     if (item == NULL || group == NULL ||
         !arena_grow(&b->w->arena, &group->item, &b->item_cap, group->n_items,
                     sizeof(struct zr_item *)))
-        return zr_fail_memory(err, sizeof(*item));
+        return zr_fail_memory(err, sizeof *item);
     item->ordinal = p->ordinal++;
     item->n_chunks = 1;
     item->fill_level = fill_level;

@@ -46,7 +46,7 @@ static void bench_steps(int32_t ndim, int64_t step)
     started = zr_now_ns();
     while (n < 2000000 && zr_project_next(p, &q))
         n++;
-    (void)snprintf(what, sizeof(what), "next, rank %d, step %d", (int)ndim, (int)step);
+    (void)snprintf(what, sizeof what, "next, rank %d, step %d", (int)ndim, (int)step);
     show(what, started, n);
     zr_project_free(p);
     zarr_selection_free(s);
@@ -102,7 +102,7 @@ static void bench_open(void)
 static void bench_points(void)
 {
     const uint64_t shape[] = {100000, 100000}, edge[] = {1000, 1000};
-    int64_t *coords = zr_calloc(NULL, (size_t)N_POINTS * 2, sizeof(*coords));
+    int64_t *coords = zr_calloc(NULL, (size_t)N_POINTS * 2, sizeof *coords);
     zarr_selection *s = NULL;
     struct zr_projector *p = NULL;
     struct zr_grid grid;

@@ -78,7 +78,7 @@ static zarr_status rect_read_dim(struct rect *g, int32_t d, uint64_t length,
 static zarr_status rect_parse(void **self, int32_t ndim, const uint64_t *shape,
                               const char *json, zarr_error *err)
 {
-    struct rect *g = calloc(1, sizeof(*g));
+    struct rect *g = calloc(1, sizeof *g);
     const struct zr_json *edges;
     struct zr_json_doc doc;
     zarr_limits limits;
@@ -88,7 +88,7 @@ static zarr_status rect_parse(void **self, int32_t ndim, const uint64_t *shape,
     zarr_limits_default(&limits);
     zr_json_doc_init(&doc, NULL);
     if (!g) {
-        st = zr_fail_memory(err, sizeof(*g));
+        st = zr_fail_memory(err, sizeof *g);
         goto out;
     }
     g->ndim = ndim;
@@ -116,9 +116,9 @@ static zarr_status rect_canonical(const void *self, char *text, size_t cap,
 
     (void)self;
     (void)err;
-    if (cap >= sizeof(fixed))
-        memcpy(text, fixed, sizeof(fixed));
-    *text_bytes = sizeof(fixed) - 1;
+    if (cap >= sizeof fixed)
+        memcpy(text, fixed, sizeof fixed);
+    *text_bytes = sizeof fixed - 1;
     return ZARR_OK;
 }
 

@@ -159,7 +159,7 @@ static void test_regular_vtable(void **state)
     zr_grid_regular.extent(self, 0, 2, &origin, &size);
     assert_int_equal(origin, 8);
     assert_int_equal(size, 4);
-    assert_int_equal(zr_grid_regular.canonical(self, text, sizeof(text), &bytes, NULL),
+    assert_int_equal(zr_grid_regular.canonical(self, text, sizeof text, &bytes, NULL),
                      ZARR_OK);
     assert_string_equal(text, "{\"chunk");
     assert_int_equal(bytes, strlen("{\"chunk_shape\":[4]}"));
@@ -399,13 +399,13 @@ static void test_longest_key(void **state)
     struct zr_str text;
 
     (void)state;
-    memset(chunk, 0xff, sizeof(chunk));
+    memset(chunk, 0xff, sizeof chunk);
     assert_int_equal(key_make(&k, "default", NULL, NULL), ZARR_OK);
     zr_str_init(&text, NULL);
     zr_key_encoding_key(&k, ZARR_MAX_RANK, chunk, &text);
     assert_int_equal(text.bytes, 1 + ZARR_MAX_RANK * 21);
     assert_true(zr_key_encoding_chunk(&k, ZARR_MAX_RANK, zr_str_text(&text), back));
-    assert_memory_equal(chunk, back, sizeof(chunk));
+    assert_memory_equal(chunk, back, sizeof chunk);
     zr_str_deinit(&text);
     zr_key_encoding_deinit(&k);
 }

@@ -172,7 +172,7 @@ static void check_points(struct huge *x)
         for (; n > 0 && d < x->ndim && q.chunk[d] == last[d]; d++)
             ;
         assert_true(n == 0 || (d < x->ndim && q.chunk[d] > last[d]));
-        memcpy(last, q.chunk, sizeof(last));
+        memcpy(last, q.chunk, sizeof last);
         for (uint64_t i = 0; q.kind == ZR_PROJ_POINTS && i < q.n_points; i++) {
             assert_false(seen[q.r_points[i]]);
             seen[q.r_points[i]] = true;

@@ -236,7 +236,7 @@ static void map_dims(struct both *b, int32_t ndim, const uint64_t *shape,
             b->shape[b->ndim++] = c[d].n;
     }
     b->n = product(n, ndim);
-    b->map = must_alloc(b->n, sizeof(*b->map));
+    b->map = must_alloc(b->n, sizeof *b->map);
     for (uint64_t i = 0; i < b->n; i++) {
         for (int32_t d = 0; d < ndim; d++)
             from[d] = c[d].index[at[d]];
@@ -249,7 +249,7 @@ static void map_dims(struct both *b, int32_t ndim, const uint64_t *shape,
 static bool random_dims(struct rng *r, struct both *b, int32_t ndim,
                         const uint64_t *shape)
 {
-    struct dim_case *c = must_alloc((uint64_t)ndim, sizeof(*c));
+    struct dim_case *c = must_alloc((uint64_t)ndim, sizeof *c);
     zarr_dim_selection dims[ZARR_MAX_RANK];
     uint64_t n = 1;
     int32_t given = ndim;
@@ -286,9 +286,9 @@ static void random_points(struct rng *r, struct both *b, int32_t ndim,
 
     if (all)
         n = product(shape, ndim);
-    coords = must_alloc(n * (uint64_t)ndim, sizeof(*coords));
+    coords = must_alloc(n * (uint64_t)ndim, sizeof *coords);
     b->n = n;
-    b->map = must_alloc(n, sizeof(*b->map));
+    b->map = must_alloc(n, sizeof *b->map);
     for (uint64_t p = 0; p < n; p++) {
         for (int32_t d = 0; d < ndim && !all; d++)
             at[d] = rng_below(r, shape[d]);
@@ -319,7 +319,7 @@ static void random_full_mask(struct rng *r, struct both *b, int32_t ndim,
     unsigned percent = (unsigned)rng_below(r, 5) * 25;
     uint8_t *mask = must_alloc(n, 1);
 
-    b->map = must_alloc(n, sizeof(*b->map));
+    b->map = must_alloc(n, sizeof *b->map);
     for (uint64_t i = 0; i < n; i++) {
         mask[i] = rng_chance(r, percent);
         if (mask[i])
@@ -333,7 +333,7 @@ static void random_full_mask(struct rng *r, struct both *b, int32_t ndim,
 
 static void random_box(struct rng *r, struct both *b, int32_t ndim, const uint64_t *shape)
 {
-    struct dim_case *c = must_alloc((uint64_t)ndim, sizeof(*c));
+    struct dim_case *c = must_alloc((uint64_t)ndim, sizeof *c);
     uint64_t start[ZARR_MAX_RANK], count[ZARR_MAX_RANK];
 
     for (int32_t d = 0; d < ndim; d++) {
@@ -351,7 +351,7 @@ static void random_box(struct rng *r, struct both *b, int32_t ndim, const uint64
 static void random_blocks(struct rng *r, struct both *b, int32_t ndim,
                           const uint64_t *shape)
 {
-    struct dim_case *c = must_alloc((uint64_t)ndim, sizeof(*c));
+    struct dim_case *c = must_alloc((uint64_t)ndim, sizeof *c);
     zarr_dim_selection dims[ZARR_MAX_RANK];
     uint64_t edge[ZARR_MAX_RANK];
 
@@ -477,7 +477,7 @@ static void pair(const struct zr_projection *q, const struct both *b, uint64_t i
     uint64_t result[ZARR_MAX_RANK] = {0};
 
     if (q->kind == ZR_PROJ_POINTS) {
-        memcpy(c, q->c_points + i * (uint64_t)q->ndim, (size_t)q->ndim * sizeof(*c));
+        memcpy(c, q->c_points + i * (uint64_t)q->ndim, (size_t)q->ndim * sizeof *c);
         *r = q->r_points[i];
         return;
     }
@@ -596,7 +596,7 @@ static void check_order(uint64_t *last, const struct zr_projection *q, bool firs
             d++;
         assert_true(d < q->ndim && q->chunk[d] > last[d]);
     }
-    memcpy(last, q->chunk, sizeof(q->chunk));
+    memcpy(last, q->chunk, sizeof q->chunk);
 }
 
 /* Grid coordinates, origin and shape agree with the edges of this level. */
@@ -683,7 +683,7 @@ static void walk(struct example *x, struct level *levels, int depth,
                  const struct place *w, uint32_t outer, uint64_t expected)
 {
     struct zr_projector *p = levels[depth].p;
-    struct zr_projection *q = must_alloc(1, sizeof(*q));
+    struct zr_projection *q = must_alloc(1, sizeof *q);
     uint64_t last[ZARR_MAX_RANK], n = 0, items = 0;
     uint64_t rewinds = rng_chance(&x->rng, 20) ? 1 + rng_below(&x->rng, 3) : 0;
 
@@ -752,7 +752,7 @@ static void run_case(const struct zr_grid_registry *registry, uint64_t seed)
     random_selection(&x.rng, &x.both, x.ndim, x.shape);
     assert_int_equal(zr_selection_repeats(x.both.sel), map_repeats(&x));
     check_box(&x);
-    x.stamp = must_alloc(x.both.n, sizeof(*x.stamp));
+    x.stamp = must_alloc(x.both.n, sizeof *x.stamp);
     for (int32_t d = 0; d < x.ndim; d++) {
         w.dim[d] = (uint8_t)d;
         w.end[d] = x.shape[d];

@@ -134,7 +134,7 @@ static void test_one_shape_for_all(void **state)
         char config[96];
         struct zr_grid g;
 
-        (void)snprintf(config, sizeof(config),
+        (void)snprintf(config, sizeof config,
                        "{\"kind\":\"inline\",\"chunk_shapes\":[%s]}", rows[i].edges);
         make(&g, 1, &rows[i].shape, "rectilinear", config);
         assert_int_equal(g.regular, rows[i].regular);
@@ -294,7 +294,7 @@ static void test_a_million_edges(void **state)
         N = 1000000
     };
     struct rng r = {.state = 5};
-    uint64_t *end = calloc(N + 1, sizeof(*end));
+    uint64_t *end = calloc(N + 1, sizeof *end);
     struct zr_str text;
     struct zr_grid g;
 

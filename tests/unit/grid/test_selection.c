@@ -100,7 +100,7 @@ static void test_parse_as_python_does(void **state)
                             (size_t)good[i].ndim * sizeof(uint64_t));
         if (zarr_selection_n_items(s) > 0) {
             first_element(s, shape, first);
-            assert_memory_equal(first, good[i].first, sizeof(first));
+            assert_memory_equal(first, good[i].first, sizeof first);
         }
         zarr_selection_free(s);
     }
@@ -172,11 +172,11 @@ static void test_parse_of_noise(void **state)
     (void)state;
     for (uint64_t i = 0; i < n; i++) {
         char text[24] = "";
-        uint64_t length = rng_below(&r, sizeof(text));
+        uint64_t length = rng_below(&r, sizeof text);
         zarr_selection *s = NULL;
         zarr_status st;
         for (uint64_t k = 0; k < length; k++)
-            text[k] = letters[rng_below(&r, sizeof(letters) - 1)];
+            text[k] = letters[rng_below(&r, sizeof letters - 1)];
         st = zarr_selection_parse(&s, (int32_t)rng_below(&r, 5), shape, text, NULL);
         assert_true(st == ZARR_OK || st == ZARR_ERR_INVALID);
         assert_int_equal(st == ZARR_OK, s != NULL);
