@@ -34,7 +34,7 @@ class Result:
 
 
 def run(*arguments, code=0, input=b"", env=None, cwd=None):
-    """Runs the program and checks its exit code. code None: any exit code is permitted."""
+    """Runs zarrc and checks the exit code; with code=None, any exit code is accepted."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith("ZARR_")}
     environment.update(env or {})
     done = subprocess.run([PROGRAM, *map(str, arguments)], input=input, cwd=cwd, env=environment,
@@ -52,15 +52,15 @@ sys.exit(code)"""
 
 
 def peak(*arguments, out="/dev/null"):
-    """The peak memory of a command in KiB. A small process runs it, because the peak of a new process
-    begins with the size of its parent."""
+    """Returns the peak memory of zarrc in KiB. A small process starts zarrc, because the peak of a
+    process includes the size that its parent has at the fork."""
     done = subprocess.run([sys.executable, "-S", "-c", PEAK, out, PROGRAM, *map(str, arguments)],
                           stdout=subprocess.PIPE, check=True, timeout=300)
     return int(done.stdout)
 
 
 def pseudo_terminal():
-    """Both ends of a new pseudo-terminal. Skips the test if the machine has none, as in a container
+    """Both ends of a new pseudo-terminal. Skips the test if the machine has none, such as a container
     without /dev/pts."""
     try:
         return pty.openpty()
@@ -70,7 +70,7 @@ def pseudo_terminal():
 
 @pytest.fixture
 def full():
-    """A device that is always full."""
+    """A device on which every write fails with "no space left"."""
     if not pathlib.Path("/dev/full").is_char_device():
         pytest.skip("this machine has no /dev/full")
     return "/dev/full"

@@ -1,4 +1,4 @@
-"""zarrc cp, mv, rm, resize, append, clean, consolidate: the commands that change a store."""
+"""The commands that change a store: zarrc cp, mv, rm, resize, append, clean, consolidate."""
 import json
 import subprocess
 
@@ -43,7 +43,7 @@ def test_cp_of_a_node_into_a_new_hierarchy(zarrc, store, tmp_path):
     assert zarr.open_group(str(tmp_path / "new.zarr"), mode="r")["a/b"].shape == (100, 200)
 
 
-def test_cp_never_overwrites_unasked(zarrc, store, tmp_path):
+def test_cp_overwrites_only_with_force(zarrc, store, tmp_path):
     zarrc("cp", store / "temp", tmp_path / "y.zarr")
     before = files(tmp_path / "y.zarr")
     assert "exists" in zarrc("cp", store / "deep/b", tmp_path / "y.zarr", code=5).err
@@ -52,7 +52,7 @@ def test_cp_never_overwrites_unasked(zarrc, store, tmp_path):
     assert files(tmp_path / "y.zarr") == files(store / "deep/b")
 
 
-def test_cp_goes_on(zarrc, store, tmp_path):
+def test_cp_continues_an_earlier_copy(zarrc, store, tmp_path):
     zarrc("cp", store / "temp", tmp_path / "y.zarr")
     (tmp_path / "y.zarr/zarr.json").unlink()
     (tmp_path / "y.zarr/c/3/2").unlink()
@@ -94,7 +94,7 @@ def test_mv(zarrc, store, tmp_path):
     assert (store / "zarr.json").exists()
 
 
-def test_mv_goes_on(zarrc, store, tmp_path):
+def test_mv_continues_an_earlier_move(zarrc, store, tmp_path):
     before = files(store / "temp")
     zarrc("cp", store / "temp", tmp_path / "y.zarr")
     (tmp_path / "y.zarr/zarr.json").unlink()
@@ -119,7 +119,7 @@ def test_rm(zarrc, store, tmp_path):
 
 
 def test_unknown_codecs(zarrc, store, tmp_path):
-    """cp, mv and rm work on bytes and need no codec."""
+    """cp, mv and rm handle the stored bytes only, so they need no codec."""
     array = next(p.parent for p in sorted(store.rglob("zarr.json")) if '"array"' in p.read_text())
     document = json.loads((array / "zarr.json").read_text())
     (array / "zarr.json").write_text(json.dumps({**document, "codecs": [{"name": "snake"}]}))

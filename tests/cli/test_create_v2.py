@@ -1,5 +1,5 @@
-"""`zarrc create --format=2` with v3 codecs that v2 expresses by other members: zarr-python opens the
-arrays and reads their elements. Codecs that v2 cannot express are refused."""
+"""`zarrc create --format=2` with codecs of v3 that v2 expresses by other members of .zarray. zarr-python opens
+the array and reads the data. Codecs that v2 cannot express are refused."""
 import json
 import warnings
 

@@ -1,4 +1,4 @@
-"""zarrc diff: exit code 0 for equal, 1 for different, other codes if the comparison fails."""
+"""zarrc diff: exit code 0 if equal, 1 if different, another code if the comparison fails."""
 import json
 
 import numpy as np
@@ -53,7 +53,7 @@ def test_elements(zarrc, pair):
 
 
 def test_one_type_by_two_names(zarrc, tmp_path):
-    """v2 has one name for raw bytes and v3 has two: arrays of either type are equal."""
+    """v2 has one name for raw bytes and v3 has two. The elements are the same."""
     values = np.array([b"abc", b"\0\0\0", b"\xff\0\1"], "V3")
     a = make(tmp_path / "a.zarr", values, fill_value=np.void(b"\1\2\3"))
     zarrc("reencode", "--format=2", a, tmp_path / "b.zarr")
@@ -173,7 +173,7 @@ def test_memory_is_bounded(zarrc, tmp_path, rng):
     assert "[2999, 699]" in printed and "1 of 2100000 elements" in printed
 
 
-def test_cannot_be_said(zarrc, tmp_path):
+def test_failed_comparison(zarrc, tmp_path):
     a = make(tmp_path / "a.zarr", np.arange(100.0), chunks=(10,))
     zarrc("diff", a, tmp_path / "none.zarr", code=3)
     zarrc("diff", a, code=2)
@@ -185,7 +185,7 @@ def test_cannot_be_said(zarrc, tmp_path):
 
 @pytest.mark.parametrize("shards", [None, (64, 64)])
 def test_sparse_giants(zarrc, tmp_path, shards):
-    """Chunks that neither array stores are equal: of 2^50 elements, only a few chunks are read."""
+    """Chunks that neither array has stored are equal, and are not read: the arrays have 2^50 elements."""
     arrays = []
     for name in "ab":
         array = zarr.create_array(tmp_path / name, shape=(2 ** 30, 2 ** 20 + 5), dtype="i4",

@@ -1,4 +1,4 @@
-"""Man pages and completions in the tree are up to date and have no errors."""
+"""The man pages and completions in the tree are those that the program writes, and pass the syntax checks."""
 import pathlib
 import re
 import shutil
@@ -77,7 +77,7 @@ def test_commands_document_json(zarrc, commands, pages):
 
 
 def complete(script, *words):
-    """The words that bash offers to complete the last word."""
+    """Returns the words that bash offers to complete the last word."""
     line = " ".join(words) + ('' if words[-1] else ' ""')
     code = (f"source '{script}'; COMP_WORDS=({line}); "
             f"COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); _zarrc 2>/dev/null; "

@@ -80,7 +80,7 @@ def test_reencode(zarrc, tmp_path):
 
 
 def test_reencode_in_pieces(zarrc, tmp_path):
-    """The array is larger than --mem: it is copied in boxes of whole chunks."""
+    """With less memory than the array needs, reencode copies boxes of whole chunks."""
     edges = [1, 700, 50, 300, 2, 447]
     values = make(tmp_path / "a", (1500, 1000), ([500, 1000], [1000]), "f8")
     zarrc("reencode", "--verify", "--mem=24M", f"--chunks={'+'.join(map(str, edges))},600+400",

@@ -1,6 +1,6 @@
 """cat, import, export, diff, plot and reencode on a small array of every data type that the program
-lists, in both formats, and of every codec that adds a data type to v2. If a command refuses a type, a
-table here has its error message. A new type without a row fails."""
+lists, in both formats, and of every codec that gives v2 a data type. If a command refuses a type, the
+expected error text is listed here. The tests fail for a new type without a row."""
 import csv
 import io
 import json
@@ -35,7 +35,7 @@ def context():
 
 @pytest.fixture(params=ROWS)
 def array(request, context, tmp_path):
-    """(name, folder of the array, whether its elements have variable length, the elements)"""
+    """(name, folder of the array, whether elements have variable length, elements)"""
     document, data = ROWS[request.param]
     made = context.store(str(tmp_path / "a"), create=True).create(document=document)
     texts = isinstance(data, list)
@@ -78,7 +78,7 @@ def test_six_commands(array, tmp_path):
     run("reencode", path, tmp_path / "b", "--chunks=3,2")
     run("diff", path, tmp_path / "b")
 
-    # The extension gives the format. The format elements has no extension and needs the option.
+    # The file name gives the format. No file name means the format elements, so it needs the option.
     for end, more in ((".json", []), (".npy", []), (".raw", []), (".elements", ["elements"])):
         file, back = tmp_path / f"e{end}", tmp_path / f"back{end}"
         if texts and end[1:] in REFUSED:
@@ -93,10 +93,10 @@ def test_six_commands(array, tmp_path):
 
 
 def test_files_by_name(tmp_path):
-    """The format that import concludes from the extension of a file that export or cat writes."""
+    """import takes the format from the file name as export and cat do."""
     path = tmp_path / "a"
     (tmp_path / "a.json").write_text("[[1, 2], [3, 4]]")
-    run("import", "--dtype=int16", tmp_path / "a.json", path)  # --dtype is the type of the elements
+    run("import", "--dtype=int16", tmp_path / "a.json", path)  # --dtype is the type of the elements in the file
     assert run("cat", "--format=json", path).json == [[1, 2], [3, 4]]
     run("export", path, tmp_path / "a.npy")
     run("import", "--dtype=int16", tmp_path / "a.npy", tmp_path / "b")
@@ -107,7 +107,7 @@ def test_files_by_name(tmp_path):
         assert f"a.{end}" in failed.err and "--input" in failed.err
     lines = run("import", "--input=lines", tmp_path / "a.txt", f"{path}[...]", code=4)
     assert "a.txt: 1 2 is no int16" in lines.err
-    # With the option the extension does not matter. The default for standard input is npy.
+    # With the option the file may have any name. Standard input without it is a NumPy file.
     (tmp_path / "a.json").rename(tmp_path / "a.dat")
     run("import", "--input=json", tmp_path / "a.dat", f"{path}[...]")
     run("import", tmp_path / "a.dat", f"{path}[...]", code=4)

@@ -1,4 +1,4 @@
-"""import and create: every kind of input, and errors that must change nothing."""
+"""import and create: every kind of input, and the failures that must change nothing."""
 import io
 import json
 import re
@@ -55,7 +55,7 @@ PAIR = ('{"name": "struct", "configuration": {"fields": ['
     (STRUCT, '[{"a":1,"b":1.5,"in":{"n":-8,"z":[1.0,2.0]}}, {"a":0,"b":"NaN","in":{"n":7,"z":[0.0,0.0]}}, '
              '{"a":-1,"b":-2.0,"in":{"n":0,"z":[0.0,"Infinity"]}}]')])
 def test_npy_of_what_numpy_lacks(zarrc, tmp_path, dtype, values):
-    """A type that NumPy lacks is exported as opaque bytes and can be imported again."""
+    """A type that NumPy lacks is exported as opaque bytes, and imported again into an array of the type."""
     a, b, c, file = (tmp_path / name for name in ("a", "b", "c", "a.npy"))
     zarrc("import", "--input=json", "--dtype", dtype, "-", a, input=values.encode())
     zarrc("export", a, file)
@@ -205,7 +205,7 @@ def test_fortran_file_larger_than_the_buffer(zarrc, tmp_path, rng):
     assert (zarr.open_array(tmp_path / "y")[...] == data).all()
 
 
-# ---- create ---------------------------------------------------------------------
+# ---- create
 
 
 def test_create_options(zarrc, tmp_path):

@@ -47,8 +47,7 @@ def test_info_sharded(zarrc, tmp_path):
 
 
 def test_info_shards_decoded_whole(zarrc, tmp_path):
-    """A codec before the sharding codec: its inner chunks are not chunks of the array, so the line of the
-    codec has their shape."""
+    """Such a shard has no inner chunks that can be read alone. Their shape is in the line of the codec."""
     zarr.create_array(tmp_path / "a", shape=(16, 16), chunks=(2, 4), shards=(8, 8), dtype="i4")
     document = json.loads((tmp_path / "a/zarr.json").read_text())
     document["codecs"].insert(0, {"name": "reshape", "configuration": {"shape": [[0], [1]]}})
@@ -217,8 +216,8 @@ def test_counts_that_no_number_holds(zarrc, tmp_path):
         assert plan["objects"] is None and plan["chunks"] is None and plan["waves"] is None
 
 
-def test_hints_of_what_is_not_supported(zarrc, tmp_path):
-    """`zarrc list` is suggested only if another build could support the array."""
+def test_hint_at_zarrc_list(zarrc, tmp_path):
+    """An "unsupported" error names `zarrc list` only if another build could help."""
     zarrc("create", "t.zarr/s", "--format=2", "--shape=2", "-t", '[["a","<i4"],["b",">i4"]]',
           cwd=tmp_path)
     err = zarrc("migrate", "t.zarr", "--format=3", code=6, cwd=tmp_path).err

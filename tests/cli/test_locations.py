@@ -1,4 +1,4 @@
-"""Locations: roots that are searched upwards, explicit roots, regions, suggestions."""
+"""Locations of nodes: roots found in parent folders, explicit roots, regions, suggestions."""
 import json
 import os
 
@@ -39,7 +39,7 @@ def test_rm_force_by_url(zarrc, tree):
     zarrc("rm", "-f", f"file://{tree}/x.zarr/g/temp")
     assert not (tree / "x.zarr/g/temp").exists()
     zarrc("rm", "-f", f"file://{tree}/x.zarr/g/temp", f"{tree}/none.zarr:/a", f"file://{tree}/none.zarr/a")
-    zarrc("rm", "-f", "nosuch://x/y", code=6)  # an unknown scheme: the node may exist
+    zarrc("rm", "-f", "nosuch://x/y", code=6)  # --force ignores a missing node, but not a store that cannot be opened
 
 
 def test_from_inside(zarrc, tree):
@@ -95,7 +95,7 @@ def test_failed_create_leaves_nothing(zarrc, tmp_path):
 
 
 def fails_half_way(zarrc, tmp_path, *options, **more):
-    """An import whose input ends too early."""
+    """Runs an import that fails after it has written some of the data."""
     np.save(tmp_path / "big.npy", np.arange(3000, dtype="i8"))
     half = (tmp_path / "big.npy").read_bytes()[:9000]
     return zarrc("import", "-", *options, "--chunks=100", "--codec=none", input=half, **more)
@@ -107,7 +107,7 @@ def all_files(folder):
 
 @pytest.fixture
 def project(tmp_path):
-    """A folder that is not a node, with other files and an array in it."""
+    """A folder that is not a node. It contains other files and an array."""
     folder = tmp_path / "proj"
     (folder / "src").mkdir(parents=True)
     (folder / "src/main.c").write_text("code")
@@ -152,7 +152,7 @@ def test_a_failed_import_keeps_what_it_replaces(zarrc, tmp_path, location):
 
 
 @pytest.mark.parametrize("format, chunks", [("3", "c"), ("2", "")])
-def test_stale_chunks_do_not_shine_through(zarrc, tmp_path, format, chunks):
+def test_old_chunks_are_not_read(zarrc, tmp_path, format, chunks):
     np.save(tmp_path / "old.npy", np.arange(10, dtype=">i4"))
     zarrc("import", "old.npy", "t.zarr/be", "--chunks=5", "--format", format, cwd=tmp_path)
     (tmp_path / "t.zarr/be" / ("zarr.json" if format == "3" else ".zarray")).unlink()
@@ -168,7 +168,7 @@ def test_stale_chunks_do_not_shine_through(zarrc, tmp_path, format, chunks):
 def test_groups_and_the_files_of_others(zarrc, tmp_path, project):
     result = zarrc("create", "-g", "proj/src", code=5, cwd=tmp_path)
     assert "files" in result.err and "--force" in result.err
-    zarrc("create", "-g", "proj", cwd=tmp_path)  # permitted, because an array is in the folder
+    zarrc("create", "-g", "proj", cwd=tmp_path)  # the folder is an implicit group already, because it contains an array
     assert (project / "src/main.c").read_text() == "code"
     assert zarrc("ls", "proj", cwd=tmp_path).text == "plain\n"
     zarrc("create", "-g", "proj:/src", "--force", cwd=tmp_path)
@@ -184,7 +184,7 @@ def test_a_group_in_the_place_of_an_array(zarrc, tmp_path):
 
 
 @pytest.mark.parametrize("text", ["{", "[]", "{\"zarr_format\": 3, \"node_type\": \"x\"}"])
-def test_broken_nodes_can_go(zarrc, tmp_path, text):
+def test_broken_nodes_can_be_removed(zarrc, tmp_path, text):
     def put(name):
         zarrc("create", f"t.zarr/{name}", "--shape=4", "-t", "u1", "--force", cwd=tmp_path)
         (tmp_path / f"t.zarr/{name}/zarr.json").write_text(text)
@@ -240,7 +240,7 @@ def test_two_slashes_behind_the_root(zarrc, tree):
 @pytest.mark.parametrize("link", ["c/0/0", "c/0", "c"])
 @pytest.mark.parametrize("keys", ["default", "zarrs.default_suffix"])
 def test_chunks_behind_a_link_out_of_the_store(zarrc, tmp_path, link, keys):
-    """The chunks cannot be read. No command may treat them as missing chunks."""
+    """Such chunks cannot be read. That is an error: they are not treated as missing chunks."""
     source = tmp_path / "a"
     zarr.create_array(source, shape=(2 ** 20, 2 ** 20), dtype="i4", chunks=(32, 32), fill_value=7)[5, 6] = 9
     if keys != "default":
@@ -255,7 +255,7 @@ def test_chunks_behind_a_link_out_of_the_store(zarrc, tmp_path, link, keys):
     for command in (["cat", f"{source}[5,5:8]"], ["cp", source, tmp_path / "b"], ["mv", source, tmp_path / "b"],
                     ["reencode", source, tmp_path / "b"], ["diff", source, source], ["verify", source],
                     ["info", "--stats", source]):
-        if command[0] == "mv":  # to another store: inside one store the links are moved
+        if command[0] == "mv":  # to another store, because mv inside a store renames the links as well
             (tmp_path / "t.zarr").mkdir(exist_ok=True)
             command[2] = f"{tmp_path}/t.zarr:/b"
         assert "leads out of the store" in zarrc(*command, code=3).err
@@ -266,7 +266,7 @@ def test_chunks_behind_a_link_out_of_the_store(zarrc, tmp_path, link, keys):
 
 
 def test_strange_files_beside_chunks(zarrc, tmp_path):
-    """Files whose names are not chunk keys are ignored."""
+    """Files that have no chunk's key are ignored."""
     source = tmp_path / "a"
     zarr.create_array(source, shape=(2 ** 20, 2 ** 20), dtype="i4", chunks=(32, 32), fill_value=7)[5, 6] = 9
     for name in ("c/99999999", "c/x", "c/0/x", "notes.txt"):

@@ -1,4 +1,4 @@
-"""zarrc migrate: messages, remaining files, exit codes. tests/conformance compares the values."""
+"""zarrc migrate: messages, documents that stay, exit codes. tests/conformance checks the values."""
 import json
 
 import numpy as np
@@ -57,7 +57,7 @@ def test_conflict(zarrc, store):
     assert "k" not in zarr.open_array(store / "b", zarr_format=3).attrs
 
 
-def test_what_cannot_be_said(zarrc, tmp_path):
+def test_refused_nodes(zarrc, tmp_path):
     """The error names every refused node, and nothing is written."""
     root = zarr.create_group(tmp_path / "x", zarr_format=3)
     for name in ("a", "b"):
@@ -70,7 +70,7 @@ def test_what_cannot_be_said(zarrc, tmp_path):
 
 
 def test_what_v2_would_lose(zarrc, store):
-    """The error names the node, the member and the rule."""
+    """The error names the node, the field and the rule."""
     zarrc("migrate", "--remove-old", store)
     document = json.loads((store / "g/a/zarr.json").read_text())
     for change, message in (({"fill_value": "0x7fc00001"}, 'fill_value: Zarr v2 cannot say "0x7fc00001"'),

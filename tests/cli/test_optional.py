@@ -53,11 +53,11 @@ def test_refused(zarrc, tmp_path):
 
 
 def test_text(zarrc, tmp_path):
-    """Optional text: cat can print it, but raw files cannot hold it."""
+    """cat and reencode read optional text. Raw files cannot contain it."""
     zarrc("create", tmp_path / "x", "--shape=5", "--chunks=2", "--dtype=optional[string]", '--fill=["a b"]')
     doc = document(tmp_path / "x")
     assert doc["codecs"][0]["configuration"]["data_codecs"] == [{"name": "vlen-utf8"}]
-    # [null, "hi"] written by hand, without a compressor
+    # The chunk of [null, "hi"], written by hand. It has no compressor.
     doc["codecs"] = doc["codecs"][:1]
     (tmp_path / "x/zarr.json").write_text(json.dumps(doc))
     data = struct.pack("<II", 1, 2) + b"hi"
@@ -88,7 +88,7 @@ def test_json(zarrc, tmp_path, kind, items):
 @pytest.mark.parametrize("dtype, values", [("optional[int16]", "[[5], null, [4], null]"),
                                            ("optional[optional[float32]]", "[[[5.0]], null, [[4.0]], [null]]")])
 def test_plot(zarrc, tmp_path, dtype, values):
-    """Missing values are drawn like NaN."""
+    """Missing elements are drawn like NaN."""
     zarrc("import", "--input=json", "--dtype", dtype, "-", tmp_path / "x", input=values.encode())
     drawn = zarrc("plot", "--json", "-o", tmp_path / "x.png", tmp_path / "x").json
     assert (drawn["min"], drawn["max"], drawn["missing"]) == (4, 5, 2)

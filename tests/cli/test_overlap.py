@@ -1,5 +1,5 @@
-"""If source and destination are the same location or inside each other, in any spelling and through
-links, cp, mv and reencode refuse and change nothing."""
+"""Source and destination are the same node, or one contains the other, in many spellings: cp, mv and reencode
+refuse and change nothing."""
 import os
 
 import numpy as np
@@ -8,7 +8,7 @@ import zarr
 
 
 def tree(top):
-    """Every file with its bytes, every link with its target, and every folder."""
+    """{path: the bytes of a file, the target of a link, None for a folder}"""
     found = {}
     for folder, folders, files in os.walk(top):
         for name in folders + files:
@@ -35,7 +35,7 @@ def here(tmp_path):
     return tmp_path
 
 
-# source, destination; {} is the folder
+# name: (source, destination); {} is replaced by the temporary folder
 LOCATIONS = {
     "dot": ("g.zarr/a", "./g.zarr/a"),
     "dots": ("g.zarr/a", "g.zarr/x/../a"),
@@ -82,7 +82,7 @@ def test_reencode_refuses_one_place(zarrc, here, flags, locations):
     assert failed.code == 2 and "overlap" in failed.err, failed.err
 
 
-# A file of the array itself, in several spellings.
+# The input or output file is a file of the array itself, under several names.
 @pytest.mark.parametrize("name", ["g.zarr/a/c/0", "./g.zarr/l/c/0", "link.zarr/x/../a/zarr.json"])
 @pytest.mark.parametrize("array", ["g.zarr/a", "link.zarr/a", "g.zarr/a:/", "g.zarr/l"])
 @pytest.mark.parametrize("command", [
@@ -109,14 +109,14 @@ def test_neighbours_are_apart(zarrc, here):
 
 
 @pytest.mark.parametrize("link, target", [("l", "a"), ("lx", "x")])
-def test_of_a_link_only_the_link_goes(zarrc, here, link, target):
+def test_rm_of_a_link_keeps_its_target(zarrc, here, link, target):
     want = tree(here / "g.zarr" / target)
     shown = zarrc("rm", f"g.zarr/{link}", cwd=here).out + zarrc("tree", "g.zarr", cwd=here).out
     assert not (here / "g.zarr" / link).is_symlink() and link not in shown.split()
     assert tree(here / "g.zarr" / target) == want
 
 
-def test_what_replaces_a_link_leaves_its_target(zarrc, here):
+def test_replacing_a_link_keeps_its_target(zarrc, here):
     want = tree(here / "g.zarr/a")
     zarrc("create", "--force", "--shape=3", "--dtype=int8", "g.zarr/l", cwd=here)
     zarrc("cp", "-f", "g.zarr/x/a", "g.zarr/lx", cwd=here, code=2)  # lx is a link to x, which contains x/a

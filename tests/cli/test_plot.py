@@ -1,4 +1,4 @@
-"""zarrc plot: pixels of known arrays, ranges, sampling of large arrays, the terminal."""
+"""zarrc plot: pixels of known arrays, ranges of values, samples of large arrays, output on a terminal."""
 import struct
 import time
 import zlib
@@ -12,7 +12,7 @@ MISSING = (205, 205, 205)
 
 
 def png(data):
-    """Pixels (height, width, 3) and texts of an RGB PNG; checks each CRC."""
+    """Returns the pixels (height, width, 3) and texts of an RGB PNG, and checks each CRC."""
     assert data[:8] == b"\x89PNG\r\n\x1a\n"
     at, packed, texts = 8, b"", {}
     while at < len(data):
@@ -38,7 +38,7 @@ def png(data):
 
 
 def unfilter(kind, row, up):
-    """One row of a PNG: none, sub, up, average, or the nearest of three."""
+    """Reverses the filter of one row of a PNG: none, sub, up, average or Paeth."""
     for i in range(len(row) if kind else 0):
         a, b, c = (row[i - 3], up[i], up[i - 3]) if i >= 3 else (0, up[i], 0)
         if kind == 4:
@@ -97,7 +97,7 @@ def test_types(zarrc, tmp_path, dtype):
     assert printed["shape"] == [20, 30] and printed["missing"] == 0 and printed["sampled"] is False
 
 
-def test_no_numbers(zarrc, tmp_path):
+def test_types_that_are_not_numbers(zarrc, tmp_path):
     path = make(tmp_path / "a.zarr", np.array(["a", "b"]), zarr_format=2)
     zarrc("plot", "--json", path, code=6)
 
@@ -176,7 +176,7 @@ def test_any_size_is_quick(zarrc, tmp_path):
 
 
 def test_samples_are_in_their_place(tmp_path, draw):
-    """If there are too many chunks, only some are read; each value is drawn at its position."""
+    """plot skips chunks if there are too many. The samples of the others are drawn at their positions."""
     rows = np.arange(960, dtype="u2")
     path = make(tmp_path / "a.zarr", np.broadcast_to(rows[:, None], (960, 960)).copy(),
                 chunks=(10, 10), shards=(960, 960))
@@ -201,7 +201,7 @@ def test_terminal(zarrc, tmp_path):
     assert len(lines) == 8 and lines[-1].endswith("\u2588" * 10)
 
 
-def test_where_it_goes(zarrc, tmp_path):
+def test_destination_of_the_picture(zarrc, tmp_path):
     path = make(tmp_path / "a.zarr", np.arange(9).reshape(3, 3))
     zarrc("plot", path, code=2)
     zarrc("plot", "-o", tmp_path / "a.png", path)

@@ -1,5 +1,5 @@
-"""zarrc reencode: every element and all metadata are copied in the requested layout. A command that is
-killed at any moment can be resumed, and the result has the same bytes."""
+"""zarrc reencode: the copy has every element and all metadata, in the requested layout. A reencode that
+is killed at any moment can be resumed, and gives the same bytes."""
 import json
 import os
 import random
@@ -62,7 +62,7 @@ def test_chunks_shards_and_codecs(zarrc, source, tmp_path):
 
 
 def metadata_text(array):
-    """The metadata as text, because a NaN is not equal to itself."""
+    """The metadata of the array as text, because a NaN is not equal to itself."""
     return json.dumps(array.metadata.to_dict(), sort_keys=True, default=repr)
 
 
@@ -74,7 +74,7 @@ def test_nothing_given_keeps_all(zarrc, source, tmp_path):
 
 
 def test_scalars_keep_what_xarray_needs(zarrc, tmp_path):
-    """v2 gets an empty list of dimension names, v3 gets none; also with create --like."""
+    """_ARRAY_DIMENSIONS is empty in v2 and absent in v3. `create --like` does the same."""
     zarr.create_array(tmp_path / "3", shape=(), dtype="i4", attributes={"crs": "c"})[...] = 5
     zarrc("reencode", "--format=2", tmp_path / "3", tmp_path / "2")
     assert json.loads((tmp_path / "2/.zattrs").read_text()) == {"crs": "c", "_ARRAY_DIMENSIONS": []}
@@ -117,7 +117,7 @@ def test_v2_types_and_orders(zarrc, tmp_path, rng, dtype, order):
     "fixedscaleoffset", {"offset": 0, "scale": 4, "astype": ">i4"})])
 @pytest.mark.parametrize("last", [None, {"id": "zlib", "level": 1}])
 def test_v2_filters_keep_their_byte_order(zarrc, tmp_path, rng, name, more, dtype, order, last):
-    """A filter works on the stored bytes: in the wrong byte order they would be garbage."""
+    """A filter works on the stored bytes, which are garbage if read in the other byte order."""
     if name == "quantize" and dtype[1] == "i":
         pytest.skip("quantize takes floats only")
     values = rng.integers(-99, 99, (11, 13)).astype(dtype)
@@ -142,7 +142,7 @@ def test_v2_filters_keep_their_byte_order(zarrc, tmp_path, rng, name, more, dtyp
 
 
 def test_bitround_of_zarr_python(zarrc, tmp_path, rng):
-    """zarr-python knows the codec only as numcodecs.bitround."""
+    """zarr-python knows bitround only as numcodecs.bitround."""
     values = rng.random((8, 9)).astype("f4")
     array = make(tmp_path / "a", values, chunks=(4, 5), filters=[zarr.codecs.numcodecs.BitRound(keepbits=5)])
     for n, options in enumerate(([], ["--chunks=3"], ["--chunks=2,3", "--shards=4,6"])):
@@ -203,7 +203,7 @@ SUFFIX = {"name": "suffix", "configuration": {"suffix": ".tiff", "base_encoding"
     ("zarrs.default_suffix:suffix=.x", "c/1/2", ".x"), ("zarrs.default_suffix:suffix=.x,separator=.", "c.1.2", ".x"),
     ("v2:separator=/", "1/2", "")])
 def test_registered_keys(zarrc, tmp_path, encoding, key, suffix):
-    """--key-encoding takes any name that `zarrc list` shows. zarr-python reads the chunks if it knows the keys."""
+    """--key-encoding takes every name that `zarrc list` shows. zarr-python reads the chunks under its own keys."""
     values = np.arange(120, dtype="u1").reshape(10, 12) + np.uint8(1)
     make(tmp_path / "a.zarr", values, chunks=(5, 4))
     zarrc("reencode", "--key-encoding", encoding, tmp_path / "a.zarr", tmp_path / "b.zarr")
@@ -266,12 +266,12 @@ def test_memory_bounds_the_unit(zarrc, tmp_path, rng):
           tmp_path / "b.zarr")
     same(tmp_path / "b.zarr", values)
     printed = zarrc("reencode", "--mem=1M", "--chunks=1000,1500", "--force", tmp_path / "a.zarr",
-                    tmp_path / "b.zarr", code=4)
+                 tmp_path / "b.zarr", code=4)
     assert "--mem" in printed.err
-    same(tmp_path / "b.zarr", values)  # refused before anything was deleted
+    same(tmp_path / "b.zarr", values)  # the check comes before any deletion
 
 
-def test_what_is_there_stays(zarrc, source, tmp_path):
+def test_existing_destination_is_kept(zarrc, source, tmp_path):
     path, values = source
     zarrc("reencode", path, tmp_path / "b.zarr")
     for options in ([], ["--resume", "--chunks=50,50"]):
@@ -304,7 +304,7 @@ def objects(top):
 
 @pytest.mark.parametrize("layout", [["--chunks=64,64"], ["--chunks=64,64", "--shards=256,640"]])
 def test_killed_and_resumed(zarrc, tmp_path, rng, layout):
-    """kill -9 at ten moments or more: no finished chunk is written again, and the bytes are equal."""
+    """kill -9 at ten moments or more. Finished chunks are not written again, and the bytes are equal."""
     values = rng.integers(0, 50, (1280, 1280)).astype("i4")
     values[256:512] = 0  # chunks that only have the fill value are not stored
     top = zarr.create_group(str(tmp_path / "a.zarr"), attributes={"k": 1})
@@ -327,7 +327,7 @@ def test_killed_and_resumed(zarrc, tmp_path, rng, layout):
         assert code == -9
         kills += 1
         if not (target / "zarr.json").exists() and target.exists():
-            zarrc("info", target, code=3)  # not a node until it is complete
+            zarrc("info", target, code=3)  # the node appears only when it is complete
     known = objects(target)
     done = zarrc("reencode", "--resume", "--json", *options, target).json
     assert all((p.stat().st_ino, p.stat().st_mtime_ns) == was for p, was in known.items())
@@ -430,14 +430,14 @@ def test_sparse_giants(zarrc, tmp_path, fill):
 
 
 def test_another_fill_value_is_written(zarrc, tmp_path):
-    """Elements of missing chunks keep the old fill value."""
+    """Elements of missing chunks have the old fill value, which is written into the new array."""
     zarr.create_array(tmp_path / "a", shape=(2 ** 13, 2 ** 14), dtype="i4", chunks=(2 ** 12, 2 ** 12), fill_value=7)
     zarrc("reencode", "--verify", "--fill=3", "--chunks=1024,1024", "--mem=16M", tmp_path / "a", tmp_path / "b")
     there = zarr.open_array(tmp_path / "b", mode="r")
     assert there.fill_value == 3 and (there[...] == 7).all()
 
 
-# ---- v2 filters that v3 cannot express --------------------------------------------------------
+# ---- v2 filters that v3 cannot express
 
 def delta(dtype):
     return {"id": "delta", "dtype": dtype, "astype": dtype}
@@ -448,7 +448,7 @@ def numcodecs_delta(dtype):
 
 
 SHUFFLE = {"id": "shuffle", "elementsize": 4}
-UNSAYABLE = {
+INEXPRESSIBLE = {
     "order": ("<i4", [delta(">i4")], [numcodecs_delta(">i4")]),
     "big": (">f8", [delta("<f8")], [numcodecs_delta("<f8")]),
     "behind": ("<i4", [SHUFFLE, delta("<i4")],
@@ -457,9 +457,9 @@ UNSAYABLE = {
 }
 
 
-@pytest.fixture(params=list(UNSAYABLE))
-def unsayable(request, tmp_path):
-    dtype, filters, shown = UNSAYABLE[request.param]
+@pytest.fixture(params=list(INEXPRESSIBLE))
+def inexpressible(request, tmp_path):
+    dtype, filters, shown = INEXPRESSIBLE[request.param]
     endian = "big" if dtype[0] == ">" else "little"
     document = {"zarr_format": 2, "shape": [7], "chunks": [4], "dtype": dtype, "fill_value": 0, "order": "C",
                 "filters": filters, "compressor": {"id": "zlib", "level": 1}}
@@ -470,8 +470,8 @@ def unsayable(request, tmp_path):
                                {"name": "numcodecs.zlib", "configuration": {"level": 1}}]
 
 
-def test_filters_without_a_form(zarrc, unsayable):
-    folder, filters, shown = unsayable
+def test_filters_without_a_v3_form(zarrc, inexpressible):
+    folder, filters, shown = inexpressible
     assert zarrc("info", "--json", folder / "a").json["codecs"] == shown
     assert shown[1]["name"] in zarrc("info", folder / "a").text
     zarrc("reencode", "--verify", "--chunks=3", folder / "a", folder / "b")

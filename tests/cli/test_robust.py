@@ -1,4 +1,4 @@
-"""The environment of the program: locale, closed pipes, full disks, signals, terminals."""
+"""The program's environment: locale, closed pipes, full disks, signals, terminals."""
 import os
 import shutil
 import signal
@@ -77,7 +77,7 @@ def test_closed_stdout_and_stdin(array):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_interrupt(tmp_path, number):
-    """An interrupt ends cat of 40 GB of missing chunks."""
+    """Interrupts cat of 40 GB of missing chunks."""
     zarr.create_array(tmp_path / "a", shape=(5 * 10**9,), chunks=(10**6,), dtype="f8")
     process = subprocess.Popen([PROGRAM, "cat", "-fraw", "--mem=64M", tmp_path / "a"],
                                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
@@ -90,7 +90,7 @@ def test_interrupt(tmp_path, number):
 @pytest.mark.parametrize("given", [b"", b"x" * 100, b"\x93NUMPY"])
 @pytest.mark.parametrize("command", [["append", "a", "-"], ["attrs", "merge", "a", "-"]])
 def test_interrupt_of_stdin(tmp_path, command, given):
-    """An interrupt ends a command that waits for a silent pipe."""
+    """A command that waits for a silent pipe can be interrupted."""
     zarr.create_array(tmp_path / "a", shape=(8, 8), chunks=(4, 4), dtype="u1")
     process = subprocess.Popen([PROGRAM, *command], cwd=tmp_path, stdin=subprocess.PIPE,
                                stderr=subprocess.PIPE)
@@ -116,7 +116,7 @@ def test_interrupted_export_leaves_nothing(tmp_path):
 
 
 def terminal(arguments, env=None):
-    """Runs with stderr on a terminal. Returns the text on the terminal."""
+    """Runs zarrc with stderr on a terminal, and returns the output on the terminal."""
     main, side = pseudo_terminal()
     environment = {k: v for k, v in os.environ.items() if k != "NO_COLOR"}
     environment.update({"TERM": "xterm", **(env or {})})
@@ -148,7 +148,7 @@ def test_progress_bar_on_a_terminal(tmp_path):
     zarr.create_array(tmp_path / "a", shape=(4 * 10**7,), chunks=(10**6,), dtype="f8")
     painted = terminal(["export", "-fraw", "--mem=16M", "--progress=bar", str(tmp_path / "a"),
                         str(tmp_path / "out")])
-    if painted:  # a command of less than half a second shows no bar
+    if painted:  # no bar is shown if the command takes less than half a second
         assert "\r" in painted and "%" in painted and "/s" in painted
 
 

@@ -1,4 +1,4 @@
-"""Arrays of structs: written from NumPy and back, one field of them, and between the formats."""
+"""Arrays of structs: import from NumPy and export, access to one field, conversion between the formats."""
 import json
 
 import numpy as np
@@ -108,7 +108,7 @@ def test_info(zarrc, tmp_path):
 
 @peers.needs_structs
 def test_between_formats(zarrc, tmp_path):
-    """A v2 array whose fields differ in byte order, converted to v3 and back."""
+    """Converts a v2 array whose fields differ in byte order to v3 and back."""
     data = sample(TYPE, (7,))
     np.save(tmp_path / "d.npy", data)
     types = '[["a",">i4"],["b","<f8"],["n",[["x",">f4"],["y","|S3"]]],["q\'\\\\\u00e4","|u1"]]'

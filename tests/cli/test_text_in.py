@@ -1,5 +1,5 @@
-"""Elements as text (import, append), .npy files with padding between fields, and text of fixed length
-written into arrays of variable length."""
+"""Import and append of elements in text formats, of .npy files with padding between fields, and of
+fixed-length text into arrays of variable length."""
 import io
 import json
 
@@ -17,13 +17,13 @@ def test_lines(zarrc, tmp_path):
     text = "".join(w + "\n" for w in WORDS)
     zarrc("import", "--input=lines", "-", tmp_path / "s", "--chunks=4", input=text.encode())
     assert zarr.open_array(tmp_path / "s", mode="r")[:].tolist() == WORDS
-    # Into a region, which gives the shape; without a newline at the end.
+    # Into a region, which gives the shape. The last line has no newline.
     zarrc("create", tmp_path / "t", "--dtype=string", "--shape=3,4", "--chunks=2,2", "--format=2")
     zarrc("import", "--input=lines", "-", f"{tmp_path / 't'}[1:,2:]", input=b"a\nb\n\nd")
     assert zarr.open_array(tmp_path / "t", mode="r")[1:, 2:].tolist() == [["a", "b"], ["", "d"]]
     assert "3 elements, not 4" in zarrc("import", "--input=lines", "-", f"{tmp_path / 't'}[1:,2:]",
                                         input=b"a\nb\nc\n", code=2).err
-    # Other types: each line is a JSON value, but text of fixed length is plain.
+    # Other types: one value per line; text of fixed length is taken literally.
     zarrc("import", "--input=lines", "--dtype=float32", "--shape=2,2", "-", tmp_path / "f",
           input=b'1\n-2.5\n"NaN"\n3e4\n')
     assert np.array_equal(zarr.open_array(tmp_path / "f", mode="r")[:],
@@ -44,7 +44,7 @@ def test_lines(zarrc, tmp_path):
                                           ("uint8", ()), ("string", (0,)), ("int8", (2, 0)),
                                           ([["a", "<i4"], ["b", "|S3"]], (2, 2))])
 def test_what_cat_writes(zarrc, tmp_path, dtype, shape):
-    """import reads the json and elements that export wrote."""
+    """import reads the json and elements that cat writes."""
     spelled = json.dumps(dtype) if isinstance(dtype, list) else dtype
     fill = {"int16": "-7", "float64": "1.5e-300", "complex64": '[1.5,"NaN"]', "bool": "true", "<M8[s]": "12345",
             "uint8": "200", "string": '"f"', "int8": "1"}.get(spelled, '{"a": -2, "b": "YWIA"}')
@@ -84,7 +84,7 @@ def test_append(zarrc, tmp_path):
 
 
 def test_nodes_of_text(zarrc, tmp_path):
-    """cp, mv, diff, verify and export work for elements of variable length."""
+    """cp, mv, diff, verify and export work on text of variable length."""
     zarrc("import", "--input=json", "-", tmp_path / "s", input=json.dumps(WORDS).encode())
     zarrc("cp", tmp_path / "s", tmp_path / "c")
     zarrc("mv", tmp_path / "c", tmp_path / "m")
@@ -92,7 +92,7 @@ def test_nodes_of_text(zarrc, tmp_path):
     zarrc("verify", tmp_path / "m")
     zarrc("export", "--format=json", tmp_path / "m", tmp_path / "out.json")
     assert json.loads((tmp_path / "out.json").read_text()) == WORDS
-    # A .npy file of objects would be a pickle: refused, with a hint at other formats.
+    # A .npy of objects would be a pickle. It is refused, and the error names the other formats.
     assert "--format=elements" in zarrc("export", tmp_path / "m", tmp_path / "out.npy", code=6).err
     assert not (tmp_path / "out.npy").exists()
 
@@ -130,7 +130,7 @@ def test_padding_between_fields(zarrc, tmp_path, rng, dtype, order):
     assert got.tobytes() == recfunctions.repack_fields(data, recurse=True).astype(got.dtype).tobytes()
     (tmp_path / "d.npy").write_bytes(npy(data))
     failed = zarrc("append", tmp_path / "a", tmp_path / "d.npy", code=6).err.replace(str(tmp_path), "")
-    assert ("big-endian" if ">" in str(dtype) else "padding") in failed or dtype.names == ("a",)
+    assert ("big-endian" if ">" in str(dtype) else "between its fields") in failed or dtype.names == ("a",)
 
 
 def strip(dtype):
@@ -155,7 +155,7 @@ EVERY = ["int16", "int4", "string", "bytes", "complex64", "optional[int16]", "op
 @pytest.mark.parametrize("dtype", EVERY)
 @pytest.mark.parametrize("shape", ["0", "0,3", "2,0", "2,0,3", ""])
 def test_what_cat_writes_of_nothing(zarrc, tmp_path, dtype, shape):
-    """Nested lists end at the dimension of length 0."""
+    """The nested lists end at an empty dimension."""
     zarrc("create", f"--shape={shape}", "--dtype", dtype, tmp_path / "a")
     text = zarrc("cat", "--format=json", tmp_path / "a").out
     zarrc("import", "--input=json", "-", f"{tmp_path / 'a'}[...]", input=text)
@@ -182,7 +182,7 @@ def test_lists_that_are_elements(zarrc, tmp_path, dtype, shape, text):
 @pytest.mark.parametrize("order", "<>")
 @pytest.mark.parametrize("extra", [[], ["--format=2"]])
 def test_npy_text_becomes_strings(zarrc, tmp_path, order, extra):
-    """Text of either byte order, into an existing array or a new one."""
+    """Text of either byte order is imported into an existing array or a new one."""
     values = np.array([["zwölf", ""], ["\U0001d11e\0x", "a"]], f"{order}U6")
     zarrc("create", "--shape=2,2", "--dtype=string", *extra, tmp_path / "a")
     zarrc("import", "-", f"{tmp_path / 'a'}[...]", input=npy(values))

@@ -1,4 +1,4 @@
-"""zarrc verify: every kind of damage is found, named by key and reason; exit code 1."""
+"""zarrc verify finds every kind of damage, names its key and reason, and exits with 1."""
 import json
 import shutil
 import subprocess
@@ -70,7 +70,7 @@ def test_truncated(zarrc, store, key, keep):
     assert {f["key"] for f in faults(zarrc, store)} == {key}
 
 
-def test_all_faults_are_told(zarrc, store):
+def test_all_faults_are_listed(zarrc, store):
     for i in range(4):
         damage(store / f"plain/c/{i}/{i}", 0)
     damage(store / "sharded/c/0/1", -1)
@@ -100,8 +100,8 @@ def test_v2(zarrc, tmp_path, rng):
     assert [f["key"] for f in faults(zarrc, path)] == ["1.1"]
 
 
-def test_unknown_codecs_do_not_end_it(zarrc, store):
-    """Arrays with refused or unknown codecs are faults; the other arrays are still verified."""
+def test_unknown_codecs_do_not_stop_verify(zarrc, store):
+    """verify reports arrays whose codec is refused, unknown or not decodable here, and checks the others."""
     for name, codec in [("a", "numcodecs.pcodec"), ("b", "snake")]:
         shutil.copytree(store / "sums", store / name)
         text = (store / name / "zarr.json").read_text()
@@ -111,12 +111,12 @@ def test_unknown_codecs_do_not_end_it(zarrc, store):
     damage(store / "sums/c/0/1", 17)
     assert [(f["node"], f["code"]) for f in faults(zarrc, store)] == [
         ("a", "unsupported"), ("b", "unsupported"), ("sums", "corrupt")]
-    assert zarrc("verify", store, code=1).text.count("/b: codecs[1]") == 0  # the key names the node
+    assert zarrc("verify", store, code=1).text.count("/b: codecs[1]") == 0  # the key already names the node
     assert [f["code"] for f in faults(zarrc, store / "b")] == ["unsupported"]
     assert [f["code"] for f in faults(zarrc, f"{store}/a")] == ["unsupported"]
 
 
-def test_not_there(zarrc, tmp_path):
+def test_missing_node(zarrc, tmp_path):
     zarrc("verify", tmp_path / "none.zarr", code=3)
     zarrc("verify", code=2)
 
@@ -149,6 +149,6 @@ def test_uncompressed_damage_needs_checksums(zarrc, tmp_path):
     path = tmp_path / "raw.zarr"
     zarr.create_array(str(path), shape=(8,), dtype="i4", compressors=None)[:] = np.arange(8) + 1
     damage(path / "c/0", 4)
-    zarrc("verify", path)  # any 32 bytes are valid
+    zarrc("verify", path)  # the length is right, and there is no checksum
     (path / "c/0").write_bytes(b"12345")
     assert faults(zarrc, path)

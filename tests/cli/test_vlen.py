@@ -1,4 +1,4 @@
-"""Text of variable length: cat, reencode, diff, verify, create, refused formats."""
+"""Text of variable length: cat, reencode, diff, verify, create, and refusals."""
 import csv
 import io
 import json
@@ -47,7 +47,7 @@ def test_create(zarrc, tmp_path):
     assert zarrc("cat", "--format=json", tmp_path / "n").json == ["hi", "größer", "hi", "hi", "hi"]
 
 
-# ---- v2's other object codecs -----------------------------------------------------------
+# ---- v2's other object codecs
 
 def ragged(folder):
     folder.mkdir()
@@ -91,7 +91,7 @@ def test_text_filters(zarrc, tmp_path, filters):
 
 @pytest.mark.parametrize("dtype, shape", [("string", "3"), ("string", "3,1"), ("string", "1,3"), ("U2", "3"), ("S2", "3,1")])
 def test_csv_of_empty_text(zarrc, tmp_path, dtype, shape):
-    """CSV readers skip empty lines, so an empty text is quoted."""
+    """csv readers skip an empty line, so empty text is written in quotes."""
     zarrc("create", f"--shape={shape}", f"--dtype={dtype}", tmp_path / "x")
     text = zarrc("cat", "--format=csv", tmp_path / "x").text
     rows = list(csv.reader(io.StringIO(text)))
