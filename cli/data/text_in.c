@@ -292,7 +292,7 @@ static int read_all(struct cli *cli, FILE *file, const char *name, struct cli_st
         return cli_error(cli, CLI_INTERRUPTED, NULL, "interrupted");
     if (n < 0)
         return cli_errno(cli, errno, "cannot read %s", name);
-    if (memchr(out->text, 0, out->n_bytes) != NULL)
+    if (memchr(out->text, 0, out->n_bytes))
         return cli_error(cli, CLI_CORRUPT, NULL, "%s is not text: it contains a NUL byte",
                          name);
     return CLI_OK;

@@ -92,7 +92,7 @@ const char *cli_json_member(const char *object, const char *key, size_t *bytes)
     at++;
     quoted = cli_json_quote(key);
     n = strlen(quoted);
-    while ((value = next_value(&at, &name)) != NULL)
+    while ((value = next_value(&at, &name)))
         if (strncmp(name, quoted, n) == 0)
             break;
     free(quoted);

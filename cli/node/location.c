@@ -223,7 +223,7 @@ static char *new_root(const char *path)
 {
     const char *at = path;
 
-    while ((at = strstr(at, ".zarr")) != NULL) {
+    while ((at = strstr(at, ".zarr"))) {
         at += 5;
         if (*at == '/' || *at == '\0')
             return cli_format("%.*s", (int)(at - path), path);

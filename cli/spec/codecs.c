@@ -30,7 +30,7 @@ static void add_value(struct cli_string *out, const char *text)
 {
     double number;
     bool plain = strcmp(text, "true") == 0 || strcmp(text, "false") == 0 ||
-                 strcmp(text, "null") == 0 || strchr("[{\"", *text) != NULL ||
+                 strcmp(text, "null") == 0 || strchr("[{\"", *text) ||
                  (strchr("0123456789-", *text) && cli_parse_f64(text, &number));
 
     if (plain) {

@@ -183,13 +183,13 @@ static void read_texts(struct cli *cli, struct cli_spec *s)
 
     if (format)
         s->spec.zarr_format = *format - '0';
-    if ((text = cli_text(cli, "fill")) != NULL)
+    if ((text = cli_text(cli, "fill")))
         s->spec.fill_value = text;
-    if ((text = cli_text(cli, "attributes")) != NULL)
+    if ((text = cli_text(cli, "attributes")))
         s->spec.attributes = text;
-    if ((text = cli_text(cli, "separator")) != NULL)
+    if ((text = cli_text(cli, "separator")))
         s->spec.separator = *text;
-    if ((text = cli_text(cli, "order")) != NULL)
+    if ((text = cli_text(cli, "order")))
         s->spec.order = *text;
     if (cli_flag(cli, "index-at-start"))
         s->spec.flags |= ZARR_SPEC_INDEX_AT_START;

@@ -19,7 +19,7 @@ static bool refusal_names(const char *pattern, const char *name)
 const struct zr_refusal *zr_refusal_find(const struct zr_refusal *table, const char *kind,
                                          const char *name)
 {
-    for (; table->kind != NULL; table++)
+    for (; table->kind; table++)
         if (strcmp(table->kind, kind) == 0 && refusal_names(table->name, name))
             return table;
     return NULL;
@@ -30,7 +30,7 @@ zarr_status zr_fail_refused(zarr_error *err, const struct zr_refusal *table,
 {
     const struct zr_refusal *row = zr_refusal_find(table, kind, name);
 
-    if (row == NULL)
+    if (!row)
         return zr_fail(err, ZARR_ERR_UNSUPPORTED, "%s \"%.128s\" is not known", kind,
                        name);
     return zr_fail(err, ZARR_ERR_UNSUPPORTED, "%s \"%.128s\" is refused: %s", kind, name,

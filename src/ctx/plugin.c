@@ -258,7 +258,7 @@ static zarr_status folder_files(const char *folder, struct zr_arena *texts, char
     *out = zr_arena_alloc(texts, PLUGIN_FOLDER_MAX * sizeof **out);
     if (!*out)
         ZR_TRY(zr_fail_memory(err, PLUGIN_FOLDER_MAX * sizeof **out));
-    for (const struct dirent *e; (e = readdir(dir)) != NULL;) {
+    for (const struct dirent *e; (e = readdir(dir));) {
         const size_t bytes = strlen(e->d_name), room = strlen(folder) + bytes + 2;
 
         if (bytes <= suffix || e->d_name[0] == '.' ||

@@ -147,7 +147,7 @@ static struct pool_block *pool_evict_locked(struct zr_pool *p, uint64_t keep_byt
 {
     struct pool_block *out = NULL, *b;
 
-    while (p->locked.kept_bytes > keep_bytes && (b = p->locked.oldest) != NULL) {
+    while (p->locked.kept_bytes > keep_bytes && (b = p->locked.oldest)) {
         pool_unlink_locked(p, b);
         b->next = out;
         out = b;

@@ -3,8 +3,8 @@
  * struct behind one lock that is never held while foreign code runs.
  *
  * Calling a thread. A sleeping thread needs some 70 us to wake, so an idle one
- * first spins a little. A thread that brings work leaves a token for each thread it wants;
- * a waiting thread, spinning or asleep, takes a token and looks for work. A
+ * first spins a little. A thread that brings work leaves a token for each thread it
+ * wants; a waiting thread, spinning or asleep, takes a token and looks for work. A
  * sleeper is signalled only when there are more tokens than spinners. One call
  * wakes at most POOL_CALL_MAX threads: each that joins a loop calls further
  * ones while items are left, so a loop that is over soon wakes few.

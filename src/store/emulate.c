@@ -27,7 +27,7 @@ static bool emulate_takes_memory(const zarr_store *s, const zarr_mem *mem)
     if (mem->bytes == 0)
         return true;
     /* A foreign store that lists nothing knows plain host memory only. */
-    if (s->native == NULL && s->caps.n_device_types == 0)
+    if (!s->native && s->caps.n_device_types == 0)
         return mem->device_type == ZARR_DEVICE_CPU;
     return zr_store_device_direct(s, mem->device_type);
 }
@@ -50,7 +50,7 @@ bool zr_emulate_needed(const zarr_store *s, const zarr_store_op *op)
 {
     switch (op->verb) {
     case ZARR_STORE_GET:
-        if ((op->flags & ZR_STORE_OP_PINNED) && s->native == NULL)
+        if ((op->flags & ZR_STORE_OP_PINNED) && !s->native)
             return true;
         return !emulate_takes_range(s, op) || !emulate_takes_memory(s, &op->mem);
     case ZARR_STORE_PUT:
@@ -80,7 +80,7 @@ static void emulate_stat(zarr_store *s, zarr_store_op *op, zarr_error *err)
     op->object_bytes = UINT64_MAX;
     s->run(s->run_self, op, &refusal);
     if (op->status != ZARR_ERR_UNSUPPORTED) {
-        if (op->status != ZARR_OK && err != NULL)
+        if (op->status != ZARR_OK && err)
             *err = refusal;
         return;
     }
@@ -208,7 +208,7 @@ static bool emulate_whole_once(zarr_store *s, zarr_store_op *op, uint64_t *bytes
     bool is_done = true;
 
     if (st == ZARR_OK &&
-        (!zr_to_size(*bytes, &n) || (block = zr_malloc(s->env.alloc, n)) == NULL))
+        (!zr_to_size(*bytes, &n) || !(block = zr_malloc(s->env.alloc, n))))
         st = zr_fail_memory(err, *bytes);
     if (st != ZARR_OK) {
         zr_op_end(op, st, 0);
@@ -280,7 +280,7 @@ static void emulate_by_bounce(zarr_store *s, zarr_store_op *op, zarr_error *err)
     zarr_status st = ZARR_OK;
     size_t n;
 
-    if (!zr_to_size(bytes, &n) || (block = zr_malloc(s->env.alloc, n)) == NULL) {
+    if (!zr_to_size(bytes, &n) || !(block = zr_malloc(s->env.alloc, n))) {
         st = zr_fail_memory(err, bytes);
         goto out;
     }
@@ -356,7 +356,7 @@ void zr_emulate_run(zarr_store *s, zarr_store_op *op, zarr_error *err)
         op->flags &= ~(uint32_t)ZARR_STORE_OP_LOCKED;
         op->lock = NULL;
     }
-    if ((flags & ZR_STORE_OP_PINNED) && s->native == NULL) {
+    if ((flags & ZR_STORE_OP_PINNED) && !s->native) {
         op->flags &= ~ZR_STORE_OP_PINNED;
         op->flags |= emulate_version_flag(s);
         op->lock = NULL;
@@ -364,7 +364,7 @@ void zr_emulate_run(zarr_store *s, zarr_store_op *op, zarr_error *err)
     emulate_memory(s, op, err);
     op->flags = flags;
     op->lock = lock;
-    if (op->status == ZARR_OK && (flags & ZR_STORE_OP_PINNED) && s->native == NULL) {
+    if (op->status == ZARR_OK && (flags & ZR_STORE_OP_PINNED) && !s->native) {
         st = zr_pin_check(lock, op, err);
         if (st != ZARR_OK)
             zr_op_end(op, st, 0);

@@ -17,7 +17,7 @@ static void handle_destroy(zarr_store *s)
 {
     struct zr_store_env env = s->env;
 
-    if (s->self != NULL && s->vt.close != NULL)
+    if (s->self && s->vt.close)
         s->vt.close(s->self);
     zr_fork_hook_remove(&s->fork);
     zr_keylocks_deinit(&s->keylocks);
@@ -25,7 +25,7 @@ static void handle_destroy(zarr_store *s)
     zr_free(env.alloc, s->url);
     zr_free(env.alloc, s->name);
     zr_free(env.alloc, s);
-    if (env.ctx_unref != NULL && env.ctx != NULL)
+    if (env.ctx_unref && env.ctx)
         env.ctx_unref(env.ctx);
 }
 
@@ -44,7 +44,7 @@ static zarr_status handle_create(zarr_store **out, const struct zr_store_env *en
 {
     zarr_store *s = zr_calloc(env->alloc, 1, sizeof *s);
 
-    if (s == NULL)
+    if (!s)
         return zr_fail_memory(err, sizeof *s);
     atomic_init(&s->refs, 1);
     s->vt = *vt;
@@ -57,12 +57,12 @@ static zarr_status handle_create(zarr_store **out, const struct zr_store_env *en
     s->fork = (struct zr_fork_hook){
         .mutex = &s->locked.mutex, .child = handle_in_child, .arg = s};
     zr_fork_hook_add(&s->fork);
-    if (env->ctx_ref != NULL && env->ctx != NULL)
+    if (env->ctx_ref && env->ctx)
         env->ctx_ref(env->ctx);
     s->url = zr_strdup(env->alloc, url);
-    s->name = zr_strdup(env->alloc, vt->name != NULL ? vt->name : "custom");
+    s->name = zr_strdup(env->alloc, vt->name ? vt->name : "custom");
     s->vt.name = s->name;
-    if (s->url == NULL || s->name == NULL) {
+    if (!s->url || !s->name) {
         handle_destroy(s);
         return zr_fail_memory(err, strlen(url));
     }
@@ -83,13 +83,13 @@ static zarr_status handle_read_caps(zarr_store *s, zarr_error *err)
     s->vt.caps(s->self, &u.caps);
     s->caps = u.caps;
     s->caps.struct_size = sizeof s->caps;
-    if ((s->caps.flags & ZARR_STORE_CAP_LIST) && s->vt.list == NULL)
+    if ((s->caps.flags & ZARR_STORE_CAP_LIST) && !s->vt.list)
         return zr_fail(err, ZARR_ERR_INVALID, "store %s: says LIST but has no list",
                        s->name);
-    if ((s->caps.flags & ZARR_STORE_CAP_LOCK) && s->vt.lock == NULL)
+    if ((s->caps.flags & ZARR_STORE_CAP_LOCK) && !s->vt.lock)
         return zr_fail(err, ZARR_ERR_INVALID, "store %s: says LOCK but has no lock",
                        s->name);
-    if (s->caps.device_types == NULL)
+    if (!s->caps.device_types)
         s->caps.n_device_types = 0;
     if (s->caps.n_device_types > ZR_COUNT(s->device_types))
         return zr_fail(err, ZARR_ERR_INVALID, "store %s: %" PRIu32 " device types",
@@ -123,14 +123,14 @@ zarr_status zr_store_open(zarr_store **out, const struct zr_store_registry *r,
     zarr_store *s = NULL;
     zarr_status st = ZARR_OK;
 
-    if (url == NULL)
+    if (!url)
         return zr_fail(err, ZARR_ERR_INVALID, "no URL");
     ZR_TRY(handle_read_options(&o, opts, err));
     ZR_TRY(zr_store_registry_for_url(r, url, o.kind, &row, err));
     ZR_TRY(handle_create(&s, env, &row->vt, url, &o, err));
     s->native = row->native;
     s->by_url = true;
-    if (s->native != NULL)
+    if (s->native)
         st = s->native->open(&s->self, &s->env, url, &o, err);
     else
         st = s->vt.open(&s->self, env->ctx, url, &o, err);
@@ -138,7 +138,7 @@ zarr_status zr_store_open(zarr_store **out, const struct zr_store_registry *r,
         s->self = NULL; /* nothing to close, whatever it left there */
         goto out;
     }
-    if (s->native != NULL) {
+    if (s->native) {
         s->run = s->vt.run;
         s->run_self = s->self;
     }
@@ -161,7 +161,7 @@ zarr_status zr_store_open_custom(zarr_store **out, const struct zr_store_env *en
 
     ZR_TRY(zr_store_vtable_read(&vt, vtable, err));
     ZR_TRY(handle_read_options(&o, opts, err));
-    ZR_TRY(handle_create(&s, env, &vt, vt.name != NULL ? vt.name : "custom:", &o, err));
+    ZR_TRY(handle_create(&s, env, &vt, vt.name ? vt.name : "custom:", &o, err));
     s->self = self;
     self = NULL; /* the handle's: freed with it */
     ZR_TRY(handle_read_caps(s, err));
@@ -169,7 +169,7 @@ zarr_status zr_store_open_custom(zarr_store **out, const struct zr_store_env *en
     s = NULL;
 out:
     zarr_store_free(s);
-    if (self != NULL && vt.close != NULL)
+    if (self && vt.close)
         vt.close(self);
     return st;
 }
@@ -182,7 +182,7 @@ zarr_store *zarr_store_ref(zarr_store *store)
 
 void zarr_store_free(zarr_store *store)
 {
-    if (store != NULL && atomic_fetch_sub(&store->refs, 1) == 1)
+    if (store && atomic_fetch_sub(&store->refs, 1) == 1)
         handle_destroy(store);
 }
 

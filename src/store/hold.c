@@ -27,7 +27,7 @@ zarr_status zr_store_lock(zarr_store *s, const char *key, void **lock, zarr_erro
 
 void zr_store_unlock(zarr_store *s, void *lock)
 {
-    if (lock == NULL)
+    if (!lock)
         return;
     if (zr_store_can(s, ZARR_STORE_CAP_LOCK))
         s->vt.unlock(s->self, lock);
@@ -55,7 +55,7 @@ zarr_status zr_store_pin_init(struct zr_store_pin *p, zarr_store *s, const char 
     if (st != ZARR_OK)
         return st;
     p->key = key;
-    if (s->native != NULL)
+    if (s->native)
         st = s->native->pin(s->self, p, err);
     if (st == ZARR_OK)
         p->store = s;
@@ -64,7 +64,7 @@ zarr_status zr_store_pin_init(struct zr_store_pin *p, zarr_store *s, const char 
 
 void zr_store_pin_deinit(struct zr_store_pin *p)
 {
-    if (p->store != NULL && p->store->native != NULL)
+    if (p->store && p->store->native)
         p->store->native->unpin(p->store->self, p);
     p->store = NULL;
 }

@@ -34,7 +34,7 @@ zarr_status zr_key_validate(const char *key, size_t n, zarr_error *err)
 {
     size_t begin = 0;
 
-    if (key == NULL || n == 0)
+    if (!key || n == 0)
         return key_fail(err, 0, "it is empty");
     if (n > ZR_KEY_MAX_BYTES)
         return key_fail(err, ZR_KEY_MAX_BYTES, "it is too long");
@@ -54,7 +54,7 @@ zarr_status zr_key_validate(const char *key, size_t n, zarr_error *err)
 
 zarr_status zr_key_validate_prefix(const char *prefix, size_t n, zarr_error *err)
 {
-    if (prefix != NULL && n == 0)
+    if (prefix && n == 0)
         return ZARR_OK;
     return zr_key_validate(prefix, n, err);
 }

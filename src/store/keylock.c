@@ -51,7 +51,7 @@ static uint32_t keylock_bucket(const char *key)
 static bool keylock_is_held_locked(const struct zr_keylocks *k, uint32_t bucket,
                                    const char *key)
 {
-    for (const struct zr_keylock *l = k->locked.held[bucket]; l != NULL; l = l->next)
+    for (const struct zr_keylock *l = k->locked.held[bucket]; l; l = l->next)
         if (strcmp(l->key, key) == 0)
             return true;
     return false;
@@ -79,8 +79,7 @@ void zr_keylocks_take(struct zr_keylocks *k, struct zr_keylock *lock, const char
 void zr_keylocks_give(struct zr_keylocks *k, struct zr_keylock *lock)
 {
     zr_mutex_lock(&k->locked.mutex);
-    for (struct zr_keylock **p = &k->locked.held[lock->bucket]; *p != NULL;
-         p = &(*p)->next) {
+    for (struct zr_keylock **p = &k->locked.held[lock->bucket]; *p; p = &(*p)->next) {
         if (*p == lock) {
             *p = lock->next;
             break;
@@ -97,7 +96,7 @@ zarr_status zr_handle_lock_take(struct zr_keylocks *k, const zarr_allocator *all
     size_t n = strlen(key) + 1;
     struct zr_handle_lock *held = zr_malloc(alloc, sizeof *held + n);
 
-    if (held == NULL)
+    if (!held)
         return zr_fail_memory(err, sizeof *held + n);
     memcpy(held->key, key, n);
     zr_keylocks_take(k, &held->keylock, held->key);
@@ -109,7 +108,7 @@ void zr_handle_lock_give(struct zr_keylocks *k, const zarr_allocator *alloc, voi
 {
     struct zr_handle_lock *held = lock;
 
-    if (held == NULL)
+    if (!held)
         return;
     zr_keylocks_give(k, &held->keylock);
     zr_free(alloc, held);

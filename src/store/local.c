@@ -59,7 +59,7 @@ static zarr_status local_make_root(const zarr_allocator *alloc, const char *path
     char *part = zr_strndup(alloc, path, n);
     zarr_status st = ZARR_OK;
 
-    if (part == NULL)
+    if (!part)
         return zr_fail_memory(err, n + 1);
     for (size_t i = 1; i <= n; i++) {
         if (path[i] != '/' && path[i] != '\0')
@@ -153,7 +153,7 @@ static zarr_status local_open(void **self, const struct zr_store_env *env,
     const char *path = zr_starts_with(url, "file://") ? url + 7 : url;
     zarr_status st = ZARR_OK;
 
-    if (l == NULL)
+    if (!l)
         return zr_fail_memory(err, sizeof *l);
     l->alloc = env->alloc;
     l->log = env->log;
@@ -170,7 +170,7 @@ static zarr_status local_open(void **self, const struct zr_store_env *env,
     *self = l;
     l = NULL;
 out:
-    if (l != NULL)
+    if (l)
         local_close(l);
     return st;
 }

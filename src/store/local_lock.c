@@ -228,7 +228,7 @@ zarr_status zr_local_lock(void *self, const char *key, void **lock, zarr_error *
     if (st != ZARR_OK)
         return st;
     held = zr_malloc(l->alloc, sizeof *held + n);
-    if (held == NULL)
+    if (!held)
         return zr_fail_memory(err, sizeof *held + n);
     memcpy(held->key, key, n);
     st = zr_local_lock_take(l, &held->lock, held->key, true, &os_code, err);
@@ -244,7 +244,7 @@ void zr_local_unlock(void *self, void *lock)
     struct zr_local *l = self;
     struct local_held_lock *held = lock;
 
-    if (held == NULL)
+    if (!held)
         return;
     /* Where close() can fail for a value's sake, its PUT called fsync before. */
     (void)zr_local_lock_give(l, &held->lock);

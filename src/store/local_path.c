@@ -150,7 +150,7 @@ int zr_local_open(const struct zr_local *l, const char *path, int flags, bool *v
         pause.tv_nsec *= 2;
         fd = path_open_once(l, path, flags, &link);
     }
-    if (via_link != NULL)
+    if (via_link)
         *via_link = link;
     return fd;
 }
@@ -259,7 +259,7 @@ int zr_local_dir_open(const struct zr_local *l, const char *key, bool create,
     int fd;
 
     *out = (struct zr_local_dir){l->root, false, key};
-    if (slash == NULL)
+    if (!slash)
         return 0;
     n = (size_t)(slash - key);
     if (n >= sizeof path)
@@ -329,7 +329,7 @@ static bool name_is_partial(const char *name, size_t n)
     if (name[begin - 1] != '.')
         return false;
     for (size_t i = begin; i < begin + hex; i++)
-        if (strchr("0123456789abcdef", name[i]) == NULL || name[i] == '\0')
+        if (!strchr("0123456789abcdef", name[i]) || name[i] == '\0')
             return false;
     return true;
 }

@@ -52,7 +52,7 @@ struct local_walk {
 static void walk_path_cut(struct local_walk *w, size_t bytes)
 {
     w->path.bytes = bytes;
-    if (w->path.ptr != NULL)
+    if (w->path.ptr)
         w->path.ptr[bytes] = '\0';
 }
 

@@ -158,7 +158,7 @@ static zarr_status write_check_lock(zarr_store_op *op, zarr_error *err)
     const struct zr_local_lock *lk = op->lock;
     const char *why = NULL;
 
-    if (lk == NULL || lk->fd < 0)
+    if (!lk || lk->fd < 0)
         why = "no lock";
     else if (strcmp(lk->keylock.key, op->key) != 0)
         why = "the lock of another key";
@@ -166,7 +166,7 @@ static zarr_status write_check_lock(zarr_store_op *op, zarr_error *err)
         why = "a lock that an earlier write used up";
     else if (lk->fork_generation != zr_fork_generation())
         why = "a lock of the parent process";
-    if (why == NULL)
+    if (!why)
         return ZARR_OK;
     return zr_op_end(
         op, zr_fail(err, ZARR_ERR_INVALID, "%s: write with %s", op->key, why), 0);

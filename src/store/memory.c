@@ -40,7 +40,7 @@ static zarr_status memory_open(void **self, const struct zr_store_env *env,
     zarr_status st = ZARR_OK;
 
     ZR_UNUSED(url);
-    if (m == NULL)
+    if (!m)
         return zr_fail_memory(err, sizeof *m);
     m->env = *env;
     m->device_id = opts->device_id;
@@ -48,13 +48,13 @@ static zarr_status memory_open(void **self, const struct zr_store_env *env,
     zr_keylocks_init(&m->keylocks);
     ZR_TRY(zr_backend_find(env->memory, type, &m->backend, err));
     for (int32_t i = 0; i < 32; i++)
-        if (env->memory->by_type[i] != NULL)
+        if (env->memory->by_type[i])
             m->device_types[m->n_device_types++] = i;
     ZR_TRY(zr_memory_table_init(&m->table, env->alloc, err));
     *self = m;
     m = NULL;
 out:
-    if (m != NULL)
+    if (m)
         memory_close(m);
     return st;
 }
@@ -119,7 +119,7 @@ static void memory_read(struct memory_store *m, zarr_store_op *op, zarr_error *e
         return;
     }
     v = zr_memory_table_get(&m->table, op->key);
-    if (v == NULL) {
+    if (!v) {
         memory_not_found(op, err);
         return;
     }
@@ -132,7 +132,7 @@ static zarr_status memory_pin(void *self, struct zr_store_pin *p, zarr_error *er
     struct memory_store *m = self;
     struct zr_memory_value *v = zr_memory_table_get(&m->table, p->key);
 
-    if (v == NULL)
+    if (!v)
         return zr_fail(err, ZARR_ERR_NOT_FOUND, "%s: no such key", p->key);
     memory_set_version(m, v->version, &p->version);
     p->object_bytes = v->mem.bytes;
@@ -153,7 +153,7 @@ static zarr_status memory_change(struct memory_store *m, zarr_store_op *op,
                                  struct zr_memory_value *to, zarr_error *err)
 {
     struct zr_memory_change c = {.key = op->key, .to = to};
-    uint64_t version = to != NULL ? to->version : 0;
+    uint64_t version = to ? to->version : 0;
     zarr_status st;
 
     if (op->flags & ZARR_STORE_OP_IF_VERSION) {
@@ -168,10 +168,10 @@ static zarr_status memory_change(struct memory_store *m, zarr_store_op *op,
         return zr_fail(err, st, "%s: changed meanwhile", op->key);
     if (st != ZARR_OK)
         return st;
-    if (to == NULL && !c.found)
+    if (!to && !c.found)
         return zr_fail(err, ZARR_ERR_NOT_FOUND, "%s: no such key", op->key);
     op->version = (zarr_store_version){{0}};
-    if (to != NULL)
+    if (to)
         memory_set_version(m, version, &op->version);
     return ZARR_OK;
 }
@@ -185,7 +185,7 @@ static zarr_status memory_change_with_lock(struct memory_store *m, zarr_store_op
     if (op->flags & ZARR_STORE_OP_LOCKED) {
         const struct zr_handle_lock *held = op->lock;
 
-        if (held == NULL || strcmp(held->key, op->key) != 0)
+        if (!held || strcmp(held->key, op->key) != 0)
             return zr_fail(err, ZARR_ERR_INVALID,
                            "%s: write with no lock, or another key's", op->key);
         return memory_change(m, op, to, err);

@@ -24,7 +24,7 @@ zarr_status zr_memory_value_create(struct zr_memory_value **out,
     struct zr_memory_value *v = zr_calloc(alloc, 1, sizeof *v);
     zarr_status st = ZARR_OK;
 
-    if (v == NULL)
+    if (!v)
         return zr_fail_memory(err, sizeof *v);
     atomic_init(&v->refs, 1);
     v->alloc = alloc;
@@ -42,7 +42,7 @@ zarr_status zr_memory_value_create(struct zr_memory_value **out,
 
 void zr_memory_value_free(struct zr_memory_value *v)
 {
-    if (v == NULL || atomic_fetch_sub(&v->refs, 1) != 1)
+    if (!v || atomic_fetch_sub(&v->refs, 1) != 1)
         return;
     if (v->mem.bytes > 0)
         v->backend->vt.free(v->backend->self, &v->mem);
@@ -59,7 +59,7 @@ zarr_status zr_memory_table_init(struct zr_memory_table *t, const zarr_allocator
     memset(t, 0, sizeof *t);
     t->alloc = alloc;
     t->locked.bucket = zr_calloc(alloc, TABLE_FIRST_BUCKETS, sizeof *t->locked.bucket);
-    if (t->locked.bucket == NULL)
+    if (!t->locked.bucket)
         return zr_fail_memory(err, bytes);
     t->locked.n_buckets = TABLE_FIRST_BUCKETS;
     zr_mutex_init(&t->locked.mutex);
@@ -72,11 +72,11 @@ void zr_memory_table_deinit(struct zr_memory_table *t)
 {
     struct zr_memory_node *node, *next;
 
-    if (t->locked.bucket == NULL)
+    if (!t->locked.bucket)
         return; /* init failed */
     zr_fork_hook_remove(&t->fork);
     for (size_t i = 0; i < t->locked.n_buckets; i++) {
-        for (node = t->locked.bucket[i]; node != NULL; node = next) {
+        for (node = t->locked.bucket[i]; node; node = next) {
             next = node->next;
             zr_memory_value_free(node->value);
             zr_free(t->alloc, node);
@@ -101,7 +101,7 @@ static struct zr_memory_node **memory_slot_locked(struct zr_memory_table *t,
 {
     struct zr_memory_node **p = &t->locked.bucket[hash & (t->locked.n_buckets - 1)];
 
-    while (*p != NULL && ((*p)->hash != hash || strcmp((*p)->key, key) != 0))
+    while (*p && ((*p)->hash != hash || strcmp((*p)->key, key) != 0))
         p = &(*p)->next;
     return p;
 }
@@ -114,7 +114,7 @@ struct zr_memory_value *zr_memory_table_get(struct zr_memory_table *t, const cha
 
     zr_mutex_lock(&t->locked.mutex);
     node = *memory_slot_locked(t, key, hash);
-    if (node != NULL) {
+    if (node) {
         v = node->value;
         atomic_fetch_add(&v->refs, 1);
     }
@@ -131,10 +131,10 @@ static void memory_rehash_locked(struct zr_memory_table *t)
     if (t->locked.n_keys < t->locked.n_buckets)
         return;
     bucket = zr_calloc(t->alloc, n, sizeof *bucket);
-    if (bucket == NULL)
+    if (!bucket)
         return;
     for (size_t i = 0; i < t->locked.n_buckets; i++) {
-        for (node = t->locked.bucket[i]; node != NULL; node = next) {
+        for (node = t->locked.bucket[i]; node; node = next) {
             next = node->next;
             node->next = bucket[node->hash & (n - 1)];
             bucket[node->hash & (n - 1)] = node;
@@ -153,7 +153,7 @@ static zarr_status memory_insert_locked(struct zr_memory_table *t,
     size_t key_bytes = strlen(key) + 1;
     struct zr_memory_node *node = zr_malloc(t->alloc, sizeof *node + key_bytes);
 
-    if (node == NULL)
+    if (!node)
         return zr_fail_memory(err, sizeof *node + key_bytes);
     *node = (struct zr_memory_node){.value = value, .hash = hash};
     memcpy(node->key, key, key_bytes);
@@ -175,18 +175,17 @@ zarr_status zr_memory_table_change(struct zr_memory_table *t, struct zr_memory_c
     slot = memory_slot_locked(t, c->key, hash);
     node = *slot;
     c->found = node != NULL;
-    if (c->expected != NULL &&
-        *c->expected != (node != NULL ? node->value->version : 0)) {
+    if (c->expected && *c->expected != (node ? node->value->version : 0)) {
         st = ZARR_ERR_CONFLICT;
-    } else if (c->to == NULL && node != NULL) {
+    } else if (!c->to && node) {
         old = node->value;
         *slot = node->next;
         zr_free(t->alloc, node);
         t->locked.n_keys--;
-    } else if (c->to != NULL && node != NULL) {
+    } else if (c->to && node) {
         old = node->value;
         node->value = c->to;
-    } else if (c->to != NULL) {
+    } else if (c->to) {
         st = memory_insert_locked(t, slot, c->key, hash, c->to, err);
     }
     zr_mutex_unlock(&t->locked.mutex);
@@ -205,7 +204,7 @@ static zarr_status memory_copies_locked(struct zr_memory_table *t, const char *f
     const size_t cut = strlen(from), add = strlen(to);
 
     for (size_t i = 0; i < t->locked.n_buckets; i++) {
-        for (const struct zr_memory_node *old = t->locked.bucket[i]; old != NULL;
+        for (const struct zr_memory_node *old = t->locked.bucket[i]; old;
              old = old->next) {
             struct zr_memory_node *node;
             size_t rest;
@@ -217,7 +216,7 @@ static zarr_status memory_copies_locked(struct zr_memory_table *t, const char *f
                 continue;
             rest = strlen(old->key + cut) + 1;
             node = zr_malloc(t->alloc, sizeof *node + add + rest);
-            if (node == NULL)
+            if (!node)
                 return zr_fail_memory(err, sizeof *node + add + rest);
             *node = (struct zr_memory_node){.next = *out, .value = old->value};
             memcpy(node->key, to, add);
@@ -234,7 +233,7 @@ static void memory_drop_below_locked(struct zr_memory_table *t, const char *pref
     for (size_t i = 0; i < t->locked.n_buckets; i++) {
         struct zr_memory_node **slot = &t->locked.bucket[i];
 
-        while (*slot != NULL) {
+        while (*slot) {
             struct zr_memory_node *node = *slot;
 
             if (!zr_key_is_below(node->key, prefix)) {
@@ -255,10 +254,10 @@ zarr_status zr_memory_table_rename(struct zr_memory_table *t, const char *from,
 
     zr_mutex_lock(&t->locked.mutex);
     ZR_TRY(memory_copies_locked(t, from, to, &fresh, err));
-    if (fresh == NULL)
+    if (!fresh)
         ZR_TRY(zr_fail(err, ZARR_ERR_NOT_FOUND, "%s: no keys below", from));
     memory_drop_below_locked(t, from);
-    for (; fresh != NULL; fresh = next) {
+    for (; fresh; fresh = next) {
         struct zr_memory_node **slot = memory_slot_locked(t, fresh->key, fresh->hash);
 
         next = fresh->next;
@@ -267,7 +266,7 @@ zarr_status zr_memory_table_rename(struct zr_memory_table *t, const char *from,
     }
 out:
     zr_mutex_unlock(&t->locked.mutex);
-    for (; fresh != NULL; fresh = next) {
+    for (; fresh; fresh = next) {
         next = fresh->next;
         zr_free(t->alloc, fresh);
     }
@@ -291,7 +290,7 @@ static zarr_status memory_collect_locked(const struct zr_memory_table *t,
     zarr_status st = ZARR_OK;
 
     for (size_t i = 0; i < t->locked.n_buckets; i++) {
-        for (node = t->locked.bucket[i]; node != NULL; node = node->next) {
+        for (node = t->locked.bucket[i]; node; node = node->next) {
             if (!zr_key_is_below(node->key, prefix))
                 continue;
             if (x->n >= max_keys) {

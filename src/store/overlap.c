@@ -28,14 +28,14 @@ bool zr_store_same(const zarr_store *s, const zarr_store *t)
         return true;
     if (!overlap_same_functions(s, t))
         return false;
-    return s->self == t->self || (s->native != NULL && s->native->same != NULL &&
-                                  s->native->same(s->self, t->self));
+    return s->self == t->self ||
+           (s->native && s->native->same && s->native->same(s->self, t->self));
 }
 
 /* Where the URL is all that is known. */
 static bool overlap_same_url(const zarr_store *s, const zarr_store *t)
 {
-    return overlap_same_functions(s, t) && s->native == NULL && s->by_url && t->by_url &&
+    return overlap_same_functions(s, t) && !s->native && s->by_url && t->by_url &&
            strcmp(s->url, t->url) == 0;
 }
 
@@ -49,7 +49,7 @@ zarr_status zr_store_overlap(zarr_store *s, const char *a, zarr_store *t, const 
     ZR_TRY(zr_key_validate_prefix(b, strlen(b), err));
     if ((zr_store_same(s, t) || overlap_same_url(s, t)) && overlap_texts(a, b))
         *overlap = true;
-    else if (s->native != NULL && s->native == t->native && s->native->overlap != NULL)
+    else if (s->native && s->native == t->native && s->native->overlap)
         ZR_TRY(s->native->overlap(s->self, a, t->self, b, overlap, err));
 out:
     return st;
@@ -62,7 +62,7 @@ zarr_status zarr_store_overlap(zarr_store *store, const char *prefix, zarr_store
     zarr_status st = ZARR_OK;
 
     *overlap = 0;
-    if (prefix == NULL || other_prefix == NULL)
+    if (!prefix || !other_prefix)
         return zr_fail(err, ZARR_ERR_INVALID, "no prefix");
     st = zr_store_overlap(store, prefix, other, other_prefix, &yes, err);
     *overlap = yes;

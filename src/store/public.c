@@ -28,7 +28,7 @@ zarr_status zarr_store_get(zarr_store *store, const char *key, uint64_t offset,
     op.length = *bytes;
     op.mem = zr_mem_of_host(data, *bytes);
     st = public_run(store, &op, err);
-    if (st == ZARR_OK && total_bytes != NULL && op.object_bytes == UINT64_MAX) {
+    if (st == ZARR_OK && total_bytes && op.object_bytes == UINT64_MAX) {
         zarr_store_op stat = {.verb = ZARR_STORE_STAT, .key = key};
 
         st = public_run(store, &stat, err);
@@ -37,7 +37,7 @@ zarr_status zarr_store_get(zarr_store *store, const char *key, uint64_t offset,
     if (st != ZARR_OK)
         return st;
     *bytes = op.done_bytes;
-    if (total_bytes != NULL)
+    if (total_bytes)
         *total_bytes = op.object_bytes;
     return ZARR_OK;
 }
@@ -64,7 +64,7 @@ zarr_status zarr_store_flush(zarr_store *store, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
 
-    if (store->vt.flush != NULL && !store->read_only)
+    if (store->vt.flush && !store->read_only)
         st = store->vt.flush(store->self, err);
     return st == ZARR_OK ? st : zr_prefix(err, st, "%s", store->url);
 }
@@ -73,7 +73,7 @@ zarr_status zarr_store_close(zarr_store *store, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
 
-    if (store == NULL)
+    if (!store)
         return ZARR_OK;
     st = zarr_store_flush(store, err);
     zarr_store_free(store);
@@ -97,12 +97,11 @@ static int public_list_row(void *user, const zarr_store_item *item)
     struct public_listing *x = user;
     uint64_t limit = x->store->env.limits.listing_keys;
 
-    if (item->key == NULL ||
-        zr_key_validate(item->key, strlen(item->key), NULL) != ZARR_OK ||
+    if (!item->key || zr_key_validate(item->key, strlen(item->key), NULL) != ZARR_OK ||
         !zr_key_is_below(item->key, x->prefix))
         x->status =
             zr_fail(x->err, ZARR_ERR_CORRUPT, "the %s store listed \"%s\" below \"%s\"",
-                    x->store->name, item->key != NULL ? item->key : "", x->prefix);
+                    x->store->name, item->key ? item->key : "", x->prefix);
     else if (++x->n > limit)
         x->status = zr_fail(
             x->err, ZARR_ERR_LIMIT,
@@ -118,14 +117,14 @@ zarr_status zr_store_list(zarr_store *s, const char *prefix, uint32_t how,
     struct public_listing x = {s, prefix, fn, user, 0, ZARR_OK, err};
     zarr_status st = ZARR_OK;
 
-    if (prefix == NULL || fn == NULL || how > ZARR_LIST_DEBRIS)
+    if (!prefix || !fn || how > ZARR_LIST_DEBRIS)
         return zr_fail(err, ZARR_ERR_INVALID, "no prefix, no function, or unknown how");
     ZR_TRY(zr_key_validate_prefix(prefix, strlen(prefix), err));
     if (!zr_store_can(s, ZARR_STORE_CAP_LIST)) {
         st = zr_fail(err, ZARR_ERR_UNSUPPORTED, "a %s store cannot list", s->name);
         goto out;
     }
-    if (s->native != NULL) {
+    if (s->native) {
         st = s->vt.list(s->self, prefix, how, fn, user, err);
         goto out;
     }
@@ -154,7 +153,7 @@ static zarr_status public_check_writable(const zarr_store *s, const char *prefix
         return zr_fail(err, ZARR_ERR_INVALID, "the store is open read-only");
     if (!zr_store_can(s, ZARR_STORE_CAP_WRITE))
         return zr_fail(err, ZARR_ERR_UNSUPPORTED, "a %s store cannot write", s->name);
-    if (prefix == NULL)
+    if (!prefix)
         return zr_fail(err, ZARR_ERR_INVALID, "no prefix");
     return zr_key_validate_prefix(prefix, strlen(prefix), err);
 }
@@ -165,7 +164,7 @@ zarr_status zr_store_erase_link(zarr_store *s, const char *prefix, bool *was,
     zarr_status st = public_check_writable(s, prefix, err);
 
     *was = false;
-    if (st != ZARR_OK || s->native == NULL || s->native->erase_link == NULL)
+    if (st != ZARR_OK || !s->native || !s->native->erase_link)
         return st;
     return s->native->erase_link(s->self, prefix, was, err);
 }
@@ -176,7 +175,7 @@ zarr_status zr_store_erase_prefix(zarr_store *s, const char *prefix, zarr_error 
 
     if (st != ZARR_OK)
         return st;
-    if (s->vt.erase_prefix != NULL)
+    if (s->vt.erase_prefix)
         return s->vt.erase_prefix(s->self, prefix, err);
     return zr_emulate_erase_prefix(s, prefix, err);
 }
@@ -191,7 +190,7 @@ zarr_status zr_store_rename(zarr_store *s, const char *from, const char *to,
     if (*from == '\0' || *to == '\0' || strcmp(from, to) == 0 ||
         zr_key_is_below(from, to) || zr_key_is_below(to, from))
         ZR_TRY(zr_fail(err, ZARR_ERR_INVALID, "%s cannot be renamed to %s", from, to));
-    if (s->vt.rename == NULL)
+    if (!s->vt.rename)
         ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED, "a %s store cannot rename", s->name));
     st = s->vt.rename(s->self, from, to, err);
 out:
@@ -212,9 +211,9 @@ zarr_status zarr_store_clean(zarr_store *store, const char *prefix, uint64_t min
     zarr_status st = public_check_writable(store, prefix, err);
     uint64_t n = 0;
 
-    if (st == ZARR_OK && store->vt.clean != NULL)
+    if (st == ZARR_OK && store->vt.clean)
         st = store->vt.clean(store->self, prefix, min_age_s, &n, err);
-    if (n_removed != NULL)
+    if (n_removed)
         *n_removed = n;
     return st == ZARR_OK ? st : zr_prefix(err, st, "%s", store->url);
 }

@@ -19,7 +19,7 @@ zarr_status zr_store_registry_create(struct zr_store_registry **out,
 {
     struct zr_store_registry *r = zr_calloc(alloc, 1, sizeof *r);
 
-    if (r == NULL)
+    if (!r)
         return zr_fail_memory(err, sizeof *r);
     zr_registry_init(&r->rows, "store", alloc, NULL);
     *out = r;
@@ -30,7 +30,7 @@ void zr_store_registry_free(struct zr_store_registry *r)
 {
     const zarr_allocator *alloc = NULL;
 
-    if (r == NULL)
+    if (!r)
         return;
     alloc = r->rows.alloc;
     zr_registry_deinit(&r->rows);
@@ -83,11 +83,11 @@ zarr_status zr_store_vtable_read(zarr_store_vtable *out, const zarr_store_vtable
 {
     zarr_status st = ZARR_OK;
 
-    if (vtable == NULL)
+    if (!vtable)
         return zr_fail(err, ZARR_ERR_INVALID, "no store vtable");
     ZR_TRY(zr_struct_read(out, sizeof *out, offsetof(zarr_store_vtable, rename), vtable,
                           ZR_TAIL_IGNORE, "zarr_store_vtable", err));
-    if (out->caps == NULL || (out->run == NULL && out->submit == NULL))
+    if (!out->caps || (!out->run && !out->submit))
         st = zr_fail(err, ZARR_ERR_INVALID,
                      "store vtable: caps and run or submit are needed");
     else if ((out->lock == NULL) != (out->unlock == NULL))
@@ -105,7 +105,7 @@ zarr_status zr_store_register(struct zr_store_registry *r,
     zarr_status st = ZARR_OK;
 
     ZR_TRY(zr_store_vtable_read(&vt, vtable, err));
-    if (vt.open == NULL || vt.name == NULL || *vt.name == '\0' ||
+    if (!vt.open || !vt.name || *vt.name == '\0' ||
         registry_scheme_bytes(vt.name) != strlen(vt.name)) {
         st = zr_fail(err, ZARR_ERR_INVALID,
                      "a registered store needs open and a name that can be a URL scheme");
@@ -128,7 +128,7 @@ void zr_store_registry_item(const struct zr_store_registry *r, size_t i,
 
     *name = row->entry.name;
     *origin = row->entry.origin;
-    *detail = row->native != NULL ? row->native->detail : "";
+    *detail = row->native ? row->native->detail : "";
 }
 
 zarr_status zr_store_registry_for_url(const struct zr_store_registry *r, const char *url,
@@ -137,18 +137,18 @@ zarr_status zr_store_registry_for_url(const struct zr_store_registry *r, const c
 {
     size_t n = registry_scheme_bytes(url);
 
-    if (kind != NULL) {
+    if (kind) {
         *out = registry_find(r, kind, strlen(kind));
-        if (*out != NULL)
+        if (*out)
             return ZARR_OK;
         return zr_fail(err, ZARR_ERR_UNSUPPORTED, "no store is named %s", kind);
     }
     *out = n > 0 && url[n] == ':' ? registry_find(r, url, n) : NULL;
-    if (*out != NULL)
+    if (*out)
         return ZARR_OK;
     if (n > 0 && zr_starts_with(url + n, "://"))
         return zr_fail(err, ZARR_ERR_UNSUPPORTED,
                        "no store for URLs that begin with %.*s://", (int)n, url);
     *out = registry_find(r, "local", 5);
-    return *out != NULL ? ZARR_OK : zr_fail(err, ZARR_ERR_UNSUPPORTED, "no local store");
+    return *out ? ZARR_OK : zr_fail(err, ZARR_ERR_UNSUPPORTED, "no local store");
 }

@@ -67,7 +67,7 @@ static zarr_status run_check_write(const zarr_store *s, const zarr_store_op *op,
         !zr_store_can(s, ZARR_STORE_CAP_CONDITIONAL))
         return zr_fail(err, ZARR_ERR_UNSUPPORTED,
                        "%s: a %s store cannot write conditionally", op->key, s->name);
-    if ((op->flags & ZARR_STORE_OP_LOCKED) && op->lock == NULL)
+    if ((op->flags & ZARR_STORE_OP_LOCKED) && !op->lock)
         return zr_fail(err, ZARR_ERR_INVALID, "%s: locked write without a lock", op->key);
     return ZARR_OK;
 }
@@ -77,7 +77,7 @@ zarr_status zr_op_check(const zarr_store *s, const zarr_store_op *op, zarr_error
     uint32_t known = 0;
     zarr_status st = ZARR_OK;
 
-    if (op->key == NULL)
+    if (!op->key)
         return zr_fail(err, ZARR_ERR_INVALID, "no key");
     ZR_TRY(zr_key_validate(op->key, strlen(op->key), err));
     switch (op->verb) {
@@ -142,7 +142,7 @@ static void run_done(void *arg, zarr_store_op *op, const zarr_error *err)
 {
     struct run_wait *w = arg;
 
-    if (op->status != ZARR_OK && err != NULL && w->err != NULL)
+    if (op->status != ZARR_OK && err && w->err)
         *w->err = *err;
     zr_event_set(&w->event);
 }
@@ -167,13 +167,13 @@ void zr_op_run_foreign(void *store, zarr_store_op *op, zarr_error *err)
 
     own.code = ZARR_OK; /* tells whether the store wrote a text */
     zr_block_begin();
-    if (s->vt.run != NULL)
+    if (s->vt.run)
         s->vt.run(s->self, op, &own);
-    else if (s->vt.submit != NULL) /* one of the two is there since it was opened */
+    else if (s->vt.submit) /* one of the two is there since it was opened */
         run_submit_and_wait(s, op, &own);
     zr_block_end();
     zr_op_distrust(s, op, &own);
-    if (op->status != ZARR_OK && err != NULL)
+    if (op->status != ZARR_OK && err)
         *err = own;
 }
 
@@ -225,7 +225,7 @@ static void run_many_note(struct run_many *m, const zarr_store_op *op,
     zr_mutex_lock(&m->mutex);
     if (i < m->first) {
         m->first = i;
-        if (m->err != NULL && err != NULL)
+        if (m->err && err)
             *m->err = *err;
     }
     zr_mutex_unlock(&m->mutex);
@@ -244,7 +244,7 @@ static zarr_status run_many_end(struct run_many *m, uint64_t n, zarr_error *err)
 {
     if (m->first >= n)
         return ZARR_OK;
-    if (err != NULL)
+    if (err)
         err->item = m->first;
     return m->ops[m->first].status;
 }
@@ -260,7 +260,7 @@ static zarr_status run_many_submitted(zarr_store *s, zarr_store_op *ops, uint64_
 
     if (zr_mul_u64(n, sizeof *ptrs, &bytes))
         ptrs = zr_malloc(s->env.alloc, (size_t)bytes);
-    if (ptrs == NULL)
+    if (!ptrs)
         return zr_fail_memory(err, n);
     for (uint64_t i = 0; i < n; i++)
         ptrs[i] = &ops[i];
@@ -285,7 +285,7 @@ zarr_status zr_store_run(zarr_store *s, zarr_store_op *ops, uint64_t n, zarr_err
 
     if (n == 0)
         return ZARR_OK;
-    if (s->vt.submit != NULL && n > 1)
+    if (s->vt.submit && n > 1)
         return run_many_submitted(s, ops, n, err);
     for (uint64_t i = 0; i < n; i++) {
         zarr_status st = zr_store_run_one(s, &ops[i], &one);
@@ -293,7 +293,7 @@ zarr_status zr_store_run(zarr_store *s, zarr_store_op *ops, uint64_t n, zarr_err
         if (st == ZARR_OK || st == ZARR_ERR_NOT_FOUND || m.first < i)
             continue;
         m.first = i;
-        if (err != NULL)
+        if (err)
             *err = one;
     }
     return run_many_end(&m, n, err);

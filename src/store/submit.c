@@ -43,7 +43,7 @@ static zarr_status batch_create(struct store_batch **out, zarr_store *s, uint64_
     if (zr_mul_u64(n_ops, sizeof b->op[0], &ops_bytes) &&
         zr_add_u64(ops_bytes, sizeof *b + tasks_bytes, &bytes))
         b = zr_malloc(s->env.alloc, (size_t)bytes);
-    if (b == NULL)
+    if (!b)
         return zr_fail_memory(err, bytes);
     *b = (struct store_batch){.store = s, .n_ops = n_ops, .n_tasks = n_tasks};
     b->task = (struct zr_task *)(void *)&b->op[n_ops];
@@ -57,7 +57,7 @@ static void batch_link(struct store_batch *b)
 
     zr_mutex_lock(&s->locked.mutex);
     b->next = s->locked.batches;
-    if (b->next != NULL)
+    if (b->next)
         b->next->prev = b;
     s->locked.batches = b;
     zr_mutex_unlock(&s->locked.mutex);
@@ -65,11 +65,11 @@ static void batch_link(struct store_batch *b)
 
 static void batch_unlink_locked(struct store_batch *b)
 {
-    if (b->prev != NULL)
+    if (b->prev)
         b->prev->next = b->next;
     else if (b->store->locked.batches == b)
         b->store->locked.batches = b->next;
-    if (b->next != NULL)
+    if (b->next)
         b->next->prev = b->prev;
 }
 
@@ -87,10 +87,10 @@ static void batch_unref(struct store_batch *b)
     batch_unlink_locked(b);
     zr_mutex_unlock(&s->locked.mutex);
     op = b->last_op;
-    if (op != NULL && op->status != ZARR_OK)
+    if (op && op->status != ZARR_OK)
         err = b->last_err;
     zr_free(s->env.alloc, b);
-    if (op != NULL)
+    if (op)
         done(arg, op, op->status != ZARR_OK ? &err : NULL);
 }
 
@@ -104,7 +104,7 @@ static void batch_native_done(void *arg, zarr_store_op *op, const zarr_error *er
     zarr_error own;
 
     own.code = ZARR_OK;
-    if (op->status != ZARR_OK && err != NULL)
+    if (op->status != ZARR_OK && err)
         own = *err;
     zr_op_distrust(b->store, op, &own);
     batch_unref(b); /* first: done() may free what the batch needs */
@@ -204,7 +204,7 @@ static enum submit_way submit_way_of(const zarr_store *s, const zarr_store_op *o
 {
     if (zr_op_check(s, op, err) != ZARR_OK)
         return SUBMIT_REFUSED;
-    return s->vt.submit != NULL && !zr_emulate_needed(s, op) && !zr_op_waits(s, op)
+    return s->vt.submit && !zr_emulate_needed(s, op) && !zr_op_waits(s, op)
                ? SUBMIT_NATIVE
                : SUBMIT_TASKED;
 }
@@ -236,8 +236,7 @@ static void submit_fill(zarr_store *s, zarr_store_op **ops, uint64_t n,
         zarr_store_op *op = ops[i];
         enum submit_way way = submit_way_of(s, op, &err);
 
-        if (way != SUBMIT_REFUSED &&
-            batch[way] == NULL) { /* counted otherwise: our bug */
+        if (way != SUBMIT_REFUSED && !batch[way]) { /* counted otherwise: our bug */
             zr_internal(&err);
             way = SUBMIT_REFUSED;
         }
@@ -273,7 +272,7 @@ void zr_store_submit(zarr_store *s, zarr_store_op **ops, uint64_t n,
     } else {
         submit_fill(s, ops, n, batch, done, arg);
         for (int way = SUBMIT_NATIVE; way <= SUBMIT_TASKED; way++)
-            if (batch[way] != NULL)
+            if (batch[way])
                 submit_start(batch[way]);
     }
     zarr_store_free(s);
@@ -286,7 +285,7 @@ static struct store_batch *cancel_next(zarr_store *s, const void *arg)
     uint64_t refs;
 
     zr_mutex_lock(&s->locked.mutex);
-    for (b = s->locked.batches; b != NULL; b = b->next) {
+    for (b = s->locked.batches; b; b = b->next) {
         if (b->arg != arg || atomic_exchange(&b->is_cancelled, true))
             continue;
         refs = atomic_load(&b->refs);
@@ -303,8 +302,8 @@ void zr_store_cancel(zarr_store *s, void *arg)
 {
     struct store_batch *b;
 
-    while ((b = cancel_next(s, arg)) != NULL) {
-        if (b->is_native && s->vt.cancel != NULL)
+    while ((b = cancel_next(s, arg))) {
+        if (b->is_native && s->vt.cancel)
             s->vt.cancel(s->self, b);
         batch_unref(b);
     }

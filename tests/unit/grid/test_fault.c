@@ -52,7 +52,7 @@ void *__wrap_realloc(void *p, size_t bytes)
 {
     void *q = fails_now() ? NULL : __real_realloc(p, bytes);
 
-    n_live += p == NULL && q != NULL;
+    n_live += !p && q;
     return q;
 }
 

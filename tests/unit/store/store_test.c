@@ -23,7 +23,7 @@ static void *world_alloc(void *user, size_t bytes)
     struct world *w = user;
     void *p = world_refuses(w) ? NULL : malloc(bytes);
 
-    if (p != NULL)
+    if (p)
         atomic_fetch_add(&w->n_blocks, 1);
     return p;
 }
@@ -33,7 +33,7 @@ static void *world_realloc(void *user, void *block, size_t bytes)
     struct world *w = user;
     void *p = world_refuses(w) ? NULL : realloc(block, bytes);
 
-    if (p != NULL && block == NULL)
+    if (p && !block)
         atomic_fetch_add(&w->n_blocks, 1);
     return p;
 }
@@ -42,7 +42,7 @@ static void world_dealloc(void *user, void *block)
 {
     struct world *w = user;
 
-    if (block != NULL)
+    if (block)
         atomic_fetch_sub(&w->n_blocks, 1);
     free(block);
 }
@@ -246,7 +246,7 @@ static void custom_cancel(void *self, void *arg)
     struct custom *c = self;
 
     zr_mutex_lock(&c->mutex);
-    for (struct waiting *q = c->queue; q != NULL; q = q->next)
+    for (struct waiting *q = c->queue; q; q = q->next)
         if (q->arg == arg)
             q->is_cancelled = true;
     zr_mutex_unlock(&c->mutex);
@@ -260,9 +260,9 @@ static void *custom_loop(void *arg)
 
     for (;;) {
         zr_mutex_lock(&c->mutex);
-        while (c->queue == NULL && !c->is_ending)
+        while (!c->queue && !c->is_ending)
             zr_cond_wait(&c->cond, &c->mutex);
-        if (c->queue == NULL) {
+        if (!c->queue) {
             zr_mutex_unlock(&c->mutex);
             return NULL;
         }
@@ -290,7 +290,7 @@ static zarr_status custom_create(struct custom **out, struct world *w, uint32_t 
     struct custom *c = zr_calloc(&w->alloc, 1, sizeof *c);
     zarr_status st;
 
-    if (c == NULL)
+    if (!c)
         return zr_fail_memory(err, sizeof *c);
     c->world = w;
     c->caps = caps;
@@ -315,7 +315,7 @@ zarr_status open_async(zarr_store **out, struct world *w, uint32_t caps, zarr_er
     struct custom *c = NULL;
     zarr_status st = custom_create(&c, w, caps, err);
 
-    if (c == NULL)
+    if (!c)
         return st;
     c->is_async = true;
     zr_mutex_init(&c->mutex);
@@ -335,7 +335,7 @@ zarr_status open_plain(zarr_store **out, struct world *w, uint32_t caps, zarr_er
     struct custom *c = NULL;
     zarr_status st = custom_create(&c, w, caps, err);
 
-    if (c == NULL)
+    if (!c)
         return st;
     if (caps & ZARR_STORE_CAP_LIST)
         vt.list = custom_list;

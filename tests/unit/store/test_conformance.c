@@ -323,8 +323,7 @@ static const char *listing(zarr_store *s, const char *prefix, uint32_t how)
 
     if (zarr_store_list(s, prefix, how, see, &x, &err) != ZARR_OK)
         fail_msg("%s", err.message);
-    for (char *t = strtok_r(x.text, " ", &save); t != NULL;
-         t = strtok_r(NULL, " ", &save))
+    for (char *t = strtok_r(x.text, " ", &save); t; t = strtok_r(NULL, " ", &save))
         word[n++] = t;
     qsort(word, (size_t)n, sizeof *word, word_compare);
     sorted[0] = '\0';
@@ -542,7 +541,7 @@ static void many_done(void *arg, zarr_store_op *op, const zarr_error *err)
         atomic_fetch_add(&m->n_missing, 1);
     else if (op->status != ZARR_OK)
         atomic_fetch_add(&m->n_failed, 1);
-    if (op->status != ZARR_OK && (err == NULL || err->code != op->status))
+    if (op->status != ZARR_OK && (!err || err->code != op->status))
         abort();
     zr_mutex_lock(&m->mutex);
     if (atomic_fetch_add(&m->n_done, 1) + 1 == MANY)

@@ -13,7 +13,7 @@ static int n_closed;
 
 static void null_caps(void *self, zarr_store_caps *out)
 {
-    out->flags = self != NULL ? *(uint32_t *)self : 0;
+    out->flags = self ? *(uint32_t *)self : 0;
 }
 
 static void null_run(void *self, zarr_store_op *op, zarr_error *err)

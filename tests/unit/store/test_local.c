@@ -560,7 +560,7 @@ static void low_descriptors(void **state)
         bad |= zr_store_lock(s, "x/y", &lock, NULL) != ZARR_OK;
         for (int fd = 0; fd < 3; fd++)
             bad |= fstat(fd, &st) == 0;
-        bad |= put_text(s, "v", "1") != ZARR_OK || get_text(s, "v") == NULL;
+        bad |= put_text(s, "v", "1") != ZARR_OK || !get_text(s, "v");
         _exit(bad);
     }
     waitpid(pid, &status, 0);

@@ -365,7 +365,8 @@ static void test_no_memory(void **state)
     }
 }
 
-/* Without a callback: each array is like its source, except for the members of `changes`. */
+/* Without a callback: each array is like its source, except for the members of `changes`.
+ */
 static void test_changes(void **state)
 {
     const uint64_t chunk[2] = {2, 5}, shard[2] = {4, 10}, one[1] = {3}, rank1[1] = {7};
