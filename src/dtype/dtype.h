@@ -165,7 +165,7 @@ struct zr_numpy_value { /* which member counts, the type says */
 /* One element of any alignment (of complex numbers one part); and what NumPy's astype()
  * makes of one: of floats that do not fit an integer type what x86 does
  * (zr_numpy_whole()), on every machine. */
-struct zr_numpy_value zr_numpy_load(const struct zr_number *type, const void *p);
+struct zr_numpy_value zr_numpy_load(const struct zr_number *n, const void *p);
 void zr_numpy_store(const struct zr_number *type, void *p, struct zr_numpy_value v);
 struct zr_numpy_value zr_numpy_convert(const struct zr_number *from,
                                        const struct zr_number *to,
