@@ -166,18 +166,18 @@ struct zr_numpy_value { /* which member counts, the type says */
  * makes of one: of floats that do not fit an integer type what x86 does
  * (zr_numpy_whole()), on every machine. */
 struct zr_numpy_value zr_numpy_load(const struct zr_number *n, const void *p);
-void zr_numpy_store(const struct zr_number *type, void *p, struct zr_numpy_value v);
+void zr_numpy_store(const struct zr_number *n, void *p, struct zr_numpy_value v);
 struct zr_numpy_value zr_numpy_convert(const struct zr_number *from,
                                        const struct zr_number *to,
                                        struct zr_numpy_value v);
 void zr_numpy_cast(const struct zr_number *from, const struct zr_number *to,
                    const void *src, void *dst);
 /* Cuts to the type's width, keeping the sign. */
-uint64_t zr_numpy_wrap(const struct zr_number *type, uint64_t u);
+uint64_t zr_numpy_wrap(const struct zr_number *n, uint64_t u);
 /* A whole number of that type, in C's conversion where it fits. NaN, infinities and what
  * is out of range: the lowest integer of 32 bits for types up to int32, of 64 bits for
  * others, cut to the type's width by zr_numpy_wrap(); 0 above a uint64. */
-uint64_t zr_numpy_whole(const struct zr_number *type, double d);
+uint64_t zr_numpy_whole(const struct zr_number *n, double d);
 /* To the digits of a float of so many bytes, half to even. */
 double zr_numpy_round(unsigned float_bytes, double d);
 
