@@ -1,6 +1,6 @@
 /*
- * check/diff.c - two nodes with everything below them: which nodes both have, and what
- * pairs of them are. Elements: diff_elements.c.
+ * check/diff.c - compares two nodes with everything below them: which nodes both have,
+ * and the properties of each pair. Elements: diff_elements.c.
  * Thread class: plain function.
  */
 #include "check/check.h"
@@ -75,7 +75,7 @@ static void tell_two_shapes(struct zr_diff_pair *p, uint32_t what, const uint64_
         zr_diff_tell(p, &d);
 }
 
-/* The field of both that the caller names, else their elements. */
+/* Finds the field that the caller names, or takes whole elements. */
 static zarr_status find_field(struct zr_diff_pair *p, int side, zarr_error *err)
 {
     const zarr_dtype *type = zarr_array_dtype(p->array[side]);
@@ -90,7 +90,7 @@ static zarr_status find_field(struct zr_diff_pair *p, int side, zarr_error *err)
     return st ? zr_path_prefix(err, st, zr_str_text(&p->path[side])) : ZARR_OK;
 }
 
-/* False: elements of the two cannot be compared. */
+/* Returns false if the elements of the two arrays cannot be compared. */
 static bool same_fields(struct zr_diff_pair *p)
 {
     const zarr_dtype_field *a = &p->field[0], *b = &p->field[1];
@@ -109,7 +109,7 @@ static bool same_fields(struct zr_diff_pair *p)
     return same && p->node.n_differences == before;
 }
 
-/* *shape of what is compared. INVALID: the selection is for another shape. */
+/* Sets the shape of what is compared. INVALID: the selection is for another shape. */
 static zarr_status compared_shape(struct zr_diff_pair *p, int side,
                                   const uint64_t **shape, int32_t *ndim, zarr_error *err)
 {
@@ -239,7 +239,7 @@ static void tell_only(struct zr_diff *d, const char *path, uint32_t what)
         d->stopped = d->opts.tell(d->opts.tell_user, &only) != 0;
 }
 
-/* Both lists are sorted. */
+/* Merges both lists, which are sorted. */
 static zarr_status diff_lists(struct zr_diff *d, const struct zr_nodes *a,
                               const struct zr_nodes *b, zarr_error *err)
 {
@@ -264,7 +264,7 @@ out:
     return st;
 }
 
-/* Of a's arrays, for progress; 0: a region is compared. */
+/* Counts the bytes of a's arrays, for progress; 0 if a region is compared. */
 static zarr_status count_bytes(struct zr_diff *d, const struct zr_nodes *nodes,
                                zarr_error *err)
 {
@@ -284,7 +284,7 @@ static zarr_status count_bytes(struct zr_diff *d, const struct zr_nodes *nodes,
         if (st == ZARR_OK)
             d->total_bytes = zr_add_cap(d->total_bytes, zr_decoded_bytes(array));
         zarr_array_free(array);
-        /* The comparison says what else is wrong with it. */
+        /* The comparison reports every other fault of the array. */
         ZR_TRY(st == ZARR_ERR_NO_MEMORY ? zr_pass(err, st, &why) : ZARR_OK);
     }
 out:

@@ -1,9 +1,9 @@
 /*
- * check/diff_elements.c - elements of two arrays, box by box in bounded memory. Equal
- * boxes cost one memcmp; only in others elements are looked at one by one.
- * Without a tolerance elements are equal if their bits are, or if both are NaN; with one
- * if |a - b| <= atol + rtol * |b|, as NumPy's isclose says it. Integers are subtracted
- * exactly.
+ * check/diff_elements.c - compares the elements of two arrays, box by box in bounded
+ * memory. Equal boxes cost one memcmp; only in other boxes are elements compared one by
+ * one. Without a tolerance, elements are equal if their bits are equal or both are NaN.
+ * With a tolerance, they are equal if |a - b| <= atol + rtol * |b|, as in NumPy's
+ * isclose. Integers are subtracted exactly.
  * Thread class: plain functions.
  */
 #include "check/check.h"
@@ -15,15 +15,15 @@
 struct comparing {
     struct zr_diff_pair *p;
     struct zr_box_walk boxes;
-    uint64_t
-        origin[ZARR_MAX_RANK]; /* of the outer selections in the index that is told */
+    /* where the outer selections begin in the indexes that are reported */
+    uint64_t origin[ZARR_MAX_RANK];
     const zarr_selection *outer[2];
-    const zarr_dtype *type;           /* of one value */
-    uint64_t value_bytes, item_bytes; /* item_bytes: n_values of them */
-    uint64_t most;                    /* elements in a box */
+    const zarr_dtype *type;           /* data type of one value */
+    uint64_t value_bytes, item_bytes; /* item_bytes: n_values values */
+    uint64_t most;                    /* largest number of elements in a box */
     bool is_number;
     uint8_t *data[2];
-    zarr_heap *heap[2]; /* of elements of variable length, else NULL */
+    zarr_heap *heap[2]; /* for elements of variable length, else NULL */
 };
 
 /* ---- one value -------------------------------------------------------------------- */
@@ -51,14 +51,15 @@ static int64_t load_signed(const void *element, uint64_t bytes)
     }
 }
 
-/* Real and imaginary part. */
+/* Loads the real and the imaginary part. */
 static void load_number(const struct comparing *c, const void *element, double out[2])
 {
     out[1] = 0;
     (void)zarr_dtype_number(c->type, element, out);
 }
 
-/* |a - b|; NaN where exactly one is NaN, 0 where both are (unless those differ). */
+/* Returns |a - b|: NaN if exactly one is NaN, 0 if both are (unless their other parts
+ * differ). */
 static double distance(const struct comparing *c, const void *a, const void *b)
 {
     double x[2], y[2];
@@ -83,7 +84,7 @@ static double distance(const struct comparing *c, const void *a, const void *b)
     ny = isnan(y[0]) || isnan(y[1]);
     if (nx && ny)
         return c->p->d->opts.flags & ZARR_DIFF_NAN_DIFFERS ? (double)NAN : 0;
-    if (x[0] == y[0] && x[1] == y[1]) /* infinities, too */
+    if (x[0] == y[0] && x[1] == y[1]) /* infinities are equal, too */
         return 0;
     return hypot(x[0] - y[0], x[1] - y[1]);
 }
@@ -96,7 +97,7 @@ static double magnitude(const struct comparing *c, const void *element)
     return hypot(x[0], x[1]);
 }
 
-/* *by: the distance, negative where there is none. */
+/* *by: the distance; negative if there is none. */
 static bool values_equal(const struct comparing *c, const void *a, const void *b,
                          double *by)
 {
@@ -114,7 +115,7 @@ static bool values_equal(const struct comparing *c, const void *a, const void *b
     *by = distance(c, a, b);
     if (same_bits)
         return !isnan(*by);
-    if (*by == 0 && !tolerant) /* NaN of two kinds are equal, zeros of two signs not */
+    if (*by == 0 && !tolerant) /* NaNs of different bits are equal, +0 and -0 are not */
         return isnan(magnitude(c, a));
     if (!tolerant)
         return false;
@@ -142,7 +143,7 @@ static void tell_value(struct comparing *c, const uint64_t *at, const void *a,
     p->d->stopped = p->d->opts.tell(p->d->opts.tell_user, &d) != 0;
 }
 
-/* value: which of the element's. */
+/* value: number of the value in the element. */
 static void compare_value(struct comparing *c, const uint64_t *inside, uint64_t value,
                           const void *a, const void *b)
 {
@@ -202,7 +203,7 @@ static zarr_status fresh_heap(const struct comparing *c, zarr_heap **heap,
     return ZARR_OK;
 }
 
-/* The box as a selection of the outer selection's result. */
+/* Makes the box a selection of the outer selection's result. */
 static zarr_status box_selection(const struct comparing *c, int side,
                                  zarr_selection **out, zarr_error *err)
 {
@@ -302,10 +303,9 @@ static zarr_status make_room(struct comparing *c, uint64_t items, zarr_error *er
     return ZARR_OK;
 }
 
-/* ---- all of it, or the stored chunks ------------------------------------------------
- */
+/* ---- all elements, or the stored chunks -------------------------------- */
 
-/* The part of a chunk that is inside the array becomes the outer selection. */
+/* Makes the part of a chunk that is inside the array the outer selection. */
 static zarr_status compare_chunk(struct comparing *c, const uint64_t *chunk,
                                  zarr_error *err)
 {
@@ -331,7 +331,7 @@ out:
     return st;
 }
 
-/* A chunk that neither array has stored is equal and counts as compared. */
+/* A chunk that neither array has stored is equal; it counts as compared. */
 static zarr_status compare_stored(struct comparing *c, const struct zr_coord_set *chunks,
                                   zarr_error *err)
 {

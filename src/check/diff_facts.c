@@ -1,7 +1,8 @@
 /*
- * check/diff_facts.c - what two nodes are, compared property by property. A reader of
- * elements cannot see how they are stored, so chunks, codecs and format count only if the
- * caller asks for it.
+ * check/diff_facts.c - compares two nodes property by property. How elements are stored
+ * does not affect their values, so chunks, codecs and format count only if the caller
+ * asks for it.
+ * Thread class: plain functions.
  */
 #include "check/check.h"
 
@@ -38,8 +39,8 @@ static const char *type_name(const zarr_dtype *type)
     return name ? name : zarr_dtype_v2(type);
 }
 
-/* What null in v2 is read as: zero, but NaT for times, also in structs. Recursion: as
- * deep as the type. */
+/* Writes the element that a null fill value of v2 stands for: zero, but NaT for times,
+ * also in structs. Recursion: as deep as the type. */
 static void put_default(const zarr_dtype *type, uint8_t *element)
 {
     const uint32_t kind = zarr_dtype_kind(type);
@@ -98,7 +99,7 @@ out:
     return st;
 }
 
-/* Texts of handles: NULL where there was no memory. */
+/* Reports a difference of two texts of handles. A NULL text means that memory was out. */
 static zarr_status tell_promised(struct zr_diff_pair *p, uint32_t what, const char *a,
                                  const char *b, zarr_error *err)
 {
@@ -136,7 +137,7 @@ zarr_status zr_diff_arrays(struct zr_diff_pair *p, zarr_error *err)
 {
     const zarr_array *a = p->array[0], *b = p->array[1];
     const zarr_dtype *type = zarr_array_dtype(a), *other = zarr_array_dtype(b);
-    const bool same = zarr_dtype_equal(type, other); /* r24 is raw_bytes[3], too */
+    const bool same = zarr_dtype_equal(type, other); /* r24 equals raw_bytes[3] */
     const bool storage = (p->d->opts.flags & ZARR_DIFF_STORAGE) != 0;
     zarr_difference d = {.what = ZARR_DIFFERENCE_DATA_TYPE, .dim = -1};
     zarr_status st = ZARR_OK;
@@ -165,7 +166,8 @@ struct attribute_sides {
     struct zr_str text[2];
 };
 
-/* v2 arrays keep names of dimensions here, which are compared as such. */
+/* Whether this attribute has the dimension names of a v2 array, which are compared as
+ * names. */
 static bool is_names(const struct zr_diff_pair *p, const char *key)
 {
     return p->array[0] && zr_streq(key, "_ARRAY_DIMENSIONS");

@@ -1,15 +1,16 @@
 /*
- * check/diff_stored.c - the chunks in which two arrays can differ at all. If both are
- * compared whole, on one grid and with one fill value, a chunk that neither has stored is
- * equal: huge arrays with few chunks are compared by these alone.
+ * check/diff_stored.c - finds the chunks in which two arrays can differ. If whole arrays
+ * with one grid and one fill value are compared, a chunk that neither has stored is
+ * equal. So huge arrays with few chunks are compared by these chunks alone.
+ * Thread class: plain functions.
  */
 #include "check/check.h"
 
 #include <string.h>
 
 enum {
-    DIFF_FEW_CHUNKS = 4096, /* of a grid: not worth a listing */
-    DIFF_SPARSE_PART = 4    /* at most 1/4 of the grid is stored, else boxes are better */
+    DIFF_FEW_CHUNKS = 4096, /* grids of fewer chunks are not worth a listing */
+    DIFF_SPARSE_PART = 4    /* if more than 1/4 of the grid is stored, boxes are faster */
 };
 
 static bool same_text(const char *a, const char *b)

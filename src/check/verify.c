@@ -1,8 +1,8 @@
 /*
- * check/verify.c - reads and decodes all that is stored at and below a node and tells
- * what is wrong. A fault of the data is a finding and the rest is still looked at; a
- * store that fails ends the call, because the rest is unknown then. Thread class: plain
- * function; findings come from worker threads, one at a time.
+ * check/verify.c - reads and decodes everything that is stored at and below a node and
+ * reports faults. A fault of the data is a finding, and the check goes on. A store that
+ * fails ends the call, because the rest is then unknown.
+ * Thread class: plain function; findings come from worker threads, one at a time.
  */
 #include "array/array.h"
 #include "check/check.h"
@@ -16,22 +16,23 @@ struct node_check {
     zarr_verify_result result;
     struct zr_nodes nodes;
     char *top;          /* normalised */
-    struct zr_str path; /* of the current node */
+    struct zr_str path; /* path of the current node */
     uint32_t kind;
-    uint64_t done_before, done_here; /* objects: of earlier nodes, of the current one */
+    /* numbers of objects: of earlier nodes, of the current one */
+    uint64_t done_before, done_here;
     bool any_broken, stopped;
 };
 
 /* ---- findings --------------------------------------------------------------------- */
 
-/* What stored bytes are to blame for. */
+/* Whether the stored bytes cause this status. */
 static bool is_finding(zarr_status st)
 {
     return st == ZARR_ERR_CORRUPT || st == ZARR_ERR_UNSUPPORTED || st == ZARR_ERR_LIMIT ||
            st == ZARR_ERR_INVALID || st == ZARR_ERR_NOT_FOUND;
 }
 
-/* Errors name their node; a finding has path and key of its own. */
+/* Drops the node's path from an error message: a finding has path and key of its own. */
 static const char *without_address(const char *message, const char *key)
 {
     const size_t n = strlen(key);
@@ -61,13 +62,15 @@ static void find_fault(struct node_check *c, zarr_finding *f)
     c->stopped = c->opts.tell && c->opts.tell(c->opts.tell_user, f) != 0;
 }
 
-/* A finding about the current node as a whole, or the failure that ends the call. */
+/* Reports a finding about the current node as a whole, or returns the failure that ends
+ * the call. */
 static zarr_status node_fault(struct node_check *c, zarr_status st, const zarr_error *why,
                               zarr_error *err)
 {
     zarr_finding f = {.what = ZARR_FINDING_NODE, .status = st, .message = why->message};
 
-    /* The listing got past a document that is no file; IO is that node's fault, then. */
+    /* The listing read past a key of a document that is not a file, so an IO error is a
+     * fault of this node. */
     if (is_finding(st) || (c->kind == ZARR_NODE_NONE && st == ZARR_ERR_IO)) {
         find_fault(c, &f);
         return ZARR_OK;
@@ -134,7 +137,8 @@ static void object_done(void *user, const zarr_stats *so_far)
 {
     struct node_check *c = user;
 
-    if (so_far->chunks_done > c->done_here) /* a late caller may be behind */
+    /* calls of several threads may come out of order */
+    if (so_far->chunks_done > c->done_here)
         c->done_here = so_far->chunks_done;
     tell_progress(c);
 }
@@ -159,7 +163,8 @@ static zarr_status verify_array(struct node_check *c, zarr_error *err)
     if (!(c->opts.flags & ZARR_VERIFY_NO_DATA))
         st = zr_array_verify(array, &call, &io, &why);
     zarr_array_free(array);
-    if (st == ZARR_ERR_UNSUPPORTED) /* of this array; the others still count */
+    /* counts nothing for this array; the others still count */
+    if (st == ZARR_ERR_UNSUPPORTED)
         return node_fault(c, st, &why, err);
     return zr_pass(err, st, &why);
 }
@@ -181,7 +186,7 @@ static zarr_status verify_consolidated(struct node_check *c, int32_t format,
     st = zarr_group_consolidated_check(c->store, zr_str_text(&c->path),
                                        consolidated_fault, &cc, &why);
     if (st != ZARR_OK && is_finding(st) && c->any_broken)
-        st = ZARR_OK; /* the broken node is a finding of its own */
+        st = ZARR_OK; /* the broken node is reported as a finding */
     else if (st != ZARR_OK)
         st = node_fault(c, st, &why, err);
     if (st == ZARR_OK)
@@ -207,7 +212,7 @@ static zarr_status verify_group(struct node_check *c, zarr_error *err)
     return st;
 }
 
-/* A node that the listing could not read: opening it tells why. */
+/* Reports a node that the listing could not read; opening it tells the reason. */
 static zarr_status verify_broken(struct node_check *c, zarr_error *err)
 {
     zarr_array *array = NULL;
@@ -248,7 +253,8 @@ out:
 
 /* ---- how much there is to do ------------------------------------------------------- */
 
-/* As the listing has it, else as the store says; 0: neither does. */
+/* Length of the object from the listing, or else from the store; 0 if neither knows
+ * it. */
 static uint64_t object_bytes(zarr_store *store, const zarr_chunk_info *chunk)
 {
     uint64_t none = 0, total = 0;
@@ -270,7 +276,7 @@ static int count_stored(void *user, const zarr_chunk_info *chunk)
     return zr_is_cancelled(c->opts.cancel);
 }
 
-/* What cannot be counted is told when it is checked. */
+/* An array that cannot be counted is reported when it is checked. */
 static zarr_status count_node(struct node_check *c, const struct zr_node_row *node,
                               zarr_error *err)
 {

@@ -1,7 +1,7 @@
 /*
- * group/attrs.c - attributes of a group. Reading asks the handle's state,
- * no store; changing is attrs.c's read-modify-write. A group that was opened
- * through consolidated metadata goes on answering from it for its children.
+ * group/attrs.c - attributes of a group. Reads use the handle's state, without the store.
+ * Changes go through node/attrs.c. A group that was opened through consolidated metadata
+ * still uses it for its children afterwards.
  * Thread class: changes may run from many threads.
  */
 #include "group/group_int.h"
@@ -26,7 +26,7 @@ static zarr_status state_with_attributes(struct group_changing *c,
         ZR_TRY(zr_group_state_new(&a, &env, 2, b->parsed, b->root, err));
         zr_group_state_attrs(a, parsed, parsed->json.root);
     }
-    if (b->cons && (b->format == 2 || *b->prefix)) { /* it is not in this document */
+    if (b->cons && (b->format == 2 || *b->prefix)) { /* cons is in another document */
         zr_free(a->alloc, a->prefix);
         a->prefix = zr_strdup(a->alloc, b->prefix);
         if (!a->prefix)
@@ -50,11 +50,12 @@ static zarr_status check_group_change(void *arg, struct zr_parsed *parsed,
 
     if (c->before->format == 3 &&
         !zr_json_is_text(zr_json_get(parsed->json.root, "node_type"), "group"))
-        return zr_fail(err, ZARR_ERR_CONFLICT, "it is no group any more");
+        return zr_fail(err, ZARR_ERR_CONFLICT, "it is no longer a group");
     return state_with_attributes(c, parsed, err);
 }
 
-/* All that this handle changes is in this document: what was written last comes last. */
+/* Everything that this handle changes is in this document, so the state written last is
+ * the current one. */
 static zarr_status commit_group_change(void *arg, zarr_error *err)
 {
     struct group_changing *c = arg;
@@ -72,7 +73,7 @@ static zarr_status change_group(zarr_group *group, struct zr_attrs_change *chang
     zarr_status st = ZARR_OK;
 
     change->format = c.before->format;
-    change->large = change->format == 3; /* it may hold consolidated metadata */
+    change->large = change->format == 3; /* zarr.json may contain consolidated metadata */
     change->check = check_group_change;
     change->commit = commit_group_change;
     change->arg = &c;

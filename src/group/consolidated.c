@@ -1,10 +1,9 @@
 /*
- * group/consolidated.c - reading consolidated metadata: every document below a
- * group in one. v3 keeps them inside the group's zarr.json by path, v2 in
- * .zmetadata by key. Both become one sorted table of entries that point into
- * the parsed document; children, subtrees and single nodes are found in it by
- * bisection. The paths come from a stranger's file and are held to the same
- * rules as any other.
+ * group/consolidated.c - reads consolidated metadata: every document below a group in
+ * one. v3 keeps them by path inside the group's zarr.json, v2 by key in .zmetadata. Both
+ * become one sorted table of entries that point into the parsed document. Children,
+ * subtrees and single nodes are found in it by bisection. The paths come from a foreign
+ * file and must obey the same rules as any other.
  * Thread class: frozen once parsed, counted.
  */
 #include "group/group.h"
@@ -36,8 +35,8 @@ void zr_consolidated_free(struct zr_consolidated *c)
     zr_free(c->alloc, c);
 }
 
-/* The key of an entry, or the part of it that is a path, must be a normal path already.
- */
+/* Checks that the key of an entry, or the part of it that is a path, is a normalised
+ * path. */
 static zarr_status check_entry_path(const char *path, const zarr_limits *limits,
                                     const zarr_allocator *alloc, zarr_error *err)
 {
@@ -141,7 +140,7 @@ static int compare_entries(const void *a, const void *b)
                            ((const struct zr_entry *)b)->path);
 }
 
-/* Sorts; leaves out the group itself and attributes that belong to no document. */
+/* Sorts the table. Drops the group itself, and attributes without a document. */
 static void finish_table(struct zr_consolidated *c)
 {
     size_t n = 0;

@@ -1,6 +1,6 @@
 /*
- * group/create.c - makes groups: the parents first, then the group's document
- * together with its attributes (v2).
+ * group/create.c - makes groups: first the parents, then the group's document together
+ * with its attributes (v2).
  * Thread class: plain functions.
  */
 #include "group/group_int.h"
@@ -49,7 +49,7 @@ static zarr_status create_group(const struct group_making *m, zarr_error *err)
     if (st == ZARR_OK)
         st = write_group(m, &e);
     if (st == ZARR_ERR_EXISTS && m->flags & ZARR_GROUP_IF_MISSING)
-        st = ZARR_OK; /* opening it tells whether it is a group */
+        st = ZARR_OK; /* the open below tells whether it is a group */
     zr_pass(err, st, &e);
 out:
     return st;

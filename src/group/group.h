@@ -1,6 +1,5 @@
 /*
- * group/group.h - the door of groups: their members by path, and their consolidated
- * metadata.
+ * group/group.h - the door of groups: members by path, and consolidated metadata.
  */
 #ifndef ZR_GROUP_H
 #define ZR_GROUP_H
@@ -8,38 +7,40 @@
 #include "node/node.h"
 #include <zarrc/group.h>
 
-/* Every node below a group, out of one document. */
+/* Every node below a group, read from one document. */
 struct zr_consolidated {
     atomic_uint refs;
-    struct zr_parsed *parsed; /* what the entries point into */
+    struct zr_parsed *parsed; /* the document that the entries point into */
     struct zr_arena arena;
     struct zr_entry *entry; /* sorted by zr_path_compare() */
     size_t n;
     const zarr_allocator *alloc;
 };
-/* metadata: the object of entries inside parsed. CORRUPT for what is no list of
- * documents. */
+/* metadata: the object inside `parsed` that has the entries. CORRUPT if it is not a list
+ * of documents. */
 zarr_status zr_consolidated_parse(struct zr_consolidated **out, struct zr_parsed *parsed,
                                   const struct zr_json *metadata, int32_t format,
                                   const zarr_limits *limits, zarr_error *err);
 struct zr_consolidated *zr_consolidated_ref(struct zr_consolidated *c);
 void zr_consolidated_free(struct zr_consolidated *c);
-/* First entry not before path. */
+/* Returns the index of the first entry that is not before path. */
 size_t zr_consolidated_seek(const struct zr_consolidated *c, const char *path);
-/* NULL: not there. */
+/* Returns NULL if there is none. */
 const struct zr_entry *zr_consolidated_find(const struct zr_consolidated *c,
                                             const char *path);
 
-/* Where a member of a group is. */
+/* The place of a member of a group. */
 struct zr_child_path {
-    char *path;                   /* from the store's root; owned */
-    const struct zr_entry *entry; /* in cons; NULL: to be looked for in the store */
+    char *path; /* from the store's root; owned */
+    /* its entry in cons; NULL: it must be looked up in the store */
+    const struct zr_entry *entry;
     struct zr_consolidated *cons; /* counted */
 };
 zarr_status zr_child_find(struct zr_child_path *out, const zarr_group *group,
                           const char *path, uint32_t consolidated, zarr_error *err);
 void zr_child_release(struct zr_child_path *c, const zarr_allocator *alloc);
-/* Counted; NULL: the group has none, or its opener did not want it. */
+/* Returns a counted reference. NULL: the group has none, or its opener did not want
+ * it. */
 struct zr_consolidated *zr_group_consolidated(const zarr_group *group);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * group/group_int.h - what the files of this room share. A handle (zarr_group) holds a
- * frozen, counted *state* made from documents; a change makes a new state and swaps it
+ * group/group_int.h - what the files of this room share. A handle (zarr_group) has a
+ * frozen, counted *state* made from documents. A change makes a new state and swaps it
  * in.
  */
 #ifndef ZR_GROUP_INT_H
@@ -14,11 +14,10 @@ struct zr_group_state {
     int32_t format;
     struct zr_parsed *parsed, *attrs_parsed; /* counted; attrs_parsed: v2 */
     const struct zr_json *root, *attrs;      /* attrs may be NULL */
-    struct zr_consolidated
-        *cons;    /* counted; NULL: children are looked for in the store */
-    char *prefix; /* of this group in cons */
+    struct zr_consolidated *cons; /* counted; NULL: children are looked up in the store */
+    char *prefix;                 /* path of this group inside cons */
     const char *document,
-        *attributes; /* the handle's, under its mutex; NULL: not made yet */
+        *attributes; /* borrowed from the handle, under its mutex; NULL: not made yet */
     const zarr_allocator *alloc;
 };
 struct zarr_group {
@@ -27,17 +26,18 @@ struct zarr_group {
     uint32_t consolidated;        /* ZARR_CONSOLIDATED_* */
     char *consolidated_key;       /* v2 */
 };
-/* From a document; references are taken. v2 attributes: zr_group_state_attrs(). */
+/* Makes a state from a document and takes references. zr_group_state_attrs() adds v2
+ * attributes. */
 zarr_status zr_group_state_new(struct zr_group_state **out, const struct zr_meta_env *env,
                                int32_t format, struct zr_parsed *parsed,
                                const struct zr_json *root, zarr_error *err);
 void zr_group_state_attrs(struct zr_group_state *s, struct zr_parsed *attrs_parsed,
                           const struct zr_json *attrs);
-/* Fills s->cons as the group's opener wants it. */
+/* Sets s->cons as the group's opener wanted it. */
 zarr_status zr_group_find_consolidated(struct zr_group_state *s, const zarr_group *g,
                                        zarr_error *err);
 void zr_group_state_swap(zarr_group *group, struct zr_group_state *s); /* s is moved */
-/* The state of this moment, counted. */
+/* Returns the current state, counted. */
 struct zr_group_state *zr_group_state_get(const zarr_group *group);
 void zr_group_state_free(struct zr_group_state *s);
 

@@ -1,6 +1,6 @@
 /*
- * group/info.c - plain getters of a group. A NULL text means that there was no
- * memory. Thread class: as the handle.
+ * group/info.c - plain getters of a group. They return NULL for a text if memory is out.
+ * Thread class: as the handle.
  */
 #include "group/group_int.h"
 

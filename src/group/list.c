@@ -1,11 +1,10 @@
 /*
- * group/list.c - direct children, and the walk over everything below a
- * group: parents before children, siblings by name. Without consolidated
- * metadata the walk asks the store group by group and keeps one listing per
- * level on a stack of its own; with it, it is a run through one sorted table.
- * A node whose document is broken is told with kind NONE and the walk goes on;
- * prefixes without a document are no nodes, and what is below them is not
- * looked for.
+ * group/list.c - lists direct children, and walks everything below a group: parents
+ * before children, siblings by name. Without consolidated metadata the walk lists group
+ * by group and keeps one listing per level on a stack of its own. With it, the walk
+ * passes through one sorted table. A node with a broken document is reported with kind
+ * NONE, and the walk goes on. A prefix without a document is not a node, and the walk
+ * does not look below it.
  * Thread class: plain functions; the caller's function runs on this thread.
  */
 #include "group/group_int.h"
@@ -18,7 +17,7 @@ struct walk_call {
     zarr_node_fn fn;
     void *user;
     bool deep;
-    int said; /* by fn */
+    int answer; /* what fn returned last */
     struct zr_str path, text;
 };
 
@@ -27,13 +26,13 @@ static void walk_emit(struct walk_call *c, zarr_node_item *item)
     item->struct_size = sizeof *item;
     item->path = zr_str_text(&c->path);
     item->name = zr_path_name(item->path);
-    c->said = c->fn(c->user, item);
+    c->answer = c->fn(c->user, item);
 }
 
-/* Whether the caller wants no more at all. */
+/* Whether the caller ended the walk. */
 static bool walk_stopped(const struct walk_call *c)
 {
-    return c->said != ZARR_WALK_GO_ON && !(c->deep && c->said == ZARR_WALK_SKIP);
+    return c->answer != ZARR_WALK_GO_ON && !(c->deep && c->answer == ZARR_WALK_SKIP);
 }
 
 /* ---- consolidated ------------------------------------------------------- */
@@ -77,7 +76,7 @@ static zarr_status walk_entries(struct walk_call *c, zarr_error *err)
         ZR_TRY(emit_entry(c, e, e->path + skip, err));
         if (walk_stopped(c))
             break;
-        skipped = c->said == ZARR_WALK_SKIP ? e->path : NULL;
+        skipped = c->answer == ZARR_WALK_SKIP ? e->path : NULL;
     }
 out:
     return st;
@@ -88,7 +87,7 @@ out:
 struct walk_stack {
     struct zr_children *level;
     size_t n, cap;
-    uint64_t seen; /* names, for the limit */
+    uint64_t seen; /* number of names, for the limit */
     const zarr_allocator *alloc;
 };
 
@@ -146,7 +145,7 @@ static zarr_status walk_store(struct walk_call *c, zarr_error *err)
         ZR_TRY(emit_child(c, level, child, s.n, err));
         if (walk_stopped(c))
             break;
-        if (c->deep && c->said != ZARR_WALK_SKIP && child->st == ZARR_OK &&
+        if (c->deep && c->answer != ZARR_WALK_SKIP && child->st == ZARR_OK &&
             child->found.kind == ZARR_NODE_GROUP)
             ZR_TRY(walk_push(&s, c->group->h.store, zr_str_text(&c->path),
                              child->found.format, err));

@@ -1,10 +1,9 @@
 /*
- * group/open.c - group handles: open, look at, change attributes, open
- * children. A group that has consolidated metadata answers for everything
- * below it from that one document; so do the groups opened through it. Whether
- * that is used is the opener's choice: AUTO takes it where it is there and in
- * order, MUST insists, NEVER asks the store each time.
- * Thread class: frozen, but for the state pointer (handle.c).
+ * group/open.c - group handles: opens groups and their children, checks options. If a
+ * group has consolidated metadata, everything below it is looked up in that one document,
+ * also by groups opened through it. The opener chooses: AUTO uses consolidated metadata
+ * if it exists and is valid, MUST requires it, NEVER asks the store each time.
+ * Thread class: frozen, except for the state pointer (handle.c).
  */
 #include "group/group_int.h"
 
@@ -125,7 +124,7 @@ out:
     return st;
 }
 
-/* A group out of its parent's consolidated metadata: no request. */
+/* Opens a group from its parent's consolidated metadata, without a request. */
 static zarr_status open_group_entry(zarr_group **out, const zarr_group *parent,
                                     const struct zr_child_path *child,
                                     const zarr_group_open_options *o, zarr_error *err)

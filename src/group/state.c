@@ -1,7 +1,7 @@
 /*
- * group/state.c - a group as its documents describe it at one moment, with
- * its consolidated metadata where it has some and the opener wants it. Frozen
- * and counted; a changed attribute makes a new state.
+ * group/state.c - a group as its documents describe it at one moment, with its
+ * consolidated metadata if it has some and the opener wants it. A changed attribute makes
+ * a new state.
  * Thread class: frozen, counted.
  */
 #include "group/group_int.h"
@@ -25,8 +25,7 @@ void zr_group_state_free(struct zr_group_state *s)
 
 struct zr_group_state *zr_group_state_get(const zarr_group *group)
 {
-    zarr_group *g =
-        (zarr_group *)(uintptr_t)group; /* the lock is no part of what is frozen */
+    zarr_group *g = (zarr_group *)(uintptr_t)group; /* only the lock is written */
     struct zr_group_state *s;
 
     zr_mutex_lock(&g->h.mutex);
@@ -46,7 +45,8 @@ void zr_group_state_swap(zarr_group *group, struct zr_group_state *s)
     zr_group_state_free(old);
 }
 
-/* A group whose consolidated metadata is nonsense is still a group: judged without it. */
+/* A group with invalid consolidated metadata is still a group: checks the document
+ * without it. */
 static zarr_status check_bare_group(struct zr_group_meta *out,
                                     const struct zr_meta_env *env,
                                     const struct zr_json *root, zarr_error *err)
@@ -82,7 +82,7 @@ static zarr_status check_group(struct zr_group_meta *out, const struct zr_meta_e
     return zr_pass(err, st, &e);
 }
 
-/* From a document; attrs_parsed may be NULL. References what it keeps. */
+/* Makes a state from a document, and takes references. attrs_parsed may be NULL. */
 zarr_status zr_group_state_new(struct zr_group_state **out, const struct zr_meta_env *env,
                                int32_t format, struct zr_parsed *parsed,
                                const struct zr_json *root, zarr_error *err)
@@ -178,7 +178,8 @@ zarr_status zr_group_find_consolidated(struct zr_group_state *s, const zarr_grou
         return ZARR_OK;
     st = s->format == 3 ? consolidated_of_v3(s, &g->h.ctx->limits, &e)
                         : consolidated_of_v2(s, g, &e);
-    if (st == ZARR_ERR_INVALID) /* it was stored, not asked for */
+    /* stored documents are CORRUPT; INVALID is for arguments */
+    if (st == ZARR_ERR_INVALID)
         st = e.code = ZARR_ERR_CORRUPT;
     if (!must &&
         (st == ZARR_ERR_CORRUPT || st == ZARR_ERR_UNSUPPORTED || st == ZARR_ERR_LIMIT)) {

@@ -1,10 +1,9 @@
 /*
- * node/attrs.c - attributes of arrays and groups: one JSON object, inside
- * zarr.json for v3, in a document of its own for v2. A change is a read, edit
- * and write of that document under its lock; every other member stays as it
- * was, known or not, with its numbers as they were spelled. Before anything is
- * written the caller may check the new document: a change must not turn a node
- * into one that cannot be opened.
+ * node/attrs.c - attributes of arrays and groups: one JSON object, inside zarr.json for
+ * v3, in a document of its own for v2. A change reads, edits and writes that document
+ * under its lock. Every other member stays as it was, known or not, with its numbers as
+ * they were spelled. Before anything is written the caller may check the new document,
+ * because a change must not turn a node into one that cannot be opened.
  * Thread class: plain functions; changes may run from many threads.
  */
 #include "node/node.h"
@@ -62,7 +61,7 @@ static zarr_status old_document(struct attrs_editing *e, const struct zr_doc *ol
     struct zr_json_doc *json = NULL;
     zarr_status st = ZARR_OK;
 
-    zr_parsed_free(e->parsed); /* of a turn that met a conflict */
+    zr_parsed_free(e->parsed); /* of an attempt that met a conflict */
     e->parsed = NULL;
     if (old)
         ZR_TRY(zr_parsed_read(&e->parsed, old, e->ctx, err));
@@ -138,7 +137,8 @@ static zarr_status edit_attributes(void *arg, const struct zr_doc *old,
     ZR_TRY(old_document(e, old, &attrs, err));
     ZR_TRY(apply_change(e, attrs, err));
     ZR_TRY(e->change->check(e->change->arg, e->parsed, err));
-    zr_json_quote_tokens(e->parsed->json.root); /* the handle holds what the store does */
+    /* the handle keeps what the store will have */
+    zr_json_quote_tokens(e->parsed->json.root);
     zr_json_write(e->parsed->json.root, ATTRS_INDENT, text);
 out:
     return st;
@@ -170,7 +170,7 @@ zarr_status zr_attributes_parse(struct zr_json_doc *doc, const char *text,
     return text ? parse_text(doc, text, true, limits, err) : ZARR_OK;
 }
 
-/* What the caller gave as JSON text. */
+/* Parses the caller's JSON text. */
 static zarr_status parse_value(struct zr_json_doc *json, const struct zr_attrs_change *c,
                                const zarr_limits *limits, zarr_error *err)
 {

@@ -1,9 +1,8 @@
 /*
- * node/children.c - the children of one group as the store has them: names from a
- * listing, sorted, then their documents, a block at a time and in parallel,
- * because each is a request of its own. Names without a document are passed
- * over: prefixes are no nodes. A document that cannot be read as one is told as
- * a broken node; a store that fails ends it all.
+ * node/children.c - the children of one group in the store: names from a listing, sorted,
+ * then their documents, read in parallel blocks because each document costs a request.
+ * Names without a document are skipped: a prefix is not a node. A document that cannot be
+ * parsed is reported as a broken node. A store that fails ends the walk.
  * Thread class: solo.
  */
 #include "node/node_int.h"
@@ -11,11 +10,11 @@
 #include <errno.h>
 
 enum {
-    KIDS_BLOCK = 32,
-    KIDS_FAST_NS = 10000 /* of a local GET */
+    CHILDREN_BLOCK = 32,
+    CHILDREN_FAST_NS = 10000 /* duration of a local GET */
 };
 
-/* Links can make few folders look like 2^30: whoever goes down has to stop somewhere. */
+/* Links can make a few folders look like 2^30, so a walk must end at a limit. */
 static zarr_status count_names(struct zr_children *k, uint64_t *seen, zarr_error *err)
 {
     const uint64_t most = zr_store_context(k->store)->limits.listing_keys;
@@ -43,7 +42,7 @@ zarr_status zr_children_open(struct zr_children *k, zarr_store *store, const cha
         ZR_TRY(zr_fail_memory(err, 1));
     ZR_TRY(zr_names_below(&k->names, store, path, err));
     ZR_TRY(count_names(k, seen, err));
-    k->cap = ZR_MIN(k->names.n, (size_t)KIDS_BLOCK);
+    k->cap = ZR_MIN(k->names.n, (size_t)CHILDREN_BLOCK);
     k->block = zr_calloc(k->alloc, ZR_MAX(k->cap, 1), sizeof *k->block);
     if (!k->block)
         ZR_TRY(zr_fail_memory(err, k->cap * sizeof *k->block));
@@ -67,8 +66,8 @@ void zr_children_close(struct zr_children *k)
     *k = (struct zr_children){0};
 }
 
-/* Something in a document's place that is no file: a folder, a FIFO, a device. That is
- * the node's fault, not the store's. */
+/* The key of a document names something that is not a file: a folder, a FIFO, a device.
+ * This is a fault of the node, not of the store. */
 static bool child_is_no_file(const struct zr_child *child)
 {
     return child->st == ZARR_ERR_IO && child->err.os_domain == ZARR_OS_ERRNO &&
@@ -108,7 +107,7 @@ static zarr_status block_fill(struct zr_children *k, zarr_error *err)
 {
     const struct zr_parallel_options opts = {
         .max_threads = zr_store_context(k->store)->engine.n_threads,
-        .item_ns = zr_store_can(k->store, ZARR_STORE_CAP_FAST_GET) ? KIDS_FAST_NS : 0,
+        .item_ns = zr_store_can(k->store, ZARR_STORE_CAP_FAST_GET) ? CHILDREN_FAST_NS : 0,
     };
 
     block_release(k);

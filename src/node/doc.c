@@ -1,12 +1,12 @@
 /*
- * node/doc.c - metadata documents as bytes: read with one GET. Most documents fit
- * the buffer inside struct zr_doc, so that opening an array allocates nothing for
- * its text. Thread class: solo.
+ * node/doc.c - reads metadata documents as bytes, with one GET. Most documents fit the
+ * buffer inside struct zr_doc, so opening an array allocates nothing for its text.
+ * Thread class: solo.
  */
 #include "node/node_int.h"
 
 enum {
-    DOC_READS = 8 /* a document that grows while it is read */
+    DOC_READS = 8 /* attempts if the document grows while it is read */
 };
 
 void zr_doc_init(struct zr_doc *d, const zarr_allocator *alloc)
@@ -36,7 +36,7 @@ zarr_status zr_doc_place_open(struct zr_doc_place *place, const struct zr_doc_so
     *place = (struct zr_doc_place){
         .src = src,
         .limit = src->large ? limits->consolidated_bytes : limits->metadata_bytes,
-        .knob = src->large ? "consolidated_bytes" : "metadata_bytes"};
+        .limit_name = src->large ? "consolidated_bytes" : "metadata_bytes"};
     zr_str_init(&place->key, ctx->alloc);
     zr_path_key(&place->key, src->path, src->name);
     return zr_str_status(&place->key, err);
@@ -51,7 +51,7 @@ static zarr_status doc_room(struct zr_doc *d, uint64_t need,
     if (need > place->limit)
         return zr_fail(err, ZARR_ERR_LIMIT,
                        "%" PRIu64 " bytes are over the limit %s (%" PRIu64 ")", need,
-                       place->knob, place->limit);
+                       place->limit_name, place->limit);
     if (!zr_to_size(need, &bytes) || !zr_add_size(bytes, 1, &bytes))
         return zr_fail_memory(err, need);
     p = zr_realloc(d->alloc, d->big, bytes);

@@ -1,9 +1,10 @@
 /*
- * node/doc_write.c - metadata documents changed, written whole and erased. A change is
- * read, edit, write while holding the key's lock. Where a store cannot lock but can
- * compare versions, the write is conditional, and the change is tried again if another
- * writer was faster. A store that can do neither keeps out only writers through the same
- * handle. Thread class: updates may run from many threads.
+ * node/doc_write.c - changes metadata documents, writes them whole and erases them. A
+ * change reads, edits and writes while it holds the key's lock. If a store cannot lock
+ * but can compare versions, the write is conditional, and the change is tried again if
+ * another writer was faster. If a store can do neither, only writers through the same
+ * handle are kept out.
+ * Thread class: updates may run from many threads.
  */
 #include "node/node_int.h"
 
@@ -20,10 +21,10 @@ static zarr_status doc_put(const struct zr_doc_place *place, const struct zr_str
     if (text->bytes > place->limit)
         ZR_TRY(zr_fail(err, ZARR_ERR_LIMIT,
                        "%zu bytes are over the limit %s (%" PRIu64 ")", text->bytes,
-                       place->knob, place->limit));
+                       place->limit_name, place->limit));
     op->verb = ZARR_STORE_PUT;
     op->key = zr_str_text(&place->key);
-    /* Sources of a PUT are only read. */
+    /* The store only reads the source of a PUT. */
     op->mem = zr_mem_of_host((void *)(uintptr_t)zr_str_text(text), text->bytes);
     ZR_TRY(zr_store_run_one(place->src->store, op, err));
 out:
@@ -69,7 +70,8 @@ static zarr_status update_once(const struct zr_doc_place *place,
     ZR_TRY(doc_put(place, &text, &op, err));
     if (edit->commit)
         st = edit->commit(edit->arg, err);
-    if (st == ZARR_ERR_CONFLICT) /* it is written: not to be tried again */
+    /* the text is written, so the update must not be repeated */
+    if (st == ZARR_ERR_CONFLICT)
         st = zr_internal(err);
 out:
     zr_str_deinit(&text);

@@ -1,5 +1,5 @@
 /*
- * node/env.c - the parts of a context that parsing and writing metadata needs.
+ * node/env.c - what parsing and writing metadata needs of a context.
  * Thread class: plain function.
  */
 #include "node/node.h"

@@ -1,14 +1,14 @@
 /*
- * node/erase.c - erasing a node that is overwritten: also a broken one, or the
- * leftovers of an array, but never files that do not belong to Zarr.
+ * node/erase.c - erases a node that is overwritten, also a broken one or the remains of
+ * an array, but never files that do not belong to Zarr.
  * Thread class: plain functions.
  */
 #include "node/node_int.h"
 
 #include <string.h>
 
-/* Keys that a deleted or unfinished array leaves: chunks by either key encoding, and
- * metadata that makes no node alone. */
+/* Whether a deleted or unfinished array leaves such a key: chunks by either key encoding,
+ * and metadata that alone makes no node. */
 static bool is_left_over(const char *key)
 {
     bool digits = false;
@@ -30,7 +30,7 @@ static bool is_left_over(const char *key)
 }
 
 struct foreign {
-    size_t skip; /* bytes of the path and its slash */
+    size_t skip; /* length of the path and its slash */
     struct zr_str name;
 };
 
@@ -75,7 +75,7 @@ zarr_status zr_node_may_go(zarr_store *store, const char *path, bool *is_node,
 
     zr_found_init(&found, zr_store_context(store)->alloc);
     st = zr_node_find(&found, &where, &e);
-    *is_node = found.format != 0; /* a broken one can be replaced, too */
+    *is_node = found.format != 0; /* a broken node can be replaced, too */
     zr_found_deinit(&found);
     if (*is_node)
         return ZARR_OK;
@@ -84,8 +84,8 @@ zarr_status zr_node_may_go(zarr_store *store, const char *path, bool *is_node,
     return zr_pass(err, st, &e);
 }
 
-/* The documents first: half a node must not be taken for a node with missing chunks. Of a
- * link to another place only the link. */
+/* Erases the documents first, so that a node erased in part does not look like a node
+ * with missing chunks. If path is a link to another place, erases only the link. */
 zarr_status zr_node_erase(zarr_store *store, const char *path, zarr_error *err)
 {
     static const char *const names[] = {ZR_DOC_V3, ZR_DOC_ARRAY, ZR_DOC_GROUP};

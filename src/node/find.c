@@ -1,9 +1,8 @@
 /*
- * node/find.c - what lies at a path: one GET for a v3 node, two at most for a
- * v2 node behind it. v3 wins where a path has both. A document that is there
- * but broken is a node that cannot be used, not a missing one: it ends the
- * search with its own error, so that no older document behind it is taken for
- * the truth.
+ * node/find.c - finds the node at a path: one GET for a v3 node, at most two more for a
+ * v2 node. v3 wins if a path has both. A document that exists but is broken makes a node
+ * that cannot be used, not a missing one. It ends the search with its own error, so that
+ * an older document of the other format is not taken for the node.
  * Thread class: plain functions; zr_found is solo.
  */
 #include "node/node.h"
@@ -47,7 +46,7 @@ zarr_status zr_format_check(int32_t format, zarr_error *err)
     return ZARR_OK;
 }
 
-/* What a document says it is; the rest is for meta to judge. */
+/* Reads the kind of node from the document; `meta` checks the rest. */
 static zarr_status judge_document(struct zr_found *f, uint32_t kind, const char *name,
                                   zarr_error *err)
 {
@@ -86,7 +85,7 @@ static zarr_status judge_document(struct zr_found *f, uint32_t kind, const char 
     return ZARR_OK;
 }
 
-/* kind: what the document's name says, for v2. */
+/* kind: for v2, what the name of the document says. */
 static zarr_status try_document(struct zr_found *f, const struct zr_find *where,
                                 uint32_t kind, const char *name, zarr_error *err)
 {

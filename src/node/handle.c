@@ -1,11 +1,11 @@
 /*
- * node/handle.c - what arrays and groups have in common: owners, a lock for the
- * one pointer that a handle changes, and what callers have borrowed. Handles
- * are shared between threads, one of which may change the array while another
- * still looks at its shape: so whatever was lent lives as long as the handle.
- * Only what was asked for is kept: a loop of appends keeps nothing.
- * The lock is held for a few instructions; it is hooked into fork all the same,
- * so that a handle works in a child whenever the parent forked.
+ * node/handle.c - what arrays and groups have in common: references to store and context,
+ * a lock for the one pointer that a handle changes, and what callers have borrowed.
+ * Threads share handles, and one may change an array while another still looks at its
+ * shape. So whatever was lent lives as long as the handle. Only what a caller asked for
+ * is kept; a loop of appends keeps nothing. The lock is held for a few instructions. It
+ * has a fork hook all the same, so a handle works in a child at whatever moment the
+ * parent forked.
  * Thread class: shared.
  */
 #include "node/node.h"
@@ -13,7 +13,7 @@
 #include <string.h>
 
 enum {
-    HANDLE_FORK_RANK = 1000 /* outermost: nothing is locked before it */
+    HANDLE_FORK_RANK = 1000 /* outermost: no other lock is taken before it */
 };
 
 void zr_handle_init(struct zr_handle *h, zarr_store *store, char *path)
@@ -64,7 +64,7 @@ static const char *keep_text(struct zr_handle *h, const char **slot,
         return NULL;
     memcpy(copy + 1, zr_str_text(text), text->bytes + 1);
     zr_mutex_lock(&h->mutex);
-    if (!*slot) { /* else another thread was faster */
+    if (!*slot) { /* otherwise another thread was faster */
         *slot = (const char *)(copy + 1);
         copy->next = h->borrowed;
         h->borrowed = copy;
@@ -94,7 +94,8 @@ const char *zr_handle_json(struct zr_handle *h, const char **slot,
     return there;
 }
 
-/* Two more requests: only for those who listen, and only where they cost microseconds. */
+/* This costs two more requests, so it looks only if somebody gets the log and the store
+ * answers in microseconds. */
 void zr_warn_hidden(zarr_store *store, const char *path)
 {
     const struct zr_log *log = &zr_store_context(store)->log;

@@ -1,8 +1,8 @@
 /*
- * node/make.c - what making any node needs: that nothing is there yet, that its
- * parents are groups, and its document. A parent's document is only written where
- * there is none of either format: a v2 group is left alone when a v3 node is made
- * below it, because a zarr.json beside its .zgroup would hide it.
+ * node/make.c - what making any node needs: nothing at its path, groups as its parents,
+ * and its document. A parent's document is written only if there is none of either
+ * format. A v2 group is left alone when a v3 node is made below it, because a zarr.json
+ * beside its .zgroup would hide it.
  * Thread class: plain functions.
  */
 #include "node/node_int.h"
@@ -32,7 +32,8 @@ struct node_writing {
     const struct zr_new_node *node;
 };
 
-/* Attributes that lie there are another node's, which is gone. */
+/* Replaces or erases old attributes at this path: they belonged to a node that is
+ * gone. */
 static zarr_status write_attributes(const struct node_writing *w, zarr_error *err)
 {
     const struct zr_new_node *node = w->node;
@@ -48,8 +49,8 @@ static zarr_status write_attributes(const struct node_writing *w, zarr_error *er
     return st;
 }
 
-/* With the lock of the document, which is not there. The one of .zattrs is taken inside
- * it; nobody who has that waits for another. */
+/* Called under the lock of the document, which does not exist yet. It takes the lock of
+ * .zattrs inside; no holder of that lock waits for another one. */
 static zarr_status edit_new_node(void *arg, const struct zr_doc *old, struct zr_str *text,
                                  zarr_error *err)
 {
@@ -64,7 +65,8 @@ out:
     return st;
 }
 
-/* Without locks it is the document that tells who has won: attributes after it. */
+/* Without locks, writing the document decides which writer wins, so the attributes follow
+ * it. */
 static zarr_status commit_new_node(void *arg, zarr_error *err)
 {
     const struct node_writing *w = arg;
@@ -123,14 +125,15 @@ static zarr_status write_parent(zarr_store *store, const char *path, int32_t for
     zr_str_init(&text, alloc);
     ZR_TRY(zr_group_text(&text, format, NULL, alloc, err));
     st = zr_node_write(store, &node, &e);
-    st = st == ZARR_ERR_EXISTS ? ZARR_OK : zr_pass(err, st, &e); /* another was faster */
+    /* another writer was faster */
+    st = st == ZARR_ERR_EXISTS ? ZARR_OK : zr_pass(err, st, &e);
 out:
     zr_str_deinit(&text);
     return st;
 }
 
-/* From the nearest parent upwards until one is there; cut[] then holds the ends of the
- * missing. */
+/* Looks from the nearest parent upwards until one exists. cut[] then has the lengths of
+ * the missing parents' paths. */
 zarr_status zr_parents_create(zarr_store *store, const char *path, int32_t format,
                               zarr_error *err)
 {
@@ -176,7 +179,7 @@ zarr_status zr_node_must_be_new(zarr_store *store, const char *path, zarr_error 
                      found.format, zr_kind_text(found.kind));
     else if (st == ZARR_ERR_NOT_FOUND)
         st = ZARR_OK;
-    else if (found.format) /* a document that cannot be read is in the way, too */
+    else if (found.format) /* an unreadable document counts as a node */
         st = zr_prefix(err, ZARR_ERR_EXISTS, "there is a broken node already");
     zr_found_deinit(&found);
     return st;

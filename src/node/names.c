@@ -1,8 +1,7 @@
 /*
- * node/names.c - names and keys below a path, collected from the store's
- * listing and sorted, because stores list in any order and users should see
- * one. The texts live in an arena; the limit listing_keys bounds what a store
- * with too many keys may cost.
+ * node/names.c - names and keys below a path, collected from the store's listing and
+ * sorted, because a store may list in any order and users should see one order. The texts
+ * are in an arena. The limit listing_keys bounds the cost of a store with too many keys.
  * Thread class: solo.
  */
 #include "node/node_int.h"
@@ -25,7 +24,7 @@ void zr_names_deinit(struct zr_names *names)
 
 struct names_listing {
     struct zr_names *names;
-    size_t skip; /* bytes of the path and its slash */
+    size_t skip; /* length of the path and its slash */
     bool prefixes;
     uint64_t limit;
     zarr_status st;
@@ -72,7 +71,7 @@ static int compare_keys(const void *a, const void *b)
     return zr_path_compare(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* An application's store may tell a prefix once for each key below it. */
+/* An application's store may report a prefix once for each key below it. */
 static void drop_repeats(struct zr_names *names)
 {
     size_t n = 1;

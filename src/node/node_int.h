@@ -6,25 +6,26 @@
 
 #include "node/node.h"
 
-/* A document's source, with what is worked out from it. */
+/* The source of a document, with its key and its limit. */
 struct zr_doc_place {
     const struct zr_doc_source *src;
     struct zr_str key;
     uint64_t limit;
-    const char *knob; /* of zarr_limits */
+    const char *limit_name; /* name of the limit, a member of zarr_limits */
 };
 
-/* place->key is initialised, also when this fails. */
+/* Initialises place->key even if it fails. */
 zarr_status zr_doc_place_open(struct zr_doc_place *place, const struct zr_doc_source *src,
                               zarr_error *err);
-/* flags: ZARR_STORE_OP_*. NOT_FOUND leaves err alone. */
+/* flags: ZARR_STORE_OP_*. If NOT_FOUND, err is not set. */
 zarr_status zr_doc_read_at(struct zr_doc *d, const struct zr_doc_place *place,
                            uint32_t flags, zarr_error *err);
-/* "path/name"; fine when it is not there. */
+/* Erases "path/name"; OK if it does not exist. */
 zarr_status zr_doc_erase(zarr_store *store, const char *path, const char *name,
                          zarr_error *err);
 
-/* Prefixes one level below path: what may be a child. LIMIT listing_keys. */
+/* Collects the prefixes one level below path, which may be children. LIMIT
+ * listing_keys. */
 zarr_status zr_names_below(struct zr_names *names, zarr_store *store, const char *path,
                            zarr_error *err);
 

@@ -1,6 +1,6 @@
 /*
- * node/parsed.c - a parsed document, counted, because the states of a group, of
- * its consolidated metadata and of arrays opened through it share one.
+ * node/parsed.c - a parsed document. It is counted, because several states share one:
+ * those of a group, of its consolidated metadata, and of arrays opened through it.
  * Thread class: frozen once published.
  */
 #include "node/node.h"

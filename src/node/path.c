@@ -1,9 +1,9 @@
 /*
- * node/path.c - paths of nodes and keys of their documents. A path is
- * normalised once, at the door: '\' becomes '/', slashes at the ends and runs
- * of them go, "" is the root; "." and ".." are refused, here and again by every
- * store. Opening takes any other name, because foreign writers made it; making
- * a node is stricter: a name must not be one that a format reserves.
+ * node/path.c - paths of nodes and keys of their documents. A path is normalised once,
+ * when it enters the library: '\' becomes '/', leading, trailing and repeated slashes are
+ * dropped, and "" is the root. "." and ".." are refused, here and again by every store.
+ * Opening accepts any other name, because foreign writers may have made it. Making a node
+ * also refuses names that a format reserves.
  * Thread class: plain functions.
  */
 #include "node/node_int.h"
@@ -109,7 +109,8 @@ size_t zr_path_depth(const char *path)
     return n;
 }
 
-/* '/' sorts before every other byte, so that a node comes right before all below it. */
+/* '/' sorts before every other byte, so that a node comes right before all nodes below
+ * it. */
 int zr_path_compare(const char *a, const char *b)
 {
     const unsigned char *p = (const unsigned char *)a, *q = (const unsigned char *)b;

@@ -1,7 +1,8 @@
 /*
- * pipe/body.c - the bytes->bytes codecs around a shard, which make one block of all of
- * it: backward when the shard is written, forward when it is taken whole. Thread class:
- * on the worker context.
+ * pipe/body.c - the bytes->bytes codecs around a shard, which turn all of it into one
+ * block. They run backward when the shard is written and forward when it is decoded
+ * whole.
+ * Thread class: on the worker context.
  */
 #include "pipe/pipe_int.h"
 
@@ -20,8 +21,8 @@ zarr_status zr_body_encode(const struct zr_work *w, const struct zr_level *lv,
         zarr_mem next = {0};
         uint64_t room = 0;
 
-        /* A former value that kept foreign bytes may be longer than the bound: room by
-         * what is there. */
+        /* A shard that kept another writer's bytes may be longer than the bound, so the
+         * room follows from its actual size. */
         if (!zr_add_u64(c.cur.bytes, c.cur.bytes / 8 + 65536, &room))
             ZR_TRY(zr_fail(err, ZARR_ERR_LIMIT, "the shard grows beyond 64 bits"));
         if (p->unsized)
@@ -42,7 +43,8 @@ out:
     return st;
 }
 
-/* Of a length that only the decoder knows; then to a block that stays. */
+/* Only the decoder knows the length. The result is copied to a block that outlives the
+ * worker's buffer. */
 static zarr_status body_decode_unsized(const struct zr_work *w,
                                        const struct zr_program *p,
                                        const zarr_mem *encoded, zarr_mem *block,

@@ -1,14 +1,14 @@
 /*
- * pipe/boxes.c - between a chunk's block of elements and the caller's tensor: copies and
- * fills of a target's boxes, and whether a chunk lies in the tensor exactly as a program
- * leaves it.
+ * pipe/boxes.c - copies and fills the boxes of a target between a chunk's block of
+ * elements and the caller's tensor, and tells whether a chunk is in the tensor exactly as
+ * a program leaves it.
  * Thread class: on the worker context.
  */
 #include "pipe/pipe_int.h"
 
 struct box_arg {
     const struct zr_work *w;
-    const void *pattern; /* fill */
+    const void *pattern; /* the fill value */
     bool crossing;       /* between host and other memory */
 };
 
@@ -70,7 +70,7 @@ static const void *pattern_for(const struct zr_level *lv, uint32_t swap_bytes)
     return swap_bytes > 1 ? lv->fill_swapped : lv->fill;
 }
 
-/* A subarray whose values differ: each is filled in on its own. */
+/* Fills the values of a subarray one by one, because they differ. */
 static zarr_status fill_each(const struct zr_work *w, const struct zr_target *t,
                              zarr_error *err)
 {

@@ -1,6 +1,7 @@
 /*
- * pipe/engine.c - what requests of one context share: the budget of buffers that grow,
- * and idle worker contexts (workers.c). Thread class: shared.
+ * pipe/engine.c - what the requests of one context share: the budget of buffers that
+ * grow, and idle worker contexts (workers.c).
+ * Thread class: shared.
  */
 #include "pipe/pipe_int.h"
 

@@ -1,8 +1,8 @@
 /*
- * pipe/fetch.c - encoded bytes from the store into a worker's scratch: whole
- * objects of unknown length, and exact ranges of objects held still. The
- * room for an object comes from metadata; one that is longer than its codecs
- * can explain is refused before memory is taken for it.
+ * pipe/fetch.c - moves encoded bytes from the store into a worker's scratch: whole
+ * objects of unknown length, and exact ranges of pinned objects. The expected size of an
+ * object comes from metadata. An object longer than its codecs allow is refused before
+ * memory is taken for it.
  * Thread class: on the worker context.
  */
 #include "pipe/pipe_int.h"
@@ -29,7 +29,8 @@ uint64_t zr_encoded_most(const struct zr_io *io, uint64_t encoded_bound, bool ex
     return zr_add_u64(most, slack, &most) ? most : UINT64_MAX;
 }
 
-/* Dead bytes are legal, but what is taken whole is in memory. */
+/* Dead bytes are legal, but an object that is fetched whole is in memory, so its size is
+ * limited. */
 static uint64_t most_with_gaps(const struct zr_io *io, uint64_t most)
 {
     if (io->engine->limits->encoded_bytes != 0)
@@ -56,11 +57,12 @@ static zarr_status too_long(const struct zr_fetch *f, uint64_t bytes, zarr_error
     if (f->gaps)
         return zr_fail(err, ZARR_ERR_LIMIT,
                        "a shard of %" PRIu64
-                       " bytes has to be taken whole, at most %" PRIu64
-                       " are allowed (limits encoded_bytes, chunk_bytes)",
+                       " bytes must be fetched whole, but at most %" PRIu64
+                       " bytes are allowed (limits encoded_bytes, chunk_bytes)",
                        bytes, f->most);
     return zr_fail(err, ZARR_ERR_CORRUPT,
-                   "the object has %" PRIu64 " bytes, its chunk can explain %" PRIu64
+                   "the object has %" PRIu64
+                   " bytes, but its chunk can have at most %" PRIu64
                    " (limit encoded_bytes)",
                    bytes, f->most);
 }
@@ -90,7 +92,7 @@ zarr_status zr_fetch_object(const struct zr_work *w, const struct zr_fetch *f,
             out->bytes = op.done_bytes;
             goto out;
         }
-        /* The object is longer than expected, or grew since: once more with its real
+        /* The object is longer than expected, or has grown: fetch it again with its real
          * length. */
         if (op.object_bytes > f->most)
             ZR_TRY(too_long(f, op.object_bytes, err));
@@ -108,7 +110,8 @@ struct zr_store_pin *zr_shard_pin(const struct zr_shard *s)
     return s->held;
 }
 
-/* The object's length, where the store tells it, and that of what was got. */
+/* Checks the length of the object, if the store reports it, and the number of bytes
+ * read. */
 static zarr_status get_check(const struct zr_get *g, const zarr_store_op *op,
                              zarr_error *err)
 {

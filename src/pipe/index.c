@@ -1,12 +1,12 @@
 /*
- * pipe/index.c - the index of a shard between its encoded bytes and its pairs of numbers:
- * a small array of uint64, which goes through its own chain like any chunk.
+ * pipe/index.c - encodes and decodes the index of a shard: a small array of uint64, which
+ * goes through its own chain like any chunk.
  * Thread class: on the worker context.
  */
 #include "pipe/pipe_int.h"
 
-/* An index is a small array of uint64 in host memory: the same steps, over a view of the
- * pairs. */
+/* The index as an array in host memory, so that the steps of a chunk apply: a view of the
+ * pairs and what goes with it. */
 struct index_work {
     struct zr_io io;
     struct zr_layout layout;

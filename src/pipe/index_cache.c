@@ -1,8 +1,8 @@
 /*
- * pipe/index_cache.c - decoded shard indexes of one array, by object key (and
- * offset, for nested shards). Bounded by bytes, oldest out first. Entries are
- * frozen and counted; whether one still fits its object is for the taker to
- * check by the object's version.
+ * pipe/index_cache.c - decoded shard indexes of one array, by object key (and offset, for
+ * nested shards). Bounded in bytes; the least recently used is dropped first. Entries are
+ * frozen and counted. The caller compares the object's version to learn whether an entry
+ * is current.
  * Thread class: shared (one lock).
  */
 #include "pipe/pipe_int.h"
@@ -23,7 +23,7 @@ struct zr_index_cache {
         struct zr_map map; /* key -> struct cached */
         uint64_t bytes, tick;
     } locked;
-    struct zr_fork_hook fork; /* keeps the map whole in a forked child */
+    struct zr_fork_hook fork; /* keeps the map consistent in a forked child */
 };
 
 static void cached_free(const zarr_allocator *alloc, void *value)
@@ -112,7 +112,7 @@ void zr_index_cache_put(struct zr_index_cache *c, const char *key,
         return;
     fresh = zr_calloc(c->alloc, 1, sizeof *fresh);
     if (fresh == NULL)
-        return; /* a cache may forget */
+        return; /* out of memory: not cached, no error */
     fresh->index = zr_shard_index_ref(index);
     fresh->bytes = index->missing ? 64 : 64 + index->n * 16;
     zr_mutex_lock(&c->locked.mutex);

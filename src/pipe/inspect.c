@@ -1,14 +1,14 @@
 /*
- * pipe/inspect.c - looking at stored chunks one by one: opening a shard by
- * key, an inner shard by its entry, and decoding a chunk only to see whether
- * it can be decoded. Used by chunk lists and verify.
+ * pipe/inspect.c - looks at stored chunks one by one: opens a shard by key or an inner
+ * shard by its entry, and decodes a chunk only to learn whether it can be decoded. Used
+ * by chunk lists and verify.
  * Thread class: any thread; each call takes a worker context.
  */
 #include "pipe/pipe_int.h"
 
 #include <string.h>
 
-/* A request that never ends up anywhere: counters and cancel flag for the steps. */
+/* A request that only provides the steps with counters and a cancel flag. */
 static void inspect_begin(struct zarr_request *rq, const struct zr_io *io)
 {
     memset(rq, 0, sizeof *rq);
@@ -85,7 +85,7 @@ static zarr_status check_fetch(const struct zr_work *w, const struct zr_level *l
     if (at->bytes > most)
         return zr_fail(err, ZARR_ERR_CORRUPT,
                        "the shard index gives %" PRIu64
-                       " bytes, the chunk can explain %" PRIu64,
+                       " bytes, but the chunk can have at most %" PRIu64,
                        at->bytes, most);
     if (at->parent->buffer.handle != NULL)
         return zr_mem_slice(&at->parent->buffer, at->offset, at->bytes, encoded)

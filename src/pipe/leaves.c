@@ -1,13 +1,13 @@
 /*
- * pipe/leaves.c - one leaf chunk on its way to encoded bytes: the elements that it has
- * afterwards, whether they are all the fill value, and its program backward. Outer
- * chunks come from units.c, inner ones from shard_write.c. Where the caller overwrites
- * every element inside the shape, a damaged old value is ignored.
+ * pipe/leaves.c - encodes one leaf chunk: makes its new elements, finds out whether they
+ * all equal the fill value, and runs its program backward. Outer chunks come from
+ * units.c, inner ones from shard_write.c. If the caller overwrites every element inside
+ * the shape, a damaged old value is ignored.
  * Thread class: on the worker context.
  */
 #include "pipe/pipe_int.h"
 
-/* The elements that the chunk has before: the old ones, or fill. */
+/* Puts the chunk's old elements, or the fill value, into the block. */
 static zarr_status block_before(const struct zr_work *w, const struct zr_leaf_write *lw,
                                 const zarr_mem *block, zarr_error *err)
 {
@@ -32,7 +32,7 @@ static zarr_status block_before(const struct zr_work *w, const struct zr_leaf_wr
     return st;
 }
 
-/* The caller's elements may be stored, bits that do not count as well. */
+/* Whether the caller's elements may be stored unchanged, padding bits included. */
 static zarr_status elements_as_is(const struct zr_work *w, const struct zr_program *p,
                                   const zarr_mem *elements, bool *out, zarr_error *err)
 {
@@ -48,7 +48,7 @@ out:
     return st;
 }
 
-/* The chunk's elements as they are stored: the caller's memory where that is the same,
+/* Finds the chunk's elements as they are stored: the caller's memory if it has them so,
  * else a block. */
 static zarr_status leaf_elements(const struct zr_work *w, const struct zr_leaf_write *lw,
                                  zarr_mem *out, zarr_error *err)
@@ -87,8 +87,8 @@ out:
     return st;
 }
 
-/* Elements that the CPU cannot read are brought to *host, which encoding may go on from.
- */
+/* Compares the elements with the fill value. Copies elements that the CPU cannot read to
+ * *host, where encoding may continue. */
 static zarr_status is_empty(const struct zr_work *w, struct zr_leaf_write *lw,
                             const zarr_mem *elements, zarr_mem *host, zarr_error *err)
 {
@@ -116,7 +116,7 @@ static zarr_status is_empty(const struct zr_work *w, struct zr_leaf_write *lw,
     lw->empty = zr_elements_equal(ptr, n, p->swap_bytes > 1 ? lv->fill_swapped : lv->fill,
                                   p->item_bytes, l->variable);
     lw->filled = lw->empty;
-    if (lv->own_fill != NULL) /* its programs end in native order */
+    if (lv->own_fill != NULL) /* the programs of such levels end in native order */
         lw->filled = zr_all_equal(ptr, n, l->fill, p->item_bytes);
 out:
     return st;
@@ -150,12 +150,12 @@ zarr_status zr_leaf_encode(const struct zr_work *w, struct zr_leaf_write *lw,
     if (lw->empty)
         goto out;
     if (p->n == 0 && zr_store_device_direct(w->io->store, elements.device_type)) {
-        lw->out = elements; /* stored as it is */
+        lw->out = elements; /* stored unchanged */
         w->worker->stats.bytes_decoded += elements.bytes;
         goto out;
     }
     if (p->n == 0 || p->stage[p->n - 1].kind == ZR_STAGE_COPY)
-        elements = host; /* that copy has been made */
+        elements = host; /* encoding starts from that copy */
     if (p->unsized)
         ZR_TRY(zr_chunk_encode_unsized(w, p, &elements, &lw->out, err));
     else

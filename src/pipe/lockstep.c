@@ -1,10 +1,10 @@
 /*
- * pipe/lockstep.c - a wave whose program has an implementation with a strategy
- * of its own for batches (ZARR_CODEC_BATCH): all chunks of the wave go through
- * each stage together. Stages without such an implementation are a parallel
- * loop over the chunks; one with it is called once for all it accepts, and
- * those it refuses go through its fallback one by one. Runs that were not got
- * in advance (missing, short, odd) take the ordinary way, chunk by chunk.
+ * pipe/lockstep.c - carries out a wave in lock step, for programs with an implementation
+ * that takes batches (ZARR_CODEC_BATCH). A stage with such an implementation is called
+ * once for all chunks that it accepts; chunks that it refuses go through its fallback one
+ * by one. Any other stage is a parallel loop over the chunks. Segments that were not
+ * fetched in advance (missing, short, or otherwise unusual) are read one by one in the
+ * ordinary way.
  * Thread class: one wave; helpers take worker contexts.
  */
 #include "pipe/pipe_int.h"
@@ -12,7 +12,7 @@
 #include <string.h>
 
 enum {
-    ALIGNMENT = 256 /* implementations on devices want aligned chunks */
+    ALIGNMENT = 256 /* implementations on devices need aligned chunks */
 };
 
 struct lock_item {
@@ -33,15 +33,15 @@ struct lockstep {
     uint32_t *job_item;
     uint32_t n;
     const struct zr_level *
-        *level; /* of the segments: each goes through its own program */
+        *level; /* of the segments in work: each level has its own program */
     uint32_t n_levels;
-    const struct zr_stage *stage; /* of the loop under way */
-    zarr_mem slab[2];             /* outputs of stages in turn, pool blocks */
+    const struct zr_stage *stage; /* of the current loop */
+    zarr_mem slab[2];             /* pool blocks for the outputs of stages, in turn */
 };
 
 bool zr_wants_lockstep(const struct zr_program *p)
 {
-    if (p == NULL || p->unsized) /* sizes that only each chunk tells */
+    if (p == NULL || p->unsized) /* only decoding tells the size of each chunk */
         return false;
     for (uint32_t i = 0; i < p->n; i++)
         if (p->stage[i].kind == ZR_STAGE_CODEC &&
@@ -75,9 +75,8 @@ static zarr_status parallel(struct lockstep *l, uint64_t n, zr_work_fn fn,
     return zr_workers_run(&w, n, &opts, fn, l, err);
 }
 
-/* The same over the wave's items; err->item becomes that of the segment, as callers
- * expect.
- */
+/* Runs a loop over the items of the wave. err->item becomes that of the segment, as
+ * callers expect. */
 static zarr_status parallel_items(struct lockstep *l, zr_work_fn fn, zarr_error *err)
 {
     zarr_status st = parallel(l, l->n, fn, err);
@@ -130,7 +129,8 @@ static zarr_status collect_room(struct lockstep *l, zarr_error *err)
     return ZARR_OK;
 }
 
-/* The levels of the segments that were got: one, but where chunks differ in shape. */
+/* Collects the levels of the segments that were fetched: one, unless chunks differ in
+ * shape. */
 static void collect_levels(struct lockstep *l)
 {
     for (uint32_t i = 0; i < l->wave->n_segments; i++) {
@@ -161,8 +161,8 @@ out:
 
 /* ---- stages ------------------------------------------------------------ */
 
-/* Room for every chunk's output: the destination itself after the last stage where it
- * fits, else a part of a slab. */
+/* Assigns each chunk a place for its output: the destination itself after the last stage
+ * if it fits, else a slice of a pool block. */
 static zarr_status stage_rooms(struct lockstep *l, uint32_t i, zarr_error *err)
 {
     const struct zr_stage *s = &l->p->stage[i];
@@ -189,7 +189,7 @@ out:
     return st;
 }
 
-/* One chunk through the stage under way. */
+/* Runs one chunk through the current stage. */
 static zarr_status stage_alone(const struct lockstep *l, const struct zr_work *w,
                                struct lock_item *it, zarr_error *err)
 {

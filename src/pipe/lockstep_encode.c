@@ -1,10 +1,10 @@
 /*
- * pipe/lockstep_encode.c - encoding by programs that have an implementation with a
- * strategy of its own for batches (ZARR_CODEC_BATCH): leaves go through each stage
- * together. Elements are gathered and compared with the fill value, and stages without
- * such an implementation are segment, by a parallel loop over the leaves. Outer chunks
- * come from lockstep_units.c, inner ones from shard_write.c. Thread class: on the worker
- * context; helpers take worker contexts.
+ * pipe/lockstep_encode.c - encodes leaves in lock step, by programs with an
+ * implementation that takes batches (ZARR_CODEC_BATCH). Gathering elements, comparing
+ * them with the fill value, and stages without such an implementation are parallel loops
+ * over the leaves. Outer chunks come from lockstep_units.c, inner ones from
+ * shard_write.c.
+ * Thread class: on the worker context; helpers take worker contexts.
  */
 #include "pipe/pipe_int.h"
 
@@ -18,10 +18,10 @@ struct leaves {
     const struct zr_program *p;
     struct zr_leaf_write *lw;
     uint32_t n, threads;
-    struct lock_leaf *leaf; /* first all, then those that are not empty */
+    struct lock_leaf *leaf; /* first all leaves, then those that are not empty */
     zarr_codec_job *job;
     uint32_t n_left;
-    const struct zr_stage *stage; /* of the loop under way */
+    const struct zr_stage *stage; /* of the current loop */
     zarr_mem block, host, slab[2];
 };
 
@@ -33,10 +33,10 @@ static zarr_status each(struct leaves *l, uint64_t n, zr_work_fn fn, zarr_error 
     return zr_workers_run(l->w, n, &opts, fn, l, err);
 }
 
-/* ---- elements ------------------------------------------------------------------------
- */
+/* ---- elements ---------------------------------------------------------- */
 
-/* Whether a chunk's elements may be taken from the caller's memory. */
+/* Whether a chunk's elements must be gathered into a block instead of read from the
+ * caller's memory. */
 static bool leaf_needs_block(const struct leaves *l, const struct zr_leaf_write *lw)
 {
     struct zr_target t;
@@ -47,7 +47,8 @@ static bool leaf_needs_block(const struct leaves *l, const struct zr_leaf_write 
            !zr_target_direct(l->w->io, l->p, &t, &at);
 }
 
-/* A program that begins with the host takes the copy that emptiness was looked for in. */
+/* A program that begins with a copy to the host uses the copy that was compared with the
+ * fill value. */
 static bool leaves_need_host(const struct leaves *l)
 {
     return l->w->io->skip_empty && l->p->stage[l->p->n - 1].kind == ZR_STAGE_COPY &&
@@ -101,8 +102,7 @@ out:
     return st;
 }
 
-/* ---- stages --------------------------------------------------------------------------
- */
+/* ---- stages ------------------------------------------------------------ */
 
 static zarr_status leaf_rooms(struct leaves *l, uint32_t k, zarr_error *err)
 {
@@ -176,7 +176,7 @@ static zarr_status one_stage(struct leaves *l, uint32_t k, zarr_error *err)
 
     l->stage = &l->p->stage[l->p->n - 1 - k];
     if (l->stage->kind == ZR_STAGE_COPY && k == 0 && l->host.handle != NULL)
-        return ZARR_OK; /* that copy has been made */
+        return ZARR_OK; /* the comparison made that copy */
     ZR_TRY(leaf_rooms(l, k, err));
     if (l->stage->kind == ZR_STAGE_CODEC &&
         (l->stage->impl->vt.caps & ZARR_CODEC_BATCH) != 0)

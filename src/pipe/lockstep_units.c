@@ -1,9 +1,9 @@
 /*
- * pipe/lockstep_units.c - outer chunks that are encoded together (lockstep_encode.c), an
- * object of the store each, which a parallel loop puts. Those that need their former
- * value are written one by one (units.c): each holds a lock, and nobody waits for others
- * with that.
- * Thread class: one flow; helpers take worker contexts.
+ * pipe/lockstep_units.c - encodes outer chunks together (lockstep_encode.c), one object
+ * of the store each, and puts them in a parallel loop. Units that need their old value
+ * are written one by one (units.c), because each holds a lock and a thread that holds one
+ * must not wait for other units.
+ * Thread class: one thread per request; helpers take worker contexts.
  */
 #include "pipe/pipe_int.h"
 
@@ -13,7 +13,7 @@ struct objects {
     const struct zr_level *lv;
     struct zr_leaf_write *lw;
     uint32_t n;
-    zarr_mem slab; /* what they are encoded to */
+    zarr_mem slab; /* their encoded bytes */
 };
 
 static zarr_status key_of(const struct zr_work *w, const struct zr_leaf_write *lw,
@@ -78,7 +78,8 @@ out:
     return st;
 }
 
-/* Elements, encoded bytes, and between two stages both once more. */
+/* Bytes for n units: elements and encoded bytes, and both once more between two
+ * stages. */
 static uint64_t objects_budget(const struct objects *o, uint32_t n)
 {
     uint64_t sum = 0;
@@ -112,8 +113,8 @@ out:
     return st;
 }
 
-/* The level of a unit that is written here; NULL: it goes the ordinary way, which tells
- * of what fails, too. */
+/* The level of a unit that is written here; NULL: units.c writes it, and reports
+ * errors. */
 static const struct zr_level *own_level(const struct zr_io *io,
                                         const struct zr_projection *proj)
 {
@@ -154,7 +155,7 @@ zarr_status zr_units_lockstep(const struct zr_io *io, struct zarr_request *rq,
             if (lv[k] != lv[i] || done[k])
                 continue;
             if (o.n > 0 && objects_budget(&o, o.n + 1) > io->engine->budget->total)
-                break; /* the next round's */
+                break; /* belongs to the next round */
             lw[o.n++] = (struct zr_leaf_write){.level = lv[k], .proj = &proj[k]};
             done[k] = true;
         }

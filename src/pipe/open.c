@@ -1,10 +1,9 @@
 /*
- * pipe/open.c - shards and their indexes: hold the object still, fetch the
- * index from its place, decode it with its own chain, have it checked. A shard
- * behind bytes->bytes codecs is fetched and decoded whole and becomes a
- * buffer. Indexes are remembered by the object's version; one whose version
- * cannot be told is not remembered beyond its request.
- * Thread class: on the worker context; what is opened is counted and frozen.
+ * pipe/open.c - opens shards: pins the object, fetches the index from its place, decodes
+ * it by its own chain and has it checked. A shard with bytes->bytes codecs around it is
+ * fetched and decoded whole and becomes a buffer. Indexes are cached with the object's
+ * version; an index whose version is unknown is not kept beyond its request.
+ * Thread class: on the worker context; opened shards are counted and frozen.
  */
 #include "pipe/pipe_int.h"
 
@@ -64,15 +63,15 @@ static zarr_status fetch_index(const struct zr_work *w, const struct zr_level *l
                        .pin = pin,
                        .offset = lv->shard->index_at_end ? ZARR_STORE_SUFFIX : 0,
                        .index_of = &value_bytes};
-    /* One that only the GET tells cannot be compared before the next GET: no use in
-     * remembering an index by it. */
+    /* If only a GET tells the version, it cannot be compared before the next GET, so an
+     * index with it is not worth caching. */
     const bool pinned = version_known(&pin->version);
     zarr_status st = ZARR_OK;
 
     ZR_TRY(zr_worker_scratch(w, ZR_SCRATCH_INDEX, ZARR_DEVICE_CPU, lv->index_bytes,
                              &g.dst, err));
     st = zr_get(w, &g, err);
-    if (st == ZARR_ERR_NOT_FOUND) /* only the store says so: the shard is missing */
+    if (st == ZARR_ERR_NOT_FOUND) /* only the store can say that the shard is missing */
         return missing_index(w, lv, s, err);
     ZR_TRY(st);
     w->worker->stats.index_reads++;
@@ -164,7 +163,7 @@ static zarr_status open_nested(const struct zr_work *w, const struct zr_level *l
     uint64_t at = 0;
     zarr_status st = ZARR_OK;
 
-    if (lv->bytes_decode != NULL && bytes > zr_shard_most(w->io, lv)) /* taken whole */
+    if (lv->bytes_decode != NULL && bytes > zr_shard_most(w->io, lv)) /* decoded whole */
         ZR_TRY(
             zr_fail(err, ZARR_ERR_CORRUPT, "an inner shard of %" PRIu64 " bytes", bytes));
     if (s->parent->buffer.handle != NULL) {

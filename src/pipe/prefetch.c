@@ -1,8 +1,8 @@
 /*
- * pipe/prefetch.c - batches for stores with their own concurrency: those that
- * are not answered from the decoding thread get the ranges of a whole wave at
- * once, before its chunks are decoded. What could not be got is left to the
- * worker, which knows every case.
+ * pipe/prefetch.c - batches for stores with their own concurrency. If a store is not read
+ * on the decoding thread, the ranges of a whole wave are fetched at once, before its
+ * chunks are decoded. Ranges that could not be fetched are left to the worker, which
+ * handles every case.
  * Thread class: on the runner of the wave.
  */
 #include "pipe/pipe_int.h"
@@ -14,7 +14,7 @@ static void fetched_one(void *arg, zarr_store_op *op, const zarr_error *err)
     struct zr_prefetch *p = arg;
 
     ZR_UNUSED(op);
-    ZR_UNUSED(err); /* the worker tries again and says what is wrong */
+    ZR_UNUSED(err); /* the worker tries again and reports the error */
     if (atomic_fetch_sub(&p->left, 1) == 1)
         zr_event_set(&p->all);
 }
@@ -60,8 +60,8 @@ out:
     return st;
 }
 
-/* Which segments were got completely; the others are left to the worker, which knows
- * every case. */
+/* Keeps the segments that were fetched completely. The others are left to the worker,
+ * which handles every case. */
 static void prefetch_keep(const struct zr_io *io, const struct zr_wave *w,
                           struct zr_prefetch *p)
 {
@@ -146,7 +146,7 @@ bool zr_wants_batches(const struct zr_io *io, const struct zr_program *p)
 uint64_t zr_prefetch_budget(const struct zarr_request *rq, const struct zr_wave *w,
                             bool lockstep)
 {
-    uint64_t most = w->level->decode->decoded_bytes; /* of a chunk */
+    uint64_t most = w->level->decode->decoded_bytes; /* of one chunk */
     uint64_t n = lockstep ? 2 * (uint64_t)w->n_items
                           : ZR_MIN(zr_io_threads(&rq->io), w->n_segments);
     uint64_t need = 0;

@@ -1,14 +1,15 @@
 /*
  * pipe/ranges.c - which bytes of a chunk a target needs, as ranges: outer dimensions are
- * walked index by index, inner ones taken as one span with what lies between. For
- * uncompressed chunks the store reads them (segment.c); here a codec that can decode in
- * part gets them (blosc: its blocks), when most of the chunk is not wanted. Thread class:
- * plain functions; on the worker context.
+ * walked index by index; inner ones are taken as one range with the bytes between. For
+ * uncompressed chunks the store reads these ranges (raw.c). If at most half of a chunk is
+ * needed, a codec that can decode in part gets them (blosc: its blocks); this file calls
+ * it.
+ * Thread class: plain functions; on the worker context.
  */
 #include "pipe/pipe_int.h"
 
 enum {
-    PART_COST = 4 * 1024 /* one more range costs a decoder as much as so many bytes */
+    RANGE_COST = 4 * 1024 /* a range costs a decoder as much as so many bytes */
 };
 
 static void range_dims(const struct zr_program *p, const struct zr_target *t,
@@ -92,7 +93,7 @@ zarr_status zr_chunk_decode_partial(const struct zr_work *w, const struct zr_pro
 
     *done = false;
     if (!partial_fits(w, p, &item->target) ||
-        zr_ranges_choose(p, &item->target, PART_COST, &s) > p->decoded_bytes / 2 ||
+        zr_ranges_choose(p, &item->target, RANGE_COST, &s) > p->decoded_bytes / 2 ||
         !zr_mul_u64(s.n_reads, sizeof *ranges, &bytes))
         return ZARR_OK;
     ZR_TRY(zr_worker_scratch(w, ZR_SCRATCH_A, ZARR_DEVICE_CPU, p->decoded_bytes, &block,

@@ -1,17 +1,17 @@
 /*
- * pipe/raw.c - short cuts for uncompressed chunks: stored elements that are wanted as
- * they are go from the store into the caller's memory; a part of a chunk is read as the
- * cheapest set of ranges (ranges.c). Large chunks: slabs.c.
+ * pipe/raw.c - short cuts for uncompressed chunks. Stored elements that need no change go
+ * from the store into the caller's memory. A part of a chunk is read as the cheapest set
+ * of ranges (ranges.c). For large chunks see slabs.c.
  * Thread class: on the worker context.
  */
 #include "pipe/pipe_int.h"
 
 enum {
     RANGE_COST = 32 * 1024
-}; /* one more request costs as much as so many bytes */
+}; /* a request costs as much as reading so many bytes */
 
-/* A chunk whose length is not what metadata says goes the general way, which says what is
- * wrong. */
+/* A chunk whose length contradicts the metadata takes the general way, which reports the
+ * error. */
 static bool raw_fits(const struct zr_segment *segment)
 {
     const struct zr_program *p = segment->level->decode;
@@ -21,7 +21,7 @@ static bool raw_fits(const struct zr_segment *segment)
            (bytes == UINT64_MAX || bytes == p->decoded_bytes);
 }
 
-/* A GET of the segment's only chunk, without a place yet. */
+/* A GET of the segment's only chunk; its destination is not set yet. */
 static struct zr_get raw_get(const struct zr_segment *segment)
 {
     const struct zr_program *p = segment->level->decode;
@@ -56,8 +56,8 @@ out:
     return st;
 }
 
-/* Several ranges of a chunk are of one version of it: through the shard's pin or the
- * chunk's own. block: room for the whole chunk. */
+/* All ranges of a chunk are read from one version: through the shard's pin or a pin of
+ * the chunk. block: room for the whole chunk. */
 static zarr_status read_ranges(const struct zr_work *w, const struct zr_segment *segment,
                                struct zr_store_pin *pin, const struct zr_ranges *s,
                                const zarr_mem *block, zarr_error *err)
@@ -78,7 +78,7 @@ static zarr_status read_ranges(const struct zr_work *w, const struct zr_segment 
         ZR_TRY(zr_get(w, &g, err));
         ZR_TRY(zr_block_unpad(w, segment->level->decode, &g.dst, err));
         if (g.known == NULL)
-            g.known = "chunk"; /* there is one */
+            g.known = "chunk"; /* the object was there when it was pinned */
     }
 out:
     return st;
@@ -105,7 +105,7 @@ zarr_status zr_raw_ranges(const struct zr_work *w, const struct zr_segment *segm
     if (pins && s.n_reads > 1) {
         ZR_TRY(zr_store_pin_init(&pin, w->io->store, segment->key, err));
         if (pin.object_bytes != UINT64_MAX && pin.object_bytes != p->decoded_bytes)
-            goto out; /* the general way says what is wrong */
+            goto out; /* the general way reports the error */
     }
     ZR_TRY(read_ranges(w, segment, pin.key != NULL ? &pin : NULL, &s, &block, err));
     w->worker->stats.chunks_partial++;

@@ -1,7 +1,7 @@
 /*
- * pipe/request.c - a read or write under way: its counters, progress, and the
- * two ways to run it. The blocking one runs on the caller's thread; the
- * submitted one is the same function as a task of the pool. There is no third.
+ * pipe/request.c - a read or write under way: its counters, its progress, and the two
+ * ways to carry it out. A blocking request runs on the caller's thread. A submitted one
+ * runs the same function as a task of the pool.
  * Thread class: shared; a request inherited through fork is CANCELLED.
  */
 #include "pipe/pipe_int.h"
@@ -78,7 +78,7 @@ void zr_request_merge(struct zarr_request *rq, struct zr_worker *worker)
 
 static void call_progress(const struct zarr_request *rq, const zarr_stats *now)
 {
-    zr_block_begin(); /* who knows how long */
+    zr_block_begin(); /* the callback may take long */
     rq->io.progress(rq->io.progress_user, now);
     zr_block_end();
 }
@@ -142,7 +142,7 @@ uint64_t zr_io_wave_bytes(const struct zr_io *io)
     return io->wave_bytes != 0 ? io->wave_bytes : io->engine->wave_bytes;
 }
 
-/* Names of the core can't be taken by others. */
+/* A plug-in cannot register a name of the core. */
 static bool is_serial(const struct zr_io *io)
 {
     return zr_streq(io->pipeline->name, "serial");
@@ -180,8 +180,8 @@ static uint64_t view_extent(const struct zr_view *v)
     return n;
 }
 
-/* A fresh destination on huge pages is several times faster to fill than one on small
- * pages. */
+/* Asks for huge pages for a new destination: they are several times faster to fill than
+ * small ones. */
 static void advise_output(const struct zr_io *io)
 {
     uint64_t bytes = view_extent(&io->view);
@@ -195,15 +195,16 @@ static void advise_output(const struct zr_io *io)
     zr_pages_advise(p, (size_t)bytes);
 }
 
-/* Those of the core don't take the steps that count. Their names can't be taken over. */
+/* The core's pipelines do not use the steps that count elements. A plug-in cannot
+ * register their names. */
 static bool is_of_core(const struct zr_io *io)
 {
     return zr_streq(io->pipeline->name, zr_pipeline_waves.name) ||
            zr_streq(io->pipeline->name, zr_pipeline_serial.name);
 }
 
-/* A pipeline of a plug-in may say that it is done and have left some out: elements of
- * the caller that nobody set, or chunks that nobody stored. */
+/* A plug-in's pipeline may return OK although it left elements of the caller unset or
+ * chunks unwritten. Compares what its steps delivered with what the request wants. */
 static zarr_status check_delivered(struct zarr_request *rq, zarr_error *err)
 {
     const struct zr_io *io = &rq->io;
@@ -227,7 +228,8 @@ static zarr_status request_run(struct zarr_request *rq, zarr_error *err)
 {
     const struct zr_io *io = &rq->io;
     const struct zr_pipeline *p = io->pipeline;
-    zarr_error failed = {0}; /* a chunk that is not there yet leaves its text, too */
+    /* a chunk that is missing now leaves its message here, too */
+    zarr_error failed = {0};
     zarr_status st = ZARR_OK;
 
     advise_output(io);
@@ -236,7 +238,8 @@ static zarr_status request_run(struct zarr_request *rq, zarr_error *err)
                                                     &failed);
         if (st != ZARR_ERR_CONFLICT || io->write)
             break;
-        /* A shard was replaced between its index and its chunks: read all again. */
+        /* A shard was replaced between reading its index and its chunks: read everything
+         * again. */
         zr_index_cache_drop(io->indexes, NULL);
         zr_request_again(rq);
         if (tries == READ_TRIES)
@@ -271,8 +274,8 @@ static void stats_out(struct zarr_request *rq, zarr_stats *out)
     zr_mutex_unlock(&rq->locked.mutex);
     bytes = out->struct_size;
     now.struct_size = bytes;
-    memcpy(out, &now,
-           ZR_MIN((size_t)bytes, sizeof now)); /* an older caller's struct is shorter */
+    /* the struct of a caller compiled against an older header is shorter */
+    memcpy(out, &now, ZR_MIN((size_t)bytes, sizeof now));
 }
 
 zarr_status zr_io_run(const struct zr_io *io, zarr_stats *stats, zarr_error *err)
@@ -384,6 +387,6 @@ void zarr_request_free(zarr_request *rq)
     release = rq->release;
     owner = rq->owner;
     zr_free(rq->io.engine->alloc, rq);
-    if (release != NULL) /* last: the owner may hold the context, and so the engine */
+    if (release != NULL) /* last: the owner may hold the context, which owns the engine */
         release(owner);
 }

@@ -1,9 +1,10 @@
 /*
- * pipe/segment.c - one segment of a data wave on one thread: fetch its range, then decode
- * each of its chunks and copy its elements to their places. What need not be fetched
- * whole, or not be decoded, takes a short cut (raw.c, slabs.c). The last decoder writes
- * into the destination where the layouts agree, or where it knows strides (strided.c).
- * `serial` turns all of that off. Thread class: on the worker context.
+ * pipe/segment.c - reads one segment of a data wave on one thread: fetches its range,
+ * decodes each of its chunks, and copies the elements to their places. Chunks that need
+ * not be fetched whole or decoded take a short cut (raw.c, slabs.c). The last decoder
+ * writes into the destination if the layouts agree, or if it can write with strides
+ * (strided.c). `serial` turns all short cuts off.
+ * Thread class: on the worker context.
  */
 #include "pipe/pipe_int.h"
 
@@ -68,7 +69,7 @@ static zarr_status decode_item(const struct zr_work *w, const struct zr_segment 
     const struct zr_program *p = segment->level->decode;
     struct zr_coding c = {.p = p, .cur = *encoded};
     zarr_mem at = {0};
-    /* elements of variable length point into scratch until they are moved */
+    /* elements of variable length point into scratch until their bytes are copied */
     bool direct = p->n > 0 && !w->io->layout->variable &&
                   zr_target_direct(w->io, p, &item->target, &at);
     bool done = false;
@@ -102,12 +103,13 @@ static zarr_status check_item_bytes(const struct zr_work *w, const struct zr_pro
     if (item->bytes > most)
         return zr_fail(err, ZARR_ERR_CORRUPT,
                        "the shard index gives %" PRIu64
-                       " bytes, the chunk can explain %" PRIu64 " (limit encoded_bytes)",
+                       " bytes, but the chunk can have at most %" PRIu64
+                       " (limit encoded_bytes)",
                        item->bytes, most);
     return ZARR_OK;
 }
 
-/* *item: the one that is wrong, else the first. */
+/* *item: the item whose size is wrong; else the first. */
 static zarr_status check_segment_bytes(const struct zr_work *w,
                                        const struct zr_segment *segment,
                                        const struct zr_item **item, zarr_error *err)
@@ -137,7 +139,7 @@ static zarr_status fetch_object(const struct zr_work *w, const struct zr_segment
     return zr_fetch_object(w, &f, out, err);
 }
 
-/* The segment's bytes, in a scratch block or where they are. */
+/* Fetches the segment's bytes into a scratch block, or points to them. */
 static zarr_status fetch_range(const struct zr_work *w, const struct zr_segment *segment,
                                zarr_mem *out, zarr_error *err)
 {
@@ -196,7 +198,7 @@ static uint64_t segment_budget(const struct zr_segment *segment)
     return zr_add_u64(fetch, p->decoded_bytes, &sum) ? sum : UINT64_MAX;
 }
 
-/* Each sets *done where it fits the segment, else nothing has happened. */
+/* Each sets *done if it applies to the segment; otherwise it changes nothing. */
 static zarr_status (*const short_cuts[])(const struct zr_work *w,
                                          const struct zr_segment *segment, bool *done,
                                          zarr_error *err) = {
@@ -227,7 +229,8 @@ zarr_status zr_segment_read(const struct zr_work *w, const struct zr_segment *se
     if (fetched == NULL && st == ZARR_OK && !done)
         st = whole ? fetch_object(w, segment, &range, err)
                    : fetch_range(w, segment, &range, err);
-    if (st == ZARR_ERR_NOT_FOUND && whole) { /* the store says so: the fill value */
+    /* the store reports it missing: the fill value */
+    if (st == ZARR_ERR_NOT_FOUND && whole) {
         st = zr_item_fill(w, item, err);
         done = true;
     }

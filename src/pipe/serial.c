@@ -1,7 +1,7 @@
 /*
- * pipe/serial.c - the oracle: one chunk at a time on the caller's thread, each
- * decoded whole and copied, no direct decoding, no ranges of uncompressed
- * chunks, no joined requests, no threads. Tests hold `waves` against it.
+ * pipe/serial.c - the pipeline `serial`: one chunk at a time on the caller's thread, each
+ * decoded whole and copied; no decoding into the tensor, no ranges of uncompressed
+ * chunks, no joined requests, no threads. Tests compare `waves` with it.
  * Thread class: solo.
  */
 #include "pipe/pipe_int.h"
@@ -24,7 +24,7 @@ out:
     return st;
 }
 
-/* Chunk after chunk, on the caller's thread. */
+/* One chunk per segment, on the caller's thread. */
 void zr_serial_cut(const struct zr_io *io, struct zr_plan_args *out)
 {
     *out = (struct zr_plan_args){.layout = io->layout,

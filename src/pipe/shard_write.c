@@ -1,9 +1,9 @@
 /*
- * pipe/shard_write.c - a new value of one shard: inner chunks in C order of
- * their coordinates, so that equal content gives equal bytes, then (or first)
- * the index. Touched chunks are encoded, several at a time, into slots and
- * then appended; untouched ones keep their encoded bytes. Nested shards
- * recurse, at most limits.shard_depth deep.
+ * pipe/shard_write.c - makes the new value of one shard: inner chunks in C order of their
+ * coordinates, so that equal content gives equal bytes, and the index behind or in front
+ * of them. Touched chunks are encoded into slots, several at a time, and then appended;
+ * untouched ones keep their encoded bytes. Nested shards recurse, at most
+ * limits.shard_depth deep.
  * Thread class: on the worker context; helpers take contexts of their own.
  */
 #include "pipe/pipe_int.h"
@@ -18,21 +18,22 @@ enum {
 struct shard_writer {
     const struct zr_work *w;
     struct zr_shard_write *sw;
-    const struct zr_level *lv, *in; /* the shard's level and the inner one */
-    zarr_mem value;                 /* the former one, behind its outer codecs */
-    struct zr_shard_index *old;     /* NULL: no former value */
-    uint64_t *pairs;                /* the new index, host order */
-    uint64_t pos, next; /* end of what was appended; first inner chunk not dealt with */
+    const struct zr_level *lv, *in; /* level of the shard, level of the inner chunks */
+    zarr_mem value;                 /* the old value, its outer codecs decoded */
+    struct zr_shard_index *old;     /* NULL: no old value */
+    uint64_t *pairs;                /* the new index, in host byte order */
+    uint64_t pos, next; /* end of the bytes appended; first inner chunk not handled yet */
     uint64_t keep_most; /* bytes of untouched chunks that may still be kept */
     bool any;
-    bool filled; /* all that was written is the array's fill value */
+    bool filled; /* everything written so far equals the array's fill value */
     /* one batch */
     struct zr_projection *proj;
     struct inner_result {
-        zarr_mem out, block; /* block: a pool block to give back */
+        /* block: pool block that contains out and must be given back */
+        zarr_mem out, block;
         bool empty, filled;
     } * result;
-    struct zr_leaf_write *leaf; /* where they are encoded together, else NULL */
+    struct zr_leaf_write *leaf; /* set if chunks are encoded together, else NULL */
     uint32_t n, batch;
     zarr_mem slots;
     uint64_t slot_bytes;
@@ -93,7 +94,7 @@ static zarr_status old_value(const struct shard_writer *s, uint64_t id, zarr_mem
     return ZARR_OK;
 }
 
-/* Untouched inner chunks up to (not including) `end` keep their encoded bytes. */
+/* Appends the old encoded bytes of the untouched inner chunks before `end`. */
 static zarr_status keep_until(struct shard_writer *s, uint64_t end, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
@@ -104,7 +105,8 @@ static zarr_status keep_until(struct shard_writer *s, uint64_t end, zarr_error *
         ZR_TRY(old_value(s, s->next, &bytes, err));
         if (bytes.handle == NULL)
             continue;
-        /* Entries may share bytes, but not so that a small shard becomes a huge one. */
+        /* Entries of a hostile index may share bytes; a small shard must not become a
+         * huge one. */
         if (bytes.bytes > s->keep_most)
             ZR_TRY(
                 zr_fail(err, ZARR_ERR_CORRUPT,
@@ -127,7 +129,7 @@ static uint64_t inner_id(const struct zr_level *lv, const uint64_t *chunk)
     return at;
 }
 
-/* Whose fill an inner chunk has that is not stored. */
+/* The level whose fill value a missing inner chunk has. */
 static const struct zr_level *missing_level(const struct shard_writer *s)
 {
     return s->old != NULL ? s->in : s->sw->missing;
@@ -182,7 +184,8 @@ static zarr_status encode_inner(void *arg, uint64_t at, const struct zr_work *w,
     s->result[i].out = lw.out;
     s->result[i].empty = lw.empty;
     s->result[i].filled = lw.filled;
-    if (s->in->unsized && !lw.empty) { /* in the worker's buffer: to a block of its own */
+    /* out is in the worker's buffer: copy it to a block */
+    if (s->in->unsized && !lw.empty) {
         zarr_mem *block = &s->result[i].block;
 
         ZR_TRY(zr_pool_take(w->io->engine->pool, ZARR_DEVICE_CPU, 0,
@@ -193,7 +196,7 @@ static zarr_status encode_inner(void *arg, uint64_t at, const struct zr_work *w,
                                  lw.out.bytes, &w->worker->copies, err));
         goto out;
     }
-    /* Elements stored as they are may lie in the worker's block, which the next chunk
+    /* Elements stored unchanged may be in the worker's block, which the next chunk
      * overwrites. */
     if (!lw.empty && lw.out.handle == w->worker->scratch[ZR_SCRATCH_BLOCK].handle) {
         zarr_mem room = lw.room;
@@ -285,8 +288,8 @@ out:
 
 /* ---- the shard --------------------------------------------------------- */
 
-/* Inner chunks encoded before they are appended: enough for the threads, and no more than
- * a few MiB of slots beyond that. */
+/* Number of inner chunks encoded before they are appended: at least one per thread, and
+ * beyond that no more than fit a few MiB of slots. */
 static uint32_t batch_most(const struct shard_writer *s)
 {
     uint64_t most = BATCH_BYTES / ZR_MAX(s->in->encoded_bound, UINT64_C(1));
@@ -304,7 +307,7 @@ static zarr_status writer_init(struct shard_writer *s, zarr_error *err)
 
     zr_arena_init(&s->lists, alloc);
     s->batch = batch_most(s);
-    if (s->lv->unsized) /* no sum of bounds: what limits let a chunk have */
+    if (s->lv->unsized) /* unsized: the limit of a chunk, not a sum of bounds */
         bound = ZR_MIN(bound, s->w->io->engine->limits->chunk_bytes);
     if (!zr_add_u64(zr_encoded_most(s->w->io, bound, false), s->value.bytes,
                     &s->keep_most))
@@ -314,7 +317,7 @@ static zarr_status writer_init(struct shard_writer *s, zarr_error *err)
     s->result = zr_calloc(alloc, s->batch, sizeof *s->result);
     if (s->pairs == NULL || s->proj == NULL || s->result == NULL)
         ZR_TRY(zr_fail_memory(err, pairs));
-    /* `serial`, which others are held against, encodes one after the other. */
+    /* `serial`, which tests compare others with, encodes one chunk after another. */
     if (!s->w->io->no_direct && !s->in->is_shard && zr_wants_lockstep(s->in->encode)) {
         s->leaf = zr_calloc(alloc, s->batch, sizeof *s->leaf);
         if (s->leaf == NULL)
@@ -372,9 +375,9 @@ out:
     return st;
 }
 
-/* Whether this shard need not be stored: as its missing inner chunks it would read as it
- * does when it is missing itself; or it is one of the array's own, new, and has nothing
- * but the array's fill value. */
+/* Whether this shard need not be stored. Either all its inner chunks are missing and it
+ * would read the same if it were missing itself, or it is an outermost, new shard whose
+ * elements all equal the array's fill value. */
 static bool shard_is_empty(const struct shard_writer *s)
 {
     const size_t n = s->w->io->layout->item_bytes;
@@ -384,7 +387,7 @@ static bool shard_is_empty(const struct shard_writer *s)
            (s->sw->level == 0 && s->old == NULL && s->filled);
 }
 
-/* The value in sw->block, its first sw->out.bytes. */
+/* Makes the value in sw->block; it is the first sw->out.bytes. */
 static zarr_status shard_value(struct shard_writer *s, zarr_error *err)
 {
     struct zr_shard_write *sw = s->sw;
@@ -403,7 +406,7 @@ out:
     return st;
 }
 
-/* The same and the codecs around it: what is stored. */
+/* Makes the value and runs the codecs around it: the bytes to store. */
 static zarr_status shard_attempt(const struct zr_work *w, struct zr_shard_write *sw,
                                  zarr_error *err)
 {

@@ -1,13 +1,12 @@
 /*
- * pipe/slabs.c - large uncompressed chunks, read in slabs of whole rows that
- * stay in a core's cache: from the store into scratch, from there into place.
- * One pass over memory less than reading the chunk at once, a scratch of a
- * quarter MiB instead of a chunk, and work for several threads where a request
- * touches one chunk only. The object is pinned, so all slabs see one version.
- * A chunk that lies in the caller's memory as it is stored goes there direct
- * only when both sides are aligned alike: kernels copy with `rep movsb`, which
- * takes more than twice as long on some CPUs (Zen 3) when they are not, and
- * numpy's large arrays begin 16 bytes behind a page.
+ * pipe/slabs.c - reads large uncompressed chunks in slabs of whole rows that fit a core's
+ * cache: from the store into scratch, and from there into place. Compared with reading
+ * the chunk at once, this saves one pass over memory, needs a scratch of a quarter MiB
+ * instead of a chunk, and gives several threads work if a request touches only one chunk.
+ * The object is pinned, so all slabs see one version. A chunk that has the same layout in
+ * the caller's memory is read directly into it only if both sides are aligned alike:
+ * kernels copy with `rep movsb`, which takes more than twice as long on some CPUs (Zen 3)
+ * otherwise, and NumPy's large arrays begin 16 bytes after a page boundary.
  * Thread class: open, then zr_slabs_one() from any threads, then close.
  */
 #include "pipe/pipe_int.h"
@@ -16,11 +15,12 @@
 
 enum {
     SLAB_BYTES = 256 * 1024,
-    SLAB_MOST = 1024 * 1024,      /* a row longer than this is no slab */
-    SLABS_LEAST = 2 * 1024 * 1024 /* smaller chunks stay in the cache anyway */
+    /* a chunk with longer rows is not read in slabs */
+    SLAB_MOST = 1024 * 1024,
+    SLABS_LEAST = 2 * 1024 * 1024 /* smaller chunks fit the cache anyway */
 };
 
-/* The slowest stored dimension that has more than one row; -1: none. */
+/* Returns the slowest stored dimension with more than one row; -1 if there is none. */
 static int32_t slab_dim(const struct zr_program *p)
 {
     for (int32_t i = 0; i < p->ndim; i++)
@@ -34,7 +34,7 @@ static uint64_t row_bytes(const struct zr_program *p, int32_t dim)
     uint64_t n = p->item_bytes;
 
     for (int32_t i = dim + 1; i < p->ndim; i++)
-        n *= p->stored_shape[i]; /* counted when the layout was made */
+        n *= p->stored_shape[i]; /* no overflow: checked when the layout was made */
     return n;
 }
 
@@ -58,7 +58,7 @@ bool zr_slabs_fit(const struct zr_io *io, const struct zr_segment *segment)
            row_bytes(p, dim) <= SLAB_MOST;
 }
 
-/* Whether reading direct into place is as fast as it can be. */
+/* Whether reading directly into the view is as fast as it can be. */
 static bool direct(const struct zr_io *io, const struct zr_program *p,
                    const struct zr_target *t, zarr_mem *at)
 {
@@ -80,7 +80,7 @@ zarr_status zr_slabs_open(struct zr_slabs *s, const struct zr_io *io,
     memset(s, 0, sizeof *s);
     ZR_TRY(zr_store_pin_init(&s->pin, io->store, segment->key, err));
     if (s->pin.object_bytes != p->decoded_bytes) {
-        zr_store_pin_deinit(&s->pin); /* the general way says what is wrong */
+        zr_store_pin_deinit(&s->pin); /* the general way reports the error */
         goto out;
     }
     s->segment = segment;
@@ -98,7 +98,7 @@ void zr_slabs_close(struct zr_slabs *s)
     zr_store_pin_deinit(&s->pin);
 }
 
-/* Rows first .. first + n of the target, which lie at the beginning of block. */
+/* Copies rows first .. first + n of the target, which begin at the start of block. */
 static zarr_status slab_scatter(const struct zr_work *w, const struct zr_slabs *s,
                                 uint64_t first, uint64_t n, const zarr_mem *block,
                                 zarr_error *err)
@@ -132,7 +132,7 @@ zarr_status zr_slabs_one(const struct zr_work *w, struct zr_slabs *s, uint64_t i
                        .counted = true};
     zarr_status st = ZARR_OK;
 
-    if (i == 0) { /* one chunk, got once, whatever the number of slabs */
+    if (i == 0) { /* one chunk, counted once for all its slabs */
         w->worker->stats.store_gets++;
         zr_item_count(w, s->segment->item[0], s->direct);
     }

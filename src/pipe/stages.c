@@ -1,9 +1,9 @@
 /*
- * pipe/stages.c - one chunk through the stages of its program. Decoding goes from the
- * first stage to the last, encoding the other way; what a stage gives lies in scratch
- * blocks in turn, and where the caller wants it in the end. Sizes come from the program,
- * that is from metadata, never from a stream. A stage that refuses a chunk leaves it to
- * its fallback, which works on host memory.
+ * pipe/stages.c - runs one chunk through the stages of its program. Decoding goes from
+ * the first stage to the last, encoding the other way. The outputs of stages are in two
+ * scratch blocks in turn, the last one where the caller wants it. Sizes come from the
+ * program, that is from metadata, never from encoded bytes. A chunk that a stage refuses
+ * goes to its fallback, which works on host memory.
  * Thread class: on the worker context.
  */
 #include "pipe/pipe_int.h"
@@ -12,11 +12,11 @@
 struct coding_step {
     const struct zr_stage *stage;
     zarr_mem src, dst;
-    uint64_t used; /* out: bytes at dst */
-    bool elements; /* what is copied are the chunk's elements, not encoded bytes */
-    /* codecs: */
+    uint64_t used; /* out: number of bytes at dst */
+    bool elements; /* the copy moves the chunk's elements, not encoded bytes */
+    /* the rest is for codecs; by: the stage, or a fallback of it */
     const struct zr_stage *by; /* stage, or a fallback of it */
-    zarr_codec_job job;        /* of `by`: for a fallback in host memory */
+    zarr_codec_job job;        /* the job for `by`; for a fallback, in host memory */
     struct zr_stage_call call;
 };
 
@@ -56,8 +56,8 @@ static zarr_status check_decoded(const struct zr_program *p, const zarr_mem *m,
                    m->bytes, p->decoded_bytes);
 }
 
-/* The next stage, what goes in and where its output goes: to `dst`, or into one of two
- * scratch blocks in turn where dst is NULL. */
+/* Sets the next stage, its input and the place of its output: `dst`, or one of two
+ * scratch blocks in turn if dst is NULL. */
 static zarr_status coding_open(struct coding_step *s, const struct zr_work *w,
                                struct zr_coding *c, const zarr_mem *dst, zarr_error *err)
 {
@@ -84,7 +84,7 @@ out:
     return st;
 }
 
-/* The fallback works on host memory: brings its input there, and takes room for its
+/* The fallback works on host memory: copies its input there, and takes room for its
  * output. */
 static zarr_status coding_to_host(struct coding_step *s, const struct zr_work *w,
                                   zarr_error *err)
@@ -104,7 +104,7 @@ out:
     return st;
 }
 
-/* Who decodes or encodes, and the scratch memory for it. */
+/* Chooses the implementation, and takes the scratch memory that it needs. */
 static zarr_status coding_begin(struct coding_step *s, const struct zr_work *w,
                                 bool encode, zarr_error *err)
 {
@@ -134,8 +134,8 @@ out:
     return st;
 }
 
-/* True: chains inside the codec found no room, now they have it: once more. Else the
- * output is where it belongs, or *st says what failed. */
+/* Returns true if chains inside the codec found no room and have it now, so the step must
+ * be repeated. Otherwise the output is in its place, or *st is the failure. */
 static bool coding_again(struct coding_step *s, const struct zr_work *w, zarr_status *st,
                          zarr_error *err)
 {
@@ -202,11 +202,11 @@ zarr_status zr_decode_end(const struct zr_work *w, const struct zr_program *p,
     zarr_status st = ZARR_OK;
 
     w->worker->stats.bytes_decoded += out->bytes;
-    if (!p->unsized) /* else that was checked where the sizes are known */
+    if (!p->unsized) /* otherwise checked where the sizes are known */
         ZR_TRY(check_decoded(p, out, err));
     if (p->padded == NULL)
         goto out;
-    /* Memory that is not this worker's is left as it is. */
+    /* Memory that does not belong to this worker is left unchanged. */
     if (from.handle == src->handle &&
         from.handle != w->worker->scratch[ZR_SCRATCH_FETCH].handle) {
         ZR_TRY(zr_worker_scratch(w, ZR_SCRATCH_A, ZARR_DEVICE_CPU, from.bytes, out, err));
@@ -246,8 +246,8 @@ zarr_status zr_chunk_encode(const struct zr_work *w, const struct zr_program *p,
     w->worker->stats.bytes_decoded += src->bytes;
     if (p->n > 1 && p->stage[p->n - 1].kind == ZR_STAGE_COPY &&
         src->device_type == p->stage[p->n - 1].in_device)
-        c.done = 1;  /* the caller brought it here */
-    if (p->n == 0) { /* raw: the elements are the bytes */
+        c.done = 1;  /* stage 0 is the copy, which the caller made */
+    if (p->n == 0) { /* no stages: the stored bytes are the elements */
         if (dst->bytes < src->bytes)
             ZR_TRY(zr_internal(err));
         ZR_TRY(run_copy(w, src, dst, true, err));

@@ -1,8 +1,8 @@
 /*
- * pipe/steps.c - the steps of a request as functions for pipelines of plug-ins
- * (zarrc/plugin/pipeline.h): reads. Nothing is done here that `waves` and `serial` do
- * not do through the same inner functions; what is opaque outside is one struct around
- * the inner one. steps_write.c has writes.
+ * pipe/steps.c - the steps of a read as functions for plug-ins' pipelines
+ * (zarrc/plugin/pipeline.h). They call the same inner functions as `waves` and `serial`.
+ * Each opaque struct of the plug-in interface wraps one inner struct. Writes are in
+ * steps_write.c.
  * Thread class: as each step says; the table is frozen.
  */
 #include "pipe/pipe_int.h"

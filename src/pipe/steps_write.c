@@ -1,8 +1,8 @@
 /*
- * pipe/steps_write.c - the steps of a write for pipelines of plug-ins: units, one outer
- * chunk each, kept in batches so that several threads can work on them. The table is in
- * steps.c.
- * Thread class: units solo while they are gathered, then frozen.
+ * pipe/steps_write.c - the steps of a write for plug-ins' pipelines: units, one outer
+ * chunk each, collected in batches so that several threads can work on them. The table is
+ * in steps.c.
+ * Thread class: units are solo while they are collected, then frozen.
  */
 #include "pipe/pipe_int.h"
 
@@ -13,7 +13,7 @@ enum {
 struct zarr_pipeline_units {
     struct zarr_request *rq;
     struct zr_projector *projector;
-    zarr_selection *all; /* made here where the request has no selection */
+    zarr_selection *all; /* used if the request has no selection */
     struct zr_projection *unit;
     size_t cap;
     uint32_t n;

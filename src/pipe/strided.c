@@ -1,12 +1,13 @@
 /*
- * pipe/strided.c - whole chunks straight into a view that has strides, by decoders that
- * can write there (zfp, a plug-in's): what a block and a copy cost is saved. What a
- * decoder refuses goes the general way.
+ * pipe/strided.c - decodes whole chunks directly into a view that has strides, by
+ * decoders that can write there (zfp, a plug-in's). This saves a block and a copy. A
+ * chunk that the decoder refuses takes the general way.
  * Thread class: on the worker context.
  */
 #include "pipe/pipe_int.h"
 
-/* The view's places of a whole chunk; stride: ZARR_MAX_RANK of them. */
+/* Finds the place and the strides of a whole chunk in the view. stride has ZARR_MAX_RANK
+ * entries. */
 static bool places(const struct zr_io *io, const struct zr_program *p,
                    const struct zr_target *t, zarr_codec_strided *to, int64_t *stride)
 {
@@ -39,7 +40,8 @@ static bool places(const struct zr_io *io, const struct zr_program *p,
     return true;
 }
 
-/* *done false: by the ordinary entry, from *cur. */
+/* Runs the last stage from c->cur with strides. *done false: the ordinary entry must do
+ * it. */
 static zarr_status last_stage(const struct zr_work *w, const struct zr_stage *s,
                               const zarr_codec_strided *to, const zarr_mem *cur,
                               bool *done, zarr_error *err)

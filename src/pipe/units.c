@@ -1,12 +1,11 @@
 /*
- * pipe/units.c - one unit of writing: an outer chunk, which is one object of
- * the store. A unit that is covered completely needs no old data. One covered
- * in part, or reaching beyond the array's shape (another handle may have grown
- * the array since), is read, changed and written while its lock is held;
- * everything between lock and unlock happens inside one call on one thread,
- * which may get help but never waits for another unit, so locks cannot wait for
- * each other through the pool. Where every element inside this handle's shape is
- * overwritten, a damaged old value is ignored. A chunk equal to the fill value is
+ * pipe/units.c - writes one unit: an outer chunk, which is one object of the store. A
+ * unit that is covered completely needs no old data. A unit that is covered in part, or
+ * that reaches beyond the array's shape (another handle may have grown the array since),
+ * is read, changed and written under its lock. Lock and unlock happen inside one call on
+ * one thread. That thread may get help but never waits for another unit, so locks cannot
+ * wait for each other through the pool. If every element inside this handle's shape is
+ * overwritten, a damaged old value is ignored. A chunk that equals the fill value is
  * erased, not stored.
  * Thread class: on the worker context.
  */
@@ -19,12 +18,12 @@ enum {
 struct unit {
     const struct zr_work *w;
     const struct zr_projection *proj;
-    const struct zr_level *lv; /* of this chunk */
+    const struct zr_level *lv; /* the level of this chunk */
     const char *key;
     void *lock;
     bool conditional;
     zarr_store_version version;
-    zarr_mem old; /* former stored bytes, in scratch */
+    zarr_mem old; /* old stored bytes, in scratch */
     uint32_t threads;
 };
 
@@ -51,7 +50,7 @@ static zarr_status unit_store(struct unit *u, const zarr_mem *value, zarr_error 
 
 static zarr_status unit_old(struct unit *u, const struct zr_level *lv, zarr_error *err)
 {
-    const struct zr_program *p = lv->decode; /* of shards: NULL */
+    const struct zr_program *p = lv->decode; /* NULL for shards */
     struct zr_fetch f = {.key = u->key,
                          .slot = ZR_SCRATCH_OLD,
                          .device_type = p != NULL ? p->fetch_device : 0,
@@ -136,7 +135,8 @@ out:
     return st;
 }
 
-/* Elements, the new value, and the former one where it is needed. */
+/* Bytes for one unit: its elements, its new value, and its old value if that is
+ * needed. */
 static uint64_t unit_budget(const struct zr_level *lv, bool full)
 {
     uint64_t sum = 0;

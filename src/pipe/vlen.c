@@ -1,18 +1,17 @@
 /*
- * pipe/vlen.c - elements of variable length. Decoded, a block of them points into the
- * encoded bytes, in the worker's buffers or the store's; only those that are wanted are
- * copied to the caller's heap, in one block a chunk. Sizes of what is encoded follow
- * from nothing but the elements, so programs run with buffers that grow.
- * Decoders and encoders have buffers of their own: what is read, changed and written
- * is encoded while its old elements still point into the decoder's.
+ * pipe/vlen.c - elements of variable length. A decoded block of them points into the
+ * encoded bytes, in the worker's buffers or the store's. Only the elements that are
+ * wanted are copied to the caller's heap, in one block per chunk. The encoded size
+ * follows only from the elements, so their programs run with buffers that grow. Decoders
+ * and encoders have separate buffers: in a read-modify-write, the new value is encoded
+ * while its old elements still point into the decoder's.
  * Thread class: on the worker context.
  */
 #include "pipe/pipe_int.h"
 
 #include <string.h>
 
-/* ---- programs without sizes ---------------------------------------------------------
- */
+/* ---- unsized programs -------------------------------------------------- */
 
 zarr_status zr_worker_decode_unsized(const struct zr_work *w, const struct zr_program *p,
                                      const zarr_mem *src, const zarr_mem *dst,
@@ -62,13 +61,12 @@ zarr_status zr_chunk_encode_unsized(const struct zr_work *w, const struct zr_pro
     return st;
 }
 
-/* ---- elements ------------------------------------------------------------------------
- */
+/* ---- elements ---------------------------------------------------------- */
 
 struct vlen_boxes {
     const struct zr_work *w;
     uint8_t *to, *end; /* in the heap; NULL: only count */
-    uint64_t bytes;    /* counted */
+    uint64_t bytes;    /* total counted */
 };
 
 static zarr_status side_address(const struct zr_work *w, const zarr_box_side *side,
@@ -99,7 +97,7 @@ static zarr_status vlen_one(struct vlen_boxes *v, uint8_t *dst, const uint8_t *s
         return zr_internal(err);
     if (item.bytes != 0)
         memcpy(v->to, item.data, (size_t)item.bytes);
-    if (item.data != NULL) /* else missing, or empty */
+    if (item.data != NULL) /* otherwise missing, or empty */
         item.data = v->to;
     v->to += item.bytes;
     memcpy(dst, &item, sizeof item);
@@ -108,7 +106,7 @@ static zarr_status vlen_one(struct vlen_boxes *v, uint8_t *dst, const uint8_t *s
     return ZARR_OK;
 }
 
-/* One box, element by element: dst is the view, src the chunk. */
+/* Handles one box, element by element: dst is the view, src the chunk. */
 static zarr_status vlen_box(void *arg, const zarr_box *box, zarr_error *err)
 {
     struct vlen_boxes *v = arg;

@@ -1,14 +1,13 @@
 /*
- * pipe/waves.c - the pipeline `waves`, its reads. Waves are pulled from the plan under
- * one lock and carried out by up to FLIGHT runners at once, each a loop over the wave's
- * runs on the thread pool: while one wave's last chunks are decoded the next one's are
- * being fetched. The caller's thread is the first runner; the others are tasks that may
- * come late or never, so no request waits for a busy pool. Shards are opened by the
- * runner that holds the plan. Writing is in waves_write.c, batches for slow stores in
- * prefetch.c.
+ * pipe/waves.c - the reads of the pipeline `waves`. Runners, at most FLIGHT of them, pull
+ * waves from the plan under one lock. Each carries its wave out in a parallel loop over
+ * the segments, so the next wave is fetched while the last chunks of one are decoded. The
+ * caller's thread is the first runner. The others are tasks that may start late or never,
+ * so no request waits for a busy pool. The runner that holds the plan opens shards.
+ * Writing is in waves_write.c, batches for slow stores are in prefetch.c.
  *
- * What makes a wave: docs/internals/pipe.md.
- * Thread class: one struct reading a request, locks inside.
+ * docs/internals/pipe.md says what makes a wave.
+ * Thread class: one struct per request, with locks inside.
  */
 #include "pipe/pipe_int.h"
 
@@ -20,13 +19,14 @@ enum {
 
 /* One read under way. */
 struct reading {
-    atomic_uint refs;    /* runners that may still look here */
-    struct zr_work work; /* without a worker context: each runner's threads take theirs */
+    atomic_uint refs; /* runners that may still use this struct */
+    /* without a worker context: the threads of each runner take their own */
+    struct zr_work work;
     struct {
         zr_mutex mutex;
         zr_cond idle;
         struct zr_plan *plan;
-        bool closed;        /* no more waves for anyone */
+        bool closed;        /* runners get no more waves */
         uint32_t n_active;  /* helpers inside a wave or the plan */
         uint64_t failed_at; /* ordinal of the lowest failing item */
         zarr_status status;
@@ -45,7 +45,8 @@ static void fail_locked(struct reading *r, zarr_status st, const zarr_error *err
     r->locked.closed = true;
 }
 
-/* Its holder may be opening shards: a long wait for a thread of the pool. */
+/* Its holder may be opening shards, which can take long; the wait counts as blocked in
+ * the pool. */
 static void lock_plan(struct reading *r)
 {
     if (zr_mutex_try(&r->locked.mutex))
@@ -73,7 +74,7 @@ static zarr_status segment_one(void *arg, uint64_t i, const struct zr_work *w,
     return zr_segment_read(w, &j->wave->segment[i], fetched, err);
 }
 
-/* About how long a segment takes: decoding runs at some 2 GB/s a core. */
+/* About how long a segment takes: decoding runs at some 2 GB/s per core. */
 static uint64_t segment_ns(const struct zr_wave *w)
 {
     uint64_t bytes = w->n_segments == 0 ? 0 : w->decoded_bytes / w->n_segments;
@@ -89,8 +90,8 @@ static zarr_status slab_one(void *arg, uint64_t i, const struct zr_work *w,
     return zr_item_prefix(s->segment, NULL, zr_slabs_one(w, s, i, err), err);
 }
 
-/* A wave of one large uncompressed chunk: all threads at that chunk. *done false: the
- * common way. */
+/* Reads a wave of one large uncompressed chunk with all threads. *done false: it must be
+ * read in the common way. */
 static zarr_status one_in_slabs(const struct zr_work *w, const struct zr_wave *wave,
                                 bool *done, zarr_error *err)
 {
@@ -102,7 +103,8 @@ static zarr_status one_in_slabs(const struct zr_work *w, const struct zr_wave *w
     if (wave->n_segments != 1 || opts.max_threads == 1 ||
         !zr_slabs_fit(w->io, &wave->segment[0]))
         return ZARR_OK;
-    /* A failure is told by the common way, which knows what is missing. */
+    /* The common way repeats a failed read and reports its error, because it knows what
+     * is missing. */
     if (zr_slabs_open(&s, w->io, &wave->segment[0], NULL) == ZARR_OK && s.n > 0) {
         *done = true;
         opts.item_ns = s.rows * s.row_bytes / 8;
@@ -169,7 +171,8 @@ static zarr_status open_one(void *arg, uint64_t i, const struct zr_work *w,
     return zr_open_exec(w, &wave->open[i], err);
 }
 
-/* Pulls until there is data to carry out; false: nothing is left for this runner. */
+/* Pulls waves, opening shards, until one has data. Returns false if nothing is left for
+ * this runner. */
 static bool pull_wave(struct reading *r, struct zr_wave *w)
 {
     const struct zr_parallel_options opts = {.max_threads = zr_io_threads(r->work.io),
@@ -216,7 +219,8 @@ static void runner(struct reading *r)
 /* ---- helpers: runners on the pool --------------------------------------------- */
 
 /* A helper that the pool starts late may outlive the request, and even the context with
- * its allocator: reading and helpers are the process's memory. */
+ * its allocator. So the structs `reading` and `helper` are allocated by the process, not
+ * by the context. */
 struct helper {
     struct zr_task task;
     struct reading *reading;
@@ -242,7 +246,7 @@ static void helper_task(void *arg)
     r->locked.n_active += !late;
     zr_mutex_unlock(&r->locked.mutex);
     zr_free(NULL, h);
-    if (!late) { /* the caller waits for us: what io borrows is alive */
+    if (!late) { /* the caller waits for this helper, so what io borrows is valid */
         runner(r);
         lock_plan(r);
         if (--r->locked.n_active == 0)
@@ -258,7 +262,7 @@ static void start_helpers(struct reading *r)
         struct helper *h = zr_calloc(NULL, 1, sizeof *h);
 
         if (h == NULL)
-            return; /* fewer in flight: slower, not wrong */
+            return; /* fewer waves in flight: slower, not wrong */
         h->reading = r;
         h->task = (struct zr_task){.fn = helper_task, .arg = h};
         atomic_fetch_add(&r->refs, 1);
@@ -294,7 +298,8 @@ void zr_waves_cut(const struct zr_io *io, struct zr_plan_args *out)
         .segment_gap = fast ? UINT64_C(16) << 10 : UINT64_C(1) << 20,
         .threads = zr_io_threads(io),
     };
-    if (zr_wants_batches(io, leaf)) { /* a whole wave is in memory: several must fit */
+    /* a wave is in memory as a whole, and several must fit */
+    if (zr_wants_batches(io, leaf)) {
         uint64_t share = ZR_MAX(io->engine->budget->total / (FLIGHT + 1), UINT64_C(1));
 
         out->wave_bytes = ZR_MIN(out->wave_bytes, share);
@@ -327,7 +332,7 @@ static zarr_status waves_read(void *self, zarr_request *rq,
         zr_request_total(rq, zr_plan_count(r->locked.plan));
     for (int32_t d = 0; d < io->view.ndim; d++)
         elements *= io->view.shape[d];
-    /* One wave's worth of elements is not worth a helper. */
+    /* A request of one wave's elements is not worth a helper. */
     if (args.threads > 1 && elements * io->layout->item_bytes > args.wave_bytes)
         start_helpers(r);
     runner(r);

@@ -1,9 +1,9 @@
 /*
- * pipe/waves_write.c - writing as `waves` does it: outer chunks (units) come from the
- * projector, a batch of them is written by as many threads as there are units;
- * a batch of few gives each unit threads of its own instead. Codecs that take whole
- * batches get them first (lockstep_units.c).
- * Thread class: one flow a request.
+ * pipe/waves_write.c - the writes of the pipeline `waves`. Outer chunks (units) come from
+ * the projector. A batch of them is written by as many threads as there are units; in a
+ * small batch each unit gets several threads instead. Codecs that take whole batches get
+ * them first (lockstep_units.c).
+ * Thread class: one thread per request.
  */
 #include "pipe/pipe_int.h"
 
@@ -75,7 +75,7 @@ uint64_t zr_units_most(const struct zr_io *io)
     return ZR_MIN(ZR_MAX(n, (uint64_t)zr_io_threads(io)), (uint64_t)UNITS);
 }
 
-/* chunks_total means leaf chunks here as well. */
+/* Sets chunks_total, which counts leaf chunks for writes, too. */
 static zarr_status count_written(const struct zr_io *io, struct zarr_request *rq,
                                  const zarr_selection *sel, zarr_error *err)
 {

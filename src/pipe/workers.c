@@ -1,14 +1,16 @@
 /*
  * pipe/workers.c - worker contexts: codec contexts, scratch blocks and counters. A thread
- * takes one for the length of a loop, so a chunk costs no allocation and no lock in the
- * steady state, and an idle thread holds nothing.
+ * takes one for the length of a loop. So in the steady state a chunk costs no allocation
+ * and no lock, and an idle thread holds nothing.
  *
- * Buffers that grow: the size that an encoded chunk grows to is unknown, so it is not in
- * what its segment took from the budget. It is counted in a budget of its own. A worker
- * that finds no room there gives back all that it has of it, waits until no other worker
- * has any, and begins the chunk anew. So a worker that waits for it holds none of it, and
- * one that holds some waits for nothing else: it gives it back at the end of the chunk.
- * Thread class: the list of idle ones is shared; a worker context is its taker's alone.
+ * Buffers that grow: the final size of an unsized chunk is unknown, so it is not in what
+ * its segment took from the budget. It is counted in a budget of its own. A worker that
+ * finds no room there releases all that it has of it, waits until no other worker has
+ * any, and starts the chunk again. So a worker that waits for this budget holds none of
+ * it, and one that holds some waits for nothing else and releases it at the end of the
+ * chunk.
+ * Thread class: the list of idle contexts is shared; a worker context belongs to the
+ * thread that took it.
  */
 #include "pipe/pipe_int.h"
 
@@ -16,7 +18,7 @@
 
 enum {
     WORKER_KEEPS_BYTES =
-        1024 * 1024 /* of a scratch block, while the worker context is idle */
+        1024 * 1024 /* largest scratch block that an idle worker context keeps */
 };
 #define WORKER_ALONE_NS UINT64_C(30000000000) /* longer than any chunk takes */
 
@@ -155,7 +157,7 @@ void zr_worker_give(struct zr_worker *worker)
     for (size_t i = 0; i < ZR_COUNT(worker->encode_buffer); i++)
         zr_buffer_trim(&worker->encode_buffer[i], &worker->states);
     zr_thread_states_trim(&worker->states, true);
-    /* Large blocks wait in the pool, which keeps a bounded number of bytes. */
+    /* Large blocks go back to the pool, which keeps a bounded number of bytes. */
     for (uint32_t i = 0; i < ZR_SCRATCH_SLOTS; i++)
         if (worker->scratch[i].bytes > WORKER_KEEPS_BYTES)
             zr_pool_give(e->pool, &worker->scratch[i]);

@@ -1,8 +1,8 @@
 /*
- * plan/cut.c - from the items of a wave to segments: what one thread fetches with
- * one request and then decodes piece by piece. Items of one shard are sorted
- * by offset and joined while the hole between them and the whole range stay
- * small; whole objects get a segment each; missing ones are put together.
+ * plan/cut.c - cuts the items of a wave into segments: what one thread fetches with one
+ * request and then decodes chunk by chunk. Items of one shard are sorted by offset and
+ * joined while the holes between them and the whole range stay small. Whole objects get a
+ * segment each. Missing items are put together.
  * Thread class: solo, part of a plan.
  */
 #include "plan/plan_int.h"
@@ -11,7 +11,7 @@
 #include <string.h>
 
 enum {
-    MISSING_A_RUN = 64
+    MISSING_PER_SEGMENT = 64
 };
 
 static int by_offset(const void *a, const void *b)
@@ -30,8 +30,8 @@ static bool items_sorted(struct zr_item *const *item, uint32_t n)
     return true;
 }
 
-/* How many of the sorted items from `first` on make one segment, and the range that
- * covers them. */
+/* Returns how many of the sorted items, from the first on, make one segment. *end_out:
+ * the end of the range that covers them. */
 static uint32_t segment_length(const struct zr_plan_args *a, struct zr_item *const *item,
                                uint32_t n, uint32_t most, uint64_t *end_out)
 {
@@ -75,19 +75,18 @@ static void cut_present(struct zr_wave *w, const struct zr_plan_args *a,
 
 static void cut_missing(struct zr_wave *w, const struct zr_segment *from)
 {
-    for (uint32_t i = 0; i < from->n_items; i += MISSING_A_RUN) {
+    for (uint32_t i = 0; i < from->n_items; i += MISSING_PER_SEGMENT) {
         struct zr_segment *r = &w->segment[w->n_segments++];
 
         *r = *from;
         r->item = from->item + i;
-        r->n_items = ZR_MIN((uint32_t)MISSING_A_RUN, from->n_items - i);
+        r->n_items = ZR_MIN((uint32_t)MISSING_PER_SEGMENT, from->n_items - i);
         r->bytes = ZR_ITEM_MISSING;
     }
 }
 
-/* Puts the missing items of a group behind the present ones; returns how many are
- * present. */
-static uint32_t part_missing(struct zr_item **item, uint32_t n)
+/* Moves the missing items of a group behind the others. Returns how many are present. */
+static uint32_t missing_last(struct zr_item **item, uint32_t n)
 {
     uint32_t present = 0;
 
@@ -104,7 +103,7 @@ static uint32_t part_missing(struct zr_item **item, uint32_t n)
 
 zarr_status zr_wave_cut(struct zr_wave *w, const struct zr_plan_args *a, zarr_error *err)
 {
-    struct zr_segment *group = w->segment; /* on entry: one group of items a source */
+    struct zr_segment *group = w->segment; /* on entry: one group of items per source */
     uint32_t n_groups = w->n_segments;
     uint32_t workers = ZR_MAX(a->threads, 1u);
     uint32_t most = a->plain ? 1 : ZR_MAX(w->n_items / (workers * 4), 1u);
@@ -116,19 +115,19 @@ zarr_status zr_wave_cut(struct zr_wave *w, const struct zr_plan_args *a, zarr_er
     w->segment = segment;
     w->n_segments = 0;
     for (uint32_t g = 0; g < n_groups; g++) {
-        struct zr_segment part = group[g];
+        struct zr_segment cut = group[g];
         uint32_t present = 0;
 
-        if (part.shard == NULL) { /* whole objects: one item each */
-            w->segment[w->n_segments++] = part;
+        if (cut.shard == NULL) { /* a whole object: one item */
+            w->segment[w->n_segments++] = cut;
             continue;
         }
-        present = part_missing(part.item, part.n_items);
-        part.n_items = present;
-        cut_present(w, a, &part, most);
-        part.item = group[g].item + present;
-        part.n_items = group[g].n_items - present;
-        cut_missing(w, &part);
+        present = missing_last(cut.item, cut.n_items);
+        cut.n_items = present;
+        cut_present(w, a, &cut, most);
+        cut.item = group[g].item + present;
+        cut.n_items = group[g].n_items - present;
+        cut_missing(w, &cut);
     }
     return ZARR_OK;
 }

@@ -1,10 +1,10 @@
 /*
- * plan/elementwise.c - codecs that compute in front of a shard. Those that do it element
- * by element commute with cutting the shard into inner chunks: the inner chunk's chain
- * becomes theirs and then its own, and it is read and written alone like any other.
- * Chunks that are missing inside a shard have the fill value as these codecs encoded
- * it, so what they read as may differ from the array's fill value, which is what a
- * missing shard reads as.
+ * plan/elementwise.c - codecs that compute in front of a shard. A codec that works
+ * element by element commutes with cutting the shard into inner chunks: the chain of the
+ * inner chunk becomes these codecs followed by its own, and an inner chunk is read and
+ * written alone like any other. A chunk that is missing inside a stored shard has the
+ * fill value as these codecs encoded it. Decoded, this may differ from the array's fill
+ * value, which is the value of a missing shard.
  * Thread class: plain functions.
  */
 #include "plan/plan_int.h"
@@ -51,15 +51,15 @@ zarr_status zr_level_inner_chain(const struct zr_level *shard, struct zr_level *
     return ZARR_OK;
 }
 
-/* `in` is resolved. */
+/* `in` must be resolved. */
 zarr_status zr_level_inner_fill(const struct zr_layout *l,
                                 const struct zr_layout_args *args, struct zr_level *in,
                                 zarr_error *err)
 {
-    const struct zr_chain front = {.codec = in->own.codec,
-                                   .n = in->n_elementwise,
-                                   .a2b = in->n_elementwise,
-                                   .alloc = l->alloc};
+    const struct zr_chain elementwise = {.codec = in->own.codec,
+                                         .n = in->n_elementwise,
+                                         .a2b = in->n_elementwise,
+                                         .alloc = l->alloc};
     const size_t bytes = l->item_bytes;
     zarr_status st = ZARR_OK;
 
@@ -70,7 +70,8 @@ zarr_status zr_level_inner_fill(const struct zr_layout *l,
     in->own_fill = zr_calloc(l->alloc, 2, bytes);
     if (in->own_fill == NULL)
         return zr_fail_memory(err, 2 * bytes);
-    st = zr_element_decode(args->impls, &front, &in->reps, in->own_fill, l->alloc, err);
+    st = zr_element_decode(args->impls, &elementwise, &in->reps, in->own_fill, l->alloc,
+                           err);
     if (st != ZARR_OK)
         return zr_prefix(err, st, "the fill value of chunks missing in a shard");
     memcpy(in->own_fill + bytes, in->own_fill, bytes);

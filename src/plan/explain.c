@@ -1,8 +1,8 @@
 /*
- * plan/explain.c - what a request would do, in words or JSON: the path of its
- * bytes (implementations, copies between memories), chunks, waves, and
- * what is not known yet (shard indexes). It walks the same plan as the
- * pipeline, but only its outer level, and executes nothing.
+ * plan/explain.c - describes what a request would do, as text or JSON: the path of its
+ * bytes (implementations, copies between memories), chunks, waves, and what is not known
+ * yet (shard indexes). It walks the outer level of the plan that the pipeline would use,
+ * and executes nothing.
  * Thread class: plain functions.
  */
 #include "plan/plan_int.h"
@@ -15,8 +15,8 @@ enum {
 
 struct facts {
     uint64_t objects, chunks, partial, cached, waves, elements;
-    uint64_t wave_bytes; /* of units that fit one wave */
-    bool counted;        /* objects were walked one by one */
+    uint64_t wave_bytes; /* of as many units as fit one wave */
+    bool counted;        /* each object was projected */
 };
 
 static const char *device_text(int32_t device)
@@ -57,7 +57,8 @@ static void walk_objects(const struct zr_explain_args *a, struct zr_projector *p
     }
 }
 
-/* A wave takes chunks until it has its bytes or items; a write, so many objects. */
+/* A wave of a read is full when it has its bytes or items; a wave of a write, when it has
+ * its objects. */
 static void count_waves(const struct zr_explain_args *a, struct facts *f)
 {
     const struct zr_layout *l = a->plan.layout;
@@ -70,7 +71,7 @@ static void count_waves(const struct zr_explain_args *a, struct facts *f)
     else if (a->plan.wave_items != 0)
         per_wave = ZR_MIN(per_wave, (uint64_t)a->plan.wave_items);
     f->waves = a->write ? f->objects : f->chunks;
-    if (f->waves != UINT64_MAX) /* that is: more than can be counted */
+    if (f->waves != UINT64_MAX) /* else: too many to count */
         f->waves = zr_ceil_div_u64(f->waves, per_wave);
     if (!zr_mul_u64(per_wave, unit, &f->wave_bytes))
         f->wave_bytes = UINT64_MAX;
@@ -118,7 +119,7 @@ static bool is_permuted(const struct zr_program *p)
 static void route_program(const struct zr_program *p, struct zr_str *out)
 {
     if (p == NULL || (p->n == 0 && p->swap_bytes <= 1 && !is_permuted(p)))
-        return; /* nothing happens */
+        return; /* no stage, no swap, no permutation */
     zr_str_puts(out, " -> ");
     zr_program_print(p, out);
 }
@@ -130,7 +131,7 @@ static void route_index(const struct zr_level *lv, bool write, struct zr_str *ou
     zr_str_putc(out, ')');
 }
 
-/* The route of one leaf chunk's bytes in the order they travel. */
+/* The route of the bytes of one leaf chunk, from store to tensor. */
 static void route_read(const struct zr_explain_args *a, struct zr_str *out)
 {
     const struct zr_layout *l = a->plan.layout;
@@ -145,7 +146,7 @@ static void route_read(const struct zr_explain_args *a, struct zr_str *out)
     zr_str_printf(out, " -> %s", device_text(a->tensor_device));
 }
 
-/* Programs of encoding print their stages in the order of encoding. */
+/* An encoding program prints its stages in the order of encoding. */
 static void route_write(const struct zr_explain_args *a, struct zr_str *out)
 {
     const struct zr_layout *l = a->plan.layout;
@@ -161,7 +162,7 @@ static void route_write(const struct zr_explain_args *a, struct zr_str *out)
     zr_str_printf(out, " -> %s", a->store_name);
 }
 
-/* Codecs that this build has no encoder for leave their programs out. */
+/* A level has no encoding program if this build has no encoder for one of its codecs. */
 static bool can_encode(const struct zr_layout *l)
 {
     bool can = l->level[l->n_levels - 1].encode != NULL;
@@ -185,8 +186,8 @@ static void route(const struct zr_explain_args *a, struct zr_str *out)
         zr_str_puts(out, "cannot be written by this build");
 }
 
-/* The copy between tensor and chunk: the last step of reading, the first of writing, when
- * a chunk is wanted, or given, whole. */
+/* Describes the copy between tensor and chunk for a chunk that is read or written whole.
+ * It is the last step of a read and the first of a write. */
 static const char *tensor_step(const struct zr_explain_args *a)
 {
     const struct zr_layout *l = a->plan.layout;
@@ -214,8 +215,8 @@ static const char *tensor_step(const struct zr_explain_args *a)
                       "strided copy";
 }
 
-/* Elements in memory that the CPU cannot read are brought to it for the comparison with
- * the fill value, where encoding does not begin with that copy. */
+/* Elements that the CPU cannot read are copied to the host for the comparison with the
+ * fill value, unless encoding begins with that copy. */
 static const char *compared_step(const struct zr_explain_args *a)
 {
     const struct zr_layout *l = a->plan.layout;
@@ -227,7 +228,7 @@ static const char *compared_step(const struct zr_explain_args *a)
     return "; to the host once, to compare with the fill value";
 }
 
-/* Counts stop at 2^64 - 1. */
+/* Counts saturate at 2^64 - 1. */
 static void print_count(struct zr_str *out, const char *before, uint64_t n)
 {
     if (n == UINT64_MAX)
@@ -244,13 +245,15 @@ static void print_shape(struct zr_str *out, int32_t ndim, const uint64_t *shape)
     zr_str_putc(out, ']');
 }
 
-/* What chunks there are besides level[0]'s, where they differ. */
+/* If chunks differ in shape: how the others compare with that of level[0]. */
 static const char *others(const struct zr_layout *l)
 {
     return l->smallest ? " and larger" : " and smaller";
 }
 
-/* Why inner chunks are not read alone: the name of a codec, or NULL. */
+/*
+ * Name of the codec that keeps inner chunks from being read alone; NULL: there is none.
+ */
 static const char *whole_shard(const struct zr_level *leaf)
 {
     const struct zarr_codec_spec *s = zr_chain_whole_shard(leaf->chain);
@@ -318,7 +321,7 @@ static void json_u64(struct zr_json_doc *doc, struct zr_json *o, const char *key
 {
     zr_json_set(doc, o, key,
                 v == UINT64_MAX ? zr_json_new(doc, ZR_JSON_NULL)
-                                : zr_json_new_u64(doc, v)); /* null: above 2^64 */
+                                : zr_json_new_u64(doc, v)); /* null: 2^64 or more */
 }
 
 static zarr_status print_json(const struct zr_explain_args *a, const struct facts *f,

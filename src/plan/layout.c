@@ -1,14 +1,14 @@
 /*
- * plan/layout.c - an array prepared for one kind of memory: its chain taken
- * apart into levels. Level 0 is the chunk of the grid; where its array->bytes
- * codec is sharding_indexed, level 1 is the inner chunk, and so on, down to a leaf: a
- * chunk without shards, or one whose shard must be decoded whole. A level
- * knows its shape in the order of dimensions its own chain is given (behind
- * the transposes of the levels above), the permutation in front of its
- * sharding, and the programs that turn bytes into elements and back.
- * Where outer chunks differ in shape level 0 is the largest one's (the smallest's, where
- * that is over a limit), and the others' are made when they are met (variants.c); inner
- * chunks never differ. Thread class: frozen once made.
+ * plan/layout.c - prepares an array for one kind of memory: takes its chain apart into
+ * levels. Level 0 is the chunk of the grid. If its array->bytes codec is
+ * sharding_indexed, level 1 is the inner chunk, and so on down to a leaf: a chunk without
+ * shards, or one whose shard must be decoded whole. A level knows its shape in the order
+ * of dimensions that its own chain is given (behind the transposes of the levels above),
+ * the permutation in front of its sharding codec, and the programs that turn bytes into
+ * elements and back. If outer chunks differ in shape, level 0 fits the largest chunk, or
+ * the smallest if the largest exceeds a limit. Levels for other shapes are made when a
+ * request meets them (variants.c). Inner chunks never differ in shape.
+ * Thread class: frozen once made.
  */
 #include "plan/plan_int.h"
 
@@ -19,13 +19,16 @@ struct level_maker {
     const struct zr_layout_args *args;
     const zarr_allocator *alloc;
     zarr_error *err;
-    /* The store does not see these chunks alone: inside a shard they are written from
-     * host memory, and read from it where the shard is decoded first. */
+    /* inner: these chunks are in a shard, so they are encoded to host memory, and the
+     * store does not see them alone. buffered: the shard is decoded first, so they are
+     * also decoded from host memory. */
     bool inner, buffered;
 };
 
-/* Composes the transposes before the sharding; elementwise codecs are the inner chunks'
- * (elementwise.c). There is nothing else: see zr_chain_whole_shard(). */
+/*
+ * Composes the transposes in front of the sharding codec. Elementwise codecs there belong
+ * to the inner chunks (elementwise.c). zr_chain_whole_shard() excludes any other codec.
+ */
 static zarr_status level_order(struct zr_level *lv, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
@@ -49,8 +52,8 @@ out:
     return st;
 }
 
-/* Whether the chunks of this chain are shards with a level inside. Those that are decoded
- * whole are leaves, and sharding_indexed a stage of their program. */
+/* Whether chunks of this chain are shards with a level inside. A shard that is decoded
+ * whole is a leaf, and sharding_indexed a stage of its program. */
 static bool inner_levels(const struct zr_chain *chain)
 {
     return chain->codec[chain->a2b].structure.shard != NULL &&
@@ -82,8 +85,8 @@ static zarr_status make_leaf(const struct level_maker *m, struct zr_level *lv,
     ZR_TRY(zr_program_make(&lv->decode, m->args->impls, lv->chain, &lv->reps, &opts,
                            m->alloc, m->err));
     placement_fill(m, true, host_only, &opts);
-    /* A chain that this build can only decode is still readable; writing says what is
-     * missing. */
+    /* A chain that this build can only decode is still readable. A write reports the
+     * missing encoder. */
     st = zr_program_make(&lv->encode, m->args->impls, lv->chain, &lv->reps, &opts,
                          m->alloc, &refusal);
     if (st == ZARR_ERR_UNSUPPORTED)
@@ -184,7 +187,7 @@ static zarr_status make_shard(const struct level_maker *m, struct zr_level *lv)
     if (lv->chain->n > lv->chain->a2b + 1) {
         struct zr_placement_options opts;
 
-        /* Such a shard is decoded whole, so it is bounded like a chunk. */
+        /* Such a shard is decoded whole, so the limit of a chunk applies. */
         ZR_TRY(check_chunk_bytes(m, lv));
         placement_fill(m, false, true, &opts);
         ZR_TRY(zr_program_make_bytes(&lv->bytes_decode, m->args->impls, lv->chain,
@@ -207,7 +210,7 @@ out:
     return st;
 }
 
-/* Fill values do not depend on the shape: one copy for all variants. */
+/* Fill values do not depend on the shape: all variants share one copy. */
 static void share_fills(const struct zr_level *from, struct zr_chain_reps *reps)
 {
     const uint64_t bytes = (reps->n + UINT64_C(1)) * reps->fill_bytes;
@@ -300,8 +303,8 @@ zarr_status zr_level_outer_make(const struct zr_layout *l,
     return make_outer(&m, shape, out);
 }
 
-/* The largest chunk, or the smallest; along dimensions without chunks the smallest that
- * could be. */
+/* Shape of the largest or the smallest chunk. A dimension without chunks gets the
+ * smallest edge that the chain accepts. */
 static zarr_status extreme_shape(const struct level_maker *m, bool largest,
                                  uint64_t *shape)
 {
@@ -323,8 +326,9 @@ out:
     return st;
 }
 
-/* Where the largest chunk is over a limit others may still be read: the first level is
- * the smallest one's then, and the large ones are refused when they are met. */
+/* If the largest chunk exceeds a limit, smaller ones may still be readable. Then the
+ * first level is that of the smallest chunk, and requests that touch too large chunks
+ * fail. */
 static zarr_status make_first(const struct level_maker *m, struct zr_layout *l)
 {
     uint64_t shape[ZARR_MAX_RANK];
@@ -423,7 +427,8 @@ void zr_level_deinit(struct zr_level *lv, const zarr_allocator *alloc)
     zr_free(alloc, lv->own.codec);
     zr_free(alloc, lv->own_fill);
     if (lv->index != NULL) {
-        zr_level_deinit(lv->index, alloc); /* an index is a leaf: one step deep */
+        /* the index is a leaf, so recursion ends there */
+        zr_level_deinit(lv->index, alloc);
         zr_free(alloc, lv->index);
     }
 }

@@ -1,10 +1,10 @@
 /*
- * plan/plan.c - one read, unrolled lazily. The projector of the grid gives
- * outer chunks; unsharded ones become items at once. Shards need their index
- * first: up to OPENS of them are noted in a frame and handed out as an OPEN
- * wave; once they are opened, the frame's shards are projected on their inner grid one by
- * one, giving items or, one level deeper, the next frame. So memory is bounded
- * by depth x OPENS, whatever the size of the request.
+ * plan/plan.c - unrolls one read lazily. The projector of the grid yields outer chunks.
+ * Chunks without shards become items at once. Shards need their index first: a frame
+ * collects up to OPENS of them and gives them out as an OPEN wave. Once they are opened,
+ * the plan projects the shards of the frame on their inner grids one by one, which yields
+ * items or, one level deeper, the next frame. So memory is bounded by depth x OPENS for a
+ * request of any size.
  * Thread class: solo; the pipeline holds a lock around it.
  */
 #include "plan/plan_int.h"
@@ -17,8 +17,8 @@ enum {
 
 /* ---- opening and closing --------------------------------------------------- */
 
-/* How many shards of a level are open at once: their indexes, and their values where
- * codecs lie around them, are in memory together. */
+/* How many shards of a level may be open at once. Their indexes are in memory together,
+ * and so are the decoded values of shards with codecs around them. */
 static uint32_t opens_most(const struct zr_plan_args *a, const struct zr_level *lv)
 {
     uint64_t each = lv->n_inner_all * 2 * sizeof(uint64_t), most = 0;
@@ -147,7 +147,7 @@ static uint64_t inner_entry(const struct zr_level *lv, const uint64_t *chunk)
     return at;
 }
 
-/* Notes one shard of level `level` in its frame and in the OPEN wave. */
+/* Adds one shard of level `level` to its frame and to the OPEN wave. */
 static zarr_status note_open(struct zr_plan *p, struct zr_wave *w, uint32_t level,
                              const struct zr_projection *proj, struct zr_shard *parent,
                              zarr_error *err)
@@ -196,7 +196,9 @@ static zarr_status begin_opens(struct zr_plan *p, struct zr_wave *w, uint32_t le
     return w->open != NULL ? ZARR_OK : zr_fail_memory(err, OPENS * sizeof *w->open);
 }
 
-/* Outer shards: the next OPENS of the grid. Leaves w->kind END when there are none. */
+/*
+ * Adds the next OPENS outer shards of the grid. Leaves w->kind at END if there are none.
+ */
 static zarr_status open_outer(struct zr_plan *p, struct zr_wave *w, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
@@ -236,7 +238,7 @@ static zarr_status start_inner(struct zr_plan *p, struct zr_frame *f, uint32_t l
     return st;
 }
 
-/* Items from the current shard of frame `level`, whose inner chunks are leaves. */
+/* Makes items from the current shard of frame `level`, whose inner chunks are leaves. */
 static zarr_status pull_leaves(struct zr_plan *p, struct zr_wave_builder *b,
                                uint32_t level, zarr_error *err)
 {
@@ -258,7 +260,7 @@ out:
     return st;
 }
 
-/* Nested shards: opens for the next frame, and fill items for those that are missing. */
+/* Nested shards: makes opens for the next frame, and fill items for missing shards. */
 static zarr_status pull_shards(struct zr_plan *p, struct zr_wave_builder *b,
                                uint32_t level, zarr_error *err)
 {
@@ -300,7 +302,7 @@ static zarr_status pull_frame(struct zr_plan *p, struct zr_wave_builder *b,
     struct zr_frame *f = &p->frame[level];
 
     if (!f->inner_active) {
-        if (f->shard[f->pos]->index->missing) { /* one fill for all of it */
+        if (f->shard[f->pos]->index->missing) { /* one fill item for the whole shard */
             ZR_TRY(zr_wave_add_missing(p, b, f->shard[f->pos], &f->proj[f->pos], level,
                                        err));
             f->pos++;
@@ -336,7 +338,7 @@ static zarr_status pull_sharded(struct zr_plan *p, struct zr_wave_builder *b,
 
     while (!zr_wave_full(p, b->w) && b->w->n_opens == 0) {
         if (deepest_frame(p, &level) == NULL) {
-            if (b->w->n_items > 0) /* give these out first: opening takes time */
+            if (b->w->n_items > 0) /* deliver these first: opening takes time */
                 break;
             return open_outer(p, b->w, err);
         }
@@ -373,7 +375,9 @@ zarr_status zr_plan_next(struct zr_plan *p, struct zr_wave *w, zarr_error *err)
     st = p->n_frames == 0 ? pull_whole(p, &b, err) : pull_sharded(p, &b, err);
     if (st != ZARR_OK)
         return st;
-    /* Fill items may stand beside opens of nested shards: the wave then does both. */
+    /*
+     * A wave can have fill items beside opens of nested shards. The pipe then does both.
+     */
     if (w->n_items > 0) {
         st = zr_wave_cut(w, &p->a, err);
         if (w->kind == ZR_WAVE_END)

@@ -1,7 +1,7 @@
 /*
- * plan/shard.c - the table of inner chunks of one shard, checked (codec) and kept; and
- * shards during one request. We never read a store.
- * Thread class: indexes frozen once parsed; shards frozen once opened; both counted.
+ * plan/shard.c - the index of one shard, checked by `chain` and kept; and shards during
+ * one request. No I/O.
+ * Thread class: indexes are frozen once parsed, shards once opened; both are counted.
  */
 #include "plan/plan.h"
 
@@ -81,7 +81,7 @@ struct zr_shard *zr_shard_ref(struct zr_shard *s)
 
 void zr_shard_free(struct zr_shard *s)
 {
-    /* A loop, not recursion: a nested shard gives up its parent in turn. */
+    /* A loop instead of recursion: freeing a nested shard releases its parent. */
     while (s != NULL && atomic_fetch_sub(&s->refs, 1) == 1) {
         struct zr_shard *parent = s->parent;
 

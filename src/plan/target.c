@@ -1,9 +1,9 @@
 /*
- * plan/target.c - from a projection to strided boxes. A target pairs places in
- * a chunk with places in the result, one piece a dimension. Arithmetic pieces
- * become one box; list pieces are walked by an odometer over the outer lists,
- * and runs of equal steps in the innermost list become boxes of their own;
- * points likewise. Nothing here touches memory: boxes are handed to a function.
+ * plan/target.c - from a projection to strided boxes. A target pairs positions in a chunk
+ * with positions in the result, one piece per dimension. Arithmetic pieces become one
+ * box. For list pieces an odometer walks the outer lists, and each run of equal steps in
+ * the innermost list becomes a box. Points become boxes by runs in the same way. This
+ * file touches no element: it passes boxes to a function.
  * Thread class: plain functions.
  */
 #include "plan/plan_int.h"
@@ -91,15 +91,14 @@ bool zr_projection_keep(struct zr_projection *to, const struct zr_projection *fr
     return true;
 }
 
-/* One side of the walk: strides of each level dimension in the chunk, and of each piece
- * in the view. */
+/* A walk over one target. */
 struct walk {
     const struct zr_boxes *b;
     zr_box_fn fn;
     void *arg;
     zarr_error *err;
-    int64_t chunk_stride[ZARR_MAX_RANK]; /* by level dimension; 0 without a chunk side */
-    int64_t view_at, chunk_at;           /* where the next box begins */
+    int64_t chunk_stride[ZARR_MAX_RANK]; /* per level dimension; 0 without a chunk side */
+    int64_t view_at, chunk_at;           /* offsets of the next box */
     zarr_box box;
 };
 
@@ -136,7 +135,7 @@ static void add_dim(struct walk *w, uint64_t n, int64_t chunk_stride, int64_t st
     box->ndim++;
 }
 
-/* Dimensions of the view that belong to the selection. */
+/* Number of the view's dimensions that belong to the selection, without the field's. */
 static int32_t result_ndim(const struct walk *w)
 {
     return w->b->view->ndim - (w->b->field != NULL ? w->b->field->ndim : 0);
@@ -189,8 +188,8 @@ static zarr_status walk_arithmetic(struct walk *w, const struct zr_target *t)
     return emit(w);
 }
 
-/* Length of the run of equal steps in a list piece that begins at i; the steps come out
- * in elements. */
+/* Length of the run of equal steps in a list piece that begins at i. *c_step and *r_step
+ * are in elements. */
 static uint64_t list_run(const struct zr_piece *p, uint64_t i, int64_t *c_step,
                          int64_t *r_step)
 {
@@ -208,7 +207,7 @@ static uint64_t list_run(const struct zr_piece *p, uint64_t i, int64_t *c_step,
     return n;
 }
 
-/* The runs of the innermost list dimension, everything else fixed by the odometer. */
+/* Emits the runs of the innermost list dimension; the odometer holds all others fixed. */
 static zarr_status walk_inner_list(struct walk *w, const struct zr_target *t, int32_t dim,
                                    int64_t chunk_at, int64_t view_at)
 {
@@ -256,7 +255,7 @@ static zarr_status walk_lists(struct walk *w, const struct zr_target *t)
         view0 += (int64_t)p->r0 * vs;
         add_dim(w, p->n, p->c_step * w->chunk_stride[d], p->r_step * vs);
     }
-    if (n_lists == 0) { /* not arithmetic, and no lists: a bug of the projector */
+    if (n_lists == 0) { /* neither arithmetic nor lists: a bug of the projector */
         return zr_internal(w->err);
     }
     for (;;) {
@@ -375,7 +374,7 @@ void zr_target_whole(struct zr_target *out, struct zr_piece *pieces, int32_t ndi
     for (int32_t d = 0; d < ndim; d++) {
         pieces[d] =
             (struct zr_piece){.n = shape[d], .c_step = 1, .r_step = 1, .result_dim = d};
-        n *= shape[d]; /* a chunk's elements were counted when its layout was made */
+        n *= shape[d]; /* no overflow: checked when the layout was made */
     }
     *out = (struct zr_target){.kind = ZR_PROJ_DIMS,
                               .ndim = ndim,

@@ -1,9 +1,9 @@
 /*
- * plan/variants.c - the outermost levels of a layout whose chunks differ in
- * shape: one for each shape that was met lately. They are made outside the
- * lock, found by a hash of the shape, counted while somebody works with them,
- * and the one unused for longest goes when there are too many. Elements can be large,
- * and codecs inside codecs each keep a fill value: of such there are fewer.
+ * plan/variants.c - the outermost levels of a layout whose chunks differ in shape: one
+ * for each shape that requests met recently. Levels are made outside the lock, found by a
+ * hash of the shape, and counted while a request uses them. When there are too many, the
+ * least recently used one is dropped. Each level, and each chain nested in its
+ * codecs, keeps a fill value, so fewer levels are kept if elements are large.
  * Thread class: shared.
  */
 #include "plan/plan_int.h"
@@ -13,7 +13,7 @@
 enum {
     VARIANTS_MOST = 64,
     VARIANTS_LEAST = 2,
-    VARIANTS_ITEMS = 1 << 20 /* bytes of one element of each */
+    VARIANTS_ITEMS = 1 << 20 /* bytes of one element, over all variants */
 };
 
 struct zr_variant {
@@ -122,7 +122,7 @@ static bool same_shape(const struct zr_level *lv, const uint64_t *shape)
     return memcmp(lv->shape, shape, (size_t)lv->ndim * sizeof *shape) == 0;
 }
 
-/* Counted, or NULL. */
+/* Returns a counted variant, or NULL. */
 static struct zr_variant *find_locked(struct zr_variants *v, const uint64_t *shape,
                                       uint64_t hash)
 {
@@ -138,8 +138,8 @@ static struct zr_variant *find_locked(struct zr_variants *v, const uint64_t *sha
     return NULL;
 }
 
-/* Puts one in its slot, counted once more; the one that had to go is the caller's to
- * give back. */
+/* Puts a variant in a slot and counts it once more. Returns the variant that it
+ * displaced, which the caller must release, or NULL. */
 static struct zr_variant *put_locked(struct zr_variants *v, struct zr_variant *made,
                                      uint64_t hash)
 {
@@ -199,7 +199,7 @@ zarr_status zr_variant_take(const struct zr_layout *l, const uint64_t *shape,
     if (there == NULL) {
         ZR_TRY(variant_make(&made, l, shape, err));
         zr_mutex_lock(&v->locked.mutex);
-        there = find_locked(v, shape, hash); /* somebody was quicker */
+        there = find_locked(v, shape, hash); /* another thread may have been faster */
         if (there == NULL) {
             gone = put_locked(v, made, hash);
             there = made;

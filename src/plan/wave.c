@@ -1,7 +1,6 @@
 /*
- * plan/wave.c - a wave under construction: items with what they want of a chunk, in
- * groups by their source, all in the wave's arena; and the keys of objects. cut.c makes
- * segments of the groups.
+ * plan/wave.c - builds a wave: items with their targets, grouped by source, all in the
+ * arena of the wave; and the keys of objects. cut.c cuts the groups into segments.
  * Thread class: solo; the pipeline holds a lock around it.
  */
 #include "plan/plan_int.h"
@@ -9,7 +8,7 @@
 #include <string.h>
 
 enum {
-    WAVE_RUN_SLOTS = 8
+    WAVE_FIRST_SLOTS = 8
 };
 
 void zr_wave_init(struct zr_wave *w, const zarr_allocator *alloc)
@@ -21,7 +20,8 @@ void zr_wave_init(struct zr_wave *w, const zarr_allocator *alloc)
 void zr_wave_release(struct zr_wave *w)
 {
     for (uint32_t i = 0; i < w->n_segments; i++)
-        if (w->segment[i].shard == NULL) /* inner chunks' level is the layout's */
+        /* the level of inner chunks is the layout's: not counted */
+        if (w->segment[i].shard == NULL)
             zr_level_give(w->segment[i].level);
     for (uint32_t i = 0; i < w->n_hold; i++)
         zr_shard_free(w->hold[i]);
@@ -53,7 +53,7 @@ static bool arena_grow(struct zr_arena *arena, void *ptr_ptr, uint32_t *cap, uin
                        size_t item_bytes)
 {
     void **ptr = ptr_ptr;
-    uint32_t want = *cap == 0 ? WAVE_RUN_SLOTS : *cap * 2;
+    uint32_t want = *cap == 0 ? WAVE_FIRST_SLOTS : *cap * 2;
     void *bigger = NULL;
 
     if (n < *cap)
@@ -78,8 +78,8 @@ static struct zr_item *new_item(struct zr_wave_builder *b,
     return item;
 }
 
-/* A group is a zr_segment that has not been cut yet: all items of one source, in the
- * order they came. */
+/* A group is a zr_segment that is not cut yet: all items of one source, in the order in
+ * which they were added. */
 static struct zr_segment *new_group(struct zr_wave_builder *b)
 {
     struct zr_wave *w = b->w;
@@ -169,8 +169,8 @@ zarr_status zr_wave_add_inner(struct zr_plan *p, struct zr_wave_builder *b,
     return ZARR_OK;
 }
 
-/* How many leaf chunks a projection on a shard of level `level` touches; 1 when that
- * cannot be told. */
+/* Number of leaf chunks that a projection on a shard of level `level` touches; 1 if it
+ * cannot be determined. */
 static uint64_t count_leaves(struct zr_plan *p, uint32_t level,
                              const struct zr_projection *proj)
 {
@@ -189,7 +189,8 @@ static uint64_t count_leaves(struct zr_plan *p, uint32_t level,
     return st == ZARR_OK ? zr_project_count(f->leaves) : 1;
 }
 
-/* One item for all that a request wants of a missing shard of level `level`. */
+/* Adds one item for everything that the request wants of a missing shard of level
+ * `level`. */
 zarr_status zr_wave_add_missing(struct zr_plan *p, struct zr_wave_builder *b,
                                 struct zr_shard *shard, const struct zr_projection *proj,
                                 uint32_t level, zarr_error *err)

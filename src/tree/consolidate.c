@@ -1,9 +1,9 @@
 /*
- * tree/consolidate.c - writes consolidated metadata in zarr-python's form, last
- * and in one piece: a reader sees the former document or the new one. By convention
- * it is not kept up to date: after a change the group has to be consolidated again,
- * and zarr_group_consolidated_check() finds what is out of date.
- * Entries are sorted by depth, then by name without regard to case (ASCII).
+ * tree/consolidate.c - writes consolidated metadata in zarr-python's form, last and in
+ * one piece: a reader sees the old document or the new one. By convention it is not kept
+ * up to date. After a change the group has to be consolidated again, and
+ * zarr_group_consolidated_check() finds what is out of date. Entries are sorted by depth,
+ * then by name without regard to case (ASCII).
  * Thread class: plain functions.
  */
 #include "tree/tree.h"
@@ -33,8 +33,8 @@ static int compare_subtree_nodes(const void *a, const void *b)
 struct consolidating {
     const zarr_context *ctx;
     struct zr_subtree nodes;
-    struct zr_meta_node *meta; /* of them, in order */
-    bool own_key;              /* the document has a name of the caller's */
+    struct zr_meta_node *meta; /* one per node, in order */
+    bool own_key;              /* the caller gave the document's key */
 };
 
 static zarr_status list_nodes(struct consolidating *c, zarr_error *err)
@@ -55,7 +55,7 @@ static zarr_status list_nodes(struct consolidating *c, zarr_error *err)
     return ZARR_OK;
 }
 
-/* Into the group's zarr.json as it is at this moment. */
+/* Inserts it into the group's zarr.json as that is now. */
 static zarr_status edit_consolidated_v3(void *arg, const struct zr_doc *old,
                                         struct zr_str *text, zarr_error *err)
 {
@@ -82,7 +82,7 @@ out:
     return st;
 }
 
-/* A name of the caller's may be that of anything else. */
+/* If the caller gave the key, the object there may be something else. */
 static zarr_status must_be_consolidated(const struct consolidating *c,
                                         const struct zr_doc *old, zarr_error *err)
 {

@@ -13,7 +13,7 @@ struct checking {
     int (*fn)(void *user, const char *path, const char *what);
     void *user;
     bool stopped;
-    const char *top; /* the group */
+    const char *top; /* path of the group */
     struct zr_str path;
 };
 
@@ -24,8 +24,8 @@ static void tell(struct checking *c, const char *path, const char *what)
         c->stopped = c->fn(c->user, zr_str_text(&c->path), what) != 0;
 }
 
-/* Consolidated metadata of their own differs by design; zarrs writes no members that are
- * empty and may be missing. */
+/* A node's own consolidated metadata differs by design. zarrs leaves out members that are
+ * empty and optional. */
 static bool is_compared(const struct zr_json *member)
 {
     if (zr_streq(member->key, "attributes") ||
@@ -53,7 +53,7 @@ bool zr_same_document(const struct zr_json *a, const struct zr_json *b)
 bool zr_same_attributes(const struct zr_json *a, const struct zr_json *b)
 {
     if (zr_json_count(a) == 0 && zr_json_count(b) == 0)
-        return true; /* none is as good as {} */
+        return true; /* no attributes equal {} */
     return a && b && zr_json_equal(a, b);
 }
 
@@ -76,11 +76,11 @@ static void compare_pair(struct checking *c, const struct zr_subtree_node *node,
         tell(c, node->path, "has other attributes in the consolidated metadata");
 }
 
-/* A bare NaN is the string in what we consolidate, and bare in what zarr-python does. */
+/* We write NaN as a string in consolidated metadata; zarr-python writes it bare. */
 static void quote_both(struct checking *c)
 {
     zr_json_quote_tokens(
-        c->cons->parsed->json.root); /* this handle's own, as are the others */
+        c->cons->parsed->json.root); /* this handle owns it, like the other documents */
     for (size_t i = 0; i < c->real.n; i++) {
         zr_json_quote_tokens(c->real.node[i].parsed->json.root);
         if (c->real.node[i].attrs)
@@ -88,7 +88,7 @@ static void quote_both(struct checking *c)
     }
 }
 
-/* Both lists are sorted: a merge. */
+/* Merges both lists, which are sorted. */
 static void compare_lists(struct checking *c)
 {
     struct zr_subtree *g = &c->real;

@@ -1,11 +1,10 @@
 /*
- * tree/copy.c - copying and moving a node with everything below it, object by object
- * and byte for byte, between any two stores. Chunks go first, in parallel;
- * then the documents, deepest first and the node's own last: until that one is
- * there, the copy is not a node that anybody could take for complete. What an
- * interrupted copy left can be kept (SKIP_EQUAL): objects that are there with
- * equal bytes are not written again.
- * A move inside one store that can rename is that, in one step.
+ * tree/copy.c - copies and moves a node with everything below it, object by object and
+ * byte for byte, between any two stores. Chunks go first, in parallel; then the
+ * documents, deepest first and the node's own last. Until that one exists, nobody can
+ * take the copy for a complete node. An interrupted copy can be continued (SKIP_EQUAL):
+ * objects that exist with equal bytes are not written again. A move inside one store that
+ * can rename is a single rename.
  * Thread class: plain functions.
  */
 #include "tree/copy_int.h"
@@ -23,7 +22,8 @@ static zarr_status copy_chunk_item(void *arg, uint64_t i, uint32_t worker,
 
 /* ---- what to copy, in which order --------------------------------------- */
 
-/* Attributes before the document that makes a node; 2: not a document. */
+/* Rank of a document: attributes come before the document that makes a node; 2: not a
+ * document. */
 static int document_rank(const char *key)
 {
     const char *name = zr_path_name(key);
@@ -65,7 +65,8 @@ static zarr_status sort_keys(struct zr_copy *c, zarr_error *err)
     return ZARR_OK;
 }
 
-/* Objects at the destination that the source does not have: both lists are sorted. */
+/* Erases objects of the destination that the source does not have. Both lists are
+ * sorted. */
 static zarr_status erase_surplus(struct zr_copy *c, zarr_error *err)
 {
     struct zr_names there;
@@ -97,7 +98,8 @@ static bool can_rename(const struct zr_copy *c)
            !zr_store_is_read_only(c->dst) && *c->src_path && *c->dst_path;
 }
 
-/* One step, where both places are in one store that can. *moved false: copy. */
+/* Moves in one step if both places are in one store that can rename. *moved false: it
+ * must be copied. */
 static zarr_status try_rename(struct zr_copy *c, bool *moved, zarr_error *err)
 {
     zarr_error e = {0};
@@ -117,7 +119,7 @@ static zarr_status try_rename(struct zr_copy *c, bool *moved, zarr_error *err)
 
 /* ---- the copy ----------------------------------------------------------- */
 
-/* Erasing the destination, or the source of a move, must not take the other with it. */
+/* Erasing the destination, or the source of a move, must not erase the other. */
 static zarr_status check_apart(const struct zr_copy *c, zarr_error *err)
 {
     bool overlap = false;
@@ -152,7 +154,7 @@ out:
     return st;
 }
 
-/* Chunks, then documents. */
+/* Copies the chunks, then the documents. */
 static zarr_status copy_all(struct zr_copy *c, zarr_error *err)
 {
     const uint32_t threads = c->opts.max_threads;
@@ -188,8 +190,8 @@ static zarr_status copy_run(struct zr_copy *c, zarr_error *err)
         goto out;
     }
     ZR_TRY(check_apart(c, err));
-    /* Before the destination is erased: a store that could not tell that it is the source
-     * must not end in a copy of nothing. */
+    /* Lists before the destination is erased. If a store cannot tell that source and
+     * destination are one place, the result must not be a copy of nothing. */
     if (!can_rename(c))
         ZR_TRY(zr_names_keys(&c->keys, c->src, c->src_path, err));
     ZR_TRY(prepare_destination(c, found.format, err));

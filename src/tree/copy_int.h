@@ -12,18 +12,20 @@ struct zr_copy {
     char *src_path, *dst_path;
     zarr_copy_options opts;
     bool is_move;
-    zarr_context *ctx;              /* of src: memory comes from it */
-    struct zr_names keys;           /* relative */
-    const char **chunk, **document; /* into keys.item */
+    zarr_context *ctx;              /* of src: its allocator and budget are used */
+    struct zr_names keys;           /* relative to src_path */
+    const char **chunk, **document; /* point into keys.item */
     size_t n_chunks, n_documents;
     struct {
         zr_mutex mutex;
         uint64_t objects, bytes;
-        bool told, telling; /* told: the caller knows these numbers */
+        /* told: the caller knows these numbers; telling: a thread is in the caller's
+         * function */
+        bool told, telling;
     } locked;
 };
-/* Copies the object with this relative key, counts it and tells the caller. Several
- * threads may do this. */
+/* Copies the object with this relative key, counts it and reports progress. Several
+ * threads may call it. */
 zarr_status zr_copy_object(struct zr_copy *c, const char *name, zarr_error *err);
 
 #endif

@@ -1,14 +1,15 @@
 /*
- * tree/copy_object.c - copying one object of a node. One object is in memory per thread,
- * counted in the context's byte budget. Thread class: plain function.
+ * tree/copy_object.c - copies one object of a node. Each thread has one object in memory,
+ * counted in the context's byte budget.
+ * Thread class: plain function.
  */
 #include "mem/mem.h"
 #include "tree/copy_int.h"
 
 #include <string.h>
 
-/* The caller's function is called by one thread at a time, with no lock held and without
- * the others waiting: what they finish meanwhile is told by that thread afterwards. */
+/* One thread at a time calls the caller's function, without a lock. The others do not
+ * wait: that thread also reports what they finish meanwhile. */
 static void copy_progress(struct zr_copy *c, uint64_t bytes)
 {
     zr_mutex_lock(&c->locked.mutex);
@@ -29,7 +30,7 @@ static void copy_progress(struct zr_copy *c, uint64_t bytes)
 
 struct copied_object {
     struct zr_str src_key, dst_key;
-    uint64_t bytes, taken; /* taken: of the budget */
+    uint64_t bytes, taken; /* taken: bytes taken from the budget */
     zarr_mem mem, old;
 };
 
@@ -43,7 +44,7 @@ static zarr_status stat_object(zarr_store *s, const char *key, uint64_t *bytes,
     return st;
 }
 
-/* *whole false: the object goes on behind *bytes. */
+/* *whole false: the object is longer than *bytes. */
 static zarr_status get_object(zarr_store *s, const char *key, zarr_mem mem,
                               uint64_t *bytes, bool *whole, zarr_error *err)
 {
@@ -84,8 +85,8 @@ out:
     return st;
 }
 
-/* Reads the source object, whatever its size becomes meanwhile. `both`: room for the old
- * one, too. */
+/* Reads the source object, even if its size changes meanwhile. `both`: takes room for the
+ * old object, too. */
 static zarr_status object_read(struct zr_copy *c, struct copied_object *o, bool both,
                                zarr_error *err)
 {
@@ -99,7 +100,8 @@ static zarr_status object_read(struct zr_copy *c, struct copied_object *o, bool 
         ZR_TRY(stat_object(c->src, zr_str_text(&o->src_key), &o->bytes, err));
         ZR_TRY(object_reserve(c, o, both, err));
         ZR_TRY(get_object(c->src, zr_str_text(&o->src_key), o->mem, &got, &whole, err));
-        whole = whole && got == o->bytes; /* as long as it was measured */
+        /* whole only if it still has the length measured */
+        whole = whole && got == o->bytes;
     }
     if (!whole)
         st = zr_fail(err, ZARR_ERR_CONFLICT, "the object changes while it is copied");
@@ -127,7 +129,7 @@ static zarr_status copy_is_there(struct zr_copy *c, struct copied_object *o, boo
         *equal = memcmp(a, b, (size_t)bytes) == 0;
     }
     if (!*equal && !(c->opts.flags & ZARR_COPY_OVERWRITE))
-        st = zr_fail(err, ZARR_ERR_EXISTS, "%s is there with other bytes", key);
+        st = zr_fail(err, ZARR_ERR_EXISTS, "%s exists with other bytes", key);
 out:
     return st;
 }
@@ -158,7 +160,7 @@ zarr_status zr_copy_object(struct zr_copy *c, const char *name, zarr_error *err)
         ZR_TRY(zr_store_run_one(c->dst, &put, err));
     }
 out:
-    /* Not every store names the key, and the allocator does not know it. */
+    /* Not every store names the key in its errors, and the allocator does not know it. */
     if (st == ZARR_ERR_IO || st == ZARR_ERR_CONFLICT || st == ZARR_ERR_NO_MEMORY)
         zr_prefix(err, st, "%s", name);
     object_release(c, &o);

@@ -1,5 +1,5 @@
 /*
- * tree/delete.c - deleting a node with everything below it.
+ * tree/delete.c - deletes a node with everything below it.
  * Thread class: plain function.
  */
 #include "tree/tree.h"
@@ -13,8 +13,8 @@ static int note_item(void *user, const zarr_store_item *item)
     return 1;
 }
 
-/* Without a document, but with keys below and in no array: what a delete that failed left
- * behind. */
+/* Whether a failed delete left this: no document, but keys below, and not inside an
+ * array. */
 static zarr_status left_behind(zarr_store *store, char *path, bool *yes, zarr_error *err)
 {
     uint32_t kind = ZARR_NODE_NONE;
@@ -48,7 +48,8 @@ zarr_status zarr_node_delete(zarr_store *store, const char *path, zarr_error *er
     zarr_status st = ZARR_OK;
 
     ZR_TRY(zr_path_normal(&normal, ctx->alloc, path, &ctx->limits, err));
-    /* A broken node can be deleted; one that the store cannot tell about cannot. */
+    /* A broken node can be deleted. If the store cannot tell what is there, nothing is
+     * deleted. */
     st = zarr_node_probe(store, normal, &kind, &format, &e);
     if (format == 0)
         ZR_TRY(zr_pass(err, st, &e));

@@ -1,6 +1,7 @@
 /*
- * tree/fill.c - fill values of two arrays: the text of one, and whether both are the
- * same. Thread class: plain functions.
+ * tree/fill.c - fill values of arrays: the JSON text of one, and whether two are the
+ * same.
+ * Thread class: plain functions.
  */
 #include "tree/tree.h"
 

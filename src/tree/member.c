@@ -1,6 +1,6 @@
 /*
- * tree/member.c - opening an array as a member of its group: through the group's
- * consolidated metadata without a request, else as any array.
+ * tree/member.c - opens an array as a member of its group: through the group's
+ * consolidated metadata without a request, otherwise like any array.
  * Thread class: plain function.
  */
 #include "array/array.h"

@@ -1,9 +1,10 @@
 /*
- * tree/migrate.c - the metadata of a hierarchy in the other format, its first
- * half: walks the tree, converts each node's documents and has them compared with
- * what is there already (migrate_old.c). Nothing is written here, so a node that the
- * other format cannot describe stops all of it before it began; every such node is told,
- * not only the first. Thread class: plain functions.
+ * tree/migrate.c - the first half of migrating a hierarchy to the other format: walks the
+ * hierarchy, converts each node's documents, and has them compared with what already
+ * exists (migrate_old.c). Nothing is written here. A node that the other format cannot
+ * express stops the migration before it begins. Each such node is reported, not only the
+ * first.
+ * Thread class: plain functions.
  */
 #include "array/array.h"
 #include "tree/migrate_int.h"
@@ -48,7 +49,8 @@ static zarr_status convert_array(struct zr_migration *m, struct zr_migrated *nod
     zarr_status st = ZARR_OK;
 
     opts.zarr_format = m->from;
-    ZR_TRY(zarr_array_open(&array, m->store, node->path, &opts, err)); /* names path */
+    /* the error names the path */
+    ZR_TRY(zarr_array_open(&array, m->store, node->path, &opts, err));
     st = zr_array_convert(&made, array, m->to, err);
     if (st != ZARR_OK) {
         zr_path_prefix(err, st, node->path);
@@ -114,7 +116,8 @@ out:
     return st;
 }
 
-/* In either format: whoever had it keeps it, and none may age. */
+/* Looks in either format: a group that has consolidated metadata keeps it, and it must
+ * not become stale. */
 static zarr_status find_consolidated(struct zr_migration *m, struct zr_migrated *node,
                                      const struct zr_json *root, zarr_error *err)
 {
@@ -131,7 +134,7 @@ out:
 
 /* ---- the walk --------------------------------------------------------------- */
 
-/* A failure of this node that does not keep others from being looked at. */
+/* Whether the other nodes can still be examined after this failure. */
 static bool is_refusal(zarr_status st)
 {
     return st == ZARR_ERR_UNSUPPORTED || st == ZARR_ERR_INVALID ||

@@ -1,8 +1,9 @@
 /*
- * tree/migrate_old.c - what a migration finds in its place: a document of the new
- * format must say what the migration makes, or is replaced on request only; old
- * attributes beside a node that is of the new format already are those it has, or
- * nobody's. Compared as they would be written, where NaN is a string.
+ * tree/migrate_old.c - compares a migration with what already exists. A document of the
+ * new format must equal the one that the migration makes, or is replaced only on request.
+ * Old attributes beside a node that already has the new format must equal its own, or
+ * they belong to no node. Documents are compared in the form in which they would be
+ * written, where NaN is a string.
  * Thread class: plain functions.
  */
 #include "tree/migrate_int.h"
@@ -15,7 +16,7 @@ zarr_status zr_migration_is_there(const struct zr_migration *m, const char *path
     return st == ZARR_OK ? st : zr_doc_prefix(err, st, path, name);
 }
 
-/* *old stays NULL when there is none, or none that can be parsed. */
+/* *old stays NULL if there is no document or it cannot be parsed. */
 static zarr_status read_old(const struct zr_migration *m, const char *path,
                             const char *name, struct zr_parsed **old, bool *there,
                             zarr_error *err)
@@ -58,9 +59,9 @@ zarr_status zr_migration_judge(const struct zr_migration *m, struct zr_migrated 
         same = attributes ? zr_same_attributes(old->json.root, doc->root)
                           : zr_same_document(old->json.root, doc->root);
     if (old && zr_has_consolidated(old->json.root))
-        node->consolidate = true; /* it must not age */
+        node->consolidate = true; /* it must not become stale */
     if (!there && attributes && zr_json_count(doc->root) == 0)
-        doc->root = NULL; /* nothing to say */
+        doc->root = NULL; /* no attributes: no document */
     doc->action = !there ? ZARR_MIGRATED_WRITTEN
                   : same ? ZARR_MIGRATED_KEPT
                          : ZARR_MIGRATED_REPLACED;
@@ -75,8 +76,8 @@ out:
     return st;
 }
 
-/* What this v3 document would have beside it in v2. A scalar there may have the empty
- * list of names or not. */
+/* The v2 attributes that would belong to this v3 document. For a scalar, accepts the
+ * empty list of names or none. */
 static struct zr_json *attributes_of_v3(struct zr_json_doc *doc,
                                         const struct zr_json *root,
                                         const struct zr_json *old)
@@ -121,7 +122,7 @@ out:
     return st;
 }
 
-/* v2 tells arrays from groups by the name of their document: there can be two. */
+/* In v2 the name of the document tells arrays from groups, so a path can have both. */
 zarr_status zr_migration_check_kind(const struct zr_migration *m,
                                     const struct zr_migrated *node, zarr_error *err)
 {

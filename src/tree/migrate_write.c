@@ -1,12 +1,12 @@
 /*
- * tree/migrate_write.c - the metadata of a hierarchy in the other format, its
- * second half: documents are written below before above, so that a group says
- * that it is of the new format only when all below it do; attributes before the
- * document that makes a node. The old documents are deleted last and from above,
- * when every node has its new one. Stopped anywhere, each node has one format
- * complete, and going on finds equal documents and leaves them. What no
- * document of a node was made from stays where it is, and so does what it could not be
- * made from: members of v2 documents that v3 does not know.
+ * tree/migrate_write.c - the second half of migrating a hierarchy: writes the new
+ * documents and deletes the old ones. Documents below are written before those above, so
+ * a group has the new format only when all nodes below it have it. Attributes come before
+ * the document that makes a node. The old documents are deleted last and from above, when
+ * every node has its new one. If it stops anywhere, each node is complete in one format,
+ * and a repeated call finds equal documents and leaves them. Files stay if no node's
+ * document was made from them or if they could not be converted: members of v2 documents
+ * that v3 does not know.
  * Thread class: plain functions.
  */
 #include "tree/migrate_int.h"
@@ -61,7 +61,7 @@ out:
     return st;
 }
 
-/* text: why it is left instead; NULL: it is removed. */
+/* text: why the document stays; NULL: it is removed. */
 static zarr_status remove_doc(const struct zr_migration *m,
                               const struct zr_migrated *node, const char *name,
                               const char *text, zarr_error *err)
@@ -92,8 +92,8 @@ out:
     return st;
 }
 
-/* Attributes behind the document that they belong to: those without one are nobody's, and
- * the same call finds them again. */
+/* Attributes go after the document that they belong to: without it they belong to no
+ * node, and a repeated call finds them. */
 static zarr_status remove_old(const struct zr_migration *m,
                               const struct zr_migrated *node, zarr_error *err)
 {
@@ -136,7 +136,7 @@ zarr_status zr_migration_write(struct zr_migration *m, zarr_error *err)
             ZR_TRY(consolidate_again(m, &m->node[i], err));
     if (!(m->opts.flags & ZARR_MIGRATE_REMOVE))
         goto out;
-    if (!is_dry(m)) /* the new documents are on the disk before the old ones go */
+    if (!is_dry(m)) /* make the new documents durable before the old ones go */
         ZR_TRY(zarr_store_flush(m->store, err));
     for (size_t i = 0; i < m->n; i++)
         ZR_TRY(remove_old(m, &m->node[i], err));

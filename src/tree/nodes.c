@@ -1,6 +1,7 @@
 /*
- * tree/nodes.c - the list of a node and all nodes below it, as the store has them, broken
- * ones included. Calls that change or compare whole trees make it before they begin.
+ * tree/nodes.c - lists a node and all nodes below it as the store has them, broken ones
+ * included. Calls that change or compare whole hierarchies make the list before they
+ * begin.
  * Thread class: solo.
  */
 #include "tree/tree.h"
@@ -77,7 +78,7 @@ zarr_status zr_nodes_list(struct zr_nodes *nodes, zarr_store *store, const char 
 
     *nodes = (struct zr_nodes){.alloc = zr_store_context(store)->alloc, .cancel = cancel};
     zr_arena_init(&nodes->arena, nodes->alloc);
-    if (format == 0) { /* else a broken document, which is listed as such */
+    if (format == 0) { /* otherwise a broken document, which is listed as such */
         if (st == ZARR_OK)
             st = zr_path_prefix(
                 &why, zr_fail(&why, ZARR_ERR_NOT_FOUND, "there is no array or group"),

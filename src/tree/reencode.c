@@ -1,7 +1,8 @@
 /*
- * tree/reencode.c - zarr_node_reencode(): plan all documents, check that buffers suffice,
- * look at the destination, write every array, compare if asked for, and publish the
- * documents. Nothing is deleted or written before the last check has passed.
+ * tree/reencode.c - zarr_node_reencode(): plans all documents, checks that buffers
+ * suffice, looks at the destination, writes every array, compares on request, and
+ * publishes the documents. Nothing is deleted or written before the last check has
+ * passed.
  * Thread class: plain function.
  */
 #include "array/array.h"
@@ -28,8 +29,7 @@ void zr_reencode_progress(const struct zr_reencode *r, const char *path,
         r->opts.progress(r->opts.progress_user, &now);
 }
 
-/* ---- every array --------------------------------------------------------------------
- */
+/* ---- every array ------------------------------------------------------- */
 
 typedef zarr_status (*reencode_step)(struct zr_reencode *r,
                                      const struct zr_reencode_pair *pair,
@@ -73,7 +73,7 @@ static zarr_status each_array(struct zr_reencode *r, reencode_step fn, zarr_erro
     return st;
 }
 
-/* Are there buffers for it? Asked before anything is deleted or written. */
+/* Checks that the buffers suffice, before anything is deleted or written. */
 static zarr_status check_buffers(struct zr_reencode *r,
                                  const struct zr_reencode_pair *pair, zarr_error *err)
 {
@@ -82,8 +82,7 @@ static zarr_status check_buffers(struct zr_reencode *r,
     return zr_reencode_shape(r, pair, &shape, err);
 }
 
-/* ---- the call -----------------------------------------------------------------------
- */
+/* ---- the call ---------------------------------------------------------- */
 
 static zarr_status check_overlap(const struct zr_reencode *r, zarr_error *err)
 {
@@ -138,7 +137,8 @@ out:
     return st;
 }
 
-/* Elements stay what they are, and each array is like its source. */
+/* Reads the caller's changes. They may not change elements, and each array is like its
+ * source. */
 static zarr_status reencode_changes(struct zr_reencode *r, zarr_error *err)
 {
     const uint32_t flags = ZARR_SPEC_INDEX_AT_START | ZARR_SPEC_NO_SHARDS;

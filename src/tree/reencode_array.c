@@ -1,11 +1,12 @@
 /*
- * tree/reencode_array.c - the elements of one array, from the old encoding to the new
- * one. Box after box is read into one of two buffers while the former is written;
- * requests do both in parallel. Each object of the destination is written once, whole and
- * atomically, so an object that is there is finished: a call that goes on lists them,
- * skips the boxes that have all of theirs, and writes the missing units of the others one
- * by one. An object depends on its elements and codecs only, so the bytes are the same
- * however often the work was interrupted. Thread class: the caller's thread.
+ * tree/reencode_array.c - re-encodes the elements of one array. One box is read into a
+ * buffer while the box before it is written from the other; requests run in parallel.
+ * Each object of the destination is written once, whole and atomically, so an object that
+ * exists is finished. A resumed call lists the objects, skips boxes whose objects all
+ * exist, and writes the missing units of the others one by one. An object depends only on
+ * its elements and codecs, so the bytes are the same however often the work was
+ * interrupted.
+ * Thread class: the caller's thread.
  */
 #include "tree/reencode_int.h"
 
@@ -13,10 +14,10 @@
 #include <string.h>
 
 enum {
-    REENCODE_IN_FLIGHT = 8 /* single units under way */
+    REENCODE_IN_FLIGHT = 8 /* single units in work at once */
 };
 
-/* One request with what it points to. */
+/* One request, with everything it points to. */
 struct transfer {
     zarr_request *request;
     zarr_selection *selection;
@@ -24,7 +25,7 @@ struct transfer {
     zarr_io_options opts;
     zarr_stats stats;
     int64_t shape[ZARR_MAX_RANK], strides[ZARR_MAX_RANK];
-    uint64_t bytes; /* of a write; 0: a read */
+    uint64_t bytes; /* bytes of a write; 0: a read */
 };
 
 struct reencode_box {
@@ -33,7 +34,7 @@ struct reencode_box {
 
 struct reencode_slot {
     void *data;
-    zarr_heap *heap; /* of elements of variable length, else NULL */
+    zarr_heap *heap; /* for elements of variable length, else NULL */
     struct reencode_box box;
     uint64_t bytes;
     struct transfer read, write;
@@ -43,19 +44,18 @@ struct reencode_work {
     struct zr_reencode *r;
     const struct zr_reencode_pair *pair;
     struct zr_reencode_shape s;
-    uint64_t *finished; /* sorted numbers of units that were there before */
+    uint64_t *finished; /* sorted numbers of the units that existed before */
     size_t n_finished, cap;
-    bool sparse; /* only the boxes in `stored` */
+    bool sparse; /* only the boxes in `stored` are done */
     struct zr_coord_set stored;
     size_t next_stored;
     struct reencode_slot slots[2];
     struct transfer units[REENCODE_IN_FLIGHT];
-    zarr_status listed; /* of a callback */
+    zarr_status listed; /* status of the listing's callback */
     zarr_error *list_err;
 };
 
-/* ---- transfers ----------------------------------------------------------------------
- */
+/* ---- transfers --------------------------------------------------------- */
 
 static void transfer_end(struct transfer *t)
 {
@@ -65,7 +65,8 @@ static void transfer_end(struct transfer *t)
     t->selection = NULL;
 }
 
-/* A box as selection and tensor, inside the slot's box, which its data hold. */
+/* Prepares a transfer: the selection and the tensor of `box`, which is inside the slot's
+ * box. slot->data has the elements of that. */
 static zarr_status transfer_begin(struct reencode_work *w, struct transfer *t,
                                   const struct reencode_box *box,
                                   const struct reencode_slot *slot, zarr_error *err)
@@ -77,7 +78,8 @@ static zarr_status transfer_begin(struct reencode_work *w, struct transfer *t,
 
     if (st != ZARR_OK)
         return st;
-    for (int32_t d = b->ndim - 1; d >= 0; d--) { /* below buffer_bytes, all of it */
+    /* no overflow: all of the box is within buffer_bytes */
+    for (int32_t d = b->ndim - 1; d >= 0; d--) {
         t->shape[d] = (int64_t)box->count[d];
         t->strides[d] = (int64_t)stride;
         offset += (box->start[d] - slot->box.start[d]) * stride;
@@ -154,7 +156,7 @@ static zarr_status wait_for(struct reencode_work *w, struct transfer *t, zarr_er
     if (!request)
         return ZARR_OK;
     t->request = NULL;
-    st = zr_request_end(request, &waiting, err); /* frees it */
+    st = zr_request_end(request, &waiting, err); /* also frees the request */
     transfer_end(t);
     if (st == ZARR_OK && zr_is_cancelled(r->opts.cancel))
         st = zr_fail(err, ZARR_ERR_CANCELLED, "the call was cancelled");
@@ -166,8 +168,7 @@ static zarr_status wait_for(struct reencode_work *w, struct transfer *t, zarr_er
     return st;
 }
 
-/* ---- what is finished ---------------------------------------------------------------
- */
+/* ---- finished units ---------------------------------------------------- */
 
 static uint64_t unit_number(const struct reencode_work *w, const uint64_t *unit)
 {
@@ -222,10 +223,9 @@ out:
     return st;
 }
 
-/* ---- units of a box -----------------------------------------------------------------
- */
+/* ---- units of a box ---------------------------------------------------- */
 
-/* A unit in array coordinates, cut off at the array's end. */
+/* A unit in array coordinates, clipped to the array's shape. */
 static void unit_box(const struct reencode_work *w, const uint64_t *unit,
                      struct reencode_box *out)
 {
@@ -235,7 +235,7 @@ static void unit_box(const struct reencode_work *w, const uint64_t *unit,
     }
 }
 
-/* Walks the units of a box: the first one, then the next; false behind the last. */
+/* These walk the units of a box. next_unit() returns false after the last. */
 static void first_unit(const struct reencode_work *w, const struct reencode_box *box,
                        uint64_t *unit)
 {
@@ -260,7 +260,7 @@ static bool next_unit(const struct reencode_work *w, const struct reencode_box *
     return false;
 }
 
-/* How many units of the box are there; *total: of all. */
+/* Returns how many units of the box exist. *total: number of all its units. */
 static uint64_t count_finished(const struct reencode_work *w,
                                const struct reencode_box *box, uint64_t *total)
 {
@@ -281,7 +281,7 @@ static void skip_bytes(struct reencode_work *w, uint64_t bytes)
     w->r->result.bytes_skipped = zr_add_cap(w->r->result.bytes_skipped, bytes);
 }
 
-/* The missing units of a box, several at a time. */
+/* Writes the missing units of a box, several at a time. */
 static zarr_status write_missing(struct reencode_work *w, struct reencode_slot *slot,
                                  zarr_error *err)
 {
@@ -310,10 +310,9 @@ out:
     return st;
 }
 
-/* ---- the array ----------------------------------------------------------------------
- */
+/* ---- the array --------------------------------------------------------- */
 
-/* What no box of a sparse array covers is done. */
+/* Counts what no box of a sparse array covers as done. */
 static void skip_empty(struct reencode_work *w)
 {
     struct zr_reencode *r = w->r;
@@ -339,7 +338,7 @@ static bool any_box(struct reencode_work *w)
     return true;
 }
 
-/* The next box with something to do. */
+/* Finds the next box with missing units. */
 static bool next_box(struct reencode_work *w, struct reencode_slot *slot)
 {
     const struct zr_box_walk *b = &w->s.boxes;
@@ -416,7 +415,7 @@ out:
     return st;
 }
 
-/* Requests that a failure left under way are cancelled. */
+/* Cancels the requests that are still in work after a failure. */
 static void work_end(struct reencode_work *w)
 {
     const zarr_allocator *alloc = w->r->ctx->alloc;

@@ -1,18 +1,18 @@
 /*
- * tree/reencode_box.c - how an array is cut for re-encoding. Two grids meet: chunks of
- * the source, each of which should be decoded once, and units of writing of the
+ * tree/reencode_box.c - cuts an array into boxes for re-encoding. Two grids meet: chunks
+ * of the source, each of which should be decoded once, and units of writing of the
  * destination (chunks or shards), each of which must be written once and whole, because
- * an object that is there counts as finished. So a box is made of whole units; where
- * memory allows it is widened to whole chunks of the source as well (the least common
- * multiple, or the next multiple of the unit), then to whole rows. Where units differ in
- * shape a box is as many of them as fit into the steps, which are as long as the largest
- * unit or longer.
+ * an object that exists counts as finished. So a box is made of whole units. If memory
+ * allows, it is widened to whole chunks of the source (the least common multiple, or the
+ * next multiple of the unit), then to whole rows. If units differ in shape, the steps are
+ * at least as long as the largest unit, and a box has as many units as fit into them.
+ * Thread class: plain functions.
  */
 #include "tree/reencode_int.h"
 
 #include <string.h>
 
-/* Of two lengths, neither of them 0. */
+/* A common multiple of two lengths, neither of which is 0. */
 static uint64_t common_multiple(uint64_t a, uint64_t b)
 {
     uint64_t x = a, y = b;
@@ -45,7 +45,7 @@ static void try_step(struct zr_reencode_shape *s, int32_t d, uint64_t n, uint64_
         s->boxes.step[d] = n;
 }
 
-/* Whole chunks of the source; the dimension that gains most comes first. */
+/* Widens to whole chunks of the source, first in the dimension that gains most. */
 static void align_to_source(struct zr_reencode_shape *s, const uint64_t *chunk,
                             uint64_t limit)
 {
@@ -68,7 +68,7 @@ static void align_to_source(struct zr_reencode_shape *s, const uint64_t *chunk,
     }
 }
 
-/* Longer rows: fewer boxes, more to do at once. */
+/* Widens to longer rows: fewer boxes, each with more parallel work. */
 static void widen(struct zr_reencode_shape *s, uint64_t limit)
 {
     for (int32_t d = s->boxes.ndim - 1; d >= 0; d--) {
@@ -95,7 +95,7 @@ static zarr_status over_limit(struct zr_reencode *r, const struct zr_reencode_pa
 zarr_status zr_reencode_shape(struct zr_reencode *r, const struct zr_reencode_pair *pair,
                               struct zr_reencode_shape *s, zarr_error *err)
 {
-    static const uint64_t enough = 64u << 20; /* larger boxes gain nothing */
+    static const uint64_t enough = 64u << 20; /* boxes larger than this gain nothing */
     const bool alike = zarr_array_write_shape(pair->dst) != NULL;
     const uint64_t *chunk = zarr_array_chunk_shape(pair->src);
     const uint64_t limit =

@@ -1,6 +1,7 @@
 /*
  * tree/reencode_compare.c - reads source and destination of a re-encoded array and
  * compares every bit.
+ * Thread class: the caller's thread.
  */
 #include "tree/reencode_int.h"
 
@@ -11,7 +12,7 @@ struct rereading {
     const struct zr_reencode_pair *pair;
     struct zr_reencode_shape s;
     uint8_t *data[2];
-    zarr_heap *heap[2]; /* of elements of variable length, else NULL */
+    zarr_heap *heap[2]; /* for elements of variable length, else NULL */
 };
 
 static bool same_elements(const struct rereading *c)
@@ -92,7 +93,7 @@ out:
     return st;
 }
 
-/* Where neither has anything stored both are the fill value. */
+/* Boxes in which neither has stored chunks have the fill value in both. */
 static zarr_status reread_boxes(struct rereading *c, zarr_error *err)
 {
     struct zr_coord_set stored = {0};

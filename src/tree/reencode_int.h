@@ -1,8 +1,8 @@
 /*
  * tree/reencode_int.h - what the files of zarr_node_reencode() share: reencode.c (the
- * call), reencode_plan.c (what the destination shall be, and what is there),
- * reencode_array.c (the elements of one array), reencode_box.c and reencode_sparse.c (in
- * which boxes), reencode_compare.c (whether they arrived).
+ * call), reencode_plan.c (plans the destination, and checks what is there),
+ * reencode_array.c (re-encodes the elements of one array), reencode_box.c and
+ * reencode_sparse.c (choose the boxes), reencode_compare.c (compares the result).
  */
 #ifndef ZR_REENCODE_INT_H
 #define ZR_REENCODE_INT_H
@@ -17,29 +17,30 @@
 struct zr_reencode {
     zarr_store *src, *dst;
     char *src_path, *dst_path; /* normalised */
-    zarr_context *ctx;         /* of src: memory comes from it */
+    zarr_context *ctx;         /* of src: its allocator is used */
     zarr_reencode_options opts;
-    zarr_array_spec changes; /* opts.changes, read; without: empty */
+    zarr_array_spec changes; /* opts.changes as read; empty if there are none */
     zarr_reencode_result result;
-    struct zr_nodes nodes; /* of src */
-    zarr_store *target;    /* in memory: the documents that the destination shall have */
-    struct zr_str job;     /* text of the job object */
-    uint64_t done_bytes;   /* decoded */
+    struct zr_nodes nodes; /* nodes of src */
+    /* a store in memory with the documents planned for the destination */
+    zarr_store *target;
+    struct zr_str job;   /* text of the job object */
+    uint64_t done_bytes; /* decoded bytes finished */
     bool comparing;
 };
 
-/* Source and destination of one array; the latter has its chunks in the destination's
- * store, its document in `target`. */
+/* Source and destination of one array. The destination has its chunks in the
+ * destination's store and its document in `target`. */
 struct zr_reencode_pair {
     zarr_array *src, *dst;
-    const struct zr_grid *grid; /* dst's units of writing */
-    const char *path;           /* src's */
+    const struct zr_grid *grid; /* the units of writing of dst */
+    const char *path;           /* path of src */
 };
-/* Boxes that fit both sides: whole units of writing, of whole source chunks where that
- * fits; n_buffers is 1 where two would be over the limit. */
+/* Boxes that fit both sides: whole units of writing and, if memory allows, whole source
+ * chunks. n_buffers is 1 if two buffers would exceed the limit. */
 struct zr_reencode_shape {
     struct zr_box_walk boxes;
-    /* the largest unit, and how many there are in a dimension */
+    /* shape of the largest unit, and number of units per dimension */
     uint64_t unit[ZARR_MAX_RANK], grid[ZARR_MAX_RANK];
     uint64_t item_bytes, buffer_bytes, unit_bytes;
     int n_buffers; /* 0: no elements */
@@ -52,11 +53,13 @@ void zr_reencode_progress(const struct zr_reencode *r, const char *path,
 
 /* ---- reencode_plan.c ---- */
 
-/* Fills target and job. */
+/* Sets target and job. */
 zarr_status zr_reencode_plan(struct zr_reencode *r, zarr_error *err);
-/* Looks at what is at the destination: sets the state, or says why it cannot be. */
+/* Looks at the destination. Sets the result's state, or fails if the call cannot go on
+ * there. */
 zarr_status zr_reencode_begin(struct zr_reencode *r, zarr_error *err);
-/* Puts the documents where they belong, the top's own last, and ends the job. */
+/* Puts the documents at their places, that of the top node last, and removes the job
+ * object. */
 zarr_status zr_reencode_finish(struct zr_reencode *r, zarr_error *err);
 
 /* ---- reencode_box.c ---- */
@@ -66,9 +69,9 @@ zarr_status zr_reencode_shape(struct zr_reencode *r, const struct zr_reencode_pa
 
 /* ---- reencode_sparse.c ---- */
 
-/* Numbers of the boxes, along each dimension, in which the source (both: or the
- * destination) has anything stored, where the others are equal and many; *few false: do
- * all. */
+/* Collects the boxes, by their number in each dimension, in which the source has stored
+ * chunks (`both`: or the destination). *few false: such boxes are too many, or the others
+ * may differ, so all must be done. */
 zarr_status zr_reencode_sparse(const struct zr_reencode *r,
                                const struct zr_reencode_pair *pair,
                                const struct zr_box_walk *b, bool both,
@@ -76,10 +79,11 @@ zarr_status zr_reencode_sparse(const struct zr_reencode *r,
 
 /* ---- reencode_array.c, reencode_compare.c ---- */
 
-/* Writes the objects that are not there yet. */
+/* Writes the objects that do not exist yet. */
 zarr_status zr_reencode_array(struct zr_reencode *r, const struct zr_reencode_pair *pair,
                               zarr_error *err);
-/* Reads both and compares every bit; CORRUPT, and result.differs. */
+/* Reads source and destination and compares every bit. If they differ: CORRUPT, and
+ * result.differs is set. */
 zarr_status zr_reencode_compare(struct zr_reencode *r,
                                 const struct zr_reencode_pair *pair, zarr_error *err);
 

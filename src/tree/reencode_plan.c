@@ -1,19 +1,20 @@
 /*
- * tree/reencode_plan.c - what a re-encoded node shall be, and what is there already.
+ * tree/reencode_plan.c - plans the documents of a re-encoded node, and finds out what is
+ * at the destination.
  *
- * The documents of the destination are made in a store in memory, by the same calls that
- * create any node, and reach the destination last: until then there is no node, only
- * chunks and one object, <destination>/.zarrc-job. It holds the source's place and all
- * documents; RESUME goes on only if that text is the same to the byte. Order at the end:
- * chunks are durable, documents of nodes below, the node's own document, the job object
- * goes. A kill between any two of these leaves a state that RESUME knows.
+ * The documents of the destination are made in a store in memory, by the calls that
+ * create any node, and reach the destination last. Until then there is no node, only
+ * chunks and one object, <destination>/.zarrc-job. It contains the source's place and all
+ * documents. RESUME goes on only if that text is the same to the byte. At the end, in
+ * this order, the chunks are made durable, the documents of nodes below are written, then
+ * the node's own document, and the job object is deleted. A kill between any two of these
+ * leaves a state that RESUME knows.
  */
 #include "tree/reencode_int.h"
 
 #include <string.h>
 
-/* ---- documents ----------------------------------------------------------------------
- */
+/* ---- documents --------------------------------------------------------- */
 
 static zarr_status plan_group(struct zr_reencode *r, const struct zr_node_row *node,
                               const char *src_path, const char *dst_path, zarr_error *err)
@@ -37,7 +38,7 @@ out:
     return st;
 }
 
-/* The source's own document, which may hold more than a spec can say. */
+/* Takes the source's own document, which may have more than a spec can express. */
 static zarr_status spec_same(zarr_array *array, zarr_array_spec *spec, zarr_error *err)
 {
     spec->zarr_format = zarr_array_zarr_format(array);
@@ -49,7 +50,7 @@ static zarr_status spec_same(zarr_array *array, zarr_array_spec *spec, zarr_erro
                : zr_fail_memory(err, 1);
 }
 
-/* What `changes` says of arrays of another rank is not for this one. */
+/* Members of `changes` for arrays of another rank are ignored for this array. */
 static void spec_changed(const struct zr_reencode *r, zarr_array *array,
                          zarr_array_spec *spec)
 {
@@ -143,7 +144,7 @@ out:
     return st;
 }
 
-/* As the source has it. */
+/* Consolidates the groups that are consolidated in the source. */
 static zarr_status plan_consolidated(struct zr_reencode *r, zarr_error *err)
 {
     zarr_group *group = NULL;
@@ -155,16 +156,15 @@ static zarr_status plan_consolidated(struct zr_reencode *r, zarr_error *err)
     st = zarr_group_open(&group, r->src, r->src_path, NULL, &why);
     if (st == ZARR_OK && zarr_group_is_consolidated(group))
         st = zarr_group_consolidate(r->target, r->dst_path, NULL, err);
-    else /* what is broken is not copied */
+    else /* broken consolidated metadata is not copied */
         st = st == ZARR_ERR_NO_MEMORY ? zr_pass(err, st, &why) : ZARR_OK;
     zarr_group_free(group);
     return st;
 }
 
-/* ---- texts of objects ---------------------------------------------------------------
- */
+/* ---- texts of objects -------------------------------------------------- */
 
-/* A whole object at the destination's path. NOT_FOUND leaves err alone. */
+/* Reads a whole object at the destination's path. If NOT_FOUND, err is not set. */
 static zarr_status job_text(struct zr_doc *d, const struct zr_reencode *r,
                             zarr_store *store, const char *name, zarr_error *err)
 {
@@ -174,7 +174,7 @@ static zarr_status job_text(struct zr_doc *d, const struct zr_reencode *r,
     return zr_doc_get(d, &from, err);
 }
 
-/* The planned documents, in order. */
+/* Lists the keys of the planned documents, in order. */
 static zarr_status planned_keys(const struct zr_reencode *r, struct zr_names *keys,
                                 zarr_error *err)
 {
@@ -246,10 +246,9 @@ out:
     return st;
 }
 
-/* ---- what is there ------------------------------------------------------------------
- */
+/* ---- what is there ----------------------------------------------------- */
 
-/* Whether all documents are there as planned. */
+/* Finds out whether all documents exist as planned. */
 static zarr_status documents_equal(const struct zr_reencode *r, bool *equal,
                                    zarr_error *err)
 {
@@ -302,10 +301,10 @@ out:
     return st;
 }
 
-/* What lies at the destination. */
+/* What was found at the destination. */
 struct reencode_there {
     bool node, job;
-    const char *text; /* of the job */
+    const char *text; /* text of the job object */
 };
 
 static zarr_status begin_overwrite(struct zr_reencode *r, const struct reencode_there *t,
@@ -351,7 +350,7 @@ static zarr_status begin_new(struct zr_reencode *r, const struct reencode_there 
     return must_be_free(r, err);
 }
 
-/* A node whose document is broken is one, too: nothing is mixed with it. */
+/* A node with a broken document counts as a node: nothing may be mixed with it. */
 static zarr_status look_at_destination(const struct zr_reencode *r, struct zr_doc *job,
                                        struct reencode_there *out, zarr_error *err)
 {
@@ -411,7 +410,7 @@ zarr_status zr_reencode_finish(struct zr_reencode *r, zarr_error *err)
     ZR_TRY(zarr_node_copy(r->target, r->dst_path, r->dst, r->dst_path, &opts, err));
     ZR_TRY(zarr_store_flush(r->dst, err));
     st = zarr_store_erase(r->dst, zr_str_text(&key), err);
-    if (st == ZARR_ERR_NOT_FOUND) /* the state was COMPLETE */
+    if (st == ZARR_ERR_NOT_FOUND) /* no job object: the state was COMPLETE */
         st = ZARR_OK;
     if (st == ZARR_OK)
         st = zarr_store_flush(r->dst, err);

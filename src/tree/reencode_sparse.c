@@ -1,15 +1,16 @@
 /*
- * tree/reencode_sparse.c - the boxes in which there is anything to do. Where source and
- * destination have one fill value, a box of which no chunk is stored is done: huge arrays
- * with few chunks are re-encoded by these alone.
+ * tree/reencode_sparse.c - finds the boxes in which there is anything to do. If source
+ * and destination have one fill value, a box without a stored chunk is done. So huge
+ * arrays with few chunks are re-encoded by these chunks alone.
+ * Thread class: plain functions.
  */
 #include "tree/reencode_int.h"
 
 #include <string.h>
 
 enum {
-    REENCODE_FEW_BOXES = 64, /* of a grid: not worth a listing */
-    REENCODE_SPARSE_PART = 4 /* at most 1/4 of the boxes are touched, else all are done */
+    REENCODE_FEW_BOXES = 64, /* arrays of fewer boxes are not worth a listing */
+    REENCODE_SPARSE_PART = 4 /* if more than 1/4 of the boxes are touched, all are done */
 };
 
 struct touched {
@@ -23,7 +24,7 @@ struct touched {
     zarr_error *err;
 };
 
-/* The first and the last box in each dimension that a chunk is in. */
+/* Finds the first and the last box that a chunk touches in each dimension. */
 static zarr_status touched_range(const struct touched *t, const uint64_t *chunk,
                                  uint64_t *first, uint64_t *last)
 {
@@ -50,7 +51,7 @@ static zarr_status touch(struct touched *t, const uint64_t *chunk)
         return st;
     memcpy(at, first, sizeof at);
     while (d >= 0) {
-        if (t->boxes->n / 2 > t->most) { /* chunks share boxes */
+        if (t->boxes->n / 2 > t->most) { /* remove duplicates: chunks share boxes */
             zr_coord_set_sort(t->boxes);
             t->many = t->boxes->n > t->most;
         }
@@ -75,7 +76,7 @@ static int touch_chunk(void *user, const zarr_chunk_info *chunk)
     return t->st != ZARR_OK || t->many || zr_is_cancelled(t->cancel);
 }
 
-/* *few false: they are many, or cannot be listed. */
+/* *few false: the boxes are many, or the store cannot list them. */
 static zarr_status touch_all(struct touched *t, zarr_array *array, bool *few,
                              zarr_error *err)
 {

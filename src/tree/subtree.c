@@ -1,8 +1,8 @@
 /*
- * tree/subtree.c - every node below a group with its parsed documents, for those
- * who need the whole hierarchy at once: writing consolidated metadata, and
- * comparing it with the truth. A consolidated document is only worth having
- * when it is complete, so a broken node is an error here.
+ * tree/subtree.c - reads every node below a group with its parsed documents, for calls
+ * that need the whole subtree at once: writing consolidated metadata, and comparing it
+ * with the store. Consolidated metadata must be complete to be useful, so a broken node
+ * is an error.
  * Thread class: solo.
  */
 #include "tree/tree.h"
@@ -38,7 +38,7 @@ out:
     return st;
 }
 
-/* Children of node i that are of its format; groups among them are looked at later. */
+/* Adds the children of node i that have its format. Groups among them are read later. */
 static zarr_status read_children(struct zr_subtree *g, zarr_store *store, const char *top,
                                  size_t i, zarr_error *err)
 {

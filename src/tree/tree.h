@@ -8,13 +8,13 @@
 #include "node/node.h"
 #include <zarrc/array.h>
 
-/* Whether the caller has set its `cancel`, which may be NULL. */
+/* Whether the caller has set its flag `cancel`. cancel may be NULL. */
 static inline bool zr_is_cancelled(const int *cancel)
 {
     return cancel && *(const volatile int *)cancel != 0;
 }
 
-/* Every node below a group, with its documents, as the store has them. */
+/* Every node below a group, with its documents as the store has them. */
 struct zr_subtree_node {
     const char *path; /* relative to the group; "": the group itself */
     uint32_t kind;
@@ -23,13 +23,13 @@ struct zr_subtree_node {
 struct zr_subtree {
     struct zr_arena arena;
     struct zr_subtree_node *node; /* [0] is the group */
-    uint64_t seen;                /* names, for the limit */
+    uint64_t seen;                /* number of names, for the limit */
     size_t n, cap;
     int32_t format;
     const zarr_allocator *alloc;
 };
-/* Nodes of the other format are left out. A broken node is an error. NOT_FOUND: no group
- * at path. format 0: the group's, v3 first. */
+/* Leaves out nodes of the other format. A broken node is an error. NOT_FOUND: there is no
+ * group at path. format 0: the group's own, v3 first. */
 zarr_status zr_subtree_read(struct zr_subtree *out, zarr_store *store, const char *path,
                             int32_t format, zarr_error *err);
 void zr_subtree_deinit(struct zr_subtree *g);
@@ -37,11 +37,11 @@ void zr_subtree_deinit(struct zr_subtree *g);
 /* ---- nodes.c ---- */
 
 struct zr_node_row {
-    const char *path; /* below the top; "": the top itself */
+    const char *path; /* path below the top node; "": the top node itself */
     uint32_t kind;    /* ZARR_NODE_*; NONE: its metadata cannot be read */
     int32_t format;
 };
-/* Parents before children, sorted by name. */
+/* A list of nodes: parents before children, siblings by name. */
 struct zr_nodes {
     struct zr_node_row *item;
     size_t n, cap;
@@ -49,21 +49,21 @@ struct zr_nodes {
     const int *cancel;
     const zarr_allocator *alloc;
 };
-/* path: normalised. Looks at the store, never at consolidated metadata. NOT_FOUND: there
- * is no node, not even a broken one. Free *nodes in any case. */
+/* path: normalised. Reads the store, never consolidated metadata. NOT_FOUND: there is no
+ * node, not even a broken one. The caller frees *nodes even on failure. */
 zarr_status zr_nodes_list(struct zr_nodes *nodes, zarr_store *store, const char *path,
                           const int *cancel, zarr_error *err);
 void zr_nodes_free(struct zr_nodes *nodes);
-/* Bytes of all elements in memory, at most UINT64_MAX. */
+/* Number of bytes of all elements in memory; saturates at UINT64_MAX. */
 uint64_t zr_decoded_bytes(const zarr_array *array);
 
 /* ---- fill.c ---- */
 
-/* Appends a fill value as JSON. */
+/* Appends a fill value as JSON text. */
 zarr_status zr_fill_text(struct zr_str *out, const zarr_dtype *type, const void *fill,
                          zarr_error *err);
-/* Both are the same, or both arrays have none: chunks that neither has stored are equal.
- */
+/* Finds out whether the fill values are the same, or both arrays have none. If so, a
+ * chunk that neither has stored is equal. */
 zarr_status zr_same_fill(const zarr_array *a, const zarr_array *b, bool *same,
                          zarr_error *err);
 
@@ -71,21 +71,21 @@ zarr_status zr_same_fill(const zarr_array *a, const zarr_array *b, bool *same,
 
 struct zr_waiting {
     const int *cancel; /* the caller's flag; may be NULL */
-    /* Called now and then and at the end with the request's counters; may be NULL. */
+    /* Called at intervals and at the end with the request's counters; may be NULL. */
     void (*look)(void *arg, const zarr_stats *now, bool done);
     void *arg;
 };
-/* Waits until the request is done, cancels it when the flag is set, and frees it. */
+/* Waits until the request is done, cancels it if the flag is set, and frees it. */
 zarr_status zr_request_end(zarr_request *request, const struct zr_waiting *w,
                            zarr_error *err);
 
-/* zarr_group_consolidate() for the group of this format, also where v3 hides v2. path:
+/* zarr_group_consolidate() for the group of this format, even if v3 hides v2. path:
  * normalised; key may be NULL. */
 zarr_status zr_group_consolidate(zarr_store *store, const char *path, const char *key,
                                  int32_t format, zarr_error *err);
-/* Equal but for consolidated metadata of their own. */
+/* Whether the documents are equal, their own consolidated metadata aside. */
 bool zr_same_document(const struct zr_json *a, const struct zr_json *b);
-/* Equal, where none is as good as {}. */
+/* Whether the attributes are equal. No attributes equal {}. */
 bool zr_same_attributes(const struct zr_json *a, const struct zr_json *b);
 
 #endif
