@@ -47,11 +47,11 @@
 /* Skips a cmocka test that forks beside other threads. */
 #define SKIP_WITHOUT_THREADED_FORK()                                                     \
     do {                                                                                 \
-        if (ZR_NO_THREADED_FORK != NULL) {                                               \
+        if (ZR_NO_THREADED_FORK) {                                                       \
             print_message("skipped: %s\n", ZR_NO_THREADED_FORK);                         \
             skip();                                                                      \
         }                                                                                \
-        if (getenv("ZARR_TEST_EMULATED") != NULL) {                                      \
+        if (getenv("ZARR_TEST_EMULATED")) {                                              \
             print_message("skipped: children of threads crash in qemu's user mode\n");   \
             skip();                                                                      \
         }                                                                                \

@@ -154,7 +154,7 @@ static zarr_status bind(void **self, const zarr_codec_spec *spec,
     zarr_chunk_spec plane = {0};
     zarr_status st;
 
-    if (p == NULL)
+    if (!p)
         return host->fail(err, ZARR_ERR_NO_MEMORY, "example.planes: no memory");
     *p = (struct planes){alloc, NULL, (uint64_t)size_of(spec, "elementsize")};
     plane.struct_size = sizeof plane;

@@ -19,8 +19,8 @@ static zarr_status canonical(const zarr_codec_spec *raw, int format, char *text,
     const char *member = host->spec_member(raw, 0);
 
     (void)format;
-    if (member == NULL || host->spec_member(raw, 1) != NULL ||
-        host->spec_i64(raw, "key", &key) != 0 || key < 0 || key > 255)
+    if (!member || host->spec_member(raw, 1) || host->spec_i64(raw, "key", &key) != 0 ||
+        key < 0 || key > 255)
         return host->fail(err, ZARR_ERR_INVALID,
                           "example.xor: `key`, from 0 to 255, and nothing else");
     *text_bytes = (size_t)snprintf(text, cap, "{\"key\":%d}", (int)key);

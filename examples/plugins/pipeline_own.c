@@ -78,7 +78,7 @@ static zarr_status read_one(void *arg, uint64_t i, zarr_pipeline_worker *worker,
 
     w->steps->segment_get(w->wave, (uint32_t)i, &segment);
     /* key NULL: the bytes are in a decoded shard, and other threads read them, too. */
-    if (w->key < 0 || segment.key == NULL || segment.device_type != ZARR_DEVICE_CPU)
+    if (w->key < 0 || !segment.key || segment.device_type != ZARR_DEVICE_CPU)
         return w->steps->read(worker, w->wave, (uint32_t)i, err);
     return read_own(w, worker, (uint32_t)i, segment.n_items, err);
 }
@@ -90,7 +90,7 @@ static int own_key(zarr_request *request, const zarr_pipeline_steps *steps)
     const zarr_codec_spec *second = steps->codec(request, 0, 1);
     int64_t key = -1;
 
-    if (first == NULL || second == NULL || steps->codec(request, 0, 2) != NULL ||
+    if (!first || !second || steps->codec(request, 0, 2) ||
         strcmp(host->spec_name(first), "bytes") != 0 ||
         strcmp(host->spec_name(second), "example.xor") != 0 ||
         host->spec_i64(second, "key", &key) != 0)

@@ -24,9 +24,9 @@ static zarr_status store_open(void **self, zarr_context *ctx, const char *url,
     zarr_store_options inner = ZARR_STORE_OPTIONS_INIT;
     zarr_status st;
 
-    if (s == NULL)
+    if (!s)
         return host->fail(err, ZARR_ERR_NO_MEMORY, "log: no memory");
-    if (opts != NULL)
+    if (opts)
         inner = *opts;
     inner.kind = NULL;
     s->ctx = ctx;

@@ -110,7 +110,7 @@ zarr_status zr_array_state_new(struct zr_array_state **out, const zarr_context *
     s->root = src->root;
     s->attrs = src->attrs;
     ZR_TRY(zr_array_meta_parse(&s->meta, &env, src->format, s->root, s->attrs, err));
-    s->sharded = s->meta.chain->codec[s->meta.chain->a2b].structure.shard != NULL &&
+    s->sharded = s->meta.chain->codec[s->meta.chain->a2b].structure.shard &&
                  !zr_chain_whole_shard(s->meta.chain);
     ZR_TRY(leaf_shape(s, err));
     ZR_TRY(zr_array_facts_make(&s->facts, s, err));

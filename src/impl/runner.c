@@ -45,7 +45,7 @@ static zarr_status runner_program(const zarr_codec_runner *r, bool encode,
     struct zr_program *made = NULL;
     zarr_status st = ZARR_OK;
 
-    if (there == NULL) {
+    if (!there) {
         ZR_TRY(zr_program_make_plain(&made, r->impls, &r->chain, &r->reps, encode,
                                      r->alloc, err));
         if (atomic_compare_exchange_strong_explicit(

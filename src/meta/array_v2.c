@@ -173,7 +173,7 @@ static bool is_object(const struct zr_array_meta *m, const struct zr_json *dtype
 
     if (!text)
         return false;
-    text += *text && strchr("<>|=", *text) != NULL;
+    text += *text && strchr("<>|=", *text);
     return zr_streq(text, "O") || (*text == 'U' && zr_json_is_text(id, "vlen-utf8")) ||
            (*text == 'S' && zr_json_is_text(id, "vlen-bytes"));
 }

@@ -37,7 +37,7 @@ static zarr_status read_transformers(const struct zr_json *v, zarr_error *err)
     if (!first)
         return zr_meta_refuse("storage_transformers", "a list", v, err);
     name = zr_json_string(zr_json_get(first, "name"));
-    if (name == NULL || *name == '\0')
+    if (!name || *name == '\0')
         st = zr_meta_extension("storage_transformers[0]", first, &name, &config, err);
     if (st == ZARR_OK)
         st = zr_prefix(

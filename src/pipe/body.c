@@ -80,7 +80,7 @@ zarr_status zr_body_decode(const struct zr_work *w, const struct zr_level *lv,
     *block = *out = (zarr_mem){0};
     if (p->unsized)
         return body_decode_unsized(w, p, encoded, block, out, err);
-    if (last != NULL) {
+    if (last) {
         zarr_mem dst = {0};
         uint64_t room = last->out_bytes;
 

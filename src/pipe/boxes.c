@@ -35,8 +35,8 @@ static zarr_status move_boxes(const struct zr_work *w, const struct zr_program *
 {
     const struct zr_layout *l = w->io->layout;
     const struct zr_field_view *field = w->io->field.on ? &w->io->field : NULL;
-    struct zr_boxes b = {.item_bytes = field != NULL ? field->item_bytes : l->item_bytes,
-                         .swap_unit = field != NULL ? field->swap_unit : l->swap_unit,
+    struct zr_boxes b = {.item_bytes = field ? field->item_bytes : l->item_bytes,
+                         .swap_unit = field ? field->swap_unit : l->swap_unit,
                          .field = field,
                          .program = p,
                          .view = &w->io->view,

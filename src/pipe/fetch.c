@@ -42,7 +42,7 @@ uint64_t zr_shard_most(const struct zr_io *io, const struct zr_level *lv)
 {
     const uint64_t most = zr_encoded_most(io, lv->encoded_most, false);
 
-    return lv->bytes_decode == NULL ? most_with_gaps(io, most) : most;
+    return !lv->bytes_decode ? most_with_gaps(io, most) : most;
 }
 
 uint64_t zr_program_most(const struct zr_io *io, const struct zr_program *p)
@@ -76,7 +76,7 @@ zarr_status zr_fetch_object(const struct zr_work *w, const struct zr_fetch *f,
     uint64_t room = ZR_MIN(f->expect, f->most);
     zarr_status st = ZARR_OK;
 
-    op.flags = f->version != NULL ? ZARR_STORE_OP_WANT_VERSION : 0;
+    op.flags = f->version ? ZARR_STORE_OP_WANT_VERSION : 0;
     for (int tries = 0; tries < 4; tries++) {
         op.object_bytes = UINT64_MAX;
         ZR_TRY(zr_worker_scratch(w, f->slot, device, room, &op.mem, err));
@@ -85,7 +85,7 @@ zarr_status zr_fetch_object(const struct zr_work *w, const struct zr_fetch *f,
             st = zr_fail(err, ZARR_ERR_CONFLICT,
                          "the object was deleted while it was read");
         ZR_TRY(st);
-        if (f->version != NULL)
+        if (f->version)
             *f->version = op.version;
         if (op.object_bytes == UINT64_MAX || op.object_bytes <= op.done_bytes) {
             *out = op.mem;
@@ -105,7 +105,7 @@ out:
 
 struct zr_store_pin *zr_shard_pin(const struct zr_shard *s)
 {
-    while (s->parent != NULL)
+    while (s->parent)
         s = s->parent;
     return s->held;
 }
@@ -120,7 +120,7 @@ static zarr_status get_check(const struct zr_get *g, const zarr_store_op *op,
     if (g->object_bytes == 0 || has == UINT64_MAX || has == g->object_bytes) {
         if (op->done_bytes == g->dst.bytes)
             return ZARR_OK;
-        if (g->index_of != NULL)
+        if (g->index_of)
             return zr_fail(err, ZARR_ERR_CORRUPT,
                            "a shard of %" PRIu64
                            " bytes cannot hold its index of %" PRIu64,
@@ -142,7 +142,7 @@ zarr_status zr_get(const struct zr_work *w, const struct zr_get *g, zarr_error *
 {
     const bool whole = g->object_bytes != 0 && g->object_bytes == g->dst.bytes;
     zarr_store_op op = {.verb = ZARR_STORE_GET,
-                        .flags = g->pin != NULL ? ZR_STORE_OP_PINNED : 0,
+                        .flags = g->pin ? ZR_STORE_OP_PINNED : 0,
                         .lock = g->pin,
                         .key = g->key,
                         .offset = g->offset,
@@ -157,9 +157,9 @@ zarr_status zr_get(const struct zr_work *w, const struct zr_get *g, zarr_error *
         zr_worker_count_bytes(w->worker, &op);
     else
         zr_worker_count(w->worker, &op);
-    if (g->index_of != NULL)
+    if (g->index_of)
         *g->index_of = op.object_bytes;
-    if (op.status == ZARR_ERR_NOT_FOUND && g->known != NULL)
+    if (op.status == ZARR_ERR_NOT_FOUND && g->known)
         return zr_fail(err, ZARR_ERR_CONFLICT, "the %s was deleted while it was read",
                        g->known);
     return op.status == ZARR_OK ? get_check(g, &op, err) : op.status;

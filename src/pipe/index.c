@@ -41,7 +41,7 @@ static zarr_status decode_pairs(const struct zr_work *w, const struct zr_level *
     uint64_t *pairs = zr_malloc(w->io->engine->alloc, (size_t)bytes);
     zarr_status st = ZARR_OK;
 
-    if (pairs == NULL)
+    if (!pairs)
         return zr_fail_memory(err, bytes);
     index_work_init(&x, w, lv, pairs);
     ZR_TRY(zr_chunk_decode(&x.work, ix->decode, encoded, NULL, &block, err));

@@ -40,7 +40,7 @@ zarr_status zr_index_cache_create(struct zr_index_cache **out,
 {
     struct zr_index_cache *c = zr_calloc(alloc, 1, sizeof *c);
 
-    if (c == NULL)
+    if (!c)
         return zr_fail_memory(err, sizeof *c);
     c->alloc = alloc;
     c->max_bytes = max_bytes;
@@ -54,7 +54,7 @@ zarr_status zr_index_cache_create(struct zr_index_cache **out,
 
 void zr_index_cache_free(struct zr_index_cache *c)
 {
-    if (c == NULL)
+    if (!c)
         return;
     zr_fork_hook_remove(&c->fork);
     zr_map_deinit(&c->locked.map);
@@ -67,11 +67,11 @@ struct zr_shard_index *zr_index_cache_get(struct zr_index_cache *c, const char *
     struct cached *found = NULL;
     struct zr_shard_index *index = NULL;
 
-    if (c == NULL)
+    if (!c)
         return NULL;
     zr_mutex_lock(&c->locked.mutex);
     found = zr_map_get(&c->locked.map, key);
-    if (found != NULL) {
+    if (found) {
         found->used = ++c->locked.tick;
         index = zr_shard_index_ref(found->index);
     }
@@ -83,7 +83,7 @@ static void remove_locked(struct zr_index_cache *c, const char *key)
 {
     struct cached *found = zr_map_get(&c->locked.map, key);
 
-    if (found == NULL)
+    if (!found)
         return;
     c->locked.bytes -= found->bytes;
     (void)zr_map_remove(&c->locked.map, key);
@@ -108,10 +108,10 @@ void zr_index_cache_put(struct zr_index_cache *c, const char *key,
 {
     struct cached *fresh = NULL;
 
-    if (c == NULL)
+    if (!c)
         return;
     fresh = zr_calloc(c->alloc, 1, sizeof *fresh);
-    if (fresh == NULL)
+    if (!fresh)
         return; /* out of memory: not cached, no error */
     fresh->index = zr_shard_index_ref(index);
     fresh->bytes = index->missing ? 64 : 64 + index->n * 16;
@@ -129,10 +129,10 @@ void zr_index_cache_put(struct zr_index_cache *c, const char *key,
 
 void zr_index_cache_drop(struct zr_index_cache *c, const char *key)
 {
-    if (c == NULL)
+    if (!c)
         return;
     zr_mutex_lock(&c->locked.mutex);
-    if (key != NULL) {
+    if (key) {
         remove_locked(c, key);
     } else {
         zr_map_deinit(&c->locked.map);

@@ -19,7 +19,7 @@ static void inspect_begin(struct zarr_request *rq, const struct zr_io *io)
 
 static void inspect_end(struct zarr_request *rq, struct zr_worker *worker)
 {
-    if (worker != NULL) {
+    if (worker) {
         zr_request_merge(rq, worker);
         zr_worker_give(worker);
     }
@@ -72,7 +72,7 @@ static zarr_status check_fetch(const struct zr_work *w, const struct zr_level *l
     uint64_t most = zr_program_most(w->io, p);
     zarr_status st = ZARR_OK;
 
-    if (at->parent == NULL) {
+    if (!at->parent) {
         struct zr_fetch f = {.key = at->key,
                              .slot = ZR_SCRATCH_FETCH,
                              .device_type = p->fetch_device,
@@ -87,7 +87,7 @@ static zarr_status check_fetch(const struct zr_work *w, const struct zr_level *l
                        "the shard index gives %" PRIu64
                        " bytes, but the chunk can have at most %" PRIu64,
                        at->bytes, most);
-    if (at->parent->buffer.handle != NULL)
+    if (at->parent->buffer.handle)
         return zr_mem_slice(&at->parent->buffer, at->offset, at->bytes, encoded)
                    ? ZARR_OK
                    : zr_internal(err);
@@ -114,7 +114,7 @@ zarr_status zr_chunk_check(const struct zr_io *io, const struct zr_level *lv,
     zarr_mem encoded = {0}, block = {0};
     zarr_status st = ZARR_OK;
 
-    if (shard != NULL) {
+    if (shard) {
         at.offset = shard->base + shard->index->entry[2 * entry];
         at.bytes = shard->index->entry[2 * entry + 1];
     }

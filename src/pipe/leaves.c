@@ -16,18 +16,18 @@ static zarr_status block_before(const struct zr_work *w, const struct zr_leaf_wr
     zarr_error e = {0};
     zarr_status st = ZARR_ERR_NOT_FOUND;
 
-    if (lw->old.handle != NULL) {
+    if (lw->old.handle) {
         const bool direct = p->n > 0 && p->decoded_device == block->device_type;
 
         st = zr_chunk_decode(w, p, &lw->old, direct ? block : NULL, &got, &e);
     }
     if (st == ZARR_ERR_NOT_FOUND || (st == ZARR_ERR_CORRUPT && lw->proj->whole))
-        return zr_fill_block(w, lw->missing != NULL ? lw->missing : lw->level,
-                             lw->level->encode, block, err);
+        return zr_fill_block(w, lw->missing ? lw->missing : lw->level, lw->level->encode,
+                             block, err);
     if (st == ZARR_OK && (got.handle != block->handle || got.offset != block->offset))
         return zr_mem_copy_bytes(w->io->engine->memory, block, &got, got.bytes,
                                  &w->worker->copies, err);
-    if (st != ZARR_OK && err != NULL)
+    if (st != ZARR_OK && err)
         *err = e;
     return st;
 }
@@ -40,7 +40,7 @@ static zarr_status elements_as_is(const struct zr_work *w, const struct zr_progr
     zarr_status st = ZARR_OK;
 
     *out = true;
-    if (p->padded == NULL)
+    if (!p->padded)
         return ZARR_OK;
     ZR_TRY(zr_mem_host_ptr(w->io->engine->memory, elements, p->decoded_bytes, &ptr, err));
     *out = zr_program_is_padded_well(p, ptr, p->decoded_bytes);
@@ -70,13 +70,13 @@ static zarr_status leaf_elements(const struct zr_work *w, const struct zr_leaf_w
         }
     }
     *out = lw->block;
-    if (out->handle == NULL)
+    if (!out->handle)
         ZR_TRY(zr_worker_scratch(w, ZR_SCRATCH_BLOCK, p->decoded_device, p->decoded_bytes,
                                  out, err));
     if (!full)
         ZR_TRY(block_before(w, lw, out, err));
     ZR_TRY(zr_gather_target(w, p, &t, out, err));
-    if (p->padded != NULL) {
+    if (p->padded) {
         void *elements = NULL;
 
         ZR_TRY(zr_mem_host_ptr(w->io->engine->memory, out, p->decoded_bytes, &elements,
@@ -105,7 +105,7 @@ static zarr_status is_empty(const struct zr_work *w, struct zr_leaf_write *lw,
         return ZARR_OK;
     if (!zr_device_is_host(w->io->engine->memory, elements->device_type)) {
         *host = lw->host;
-        if (host->handle == NULL)
+        if (!host->handle)
             ZR_TRY(zr_worker_scratch(w, ZR_SCRATCH_A, ZARR_DEVICE_CPU, elements->bytes,
                                      host, err));
         w->worker->stats.copies_decoded_host++;
@@ -116,7 +116,7 @@ static zarr_status is_empty(const struct zr_work *w, struct zr_leaf_write *lw,
     lw->empty = zr_elements_equal(ptr, n, p->swap_bytes > 1 ? lv->fill_swapped : lv->fill,
                                   p->item_bytes, l->variable);
     lw->filled = lw->empty;
-    if (lv->own_fill != NULL) /* the programs of such levels end in native order */
+    if (lv->own_fill) /* the programs of such levels end in native order */
         lw->filled = zr_all_equal(ptr, n, l->fill, p->item_bytes);
 out:
     return st;
@@ -127,7 +127,7 @@ zarr_status zr_leaf_prepare(const struct zr_work *w, struct zr_leaf_write *lw,
 {
     zarr_status st = ZARR_OK;
 
-    if (lw->level->encode == NULL)
+    if (!lw->level->encode)
         return zr_fail(err, ZARR_ERR_UNSUPPORTED,
                        "this build can read these codecs, not write them");
     w->worker->states.keep_empty = !w->io->skip_empty;
@@ -167,10 +167,10 @@ out:
 zarr_status zr_leaf_room(const struct zr_work *w, const struct zr_level *lv,
                          zarr_mem *out, zarr_error *err)
 {
-    int32_t device = lv->encode != NULL ? lv->encode->fetch_device : ZARR_DEVICE_CPU;
+    int32_t device = lv->encode ? lv->encode->fetch_device : ZARR_DEVICE_CPU;
 
     *out = (zarr_mem){0};
-    if (lv->unsized || (lv->encode != NULL && lv->encode->n == 0 &&
+    if (lv->unsized || (lv->encode && lv->encode->n == 0 &&
                         zr_store_device_direct(w->io->store, device)))
         return ZARR_OK;
     return zr_worker_scratch(w, ZR_SCRATCH_BODY, device, lv->encoded_bound, out, err);

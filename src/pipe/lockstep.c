@@ -41,7 +41,7 @@ struct lockstep {
 
 bool zr_wants_lockstep(const struct zr_program *p)
 {
-    if (p == NULL || p->unsized) /* only decoding tells the size of each chunk */
+    if (!p || p->unsized) /* only decoding tells the size of each chunk */
         return false;
     for (uint32_t i = 0; i < p->n; i++)
         if (p->stage[i].kind == ZR_STAGE_CODEC &&
@@ -81,7 +81,7 @@ static zarr_status parallel_items(struct lockstep *l, zr_work_fn fn, zarr_error 
 {
     zarr_status st = parallel(l, l->n, fn, err);
 
-    if (st != ZARR_OK && err != NULL && err->item < l->n)
+    if (st != ZARR_OK && err && err->item < l->n)
         err->item = (uint64_t)(l->item[err->item].segment - l->wave->segment);
     return st;
 }
@@ -93,7 +93,7 @@ static zarr_status read_ordinary_segment(void *arg, uint64_t i, const struct zr_
 {
     struct lockstep *l = arg;
 
-    if (l->fetched[i].handle != NULL)
+    if (l->fetched[i].handle)
         return ZARR_OK;
     return zr_segment_read(w, &l->wave->segment[i], NULL, err);
 }
@@ -124,7 +124,7 @@ static zarr_status collect_room(struct lockstep *l, zarr_error *err)
     l->job_item = zr_arena_alloc(arena, (most + 1) * sizeof *l->job_item);
     l->level = zr_arena_alloc(arena, ((size_t)l->wave->n_segments + 1) *
                                          sizeof(struct zr_level *));
-    if (l->item == NULL || l->job == NULL || l->job_item == NULL || l->level == NULL)
+    if (!l->item || !l->job || !l->job_item || !l->level)
         return zr_fail_memory(err, most * sizeof *l->item);
     return ZARR_OK;
 }
@@ -137,7 +137,7 @@ static void collect_levels(struct lockstep *l)
         const struct zr_level *lv = l->wave->segment[i].level;
         uint32_t k = 0;
 
-        if (l->fetched[i].handle == NULL)
+        if (!l->fetched[i].handle)
             continue;
         while (k < l->n_levels && l->level[k] != lv)
             k++;
@@ -153,7 +153,7 @@ static zarr_status collect(struct lockstep *l, const struct zr_level *lv, zarr_e
     l->n = 0;
     l->p = lv->decode;
     for (uint32_t i = 0; i < l->wave->n_segments; i++)
-        if (l->fetched[i].handle != NULL && l->wave->segment[i].level == lv)
+        if (l->fetched[i].handle && l->wave->segment[i].level == lv)
             ZR_TRY(collect_segment(l, &l->wave->segment[i], &l->fetched[i], err));
 out:
     return st;
@@ -224,10 +224,10 @@ static zarr_status batch_call(struct lockstep *l, const struct zr_work *w, uint3
                                  err));
     st = zr_stage_run(s, &call, false, err);
     if (st != ZARR_OK) {
-        uint64_t k = err != NULL && err->item < n ? err->item : 0;
+        uint64_t k = err && err->item < n ? err->item : 0;
         const struct lock_item *it = &l->item[l->job_item[k]];
 
-        if (err != NULL)
+        if (err)
             err->item = (uint64_t)(it->segment - l->wave->segment);
         return zr_item_prefix(it->segment, it->item, st, err);
     }
@@ -252,9 +252,9 @@ static zarr_status batch_stage(struct lockstep *l, zarr_error *err)
         struct lock_item *it = &l->item[i];
         zarr_codec_job job = {.src = it->cur, .dst = it->next};
 
-        if (l->stage->fallback != NULL && !zr_stage_accepts(l->stage, &job)) {
+        if (l->stage->fallback && !zr_stage_accepts(l->stage, &job)) {
             st = stage_alone(l, &w, it, err);
-            if (st != ZARR_OK && err != NULL)
+            if (st != ZARR_OK && err)
                 err->item = (uint64_t)(it->segment - l->wave->segment);
             ZR_TRY(zr_item_prefix(it->segment, it->item, st, err));
             continue;
@@ -265,7 +265,7 @@ static zarr_status batch_stage(struct lockstep *l, zarr_error *err)
     if (n > 0)
         ZR_TRY(batch_call(l, &w, n, err));
 out:
-    if (w.worker != NULL)
+    if (w.worker)
         zr_request_merge(l->rq, w.worker);
     zr_worker_give(w.worker);
     return st;

@@ -43,8 +43,7 @@ static bool leaf_needs_block(const struct leaves *l, const struct zr_leaf_write 
     zarr_mem at;
 
     zr_target_borrow(&t, lw->proj);
-    return l->p->padded != NULL || !lw->proj->full ||
-           !zr_target_direct(l->w->io, l->p, &t, &at);
+    return l->p->padded || !lw->proj->full || !zr_target_direct(l->w->io, l->p, &t, &at);
 }
 
 /* A program that begins with a copy to the host uses the copy that was compared with the
@@ -75,8 +74,7 @@ static zarr_status element_rooms(struct leaves *l, zarr_error *err)
         lw->block = lw->host = (zarr_mem){0};
         if ((leaf_needs_block(l, lw) &&
              !zr_mem_slice(&l->block, n++ * step, bytes, &lw->block)) ||
-            (l->host.handle != NULL &&
-             !zr_mem_slice(&l->host, i * host_step, bytes, &lw->host)))
+            (l->host.handle && !zr_mem_slice(&l->host, i * host_step, bytes, &lw->host)))
             return zr_internal(err);
     }
 out:
@@ -94,8 +92,7 @@ static zarr_status prepare_one(void *arg, uint64_t i, const struct zr_work *w,
     st = zr_leaf_prepare(w, lw, &elements, &host, err);
     zr_worker_trim(w->worker);
     ZR_TRY(st);
-    l->leaf[i] =
-        (struct lock_leaf){.lw = lw, .cur = lw->host.handle != NULL ? host : elements};
+    l->leaf[i] = (struct lock_leaf){.lw = lw, .cur = lw->host.handle ? host : elements};
     if (!lw->empty)
         w->worker->stats.bytes_decoded += elements.bytes;
 out:
@@ -175,7 +172,7 @@ static zarr_status one_stage(struct leaves *l, uint32_t k, zarr_error *err)
     zarr_status st = ZARR_OK;
 
     l->stage = &l->p->stage[l->p->n - 1 - k];
-    if (l->stage->kind == ZR_STAGE_COPY && k == 0 && l->host.handle != NULL)
+    if (l->stage->kind == ZR_STAGE_COPY && k == 0 && l->host.handle)
         return ZARR_OK; /* the comparison made that copy */
     ZR_TRY(leaf_rooms(l, k, err));
     if (l->stage->kind == ZR_STAGE_CODEC &&
@@ -184,7 +181,7 @@ static zarr_status one_stage(struct leaves *l, uint32_t k, zarr_error *err)
     else
         st = each(l, l->n_left, single_one, err);
 out:
-    if (st != ZARR_OK && err != NULL && err->item < l->n_left)
+    if (st != ZARR_OK && err && err->item < l->n_left)
         err->item = (uint64_t)(l->leaf[err->item].lw - l->lw);
     return st;
 }
@@ -225,7 +222,7 @@ zarr_status zr_leaves_encode(const struct zr_work *w, struct zr_leaf_write *lw,
                        .job = zr_calloc(alloc, n, sizeof *l.job)};
     zarr_status st = ZARR_OK;
 
-    if (l.leaf == NULL || l.job == NULL)
+    if (!l.leaf || !l.job)
         ZR_TRY(zr_fail_memory(err, n * (sizeof *l.leaf + sizeof *l.job)));
     ZR_TRY(run_leaves(&l, err));
 out:

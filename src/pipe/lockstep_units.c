@@ -70,7 +70,7 @@ static zarr_status encode_all(struct objects *o, zarr_error *err)
     st = zr_leaves_encode(&o->w, o->lw, o->n, zr_io_threads(o->w.io), &e);
     if (st == ZARR_OK)
         return ZARR_OK;
-    if (err != NULL)
+    if (err)
         *err = e;
     if (key_of(&o->w, &o->lw[e.item < o->n ? e.item : 0], &key, NULL) == ZARR_OK)
         st = zr_prefix(err, st, "%s", key);
@@ -107,7 +107,7 @@ static zarr_status write_objects(struct objects *o, zarr_error *err)
     }
     zr_request_merge(o->w.rq, o->w.worker);
     zr_worker_give(o->w.worker);
-    if (o->w.io->progress != NULL)
+    if (o->w.io->progress)
         zr_request_report(o->w.rq);
 out:
     return st;
@@ -142,14 +142,14 @@ zarr_status zr_units_lockstep(const struct zr_io *io, struct zarr_request *rq,
         return ZARR_OK;
     lw = zr_calloc(alloc, n, sizeof *lw);
     lv = zr_calloc(alloc, n, sizeof(struct zr_level *));
-    if (lw == NULL || lv == NULL)
+    if (!lw || !lv)
         ZR_TRY(zr_fail_memory(err, n * sizeof *lw));
     for (uint32_t i = 0; i < n; i++)
         lv[i] = own_level(io, &proj[i]);
     for (uint32_t i = 0; i < n; i++) {
         struct objects o = {.w = {.io = io, .rq = rq}, .lv = lv[i], .lw = lw};
 
-        if (lv[i] == NULL || done[i])
+        if (!lv[i] || done[i])
             continue;
         for (uint32_t k = i; k < n; k++) {
             if (lv[k] != lv[i] || done[k])
@@ -162,7 +162,7 @@ zarr_status zr_units_lockstep(const struct zr_io *io, struct zarr_request *rq,
         ZR_TRY(write_objects(&o, err));
     }
 out:
-    for (uint32_t i = 0; lv != NULL && i < n; i++)
+    for (uint32_t i = 0; lv && i < n; i++)
         zr_level_give(lv[i]);
     zr_free(alloc, lv);
     zr_free(alloc, lw);

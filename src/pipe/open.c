@@ -94,8 +94,7 @@ static bool cached_index(const struct zr_work *w, uint64_t n, struct zr_shard *s
     if (!version_known(&pin->version))
         return false;
     x = zr_index_cache_get(w->io->indexes, s->key);
-    if (x != NULL && x->n == n &&
-        memcmp(x->version, &pin->version, sizeof x->version) == 0) {
+    if (x && x->n == n && memcmp(x->version, &pin->version, sizeof x->version) == 0) {
         w->worker->stats.index_hits++;
         s->index = x;
         return true;
@@ -110,7 +109,7 @@ static zarr_status open_object(const struct zr_work *w, const struct zr_level *l
     struct zr_store_pin *pin = NULL;
     zarr_status st = ZARR_OK;
 
-    if (lv->bytes_decode != NULL) {
+    if (lv->bytes_decode) {
         struct zr_fetch f = {.key = s->key,
                              .slot = ZR_SCRATCH_FETCH,
                              .expect = lv->encoded_bound,
@@ -125,7 +124,7 @@ static zarr_status open_object(const struct zr_work *w, const struct zr_level *l
         goto out;
     }
     pin = zr_calloc(s->alloc, 1, sizeof *pin);
-    if (pin == NULL)
+    if (!pin)
         ZR_TRY(zr_fail_memory(err, sizeof *pin));
     st = zr_store_pin_init(pin, w->io->store, s->key, err);
     if (st != ZARR_OK) {
@@ -163,13 +162,13 @@ static zarr_status open_nested(const struct zr_work *w, const struct zr_level *l
     uint64_t at = 0;
     zarr_status st = ZARR_OK;
 
-    if (lv->bytes_decode != NULL && bytes > zr_shard_most(w->io, lv)) /* decoded whole */
+    if (lv->bytes_decode && bytes > zr_shard_most(w->io, lv)) /* decoded whole */
         ZR_TRY(
             zr_fail(err, ZARR_ERR_CORRUPT, "an inner shard of %" PRIu64 " bytes", bytes));
-    if (s->parent->buffer.handle != NULL) {
+    if (s->parent->buffer.handle) {
         if (!zr_mem_slice(&s->parent->buffer, s->base, bytes, &value))
             ZR_TRY(zr_internal(err));
-        if (lv->bytes_decode != NULL) {
+        if (lv->bytes_decode) {
             st = shard_from_body(w, lv, &value, s, err);
             goto out;
         }
@@ -177,7 +176,7 @@ static zarr_status open_nested(const struct zr_work *w, const struct zr_level *l
         st = zr_index_from_value(w, lv, &value, &s->index, err);
         goto out;
     }
-    if (lv->bytes_decode != NULL) {
+    if (lv->bytes_decode) {
         ZR_TRY(
             zr_worker_scratch(w, ZR_SCRATCH_FETCH, ZARR_DEVICE_CPU, bytes, &value, err));
         ZR_TRY(fetch_nested(w, s, s->base, &value, err));
@@ -205,9 +204,9 @@ zarr_status zr_open_exec(const struct zr_work *w, struct zr_open *o, zarr_error 
     struct zr_shard *s = zr_shard_new(w->io->engine->alloc, o->key);
     zarr_status st = ZARR_OK;
 
-    if (s == NULL)
+    if (!s)
         return zr_fail_memory(err, sizeof *s);
-    if (o->parent == NULL) {
+    if (!o->parent) {
         ZR_TRY(open_object(w, lv, s, err));
     } else {
         s->parent = zr_shard_ref(o->parent);

@@ -33,7 +33,7 @@ static zarr_status prefetch_ops(const struct zr_io *io, const struct zr_wave *w,
 
         if (!zr_mul_u64(most, r->n_items, &most))
             most = UINT64_MAX;
-        if (r->bytes == ZR_ITEM_MISSING || r->key == NULL || r->bytes == 0 ||
+        if (r->bytes == ZR_ITEM_MISSING || !r->key || r->bytes == 0 ||
             (r->bytes != UINT64_MAX && bytes > io->engine->wave_bytes &&
              bytes - io->engine->wave_bytes > most))
             continue;
@@ -43,7 +43,7 @@ static zarr_status prefetch_ops(const struct zr_io *io, const struct zr_wave *w,
                               .length =
                                   r->bytes == UINT64_MAX ? ZARR_STORE_TO_END : r->bytes,
                               .object_bytes = UINT64_MAX};
-        if (r->shard != NULL) {
+        if (r->shard) {
             op->flags = ZR_STORE_OP_PINNED;
             op->lock = zr_shard_pin(r->shard);
         }
@@ -106,8 +106,7 @@ zarr_status zr_prefetch_run(const struct zr_io *io, struct zarr_request *rq,
     p->mem = zr_arena_alloc(&w->arena, (w->n_segments + 1) * sizeof *p->mem);
     p->block = zr_arena_alloc(&w->arena, (w->n_segments + 1) * sizeof *p->block);
     p->segment = zr_arena_alloc(&w->arena, (w->n_segments + 1) * sizeof *p->segment);
-    if (p->op == NULL || p->ptr == NULL || p->mem == NULL || p->block == NULL ||
-        p->segment == NULL) {
+    if (!p->op || !p->ptr || !p->mem || !p->block || !p->segment) {
         p->block = NULL;
         return zr_fail_memory(err, w->n_segments * sizeof *p->op);
     }
@@ -132,7 +131,7 @@ out:
 void zr_prefetch_end(const struct zr_io *io, const struct zr_wave *w,
                      struct zr_prefetch *p)
 {
-    if (p->block == NULL)
+    if (!p->block)
         return;
     for (uint32_t i = 0; i < w->n_segments; i++)
         zr_pool_give(io->engine->pool, &p->block[i]);
@@ -158,7 +157,7 @@ uint64_t zr_prefetch_budget(const struct zarr_request *rq, const struct zr_wave 
     for (uint32_t i = 0; i < w->n_segments; i++) {
         const struct zr_segment *r = &w->segment[i];
 
-        if (r->bytes != ZR_ITEM_MISSING && r->key != NULL &&
+        if (r->bytes != ZR_ITEM_MISSING && r->key &&
             !zr_add_u64(
                 need, r->bytes == UINT64_MAX ? r->level->decode->encoded_bound : r->bytes,
                 &need))

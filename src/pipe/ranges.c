@@ -113,7 +113,7 @@ zarr_status zr_chunk_decode_partial(const struct zr_work *w, const struct zr_pro
         goto out;
     ZR_TRY(zr_stage_partial(&p->stage[0], &job, ranges, s.n_reads, &w->worker->states,
                             scratch, err));
-    for (uint64_t r = 0; r < s.n_reads && p->padded != NULL; r++) {
+    for (uint64_t r = 0; r < s.n_reads && p->padded; r++) {
         zarr_mem part;
 
         if (!zr_mem_slice(&job.dst, ranges[r].offset, ranges[r].bytes, &part))

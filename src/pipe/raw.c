@@ -17,7 +17,7 @@ static bool raw_fits(const struct zr_segment *segment)
     const struct zr_program *p = segment->level->decode;
     const uint64_t bytes = segment->item[0]->bytes;
 
-    return p->raw && segment->n_items == 1 && segment->key != NULL &&
+    return p->raw && segment->n_items == 1 && segment->key &&
            (bytes == UINT64_MAX || bytes == p->decoded_bytes);
 }
 
@@ -26,7 +26,7 @@ static struct zr_get raw_get(const struct zr_segment *segment)
 {
     const struct zr_program *p = segment->level->decode;
 
-    if (segment->shard != NULL)
+    if (segment->shard)
         return (struct zr_get){.key = segment->key,
                                .pin = zr_shard_pin(segment->shard),
                                .offset = segment->item[0]->offset,
@@ -67,7 +67,7 @@ static zarr_status read_ranges(const struct zr_work *w, const struct zr_segment 
     uint64_t at[ZARR_MAX_RANK] = {0};
     zarr_status st = ZARR_OK;
 
-    if (pin != NULL)
+    if (pin)
         g.pin = pin;
     for (uint64_t r = 0; r < s->n_reads; r++) {
         const uint64_t offset = zr_ranges_next(s, at);
@@ -77,7 +77,7 @@ static zarr_status read_ranges(const struct zr_work *w, const struct zr_segment 
             return zr_internal(err);
         ZR_TRY(zr_get(w, &g, err));
         ZR_TRY(zr_block_unpad(w, segment->level->decode, &g.dst, err));
-        if (g.known == NULL)
+        if (!g.known)
             g.known = "chunk"; /* the object was there when it was pinned */
     }
 out:
@@ -107,7 +107,7 @@ zarr_status zr_raw_ranges(const struct zr_work *w, const struct zr_segment *segm
         if (pin.object_bytes != UINT64_MAX && pin.object_bytes != p->decoded_bytes)
             goto out; /* the general way reports the error */
     }
-    ZR_TRY(read_ranges(w, segment, pin.key != NULL ? &pin : NULL, &s, &block, err));
+    ZR_TRY(read_ranges(w, segment, pin.key ? &pin : NULL, &s, &block, err));
     w->worker->stats.chunks_partial++;
     w->worker->stats.bytes_decoded += s.n_reads * s.read_bytes;
     zr_item_count(w, segment->item[0], false);

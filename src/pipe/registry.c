@@ -8,7 +8,7 @@ static void pipeline_close(struct zr_registered *e)
 {
     struct zr_pipeline *p = (void *)e;
 
-    if (p->vt.close != NULL)
+    if (p->vt.close)
         p->vt.close(p->self);
 }
 
@@ -27,9 +27,9 @@ zarr_status zr_pipeline_register(struct zr_registry *r,
     ZR_TRY(zr_struct_read(&p.vt, sizeof p.vt, sizeof p.vt, vtable, ZR_TAIL_IGNORE,
                           "zarr_pipeline_vtable", err));
     ZR_TRY(zr_check_name("pipeline", p.vt.name, err));
-    if (p.vt.read == NULL)
+    if (!p.vt.read)
         ZR_TRY(zr_fail(err, ZARR_ERR_INVALID, "pipeline \"%s\" lacks read", p.vt.name));
-    if (p.vt.write == NULL)
+    if (!p.vt.write)
         p.vt.write = zr_pipeline_waves.write;
     p.name = p.vt.name;
     p.entry = (struct zr_registered){.name = p.name, .origin = origin};

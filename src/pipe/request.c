@@ -88,7 +88,7 @@ void zr_request_report(struct zarr_request *rq)
     zarr_stats now;
     bool call = false;
 
-    if (rq->io.progress == NULL)
+    if (!rq->io.progress)
         return;
     zr_mutex_lock(&rq->locked.mutex);
     if (!rq->locked.in_progress_call && zr_now_ns() >= rq->locked.next_progress_ns) {
@@ -212,7 +212,7 @@ static zarr_status check_delivered(struct zarr_request *rq, zarr_error *err)
     const uint64_t got = atomic_load(&rq->delivered);
     uint64_t want = 0;
 
-    if (io->selection != NULL)
+    if (io->selection)
         want = zarr_selection_n_items(io->selection);
     else if (!zr_product_u64(grid->shape, (size_t)grid->ndim, &want))
         want = UINT64_MAX;
@@ -249,9 +249,9 @@ static zarr_status request_run(struct zarr_request *rq, zarr_error *err)
         st = zr_fail(&failed, ZARR_ERR_CANCELLED, "the request was cancelled");
     else if (st == ZARR_OK && !is_of_core(io))
         st = check_delivered(rq, &failed);
-    if (st != ZARR_OK && err != NULL)
+    if (st != ZARR_OK && err)
         *err = failed;
-    if (io->progress != NULL) {
+    if (io->progress) {
         zarr_stats now;
 
         zr_mutex_lock(&rq->locked.mutex);
@@ -267,7 +267,7 @@ static void stats_out(struct zarr_request *rq, zarr_stats *out)
     zarr_stats now;
     uint32_t bytes = 0;
 
-    if (out == NULL)
+    if (!out)
         return;
     zr_mutex_lock(&rq->locked.mutex);
     publish_locked(rq, &now);
@@ -305,7 +305,7 @@ zarr_status zr_io_submit(zarr_request **out, const struct zr_io *io,
     zarr_status st = ZARR_OK;
     struct zarr_request *rq = zr_calloc(io->engine->alloc, 1, sizeof *rq);
 
-    if (rq == NULL)
+    if (!rq)
         return zr_fail_memory(err, sizeof *rq);
     request_init(rq, io);
     zr_event_init(&rq->done);
@@ -336,10 +336,10 @@ zarr_status zarr_request_wait(zarr_request *rq, uint64_t timeout_ns, int *done,
 {
     uint64_t deadline = UINT64_MAX;
 
-    if (rq == NULL)
+    if (!rq)
         return zr_fail(err, ZARR_ERR_INVALID, "request is NULL");
     if (inherited(rq)) {
-        if (done != NULL)
+        if (done)
             *done = 1;
         return zr_fail(err, ZARR_ERR_CANCELLED,
                        "the request belongs to the parent process");
@@ -348,26 +348,26 @@ zarr_status zarr_request_wait(zarr_request *rq, uint64_t timeout_ns, int *done,
         !zr_add_u64(zr_now_ns(), timeout_ns, &deadline))
         deadline = UINT64_MAX;
     if (!zr_event_wait(&rq->done, deadline)) {
-        if (done != NULL)
+        if (done)
             *done = 0;
         return ZARR_OK;
     }
-    if (done != NULL)
+    if (done)
         *done = 1;
-    if (rq->status != ZARR_OK && err != NULL)
+    if (rq->status != ZARR_OK && err)
         *err = rq->error;
     return rq->status;
 }
 
 void zarr_request_cancel(zarr_request *rq)
 {
-    if (rq != NULL)
+    if (rq)
         atomic_store(&rq->cancel, true);
 }
 
 void zarr_request_progress(zarr_request *rq, zarr_stats *out)
 {
-    if (rq != NULL && !inherited(rq))
+    if (rq && !inherited(rq))
         stats_out(rq, out);
 }
 
@@ -376,7 +376,7 @@ void zarr_request_free(zarr_request *rq)
     void (*release)(void *) = NULL;
     void *owner = NULL;
 
-    if (rq == NULL)
+    if (!rq)
         return;
     if (!inherited(rq)) {
         zarr_request_cancel(rq);
@@ -387,6 +387,6 @@ void zarr_request_free(zarr_request *rq)
     release = rq->release;
     owner = rq->owner;
     zr_free(rq->io.engine->alloc, rq);
-    if (release != NULL) /* last: the owner may hold the context, which owns the engine */
+    if (release) /* last: the owner may hold the context, which owns the engine */
         release(owner);
 }

@@ -17,11 +17,11 @@ zarr_status zr_item_prefix(const struct zr_segment *segment, const struct zr_ite
     char at[160] = "";
     size_t n = 0;
 
-    const char *name = segment->key != NULL ? segment->key : "";
+    const char *name = segment->key ? segment->key : "";
 
-    if (st == ZARR_OK || err == NULL)
+    if (st == ZARR_OK || !err)
         return st;
-    if (segment->shard != NULL && item != NULL) {
+    if (segment->shard && item) {
         name = segment->shard->key;
         for (int32_t d = 0; d < item->target.ndim && n + 24 < sizeof at; d++) {
             int k = snprintf(at + n, sizeof at - n, "%s%" PRIu64,
@@ -147,7 +147,7 @@ static zarr_status fetch_range(const struct zr_work *w, const struct zr_segment 
     struct zr_get g = {.key = segment->key, .offset = segment->offset, .known = "shard"};
     zarr_status st = ZARR_OK;
 
-    if (segment->key == NULL) {
+    if (!segment->key) {
         if (!zr_mem_slice(&segment->shard->buffer, segment->offset, segment->bytes, out))
             return zr_internal(err);
         return ZARR_OK;
@@ -213,7 +213,7 @@ zarr_status zr_segment_read(const struct zr_work *w, const struct zr_segment *se
     const bool whole = segment->bytes == UINT64_MAX;
     const uint64_t need = w->granted ? 0 : segment_budget(segment);
     const struct zr_item *item = segment->item[0];
-    zarr_mem range = fetched != NULL ? *fetched : (zarr_mem){0}, encoded = {0};
+    zarr_mem range = fetched ? *fetched : (zarr_mem){0}, encoded = {0};
     bool done = false;
     zarr_status st = ZARR_OK;
 
@@ -223,10 +223,10 @@ zarr_status zr_segment_read(const struct zr_work *w, const struct zr_segment *se
         ZR_TRY(
             zr_budget_take(w->io->engine->budget, need, UINT64_MAX, &w->rq->cancel, err));
     st = check_segment_bytes(w, segment, &item, err);
-    for (size_t k = 0; fetched == NULL && k < ZR_COUNT(short_cuts); k++)
+    for (size_t k = 0; !fetched && k < ZR_COUNT(short_cuts); k++)
         if (st == ZARR_OK && !done)
             st = short_cuts[k](w, segment, &done, err);
-    if (fetched == NULL && st == ZARR_OK && !done)
+    if (!fetched && st == ZARR_OK && !done)
         st = whole ? fetch_object(w, segment, &range, err)
                    : fetch_range(w, segment, &range, err);
     /* the store reports it missing: the fill value */

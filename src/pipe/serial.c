@@ -61,7 +61,7 @@ static zarr_status serial_read(void *self, zarr_request *rq,
 out:
     zr_wave_deinit(&wave);
     zr_plan_free(plan);
-    if (w.worker != NULL)
+    if (w.worker)
         zr_request_merge(rq, w.worker);
     zr_worker_give(w.worker);
     return st;
@@ -84,7 +84,7 @@ static zarr_status serial_write(void *self, zarr_request *rq,
     ZR_UNUSED(steps);
     plain.no_direct = true;
     ZR_TRY(zr_worker_take(io->engine, &w.rq->cancel, &w.worker, err));
-    if (sel == NULL) {
+    if (!sel) {
         ZR_TRY(zarr_selection_all(&all, grid->ndim, grid->shape, err));
         sel = all;
     }
@@ -98,7 +98,7 @@ static zarr_status serial_write(void *self, zarr_request *rq,
 out:
     zr_project_free(p);
     zarr_selection_free(all);
-    if (w.worker != NULL)
+    if (w.worker)
         zr_request_merge(rq, w.worker);
     zr_worker_give(w.worker);
     return st;

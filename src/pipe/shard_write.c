@@ -87,7 +87,7 @@ static zarr_status old_value(const struct shard_writer *s, uint64_t id, zarr_mem
                              zarr_error *err)
 {
     *out = (zarr_mem){0};
-    if (s->old == NULL || s->old->entry[2 * id] == ZR_INDEX_MISSING)
+    if (!s->old || s->old->entry[2 * id] == ZR_INDEX_MISSING)
         return ZARR_OK;
     if (!zr_mem_slice(&s->value, s->old->entry[2 * id], s->old->entry[2 * id + 1], out))
         return zr_internal(err);
@@ -103,7 +103,7 @@ static zarr_status keep_until(struct shard_writer *s, uint64_t end, zarr_error *
         zarr_mem bytes;
 
         ZR_TRY(old_value(s, s->next, &bytes, err));
-        if (bytes.handle == NULL)
+        if (!bytes.handle)
             continue;
         /* Entries of a hostile index may share bytes; a small shard must not become a
          * huge one. */
@@ -132,7 +132,7 @@ static uint64_t inner_id(const struct zr_level *lv, const uint64_t *chunk)
 /* The level whose fill value a missing inner chunk has. */
 static const struct zr_level *missing_level(const struct shard_writer *s)
 {
-    return s->old != NULL ? s->in : s->sw->missing;
+    return s->old ? s->in : s->sw->missing;
 }
 
 static zarr_status encode_nested(const struct zr_work *w, struct shard_writer *s,
@@ -272,7 +272,7 @@ static zarr_status write_inners(struct shard_writer *s, zarr_error *err)
                 ZR_TRY(zr_fail_memory(err, sizeof proj));
             s->n++;
         }
-        if (s->leaf != NULL && s->n > 0)
+        if (s->leaf && s->n > 0)
             ZR_TRY(encode_together(s, err));
         else
             ZR_TRY(zr_workers_run(s->w, s->n, &opts, encode_inner, s, err));
@@ -315,12 +315,12 @@ static zarr_status writer_init(struct shard_writer *s, zarr_error *err)
     s->pairs = zr_malloc(alloc, (size_t)pairs);
     s->proj = zr_malloc(alloc, s->batch * sizeof *s->proj);
     s->result = zr_calloc(alloc, s->batch, sizeof *s->result);
-    if (s->pairs == NULL || s->proj == NULL || s->result == NULL)
+    if (!s->pairs || !s->proj || !s->result)
         ZR_TRY(zr_fail_memory(err, pairs));
     /* `serial`, which tests compare others with, encodes one chunk after another. */
     if (!s->w->io->no_direct && !s->in->is_shard && zr_wants_lockstep(s->in->encode)) {
         s->leaf = zr_calloc(alloc, s->batch, sizeof *s->leaf);
-        if (s->leaf == NULL)
+        if (!s->leaf)
             ZR_TRY(zr_fail_memory(err, s->batch * sizeof *s->leaf));
     }
     memset(s->pairs, 0xff, (size_t)pairs);
@@ -339,7 +339,7 @@ static zarr_status writer_init(struct shard_writer *s, zarr_error *err)
                         &s->sw->block, err));
     if (!s->lv->shard->index_at_end)
         s->pos = s->lv->index_bytes;
-    if (s->value.handle != NULL)
+    if (s->value.handle)
         ZR_TRY(zr_index_from_value(s->w, s->lv, &s->value, &s->old, err));
 out:
     return st;
@@ -384,7 +384,7 @@ static bool shard_is_empty(const struct shard_writer *s)
 
     return (!s->any &&
             (s->lv->fill == s->in->fill || memcmp(s->lv->fill, s->in->fill, n) == 0)) ||
-           (s->sw->level == 0 && s->old == NULL && s->filled);
+           (s->sw->level == 0 && !s->old && s->filled);
 }
 
 /* Makes the value in sw->block; it is the first sw->out.bytes. */
@@ -396,11 +396,11 @@ static zarr_status shard_value(struct shard_writer *s, zarr_error *err)
     ZR_TRY(writer_init(s, err));
     ZR_TRY(write_inners(s, err));
     sw->empty = shard_is_empty(s);
-    sw->filled = s->filled && s->old == NULL;
+    sw->filled = s->filled && !s->old;
     if (!sw->empty)
         ZR_TRY(write_index(s, err));
 out:
-    if (s->result != NULL)
+    if (s->result)
         release_batch(s);
     writer_deinit(s);
     return st;
@@ -422,10 +422,10 @@ static zarr_status shard_attempt(const struct zr_work *w, struct zr_shard_write 
     zarr_status st = ZARR_OK;
 
     sw->block = sw->out = (zarr_mem){0};
-    if (sw->old.handle != NULL && lv->bytes_decode != NULL)
+    if (sw->old.handle && lv->bytes_decode)
         ZR_TRY(zr_body_decode(w, lv, &sw->old, &body, &s.value, err));
     ZR_TRY(shard_value(&s, err));
-    if (!sw->empty && lv->bytes_encode != NULL) {
+    if (!sw->empty && lv->bytes_encode) {
         zr_pool_give(pool, &body);
         ZR_TRY(zr_body_encode(w, lv, &sw->out, &body, &wrapped, err));
         zr_pool_give(pool, &sw->block);
@@ -445,13 +445,13 @@ zarr_status zr_shard_write(const struct zr_work *w, struct zr_shard_write *sw,
     zarr_error e = {0};
     zarr_status st = shard_attempt(w, sw, &e);
 
-    if (st == ZARR_ERR_CORRUPT && sw->proj->whole && sw->old.handle != NULL) {
+    if (st == ZARR_ERR_CORRUPT && sw->proj->whole && sw->old.handle) {
         zr_pool_give(w->io->engine->pool, &sw->block);
         zr_forget_chunks(&w->worker->stats, &before);
         sw->old = (zarr_mem){0};
         return shard_attempt(w, sw, err);
     }
-    if (st != ZARR_OK && err != NULL)
+    if (st != ZARR_OK && err)
         *err = e;
     return st;
 }

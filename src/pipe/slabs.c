@@ -45,8 +45,8 @@ bool zr_slabs_fit(const struct zr_io *io, const struct zr_segment *segment)
     int32_t dim = -1;
 
     if (!p->raw || io->no_direct || p->decoded_bytes < SLABS_LEAST ||
-        segment->n_items != 1 || segment->bytes != UINT64_MAX || segment->shard != NULL ||
-        segment->key == NULL || t->kind != ZR_PROJ_DIMS || !t->arithmetic ||
+        segment->n_items != 1 || segment->bytes != UINT64_MAX || segment->shard ||
+        !segment->key || t->kind != ZR_PROJ_DIMS || !t->arithmetic ||
         t->n_items * 2 <= p->decoded_bytes / p->item_bytes || /* ranges may be cheaper */
         !zr_device_is_host(io->engine->memory, p->fetch_device) ||
         !zr_device_is_host(io->engine->memory, io->view.base.device_type) ||

@@ -73,7 +73,7 @@ static zarr_status coding_open(struct coding_step *s, const struct zr_work *w,
         ZR_TRY(zr_bring_encoded(w, stage, &c->cur, err));
     *s = (struct coding_step){.stage = stage, .src = c->cur};
     s->elements = p->encode ? k == 0 : k + 1 == p->n;
-    if (dst != NULL && dst->handle != NULL)
+    if (dst && dst->handle)
         s->dst = *dst;
     else
         ZR_TRY(zr_worker_scratch(w, k % 2 == 0 ? ZR_SCRATCH_A : ZR_SCRATCH_B, device,
@@ -119,7 +119,7 @@ static zarr_status coding_begin(struct coding_step *s, const struct zr_work *w,
         return ZARR_OK;
     s->job = (zarr_codec_job){.src = s->src, .dst = s->dst};
     s->call = (struct zr_stage_call){.jobs = &s->job, .n = 1, .ts = &worker->states};
-    while (!encode && by->fallback != NULL && !zr_stage_accepts(by, &s->job))
+    while (!encode && by->fallback && !zr_stage_accepts(by, &s->job))
         by = by->fallback;
     s->by = by;
     if (by != s->stage)
@@ -147,7 +147,7 @@ static bool coding_again(struct coding_step *s, const struct zr_work *w, zarr_st
         return *st == ZARR_OK;
     }
     s->used = s->stage->kind == ZR_STAGE_COPY ? s->src.bytes : s->job.dst_used;
-    if (*st == ZARR_OK && s->by != NULL && s->by != s->stage &&
+    if (*st == ZARR_OK && s->by && s->by != s->stage &&
         !zr_io_is_host(w->io, s->dst.device_type)) {
         s->job.dst.bytes = s->used;
         *st = run_copy(w, &s->job.dst, &s->dst, false, err);
@@ -187,7 +187,7 @@ zarr_status zr_block_unpad(const struct zr_work *w, const struct zr_program *p,
     void *elements = NULL;
     zarr_status st = ZARR_OK;
 
-    if (p->padded == NULL)
+    if (!p->padded)
         return ZARR_OK;
     ZR_TRY(zr_mem_host_ptr(w->io->engine->memory, block, block->bytes, &elements, err));
     zr_program_unpad(p, elements, block->bytes);
@@ -204,7 +204,7 @@ zarr_status zr_decode_end(const struct zr_work *w, const struct zr_program *p,
     w->worker->stats.bytes_decoded += out->bytes;
     if (!p->unsized) /* otherwise checked where the sizes are known */
         ZR_TRY(check_decoded(p, out, err));
-    if (p->padded == NULL)
+    if (!p->padded)
         goto out;
     /* Memory that does not belong to this worker is left unchanged. */
     if (from.handle == src->handle &&

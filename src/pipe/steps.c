@@ -77,12 +77,12 @@ static zarr_status step_worker_open(zarr_request *rq, uint32_t flags,
         return zr_fail(err, ZARR_ERR_UNSUPPORTED, "worker: unknown flags 0x%" PRIx32,
                        flags);
     worker = zr_calloc(rq->io.engine->alloc, 1, sizeof *worker);
-    if (worker == NULL)
+    if (!worker)
         return zr_fail_memory(err, sizeof *worker);
     worker->w = (struct zr_work){.io = &rq->io, .rq = rq};
     if (flags & ZARR_PIPELINE_PLAIN) {
         worker->plain = zr_malloc(rq->io.engine->alloc, sizeof *worker->plain);
-        if (worker->plain == NULL)
+        if (!worker->plain)
             ZR_TRY(zr_fail_memory(err, sizeof *worker->plain));
         *worker->plain = rq->io;
         worker->plain->no_direct = true;
@@ -92,7 +92,7 @@ static zarr_status step_worker_open(zarr_request *rq, uint32_t flags,
     *out = worker;
     worker = NULL; /* moved */
 out:
-    if (worker != NULL) {
+    if (worker) {
         zr_free(rq->io.engine->alloc, worker->plain);
         zr_free(rq->io.engine->alloc, worker);
     }
@@ -103,7 +103,7 @@ static void step_worker_close(zarr_pipeline_worker *worker)
 {
     const zarr_allocator *alloc = NULL;
 
-    if (worker == NULL)
+    if (!worker)
         return;
     alloc = worker->w.io->engine->alloc;
     zr_request_merge(worker->w.rq, worker->w.worker);
@@ -174,11 +174,11 @@ static zarr_status step_plan_open(zarr_request *rq, const zarr_pipeline_cut *wis
         args.plain = true;
     }
     plan = zr_calloc(rq->io.engine->alloc, 1, sizeof *plan);
-    if (plan == NULL)
+    if (!plan)
         ZR_TRY(zr_fail_memory(err, sizeof *plan));
     plan->rq = rq;
     ZR_TRY(zr_plan_open(&plan->plan, &args, rq->io.engine->alloc, err));
-    if (rq->submitted || rq->io.progress != NULL)
+    if (rq->submitted || rq->io.progress)
         zr_request_total(rq, zr_plan_count(plan->plan));
     *out = plan;
     plan = NULL; /* moved */
@@ -189,7 +189,7 @@ out:
 
 static void step_plan_close(zarr_pipeline_plan *plan)
 {
-    if (plan == NULL)
+    if (!plan)
         return;
     zr_plan_free(plan->plan);
     zr_free(plan->rq->io.engine->alloc, plan);
@@ -202,7 +202,7 @@ static zarr_status step_wave_open(zarr_pipeline_plan *plan, zarr_pipeline_wave *
     struct zarr_pipeline_wave *wave = zr_calloc(alloc, 1, sizeof *wave);
 
     *out = wave;
-    if (wave == NULL)
+    if (!wave)
         return zr_fail_memory(err, sizeof *wave);
     wave->plan = plan;
     zr_wave_init(&wave->wave, alloc);
@@ -211,7 +211,7 @@ static zarr_status step_wave_open(zarr_pipeline_plan *plan, zarr_pipeline_wave *
 
 static void step_wave_close(zarr_pipeline_wave *wave)
 {
-    if (wave == NULL)
+    if (!wave)
         return;
     zr_wave_deinit(&wave->wave);
     zr_free(wave->plan->rq->io.engine->alloc, wave);
@@ -292,8 +292,8 @@ static void step_segment_get(const zarr_pipeline_wave *wave, uint32_t i,
         .key = r->key,
         .offset = r->offset,
         .bytes = r->bytes,
-        .device_type = r->key == NULL ? r->shard->buffer.device_type
-                                      : r->level->decode->fetch_device,
+        .device_type =
+            !r->key ? r->shard->buffer.device_type : r->level->decode->fetch_device,
     };
 }
 

@@ -22,7 +22,7 @@ struct zarr_pipeline_units {
 
 void zr_step_units_close(zarr_pipeline_units *u)
 {
-    if (u == NULL)
+    if (!u)
         return;
     zr_project_free(u->projector);
     zarr_selection_free(u->all);
@@ -40,11 +40,11 @@ zarr_status zr_step_units_open(zarr_request *rq, zarr_pipeline_units **out,
     struct zarr_pipeline_units *u = zr_calloc(rq->io.engine->alloc, 1, sizeof *u);
 
     *out = NULL;
-    if (u == NULL)
+    if (!u)
         return zr_fail_memory(err, sizeof *u);
     u->rq = rq;
     zr_arena_init(&u->lists, rq->io.engine->alloc);
-    if (sel == NULL) {
+    if (!sel) {
         ZR_TRY(zarr_selection_all(&u->all, grid->ndim, grid->shape, err));
         sel = u->all;
     }
@@ -147,7 +147,7 @@ zarr_status zr_step_put(zarr_pipeline_worker *worker, const zarr_pipeline_units 
 {
     const struct zr_plan_args where = {.layout = u->rq->io.layout,
                                        .prefix = u->rq->io.prefix};
-    zarr_store_op op = {.verb = bytes != NULL ? ZARR_STORE_PUT : ZARR_STORE_ERASE};
+    zarr_store_op op = {.verb = bytes ? ZARR_STORE_PUT : ZARR_STORE_ERASE};
     struct zr_str *key = &worker->w.worker->key;
     zarr_status st = ZARR_OK;
 
@@ -155,12 +155,12 @@ zarr_status zr_step_put(zarr_pipeline_worker *worker, const zarr_pipeline_units 
     zr_plan_key(&where, u->unit[i].chunk, key);
     ZR_TRY(zr_str_status(key, err));
     op.key = zr_str_text(key);
-    if (bytes != NULL) {
+    if (bytes) {
         op.mem = *bytes;
         op.length = bytes->bytes;
     }
     st = zr_store_op_run(&worker->w, &op, err);
-    if (bytes == NULL && st == ZARR_ERR_NOT_FOUND)
+    if (!bytes && st == ZARR_ERR_NOT_FOUND)
         st = ZARR_OK;
     if (st == ZARR_OK)
         atomic_fetch_add(&u->rq->delivered, u->unit[i].n_items);

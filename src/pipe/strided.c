@@ -77,7 +77,7 @@ zarr_status zr_decode_strided(const struct zr_work *w, struct zr_coding *c,
     zarr_status st = ZARR_OK;
 
     *done = false;
-    if (s == NULL || p->unsized || p->padded != NULL || !zr_stage_strides(s) ||
+    if (!s || p->unsized || p->padded || !zr_stage_strides(s) ||
         !places(w->io, p, t, &to, stride))
         return ZARR_OK;
     ZR_TRY(zr_stages_run(w, c, p->n - 1, NULL, err));

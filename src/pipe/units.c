@@ -29,14 +29,13 @@ struct unit {
 
 static zarr_status unit_store(struct unit *u, const zarr_mem *value, zarr_error *err)
 {
-    zarr_store_op op = {.verb = value != NULL ? ZARR_STORE_PUT : ZARR_STORE_ERASE,
-                        .key = u->key};
+    zarr_store_op op = {.verb = value ? ZARR_STORE_PUT : ZARR_STORE_ERASE, .key = u->key};
     zarr_status st = ZARR_OK;
 
-    if (value != NULL)
+    if (value)
         op.mem = *value;
     op.length = op.mem.bytes;
-    if (u->lock != NULL) {
+    if (u->lock) {
         op.flags |= ZARR_STORE_OP_LOCKED;
         op.lock = u->lock;
     }
@@ -45,7 +44,7 @@ static zarr_status unit_store(struct unit *u, const zarr_mem *value, zarr_error 
         op.version = u->version;
     }
     st = zr_store_op_run(u->w, &op, err);
-    return value == NULL && st == ZARR_ERR_NOT_FOUND ? ZARR_OK : st;
+    return !value && st == ZARR_ERR_NOT_FOUND ? ZARR_OK : st;
 }
 
 static zarr_status unit_old(struct unit *u, const struct zr_level *lv, zarr_error *err)
@@ -53,11 +52,11 @@ static zarr_status unit_old(struct unit *u, const struct zr_level *lv, zarr_erro
     const struct zr_program *p = lv->decode; /* NULL for shards */
     struct zr_fetch f = {.key = u->key,
                          .slot = ZR_SCRATCH_OLD,
-                         .device_type = p != NULL ? p->fetch_device : 0,
+                         .device_type = p ? p->fetch_device : 0,
                          .expect = lv->encoded_bound,
-                         .most = p != NULL ? zr_program_most(u->w->io, p)
-                                           : zr_shard_most(u->w->io, lv),
-                         .gaps = p != NULL ? p->gaps : lv->bytes_decode == NULL};
+                         .most = p ? zr_program_most(u->w->io, p)
+                                   : zr_shard_most(u->w->io, lv),
+                         .gaps = p ? p->gaps : lv->bytes_decode == NULL};
     zarr_error e = {0};
     zarr_status st = ZARR_OK;
 
@@ -72,7 +71,7 @@ static zarr_status unit_old(struct unit *u, const struct zr_level *lv, zarr_erro
         u->old = (zarr_mem){0};
         return ZARR_OK;
     }
-    if (st != ZARR_OK && err != NULL)
+    if (st != ZARR_OK && err)
         *err = e;
     return st;
 }

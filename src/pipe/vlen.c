@@ -38,7 +38,7 @@ zarr_status zr_chunk_decode_unsized(const struct zr_work *w, const struct zr_pro
     zarr_mem block = {0};
     zarr_status st = ZARR_OK;
 
-    if (last != NULL && last->handle != NULL)
+    if (last && last->handle)
         block = *last;
     else
         ZR_TRY(zr_worker_scratch(w, ZR_SCRATCH_A, ZARR_DEVICE_CPU, p->decoded_bytes,
@@ -89,7 +89,7 @@ static zarr_status vlen_one(struct vlen_boxes *v, uint8_t *dst, const uint8_t *s
     zarr_vlen item;
 
     memcpy(&item, src, sizeof item);
-    if (v->to == NULL)
+    if (!v->to)
         return zr_add_u64(v->bytes, item.bytes, &v->bytes)
                    ? ZARR_OK
                    : zr_fail(err, ZARR_ERR_LIMIT, "elements of more than 2^64 bytes");
@@ -97,7 +97,7 @@ static zarr_status vlen_one(struct vlen_boxes *v, uint8_t *dst, const uint8_t *s
         return zr_internal(err);
     if (item.bytes != 0)
         memcpy(v->to, item.data, (size_t)item.bytes);
-    if (item.data != NULL) /* otherwise missing, or empty */
+    if (item.data) /* otherwise missing, or empty */
         item.data = v->to;
     v->to += item.bytes;
     memcpy(dst, &item, sizeof item);
@@ -141,7 +141,7 @@ static zarr_status vlen_room(const struct zr_work *w, uint64_t bytes, void **out
 {
     zarr_status st = ZARR_OK;
 
-    if (w->io->heap == NULL)
+    if (!w->io->heap)
         return zr_internal(err);
     ZR_TRY(zr_heap_alloc(w->io->heap, bytes, out, err));
     w->worker->stats.bytes_heap += bytes;
@@ -188,7 +188,7 @@ zarr_status zr_vlen_fill(const struct zr_work *w, const struct zr_target *t,
     ZR_TRY(vlen_room(w, fill->item.bytes, &room, err));
     if (fill->item.bytes != 0)
         memcpy(room, fill->item.data, (size_t)fill->item.bytes);
-    if (fill->item.data != NULL)
+    if (fill->item.data)
         fill->item.data = room;
 out:
     return st;

@@ -69,7 +69,7 @@ static zarr_status segment_one(void *arg, uint64_t i, const struct zr_work *w,
     const struct wave_job *j = arg;
     const zarr_mem *fetched = NULL;
 
-    if (j->fetched != NULL && j->fetched[i].handle != NULL)
+    if (j->fetched && j->fetched[i].handle)
         fetched = &j->fetched[i];
     return zr_segment_read(w, &j->wave->segment[i], fetched, err);
 }
@@ -109,7 +109,7 @@ static zarr_status one_in_slabs(const struct zr_work *w, const struct zr_wave *w
         *done = true;
         opts.item_ns = s.rows * s.row_bytes / 8;
         st = zr_workers_run(w, s.n, &opts, slab_one, &s, err);
-        if (err != NULL)
+        if (err)
             err->item = 0; /* the wave's only segment */
     }
     zr_slabs_close(&s);
@@ -261,7 +261,7 @@ static void start_helpers(struct reading *r)
     for (int i = 1; i < FLIGHT; i++) {
         struct helper *h = zr_calloc(NULL, 1, sizeof *h);
 
-        if (h == NULL)
+        if (!h)
             return; /* fewer waves in flight: slower, not wrong */
         h->reading = r;
         h->task = (struct zr_task){.fn = helper_task, .arg = h};
@@ -320,7 +320,7 @@ static zarr_status waves_read(void *self, zarr_request *rq,
 
     ZR_UNUSED(self);
     ZR_UNUSED(steps);
-    if (r == NULL)
+    if (!r)
         return zr_fail_memory(err, sizeof *r);
     atomic_init(&r->refs, 1);
     r->work = (struct zr_work){.io = io, .rq = rq};
@@ -328,7 +328,7 @@ static zarr_status waves_read(void *self, zarr_request *rq,
     zr_cond_init(&r->locked.idle);
     zr_waves_cut(io, &args);
     ZR_TRY(zr_plan_open(&r->locked.plan, &args, io->engine->alloc, err));
-    if (rq->submitted || io->progress != NULL)
+    if (rq->submitted || io->progress)
         zr_request_total(rq, zr_plan_count(r->locked.plan));
     for (int32_t d = 0; d < io->view.ndim; d++)
         elements *= io->view.shape[d];
@@ -338,7 +338,7 @@ static zarr_status waves_read(void *self, zarr_request *rq,
     runner(r);
     wait_helpers(r);
     st = r->locked.status;
-    if (st != ZARR_OK && err != NULL)
+    if (st != ZARR_OK && err)
         *err = r->locked.error;
 out:
     zr_plan_free(r->locked.plan);

@@ -31,7 +31,7 @@ static zarr_status unit_one(void *arg, uint64_t i, const struct zr_work *w,
     if (u->done[i])
         return ZARR_OK;
     ZR_TRY(zr_unit_write(w, &u->proj[i], u->threads_each, err));
-    if (u->io->progress != NULL) {
+    if (u->io->progress) {
         zr_request_merge(u->rq, w->worker);
         zr_request_report(u->rq);
     }
@@ -109,14 +109,14 @@ zarr_status zr_waves_write(void *self, zarr_request *rq, const zarr_pipeline_ste
     ZR_UNUSED(steps);
     zr_arena_init(&u.lists, io->engine->alloc);
     u.proj = zr_malloc(io->engine->alloc, most * sizeof *u.proj);
-    if (u.proj == NULL)
+    if (!u.proj)
         ZR_TRY(zr_fail_memory(err, most * sizeof *u.proj));
-    if (sel == NULL) {
+    if (!sel) {
         ZR_TRY(zarr_selection_all(&all, grid->ndim, grid->shape, err));
         sel = all;
     }
     ZR_TRY(zr_project_open(&p, io->engine->alloc, grid, sel, err));
-    if (rq->submitted || io->progress != NULL)
+    if (rq->submitted || io->progress)
         ZR_TRY(count_written(io, rq, sel, err));
     while (more && !atomic_load(&rq->cancel)) {
         u.n = 0;

@@ -43,7 +43,7 @@ void zr_workers_free(struct zr_engine *e)
     worker = e->workers.free;
     e->workers.free = NULL;
     zr_mutex_unlock(&e->workers.mutex);
-    for (; worker != NULL; worker = next) {
+    for (; worker; worker = next) {
         next = worker->next;
         worker_free(worker);
     }
@@ -100,12 +100,12 @@ zarr_status zr_worker_take(struct zr_engine *e, const atomic_bool *cancel,
 
     zr_mutex_lock(&e->workers.mutex);
     worker = e->workers.free;
-    if (worker != NULL)
+    if (worker)
         e->workers.free = worker->next;
     zr_mutex_unlock(&e->workers.mutex);
-    if (worker == NULL) {
+    if (!worker) {
         worker = zr_calloc(e->alloc, 1, sizeof *worker);
-        if (worker == NULL)
+        if (!worker)
             return zr_fail_memory(err, sizeof *worker);
         worker->engine = e;
         worker->states.alloc = e->alloc;
@@ -149,7 +149,7 @@ void zr_worker_give(struct zr_worker *worker)
 {
     struct zr_engine *e = NULL;
 
-    if (worker == NULL)
+    if (!worker)
         return;
     e = worker->engine;
     worker->states.cancel = NULL;
@@ -175,7 +175,7 @@ zarr_status zr_worker_scratch(const struct zr_work *w, enum zr_scratch_slot slot
     struct zr_pool *pool = w->worker->engine->pool;
     zarr_mem *m = &w->worker->scratch[slot];
 
-    if (m->handle == NULL || m->device_type != device_type || m->device_id != device_id ||
+    if (!m->handle || m->device_type != device_type || m->device_id != device_id ||
         m->bytes < bytes) {
         zarr_status st = ZARR_OK;
 
@@ -208,8 +208,8 @@ static zarr_status work_item(void *arg, uint64_t i, uint32_t worker, zarr_error 
     struct zr_work w = *l->w;
     zarr_status st = ZARR_OK;
 
-    if (worker != 0 || w.worker == NULL) {
-        if (l->worker[worker] == NULL)
+    if (worker != 0 || !w.worker) {
+        if (!l->worker[worker])
             ZR_TRY(zr_worker_take(w.io->engine, &w.rq->cancel, &l->worker[worker], err));
         w.worker = l->worker[worker];
     }
@@ -234,7 +234,7 @@ zarr_status zr_workers_run(const struct zr_work *w, uint64_t n,
     memset(l.worker, 0, n_workers * sizeof(struct zr_worker *));
     st = zr_parallel_run(n, &own, work_item, &l, err);
     for (uint32_t i = 0; i < n_workers; i++)
-        if (l.worker[i] != NULL) {
+        if (l.worker[i]) {
             zr_request_merge(w->rq, l.worker[i]);
             zr_worker_give(l.worker[i]);
         }

@@ -110,7 +110,7 @@ zarr_status zr_wave_cut(struct zr_wave *w, const struct zr_plan_args *a, zarr_er
     struct zr_segment *segment =
         zr_arena_alloc(&w->arena, ((size_t)w->n_items + 1) * sizeof *w->segment);
 
-    if (segment == NULL)
+    if (!segment)
         return zr_fail_memory(err, w->n_items * sizeof *w->segment);
     w->segment = segment;
     w->n_segments = 0;
@@ -118,7 +118,7 @@ zarr_status zr_wave_cut(struct zr_wave *w, const struct zr_plan_args *a, zarr_er
         struct zr_segment cut = group[g];
         uint32_t present = 0;
 
-        if (cut.shard == NULL) { /* a whole object: one item */
+        if (!cut.shard) { /* a whole object: one item */
             w->segment[w->n_segments++] = cut;
             continue;
         }

@@ -37,7 +37,7 @@ zarr_status zr_level_inner_chain(const struct zr_level *shard, struct zr_level *
     if (n == 0)
         return ZARR_OK;
     own->codec = zr_calloc(alloc, (size_t)n + inner->n, sizeof *own->codec);
-    if (own->codec == NULL)
+    if (!own->codec)
         return zr_fail_memory(err, (n + (uint64_t)inner->n) * sizeof *own->codec);
     for (uint32_t i = 0; i < shard->chain->a2b; i++)
         if (zr_codec_commutes(&shard->chain->codec[i]))
@@ -68,7 +68,7 @@ zarr_status zr_level_inner_fill(const struct zr_layout *l,
     if (in->n_elementwise == 0)
         return ZARR_OK;
     in->own_fill = zr_calloc(l->alloc, 2, bytes);
-    if (in->own_fill == NULL)
+    if (!in->own_fill)
         return zr_fail_memory(err, 2 * bytes);
     st = zr_element_decode(args->impls, &elementwise, &in->reps, in->own_fill, l->alloc,
                            err);

@@ -50,7 +50,7 @@ static void walk_objects(const struct zr_explain_args *a, struct zr_projector *p
     while (zr_project_next(p, &proj)) {
         f->partial += a->write ? !proj.full : !proj.whole;
         f->elements += proj.n_items;
-        if (a->index_cached == NULL || !a->plan.layout->level[0].is_shard)
+        if (!a->index_cached || !a->plan.layout->level[0].is_shard)
             continue;
         zr_plan_key(&a->plan, proj.chunk, key);
         f->cached += a->index_cached(a->arg, zr_str_text(key));
@@ -89,7 +89,7 @@ static zarr_status collect_facts(const struct zr_explain_args *a, struct facts *
     zarr_status st = ZARR_OK;
 
     zr_str_init(&key, alloc);
-    if (sel == NULL) {
+    if (!sel) {
         ZR_TRY(zarr_selection_all(&all, l->grid->ndim, l->grid->shape, err));
         sel = all;
     }
@@ -118,7 +118,7 @@ static bool is_permuted(const struct zr_program *p)
 
 static void route_program(const struct zr_program *p, struct zr_str *out)
 {
-    if (p == NULL || (p->n == 0 && p->swap_bytes <= 1 && !is_permuted(p)))
+    if (!p || (p->n == 0 && p->swap_bytes <= 1 && !is_permuted(p)))
         return; /* no stage, no swap, no permutation */
     zr_str_puts(out, " -> ");
     zr_program_print(p, out);
@@ -170,8 +170,8 @@ static bool can_encode(const struct zr_layout *l)
     for (uint32_t i = 0; i + 1 < l->n_levels; i++) {
         const struct zr_level *lv = &l->level[i];
 
-        can &= lv->index->encode != NULL &&
-               (lv->bytes_encode != NULL) == (lv->bytes_decode != NULL);
+        can &=
+            lv->index->encode && (lv->bytes_encode != NULL) == (lv->bytes_decode != NULL);
     }
     return can;
 }
@@ -194,7 +194,7 @@ static const char *tensor_step(const struct zr_explain_args *a)
     const struct zr_level *leaf = &l->level[l->n_levels - 1];
     const struct zr_program *p = a->write ? leaf->encode : leaf->decode;
 
-    if (p == NULL)
+    if (!p)
         return "none";
     if (p->decoded_device != a->tensor_device)
         return "copy between memories, strided";
@@ -222,7 +222,7 @@ static const char *compared_step(const struct zr_explain_args *a)
     const struct zr_layout *l = a->plan.layout;
     const struct zr_program *p = l->level[l->n_levels - 1].encode;
 
-    if (!a->write || !a->compared || p == NULL || p->decoded_device != a->tensor_device ||
+    if (!a->write || !a->compared || !p || p->decoded_device != a->tensor_device ||
         (p->n > 0 && p->stage[p->n - 1].kind == ZR_STAGE_COPY))
         return "";
     return "; to the host once, to compare with the fill value";
@@ -258,7 +258,7 @@ static const char *whole_shard(const struct zr_level *leaf)
 {
     const struct zarr_codec_spec *s = zr_chain_whole_shard(leaf->chain);
 
-    return s != NULL ? zarr_codec_spec_name(s) : NULL;
+    return s ? zarr_codec_spec_name(s) : NULL;
 }
 
 static void print_indexes(const struct facts *f, struct zr_str *out)
@@ -285,7 +285,7 @@ static void print_text(const struct zr_explain_args *a, const struct facts *f,
     print_count(out, "objects:      ", f->objects);
     zr_str_puts(out, " of shape ");
     print_shape(out, l->grid->ndim, l->level[0].array_shape);
-    if (l->variants != NULL)
+    if (l->variants)
         zr_str_puts(out, others(l));
     if (f->counted)
         zr_str_printf(out, ", %" PRIu64 " %s", f->partial,
@@ -294,11 +294,10 @@ static void print_text(const struct zr_explain_args *a, const struct facts *f,
     zr_str_puts(out, " of shape ");
     print_shape(out, l->grid->ndim, leaf->array_shape);
     zr_str_printf(out, "%s, %" PRIu64 " bytes each\n",
-                  l->variants != NULL && leaf == l->level ? others(l) : "",
-                  leaf->decoded_bytes);
+                  l->variants && leaf == l->level ? others(l) : "", leaf->decoded_bytes);
     if (l->level[0].is_shard)
         print_indexes(f, out);
-    if (whole_shard(leaf) != NULL)
+    if (whole_shard(leaf))
         zr_str_printf(out,
                       "shards:       decoded whole: %s in front of sharding_indexed does "
                       "not work element by element\n",
@@ -349,7 +348,7 @@ static zarr_status print_json(const struct zr_explain_args *a, const struct fact
     if (f->counted)
         json_u64(&doc, o, "objects_partial", f->partial);
     json_u64(&doc, o, "chunks", f->chunks);
-    if (l->variants != NULL && l->n_levels == 1)
+    if (l->variants && l->n_levels == 1)
         zr_json_set(&doc, o, "chunks_differ", zr_json_new_bool(&doc, true));
     json_u64(&doc, o, "chunk_bytes", l->level[l->n_levels - 1].decoded_bytes);
     if (l->level[0].is_shard) {
@@ -357,7 +356,7 @@ static zarr_status print_json(const struct zr_explain_args *a, const struct fact
         json_u64(&doc, o, "indexes_to_fetch",
                  f->objects == UINT64_MAX ? f->objects : f->objects - f->cached);
     }
-    if (whole_shard(&l->level[l->n_levels - 1]) != NULL)
+    if (whole_shard(&l->level[l->n_levels - 1]))
         json_text(&doc, o, "shard_whole_for", whole_shard(&l->level[l->n_levels - 1]));
     json_u64(&doc, o, "waves", f->waves);
     json_u64(&doc, o, "wave_bytes", f->wave_bytes);

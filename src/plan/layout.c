@@ -56,8 +56,7 @@ out:
  * whole is a leaf, and sharding_indexed a stage of its program. */
 static bool inner_levels(const struct zr_chain *chain)
 {
-    return chain->codec[chain->a2b].structure.shard != NULL &&
-           zr_chain_whole_shard(chain) == NULL;
+    return chain->codec[chain->a2b].structure.shard && !zr_chain_whole_shard(chain);
 }
 
 static void placement_fill(const struct level_maker *m, bool encode, bool host_only,
@@ -91,7 +90,7 @@ static zarr_status make_leaf(const struct level_maker *m, struct zr_level *lv,
                          m->alloc, &refusal);
     if (st == ZARR_ERR_UNSUPPORTED)
         st = ZARR_OK;
-    else if (st != ZARR_OK && m->err != NULL)
+    else if (st != ZARR_OK && m->err)
         *m->err = refusal;
     lv->decoded_bytes = lv->decode->decoded_bytes;
     lv->encoded_bound = lv->decode->encoded_bound;
@@ -111,7 +110,7 @@ static zarr_status make_index(const struct level_maker *m, struct zr_level *lv)
         return zr_fail(m->err, ZARR_ERR_LIMIT, "sharded arrays have at most rank %d",
                        ZARR_MAX_RANK - 1);
     ix = zr_calloc(m->alloc, 1, sizeof *ix);
-    if (ix == NULL)
+    if (!ix)
         return zr_fail_memory(m->err, sizeof *ix);
     lv->index = ix;
     ix->chain = lv->shard->index;
@@ -131,7 +130,7 @@ static zarr_status make_index(const struct level_maker *m, struct zr_level *lv)
     ZR_TRY(
         zr_chain_resolve(&ix->reps, ix->chain, &spec, m->args->limits, m->alloc, m->err));
     ZR_TRY(make_leaf(m, ix, true));
-    if (ix->encode == NULL)
+    if (!ix->encode)
         ZR_TRY(zr_fail(m->err, ZARR_ERR_UNSUPPORTED,
                        "shard index codecs cannot be written"));
     if (!ix->decode->encoded_exact)
@@ -215,12 +214,12 @@ static void share_fills(const struct zr_level *from, struct zr_chain_reps *reps)
 {
     const uint64_t bytes = (reps->n + UINT64_C(1)) * reps->fill_bytes;
 
-    if (from->reps.fills == NULL || from->reps.n != reps->n ||
+    if (!from->reps.fills || from->reps.n != reps->n ||
         from->reps.fill_bytes != reps->fill_bytes ||
         memcmp(from->reps.fills, reps->fills, (size_t)bytes) != 0)
         return;
     for (uint32_t i = 0; i <= reps->n; i++)
-        if (reps->rep[i].fill != NULL)
+        if (reps->rep[i].fill)
             reps->rep[i].fill = from->reps.fills + i * reps->fill_bytes;
     zr_free(reps->alloc, reps->fills);
     reps->fills = NULL;
@@ -243,7 +242,7 @@ static zarr_status make_level(const struct level_maker *m, struct zr_level *lv)
                        "the chunk shape overflows 64 bits of bytes");
     ZR_TRY(
         zr_chain_resolve(&lv->reps, lv->chain, &spec, m->args->limits, m->alloc, m->err));
-    if (lv->variant != NULL)
+    if (lv->variant)
         share_fills(&m->layout->level[0], &lv->reps);
     lv->is_shard = inner_levels(lv->chain);
     if (lv->is_shard) {
@@ -354,7 +353,7 @@ static zarr_status layout_levels(const struct level_maker *m, struct zr_layout *
     uint32_t n = count_levels(m->args->chain);
 
     l->level = zr_calloc(m->alloc, n, sizeof *l->level);
-    if (l->level == NULL)
+    if (!l->level)
         return zr_fail_memory(m->err, n * sizeof *l->level);
     l->n_levels = n;
     inner.inner = true;
@@ -377,7 +376,7 @@ out:
 static zarr_status swap_fill(struct zr_layout *l, zarr_error *err)
 {
     l->fill_swapped = zr_calloc(l->alloc, 1, l->item_bytes > 0 ? l->item_bytes : 1);
-    if (l->fill_swapped == NULL)
+    if (!l->fill_swapped)
         return zr_fail_memory(err, l->item_bytes);
     if (l->swap_unit > 1)
         zr_byteswap(l->fill_swapped, l->fill, l->item_bytes / l->swap_unit, l->swap_unit);
@@ -393,7 +392,7 @@ zarr_status zr_layout_make(struct zr_layout **out, const struct zr_layout_args *
     struct zr_layout *l = zr_calloc(alloc, 1, sizeof *l);
     struct level_maker m = {.layout = l, .args = args, .alloc = alloc, .err = err};
 
-    if (l == NULL)
+    if (!l)
         return zr_fail_memory(err, sizeof *l);
     l->alloc = alloc;
     l->grid = args->grid;
@@ -404,9 +403,9 @@ zarr_status zr_layout_make(struct zr_layout **out, const struct zr_layout_args *
     l->swap_unit = zarr_dtype_swap_bytes(args->dtype);
     l->variable = zarr_dtype_variable(args->dtype) != 0;
     l->fill = zr_calloc(alloc, 1, l->item_bytes > 0 ? l->item_bytes : 1);
-    if (l->fill == NULL)
+    if (!l->fill)
         ZR_TRY(zr_fail_memory(err, l->item_bytes));
-    if (args->fill != NULL)
+    if (args->fill)
         memcpy(l->fill, args->fill, l->item_bytes);
     ZR_TRY(swap_fill(l, err));
     ZR_TRY(layout_levels(&m, l));
@@ -426,7 +425,7 @@ void zr_level_deinit(struct zr_level *lv, const zarr_allocator *alloc)
     zr_chain_reps_deinit(&lv->reps);
     zr_free(alloc, lv->own.codec);
     zr_free(alloc, lv->own_fill);
-    if (lv->index != NULL) {
+    if (lv->index) {
         /* the index is a leaf, so recursion ends there */
         zr_level_deinit(lv->index, alloc);
         zr_free(alloc, lv->index);
@@ -435,7 +434,7 @@ void zr_level_deinit(struct zr_level *lv, const zarr_allocator *alloc)
 
 void zr_layout_free(struct zr_layout *l)
 {
-    if (l == NULL)
+    if (!l)
         return;
     zr_variants_free(l->variants);
     for (uint32_t i = 0; i < l->n_levels; i++)

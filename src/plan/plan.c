@@ -25,7 +25,7 @@ static uint32_t opens_most(const struct zr_plan_args *a, const struct zr_level *
 
     if (a->plain)
         return 1;
-    if (lv->bytes_decode != NULL && !zr_add_u64(each, lv->decoded_bytes, &each))
+    if (lv->bytes_decode && !zr_add_u64(each, lv->decoded_bytes, &each))
         return 1;
     most = a->wave_bytes / ZR_MAX(each, UINT64_C(1));
     return (uint32_t)ZR_MIN(ZR_MAX(most, UINT64_C(1)), (uint64_t)OPENS);
@@ -39,7 +39,7 @@ static zarr_status frame_init(struct zr_frame *f, const zarr_allocator *alloc,
     f->lv = zr_calloc(alloc, OPENS, sizeof(const struct zr_level *));
     f->shard = zr_calloc(alloc, OPENS, sizeof *f->shard);
     f->ordinal = zr_calloc(alloc, OPENS, sizeof *f->ordinal);
-    if (f->proj == NULL || f->lv == NULL || f->shard == NULL || f->ordinal == NULL)
+    if (!f->proj || !f->lv || !f->shard || !f->ordinal)
         return zr_fail_memory(err, OPENS * sizeof *f->proj);
     return ZARR_OK;
 }
@@ -58,7 +58,7 @@ static void frame_clear(struct zr_frame *f)
 
 static void frame_deinit(struct zr_frame *f, const zarr_allocator *alloc)
 {
-    if (f->shard != NULL && f->lv != NULL)
+    if (f->shard && f->lv)
         frame_clear(f);
     zr_project_free(f->inner);
     zr_project_free(f->leaves);
@@ -76,19 +76,19 @@ zarr_status zr_plan_open(struct zr_plan **out, const struct zr_plan_args *args,
     const struct zr_grid *grid = args->layout->grid;
     struct zr_plan *p = zr_calloc(alloc, 1, sizeof *p);
 
-    if (p == NULL)
+    if (!p)
         return zr_fail_memory(err, sizeof *p);
     p->a = *args;
     p->alloc = alloc;
     zr_str_init(&p->key, alloc);
-    if (p->a.selection == NULL) {
+    if (!p->a.selection) {
         ZR_TRY(zarr_selection_all(&p->all, grid->ndim, grid->shape, err));
         p->a.selection = p->all;
     }
     ZR_TRY(zr_project_open(&p->outer, alloc, grid, p->a.selection, err));
     if (args->layout->n_levels > 1) {
         p->frame = zr_calloc(alloc, args->layout->n_levels - 1, sizeof *p->frame);
-        if (p->frame == NULL)
+        if (!p->frame)
             ZR_TRY(zr_fail_memory(err, sizeof *p->frame));
         p->n_frames = args->layout->n_levels - 1;
         for (uint32_t i = 0; i < p->n_frames; i++) {
@@ -105,9 +105,9 @@ out:
 
 void zr_plan_free(struct zr_plan *p)
 {
-    if (p == NULL)
+    if (!p)
         return;
-    for (uint32_t i = 0; p->frame != NULL && i < p->n_frames; i++)
+    for (uint32_t i = 0; p->frame && i < p->n_frames; i++)
         frame_deinit(&p->frame[i], p->alloc);
     zr_free(p->alloc, p->frame);
     zr_project_free(p->outer);
@@ -160,7 +160,7 @@ static zarr_status note_open(struct zr_plan *p, struct zr_wave *w, uint32_t leve
     if (!zr_projection_keep(&f->proj[f->n], proj, &f->lists))
         return zr_fail_memory(err, sizeof *proj);
     f->lv[f->n] = &p->a.layout->level[level];
-    if (parent == NULL) {
+    if (!parent) {
         zarr_status st = ZARR_OK;
 
         zr_plan_key(&p->a, proj->chunk, &p->key);
@@ -180,9 +180,9 @@ static zarr_status note_open(struct zr_plan *p, struct zr_wave *w, uint32_t leve
     f->shard[f->n] = NULL;
     o->lv = f->lv[f->n++];
     o->key = zr_arena_strndup(&w->arena, zr_str_text(&p->key), p->key.bytes);
-    if (o->key == NULL || p->key.failed)
+    if (!o->key || p->key.failed)
         return zr_fail_memory(err, p->key.bytes);
-    o->parent = parent == NULL ? NULL : zr_shard_ref(parent);
+    o->parent = !parent ? NULL : zr_shard_ref(parent);
     w->n_opens++;
     return ZARR_OK;
 }
@@ -193,7 +193,7 @@ static zarr_status begin_opens(struct zr_plan *p, struct zr_wave *w, uint32_t le
     frame_clear(&p->frame[level]);
     w->kind = ZR_WAVE_OPEN;
     w->open = zr_arena_alloc(&w->arena, OPENS * sizeof *w->open);
-    return w->open != NULL ? ZARR_OK : zr_fail_memory(err, OPENS * sizeof *w->open);
+    return w->open ? ZARR_OK : zr_fail_memory(err, OPENS * sizeof *w->open);
 }
 
 /*
@@ -229,7 +229,7 @@ static zarr_status start_inner(struct zr_plan *p, struct zr_frame *f, uint32_t l
             clip[d] = ZR_MIN(lv->shape[d], grid->shape[d] - outer->origin[d]);
         clip_ptr = clip;
     }
-    if (f->inner != NULL)
+    if (f->inner)
         st = zr_project_reopen_inner(f->inner, outer, clip_ptr, err);
     else
         st = zr_project_open_inner(&f->inner, p->alloc, outer, lv->inner_shape,
@@ -337,7 +337,7 @@ static zarr_status pull_sharded(struct zr_plan *p, struct zr_wave_builder *b,
     uint32_t level = 0;
 
     while (!zr_wave_full(p, b->w) && b->w->n_opens == 0) {
-        if (deepest_frame(p, &level) == NULL) {
+        if (!deepest_frame(p, &level)) {
             if (b->w->n_items > 0) /* deliver these first: opening takes time */
                 break;
             return open_outer(p, b->w, err);
@@ -396,7 +396,7 @@ zarr_status zr_plan_resume(struct zr_plan *p, struct zr_wave *w, zarr_error *err
     if (!f->waiting || f->n != w->n_opens)
         return zr_internal(err);
     for (uint32_t i = 0; i < f->n; i++) {
-        if (w->open[i].shard == NULL || w->open[i].shard->index == NULL)
+        if (!w->open[i].shard || !w->open[i].shard->index)
             return zr_internal(err);
         f->shard[i] = w->open[i].shard;
         w->open[i].shard = NULL;

@@ -124,14 +124,14 @@ static inline zarr_status zr_layout_outer(const struct zr_layout *l,
                                           const uint64_t *shape,
                                           const struct zr_level **out, zarr_error *err)
 {
-    if (l->variants != NULL)
+    if (l->variants)
         return zr_variant_take(l, shape, out, err);
     *out = &l->level[0];
     return ZARR_OK;
 }
 static inline void zr_level_give(const struct zr_level *lv)
 {
-    if (lv != NULL && lv->variant != NULL)
+    if (lv && lv->variant)
         zr_variant_give(lv);
 }
 

@@ -14,7 +14,7 @@ zarr_status zr_shard_index_parse(struct zr_shard_index **out,
     zarr_status st = ZARR_OK;
     struct zr_shard_index *x = zr_calloc(alloc, 1, sizeof *x);
 
-    if (x == NULL)
+    if (!x)
         return zr_fail_memory(err, sizeof *x);
     atomic_init(&x->refs, 1);
     x->alloc = alloc;
@@ -29,7 +29,7 @@ zarr_status zr_shard_index_parse(struct zr_shard_index **out,
             goto out;
         }
         x->entry = zr_malloc(alloc, bytes);
-        if (x->entry == NULL) {
+        if (!x->entry) {
             st = zr_fail_memory(err, bytes);
             goto out;
         }
@@ -51,7 +51,7 @@ struct zr_shard_index *zr_shard_index_ref(struct zr_shard_index *x)
 
 void zr_shard_index_free(struct zr_shard_index *x)
 {
-    if (x == NULL || atomic_fetch_sub(&x->refs, 1) != 1)
+    if (!x || atomic_fetch_sub(&x->refs, 1) != 1)
         return;
     zr_free(x->alloc, x->entry);
     zr_free(x->alloc, x);
@@ -61,12 +61,12 @@ struct zr_shard *zr_shard_new(const zarr_allocator *alloc, const char *key)
 {
     struct zr_shard *s = zr_calloc(alloc, 1, sizeof *s);
 
-    if (s == NULL)
+    if (!s)
         return NULL;
     atomic_init(&s->refs, 1);
     s->alloc = alloc;
     s->key = zr_strdup(alloc, key);
-    if (s->key == NULL) {
+    if (!s->key) {
         zr_free(alloc, s);
         return NULL;
     }
@@ -82,10 +82,10 @@ struct zr_shard *zr_shard_ref(struct zr_shard *s)
 void zr_shard_free(struct zr_shard *s)
 {
     /* A loop instead of recursion: freeing a nested shard releases its parent. */
-    while (s != NULL && atomic_fetch_sub(&s->refs, 1) == 1) {
+    while (s && atomic_fetch_sub(&s->refs, 1) == 1) {
         struct zr_shard *parent = s->parent;
 
-        if (s->release != NULL)
+        if (s->release)
             s->release(s);
         zr_shard_index_free(s->index);
         zr_free(s->alloc, s->key);

@@ -14,11 +14,11 @@ static bool pack_lists(struct zr_piece *to, struct zr_arena *arena)
 {
     uint64_t *c = NULL, *r = NULL;
 
-    if (to->c_list == NULL)
+    if (!to->c_list)
         return true;
     c = zr_arena_alloc(arena, (size_t)to->n * sizeof *c);
     r = zr_arena_alloc(arena, (size_t)to->n * sizeof *r);
-    if (c == NULL || r == NULL)
+    if (!c || !r)
         return false;
     memcpy(c, to->c_list, (size_t)to->n * sizeof *c);
     memcpy(r, to->r_list, (size_t)to->n * sizeof *r);
@@ -34,7 +34,7 @@ static bool pack_points(struct zr_target *out, const struct zr_projection *p,
     uint64_t *c = zr_arena_alloc(arena, n * ndim * sizeof *c);
     uint64_t *r = zr_arena_alloc(arena, n * sizeof *r);
 
-    if (c == NULL || r == NULL)
+    if (!c || !r)
         return false;
     if (n * ndim != 0)
         memcpy(c, p->c_points, n * ndim * sizeof *c);
@@ -58,14 +58,14 @@ bool zr_target_pack(struct zr_target *out, const struct zr_projection *p,
                               .arithmetic = p->arithmetic,
                               .n_items = p->n_items};
     chunk = zr_arena_alloc(arena, (ndim + 1) * sizeof *chunk);
-    if (chunk == NULL)
+    if (!chunk)
         return false;
     memcpy(chunk, p->chunk, ndim * sizeof *chunk);
     out->chunk = chunk;
     if (p->kind == ZR_PROJ_POINTS)
         return pack_points(out, p, arena);
     dim = zr_arena_alloc(arena, (ndim + 1) * sizeof *dim);
-    if (dim == NULL)
+    if (!dim)
         return false;
     memcpy(dim, p->dim, ndim * sizeof *dim);
     for (size_t d = 0; d < ndim && !p->arithmetic; d++)
@@ -109,9 +109,9 @@ static void chunk_strides(struct walk *w, int32_t ndim)
 
     for (int32_t d = 0; d < ndim; d++)
         w->chunk_stride[d] = 0;
-    if (p == NULL)
+    if (!p)
         return;
-    stride = (int64_t)(w->b->field != NULL ? p->item_bytes : w->b->item_bytes);
+    stride = (int64_t)(w->b->field ? p->item_bytes : w->b->item_bytes);
     for (int32_t s = ndim - 1; s >= 0; s--) {
         w->chunk_stride[p->order[s]] = stride;
         stride *= (int64_t)p->stored_shape[s];
@@ -138,7 +138,7 @@ static void add_dim(struct walk *w, uint64_t n, int64_t chunk_stride, int64_t st
 /* Number of the view's dimensions that belong to the selection, without the field's. */
 static int32_t result_ndim(const struct walk *w)
 {
-    return w->b->view->ndim - (w->b->field != NULL ? w->b->field->ndim : 0);
+    return w->b->view->ndim - (w->b->field ? w->b->field->ndim : 0);
 }
 
 static zarr_status emit(struct walk *w)
@@ -149,11 +149,11 @@ static zarr_status emit(struct walk *w)
     int32_t ndim = w->box.ndim;
     zarr_status st = ZARR_OK;
 
-    for (int32_t d = 0; field != NULL && d < field->ndim; d++)
+    for (int32_t d = 0; field && d < field->ndim; d++)
         add_dim(w, field->shape[d], field->stride[d],
                 w->b->view->stride[result_ndim(w) + d]);
     zr_box_side_init(chunk, &w->b->chunk_mem,
-                     w->chunk_at + (field != NULL ? (int64_t)field->offset : 0));
+                     w->chunk_at + (field ? (int64_t)field->offset : 0));
     view->mem = w->b->view->base;
     view->mem.offset += (uint64_t)w->view_at;
     st = w->fn(w->arg, &w->box, w->err);
@@ -165,13 +165,13 @@ static void begin_box(struct walk *w)
 {
     const struct zr_program *p = w->b->program;
     uint32_t unit = w->b->swap_unit;
-    bool stored_swapped = p != NULL && p->swap_bytes > 1;
+    bool stored_swapped = p && p->swap_bytes > 1;
     bool view_swapped = w->b->view->swap_bytes > 1;
 
     w->box.struct_size = sizeof w->box;
     w->box.ndim = 0;
     w->box.item_bytes = w->b->item_bytes;
-    w->box.swap_bytes = p != NULL && stored_swapped != view_swapped ? unit : 0;
+    w->box.swap_bytes = p && stored_swapped != view_swapped ? unit : 0;
 }
 
 static zarr_status walk_arithmetic(struct walk *w, const struct zr_target *t)
@@ -216,7 +216,7 @@ static zarr_status walk_inner_list(struct walk *w, const struct zr_target *t, in
     int64_t cs = w->chunk_stride[dim], vs = view_stride(w, p->result_dim);
     zarr_status st = ZARR_OK;
 
-    if (p->c_list == NULL || p->r_list == NULL)
+    if (!p->c_list || !p->r_list)
         return zr_internal(w->err);
     for (uint64_t i = 0; i < p->n && st == ZARR_OK;) {
         int64_t c_step = 0, r_step = 0;
@@ -247,7 +247,7 @@ static zarr_status walk_lists(struct walk *w, const struct zr_target *t)
 
         if (p->n == 0)
             return ZARR_OK;
-        if (p->c_list != NULL) {
+        if (p->c_list) {
             list[n_lists++] = d;
             continue;
         }

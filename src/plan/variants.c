@@ -42,7 +42,7 @@ struct zr_variants {
 
 static void variant_unref(struct zr_variant *v)
 {
-    if (v == NULL || atomic_fetch_sub_explicit(&v->refs, 1, memory_order_acq_rel) != 1)
+    if (!v || atomic_fetch_sub_explicit(&v->refs, 1, memory_order_acq_rel) != 1)
         return;
     zr_level_deinit(&v->level, v->alloc);
     zr_free(v->alloc, v);
@@ -67,7 +67,7 @@ zarr_status zr_variants_make(struct zr_variants **out, const struct zr_layout_ar
     struct zr_variants *v = zr_calloc(alloc, 1, sizeof *v);
     zarr_status st = ZARR_OK;
 
-    if (v == NULL)
+    if (!v)
         return zr_fail_memory(err, sizeof *v);
     v->args = *args;
     v->most = variants_most(zarr_dtype_item_bytes(args->dtype));
@@ -75,14 +75,14 @@ zarr_status zr_variants_make(struct zr_variants **out, const struct zr_layout_ar
     zr_mutex_init(&v->locked.mutex);
     v->fork.mutex = &v->locked.mutex;
     zr_fork_hook_add(&v->fork);
-    if (args->preference != NULL) {
+    if (args->preference) {
         v->args.preference = v->preference = zr_strdup(alloc, args->preference);
-        if (v->preference == NULL)
+        if (!v->preference)
             ZR_TRY(zr_fail_memory(err, strlen(args->preference)));
     }
     if (bytes > 0) {
         v->args.store_devices = v->store_devices = zr_malloc(alloc, bytes);
-        if (v->store_devices == NULL)
+        if (!v->store_devices)
             ZR_TRY(zr_fail_memory(err, bytes));
         memcpy(v->store_devices, args->store_devices, bytes);
     }
@@ -95,7 +95,7 @@ out:
 
 void zr_variants_free(struct zr_variants *v)
 {
-    if (v == NULL)
+    if (!v)
         return;
     for (uint32_t i = 0; i < v->locked.n; i++)
         variant_unref(v->locked.slot[i].variant);
@@ -168,7 +168,7 @@ static zarr_status variant_make(struct zr_variant **out, const struct zr_layout 
     struct zr_variant *made = zr_calloc(l->alloc, 1, sizeof *made);
     zarr_status st = ZARR_OK;
 
-    if (made == NULL)
+    if (!made)
         return zr_fail_memory(err, sizeof *made);
     atomic_init(&made->refs, 1);
     made->alloc = l->alloc;
@@ -196,11 +196,11 @@ zarr_status zr_variant_take(const struct zr_layout *l, const uint64_t *shape,
     zr_mutex_lock(&v->locked.mutex);
     there = find_locked(v, shape, hash);
     zr_mutex_unlock(&v->locked.mutex);
-    if (there == NULL) {
+    if (!there) {
         ZR_TRY(variant_make(&made, l, shape, err));
         zr_mutex_lock(&v->locked.mutex);
         there = find_locked(v, shape, hash); /* another thread may have been faster */
-        if (there == NULL) {
+        if (!there) {
             gone = put_locked(v, made, hash);
             there = made;
             made = NULL;

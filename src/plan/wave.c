@@ -21,7 +21,7 @@ void zr_wave_release(struct zr_wave *w)
 {
     for (uint32_t i = 0; i < w->n_segments; i++)
         /* the level of inner chunks is the layout's: not counted */
-        if (w->segment[i].shard == NULL)
+        if (!w->segment[i].shard)
             zr_level_give(w->segment[i].level);
     for (uint32_t i = 0; i < w->n_hold; i++)
         zr_shard_free(w->hold[i]);
@@ -59,7 +59,7 @@ static bool arena_grow(struct zr_arena *arena, void *ptr_ptr, uint32_t *cap, uin
     if (n < *cap)
         return true;
     bigger = zr_arena_alloc(arena, (size_t)want * item_bytes);
-    if (bigger == NULL)
+    if (!bigger)
         return false;
     if (n > 0)
         memcpy(bigger, *ptr, (size_t)n * item_bytes);
@@ -73,7 +73,7 @@ static struct zr_item *new_item(struct zr_wave_builder *b,
 {
     struct zr_item *item = zr_arena_alloc(&b->w->arena, sizeof *item);
 
-    if (item == NULL || !zr_target_pack(&item->target, proj, &b->w->arena))
+    if (!item || !zr_target_pack(&item->target, proj, &b->w->arena))
         return NULL;
     return item;
 }
@@ -99,7 +99,7 @@ zarr_status zr_wave_add_whole(struct zr_plan *p, struct zr_wave_builder *b,
     struct zr_segment *group = new_group(b);
     zarr_status st = ZARR_OK;
 
-    if (item == NULL || group == NULL)
+    if (!item || !group)
         return zr_fail_memory(err, sizeof *item);
     st = zr_layout_outer(p->a.layout, proj->shape, &group->level, err);
     zr_plan_key(&p->a, proj->chunk, &p->key);
@@ -107,7 +107,7 @@ zarr_status zr_wave_add_whole(struct zr_plan *p, struct zr_wave_builder *b,
     group->item = zr_arena_alloc(&b->w->arena, sizeof(struct zr_item *));
     if (st != ZARR_OK)
         return zr_prefix(err, st, "%s", zr_str_text(&p->key));
-    if (group->key == NULL || group->item == NULL || p->key.failed)
+    if (!group->key || !group->item || p->key.failed)
         return zr_fail_memory(err, p->key.bytes);
     item->offset = 0;
     item->bytes = UINT64_MAX;
@@ -133,11 +133,11 @@ static struct zr_segment *shard_group(struct zr_wave_builder *b, struct zr_shard
                     sizeof(struct zr_shard *)))
         return NULL;
     group = new_group(b);
-    if (group == NULL)
+    if (!group)
         return NULL;
     group->shard = w->hold[w->n_hold++] = zr_shard_ref(shard);
     group->level = w->level;
-    group->key = shard->buffer.handle != NULL ? NULL : shard->key;
+    group->key = shard->buffer.handle ? NULL : shard->key;
     return group;
 }
 
@@ -149,7 +149,7 @@ zarr_status zr_wave_add_inner(struct zr_plan *p, struct zr_wave_builder *b,
     struct zr_segment *group = shard_group(b, shard);
     const struct zr_shard_index *x = shard->index;
 
-    if (item == NULL || group == NULL ||
+    if (!item || !group ||
         !arena_grow(&b->w->arena, &group->item, &b->item_cap, group->n_items,
                     sizeof(struct zr_item *)))
         return zr_fail_memory(err, sizeof *item);
@@ -182,7 +182,7 @@ static uint64_t count_leaves(struct zr_plan *p, uint32_t level,
 
     for (int32_t d = 0; d < lv->ndim; d++)
         edge[d] = leaf[lv->to_array[d]];
-    if (f->leaves != NULL)
+    if (f->leaves)
         st = zr_project_reopen_inner(f->leaves, proj, NULL, NULL);
     else
         st = zr_project_open_inner(&f->leaves, p->alloc, proj, edge, NULL, NULL, NULL);

@@ -202,7 +202,7 @@ static bool is_finished(const struct reencode_work *w, const uint64_t *unit)
     const uint64_t n = unit_number(w, unit);
 
     return w->n_finished &&
-           bsearch(&n, w->finished, w->n_finished, sizeof n, compare_numbers) != NULL;
+           bsearch(&n, w->finished, w->n_finished, sizeof n, compare_numbers);
 }
 
 static zarr_status list_finished(struct reencode_work *w, zarr_error *err)

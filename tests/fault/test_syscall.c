@@ -325,7 +325,7 @@ static bool run_once(struct world *w, const struct scenario *s, int64_t k, bool 
     st = s->run(w, &err);
     reached = fuse_off(&trap.fuse);
     if (st != ZARR_OK && (trap.how != HOW_FAILS || st != ZARR_ERR_IO || !reached ||
-                          err.os_code != EIO || strchr(err.message, '/') == NULL))
+                          err.os_code != EIO || !strchr(err.message, '/')))
         fail_msg("%s, %s %d, how %d, %s: %s: %s", s->name, call_names[trap.call], (int)k,
                  trap.how, forever ? "for ever" : "once", zarr_status_text(st),
                  err.message);

@@ -35,14 +35,14 @@ static void print_stack(const char *call)
     const char *name = current;
     int n = 0, len = 0;
 
-    if (name == NULL)
+    if (!name)
         return;
     n = backtrace(at, STACK_MOST);
     len = snprintf(line, sizeof line, "%s\t%s\t", name, call);
     for (int i = 0; i < n && len < LINE_MOST - 32; i++) {
         Dl_info info;
 
-        if (dladdr(at[i], &info) == 0 || strstr(info.dli_fname, "libzarrc") == NULL)
+        if (dladdr(at[i], &info) == 0 || !strstr(info.dli_fname, "libzarrc"))
             continue;
         /* The address of the call, not the return address. */
         len += snprintf(line + len, 32, "%#" PRIxPTR " ",
@@ -57,7 +57,7 @@ static void *real(const char *name)
 {
     void *p = dlsym(RTLD_NEXT, name);
 
-    if (p == NULL)
+    if (!p)
         abort();
     return p;
 }

@@ -45,25 +45,25 @@ static int fuzz_node(void *user, const zarr_node_item *item)
     zarr_group *g = NULL;
     zarr_error err = {0};
 
-    fuzz_check(item->path != NULL && item->name != NULL && item->depth > 0);
-    fuzz_check(strstr(item->path, item->name) != NULL && item->name[0] != '\0');
-    fuzz_check(strstr(item->path, "..") == NULL || strstr(item->path, "/../") == NULL);
+    fuzz_check(item->path && item->name && item->depth > 0);
+    fuzz_check(strstr(item->path, item->name) && item->name[0] != '\0');
+    fuzz_check(!strstr(item->path, "..") || !strstr(item->path, "/../"));
     if (++x->n > 50)
         return ZARR_WALK_STOP;
     if (item->kind == ZARR_NODE_ARRAY) {
         const zarr_status st =
             zarr_group_open_array(&a, x->group, item->path, NULL, &err);
 
-        fuzz_check(st == ZARR_OK || (a == NULL && err.message[0] != '\0'));
-        if (a != NULL)
-            fuzz_check(zarr_array_metadata(a) != NULL && zarr_array_ndim(a) >= 0);
+        fuzz_check(st == ZARR_OK || (!a && err.message[0] != '\0'));
+        if (a)
+            fuzz_check(zarr_array_metadata(a) && zarr_array_ndim(a) >= 0);
         x->n_arrays += a != NULL;
         zarr_array_free(a);
     } else if (item->kind == ZARR_NODE_GROUP) {
         const zarr_status st =
             zarr_group_open_group(&g, x->group, item->path, NULL, &err);
 
-        fuzz_check(st == ZARR_OK || (g == NULL && err.message[0] != '\0'));
+        fuzz_check(st == ZARR_OK || (!g && err.message[0] != '\0'));
         zarr_group_free(g);
     }
     return ZARR_WALK_GO_ON;
@@ -71,7 +71,7 @@ static int fuzz_node(void *user, const zarr_node_item *item)
 
 static int fuzz_child(void *user, const zarr_node_item *item)
 {
-    fuzz_check(item->depth == 1 && strchr(item->name, '/') == NULL);
+    fuzz_check(item->depth == 1 && !strchr(item->name, '/'));
     return ++*(int *)user > 50;
 }
 
@@ -84,7 +84,7 @@ static void fuzz_open(zarr_store *store, uint32_t how)
     zarr_status st = zarr_group_open(&x.group, store, "", &opts, &err);
     int n = 0;
 
-    fuzz_check(st == ZARR_OK || (x.group == NULL && err.message[0] != '\0'));
+    fuzz_check(st == ZARR_OK || (!x.group && err.message[0] != '\0'));
     if (st != ZARR_OK)
         return;
     fuzz_check(how != ZARR_CONSOLIDATED_MUST || zarr_group_is_consolidated(x.group));

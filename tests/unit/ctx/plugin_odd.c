@@ -122,7 +122,7 @@ static zarr_status load(const zarr_host *host, zarr_context *ctx, void **self,
     plugin_odd_loads++;
     plugin_odd_host = host;
     host->free(ctx, block);
-    if (block == NULL)
+    if (!block)
         return host->fail(err, ZARR_ERR_NO_MEMORY, "odd: no memory");
     *self = &plugin_odd_unloads;
 #if PLUGIN_CASE == CASE_FAILS

@@ -39,7 +39,7 @@ static inline void *fail_alloc_realloc(void *user, void *block, size_t bytes)
     struct fail_alloc *f = user;
     void *p = fail_alloc_now(f) ? NULL : realloc(block, bytes ? bytes : 1);
 
-    f->held += p != NULL && block == NULL;
+    f->held += p && !block;
     return p;
 }
 

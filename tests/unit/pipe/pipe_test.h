@@ -80,7 +80,7 @@ static void *pw_realloc(void *user, void *block, size_t bytes)
 
     void *moved = pw_fails(w) ? NULL : realloc(block, bytes);
 
-    atomic_fetch_add(&w->n_blocks, block == NULL && moved != NULL);
+    atomic_fetch_add(&w->n_blocks, !block && moved);
     return moved;
 }
 

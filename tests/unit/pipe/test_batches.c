@@ -305,8 +305,8 @@ static void failing(uint32_t threads, const char *chain)
     a = pw_array(w.store, "a", chain, shape, chunk);
     fails_at = data[4 * COLS + 8]; /* the first element of chunk (1, 2) */
     assert_status(pw_box(a, zero, shape, data, NULL, true), ZARR_ERR_INVALID);
-    if (strstr(terr.message, "a/c/1/2: ") == NULL ||
-        strstr(terr.message, "test.plus: element 1080") == NULL)
+    if (!strstr(terr.message, "a/c/1/2: ") ||
+        !strstr(terr.message, "test.plus: element 1080"))
         fail_msg("%s", terr.message);
     fails_at = -1;
     assert_ok(pw_box(a, zero, shape, data, NULL, true));

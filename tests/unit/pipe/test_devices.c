@@ -310,7 +310,7 @@ static unsigned count(const char *text, const char *what)
 {
     unsigned n = 0;
 
-    for (; (text = strstr(text, what)) != NULL; text++)
+    for (; (text = strstr(text, what)); text++)
         n++;
     return n;
 }
@@ -320,11 +320,11 @@ static bool at_store(const char *path)
 {
     const char *end = strchr(path, '\n'), *last = NULL, *before = NULL;
 
-    for (const char *at = path; (at = strstr(at, " -> ")) != NULL && at < end; at++) {
+    for (const char *at = path; (at = strstr(at, " -> ")) && at < end; at++) {
         before = last;
         last = at;
     }
-    return before != NULL && strncmp(before, " -> ext", 7) == 0;
+    return before && strncmp(before, " -> ext", 7) == 0;
 }
 
 static struct told explain(const struct setting *s, zarr_array *a, const char *pipeline,

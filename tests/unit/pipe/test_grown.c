@@ -67,7 +67,7 @@ static uint64_t resident(const char *what)
     FILE *f = fopen("/proc/self/status", "r");
 
     assert_non_null(f);
-    while (kib == 0 && fgets(line, sizeof line, f) != NULL)
+    while (kib == 0 && fgets(line, sizeof line, f))
         if (strncmp(line, what, strlen(what)) == 0)
             (void)sscanf(line + strlen(what), ": %lu", &kib);
     fclose(f);

@@ -211,7 +211,7 @@ static void make_dir(char *dir, size_t cap)
 {
     const char *tmp = getenv("TMPDIR");
 
-    snprintf(dir, cap, "%s/zarrc-pipe-XXXXXX", tmp != NULL ? tmp : "/tmp");
+    snprintf(dir, cap, "%s/zarrc-pipe-XXXXXX", tmp ? tmp : "/tmp");
     assert_non_null(mkdtemp(dir));
 }
 
@@ -252,7 +252,7 @@ static int cut_chunk(void *user, const zarr_store_item *item)
     zarr_store *store = ((void **)user)[0];
     uint64_t n = sizeof value;
 
-    if (item->is_prefix || strstr(item->key, "/c/") == NULL)
+    if (item->is_prefix || !strstr(item->key, "/c/"))
         return 0;
     assert_ok(zarr_store_get(store, item->key, 0, value, &n, NULL, &terr));
     assert_ok(

@@ -137,7 +137,7 @@ static void item_base(struct model *m, const struct zr_segment *segment)
 {
     const struct zr_layout *l = m->e->layout;
     uint64_t id = m->item->offset, entry[2] = {0, 0}, chunk[2];
-    const char *key = segment->shard != NULL ? segment->shard->key : segment->key;
+    const char *key = segment->shard ? segment->shard->key : segment->key;
 
     assert_true(zr_key_encoding_chunk(&m->e->keys, 2, key, chunk));
     m->base[0] = chunk[0] * l->grid->chunk_shape[0];
@@ -231,10 +231,10 @@ static void made_up_shard(struct env *e, struct zr_open *o, unsigned *seed)
         pairs[2 * i] = gone ? ZR_INDEX_MISSING : nests ? (i + 1) * NEST : i;
         pairs[2 * i + 1] = gone ? ZR_INDEX_MISSING : 1;
     }
-    if (o->parent != NULL || rand_r(seed) % 5 != 0)
+    if (o->parent || rand_r(seed) % 5 != 0)
         in.pairs = pairs;
     o->shard = zr_shard_new(NULL, o->key);
-    if (o->parent != NULL) {
+    if (o->parent) {
         o->shard->parent = zr_shard_ref(o->parent);
         o->shard->base = o->offset;
     }
