@@ -1,6 +1,6 @@
 /*
- * chain/conf.c - what every specification does with its configuration: read
- * members with their rule, refuse members nobody knows, and write the canonical
+ * chain/conf.c - shared helpers of specifications: read the members of a
+ * configuration with their rule, refuse unknown members, and write the canonical
  * text. Reading goes through the public getters, so that the core's codecs need
  * nothing a plug-in would not have; writing counts bytes as snprintf does and
  * allocates for nothing but JSON values that are taken as they stand. A null member

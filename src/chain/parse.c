@@ -1,8 +1,8 @@
 /*
  * chain/parse.c - a JSON list of codecs becomes a chain. Accepted: objects
  * {name, configuration} and bare names in v3, {id, members...} in v2. Refused:
- * names nobody registered, whatever "must_understand" says, because bytes that
- * were not decoded are not data; links out of order; more links than the limits
+ * unregistered names, whatever "must_understand" says, because undecoded bytes are
+ * not data; links out of order; more links than the limits
  * allow, nested chains included.
  * Old drafts of v3 had no array->bytes codec; where the caller allows it, one
  * without byte order is put in, which is then refused for elements of several
@@ -156,8 +156,8 @@ static zarr_status link_open_v2(struct zr_json_doc *doc, const struct zr_json *i
     return ZARR_OK;
 }
 
-/* The two codecs that chains of v2 have and documents do not, but for lists inside other
- * codecs: those have no "order" and "dtype" beside them. */
+/* The two codecs that v2 chains have and v2 documents do not name. Lists inside other
+ * codecs name them, because they have no "order" and "dtype" beside them. */
 static bool link_is_ours(const struct zarr_codec_spec *s, const struct zr_parse *p,
                          const char *name)
 {

@@ -2,7 +2,7 @@
  * chain/refused.c - codecs and storage transformers that real files or specifications
  * name and that this library refuses on purpose, each with its reason. An error gives
  * the reason; `zarrc list refused` and docs/status/ show the table. v2 ids; the v3 name
- * "numcodecs.<id>" is refused with them. Whoever registers such a name gets it. Rows of
+ * "numcodecs.<id>" is refused with them. A plug-in may register such a name. Rows of
  * "elements" are only listed: their errors come from where they are found.
  */
 #include "chain/chain_int.h"

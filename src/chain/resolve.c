@@ -133,7 +133,7 @@ static bool encoded_most(uint64_t base, uint64_t *most)
            zr_add_u64(*most, ENCODED_SLACK, most);
 }
 
-/* A shard in the store as it is: nobody takes all of it at once. */
+/* A shard whose inner chunks are read alone: no stage gets all of it at once. */
 static bool shard_is_cut(const struct zr_chain *chain, uint32_t i)
 {
     return chain->codec[i].structure.shard && i + 1 == chain->n &&

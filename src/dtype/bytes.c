@@ -5,8 +5,8 @@
  * bytes, r<N> in v3 a list of byte values, which is what the specification
  * says; both forms are read for both. v2 files hold older spellings of S, which
  * are told from base64 by length and alphabet.
- * raw_bytes is zarr-python's spelling of r<N>, the only one it reads: whoever asks
- * for it, or opens an array that has it, keeps it. Thread class: frozen.
+ * raw_bytes is zarr-python's spelling of r<N>, the only one it reads: an array that is
+ * created or opened with it keeps it. Thread class: frozen.
  */
 #include "dtype_int.h"
 

@@ -1,8 +1,9 @@
 /*
  * dtype/claims.c - which names a newcomer may have: those of its table when it is
  * registered, and what the table writes for each type that is made. A name, alias, v2,
- * NumPy or DLPack type belongs to whoever registered it first, in every spelling that
- * look-ups understand, so that a core type cannot be taken over; only raw bytes of a size
+ * NumPy or DLPack type belongs to the table that registered it first, in every spelling
+ * that look-ups understand, so that a core type cannot be taken over; only raw bytes of a
+ * size
  * ("V4") may be the v2 or NumPy form of many.
  * Thread class: as the registry's (dtype.h).
  */

@@ -8,8 +8,7 @@
 
 #include "dtype/dtype.h"
 
-/* Elements larger than this are refused: nobody has them, and a fill value is held in
- * memory. */
+/* Larger elements are refused: no data has them, and the fill value is in memory. */
 #define ZR_ITEM_BYTES_MAX (UINT64_C(16) << 20)
 
 struct zr_dtype_entry {
@@ -156,8 +155,8 @@ bool zr_family_takes_v2(const zarr_dtype_vtable *v, const char *bare);
  * one, or lacks something. */
 zarr_status zr_dtype_check_table(struct zr_dtype_registry *r, const zarr_dtype_vtable *v,
                                  const char *origin, zarr_error *err);
-/* EXISTS, INTERNAL: what a type's table wrote is a name or type of somebody else's, or
- * none that it goes by. */
+/* EXISTS: the name or type that a table wrote belongs to another table. INTERNAL: it is
+ * not one that the table registered. */
 zarr_status zr_dtype_check_texts(const struct zr_dtype_registry *r,
                                  const struct zarr_dtype *t, zarr_error *err);
 

@@ -4,8 +4,8 @@
  * without a lock: the owner keeps registering out, by sealing or by a lock around the
  * call. Tables and checks that look up while they register are inside of that already.
  * The rest is a family: an object with a configuration, a name with a number ("r24") or
- * brackets ("numpy.datetime64[10us]"), a v2 letter with more behind it ("M8[us]"). What
- * nobody knows is UNSUPPORTED, by name; texts that can be no name are INVALID.
+ * brackets ("numpy.datetime64[10us]"), a v2 letter with more behind it ("M8[us]"). An
+ * unknown name is UNSUPPORTED; a text that cannot be a name is INVALID.
  * Thread class: as the registry's (dtype.h).
  */
 #include "dtype_int.h"
@@ -76,8 +76,8 @@ bool zr_family_takes(const zarr_dtype_vtable *v, const char *own, const char *na
            joins(v, name, stem);
 }
 
-/* A v3 name with the text of a configuration or NULL. *out stays NULL when nobody knows
- * it. */
+/* A v3 name with the text of a configuration or NULL. *out stays NULL if the name is
+ * unknown. */
 static zarr_status by_name(struct zr_dtype_registry *r, const char *name,
                            const char *json, const zarr_dtype **out, zarr_error *err)
 {

@@ -1,6 +1,6 @@
 /*
  * dtype/make.c - one object a type. parse() fills the facts, which are checked
- * once here so that nobody doubts them later; then the texts that getters hand
+ * here, once; then the texts that getters hand
  * out are written. Members of families are interned by their short name: the
  * parse runs outside the lock (it may look up other types), and the loser of a
  * race is thrown away. Thread class: shared where a registry is changed.

@@ -1,7 +1,7 @@
 /*
  * dtype/padded.c - elements of less than a byte, one byte each. In stores the bits
  * above theirs may be anything; in memory they repeat the sign or are zero, so
- * that whoever reads a byte reads the value; a bool is 0 or 1. Writers may hand
+ * that a byte has the value of the element; a bool is 0 or 1. Writers may hand
  * the value in either form (Python's ml_dtypes keeps zeros above a negative
  * int4); what is neither is another type's value, and refused. Fields of structs
  * are followed. And the packed form, several elements a byte: element i has the
@@ -154,7 +154,7 @@ static bool row_is_well(struct padded_form f, const uint8_t *p, size_t n)
 
 bool zr_dtype_is_padded_well(const zarr_dtype *dtype, const void *data, size_t n)
 {
-    /* Fields are not looked at one by one: whoever asks can copy. */
+    /* Fields are not examined one by one: the caller copies. */
     return !zr_struct_of(dtype) &&
            row_is_well(padded_form_of(dtype), data, n * (size_t)dtype->info.item_bytes);
 }

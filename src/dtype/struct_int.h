@@ -8,7 +8,7 @@
 
 #include "dtype_int.h"
 
-/* Nobody has more; each level of nesting costs a level of recursion. */
+/* More than any data has; each level of nesting costs a level of recursion. */
 enum {
     ZR_STRUCT_FIELDS_MAX = 16384, /* nested ones counted */
     ZR_STRUCT_DEPTH_MAX = 32

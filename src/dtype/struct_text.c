@@ -3,7 +3,7 @@
  * elements as JSON objects with a member for every field, subarrays as nested
  * lists. Every field must be there, because what stands in for a missing one is
  * not said anywhere. Base64 of the packed record is read too: little-endian
- * where nobody says otherwise (order.c knows more), as zarr-python does it.
+ * unless stated otherwise (order.c), as zarr-python does it.
  * Thread class: frozen.
  * Recursion: through nested structs, ZR_STRUCT_DEPTH_MAX deep.
  */

@@ -40,17 +40,17 @@ void zr_impl_registry_init(struct zr_impl_registry *r, const zarr_allocator *all
 void zr_impl_registry_deinit(struct zr_impl_registry *r);
 zarr_status zr_impl_register(struct zr_impl_registry *r, const zarr_codec_impl_vtable *v,
                              const char *origin, zarr_error *err);
-/* What does the specifications that are structure, NULL-terminated, for ctx/builtin.c. */
+/* The implementations of the codecs that are structure, NULL-terminated, for
+ * ctx/builtin.c. */
 extern const zarr_codec_impl_vtable *const zr_impl_core[];
-/* Why this build cannot do a codec that it knows, and what could; NULL: nothing to say.
- */
+/* Why this build has no implementation of a codec that it knows, and what would help;
+ * NULL: unknown. */
 const char *zr_impl_absent(const struct zr_impl_registry *r, const char *codec);
-/* Whether it does what this specification means, not what another one of that name does.
- */
+/* Whether it implements this specification, and not another one of the same name. */
 bool zr_impl_is_for(const struct zr_impl *impl, const zarr_codec_spec_vtable *spec);
-/* Whether anybody has registered an implementation of this codec. */
+/* Whether an implementation of this codec is registered. */
 bool zr_impl_has(const struct zr_impl_registry *r, const zarr_codec_spec_vtable *spec);
-/* Whether nobody has registered the codec that it does. */
+/* Whether the codec that it does is not registered. */
 bool zr_impl_is_lost(const struct zr_impl *impl, const struct zr_codec_registry *codecs);
 
 /* One step of a program, in decoding order (encoding walks it backward). */
@@ -66,13 +66,13 @@ struct zr_stage {
     uint64_t in_bytes,
         out_bytes; /* encoded side (bound), decoded side; see exact flags */
     bool in_exact, out_exact;
-    uint32_t out_item; /* bytes of an element of the decoded side; 0: it has none */
+    uint32_t out_item; /* bytes of an element of the decoded side; 0: no elements */
     int32_t in_device, out_device; /* DLPack types on the encoded and decoded side */
     /*
-     * CODEC: what to take for a chunk that impl's accepts() refuses: host memory on both
+     * CODEC: the stage for a chunk that impl's accepts() refuses: host memory on both
      * sides (the caller copies in and out where in_device or out_device is another),
      * owned by the program. It may have a fallback itself. NULL: impl takes every chunk,
-     * or nobody else can.
+     * or there is no other implementation.
      */
     struct zr_stage *fallback;
 };
@@ -170,8 +170,8 @@ struct zr_buffer_stack {
     struct zr_buffer *buffer;
     size_t n, top;
 };
-#define ZR_BUFFER_KEEPS ((size_t)1 << 20) /* what a thread may keep unasked */
-struct zr_grant { /* who counts larger ones before they are made */
+#define ZR_BUFFER_KEEPS ((size_t)1 << 20) /* bytes that a thread may keep uncounted */
+struct zr_grant {                         /* counts larger buffers before they are made */
     zarr_status (*take)(void *arg, uint64_t bytes, zarr_error *err);
     void *arg;
 };
@@ -179,9 +179,10 @@ struct zr_thread_states {
     void **state; /* by impl id, opened on first use */
     size_t n;
     struct zr_buffer_stack decode, encode;
-    const struct zr_grant *grant; /* NULL: nobody counts */
+    const struct zr_grant *grant; /* NULL: not counted */
     bool keep_empty; /* encoders of shards write inner chunks that are the fill value */
-    const atomic_bool *cancel; /* nobody waits for the result; NULL: always somebody */
+    const atomic_bool
+        *cancel; /* set: the result is not needed any more; NULL: always needed */
     const zarr_allocator *alloc;
 };
 /* Codec stage s of n chunks on this thread; more than one for implementations with
@@ -241,22 +242,23 @@ zarr_status zr_unsized_encode(const struct zr_program *p, struct zr_unsized *g,
 zarr_status zr_buffer_need(struct zr_buffer *b, uint64_t bytes,
                            const struct zr_thread_states *ts, zarr_error *err);
 void zr_buffer_free(struct zr_buffer *b, const struct zr_thread_states *ts);
-/* Frees one that is larger than a thread keeps. */
+/* Frees a buffer that is larger than a thread keeps. */
 void zr_buffer_trim(struct zr_buffer *b, const struct zr_thread_states *ts);
 
-/* What one element is that behind all codecs of the chain, which are array->array, is the
- * fill value they made of reps' (NULL: zero). out: room for one of reps->rep[0]. */
+/* Decodes one element: the one that the chain's codecs, all array->array, encode to the
+ * last fill value of reps (NULL: zero). out: room for one element of reps->rep[0]. */
 zarr_status zr_element_decode(const struct zr_impl_registry *impls,
                               const struct zr_chain *chain,
                               const struct zr_chain_reps *reps, void *out,
                               const zarr_allocator *alloc, zarr_error *err);
 
-/* Whether n elements are the pattern, in host memory: bit for bit, and what elements of
- * variable length point to byte for byte. */
+/* Whether each of n elements in host memory equals the pattern: bit for bit; the data of
+ * elements of variable length byte for byte. */
 bool zr_elements_equal(const void *elements, uint64_t n, const void *pattern,
                        uint32_t item_bytes, bool variable);
 
-/* The same for the runners' buffers, while none of them runs. */
+/* Frees the runners' buffers that are larger than a thread keeps, while no runner runs.
+ */
 void zr_thread_states_trim(struct zr_thread_states *ts, bool encode);
 void zr_thread_states_close(const struct zr_impl_registry *r,
                             struct zr_thread_states *ts);
@@ -268,8 +270,8 @@ void zr_thread_states_close(const struct zr_impl_registry *r,
     (ZARR_MEMORY_BIT(ZARR_DEVICE_CPU) | ZARR_MEMORY_BIT(ZARR_DEVICE_CUDA_HOST) |         \
      ZARR_MEMORY_BIT(ZARR_DEVICE_CUDA_MANAGED))
 
-/* Jobs reach implementations as runs of any memory; zr_jobs_each() is the one place where
- * they become pointers. */
+/* Jobs reach implementations as blocks of any memory. Only zr_jobs_each() turns them into
+ * pointers. */
 
 /* One chunk as host bytes. Pointers are never NULL, even for no bytes. */
 struct zr_host_job {
@@ -290,18 +292,18 @@ zarr_status zr_jobs_each(zr_host_job_fn fn, void *self, zarr_codec_job *jobs, ui
  * its job fails with CORRUPT and ZARR_CODEC_JOB_NO_ROOM, and may be given more.
  */
 #define ZR_NO_ROOM ((zarr_status)-1000)
-/* n bytes of the input at `at`, for size hints; false: it has not so many, or is not the
- * host's. */
+/* Copies n bytes of the input at `at`, for size hints; false: the input is shorter, or
+ * not in host memory. */
 bool zr_job_peek(const zarr_codec_job *job, uint64_t at, void *out, size_t n);
 /* "zstd: more than 4096 bytes"; ZR_NO_ROOM. */
 zarr_status zr_too_long(zarr_error *err, const char *codec, size_t room);
-/* An encoder ran out of room, which resolve() had measured: a bug. */
+/* INTERNAL: an encoder needed more than the bound that resolve() gave. */
 zarr_status zr_no_room(zarr_error *err, const char *codec);
 
 /* ---- for implementations: chains inside codecs (runner.c) ------------------------- */
 
-/* A runner of n codecs of that chain from `first` on; decoded: what the first of them
- * gives when decoding. */
+/* A runner of n codecs of that chain, from `first` on; decoded: the decoded side of the
+ * first one. */
 zarr_status zr_runner_open_range(zarr_codec_runner **out, const zarr_codec_spec *spec,
                                  const char *member, uint32_t first, uint32_t n,
                                  const zarr_chunk_spec *decoded, zarr_error *err);
@@ -323,7 +325,7 @@ zarr_status zr_runner_comes_back(const zarr_codec_runner *r, zarr_codec_exec *ex
 zarr_status zr_runner_encode_at(const zarr_codec_runner *r, zarr_codec_exec *exec,
                                 const zarr_mem *src, const struct zr_host_job *io,
                                 size_t *at, zarr_error *err);
-/* Most bytes that it gives when encoding. */
+/* The bound of its encoded bytes. */
 uint64_t zr_runner_bound(const zarr_codec_runner *r);
 /* Runners one after another, for a codec that decides after each run whether to go on
  * with its result. The results are in memory of the thread until the stage returns. */

@@ -64,7 +64,8 @@ struct zr_place {
     const bool *excluded; /* [link * zr_impl_count(impls) + impl]: refused to bind */
     const zarr_allocator *alloc;
 };
-/* steps: room for 2 * n_links + 1. UNSUPPORTED names the codec nobody does. */
+/* steps: room for 2 * n_links + 1. UNSUPPORTED names the codec without an implementation.
+ */
 zarr_status zr_place_path(const struct zr_place *p, struct zr_step *steps,
                           uint32_t *n_steps, zarr_error *err);
 /* Whether this implementation does this codec in the wanted direction between these

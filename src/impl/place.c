@@ -9,7 +9,7 @@
  * one nearer to the stored bytes is cheaper because those are fewer; priorities. So
  * a device implementation is used when elements go to the device anyway, and
  * compressed bytes travel; it is not used when they would have to come back, unless
- * somebody prefers it. Equal costs: who registered first.
+ * the codec preference names it. At equal cost the first registered one wins.
  *
  * Decoding and encoding walk the same graph, from stored to decoded; only what an
  * implementation must be able to do differs.

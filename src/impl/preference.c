@@ -2,8 +2,8 @@
  * impl/preference.c - "zstd=cuda.nvcomp,cpu.libzstd;gzip=cpu": for a codec, the
  * implementations to be taken first, in this order. A name stands for itself and
  * for all that begin with it and a dot. Codecs not named keep their priorities;
- * names that nobody registered are passed over, because a plug-in may be
- * missing on this machine: explain shows what was chosen. Blanks are ignored.
+ * unregistered names are ignored, because a plug-in may be missing on this
+ * machine; explain shows the choice. Blanks are ignored.
  * Thread class: plain functions, text is read where it lies.
  */
 #include "impl/impl_int.h"

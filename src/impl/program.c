@@ -269,8 +269,8 @@ static void stage_copy(struct zr_stage *s, const struct zr_place *place,
     stage_measure(s, rep, rep, place->opts->encode);
 }
 
-/* Binds what place.c chose. *refused: somebody did not bind and is excluded now: seek
- * again. */
+/* Binds the implementations that place.c chose. *refused: one did not bind and is
+ * excluded now; place again. */
 static zarr_status program_bind(struct zr_program *p, const struct zr_place *place,
                                 const struct zr_step *steps, uint32_t n, bool *excluded,
                                 bool *refused, zarr_error *err)

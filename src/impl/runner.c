@@ -5,7 +5,7 @@
  * that the implementation was called with. Buffers are a stack: what a runner gives
  * stays until the stage returns that called it.
  * A stage runs one way, and so do the runners of its implementation: the program of that
- * way is made with them, the other one when somebody asks for it. Both at once would make
+ * way is made with them, the other one on its first use. Both at once would make
  * two of each runner inside, four inside those, and so on.
  * Recursion: through runners inside runners, whose depth is the metadata's nesting,
  * bounded by ZR_SUB_DEPTH and limits.shard_depth.

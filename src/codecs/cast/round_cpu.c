@@ -2,8 +2,7 @@
  * codecs/cast/round_cpu.c - bitround: rounds to a number of bits, half to even, by an
  * addition and a mask. Floats keep bits of their fraction, as numcodecs has it, but a NaN
  * stays one; integers keep bits from the highest that is set, as zarrs has it, and do not
- * overflow. Decoding is no work: placement leaves it out, and a copy stands here for
- * whoever asks.
+ * overflow. Decoding changes nothing: placement leaves it out, and runners get a copy.
  * Thread class: plain functions.
  */
 #include "codecs/cast/cast.h"

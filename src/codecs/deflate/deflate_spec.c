@@ -46,8 +46,8 @@ out:
     return st;
 }
 
-/* Deflate at worst stores: 5 bytes for each block, and libdeflate's blocks have 5000
- * bytes at least, but for the last (its bound says so), and it wants 8 more bytes of room
+/* Deflate at worst stores: 5 bytes for each block. libdeflate's blocks, except the
+ * last, have at least 5000 bytes (its bound says so), and it wants 8 more bytes of room
  * (OUTPUT_END_PADDING). gzip adds a header of 10 and a trailer of 8 bytes, zlib 2 and 4:
  * 18 does for both. */
 static zarr_status deflate_resolve(const zarr_codec_spec *spec, const zarr_chunk_spec *in,

@@ -189,7 +189,7 @@ static zarr_status lzma_explain(const struct lzma_self *self, lzma_stream *z, lz
     return zr_fail(err, ZARR_ERR_CORRUPT, "lzma: %s",
                    rc == LZMA_BUF_ERROR       ? "truncated stream"
                    : rc == LZMA_FORMAT_ERROR  ? "no stream where one should start"
-                   : rc == LZMA_OPTIONS_ERROR ? "a stream with options nobody knows"
+                   : rc == LZMA_OPTIONS_ERROR ? "a stream with unknown options"
                                               : "damaged stream");
 }
 

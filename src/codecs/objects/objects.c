@@ -1,9 +1,9 @@
 /*
  * codecs/objects/objects.c - what json2 and msgpack2 share: the chunk as lists in lists,
- * what is refused, and output that is counted before it is written. Of texts, elements
- * that are none are refused, but for null and 0, with which zarr-python fills what was
- * never written: they are empty text where that is the fill value, too. Thread class:
- * plain functions.
+ * what is refused, and output that is counted before it is written. In arrays
+ * of text, elements of other types are refused, except null and 0: zarr-python fills
+ * unwritten elements with them. They read as empty text if that is the fill value. Thread
+ * class: plain functions.
  */
 #include "codecs/objects/objects_int.h"
 

@@ -133,7 +133,7 @@ static zarr_status zfpy_number(const zarr_codec_spec *raw, const char *member,
     return ZARR_OK;
 }
 
-/* `compression_kwargs` repeats the others: numcodecs writes it, nobody reads it. */
+/* `compression_kwargs` repeats the others: numcodecs writes it, but does not read it. */
 static zarr_status zfpy_canonical(const zarr_codec_spec *raw, int format, char *text,
                                   size_t cap, size_t *text_bytes, zarr_error *err)
 {
