@@ -1,7 +1,7 @@
 /*
- * commands/cmd_reencode.c - zarrc reencode: an array, or a group with all below it, in
- * other chunks, shards, codecs, keys or format. The source is opened read-only.
- * The library does it (zarr_node_reencode).
+ * commands/cmd_reencode.c - zarrc reencode: copies an array, or a group with everything
+ * below it, into other chunks, shards, codecs, keys or format by zarr_node_reencode().
+ * The source is opened read-only.
  */
 #include "reencode/reencode.h"
 #include "spec/spec.h"
@@ -13,19 +13,19 @@
 static const struct cli_option options[] = {
     CLI_SPEC_OPTIONS,
     {"resume", 0, 0, NULL, NULL,
-     "go on with a run of the same command that was interrupted; begins, or does "
-     "nothing, where that is what is left to do"},
+     "continue the same command after an interruption; start it if nothing was written "
+     "yet, and do nothing if it is complete"},
     {"force", 'f', 0, NULL, NULL, "delete the node at DESTINATION first"},
     {"verify", 0, 0, NULL, NULL, "read both afterwards and compare every bit"},
     {NULL, 0, 0, NULL, NULL, NULL}};
 
 static const struct cli_example examples[] = {
     {"zarrc reencode --chunks=64,64 --shards=1024,1024 --codec=zstd:9 a.zarr b.zarr",
-     "Other chunks, in shards, packed harder."},
+     "Other chunks, in shards, with stronger compression."},
     {"zarrc reencode --format=3 old.zarr new.zarr",
      "A hierarchy from Zarr v2 to v3; everything else stays."},
     {"until zarrc reencode --resume --chunks=100,100 a.zarr b.zarr; do sleep 1; done",
-     "Until it is done, whatever happens."},
+     "Repeat until it is complete."},
     {NULL, NULL}};
 
 static int check_places(struct reencode *r)
@@ -39,7 +39,8 @@ static int check_places(struct reencode *r)
         return cli_fail(r->cli, st, &err, "cannot tell %s from %s", r->src.shown,
                         r->dst.shown);
     if (overlap)
-        return cli_error(r->cli, CLI_USAGE, "Write to another place, then zarrc mv it.",
+        return cli_error(r->cli, CLI_USAGE,
+                         "Write to another location, then move it with zarrc mv.",
                          "%s and %s overlap", r->src.shown, r->dst.shown);
     return CLI_OK;
 }
@@ -109,7 +110,7 @@ static void report_text(const struct reencode *r, double seconds)
     char total[16], speed[16], skipped[16];
 
     if (s->state == ZARR_REENCODE_COMPLETE) {
-        cli_say(r->cli, "%s is complete, nothing was to do%s", r->dst.shown, equal);
+        cli_say(r->cli, "%s was already complete%s", r->dst.shown, equal);
         return;
     }
     cli_say(
@@ -120,7 +121,7 @@ static void report_text(const struct reencode *r, double seconds)
         s->bytes_skipped ? cli_bytes_text(s->bytes_skipped, skipped) : "", equal);
 }
 
-/* What lies at the destination, and what to do about it. */
+/* Prints what exists at the destination, with a hint what to do. */
 static int report_found(const struct reencode *r)
 {
     struct cli *cli = r->cli;
@@ -128,21 +129,24 @@ static int report_found(const struct reencode *r)
 
     switch (r->result.found) {
     case ZARR_REENCODE_FOUND_JOB:
-        return cli_error(cli, CLI_EXISTS,
-                         "--resume goes on with it, --force begins anew.",
-                         "an interrupted reencode is at %s", at);
+        return cli_error(cli, CLI_EXISTS, "--resume continues it, --force starts again.",
+                         "there is an interrupted reencode at %s", at);
     case ZARR_REENCODE_FOUND_OTHER_JOB:
-        return cli_error(cli, CLI_EXISTS,
-                         "Use the options of the first run, or --force to begin anew.",
-                         "what was begun at %s has another source or other options", at);
+        return cli_error(
+            cli, CLI_EXISTS,
+            "Use the options of the first command, or --force to start again.",
+            "the interrupted reencode at %s has another source or other "
+            "options",
+            at);
     case ZARR_REENCODE_FOUND_FILES:
-        return cli_error(cli, CLI_EXISTS, "Choose another place, or empty it yourself.",
-                         "there are files at %s that are no Zarr node", at);
+        return cli_error(cli, CLI_EXISTS,
+                         "Choose another location, or empty it yourself.",
+                         "there are files at %s that are not a Zarr node", at);
     default:
         return cli_error(
             cli, CLI_EXISTS, "Nothing was changed. --force deletes it first.",
-            cli_flag(cli, "resume") ? "%s is there already, and is something else"
-                                    : "%s is there already",
+            cli_flag(cli, "resume") ? "%s already exists, and is another node"
+                                    : "%s already exists",
             at);
     }
 }
@@ -155,7 +159,7 @@ static int report_limit(const struct reencode *r)
     snprintf(hint, sizeof hint, "Try: --mem=%lluM, or smaller chunks or shards.",
              (unsigned long long)((bytes >> 19) + 2));
     return cli_error(r->cli, CLI_CORRUPT, hint,
-                     "one chunk or shard of %s has %s, --mem leaves %s for it",
+                     "one chunk or shard of %s has %s, but --mem only permits %s",
                      r->src.shown, cli_bytes_text(bytes, need),
                      cli_bytes_text(cli_buffer_bytes(r->cli), have));
 }
@@ -170,8 +174,8 @@ static int report_failure(const struct reencode *r, zarr_status st, const zarr_e
         return report_limit(r);
     if (r->result.differs)
         return cli_error(r->cli, CLI_DIFFERENT,
-                         "The destination is not finished and no node yet. A codec that "
-                         "loses precision cannot be verified.",
+                         "The destination is incomplete and not yet a node. Lossy codecs "
+                         "cannot be verified.",
                          "%s", err->message);
     return cli_fail(r->cli, st, err, "cannot re-encode %s", r->src.shown);
 }
@@ -247,22 +251,26 @@ const struct cli_command cli_cmd_reencode = {
     .min_args = 2,
     .max_args = 2,
     .about =
-        "Copies an array, or a group with everything below it, and encodes it anew. What "
-        "no option names stays as it is in SOURCE: chunks, shards, codecs, keys, format, "
-        "fill value, names of dimensions, attributes. In a group, --chunks and --shards "
-        "are for arrays of their rank. SOURCE is never changed.\n\n"
-        "Elements are streamed in units of what is written (chunks, or shards), whole "
-        "chunks of SOURCE at a time where --mem allows. There must be room for one "
-        "unit. Of huge arrays with few chunks only those are visited, unless the fill "
-        "value changes.\n\n"
-        "DESTINATION becomes a node last of all, when every chunk is there. Until then "
-        "it holds chunks and an object .zarrc-job. After an interrupt, a crash or kill "
-        "-9, the same command with --resume goes on; finished chunks are not written "
-        "again, and the bytes are those of a run without interruption. After a power "
-        "failure add --verify.",
-    .json = "source, destination: places. state: new, resumed, or complete (nothing was "
-            "to do). arrays, groups. bytes: decoded, of all. bytes_skipped: finished "
-            "before. objects_written. seconds. verified: every bit was compared.",
+        "Copies an array, or a group with everything below it, and encodes it anew. "
+        "Everything that no option changes is as in SOURCE: chunks, shards, codecs, "
+        "keys, "
+        "format, fill value, dimension names, attributes. In a group, --chunks and "
+        "--shards only apply to arrays of their rank. SOURCE is never changed.\n\n"
+        "Elements are copied in whole chunks or shards of the destination and, if --mem "
+        "permits, in whole chunks of SOURCE. --mem must permit at least one chunk or "
+        "shard "
+        "of the destination. Missing chunks of SOURCE are skipped, unless the fill value "
+        "changes.\n\n"
+        "DESTINATION becomes a node at the end, when every chunk is written. Until then "
+        "it has chunks and an object .zarrc-job. After an interrupt, a crash or kill -9, "
+        "the same command with --resume continues: it does not write complete chunks "
+        "again, and the result has the same bytes as without the interruption. After a "
+        "power failure add --verify.",
+    .json =
+        "source, destination: locations. state: new, resumed, or complete (it already "
+        "was). arrays, groups. bytes: decoded size of all arrays. bytes_skipped: "
+        "written before the interruption. objects_written. seconds. verified: every "
+        "bit was compared.",
     .options = options,
     .examples = examples,
     .see_also = "zarrc-cp zarrc-diff zarrc-create",

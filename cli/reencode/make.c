@@ -1,6 +1,6 @@
 /*
- * reencode/make.c - the metadata of one re-encoded array: those of the source with the
- * options of the command line laid over them.
+ * reencode/make.c - creates the metadata of one re-encoded array: that of the source,
+ * changed by the options of the command line.
  */
 #include "frame/options.h"
 #include "reencode/reencode.h"
@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* In a group, --chunks and --shards are for arrays of their rank: others do not see them.
- */
+/* Whether an option applies to an array of rank ndim. In a group, --chunks and --shards
+ * only apply to arrays that have their rank. */
 static bool fits_rank(const struct reencode *r, const struct cli_value *value,
                       int32_t ndim)
 {

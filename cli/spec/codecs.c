@@ -1,15 +1,14 @@
 /*
- * spec/codecs.c - codecs as options: JSON, or shortly, "zstd:5" or
- * "blosc:cname=lz4,clevel=5"; a short name becomes the JSON that the format wants, and
- * the library judges it: no codec is known here but by what its one positional value is
- * called.
+ * spec/codecs.c - codecs on the command line: JSON, or the short form "zstd:5" or
+ * "blosc:cname=lz4,clevel=5". The short form becomes the JSON of the format, which the
+ * library checks. Of a codec this file only knows the parameter of NAME:VALUE.
  */
 #include "spec/spec_int.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* What the value of NAME:VALUE means. */
+/* The name of the parameter that the value in NAME:VALUE sets. */
 static const char *positional(const char *name, size_t bytes)
 {
     static const char *const keys[][2] = {
@@ -25,7 +24,8 @@ static const char *positional(const char *name, size_t bytes)
     return NULL;
 }
 
-/* A value as JSON: numbers, true, false, null and JSON stay, else it is text. */
+/* Adds a value as JSON: numbers, true, false, null and JSON unchanged, other text as a
+ * string. */
 static void add_value(struct cli_string *out, const char *text)
 {
     double number;
@@ -43,8 +43,8 @@ static void add_value(struct cli_string *out, const char *text)
     }
 }
 
-/* Commas between pairs; a piece without '=' belongs to the value before ("order=2,1,0").
- */
+/* The length of a pair KEY=VALUE. A comma separates pairs; text without '=' after a comma
+ * belongs to the value ("order=2,1,0"). */
 static size_t value_length(const char *text)
 {
     size_t n = strcspn(text, ",");
@@ -71,7 +71,7 @@ static void add_pair(struct cli_string *out, const char *key, size_t key_bytes,
         add_value(out, value);
 }
 
-/* Of a name, which may be a URI: the colon in front of "//" is its own. */
+/* The length of a name, which may be a URI: a colon before "//" is part of the name. */
 static size_t name_length(const char *text)
 {
     size_t n = strcspn(text, ":");
@@ -81,8 +81,8 @@ static size_t name_length(const char *text)
     return n;
 }
 
-/* "NAME:VALUE,KEY=VALUE" as {"name": ..., "configuration": {...}} or, for v2, {"id": ...,
- * ...}. */
+/* Adds "NAME:VALUE,KEY=VALUE" as {"name": ..., "configuration": {...}} or, for v2, as
+ * {"id": ..., ...}. */
 static int add_short(struct cli *cli, const char *kind, const char *text, bool v2,
                      struct cli_string *out)
 {
@@ -125,7 +125,7 @@ static int add_short(struct cli *cli, const char *kind, const char *text, bool v
     return CLI_OK;
 }
 
-/* One --codec: JSON as it is (the items of a list one by one), or a short name. */
+/* Adds the value of one --codec: JSON unchanged (a list: its items), or a short name. */
 static int add_codec(struct cli *cli, const char *text, bool v2, struct cli_string *out)
 {
     const char *comma = out->n_bytes > 1 ? ", " : "";
@@ -147,7 +147,8 @@ static int add_codec(struct cli *cli, const char *text, bool v2, struct cli_stri
     return add_short(cli, "codec", text, v2, out);
 }
 
-/* Of numcodecs, and not to be the compressor where it is last. name: up to a colon. */
+/* Whether a codec of numcodecs must be a filter, not the compressor, even if it is last.
+ * The name ends at a colon. */
 static bool is_filter(const char *name)
 {
     static const char *const names[] = {
@@ -163,7 +164,8 @@ static bool is_filter(const char *name)
     return false;
 }
 
-/* All but the last codec are filters, and it too where it does not compress. */
+/* Writes codecs for v2. All but the last codec are filters; the last one is the
+ * compressor unless it must be a filter. */
 static int codecs_v2(struct cli *cli, int n, struct cli_string *out)
 {
     struct cli_string filters = {0}, compressor = {0};

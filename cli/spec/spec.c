@@ -1,6 +1,6 @@
 /*
- * spec/spec.c - what a new array shall be: the options that create, import and reencode
- * share. The library judges them.
+ * spec/spec.c - the options that describe a new array, for create, import and reencode.
+ * The library checks their values.
  */
 #include "spec/spec_int.h"
 
@@ -8,7 +8,7 @@
 #include <string.h>
 
 _Static_assert(CLI_TEXT_N == sizeof((struct cli_spec *)0)->text / sizeof(char *),
-               "a place for each text");
+               "text[] has an entry for each CLI_TEXT_*");
 
 const char *cli_spec_keep(struct cli_spec *s, int which, char *text)
 {
@@ -24,7 +24,8 @@ void cli_spec_free(struct cli_spec *spec)
     *spec = (struct cli_spec){.spec = {.struct_size = sizeof spec->spec}};
 }
 
-/* "time,y,x"; an empty name is none. Pointers go into the copy of the text. */
+/* Reads "time,y,x"; an empty name stands for no name. s->names points into a copy of the
+ * text. */
 static int read_names(struct cli *cli, struct cli_spec *s)
 {
     char *at = cli_strdup(cli_text(cli, "dims"));
@@ -49,8 +50,9 @@ static int read_names(struct cli *cli, struct cli_spec *s)
     return CLI_OK;
 }
 
-/* One dimension of "2+3+2,6x3,10": edges joined by '+', each with a count behind 'x'. A
- * single number stands for itself. Appends JSON, returns what is behind or NULL. */
+/* Reads one dimension of "2+3+2,6x3,10": chunk lengths joined by '+', each with an
+ * optional count after 'x', or one length for all chunks. Appends JSON. Returns the end
+ * of the dimension, or NULL if it is not valid. */
 static const char *read_edges(const char *at, struct cli_string *out)
 {
     const size_t n = strcspn(at, ",");
@@ -96,7 +98,8 @@ bool cli_edges_parse(const char *text, struct cli_string *out, int32_t *ndim)
     return true;
 }
 
-/* --chunks or --shards whose chunks differ; *done false: it is none such. */
+/* Reads --chunks or --shards with irregular chunks. *done: the option has such a value.
+ */
 static int read_grid(struct cli *cli, const char *option, struct cli_spec *s, bool *done)
 {
     const char *text = cli_text(cli, option);
@@ -117,7 +120,7 @@ static int read_grid(struct cli *cli, const char *option, struct cli_spec *s, bo
     return CLI_OK;
 }
 
-/* --chunks or --shards; a single number is for all dimensions. */
+/* Reads --chunks or --shards; a single number is the length in all dimensions. */
 static int read_lengths(struct cli *cli, const char *option, struct cli_spec *s,
                         uint64_t *out, const uint64_t **member)
 {
@@ -141,7 +144,7 @@ static int read_lengths(struct cli *cli, const char *option, struct cli_spec *s,
     return CLI_OK;
 }
 
-/* --chunks: with shards they are the inner ones, which are all alike. */
+/* Reads --chunks. With shards these are the inner chunks, whose grid must be regular. */
 static int read_chunks(struct cli *cli, struct cli_spec *s)
 {
     const char *text = cli_text(cli, "chunks"), *shards = cli_text(cli, "shards");

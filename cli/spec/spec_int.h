@@ -7,7 +7,7 @@
 
 #include "spec/spec.h"
 
-/* Owned texts of a spec by what they are for. */
+/* The owned texts of a spec. */
 enum {
     CLI_TEXT_CODECS,
     CLI_TEXT_INDEX,
@@ -17,12 +17,12 @@ enum {
     CLI_TEXT_N
 };
 
-/* Puts text, owned, into that place of the spec; returns it. */
+/* Makes text number `which` of the spec, which takes ownership. Returns text. */
 const char *cli_spec_keep(struct cli_spec *s, int which, char *text);
-/* The values of option (--codec, --index-codec) as JSON, into text `which`. */
+/* Stores the values of an option (--codec, --index-codec) as JSON in text `which`. */
 int cli_spec_codecs(struct cli *cli, const char *option, int which, bool v2,
                     struct cli_spec *s);
-/* --key-encoding: a name, NAME:KEY=VALUE,... or JSON. */
+/* Reads --key-encoding: a name, NAME:KEY=VALUE,... or JSON. */
 int cli_spec_keys(struct cli *cli, struct cli_spec *s);
 
 #endif

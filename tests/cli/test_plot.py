@@ -38,7 +38,7 @@ def png(data):
 
 
 def unfilter(kind, row, up):
-    """Reverses the filter of one row of a PNG: none, sub, up, average or Paeth."""
+    """Reverses the filter of one row of a PNG: none, sub, up, average, or the neighbour nearest to their gradient."""
     for i in range(len(row) if kind else 0):
         a, b, c = (row[i - 3], up[i], up[i - 3]) if i >= 3 else (0, up[i], 0)
         if kind == 4:

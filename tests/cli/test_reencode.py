@@ -275,7 +275,7 @@ def test_existing_destination_is_kept(zarrc, source, tmp_path):
     path, values = source
     zarrc("reencode", path, tmp_path / "b.zarr")
     for options in ([], ["--resume", "--chunks=50,50"]):
-        assert "there already" in zarrc("reencode", *options, path, tmp_path / "b.zarr", code=5).err
+        assert "already exists" in zarrc("reencode", *options, path, tmp_path / "b.zarr", code=5).err
     assert "complete" in zarrc("reencode", "--resume", path, tmp_path / "b.zarr").err
     zarrc("reencode", "--force", "--resume", path, tmp_path / "b.zarr", code=2)
     zarrc("reencode", "--force", "--chunks=50,50", path, tmp_path / "b.zarr")
