@@ -91,8 +91,8 @@ static zarr_status is_what_was_asked(const struct array_making *m, const zarr_ar
     zarr_status st = ZARR_OK;
 
     zr_json_doc_init(&doc, m->ctx->alloc);
-    ZR_TRY(zr_array_meta_write_new(&s->meta, &doc, &have, err));
-    ZR_TRY(zr_array_meta_write_new(&m->state->meta, &doc, &want, err));
+    ZR_TRY(zr_array_meta_write_canonical(&s->meta, &doc, &have, err));
+    ZR_TRY(zr_array_meta_write_canonical(&m->state->meta, &doc, &want, err));
     zr_json_remove(have, "attributes");
     zr_json_remove(want, "attributes");
     if (!zr_json_equal(have, want))

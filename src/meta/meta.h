@@ -88,11 +88,15 @@ zarr_status zr_array_meta_complete(struct zr_array_meta *m, zarr_error *err);
  */
 zarr_status zr_array_meta_write(const struct zr_array_meta *m, struct zr_json_doc *doc,
                                 struct zr_json **out, zarr_error *err);
-/* The same for a new array: v2's codecs in canonical form, too, as numcodecs writes them,
- * and nested ones in the spelling of v2 whatever they were given in. */
+/* The same for a new array. v2 codecs that are incomplete, or that have members or nested
+ * codecs in the spelling of v3, are written in the canonical form of numcodecs. */
 zarr_status zr_array_meta_write_new(const struct zr_array_meta *m,
                                     struct zr_json_doc *doc, struct zr_json **out,
                                     zarr_error *err);
+/* The same with all v2 codecs in canonical form, to compare two arrays. */
+zarr_status zr_array_meta_write_canonical(const struct zr_array_meta *m,
+                                          struct zr_json_doc *doc, struct zr_json **out,
+                                          zarr_error *err);
 /* A chain for elements of m as v2 says it. UNSUPPORTED names what v2 cannot say. The
  * values belong to doc; NULL: none. */
 struct zr_v2_codecs {

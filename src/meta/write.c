@@ -201,20 +201,46 @@ zarr_status zr_array_meta_write(const struct zr_array_meta *m, struct zr_json_do
                           : zr_array_v2_write(m, doc, out, err);
 }
 
+static bool is_json_bool(const struct zr_json *v)
+{
+    return v->type == ZR_JSON_TRUE || v->type == ZR_JSON_FALSE;
+}
+
+/* Whether a codec is spelled as v2 writes it: it has all members of the canonical form,
+ * of the same types. Then its other values, such as blosc's shuffle -1, are the caller's
+ * choice. Nested codecs may have the spelling of v3. */
+static bool is_v2_spelling(const struct zarr_codec_spec *s, const struct zr_json *given,
+                           const struct zr_json *canonical)
+{
+    if (s->n_sub > 0 || !zr_json_is(given, ZR_JSON_OBJECT))
+        return false;
+    for (const struct zr_json *v = canonical->u.children.first; v; v = v->next) {
+        const struct zr_json *g = zr_json_get(given, v->key);
+
+        if (!g || (g->type != v->type && !(is_json_bool(g) && is_json_bool(v))))
+            return false;
+    }
+    return true;
+}
+
 /* A filter between arrays stays as it was given: the types that it names may differ from
  * the array's in their byte order. */
 static struct zr_json *spell_v2(struct zr_json_doc *doc, const struct zarr_codec_spec *s,
                                 const struct zr_json *given,
-                                const struct zr_json *canonical)
+                                const struct zr_json *canonical, bool keep)
 {
-    return zr_json_copy(doc, s->vt->flags & ZARR_CODEC_SPEC_V3 ? given : canonical);
+    const bool as_given = (s->vt->flags & ZARR_CODEC_SPEC_V3) ||
+                          (keep && is_v2_spelling(s, given, canonical));
+
+    return zr_json_copy(doc, as_given ? given : canonical);
 }
 
-zarr_status zr_array_meta_write_new(const struct zr_array_meta *m,
-                                    struct zr_json_doc *doc, struct zr_json **out,
-                                    zarr_error *err)
+/* keep: a codec that v2 spells so stays as it was given. */
+static zarr_status write_spelled(const struct zr_array_meta *m, bool keep,
+                                 struct zr_json_doc *doc, struct zr_json **out,
+                                 zarr_error *err)
 {
-    const struct zr_json *list = NULL, *v = NULL;
+    const struct zr_json *list = NULL, *v = NULL, *given = NULL;
     struct zr_json *filters = NULL;
     zarr_status st = ZARR_OK;
 
@@ -227,18 +253,33 @@ zarr_status zr_array_meta_write_new(const struct zr_array_meta *m,
     for (uint32_t i = 0; v && i < m->chain->n; i++, v = v->next) {
         const struct zarr_codec_spec *s = &m->chain->codec[i];
 
-        if (zr_streq(s->place.field, "filters"))
-            zr_json_append(
-                doc, filters,
-                spell_v2(doc, s, zr_json_at(m->filters, (size_t)s->place.at), v));
-        else if (zr_streq(s->place.field, "compressor"))
-            zr_json_set(doc, *out, "compressor", spell_v2(doc, s, m->compressor, v));
+        if (zr_streq(s->place.field, "filters")) {
+            given = zr_json_at(m->filters, (size_t)s->place.at);
+            zr_json_append(doc, filters, spell_v2(doc, s, given, v, keep));
+        } else if (zr_streq(s->place.field, "compressor")) {
+            zr_json_set(doc, *out, "compressor",
+                        spell_v2(doc, s, m->compressor, v, keep));
+        }
     }
     if (zr_json_count(filters) > 0)
         zr_json_set(doc, *out, "filters", filters);
     st = zr_meta_doc_status(doc, err);
 out:
     return st;
+}
+
+zarr_status zr_array_meta_write_new(const struct zr_array_meta *m,
+                                    struct zr_json_doc *doc, struct zr_json **out,
+                                    zarr_error *err)
+{
+    return write_spelled(m, true, doc, out, err);
+}
+
+zarr_status zr_array_meta_write_canonical(const struct zr_array_meta *m,
+                                          struct zr_json_doc *doc, struct zr_json **out,
+                                          zarr_error *err)
+{
+    return write_spelled(m, false, doc, out, err);
 }
 
 zarr_status zr_array_meta_codecs(const struct zr_array_meta *m, struct zr_json_doc *doc,
