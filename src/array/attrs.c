@@ -1,7 +1,7 @@
 /*
- * array/attrs.c - attributes of an array. Reading asks the handle's state,
- * no store; changing is attrs.c's read-modify-write, after which the handle
- * has the document that was written, with whatever others had changed in it.
+ * array/attrs.c - attributes of an array. Reads use the handle's state, without the
+ * store. Changes go through node/attrs.c; afterwards the handle has the document as
+ * written, including what others changed in it.
  * Thread class: changes may run from many threads.
  */
 #include "array/array_int.h"
@@ -20,7 +20,7 @@ static zarr_status check_array_change(void *arg, struct zr_parsed *parsed,
     struct zr_array_source src = zr_array_source_of(format, parsed, NULL);
     zarr_status st = ZARR_OK;
 
-    zr_array_state_free(c->after); /* of a turn that met a conflict */
+    zr_array_state_free(c->after); /* of an attempt that met a conflict */
     c->after = NULL;
     if (format == 2) {
         src = zr_array_source_of(format, c->before->parsed, parsed);

@@ -1,9 +1,9 @@
 /*
- * array/chunk_guess.c - a chunk shape for who names none: about 1 MiB decoded,
- * edges that are powers of two or the whole dimension. The longest edge is
- * halved until the chunk is small enough, so chunks tend to cubes and serve
- * slices in any direction. Inside a given shard the edges must divide its own:
- * there an even one is halved.
+ * array/chunk_guess.c - chooses a chunk shape if the caller gives none: about 1 MiB
+ * decoded, with edges that are powers of two or the whole dimension. The longest edge is
+ * halved until the chunk is small enough, so chunks tend to cubes and serve slices in any
+ * direction. Inside a given shard the edges must divide the shard's, so only even edges
+ * are halved.
  * Thread class: plain functions.
  */
 #include "array/spec_int.h"
@@ -12,7 +12,7 @@ enum {
     GUESS_BYTES = 1 << 20
 };
 
-/* Smallest power of two that is not below n, at most 2^62. */
+/* Returns the smallest power of two that is at least n; at most 2^62. */
 static uint64_t power_above(uint64_t n)
 {
     uint64_t p = 1;

@@ -1,7 +1,7 @@
 /*
- * array/chunks.c - an array's stored objects as they are: keys, encoded
- * bytes in and out, lists. An object is what one key holds: a chunk, or a shard
- * with many. Shards are looked into through their indexes (shards.c).
+ * array/chunks.c - an array's stored objects: keys, encoded bytes in and out, lists. An
+ * object is the bytes under one key: a chunk, or a shard with many. shards.c looks into
+ * shards through their indexes.
  * Thread class: plain functions.
  */
 #include "array/array_int.h"
@@ -93,7 +93,7 @@ zarr_status zarr_array_select_blocks(const zarr_array *array, zarr_selection **o
     return st;
 }
 
-/* Key of a chunk inside the grid; out is initialised here. */
+/* Makes the key of a chunk inside the grid. Initialises out. */
 static zarr_status checked_key(const zarr_array *a, const uint64_t *chunk,
                                struct zr_str *out, zarr_error *err)
 {
@@ -224,7 +224,7 @@ static zarr_status emit_inner(void *arg, const struct zr_inner_chunk *inner,
         return ZARR_OK;
     for (int32_t d = 0; d < s->meta.ndim; d++) {
         if (inner->origin[d] >= s->meta.shape[d])
-            return ZARR_OK; /* padding of an edge shard */
+            return ZARR_OK; /* padding of a shard at the array's border */
         l->chunk[d] = inner->origin[d] / s->leaf_shape[d];
     }
     l->stopped = l->fn(l->user, &info) != 0;

@@ -1,10 +1,10 @@
 /*
- * array/create.c - making arrays: the wish becomes a document, the document
- * is judged by the parser that will read it, then written canonically: parents
- * first, the array's own document last and only if nothing is there, with its
- * attributes (v2) in one step under the key's lock.
- * Thread class: plain functions; of several threads that make one array one
- * wins, the others get EXISTS (or, with IF_MISSING, open it).
+ * array/create.c - creates arrays. The spec becomes a document, the parser that will read
+ * the document checks it, and it is written canonically: first the parents, the array's
+ * own document last and only if there is none, together with its attributes (v2) under
+ * the key's lock.
+ * Thread class: plain functions. If several threads create one array, one wins; the
+ * others get EXISTS or, with IF_MISSING, open it.
  */
 #include "array/spec_int.h"
 
@@ -16,11 +16,12 @@ struct array_making {
     struct zr_spec_like like;
     int32_t format;
     struct zr_parsed *parsed, *attrs; /* counted */
-    struct zr_array_state *state;     /* counted: as asked for, completed */
+    struct zr_array_state *state;     /* counted: as asked for, and completed */
     struct zr_str text;               /* of the document */
 };
 
-/* Parses the wish, completes it, and writes it as it will be stored. */
+/* Parses the document that the spec asks for, completes it, and writes it as it will be
+ * stored. */
 static zarr_status make_document(struct array_making *m, zarr_error *err)
 {
     struct zr_array_source src;
@@ -35,10 +36,12 @@ static zarr_status make_document(struct array_making *m, zarr_error *err)
     src = zr_array_source_of(m->format, m->parsed, m->format == 2 ? m->attrs : NULL);
     src.asked = true;
     ZR_TRY(zr_array_state_new(&m->state, m->ctx, &src, err));
-    ZR_TRY(zr_array_meta_complete(&m->state->meta, err)); /* nobody else has it yet */
+    /* only this thread has the state */
+    ZR_TRY(zr_array_meta_complete(&m->state->meta, err));
     ZR_TRY(zr_array_meta_write_new(&m->state->meta, &doc, &root, err));
     zr_json_write(root, ZR_META_INDENT, &m->text);
-    zr_json_quote_tokens(m->parsed->json.root); /* the handle holds what the store will */
+    /* the handle keeps what the store will have */
+    zr_json_quote_tokens(m->parsed->json.root);
     zr_json_quote_tokens(m->attrs->json.root);
     ZR_TRY(zr_str_status(&m->text, err));
 out:
@@ -81,7 +84,7 @@ out:
     return st;
 }
 
-/* Equal but for attributes, which come and go. */
+/* Compares everything but attributes, which may change at any time. */
 static zarr_status is_what_was_asked(const struct array_making *m, const zarr_array *a,
                                      zarr_error *err)
 {
@@ -121,7 +124,7 @@ static zarr_status create_and_open(zarr_array **out, struct array_making *m,
             zr_pass(err, st, &no_array);
             goto out;
         }
-        st = ZARR_ERR_EXISTS; /* something else is there: e says what */
+        st = ZARR_ERR_EXISTS; /* a node or other keys are in the way: e says which */
     }
     if (st != ZARR_OK) {
         zr_path_prefix(&e, st, m->path);

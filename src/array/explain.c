@@ -1,7 +1,7 @@
 /*
- * array/explain.c - what a read or write would do, as text or JSON: the
- * plan's answer, asked with the arguments that the call itself would use.
- * Nothing is executed; the index cache is only looked at.
+ * array/explain.c - describes what a read or write would do, as text or JSON: asks the
+ * plan with the arguments that the call itself would use. Nothing is executed, and the
+ * index cache is only looked at.
  * Thread class: plain function.
  */
 #include "array/array_int.h"
@@ -15,7 +15,7 @@ static bool index_is_cached(void *arg, const char *key)
     return x != NULL;
 }
 
-/* C order without gaps is what NULL strides mean; others are told as strided. */
+/* NULL strides mean C order without gaps; anything else is reported as strided. */
 static bool tensor_is_contiguous(const zarr_tensor *t, uint64_t item_bytes)
 {
     int64_t expect = (int64_t)item_bytes;

@@ -1,8 +1,8 @@
 /*
- * array/field.c - reading and writing one field of an array of structs: the
- * path becomes an offset, a data type and the dimensions of a subarray, which
- * the copy between chunk and tensor follows. Chunks are decoded and encoded as
- * ever. Thread class: plain functions.
+ * array/field.c - reads and writes one field of an array of structs: the path becomes an
+ * offset, a data type and the dimensions of a subarray, which the copy between chunk and
+ * tensor uses. Chunks are decoded and encoded as always.
+ * Thread class: plain functions.
  */
 #include "array/array_int.h"
 
@@ -41,7 +41,7 @@ out:
     return st;
 }
 
-/* One value of the field in an element, in C order of its subarray. */
+/* Offset in the element of value i of the field, in C order of its subarray. */
 static uint64_t value_offset(const struct zr_field_view *p, uint64_t i)
 {
     uint64_t at = p->offset;

@@ -1,8 +1,8 @@
 /*
- * array/info.c - what an array is, without failing: plain getters. Shapes,
- * names and fill value stand in one block (struct zr_array_facts) that a state
- * brings along; once lent it belongs to the handle. Texts are made when first
- * asked for; a NULL where one is promised means that there was no memory.
+ * array/info.c - plain getters of an array, which cannot fail. Shapes, names and fill
+ * value are in one block (struct zr_array_facts) made with each state; once lent it
+ * belongs to the handle. Texts are made when first asked for; NULL where a text is
+ * promised means that memory was out.
  * Thread class: as the handle.
  */
 #include "array/array_int.h"
@@ -35,7 +35,7 @@ static void copy_names(struct zr_array_facts *f, const struct zr_array_meta *m,
     }
 }
 
-/* Bytes that a fill value of variable length points to. */
+/* Number of bytes that a fill value of variable length points to. */
 static size_t fill_tail_bytes(const struct zr_array_meta *m)
 {
     zarr_vlen item = {0};
@@ -45,8 +45,8 @@ static size_t fill_tail_bytes(const struct zr_array_meta *m)
     return (size_t)item.bytes;
 }
 
-/* One block: the struct, three shapes, the names' pointers, fill value, the names, the
- * bytes of a fill value that points to them. */
+/* Makes one block with the struct, three shapes, the pointers to names, the fill value,
+ * the names, and the bytes that the fill value points to. */
 zarr_status zr_array_facts_make(struct zr_array_facts **out,
                                 const struct zr_array_state *s, zarr_error *err)
 {
@@ -89,8 +89,7 @@ zarr_status zr_array_facts_make(struct zr_array_facts **out,
 
 const struct zr_array_facts *zr_array_facts_lend(const zarr_array *array)
 {
-    zarr_array *a =
-        (zarr_array *)(uintptr_t)array; /* the lock is no part of what is frozen */
+    zarr_array *a = (zarr_array *)(uintptr_t)array; /* only the lock is written */
     struct zr_array_facts *f;
 
     zr_mutex_lock(&a->h.mutex);
@@ -152,7 +151,7 @@ int32_t zarr_array_ndim(const zarr_array *array)
 const zarr_dtype *zarr_array_dtype(const zarr_array *array)
 {
     struct zr_array_state *s = zr_array_state_get(array);
-    const zarr_dtype *dtype = s->meta.dtype; /* the context's */
+    const zarr_dtype *dtype = s->meta.dtype; /* lives as long as the context */
 
     zr_array_state_free(s);
     return dtype;
@@ -161,7 +160,7 @@ const zarr_dtype *zarr_array_dtype(const zarr_array *array)
 const struct zr_grid *zr_array_grid(const zarr_array *array)
 {
     struct zr_array_state *s = zr_array_state_get(array);
-    const struct zr_grid *grid = &s->meta.grid; /* the handle holds the state, too */
+    const struct zr_grid *grid = &s->meta.grid; /* the handle keeps the state alive */
 
     zr_array_state_free(s);
     return grid;

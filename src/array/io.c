@@ -1,7 +1,7 @@
 /*
- * array/io.c - the front door of reading and writing. The array's state of this moment
- * is taken and kept until the request is done. Errors of arguments get the array's path
- * in front; those of chunks come from the pipe with the chunk's key.
+ * array/io.c - the public calls that read and write. A call takes the array's current
+ * state and keeps it until the request is done. Errors of arguments have the array's path
+ * in front; errors of chunks come from the pipe with the chunk's key.
  * Thread class: plain functions.
  */
 #include "array/io_int.h"
@@ -81,8 +81,8 @@ zarr_status zarr_array_write(zarr_array *array, const zarr_selection *selection,
 
 /* ---- submitted ---------------------------------------------------------- */
 
-/* Kept until the request is freed. The last progress call of a request has its final
- * counters. */
+/* The result is kept until the request is freed. The last progress call of a request has
+ * its final counters. */
 static void submitted_progress(void *user, const zarr_stats *so_far)
 {
     struct zr_io_call *c = user;

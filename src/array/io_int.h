@@ -1,5 +1,6 @@
 /*
- * array/io_int.h - a call that reads or writes, between prepare.c and io.c.
+ * array/io_int.h - a call that reads or writes: prepare.c fills it in, io.c carries it
+ * out.
  */
 #ifndef ZR_ARRAY_IO_INT_H
 #define ZR_ARRAY_IO_INT_H
@@ -11,9 +12,9 @@ struct zr_io_call {
     struct zr_array_state *state; /* counted */
     struct zr_io io;
     zarr_io_options opts;
-    uint8_t *field_fill; /* owned; io points to it */
+    uint8_t *field_fill; /* owned; io points into it */
 };
-/* Fills c->io, c->opts and c->field_fill; c has its array and its state already. */
+/* Sets c->io, c->opts and c->field_fill. c->array and c->state are set before. */
 zarr_status zr_io_prepare(struct zr_io_call *c, const zarr_selection *sel,
                           const zarr_tensor *tensor, const zarr_io_options *opts,
                           bool write, zarr_error *err);

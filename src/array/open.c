@@ -1,9 +1,9 @@
 /*
- * array/open.c - opening arrays: one GET for a v3 array (zarr.json), two
- * for a v2 one (.zarray, .zattrs) behind the miss of the first; through
- * consolidated metadata none. Nothing is asked that the documents do not say,
- * and nothing is prepared that a first read may not need: layouts come later.
- * Thread class: handles are frozen, but for the state pointer (state.c).
+ * array/open.c - opens arrays: one GET for a v3 array (zarr.json); after its miss two
+ * more for a v2 array (.zarray, .zattrs); none through consolidated metadata. Opening
+ * asks the store nothing that the documents do not require and prepares nothing that a
+ * first read may not need: layouts are made later.
+ * Thread class: handles are frozen, except for the state pointer (state.c).
  */
 #include "array/array_int.h"
 
@@ -11,7 +11,7 @@
 
 enum {
     ARRAY_INDEX_CACHE_MAX = 64 << 20,
-    ARRAY_INDEX_CACHE_PART = 16 /* of the byte budget */
+    ARRAY_INDEX_CACHE_PART = 16 /* a cache gets 1/16 of the byte budget */
 };
 
 static zarr_status check_choice(uint32_t value, uint32_t most, const char *name,
@@ -122,7 +122,7 @@ zarr_status zr_array_adopt(zarr_array *a, struct zr_array_state *s, zarr_error *
     const uint64_t part = a->h.ctx->budget.total / ARRAY_INDEX_CACHE_PART;
     zarr_status st = ZARR_OK;
 
-    a->state = s; /* freed with the handle from here on */
+    a->state = s; /* the handle frees it from here on */
     ZR_TRY(zr_separator_probe(a, s, err));
     if (s->sharded)
         ZR_TRY(zr_index_cache_create(&a->indexes, a->h.ctx->alloc,
@@ -206,8 +206,9 @@ enum {
     REFRESH_TRIES = 16
 };
 
-/* What was read may be older than what another thread has put in the handle meanwhile:
- * then it is read again. Where that never ends, a state as new as this call is there. */
+/* The documents read may be older than the state that another thread put into the handle
+ * meanwhile; then they are read again. If this keeps happening, the handle has a state at
+ * least as new as this call, which is enough. */
 zarr_status zarr_array_refresh(zarr_array *array, int *changed, zarr_error *err)
 {
     struct zr_array_state *first = zr_array_state_get(array), *after = NULL;
@@ -226,7 +227,7 @@ zarr_status zarr_array_refresh(zarr_array *array, int *changed, zarr_error *err)
             zr_path_prefix(err, st, array->h.path);
             goto out;
         }
-        zr_array_state_ref(after); /* the handle's */
+        zr_array_state_ref(after); /* the handle's reference */
         done = zr_array_state_exchange(array, before, after);
         if (!done)
             zr_array_state_free(after);

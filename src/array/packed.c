@@ -1,8 +1,8 @@
 /*
- * array/packed.c - reading into and writing from tensors that hold several
- * elements a byte (ZARR_TENSOR_PACKED). The pipe knows whole bytes only, and two
- * chunks may meet inside one, so the elements take the way through a block with a
- * byte for each. Thread class: plain functions.
+ * array/packed.c - reads into and writes from tensors with several elements per byte
+ * (ZARR_TENSOR_PACKED). The pipe handles only whole bytes, and two chunks may share one,
+ * so the elements pass through a block with one byte each.
+ * Thread class: plain functions.
  */
 #include "array/array_int.h"
 
@@ -13,7 +13,8 @@ bool zr_tensor_is_packed(const zarr_tensor *tensor)
            (tensor->flags & ZARR_TENSOR_PACKED);
 }
 
-/* *n: elements; the packed bytes are behind data + byte_offset. */
+/* *n: number of elements. Checks that their packed bytes fit behind data +
+ * byte_offset. */
 static zarr_status packed_check(const zarr_tensor *t, const zarr_dtype *dtype, size_t *n,
                                 zarr_error *err)
 {

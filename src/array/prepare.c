@@ -1,6 +1,7 @@
 /*
- * array/prepare.c - what a call reads or writes, checked once: options, tensor and
- * selection become one struct zr_io for the pipe. Thread class: plain functions.
+ * array/prepare.c - checks once what a call reads or writes: options, tensor and
+ * selection become one struct zr_io for the pipe.
+ * Thread class: plain functions.
  */
 #include "array/io_int.h"
 
@@ -101,7 +102,7 @@ static zarr_status check_tensor_dtype(const zarr_tensor *t, const zarr_dtype *dt
                    want ? want : "of a type without a name");
 }
 
-/* Copies the caller's tensor, whatever its age. */
+/* Copies the caller's tensor, which may be compiled against an older header. */
 static zarr_status read_tensor(zarr_tensor *t, const zarr_tensor *tensor,
                                const zarr_array *a, zarr_error *err)
 {
@@ -119,7 +120,8 @@ out:
     return st;
 }
 
-/* The result's shape, and behind it that of a field's subarray. */
+/* Sets the shape that the tensor must have: the result's, followed by that of a field's
+ * subarray. */
 static zarr_status want_shape(struct zr_view_want *want,
                               const struct zr_field_view *field, uint64_t *room,
                               zarr_error *err)
@@ -137,7 +139,8 @@ static zarr_status want_shape(struct zr_view_want *want,
     return ZARR_OK;
 }
 
-/* Elements that point to their bytes are the host's, and read they need a place. */
+/* Elements that point to their bytes must be in host memory, and a read needs a heap for
+ * these bytes. */
 static zarr_status check_variable(struct zr_io_call *c, int32_t device_type, bool write,
                                   zarr_error *err)
 {

@@ -1,12 +1,11 @@
 /*
- * array/resize.c - another shape, and growing by appended data. A resize
- * publishes the shape first and then clears away what has fallen outside. An
- * append writes its data first, through a state that only it sees, into the
- * place that the array does not have yet; then it publishes the shape, and
- * readers see all of it or nothing. Appends and resizes keep each other out by a
- * lock on a key of their own; who resizes without it is noticed when publishing
- * (CONFLICT). Where a store has no locks but versions, an append publishes first:
- * that reserves the place, and only who has it writes there.
+ * array/resize.c - resize and append. A resize publishes the new shape first and then
+ * clears what is outside it. An append first writes its data beyond the array's shape,
+ * through a state that only it sees; then it publishes the shape, and readers see all of
+ * the data or none. A lock on a key of its own keeps appends and resizes apart; a resize
+ * by another program without that lock is noticed when the shape is published (CONFLICT).
+ * If a store has no locks but versions, an append publishes first: that reserves the
+ * place, and only the append that reserved it writes there.
  * Thread class: plain functions.
  */
 #include "array/array_int.h"
@@ -39,7 +38,8 @@ out:
     return st;
 }
 
-/* An append between publishing and clearing would lose what it writes. */
+/* An append between publishing and clearing would lose what it writes, so both are under
+ * the lock. */
 static zarr_status resize_locked(zarr_array *array, const uint64_t *shape, uint32_t flags,
                                  zarr_error *err)
 {
@@ -114,7 +114,7 @@ static zarr_status append_boxes(struct appending *ap, int32_t axis,
     return ZARR_OK;
 }
 
-/* One try. *again: somebody else has had the place, and nothing is written. */
+/* Makes one attempt. *again: another append took the place, and nothing was written. */
 static zarr_status append_once(struct appending *ap, int32_t axis, const zarr_tensor *src,
                                const zarr_io_options *opts, bool *again, zarr_error *err)
 {

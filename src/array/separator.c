@@ -1,9 +1,8 @@
 /*
- * array/separator.c - v2 arrays whose .zarray does not name a separator of
- * chunk keys, though old writers stored their chunks as 0/0 and not as 0.0. The
- * stored chunks tell: first the two names that the first chunk may have, then,
- * where that chunk is missing, the names in the array's own folder. An array
- * without chunks gets what the format says: '.'.
+ * array/separator.c - v2 arrays whose .zarray has no dimension_separator although old
+ * writers stored their chunks as 0/0 instead of 0.0. The stored chunks show it: first the
+ * two possible names of the first chunk; if that chunk is missing, the names in the
+ * array's own folder. An array without chunks gets the format's default, '.'.
  * Thread class: plain functions, before a state is shared.
  */
 #include "array/array_int.h"

@@ -1,13 +1,13 @@
 /*
- * array/shape.c - publishing another shape: the one edit of an array's
- * document behind resize and append. The document is read again under its
- * lock, so that whatever else changed in it stays; only "shape" is replaced,
- * and the result is parsed before it is written.
+ * array/shape.c - publishes another shape: the edit of an array's document for resize and
+ * append. The document is read again under its lock, so all other changes in it stay.
+ * Only "shape" is replaced (and the grid if it lists edges), and the result is parsed
+ * before it is written.
  * Thread class: changes may run from many threads.
  */
 #include "array/array_int.h"
 
-/* A chunk's length may be 0 where the array's is: not any more when it grows. */
+/* A chunk's edge may be 0 while the array's length is 0, but not once it grows. */
 static void set_chunks(const struct zr_grid *grid, struct zr_json *list,
                        struct zr_json_doc *json)
 {
@@ -25,7 +25,7 @@ static void set_chunks(const struct zr_grid *grid, struct zr_json *list,
     }
 }
 
-/* Grids of several edges may need more of them for a larger shape. */
+/* Grids that list their edges may need more of them for a larger shape. */
 static zarr_status set_grid(const struct zr_grid *grid, const struct zr_shape_change *c,
                             struct zr_json_doc *json, zarr_error *err)
 {
@@ -65,8 +65,8 @@ static uint64_t largest_bytes(const struct zr_grid *grid, const zarr_dtype *dtyp
                : UINT64_MAX;
 }
 
-/* One more edge may be all that was added: a chunk that nobody could read. Those that
- * were as large before stay. */
+/* Growing may add a chunk that exceeds the limit, which no reader could read. Chunks that
+ * were as large before are accepted. */
 static zarr_status check_largest(const struct zr_shape_change *c,
                                  const struct zr_grid *before,
                                  const struct zr_array_meta *now, zarr_error *err)
@@ -87,8 +87,8 @@ static zarr_status check_largest(const struct zr_shape_change *c,
                    bytes, most);
 }
 
-/* The state that the changed document (v2: .zarray) describes; changes the document,
- * whose grid is given. */
+/* Makes the state that the changed document (v2: .zarray) describes. Changes the
+ * document; the caller gives its grid. */
 static zarr_status state_of_shape(struct zr_array_state **out,
                                   const struct zr_shape_change *c,
                                   struct zr_parsed *parsed, const struct zr_grid *grid,
@@ -111,7 +111,8 @@ static zarr_status state_of_shape(struct zr_array_state **out,
     if (before->meta.format == 2)
         zr_array_source_attrs(&src, before);
     st = zr_array_state_new(&s, c->array->h.ctx, &src, err);
-    if (st == ZARR_ERR_CORRUPT) { /* stored it was fine: the shape is the caller's */
+    /* the stored document was valid, so the caller's shape is at fault */
+    if (st == ZARR_ERR_CORRUPT) {
         st = ZARR_ERR_INVALID;
         if (err)
             err->code = st;
@@ -150,7 +151,7 @@ struct shape_publishing {
     bool give_up;
 };
 
-/* Somebody else may have resized the array, or put another in its place. */
+/* Another handle may have resized the array or replaced it. */
 static zarr_status check_base_shape(struct shape_publishing *p, struct zr_parsed *parsed,
                                     zarr_error *err)
 {
@@ -165,8 +166,7 @@ static zarr_status check_base_shape(struct shape_publishing *p, struct zr_parsed
         st = zr_fail(err, ZARR_ERR_CONFLICT, "the array has another rank now");
     for (int32_t d = 0; st == ZARR_OK && c->same_base && d < now->meta.ndim; d++)
         if (now->meta.shape[d] != c->before->meta.shape[d])
-            st =
-                zr_fail(err, ZARR_ERR_CONFLICT, "the array was resized by somebody else");
+            st = zr_fail(err, ZARR_ERR_CONFLICT, "another writer resized the array");
     if (st == ZARR_OK) {
         p->old = now; /* moved */
         now = NULL;
@@ -185,13 +185,13 @@ static zarr_status edit_shape(void *arg, const struct zr_doc *old, struct zr_str
     struct zr_parsed *parsed = NULL;
     zarr_status st = ZARR_OK;
 
-    zr_array_state_free(p->old); /* of a turn that met a conflict */
+    zr_array_state_free(p->old); /* of an attempt that met a conflict */
     zr_array_state_free(p->after);
     p->old = p->after = NULL;
     ZR_TRY(zr_parsed_read(&parsed, old, p->change->array->h.ctx, err));
     ZR_TRY(check_base_shape(p, parsed, err));
     ZR_TRY(state_of_shape(&p->after, p->change, parsed, &p->old->meta.grid, err));
-    zr_json_quote_tokens(parsed->json.root); /* the handle holds what the store does */
+    zr_json_quote_tokens(parsed->json.root); /* the handle keeps what the store has */
     zr_json_write(parsed->json.root, ZR_META_INDENT, text);
 out:
     zr_parsed_free(parsed);

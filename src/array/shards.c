@@ -1,27 +1,26 @@
 /*
- * array/shards.c - the inner chunks of one stored shard, innermost level
- * first to last, through shards inside shards. No recursion: one opened shard
- * per level on a stack as deep as the array's levels, which the limit
- * shard_depth bounds. Missing inner chunks are passed over.
+ * array/shards.c - walks the inner chunks of one stored shard, at the innermost level, in
+ * order, through nested shards. No recursion: a stack has one opened shard per level; the
+ * limit shard_depth bounds it. Missing inner chunks are skipped.
  * Thread class: plain function.
  */
 #include "array/array_int.h"
 
 struct shard_frame {
     struct zr_shard *shard;         /* counted */
-    uint64_t next;                  /* entry */
-    uint64_t origin[ZARR_MAX_RANK]; /* of the shard, in elements of the array */
+    uint64_t next;                  /* next entry */
+    uint64_t origin[ZARR_MAX_RANK]; /* first element of the shard, in array coordinates */
 };
 
 struct shard_walk {
     const struct zr_io *io;
     const char *key;
-    const struct zr_level *outermost; /* of this very shard */
-    struct shard_frame *frame;        /* one a level but the last */
+    const struct zr_level *outermost; /* level of this shard */
+    struct shard_frame *frame;        /* one per level except the last */
     uint32_t n;
 };
 
-/* Where entry i of this frame's shard begins, in array order of dimensions. */
+/* Computes where entry i of this frame's shard begins, in array order of dimensions. */
 static void entry_origin(const struct shard_walk *w, const struct shard_frame *f,
                          uint64_t i, uint64_t *origin)
 {

@@ -1,8 +1,8 @@
 /*
- * array/spec.c - from a wish (zarr_array_spec) to a metadata document as JSON,
- * in either format. It only spells out what the caller left to defaults; the
- * document is then judged by the same parser that reads stored ones, so that
- * nothing can be created that could not be opened.
+ * array/spec.c - makes a metadata document as JSON, in either format, from a spec
+ * (zarr_array_spec). It only writes out what the caller left to defaults. The parser that
+ * reads stored documents then checks the result, so nothing can be created that cannot be
+ * opened.
  * Thread class: plain functions.
  */
 #include "array/spec_int.h"
@@ -49,10 +49,10 @@ struct spec_work {
     const zarr_dtype *dtype;
     uint32_t byte_order; /* LITTLE or BIG; v2 also MIXED */
     int32_t format;
-    uint64_t chunk[ZARR_MAX_RANK]; /* unit of reading */
+    uint64_t chunk[ZARR_MAX_RANK]; /* shape of the unit of reading */
 };
 
-/* The fields of a v2 list may each have their order; v3 takes one for all. */
+/* In v2 each field of a struct may have its own order; v3 has one order for all. */
 static zarr_status spec_order(const struct spec_work *w, uint32_t *order,
                               struct zr_str *leaves, zarr_error *err)
 {
@@ -189,8 +189,8 @@ static zarr_status spec_grid(struct zr_json **out, struct spec_work *w, zarr_err
     return ZARR_OK;
 }
 
-/* Others than the two of the specification may know no separator: they get none that the
- * caller did not give. */
+/* Key encodings other than the two of the specification may not know a separator, so they
+ * get one only from the caller. */
 static zarr_status spec_keys(struct zr_json **out, struct spec_work *w, zarr_error *err)
 {
     const zarr_array_spec *s = w->spec;
@@ -265,7 +265,7 @@ out:
     return st;
 }
 
-/* A whole document from the caller: only its format is looked at here. */
+/* Takes a whole document from the caller; checks only its format. */
 static zarr_status given_document(struct spec_work *w, struct zr_parsed *attrs,
                                   int32_t *format, zarr_error *err)
 {

@@ -1,9 +1,8 @@
 /*
- * array/spec_codecs.c - the codecs of a new array, as its document will list
- * them: the default, or the caller's JSON with what it leaves out put in place:
- * `bytes` where no codec turns elements into bytes, a transpose in front for
- * order F, and a shard around it all with an index of its own. Whether the
- * result makes sense is for meta and codec to say.
+ * array/spec_codecs.c - the codecs of a new array as its document lists them: the
+ * default, or the caller's JSON completed with what it leaves out: `bytes` if no codec
+ * turns elements into bytes, a transpose in front for order F, and a sharding codec with
+ * its index codecs around them. `meta` and `chain` check the result.
  * Thread class: plain functions.
  */
 #include "array/spec_int.h"
@@ -35,7 +34,7 @@ static struct zr_json *type_codec(const struct zr_spec_codecs *c, const zarr_dty
                                    : named_codec(c->doc, name, NULL);
 }
 
-/* Inside out: each level of an optional type has a codec of its own. */
+/* Made from the inside out: each level of an optional type has its own codec. */
 static struct zr_json *optional_codec(const struct zr_spec_codecs *c,
                                       const zarr_dtype *dtype)
 {
@@ -75,7 +74,7 @@ static struct zr_json *zstd_codec(struct zr_json_doc *doc)
     return named_codec(doc, "zstd", config);
 }
 
-/* Dimensions reversed: column-major chunks. */
+/* Reverses the dimensions: column-major chunks. */
 static struct zr_json *transpose_codec(struct zr_json_doc *doc, int32_t ndim)
 {
     struct zr_json *config = zr_json_new(doc, ZR_JSON_OBJECT);
@@ -87,7 +86,8 @@ static struct zr_json *transpose_codec(struct zr_json_doc *doc, int32_t ndim)
     return named_codec(doc, "transpose", config);
 }
 
-/* What the core or a plug-in registered this name as; 0: unknown, which meta will say. */
+/* The kind under which the core or a plug-in registered this name; 0: unknown, which
+ * `meta` reports. */
 static uint32_t codec_kind(const zarr_context *ctx, const struct zr_json *codec)
 {
     const char *name = zr_json_string(codec);
@@ -100,8 +100,8 @@ static uint32_t codec_kind(const zarr_context *ctx, const struct zr_json *codec)
     return vt ? vt->kind : 0;
 }
 
-/* The caller's list with `bytes` behind the array->array codecs, if it has no such codec.
- */
+/* Returns the caller's list; adds `bytes` behind the array->array codecs if it has no
+ * array->bytes codec. */
 static struct zr_json *complete_list(const struct zr_spec_codecs *c,
                                      const struct zr_json *given)
 {
@@ -181,7 +181,7 @@ out:
     return st;
 }
 
-/* Whether a v2 filter or compressor makes bytes of elements. */
+/* Whether a v2 filter or compressor turns elements into bytes. */
 static bool makes_bytes(const zarr_context *ctx, const struct zr_json *v)
 {
     const char *id = zr_json_string(zr_json_get(v, "id"));
@@ -191,7 +191,7 @@ static bool makes_bytes(const zarr_context *ctx, const struct zr_json *v)
     return vt && vt->kind == ZARR_CODEC_ARRAY_BYTES;
 }
 
-/* v2 says how objects are stored by its first filter. */
+/* In v2 the first filter says how objects are stored. */
 static void object_filter(struct zr_json *root, const struct zr_spec_codecs *c)
 {
     const char *name = zarr_dtype_codec(c->dtype);

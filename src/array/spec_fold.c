@@ -1,8 +1,8 @@
 /*
- * array/spec_fold.c - the two codecs that v2 has no names for, in the filters of a new
- * v2 array: `bytes` goes into the byte order of dtype, a transpose that reverses all
- * dimensions into order "F", and one that does nothing away. What v2 cannot say is
- * refused: other permutations, and either behind a filter.
+ * array/spec_fold.c - removes the two codecs that v2 has no names for from the filters of
+ * a new v2 array. `bytes` becomes the byte order of dtype; a transpose that reverses all
+ * dimensions becomes order "F"; one that does nothing is dropped. What v2 cannot express
+ * is refused: other permutations, and either codec behind a filter.
  * Thread class: plain functions.
  */
 #include "array/spec_int.h"
@@ -10,9 +10,9 @@
 struct fold {
     const struct zr_spec_codecs *c;
     struct zr_json *root;
-    bool other, bytes; /* have come before */
+    bool other, bytes; /* whether such codecs came before */
     char order[2];
-    const struct zr_json *endian; /* NULL: as dtype says it */
+    const struct zr_json *endian; /* NULL: as in dtype */
 };
 
 static const char *core_name(const struct fold *f, const struct zr_json *v)
@@ -61,7 +61,8 @@ out:
     return st;
 }
 
-/* *reversed: it reverses more than one dimension. False: neither that nor nothing. */
+/* Returns whether the order reverses all dimensions or none. *reversed: it reverses more
+ * than one dimension. */
 static bool fold_order(const struct zr_json *order, int32_t ndim, bool *reversed)
 {
     bool same = true, back = true;
@@ -103,7 +104,7 @@ out:
     return st;
 }
 
-/* *gone: it is no filter. */
+/* *gone: the codec is folded away and is no filter. */
 static zarr_status fold_one(struct fold *f, const struct zr_json *v, bool *gone,
                             zarr_error *err)
 {

@@ -1,36 +1,36 @@
 /*
- * array/spec_int.h - between spec.c, spec_codecs.c and create.c: a wish
- * for an array on its way to a metadata document.
+ * array/spec_int.h - what spec.c, spec_codecs.c and create.c share: a caller's spec on
+ * its way to a metadata document.
  */
 #ifndef ZR_ARRAY_SPEC_INT_H
 #define ZR_ARRAY_SPEC_INT_H
 
 #include "array/array_int.h"
 
-/* Reads a caller's spec. */
+/* Copies and checks a caller's spec. */
 zarr_status zr_spec_read(zarr_array_spec *out, const zarr_array_spec *spec,
                          zarr_error *err);
-/* A caller's spec with everything that it leaves to the array spec->like. */
+/* A caller's spec, completed with what the array spec->like has. */
 struct zr_spec_like {
-    zarr_array_spec spec;         /* like: NULL */
+    zarr_array_spec spec;         /* its member `like` is NULL */
     struct zr_array_state *model; /* counted */
     const struct zr_json *root;   /* the model's document, in doc */
-    struct zr_order order;        /* v2: of the stored elements */
-    struct zr_json_doc doc;       /* holds the texts */
-    const char *no_name;          /* the names of a scalar */
+    struct zr_order order;        /* v2: byte order of the stored elements */
+    struct zr_json_doc doc;       /* owns the texts and the document */
+    const char *no_name;          /* dimension names of a scalar: an empty list */
 };
 zarr_status zr_spec_like_make(struct zr_spec_like *l, const zarr_context *ctx,
                               const zarr_array_spec *changes, zarr_error *err);
 void zr_spec_like_deinit(struct zr_spec_like *l);
-/* JSON as text that lives as long as l. */
+/* Writes JSON as text that lives as long as l. */
 zarr_status zr_spec_like_text(struct zr_spec_like *l, const struct zr_json *v,
                               const char **out, zarr_error *err);
-/* Sets codecs, index_codecs, and what goes with them: v2's order and byte order, the
- * grid if shards stay as they are. */
+/* Sets codecs and index_codecs, and what follows from them: v2's order and byte order,
+ * and the grid if shards stay as they are. */
 zarr_status zr_spec_like_codecs(struct zr_spec_like *l, const zarr_context *ctx,
                                 const zarr_array_spec *changes, zarr_error *err);
-/* The document that it asks for in parsed, v2 attributes in attrs (root NULL: none);
- * *format is told. */
+/* Makes the document that the spec asks for in `parsed`, and v2 attributes in `attrs`
+ * (root NULL: none). Sets *format. */
 zarr_status zr_spec_document(struct zr_parsed *parsed, struct zr_parsed *attrs,
                              int32_t *format, const zarr_context *ctx,
                              const zarr_array_spec *spec, zarr_error *err);
@@ -41,22 +41,23 @@ struct zr_spec_codecs {
     const zarr_array_spec *spec;
     const zarr_dtype *dtype;
     const char *endian;          /* "little" or "big" */
-    const uint64_t *chunk_shape; /* with shards: of the inner chunks */
+    const uint64_t *chunk_shape; /* with shards: shape of the inner chunks */
 };
-/* v3: the whole list, shards included. *out belongs to doc. */
+/* v3: makes the whole list, shards included. *out belongs to doc. */
 zarr_status zr_spec_codecs_v3(struct zr_json **out, const struct zr_spec_codecs *c,
                               zarr_error *err);
 /* v2: sets "filters" and "compressor" of a .zarray. */
 zarr_status zr_spec_codecs_v2(struct zr_json *root, const struct zr_spec_codecs *c,
                               zarr_error *err);
-/* v2: takes `bytes` and `transpose` out of them, into "dtype" and "order". */
+/* v2: moves `bytes` and `transpose` from filters and compressor into "dtype" and
+ * "order". */
 zarr_status zr_spec_fold_v2(struct zr_json *root, const struct zr_spec_codecs *c,
                             zarr_error *err);
-/* JSON text of a member of the spec, copied into doc; INVALID names the member. */
+/* Parses the JSON text of a member of the spec into doc. INVALID names the member. */
 zarr_status zr_spec_json(struct zr_json **out, const zarr_context *ctx,
                          struct zr_json_doc *doc, const char *text, const char *member,
                          zarr_error *err);
-/* Whether it asks for shards. */
+/* Whether the spec asks for shards. */
 static inline bool zr_spec_sharded(const zarr_array_spec *s)
 {
     return s->shard_shape || (s->chunk_grid && s->chunk_shape);

@@ -1,9 +1,9 @@
 /*
- * array/spec_like.c - a spec that names another array: what the caller leaves open
- * becomes what that array has, in the words of a spec. The result is a complete spec,
- * which the usual path judges. What codecs become is in spec_like_codecs.c. Thread class:
- * plain functions; the model may be in use and may change meanwhile, one state of it is
- * read.
+ * array/spec_like.c - a spec that names another array: what the caller leaves open is
+ * taken from that array, in the form of a spec. The complete spec then takes the usual
+ * path. Codecs are in spec_like_codecs.c.
+ * Thread class: plain functions. The other array (the model) may be in use and may change
+ * meanwhile; one state of it is read.
  */
 #include "array/spec_int.h"
 
@@ -51,7 +51,8 @@ static zarr_status like_shape(struct zr_spec_like *l, const zarr_array_spec *cha
     return ZARR_OK;
 }
 
-/* The model's chunks, and its shards around them or around those that are given. */
+/* Takes the model's chunks, and its shards around them or around the chunks that are
+ * given. */
 static zarr_status like_grid(struct zr_spec_like *l, const zarr_array_spec *changes,
                              zarr_error *err)
 {
@@ -90,7 +91,7 @@ static const char *name_of(const zarr_dtype *dtype)
     return name ? name : zarr_dtype_v2(dtype);
 }
 
-/* v2 says the byte order in the data type; of one without, its name says enough. */
+/* v2 has the byte order in the data type. For a type without one, the name suffices. */
 static zarr_status like_dtype(struct zr_spec_like *l, zarr_error *err)
 {
     const zarr_dtype *dtype = model_of(l)->dtype;
@@ -102,7 +103,7 @@ static zarr_status like_dtype(struct zr_spec_like *l, zarr_error *err)
     if (l->spec.zarr_format != 2 || !zr_dtype_has_order(dtype))
         return ZARR_OK;
     v = zr_dtype_write_v2(dtype, &l->order, &l->doc);
-    if (!v) /* create says that v2 has no such type */
+    if (!v) /* creating the array reports that v2 has no such type */
         return zr_json_ok(&l->doc) ? ZARR_OK : zr_fail_memory(err, 1);
     if (zr_json_string(v)) {
         l->spec.data_type = zr_json_string(v);
@@ -148,7 +149,8 @@ static void like_separator(struct zr_spec_like *l, const char *separator)
         l->spec.separator = *separator;
 }
 
-/* Of the two encodings that have a separator, the other one keeps the model's. */
+/* Two key encodings have a separator. If the caller chooses the other one, it keeps the
+ * model's separator. */
 static zarr_status like_keys(struct zr_spec_like *l, const zarr_array_spec *changes,
                              zarr_error *err)
 {
@@ -174,8 +176,8 @@ static zarr_status like_keys(struct zr_spec_like *l, const zarr_array_spec *chan
     return ZARR_OK;
 }
 
-/* v2 keeps the names among the attributes, where xarray takes a scalar without them for
- * no variable; v3 has a place of its own for them. */
+/* v2 keeps dimension names among the attributes, and xarray takes a scalar without them
+ * for no variable. v3 has its own member for them. */
 static zarr_status like_attributes(struct zr_spec_like *l, const zarr_array_spec *changes,
                                    zarr_error *err)
 {

@@ -1,16 +1,15 @@
 /*
- * array/spec_like_codecs.c - the codecs of an array that is like another one. They are
- * taken from the chain as v3 lists it. Of shards the new array gets the chain of the
- * innermost chunks, for other shards or none, unless nothing changes there: then the
- * whole chain stays. v2 gets filters and compressor, and the byte order of the data type.
+ * array/spec_like_codecs.c - the codecs of an array that is like another one, taken from
+ * the model's chain in v3's form. If shards change, the new array gets the chain of the
+ * model's innermost chunks, in the new shards or without shards; otherwise the whole
+ * chain stays. v2 gets filters, compressor, and the byte order of the data type.
  * Thread class: plain functions.
  */
 #include "array/spec_int.h"
 
-/* ---- as v3 lists them ----------------------------------------------------------------
- */
+/* ---- v3's list --------------------------------------------------------- */
 
-/* The configuration of the first sharding codec in a list; NULL: there is none. */
+/* Returns the configuration of the first sharding codec in a list, or NULL. */
 static struct zr_json *shards_of(const struct zr_json *list)
 {
     for (struct zr_json *v = list ? list->u.children.first : NULL; v; v = v->next)
@@ -19,8 +18,8 @@ static struct zr_json *shards_of(const struct zr_json *list)
     return NULL;
 }
 
-/* Appends the codecs of an innermost chunk. Codecs in front of shards do the same inside
- * them, and those behind can. Recursion: as deep as the shards. */
+/* Appends the codecs of an innermost chunk. Codecs in front of shards work the same
+ * inside them, and those behind can. Recursion: as deep as the shards. */
 static void add_inner(struct zr_json_doc *doc, struct zr_json *out,
                       const struct zr_json *list)
 {
@@ -32,7 +31,7 @@ static void add_inner(struct zr_json_doc *doc, struct zr_json *out,
     }
 }
 
-/* The list without the transposes that it begins with. */
+/* Returns the list without the transposes at its beginning. */
 static struct zr_json *without_order(struct zr_json_doc *doc, const struct zr_json *list)
 {
     struct zr_json *out = zr_json_new(doc, ZR_JSON_ARRAY);
@@ -46,8 +45,8 @@ static struct zr_json *without_order(struct zr_json_doc *doc, const struct zr_js
     return out;
 }
 
-/* v3 has one byte order for all fields of a struct: little-endian for those of v2 whose
- * orders differ. */
+/* v3 has one byte order for all fields of a struct: if those of v2 differ, little-endian
+ * is used. */
 static void unmix(struct zr_json_doc *doc, const struct zr_json *list)
 {
     for (const struct zr_json *v = list ? list->u.children.first : NULL; v; v = v->next)
@@ -63,7 +62,8 @@ static bool changes_shards(const zarr_array_spec *c)
            c->flags & (ZARR_SPEC_NO_SHARDS | ZARR_SPEC_INDEX_AT_START);
 }
 
-/* The whole chain: the grid is that of the outermost shards, and no spec says more. */
+/* Keeps the whole chain: the grid is that of the outermost shards, and a spec cannot
+ * express more. */
 static void keep_whole(struct zr_spec_like *l)
 {
     const struct zr_array_meta *m = &l->model->meta;
@@ -85,7 +85,8 @@ static zarr_status keep_index(struct zr_spec_like *l, const zarr_array_spec *cha
                              &l->spec.index_codecs, err);
 }
 
-/* *out: the codecs of a chunk of the new array, or of a shard if all of that stays. */
+/* *out: the codecs of a chunk of the new array, or of a shard if the whole chain
+ * stays. */
 static zarr_status inner_list(struct zr_spec_like *l, const zarr_array_spec *changes,
                               struct zr_json **out, zarr_error *err)
 {
@@ -108,8 +109,7 @@ out:
     return st;
 }
 
-/* ---- as v2 says them ------------------------------------------------------------------
- */
+/* ---- v2's members ------------------------------------------------------ */
 
 static zarr_status put_v2(struct zr_spec_like *l, const struct zr_json *filters,
                           const struct zr_json *compressor, zarr_error *err)
@@ -125,7 +125,8 @@ static zarr_status put_v2(struct zr_spec_like *l, const struct zr_json *filters,
     return zr_spec_like_text(l, v, &l->spec.codecs, err);
 }
 
-/* A v3 chain, parsed for itself: what it leaves to the array must be said now. */
+/* Converts a v3 chain. It is parsed separately, because what it leaves to the array must
+ * be explicit in v2. */
 static zarr_status chain_to_v2(struct zr_spec_like *l, const zarr_context *ctx,
                                const struct zr_json *list, struct zr_v2_codecs *out,
                                zarr_error *err)
@@ -138,7 +139,7 @@ static zarr_status chain_to_v2(struct zr_spec_like *l, const zarr_context *ctx,
 
     zr_array_meta_chunk(&l->model->meta, &chunk);
     ZR_TRY(zr_chain_parse(&chain, &ctx->codecs, list, &how, ctx->alloc, err));
-    if (!chain->codec[chain->a2b].structure.shard) /* else it is refused below */
+    if (!chain->codec[chain->a2b].structure.shard) /* otherwise it is refused below */
         ZR_TRY(zr_chain_complete(chain, &chunk, err));
     ZR_TRY(zr_array_meta_codecs_v2(&l->model->meta, &env, chain, &l->doc, out, err));
 out:

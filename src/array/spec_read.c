@@ -37,7 +37,7 @@ static zarr_status check_members(const zarr_array_spec *s, zarr_error *err)
     }
     if (s->flags & ZARR_SPEC_NO_SHARDS && s->shard_shape)
         return zr_fail(err, ZARR_ERR_INVALID, "shard_shape is given, and NO_SHARDS too");
-    if (s->like) /* checked again when it is complete */
+    if (s->like) /* checked again when the spec is complete */
         return ZARR_OK;
     if (!s->data_type)
         return zr_fail(err, ZARR_ERR_INVALID, "data_type is missing");

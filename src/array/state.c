@@ -1,10 +1,9 @@
 /*
- * array/state.c - an array as its documents describe it at one moment:
- * parsed metadata, the documents it points into, and what is worked out from
- * them when first needed (a layout per kind of memory, texts). A state is
- * frozen and counted; what is made late is put in place with one atomic
- * exchange, and whoever comes second throws his own away. So readers take no
- * lock, and a resize does not disturb a read under way: it keeps its state.
+ * array/state.c - an array as its documents describe it at one moment: parsed metadata,
+ * the documents it points into, and what is computed from them when first needed (a
+ * layout per kind of memory, texts). What is computed late is published with one atomic
+ * exchange; a thread that comes second frees its own result. So readers take no lock. A
+ * resize does not disturb a read under way, which keeps its state.
  * Thread class: frozen, counted.
  */
 #include "array/array_int.h"
@@ -42,8 +41,8 @@ void zr_array_state_free(struct zr_array_state *s)
     zr_free(s->alloc, s);
 }
 
-/* Walks into nested shards: the innermost chunk that can be read alone, dimension by
- * dimension of the array. */
+/* Walks into nested shards to the innermost chunk that can be read alone. Its shape is in
+ * array order of dimensions. */
 static zarr_status leaf_shape(struct zr_array_state *s, zarr_error *err)
 {
     const struct zr_chain *chain = s->meta.chain;
@@ -174,7 +173,7 @@ zarr_status zr_array_layout(const struct zr_layout **out, const zarr_array *a,
         ZR_TRY(zr_fail_memory(err, sizeof *slot));
     slot->device_type = device_type;
     ZR_TRY(layout_make(&slot->layout, a, s, device_type, err));
-    do { /* slots are only ever added in front */
+    do { /* slots are only added, in front */
         *out = layout_find(head, device_type);
         slot->next = head;
     } while (!*out && !atomic_compare_exchange_weak_explicit(&s->layouts, &head, slot,
@@ -195,8 +194,7 @@ out:
 
 struct zr_array_state *zr_array_state_get(const zarr_array *array)
 {
-    zarr_array *a =
-        (zarr_array *)(uintptr_t)array; /* the lock is no part of what is frozen */
+    zarr_array *a = (zarr_array *)(uintptr_t)array; /* only the lock is written */
     struct zr_array_state *s;
 
     zr_mutex_lock(&a->h.mutex);
@@ -216,7 +214,7 @@ bool zr_array_state_exchange(zarr_array *array, const struct zr_array_state *bef
         zr_mutex_unlock(&array->h.mutex);
         return false;
     }
-    if (old && old->facts->lent) { /* somebody may still look at them */
+    if (old && old->facts->lent) { /* callers may still look at them */
         old->facts->link.next = array->h.borrowed;
         array->h.borrowed = &old->facts->link;
         old->facts = NULL;
@@ -227,7 +225,7 @@ bool zr_array_state_exchange(zarr_array *array, const struct zr_array_state *bef
     return true;
 }
 
-/* v2: .zarray of one state, .zattrs of another. */
+/* v2: makes a state from .zarray of one state and .zattrs of another. */
 static zarr_status state_of_two(struct zr_array_state **out, const zarr_array *a,
                                 const struct zr_array_state *array,
                                 const struct zr_array_state *attrs, zarr_error *err)
@@ -254,7 +252,7 @@ zarr_status zr_array_state_commit(zarr_array *array, struct zr_array_state *befo
     struct zr_array_state *now = zr_array_state_ref(before), *next = NULL;
     zarr_status st = ZARR_OK;
 
-    /* One document under one lock: what was written last comes last. */
+    /* one document under one lock: the state written last is current */
     next = zr_array_state_ref(s);
     while (!zr_array_state_exchange(array, s->meta.format == 3 ? NULL : now, next)) {
         zr_array_state_free(next);

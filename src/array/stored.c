@@ -1,10 +1,9 @@
 /*
- * array/stored.c - which objects of an array are stored, from the store's
- * listing: keys that the key encoding can read back as a chunk inside the grid.
- * Other keys (documents, what strangers left) are passed over, unless one stands
- * where a folder of chunks would and these cannot be read. The rows are
- * collected before anybody works with them: a store need not bear being
- * changed while it lists.
+ * array/stored.c - finds the stored objects of an array in the store's listing: keys that
+ * the key encoding can read back as a chunk inside the grid. Other keys (documents,
+ * foreign files) are skipped. But a key that names a file where a folder of chunks would
+ * be is an error, because it hides these chunks. The rows are collected first, because a
+ * store need not support changes while it lists.
  * Thread class: solo.
  */
 #include "array/array_int.h"
@@ -35,8 +34,8 @@ struct stored_listing {
     size_t skip;
     bool everything;
     uint64_t limit;
-    struct zr_str first; /* the key of the first chunk, once it is asked for */
-    struct zr_str above; /* keys of chunks that other objects may hide, each with its 0 */
+    struct zr_str first; /* key of the first chunk, once it is needed */
+    struct zr_str above; /* keys that may hide chunks, each followed by 0 */
     zarr_status st;
     zarr_error *err;
 };
@@ -69,8 +68,8 @@ out:
     return st;
 }
 
-/* A chunk that would be below the key, were it a folder: "c/5" has "c/5/0", which is
- * told by what lies as deep in the key of the first chunk. */
+/* Notes a key that would be a folder of chunks: "c/5" hides "c/5/0". The depth of the
+ * first chunk's key shows this. */
 static void note_hidden(struct stored_listing *l, const char *key)
 {
     const uint64_t zeros[ZARR_MAX_RANK] = {0};
@@ -115,8 +114,8 @@ static int on_stored_key(void *user, const zarr_store_item *item)
     return l->st != ZARR_OK;
 }
 
-/* A link that leads out of the store may be a folder full of chunks: reading one tells.
- */
+/* A link that leads out of the store may be a folder full of chunks; reading one shows
+ * it. */
 static zarr_status check_hidden(const struct stored_listing *l, zarr_store *store,
                                 zarr_error *err)
 {
@@ -133,7 +132,7 @@ static zarr_status check_hidden(const struct stored_listing *l, zarr_store *stor
     return st;
 }
 
-/* Heap sort in place: rows of a width that is not known to the compiler, no memory, no
+/* Heap sort in place: the width of rows is not a compile-time constant. No memory, no
  * recursion. */
 static bool row_less(const struct zr_stored *s, size_t i, size_t j)
 {

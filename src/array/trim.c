@@ -1,9 +1,9 @@
 /*
- * array/trim.c - after a shrink: chunks wholly outside the new shape are
- * erased; of those cut by its border the part outside is set to the fill value,
- * so that growing again shows fill and never the cells of before. Right before a
- * chunk is touched the stored shape is looked at again: what has come back inside
- * is left alone. Rows of chunk coordinates are worked on in parallel.
+ * array/trim.c - trims an array after a shrink: erases chunks wholly outside the new
+ * shape, and resets to the fill value the parts of border chunks outside it, so that
+ * growing again shows the fill value and not the old elements. Right before it touches a
+ * chunk it looks at the stored shape again, and leaves alone what is inside once more.
+ * Rows of chunk coordinates are processed in parallel.
  * Thread class: plain functions.
  */
 #include "array/trim_int.h"
@@ -24,7 +24,7 @@ static bool same_cuts(const struct zr_array_meta *was, const struct zr_array_met
     return zr_grid_keeps(&was->grid, &now->grid, NULL) == ZARR_OK;
 }
 
-/* Under the lock: what a changed document says. */
+/* Under the lock: reads the shape from a changed document. */
 static zarr_status parse_now(struct zr_trim *t, const struct zr_doc *doc, zarr_error *err)
 {
     const zarr_context *ctx = t->a->h.ctx;
@@ -112,7 +112,7 @@ out:
     return st;
 }
 
-/* Writes one fill value to a box of the old array. */
+/* Writes the fill value to a box of the old array. */
 static zarr_status fill_box(const struct zr_trim *t, const uint64_t *start,
                             const uint64_t *count, zarr_error *err)
 {
@@ -149,8 +149,8 @@ out:
     return st;
 }
 
-/* What a chunk has outside is one box for each dimension that cuts it; they may overlap.
- */
+/* The part of a chunk outside is one box per dimension that cuts it; the boxes may
+ * overlap. */
 static zarr_status reset_chunk(const struct zr_trim *t, const uint64_t *chunk,
                                const uint64_t *new_shape, zarr_error *err)
 {

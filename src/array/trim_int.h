@@ -1,6 +1,5 @@
 /*
- * array/trim_int.h - a trim under way, between trim.c (what happens to a chunk) and
- * trim_rows.c (which chunks).
+ * array/trim_int.h - a trim in work: trim_rows.c finds the chunks, trim.c trims them.
  */
 #ifndef ZR_ARRAY_TRIM_INT_H
 #define ZR_ARRAY_TRIM_INT_H
@@ -12,19 +11,20 @@ struct zr_trim {
     struct zr_array_state *old;
     const uint64_t *new_shape;
     struct zr_stored rows;
-    uint64_t keep[ZARR_MAX_RANK]; /* chunks of each dimension wholly inside */
+    /* per dimension: number of chunks wholly inside the new shape */
+    uint64_t keep[ZARR_MAX_RANK];
     struct {
         zr_mutex mutex;
-        struct zr_str text; /* the document when it was looked at last */
+        struct zr_str text; /* the document as it was last read */
         uint64_t shape[ZARR_MAX_RANK];
-        bool known; /* text and shape are */
+        bool known; /* text and shape are set */
     } locked;
 };
-/* Cells of the old array that a chunk has in a dimension: [*low, *high). */
+/* The elements of the old array that a chunk has in dimension d: [*low, *high). */
 void zr_trim_range(const struct zr_array_state *s, int32_t d, uint64_t chunk,
                    uint64_t *low, uint64_t *high);
-/* Fills t->keep and t->rows: chunks that may be stored and are not wholly inside, and
- * others. */
+/* Sets t->keep and t->rows. The rows include all stored chunks that are not wholly
+ * inside; they may include others. */
 zarr_status zr_trim_find_rows(struct zr_trim *t, zarr_error *err);
 
 #endif

@@ -1,14 +1,15 @@
 /*
- * array/trim_rows.c - which chunks a shrink has to look at. A few are tried one by one;
- * where there are many the store is asked which exist, because a huge array may be nearly
- * empty. Thread class: solo.
+ * array/trim_rows.c - finds the chunks that a shrink must look at. A few are tried one by
+ * one. If there are many, the store lists which exist, because a huge array may be nearly
+ * empty.
+ * Thread class: solo.
  */
 #include "array/trim_int.h"
 
 #include <string.h>
 
 enum {
-    TRIM_DIRECT_MAX = 256 /* chunks that are tried without a listing */
+    TRIM_DIRECT_MAX = 256 /* most chunks that are tried without a listing */
 };
 
 void zr_trim_range(const struct zr_array_state *s, int32_t d, uint64_t chunk,
@@ -46,8 +47,8 @@ static void count_kept(struct zr_trim *t)
     }
 }
 
-/* Chunks of the old grid that are not wholly inside: for each dimension d those with
- * all earlier ones inside and this one not. */
+/* Chunks of the old grid that are not wholly inside: for each dimension d, those that are
+ * inside in all earlier dimensions but not in d. */
 static uint64_t count_candidates(const struct zr_trim *t)
 {
     const struct zr_grid *grid = &t->old->meta.grid;
@@ -66,7 +67,7 @@ static uint64_t count_candidates(const struct zr_trim *t)
     return total;
 }
 
-/* The next chunk of a box in C order; false behind the last. */
+/* Advances to the next chunk of a box in C order. Returns false after the last. */
 static bool step_in_box(uint64_t *at, const uint64_t *begin, const uint64_t *end,
                         int32_t ndim)
 {

@@ -1,9 +1,8 @@
 /*
- * array/verify.c - decodes everything that is stored and tells what cannot
- * be: shards whose index does not hold, chunks that do not decode to what the
- * metadata says. Objects are looked at in parallel; every fault is told, one
- * thread at a time; a store that fails ends the call, because then nobody can
- * say that the rest is good.
+ * array/verify.c - decodes everything that is stored in an array and reports faults:
+ * shards with an invalid index, chunks that do not decode to what the metadata says.
+ * Objects are checked in parallel; faults are reported by one thread at a time. A store
+ * that fails ends the call, because the rest is then unknown.
  * Thread class: plain function.
  */
 #include "array/array_int.h"
@@ -32,17 +31,19 @@ struct verified_object {
     struct verifying *v;
     const char *key;
     const uint64_t *chunk;
-    uint64_t origin[ZARR_MAX_RANK]; /* of the chunk, or of the inner one under work */
+    /* first element of the chunk, or of the current inner chunk */
+    uint64_t origin[ZARR_MAX_RANK];
 };
 
-/* What the stored bytes are to blame for. */
+/* Whether the stored bytes cause this status. */
 static bool is_fault(zarr_status st)
 {
     return st == ZARR_ERR_CORRUPT || st == ZARR_ERR_LIMIT || st == ZARR_ERR_UNSUPPORTED ||
            st == ZARR_ERR_INVALID;
 }
 
-/* The caller's functions are called one thread at a time, but with no lock held. */
+/* Waits for this thread's turn: one thread at a time calls the caller's functions,
+ * without a lock. */
 static void turn_take(struct verifying *v, zarr_stats *now)
 {
     zr_mutex_lock(&v->locked.mutex);
@@ -84,7 +85,8 @@ static void tell_fault(const struct verified_object *o, zarr_status st,
     turn_give(v);
 }
 
-/* OK where it was told or is none of ours. */
+/* Reports a fault. Returns OK if it was reported; otherwise the failure that ends the
+ * call. */
 static zarr_status judge(const struct verified_object *o, zarr_status st,
                          const zarr_error *e, zarr_error *err)
 {
@@ -117,7 +119,7 @@ static zarr_status check_inner(void *arg, const struct zr_inner_chunk *inner,
     return judge(o, st, &e, err);
 }
 
-/* A chunk that is no shard. */
+/* Checks a chunk that is not a shard. */
 static zarr_status check_whole(const struct verifying *v, const uint64_t *chunk,
                                const char *key, zarr_error *err)
 {
@@ -187,7 +189,7 @@ static zarr_status verify_all(struct verifying *v, zarr_error *err)
     zarr_status st = ZARR_OK;
 
     st = zr_array_io(&v->io, v->array, v->state, ZARR_DEVICE_CPU, err);
-    v->io.indexes = NULL; /* what is remembered proves nothing */
+    v->io.indexes = NULL; /* a cached index proves nothing */
     if (st == ZARR_OK)
         st = zr_stored_list(&v->stored, v->array, v->state, false, err);
     if (st != ZARR_OK)

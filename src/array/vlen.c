@@ -1,7 +1,7 @@
 /*
- * array/vlen.c - elements of variable length as offsets and bytes. A read goes
- * through a heap of this call and ends in one block: offsets, then bytes. A write
- * makes the elements that the offsets mean and hands them on.
+ * array/vlen.c - elements of variable length as offsets and bytes. A read uses a heap of
+ * this call and ends in one block: offsets, then bytes. A write makes elements from the
+ * offsets and passes them on.
  * Thread class: plain functions.
  */
 #include "array/array_int.h"
@@ -10,9 +10,9 @@
 
 #include <string.h>
 
-struct vlen_column_block { /* offsets and bytes follow */
+struct vlen_column_block { /* followed by offsets and bytes */
     zarr_context *ctx;     /* counted */
-    uint64_t n;            /* keeps what follows aligned */
+    uint64_t n;            /* 64 bits wide, so that what follows is aligned */
 };
 
 struct vlen_call {
@@ -21,7 +21,7 @@ struct vlen_call {
     int64_t shape[ZARR_MAX_RANK];
     int32_t ndim;
     uint64_t n;
-    zarr_vlen *item; /* n of them, owned */
+    zarr_vlen *item; /* n elements, owned */
     zarr_tensor tensor;
 };
 
@@ -30,7 +30,7 @@ static void vlen_call_close(struct vlen_call *c)
     zr_free(c->array->h.ctx->alloc, c->item);
 }
 
-/* The shape may be of this moment only: reading and writing check it again. */
+/* The shape may change after this; reading and writing check it again. */
 static zarr_status vlen_call_open(struct vlen_call *c, zarr_array *array,
                                   const zarr_selection *sel, zarr_error *err)
 {

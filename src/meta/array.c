@@ -1,11 +1,11 @@
 /*
- * meta/array.c - an array's metadata as one struct, whatever its format: made
- * by array_v2.c or array_v3.c, checked as a whole here, freed here.
+ * meta/array.c - an array's metadata as one struct for both formats. array_v2.c or
+ * array_v3.c makes it; this file checks it as a whole and frees it.
  * Thread class: frozen once parsed.
  */
 #include "meta_int.h"
 
-/* Sizes are checked again by what was not said before. */
+/* Completes what was left to defaults, and checks the sizes again. */
 static zarr_status complete_items(struct zr_array_meta *m, const struct zr_meta_env *env,
                                   zarr_error *err)
 {
@@ -71,7 +71,7 @@ void zr_array_meta_chunk(const struct zr_array_meta *m, zarr_chunk_spec *out)
         .struct_size = sizeof *out, .ndim = m->ndim, .dtype = m->dtype, .fill = m->fill};
     if (zr_chain_unit(m->chain, m->ndim, unit, NULL) != ZARR_OK)
         for (int32_t d = 0; d < m->ndim; d++)
-            unit[d] = 1; /* resolving the chain says what is wrong */
+            unit[d] = 1; /* resolving the chain reports the error */
     for (int32_t d = 0; d < m->ndim; d++) {
         if (m->grid.regular)
             out->shape[d] = m->grid.chunk_shape[d];

@@ -1,8 +1,8 @@
 /*
- * meta/array_v2.c - reads a .zarray with its .zattrs into the same struct and
- * the same kind of chain as v3: transpose for order F, `bytes` in the byte order
- * of dtype, then filters and compressor, which keep their v2 spelling. Members
- * that v2 does not know are kept and written back; what is missing means null.
+ * meta/array_v2.c - reads a .zarray with its .zattrs into the same struct and the same
+ * kind of chain as v3: transpose for order F, `bytes` in the byte order of dtype, then
+ * filters and compressor, which keep their v2 spelling. Members that v2 does not know are
+ * kept and written back. A missing member means null.
  * Thread class: plain functions.
  */
 #include "meta_int.h"
@@ -98,7 +98,7 @@ static struct zr_json *new_bytes(struct zr_json_doc *doc, const struct zr_array_
     return v;
 }
 
-/* m->dtype, and how its elements are stored. */
+/* Reads m->dtype, and how its elements are stored. */
 static zarr_status read_plain(struct zr_array_meta *m, const struct zr_meta_env *env,
                               const struct zr_json *v, zarr_error *err)
 {
@@ -106,7 +106,8 @@ static zarr_status read_plain(struct zr_array_meta *m, const struct zr_meta_env 
     struct zr_str leaves;
 
     zr_str_init(&leaves, m->alloc);
-    /* NCZarr of netCDF 4.8 and 4.9.0 calls its char, a byte, <U1; newer ones >S1. */
+    /* NCZarr of netCDF 4.8 and 4.9.0 writes its char, a byte, as <U1; newer versions
+     * write >S1. */
     if (zr_json_is_text(v, "<U1") && zr_json_get(m->document, "_NCZARR_ARRAY"))
         st = zr_dtype_find(env->dtypes, "|S1", &m->dtype, NULL, err);
     else
@@ -126,8 +127,8 @@ out:
     return st;
 }
 
-/* The type that an object codec makes bytes of, by what it is called where it is whole;
- * NULL: none that we know. */
+/* Returns the data type of the elements that an object codec encodes, or NULL if the
+ * codec is unknown. */
 static const char *object_type(const struct zr_json *codec)
 {
     static const char *const known[][2] = {
@@ -141,8 +142,8 @@ static const char *object_type(const struct zr_json *codec)
     return NULL;
 }
 
-/* Which codec makes bytes of "|O": the first filter, a compressor alone, or what stands
- * beside them under the name that NumPy's users gave it. */
+/* Finds the codec that turns "|O" into bytes: the first filter, a compressor alone, or
+ * the codec beside them under the name that NumPy's users gave it. */
 static const struct zr_json *object_codec(const struct zr_array_meta *m,
                                           const struct zr_json *root)
 {
@@ -163,8 +164,8 @@ static const char *object_field(const struct zr_array_meta *m,
                                                                  : "object_codec";
 }
 
-/* zarr-python 3.0 says "<U5" or "|S5" where it stores text and bytes as object codecs do.
- */
+/* zarr-python 3.0 writes "<U5" or "|S5" although it stores text and bytes as object
+ * codecs do. */
 static bool is_object(const struct zr_array_meta *m, const struct zr_json *dtype)
 {
     const char *text = zr_json_string(dtype);
@@ -178,8 +179,8 @@ static bool is_object(const struct zr_array_meta *m, const struct zr_json *dtype
            (*text == 'S' && zr_json_is_text(id, "vlen-bytes"));
 }
 
-/* numcodecs writes these by index whatever the order is, and zarr-python reads them as
- * any filter's bytes: what it writes in order F, it reads scrambled. */
+/* numcodecs writes these by index in either order, and zarr-python reads them as the
+ * bytes of any filter. So it scrambles what it wrote itself in order F. */
 static zarr_status check_by_index(const struct zr_array_meta *m,
                                   const struct zr_json *codec, zarr_error *err)
 {
@@ -194,7 +195,7 @@ static zarr_status check_by_index(const struct zr_array_meta *m,
                    object_field(m, codec), id);
 }
 
-/* Lists: their items are the filter's to tell. */
+/* Reads the type of lists; the filter defines their items. */
 static zarr_status read_list_type(struct zr_array_meta *m, const struct zr_meta_env *env,
                                   zarr_error *err)
 {
@@ -260,7 +261,7 @@ out:
     return st;
 }
 
-/* A chain's list, and where the document says each of its items. */
+/* The codecs of a chain, and the place of each in the document, for messages. */
 struct v2_list {
     struct zr_json_doc doc;
     struct zr_json *items;
@@ -322,8 +323,8 @@ out:
     return st;
 }
 
-/* xarray's names of dimensions, where they fit: attributes are free, so no error
- * otherwise. */
+/* Takes xarray's dimension names if they fit. Attributes are free, so others are no
+ * error. */
 static zarr_status read_dimensions(struct zr_array_meta *m, zarr_error *err)
 {
     const struct zr_json *v = zr_json_get(m->attributes, ZR_DIMENSIONS_ATTRIBUTE);

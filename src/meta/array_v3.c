@@ -1,8 +1,8 @@
 /*
- * meta/array_v3.c - reads an array's zarr.json. Tolerated, because real files
- * have it: bare names at extension points, null or [] for optional members,
- * codecs of old drafts where they are unambiguous. An unknown member is fatal
- * unless it says that it may be ignored; then it is kept and written back.
+ * meta/array_v3.c - reads an array's zarr.json. Real files have bare names at extension
+ * points, null or [] for optional members, and unambiguous codecs of old drafts, so these
+ * are accepted. An unknown member is an error unless it says that it may be ignored; then
+ * it is kept and written back.
  * Thread class: plain functions.
  */
 #include "meta_int.h"
@@ -23,8 +23,8 @@ const char *const zr_array_v3_members[] = {
     NULL,
 };
 
-/* All are refused, also those that need not be understood: whether the elements are right
- * without them nobody can tell. */
+/* Refuses all of them, even those that need not be understood: without them the elements
+ * may be wrong. */
 static zarr_status read_transformers(const struct zr_json *v, zarr_error *err)
 {
     const struct zr_json *first = zr_json_at(v, 0);
@@ -116,14 +116,14 @@ static zarr_status read_fill(struct zr_array_meta *m, const struct zr_meta_env *
 {
     if (!v)
         return zr_fail(err, ZARR_ERR_INVALID, "fill_value is missing");
-    /* No type but `optional` has it; zarrita and zarr-python 3.0 write it, and read
-     * zeros. */
+    /* Only the type `optional` has null. zarrita and zarr-python 3.0 write it for other
+     * types and read zeros. */
     if (v->type == ZR_JSON_NULL && zarr_dtype_kind(m->dtype) != ZARR_KIND_OPTIONAL)
         v = NULL;
     return zr_meta_fill(m, env, v, err);
 }
 
-/* The forerunner of `struct`, which says less. */
+/* The predecessor of `struct`, which can express less. */
 static bool is_structured(const struct zr_json *dtype)
 {
     return zr_json_is_text(zr_json_get(dtype, "name"), "structured");

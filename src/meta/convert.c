@@ -1,11 +1,11 @@
 /*
- * meta/convert.c - the same array in the other format. The new document is
- * written from the struct's fields and then read like any other, so a
- * conversion cannot make what reading would refuse. v2 can say less: no
- * sharding, no permutation but the full reversal, no codec that numcodecs does
- * not know, no key encoding but its own, no dimension without a name beside one
- * that has one, no NaN but the usual one, and each of these is refused by name.
- * Thread class: plain functions; the result is solo until handed on.
+ * meta/convert.c - makes the same array in the other format. The new document is written
+ * from the struct's fields and then read like any other, so a conversion cannot make what
+ * reading would refuse. v2 can express less: no sharding, no permutation except the full
+ * reversal, no codec that numcodecs does not know, no key encoding except its own, no
+ * unnamed dimension beside a named one, no NaN except the usual one. Each is refused by
+ * name.
+ * Thread class: plain functions; the result is solo until it is handed on.
  */
 #include "meta_int.h"
 
@@ -19,7 +19,7 @@ static bool is_codec(const struct zarr_codec_spec *s, enum zr_structure_kind kin
     return s->structure.kind == kind;
 }
 
-/* order: 'C' or 'F' after this transpose. */
+/* order: 'C' or 'F' after this transpose; in, the order before it. */
 static zarr_status reverse_order(const struct zarr_codec_spec *s, int32_t ndim,
                                  char *order, zarr_error *err)
 {
@@ -42,7 +42,8 @@ out:
     return st;
 }
 
-/* What comes before the bytes: transposes become the order, the rest must be a filter. */
+/* Reads the array->array codecs: transposes become the order, the rest must be
+ * filters. */
 static zarr_status read_array_codecs(struct zr_array_meta *m,
                                      const struct zr_chain *chain, zarr_error *err)
 {
@@ -70,8 +71,8 @@ out:
     return st;
 }
 
-/* The id that v2 has for a codec, NULL: none. What v3 calls "numcodecs.delta" is the
- * filter "delta" there. */
+/* Returns the id of a codec in v2, or NULL if it has none. "numcodecs.delta" in v3 is the
+ * filter "delta" in v2. */
 static const char *v2_id(const struct zr_meta_env *env, const struct zarr_codec_spec *s)
 {
     const char *name = zarr_codec_spec_name(s);
@@ -83,7 +84,7 @@ static const char *v2_id(const struct zr_meta_env *env, const struct zarr_codec_
     return zr_codec_spec_lookup_v2(env->codecs, name) ? name : NULL;
 }
 
-/* The last codec on bytes is the compressor, all others are filters. */
+/* Makes the last bytes->bytes codec the compressor and all others filters. */
 static zarr_status read_back(struct zr_array_meta *m, const struct zr_meta_env *env,
                              const struct zr_chain *chain, struct zr_json_doc *doc,
                              zarr_error *err)
@@ -119,7 +120,7 @@ zarr_status zr_array_meta_codecs_v2(const struct zr_array_meta *m,
                                     const struct zr_chain *chain, struct zr_json_doc *doc,
                                     struct zr_v2_codecs *out, zarr_error *err)
 {
-    struct zr_array_meta fields = *m; /* borrows: not to be freed */
+    struct zr_array_meta fields = *m; /* a shallow copy: not to be freed */
     zarr_status st = ZARR_OK;
 
     ZR_TRY(zr_chain_has_form(chain, 2, err));
@@ -155,7 +156,7 @@ out:
     return st;
 }
 
-/* A name that is not there cannot be said, unless no dimension has one. */
+/* v2 cannot leave out the name of one dimension, only all names. */
 static zarr_status check_names(const struct zr_array_meta *in, bool *named,
                                zarr_error *err)
 {
@@ -177,8 +178,8 @@ static zarr_status check_names(const struct zr_array_meta *in, bool *named,
     return ZARR_OK;
 }
 
-/* .zattrs: the attributes, and the dimension names. For xarray the empty list is what
- * makes a scalar a variable, and v3 needs no names to say the same. */
+/* Makes .zattrs: the attributes and the dimension names. For xarray, the empty list of
+ * names makes a scalar a variable; v3 says the same without names. */
 static zarr_status v2_attributes(const struct zr_array_meta *in, struct zr_json_doc *doc,
                                  struct zr_json **out, zarr_error *err)
 {
@@ -209,7 +210,8 @@ out:
 
 /* ---- both ------------------------------------------------------------------- */
 
-/* The array was fine as it was: what reading refuses now, the other format cannot say. */
+/* The array was valid before, so whatever reading refuses now cannot be expressed in the
+ * other format. */
 static zarr_status read_made(struct zr_array_meta *out, const struct zr_meta_env *env,
                              int format, const struct zr_json *root,
                              const struct zr_json *attributes, zarr_error *err)
@@ -221,7 +223,8 @@ static zarr_status read_made(struct zr_array_meta *out, const struct zr_meta_env
     return st;
 }
 
-/* What readers see of a chunk that was never stored: bit by bit, as v3 can say it. */
+/* Compares the fill values bit by bit, in the form that v3 can express: readers see them
+ * in chunks that were never stored. */
 static zarr_status check_fill(const struct zr_array_meta *out,
                               const struct zr_array_meta *in, zarr_error *err)
 {
@@ -231,7 +234,7 @@ static zarr_status check_fill(const struct zr_array_meta *out,
     struct zr_str text[2];
     zarr_status st = ZARR_OK;
 
-    if (!in->fill_defined) /* v2 null, which has no value to keep */
+    if (!in->fill_defined) /* null in v2 has no value to keep */
         return ZARR_OK;
     if (!zarr_dtype_variable(in->dtype) && zarr_dtype_item_bytes(out->dtype) == bytes &&
         memcmp(in->fill, out->fill, (size_t)bytes) == 0)
@@ -258,8 +261,8 @@ out:
     return st;
 }
 
-/* Of the two names of raw bytes, zarr-python reads this one only, and v2's come from it.
- */
+/* v2 arrays of raw bytes come from zarr-python, which reads only this one of the type's
+ * two names. */
 static zarr_status spell_raw(struct zr_array_meta *m, const struct zr_meta_env *env,
                              zarr_error *err)
 {
@@ -272,7 +275,7 @@ static zarr_status spell_raw(struct zr_array_meta *m, const struct zr_meta_env *
     return zr_dtype_find(env->dtypes, text, &m->dtype, NULL, err);
 }
 
-/* What only v2 has, other than what v3 has by a name of its own. */
+/* Refuses codecs that only v2 has, except those that v3 has under another name. */
 static zarr_status check_v3_codecs(const struct zr_meta_env *env,
                                    const struct zr_chain *chain, zarr_error *err)
 {
@@ -297,8 +300,8 @@ static zarr_status to_v3(struct zr_array_meta *out, const struct zr_meta_env *en
     struct zr_key_encoding said = {0};
     struct zr_json *root = NULL;
 
-    /* A chain of our own, because v3 wants said what v2 leaves open (blosc's typesize).
-     */
+    /* Parses a separate chain, because v3 requires what v2 leaves open (blosc's
+     * typesize). */
     ZR_TRY(
         zr_array_meta_parse(&again, env, in->format, in->document, in->attributes, err));
     if (again.byte_order == ZR_ORDER_MIXED)
@@ -310,7 +313,7 @@ static zarr_status to_v3(struct zr_array_meta *out, const struct zr_meta_env *en
     ZR_TRY(zr_chain_has_form(again.chain, 3, err));
     ZR_TRY(spell_raw(&again, env, err));
     said = again.keys;
-    again.keys = in->keys; /* the caller may know the separator from the chunks */
+    again.keys = in->keys; /* the caller may have found the separator from the chunks */
     st = zr_array_v3_write(&again, doc, &root, err);
     again.keys = said;
     if (st != ZARR_OK)
@@ -318,7 +321,7 @@ static zarr_status to_v3(struct zr_array_meta *out, const struct zr_meta_env *en
     if (in->format == 2 && again.dimension_names)
         zr_json_remove(zr_json_get(root, "attributes"), ZR_DIMENSIONS_ATTRIBUTE);
     if (in->format == 2 && in->ndim == 0)
-        zr_json_remove(root, "dimension_names"); /* an empty list says nothing here */
+        zr_json_remove(root, "dimension_names"); /* an empty list has no meaning in v3 */
     ZR_TRY(read_made(out, env, 3, root, NULL, err));
     ZR_TRY(check_fill(out, in, err));
 out:
@@ -331,7 +334,7 @@ static zarr_status to_v2(struct zr_array_meta *out, const struct zr_meta_env *en
                          zarr_error *err)
 {
     zarr_status st = ZARR_OK;
-    struct zr_array_meta fields = *in; /* borrows: not to be freed */
+    struct zr_array_meta fields = *in; /* a shallow copy: not to be freed */
     struct zr_json *root = NULL, *attributes = NULL;
 
     if (in->format == 2) {
@@ -366,7 +369,7 @@ zarr_status zr_array_meta_convert(struct zr_array_meta *out,
     zr_json_doc_init(&doc, env->alloc);
 out:
     if (st != ZARR_OK)
-        zr_array_meta_deinit(out); /* read, and then found to differ */
+        zr_array_meta_deinit(out); /* it was read, but its fill value differs */
     zr_json_doc_deinit(&doc);
     return st;
 }

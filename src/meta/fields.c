@@ -1,15 +1,15 @@
 /*
- * meta/fields.c - reading single members, each with the rule it breaks in the
- * message. Sizes are whole numbers up to 2^63-1, because tensors count in
- * int64; a number like 1e3 is refused where a size is wanted, since readers
- * disagree about it. Thread class: plain functions.
+ * meta/fields.c - reads single members; a message has the rule that a member breaks.
+ * Sizes are whole numbers up to 2^63-1, because tensors count in int64. A number like 1e3
+ * is refused as a size, because readers disagree about it.
+ * Thread class: plain functions.
  */
 #include "meta_int.h"
 
 #include <math.h>
 #include <string.h>
 
-/* zarrc/limits.h states these. */
+/* As in zarrc/limits.h. */
 enum {
     RANK_DEFAULT = 64,
     DIMENSION_NAME_DEFAULT = 64 << 10
@@ -144,7 +144,8 @@ zarr_status zr_meta_check_members(const struct zr_json *root, const char *const 
     return ZARR_OK;
 }
 
-/* The infinity that a number beyond the type rounds to, NULL: it is no such number. */
+/* Returns the name of the infinity that a number out of the type's range rounds to, or
+ * NULL if it is no such number. */
 static const char *fill_infinity(const zarr_dtype *dtype, const struct zr_json *v)
 {
     uint64_t element[2];
@@ -168,11 +169,12 @@ static void fill_put_part(struct zr_str *text, const char *infinity,
 }
 
 /* Stored numbers are rounded to nearest, as all libraries read them: 1e39 is infinite in
- * float32. Who creates an array with such a fill value is told so instead. */
+ * float32. A caller who creates an array with such a fill value gets an error instead. */
 static bool fill_rounds(struct zr_array_meta *m, const struct zr_json *v)
 {
     const bool pair = zarr_dtype_kind(m->dtype) == ZARR_KIND_COMPLEX;
-    const bool both = pair && zr_json_is(v, ZR_JSON_ARRAY); /* else it is the real part */
+    /* otherwise v is the real part alone */
+    const bool both = pair && zr_json_is(v, ZR_JSON_ARRAY);
     const struct zr_json *real = both ? zr_json_at(v, 0) : v;
     const struct zr_json *imaginary = both ? zr_json_at(v, 1) : NULL;
     const char *infinity[2] = {NULL, NULL};
@@ -250,12 +252,12 @@ zarr_status zr_meta_check_chain(const struct zr_array_meta *m,
         limits = *env->limits;
     else
         zarr_limits_default(&limits);
-    limits.chunk_bytes =
-        UINT64_MAX; /* looking at an array must be possible where reading is not */
+    /* no limit: looking at an array must be possible even if reading it is not */
+    limits.chunk_bytes = UINT64_MAX;
     zr_array_meta_chunk(m, &chunk);
     st = zr_chain_resolve(&reps, m->chain, &chunk, &limits, m->alloc, err);
     zr_chain_reps_deinit(&reps);
-    if (st == ZARR_OK && !m->grid.regular) { /* that was the first chunk */
+    if (st == ZARR_OK && !m->grid.regular) { /* the check above was of the first chunk */
         uint64_t unit[ZARR_MAX_RANK];
 
         st = zr_chain_unit(m->chain, m->ndim, unit, err);

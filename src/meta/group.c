@@ -1,8 +1,8 @@
 /*
- * meta/group.c - groups, and the consolidated metadata that sits in them: for v3
- * a member of the group's zarr.json, for v2 a document of its own. What the
- * documents inside say is read like any other document; here is only the frame
- * around them. Thread class: plain functions.
+ * meta/group.c - groups, and the consolidated metadata in them: for v3 a member of the
+ * group's zarr.json, for v2 a document of its own. This file reads only the frame; the
+ * documents inside are read like any other.
+ * Thread class: plain functions.
  */
 #include "meta_int.h"
 
@@ -103,8 +103,8 @@ zarr_status zr_group_meta_write(const struct zr_group_meta *m, struct zr_json_do
 
 /* ---- consolidating ------------------------------------------------------------- */
 
-/* A node's document as it stands in the map: groups say that nothing is consolidated in
- * them. */
+/* A node's document as it is written into the map. Groups get empty consolidated
+ * metadata. */
 static struct zr_json *copy_node(struct zr_json_doc *doc, const struct zr_meta_node *node)
 {
     struct zr_json *v = zr_json_copy(doc, node->document);
@@ -140,9 +140,9 @@ static void add_document(struct zr_json_doc *doc, struct zr_json *map, const cha
     zr_str_deinit(&key);
 }
 
-/* zarr-python 3 adds an empty "consolidated_metadata" to each .zgroup in here, which its
- * own files do not have and no reader asks for (those of v2 never saw one; zarr-python
- * makes it up where it is missing): left out, so that the entries are the documents. */
+/* zarr-python 3 adds an empty "consolidated_metadata" to each .zgroup in here. Its own
+ * files do not have it, and no reader needs it: v2's never saw one, and zarr-python adds
+ * it where it is missing. We leave it out, so that the entries equal the documents. */
 struct zr_json *zr_consolidated_write_v2(struct zr_json_doc *doc,
                                          const struct zr_meta_node *nodes, size_t n)
 {

@@ -1,6 +1,6 @@
 /*
- * meta/members.c - members of documents, an array's or a group's, that no
- * format knows: what other programs have put there is not lost.
+ * meta/members.c - members of an array's or a group's document that its format does not
+ * know. They are kept, because other programs wrote them.
  * Thread class: pure.
  */
 #include "meta_int.h"

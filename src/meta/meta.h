@@ -1,15 +1,13 @@
 /*
- * meta/meta.h - the door to metadata documents: zarr.json, .zarray and .zgroup
- * with .zattrs, read, checked against each other's rules, written canonically,
- * and converted between the formats. Both formats become one struct with one
- * codec chain, so that nobody above asks which format an array has: v2 order F
- * is a transpose in front, then `bytes` in the stored byte order, then filters
- * and compressor.
- * Reading is tolerant where real files need it and the meaning is clear
- * (format.md 7); writing is strict. Every refusal names field, value and rule.
- * Pure: no I/O, no paths.
- * Thread class: a parsed struct is frozen. It borrows from the JSON document
- * that it was read from, which must outlive it.
+ * meta/meta.h - the door of metadata documents: zarr.json, .zarray and .zgroup with
+ * .zattrs. They are read, checked against the rules of their format, written canonically,
+ * and converted between the formats. Both formats become one struct with one codec chain,
+ * so callers need not ask which format an array has: v2's order F is a transpose in
+ * front, followed by `bytes` in the stored byte order, the filters and the compressor.
+ * Reading is tolerant where real files need it and the meaning is clear (format.md 7);
+ * writing is strict. Every error names field, value and rule. No I/O, no paths.
+ * Thread class: a parsed struct is frozen. It borrows from the JSON document that it was
+ * read from, which must outlive it.
  */
 #ifndef ZR_META_H
 #define ZR_META_H
@@ -20,10 +18,11 @@
 #include "grid/grid.h"
 #include "json/json.h"
 
-#define ZR_DIMENSIONS_ATTRIBUTE "_ARRAY_DIMENSIONS" /* xarray's dimension names in v2 */
+/* v2 attribute with xarray's dimension names */
+#define ZR_DIMENSIONS_ATTRIBUTE "_ARRAY_DIMENSIONS"
 
-/* Blanks a level of the documents that we write, as zarr-python 3 does in both formats.
- */
+/* Spaces per level in the documents that we write, as zarr-python 3 writes both
+ * formats. */
 enum {
     ZR_META_INDENT = 2
 };
@@ -35,8 +34,8 @@ struct zr_meta_env {
     const struct zr_grid_registry *grids;
     const zarr_limits *limits; /* NULL: defaults */
     const zarr_allocator *alloc;
-    bool stored; /* the document comes from a store: what is wrong is CORRUPT, not INVALID
-                  */
+    /* the document comes from a store: faults are CORRUPT, not INVALID */
+    bool stored;
 };
 
 struct zr_array_meta {
@@ -44,48 +43,51 @@ struct zr_array_meta {
     int32_t ndim;
     uint64_t shape[ZARR_MAX_RANK];
     const zarr_dtype *dtype;
-    uint32_t byte_order; /* v2: as stored, ZARR_ORDER_*; NATIVE where the type has none,
-                            and in v3; ZR_ORDER_MIXED with */
-    char *leaves;        /* the orders of a struct's fields (zr_order) */
-    const struct zr_json *object_codec; /* v2 "|O": of the filters, or beside them */
-    bool fill_defined;                  /* false: v2 null */
-    uint8_t
-        *fill; /* one native-endian element; the type's default where it is not defined */
+    /* v2: the stored byte order, ZARR_ORDER_*. NATIVE if the type has none, and in v3.
+     * ZR_ORDER_MIXED: `leaves` has the order of each field of a struct (zr_order). */
+    uint32_t byte_order;
+    char *leaves;
+    /* v2 "|O": the codec among the filters or beside them that stores objects */
+    const struct zr_json *object_codec;
+    bool fill_defined; /* false: null in v2 */
+    /* one native-endian element; if no fill value is defined, the type's default */
+    uint8_t *fill;
     struct zr_grid grid;
     struct zr_key_encoding keys;
     struct zr_chain *chain;
-    const char **dimension_names; /* ndim entries, some NULL; NULL: none. v2: from
-                                     _ARRAY_DIMENSIONS */
-    char order;                   /* v2: 'C' or 'F' */
-    bool separator_given; /* v2: dimension_separator was there; if not, "/" may still be
-                             meant */
-    const struct zr_json *attributes;           /* object, or NULL: none */
-    const struct zr_json *filters, *compressor; /* v2, as written there; NULL: none */
-    const struct zr_json
-        *document; /* what it was read from: unknown members are written back from it */
-    struct zr_json_doc own; /* holds the document where zr_array_meta_convert() made it */
+    /* ndim entries, some NULL; or NULL: no names. v2: from _ARRAY_DIMENSIONS */
+    const char **dimension_names;
+    char order; /* v2: 'C' or 'F' */
+    /* v2: dimension_separator was given; if not, chunks may still use "/" */
+    bool separator_given;
+    const struct zr_json *attributes; /* object, or NULL: none */
+    /* v2, as written in the document; NULL: none */
+    const struct zr_json *filters, *compressor;
+    /* the document read; its unknown members are written back */
+    const struct zr_json *document;
+    struct zr_json_doc own; /* owns the document if zr_array_meta_convert() made it */
     const zarr_allocator *alloc;
 };
 
 /*
- * Reads a zarr.json (format 3) or .zarray (2; attributes: its .zattrs or NULL). root and
- * attributes must outlive *out. Checks everything, the passage of a chunk through the
- * chain included; only limits.chunk_bytes is left to whoever reads.
- * @return CORRUPT or INVALID (env->stored), UNSUPPORTED by name, LIMIT; *out is empty
- * then
+ * Reads a zarr.json (format 3) or .zarray (format 2; attributes: its .zattrs or NULL).
+ * root and attributes must outlive *out. Checks everything, including that a chunk passes
+ * through the chain, except limits.chunk_bytes, which a read of elements checks.
+ * @return CORRUPT if env->stored, else INVALID; UNSUPPORTED with the name of what is
+ * unknown; LIMIT. *out is then empty
  */
 zarr_status zr_array_meta_parse(struct zr_array_meta *out, const struct zr_meta_env *env,
                                 int format, const struct zr_json *root,
                                 const struct zr_json *attributes, zarr_error *err);
 void zr_array_meta_deinit(struct zr_array_meta *m);
-/* What the chain needs to know of a chunk: of the first one where chunks differ. fill is
- * borrowed. */
+/* Sets what the chain needs to know of a chunk: the first one, if chunks differ in shape.
+ * fill is borrowed. */
 void zr_array_meta_chunk(const struct zr_array_meta *m, zarr_chunk_spec *out);
-/* For new arrays: fills in what the chain's codecs leave to the array
+/* For new arrays: completes what the chain's codecs leave to the array
  * (zr_chain_complete()). */
 zarr_status zr_array_meta_complete(struct zr_array_meta *m, zarr_error *err);
-/* The canonical document: zarr.json, or .zarray without attributes. *out belongs to doc.
- */
+/* Makes the canonical document: zarr.json, or .zarray without attributes. *out belongs to
+ * doc. */
 zarr_status zr_array_meta_write(const struct zr_array_meta *m, struct zr_json_doc *doc,
                                 struct zr_json **out, zarr_error *err);
 /* The same for a new array. v2 codecs that are incomplete, or that have members or nested
@@ -97,8 +99,8 @@ zarr_status zr_array_meta_write_new(const struct zr_array_meta *m,
 zarr_status zr_array_meta_write_canonical(const struct zr_array_meta *m,
                                           struct zr_json_doc *doc, struct zr_json **out,
                                           zarr_error *err);
-/* A chain for elements of m as v2 says it. UNSUPPORTED names what v2 cannot say. The
- * values belong to doc; NULL: none. */
+/* Expresses a chain for elements of m in v2. UNSUPPORTED names what v2 cannot express.
+ * The values belong to doc; NULL: none. */
 struct zr_v2_codecs {
     const struct zr_json *filters, *compressor;
     uint32_t byte_order; /* ZARR_ORDER_* */
@@ -108,81 +110,80 @@ zarr_status zr_array_meta_codecs_v2(const struct zr_array_meta *m,
                                     const struct zr_meta_env *env,
                                     const struct zr_chain *chain, struct zr_json_doc *doc,
                                     struct zr_v2_codecs *out, zarr_error *err);
-/* Codecs as a v3 list; v2 arrays too, as the chain they are read through. */
-/* The chunk grid, name and configuration; v2: as v3 would have it. */
+/* Makes the chunk grid, name and configuration, in v3's form for both formats. */
 zarr_status zr_array_meta_grid(const struct zr_array_meta *m, struct zr_json_doc *doc,
                                struct zr_json **out, zarr_error *err);
+/* Makes the codecs as a v3 list; for a v2 array, those of the chain that it is read
+ * through. */
 zarr_status zr_array_meta_codecs(const struct zr_array_meta *m, struct zr_json_doc *doc,
                                  struct zr_json **out, zarr_error *err);
-/*
- * The same array in the other format (or a copy, in the same). Encoded chunks stay valid
- * where both formats can say the chain and the key encoding; else UNSUPPORTED names what
- * the other format cannot say (sharding, a permutation, a codec, a data type, a fill
- * value's bits, half of the dimension names). v2 null becomes the type's default;
- * _ARRAY_DIMENSIONS becomes dimension_names and back.
- */
+/* Makes the same array in the other format (or a copy in the same). Encoded chunks stay
+ * valid if both formats can express the chain and the key encoding. Otherwise UNSUPPORTED
+ * names what the other format cannot express: sharding, a permutation, a codec, a data
+ * type, a fill value's bits, names of only some dimensions. A null fill value of v2
+ * becomes the type's default; _ARRAY_DIMENSIONS becomes dimension_names, and back. */
 zarr_status zr_array_meta_convert(struct zr_array_meta *out,
                                   const struct zr_meta_env *env,
                                   const struct zr_array_meta *in, int to_format,
                                   zarr_error *err);
 
-/* The first member of an array's or group's document that its format does not know. */
+/* Returns the first member of an array's or group's document that its format does not
+ * know, or NULL. */
 const struct zr_json *zr_meta_other_member(const struct zr_json *root, int32_t format,
                                            bool array);
-/* Such members of a v3 document copied into one of v2, which may have any. */
+/* Copies such members of a v3 document into a v2 document, which may have any members. */
 void zr_meta_carry(struct zr_json_doc *doc, struct zr_json *to,
                    const struct zr_json *from, bool array);
 
 struct zr_group_meta {
     int32_t format;
-    const struct zr_json *attributes;   /* object, or NULL: none */
-    const struct zr_json *consolidated; /* v3: the object inside "consolidated_metadata"
-                                           that maps paths to documents; NULL: none */
+    const struct zr_json *attributes; /* object, or NULL: none */
+    /* v3: the object inside "consolidated_metadata" that maps paths to documents; NULL:
+     * none */
+    const struct zr_json *consolidated;
     const struct zr_json *document;
 };
-/* Reads a zarr.json or .zgroup. Nothing to free: it only points. */
+/* Reads a zarr.json or .zgroup. *out only borrows, so it need not be freed. */
 zarr_status zr_group_meta_parse(struct zr_group_meta *out, const struct zr_meta_env *env,
                                 int format, const struct zr_json *root,
                                 const struct zr_json *attributes, zarr_error *err);
-/* The canonical document: zarr.json with attributes and, if any, consolidated metadata;
- * or .zgroup. */
+/* Makes the canonical document: zarr.json with attributes and consolidated metadata, if
+ * any; or .zgroup. */
 zarr_status zr_group_meta_write(const struct zr_group_meta *m, struct zr_json_doc *doc,
                                 struct zr_json **out, zarr_error *err);
 
 /* ---- consolidated metadata -------------------------------------------------- */
 
-/* One node on its way into consolidated metadata; all borrowed. */
+/* One node for consolidated metadata; all borrowed. */
 struct zr_meta_node {
     const char *path; /* relative to the consolidating group; "": that group (v2 only) */
     const struct zr_json *document;   /* its zarr.json, .zarray or .zgroup */
     const struct zr_json *attributes; /* v2: its .zattrs, or NULL */
 };
-/* The value of a group's "consolidated_metadata". Nodes are written in the given order;
- * groups below get an empty one. */
+/* Makes the value of a group's "consolidated_metadata". Nodes are written in the given
+ * order; groups among them get an empty one. */
 struct zr_json *zr_consolidated_write_v3(struct zr_json_doc *doc,
                                          const struct zr_meta_node *nodes, size_t n);
-/* A whole .zmetadata. */
+/* Makes a whole .zmetadata. */
 struct zr_json *zr_consolidated_write_v2(struct zr_json_doc *doc,
                                          const struct zr_meta_node *nodes, size_t n);
-/*
- * The map inside: of a v3 group's "consolidated_metadata" value, or of a .zmetadata
- * document. NULL for what other writers put there to say "none" (null). Kinds other than
- * "inline" are UNSUPPORTED.
- */
+/* Finds the map of documents in the value of a v3 group's "consolidated_metadata" or in a
+ * .zmetadata document. *out is NULL if the value is null, which other writers use for
+ * "none". Kinds other than "inline" are UNSUPPORTED. */
 zarr_status zr_consolidated_map(const struct zr_json **out, int format,
                                 const struct zr_json *v, zarr_error *err);
 
 /* ---- names ------------------------------------------------------------------- */
 
-/* One name as a foreign file may have it: not empty, no '/', '\', NUL, no "." or "..",
- * well-formed UTF-8, node_name_bytes. */
+/* Checks a name as a foreign file may have it: not empty, no '/', '\' or NUL, not "." or
+ * "..", well-formed UTF-8, at most node_name_bytes. */
 zarr_status zr_node_name_check(const char *name, size_t bytes, const zarr_limits *limits,
                                zarr_error *err);
-/* Such names with single '/' between; "" is the root. */
+/* Checks a path: such names separated by single '/'; "" is the root. */
 zarr_status zr_node_path_check(const char *path, size_t bytes, const zarr_limits *limits,
                                zarr_error *err);
-/* A name for a new node: also none that a format reserves (only dots, "__..." in v3,
- * names of documents). */
+/* Checks a name for a new node. It must also not be one that a format reserves (only
+ * dots, "__..." in v3, names of documents). */
 zarr_status zr_node_name_check_new(const char *name, size_t bytes, int format,
                                    const zarr_limits *limits, zarr_error *err);
 

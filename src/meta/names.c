@@ -1,8 +1,8 @@
 /*
- * meta/names.c - what may be the name of a node, wherever it comes from: a
- * caller, a listing, or consolidated metadata, where it is a stranger's choice.
- * Existing nodes may have any name that is no trick; new ones also stay clear
- * of what the formats reserve. Thread class: plain functions.
+ * meta/names.c - which names a node may have, whether a name comes from a caller, a
+ * listing, or consolidated metadata, which may be hostile. Existing nodes may have any
+ * name that is safe; new nodes must also avoid names that the formats reserve.
+ * Thread class: plain functions.
  */
 #include "meta_int.h"
 

@@ -1,9 +1,9 @@
 /*
- * meta/write.c - canonical documents, strict, complete and in zarr-python 3's
- * order of members: codecs, grid and key encoding as objects with their
- * configuration, data types without parameters as plain strings, explicit
- * separators. Unknown members that were read are written back behind the known
- * ones. v2 keeps filters and compressor as they were spelled, except in new arrays.
+ * meta/write.c - writes canonical documents, strict and complete, with members in
+ * zarr-python 3's order: codecs, grid and key encoding as objects with their
+ * configuration, data types without parameters as plain strings, explicit separators.
+ * Unknown members that were read are written back behind the known ones. v2 keeps filters
+ * and compressor as they were spelled, except in new arrays.
  * Thread class: solo in the document written, frozen in the metadata.
  */
 #include "meta_int.h"
@@ -22,7 +22,7 @@ static struct zr_json *new_sizes(struct zr_json_doc *doc, const uint64_t *v, int
     return list;
 }
 
-/* {"name": name, "configuration": text}; *out belongs to doc. */
+/* Makes {"name": name, "configuration": text}; *out belongs to doc. */
 static zarr_status new_extension(struct zr_json_doc *doc, const char *name,
                                  const struct zr_str *text, struct zr_json **out,
                                  zarr_error *err)
@@ -139,7 +139,7 @@ out:
     return st;
 }
 
-/* The separator that the key encoding wrote down, as v2 has no other key encoding. */
+/* Finds the separator in what the key encoding wrote; v2 has only this key encoding. */
 static zarr_status new_separator(struct zr_json_doc *doc, const struct zr_array_meta *m,
                                  struct zr_json **out, zarr_error *err)
 {

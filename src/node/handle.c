@@ -94,7 +94,7 @@ const char *zr_handle_json(struct zr_handle *h, const char **slot,
     return there;
 }
 
-/* This costs two more requests, so it looks only if somebody gets the log and the store
+/* This costs two more requests, so it looks only if a log function is set and the store
  * answers in microseconds. */
 void zr_warn_hidden(zarr_store *store, const char *path)
 {

@@ -113,7 +113,7 @@ void zr_io_cut(const struct zr_io *io, struct zr_plan_args *out);
 /* Number of outer chunks that the pipeline works on at once when it writes. */
 uint64_t zr_io_units(const struct zr_io *io);
 /* Starts a request and returns. io is copied. zr_request_free() calls release(owner)
- * once, when nothing of io is in use any more. If this call fails, release is not
+ * once, when nothing of io is in use. If this call fails, release is not
  * called. */
 zarr_status zr_io_submit(zarr_request **out, const struct zr_io *io,
                          void (*release)(void *owner), void *owner, zarr_error *err);

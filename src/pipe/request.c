@@ -219,8 +219,8 @@ static zarr_status check_delivered(struct zarr_request *rq, zarr_error *err)
     if (got >= want)
         return ZARR_OK;
     return zr_fail(err, ZARR_ERR_INTERNAL,
-                   "pipeline \"%s\" says that it is done, but has %s %" PRIu64
-                   " of %" PRIu64 " elements",
+                   "pipeline \"%s\" returned OK, but has %s %" PRIu64 " of %" PRIu64
+                   " elements",
                    io->pipeline->name, io->write ? "written" : "read", got, want);
 }
 

@@ -105,7 +105,7 @@ static zarr_status unit_check(const zarr_pipeline_units *u, uint32_t i, bool sim
                        "pipeline: there is no unit %" PRIu32 " among %" PRIu32, i, u->n);
     if (simple && !unit_simple(u, i))
         return zr_fail(err, ZARR_ERR_INVALID,
-                       "pipeline: unit %" PRIu32 " is no simple one: write() it", i);
+                       "pipeline: unit %" PRIu32 " is not simple: use write()", i);
     return ZARR_OK;
 }
 

@@ -1,11 +1,10 @@
 /*
  * tree/copy.c - copies and moves a node with everything below it, object by object and
  * byte for byte, between any two stores. Chunks go first, in parallel; then the
- * documents, deepest first and the node's own last. Until that one exists, nobody can
- * take the copy for a complete node. An interrupted copy can be continued (SKIP_EQUAL):
- * objects that exist with equal bytes are not written again. A move inside one store that
- * can rename is a single rename.
- * Thread class: plain functions.
+ * documents, deepest first and the node's own last. Until that one exists, no
+ * reader takes the copy for a complete node. An interrupted copy can be continued
+ * (SKIP_EQUAL): objects that exist with equal bytes are not written again. A move inside
+ * one store that can rename is a single rename. Thread class: plain functions.
  */
 #include "tree/copy_int.h"
 

@@ -183,7 +183,7 @@ static zarr_status reencode_options(struct zr_reencode *r,
                        "reencode options: RESUME and OVERWRITE exclude each other"));
     ZR_TRY(reencode_changes(r, err));
     if (*format != 0 && *format != 2 && *format != 3)
-        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID, "reencode options: no format %" PRId32,
+        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID, "reencode options: unknown format %" PRId32,
                        *format));
 out:
     return st;
