@@ -52,7 +52,7 @@ zarr_status zr_filters_check(const struct zr_chain *chain, const zarr_dtype *dty
 
 /* ---- v2: from bytes to arrays ------------------------------------------------------ */
 
-static bool makes_bytes(const struct zarr_codec_spec *s)
+static bool codec_makes_bytes(const struct zarr_codec_spec *s)
 {
     return s->vt->kind == ZARR_CODEC_ARRAY_BYTES;
 }
@@ -156,7 +156,7 @@ zarr_status zr_chain_place_v2_filters(struct zr_chain *chain, const struct zr_pa
         at++;
     if (at >= chain->n || chain->codec[at].structure.kind != ZR_STRUCTURE_BYTES)
         return ZARR_OK;
-    for (to = at + 1; to < chain->n && !makes_bytes(&chain->codec[to]);)
+    for (to = at + 1; to < chain->n && !codec_makes_bytes(&chain->codec[to]);)
         to++;
     if (to >= chain->n)
         return ZARR_OK;

@@ -187,7 +187,7 @@ struct zr_numpy_unit {
     char text[16]; /* between the brackets */
 };
 #define ZR_NUMPY_NAME 5 /* "<c16" */
-void zr_numpy_print(const struct zr_number *type, char out[ZR_NUMPY_NAME]);
+void zr_numpy_print(const struct zr_number *n, char out[ZR_NUMPY_NAME]);
 /* "<M8[s]": int64 and what it counts. False: no such type, or one without a unit. */
 bool zr_numpy_parse_time(const char *text, struct zr_number *out,
                          struct zr_numpy_unit *unit);

@@ -236,9 +236,9 @@ static struct zr_json *spell_v2(struct zr_json_doc *doc, const struct zarr_codec
 }
 
 /* keep: a codec that v2 spells so stays as it was given. */
-static zarr_status write_spelled(const struct zr_array_meta *m, bool keep,
-                                 struct zr_json_doc *doc, struct zr_json **out,
-                                 zarr_error *err)
+static zarr_status meta_write_spelled(const struct zr_array_meta *m, bool keep,
+                                      struct zr_json_doc *doc, struct zr_json **out,
+                                      zarr_error *err)
 {
     const struct zr_json *list = NULL, *v = NULL, *given = NULL;
     struct zr_json *filters = NULL;
@@ -272,14 +272,14 @@ zarr_status zr_array_meta_write_new(const struct zr_array_meta *m,
                                     struct zr_json_doc *doc, struct zr_json **out,
                                     zarr_error *err)
 {
-    return write_spelled(m, true, doc, out, err);
+    return meta_write_spelled(m, true, doc, out, err);
 }
 
 zarr_status zr_array_meta_write_canonical(const struct zr_array_meta *m,
                                           struct zr_json_doc *doc, struct zr_json **out,
                                           zarr_error *err)
 {
-    return write_spelled(m, false, doc, out, err);
+    return meta_write_spelled(m, false, doc, out, err);
 }
 
 zarr_status zr_array_meta_codecs(const struct zr_array_meta *m, struct zr_json_doc *doc,

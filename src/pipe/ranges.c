@@ -9,7 +9,7 @@
 #include "pipe/pipe_int.h"
 
 enum {
-    RANGE_COST = 4 * 1024 /* a range costs a decoder as much as so many bytes */
+    DECODE_RANGE_COST = 4 * 1024 /* a range costs a decoder as much as so many bytes */
 };
 
 static void range_dims(const struct zr_program *p, const struct zr_target *t,
@@ -93,7 +93,8 @@ zarr_status zr_chunk_decode_partial(const struct zr_work *w, const struct zr_pro
 
     *done = false;
     if (!partial_fits(w, p, &item->target) ||
-        zr_ranges_choose(p, &item->target, RANGE_COST, &s) > p->decoded_bytes / 2 ||
+        zr_ranges_choose(p, &item->target, DECODE_RANGE_COST, &s) >
+            p->decoded_bytes / 2 ||
         !zr_mul_u64(s.n_reads, sizeof *ranges, &bytes))
         return ZARR_OK;
     ZR_TRY(zr_worker_scratch(w, ZR_SCRATCH_A, ZARR_DEVICE_CPU, p->decoded_bytes, &block,
