@@ -120,7 +120,8 @@ static struct zr_json *write_link_v3(struct zr_json_doc *doc,
 /* ---- v2 filters in v3 ----------------------------------------------------------------
  */
 
-/* The run of v2 filters right behind `bytes` that v3 has between arrays, before it. */
+/* The run of v2 filters right after `bytes` that v3 has between arrays, before
+ * `bytes`. */
 struct write_run {
     uint32_t n;
     uint32_t item_bytes; /* of what comes out; 0: as it went in */
@@ -163,7 +164,7 @@ zarr_status zr_chain_has_form(const struct zr_chain *chain, int format, zarr_err
     return ZARR_OK;
 }
 
-/* `bytes` behind the filters that moved: the order is that of what they give. */
+/* Writes `bytes` after the filters that moved: its order is that of their output. */
 static struct zr_json *write_bytes_v3(struct zr_json_doc *doc,
                                       const struct zarr_codec_spec *s,
                                       const struct write_run *run)
@@ -191,7 +192,7 @@ struct zr_json *zr_chain_write(struct zr_json_doc *doc, const struct zr_chain *c
     struct zr_json *out = NULL;
 
     if (zr_chain_has_form(chain, format, NULL) != ZARR_OK) {
-        doc->failed = true; /* rather a wrong reason than a document without codecs */
+        doc->failed = true; /* a wrong reason is better than a document without codecs */
         return NULL;
     }
     if (format == 3)
