@@ -75,7 +75,7 @@ static zarr_status rep_check(zarr_chunk_spec *out, const struct zarr_codec_spec 
             return zr_spec_broke(s, "resolve() gives no valid array", err);
         return rep_measure(out, varies, err);
     }
-    out->fill = NULL; /* bytes have none, and no shape either */
+    out->fill = NULL; /* bytes have no fill value and no shape */
     out->dtype = NULL;
     out->ndim = 0;
     memset(out->shape, 0, sizeof out->shape);
@@ -209,7 +209,7 @@ static zarr_status check_encoded(const struct zr_chain *chain, struct zr_chain_r
     const uint64_t base = ZR_MAX(limits->chunk_bytes, reps->rep[0].n_bytes);
     const bool cut = chain->a2b < chain->n && chain->codec[chain->a2b].structure.shard &&
                      !zr_chain_whole_shard(chain);
-    /* A chain inside a codec, for bytes whose number only a limit bounds. */
+    /* A chain inside a codec, whose input only a limit bounds. */
     const bool unmeasured = !reps->rep[0].dtype && !reps->rep[0].exact;
     uint64_t most = 0;
     zarr_status st;

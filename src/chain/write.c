@@ -13,7 +13,8 @@
 
 /* ---- one codec ------------------------------------------------------------------- */
 
-/* The text that spell() gives as a tree in `doc`; NULL: it gives none, or it failed. */
+/* Parses the text of spell() to a tree in `doc`. NULL: spell() gives no text, or it
+ * failed. */
 static struct zr_json *write_spelled(struct zr_json_doc *doc,
                                      const struct zarr_codec_spec *s,
                                      zarr_codec_spelling *how)
@@ -84,7 +85,7 @@ static struct zr_json *write_link_v2(struct zr_json_doc *doc,
     return out;
 }
 
-/* A v2 filter that has a name of its own in v2 is numcodecs' in v3, too. */
+/* A v2 filter with a name of its own in v2 has the prefix "numcodecs." in v3, too. */
 static bool write_has_prefix(const struct zarr_codec_spec *s)
 {
     const uint32_t flags = s->vt->flags;
@@ -94,7 +95,7 @@ static bool write_has_prefix(const struct zarr_codec_spec *s)
            ((flags & ZARR_CODEC_SPEC_V2) && zr_spec_is_filter(s));
 }
 
-/* zarr-python wants numcodecs' to have a configuration, be it empty. */
+/* zarr-python requires a configuration for numcodecs' codecs, even an empty one. */
 static struct zr_json *write_link_v3(struct zr_json_doc *doc,
                                      const struct zarr_codec_spec *s, bool moved)
 {
