@@ -16,7 +16,7 @@
 #include "json/json.h"
 #include <zarrc/plugin/codec.h>
 
-/* The codecs that chains are built of: what they say is read by the machinery itself. */
+/* The codecs that chains are built of. The machinery reads their configuration itself. */
 enum zr_structure_kind {
     ZR_STRUCTURE_NONE, /* any other codec */
     ZR_STRUCTURE_TRANSPOSE,
@@ -29,37 +29,39 @@ struct zr_codec_registry {
     struct zr_registry v2; /* those with ZARR_CODEC_SPEC_V2 */
     struct zr_dtype_registry
         *dtypes; /* borrowed: must outlive the registry and all its chains */
-    /* of the room above, opaque here: what runners of chains inside codecs bind; set by
-     * the owner of both; NULL: such chains cannot be run */
+    /* Belongs to the room above and is opaque here: the implementations that runners of
+     * chains inside codecs bind. The owner of both sets it. NULL: such chains cannot be
+     * run. */
     const void *impls;
     const zarr_allocator *alloc;
 };
 void zr_codec_registry_init(struct zr_codec_registry *r, struct zr_dtype_registry *dtypes,
                             const zarr_allocator *alloc);
 void zr_codec_registry_deinit(struct zr_codec_registry *r);
-/* EXISTS, naming the owner, when a name or alias is taken. */
+/* Returns EXISTS, naming the owner, if a name or alias is taken. */
 zarr_status zr_codec_spec_register(struct zr_codec_registry *r,
                                    const zarr_codec_spec_vtable *v, const char *origin,
                                    zarr_error *err);
-/* "core", or who registered what a look-up gave. */
+/* "core", or the name of the registrant. The argument comes from a look-up. */
 const char *zr_codec_spec_origin(const zarr_codec_spec_vtable *registered);
-/* Whether a specification has this very name: v2: one that only v2 has. */
+/* Whether a specification has exactly this name. v2: asks for those that only v2 has. */
 bool zr_codec_spec_has(const struct zr_codec_registry *r, const char *name, bool v2);
 const zarr_codec_spec_vtable *zr_codec_spec_lookup(const struct zr_codec_registry *r,
                                                    const char *name);
 /* ZR_STRUCTURE_NONE unless it is the core's transpose, bytes or sharding_indexed. */
 enum zr_structure_kind zr_codec_spec_structure(const zarr_codec_spec_vtable *registered);
-/* What a v2 id means; NULL: nothing. */
+/* The specification of a v2 id. NULL: unknown. */
 const zarr_codec_spec_vtable *zr_codec_spec_lookup_v2(const struct zr_codec_registry *r,
                                                       const char *id);
-/* The specifications that are structure, a NULL-terminated table for ctx/builtin.c. */
+/* The specifications that are structure: a NULL-terminated table for ctx/builtin.c. */
 extern const zarr_codec_spec_vtable *const zr_chain_specs[];
-/* What is refused on purpose: kinds "codec" and "storage transformer". */
+/* The codecs and transformers refused on purpose: kinds "codec" and "storage
+ * transformer". */
 extern const struct zr_refusal zr_codec_refused[];
 
 struct zr_chain;
 
-/* What `sharding_indexed` says. */
+/* The configuration of `sharding_indexed`, parsed. */
 struct zr_shard_spec {
     int32_t ndim;
     uint64_t chunk_shape[ZARR_MAX_RANK]; /* inner chunks, in the order of dimensions the
@@ -89,14 +91,15 @@ enum zr_direction {
     ZR_DIRECTION_ENCODE
 };
 
-/* Where a document says a codec: "filters" and 2, "compressor" and -1. */
+/* The place of a codec in a document: "filters" and 2, "compressor" and -1. */
 struct zr_chain_place {
     const char *field; /* static */
     int32_t at;        /* -1: no list */
-    bool ours; /* v2: what the reader makes of "order" and "dtype", not a codec's name */
+    bool ours; /* v2: made by the reader from "order" and "dtype", not named by the
+                  document */
 };
 
-/* What one of them says. */
+/* The facts that a link of one of these kinds adds to the structure. */
 struct zr_structure {
     enum zr_structure_kind kind;
     uint8_t order[ZARR_MAX_RANK]; /* transpose: B dim i is A dim order[i]; see
@@ -124,12 +127,14 @@ struct zarr_codec_spec { /* one link */
     uint32_t n_sub;
     uint64_t most_bytes;  /* limits.chunk_bytes when it was parsed */
     uint64_t most_chunks; /* limits.chunks_per_shard */
-    /* In the copy that a stage binds: which way its runners are made for at once. */
+    /* Used in the copy that a stage binds: the direction whose runners are made at
+     * once. */
     enum zr_direction direction;
     struct zr_structure structure; /* parsed once */
-    zarr_codec_input input;        /* what the codecs in front of it did */
+    zarr_codec_input input;        /* what the codecs before it did */
 };
-/* The permutation of a transpose for this rank, also where it was spelled "C" or "F". */
+/* Gives the permutation of a transpose for this rank, also if it is spelled "C" or
+ * "F". */
 zarr_status zr_spec_order(const zarr_codec_spec *spec, int32_t ndim, uint8_t *order,
                           zarr_error *err);
 
@@ -142,14 +147,15 @@ struct zr_chain {
 };
 
 /*
- * Why the shards of this chain are decoded and encoded whole, by an implementation of
- * sharding_indexed like any other array->bytes codec: the first codec in front of it that
- * neither permutes dimensions nor works element by element. NULL: inner chunks can be
- * read and written alone; or there are no shards.
+ * Gives the codec that forces the shards of this chain to be decoded and encoded whole:
+ * the first codec before the shards that neither permutes dimensions nor works element
+ * by element. An implementation of sharding_indexed then runs like any other
+ * array->bytes codec. NULL: inner chunks can be read and written alone, or the chain has
+ * no shards.
  */
 const struct zarr_codec_spec *zr_chain_whole_shard(const struct zr_chain *chain);
-/* What each edge of a chunk must be a multiple of: the inner chunk's of a shard, else 1;
- * also where codecs in front of it give it another shape. */
+/* Gives the number that each edge of a chunk must be a multiple of: the inner chunk's
+ * edge for a shard, else 1. It holds also if codecs before the shard change the shape. */
 zarr_status zr_chain_unit(const struct zr_chain *chain, int32_t ndim, uint64_t *unit,
                           zarr_error *err);
 
@@ -158,8 +164,8 @@ struct zr_chain_parse_options {
     const zarr_limits *limits;
     bool allow_missing_bytes; /* tolerate a chain without array->bytes codec where
                                  unambiguous (old drafts) */
-    /* v2: where each item comes from; NULL: the list is all there is, `transpose` and
-     * `bytes` included, as zr_chain_write() makes it. */
+    /* v2: where each item comes from. NULL: the list is complete and contains `transpose`
+     * and `bytes`, as zr_chain_write() makes it. */
     const struct zr_chain_place *places;
 };
 /* Parses a JSON array of codec objects {name, configuration, must_understand} or bare
@@ -173,71 +179,75 @@ zarr_status zr_chain_parse(struct zr_chain **out, const struct zr_codec_registry
 /* ---- completing and writing ---------------------------------------------------------
  */
 
-/* Fills in what depends on the array, so that what is written is complete: blosc's
- * typesize and shuffle, transpose spelled by a letter; drops `endian` where elements have
- * one byte or no order. In chains inside shards and the core's other codecs, too. Before
- * the chain is shared: new arrays, conversions. `chunk` as for zr_chain_resolve(). */
+/* Fills in the configuration that depends on the array, so that the written chain is
+ * complete: blosc's typesize and shuffle, a transpose spelled by a letter. Drops `endian`
+ * if elements have one byte or no order. Does the same in chains inside shards and the
+ * core's other codecs. Call it before the chain is shared: for new arrays and
+ * conversions. `chunk` is as for zr_chain_resolve(). */
 zarr_status zr_chain_complete(struct zr_chain *chain, const zarr_chunk_spec *chunk,
                               zarr_error *err);
-/* Elements in an order that `bytes` does not say, in this chain or inside its shards, are
- * little-endian: so did the writers of `structured`. Before the chain is shared. */
+/* Sets little-endian where `bytes` gives no order, in this chain and inside its shards:
+ * the writers of `structured` meant that. Call it before the chain is shared. */
 zarr_status zr_chain_complete_order(struct zr_chain *chain, const zarr_dtype *dtype,
                                     zarr_error *err);
-/* Completes only the codecs that cannot be decoded otherwise (vtable.incomplete), here or
- * inside shards and other codecs. *completed: there was one. UNSUPPORTED: the array does
- * not tell what is missing. Before the chain is shared; it was resolved for `chunk`. */
+/* Completes only the codecs that cannot be decoded otherwise (vtable.incomplete), here
+ * and inside shards and other codecs. *completed: there was such a codec. Returns
+ * UNSUPPORTED if the array does not tell the missing part. Call it before the chain is
+ * shared; the chain was resolved for `chunk`. */
 zarr_status zr_chain_complete_stored(struct zr_chain *chain, const zarr_chunk_spec *chunk,
                                      bool *completed, zarr_error *err);
-/* Whether zr_chain_write() can say this chain; UNSUPPORTED: shards in v2, a filter
- * that computes behind others or of another byte order in v3. Before conversions. */
+/* Checks that zr_chain_write() can write this chain. Returns UNSUPPORTED for shards in
+ * v2, and in v3 for a filter that computes after other filters or in another byte order.
+ * Call it before conversions. */
 zarr_status zr_chain_has_form(const struct zr_chain *chain, int format, zarr_error *err);
-/* Canonical JSON array of the chain (format 3: name + configuration; format 2: id +
- * members). v2 filters that compute, right behind `bytes`, become v3's codecs between
- * arrays, in front of it; in format 2 links stay in the chain's order under their own
- * names: the caller knows which of them v2 has. NULL: no memory, or no form (see above);
- * doc has failed either way. */
+/* Writes the canonical JSON array of the chain (format 3: name + configuration; format 2:
+ * id + members). v2 filters that compute and come right after `bytes` become v3's codecs
+ * between arrays, before `bytes`. In format 2 links keep the chain's order and their own
+ * names: the caller knows which of them v2 has. Returns NULL if memory is short or the
+ * chain has no form (see above); doc has failed in both cases. */
 struct zr_json *zr_chain_write(struct zr_json_doc *doc, const struct zr_chain *chain,
                                int format);
-/* The same for people, and for making another array of it, in the notation of v3: where
- * that has no form for filters of v2 these stand behind `bytes`, where they are, with the
- * byte orders that they name. */
+/* The same in the notation of v3, for people and for making another array of it. v2
+ * filters that have no form in v3 stay after `bytes`, with the byte orders that they
+ * name. */
 struct zr_json *zr_chain_show(struct zr_json_doc *doc, const struct zr_chain *chain);
 void zr_chain_free(struct zr_chain *chain);
 
 /*
- * Checks the chain against a chunk and tells every representation on the way: rep[0] is
- * the chunk as the array sees it, rep[i + 1] what codec i gives; n + 1 entries. Inner
- * chains of shards are checked too (divisibility, index of fixed size). fills holds the
- * transformed fill values.
+ * Checks the chain against a chunk and gives the representation between all links:
+ * rep[0] is the chunk as the array sees it, rep[i + 1] is the output of codec i; n + 1
+ * entries. Checks inner chains of shards too (divisibility, index of fixed size). fills
+ * holds the transformed fill values.
  */
 struct zr_chain_reps {
     zarr_chunk_spec *rep; /* n + 1 */
     uint8_t *fills;       /* (n + 1) * fill_bytes, pointed into by rep[].fill */
     uint64_t fill_bytes;  /* room for one element: ZR_FILL_BYTES or the array's item */
     uint32_t n;
-    bool unsized; /* a size is bounded by limits.chunk_bytes only: such bounds are nothing
-                   to allocate by */
+    bool unsized; /* a size is bounded by limits.chunk_bytes only: do not allocate by
+                     such bounds */
     const zarr_allocator *alloc;
 };
 #define ZR_FILL_BYTES 512
 zarr_status zr_chain_resolve(struct zr_chain_reps *out, const struct zr_chain *chain,
                              const zarr_chunk_spec *chunk, const zarr_limits *limits,
                              const zarr_allocator *alloc, zarr_error *err);
-/* The same; `varies`: the array has one dimension of any length up to shape[0]. chunk
- * without dtype: n_bytes bytes for a chain of bytes->bytes codecs, exact as it says. */
+/* The same. `varies`: the array has one dimension of any length up to shape[0]. A chunk
+ * without dtype is n_bytes bytes for a chain of bytes->bytes codecs; `exact` tells
+ * whether n_bytes is exact or a bound. */
 zarr_status zr_chain_resolve_any(struct zr_chain_reps *out, const struct zr_chain *chain,
                                  const zarr_chunk_spec *chunk, bool varies,
                                  const zarr_limits *limits, const zarr_allocator *alloc,
                                  zarr_error *err);
 void zr_chain_reps_deinit(struct zr_chain_reps *reps);
-/* Where limits.chunk_bytes is more than this, a size that metadata does not tell is
- * bounded by this: products of many must fit 64 bits. */
+/* The bound of a size that metadata does not tell, if limits.chunk_bytes is larger:
+ * products of many such sizes must fit 64 bits. */
 #define ZR_UNSIZED_BYTES (UINT64_C(1) << 36)
-/* What a bytes->bytes codec makes of n_bytes at most. */
+/* Gives the largest output of a bytes->bytes codec for n_bytes of input. */
 zarr_status zr_spec_bound(const zarr_codec_spec *spec, uint64_t n_bytes,
                           uint64_t *encoded, zarr_error *err);
-/* The first codec of the chain that does not keep every value of what it gets; NULL: none
- * is known to. */
+/* Gives the first codec of the chain that does not keep every value of its input. NULL:
+ * no codec is known to lose values. */
 const struct zarr_codec_spec *zr_chain_lossy(const struct zr_chain *chain,
                                              const struct zr_chain_reps *reps);
 /* A chain of the configuration; NULL: absent. */
@@ -247,7 +257,7 @@ const struct zr_sub_chain *zr_spec_sub(const zarr_codec_spec *spec, const char *
  */
 zarr_status zr_shard_index_bytes(const struct zr_shard_spec *s, uint64_t n_chunks,
                                  uint64_t *out, zarr_error *err);
-/* What is inside a shard. */
+/* The representations of the two chains inside a shard. */
 struct zr_shard_inner_specs {
     zarr_chunk_spec chunk, index; /* as the two chains get them: without sizes */
     uint64_t grid[ZARR_MAX_RANK], n_chunks;
@@ -260,17 +270,18 @@ zarr_status zr_shard_inner_specs(const struct zr_shard_spec *s,
 /* ---- indexes of shards (shard_index.c) ------------------------------------------ */
 
 #define ZR_INDEX_MISSING UINT64_MAX
-/* n pairs of offset and bytes in host order, offsets from the value's first byte, both
- * all ones: missing; and where the index itself lies in the value (index_bytes 0: not
- * known). shard_bytes UINT64_MAX: not known. */
+/* n pairs of offset and bytes in host order. Offsets count from the value's first byte;
+ * both numbers all ones mean missing. The index itself lies in the value at index_offset
+ * (index_bytes 0: place unknown). shard_bytes UINT64_MAX: unknown. */
 struct zr_shard_pairs {
     const uint64_t *pairs;
     uint64_t n, shard_bytes, index_offset, index_bytes;
 };
-/* Entries must lie inside the value, may not wrap and may not overlap the index. CORRUPT
- * names the entry. */
+/* Checks that entries lie inside the value, do not wrap and do not overlap the index.
+ * Returns CORRUPT, naming the entry, if not. */
 zarr_status zr_shard_pairs_check(const struct zr_shard_pairs *in, zarr_error *err);
-/* Where the index of a value lies. CORRUPT: the value is too short for one. */
+/* Gives the place of the index in a value. Returns CORRUPT if the value is too short for
+ * an index. */
 zarr_status zr_shard_index_at(const struct zr_shard_spec *s, uint64_t shard_bytes,
                               uint64_t index_bytes, uint64_t *at, zarr_error *err);
 
@@ -282,18 +293,19 @@ zarr_status zr_conf_known(const zarr_codec_spec *raw, int format,
                           const char *const *known, zarr_error *err);
 /* A member of the configuration as JSON, borrowed; NULL: absent. */
 const struct zr_json *zr_conf_value(const zarr_codec_spec *raw, const char *member);
-/* The data type that a member names: as v3 metadata has it; or by any name that
- * zarr_dtype_find() takes, with its byte order (ZARR_ORDER_*). */
+/* Gives the data type that a member names: the first function reads a name as in v3
+ * metadata; the second reads any name that zarr_dtype_find() takes, and gives its byte
+ * order (ZARR_ORDER_*). */
 zarr_status zr_conf_dtype_v3(const zarr_codec_spec *raw, const char *member,
                              const zarr_dtype **out, zarr_error *err);
 zarr_status zr_conf_dtype(const zarr_codec_spec *raw, const char *member,
                           const zarr_dtype **out, uint32_t *byte_order, zarr_error *err);
 /* The flags of zarr_codec_spec_input(). */
 uint32_t zr_spec_input_flags(const zarr_codec_spec *spec);
-/* limits.chunk_bytes: bounds what metadata does not tell. */
+/* limits.chunk_bytes: the bound of sizes that metadata does not tell. */
 uint64_t zr_spec_most_bytes(const zarr_codec_spec *spec);
-/* What a nested chain says by `transpose` and `bytes`, its first two codecs. INVALID: the
- * permutation has not ndim dimensions. */
+/* The facts of `transpose` and `bytes` at the start of a nested chain. Returns INVALID if
+ * the permutation does not have ndim dimensions. */
 struct zr_chain_layout {
     uint8_t order[ZARR_MAX_RANK]; /* stored dimension i is the array's order[i] */
     uint32_t byte_order;          /* ZARR_ORDER_*; NATIVE: not given */
@@ -310,7 +322,8 @@ zarr_status zr_conf_bool(const zarr_codec_spec *raw, const char *member, int *v,
 /* *v: index into the NULL-terminated `words`. */
 zarr_status zr_conf_word(const zarr_codec_spec *raw, const char *member,
                          const char *const *words, int *v, zarr_error *err);
-/* UNSUPPORTED for an array whose length the encoded chunk tells, as inside `optional`. */
+/* Returns UNSUPPORTED for an array whose length only the encoded chunk tells, as inside
+ * `optional`. */
 zarr_status zr_spec_needs_length(const zarr_codec_spec *spec, const zarr_chunk_spec *in,
                                  zarr_error *err);
 /* INVALID: "<codec>: <member> is <what it is>, must be <rule>". */
@@ -323,7 +336,7 @@ struct zr_conf_text {
     char *text;
     size_t cap, bytes;
     bool any;    /* a member was written */
-    bool failed; /* no memory: zr_conf_end() says so */
+    bool failed; /* no memory: zr_conf_end() returns it */
 };
 void zr_conf_open(struct zr_conf_text *t, char *text, size_t cap);
 void zr_conf_put_i64(struct zr_conf_text *t, const char *member, int64_t v);
@@ -332,15 +345,15 @@ void zr_conf_put_bool(struct zr_conf_text *t, const char *member, int v);
 void zr_conf_put_word(struct zr_conf_text *t, const char *member, const char *v);
 void zr_conf_put_raw(struct zr_conf_text *t, const char *text); /* punctuation, numbers */
 void zr_conf_put_json(struct zr_conf_text *t, const zarr_codec_spec *raw,
-                      const char *member); /* as it stands, if it does */
+                      const char *member); /* copied unchanged, if present */
 void zr_conf_close(struct zr_conf_text *t, size_t *text_bytes);
-/* The same, with the status of what was put. */
+/* The same, and returns the status of the writes before. */
 zarr_status zr_conf_end(struct zr_conf_text *t, size_t *text_bytes, zarr_error *err);
 /* canonical() of a specification that has no members. */
 zarr_status zr_conf_none(const zarr_codec_spec *raw, int format, char *text, size_t cap,
                          size_t *text_bytes, zarr_error *err);
 
-/* n_bytes + extra into out->n_bytes, LIMIT when it does not fit. */
+/* Sets out->n_bytes to n_bytes + extra. Returns LIMIT if the sum does not fit. */
 zarr_status zr_spec_set_bound(zarr_chunk_spec *out, const char *codec, uint64_t n_bytes,
                               uint64_t extra, zarr_error *err);
 /* A number that a macro names, as text. */

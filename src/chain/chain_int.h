@@ -15,14 +15,14 @@ void zr_link_deinit(struct zarr_codec_spec *s);
 /* Takes canonical text (moved, also on failure) and reads it into config and the frequent
  * facts. */
 zarr_status zr_link_set_config(struct zarr_codec_spec *s, char *json, zarr_error *err);
-/* zr_foreign_failed(), naming the codec; INTERNAL: what it gave is against its contract.
- */
+/* As zr_foreign_failed(), naming the codec. Returns INTERNAL if the codec's answer breaks
+ * its contract. */
 zarr_status zr_spec_failed(const struct zarr_codec_spec *s, struct zr_foreign *f,
                            zarr_status st);
 zarr_status zr_spec_broke(const struct zarr_codec_spec *s, const char *how,
                           zarr_error *err);
-/* What zr_spec_ask() calls: spell() if there is a spelling, else complete() if there is
- * `in`, else canonical(). The entry is not NULL. */
+/* The choice of the entry that zr_spec_ask() calls: spell() if there is a spelling, else
+ * complete() if there is `in`, else canonical(). The entry is not NULL. */
 struct zr_spec_question {
     int format;
     const zarr_chunk_spec *in, *array;
@@ -32,7 +32,8 @@ struct zr_spec_question {
  * none. */
 zarr_status zr_spec_ask(const struct zarr_codec_spec *s, struct zr_spec_question *q,
                         char **out, zarr_error *err);
-/* Asks the vtable for the canonical form of what s->members points at, and settles it. */
+/* Asks the vtable for the canonical form of the configuration at s->members, and stores
+ * it as the link's configuration. */
 zarr_status zr_link_canonical(struct zarr_codec_spec *s, int format, zarr_error *err);
 
 /* Parses the chains that s->vt->chains names (sub.c). Recursion is bounded by
@@ -40,29 +41,31 @@ zarr_status zr_link_canonical(struct zarr_codec_spec *s, int format, zarr_error 
 struct zr_parse;
 zarr_status zr_sub_parse(struct zarr_codec_spec *s, struct zr_parse *p, zarr_error *err);
 void zr_sub_free(struct zarr_codec_spec *s);
-/* Writes the chain's text, anew where it had one. */
+/* Writes the chain's text. Replaces the old text if there is one. */
 zarr_status zr_sub_print(struct zr_sub_chain *sub, int format,
                          const zarr_allocator *alloc, zarr_error *err);
 
 /* v2 filters (v2_filters.c): codecs on bytes that v3 has between arrays. */
 bool zr_spec_is_filter(const struct zarr_codec_spec *s);
-/* What the codec takes and gives (vtable.elements); `in` as there. */
+/* Gives the element types that the codec takes and gives (vtable.elements); `in` as
+ * there. */
 zarr_status zr_spec_elements(const struct zarr_codec_spec *s, const char *in,
                              zarr_codec_elements *out, zarr_error *err);
 /* Whether each filter of a v2 chain can take the elements that come to it. */
 zarr_status zr_filters_check(const struct zr_chain *chain, const zarr_dtype *dtype,
                              zarr_error *err);
-/* v2 (v2_filters.c): `bytes` and the filters behind it in front of an array->bytes codec
- * become filters between arrays. UNSUPPORTED for what such a codec cannot get. */
+/* v2 (v2_filters.c): turns `bytes` and the filters after it, before an array->bytes
+ * codec, into filters between arrays. Returns UNSUPPORTED for elements that such a codec
+ * cannot get. */
 zarr_status zr_chain_place_v2_filters(struct zr_chain *chain, const struct zr_parse *p,
                                       zarr_error *err);
-/* What each link has in front of it, once all have their place. */
+/* Notes for each link what the codecs before it did, once all links have their place. */
 void zr_chain_note_inputs(struct zr_chain *chain);
 
 /* ---- chains and shards --------------------------------------------------------- */
 
-/* Codecs in codecs in codecs, and the shards among them: the C stack that running them
- * takes. */
+/* The maximum depth of codecs nested in codecs, shards included: it bounds the C stack
+ * for running them. */
 #define ZR_SUB_DEPTH 8
 
 struct zr_parse { /* one call of zr_chain_parse(), all nested chains together */
@@ -71,14 +74,14 @@ struct zr_parse { /* one call of zr_chain_parse(), all nested chains together */
     zarr_limits limits;
     int format;
     bool allow_missing_bytes;
-    /* chains of other codecs around this one; 0: the array's own. Inside, it may be
-     * without array->bytes codec. */
+    /* Number of chains of other codecs around this one; 0: the array's own chain. A
+     * nested chain may lack an array->bytes codec. */
     uint32_t sub;
     uint32_t n_codecs;                   /* so far */
     uint32_t depth;                      /* of shards around this chain */
     const struct zr_chain_place *places; /* of the array's own items; NULL: none given */
 };
-/* Puts "codecs[1]", "filters[0]" or "compressor" in front. */
+/* Prefixes the message with "codecs[1]", "filters[0]" or "compressor". */
 zarr_status zr_link_prefix(zarr_error *err, zarr_status st,
                            const struct zarr_codec_spec *s);
 /* `label` names the list in messages: "codecs", "index_codecs". Recursion is bounded by
@@ -94,7 +97,7 @@ void zr_shard_spec_free(struct zr_shard_spec *shard, const zarr_allocator *alloc
 zarr_status zr_shard_spec_rewrite(struct zarr_codec_spec *s, zarr_error *err);
 struct zr_json *zr_shard_spec_write(struct zr_json_doc *doc,
                                     const struct zr_shard_spec *shard);
-/* rep[i + 1] from rep[i] of `around`, and whether it is unsized. */
+/* Computes rep[i + 1] from rep[i] of `around`, and whether it is unsized. */
 zarr_status zr_shard_spec_resolve(const struct zarr_codec_spec *s,
                                   struct zr_chain_reps *around, uint32_t i,
                                   const zarr_limits *limits, zarr_error *err);

@@ -1,8 +1,9 @@
 /*
- * chain/complete.c - what only the array can tell is filled in before a chain is written:
- * each codec is asked by its complete(), with what it gets and what became bytes. In
- * chains inside shards and other codecs, too: each is resolved for what it gets there.
- * Opening a stored array does the same for the codecs that can't be decoded without it.
+ * chain/complete.c - fills in the configuration that depends on the array, before a
+ * chain is written. Asks each codec by its complete(), with the codec's input and the
+ * data type that became bytes. Does the same in chains inside shards and other codecs:
+ * each is resolved for its input there. Opening a stored array completes only the codecs
+ * that cannot be decoded otherwise.
  * Thread class: solo, before the chain is shared.
  * Recursion: through chains inside codecs, whose depth the parser has bounded.
  */
@@ -79,7 +80,7 @@ static const struct zarr_codec_spec *find_incomplete(const struct zr_chain *chai
     return found;
 }
 
-/* Chains inside a codec that does not tell what they get must be complete. */
+/* Chains inside a codec must be complete if the codec does not tell their input. */
 static zarr_status check_complete(const struct zarr_codec_spec *s, zarr_error *err)
 {
     for (uint32_t k = 0; k < s->n_sub; k++) {
@@ -105,7 +106,7 @@ static zarr_status ask_chain_input(const struct zarr_codec_spec *s, const char *
     return st == ZARR_OK ? ZARR_OK : zr_spec_failed(s, &said, st);
 }
 
-/* Chains inside, and then the text that holds them. */
+/* Completes the chains inside, then writes the text that holds them. */
 static zarr_status complete_subs(struct zarr_codec_spec *s, const zarr_chunk_spec *in,
                                  enum complete_what what, zarr_error *err)
 {

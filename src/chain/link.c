@@ -20,7 +20,7 @@ const char *zarr_codec_spec_json(const zarr_codec_spec *spec)
     return spec->json ? spec->json : "{}";
 }
 
-/* The library means malloc by no allocator; others get one that they can call. */
+/* The library uses malloc if it has no allocator. Codecs get a real allocator instead. */
 static void *link_plain_alloc(void *user, size_t bytes)
 {
     ZR_UNUSED(user);
@@ -147,7 +147,7 @@ static void link_read_bytes(struct zarr_codec_spec *s)
     s->structure.stored.leaves = text;
 }
 
-/* The specification has checked all this: what does not fit here stays unset. */
+/* The specification has checked all this. A value that does not fit stays unset. */
 static void link_read_structure(struct zarr_codec_spec *s)
 {
     s->structure.kind = zr_codec_spec_structure(s->vt);

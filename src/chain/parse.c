@@ -60,7 +60,7 @@ static zarr_status link_unknown(const char *name, zarr_error *err)
     return zr_fail(err, ZARR_ERR_UNSUPPORTED, "codec \"%s\" is unknown", name);
 }
 
-/* v2 says by "order" and "dtype" what these two say in v3. */
+/* In v2, "order" and "dtype" replace these two codecs of v3. */
 static zarr_status link_only_v3(const zarr_codec_spec_vtable *v, const char *name,
                                 zarr_error *err)
 {
@@ -259,7 +259,7 @@ static bool chain_lacks_bytes(const struct zr_chain *chain)
     return true;
 }
 
-/* Room for one more was allocated. */
+/* The caller has allocated room for one more link. */
 static zarr_status chain_insert_bytes(struct zr_chain *chain, struct zr_parse *p,
                                       zarr_error *err)
 {

@@ -1,8 +1,9 @@
 /*
- * chain/registry.c - names to specifications. "numcodecs.<id>" is no entry: look-ups
- * find the specification behind it, which has the flag NUMCODECS. A filter that is a
- * codec between arrays in v3 is two specifications, of which that of v3 comes first and
- * has the name. Thread class: solo while it is filled, frozen once sealed by its owner.
+ * chain/registry.c - finds specifications by name. "numcodecs.<id>" is no entry of its
+ * own: a look-up finds the specification with that id and the flag NUMCODECS. A filter
+ * that is a codec between arrays in v3 has two specifications. That of v3 is registered
+ * first and has the name.
+ * Thread class: solo while it is filled, frozen once its owner seals it.
  */
 #include "chain/chain_int.h"
 
@@ -57,7 +58,8 @@ static const zarr_codec_spec_vtable *codec_find(const struct zr_registry *r,
     return e && (alias || zr_streq(e->entry.name, name)) ? &e->vt : NULL;
 }
 
-/* By the table itself: a plug-in's codec of the same functions is not the core's. */
+/* Compares the table itself: a plug-in's codec with the same functions is not the
+ * core's. */
 static enum zr_structure_kind codec_structure(const zarr_codec_spec_vtable *v)
 {
     return v == &zr_spec_transpose  ? ZR_STRUCTURE_TRANSPOSE

@@ -11,8 +11,8 @@
 #include <string.h>
 
 enum {
-    ENCODED_FACTOR = 4, /* an encoded chunk may have so many times limits.chunk_bytes, */
-    ENCODED_SLACK = 64 * 1024 * 1024 /* and some more where that is small */
+    ENCODED_FACTOR = 4, /* bound of an encoded chunk: so many times limits.chunk_bytes, */
+    ENCODED_SLACK = 64 * 1024 * 1024 /* plus this, for small limits */
 };
 
 void zr_chain_reps_deinit(struct zr_chain_reps *reps)
@@ -24,7 +24,8 @@ void zr_chain_reps_deinit(struct zr_chain_reps *reps)
     *reps = (struct zr_chain_reps){0};
 }
 
-/* Size of an array representation; its item size is the hint for what comes behind. */
+/* Computes the size of an array representation. Its item size is the hint for later
+ * codecs. */
 static zarr_status rep_measure(zarr_chunk_spec *rep, bool varies, zarr_error *err)
 {
     const uint64_t item_bytes = zarr_dtype_item_bytes(rep->dtype);
@@ -38,7 +39,7 @@ static zarr_status rep_measure(zarr_chunk_spec *rep, bool varies, zarr_error *er
     return ZARR_OK;
 }
 
-/* What a codec gives when its specification does not say. */
+/* Gives the output of a codec whose specification has no resolve(). */
 static zarr_status rep_default(zarr_chunk_spec *out, const struct zarr_codec_spec *s,
                                const zarr_chunk_spec *in, zarr_error *err)
 {
@@ -74,14 +75,14 @@ static zarr_status rep_check(zarr_chunk_spec *out, const struct zarr_codec_spec 
             return zr_spec_broke(s, "resolve() gives no valid array", err);
         return rep_measure(out, varies, err);
     }
-    out->fill = NULL; /* bytes have none, and no shape either */
+    out->fill = NULL; /* bytes have no fill value and no shape */
     out->dtype = NULL;
     out->ndim = 0;
     memset(out->shape, 0, sizeof out->shape);
     return ZARR_OK;
 }
 
-/* What the plan and the program skip must be what its flags say. */
+/* Checks the output against the flags: the plan and the program skip codecs by flags. */
 static zarr_status rep_flags(const zarr_chunk_spec *out, const struct zarr_codec_spec *s,
                              const zarr_chunk_spec *in, zarr_error *err)
 {
@@ -126,7 +127,8 @@ out:
     return st;
 }
 
-/* What an encoded chunk may have where chunks may have `base`; false: anything. */
+/* Gives the bound of an encoded chunk if chunks are bounded by `base`. False: no
+ * bound. */
 static bool encoded_most(uint64_t base, uint64_t *most)
 {
     return zr_mul_u64(base, ENCODED_FACTOR, most) &&
@@ -140,9 +142,9 @@ static bool shard_is_cut(const struct zr_chain *chain, uint32_t i)
            !zr_chain_whole_shard(chain);
 }
 
-/* A shard that is decoded whole, or stands inside other codecs, is bounded like a chunk.
- * The bounds of many small inner chunks may add up to many times what they ever have:
- * nothing to allocate by. */
+/* A shard that is decoded whole, or is inside other codecs, is bounded like a chunk. The
+ * bounds of many small inner chunks may add up to many times their real size: do not
+ * allocate by such a sum. */
 static void reps_bound_shard(struct zr_chain_reps *reps, uint32_t i,
                              const struct zr_chain *chain, const zarr_limits *limits)
 {
@@ -159,7 +161,7 @@ static void reps_bound_shard(struct zr_chain_reps *reps, uint32_t i,
     }
 }
 
-/* What is wrong with the list, not with one of its items. */
+/* Prefixes an error of the list as a whole, not of one of its items. */
 static zarr_status chain_prefix(zarr_error *err, zarr_status st,
                                 const struct zr_chain *chain)
 {
@@ -198,8 +200,8 @@ out:
     return st;
 }
 
-/* Some codecs can make many times of what they get (zfp's expert mode, base64 upon
- * base64), and buffers have that size, or may grow to it. */
+/* Some codecs' output is many times their input (zfp's expert mode, base64 upon base64).
+ * Buffers have that size, or may grow to it. */
 static zarr_status check_encoded(const struct zr_chain *chain, struct zr_chain_reps *reps,
                                  const zarr_limits *limits, zarr_error *err)
 {
@@ -207,14 +209,14 @@ static zarr_status check_encoded(const struct zr_chain *chain, struct zr_chain_r
     const uint64_t base = ZR_MAX(limits->chunk_bytes, reps->rep[0].n_bytes);
     const bool cut = chain->a2b < chain->n && chain->codec[chain->a2b].structure.shard &&
                      !zr_chain_whole_shard(chain);
-    /* A chain inside a codec, for bytes whose number only a limit bounds. */
+    /* A chain inside a codec, whose input only a limit bounds. */
     const bool unmeasured = !reps->rep[0].dtype && !reps->rep[0].exact;
     uint64_t most = 0;
     zarr_status st;
 
     if (!encoded_most(base, &most))
         return ZARR_OK;
-    /* What stands in front of a shard that is cut is done to its inner chunks. */
+    /* Codecs before a cut shard are applied to its inner chunks. */
     for (uint32_t i = cut ? chain->a2b : 0; i < chain->n; i++) {
         zarr_chunk_spec *rep = &reps->rep[i + 1];
 

@@ -45,7 +45,7 @@ static zarr_status shard_parse_shape(struct zr_shard_spec *shard,
     return ZARR_OK;
 }
 
-/* Nothing of varying size may be in an index: shards above all. */
+/* An index may not contain codecs of varying output size, above all no shards. */
 static zarr_status shard_check_index(const struct zr_chain *index, zarr_error *err)
 {
     if (index->codec[index->a2b].structure.shard)
@@ -264,8 +264,8 @@ const struct zarr_codec_spec *zr_chain_whole_shard(const struct zr_chain *chain)
     return NULL;
 }
 
-/* Codecs in front of a shard that is decoded whole may make anything of a chunk's shape:
- * what suits them is for each chunk's resolving to say. */
+/* Codecs before a shard that is decoded whole may change a chunk's shape in any way.
+ * Resolving each chunk decides which shapes suit them. */
 static bool unit_unknown(const struct zr_chain *chain)
 {
     for (uint32_t i = 0; i < chain->a2b; i++)

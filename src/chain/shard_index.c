@@ -1,10 +1,10 @@
 /*
- * chain/shard_index.c - what the table of inner chunks of one shard may say: n pairs,
- * offset and length inside the shard's value; all ones means missing, that is: the fill
- * value (zarr-specs, sharding-indexed, "Binary shard format"). The table arrives decoded
- * by its own chain, in host byte order; no number in it is trusted before it is inside
- * the value. The one check for shards that are read in parts (plan, pipe) and for those
- * that are decoded whole (impl).
+ * chain/shard_index.c - checks the table of inner chunks of one shard: n pairs of offset
+ * and length inside the shard's value. All ones means missing: the fill value
+ * (zarr-specs, sharding-indexed, "Binary shard format"). The table was decoded by its
+ * own chain and is in host byte order. No number in it is trusted before it is known to
+ * be inside the value. Shards that are read in parts (plan, pipe) and shards that are
+ * decoded whole (impl) share this check.
  * Thread class: plain functions.
  */
 #include "chain/chain_int.h"
@@ -21,8 +21,8 @@ static zarr_status check_entry(const struct zr_shard_pairs *in, uint64_t i,
 
     if (offset == ZR_INDEX_MISSING && bytes == ZR_INDEX_MISSING)
         return ZARR_OK;
-    /* Half of the mark of a missing chunk is none, also where the value's length is not
-     * known. */
+    /* An entry with only one half of the mark is not missing but corrupt, also if the
+     * value's length is unknown. */
     if (offset == ZR_INDEX_MISSING || !zr_add_u64(offset, bytes, &end) ||
         end > in->shard_bytes)
         return zr_fail(err, ZARR_ERR_CORRUPT,

@@ -1,7 +1,7 @@
 /*
- * chain/sub.c - chains in the configuration of a codec: parsed with it, written
- * back in canonical form for its canonical(), and asked by plug-ins. How they are
- * run is the business of impl/runner.c.
+ * chain/sub.c - chains in the configuration of a codec. They are parsed with the codec,
+ * and written in canonical form for its canonical(). Plug-ins ask for them by getters.
+ * impl/runner.c runs them.
  * Thread class: solo while parsed, then frozen.
  * Recursion: every level of nesting is a codec, and limits.codecs counts all.
  */

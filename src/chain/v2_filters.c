@@ -1,9 +1,10 @@
 /*
- * chain/v2_filters.c - v2 filters, and what codecs did in front of others. In v2, filters
- * are done to bytes, and `bytes` comes first. In front of numcodecs' codecs that make
- * bytes of an array (zfpy, pcodec) `bytes` and the filters make way for the same filters
- * between arrays. Those may view what they get as another type of that size, as NumPy
- * does, and some leave traces that such a codec stores: zarr_codec_input collects them.
+ * chain/v2_filters.c - v2 filters, and notes about the codecs before others. In v2,
+ * filters work on bytes and `bytes` comes first. Some of numcodecs' codecs make bytes of
+ * an array (zfpy, pcodec). Before such a codec, `bytes` and the filters are replaced by
+ * the same filters between arrays. These filters may view their input as another type of
+ * the same size, as NumPy does. Some leave traces that such a codec stores:
+ * zarr_codec_input collects them.
  * Thread class: solo while parsed.
  */
 #include "chain/chain_int.h"
@@ -57,7 +58,7 @@ static bool codec_makes_bytes(const struct zarr_codec_spec *s)
     return s->vt->kind == ZARR_CODEC_ARRAY_BYTES;
 }
 
-/* The codec between arrays that a v2 filter is in v3; NULL: none. */
+/* Finds the codec between arrays that v3 has for a v2 filter. NULL: none. */
 static const zarr_codec_spec_vtable *filter_array_form(const struct zr_parse *p,
                                                        const struct zarr_codec_spec *s)
 {
@@ -90,7 +91,7 @@ out:
     return st;
 }
 
-/* One filter; big: the byte order of what it gets, and then of what it gives. */
+/* Converts one filter. big: the byte order of its input, then of its output. */
 static zarr_status filter_to_array(struct zarr_codec_spec *s, const struct zr_parse *p,
                                    const char *next, bool *big, zarr_error *err)
 {

@@ -13,7 +13,8 @@
 
 /* ---- one codec ------------------------------------------------------------------- */
 
-/* The text that spell() gives as a tree in `doc`; NULL: it gives none, or it failed. */
+/* Parses the text of spell() to a tree in `doc`. NULL: spell() gives no text, or it
+ * failed. */
 static struct zr_json *write_spelled(struct zr_json_doc *doc,
                                      const struct zarr_codec_spec *s,
                                      zarr_codec_spelling *how)
@@ -84,7 +85,7 @@ static struct zr_json *write_link_v2(struct zr_json_doc *doc,
     return out;
 }
 
-/* A v2 filter that has a name of its own in v2 is numcodecs' in v3, too. */
+/* A v2 filter with a name of its own in v2 has the prefix "numcodecs." in v3, too. */
 static bool write_has_prefix(const struct zarr_codec_spec *s)
 {
     const uint32_t flags = s->vt->flags;
@@ -94,7 +95,7 @@ static bool write_has_prefix(const struct zarr_codec_spec *s)
            ((flags & ZARR_CODEC_SPEC_V2) && zr_spec_is_filter(s));
 }
 
-/* zarr-python wants numcodecs' to have a configuration, be it empty. */
+/* zarr-python requires a configuration for numcodecs' codecs, even an empty one. */
 static struct zr_json *write_link_v3(struct zr_json_doc *doc,
                                      const struct zarr_codec_spec *s, bool moved)
 {
@@ -120,7 +121,8 @@ static struct zr_json *write_link_v3(struct zr_json_doc *doc,
 /* ---- v2 filters in v3 ----------------------------------------------------------------
  */
 
-/* The run of v2 filters right behind `bytes` that v3 has between arrays, before it. */
+/* The run of v2 filters right after `bytes` that v3 has between arrays, before
+ * `bytes`. */
 struct write_run {
     uint32_t n;
     uint32_t item_bytes; /* of what comes out; 0: as it went in */
@@ -163,7 +165,7 @@ zarr_status zr_chain_has_form(const struct zr_chain *chain, int format, zarr_err
     return ZARR_OK;
 }
 
-/* `bytes` behind the filters that moved: the order is that of what they give. */
+/* Writes `bytes` after the filters that moved: its order is that of their output. */
 static struct zr_json *write_bytes_v3(struct zr_json_doc *doc,
                                       const struct zarr_codec_spec *s,
                                       const struct write_run *run)
@@ -191,7 +193,7 @@ struct zr_json *zr_chain_write(struct zr_json_doc *doc, const struct zr_chain *c
     struct zr_json *out = NULL;
 
     if (zr_chain_has_form(chain, format, NULL) != ZARR_OK) {
-        doc->failed = true; /* rather a wrong reason than a document without codecs */
+        doc->failed = true; /* a wrong reason is better than a document without codecs */
         return NULL;
     }
     if (format == 3)

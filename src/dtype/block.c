@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-/* Elements in native order: src itself, or turned into `room`. */
+/* Gives the elements in native order: src itself, or a swapped copy in `room`. */
 static const uint8_t *block_native(const struct zr_number *number, const uint8_t *src,
                                    size_t n, uint8_t *room)
 {
@@ -26,7 +26,7 @@ static void block_turn(const struct zr_number *number, uint8_t *dst, size_t n)
         zr_byteswap(dst, dst, n, number->bytes);
 }
 
-/* The width of integers, negative where they have a sign. */
+/* Gives the width of integers, negative if they have a sign. */
 static int block_form(const struct zr_number *number)
 {
     return number->kind == ZARR_KIND_INT ? -(int)number->bytes : (int)number->bytes;
@@ -159,7 +159,8 @@ void zr_block_put_whole(const struct zr_number *number, uint8_t *dst, const uint
     block_turn(number, dst, n);
 }
 
-/* Whether all fit what the processor converts at once: integers of 32 bits. */
+/* Whether all fit integers of 32 bits: the processor converts several of these at
+ * once. */
 static bool block_is_small(const double *in, size_t n)
 {
     int bad = 0;

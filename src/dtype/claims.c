@@ -23,7 +23,7 @@ bool zr_is_raw_form(const char *type)
     return type && type[0] == 'V' && type[1] >= '0' && type[1] <= '9';
 }
 
-/* A newcomer: its table, and who registers it. */
+/* A table to be registered, and its registrant. */
 struct claim {
     const zarr_dtype_vtable *vt;
     const char *origin;
@@ -66,7 +66,7 @@ static zarr_status check_spelling(const struct claim *c, const char *what,
         c->origin, what);
 }
 
-/* Whose v2 type that is, with or without a byte order in front. */
+/* Finds the owner of a v2 type, with or without a leading byte order. */
 static const struct zr_dtype_entry *owner_of_v2(const struct zr_dtype_registry *r,
                                                 const char *type)
 {
@@ -101,8 +101,8 @@ out:
     return st;
 }
 
-/* What all types of a size share has no owner. A name of another type would be found in
- * the fields of a struct. */
+/* The raw form, shared by all types of a size, has no owner. The name of another type is
+ * refused: look-ups would find it in the fields of a struct. */
 static zarr_status check_v2(const struct zr_dtype_registry *r, const struct claim *c,
                             zarr_error *err)
 {
@@ -146,8 +146,8 @@ out:
     return st;
 }
 
-/* The types that were there first, in all their spellings, are no member of a new family.
- */
+/* Checks that no type registered earlier, in any spelling, is a member of a new
+ * family. */
 static zarr_status check_member(const struct claim *c, const char *name,
                                 const struct zr_dtype_entry *old, zarr_error *err)
 {
@@ -194,7 +194,8 @@ static zarr_status check_dlpack(const struct zr_dtype_registry *r, const struct 
     return taken(c, "DLPack type", numbers, old->entry, err);
 }
 
-/* Whether that name leads to the entry, its table's own names and those of members. */
+/* Whether the name leads to this entry: its table's own names and those of its
+ * members. */
 static bool goes_by(const zarr_dtype_vtable *v, const char *name)
 {
     const bool family = (v->flags & ZARR_DTYPE_FAMILY) != 0;
@@ -267,7 +268,8 @@ static zarr_status check_short(const struct zr_dtype_registry *r, const struct c
                                 : not_its_own(c, "name", name, owner_of_v3(r, name), err);
 }
 
-/* Objects of v2 are text or bytes of any length, of the core's types, as filters say. */
+/* v2's "O" is text or bytes of any length: only the core's types have it, and filters
+ * tell which. */
 static bool goes_by_v2(const struct zr_dtype_entry *e, const char *bare)
 {
     return zr_is_raw_form(bare) || zr_streq(bare, e->vt.v2) ||

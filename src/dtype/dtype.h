@@ -1,15 +1,14 @@
 /*
- * dtype/dtype.h - the door to data types: a registry of tables
- * (zarrc/plugin/dtype.h) that makes one shared object per type, look-up by v3
- * name, v3 JSON, v2 string and DLPack numbers, and fill values between JSON and
- * bytes in both formats. What one type is, the public getters tell
- * (zarrc/dtype.h); byte order is never part of it and is handed out beside it.
- * Pure: no I/O, no memory kinds.
- * Thread class: until a registry is sealed its owner lets one thread in at a time, to
- * register, look up or list; afterwards any, without a lock but the one that types made
- * on demand (r24, numpy.datetime64[us]) are interned under. Types are frozen, also while
- * others are registered, and live as long as the registry, which takes no more of them
- * than a limit allows: callers borrow them and could not say when they are done.
+ * dtype/dtype.h - the door to data types: a registry of tables (zarrc/plugin/dtype.h)
+ * that makes one shared object per type; look-up by v3 name, v3 JSON, v2 string and
+ * DLPack numbers; fill values between JSON and bytes in both formats. The public getters
+ * (zarrc/dtype.h) describe one type. Byte order is never part of a type; it is handed
+ * out beside it. Pure: no I/O, no memory kinds.
+ * Thread class: until a registry is sealed, its owner lets one thread in at a time, to
+ * register, look up or list. Afterwards any thread may look up. The only lock is the one
+ * for interning types made on demand (r24, numpy.datetime64[us]). Types are frozen, also
+ * while others are registered, and live as long as the registry. Callers borrow them and
+ * never return them, so a limit bounds the types of a registry.
  */
 #ifndef ZR_DTYPE_H
 #define ZR_DTYPE_H
@@ -36,20 +35,20 @@ struct zr_dtype_registry {
 zarr_status zr_dtype_registry_init(struct zr_dtype_registry *r,
                                    const zarr_allocator *alloc, zarr_error *err);
 void zr_dtype_registry_deinit(struct zr_dtype_registry *r);
-/* The table is copied. EXISTS, naming both origins, when a name, alias, v2 type, NumPy
+/* Copies the table. Returns EXISTS, naming both origins, if a name, alias, v2 type, NumPy
  * type or DLPack type is taken. */
 zarr_status zr_dtype_register(struct zr_dtype_registry *r, const zarr_dtype_vtable *v,
                               const char *origin, zarr_error *err);
 /* The core's types, a NULL-terminated table for ctx/builtin.c. */
 extern const zarr_dtype_vtable *const zr_dtype_core[];
-/* What is refused on purpose: kind "data type". */
+/* The types refused on purpose: kind "data type". */
 extern const struct zr_refusal zr_dtype_refused[];
 /* A row for zarr_context_list(); its texts are here or live as long as the registry. */
 struct zr_dtype_row {
     zarr_registry_item item;
     char name[64], detail[128], aliases[128];
 };
-/* The i-th in registration order; false behind the last. */
+/* Gives the i-th type in registration order. Returns false after the last. */
 bool zr_dtype_row(const struct zr_dtype_registry *r, size_t i, struct zr_dtype_row *row);
 
 /* ---- look-up ------------------------------------------------------------- */
@@ -77,20 +76,21 @@ zarr_status zr_dtype_from_numpy(struct zr_dtype_registry *r, const char *text,
 
 /* ---- what an element is -------------------------------------------------------- */
 
-/* Significant bits of an element of one byte a component, whose other bits stores may
- * hold anything in: bool 1, int4 4, complex_float4 4; 0: all bits of the type count. */
+/* Gives the significant bits of an element that has one byte per component: bool 1, int4
+ * 4, complex_float4 4. Stores may hold anything in the other bits. 0: all bits of the
+ * type count. */
 uint32_t zr_dtype_padded_bits(const zarr_dtype *dtype);
-/* Has such elements, or is a struct with such fields. */
+/* Whether the type has such elements, or is a struct with such fields. */
 bool zr_dtype_is_padded(const zarr_dtype *dtype);
-/* n elements from a store, in place: the unused bits are set as memory has them. */
+/* Sets the unused bits of n elements from a store to their form in memory, in place. */
 void zr_dtype_unpad(const zarr_dtype *dtype, void *data, size_t n);
-/* The same for n elements on their way to a store. INVALID: unused bits are neither zero
- * nor the sign. */
+/* The same for n elements on their way to a store. Returns INVALID if unused bits are
+ * neither zero nor copies of the sign. */
 zarr_status zr_dtype_pad(const zarr_dtype *dtype, void *data, size_t n, zarr_error *err);
 /* Whether zr_dtype_pad() would leave all n elements as they are. */
 bool zr_dtype_is_padded_well(const zarr_dtype *dtype, const void *data, size_t n);
-/* n elements between the packed form and one byte each; of types with padded bits and one
- * component. The last packed byte's unused bits are zero. */
+/* Convert n elements between the packed form and one byte each, for types with padded
+ * bits and one component. The unused bits of the last packed byte are zero. */
 void zr_packed_get(const zarr_dtype *dtype, void *elements, const void *packed, size_t n);
 void zr_packed_put(const zarr_dtype *dtype, void *packed, const void *elements, size_t n);
 
@@ -101,16 +101,16 @@ struct zr_float {
     uint8_t bytes, bits, fraction_bits;
     uint8_t dlpack;    /* ZARR_DLPACK_* */
     bool v2_base64;    /* TensorStore's v2 takes fill values in no other form */
-    bool unregistered; /* known to others under this name, but not registered */
+    bool unregistered; /* other libraries use this name, but it is not registered */
     int16_t bias;
     uint64_t sign;          /* mask; 0: no sign, no zero */
     uint64_t infinity, nan; /* +infinity and the canonical NaN; 0: none */
     uint64_t largest;       /* the largest finite magnitude */
 };
 double zr_float_to_f64(const struct zr_float *f, uint64_t bits); /* exact */
-/* To nearest, ties to even, as IEEE 754 has it; false where it does not fit (*bits is
- * then of no use): too large, an infinity or NaN that the format has not, a sign or zero
- * that it has not. */
+/* Rounds to nearest, ties to even, as IEEE 754. Returns false if the value does not fit
+ * (*bits is then of no use): it is too large, or an infinity, NaN, sign or zero that the
+ * format lacks. */
 bool zr_float_from_f64(const struct zr_float *f, double v, uint64_t *bits);
 
 /* ---- numbers --------------------------------------------------------------- */
@@ -125,10 +125,10 @@ struct zr_number {
     const struct zr_float
         *real; /* the format of floats and of complex parts; else NULL */
 };
-/* The numbers of a data type, in this machine's byte order. False: no integer of 2 to 64
- * bits, float or complex that we know. */
+/* Describes the numbers of a data type, in this machine's byte order. False: not an
+ * integer of 2 to 64 bits, float or complex type that we know. */
 bool zr_number_of(const zarr_dtype *dtype, struct zr_number *out);
-/* A number that NumPy has: `bytes` of a part, this machine's byte order. */
+/* Makes a number type of NumPy: `bytes` of a part, this machine's byte order. */
 struct zr_number zr_number_make(uint32_t kind, unsigned bytes);
 /* The type of a complex number's two parts; another type is its own part. */
 struct zr_number zr_number_part(const struct zr_number *n);
@@ -172,16 +172,17 @@ struct zr_numpy_value zr_numpy_convert(const struct zr_number *from,
                                        struct zr_numpy_value v);
 void zr_numpy_cast(const struct zr_number *from, const struct zr_number *to,
                    const void *src, void *dst);
-/* Cuts to the type's width, keeping the sign. */
+/* Cuts u to the type's width and keeps the sign. */
 uint64_t zr_numpy_wrap(const struct zr_number *n, uint64_t u);
-/* A whole number of that type, in C's conversion where it fits. NaN, infinities and what
- * is out of range: the lowest integer of 32 bits for types up to int32, of 64 bits for
- * others, cut to the type's width by zr_numpy_wrap(); 0 above a uint64. */
+/* Converts to a whole number of that type, as C does if it fits. NaN, infinities and
+ * numbers out of range give the lowest integer of 32 bits for types up to int32, of 64
+ * bits for others, cut to the type's width by zr_numpy_wrap(); above a uint64 they give
+ * 0. */
 uint64_t zr_numpy_whole(const struct zr_number *n, double d);
-/* To the digits of a float of so many bytes, half to even. */
+/* Rounds to the digits of a float of so many bytes, half to even. */
 double zr_numpy_round(unsigned float_bytes, double d);
 
-/* What a count of 64 bits stands for: "M8[s]", "m8[10us]". */
+/* The unit of a 64-bit count of time: "M8[s]", "m8[10us]". */
 struct zr_numpy_unit {
     char kind;     /* M, m; 0: just a number */
     char text[16]; /* between the brackets */
@@ -191,14 +192,15 @@ void zr_numpy_print(const struct zr_number *n, char out[ZR_NUMPY_NAME]);
 /* "<M8[s]": int64 and what it counts. False: no such type, or one without a unit. */
 bool zr_numpy_parse_time(const char *text, struct zr_number *out,
                          struct zr_numpy_unit *unit);
-/* The elements of an array in this order, "" where NumPy has no such number. */
+/* Gives NumPy's name of an array's elements in this order; "" if NumPy has no such
+ * number. */
 void zr_numpy_name(const zarr_dtype *dtype, uint32_t order, char out[ZR_NUMPY_NAME]);
-/* Of a number or time by that name; 0: no such type. */
+/* Gives the item bytes of a number or time by its NumPy name; 0: no such type. */
 uint32_t zr_numpy_item_bytes(const char *name);
 
 /* v3 or v2 name for messages, never NULL. */
 const char *zr_dtype_label(const zarr_dtype *dtype);
-/* A fill value for messages, "" where it cannot be told. */
+/* Gives the text of a fill value for messages, "" if it has none. */
 const char *zr_dtype_fill_text(const zarr_dtype *dtype, const void *fill, char *text,
                                size_t cap);
 
@@ -234,28 +236,29 @@ enum zr_cast_result {
     ZR_CAST_RANGE /* why there is no value */
 };
 struct zr_scalar zr_scalar_of(const struct zr_number *n, uint64_t bits);
-/* The rounding comes first, to the target's digits with any exponent, then the range. */
+/* Rounds first, to the target's digits with any exponent, then checks the range. */
 enum zr_cast_result zr_scalar_cast(const struct zr_scalar *v, const struct zr_number *to,
                                    uint32_t rounding, uint32_t out_of_range,
                                    uint64_t *bits);
 struct zr_scalar zr_scalar_of_f64(double d);
 double zr_scalar_f64(const struct zr_scalar *v); /* nearest */
 
-/* Equal for equal numbers: all NaN are one, and so are both zeros. */
+/* Gives equal keys for equal numbers: all NaN have one key, and both zeros have one. */
 uint64_t zr_number_key(const struct zr_number *n, uint64_t bits);
 
 /* ---- runs of elements (block.c) ----------------------------------------------- */
 
-/* Elements that one call takes at most: the blocks live on the stack. */
+/* The maximum of elements for one call: the blocks live on the stack. */
 #define ZR_BLOCK 512
 
-/* bool and integers, extended by their sign. */
+/* Loads bool and integers, extended by their sign. */
 void zr_block_whole(const struct zr_number *number, const uint8_t *src, size_t n,
                     uint64_t *out);
-/* Any that NumPy has but complex; integers of 64 bits are rounded. */
+/* Loads any number of NumPy except complex ones. Rounds integers of 64 bits. */
 void zr_block_real(const struct zr_number *number, const uint8_t *src, size_t n,
                    double *out);
-/* What NumPy's astype() makes of them. sign: of in's integers. */
+/* Store numbers as NumPy's astype() converts them. sign: the integers in `in` have a
+ * sign. */
 void zr_block_put_whole(const struct zr_number *number, uint8_t *dst, const uint64_t *in,
                         size_t n, bool sign);
 void zr_block_put_real(const struct zr_number *number, uint8_t *dst, const double *in,
@@ -287,30 +290,30 @@ zarr_status zr_dtype_v2_order(const zarr_dtype *dtype, const struct zr_json *v,
                               zarr_error *err);
 /* Whether elements in this order differ from those in memory. */
 bool zr_dtype_is_swapped(const zarr_dtype *dtype, const struct zr_order *order);
-/* Turns n elements from that order to this machine's, or back, where they stand. */
+/* Converts n elements from that order to this machine's, or back, in place. */
 void zr_dtype_swap(const zarr_dtype *dtype, const struct zr_order *order, void *data,
                    uint64_t n);
 
 /* ---- metadata ------------------------------------------------------------- */
 
-/* What `data_type` says: a plain string where there is no configuration. NULL: no memory,
- * or the type has no v3 name. */
+/* Writes `data_type`: a plain string if there is no configuration. Returns NULL if memory
+ * is short or the type has no v3 name. */
 struct zr_json *zr_dtype_write_v3(const zarr_dtype *dtype, struct zr_json_doc *doc);
-/* What `dtype` says, with the byte order given (NATIVE: little). NULL: no memory, or no
- * v2 form. */
+/* Writes `dtype`, with the byte order given (NATIVE: little). Returns NULL if memory is
+ * short or the type has no v2 form. */
 struct zr_json *zr_dtype_write_v2(const zarr_dtype *dtype, const struct zr_order *order,
                                   struct zr_json_doc *doc);
 
-/* float8_e8m0fnu has no zero. TensorStore puts down 0 where no fill value was given, and
- * reads bits that are zero (2^-127): so do we in what is stored, but take no such wish.
- */
+/* float8_e8m0fnu has no zero. TensorStore writes 0 if no fill value was given, and reads
+ * it as zero bits (2^-127). We read stored documents the same way, but refuse 0 as a
+ * caller's fill value. */
 bool zr_dtype_zero_is_bits(const zarr_dtype *dtype, const struct zr_json *v);
 /* One element from a fill value; format 2 or 3; JSON null is an optional type's
  * missing value, else the caller's business (INVALID here). */
 zarr_status zr_dtype_fill_parse(const zarr_dtype *dtype, const struct zr_json *v,
                                 int format, void *element, zarr_error *err);
-/* *out belongs to doc. NO_MEMORY; CORRUPT where the element is no value (code points
- * above U+10FFFF). */
+/* Writes a fill value; *out belongs to doc. Returns NO_MEMORY, or CORRUPT if the element
+ * is not a value (code points above U+10FFFF). */
 zarr_status zr_dtype_fill_write(const zarr_dtype *dtype, const void *element, int format,
                                 struct zr_json_doc *doc, struct zr_json **out,
                                 zarr_error *err);
@@ -321,7 +324,7 @@ zarr_status zr_dtype_fill_parse_v2(const zarr_dtype *dtype, const struct zr_json
 zarr_status zr_dtype_fill_write_v2(const zarr_dtype *dtype, const void *element,
                                    const struct zr_order *order, struct zr_json_doc *doc,
                                    struct zr_json **out, zarr_error *err);
-/* The element that stands in where metadata has none: zero, "", NaT. */
+/* Gives the element used if metadata has no fill value: zero, "", NaT. */
 void zr_dtype_fill_default(const zarr_dtype *dtype, void *element);
 
 #endif

@@ -1,7 +1,6 @@
 /*
- * dtype/dtype_int.h - what the files of this room share: the object behind a
- * zarr_dtype, a bounded text sink, and the reading of small JSON texts. Not for
- * other rooms.
+ * dtype/dtype_int.h - shared by the files of this room: the object of a zarr_dtype, a
+ * bounded text sink, and the reading of small JSON texts. Not for other rooms.
  */
 #ifndef ZR_DTYPE_INT_H
 #define ZR_DTYPE_INT_H
@@ -14,7 +13,7 @@
 struct zr_dtype_entry {
     struct zr_registered entry;
     zarr_dtype_vtable vt;
-    struct zarr_dtype *fixed; /* the one member of a type that is no family; owned */
+    struct zarr_dtype *fixed; /* the one object of a type that is not a family; owned */
 };
 
 static inline const struct zr_dtype_entry *
@@ -26,7 +25,7 @@ zr_dtype_entry_at(const struct zr_dtype_registry *r, size_t i)
 struct zarr_dtype {
     zarr_dtype_info info;
     const struct zr_dtype_entry *entry;
-    bool parsed;                 /* info is the table's to free */
+    bool parsed;                 /* the table frees info */
     char *name;                  /* short v3 name, "r24"; NULL: none */
     char *v3_json;               /* "\"r24\"" or an object's text; NULL: none */
     char *v2;                    /* "<f4"; a struct: "[[...]]"; NULL: none */
@@ -45,7 +44,7 @@ zarr_status zr_dtype_intern(struct zr_dtype_registry *r, struct zarr_dtype *made
                             const zarr_dtype **out, zarr_error *err);
 
 /* ---- order.c ---- */
-/* INVALID: a v2 type that has a byte order comes without one. */
+/* Returns INVALID: the text lacks the byte order that this v2 type has. */
 zarr_status zr_v2_no_order(const char *text, zarr_error *err);
 
 /* ---- text out: never beyond cap, counts what was needed ---- */
@@ -72,7 +71,8 @@ struct zr_value {
     struct zr_json literal;
     const struct zr_json *v;
 };
-/* Numbers are taken as they stand, without a parse; `json` must outlive the value. */
+/* Opens a value. Takes numbers from the text without a parse; `json` must outlive the
+ * value. */
 zarr_status zr_value_open(struct zr_value *value, const zarr_dtype_info *info,
                           const char *json, zarr_error *err);
 void zr_value_close(struct zr_value *value);
@@ -90,8 +90,8 @@ bool zr_value_base64(const struct zr_json *v, void *out, size_t cap, size_t *n);
 zarr_status zr_config_u64(const char *type, const struct zr_json *config,
                           const char *member, uint64_t max, uint64_t *out,
                           zarr_error *err);
-/* INVALID, by its name, for a member besides these two (b NULL: one) of the object that
- * `what` calls. */
+/* Returns INVALID, naming the member, if the object has a member besides these two (b
+ * NULL: one). `what` is the object's name in messages. */
 zarr_status zr_config_only(const char *what, const struct zr_json *config, const char *a,
                            const char *b, zarr_error *err);
 /* length_bytes of a configuration that has nothing else, or of the short form
@@ -101,7 +101,7 @@ zarr_status zr_config_length(const zarr_dtype_info *info, const char *name,
 /* "name[<inside>]": true and the part between the brackets. */
 bool zr_bracketed(const char *name, const char **inside, size_t *n);
 
-/* The low bytes (1, 2, 4 or 8) of a pattern, in the host's order. */
+/* Stores the low bytes (1, 2, 4 or 8) of a bit pattern, in the host's order. */
 void zr_store_low(void *element, uint64_t bits, uint64_t n);
 uint64_t zr_load_low(const void *element, uint64_t n);
 
@@ -131,7 +131,7 @@ zarr_status zr_real_fill_print(const zarr_dtype_info *info, int format,
                                size_t *text_bytes, zarr_error *err);
 
 /* ---- vlen.c ---- */
-/* By bytes. */
+/* Compares byte by byte. */
 int zr_vlen_compare(const zarr_dtype_info *info, const void *a, const void *b);
 
 /* ---- claims.c, find.c ---- */
@@ -151,12 +151,12 @@ bool zr_family_takes(const zarr_dtype_vtable *v, const char *own, const char *na
 bool zr_family_takes_v2(const zarr_dtype_vtable *v, const char *bare);
 
 /* ---- claims.c ---- */
-/* EXISTS, INVALID: a table that is to be registered has a name that is taken or cannot be
- * one, or lacks something. */
+/* Checks a table that is to be registered. Returns EXISTS if a name is taken; INVALID if
+ * a name cannot be one or the table lacks something. */
 zarr_status zr_dtype_check_table(struct zr_dtype_registry *r, const zarr_dtype_vtable *v,
                                  const char *origin, zarr_error *err);
-/* EXISTS: the name or type that a table wrote belongs to another table. INTERNAL: it is
- * not one that the table registered. */
+/* Checks the texts that a table wrote. Returns EXISTS if a name or type belongs to
+ * another table; INTERNAL if the table did not register it. */
 zarr_status zr_dtype_check_texts(const struct zr_dtype_registry *r,
                                  const struct zarr_dtype *t, zarr_error *err);
 

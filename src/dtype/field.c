@@ -1,6 +1,6 @@
 /*
- * dtype/field.c - what users learn about the fields of a struct: by number, or
- * by a path through nested ones. Thread class: frozen.
+ * dtype/field.c - gives users the fields of a struct: by number, or by a path through
+ * nested structs. Thread class: frozen.
  */
 #include "struct_int.h"
 
@@ -13,7 +13,7 @@ uint64_t zarr_dtype_n_fields(const zarr_dtype *dtype)
     return s ? s->n : 0;
 }
 
-/* Steps into a field: behind what `out` says already. */
+/* Steps into a field and adds to the offset and dimensions already in `out`. */
 static zarr_status field_enter(zarr_dtype_field *out, const struct zr_field *f,
                                zarr_error *err)
 {
@@ -86,8 +86,8 @@ static zarr_status not_there(const struct zr_struct *s, const char *path, zarr_e
     return st;
 }
 
-/* The field that the path begins with: the whole of it, or the longest part before a dot
- * that leads into a struct. *rest: what is behind it. */
+/* Finds the first field of the path: the whole path as a name, or the longest part before
+ * a dot that leads into a struct. *rest: the path after it. */
 static const struct zr_field *first_field(const struct zr_struct *s, const char *path,
                                           const char **rest)
 {

@@ -36,7 +36,8 @@ out:
     return st;
 }
 
-/* What a member's name has in front of its digits or brackets; 0: it has none. */
+/* Counts the bytes of a member's name before its digits or brackets; 0: it has
+ * neither. */
 static size_t stem_bytes(const char *name)
 {
     size_t n = strlen(name), stem = n;
@@ -49,7 +50,7 @@ static size_t stem_bytes(const char *name)
     return name[stem] ? stem : 0;
 }
 
-/* Digits go behind the name of a numbered family, brackets behind all other names. */
+/* Digits follow the name of a numbered family, brackets follow all other names. */
 static bool joins(const zarr_dtype_vtable *v, const char *name, size_t stem)
 {
     const bool numbered =
@@ -84,7 +85,7 @@ static zarr_status by_name(struct zr_dtype_registry *r, const char *name,
     const struct zr_dtype_entry *e = (const void *)zr_registry_find(&r->types, name);
 
     *out = NULL;
-    /* The stem of a numbered family ("r") is no name; its aliases are. */
+    /* The stem of a numbered family ("r") is not a name; its aliases are names. */
     if (e && (e->vt.flags & ZARR_DTYPE_NUMBERED) && zr_streq(name, e->vt.name))
         e = NULL;
     if (!e &&
@@ -130,7 +131,7 @@ bool zr_family_takes_v2(const zarr_dtype_vtable *v, const char *bare)
     return v->v2 && strlen(v->v2) == 1 && has_letter(bare) && bare[0] == v->v2[0];
 }
 
-/* *out stays NULL when it is no v2 string that anybody knows. The byte order comes as
+/* *out stays NULL if the text is no v2 string of any type. The byte order is given as
  * written. */
 static zarr_status by_v2(struct zr_dtype_registry *r, const char *text,
                          const zarr_dtype **out, uint32_t *byte_order, zarr_error *err)

@@ -52,7 +52,7 @@ static uint64_t integer_load(const zarr_dtype_info *info, const void *element)
     const uint64_t bits = zr_load_low(element, info->item_bytes) << unused;
     const uint64_t low = bits >> unused, sign = UINT64_C(1) << (info->item_bits - 1);
 
-    /* Of a negative number the sign's weight is -2 * sign more than in `low`. */
+    /* In a negative number the sign bit weighs 2 * sign less than in `low`. */
     return info->kind == ZARR_KIND_INT && (low & sign) ? low - 2 * sign : low;
 }
 

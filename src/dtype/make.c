@@ -1,9 +1,9 @@
 /*
- * dtype/make.c - one object a type. parse() fills the facts, which are checked
- * here, once; then the texts that getters hand
- * out are written. Members of families are interned by their short name: the
- * parse runs outside the lock (it may look up other types), and the loser of a
- * race is thrown away. Thread class: shared where a registry is changed.
+ * dtype/make.c - makes one object per type. parse() fills the facts. They are checked
+ * here, once, and then the texts for the getters are written. Members of families are
+ * interned by their short name: the parse runs outside the lock (it may look up other
+ * types), and the loser of a race is thrown away. Thread class: shared where a registry
+ * is changed.
  */
 #include "struct_int.h"
 
@@ -22,7 +22,7 @@ void zr_dtype_unmake(struct zarr_dtype *t)
     zr_free(t->alloc, t);
 }
 
-/* What tables get when the context has no allocator of its own. */
+/* The allocator for tables if the context has no allocator of its own. */
 static void *plain_alloc(void *user, size_t bytes)
 {
     ZR_UNUSED(user);
@@ -201,8 +201,8 @@ static uint64_t text_bytes_of(const char *text)
     return text ? strlen(text) + 1 : 0;
 }
 
-/* What a type keeps allocated, about: its texts are written from all that its parse kept.
- */
+/* Estimates the bytes that a type keeps allocated: its texts contain everything that its
+ * parse kept. */
 static uint64_t type_bytes(const struct zarr_dtype *t)
 {
     const struct zr_struct *s = zr_struct_of(t);

@@ -264,7 +264,8 @@ static enum zr_cast_result cast_special(const struct zr_scalar *v,
     return to->nan ? ZR_CAST_OK : ZR_CAST_NAN;
 }
 
-/* Beyond the largest number: infinity where there is one, else the largest. */
+/* Gives the result beyond the largest number: infinity if the type has it, else the
+ * largest. */
 static enum zr_cast_result cast_clamp(const struct zr_scalar *v,
                                       const struct zr_float *to, uint32_t out_of_range,
                                       uint64_t *bits)
@@ -288,7 +289,7 @@ static int bit_length(uint64_t c)
     return n + (c != 0);
 }
 
-/* Powers of two have no zero, no sign and nothing below the least. */
+/* A format of powers of two has no zero, no sign and no number below its least. */
 static enum zr_cast_result cast_to_power(const struct zr_scalar *v,
                                          const struct zr_float *to, uint32_t rounding,
                                          uint32_t out_of_range, uint64_t *bits)

@@ -273,8 +273,8 @@ struct zr_numpy_value zr_numpy_convert(const struct zr_number *from,
     return v;
 }
 
-/* Real parts are converted; imaginary ones are 0 where they are new, and are lost where
- * there is no place for them. Of a bool they count. */
+/* Converts real parts. A new imaginary part is 0; one without a place in the target is
+ * lost. A bool is true also if only the imaginary part is not 0. */
 static void numpy_cast_complex(const struct zr_number *from, const struct zr_number *to,
                                const uint8_t *src, uint8_t *dst)
 {

@@ -128,7 +128,7 @@ static zarr_status zarrs_optional_parse(zarr_dtype_info *info,
     return optional_parse_as(info, host, "zarrs.optional", name, json, err);
 }
 
-/* zarrs wants a configuration inside, be it empty. */
+/* zarrs requires a configuration for the inner type, even an empty one. */
 static void put_v3(struct zr_sink *s, const struct optional *self)
 {
     const char *value = self->value->v3_json;
@@ -225,7 +225,7 @@ static zarr_status optional_fill_print(const zarr_dtype_info *info, int format,
     return zr_sink_end(&s, text_bytes);
 }
 
-/* What is missing comes behind all values. */
+/* Sorts missing elements after all values. */
 static int optional_compare(const zarr_dtype_info *info, const void *a, const void *b)
 {
     const struct optional *self = info->self;

@@ -1,7 +1,7 @@
 /*
- * dtype/order.c - byte order in storage. A type has none of its own; where its
- * elements are structs, each field can have another in a v2 file. Here that is
- * read, written, and carried out on bytes. Thread class: plain functions.
+ * dtype/order.c - byte order in storage. A type has no byte order of its own. In a v2
+ * file each field of a struct can have a different one. This file reads, writes and
+ * applies these orders. Thread class: plain functions.
  * Recursion: through nested structs, ZR_STRUCT_DEPTH_MAX deep.
  */
 #include "struct_int.h"
@@ -78,7 +78,7 @@ static char swapped_letter(void)
     return zr_host_is_little() ? '>' : '<';
 }
 
-/* NATIVE is "not said": of one-byte types, or little-endian in old structs. */
+/* NATIVE means "not given": one-byte types, or little-endian in old structs. */
 static bool order_is_swapped(uint32_t order)
 {
     return (order == ZARR_ORDER_BIG) == zr_host_is_little();

@@ -56,7 +56,7 @@ static struct padded_form padded_form_of(const zarr_dtype *dtype)
     return f;
 }
 
-/* Returns non-zero where some byte was neither form of a value. */
+/* Returns non-zero if some byte was neither form of a value. */
 static uint8_t mend_row(struct padded_form f, uint8_t *p, size_t n)
 {
     uint8_t bad = 0;
@@ -154,7 +154,7 @@ static bool row_is_well(struct padded_form f, const uint8_t *p, size_t n)
 
 bool zr_dtype_is_padded_well(const zarr_dtype *dtype, const void *data, size_t n)
 {
-    /* Fields are not examined one by one: the caller copies. */
+    /* Fields of structs are not examined: the caller copies them. */
     return !zr_struct_of(dtype) &&
            row_is_well(padded_form_of(dtype), data, n * (size_t)dtype->info.item_bytes);
 }

@@ -41,7 +41,7 @@ static zarr_status ragged_parse(zarr_dtype_info *info, const zarr_dtype_host *ho
                      name);
         goto out;
     }
-    /* Plain items only, which also ends the recursion. */
+    /* Accepts plain items only. This also ends the recursion. */
     if (strchr("{[\"", *inside) || zr_starts_with(inside, RAGGED_NAME)) {
         st = zr_fail(err, ZARR_ERR_UNSUPPORTED,
                      "data type %.64s: lists of lists or structs", name);
@@ -114,7 +114,7 @@ out:
     return st;
 }
 
-/* Old v2 files have 0, or "", for nothing. */
+/* Old v2 files have 0 or "" for an empty list. */
 static bool ragged_nothing(const struct zr_json *v, int format)
 {
     uint64_t zero = 1;

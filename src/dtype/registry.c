@@ -122,7 +122,7 @@ out:
     return st;
 }
 
-/* A family is what its table says; of a single type its object knows. */
+/* For a family the table tells; for a single type its object tells. */
 static bool experimental(const struct zr_dtype_entry *e)
 {
     return ((e->fixed ? e->fixed->info.flags : e->vt.flags) & ZARR_DTYPE_EXPERIMENTAL) !=

@@ -156,7 +156,7 @@ out:
     return st;
 }
 
-/* The field is complete: where it lies, and what it adds to the whole. */
+/* Places a complete field: sets its offset and adds its size to the struct. */
 static zarr_status field_place(struct zr_struct *s, struct zr_field *f, zarr_error *err)
 {
     const struct zr_struct *below = zr_struct_of(f->dtype);

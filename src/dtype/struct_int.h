@@ -1,14 +1,13 @@
 /*
- * dtype/struct_int.h - what the files of the struct type share: its fields as
- * parsed, and the walk over those that have a byte order. Not for other rooms,
- * nor for other types.
+ * dtype/struct_int.h - shared by the files of the struct type: its parsed fields, and
+ * the walk over fields that have a byte order. Not for other rooms or other types.
  */
 #ifndef ZR_DTYPE_STRUCT_INT_H
 #define ZR_DTYPE_STRUCT_INT_H
 
 #include "dtype_int.h"
 
-/* More than any data has; each level of nesting costs a level of recursion. */
+/* Larger than any real data needs. Each level of nesting costs a level of recursion. */
 enum {
     ZR_STRUCT_FIELDS_MAX = 16384, /* nested ones counted */
     ZR_STRUCT_DEPTH_MAX = 32
@@ -33,7 +32,7 @@ struct zr_struct {
     uint32_t depth;
     bool subarrays; /* here or below: no v3 form */
 };
-/* NULL: no struct. */
+/* Gives the struct of a type. NULL: the type is not a struct. */
 const struct zr_struct *zr_struct_of(const zarr_dtype *dtype);
 void zr_struct_free(struct zr_struct *s);
 

@@ -87,8 +87,8 @@ static zarr_status print_one(struct zr_sink *s, const zarr_dtype *dtype, int for
     return st;
 }
 
-/* Opens the lists that begin with element i of a subarray, or closes those that end
- * behind it. */
+/* Opens the lists that begin with element i of a subarray, or closes those that end after
+ * it. */
 static void put_brackets(struct zr_sink *s, const struct zr_field *f, uint64_t i,
                          char bracket)
 {

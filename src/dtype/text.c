@@ -142,8 +142,8 @@ zarr_status zr_value_refuse(const zarr_dtype_info *info, const struct zr_json *v
                    zr_json_excerpt(v, text, sizeof text), info->name, rule);
 }
 
-/* A decimal with fraction or exponent whose value is a whole number: "5.0", "1e3". Beyond
- * 2^53 a double no longer tells neighbours apart, so there we don't guess. */
+/* Reads a decimal with fraction or exponent whose value is a whole number: "5.0", "1e3".
+ * Beyond 2^53 a double cannot tell neighbours apart, so we refuse to guess. */
 static bool whole_float(const char *s, size_t n, int64_t *out)
 {
     double f;

@@ -227,7 +227,7 @@ static zarr_status time_fill_print(const zarr_dtype_info *info, int format,
     return zr_sink_end(&s, text_bytes);
 }
 
-/* NaT behind all times, as NumPy sorts them. */
+/* Sorts NaT after all times, as NumPy does. */
 static int time_compare(const zarr_dtype_info *info, const void *a, const void *b)
 {
     int64_t x, y;

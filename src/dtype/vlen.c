@@ -107,7 +107,7 @@ static zarr_status item_take(const zarr_dtype_info *info, void *element, size_t 
     return ZARR_OK;
 }
 
-/* Old v2 files have 0 for nothing. */
+/* Old v2 files have 0 for an empty element. */
 static bool is_v2_zero(const struct zr_json *v, int format)
 {
     uint64_t zero = 1;
@@ -294,7 +294,7 @@ out:
     return st;
 }
 
-/* By bytes, which for UTF-8 is the order of its characters. */
+/* Compares byte by byte. For UTF-8 this is the order of its characters. */
 int zr_vlen_compare(const zarr_dtype_info *info, const void *a, const void *b)
 {
     zarr_vlen x, y;
