@@ -112,7 +112,7 @@ static void place_impls(const struct zr_place *p, struct place_grid *g, uint32_t
 }
 
 /* The names of those who do this codec at all, for the message. */
-static zarr_status place_nobody(const struct zr_place *p, uint32_t link, zarr_error *err)
+static zarr_status place_fail(const struct zr_place *p, uint32_t link, zarr_error *err)
 {
     const char *codec = zarr_codec_spec_name(p->links[link].spec);
     const char *absent = zr_impl_absent(p->impls, codec);
@@ -147,7 +147,7 @@ static zarr_status place_walk(const struct zr_place *p, struct place_grid *g,
         for (uint32_t i = 0; i < g->n; i++)
             reached |= g->node[((size_t)link + 1) * g->n + i].cost != PLACE_NEVER;
         if (!reached)
-            return place_nobody(p, link, err);
+            return place_fail(p, link, err);
     }
     if (p->n_links)
         place_copies(g, p->n_links);

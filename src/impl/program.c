@@ -26,7 +26,7 @@
 struct program_cut {
     uint32_t first; /* codecs before it are permutations left to the copy */
     bool computes;  /* some codec between arrays is a stage */
-    bool mends;     /* the caller can mend elements with bits that do not count */
+    bool pads;      /* the caller can mend elements with bits that do not count */
 };
 
 static bool codec_is(const struct zarr_codec_spec *s, enum zr_structure_kind kind)
@@ -63,7 +63,7 @@ static uint32_t program_swap(const struct zarr_codec_spec *s, const zarr_dtype *
 static bool bytes_is_stage(const struct zarr_codec_spec *s, const zarr_dtype *dtype,
                            struct program_cut cut)
 {
-    return (!cut.mends && zr_dtype_is_padded(dtype)) ||
+    return (!cut.pads && zr_dtype_is_padded(dtype)) ||
            (zr_dtype_is_swapped(dtype, &s->structure.stored) &&
             (cut.computes || zarr_dtype_kind(dtype) == ZARR_KIND_STRUCT));
 }
@@ -91,7 +91,7 @@ static zarr_status program_shape(struct zr_program *p, const struct zr_chain *ch
         p->swap_bytes = program_swap(&chain->codec[chain->a2b], elements->dtype);
     p->decoded_bytes = elements->n_bytes;
     p->decoded_exact = true;
-    if (cut.mends && zr_dtype_is_padded(elements->dtype) &&
+    if (cut.pads && zr_dtype_is_padded(elements->dtype) &&
         !bytes_is_stage(&chain->codec[chain->a2b], elements->dtype, cut))
         p->padded = elements->dtype;
 out:
@@ -169,7 +169,7 @@ static zarr_status stage_bind(struct zr_stage *s, const struct zr_place_link *li
 }
 
 /* May chunks come back from this one? */
-static bool stage_is_choosy(const struct zr_stage *s)
+static bool stage_may_refuse(const struct zr_stage *s)
 {
     return s->impl->vt.accepts || s->in_device != ZARR_DEVICE_CPU ||
            s->out_device != ZARR_DEVICE_CPU;
@@ -205,7 +205,7 @@ static zarr_status stage_add_fallbacks(const struct zr_place *p, uint32_t link,
 {
     struct zr_stage *last = head;
 
-    while (stage_is_choosy(last)) {
+    while (stage_may_refuse(last)) {
         const struct zr_impl *impl = stage_next_host(p, link, head);
         struct zr_stage *next = NULL;
         zarr_status st = ZARR_OK;
@@ -448,14 +448,13 @@ zarr_status zr_program_make(struct zr_program **out, const struct zr_impl_regist
         place.opts = &host;
     }
 
-    cut.mends = !cut.computes &&
-                codec_is(&chain->codec[chain->a2b], ZR_STRUCTURE_BYTES) &&
-                device_is_hosts(place.opts->target_device);
+    cut.pads = !cut.computes && codec_is(&chain->codec[chain->a2b], ZR_STRUCTURE_BYTES) &&
+               device_is_hosts(place.opts->target_device);
     ZR_TRY(program_try(&p, &place, chain, reps, cut, err));
     if (p->padded && !device_is_hosts(p->decoded_device)) {
         zr_program_free(p);
         p = NULL;
-        cut.mends = false;
+        cut.pads = false;
         ZR_TRY(program_try(&p, &place, chain, reps, cut, err));
     }
     *out = p;

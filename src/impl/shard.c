@@ -15,7 +15,8 @@
 #include <string.h>
 
 enum {
-    SHARD_ASKS = 256 /* inner chunks until the next look at whether anybody waits */
+    SHARD_CANCEL_EVERY =
+        256 /* inner chunks until the next look at whether anybody waits */
 };
 
 struct shard_self {
@@ -212,7 +213,7 @@ static zarr_status shard_cancelled(uint64_t i, const zarr_codec_exec *exec,
 {
     const struct zr_thread_states *ts = exec->inner;
 
-    if (i % SHARD_ASKS || !ts->cancel || !atomic_load(ts->cancel))
+    if (i % SHARD_CANCEL_EVERY || !ts->cancel || !atomic_load(ts->cancel))
         return ZARR_OK;
     return zr_fail(err, ZARR_ERR_CANCELLED, "the request was cancelled");
 }
