@@ -1,14 +1,13 @@
 /*
- * impl/element.c - one element back through codecs between arrays: what a fill value that
- * such codecs have changed reads as. Made for layouts, once; not for chunks. And whether
- * elements are a fill value.
- * Thread class: plain functions.
+ * impl/element.c - decodes one element through array->array codecs, to find how a fill
+ * value that these codecs changed reads. Each layout does this once; chunks never do.
+ * Also compares elements with a fill value. Thread class: plain functions.
  */
 #include "impl/impl_int.h"
 
 #include <string.h>
 
-/* The representations of the whole chunk, for a chunk of one element. */
+/* Copies the representations of a whole chunk, with the shape of one element. */
 static zarr_status element_reps(struct zr_chain_reps *out,
                                 const struct zr_chain_reps *reps, uint32_t n,
                                 const zarr_allocator *alloc, zarr_error *err)

@@ -1,7 +1,7 @@
 /*
- * impl/explain.c - a program as one line a person can read, in the order in which
- * things happen: "zstd@cpu.libzstd -> copy host->ext -> swap 4 -> transpose(1,0)".
- * Implementations behind a slash are the ones next in line.
+ * impl/explain.c - prints a program as one readable line, in the order of execution:
+ * "zstd@cpu.libzstd -> copy host->ext -> swap 4 -> transpose(1,0)". Implementations after
+ * a slash are the fallbacks, in order.
  */
 #include "impl/impl_int.h"
 
@@ -35,7 +35,8 @@ static void print_stage(struct zr_str *out, const struct zr_stage *s, bool encod
         zr_str_printf(out, "/%s", f->impl->vt.impl);
 }
 
-/* What the copy between chunk and tensor does on the way; true when it said something. */
+/* Prints what the copy between chunk and tensor also does. True if it printed anything.
+ */
 static bool print_facts(struct zr_str *out, const struct zr_program *p,
                         const char *before)
 {

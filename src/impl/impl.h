@@ -1,12 +1,12 @@
 /*
- * impl/impl.h - the door of doing: implementations of codecs per memory kind,
- * and the placement pass that turns a chain of specifications into a program:
- * a list of stages bound to implementations, with the copies between memories
- * where they are needed. Transposes and byte order become facts of the
- * program (permutation, swap) that the strided copy at its end carries out
- * for free; everything else is a stage.
- * Thread class: registry sealed; programs frozen; thread states are leased (struct
- * zr_worker, pipe).
+ * impl/impl.h - the door of implementations: the registry of codec implementations by
+ * memory kind, and the placement pass. Placement turns a chain of specifications into a
+ * program: a list of stages bound to implementations, with copies between memories where
+ * they are needed. Transposes and byte order become facts of the program (permutation,
+ * swap), which the strided copy at its end applies at no extra cost. All other codecs
+ * are stages.
+ * Thread class: the registry is sealed, programs are frozen, and thread states are leased
+ * (struct zr_worker, pipe).
  */
 #ifndef ZR_IMPL_H
 #define ZR_IMPL_H
@@ -21,7 +21,7 @@ struct zr_impl {
     uint32_t id;    /* dense, for tables of thread states */
     uint32_t order; /* registration order */
 };
-struct zr_impl_absence { /* why a build has no implementation of a codec */
+struct zr_impl_absence { /* why this build has no implementation of a codec */
     const char *codec, *why;
 };
 struct zr_impl_registry {
@@ -40,17 +40,18 @@ void zr_impl_registry_init(struct zr_impl_registry *r, const zarr_allocator *all
 void zr_impl_registry_deinit(struct zr_impl_registry *r);
 zarr_status zr_impl_register(struct zr_impl_registry *r, const zarr_codec_impl_vtable *v,
                              const char *origin, zarr_error *err);
-/* The implementations of the codecs that are structure, NULL-terminated, for
+/* The implementations of transpose, bytes and sharding_indexed; NULL-terminated, for
  * ctx/builtin.c. */
 extern const zarr_codec_impl_vtable *const zr_impl_core[];
-/* Why this build has no implementation of a codec that it knows, and what would help;
- * NULL: unknown. */
+/* Why this build has no implementation of this codec, and what would help. NULL if the
+ * table of absences does not list the codec. */
 const char *zr_impl_absent(const struct zr_impl_registry *r, const char *codec);
-/* Whether it implements this specification, and not another one of the same name. */
+/* Whether impl implements this specification: v2 and v3 may each have one of that name.
+ */
 bool zr_impl_is_for(const struct zr_impl *impl, const zarr_codec_spec_vtable *spec);
 /* Whether an implementation of this codec is registered. */
 bool zr_impl_has(const struct zr_impl_registry *r, const zarr_codec_spec_vtable *spec);
-/* Whether the codec that it does is not registered. */
+/* Whether no registered specification has the name of impl's codec. */
 bool zr_impl_is_lost(const struct zr_impl *impl, const struct zr_codec_registry *codecs);
 
 /* One step of a program, in decoding order (encoding walks it backward). */
@@ -62,28 +63,30 @@ struct zr_stage {
     enum zr_stage_kind kind;
     const struct zr_impl *impl; /* CODEC */
     void *self;                 /* bound instance, owned by the program */
-    zarr_codec_spec spec;       /* the chain's, and which way it is run */
+    zarr_codec_spec spec;       /* a copy of the chain's, with its direction set */
     uint64_t in_bytes,
         out_bytes; /* encoded side (bound), decoded side; see exact flags */
     bool in_exact, out_exact;
     uint32_t out_item; /* bytes of an element of the decoded side; 0: no elements */
     int32_t in_device, out_device; /* DLPack types on the encoded and decoded side */
     /*
-     * CODEC: the stage for a chunk that impl's accepts() refuses: host memory on both
-     * sides (the caller copies in and out where in_device or out_device is another),
-     * owned by the program. It may have a fallback itself. NULL: impl takes every chunk,
-     * or there is no other implementation.
+     * CODEC: the stage for a chunk that impl's accepts() refuses. It has host memory on
+     * both sides, and the caller copies in and out if in_device or out_device is not the
+     * host. Owned by the program; it may have a fallback itself. NULL: impl takes every
+     * chunk, or no other implementation exists.
      */
     struct zr_stage *fallback;
 };
 /*
- * How one chunk's bytes become its elements for a given place. Decoding: fetched bytes
- * (in memory `fetch_device`) go through stage[0..n) and yield elements in
- * `decoded_device`, C order of the permuted shape, byte order `swap`ped against the host
- * or not. `order` maps permuted dims to array dims: stored dim i is array dim order[i].
- * Where an array->array codec that computes is among them, elements leave the stages in
- * native order, with its input's shape and type. Sizes of representations that are not
- * exact have slack when decoding: other writers' streams may be longer than ours.
+ * How the bytes of one chunk become elements in a given memory. When decoding, the
+ * fetched bytes (in memory `fetch_device`) go through stage[0..n). The result is elements
+ * in `decoded_device`, in C order of the permuted shape. swap_bytes says whether their
+ * byte order differs from the host's. `order` maps stored dimensions to dimensions of the
+ * array: stored dimension i is the array's order[i].
+ * If the chain has an array->array codec that computes, elements leave the stages in
+ * native order, with the shape and type of that codec's input. Sizes of representations
+ * that are not exact have slack when decoding, because streams of other writers may be
+ * longer than ours.
  */
 struct zr_program {
     struct zr_stage *stage;
@@ -95,47 +98,49 @@ struct zr_program {
         swap_bytes; /* unit to reverse between stored and native order; 0 or 1: none */
     uint32_t item_bytes;
     uint64_t decoded_bytes; /* of one chunk */
-    uint64_t encoded_bound; /* of one stored chunk; unsized: a guess, to count with */
-    uint64_t encoded_most;  /* unsized: what limits allow; else encoded_bound */
+    uint64_t encoded_bound; /* of one stored chunk; unsized: an estimate, for counting */
+    uint64_t encoded_most;  /* unsized: the most that limits allow; else encoded_bound */
     bool encoded_exact;     /* encoded_bound is the exact size: no bytes->bytes codec of
                                varying size */
-    bool decoded_exact; /* false only around shards: decoded_bytes is then a bound too */
-    /* sizes of the bytes side are limits, not bounds: run it with zr_unsized_decode() and
-     * zr_unsized_encode(), allocate nothing by encoded_bound */
+    bool decoded_exact;     /* false only around shards; decoded_bytes is then a bound */
+    /* Sizes of the bytes side are limits, not bounds. Run the program with
+     * zr_unsized_decode() and zr_unsized_encode(); never allocate encoded_bound bytes. */
     bool unsized;
     bool variable; /* elements of variable length */
-    bool gaps;     /* what is stored is a shard, which may have dead bytes */
-    bool raw;      /* n == 0: stored bytes are the elements: ranges of it can be read */
-    /* elements leave the stages, or are read, with bits that do not count; they go
-     * through zr_program_unpad() then, and through zr_program_pad() before they are
-     * encoded. In host memory only; NULL: none */
+    bool gaps;     /* the stored value is a shard, which may have unused bytes */
+    bool raw;      /* n == 0: the stored bytes are the elements; ranges can be read */
+    /* Type of elements whose unused bits stores may hold anything in; NULL: no such
+     * elements. The caller applies zr_program_unpad() after decoding or reading and
+     * zr_program_pad() before encoding. Host memory only. */
     const zarr_dtype *padded;
     int32_t fetch_device,
-        decoded_device; /* raw: both the target where the store reaches it, else host */
+        decoded_device; /* raw: both are the target if the store reaches it, else host */
     bool encode;
     const zarr_allocator *alloc;
 };
 struct zr_placement_options {
-    int32_t target_device;        /* where elements are wanted or come from */
-    const int32_t *store_devices; /* memories the store moves bytes to directly; host
-                                     always counts */
+    int32_t target_device;        /* where the caller's elements are */
+    const int32_t *store_devices; /* memories that the store reads and writes directly;
+                                     the host is always one */
     uint32_t n_store_devices;
-    /* context's or array's codec_preference, "zstd=cuda.nvcomp,cpu.libzstd;gzip=cpu"; a
-     * name without its last part stands for the family; INVALID when malformed, names not
-     * registered are passed over. NULL: priorities */
+    /* codec_preference of the context or array, such as
+     * "zstd=cuda.nvcomp,cpu.libzstd;gzip=cpu". "cpu" means every name that begins with
+     * "cpu.". Malformed text is INVALID; unregistered names are ignored. NULL: priorities
+     * decide. */
     const char *preference;
     bool encode; /* only implementations that encode */
 };
-/* Chooses implementations for the codecs of `chain` behind its array->array permutations.
- * Sharding as its array->bytes codec is a stage like any other: the plan takes shards
- * apart where inner chunks can be read alone. reps as resolved for this chunk shape. */
+/* Chooses implementations for the codecs of `chain` that follow its leading permutations.
+ * sharding_indexed is a stage like any other here, because the plan already takes apart
+ * the shards whose inner chunks can be read alone. reps: resolved for this chunk shape.
+ */
 zarr_status zr_program_make(struct zr_program **out, const struct zr_impl_registry *impls,
                             const struct zr_chain *chain,
                             const struct zr_chain_reps *reps,
                             const struct zr_placement_options *opts,
                             const zarr_allocator *alloc, zarr_error *err);
-/* The same for the bytes->bytes codecs only (outside a shard): out elements are the
- * shard's bytes. */
+/* The same for only the bytes->bytes codecs around a shard: the decoded "elements" are
+ * the shard's bytes. */
 zarr_status zr_program_make_bytes(struct zr_program **out,
                                   const struct zr_impl_registry *impls,
                                   const struct zr_chain *chain,
@@ -143,35 +148,37 @@ zarr_status zr_program_make_bytes(struct zr_program **out,
                                   const struct zr_placement_options *opts,
                                   const zarr_allocator *alloc, zarr_error *err);
 void zr_program_free(struct zr_program *p);
-/* Stored elements in place, any whole number of them, as memory has them; nothing where
- * the program is not padded. */
+/* Sets the unused bits of stored elements in place to the form that memory has. `bytes`
+ * is a whole number of elements. Does nothing if the program is not padded. */
 void zr_program_unpad(const struct zr_program *p, void *elements, uint64_t bytes);
-/* The other way. INVALID: an element is not of its type. */
+/* The same for elements on their way to a store. INVALID: an element has unused bits that
+ * no value of its type has. */
 zarr_status zr_program_pad(const struct zr_program *p, void *elements, uint64_t bytes,
                            zarr_error *err);
 /* Whether zr_program_pad() would leave them as they are. */
 bool zr_program_is_padded_well(const struct zr_program *p, const void *elements,
                                uint64_t bytes);
-/* Human line for explain: "zstd@cpu.libzstd -> copy host->ext -> ...". */
+/* One line for explain: "zstd@cpu.libzstd -> copy host->ext -> ...". */
 void zr_program_print(const struct zr_program *p, struct zr_str *out);
 
-/* Whether s->impl takes this encoded chunk; if not, s->fallback is next. */
+/* Whether s->impl takes this encoded chunk. If not, the caller tries s->fallback. */
 bool zr_stage_accepts(const struct zr_stage *s, const zarr_codec_job *job);
 /* Scratch bytes in the output's memory that a call with n chunks needs; 0: none. */
 uint64_t zr_stage_scratch(const struct zr_stage *s, uint64_t n);
 
-struct zr_buffer { /* host memory that grows; what is in it is lost then */
+struct zr_buffer { /* host memory that grows; growing discards its content */
     uint8_t *p;
     size_t bytes;
 };
-/* Runners inside codecs push what they need, and a stage that returns pops it; the memory
- * stays, with what is in it, until the next chunk. */
+/* Runners inside codecs push the buffers that they need. When a stage returns, its
+ * buffers are popped, but their memory and content stay until the next chunk. */
 struct zr_buffer_stack {
     struct zr_buffer *buffer;
     size_t n, top;
 };
-#define ZR_BUFFER_KEEPS ((size_t)1 << 20) /* bytes that a thread may keep uncounted */
-struct zr_grant {                         /* counts larger buffers before they are made */
+/* Bytes of a buffer that a thread may keep without counting them in the budget. */
+#define ZR_BUFFER_KEEPS ((size_t)1 << 20)
+struct zr_grant { /* counts a larger buffer before it is allocated */
     zarr_status (*take)(void *arg, uint64_t bytes, zarr_error *err);
     void *arg;
 };
@@ -180,16 +187,15 @@ struct zr_thread_states {
     size_t n;
     struct zr_buffer_stack decode, encode;
     const struct zr_grant *grant; /* NULL: not counted */
-    bool keep_empty; /* encoders of shards write inner chunks that are the fill value */
-    const atomic_bool
-        *cancel; /* set: the result is not needed any more; NULL: always needed */
+    bool keep_empty; /* encoders of shards also write inner chunks of only fill value */
+    const atomic_bool *cancel; /* true: the caller no longer needs the result; or NULL */
     const zarr_allocator *alloc;
 };
-/* Codec stage s of n chunks on this thread; more than one for implementations with
- * ZARR_CODEC_BATCH. ts: its owner calls zr_thread_states_close(). Decoders are held to
- * what metadata says when out_exact. All jobs get their status, err->item is the first
- * failed one. stream NULL: done on return; else dst_used and status are the
- * implementation's word, checked when it gave them. */
+/* Runs codec stage s on n chunks on this thread; n > 1 only for implementations with
+ * ZARR_CODEC_BATCH. The owner of ts calls zr_thread_states_close(). If out_exact, a
+ * decoder must give exactly out_bytes. Every job gets its status; err->item is the first
+ * job that failed. stream NULL: the work is finished on return. Otherwise dst_used and
+ * status are only what the implementation reported, and are checked as such. */
 struct zr_stage_call {
     zarr_codec_job *jobs;
     uint64_t n;
@@ -199,27 +205,30 @@ struct zr_stage_call {
 };
 zarr_status zr_stage_run(const struct zr_stage *s, const struct zr_stage_call *call,
                          bool encode, zarr_error *err);
-/* Whether a stage decodes parts of chunks (it must accept the chunk, too); and doing so:
- * job->dst has the decoded chunk's exact size. */
+/* Whether a stage can decode parts of a chunk, if it also accepts the chunk. */
 bool zr_stage_is_partial(const struct zr_stage *s);
+/* Decodes n ranges of a chunk. job->dst has the exact size of the decoded chunk. */
 zarr_status zr_stage_partial(const struct zr_stage *s, zarr_codec_job *job,
                              const zarr_codec_range *ranges, uint64_t n,
                              struct zr_thread_states *ts, zarr_mem scratch,
                              zarr_error *err);
-/* Whether a stage decodes to places with strides (it must accept the chunk, too); and
- * doing so: UNSUPPORTED, nothing was written and the stage is to decode to a block. */
+/* Whether a stage can decode into strided memory, if it also accepts the chunk. */
 bool zr_stage_strides(const struct zr_stage *s);
+/* Decodes a chunk into strided memory. UNSUPPORTED: nothing was written, and the caller
+ * decodes to a block instead. */
 zarr_status zr_stage_strided(const struct zr_stage *s, zarr_codec_job *job,
                              const zarr_codec_strided *to, struct zr_thread_states *ts,
                              zarr_mem scratch, zarr_error *err);
 /*
- * Runs the stages of a program on host memory where sizes are not known: a decoder that
- * finds its room too small is called again with more, up to the stage's bound; then it is
- * LIMIT where the limits set that bound, else CORRUPT. buffer[0] and [1] are used in
- * turn, [2] is an implementation's scratch, [3] for elements of variable length that must
- * not overwrite what they point to; they belong to the caller.
- * dst: where the elements go, exactly p->decoded_bytes or (decoded_exact false) as many
- * as come and fit; NULL: into a buffer, or src itself where there is no stage.
+ * Runs the stages of a program on host memory when sizes are not known. A decoder that
+ * finds its room too small is called again with more room, up to the stage's bound. If
+ * that is also too small, the result is LIMIT if limits set the bound, else CORRUPT.
+ * The caller owns the buffers: [0] and [1] are used in turn, [2] is scratch of an
+ * implementation, and [3] takes elements of variable length, which must not overwrite the
+ * bytes that they point to.
+ * dst: room for the elements, exactly p->decoded_bytes; if decoded_exact is false, it may
+ * stay partly unused. NULL: the result is in a buffer, or is src itself if the program
+ * has no stage.
  */
 enum {
     ZR_UNSIZED_BUFFERS = 4
@@ -228,8 +237,8 @@ struct zr_unsized {
     struct zr_thread_states *ts;
     struct zr_buffer *buffer; /* ZR_UNSIZED_BUFFERS */
     bool no_room;             /* out, of a failed call: dst is too small */
-    /* without dst: no more than `most` bytes are wanted, of a decoder that could take its
-     * input for more; what is longer fails with no_room */
+    /* Without dst: the result has at most `most` bytes, and a longer one fails with
+     * no_room. For decoders that cannot tell the length from their input alone. */
     bool bounded;
     uint64_t most;
 };
@@ -239,41 +248,42 @@ zarr_status zr_unsized_decode(const struct zr_program *p, struct zr_unsized *g,
 zarr_status zr_unsized_encode(const struct zr_program *p, struct zr_unsized *g,
                               const zarr_mem *src, const zarr_mem *dst, zarr_mem *out,
                               zarr_error *err);
+/* Makes the buffer at least `bytes` long. Its content is lost if it grows. */
 zarr_status zr_buffer_need(struct zr_buffer *b, uint64_t bytes,
                            const struct zr_thread_states *ts, zarr_error *err);
 void zr_buffer_free(struct zr_buffer *b, const struct zr_thread_states *ts);
 /* Frees a buffer that is larger than a thread keeps. */
 void zr_buffer_trim(struct zr_buffer *b, const struct zr_thread_states *ts);
 
-/* Decodes one element: the one that the chain's codecs, all array->array, encode to the
- * last fill value of reps (NULL: zero). out: room for one element of reps->rep[0]. */
+/* Decodes the last fill value of reps (NULL: zero) through the chain's codecs, which are
+ * all array->array. out: room for one element of reps->rep[0]. */
 zarr_status zr_element_decode(const struct zr_impl_registry *impls,
                               const struct zr_chain *chain,
                               const struct zr_chain_reps *reps, void *out,
                               const zarr_allocator *alloc, zarr_error *err);
 
-/* Whether each of n elements in host memory equals the pattern: bit for bit; the data of
- * elements of variable length byte for byte. */
+/* Whether each of n elements in host memory equals the pattern bit for bit. Of elements
+ * of variable length, the bytes that they point to are compared. */
 bool zr_elements_equal(const void *elements, uint64_t n, const void *pattern,
                        uint32_t item_bytes, bool variable);
 
-/* Frees the runners' buffers that are larger than a thread keeps, while no runner runs.
- */
+/* Frees the buffers of runners that are larger than a thread keeps. Call it while no
+ * runner runs. */
 void zr_thread_states_trim(struct zr_thread_states *ts, bool encode);
 void zr_thread_states_close(const struct zr_impl_registry *r,
                             struct zr_thread_states *ts);
 
 /* ---- for implementations: jobs as host bytes (jobs.c) ----------------------------- */
 
+/* Implementations get jobs as blocks of any memory. Only zr_jobs_each() turns these into
+ * pointers. */
+
 /* Memory kinds that a CPU implementation reads and writes. */
 #define ZR_HOST_KINDS                                                                    \
     (ZARR_MEMORY_BIT(ZARR_DEVICE_CPU) | ZARR_MEMORY_BIT(ZARR_DEVICE_CUDA_HOST) |         \
      ZARR_MEMORY_BIT(ZARR_DEVICE_CUDA_MANAGED))
 
-/* Jobs reach implementations as blocks of any memory. Only zr_jobs_each() turns them into
- * pointers. */
-
-/* One chunk as host bytes. Pointers are never NULL, even for no bytes. */
+/* One chunk as host bytes. Pointers are never NULL, even if there are no bytes. */
 struct zr_host_job {
     const uint8_t *src;
     size_t src_bytes;
@@ -283,57 +293,57 @@ struct zr_host_job {
 typedef zarr_status (*zr_host_job_fn)(void *self, const struct zr_host_job *io,
                                       size_t *used, zarr_codec_exec *exec,
                                       zarr_error *err);
-/* Runs fn on each job, sets its status and dst_used; the first failure is returned, its
- * text in err. */
+/* Runs fn on each job and sets the job's status and dst_used. Returns the first failure,
+ * with its text in err. */
 zarr_status zr_jobs_each(zr_host_job_fn fn, void *self, zarr_codec_job *jobs, uint64_t n,
                          zarr_codec_exec *exec, zarr_error *err);
 /*
- * What a function under zr_jobs_each() returns when the output is longer than the room;
- * its job fails with CORRUPT and ZARR_CODEC_JOB_NO_ROOM, and may be given more.
+ * A zr_host_job_fn returns this if the output is longer than the room. The job then fails
+ * with CORRUPT and ZARR_CODEC_JOB_NO_ROOM, and the caller may try again with more room.
  */
 #define ZR_NO_ROOM ((zarr_status)-1000)
-/* Copies n bytes of the input at `at`, for size hints; false: the input is shorter, or
- * not in host memory. */
+/* Copies n bytes of the input from offset `at`, for size hints. False: the input is too
+ * short, or not in host memory. */
 bool zr_job_peek(const zarr_codec_job *job, uint64_t at, void *out, size_t n);
-/* "zstd: more than 4096 bytes"; ZR_NO_ROOM. */
+/* Returns ZR_NO_ROOM with the text "zstd: more than 4096 bytes". */
 zarr_status zr_too_long(zarr_error *err, const char *codec, size_t room);
 /* INTERNAL: an encoder needed more than the bound that resolve() gave. */
 zarr_status zr_no_room(zarr_error *err, const char *codec);
 
 /* ---- for implementations: chains inside codecs (runner.c) ------------------------- */
 
-/* A runner of n codecs of that chain, from `first` on; decoded: the decoded side of the
- * first one. */
+/* A runner of n codecs, from codec `first` on, of the chain that `member` of the
+ * configuration holds. decoded: the decoded side of codec `first`. */
 zarr_status zr_runner_open_range(zarr_codec_runner **out, const zarr_codec_spec *spec,
                                  const char *member, uint32_t first, uint32_t n,
                                  const zarr_chunk_spec *decoded, zarr_error *err);
-/* zarr_codec_runner_decode() without a room, for an array of at most that many bytes: not
- * every codec can tell from its input alone how long it is. */
+/* zarr_codec_runner_decode() for a result of at most `most` bytes, whose room the runner
+ * makes: not every codec can tell the length of the result from its input. */
 zarr_status zr_runner_decode_most(const zarr_codec_runner *r, zarr_codec_exec *exec,
                                   const zarr_mem *src, uint64_t most, zarr_mem *dst,
                                   zarr_error *err);
-/* Whether its chain has a codec that does not keep every value. */
+/* Whether the runner's chain has a codec that does not keep every value. */
 bool zr_runner_lossy(const zarr_codec_runner *r);
-/* Whether what it encoded decodes to the same again; in memory of its own, because
- * elements that are being encoded may lie where the thread decodes to. */
+/* *same: whether `encoded` decodes to `decoded` again. Decodes into separate memory,
+ * because the elements being encoded may be in the thread's decode buffers. */
 zarr_status zr_runner_comes_back(const zarr_codec_runner *r, zarr_codec_exec *exec,
                                  const zarr_mem *encoded, const zarr_mem *decoded,
                                  bool *same, zarr_error *err);
-/* Encodes to io->dst from *at on, and counts it on. Encoders want the room that their
- * specification promises, of which io may have less: this one's buffers have it, and what
- * does not fit then is zr_too_long(). */
+/* Encodes to io->dst from offset *at on, and adds the encoded size to *at. Encoders need
+ * the room that their specification promises, and io may have less, so the runner encodes
+ * into its own buffer and copies. A result that does not fit io is zr_too_long(). */
 zarr_status zr_runner_encode_at(const zarr_codec_runner *r, zarr_codec_exec *exec,
                                 const zarr_mem *src, const struct zr_host_job *io,
                                 size_t *at, zarr_error *err);
-/* The bound of its encoded bytes. */
+/* The bound of the runner's encoded bytes. */
 uint64_t zr_runner_bound(const zarr_codec_runner *r);
-/* Runners one after another, for a codec that decides after each run whether to go on
- * with its result. The results are in memory of the thread until the stage returns. */
+/* Runs runners one after another, for a codec that decides after each run whether to keep
+ * its result. Results stay in memory of the thread until the stage returns. */
 struct zr_runner_row {
     zarr_mem input;  /* what the next runner gets */
-    zarr_mem output; /* of the last run, until it is kept or dropped */
+    zarr_mem output; /* of the last run, until the codec keeps or drops it */
     zarr_codec_exec *exec;
-    size_t base, top; /* of the thread's buffers */
+    size_t base, top; /* in the thread's stack of buffers */
     bool encode;
 };
 void zr_runner_row_open(struct zr_runner_row *row, zarr_codec_exec *exec, bool encode,
@@ -342,7 +352,7 @@ zarr_status zr_runner_row_run(struct zr_runner_row *row, const zarr_codec_runner
                               zarr_error *err);
 void zr_runner_row_keep(struct zr_runner_row *row); /* the output is the next input */
 void zr_runner_row_drop(struct zr_runner_row *row); /* the input stays */
-/* Memory of the thread for an encoder or decoder, until its stage returns; what is in it
+/* Memory of the thread for an encoder or decoder until its stage returns. The content
  * stays until the next chunk. */
 zarr_status zr_exec_room(zarr_codec_exec *exec, bool encode, uint64_t bytes,
                          uint8_t **out, zarr_error *err);

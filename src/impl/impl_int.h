@@ -8,26 +8,25 @@
 
 extern const zarr_codec_impl_vtable zr_cpu_bytes, zr_cpu_transpose, zr_cpu_shard;
 
-/* ---- preferences (preference.c) ------------------------------------------------------
- */
+/* ---- preferences (preference.c) -------------------------------------------------- */
 
-/* INVALID with the place when it is not "codec=impl,impl;codec=...". NULL is fine. */
+/* INVALID, naming the place, if text is not "codec=impl,impl;codec=...". text may be
+ * NULL. */
 zarr_status zr_preference_check(const char *text, zarr_error *err);
-/* Place of this implementation in its codec's list, 0 first; the list's length when not
+/* Index of this implementation in its codec's list; the length of the list if it is not
  * in it. */
 uint32_t zr_preference_rank(const char *text, const char *codec, const char *impl);
 
-/* ---- failures (stage.c) -------------------------------------------------------------
- */
+/* ---- failures (stage.c) ---------------------------------------------------------- */
 
-/* zr_foreign_failed(), naming the implementation. */
+/* zr_foreign_failed() with the name of the implementation in the text. */
 zarr_status zr_impl_failed(const struct zr_impl *impl, struct zr_foreign *f,
                            zarr_status st, bool cancelled);
 
 /* ---- programs of runners (program.c) ---------------------------------------------- */
 
-/* All codecs of the chain are stages on the host; nothing is left to a copy. reps as
- * resolved by zr_chain_resolve_any(). */
+/* A program in which all codecs of the chain are stages on the host; no copy applies a
+ * permutation or a byte order. reps: resolved by zr_chain_resolve_any(). */
 zarr_status zr_program_make_plain(struct zr_program **out,
                                   const struct zr_impl_registry *impls,
                                   const struct zr_chain *chain,
@@ -36,11 +35,12 @@ zarr_status zr_program_make_plain(struct zr_program **out,
 
 /* ---- runners (runner.c) ----------------------------------------------------------- */
 
-/* The same for all of a chain that a codec has besides: a shard's; member names it. */
+/* A runner of all codecs of a chain that is not among the codec's nested chains, such as
+ * those of a shard. member: its name in messages. */
 zarr_status zr_runner_open_chain(zarr_codec_runner **out, const zarr_codec_spec *spec,
                                  const char *member, const struct zr_chain *chain,
                                  const zarr_chunk_spec *decoded, zarr_error *err);
-/* n more on top, with the memory that their places had. */
+/* Pushes n buffers, which keep the memory that earlier buffers at their places had. */
 zarr_status zr_buffer_stack_push(struct zr_buffer_stack *s, size_t n,
                                  const zarr_allocator *alloc, zarr_error *err);
 
@@ -50,8 +50,7 @@ struct zr_place_link { /* one codec of the chain to be placed, in decoding order
     const zarr_codec_spec *spec;
     const zarr_chunk_spec *encoded, *decoded;
 };
-struct zr_step { /* what was chosen: an implementation for link i, or a copy (impl NULL)
-                    before it */
+struct zr_step { /* the implementation chosen for a link; impl NULL: a copy before it */
     const struct zr_impl *impl;
     uint32_t link;
     int32_t in_device, out_device;
@@ -61,15 +60,15 @@ struct zr_place {
     const struct zr_placement_options *opts;
     const struct zr_place_link *links;
     uint32_t n_links;
-    const bool *excluded; /* [link * zr_impl_count(impls) + impl]: refused to bind */
+    const bool *excluded; /* [link * zr_impl_count(impls) + impl id]: refused to bind */
     const zarr_allocator *alloc;
 };
 /* steps: room for 2 * n_links + 1. UNSUPPORTED names the codec without an implementation.
  */
 zarr_status zr_place_path(const struct zr_place *p, struct zr_step *steps,
                           uint32_t *n_steps, zarr_error *err);
-/* Whether this implementation does this codec in the wanted direction between these
- * memories; its cost. */
+/* Whether this implementation runs the link's codec in the wanted direction between these
+ * memories. *cost: its cost. */
 bool zr_place_usable(const struct zr_place *p, uint32_t link, const struct zr_impl *impl,
                      int32_t in_device, int32_t out_device, int64_t *cost);
 

@@ -1,9 +1,8 @@
 /*
- * impl/jobs.c - the loop that every CPU implementation of ours runs in: a batch
- * is n chunks, each with its own status. Memory is checked to be the host's here
- * and nowhere else, and becomes pointers here; a run of no bytes gets the
- * address of one idle byte, because libraries dislike NULL.
- * Thread class: plain functions.
+ * impl/jobs.c - the loop in which the core's CPU implementations run. A batch is n
+ * chunks, each with its own status. Only this file checks that memory is the host's and
+ * turns it into pointers. A block of no bytes gets the address of an unused byte, because
+ * some libraries refuse NULL. Thread class: plain functions.
  */
 #include "impl/impl_int.h"
 

@@ -1,7 +1,7 @@
 /*
- * impl/padded.c - elements with bits that do not count (bool, int4), for the callers of
- * programs that leave them alone: what stands there is not shown to anybody, and what
- * is no element of its type is not stored.
+ * impl/padded.c - elements with unused bits (bool, int4), for callers of programs without
+ * a stage that sets these bits. Readers never see what a store has in unused bits, and
+ * invalid elements are never stored.
  * Thread class: plain functions.
  */
 #include "impl/impl.h"

@@ -1,18 +1,18 @@
 /*
- * impl/place.c - which implementation does each codec, and where the bytes lie
- * meanwhile: the cheapest path through a graph. A node is (position in the
- * chain, kind of memory); an edge is an implementation, which goes one position
- * on, or a copy, which changes the memory. Forward over positions, so the cost is
+ * impl/place.c - chooses the implementation of each codec and the memory between two
+ * codecs: the cheapest path through a graph. A node is a position in the chain with a
+ * kind of memory. An edge is an implementation, which advances one position, or a copy,
+ * which changes the memory. The search goes forward over positions, so it costs
  * positions x memories^2 x implementations: a few hundred steps at open.
  *
- * Costs, in this order of weight: places in the preference's list; copies, where
- * one nearer to the stored bytes is cheaper because those are fewer; priorities. So
- * a device implementation is used when elements go to the device anyway, and
- * compressed bytes travel; it is not used when they would have to come back, unless
- * the codec preference names it. At equal cost the first registered one wins.
+ * Costs, the weightiest first: the rank in the preference's list; copies, which are
+ * cheaper near the stored bytes because those are fewer; priorities. So a device
+ * implementation is used if elements go to the device anyway, and then the compressed
+ * bytes are copied. It is not used if elements would have to come back, unless the codec
+ * preference names it. At equal cost the first registered implementation wins.
  *
- * Decoding and encoding walk the same graph, from stored to decoded; only what an
- * implementation must be able to do differs.
+ * Decoding and encoding walk the same graph, from stored to decoded. They differ only in
+ * the capability that an implementation needs.
  */
 #include "impl/impl_int.h"
 
@@ -20,7 +20,7 @@ enum {
     PLACE_NODES = 8
 }; /* host, target, and what the store reaches: a handful */
 #define PLACE_COPY_COST INT64_C(100000)
-#define PLACE_COPY_STEP INT64_C(1000) /* a position further on */
+#define PLACE_COPY_STEP INT64_C(1000) /* added for each position */
 #define PLACE_PRIORITY_MAX                                                               \
     400 /* below PLACE_COPY_STEP, for 32 codecs in a chain below a copy */
 #define PLACE_RANK_COST INT64_C(100000000)
@@ -28,9 +28,9 @@ enum {
 
 struct place_node {
     int64_t cost;
-    const struct zr_impl *impl; /* how we got here: by this one from `from`, */
+    const struct zr_impl *impl; /* the edge from memory `from`: an implementation, */
     uint32_t from;
-    bool copied; /* or by a copy from `from` at the same position */
+    bool copied; /* or a copy at the same position */
 };
 struct place_grid {
     struct place_node *node; /* [position * n + memory] */
@@ -72,7 +72,7 @@ bool zr_place_usable(const struct zr_place *p, uint32_t link, const struct zr_im
     return true;
 }
 
-/* One copy, from the best memory at this position, is as far as anybody must go. */
+/* A copy from the cheapest memory at this position is always the cheapest copy. */
 static void place_copies(struct place_grid *g, uint32_t position)
 {
     struct place_node *row = g->node + (size_t)position * g->n;
@@ -111,7 +111,7 @@ static void place_impls(const struct zr_place *p, struct place_grid *g, uint32_t
     }
 }
 
-/* The names of those who do this codec at all, for the message. */
+/* The error lists all implementations of the codec, whatever memory they need. */
 static zarr_status place_fail(const struct zr_place *p, uint32_t link, zarr_error *err)
 {
     const char *codec = zarr_codec_spec_name(p->links[link].spec);
@@ -154,7 +154,7 @@ static zarr_status place_walk(const struct zr_place *p, struct place_grid *g,
     return ZARR_OK;
 }
 
-/* From the end back to the stored bytes, then turned round. */
+/* Follows the path from the end back to the stored bytes, then reverses it. */
 static uint32_t place_trace(const struct zr_place *p, const struct place_grid *g,
                             uint32_t at, struct zr_step *steps)
 {

@@ -1,21 +1,21 @@
 /*
- * impl/preference.c - "zstd=cuda.nvcomp,cpu.libzstd;gzip=cpu": for a codec, the
- * implementations to be taken first, in this order. A name stands for itself and
- * for all that begin with it and a dot. Codecs not named keep their priorities;
- * unregistered names are ignored, because a plug-in may be missing on this
+ * impl/preference.c - reads codec preferences, "zstd=cuda.nvcomp,cpu.libzstd;gzip=cpu":
+ * the implementations of a codec to prefer, best first. A name matches itself and every
+ * name that begins with it and a dot. Codecs that the text does not name keep their
+ * priorities. Unregistered names are ignored, because a plug-in may be missing on this
  * machine; explain shows the choice. Blanks are ignored.
- * Thread class: plain functions, text is read where it lies.
+ * Thread class: plain functions; they do not copy the text.
  */
 #include "impl/impl_int.h"
 
 #include <string.h>
 
-/* The part of text up to one of the stops, less blanks; *next behind it. */
+/* The text before a stop character, without blanks around it. */
 struct pref_word {
     const char *text;
     size_t bytes;
-    char stop; /* what ended it: NUL at the end */
-    const char *next;
+    char stop;        /* the stop character; NUL at the end of the text */
+    const char *next; /* after the stop */
 };
 
 static struct pref_word pref_word(const char *text, const char *stops)

@@ -1,32 +1,30 @@
 /*
- * impl/program.c - a chain for one chunk shape becomes a program. Transposes in
- * front, and the byte order of `bytes`, turn into facts that the copy between
- * chunk and tensor carries out for free; the other codecs become stages where
- * place.c put them, each bound to its implementation. An implementation that
- * refuses to bind (UNSUPPORTED) is left out and the path is sought again.
+ * impl/program.c - makes a program of a chain for one chunk shape. Leading transposes,
+ * and the byte order of `bytes`, become facts that the copy between chunk and tensor
+ * applies at no extra cost. The other codecs become stages where place.c put them, each
+ * bound to its implementation. If an implementation refuses to bind (UNSUPPORTED), it is
+ * excluded and the path is searched again.
  *
- * Structs in another byte order than this machine's are turned round by a stage, since
- * their fields differ in size. Where a codec between arrays computes, everything behind
- * it runs as stages too: the swap and the permutations there have no copy to hide in.
- * Codecs that only change the shape are no stages, nor are those whose decoding changes
- * nothing. Bits that do not count (bool, int4) are a fact too where elements end in host
- * memory, and a stage elsewhere.
+ * A stage swaps the bytes of structs that have another byte order than this machine's,
+ * because their fields differ in size. If an array->array codec computes, all codecs
+ * after it are stages too, because no copy there could apply their swap or permutation.
+ * Codecs that only change the shape are not stages. When decoding, codecs whose decoding
+ * changes nothing are not stages. Unused bits (bool, int4) are a fact if elements end in
+ * host memory, and a stage elsewhere.
  *
- * Stages that may refuse a chunk, and stages on devices, carry a chain of
- * fallbacks on the host, for the chunks that their accepts() will not take.
- * Thread class: frozen once made.
+ * A stage that may refuse a chunk, or that is on a device, has a chain of fallbacks on
+ * the host for the chunks that its accepts() refuses. Thread class: frozen once made.
  */
 #include "impl/impl_int.h"
 
 #include <string.h>
 
-/* ---- taking the chain apart ----------------------------------------------------------
- */
+/* ---- taking the chain apart ------------------------------------------------------ */
 
 struct program_cut {
-    uint32_t first; /* codecs before it are permutations left to the copy */
-    bool computes;  /* some codec between arrays is a stage */
-    bool pads;      /* the caller can mend elements with bits that do not count */
+    uint32_t first; /* the codecs before it are permutations that the copy applies */
+    bool computes;  /* an array->array codec is a stage */
+    bool pads;      /* the caller sets unused bits: zr_program_pad(), _unpad() */
 };
 
 static bool codec_is(const struct zarr_codec_spec *s, enum zr_structure_kind kind)
@@ -58,8 +56,8 @@ static uint32_t program_swap(const struct zarr_codec_spec *s, const zarr_dtype *
     return big == zr_host_is_little() ? unit : 0;
 }
 
-/* The copy at the end turns elements of one unit round, not the fields of a struct, and
- * it moves bits as they are. */
+/* The copy at the end can swap elements of one unit, but not the fields of a struct, and
+ * it does not change unused bits. */
 static bool bytes_is_stage(const struct zarr_codec_spec *s, const zarr_dtype *dtype,
                            struct program_cut cut)
 {
@@ -98,7 +96,7 @@ out:
     return st;
 }
 
-/* Codecs n-1 down to first that are stages, in decoding order. */
+/* The codecs from the last one down to cut.first that are stages, in decoding order. */
 static uint32_t program_links(struct zr_place_link *links, const struct zr_chain *chain,
                               const struct zr_chain_reps *reps, struct program_cut cut,
                               bool encode)
@@ -120,8 +118,7 @@ static uint32_t program_links(struct zr_place_link *links, const struct zr_chain
     return n;
 }
 
-/* ---- stages --------------------------------------------------------------------------
- */
+/* ---- stages ---------------------------------------------------------------------- */
 
 static uint64_t stage_rep_bytes(const zarr_chunk_spec *rep, bool encode)
 {
@@ -168,7 +165,7 @@ static zarr_status stage_bind(struct zr_stage *s, const struct zr_place_link *li
     return st == ZARR_OK ? ZARR_OK : zr_impl_failed(impl, &said, st, false);
 }
 
-/* May chunks come back from this one? */
+/* Whether a chunk may need a fallback of this stage. */
 static bool stage_may_refuse(const struct zr_stage *s)
 {
     return s->impl->vt.accepts || s->in_device != ZARR_DEVICE_CPU ||
@@ -269,8 +266,8 @@ static void stage_copy(struct zr_stage *s, const struct zr_place *place,
     stage_measure(s, rep, rep, place->opts->encode);
 }
 
-/* Binds the implementations that place.c chose. *refused: one did not bind and is
- * excluded now; place again. */
+/* Binds the implementations that place.c chose. *refused: one did not bind and is now
+ * excluded, so the caller must place again. */
 static zarr_status program_bind(struct zr_program *p, const struct zr_place *place,
                                 const struct zr_step *steps, uint32_t n, bool *excluded,
                                 bool *refused, zarr_error *err)
@@ -306,7 +303,7 @@ out:
     return st;
 }
 
-/* Every round excludes an implementation of a link, or is the last. */
+/* Ends, because every round but the last excludes one more implementation of a link. */
 static zarr_status program_place(struct zr_program *p, const struct zr_place *place,
                                  bool *excluded, zarr_error *err)
 {
@@ -324,7 +321,7 @@ static zarr_status program_place(struct zr_program *p, const struct zr_place *pl
         program_drop_stages(p);
         st = zr_place_path(place, steps, &n, again ? NULL : err);
         if (again && st == ZARR_ERR_UNSUPPORTED)
-            break; /* err says why the last one refused */
+            break; /* err already says why the last implementation refused */
         if (st != ZARR_OK)
             goto out;
         st = program_bind(p, place, steps, n, excluded, &refused, err);
@@ -342,7 +339,7 @@ static bool store_reaches(const struct zr_placement_options *opts, int32_t devic
     return false;
 }
 
-/* p has its shape; adds the stages of codecs from `first` on. */
+/* Adds the stages of the codecs from cut.first on. p has its shape already. */
 static zarr_status program_fill(struct zr_program *p, struct zr_place *place,
                                 const struct zr_chain *chain,
                                 const struct zr_chain_reps *reps, struct program_cut cut,
@@ -390,8 +387,7 @@ out:
     return st;
 }
 
-/* ---- making ---------------------------------------------------------------------------
- */
+/* ---- making ---------------------------------------------------------------------- */
 
 static zarr_status program_new(struct zr_program **out,
                                const struct zr_placement_options *opts,

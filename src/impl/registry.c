@@ -1,9 +1,8 @@
 /*
- * impl/registry.c - who can do what: implementations in the order they came, the
- * core's first. Two of one name for one specification are refused, because a
- * preference could not tell them apart. Ids are dense: tables of thread states are
- * indexed by them.
- * Thread class: solo while it is filled, frozen once sealed by its owner.
+ * impl/registry.c - the registered implementations, in order of registration, the core's
+ * first. Two implementations of one specification must differ in name, because a
+ * preference could not tell them apart. Ids are dense, because they index tables of
+ * thread states. Thread class: solo while it is filled, frozen once sealed by its owner.
  */
 #include "impl/impl_int.h"
 
@@ -46,7 +45,7 @@ bool zr_impl_is_lost(const struct zr_impl *impl, const struct zr_codec_registry 
              zr_codec_spec_has(codecs, impl->vt.codec, false));
 }
 
-/* It stands in preferences, too. */
+/* Preferences contain names, so a name has none of their separators. */
 static zarr_status impl_check_name(const char *impl, zarr_error *err)
 {
     zarr_status st = zr_check_name("codec implementation", impl, err);

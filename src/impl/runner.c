@@ -1,24 +1,23 @@
 /*
- * impl/runner.c - chains inside codecs, run for the implementation that holds them.
- * A runner is bound once, with that implementation, and shared by threads; codec
- * contexts and buffers are those of the thread that calls, found through the exec
- * that the implementation was called with. Buffers are a stack: what a runner gives
- * stays until the stage returns that called it.
- * A stage runs one way, and so do the runners of its implementation: the program of that
- * way is made with them, the other one on its first use. Both at once would make
- * two of each runner inside, four inside those, and so on.
- * Recursion: through runners inside runners, whose depth is the metadata's nesting,
- * bounded by ZR_SUB_DEPTH and limits.shard_depth.
- * Thread class: frozen; what is made late is published once.
+ * impl/runner.c - runs the chains nested in a codec's configuration for the codec's
+ * implementation. A runner is bound once, with that implementation, and threads share it.
+ * It uses the codec contexts and buffers of the calling thread, which it finds through
+ * the implementation's exec. Buffers are a stack: the result of a runner stays until the
+ * stage that called it returns. A stage only decodes or only encodes, and so do the
+ * runners of its implementation. The program for that direction is made with the runner,
+ * the other one on first use. Making both at once would make two programs of each nested
+ * runner, four of those inside, and so on. Recursion: through nested runners.
+ * ZR_SUB_DEPTH and limits.shard_depth bound the nesting in metadata. Thread class:
+ * frozen; a program that is made later is published once.
  */
 #include "impl/impl_int.h"
 
 #include <string.h>
 
 struct zarr_codec_runner {
-    _Atomic(struct zr_program *) program[2]; /* decodes, encodes; NULL: not asked for */
-    struct zarr_codec_runner *self;          /* where a program is put later */
-    struct zr_chain chain;                   /* its codecs are the specification's */
+    _Atomic(struct zr_program *) program[2]; /* decodes, encodes; NULL: not made yet */
+    struct zarr_codec_runner *self;          /* not const: takes a program made later */
+    struct zr_chain chain;                   /* codecs borrowed from the specification */
     const struct zr_impl_registry *impls;
     struct zr_chain_reps reps;
     const char *name, *member;
@@ -36,7 +35,7 @@ void zarr_codec_runner_close(zarr_codec_runner *runner)
     zr_free(runner->alloc, runner);
 }
 
-/* Made where it is not there yet; of two threads that make it one throws its own away. */
+/* Makes the program if it is missing. If two threads make it, one frees its own again. */
 static zarr_status runner_program(const zarr_codec_runner *r, bool encode,
                                   const struct zr_program **out, zarr_error *err)
 {
@@ -59,7 +58,7 @@ out:
     return st;
 }
 
-/* Where both ways are wanted one may be missing: that is said when it is used. */
+/* If both directions are wanted, one may be UNSUPPORTED: the error comes on its use. */
 static zarr_status runner_bind(const zarr_codec_runner *r, enum zr_direction direction,
                                zarr_error *err)
 {
@@ -99,7 +98,7 @@ zarr_status zr_runner_open_chain(zarr_codec_runner **out, const zarr_codec_spec 
     st = zr_chain_resolve_any(&r->reps, chain, decoded, decoded->dtype && !decoded->exact,
                               &limits, r->alloc, err);
     if (st != ZARR_OK)
-        ZR_TRY(zr_prefix(err, st, "%s", r->name)); /* it names the member */
+        ZR_TRY(zr_prefix(err, st, "%s", r->name)); /* the text names the member */
     st = runner_bind(r, spec->direction, err);
     if (st != ZARR_OK)
         ZR_TRY(zr_prefix(err, st, "%s: %s", r->name, member));
@@ -148,8 +147,7 @@ uint64_t zr_runner_bound(const zarr_codec_runner *r)
     return r->reps.rep[r->reps.n].n_bytes;
 }
 
-/* ---- running ------------------------------------------------------------------------
- */
+/* ---- running --------------------------------------------------------------------- */
 
 zarr_status zr_buffer_stack_push(struct zr_buffer_stack *s, size_t n,
                                  const zarr_allocator *alloc, zarr_error *err)
@@ -181,10 +179,11 @@ out:
     return st;
 }
 
-/* While the stages run, others may push and so move the table: the buffers are
- * taken out of it and put back. What holds the result stays on the stack, the rest is
- * free again. Decoding and encoding have a stack each: elements of variable length that
- * were decoded are encoded while they still point into what the decoder gave. */
+/* While the stages run, nested runners may push buffers and so move the table. So this
+ * function takes its buffers out of the table and puts them back. The buffer with the
+ * result stays on the stack, and the others are free again. Decoding and encoding have
+ * separate stacks, because decoded elements of variable length still point into the
+ * decoder's buffers when they are encoded. */
 static zarr_status runner_run(const struct zr_program *p, struct zr_thread_states *ts,
                               const zarr_mem *src, const uint64_t *most, zarr_mem *dst,
                               bool *no_room, zarr_error *err)
@@ -208,7 +207,7 @@ static zarr_status runner_run(const struct zr_program *p, struct zr_thread_state
 
         if (!got.handle || own[i].p != got.handle)
             continue;
-        own[0] = own[i]; /* the result to the bottom */
+        own[0] = own[i]; /* the result goes to the bottom */
         own[i] = b;
     }
     memcpy(&stack->buffer[at], own, sizeof own);
@@ -281,7 +280,7 @@ out:
     return st;
 }
 
-/* ---- runners one after another ------------------------------------------------ */
+/* ---- runners one after another --------------------------------------------------- */
 
 static struct zr_buffer_stack *row_stack(const struct zr_runner_row *row)
 {
@@ -310,9 +309,9 @@ void zr_runner_row_keep(struct zr_runner_row *row)
     struct zr_buffer_stack *s = row_stack(row);
     const struct zr_buffer last = s->buffer[s->top - 1];
 
-    if (row->output.handle != last.p) { /* nothing was to be done: still the input */
+    if (row->output.handle != last.p) { /* the runner has no stage: output is the input */
         s->top--;
-    } else { /* the buffer of the former input is free again */
+    } else { /* the buffer of the previous input is free again */
         s->buffer[s->top - 1] = s->buffer[row->base];
         s->buffer[row->base] = last;
         s->top = row->base + 1;

@@ -1,12 +1,13 @@
 /*
- * impl/shard.c - `sharding_indexed` as a codec like any other: a whole array in, the
- * shard's value out. Inner chunks that can be read alone never come here, the plan takes
- * such shards apart; these stand behind codecs that need all of the shard (reshape,
- * numcodecs.delta ...), or inside other codecs. The index is checked by the same function
- * (chain/shard_index.c), and what is written is what pipe/shard_write.c would write:
- * inner chunks in C order, those that are the fill value left out.
- * Elements of variable length point into what decoded them, which the next inner chunk
- * reuses: they are moved to blocks that stay.
+ * impl/shard.c - `sharding_indexed` as a codec like any other: it encodes a whole array
+ * to the value of a shard. Shards whose inner chunks can be read alone never come here,
+ * because the plan takes them apart. Shards come here if they follow codecs that need the
+ * whole shard (reshape, numcodecs.delta ...), or if they are inside other codecs.
+ * chain/shard_index.c checks the index, as for all shards. The encoder writes the same
+ * bytes as pipe/shard_write.c: inner chunks in C order, without those that equal the fill
+ * value.
+ * Elements of variable length point into the decoder's buffer, which the next inner chunk
+ * reuses. So their bytes are moved to blocks that stay.
  * Thread class: frozen; memory is the calling thread's.
  */
 #include "impl/impl_int.h"
@@ -15,8 +16,7 @@
 #include <string.h>
 
 enum {
-    SHARD_CANCEL_EVERY =
-        256 /* inner chunks until the next look at whether anybody waits */
+    SHARD_CANCEL_EVERY = 256 /* inner chunks between two checks for cancellation */
 };
 
 struct shard_self {
@@ -25,8 +25,8 @@ struct shard_self {
     zarr_codec_runner *inner, *index;
     int32_t ndim;
     uint64_t grid[ZARR_MAX_RANK], n; /* inner chunks */
-    /* an inner chunk in the shard: n_rows[d] steps of step[d] bytes, of `row` bytes each
-     */
+    /* An inner chunk in the shard: rows of `row` bytes each, n_rows[d] of them in
+     * dimension d, step[d] bytes apart. */
     uint64_t n_rows[ZARR_MAX_RANK];
     size_t step[ZARR_MAX_RANK], row;
     size_t origin[ZARR_MAX_RANK]; /* from one inner chunk to the next */
@@ -48,11 +48,10 @@ static void shard_close(void *self_ptr)
     zr_free(self->alloc, self);
 }
 
-/* ---- binding ------------------------------------------------------------------------
- */
+/* ---- binding --------------------------------------------------------------------- */
 
-/* Dimensions that an inner chunk has whole join the row. No product here is over the
- * shard's bytes, which the chain has checked. */
+/* The trailing dimensions in which an inner chunk is as long as the shard join the row.
+ * No product here exceeds the bytes of the shard, which the chain has checked. */
 static zarr_status shard_measure(struct shard_self *self, const zarr_chunk_spec *shard,
                                  const zarr_chunk_spec *chunk, zarr_error *err)
 {
@@ -115,7 +114,7 @@ static zarr_status shard_bind(void **out, const zarr_codec_spec *spec,
     self->ndim = decoded->ndim;
     self->variable = zarr_dtype_variable(decoded->dtype) != 0;
     self->most_bytes = spec->most_bytes;
-    /* their number was checked with the chain */
+    /* the chain has checked the number of inner chunks */
     ZR_TRY(zr_shard_inner_specs(spec->structure.shard, decoded, UINT64_MAX, &parts, err));
     self->n = parts.n_chunks;
     memcpy(self->grid, parts.grid, sizeof self->grid);
@@ -133,11 +132,9 @@ out:
     return st;
 }
 
-/* ---- places -------------------------------------------------------------------------
- */
+/* ---- places ---------------------------------------------------------------------- */
 
-/* Counts a place of ndim digits on, dimension by dimension as in C order. False: it was
- * the last. */
+/* Advances `at` by one place in C order, and *offset with it. False: it was the last. */
 static bool shard_next(int32_t ndim, const uint64_t *n, const size_t *step, uint64_t *at,
                        size_t *offset)
 {
@@ -151,7 +148,7 @@ static bool shard_next(int32_t ndim, const uint64_t *n, const size_t *step, uint
     return false;
 }
 
-/* In the shard an inner chunk lies as it does alone. */
+/* Whether an inner chunk is contiguous in the shard. */
 static bool shard_is_one_row(const struct shard_self *self)
 {
     return self->row == self->chunk_bytes;
@@ -188,7 +185,8 @@ static void shard_fill(const struct shard_self *self, uint8_t *to, size_t bytes)
         memcpy(to + have, to, ZR_MIN(have, bytes - have));
 }
 
-/* The table of pairs, and room for one inner chunk unless the shard itself is. */
+/* *pairs: room for the index. *chunk: room for one inner chunk; NULL if inner chunks are
+ * contiguous in the shard. */
 static zarr_status shard_room(const struct shard_self *self, zarr_codec_exec *exec,
                               bool encode, uint64_t **pairs, uint8_t **chunk,
                               zarr_error *err)
@@ -207,7 +205,8 @@ out:
     return st;
 }
 
-/* Shards may have millions of inner chunks. */
+/* CANCELLED if the caller no longer needs the result: a shard may have millions of inner
+ * chunks. */
 static zarr_status shard_cancelled(uint64_t i, const zarr_codec_exec *exec,
                                    zarr_error *err)
 {
@@ -233,17 +232,17 @@ static zarr_status shard_prefix(const struct shard_self *self, const uint64_t *a
     return zr_prefix(err, st, "inner chunk [%s]", text);
 }
 
-/* ---- decoding ------------------------------------------------------------------ */
+/* ---- decoding -------------------------------------------------------------------- */
 
-/* What elements of variable length point to. */
+/* The blocks with the bytes that elements of variable length point to. */
 struct shard_keep {
-    size_t block; /* the last one's place in the stack of buffers */
-    size_t used;  /* of it */
-    uint64_t all;
+    size_t block; /* index of the last block in the stack of buffers */
+    size_t used;  /* bytes of the last block */
+    uint64_t all; /* bytes of all elements so far */
 };
 
-/* The stack's next buffer may hold the elements' bytes: its place goes to the new block,
- * and *gone is the caller's to free when they are copied. */
+/* Adds a block. The buffer at its place in the stack may contain the elements' bytes, so
+ * it goes to *gone, which the caller frees after copying them. */
 static zarr_status keep_grow(struct shard_keep *k, struct zr_thread_states *ts,
                              uint64_t bytes, struct zr_buffer *gone, zarr_error *err)
 {
@@ -295,7 +294,7 @@ static zarr_status keep_items(const struct shard_self *self, struct shard_keep *
         memcpy(&item, items + at, sizeof item);
         if (item.bytes)
             memcpy(to, item.data, (size_t)item.bytes);
-        if (item.data) /* else missing, or empty */
+        if (item.data) /* NULL: a missing or empty element */
             item.data = to;
         to += item.bytes;
         memcpy(items + at, &item, sizeof item);
@@ -347,7 +346,8 @@ out:
     return st;
 }
 
-/* The table, and where the rest of what is decoded goes. */
+/* Decodes and checks the index, and makes room for inner chunks and for the bytes of
+ * elements of variable length. */
 static zarr_status decode_open(const struct shard_self *self,
                                const struct zr_host_job *io, uint64_t **pairs,
                                uint8_t **chunk, struct shard_keep *k,
@@ -411,7 +411,7 @@ static zarr_status shard_decode(void *self, zarr_codec_job *jobs, uint64_t n,
     return zr_jobs_each(shard_decode_one, self, jobs, n, exec, err);
 }
 
-/* ---- encoding ------------------------------------------------------------------ */
+/* ---- encoding -------------------------------------------------------------------- */
 
 static zarr_status encode_chunk(const struct shard_self *self, const uint8_t *from,
                                 const struct zr_host_job *io, size_t *pos, uint64_t *pair,
@@ -492,7 +492,7 @@ static zarr_status shard_encode(void *self, zarr_codec_job *jobs, uint64_t n,
     return zr_jobs_each(shard_encode_one, self, jobs, n, exec, err);
 }
 
-/* What elements of variable length point to. */
+/* The bytes that all elements of variable length point to; 0 if that is not known. */
 static uint64_t shard_pointed_at(const zarr_codec_job *job)
 {
     uint64_t sum = 0;
@@ -505,9 +505,9 @@ static uint64_t shard_pointed_at(const zarr_codec_job *job)
     return sum;
 }
 
-/* Encoding: as long as the elements and the index are, and something for what codecs add
- * to each inner chunk; the bounds of many small ones add up to much more. What is longer
- * gets more room. */
+/* When encoding, the hint is the size of the elements and the index, with 16 bytes for
+ * what codecs add to each inner chunk. The bounds of many small inner chunks would add up
+ * to much more. A longer result gets more room later. */
 static uint64_t shard_size_hint(void *self_ptr, const zarr_codec_job *job, int encode)
 {
     const struct shard_self *self = self_ptr;

@@ -1,9 +1,10 @@
 /*
- * impl/stage.c - runs a codec stage and holds it to its word: an input of a size
- * that metadata rules out is not even given to it; an output of another size
- * than metadata says is damage, one larger than the room a bug. Failures get a text and
- * a status of ours, whatever it gave. States that one thread uses at a time are opened on
- * first use, in a table by implementation.
+ * impl/stage.c - runs a codec stage and checks its input and output. An input whose size
+ * metadata rules out is CORRUPT, and the codec never gets it. A decoded output of another
+ * size than metadata says is CORRUPT; an output larger than its room is a bug of the
+ * implementation. Every failure gets a valid status and a text, whatever the
+ * implementation returned. Thread states are opened on first use, in a table by
+ * implementation.
  * Thread class: a table belongs to one thread at a time.
  */
 #include "impl/impl_int.h"
@@ -25,7 +26,7 @@ zarr_status zr_impl_failed(const struct zr_impl *impl, struct zr_foreign *f,
                              impl->vt.codec, impl->vt.impl, impl->entry.origin);
 }
 
-/* Whose bug it is. */
+/* INTERNAL; the text names the origin of the implementation that has the bug. */
 static zarr_status stage_broke(const struct zr_stage *s, const char *how, uint64_t n,
                                uint64_t expected, zarr_error *err)
 {
@@ -95,8 +96,8 @@ void zr_thread_states_trim(struct zr_thread_states *ts, bool encode)
         zr_buffer_trim(&s->buffer[i], ts);
 }
 
-/* What the job may be given. A decoder's room is exactly what metadata says, never the
- * block's. */
+/* Checks the job's input. A decoder gets at most the room that metadata says, even if the
+ * block is larger. */
 static zarr_status stage_check_in(const struct zr_stage *s, zarr_codec_job *job,
                                   bool encode, zarr_error *err)
 {
@@ -148,8 +149,8 @@ static bool stage_cancelled(const struct zr_thread_states *ts)
     return ts->cancel && atomic_load(ts->cancel);
 }
 
-/* The implementation's word, which may be of no use: a status of ours in every job that
- * failed, and a text. */
+/* The implementation may return any status or no text. This gives every job that failed a
+ * valid status, and the error a text. */
 static zarr_status stage_failed(const struct zr_stage *s,
                                 const struct zr_stage_call *call, struct zr_foreign *said,
                                 zarr_status st)
@@ -196,7 +197,7 @@ zarr_status zr_stage_run(const struct zr_stage *s, const struct zr_stage_call *c
     }
     st = (encode ? v->encode : v->decode)(s->self, call->jobs, call->n, &exec,
                                           zr_foreign_begin(&said, err));
-    stack->top = top; /* what runners gave is done with */
+    stack->top = top; /* the results of its runners are no longer needed */
     if (st != ZARR_OK && call->n == 1)
         call->jobs[0].flags |= exec.flags & ZARR_CODEC_JOB_NO_ROOM;
     if (st != ZARR_OK)
@@ -267,7 +268,7 @@ zarr_status zr_stage_strided(const struct zr_stage *s, zarr_codec_job *job,
     ts->decode.top = top;
     if (st == ZARR_OK)
         st = stage_check_out(s, job, false, err);
-    else if (st != ZARR_ERR_UNSUPPORTED) /* then a block it is, and no error */
+    else if (st != ZARR_ERR_UNSUPPORTED) /* UNSUPPORTED: the caller decodes to a block */
         st = zr_impl_failed(s->impl, &said, st, stage_cancelled(ts));
     job->status = st;
 out:

@@ -1,16 +1,15 @@
 /*
- * impl/structure.c - `bytes` and `transpose` as steps of their own, for the rare
- * chain that computes between arrays: what stands behind such a codec cannot be
- * left to the copy that ends a read. `bytes` is also a step for types with bits that
- * do not count (bool, int4): what stands there is not shown to anybody.
- * Plain loops; nothing here is a hot path.
+ * impl/structure.c - `bytes` and `transpose` as stages, for the rare chain with an
+ * array->array codec that computes: the copy that ends a read cannot apply the codecs
+ * after it. `bytes` is also a stage for types with unused bits (bool, int4), which
+ * readers never see. Plain loops, because nothing here is a hot path.
  */
 #include "impl/impl_int.h"
 
 #include <string.h>
 
 enum {
-    SWAP_BLOCK = 32 * 1024 /* what is copied and then turned round in the cache */
+    SWAP_BLOCK = 32 * 1024 /* bytes that are copied, and then swapped in the cache */
 };
 
 struct array_self {
@@ -19,11 +18,10 @@ struct array_self {
     const zarr_dtype *dtype;
     struct zr_order stored; /* borrowed from the specification */
     size_t item_bytes, n_items;
-    bool padded;                  /* elements have bits that do not count */
+    bool padded;                  /* elements have unused bits */
     bool varies;                  /* any number of items, up to n_items */
     size_t shape[ZARR_MAX_RANK];  /* of the encoded side */
-    size_t stride[ZARR_MAX_RANK]; /* bytes on the decoded side a step in that dimension
-                                     goes */
+    size_t stride[ZARR_MAX_RANK]; /* bytes of a step in the decoded side, by dimension */
 };
 
 static void array_close(void *self)
@@ -75,8 +73,7 @@ static zarr_status array_check(const struct array_self *self,
     return ZARR_OK;
 }
 
-/* ---- bytes ---------------------------------------------------------------------------
- */
+/* ---- bytes ----------------------------------------------------------------------- */
 
 static zarr_status swap_bind(void **out, const zarr_codec_spec *spec,
                              const zarr_chunk_spec *decoded, zarr_error *err)
@@ -93,7 +90,7 @@ out:
     return st;
 }
 
-/* Encoding and decoding differ in what they make of bits that do not count. */
+/* Encoding refuses elements with invalid unused bits; decoding sets these bits. */
 static zarr_status swap_one(const struct array_self *self, const struct zr_host_job *io,
                             bool encode, size_t *used, zarr_error *err)
 {
@@ -158,8 +155,7 @@ const zarr_codec_impl_vtable zr_cpu_bytes = {
     .close = array_close,
 };
 
-/* ---- transpose -----------------------------------------------------------------------
- */
+/* ---- transpose ------------------------------------------------------------------- */
 
 static zarr_status permute_bind(void **out, const zarr_codec_spec *spec,
                                 const zarr_chunk_spec *decoded, zarr_error *err)

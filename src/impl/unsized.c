@@ -1,9 +1,9 @@
 /*
- * impl/unsized.c - a program on host memory where metadata does not tell the sizes:
- * variable-length elements, and chains inside codecs. A decoder gets room by what
- * the encoded header says, in so far as its input can explain that, and is called
- * again with four times as much while it finds that too small, up to the bound of
- * its stage. Encoders get what their specification promises for the input at hand.
+ * impl/unsized.c - runs a program on host memory when metadata does not bound the sizes:
+ * elements of variable length, and chains inside codecs. A decoder gets the room that the
+ * encoded header announces, as far as the size of its input makes that plausible. If the
+ * room is too small, the decoder is called again with four times as much, up to the bound
+ * of its stage. An encoder gets the room that its specification promises for the input.
  * Thread class: the caller's buffers and thread states; one thread.
  */
 #include "impl/impl_int.h"
@@ -11,10 +11,10 @@
 #include <string.h>
 
 enum {
-    GROW_LEAST = 4096,   /* room that needs no reason */
+    GROW_LEAST = 4096,   /* room that any input gets */
     GROW_EXPLAINS = 256, /* decoded bytes that one encoded byte may announce */
     GROW_FACTOR = 4,
-    GROW_ARRAY = 16 /* more than any codec between arrays makes of an element */
+    GROW_ARRAY = 16 /* no array->array codec makes an element so many times larger */
 };
 
 void zr_buffer_free(struct zr_buffer *b, const struct zr_thread_states *ts)
@@ -51,16 +51,15 @@ out:
     return st;
 }
 
-/* Where a stage writes: the caller's dst, or a buffer of its own. */
+/* One stage, and where it writes: the caller's dst, or a buffer. */
 struct unsized_step {
     const struct zr_program *p;
     const struct zr_stage *stage;
     struct zr_unsized *g;
     const zarr_mem *dst; /* NULL: buffer */
     struct zr_buffer *buffer;
-    uint64_t
-        most;   /* what the stage may make: more would not fit where the last one's go */
-    bool known; /* it makes exactly that, unless the chunk is damaged */
+    uint64_t most; /* output bytes: with more, the last stage's would not fit its room */
+    bool known;    /* the output has exactly that, unless the chunk is damaged */
     bool encode;
 };
 
@@ -100,7 +99,8 @@ static uint64_t times(uint64_t n, uint64_t factor)
     return zr_mul_u64(n, factor, &out) ? out : UINT64_MAX;
 }
 
-/* A header's word reserves memory only as far as the input can explain it. */
+/* A damaged header cannot reserve more memory than the size of the input makes plausible.
+ */
 static zarr_status decode_room(const struct unsized_step *s, const zarr_codec_job *job,
                                uint64_t *room, zarr_error *err)
 {
@@ -130,7 +130,7 @@ static zarr_status encode_room(const struct unsized_step *s, const zarr_codec_jo
     *room = s->p->unsized ? UINT64_MAX : stage->in_bytes;
     if (stage->spec.vt->kind == ZARR_CODEC_BYTES_BYTES)
         ZR_TRY(zr_spec_bound(&stage->spec, job->src.bytes, room, err));
-    else if (!stage->out_exact) /* an array of any length: its bound says little */
+    else if (!stage->out_exact) /* an array of any length: its bound is far too large */
         *room = ZR_MIN(ZR_MIN(*room, stage->in_bytes),
                        ZR_MAX(times(job->src.bytes, GROW_ARRAY), (uint64_t)GROW_LEAST));
     if (*room == UINT64_MAX)
@@ -151,7 +151,8 @@ static zarr_status step_bound(const struct unsized_step *s, zarr_status st,
                    "(limit chunk_bytes)");
 }
 
-/* Into a buffer that grows while that helps. */
+/* Runs the stage into a buffer, which grows up to the bound while its room is too small.
+ */
 static zarr_status step_enlarge(const struct unsized_step *s, zarr_codec_job *job,
                                 zarr_error *err)
 {
@@ -192,8 +193,9 @@ out:
     return st;
 }
 
-/* Codecs between arrays whose length only the chunk tells keep the number of elements.
- * Stages in front of them must not make more, although a stream could be read so. */
+/* If only the chunk tells the length of an array, array->array codecs still keep the
+ * number of elements. So the stages before them must not make more elements than fit the
+ * result, although a decoder could read its input as more. */
 static uint64_t step_most(const struct zr_program *p, const struct zr_unsized *g,
                           const struct zr_stage *stage, const zarr_mem *dst)
 {
@@ -205,8 +207,8 @@ static uint64_t step_most(const struct zr_program *p, const struct zr_unsized *g
     return times((dst ? dst->bytes : g->most) / item, stage->out_item);
 }
 
-/* Where step k puts what it makes. Elements of variable length point into what the
- * array->bytes codec read, which stays while codecs behind it move them. */
+/* The buffer for the output of step k. Elements of variable length point into the input
+ * of the array->bytes codec, so that input stays while later steps move the elements. */
 static struct zr_buffer *step_buffer(const struct zr_program *p, struct zr_unsized *g,
                                      uint32_t k)
 {
@@ -218,7 +220,7 @@ static struct zr_buffer *step_buffer(const struct zr_program *p, struct zr_unsiz
     return (k - items) % 2 ? &g->buffer[3] : &g->buffer[items % 2];
 }
 
-/* Of a program without stages: *cur to dst. */
+/* Copies *cur to dst, for a program without stages. */
 static zarr_status copy_to(struct zr_unsized *g, const zarr_mem *dst, zarr_mem *cur,
                            zarr_error *err)
 {
