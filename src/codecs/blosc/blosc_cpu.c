@@ -141,8 +141,7 @@ out:
     return st;
 }
 
-/* ---- decoding -----------------------------------------------------------------------
- */
+/* ---- decoding -------------------------------------------------------------------- */
 
 /* Reads the header, and checks what stands behind it in every chunk. */
 static zarr_status blosc_open(struct blosc_header *h, const struct zr_host_job *io,
@@ -199,8 +198,7 @@ static zarr_status blosc_decode(void *self, zarr_codec_job *jobs, uint64_t n,
     return zr_jobs_each(blosc_decode_one, self, jobs, n, exec, err);
 }
 
-/* ---- in part -----------------------------------------------------------------------
- */
+/* ---- in part --------------------------------------------------------------------- */
 
 struct blosc_partial {
     void *self;
@@ -314,8 +312,7 @@ static zarr_status blosc_partial(void *self, zarr_codec_job *job,
     return zr_jobs_each(blosc_partial_one, &part, job, 1, exec, err);
 }
 
-/* ---- encoding -------------------------------------------------------------------------
- */
+/* ---- encoding -------------------------------------------------------------------- */
 
 static int blosc_shuffle_number(const char *word, size_t typesize)
 {

@@ -51,8 +51,7 @@ out:
     return st;
 }
 
-/* ---- element by element --------------------------------------------------------------
- */
+/* ---- element by element ---------------------------------------------------------- */
 
 static enum zr_cast_result cast_slow(const struct zr_cast_loop *r, uint8_t *dst,
                                      const uint8_t *src, size_t n, size_t *bad)
@@ -73,8 +72,7 @@ static enum zr_cast_result cast_slow(const struct zr_cast_loop *r, uint8_t *dst,
     return ZR_CAST_OK;
 }
 
-/* ---- integers ------------------------------------------------------------------------
- */
+/* ---- integers -------------------------------------------------------------------- */
 
 static bool cast_is_listed(const struct zr_cast_loop *r, const uint8_t *src, size_t n)
 {

@@ -35,8 +35,7 @@ out:
     return st;
 }
 
-/* ---- numbers ------------------------------------------------------------------------
- */
+/* ---- numbers --------------------------------------------------------------------- */
 
 static zarr_status affine_member(const zarr_codec_spec *spec, const zarr_dtype *dtype,
                                  const struct zr_number *n, const char *member,
@@ -155,8 +154,7 @@ bool zr_affine_one(const struct zr_affine *a, bool encode, uint64_t bits, uint64
     return affine_round(n, &d, out);
 }
 
-/* ---- the representation ---------------------------------------------------------------
- */
+/* ---- the representation ---------------------------------------------------------- */
 
 static zarr_status scale_resolve(const zarr_codec_spec *spec, const zarr_chunk_spec *in,
                                  zarr_chunk_spec *out, void *fill_out, zarr_error *err)

@@ -10,8 +10,7 @@
 
 #include <string.h>
 
-/* ---- equal types, native order ------------------------------------------------------
- */
+/* ---- equal types, native order --------------------------------------------------- */
 
 #define DELTA_LOOPS(type)                                                                \
     static void delta_diff_##type(uint8_t *dst, const uint8_t *src, size_t n)            \

@@ -43,8 +43,7 @@ static void filter_close(void *self)
         zr_free(((struct filter_self *)self)->alloc, self);
 }
 
-/* ---- arithmetic ----------------------------------------------------------------------
- */
+/* ---- arithmetic ------------------------------------------------------------------ */
 
 /* Bytes of the float type that NumPy computes in. */
 static unsigned filter_width(const struct zr_number *type)
@@ -228,8 +227,7 @@ static zarr_status filter_decode_block(const struct filter_self *self, uint8_t *
     return ZARR_OK;
 }
 
-/* ---- chunks ---------------------------------------------------------------------------
- */
+/* ---- chunks ---------------------------------------------------------------------- */
 
 static zarr_status filter_apply(const struct filter_self *self,
                                 const struct zr_host_job *io, bool encode, size_t n,

@@ -385,8 +385,7 @@ static void filter_pass_flat(const zarr_codec_spec *spec, zarr_codec_input *inpu
     input->flags &= ~(uint32_t)ZARR_INPUT_TRANSPOSED;
 }
 
-/* ---- over bytes ----------------------------------------------------------------------
- */
+/* ---- over bytes ------------------------------------------------------------------ */
 
 static zarr_status filter_resolve(const zarr_codec_spec *spec, const zarr_chunk_spec *in,
                                   zarr_chunk_spec *out, void *fill_out, zarr_error *err)
@@ -410,8 +409,7 @@ out:
     return st;
 }
 
-/* ---- between arrays ------------------------------------------------------------------
- */
+/* ---- between arrays -------------------------------------------------------------- */
 
 /* Without the order, which is this machine's here: texts are the same on all. */
 static void filter_type_name(const struct zr_number *type,

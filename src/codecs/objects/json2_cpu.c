@@ -10,8 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- json2, out ----------------------------------------------------------------------
- */
+/* ---- json2, out ------------------------------------------------------------------ */
 
 static void json_put_unit(struct zr_put *p, unsigned unit)
 {
@@ -140,8 +139,7 @@ static void json_put(const struct zr_objects *self, struct zr_put *p,
     zr_put_word(p, "]]");
 }
 
-/* ---- json2, in -----------------------------------------------------------------------
- */
+/* ---- json2, in ------------------------------------------------------------------- */
 
 struct json_thread {
     struct zr_json_doc doc;

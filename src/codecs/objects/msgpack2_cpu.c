@@ -8,8 +8,7 @@
 
 #include <string.h>
 
-/* ---- msgpack2, out -------------------------------------------------------------------
- */
+/* ---- msgpack2, out --------------------------------------------------------------- */
 
 /* A first byte and a number of 1, 2, 4 or 8 bytes, highest first. */
 static void pack_put(struct zr_put *p, unsigned first, uint64_t v, unsigned bytes)
@@ -129,8 +128,7 @@ static void pack_put_chunk(const struct zr_objects *self, struct zr_put *p,
         pack_put_number(p, nest.dims[d]);
 }
 
-/* ---- msgpack2, in --------------------------------------------------------------------
- */
+/* ---- msgpack2, in ---------------------------------------------------------------- */
 
 struct pack_from {
     const uint8_t *p, *end;

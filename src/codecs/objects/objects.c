@@ -172,8 +172,7 @@ void zr_nest_step(struct zr_nest *nest)
     nest->open = d + 1;
 }
 
-/* ---- output, counted where there is no room -----------------------------------------
- */
+/* ---- output, counted where there is no room -------------------------------------- */
 
 void zr_put_bytes(struct zr_put *p, const void *from, uint64_t n)
 {
