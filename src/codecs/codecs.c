@@ -1,6 +1,7 @@
 /*
- * codecs/codecs.c - the table of the codecs in this build: what each means, what does it
- * on a CPU, and why a build lacks one. The names are in codecs_int.h.
+ * codecs/codecs.c - the tables of this build: the specifications, the CPU
+ * implementations, and the reasons why an implementation is absent. The names are in
+ * codecs_int.h.
  */
 #include "codecs/codecs_int.h"
 

@@ -1,6 +1,6 @@
 /*
- * codecs/codecs_int.h - shared inside the room: the names of all tables, and nothing
- * else. A family's own header is in its folder; no family includes another's.
+ * codecs/codecs_int.h - shared inside the room: only the names of all tables. The header
+ * of a family is in its folder, and no family includes the header of another.
  */
 #ifndef ZR_CODECS_INT_H
 #define ZR_CODECS_INT_H
@@ -8,8 +8,8 @@
 #include "codecs/codecs.h"
 
 /* clang-format off */
-/* zr_spec_<name>, in the order in which they are registered. Where a filter of numcodecs
- * is two specifications, the one between arrays comes first: it has the name in v3. */
+/* zr_spec_<name>, in the order of registration. If a filter of numcodecs is two
+ * specifications, the array->array one comes first, because it has the name in v3. */
 #define ZR_CODECS_SPECS(X) \
     X(gzip) X(zlib) X(zstd) X(lz4) X(blosc) X(crc32c) X(shuffle) X(delta_array)          \
     X(delta) X(bz2) X(lzma) X(snappy) X(base64) X(crc32) X(adler32) X(fletcher32)                  \

@@ -1,7 +1,7 @@
 /*
  * codecs/base64/base64_cpu.c - numcodecs' base64: the standard alphabet with padding and
- * without line breaks. Both lengths follow from each other; what else stands in the
- * text is damage.
+ * without line breaks. Each length follows from the other. Any other character in the
+ * text is CORRUPT.
  */
 #include "codecs/codecs_int.h"
 

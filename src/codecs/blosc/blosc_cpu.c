@@ -24,8 +24,8 @@ enum {
     BLOSC_SPLITS_MAX = 16,      /* typesize above which blocks are one stream */
     BLOSC_SPLIT_ITEMS_MIN = 128 /* elements in a block below which they are */
 };
-/* The library allocates three blocks at a time: more than the chunk itself is never
- * needed, and this much is always fine. */
+/* The library allocates three blocks at once. A block never needs to be longer than the
+ * chunk, and a block of this size is always permitted. */
 #define BLOSC_BLOCK_ALWAYS UINT32_C(65536)
 
 struct blosc_self {
@@ -143,7 +143,7 @@ out:
 
 /* ---- decoding -------------------------------------------------------------------- */
 
-/* Reads the header, and checks what stands behind it in every chunk. */
+/* Reads the header, and checks the parts that every chunk has after it. */
 static zarr_status blosc_open(struct blosc_header *h, const struct zr_host_job *io,
                               zarr_error *err)
 {

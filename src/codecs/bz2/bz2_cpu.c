@@ -1,8 +1,7 @@
 /*
- * codecs/bz2/bz2_cpu.c - bz2 by libbz2. A chunk may be several streams one behind the
- * other, as parallel compressors write them; what is behind the last one and begins
- * none is damage. The library counts in 32 bits, so both sides are handed to it in
- * pieces.
+ * codecs/bz2/bz2_cpu.c - bz2 by libbz2. A chunk may be several streams in a row, as
+ * parallel compressors write them. Bytes after the last stream that begin no other stream
+ * are CORRUPT. The library counts in 32 bits, so it gets both sides in pieces.
  */
 #include "codecs/codecs_int.h"
 

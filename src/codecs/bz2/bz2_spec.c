@@ -1,7 +1,7 @@
 /*
- * codecs/bz2/bz2_spec.c - bz2. The formula of
- * the longest output is the library's own, written out, because meaning knows no
- * library; a test holds it against the real function.
+ * codecs/bz2/bz2_spec.c - bz2. The bound of the output is the library's formula, written
+ * out, because specifications do not include the library. A test compares it with the
+ * library's function.
  * Thread class: plain functions.
  */
 #include "codecs/codecs_int.h"

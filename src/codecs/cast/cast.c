@@ -1,9 +1,9 @@
 /*
- * codecs/cast/cast.c - cast_value for runs of elements: blocks of numbers go through
- * loops that compilers vectorise, as long as every number of a block is one that such a
- * loop casts exactly as the specification has it. A block with any other number, or one
- * that scalar_map might list, goes element by element through codec's exact cast, which
- * also finds what is wrong. Thread class: plain functions.
+ * codecs/cast/cast.c - cast_value for many elements. Blocks of numbers go through loops
+ * that compilers vectorise, if such a loop casts every number of the block as the
+ * specification says. A block with another number, or with one that scalar_map may list,
+ * goes element by element through the exact cast of dtype (zr_scalar_cast()), which also
+ * finds the error. Thread class: plain functions.
  */
 #include "codecs/cast/cast_loop.h"
 

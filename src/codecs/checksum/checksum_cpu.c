@@ -1,7 +1,8 @@
 /*
  * codecs/checksum/checksum_cpu.c - the checksum codecs: four little endian bytes behind
- * the bytes they cover, or before them where the codec has that habit or was told so.
- * Always checked: the copy it comes with costs more than the sum.
+ * the bytes that they cover, or before them if that is the codec's default or its
+ * configuration says so. Decoding always checks them: the copy of the bytes costs more
+ * than the sum.
  */
 #include "codecs/checksum/checksum.h"
 

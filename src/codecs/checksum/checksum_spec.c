@@ -1,8 +1,8 @@
 /*
  * codecs/checksum/checksum_spec.c - codecs that add four bytes to what they cover: v3's
  * crc32c, and numcodecs' crc32, adler32, fletcher32 and jenkins_lookup3. All
- * have exact sizes. Where the four bytes stand differs by codec and may be said
- * ("location"); a place that is the codec's own habit is not written.
+ * have exact sizes. Each codec has a default place for the four bytes, and "location" may
+ * say another one. The default is not written.
  * Thread class: plain functions.
  */
 #include "codecs/checksum/checksum.h"

@@ -1,10 +1,10 @@
 /*
- * codecs/conditional/conditional_cpu.c - `conditional`: a header of bits, then what the
- * codecs whose bits are set made of the bytes. When encoding a codec is applied where it
- * makes the chunk smaller; one that keeps the length (a shuffle) is for the sake of those
- * behind it; and if all of them together gain nothing, none is applied. So a chunk is
- * never longer than its bytes and the header, and a checksum belongs behind this codec,
- * not into it.
+ * codecs/conditional/conditional_cpu.c - `conditional`: a header of bits, then the output
+ * of the codecs whose bits are set. The encoder applies a codec if it makes the chunk
+ * smaller. It also applies a codec that keeps the length (a shuffle), because the codecs
+ * after it may gain from that. If all of them together gain nothing, the encoder applies
+ * none. So a chunk is never longer than its bytes and the header. A checksum, which makes
+ * chunks longer, belongs after this codec, not inside it.
  */
 #include "codecs/codecs_int.h"
 
@@ -119,7 +119,7 @@ static zarr_status cond_decode_one(void *self_ptr, const struct zr_host_job *io,
         if (!cond_bit(io->src, i))
             continue;
         st = zr_runner_row_run(&row, self->codec[i], err);
-        /* room in memory of our own is no business of the caller's */
+        /* the runner makes its own room: more from the caller would not help */
         exec->flags &= ~(uint32_t)ZARR_CODEC_JOB_NO_ROOM;
         ZR_TRY(st);
         zr_runner_row_keep(&row);

@@ -40,7 +40,7 @@ out:
     return st;
 }
 
-/* As others may write it: with all of them, however long that gets. */
+/* The bound covers other writers: they may apply all codecs, even if the chunk grows. */
 static zarr_status cond_resolve(const zarr_codec_spec *spec, const zarr_chunk_spec *in,
                                 zarr_chunk_spec *out, void *fill_out, zarr_error *err)
 {

@@ -1,11 +1,11 @@
 /*
  * codecs/deflate/deflate_cpu.c - gzip and zlib by libdeflate, which is two to five times
- * as fast as zlib on whole buffers. What it will not read goes to zlib once
- * before we call it damaged: the two differ in which unusual streams they accept,
- * and peers read with zlib. gzip may have several members and zeros for
- * padding behind them; anything else behind the end is damage.
- * Encoded gzip is the same on every day: no time, no name, system 255.
- * Thread class: compressors live in the thread's state, one level at a time.
+ * as fast as zlib on whole buffers. A stream that libdeflate refuses goes to zlib once
+ * before it is CORRUPT: the two differ in the unusual streams that they accept, and other
+ * readers use zlib. gzip may have several members, and zeros as padding after them. Other
+ * bytes after the end are CORRUPT.
+ * Encoded gzip is reproducible: its header has no time and no name, and the system is
+ * 255. Thread class: compressors live in the thread's state, one level at a time.
  */
 #include "codecs/codecs_int.h"
 

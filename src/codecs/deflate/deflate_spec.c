@@ -1,8 +1,9 @@
 /*
  * codecs/deflate/deflate_spec.c - gzip and zlib. v3 requires a level, numcodecs has
  * defaults: a missing level reads as the default of the writer that leaves it out. The
- * formula of the longest output is the library's own, written out, because meaning knows
- * no library; a test holds it against the real function. Thread class: plain functions.
+ * bound of the output is the library's formula, written out, because specifications do
+ * not include the library. A test compares it with the library's function. Thread class:
+ * plain functions.
  */
 #include "codecs/codecs_int.h"
 

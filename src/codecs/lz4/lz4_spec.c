@@ -1,8 +1,7 @@
 /*
- * codecs/lz4/lz4_spec.c - numcodecs' lz4. The formula of
- * the longest output is the library's own, written out, because meaning knows no
- * library; a test holds it against the real function.
- * Thread class: plain functions.
+ * codecs/lz4/lz4_spec.c - numcodecs' lz4. The bound of the output is the library's
+ * formula, written out, because specifications do not include the library. A test
+ * compares it with the library's function. Thread class: plain functions.
  */
 #include "codecs/codecs_int.h"
 
@@ -23,8 +22,8 @@ out:
     return st;
 }
 
-/* LZ4_COMPRESSBOUND(): a length byte for each 255 literals, and 16; before it stands the
- * length as four bytes. LZ4_MAX_INPUT_SIZE is 0x7E000000. */
+/* LZ4_COMPRESSBOUND(): a length byte for each 255 literals, and 16. Four bytes of length
+ * come before the block. LZ4_MAX_INPUT_SIZE is 0x7E000000. */
 static zarr_status lz4_resolve(const zarr_codec_spec *spec, const zarr_chunk_spec *in,
                                zarr_chunk_spec *out, void *fill_out, zarr_error *err)
 {

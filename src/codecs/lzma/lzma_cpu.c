@@ -1,9 +1,9 @@
 /*
  * codecs/lzma/lzma_cpu.c - numcodecs' lzma by liblzma, in its three containers. .xz and
- * .lzma may be several streams one behind the other (.xz with zeros between); what is
- * behind the last one and begins none is damage. A stream says how much memory its
- * decoder needs: beyond MEMORY_ALWAYS and twice the chunk we refuse.
- * The library's state is kept by thread: setting it up anew reuses its memory.
+ * .lzma may be several streams in a row (.xz with zeros between). Bytes after the last
+ * stream that begin no other stream are CORRUPT. A stream says how much memory its
+ * decoder needs: more than MEMORY_ALWAYS and twice the chunk is refused. The library's
+ * state is kept by thread: setting it up anew reuses its memory.
  */
 #include "codecs/lzma/lzma_filters.h"
 

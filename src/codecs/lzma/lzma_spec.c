@@ -1,9 +1,9 @@
 /*
  * codecs/lzma/lzma_spec.c - numcodecs' lzma: the container (1 .xz, 2 .lzma, 3 none), a
  * check, and either a preset or a list of filters, all in liblzma's numbers as
- * Python's module has them. What liblzma would refuse is refused here, by name;
- * this room knows no library, so its rules are written out.
- * Thread class: plain functions.
+ * Python's module has them. A configuration that liblzma would refuse is refused here,
+ * with the name of the member. The rules are written out, because specifications do not
+ * include the library. Thread class: plain functions.
  */
 #include "codecs/lzma/lzma_filters.h"
 

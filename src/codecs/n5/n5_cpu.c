@@ -1,10 +1,10 @@
 /*
  * codecs/n5/n5_cpu.c - `n5_default`: u16 mode, u16 number of dimensions, u32 each of
  * them, all big-endian, then the elements through the compressor. The chain's transpose
- * and byte order are one strided copy between block and chunk; only the compressor is
- * run. A block of another shape is cut to the chunk, and what it does not reach is the
- * fill value. A block's bytes must be what its own shape needs, and that is held against
- * limits.chunk_bytes before anything is decoded.
+ * and byte order are one strided copy between block and chunk; only the compressor runs.
+ * A block of another shape is cut to the chunk, and elements outside the block are the
+ * fill value. A block must have exactly the bytes that its own shape needs. This size is
+ * checked against limits.chunk_bytes before the compressor decodes.
  */
 #include "codecs/codecs_int.h"
 

@@ -1,9 +1,9 @@
 /*
- * codecs/nolib/nolib_spec.c - codecs that other implementations write and for which there
- * is no library in C: pcodec (numcodecs, zarrs) and gdeflate (zarrs). Their metadata is
- * read, checked and written, so that arrays can be looked at and copied as they are; data
- * needs an implementation that a plug-in registers (zr_codecs_absent says so). Thread
- * class: plain functions.
+ * codecs/nolib/nolib_spec.c - codecs of other Zarr libraries for which no C library
+ * exists: pcodec (numcodecs, zarrs) and gdeflate (zarrs). Their metadata is read, checked
+ * and written, so that arrays can be listed and copied unchanged. To decode or encode
+ * data, a plug-in must register an implementation (see zr_codecs_absent). Thread class:
+ * plain functions.
  */
 #include "codecs/codecs_int.h"
 

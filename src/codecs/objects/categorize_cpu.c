@@ -1,9 +1,9 @@
 /*
  * codecs/objects/categorize_cpu.c - categorize: text as the number of its label, from 1.
- * Text that is no label becomes 0, and 0 empty text, as numcodecs has it: what is lost
- * there is the filter's meaning. Numbers behind the last label are damage. Elements of
- * variable length point at the labels of the configuration; those of a fixed length get
- * as much of a label as they hold.
+ * As in numcodecs, text that is not a label becomes 0, and 0 becomes empty text: the
+ * filter is meant to lose such text. Numbers after the last label are CORRUPT. Elements
+ * of variable length point to the labels of the configuration; elements of a fixed length
+ * get as much of a label as fits.
  */
 #include "codecs/objects/objects.h"
 

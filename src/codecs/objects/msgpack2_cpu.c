@@ -1,8 +1,7 @@
 /*
  * codecs/objects/msgpack2_cpu.c - msgpack2 for text, bools and numbers: the few forms of
- * MessagePack that numcodecs writes, read where they stand. Texts point into
- * the encoded bytes, and nothing is allocated by what a header says, which is why no
- * library does it.
+ * MessagePack that numcodecs writes, read in place. Texts point into the encoded bytes,
+ * and no allocation depends on a count in a header, which is why no library is used.
  */
 #include "codecs/objects/objects_int.h"
 

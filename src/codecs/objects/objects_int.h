@@ -34,13 +34,13 @@ zarr_status zr_objects_no_text(const struct zr_objects *self, const char *what,
 zarr_status zr_objects_wrong_list(const struct zr_objects *self, uint64_t want,
                                   zarr_error *err);
 zarr_status zr_objects_wrong_shape(const struct zr_objects *self, zarr_error *err);
-/* UNSUPPORTED: what stands behind the elements is no type of text; CORRUPT: it is not the
- * array's type of numbers. */
+/* Checks the type that follows the elements. UNSUPPORTED: it is not a type of text.
+ * CORRUPT: it is not the array's type of numbers. */
 zarr_status zr_objects_type(const struct zr_objects *self, const char *s, size_t n,
                             zarr_error *err);
 
 #define ZR_OBJECTS_TYPE 16 /* "<f8", whatever the compiler thinks of */
-/* What the type behind the elements is called: of the array. */
+/* The name of the array's type, as it follows the elements. */
 void zr_objects_type_name(const struct zr_objects *self, char name[ZR_OBJECTS_TYPE]);
 /* A value as it was found: kind 'b', 'u' (from 0 on), 'i' (below 0), 'f', or 0 for what
  * is no number, of which `shown` tells. Stores it, or CORRUPT: the type does not hold it.
@@ -49,7 +49,7 @@ zarr_status zr_objects_number(const struct zr_objects *self, uint32_t kind,
                               struct zr_numpy_value v, const char *shown, uint64_t i,
                               uint8_t *to, zarr_error *err);
 
-/* Where we are in lists in lists. */
+/* The current place in the nested lists. */
 struct zr_nest {
     int32_t ndim;
     int32_t leaf; /* the dimension whose lists hold elements */
@@ -58,10 +58,10 @@ struct zr_nest {
 };
 /* nested: as the chunk is; else one list of all, as which numcodecs reads it, too. */
 void zr_nest_begin(struct zr_nest *nest, const struct zr_objects *self, bool nested);
-/* Behind an element: lists of dimensions from nest->open on have ended. */
+/* Goes on after an element: the lists of dimensions from nest->open on have ended. */
 void zr_nest_step(struct zr_nest *nest);
 
-/* Output, only counted from where there is no room. */
+/* Output. Bytes that do not fit the room are only counted. */
 struct zr_put {
     uint8_t *to;
     uint64_t room, bytes;

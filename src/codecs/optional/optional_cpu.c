@@ -1,10 +1,10 @@
 /*
- * codecs/optional/optional_cpu.c - `optional`: two lengths, the encoded mask, the encoded
- * values that there are. Values are decoded packed at the front of the chunk's own room
- * and moved to their places from behind, so only the mask needs memory. What the lengths
- * say must be all there is; the mask must have the chunk's elements and the values must
- * be as many as it counts. In nested types the number of elements is known from the mask
- * outside: it is the room.
+ * codecs/optional/optional_cpu.c - `optional`: two lengths, the encoded mask, and the
+ * encoded values of the elements that have one. Values are decoded to the front of the
+ * chunk's room and then moved to their places, the last one first, so only the mask needs
+ * memory. The lengths must add up to the whole chunk, the mask must have the chunk's
+ * elements, and there must be as many values as the mask counts. In nested types the mask
+ * of the outer type tells the number of elements, and the room has that size.
  */
 #include "codecs/optional/optional.h"
 

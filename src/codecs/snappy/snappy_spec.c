@@ -1,8 +1,8 @@
 /*
  * codecs/snappy/snappy_spec.c - snappy: one block of Google's Snappy
  * (format_description.txt of its library), not the framing format. It has no members. The
- * formula of the longest output is the library's own, written out; a test holds it
- * against the real function. Thread class: plain functions.
+ * bound of the output is the library's formula, written out. A test compares it with the
+ * library's function. Thread class: plain functions.
  */
 #include "codecs/codecs_int.h"
 

@@ -2,10 +2,10 @@
  * codecs/vlen/vlen_cpu.c - vlen-utf8, vlen-bytes, zarrs.vlen_v2, vlen-array: u32 count,
  * then u32 length and bytes for each element, little-endian. Decoding copies nothing:
  * elements point into the encoded bytes, which the caller of the program keeps until it
- * has moved the elements. Lists whose items have another byte order in memory are
- * copied; the thread keeps the copy until the next chunk. Everything a stream says is
- * held against what is there: the count against the chunk, lengths against the rest, text
- * against UTF-8, and nothing may be left over.
+ * has moved the elements. Lists whose items have another byte order in memory are copied;
+ * the thread keeps the copy until the next chunk. Everything in a stream is checked: the
+ * count against the chunk, lengths against the bytes that remain, and text for valid
+ * UTF-8. No bytes may remain at the end.
  */
 #include "codecs/vlen/vlen.h"
 

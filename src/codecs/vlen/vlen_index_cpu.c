@@ -247,7 +247,7 @@ out:
     return st;
 }
 
-/* A chain that keeps few bits is fine for offsets that have few. */
+/* A lossy chain is permitted if these offsets decode to the same values again. */
 static zarr_status vidx_encode_index(const struct vidx_self *self, const zarr_mem *index,
                                      const struct zr_host_job *io, size_t *at,
                                      zarr_codec_exec *exec, zarr_error *err)

@@ -1,10 +1,11 @@
 /*
  * codecs/zfp/zfp_cpu.c - zfp and zfpy by libzfp. The library reads and writes whole words
  * and never looks where its stream ends, so a chunk is decoded from a copy followed by as
- * many zeros as the metadata lets it read, and must have been used up exactly. A header
- * (zfpy) must name the field that the metadata names, or the same as other writers have
- * it who pass filters on unflattened, or as floats. Streams are words of 64 bits, low
- * byte first, as every little-endian machine writes them.
+ * many zeros as the metadata lets it read, and the decoder must use exactly the chunk. A
+ * header (zfpy) must name the field that the metadata names. It may also name the field
+ * with its dimensions before a filter flattened them, or as floats, because other writers
+ * do so. Streams are words of 64 bits, low byte first, as every little-endian machine
+ * writes them.
  * The stream object and both buffers are kept by thread; the object and what the library
  * makes of it are malloc's, since it takes no allocator.
  */
@@ -170,7 +171,7 @@ static uint64_t zfp_whole_words(uint64_t bytes)
     return (bytes + ZFP_WORD - 1) / ZFP_WORD * ZFP_WORD;
 }
 
-/* On machines of the other kind words are turned round in memory. */
+/* Swaps the bytes of the words in memory on big-endian machines. */
 static void zfp_order_words(void *words, size_t bytes)
 {
     const size_t word = stream_word_bits / 8;

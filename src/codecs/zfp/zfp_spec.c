@@ -325,7 +325,7 @@ out:
 
 uint64_t zr_zfp_block_bits(const struct zr_zfp *z)
 {
-    /* what stands in front of a block's planes, plainly and reversibly */
+    /* the bits before a block's planes, in plain and in reversible mode */
     static const uint8_t front[][2] = {[ZR_ZFP_INT32] = {0, 5},
                                        [ZR_ZFP_INT64] = {0, 6},
                                        [ZR_ZFP_FLOAT] = {9, 15},
