@@ -377,8 +377,11 @@ enum {
 /**
  * Reads the selected elements of an array into memory of the caller. The tensor may have
  * any strides, any byte order and any kind of memory. Chunks are fetched and decoded in
- * parallel. A chunk gives the fill value only if the store says that it is missing. After
- * a failure the content of the tensor is undefined.
+ * parallel. A chunk gives the fill value only if the store says that it is missing, and
+ * the array's document is still there after that: a read that met a missing object looks
+ * at the document once, at its end. There is no such check in a store with
+ * ZARR_STORE_CAP_IMMUTABLE, nor for an array that only consolidated metadata describes.
+ * After a failure the content of the tensor is undefined.
  *
  * Spec: Zarr v3 core, "Chunk encoding"; Zarr v2, "Chunks".
  *
@@ -390,7 +393,10 @@ enum {
  * threads; the message names the key and the reason
  * @retval ZARR_ERR_INVALID the tensor or the selection does not fit the array
  * @retval ZARR_ERR_CORRUPT a chunk or a shard index is damaged
- * @retval ZARR_ERR_NOT_FOUND a chunk is missing, and ZARR_MISSING_ERROR is set
+ * @retval ZARR_ERR_NOT_FOUND a chunk is missing, and ZARR_MISSING_ERROR is set; or the
+ * array was moved or deleted after it was opened
+ * @retval ZARR_ERR_CONFLICT another array, with other chunks, data type, codecs or fill
+ * value, has taken the place of this one
  * @retval ZARR_ERR_LIMIT a chunk is larger than `zarr_limits.chunk_bytes`
  * @retval ZARR_ERR_IO the store failed
  * @see zarr_array_read_submit(), zarr_array_read_vlen(), zarr_array_write(),
@@ -412,6 +418,12 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_read(zarr_array *array,
  * tells their shape. The data is in the store when the call returns, and
  * zarr_store_flush() makes it durable. After a failure each stored object is old or new.
  *
+ * A write looks at the array's document before its first and after its last object, so it
+ * fails if the array was moved, deleted or replaced after it was opened; chunks that it
+ * stored in between stay at the old place. It does not notice an array that is moved or
+ * deleted after the second look, nor one that was replaced by an array with equal
+ * metadata. The exceptions of zarr_array_read() hold here as well.
+ *
  * Spec: Zarr v3 core, "Chunk encoding"; Zarr v2, "Chunks".
  *
  * @param array borrowed
@@ -423,7 +435,10 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_read(zarr_array *array,
  * @retval ZARR_ERR_INVALID the tensor or the selection does not fit the array, or the
  * store is read-only
  * @retval ZARR_ERR_CORRUPT a chunk that must be changed in part is damaged
- * @retval ZARR_ERR_CONFLICT other writers changed a chunk each time it was written
+ * @retval ZARR_ERR_CONFLICT other writers changed a chunk each time it was written; or
+ * another array, with other chunks, data type, codecs or fill value, has taken the place
+ * of this one
+ * @retval ZARR_ERR_NOT_FOUND the array was moved or deleted after it was opened
  * @retval ZARR_ERR_UNSUPPORTED the store cannot write, or a codec cannot encode
  * @retval ZARR_ERR_IO the store failed
  * @see zarr_array_append(), zarr_array_write_submit(), zarr_array_write_vlen(),
@@ -671,6 +686,8 @@ enum {
  * @return ZARR_OK, also when `fn` ended the listing
  * @retval ZARR_ERR_INVALID `what` is wrong
  * @retval ZARR_ERR_UNSUPPORTED the store cannot list
+ * @retval ZARR_ERR_NOT_FOUND the array was moved or deleted after it was opened
+ * @retval ZARR_ERR_CONFLICT another array has taken its place
  * @retval ZARR_ERR_CORRUPT the index of a shard is damaged
  * @retval ZARR_ERR_IO the store failed, or a directory of chunks cannot be read
  * @see zarr_array_chunk_counts(), zarr_array_chunk_key(), zarr_store_list()
@@ -684,7 +701,8 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_chunk_list(zarr_array *array,
  * @name Stored chunks as they are
  * These calls move the encoded bytes of one unit of writing, a chunk or a whole shard,
  * without decoding them. `chunk` has the grid coordinates of the unit, one for each
- * dimension.
+ * dimension. Calls that change a unit look at the array's document as zarr_array_write()
+ * does.
  *
  * @retval ZARR_ERR_INVALID the coordinates are outside of the grid
  * @{
@@ -709,6 +727,8 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_chunk_read_encoded(zarr_array *a
  * @param array borrowed
  * @param chunk grid coordinates
  * @param data,bytes the bytes, and how many they are
+ * @retval ZARR_ERR_NOT_FOUND the array was moved or deleted after it was opened
+ * @retval ZARR_ERR_CONFLICT another array has taken its place
  * @retval ZARR_ERR_IO the store failed
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_chunk_write_encoded(zarr_array *array,
@@ -720,7 +740,9 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_chunk_write_encoded(zarr_array *
  * Removes one unit from the store. Its elements then read as the fill value.
  * @param array borrowed
  * @param chunk grid coordinates
- * @retval ZARR_ERR_NOT_FOUND the store does not have the unit
+ * @retval ZARR_ERR_NOT_FOUND the store does not have the unit, or the array was moved or
+ * deleted after it was opened
+ * @retval ZARR_ERR_CONFLICT another array has taken its place
  * @retval ZARR_ERR_IO the store failed
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_chunk_erase(zarr_array *array,

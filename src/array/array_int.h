@@ -34,6 +34,9 @@ struct zr_array_state {
     _Atomic(struct zr_layout_slot *) layouts; /* a list */
     /* belongs to the handle once it is lent */
     struct zr_array_facts *facts;
+    /* version of the stored document that was last found to describe this array (shape
+     * and attributes apart); all zero: not known. Under the handle's mutex */
+    zarr_store_version seen;
     /* borrowed from the handle, under its mutex */
     const char *document, *attributes, *codecs, *grid;
     const zarr_allocator *alloc;
@@ -47,6 +50,9 @@ struct zarr_array {
     char *codec_preference; /* NULL: the context's */
     int32_t device_type, device_id;
     uint32_t empty_chunks, missing_chunks; /* never DEFAULT */
+    bool may_go; /* false: nobody can move or delete the array, so requests don't check */
+    /* the array has a document of its own, not only an entry in consolidated metadata */
+    atomic_bool has_document;
 };
 
 /* The documents that a state is made from; the state takes references. */
@@ -129,6 +135,16 @@ zarr_status zr_io_field(struct zr_io *io, const struct zr_array_state *s,
 /* Makes the field's fill value. Needs io's layout and view. The caller frees *out when io
  * is done; NULL if there is no field. */
 zarr_status zr_io_field_fill(uint8_t **out, struct zr_io *io, zarr_error *err);
+
+/* ---- recheck.c ---- */
+/* Finds out whether the stored array is still the one that s describes. Fails with
+ * NOT_FOUND if it was moved or deleted, and with CONFLICT if another array, with other
+ * chunks, type, codecs or fill value, has taken its place. */
+zarr_status zr_array_recheck(zarr_array *a, struct zr_array_state *s, zarr_error *err);
+/* Fails with CONFLICT if the chunks of one array cannot be read as chunks of the
+ * other. */
+zarr_status zr_array_same_chunks(const struct zr_array_state *a,
+                                 const struct zr_array_state *b, zarr_error *err);
 
 zarr_status zr_array_selection_check(const struct zr_array_state *s,
                                      const zarr_selection *sel, zarr_error *err);

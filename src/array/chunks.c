@@ -93,6 +93,16 @@ zarr_status zarr_array_select_blocks(const zarr_array *array, zarr_selection **o
     return st;
 }
 
+/* As zr_array_recheck() on the handle's state. */
+static zarr_status check_there(zarr_array *a, zarr_error *err)
+{
+    struct zr_array_state *s = zr_array_state_get(a);
+    const zarr_status st = zr_array_recheck(a, s, err);
+
+    zr_array_state_free(s);
+    return zr_path_prefix(err, st, a->h.path);
+}
+
 /* Makes the key of a chunk inside the grid. Initialises out. */
 static zarr_status checked_key(const zarr_array *a, const uint64_t *chunk,
                                struct zr_str *out, zarr_error *err)
@@ -155,9 +165,13 @@ zarr_status zarr_array_chunk_write_encoded(zarr_array *array, const uint64_t *ch
     zarr_status st = checked_key(array, chunk, &key, err);
 
     if (st == ZARR_OK)
+        st = check_there(array, err);
+    if (st == ZARR_OK)
         st = zarr_store_put(array->chunk_store, zr_str_text(&key), data, bytes, err);
     if (st == ZARR_OK)
         zr_index_cache_drop(array->indexes, zr_str_text(&key));
+    if (st == ZARR_OK)
+        st = check_there(array, err);
     zr_str_deinit(&key);
     return st;
 }
@@ -168,6 +182,8 @@ zarr_status zarr_array_chunk_erase(zarr_array *array, const uint64_t *chunk,
     struct zr_str key;
     zarr_status st = checked_key(array, chunk, &key, err);
 
+    if (st == ZARR_OK)
+        st = check_there(array, err);
     if (st == ZARR_OK)
         st = zarr_store_erase(array->chunk_store, zr_str_text(&key), err);
     if (st == ZARR_OK)
@@ -240,6 +256,8 @@ static zarr_status list_chunks(struct chunk_listing *l, zarr_error *err)
     st = zr_stored_list(&l->stored, l->array, l->state, false, err);
     if (st == ZARR_OK && inner)
         st = zr_array_io(&l->io, l->array, l->state, ZARR_DEVICE_CPU, err);
+    if (st == ZARR_OK)
+        st = zr_array_recheck(l->array, l->state, err);
     if (st != ZARR_OK)
         ZR_TRY(zr_path_prefix(err, st, l->array->h.path));
     for (size_t i = 0; i < l->stored.n && !l->stopped; i++) {

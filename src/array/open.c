@@ -71,6 +71,8 @@ zarr_status zr_array_new(zarr_array **out, zarr_store *store, char *path,
     a->device_type = o->device_type ? o->device_type : ZARR_DEVICE_CPU;
     a->device_id = o->device_id;
     a->empty_chunks = o->empty_chunks ? o->empty_chunks : ZARR_EMPTY_CHUNKS_SKIP;
+    a->may_go = !zr_store_can(store, ZARR_STORE_CAP_IMMUTABLE);
+    atomic_init(&a->has_document, true);
     a->missing_chunks = o->missing_chunks ? o->missing_chunks : ZARR_MISSING_FILL;
     ZR_TRY(zr_ctx_pipeline(ctx, o->pipeline, &a->pipeline, err));
     if (o->codec_preference) {
@@ -159,6 +161,22 @@ out:
     return st;
 }
 
+/* Consolidated metadata may describe an array that has no document of its own. A store
+ * that answers in microseconds is asked at once; another one when a check first reads the
+ * document, because opening must not cost a request. */
+static zarr_status look_for_document(zarr_array *a, int32_t format, zarr_error *err)
+{
+    bool there = false;
+    zarr_status st = ZARR_OK;
+
+    if (!a->may_go || !zr_store_can(a->h.store, ZARR_STORE_CAP_FAST_GET))
+        return ZARR_OK;
+    st = zr_doc_is_there(a->h.store, a->h.path, zr_doc_name(ZARR_NODE_ARRAY, format),
+                         &there, err);
+    atomic_store(&a->has_document, there);
+    return st;
+}
+
 zarr_status zr_array_open_entry(zarr_array **out, zarr_store *store, char *path,
                                 struct zr_parsed *parsed, const struct zr_entry *entry,
                                 const zarr_array_open_options *o, zarr_error *err)
@@ -172,6 +190,7 @@ zarr_status zr_array_open_entry(zarr_array **out, zarr_store *store, char *path,
     zarr_status st = ZARR_OK;
 
     ZR_TRY(zr_array_new(&a, store, path, o, err));
+    atomic_store(&a->has_document, false);
     if (entry->kind != ZARR_NODE_ARRAY)
         st = zr_fail(err, ZARR_ERR_NOT_FOUND, "there is no array but a %s",
                      zr_kind_text(entry->kind));
@@ -179,6 +198,8 @@ zarr_status zr_array_open_entry(zarr_array **out, zarr_store *store, char *path,
         st = zr_array_state_new(&state, a->h.ctx, &src, err);
     if (st == ZARR_OK)
         st = zr_array_adopt(a, state, err);
+    if (st == ZARR_OK)
+        st = look_for_document(a, entry->format, err);
     if (st != ZARR_OK) {
         zr_path_prefix(err, st, a->h.path);
         goto out;

@@ -158,6 +158,14 @@ static zarr_status check_variable(struct zr_io_call *c, int32_t device_type, boo
     return ZARR_OK;
 }
 
+static zarr_status check_call(void *arg, zarr_error *err)
+{
+    const struct zr_io_call *c = arg;
+
+    return zr_path_prefix(err, zr_array_recheck(c->array, c->state, err),
+                          c->array->h.path);
+}
+
 zarr_status zr_io_prepare(struct zr_io_call *c, const zarr_selection *sel,
                           const zarr_tensor *tensor, const zarr_io_options *opts,
                           bool write, zarr_error *err)
@@ -186,6 +194,8 @@ zarr_status zr_io_prepare(struct zr_io_call *c, const zarr_selection *sel,
     ZR_TRY(zr_view_from_tensor(&c->io.view, &c->array->h.ctx->memory, &t, &want, err));
     ZR_TRY(zr_io_field_fill(&c->field_fill, &c->io, err));
     ZR_TRY(check_variable(c, t.device_type, write, err));
+    c->io.check = check_call;
+    c->io.check_arg = c;
     c->io.selection = sel;
     c->io.write = write;
 out:

@@ -164,6 +164,8 @@ static zarr_status check_base_shape(struct shape_publishing *p, struct zr_parsed
     ZR_TRY(zr_separator_inherit(c->array, c->before, now, err));
     if (now->meta.ndim != c->before->meta.ndim)
         st = zr_fail(err, ZARR_ERR_CONFLICT, "the array has another rank now");
+    else if (c->same_base)
+        st = zr_array_same_chunks(c->before, now, err);
     for (int32_t d = 0; st == ZARR_OK && c->same_base && d < now->meta.ndim; d++)
         if (now->meta.shape[d] != c->before->meta.shape[d])
             st = zr_fail(err, ZARR_ERR_CONFLICT, "another writer resized the array");

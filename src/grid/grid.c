@@ -416,6 +416,15 @@ out:
     return st;
 }
 
+bool zr_grid_same_chunks(const struct zr_grid *a, const struct zr_grid *b)
+{
+    bool same = a->ndim == b->ndim;
+
+    for (int32_t d = 0; same && d < a->ndim; d++)
+        same = dim_keeps(a, b, d, NULL) == ZARR_OK;
+    return same;
+}
+
 void zr_grid_chunk_shape(const struct zr_grid *g, const uint64_t *chunk, uint64_t *shape)
 {
     for (int32_t d = 0; d < g->ndim; d++) {

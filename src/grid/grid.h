@@ -108,6 +108,9 @@ zarr_status zr_grid_resized(const struct zr_grid *g, const uint64_t *shape,
  * size: the stored chunks could not be read any more. */
 zarr_status zr_grid_keeps(const struct zr_grid *old, const struct zr_grid *now,
                           zarr_error *err);
+/* Returns true if chunks that both grids have lie at the same place with the same
+ * size. */
+bool zr_grid_same_chunks(const struct zr_grid *a, const struct zr_grid *b);
 /* As zarr_selection_blocks(), on any grid. */
 zarr_status zr_grid_select_blocks(zarr_selection **out, const struct zr_grid *g,
                                   int32_t n_dims, const zarr_dim_selection *dims,

@@ -43,11 +43,31 @@ out:
     return st;
 }
 
+/* v2: .zattrs may be new, so only .zgroup shows that there is a group. A group in
+ * consolidated metadata may have no .zgroup. */
+static zarr_status check_document(const struct group_changing *c, zarr_error *err)
+{
+    bool there = true;
+    zarr_status st = ZARR_OK;
+
+    if (c->before->format == 2 && !c->before->cons)
+        st = zr_doc_is_there(c->group->h.store, c->group->h.path, ZR_DOC_GROUP, &there,
+                             err);
+    if (!there)
+        st = zr_fail(err, ZARR_ERR_NOT_FOUND,
+                     "there is no " ZR_DOC_GROUP
+                     " any more: the group was moved or deleted after it was opened");
+    return st;
+}
+
 static zarr_status check_group_change(void *arg, struct zr_parsed *parsed,
                                       zarr_error *err)
 {
     struct group_changing *c = arg;
+    zarr_status st = check_document(c, err);
 
+    if (st != ZARR_OK)
+        return st;
     if (c->before->format == 3 &&
         !zr_json_is_text(zr_json_get(parsed->json.root, "node_type"), "group"))
         return zr_fail(err, ZARR_ERR_CONFLICT, "it is no longer a group");

@@ -125,7 +125,27 @@ zarr_status zr_doc_get(struct zr_doc *d, const struct zr_doc_source *src, zarr_e
     zarr_status st = zr_doc_place_open(&place, src, err);
 
     if (st == ZARR_OK)
-        st = zr_doc_read_at(d, &place, 0, err);
+        st = zr_doc_read_at(d, &place, src->want_version ? ZARR_STORE_OP_WANT_VERSION : 0,
+                            err);
+    zr_str_deinit(&place.key);
+    return st;
+}
+
+zarr_status zr_doc_version(zarr_store_version *out, const struct zr_doc_source *src,
+                           zarr_error *err)
+{
+    zarr_store_op op = {.verb = ZARR_STORE_STAT, .flags = ZARR_STORE_OP_WANT_VERSION};
+    struct zr_doc_place place;
+    zarr_error e = {0};
+    zarr_status st = zr_doc_place_open(&place, src, err);
+
+    if (st == ZARR_OK) {
+        op.key = zr_str_text(&place.key);
+        st = zr_store_run_one(src->store, &op, &e);
+        if (st != ZARR_ERR_NOT_FOUND)
+            zr_pass(err, st, &e);
+    }
+    *out = op.version;
     zr_str_deinit(&place.key);
     return st;
 }

@@ -55,7 +55,7 @@ enum {
 struct zr_doc {
     const char *text; /* terminated by 0 */
     size_t bytes;
-    zarr_store_version version; /* set by the read of an update */
+    zarr_store_version version; /* set by the read of an update, or if it was asked for */
     bool found;                 /* set by the read of an update */
     char *big;
     size_t big_bytes;
@@ -69,12 +69,17 @@ void zr_doc_deinit(struct zr_doc *d);
 struct zr_doc_source {
     zarr_store *store;
     const char *path, *name; /* path of its node; its own name */
-    bool large; /* bounded by limit consolidated_bytes, else by metadata_bytes */
+    bool large;        /* bounded by limit consolidated_bytes, else by metadata_bytes */
+    bool want_version; /* a read sets zr_doc.version; may cost a call */
 };
 /* Reads the document. Fails with NOT_FOUND (err is not set), LIMIT, or the store's
  * error. */
 zarr_status zr_doc_get(struct zr_doc *d, const struct zr_doc_source *src,
                        zarr_error *err);
+/* Asks for the document's version only. Fails with NOT_FOUND (err is not set) or the
+ * store's error. All zero: the store has no versions. */
+zarr_status zr_doc_version(zarr_store_version *out, const struct zr_doc_source *src,
+                           zarr_error *err);
 /* Parses the document into json->root, which is an object. */
 zarr_status zr_doc_parse(struct zr_json_doc *json, const struct zr_doc *d,
                          const zarr_limits *limits, zarr_error *err);

@@ -15,6 +15,7 @@ static void inspect_begin(struct zarr_request *rq, const struct zr_io *io)
     rq->io = *io;
     zr_mutex_init(&rq->locked.mutex);
     atomic_init(&rq->cancel, false);
+    atomic_init(&rq->object_missing, false);
 }
 
 static void inspect_end(struct zarr_request *rq, struct zr_worker *worker)

@@ -102,6 +102,10 @@ struct zr_io {
     uint64_t wave_bytes;  /* 0: the engine's */
     void (*progress)(void *user, const zarr_stats *so_far);
     void *progress_user;
+    /* Checks that the stored array is still there. A write calls it before it begins and
+     * at its end, a read after it met a missing object. NULL: no check. */
+    zarr_status (*check)(void *arg, zarr_error *err);
+    void *check_arg;
 };
 
 /* Carries the request out on this thread (and helpers) and returns when it is done. stats

@@ -97,6 +97,8 @@ struct zarr_request {
     atomic_bool cancel;
     /* number of elements that the steps of a plug-in's pipeline have read or written */
     atomic_uint_fast64_t delivered;
+    /* the store answered NOT_FOUND for a chunk or a shard */
+    atomic_bool object_missing;
     uint64_t fork_generation, begun_ns;
     /* only for submitted requests */
     struct zr_task task;

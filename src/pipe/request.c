@@ -165,6 +165,7 @@ static void request_init(struct zarr_request *rq, const struct zr_io *io)
     zr_mutex_init(&rq->locked.mutex);
     atomic_init(&rq->cancel, false);
     atomic_init(&rq->delivered, 0);
+    atomic_init(&rq->object_missing, false);
     rq->fork_generation = zr_fork_generation();
     rq->begun_ns = zr_now_ns();
     rq->locked.next_progress_ns = rq->begun_ns + PROGRESS_NS;
@@ -224,18 +225,34 @@ static zarr_status check_delivered(struct zarr_request *rq, zarr_error *err)
                    io->pipeline->name, io->write ? "written" : "read", got, want);
 }
 
-static zarr_status request_run(struct zarr_request *rq, zarr_error *err)
+/* An array that was moved, deleted or replaced has missing objects, chunks of other
+ * codecs, or keys that lead nowhere. Then the check's error says more than the
+ * request's. */
+static zarr_status check_after(struct zarr_request *rq, zarr_status st, zarr_error *err)
+{
+    const bool odd = st == ZARR_ERR_NOT_FOUND || st == ZARR_ERR_CORRUPT;
+    zarr_error why = {0};
+    zarr_status now = ZARR_OK;
+
+    if (!rq->io.check || (st != ZARR_OK && !odd))
+        return st;
+    if (st == ZARR_OK && !rq->io.write && !atomic_load(&rq->object_missing))
+        return st;
+    now = rq->io.check(rq->io.check_arg, &why);
+    if (now == ZARR_OK || (odd && now != ZARR_ERR_NOT_FOUND && now != ZARR_ERR_CONFLICT))
+        return st;
+    *err = why;
+    return now;
+}
+
+static zarr_status run_pipeline(struct zarr_request *rq, zarr_error *err)
 {
     const struct zr_io *io = &rq->io;
     const struct zr_pipeline *p = io->pipeline;
-    /* a chunk that is missing now leaves its message here, too */
-    zarr_error failed = {0};
     zarr_status st = ZARR_OK;
 
-    advise_output(io);
     for (int tries = 1;; tries++) {
-        st = (io->write ? p->vt.write : p->vt.read)(p->self, rq, &zr_pipeline_steps,
-                                                    &failed);
+        st = (io->write ? p->vt.write : p->vt.read)(p->self, rq, &zr_pipeline_steps, err);
         if (st != ZARR_ERR_CONFLICT || io->write)
             break;
         /* A shard was replaced between reading its index and its chunks: read everything
@@ -246,9 +263,24 @@ static zarr_status request_run(struct zarr_request *rq, zarr_error *err)
             break;
     }
     if (st == ZARR_OK && atomic_load(&rq->cancel))
-        st = zr_fail(&failed, ZARR_ERR_CANCELLED, "the request was cancelled");
+        st = zr_fail(err, ZARR_ERR_CANCELLED, "the request was cancelled");
     else if (st == ZARR_OK && !is_of_core(io))
-        st = check_delivered(rq, &failed);
+        st = check_delivered(rq, err);
+    return st;
+}
+
+static zarr_status request_run(struct zarr_request *rq, zarr_error *err)
+{
+    const struct zr_io *io = &rq->io;
+    /* a chunk that is missing now leaves its message here, too */
+    zarr_error failed = {0};
+    zarr_status st = ZARR_OK;
+
+    advise_output(io);
+    if (io->write && io->check)
+        st = io->check(io->check_arg, &failed);
+    if (st == ZARR_OK)
+        st = check_after(rq, run_pipeline(rq, &failed), &failed);
     if (st != ZARR_OK && err)
         *err = failed;
     if (io->progress) {

@@ -231,6 +231,7 @@ zarr_status zr_segment_read(const struct zr_work *w, const struct zr_segment *se
                    : fetch_range(w, segment, &range, err);
     /* the store reports it missing: the fill value */
     if (st == ZARR_ERR_NOT_FOUND && whole) {
+        atomic_store_explicit(&w->rq->object_missing, true, memory_order_relaxed);
         st = zr_item_fill(w, item, err);
         done = true;
     }

@@ -1086,7 +1086,8 @@ class Selection(Handle):
 
 # ---- a store of Python functions ----------------------------------------------------------
 
-RANGES, SUFFIX, LIST, WRITE, ATOMIC_PUT, LOCK, CONDITIONAL, FAST_GET = (1 << i for i in range(8))
+RANGES, SUFFIX, LIST, WRITE, ATOMIC_PUT, LOCK, CONDITIONAL, FAST_GET, IMMUTABLE = (
+    1 << i for i in range(9))
 STORE_GET, STORE_PUT, STORE_ERASE, STORE_STAT = 1, 2, 3, 4
 OP_IF_VERSION, OP_LOCKED, OP_WANT_VERSION = 1, 2, 4
 

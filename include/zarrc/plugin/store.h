@@ -99,7 +99,10 @@ enum {
     /** ZARR_STORE_OP_IF_VERSION, and versions of values */
     ZARR_STORE_CAP_CONDITIONAL = 64,
     /** a GET takes microseconds: the thread that decodes does it itself */
-    ZARR_STORE_CAP_FAST_GET = 128
+    ZARR_STORE_CAP_FAST_GET = 128,
+    /** no value changes or goes while the store is open: the library does not check
+     * whether an open array was moved or deleted */
+    ZARR_STORE_CAP_IMMUTABLE = 256
 };
 
 /** What caps() tells. */

@@ -1,0 +1,157 @@
+/*
+ * array/recheck.c - finds out whether the stored array is still the one that a handle
+ * describes. An array that was moved, deleted or replaced has no chunks at the old keys,
+ * so a read through an old handle would give fill values, and a write would store chunks
+ * that no array has. A read checks after it met a missing object; a write checks before
+ * its first and after its last object. If the store has versions, a check costs one STAT
+ * while the document stays the same.
+ * Thread class: shared.
+ */
+#include "array/array_int.h"
+
+static bool version_known(const zarr_store_version *v)
+{
+    const zarr_store_version none = {{0}};
+
+    return !zr_store_version_equal(v, &none);
+}
+
+/* ---- comparing ---------------------------------------------------------- */
+
+/* v2: a document without dimension_separator says nothing about the chunks' keys. */
+static bool keys_told(const struct zr_array_meta *m)
+{
+    return m->format == 3 || m->separator_given;
+}
+
+/* Compares what decides the elements, in canonical form. Shape, attributes and names of
+ * dimensions may change at any time. *member: the first member that differs, or NULL. */
+static zarr_status first_difference(const struct zr_array_meta *a,
+                                    const struct zr_array_meta *b, const char **member,
+                                    zarr_error *err)
+{
+    static const char *const v2[] = {"dtype", "compressor", "filters",
+                                     "order", "fill_value", "dimension_separator"};
+    static const char *const v3[] = {"data_type", "codecs", "fill_value",
+                                     "chunk_key_encoding", "storage_transformers"};
+    const char *const *name = a->format == 3 ? v3 : v2;
+    const size_t n =
+        a->format == 3 ? ZR_COUNT(v3) : ZR_COUNT(v2) - !(keys_told(a) && keys_told(b));
+    struct zr_json *have = NULL, *want = NULL;
+    struct zr_json_doc doc;
+    zarr_status st = ZARR_OK;
+
+    *member = NULL;
+    zr_json_doc_init(&doc, a->alloc);
+    ZR_TRY(zr_array_meta_write_canonical(a, &doc, &have, err));
+    ZR_TRY(zr_array_meta_write_canonical(b, &doc, &want, err));
+    for (size_t i = 0; i < n && !*member; i++)
+        if (!zr_json_equal(zr_json_get(have, name[i]), zr_json_get(want, name[i])))
+            *member = name[i];
+out:
+    zr_json_doc_deinit(&doc);
+    return st;
+}
+
+zarr_status zr_array_same_chunks(const struct zr_array_state *a,
+                                 const struct zr_array_state *b, zarr_error *err)
+{
+    const char *member = NULL;
+    zarr_status st = ZARR_OK;
+
+    if (zr_json_equal(a->root, b->root))
+        return ZARR_OK;
+    if (a->meta.format != b->meta.format || a->meta.ndim != b->meta.ndim)
+        return zr_fail(err, ZARR_ERR_CONFLICT, "the array has another rank now");
+    if (!zr_grid_same_chunks(&a->meta.grid, &b->meta.grid))
+        return zr_fail(err, ZARR_ERR_CONFLICT, "the array has other chunks now");
+    ZR_TRY(first_difference(&a->meta, &b->meta, &member, err));
+    if (member)
+        st = zr_fail(err, ZARR_ERR_CONFLICT, "the array has another %s now", member);
+out:
+    return st;
+}
+
+/* ---- the stored document ------------------------------------------------ */
+
+static zarr_status compare_stored(const zarr_array *a, const struct zr_array_state *s,
+                                  const struct zr_doc *doc, zarr_error *err)
+{
+    struct zr_array_source src = {0};
+    struct zr_array_state *now = NULL;
+    struct zr_parsed *parsed = NULL;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_parsed_read(&parsed, doc, a->h.ctx, err));
+    if (zr_json_equal(parsed->json.root, s->root))
+        goto out;
+    if (s->meta.format == 3 &&
+        !zr_json_is_text(zr_json_get(parsed->json.root, "node_type"), "array"))
+        ZR_TRY(zr_fail(err, ZARR_ERR_CONFLICT, "there is a group now"));
+    src = zr_array_source_of(s->meta.format, parsed, NULL);
+    ZR_TRY(zr_array_state_new(&now, a->h.ctx, &src, err));
+    ZR_TRY(zr_array_same_chunks(s, now, err));
+out:
+    zr_array_state_free(now);
+    zr_parsed_free(parsed);
+    return st;
+}
+
+static zarr_status gone(zarr_error *err, const char *name)
+{
+    return zr_fail(err, ZARR_ERR_NOT_FOUND,
+                   "there is no %s any more: the array was moved or deleted after it was "
+                   "opened",
+                   name);
+}
+
+/* Reads the document and compares it with the state. */
+static zarr_status read_and_compare(zarr_array *a, struct zr_array_state *s,
+                                    const struct zr_doc_source *src, zarr_error *err)
+{
+    struct zr_doc doc;
+    zarr_status st = ZARR_OK;
+
+    zr_doc_init(&doc, a->h.ctx->alloc);
+    st = zr_doc_get(&doc, src, err);
+    if (st == ZARR_ERR_NOT_FOUND && !atomic_load(&a->has_document))
+        st = ZARR_OK; /* described by consolidated metadata alone */
+    else if (st == ZARR_ERR_NOT_FOUND)
+        st = gone(err, src->name);
+    else if (st == ZARR_OK)
+        st = compare_stored(a, s, &doc, err);
+    if (st == ZARR_OK && doc.bytes > 0) {
+        atomic_store(&a->has_document, true);
+        zr_mutex_lock(&a->h.mutex);
+        s->seen = doc.version;
+        zr_mutex_unlock(&a->h.mutex);
+    }
+    zr_doc_deinit(&doc);
+    return st;
+}
+
+zarr_status zr_array_recheck(zarr_array *a, struct zr_array_state *s, zarr_error *err)
+{
+    const struct zr_doc_source src = {
+        .store = a->h.store,
+        .path = a->h.path,
+        .name = zr_doc_name(ZARR_NODE_ARRAY, s->meta.format),
+        .want_version = zr_store_can(a->h.store, ZARR_STORE_CAP_CONDITIONAL),
+    };
+    zarr_store_version seen, now = {{0}};
+    zarr_status st = ZARR_OK;
+
+    if (!a->may_go)
+        return ZARR_OK;
+    zr_mutex_lock(&a->h.mutex);
+    seen = s->seen;
+    zr_mutex_unlock(&a->h.mutex);
+    if (src.want_version && version_known(&seen)) {
+        st = zr_doc_version(&now, &src, err);
+        if (st == ZARR_ERR_NOT_FOUND)
+            return gone(err, src.name);
+        if (st != ZARR_OK || zr_store_version_equal(&seen, &now))
+            return st;
+    }
+    return read_and_compare(a, s, &src, err);
+}
