@@ -117,9 +117,10 @@ struct cli {
     bool quiet;  /* -q: errors only */
     int verbose; /* number of -v options */
     bool color_out, color_err;
-    int progress;          /* CLI_PROGRESS_*; "auto" is already resolved */
-    unsigned n_threads;    /* -j; 0: all cores */
-    uint64_t memory_bytes; /* --mem; 0: not given */
+    int progress;                  /* CLI_PROGRESS_*; "auto" is already resolved */
+    unsigned n_threads;            /* -j; 0: all cores */
+    uint64_t memory_bytes;         /* --mem; 0: not given */
+    uint64_t variable_chunk_bytes; /* --variable-chunk; 0: not given */
     bool untrusted;
 
     /* private to frame/; commands do not use these */

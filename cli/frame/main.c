@@ -69,10 +69,11 @@ static int make_context(struct cli *cli)
     zarr_error err = {0};
     zarr_status st;
 
-    if (cli->untrusted) {
+    if (cli->untrusted)
         zarr_limits_untrusted(&limits);
-        opts.limits = &limits;
-    }
+    if (cli->variable_chunk_bytes)
+        limits.variable_chunk_bytes = cli->variable_chunk_bytes;
+    opts.limits = &limits;
     opts.log = cli_log;
     opts.log_level = log_level(cli);
     opts.n_threads = cli->n_threads;

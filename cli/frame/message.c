@@ -78,6 +78,8 @@ static const char *hint_for(const struct cli *cli, zarr_status status,
         return "An interrupted write or a damaged copy can be the cause. "
                "zarrc verify NODE lists all errors.";
     case ZARR_ERR_LIMIT:
+        if (err && strstr(err->message, "variable_chunk_bytes"))
+            return "If the data is to be trusted, allow more with --variable-chunk=SIZE.";
         return "Limits protect against hostile data; --untrusted makes them stricter.";
     case ZARR_ERR_NO_MEMORY:
         return "Try a smaller region, or a smaller --mem.";

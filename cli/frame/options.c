@@ -19,8 +19,13 @@ const struct cli_option cli_common_options[] = {
     {"mem", 0, 0, "SIZE", NULL,
      "limit for the memory of chunks and buffers, as 512M or 4G (default: an eighth of "
      "the machine's memory)"},
+    {"variable-chunk", 0, 0, "SIZE", NULL,
+     "limit for one chunk of text or other elements of variable length (default: 256M, "
+     "or "
+     "half of --mem if that is less)"},
     {"untrusted", 0, 0, NULL, NULL,
-     "stricter limits for untrusted data: chunks up to 256 MiB, metadata up to 4 MiB"},
+     "stricter limits for untrusted data: chunks up to 256 MiB, 64 MiB if their elements "
+     "have variable length, metadata up to 4 MiB"},
     {"progress", 0, 0, "MODE", "auto|bar|lines|json|none",
      "how to show progress on stderr; auto: a bar on a terminal, else a line every 10 s"},
     {"color", 0, 0, "WHEN", "auto|always|never",
@@ -301,6 +306,8 @@ int cli_options_common(struct cli *cli)
     cli->n_threads = (unsigned)threads;
     if (!rc)
         rc = cli_size(cli, "mem", &cli->memory_bytes);
+    if (!rc)
+        rc = cli_size(cli, "variable-chunk", &cli->variable_chunk_bytes);
     if (!rc && cli_text(cli, "mem") && cli->memory_bytes < (1u << 20))
         rc = cli_error(cli, CLI_USAGE, NULL, "option --mem: at least 1M");
     return rc;

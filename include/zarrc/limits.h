@@ -39,6 +39,10 @@ typedef struct zarr_limits {
     /** estimated memory of all data types with parameters, such as structs, that a
      * context has met and keeps until its end [128 MiB] */
     uint64_t dtype_bytes;
+    /** as `chunk_bytes`, for arrays whose elements have variable length: the elements of
+     * one chunk, 16 bytes or more each, and apart from them the bytes that they point to
+     * [256 MiB, or `chunk_bytes` or `zarr_context_options.memory_bytes` if less] */
+    uint64_t variable_chunk_bytes;
 } zarr_limits;
 
 #define ZARR_LIMITS_INIT ZARR_SIZE_FIRST(zarr_limits)
@@ -74,8 +78,9 @@ static inline void zarr_limits_default(zarr_limits *out)
 }
 
 /**
- * Fills `*out` with narrow limits for data of unknown origin: chunks of 256 MiB, metadata
- * of 4 MiB, listings of 1 Mi keys, data types of 32 MiB.
+ * Fills `*out` with narrow limits for data of unknown origin: chunks of 256 MiB, 64 MiB
+ * if their elements have variable length, metadata of 4 MiB, listings of 1 Mi keys, data
+ * types of 32 MiB.
  * @param out filled
  */
 static inline void zarr_limits_untrusted(zarr_limits *out)

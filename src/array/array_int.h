@@ -28,6 +28,7 @@ struct zr_array_state {
     /* root: .zarray or zarr.json; attrs: v2 .zattrs, or NULL */
     const struct zr_json *root, *attrs;
     struct zr_array_meta meta;
+    zarr_limits limits; /* chunk_bytes: the limit for chunks of this array */
     uint64_t leaf_shape[ZARR_MAX_RANK]; /* 0: chunks differ in shape */
     bool sharded;                       /* inner chunks can be read alone */
     bool nested; /* v2: keys use '/' although the metadata does not say so */
@@ -50,7 +51,7 @@ struct zarr_array {
     char *codec_preference; /* NULL: the context's */
     int32_t device_type, device_id;
     uint32_t empty_chunks, missing_chunks; /* never DEFAULT */
-    bool may_go; /* false: nobody can move or delete the array, so requests don't check */
+    bool may_go; /* false: the store is immutable, so requests need no check */
     /* the array has a document of its own, not only an entry in consolidated metadata */
     atomic_bool has_document;
 };

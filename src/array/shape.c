@@ -71,7 +71,7 @@ static zarr_status check_largest(const struct zr_shape_change *c,
                                  const struct zr_grid *before,
                                  const struct zr_array_meta *now, zarr_error *err)
 {
-    const uint64_t most = c->array->h.ctx->limits.chunk_bytes;
+    const uint64_t most = c->before->limits.chunk_bytes;
     const struct zr_chain *chain = now->chain;
     uint64_t bytes = 0;
 
@@ -82,9 +82,9 @@ static zarr_status check_largest(const struct zr_shape_change *c,
     if (bytes <= most || bytes <= largest_bytes(before, now->dtype))
         return ZARR_OK;
     return zr_fail(err, ZARR_ERR_LIMIT,
-                   "this shape needs a chunk of %" PRIu64
-                   " bytes (limit chunk_bytes is %" PRIu64 ")",
-                   bytes, most);
+                   "this shape needs a chunk of %" PRIu64 " bytes (limit %s is %" PRIu64
+                   ")",
+                   bytes, zr_chunk_limit_name(now->dtype), most);
 }
 
 /* Makes the state that the changed document (v2: .zarray) describes. Changes the

@@ -109,6 +109,7 @@ zarr_status zr_array_state_new(struct zr_array_state **out, const zarr_context *
     s->root = src->root;
     s->attrs = src->attrs;
     ZR_TRY(zr_array_meta_parse(&s->meta, &env, src->format, s->root, s->attrs, err));
+    zr_chunk_limits(&s->limits, &ctx->limits, s->meta.dtype);
     s->sharded = s->meta.chain->codec[s->meta.chain->a2b].structure.shard &&
                  !zr_chain_whole_shard(s->meta.chain);
     ZR_TRY(leaf_shape(s, err));
@@ -145,7 +146,7 @@ static zarr_status layout_make(struct zr_layout **out, const zarr_array *a,
         .fill = s->meta.fill,
         .index_dtype = ctx->uint64,
         .impls = &ctx->impls,
-        .limits = &ctx->limits,
+        .limits = &s->limits,
         .device_type = device_type,
         .store_devices = caps->device_types,
         .n_store_devices = caps->device_types ? caps->n_device_types : 0,

@@ -2,7 +2,8 @@
  * base/limits.c - the numbers behind zarr_limits. Each default is far above
  * what real data uses and far below what hurts a machine; the untrusted set
  * lowers those whose worst case is memory. encoded_bytes stays 0: the bound is
- * computed from the decoded size and the codecs.
+ * computed from the decoded size and the codecs. variable_chunk_bytes stays 0, too: a
+ * context computes it from its memory.
  * Thread class: plain functions.
  */
 #include "base/base.h"
@@ -47,6 +48,7 @@ void zarr_limits_untrusted_sized(zarr_limits *out, uint32_t out_bytes)
 
     all.metadata_bytes = 4 * (uint64_t)LIMIT_MI;
     all.chunk_bytes = 256 * (uint64_t)LIMIT_MI;
+    all.variable_chunk_bytes = 64 * (uint64_t)LIMIT_MI;
     all.listing_keys = LIMIT_MI;
     all.dtype_bytes = 32 * (uint64_t)LIMIT_MI;
     zr_struct_give(out, out_bytes, &all, sizeof all);

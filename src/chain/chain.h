@@ -302,7 +302,15 @@ zarr_status zr_conf_dtype(const zarr_codec_spec *raw, const char *member,
                           const zarr_dtype **out, uint32_t *byte_order, zarr_error *err);
 /* The flags of zarr_codec_spec_input(). */
 uint32_t zr_spec_input_flags(const zarr_codec_spec *spec);
-/* limits.chunk_bytes: the bound of sizes that metadata does not tell. */
+/* Returns the limit that bounds chunks of this type: chunk_bytes, or
+ * variable_chunk_bytes. */
+const char *zr_chunk_limit_name(const zarr_dtype *dtype);
+/* Copies limits, with the limit for chunks of this type as chunk_bytes. limits NULL: the
+ * defaults. */
+void zr_chunk_limits(zarr_limits *out, const zarr_limits *limits,
+                     const zarr_dtype *dtype);
+/* chunk_bytes when the chain was parsed: the bound of sizes that metadata does not
+ * tell. */
 uint64_t zr_spec_most_bytes(const zarr_codec_spec *spec);
 /* The facts of `transpose` and `bytes` at the start of a nested chain. Returns INVALID if
  * the permutation does not have ndim dimensions. */

@@ -31,6 +31,18 @@ void zr_codec_limits(zarr_limits *out, const zarr_limits *limits)
         out->chunk_bytes = def.chunk_bytes;
 }
 
+const char *zr_chunk_limit_name(const zarr_dtype *dtype)
+{
+    return dtype && zarr_dtype_variable(dtype) ? "variable_chunk_bytes" : "chunk_bytes";
+}
+
+void zr_chunk_limits(zarr_limits *out, const zarr_limits *limits, const zarr_dtype *dtype)
+{
+    zr_codec_limits(out, limits);
+    if (dtype && zarr_dtype_variable(dtype) && out->variable_chunk_bytes != 0)
+        out->chunk_bytes = out->variable_chunk_bytes;
+}
+
 void zr_chain_free(struct zr_chain *chain)
 {
     if (!chain)

@@ -286,9 +286,9 @@ zarr_status zr_chain_resolve_any(struct zr_chain_reps *out, const struct zr_chai
         (!chain->codec[chain->a2b].structure.shard || zr_chain_whole_shard(chain)) &&
         reps.rep[0].n_bytes > lim.chunk_bytes) {
         st = zr_fail(err, ZARR_ERR_LIMIT,
-                     "a chunk of %" PRIu64 " bytes is over %" PRIu64
-                     " (limit chunk_bytes)",
-                     reps.rep[0].n_bytes, lim.chunk_bytes);
+                     "a chunk of %" PRIu64 " bytes is over %" PRIu64 " (limit %s)",
+                     reps.rep[0].n_bytes, lim.chunk_bytes,
+                     zr_chunk_limit_name(chunk->dtype));
         st = chain_prefix(err, st, chain);
         goto out;
     }

@@ -142,7 +142,7 @@ zarr_status zarr_context_create(zarr_context **out, const zarr_context_options *
 
     *out = NULL;
     ZR_TRY(zr_ctx_options_read(&o, opts, err));
-    ZR_TRY(zr_ctx_limits_read(&limits, o.limits, err));
+    ZR_TRY(zr_ctx_limits_read(&limits, &o, err));
     ctx = zr_calloc(o.allocator, 1, sizeof *ctx);
     if (!ctx)
         ZR_TRY(zr_fail_memory(err, sizeof *ctx));

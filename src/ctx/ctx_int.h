@@ -16,7 +16,7 @@ struct zr_ctx_row {
 /* The caller's options with environment and defaults filled in. */
 zarr_status zr_ctx_options_read(zarr_context_options *out,
                                 const zarr_context_options *opts, zarr_error *err);
-zarr_status zr_ctx_limits_read(zarr_limits *out, const zarr_limits *limits,
+zarr_status zr_ctx_limits_read(zarr_limits *out, const zarr_context_options *opts,
                                zarr_error *err);
 
 /* ZARR_PLUGIN_PATH, or NULL; not for programs with another user's rights. */

@@ -16,7 +16,8 @@
 enum {
     OPTIONS_WAVE_BYTES = 64 << 20,
     OPTIONS_BUDGET_MIN = 256 << 20,
-    OPTIONS_BUDGET_PART = 8 /* of the machine's memory */
+    OPTIONS_BUDGET_PART = 8, /* of the machine's memory */
+    OPTIONS_VARIABLE_CHUNK = 256 << 20
 };
 
 static const char *env_text(const char *name)
@@ -139,13 +140,13 @@ out:
     return st;
 }
 
-zarr_status zr_ctx_limits_read(zarr_limits *out, const zarr_limits *limits,
+zarr_status zr_ctx_limits_read(zarr_limits *out, const zarr_context_options *opts,
                                zarr_error *err)
 {
     zarr_limits given, usual;
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_struct_read(&given, sizeof given, 2 * sizeof(uint32_t), limits,
+    ZR_TRY(zr_struct_read(&given, sizeof given, 2 * sizeof(uint32_t), opts->limits,
                           ZR_TAIL_REFUSE, "zarr_limits", err));
     if (given.flags) {
         st = zr_fail(err, ZARR_ERR_UNSUPPORTED, "limits: unknown flags 0x%" PRIx32,
@@ -172,6 +173,9 @@ zarr_status zr_ctx_limits_read(zarr_limits *out, const zarr_limits *limits,
     TAKE_DEFAULT(listing_keys);
     TAKE_DEFAULT(dtype_bytes);
 #undef TAKE_DEFAULT
+    if (out->variable_chunk_bytes == 0)
+        out->variable_chunk_bytes = ZR_MIN(ZR_MIN(opts->memory_bytes, out->chunk_bytes),
+                                           (uint64_t)OPTIONS_VARIABLE_CHUNK);
     out->rank = ZR_MIN(out->rank, (uint32_t)ZARR_MAX_RANK);
 out:
     return st;

@@ -281,7 +281,7 @@ static zarr_status keep_items(const struct shard_self *self, struct shard_keep *
     if (!zr_add_u64(k->all, sum, &k->all) || k->all > self->most_bytes)
         ZR_TRY(zr_fail(err, ZARR_ERR_LIMIT,
                        "the shard's elements have more than %" PRIu64
-                       " bytes (limit chunk_bytes)",
+                       " bytes (limit variable_chunk_bytes)",
                        self->most_bytes));
     twice = 2 * (uint64_t)ts->decode.buffer[k->block].bytes;
     if (sum > ts->decode.buffer[k->block].bytes - k->used)

@@ -296,10 +296,12 @@ static zarr_status make_chain(struct zr_array_meta *m, const struct zr_meta_env 
                               zarr_error *err)
 {
     zarr_status st = ZARR_OK;
-    struct zr_chain_parse_options options = {.format = 2, .limits = env->limits};
+    zarr_limits limits;
+    struct zr_chain_parse_options options = {.format = 2, .limits = &limits};
     struct v2_list l = {.n = 0};
     int32_t at = 0;
 
+    zr_chunk_limits(&limits, env->limits, m->dtype);
     zr_json_doc_init(&l.doc, m->alloc);
     l.items = zr_json_new(&l.doc, ZR_JSON_ARRAY);
     l.place = zr_calloc(m->alloc, zr_json_count(m->filters) + 3, sizeof *l.place);

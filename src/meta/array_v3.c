@@ -136,8 +136,9 @@ zarr_status zr_array_v3_parse(struct zr_array_meta *m, const struct zr_meta_env 
     const struct zr_json *root = m->document;
     const struct zr_json *type = zr_json_get(root, "node_type");
     const struct zr_json *dtype = zr_json_get(root, "data_type");
+    zarr_limits limits;
     const struct zr_chain_parse_options chain = {
-        .format = 3, .limits = env->limits, .allow_missing_bytes = true};
+        .format = 3, .limits = &limits, .allow_missing_bytes = true};
 
     m->order = 'C';
     if (!zr_json_is_text(type, "array"))
@@ -153,6 +154,7 @@ zarr_status zr_array_v3_parse(struct zr_array_meta *m, const struct zr_meta_env 
     ZR_TRY(read_grid(m, env, zr_json_get(root, "chunk_grid"), err));
     ZR_TRY(read_keys(m, env, zr_json_get(root, "chunk_key_encoding"), err));
     ZR_TRY(read_fill(m, env, zr_json_get(root, "fill_value"), err));
+    zr_chunk_limits(&limits, env->limits, m->dtype);
     ZR_TRY(zr_chain_parse(&m->chain, env->codecs, zr_json_get(root, "codecs"), &chain,
                           m->alloc, err));
     if (is_structured(dtype))

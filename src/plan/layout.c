@@ -170,8 +170,9 @@ static zarr_status check_chunk_bytes(const struct level_maker *m,
 {
     if (lv->reps.rep[0].n_bytes > m->args->limits->chunk_bytes)
         return zr_fail(m->err, ZARR_ERR_LIMIT,
-                       "a chunk of %" PRIu64 " bytes (limit chunk_bytes is %" PRIu64 ")",
-                       lv->reps.rep[0].n_bytes, m->args->limits->chunk_bytes);
+                       "a chunk of %" PRIu64 " bytes (limit %s is %" PRIu64 ")",
+                       lv->reps.rep[0].n_bytes, zr_chunk_limit_name(m->args->dtype),
+                       m->args->limits->chunk_bytes);
     return ZARR_OK;
 }
 

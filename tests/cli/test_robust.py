@@ -171,6 +171,19 @@ def test_untrusted_limits(zarrc, tmp_path):
     assert "chunk_bytes" in zarrc("cat", "--untrusted", f"{tmp_path}/a[0]", code=4).err
 
 
+def test_limit_of_variable_chunks(zarrc, tmp_path):
+    """A chunk of text gets no more memory than --mem allows, or --variable-chunk."""
+    words = np.array(["x" * 2000] * 4096, dtype=np.dtypes.StringDType())
+    a = zarr.create_array(tmp_path / "a", shape=words.shape, chunks=words.shape, dtype="string")
+    a[:] = words
+    found = zarrc("cat", "--mem=8M", f"{tmp_path}/a[0]", code=4).err
+    assert "limit variable_chunk_bytes" in found and "--variable-chunk=SIZE" in found
+    for options in (["--mem=8M", "--variable-chunk=16M"], ["--mem=64M"], []):
+        assert zarrc("cat", *options, f"{tmp_path}/a[0]").text.strip() == "x" * 2000
+    assert "variable_chunk_bytes" in zarrc("cat", "--variable-chunk=1M", f"{tmp_path}/a[0]",
+                                           code=4).err
+
+
 def test_unsupported_codec_is_named(zarrc, tmp_path):
     import json
     zarr.create_array(tmp_path / "a", shape=(4,), chunks=(4,), dtype="i4")

@@ -174,7 +174,7 @@ static zarr_status vidx_decode_one(void *self_ptr, const struct zr_host_job *io,
     if (st == ZARR_ERR_CORRUPT && last > self->most)
         st = zr_fail(err, ZARR_ERR_LIMIT,
                      "zarrs.vlen: elements of %" PRIu64 " bytes, over %" PRIu64
-                     " (limit chunk_bytes)",
+                     " (limit variable_chunk_bytes)",
                      last, self->most);
     ZR_TRY(st);
     if (bytes.bytes != last)

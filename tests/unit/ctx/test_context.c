@@ -49,6 +49,8 @@ static void test_defaults(void **state)
     assert_ok(zarr_context_create(&ctx, NULL, &terr));
     zarr_context_limits(ctx, &limits);
     zarr_limits_default(&usual);
+    assert_int_equal(limits.variable_chunk_bytes, 256 << 20);
+    usual.variable_chunk_bytes = limits.variable_chunk_bytes;
     assert_memory_equal(&limits, &usual, sizeof limits);
     assert_true(ctx->budget.total >= UINT64_C(256) << 20);
     assert_int_equal(ctx->engine.wave_bytes, 64 << 20);

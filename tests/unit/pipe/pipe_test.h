@@ -92,10 +92,10 @@ static void pw_free(void *user, void *block)
     free(block);
 }
 
-static inline void pw_context(struct pw *w, uint32_t threads, uint64_t memory,
-                              uint64_t wave)
+static inline void pw_context_limits(struct pw *w, uint32_t threads, uint64_t memory,
+                                     uint64_t wave, const zarr_limits *limits)
 {
-    zarr_context_options opts = {.struct_size = sizeof opts};
+    zarr_context_options opts = {.struct_size = sizeof opts, .limits = limits};
 
     memset(w, 0, sizeof *w);
     w->alloc = (zarr_allocator){w, pw_alloc, pw_realloc, pw_free};
@@ -104,6 +104,12 @@ static inline void pw_context(struct pw *w, uint32_t threads, uint64_t memory,
     opts.memory_bytes = memory;
     opts.wave_bytes = wave;
     assert_ok(zarr_context_create(&w->ctx, &opts, &terr));
+}
+
+static inline void pw_context(struct pw *w, uint32_t threads, uint64_t memory,
+                              uint64_t wave)
+{
+    pw_context_limits(w, threads, memory, wave, NULL);
 }
 
 static inline void pw_open(struct pw *w, uint32_t threads, uint64_t memory, uint64_t wave)

@@ -119,12 +119,15 @@ static zarr_status read_strings(struct pw *w, zarr_array *a, uint64_t first, uin
 
 static void read_bombs(uint64_t memory)
 {
+    const zarr_limits limits = {.struct_size = sizeof limits,
+                                .variable_chunk_bytes = 2 * BOMB};
     zarr_vlen items[4 * CHUNKS];
     struct pw w;
     zarr_array *a;
     uint64_t before = 0;
 
-    pw_open(&w, 4, memory, 0);
+    pw_context_limits(&w, 4, memory, 0, &limits);
+    assert_ok(zarr_store_open(&w.store, w.ctx, "memory:", NULL, &terr));
     a = strings(&w);
     before = resident("VmRSS");
     /* Alone or at the same time: the chunk is refused as text, and no thread waits for
@@ -168,9 +171,46 @@ static void test_one_by_one(void **state)
     (void)state;
 }
 
+/* Without a limit of the caller's, a chunk gets no more memory than the context has. The
+ * elements alone may exceed it, too, whatever their chunk has stored. */
+static void test_limit(void **state)
+{
+    const uint64_t shape[1] = {UINT64_C(1) << 26};
+    const zarr_array_spec spec = {.struct_size = sizeof spec,
+                                  .ndim = 1,
+                                  .shape = shape,
+                                  .chunk_shape = shape,
+                                  .data_type = "string"};
+    zarr_vlen items[4];
+    zarr_array *a = NULL;
+    uint64_t before;
+    struct pw w;
+
+    (void)state;
+    needs_resident();
+    pw_open(&w, 4, (uint64_t)16 << 20, 0);
+    before = resident("VmHWM");
+    a = strings(&w);
+    assert_status(read_strings(&w, a, 0, 4, items), ZARR_ERR_LIMIT);
+    assert_non_null(strstr(terr.message, "limit variable_chunk_bytes"));
+    zarr_array_free(a);
+    assert_ok(zarr_array_create(&a, w.store, "sparse", &spec, NULL, &terr));
+    assert_ok(zarr_store_put(w.store, "sparse/c/0", bomb, bomb_bytes, &terr));
+    assert_status(read_strings(&w, a, 0, 4, items), ZARR_ERR_LIMIT);
+    assert_non_null(strstr(terr.message, "limit variable_chunk_bytes"));
+    zarr_array_free(a);
+    pw_close(&w);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+    assert_true(resident("VmHWM") < before + ((uint64_t)96 << 20));
+#else
+    (void)before;
+#endif
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_limit),
         cmocka_unit_test(test_one_by_one),
         cmocka_unit_test(test_small_afterwards),
     };
