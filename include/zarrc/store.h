@@ -20,14 +20,24 @@ ZARR_BEGIN_DECLS
 typedef struct zarr_store zarr_store;
 struct zarr_store_vtable; /* zarrc/plugin/store.h */
 
-/** When data that was written to a local store survives a loss of power. */
+/**
+ * What a local store keeps through a loss of power or a crash of the system. What was
+ * written survives the end of the process in any case.
+ */
 enum {
     ZARR_DURABILITY_DEFAULT = 0, /**< as ZARR_DURABILITY_COMMIT */
-    /** never for certain; it survives the end of the process */
+    /** nothing for certain: an object may be empty or cut off */
     ZARR_DURABILITY_NONE = 1,
-    /** once zarr_store_flush() has returned */
+    /** all that was written before zarr_store_flush() returned. Of later writes, metadata
+     * documents are old or new; a chunk or shard may be empty or cut off, which a read
+     * reports as ZARR_ERR_CORRUPT if a codec can tell, so write it again */
     ZARR_DURABILITY_COMMIT = 2,
-    ZARR_DURABILITY_EACH = 3 /**< once the call that wrote it has returned */
+    /** as ZARR_DURABILITY_COMMIT, but each object is old or new, chunks and shards too.
+     * Every write waits for the disk */
+    ZARR_DURABILITY_ORDERED = 3,
+    /** all that was written before the call that wrote it returned; each object is old
+     * or new. Every write waits for the disk twice */
+    ZARR_DURABILITY_EACH = 4
 };
 
 /** How a local store keeps two writers of one key apart. */
@@ -141,7 +151,8 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_close(zarr_store *store, zarr_er
 
 /**
  * Makes what was written through a store survive a loss of power. This is so if the
- * durability of the store is ZARR_DURABILITY_COMMIT, the default. Errors of delayed
+ * durability of the store is ZARR_DURABILITY_COMMIT, the default, or
+ * ZARR_DURABILITY_ORDERED. Errors of delayed
  * writes are reported here.
  * @param store borrowed
  * @retval ZARR_ERR_IO the data could not be made durable

@@ -23,6 +23,7 @@ static zarr_status doc_put(const struct zr_doc_place *place, const struct zr_str
                        "%zu bytes are over the limit %s (%" PRIu64 ")", text->bytes,
                        place->limit_name, place->limit));
     op->verb = ZARR_STORE_PUT;
+    op->flags |= ZARR_STORE_OP_DOCUMENT;
     op->key = zr_str_text(&place->key);
     /* The store only reads the source of a PUT. */
     op->mem = zr_mem_of_host((void *)(uintptr_t)zr_str_text(text), text->bytes);

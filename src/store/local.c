@@ -51,33 +51,6 @@ static bool local_has_openat2(int root)
     return fd >= 0; /* else ENOSYS, or EPERM from a sandbox */
 }
 
-/* Makes path and its missing parents. */
-static zarr_status local_make_root(const zarr_allocator *alloc, const char *path,
-                                   zarr_error *err)
-{
-    size_t n = strlen(path);
-    char *part = zr_strndup(alloc, path, n);
-    zarr_status st = ZARR_OK;
-
-    if (!part)
-        return zr_fail_memory(err, n + 1);
-    for (size_t i = 1; i <= n; i++) {
-        if (path[i] != '/' && path[i] != '\0')
-            continue;
-        part[i] = '\0';
-        if (mkdir(part, 0777) != 0 && errno != EEXIST && (errno != EROFS || i == n) &&
-            (errno != EACCES || i == n)) {
-            st =
-                zr_fail_os(err, ZARR_ERR_IO, errno, "cannot make the directory %s", part);
-            goto out;
-        }
-        part[i] = path[i];
-    }
-out:
-    zr_free(alloc, part);
-    return st;
-}
-
 static int local_open_dir(const char *path)
 {
     int fd;
@@ -88,6 +61,56 @@ static int local_open_dir(const char *path)
     return zr_local_high_fd(fd);
 }
 
+/* Syncs the directory that has the new directory `part` in it. */
+static int local_sync_parent(char *part)
+{
+    char *slash = strrchr(part, '/');
+    struct zr_local_dir dir = {.name = NULL};
+    int os_code = 0;
+
+    if (slash && slash != part)
+        *slash = '\0';
+    dir.fd = local_open_dir(!slash ? "." : slash == part ? "/" : part);
+    if (slash && slash != part)
+        *slash = '/';
+    if (dir.fd < 0)
+        return -dir.fd;
+    os_code = zr_local_dir_sync(&dir);
+    close(dir.fd);
+    return os_code;
+}
+
+/* Makes path and its missing parents. */
+static zarr_status local_make_root(const struct zr_local *l, const char *path,
+                                   zarr_error *err)
+{
+    size_t n = strlen(path);
+    char *part = zr_strndup(l->alloc, path, n);
+    zarr_status st = ZARR_OK;
+    int os_code = 0;
+
+    if (!part)
+        return zr_fail_memory(err, n + 1);
+    for (size_t i = 1; i <= n; i++) {
+        if (path[i] != '/' && path[i] != '\0')
+            continue;
+        part[i] = '\0';
+        os_code = mkdir(part, 0777) != 0 ? errno : 0;
+        if (os_code == 0 && l->durability == ZARR_DURABILITY_EACH)
+            os_code = local_sync_parent(part);
+        if (os_code != 0 && os_code != EEXIST && (os_code != EROFS || i == n) &&
+            (os_code != EACCES || i == n)) {
+            st = zr_fail_os(err, ZARR_ERR_IO, os_code, "cannot make the directory %s",
+                            part);
+            goto out;
+        }
+        part[i] = path[i];
+    }
+out:
+    zr_free(l->alloc, part);
+    return st;
+}
+
 static zarr_status local_open_root(struct zr_local *l, const char *path, bool create,
                                    zarr_error *err)
 {
@@ -96,7 +119,7 @@ static zarr_status local_open_root(struct zr_local *l, const char *path, bool cr
 
     l->root = local_open_dir(path);
     if (l->root == -ENOENT && create) {
-        status = local_make_root(l->alloc, path, err);
+        status = local_make_root(l, path, err);
         if (status != ZARR_OK)
             return status;
         l->root = local_open_dir(path);

@@ -56,6 +56,7 @@ void zr_local_dir_close(struct zr_local_dir *d);     /* {-1} is fine */
 int zr_local_dir_sync(const struct zr_local_dir *d); /* 0 or an errno */
 /* Whether writes on this device have to be synced at once, because flush cannot. */
 bool zr_local_syncs_each(const struct zr_local *l, dev_t device);
+bool zr_local_flushes(const struct zr_local *l); /* a flush makes writes durable */
 /* After a name in d was made, erased or renamed: syncs d where that is so; 0 or an errno.
  */
 int zr_local_dir_commit(const struct zr_local *l, const struct zr_local_dir *d);

@@ -300,7 +300,13 @@ bool zr_local_syncs_each(const struct zr_local *l, dev_t device)
     if (l->durability == ZARR_DURABILITY_EACH)
         return true;
     /* A directory mounted or linked in from another file system: syncfs() misses it. */
-    return l->durability == ZARR_DURABILITY_COMMIT && device != l->device;
+    return zr_local_flushes(l) && device != l->device;
+}
+
+bool zr_local_flushes(const struct zr_local *l)
+{
+    return l->durability == ZARR_DURABILITY_COMMIT ||
+           l->durability == ZARR_DURABILITY_ORDERED;
 }
 
 int zr_local_dir_commit(const struct zr_local *l, const struct zr_local_dir *d)

@@ -4,15 +4,18 @@
  * any time, and after any kill, finds the old or the new one. With locking os
  * the other name is the lock file (local_lock.c); with locking none a
  * temporary name of our own.
- * Durability: none leaves it to the kernel; commit calls syncfs() once per
- * flush; each calls fdatasync() before the rename and fsync() on the directory
- * after it, and commit does so as well on another disk than the root's, which
- * syncfs() does not reach (new directories and erased keys likewise). On network file
- * systems errors of writes come only at fsync or close, so there the file is synced
- * before the rename in any case. A failed sync is final: the kernel may have dropped the
- * pages, trying again would report success for lost bytes. The modification time is set
- * by us, to the nanosecond: the kernel's own has the grain of its timer, and with an
- * inode number that is soon used again two different values could carry one version.
+ * Durability:
+ * none: the kernel writes when it likes.
+ * commit: a flush calls syncfs(); a metadata document is synced before its rename.
+ * ordered: as commit, and every value is synced before its rename.
+ * each: every value is synced before its rename, and its directory after it.
+ * syncfs() reaches one disk only, so on another disk than the root's, commit and ordered
+ * work as each does, for new directories and erased keys as well. Network file systems
+ * report errors of writes at fsync or close, so there every value is synced. A failed
+ * sync is final: the kernel may have dropped the pages, and another try would report
+ * success for lost bytes. The store sets the modification time itself, to the nanosecond:
+ * the kernel's is as coarse as its timer, and inode numbers are soon used again, so two
+ * values could have one version.
  * Thread class: any thread.
  */
 #include "store/local_int.h"
@@ -80,6 +83,15 @@ static int write_empty(int fd)
     return st;
 }
 
+/* Whether the value must be on the disk before the key names it. */
+static bool must_sync(const struct zr_local *l, const zarr_store_op *op, dev_t device)
+{
+    if (l->is_remote || zr_local_syncs_each(l, device))
+        return true;
+    return l->durability == ZARR_DURABILITY_ORDERED ||
+           (l->durability != ZARR_DURABILITY_NONE && op->flags & ZARR_STORE_OP_DOCUMENT);
+}
+
 /* Fills an empty or left-over file with op's value and fills in op's version. */
 static int write_value(const struct zr_local *l, zarr_store_op *op, int fd, bool is_dirty,
                        const void *from)
@@ -99,7 +111,7 @@ static int write_value(const struct zr_local *l, zarr_store_op *op, int fd, bool
         (void)futimens(fd, times); /* finer versions; the kernel's time does too */
     if (fstat(fd, &st) != 0)
         return errno;
-    if ((l->is_remote || zr_local_syncs_each(l, st.st_dev)) && write_sync(fd) != 0)
+    if (must_sync(l, op, st.st_dev) && write_sync(fd) != 0)
         return errno;
     if (l->is_remote && fstat(fd, &st) != 0)
         return errno;
@@ -365,7 +377,7 @@ zarr_status zr_local_flush(void *self, zarr_error *err)
     if (os_code != 0)
         return zr_fail_os(err, ZARR_ERR_IO, os_code,
                           "an earlier flush failed; later writes may be lost");
-    if (l->durability != ZARR_DURABILITY_COMMIT || n_synced >= n_written)
+    if (!zr_local_flushes(l) || n_synced >= n_written)
         return ZARR_OK;
     do
         os_code = syncfs(l->root) == 0 ? 0 : errno;

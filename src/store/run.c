@@ -88,7 +88,7 @@ zarr_status zr_op_check(const zarr_store *s, const zarr_store_op *op, zarr_error
     case ZARR_STORE_ERASE:
         known = ZARR_STORE_OP_IF_VERSION | ZARR_STORE_OP_LOCKED;
         if (op->verb == ZARR_STORE_PUT)
-            known |= ZARR_STORE_OP_WANT_VERSION;
+            known |= ZARR_STORE_OP_WANT_VERSION | ZARR_STORE_OP_DOCUMENT;
         ZR_TRY(run_check_write(s, op, err));
         break;
     case ZARR_STORE_STAT:

@@ -343,11 +343,11 @@ def test_many_large_texts(context):
     array.write_vlen(texts)
     assert array.read_vlen() == texts
     value = store.get("c/0/0")
-    small = Context(limits=Limits(chunk_bytes=200000))
+    small = Context(limits=Limits(variable_chunk_bytes=200000))
     other = small.store()
     other.create(document=document)
     other.put("c/0/0", value)
-    with pytest.raises(ZarrcError, match="limit chunk_bytes") as problem:
+    with pytest.raises(ZarrcError, match="limit variable_chunk_bytes") as problem:
         other.open().read_vlen()
     assert problem.value.code == "LIMIT"
 

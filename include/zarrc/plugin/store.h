@@ -51,7 +51,10 @@ enum {
     ZARR_STORE_OP_LOCKED = 2, /**< PUT, ERASE: the caller holds `lock` for this key */
     /** GET, PUT, STAT: set `version`, which may cost a call. Without this flag `version`
      * stays as it is */
-    ZARR_STORE_OP_WANT_VERSION = 4
+    ZARR_STORE_OP_WANT_VERSION = 4,
+    /** PUT: the value is a metadata document. A store whose writes reach the disk later
+     * writes it to the disk before it replaces the old value */
+    ZARR_STORE_OP_DOCUMENT = 8
 };
 
 /**
