@@ -1,9 +1,9 @@
 /*
- * codecs/shuffle/shuffle_x86.c - byte shuffle of 2, 4, 8 and 16 byte elements with SSE2,
- * which every x86-64 has. Sixteen elements fill `width` registers. A byte's place
- * among them is a number of 4 + log2(width) bits; interleaving the first half of
- * the registers with the second turns those bits left by one. From elements to
- * planes is four turns, back is log2(width) turns.
+ * codecs/shuffle/shuffle_x86.c - the byte shuffle of elements of 2, 4, 8 and 16 bytes
+ * with SSE2, which every x86-64 has. Sixteen elements fill `width` registers. The
+ * position of a byte in them is a number of 4 + log2(width) bits. Interleaving the first
+ * half of the registers with the second rotates those bits left by one. Four rotations
+ * shuffle, log2(width) rotations unshuffle.
  */
 #include "codecs/shuffle/shuffle.h"
 
@@ -11,7 +11,7 @@
 
 #    include <emmintrin.h>
 
-/* gcc unrolls these small loops only when told to; clang does by itself. */
+/* gcc unrolls these small loops only on request. clang always does. */
 #    if defined(__clang__)
 #        define SHUFFLE_UNROLL
 #    else
