@@ -53,13 +53,14 @@ static zarr_status round_resolve(const zarr_codec_spec *spec, const zarr_chunk_s
     struct zr_round round;
 
     const uint32_t flags = zr_spec_input_flags(spec);
-    const bool v2 = flags & ZARR_INPUT_V2_FILTER, turned = flags & ZARR_INPUT_TRANSPOSED;
+    const bool v2 = flags & ZARR_INPUT_V2_FILTER,
+               transposed = flags & ZARR_INPUT_TRANSPOSED;
     uint32_t long_dims = 0;
 
     ZR_UNUSED(fill_out);
     for (int32_t i = 0; i < in->ndim; i++)
         long_dims += in->shape[i] > 1;
-    if (v2 && turned && long_dims > 1)
+    if (v2 && transposed && long_dims > 1)
         return zr_fail(err, ZARR_ERR_UNSUPPORTED,
                        "bitround: with order F and before a codec that takes an array, "
                        "zarr-python reads other elements than it wrote");

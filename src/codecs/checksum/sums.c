@@ -54,7 +54,7 @@ struct jenkins {
     uint32_t a, b, c;
 };
 
-static uint32_t jenkins_turn(uint32_t x, unsigned bits)
+static uint32_t jenkins_rotate(uint32_t x, unsigned bits)
 {
     return x << bits | x >> (32 - bits);
 }
@@ -68,11 +68,11 @@ static void jenkins_add(struct jenkins *s, const uint8_t block[JENKINS_BLOCK])
 
 static void jenkins_mix(struct jenkins *s)
 {
-    static const unsigned turns[] = {4, 6, 8, 16, 19, 4};
+    static const unsigned rotations[] = {4, 6, 8, 16, 19, 4};
 
-    for (size_t i = 0; i < ZR_COUNT(turns); i++) {
+    for (size_t i = 0; i < ZR_COUNT(rotations); i++) {
         /* x -= z; x ^= rotated z; z += y, for each of the three words in turn */
-        const uint32_t a = (s->a - s->c) ^ jenkins_turn(s->c, turns[i]);
+        const uint32_t a = (s->a - s->c) ^ jenkins_rotate(s->c, rotations[i]);
         const uint32_t c = s->c + s->b;
 
         *s = (struct jenkins){.a = s->b, .b = c, .c = a};
@@ -81,11 +81,11 @@ static void jenkins_mix(struct jenkins *s)
 
 static void jenkins_last(struct jenkins *s)
 {
-    static const unsigned turns[] = {14, 11, 25, 16, 4, 14, 24};
+    static const unsigned rotations[] = {14, 11, 25, 16, 4, 14, 24};
 
-    for (size_t i = 0; i < ZR_COUNT(turns); i++) {
+    for (size_t i = 0; i < ZR_COUNT(rotations); i++) {
         /* c ^= b; c -= rotated b, for each of the three words in turn */
-        const uint32_t c = (s->c ^ s->b) - jenkins_turn(s->b, turns[i]);
+        const uint32_t c = (s->c ^ s->b) - jenkins_rotate(s->b, rotations[i]);
 
         *s = (struct jenkins){.a = s->b, .b = c, .c = s->a};
     }

@@ -7,7 +7,8 @@
 #include "codecs/codecs_int.h"
 
 struct zr_packbits {
-    /* Components of an element. Bytes in memory and significant bits of a component. */
+    /* Of an element: its components. Of each component: bytes in memory, significant
+     * bits. */
     uint32_t components, bytes, bits;
     uint32_t first, kept; /* the stored bits: the lowest one, and their number */
     bool is_signed, boolean;

@@ -23,7 +23,7 @@ struct vlen_self {
     bool varies, text;
     struct zr_ragged list; /* vlen-array */
     uint64_t each;         /* vlen-array: bytes of one item of a list; others: 1 */
-    bool turned;           /* encoded items look different in memory */
+    bool converts;         /* encoded items look different in memory */
 };
 
 struct vlen_thread {
@@ -65,8 +65,8 @@ static zarr_status vlen_bind(void **out, const zarr_codec_spec *spec,
     if (zarr_dtype_kind(decoded->dtype) == ZARR_KIND_VARRAY) {
         ZR_TRY(zr_spec_ragged(spec, &self->list, err));
         self->each = zarr_dtype_item_bytes(self->list.item);
-        self->turned = zr_dtype_is_padded(self->list.item) ||
-                       zr_dtype_is_swapped(self->list.item, &self->list.stored);
+        self->converts = zr_dtype_is_padded(self->list.item) ||
+                         zr_dtype_is_swapped(self->list.item, &self->list.stored);
     }
     *out = self; /* moved */
     self = NULL;
@@ -89,7 +89,7 @@ static zarr_status vlen_damaged(const struct vlen_self *self, const char *what,
 }
 
 /* Copies the items of one list to `to` and converts them to their form in memory. */
-static void vlen_turn_in(const struct vlen_self *self, zarr_vlen *item, uint8_t *to)
+static void vlen_to_memory(const struct vlen_self *self, zarr_vlen *item, uint8_t *to)
 {
     if (item->bytes)
         memcpy(to, item->data, (size_t)item->bytes);
@@ -98,11 +98,11 @@ static void vlen_turn_in(const struct vlen_self *self, zarr_vlen *item, uint8_t 
     item->data = to;
 }
 
-static zarr_status vlen_turn_room(const struct vlen_self *self, struct vlen_thread *t,
+static zarr_status vlen_item_room(const struct vlen_self *self, struct vlen_thread *t,
                                   size_t bytes, uint8_t **out, zarr_error *err)
 {
     *out = NULL;
-    if (!self->turned)
+    if (!self->converts)
         return ZARR_OK;
     if (bytes > t->bytes) {
         zr_free(t->alloc, t->items);
@@ -124,7 +124,7 @@ static zarr_status vlen_decode_one(void *self_ptr, const struct zr_host_job *io,
     const uint8_t *p = io->src, *end = io->src + io->src_bytes;
     uint64_t n = self->n;
     zarr_status st = ZARR_OK;
-    uint8_t *turned = NULL;
+    uint8_t *converted = NULL;
 
     if (io->src_bytes < VLEN_WORD)
         return zr_fail(err, ZARR_ERR_CORRUPT, "%s: %zu bytes, the count alone has 4",
@@ -138,7 +138,7 @@ static zarr_status vlen_decode_one(void *self_ptr, const struct zr_host_job *io,
     if (io->dst_bytes / sizeof(zarr_vlen) < n)
         return self->varies ? zr_too_long(err, self->codec, io->dst_bytes)
                             : zr_no_room(err, self->codec);
-    ZR_TRY(vlen_turn_room(self, exec->thread_state, io->src_bytes, &turned, err));
+    ZR_TRY(vlen_item_room(self, exec->thread_state, io->src_bytes, &converted, err));
     p += VLEN_WORD;
     for (uint64_t i = 0; i < n; i++) {
         zarr_vlen item = {0};
@@ -154,8 +154,8 @@ static zarr_status vlen_decode_one(void *self_ptr, const struct zr_host_job *io,
             return vlen_damaged(self, "is not UTF-8", i, err);
         if (item.bytes % self->each)
             return vlen_damaged(self, "is not a whole number of items", i, err);
-        if (turned)
-            vlen_turn_in(self, &item, turned + (p - io->src));
+        if (converted)
+            vlen_to_memory(self, &item, converted + (p - io->src));
         p += item.bytes;
         memcpy(io->dst + i * sizeof item, &item, sizeof item);
     }
@@ -174,13 +174,13 @@ static zarr_status vlen_decode(void *self, zarr_codec_job *jobs, uint64_t n,
 }
 
 /* Converts items in place to their encoded form. */
-static zarr_status vlen_turn_out(const struct vlen_self *self, uint8_t *at,
-                                 uint64_t bytes, zarr_error *err)
+static zarr_status vlen_to_stored(const struct vlen_self *self, uint8_t *at,
+                                  uint64_t bytes, zarr_error *err)
 {
     const size_t n = (size_t)(bytes / self->each);
     zarr_status st = ZARR_OK;
 
-    if (!self->turned)
+    if (!self->converts)
         goto out;
     ZR_TRY(zr_dtype_pad(self->list.item, at, n, err));
     zr_dtype_swap(self->list.item, &self->list.stored, at, n);
@@ -235,7 +235,7 @@ static zarr_status vlen_encode_one(void *self_ptr, const struct zr_host_job *io,
         zr_store_le32(p, (uint32_t)item.bytes);
         if (item.bytes)
             memcpy(p + VLEN_WORD, item.data, (size_t)item.bytes);
-        ZR_TRY(vlen_turn_out(self, p + VLEN_WORD, item.bytes, err));
+        ZR_TRY(vlen_to_stored(self, p + VLEN_WORD, item.bytes, err));
         p += VLEN_WORD + item.bytes;
     }
     *used = (size_t)(p - io->dst);

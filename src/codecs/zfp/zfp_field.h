@@ -31,7 +31,8 @@ struct zr_zfp {
     uint32_t dims;    /* 1 to 4 */
     uint64_t size[4]; /* slowest dimension first */
     /* zfpy after a filter that flattens: the array's own dimensions, which a header may
-     * name instead. array_dims is 0 if there is no such filter or zfp has fewer. */
+     * name instead. array_dims is 0 without such a filter, or if zfp lacks this number of
+     * dimensions. */
     uint32_t array_dims;
     uint64_t array_size[4];
     bool bits_of_floats; /* zfpy after bitround: integers, but a header may say floats */
