@@ -29,9 +29,9 @@ const struct zr_refusal zr_codec_refused[] = {
     {"codec", "jpeg*", "pictures, which no registered codec describes"},
     {"elements", "json2, msgpack2",
      "only text of any length (|O), bools, integers and floats of 16 to 64 bits are "
-     "done, and little-endian ones only: no text of fixed length (<U3, |S3), no lists, "
-     "objects or complex numbers, no None where it is not the fill value; with order F "
-     "zarr-python reads other elements than it wrote"},
+     "supported, and little-endian ones only: no text of fixed length (<U3, |S3), no "
+     "lists, objects or complex numbers, no None where it is not the fill value; with "
+     "order F zarr-python reads other elements than it wrote"},
     {"elements", "json2, encoding",
      "texts in other encodings than utf-8 and ascii, as Python may write them, are not "
      "read"},
@@ -47,7 +47,7 @@ const struct zr_refusal zr_codec_refused[] = {
     {"elements", "delta of bools",
      "NumPy's differences of bools do not add up to them again"},
     {"elements", "delta",
-     "one of dtype and astype is complex, must be both or none: NumPy refuses or loses "
+     "either both dtype and astype must be complex or neither: NumPy refuses or loses "
      "the rest"},
     {"elements", "delta, astype of times or text",
      "delta is done on timedelta64 in its own unit, astype between integers and times, "

@@ -352,7 +352,7 @@ def test_complex_refused(context):
     for dtype, astype in (("<c16", "<f8"), ("<f4", "<c8")):
         for format in (2, 3):
             document = complex_document({"id": "delta", "dtype": dtype, "astype": astype}, dtype, astype, format)
-            with pytest.raises(ZarrcError, match="delta: one of dtype and astype is complex, must be both or none"):
+            with pytest.raises(ZarrcError, match="delta: either both dtype and astype must be complex or neither"):
                 context.store().create(document=document)
     for config, word in (({"id": "quantize", "digits": 1, "dtype": "<c8"}, "floats of 16"),
                          ({"id": "fixedscaleoffset", "offset": 0, "scale": 1, "dtype": "<c8"}, "integers or floats")):

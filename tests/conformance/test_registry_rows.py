@@ -104,7 +104,7 @@ def draft(number):
     return rf"a draft \(zarr-extensions pull request {number}\) that may still change"
 
 
-NUMBERS_OR_TEXT = r"only text of any length \(\|O\), bools, integers and floats of 16 to 64 bits are done"
+NUMBERS_OR_TEXT = r"only text of any length \(\|O\), bools, integers and floats of 16 to 64 bits are supported"
 # (kind, name in docs/status): (names to try, what the error says)
 REFUSED = {("data type", name): ([name], ODD_FLOATS) for name in (
     "f12", "f16", "c24", "c32", "g", "G", "float80", "float96", "float128", "longdouble", "complex256")}
@@ -149,7 +149,7 @@ REFUSED |= {
         for encoding in ("latin-1", "utf-16")], '"utf-8" and "ascii" are known|other encodings than utf-8'),
     ("elements", "categorize, astype of floats or text"): ([cases.document_v2("|O", "", SHAPE, CHUNKS, filters=[
         {"id": "categorize", "labels": ["a"], "dtype": "|O", "astype": astype}]) for astype in ("<f4", "|S1", "|b1")],
-        "no integer of 8 to 64 bits|integers of 8 to 64 bits"),
+        "not an integer of 8 to 64 bits|integers of 8 to 64 bits"),
     ("elements", "categorize, dtype of another array"): ([cases.document_v2(dtype, "", SHAPE, CHUNKS, filters=[
         {"id": "categorize", "labels": ["a"], "dtype": own}]) for dtype, own in (
             ("<U2", "|O"), ("<U2", ">U2"), ("<U2", "<U4"), (">U2", ">U4"))],
@@ -159,18 +159,18 @@ REFUSED |= {
     ("elements", "shuffle, elementsize 0"): ([cases.document_v2("<i4", 0, SHAPE, CHUNKS, filters=[
         {"id": "shuffle", "elementsize": 0}])], "NCZarr and numcodecs differ"),
     ("elements", "delta of bools"): ([cases.document_v2("|b1", False, SHAPE, CHUNKS, filters=[
-        {"id": "delta", "dtype": "|b1"}])], 'dtype "|b1" is no type of integers|do not add up to them'),
+        {"id": "delta", "dtype": "|b1"}])], 'dtype is "|b1", must be integers|do not add up to them'),
     ("elements", "delta"): ([cases.document_v2(dtype, None, SHAPE, CHUNKS, filters=[
         {"id": "delta", "dtype": dtype, "astype": astype}]) for dtype, astype in (("<c8", "<f4"), ("<f8", "<c16"))],
-        "one of dtype and astype is complex, must be both or none"),
+        "either both dtype and astype must be complex or neither"),
     ("elements", "delta, astype of times or text"): ([
         *((cases.document_v2("<M8[s]", 0, SHAPE, CHUNKS, filters=[{"id": "delta", "dtype": dtype, "astype": astype}]),
-           "only differences of timedelta64 in its own unit") for dtype, astype in (
+           "times must be timedelta64 of the same unit on both sides") for dtype, astype in (
                ("<M8[s]", "<M8[s]"), ("<m8[s]", "<m8[ms]"), ("<m8[s]", "<i8"), ("<i8", "<m8[s]"))),
         *((cases.document_v2(decode, 0 if decode[1] == "M" else "", SHAPE, CHUNKS, filters=[
             {"id": "astype", "encode_dtype": encode, "decode_dtype": decode}]), says) for encode, decode, says in (
                 ("<M8[m]", "<M8[s]", "times of the same unit"), ("<f8", "<M8[s]", "times of the same unit"),
-                ("<M8", "<M8[s]", "is no type of"), ("|S3", "<U3", "is no type of")))],
+                ("<M8", "<M8[s]", "must be bools, integers"), ("|S3", "<U3", "must be bools, integers")))],
         "delta is done on timedelta64 in its own unit"),
     ("elements", "numcodecs filters of another type"): ([(cases.document_v3("float32", 0, [
         {"name": f"numcodecs.{name}", "configuration": {"dtype": "<i4", **more}}, LITTLE], SHAPE, CHUNKS),

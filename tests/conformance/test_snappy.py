@@ -46,8 +46,8 @@ def test_what_cramjam_writes_we_read(array, rng):
 
 
 @pytest.mark.parametrize("damage, says", [
-    (lambda b: b[:-1], "damaged block"), (lambda b: b + b"\0", "damaged block"), (lambda b: b"", "are no block"),
-    (lambda b: b"\xff" * 6, "are no block"), (lambda b: b"\xa1\x1f" + b[2:], "block says it has 4001 bytes"),
+    (lambda b: b[:-1], "damaged block"), (lambda b: b + b"\0", "damaged block"), (lambda b: b"", "are not a block"),
+    (lambda b: b"\xff" * 6, "are not a block"), (lambda b: b"\xa1\x1f" + b[2:], "block says it has 4001 bytes"),
     (lambda b: b"\x9f\x1f" + b[2:], "damaged block")])
 def test_damage_is_told(array, damage, says):
     store, handle, where = array

@@ -188,7 +188,7 @@ INDEX = [LITTLE, cases.CRC]
 
 @pytest.mark.parametrize("codecs,says", [
     ([cases.transpose(0), LITTLE], "codecs[0]: transpose: order has 1 entries"),
-    ([LITTLE, codec("numcodecs.shuffle", elementsize=3)], "codecs[1]: shuffle: 8 bytes are no whole number"),
+    ([LITTLE, codec("numcodecs.shuffle", elementsize=3)], "codecs[1]: shuffle: 8 bytes are not a whole number"),
     ([cases.transpose(1, 0), codec("sharding_indexed", chunk_shape=[2, 2], codecs=[cases.transpose(0), LITTLE],
                                    index_codecs=INDEX)], "codecs[1]: sharding_indexed: codecs[0]: transpose: order has"),
     ([codec("sharding_indexed", chunk_shape=[2, 2], codecs=[LITTLE], index_codecs=[LITTLE, cases.CRC, cases.gzip(1)])],
@@ -200,9 +200,9 @@ def test_place(context, codecs, says):
 
 
 @pytest.mark.parametrize("found,dtype,says", [
-    ({"id": "shuffle", "elementsize": 3}, "<u2", "shuffle: 8 bytes are no whole number"),
-    ({"id": "packbits"}, "<u2", "packbits: what it gets are no bools"),
-    ({"id": "bitround", "keepbits": 3}, "<i2", "bitround: what it gets are no little-endian floats"),
+    ({"id": "shuffle", "elementsize": 3}, "<u2", "shuffle: 8 bytes are not a whole number"),
+    ({"id": "packbits"}, "<u2", "packbits: its input must be bools"),
+    ({"id": "bitround", "keepbits": 3}, "<i2", "bitround: its input must be little-endian floats"),
     ({"id": "vlen-utf8"}, "<i4", "vlen-utf8: elements of type int32, must be string")], ids=str)
 @pytest.mark.parametrize("order", "CF")
 def test_place_resolved_v2(context, order, found, dtype, says):

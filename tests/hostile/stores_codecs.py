@@ -74,7 +74,7 @@ config("scale_bool", UNSUPPORTED, "must be integers or floats", scale(scale=2), 
        data_type="bool", fill_value=False)
 config("scale_powers", UNSUPPORTED, "with a zero", scale(scale=2), codec("bytes"),
        data_type="float8_e8m0fnu", fill_value=1)
-config("scale_fill", CORRUPT, "fill_value 7 less offset", scale(offset=8))
+config("scale_fill", CORRUPT, "(fill_value 7 - offset)", scale(offset=8))
 number("scale_chunk_inexact", struct.pack("<4H", 2, 4, 5, 8), [scale(scale=2), BYTES], "element 2 ")
 number("scale_chunk_overflows", struct.pack("<4H", 2, 4, 65535, 8), [scale(offset=7), BYTES], "element 2 ")
 
@@ -94,7 +94,7 @@ config("bitround_negative", CORRUPT, "keepbits", codec("bitround", keepbits=-1))
 config("bitround_word", CORRUPT, "keepbits", codec("bitround", keepbits="3"))
 config("bitround_bool", UNSUPPORTED, "must be integers, times", codec("bitround", keepbits=3), codec("bytes"),
        data_type="bool", fill_value=True)
-filters("v2_bitround_integers", CORRUPT, "/a: filters[0]: bitround: what it gets are no little-endian floats", {"id": "bitround", "keepbits": 3})
+filters("v2_bitround_integers", CORRUPT, "/a: filters[0]: bitround: its input must be little-endian floats", {"id": "bitround", "keepbits": 3})
 config("fso_no_scale", CORRUPT, "scale", old("fixedscaleoffset", offset=0))
 config("fso_scale_word", CORRUPT, "scale", old("fixedscaleoffset", offset=0, scale="ten"))
 config("fso_offset_huge", CORRUPT, "offset", old("fixedscaleoffset", offset=2**64, scale=1))
@@ -127,7 +127,7 @@ packed("packbits_padding", CORRUPT, "padding_encoding", codec("packbits", paddin
 packed("packbits_order", CORRUPT, "last_bit", codec("packbits", first_bit=5, last_bit=2))
 packed("packbits_beyond", CORRUPT, "has 16 bits", codec("packbits", last_bit=16))
 packed("packbits_bit_64", CORRUPT, "first_bit", codec("packbits", first_bit=64))
-packed("packbits_both_names", CORRUPT, "one thing by two names", codec("packbits", first_bit=0, start_bit=0))
+packed("packbits_both_names", CORRUPT, "name the same member", codec("packbits", first_bit=0, start_bit=0))
 packed("packbits_raw", UNSUPPORTED, "must be bool or a number", codec("packbits"), data_type="r16", fill_value=[0, 0])
 number("packbits_short", b"", [codec("packbits")], "a/c/0/0", **BITS)
 number("packbits_long", b"\1\1", [codec("packbits")], "a/c/0/0", **BITS)
@@ -182,22 +182,22 @@ texts("vlen_more_elements", items(b"a", b"b", b"c"), "3 elements")
 texts("vlen_4g_elements", items(b"a", b"b", count=2**32 - 1), "4294967295 elements")
 texts("vlen_one_missing", items(b"a", count=2), "element 1 is missing")
 texts("vlen_half_a_length", items(b"a", count=2) + b"\1\0", "element 1 is missing")
-texts("vlen_beyond", items(b"a", count=2) + struct.pack("<I", 2) + b"b", "element 1 ends behind")
-texts("vlen_4g_long", items(b"a", count=2) + struct.pack("<I", 2**32 - 1) + b"b", "element 1 ends behind")
+texts("vlen_beyond", items(b"a", count=2) + struct.pack("<I", 2) + b"b", "element 1 ends after")
+texts("vlen_4g_long", items(b"a", count=2) + struct.pack("<I", 2**32 - 1) + b"b", "element 1 ends after")
 texts("vlen_swallows", items(struct.pack("<I", 1) + b"b", count=2), "element 1 is missing")
-texts("vlen_tail", items(b"a", b"b") + b"tail", "4 bytes behind")
-texts("vlen_not_utf8", items(b"a", b"\xc3\x28"), "element 1 is no UTF-8")
-texts("vlen_overlong_utf8", items(b"\xc0\xaf", b"b"), "element 0 is no UTF-8")
-texts("vlen_surrogate", items(b"\xed\xa0\x80", b"b"), "element 0 is no UTF-8")
-texts("vlen_beyond_unicode", items(b"\xf4\x90\x80\x80", b"b"), "element 0 is no UTF-8")
-texts("vlen_cut_character", items(b"\xe6\xbc", b"\xa2"), "element 0 is no UTF-8")
+texts("vlen_tail", items(b"a", b"b") + b"tail", "4 bytes after")
+texts("vlen_not_utf8", items(b"a", b"\xc3\x28"), "element 1 is not UTF-8")
+texts("vlen_overlong_utf8", items(b"\xc0\xaf", b"b"), "element 0 is not UTF-8")
+texts("vlen_surrogate", items(b"\xed\xa0\x80", b"b"), "element 0 is not UTF-8")
+texts("vlen_beyond_unicode", items(b"\xf4\x90\x80\x80", b"b"), "element 0 is not UTF-8")
+texts("vlen_cut_character", items(b"\xe6\xbc", b"\xa2"), "element 0 is not UTF-8")
 # Only limits refuse these: the limits for untrusted files are used.
 for _name, _bomb, _codec in (("gzip", gzip_bomb, GZIP), ("zstd", lambda: zstd_bomb(1024), ZSTD),
                              ("zstd_claiming", lambda: zstd_bomb(1024, 1 << 30), ZSTD)):
     add(f"vlen_{_name}_bomb", lambda bomb=_bomb, codecs=(UTF8, _codec): v3({"c/0": bomb()}, codecs=codecs, **TEXT),
         data=(LIMIT, "chunk_bytes"), untrusted=True, mib=320)
 texts("vlen_small_bomb", lambda: zstd_bomb(8), "a/c/0", [UTF8, ZSTD])
-texts("vlen_bytes_long", items(b"a", count=2) + struct.pack("<I", 2**31) + b"b", "element 1 ends behind", [BLOBS],
+texts("vlen_bytes_long", items(b"a", count=2) + struct.pack("<I", 2**31) + b"b", "element 1 ends after", [BLOBS],
       **BLOB)
 config("vlen_of_numbers", CORRUPT, "must be string", codec("transpose", order=[0, 1]), UTF8)
 config("vlen_bytes_of_text", CORRUPT, "must be variable_length_bytes", codec("transpose", order=[0]), BLOBS, **TEXT)

@@ -42,17 +42,17 @@ jsons("empty", "", "json2")
 jsons("cut", '["a","b","|O",[2', "json2")
 jsons("rubbish", b"\x80\x03]q\0.", "json2")
 jsons("tail", '["a","b","|O",[2]] x', "json2")
-jsons("object", '{"a":1}', "no list of 2")
-jsons("one_missing", '["a","|O",[2]]', "no list of 2")
-jsons("one_more", '["a","b","c","|O",[2]]', "no list of 2")
-jsons("no_tail", '["a","b"]', "no list of 2")
-jsons("other_shape", '["a","b","|O",[3]]', "the shape behind the elements")
-jsons("more_dimensions", '["a","b","|O",[2,1]]', "the shape behind the elements")
-jsons("negative_shape", '["a","b","|O",[-2]]', "the shape behind the elements")
+jsons("object", '{"a":1}', "not a list of 2")
+jsons("one_missing", '["a","|O",[2]]', "not a list of 2")
+jsons("one_more", '["a","b","c","|O",[2]]', "not a list of 2")
+jsons("no_tail", '["a","b"]', "not a list of 2")
+jsons("other_shape", '["a","b","|O",[3]]', "the shape after the elements")
+jsons("more_dimensions", '["a","b","|O",[2,1]]', "the shape after the elements")
+jsons("negative_shape", '["a","b","|O",[-2]]', "the shape after the elements")
 jsons("huge_shape", '["a","b","|O",[' + "9" * 400 + "]]", "json2")
-jsons("shape_text", '["a","b","|O","2"]', "the shape behind the elements")
+jsons("shape_text", '["a","b","|O","2"]', "the shape after the elements")
 jsons("type_number", '["a","b",7,[2]]', "json2")
-jsons("type_integers", '["a","b","<i4",[2]]', "only text of any length (|O) is done", status=UNSUPPORTED)
+jsons("type_integers", '["a","b","<i4",[2]]', "only text of any length (|O) is supported", status=UNSUPPORTED)
 jsons("null", '["a",null,"|O",[2]]', "element 1 is null", status=UNSUPPORTED)
 jsons("nan", '["a",NaN,"|O",[2]]', "element 1 is NaN", status=UNSUPPORTED)
 jsons("number", '[1,"b","|O",[2]]', "element 0 is", status=UNSUPPORTED)
@@ -115,7 +115,7 @@ for _name, _found, _data, _word in (
         ("float", {"id": "msgpack2"}, b"\x94\x92\1\xca\0\0\0\0\x92\3\4" + PACKED, "element 1 is a number"),
         ("nil", {"id": "msgpack2"}, b"\x94\x92\1\xc0\x92\3\4" + PACKED, "element 1 is nil"),
         ("text", {"id": "msgpack2"}, b"\x94\x92\1\xa1a\x92\3\4" + PACKED, "element 1 is text"),
-        ("tail", {"id": "msgpack2"}, b"\x94\x92\1\2\x92\3\4" + PACKED + b"\0", "behind the shape")):
+        ("tail", {"id": "msgpack2"}, b"\x94\x92\1\2\x92\3\4" + PACKED + b"\0", "after the shape")):
     numbers(f"{_found['id']}_numbers_{_name}", _found, _data, _word)
 numbers("json2_numbers_of_lists", JSON2, b"[[1,2],[3,[" + b"4," * 40 + b"4]]," + NUMBERS, "lists and objects", UNSUPPORTED)
 add("json2_numbers", v2({"0.0": b" [[1, 2], [3, 4], " + NUMBERS}, filters=[JSON2]), values={"first": "1", "last": "7"})
@@ -130,37 +130,37 @@ def packs(name, value, word, **more):
 A, B, OBJECT, SHAPE_2 = b"\xa1a", b"\xa1b", b"\xa2|O", b"\x91\x02"
 add("msgpack2_good", lambda: v2({"0": b"\x94" + A + B + OBJECT + SHAPE_2}, raw=objects_document(PACK2)),
     values={"first": '"a"', "last": '"f"'})
-packs("empty", b"", "no list of 2")
-packs("map", b"\x84" + (A + B) * 4, "no list of 2")
-packs("list_cut", b"\xdd\0\0", "no list of 2")
-packs("list_of_4g", b"\xdd\xff\xff\xff\xff" + A + B, "no list of 2")
-packs("list_of_64k", b"\xdc\xff\xff" + A + B, "no list of 2")
-packs("one_missing", b"\x93" + A + OBJECT + b"\x91\x01", "no list of 2")
+packs("empty", b"", "not a list of 2")
+packs("map", b"\x84" + (A + B) * 4, "not a list of 2")
+packs("list_cut", b"\xdd\0\0", "not a list of 2")
+packs("list_of_4g", b"\xdd\xff\xff\xff\xff" + A + B, "not a list of 2")
+packs("list_of_64k", b"\xdc\xff\xff" + A + B, "not a list of 2")
+packs("one_missing", b"\x93" + A + OBJECT + b"\x91\x01", "not a list of 2")
 packs("ends_early", b"\x94" + A, "element 1 is missing")
-packs("text_ends_behind", b"\x94" + A + b"\xa5b", "element 1 ends behind")
-packs("text_of_4g", b"\x94" + A + b"\xdb\xff\xff\xff\xffb", "element 1 ends behind")
-packs("text_length_cut", b"\x94" + A + b"\xdb\0\0", "element 1 ends behind")
-packs("not_utf8", b"\x94" + A + b"\xa2\xc3\x28" + OBJECT + SHAPE_2, "element 1 is no UTF-8")
-packs("overlong", b"\x94" + b"\xa2\xc0\xaf" + B + OBJECT + SHAPE_2, "element 0 is no UTF-8")
-packs("never_used", b"\x94" + A + b"\xc1" + OBJECT + SHAPE_2, "element 1 is missing or no value")
+packs("text_ends_behind", b"\x94" + A + b"\xa5b", "element 1 ends after")
+packs("text_of_4g", b"\x94" + A + b"\xdb\xff\xff\xff\xffb", "element 1 ends after")
+packs("text_length_cut", b"\x94" + A + b"\xdb\0\0", "element 1 ends after")
+packs("not_utf8", b"\x94" + A + b"\xa2\xc3\x28" + OBJECT + SHAPE_2, "element 1 is not UTF-8")
+packs("overlong", b"\x94" + b"\xa2\xc0\xaf" + B + OBJECT + SHAPE_2, "element 0 is not UTF-8")
+packs("never_used", b"\x94" + A + b"\xc1" + OBJECT + SHAPE_2, "element 1 is missing or not a value")
 packs("number", b"\x94" + A + b"\x07" + OBJECT + SHAPE_2, "element 1 is a number", status=UNSUPPORTED)
 packs("nil", b"\x94" + A + b"\xc0" + OBJECT + SHAPE_2, "element 1 is nil", status=UNSUPPORTED)
 packs("bytes", b"\x94" + A + b"\xc4\x01b" + OBJECT + SHAPE_2, "element 1 is bytes", status=UNSUPPORTED)
 packs("extension", b"\x94" + A + b"\xc7\xff\x01" + OBJECT + SHAPE_2, "element 1 is an extension", status=UNSUPPORTED)
 packs("map_element", b"\x94" + A + b"\xdf\xff\xff\xff\xff", "element 1 is a map", status=UNSUPPORTED)
-packs("deep", b"\x91" * 1000000, "no list of 2")
+packs("deep", b"\x91" * 1000000, "not a list of 2")
 packs("deep_element", b"\x94" + A + b"\x91" * 1000000, "element 1 is a list", status=UNSUPPORTED)
-packs("type_number", b"\x94" + A + B + b"\x07" + SHAPE_2, "no list of 2")
-packs("type_integers", b"\x94" + A + B + b"\xa3<i4" + SHAPE_2, "only text of any length (|O) is done", status=UNSUPPORTED)
-packs("no_shape", b"\x94" + A + B + OBJECT, "the shape behind")
-packs("other_shape", b"\x94" + A + B + OBJECT + b"\x91\x03", "the shape behind")
-packs("negative_shape", b"\x94" + A + B + OBJECT + b"\x91\xfe", "the shape behind")
-packs("huge_shape", b"\x94" + A + B + OBJECT + b"\x91\xcf" + b"\xff" * 8, "the shape behind")
-packs("more_dimensions", b"\x94" + A + B + OBJECT + b"\x92\x02\x01", "the shape behind")
-packs("tail", b"\x94" + A + B + OBJECT + SHAPE_2 + b"tail", "4 bytes behind the shape")
+packs("type_number", b"\x94" + A + B + b"\x07" + SHAPE_2, "not a list of 2")
+packs("type_integers", b"\x94" + A + B + b"\xa3<i4" + SHAPE_2, "only text of any length (|O) is supported", status=UNSUPPORTED)
+packs("no_shape", b"\x94" + A + B + OBJECT, "the shape after")
+packs("other_shape", b"\x94" + A + B + OBJECT + b"\x91\x03", "the shape after")
+packs("negative_shape", b"\x94" + A + B + OBJECT + b"\x91\xfe", "the shape after")
+packs("huge_shape", b"\x94" + A + B + OBJECT + b"\x91\xcf" + b"\xff" * 8, "the shape after")
+packs("more_dimensions", b"\x94" + A + B + OBJECT + b"\x92\x02\x01", "the shape after")
+packs("tail", b"\x94" + A + B + OBJECT + SHAPE_2 + b"tail", "4 bytes after the shape")
 objects("msgpack2_lists_of_other_length", PACK2, b"\x94\x92" + A + B + b"\x91" + A + OBJECT + b"\x92\2\2",
-        "element 2 is in no list", key="0.0", shape=[4, 4], chunks=[2, 2])
-objects_config("msgpack2_raw", {"id": "msgpack2", "raw": True}, UNSUPPORTED, "only text is done")
+        "element 2 is not in a list", key="0.0", shape=[4, 4], chunks=[2, 2])
+objects_config("msgpack2_raw", {"id": "msgpack2", "raw": True}, UNSUPPORTED, "only text is supported")
 objects_config("msgpack2_raw_word", {"id": "msgpack2", "raw": "no"}, CORRUPT, "raw")
 objects_config("msgpack2_scalar", PACK2, UNSUPPORTED, "without dimensions", shape=[], chunks=[])
 
@@ -191,7 +191,7 @@ objects_config("categorize_other_dtype", labelled(dtype="<U3"), UNSUPPORTED, "ca
 
 RAGGED = {"id": "vlen-array", "dtype": "<i4"}
 add("vlen_array_good", lambda: v2({"0": items(struct.pack("<2i", 1, 2), b"")}, raw=objects_document(RAGGED, fill=0)),
-    values={"first": "[1,2]", "last": "[]"}, write=(INVALID, "no whole number of items of 4"))
+    values={"first": "[1,2]", "last": "[]"}, write=(INVALID, "not a whole number of items of 4"))
 
 
 def ragged(name, value, word, **more):
@@ -202,10 +202,10 @@ ragged("empty", b"", "the count alone has 4")
 ragged("more", items(b"", b"", b""), "3 elements")
 ragged("4g_elements", items(b"", b"", count=2**32 - 1), "4294967295 elements")
 ragged("one_missing", items(b"", count=2), "element 1 is missing")
-ragged("beyond", items(b"", count=2) + struct.pack("<I", 8) + bytes(4), "element 1 ends behind")
-ragged("4g_long", items(b"", count=2) + struct.pack("<I", 2**32 - 4) + bytes(4), "element 1 ends behind")
+ragged("beyond", items(b"", count=2) + struct.pack("<I", 8) + bytes(4), "element 1 ends after")
+ragged("4g_long", items(b"", count=2) + struct.pack("<I", 2**32 - 4) + bytes(4), "element 1 ends after")
 ragged("half_an_item", items(b"", bytes(6)), "element 1")
-ragged("tail", items(b"", bytes(4)) + b"tail", "4 bytes behind")
+ragged("tail", items(b"", bytes(4)) + b"tail", "4 bytes after")
 objects_config("vlen_array_no_dtype", {"id": "vlen-array"}, CORRUPT, "dtype", fill=0)
 objects_config("vlen_array_of_objects", {"id": "vlen-array", "dtype": "|O"}, UNSUPPORTED, "dtype", fill=0)
 objects_config("vlen_array_unknown", {"id": "vlen-array", "dtype": "<q9"}, UNSUPPORTED, "<q9", fill=0)
@@ -247,7 +247,7 @@ by_index("last_beyond", index_chunk([0, 1, 3], b"ab"), "2 bytes, the index says 
 by_index("last_short", index_chunk([0, 1, 1], b"ab"), "2 bytes, the index says 1")
 by_index("2_63", index_chunk([0, 2**63, 2**63], b"ab", "Q"), "2 bytes, the index says 9223372036854775808",
          indexed(kind="uint64"))
-by_index("not_utf8", index_chunk([0, 1, 3], b"a\xc3\x28"), "element 1 is no UTF-8")
+by_index("not_utf8", index_chunk([0, 1, 3], b"a\xc3\x28"), "element 1 is not UTF-8")
 by_index("end_lies", index_chunk([0, 1, 2], b"ab", size=99, end=True), "an index of 99", indexed(index_location="end"))
 by_index("end_is_start", index_chunk([0, 1, 2], b"ab"), "index", indexed(index_location="end"))
 for _name, _found, _bomb in (
@@ -269,9 +269,9 @@ config("zarrs_vlen_of_numbers", CORRUPT, "must be of variable length", codec("tr
 
 V2VLEN = [codec("zarrs.vlen_v2")]
 texts("zarrs_vlen_v2_empty", b"", "the count alone has 4", V2VLEN)
-texts("zarrs_vlen_v2_4g", items(b"a", count=2) + struct.pack("<I", 2**32 - 1), "element 1 ends behind", V2VLEN)
-texts("zarrs_vlen_v2_tail", items(b"a", b"b") + b"x", "1 bytes behind", V2VLEN)
-texts("zarrs_vlen_v2_not_utf8", items(b"a", b"\xff"), "element 1 is no UTF-8", V2VLEN)
+texts("zarrs_vlen_v2_4g", items(b"a", count=2) + struct.pack("<I", 2**32 - 1), "element 1 ends after", V2VLEN)
+texts("zarrs_vlen_v2_tail", items(b"a", b"b") + b"x", "1 bytes after", V2VLEN)
+texts("zarrs_vlen_v2_not_utf8", items(b"a", b"\xff"), "element 1 is not UTF-8", V2VLEN)
 config("zarrs_vlen_v2_of_numbers", CORRUPT, "must be", codec("transpose", order=[0, 1]), V2VLEN[0])
 texts("vlen_bytes_empty", b"", "the count alone has 4", [codec("vlen-bytes")], **BLOB)
 texts("vlen_bytes_swallows", items(struct.pack("<I", 1) + b"b", count=2), "element 1 is missing", [codec("vlen-bytes")],
@@ -320,9 +320,9 @@ optionals("data_zstd_bomb", lambda: optional_chunk(b"\1\0", zstd_bomb(1024, 1 <<
 optionals("packed_mask_empty", optional_chunk(b"", b"\7\0"), "optional", maybe(mask=[codec("packbits")]))
 optionals("text_count", optional_chunk(b"\1\0", items(b"a", b"b")), "the mask counts 1: optional: data_codecs",
           maybe(data=[UTF8]), **MAYBE_TEXT)
-optionals("text_not_utf8", optional_chunk(b"\0\1", items(b"\xff")), "element 0 is no UTF-8", maybe(data=[UTF8]),
+optionals("text_not_utf8", optional_chunk(b"\0\1", items(b"\xff")), "element 0 is not UTF-8", maybe(data=[UTF8]),
           **MAYBE_TEXT)
-optionals("text_4g", optional_chunk(b"\1\0", struct.pack("<2I", 1, 2**32 - 1)), "element 0 ends behind",
+optionals("text_4g", optional_chunk(b"\1\0", struct.pack("<2I", 1, 2**32 - 1)), "element 0 ends after",
           maybe(data=[UTF8]), **MAYBE_TEXT)
 
 

@@ -1,7 +1,7 @@
 /*
  * codecs/base64/base64_cpu.c - numcodecs' base64: the standard alphabet with padding and
- * without line breaks. Each length follows from the other. Any other character in the
- * text is CORRUPT.
+ * without line breaks. Each length determines the other. Any other character
+ * in the text is CORRUPT.
  */
 #include "codecs/codecs_int.h"
 
@@ -20,7 +20,7 @@ static zarr_status base64_decode_one(void *self, const struct zr_host_job *io,
     ZR_UNUSED(exec);
     if (io->src_bytes % 4)
         return zr_fail(err, ZARR_ERR_CORRUPT,
-                       "base64: %zu characters, which is no multiple of 4",
+                       "base64: %zu characters, which is not a multiple of 4",
                        io->src_bytes);
     while (padding < 2 && padding < io->src_bytes &&
            text[io->src_bytes - 1 - padding] == '=')

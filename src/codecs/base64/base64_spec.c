@@ -1,5 +1,5 @@
 /*
- * codecs/base64/base64_spec.c - numcodecs' base64, of exact size.
+ * codecs/base64/base64_spec.c - numcodecs' base64. Metadata gives its exact size.
  * Thread class: plain functions.
  */
 #include "codecs/codecs_int.h"

@@ -1,15 +1,16 @@
 /*
- * codecs/blosc/blosc_cpu.c - blosc chunks by c-blosc 1.21, through the functions that
- * take no global lock. Before the library sees a chunk we walk its container:
- * header against what the metadata says, the table of blocks, each block's
- * streams, all inside the bytes there are. Chunks that were stored are copied here.
+ * codecs/blosc/blosc_cpu.c - blosc by c-blosc 1.21, through the functions that take no
+ * global lock. Before the library gets a chunk, its container is checked: the header must
+ * agree with the metadata, and the table of blocks and the streams of each block must lie
+ * inside the chunk. Stored chunks are copied without the library.
  *
- * Container: version, version of the inner format, flags, typesize, then as
- * little endian nbytes, blocksize, cbytes. Behind the header, unless the chunk
- * is stored: offsets of the blocks from the chunk's start; a block is 1 or
- * typesize streams, each with its length in front; a stream as long as what it
- * stands for is stored. The last block may be short and then is one stream.
- * Blosc 2 marks its longer header with both shuffle bits, which we cannot read.
+ * The container begins with bytes for version, version of the inner format, flags and
+ * typesize, then little-endian nbytes, blocksize and cbytes of 32 bits each. A stored
+ * chunk has its bytes after this header. Any other chunk has the offsets of its blocks
+ * from the chunk's start, then the blocks. A block is 1 or typesize streams, each after
+ * its length. A stream is stored if it is as long as its decoded bytes. The last block
+ * may be short; it is then one stream. Blosc 2 marks its longer header with both shuffle
+ * bits. Such chunks are UNSUPPORTED.
  */
 #include "codecs/codecs_int.h"
 
@@ -21,16 +22,16 @@ enum {
     BLOSC_FLAG_STORED = 0x2,
     BLOSC_FLAG_EXTENDED = 0x1 | 0x4,
     BLOSC_FLAG_NO_SPLIT = 0x10,
-    BLOSC_SPLITS_MAX = 16,      /* typesize above which blocks are one stream */
-    BLOSC_SPLIT_ITEMS_MIN = 128 /* elements in a block below which they are */
+    BLOSC_SPLITS_MAX = 16,      /* blocks with a larger typesize are one stream */
+    BLOSC_SPLIT_ITEMS_MIN = 128 /* so are blocks of fewer elements */
 };
-/* The library allocates three blocks at once. A block never needs to be longer than the
- * chunk, and a block of this size is always permitted. */
+/* The largest block size that is always permitted. Larger blocks must not be longer than
+ * the chunk, because the library allocates three blocks at once. */
 #define BLOSC_BLOCK_ALWAYS UINT32_C(65536)
 
 struct blosc_self {
     const zarr_allocator *alloc;
-    const char *cname; /* in the specification */
+    const char *cname; /* borrowed from the specification */
     int clevel, shuffle;
     size_t typesize, blocksize;
 };
@@ -40,7 +41,7 @@ struct blosc_self {
 struct blosc_header {
     uint32_t version, flags, typesize, nbytes, blocksize, cbytes;
     size_t n_blocks;
-    size_t n_splits; /* of a full block */
+    size_t n_splits; /* streams of a full block */
 };
 
 static zarr_status blosc_damaged(zarr_error *err, const char *what)
@@ -91,8 +92,8 @@ out:
     return st;
 }
 
-/* One block: its streams must lie in the chunk. (They may be longer than what they stand
- * for: snappy's.) */
+/* CORRUPT unless all streams of the block lie in the chunk. A stream may be longer than
+ * its decoded bytes; snappy's can be. */
 static zarr_status blosc_check_block(const struct zr_host_job *io, uint32_t start,
                                      size_t n_streams, zarr_error *err)
 {
@@ -143,7 +144,7 @@ out:
 
 /* ---- decoding -------------------------------------------------------------------- */
 
-/* Reads the header, and checks the parts that every chunk has after it. */
+/* Reads the header and checks the rest of the container. */
 static zarr_status blosc_open(struct blosc_header *h, const struct zr_host_job *io,
                               zarr_error *err)
 {
@@ -198,18 +199,18 @@ static zarr_status blosc_decode(void *self, zarr_codec_job *jobs, uint64_t n,
     return zr_jobs_each(blosc_decode_one, self, jobs, n, exec, err);
 }
 
-/* ---- in part --------------------------------------------------------------------- */
+/* ---- decoding in part ------------------------------------------------------------- */
 
 struct blosc_partial {
     void *self;
     const zarr_codec_range *ranges;
     uint64_t n;
 };
-struct blosc_blocks { /* neighbours, [first, end) */
+struct blosc_blocks { /* the blocks first to end - 1 */
     size_t first, end;
 };
 
-/* The next blocks that one range after another wants; *at goes on. */
+/* The next neighbouring blocks that the ranges from *at on need. Advances *at. */
 static struct blosc_blocks blosc_next_blocks(const struct blosc_header *h,
                                              const struct blosc_partial *part,
                                              uint64_t *at)
@@ -243,8 +244,9 @@ static size_t blosc_count_blocks(const struct blosc_header *h,
     return n;
 }
 
-/* The library gives whole items, so blocks and chunk must be made of such; the table of
- * blocks has been walked before it is asked. */
+/* Whether decoding in part is possible and saves more than a quarter of the blocks. The
+ * library decodes whole items, so block and chunk must have a whole number of them. It
+ * trusts the table of blocks, which has been checked before. */
 static bool blosc_partial_pays(const struct blosc_header *h,
                                const struct blosc_partial *part)
 {
@@ -356,7 +358,8 @@ static zarr_status blosc_encode_one(void *self_ptr, const struct zr_host_job *io
                                     size_t *used, zarr_codec_exec *exec, zarr_error *err)
 {
     const struct blosc_self *self = self_ptr;
-    /* Given more room, the library compresses to more than it would store. */
+    /* With more room the library may write a compressed chunk that is longer than a
+     * stored one. */
     const size_t room = ZR_MIN(io->dst_bytes, io->src_bytes + BLOSC_MAX_OVERHEAD);
     int got = 0;
 

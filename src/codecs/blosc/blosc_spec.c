@@ -1,16 +1,16 @@
 /*
- * codecs/blosc/blosc_spec.c - blosc (the container of c-blosc 1). Canonical form is
- * that of v3, with shuffle as a word. What v3 wants and v2 never says, the
- * typesize, stays open until it is known which elements go in; so does shuffle
- * "auto" (numcodecs' -1; zarr-python where it is missing): bits for
- * elements of one byte, bytes for longer ones. blosc_complete() closes both.
+ * codecs/blosc/blosc_spec.c - blosc (the container of c-blosc 1). The canonical form is
+ * that of v3, with shuffle as a word. v3 requires typesize, and v2 does not have it. A
+ * missing typesize stays open until the input is known. So does shuffle "auto", which is
+ * -1 in numcodecs and zarr-python's default for a missing shuffle: it shuffles the bits
+ * of elements of one byte, and the bytes of longer elements. blosc_complete() sets both.
  * Thread class: plain functions.
  */
 #include "codecs/codecs_int.h"
 
 static const char *const blosc_cnames[] = {"lz4",    "lz4hc", "blosclz", "zstd",
                                            "snappy", "zlib",  NULL};
-/* In numcodecs' numbering, then the open choice. */
+/* In the order of numcodecs' numbers. The last one is still to be chosen. */
 static const char *const blosc_shuffles[] = {"noshuffle", "shuffle", "bitshuffle", "auto",
                                              NULL};
 enum {
@@ -18,10 +18,11 @@ enum {
     BLOSC_WORD_AUTO = 3
 };
 
-/* GDAL writes its option as it is given. */
+/* GDAL writes its own option's words, in the same order. */
 static const char *const blosc_gdal[] = {"NONE", "BYTE", "BIT"};
 
-/* v3 has words; numbers, as numcodecs has them, are in v3 files too. */
+/* Reads shuffle as a word of v3 or of GDAL, or as numcodecs' number, which v3 documents
+ * may also have. */
 static zarr_status blosc_read_shuffle(const zarr_codec_spec *raw, int *shuffle,
                                       zarr_error *err)
 {
@@ -71,13 +72,13 @@ out:
     return st;
 }
 
-/* BLOSC_MAX_OVERHEAD is the header's 16 bytes: what does not shrink is stored behind it.
- * BLOSC_MAX_BUFFERSIZE is INT_MAX less that. */
+/* BLOSC_MAX_OVERHEAD is 16, the size of the header. Incompressible input is stored after
+ * it. BLOSC_MAX_BUFFERSIZE is INT_MAX - 16. */
 static zarr_status blosc_resolve(const zarr_codec_spec *spec, const zarr_chunk_spec *in,
                                  zarr_chunk_spec *out, void *fill_out, zarr_error *err)
 {
     ZR_UNUSED(fill_out);
-    if (in->exact && in->n_bytes > INT32_MAX - 16) /* a bound is not reached */
+    if (in->exact && in->n_bytes > INT32_MAX - 16) /* a bound need not be reached */
         return zr_fail(err, ZARR_ERR_INVALID,
                        "blosc: chunks have at most 2147483631 bytes, not %" PRIu64,
                        in->n_bytes);
@@ -86,8 +87,8 @@ static zarr_status blosc_resolve(const zarr_codec_spec *spec, const zarr_chunk_s
     return zr_spec_set_bound(out, zarr_codec_spec_name(spec), in->n_bytes, 16, err);
 }
 
-/* The configuration with this typesize and shuffle; typesize 0: without one. A shuffle
- * that is a number is written as one. */
+/* Writes the configuration with this typesize and shuffle. typesize 0 is omitted. shuffle
+ * is `word`, or `number` if word is NULL. */
 static void blosc_put(const zarr_codec_spec *spec, int64_t typesize, const char *word,
                       int64_t number, char *text, size_t cap, size_t *text_bytes)
 {
@@ -125,7 +126,7 @@ static zarr_status blosc_complete(const zarr_codec_spec *spec, const zarr_chunk_
     return ZARR_OK;
 }
 
-/* v2 has no typesize, and numbers its shuffles. */
+/* v2 has no typesize, and its shuffle is a number. */
 static zarr_status blosc_spell(const zarr_codec_spec *spec, zarr_codec_spelling *how,
                                char *text, size_t cap, size_t *text_bytes,
                                zarr_error *err)

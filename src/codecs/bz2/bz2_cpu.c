@@ -1,7 +1,7 @@
 /*
  * codecs/bz2/bz2_cpu.c - bz2 by libbz2. A chunk may be several streams in a row, as
- * parallel compressors write them. Bytes after the last stream that begin no other stream
- * are CORRUPT. The library counts in 32 bits, so it gets both sides in pieces.
+ * parallel compressors write them. Other bytes after the last stream are CORRUPT. The
+ * library counts in 32 bits, so it gets source and destination in pieces.
  */
 #include "codecs/codecs_int.h"
 
@@ -36,16 +36,16 @@ static void bz2_close(void *self)
         zr_free(((struct bz2_self *)self)->alloc, self);
 }
 
-/* What is left of a chunk's two sides, topped up in pieces that fit 32 bits. */
+/* The rest of source and destination. z gets them in pieces that fit 32 bits. */
 struct bz2_sides {
     bz_stream z;
-    size_t src_left, dst_left; /* behind the pieces in z */
+    size_t src_left, dst_left; /* after the pieces in z */
 };
 
 static void bz2_sides_open(struct bz2_sides *s, const struct zr_host_job *io)
 {
     *s = (struct bz2_sides){.src_left = io->src_bytes, .dst_left = io->dst_bytes};
-    s->z.next_in = (char *)(uintptr_t)io->src; /* read only */
+    s->z.next_in = (char *)(uintptr_t)io->src; /* libbz2 does not write to it */
     s->z.next_out = (char *)io->dst;
 }
 
@@ -62,8 +62,8 @@ static void bz2_sides_fill(struct bz2_sides *s)
 
 /* ---- decoding --------------------------------------------------------------------- */
 
-/* The room is full and the stream not at its end: is there more, or is the end missing?
- */
+/* Called if the room is full before the end of the stream. True if the stream decodes to
+ * more bytes, false if only its end is missing. */
 static bool bz2_has_more(struct bz2_sides *s)
 {
     char spare = 0;
@@ -74,7 +74,7 @@ static bool bz2_has_more(struct bz2_sides *s)
     return s->z.avail_out == 0;
 }
 
-/* One stream to its end. */
+/* Decodes one stream to its end. */
 static zarr_status bz2_one_stream(struct bz2_sides *s, size_t room, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
@@ -87,7 +87,7 @@ static zarr_status bz2_one_stream(struct bz2_sides *s, size_t room, zarr_error *
 
         rc = BZ2_bzDecompress(&s->z);
         if (rc == BZ_OK && s->z.avail_in == in && s->z.avail_out == out)
-            break; /* wants what is not there */
+            break; /* the stream needs bytes that are missing */
     } while (rc == BZ_OK);
     if (rc == BZ_MEM_ERROR)
         st = zr_fail_memory(err, 0);

@@ -23,7 +23,7 @@ out:
     return st;
 }
 
-/* What its manual promises: a hundredth more, and 600 bytes. */
+/* The bound in bzip2's manual: one percent more than the input, plus 600 bytes. */
 static zarr_status bz2_resolve(const zarr_codec_spec *spec, const zarr_chunk_spec *in,
                                zarr_chunk_spec *out, void *fill_out, zarr_error *err)
 {

@@ -1,16 +1,16 @@
 /*
- * codecs/cast/cast.c - cast_value for many elements. Blocks of numbers go through loops
- * that compilers vectorise, if such a loop casts every number of the block as the
- * specification says. A block with another number, or with one that scalar_map may list,
- * goes element by element through the exact cast of dtype (zr_scalar_cast()), which also
- * finds the error. Thread class: plain functions.
+ * codecs/cast/cast.c - cast_value for many elements. A block of numbers goes through a
+ * loop that compilers vectorise if the loop casts every number of the block as the
+ * specification says. Any other block, and a block with a number that scalar_map may
+ * list, goes element by element through the exact cast of dtype (zr_scalar_cast()). That
+ * cast also finds the element with an error. Thread class: plain functions.
  */
 #include "codecs/cast/cast_loop.h"
 
 #include <math.h>
 #include <string.h>
 
-/* All 256 values of a float of one byte. */
+/* Makes the table of all 256 values of a float of one byte. */
 static zarr_status cast_table(struct zr_cast_loop *r, zarr_error *err)
 {
     const struct zr_number *n = &r->cast.from;
@@ -84,7 +84,7 @@ static bool cast_is_listed(const struct zr_cast_loop *r, const uint8_t *src, siz
     return false;
 }
 
-/* Whether every integer lies in [least, most], both given as the source has them. */
+/* Whether every integer is in [least, most]. The bounds are signed if the source is. */
 static bool cast_in_range(const uint64_t *v, size_t n, bool sign, uint64_t least,
                           uint64_t most)
 {
@@ -99,8 +99,8 @@ static bool cast_in_range(const uint64_t *v, size_t n, bool sign, uint64_t least
     return !out;
 }
 
-/* The part of the target's integers that the source's kind has, or of those that the
- * target's digits hold. */
+/* The range of integers that the target represents exactly, as far as a source of this
+ * signedness can have them. For floats it is the range of the fraction's bits. */
 static void cast_limits(const struct zr_cast_loop *r, uint64_t *least, uint64_t *most)
 {
     const struct zr_number *to = &r->cast.to;
@@ -143,7 +143,8 @@ static void cast_reals(const struct zr_cast_loop *r, const uint8_t *src, size_t 
         v[i] = r->table[src[i]];
 }
 
-/* To whole numbers; |v| < 2^31, so adding and taking away 1.5 * 2^52 rounds to even. */
+/* Rounds to whole numbers. |v| must be less than 2^31; then adding and subtracting
+ * 1.5 * 2^52 rounds half to even. */
 static void cast_round(uint32_t rounding, double *v, size_t n)
 {
     const double shift = 6755399441055744.0;
@@ -197,7 +198,8 @@ static bool cast_to_integers(const struct zr_cast_loop *r, uint8_t *dst, double 
     return true;
 }
 
-/* Wider floats take every number, narrower ones what is nearest, if it is finite. */
+/* A wider float holds every number. A narrower one gets the nearest number if that is
+ * finite. Returns false if the loop cannot cast this block. */
 static bool cast_to_floats(const struct zr_cast_loop *r, uint8_t *dst, const double *v,
                            size_t n)
 {

@@ -1,6 +1,6 @@
 /*
- * codecs/cast/cast_cpu.c - cast_value and scale_offset for chunks: the loops over
- * elements, and which element it was that has no value. Thread class: plain functions.
+ * codecs/cast/cast_cpu.c - cast_value and scale_offset for chunks. Errors name the
+ * element that has no value in the other type. Thread class: plain functions.
  */
 #include "codecs/cast/cast_loop.h"
 
@@ -54,7 +54,7 @@ static zarr_status cast_one(const struct zr_cast_loop *run, const struct zr_host
 
     if (io->src_bytes % from)
         return zr_fail(err, bad_status,
-                       "cast_value: %zu bytes are no whole number of elements of %zu",
+                       "cast_value: %zu bytes are not a whole number of elements of %zu",
                        io->src_bytes, from);
     if (n > io->dst_bytes / to)
         return zr_too_long(err, "cast_value", io->dst_bytes);
@@ -160,7 +160,7 @@ out:
 SCALE_REAL(float)
 SCALE_REAL(double)
 
-/* n where all went well, else the first element that has no value. */
+/* Returns n, or the index of the first element without an exact result. */
 static size_t scale_whole(const struct zr_affine *a, bool encode, uint8_t *dst,
                           const uint8_t *src, size_t n)
 {
@@ -209,9 +209,10 @@ static zarr_status scale_one(const struct scale_self *self, const struct zr_host
     size_t done = n;
 
     if (io->src_bytes % bytes)
-        return zr_fail(err, bad_status,
-                       "scale_offset: %zu bytes are no whole number of elements of %zu",
-                       io->src_bytes, bytes);
+        return zr_fail(
+            err, bad_status,
+            "scale_offset: %zu bytes are not a whole number of elements of %zu",
+            io->src_bytes, bytes);
     if (io->src_bytes > io->dst_bytes)
         return zr_too_long(err, "scale_offset", io->dst_bytes);
     if (a->number.kind == ZARR_KIND_FLOAT && bytes == 4)

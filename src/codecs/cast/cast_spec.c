@@ -1,10 +1,10 @@
 /*
- * codecs/cast/cast_spec.c - `cast_value`: elements to another type by value. In this
- * order: what scalar_map lists, what the other type has exactly, what rounding and then
- * out_of_range make of it; all else is an error, and so is a fill value that does not
- * come back. Decoding is the same with the types and the two maps swapped. Keys of a map
- * match by value: any NaN is one key, -0 is 0, and of keys that are equal the first
- * counts. Thread class: plain functions.
+ * codecs/cast/cast_spec.c - `cast_value`: casts elements to another type by value. These
+ * rules apply in this order: scalar_map lists the value; the other type has it exactly;
+ * `rounding`, then `out_of_range`, give it a value. Any other value is an error. So is a
+ * fill value that does not decode to itself. Decoding swaps the types and the two maps.
+ * Keys of a map match by value: all NaN are one key, -0 equals 0, and the first of equal
+ * keys wins. Thread class: plain functions.
  */
 #include "codecs/cast/cast.h"
 
@@ -41,7 +41,7 @@ static zarr_status cast_target(const zarr_codec_spec *spec, const zarr_dtype **o
     return cast_number("cast_value", *out, to, err);
 }
 
-/* A list of pairs, as far as that is seen without the types. */
+/* INVALID unless it is a list of pairs. The numbers are checked later, with the types. */
 static zarr_status cast_check_pairs(const struct zr_json *list, const char *member,
                                     zarr_error *err)
 {
@@ -96,8 +96,8 @@ static zarr_status cast_canonical(const zarr_codec_spec *raw, int format, char *
     if (range == ZR_RANGE_WRAP && to.kind == ZARR_KIND_FLOAT)
         ZR_TRY(
             zr_fail(err, ZARR_ERR_INVALID,
-                    "cast_value: out_of_range is \"wrap\", which only integers do, not "
-                    "%s",
+                    "cast_value: out_of_range is \"wrap\", which only integers permit, "
+                    "not %s",
                     zr_dtype_label(dtype)));
     ZR_TRY(cast_check_map(raw, err));
     zr_conf_open(&t, text, cap);
@@ -134,7 +134,8 @@ static int cast_compare(const void *a, const void *b)
     return x->order < y->order ? -1 : x->order > y->order;
 }
 
-/* The spec's own example says "+Infinity", which is no fill value. */
+/* Parses a number as a fill value, and also "+Infinity". The specification's example has
+ * that, although it is not a fill value. */
 static zarr_status cast_parse_scalar(const zarr_dtype *dtype, const struct zr_number *n,
                                      const struct zr_json *v, uint64_t *bits,
                                      zarr_error *err)
@@ -217,7 +218,7 @@ zarr_status zr_cast_open(struct zr_cast *c, const zarr_codec_spec *spec,
     c->rounding = (uint32_t)rounding;
     c->range = (uint32_t)range;
     if (range == ZR_RANGE_WRAP && c->to.kind == ZARR_KIND_FLOAT)
-        c->range = ZR_RANGE_ERROR; /* decoding: the rule is for the integers */
+        c->range = ZR_RANGE_ERROR; /* decoding to floats; "wrap" is for integers */
     ZR_TRY(cast_read_map(c, zr_json_get(zr_conf_value(spec, "scalar_map"), member),
                          encode ? array : target, encode ? target : array, member, err));
 out:
@@ -257,14 +258,15 @@ enum zr_cast_result zr_cast_one(const struct zr_cast *c, uint64_t bits, uint64_t
 
 const char *zr_cast_reason(enum zr_cast_result result)
 {
-    return result == ZR_CAST_NAN        ? "NaN, which the other type has not"
-           : result == ZR_CAST_INFINITY ? "infinite, which the other type has not"
+    return result == ZR_CAST_NAN        ? "NaN, which the other type lacks"
+           : result == ZR_CAST_INFINITY ? "infinite, which the other type lacks"
                                         : "out of the other type's range";
 }
 
 /* ---- the representation ------------------------------------------------------------ */
 
-/* There and back: what is missing in a store must be what was meant. */
+/* Encodes the fill value. INVALID unless it decodes to itself: missing chunks must read
+ * as the array's fill value. */
 static zarr_status cast_fill(const zarr_codec_spec *spec, const zarr_chunk_spec *in,
                              const zarr_dtype *target, void *fill_out, zarr_error *err)
 {
@@ -307,7 +309,7 @@ static zarr_status cast_resolve(const zarr_codec_spec *spec, const zarr_chunk_sp
 
     ZR_TRY(cast_number("cast_value", in->dtype, &from, err));
     ZR_TRY(cast_target(spec, &out->dtype, &to, err));
-    for (int encode = 0; encode < 2; encode++) { /* the maps fit the types */
+    for (int encode = 0; encode < 2; encode++) { /* checks that the maps fit the types */
         ZR_TRY(zr_cast_open(&c, spec, in->dtype, encode, zarr_codec_spec_allocator(spec),
                             err));
         zr_cast_close(&c);
@@ -320,7 +322,7 @@ out:
     return st;
 }
 
-/* To the same type, all is kept; more is not asked. */
+/* A cast to the same type without a map keeps all values. Others count as lossy. */
 static int cast_lossy(const zarr_codec_spec *spec, const zarr_chunk_spec *in)
 {
     const zarr_dtype *target = NULL;

@@ -1,9 +1,9 @@
 /*
- * codecs/cast/round_cpu.c - bitround: rounds to a number of bits, half to even, by an
- * addition and a mask. Floats keep bits of their fraction, as numcodecs has it, but a NaN
- * stays one; integers keep bits from the highest that is set, as zarrs has it, and do not
- * overflow. Decoding changes nothing: placement leaves it out, and runners get a copy.
- * Thread class: plain functions.
+ * codecs/cast/round_cpu.c - bitround: rounds to a number of bits, half to even, with an
+ * addition and a mask. Floats keep bits of their fraction as in numcodecs, but unlike
+ * there a NaN stays a NaN. Integers keep bits from the highest set bit on as in zarrs,
+ * and do not overflow. Decoding changes nothing. Placement leaves it out; runners get a
+ * copy. Thread class: plain functions.
  */
 #include "codecs/cast/cast.h"
 
@@ -13,7 +13,7 @@ struct round_self {
     const zarr_allocator *alloc;
     struct zr_round what;
     uint32_t keep;
-    bool swap; /* between memory and numbers */
+    bool swap; /* elements in memory are not in this machine's byte order */
 };
 
 static zarr_status round_bind(void **out, const zarr_codec_spec *spec,
@@ -29,7 +29,7 @@ static zarr_status round_bind(void **out, const zarr_codec_spec *spec,
     if (decoded->dtype) {
         if (!zr_round_of(decoded->dtype, &what))
             return zr_internal(err);
-    } else { /* v2: resolve has seen to it that these are floats */
+    } else { /* v2: resolve() has checked that these are floats */
         what.unit_bytes = (uint8_t)unit;
         what.fraction_bits = unit == 2 ? 10 : unit == 4 ? 23 : 52;
     }
@@ -50,7 +50,8 @@ static void round_close(void *self)
         zr_free(((struct round_self *)self)->alloc, self);
 }
 
-/* drop: bits of the fraction to lose, 1 to all of them; infinity: its magnitude. */
+/* `drop` is the number of fraction bits to drop, at least 1. `infinity` has the bits of
+ * infinity without the sign. */
 #define ROUND_LOOPS(type, width)                                                         \
     static void round_float_##width(uint8_t *dst, const uint8_t *src, size_t n,          \
                                     unsigned drop, unsigned fraction_bits)               \
@@ -125,7 +126,7 @@ static zarr_status round_encode_one(void *self, const struct zr_host_job *io,
     ZR_UNUSED(exec);
     if (io->src_bytes % s->what.unit_bytes)
         return zr_fail(err, ZARR_ERR_INVALID,
-                       "bitround: %zu bytes are no whole number of elements of %d",
+                       "bitround: %zu bytes are not a whole number of elements of %d",
                        io->src_bytes, s->what.unit_bytes);
     if (io->dst_bytes < io->src_bytes)
         return zr_no_room(err, "bitround");

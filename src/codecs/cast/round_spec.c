@@ -1,8 +1,8 @@
 /*
- * codecs/cast/round_spec.c - `bitround`: fewer significant bits. Decoding changes
- * nothing, so a fill value stays what it is. v3's codec stands between arrays; numcodecs'
- * filter of v2 takes the floats that flow through its chain and hands on their bits as
- * integers. Thread class: plain functions.
+ * codecs/cast/round_spec.c - `bitround`: keeps fewer significant bits. Decoding changes
+ * nothing, so the fill value does not change. The codec of v3 is array->array. numcodecs'
+ * filter of v2 takes floats and gives their bits as integers to the next codec. Thread
+ * class: plain functions.
  */
 #include "codecs/cast/cast.h"
 
@@ -53,20 +53,21 @@ static zarr_status round_resolve(const zarr_codec_spec *spec, const zarr_chunk_s
     struct zr_round round;
 
     const uint32_t flags = zr_spec_input_flags(spec);
-    const bool v2 = flags & ZARR_INPUT_V2_FILTER, turned = flags & ZARR_INPUT_TRANSPOSED;
+    const bool v2 = flags & ZARR_INPUT_V2_FILTER,
+               transposed = flags & ZARR_INPUT_TRANSPOSED;
     uint32_t long_dims = 0;
 
     ZR_UNUSED(fill_out);
     for (int32_t i = 0; i < in->ndim; i++)
         long_dims += in->shape[i] > 1;
-    if (v2 && turned && long_dims > 1)
+    if (v2 && transposed && long_dims > 1)
         return zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                       "bitround: with order F, in front of a codec that takes an array, "
+                       "bitround: with order F and before a codec that takes an array, "
                        "zarr-python reads other elements than it wrote");
     if (v2 && zarr_dtype_kind(in->dtype) != ZARR_KIND_FLOAT)
         return zr_fail(err, ZARR_ERR_INVALID,
                        "bitround: elements of type %s, must be floats of 16 to 64 bits, "
-                       "all that numcodecs takes",
+                       "as in numcodecs",
                        zr_dtype_label(in->dtype));
     if (!zr_round_of(in->dtype, &round))
         return zr_fail(err, ZARR_ERR_UNSUPPORTED,
@@ -87,7 +88,8 @@ static int round_lossy(const zarr_codec_spec *spec, const zarr_chunk_spec *in)
            keep < (round.real ? round.fraction_bits : 8 * round.unit_bytes);
 }
 
-/* numcodecs' bitround hands on integers, and what follows may say so. */
+/* numcodecs' bitround gives integers to the codecs after it, and their configuration may
+ * name these. */
 static void round_pass(const zarr_codec_spec *spec, zarr_codec_input *input)
 {
     int64_t keep = 0;
@@ -127,7 +129,7 @@ static zarr_status round_v2_resolve(const zarr_codec_spec *spec,
     if (in->exact && unit && in->n_bytes % unit)
         return zr_fail(err, ZARR_ERR_INVALID,
                        "bitround: %" PRIu64
-                       " bytes are no whole number of elements of %" PRIu32,
+                       " bytes are not a whole number of elements of %" PRIu32,
                        in->n_bytes, unit);
     return ZARR_OK;
 }
@@ -142,8 +144,8 @@ static zarr_status round_v2_elements(const zarr_codec_spec *spec, const char *in
         return ZARR_OK;
     if (!zr_numpy_parse(in, &type) || type.kind != ZARR_KIND_FLOAT || type.big)
         return zr_fail(err, ZARR_ERR_INVALID,
-                       "bitround: what it gets are no little-endian floats of 16 to "
-                       "64 bits, all that numcodecs takes");
+                       "bitround: its input must be little-endian floats of 16 to 64 "
+                       "bits, as in numcodecs");
     type = zr_number_make(ZARR_KIND_INT, type.bytes);
     type.big = false;
     zr_numpy_print(&type, out->gives);

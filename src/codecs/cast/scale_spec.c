@@ -1,8 +1,8 @@
 /*
- * codecs/cast/scale_spec.c - `scale_offset`: (in - offset) * scale, and back in / scale +
- * offset, every step in the elements' own type. Floats round to their digits after each
- * operation; integers are exact, or it is an error. Both numbers are spelled as fill
- * values of that type are. The fill value goes the same way.
+ * codecs/cast/scale_spec.c - `scale_offset`: encodes (in - offset) * scale and decodes
+ * in / scale + offset. Every step is done in the elements' own type. Floats are rounded
+ * after each operation. A result of integers that is not exact is an error. Both numbers
+ * are spelled like fill values of that type. The fill value is encoded in the same way.
  * Thread class: plain functions.
  */
 #include "codecs/cast/cast.h"
@@ -84,7 +84,7 @@ out:
     return st;
 }
 
-/* False: no number of this width and sign. */
+/* Whether a signed integer of this width can hold v. */
 static bool affine_fits(const struct zr_number *n, int64_t v)
 {
     return n->bits == 64 ||
@@ -116,7 +116,7 @@ bool zr_affine_unsigned(const struct zr_affine *a, bool encode, uint64_t v, uint
            zr_add_u64(v / a->whole_scale, a->whole_offset, out) && *out <= most;
 }
 
-/* To the type's digits; false where it has no such number. */
+/* Rounds to the type's precision. Returns false if the type has no such number. */
 static bool affine_round(const struct zr_number *n, double *d, uint64_t *bits)
 {
     struct zr_scalar v = zr_scalar_of_f64(*d);
@@ -168,10 +168,11 @@ static zarr_status scale_resolve(const zarr_codec_spec *spec, const zarr_chunk_s
     if (!in->fill)
         goto out;
     if (!zr_affine_one(&a, true, zr_number_bits(&a.number, in->fill), &bits)) {
-        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
-                       "scale_offset: fill_value %s less offset times scale is no %s",
-                       zr_dtype_fill_text(in->dtype, in->fill, text, sizeof text),
-                       zr_dtype_label(in->dtype)));
+        ZR_TRY(zr_fail(
+            err, ZARR_ERR_INVALID,
+            "scale_offset: (fill_value %s - offset) * scale is not representable as %s",
+            zr_dtype_fill_text(in->dtype, in->fill, text, sizeof text),
+            zr_dtype_label(in->dtype)));
     }
     zr_number_put(&a.number, fill_out, bits);
     out->fill = fill_out;

@@ -1,8 +1,8 @@
 /*
- * codecs/checksum/checksum_cpu.c - the checksum codecs: four little endian bytes behind
+ * codecs/checksum/checksum_cpu.c - the checksum codecs: four little-endian bytes after
  * the bytes that they cover, or before them if that is the codec's default or its
- * configuration says so. Decoding always checks them: the copy of the bytes costs more
- * than the sum.
+ * configuration says so. Decoding always checks them, because the copy of the bytes costs
+ * more than the sum.
  */
 #include "codecs/checksum/checksum.h"
 

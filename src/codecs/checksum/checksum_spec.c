@@ -1,9 +1,8 @@
 /*
- * codecs/checksum/checksum_spec.c - codecs that add four bytes to what they cover: v3's
- * crc32c, and numcodecs' crc32, adler32, fletcher32 and jenkins_lookup3. All
- * have exact sizes. Each codec has a default place for the four bytes, and "location" may
- * say another one. The default is not written.
- * Thread class: plain functions.
+ * codecs/checksum/checksum_spec.c - codecs that add a checksum of four bytes: v3's
+ * crc32c, and numcodecs' crc32, adler32, fletcher32 and jenkins_lookup3. All have exact
+ * sizes. Each codec has a default place for the four bytes. "location" may name the other
+ * one. The default is not written. Thread class: plain functions.
  */
 #include "codecs/checksum/checksum.h"
 
@@ -41,8 +40,8 @@ static zarr_status at_start_canonical(const zarr_codec_spec *raw, int format, ch
     return checksum_location(raw, format, 1, text, cap, text_bytes, err);
 }
 
-/* `prefix`: bytes as a list of numbers. (numcodecs takes it from programs only: its own
- * metadata can't say it.) */
+/* `prefix` is a list of numbers, one for each byte. numcodecs takes a prefix from
+ * programs only and cannot write it to metadata. */
 static zarr_status jenkins_prefix(const zarr_codec_spec *raw, struct zr_conf_text *t,
                                   zarr_error *err)
 {
@@ -99,7 +98,7 @@ static zarr_status checksum_resolve(const zarr_codec_spec *spec,
     return zr_spec_set_bound(out, zarr_codec_spec_name(spec), in->n_bytes, 4, err);
 }
 
-/* v3's crc32c has no members: one with a location is numcodecs'. */
+/* v3's crc32c has no members. With a location it must be numcodecs' codec. */
 static zarr_status crc32c_spell(const zarr_codec_spec *spec, zarr_codec_spelling *how,
                                 char *text, size_t cap, size_t *text_bytes,
                                 zarr_error *err)

@@ -1,7 +1,7 @@
 /*
- * codecs/checksum/crc32c.c - CRC-32C: by table eight bytes at a time, or by the CPU's
- * instruction, chosen by what the CPU has. Registers are kept inverted between
- * calls as the standard wants, so zr_crc32c(zr_crc32c(0, a), b) is that of a
+ * codecs/checksum/crc32c.c - CRC-32C, with the CPU's instruction if the CPU has it,
+ * otherwise with a table, eight bytes at a time. As the standard says, the register is
+ * inverted at the start and at the end. So zr_crc32c(zr_crc32c(0, a), b) is the CRC of a
  * and b together.
  * Thread class: plain functions.
  */

@@ -1,7 +1,8 @@
 /*
- * codecs/checksum/crc32c_table.h - written by scripts/gen-crc32c. Row 0: crc32c of one
- * byte, by the reflected polynomial 0x82F63B78 (Castagnoli); row k: of that byte and k
- * zero bytes behind it: row[k][i] = (row[k-1][i] >> 8) ^ row[0][row[k-1][i] & 255].
+ * codecs/checksum/crc32c_table.h - written by scripts/gen-crc32c. Row 0 has the CRC-32C
+ * of one byte, by the reflected polynomial 0x82F63B78 (Castagnoli). Row k has that of the
+ * byte and k zero bytes after it:
+ *     row[k][i] = (row[k-1][i] >> 8) ^ row[0][row[k-1][i] & 255].
  */
 #ifndef ZR_CRC32C_TABLE_INT_H
 #define ZR_CRC32C_TABLE_INT_H

@@ -1,11 +1,11 @@
 /*
- * codecs/checksum/crc32c_x86.c - CRC-32C by SSE 4.2's instruction. It has a latency of
- * three cycles and takes one a cycle, so one stream runs at a third of the speed:
- * three streams side by side, joined by carry-less multiplication.
+ * codecs/checksum/crc32c_x86.c - CRC-32C with SSE 4.2's instruction. A CPU can start one
+ * each cycle, but each takes three cycles, so one stream runs at a third of the speed.
+ * Therefore three streams run side by side. Carry-less multiplication joins them.
  *
- * Joining: the register r after bytes A, followed by n bytes B, is r * x^(8n) mod P,
- * xor the register after B alone. The instruction itself multiplies by x^32 and
- * reduces, the product of two reflected 32-bit values is one bit short, so the
+ * Joining: let r be the register after the bytes A. After A and n more bytes B it is
+ * r * x^(8n) mod P, xor the register after B alone. The instruction itself multiplies by
+ * x^32 and reduces. The product of two reflected 32-bit values is one bit short. So the
  * constant for n bytes is x^(8n - 33) mod P, reflected. Derivation:
  *     r = 0x80000000; 8n - 33 times: r = r >> 1 ^ (r & 1 ? 0x82F63B78 : 0)
  */
@@ -34,7 +34,7 @@ static inline uint64_t crc_load64(const uint8_t *p)
     return v;
 }
 
-/* One stream, register not inverted. */
+/* Processes one stream. The register is not inverted. */
 __attribute__((target("sse4.2"))) static uint32_t crc_stream(uint32_t c, const uint8_t *p,
                                                              size_t n)
 {
@@ -63,7 +63,8 @@ __attribute__((target("sse4.2,pclmul"))) static uint32_t crc_shift(uint32_t c,
     return (uint32_t)_mm_crc32_u64(0, (uint64_t)_mm_cvtsi128_si64(product));
 }
 
-/* Three neighbours of n bytes each; by1, by2: constants for n and 2n bytes. */
+/* Processes three neighbouring streams of n bytes each. by1 and by2 are the constants for
+ * n and 2n bytes. */
 __attribute__((target("sse4.2,pclmul"))) static uint32_t
 crc_triple(uint32_t c, const uint8_t *p, size_t n, uint32_t by1, uint32_t by2)
 {

@@ -1,9 +1,10 @@
 /*
- * codecs/checksum/sums.c - two sums of HDF5 that no library of ours has. fletcher32 as
- * HDF5 counts it: words of 16 bits, high byte first, an odd byte at the end standing for
- * a high one; carries are folded in, not taken modulo 65535, so that 0xFFFF is not 0.
- * jenkins_lookup3 is Bob Jenkins' public domain hash lookup3, hashlittle(), over bytes:
- * three words are mixed for each twelve bytes, and once more, otherwise, at the end.
+ * codecs/checksum/sums.c - two checksums of HDF5 that none of our libraries has.
+ * fletcher32 follows HDF5: it adds big-endian words of 16 bits. An odd byte at the end is
+ * the high byte of a word. Carries are added back instead of computing modulo 65535, so
+ * 0xFFFF does not become 0. jenkins_lookup3 is Bob Jenkins' public domain hash lookup3,
+ * hashlittle(). It mixes three words after each twelve bytes, and in another way at the
+ * end.
  * Thread class: plain functions.
  */
 #include "codecs/checksum/checksum.h"
@@ -13,7 +14,7 @@
 /* ---- fletcher32 ------------------------------------------------------------------- */
 
 enum {
-    FLETCHER_RUN = 360 /* words after which the sums could overflow */
+    FLETCHER_RUN = 360 /* the most words that the sums can take without overflow */
 };
 
 static uint32_t fletcher_fold(uint32_t sum)
@@ -53,7 +54,7 @@ struct jenkins {
     uint32_t a, b, c;
 };
 
-static uint32_t jenkins_turn(uint32_t x, unsigned bits)
+static uint32_t jenkins_rotate(uint32_t x, unsigned bits)
 {
     return x << bits | x >> (32 - bits);
 }
@@ -67,11 +68,11 @@ static void jenkins_add(struct jenkins *s, const uint8_t block[JENKINS_BLOCK])
 
 static void jenkins_mix(struct jenkins *s)
 {
-    static const unsigned turns[] = {4, 6, 8, 16, 19, 4};
+    static const unsigned rotations[] = {4, 6, 8, 16, 19, 4};
 
-    for (size_t i = 0; i < ZR_COUNT(turns); i++) {
-        /* x -= z; x ^= turned z; z += y: for each word in turn */
-        const uint32_t a = (s->a - s->c) ^ jenkins_turn(s->c, turns[i]);
+    for (size_t i = 0; i < ZR_COUNT(rotations); i++) {
+        /* x -= z; x ^= rotated z; z += y, for each of the three words in turn */
+        const uint32_t a = (s->a - s->c) ^ jenkins_rotate(s->c, rotations[i]);
         const uint32_t c = s->c + s->b;
 
         *s = (struct jenkins){.a = s->b, .b = c, .c = a};
@@ -80,17 +81,17 @@ static void jenkins_mix(struct jenkins *s)
 
 static void jenkins_last(struct jenkins *s)
 {
-    static const unsigned turns[] = {14, 11, 25, 16, 4, 14, 24};
+    static const unsigned rotations[] = {14, 11, 25, 16, 4, 14, 24};
 
-    for (size_t i = 0; i < ZR_COUNT(turns); i++) {
-        /* c ^= b; c -= turned b: for each word in turn */
-        const uint32_t c = (s->c ^ s->b) - jenkins_turn(s->b, turns[i]);
+    for (size_t i = 0; i < ZR_COUNT(rotations); i++) {
+        /* c ^= b; c -= rotated b, for each of the three words in turn */
+        const uint32_t c = (s->c ^ s->b) - jenkins_rotate(s->b, rotations[i]);
 
         *s = (struct jenkins){.a = s->b, .b = c, .c = s->a};
     }
 }
 
-/* Bytes as one run: first a prefix, then the rest. */
+/* A sequence of bytes in two parts: the prefix, then the rest. */
 struct jenkins_source {
     const uint8_t *part[2];
     size_t bytes[2];
@@ -138,5 +139,5 @@ uint32_t zr_jenkins_lookup3(uint32_t initval, const uint8_t *prefix, size_t pref
     (void)jenkins_take(&from, last);
     jenkins_add(&s, last);
     jenkins_last(&s);
-    return s.b; /* seven turns on, this is c */
+    return s.b; /* after seven rounds, b has the value of c */
 }

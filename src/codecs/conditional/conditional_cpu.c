@@ -2,9 +2,9 @@
  * codecs/conditional/conditional_cpu.c - `conditional`: a header of bits, then the output
  * of the codecs whose bits are set. The encoder applies a codec if it makes the chunk
  * smaller. It also applies a codec that keeps the length (a shuffle), because the codecs
- * after it may gain from that. If all of them together gain nothing, the encoder applies
- * none. So a chunk is never longer than its bytes and the header. A checksum, which makes
- * chunks longer, belongs after this codec, not inside it.
+ * after it may gain from that. If all of them together do not make the chunk smaller, the
+ * encoder applies none. So an encoded chunk is never longer than the decoded chunk plus
+ * the header. A checksum makes chunks longer; it belongs after this codec, not inside it.
  */
 #include "codecs/codecs_int.h"
 
@@ -119,7 +119,7 @@ static zarr_status cond_decode_one(void *self_ptr, const struct zr_host_job *io,
         if (!cond_bit(io->src, i))
             continue;
         st = zr_runner_row_run(&row, self->codec[i], err);
-        /* the runner makes its own room: more from the caller would not help */
+        /* the runner has its own buffer, so a larger one of the caller would not help */
         exec->flags &= ~(uint32_t)ZARR_CODEC_JOB_NO_ROOM;
         ZR_TRY(st);
         zr_runner_row_keep(&row);
@@ -154,7 +154,8 @@ static zarr_status cond_encode_one(void *self_ptr, const struct zr_host_job *io,
         zarr_error why = {0};
 
         st = zr_runner_row_run(&row, self->codec[i], &why);
-        if (st != ZARR_OK && st != ZARR_ERR_INVALID) { /* INVALID: not bytes for it */
+        /* INVALID: the codec does not take these bytes */
+        if (st != ZARR_OK && st != ZARR_ERR_INVALID) {
             if (err)
                 *err = why;
             goto out;

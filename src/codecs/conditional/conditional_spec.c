@@ -1,7 +1,8 @@
 /*
  * codecs/conditional/conditional_spec.c - `conditional`: bytes->bytes codecs that each
- * chunk applies or skips; a header of header_bits, lowest first, says which. Bits without
- * a codec are room for codecs that a later writer adds. Thread class: plain functions.
+ * chunk applies or skips. Each chunk has a header of header_bits, lowest bit first, with
+ * a bit for each codec. The bits without a codec are for codecs that a later writer adds.
+ * Thread class: plain functions.
  */
 #include "codecs/codecs_int.h"
 
@@ -40,7 +41,7 @@ out:
     return st;
 }
 
-/* The bound covers other writers: they may apply all codecs, even if the chunk grows. */
+/* The bound covers other writers. They may apply all codecs, even if the chunk grows. */
 static zarr_status cond_resolve(const zarr_codec_spec *spec, const zarr_chunk_spec *in,
                                 zarr_chunk_spec *out, void *fill_out, zarr_error *err)
 {

@@ -1,11 +1,11 @@
 /*
  * codecs/deflate/deflate_cpu.c - gzip and zlib by libdeflate, which is two to five times
  * as fast as zlib on whole buffers. A stream that libdeflate refuses goes to zlib once
- * before it is CORRUPT: the two differ in the unusual streams that they accept, and other
- * readers use zlib. gzip may have several members, and zeros as padding after them. Other
- * bytes after the end are CORRUPT.
+ * before it is CORRUPT: the two accept different unusual streams, and other readers use
+ * zlib. gzip may have several members, and zeros as padding after them. Other bytes after
+ * the end are CORRUPT.
  * Encoded gzip is reproducible: its header has no time and no name, and the system is
- * 255. Thread class: compressors live in the thread's state, one level at a time.
+ * 255. Thread class: each thread's state keeps a compressor, of one level at a time.
  */
 #include "codecs/codecs_int.h"
 
@@ -74,7 +74,7 @@ static void deflate_thread_close(void *state)
 
 /* ---- decoding --------------------------------------------------------------------- */
 
-/* One stream by zlib: at most `room` bytes out, bounded in both directions. */
+/* Decodes one stream with zlib, to at most `room` bytes. */
 static zarr_status deflate_by_zlib(const struct deflate_self *self,
                                    const struct zr_host_job *io, size_t *src_used,
                                    size_t *dst_used, zarr_error *err)
@@ -162,8 +162,8 @@ static zarr_status deflate_decode_one(void *self_ptr, const struct zr_host_job *
             break;
     } while (self->gzip);
     if (!self->gzip && rest.src_bytes)
-        st = zr_fail(err, ZARR_ERR_CORRUPT,
-                     "zlib: %zu bytes behind the end of the stream", rest.src_bytes);
+        st = zr_fail(err, ZARR_ERR_CORRUPT, "zlib: %zu bytes after the end of the stream",
+                     rest.src_bytes);
     *used = io->dst_bytes - rest.dst_bytes;
 out:
     return st;

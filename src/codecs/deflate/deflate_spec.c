@@ -1,9 +1,8 @@
 /*
- * codecs/deflate/deflate_spec.c - gzip and zlib. v3 requires a level, numcodecs has
- * defaults: a missing level reads as the default of the writer that leaves it out. The
- * bound of the output is the library's formula, written out, because specifications do
- * not include the library. A test compares it with the library's function. Thread class:
- * plain functions.
+ * codecs/deflate/deflate_spec.c - gzip and zlib. v3 requires a level. numcodecs has
+ * defaults: a missing level is the default of the writer that omits it. The bound of the
+ * output is the library's formula, written out, because specifications do not include the
+ * library. A test compares it with the library's function. Thread class: plain functions.
  */
 #include "codecs/codecs_int.h"
 
@@ -47,10 +46,10 @@ out:
     return st;
 }
 
-/* Deflate at worst stores: 5 bytes for each block. libdeflate's blocks, except the
- * last, have at least 5000 bytes (its bound says so), and it wants 8 more bytes of room
- * (OUTPUT_END_PADDING). gzip adds a header of 10 and a trailer of 8 bytes, zlib 2 and 4:
- * 18 does for both. */
+/* In the worst case deflate stores all blocks, at 5 bytes each. libdeflate's blocks,
+ * except the last, have at least 5000 bytes (its bound says so), and it needs 8 more
+ * bytes of room (OUTPUT_END_PADDING). gzip adds a header of 10 and a trailer of 8 bytes,
+ * zlib 2 and 4. 18 bytes are enough for both. */
 static zarr_status deflate_resolve(const zarr_codec_spec *spec, const zarr_chunk_spec *in,
                                    zarr_chunk_spec *out, void *fill_out, zarr_error *err)
 {
@@ -61,7 +60,8 @@ static zarr_status deflate_resolve(const zarr_codec_spec *spec, const zarr_chunk
                              5 * (in->n_bytes / 5000 + 1) + 9 + 18, err);
 }
 
-/* v2 may leave the level to zlib by -1; v3 has 0 to 9 (Z_DEFAULT_COMPRESSION is 6). */
+/* v2 permits level -1, zlib's default. v3 permits 0 to 9 only, so it gets the value of
+ * that default (Z_DEFAULT_COMPRESSION), 6. */
 static zarr_status gzip_spell(const zarr_codec_spec *spec, zarr_codec_spelling *how,
                               char *text, size_t cap, size_t *text_bytes, zarr_error *err)
 {

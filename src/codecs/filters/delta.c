@@ -1,10 +1,11 @@
 /*
- * codecs/filters/delta.c - the arithmetic of numcodecs' delta: e[0] = a[0], e[i] = a[i] -
- * a[i-1] in the data type, integers wrapping, then cast to the stored type; back: a
- * running sum in NumPy's promotion of both types, cast to the data type. Equal types run
- * in tight loops over native numbers; different ones, halves, and the parts of complex
- * numbers go value by value.
- * Bytes come unaligned and in any order. Thread class: plain functions.
+ * codecs/filters/delta.c - the arithmetic of numcodecs' delta. Encoding computes e[0] =
+ * a[0] and e[i] = a[i] - a[i-1] in the data type, where integers wrap, and casts each
+ * result to the stored type. Decoding computes a running sum in the type to which NumPy
+ * promotes both types, and casts it to the data type. If both types are equal, tight
+ * loops run over native numbers. Different types, halves and the parts of complex numbers
+ * go value by value.
+ * Buffers may be unaligned and have any byte order. Thread class: plain functions.
  */
 #include "codecs/filters/delta.h"
 
@@ -65,7 +66,7 @@ static void delta_native(bool encode, const struct zr_number *type, uint8_t *dst
 
 /* ---- any types, value by value ----------------------------------------- */
 
-/* a + b, or a - b, in this type. */
+/* Returns a + b, or a - b if `minus`, in this type. */
 static struct zr_numpy_value delta_join(struct zr_numpy_value a, struct zr_numpy_value b,
                                         bool minus, const struct zr_number *type)
 {
@@ -77,8 +78,8 @@ static struct zr_numpy_value delta_join(struct zr_numpy_value a, struct zr_numpy
     return v;
 }
 
-/* The type that NumPy sums up in: its promotion of both. Where integers meet in a float,
- * sums of 64 bits lose digits there, too. */
+/* The type to which NumPy promotes both types. NumPy computes the sums in it. It is a
+ * float for int64 and uint64, whose sums lose digits in NumPy as they do here. */
 static struct zr_number delta_promote(const struct zr_number *a,
                                       const struct zr_number *b)
 {
@@ -100,7 +101,8 @@ static struct zr_number delta_promote(const struct zr_number *a,
                        : zr_number_make(ZARR_KIND_INT, 2U * widest);
 }
 
-/* One part of each element; steps: bytes from one element to the next. */
+/* Handles one part of each element. `steps` has the bytes from one element to the next,
+ * of src and of dst. */
 static void delta_general(const struct zr_delta *t, bool encode, uint8_t *dst,
                           const uint8_t *src, size_t n, const size_t steps[2])
 {
@@ -133,7 +135,7 @@ void zr_delta_apply(const struct zr_delta *t, bool encode, uint8_t *dst,
     const size_t steps[2] = {zr_number_item_bytes(from), zr_number_item_bytes(to)};
     const struct zr_delta parts = {zr_number_part(&t->dtype), zr_number_part(&t->astype)};
 
-    if (from->parts == 2) { /* so is the other */
+    if (from->parts == 2) { /* then both types are complex */
         delta_general(&parts, encode, dst, src, n, steps);
         delta_general(&parts, encode, dst + steps[1] / 2, src + steps[0] / 2, n, steps);
         return;

@@ -1,5 +1,5 @@
 /*
- * codecs/filters/delta.h - differences between neighbours, apart from chunks and jobs.
+ * codecs/filters/delta.h - differences between neighbours. Knows no chunks and no jobs.
  */
 #ifndef ZR_DELTA_H
 #define ZR_DELTA_H
@@ -9,11 +9,13 @@
 struct zr_delta {
     struct zr_number dtype, astype; /* decoded and encoded elements */
 };
-/* n elements from src to dst, which do not overlap; neither needs to be aligned. */
+/* Encodes or decodes n elements from src to dst. The buffers must not overlap; they may
+ * be unaligned. */
 void zr_delta_apply(const struct zr_delta *t, bool encode, uint8_t *dst,
                     const uint8_t *src, size_t n);
 
-/* The same for time spans: counts of 64 bits, where one that is NaT makes NaT. */
+/* Does the same for time spans, which are counts of 64 bits. A result is NaT if one of
+ * its two operands is. */
 void zr_delta_times(const struct zr_delta *t, bool encode, uint8_t *dst,
                     const uint8_t *src, size_t n);
 

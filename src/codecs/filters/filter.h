@@ -1,5 +1,5 @@
 /*
- * codecs/filters/filter.h - what a filter of numcodecs that computes says.
+ * codecs/filters/filter.h - the configuration of numcodecs' filters that compute.
  */
 #ifndef ZR_FILTER_FAMILY_H
 #define ZR_FILTER_FAMILY_H
@@ -14,20 +14,19 @@ enum zr_filter_kind {
 };
 struct zr_filter_factor { /* a number of the configuration, as Python reads it */
     double f;
-    uint64_t u; /* whole: two's complement */
+    uint64_t u; /* if whole: the number in two's complement */
     bool whole, minus;
 };
-/* What a filter of numcodecs that computes says: in v2 over bytes, in v3 between arrays.
- */
+/* One filter. In v2 it works on bytes, in v3 between arrays. */
 struct zr_filter {
     enum zr_filter_kind kind;
     struct zr_number dtype, astype; /* decoded and encoded elements */
     struct zr_filter_factor offset, scale;
     double quantum;                    /* quantize: 1 / its step */
-    struct zr_numpy_unit unit, asunit; /* of times, whose types are int64's */
+    struct zr_numpy_unit unit, asunit; /* of times; their dtype and astype are int64 */
 };
-/* `array`: the type on the decoded side where that is an array, whose elements have this
- * machine's byte order; NULL for bytes. */
+/* Reads the configuration. `array` is the data type of the decoded array, whose elements
+ * have this machine's byte order. It is NULL if the filter works on bytes. */
 zarr_status zr_filter_read(const zarr_codec_spec *spec, const zarr_dtype *array,
                            struct zr_filter *out, zarr_error *err);
 

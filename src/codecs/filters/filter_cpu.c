@@ -1,10 +1,11 @@
 /*
- * codecs/filters/filter_cpu.c - numcodecs' filters that compute, for chunks: as v2
- * filters over bytes, where the configuration says the byte order of both sides; and as
- * "numcodecs.<id>" between arrays, whose elements are in native order whatever it says.
- * The arithmetic is NumPy's: in the array's own type where that is a float, with the
- * configuration's numbers brought to it first; integers wrap, and become doubles where
- * they meet a number with a point, or a division.
+ * codecs/filters/filter_cpu.c - numcodecs' filters that compute, for chunks. The v2
+ * filters work on bytes, and the configuration gives the byte order of both sides. The v3
+ * codecs "numcodecs.<id>" work between arrays. Their elements are in native order,
+ * whatever the configuration says.
+ * The arithmetic is NumPy's. If the array's type is a float, the filters compute in it
+ * and first convert the configuration's numbers to it. Integers wrap. They become doubles
+ * in a division, and in an operation with a number that is not spelled as an integer.
  * Thread class: plain functions.
  */
 #include "codecs/filters/delta.h"
@@ -45,7 +46,7 @@ static void filter_close(void *self)
 
 /* ---- arithmetic ------------------------------------------------------------------ */
 
-/* Bytes of the float type that NumPy computes in. */
+/* Size in bytes of the float type in which NumPy computes. */
 static unsigned filter_width(const struct zr_number *type)
 {
     return type->kind == ZARR_KIND_FLOAT ? type->bytes : 8;
@@ -63,7 +64,7 @@ static void filter_to_width(unsigned width, double *v, size_t n)
             v[i] = zr_numpy_round(width, v[i]);
 }
 
-/* v / divide + add, each in floats of that width. */
+/* v / divide + add. Every result is rounded to a float of that width. */
 static void filter_unscale(unsigned width, double divide, double add, double *v, size_t n)
 {
     divide = zr_numpy_round(width, divide);
@@ -100,7 +101,7 @@ static void filter_quantize(unsigned width, double quantum, double *v, size_t n)
     filter_to_width(width, v, n);
 }
 
-/* Python's integer as one of this type; NumPy refuses what does not fit. */
+/* INVALID if the integer does not fit the elements' type. NumPy refuses it then. */
 static zarr_status filter_whole(const struct filter_self *self, const char *member,
                                 const struct zr_filter_factor *factor, zarr_error *err)
 {
@@ -116,7 +117,8 @@ static zarr_status filter_whole(const struct filter_self *self, const char *memb
                    self->name, member);
 }
 
-/* Elements that are integers: they stay so as long as they meet integers only. */
+/* Encodes integer elements. They stay integers until offset or scale is not an integer;
+ * then they become doubles. */
 static zarr_status filter_scale_whole(const struct filter_self *self, uint8_t *dst,
                                       const uint8_t *src, size_t n, zarr_error *err)
 {
@@ -152,7 +154,7 @@ out:
     return st;
 }
 
-/* Bits stay, those of NaN too. */
+/* Keeps all bits, including those of a NaN. */
 static void filter_copy(const struct zr_number *from, const struct zr_number *to,
                         uint8_t *dst, const uint8_t *src, size_t n)
 {
@@ -261,8 +263,8 @@ static zarr_status filter_one(const struct filter_self *self,
 
     if (io->src_bytes % from)
         return zr_fail(err, encode ? ZARR_ERR_INVALID : ZARR_ERR_CORRUPT,
-                       "%s: %zu bytes are no whole number of elements of %zu", self->name,
-                       io->src_bytes, from);
+                       "%s: %zu bytes are not a whole number of elements of %zu",
+                       self->name, io->src_bytes, from);
     if (n > io->dst_bytes / to)
         return zr_too_long(err, self->name, io->dst_bytes);
     *used = n * to;

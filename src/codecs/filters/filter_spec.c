@@ -1,11 +1,12 @@
 /*
  * codecs/filters/filter_spec.c - numcodecs' filters that compute: delta,
- * fixedscaleoffset, quantize, astype. Each exists twice: in v2 it is a filter over bytes
- * that names its own data types, byte order included; v3's "numcodecs.<id>" is the same
- * arithmetic between arrays, in front of `bytes`, where a byte order that it names means
- * nothing. Numbers of the configuration keep their spelling: to NumPy 10 is no 10.0. As
- * numcodecs has it, a fill value is not computed with, only brought to the other type.
- * Times are int64 to delta (time spans) and astype, with a unit that stays what it is.
+ * fixedscaleoffset, quantize, astype. Each exists twice. In v2 it is a filter on bytes
+ * that names its own data types with their byte order. In v3, "numcodecs.<id>" does the
+ * same arithmetic between arrays, before `bytes`; a byte order in its data types has no
+ * effect. Numbers of the configuration keep their spelling, because NumPy computes
+ * differently with 10 and 10.0. As in numcodecs, a fill value is cast to the other type
+ * but takes no part in the arithmetic. delta (time spans only) and astype treat times as
+ * int64; their unit does not change.
  * Thread class: plain functions.
  */
 #include "codecs/filters/filter.h"
@@ -16,12 +17,12 @@
 
 #define FILTER_NAME 24 /* "<M8[2147483647generic]" */
 
-struct filter_form {  /* what one of them says */
+struct filter_form {  /* one filter */
     const char *name; /* v2 id */
     enum zr_filter_kind kind;
     const char *known[6];
     const char *dtype, *astype; /* names of the members for the two types */
-    const char *kinds, *rule;   /* types that fit both sides */
+    const char *kinds, *rule; /* permitted on both sides: NumPy's letters, and in words */
 };
 static const struct filter_form filter_forms[] = {
     {"delta",
@@ -54,7 +55,6 @@ static const struct filter_form filter_forms[] = {
      "bools, integers, floats of 16 to 64 bits or complex numbers"},
 };
 
-/* Whether it is v3's form of the filter. */
 static bool filter_between_arrays(const zarr_codec_spec *spec)
 {
     return zr_starts_with(zarr_codec_spec_name(spec), "numcodecs.");
@@ -72,7 +72,7 @@ static const struct filter_form *filter_form(const char *name)
 
 /* ---- members ---------------------------------------------------------------------- */
 
-/* Counts of times are integers to those that do no more than subtract and copy. */
+/* delta and astype take times as integers, because they only subtract or copy them. */
 static bool filter_type_parse(const struct filter_form *form, const char *text,
                               struct zr_number *type, struct zr_numpy_unit *unit)
 {
@@ -92,19 +92,20 @@ static zarr_status filter_type(const zarr_codec_spec *raw, const struct filter_f
     if (filter_type_parse(form, text, type, unit))
         return ZARR_OK;
     if (text)
-        return zr_fail(err, ZARR_ERR_UNSUPPORTED, "%s: %s \"%s\" is no type of %s",
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED, "%s: %s is \"%s\", must be %s",
                        form->name, member, text, form->rule);
     return zr_conf_refuse(raw, member, "a NumPy type such as \"<i4\"", err);
 }
 
-/* An integer, or a type that is left to the array. */
+/* True for an integer, and for a type that the configuration does not name. */
 static bool filter_may_count(const struct zr_number *n)
 {
     return !n->kind || zr_number_is_whole(n);
 }
 
-/* NumPy sums neither dates, nor time spans with others; casts are copies of the counts.
- */
+/* UNSUPPORTED unless NumPy can compute with these times. It adds up time spans of one
+ * unit only, and no dates. It casts times to integers or to the same unit, which copies
+ * the counts. */
 static zarr_status filter_times(const struct filter_form *form, const struct zr_filter *f,
                                 zarr_error *err)
 {
@@ -115,31 +116,31 @@ static zarr_status filter_times(const struct filter_form *form, const struct zr_
     if (form->kind == ZR_FILTER_DELTA) {
         if (same && f->unit.kind == 'm' && f->asunit.kind == 'm')
             return ZARR_OK;
-        return zr_fail(
-            err, ZARR_ERR_UNSUPPORTED,
-            "delta: of times, only differences of timedelta64 in its own unit");
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                       "delta: times must be timedelta64 of the same unit on both sides");
     }
     if (f->unit.kind && f->asunit.kind
             ? same
             : filter_may_count(&f->dtype) && filter_may_count(&f->astype))
         return ZARR_OK;
     return zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                   "astype: times become integers or times of the same unit, no others");
+                   "astype: times can become integers or times of the same unit only");
 }
 
-/* NumPy sums complex numbers into no others, and loses their imaginary parts elsewhere.
- */
+/* UNSUPPORTED if the two types do not fit together. In delta both or neither must be
+ * complex: NumPy cannot sum complex numbers into a real array, and a cast to a real type
+ * loses the imaginary parts. */
 static zarr_status filter_fit(const struct filter_form *form, const struct zr_filter *f,
                               zarr_error *err)
 {
     if (form->kind != ZR_FILTER_DELTA || (f->dtype.parts == 2) == (f->astype.parts == 2))
         return filter_times(form, f, err);
     return zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                   "%s: one of %s and %s is complex, must be both or none", form->name,
+                   "%s: either both %s and %s must be complex or neither", form->name,
                    form->dtype, form->astype);
 }
 
-/* A finite number; whole ones fit 64 bits. */
+/* INVALID unless the member is a finite number. An integer must fit 64 bits. */
 static zarr_status filter_factor(const zarr_codec_spec *raw,
                                  const struct filter_form *form, const char *member,
                                  struct zr_filter_factor *out, zarr_error *err)
@@ -167,12 +168,12 @@ static zarr_status filter_factor(const zarr_codec_spec *raw,
         return ZARR_OK;
     }
     return zr_fail(err, ZARR_ERR_INVALID,
-                   "%s: %s is %s, must be a finite number, whole ones of 64 bits",
+                   "%s: %s is %s, must be a finite number; integers must fit 64 bits",
                    form->name, member, zr_json_excerpt(v, text, sizeof text));
 }
 
-/* The step that numcodecs derives from the digits. What its own arithmetic cannot do is
- * refused. */
+/* The inverse of the step that numcodecs derives from `digits`. INVALID for digits that
+ * numcodecs' own arithmetic cannot handle. */
 static zarr_status filter_quantum(const zarr_codec_spec *raw, double *out,
                                   zarr_error *err)
 {
@@ -227,7 +228,7 @@ out:
     return st;
 }
 
-/* "<i4", "<M8[s]" */
+/* Prints a NumPy type such as "<i4" or "<M8[s]". */
 static void filter_print(const struct zr_number *type, const struct zr_numpy_unit *unit,
                          char name[FILTER_NAME])
 {
@@ -248,7 +249,7 @@ static void filter_put_type(struct zr_conf_text *t, const char *member,
     zr_conf_put_word(t, member, name);
 }
 
-/* Absent types are left out, all else stays as it is. */
+/* Omits types of kind 0. Copies the other members unchanged. */
 static zarr_status filter_write(const zarr_codec_spec *raw,
                                 const struct filter_form *form, const struct zr_filter *f,
                                 struct zr_conf_text *t, size_t *text_bytes,
@@ -268,7 +269,8 @@ static zarr_status filter_write(const zarr_codec_spec *raw,
     return zr_conf_end(t, text_bytes, err);
 }
 
-/* In v3 the decoded type may be left to the array. */
+/* In v3 the configuration may omit the decoded type, except that of delta. The array's
+ * data type is used then. */
 static zarr_status filter_canonical(const zarr_codec_spec *raw, int format, char *text,
                                     size_t cap, size_t *text_bytes, zarr_error *err)
 {
@@ -300,7 +302,7 @@ out:
     return st;
 }
 
-/* Only the types that the configuration names; others have kind 0. */
+/* Reads the types that the configuration names. The other types get kind 0. */
 static zarr_status filter_named(const zarr_codec_spec *spec,
                                 const struct filter_form *form, struct zr_filter *f,
                                 zarr_error *err)
@@ -316,7 +318,8 @@ out:
     return st;
 }
 
-/* v2: the types have the order of the bytes that flow; between arrays they have none. */
+/* In v2 the types have the byte order of the encoded elements. Between arrays they have
+ * none. */
 static zarr_status filter_spell(const zarr_codec_spec *spec, zarr_codec_spelling *how,
                                 char *text, size_t cap, size_t *text_bytes,
                                 zarr_error *err)
@@ -340,7 +343,7 @@ out:
     return st;
 }
 
-/* Names the types that a filter between arrays has left to them. */
+/* Adds the types that the configuration of a filter between arrays omits. */
 static zarr_status filter_complete(const zarr_codec_spec *spec, const zarr_chunk_spec *in,
                                    const zarr_chunk_spec *array, char *text, size_t cap,
                                    size_t *text_bytes, zarr_error *err)
@@ -377,7 +380,7 @@ out:
     return st;
 }
 
-/* numcodecs' delta and fixedscaleoffset flatten what they get. */
+/* numcodecs' delta and fixedscaleoffset flatten their input. */
 static void filter_pass_flat(const zarr_codec_spec *spec, zarr_codec_input *input)
 {
     ZR_UNUSED(spec);
@@ -398,7 +401,7 @@ static zarr_status filter_resolve(const zarr_codec_spec *spec, const zarr_chunk_
     if (in->exact && in->n_bytes % zr_number_item_bytes(&f.dtype))
         ZR_TRY(zr_fail(
             err, ZARR_ERR_INVALID,
-            "%s: %" PRIu64 " bytes are no whole number of elements of %" PRIu32,
+            "%s: %" PRIu64 " bytes are not a whole number of elements of %" PRIu32,
             zarr_codec_spec_name(spec), in->n_bytes, zr_number_item_bytes(&f.dtype)));
     out->item_bytes_hint = zr_number_item_bytes(&f.astype);
     if (!zr_mul_u64(in->n_bytes / zr_number_item_bytes(&f.dtype),
@@ -411,7 +414,8 @@ out:
 
 /* ---- between arrays -------------------------------------------------------------- */
 
-/* Without the order, which is this machine's here: texts are the same on all. */
+/* Prints the type as little-endian, whatever this machine's order is, so that texts are
+ * the same on all machines. */
 static void filter_type_name(const struct zr_number *type,
                              const struct zr_numpy_unit *unit, char name[FILTER_NAME])
 {
@@ -429,8 +433,9 @@ static bool is_count(const zarr_dtype *dtype)
            kind == ZARR_KIND_DATETIME || kind == ZARR_KIND_TIMEDELTA;
 }
 
-/* NumPy's view of the array's bits: numcodecs takes any as wide; in v3 zarr-python
- * assigns what comes back, which keeps the bits of integers and times only. */
+/* Whether the filter may view the array's bits as `dtype`, as NumPy's view() does. In v2
+ * numcodecs takes any type of the same size. In v3 zarr-python assigns the decoded
+ * elements to the array's type, which keeps the bits of integers and times only. */
 static bool filter_views(const zarr_codec_spec *spec, const zarr_dtype *array,
                          const zarr_dtype *dtype, const struct zr_filter *f)
 {
@@ -470,8 +475,9 @@ out:
     return st;
 }
 
-/* Integers come back from any as wide; sums of floats do not, nor sums of integers of
- * both kinds, which NumPy takes in floats. */
+/* 0 only if all values come back. Integers come back from any integer type of at least
+ * the same size. Sums of floats do not. Nor do sums of signed and unsigned integers,
+ * which NumPy may compute in floats. */
 static int filter_lossy(const zarr_codec_spec *spec, const zarr_chunk_spec *in)
 {
     struct zr_filter f;
@@ -479,7 +485,7 @@ static int filter_lossy(const zarr_codec_spec *spec, const zarr_chunk_spec *in)
 
     if (zr_filter_read(spec, in->dtype, &f, NULL) != ZARR_OK ||
         f.kind == ZR_FILTER_SCALE || f.kind == ZR_FILTER_QUANTIZE ||
-        (f.kind == ZR_FILTER_DELTA && f.unit.kind)) /* behind a NaT all are */
+        (f.kind == ZR_FILTER_DELTA && f.unit.kind)) /* a NaT spoils all after it */
         return 1;
     narrow = zr_number_item_bytes(&f.astype) < zr_number_item_bytes(&f.dtype);
     if (f.dtype.kind == f.astype.kind)

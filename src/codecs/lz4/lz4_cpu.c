@@ -1,7 +1,7 @@
 /*
- * codecs/lz4/lz4_cpu.c - numcodecs' lz4 by liblz4: the decoded length as four little
- * endian bytes, then one raw LZ4 block (not the LZ4 frame format, and not N5's).
- * The length must be one that the metadata allows before anything is decoded.
+ * codecs/lz4/lz4_cpu.c - numcodecs' lz4 by liblz4. A chunk is the decoded length as four
+ * little-endian bytes, then one raw LZ4 block. This is not the LZ4 frame format and not
+ * N5's. The length is checked against the metadata before anything is decoded.
  */
 #include "codecs/codecs_int.h"
 
@@ -63,7 +63,7 @@ static zarr_status lz4_decode_one(void *self, const struct zr_host_job *io, size
     ZR_UNUSED(self);
     ZR_UNUSED(exec);
     if (io->src_bytes < LZ4_PREFIX_BYTES || block > INT_MAX)
-        return zr_fail(err, ZARR_ERR_CORRUPT, "lz4: %zu bytes are no block",
+        return zr_fail(err, ZARR_ERR_CORRUPT, "lz4: %zu bytes are not a block",
                        io->src_bytes);
     says = zr_load_le32(io->src);
     if (says > io->dst_bytes || says > LZ4_MAX_INPUT_SIZE) {

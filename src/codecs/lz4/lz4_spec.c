@@ -22,13 +22,13 @@ out:
     return st;
 }
 
-/* LZ4_COMPRESSBOUND(): a length byte for each 255 literals, and 16. Four bytes of length
- * come before the block. LZ4_MAX_INPUT_SIZE is 0x7E000000. */
+/* LZ4_COMPRESSBOUND() adds one length byte for each 255 literals, and 16 bytes. The
+ * decoded length before the block has four bytes. LZ4_MAX_INPUT_SIZE is 0x7E000000. */
 static zarr_status lz4_resolve(const zarr_codec_spec *spec, const zarr_chunk_spec *in,
                                zarr_chunk_spec *out, void *fill_out, zarr_error *err)
 {
     ZR_UNUSED(fill_out);
-    if (in->exact && in->n_bytes > 0x7E000000) /* a bound is not reached */
+    if (in->exact && in->n_bytes > 0x7E000000) /* a bound need not be reached */
         return zr_fail(err, ZARR_ERR_INVALID,
                        "lz4: chunks have at most 2113929216 bytes, not %" PRIu64,
                        in->n_bytes);

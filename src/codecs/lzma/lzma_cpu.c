@@ -1,9 +1,9 @@
 /*
- * codecs/lzma/lzma_cpu.c - numcodecs' lzma by liblzma, in its three containers. .xz and
- * .lzma may be several streams in a row (.xz with zeros between). Bytes after the last
- * stream that begin no other stream are CORRUPT. A stream says how much memory its
- * decoder needs: more than MEMORY_ALWAYS and twice the chunk is refused. The library's
- * state is kept by thread: setting it up anew reuses its memory.
+ * codecs/lzma/lzma_cpu.c - numcodecs' lzma by liblzma, in its three containers. A chunk
+ * may be several .xz or .lzma streams in a row, .xz with zeros between them. Other bytes
+ * after the last stream are CORRUPT. A stream names the memory that its decoder needs.
+ * More than MEMORY_ALWAYS plus twice the chunk's size is refused. Each thread keeps the
+ * library's state, because a new start then reuses its memory.
  */
 #include "codecs/lzma/lzma_filters.h"
 
@@ -23,8 +23,9 @@ struct lzma_self {
     int format;
     uint32_t preset;
     lzma_check check;
-    uint64_t memory;                             /* most that a decoder may take */
-    lzma_filter filter[ZR_LZMA_FILTERS_MAX + 1]; /* first id UNKNOWN: none said */
+    uint64_t memory; /* the most bytes that a decoder may use */
+    /* The list ends with id LZMA_VLI_UNKNOWN. */
+    lzma_filter filter[ZR_LZMA_FILTERS_MAX + 1];
     lzma_options_lzma lzma;
     lzma_options_delta delta[ZR_LZMA_FILTERS_MAX];
     lzma_options_bcj bcj[ZR_LZMA_FILTERS_MAX];
@@ -166,8 +167,8 @@ static lzma_ret lzma_start_decoder(const struct lzma_self *self, lzma_stream *z)
                                       : lzma_raw_decoder(z, self->filter);
 }
 
-/* The room is full and the stream not at its end: is there more, or is the end missing?
- */
+/* Called if the room is full before the end of the stream. True if the stream decodes to
+ * more bytes, false if only its end is missing. */
 static bool lzma_has_more(lzma_stream *z)
 {
     uint8_t spare = 0;
@@ -213,7 +214,7 @@ static zarr_status lzma_decode_one(void *self_ptr, const struct zr_host_job *io,
     } while (z->avail_in && self->format != LZMA_RAW);
     if (z->avail_in)
         return zr_fail(err, ZARR_ERR_CORRUPT,
-                       "lzma: %zu bytes behind the end of the stream", z->avail_in);
+                       "lzma: %zu bytes after the end of the stream", z->avail_in);
     *used = io->dst_bytes - z->avail_out;
     return ZARR_OK;
 }

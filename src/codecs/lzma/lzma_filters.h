@@ -1,12 +1,12 @@
 /*
- * codecs/lzma/lzma_filters.h - the members of lzma.
+ * codecs/lzma/lzma_filters.h - the filters in a configuration of lzma.
  */
 #ifndef ZR_LZMA_FILTERS_FAMILY_H
 #define ZR_LZMA_FILTERS_FAMILY_H
 
 #include "codecs/codecs_int.h"
 
-/* lzma: one entry of `filters`, as Python's module lzma names its members. */
+/* The members of one entry of `filters`, with the names of Python's module lzma. */
 enum zr_lzma_member {
     ZR_LZMA_PRESET,
     ZR_LZMA_DICT_SIZE,
@@ -22,11 +22,11 @@ enum zr_lzma_member {
     ZR_LZMA_MEMBERS
 };
 struct zr_lzma_filter {
-    int64_t id;                      /* liblzma's */
-    int64_t member[ZR_LZMA_MEMBERS]; /* -1: not said */
+    int64_t id;                      /* as in liblzma */
+    int64_t member[ZR_LZMA_MEMBERS]; /* -1 if absent */
 };
 #define ZR_LZMA_FILTERS_MAX 4
-/* How many there are, in encoding order; 0: none are said. */
+/* Reads the filters in the order of encoding. Returns their number, which may be 0. */
 uint32_t zr_spec_lzma_filters(const zarr_codec_spec *spec,
                               struct zr_lzma_filter out[ZR_LZMA_FILTERS_MAX]);
 

@@ -1,9 +1,9 @@
 /*
- * codecs/lzma/lzma_spec.c - numcodecs' lzma: the container (1 .xz, 2 .lzma, 3 none), a
- * check, and either a preset or a list of filters, all in liblzma's numbers as
- * Python's module has them. A configuration that liblzma would refuse is refused here,
- * with the name of the member. The rules are written out, because specifications do not
- * include the library. Thread class: plain functions.
+ * codecs/lzma/lzma_spec.c - numcodecs' lzma. The configuration has the container (1 .xz,
+ * 2 .lzma, 3 none), a check, and either a preset or a list of filters. All are liblzma's
+ * numbers, as in Python's module lzma. A configuration that liblzma would refuse is
+ * INVALID, and the error names the member. The rules are written out, because
+ * specifications do not include the library. Thread class: plain functions.
  */
 #include "codecs/lzma/lzma_filters.h"
 
@@ -90,8 +90,9 @@ static zarr_status lzma_read_filter(const struct zr_json *v, uint32_t at,
         family = lzma_family(f->id);
     if (family == LZMA_FAMILY_NONE)
         return zr_fail(err, ZARR_ERR_INVALID,
-                       "lzma: filters[%" PRIu32 "].id is %s, no filter of liblzma", at,
-                       zr_json_excerpt(zr_json_get(v, "id"), text, sizeof text));
+                       "lzma: filters[%" PRIu32
+                       "].id is %s, which is not a filter of liblzma",
+                       at, zr_json_excerpt(zr_json_get(v, "id"), text, sizeof text));
     for (const struct zr_json *m = v->u.children.first; m; m = m->next) {
         const uint32_t i = lzma_member_index(m->key);
         int64_t number = -1;
@@ -115,7 +116,8 @@ static zarr_status lzma_read_filter(const struct zr_json *v, uint32_t at,
     return ZARR_OK;
 }
 
-/* LZMA comes last and only there; .xz holds LZMA2, .lzma one LZMA1 and nothing else. */
+/* INVALID unless LZMA1 or LZMA2 is the last filter and no other one. .xz requires LZMA2;
+ * .lzma requires LZMA1 as the only filter. */
 static zarr_status lzma_check_filters(const struct zr_lzma_filter *f, uint32_t n,
                                       int64_t format, zarr_error *err)
 {
@@ -147,8 +149,9 @@ static zarr_status lzma_read_filters(const zarr_codec_spec *raw, int64_t format,
     *n = 0;
     if (!zr_conf_has(raw, "filters")) {
         if (format == LZMA_FORMAT_RAW)
-            st = zr_fail(err, ZARR_ERR_INVALID,
-                         "lzma: format 3 (raw) needs filters: the stream names none");
+            st = zr_fail(
+                err, ZARR_ERR_INVALID,
+                "lzma: format 3 (raw) needs filters, because the stream names none");
         goto out;
     }
     if (!zr_json_is(list, ZR_JSON_ARRAY) || zr_json_count(list) < 1 ||
@@ -172,7 +175,7 @@ uint32_t zr_spec_lzma_filters(const zarr_codec_spec *spec,
 {
     uint32_t n = 0;
 
-    /* checked when the configuration was */
+    /* lzma_canonical() has checked them */
     return lzma_read_filters(spec, 0, out, &n, NULL) == ZARR_OK ? n : 0;
 }
 
@@ -197,7 +200,7 @@ static void lzma_put_filters(struct zr_conf_text *t, const struct zr_lzma_filter
     zr_conf_put_raw(t, n ? "]" : "");
 }
 
-/* -1: the container's own (CRC-64 in .xz; the others have none). */
+/* -1 is the container's default: CRC-64 in .xz, none in the others. */
 static zarr_status lzma_check_check(int64_t check, int64_t format, zarr_error *err)
 {
     if (check != -1 && check != 0 && check != 1 && check != 4 && check != 10)
@@ -250,8 +253,8 @@ out:
     return st;
 }
 
-/* LZMA2 stores what does not shrink, in pieces of 64 KiB. LZMA1 cannot store: bytes that
- * surprise it at every turn cost it more, never twice as much. */
+/* LZMA2 stores incompressible input in pieces of 64 KiB. LZMA1 cannot store: its output
+ * may be longer than its input, but never twice as long. */
 static zarr_status lzma_resolve(const zarr_codec_spec *spec, const zarr_chunk_spec *in,
                                 zarr_chunk_spec *out, void *fill_out, zarr_error *err)
 {

@@ -1,28 +1,29 @@
 /*
- * codecs/n5/n5_cpu.c - `n5_default`: u16 mode, u16 number of dimensions, u32 each of
- * them, all big-endian, then the elements through the compressor. The chain's transpose
- * and byte order are one strided copy between block and chunk; only the compressor runs.
- * A block of another shape is cut to the chunk, and elements outside the block are the
- * fill value. A block must have exactly the bytes that its own shape needs. This size is
- * checked against limits.chunk_bytes before the compressor decodes.
+ * codecs/n5/n5_cpu.c - `n5_default`. A block is the mode (u16), the number of dimensions
+ * (u16), the size of each dimension (u32), all big-endian, then the compressed elements.
+ * One strided copy between block and chunk does the work of the chain's transpose and
+ * bytes. Only the compressor runs as a codec. A block of another shape is cut to the
+ * chunk, and elements outside the block get the fill value. A block must decode to
+ * exactly the bytes that its own shape needs. This size is checked against
+ * limits.chunk_bytes before the compressor decodes.
  */
 #include "codecs/codecs_int.h"
 
 #include <string.h>
 
 enum {
-    N5_HEAD = 4, /* before the dimensions */
+    N5_HEAD = 4, /* bytes before the dimensions */
     N5_WORD = 4
 };
 
 struct n5_self {
     const zarr_allocator *alloc;
-    zarr_codec_runner *compressor;    /* NULL: none */
-    struct zr_memory_registry memory; /* the host's, for its copies */
+    zarr_codec_runner *compressor;    /* NULL if there is none */
+    struct zr_memory_registry memory; /* the host's, for strided copies */
     int32_t ndim;
     uint32_t item_bytes, swap_bytes;
     uint64_t shape[ZARR_MAX_RANK], bytes; /* of the chunk */
-    uint64_t most;                        /* bytes of a block */
+    uint64_t most;                        /* the most bytes of a decoded block */
     uint8_t fill[8];
 };
 
@@ -87,7 +88,8 @@ struct n5_block {
     uint64_t shape[ZARR_MAX_RANK], bytes;
 };
 
-/* What both have, between a block (first dimension fastest, big-endian) and a chunk. */
+/* Copies the elements that block and chunk share. The block is big-endian, with the first
+ * dimension fastest. */
 static zarr_status n5_copy(const struct n5_self *self, const struct n5_block *b,
                            const zarr_mem *block, const zarr_mem *chunk, bool encode,
                            zarr_error *err)
@@ -214,7 +216,8 @@ static zarr_status n5_decode_one(void *self_ptr, const struct zr_host_job *io,
     ZR_TRY(n5_copy(self, &b, &block, &chunk, false, err));
     *used = (size_t)self->bytes;
 out:
-    exec->flags &= ~(uint32_t)ZARR_CODEC_JOB_NO_ROOM; /* the chunk's size is known */
+    /* the chunk's size is known, so more room would not help */
+    exec->flags &= ~(uint32_t)ZARR_CODEC_JOB_NO_ROOM;
     return st;
 }
 
@@ -224,7 +227,7 @@ static zarr_status n5_decode(void *self, zarr_codec_job *jobs, uint64_t n,
     return zr_jobs_each(n5_decode_one, self, jobs, n, exec, err);
 }
 
-/* ---- encoding: always the whole chunk -------------------------------------------- */
+/* ---- encoding -------------------------------------------- */
 
 static void n5_store(uint8_t *p, uint32_t v, size_t n)
 {

@@ -1,10 +1,11 @@
 /*
- * codecs/n5/n5_spec.c - `n5_default`: blocks of N5 in its default mode. A header with the
- * block's own shape, numbers big-endian, then the elements: first dimension fastest,
- * big-endian, through one compressor at most. Its chain says the same in Zarr's words and
- * nothing else is allowed in it: a full transpose, `bytes`, one bytes->bytes codec.
- * Blocks at the array's edge may be cut or padded, so no size follows from the metadata.
- * Thread class: plain functions.
+ * codecs/n5/n5_spec.c - `n5_default`: blocks of N5 in its default mode. A block has a
+ * big-endian header with its own shape, then the elements. They are big-endian, with the
+ * first dimension fastest, and at most one compressor encodes them. The nested chain says
+ * this in codecs of Zarr: a transpose that reverses all dimensions, `bytes`, and at most
+ * one bytes->bytes codec. No other codec is permitted. Blocks at the array's border may
+ * be cut or padded, so metadata does not bound the encoded size. Thread class: plain
+ * functions.
  */
 #include "codecs/codecs_int.h"
 
@@ -44,7 +45,7 @@ out:
     return st;
 }
 
-/* What N5 has: integers of 8 to 64 bits, floats of 32 and 64. */
+/* The data types of N5: integers of 8 to 64 bits, floats of 32 and 64 bits. */
 static bool n5_takes(const zarr_dtype *dtype)
 {
     struct zr_number n;
@@ -74,7 +75,7 @@ static zarr_status n5_check_array(const zarr_codec_spec *spec, const zarr_chunk_
         if (in->shape[i] > UINT32_MAX)
             return zr_fail(err, ZARR_ERR_INVALID,
                            "n5_default: a chunk's edge of %" PRIu64
-                           ", at most 2^32 - 1 can be said",
+                           ", at most 2^32 - 1 is possible",
                            in->shape[i]);
     }
     if (zr_dtype_has_order(in->dtype) && layout.byte_order != ZARR_ORDER_BIG)

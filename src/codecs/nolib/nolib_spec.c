@@ -61,7 +61,7 @@ static zarr_status pcodec_resolve(const zarr_codec_spec *spec, const zarr_chunk_
     if ((kind != ZARR_KIND_INT && kind != ZARR_KIND_UINT && kind != ZARR_KIND_FLOAT) ||
         (bits != 16 && bits != 32 && bits != 64))
         return zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                       "pcodec: data type %s is no number of 16, 32 or 64 bits",
+                       "pcodec: data type %s is not a number of 16, 32 or 64 bits",
                        name ? name : "?");
     out->exact = 0;
     out->item_bytes_hint = 1;

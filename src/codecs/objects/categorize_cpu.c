@@ -1,9 +1,9 @@
 /*
- * codecs/objects/categorize_cpu.c - categorize: text as the number of its label, from 1.
- * As in numcodecs, text that is not a label becomes 0, and 0 becomes empty text: the
- * filter is meant to lose such text. Numbers after the last label are CORRUPT. Elements
- * of variable length point to the labels of the configuration; elements of a fixed length
- * get as much of a label as fits.
+ * codecs/objects/categorize_cpu.c - categorize: stores text as the number of its label,
+ * counted from 1. As in numcodecs, text that is not a label becomes 0, and 0 becomes
+ * empty text: the filter is meant to lose such text. A number above that of the last
+ * label is CORRUPT. Elements of variable length point to the labels of the configuration.
+ * Elements of a fixed length get as much of a label as fits.
  */
 #include "codecs/objects/objects.h"
 
@@ -11,11 +11,11 @@
 
 struct categorize_self {
     const zarr_allocator *alloc;
-    struct zr_categorize c; /* borrowed from the specification, as the labels are */
+    struct zr_categorize c; /* its labels are borrowed from the specification */
     const struct zr_json **label;
-    struct zr_map by_text; /* -> number of the label, as a pointer */
+    struct zr_map by_text; /* maps the text of a label to its number, kept as a pointer */
     size_t n, item_bytes;  /* elements of a chunk, and bytes of one */
-    bool wide;             /* 32-bit characters */
+    bool wide;             /* elements are text of a fixed length, in 32-bit characters */
 };
 
 static void categorize_close(void *self_ptr)
@@ -29,7 +29,8 @@ static void categorize_close(void *self_ptr)
     zr_free(self->alloc, self);
 }
 
-/* Characters of valid UTF-8, up to so many; `out` (may be NULL) need not be aligned. */
+/* Converts the label, which is valid UTF-8, to at most `most` characters of 32 bits, and
+ * returns their number. `out` may be NULL and may be unaligned. */
 static size_t categorize_widen(const struct zr_json *label, uint8_t *out, size_t most)
 {
     const unsigned char *s = (const unsigned char *)label->u.text.ptr;
@@ -49,7 +50,7 @@ static size_t categorize_widen(const struct zr_json *label, uint8_t *out, size_t
     return n;
 }
 
-/* Without the zeros at the end, which NumPy's texts do not have. */
+/* The size without zeros at the end, which NumPy does not count as part of a text. */
 static size_t categorize_trim(const uint8_t *wide, size_t bytes)
 {
     while (bytes >= 4 &&
@@ -58,7 +59,7 @@ static size_t categorize_trim(const uint8_t *wide, size_t bytes)
     return bytes;
 }
 
-/* Of labels that occur twice the last one counts. */
+/* Adds a label to by_text. If a label occurs twice, the last one wins. */
 static zarr_status categorize_learn(struct categorize_self *self,
                                     const struct zr_json *label, size_t number,
                                     zarr_error *err)

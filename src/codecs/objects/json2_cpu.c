@@ -1,8 +1,8 @@
 /*
  * codecs/objects/json2_cpu.c - json2 for text, bools and numbers, spelled as Python's
- * json does it. Reading goes through our parser, whose document stays with the thread
- * until the next chunk, because elements point into it; it gets no more values than the
- * chunk's shape needs.
+ * json spells them. Decoding uses the parser of room json. Elements point into its
+ * document, so the thread keeps that until the next chunk. The parser accepts no more
+ * values than the chunk's shape needs.
  */
 #include "codecs/objects/objects_int.h"
 #include "json/json.h"
@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- json2, out ------------------------------------------------------------------ */
+/* ---- encoding ------------------------------------------------------------------ */
 
 static void json_put_unit(struct zr_put *p, unsigned unit)
 {
@@ -54,7 +54,7 @@ static void json_put_point(struct zr_put *p, const unsigned char *s, size_t n)
     json_put_unit(p, c);
 }
 
-/* Spelled as Python's json does it. */
+/* Writes text as Python's json spells it. */
 static void json_put_text(struct zr_put *p, const zarr_vlen *item, bool ascii)
 {
     const unsigned char *s = item->data;
@@ -64,8 +64,8 @@ static void json_put_text(struct zr_put *p, const zarr_vlen *item, bool ascii)
     while (left > 0) {
         size_t n = *s < 0x80 ? 1 : *s < 0xE0 ? 2 : *s < 0xF0 ? 3 : 4;
 
-        n = (size_t)ZR_MIN((uint64_t)n,
-                           left); /* counted before it is known to be UTF-8 */
+        /* zr_objects_size() also counts text that is not UTF-8 */
+        n = (size_t)ZR_MIN((uint64_t)n, left);
         if (*s < 0x80)
             json_put_ascii(p, *s, ascii);
         else if (ascii)
@@ -139,7 +139,7 @@ static void json_put(const struct zr_objects *self, struct zr_put *p,
     zr_put_word(p, "]]");
 }
 
-/* ---- json2, in ------------------------------------------------------------------- */
+/* ---- decoding ------------------------------------------------------------------- */
 
 struct json_thread {
     struct zr_json_doc doc;
@@ -161,7 +161,7 @@ static void json_thread_close(void *state)
     zr_free(NULL, t);
 }
 
-/* No more values than texts in lists of the chunk's shape need. */
+/* Parses the chunk. UNSUPPORTED if it has more values than the nested lists need. */
 static zarr_status json_read(const struct zr_objects *self, struct json_thread *t,
                              const struct zr_host_job *io, zarr_error *err)
 {
@@ -183,7 +183,7 @@ static zarr_status json_read(const struct zr_objects *self, struct json_thread *
     if (st == ZARR_ERR_LIMIT)
         return zr_fail(err, ZARR_ERR_UNSUPPORTED,
                        "json2: there are more values than %" PRIu64
-                       " elements: lists and objects are not done",
+                       " elements: lists and objects are not supported",
                        self->n);
     return st == ZARR_OK ? st : zr_prefix(err, st, "json2");
 }
@@ -209,7 +209,7 @@ static zarr_status json2_number(const struct zr_objects *self, const struct zr_j
         kind = ZARR_KIND_FLOAT;
     }
     if (kind && self->type.kind == ZARR_KIND_FLOAT &&
-        kind != ZARR_KIND_BOOL) { /* -0 is no integer */
+        kind != ZARR_KIND_BOOL) { /* -0 stays a float */
         kind = ZARR_KIND_FLOAT;
         (void)zr_json_f64(v, &n.d);
     }
@@ -235,7 +235,7 @@ static zarr_status json_item(const struct zr_objects *self, const struct zr_json
     return ZARR_OK;
 }
 
-/* The type and the shape. */
+/* Checks the type and the shape that follow the elements. */
 static zarr_status json_tail(const struct zr_objects *self, const struct zr_nest *nest,
                              const struct zr_json *type, zarr_error *err)
 {
@@ -281,8 +281,8 @@ static zarr_status json_decode_one(void *self_ptr, const struct zr_host_job *io,
         for (int32_t d = nest.open; d <= nest.leaf; d++) {
             v = next[d - 1];
             if (v->type != ZR_JSON_ARRAY || zr_json_count(v) != nest.dims[d])
-                return zr_objects_damaged(self, "is in no list of the chunk's shape", i,
-                                          err);
+                return zr_objects_damaged(self, "is not in a list of the chunk's shape",
+                                          i, err);
             next[d - 1] = v->next;
             next[d] = v->u.children.first;
         }

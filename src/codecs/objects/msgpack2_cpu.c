@@ -1,15 +1,15 @@
 /*
- * codecs/objects/msgpack2_cpu.c - msgpack2 for text, bools and numbers: the few forms of
- * MessagePack that numcodecs writes, read in place. Texts point into the encoded bytes,
- * and no allocation depends on a count in a header, which is why no library is used.
+ * codecs/objects/msgpack2_cpu.c - msgpack2 for text, bools and numbers. It reads the few
+ * forms of MessagePack that numcodecs writes, in place: texts point into the encoded
+ * bytes. It uses no library, so that no allocation depends on a count in the chunk.
  */
 #include "codecs/objects/objects_int.h"
 
 #include <string.h>
 
-/* ---- msgpack2, out --------------------------------------------------------------- */
+/* ---- encoding --------------------------------------------------------------- */
 
-/* A first byte and a number of 1, 2, 4 or 8 bytes, highest first. */
+/* Writes a first byte and a big-endian number of 1, 2, 4 or 8 bytes. */
 static void pack_put(struct zr_put *p, unsigned first, uint64_t v, unsigned bytes)
 {
     zr_put_byte(p, first);
@@ -127,13 +127,14 @@ static void pack_put_chunk(const struct zr_objects *self, struct zr_put *p,
         pack_put_number(p, nest.dims[d]);
 }
 
-/* ---- msgpack2, in ---------------------------------------------------------------- */
+/* ---- decoding ---------------------------------------------------------------- */
 
 struct pack_from {
     const uint8_t *p, *end;
 };
 
-/* The number of `bytes` behind the first byte; false: they are not there. */
+/* Reads the number of `bytes` bytes after the first byte. Returns false if they are not
+ * in the chunk. */
 static bool pack_length(struct pack_from *f, unsigned bytes, uint64_t *v)
 {
     *v = 0;
@@ -146,7 +147,7 @@ static bool pack_length(struct pack_from *f, unsigned bytes, uint64_t *v)
 
 static unsigned pack_type(const struct pack_from *f)
 {
-    return f->p < f->end ? *f->p : 0xC1; /* which no value begins with */
+    return f->p < f->end ? *f->p : 0xC1; /* no value begins with this byte */
 }
 
 static bool pack_is_list(unsigned type)
@@ -183,7 +184,7 @@ static bool pack_is_text(unsigned type)
     return (type & 0xE0) == 0xA0 || (type >= 0xD9 && type <= 0xDB);
 }
 
-/* False: it ends behind the chunk. */
+/* Reads a text. Returns false if it ends after the end of the chunk. */
 static bool pack_text(struct pack_from *f, zarr_vlen *item)
 {
     const unsigned type = pack_type(f);
@@ -215,8 +216,8 @@ static const char *pack_kind(unsigned type)
     return type >= 0xC4 && type <= 0xC6 ? "bytes" : "an extension";
 }
 
-/* A number or bool and its kind, as zr_objects_number() has it; 0: another value, which
- * is left there. False: it ends behind the chunk. */
+/* Reads a number or bool, and its kind for zr_objects_number(). Kind 0 means another
+ * value, which stays unread. Returns false if the value is cut off. */
 static bool pack_plain(struct pack_from *f, uint32_t *kind, struct zr_numpy_value *v)
 {
     const unsigned type = pack_type(f), width = 1U << (type & 3);
@@ -262,7 +263,7 @@ static zarr_status pack_number_item(const struct zr_objects *self, struct pack_f
     uint32_t kind = 0;
 
     if (!pack_plain(f, &kind, &v))
-        return zr_objects_damaged(self, "ends behind the chunk", i, err);
+        return zr_objects_damaged(self, "ends after the end of the chunk", i, err);
     return zr_objects_number(self, kind, v, pack_is_text(type) ? "text" : pack_kind(type),
                              i, to, err);
 }
@@ -274,7 +275,7 @@ static zarr_status pack_item(const struct zr_objects *self, struct pack_from *f,
     zarr_vlen item = {0};
 
     if (type == 0xC1)
-        return zr_objects_damaged(self, "is missing or no value", i, err);
+        return zr_objects_damaged(self, "is missing or not a value", i, err);
     if (self->type.kind)
         return pack_number_item(self, f, i, to, err);
     if (self->missing && (type == 0xC0 || type == 0)) {
@@ -283,9 +284,9 @@ static zarr_status pack_item(const struct zr_objects *self, struct pack_from *f,
         if (!pack_is_text(type))
             return zr_objects_no_text(self, pack_kind(type), i, err);
         if (!pack_text(f, &item))
-            return zr_objects_damaged(self, "ends behind the chunk", i, err);
+            return zr_objects_damaged(self, "ends after the end of the chunk", i, err);
         if (!zr_utf8_valid(item.data, (size_t)item.bytes))
-            return zr_objects_damaged(self, "is no UTF-8", i, err);
+            return zr_objects_damaged(self, "is not UTF-8", i, err);
     }
     memcpy(to, &item, sizeof item);
     return ZARR_OK;
@@ -307,7 +308,7 @@ static zarr_status pack_tail(const struct zr_objects *self, const struct zr_nest
         if (!pack_number(f, &n) || n != nest->dims[d])
             return zr_objects_wrong_shape(self, err);
     if (f->p != f->end)
-        st = zr_fail(err, ZARR_ERR_CORRUPT, "%s: %zu bytes behind the shape", self->codec,
+        st = zr_fail(err, ZARR_ERR_CORRUPT, "%s: %zu bytes after the shape", self->codec,
                      (size_t)(f->end - f->p));
 out:
     return st;
@@ -335,8 +336,8 @@ static zarr_status msgpack_decode_one(void *self_ptr, const struct zr_host_job *
     for (uint64_t i = 0; i < self->n; i++) {
         for (int32_t d = nest.open; d <= nest.leaf; d++)
             if (!pack_list(&f, &n) || n != nest.dims[d])
-                return zr_objects_damaged(self, "is in no list of the chunk's shape", i,
-                                          err);
+                return zr_objects_damaged(self, "is not in a list of the chunk's shape",
+                                          i, err);
         ZR_TRY(pack_item(self, &f, i, io->dst + i * self->each, err));
         zr_nest_step(&nest);
     }

@@ -1,10 +1,10 @@
 /*
- * codecs/objects/object_spec.c - what numcodecs makes of arrays of Python objects, as far
- * as the objects are text: categorize (labels as numbers), json2 and msgpack2 (a list of
- * the elements with type and shape behind them; of bools and numbers, too). All are v2's
- * alone, where the first filter takes the place that array->bytes codecs have in v3
- * (meta/array_v2.c). Members that only change how Python sees the same bytes are kept.
- * Thread class: plain functions.
+ * codecs/objects/object_spec.c - numcodecs' codecs for arrays of Python objects, if the
+ * objects are text. categorize stores labels as numbers. json2 and msgpack2 store a list
+ * of the elements with type and shape after them; they also take bools and numbers. All
+ * exist only in v2, as the first filter. meta/array_v2.c puts that filter in the place
+ * that array->bytes codecs have in v3. Members that only change how Python sees the same
+ * bytes are kept. Thread class: plain functions.
  */
 #include "codecs/objects/objects.h"
 
@@ -36,7 +36,8 @@ static void object_any_length(zarr_chunk_spec *out)
 }
 
 #define OBJECT_RULE                                                                      \
-    "only text of any length (|O), bools, integers and floats of 16 to 64 bits are done"
+    "only text of any length (|O), bools, integers and floats of 16 to 64 bits are "     \
+    "supported"
 
 bool zr_object_number(const zarr_dtype *dtype, struct zr_number *out)
 {
@@ -46,7 +47,7 @@ bool zr_object_number(const zarr_dtype *dtype, struct zr_number *out)
     return false;
 }
 
-/* How many elements a chunk has; false: none that json2 and msgpack2 keep. */
+/* The number of elements of a chunk. False if json2 and msgpack2 do not take its type. */
 static bool object_count(const zarr_chunk_spec *in, uint64_t *n)
 {
     struct zr_number number;
@@ -66,7 +67,7 @@ static const char *const json_members[] = {
     "encoding", "skipkeys",   "ensure_ascii", "check_circular", "allow_nan",
     "indent",   "separators", "sort_keys",    "strict",         NULL};
 
-/* Between elements: a comma, and blanks around it if that is said. */
+/* The text between elements: a comma, perhaps with blanks around it. */
 static bool json_comma(const struct zr_json *v, const char **out)
 {
     const char *text = zr_json_string(v);
@@ -156,7 +157,7 @@ static zarr_status msgpack_canonical(const zarr_codec_spec *raw, int format, cha
     ZR_TRY(zr_conf_bool(raw, "use_bin_type", &ignored, err));
     if (bytes) {
         st = zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                     "msgpack2: with raw its elements are bytes; only text is done");
+                     "msgpack2: with raw the elements are bytes; only text is supported");
         goto out;
     }
     st = object_put(raw, msgpack_members, text, cap, text_bytes, err);
@@ -164,7 +165,7 @@ out:
     return st;
 }
 
-/* Its lists have 32 bits for their length, and two entries more than elements. */
+/* MessagePack lists have 32-bit lengths. Here two entries follow the elements. */
 static zarr_status msgpack_resolve(const zarr_codec_spec *spec, const zarr_chunk_spec *in,
                                    zarr_chunk_spec *out, void *fill_out, zarr_error *err)
 {
@@ -175,11 +176,11 @@ static zarr_status msgpack_resolve(const zarr_codec_spec *spec, const zarr_chunk
         return object_wrong_type(spec, in->dtype, OBJECT_RULE, err);
     if (in->ndim == 0)
         return zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                       "msgpack2: an array without dimensions has no such form");
+                       "msgpack2 cannot encode an array without dimensions");
     if (n > UINT32_MAX - 2)
         return zr_fail(
             err, ZARR_ERR_INVALID,
-            "msgpack2: chunks of %" PRIu64 " elements, at most 2^32 - 3 can be said", n);
+            "msgpack2: chunks of %" PRIu64 " elements, at most 2^32 - 3 are possible", n);
     object_any_length(out);
     return ZARR_OK;
 }
@@ -201,7 +202,7 @@ static bool categorize_is_object(const char *dtype)
            (zr_streq(dtype, "|O") || zr_streq(dtype, "O") || zr_streq(dtype, "object"));
 }
 
-/* Elements that the codes can tell apart, 0 left out. */
+/* How many labels the type can number, from 1. */
 static uint64_t categorize_most(const struct zr_number *type)
 {
     return UINT64_MAX >> (64 - type->bits + (type->kind == ZARR_KIND_INT));
@@ -217,7 +218,7 @@ zarr_status zr_spec_categorize(const zarr_codec_spec *spec, struct zr_categorize
     if (zr_conf_has(spec, "astype") &&
         (!zr_numpy_parse(astype, &out->astype) || !zr_number_is_whole(&out->astype)))
         return zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                       "categorize: astype \"%.64s\" is no integer of 8 to 64 bits",
+                       "categorize: astype \"%.64s\" is not an integer of 8 to 64 bits",
                        astype ? astype : "?");
     if (!zr_json_is(labels, ZR_JSON_ARRAY))
         return zr_conf_refuse(spec, "labels", "a list of texts", err);
@@ -254,7 +255,7 @@ out:
     return st;
 }
 
-/* What the array has must be what the filter says it makes. */
+/* UNSUPPORTED unless the array has the data type that the filter decodes to. */
 static zarr_status categorize_type(const zarr_codec_spec *spec, const zarr_dtype *dtype,
                                    zarr_error *err)
 {
@@ -268,7 +269,7 @@ static zarr_status categorize_type(const zarr_codec_spec *spec, const zarr_dtype
         return ZARR_OK;
     if (zarr_dtype_kind(dtype) != ZARR_KIND_UTF32 &&
         zarr_dtype_kind(dtype) != ZARR_KIND_STRING)
-        return object_wrong_type(spec, dtype, "only text is done", err);
+        return object_wrong_type(spec, dtype, "only text is supported", err);
     if (!categorize_is_object(text))
         ZR_TRY(zr_conf_dtype(spec, "dtype", &own, &order, err));
     if (!own || !zarr_dtype_equal(own, dtype) || (order == ZARR_ORDER_BIG) != big)
@@ -302,7 +303,7 @@ out:
     return st;
 }
 
-/* The text that it takes has an order of its own. */
+/* Its `dtype` gives the byte order of the text that it takes. */
 static zarr_status categorize_elements(const zarr_codec_spec *spec, const char *in,
                                        zarr_codec_elements *out, zarr_error *err)
 {

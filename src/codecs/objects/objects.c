@@ -1,9 +1,9 @@
 /*
- * codecs/objects/objects.c - what json2 and msgpack2 share: the chunk as lists in lists,
- * what is refused, and output that is counted before it is written. In arrays
- * of text, elements of other types are refused, except null and 0: zarr-python fills
- * unwritten elements with them. They read as empty text if that is the fill value. Thread
- * class: plain functions.
+ * codecs/objects/objects.c - the shared part of json2 and msgpack2: nested lists, checks
+ * of elements, and output whose size is counted before it is written. In arrays of text,
+ * elements of other types are refused. Null and 0 are exceptions, because zarr-python
+ * fills unwritten elements with them: they read as empty text if that is the fill value.
+ * Thread class: plain functions.
  */
 #include "codecs/objects/objects_int.h"
 
@@ -65,27 +65,27 @@ zarr_status zr_objects_no_text(const struct zr_objects *self, const char *what,
                                uint64_t i, zarr_error *err)
 {
     return zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                   "%s: element %" PRIu64 " is %s, only text is done", self->codec, i,
-                   what);
+                   "%s: element %" PRIu64 " is %s, only text is supported", self->codec,
+                   i, what);
 }
 
 zarr_status zr_objects_wrong_list(const struct zr_objects *self, uint64_t want,
                                   zarr_error *err)
 {
     return zr_fail(err, ZARR_ERR_CORRUPT,
-                   "%s: the chunk is no list of %" PRIu64
-                   " elements or lists with type and shape behind them",
+                   "%s: the chunk is not a list of %" PRIu64
+                   " elements or lists with type and shape after them",
                    self->codec, want);
 }
 
 zarr_status zr_objects_wrong_shape(const struct zr_objects *self, zarr_error *err)
 {
     return zr_fail(err, ZARR_ERR_CORRUPT,
-                   "%s: the shape behind the elements is not that of their lists",
+                   "%s: the shape after the elements is not that of their lists",
                    self->codec);
 }
 
-/* Text, of which every element is text too. */
+/* Whether it is NumPy's name of objects or of text. Every element is text then. */
 static bool objects_known_type(const char *s, size_t n)
 {
     if (n && strchr("<>|=", s[0])) {
@@ -120,7 +120,7 @@ zarr_status zr_objects_type(const struct zr_objects *self, const char *s, size_t
         return ZARR_OK;
     return zr_fail(err, ZARR_ERR_UNSUPPORTED,
                    "%s: the chunk's elements are of type \"%.*s\", only text of any "
-                   "length (|O) is done",
+                   "length (|O) is supported",
                    self->codec, (int)ZR_MIN(n, (size_t)32), s);
 }
 
@@ -149,9 +149,8 @@ zarr_status zr_objects_number(const struct zr_objects *self, uint32_t kind,
                    shown, name);
 }
 
-/* ---- lists in lists ---------------------------------------------------------------- */
+/* ---- nested lists ---------------------------------------------------------------- */
 
-/* nested: as the chunk is; else one list of all, as which numcodecs reads it, too. */
 void zr_nest_begin(struct zr_nest *nest, const struct zr_objects *self, bool nested)
 {
     *nest =
@@ -162,7 +161,6 @@ void zr_nest_begin(struct zr_nest *nest, const struct zr_objects *self, bool nes
     nest->leaf = nest->ndim > 0 ? nest->ndim - 1 : 0;
 }
 
-/* Behind an element: lists of dimensions from nest->open on have ended. */
 void zr_nest_step(struct zr_nest *nest)
 {
     int32_t d = nest->leaf;
@@ -172,7 +170,7 @@ void zr_nest_step(struct zr_nest *nest)
     nest->open = d + 1;
 }
 
-/* ---- output, counted where there is no room -------------------------------------- */
+/* ---- output -------------------------------------- */
 
 void zr_put_bytes(struct zr_put *p, const void *from, uint64_t n)
 {
@@ -194,7 +192,7 @@ void zr_put_word(struct zr_put *p, const char *text)
     zr_put_bytes(p, text, strlen(text));
 }
 
-/* Numbers that the codec's options leave no form. */
+/* INVALID if the codec's options do not permit one of the numbers. */
 static zarr_status objects_check_numbers(const struct zr_objects *self,
                                          const uint8_t *items, zarr_error *err)
 {
@@ -229,9 +227,9 @@ static zarr_status objects_check(const struct zr_objects *self, const uint8_t *i
             return zr_fail(err, ZARR_ERR_INVALID,
                            "%s: element %" PRIu64 " of %" PRIu64 " bytes%s", self->codec,
                            i, item.bytes,
-                           item.data ? ", at most 2^32 - 1 are done" : " at NULL");
+                           item.data ? ", at most 2^32 - 1 are possible" : " at NULL");
         if (item.bytes && !zr_utf8_valid(item.data, (size_t)item.bytes))
-            return zr_fail(err, ZARR_ERR_INVALID, "%s: element %" PRIu64 " is no UTF-8",
+            return zr_fail(err, ZARR_ERR_INVALID, "%s: element %" PRIu64 " is not UTF-8",
                            self->codec, i);
     }
     return ZARR_OK;
@@ -254,7 +252,6 @@ out:
     return st;
 }
 
-/* The exact size. Elements that are refused later may not even be there. */
 uint64_t zr_objects_size(const struct zr_objects *self, zr_put_chunk *put,
                          const zarr_codec_job *job)
 {

@@ -1,23 +1,24 @@
 /*
- * codecs/objects/objects.h - the members of json2 and categorize.
+ * codecs/objects/objects.h - the configurations of json2 and categorize.
  */
 #ifndef ZR_OBJECTS_FAMILY_H
 #define ZR_OBJECTS_FAMILY_H
 
 #include "codecs/codecs_int.h"
 
-/* json2: how text and numbers are written. */
+/* json2: how it writes text and numbers. */
 struct zr_json2 {
-    const char *comma; /* with its blanks; borrowed */
-    bool ascii;        /* everything else is escaped */
+    const char *comma; /* between elements, with its blanks; borrowed */
+    bool ascii;        /* all other characters are escaped */
     bool finite;       /* allow_nan is false */
 };
-/* The bools and numbers that json2 and msgpack2 keep; false: another type. */
+/* Returns false if the type is not one of the bools and numbers that json2 and msgpack2
+ * take. */
 bool zr_object_number(const zarr_dtype *dtype, struct zr_number *out);
 zarr_status zr_spec_json2(const zarr_codec_spec *spec, struct zr_json2 *out,
                           zarr_error *err);
 
-/* categorize: label i (from 0) is the number i + 1 of type astype. */
+/* categorize: label i, counted from 0, is stored as the number i + 1 of type astype. */
 struct zr_categorize {
     const struct zr_json *label; /* the first of n strings; borrowed */
     uint64_t n;

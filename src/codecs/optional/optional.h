@@ -6,8 +6,9 @@
 
 #include "codecs/codecs_int.h"
 
-/* optional: the arrays that its two chains get, for a chunk of n elements: the mask, of
- * the same shape, and the values, of any number up to n. INVALID: no optional type. */
+/* Describes the inputs of the two nested chains for a chunk of n elements. `mask` has the
+ * same shape. `data` has any number of values up to n. INVALID if the data type is not
+ * optional. */
 zarr_status zr_spec_optional_inner(const zarr_codec_spec *spec,
                                    const zarr_chunk_spec *decoded, zarr_chunk_spec *mask,
                                    zarr_chunk_spec *data, zarr_error *err);

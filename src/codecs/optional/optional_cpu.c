@@ -1,10 +1,11 @@
 /*
  * codecs/optional/optional_cpu.c - `optional`: two lengths, the encoded mask, and the
- * encoded values of the elements that have one. Values are decoded to the front of the
- * chunk's room and then moved to their places, the last one first, so only the mask needs
- * memory. The lengths must add up to the whole chunk, the mask must have the chunk's
- * elements, and there must be as many values as the mask counts. In nested types the mask
- * of the outer type tells the number of elements, and the room has that size.
+ * encoded values of the elements that have one. Decoding writes the values to the start
+ * of the destination and then moves them to their places, the last one first. So only the
+ * mask needs memory. The lengths must add up to the whole chunk. The mask must have as
+ * many elements as the chunk, and the number of values must be that of its set elements.
+ * In nested types, the mask of the outer type gives the number of elements, and the
+ * destination has room for that many.
  */
 #include "codecs/optional/optional.h"
 
@@ -19,7 +20,7 @@ struct opt_self {
     const char *codec;
     zarr_codec_runner *mask, *data;
     size_t value_bytes;
-    uint64_t n; /* elements of a chunk; varies: at most */
+    uint64_t n; /* elements of a chunk, or at most that many if `varies` */
     bool varies;
 };
 
@@ -59,7 +60,7 @@ out:
     return st;
 }
 
-/* A byte that is never NULL where there are no elements. */
+/* The scratch memory, or `none` for 0 bytes, so that *out is never NULL. */
 static zarr_status opt_room(const zarr_codec_exec *exec, size_t bytes, uint8_t *none,
                             uint8_t **out, zarr_error *err)
 {
@@ -69,8 +70,8 @@ static zarr_status opt_room(const zarr_codec_exec *exec, size_t bytes, uint8_t *
     return ZARR_OK;
 }
 
-/* Decoding: a byte an element. Encoding: the values packed and the mask behind them,
- * which is the chunk's size. */
+/* Decoding needs one byte for each element. Encoding needs the packed values and the
+ * mask, which together have the chunk's decoded size. */
 static uint64_t opt_scratch(void *self, uint64_t n, uint64_t max_out)
 {
     ZR_UNUSED(self);
@@ -100,7 +101,7 @@ static zarr_status opt_split(const struct opt_self *self, const struct zr_host_j
     if (mask > rest || data != rest - mask)
         return zr_fail(err, ZARR_ERR_CORRUPT,
                        "%s: lengths of %" PRIu64 " and %" PRIu64
-                       " bytes, the chunk has %zu behind them",
+                       " bytes, the chunk has %zu after them",
                        self->codec, mask, data, rest);
     p->mask = io->src + OPT_HEAD;
     p->mask_bytes = (size_t)mask;
@@ -109,7 +110,7 @@ static zarr_status opt_split(const struct opt_self *self, const struct zr_host_j
     return ZARR_OK;
 }
 
-/* *n: elements. */
+/* Decodes the mask. *n is the most elements that fit; it becomes their number. */
 static zarr_status opt_decode_mask(const struct opt_self *self, const struct opt_parts *p,
                                    uint8_t *mask, size_t *n, zarr_codec_exec *exec,
                                    zarr_error *err)
@@ -149,7 +150,8 @@ static zarr_status opt_decode_data(const struct opt_self *self, const struct opt
     return st;
 }
 
-/* From behind: no value's place is in front of where it was. */
+/* Moves the packed values to their places. It begins with the last one, because no value
+ * moves towards the start. */
 static void opt_spread(const struct opt_self *self, const uint8_t *mask, size_t n,
                        size_t n_values, uint8_t *to)
 {
@@ -211,7 +213,7 @@ static zarr_status opt_pack(const struct opt_self *self, const uint8_t *from, si
         mask[i] = from[bytes];
         if (mask[i] > 1)
             return zr_fail(err, ZARR_ERR_INVALID,
-                           "%s: element %zu: the byte behind the value is %u, must be 0 "
+                           "%s: element %zu: the byte after the value is %u, must be 0 "
                            "or 1",
                            self->codec, i, mask[i]);
         if (mask[i])

@@ -1,9 +1,9 @@
 /*
  * codecs/optional/optional_spec.c - `optional` (zarrs: `zarrs.optional`), the codec of
- * the data type of that name: which elements have a value, as an array of bool with the
- * chunk's shape through mask_codecs, and the values that there are, one behind the other
- * in one dimension, through data_codecs. In front two lengths of 64 bits, little-endian.
- * Thread class: plain functions.
+ * the data type of that name. A chunk begins with two little-endian lengths of 64 bits.
+ * The mask follows: an array of bool with the chunk's shape, encoded with mask_codecs,
+ * that tells which elements have a value. Then come the values of these elements, an
+ * array of one dimension, encoded with data_codecs. Thread class: plain functions.
  */
 #include "codecs/optional/optional.h"
 
@@ -11,7 +11,7 @@ enum {
     OPTIONAL_HEAD = 16
 };
 
-/* Whole chains both. */
+/* INVALID unless the member is a whole chain. */
 static zarr_status optional_chain(const zarr_codec_spec *raw, const char *member,
                                   const char **json, zarr_error *err)
 {

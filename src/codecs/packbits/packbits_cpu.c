@@ -1,9 +1,9 @@
 /*
- * codecs/packbits/packbits_cpu.c - `packbits`: the wanted bits of each component, one run
- * with the lowest first, through a word that is filled and emptied byte by byte; and
- * numcodecs' packing of bools, highest bit first, as a filter over bytes (v2) and
- * between arrays (v3). A count of padding bits that is not the metadata's is damage;
- * the padding bits themselves are not looked at.
+ * codecs/packbits/packbits_cpu.c - two codecs. `packbits` stores the configured bits of
+ * all components one after the other, lowest bit first. Its loops fill and empty a word
+ * byte by byte. numcodecs' packing of bools stores the highest bit first; it is a filter
+ * on bytes in v2 and a codec between arrays in v3. A count of padding bits is CORRUPT if
+ * it differs from the one that metadata gives. Decoders ignore the padding bits.
  */
 #include "codecs/packbits/packbits.h"
 
@@ -13,8 +13,8 @@ struct pack_self {
     const zarr_allocator *alloc;
     struct zr_packbits p;
     size_t n_items; /* components */
-    bool varies;    /* any number of elements, up to n_items components */
-    bool bools;     /* numcodecs' */
+    bool varies;    /* chunks have any number of elements, up to n_items components */
+    bool bools;     /* numcodecs' packing of bools */
 };
 
 static void pack_close(void *self)
@@ -106,10 +106,10 @@ struct pack_sizes {
     uint8_t padding;
 };
 
-/* n components, not more than n_items. */
+/* The encoded size of n components. n is at most n_items. */
 static struct pack_sizes pack_measure(const struct pack_self *self, size_t n)
 {
-    const uint64_t bits = (uint64_t)n * self->p.kept; /* fits: resolve() */
+    const uint64_t bits = (uint64_t)n * self->p.kept; /* resolve() checks the product */
     const size_t packed = (size_t)(bits / 8 + (bits % 8 != 0));
 
     return (struct pack_sizes){.packed = packed,
@@ -136,7 +136,7 @@ static void pack_bits(const struct zr_packbits *p, const uint8_t *from, size_t n
         uint32_t left = p->kept;
 
         v = p->boolean ? v != 0 : v >> p->first & mask;
-        while (left > 0) { /* in halves: eight held bits and 32 new ones fit */
+        while (left > 0) { /* 7 held bits and 32 new ones fit the word */
             const uint32_t take = ZR_MIN(left, 32U);
 
             word |= (v & pack_mask(take)) << held;
@@ -180,8 +180,9 @@ static void unpack_bits(const struct zr_packbits *p, const uint8_t *from, uint8_
     }
 }
 
-/* How many components a stream of any length has: the byte of padding says it; without
- * one they are as many whole elements as there is room for and bits for. */
+/* The number of components in a chunk of any length, in whole elements. It follows from
+ * the count of padding bits. Without that count it is limited by the encoded bits and by
+ * the room in io->dst. */
 static size_t pack_count(const struct pack_self *self, const struct zr_host_job *io)
 {
     const bool counted = self->p.padding_first || self->p.padding_last;
@@ -247,7 +248,7 @@ static zarr_status pack_encode_one(void *self_ptr, const struct zr_host_job *io,
     return ZARR_OK;
 }
 
-/* ---- numcodecs' ------------------------------------------------------------------- */
+/* ---- numcodecs' packing of bools -------------------------------------------------- */
 
 static zarr_status bools_decode_one(void *self_ptr, const struct zr_host_job *io,
                                     size_t *used, zarr_codec_exec *exec, zarr_error *err)
@@ -293,7 +294,7 @@ static zarr_status bools_encode_one(void *self_ptr, const struct zr_host_job *io
     return ZARR_OK;
 }
 
-/* ---- both ------------------------------------------------------------------------- */
+/* ---- both codecs ------------------------------------------------------------------ */
 
 static zarr_status pack_decode(void *self, zarr_codec_job *jobs, uint64_t n,
                                zarr_codec_exec *exec, zarr_error *err)
@@ -313,8 +314,8 @@ static zarr_status pack_encode(void *self, zarr_codec_job *jobs, uint64_t n,
                         exec, err);
 }
 
-/* All that the bits can be: given less room, a decoder of any length could not tell the
- * elements that lack from spare bits. */
+/* The largest size that the encoded bits can decode to. In a smaller buffer, the decoder
+ * of a chunk of any length could not tell missing room from padding bits. */
 static uint64_t pack_size_hint(void *self_ptr, const zarr_codec_job *job, int encode)
 {
     const struct pack_self *self = self_ptr;

@@ -1,22 +1,21 @@
 /*
- * codecs/packbits/packbits_spec.c - elements as runs of bits. Three codecs of one name:
- * the registry's `packbits` (array->bytes, any number, lowest bit first), numcodecs'
- * filter in v2 (bytes, one for each bool, highest bit first, behind a byte that counts
- * the padding), and the same between arrays, v3's "numcodecs.packbits". All have exact
- * sizes.
- * The registry's text and its schema spell the members of `packbits` differently; both
- * are read, the text's are written.
- * Thread class: plain functions.
+ * codecs/packbits/packbits_spec.c - three codecs that pack elements into bits. The
+ * registry's `packbits` is array->bytes, takes any number and stores the lowest bit
+ * first. numcodecs' filter of v2 takes one byte for each bool. It stores the highest bit
+ * first, after a byte that counts the padding bits. v3's "numcodecs.packbits" does the
+ * same between arrays. All have exact sizes. The text and the schema of the registry
+ * spell the members of `packbits` differently. Both spellings are read. The text's is
+ * written. Thread class: plain functions.
  */
 #include "codecs/packbits/packbits.h"
 
 /* ---- packbits ----------------------------------------------------------------- */
 
-/* The text's words, then the schema's for the last two. */
+/* The words of the registry's text, then those of its schema for the last two. */
 static const char *const packbits_paddings[] = {"none",       "first_byte", "last_byte",
                                                 "start_byte", "end_byte",   NULL};
 
-/* A member by either of its names; -1: not said. */
+/* Reads a member that has two names. *bit is -1 if it is absent. */
 static zarr_status packbits_bit(const zarr_codec_spec *raw, const char *name,
                                 const char *other, int64_t *bit, zarr_error *err)
 {
@@ -25,8 +24,8 @@ static zarr_status packbits_bit(const zarr_codec_spec *raw, const char *name,
     *bit = -1;
     if (zr_conf_has(raw, name) && zr_conf_has(raw, other))
         return zr_fail(err, ZARR_ERR_INVALID,
-                       "packbits: %s and %s are one thing by two names: give one", name,
-                       other);
+                       "packbits: %s and %s name the same member: give only one of them",
+                       name, other);
     ZR_TRY(zr_conf_i64(raw, name, 0, 63, bit, err));
     ZR_TRY(zr_conf_i64(raw, other, 0, 63, bit, err));
 out:
@@ -66,7 +65,7 @@ out:
     return st;
 }
 
-/* Numbers, and what is a number inside. */
+/* True for bools, numbers, and times, which are integers inside. */
 static bool packbits_takes(const zarr_dtype *dtype)
 {
     switch (zarr_dtype_kind(dtype)) {
@@ -173,7 +172,7 @@ static zarr_status packbits_array_resolve(const zarr_codec_spec *spec,
 {
     zarr_status st = ZARR_OK;
 
-    ZR_UNUSED(fill_out); /* a fill value means nothing behind this: it stays zero */
+    ZR_UNUSED(fill_out); /* packed bytes have no fill value */
     ZR_TRY(zr_spec_needs_length(spec, in, err));
     if (zarr_dtype_kind(in->dtype) != ZARR_KIND_BOOL) {
         const char *name = zarr_dtype_name(in->dtype);
@@ -198,7 +197,7 @@ const zarr_codec_spec_vtable zr_spec_packbits_array = {
     .resolve = packbits_array_resolve,
 };
 
-/* ---- numcodecs' filter, over bytes: one a bool ------------------------------------ */
+/* ---- numcodecs' filter over bytes ------------------------------------ */
 
 static zarr_status packbits_v2_resolve(const zarr_codec_spec *spec,
                                        const zarr_chunk_spec *in, zarr_chunk_spec *out,
@@ -221,7 +220,7 @@ static zarr_status packbits_v2_elements(const zarr_codec_spec *spec, const char 
     ZR_UNUSED(spec);
     if (in && (!zr_numpy_parse(in, &type) || type.kind != ZARR_KIND_BOOL))
         return zr_fail(err, ZARR_ERR_INVALID,
-                       "packbits: what it gets are no bools, all that it keeps");
+                       "packbits: its input must be bools, the only type that it keeps");
     zr_numpy_print(&byte, out->gives);
     return ZARR_OK;
 }

@@ -1,9 +1,9 @@
 /*
  * codecs/shape/shape_spec.c - codecs that give a chunk another shape and leave its
  * elements in C order: `reshape`, and zarrs' `squeeze`, which drops dimensions of size 1.
- * No byte moves, so nothing implements them. A size of reshape is a number, -1 (what
- * remains), or a list of input dimensions whose sizes are multiplied; those must really
- * lie where the output dimension does. Thread class: plain functions.
+ * No byte moves, so they have no implementation. A size of reshape is a number, -1 (the
+ * remaining size), or a list of input dimensions whose sizes are multiplied. These must
+ * be at the position of the output dimension. Thread class: plain functions.
  */
 #include "codecs/codecs_int.h"
 
@@ -22,7 +22,7 @@ static zarr_status shape_refuse(const struct zr_json *v, size_t i, const char *r
                    zr_json_excerpt(v, text, sizeof text), rule);
 }
 
-/* *last: the input dimension named before, -1: none. */
+/* *last is the input dimension that was named last, or -1. */
 static zarr_status shape_check_dims(const struct zr_json *v, size_t i, int64_t *last,
                                     zarr_error *err)
 {
@@ -86,7 +86,8 @@ static zarr_status shape_too_large(zarr_error *err)
     return zr_fail(err, ZARR_ERR_LIMIT, "reshape: the product of sizes is over 64 bits");
 }
 
-/* Every size that the configuration says; *rest: the place of -1, or -1. */
+/* Reads the sizes that the configuration gives. *rest is the dimension whose size is -1,
+ * or -1 if there is none. */
 static zarr_status shape_read(const struct zr_json *shape, const zarr_chunk_spec *in,
                               zarr_chunk_spec *out, int32_t *rest, zarr_error *err)
 {
@@ -119,7 +120,7 @@ static zarr_status shape_read(const struct zr_json *shape, const zarr_chunk_spec
     return ZARR_OK;
 }
 
-/* The elements along `v`'s input dimensions are those along output dimension i. */
+/* INVALID unless the input dimensions in v are at the position of output dimension i. */
 static zarr_status shape_check_place(const struct zr_json *v, int32_t i,
                                      const zarr_chunk_spec *in,
                                      const zarr_chunk_spec *out, zarr_error *err)
@@ -185,7 +186,7 @@ const zarr_codec_spec_vtable zr_spec_reshape = {
 
 /* ---- squeeze ---------------------------------------------------------------------- */
 
-/* One dimension of size 1 stays where nothing else would. */
+/* Keeps one dimension of size 1 if there is no other dimension. */
 static zarr_status squeeze_resolve(const zarr_codec_spec *spec, const zarr_chunk_spec *in,
                                    zarr_chunk_spec *out, void *fill_out, zarr_error *err)
 {

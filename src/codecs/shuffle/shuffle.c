@@ -1,8 +1,8 @@
 /*
- * codecs/shuffle/shuffle.c - numcodecs' byte shuffle: all first bytes, then all second
- * bytes, and so on. Widths of 2, 4, 8 and 16 go through vector registers; every
- * other width, and the tail, by a loop over tiles that keep both sides in the
- * nearest cache.
+ * codecs/shuffle/shuffle.c - numcodecs' byte shuffle. It stores all first bytes, then all
+ * second bytes, and so on. Elements of 2, 4, 8 and 16 bytes go through vector registers.
+ * Other widths, and the last elements, go through a loop over tiles. A tile is small
+ * enough that source and destination stay in the nearest cache.
  * Thread class: plain functions.
  */
 #include "codecs/shuffle/shuffle.h"
@@ -11,7 +11,7 @@ enum {
     SHUFFLE_TILE_BYTES = 8192
 };
 
-/* Elements from..n; from is where the vectors stopped. */
+/* Handles the elements `from` to n - 1, which the vector loop has left. */
 static void shuffle_tail(uint8_t *out, const uint8_t *in, size_t from, size_t n,
                          size_t width)
 {

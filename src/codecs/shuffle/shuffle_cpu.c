@@ -1,6 +1,6 @@
 /*
- * codecs/shuffle/shuffle_cpu.c - numcodecs' shuffle filter: a permutation of bytes, of
- * equal size on both sides, so nothing can be damaged but the length.
+ * codecs/shuffle/shuffle_cpu.c - numcodecs' shuffle filter for chunks. It permutes bytes
+ * and keeps their number, so decoding can detect only a wrong length.
  */
 #include "codecs/shuffle/shuffle.h"
 
@@ -42,7 +42,7 @@ static zarr_status shuffle_check(const struct shuffle_self *self,
         return zr_too_long(err, "shuffle", io->dst_bytes);
     if (io->src_bytes % self->width)
         return zr_fail(err, status,
-                       "shuffle: %zu bytes are no whole number of elements of %zu",
+                       "shuffle: %zu bytes are not a whole number of elements of %zu",
                        io->src_bytes, self->width);
     return ZARR_OK;
 }

@@ -1,7 +1,7 @@
 /*
- * codecs/shuffle/shuffle_spec.c - numcodecs' shuffle. Without elementsize it has
- * numcodecs' default in v2; in v3 zarr-python takes the item size of the array, which
- * shuffle_complete() fills in. Thread class: plain functions.
+ * codecs/shuffle/shuffle_spec.c - numcodecs' shuffle. If elementsize is absent, v2 uses
+ * numcodecs' default, 4. In v3 zarr-python uses the item bytes of the array, and
+ * shuffle_complete() adds them. Thread class: plain functions.
  */
 #include "codecs/shuffle/shuffle.h"
 
@@ -45,13 +45,13 @@ static zarr_status shuffle_resolve(const zarr_codec_spec *spec, const zarr_chunk
     if (elementsize > 1 && in->exact && in->n_bytes % (uint64_t)elementsize)
         return zr_fail(err, ZARR_ERR_INVALID,
                        "shuffle: %" PRIu64
-                       " bytes are no whole number of elements of %" PRId64,
+                       " bytes are not a whole number of elements of %" PRId64,
                        in->n_bytes, elementsize);
     return ZARR_OK;
 }
 
-/* `array` without a data type: bytes inside another codec, of which only the hint is
- * known. */
+/* If `array` has no data type, the input is bytes inside another codec. Only the hint of
+ * their item bytes is known then. */
 static zarr_status shuffle_complete(const zarr_codec_spec *spec,
                                     const zarr_chunk_spec *in,
                                     const zarr_chunk_spec *array, char *text, size_t cap,

@@ -1,9 +1,9 @@
 /*
- * codecs/shuffle/shuffle_x86.c - byte shuffle of 2, 4, 8 and 16 byte elements with SSE2,
- * which every x86-64 has. Sixteen elements fill `width` registers. A byte's place
- * among them is a number of 4 + log2(width) bits; interleaving the first half of
- * the registers with the second turns those bits left by one. From elements to
- * planes is four turns, back is log2(width) turns.
+ * codecs/shuffle/shuffle_x86.c - the byte shuffle of elements of 2, 4, 8 and 16 bytes
+ * with SSE2, which every x86-64 has. Sixteen elements fill `width` registers. The
+ * position of a byte in them is a number of 4 + log2(width) bits. Interleaving the first
+ * half of the registers with the second rotates those bits left by one. Four rotations
+ * shuffle, log2(width) rotations unshuffle.
  */
 #include "codecs/shuffle/shuffle.h"
 
@@ -11,14 +11,14 @@
 
 #    include <emmintrin.h>
 
-/* gcc unrolls these small loops only when told to; clang does by itself. */
+/* gcc unrolls these small loops only on request. clang always does. */
 #    if defined(__clang__)
 #        define SHUFFLE_UNROLL
 #    else
 #        define SHUFFLE_UNROLL _Pragma("GCC unroll 16")
 #    endif
 
-__attribute__((always_inline)) static inline void shuffle_turn(__m128i *v, size_t width)
+__attribute__((always_inline)) static inline void shuffle_rotate(__m128i *v, size_t width)
 {
     __m128i w[16];
 
@@ -44,10 +44,10 @@ shuffle_width(uint8_t *out, const uint8_t *in, size_t n, size_t width)
         for (size_t i = 0; i < width; i++)
             v[i] = _mm_loadu_si128(
                 (const __m128i *)(const void *)(in + done * width + 16 * i));
-        shuffle_turn(v, width);
-        shuffle_turn(v, width);
-        shuffle_turn(v, width);
-        shuffle_turn(v, width);
+        shuffle_rotate(v, width);
+        shuffle_rotate(v, width);
+        shuffle_rotate(v, width);
+        shuffle_rotate(v, width);
         SHUFFLE_UNROLL
         for (size_t b = 0; b < width; b++)
             _mm_storeu_si128((__m128i *)(void *)(out + b * n + done), v[b]);
@@ -67,8 +67,8 @@ unshuffle_width(uint8_t *out, const uint8_t *in, size_t n, size_t width)
         for (size_t b = 0; b < width; b++)
             v[b] = _mm_loadu_si128((const __m128i *)(const void *)(in + b * n + done));
         SHUFFLE_UNROLL
-        for (size_t turn = 1; turn < width; turn *= 2)
-            shuffle_turn(v, width);
+        for (size_t step = 1; step < width; step *= 2)
+            shuffle_rotate(v, width);
         SHUFFLE_UNROLL
         for (size_t i = 0; i < width; i++)
             _mm_storeu_si128((__m128i *)(void *)(out + done * width + 16 * i), v[i]);

@@ -1,6 +1,6 @@
 /*
- * codecs/snappy/snappy_cpu.c - snappy by libsnappy. A block states its decoded length,
- * which must be one that the metadata allows before anything is decoded. The library
+ * codecs/snappy/snappy_cpu.c - snappy by libsnappy. A block begins with its decoded
+ * length, which is checked against the metadata before anything is decoded. The library
  * checks every copy against the room.
  */
 #include "codecs/codecs_int.h"
@@ -16,7 +16,7 @@ static zarr_status snappy_decode_one(void *self, const struct zr_host_job *io,
     ZR_UNUSED(self);
     ZR_UNUSED(exec);
     if (snappy_uncompressed_length(src, io->src_bytes, &says) != SNAPPY_OK)
-        return zr_fail(err, ZARR_ERR_CORRUPT, "snappy: %zu bytes are no block",
+        return zr_fail(err, ZARR_ERR_CORRUPT, "snappy: %zu bytes are not a block",
                        io->src_bytes);
     if (says > io->dst_bytes) {
         (void)zr_fail(err, ZARR_ERR_CORRUPT,
@@ -57,7 +57,7 @@ static zarr_status snappy_encode(void *self, zarr_codec_job *jobs, uint64_t n,
     return zr_jobs_each(snappy_encode_one, self, jobs, n, exec, err);
 }
 
-/* The length is a base-128 number in up to five bytes, the lowest seven bits first. */
+/* The length is a base-128 number of up to five bytes, lowest seven bits first. */
 static uint64_t snappy_size_hint(void *self, const zarr_codec_job *job, int encode)
 {
     uint64_t says = 0;

@@ -6,8 +6,8 @@
  */
 #include "codecs/codecs_int.h"
 
-/* A block states its length in 32 bits. snappy_max_compressed_length(): a literal of 60
- * bytes costs one more, and 32 bytes cover the head. */
+/* A block has its decoded length in 32 bits. snappy_max_compressed_length() adds a sixth,
+ * because a literal of 60 bytes costs one more, and 32 bytes for the header. */
 static zarr_status snappy_resolve(const zarr_codec_spec *spec, const zarr_chunk_spec *in,
                                   zarr_chunk_spec *out, void *fill_out, zarr_error *err)
 {

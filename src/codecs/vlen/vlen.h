@@ -1,5 +1,5 @@
 /*
- * codecs/vlen/vlen.h - the arrays inside a chunk of zarrs.vlen, and the lists of
+ * codecs/vlen/vlen.h - the two arrays inside a chunk of zarrs.vlen, and the lists of
  * vlen-array.
  */
 #ifndef ZR_VLEN_FAMILY_H
@@ -7,13 +7,14 @@
 
 #include "codecs/codecs_int.h"
 
-/* zarrs.vlen: the arrays that its two chains get, for a chunk of n elements: the index of
- * n + 1 offsets, and the bytes, of any number that limits allow. */
+/* zarrs.vlen: describes the inputs of its two chains for a chunk of n elements. `index`
+ * has n + 1 offsets. `data` has the bytes of all elements, at most as many as the limits
+ * allow. */
 zarr_status zr_spec_vlen_inner(const zarr_codec_spec *spec,
                                const zarr_chunk_spec *decoded, zarr_chunk_spec *index,
                                zarr_chunk_spec *data, zarr_error *err);
 
-/* vlen-array: what the lists hold, and in which byte order. */
+/* vlen-array: the data type of the lists' items, and their byte order in the store. */
 struct zr_ragged {
     const zarr_dtype *item;
     struct zr_order stored;

@@ -1,7 +1,8 @@
 /*
- * codecs/vlen/vlen_array_spec.c - numcodecs' vlen-array: lists of one data type, in v2
- * alone, where the first filter takes the place that array->bytes codecs have in v3
- * (meta/array_v2.c). Thread class: plain functions.
+ * codecs/vlen/vlen_array_spec.c - numcodecs' vlen-array: elements are lists whose items
+ * have one data type. It exists only in v2, as the first filter. meta/array_v2.c puts
+ * that filter in the place that array->bytes codecs have in v3. Thread class: plain
+ * functions.
  */
 #include "codecs/vlen/vlen.h"
 
@@ -22,7 +23,8 @@ zarr_status zr_spec_ragged(const zarr_codec_spec *spec, struct zr_ragged *out,
     if (zarr_dtype_variable(out->item))
         return zr_fail(err, ZARR_ERR_UNSUPPORTED,
                        "vlen-array: items of variable length (%.64s)", text);
-    /* A name without an order: little-endian, so that a store means the same anywhere. */
+    /* A name without a byte order is little-endian, so that all machines read a store
+     * alike. */
     out->stored.order = order == ZARR_ORDER_BIG ? ZARR_ORDER_BIG : ZARR_ORDER_LITTLE;
     return ZARR_OK;
 }
@@ -54,12 +56,12 @@ static zarr_status ragged_resolve(const zarr_codec_spec *spec, const zarr_chunk_
     ZR_TRY(zr_spec_ragged(spec, &ragged, err));
     if (!item || !zarr_dtype_equal(item, ragged.item))
         return zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                       "%s: elements of type %s, which are no lists of its dtype",
+                       "%s: elements of type %s, must be lists of its dtype",
                        zarr_codec_spec_name(spec), zr_dtype_label(in->dtype));
     if (in->n_bytes / sizeof(zarr_vlen) > UINT32_MAX)
         return zr_fail(err, ZARR_ERR_INVALID,
                        "vlen-array: chunks of %" PRIu64
-                       " elements, at most 2^32 - 1 can be said",
+                       " elements, at most 2^32 - 1 are possible",
                        in->n_bytes / (uint64_t)sizeof(zarr_vlen));
     out->n_bytes = UINT64_MAX;
     out->exact = 0;

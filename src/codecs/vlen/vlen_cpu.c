@@ -1,11 +1,12 @@
 /*
- * codecs/vlen/vlen_cpu.c - vlen-utf8, vlen-bytes, zarrs.vlen_v2, vlen-array: u32 count,
- * then u32 length and bytes for each element, little-endian. Decoding copies nothing:
- * elements point into the encoded bytes, which the caller of the program keeps until it
- * has moved the elements. Lists whose items have another byte order in memory are copied;
- * the thread keeps the copy until the next chunk. Everything in a stream is checked: the
- * count against the chunk, lengths against the bytes that remain, and text for valid
- * UTF-8. No bytes may remain at the end.
+ * codecs/vlen/vlen_cpu.c - vlen-utf8, vlen-bytes, zarrs.vlen_v2 and vlen-array. A chunk
+ * is the number of elements, then the length and the bytes of each element. The numbers
+ * are little-endian u32. Decoding copies nothing: elements point into the encoded bytes.
+ * The caller of the program keeps those until it has moved the elements. Only lists whose
+ * items look different in memory (byte order, padding) are copied. The thread keeps the
+ * copy until the next chunk. Decoding checks everything: the number of elements against
+ * the chunk, lengths against the remaining bytes, text for valid UTF-8. Bytes after the
+ * last element are CORRUPT.
  */
 #include "codecs/vlen/vlen.h"
 
@@ -18,15 +19,15 @@ enum {
 struct vlen_self {
     const zarr_allocator *alloc;
     const char *codec;
-    uint64_t n; /* elements of a chunk; varies: at most */
+    uint64_t n; /* elements of a chunk, or at most that many if `varies` */
     bool varies, text;
     struct zr_ragged list; /* vlen-array */
-    uint64_t each;         /* bytes of a list's item, else 1 */
-    bool turned;           /* items are not as memory has them */
+    uint64_t each;         /* vlen-array: bytes of one item of a list; others: 1 */
+    bool converts;         /* encoded items look different in memory */
 };
 
 struct vlen_thread {
-    uint8_t *items; /* turned ones of the chunk at hand; as long as what was encoded */
+    uint8_t *items; /* converted items of the chunk; as long as its encoded bytes */
     size_t bytes;
     const zarr_allocator *alloc;
 };
@@ -64,8 +65,8 @@ static zarr_status vlen_bind(void **out, const zarr_codec_spec *spec,
     if (zarr_dtype_kind(decoded->dtype) == ZARR_KIND_VARRAY) {
         ZR_TRY(zr_spec_ragged(spec, &self->list, err));
         self->each = zarr_dtype_item_bytes(self->list.item);
-        self->turned = zr_dtype_is_padded(self->list.item) ||
-                       zr_dtype_is_swapped(self->list.item, &self->list.stored);
+        self->converts = zr_dtype_is_padded(self->list.item) ||
+                         zr_dtype_is_swapped(self->list.item, &self->list.stored);
     }
     *out = self; /* moved */
     self = NULL;
@@ -87,8 +88,8 @@ static zarr_status vlen_damaged(const struct vlen_self *self, const char *what,
                    what);
 }
 
-/* Items as memory has them, at `to`. */
-static void vlen_turn_in(const struct vlen_self *self, zarr_vlen *item, uint8_t *to)
+/* Copies the items of one list to `to` and converts them to their form in memory. */
+static void vlen_to_memory(const struct vlen_self *self, zarr_vlen *item, uint8_t *to)
 {
     if (item->bytes)
         memcpy(to, item->data, (size_t)item->bytes);
@@ -97,11 +98,11 @@ static void vlen_turn_in(const struct vlen_self *self, zarr_vlen *item, uint8_t 
     item->data = to;
 }
 
-static zarr_status vlen_turn_room(const struct vlen_self *self, struct vlen_thread *t,
+static zarr_status vlen_item_room(const struct vlen_self *self, struct vlen_thread *t,
                                   size_t bytes, uint8_t **out, zarr_error *err)
 {
     *out = NULL;
-    if (!self->turned)
+    if (!self->converts)
         return ZARR_OK;
     if (bytes > t->bytes) {
         zr_free(t->alloc, t->items);
@@ -123,7 +124,7 @@ static zarr_status vlen_decode_one(void *self_ptr, const struct zr_host_job *io,
     const uint8_t *p = io->src, *end = io->src + io->src_bytes;
     uint64_t n = self->n;
     zarr_status st = ZARR_OK;
-    uint8_t *turned = NULL;
+    uint8_t *converted = NULL;
 
     if (io->src_bytes < VLEN_WORD)
         return zr_fail(err, ZARR_ERR_CORRUPT, "%s: %zu bytes, the count alone has 4",
@@ -137,7 +138,7 @@ static zarr_status vlen_decode_one(void *self_ptr, const struct zr_host_job *io,
     if (io->dst_bytes / sizeof(zarr_vlen) < n)
         return self->varies ? zr_too_long(err, self->codec, io->dst_bytes)
                             : zr_no_room(err, self->codec);
-    ZR_TRY(vlen_turn_room(self, exec->thread_state, io->src_bytes, &turned, err));
+    ZR_TRY(vlen_item_room(self, exec->thread_state, io->src_bytes, &converted, err));
     p += VLEN_WORD;
     for (uint64_t i = 0; i < n; i++) {
         zarr_vlen item = {0};
@@ -147,19 +148,19 @@ static zarr_status vlen_decode_one(void *self_ptr, const struct zr_host_job *io,
         item.bytes = zr_load_le32(p);
         p += VLEN_WORD;
         if (item.bytes > (uint64_t)(end - p))
-            return vlen_damaged(self, "ends behind the chunk", i, err);
+            return vlen_damaged(self, "ends after the end of the chunk", i, err);
         item.data = p;
         if (self->text && !zr_utf8_valid((const char *)p, (size_t)item.bytes))
-            return vlen_damaged(self, "is no UTF-8", i, err);
+            return vlen_damaged(self, "is not UTF-8", i, err);
         if (item.bytes % self->each)
-            return vlen_damaged(self, "is no whole number of items", i, err);
-        if (turned)
-            vlen_turn_in(self, &item, turned + (p - io->src));
+            return vlen_damaged(self, "is not a whole number of items", i, err);
+        if (converted)
+            vlen_to_memory(self, &item, converted + (p - io->src));
         p += item.bytes;
         memcpy(io->dst + i * sizeof item, &item, sizeof item);
     }
     if (p != end)
-        return zr_fail(err, ZARR_ERR_CORRUPT, "%s: %zu bytes behind the last element",
+        return zr_fail(err, ZARR_ERR_CORRUPT, "%s: %zu bytes after the last element",
                        self->codec, (size_t)(end - p));
     *used = (size_t)n * sizeof(zarr_vlen);
 out:
@@ -172,14 +173,14 @@ static zarr_status vlen_decode(void *self, zarr_codec_job *jobs, uint64_t n,
     return zr_jobs_each(vlen_decode_one, self, jobs, n, exec, err);
 }
 
-/* Items as the store has them, where they stand. */
-static zarr_status vlen_turn_out(const struct vlen_self *self, uint8_t *at,
-                                 uint64_t bytes, zarr_error *err)
+/* Converts items in place to their encoded form. */
+static zarr_status vlen_to_stored(const struct vlen_self *self, uint8_t *at,
+                                  uint64_t bytes, zarr_error *err)
 {
     const size_t n = (size_t)(bytes / self->each);
     zarr_status st = ZARR_OK;
 
-    if (!self->turned)
+    if (!self->converts)
         goto out;
     ZR_TRY(zr_dtype_pad(self->list.item, at, n, err));
     zr_dtype_swap(self->list.item, &self->list.stored, at, n);
@@ -187,7 +188,8 @@ out:
     return st;
 }
 
-/* Its length fits, it is there, and what it should be. */
+/* INVALID if the element is too long, is missing although it has a length, is not UTF-8
+ * or is not a whole number of items. */
 static zarr_status vlen_check(const struct vlen_self *self, const zarr_vlen *item,
                               uint64_t i, zarr_error *err)
 {
@@ -195,14 +197,14 @@ static zarr_status vlen_check(const struct vlen_self *self, const zarr_vlen *ite
         return zr_fail(err, ZARR_ERR_INVALID,
                        "%s: element %" PRIu64 " of %" PRIu64 " bytes%s", self->codec, i,
                        item->bytes,
-                       item->data ? ", at most 2^32 - 1 can be said" : " at NULL");
+                       item->data ? ", at most 2^32 - 1 are possible" : " at NULL");
     if (self->text && item->bytes && !zr_utf8_valid(item->data, (size_t)item->bytes))
-        return zr_fail(err, ZARR_ERR_INVALID, "%s: element %" PRIu64 " is no UTF-8",
+        return zr_fail(err, ZARR_ERR_INVALID, "%s: element %" PRIu64 " is not UTF-8",
                        self->codec, i);
     if (item->bytes % self->each)
         return zr_fail(err, ZARR_ERR_INVALID,
                        "%s: element %" PRIu64 " of %" PRIu64
-                       " bytes is no whole number of items of %" PRIu64,
+                       " bytes is not a whole number of items of %" PRIu64,
                        self->codec, i, item->bytes, self->each);
     return ZARR_OK;
 }
@@ -233,7 +235,7 @@ static zarr_status vlen_encode_one(void *self_ptr, const struct zr_host_job *io,
         zr_store_le32(p, (uint32_t)item.bytes);
         if (item.bytes)
             memcpy(p + VLEN_WORD, item.data, (size_t)item.bytes);
-        ZR_TRY(vlen_turn_out(self, p + VLEN_WORD, item.bytes, err));
+        ZR_TRY(vlen_to_stored(self, p + VLEN_WORD, item.bytes, err));
         p += VLEN_WORD + item.bytes;
     }
     *used = (size_t)(p - io->dst);
@@ -247,7 +249,7 @@ static zarr_status vlen_encode(void *self, zarr_codec_job *jobs, uint64_t n,
     return zr_jobs_each(vlen_encode_one, self, jobs, n, exec, err);
 }
 
-/* The exact size, before anything is written. */
+/* Encoding: the exact encoded size. */
 static uint64_t vlen_size_hint(void *self, const zarr_codec_job *job, int encode)
 {
     uint64_t sum = VLEN_WORD;

@@ -1,10 +1,11 @@
 /*
- * codecs/vlen/vlen_index_cpu.c - `zarrs.vlen`: where the elements begin and end, as Arrow
- * has it (one offset more than elements), and their bytes one behind the other, each
- * through a chain of its own; the length of the encoded index is in front of it or at the
- * end. Decoded elements point into what the chain for the bytes gave, in the thread's
- * memory or in the encoded chunk, which stay until the next chunk is decoded. The last
- * offset must be the number of bytes, and no offset may fall.
+ * codecs/vlen/vlen_index_cpu.c - `zarrs.vlen`. A chunk has an index and the bytes of all
+ * elements one after the other. Each goes through its own chain. The index has the
+ * offsets of the elements as in Arrow, one more than there are elements. The length of
+ * the encoded index is at the start or at the end of the chunk. Decoded elements point to
+ * the bytes that the data chain decoded. These are in the thread's memory or in the
+ * encoded chunk and stay valid until the next chunk is decoded. The last offset must
+ * equal the number of bytes, and no offset may be less than the one before it.
  */
 #include "codecs/vlen/vlen.h"
 
@@ -17,10 +18,10 @@ enum {
 struct vidx_self {
     const zarr_allocator *alloc;
     zarr_codec_runner *index, *data;
-    uint64_t n;    /* elements of a chunk; varies: at most */
-    uint64_t most; /* bytes of all of them that the limits allow */
+    uint64_t n;    /* elements of a chunk, or at most that many if `varies` */
+    uint64_t most; /* bytes of all elements that the limits allow */
     bool varies, wide, at_end, text;
-    bool lossy; /* the index's chain: what it makes is looked at again */
+    bool lossy; /* the index's chain is lossy: encoding decodes its result to check it */
 };
 
 static void vidx_close(void *self_ptr)
@@ -93,7 +94,7 @@ static zarr_status vidx_split(const struct vidx_self *self, const struct zr_host
     if (n > rest)
         return zr_fail(err, ZARR_ERR_CORRUPT,
                        "zarrs.vlen: an index of %" PRIu64 " bytes, the chunk has %" PRIu64
-                       " beside its length",
+                       " besides its length",
                        n, rest);
     *index = zr_mem_of_host(self->at_end ? p + (rest - n) : p + VIDX_HEAD, n);
     *data = zr_mem_of_host(self->at_end ? p : p + VIDX_HEAD + n, rest - n);
@@ -119,7 +120,7 @@ static zarr_status vidx_items(const struct vidx_self *self, const uint8_t *index
                            i, at, end, data->bytes);
         if (self->text && item.bytes &&
             !zr_utf8_valid((const char *)item.data, (size_t)item.bytes))
-            return zr_fail(err, ZARR_ERR_CORRUPT, "zarrs.vlen: element %zu is no UTF-8",
+            return zr_fail(err, ZARR_ERR_CORRUPT, "zarrs.vlen: element %zu is not UTF-8",
                            i);
         memcpy(to + i * sizeof item, &item, sizeof item);
         at = end;
@@ -127,8 +128,9 @@ static zarr_status vidx_items(const struct vidx_self *self, const uint8_t *index
     return ZARR_OK;
 }
 
-/* The chunk's elements are known, or their room is: not every codec of an array of any
- * length can tell by itself how many there are. */
+/* Decodes the index into room for the known number of elements, or, if it varies, for as
+ * many as io->dst can take. The bound is needed because some codecs cannot tell from the
+ * encoded bytes how many elements an array of any length has. */
 static zarr_status vidx_decode_index(const struct vidx_self *self,
                                      const struct zr_host_job *io, const zarr_mem *index,
                                      zarr_mem *offsets, zarr_codec_exec *exec,
@@ -199,7 +201,7 @@ static zarr_status vidx_decode(void *self, zarr_codec_job *jobs, uint64_t n,
 
 /* ---- encoding ------------------------------------------------------------------ */
 
-/* Offsets in the index's type, and all bytes in one piece behind them. */
+/* Collects the offsets, in the index's type, and after them the bytes of all elements. */
 static zarr_status vidx_gather(const struct vidx_self *self, const struct zr_host_job *io,
                                zarr_codec_exec *exec, zarr_mem *index, zarr_mem *data,
                                zarr_error *err)
@@ -216,13 +218,14 @@ static zarr_status vidx_gather(const struct vidx_self *self, const struct zr_hos
         memcpy(&item, io->src + i * sizeof item, sizeof item);
         if ((item.bytes && !item.data) || !zr_add_u64(sum, item.bytes, &sum) ||
             sum > most)
-            return zr_fail(
-                err, ZARR_ERR_INVALID, "zarrs.vlen: element %zu of %" PRIu64 " bytes%s",
-                i, item.bytes,
-                item.data || !item.bytes ? ": the chunk has more than its index can say"
-                                         : " at NULL");
+            return zr_fail(err, ZARR_ERR_INVALID,
+                           "zarrs.vlen: element %zu of %" PRIu64 " bytes%s", i,
+                           item.bytes,
+                           item.data || !item.bytes
+                               ? ": the chunk has more than its index can address"
+                               : " at NULL");
         if (self->text && item.bytes && !zr_utf8_valid(item.data, (size_t)item.bytes))
-            return zr_fail(err, ZARR_ERR_INVALID, "zarrs.vlen: element %zu is no UTF-8",
+            return zr_fail(err, ZARR_ERR_INVALID, "zarrs.vlen: element %zu is not UTF-8",
                            i);
     }
     if (!zr_add_u64(sum, ((uint64_t)n + 1) * word, &all))
@@ -247,7 +250,7 @@ out:
     return st;
 }
 
-/* A lossy chain is permitted if these offsets decode to the same values again. */
+/* INVALID if the chain is lossy and these offsets do not decode to the same values. */
 static zarr_status vidx_encode_index(const struct vidx_self *self, const zarr_mem *index,
                                      const struct zr_host_job *io, size_t *at,
                                      zarr_codec_exec *exec, zarr_error *err)
@@ -308,7 +311,7 @@ static zarr_status vidx_encode(void *self, zarr_codec_job *jobs, uint64_t n,
     return zr_jobs_each(vidx_encode_one, self, jobs, n, exec, err);
 }
 
-/* Without the codecs, and some room. */
+/* Encoding: the size before the nested codecs, and some more room. */
 static uint64_t vidx_size_hint(void *self, const zarr_codec_job *job, int encode)
 {
     uint64_t sum = 4096;

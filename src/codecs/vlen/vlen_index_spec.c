@@ -1,10 +1,10 @@
 /*
- * codecs/vlen/vlen_index_spec.c - `zarrs.vlen`: elements of any length as Arrow has them,
- * an index of offsets (one more than elements, in 32 or 64 bits) and all bytes in one
- * piece, each through a chain of its own; the index's encoded length is in front of it,
- * or behind it at the chunk's end. No size follows from the metadata. index_location was
- * not there at first: "start" is not written, so that older readers take the metadata.
- * Thread class: plain functions.
+ * codecs/vlen/vlen_index_spec.c - `zarrs.vlen`: elements of variable length. As in Arrow,
+ * a chunk has an index of offsets (32 or 64 bits, one more than there are elements) and
+ * the bytes of all elements. Each goes through its own chain. The encoded length of the
+ * index is before the index at the chunk's start, or after it at the chunk's end.
+ * Metadata does not bound the encoded size. Older readers do not know index_location, so
+ * the default, "start", is not written. Thread class: plain functions.
  */
 #include "codecs/vlen/vlen.h"
 

@@ -1,10 +1,10 @@
 /*
- * codecs/vlen/vlen_spec.c - `vlen-utf8` and `vlen-bytes`: the number of elements, then
- * each as its length and its bytes, numbers in 32 bits and little-endian. v3 has them as
- * array->bytes codecs, v2 as the first filter (meta/array_v2.c puts it where `bytes`
- * would be); zarrs has the same for either type as `zarrs.vlen_v2`. What comes out is as
- * long as the elements are: no size follows from the metadata. Thread class: plain
- * functions.
+ * codecs/vlen/vlen_spec.c - `vlen-utf8` and `vlen-bytes`. A chunk is the number of
+ * elements, then the length and the bytes of each element. The numbers have 32 bits and
+ * are little-endian. In v3 they are array->bytes codecs. In v2 they are the first filter,
+ * which meta/array_v2.c puts in the place of `bytes`. zarrs has the same encoding for
+ * both data types as `zarrs.vlen_v2`. Metadata does not bound the encoded size. Thread
+ * class: plain functions.
  */
 #include "codecs/vlen/vlen.h"
 
@@ -18,10 +18,10 @@ static zarr_status vlen_resolve(const zarr_codec_spec *spec, const zarr_chunk_sp
                        zarr_codec_spec_name(spec), name ? name : zarr_dtype_v2(in->dtype),
                        kind == ZARR_KIND_STRING ? "string" : "variable_length_bytes");
     if (in->n_bytes / sizeof(zarr_vlen) > UINT32_MAX)
-        return zr_fail(err, ZARR_ERR_INVALID,
-                       "%s: chunks of %" PRIu64 " elements, at most 2^32 - 1 can be said",
-                       zarr_codec_spec_name(spec),
-                       in->n_bytes / (uint64_t)sizeof(zarr_vlen));
+        return zr_fail(
+            err, ZARR_ERR_INVALID,
+            "%s: chunks of %" PRIu64 " elements, at most 2^32 - 1 are possible",
+            zarr_codec_spec_name(spec), in->n_bytes / (uint64_t)sizeof(zarr_vlen));
     out->n_bytes = UINT64_MAX;
     out->exact = 0;
     out->item_bytes_hint = 1;
@@ -74,7 +74,7 @@ static zarr_status vlen_v2_resolve(const zarr_codec_spec *spec, const zarr_chunk
                         err);
 }
 
-/* In v3, vlen-array is this by other names: lists are not among its data types. */
+/* In v3, vlen-array is another name of this codec: v3 has no data type for lists. */
 static const char *const vlen_v2_aliases[] = {
     "https://codec.zarrs.dev/array_to_bytes/vlen_v2", "vlen-array",
     "numcodecs.vlen-array", "https://codec.zarrs.dev/array_to_bytes/vlen_array", NULL};

@@ -1,13 +1,13 @@
 /*
  * codecs/zfp/zfp_cpu.c - zfp and zfpy by libzfp. The library reads and writes whole words
- * and never looks where its stream ends, so a chunk is decoded from a copy followed by as
- * many zeros as the metadata lets it read, and the decoder must use exactly the chunk. A
- * header (zfpy) must name the field that the metadata names. It may also name the field
- * with its dimensions before a filter flattened them, or as floats, because other writers
- * do so. Streams are words of 64 bits, low byte first, as every little-endian machine
- * writes them.
- * The stream object and both buffers are kept by thread; the object and what the library
- * makes of it are malloc's, since it takes no allocator.
+ * and does not check where its stream ends. So a chunk is decoded from a copy, with as
+ * many zeros after it as the metadata lets the decoder read. The decoder must then have
+ * used exactly the chunk. A header (zfpy) must name the field that the metadata gives. It
+ * may also name the dimensions that the field had before a filter flattened it, or
+ * floats, because other writers do so. Streams are little-endian words of 64 bits, as
+ * every little-endian machine writes them. Each thread keeps the stream object and both
+ * buffers. The library takes no allocator, so it uses malloc() for the object and for its
+ * own memory.
  */
 #include "codecs/zfp/zfp_promote.h"
 
@@ -26,8 +26,8 @@ struct zfp_self {
 };
 struct zfp_thread {
     zfp_stream *stream;
-    const zarr_allocator *alloc; /* of the buffers: of the codec that made the first */
-    void *words, *items;         /* aligned for any number */
+    const zarr_allocator *alloc; /* of the buffers, from the codec that made the first */
+    void *words, *items;         /* aligned for all number types */
     size_t words_bytes, items_bytes;
 };
 
@@ -79,7 +79,8 @@ static void zfp_thread_close(void *state)
     zr_free(NULL, t);
 }
 
-/* Thread states belong to a context, as all codecs do that use them: one allocator. */
+/* Grows a buffer. All codecs that use a thread state belong to its context, so both
+ * buffers have the same allocator. */
 static zarr_status zfp_room(struct zfp_thread *t, const struct zfp_self *self, bool words,
                             uint64_t need, zarr_error *err)
 {
@@ -107,7 +108,7 @@ static size_t zfp_item_bytes(const struct zr_zfp *z)
     return z->scalar == ZR_ZFP_INT32 || z->scalar == ZR_ZFP_FLOAT ? 4 : 8;
 }
 
-/* size: slowest first */
+/* `size` has the slowest dimension first. */
 static void zfp_set_size(zfp_field *f, const uint64_t *size, uint32_t dims)
 {
     f->nx = (size_t)size[dims - 1];
@@ -180,7 +181,7 @@ static void zfp_order_words(void *words, size_t bytes)
         zr_byteswap(words, words, bytes / word, (uint32_t)word);
 }
 
-/* Floats of the same width. */
+/* The float type of the same width. */
 static zfp_type zfp_floats(zfp_type whole)
 {
     return whole == zfp_type_int64 ? zfp_type_double : zfp_type_float;
@@ -188,8 +189,9 @@ static zfp_type zfp_floats(zfp_type whole)
 
 /* ---- decoding --------------------------------------------------------------------- */
 
-/* The header of zfpy: sets the stream's mode; its field must be ours, whose size and type
- * `want` gets as the stream has them: as many items of as many bytes. */
+/* Reads zfpy's header, which sets the stream's mode. CORRUPT if it names another field
+ * than the metadata. `want` gets the type and the dimensions of the header; these have
+ * the same number of items and the same size of an item. */
 static zarr_status zfp_take_header(zfp_stream *s, zfp_field *want,
                                    const struct zfp_self *self, zarr_error *err)
 {
@@ -216,7 +218,7 @@ static zarr_status zfp_take_header(zfp_stream *s, zfp_field *want,
                    self->codec, (int)f.type, f.nw, f.nz, f.ny, f.nx);
 }
 
-/* The mode of a stream that has a header, from its first bytes. */
+/* Reads the header from the first bytes of the chunk, to get the mode of the stream. */
 static zarr_status zfp_peek(zfp_stream *s, zfp_field *want, const struct zfp_self *self,
                             const struct zr_host_job *io, zarr_error *err)
 {
@@ -236,7 +238,7 @@ static zarr_status zfp_peek(zfp_stream *s, zfp_field *want, const struct zfp_sel
     return st;
 }
 
-/* A copy of the stream with room behind it for all that the decoder may read. */
+/* Copies the stream and adds zeros after it for all words that the decoder may read. */
 static zarr_status zfp_copy_in(struct zfp_thread *t, const struct zfp_self *self,
                                const zfp_stream *s, const zfp_field *f,
                                const struct zr_host_job *io, size_t *bytes,
@@ -251,7 +253,7 @@ static zarr_status zfp_copy_in(struct zfp_thread *t, const struct zfp_self *self
     if (!zr_mul_u64(n_blocks, s->minbits, &least) || least > src_bits + 63)
         return zr_fail(err, ZARR_ERR_CORRUPT, "%s: truncated stream: %zu bytes",
                        self->codec, io->src_bytes);
-    /* a damaged stream can make a block longer than any encoder would, by a bit */
+    /* a block of a damaged stream can be one bit longer than any encoder writes it */
     if (!zr_add_u64(ZR_MAX(most, (uint64_t)io->src_bytes), n_blocks / 8 + 64, &room))
         return zr_internal(err);
     room -= room % ZFP_WORD;
@@ -297,7 +299,7 @@ static zarr_status zfp_decode_field(const struct zfp_self *self, struct zfp_thre
     size_t bytes = 0;
 
     if (!io->src_bytes)
-        return zr_fail(err, ZARR_ERR_CORRUPT, "%s: a chunk of no bytes", self->codec);
+        return zr_fail(err, ZARR_ERR_CORRUPT, "%s: the chunk is empty", self->codec);
     ZR_TRY(zfp_stream_of(t, &s, err));
     if (self->z.header)
         ZR_TRY(zfp_peek(s, f, self, io, err));
@@ -345,9 +347,9 @@ out:
     return st;
 }
 
-/* ---- to places with strides -------------------------------------------------------- */
+/* ---- into a tensor with strides --------------------------------------------------- */
 
-/* Whether the library can write there, which knows strides of whole items. */
+/* Returns false if the library cannot write there. Its strides are in whole items. */
 static bool zfp_places_set(zfp_field *f, const struct zr_zfp *z,
                            const zarr_codec_strided *to)
 {
@@ -418,7 +420,7 @@ static zarr_status zfp_items(struct zfp_thread *t, const struct zfp_self *self,
     const size_t item = zfp_item_bytes(z);
     zarr_status st = ZARR_OK;
 
-    *items = (void *)(uintptr_t)io->src; /* read only */
+    *items = (void *)(uintptr_t)io->src; /* libzfp does not write to it */
     if (!zr_zfp_promotes(z) && (uintptr_t)io->src % item == 0)
         goto out;
     ZR_TRY(zfp_room(t, self, false, z->n_items * item, err));
@@ -428,7 +430,7 @@ static zarr_status zfp_items(struct zfp_thread *t, const struct zfp_self *self,
     else if (!zr_zfp_promote(z, io->src, t->items))
         st = zr_fail(err, ZARR_ERR_INVALID,
                      "%s: an unsigned element uses the highest bit, which zfp's type "
-                     "has no room for",
+                     "lacks",
                      self->codec);
 out:
     return st;
@@ -457,7 +459,7 @@ static zarr_status zfp_encode_one(void *self_ptr, const struct zr_host_job *io,
                      self->codec, (int)self->z.mode);
         goto out;
     }
-    /* and what a last word may take that is begun and not needed */
+    /* and a last word that the library may begin without need */
     most = zfp_whole_words(zfp_stream_maximum_size(s, &f)) + ZFP_HEADER_ROOM;
     ZR_TRY(zfp_room(t, self, true, most, err));
     bits = stream_open(t->words, t->words_bytes);

@@ -1,7 +1,7 @@
 /*
- * codecs/zfp/zfp_promote.c - elements that zfp has no type for, as one that it has and
- * back: narrow integers shifted up to 32 bits, unsigned ones as signed, small floats as
- * float. Thread class: plain functions.
+ * codecs/zfp/zfp_promote.c - converts elements of types that zfp lacks to a type of zfp,
+ * and back. Narrow integers are shifted up to 32 bits. Unsigned integers become signed.
+ * Small floats become float. Thread class: plain functions.
  */
 #include "codecs/zfp/zfp_promote.h"
 
@@ -19,7 +19,8 @@ static void promote_reals(const struct zr_zfp *z, const uint8_t *from, float *to
         to[i] = (float)zr_float_to_f64(z->real.real, zr_number_bits(&z->real, from));
 }
 
-/* What a lossy stream takes out of the range becomes its end, as for integers. */
+/* A lossy stream may give values outside the type's range. They become the nearest value
+ * of the range, as for integers. */
 static void demote_reals(const struct zr_zfp *z, const float *from, uint8_t *to)
 {
     const struct zr_float *f = z->real.real;
@@ -59,7 +60,7 @@ static int64_t load_whole(const struct zr_zfp *z, const uint8_t *from)
     }
 }
 
-/* Integers of any width as what the field holds; false: one does not fit. */
+/* Converts integers of any width to the field's type. False if one does not fit. */
 static bool promote_whole(const struct zr_zfp *z, const uint8_t *from, void *to)
 {
     for (size_t i = 0; i < z->n_items; i++, from += z->item_bytes) {
@@ -86,7 +87,7 @@ static int64_t clamp(int64_t v, int64_t lo, int64_t hi)
     return v < lo ? lo : v > hi ? hi : v;
 }
 
-/* A lossy stream may leave the range: what is outside becomes its end. */
+/* Values of a lossy stream outside the range become the nearest value of the range. */
 static void demote_whole(const struct zr_zfp *z, const void *from, uint8_t *to)
 {
     for (size_t i = 0; i < z->n_items; i++, to += z->item_bytes) {
@@ -98,7 +99,7 @@ static void demote_whole(const struct zr_zfp *z, const void *from, uint8_t *to)
             const int64_t half = INT64_C(1) << (bits - 1);
             const int64_t unit = INT64_C(1) << (31 - bits);
 
-            v = v >= 0 ? v / unit : -((-v + unit - 1) / unit); /* towards minus */
+            v = v >= 0 ? v / unit : -((-v + unit - 1) / unit); /* rounds down */
             v = z->is_unsigned ? clamp(v + half, 0, 2 * half - 1)
                                : clamp(v, -half, half - 1);
         } else if (v < 0) {

@@ -1,17 +1,17 @@
 /*
- * codecs/zfp/zfp_promote.h - elements that zfp has no type for, apart from streams and
- * jobs.
+ * codecs/zfp/zfp_promote.h - conversion of elements whose type zfp lacks. Knows no
+ * streams and no jobs.
  */
 #ifndef ZR_ZFP_PROMOTE_H
 #define ZR_ZFP_PROMOTE_H
 
 #include "codecs/zfp/zfp_field.h"
 
-/* Whether elements differ from what the field holds. */
+/* Whether the elements need a conversion to the type of the field. */
 bool zr_zfp_promotes(const struct zr_zfp *z);
-/* All n_items as what the field holds; false: one does not fit. */
+/* Converts all n_items to the field's type. Returns false if one does not fit. */
 bool zr_zfp_promote(const struct zr_zfp *z, const uint8_t *from, void *to);
-/* And back: what a lossy stream takes out of the range becomes its end. */
+/* Converts back. Values outside the range of the elements become its nearest value. */
 void zr_zfp_demote(const struct zr_zfp *z, const void *from, uint8_t *to);
 
 #endif

@@ -1,13 +1,13 @@
 /*
- * codecs/zfp/zfp_spec.c - zfp, array->bytes, twice: the registry's `zfp`, a bare stream,
- * and numcodecs' `zfpy`, the same behind zfp's header, in v2 and v3. zfp compresses
- * fields of 1 to 4 dimensions of int32, int64, float and double; narrower numbers are
- * promoted as the registry says. Unsigned numbers of 32 and 64 bits go in as they are, so
- * they must not use their highest bit (zarrs cuts such ones off). zfpy's header shows
- * what numcodecs' filters in front of it hand on: one dimension, or integers
- * (v2_filters.c). Bounds are zfp's own arithmetic, written out, because this room knows
- * no library; a test of room impl holds them against the real function. Thread class:
- * plain functions.
+ * codecs/zfp/zfp_spec.c - two array->bytes codecs. The registry's `zfp` stores a bare
+ * stream. numcodecs' `zfpy`, in v2 and v3, stores zfp's header and then the stream. zfp
+ * compresses fields of 1 to 4 dimensions of int32, int64, float and double. Narrower
+ * numbers are promoted as the registry says. Unsigned numbers of 32 and 64 bits are
+ * stored as signed ones without a change, so they must not use their highest bit (zarrs
+ * clamps such numbers). zfpy's header describes the output of numcodecs' filters before
+ * it, which may have one dimension or be integers (chain/v2_filters.c). The bound of the
+ * output is the library's formula, written out, because specifications do not include the
+ * library. A test compares it with the library's function. Thread class: plain functions.
  */
 #include "codecs/zfp/zfp_field.h"
 
@@ -35,7 +35,8 @@ static zarr_status zfp_need(const zarr_codec_spec *raw, const char *member,
                    zarr_codec_spec_name(raw), member, mode);
 }
 
-/* A number with its rule; the text goes into the canonical form as written. */
+/* Checks that the member is a finite number above 0, or at least 0 if `zero_too`, and
+ * writes it to the canonical form. */
 static zarr_status zfp_real(const zarr_codec_spec *raw, const char *member, bool zero_too,
                             struct zr_conf_text *t, zarr_error *err)
 {
@@ -117,7 +118,7 @@ out:
     return st;
 }
 
-/* A parameter that zfpy knows by -1 as "not said". */
+/* Copies a parameter of zfpy. -1 stands for an absent one. */
 static zarr_status zfpy_number(const zarr_codec_spec *raw, const char *member,
                                struct zr_conf_text *t, zarr_error *err)
 {
@@ -133,7 +134,8 @@ static zarr_status zfpy_number(const zarr_codec_spec *raw, const char *member,
     return ZARR_OK;
 }
 
-/* `compression_kwargs` repeats the others: numcodecs writes it, but does not read it. */
+/* `compression_kwargs` repeats the other members. numcodecs writes it and ignores it when
+ * it reads. */
 static zarr_status zfpy_canonical(const zarr_codec_spec *raw, int format, char *text,
                                   size_t cap, size_t *text_bytes, zarr_error *err)
 {
@@ -155,9 +157,9 @@ out:
     return st;
 }
 
-/* ---- what it comes to -------------------------------------------------------------- */
+/* ---- the field -------------------------------------------------------------- */
 
-/* numcodecs' bitround hands on floats as integers, unless it has nothing to round. */
+/* numcodecs' bitround before this codec gives floats as integers, if it rounds at all. */
 static bool zfp_gets_bits(const zarr_codec_spec *spec, const zarr_dtype *dtype)
 {
     const uint64_t bits = zarr_dtype_component_bits(dtype);
@@ -197,8 +199,8 @@ static zarr_status zfp_scalar_of(const zarr_codec_spec *spec, const zarr_dtype *
     } else {
         return zr_fail(
             err, ZARR_ERR_UNSUPPORTED,
-            "%s: data type %s, must be int32, int64, float32, float64 or what is "
-            "widened to them",
+            "%s: data type %s, must be int32, int64, float32, float64 or a type that "
+            "is promoted to them",
             zarr_codec_spec_name(spec), name ? name : "?");
     }
     if (z->header && z->bits)
@@ -208,7 +210,7 @@ static zarr_status zfp_scalar_of(const zarr_codec_spec *spec, const zarr_dtype *
     return ZARR_OK;
 }
 
-/* The chunk as its header says it: behind some filters by its one dimension. */
+/* The shape that a header names. Some filters before this codec flatten the chunk. */
 static zarr_status zfp_shape(const zarr_codec_spec *spec, const zarr_chunk_spec *array,
                              struct zr_zfp *z, zarr_error *err)
 {
@@ -223,7 +225,7 @@ static zarr_status zfp_shape(const zarr_codec_spec *spec, const zarr_chunk_spec 
     z->size[0] = 1;
     z->n_items = 1;
     for (int32_t i = 0; i < ndim; i++) {
-        z->n_items *= array->shape[i]; /* n_bytes fits */
+        z->n_items *= array->shape[i]; /* cannot overflow: n_bytes fits 64 bits */
         if (!flat)
             z->size[i] = array->shape[i];
         else if (ndim <= 4)
@@ -290,7 +292,7 @@ static void zfp_read_mode(const zarr_codec_spec *spec, struct zr_zfp *z)
     if (members[number])
         (void)zarr_codec_spec_f64(spec, members[number], &z->number);
     if (z->header && members[number] && z->number < 0)
-        z->mode = ZR_ZFP_REVERSIBLE; /* as zfpy has it */
+        z->mode = ZR_ZFP_REVERSIBLE; /* as in zfpy */
 }
 
 zarr_status zr_spec_zfp(const zarr_codec_spec *spec, const zarr_chunk_spec *array,
@@ -315,17 +317,17 @@ zarr_status zr_spec_zfp(const zarr_codec_spec *spec, const zarr_chunk_spec *arra
     if (z->mode == ZR_ZFP_RATE)
         z->minbits = z->maxbits = zfp_rate_bits(z);
     if (z->mode == ZR_ZFP_RATE && (z->minbits > ZFP_MAX_BITS_OF_BLOCK || z->minbits == 0))
-        st = zr_fail(
-            err, ZARR_ERR_INVALID,
-            "%s: rate is %g: blocks of %" PRIu32 " bits, must be 1 to %d of them",
-            zarr_codec_spec_name(spec), z->number, z->minbits, ZFP_MAX_BITS_OF_BLOCK);
+        st = zr_fail(err, ZARR_ERR_INVALID,
+                     "%s: rate is %g: blocks of %" PRIu32 " bits, must have 1 to %d",
+                     zarr_codec_spec_name(spec), z->number, z->minbits,
+                     ZFP_MAX_BITS_OF_BLOCK);
 out:
     return st;
 }
 
 uint64_t zr_zfp_block_bits(const struct zr_zfp *z)
 {
-    /* the bits before a block's planes, in plain and in reversible mode */
+    /* bits before the bit planes of a block: in other modes, in reversible mode */
     static const uint8_t front[][2] = {[ZR_ZFP_INT32] = {0, 5},
                                        [ZR_ZFP_INT64] = {0, 6},
                                        [ZR_ZFP_FLOAT] = {9, 15},
@@ -338,12 +340,12 @@ uint64_t zr_zfp_block_bits(const struct zr_zfp *z)
     uint64_t bits = values * (z->header ? planes : ZR_MIN(z->maxprec, planes));
 
     bits += values - 1 + front[z->scalar][reversible];
-    if (!z->header) /* which may name another mode than the metadata */
+    if (!z->header) /* a header may name another mode than the metadata */
         bits = ZR_MIN(bits, (uint64_t)z->maxbits);
     return ZR_MAX(bits, (uint64_t)z->minbits);
 }
 
-/* Most bytes of a stream: whole words. */
+/* The most bytes that a stream can have, in whole words. */
 static bool zfp_most(const struct zr_zfp *z, uint64_t *bytes)
 {
     uint64_t bits = 0;
@@ -355,7 +357,7 @@ static bool zfp_most(const struct zr_zfp *z, uint64_t *bytes)
     return true;
 }
 
-/* The same field as other writers' headers may name it. */
+/* The same field as the headers of other writers may describe it. */
 static struct zr_zfp zfp_other(const struct zr_zfp *z)
 {
     struct zr_zfp other = *z;

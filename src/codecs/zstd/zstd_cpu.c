@@ -1,11 +1,10 @@
 /*
- * codecs/zstd/zstd_cpu.c - zstd by libzstd. Decoding is one call into a destination
- * sized by the metadata, so neither a frame's promise nor its absence matters:
- * several frames, frames without content size and skippable ones are all one
- * loop inside the library, which stops at the end of the room. We look
- * at each frame's magic first: formats older than zstd 1.0, which the library may
- * still know, are none of ours.
- * Contexts are expensive to make (measured: 12 us); each thread keeps one of each.
+ * codecs/zstd/zstd_cpu.c - zstd by libzstd. Decoding is one call. The metadata gives the
+ * size of the destination, so it does not matter whether a frame states its content size.
+ * The library handles several frames and skippable frames in the same call, and stops at
+ * the end of the room. The magic number of each frame is checked first. Formats older
+ * than zstd 1.0, which the library may also decode, are CORRUPT.
+ * A context takes 12 us to create (measured). Each thread keeps one for each direction.
  */
 #include "codecs/codecs_int.h"
 
@@ -13,7 +12,7 @@
 #include <zstd.h>
 #include <zstd_errors.h>
 
-/* Sixteen magics mark frames to be passed over (RFC 8878, 3.1.2). */
+/* Sixteen magic numbers mark skippable frames (RFC 8878, 3.1.2). */
 #define FRAME_SKIPPABLE      UINT32_C(0x184D2A50)
 #define FRAME_SKIPPABLE_MASK UINT32_C(0xFFFFFFF0)
 
@@ -67,8 +66,9 @@ static void zstd_thread_close(void *state)
     zr_free(NULL, t);
 }
 
-/* What a frame decodes to at most: what it says, and a block for every four bytes (RFC
- * 8878, 3.1.1.2), so that a short frame cannot ask for much by its word alone. */
+/* The most bytes that a frame can decode to: its content size, but not more than one full
+ * block for every four bytes (RFC 8878, 3.1.1.2). So a short frame cannot demand a large
+ * destination. */
 static uint64_t zstd_frame_most(const uint8_t *p, size_t frame)
 {
     const unsigned long long says = ZSTD_getFrameContentSize(p, frame);
@@ -81,8 +81,9 @@ static uint64_t zstd_frame_most(const uint8_t *p, size_t frame)
                : ZR_MIN((uint64_t)says, most);
 }
 
-/* Walks the frames by their block headers, which costs three bytes read per 128 KiB of
- * output. *most: what they decode to at most. */
+/* CORRUPT unless the chunk is a sequence of frames. Follows the block headers, which
+ * reads three bytes per 128 KiB of output. *most is the most bytes that the frames decode
+ * to. */
 static zarr_status zstd_check_frames(const uint8_t *p, size_t n, uint64_t *most,
                                      zarr_error *err)
 {
@@ -126,7 +127,7 @@ static zarr_status zstd_decode_one(void *self, const struct zr_host_job *io, siz
     else if (ZSTD_getErrorCode(got) == ZSTD_error_memory_allocation)
         st = zr_fail_memory(err, 0);
     else if (ZSTD_getErrorCode(got) == ZSTD_error_dstSize_tooSmall &&
-             io->dst_bytes < most) /* else no room would help: the frame is damaged */
+             io->dst_bytes < most) /* otherwise the frame is damaged */
         st = zr_too_long(err, "zstd", io->dst_bytes);
     else
         st = zr_fail(err, ZARR_ERR_CORRUPT, "zstd: %s", ZSTD_getErrorName(got));
@@ -170,7 +171,7 @@ static zarr_status zstd_encode(void *self, zarr_codec_job *jobs, uint64_t n,
     return zr_jobs_each(zstd_encode_one, self, jobs, n, exec, err);
 }
 
-/* The first frame's word; further frames are found by growing. */
+/* The content size of the first frame. The destination grows if there are more frames. */
 static uint64_t zstd_size_hint(void *self, const zarr_codec_job *job, int encode)
 {
     uint8_t head[18]; /* the longest header */

@@ -1,7 +1,7 @@
 /*
- * codecs/zstd/zstd_spec.c - zstd. A missing level is numcodecs' default. The formula of
- * the longest output is the library's own, written out, because meaning knows no
- * library; a test holds it against the real function.
+ * codecs/zstd/zstd_spec.c - zstd. A missing level is numcodecs' default. The bound of the
+ * output is the library's formula, written out, because specifications do not include the
+ * library. A test compares it with the library's function.
  * Thread class: plain functions.
  */
 #include "codecs/codecs_int.h"
@@ -26,8 +26,7 @@ out:
     return st;
 }
 
-/* ZSTD_COMPRESSBOUND(): an eighth of a thousandth-part for block headers, and more for
- * small input. */
+/* ZSTD_COMPRESSBOUND() adds n / 256 bytes for block headers, and more for small input. */
 static zarr_status zstd_resolve(const zarr_codec_spec *spec, const zarr_chunk_spec *in,
                                 zarr_chunk_spec *out, void *fill_out, zarr_error *err)
 {
@@ -40,8 +39,7 @@ static zarr_status zstd_resolve(const zarr_codec_spec *spec, const zarr_chunk_sp
                              (n >> 8) + (n < small ? (small - n) >> 11 : 0), err);
 }
 
-/* v2 names the checksum only where there is one: numcodecs before 0.13 knows no such
- * member. */
+/* v2 omits a false checksum, because numcodecs before 0.13 does not know the member. */
 static zarr_status zstd_spell(const zarr_codec_spec *spec, zarr_codec_spelling *how,
                               char *text, size_t cap, size_t *text_bytes, zarr_error *err)
 {

@@ -121,7 +121,7 @@ def objects():
     for name, codec in [("json-f", numcodecs.JSON()), ("msgpack-f", numcodecs.MsgPack())]:
         root.create_dataset(name, data=boxed(words, (6, 7)), object_codec=codec, order="F")
     root.create_dataset("good", data=np.arange(3))
-    refused = {"pickle": "whatever code the file brings", "json": "only text is done",
+    refused = {"pickle": "whatever code the file brings", "json": "only text is supported",
                "json-f": "other elements than it wrote", "msgpack-f": "other elements than it wrote"}
     keep("refused.zarr", WRITER, walk(root, skip=refused), refused=refused)
 

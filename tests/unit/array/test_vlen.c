@@ -388,7 +388,7 @@ static void refusals(void **state)
     keep = items[3];
     items[3] = (zarr_vlen){.data = "\xff\xfe", .bytes = 2};
     assert_status(zarr_array_write(a, NULL, &t, NULL, &terr), ZARR_ERR_INVALID);
-    assert_says("no UTF-8");
+    assert_says("is not UTF-8");
     items[3] = (zarr_vlen){.data = NULL, .bytes = 2};
     assert_status(zarr_array_write(a, NULL, &t, NULL, &terr), ZARR_ERR_INVALID);
     assert_says("NULL");
@@ -429,11 +429,11 @@ static void hostile(void **state)
         {"\xff\xff\xff\xff\0\0\0\0\0\0\0\0", 12, "4294967295 elements"},
         {"\2\0\0\0\1\0\0\0a", 9, "is missing"},
         {"\2\0\0\0\1\0\0\0a\1\0\0", 12, "is missing"},
-        {"\2\0\0\0\1\0\0\0a\1\0\0\0", 13, "ends behind"},
-        {"\2\0\0\0\xff\xff\xff\xff", 8, "ends behind"},
-        {"\2\0\0\0\0\0\0\0\0\0\0\0x", 13, "behind the last"},
-        {"\2\0\0\0\1\0\0\0\xff\0\0\0\0", 13, "no UTF-8"},
-        {"\2\0\0\0\2\0\0\0\xc3\xbc\1\0\0\0\xc3", 15, "no UTF-8"},
+        {"\2\0\0\0\1\0\0\0a\1\0\0\0", 13, "ends after"},
+        {"\2\0\0\0\xff\xff\xff\xff", 8, "ends after"},
+        {"\2\0\0\0\0\0\0\0\0\0\0\0x", 13, "after the last"},
+        {"\2\0\0\0\1\0\0\0\xff\0\0\0\0", 13, "is not UTF-8"},
+        {"\2\0\0\0\2\0\0\0\xc3\xbc\1\0\0\0\xc3", 15, "is not UTF-8"},
     };
     const char *document =
         "{\"zarr_format\":3,\"node_type\":\"array\",\"shape\":[2],\"data_type\":"

@@ -333,7 +333,7 @@ static const struct {
     {3, "[{\"name\":\"packbits\",\"configuration\":{\"first_bit\":4,\"last_bit\":3}}]",
      ZARR_ERR_INVALID, "packbits: last_bit is 3, must not be less than first_bit, 4"},
     {3, "[{\"name\":\"packbits\",\"configuration\":{\"first_bit\":1,\"start_bit\":1}}]",
-     ZARR_ERR_INVALID, "first_bit and start_bit are one thing by two names"},
+     ZARR_ERR_INVALID, "first_bit and start_bit name the same member"},
     {3, "[{\"name\":\"packbits\",\"configuration\":{\"last_bit\":64}}]", ZARR_ERR_INVALID,
      "packbits: last_bit is 64, must be an integer from 0 to 63"},
     {3, "[{\"name\":\"packbits\",\"configuration\":{\"bits\":1}}]", ZARR_ERR_INVALID,

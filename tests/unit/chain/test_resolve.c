@@ -146,7 +146,7 @@ static const struct {
      {2},
      {0},
      ZARR_ERR_INVALID,
-     "no whole number"},
+     "not a whole number"},
     {"[" BYTES ",\"blosc\"]",
      "int16",
      {1u << 30},

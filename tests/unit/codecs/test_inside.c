@@ -235,7 +235,7 @@ static void vlen_chunks_that_lie(void **state)
         {CHUNK(""), "0 bytes, the index's length alone has 8"},
         {CHUNK("\x10\0\0\0\0\0\0"), "7 bytes, the index's length alone has 8"},
         {CHUNK("\x11\0\0\0\0\0\0\0\0\0\0\0\2\0\0\0\2\0\0\0\5\0\0\0"),
-         "an index of 17 bytes, the chunk has 16 beside its length"},
+         "an index of 17 bytes, the chunk has 16 besides its length"},
         {CHUNK("\xff\xff\xff\xff\xff\xff\xff\xff"), "an index of 18446744073709551615"},
         {CHUNK("\x10\0\0\0\0\0\0\0\0\0\0\0\2\0\0\0\2\0\0\0\5\0\0\0abcd"),
          "zarrs.vlen: 4 bytes, the index says 5"},
@@ -246,7 +246,7 @@ static void vlen_chunks_that_lie(void **state)
         {CHUNK("\x10\0\0\0\0\0\0\0\0\0\0\0\2\0\0\0\6\0\0\0\5\0\0\0abcde"),
          "element 1 goes from byte 2 to 6 of 5"},
         {CHUNK("\x10\0\0\0\0\0\0\0\0\0\0\0\2\0\0\0\3\0\0\0\5\0\0\0ab\xC3\xBC!"),
-         "element 1 is no UTF-8"},
+         "element 1 is not UTF-8"},
         {CHUNK("\x0c\0\0\0\0\0\0\0\0\0\0\0\2\0\0\0\5\0\0\0abcde"), "12"},
     };
     static const zarr_vlen null[3] = {{"a", 1}, {NULL, 2}, {"", 0}};
@@ -260,7 +260,7 @@ static void vlen_chunks_that_lie(void **state)
     must_fail(c.encode, null, sizeof null, ZARR_ERR_INVALID,
               "zarrs.vlen: element 1 of 2 bytes at NULL");
     must_fail(c.encode, broken, sizeof broken, ZARR_ERR_INVALID,
-              "zarrs.vlen: element 2 is no UTF-8");
+              "zarrs.vlen: element 2 is not UTF-8");
     impl_chain_close(&c);
 }
 
