@@ -20,6 +20,7 @@ static const struct cli_option options[] = {
      "nested JSON array; elements: one JSON value a line; lines: one text a line"},
     {"byte-order", 0, 0, "ORDER", "little|big",
      "raw: byte order of FILE (default: little)"},
+    CLI_CONSOLIDATED_OPTION,
     {NULL, 0, 0, NULL, NULL, NULL}};
 
 static const struct cli_example examples[] = {
@@ -304,7 +305,7 @@ static int run(struct cli *cli)
     if (!rc)
         report(&a);
     if (a.added)
-        cli_warn_consolidated(cli, &a.node);
+        cli_update_consolidated(cli, &a.node, false);
     cli_input_close(&a.in);
     cli_node_close(&a.node);
     return rc;

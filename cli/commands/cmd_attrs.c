@@ -3,7 +3,7 @@
  * library changes the metadata document under a lock, so that writers of different
  * attributes do not overwrite each other.
  */
-#include "node/node.h"
+#include "node/work.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -263,6 +263,8 @@ static int run_verb(struct cli *cli, const struct verb *v, const char *place)
 
     if (!rc)
         rc = v->run(cli, &t);
+    if (t.node.store && v->writes) /* also if only some of the changes were made */
+        cli_update_consolidated(cli, &t.node, false);
     if (!rc && v->writes) {
         rc = cli_node_flush(cli, &t.node);
         close_target(&t);
@@ -299,6 +301,7 @@ static const struct cli_option attrs_options[] = {
     {"text", 't', 0, NULL, NULL,
      "set: VALUE is text, not JSON; get: print text without quotes"},
     {"replace", 0, 0, NULL, NULL, "merge: delete all other attributes"},
+    CLI_CONSOLIDATED_OPTION,
     {NULL, 0, 0, NULL, NULL, NULL}};
 
 static const struct cli_example attrs_examples[] = {

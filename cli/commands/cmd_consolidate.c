@@ -115,8 +115,10 @@ const struct cli_command cli_cmd_consolidate = {
         "Writes consolidated metadata: the metadata of all nodes below GROUP in one "
         "document, inside zarr.json (v3) or as .zmetadata (v2), as zarr-python does. "
         "Readers then open a large remote hierarchy with one request.\n\n"
-        "Consolidated metadata is not updated when nodes change: run this command again. "
-        "--check finds out whether it is up to date.\n\n"
+        "The commands of zarrc that change nodes bring consolidated metadata of the "
+        "groups "
+        "above up to date. Most other programs do not: run this command again after "
+        "them. --check finds out whether it is up to date.\n\n"
         "The document is valid JSON: bare NaN and Infinity, which some programs write "
         "into attributes, become the strings \"NaN\" and \"Infinity\" in the copy. "
         "--check treats both as equal.",

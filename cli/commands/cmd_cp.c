@@ -16,6 +16,7 @@ static const struct cli_option options[] = {
      "skip objects that DESTINATION already has with equal bytes: continues an "
      "interrupted copy; with --force, replace different objects and delete extra ones"},
     {"verify", 0, 0, NULL, NULL, "read both afterwards and compare all bytes"},
+    CLI_CONSOLIDATED_OPTION,
     {NULL, 0, 0, NULL, NULL, NULL}};
 
 static const struct cli_example examples[] = {
@@ -173,7 +174,7 @@ static int run(struct cli *cli)
         rc = compare_all(&c);
     if (!rc) {
         summary(&c, objects, bytes, took);
-        cli_warn_consolidated(cli, &c.dst);
+        cli_update_consolidated(cli, &c.dst, true);
     }
     if (rc)
         cli_remove_empty_root(&c.dst);

@@ -201,6 +201,8 @@ static int run_create(struct cli *cli)
     if (!rc)
         rc = group ? create_group(cli, &node) : create_array(cli, &node);
     if (!rc)
+        cli_update_consolidated(cli, &node, cli_flag(cli, "force"));
+    if (!rc)
         rc = cli_node_flush(cli, &node);
     if (!rc)
         report(cli, &node, group);
@@ -225,6 +227,7 @@ static const struct cli_option create_options[] = {
      "create the group even if the folder has other files"},
     {"if-missing", 0, 0, NULL, NULL,
      "keep an existing equal array, or an existing group, without an error"},
+    CLI_CONSOLIDATED_OPTION,
     {NULL, 0, 0, NULL, NULL, NULL}};
 
 static const struct cli_example create_examples[] = {

@@ -173,6 +173,8 @@ static int run_import(struct cli *cli)
         cli_import_undo(&im);
     else
         report(&im);
+    if (!rc && im.created)
+        cli_update_consolidated(cli, &im.node, true);
     zarr_selection_free(im.selection);
     cli_elements_free(&im.elements);
     free(im.orders);
@@ -201,6 +203,7 @@ static const struct cli_option import_options[] = {
     CLI_FIELD_OPTION,
     CLI_SPEC_OPTIONS,
     {"force", 0, 0, NULL, NULL, "replace an existing array when the new one is complete"},
+    CLI_CONSOLIDATED_OPTION,
     {NULL, 0, 0, NULL, NULL, NULL}};
 
 static const struct cli_example import_examples[] = {

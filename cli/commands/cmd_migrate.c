@@ -12,6 +12,7 @@ static const struct cli_option options[] = {
     {"force", 'f', 0, NULL, NULL,
      "replace existing metadata of the new format that differs"},
     {"remove-old", 0, 0, NULL, NULL, "delete the metadata of the old format at the end"},
+    CLI_CONSOLIDATED_OPTION,
     {NULL, 0, 0, NULL, NULL, NULL}};
 
 static const struct cli_example examples[] = {
@@ -111,7 +112,7 @@ static void summary(struct cli *cli, const struct cli_node *node,
                 " unchanged, %" PRIu64 " removed",
                 node->shown, written, kept, removed);
     if (written + removed > 0 && !cli_flag(cli, "dry-run"))
-        cli_warn_consolidated(cli, node);
+        cli_update_consolidated(cli, node, true);
 }
 
 static int run(struct cli *cli)

@@ -11,6 +11,7 @@ static const struct cli_option options[] = {
     {"skip-equal", 0, 0, NULL, NULL,
      "skip objects that DESTINATION already has with equal bytes: continues an "
      "interrupted move"},
+    CLI_CONSOLIDATED_OPTION,
     {NULL, 0, 0, NULL, NULL, NULL}};
 
 static const struct cli_example examples[] = {
@@ -78,9 +79,8 @@ static void summary(struct cli *cli, const struct cli_node *src,
     else
         cli_say(cli, "moved %s to %s: %" PRIu64 " objects", src->shown, dst->shown,
                 m->objects);
-    cli_warn_consolidated(cli, src);
-    if (!cli_same_store(src, dst))
-        cli_warn_consolidated(cli, dst);
+    cli_update_consolidated(cli, src, true);
+    cli_update_consolidated(cli, dst, true);
 }
 
 static int run(struct cli *cli)

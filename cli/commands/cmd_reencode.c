@@ -17,6 +17,7 @@ static const struct cli_option options[] = {
      "yet, and do nothing if it is complete"},
     {"force", 'f', 0, NULL, NULL, "delete the node at DESTINATION first"},
     {"verify", 0, 0, NULL, NULL, "read both afterwards and compare every bit"},
+    CLI_CONSOLIDATED_OPTION,
     {NULL, 0, 0, NULL, NULL, NULL}};
 
 static const struct cli_example examples[] = {
@@ -218,7 +219,7 @@ static int reencode(struct reencode *r)
         report_json(r, cli_seconds() - began);
     else
         report_text(r, cli_seconds() - began);
-    cli_warn_consolidated(r->cli, &r->dst);
+    cli_update_consolidated(r->cli, &r->dst, true);
     return CLI_OK;
 }
 

@@ -9,6 +9,7 @@
 
 static const struct cli_option options[] = {
     {"keep-chunks", 0, 0, NULL, NULL, "do not delete chunks outside of the new shape"},
+    CLI_CONSOLIDATED_OPTION,
     {NULL, 0, 0, NULL, NULL, NULL}};
 
 static const struct cli_example examples[] = {
@@ -85,7 +86,7 @@ static int run(struct cli *cli)
             : cli_node_flush(cli, &node);
     if (!rc) {
         report(cli, &node, before);
-        cli_warn_consolidated(cli, &node);
+        cli_update_consolidated(cli, &node, false);
     }
 out:
     free(before);

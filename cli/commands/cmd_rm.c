@@ -15,6 +15,7 @@ static const struct cli_option options[] = {
     {"recursive", 'r', 0, NULL, NULL, "delete groups with everything below them"},
     {"force", 'f', 0, NULL, NULL, "ignore nodes that do not exist"},
     {"dry-run", 'n', 0, NULL, NULL, "list what would be done, change nothing"},
+    CLI_CONSOLIDATED_OPTION,
     {NULL, 0, 0, NULL, NULL, NULL}};
 
 static const struct cli_example examples[] = {
@@ -68,7 +69,7 @@ static int delete_node(struct cli *cli, struct cli_node *node)
     if (!*node->path) /* the store is empty now: removes its folder */
         (void)rmdir(cli_local_root(node));
     else
-        cli_warn_consolidated(cli, node);
+        cli_update_consolidated(cli, node, true);
     return CLI_OK;
 }
 

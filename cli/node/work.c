@@ -293,7 +293,7 @@ int cli_require_outside(struct cli *cli, const char *file, const struct cli_node
 
 /* ---- consolidated metadata ---- */
 
-void cli_warn_consolidated(struct cli *cli, const struct cli_node *node)
+static void warn_consolidated(struct cli *cli, const struct cli_node *node)
 {
     char *path = cli_strdup(node->path);
 
@@ -311,4 +311,19 @@ void cli_warn_consolidated(struct cli *cli, const struct cli_node *node)
         zarr_group_free(group);
     }
     free(path);
+}
+
+void cli_update_consolidated(struct cli *cli, const struct cli_node *node, bool below)
+{
+    zarr_error err = {0};
+
+    if (cli_flag(cli, "leave-consolidated"))
+        warn_consolidated(cli, node);
+    else if (zarr_group_consolidated_update(node->store, node->path,
+                                            below ? ZARR_CONSOLIDATED_BELOW : 0, NULL,
+                                            &err) != ZARR_OK)
+        cli_warn(cli,
+                 "consolidated metadata is out of date: %s; zarrc consolidate writes it "
+                 "anew",
+                 err.message);
 }

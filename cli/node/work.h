@@ -56,8 +56,16 @@ int cli_refuse_broken(struct cli *cli, const struct cli_node *node, bool may_rep
 /* Removes the folder that CLI_OPEN_NEW created, if it is empty. */
 void cli_remove_empty_root(const struct cli_node *node);
 
-/* Warns if a group above a changed node has consolidated metadata. */
-void cli_warn_consolidated(struct cli *cli, const struct cli_node *node);
+/* The option of commands that call cli_update_consolidated(). */
+#define CLI_CONSOLIDATED_OPTION                                                          \
+    {                                                                                    \
+        "leave-consolidated", 0, 0, NULL, NULL,                                          \
+            "do not bring consolidated metadata of the groups above up to date"          \
+    }
+/* After a command changed a node: brings consolidated metadata of the groups above it up
+ * to date; below: for all nodes below it as well. Warns if it cannot, or if
+ * --leave-consolidated leaves it as it is. */
+void cli_update_consolidated(struct cli *cli, const struct cli_node *node, bool below);
 
 /* Seconds of a monotonic clock. */
 double cli_seconds(void);

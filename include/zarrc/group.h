@@ -515,6 +515,37 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_group_consolidate(zarr_store *store,
                                                             const char *path,
                                                             const char *key,
                                                             zarr_error *err);
+/** Flags of zarr_group_consolidated_update(). */
+enum {
+    ZARR_CONSOLIDATED_BELOW = 1 /**< also all nodes below the path */
+};
+
+/**
+ * Brings consolidated metadata up to date after a node was created, changed or deleted.
+ * Each group above the node that has consolidated metadata gets the node's documents as
+ * the store has them now, or loses its entry. Parents of the node that have no entry get
+ * one, too. Other entries stay as they are. Groups
+ * without consolidated metadata do not get any. A group's own ".zmetadata" (v2) counts,
+ * because it has an entry of the group itself. Nodes change without this call, so a
+ * program that changes many of them calls it once at the end, or
+ * zarr_group_consolidate().
+ *
+ * @param store borrowed
+ * @param path path of the node, which need not exist any more; "" is the root
+ * @param flags ZARR_CONSOLIDATED_*
+ * @param n_updated becomes the number of groups with consolidated metadata that were
+ * found; may be NULL
+ * @retval ZARR_ERR_CORRUPT consolidated metadata, or metadata of the node, is damaged
+ * @retval ZARR_ERR_UNSUPPORTED consolidated metadata has a form that is not known
+ * @retval ZARR_ERR_INVALID the store is read-only
+ * @retval ZARR_ERR_IO the store failed
+ * @see zarr_group_consolidate(), zarr_group_consolidated_check()
+ */
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_group_consolidated_update(zarr_store *store,
+                                                                    const char *path,
+                                                                    uint32_t flags,
+                                                                    uint64_t *n_updated,
+                                                                    zarr_error *err);
 /**
  * Compares the consolidated metadata of a group with the metadata of its nodes.
  * @param store borrowed

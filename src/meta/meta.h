@@ -167,6 +167,12 @@ struct zr_json *zr_consolidated_write_v3(struct zr_json_doc *doc,
 /* Makes a whole .zmetadata. */
 struct zr_json *zr_consolidated_write_v2(struct zr_json_doc *doc,
                                          const struct zr_meta_node *nodes, size_t n);
+/* Replaces what the map of documents says of the node at `path`, and of all nodes below
+ * it if `below`, with the given nodes. Their paths are relative to the consolidating
+ * group, as `path` is. n 0: the nodes are gone. Other entries stay, in their order. */
+void zr_consolidated_patch(struct zr_json_doc *doc, struct zr_json *map, int format,
+                           const char *path, bool below, const struct zr_meta_node *nodes,
+                           size_t n);
 /* Finds the map of documents in the value of a v3 group's "consolidated_metadata" or in a
  * .zmetadata document. *out is NULL if the value is null, which other writers use for
  * "none". Kinds other than "inline" are UNSUPPORTED. */

@@ -88,17 +88,63 @@ out:
     return st;
 }
 
-zarr_status zr_subtree_read(struct zr_subtree *out, zarr_store *store, const char *path,
-                            int32_t format, zarr_error *err)
+/* Reads what is below the first node, and the attributes of all. */
+static zarr_status read_rest(struct zr_subtree *g, zarr_store *store, const char *path,
+                             bool below, zarr_error *err)
 {
-    const zarr_context *ctx = zr_store_context(store);
+    zarr_status st = ZARR_OK;
+
+    for (size_t i = 0; below && i < g->n; i++)
+        if (g->node[i].kind == ZARR_NODE_GROUP)
+            ZR_TRY(read_children(g, store, path, i, err));
+    if (g->format == 2)
+        ZR_TRY(read_attributes(g, store, path, err));
+out:
+    return st;
+}
+
+static void subtree_init(struct zr_subtree *g, const zarr_allocator *alloc)
+{
+    *g = (struct zr_subtree){.alloc = alloc};
+    zr_arena_init(&g->arena, alloc);
+}
+
+zarr_status zr_subtree_read_node(struct zr_subtree *out, zarr_store *store,
+                                 const char *path, int32_t format, bool below,
+                                 zarr_error *err)
+{
     const struct zr_find where = {.store = store, .path = path, .format = format};
     struct zr_found found;
     zarr_status st = ZARR_OK;
 
-    *out = (struct zr_subtree){.alloc = ctx->alloc};
-    zr_arena_init(&out->arena, ctx->alloc);
-    zr_found_init(&found, ctx->alloc);
+    subtree_init(out, zr_store_context(store)->alloc);
+    zr_found_init(&found, out->alloc);
+    out->format = format;
+    st = zr_node_find(&found, &where, err);
+    if (st == ZARR_ERR_NOT_FOUND) {
+        st = ZARR_OK;
+        goto out;
+    }
+    if (st == ZARR_OK)
+        st = add_node(out, "", &found, err);
+    if (st == ZARR_OK)
+        st = read_rest(out, store, path, below, err);
+    if (st != ZARR_OK)
+        zr_path_prefix(err, st, path);
+out:
+    zr_found_deinit(&found);
+    return st;
+}
+
+zarr_status zr_subtree_read(struct zr_subtree *out, zarr_store *store, const char *path,
+                            int32_t format, zarr_error *err)
+{
+    const struct zr_find where = {.store = store, .path = path, .format = format};
+    struct zr_found found;
+    zarr_status st = ZARR_OK;
+
+    subtree_init(out, zr_store_context(store)->alloc);
+    zr_found_init(&found, out->alloc);
     st = zr_node_find(&found, &where, err);
     if (st == ZARR_ERR_NOT_FOUND || (st == ZARR_OK && found.kind != ZARR_NODE_GROUP))
         st = zr_fail(err, ZARR_ERR_NOT_FOUND, "there is no group");
@@ -108,11 +154,7 @@ zarr_status zr_subtree_read(struct zr_subtree *out, zarr_store *store, const cha
     }
     out->format = found.format;
     ZR_TRY(add_node(out, "", &found, err));
-    for (size_t i = 0; i < out->n; i++)
-        if (out->node[i].kind == ZARR_NODE_GROUP)
-            ZR_TRY(read_children(out, store, path, i, err));
-    if (out->format == 2)
-        ZR_TRY(read_attributes(out, store, path, err));
+    ZR_TRY(read_rest(out, store, path, true, err));
 out:
     zr_found_deinit(&found);
     return st;

@@ -32,6 +32,11 @@ struct zr_subtree {
  * group at path. format 0: the group's own, v3 first. */
 zarr_status zr_subtree_read(struct zr_subtree *out, zarr_store *store, const char *path,
                             int32_t format, zarr_error *err);
+/* Reads the node at path, an array or a group of this format, and all nodes below it if
+ * `below`. out->n is 0 if there is no such node. */
+zarr_status zr_subtree_read_node(struct zr_subtree *out, zarr_store *store,
+                                 const char *path, int32_t format, bool below,
+                                 zarr_error *err);
 void zr_subtree_deinit(struct zr_subtree *g);
 
 /* ---- nodes.c ---- */

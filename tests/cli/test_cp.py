@@ -223,13 +223,66 @@ def test_consolidate(zarrc, store):
     top = zarr.open_consolidated(str(store))
     assert sorted(k for k, _ in top.members(max_depth=None)) == ["deep", "deep/b", "temp"]
     zarrc("consolidate", "--check", store)
-    printed = zarrc("resize", store / "temp", "50,200").err
+    zarrc("resize", store / "temp", "60,200")
+    zarrc("consolidate", "--check", store)
+    printed = zarrc("resize", "--leave-consolidated", store / "temp", "50,200").err
     assert "consolidated" in printed
     done = zarrc("consolidate", "--check", "--json", store, code=1).json
     assert done["differences"][0]["path"] == "temp"
     zarrc("consolidate", store)
     zarrc("consolidate", "--check", store)
     zarrc("consolidate", store / "temp", code=2)
+
+
+def test_commands_keep_consolidated_metadata_up_to_date(zarrc, tmp_path, rng):
+    """After each command that changes nodes, zarr-python finds the nodes in the consolidated metadata."""
+    top = tmp_path / "x.zarr"
+    np.save(tmp_path / "n.npy", np.arange(4, dtype="i2"))
+    for form in (2, 3):
+        zarrc("create", "-g", top, f"--format={form}")
+        zarrc("create", top / "g/a", f"--format={form}", "--shape=4", "-t", "int16")
+        zarrc("consolidate", top / "g")
+        zarrc("consolidate", top)
+        for command in [
+                ["create", top / "g/new/groups/b", f"--format={form}", "--shape=2", "-t", "uint8"],
+                ["create", "-g", top / "empty", f"--format={form}"],
+                ["import", tmp_path / "n.npy", top / "g/c", f"--format={form}"],
+                ["import", tmp_path / "n.npy", top / "g/c", f"--format={form}", "--force"],
+                ["attrs", "set", top / "g/c", "x", "[1, 2]"], ["attrs", "del", top / "g/c", "x"],
+                ["attrs", "set", top / "g", "y", "1"], ["attrs", "merge", top, '{"z": 0.5}'],
+                ["resize", top / "g/c", "7"], ["append", top / "g/c", tmp_path / "n.npy"],
+                ["cp", top / "g/c", top / "d"], ["cp", top / "g/new", top / "copied"],
+                ["mv", top / "g/new", top / "g/moved"], ["reencode", top / "g/c", top / "e", "--chunks=2"],
+                ["rm", "-r", top / "g/moved"], ["rm", top / "d"]]:
+            zarrc(*command)
+            for group in (top, top / "g"):
+                zarrc("consolidate", "--check", group)
+        found = zarr.open_consolidated(str(top), zarr_format=form)
+        names = sorted(k for k, _ in found.members(max_depth=None))
+        assert names == ["copied", "copied/groups", "copied/groups/b", "e", "empty", "g", "g/a", "g/c"]
+        if form == 2:
+            zarrc("migrate", top / "g", "--remove-old")
+            zarrc("consolidate", "--check", top)
+        zarrc("rm", "-r", top)
+
+
+def test_leave_consolidated(zarrc, store):
+    zarrc("consolidate", store)
+    said = zarrc("attrs", "set", "--leave-consolidated", store / "temp", "a", "1").err
+    assert "zarrc consolidate updates it" in said
+    assert zarrc("consolidate", "--check", "--json", store, code=1).json["differences"]
+    # a command that fails half-way still brings what it changed up to date
+    zarrc("attrs", "set", store / "temp", "a", "2")
+    zarrc("attrs", "del", store / "temp", "a", "none", code=3)
+    zarrc("consolidate", "--check", store)
+
+
+def test_damaged_consolidated_metadata_is_a_warning(zarrc, tmp_path):
+    zarrc("create", tmp_path / "x.zarr/a", "--format=2", "--shape=4", "-t", "<i4")
+    (tmp_path / "x.zarr/.zmetadata").write_text("{")
+    said = zarrc("attrs", "set", tmp_path / "x.zarr/a", "k", "1").err
+    assert ".zmetadata" in said and "out of date" in said
+    assert zarrc("attrs", "get", tmp_path / "x.zarr/a", "k").text.strip() == "1"
 
 
 def test_consolidate_v2(zarrc, tmp_path):

@@ -108,7 +108,7 @@ static void copy_name(char to[NAME_BYTES], const char *name)
 {
     if (strlen(name) >= NAME_BYTES || strchr(name, '/'))
         abort();
-    strcpy(to, name);
+    memcpy(to, name, strlen(name) + 1);
 }
 
 static bool begin_log(void)
@@ -568,7 +568,8 @@ static struct losses run(uint32_t durability, uint32_t locking)
 
     struct stat st;
 
-    assert_non_null(mkdtemp(strcpy(root, "/tmp/zarrc-power-XXXXXX")));
+    memcpy(root, "/tmp/zarrc-power-XXXXXX", sizeof root);
+    assert_non_null(mkdtemp(root));
     assert_int_equal(stat(root, &st), 0);
     assert_int_equal(new_file(st.st_ino), TOP);
     tape.on = true;

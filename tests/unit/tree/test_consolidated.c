@@ -290,12 +290,120 @@ static void test_v2_leniency(void **state)
     world_close(&w);
 }
 
+/* ---- entries brought up to date ---------------------------------------------- */
+
+static void must_be_current(struct world *w)
+{
+    struct told t = {.text = ""};
+
+    assert_ok(zarr_group_consolidated_check(w->store, "c", tell_difference, &t, &terr));
+    assert_string_equal(t.text, "");
+}
+
+static uint64_t update(struct world *w, const char *path, uint32_t flags)
+{
+    uint64_t n = 0;
+
+    assert_ok(zarr_group_consolidated_update(w->store, path, flags, &n, &terr));
+    return n;
+}
+
+static void change_nodes(struct world *w, int format)
+{
+    zarr_array *a = NULL;
+    zarr_group *g = NULL;
+
+    assert_ok(zarr_array_open(&a, w->store, "c/A", NULL, &terr));
+    assert_ok(zarr_array_attribute_set(a, "now", "[1, NaN]", &terr));
+    zarr_array_free(a);
+    assert_int_equal(update(w, "c/A", 0), 1);
+    must_be_current(w);
+    assert_ok(zarr_node_delete(w->store, "c/b", &terr));
+    assert_int_equal(update(w, "/c/b/", 0), 1);
+    must_be_current(w);
+    zarr_array_free(make_array(w, "c/new/groups/y", format, 4, 4));
+    assert_int_equal(update(w, "c/new/groups/y", 0), 1);
+    must_be_current(w);
+    assert_ok(zarr_node_copy(w->store, "c/g", w->store, "c/h", NULL, &terr));
+    assert_int_equal(update(w, "c/h", ZARR_CONSOLIDATED_BELOW), 1);
+    must_be_current(w);
+    assert_ok(zarr_node_delete(w->store, "c/g", &terr));
+    assert_int_equal(update(w, "c/g", ZARR_CONSOLIDATED_BELOW), 1);
+    must_be_current(w);
+    /* Only the group is updated: its nodes keep their entries. */
+    assert_ok(zarr_group_open(&g, w->store, "c/h", NULL, &terr));
+    assert_ok(zarr_group_attribute_set(g, "here", "true", &terr));
+    zarr_group_free(g);
+    assert_int_equal(update(w, "c/h", 0), 1);
+    must_be_current(w);
+    /* The group that has the entries: v2 has one of the group itself. */
+    assert_ok(zarr_group_open(&g, w->store, "c", NULL, &terr));
+    assert_ok(zarr_group_attribute_set(g, "own", "5", &terr));
+    zarr_group_free(g);
+    assert_int_equal(update(w, "c", 0), format == 2);
+    must_be_current(w);
+    if (format == 2)
+        assert_non_null(strstr(get_text(w, "c/.zmetadata"), "\".zattrs\":{\"own\":5}"));
+}
+
+static void test_update(void **state)
+{
+    struct world w;
+
+    (void)state;
+    for (enum world_sort sort = 0; sort < N_WORLDS; sort++)
+        for (int format = 2; format <= 3; format++) {
+            world_open(&w, sort);
+            make_tree(&w, format);
+            assert_int_equal(update(&w, "c/A", 0), 0); /* it is not consolidated */
+            assert_ok(zarr_group_consolidate(w.store, "c", NULL, &terr));
+            change_nodes(&w, format);
+            world_close(&w);
+        }
+}
+
+/* Groups at several levels have entries of one node. What is not known stays. */
+static void test_update_levels(void **state)
+{
+    struct world w;
+    zarr_array *a = NULL;
+
+    (void)state;
+    world_open(&w, WORLD_LOCAL);
+    make_tree(&w, 2);
+    assert_ok(zarr_group_consolidate(w.store, "c/g", NULL, &terr));
+    assert_ok(zarr_group_consolidate(w.store, "c", NULL, &terr));
+    assert_ok(zarr_array_open(&a, w.store, "c/g/inner/x", NULL, &terr));
+    assert_ok(zarr_array_attribute_set(a, "k", "1", &terr));
+    zarr_array_free(a);
+    assert_int_equal(update(&w, "c/g/inner/x", 0), 2);
+    must_be_current(&w);
+    assert_non_null(
+        strstr(get_text(&w, "c/g/.zmetadata"), "\"inner/x/.zattrs\":{\"k\":1}"));
+    put_text(&w, "c/.zmetadata",
+             "{\"mine\":1,\"zarr_consolidated_format\":1,\"metadata\":{\"Ab/.zarray\":7,"
+             "\"A/.zarray\":{},\"A/0.0\":\"inline\"}}");
+    assert_int_equal(update(&w, "c/A", 0), 1);
+    assert_non_null(strstr(get_text(&w, "c/.zmetadata"), "\"mine\":1"));
+    assert_non_null(
+        strstr(get_text(&w, "c/.zmetadata"), "{\"Ab/.zarray\":7,\"A/.zarray\":{\""));
+    assert_non_null(strstr(get_text(&w, "c/.zmetadata"), "\"A/0.0\":\"inline\""));
+    put_text(&w, "c/.zmetadata", "{");
+    assert_status(zarr_group_consolidated_update(w.store, "c/A", 0, NULL, &terr),
+                  ZARR_ERR_CORRUPT);
+    assert_says("/c/.zmetadata: ");
+    assert_status(zarr_group_consolidated_update(w.store, "c/A", 8, NULL, &terr),
+                  ZARR_ERR_UNSUPPORTED);
+    world_close(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_write_and_use), cmocka_unit_test(test_form),
         cmocka_unit_test(test_keys),          cmocka_unit_test(test_check),
         cmocka_unit_test(test_hostile),       cmocka_unit_test(test_v2_leniency),
+        cmocka_unit_test(test_update),        cmocka_unit_test(test_update_levels),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
