@@ -40,6 +40,9 @@ struct appending {
     uint64_t row_bytes; /* bytes of one step along the axis */
     int64_t shape[ZARR_MAX_RANK], strides[ZARR_MAX_RANK];
     uint64_t added;
+    /* where the steps are now: other programs may append between pieces of a stream */
+    uint64_t (*range)[2];
+    size_t n_ranges;
 };
 
 static int read_axis(struct appending *a)
@@ -138,6 +141,21 @@ static int match(struct appending *a)
     return a->in.is_npy ? match_npy(a) : match_raw(a);
 }
 
+/* Notes where the steps are that were just appended. */
+static void landed(struct appending *a, uint64_t steps)
+{
+    const uint64_t end = zarr_array_shape(a->node.array)[a->axis], first = end - steps;
+
+    a->added += steps;
+    if (a->n_ranges > 0 && a->range[a->n_ranges - 1][1] == first) {
+        a->range[a->n_ranges - 1][1] = end;
+        return;
+    }
+    a->range = cli_realloc(a->range, (a->n_ranges + 1) * sizeof *a->range);
+    a->range[a->n_ranges][0] = first;
+    a->range[a->n_ranges++][1] = end;
+}
+
 static int append_tensor(struct appending *a, void *data, uint64_t bytes, uint64_t steps)
 {
     uint64_t stride = zarr_dtype_item_bytes(a->in.dtype);
@@ -164,7 +182,7 @@ static int append_tensor(struct appending *a, void *data, uint64_t bytes, uint64
     st = zarr_array_append(a->node.array, a->axis, &src, NULL, &err);
     if (st)
         return cli_fail(a->cli, st, &err, "cannot append to %s", a->node.shown);
-    a->added += steps;
+    landed(a, steps);
     return CLI_OK;
 }
 
@@ -223,10 +241,27 @@ static int append_stream(struct appending *a)
     return rc;
 }
 
+/* "100:104, 108:112"; owned. */
+static char *ranges_text(const struct appending *a)
+{
+    struct cli_string text = {0};
+
+    cli_string_add(&text, "", 0);
+    for (size_t i = 0; i < a->n_ranges; i++) {
+        char *one = cli_format("%s%" PRIu64 ":%" PRIu64, i ? ", " : "", a->range[i][0],
+                               a->range[i][1]);
+
+        cli_string_add(&text, one, strlen(one));
+        free(one);
+    }
+    return text.text;
+}
+
 static void report(struct appending *a)
 {
     struct cli *cli = a->cli;
     char *shape = cli_shape_text(a->ndim, zarr_array_shape(a->node.array));
+    char *places = ranges_text(a);
 
     if (cli->json) {
         struct cli_json *j = cli_json(cli);
@@ -236,10 +271,16 @@ static void report(struct appending *a)
         cli_json_u64(cli_key(j, "appended"), a->added);
         cli_json_i64(cli_key(j, "axis"), a->axis);
         cli_json_shape(cli_key(j, "shape"), a->ndim, zarr_array_shape(a->node.array));
+        cli_json_array(cli_key(j, "ranges"));
+        for (size_t i = 0; i < a->n_ranges; i++)
+            cli_json_shape(j, 2, a->range[i]);
+        cli_json_end(j);
         cli_json_end(j);
     }
-    cli_say(cli, "%s: appended %" PRIu64 " along axis %d, new shape %s", a->node.shown,
-            a->added, (int)a->axis, shape);
+    cli_say(cli, "%s: appended %" PRIu64 " along axis %d%s%s, new shape %s",
+            a->node.shown, a->added, (int)a->axis, a->n_ranges ? " at " : "", places,
+            shape);
+    free(places);
     free(shape);
 }
 
@@ -306,6 +347,7 @@ static int run(struct cli *cli)
         report(&a);
     if (a.added)
         cli_update_consolidated(cli, &a.node, false);
+    free(a.range);
     cli_input_close(&a.in);
     cli_node_close(&a.node);
     return rc;
@@ -325,7 +367,10 @@ const struct cli_command cli_cmd_append = {
         "A file is appended as a whole: its chunks are written first and the new shape "
         "last, so that readers see all of it or nothing. A stream is appended along axis "
         "0 in pieces of whole chunks.",
-    .json = "node; appended: steps along the axis; axis; shape: the new shape.",
+    .json = "node; appended: steps along the axis; axis; shape: the new shape; ranges: "
+            "where the "
+            "steps are along the axis, a list of [first, end] (more than one only if "
+            "another program appended between pieces of a stream).",
     .options = options,
     .examples = examples,
     .see_also = "zarrc-resize zarrc-import",

@@ -84,6 +84,13 @@ static int create_target(struct import *im)
     zarr_status st;
     int rc;
 
+    if (im->model.array) {
+        cli_spec_like(&spec, im->model.array);
+        if (spec.spec.ndim != im->header.ndim)
+            return cli_error(im->cli, CLI_USAGE, NULL, "%s has %d dimensions, %s has %d",
+                             im->name, (int)im->header.ndim, im->model.shown,
+                             (int)spec.spec.ndim);
+    }
     memcpy(spec.shape, im->header.shape, sizeof spec.shape);
     spec.spec.shape = spec.shape;
     spec.spec.ndim = im->header.ndim;
@@ -130,12 +137,26 @@ static int check_shape(struct import *im)
 
 /* ---- the command ---- */
 
+static int open_model(struct import *im)
+{
+    const char *like = cli_text(im->cli, "like");
+
+    if (like && im->node.region)
+        return cli_error(
+            im->cli, CLI_USAGE, NULL,
+            "--like describes a new array; %s is a region of one that exists",
+            im->node.shown);
+    return like ? cli_node_open(im->cli, like, CLI_OPEN_ARRAY, &im->model) : CLI_OK;
+}
+
 static int prepare(struct import *im)
 {
     int rc = cli_import_open(im);
 
     if (!rc)
         rc = open_target(im);
+    if (!rc)
+        rc = open_model(im);
     if (!rc)
         rc = cli_import_describe(im);
     if (!rc && im->selection)
@@ -182,6 +203,7 @@ static int run_import(struct cli *cli)
     zarr_array_free(im.node.array);
     im.node.array = NULL;
     cli_import_free(&im);
+    cli_node_close(&im.model);
     cli_node_close(&im.node);
     if (im.file && !im.is_stdin)
         fclose(im.file);
@@ -201,6 +223,8 @@ static const struct cli_option import_options[] = {
     {"endian", 0, 0, "ORDER", "little|big", "raw: byte order of FILE (default: little)"},
     {"offset", 0, 0, "BYTES", NULL, "raw: number of bytes before the elements"},
     CLI_FIELD_OPTION,
+    {"like", 'l', 0, "ARRAY", NULL,
+     "take everything that neither the file nor an option gives from this array"},
     CLI_SPEC_OPTIONS,
     {"force", 0, 0, NULL, NULL, "replace an existing array when the new one is complete"},
     CLI_CONSOLIDATED_OPTION,

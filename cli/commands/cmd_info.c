@@ -4,7 +4,9 @@
  * change between versions; --json is stable.
  */
 #include "commands/info.h"
+#include "node/work.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -46,6 +48,80 @@ static int get_stats(struct cli *cli, const struct cli_node *node, struct info_s
 
 /* ---- groups ---- */
 
+/* Sums of a group and everything below it; UINT64_MAX: more than 64 bits. */
+struct totals {
+    uint64_t n_arrays, n_groups, n_broken;
+    uint64_t n_objects, n_total, bytes, decoded;
+};
+
+static int add_array(struct cli *cli, const struct cli_node *top, const char *path,
+                     struct totals *t)
+{
+    struct cli_node node = {.shown = cli_shown_below(top, path)};
+    char *full = cli_path_join(top->path, path);
+    struct info_stats one = {0};
+    zarr_error err = {0};
+    zarr_status st = zarr_array_open(&node.array, top->store, full, NULL, &err);
+    int rc = st ? cli_fail(cli, st, &err, "cannot open %s", node.shown)
+                : get_stats(cli, &node, &one);
+
+    if (!rc) {
+        t->n_arrays++;
+        t->n_objects += one.n_objects;
+        t->bytes += one.bytes;
+        t->n_total = cli_add(t->n_total, one.n_total);
+        t->decoded = cli_add(t->decoded, info_decoded_bytes(node.array));
+    }
+    zarr_array_free(node.array);
+    free(node.shown);
+    free(full);
+    return rc;
+}
+
+static int get_totals(struct cli *cli, const struct cli_node *node, struct totals *t)
+{
+    struct cli_tree tree = {0};
+    int rc = cli_tree_list(cli, node, &tree);
+
+    *t = (struct totals){0};
+    for (size_t i = 0; i < tree.n_items && !rc; i++) {
+        const struct cli_tree_item *item = &tree.items[i];
+
+        if (item->kind == ZARR_NODE_ARRAY)
+            rc = add_array(cli, node, item->path, t);
+        else
+            ++*(item->kind == ZARR_NODE_GROUP ? &t->n_groups : &t->n_broken);
+    }
+    cli_tree_free(&tree);
+    return rc;
+}
+
+static void totals_text(struct cli *cli, const struct totals *t)
+{
+    char stored[16], decoded[16];
+
+    info_row(cli, "below", "%" PRIu64 " array%s, %" PRIu64 " group%s%s", t->n_arrays,
+             t->n_arrays == 1 ? "" : "s", t->n_groups - 1, t->n_groups == 2 ? "" : "s",
+             t->n_broken ? ", broken nodes" : "");
+    info_row(cli, "stored", "%s in %" PRIu64 " objects, of %s decoded",
+             cli_bytes_text(t->bytes, stored), t->n_objects,
+             t->decoded == UINT64_MAX ? "more than 2^64 bytes"
+                                      : cli_bytes_text(t->decoded, decoded));
+}
+
+static void totals_json(struct cli_json *j, const struct totals *t)
+{
+    cli_json_object(cli_key(j, "stored"));
+    cli_json_u64(cli_key(j, "arrays"), t->n_arrays);
+    cli_json_u64(cli_key(j, "groups"), t->n_groups);
+    cli_json_u64(cli_key(j, "broken"), t->n_broken);
+    cli_json_u64(cli_key(j, "objects"), t->n_objects);
+    info_count_json(cli_key(j, "objects_possible"), t->n_total);
+    cli_json_u64(cli_key(j, "bytes"), t->bytes);
+    info_count_json(cli_key(j, "decoded_bytes"), t->decoded);
+    cli_json_end(j);
+}
+
 static const char *kind_name(uint32_t kind)
 {
     return kind == ZARR_NODE_ARRAY   ? "array"
@@ -72,7 +148,8 @@ static int child_json(void *user, const zarr_node_item *item)
 }
 
 static zarr_status group_json(struct cli *cli, const struct cli_node *node,
-                              zarr_group *group, zarr_error *err)
+                              zarr_group *group, const struct totals *totals,
+                              zarr_error *err)
 {
     struct cli_json *j = cli_json(cli);
     zarr_status st;
@@ -87,29 +164,40 @@ static zarr_status group_json(struct cli *cli, const struct cli_node *node,
     cli_json_array(cli_key(j, "children"));
     st = zarr_group_list(group, child_json, j, err);
     cli_json_end(j);
+    if (totals)
+        totals_json(j, totals);
     cli_json_end(j);
     return st;
 }
 
 static zarr_status group_text(struct cli *cli, const struct cli_node *node,
-                              zarr_group *group, zarr_error *err)
+                              zarr_group *group, const struct totals *totals,
+                              zarr_error *err)
 {
     cli_printf(cli, "%s\n", node->shown);
     info_row(cli, "group", "Zarr v%d%s", (int)node->zarr_format,
              zarr_group_is_consolidated(group) ? ", consolidated metadata" : "");
+    if (totals)
+        totals_text(cli, totals);
     info_attributes(cli, zarr_group_attributes(group));
     return zarr_group_list(group, child_text, cli, err);
 }
 
 static int group_info(struct cli *cli, const struct cli_node *node)
 {
+    const bool want = cli_flag(cli, "stats");
+    struct totals totals;
     zarr_group *group = NULL;
     zarr_error err = {0};
-    zarr_status st = zarr_group_open(&group, node->store, node->path, NULL, &err);
+    zarr_status st;
+    int rc = want ? get_totals(cli, node, &totals) : CLI_OK;
 
+    if (rc)
+        return rc;
+    st = zarr_group_open(&group, node->store, node->path, NULL, &err);
     if (!st)
-        st = cli->json ? group_json(cli, node, group, &err)
-                       : group_text(cli, node, group, &err);
+        st = (cli->json ? group_json : group_text)(cli, node, group,
+                                                   want ? &totals : NULL, &err);
     zarr_group_free(group);
     return st ? cli_fail(cli, st, &err, "cannot read group %s", node->shown) : CLI_OK;
 }
@@ -131,12 +219,12 @@ static int raw_metadata(struct cli *cli, const struct cli_node *node)
     return st ? cli_fail(cli, st, &err, "cannot read group %s", node->shown) : CLI_OK;
 }
 
-static int run_info(struct cli *cli)
+static int info_one(struct cli *cli, const char *place)
 {
     struct cli_node node = {0};
     struct info_stats stats;
     bool want = cli_flag(cli, "stats");
-    int rc = cli_node_open(cli, cli->args[0], CLI_OPEN_ANY, &node);
+    int rc = cli_node_open(cli, place, CLI_OPEN_ANY, &node);
 
     if (rc)
         goto out;
@@ -157,8 +245,15 @@ out:
     return rc;
 }
 
+static int run_info(struct cli *cli)
+{
+    return cli_each_operand(cli, true, info_one);
+}
+
 static const struct cli_option info_options[] = {
-    {"stats", 's', 0, NULL, NULL, "also count the stored objects and their bytes"},
+    {"stats", 's', 0, NULL, NULL,
+     "also count the stored objects and their bytes; groups: the sums of all arrays "
+     "below"},
     {"metadata", 'm', 0, NULL, NULL, "print only the metadata document"},
     {NULL, 0, 0, NULL, NULL, NULL}};
 
@@ -173,15 +268,16 @@ static const struct cli_example info_examples[] = {
 const struct cli_command cli_cmd_info = {
     .name = "info",
     .summary = "show the properties of an array or group",
-    .operands = "NODE",
+    .operands = "NODE...",
     .min_args = 1,
-    .max_args = 1,
+    .max_args = -1,
     .about =
         "Shows the shape, data type, fill value, chunks, shards, codecs and attributes "
-        "of an array, or the attributes and members of a group. Only metadata is read, "
-        "unless --stats is given.",
+        "of each array, or the attributes and members of each group. Only metadata is "
+        "read, unless --stats is given.",
     .json =
-        "node: its location. path: inside the store. kind: array or group. zarr_format: "
+        "Several operands: a list of such documents. node: its location. path: inside "
+        "the store. kind: array or group. zarr_format: "
         "2 "
         "or 3. attributes: an object.\n\n"
         "Arrays: shape, dimension_names (null: no name), data_type, item_bytes, "
@@ -192,7 +288,9 @@ const struct cli_command cli_cmd_info = {
         "fields of a nested struct), bytes (decoded), metadata (the document). With "
         "--stats: stored, an object with objects, objects_possible, bytes. Numbers that "
         "exceed 64 bits are null.\n\n"
-        "Groups: consolidated, children (list of objects with name and kind).",
+        "Groups: consolidated, children (list of objects with name and kind). With "
+        "--stats: stored, the sums of all arrays below: arrays, groups (the group itself "
+        "counts), broken, objects, objects_possible, bytes, decoded_bytes.",
     .options = info_options,
     .examples = info_examples,
     .see_also = "zarrc-ls zarrc-attrs zarrc-explain",

@@ -224,17 +224,19 @@ static int list_short(struct cli *cli, const struct listing *l, bool recursive)
     return rc;
 }
 
-static int run_ls(struct cli *cli)
+static int list_one(struct cli *cli, const char *place)
 {
     struct cli_node node = {0};
     struct listing l = {0};
     bool recursive = cli_flag(cli, "recursive");
-    int rc = cli_node_open(cli, cli->n_args ? cli->args[0] : ".", CLI_OPEN_ANY, &node);
+    int rc = cli_node_open(cli, place, CLI_OPEN_ANY, &node);
 
     if (!rc)
         rc = collect(cli, &node, recursive, &l);
     if (rc)
         goto out;
+    if (cli->n_args > 1 && !cli->json)
+        cli_printf(cli, "%s:\n", node.shown);
     if (cli->json)
         listing_json(cli, &node, &l);
     else if (cli_flag(cli, "long"))
@@ -245,6 +247,11 @@ out:
     listing_free(&l);
     cli_node_close(&node);
     return rc;
+}
+
+static int run_ls(struct cli *cli)
+{
+    return cli->n_args ? cli_each_operand(cli, true, list_one) : list_one(cli, ".");
 }
 
 static const struct cli_option ls_options[] = {
@@ -264,15 +271,17 @@ static const struct cli_example ls_examples[] = {
 const struct cli_command cli_cmd_ls = {
     .name = "ls",
     .summary = "list the members of a group",
-    .operands = "[NODE]",
-    .max_args = 1,
+    .operands = "[NODE...]",
+    .max_args = -1,
     .about =
-        "Lists the children of a group, sorted by name. The default NODE is the current "
+        "Lists the children of each group, sorted by name. The default NODE is the "
+        "current "
         "folder. If the group has consolidated metadata, it is used. A folder without "
         "metadata is not a node and is not listed. A node whose metadata cannot be read "
         "is "
         "called broken.",
-    .json = "node: the location. nodes: list of objects with path (from the store's "
+    .json = "Several operands: a list of such documents. node: the location. nodes: list "
+            "of objects with path (from the store's "
             "root), name, kind (array, group, broken), zarr_format, depth (1: a child); "
             "arrays also have shape, data_type, chunks (of the outer grid: shards if the "
             "array is sharded).",

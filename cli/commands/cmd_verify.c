@@ -140,10 +140,10 @@ static int verify(struct verify *v)
     return n_faults(v) ? CLI_DIFFERENT : CLI_OK;
 }
 
-static int run(struct cli *cli)
+static int verify_one(struct cli *cli, const char *place)
 {
     struct verify v = {.cli = cli, .result = ZARR_VERIFY_RESULT_INIT};
-    int rc = cli_node_open(cli, cli->args[0], CLI_OPEN_PROBE, &v.node);
+    int rc = cli_node_open(cli, place, CLI_OPEN_PROBE, &v.node);
 
     if (!rc)
         rc = verify(&v);
@@ -151,14 +151,20 @@ static int run(struct cli *cli)
     return rc;
 }
 
+static int run(struct cli *cli)
+{
+    return cli_each_operand(cli, false, verify_one);
+}
+
 const struct cli_command cli_cmd_verify = {
     .name = "verify",
     .summary = "check everything that is stored",
-    .operands = "NODE",
+    .operands = "NODE...",
     .min_args = 1,
-    .max_args = 1,
+    .max_args = -1,
     .about =
-        "Reads and decodes everything that is stored below NODE: the metadata of every "
+        "Reads and decodes everything that is stored below each NODE: the metadata of "
+        "every "
         "node, every chunk with its checksums, and the index of every shard. It also "
         "compares consolidated metadata with the nodes. Each fault is one line on "
         "stdout: "

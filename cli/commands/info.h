@@ -17,6 +17,10 @@ struct info_stats {
 
 /* The number of chunks of the outer grid: shards, if the array is sharded. */
 uint64_t info_grid_count(const zarr_array *array);
+/* The bytes of all elements in memory; UINT64_MAX: more than 64 bits. */
+uint64_t info_decoded_bytes(const zarr_array *array);
+/* Writes a count, or null for UINT64_MAX. */
+void info_count_json(struct cli_json *j, uint64_t n);
 /* Prints one property as a line. */
 void info_row(struct cli *cli, const char *name, const char *format, ...)
     ZARR_PRINTF(3, 4);

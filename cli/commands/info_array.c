@@ -15,7 +15,7 @@ uint64_t info_grid_count(const zarr_array *array)
     return cli_product(zarr_array_ndim(array), counts);
 }
 
-static uint64_t decoded_bytes(const zarr_array *array)
+uint64_t info_decoded_bytes(const zarr_array *array)
 {
     return cli_mul(cli_product(zarr_array_ndim(array), zarr_array_shape(array)),
                    zarr_dtype_item_bytes(zarr_array_dtype(array)));
@@ -249,11 +249,11 @@ static void grid_rows(struct cli *cli, const zarr_array *a)
 static void stats_rows(struct cli *cli, const zarr_array *a, const struct info_stats *s)
 {
     char text[16], count[32];
-    double all = (double)decoded_bytes(a);
+    double all = (double)info_decoded_bytes(a);
 
     info_row(cli, "stored", "%s in %" PRIu64 " of %s objects",
              cli_bytes_text(s->bytes, text), s->n_objects, count_text(s->n_total, count));
-    if (s->bytes && s->n_total && decoded_bytes(a) != UINT64_MAX)
+    if (s->bytes && s->n_total && info_decoded_bytes(a) != UINT64_MAX)
         info_row(cli, "ratio", "%.3g",
                  all * ((double)s->n_objects / (double)s->n_total) / (double)s->bytes);
 }
@@ -296,8 +296,9 @@ void info_array_text(struct cli *cli, const struct cli_node *node,
     grid_rows(cli, a);
     codecs_rows(cli, a);
     info_row(cli, "size", "%s",
-             decoded_bytes(a) == UINT64_MAX ? "more than 2^64 bytes"
-                                            : cli_bytes_text(decoded_bytes(a), bytes));
+             info_decoded_bytes(a) == UINT64_MAX
+                 ? "more than 2^64 bytes"
+                 : cli_bytes_text(info_decoded_bytes(a), bytes));
     if (stats)
         stats_rows(cli, a, stats);
     info_attributes(cli, zarr_array_attributes(a));
@@ -334,8 +335,7 @@ static void fields_json(struct cli_json *j, const zarr_dtype *type)
     cli_json_end(j);
 }
 
-/* A count, or null if it exceeds 64 bits. */
-static void count_json(struct cli_json *j, uint64_t n)
+void info_count_json(struct cli_json *j, uint64_t n)
 {
     if (n == UINT64_MAX)
         cli_json_null(j);
@@ -347,7 +347,7 @@ static void stats_json(struct cli_json *j, const struct info_stats *s)
 {
     cli_json_object(cli_key(j, "stored"));
     cli_json_u64(cli_key(j, "objects"), s->n_objects);
-    count_json(cli_key(j, "objects_possible"), s->n_total);
+    info_count_json(cli_key(j, "objects_possible"), s->n_total);
     cli_json_u64(cli_key(j, "bytes"), s->bytes);
     cli_json_end(j);
 }
@@ -377,7 +377,7 @@ void info_array_json(struct cli *cli, const struct cli_node *node,
                    cli_is_sharded(a) ? zarr_array_write_shape(a) : NULL);
     cli_json_raw(cli_key(j, "chunk_grid"), zarr_array_chunk_grid(a));
     cli_json_raw(cli_key(j, "codecs"), zarr_array_codecs(a));
-    count_json(cli_key(j, "bytes"), decoded_bytes(a));
+    info_count_json(cli_key(j, "bytes"), info_decoded_bytes(a));
     if (stats)
         stats_json(j, stats);
     cli_json_raw(cli_key(j, "attributes"), zarr_array_attributes(a));

@@ -62,7 +62,17 @@ static int find_format(struct import *im)
     return CLI_OK;
 }
 
-/* The shape of a raw file: that of the options, else that of the region. */
+/* The data type that a new array gets if the file has none: that of --dtype, else of
+ * --like. NULL: neither is given. */
+static const char *wanted_type(const struct import *im)
+{
+    const char *given = cli_text(im->cli, "dtype");
+
+    return given || !im->model.array ? given
+                                     : cli_type_name(zarr_array_dtype(im->model.array));
+}
+
+/* The shape of a raw file: that of the options, else that of the region or of --like. */
 static int describe_raw(struct import *im)
 {
     struct cli *cli = im->cli;
@@ -77,6 +87,10 @@ static int describe_raw(struct import *im)
         return rc;
     if (!given && im->selection) {
         im->header.ndim = cli_import_region(im, im->header.shape);
+    } else if (!given && im->model.array) {
+        im->header.ndim = zarr_array_ndim(im->model.array);
+        memcpy(im->header.shape, zarr_array_shape(im->model.array),
+               (size_t)im->header.ndim * sizeof *im->header.shape);
     } else if (!given) {
         return cli_error(cli, CLI_USAGE, NULL,
                          "option --shape is missing: a raw file has no header");
@@ -118,15 +132,15 @@ static int find_padded(struct import *im)
  * elements then have the type of the array, or that of --dtype. */
 static int find_real_type(struct import *im)
 {
-    const char *given = cli_text(im->cli, "dtype");
+    const char *given = cli_text(im->cli, "dtype"), *wanted = wanted_type(im);
     const zarr_dtype *type = NULL;
     zarr_error err = {0};
     zarr_status st = ZARR_OK;
 
     if (im->node.array)
         type = im->field.type;
-    else if (given)
-        st = zarr_dtype_find(im->cli->ctx, given, &type, &err);
+    else if (wanted)
+        st = zarr_dtype_find(im->cli->ctx, wanted, &type, &err);
     if (st)
         return cli_fail(im->cli, st, &err, "option --dtype");
     if (type && !im->padded_type && cli_npy_represents(im->type, type)) {
@@ -135,7 +149,7 @@ static int find_real_type(struct import *im)
     }
     if (type && zarr_dtype_variable(type) && !im->node.array)
         im->new_type = type; /* text and bytes of fixed length can be converted */
-    else if (type && !im->node.array && !zarr_dtype_equal(type, im->type))
+    else if (given && !im->node.array && !zarr_dtype_equal(type, im->type))
         return cli_error(im->cli, CLI_USAGE,
                          "Without --dtype the array gets the data type of the file.",
                          "--dtype=%s is not the data type of %s", given, im->name);
@@ -145,7 +159,7 @@ static int find_real_type(struct import *im)
 static int find_type(struct import *im)
 {
     struct cli *cli = im->cli;
-    const char *text = im->raw             ? cli_text(cli, "dtype")
+    const char *text = im->raw             ? wanted_type(im)
                        : im->header.fields ? im->header.fields
                                            : im->header.type;
     const char *endian = cli_text(cli, "endian");
@@ -199,13 +213,14 @@ static bool is_empty_region(const struct import *im)
                   (size_t)e->ndim * sizeof *e->shape) == 0;
 }
 
-/* Reads a text file. The type is that of the array, else of --dtype, else string. The
- * shape is that of --shape or of nested lists; lines take the shape of the region. */
+/* Reads a text file. The type is that of the array, else of --dtype or --like, else
+ * string. The shape is that of --shape or of nested lists; lines take the shape of the
+ * region. */
 static int read_text(struct import *im)
 {
     struct cli *cli = im->cli;
     const char *format = im->format;
-    const char *text = cli_text(cli, "dtype");
+    const char *text = wanted_type(im);
     zarr_error err = {0};
     zarr_status st = ZARR_OK;
     bool given = false;

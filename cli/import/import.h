@@ -11,6 +11,7 @@
 struct import {
     struct cli *cli;
     struct cli_node node;
+    struct cli_node model; /* --like; its array is NULL without it */
     FILE *file;
     const char *name;
     const char *format; /* "npy", "raw", or a text format */

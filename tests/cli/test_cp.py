@@ -204,6 +204,19 @@ def test_append_refuses(zarrc, store, tmp_path):
     assert files(store) == before
 
 
+def test_append_says_where(zarrc, tmp_path):
+    """The steps of a stream may land in several places if others append between its pieces."""
+    zarrc("create", tmp_path / "x.zarr", "--shape=3", "-t", "int32", "--chunks=4")
+    np.arange(5, dtype="<i4").tofile(tmp_path / "d.raw")
+    done = zarrc("append", "--json", tmp_path / "x.zarr", tmp_path / "d.raw").json
+    assert done["ranges"] == [[3, 8]] and done["shape"] == [8]
+    assert "at 8:13" in zarrc("append", tmp_path / "x.zarr", tmp_path / "d.raw").err
+    with subprocess.Popen([PROGRAM, "append", "--json", "--format=raw", tmp_path / "x.zarr", "-"],
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE) as stream:
+        out = stream.communicate((tmp_path / "d.raw").read_bytes() * 4)[0]
+    assert json.loads(out)["ranges"] == [[13, 33]]
+
+
 # ---- clean, consolidate
 
 def test_clean(zarrc, store):

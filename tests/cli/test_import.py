@@ -403,3 +403,32 @@ def test_interrupted_import_is_removed(tmp_path):
     process.stdin.close()
     assert process.wait(20) == 130, err
     assert not (tmp_path / "x.zarr/a").exists()
+
+
+# ---- an array like another one
+
+def test_like(zarrc, tmp_path):
+    zarrc("create", "x.zarr/m", "--shape=4,2", "-t", "float32", "--chunks=2,2", "--fill=7", "--dims=y,x",
+          "-a", '{"u": 1}', "-C", "gzip:5", cwd=tmp_path)
+    data = np.arange(8, dtype="<f4").reshape(4, 2)
+    data.tofile(tmp_path / "d.raw")
+    np.save(tmp_path / "d.npy", np.vstack([data, data]))
+    np.save(tmp_path / "i.npy", data.astype("i8"))
+    (tmp_path / "d.json").write_text("[[1, 2], [3, 4]]")
+    model = zarrc("info", "--json", "x.zarr/m", cwd=tmp_path).json["metadata"]
+    for file, shape, dtype in [("d.raw", [4, 2], "float32"), ("d.npy", [8, 2], "float32"),
+                               ("i.npy", [4, 2], "int64"), ("d.json", [2, 2], "float32")]:
+        name = f"x.zarr/{file.replace('.', '_')}"
+        zarrc("import", "--like=x.zarr/m", file, name, cwd=tmp_path)
+        made = zarrc("info", "--json", name, cwd=tmp_path).json["metadata"]
+        assert made["shape"] == shape and made["data_type"] == dtype
+        for member in ("chunk_grid", "codecs", "dimension_names", "attributes", "fill_value"):
+            if dtype == "float32":
+                assert made[member] == model[member], member
+    assert np.array_equal(zarr.open_array(str(tmp_path / "x.zarr/d_raw"))[...], data)
+    zarrc("import", "--like=x.zarr/m", "--chunks=4,1", "d.raw", "x.zarr/c", cwd=tmp_path)
+    assert zarrc("info", "--json", "x.zarr/c", cwd=tmp_path).json["chunks"] == [4, 1]
+    np.save(tmp_path / "flat.npy", data.ravel())
+    assert "2" in zarrc("import", "--like=x.zarr/m", "flat.npy", "x.zarr/no", cwd=tmp_path, code=2).err
+    zarrc("import", "--like=x.zarr/m", "d.raw", "x.zarr/m[:]", cwd=tmp_path, code=2)
+    assert not (tmp_path / "x.zarr/no").exists()

@@ -230,3 +230,37 @@ def test_hint_at_zarrc_list(zarrc, tmp_path):
     err = zarrc("create", "t.zarr/n", "--shape=4", "-t", "u1", "--codec=nonsense", code=6,
                 cwd=tmp_path).err
     assert "zarrc list" in err
+
+
+# ---- several nodes, and sums
+
+def test_several_nodes(zarrc, tmp_path):
+    top = zarr.create_group(str(tmp_path / "x.zarr"))
+    top.create_array("a", shape=(4,), chunks=(2,), dtype="i4")[:] = np.arange(4)
+    top.create_array("g/b", shape=(6,), chunks=(2,), dtype="i2")
+    a, g = tmp_path / "x.zarr/a", tmp_path / "x.zarr/g"
+    both = zarrc("info", a, g).text
+    assert both == zarrc("info", a).text + "\n" + zarrc("info", g).text
+    found = zarrc("info", "--json", a, g).json
+    assert found == [zarrc("info", "--json", a).json, zarrc("info", "--json", g).json]
+    assert zarrc("ls", tmp_path / "x.zarr", g).text.split("\n")[1:3] == ["a", "g/"]
+    assert [len(l["nodes"]) for l in zarrc("ls", "--json", tmp_path / "x.zarr", g, a).json] == [2, 1, 1]
+    # a node that is missing does not keep the others from being shown
+    done = zarrc("info", "--json", a, tmp_path / "x.zarr/none", g, code=3)
+    assert [n["path"] for n in done.json] == ["a", "g"] and "none" in done.err
+    assert zarrc("verify", "--json", a, tmp_path / "x.zarr/none", g, code=3).json[1]["arrays"] == 1
+    (a / "c/0").write_bytes(b"damaged")
+    done = zarrc("verify", "--json", g, a, g, code=1).json
+    assert [n["valid"] for n in done] == [True, False, True]
+
+
+def test_stats_of_groups(zarrc, tmp_path):
+    top = zarr.create_group(str(tmp_path / "x.zarr"))
+    top.create_array("a", shape=(4,), chunks=(2,), dtype="i4", compressors=None)[:] = np.arange(4)
+    top.create_array("g/b", shape=(6,), chunks=(2,), dtype="i2", compressors=None)[:2] = 7
+    stored = zarrc("info", "--json", "--stats", tmp_path / "x.zarr").json["stored"]
+    assert stored == {"arrays": 2, "groups": 2, "broken": 0, "objects": 3, "objects_possible": 5,
+                      "bytes": 20, "decoded_bytes": 28}
+    text = zarrc("info", "--stats", tmp_path / "x.zarr").text
+    assert "2 arrays, 1 group\n" in text and "20 B in 3 objects, of 28 B decoded" in text
+    assert "stored" not in zarrc("info", tmp_path / "x.zarr").text
