@@ -1,8 +1,8 @@
 /*
  * dtype/ragged.c - lists of any length of one other type, which v2 has by the filter
  * vlen-array. In memory an element is a zarr_vlen whose bytes are the list's items, each
- * in this machine's byte order. The type is "|O" in v2, where the filter names the items,
- * has no form in v3, and is called vlen-array[int32] where programs ask for it.
+ * in this machine's byte order. In v2 the type is "|O", and the filter names the type of
+ * the items. The type has no v3 form. Programs call it vlen-array[int32].
  * Thread class: frozen.
  */
 #include "dtype_int.h"
@@ -156,7 +156,7 @@ static zarr_status ragged_fill_print(const zarr_dtype_info *info, int format,
         goto out;
     }
     if (format == 2 &&
-        list.bytes == 0) { /* zarr-python 2 takes no list for a fill value */
+        list.bytes == 0) { /* zarr-python 2 does not take a list as fill value */
         zr_sink_putc(&s, '0');
         return zr_sink_end(&s, text_bytes);
     }

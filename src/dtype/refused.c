@@ -1,7 +1,7 @@
 /*
  * dtype/refused.c - data types that real files name and that this library refuses on
  * purpose, each with its reason: v3 names, v2 and NumPy types without byte order. Rows of
- * "elements" are only listed: their errors come from where they are found.
+ * "elements" are for lists only. The code that finds such elements makes their errors.
  */
 #include "dtype_int.h"
 
