@@ -1,9 +1,9 @@
 /*
  * chain/refused.c - codecs and storage transformers that real files or specifications
- * name and that this library refuses on purpose, each with its reason. An error gives
- * the reason; `zarrc list refused` and docs/status/ show the table. v2 ids; the v3 name
- * "numcodecs.<id>" is refused with them. A plug-in may register such a name. Rows of
- * "elements" are only listed: their errors come from where they are found.
+ * name and that this library refuses on purpose, each with its reason. An error gives the
+ * reason; `zarrc list refused` and docs/status/ show the table. Names are v2 ids; the v3
+ * name "numcodecs.<id>" is refused with them. A plug-in may register such a name. Rows of
+ * "elements" are for lists only. The code that finds such elements makes their errors.
  */
 #include "chain/chain_int.h"
 

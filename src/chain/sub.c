@@ -1,9 +1,9 @@
 /*
- * chain/sub.c - chains in the configuration of a codec. They are parsed with the codec,
- * and written in canonical form for its canonical(). Plug-ins ask for them by getters.
+ * chain/sub.c - chains in the configuration of a codec. They are parsed with the codec
+ * and written in canonical form for its canonical(). Plug-ins read them through getters.
  * impl/runner.c runs them.
  * Thread class: solo while parsed, then frozen.
- * Recursion: every level of nesting is a codec, and limits.codecs counts all.
+ * Recursion: every level of nesting is a codec, and limits.codecs bounds their number.
  */
 #include "chain/chain_int.h"
 
